@@ -1,0 +1,44 @@
+// configs/language/random.h: what `seed` means: random numbers as a pure function of (seed, purpose, place).
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+namespace configs {
+
+// What a number is drawn for. Two purposes never share numbers, so adding one does not change the others.
+enum class Purpose : uint64_t { ORDER = 1, CROP = 2, MIRROR = 3, INITIAL_VALUES = 4, DROPOUT = 5 };
+
+// The numbers of one place, in order: the same on every machine, whoever asks, and whatever was asked before.
+//
+// `a` and `b` name the place (a pass and a record, a key, a layer). SplitMix64 (Steele, Lea, Flood 2014) started
+// from a hash of the four words.
+class Random {
+public:
+  Random(uint64_t seed, Purpose purpose, uint64_t a = 0, uint64_t b = 0)
+      : state(mix(mix(mix(mix(seed) ^ static_cast<uint64_t>(purpose)) ^ a) ^ b)) {}
+
+  uint64_t next() { return mix(state += 0x9e3779b97f4a7c15ull); }
+
+  // Uniform in 0 … n-1; n > 0. The bias of the multiplication is below n / 2^32.
+  uint32_t below(uint32_t n) { return static_cast<uint32_t>(((next() >> 32) * n) >> 32); }
+
+  // Uniform in [0, 1), 53 bits.
+  double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }
+
+  // Standard normal, by Box and Muller; one of the pair is thrown away, so that a draw is one call.
+  double normal() {
+    double radius = std::sqrt(-2.0 * std::log(1.0 - uniform()));
+    return radius * std::cos(6.283185307179586476925 * uniform());
+  }
+
+private:
+  static uint64_t mix(uint64_t x) {
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+    return x ^ (x >> 31);
+  }
+  uint64_t state;
+};
+
+}  // namespace configs

@@ -1,0 +1,51 @@
+// nn/optimizer.h: the update rules: one vectorised loop over a slice; and learning-rate schedules.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/memory.h>
+
+#include "configs/language/reader.h"
+#include "nn/model.h"
+
+namespace nn {
+
+// One update of one slice. All arrays have the slice's length; `next` may not overlap `current`.
+struct Update {
+  kj::ArrayPtr<const float> gradient;  // summed over the images of the round
+  float rescale;                       // 1 / images of the round
+  kj::ArrayPtr<const float> current;
+  kj::ArrayPtr<float> next;
+  kj::ArrayPtr<float> state;           // Optimizer::stateArrays() times the length, zero at first
+  double learningRate;                 // of this update, factors of the key included
+  double decay;                        // weight decay, factor of the key included
+};
+
+// An update rule. Immutable; any thread.
+class Optimizer {
+public:
+  virtual ~Optimizer() noexcept(false) = default;
+  virtual kj::StringPtr name() const = 0;
+  // Arrays of state of the slice's length.
+  virtual uint stateArrays() const = 0;
+  virtual void apply(const Update& update) const = 0;
+  // From the file: before schedule and factors.
+  virtual double learningRate() const = 0;
+  virtual double weightDecay() const = 0;
+};
+
+// [train.optimizer]: a row of OPTIMIZERS ("sgd").
+kj::Own<const Optimizer> readOptimizer(
+    configs::Reader& reader, kj::StringPtr key, const Conventions& conventions);
+
+// The learning rate's factor at a global update number (from 0). Immutable; any thread.
+class Schedule {
+public:
+  virtual ~Schedule() noexcept(false) = default;
+  // `updatesPerEpoch` may be fractional: records / images of a round.
+  virtual double factor(uint64_t update, double updatesPerEpoch) const = 0;
+};
+
+// [train.schedule]: a row of SCHEDULES ("constant", "factor", "step"); constant if absent.
+kj::Own<const Schedule> readSchedule(configs::Reader& reader, kj::StringPtr key);
+
+}  // namespace nn

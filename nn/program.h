@@ -1,0 +1,65 @@
+// nn/program.h: what a backend makes of a graph: memory, and segments that run forward and backward.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/memory.h>
+
+#include "nn/graph.h"
+
+namespace nn {
+
+// Training uses batch statistics and updates the moving ones; validation uses the moving ones and has no backward.
+enum class Phase { TRAIN, VALIDATE };
+
+// Sums over the rows of one batch whose label is not -1.
+struct BatchResult {
+  double lossSum = 0;
+  uint64_t correct = 0;  // rows whose largest logit is the label's (the first of equals)
+  uint64_t images = 0;
+};
+
+// A graph lowered for one batch size on one device. All memory is laid out when it is made: a step allocates nothing.
+//
+// Called by one thread. One step:
+//   setBatch, forward(TRAIN, 0 … S-1), result, backward(S-1 … 0).
+// Before forward(phase, s) the parameters of segment s must be in place; they are not read between the end of
+// backward(s) and the next forward of s, so they may be overwritten then, also by another thread.
+// After backward(s) the gradients of segment s are in place until the next backward(s).
+class Program {
+public:
+  virtual ~Program() noexcept(false) = default;
+
+  // The flat arrays (see Graph), owned by the program. gradients() holds sums over the batch.
+  virtual kj::ArrayPtr<float> parameters() = 0;
+  virtual kj::ArrayPtr<float> gradients() = 0;
+  virtual kj::ArrayPtr<float> statistics() = 0;
+
+  // N×C×H×W pixels and N labels (-1 = the row counts nothing). Must stay unchanged until the step's last backward.
+  virtual void setBatch(kj::ArrayPtr<const float> pixels, kj::ArrayPtr<const int32_t> labels) = 0;
+  virtual void forward(Phase phase, uint segment) = 0;
+  virtual void backward(uint segment) = 0;
+  // Of the last forward of all segments.
+  virtual BatchResult result() const = 0;
+
+  // The logits of the last forward, N×classes, in plain order: for tests and comparisons.
+  virtual kj::ArrayPtr<const float> logits() = 0;
+  // Bytes of all its arrays, for `explain`.
+  virtual uint64_t memory_bytes() const = 0;
+};
+
+struct ProgramOptions {
+  uint batchSize;    // rows of a batch
+  uint threads = 1;  // threads that share the images of a batch
+};
+
+// A row of the table of backends.
+struct Backend {
+  const char* name;
+  const char* doc;
+  kj::Own<Program> (*lower)(const Graph& graph, ProgramOptions options);  // the graph must outlive the program
+};
+
+// Names the instruction-set level that a cpu program runs with here ("avx512", "avx2"), for the run's events.
+kj::StringPtr instructionSet();
+
+}  // namespace nn

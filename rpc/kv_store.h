@@ -1,0 +1,62 @@
+// rpc/kv_store.h: the worker's side of the parameter server, as its compute thread sees it.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/async.h>
+#include <kj/exception.h>
+#include <kj/memory.h>
+
+#include "rpc/kvstore.capnp.h"
+#include "rpc/modes.h"
+#include "rpc/placement.h"
+#include "rpc/updater.h"
+
+namespace rpc {
+
+// A worker's store. Every method is called by the compute thread; ranges are floats of the flat array and cover whole
+// keys. Methods that wait throw if the store is lost.
+class KvStore {
+public:
+  virtual ~KvStore() noexcept(false) = default;
+
+  // Every worker calls it once, first. Rank 0's `parameters` become the initial values; returns when they are in
+  // everybody's.
+  virtual void initialize() = 0;
+  // The gradients of this range are complete for `step` (from 0). Returns at once; the range of `gradients` must not
+  // change before await() of the same range for step + 1 has returned.
+  virtual void push(uint64_t step, uint64_t begin, uint64_t end) = 0;
+  // Waits until `parameters` hold in this range what `step` may compute on (the mode says what).
+  virtual void await(uint64_t step, uint64_t begin, uint64_t end) = 0;
+  // Waits until every push of this worker was answered, then fetches the newest values of everything: at the end of an
+  // epoch, when all workers have finished theirs, all then hold the same.
+  virtual void refresh() = 0;
+};
+
+// No network: the Shard called directly. `parameters` and `gradients` must outlive it.
+kj::Own<KvStore> newLocalStore(const Placement& placement, const Mode& mode, Updater& updater,
+    kj::ArrayPtr<float> parameters, kj::ArrayPtr<const float> gradients);
+
+// Servers behind Cap'n Proto connections. Made by anyone; `run` belongs to the io thread, the KvStore methods to the
+// compute thread. They meet in one queue of ready ranges and one array of arrived versions.
+class RemoteStore: public KvStore {
+public:
+  static kj::Own<RemoteStore> create(const Placement& placement, const Mode& mode, uint workers,
+      uint rank, kj::ArrayPtr<float> parameters, kj::ArrayPtr<const float> gradients);
+
+  // On the io thread: talks to `shards` (one a server, in order; connected) until the promise is dropped. Rejects when
+  // a server is lost or refuses; the exception names the server ("server 1 at 127.0.0.1:4711") and has also woken the compute thread.
+  virtual kj::Promise<void> run(kj::Array<ShardService::Client> shards) = 0;
+
+  // From any thread: makes every present and future wait of the compute thread throw `reason`.
+  virtual void fail(kj::Exception reason) = 0;
+
+  // What went over the wire so far. Any thread.
+  struct Traffic {
+    uint64_t pushed_bytes = 0;
+    uint64_t pulled_bytes = 0;
+    uint64_t awaited_ns = 0;  // time that await() kept the compute thread
+  };
+  virtual Traffic traffic() const = 0;
+};
+
+}  // namespace rpc

@@ -1,0 +1,19 @@
+// rpc/shard_server.h: Cap'n Proto around a Shard.
+#pragma once
+
+#include <kj/memory.h>
+
+#include "rpc/kvstore.capnp.h"
+#include "rpc/modes.h"
+#include "rpc/placement.h"
+#include "rpc/updater.h"
+
+namespace rpc {
+
+// The bootstrap capability of server `shard`. Everything in a message is checked before it is used: a wrong rank, slice,
+// size, step or placement digest is refused with an exception to the caller and changes nothing. All runs on the
+// thread of the event loop. `updater` and `placement` must outlive it.
+ShardService::Client newShardServer(
+    const Placement& placement, uint shard, const Mode& mode, uint workers, Updater& updater);
+
+}  // namespace rpc
