@@ -1,66 +1,55 @@
-// io/batcher.h: the stream of batches: which record comes when, and threads that decode ahead.
+// io/batcher.h: batches for the steps of a worker, read and decoded ahead by threads.
 #pragma once
 
 #include <kj/array.h>
 #include <kj/memory.h>
+#include <kj/string.h>
 
 #include "io/datasets.h"
+#include "io/stream.h"
 
 namespace io {
-
-// The one order (DESIGN "One order for everybody"): pass e over the N records is the permutation given by (seed, e);
-// the passes one after another are one stream; step t takes the next W·b of it, worker r the r-th b of these.
-class Stream {
-public:
-  Stream(uint64_t records, uint64_t seed, uint workers, uint rank, uint batchSize);
-
-  // A record and the pass it is read in: what its augmentation is drawn from.
-  struct Place {
-    uint64_t record;
-    uint64_t pass;
-  };
-  // Records of this worker's batch of step `step` (from 0), in order. Keeps the permutations of the last two passes;
-  // not thread-safe.
-  void places(uint64_t step, kj::ArrayPtr<Place> out);
-
-  // Steps in all before and in epoch `epoch` (from 1): floor(epoch · N / (W · b)).
-  static uint64_t stepsUntilEndOf(uint64_t epoch, uint64_t records, uint workers, uint batchSize);
-};
 
 // Images ready for a step. Valid until the next call of Batcher::next().
 struct Batch {
   uint64_t step;
-  kj::ArrayPtr<const float> pixels;    // N×C×H×W, N = batchSize
-  kj::ArrayPtr<const int32_t> labels;  // N; -1 for rows that fill up the last batch of a validation
-  uint images;                         // rows that count
+  kj::ArrayPtr<const float> pixels;    // N×C×H×W, N = batchSize; 0 in rows that do not count
+  kj::ArrayPtr<const int32_t> labels;  // N; -1 in rows that do not count, which come last
+  uint images;                         // rows that count: always N in training
 };
 
-// What was met on the way.
+// What was met on the way, in the batches handed out so far.
 struct BatcherCounts {
-  uint64_t badRecords = 0;  // skipped: another record of the batch stands in for each
+  uint64_t badRecords = 0;  // skipped, each time one was met
   uint64_t waited_ns = 0;   // time next() waited for readers
 };
 
-// Decodes and augments ahead on `readerThreads` threads into a ring of preallocated batches. next() is called by one
-// thread. What is in a batch never depends on the number of threads or on time.
+// Reads, decodes and augments ahead on `readerThreads` threads into a ring of preallocated batches. next() is called by
+// one thread. What is in a batch never depends on the number of threads or on time. Destroying it waits for the images
+// in work, no longer.
+//
+// With on_bad_record = "skip", the next good record of the same batch stands in for a bad one in training (the first
+// follows the last); a batch without any good record is an error. In validation a bad record is left out.
 class Batcher {
 public:
-  // Training batches of worker `rank` of `workers`, from `firstStep` on, without end.
+  // Training batches of worker `rank` of `workers`, from `firstStep` on, without end. `dataset` must outlive it.
   static kj::Own<Batcher> training(const Dataset& dataset, const DataConfig& config, uint64_t seed,
       uint workers, uint rank, uint64_t firstStep);
   // Validation batches of this worker's part (or of all records), in order, once; then next() gives null. It can be
-  // started over with restart().
+  // started over with restart(). Part r of W of M records is those from floor(r·M/W) to before floor((r+1)·M/W).
   static kj::Own<Batcher> validation(
       const Dataset& dataset, const DataConfig& config, uint workers, uint rank);
 
   virtual ~Batcher() noexcept(false) = default;
 
   // The next batch; waits for the readers. An error met by a reader (an unreadable database, a bad record under
-  // on_bad_record = "fail") is thrown here.
+  // on_bad_record = "fail") is thrown here, when its batch is due, and at every call after that.
   virtual kj::Maybe<const Batch&> next() = 0;
   // Validation only: from the first batch again.
   virtual void restart() = 0;
   virtual BatcherCounts counts() const = 0;
+  // One sentence a record skipped since the last call, naming record, database and cause; the first few of a batch.
+  virtual kj::Array<kj::String> takeReports() = 0;
 };
 
 }  // namespace io

@@ -5,22 +5,10 @@
 #include <kj/string.h>
 
 #include "configs/language/reader.h"
+#include "io/dataset_kinds.h"
+#include "io/image.h"
 
 namespace io {
-
-using kj::uint;
-
-// Size of one image. Arrays of images are N×C×H×W.
-struct ImageShape {
-  uint channels;
-  uint height;
-  uint width;
-
-  size_t size() const { return size_t(channels) * height * width; }
-  bool operator==(const ImageShape&) const = default;
-};
-
-struct DatasetKind;  // a row of DATASETS, see datasets.h
 
 // How pixels are kept in the records.
 struct Encoding {
@@ -43,14 +31,20 @@ struct BadRecordPolicy {
   enum Word { FAIL, SKIP } word;
 };
 
-// What is done to each image between record and batch, in this order: crop, mirror, subtract, scale.
+extern const kj::ArrayPtr<const Encoding> ENCODINGS;
+extern const kj::ArrayPtr<const ValidationPart> VALIDATION_PARTS;
+extern const kj::ArrayPtr<const BadRecordPolicy> BAD_RECORD_POLICIES;
+
+// What is done to each image between record and batch, in this order: crop, subtract, mirror, divide, scale. The mean
+// image is cropped where the image is and, as in MXNet, subtracted before mirroring.
 struct AugmentConfig {
-  uint crop;                   // pixels a side; 0 = the whole image. Random in training, the centre in validation.
-  bool mirror;                 // left and right swapped with probability 1/2, in training only
-  bool meanImage;              // subtract the mean of the un-augmented training images, cropped like the image
-  kj::Array<double> mean;      // subtract a constant a channel (in units of pixels, 0 to 255); empty = none
-  kj::Array<double> deviation; // divide by a constant a channel; empty = none
-  double scale;                // multiply last
+  uint crop = 0;           // pixels a side; 0 = the whole image. Random in training, else the centre.
+  bool mirror = false;     // left and right swapped with probability 1/2, in training only
+  bool meanImage = false;  // subtract the mean of the un-augmented training images
+  kj::Array<double> mean;  // subtract a constant a channel (in units of pixels, 0 to 255), or one
+                           // for all; empty = none
+  kj::Array<double> deviation;  // divide by a constant a channel, or one for all; empty = none
+  double scale = 1;             // multiply last
 
   static AugmentConfig read(configs::Reader& reader);
 };
@@ -63,7 +57,7 @@ struct DataConfig {
   const ValidationPart* validation;
   uint readerThreads;
   const Encoding* encoding;
-  uint resizeShortSide;          // at import; 0 = as they are
+  uint resizeShortSide;  // at import; 0 = as they are
   const BadRecordPolicy* onBadRecord;
   AugmentConfig augment;
 

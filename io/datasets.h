@@ -1,31 +1,15 @@
-// io/datasets.h: the data sets: where they come from, and how they become records.
+// io/datasets.h: data sets, imported once and opened for reading.
 #pragma once
 
 #include <kj/array.h>
-#include <kj/filesystem.h>
-#include <kj/function.h>
 #include <kj/memory.h>
 #include <kj/string.h>
 
 #include "io/data_config.h"
+#include "io/fetch.h"
 #include "io/record_db.h"
 
 namespace io {
-
-// Told now and then while something long goes on ("downloading cifar-10-binary.tar.gz", 12 MB, 170 MB; total 0 =
-// unknown). Units are in `what`.
-using Progress = kj::Function<void(kj::StringPtr what, uint64_t done, uint64_t total)>;
-
-// A row of the table of data sets; the table stands at the foot of datasets.cc.
-struct DatasetKind {
-  const char* name;
-  const char* doc;
-  // … what fetch and import need: file names, checksums of the extracted files, official address, classes, shape.
-  // (Filled in by datasets.cc; other folders use only name and doc.)
-  const struct DatasetSource* source;
-};
-
-extern const kj::ArrayPtr<const DatasetKind> DATASETS;
 
 // An imported data set, open for reading. Thread-safe.
 class Dataset {
@@ -38,7 +22,7 @@ public:
 
   // Number of classes; labels are 0 … classes-1.
   virtual uint classes() const = 0;
-  // Shape of the stored images, if all have the same: image folders without resize may not.
+  // Shape of the stored images, if all have the same: image folders may not.
   virtual kj::Maybe<ImageShape> storedShape() const = 0;
   // Shape of an image in a batch (after crop).
   virtual ImageShape batchShape() const = 0;
@@ -48,10 +32,16 @@ public:
 
 // Fetches, imports and caches the data set of `config` unless that was done before, and opens it.
 //
-// The cache is $RUNNER_CACHE or ~/.cache/runner; a file lock lets one of several processes import while the others
-// wait. An import is complete or not there (written beside, then renamed). Checksums are those of the extracted
-// files. Throws with the way out if the source cannot be found, read or trusted.
+// The cache is $RUNNER_CACHE, else $XDG_CACHE_HOME/runner, else ~/.cache/runner; a file lock lets one of several
+// processes (or threads) import while the others wait. An import is complete or not there (written beside, then
+// renamed). Checksums are those of the extracted files. A `source` that is a folder written by pack_records is opened
+// where it is, whatever `encoding` and `resize_short_side` say. Throws with the way out if the source cannot be found,
+// read or trusted.
 kj::Own<Dataset> openDataset(const DataConfig& config, Progress progress);
+
+// Imports the data set of `config` into the new folder `into`, with its mean image if its images have one shape. The
+// folder appears when it is complete. Throws if it exists.
+void packDataset(const DataConfig& config, kj::StringPtr into, Progress progress);
 
 // Shape and number of classes, and numbers of records, of the data set, known without fetching it where it has a
 // fixed size (all but image folders); null where the records must be looked at.

@@ -9,41 +9,50 @@
 
 namespace io {
 
-// One record as stored; `pixels` points into the map of the database and lives as long as the transaction (see
-// RecordReader).
+// One record as stored; `bytes` points into the map of the database.
 struct Record {
   uint32_t label;
-  uint64_t id;                        // its number in the original order
+  uint64_t id;  // its number in the original order
   Encoding::Word encoding;
-  ImageShape shape;                   // of the decoded image; for JPEG as its header says
-  kj::ArrayPtr<const kj::byte> bytes; // C×H×W uint8, or a JPEG file
+  ImageShape shape;                    // of the decoded image; for JPEG as its header says
+  kj::ArrayPtr<const kj::byte> bytes;  // C×H×W uint8, or a JPEG file
 };
 
 // A database of records 0 … count-1, opened read-only. Thread-safe; each thread reads through its own RecordReader.
 // The value's layout is specified at the head of record_db.cc.
+//
+// A database is never changed after RecordWriter::finish(), so it is opened without locks: it may lie on a read-only
+// disk, and may be opened any number of times in one process.
 class RecordDb {
 public:
-  // Throws if `path` cannot be opened or is not a record database of this version; the message names the path,
+  // Throws if `path` cannot be opened or is not a whole record database of this version; the message names the path,
   // the cause and the way out.
   static kj::Own<RecordDb> open(kj::StringPtr path);
 
   virtual ~RecordDb() noexcept(false) = default;
   virtual uint64_t count() const = 0;
+  // The largest label plus one; 0 without records.
+  virtual uint classes() const = 0;
+  // The shape of all images, if they have the same.
+  virtual kj::Maybe<ImageShape> shape() const = 0;
+  // SHA-256 over all values in order, 32 bytes: two databases with the same digest hold the same records.
+  virtual kj::ArrayPtr<const kj::byte> digest() const = 0;
   virtual kj::StringPtr path() const = 0;
 };
 
-// A read transaction on one thread.
+// A read transaction on one thread. The database must outlive it.
 class RecordReader {
 public:
   static kj::Own<RecordReader> open(const RecordDb& db);
   virtual ~RecordReader() noexcept(false) = default;
 
-  // Record `index`; checks its checksum. Valid until the next call. Throws if it is missing or damaged, naming
+  // Record `index`; checks its checksum. Valid as long as the reader. Throws if it is missing or damaged, naming
   // database, index and cause.
   virtual Record read(uint64_t index) = 0;
 };
 
-// Writes records in order, from 0. Nothing is visible under `path` before finish().
+// Writes records in order, from 0. Nothing is visible under `path` before finish(); what was written is removed if
+// finish() is not reached. Throws if the disk is full, naming path and cause.
 class RecordWriter {
 public:
   static kj::Own<RecordWriter> create(kj::StringPtr path);

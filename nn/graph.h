@@ -1,4 +1,5 @@
-// nn/graph.h: a network as a DAG of ops, with the table of its parameters' keys and its cut into segments.
+// nn/graph.h: a network as a DAG of ops, with the table of its parameters' keys and its cut into
+// segments.
 #pragma once
 
 #include <kj/array.h>
@@ -52,7 +53,8 @@ struct Node {
   configs::Span span;  // the layer in the file that made it
 };
 
-// A part of the graph between two places where a single tensor crosses: what is pushed and waited for as one.
+// A part of the graph between two places where a single tensor crosses: what is pushed and waited
+// for as one.
 struct Segment {
   Range nodes;       // consecutive in Graph::nodes
   Range parameters;  // floats of the flat array
@@ -71,30 +73,40 @@ struct Graph {
   Shape inputShape() const { return nodes[0].shape; }
 };
 
-// Builds a Graph node by node. Shapes that do not fit are reported to `diagnostics` at the node's span; building goes
-// on with the input's shape, so that more misfits are found.
+// Builds a Graph node by node. Shapes that do not fit are reported to `diagnostics` at the node's
+// span; building goes on with the input's shape, so that more misfits are found.
 class GraphBuilder {
 public:
   GraphBuilder(Shape input, configs::Diagnostics& diagnostics);
 
-  // Appends a node and returns its id. An empty `name` gets the op's name and a number ("conv2d3").
+  // Appends a node and returns its id. An empty `name` gets the op's name and how many such ops
+  // came before
+  // ("conv2d3"). A name given twice is reported too.
   NodeId add(kj::StringPtr name, Op op, kj::ArrayPtr<const NodeId> inputs, configs::Span span);
   Shape shapeOf(NodeId node) const;
 
-  // Ends the graph with a SoftmaxCrossEntropy over `logits`.
+  // Ends the graph with a SoftmaxCrossEntropy over `logits`. Its misfit is reported only if there
+  // was none before, as it would follow from that.
   Graph finish(NodeId logits, configs::Span span);
 
 private:
+  kj::String nameFor(kj::StringPtr name, const Op& op, configs::Span span);
+  void addKey(kj::StringPtr name, Key::Role role, uint rows, uint cols);
+  void addStatistic(kj::StringPtr name, uint size, float initialValue);
+  void addParameters(const Node& node, Shape input);
+
   configs::Diagnostics& diagnostics;
   kj::Vector<Node> nodes;
   kj::Vector<Key> keys;
   kj::Vector<Statistic> statistics;
   uint64_t parameters = 0;
   uint64_t statisticsSize = 0;
+  uint misfits = 0;
 };
 
-// Cuts the graph: a segment begins at node 0, and at each node with a weight (conv2d, dense) before which a single
-// tensor crosses from all earlier nodes to all later ones.
+// Cuts the graph: a segment begins at node 0, and at each node with a weight (conv2d, dense) before
+// which a single tensor crosses from all earlier nodes to all later ones. What comes before the
+// first weight belongs to its segment.
 kj::Array<Segment> cut(const Graph& graph);
 
 }  // namespace nn

@@ -5,6 +5,8 @@
 #include <kj/one-of.h>
 #include <kj/string.h>
 
+#include <cstdint>
+
 namespace nn {
 
 using kj::uint;
@@ -19,12 +21,17 @@ struct Shape {
   bool operator==(const Shape&) const = default;
 };
 
+// `3×28×28`, for messages.
+kj::String KJ_STRINGIFY(const Shape& shape);
+
 // The batch of images: node 0 of every graph.
 struct Input {};
 
 // y[n,k,i,j] = sum_{c,u,v} x[n, c, i·stride+u-pad, j·stride+v-pad] · w[k,c,u,v] + b[k]
 // Outside of x reads 0. Output side: floor((H + 2·pad - kernel) / stride) + 1.
 // Keys: weight O×I×kernel×kernel, then bias O if `bias`.
+// dw[k,c,u,v] = sum_{n,i,j} g[n,k,i,j] · x[n, c, i·stride+u-pad, j·stride+v-pad], db[k] =
+// sum_{n,i,j} g[n,k,i,j], dx = the same products summed over k, each added where its x was read.
 struct Conv2d {
   uint filters;
   uint kernel;
@@ -33,31 +40,39 @@ struct Conv2d {
   bool bias;
 };
 
-// y[n,k] = sum_c x[n,c] w[k,c] + b[k], x flattened as C×H×W. Keys: weight out×in, then bias if `bias`.
+// y[n,k] = sum_c x[n,c] w[k,c] + b[k], x flattened as C×H×W. Keys: weight out×in, then bias if
+// `bias`. dx[n,c] = sum_k g[n,k] w[k,c], dw[k,c] = sum_n g[n,k] x[n,c], db[k] = sum_n g[n,k].
 struct Dense {
   uint units;
   bool bias;
 };
 
 // y[n,c,·] = gamma[c] · (x - mean[c]) / sqrt(variance[c] + epsilon) + beta[c]
-// Training: mean and (biased) variance over batch and pixels; moving ← momentum · moving + (1 - momentum) · batch,
-// for the variance the biased one too. Validation: the moving ones. Keys: gamma, beta; statistics: moving mean,
-// moving variance. `fixedGamma` holds gamma at 1: its gradient is 0.
+// Training: mean and (biased) variance over all rows of the batch and all pixels; moving ← momentum
+// · moving + (1 - momentum) · batch, for the variance the biased one too. Validation: the moving
+// ones. Keys: gamma, beta; statistics: moving mean, moving variance. `fixedGamma` holds gamma at 1:
+// its gradient is 0, and so are its key's factors of learning rate and decay. With s = 1 /
+// sqrt(variance[c] + epsilon), h = s · (x - mean[c]), M values a channel, g the gradient of y:
+//   dbeta = sum g, dgamma = sum g·h, dx = gamma · s · (g - dbeta / M - h · dgamma / M).
 struct BatchNorm {
   float epsilon;
   float momentum;
   bool fixedGamma;
+  float movingMeanStart = 0;
+  float movingVarianceStart = 1;
 };
 
-// y = f(x) element by element.
+// y = f(x) element by element: max(x, 0), whose gradient at 0 is 0, or tanh(x) with gradient g · (1
+// - y²).
 struct Activation {
   enum Function { RELU, TANH } function;
 };
 
-// Max or average over kernel×kernel windows. Output side, FLOOR: floor((H + 2·pad - kernel) / stride) + 1; CEIL:
-// min(H + 2·pad - kernel + stride - 1, H + 2·pad - 1) / stride + 1 in integer division, so that windows may hang over
-// the edge (MXNet's "full"). Max ignores what is outside, the first maximum in row order gets the gradient;
-// average divides by kernel² always.
+// Max or average over kernel×kernel windows. Output side, FLOOR: floor((H + 2·pad - kernel) /
+// stride) + 1; CEIL: min(H + 2·pad - kernel + stride - 1, H + 2·pad - 1) / stride + 1 in integer
+// division, so that windows may hang over the edge (MXNet's "full"). Max ignores what is outside,
+// the first maximum in row order gets the gradient; average divides by kernel² always. A window
+// that lies outside altogether is a misfit.
 struct Pool {
   enum Function { MAX, AVERAGE } function;
   uint kernel;
@@ -72,21 +87,26 @@ struct Add {};
 // Channels of the inputs one after another; heights and widths agree.
 struct Concat {};
 
-// loss[n] = -log softmax(x[n,·])[label[n]]. The gradient to x is softmax - onehot, summed over the batch, never
-// averaged: the store divides. Rows with label -1 count nothing and give no gradient. The last node of every graph.
+// loss[n] = -log softmax(x[n,·])[label[n]]. The gradient to x is softmax - onehot, summed over the
+// batch, never averaged: the store divides. Rows with label -1 count nothing and give no gradient.
+// The last node of every graph.
 struct SoftmaxCrossEntropy {};
 
-using Op = kj::OneOf<Input, Conv2d, Dense, BatchNorm, Activation, Pool, Add, Concat,
-    SoftmaxCrossEntropy>;
+using Op =
+    kj::OneOf<Input, Conv2d, Dense, BatchNorm, Activation, Pool, Add, Concat, SoftmaxCrossEntropy>;
 
 // `conv2d`, `dense`, …: for messages and profiles.
 kj::StringPtr nameOf(const Op& op);
 
-// The shape that `op` gives for these inputs. Throws a KJ exception whose description is one sentence with both
-// shapes if they do not fit ("kernel 5 does not fit in 3×3 with pad 0").
+// Why `op` cannot take these inputs, as a sentence with the shapes ("kernel 5 does not fit in 3×3
+// with pad 0"); null if it can.
+kj::Maybe<kj::String> misfit(const Op& op, kj::ArrayPtr<const Shape> inputs);
+
+// The shape that `op` gives for these inputs; one number an image for the loss. Throws misfit()'s
+// sentence if there is one.
 Shape inferShape(const Op& op, kj::ArrayPtr<const Shape> inputs);
 
-// Multiply-adds times two of one image, forward.
+// Multiply-adds times two of one image, forward; for ops without them about what they calculate.
 uint64_t forwardFlops(const Op& op, kj::ArrayPtr<const Shape> inputs);
 
 }  // namespace nn

@@ -1,11 +1,12 @@
-// nn/optimizer.h: the update rules: one vectorised loop over a slice; and learning-rate schedules.
+// nn/optimizer.h: the update rules: one vectorised loop over a slice.
 #pragma once
 
 #include <kj/array.h>
 #include <kj/memory.h>
 
 #include "configs/language/reader.h"
-#include "nn/model.h"
+#include "nn/conventions.h"
+#include "nn/schedule.h"
 
 namespace nn {
 
@@ -15,9 +16,9 @@ struct Update {
   float rescale;                       // 1 / images of the round
   kj::ArrayPtr<const float> current;
   kj::ArrayPtr<float> next;
-  kj::ArrayPtr<float> state;           // Optimizer::stateArrays() times the length, zero at first
-  double learningRate;                 // of this update, factors of the key included
-  double decay;                        // weight decay, factor of the key included
+  kj::ArrayPtr<float> state;  // Optimizer::stateArrays() times the length, zero at first
+  double learningRate;        // of this update, factors of the key included
+  double decay;               // weight decay, factor of the key included
 };
 
 // An update rule. Immutable; any thread.
@@ -27,25 +28,15 @@ public:
   virtual kj::StringPtr name() const = 0;
   // Arrays of state of the slice's length.
   virtual uint stateArrays() const = 0;
-  virtual void apply(const Update& update) const = 0;
+  // The same bits on every machine, whatever its instruction set.
+  virtual void apply(Update update) const = 0;
   // From the file: before schedule and factors.
   virtual double learningRate() const = 0;
   virtual double weightDecay() const = 0;
 };
 
-// [train.optimizer]: a row of OPTIMIZERS ("sgd").
+// [train.optimizer]: a row of OPTIMIZERS ("sgd"), which is also what an absent one means.
 kj::Own<const Optimizer> readOptimizer(
     configs::Reader& reader, kj::StringPtr key, const Conventions& conventions);
-
-// The learning rate's factor at a global update number (from 0). Immutable; any thread.
-class Schedule {
-public:
-  virtual ~Schedule() noexcept(false) = default;
-  // `updatesPerEpoch` may be fractional: records / images of a round.
-  virtual double factor(uint64_t update, double updatesPerEpoch) const = 0;
-};
-
-// [train.schedule]: a row of SCHEDULES ("constant", "factor", "step"); constant if absent.
-kj::Own<const Schedule> readSchedule(configs::Reader& reader, kj::StringPtr key);
 
 }  // namespace nn

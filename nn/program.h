@@ -1,4 +1,5 @@
-// nn/program.h: what a backend makes of a graph: memory, and segments that run forward and backward.
+// nn/program.h: what a backend makes of a graph: memory, and segments that run forward and
+// backward.
 #pragma once
 
 #include <kj/array.h>
@@ -8,7 +9,8 @@
 
 namespace nn {
 
-// Training uses batch statistics and updates the moving ones; validation uses the moving ones and has no backward.
+// Training uses batch statistics and updates the moving ones; validation uses the moving ones and
+// has no backward.
 enum class Phase { TRAIN, VALIDATE };
 
 // Sums over the rows of one batch whose label is not -1.
@@ -18,13 +20,15 @@ struct BatchResult {
   uint64_t images = 0;
 };
 
-// A graph lowered for one batch size on one device. All memory is laid out when it is made: a step allocates nothing.
+// A graph lowered for one batch size on one device. All memory is laid out when it is made: a step
+// allocates nothing.
 //
 // Called by one thread. One step:
 //   setBatch, forward(TRAIN, 0 … S-1), result, backward(S-1 … 0).
-// Before forward(phase, s) the parameters of segment s must be in place; they are not read between the end of
-// backward(s) and the next forward of s, so they may be overwritten then, also by another thread.
-// After backward(s) the gradients of segment s are in place until the next backward(s).
+// Before forward(phase, s) the parameters of segment s must be in place; they are not read between
+// the end of backward(s) and the next forward of s, so they may be overwritten then, also by
+// another thread. After backward(s) the gradients of segment s are in place until the next
+// backward(s).
 class Program {
 public:
   virtual ~Program() noexcept(false) = default;
@@ -34,7 +38,8 @@ public:
   virtual kj::ArrayPtr<float> gradients() = 0;
   virtual kj::ArrayPtr<float> statistics() = 0;
 
-  // N×C×H×W pixels and N labels (-1 = the row counts nothing). Must stay unchanged until the step's last backward.
+  // N×C×H×W pixels and N labels (-1 = the row counts nothing). Must stay unchanged until the step's
+  // last backward.
   virtual void setBatch(kj::ArrayPtr<const float> pixels, kj::ArrayPtr<const int32_t> labels) = 0;
   virtual void forward(Phase phase, uint segment) = 0;
   virtual void backward(uint segment) = 0;
@@ -56,10 +61,12 @@ struct ProgramOptions {
 struct Backend {
   const char* name;
   const char* doc;
-  kj::Own<Program> (*lower)(const Graph& graph, ProgramOptions options);  // the graph must outlive the program
+  kj::Own<Program> (*lower)(
+      const Graph& graph, ProgramOptions options);  // the graph must outlive the program
 };
 
-// Names the instruction-set level that a cpu program runs with here ("avx512", "avx2"), for the run's events.
+// Names the instruction-set level that a cpu program runs with here ("avx512", "avx2"), for the
+// run's events.
 kj::StringPtr instructionSet();
 
 }  // namespace nn

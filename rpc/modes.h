@@ -1,11 +1,15 @@
-// rpc/modes.h: the closed table of kvstore modes: when a push counts, when a pull may answer, how a round is applied.
+// rpc/modes.h: the closed table of kvstore modes: when a push counts, when a pull may answer, how a
+// round is applied.
 #pragma once
 
 #include <kj/array.h>
 #include <kj/string.h>
 
-#include "configs/language/reader.h"
 #include "rpc/placement.h"
+
+namespace configs {
+class Reader;
+}
 
 namespace rpc {
 

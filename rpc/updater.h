@@ -1,4 +1,5 @@
-// rpc/updater.h: what a shard calls when a round is full. The program around it gives it an optimizer and a schedule.
+// rpc/updater.h: what a shard calls when a round is full. The program around it gives it an
+// optimizer and a schedule.
 #pragma once
 
 #include <kj/array.h>
@@ -11,11 +12,12 @@ class Updater {
 public:
   virtual ~Updater() noexcept(false) = default;
 
-  // Float arrays of state that the shard keeps for each slice, each of the slice's size, zero at first.
+  // Float arrays of state that the shard keeps for each slice, each of the slice's size, zero at
+  // first.
   virtual uint stateArrays() const = 0;
 
-  // Update number `round` (from 0) of `slice`: reads `current` and the summed gradient, writes `next` (never the same
-  // memory) and `state`. Called on the shard's thread.
+  // Update number `round` (from 0) of `slice`: reads `current` and the summed gradient, writes
+  // `next` (never the same memory) and `state`. Called on the shard's thread.
   virtual void update(const Slice& slice, uint64_t round, kj::ArrayPtr<const float> gradientSum,
       kj::ArrayPtr<const float> current, kj::ArrayPtr<float> next, kj::ArrayPtr<float> state) = 0;
 };

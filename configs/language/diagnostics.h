@@ -1,6 +1,8 @@
-// configs/language/diagnostics.h: everything that is wrong with a file, collected, then printed in one go.
+// configs/language/diagnostics.h: everything that is wrong with a file, collected, then printed in
+// one go.
 #pragma once
 
+#include <kj/array.h>
 #include <kj/string.h>
 #include <kj/vector.h>
 
@@ -8,14 +10,16 @@ namespace configs {
 
 using kj::uint;
 
-// One text that spans point into: a file, or one `--set`. `name` is what messages call it.
+// One text that spans point into: a file (`name` is its path as it was given), or one `--set`
+// (`name` is `--set data.batch_size`).
 struct Source {
   kj::String name;
   kj::String text;
 };
 
-// A place in a source: from (line, column) up to, not including, (endLine, endColumn). Counted from 1, columns in
-// characters. A span without source has no place: a value that came from no file. It does not own its source.
+// A place in a source: from (line, column) up to, not including, (endLine, endColumn). Counted from
+// 1, columns in characters. A span of no width is the top of a file. A span without source has no
+// place: a value that came from no file. It does not own its source, which must stay where it is.
 struct Span {
   const Source* source = nullptr;
   uint line = 0;
@@ -23,8 +27,32 @@ struct Span {
   uint endLine = 0;
   uint endColumn = 0;
 
-  // `file:line:column`, or "" without source: goes into the context of exceptions, and so from a remote role to the user.
+  // `file:line:column`, or "" without source: goes into the context of exceptions, and so from a
+  // remote role to the user.
   kj::String toString() const;
+};
+
+// A line of a source (counted from 1), for those who make spans: bytes here, characters there. Its
+// end is not part of it. A line past the last one is empty. The source must outlive it.
+class Line {
+public:
+  Line(const Source& source, uint number);
+
+  // Where it begins and ends in the source's text, in bytes.
+  size_t begin() const { return beginByte; }
+  size_t end() const { return endByte; }
+  kj::ArrayPtr<const char> text() const;
+
+  // The byte at which the character of `column` starts; the end if the line is shorter.
+  size_t byteAt(uint column) const;
+  // The span of bytes `from` … `to` - 1 of the source, at least one character wide.
+  Span span(size_t from, size_t to) const;
+
+private:
+  const Source& source;
+  uint number;
+  size_t beginByte = 0;
+  size_t endByte;
 };
 
 // Collects errors; nothing is thrown while a file is read, so that one run reports all of them.
@@ -35,14 +63,16 @@ public:
 
   size_t count() const;
 
-  // All errors in the order of their places, each as
+  // All errors in the order of their places (those of `file` first), or "" if there are none. Each
+  // reads
   //
   //     configs/x.toml:5:1: error: unknown key `learning_rat` in [train.optimizer]
   //       5 | learning_rat = 0.1
   //         | ^^^^^^^^^^^^
   //       help: did you mean `learning_rate`? (kind, learning_rate, momentum, weight_decay)
   //
-  // and last `1 error in <file>; nothing was started.`
+  // and last `1 error in <file>; nothing was started.` Every line ends with \n. A span of no width
+  // shows no line.
   kj::String format(kj::StringPtr file) const;
 
 private:
@@ -54,8 +84,12 @@ private:
   kj::Vector<Error> errors;
 };
 
-// The word of `known` that is most likely meant by `word`: the smallest edit distance (insertion, deletion,
-// replacement, swap of neighbours; Damerau 1964), at most a third of the length; null if none is near.
+// The word of `known` that is most likely meant by `word`: the smallest edit distance (insertion,
+// deletion, replacement, swap of neighbours; Damerau 1964), at most a third of the longer one's
+// length; null if none is near. Upper and lower case count as the same letter.
 kj::Maybe<kj::StringPtr> nearest(kj::StringPtr word, kj::ArrayPtr<const kj::StringPtr> known);
+
+// The help for a `word` that is not in `known`: "did you mean `x`? (x, y)", or "known: x, y".
+kj::String suggest(kj::StringPtr word, kj::ArrayPtr<const kj::StringPtr> known);
 
 }  // namespace configs

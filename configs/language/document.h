@@ -31,35 +31,58 @@ struct Table {
 
 using List = kj::Vector<kj::Own<Value>>;
 
-// One TOML value. Dates and times do not occur in experiment files: reading one is an error.
+// One TOML value. Dates and times do not occur in experiment files: one is reported, and its
+// content stays empty.
 struct Value {
   Span span;
   kj::OneOf<bool, int64_t, double, kj::String, List, Table> content;
 };
 
+// A value with this content and no place. T is one of the contents.
+template <typename T>
+kj::Own<Value> newValue(T content) {
+  auto result = kj::heap<Value>();
+  result->content.init<T>(kj::mv(content));
+  return result;
+}
+
 // A file with everything that it extends and every `--set` laid over it.
 //
-// Owns the texts that spans point into: it must outlive every Span, Diagnostics and Graph made from it.
+// Owns the texts that spans point into: it must outlive every Span, Diagnostics and Graph made from
+// it.
 class Document {
 public:
   Table root;
   kj::Vector<kj::Own<Source>> sources;
-  // The last component of the file's path; what messages call it.
+  // The path as it was given: what messages call it.
   kj::String file;
+  // False if a text of it had to be left out (the error is reported): keys may be missing that were
+  // written.
+  bool complete = true;
 };
 
-// Reads `path` (from the current folder), lays it over what its `extends` names (relative to the file that says
-// so), then lays each of `overrides` (`a.b=value`, the value in TOML) over that. Tables are merged key by key,
-// everything else is replaced. What is wrong goes to `diagnostics`; what could be read comes back.
-// Throws only if `path` itself cannot be read.
+// Reads `path`, lays it over what its `extends` names (relative to the file that says so), then
+// lays each of `overrides` (`a.b=value`, the value in TOML, or else a bare string) over that.
+// Tables are merged key by key, everything else is replaced. What is wrong goes to `diagnostics`;
+// what could be read comes back.
+//
+// `path` is seen from `current`, a place in `folder`. A program passes the root folder and the
+// current path, so that absolute paths and `..` work; a test a folder in memory. Throws only if a
+// file is there but cannot be read, or if `path` itself is not there.
 kj::Own<Document> load(const kj::ReadableDirectory& folder, kj::StringPtr path,
-    kj::ArrayPtr<const kj::StringPtr> overrides, Diagnostics& diagnostics);
+    kj::ArrayPtr<const kj::StringPtr> overrides, Diagnostics& diagnostics,
+    kj::PathPtr current = nullptr);
 
-// The same for a text at hand; `name` is what messages call it. For tests, and for texts without a file.
+// The same for a text at hand, which extends nothing; `name` is what messages call it. For tests,
+// and for texts without a file.
 kj::Own<Document> parse(kj::StringPtr name, kj::StringPtr text, Diagnostics& diagnostics);
 
 // `table` as TOML text: scalars, then one `[section]` a sub-table, values below that inline.
-// load() of the text gives the same tree.
+// Numbers in the fewest digits that mean the same; reals always with a point or an exponent. load()
+// of the text gives the same tree.
 kj::String print(const Table& table);
+
+// One value as it would stand behind `key = `, on one line.
+kj::String print(const Value& value);
 
 }  // namespace configs

@@ -1,4 +1,5 @@
-// configs/language/random.h: what `seed` means: random numbers as a pure function of (seed, purpose, place).
+// configs/language/random.h: what `seed` means: random numbers as a pure function of (seed,
+// purpose, place).
 #pragma once
 
 #include <cmath>
@@ -6,13 +7,15 @@
 
 namespace configs {
 
-// What a number is drawn for. Two purposes never share numbers, so adding one does not change the others.
+// What a number is drawn for. Two purposes never share numbers, so adding one does not change the
+// others.
 enum class Purpose : uint64_t { ORDER = 1, CROP = 2, MIRROR = 3, INITIAL_VALUES = 4, DROPOUT = 5 };
 
-// The numbers of one place, in order: the same on every machine, whoever asks, and whatever was asked before.
+// The numbers of one place, in order: the same on every machine, whoever asks, and whatever was
+// asked before.
 //
-// `a` and `b` name the place (a pass and a record, a key, a layer). SplitMix64 (Steele, Lea, Flood 2014) started
-// from a hash of the four words.
+// `a` and `b` name the place (a pass and a record, a key, a layer). SplitMix64 (Steele, Lea, Flood
+// 2014) started from a hash of the four words.
 class Random {
 public:
   Random(uint64_t seed, Purpose purpose, uint64_t a = 0, uint64_t b = 0)

@@ -1,0 +1,183 @@
+#include "configs/language/diagnostics.h"
+
+#include <algorithm>
+
+namespace configs {
+
+namespace {
+
+bool startsCharacter(char c) {
+  return (c & 0xc0) != 0x80;
+}
+
+uint charactersOf(kj::ArrayPtr<const char> text) {
+  uint result = 0;
+  for (char c: text) result += startsCharacter(c);
+  return result;
+}
+
+// The line with its number, and under it the carets. A span over several lines is underlined on its
+// first.
+kj::String excerpt(const Span& span) {
+  auto line = Line(*span.source, span.line).text();
+  uint end = span.endLine > span.line ? charactersOf(line) + 1 : span.endColumn;
+
+  kj::Vector<char> shown;
+  kj::Vector<char> padding;
+  uint column = 0;
+  for (char c: line) {
+    // A terminal must not obey what stands in a file.
+    bool control = (c >= 0 && c < ' ' && c != '\t') || c == 0x7f;
+    shown.add(control ? '?' : c);
+    // Tabs are kept, so that the carets stand right whatever their width is.
+    if (startsCharacter(c) && ++column < span.column) padding.add(c == '\t' ? '\t' : ' ');
+  }
+  while (++column < span.column) padding.add(' ');
+  auto number = kj::str(span.line);
+  auto margin = kj::repeat(' ', number.size());
+  auto carets = kj::repeat('^', end > span.column ? end - span.column : 1);
+  return kj::str("  ", number, shown.empty() ? " |" : " | ", shown, "\n  ", margin, " | ", padding,
+      carets, "\n");
+}
+
+}  // namespace
+
+kj::String Span::toString() const {
+  if (source == nullptr) return kj::str();
+  return kj::str(source->name, ":", line, ":", column);
+}
+
+Line::Line(const Source& source, uint number): source(source), number(number) {
+  kj::StringPtr text = source.text;
+  auto next = [&]() { return text.slice(beginByte).findFirst('\n'); };
+  for (uint line = 1; line < number; ++line) {
+    KJ_IF_MAYBE(end, next()) {
+      beginByte += *end + 1;
+    } else {
+      beginByte = text.size();
+    }
+  }
+  endByte = beginByte + next().orDefault(text.size() - beginByte);
+  if (endByte > beginByte && text[endByte - 1] == '\r') --endByte;
+}
+
+kj::ArrayPtr<const char> Line::text() const {
+  return source.text.slice(beginByte, endByte);
+}
+
+size_t Line::byteAt(uint column) const {
+  size_t at = beginByte;
+  for (; column > 1 && at < endByte; --column) {
+    do ++at;
+    while (at < endByte && !startsCharacter(source.text[at]));
+  }
+  return at;
+}
+
+Span Line::span(size_t from, size_t to) const {
+  auto columnOf = [&](size_t byte) { return charactersOf(source.text.slice(beginByte, byte)) + 1; };
+  uint column = columnOf(from);
+  return {&source, number, column, number, kj::max(columnOf(to), column + 1)};
+}
+
+void Diagnostics::error(Span span, kj::StringPtr message, kj::StringPtr help) {
+  errors.add(Error{span, kj::str(message), kj::str(help)});
+}
+
+size_t Diagnostics::count() const {
+  return errors.size();
+}
+
+kj::String Diagnostics::format(kj::StringPtr file) const {
+  if (errors.empty()) return kj::str();
+
+  // Errors without a place come first, then those of `file`, then other sources as they came up.
+  kj::Vector<const Source*> sources;
+  sources.add(nullptr);
+  for (auto& error: errors) {
+    if (error.span.source != nullptr && error.span.source->name == file) {
+      sources.add(error.span.source);
+    }
+  }
+  for (auto& error: errors) sources.add(error.span.source);
+  auto rank = [&](const Error* error) {
+    return std::find(sources.begin(), sources.end(), error->span.source) - sources.begin();
+  };
+  kj::Vector<const Error*> sorted;
+  for (auto& error: errors) sorted.add(&error);
+  std::stable_sort(sorted.begin(), sorted.end(), [&](const Error* a, const Error* b) {
+    auto rankA = rank(a), rankB = rank(b);
+    if (rankA != rankB) return rankA < rankB;
+    if (a->span.line != b->span.line) return a->span.line < b->span.line;
+    return a->span.column < b->span.column;
+  });
+
+  kj::Vector<kj::String> blocks;
+  for (auto error: sorted) {
+    auto& span = error->span;
+    bool placed = span.source != nullptr;
+    bool wide = placed && (span.endLine != span.line || span.endColumn != span.column);
+    blocks.add(kj::str(span.toString(), placed ? ": " : "", "error: ", error->message, "\n",
+        wide ? excerpt(span) : kj::str(), error->help.size() > 0 ? "  help: " : "", error->help,
+        error->help.size() > 0 ? "\n" : ""));
+  }
+  return kj::str(kj::strArray(blocks, ""), errors.size(), errors.size() == 1 ? " error" : " errors",
+      " in ", file, "; nothing was started.\n");
+}
+
+namespace {
+
+char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c;
+}
+
+// Edit distance in which no part is edited twice ("optimal string alignment"); letters compare
+// without case.
+size_t distance(kj::StringPtr a, kj::StringPtr b) {
+  size_t width = b.size() + 1;
+  auto table = kj::heapArray<size_t>((a.size() + 1) * width);
+  auto at = [&](size_t i, size_t j) -> size_t& { return table[i * width + j]; };
+  for (size_t i = 0; i <= a.size(); ++i) {
+    for (size_t j = 0; j <= b.size(); ++j) {
+      if (i == 0 || j == 0) {
+        at(i, j) = i + j;
+        continue;
+      }
+      bool same = lower(a[i - 1]) == lower(b[j - 1]);
+      at(i, j) = kj::min(kj::min(at(i - 1, j), at(i, j - 1)) + 1, at(i - 1, j - 1) + !same);
+      if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) &&
+          lower(a[i - 2]) == lower(b[j - 1])) {
+        at(i, j) = kj::min(at(i, j), at(i - 2, j - 2) + 1);
+      }
+    }
+  }
+  return at(a.size(), b.size());
+}
+
+}  // namespace
+
+kj::Maybe<kj::StringPtr> nearest(kj::StringPtr word, kj::ArrayPtr<const kj::StringPtr> known) {
+  kj::Maybe<kj::StringPtr> result;
+  size_t best = kj::maxValue;
+  for (auto candidate: known) {
+    size_t allowed = kj::max(word.size(), candidate.size()) / 3;
+    // Also keeps the table small when the word is a page long.
+    if (word.size() > candidate.size() + allowed) continue;
+    size_t edits = distance(word, candidate);
+    if (edits <= allowed && edits < best) {
+      best = edits;
+      result = candidate;
+    }
+  }
+  return result;
+}
+
+kj::String suggest(kj::StringPtr word, kj::ArrayPtr<const kj::StringPtr> known) {
+  auto list = kj::strArray(known, ", ");
+  KJ_IF_MAYBE(meant, nearest(word, known)) {
+    return kj::str("did you mean `", *meant, "`? (", list, ")");
+  }
+  return kj::str("known: ", list);
+}
+
+}  // namespace configs

@@ -1,0 +1,102 @@
+#include "configs/language/diagnostics.h"
+
+#include <doctest/doctest.h>
+
+namespace configs {
+namespace {
+
+Source source(kj::StringPtr name, kj::StringPtr text) {
+  return {kj::str(name), kj::str(text)};
+}
+
+TEST_CASE("Diagnostics: an error shows its line, carets under the whole token, and the way out") {
+  auto x = source("configs/x.toml", "a = 1\n\n\n\nlearning_rat = 0.1\n");
+  Diagnostics diagnostics;
+  diagnostics.error(Span{&x, 5, 1, 5, 13}, "unknown key `learning_rat` in [train.optimizer]",
+      "did you mean `learning_rate`? (kind, learning_rate)");
+  CHECK(diagnostics.count() == 1);
+  CHECK(diagnostics.format("configs/x.toml") ==
+        "configs/x.toml:5:1: error: unknown key `learning_rat` in [train.optimizer]\n"
+        "  5 | learning_rat = 0.1\n"
+        "    | ^^^^^^^^^^^^\n"
+        "  help: did you mean `learning_rate`? (kind, learning_rate)\n"
+        "1 error in configs/x.toml; nothing was started.\n");
+}
+
+TEST_CASE("Diagnostics: errors come in the order of their places, those of the file first") {
+  auto x = source("x.toml", "a = 1\nb = 2\n");
+  auto base = source("base.toml", "c = 3\n");
+  Diagnostics diagnostics;
+  diagnostics.error(Span{&base, 1, 1, 1, 2}, "third");
+  diagnostics.error(Span{&x, 2, 5, 2, 6}, "second");
+  diagnostics.error(Span{&x, 1, 1, 1, 1}, "first");
+  diagnostics.error(Span{}, "nowhere");
+  CHECK(diagnostics.format("x.toml") ==
+        "error: nowhere\n"
+        "x.toml:1:1: error: first\n"
+        "x.toml:2:5: error: second\n"
+        "  2 | b = 2\n"
+        "    |     ^\n"
+        "base.toml:1:1: error: third\n"
+        "  1 | c = 3\n"
+        "    | ^\n"
+        "4 errors in x.toml; nothing was started.\n");
+}
+
+TEST_CASE(
+    "Diagnostics: columns count characters, tabs stay, line ends and control characters do not") {
+  auto x = source("x.toml", "\tä = \"€\x1b\" # ü\r\nb");
+  Diagnostics diagnostics;
+  diagnostics.error(Span{&x, 1, 6, 1, 10}, "here");
+  CHECK(diagnostics.format("x.toml") ==
+        "x.toml:1:6: error: here\n"
+        "  1 | \tä = \"€?\" # ü\n"
+        "    | \t    ^^^^\n"
+        "1 error in x.toml; nothing was started.\n");
+}
+
+TEST_CASE("Diagnostics: a span over several lines is underlined to the end of its first") {
+  auto x = source("x.toml", "\n\n\n\n\n\n\n\n\na = [1,\n  2]\n");
+  Diagnostics diagnostics;
+  diagnostics.error(Span{&x, 10, 5, 11, 5}, "a list");
+  // Past the end of the text: still one caret.
+  diagnostics.error(Span{&x, 12, 3, 12, 4}, "beyond");
+  CHECK(diagnostics.format("x.toml") ==
+        "x.toml:10:5: error: a list\n"
+        "  10 | a = [1,\n"
+        "     |     ^^^\n"
+        "x.toml:12:3: error: beyond\n"
+        "  12 |\n"
+        "     |   ^\n"
+        "2 errors in x.toml; nothing was started.\n");
+}
+
+TEST_CASE("Diagnostics: without errors there is nothing to say") {
+  CHECK(Diagnostics().format("x.toml") == "");
+}
+
+TEST_CASE("Span: no source, no place") {
+  auto x = source("x.toml", "a");
+  CHECK(Span{}.toString() == "");
+  CHECK(Span{&x, 3, 4, 3, 5}.toString() == "x.toml:3:4");
+}
+
+TEST_CASE("nearest: a third of the letters may be wrong, and a swap of neighbours is one mistake") {
+  const kj::StringPtr known[] = {"learning_rate", "momentum", "kind", "mnist", "sgd"};
+  auto find = [&](kj::StringPtr word) { return nearest(word, known).orDefault("-"); };
+  CHECK(find("learning_rat") == "learning_rate");
+  CHECK(find("mometnum") == "momentum");
+  CHECK(find("lerning_raet") == "learning_rate");
+  CHECK(find("mnst") == "mnist");
+  CHECK(find("SGD") == "sgd");
+  CHECK(find("kidn") == "kind");
+  CHECK(find("king") == "kind");
+  CHECK(find("bind_") == "-");
+  CHECK(find("x") == "-");
+  CHECK(find("") == "-");
+  CHECK(find(kj::str(kj::repeat('a', 100000))) == "-");
+  CHECK(nearest("a", nullptr) == nullptr);
+}
+
+}  // namespace
+}  // namespace configs

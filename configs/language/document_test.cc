@@ -1,0 +1,381 @@
+#include "configs/language/document.h"
+
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+#include <kj/time.h>
+
+namespace configs {
+namespace {
+
+doctest::String shown(kj::StringPtr text) {
+  return text.cStr();
+}
+
+// The error lines of a text that is no TOML.
+doctest::String errorsOf(kj::StringPtr text) {
+  Diagnostics diagnostics;
+  auto document = parse("x.toml", text, diagnostics);
+  CHECK(document->complete == (diagnostics.count() == 0));
+  return shown(diagnostics.format("x.toml"));
+}
+
+// A folder in memory, and a file of it read.
+struct Loaded {
+  kj::Own<const kj::Directory> folder = kj::newInMemoryDirectory(kj::nullClock());
+  Diagnostics diagnostics;
+  kj::Own<Document> document;
+
+  Loaded& write(kj::StringPtr path, kj::StringPtr text) {
+    folder->openFile(kj::Path::parse(path), kj::WriteMode::CREATE | kj::WriteMode::CREATE_PARENT)
+        ->writeAll(text);
+    return *this;
+  }
+  Loaded& read(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overrides = nullptr) {
+    document = load(*folder, path, overrides, diagnostics);
+    return *this;
+  }
+  doctest::String errors() { return shown(diagnostics.format(document->file)); }
+  doctest::String printed() { return shown(print(document->root)); }
+};
+
+kj::String placeOf(const Table& table, kj::StringPtr key) {
+  return KJ_ASSERT_NONNULL(table.find(key)).value->span.toString();
+}
+const Table& sectionOf(const Table& table, kj::StringPtr key) {
+  return KJ_ASSERT_NONNULL(table.find(key)).value->content.get<Table>();
+}
+
+TEST_CASE("parse: entries keep the order of the file, and keys and values know their places") {
+  Diagnostics diagnostics;
+  auto document = parse("x.toml",
+      "z = \"ü€\" # c\n"
+      "[train.optimizer]\n"
+      "b = 0x10\n"
+      "a = { q = [1, 2.5,\n true] }\n"
+      "[[layers]]\n"
+      "kind = 'relu'\n"
+      "[[layers]]\n"
+      "[data]\n",
+      diagnostics);
+  CHECK(diagnostics.count() == 0);
+  auto keys = KJ_MAP(entry, document->root.entries) {
+    return kj::str(entry.key);
+  };
+  CHECK(kj::strArray(keys, " ") == "z train layers data");
+  auto& z = document->root.entries[0];
+  CHECK(z.value->content.get<kj::String>() == "ü€");
+  CHECK(z.value->span.toString() == "x.toml:1:5");
+  CHECK(z.value->span.endColumn == 9);
+  CHECK(z.keySpan.column == 1);
+
+  auto& optimizer = sectionOf(sectionOf(document->root, "train"), "optimizer");
+  CHECK(optimizer.span.toString() == "x.toml:2:1");
+  CHECK(optimizer.span.endColumn == 18);
+  CHECK(optimizer.entries[0].key == "b");
+  CHECK(optimizer.entries[0].value->content.get<int64_t>() == 16);
+  auto& list = sectionOf(optimizer, "a").entries[0].value->content.get<List>();
+  REQUIRE(list.size() == 3);
+  CHECK(list[1]->content.get<double>() == 2.5);
+  CHECK(list[2]->content.get<bool>());
+  CHECK(list[2]->span.toString() == "x.toml:5:2");
+
+  auto& layers = document->root.entries[2].value->content.get<List>();
+  REQUIRE(layers.size() == 2);
+  CHECK(layers[1]->content.get<Table>().span.toString() == "x.toml:8:1");
+}
+
+TEST_CASE("parse: a syntax error is shown at the word it is in") {
+  CHECK(errorsOf("a = 1\ndataset = mnist # c\n") == R"(x.toml:2:11: error: `mnist` is not a value
+  2 | dataset = mnist # c
+    |           ^^^^^
+  help: a string stands in quotes: "mnist"; truth is `true` or `false`
+1 error in x.toml; nothing was started.
+)");
+  CHECK(errorsOf("a = TRUE\n") == R"(x.toml:1:5: error: `TRUE` is not a value
+  1 | a = TRUE
+    |     ^^^^
+  help: a string stands in quotes: "TRUE"; truth is `true` or `false`
+1 error in x.toml; nothing was started.
+)");
+  CHECK(errorsOf("ä = \"abc\n") == R"(x.toml:1:1: error: this is not TOML: expected keys, )"
+                                   R"(tables, whitespace or comments, saw 'ä'
+  1 | ä = "abc
+    | ^
+1 error in x.toml; nothing was started.
+)");
+  CHECK(errorsOf("a = [\"ä\", 0.1.2]\n") ==
+        R"(x.toml:1:11: error: this is not TOML: expected decimal digit or exponent, saw '.'
+  1 | a = ["ä", 0.1.2]
+    |           ^^^^^
+1 error in x.toml; nothing was started.
+)");
+  CHECK(
+      errorsOf("a = \"abc\nb = 1\n") ==
+      R"(x.toml:1:6: error: a string goes on past the end of its line, or holds a control character
+  1 | a = "abc
+    |      ^^^
+  help: close it with the quote that it began with
+1 error in x.toml; nothing was started.
+)");
+  CHECK(errorsOf("[data\nb = 1\n") == R"(x.toml:1:2: error: this is not TOML: expected ']', saw '\n'
+  1 | [data
+    |  ^^^^
+1 error in x.toml; nothing was started.
+)");
+  CHECK(errorsOf("a = [1, 2\n") == R"(x.toml:1:9: error: the text ends in the middle of an array
+  1 | a = [1, 2
+    |         ^
+1 error in x.toml; nothing was started.
+)");
+  CHECK(errorsOf("a =\n") == R"(x.toml:1:4: error: a value is missing here
+  1 | a =
+    |    ^
+1 error in x.toml; nothing was started.
+)");
+}
+
+TEST_CASE("parse: a key or a header that is given twice is refused at its second place") {
+  CHECK(errorsOf("\nmomentum = 0.9\n\n  momentum   = 0.5\n") ==
+        R"(x.toml:4:3: error: `momentum` is given twice
+  4 |   momentum   = 0.5
+    |   ^^^^^^^^
+  help: one of the two has to go: which one was meant cannot be told
+1 error in x.toml; nothing was started.
+)");
+  CHECK(errorsOf("[a]\nb = 1\n[c]\n[a] # again\n") == R"(x.toml:4:1: error: `[a]` is given twice
+  4 | [a] # again
+    | ^^^
+  help: one of the two has to go: which one was meant cannot be told
+1 error in x.toml; nothing was started.
+)");
+  CHECK(errorsOf("ü = { \"ä\" = 1, \"ä\" = 2 }\n") != "");
+  CHECK(errorsOf("x = { kind = \"ä\", kind = \"b\" }\n") ==
+        R"(x.toml:1:19: error: `kind` is given twice
+  1 | x = { kind = "ä", kind = "b" }
+    |                   ^^^^
+  help: one of the two has to go: which one was meant cannot be told
+1 error in x.toml; nothing was started.
+)");
+}
+
+TEST_CASE("parse: odd texts are errors, never crashes") {
+  for (auto text: {"\xff", "a = \"\x01\"", "=", "[", "[[", "]", "a", "a.", "{", "\"", "a = \"\\",
+           "a = [[[[[[", "a = {b = {c = ", "\r\r\r", "a = '''", "a\xc3", "= = =", "a = 1e999"}) {
+    CAPTURE(text);
+    errorsOf(text);
+  }
+  CHECK(errorsOf("a = \"\xff\"\n") ==
+        "x.toml:1:5: error: this is not UTF-8 text\n"
+        "  1 | a = \"\xff\"\n"
+        "    |     ^\n"
+        "1 error in x.toml; nothing was started.\n");
+  CHECK(errorsOf("") == "");
+  CHECK(errorsOf("\xef\xbb\xbf"
+                 "a = 1") == "");
+}
+
+TEST_CASE("load: a file is laid over what it extends, key by key, and places stay") {
+  Loaded loaded;
+  loaded.write("configs/base.toml", "name = 'base'\n[data]\nsize = 1\nwords = [1, 2]\n")
+      .write("configs/more/middle.toml", "extends = '../base.toml'\n[data]\nsize = 2\n[log]\n")
+      .write("configs/x.toml", "extends = 'more/middle.toml'\nname = 'x'\n[data]\nwords = [3]\n")
+      .read("configs/x.toml");
+  CHECK(loaded.errors() == "");
+  CHECK(loaded.document->complete);
+  CHECK(loaded.document->file == "configs/x.toml");
+  CHECK(loaded.printed() == R"(name = "x"
+
+[data]
+size = 2
+words = [3]
+
+[log]
+)");
+  auto& root = loaded.document->root;
+  auto& data = sectionOf(root, "data");
+  CHECK(shown(placeOf(root, "name")) == "configs/x.toml:2:8");
+  CHECK(shown(data.span.toString()) == "configs/x.toml:3:1");
+  CHECK(shown(placeOf(data, "size")) == "configs/more/middle.toml:3:8");
+  CHECK(shown(placeOf(data, "words")) == "configs/x.toml:4:9");
+  CHECK(shown(sectionOf(root, "log").span.toString()) == "configs/more/middle.toml:4:1");
+}
+
+TEST_CASE("load: a path is seen from the current folder, absolute ones from the top") {
+  Loaded loaded;
+  loaded.write("a/b/x.toml", "extends = '/a/y.toml'").write("a/y.toml", "y = 1");
+  auto current = kj::Path::parse("a/c");
+  for (auto path: {"../b/x.toml", "/a/b/x.toml"}) {
+    auto document = load(*loaded.folder, path, nullptr, loaded.diagnostics, current);
+    CHECK(document->file == path);
+    CHECK(document->root.find("y") != nullptr);
+  }
+  CHECK(loaded.diagnostics.count() == 0);
+}
+
+TEST_CASE("load: extending a missing file, or in a circle, is an error at the word") {
+  Loaded loaded;
+  loaded.write("c/x.toml", "extends = 'bas.toml'\na = 1\n").read("c/x.toml");
+  CHECK(loaded.errors() == R"(c/x.toml:1:11: error: there is no file `c/bas.toml` to extend
+  1 | extends = 'bas.toml'
+    |           ^^^^^^^^^^
+  help: the path is taken from the folder of c/x.toml
+1 error in c/x.toml; nothing was started.
+)");
+  CHECK(!loaded.document->complete);
+  CHECK(loaded.printed() == "a = 1\n");
+
+  Loaded circle;
+  circle.write("x.toml", "extends = 'c/y.toml'").write("c/y.toml", "extends = '../x.toml'");
+  circle.read("x.toml");
+  CHECK(circle.errors() ==
+        R"(c/y.toml:1:11: error: `extends` goes in a circle: x.toml → c/y.toml → x.toml
+  1 | extends = '../x.toml'
+    |           ^^^^^^^^^^^
+  help: a file that others extend cannot extend one of them
+1 error in x.toml; nothing was started.
+)");
+
+  for (auto odd: {"5", "'..'", "'../../../x'", "'.'", "''", "'c'", "\"a\\u0000b\"", "['y.toml']"}) {
+    CAPTURE(odd);
+    Loaded other;
+    other.write("x.toml", kj::str("extends = ", odd)).write("c/y.toml", "").read("x.toml");
+    CHECK(other.diagnostics.count() == 1);
+  }
+}
+
+TEST_CASE("load: a syntax error in a base is shown there, and the rest is read") {
+  Loaded loaded;
+  loaded.write("x.toml", "extends = 'base.toml'\na = 1\n")
+      .write("base.toml", "b 2\n")
+      .read("x.toml");
+  CHECK(loaded.errors() == R"(base.toml:1:3: error: this is not TOML: expected '=', saw '2'
+  1 | b 2
+    |   ^
+1 error in x.toml; nothing was started.
+)");
+  CHECK(!loaded.document->complete);
+  CHECK(loaded.printed() == "a = 1\n");
+}
+
+TEST_CASE("load: only a file that cannot be read throws") {
+  Loaded loaded;
+  auto failureOf = [&](kj::StringPtr path) {
+    KJ_IF_MAYBE(exception, kj::runCatchingExceptions([&]() { loaded.read(path); })) {
+      return kj::str(exception->getDescription());
+    }
+    return kj::str("none");
+  };
+  CHECK(shown(failureOf("c/none.toml")) ==
+        "cannot read the experiment file c/none.toml: there is no such file; check the path");
+  loaded.write("folder/x", "");
+  CHECK(shown(failureOf("folder")) ==
+        "cannot read the experiment file folder: there is no such file; check the path");
+  loaded.write("large.toml", kj::str("# ", kj::repeat('x', 1 << 20)));
+  CHECK(shown(failureOf("large.toml")) ==
+        "cannot read large.toml as an experiment file: it has 1048578 bytes, and one has at most "
+        "1048576; name the .toml file");
+}
+
+TEST_CASE("load: --set is laid over the file, in TOML or as a bare string") {
+  Loaded loaded;
+  const kj::StringPtr overrides[] = {"data.batch_size=64", "data.dataset=mnist", "name = \"q r\"",
+      "train.optimizer={ kind = 'sgd', rates = [0.1, 1] }", "data.source=/a b/ü.tar", "on=true",
+      "data.note=", "train.optimizer.kind=adam"};
+  loaded.write("x.toml", "name = 'x'\n[data]\nbatch_size = 1\n").read("x.toml", overrides);
+  CHECK(loaded.errors() == "");
+  CHECK(loaded.printed() == R"(name = "q r"
+on = true
+
+[data]
+batch_size = 64
+dataset = "mnist"
+source = "/a b/ü.tar"
+note = ""
+
+[train]
+optimizer = { kind = "adam", rates = [0.1, 1] }
+)");
+  auto& data = sectionOf(loaded.document->root, "data");
+  CHECK(shown(placeOf(data, "batch_size")) == "--set data.batch_size:1:17");
+  CHECK(shown(placeOf(data, "dataset")) == "--set data.dataset:1:14");
+  CHECK(shown(data.span.toString()) == "x.toml:2:1");
+  loaded.diagnostics.error(KJ_ASSERT_NONNULL(data.find("source")).value->span, "no such folder");
+  loaded.diagnostics.error(KJ_ASSERT_NONNULL(data.find("note")).keySpan, "unknown key");
+  CHECK(loaded.errors() == R"(--set data.source:1:13: error: no such folder
+  1 | data.source=/a b/ü.tar
+    |             ^^^^^^^^^^
+--set data.note:1:6: error: unknown key
+  1 | data.note=
+    |      ^^^^
+2 errors in x.toml; nothing was started.
+)");
+}
+
+TEST_CASE("load: a --set that sets nothing is an error") {
+  Loaded loaded;
+  const kj::StringPtr overrides[] = {
+      "data.batch_size", "=1", "data..x=1", "a='b", "#a=1", "", "a=1\nb=2", "a b=c"};
+  loaded.write("x.toml", "a = 1\n").read("x.toml", overrides);
+  CHECK(!loaded.document->complete);
+  CHECK(loaded.printed() == "a = 1\n");
+  CHECK(loaded.errors() == R"(--set data.batch_size:1:1: error: this gives no value
+  1 | data.batch_size
+    | ^^^^^^^^^^^^^^^
+  help: write --set section.key=value
+--set :1:1: error: this is not TOML: expected keys, tables, whitespace or comments, saw '='
+  1 | =1
+    | ^
+--set data..x:1:1: error: this is not TOML: expected bare key starting character or string )"
+                           R"(delimiter, saw '.'
+  1 | data..x=1
+    | ^^^^^^^
+--set a:1:4: error: the text ends in the middle of a string
+  1 | a='b
+    |    ^
+--set #a:1:1: error: this names no key
+  1 | #a=1
+    | ^^^^
+  help: write --set section.key=value
+--set :1:1: error: this gives no value
+  1 |
+    | ^
+  help: write --set section.key=value
+--set a:1:1: error: this is more than one line
+  1 | a=1
+    | ^^^
+  help: write --set section.key=value
+--set a b:1:3: error: this is not TOML: expected '=', saw 'b'
+  1 | a b=c
+    |   ^
+8 errors in x.toml; nothing was started.
+)");
+}
+
+TEST_CASE("print: what was printed reads as the same tree") {
+  auto text = R"(word = "\"\\\n\t\u0001\u007f ü€"
+"odd key" = -9223372036854775808
+reals = [1e-05, 0.1, 1.0, -0.0, 1e+22, 1.7976931348623157e+308, 5e-324, inf]
+empty = []
+nested = [[1, 2], []]
+tables = [
+  { a = 1, "b c" = [{ d = {} }] },
+  {},
+]
+
+[section]
+on = false
+table = { x = { y = "z" } }
+layers = [
+  { kind = "relu" },
+]
+
+[empty_section]
+)";
+  Diagnostics diagnostics;
+  auto document = parse("x.toml", text, diagnostics);
+  CHECK(diagnostics.count() == 0);
+  CHECK(shown(print(document->root)) == text);
+}
+
+}  // namespace
+}  // namespace configs

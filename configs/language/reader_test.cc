@@ -1,0 +1,646 @@
+#include "configs/language/reader.h"
+
+#include <doctest/doctest.h>
+
+namespace configs {
+namespace {
+
+doctest::String shown(kj::StringPtr text) {
+  return text.cStr();
+}
+
+// A small experiment: what the sections of a real one look like.
+
+struct Layer {
+  kj::String kind;
+  int64_t units = 0;
+  kj::Array<Layer> layers;
+  kj::Array<kj::Array<Layer>> branches;
+};
+
+Layer readDense(Reader& reader) {
+  Layer result{kj::str("dense")};
+  result.units = reader.integer("units", "Outputs.", {.atLeast = 1});
+  return result;
+}
+Layer readRelu(Reader& reader) {
+  return Layer{kj::str("relu")};
+}
+Layer readRepeat(Reader& reader);
+Layer readBranches(Reader& reader);
+
+constexpr Kind<Layer> LAYER_ROWS[] = {
+    {"dense", "A weighted sum.", readDense},
+    {"relu", "Negative values become 0.", readRelu},
+    {"repeat", "The layers, several times.", readRepeat},
+    {"branches", "Lists of layers side by side.", readBranches},
+};
+constexpr kj::ArrayPtr<const Kind<Layer>> LAYERS(LAYER_ROWS, 4);
+
+Layer readRepeat(Reader& reader) {
+  Layer result{kj::str("repeat")};
+  result.units = reader.integer("times", "How often.", {.atLeast = 1, .atMost = 9}, 2);
+  result.layers = reader.kinds("layers", "What is repeated.", LAYERS);
+  return result;
+}
+Layer readBranches(Reader& reader) {
+  Layer result{kj::str("branches")};
+  result.branches = reader.kindLists("branches", "One list a branch.", LAYERS);
+  return result;
+}
+
+struct Encoding {
+  const char* name;
+  const char* doc;
+};
+constexpr Encoding ENCODING_ROWS[] = {{"raw", "Pixels as they are."}, {"jpeg", "Compressed."}};
+constexpr kj::ArrayPtr<const Encoding> ENCODINGS(ENCODING_ROWS, 2);
+
+struct Rate {
+  double learningRate = 0;
+  double momentum = 0;
+};
+kj::Own<Rate> readSgd(Reader& reader) {
+  auto result = kj::heap<Rate>();
+  result->learningRate = reader.real("learning_rate", "Length of a step.", {.above = 0});
+  result->momentum = reader.real("momentum", "Of the last step.", {.atLeast = 0, .below = 1}, 0.9);
+  return result;
+}
+kj::Own<Rate> readFree(Reader&) {
+  return kj::heap<Rate>();
+}
+constexpr Kind<kj::Own<Rate>> RATE_ROWS[] = {
+    {"sgd", "Plain descent.", readSgd}, {"free", "No rate | at all.", readFree}};
+constexpr kj::ArrayPtr<const Kind<kj::Own<Rate>>> RATES(RATE_ROWS, 2);
+
+struct Data {
+  const Encoding* encoding;
+  const Encoding* given;
+  int64_t batchSize;
+  kj::Maybe<kj::String> source;
+  kj::Array<double> mean;
+};
+Data readData(Reader& reader) {
+  Data result;
+  result.given = &reader.choose("dataset", "Which records.", ENCODINGS);
+  result.encoding = &reader.choose("encoding", "How pixels are kept.", ENCODINGS, "jpeg");
+  result.batchSize = reader.integer("batch_size", "Images a step.", {.atLeast = 1}, 128);
+  result.source = reader.maybeText("source", "Where they lie.");
+  result.mean = reader.reals("mean", "Subtracted a channel.", {.atLeast = 0, .atMost = 255});
+  return result;
+}
+
+struct Experiment {
+  kj::String name;
+  Data data;
+  kj::Array<Layer> layers;
+  kj::Own<Rate> optimizer;
+  kj::Maybe<kj::Own<Rate>> other;
+  bool log;
+  kj::Array<int64_t> every;
+  kj::Array<kj::String> hosts;
+};
+
+Experiment readExperiment(Reader& reader) {
+  Experiment result;
+  result.name = reader.text("name", "What the run is called.");
+  result.data = reader.section("data", "The records.", readData);
+  result.layers = reader.section("model", "The network.",
+      [](Reader& reader) { return reader.kinds("layers", "From input to output.", LAYERS); });
+  reader.section("train", "How it learns.", [&](Reader& reader) {
+    result.optimizer = reader.kind("optimizer", "The update rule.", RATES, "free");
+    result.other = reader.maybeKind("other", "A second one.", RATES);
+    return true;
+  });
+  KJ_IF_MAYBE(log, reader.maybeSection("log", "What is printed.", [&](Reader& reader) {
+                result.every = reader.integers("every", "Steps.", {.atLeast = 1});
+                const kj::StringPtr here[] = {"localhost"};
+                result.hosts = reader.texts("hosts", "Who prints.", here);
+                return reader.flag("on", "Whether anything is.", true);
+              })) {
+    result.log = *log;
+  } else {
+    result.log = false;
+  }
+  return result;
+}
+
+// The errors of a text, as a user sees them.
+doctest::String errorsOf(kj::StringPtr text) {
+  Diagnostics diagnostics;
+  auto document = parse("x.toml", text, diagnostics);
+  Reading reading{diagnostics, {}};
+  readDocument(*document, reading, readExperiment);
+  return shown(diagnostics.format("x.toml"));
+}
+
+// `text` read without an error.
+struct Good {
+  Diagnostics diagnostics;
+  kj::Own<Document> document;
+  Reading reading{diagnostics, {}};
+  Experiment experiment;
+
+  explicit Good(kj::StringPtr text)
+      : document(parse("x.toml", text, diagnostics)),
+        experiment(readDocument(*document, reading, readExperiment)) {
+    CHECK(shown(diagnostics.format("x.toml")) == "");
+  }
+};
+
+TEST_CASE("Reader: values come from the file, what is absent from the defaults") {
+  Good good(R"(
+name = "a"
+data = { dataset = "jpeg", mean = [1, 2.5] }
+[train]
+optimizer = { kind = "sgd", learning_rate = 1 }
+[[model.layers]]
+kind = "repeat"
+layers = [{ kind = "dense", units = 3 }, { kind = "relu" }]
+[[model.layers]]
+kind = "branches"
+branches = [[{ kind = "relu" }], [], [{ kind = "relu" }, { kind = "dense", units = 4 }]]
+[log]
+every = [5, 6]
+)");
+  auto& experiment = good.experiment;
+  CHECK(experiment.name == "a");
+  CHECK(experiment.data.given == &ENCODINGS[1]);
+  CHECK(experiment.data.encoding == &ENCODINGS[1]);
+  CHECK(experiment.data.batchSize == 128);
+  CHECK(experiment.data.source == nullptr);
+  REQUIRE(experiment.data.mean.size() == 2);
+  CHECK(experiment.data.mean[1] == 2.5);
+  CHECK(experiment.optimizer->learningRate == 1);
+  CHECK(experiment.optimizer->momentum == 0.9);
+  CHECK(experiment.other == nullptr);
+  REQUIRE(experiment.layers.size() == 2);
+  CHECK(experiment.layers[0].units == 2);
+  REQUIRE(experiment.layers[0].layers.size() == 2);
+  CHECK(experiment.layers[0].layers[0].units == 3);
+  auto& branches = experiment.layers[1].branches;
+  REQUIRE(branches.size() == 3);
+  CHECK(branches[0].size() == 1);
+  CHECK(branches[1].size() == 0);
+  REQUIRE(branches[2].size() == 2);
+  CHECK(branches[2][1].units == 4);
+  CHECK(experiment.log);
+  REQUIRE(experiment.every.size() == 2);
+  CHECK(experiment.every[1] == 6);
+  REQUIRE(experiment.hosts.size() == 1);
+  CHECK(experiment.hosts[0] == "localhost");
+}
+
+TEST_CASE("Reader: all mistakes of a file are reported in one run") {
+  CHECK(errorsOf(R"(name = 5
+[data]
+dataset = "jpg"
+batch_size = 0
+mean = [1, "2", 256]
+[train.optimizer]
+kind = "sgd"
+learning_rat = 0.1
+learning_rate = "0.1"
+momentum = 1.0
+[modell]
+)") == R"(x.toml:1:8: error: `name` is a string, not an integer
+  1 | name = 5
+    |        ^
+  help: a string stands in quotes
+x.toml:3:11: error: `jpg` is not a known `dataset`
+  3 | dataset = "jpg"
+    |           ^^^^^
+  help: did you mean `jpeg`? (raw, jpeg)
+x.toml:4:14: error: `batch_size` must be an integer ≥ 1, not 0
+  4 | batch_size = 0
+    |              ^
+x.toml:5:12: error: `mean[1]` is a number, not a string
+  5 | mean = [1, "2", 256]
+    |            ^^^
+  help: a number stands without quotes
+x.toml:5:17: error: `mean[2]` must be a number 0 … 255, not 256
+  5 | mean = [1, "2", 256]
+    |                 ^^^
+x.toml:8:1: error: unknown key `learning_rat` in [train.optimizer]
+  8 | learning_rat = 0.1
+    | ^^^^^^^^^^^^
+  help: did you mean `learning_rate`? (kind, learning_rate, momentum)
+x.toml:9:17: error: `learning_rate` is a number, not a string
+  9 | learning_rate = "0.1"
+    |                 ^^^^^
+  help: a number stands without quotes
+x.toml:10:12: error: `momentum` must be a number ≥ 0 and < 1, not 1.0
+  10 | momentum = 1.0
+     |            ^^^
+x.toml:11:2: error: unknown key `modell` at the top level
+  11 | [modell]
+     |  ^^^^^^
+  help: did you mean `model`? (name, data, model, train, log)
+9 errors in x.toml; nothing was started.
+)");
+}
+
+TEST_CASE("Reader: a missing key is reported at its table, with what to add") {
+  CHECK(errorsOf("") == R"(x.toml:1:1: error: missing key `name`
+  help: add `name = …` (string): What the run is called.
+x.toml:1:1: error: missing key `dataset` in [data]
+  help: add `dataset = …` (one of raw, jpeg): Which records.
+2 errors in x.toml; nothing was started.
+)");
+  CHECK(errorsOf(R"(name = "a"
+train = { optimizer = { kind = "sgd" } }
+[data]
+[[model.layers]]
+kind = "relu"
+[[model.layers]]
+kind = "repeat"
+layers = [{ units = 5 }, { kind = "dense" }]
+)") == R"(x.toml:2:23: error: missing key `learning_rate` in [train.optimizer]
+  2 | train = { optimizer = { kind = "sgd" } }
+    |                       ^^^^^^^^^^^^^^^^
+  help: add `learning_rate = …` (number > 0): Length of a step.
+x.toml:3:1: error: missing key `dataset` in [data]
+  3 | [data]
+    | ^^^^^^
+  help: add `dataset = …` (one of raw, jpeg): Which records.
+x.toml:8:11: error: missing key `kind` in [model.layers[1].layers[0]]
+  8 | layers = [{ units = 5 }, { kind = "dense" }]
+    |           ^^^^^^^^^^^^^
+  help: add `kind = …` (one of dense, relu, repeat, branches): what it is
+x.toml:8:26: error: missing key `units` in [model.layers[1].layers[1]]
+  8 | layers = [{ units = 5 }, { kind = "dense" }]
+    |                          ^^^^^^^^^^^^^^^^^^
+  help: add `units = …` (integer ≥ 1): Outputs.
+4 errors in x.toml; nothing was started.
+)");
+}
+
+TEST_CASE("Reader: an unknown kind is one error, whatever else its table holds") {
+  CHECK(errorsOf(R"(name = "a"
+data.dataset = "raw"
+[train]
+optimizer = { kind = "sgdd", foo = 1 }
+other = "sgd"
+[model]
+layers = [{ kind = "relu", x = 1 }, { kind = "convolution", y = 2 }, { kind = 3 }, 4]
+)") == R"(x.toml:4:22: error: `sgdd` is not a known `kind` of `optimizer`
+  4 | optimizer = { kind = "sgdd", foo = 1 }
+    |                      ^^^^^^
+  help: did you mean `sgd`? (sgd, free)
+x.toml:5:9: error: `other` is a table, not a string
+  5 | other = "sgd"
+    |         ^^^^^
+  help: write { kind = "sgd", … }
+x.toml:7:28: error: unknown key `x` in [model.layers[0]]
+  7 | layers = [{ kind = "relu", x = 1 }, { kind = "convolution", y = 2 }, { kind = 3 }, 4]
+    |                            ^
+  help: known: kind
+x.toml:7:46: error: `convolution` is not a known `kind` of `layers[1]`
+  7 | layers = [{ kind = "relu", x = 1 }, { kind = "convolution", y = 2 }, { kind = 3 }, 4]
+    |                                              ^^^^^^^^^^^^^
+  help: known: dense, relu, repeat, branches
+x.toml:7:79: error: `kind` is a string, not an integer
+  7 | layers = [{ kind = "relu", x = 1 }, { kind = "convolution", y = 2 }, { kind = 3 }, 4]
+    |                                                                               ^
+  help: one of dense, relu, repeat, branches
+x.toml:7:84: error: `layers[3]` is a table, not an integer
+  7 | layers = [{ kind = "relu", x = 1 }, { kind = "convolution", y = 2 }, { kind = 3 }, 4]
+    |                                                                                    ^
+  help: write { kind = "dense", … }
+6 errors in x.toml; nothing was started.
+)");
+}
+
+TEST_CASE("Reader: sections, lists and flags of the wrong type say what they should be") {
+  CHECK(errorsOf(R"(name = "a"
+data = 1
+train = [1]
+[log]
+on = "yes"
+every = 5
+hosts = "localhost"
+[model]
+layers = { kind = "branches", branches = [] }
+)") == R"(x.toml:2:8: error: `data` is a table, not an integer
+  2 | data = 1
+    |        ^
+  help: write [data] on a line of its own
+x.toml:3:9: error: `train` is a table, not a list
+  3 | train = [1]
+    |         ^^^
+  help: write [train] on a line of its own
+x.toml:5:6: error: `on` is a boolean, not a string
+  5 | on = "yes"
+    |      ^^^^^
+  help: write `true` or `false`, without quotes
+x.toml:6:9: error: `every` is a list, not an integer
+  6 | every = 5
+    |         ^
+  help: write `every = [1, 2]`
+x.toml:7:9: error: `hosts` is a list, not a string
+  7 | hosts = "localhost"
+    |         ^^^^^^^^^^^
+  help: write `hosts = ["…"]`
+x.toml:9:10: error: `layers` is a list, not a table
+  9 | layers = { kind = "branches", branches = [] }
+    |          ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+  help: write [{ kind = "dense", … }]
+6 errors in x.toml; nothing was started.
+)");
+  CHECK(errorsOf(R"(name = "a"
+data.dataset = "raw"
+model.layers = [
+  { kind = "branches", branches = [{ kind = "relu" }, [{ kind = "relu", z = 1 }]] },
+  { kind = "branches", branches = "relu" },
+]
+)") == R"(x.toml:4:36: error: `branches[0]` is a list, not a table
+  4 |   { kind = "branches", branches = [{ kind = "relu" }, [{ kind = "relu", z = 1 }]] },
+    |                                    ^^^^^^^^^^^^^^^^^
+  help: write [{ kind = "dense", … }]
+x.toml:4:73: error: unknown key `z` in [model.layers[0].branches[1][0]]
+  4 |   { kind = "branches", branches = [{ kind = "relu" }, [{ kind = "relu", z = 1 }]] },
+    |                                                                         ^
+  help: known: kind
+x.toml:5:35: error: `branches` is a list of lists, not a string
+  5 |   { kind = "branches", branches = "relu" },
+    |                                   ^^^^^^
+  help: write [[{ kind = "dense", … }]]
+3 errors in x.toml; nothing was started.
+)");
+}
+
+TEST_CASE("Reader: what is wrong is replaced by the default, or by the nearest allowed value") {
+  Diagnostics diagnostics;
+  auto document =
+      parse("x.toml", "a = 99\nb = 99\nc = -1\nd = 2.5\ne = nan\nf = inf\ng = 7\n", diagnostics);
+  Reading reading{diagnostics, {}};
+  readDocument(*document, reading, [](Reader& reader) {
+    CHECK(reader.integer("a", "", {.atLeast = 1, .atMost = 9}, 5) == 5);
+    CHECK(reader.integer("b", "", {.atLeast = 1, .atMost = 9}) == 9);
+    CHECK(reader.integer("c", "", {.atLeast = 1}) == 1);
+    CHECK(reader.real("d", "", {.above = 0, .below = 1}) == 0.5);
+    CHECK(reader.real("e", "", {.above = 0}) == 1);
+    CHECK(reader.real("f", "", {.atLeast = 0, .atMost = 4}) == 4);
+    CHECK(reader.text("g", "", "word") == "word");
+    CHECK(reader.integer("absent", "", {.atMost = -3}) == -3);
+    return true;
+  });
+  CHECK(diagnostics.count() == 8);
+}
+
+TEST_CASE("Reader: wordOrReals takes one word or a list of numbers") {
+  Diagnostics diagnostics;
+  auto document = parse("x.toml", "a = 'image'\nb = [1, 2]\nc = 'imag'\nd = 5\n", diagnostics);
+  Reading reading{diagnostics, {}};
+  readDocument(*document, reading, [](Reader& reader) {
+    auto read = [&](kj::StringPtr key) { return reader.wordOrReals(key, "", "image", {}); };
+    CHECK(read("a").get<kj::String>() == "image");
+    CHECK(read("b").get<kj::Array<double>>().size() == 2);
+    CHECK(read("c").get<kj::Array<double>>().size() == 0);
+    CHECK(read("d").get<kj::Array<double>>().size() == 0);
+    CHECK(read("absent").get<kj::Array<double>>().size() == 0);
+    return true;
+  });
+  CHECK(shown(print(reading.resolved)) == "a = \"image\"\nb = [1.0, 2.0]\n");
+  CHECK(shown(diagnostics.format("x.toml")) == R"(x.toml:3:5: error: `imag` is not a known `c`
+  3 | c = 'imag'
+    |     ^^^^^^
+  help: it is `"image"` or a list of numbers
+x.toml:4:5: error: `d` is `"image"` or a list of numbers, not an integer
+  4 | d = 5
+    |     ^
+2 errors in x.toml; nothing was started.
+)");
+}
+
+TEST_CASE("Reader: a check across keys speaks at the key's value, or at its table") {
+  Diagnostics diagnostics;
+  auto document = parse("x.toml", "[a]\nb = 1\n", diagnostics);
+  Reading reading{diagnostics, {}};
+  readDocument(*document, reading, [](Reader& reader) {
+    return reader.section("a", "", [](Reader& reader) {
+      CHECK(reader.has("b"));
+      CHECK(!reader.has("c"));
+      CHECK(!reader.isManual());
+      reader.integer("b", "", {});
+      reader.error("b", "too much", "take one of the two");
+      reader.error("c", "too little");
+      CHECK(shown(reader.span().toString()) == "x.toml:1:1");
+      return true;
+    });
+  });
+  CHECK(shown(diagnostics.format("x.toml")) == R"(x.toml:1:1: error: too little
+  1 | [a]
+    | ^^^
+x.toml:2:5: error: too much
+  2 | b = 1
+    |     ^
+  help: take one of the two
+2 errors in x.toml; nothing was started.
+)");
+}
+
+TEST_CASE("Reader: after a syntax error nothing is said to be missing") {
+  CHECK(errorsOf("name =\n") == R"(x.toml:1:7: error: a value is missing here
+  1 | name =
+    |       ^
+1 error in x.toml; nothing was started.
+)");
+}
+
+TEST_CASE("Reader: a value that was reported as unreadable is not reported again") {
+  CHECK(errorsOf("name = 2024-01-01\ndata.dataset = \"raw\"\n") ==
+        R"(x.toml:1:8: error: dates and times have no meaning in an experiment file
+  1 | name = 2024-01-01
+    |        ^^^^^^^^^^
+  help: if it is a name, write it in quotes
+1 error in x.toml; nothing was started.
+)");
+}
+
+TEST_CASE("Reading: resolved holds every value used, and reads as itself") {
+  Good good(R"(
+train = { optimizer = { learning_rate = 1e-5, kind = "sgd" } }
+name = "a \"quoted\" \\ ü\n\u0001"
+[data]
+mean = [1, 0.1, 0.30000000000000004]
+dataset = "raw"
+[[model.layers]]
+kind = "branches"
+branches = [[{ kind = "relu" }], [], [{ kind = "repeat", layers = [{ kind = "relu" }] }]]
+[[model.layers]]
+units = 3
+kind = "dense"
+[log]
+)");
+  auto text = print(good.reading.resolved);
+  CHECK(shown(text) == R"(name = "a \"quoted\" \\ ü\n\u0001"
+
+[data]
+dataset = "raw"
+encoding = "jpeg"
+batch_size = 128
+mean = [1.0, 0.1, 0.30000000000000004]
+
+[model]
+layers = [
+  { kind = "branches", branches = [[{ kind = "relu" }], [], [{ kind = "repeat", times = 2, )"
+                       R"(layers = [{ kind = "relu" }] }]] },
+  { kind = "dense", units = 3 },
+]
+
+[train]
+optimizer = { kind = "sgd", learning_rate = 1e-05, momentum = 0.9 }
+
+[log]
+hosts = ["localhost"]
+on = true
+)");
+  Good again(text);
+  CHECK(shown(print(again.reading.resolved)) == shown(text));
+}
+
+TEST_CASE(
+    "Reading: a default kind is resolved with its own defaults, what is absent stays absent") {
+  Good good("name = \"a\"\ndata.dataset = \"raw\"\n");
+  auto text = print(good.reading.resolved);
+  CHECK(shown(text) == R"(name = "a"
+
+[data]
+dataset = "raw"
+encoding = "jpeg"
+batch_size = 128
+
+[model]
+
+[train]
+optimizer = { kind = "free" }
+)");
+  Good again(text);
+  CHECK(shown(print(again.reading.resolved)) == shown(text));
+}
+
+TEST_CASE("printReference: one heading a section, one row a key, a recursive table once") {
+  CHECK(shown(printReference("Reference", readExperiment)) == R"(# Reference
+
+| key | type | default | meaning |
+| --- | --- | --- | --- |
+| `name` | string | required | What the run is called. |
+
+## `[data]`
+
+The records.
+
+| key | type | default | meaning |
+| --- | --- | --- | --- |
+| `dataset` | word | required | Which records.<br>`raw`: Pixels as they are.<br>`jpeg`: Compressed. |
+| `encoding` | word | `"jpeg"` | How pixels are kept.<br>`raw`: Pixels as they are.<br>`jpeg`: Compressed. |
+| `batch_size` | integer ≥ 1 | `128` | Images a step. |
+| `source` | string | none | Where they lie. |
+| `mean` | list, each number 0 … 255 | `[]` | Subtracted a channel. |
+
+## `[model]`
+
+The network.
+
+| key | type | default | meaning |
+| --- | --- | --- | --- |
+| `layers` | list of tables, see `[[model.layers]]` | `[]` | From input to output. |
+
+### `[[model.layers]]`
+
+`kind` is one of `dense`, `relu`, `repeat`, `branches`.
+
+#### `kind = "dense"`
+
+A weighted sum.
+
+| key | type | default | meaning |
+| --- | --- | --- | --- |
+| `units` | integer ≥ 1 | required | Outputs. |
+
+#### `kind = "relu"`
+
+Negative values become 0.
+
+#### `kind = "repeat"`
+
+The layers, several times.
+
+| key | type | default | meaning |
+| --- | --- | --- | --- |
+| `times` | integer 1 … 9 | `2` | How often. |
+| `layers` | list of tables, see `[[model.layers]]` | `[]` | What is repeated. |
+
+#### `kind = "branches"`
+
+Lists of layers side by side.
+
+| key | type | default | meaning |
+| --- | --- | --- | --- |
+| `branches` | list of lists of tables, see `[[model.layers]]` | `[]` | One list a branch. |
+
+## `[train]`
+
+How it learns.
+
+| key | type | default | meaning |
+| --- | --- | --- | --- |
+| `optimizer` | table, see `[train.optimizer]` | `{ kind = "free" }` | The update rule. |
+| `other` | table, see `[train.optimizer]` | none | A second one. |
+
+### `[train.optimizer]`
+
+`kind` is one of `sgd`, `free`.
+
+#### `kind = "sgd"`
+
+Plain descent.
+
+| key | type | default | meaning |
+| --- | --- | --- | --- |
+| `learning_rate` | number > 0 | required | Length of a step. |
+| `momentum` | number ≥ 0 and < 1 | `0.9` | Of the last step. |
+
+#### `kind = "free"`
+
+No rate | at all.
+
+## `[log]`
+
+What is printed.
+
+| key | type | default | meaning |
+| --- | --- | --- | --- |
+| `every` | list, each integer ≥ 1 | `[]` | Steps. |
+| `hosts` | list of strings | `["localhost"]` | Who prints. |
+| `on` | boolean | `true` | Whether anything is. |
+)");
+}
+
+TEST_CASE(
+    "printReference: reading gives defaults, and for what is required the lowest and the first") {
+  bool wasRead = false;
+  printReference("x", [&](Reader& reader) {
+    CHECK(reader.isManual());
+    CHECK(!reader.has("a"));
+    CHECK(reader.integer("a", "", {.atLeast = 3}) == 3);
+    CHECK(reader.real("b", "", {.atLeast = -1}) == -1);
+    CHECK(reader.real("c", "", {.above = 0, .atMost = 1}) == 0.5);
+    CHECK(reader.text("d", "") == "");
+    CHECK(&reader.choose("e", "", ENCODINGS) == &ENCODINGS[0]);
+    CHECK(&reader.choose("e", "", ENCODINGS, "jpeg") == &ENCODINGS[1]);
+    CHECK(reader.kind("f", "", RATES)->momentum == 0.9);
+    CHECK(reader.kinds("g", "", LAYERS).size() == 0);
+    CHECK(reader.maybeKind("h", "", RATES) == nullptr);
+    CHECK(reader.maybeSection("i", "", readData) == nullptr);
+    CHECK(reader.section("j", "", readData).batchSize == 128);
+    reader.error("a", "nobody hears this");
+    wasRead = true;
+    return 0;
+  });
+  CHECK(wasRead);
+}
+
+}  // namespace
+}  // namespace configs

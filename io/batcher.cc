@@ -1,0 +1,329 @@
+#include "io/batcher.h"
+
+#include <kj/debug.h>
+#include <kj/function.h>
+#include <kj/mutex.h>
+#include <kj/thread.h>
+#include <kj/time.h>
+#include <kj/vector.h>
+
+#include <atomic>
+
+#include "configs/language/failure.h"
+#include "io/augment.h"
+#include "io/pixels.h"
+
+namespace io {
+
+namespace {
+
+// More than these a batch are counted, not described.
+constexpr size_t REPORTS_A_BATCH = 4;
+
+// What a batch is to hold.
+struct Plan {
+  uint64_t step = 0;
+  kj::Array<Stream::Place> places;  // batchSize of them, the first `count` are used
+  size_t count = 0;
+};
+
+// A batch in the ring. A reader thread owns it from claiming to filling, next() from handing out to the next call.
+struct Slot {
+  Plan plan;
+  kj::Array<float> pixels;
+  kj::Array<int32_t> labels;
+  uint images = 0;
+  uint64_t badRecords = 0;
+  kj::Vector<kj::String> reports;
+  kj::Maybe<kj::Exception> error;
+};
+
+// What all reader threads share. Immutable but for `stopping`.
+struct Work {
+  enum class Kind { TRAINING, VALIDATION };
+
+  Kind kind;
+  const RecordDb& records;
+  Augmenter augmenter;
+  uint64_t seed;
+  BadRecordPolicy::Word policy;
+  std::atomic<bool> stopping{false};
+};
+
+// Reads single images on one thread.
+class ImageReader {
+public:
+  explicit ImageReader(const Work& work): work(work), reader(RecordReader::open(work.records)) {}
+
+  // Fills one row of a batch. Throws if the record is bad.
+  void read(Stream::Place place, kj::ArrayPtr<float> pixels, int32_t& label) {
+    auto record = reader->read(place.record);
+    auto image = pixelsOf(record, decoder);
+    auto augmentation =
+        work.kind == Work::Kind::TRAINING
+            ? work.augmenter.draw(work.seed, place.pass, place.record, image.shape)
+            : work.augmenter.centre(image.shape);
+    work.augmenter.apply(image, augmentation, pixels);
+    label = record.label;
+  }
+
+private:
+  const Work& work;
+  kj::Own<RecordReader> reader;
+  JpegDecoder decoder;
+};
+
+// Fills one slot after its plan.
+class BatchReader {
+public:
+  explicit BatchReader(const Work& work): work(work), reader(work) {}
+
+  void fill(Slot& slot) {
+    slot.images = 0;
+    slot.badRecords = 0;
+    slot.reports.clear();
+    auto& plan = slot.plan;
+    for (size_t i = 0; i < plan.count && !work.stopping; ++i) {
+      if (readGood(slot, i)) {
+        ++slot.images;
+        continue;
+      }
+      if (work.kind == Work::Kind::VALIDATION) continue;
+      bool found = false;
+      for (size_t n = 1; n < plan.count && !found && !work.stopping; ++n) {
+        found = readGood(slot, (i + n) % plan.count);
+      }
+      if (!found && !work.stopping) {
+        configs::fail("step ", plan.step, " has no record of ", work.records.path(),
+            " that can be read; the last is described above");
+      }
+      ++slot.images;
+    }
+    // Rows without an image.
+    size_t size = work.augmenter.shape.size();
+    for (size_t row = slot.images; row < slot.labels.size(); ++row) {
+      slot.labels[row] = -1;
+      for (auto& pixel: slot.pixels.slice(row * size, (row + 1) * size)) pixel = 0;
+    }
+  }
+
+private:
+  // Reads place `index` of the plan into the next free row. Returns false if the record is bad and may be skipped.
+  bool readGood(Slot& slot, size_t index) {
+    auto place = slot.plan.places[index];
+    size_t size = work.augmenter.shape.size();
+    size_t row = slot.images;
+    auto problem = kj::runCatchingExceptions([&]() {
+      reader.read(place, slot.pixels.slice(row * size, (row + 1) * size), slot.labels[row]);
+    });
+    KJ_IF_MAYBE(e, problem) {
+      auto report = kj::str(
+          "record ", place.record, " of ", work.records.path(), " is bad: ", e->getDescription());
+      if (work.policy == BadRecordPolicy::FAIL) {
+        configs::fail(report, "; import the data set again, or set data.on_bad_record = \"skip\"");
+      }
+      ++slot.badRecords;
+      if (slot.reports.size() < REPORTS_A_BATCH) slot.reports.add(kj::mv(report));
+      return false;
+    }
+    return true;
+  }
+
+  const Work& work;
+  ImageReader reader;
+};
+
+// Sequence numbers count batches from the start, or restart: batch s lies in slot s mod slots.
+struct Ring {
+  uint64_t claimed = 0;   // batches that readers have begun
+  uint64_t released = 0;  // batches that next() has given back
+  uint64_t end = kj::maxValue;
+  uint working = 0;       // readers inside a batch
+  bool paused = false;
+  bool stopping = false;
+  kj::Array<bool> filled;  // a slot
+  kj::Maybe<Stream> stream;
+
+  bool canClaim() const {
+    return !paused && claimed < end && claimed - released < filled.size();
+  }
+  bool isFilled(uint64_t sequence) const { return filled[sequence % filled.size()]; }
+};
+
+class RingBatcher final: public Batcher {
+public:
+  // `first` is the first record of validation, or the first step of training. `stream` is null for validation of
+  // `count` records from `first`.
+  RingBatcher(const Dataset& dataset, const DataConfig& config, Work::Kind kind, uint64_t seed,
+      kj::Maybe<Stream> stream, uint64_t first, uint64_t count)
+      : work{kind, kind == Work::Kind::TRAINING ? dataset.training() : dataset.validation(),
+            Augmenter(config.augment, dataset.batchShape(),
+                dataset.storedShape().orDefault(dataset.batchShape()), dataset.meanImage()),
+            seed, config.onBadRecord->word},
+        first(first),
+        count(count),
+        batchSize(config.batchSize) {
+    size_t size = dataset.batchShape().size();
+    // One batch is at work, one waits for it, and each reader fills one.
+    auto all = kj::heapArrayBuilder<Slot>(config.readerThreads + 2);
+    for (size_t i = 0; i < config.readerThreads + 2; ++i) {
+      auto& slot = all.add();
+      slot.plan.places = kj::heapArray<Stream::Place>(batchSize);
+      slot.pixels = kj::heapArray<float>(batchSize * size);
+      slot.labels = kj::heapArray<int32_t>(batchSize);
+    }
+    slots = all.finish();
+    {
+      auto locked = ring.lockExclusive();
+      locked->filled = kj::heapArray<bool>(slots.size());
+      for (auto& filled: locked->filled) filled = false;
+      locked->stream = kj::mv(stream);
+      if (kind == Work::Kind::VALIDATION) locked->end = (count + batchSize - 1) / batchSize;
+    }
+    auto builder = kj::heapArrayBuilder<kj::Own<kj::Thread>>(config.readerThreads);
+    KJ_ON_SCOPE_FAILURE(stop());
+    for (uint i = 0; i < config.readerThreads; ++i) {
+      builder.add(kj::heap<kj::Thread>([this]() { run(); }));
+    }
+    threads = builder.finish();
+  }
+
+  ~RingBatcher() noexcept(false) {
+    stop();
+    threads = nullptr;
+  }
+
+  kj::Maybe<const Batch&> next() override {
+    auto& clock = kj::systemPreciseMonotonicClock();
+    auto before = clock.now();
+    // Gives back the batch handed out last.
+    uint64_t sequence = ring.when([](const Ring&) { return true; }, [&](Ring& r) {
+      if (handedOut) {
+        r.filled[r.released % slots.size()] = false;
+        ++r.released;
+        handedOut = false;
+      }
+      return r.released;
+    });
+    bool ended = ring.when(
+        [&](const Ring& r) { return sequence == r.end || r.isFilled(sequence); },
+        [&](Ring& r) { return sequence == r.end; });
+    totals.waited_ns += (clock.now() - before) / kj::NANOSECONDS;
+    if (ended) return nullptr;
+    auto& slot = slots[sequence % slots.size()];
+    KJ_IF_MAYBE(e, slot.error) kj::throwFatalException(kj::cp(*e));
+    handedOut = true;
+    totals.badRecords += slot.badRecords;
+    for (auto& report: slot.reports) reports.add(kj::mv(report));
+    slot.reports.clear();
+    batch = {slot.plan.step, slot.pixels, slot.labels, slot.images};
+    return batch;
+  }
+
+  void restart() override {
+    KJ_REQUIRE(work.kind == Work::Kind::VALIDATION, "only validation can be started over");
+    ring.lockExclusive()->paused = true;
+    ring.when([](const Ring& r) { return r.working == 0; }, [&](Ring& r) {
+      for (auto& filled: r.filled) filled = false;
+      r.claimed = 0;
+      r.released = 0;
+      r.paused = false;
+    });
+    handedOut = false;
+  }
+
+  BatcherCounts counts() const override { return totals; }
+
+  kj::Array<kj::String> takeReports() override { return reports.releaseAsArray(); }
+
+private:
+  // A reader thread.
+  void run() {
+    kj::Maybe<BatchReader> reader;
+    for (;;) {
+      kj::Maybe<uint64_t> claimed = claim();
+      KJ_IF_MAYBE(sequence, claimed) {
+        auto& slot = slots[*sequence % slots.size()];
+        // What a thread throws reaches nobody before the thread is joined: next() passes it on.
+        slot.error = kj::runCatchingExceptions([&]() {
+          KJ_IF_MAYBE(r, reader) {
+            r->fill(slot);
+          } else {
+            reader.emplace(work).fill(slot);
+          }
+        });
+        auto locked = ring.lockExclusive();
+        locked->filled[*sequence % slots.size()] = true;
+        --locked->working;
+      } else {
+        return;
+      }
+    }
+  }
+
+  // Waits for a free slot and plans its batch; null when the batcher ends. Batches are claimed in their order.
+  kj::Maybe<uint64_t> claim() {
+    return ring.when([](const Ring& r) { return r.stopping || r.canClaim(); },
+        [&](Ring& r) -> kj::Maybe<uint64_t> {
+          if (r.stopping) return nullptr;
+          uint64_t sequence = r.claimed++;
+          ++r.working;
+          auto& plan = slots[sequence % slots.size()].plan;
+          KJ_IF_MAYBE(stream, r.stream) {
+            plan.step = first + sequence;
+            plan.count = batchSize;
+            stream->places(plan.step, plan.places);
+          } else {
+            plan.step = sequence;
+            plan.count = kj::min(batchSize, count - sequence * batchSize);
+            for (size_t i = 0; i < plan.count; ++i) {
+              plan.places[i] = {first + sequence * batchSize + i, 0};
+            }
+          }
+          return sequence;
+        });
+  }
+
+  void stop() {
+    work.stopping = true;
+    ring.lockExclusive()->stopping = true;
+  }
+
+  Work work;
+  const uint64_t first;
+  const uint64_t count;
+  const size_t batchSize;
+  kj::Array<Slot> slots;
+  kj::MutexGuarded<Ring> ring;
+
+  // Of the thread that calls next().
+  bool handedOut = false;
+  Batch batch;
+  BatcherCounts totals;
+  kj::Vector<kj::String> reports;
+
+  // Last: they use all of the above.
+  kj::Array<kj::Own<kj::Thread>> threads;
+};
+
+}  // namespace
+
+kj::Own<Batcher> Batcher::training(const Dataset& dataset, const DataConfig& config, uint64_t seed,
+    uint workers, uint rank, uint64_t firstStep) {
+  Stream stream(dataset.training().count(), seed, workers, rank, config.batchSize);
+  return kj::heap<RingBatcher>(
+      dataset, config, Work::Kind::TRAINING, seed, kj::mv(stream), firstStep, 0);
+}
+
+kj::Own<Batcher> Batcher::validation(
+    const Dataset& dataset, const DataConfig& config, uint workers, uint rank) {
+  uint64_t records = dataset.validation().count();
+  KJ_REQUIRE(rank < workers, rank, workers);
+  bool split = config.validation->word == ValidationPart::SPLIT;
+  uint64_t begin = split ? rank * records / workers : 0;
+  uint64_t end = split ? (rank + uint64_t(1)) * records / workers : records;
+  return kj::heap<RingBatcher>(
+      dataset, config, Work::Kind::VALIDATION, 0, nullptr, begin, end - begin);
+}
+
+}  // namespace io

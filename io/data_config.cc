@@ -1,0 +1,121 @@
+#include "io/data_config.h"
+
+namespace io {
+
+namespace {
+
+constexpr Encoding ENCODING_ROWS[] = {
+    {"raw", "Pixels as they are: the fastest to read.", Encoding::RAW},
+    {"jpeg",
+        "JPEG files: small for photographs, and a decoding an image. Images that come otherwise are "
+        "encoded with quality 95.",
+        Encoding::JPEG},
+};
+
+constexpr ValidationPart VALIDATION_PART_ROWS[] = {
+    {"split", "Each worker a part; the coordinator adds the counts.", ValidationPart::SPLIT},
+    {"whole", "Each worker all of them.", ValidationPart::WHOLE},
+};
+
+constexpr BadRecordPolicy BAD_RECORD_POLICY_ROWS[] = {
+    {"fail", "The run ends and names the record.", BadRecordPolicy::FAIL},
+    {"skip",
+        "The record is counted and left out. In training the next good one of its batch stands in.",
+        BadRecordPolicy::SKIP},
+};
+
+constexpr configs::IntegerLimits BATCH_SIZES = {1, 65536};
+constexpr configs::IntegerLimits READER_THREADS = {1, 64};
+// The side of a square of IMAGE_PIXELS_MAX.
+constexpr configs::IntegerLimits SIDES = {0, 8192};
+
+// What a fixed shape allows to be seen while the file is read.
+void check(configs::Reader& reader, const AugmentConfig& augment, ImageShape stored) {
+  auto checkNumbers = [&](kj::StringPtr key, kj::ArrayPtr<const double> numbers) {
+    if (numbers.size() > 1 && numbers.size() != stored.channels) {
+      reader.error(key,
+          kj::str("`", key, "` has ", numbers.size(), " numbers for images of ", stored.channels,
+              stored.channels == 1 ? " channel" : " channels"),
+          "give one number, or one a channel");
+    }
+  };
+  checkNumbers("mean", augment.mean);
+  checkNumbers("deviation", augment.deviation);
+  if (augment.crop > stored.height || augment.crop > stored.width) {
+    reader.error("crop", kj::str("`crop` is larger than the images, which have ", stored.height,
+                             "×", stored.width, " pixels"));
+  }
+}
+
+}  // namespace
+
+constinit const kj::ArrayPtr<const Encoding> ENCODINGS = kj::arrayPtr(ENCODING_ROWS, 2);
+constinit const kj::ArrayPtr<const ValidationPart> VALIDATION_PARTS =
+    kj::arrayPtr(VALIDATION_PART_ROWS, 2);
+constinit const kj::ArrayPtr<const BadRecordPolicy> BAD_RECORD_POLICIES =
+    kj::arrayPtr(BAD_RECORD_POLICY_ROWS, 2);
+
+AugmentConfig AugmentConfig::read(configs::Reader& reader) {
+  AugmentConfig config;
+  config.crop = reader.integer("crop",
+      "Pixels a side of the square cut out: at a random place in training, from the centre in "
+      "validation. 0 takes the whole image.",
+      SIDES, 0);
+  config.mirror = reader.flag(
+      "mirror", "Whether training images are mirrored left to right with probability 1/2.", false);
+  auto mean = reader.wordOrReals("mean",
+      "What is subtracted: `\"image\"` = the mean of the un-augmented training images, pixel by "
+      "pixel; or a list, one number a channel or one for all, in grey levels from 0 to 255. Absent "
+      "= nothing.",
+      "image", {});
+  KJ_SWITCH_ONEOF(mean) {
+    KJ_CASE_ONEOF(word, kj::String) { config.meanImage = true; }
+    KJ_CASE_ONEOF(numbers, kj::Array<double>) { config.mean = kj::mv(numbers); }
+  }
+  config.deviation = reader.reals("deviation",
+      "What is divided by after that: one number a channel or one for all, in grey levels. Absent "
+      "= nothing.",
+      {.above = 0});
+  config.scale = reader.real(
+      "scale", "What is multiplied by last: 0.00392156862745098 = 1/255 gives pixels of 0 to 1.",
+      {.above = 0}, 1);
+  return config;
+}
+
+DataConfig DataConfig::read(configs::Reader& reader) {
+  DataConfig config;
+  config.dataset = &reader.choose<DatasetKind>("dataset", "Which images.", DATASETS);
+  auto& source = *config.dataset->source;
+  config.source = reader.maybeText("source",
+      "Where they come from: a folder, an archive, a folder written by `pack_records`, or the "
+      "address of a mirror. Absent = the folder named by the environment's RUNNER_DATASETS, then "
+      "where Debian installs it, then the official address.");
+  config.batchSize =
+      reader.integer("batch_size", "Images a step a worker.", BATCH_SIZES, 128);
+  config.validation = &reader.choose<ValidationPart>(
+      "validation", "How validation images are dealt to the workers.", VALIDATION_PARTS, "split");
+  config.readerThreads = reader.integer("reader_threads",
+      "Threads a worker that read and decode ahead. What they deliver does not depend on it.",
+      READER_THREADS, 2);
+  config.encoding = &reader.choose<Encoding>("encoding",
+      "How records keep their pixels; `image_folder` has \"jpeg\" as its default.", ENCODINGS,
+      source.encoding);
+  config.resizeShortSide = reader.integer("resize_short_side",
+      "Pixels that the shorter side of each image gets at import, bilinear. 0 = as it is.", SIDES,
+      0);
+  config.onBadRecord = &reader.choose<BadRecordPolicy>("on_bad_record",
+      "What is done about a record that cannot be read.", BAD_RECORD_POLICIES, "fail");
+  auto stored = source.shape;
+  if (stored.size() > 0 && config.resizeShortSide > 0) {
+    stored = resizedShape(stored, config.resizeShortSide);
+  }
+  config.augment = reader.section(
+      "augment", "What is done to an image on its way into a batch.", [&](configs::Reader& section) {
+        auto augment = AugmentConfig::read(section);
+        if (stored.size() > 0 && !section.isManual()) check(section, augment, stored);
+        return augment;
+      });
+  return config;
+}
+
+}  // namespace io

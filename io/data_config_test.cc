@@ -1,0 +1,99 @@
+#include "io/data_config.h"
+
+#include <doctest/doctest.h>
+
+namespace io {
+
+namespace {
+
+struct Read {
+  DataConfig config;
+  kj::String errors;
+};
+
+Read readText(kj::StringPtr text) {
+  configs::Diagnostics diagnostics;
+  auto document = configs::parse("x.toml", text, diagnostics);
+  configs::Reading reading{diagnostics, {}};
+  auto config = configs::readDocument(*document, reading, &DataConfig::read);
+  auto errors = diagnostics.count() == 0 ? kj::String() : diagnostics.format("x.toml");
+  return {kj::mv(config), kj::mv(errors)};
+}
+
+bool contains(kj::StringPtr text, kj::StringPtr part) {
+  for (size_t i = 0; i + part.size() <= text.size(); ++i) {
+    if (text.slice(i).startsWith(part)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("DataConfig: only the data set has no default") {
+  auto read = readText("dataset = \"mnist\"\n");
+  CHECK(read.errors == "");
+  auto& config = read.config;
+  CHECK(kj::StringPtr(config.dataset->name) == "mnist");
+  CHECK(config.source == nullptr);
+  CHECK(config.batchSize == 128);
+  CHECK(config.validation->word == ValidationPart::SPLIT);
+  CHECK(config.readerThreads == 2);
+  CHECK(config.encoding->word == Encoding::RAW);
+  CHECK(config.resizeShortSide == 0);
+  CHECK(config.onBadRecord->word == BadRecordPolicy::FAIL);
+  CHECK(config.augment.crop == 0);
+  CHECK(!config.augment.mirror);
+  CHECK(!config.augment.meanImage);
+  CHECK(config.augment.mean.size() == 0);
+  CHECK(config.augment.scale == 1);
+  CHECK(contains(readText("").errors, "dataset"));
+}
+
+TEST_CASE("DataConfig: the mean is the word image, or numbers") {
+  auto image = readText(
+      "dataset = \"cifar10\"\naugment = { crop = 28, mirror = true, mean = \"image\" }\n");
+  CHECK(image.errors == "");
+  CHECK(image.config.augment.crop == 28);
+  CHECK(image.config.augment.mirror);
+  CHECK(image.config.augment.meanImage);
+
+  auto numbers = readText("dataset = \"cifar10\"\naugment = { mean = [123.68, 116.779, 103.939], "
+                          "deviation = [50], scale = 0.5 }\n");
+  CHECK(numbers.errors == "");
+  CHECK(!numbers.config.augment.meanImage);
+  CHECK(numbers.config.augment.mean.size() == 3);
+  CHECK(numbers.config.augment.mean[1] == 116.779);
+  CHECK(numbers.config.augment.deviation.size() == 1);
+  CHECK(numbers.config.augment.scale == 0.5);
+
+  CHECK(contains(readText("dataset = \"cifar10\"\naugment = { mean = \"imag\" }\n").errors,
+      "x.toml:2:20: error: `imag` is not a known `mean`"));
+}
+
+TEST_CASE("DataConfig: image folders keep JPEG files unless told otherwise") {
+  CHECK(readText("dataset = \"image_folder\"\n").config.encoding->word == Encoding::JPEG);
+  CHECK(readText("dataset = \"image_folder\"\nencoding = \"raw\"\n").config.encoding->word ==
+        Encoding::RAW);
+}
+
+TEST_CASE("DataConfig: what the shape of the images forbids is an error at its place") {
+  auto crop = readText("dataset = \"mnist\"\n[augment]\ncrop = 29\n");
+  CHECK(contains(crop.errors,
+      "x.toml:3:8: error: `crop` is larger than the images, which have 28×28 pixels"));
+  auto resized = readText("dataset = \"mnist\"\nresize_short_side = 32\n[augment]\ncrop = 29\n");
+  CHECK(resized.errors == "");
+  auto mean = readText("dataset = \"cifar10\"\n[augment]\nmean = [1, 2]\ndeviation = [1, 0, 1]\n");
+  CHECK(contains(mean.errors, "`mean` has 2 numbers for images of 3 channels"));
+  CHECK(contains(mean.errors, "x.toml:4:17: error"));
+}
+
+TEST_CASE("DataConfig: its reference names every key") {
+  auto text = configs::printReference("data", &DataConfig::read);
+  for (auto key: {"dataset", "source", "batch_size", "validation", "reader_threads", "encoding",
+           "resize_short_side", "on_bad_record", "crop", "mirror", "mean", "deviation",
+           "scale"}) {
+    CHECK_MESSAGE(contains(text, kj::str("`", key, "`")), kj::StringPtr(key).cStr());
+  }
+}
+
+}  // namespace io

@@ -1,0 +1,137 @@
+#include "io/dataset_kinds.h"
+
+namespace io {
+
+namespace {
+
+constexpr DatasetFile MNIST_FILES[] = {
+    {"train-images-idx3-ubyte", 47040016,
+        "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db"},
+    {"train-labels-idx1-ubyte", 60008,
+        "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5"},
+    {"t10k-images-idx3-ubyte", 7840016,
+        "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7"},
+    {"t10k-labels-idx1-ubyte", 10008,
+        "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2"},
+};
+
+constexpr DatasetFile FASHION_MNIST_FILES[] = {
+    {"train-images-idx3-ubyte", 47040016,
+        "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888"},
+    {"train-labels-idx1-ubyte", 60008,
+        "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9"},
+    {"t10k-images-idx3-ubyte", 7840016,
+        "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b"},
+    {"t10k-labels-idx1-ubyte", 10008,
+        "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34"},
+};
+
+constexpr DatasetFile CIFAR10_FILES[] = {
+    {"data_batch_1.bin", 30730000,
+        "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5"},
+    {"data_batch_2.bin", 30730000,
+        "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed"},
+    {"data_batch_3.bin", 30730000,
+        "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67"},
+    {"data_batch_4.bin", 30730000,
+        "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48"},
+    {"data_batch_5.bin", 30730000,
+        "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add"},
+    {"test_batch.bin", 30730000,
+        "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b"},
+};
+
+constexpr const char* IDX_DOWNLOADS[] = {"train-images-idx3-ubyte.gz",
+    "train-labels-idx1-ubyte.gz", "t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"};
+constexpr const char* CIFAR10_DOWNLOADS[] = {"cifar-10-binary.tar.gz"};
+
+constexpr const char* MNIST_ADDRESSES[] = {
+    "http://yann.lecun.com/exdb/mnist/", "https://storage.googleapis.com/cvdf-datasets/mnist/"};
+constexpr const char* FASHION_MNIST_ADDRESSES[] = {
+    "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"};
+constexpr const char* CIFAR10_ADDRESSES[] = {"https://www.cs.toronto.edu/~kriz/"};
+
+constexpr DatasetSource MNIST = {
+    .format = DatasetSource::IDX,
+    .shape = {1, 28, 28},
+    .classes = 10,
+    .trainingRecords = 60000,
+    .validationRecords = 10000,
+    .encoding = "raw",
+    .files = {MNIST_FILES, 4},
+    .downloads = {IDX_DOWNLOADS, 4},
+    .addresses = {MNIST_ADDRESSES, 2},
+    .archivePrefix = nullptr,
+    .archiveFolder = nullptr,
+    .folder = "mnist",
+    .systemFolder = nullptr,
+};
+
+constexpr DatasetSource FASHION_MNIST = {
+    .format = DatasetSource::IDX,
+    .shape = {1, 28, 28},
+    .classes = 10,
+    .trainingRecords = 60000,
+    .validationRecords = 10000,
+    .encoding = "raw",
+    .files = {FASHION_MNIST_FILES, 4},
+    .downloads = {IDX_DOWNLOADS, 4},
+    .addresses = {FASHION_MNIST_ADDRESSES, 1},
+    .archivePrefix = nullptr,
+    .archiveFolder = nullptr,
+    .folder = "fashion-mnist",
+    .systemFolder = "/usr/share/datasets/fashion-mnist",
+};
+
+constexpr DatasetSource CIFAR10 = {
+    .format = DatasetSource::CIFAR,
+    .shape = {3, 32, 32},
+    .classes = 10,
+    .trainingRecords = 50000,
+    .validationRecords = 10000,
+    .encoding = "raw",
+    .files = {CIFAR10_FILES, 6},
+    .downloads = {CIFAR10_DOWNLOADS, 1},
+    .addresses = {CIFAR10_ADDRESSES, 1},
+    .archivePrefix = "cifar-10-binary.tar",
+    .archiveFolder = "cifar-10-batches-bin",
+    .folder = "cifar10",
+    .systemFolder = nullptr,
+};
+
+constexpr DatasetSource IMAGE_FOLDER = {
+    .format = DatasetSource::FOLDER,
+    .shape = {0, 0, 0},
+    .classes = 0,
+    .trainingRecords = 0,
+    .validationRecords = 0,
+    .encoding = "jpeg",
+    .files = nullptr,
+    .downloads = nullptr,
+    .addresses = nullptr,
+    .archivePrefix = nullptr,
+    .archiveFolder = nullptr,
+    .folder = "imagenet-sample",
+    .systemFolder = nullptr,
+};
+
+constexpr DatasetKind ROWS[] = {
+    {"mnist", "Handwritten digits (LeCun, Cortes, Burges): 60,000 + 10,000 of 1×28×28, 10 classes.",
+        &MNIST},
+    {"fashion_mnist",
+        "Articles of clothing (Xiao, Rasul, Vollgraf 2017): 60,000 + 10,000 of 1×28×28, 10 "
+        "classes. Debian's package dataset-fashion-mnist holds it.",
+        &FASHION_MNIST},
+    {"cifar10", "Small photographs (Krizhevsky 2009): 50,000 + 10,000 of 3×32×32, 10 classes.",
+        &CIFAR10},
+    {"image_folder",
+        "JPEG files in `source`, a folder or archive: one sub-folder a class, or a `labels.tsv` "
+        "beside them with lines `path<TAB>label`. Every tenth image is for validation.",
+        &IMAGE_FOLDER},
+};
+
+}  // namespace
+
+constinit const kj::ArrayPtr<const DatasetKind> DATASETS = kj::arrayPtr(ROWS, 4);
+
+}  // namespace io

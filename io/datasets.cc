@@ -1,0 +1,270 @@
+#include "io/datasets.h"
+
+#include <fcntl.h>
+#include <kj/debug.h>
+#include <kj/encoding.h>
+#include <kj/filesystem.h>
+#include <kj/io.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "configs/language/failure.h"
+#include "io/archives.h"
+#include "io/augment.h"
+#include "io/checksum.h"
+#include "io/import.h"
+#include "io/pixels.h"
+#include "io/sources.h"
+
+namespace io {
+
+namespace {
+
+kj::Maybe<kj::StringPtr> environment(const char* name) {
+  auto value = ::getenv(name);
+  if (value == nullptr || *value == '\0') return nullptr;
+  return kj::StringPtr(value);
+}
+
+kj::String cacheFolder() {
+  KJ_IF_MAYBE(folder, environment("RUNNER_CACHE")) return kj::str(*folder);
+  KJ_IF_MAYBE(folder, environment("XDG_CACHE_HOME")) return kj::str(*folder, "/runner");
+  KJ_IF_MAYBE(folder, environment("HOME")) return kj::str(*folder, "/.cache/runner");
+  configs::fail("there is no place for imported data: set RUNNER_CACHE to a folder");
+}
+
+kj::Maybe<kj::StringPtr> sourceOf(const DataConfig& config) {
+  KJ_IF_MAYBE(source, config.source) return kj::StringPtr(*source);
+  return nullptr;
+}
+
+void makeFolders(kj::StringPtr path) {
+  for (size_t i = 1; i <= path.size(); ++i) {
+    if (i < path.size() && path[i] != '/') continue;
+    auto folder = kj::heapString(path.slice(0, i));
+    if (::mkdir(folder.cStr(), 0777) != 0 && errno != EEXIST) {
+      int error = errno;
+      // On the way to a folder that is there, others may not be ours to make.
+      if (pathKind(folder) == PathKind::FOLDER) continue;
+      configs::fail("cannot make the folder ", folder, ": ", strerror(error),
+          "; set RUNNER_CACHE to a folder that can be written");
+    }
+  }
+}
+
+void removeFolder(kj::StringPtr path) {
+  if (pathKind(path) == PathKind::NOTHING) return;
+  auto filesystem = kj::newDiskFilesystem();
+  filesystem->getRoot().remove(filesystem->getCurrentPath().evalNative(path));
+}
+
+// Size and time of last change: what tells that a file is another one.
+kj::String identityOf(kj::StringPtr path) {
+  struct stat status;
+  if (::stat(path.cStr(), &status) != 0) {
+    configs::fail("cannot look at ", path, ": ", strerror(errno));
+  }
+  return kj::str(status.st_size, " ", status.st_mtim.tv_sec, ".", status.st_mtim.tv_nsec);
+}
+
+// The folder in the cache: a name that is another one whenever the records would be others.
+kj::String cacheName(const DataConfig& config) {
+  Sha256 sum;
+  auto add = [&](kj::StringPtr line) {
+    sum.update(line.asBytes());
+    sum.update(kj::StringPtr("\n").asBytes());
+  };
+  // To be counted up when the import of the same files gives other records.
+  add("import 1");
+  add(kj::str(config.dataset->name, " ", config.encoding->name, " ", config.resizeShortSide));
+  for (auto& file: config.dataset->source->files) add(file.sha256);
+  if (config.dataset->source->format == DatasetSource::FOLDER) {
+    add(config.onBadRecord->name);
+    auto place = findImages(*config.dataset, sourceOf(config), environment("RUNNER_DATASETS"));
+    auto absolute = kj::newDiskFilesystem()->getCurrentPath().evalNative(place.images);
+    add(absolute.toString());
+    add(identityOf(place.images));
+    KJ_IF_MAYBE(labels, place.labels) add(identityOf(*labels));
+    if (pathKind(place.images) == PathKind::FOLDER) {
+      for (auto& name: filesBelow(place.images)) {
+        add(name);
+        add(identityOf(kj::str(place.images, "/", name)));
+      }
+    }
+  }
+  auto digest = kj::encodeHex(sum.finish());
+  return kj::str(config.dataset->name, "-", config.encoding->name, "-", digest.slice(0, 16).begin());
+}
+
+// Holds the lock of `path` until destroyed; the file stays. A lock of flock() belongs to the opened file, so it also
+// keeps threads of one process apart.
+kj::AutoCloseFd lock(kj::StringPtr path, Progress& progress) {
+  int fd = ::open(path.cStr(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (fd < 0) {
+    configs::fail("cannot make ", path, ": ", strerror(errno),
+        "; set RUNNER_CACHE to a folder that can be written");
+  }
+  kj::AutoCloseFd owned(fd);
+  if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    progress("waiting for another process that imports the same data", 0, 0);
+    KJ_SYSCALL(::flock(fd, LOCK_EX), path);
+  }
+  return owned;
+}
+
+// Imports into a folder beside `into`, then moves it there. The caller sees to it that nobody else does the same.
+void importInto(const DataConfig& config, kj::StringPtr into, Progress& progress) {
+  auto part = kj::str(into, ".part");
+  // Left over by a process that was killed.
+  removeFolder(part);
+  makeFolders(part);
+  KJ_ON_SCOPE_FAILURE(removeFolder(part));
+  importDataset(config, environment("RUNNER_DATASETS"), part, progress);
+  for (auto name: config.dataset->source->downloads) {
+    ::unlink(kj::str(part, "/", name).cStr());
+  }
+  if (::rename(part.cStr(), into.cStr()) != 0) {
+    configs::fail("cannot move ", part, " to ", into, ": ", strerror(errno));
+  }
+}
+
+bool isPacked(kj::StringPtr folder) {
+  return pathKind(kj::str(folder, "/", TRAINING_FILE)) == PathKind::FILE &&
+         pathKind(kj::str(folder, "/", VALIDATION_FILE)) == PathKind::FILE;
+}
+
+// The folder with the databases of `config`, which is made if it is not there.
+kj::String folderOf(const DataConfig& config, Progress& progress) {
+  KJ_IF_MAYBE(source, config.source) {
+    if (isPacked(*source)) return kj::str(*source);
+  }
+  auto cache = cacheFolder();
+  auto folder = kj::str(cache, "/", cacheName(config));
+  if (!isPacked(folder)) {
+    makeFolders(cache);
+    auto locked = lock(kj::str(folder, ".lock"), progress);
+    if (!isPacked(folder)) importInto(config, folder, progress);
+  }
+  return folder;
+}
+
+// The mean image beside the records: read if it is there, else computed and, where that is possible, written. Several
+// processes may do so at once: each writes the same bytes to a file of its own name, and moves it.
+kj::Array<float> loadMeanImage(const DataConfig& config, const RecordDb& training,
+    kj::StringPtr folder, ImageShape shape, Progress& progress) {
+  auto path = kj::str(folder, "/", MEAN_FILE);
+  if (pathKind(path) == PathKind::FILE) {
+    size_t size = shape.size() * sizeof(float);
+    auto bytes = readFile(path, kj::max(size, size_t(1) << 30));
+    if (bytes.size() == size) {
+      auto mean = kj::heapArray<float>(shape.size());
+      memcpy(mean.begin(), bytes.begin(), size);
+      return mean;
+    }
+  }
+  auto mean = meanImageOf(training, config.onBadRecord->word, progress);
+  auto part = kj::str(path, ".part-", ::getpid(), "-", ::gettid());
+  int fd = ::open(part.cStr(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  // A folder that cannot be written costs a second the next time, no more.
+  if (fd < 0) return mean;
+  kj::AutoCloseFd owned(fd);
+  auto bytes = mean.asPtr().asBytes();
+  if (::write(fd, bytes.begin(), bytes.size()) != ssize_t(bytes.size()) ||
+      ::rename(part.cStr(), path.cStr()) != 0) {
+    ::unlink(part.cStr());
+  }
+  return mean;
+}
+
+class CachedDataset final: public Dataset {
+public:
+  CachedDataset(const DataConfig& config, kj::StringPtr folder, Progress& progress)
+      : trainingDb(RecordDb::open(kj::str(folder, "/", TRAINING_FILE))),
+        validationDb(RecordDb::open(kj::str(folder, "/", VALIDATION_FILE))),
+        stored(commonShape()),
+        batch(batchShapeIn(config, folder)) {
+    if (!config.augment.meanImage) return;
+    KJ_IF_MAYBE(shape, stored) {
+      mean = loadMeanImage(config, *trainingDb, folder, *shape, progress);
+    } else {
+      configs::fail("there is no mean image of ", folder,
+          ": its images differ in shape; give data.augment.mean as one number a channel");
+    }
+  }
+
+  const RecordDb& training() const override { return *trainingDb; }
+  const RecordDb& validation() const override { return *validationDb; }
+  uint classes() const override { return kj::max(trainingDb->classes(), validationDb->classes()); }
+  kj::Maybe<ImageShape> storedShape() const override { return stored; }
+  ImageShape batchShape() const override { return batch; }
+  kj::ArrayPtr<const float> meanImage() const override { return mean; }
+
+private:
+  kj::Maybe<ImageShape> commonShape() const {
+    auto training = trainingDb->shape();
+    if (validationDb->count() == 0) return training;
+    KJ_IF_MAYBE(t, training) {
+      KJ_IF_MAYBE(v, validationDb->shape()) {
+        if (*t == *v) return *t;
+      }
+    }
+    return nullptr;
+  }
+
+  ImageShape batchShapeIn(const DataConfig& config, kj::StringPtr folder) const {
+    if (trainingDb->count() == 0) configs::fail("there is no training record in ", folder);
+    KJ_IF_MAYBE(shape, stored) {
+      auto result = batchShapeOf(config.augment, *shape);
+      if (result.height > shape->height || result.width > shape->width) {
+        configs::fail("data.augment.crop = ", config.augment.crop, " is larger than the images of ",
+            folder, ", which have ", shape->height, "×", shape->width, " pixels");
+      }
+      return result;
+    }
+    if (config.augment.crop == 0) {
+      configs::fail("the images of ", folder,
+          " differ in size, and those of a batch may not: set data.augment.crop");
+    }
+    return batchShapeOf(config.augment, RecordReader::open(*trainingDb)->read(0).shape);
+  }
+
+  kj::Own<RecordDb> trainingDb;
+  kj::Own<RecordDb> validationDb;
+  kj::Maybe<ImageShape> stored;
+  ImageShape batch;
+  kj::Array<float> mean;
+};
+
+}  // namespace
+
+kj::Own<Dataset> openDataset(const DataConfig& config, Progress progress) {
+  auto folder = folderOf(config, progress);
+  return kj::heap<CachedDataset>(config, folder, progress);
+}
+
+void packDataset(const DataConfig& config, kj::StringPtr into, Progress progress) {
+  if (pathKind(into) != PathKind::NOTHING) {
+    configs::fail(into, " is there already: name a new folder");
+  }
+  importInto(config, into, progress);
+  auto training = RecordDb::open(kj::str(into, "/", TRAINING_FILE));
+  KJ_IF_MAYBE(shape, training->shape()) {
+    loadMeanImage(config, *training, into, *shape, progress);
+  }
+}
+
+kj::Maybe<DatasetFacts> factsOf(const DataConfig& config) {
+  auto& source = *config.dataset->source;
+  if (source.format == DatasetSource::FOLDER) return nullptr;
+  auto shape = source.shape;
+  if (config.resizeShortSide > 0) shape = resizedShape(shape, config.resizeShortSide);
+  return DatasetFacts{shape, source.classes, source.trainingRecords, source.validationRecords};
+}
+
+}  // namespace io

@@ -1,0 +1,362 @@
+#include "io/datasets.h"
+
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+#include <kj/filesystem.h>
+#include <kj/vector.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "io/checksum.h"
+#include "io/jpeg.h"
+#include "io/scratch.h"
+#include "tests/skip.h"
+
+namespace io {
+
+namespace {
+
+Progress silent() {
+  return [](kj::StringPtr, uint64_t, uint64_t) {};
+}
+
+void useCache(const Scratch& scratch) {
+  KJ_ASSERT(::setenv("RUNNER_CACHE", scratch.path("cache").cStr(), 1) == 0);
+}
+
+kj::Array<kj::String> namesIn(kj::StringPtr folder) {
+  auto filesystem = kj::newDiskFilesystem();
+  auto opened = filesystem->getRoot().openSubdir(kj::Path(nullptr).evalNative(folder));
+  return KJ_MAP(name, opened->listNames()) { return kj::str(name); };
+}
+
+// A JPEG file of one grey level.
+kj::Array<kj::byte> jpegOf(kj::byte level, ImageShape shape) {
+  auto planes = kj::heapArray<kj::byte>(shape.size());
+  memset(planes.begin(), level, planes.size());
+  return encodeJpeg({shape, Layout::PLANES, planes});
+}
+
+// Twelve images of class "cat", eight of class "dog".
+kj::String writeClasses(const Scratch& scratch) {
+  for (uint i = 0; i < 20; ++i) {
+    scratch.write(kj::str("images/", i < 12 ? "cat" : "dog", "/", 100 + i, ".jpg"),
+        jpegOf(i * 10, {3, 16, 16}));
+  }
+  return scratch.path("images");
+}
+
+struct Counted {
+  uint64_t images = 0;
+  uint64_t labels[10] = {};
+  uint64_t sum = 0;  // of all pixels of the first channel
+
+  void add(const RecordDb& db) {
+    auto reader = RecordReader::open(db);
+    for (uint64_t i = 0; i < db.count(); ++i) {
+      auto record = reader->read(i);
+      KJ_ASSERT(record.label < 10 && record.encoding == Encoding::RAW);
+      ++images;
+      ++labels[record.label];
+      size_t plane = size_t(record.shape.height) * record.shape.width;
+      for (auto pixel: record.bytes.slice(0, plane)) sum += pixel;
+    }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("openDataset: MNIST has its images, labels and mean") {
+  auto datasets = sharedDatasets("mnist/train-images-idx3-ubyte.gz");
+  if (datasets == nullptr) SKIP_CASE("RUNNER_DATASETS has no mnist");
+  Scratch scratch;
+  useCache(scratch);
+  auto config = testConfig("mnist");
+  config.augment.meanImage = true;
+  auto dataset = openDataset(config, silent());
+  CHECK(dataset->classes() == 10);
+  CHECK(KJ_ASSERT_NONNULL(dataset->storedShape()) == ImageShape{1, 28, 28});
+  CHECK(dataset->batchShape() == ImageShape{1, 28, 28});
+  Counted training;
+  training.add(dataset->training());
+  CHECK(training.images == 60000);
+  const uint64_t labels[] = {5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949};
+  CHECK(memcmp(training.labels, labels, sizeof(labels)) == 0);
+  // The published mean of all training pixels is 0.1307 of 255.
+  CHECK(double(training.sum) / (60000.0 * 784) == doctest::Approx(0.1307 * 255).epsilon(0.001));
+  double sum = 0;
+  for (float pixel: dataset->meanImage()) sum += pixel;
+  CHECK(sum / 784 == doctest::Approx(double(training.sum) / (60000.0 * 784)));
+  Counted validation;
+  validation.add(dataset->validation());
+  CHECK(validation.images == 10000);
+  CHECK(validation.labels[1] == 1135);
+}
+
+TEST_CASE("openDataset: Fashion-MNIST is read from Debian's package, and its cache from then on") {
+  if (::access("/usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz", R_OK) != 0) {
+    SKIP_CASE("dataset-fashion-mnist is not installed");
+  }
+  Scratch scratch;
+  useCache(scratch);
+  auto config = testConfig("fashion_mnist");
+  uint reports = 0;
+  auto progress = [&](kj::StringPtr, uint64_t, uint64_t) { ++reports; };
+  auto first = openDataset(config, progress);
+  CHECK(first->training().count() == 60000);
+  CHECK(first->validation().count() == 10000);
+  CHECK(reports > 60);
+  reports = 0;
+  auto second = openDataset(config, progress);
+  CHECK(reports == 0);
+  CHECK(second->training().digest() == first->training().digest());
+}
+
+TEST_CASE("openDataset: CIFAR-10 is read from an archive of any kind, with the published means") {
+  auto datasets = sharedDatasets("cifar10");
+  if (datasets == nullptr) SKIP_CASE("RUNNER_DATASETS has no cifar10");
+  Scratch scratch;
+  useCache(scratch);
+  auto config = testConfig("cifar10");
+  config.augment.meanImage = true;
+  config.augment.crop = 28;
+  auto dataset = openDataset(config, silent());
+  CHECK(dataset->batchShape() == ImageShape{3, 28, 28});
+  Counted training;
+  training.add(dataset->training());
+  CHECK(training.images == 50000);
+  for (auto count: training.labels) CHECK(count == 5000);
+  CHECK(double(training.sum) / (50000.0 * 1024) == doctest::Approx(125.307).epsilon(1e-5));
+  double means[3] = {};
+  auto mean = dataset->meanImage();
+  for (auto i: kj::indices(mean)) means[i / 1024] += mean[i] / 1024;
+  CHECK(means[0] == doctest::Approx(125.307).epsilon(1e-5));
+  CHECK(means[1] == doctest::Approx(122.950).epsilon(1e-5));
+  CHECK(means[2] == doctest::Approx(113.865).epsilon(1e-5));
+  Counted validation;
+  validation.add(dataset->validation());
+  for (auto count: validation.labels) CHECK(count == 1000);
+}
+
+TEST_CASE("openDataset: the ImageNet sample keeps its JPEG files and labels with gaps") {
+  auto datasets = sharedDatasets("imagenet-sample/labels.tsv");
+  if (datasets == nullptr) SKIP_CASE("RUNNER_DATASETS has no imagenet-sample");
+  Scratch scratch;
+  useCache(scratch);
+  auto config = testConfig("image_folder");
+  CHECK(thrownBy([&]() { openDataset(config, silent()); }).endsWith("set data.augment.crop"));
+  config.augment.crop = 56;
+  auto dataset = openDataset(config, silent());
+  CHECK(dataset->training().count() == 536);
+  CHECK(dataset->validation().count() == 59);
+  CHECK(dataset->classes() == 997);
+  CHECK(dataset->storedShape() == nullptr);
+  CHECK(dataset->batchShape() == ImageShape{3, 56, 56});
+  auto reader = RecordReader::open(dataset->training());
+  auto record = reader->read(0);
+  CHECK(record.encoding == Encoding::JPEG);
+  CHECK(record.shape == ImageShape{3, 375, 500});
+  CHECK(record.label == 0);
+  JpegDecoder decoder;
+  for (uint64_t i = 0; i < 536; ++i) {
+    auto image = reader->read(i);
+    CHECK(decoder.decode(image.bytes, image.shape).size() == image.shape.size());
+  }
+}
+
+TEST_CASE("openDataset: a source is looked for as a folder, the folder above, and a mirror") {
+  auto datasets = sharedDatasets("mnist/train-images-idx3-ubyte.gz");
+  if (datasets == nullptr) SKIP_CASE("RUNNER_DATASETS has no mnist");
+  auto folder = kj::str(KJ_ASSERT_NONNULL(datasets));
+  kj::Vector<kj::String> digests;
+  for (auto& source: kj::arr(kj::str(folder), kj::str(folder, "/mnist"),
+           kj::str("file://", folder), kj::str("file://", folder, "/mnist/"))) {
+    Scratch scratch;
+    useCache(scratch);
+    auto dataset = openDataset(testConfig("mnist", kj::str(source)), silent());
+    digests.add(sha256Hex(dataset->training().digest()));
+    // Downloads do not stay in the cache.
+    for (auto& name: namesIn(scratch.path("cache"))) {
+      if (!name.endsWith(".lock")) CHECK(namesIn(scratch.path(kj::str("cache/", name))).size() == 2);
+    }
+  }
+  for (auto& digest: digests) CHECK(digest == digests[0]);
+}
+
+TEST_CASE("openDataset: a source without the files, or with damaged ones, is refused by name") {
+  Scratch scratch;
+  useCache(scratch);
+  auto empty = scratch.path("nothing");
+  CHECK(thrownBy([&]() { openDataset(testConfig("mnist", kj::str(empty)), silent()); }) ==
+        kj::str("cannot find the data set mnist in ", empty,
+            "; set data.source or the environment's RUNNER_DATASETS to a folder that holds "
+            "train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz, t10k-images-idx3-ubyte.gz, "
+            "t10k-labels-idx1-ubyte.gz"));
+  for (auto name: {"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
+           "t10k-labels-idx1-ubyte"}) {
+    scratch.write(kj::str("short/", name), kj::StringPtr("x").asBytes());
+  }
+  auto source = scratch.path("short");
+  CHECK(thrownBy([&]() { openDataset(testConfig("mnist", kj::str(source)), silent()); }) ==
+        kj::str("train-images-idx3-ubyte from ", source,
+            "/train-images-idx3-ubyte is damaged: unpacked it has 1 bytes, not 47040016; get it "
+            "again, or set data.source to another place"));
+  // Nothing unfinished is left in the cache.
+  for (auto& name: namesIn(scratch.path("cache"))) CHECK(name.endsWith(".lock"));
+}
+
+TEST_CASE("openDataset: sub-folders of images are classes, every tenth image is for validation") {
+  Scratch scratch;
+  useCache(scratch);
+  auto source = writeClasses(scratch);
+  auto config = testConfig("image_folder", kj::str(source));
+  config.augment.meanImage = true;
+  auto dataset = openDataset(config, silent());
+  CHECK(dataset->classes() == 2);
+  CHECK(dataset->training().count() == 18);
+  CHECK(dataset->validation().count() == 2);
+  CHECK(KJ_ASSERT_NONNULL(dataset->storedShape()) == ImageShape{3, 16, 16});
+  auto reader = RecordReader::open(dataset->validation());
+  CHECK(reader->read(0).id == 9);
+  CHECK(reader->read(0).label == 0);
+  CHECK(reader->read(1).id == 19);
+  CHECK(reader->read(1).label == 1);
+  // Levels 0, 10 … 190 without those of images 9 and 19; JPEG keeps flat images within 1.
+  CHECK(dataset->meanImage()[0] == doctest::Approx((1900.0 - 90 - 190) / 18).epsilon(0.02));
+
+  config.encoding = row(ENCODINGS, "raw");
+  config.resizeShortSide = 8;
+  auto resized = openDataset(config, silent());
+  CHECK(KJ_ASSERT_NONNULL(resized->storedShape()) == ImageShape{3, 8, 8});
+  CHECK(RecordReader::open(resized->training())->read(3).encoding == Encoding::RAW);
+}
+
+TEST_CASE("openDataset: a changed image folder is imported again") {
+  Scratch scratch;
+  useCache(scratch);
+  auto source = writeClasses(scratch);
+  auto config = testConfig("image_folder", kj::str(source));
+  CHECK(openDataset(config, silent())->classes() == 2);
+  scratch.write("images/eel/1.jpg", jpegOf(7, {3, 16, 16}));
+  CHECK(openDataset(config, silent())->classes() == 3);
+}
+
+TEST_CASE("openDataset: labels.tsv beside the images names their labels, and its mistakes are shown") {
+  Scratch scratch;
+  useCache(scratch);
+  auto source = writeClasses(scratch);
+  kj::Vector<kj::String> lines;
+  lines.add(kj::str("#path\tlabel\tname"));
+  for (uint i = 0; i < 20; ++i) {
+    lines.add(kj::str(i < 12 ? "cat" : "dog", "/", 100 + i, ".jpg\t", 30 + i, "\tx"));
+  }
+  auto labels = [&]() { return kj::str(kj::strArray(lines, "\n"), "\n"); };
+  auto path = scratch.write("images/labels.tsv", labels().asBytes());
+  auto config = testConfig("image_folder", kj::str(source));
+  auto dataset = openDataset(config, silent());
+  CHECK(dataset->classes() == 50);
+  CHECK(RecordReader::open(dataset->training())->read(4).label == 34);
+
+  lines[3] = kj::str("cat/102.jpg\tminus");
+  scratch.write("images/labels.tsv", labels().asBytes());
+  CHECK(thrownBy([&]() { openDataset(config, silent()); }) ==
+        kj::str(path, ":4: a line is a path, a tab and a label from 0 to 1000000"));
+  lines[3] = kj::str("cat/none.jpg\t1");
+  scratch.write("images/labels.tsv", labels().asBytes());
+  CHECK(thrownBy([&]() { openDataset(config, silent()); }) ==
+        kj::str("cat/102.jpg of ", source, " has no label in ", path,
+            ": give it one, or take it away"));
+}
+
+TEST_CASE("openDataset: an image that is none is refused by name, or left out, by policy") {
+  Scratch scratch;
+  useCache(scratch);
+  auto source = writeClasses(scratch);
+  scratch.write("images/cat/105.jpg", kj::StringPtr("text").asBytes());
+  auto config = testConfig("image_folder", kj::str(source));
+  auto message = thrownBy([&]() { openDataset(config, silent()); });
+  CHECK(message.startsWith(kj::str("cannot import cat/105.jpg of ", source, ": not a JPEG file")));
+  config.onBadRecord = row(BAD_RECORD_POLICIES, "skip");
+  auto dataset = openDataset(config, silent());
+  CHECK(dataset->training().count() + dataset->validation().count() == 19);
+}
+
+TEST_CASE("packDataset: a packed folder is a source of its own, and holds the mean image") {
+  Scratch scratch;
+  useCache(scratch);
+  auto config = testConfig("image_folder", writeClasses(scratch));
+  auto packed = scratch.path("packed");
+  packDataset(config, packed, silent());
+  CHECK(namesIn(packed).size() == 3);
+  auto again = testConfig("image_folder", kj::str(packed));
+  again.augment.meanImage = true;
+  auto dataset = openDataset(again, silent());
+  CHECK(dataset->training().count() == 18);
+  CHECK(dataset->training().path().startsWith(packed));
+  CHECK(dataset->meanImage().size() == 768);
+  CHECK(thrownBy([&]() { packDataset(config, packed, silent()); }) ==
+        kj::str(packed, " is there already: name a new folder"));
+}
+
+TEST_CASE("openDataset: of processes that start at the same moment one imports, all read the same") {
+  Scratch scratch;
+  useCache(scratch);
+  auto config = testConfig("image_folder", writeClasses(scratch));
+  // Each process waits at the gate until all are there, imports, and tells whether it did.
+  constexpr uint PROCESSES = 4;
+  int gate[2], results[2];
+  KJ_SYSCALL(::pipe(gate));
+  KJ_SYSCALL(::pipe(results));
+  pid_t children[PROCESSES];
+  for (auto& child: children) {
+    KJ_SYSCALL(child = ::fork());
+    if (child != 0) continue;
+    ::close(gate[1]);
+    kj::byte go;
+    KJ_SYSCALL(::read(gate[0], &go, 1));
+    char imported = 'n';
+    auto problem = kj::runCatchingExceptions([&]() {
+      auto dataset = openDataset(config, [&](kj::StringPtr what, uint64_t, uint64_t) {
+        if (what == "importing, images") imported = 'y';
+      });
+      KJ_ASSERT(dataset->training().count() == 18);
+    });
+    if (problem != nullptr) imported = 'x';
+    KJ_SYSCALL(::write(results[1], &imported, 1));
+    ::_exit(0);
+  }
+  ::close(gate[0]);
+  ::close(gate[1]);
+  ::close(results[1]);
+  uint imports = 0;
+  for (uint i = 0; i < PROCESSES; ++i) {
+    char imported = 'x';
+    KJ_SYSCALL(::read(results[0], &imported, 1));
+    CHECK(imported != 'x');
+    imports += imported == 'y';
+  }
+  CHECK(imports == 1);
+  ::close(results[0]);
+  for (auto child: children) {
+    int status = 0;
+    KJ_SYSCALL(::waitpid(child, &status, 0));
+    CHECK(status == 0);
+  }
+}
+
+TEST_CASE("factsOf: what is known of a data set before it is fetched") {
+  auto config = testConfig("cifar10");
+  auto facts = KJ_ASSERT_NONNULL(factsOf(config));
+  CHECK(facts.shape == ImageShape{3, 32, 32});
+  CHECK(facts.classes == 10);
+  CHECK(facts.trainingRecords == 50000);
+  CHECK(facts.validationRecords == 10000);
+  config.resizeShortSide = 64;
+  CHECK(KJ_ASSERT_NONNULL(factsOf(config)).shape == ImageShape{3, 64, 64});
+  CHECK(factsOf(testConfig("image_folder")) == nullptr);
+}
+
+}  // namespace io

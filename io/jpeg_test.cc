@@ -1,0 +1,107 @@
+#include "io/jpeg.h"
+
+#include <doctest/doctest.h>
+#include <kj/exception.h>
+#include <kj/string.h>
+
+#include <cstdlib>
+#include <cstring>
+
+namespace io {
+
+namespace {
+
+// A smooth picture: what JPEG keeps well.
+kj::Array<kj::byte> picture(ImageShape shape) {
+  auto planes = kj::heapArray<kj::byte>(shape.size());
+  auto next = planes.begin();
+  for (uint c = 0; c < shape.channels; ++c) {
+    for (uint y = 0; y < shape.height; ++y) {
+      for (uint x = 0; x < shape.width; ++x) {
+        *next++ = 20 + c * 40 + y * 60 / shape.height + x * 60 / shape.width;
+      }
+    }
+  }
+  return planes;
+}
+
+uint largestDifference(kj::ArrayPtr<const kj::byte> a, kj::ArrayPtr<const kj::byte> b) {
+  REQUIRE(a.size() == b.size());
+  uint largest = 0;
+  for (auto i: kj::indices(a)) largest = kj::max(largest, uint(std::abs(int(a[i]) - int(b[i]))));
+  return largest;
+}
+
+kj::String descriptionOf(kj::Maybe<kj::Exception> exception) {
+  KJ_IF_MAYBE(e, exception) return kj::heapString(e->getDescription());
+  return kj::String();
+}
+
+}  // namespace
+
+TEST_CASE("JpegDecoder: a colour picture comes back within a few grey levels, channels in place") {
+  ImageShape shape = {3, 33, 47};
+  auto planes = picture(shape);
+  auto file = encodeJpeg({shape, Layout::PLANES, planes});
+  JpegDecoder decoder;
+  CHECK(decoder.shapeOf(file) == shape);
+  auto decoded = toPlanes({shape, Layout::PIXELS, decoder.decode(file, shape)});
+  CHECK(largestDifference(planes, decoded) <= 3);
+}
+
+TEST_CASE("JpegDecoder: a grey picture is read as grey, or as three equal channels") {
+  ImageShape grey = {1, 28, 28};
+  auto planes = picture(grey);
+  auto file = encodeJpeg({grey, Layout::PLANES, planes});
+  JpegDecoder decoder;
+  CHECK(decoder.shapeOf(file) == ImageShape{3, 28, 28});
+  CHECK(largestDifference(planes, decoder.decode(file, grey)) <= 3);
+  auto colour = decoder.decode(file, {3, 28, 28});
+  for (size_t i = 0; i < 28 * 28; ++i) {
+    CHECK(colour[3 * i] == colour[3 * i + 1]);
+    CHECK(colour[3 * i] == colour[3 * i + 2]);
+  }
+}
+
+TEST_CASE("JpegDecoder: a file that ends early is an error, and the decoder goes on after it") {
+  ImageShape shape = {3, 64, 64};
+  auto planes = picture(shape);
+  auto file = encodeJpeg({shape, Layout::PLANES, planes});
+  JpegDecoder decoder;
+  auto cut = file.slice(0, file.size() * 2 / 3);
+  CHECK(decoder.shapeOf(cut) == shape);
+  auto description =
+      descriptionOf(kj::runCatchingExceptions([&]() { decoder.decode(cut, shape); }));
+  CHECK(description == "cannot decode a JPEG file: Premature end of JPEG file");
+  auto decoded = toPlanes({shape, Layout::PIXELS, decoder.decode(file, shape)});
+  CHECK(largestDifference(planes, decoded) <= 3);
+}
+
+TEST_CASE("JpegDecoder: what is no JPEG file, or too large, is refused before memory is taken") {
+  JpegDecoder decoder;
+  auto text = kj::StringPtr("not a picture").asBytes();
+  CHECK(descriptionOf(kj::runCatchingExceptions([&]() { decoder.shapeOf(text); })) ==
+        "not a JPEG file that can be read: Not a JPEG file: starts with 0x6e 0x6f");
+  CHECK(kj::runCatchingExceptions([&]() { decoder.shapeOf(nullptr); }) != nullptr);
+
+  ImageShape shape = {1, 8, 8};
+  auto planes = picture(shape);
+  auto file = encodeJpeg({shape, Layout::PLANES, planes});
+  // Height and width stand behind the marker FF C0, a length of two bytes and a precision of one.
+  const kj::byte marker[] = {0xff, 0xc0};
+  auto frame = static_cast<kj::byte*>(memmem(file.begin(), file.size(), marker, 2));
+  REQUIRE(frame != nullptr);
+  memset(frame + 5, 0x7f, 4);
+  CHECK(descriptionOf(kj::runCatchingExceptions([&]() { decoder.shapeOf(file); })) ==
+        "a JPEG file of 32639×32639 pixels is refused: at most 67108864 are read");
+}
+
+TEST_CASE("JpegDecoder: a file of another size than its record says is refused") {
+  ImageShape shape = {1, 8, 8};
+  auto planes = picture(shape);
+  auto file = encodeJpeg({shape, Layout::PLANES, planes});
+  JpegDecoder decoder;
+  CHECK(kj::runCatchingExceptions([&]() { decoder.decode(file, {1, 8, 9}); }) != nullptr);
+}
+
+}  // namespace io

@@ -1,0 +1,71 @@
+#include "io/pixels.h"
+
+#include <kj/debug.h>
+
+#include "configs/language/failure.h"
+
+
+namespace io {
+
+ImageView pixelsOf(const Record& record, JpegDecoder& decoder) {
+  switch (record.encoding) {
+    case Encoding::RAW:
+      return {record.shape, Layout::PLANES, record.bytes};
+    case Encoding::JPEG:
+      return {record.shape, Layout::PIXELS, decoder.decode(record.bytes, record.shape)};
+  }
+  KJ_UNREACHABLE;
+}
+
+namespace {
+
+void add(ImageView image, kj::ArrayPtr<uint64_t> sums) {
+  size_t plane = size_t(image.shape.height) * image.shape.width;
+  for (uint c = 0; c < image.shape.channels; ++c) {
+    auto pixels = image.bytes.begin() + (image.layout == Layout::PLANES ? c * plane : c);
+    size_t stride = image.layout == Layout::PLANES ? 1 : image.shape.channels;
+    auto to = sums.begin() + c * plane;
+    for (size_t i = 0; i < plane; ++i) to[i] += pixels[i * stride];
+  }
+}
+
+// Often enough for an eye, seldom enough to cost nothing.
+constexpr uint64_t RECORDS_A_REPORT = 1000;
+
+}  // namespace
+
+kj::Array<float> meanImageOf(
+    const RecordDb& db, BadRecordPolicy::Word policy, Progress& progress) {
+  if (db.count() == 0) configs::fail("there is no mean image of ", db.path(), ": it is empty");
+  ImageShape shape = {0, 0, 0};
+  KJ_IF_MAYBE(s, db.shape()) {
+    shape = *s;
+  } else {
+    configs::fail("there is no mean image of ", db.path(),
+        ": its images differ in shape; give data.augment.mean as one number a channel");
+  }
+  auto sums = kj::heapArray<uint64_t>(shape.size());
+  for (auto& sum: sums) sum = 0;
+  uint64_t images = 0;
+  auto reader = RecordReader::open(db);
+  JpegDecoder decoder;
+  for (uint64_t i = 0; i < db.count(); ++i) {
+    auto problem = kj::runCatchingExceptions([&]() {
+      add(pixelsOf(reader->read(i), decoder), sums);
+      ++images;
+    });
+    KJ_IF_MAYBE(e, problem) {
+      if (policy == BadRecordPolicy::FAIL) {
+        configs::fail("record ", i, " of ", db.path(), ": ", e->getDescription());
+      }
+    }
+    if (i % RECORDS_A_REPORT == 0) progress("computing the mean image, images", i, db.count());
+  }
+  if (images == 0) configs::fail("there is no mean image of ", db.path(), ": no record is good");
+  progress("computing the mean image, images", db.count(), db.count());
+  auto mean = kj::heapArrayBuilder<float>(shape.size());
+  for (auto sum: sums) mean.add(static_cast<float>(double(sum) / double(images)));
+  return mean.finish();
+}
+
+}  // namespace io

@@ -1,0 +1,20 @@
+// io/pixels.h: the pixels of records, however they are kept, and their mean.
+#pragma once
+
+#include "io/fetch.h"
+#include "io/image.h"
+#include "io/jpeg.h"
+#include "io/record_db.h"
+
+namespace io {
+
+// The pixels of `record`; valid as long as the record, and until the next use of `decoder`. Throws if it is a JPEG file
+// that cannot be decoded.
+ImageView pixelsOf(const Record& record, JpegDecoder& decoder);
+
+// The mean of all images of `db`, C×H×W: sums of integers, divided in double, rounded once. Throws if `db` is empty or
+// its images differ in shape. With `policy` SKIP a record that cannot be read is left out.
+kj::Array<float> meanImageOf(
+    const RecordDb& db, BadRecordPolicy::Word policy, Progress& progress);
+
+}  // namespace io

@@ -1,0 +1,192 @@
+#include "io/record_db.h"
+
+#include <doctest/doctest.h>
+#include <kj/filesystem.h>
+#include <kj/thread.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "io/scratch.h"
+
+namespace io {
+
+namespace {
+
+constexpr ImageShape SHAPE = {3, 4, 5};
+
+kj::Array<kj::byte> pixels(uint64_t id) {
+  auto result = kj::heapArray<kj::byte>(SHAPE.size());
+  for (auto i: kj::indices(result)) result[i] = i * 7 + id;
+  return result;
+}
+
+void writeRecords(kj::StringPtr path, uint64_t count) {
+  auto writer = RecordWriter::create(path);
+  for (uint64_t i = 0; i < count; ++i) writer->add(i % 10, i, Encoding::RAW, SHAPE, pixels(i));
+  writer->finish();
+}
+
+kj::Array<kj::byte> fileOf(kj::StringPtr path) {
+  auto filesystem = kj::newDiskFilesystem();
+  return filesystem->getRoot().openFile(kj::Path(nullptr).evalNative(path))->readAllBytes();
+}
+
+}  // namespace
+
+TEST_CASE("RecordDb: every record comes back as it was written, in any order") {
+  Scratch scratch;
+  auto path = scratch.path("records.mdb");
+  writeRecords(path, 300);
+  auto db = RecordDb::open(path);
+  CHECK(db->count() == 300);
+  CHECK(db->classes() == 10);
+  CHECK(KJ_ASSERT_NONNULL(db->shape()) == SHAPE);
+  CHECK(db->path() == path);
+  auto reader = RecordReader::open(*db);
+  for (uint64_t i = 0; i < 300; ++i) {
+    uint64_t index = i * 77 % 300;
+    auto record = reader->read(index);
+    CHECK(record.id == index);
+    CHECK(record.label == index % 10);
+    CHECK(record.encoding == Encoding::RAW);
+    CHECK(record.shape == SHAPE);
+    CHECK(record.bytes == pixels(index).asPtr());
+  }
+  CHECK(thrownBy([&]() { reader->read(300); }) ==
+        kj::str("cannot read record 300 of ", path, ": there are fewer"));
+}
+
+TEST_CASE("RecordDb: images of two shapes have none in common") {
+  Scratch scratch;
+  auto path = scratch.path("records.mdb");
+  auto writer = RecordWriter::create(path);
+  auto bytes = kj::heapArray<kj::byte>(12);
+  memset(bytes.begin(), 1, 12);
+  writer->add(0, 0, Encoding::RAW, {1, 3, 4}, bytes);
+  writer->add(1, 1, Encoding::RAW, {1, 4, 3}, bytes);
+  writer->add(1, 2, Encoding::RAW, {1, 3, 4}, bytes);
+  writer->finish();
+  CHECK(RecordDb::open(path)->shape() == nullptr);
+}
+
+TEST_CASE("RecordDb: two databases of the same records have the same digest, others another") {
+  Scratch scratch;
+  writeRecords(scratch.path("a.mdb"), 20);
+  writeRecords(scratch.path("b.mdb"), 20);
+  writeRecords(scratch.path("c.mdb"), 21);
+  auto a = RecordDb::open(scratch.path("a.mdb"));
+  CHECK(a->digest() == RecordDb::open(scratch.path("b.mdb"))->digest());
+  CHECK(a->digest() != RecordDb::open(scratch.path("c.mdb"))->digest());
+}
+
+TEST_CASE("RecordDb: one process opens a database twice, and reads it from several threads") {
+  Scratch scratch;
+  auto path = scratch.path("records.mdb");
+  writeRecords(path, 100);
+  auto first = RecordDb::open(path);
+  auto firstReader = RecordReader::open(*first);
+  {
+    auto second = RecordDb::open(path);
+    kj::Thread thread([&]() {
+      auto reader = RecordReader::open(*second);
+      for (uint64_t i = 0; i < 100; ++i) KJ_ASSERT(reader->read(i).id == i);
+    });
+    for (uint64_t i = 0; i < 100; ++i) CHECK(firstReader->read(i).id == i);
+  }
+  // Closing the second has not disturbed the first.
+  CHECK(firstReader->read(5).id == 5);
+  CHECK(RecordReader::open(*first)->read(6).id == 6);
+}
+
+TEST_CASE("RecordDb: a database in a folder that cannot be written opens and leaves no lock file") {
+  Scratch scratch;
+  scratch.write("folder/x", nullptr);
+  auto path = scratch.path("folder/records.mdb");
+  writeRecords(path, 3);
+  auto folder = scratch.path("folder");
+  REQUIRE(::chmod(path.cStr(), 0444) == 0);
+  REQUIRE(::chmod(folder.cStr(), 0555) == 0);
+  KJ_DEFER(::chmod(folder.cStr(), 0755));
+  CHECK(RecordReader::open(*RecordDb::open(path))->read(2).id == 2);
+  CHECK(::access(kj::str(path, "-lock").cStr(), F_OK) != 0);
+}
+
+TEST_CASE("RecordWriter: nothing stands under the path before finish, nothing is left without it") {
+  Scratch scratch;
+  auto path = scratch.path("records.mdb");
+  {
+    auto writer = RecordWriter::create(path);
+    writer->add(0, 0, Encoding::RAW, SHAPE, pixels(0));
+    CHECK(::access(path.cStr(), F_OK) != 0);
+  }
+  auto filesystem = kj::newDiskFilesystem();
+  auto folder = filesystem->getRoot().openSubdir(kj::Path(nullptr).evalNative(scratch.path(".")));
+  CHECK(folder->listNames().size() == 0);
+}
+
+TEST_CASE("RecordWriter: more than a commit and a growth of the map fit") {
+  Scratch scratch;
+  auto path = scratch.path("records.mdb");
+  auto bytes = kj::heapArray<kj::byte>(size_t(3) << 20);
+  memset(bytes.begin(), 9, bytes.size());
+  {
+    auto writer = RecordWriter::create(path);
+    for (uint64_t i = 0; i < 50; ++i) {
+      bytes[0] = i;
+      writer->add(0, i, Encoding::RAW, {3, 1024, 1024}, bytes);
+    }
+    writer->finish();
+  }
+  auto db = RecordDb::open(path);
+  auto reader = RecordReader::open(*db);
+  for (uint64_t i = 0; i < 50; ++i) CHECK(reader->read(i).bytes[0] == i);
+}
+
+TEST_CASE("RecordDb: what is not a whole database is refused with its path and cause") {
+  Scratch scratch;
+  auto path = scratch.path("records.mdb");
+  CHECK(thrownBy([&]() { RecordDb::open(path); }) ==
+        kj::str("cannot open the record database ", path, ": No such file or directory"));
+  kj::StringPtr wayOut = "; delete it: a cached database is imported again by the next run";
+
+  auto empty = scratch.write("empty.mdb", nullptr);
+  CHECK(thrownBy([&]() { RecordDb::open(empty); }) ==
+        kj::str("cannot open the record database ", empty, ": it is no file, or empty", wayOut));
+
+  auto noise = kj::heapArray<kj::byte>(100000);
+  for (auto i: kj::indices(noise)) noise[i] = i * 31;
+  auto other = scratch.write("noise.mdb", noise);
+  CHECK(thrownBy([&]() { RecordDb::open(other); }) ==
+        kj::str("cannot open the record database ", other,
+            ": MDB_INVALID: File is not an LMDB file", wayOut));
+
+  writeRecords(path, 5000);
+  auto whole = fileOf(path);
+  auto half = scratch.write("half.mdb", whole.slice(0, whole.size() / 2));
+  CHECK(thrownBy([&]() { RecordDb::open(half); }) ==
+        kj::str("cannot open the record database ", half, ": the file is cut short", wayOut));
+}
+
+TEST_CASE("RecordReader: a damaged record is refused, its neighbours are read") {
+  Scratch scratch;
+  auto path = scratch.path("records.mdb");
+  writeRecords(path, 100);
+  // The payload of record 42 stands once in the file.
+  auto bytes = fileOf(path);
+  auto payload = pixels(42);
+  auto place = static_cast<kj::byte*>(
+      memmem(bytes.begin(), bytes.size(), payload.begin(), payload.size()));
+  REQUIRE(place != nullptr);
+  place[10] ^= 1;
+  scratch.write("records.mdb", bytes);
+  auto db = RecordDb::open(path);
+  auto reader = RecordReader::open(*db);
+  CHECK(reader->read(41).id == 41);
+  CHECK(reader->read(43).id == 43);
+  CHECK(thrownBy([&]() { reader->read(42); }) ==
+        kj::str("cannot read record 42 of ", path, ": its checksum is wrong"));
+}
+
+}  // namespace io

@@ -1,0 +1,210 @@
+#include "nn/cpu/cpu.h"
+
+#include <kj/debug.h>
+#include <omp.h>
+
+#include <dnnl.hpp>
+
+#include "nn/cpu/lowering.h"
+
+namespace nn {
+namespace cpu {
+namespace {
+
+bool has(dnnl::cpu_isa level) {
+  auto bits = uint(dnnl::get_effective_cpu_isa());
+  return (bits & uint(level)) == uint(level);
+}
+
+const Kernels& kernelsHere() {
+  if (has(dnnl::cpu_isa::avx512_core)) return AVX512_KERNELS;
+  KJ_REQUIRE(has(dnnl::cpu_isa::avx2),
+      "device cpu: this processor has no AVX2 (or DNNL_MAX_CPU_ISA forbids it); use one of 2013 or later");
+  return AVX2_KERNELS;
+}
+
+// While it lives, the calling thread's OpenMP regions have one thread: for oneDNN, whose primitives must be made and
+// executed so.
+class OneThread {
+public:
+  OneThread(): before(omp_get_max_threads()) { omp_set_num_threads(1); }
+  ~OneThread() noexcept(false) { omp_set_num_threads(before); }
+  KJ_DISALLOW_COPY(OneThread);
+
+private:
+  int before;
+};
+
+kj::Array<float> zeros(size_t count) {
+  auto array = kj::heapArray<float>(count);
+  for (auto& x: array) x = 0;
+  return array;
+}
+
+class CpuProgram final: public Program {
+public:
+  CpuProgram(const Graph& graph, ProgramOptions options)
+      : graph(graph),
+        images(options.batchSize),
+        lanes(kj::max(1u, kj::min(options.threads, options.batchSize))),
+        flatParameters(zeros(graph.parameters)),
+        flatGradients(zeros(graph.parameters)),
+        flatStatistics(zeros(graph.statisticsSize)),
+        step{.kernels = kernelsHere()},
+        plan(lower()),
+        batch(plan->batchFloats),
+        scratch(plan->scratchFloats * lanes),
+        plainLogits(zeros(size_t(images) * graph.classes)) {
+    for (uint lane = 0; lane < lanes; ++lane) {
+      streams.add(engine);
+      streamHandles.add(streams.back().get());
+    }
+    step.streams = streamHandles;
+    step.memory.batch = batch.begin();
+    step.memory.scratch = scratch.begin();
+    step.memory.scratchStride = plan->scratchFloats;
+  }
+
+  kj::ArrayPtr<float> parameters() override { return flatParameters; }
+  kj::ArrayPtr<float> gradients() override { return flatGradients; }
+  kj::ArrayPtr<float> statistics() override { return flatStatistics; }
+
+  void setBatch(kj::ArrayPtr<const float> pixels, kj::ArrayPtr<const int32_t> labels) override {
+    KJ_REQUIRE(labels.size() == images && pixels.size() == images * graph.inputShape().size(),
+        "a batch has the wrong size", labels.size(), pixels.size(), images);
+    for (auto label: labels) {
+      KJ_REQUIRE(label < int32_t(graph.classes), "a label names no class", label, graph.classes);
+    }
+    step.memory.pixels = pixels.begin();
+    step.labels = labels.begin();
+  }
+
+  void forward(Phase phase, uint segment) override {
+    step.phase = phase;
+    auto& part = plan->segments[segment];
+    run(part.prepareForward, part.forward);
+  }
+
+  void backward(uint segment) override {
+    auto& part = plan->segments[segment];
+    run(part.prepareBackward, part.backward);
+  }
+
+  BatchResult result() const override {
+    BatchResult result;
+    auto& verdicts = plan->verdicts;
+    for (uint n = 0; n < images; ++n) {
+      if (verdicts.correct[n] < 0) continue;
+      result.lossSum += verdicts.losses[n];
+      result.correct += verdicts.correct[n];
+      ++result.images;
+    }
+    return result;
+  }
+
+  kj::ArrayPtr<const float> logits() override {
+    const float* row = step.memory.at(plan->logits, Chunk{0, 0, images, true});
+    for (uint n = 0; n < images; ++n, row += plan->logits.stride()) {
+      for (uint k = 0; k < graph.classes; ++k) plainLogits[n * graph.classes + k] = row[k];
+    }
+    return plainLogits;
+  }
+
+  uint64_t memory_bytes() const override {
+    size_t flat = 2 * flatParameters.size() + flatStatistics.size() + plainLogits.size();
+    return flat * sizeof(float) + batch.bytes() + scratch.bytes() +
+        images * (sizeof(double) + sizeof(int8_t));
+  }
+
+  const Plan& getPlan() const { return *plan; }
+
+private:
+  const Graph& graph;
+  uint images;
+  uint lanes;
+  kj::Array<float> flatParameters;
+  kj::Array<float> flatGradients;
+  kj::Array<float> flatStatistics;
+  Step step;
+  dnnl::engine engine{dnnl::engine::kind::cpu, 0};
+  kj::Own<Plan> plan;
+  Arena batch;
+  Arena scratch;
+  kj::Array<float> plainLogits;
+  kj::Vector<dnnl::stream> streams;
+  kj::Vector<dnnl_stream_t> streamHandles;
+
+  kj::Own<Plan> lower() {
+    OneThread scope;
+    KJ_REQUIRE(images > 0, "a batch needs at least one image");
+    FlatArrays arrays = {flatParameters, flatGradients, flatStatistics};
+    return lowerToPlan(graph, images, lanes, step.kernels, arrays, engine.get());
+  }
+
+  using BatchTasks = kj::Vector<kj::Own<BatchTask>>;
+
+  void run(BatchTasks& first, Range phases) {
+    OneThread scope;
+    if (lanes == 1) {
+      runLane(0, first, phases);
+      return;
+    }
+    // An exception in here is a fault of the code and ends the process.
+#pragma omp parallel num_threads(lanes)
+    {
+      omp_set_num_threads(1);
+      runLane(omp_get_thread_num(), first, phases);
+    }
+  }
+
+  void runLane(uint lane, BatchTasks& first, Range phases) {
+    runTogether(lane, first);
+    for (auto p = phases.begin; p < phases.end; ++p) {
+      auto& phase = *plan->phases[p];
+      for (auto& chunk: phase.chunks[lane]) {
+        for (auto& task: phase.tasks) task->run(step, chunk);
+      }
+      meet();
+      runTogether(lane, phase.batchTasks);
+    }
+  }
+
+  void runTogether(uint lane, BatchTasks& tasks) {
+    if (tasks.size() == 0) return;
+    for (auto& task: tasks) task->run(step, lane, lanes);
+    meet();
+  }
+
+  // Waits for the other lanes.
+  void meet() {
+#pragma omp barrier
+  }
+};
+
+kj::Own<Program> lower(const Graph& graph, ProgramOptions options) {
+  return kj::heap<CpuProgram>(graph, options);
+}
+
+}  // namespace
+}  // namespace cpu
+
+const Backend CPU = {
+    .name = "cpu",
+    .doc = "This machine's processor: oneDNN's convolutions, AVX-512 or AVX2.",
+    .lower = cpu::lower,
+};
+
+kj::StringPtr instructionSet() {
+  return &cpu::kernelsHere() == &cpu::AVX512_KERNELS ? "avx512" : "avx2";
+}
+
+kj::Array<kj::String> convolutionImplementations(const Graph& graph, ProgramOptions options) {
+  cpu::CpuProgram program(graph, options);
+  kj::Vector<kj::String> names;
+  for (auto& convolution: program.getPlan().convolutions) {
+    for (auto& name: convolution->implementations()) names.add(kj::str(name));
+  }
+  return names.releaseAsArray();
+}
+
+}  // namespace nn

@@ -1,0 +1,121 @@
+#include "nn/cpu/dense.h"
+
+#include <kj/debug.h>
+#include <string.h>
+
+namespace nn::cpu {
+namespace {
+
+// C = A·B + beta·C, row by row: C is M×N with rows `ldc` apart. 'T' for a matrix that is stored transposed.
+struct Matrix {
+  char transposed;
+  const float* data;
+  size_t rowStride;
+};
+
+void multiply(size_t M, size_t N, size_t K, Matrix a, Matrix b, float beta, float* c, size_t ldc) {
+  auto status = dnnl_sgemm(a.transposed, b.transposed, M, N, K, 1.0f, a.data, a.rowStride, b.data,
+      b.rowStride, beta, c, ldc);
+  KJ_ASSERT(status == dnnl_success, "oneDNN's sgemm failed", int(status));
+}
+
+class DenseForward final: public Task {
+public:
+  DenseForward(const DenseLayer& layer, Place x, Place y): layer(layer), x(x), y(y) {}
+
+  void run(const Step& step, const Chunk& chunk) override {
+    float* row = step.memory.at(y, chunk);
+    multiply(chunk.images, layer.units, layer.inputs,
+        {'N', step.memory.at(x, chunk), x.stride()}, {'T', layer.weights, layer.inputs}, 0, row,
+        y.stride());
+    size_t rest = y.stride() - layer.units;
+    for (uint n = 0; n < chunk.images; ++n, row += y.stride()) {
+      if (layer.bias != nullptr) step.kernels.copy(layer.bias, row, Write::ADD, layer.units);
+      memset(row + layer.units, 0, rest * sizeof(float));
+    }
+  }
+
+private:
+  const DenseLayer& layer;
+  Place x, y;
+};
+
+class DenseBackwardWeights final: public Task {
+public:
+  DenseBackwardWeights(const DenseLayer& layer, Place x, Place dy): layer(layer), x(x), dy(dy) {}
+
+  void run(const Step& step, const Chunk& chunk) override {
+    float* sum = chunk.lane == 0
+        ? layer.gradient
+        : step.memory.of(*layer.sums, 0) + (chunk.lane - 1) * layer.parameters();
+    const float* gradient = step.memory.at(dy, chunk);
+    multiply(layer.units, layer.inputs, chunk.images, {'T', gradient, dy.stride()},
+        {'N', step.memory.at(x, chunk), x.stride()}, chunk.opening ? 0 : 1, sum, layer.inputs);
+    if (layer.bias == nullptr) return;
+    float* bias = sum + layer.units * layer.inputs;
+    for (uint n = 0; n < chunk.images; ++n, gradient += dy.stride()) {
+      Write write = chunk.opening && n == 0 ? Write::SET : Write::ADD;
+      step.kernels.copy(gradient, bias, write, layer.units);
+    }
+  }
+
+private:
+  const DenseLayer& layer;
+  Place x, dy;
+};
+
+class DenseBackwardData final: public Task {
+public:
+  DenseBackwardData(const DenseLayer& layer, Place dy, Place dx, Write write)
+      : layer(layer), dy(dy), dx(dx), write(write) {}
+
+  void run(const Step& step, const Chunk& chunk) override {
+    float* row = step.memory.at(dx, chunk);
+    multiply(chunk.images, layer.inputs, layer.units, {'N', step.memory.at(dy, chunk), dy.stride()},
+        {'N', layer.weights, layer.inputs}, write == Write::ADD ? 1 : 0, row, dx.stride());
+    if (write == Write::ADD) return;
+    size_t rest = dx.stride() - layer.inputs;
+    for (uint n = 0; n < chunk.images; ++n, row += dx.stride()) {
+      memset(row + layer.inputs, 0, rest * sizeof(float));
+    }
+  }
+
+private:
+  const DenseLayer& layer;
+  Place dy, dx;
+  Write write;
+};
+
+class SumGradient final: public BatchTask {
+public:
+  explicit SumGradient(const DenseLayer& layer): layer(layer) {}
+
+  void run(const Step& step, uint part, uint parts) override {
+    size_t count = layer.parameters();
+    size_t begin = count * part / parts, end = count * (part + 1) / parts;
+    for (uint lane = 1; lane < parts; ++lane) {
+      const float* sum = step.memory.of(*layer.sums, 0) + (lane - 1) * count;
+      step.kernels.copy(sum + begin, layer.gradient + begin, Write::ADD, end - begin);
+    }
+  }
+
+private:
+  const DenseLayer& layer;
+};
+
+}  // namespace
+
+kj::Own<Task> denseForward(const DenseLayer& layer, Place x, Place y) {
+  return kj::heap<DenseForward>(layer, x, y);
+}
+kj::Own<Task> denseBackwardWeights(const DenseLayer& layer, Place x, Place dy) {
+  return kj::heap<DenseBackwardWeights>(layer, x, dy);
+}
+kj::Own<Task> denseBackwardData(const DenseLayer& layer, Place dy, Place dx, Write write) {
+  return kj::heap<DenseBackwardData>(layer, dy, dx, write);
+}
+kj::Own<BatchTask> sumGradient(const DenseLayer& layer) {
+  return kj::heap<SumGradient>(layer);
+}
+
+}  // namespace nn::cpu

@@ -1,0 +1,28 @@
+// nn/cpu/dense.h: one dense layer by oneDNN's sgemm on plain rows.
+#pragma once
+
+#include "nn/cpu/tasks.h"
+
+namespace nn::cpu {
+
+// A dense layer: its sizes, and its arrays in the flat ones (null bias if it has none; if there is one it follows the
+// weights in both). The weights are used as they lie.
+struct DenseLayer {
+  size_t inputs;
+  uint units;
+  const float* weights;
+  const float* bias;
+  float* gradient;  // of the weights, then of the bias
+  Buffer* sums;     // the gradients of lane 1, of lane 2, …; lane 0 adds to `gradient`
+
+  size_t parameters() const { return units * inputs + (bias == nullptr ? 0 : units); }
+};
+
+// Layers outlive their tasks. Rows may be longer than what is used of them; the rest of a row of `y` and `dx` that is
+// SET becomes 0.
+kj::Own<Task> denseForward(const DenseLayer& layer, Place x, Place y);
+kj::Own<Task> denseBackwardWeights(const DenseLayer& layer, Place x, Place dy);
+kj::Own<Task> denseBackwardData(const DenseLayer& layer, Place dy, Place dx, Write write);
+kj::Own<BatchTask> sumGradient(const DenseLayer& layer);
+
+}  // namespace nn::cpu

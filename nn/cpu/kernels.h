@@ -1,0 +1,83 @@
+// nn/cpu/kernels.h: our own vector loops around the convolutions, one table of them an instruction set.
+#pragma once
+
+// Included by files that are compiled for newer instruction sets: nothing else with inline code may come in here,
+// or the linker could keep a copy of it that an older CPU cannot run.
+#include <stddef.h>
+#include <stdint.h>
+
+namespace nn::cpu {
+
+// Whether a kernel overwrites its output or adds to it.
+enum class Write { SET, ADD };
+
+// What follows the affine map of a batch norm.
+enum class Rectify { NO, YES };
+
+// Windows over one image: sides in pixels.
+struct Window {
+  unsigned inHeight, inWidth, outHeight, outWidth, kernel, stride, pad;
+};
+
+// Per-channel numbers of a batch norm, each padded with zeros to whole blocks. With y the input, z = scale·y + shift
+// and g the gradient of its output (0 where the ReLU cut it off):
+//   forward   out = z or max(z, 0)
+//   backward  dy = scale · (g - meanGradient - (y - mean) · slope)
+struct Channels {
+  float* mean;
+  float* inverse;  // 1 / sqrt(variance + epsilon)
+  float* scale;
+  float* shift;
+  float* meanGradient;   // mean of g over batch and pixels
+  float* slope;          // inverse² · mean of g·(y - mean)
+  float* gammaGradient;  // inverse · sum of g·(y - mean)
+  float* betaGradient;   // sum of g
+};
+
+// Images are blocked: C/block × H × W × block floats ("nChw16c"), channels padded with zeros to whole blocks.
+// Unless said otherwise a kernel works on one image of `blocks` blocks with `pixels` pixels each.
+struct Kernels {
+  unsigned block;
+
+  void (*normalise)(const float* y, const Channels& channels, Rectify rectify, float* out,
+      size_t blocks, size_t pixels);
+  // Per block into `partial` (2·block floats a block): the means over the image's pixels, then the sums of squared
+  // distances from them.
+  void (*statistics)(const float* y, float* partial, size_t blocks, size_t pixels);
+  // Of one block: mean and biased variance over all images, from the partials at partial[n·stride], in order of n
+  // (Chan et al. 1979).
+  void (*combineStatistics)(const float* partial, size_t images, size_t stride, size_t pixels,
+      float* mean, float* variance);
+  // Per block into `partial`: the sums of g, then of g·(y - mean).
+  void (*reduceGradient)(const float* y, const float* gradient, const Channels& channels,
+      Rectify rectify, float* partial, size_t blocks, size_t pixels);
+  // Of one block: both sums over all images, in order of n.
+  void (*sumPartials)(
+      const float* partial, size_t images, size_t stride, float* first, float* second);
+  void (*normaliseBackward)(const float* y, const float* gradient, const Channels& channels,
+      Rectify rectify, float* dy, Write write, size_t blocks, size_t pixels);
+
+  // x = max(x, 0); x = tanh(x); and, from the outputs y, gradient = gradient · f'(x), in place. `count` floats are
+  // a multiple of the block.
+  void (*relu)(float* x, size_t count);
+  void (*tanh)(float* x, size_t count);
+  void (*reluBackward)(const float* y, float* gradient, size_t count);
+  void (*tanhBackward)(const float* y, float* gradient, size_t count);
+
+  // `index` gets the place of the first maximum in its window: kernel·row + column. No window lies outside of the
+  // image altogether.
+  void (*maxPool)(const float* x, const Window& window, float* out, uint16_t* index, size_t blocks);
+  void (*maxPoolBackward)(const float* gradient, const uint16_t* index, const Window& window,
+      float* dx, size_t blocks);  // adds
+  void (*averagePool)(const float* x, const Window& window, float* out, size_t blocks);
+  void (*averagePoolBackward)(
+      const float* gradient, const Window& window, float* dx, size_t blocks);  // adds
+
+  // to = from, or to += from; any count.
+  void (*copy)(const float* from, float* to, Write write, size_t count);
+};
+
+extern const Kernels AVX2_KERNELS;
+extern const Kernels AVX512_KERNELS;
+
+}  // namespace nn::cpu

@@ -1,0 +1,344 @@
+// nn/cpu/kernels_body.h: the loops of nn/cpu/kernels.h as templates over a vector type; each instruction set's file
+// instantiates them with its own.
+#pragma once
+
+#include <string.h>
+
+#include "nn/cpu/kernels.h"
+
+namespace nn::cpu {
+
+// `S` is a vector type's operations: WIDTH, Vector, Mask, load, store, …; see kernels_avx2.cc.
+template <typename S>
+struct Loops {
+  using V = typename S::Vector;
+  using M = typename S::Mask;
+  static constexpr size_t B = S::WIDTH;
+
+  template <Rectify rectify>
+  static void normaliseAs(
+      const float* y, const Channels& channels, float* out, size_t blocks, size_t pixels) {
+    for (size_t c = 0; c < blocks; c++) {
+      V scale = S::load(channels.scale + c * B), shift = S::load(channels.shift + c * B);
+      for (size_t i = 0; i < pixels; i++, y += B, out += B) {
+        V z = S::fma(S::load(y), scale, shift);
+        S::store(out, rectify == Rectify::YES ? S::max(z, S::zero()) : z);
+      }
+    }
+  }
+
+  static void normalise(const float* y, const Channels& channels, Rectify rectify, float* out,
+      size_t blocks, size_t pixels) {
+    if (rectify == Rectify::YES) {
+      normaliseAs<Rectify::YES>(y, channels, out, blocks, pixels);
+    } else {
+      normaliseAs<Rectify::NO>(y, channels, out, blocks, pixels);
+    }
+  }
+
+  static void statistics(const float* y, float* partial, size_t blocks, size_t pixels) {
+    for (size_t c = 0; c < blocks; c++, y += pixels * B, partial += 2 * B) {
+      // One pass: sums of distances from the first pixel, which is near enough to the mean to lose no digits. Two
+      // accumulators each, because one chain of additions is slower than the loads.
+      V shift = S::load(y);
+      V sum0 = S::zero(), sum1 = S::zero(), square0 = S::zero(), square1 = S::zero();
+      size_t i = 0;
+      for (; i + 2 <= pixels; i += 2) {
+        V a = S::sub(S::load(y + i * B), shift), b = S::sub(S::load(y + i * B + B), shift);
+        sum0 = S::add(sum0, a);
+        sum1 = S::add(sum1, b);
+        square0 = S::fma(a, a, square0);
+        square1 = S::fma(b, b, square1);
+      }
+      if (i < pixels) {
+        V a = S::sub(S::load(y + i * B), shift);
+        sum0 = S::add(sum0, a);
+        square0 = S::fma(a, a, square0);
+      }
+      V sum = S::add(sum0, sum1);
+      V mean = S::mul(sum, S::set(1.0f / float(pixels)));
+      S::store(partial, S::add(shift, mean));
+      S::store(partial + B, S::max(S::sub(S::add(square0, square1), S::mul(mean, sum)), S::zero()));
+    }
+  }
+
+  static void combineStatistics(const float* partial, size_t images, size_t stride, size_t pixels,
+      float* mean, float* variance) {
+    V sum = S::zero();
+    for (size_t n = 0; n < images; n++) sum = S::add(sum, S::load(partial + n * stride));
+    V all = S::mul(sum, S::set(1.0f / float(images)));
+    V within = S::zero(), between = S::zero();
+    for (size_t n = 0; n < images; n++) {
+      V distance = S::sub(S::load(partial + n * stride), all);
+      between = S::fma(distance, distance, between);
+      within = S::add(within, S::load(partial + n * stride + B));
+    }
+    S::store(mean, all);
+    S::store(variance, S::add(S::mul(between, S::set(1.0f / float(images))),
+                           S::mul(within, S::set(1.0f / (float(images) * float(pixels))))));
+  }
+
+  // The gradient where the ReLU let z = scale·y + shift through.
+  template <Rectify rectify>
+  static V passed(V y, V gradient, V scale, V shift) {
+    if (rectify == Rectify::NO) return gradient;
+    return S::select(S::greater(S::fma(y, scale, shift), S::zero()), gradient, S::zero());
+  }
+
+  template <Rectify rectify>
+  static void reduceGradientAs(const float* y, const float* gradient, const Channels& channels,
+      float* partial, size_t blocks, size_t pixels) {
+    for (size_t c = 0; c < blocks; c++, y += pixels * B, gradient += pixels * B, partial += 2 * B) {
+      V scale = S::load(channels.scale + c * B), shift = S::load(channels.shift + c * B);
+      V mean = S::load(channels.mean + c * B);
+      V sum0 = S::zero(), sum1 = S::zero(), product0 = S::zero(), product1 = S::zero();
+      size_t i = 0;
+      for (; i + 2 <= pixels; i += 2) {
+        V y0 = S::load(y + i * B), y1 = S::load(y + i * B + B);
+        V g0 = passed<rectify>(y0, S::load(gradient + i * B), scale, shift);
+        V g1 = passed<rectify>(y1, S::load(gradient + i * B + B), scale, shift);
+        sum0 = S::add(sum0, g0);
+        sum1 = S::add(sum1, g1);
+        product0 = S::fma(g0, S::sub(y0, mean), product0);
+        product1 = S::fma(g1, S::sub(y1, mean), product1);
+      }
+      if (i < pixels) {
+        V y0 = S::load(y + i * B);
+        V g0 = passed<rectify>(y0, S::load(gradient + i * B), scale, shift);
+        sum0 = S::add(sum0, g0);
+        product0 = S::fma(g0, S::sub(y0, mean), product0);
+      }
+      S::store(partial, S::add(sum0, sum1));
+      S::store(partial + B, S::add(product0, product1));
+    }
+  }
+
+  static void reduceGradient(const float* y, const float* gradient, const Channels& channels,
+      Rectify rectify, float* partial, size_t blocks, size_t pixels) {
+    if (rectify == Rectify::YES) {
+      reduceGradientAs<Rectify::YES>(y, gradient, channels, partial, blocks, pixels);
+    } else {
+      reduceGradientAs<Rectify::NO>(y, gradient, channels, partial, blocks, pixels);
+    }
+  }
+
+  static void sumPartials(
+      const float* partial, size_t images, size_t stride, float* first, float* second) {
+    V a = S::zero(), b = S::zero();
+    for (size_t n = 0; n < images; n++, partial += stride) {
+      a = S::add(a, S::load(partial));
+      b = S::add(b, S::load(partial + B));
+    }
+    S::store(first, a);
+    S::store(second, b);
+  }
+
+  template <Rectify rectify, Write write>
+  static void normaliseBackwardAs(const float* y, const float* gradient, const Channels& channels,
+      float* dy, size_t blocks, size_t pixels) {
+    for (size_t c = 0; c < blocks; c++) {
+      V scale = S::load(channels.scale + c * B), shift = S::load(channels.shift + c * B);
+      V mean = S::load(channels.mean + c * B), slope = S::load(channels.slope + c * B);
+      V meanGradient = S::load(channels.meanGradient + c * B);
+      for (size_t i = 0; i < pixels; i++, y += B, gradient += B, dy += B) {
+        V value = S::load(y);
+        V g = passed<rectify>(value, S::load(gradient), scale, shift);
+        V r = S::negatedFma(S::sub(value, mean), slope, S::sub(g, meanGradient));
+        S::store(dy, write == Write::ADD ? S::fma(r, scale, S::load(dy)) : S::mul(r, scale));
+      }
+    }
+  }
+
+  static void normaliseBackward(const float* y, const float* gradient, const Channels& channels,
+      Rectify rectify, float* dy, Write write, size_t blocks, size_t pixels) {
+    constexpr auto YES = Rectify::YES, NO = Rectify::NO;
+    constexpr auto SET = Write::SET, ADD = Write::ADD;
+    auto loop = rectify == YES
+        ? (write == SET ? normaliseBackwardAs<YES, SET> : normaliseBackwardAs<YES, ADD>)
+        : (write == SET ? normaliseBackwardAs<NO, SET> : normaliseBackwardAs<NO, ADD>);
+    loop(y, gradient, channels, dy, blocks, pixels);
+  }
+
+  static void relu(float* x, size_t count) {
+    for (size_t i = 0; i < count; i += B) S::store(x + i, S::max(S::load(x + i), S::zero()));
+  }
+
+  static void reluBackward(const float* y, float* gradient, size_t count) {
+    for (size_t i = 0; i < count; i += B) {
+      M open = S::greater(S::load(y + i), S::zero());
+      S::store(gradient + i, S::select(open, S::load(gradient + i), S::zero()));
+    }
+  }
+
+  // e^x for x in [-88, 88], after Cephes' expf: x = n·ln 2 + r, a polynomial in r, and 2^n by the exponent's bits.
+  static V exponential(V x) {
+    V n = S::round(S::mul(x, S::set(1.44269504f)));
+    V r = S::negatedFma(n, S::set(0.693359375f), x);
+    r = S::fma(n, S::set(2.12194440e-4f), r);
+    V p = S::set(1.9875691500e-4f);
+    p = S::fma(p, r, S::set(1.3981999507e-3f));
+    p = S::fma(p, r, S::set(8.3334519073e-3f));
+    p = S::fma(p, r, S::set(4.1665795894e-2f));
+    p = S::fma(p, r, S::set(1.6666665459e-1f));
+    p = S::fma(p, r, S::set(5.0000001201e-1f));
+    p = S::add(S::fma(p, S::mul(r, r), r), S::set(1.0f));
+    return S::mul(p, S::powerOfTwo(n));
+  }
+
+  // After Cephes' tanhf: an odd polynomial near 0, where 1 - 2 / (e^2x + 1) would cancel.
+  static void tanh(float* x, size_t count) {
+    for (size_t i = 0; i < count; i += B) {
+      V v = S::load(x + i);
+      V size = S::max(v, S::sub(S::zero(), v));
+      V square = S::mul(v, v);
+      V p = S::set(-5.70498872745e-3f);
+      p = S::fma(p, square, S::set(2.06390887954e-2f));
+      p = S::fma(p, square, S::set(-5.37397155531e-2f));
+      p = S::fma(p, square, S::set(1.33314422036e-1f));
+      p = S::fma(p, square, S::set(-3.33332819422e-1f));
+      V near = S::fma(S::mul(p, square), v, v);
+      // Beyond 9 the nearest float is 1.
+      V e = exponential(S::mul(S::set(2.0f), S::min(size, S::set(9.0f))));
+      V far = S::sub(S::set(1.0f), S::div(S::set(2.0f), S::add(e, S::set(1.0f))));
+      far = S::select(S::greater(S::zero(), v), S::sub(S::zero(), far), far);
+      // Not a number goes the near way, which keeps it.
+      S::store(x + i, S::select(S::greater(size, S::set(0.625f)), far, near));
+    }
+  }
+
+  static void tanhBackward(const float* y, float* gradient, size_t count) {
+    for (size_t i = 0; i < count; i += B) {
+      V v = S::load(y + i);
+      V slope = S::negatedFma(v, v, S::set(1.0f));
+      S::store(gradient + i, S::mul(S::load(gradient + i), slope));
+    }
+  }
+
+  // The part of a window that lies inside the image: rows and columns relative to the window's corner.
+  struct Clip {
+    int top, left;  // the window's corner in the image
+    int rowBegin, rowEnd, columnBegin, columnEnd;
+
+    Clip(const Window& w, size_t row, size_t column)
+        : top(int(row * w.stride) - int(w.pad)), left(int(column * w.stride) - int(w.pad)) {
+      rowBegin = top < 0 ? -top : 0;
+      columnBegin = left < 0 ? -left : 0;
+      rowEnd = int(w.inHeight) - top < int(w.kernel) ? int(w.inHeight) - top : int(w.kernel);
+      columnEnd = int(w.inWidth) - left < int(w.kernel) ? int(w.inWidth) - left : int(w.kernel);
+    }
+    size_t at(const Window& w, int u, int v) const {
+      return (size_t(top + u) * w.inWidth + size_t(left + v)) * B;
+    }
+  };
+
+  static void maxPool(
+      const float* x, const Window& w, float* out, uint16_t* index, size_t blocks) {
+    for (size_t c = 0; c < blocks; c++, x += size_t(w.inHeight) * w.inWidth * B) {
+      for (size_t row = 0; row < w.outHeight; row++) {
+        for (size_t column = 0; column < w.outWidth; column++, out += B, index += B) {
+          Clip clip(w, row, column);
+          V best = S::load(x + clip.at(w, clip.rowBegin, clip.columnBegin));
+          V place = S::set(float(clip.rowBegin * int(w.kernel) + clip.columnBegin));
+          for (int u = clip.rowBegin; u < clip.rowEnd; u++) {
+            for (int v = clip.columnBegin; v < clip.columnEnd; v++) {
+              V value = S::load(x + clip.at(w, u, v));
+              M more = S::greater(value, best);
+              best = S::select(more, value, best);
+              place = S::select(more, S::set(float(u * int(w.kernel) + v)), place);
+            }
+          }
+          S::store(out, best);
+          S::storeIndex(index, place);
+        }
+      }
+    }
+  }
+
+  static void maxPoolBackward(
+      const float* gradient, const uint16_t* index, const Window& w, float* dx, size_t blocks) {
+    for (size_t c = 0; c < blocks; c++, dx += size_t(w.inHeight) * w.inWidth * B) {
+      for (size_t row = 0; row < w.outHeight; row++) {
+        for (size_t column = 0; column < w.outWidth; column++, gradient += B, index += B) {
+          Clip clip(w, row, column);
+          V g = S::load(gradient), place = S::loadIndex(index);
+          for (int u = clip.rowBegin; u < clip.rowEnd; u++) {
+            for (int v = clip.columnBegin; v < clip.columnEnd; v++) {
+              M here = S::equal(place, S::set(float(u * int(w.kernel) + v)));
+              if (S::none(here)) continue;
+              float* to = dx + clip.at(w, u, v);
+              S::store(to, S::add(S::load(to), S::select(here, g, S::zero())));
+            }
+          }
+        }
+      }
+    }
+  }
+
+  static void averagePool(const float* x, const Window& w, float* out, size_t blocks) {
+    V share = S::set(1.0f / (float(w.kernel) * float(w.kernel)));
+    for (size_t c = 0; c < blocks; c++, x += size_t(w.inHeight) * w.inWidth * B) {
+      for (size_t row = 0; row < w.outHeight; row++) {
+        for (size_t column = 0; column < w.outWidth; column++, out += B) {
+          Clip clip(w, row, column);
+          V sum = S::zero();
+          for (int u = clip.rowBegin; u < clip.rowEnd; u++) {
+            for (int v = clip.columnBegin; v < clip.columnEnd; v++) {
+              sum = S::add(sum, S::load(x + clip.at(w, u, v)));
+            }
+          }
+          S::store(out, S::mul(sum, share));
+        }
+      }
+    }
+  }
+
+  static void averagePoolBackward(
+      const float* gradient, const Window& w, float* dx, size_t blocks) {
+    V share = S::set(1.0f / (float(w.kernel) * float(w.kernel)));
+    for (size_t c = 0; c < blocks; c++, dx += size_t(w.inHeight) * w.inWidth * B) {
+      for (size_t row = 0; row < w.outHeight; row++) {
+        for (size_t column = 0; column < w.outWidth; column++, gradient += B) {
+          Clip clip(w, row, column);
+          V g = S::mul(S::load(gradient), share);
+          for (int u = clip.rowBegin; u < clip.rowEnd; u++) {
+            for (int v = clip.columnBegin; v < clip.columnEnd; v++) {
+              float* to = dx + clip.at(w, u, v);
+              S::store(to, S::add(S::load(to), g));
+            }
+          }
+        }
+      }
+    }
+  }
+
+  static void copy(const float* from, float* to, Write write, size_t count) {
+    if (write == Write::SET) {
+      memcpy(to, from, count * sizeof(float));
+      return;
+    }
+    size_t i = 0;
+    for (; i + B <= count; i += B) S::store(to + i, S::add(S::load(to + i), S::load(from + i)));
+    for (; i < count; i++) to[i] += from[i];
+  }
+
+  static constexpr Kernels TABLE = {
+      .block = B,
+      .normalise = normalise,
+      .statistics = statistics,
+      .combineStatistics = combineStatistics,
+      .reduceGradient = reduceGradient,
+      .sumPartials = sumPartials,
+      .normaliseBackward = normaliseBackward,
+      .relu = relu,
+      .tanh = tanh,
+      .reluBackward = reluBackward,
+      .tanhBackward = tanhBackward,
+      .maxPool = maxPool,
+      .maxPoolBackward = maxPoolBackward,
+      .averagePool = averagePool,
+      .averagePoolBackward = averagePoolBackward,
+      .copy = copy,
+  };
+};
+
+}  // namespace nn::cpu

@@ -1,0 +1,147 @@
+#include "nn/graph.h"
+
+#include <kj/debug.h>
+
+namespace nn {
+
+GraphBuilder::GraphBuilder(Shape input, configs::Diagnostics& diagnostics)
+    : diagnostics(diagnostics) {
+  nodes.add(Node{.name = kj::str("data"), .op = Input(), .shape = input});
+}
+
+kj::String GraphBuilder::nameFor(kj::StringPtr name, const Op& op, configs::Span span) {
+  auto isTaken = [&](kj::StringPtr wanted) {
+    for (auto& node: nodes) {
+      if (node.name == wanted) return true;
+    }
+    return false;
+  };
+  if (name.size() > 0) {
+    if (isTaken(name)) diagnostics.error(span, kj::str("two layers are named `", name, "`"));
+    return kj::str(name);
+  }
+  uint number = 0;
+  for (auto& node: nodes) number += node.op.which() == op.which();
+  for (;; ++number) {
+    auto numbered = kj::str(nameOf(op), number);
+    if (!isTaken(numbered)) return numbered;
+  }
+}
+
+void GraphBuilder::addKey(kj::StringPtr name, Key::Role role, uint rows, uint cols) {
+  uint64_t size = uint64_t(rows) * cols;
+  keys.add(Key{.name = kj::str(name),
+      .role = role,
+      .node = NodeId(nodes.size()),
+      .offset = parameters,
+      .size = size,
+      .rows = rows,
+      .cols = cols});
+  parameters += size;
+}
+
+void GraphBuilder::addStatistic(kj::StringPtr name, uint size, float initialValue) {
+  statistics.add(Statistic{.name = kj::str(name),
+      .node = NodeId(nodes.size()),
+      .offset = statisticsSize,
+      .size = size,
+      .initialValue = initialValue});
+  statisticsSize += size;
+}
+
+void GraphBuilder::addParameters(const Node& node, Shape input) {
+  auto named = [&](kj::StringPtr role) { return kj::str(node.name, "_", role); };
+  if (node.op.is<Conv2d>()) {
+    auto& conv = node.op.get<Conv2d>();
+    addKey(named("weight"), Key::WEIGHT, conv.filters, input.channels * conv.kernel * conv.kernel);
+    if (conv.bias) addKey(named("bias"), Key::BIAS, conv.filters, 1);
+  } else if (node.op.is<Dense>()) {
+    auto& dense = node.op.get<Dense>();
+    addKey(named("weight"), Key::WEIGHT, dense.units, input.size());
+    if (dense.bias) addKey(named("bias"), Key::BIAS, dense.units, 1);
+  } else if (node.op.is<BatchNorm>()) {
+    auto& norm = node.op.get<BatchNorm>();
+    addKey(named("gamma"), Key::GAMMA, input.channels, 1);
+    // A gamma that is held must not decay either.
+    if (norm.fixedGamma) keys.back().learningRateFactor = keys.back().decayFactor = 0;
+    addKey(named("beta"), Key::BETA, input.channels, 1);
+    addStatistic(named("moving_mean"), input.channels, norm.movingMeanStart);
+    addStatistic(named("moving_var"), input.channels, norm.movingVarianceStart);
+  }
+}
+
+NodeId GraphBuilder::add(
+    kj::StringPtr name, Op op, kj::ArrayPtr<const NodeId> inputs, configs::Span span) {
+  KJ_REQUIRE(inputs.size() > 0, "every node but the first needs an input", name);
+  auto shapes = KJ_MAP(input, inputs) {
+    return shapeOf(input);
+  };
+
+  Shape shape = shapes[0];
+  KJ_IF_MAYBE(sentence, misfit(op, shapes)) {
+    if (misfits == 0 || !op.is<SoftmaxCrossEntropy>()) diagnostics.error(span, *sentence);
+    ++misfits;
+  } else {
+    shape = inferShape(op, shapes);
+  }
+  Node node{.name = nameFor(name, op, span),
+      .op = kj::mv(op),
+      .inputs = kj::heapArray(inputs),
+      .shape = shape,
+      .span = span};
+  node.keys.begin = keys.size();
+  node.statistics.begin = statistics.size();
+  addParameters(node, shapes[0]);
+  node.keys.end = keys.size();
+  node.statistics.end = statistics.size();
+  nodes.add(kj::mv(node));
+  return nodes.size() - 1;
+}
+
+Shape GraphBuilder::shapeOf(NodeId node) const {
+  return nodes[node].shape;
+}
+
+Graph GraphBuilder::finish(NodeId logits, configs::Span span) {
+  uint classes = shapeOf(logits).channels;
+  add("loss", SoftmaxCrossEntropy(), kj::arrayPtr(&logits, 1), span);
+  Graph graph{.nodes = nodes.releaseAsArray(),
+      .keys = keys.releaseAsArray(),
+      .statistics = statistics.releaseAsArray(),
+      .parameters = parameters,
+      .statisticsSize = statisticsSize,
+      .classes = classes};
+  graph.segments = cut(graph);
+  return graph;
+}
+
+kj::Array<Segment> cut(const Graph& graph) {
+  size_t count = graph.nodes.size();
+  auto lastReader = kj::heapArray<NodeId>(count);
+  for (NodeId i = 0; i < count; ++i) {
+    lastReader[i] = i;
+    for (NodeId input: graph.nodes[i].inputs) lastReader[input] = i;
+  }
+
+  kj::Vector<Segment> segments;
+  Segment current;
+  for (NodeId i = 0; i < count; ++i) {
+    auto& node = graph.nodes[i];
+    if ((node.op.is<Conv2d>() || node.op.is<Dense>()) && current.parameters.size() > 0) {
+      uint crossing = 0;
+      for (NodeId earlier = 0; earlier < i; ++earlier) crossing += lastReader[earlier] >= i;
+      if (crossing == 1) {
+        segments.add(current);
+        current = {.nodes = {i, i}, .parameters = {current.parameters.end, current.parameters.end}};
+      }
+    }
+    current.nodes.end = i + 1;
+    for (auto k = node.keys.begin; k < node.keys.end; ++k) {
+      current.parameters.end = graph.keys[k].offset + graph.keys[k].size;
+    }
+  }
+  segments.add(current);
+  return segments.releaseAsArray();
+}
+
+}  // namespace nn

@@ -1,0 +1,86 @@
+#include "nn/model.h"
+
+#include <kj/debug.h>
+
+#include "nn/layers.h"
+#include "nn/networks.h"
+
+namespace nn {
+
+ModelConfig::ModelConfig(): conventions(&CONVENTIONS[0]) {}
+ModelConfig::ModelConfig(ModelConfig&&) noexcept(false) = default;
+ModelConfig& ModelConfig::operator=(ModelConfig&&) noexcept(false) = default;
+ModelConfig::~ModelConfig() noexcept(false) {}
+
+ModelConfig ModelConfig::read(configs::Reader& reader) {
+  ModelConfig config;
+  bool isNamed = reader.has("network"), isWritten = reader.has("layers");
+  if (isNamed && isWritten) {
+    reader.error("network", "`network` and `layers` cannot both be given", "leave one of them out");
+  } else if (!isNamed && !isWritten && !reader.isManual()) {
+    reader.error("network", "a model needs `network` or `layers`");
+  }
+  if (isNamed || reader.isManual()) {
+    auto& network =
+        reader.choose("network", "A network by name. Needed unless there are `layers`.", NETWORKS);
+    config.network = kj::str(network.name);
+    config.span = reader.span("network");
+  }
+  if (isWritten || reader.isManual()) {
+    auto layers = reader.kinds("layers",
+        "The network layer by layer, `[[model.layers]]`, from the images on. The last must give "
+        "one value a class; the loss is added to it.",
+        LAYERS);
+    if (isWritten && layers.size() == 0)
+      reader.error("layers", "`layers` needs at least one layer");
+    config.network = kj::mv(layers);
+    config.span = reader.span("layers");
+  }
+  config.conventions = &reader.choose("conventions",
+      "Whose defaults layers and optimizer take where their own keys do not say.", CONVENTIONS,
+      "mxnet");
+  config.initializer = reader.kind("init",
+      "How weights begin. Biases and betas begin at 0, gammas at 1.", INITIALIZERS, "uniform");
+  return config;
+}
+
+namespace {
+
+kj::Array<Layer> layersOf(kj::StringPtr name, uint classes, configs::Span span) {
+  for (auto& network: NETWORKS) {
+    if (network.name == name) return network.layers(classes, span);
+  }
+  KJ_FAIL_REQUIRE("no network of this name", name);
+}
+
+}  // namespace
+
+Graph buildGraph(
+    const ModelConfig& config, Shape input, uint classes, configs::Diagnostics& diagnostics) {
+  GraphBuilder builder(input, diagnostics);
+  kj::Array<Layer> named;
+  kj::ArrayPtr<const Layer> layers;
+  KJ_SWITCH_ONEOF(config.network) {
+    KJ_CASE_ONEOF(name, kj::String) layers = named = layersOf(name, classes, config.span);
+    KJ_CASE_ONEOF(written, kj::Array<Layer>) layers = written;
+  }
+  size_t errorsBefore = diagnostics.count();
+  NodeId logits = addLayers(builder, layers, 0, *config.conventions);
+  auto span = layers.size() > 0 ? layers.back().span : config.span;
+
+  Shape shape = builder.shapeOf(logits);
+  if (diagnostics.count() == errorsBefore && shape.height == 1 && shape.width == 1 &&
+      shape.channels != classes) {
+    diagnostics.error(span, kj::str("the last layer gives ", shape.channels,
+                                " values, but the data set has ", classes, " classes"));
+  }
+  Graph graph = builder.finish(logits, span);
+  if (!config.conventions->decayOnAllArrays) {
+    for (auto& key: graph.keys) {
+      if (key.role == Key::BIAS || key.role == Key::BETA) key.decayFactor = 0;
+    }
+  }
+  return graph;
+}
+
+}  // namespace nn

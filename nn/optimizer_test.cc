@@ -1,0 +1,140 @@
+#include "nn/optimizer.h"
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+
+#include "configs/language/random.h"
+
+namespace nn {
+namespace {
+
+struct Read {
+  configs::Diagnostics diagnostics;
+  kj::Own<configs::Document> document;
+  kj::Own<const Optimizer> optimizer;
+
+  explicit Read(kj::StringPtr text, Conventions conventions = CONVENTIONS[0])
+      : conventions(conventions) {
+    document = configs::parse("x.toml", text, diagnostics);
+    configs::Reading reading{diagnostics, {}};
+    optimizer = configs::readDocument(*document, reading, [this](configs::Reader& reader) {
+      return readOptimizer(reader, "optimizer", this->conventions);
+    });
+  }
+
+private:
+  Conventions conventions;
+};
+
+// Not a multiple of any vector length, so that the remainder is run too.
+constexpr size_t SIZE = 1003;
+
+struct Arrays {
+  kj::Array<float> gradient = drawn(1), current = drawn(2), state = drawn(3),
+                   next = kj::heapArray<float>(SIZE);
+
+  static kj::Array<float> drawn(uint64_t seed) {
+    configs::Random random(seed, configs::Purpose::INITIAL_VALUES);
+    auto result = kj::heapArray<float>(SIZE);
+    for (float& value: result) value = float(random.normal());
+    return result;
+  }
+  Update update(kj::ArrayPtr<float> state) {
+    return {.gradient = gradient,
+        .rescale = 1.0f / 96,
+        .current = current,
+        .next = next,
+        .state = state,
+        .learningRate = 0.1,
+        .decay = 1e-4};
+  }
+};
+
+// One element of the formula, every operation rounded; volatile keeps the compiler from vectorising
+// or fusing it.
+float rounded(float value) {
+  volatile float kept = value;
+  return kept;
+}
+float product(float a, float b) {
+  return rounded(a * b);
+}
+
+float slope(const Arrays& arrays, size_t i) {
+  return rounded(product(1.0f / 96, arrays.gradient[i]) + product(1e-4f, arrays.current[i]));
+}
+
+bool sameBits(kj::ArrayPtr<const float> a, kj::ArrayPtr<const float> b) {
+  return a.size() == b.size() && memcmp(a.begin(), b.begin(), a.size() * sizeof(float)) == 0;
+}
+
+TEST_CASE("Optimizer: sgd with momentum gives the bits of the scalar formula, rate inside") {
+  Read read(
+      "optimizer = { kind = \"sgd\", learning_rate = 0.1, momentum = 0.9, weight_decay = 1e-4 }");
+  REQUIRE(read.diagnostics.count() == 0);
+  CHECK(read.optimizer->name() == "sgd");
+  CHECK(read.optimizer->stateArrays() == 1);
+  CHECK(read.optimizer->learningRate() == 0.1);
+  CHECK(read.optimizer->weightDecay() == 1e-4);
+
+  Arrays arrays;
+  auto expected = kj::heapArray<float>(SIZE), expectedState = kj::heapArray<float>(SIZE);
+  for (size_t i = 0; i < SIZE; ++i) {
+    expectedState[i] = rounded(product(0.9f, arrays.state[i]) - product(0.1f, slope(arrays, i)));
+    expected[i] = rounded(arrays.current[i] + expectedState[i]);
+  }
+  read.optimizer->apply(arrays.update(arrays.state));
+  CHECK(sameBits(arrays.next, expected));
+  CHECK(sameBits(arrays.state, expectedState));
+}
+
+TEST_CASE("Optimizer: the rate stands outside of the momentum if the conventions say so") {
+  Conventions conventions = CONVENTIONS[0];
+  conventions.learningRateInsideMomentum = false;
+  Read read("optimizer = { kind = \"sgd\", momentum = 0.9 }", conventions);
+  Arrays arrays;
+  auto expected = kj::heapArray<float>(SIZE);
+  for (size_t i = 0; i < SIZE; ++i) {
+    float state = rounded(product(0.9f, arrays.state[i]) + slope(arrays, i));
+    expected[i] = rounded(arrays.current[i] - product(0.1f, state));
+  }
+  read.optimizer->apply(arrays.update(arrays.state));
+  CHECK(sameBits(arrays.next, expected));
+}
+
+TEST_CASE("Optimizer: sgd without momentum keeps no state") {
+  Read read("optimizer = { kind = \"sgd\" }");
+  CHECK(read.optimizer->stateArrays() == 0);
+  Arrays arrays;
+  auto expected = kj::heapArray<float>(SIZE);
+  for (size_t i = 0; i < SIZE; ++i) {
+    expected[i] = rounded(arrays.current[i] - product(0.1f, slope(arrays, i)));
+  }
+  read.optimizer->apply(arrays.update(nullptr));
+  CHECK(sameBits(arrays.next, expected));
+}
+
+TEST_CASE("Optimizer: a slice in two pieces gets the bits of the whole") {
+  Read read("optimizer = { kind = \"sgd\", momentum = 0.9 }");
+  Arrays whole, pieces;
+  read.optimizer->apply(whole.update(whole.state));
+  for (size_t begin: {size_t(0), size_t(333)}) {
+    size_t end = begin == 0 ? 333 : SIZE;
+    auto update = pieces.update(pieces.state.slice(begin, end));
+    update.gradient = update.gradient.slice(begin, end);
+    update.current = update.current.slice(begin, end);
+    update.next = pieces.next.slice(begin, end);
+    read.optimizer->apply(kj::mv(update));
+  }
+  CHECK(sameBits(whole.next, pieces.next));
+  CHECK(sameBits(whole.state, pieces.state));
+}
+
+TEST_CASE("Optimizer: an absent one is sgd, a momentum of 1 is refused") {
+  CHECK(Read("").optimizer->name() == "sgd");
+  CHECK(Read("optimizer = { kind = \"sgd\", momentum = 1 }").diagnostics.count() == 1);
+}
+
+}  // namespace
+}  // namespace nn

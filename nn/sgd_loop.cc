@@ -1,0 +1,39 @@
+#include "nn/sgd_loop.h"
+
+// The compiler makes each loop three times and picks one when the program starts.
+#define EACH_INSTRUCTION_SET __attribute__((target_clones("default", "avx2", "avx512f")))
+
+namespace nn {
+
+EACH_INSTRUCTION_SET void sgdPlain(const SgdLoop& loop) {
+  auto [size, gradient, current, next, state, rescale, learningRate, momentum, decay] = loop;
+  float* __restrict__ out = next;
+  for (size_t i = 0; i < size; ++i) {
+    float g = rescale * gradient[i] + decay * current[i];
+    out[i] = current[i] - learningRate * g;
+  }
+}
+
+EACH_INSTRUCTION_SET void sgdRateInside(const SgdLoop& loop) {
+  auto [size, gradient, current, next, state, rescale, learningRate, momentum, decay] = loop;
+  float* __restrict__ out = next;
+  float* __restrict__ moving = state;
+  for (size_t i = 0; i < size; ++i) {
+    float g = rescale * gradient[i] + decay * current[i];
+    moving[i] = momentum * moving[i] - learningRate * g;
+    out[i] = current[i] + moving[i];
+  }
+}
+
+EACH_INSTRUCTION_SET void sgdRateOutside(const SgdLoop& loop) {
+  auto [size, gradient, current, next, state, rescale, learningRate, momentum, decay] = loop;
+  float* __restrict__ out = next;
+  float* __restrict__ moving = state;
+  for (size_t i = 0; i < size; ++i) {
+    float g = rescale * gradient[i] + decay * current[i];
+    moving[i] = momentum * moving[i] + g;
+    out[i] = current[i] - learningRate * moving[i];
+  }
+}
+
+}  // namespace nn

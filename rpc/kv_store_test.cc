@@ -1,0 +1,349 @@
+#include "rpc/kv_store.h"
+
+#include <doctest/doctest.h>
+#include <kj/async-io.h>
+#include <kj/debug.h>
+#include <kj/function.h>
+#include <kj/mutex.h>
+#include <kj/thread.h>
+
+#include <cstring>
+
+#include "rpc/peer.h"
+#include "rpc/shard.h"
+#include "rpc/shard_server.h"
+#include "rpc/test_model.h"
+
+namespace rpc {
+namespace {
+
+// A thread with an event loop that runs `body` until it is told to stop or the body ends.
+class LoopThread {
+public:
+  using Body = kj::Function<kj::Promise<void>(kj::AsyncIoContext&)>;
+
+  explicit LoopThread(Body ownBody): body(kj::mv(ownBody)), thread([this]() { main(); }) {
+    started.lockExclusive().wait([](const Started& now) { return now.stop != nullptr; });
+  }
+  ~LoopThread() noexcept(false) { KJ_ASSERT_NONNULL(started.lockExclusive()->stop)->fulfill(); }
+
+private:
+  struct Started {
+    kj::Maybe<kj::Own<kj::CrossThreadPromiseFulfiller<void>>> stop;
+  };
+
+  void main() {
+    auto io = kj::setupAsyncIo();
+    auto paf = kj::newPromiseAndCrossThreadFulfiller<void>();
+    started.lockExclusive()->stop = kj::mv(paf.fulfiller);
+    body(io).exclusiveJoin(kj::mv(paf.promise)).wait(io.waitScope);
+  }
+
+  Body body;
+  kj::MutexGuarded<Started> started;
+  kj::Thread thread;
+};
+
+// One parameter server on a loopback port that the system chose.
+class ServerThread {
+public:
+  ServerThread(
+      const Placement& placement, uint shard, const Mode& mode, uint workers, Updater& updater)
+      : thread([=, this, &placement, &mode, &updater](kj::AsyncIoContext& io) {
+          return listen(io, placement, newShardServer(placement, shard, mode, workers, updater));
+        }) {}
+
+  uint port() {
+    auto lock = number.lockExclusive();
+    lock.wait([](uint port) { return port != 0; });
+    return *lock;
+  }
+
+private:
+  kj::Promise<void> listen(
+      kj::AsyncIoContext& io, const Placement& placement, ShardService::Client server) {
+    return io.provider->getNetwork()
+        .parseAddress("127.0.0.1:0")
+        .then([this, &placement, server](kj::Own<kj::NetworkAddress>&& address) mutable {
+          auto receiver = address->listen();
+          *number.lockExclusive() = receiver->getPort();
+          auto serving = serveAll(*receiver, limitsFor(placement), kj::mv(server));
+          return serving.attach(kj::mv(receiver));
+        });
+  }
+
+  kj::MutexGuarded<uint> number{0u};
+  LoopThread thread;
+};
+
+// A worker's arrays, its store, and the thread that connects the store to servers.
+struct Worker {
+  kj::Array<float> parameters;
+  kj::Array<float> gradients;
+  kj::Own<RemoteStore> store;
+  kj::Vector<uint> ports;
+  const Placement& placement;
+  LoopThread io;
+
+  Worker(const Placement& placement, const Mode& mode, uint workers, uint rank,
+      kj::ArrayPtr<const kj::Own<ServerThread>> servers)
+      : parameters(kj::heapArray<float>(placement.parameters())),
+        gradients(kj::heapArray<float>(placement.parameters())),
+        store(RemoteStore::create(placement, mode, workers, rank, parameters, gradients)),
+        ports(portsOf(servers)),
+        placement(placement),
+        io([this](kj::AsyncIoContext& io) { return connect(io); }) {
+    for (auto i: kj::indices(parameters)) parameters[i] = rank == 0 ? noise(99, i, 0) : -1;
+  }
+
+private:
+  static kj::Vector<uint> portsOf(kj::ArrayPtr<const kj::Own<ServerThread>> servers) {
+    kj::Vector<uint> ports;
+    for (auto& server: servers) ports.add(const_cast<ServerThread&>(*server).port());
+    return ports;
+  }
+
+  kj::Promise<void> connect(kj::AsyncIoContext& io) {
+    auto connecting = KJ_MAP(port, ports) {
+      return io.provider->getNetwork()
+          .parseAddress(kj::str("127.0.0.1:", port))
+          .then([](kj::Own<kj::NetworkAddress>&& address) {
+            auto stream = address->connect();
+            return stream.attach(kj::mv(address));
+          });
+    };
+    return kj::joinPromises(kj::mv(connecting))
+        .then([this](kj::Array<kj::Own<kj::AsyncIoStream>>&& streams) {
+          auto peers = KJ_MAP(stream, streams) {
+            return kj::heap<Peer>(kj::mv(stream), limitsFor(placement));
+          };
+          auto shards = KJ_MAP(peer, peers) {
+            return peer->bootstrap().castAs<ShardService>();
+          };
+          auto names = KJ_MAP(i, kj::indices(ports)) {
+            return kj::str("server ", i, " at 127.0.0.1:", ports[i]);
+          };
+          return store->run(kj::mv(shards), kj::mv(names)).attach(kj::mv(peers));
+        })
+        .catch_([](kj::Exception&&) { /* The compute thread throws the same. */ });
+  }
+};
+
+// Odd sizes put most of the later keys at addresses that cannot be sent by reference.
+kj::Array<Key> oddKeys() {
+  return makeKeys({1000, 10, 5000, 7, 3000, 1, 3, 20000, 10});
+}
+
+// What a worker's backward makes of its parameters: depends on rank, step and every value before.
+void makeGradients(
+    uint rank, uint64_t step, kj::ArrayPtr<const float> parameters, kj::ArrayPtr<float> gradients) {
+  for (auto i: kj::indices(gradients)) {
+    gradients[i] = noise(rank, i, step) + 0.1f * parameters[i];
+  }
+}
+
+// The loop of a worker: pushes key by key from the last, then waits key by key from the first.
+void train(KvStore& store, kj::ArrayPtr<const Key> keys, uint rank, uint steps,
+    kj::ArrayPtr<const float> parameters, kj::ArrayPtr<float> gradients) {
+  store.initialize();
+  for (uint64_t step = 0; step < steps; step++) {
+    for (auto& key: keys) store.await(step, key.offset, key.offset + key.size);
+    makeGradients(rank, step, parameters, gradients);
+    for (size_t i = keys.size(); i-- > 0;) {
+      store.push(step, keys[i].offset, keys[i].offset + keys[i].size);
+    }
+  }
+  store.refresh();
+}
+
+bool same(kj::ArrayPtr<const float> a, kj::ArrayPtr<const float> b) {
+  return a.size() == b.size() && memcmp(a.begin(), b.begin(), a.asBytes().size()) == 0;
+}
+
+// dist_sync without network or threads.
+kj::Array<float> replay(kj::ArrayPtr<const Key> keys, uint workers, uint steps) {
+  auto placement = placeBalanced(keys, 1 << 20, 1);
+  MomentumUpdater updater;
+  Shard shard(placement, 0, modeOf("dist_sync"), workers, updater);
+  auto parameters = kj::heapArray<float>(placement.parameters());
+  auto gradients = kj::heapArray<float>(workers * placement.parameters());
+  for (auto i: kj::indices(parameters)) parameters[i] = noise(99, i, 0);
+  auto part = [&](auto array, const Slice& slice) {
+    return array.slice(slice.offset, slice.offset + slice.size);
+  };
+  for (SliceId id = 0; id < placement.slices.size(); id++) {
+    shard.initialize(id, part(parameters.asPtr(), placement.slices[id]));
+  }
+  for (uint64_t step = 0; step < steps; step++) {
+    for (uint rank = 0; rank < workers; rank++) {
+      auto own =
+          gradients.slice(rank * placement.parameters(), (rank + 1) * placement.parameters());
+      makeGradients(rank, step, parameters, own);
+      for (SliceId id = 0; id < placement.slices.size(); id++) {
+        shard.push(rank, id, step, part(own, placement.slices[id]));
+      }
+    }
+    for (SliceId id = 0; id < placement.slices.size(); id++) {
+      auto lent = shard.lend(0, id);
+      memcpy(part(parameters.asPtr(), placement.slices[id]).begin(), lent.values.begin(),
+          lent.values.asBytes().size());
+    }
+  }
+  return parameters;
+}
+
+kj::Array<kj::Own<ServerThread>> startServers(
+    const Placement& placement, const Mode& mode, uint workers, Updater& updater) {
+  return KJ_MAP(shard, kj::indices(placement.shards)) {
+    return kj::heap<ServerThread>(placement, shard, mode, workers, updater);
+  };
+}
+
+TEST_CASE("LocalStore: the same bits as dist_sync with one worker") {
+  auto keys = oddKeys();
+  auto placement = placeBalanced(keys, 4096, 1);
+  MomentumUpdater updater;
+  auto parameters = kj::heapArray<float>(placement.parameters());
+  auto gradients = kj::heapArray<float>(placement.parameters());
+  for (auto i: kj::indices(parameters)) parameters[i] = noise(99, i, 0);
+  auto store = newLocalStore(placement, modeOf("local"), updater, parameters, gradients);
+  train(*store, keys, 0, 20, parameters, gradients);
+  CHECK(same(parameters, replay(keys, 1, 20)));
+}
+
+TEST_CASE("RemoteStore: workers and servers over loopback give the replay's bits") {
+  constexpr uint STEPS = 20;
+  auto keys = oddKeys();
+  for (uint workers: {1, 2}) {
+    for (uint servers: {1, 2, 3}) {
+      CAPTURE(workers);
+      CAPTURE(servers);
+      auto placement = placeBalanced(keys, 4096, servers);
+      auto& mode = modeOf("dist_sync");
+      MomentumUpdater updater;
+      auto threads = startServers(placement, mode, workers, updater);
+      auto trained = KJ_MAP(rank, kj::zeroTo(workers)) {
+        return kj::heap<Worker>(placement, mode, workers, rank, threads);
+      };
+      {
+        auto computing = KJ_MAP(rank, kj::zeroTo(workers)) {
+          return kj::heap<kj::Thread>([&, rank]() {
+            auto& worker = *trained[rank];
+            train(*worker.store, keys, rank, STEPS, worker.parameters, worker.gradients);
+          });
+        };
+      }
+      auto expected = replay(keys, workers, STEPS);
+      for (auto& worker: trained) {
+        CHECK(same(worker->parameters, expected));
+        auto traffic = worker->store->traffic();
+        uint64_t model = placement.parameters() * sizeof(float);
+        CHECK(traffic.pushed_bytes == STEPS * model);
+        CHECK(traffic.pulled_bytes >= (STEPS + 1) * model);
+      }
+    }
+  }
+}
+
+TEST_CASE("RemoteStore: in dist_async every gradient of every worker counts once") {
+  constexpr uint WORKERS = 3;
+  constexpr uint STEPS = 50;
+  auto keys = makeKeys({5000, 11});
+  auto placement = placeBalanced(keys, 4096, 2);
+  auto& mode = modeOf("dist_async");
+  TestUpdater updater(1);
+  auto threads = startServers(placement, mode, WORKERS, updater);
+  auto workers = KJ_MAP(rank, kj::zeroTo(WORKERS)) {
+    return kj::heap<Worker>(placement, mode, WORKERS, rank, threads);
+  };
+  for (auto& value: workers[0]->parameters) value = 0;
+  {
+    auto computing = KJ_MAP(rank, kj::zeroTo(WORKERS)) {
+      return kj::heap<kj::Thread>([&, rank]() {
+        auto& worker = *workers[rank];
+        worker.store->initialize();
+        for (auto& value: worker.gradients) value = rank + 1;
+        for (uint64_t step = 0; step < STEPS; step++) {
+          worker.store->await(step, 0, 5011);
+          worker.store->push(step, 0, 5011);
+        }
+        worker.store->await(STEPS, 0, 5011);
+      });
+    };
+  }
+  // All have finished: whoever refreshes sees everything.
+  for (auto& worker: workers) {
+    worker->store->refresh();
+    float sum = STEPS * WORKERS * (WORKERS + 1) / 2;
+    bool exact = true;
+    for (auto value: worker->parameters) exact = exact && value == sum;
+    CHECK(exact);
+  }
+}
+
+TEST_CASE("RemoteStore: a server that goes away makes the waiting worker throw its name") {
+  auto keys = makeKeys({5000, 10});
+  auto placement = placeBalanced(keys, 4096, 2);
+  auto& mode = modeOf("dist_sync");
+  TestUpdater updater(1);
+  auto servers = startServers(placement, mode, 2, updater);
+  Worker worker0(placement, mode, 2, 0, servers);
+  Worker worker1(placement, mode, 2, 1, servers);
+  auto name = kj::str("lost server 1 at 127.0.0.1:", servers[1]->port());
+  kj::String text;
+  kj::MutexGuarded<bool> pushed(false);
+  {
+    kj::Thread other([&]() { worker1.store->initialize(); });
+    kj::Thread compute([&]() {
+      worker0.store->initialize();
+      for (auto& value: worker0.gradients) value = 1;
+      worker0.store->push(0, 0, 5010);
+      *pushed.lockExclusive() = true;
+      // Worker 1 never pushes: only the loss of the server ends this.
+      KJ_IF_MAYBE(exception,
+          kj::runCatchingExceptions([&]() { worker0.store->await(1, 0, 5010); })) {
+        text = kj::str(exception->getDescription());
+      }
+    });
+    pushed.lockExclusive().wait([](bool now) { return now; });
+    servers[1] = nullptr;
+  }
+  CHECK(strstr(text.cStr(), name.cStr()) != nullptr);
+  CHECK_THROWS(worker0.store->refresh());
+}
+
+TEST_CASE("RemoteStore: a server that refuses makes the worker throw its reason") {
+  auto placement = placeBalanced(makeKeys({10}), 4096, 1);
+  TestUpdater updater(1);
+  auto servers = startServers(placement, modeOf("dist_sync"), 2, updater);
+  Worker worker(placement, modeOf("dist_async"), 2, 0, servers);
+  kj::String text;
+  KJ_IF_MAYBE(exception, kj::runCatchingExceptions([&]() { worker.store->initialize(); })) {
+    text = kj::str(exception->getDescription());
+  }
+  CHECK(strstr(text.cStr(), "server 0 at 127.0.0.1:") != nullptr);
+  CHECK(strstr(text.cStr(), "different kvstore modes") != nullptr);
+}
+
+TEST_CASE("RemoteStore: fail() wakes the compute thread, and the first reason stays") {
+  auto placement = placeBalanced(makeKeys({10}), 4096, 1);
+  auto parameters = kj::heapArray<float>(10);
+  auto gradients = kj::heapArray<float>(10);
+  auto store = RemoteStore::create(placement, modeOf("dist_sync"), 2, 0, parameters, gradients);
+  kj::String text;
+  {
+    // Nobody runs the io side.
+    kj::Thread compute([&]() {
+      KJ_IF_MAYBE(exception, kj::runCatchingExceptions([&]() { store->await(1, 0, 10); })) {
+        text = kj::str(exception->getDescription());
+      }
+    });
+    store->fail(KJ_EXCEPTION(FAILED, "worker 1 was lost"));
+    store->fail(KJ_EXCEPTION(FAILED, "something else"));
+  }
+  CHECK(text == "worker 1 was lost");
+  CHECK_THROWS(store->push(0, 0, 10));
+}
+
+}  // namespace
+}  // namespace rpc

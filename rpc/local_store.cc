@@ -1,0 +1,64 @@
+#include <kj/debug.h>
+
+#include <cstring>
+
+#include "rpc/kv_store.h"
+#include "rpc/shard.h"
+
+namespace rpc {
+
+namespace {
+
+// Every push fills its round, so its answer is in `parameters` when push() returns.
+class LocalStore final: public KvStore {
+public:
+  LocalStore(const Placement& placement, const Mode& mode, Updater& updater,
+      kj::ArrayPtr<float> parameters, kj::ArrayPtr<const float> gradients)
+      : placement(placement),
+        shard(placement, 0, mode, 1, updater),
+        parameters(parameters),
+        gradients(gradients) {
+    KJ_REQUIRE(placement.shards.size() == 1);
+    KJ_REQUIRE(parameters.size() == placement.parameters());
+    KJ_REQUIRE(gradients.size() == placement.parameters());
+  }
+
+  void initialize() override {
+    for (SliceId id = 0; id < placement.slices.size(); id++) {
+      shard.initialize(id, part(parameters, id));
+    }
+  }
+
+  void push(uint64_t step, uint64_t begin, uint64_t end) override {
+    auto range = placement.slicesOf(begin, end);
+    for (SliceId id = range.begin; id < range.end; id++) {
+      shard.push(0, id, step, part(gradients, id));
+      auto lent = shard.lend(0, id);
+      memcpy(part(parameters, id).begin(), lent.values.begin(), lent.values.asBytes().size());
+    }
+  }
+
+  void await(uint64_t, uint64_t, uint64_t) override {}
+  void refresh() override {}
+
+private:
+  template <typename T>
+  kj::ArrayPtr<T> part(kj::ArrayPtr<T> array, SliceId id) const {
+    auto& slice = placement.slices[id];
+    return array.slice(slice.offset, slice.offset + slice.size);
+  }
+
+  const Placement& placement;
+  Shard shard;
+  kj::ArrayPtr<float> parameters;
+  kj::ArrayPtr<const float> gradients;
+};
+
+}  // namespace
+
+kj::Own<KvStore> newLocalStore(const Placement& placement, const Mode& mode, Updater& updater,
+    kj::ArrayPtr<float> parameters, kj::ArrayPtr<const float> gradients) {
+  return kj::heap<LocalStore>(placement, mode, updater, parameters, gradients);
+}
+
+}  // namespace rpc

@@ -1,0 +1,95 @@
+#include "rpc/peer.h"
+
+#include <kj/debug.h>
+
+namespace rpc {
+
+namespace {
+
+using capnp::rpc::twoparty::Side;
+using capnp::rpc::twoparty::VatId;
+
+// What surrounds a payload: the call itself, names, texts of exceptions with their context.
+constexpr uint64_t ENVELOPE_BYTES = 64 << 10;
+
+capnp::ReaderOptions readerOptions(MessageLimits limits) {
+  capnp::ReaderOptions options;
+  // Counted again at each access to the payload: twice leaves room for one more look.
+  options.traversalLimitInWords = (2 * limits.message_bytes + ENVELOPE_BYTES) / sizeof(capnp::word);
+  return options;
+}
+
+// Accepts for as long as it lives.
+class Acceptor final: private kj::TaskSet::ErrorHandler {
+public:
+  Acceptor(
+      kj::ConnectionReceiver& receiver, MessageLimits limits, capnp::Capability::Client bootstrap)
+      : receiver(receiver), limits(limits), bootstrap(kj::mv(bootstrap)), connections(*this) {}
+
+  kj::Promise<void> accept() {
+    return receiver.accept().then([this](kj::Own<kj::AsyncIoStream>&& stream) {
+      connections.add(serve(kj::mv(stream), limits, bootstrap));
+      return accept();
+    });
+  }
+
+private:
+  // A broken connection is its peer's loss: the calls over it have failed there.
+  void taskFailed(kj::Exception&& exception) override {
+    KJ_LOG(INFO, "a connection broke", exception);
+  }
+
+  kj::ConnectionReceiver& receiver;
+  MessageLimits limits;
+  capnp::Capability::Client bootstrap;
+  kj::TaskSet connections;
+};
+
+}  // namespace
+
+MessageLimits limitsFor(const Placement& placement) {
+  uint64_t largest = 0;
+  for (auto& slice: placement.slices) largest = kj::max(largest, slice.size);
+  MessageLimits limits;
+  limits.message_bytes = kj::max(limits.message_bytes, largest * sizeof(float));
+  // Twice the model: a worker that comes back repeats its calls while the old ones are still open.
+  limits.unanswered_bytes += 2 * placement.parameters() * sizeof(float);
+  return limits;
+}
+
+Peer::Peer(kj::Own<kj::AsyncIoStream> ownStream, MessageLimits limits)
+    : stream(kj::mv(ownStream)),
+      network(*stream, Side::CLIENT, readerOptions(limits)),
+      system(capnp::makeRpcClient(network)) {}
+
+Peer::Peer(
+    kj::Own<kj::AsyncIoStream> ownStream, MessageLimits limits, capnp::Capability::Client bootstrap)
+    : stream(kj::mv(ownStream)),
+      network(*stream, Side::SERVER, readerOptions(limits)),
+      system(capnp::makeRpcServer(network, kj::mv(bootstrap))) {
+  system.setFlowLimit(limits.unanswered_bytes / sizeof(capnp::word));
+}
+
+capnp::Capability::Client Peer::bootstrap() {
+  capnp::MallocMessageBuilder message(8);
+  auto other = message.initRoot<VatId>();
+  other.setSide(network.getSide() == Side::CLIENT ? Side::SERVER : Side::CLIENT);
+  return system.bootstrap(other);
+}
+
+kj::Promise<void> serve(
+    kj::Own<kj::AsyncIoStream> stream, MessageLimits limits, capnp::Capability::Client bootstrap) {
+  auto peer = kj::heap<Peer>(kj::mv(stream), limits, bootstrap);
+  auto gone = peer->onDisconnect();
+  // `bootstrap` goes last: queued answers refer to its memory.
+  return gone.attach(kj::mv(peer), kj::mv(bootstrap));
+}
+
+kj::Promise<void> serveAll(
+    kj::ConnectionReceiver& receiver, MessageLimits limits, capnp::Capability::Client bootstrap) {
+  auto acceptor = kj::heap<Acceptor>(receiver, limits, kj::mv(bootstrap));
+  auto accepting = acceptor->accept();
+  return accepting.attach(kj::mv(acceptor));
+}
+
+}  // namespace rpc

@@ -1,0 +1,64 @@
+// rpc/peer.h: one end of a Cap'n Proto connection, with limits on what the other end can make it
+// hold.
+#pragma once
+
+#include <capnp/capability.h>
+#include <capnp/rpc-twoparty.h>
+#include <kj/async-io.h>
+
+#include "rpc/placement.h"
+
+namespace rpc {
+
+// What an end takes from the other before it refuses (a message) or stops reading (calls).
+struct MessageLimits {
+  // The largest payload of one message. Checked before memory is taken.
+  uint64_t message_bytes = 1 << 20;
+  // Calls of the other end that are not yet answered, together.
+  uint64_t unanswered_bytes = 64 << 20;
+};
+
+// Enough for the store's messages: one slice each, and one call in flight for each slice.
+MessageLimits limitsFor(const Placement& placement);
+
+// One end of a connection: what capnp's TwoPartyClient is, but with limits, owning its stream, for
+// both ends.
+//
+// Dropping it closes the connection: calls in flight from this end fail with DISCONNECTED. Calls
+// that the other end made run on to their end; their answers are dropped. Memory that messages
+// refer to must outlive it.
+//
+// KJ sets TCP_NODELAY on every connection that it makes or accepts; a stream from elsewhere must
+// bring it.
+class Peer {
+public:
+  // The end that asks.
+  Peer(kj::Own<kj::AsyncIoStream> stream, MessageLimits limits);
+  // The end that serves `bootstrap`.
+  Peer(
+      kj::Own<kj::AsyncIoStream> stream, MessageLimits limits, capnp::Capability::Client bootstrap);
+  KJ_DISALLOW_COPY(Peer);
+
+  // What the other end serves.
+  capnp::Capability::Client bootstrap();
+  // Resolves when the other end has gone.
+  kj::Promise<void> onDisconnect() { return network.onDisconnect(); }
+
+private:
+  kj::Own<kj::AsyncIoStream> stream;
+  capnp::TwoPartyVatNetwork network;
+  capnp::RpcSystem<capnp::rpc::twoparty::VatId> system;
+};
+
+// Serves `bootstrap` over one connection. Resolves when the other end has gone; dropping the
+// promise closes it.
+kj::Promise<void> serve(
+    kj::Own<kj::AsyncIoStream> stream, MessageLimits limits, capnp::Capability::Client bootstrap);
+
+// Serves `bootstrap` over every connection that `receiver` accepts; one that breaks does not
+// disturb the others. Never resolves; rejects when accepting fails. Dropping the promise closes
+// all. `receiver` must outlive it.
+kj::Promise<void> serveAll(
+    kj::ConnectionReceiver& receiver, MessageLimits limits, capnp::Capability::Client bootstrap);
+
+}  // namespace rpc

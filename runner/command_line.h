@@ -1,0 +1,45 @@
+// runner/command_line.h: what the program's commands share with the shell: exit codes and streams.
+#pragma once
+
+#include <kj/main.h>
+
+namespace runner {
+
+// Exit codes of every program of the project.
+enum ExitCode {
+  OK = 0,
+  RUN_FAILED = 1,
+  WRONG_INPUT = 2,    // the command or the file is wrong
+  INTERRUPTED = 130,  // Ctrl-C
+};
+
+// A process whose usage errors end with WRONG_INPUT: kj's own context ends with 1. Everything ends
+// by _exit: what a program of ours must finish, it finishes itself, and threads of a failed run
+// cannot be joined.
+class CommandLine final: public kj::ProcessContext {
+public:
+  explicit CommandLine(kj::StringPtr programName): programName(programName) {}
+
+  [[noreturn]] void endWith(ExitCode code);
+
+  kj::StringPtr getProgramName() override { return programName; }
+  [[noreturn]] void exit() override { endWith(OK); }
+  void warning(kj::StringPtr message) override;
+  void error(kj::StringPtr message) override;
+  [[noreturn]] void exitError(kj::StringPtr message) override;
+  [[noreturn]] void exitInfo(kj::StringPtr message) override;
+  void increaseLoggingVerbosity() override {}
+
+  // Runs `main` over the arguments of the process. An exception is printed as one line, `error: …`,
+  // on stderr, and ends with RUN_FAILED, or with `disconnected` if its type is DISCONNECTED; a bug
+  // with its trace.
+  [[noreturn]] void run(kj::MainFunc main, int argc, char* argv[], int disconnected = RUN_FAILED);
+
+private:
+  kj::StringPtr programName;
+};
+
+// Writes all of `text` to stdout; ends quietly if nobody reads it.
+void print(kj::StringPtr text);
+
+}  // namespace runner

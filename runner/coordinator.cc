@@ -1,0 +1,371 @@
+#include "runner/coordinator.h"
+
+#include <capnp/message.h>
+#include <kj/debug.h>
+
+#include "nn/program.h"
+#include "runner/role_options.h"
+#include "runner/weights.h"
+
+namespace runner {
+
+namespace {
+
+kj::ArrayPtr<const float> floats(capnp::Data::Reader data) {
+  KJ_REQUIRE(data.size() % sizeof(float) == 0, "not an array of float32", data.size());
+  return kj::arrayPtr(reinterpret_cast<const float*>(data.begin()), data.size() / sizeof(float));
+}
+
+double perImage(double sum, uint64_t images) {
+  return images == 0 ? 0 : sum / images;
+}
+
+}  // namespace
+
+// One role's seat, as the role sees it. The connection's end drops it.
+class SessionServer final: public Session::Server {
+public:
+  SessionServer(kj::Own<Job> job, Job::Seat& seat): job(kj::mv(job)), seat(seat) {}
+  ~SessionServer() noexcept(false) { job->leave(seat); }
+
+  kj::Promise<void> start(StartContext context) override {
+    return job->allJoined.addBranch().then([this, context]() mutable {
+      auto servers = context.getResults().initServers(job->experiment.cluster.servers);
+      for (uint i = 0; i < servers.size(); i++) {
+        servers.set(i, job->seatOf(Role::SERVER, i).address);
+      }
+    });
+  }
+
+  kj::Promise<void> heartbeat(HeartbeatContext context) override {
+    job->heartbeat(seat, context.getParams().getProgress());
+    return kj::READY_NOW;
+  }
+
+  kj::Promise<void> report(ReportContext context) override {
+    job->report(seat, context.getParams().getEvent());
+    return kj::READY_NOW;
+  }
+
+  kj::Promise<void> meet(MeetContext context) override {
+    auto params = context.getParams();
+    auto result = params.getResult();
+    Job::Contribution contribution{{result.getLossSum(), result.getCorrect(), result.getImages()},
+        kj::heapArray<float>(floats(params.getStatistics()))};
+    auto met = job->meet(seat, params.getEpoch(), params.getPoint(), kj::mv(contribution));
+    context.releaseParams();
+    return met.then([this, context]() mutable {
+      auto& outcome = job->meeting.outcome;
+      auto results = context.getResults();
+      auto result = results.initResult();
+      result.setLossSum(outcome.sums.loss);
+      result.setCorrect(outcome.sums.correct);
+      result.setImages(outcome.sums.images);
+      results.setStatistics(outcome.statistics.asPtr().asBytes());
+    });
+  }
+
+  kj::Promise<void> finish(FinishContext context) override {
+    auto params = context.getParams();
+    job->finish(seat, floats(params.getParameters()), floats(params.getStatistics()));
+    return kj::READY_NOW;
+  }
+
+private:
+  kj::Own<Job> job;
+  Job::Seat& seat;
+};
+
+class CoordinatorServer final: public Coordinator::Server {
+public:
+  explicit CoordinatorServer(kj::Own<Job> job): job(kj::mv(job)) {}
+
+  kj::Promise<void> join(JoinContext context) override {
+    auto params = context.getParams();
+    auto& seat = job->seatOf(params.getRole(), params.getIndex());
+    if (params.getDigest() != job->digest) {
+      KJ_FAIL_REQUIRE(kj::str(roleName(seat.role, seat.index),
+          " read another experiment file than the coordinator: start all roles with the same "
+          "file"));
+    }
+    job->join(seat, params.getMember(), params.getAddress(), params.getPid());
+    context.getResults().setSession(kj::heap<SessionServer>(kj::addRef(*job), seat));
+    return kj::READY_NOW;
+  }
+
+private:
+  kj::Own<Job> job;
+};
+
+void Job::Sums::add(const Sums& other) {
+  loss += other.loss;
+  correct += other.correct;
+  images += other.images;
+}
+
+Job::Job(const Experiment& experiment, kj::StringPtr digest, const nn::Graph& graph,
+    const RunFolder& folder, RunLog& log, kj::Timer& timer, const kj::Clock& clock)
+    : Job(experiment, digest, graph, folder, log, timer, clock, kj::newPromiseAndFulfiller<void>(),
+          kj::newPromiseAndFulfiller<void>()) {}
+
+Job::Job(const Experiment& experiment, kj::StringPtr digest, const nn::Graph& graph,
+    const RunFolder& folder, RunLog& log, kj::Timer& timer, const kj::Clock& clock,
+    kj::PromiseFulfillerPair<void> joinedPair, kj::PromiseFulfillerPair<void> endedPair)
+    : experiment(experiment),
+      digest(digest),
+      graph(graph),
+      folder(folder),
+      log(log),
+      timer(timer),
+      clock(clock),
+      begin(timer.now()),
+      allJoined(joinedPair.promise.fork()),
+      allJoinedFulfiller(kj::mv(joinedPair.fulfiller)),
+      ended(kj::mv(endedPair.promise)),
+      endedFulfiller(kj::mv(endedPair.fulfiller)),
+      tasks(*this) {
+  auto& cluster = experiment.cluster;
+  auto builder = kj::heapArrayBuilder<Seat>(cluster.servers + cluster.workers);
+  for (uint i = 0; i < cluster.servers; i++) builder.add(Seat{Role::SERVER, i});
+  for (uint i = 0; i < cluster.workers; i++) builder.add(Seat{Role::WORKER, i});
+  seats = builder.finish();
+  meeting.contributions = kj::heapArray<kj::Maybe<Contribution>>(cluster.workers);
+}
+
+Coordinator::Client Job::bootstrap() {
+  return kj::heap<CoordinatorServer>(kj::addRef(*this));
+}
+
+kj::Promise<void> Job::run() {
+  capnp::MallocMessageBuilder message;
+  auto event = message.initRoot<Event>();
+  stamp(event);
+  auto started = event.initStarted();
+  started.setName(experiment.name);
+  started.setDigest(digest);
+  started.setInstructionSet(nn::instructionSet());
+  started.setParameters(graph.parameters);
+  started.setWorkers(experiment.cluster.workers);
+  started.setServers(experiment.cluster.servers);
+  started.setEpochs(experiment.train.epochs);
+  started.setGlobalBatchSize(experiment.globalBatchSize());
+  log.append(event);
+
+  // Whichever of them ends first, ends the job; only `ended` can end it well.
+  return kj::mv(ended)
+      .exclusiveJoin(watchStart())
+      .exclusiveJoin(watchSilence())
+      .exclusiveJoin(showProgress(timer.now(), 0));
+}
+
+Job::Seat& Job::seatOf(Role role, uint index) {
+  for (auto& seat: seats) {
+    if (seat.role == role && seat.index == index) return seat;
+  }
+  KJ_FAIL_REQUIRE(kj::str("there is no ", roleName(role, index), " in this job: it has ",
+      experiment.cluster.servers, " servers and ", experiment.cluster.workers, " workers"));
+}
+
+void Job::join(Seat& seat, Member::Client member, kj::StringPtr address, uint pid) {
+  if (seat.joined) {
+    KJ_FAIL_REQUIRE(kj::str(roleName(seat.role, seat.index),
+        " has joined already: give every process its own --index"));
+  }
+  seat.joined = true;
+  seat.member = kj::mv(member);
+  seat.lastHeard = timer.now();
+
+  capnp::MallocMessageBuilder message;
+  auto event = message.initRoot<Event>();
+  stamp(event);
+  event.setRole(seat.role);
+  event.setIndex(seat.index);
+  event.initJoined().setAddress(address);
+  event.getJoined().setPid(pid);
+  append(event);
+
+  seat.address = kj::str(address);
+  if (++joined == seats.size()) allJoinedFulfiller->fulfill();
+}
+
+void Job::heartbeat(Seat& seat, RoleProgress::Reader progress) {
+  seat.lastHeard = timer.now();
+  seat.epoch = progress.getEpoch();
+  seat.step = progress.getStep();
+  auto result = progress.getResult();
+  seat.sums = {result.getLossSum(), result.getCorrect(), result.getImages()};
+}
+
+void Job::report(Seat& seat, Event::Reader event) {
+  capnp::MallocMessageBuilder message;
+  message.setRoot(event);
+  auto copy = message.getRoot<Event>();
+  stamp(copy);
+  copy.setRole(seat.role);
+  copy.setIndex(seat.index);
+  append(copy);
+}
+
+kj::Promise<void> Job::meet(Seat& seat, uint epoch, MeetingPoint point, Contribution contribution) {
+  KJ_REQUIRE(seat.role == Role::WORKER, "only workers meet");
+  auto& mine = meeting.contributions[seat.index];
+  if (meeting.waiting.size() == 0) {
+    meeting.epoch = epoch;
+    meeting.point = point;
+  }
+  KJ_REQUIRE(meeting.epoch == epoch && meeting.point == point && mine == nullptr,
+      "workers lost step with each other", seat.index, epoch, meeting.epoch);
+  KJ_REQUIRE(
+      point != MeetingPoint::TRAINED || contribution.statistics.size() == graph.statisticsSize,
+      "statistics of another network", contribution.statistics.size(), graph.statisticsSize);
+  mine = kj::mv(contribution);
+  auto paf = kj::newPromiseAndFulfiller<void>();
+  meeting.waiting.add(kj::mv(paf.fulfiller));
+  if (meeting.waiting.size() < meeting.contributions.size()) return kj::mv(paf.promise);
+
+  // In rank order, whoever came first.
+  Contribution outcome;
+  for (auto& each: meeting.contributions) outcome.sums.add(KJ_ASSERT_NONNULL(each).sums);
+  auto size = KJ_ASSERT_NONNULL(meeting.contributions[0]).statistics.size();
+  auto sums = kj::heapArray<double>(size);
+  for (auto& sum: sums) sum = 0;
+  for (auto& each: meeting.contributions) {
+    auto& part = KJ_ASSERT_NONNULL(each);
+    for (size_t i = 0; i < size; i++) sums[i] += part.statistics[i] * double(part.sums.images);
+  }
+  outcome.statistics = KJ_MAP(sum, sums) {
+    return float(perImage(sum, outcome.sums.images));
+  };
+  meeting.outcome = kj::mv(outcome);
+  for (auto& each: meeting.contributions) each = nullptr;
+  for (auto& fulfiller: meeting.waiting) fulfiller->fulfill();
+  meeting.waiting.clear();
+  return kj::mv(paf.promise);
+}
+
+void Job::finish(
+    Seat& seat, kj::ArrayPtr<const float> parameters, kj::ArrayPtr<const float> statistics) {
+  KJ_REQUIRE(seat.role == Role::WORKER && !seat.finished, "only workers finish, and once");
+  seat.finished = true;
+  finished++;
+  tasks.add(kj::evalNow([&]() -> kj::Promise<void> {
+    if (seat.index == 0) {
+      KJ_REQUIRE(parameters.size() == graph.parameters && statistics.size() == graph.statisticsSize,
+          "weights of another network", parameters.size(), statistics.size());
+      weightsSha256 = writeWeights(folder.weights(), graph, digest, parameters, statistics);
+    }
+    if (finished < experiment.cluster.workers) return kj::READY_NOW;
+    capnp::MallocMessageBuilder message;
+    auto event = message.initRoot<Event>();
+    stamp(event);
+    event.initFinished().setWeightsSha256(weightsSha256);
+    event.getFinished().setSeconds((timer.now() - begin) / kj::NANOSECONDS * 1e-9);
+    log.append(event);
+    over = true;
+    return endAll();
+  }));
+}
+
+// Every role is told, and has a second to hear it.
+kj::Promise<void> Job::endAll() {
+  auto calls = KJ_MAP(seat, seats) {
+    return KJ_ASSERT_NONNULL(seat.member).endRequest().send().ignoreResult();
+  };
+  return kj::joinPromises(kj::mv(calls))
+      .exclusiveJoin(timer.afterDelay(1 * kj::SECONDS))
+      // A role that leaves while it is being told has heard it.
+      .catch_([](kj::Exception&&) {})
+      .then([this]() { endedFulfiller->fulfill(); });
+}
+
+void Job::leave(Seat& seat) {
+  if (over) return;
+  fail(kj::str(roleName(seat.role, seat.index), " closed its connection at step ", seat.step,
+      "; its own output says why, or it was killed"));
+}
+
+void Job::taskFailed(kj::Exception&& exception) {
+  fail(kj::str(exception.getDescription()));
+}
+
+void Job::fail(kj::String reason) {
+  if (over) return;
+  over = true;
+  capnp::MallocMessageBuilder message;
+  auto event = message.initRoot<Event>();
+  stamp(event);
+  event.initFailed().setReason(reason);
+  // The reason may be that nothing can be written; then it still goes to whoever waits for run().
+  append(event);
+  endedFulfiller->reject(
+      kj::Exception(kj::Exception::Type::FAILED, __FILE__, __LINE__, kj::mv(reason)));
+}
+
+void Job::append(Event::Reader event) {
+  tasks.add(kj::evalNow([&]() -> kj::Promise<void> {
+    log.append(event);
+    return kj::READY_NOW;
+  }));
+}
+
+void Job::stamp(Event::Builder event) {
+  event.setTimeS((clock.now() - kj::UNIX_EPOCH) / kj::NANOSECONDS * 1e-9);
+}
+
+kj::Promise<void> Job::watchStart() {
+  auto limit = experiment.cluster.startTimeout_s;
+  return timer.afterDelay(limit * kj::SECONDS).then([this, limit]() -> kj::Promise<void> {
+    if (joined < seats.size()) {
+      kj::Vector<kj::String> missing;
+      for (auto& seat: seats) {
+        if (!seat.joined) missing.add(roleName(seat.role, seat.index));
+      }
+      fail(kj::str("not joined within ", limit, " s: ", kj::strArray(missing, ", "),
+          "; see why they did not start, or raise cluster.start_timeout_s"));
+    }
+    return kj::NEVER_DONE;
+  });
+}
+
+kj::Promise<void> Job::watchSilence() {
+  auto limit = experiment.cluster.silenceTimeout_s;
+  return timer.afterDelay(200 * kj::MILLISECONDS).then([this, limit]() {
+    for (auto& seat: seats) {
+      if (seat.joined && timer.now() - seat.lastHeard > limit * kj::SECONDS) {
+        fail(kj::str(roleName(seat.role, seat.index), " has been silent for ", limit,
+            " s, last heard at step ", seat.step,
+            "; was it stopped, or is its machine overloaded? (cluster.silence_timeout_s)"));
+      }
+    }
+    return watchSilence();
+  });
+}
+
+kj::Promise<void> Job::showProgress(kj::TimePoint since, uint64_t before) {
+  return timer.afterDelay(1 * kj::SECONDS).then([this, since, before]() {
+    uint64_t steps = 0;
+    Sums sums;
+    const Seat* slowest = nullptr;
+    for (auto& seat: seats) {
+      if (seat.role != Role::WORKER) continue;
+      steps += seat.step;
+      sums.add(seat.sums);
+      if (slowest == nullptr || seat.step < slowest->step) slowest = &seat;
+    }
+    auto now = timer.now();
+    capnp::MallocMessageBuilder message;
+    auto event = message.initRoot<Event>();
+    stamp(event);
+    auto progress = event.initProgress();
+    progress.setEpoch(slowest->epoch);
+    progress.setStep(slowest->step);
+    progress.setImagesPerS(
+        (steps - before) * experiment.data.batchSize / ((now - since) / kj::NANOSECONDS * 1e-9));
+    progress.setLoss(perImage(sums.loss, sums.images));
+    progress.setAccuracy(perImage(sums.correct, sums.images));
+    log.show(event);
+    return showProgress(now, steps);
+  });
+}
+
+}  // namespace runner

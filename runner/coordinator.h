@@ -1,0 +1,121 @@
+// runner/coordinator.h: who joined, who is alive, where workers meet, and how a job ends.
+#pragma once
+
+#include <kj/async.h>
+#include <kj/refcount.h>
+#include <kj/time.h>
+#include <kj/timer.h>
+#include <kj/vector.h>
+
+#include "nn/graph.h"
+#include "runner/experiment.h"
+#include "runner/job.capnp.h"
+#include "runner/run_log.h"
+
+namespace runner {
+
+// The state of one job, all on one thread. It makes no connection itself: the capability of
+// bootstrap() is served by whoever owns the network. Refcounted, because sessions outlive the
+// connections they came by.
+class Job final: public kj::Refcounted, private kj::TaskSet::ErrorHandler {
+public:
+  // `timer` drives time-outs, `clock` stamps events. `graph` names what is in the weights. All must
+  // outlive the job.
+  Job(const Experiment& experiment, kj::StringPtr digest, const nn::Graph& graph,
+      const RunFolder& folder, RunLog& log, kj::Timer& timer, const kj::Clock& clock);
+
+  Coordinator::Client bootstrap();
+
+  // Resolves when the weights are written and every role was told to end. Rejects, with a sentence
+  // that names role, cause and way out, when a role does not join in time, is lost, or is silent
+  // for too long, or when a file cannot be written. Call once.
+  kj::Promise<void> run();
+
+private:
+  friend class CoordinatorServer;
+  friend class SessionServer;
+
+  // Sums over images.
+  struct Sums {
+    double loss = 0;
+    uint64_t correct = 0;
+    uint64_t images = 0;
+
+    void add(const Sums& other);
+  };
+
+  // A role's place in the job.
+  struct Seat {
+    Role role;
+    uint index;
+    bool joined = false;
+    bool finished = false;
+    kj::Maybe<Member::Client> member;
+    kj::String address;
+    kj::TimePoint lastHeard = kj::origin<kj::TimePoint>();
+    uint epoch = 0;  // how far it got: see RoleProgress in job.capnp
+    uint64_t step = 0;
+    Sums sums;
+  };
+
+  // What one worker brings to a meeting, and what all get.
+  struct Contribution {
+    Sums sums;
+    kj::Array<float> statistics;
+  };
+  // All workers at one place of the run. One meeting is open at a time: nobody leaves before all
+  // are there.
+  struct Meeting {
+    uint epoch = 0;
+    MeetingPoint point = MeetingPoint::TRAINED;
+    kj::Array<kj::Maybe<Contribution>> contributions;
+    kj::Vector<kj::Own<kj::PromiseFulfiller<void>>> waiting;
+    Contribution outcome;  // until the next meeting is full
+  };
+
+  Seat& seatOf(Role role, uint index);
+  void join(Seat& seat, Member::Client member, kj::StringPtr address, uint pid);
+  void heartbeat(Seat& seat, RoleProgress::Reader progress);
+  void report(Seat& seat, Event::Reader event);
+  kj::Promise<void> meet(Seat& seat, uint epoch, MeetingPoint point, Contribution contribution);
+  void finish(
+      Seat& seat, kj::ArrayPtr<const float> parameters, kj::ArrayPtr<const float> statistics);
+  // The session of `seat` is gone: its connection closed, or the role dropped it.
+  void leave(Seat& seat);
+
+  void fail(kj::String reason);
+  void taskFailed(kj::Exception&& exception) override;
+  kj::Promise<void> endAll();
+  void append(Event::Reader event);
+  void stamp(Event::Builder event);
+  kj::Promise<void> watchStart();
+  kj::Promise<void> watchSilence();
+  kj::Promise<void> showProgress(kj::TimePoint since, uint64_t stepsBefore);
+
+  const Experiment& experiment;
+  kj::StringPtr digest;
+  const nn::Graph& graph;
+  const RunFolder& folder;
+  RunLog& log;
+  kj::Timer& timer;
+  const kj::Clock& clock;
+  const kj::TimePoint begin;
+
+  kj::Array<Seat> seats;
+  uint joined = 0;
+  uint finished = 0;
+  kj::String weightsSha256;
+  bool over = false;  // well or badly: losses no longer count
+  kj::ForkedPromise<void> allJoined;
+  kj::Own<kj::PromiseFulfiller<void>> allJoinedFulfiller;
+  Meeting meeting;
+  kj::Promise<void> ended;
+  kj::Own<kj::PromiseFulfiller<void>> endedFulfiller;
+  kj::TaskSet tasks;
+
+  Job(const Experiment& experiment, kj::StringPtr digest, const nn::Graph& graph,
+      const RunFolder& folder, RunLog& log, kj::Timer& timer, const kj::Clock& clock,
+      kj::PromiseFulfillerPair<void> joinedPair, kj::PromiseFulfillerPair<void> endedPair);
+};
+
+}  // namespace runner

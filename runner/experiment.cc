@@ -1,0 +1,189 @@
+#include "runner/experiment.h"
+
+#include <kj/debug.h>
+
+#include "runner/hash.h"
+
+namespace runner {
+
+namespace {
+
+constexpr LauncherKind LAUNCHERS[] = {
+    {"local", "Processes on this machine, connected over the loopback.", LauncherKind::LOCAL},
+    {"inline", "Threads of one process, connected over the loopback: for debuggers and tests.",
+        LauncherKind::INLINE},
+};
+
+constexpr LossPolicy LOSS_POLICIES[] = {
+    {"fail", "The job ends with exit code 1 and says which role was lost and why."},
+};
+
+// What only several sections together can get wrong.
+void checkTogether(const Experiment& experiment, configs::Reader& reader) {
+  if (reader.isManual()) return;
+  KJ_IF_MAYBE(facts, io::factsOf(experiment.data)) {
+    uint64_t global = experiment.globalBatchSize();
+    if (global > facts->trainingRecords) {
+      reader.error("data",
+          kj::str("a step takes ", global, " images (", experiment.cluster.workers, " workers × ",
+              experiment.data.batchSize, "), but ", experiment.data.dataset->name, " has ",
+              facts->trainingRecords, " training records"),
+          "make data.batch_size or cluster.workers smaller");
+    }
+    auto shape = batchShape(experiment.data, facts->shape);
+    nn::buildGraph(experiment.model, nn::Shape{shape.channels, shape.height, shape.width},
+        facts->classes, reader.diagnostics());
+  }
+}
+
+}  // namespace
+
+TrainConfig TrainConfig::read(configs::Reader& reader, const nn::Conventions& conventions) {
+  TrainConfig config;
+  config.epochs = reader.integer(
+      "epochs", "Passes over the training records.", {.atLeast = 1, .atMost = 1000000}, 10);
+  config.seed = reader.integer("seed",
+      "Everything random is a function of it: initial weights, order, crops, mirrors.",
+      {.atLeast = 0}, 1);
+  config.optimizer = nn::readOptimizer(reader, "optimizer", conventions);
+  config.schedule = nn::readSchedule(reader, "schedule");
+  return config;
+}
+
+ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::Mode& mode) {
+  ClusterConfig config;
+  config.launcher = &reader.choose("launcher", "Who starts the roles.",
+      kj::arrayPtr(LAUNCHERS, kj::size(LAUNCHERS)), kj::StringPtr("local"));
+  config.servers = reader.integer("servers",
+      "Server processes; the parameters are dealt over them. 0 for modes without servers.",
+      {.atLeast = 0, .atMost = 1024}, mode.hasServers ? 1 : 0);
+  config.workers =
+      reader.integer("workers", "Worker processes.", {.atLeast = 1, .atMost = 4096}, 1);
+  config.threadsPerWorker = reader.integer("threads_per_worker",
+      "Threads that share the images of a worker's batch. The sums of weight gradients depend on "
+      "their number, so it is part of the experiment.",
+      {.atLeast = 1, .atMost = 256}, 1);
+  config.onLoss = &reader.choose("on_loss", "What happens when a role is lost.",
+      kj::arrayPtr(LOSS_POLICIES, kj::size(LOSS_POLICIES)), kj::StringPtr("fail"));
+  config.startTimeout_s = reader.integer("start_timeout_s",
+      "All roles must have joined after this time; the message names those that have not.",
+      {.atLeast = 1, .atMost = 86400}, 60);
+  config.silenceTimeout_s = reader.integer("silence_timeout_s",
+      "A role whose io thread is silent for this long is lost. A long step is not silence.",
+      {.atLeast = 1, .atMost = 3600}, 5);
+
+  if (reader.isManual()) return config;
+  if (mode.hasServers && config.servers == 0) {
+    reader.error("servers", kj::str("mode `", mode.name, "` needs at least one server"),
+        "write servers = 1");
+  }
+  if (!mode.hasServers && config.servers > 0) {
+    reader.error("servers", kj::str("mode `", mode.name, "` has no servers"),
+        "leave the key out, or choose kvstore.mode = \"dist_sync\"");
+  }
+  if (!mode.hasServers && config.workers > 1) {
+    reader.error("workers", kj::str("mode `", mode.name, "` has one worker"),
+        "choose kvstore.mode = \"dist_sync\" or \"dist_async\" for several");
+  }
+  return config;
+}
+
+LogConfig LogConfig::read(configs::Reader& reader) {
+  LogConfig config;
+  config.every = reader.integer("every", "Steps between two speed lines of a worker.",
+      {.atLeast = 1, .atMost = 1000000000}, 50);
+  return config;
+}
+
+Experiment Experiment::read(configs::Reader& reader) {
+  Experiment experiment;
+  experiment.name = reader.text("name",
+      "Names the folder of its runs: letters, digits, `_`, `-` and `.`, beginning with a letter or "
+      "digit.");
+  experiment.data = reader.section("data",
+      "Which records, how many a step, and what is done to an image.", io::DataConfig::read);
+  experiment.model = reader.section("model",
+      "A network by name or layer by layer, and how its parameters begin.", nn::ModelConfig::read);
+  experiment.train = reader.section(
+      "train", "How long, and how parameters are updated.", [&](configs::Reader& section) {
+        return TrainConfig::read(section, *experiment.model.conventions);
+      });
+  experiment.kvstore = reader.section("kvstore",
+      "The parameter server: when gradients of several workers become one update.",
+      rpc::KvStoreConfig::read);
+  experiment.cluster = reader.section(
+      "cluster", "Which roles there are, and who starts them.", [&](configs::Reader& section) {
+        return ClusterConfig::read(section, *experiment.kvstore.mode);
+      });
+  experiment.log = reader.section("log", "What is logged, and how often.", LogConfig::read);
+
+  auto letter = [](char c) {
+    return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || ('0' <= c && c <= '9');
+  };
+  bool good =
+      experiment.name.size() > 0 && experiment.name.size() <= 100 && letter(experiment.name[0]);
+  for (char c: experiment.name) good = good && (letter(c) || c == '_' || c == '-' || c == '.');
+  if (!good && reader.has("name")) {
+    reader.error("name", kj::str("`", experiment.name, "` cannot name a folder"),
+        "use up to 100 letters, digits, `_`, `-` and `.`, beginning with a letter or digit");
+  }
+  // Numbers that are wrong by themselves would only be reported again by what is computed from
+  // them.
+  if (reader.diagnostics().count() == 0) checkTogether(experiment, reader);
+  return experiment;
+}
+
+LoadedExperiment loadExperiment(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overrides) {
+  auto filesystem = kj::newDiskFilesystem();
+  LoadedExperiment loaded;
+  configs::Diagnostics diagnostics;
+  loaded.document = configs::load(
+      filesystem->getRoot(), path, overrides, diagnostics, filesystem->getCurrentPath());
+  // A text that is not TOML has lost keys, which would all be reported as missing.
+  if (!loaded.document->complete) {
+    loaded.errors = diagnostics.format(path);
+    return loaded;
+  }
+  configs::Reading reading{diagnostics, {}};
+  auto experiment = configs::readDocument(*loaded.document, reading, Experiment::read);
+  if (diagnostics.count() > 0) {
+    loaded.errors = diagnostics.format(path);
+    return loaded;
+  }
+  loaded.experiment = kj::mv(experiment);
+  loaded.resolved = configs::print(reading.resolved);
+  loaded.digest = sha256(loaded.resolved.asBytes());
+  return loaded;
+}
+
+kj::String languageReference() {
+  return configs::printReference("The language of experiment files", Experiment::read);
+}
+
+nn::Graph graphOf(const Experiment& experiment, io::ImageShape shape, uint classes) {
+  configs::Diagnostics diagnostics;
+  auto graph = nn::buildGraph(
+      experiment.model, nn::Shape{shape.channels, shape.height, shape.width}, classes, diagnostics);
+  KJ_REQUIRE(diagnostics.count() == 0, "the model does not fit the data set",
+      diagnostics.format(experiment.name));
+  return graph;
+}
+
+io::ImageShape batchShape(const io::DataConfig& config, io::ImageShape stored) {
+  uint crop = config.augment.crop;
+  if (crop == 0) return stored;
+  return {stored.channels, crop, crop};
+}
+
+kj::Array<rpc::Key> storeKeys(const nn::Graph& graph) {
+  return KJ_MAP(key, graph.keys) {
+    return rpc::Key{kj::str(key.name), key.offset, key.size, true};
+  };
+}
+
+rpc::Placement placementOf(const Experiment& experiment, const nn::Graph& graph) {
+  return rpc::place(storeKeys(graph), experiment.kvstore.slice_bytes,
+      kj::max(1u, experiment.cluster.servers), *experiment.kvstore.placement);
+}
+
+}  // namespace runner

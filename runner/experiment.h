@@ -1,0 +1,109 @@
+// runner/experiment.h: one experiment file, read and checked: everything that a run is made of.
+#pragma once
+
+#include <kj/filesystem.h>
+#include <kj/memory.h>
+#include <kj/string.h>
+
+#include "configs/language/document.h"
+#include "configs/language/reader.h"
+#include "io/data_config.h"
+#include "io/datasets.h"
+#include "nn/graph.h"
+#include "nn/model.h"
+#include "nn/optimizer.h"
+#include "rpc/modes.h"
+#include "rpc/placement.h"
+
+namespace runner {
+
+using kj::uint;
+
+// Who starts the roles: see launchers.h.
+struct LauncherKind {
+  const char* name;
+  const char* doc;
+  enum Word { LOCAL, INLINE } word;
+};
+
+// [train]
+struct TrainConfig {
+  uint epochs;
+  uint64_t seed;
+  kj::Own<const nn::Optimizer> optimizer;
+  kj::Own<const nn::Schedule> schedule;
+
+  static TrainConfig read(configs::Reader& reader, const nn::Conventions& conventions);
+};
+
+// What the job does when it loses a role.
+struct LossPolicy {
+  const char* name;
+  const char* doc;
+};
+
+// [cluster]
+struct ClusterConfig {
+  const LauncherKind* launcher;
+  uint servers;
+  uint workers;
+  uint threadsPerWorker;
+  const LossPolicy* onLoss;
+  uint startTimeout_s;
+  uint silenceTimeout_s;
+
+  static ClusterConfig read(configs::Reader& reader, const rpc::Mode& mode);
+};
+
+// [log]
+struct LogConfig {
+  uint every;  // steps between two speed lines of a worker
+
+  static LogConfig read(configs::Reader& reader);
+};
+
+// Immutable once read; shared by all threads of a role.
+struct Experiment {
+  kj::String name;
+  io::DataConfig data;
+  nn::ModelConfig model;
+  TrainConfig train;
+  rpc::KvStoreConfig kvstore;
+  ClusterConfig cluster;
+  LogConfig log;
+
+  static Experiment read(configs::Reader& reader);
+
+  // Images that one step of the whole job takes.
+  uint64_t globalBatchSize() const { return uint64_t(data.batchSize) * cluster.workers; }
+};
+
+// An experiment with the file it came from.
+struct LoadedExperiment {
+  kj::Own<configs::Document>
+      document;  // owns what the spans of the experiment and of its graph point into
+  kj::Maybe<Experiment> experiment;  // null if there are errors
+  kj::String resolved;               // the text of `experiment.toml`
+  kj::String digest;                 // sha256 of `resolved`, hexadecimal
+  kj::String errors;                 // everything wrong with the file, to be printed; empty = fine
+};
+
+// Reads and checks the file at `path` (relative to the current folder), with `overrides`
+// (`a.b=value`) laid over it. Shapes are checked too where the data set's are known without
+// fetching it.
+LoadedExperiment loadExperiment(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overrides);
+
+// The reference of the language: configs/REFERENCE.md.
+kj::String languageReference();
+
+// What the shapes of a data set make of a model. Throws if they do not fit.
+nn::Graph graphOf(const Experiment& experiment, io::ImageShape shape, uint classes);
+
+// Shape of the images in a batch: the stored ones, cropped.
+io::ImageShape batchShape(const io::DataConfig& config, io::ImageShape stored);
+
+// The graph's keys as the store sees them, and their deal over the servers (one shard for `local`).
+kj::Array<rpc::Key> storeKeys(const nn::Graph& graph);
+rpc::Placement placementOf(const Experiment& experiment, const nn::Graph& graph);
+
+}  // namespace runner

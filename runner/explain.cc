@@ -1,0 +1,115 @@
+#include "runner/explain.h"
+
+#include <kj/debug.h>
+#include <stdio.h>
+
+#include "nn/cpu/cpu.h"
+#include "runner/launchers.h"
+#include "runner/log_lines.h"
+#include "runner/model_facts.h"
+
+namespace runner {
+
+namespace {
+
+// `text` at the left or the right of `width` columns.
+kj::String left(kj::StringPtr text, size_t width) {
+  return kj::str(text, kj::repeat(' ', width - kj::min(width, text.size())));
+}
+kj::String right(kj::StringPtr text, size_t width) {
+  return kj::str(kj::repeat(' ', width - kj::min(width, text.size())), text);
+}
+
+// 1652826 -> "1,652,826".
+kj::String grouped(uint64_t n) {
+  auto digits = kj::str(n);
+  kj::Vector<char> out;
+  for (size_t i = 0; i < digits.size(); i++) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) out.add(',');
+    out.add(digits[i]);
+  }
+  out.add('\0');
+  return kj::String(out.releaseAsArray());
+}
+
+kj::String megabytes(double bytes) {
+  return kj::str(fixedPoint(bytes / 1e6, 2), " MB");
+}
+
+kj::String shapeText(const nn::Shape& shape) {
+  return kj::str(shape.channels, "×", shape.height, "×", shape.width);
+}
+
+kj::String layers(const nn::Graph& graph) {
+  kj::Vector<kj::String> lines;
+  lines.add(kj::str(left("layer", 24), left("op", 24), right("output", 12), right("parameters", 13),
+      right("MFLOP", 9), right("segment", 9), "\n"));
+  uint64_t flops = 0;
+  for (uint id = 0; id < graph.nodes.size(); id++) {
+    auto& node = graph.nodes[id];
+    auto inputs = KJ_MAP(input, node.inputs) {
+      return graph.nodes[input].shape;
+    };
+    uint64_t own = nn::forwardFlops(node.op, inputs);
+    flops += own;
+    uint64_t parameters = 0;
+    for (uint64_t k = node.keys.begin; k < node.keys.end; k++) parameters += graph.keys[k].size;
+    uint segment = 0;
+    while (graph.segments[segment].nodes.end <= id) segment++;
+    auto shape = shapeText(node.shape);
+    // × is two bytes and one column.
+    lines.add(kj::str(left(node.name, 24), left(nn::nameOf(node.op), 24), right(shape, 14),
+        right(parameters == 0 ? kj::str("") : grouped(parameters), 13),
+        right(fixedPoint(own / 1e6, 2), 9), right(kj::str(segment), 9), "\n"));
+  }
+  lines.add(kj::str(grouped(graph.parameters), " parameters in ", graph.keys.size(), " keys, ",
+      grouped(graph.statisticsSize), " moving statistics, ", fixedPoint(flops / 1e6, 1),
+      " MFLOP an image forward, about three times that in training\n"));
+  return kj::strArray(lines, "");
+}
+
+kj::String store(const Experiment& experiment, const nn::Graph& graph) {
+  auto& mode = *experiment.kvstore.mode;
+  auto placement = placementOf(experiment, graph);
+  uint state = experiment.train.optimizer->stateArrays();
+  kj::Vector<kj::String> lines;
+  lines.add(kj::str("mode ", mode.name, ": ", mode.doc, "\n"));
+  for (uint shard = 0; shard < placement.shards.size(); shard++) {
+    uint64_t size = 0;
+    for (auto slice: placement.shards[shard]) size += placement.slices[slice].size;
+    lines.add(kj::str(mode.hasServers ? "server " : "shard ", shard, ": ",
+        placement.shards[shard].size(), " slices, ", megabytes(size * 4.0), " values, ",
+        megabytes(size * 4.0 * state), " optimizer state\n"));
+  }
+  lines.add(kj::str("largest share ", fixedPoint(100 * placement.largestShare(), 1), " %\n"));
+  if (mode.hasServers) {
+    lines.add(kj::str("a worker sends and receives ", megabytes(graph.parameters * 4.0),
+        " a step each way; all ", experiment.cluster.workers, " workers ",
+        megabytes(graph.parameters * 4.0 * experiment.cluster.workers), "\n"));
+  }
+  return kj::strArray(lines, "");
+}
+
+}  // namespace
+
+kj::String explain(const LoadedExperiment& loaded) {
+  auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+  ModelFacts facts(experiment);
+  auto& cluster = experiment.cluster;
+  auto program = nn::CPU.lower(
+      facts.graph, {.batchSize = experiment.data.batchSize, .threads = cluster.threadsPerWorker});
+  double perEpoch = double(facts.trainingRecords) / experiment.globalBatchSize();
+  return kj::str("# every value used\n\n", loaded.resolved, "\n# roles\n\n", "launcher ",
+      cluster.launcher->name, ": 1 coordinator, ", cluster.servers, " servers, ", cluster.workers,
+      " workers × ", cluster.threadsPerWorker,
+      " threads; addresses on 127.0.0.1, ports chosen by the system\n",
+      grouped(facts.trainingRecords), " training and ", grouped(facts.validationRecords),
+      " validation records; ", experiment.globalBatchSize(), " images a step, ",
+      fixedPoint(perEpoch, 2), " steps an epoch, ", grouped(facts.steps(experiment)),
+      " steps in all\n", "\n# layers\n\n", layers(facts.graph), "\n# store\n\n",
+      store(experiment, facts.graph), "\n# memory\n\n",
+      "a worker's program: ", megabytes(program->memory_bytes()), " (instruction set ",
+      nn::instructionSet(), ")\n");
+}
+
+}  // namespace runner

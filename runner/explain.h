@@ -1,0 +1,15 @@
+// runner/explain.h: the resolved plan of an experiment, for people.
+#pragma once
+
+#include <kj/string.h>
+
+#include "runner/experiment.h"
+
+namespace runner {
+
+// Every value used, roles, layers with shapes, parameters and FLOPs, the deal of keys over servers
+// with optimizer state, bytes of a step, and memory. Starts nothing, but looks at the records where
+// the data set's size is not known.
+kj::String explain(const LoadedExperiment& loaded);
+
+}  // namespace runner

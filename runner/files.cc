@@ -1,0 +1,91 @@
+#include "runner/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <kj/debug.h>
+#include <kj/vector.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace runner {
+
+namespace {
+
+[[noreturn]] void failToWrite(kj::StringPtr name, int error) {
+  kj::StringPtr wayOut = error == ENOSPC || error == EDQUOT || error == EFBIG
+                             ? "; free some space, or choose another folder with --runs"
+                             : "";
+  KJ_FAIL_REQUIRE(kj::str("cannot write ", name, ": ", strerror(error), wayOut));
+}
+
+void writeAll(int fd, kj::ArrayPtr<const kj::byte> bytes, kj::StringPtr name) {
+  while (bytes.size() > 0) {
+    ssize_t n = ::write(fd, bytes.begin(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) failToWrite(name, errno);
+    bytes = bytes.slice(n, bytes.size());
+  }
+}
+
+kj::AutoCloseFd openToWrite(kj::StringPtr path, int flags) {
+  int fd = ::open(path.cStr(), flags | O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  if (fd < 0) failToWrite(path, errno);
+  return kj::AutoCloseFd(fd);
+}
+
+}  // namespace
+
+void writeWhole(kj::StringPtr path, kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> pieces) {
+  auto temporary = kj::str(path, ".part");
+  auto fd = openToWrite(temporary, O_TRUNC);
+  for (auto piece: pieces) writeAll(fd, piece, path);
+  if (::fsync(fd) != 0) failToWrite(path, errno);
+  if (::rename(temporary.cStr(), path.cStr()) != 0) failToWrite(path, errno);
+}
+
+void writeWhole(kj::StringPtr path, kj::StringPtr text) {
+  auto bytes = text.asBytes();
+  writeWhole(path, kj::arrayPtr(&bytes, 1));
+}
+
+kj::String readWhole(kj::StringPtr path, uint64_t bytesMax) {
+  int raw = ::open(path.cStr(), O_RDONLY | O_CLOEXEC);
+  if (raw < 0) KJ_FAIL_REQUIRE(kj::str("cannot read ", path, ": ", strerror(errno)));
+  kj::AutoCloseFd fd(raw);
+  return readWhole(fd, path, bytesMax);
+}
+
+kj::String readWhole(int fd, kj::StringPtr name, uint64_t bytesMax) {
+  // A pipe does not tell how much will come.
+  constexpr size_t STEP_BYTES = 1 << 20;
+  kj::Vector<char> text;
+  for (;;) {
+    size_t size = text.size();
+    text.resize(size + STEP_BYTES);
+    ssize_t n;
+    do {
+      n = ::read(fd, text.begin() + size, STEP_BYTES);
+    } while (n < 0 && errno == EINTR);
+    if (n < 0) KJ_FAIL_REQUIRE(kj::str("cannot read ", name, ": ", strerror(errno)));
+    text.resize(size + n);
+    if (n == 0) break;
+    if (text.size() > bytesMax) {
+      KJ_FAIL_REQUIRE(kj::str(name, " is longer than ", bytesMax, " bytes: is it the right file?"));
+    }
+  }
+  text.add('\0');
+  return kj::String(text.releaseAsArray());
+}
+
+LineFile::LineFile(kj::StringPtr path): name(kj::str(path)), fd(openToWrite(path, O_APPEND)) {}
+
+LineFile::LineFile(kj::AutoCloseFd fd, kj::StringPtr name): name(kj::str(name)), fd(kj::mv(fd)) {}
+
+void LineFile::append(kj::StringPtr line) {
+  auto text = kj::str(line, '\n');
+  writeAll(fd, text.asBytes(), name);
+}
+
+}  // namespace runner

@@ -1,0 +1,143 @@
+#include "runner/io_thread.h"
+
+#include <kj/debug.h>
+
+namespace runner {
+
+namespace {
+
+capnp::Data::Reader dataOf(kj::ArrayPtr<const float> values) {
+  return values.asBytes();
+}
+
+}  // namespace
+
+IoThread::IoThread(const LoadedExperiment& loaded, const RoleOptions& options,
+    rpc::MessageLimits limits, const LiveProgress& progress)
+    : thread([this, &loaded, &options, limits, &progress]() {
+        main(loaded, options, limits, progress);
+      }) {}
+
+IoThread::~IoThread() noexcept(false) {
+  loop.when([](const kj::Maybe<Loop&>& l) { return l != nullptr; },
+      [](kj::Maybe<Loop&>& l) { KJ_ASSERT_NONNULL(l).leave->fulfill(); });
+}
+
+void IoThread::main(const LoadedExperiment& loaded, const RoleOptions& options,
+    rpc::MessageLimits limits, const LiveProgress& progress) {
+  auto io = kj::setupAsyncIo();
+  auto leave = kj::newPromiseAndCrossThreadFulfiller<void>();
+  auto joined =
+      Membership::join(io, loaded, options, "", limits, [&progress](RoleProgress::Builder builder) {
+        builder.setEpoch(progress.epoch);
+        builder.setStep(progress.step);
+        auto result = builder.initResult();
+        result.setLossSum(progress.lossSum);
+        result.setCorrect(progress.correct);
+        result.setImages(progress.images);
+      });
+  Loop here{kj::getCurrentThreadExecutor(), io, {}, nullptr, nullptr, {}, kj::NEVER_DONE,
+      kj::mv(leave.fulfiller)};
+  here.joined = joined.then([&here](kj::Own<Membership> m) { here.membership = kj::mv(m); }).fork();
+  here.ended = here.joined.addBranch().then([&here]() { return here.membership->ended(); }).fork();
+  *loop.lockExclusive() = here;
+  leave.promise.wait(io.waitScope);
+}
+
+template <typename T>
+T IoThread::run(kj::Function<kj::Promise<T>(Loop&)> call) {
+  Loop& there = loop.when([](const kj::Maybe<Loop&>& l) { return l != nullptr; },
+      [](kj::Maybe<Loop&>& l) -> Loop& { return KJ_ASSERT_NONNULL(l); });
+  return there.executor.executeSync([&]() -> kj::Promise<T> {
+    auto over = there.ended.addBranch().then([]() -> kj::Promise<T> { return kj::NEVER_DONE; });
+    return call(there).exclusiveJoin(kj::mv(over));
+  });
+}
+
+void IoThread::start(kj::Maybe<rpc::RemoteStore&> store, rpc::MessageLimits storeLimits) {
+  run<void>([&](Loop& here) {
+    return here.joined.addBranch()
+        .then([&here]() { return here.membership->session().startRequest().send(); })
+        .then([&, store, storeLimits](
+                  capnp::Response<Session::StartResults>&& response) -> kj::Promise<void> {
+          KJ_IF_MAYBE(s, store) {
+            auto addresses = KJ_MAP(address, response.getServers()) {
+              return kj::str(address);
+            };
+            return connect(here, kj::mv(addresses), *s, storeLimits);
+          }
+          return kj::READY_NOW;
+        });
+  });
+}
+
+kj::Promise<void> IoThread::connect(Loop& here, kj::Array<kj::String> addresses,
+    rpc::RemoteStore& store, rpc::MessageLimits limits) {
+  auto& network = here.io.provider->getNetwork();
+  auto connections = KJ_MAP(address, addresses) {
+    return network.parseAddress(address).then([](kj::Own<kj::NetworkAddress> parsed) {
+      auto promise = parsed->connect();
+      return promise.attach(kj::mv(parsed));
+    });
+  };
+  return kj::joinPromises(kj::mv(connections))
+      .then([&here, &store, limits, addresses = kj::mv(addresses)](
+                kj::Array<kj::Own<kj::AsyncIoStream>> streams) mutable {
+        kj::Vector<rpc::ShardService::Client> shards;
+        kj::Vector<kj::String> names;
+        for (size_t i = 0; i < streams.size(); i++) {
+          auto& peer = *here.servers.add(kj::heap<rpc::Peer>(kj::mv(streams[i]), limits));
+          shards.add(peer.bootstrap().castAs<rpc::ShardService>());
+          names.add(kj::str("server ", i, " at ", addresses[i]));
+        }
+        here.store =
+            store.run(shards.releaseAsArray(), names.releaseAsArray()).eagerlyEvaluate(nullptr);
+        // If the coordinator is lost, nothing that the store waits for need ever come.
+        auto watch = here.ended.addBranch().then(
+            []() {}, [&store](kj::Exception&& e) { store.fail(kj::mv(e)); });
+        here.store = here.store.exclusiveJoin(kj::mv(watch)).eagerlyEvaluate(nullptr);
+      });
+}
+
+void IoThread::report(kj::Function<void(Event::Builder)> fill) {
+  run<void>([&](Loop& here) {
+    auto request = here.membership->session().reportRequest();
+    fill(request.initEvent());
+    return request.send().ignoreResult();
+  });
+}
+
+Met IoThread::meet(uint epoch, MeetingPoint point, const nn::BatchResult& result,
+    kj::ArrayPtr<const float> statistics) {
+  return run<Met>([&](Loop& here) {
+    auto request = here.membership->session().meetRequest();
+    request.setEpoch(epoch);
+    request.setPoint(point);
+    auto sums = request.initResult();
+    sums.setLossSum(result.lossSum);
+    sums.setCorrect(result.correct);
+    sums.setImages(result.images);
+    request.setStatistics(dataOf(statistics));
+    return request.send().then([](capnp::Response<Session::MeetResults>&& response) {
+      auto sums = response.getResult();
+      auto data = response.getStatistics();
+      auto mean = kj::heapArray<float>(data.size() / sizeof(float));
+      memcpy(mean.begin(), data.begin(), mean.size() * sizeof(float));
+      return Met{{sums.getLossSum(), sums.getCorrect(), sums.getImages()}, kj::mv(mean)};
+    });
+  });
+}
+
+void IoThread::finish(kj::ArrayPtr<const float> parameters, kj::ArrayPtr<const float> statistics) {
+  run<void>([&](Loop& here) {
+    here.store = kj::NEVER_DONE;  // servers may leave from now on
+    auto request = here.membership->session().finishRequest();
+    request.setParameters(dataOf(parameters));
+    request.setStatistics(dataOf(statistics));
+    return request.send().ignoreResult();
+  });
+  auto& there = KJ_ASSERT_NONNULL(*loop.lockExclusive());
+  there.executor.executeSync([&]() { return there.ended.addBranch(); });
+}
+
+}  // namespace runner

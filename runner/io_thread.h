@@ -1,0 +1,79 @@
+// runner/io_thread.h: a worker's second thread: the event loop that talks while the first one
+// computes.
+#pragma once
+
+#include <kj/async-io.h>
+#include <kj/mutex.h>
+#include <kj/thread.h>
+#include <atomic>
+
+#include "nn/program.h"
+#include "rpc/kv_store.h"
+#include "runner/membership.h"
+
+namespace runner {
+
+// How far the compute thread got: it writes, the io thread reads it into heartbeats.
+struct LiveProgress {
+  std::atomic<uint> epoch{0};
+  std::atomic<uint64_t> step{0};
+  std::atomic<double> lossSum{0};
+  std::atomic<uint64_t> correct{0};
+  std::atomic<uint64_t> images{0};
+};
+
+// Sums of all workers, and the mean of their statistics.
+struct Met {
+  nn::BatchResult result;
+  kj::Array<float> statistics;
+};
+
+// Joins the job at once. The methods are called by the compute thread and wait for the io thread;
+// they throw what went wrong with the job, if something did.
+class IoThread {
+public:
+  // All arguments must outlive it.
+  IoThread(const LoadedExperiment& loaded, const RoleOptions& options, rpc::MessageLimits limits,
+      const LiveProgress& progress);
+  // Leaves the job and joins the thread.
+  ~IoThread() noexcept(false);
+  KJ_DISALLOW_COPY(IoThread);
+
+  // Waits until every role has joined; from then on `store`, if there is one, talks to the servers.
+  void start(kj::Maybe<rpc::RemoteStore&> store, rpc::MessageLimits storeLimits);
+
+  // `fill` makes the event.
+  void report(kj::Function<void(Event::Builder)> fill);
+  Met meet(uint epoch, MeetingPoint point, const nn::BatchResult& result,
+      kj::ArrayPtr<const float> statistics);
+  // The store is not used any more. Rank 0 hands in the weights. Returns when the whole job is
+  // over.
+  void finish(kj::ArrayPtr<const float> parameters, kj::ArrayPtr<const float> statistics);
+
+private:
+  // What lives on the io thread. Only `executor` may be used from elsewhere.
+  struct Loop {
+    const kj::Executor& executor;
+    kj::AsyncIoContext& io;
+    kj::Own<Membership> membership;  // once joined
+    kj::ForkedPromise<void> joined;
+    kj::ForkedPromise<void> ended;           // the job is over; rejects with what went wrong
+    kj::Vector<kj::Own<rpc::Peer>> servers;  // in order; what `store` talks to
+    kj::Promise<void> store;                 // rejects when a server is lost
+    kj::Own<kj::CrossThreadPromiseFulfiller<void>> leave;
+  };
+
+  void main(const LoadedExperiment& loaded, const RoleOptions& options, rpc::MessageLimits limits,
+      const LiveProgress& progress);
+  static kj::Promise<void> connect(Loop& loop, kj::Array<kj::String> addresses,
+      rpc::RemoteStore& store, rpc::MessageLimits limits);
+  // Runs `call` on the io thread and waits for its promise, or for the end of the job if that comes
+  // first.
+  template <typename T>
+  T run(kj::Function<kj::Promise<T>(Loop&)> call);
+
+  kj::MutexGuarded<kj::Maybe<Loop&>> loop;  // set once it stands
+  kj::Thread thread;
+};
+
+}  // namespace runner

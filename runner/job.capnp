@@ -1,0 +1,158 @@
+@0xb5e1c0d2a7f34e61;
+# runner/job.capnp: how the roles of one job speak with their coordinator, and the events of a run.
+#
+# Life of a job: the coordinator listens; every server and worker connects, calls join() and gets a Session. From then on
+# it calls heartbeat() at least every silence_timeout_s / 5. start() answers when all roles are there. Workers meet() at
+# the ends of epochs, and finish() last. When all have, the coordinator calls end() on every Member, and each role leaves. A session that is dropped before end(), or silent for too long, is a lost role.
+
+using Cxx = import "/capnp/c++.capnp";
+using Json = import "/capnp/compat/json.capnp";
+
+$Cxx.namespace("runner");
+
+enum Role {
+  coordinator @0;
+  server @1;
+  worker @2;
+}
+
+interface Coordinator {
+  # The bootstrap capability of the coordinator's address.
+
+  join @0 (role :Role, index :UInt32, pid :UInt32, address :Text, digest :Text, member :Member)
+      -> (session :Session);
+  # Takes a place in the job. `index` is given by the launcher and is the rank: it never depends on who comes first.
+  # `address` is where a server listens (empty for workers). `digest` is the sha256 of the resolved experiment: a role that
+  # read another file is refused, as is a place already taken.
+}
+
+interface Member {
+  # A role, as the coordinator sees it.
+
+  end @0 ();
+  # The job is over and went well: leave.
+}
+
+interface Session {
+  # One role's seat in the job.
+
+  start @0 () -> (servers :List(Text));
+  # Waits until every role has joined; answers the servers' addresses by index.
+
+  heartbeat @1 (progress :RoleProgress);
+  # The role's io thread is alive; `progress` is how far its compute thread got. Servers leave it empty.
+
+  report @2 (event :Event);
+  # Appends to the run's events and log. The coordinator fills in time, role and index.
+
+  meet @3 (epoch :UInt32, point :MeetingPoint, result :Result, statistics :Data)
+      -> (result :Result, statistics :Data);
+  # Workers only: waits for all workers at the same place of the run. Answers the sum of all results, and the mean of all
+  # statistics (float32) weighted by result.images, both added in rank order.
+
+  finish @4 (parameters :Data, statistics :Data);
+  # Workers only, once, last: nothing is left to do. Rank 0 hands in the final weights (float32), the others send none.
+  # Answers when they are on disk.
+}
+
+enum MeetingPoint {
+  trained @0;    # the epoch's last step is done and answered; statistics are averaged
+  validated @1;  # this worker's part of the validation records is through
+}
+
+struct Result {
+  # Sums over images.
+  lossSum @0 :Float64;
+  correct @1 :UInt64;
+  images @2 :UInt64;
+}
+
+struct RoleProgress {
+  epoch @0 :UInt32;  # from 1
+  step @1 :UInt64;   # steps done, from the beginning of the run
+  result @2 :Result; # of the epoch so far
+}
+
+struct Event {
+  # A line of events.jsonl.
+
+  timeS @0 :Float64 $Json.name("time_s");
+  # Seconds since 1970.
+  role @1 :Role;
+  index @2 :UInt32;
+
+  union {
+    started :group $Json.name("started") {
+      # First line: what runs.
+      name @3 :Text;
+      digest @4 :Text;
+      instructionSet @5 :Text $Json.name("instruction_set");
+      parameters @6 :UInt32;
+      workers @7 :UInt32;
+      servers @8 :UInt32;
+      epochs @9 :UInt32;
+      stepsPerEpoch @10 :Float64 $Json.name("steps_per_epoch");
+      globalBatchSize @11 :UInt32 $Json.name("global_batch_size");
+    }
+    listening :group {
+      # The coordinator can be joined here.
+      address @12 :Text;
+    }
+    joined :group {
+      address @13 :Text;
+      pid @14 :UInt32;
+    }
+    speed :group {
+      # Every log.every steps of each worker.
+      epoch @15 :UInt32;
+      batch @16 :UInt32;
+      imagesPerS @17 :Float64 $Json.name("images_per_s");
+      loss @18 :Float64;
+      accuracy @19 :Float64;
+    }
+    trained :group {
+      # End of an epoch of a worker: its own sums, and where the time of its compute thread went.
+      epoch @20 :UInt32;
+      steps @21 :UInt32;
+      images @22 :UInt32;
+      loss @23 :Float64;
+      accuracy @24 :Float64;
+      timeS @25 :Float64 $Json.name("epoch_s");
+      readS @26 :Float64 $Json.name("read_s");
+      forwardS @27 :Float64 $Json.name("forward_s");
+      backwardS @28 :Float64 $Json.name("backward_s");
+      pushS @29 :Float64 $Json.name("push_s");
+      pullS @30 :Float64 $Json.name("pull_s");
+      badRecords @31 :UInt32 $Json.name("bad_records");
+      pushedBytes @32 :Float64 $Json.name("pushed_bytes");
+      pulledBytes @33 :Float64 $Json.name("pulled_bytes");
+    }
+    validated :group {
+      # The common figure of all workers.
+      epoch @34 :UInt32;
+      images @35 :UInt32;
+      loss @36 :Float64;
+      accuracy @37 :Float64;
+    }
+    progress :group {
+      # About once a second, to the launcher only.
+      epoch @38 :UInt32;
+      step @39 :UInt32;
+      imagesPerS @40 :Float64 $Json.name("images_per_s");
+      loss @41 :Float64;
+      accuracy @42 :Float64;
+    }
+    badRecord :group $Json.name("bad_record") {
+      reason @43 :Text;
+    }
+    finished :group {
+      # Last line of a run that went well.
+      weightsSha256 @44 :Text $Json.name("weights_sha256");
+      seconds @45 :Float64 $Json.name("run_s");
+    }
+    failed :group {
+      # Last line of a run that did not.
+      reason @46 :Text;
+    }
+  }
+}

@@ -1,0 +1,105 @@
+#include "runner/launch.h"
+
+#include <capnp/message.h>
+#include <kj/async-unix.h>
+#include <signal.h>
+
+#include "runner/line_stream.h"
+#include "runner/run_log.h"
+
+namespace runner {
+
+namespace {
+
+// How long other roles may still tell their part after the first one failed: the first to be
+// noticed need not be the one that began it.
+constexpr auto CAUSE_WINDOW = 400 * kj::MILLISECONDS;
+
+}  // namespace
+
+Launch::Launch(const Experiment& experiment, RunView& view, kj::AsyncIoContext& io, Start start)
+    : experiment(experiment),
+      view(view),
+      io(io),
+      timer(io.provider->getTimer()),
+      start(kj::mv(start)),
+      lastHeard(timer.now()),
+      over(nullptr),
+      tasks(kj::heap<kj::TaskSet>(static_cast<kj::TaskSet::ErrorHandler&>(*this))) {
+  auto paf = kj::newPromiseAndFulfiller<void>();
+  over = kj::mv(paf.promise);
+  overFulfiller = kj::mv(paf.fulfiller);
+}
+
+Outcome Launch::run() {
+  events = add(Role::COORDINATOR, 0, "").events();
+  tasks->add(readLines(*events, [this](kj::StringPtr line) { take(line); }));
+  tasks->add(watchSilence());
+
+  bool interrupted = false;
+  auto& port = io.unixEventPort;
+  over.exclusiveJoin(
+          port.onSignal(SIGINT).exclusiveJoin(port.onSignal(SIGTERM)).then([&](siginfo_t&&) {
+            interrupted = true;
+          }))
+      .wait(io.waitScope);
+  if (!interrupted && failure != nullptr) timer.afterDelay(CAUSE_WINDOW).wait(io.waitScope);
+
+  view.end();
+  tasks = nullptr;
+  roles.clear();
+  if (interrupted) return {.interrupted = true};
+  KJ_IF_MAYBE(f, failure) return {.failure = kj::mv(f->reason)};
+  return {.weightsSha256 = kj::mv(view.weightsSha256)};
+}
+
+StartedRole& Launch::add(Role role, uint index, kj::StringPtr coordinator) {
+  auto& started = *roles.add(start(role, index, coordinator));
+  tasks->add(started.ended().then([this](kj::Maybe<Failure> failed) {
+    KJ_IF_MAYBE(f, failed) {
+      fail(kj::mv(*f));
+    } else if (++endedWell == 1 + experiment.cluster.servers + experiment.cluster.workers) {
+      overFulfiller->fulfill();
+    }
+  }));
+  return started;
+}
+
+void Launch::take(kj::StringPtr line) {
+  lastHeard = timer.now();
+  capnp::MallocMessageBuilder message;
+  auto event = message.initRoot<Event>();
+  parseEvent(line, event);
+  view.show(event);
+  if (event.isListening()) {
+    auto address = event.getListening().getAddress();
+    for (uint i = 0; i < experiment.cluster.servers; i++) add(Role::SERVER, i, address);
+    for (uint i = 0; i < experiment.cluster.workers; i++) add(Role::WORKER, i, address);
+  }
+}
+
+void Launch::fail(Failure failed) {
+  bool nearer = true;
+  KJ_IF_MAYBE(known, failure) nearer = failed.rank < known->rank;
+  if (nearer) failure = kj::mv(failed);
+  overFulfiller->fulfill();
+}
+
+void Launch::taskFailed(kj::Exception&& exception) {
+  fail({Failure::FAILED, kj::str(exception.getDescription())});
+}
+
+kj::Promise<void> Launch::watchSilence() {
+  return timer.afterDelay(200 * kj::MILLISECONDS).then([this]() -> kj::Promise<void> {
+    auto limit = experiment.cluster.silenceTimeout_s;
+    if (timer.now() - lastHeard > limit * kj::SECONDS) {
+      fail({Failure::SILENT,
+          kj::str("coordinator has been silent for ", limit,
+              " s; was it stopped, or is its machine overloaded? (cluster.silence_timeout_s)")});
+      return kj::READY_NOW;
+    }
+    return watchSilence();
+  });
+}
+
+}  // namespace runner

@@ -1,0 +1,65 @@
+// runner/launch.h: what all launchers share: the course of a run from the first role to the last.
+#pragma once
+
+#include <kj/async-io.h>
+#include <kj/timer.h>
+#include <kj/vector.h>
+
+#include "runner/job.capnp.h"
+#include "runner/launchers.h"
+
+namespace runner {
+
+// Why a role ended badly. A lower rank is nearer to the cause.
+struct Failure {
+  enum Rank { KILLED, FAILED, SILENT, LOST_A_PEER } rank;
+  kj::String reason;
+};
+
+// A role that was started. Taken down when it goes.
+class StartedRole {
+public:
+  virtual ~StartedRole() noexcept(false) = default;
+  // What the coordinator writes its events to. Once.
+  virtual kj::Own<kj::AsyncInputStream> events() = 0;
+  // Resolves when the role has ended: null if it ended well. Once.
+  virtual kj::Promise<kj::Maybe<Failure>> ended() = 0;
+};
+
+// One run. A launcher is a way to start a role; everything else is here.
+class Launch: private kj::TaskSet::ErrorHandler {
+public:
+  // Starts a role. `coordinator` is its address, empty for the coordinator itself.
+  using Start =
+      kj::Function<kj::Own<StartedRole>(Role role, uint index, kj::StringPtr coordinator)>;
+
+  // All must outlive the launch. `io`'s port must capture SIGINT and SIGTERM.
+  Launch(const Experiment& experiment, RunView& view, kj::AsyncIoContext& io, Start start);
+
+  // Call once.
+  Outcome run();
+
+private:
+  StartedRole& add(Role role, uint index, kj::StringPtr coordinator);
+  void take(kj::StringPtr line);
+  void fail(Failure failure);
+  void taskFailed(kj::Exception&& exception) override;
+  kj::Promise<void> watchSilence();
+
+  const Experiment& experiment;
+  RunView& view;
+  kj::AsyncIoContext& io;
+  kj::Timer& timer;
+  Start start;
+
+  kj::Own<kj::AsyncInputStream> events;
+  kj::TimePoint lastHeard;
+  kj::Maybe<Failure> failure;  // the one nearest to the cause, of what several roles say
+  uint endedWell = 0;
+  kj::Promise<void> over;
+  kj::Own<kj::PromiseFulfiller<void>> overFulfiller;
+  kj::Vector<kj::Own<StartedRole>> roles;
+  kj::Own<kj::TaskSet> tasks;
+};
+
+}  // namespace runner

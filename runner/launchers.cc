@@ -1,0 +1,165 @@
+#include "runner/launchers.h"
+
+#include <fcntl.h>
+#include <kj/debug.h>
+#include <kj/thread.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runner/child_process.h"
+#include "runner/launch.h"
+#include "runner/line_stream.h"
+#include "runner/role_options.h"
+#include "runner/roles.h"
+
+namespace runner {
+
+namespace {
+
+// ---------------------------------------------------------------------------------------------------------------------
+// local: processes on this machine, connected over the loopback.
+
+class RoleProcess final: public StartedRole {
+public:
+  RoleProcess(Role role, uint index, const RunFolder& folder, kj::StringPtr coordinator,
+      RunView& view, kj::AsyncIoContext& io)
+      : view(view),
+        process(roleName(role, index), arguments(role, index, folder, coordinator),
+            *io.lowLevelProvider, io.unixEventPort) {}
+
+  kj::Own<kj::AsyncInputStream> events() override { return kj::mv(process.output); }
+
+  kj::Promise<kj::Maybe<Failure>> ended() override {
+    auto said = readLines(*process.errors, [this](kj::StringPtr line) { take(line); });
+    return process.ended().then([this, said = kj::mv(said)](int status) mutable {
+      return said.then([this, status]() { return judge(status); });
+    });
+  }
+
+private:
+  static kj::Array<kj::String> arguments(
+      Role role, uint index, const RunFolder& folder, kj::StringPtr coordinator) {
+    kj::Vector<kj::String> words;
+    words.add(kj::str("runner"));
+    words.add(kj::str("role"));
+    words.add(kj::str("--role=", roleWord(role)));
+    words.add(kj::str("--index=", index));
+    words.add(kj::str("--folder=", folder.path));
+    if (coordinator.size() > 0) words.add(kj::str("--coordinator=", coordinator));
+    words.add(kj::str("--until-stdin-closes"));
+    words.add(folder.experiment());
+    return words.releaseAsArray();
+  }
+
+  // A role that fails says why in a line that begins with "error: "; everything else is passed on.
+  void take(kj::StringPtr line) {
+    if (line.startsWith("error: ")) {
+      cause = kj::str(line.slice(7));
+    } else if (line.size() > 0) {
+      view.say(kj::str(process.name, ": ", line));
+    }
+  }
+
+  kj::Maybe<Failure> judge(int status) {
+    if (WIFSIGNALED(status)) {
+      int signal = WTERMSIG(status);
+      return Failure{Failure::KILLED,
+          kj::str(process.name, " was killed by signal ", signal, " (", strsignal(signal),
+              ") after step ", view.step(),
+              "; if nobody did that by hand, see in `dmesg` whether memory ran out")};
+    }
+    int code = WEXITSTATUS(status);
+    if (code == 0) return nullptr;
+    if (cause.size() == 0) cause = kj::str("ended with exit code ", code, " and without a word");
+    return Failure{code == LOST_A_PEER_EXIT ? Failure::LOST_A_PEER : Failure::FAILED,
+        kj::str(process.name, ": ", cause)};
+  }
+
+  RunView& view;
+  kj::String cause;
+  ChildProcess process;
+};
+
+Outcome launchLocal(const LoadedExperiment& loaded, const RunFolder& folder, RunView& view,
+    kj::AsyncIoContext& io) {
+  Launch launch(KJ_ASSERT_NONNULL(loaded.experiment), view, io,
+      [&](Role role, uint index, kj::StringPtr coordinator) -> kj::Own<StartedRole> {
+        return kj::heap<RoleProcess>(role, index, folder, coordinator, view, io);
+      });
+  return launch.run();
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// inline: threads of this process, connected over the loopback all the same.
+
+class RoleThread final: public StartedRole {
+public:
+  RoleThread(const LoadedExperiment& loaded, Role role, uint index, const RunFolder& folder,
+      kj::StringPtr coordinator, kj::AsyncIoContext& io)
+      : endedPromise(nullptr) {
+    int fds[2];
+    KJ_SYSCALL(::pipe2(fds, O_CLOEXEC));
+    eventStream = io.lowLevelProvider->wrapInputFd(
+        kj::AutoCloseFd(fds[0]), kj::LowLevelAsyncIoProvider::ALREADY_CLOEXEC);
+    auto paf = kj::newPromiseAndCrossThreadFulfiller<kj::Maybe<Failure>>();
+    endedPromise = kj::mv(paf.promise);
+
+    RoleOptions options{role, index, kj::str(coordinator), {kj::str(folder.path)}};
+    thread = kj::heap<kj::Thread>([&loaded, options = kj::mv(options), events = fds[1],
+                                      fulfiller = kj::mv(paf.fulfiller)]() mutable {
+      auto name = roleName(options.role, options.index);
+      KJ_IF_MAYBE(e,
+          kj::runCatchingExceptions([&]() { runRole(loaded, options, kj::AutoCloseFd(events)); })) {
+        auto rank = e->getType() == kj::Exception::Type::DISCONNECTED ? Failure::LOST_A_PEER
+                                                                      : Failure::FAILED;
+        fulfiller->fulfill(Failure{rank, kj::str(name, ": ", e->getDescription())});
+      } else {
+        fulfiller->fulfill(nullptr);
+      }
+    });
+  }
+
+  ~RoleThread() noexcept(false) {
+    if (!hasEnded) thread->detach();  // a thread cannot be taken down: see LauncherKind
+  }
+
+  kj::Own<kj::AsyncInputStream> events() override { return kj::mv(eventStream); }
+
+  kj::Promise<kj::Maybe<Failure>> ended() override {
+    return endedPromise.then([this](kj::Maybe<Failure> failure) {
+      hasEnded = true;
+      return failure;
+    });
+  }
+
+private:
+  kj::Own<kj::AsyncInputStream> eventStream;
+  kj::Promise<kj::Maybe<Failure>> endedPromise;
+  bool hasEnded = false;
+  kj::Own<kj::Thread> thread;
+};
+
+Outcome launchInline(const LoadedExperiment& loaded, const RunFolder& folder, RunView& view,
+    kj::AsyncIoContext& io) {
+  Launch launch(KJ_ASSERT_NONNULL(loaded.experiment), view, io,
+      [&](Role role, uint index, kj::StringPtr coordinator) -> kj::Own<StartedRole> {
+        return kj::heap<RoleThread>(loaded, role, index, folder, coordinator, io);
+      });
+  return launch.run();
+}
+
+}  // namespace
+
+Outcome launch(const LoadedExperiment& loaded, const RunFolder& folder, RunView& view,
+    kj::AsyncIoContext& io) {
+  switch (KJ_ASSERT_NONNULL(loaded.experiment).cluster.launcher->word) {
+    case LauncherKind::LOCAL:
+      return launchLocal(loaded, folder, view, io);
+    case LauncherKind::INLINE:
+      return launchInline(loaded, folder, view, io);
+  }
+  KJ_UNREACHABLE;
+}
+
+}  // namespace runner

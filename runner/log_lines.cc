@@ -1,0 +1,165 @@
+#include "runner/log_lines.h"
+
+#include <kj/debug.h>
+#include <string.h>
+#include <time.h>
+
+#include <charconv>
+#include <cmath>
+
+namespace runner {
+namespace {
+
+using Text = kj::ArrayPtr<const char>;
+
+// No metric has a longer name. Without a limit, a long line of many beginnings would be searched
+// from each of them to its end.
+constexpr size_t METRIC_BYTES_MAX = 256;
+
+bool startsWith(Text text, kj::StringPtr word) {
+  return text.size() >= word.size() && memcmp(text.begin(), word.begin(), word.size()) == 0;
+}
+
+bool endsWith(Text text, kj::StringPtr word) {
+  return text.size() >= word.size() &&
+         memcmp(text.end() - word.size(), word.begin(), word.size()) == 0;
+}
+
+// Takes `word` off the front of `rest`, if it stands there.
+bool take(Text& rest, kj::StringPtr word) {
+  if (!startsWith(rest, word)) return false;
+  rest = rest.slice(word.size(), rest.size());
+  return true;
+}
+
+// Takes a number of one to nine digits (what a uint holds for certain) off the front of `rest`.
+kj::Maybe<uint> takeCount(Text& rest) {
+  size_t digits = 0;
+  uint value = 0;
+  while (digits < rest.size() && rest[digits] >= '0' && rest[digits] <= '9') {
+    if (digits == 9) return nullptr;
+    value = value * 10 + (rest[digits++] - '0');
+  }
+  if (digits == 0) return nullptr;
+  rest = rest.slice(digits, rest.size());
+  return value;
+}
+
+// Reads the number in front of `rest`: anything that printf writes for a double. Space, the end of
+// the line or a control character must follow: half a number, or two lines run into each other, are
+// no value.
+bool readValue(Text rest, double& value) {
+  auto [end, error] = std::from_chars(rest.begin(), rest.end(), value);
+  return error == std::errc() && (end == rest.end() || static_cast<unsigned char>(*end) <= ' ');
+}
+
+// Reads what follows `Epoch[4] `. Fills in all of `line` but epoch, rank and number.
+bool readContent(Text rest, LogLine& line) {
+  if (take(rest, "Time cost=")) {
+    line.kind = LogLineKind::TIME;
+    return readValue(rest, line.value);
+  }
+  if (take(rest, "Batch [")) {
+    line.kind = LogLineKind::SPEED;
+    // `[50]`, or the range `[0-50]` of MXNet 1.5 and later.
+    if (takeCount(rest) == nullptr) return false;
+    if (take(rest, "-") && takeCount(rest) == nullptr) return false;
+    return take(rest, "]\tSpeed: ") && readValue(rest, line.value);
+  }
+  if (take(rest, "Train-")) {
+    line.kind = LogLineKind::TRAIN;
+  } else if (take(rest, "Validation-")) {
+    line.kind = LogLineKind::VALIDATION;
+  } else {
+    return false;
+  }
+  auto equals =
+      static_cast<const char*>(memchr(rest.begin(), '=', kj::min(rest.size(), METRIC_BYTES_MAX)));
+  if (equals == nullptr || equals == rest.begin()) return false;
+  line.metric = kj::arrayPtr(rest.begin(), equals);
+  return readValue(kj::arrayPtr(equals + 1, rest.end()), line.value);
+}
+
+}  // namespace
+
+kj::String fixedPoint(double value, uint decimals) {
+  KJ_REQUIRE(decimals <= 17, "a double has no more than 17 meaningful digits", decimals);
+  if (std::isnan(value)) return kj::str("nan");
+  // The largest double has 309 digits before the point.
+  char buffer[384];
+  auto [end, error] = std::to_chars(
+      buffer, buffer + sizeof(buffer), value, std::chars_format::fixed, static_cast<int>(decimals));
+  KJ_ASSERT(error == std::errc());
+  return kj::heapString(buffer, end - buffer);
+}
+
+kj::String logPrefix(kj::Date time, uint rank) {
+  int64_t ms = (time - kj::UNIX_EPOCH) / kj::MILLISECONDS;
+  // Rounded down, so that times before 1970 keep a positive remainder.
+  int64_t seconds = ms >= 0 ? ms / 1000 : -((999 - ms) / 1000);
+  time_t clock = seconds;
+  struct tm local;
+  KJ_REQUIRE(localtime_r(&clock, &local) != nullptr, "this time has no date", seconds);
+  char date[64];
+  strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S", &local);
+  auto fraction = kj::str(ms - seconds * 1000);
+  auto zeros = kj::StringPtr("00").slice(fraction.size() - 1);
+  return kj::str(date, ',', zeros, fraction, " Node[", rank, "] ");
+}
+
+kj::String trainLine(uint epoch, kj::StringPtr metric, double value) {
+  return kj::str("Epoch[", epoch, "] Train-", metric, '=', fixedPoint(value, 6));
+}
+
+kj::String timeLine(uint epoch, double seconds) {
+  return kj::str("Epoch[", epoch, "] Time cost=", fixedPoint(seconds, 3));
+}
+
+kj::String validationLine(uint epoch, kj::StringPtr metric, double value) {
+  return kj::str("Epoch[", epoch, "] Validation-", metric, '=', fixedPoint(value, 6));
+}
+
+kj::String speedLine(
+    uint epoch, uint batch, double imagesPerS, kj::StringPtr metric, double value) {
+  return kj::str("Epoch[", epoch, "] Batch [", batch, "]\tSpeed: ", fixedPoint(imagesPerS, 2),
+      " samples/sec\tTrain-", metric, '=', fixedPoint(value, 6));
+}
+
+kj::Maybe<LogLine> readLogLine(Text text, uint64_t number) {
+  LogLine line{};
+  line.number = number;
+  // From bracket to bracket: one pass, however long the line is.
+  const char* position = text.begin();
+  while (auto bracket = static_cast<const char*>(memchr(position, '[', text.end() - position))) {
+    position = bracket + 1;
+    auto word = kj::arrayPtr(text.begin(), bracket);
+    auto rest = kj::arrayPtr(position, text.end());
+    if (endsWith(word, "Node")) {
+      KJ_IF_MAYBE(rank, takeCount(rest)) {
+        if (startsWith(rest, "] ")) line.rank = *rank;
+      }
+    } else if (endsWith(word, "Epoch") || endsWith(word, "Iteration") || endsWith(word, "Iter")) {
+      KJ_IF_MAYBE(epoch, takeCount(rest)) {
+        line.epoch = *epoch;
+        if (take(rest, "] ") && readContent(rest, line)) return line;
+      }
+    }
+  }
+  return nullptr;
+}
+
+kj::Vector<LogLine> readLogLines(Text log) {
+  kj::Vector<LogLine> lines;
+  uint64_t number = 0;
+  for (const char* position = log.begin(); position != log.end();) {
+    auto newline = static_cast<const char*>(memchr(position, '\n', log.end() - position));
+    auto end = newline == nullptr ? log.end() : newline;
+    KJ_IF_MAYBE(line, readLogLine(kj::arrayPtr(position, end), ++number)) {
+      lines.add(*line);
+    }
+    position = newline == nullptr ? end : newline + 1;
+  }
+  return lines;
+}
+
+}  // namespace runner

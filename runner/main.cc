@@ -1,0 +1,324 @@
+// runner: reads one experiment file, brings up its roles, trains, and writes logs and tables. Read
+// this first: every command of the program is one method below.
+#include <errno.h>
+#include <fcntl.h>
+#include <kj/async-unix.h>
+#include <kj/debug.h>
+#include <kj/main.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "io/datasets.h"
+#include "runner/command_line.h"
+#include "runner/experiment.h"
+#include "runner/explain.h"
+#include "runner/files.h"
+#include "runner/launchers.h"
+#include "runner/model_facts.h"
+#include "runner/result_table.h"
+#include "runner/role_options.h"
+#include "runner/roles.h"
+#include "runner/run_folder.h"
+#include "runner/run_view.h"
+
+namespace runner {
+
+namespace {
+
+constexpr kj::StringPtr VERSION = "runner 0.1"_kj;
+
+// A run's own log. A worker writes some 100 bytes every log.every steps.
+constexpr uint64_t LOG_BYTES_MAX = 1ull << 34;
+
+class Main {
+public:
+  explicit Main(CommandLine& commandLine): commandLine(commandLine) {}
+
+  kj::MainFunc getMain() {
+    return kj::MainBuilder(commandLine, VERSION,
+        "Trains image classifiers: one TOML file describes model, data, kvstore mode and roles.\n"
+        "\n"
+        "  runner check configs/cifar10_dist_sync.toml\n"
+        "  runner run configs/cifar10_dist_sync.toml --set train.epochs=1")
+        .addSubCommand("check", KJ_BIND_METHOD(*this, checkMain), "report all errors of a file")
+        .addSubCommand("explain", KJ_BIND_METHOD(*this, explainMain), "show the resolved plan")
+        .addSubCommand("run", KJ_BIND_METHOD(*this, runMain), "run it and print the table")
+        .addSubCommand("role", KJ_BIND_METHOD(*this, roleMain), "run one role of a job")
+        .addSubCommand("reference", KJ_BIND_METHOD(*this, referenceMain),
+            "print the reference of the language of experiment files")
+        .build();
+  }
+
+private:
+  // ---- runner check
+
+  kj::MainFunc checkMain() {
+    kj::MainBuilder builder(commandLine, VERSION,
+        "Reads FILE and reports everything that is wrong with it. Starts nothing.\n"
+        "\n"
+        "  runner check configs/cifar10_local.toml --set data.batch_size=256");
+    return withFile(builder).callAfterParsing(KJ_BIND_METHOD(*this, check)).build();
+  }
+
+  kj::MainBuilder::Validity check() {
+    auto loaded = load();
+    print(kj::str(file, ": fine\n"));
+    return true;
+  }
+
+  // ---- runner explain
+
+  kj::MainFunc explainMain() {
+    kj::MainBuilder builder(commandLine, VERSION,
+        "Shows what FILE resolves to: every value used, the layers with shapes, parameters and\n"
+        "FLOPs, the deal of keys over servers, bytes and memory. Starts nothing.\n"
+        "\n"
+        "  runner explain configs/cifar10_dist_sync.toml");
+    return withFile(builder).callAfterParsing(KJ_BIND_METHOD(*this, explainFile)).build();
+  }
+
+  kj::MainBuilder::Validity explainFile() {
+    print(explain(load()));
+    return true;
+  }
+
+  // ---- runner run
+
+  kj::MainFunc runMain() {
+    kj::MainBuilder builder(commandLine, VERSION,
+        "Runs the experiment in FILE in a new folder RUNS/<name>/<n>, shows its log and progress,\n"
+        "and prints the result table. Ctrl-C ends it with exit code 130 and leaves no process.\n"
+        "\n"
+        "  runner run configs/fashion_mnist_dist_sync.toml\n"
+        "  runner run configs/cifar10_local.toml --set train.epochs=2 --runs /tmp/runs");
+    return withFile(builder)
+        .addOptionWithArg({"runs"}, KJ_BIND_METHOD(*this, setRuns), "DIR",
+            "where the folders of runs are (default: runs)")
+        .callAfterParsing(KJ_BIND_METHOD(*this, run))
+        .build();
+  }
+
+  kj::MainBuilder::Validity run() {
+    kj::UnixEventPort::captureSignal(SIGINT);
+    kj::UnixEventPort::captureSignal(SIGTERM);
+    kj::UnixEventPort::captureChildExit();
+    auto loaded = load();
+    auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+
+    prepareData(experiment);
+    ModelFacts facts(experiment);
+    auto folder = newRunFolder(runs, experiment.name);
+    writeWhole(folder.experiment(), loaded.resolved);
+    RunView view(experiment, facts.steps(experiment));
+    view.say(kj::str("run ", folder.path, ": ", experiment.cluster.servers, " servers, ",
+        experiment.cluster.workers, " workers, ", experiment.globalBatchSize(), " images a step, ",
+        facts.steps(experiment), " steps"));
+
+    auto io = kj::setupAsyncIo();
+    auto outcome = launch(loaded, folder, view, io);
+    if (outcome.interrupted) {
+      view.say("interrupted; nothing is left running");
+      commandLine.endWith(INTERRUPTED);
+    }
+    KJ_IF_MAYBE(failure, outcome.failure) {
+      view.say(kj::str("error: ", *failure, "; nothing is left running (log: ", folder.log(), ")"));
+      commandLine.endWith(RUN_FAILED);
+    }
+    auto table = tableOf(readWhole(folder.log(), LOG_BYTES_MAX));
+    writeWhole(folder.table(), table);
+    print(kj::str(table, "weights sha256=",
+        KJ_ASSERT_NONNULL(outcome.weightsSha256, "the run ended without weights"), "  ",
+        folder.path, "\n"));
+    commandLine.endWith(OK);
+  }
+
+  // ---- runner role
+
+  kj::MainFunc roleMain() {
+    return kj::MainBuilder(commandLine, VERSION,
+        "Runs one role of the job described by FILE, by hand or for a launcher. All roles must be "
+        "given\n"
+        "the same file.\n"
+        "\n"
+        "  runner role x.toml --role coordinator --folder /tmp/run   prints events, first its "
+        "address\n"
+        "  runner role x.toml --role server --index 0 --coordinator 127.0.0.1:41234\n"
+        "  runner role x.toml --role worker --index 0 --coordinator 127.0.0.1:41234")
+        .addOptionWithArg(
+            {"role"}, KJ_BIND_METHOD(*this, setRole), "ROLE", "coordinator, server or worker")
+        .addOptionWithArg({"index"}, KJ_BIND_METHOD(*this, setIndex), "N",
+            "which server or worker, from 0: its rank (default: 0)")
+        .addOptionWithArg({"coordinator"}, KJ_BIND_METHOD(*this, setCoordinator), "ADDRESS",
+            "where the coordinator listens")
+        .addOptionWithArg(
+            {"folder"}, KJ_BIND_METHOD(*this, setFolder), "DIR", "the coordinator's run folder")
+        .addOption({"until-stdin-closes"}, KJ_BIND_METHOD(*this, setUntilStdinCloses),
+            "end at once when standard input closes")
+        .expectArg("FILE", KJ_BIND_METHOD(*this, setFile))
+        .callAfterParsing(KJ_BIND_METHOD(*this, runOneRole))
+        .build();
+  }
+
+  kj::MainBuilder::Validity runOneRole() {
+    KJ_IF_MAYBE(r, role) {
+      if (*r != Role::COORDINATOR && coordinator.size() == 0) {
+        return kj::str("a ", roleWord(*r), " needs --coordinator ADDRESS");
+      }
+      if (*r == Role::COORDINATOR && folder.size() == 0) {
+        return kj::str("a coordinator needs --folder DIR");
+      }
+      if (untilStdinCloses) endWithStdin();
+      auto loaded = load();
+      runRole(loaded, {*r, index, kj::mv(coordinator), {kj::mv(folder)}},
+          kj::AutoCloseFd(::dup(STDOUT_FILENO)));
+      return true;
+    }
+    return kj::str("--role is missing");
+  }
+
+  // ---- runner reference
+
+  kj::MainFunc referenceMain() {
+    return kj::MainBuilder(commandLine, VERSION,
+        "Prints the reference of the language of experiment files: configs/REFERENCE.md.")
+        .callAfterParsing([]() -> kj::MainBuilder::Validity {
+          print(languageReference());
+          return true;
+        })
+        .build();
+  }
+
+  // ---- what they share
+
+  // FILE, and `--set` for it.
+  kj::MainBuilder& withFile(kj::MainBuilder& builder) {
+    return builder
+        .addOptionWithArg({"set"}, KJ_BIND_METHOD(*this, addOverride), "KEY=VALUE",
+            "lay a value over the file's, e.g. --set train.epochs=2; may be repeated")
+        .expectArg("FILE", KJ_BIND_METHOD(*this, setFile));
+  }
+
+  // The file, without errors: with errors the program ends here.
+  LoadedExperiment load() {
+    if (::access(file.cStr(), R_OK) != 0) {
+      commandLine.exitError(kj::str("error: cannot read ", file, ": ", strerror(errno)));
+    }
+    auto loaded = loadExperiment(file, overrides);
+    if (loaded.experiment == nullptr) commandLine.exitError(loaded.errors);
+    return loaded;
+  }
+
+  // Before any role starts, so that none waits for another's download; with progress.
+  void prepareData(const Experiment& experiment) {
+    ProgressLine line(STDERR_FILENO);
+    io::openDataset(experiment.data, [&](kj::StringPtr what, uint64_t done, uint64_t total) {
+      line.show(total == 0 ? kj::str(what, "  ", done) : kj::str(what, "  ", done, "/", total));
+    });
+  }
+
+  static kj::String tableOf(kj::StringPtr log) {
+    return formatTable(readResultTable(log, "log.txt"), TableFormat::MARKDOWN);
+  }
+
+  // A launcher that dies closes our standard input. A thread of its own sees that whatever the
+  // others do.
+  static void endWithStdin() {
+    kj::Thread([]() {
+      char byte;
+      ssize_t n;
+      do {
+        n = ::read(STDIN_FILENO, &byte, 1);
+      } while (n > 0 || (n < 0 && errno == EINTR));
+      ::_exit(RUN_FAILED);
+    }).detach();
+  }
+
+  kj::MainBuilder::Validity setFile(kj::StringPtr word) {
+    file = kj::str(word);
+    return true;
+  }
+  kj::MainBuilder::Validity addOverride(kj::StringPtr word) {
+    if (word.findFirst('=') == nullptr) return kj::str("write --set KEY=VALUE");
+    overrides.add(word);
+    return true;
+  }
+  kj::MainBuilder::Validity setRuns(kj::StringPtr word) {
+    runs = kj::str(word);
+    return true;
+  }
+  kj::MainBuilder::Validity setRole(kj::StringPtr word) {
+    for (auto each: {Role::COORDINATOR, Role::SERVER, Role::WORKER}) {
+      if (word == roleWord(each)) {
+        role = each;
+        return true;
+      }
+    }
+    return kj::str("there is no role `", word, "` (coordinator, server, worker)");
+  }
+  kj::MainBuilder::Validity setIndex(kj::StringPtr word) {
+    char* end;
+    unsigned long n = strtoul(word.cStr(), &end, 10);
+    if (word.size() == 0 || *end != '\0' || n > 1000000) return kj::str("not a number from 0");
+    index = n;
+    return true;
+  }
+  kj::MainBuilder::Validity setCoordinator(kj::StringPtr word) {
+    coordinator = kj::str(word);
+    return true;
+  }
+  kj::MainBuilder::Validity setFolder(kj::StringPtr word) {
+    folder = kj::str(word);
+    return true;
+  }
+  kj::MainBuilder::Validity setUntilStdinCloses() {
+    untilStdinCloses = true;
+    return true;
+  }
+
+  CommandLine& commandLine;
+  kj::String file;
+  kj::Vector<kj::StringPtr> overrides;
+  kj::String runs = kj::str("runs");
+  kj::Maybe<Role> role;
+  uint index = 0;
+  kj::String coordinator;
+  kj::String folder;
+  bool untilStdinCloses = false;
+};
+
+// The runtime of oneDNN's threads reads these when it is loaded, before main. Threads are ours to
+// count, and a waiting one must not spin: other workers share the cores.
+void setThreadEnvironment(char* argv[]) {
+  constexpr const char* WANTED[][2] = {
+      {"OMP_NUM_THREADS", "1"}, {"OMP_WAIT_POLICY", "passive"}, {"OMP_DYNAMIC", "false"}};
+  bool changed = false;
+  for (auto& [name, value]: WANTED) {
+    const char* present = ::getenv(name);
+    if (present != nullptr && strcmp(present, value) == 0) continue;
+    KJ_SYSCALL(::setenv(name, value, 1));
+    changed = true;
+  }
+  if (changed) ::execv("/proc/self/exe", argv);
+}
+
+// Files must not get the numbers of the standard streams.
+void openStandardStreams() {
+  int fd;
+  do {
+    KJ_SYSCALL(fd = ::open("/dev/null", O_RDWR));
+  } while (fd <= STDERR_FILENO);
+  ::close(fd);
+}
+
+}  // namespace
+}  // namespace runner
+
+int main(int argc, char* argv[]) {
+  runner::openStandardStreams();
+  runner::setThreadEnvironment(argv);
+  runner::CommandLine commandLine("runner");
+  runner::Main main(commandLine);
+  commandLine.run(main.getMain(), argc, argv, runner::LOST_A_PEER_EXIT);
+}

@@ -1,0 +1,102 @@
+#include "runner/membership.h"
+
+#include <kj/debug.h>
+#include <unistd.h>
+
+namespace runner {
+
+namespace {
+
+// Hears the coordinator.
+class MemberServer final: public Member::Server {
+public:
+  explicit MemberServer(kj::Own<kj::PromiseFulfiller<void>> ended): ended(kj::mv(ended)) {}
+
+  kj::Promise<void> end(EndContext) override {
+    ended->fulfill();
+    return kj::READY_NOW;
+  }
+
+private:
+  kj::Own<kj::PromiseFulfiller<void>> ended;
+};
+
+class Seated final: public Membership {
+public:
+  Seated(kj::AsyncIoContext& io, const LoadedExperiment& loaded, const RoleOptions& options,
+      kj::Own<kj::AsyncIoStream> stream, rpc::MessageLimits limits,
+      kj::Function<void(RoleProgress::Builder)> progress)
+      : timer(io.provider->getTimer()),
+        interval(KJ_ASSERT_NONNULL(loaded.experiment).cluster.silenceTimeout_s * kj::SECONDS / 5),
+        coordinator(kj::str(options.coordinator)),
+        progress(kj::mv(progress)),
+        peer(kj::mv(stream), limits) {}
+
+  kj::Promise<void> join(
+      const LoadedExperiment& loaded, const RoleOptions& options, kj::StringPtr address) {
+    auto paf = kj::newPromiseAndFulfiller<void>();
+    told = kj::mv(paf.promise);
+    auto request = peer.bootstrap().castAs<Coordinator>().joinRequest();
+    request.setRole(options.role);
+    request.setIndex(options.index);
+    request.setPid(::getpid());
+    request.setAddress(address);
+    request.setDigest(loaded.digest);
+    request.setMember(kj::heap<MemberServer>(kj::mv(paf.fulfiller)));
+    return request.send().then([this](capnp::Response<Coordinator::JoinResults>&& response) {
+      seat = response.getSession();
+      beating = beat().eagerlyEvaluate(nullptr);
+    });
+  }
+
+  Session::Client session() override { return KJ_ASSERT_NONNULL(seat); }
+
+  kj::Promise<void> ended() override {
+    auto lost = peer.onDisconnect().then([this]() {
+      kj::throwFatalException(kj::Exception(kj::Exception::Type::DISCONNECTED, __FILE__, __LINE__,
+          kj::str("the coordinator at ", coordinator, " is gone")));
+    });
+    return kj::mv(told).exclusiveJoin(kj::mv(lost)).exclusiveJoin(kj::mv(beating));
+  }
+
+private:
+  // Rejects when a call fails; never resolves.
+  kj::Promise<void> beat() {
+    auto request = KJ_ASSERT_NONNULL(seat).heartbeatRequest();
+    progress(request.initProgress());
+    return request.send().ignoreResult().then(
+        [this]() { return timer.afterDelay(interval).then([this]() { return beat(); }); });
+  }
+
+  kj::Timer& timer;
+  const kj::Duration interval;
+  const kj::String coordinator;
+  kj::Function<void(RoleProgress::Builder)> progress;
+  rpc::Peer peer;
+  kj::Maybe<Session::Client> seat;
+  kj::Promise<void> told = nullptr;
+  kj::Promise<void> beating = nullptr;
+};
+
+}  // namespace
+
+kj::Promise<kj::Own<Membership>> Membership::join(kj::AsyncIoContext& io,
+    const LoadedExperiment& loaded, const RoleOptions& options, kj::StringPtr address,
+    rpc::MessageLimits limits, kj::Function<void(RoleProgress::Builder)> progress) {
+  return io.provider->getNetwork()
+      .parseAddress(options.coordinator)
+      .then([](kj::Own<kj::NetworkAddress> parsed) {
+        auto promise = parsed->connect();
+        return promise.attach(kj::mv(parsed));
+      })
+      .then([&io, &loaded, &options, limits, address = kj::str(address),
+                progress = kj::mv(progress)](kj::Own<kj::AsyncIoStream> stream) mutable {
+        auto seated =
+            kj::heap<Seated>(io, loaded, options, kj::mv(stream), limits, kj::mv(progress));
+        auto joined = seated->join(loaded, options, address);
+        return joined.then(
+            [seated = kj::mv(seated)]() mutable -> kj::Own<Membership> { return kj::mv(seated); });
+      });
+}
+
+}  // namespace runner

@@ -1,0 +1,33 @@
+// runner/membership.h: a role's side of the job: it joins, keeps alive, and hears the end.
+#pragma once
+
+#include <kj/async-io.h>
+#include <kj/function.h>
+#include <kj/memory.h>
+
+#include "rpc/peer.h"
+#include "runner/experiment.h"
+#include "runner/job.capnp.h"
+#include "runner/role_options.h"
+
+namespace runner {
+
+// Lives on an event loop, and as long as the role.
+class Membership {
+public:
+  // Connects to options.coordinator and joins. `address` is where this role listens, if it is a
+  // server. `progress` fills in each heartbeat. The promise resolves once seated; all arguments
+  // must outlive the membership.
+  static kj::Promise<kj::Own<Membership>> join(kj::AsyncIoContext& io,
+      const LoadedExperiment& loaded, const RoleOptions& options, kj::StringPtr address,
+      rpc::MessageLimits limits, kj::Function<void(RoleProgress::Builder)> progress);
+
+  virtual ~Membership() noexcept(false) = default;
+
+  virtual Session::Client session() = 0;
+  // Resolves when the coordinator says that the job is over; rejects (DISCONNECTED) when the
+  // coordinator is lost. Call once.
+  virtual kj::Promise<void> ended() = 0;
+};
+
+}  // namespace runner

@@ -1,0 +1,38 @@
+#include "runner/model_facts.h"
+
+#include "io/batcher.h"
+
+namespace runner {
+
+namespace {
+
+io::DatasetFacts knownOrSeen(const io::DataConfig& config) {
+  KJ_IF_MAYBE(facts, io::factsOf(config)) return *facts;
+  auto dataset = io::openDataset(config, [](kj::StringPtr, uint64_t, uint64_t) {});
+  // Crops of one size come out of images of any size.
+  return {dataset->batchShape(), dataset->classes(), dataset->training().count(),
+      dataset->validation().count()};
+}
+
+}  // namespace
+
+ModelFacts::ModelFacts(const Experiment& experiment)
+    : ModelFacts(experiment, knownOrSeen(experiment.data)) {}
+
+ModelFacts::ModelFacts(const Experiment& experiment, io::DatasetFacts facts)
+    : trainingRecords(facts.trainingRecords),
+      validationRecords(facts.validationRecords),
+      graph(graphOf(experiment, batchShape(experiment.data, facts.shape), facts.classes)) {}
+
+uint64_t ModelFacts::steps(const Experiment& experiment) const {
+  return io::Stream::stepsUntilEndOf(experiment.train.epochs, trainingRecords,
+      experiment.cluster.workers, experiment.data.batchSize);
+}
+
+rpc::MessageLimits jobMessageLimits(const nn::Graph& graph) {
+  uint64_t weights_bytes = (graph.parameters + graph.statisticsSize) * sizeof(float);
+  return {
+      .message_bytes = weights_bytes + 65536, .unanswered_bytes = 2 * weights_bytes + (1 << 20)};
+}
+
+}  // namespace runner

@@ -1,0 +1,118 @@
+#include "runner/progress.h"
+
+#include <errno.h>
+#include <kj/vector.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cmath>
+
+#include "runner/log_lines.h"
+
+namespace runner {
+namespace {
+
+// Fast enough to look alive, slow enough to cost nothing, over a slow ssh too.
+constexpr kj::Duration REDRAW_INTERVAL = 50 * kj::MILLISECONDS;
+constexpr kj::Duration PLAIN_INTERVAL = 10 * kj::SECONDS;
+
+// Back to the line's start, clear to its end.
+constexpr kj::StringPtr CLEAR_LINE = "\r\x1b[K"_kj;
+
+// What a terminal that does not tell its size gets.
+constexpr uint WIDTH_DEFAULT = 80;
+
+uint widthOf(int fd) {
+  struct winsize size;
+  if (ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return WIDTH_DEFAULT;
+  return size.ws_col;
+}
+
+void writeWhole(int fd, kj::StringPtr text) {
+  while (text.size() > 0) {
+    ssize_t n = write(fd, text.begin(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return;
+    text = text.slice(n);
+  }
+}
+
+// The first `columns` characters of `text`, each taken to be one column wide; control characters,
+// which would leave the line, become spaces.
+kj::String cut(kj::StringPtr text, uint columns) {
+  kj::Vector<char> result;
+  uint used = 0;
+  for (char c: text) {
+    bool continues = (c & 0xc0) == 0x80;
+    if (!continues && ++used > columns) break;
+    auto byte = static_cast<unsigned char>(c);
+    result.add(byte < ' ' || byte == 0x7f ? ' ' : c);
+  }
+  return kj::heapString(result);
+}
+
+// `1:23`, `2:05:00`.
+kj::String durationText(double seconds) {
+  auto total = static_cast<uint64_t>(std::round(seconds));
+  auto twoDigits = [](uint64_t n) { return kj::str(n < 10 ? "0" : "", n); };
+  uint64_t hours = total / 3600;
+  uint64_t minutes = total / 60 % 60;
+  auto rest = twoDigits(total % 60);
+  if (hours == 0) return kj::str(minutes, ':', rest);
+  return kj::str(hours, ':', twoDigits(minutes), ':', rest);
+}
+
+}  // namespace
+
+kj::String progressText(const Progress& progress) {
+  kj::Vector<kj::String> parts;
+  parts.add(kj::str("epoch ", progress.epoch));
+  if (progress.epochs > 0) parts.back() = kj::str(parts.back(), '/', progress.epochs);
+  parts.add(kj::str("step ", progress.step, '/', progress.steps));
+  // Slow runs (ImageNet on a laptop) would otherwise seem to stand at 0 or 1.
+  parts.add(
+      kj::str(fixedPoint(progress.imagesPerS, progress.imagesPerS < 10 ? 1 : 0), " images/s"));
+  KJ_IF_MAYBE(loss, progress.loss) {
+    parts.add(kj::str("loss ", fixedPoint(*loss, 3)));
+  }
+  KJ_IF_MAYBE(accuracy, progress.accuracy) {
+    parts.add(kj::str("accuracy ", fixedPoint(*accuracy, 3)));
+  }
+  KJ_IF_MAYBE(eta, progress.eta_s) {
+    // A division by a speed of zero, or months: nobody can tell.
+    if (*eta >= 0 && *eta < 1e7) parts.add(kj::str("ETA ", durationText(*eta)));
+  }
+  return kj::strArray(parts, "  ");
+}
+
+ProgressLine::ProgressLine(int fd, const kj::MonotonicClock& clock)
+    : fd(fd), clock(clock), terminal(isatty(fd) == 1) {}
+
+ProgressLine::~ProgressLine() noexcept(false) {
+  clear();
+}
+
+void ProgressLine::show(kj::StringPtr text) {
+  auto now = clock.now();
+  KJ_IF_MAYBE(last, written) {
+    auto interval = terminal ? REDRAW_INTERVAL : PLAIN_INTERVAL;
+    if ((visible || !terminal) && now - *last < interval) return;
+  }
+  written = now;
+  if (terminal) {
+    // One column stays free: behind a full line some terminals clear the last character, others
+    // wrap. One write, so that the cleared line is never seen.
+    writeWhole(fd, kj::str(CLEAR_LINE, cut(text, widthOf(fd) - 1)));
+    visible = true;
+  } else {
+    writeWhole(fd, kj::str(text, '\n'));
+  }
+}
+
+void ProgressLine::clear() {
+  if (!visible) return;
+  writeWhole(fd, CLEAR_LINE);
+  visible = false;
+}
+
+}  // namespace runner

@@ -1,0 +1,68 @@
+// runner/progress.h: the progress line: one line, rewritten in place, that tells how far a run is.
+#pragma once
+
+#include <kj/common.h>
+#include <kj/string.h>
+#include <kj/time.h>
+
+namespace runner {
+
+using kj::uint;
+
+// How far a run is, and how well it does.
+struct Progress {
+  // The epoch in work, from 1, of `epochs`; 0 of them: their number is not known.
+  uint epoch;
+  uint epochs;
+
+  // Steps done of all the run's steps.
+  uint64_t step;
+  uint64_t steps;
+
+  // Of all workers together.
+  double imagesPerS;
+
+  // Latest loss and accuracy; null while there is none.
+  kj::Maybe<double> loss;
+  kj::Maybe<double> accuracy;
+
+  // Seconds that the rest will take; null while nobody can tell.
+  kj::Maybe<double> eta_s;
+};
+
+// `epoch 3/10  step 1170/3900  812 images/s  loss 0.412  accuracy 0.861  ETA 1:23`, without the
+// parts that are null. From an hour on the time is `2:05:00`.
+kj::String progressText(const Progress& progress);
+
+// Shows text on one line of a terminal, again and again in place. Where `fd` is no terminal, it
+// writes plain lines instead, the first at once and then at most one in 10 s. Whoever prints
+// something else to the same terminal calls clear() before; the next show() brings the line back.
+// Errors of writing are ignored: a run does not end because nobody watches. For one thread.
+class ProgressLine {
+public:
+  // Writes to `fd`, which stays the caller's. `clock` must outlive the line.
+  explicit ProgressLine(
+      int fd, const kj::MonotonicClock& clock = kj::systemPreciseMonotonicClock());
+
+  // Clears the line.
+  ~ProgressLine() noexcept(false);
+  KJ_DISALLOW_COPY(ProgressLine);
+
+  // Replaces the line by `text` (UTF-8), cut to the terminal's width of this moment. At most 20
+  // times a second; text that comes faster is dropped, unless the line is not there.
+  void show(kj::StringPtr text);
+
+  // Takes the line away, the cursor at the line's start. Does nothing where there is no line.
+  void clear();
+
+  bool isTerminal() const { return terminal; }
+
+private:
+  int fd;
+  const kj::MonotonicClock& clock;
+  bool terminal;
+  bool visible = false;
+  kj::Maybe<kj::TimePoint> written;
+};
+
+}  // namespace runner

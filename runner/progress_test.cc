@@ -1,0 +1,156 @@
+#include "runner/progress.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <kj/debug.h>
+#include <kj/io.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cmath>
+
+#include "tests/skip.h"
+
+namespace runner {
+namespace {
+
+class HandClock final: public kj::MonotonicClock {
+public:
+  kj::TimePoint time = kj::origin<kj::TimePoint>();
+
+  kj::TimePoint now() const override { return time; }
+};
+
+// What has been written to the other end of `fd`: `size` bytes, or fewer if no more come.
+kj::String readAll(int fd, size_t size) {
+  char buffer[1024];
+  size_t filled = 0;
+  // The kernel hands a terminal's output on a moment later.
+  for (struct pollfd ready = {fd, POLLIN, 0}; filled < size && poll(&ready, 1, 5000) == 1;) {
+    ssize_t n = read(fd, buffer + filled, size - filled);
+    if (n <= 0) break;
+    filled += n;
+  }
+  return kj::heapString(buffer, filled);
+}
+
+// Whether nothing more has been written.
+bool isDrained(int fd) {
+  struct pollfd ready = {fd, POLLIN, 0};
+  return poll(&ready, 1, 0) == 0;
+}
+
+struct Pipe {
+  kj::AutoCloseFd out, in;
+
+  Pipe() {
+    int fds[2];
+    KJ_SYSCALL(pipe2(fds, O_CLOEXEC));
+    out = kj::AutoCloseFd(fds[0]);
+    in = kj::AutoCloseFd(fds[1]);
+  }
+};
+
+// A terminal; `screen` is where its output comes out. Null where the system has none to give.
+struct Terminal {
+  kj::AutoCloseFd screen, fd;
+};
+
+kj::Maybe<Terminal> openTerminal(ushort columns) {
+  int screen = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+  if (screen < 0) return nullptr;
+  Terminal terminal{kj::AutoCloseFd(screen), nullptr};
+  if (grantpt(screen) != 0 || unlockpt(screen) != 0) return nullptr;
+  int fd = open(ptsname(screen), O_RDWR | O_NOCTTY | O_CLOEXEC);
+  if (fd < 0) return nullptr;
+  terminal.fd = kj::AutoCloseFd(fd);
+  struct winsize size = {24, columns, 0, 0};
+  KJ_SYSCALL(ioctl(fd, TIOCSWINSZ, &size));
+  return kj::mv(terminal);
+}
+
+TEST_CASE("the progress text has all parts, or those that are known") {
+  Progress progress{3, 10, 1170, 3900, 812.4, 0.4123, 0.8611, 83.2};
+  CHECK(progressText(progress) ==
+        "epoch 3/10  step 1170/3900  812 images/s  loss 0.412  accuracy 0.861  ETA 1:23");
+  CHECK(progressText(Progress{1, 0, 0, 500, 0.25, nullptr, nullptr, nullptr}) ==
+        "epoch 1  step 0/500  0.2 images/s");
+  progress.loss = std::nan("");
+  progress.accuracy = nullptr;
+  progress.eta_s = 7500.0;
+  CHECK(
+      progressText(progress) == "epoch 3/10  step 1170/3900  812 images/s  loss nan  ETA 2:05:00");
+}
+
+TEST_CASE("a time that cannot be told is left out") {
+  for (double eta: {1.0 / 0.0, -1.0, std::nan(""), 1e300}) {
+    CHECK(progressText(Progress{1, 2, 3, 4, 50, nullptr, nullptr, eta}) ==
+          "epoch 1/2  step 3/4  50 images/s");
+  }
+}
+
+TEST_CASE("where there is no terminal, a plain line comes at once and then every 10 s") {
+  Pipe pipe;
+  HandClock clock;
+  ProgressLine line(pipe.in, clock);
+  CHECK(!line.isTerminal());
+  line.show("one");
+  clock.time += 9 * kj::SECONDS;
+  line.show("two");
+  line.clear();
+  line.show("three");
+  clock.time += 1 * kj::SECONDS;
+  line.show("four");
+  CHECK(readAll(pipe.out, 9) == "one\nfour\n");
+  CHECK(isDrained(pipe.out));
+}
+
+TEST_CASE("on a terminal the line is rewritten in place, cut to the width and cleared at the end") {
+  KJ_IF_MAYBE(terminal, openTerminal(10)) {
+    HandClock clock;
+    {
+      ProgressLine line(terminal->fd, clock);
+      CHECK(line.isTerminal());
+      line.clear();  // Nothing to clear yet.
+      line.show("123456789012");
+      CHECK(readAll(terminal->screen, 13) == "\r\x1b[K123456789");
+      line.show("too soon");
+      clock.time += 50 * kj::MILLISECONDS;
+      line.show("a\nä");
+      CHECK(readAll(terminal->screen, 8) == "\r\x1b[Ka ä");
+      line.clear();
+      line.clear();
+      CHECK(readAll(terminal->screen, 4) == "\r\x1b[K");
+      // After something else was printed the line comes back at once.
+      line.show("back");
+      CHECK(readAll(terminal->screen, 8) == "\r\x1b[Kback");
+    }
+    CHECK(readAll(terminal->screen, 4) == "\r\x1b[K");
+    CHECK(isDrained(terminal->screen));
+  } else {
+    SKIP_CASE("no pseudo terminal here");
+  }
+}
+
+TEST_CASE("a terminal that does not tell its width has 80 columns") {
+  KJ_IF_MAYBE(terminal, openTerminal(0)) {
+    ProgressLine line(terminal->fd);
+    line.show(kj::strArray(kj::repeat("x"_kj, 200), ""));
+    CHECK(readAll(terminal->screen, 83).size() == 83);
+    CHECK(isDrained(terminal->screen));
+  } else {
+    SKIP_CASE("no pseudo terminal here");
+  }
+}
+
+TEST_CASE("a descriptor that cannot be written to does no harm") {
+  HandClock clock;
+  ProgressLine line(-1, clock);
+  line.show("nobody sees this");
+  CHECK(!line.isTerminal());
+}
+
+}  // namespace
+}  // namespace runner

@@ -1,0 +1,249 @@
+#include "runner/result_table.h"
+
+#include <kj/debug.h>
+#include <kj/map.h>
+#include <kj/vector.h>
+
+#include <cmath>
+
+#include "runner/log_lines.h"
+
+namespace runner {
+namespace {
+
+constexpr kj::StringPtr METRIC = "accuracy"_kj;
+
+// Where a run gives way to the next in one file: its last line and the line that cannot belong to
+// it.
+struct Seam {
+  const LogLine* before;
+  const LogLine* after;
+
+  // Place of `after` among the recognised lines.
+  size_t index;
+};
+
+// Walks through the lines of one run and tells when another begins.
+class RunWatch {
+public:
+  // The earlier line that shows `line` to be of another run, or null; `line` then counts as seen.
+  const LogLine* follow(const LogLine& line) {
+    auto conflict = findConflict(line);
+    if (conflict != nullptr) {
+      // The other nodes too are in the new run from here on.
+      newest = {};
+      lateUnranked = nullptr;
+    }
+    KJ_IF_MAYBE(rank, line.rank) {
+      newest.upsert(*rank, &line, [&](auto& old, auto&&) { old = &line; });
+    } else if (line.epoch >= 2) {
+      lateUnranked = &line;
+    }
+    return conflict;
+  }
+
+private:
+  // The last line of each node.
+  kj::HashMap<uint, const LogLine*> newest;
+
+  // The last line without a node and of epoch 2 or later. Workers that cannot be told apart may be
+  // an epoch apart (one still validates while another trains), but not two.
+  const LogLine* lateUnranked = nullptr;
+
+  const LogLine* findConflict(const LogLine& line) {
+    KJ_IF_MAYBE(rank, line.rank) {
+      KJ_IF_MAYBE(last, newest.find(*rank)) {
+        if (line.epoch < (*last)->epoch) return *last;
+      }
+      return nullptr;
+    }
+    return line.epoch == 0 ? lateUnranked : nullptr;
+  }
+};
+
+kj::Vector<Seam> findSeams(kj::ArrayPtr<const LogLine> lines) {
+  kj::Vector<Seam> seams;
+  RunWatch watch;
+  for (size_t i: kj::indices(lines)) {
+    auto conflict = watch.follow(lines[i]);
+    if (conflict != nullptr) seams.add(Seam{conflict, &lines[i], i});
+  }
+  return seams;
+}
+
+kj::String describe(const LogLine& line) {
+  KJ_IF_MAYBE(rank, line.rank) {
+    return kj::str("Node[", *rank, "] Epoch[", line.epoch, "]");
+  }
+  return kj::str("Epoch[", line.epoch, "]");
+}
+
+// The lines of the run that `wanted` (from 1) names, or of the only one.
+kj::ArrayPtr<const LogLine> chooseRun(
+    kj::ArrayPtr<const LogLine> lines, kj::StringPtr name, kj::Maybe<uint> wanted) {
+  auto seams = findSeams(lines);
+  size_t runs = seams.size() + 1;
+  KJ_IF_MAYBE(run, wanted) {
+    if (*run < 1 || *run > runs) {
+      KJ_FAIL_REQUIRE(kj::str(name, " holds ", runs, runs == 1 ? " run" : " runs",
+          ": there is no run ", *run, "; runs count from 1."));
+    }
+    size_t begin = *run == 1 ? 0 : seams[*run - 2].index;
+    size_t end = *run == runs ? lines.size() : seams[*run - 1].index;
+    return lines.slice(begin, end);
+  }
+  if (runs > 1) {
+    auto& seam = seams[0];
+    KJ_FAIL_REQUIRE(kj::str(name, " holds ", runs, " runs: line ", seam.before->number, " is ",
+        describe(*seam.before), ", and line ", seam.after->number, " is ", describe(*seam.after),
+        " again; choose one with --run 1 to --run ", runs, "."));
+  }
+  return lines;
+}
+
+// The figures of one cell, one per worker.
+class Figures {
+public:
+  void add(double value) {
+    sum += value;
+    greatest = count == 0 ? value : std::fmax(greatest, value);
+    ++count;
+  }
+
+  kj::Maybe<double> combine(Combine how) const {
+    if (count == 0) return nullptr;
+    return how == Combine::MAX ? greatest : sum / count;
+  }
+
+private:
+  double sum = 0;
+  double greatest = 0;
+  uint count = 0;
+};
+
+struct Epoch {
+  Figures train;
+  Figures validation;
+  Figures time;
+};
+
+bool isWanted(uint epoch, const TableOptions& options) {
+  if (epoch % options.every != 0) return false;
+  if (options.epochs.size() == 0) return true;
+  for (uint wanted: options.epochs) {
+    if (wanted == epoch) return true;
+  }
+  return false;
+}
+
+// The figure as text, or nothing.
+kj::String cell(kj::Maybe<double> value, uint decimals) {
+  KJ_IF_MAYBE(v, value) {
+    return fixedPoint(*v, decimals);
+  }
+  return nullptr;
+}
+
+kj::String formatRow(const ResultRow& row, TableFormat format) {
+  auto epoch = kj::str(row.epoch < 10 && format != TableFormat::CSV ? " " : "", row.epoch);
+  auto train = cell(row.train, 6);
+  auto validation = cell(row.validation, 6);
+  auto time = cell(row.time_s, 1);
+  switch (format) {
+    case TableFormat::MARKDOWN:
+      return kj::str("| ", epoch, " | ", train, " | ", validation, " | ", time, " |\n");
+    case TableFormat::NONE:
+      return kj::str(epoch, '\t', train, '\t', validation, '\t', time, '\n');
+    case TableFormat::CSV:
+      return kj::str(epoch, ',', train, ',', validation, ',', time, '\n');
+  }
+  KJ_UNREACHABLE;
+}
+
+kj::StringPtr header(TableFormat format) {
+  switch (format) {
+    case TableFormat::MARKDOWN:
+      return "| epoch | train-accuracy | valid-accuracy | time |\n"
+             "| --- | --- | --- | --- |\n"_kj;
+    case TableFormat::NONE:
+      return "epoch\ttrain-accuracy\tvalid-accuracy\ttime\n"_kj;
+    case TableFormat::CSV:
+      return "epoch,train-accuracy,valid-accuracy,time\n"_kj;
+  }
+  KJ_UNREACHABLE;
+}
+
+// `text` as one CSV field: in quotes where it has to be.
+kj::String csvField(kj::StringPtr text) {
+  bool plain = true;
+  kj::Vector<char> quoted;
+  for (char c: text) {
+    if (c == ',' || c == '"' || c == '\n' || c == '\r') plain = false;
+    if (c == '"') quoted.add('"');
+    quoted.add(c);
+  }
+  if (plain) return kj::str(text);
+  return kj::str('"', quoted, '"');
+}
+
+}  // namespace
+
+ResultTable readResultTable(
+    kj::ArrayPtr<const char> log, kj::StringPtr name, const TableOptions& options) {
+  KJ_REQUIRE(options.every > 0, "every 0th epoch is none");
+  kj::Vector<LogLine> lines;
+  for (auto& line: readLogLines(log)) {
+    if (line.kind != LogLineKind::SPEED) lines.add(line);
+  }
+  if (lines.empty()) {
+    KJ_FAIL_REQUIRE(kj::str("no epoch lines found in ", name,
+        ": a table is made of lines such as `Epoch[0] Train-accuracy=0.345109`."));
+  }
+
+  kj::TreeMap<uint, Epoch> epochs;
+  for (auto& line: chooseRun(lines, name, options.run)) {
+    auto& epoch = epochs.findOrCreate(line.epoch, [&]() {
+      return kj::TreeMap<uint, Epoch>::Entry{line.epoch, {}};
+    });
+    if (line.kind == LogLineKind::TIME) {
+      epoch.time.add(line.value);
+    } else if (line.metric == METRIC.asArray()) {
+      (line.kind == LogLineKind::TRAIN ? epoch.train : epoch.validation).add(line.value);
+    }
+  }
+
+  kj::Vector<ResultRow> rows;
+  for (auto& entry: epochs) {
+    if (!isWanted(entry.key + 1, options)) continue;
+    auto& epoch = entry.value;
+    rows.add(ResultRow{entry.key + 1, epoch.train.combine(options.combine),
+        epoch.validation.combine(options.combine), epoch.time.combine(Combine::MEAN)});
+  }
+  return ResultTable{rows.releaseAsArray()};
+}
+
+kj::String formatTable(const ResultTable& table, TableFormat format) {
+  auto rows = KJ_MAP(row, table.rows) {
+    return formatRow(row, format);
+  };
+  return kj::str(header(format), kj::strArray(rows, ""));
+}
+
+kj::String formatTables(kj::ArrayPtr<const NamedTable> tables, TableFormat format) {
+  kj::Vector<kj::String> parts;
+  if (tables.size() == 0) return nullptr;
+  if (format == TableFormat::CSV) {
+    parts.add(kj::str("file,", header(format)));
+    for (auto& named: tables) {
+      auto name = csvField(named.name);
+      for (auto& row: named.table.rows) parts.add(kj::str(name, ',', formatRow(row, format)));
+    }
+    return kj::strArray(parts, "");
+  }
+  // Markdown needs an empty line before a table, or the name would be part of it.
+  auto gap = format == TableFormat::MARKDOWN ? "\n\n" : "\n";
+  for (auto& named: tables) parts.add(kj::str(named.name, gap, formatTable(named.table, format)));
+  return kj::strArray(parts, "\n");
+}
+
+}  // namespace runner

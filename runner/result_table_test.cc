@@ -1,0 +1,157 @@
+#include "runner/result_table.h"
+
+#include <doctest/doctest.h>
+#include <kj/exception.h>
+
+#include "runner/log_lines.h"
+
+namespace runner {
+namespace {
+
+kj::String markdown(kj::StringPtr log, const TableOptions& options = {}) {
+  return formatTable(readResultTable(log.asArray(), "x.log", options), TableFormat::MARKDOWN);
+}
+
+// The rows alone.
+kj::String rows(kj::StringPtr log, const TableOptions& options = {}) {
+  auto text = markdown(log, options);
+  kj::StringPtr head =
+      "| epoch | train-accuracy | valid-accuracy | time |\n| --- | --- | --- | --- |\n";
+  REQUIRE(text.startsWith(head));
+  return kj::str(text.slice(head.size()));
+}
+
+// What readResultTable() complains about, or an empty text.
+kj::String complaint(kj::StringPtr log, const TableOptions& options = {}) {
+  KJ_IF_MAYBE(exception, kj::runCatchingExceptions([&]() { markdown(log, options); })) {
+    return kj::str(exception->getDescription());
+  }
+  return nullptr;
+}
+
+TableOptions maximum() {
+  TableOptions options;
+  options.combine = Combine::MAX;
+  return options;
+}
+
+TableOptions onlyRun(uint run) {
+  TableOptions options;
+  options.run = run;
+  return options;
+}
+
+TEST_CASE("the workers of an epoch are averaged") {
+  CHECK(rows("Node[0] Epoch[0] Train-accuracy=0.345109\n"
+             "Node[1] Epoch[0] Train-accuracy=0.344175\n"
+             "Node[0] Epoch[0] Time cost=10.623\n"
+             "Node[0] Epoch[0] Validation-accuracy=0.497656\n"
+             "Node[1] Epoch[0] Time cost=10.624\n"
+             "Node[1] Epoch[0] Validation-accuracy=0.493164\n") ==
+        "|  1 | 0.344642 | 0.495410 | 10.6 |\n");
+}
+
+TEST_CASE("max takes the greatest accuracies, but the mean of the times") {
+  auto log =
+      "Epoch[9] Train-accuracy=0.25\nEpoch[9] Train-accuracy=nan\nEpoch[9] Validation-accuracy=-1\n"
+      "Epoch[9] Time cost=1\nEpoch[9] Time cost=3\n"_kj;
+  CHECK(rows(log, maximum()) == "| 10 | 0.250000 | -1.000000 | 2.0 |\n");
+  CHECK(rows(log) == "| 10 | nan | -1.000000 | 2.0 |\n");
+}
+
+TEST_CASE("epochs are sorted, and what an epoch lacks is an empty cell") {
+  CHECK(rows("Epoch[11] Validation-accuracy=0.75\nEpoch[1] Time cost=2\n"
+             "Epoch[2] Train-accuracy=0.5\nEpoch[2] Train-cross-entropy=1.5\n") ==
+        "|  2 |  |  | 2.0 |\n|  3 | 0.500000 |  |  |\n| 12 |  | 0.750000 |  |\n");
+}
+
+TEST_CASE("every N and a list of epochs choose rows") {
+  auto log =
+      "Epoch[0] Time cost=1\nEpoch[1] Time cost=2\nEpoch[2] Time cost=3\nEpoch[3] Time cost=4\n"_kj;
+  TableOptions every;
+  every.every = 2;
+  CHECK(rows(log, every) == "|  2 |  |  | 2.0 |\n|  4 |  |  | 4.0 |\n");
+  TableOptions list;
+  list.epochs = kj::heapArray<uint>({3, 1, 7});
+  CHECK(rows(log, list) == "|  1 |  |  | 1.0 |\n|  3 |  |  | 3.0 |\n");
+}
+
+TEST_CASE("a node's epoch that goes back begins a second run, for the other nodes too") {
+  auto log =
+      "Node[0] Epoch[0] Train-accuracy=0.1\n"
+      "Node[1] Epoch[0] Train-accuracy=0.3\n"
+      "Node[1] Epoch[1] Train-accuracy=0.4\n"
+      "Node[0] Epoch[1] Train-accuracy=0.6\n"
+      "Node[0] Epoch[0] Train-accuracy=0.7\n"
+      "Node[1] Epoch[0] Train-accuracy=0.9\n"_kj;
+  CHECK(complaint(log) ==
+        "x.log holds 2 runs: line 4 is Node[0] Epoch[1], and line 5 is Node[0] Epoch[0] again; "
+        "choose one with "
+        "--run 1 to --run 2.");
+  CHECK(rows(log, onlyRun(1)) == "|  1 | 0.200000 |  |  |\n|  2 | 0.500000 |  |  |\n");
+  CHECK(rows(log, onlyRun(2)) == "|  1 | 0.800000 |  |  |\n");
+  CHECK(complaint(log, onlyRun(3)) == "x.log holds 2 runs: there is no run 3; runs count from 1.");
+  CHECK(complaint(log, onlyRun(0)) == "x.log holds 2 runs: there is no run 0; runs count from 1.");
+}
+
+TEST_CASE("a node far behind the others is no second run") {
+  CHECK(rows("Node[0] Epoch[0] Time cost=1\nNode[0] Epoch[5] Time cost=1\nNode[1] Epoch[0] Time "
+             "cost=3\n") == "|  1 |  |  | 2.0 |\n|  6 |  |  | 1.0 |\n");
+}
+
+TEST_CASE("without nodes, epoch 0 after epoch 1 is another worker, after epoch 2 another run") {
+  CHECK(rows("Epoch[0] Time cost=1\nEpoch[1] Time cost=2\nEpoch[0] Time cost=3\n") ==
+        "|  1 |  |  | 2.0 |\n|  2 |  |  | 2.0 |\n");
+  auto log =
+      "Epoch[0] Time cost=1\nEpoch[2] Time cost=2\nother\nEpoch[0] Time cost=3\n"
+      "Epoch[1] Time cost=4\nEpoch[0] Time cost=5\n"_kj;
+  CHECK(complaint(log) ==
+        "x.log holds 2 runs: line 2 is Epoch[2], and line 4 is Epoch[0] again; choose one with "
+        "--run 1 to --run 2.");
+  CHECK(rows(log, onlyRun(2)) == "|  1 |  |  | 4.0 |\n|  2 |  |  | 4.0 |\n");
+}
+
+TEST_CASE("speed lines make neither rows nor runs") {
+  CHECK(rows("Node[0] Epoch[3] Batch [50]\tSpeed: 9.00 samples/sec\tTrain-accuracy=0.5\n"
+             "Node[0] Epoch[0] Time cost=1\n") == "|  1 |  |  | 1.0 |\n");
+}
+
+TEST_CASE("a log without epoch lines has no table") {
+  CHECK(complaint("").startsWith("no epoch lines found in x.log: "));
+  CHECK(complaint("Epoch[0] Batch [5]\tSpeed: 9.00 samples/sec\n")
+            .startsWith("no epoch lines found"));
+}
+
+TEST_CASE("what the program writes becomes its table") {
+  auto log = kj::str(logPrefix(kj::UNIX_EPOCH, 0), trainLine(0, "accuracy", 0.5), '\n',
+      logPrefix(kj::UNIX_EPOCH, 0), timeLine(0, 12.34), '\n', logPrefix(kj::UNIX_EPOCH, 0),
+      validationLine(0, "accuracy", 0.75), '\n');
+  CHECK(rows(log) == "|  1 | 0.500000 | 0.750000 | 12.3 |\n");
+}
+
+TEST_CASE("the formats without lines and with commas") {
+  auto table = readResultTable(
+      "Epoch[0] Train-accuracy=0.5\nEpoch[1] Validation-accuracy=1\nEpoch[1] Time cost=2\n"_kj
+          .asArray(),
+      "x.log");
+  CHECK(formatTable(table, TableFormat::NONE) ==
+        "epoch\ttrain-accuracy\tvalid-accuracy\ttime\n 1\t0.500000\t\t\n 2\t\t1.000000\t2.0\n");
+  CHECK(formatTable(table, TableFormat::CSV) ==
+        "epoch,train-accuracy,valid-accuracy,time\n1,0.500000,,\n2,,1.000000,2.0\n");
+}
+
+TEST_CASE("several tables carry their names") {
+  kj::StringPtr log = "Epoch[0] Time cost=2\n";
+  NamedTable tables[] = {{kj::str("a.log"), readResultTable(log.asArray(), "a.log")},
+      {kj::str("b \"2\".log"), readResultTable(log.asArray(), "b.log")}};
+  CHECK(formatTables(tables, TableFormat::NONE) ==
+        "a.log\nepoch\ttrain-accuracy\tvalid-accuracy\ttime\n 1\t\t\t2.0\n\n"
+        "b \"2\".log\nepoch\ttrain-accuracy\tvalid-accuracy\ttime\n 1\t\t\t2.0\n");
+  CHECK(formatTables(tables, TableFormat::CSV) ==
+        "file,epoch,train-accuracy,valid-accuracy,time\na.log,1,,,2.0\n\"b "
+        "\"\"2\"\".log\",1,,,2.0\n");
+  CHECK(formatTables(nullptr, TableFormat::CSV) == "");
+}
+
+}  // namespace
+}  // namespace runner

@@ -1,0 +1,22 @@
+#include "runner/role_options.h"
+
+namespace runner {
+
+kj::StringPtr roleWord(Role role) {
+  switch (role) {
+    case Role::COORDINATOR:
+      return "coordinator";
+    case Role::SERVER:
+      return "server";
+    case Role::WORKER:
+      return "worker";
+  }
+  KJ_UNREACHABLE;
+}
+
+kj::String roleName(Role role, uint index) {
+  if (role == Role::COORDINATOR) return kj::str(roleWord(role));
+  return kj::str(roleWord(role), " ", index);
+}
+
+}  // namespace runner

@@ -1,0 +1,26 @@
+// runner/role_options.h: which role of which job a process (or, inline, a thread) is.
+#pragma once
+
+#include <kj/string.h>
+
+#include "runner/job.capnp.h"
+#include "runner/run_folder.h"
+
+namespace runner {
+
+using kj::uint;
+
+// "worker": the word on the command line.
+kj::StringPtr roleWord(Role role);
+// "worker 1": what messages call a role.
+kj::String roleName(Role role, uint index);
+
+// One role of a job.
+struct RoleOptions {
+  Role role;
+  uint index = 0;
+  kj::String coordinator;  // its address; empty for the coordinator itself
+  RunFolder folder;        // the coordinator's
+};
+
+}  // namespace runner

@@ -1,0 +1,79 @@
+#include "runner/roles.h"
+
+#include <capnp/message.h>
+#include <kj/debug.h>
+
+#include "rpc/peer.h"
+#include "rpc/shard_server.h"
+#include "runner/coordinator.h"
+#include "runner/membership.h"
+#include "runner/model_facts.h"
+#include "runner/run_log.h"
+#include "runner/store_updater.h"
+
+namespace runner {
+
+namespace {
+
+// A port of the loopback that the system chooses.
+struct Listener {
+  kj::Own<kj::ConnectionReceiver> receiver;
+  kj::String address;
+
+  explicit Listener(kj::AsyncIoContext& io) {
+    auto any = io.provider->getNetwork().parseAddress("127.0.0.1", 0).wait(io.waitScope);
+    receiver = any->listen();
+    address = kj::str("127.0.0.1:", receiver->getPort());
+  }
+};
+
+}  // namespace
+
+void runCoordinator(
+    const LoadedExperiment& loaded, const RoleOptions& options, kj::AutoCloseFd events) {
+  auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+  auto io = kj::setupAsyncIo();
+  ModelFacts facts(experiment);
+  RunLog log(options.folder, LineFile(kj::mv(events), "the launcher's pipe"));
+  auto job = kj::refcounted<Job>(experiment, loaded.digest, facts.graph, options.folder, log,
+      io.provider->getTimer(), kj::systemPreciseCalendarClock());
+  Listener listener(io);
+  auto serving = rpc::serveAll(*listener.receiver, jobMessageLimits(facts.graph), job->bootstrap());
+  auto over = job->run();
+
+  capnp::MallocMessageBuilder message;
+  auto event = message.initRoot<Event>();
+  event.initListening().setAddress(listener.address);
+  log.show(event);
+
+  over.exclusiveJoin(kj::mv(serving)).wait(io.waitScope);
+}
+
+void runServer(const LoadedExperiment& loaded, const RoleOptions& options) {
+  auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+  auto io = kj::setupAsyncIo();
+  ModelFacts facts(experiment);
+  auto placement = placementOf(experiment, facts.graph);
+  StoreUpdater updater(experiment, facts.graph, facts.trainingRecords);
+  Listener listener(io);
+  auto serving = rpc::serveAll(*listener.receiver, rpc::limitsFor(placement),
+      rpc::newShardServer(
+          placement, options.index, *experiment.kvstore.mode, experiment.cluster.workers, updater));
+  auto membership = Membership::join(io, loaded, options, listener.address,
+      jobMessageLimits(facts.graph), [](RoleProgress::Builder) {
+      }).wait(io.waitScope);
+  membership->ended().exclusiveJoin(kj::mv(serving)).wait(io.waitScope);
+}
+
+void runRole(const LoadedExperiment& loaded, const RoleOptions& options, kj::AutoCloseFd events) {
+  switch (options.role) {
+    case Role::COORDINATOR:
+      return runCoordinator(loaded, options, kj::mv(events));
+    case Role::SERVER:
+      return runServer(loaded, options);
+    case Role::WORKER:
+      return runWorker(loaded, options);
+  }
+}
+
+}  // namespace runner

@@ -1,0 +1,26 @@
+// runner/roles.h: what a process (or, inline, a thread) of a job does: coordinator, server or
+// worker.
+#pragma once
+
+#include <kj/io.h>
+
+#include "runner/experiment.h"
+#include "runner/role_options.h"
+
+namespace runner {
+
+// Each runs the role to its end on the calling thread and returns when the job went well. Throws
+// with role, cause and way out; the exception's type is DISCONNECTED if what went wrong is that
+// another role was lost.
+
+// Listens on a port of the loopback that the system chooses, tells it in its first event, and
+// writes events to `events`.
+void runCoordinator(
+    const LoadedExperiment& loaded, const RoleOptions& options, kj::AutoCloseFd events);
+void runServer(const LoadedExperiment& loaded, const RoleOptions& options);
+void runWorker(const LoadedExperiment& loaded, const RoleOptions& options);
+
+// Calls the one for options.role; `events` is for the coordinator.
+void runRole(const LoadedExperiment& loaded, const RoleOptions& options, kj::AutoCloseFd events);
+
+}  // namespace runner

@@ -1,0 +1,23 @@
+// runner/run_folder.h: the folder of one run: runs/<name>/<n>/.
+#pragma once
+
+#include <kj/string.h>
+
+namespace runner {
+
+// Paths of one run, all under `path`.
+struct RunFolder {
+  kj::String path;
+
+  kj::String experiment() const { return kj::str(path, "/experiment.toml"); }
+  kj::String log() const { return kj::str(path, "/log.txt"); }
+  kj::String events() const { return kj::str(path, "/events.jsonl"); }
+  kj::String table() const { return kj::str(path, "/table.md"); }
+  kj::String weights() const { return kj::str(path, "/weights.safetensors"); }
+};
+
+// Makes the next free `runs`/`name`/<n> (n = 1, 2, …) and lets `runs`/`name`/last point to it. Safe
+// against others that do the same at the same moment. Throws with path, cause and way out.
+RunFolder newRunFolder(kj::StringPtr runs, kj::StringPtr name);
+
+}  // namespace runner

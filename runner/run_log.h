@@ -1,0 +1,40 @@
+// runner/run_log.h: the one stream of a run's events: events.jsonl, log.txt, and the launcher.
+#pragma once
+
+#include <kj/string.h>
+#include <kj/vector.h>
+
+#include "runner/files.h"
+#include "runner/job.capnp.h"
+#include "runner/run_folder.h"
+
+namespace runner {
+
+// One event as a line of JSON, without newline; and back. The field names are those of job.capnp,
+// with their units. parseEvent throws if `line` is not an event.
+kj::String formatEvent(Event::Reader event);
+void parseEvent(kj::StringPtr line, Event::Builder event);
+
+// The classic line that people and old parsers read, or null for events that have none. Without
+// newline.
+kj::Maybe<kj::String> classicLine(Event::Reader event);
+
+// Written by the coordinator alone, so that lines of different roles are never torn or out of step
+// with each other.
+class RunLog {
+public:
+  // Appends to the files of `folder`, and hands each event on to `launcher`, one JSON line each.
+  RunLog(const RunFolder& folder, LineFile launcher);
+
+  // Writes the event to all three. Throws if one of them cannot be written.
+  void append(Event::Reader event);
+  // Hands an event to the launcher only: it is not part of the record.
+  void show(Event::Reader event);
+
+private:
+  LineFile events;
+  LineFile log;
+  LineFile launcher;
+};
+
+}  // namespace runner

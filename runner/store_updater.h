@@ -1,0 +1,31 @@
+// runner/store_updater.h: puts optimizer, schedule and key factors under a shard.
+#pragma once
+
+#include "nn/graph.h"
+#include "rpc/updater.h"
+#include "runner/experiment.h"
+
+namespace runner {
+
+// What a shard of this experiment does when a round is full: one update of the optimizer, with the
+// schedule's learning rate for that round, the key's factors, and the gradient divided by the
+// images of the round. Immutable; any thread.
+class StoreUpdater final: public rpc::Updater {
+public:
+  // `trainingRecords` tells the schedule how many updates an epoch has. All arguments must outlive
+  // it.
+  StoreUpdater(const Experiment& experiment, const nn::Graph& graph, uint64_t trainingRecords);
+
+  uint stateArrays() const override;
+  void update(const rpc::Slice& slice, uint64_t round, kj::ArrayPtr<const float> gradientSum,
+      kj::ArrayPtr<const float> current, kj::ArrayPtr<float> next,
+      kj::ArrayPtr<float> state) override;
+
+private:
+  const TrainConfig& train;
+  const nn::Graph& graph;
+  const uint64_t imagesPerRound;
+  const double updatesPerEpoch;
+};
+
+}  // namespace runner

@@ -1,0 +1,61 @@
+#include "runner/weights.h"
+
+#include <kj/debug.h>
+#include <kj/vector.h>
+
+#include "runner/files.h"
+#include "runner/hash.h"
+
+namespace runner {
+
+namespace {
+
+kj::String shapeOf(const nn::Key& key, const nn::Node& node) {
+  if (key.role != nn::Key::WEIGHT) return kj::str(key.rows);
+  if (node.op.is<nn::Conv2d>()) {
+    uint kernel = node.op.get<nn::Conv2d>().kernel;
+    return kj::str(key.rows, ",", key.cols / (kernel * kernel), ",", kernel, ",", kernel);
+  }
+  return kj::str(key.rows, ",", key.cols);
+}
+
+kj::String tensor(kj::StringPtr name, kj::StringPtr shape, uint64_t begin, uint64_t size) {
+  return kj::str("\"", name, "\":{\"dtype\":\"F32\",\"shape\":[", shape, "],\"data_offsets\":[",
+      begin * sizeof(float), ",", (begin + size) * sizeof(float), "]}");
+}
+
+}  // namespace
+
+kj::String writeWeights(kj::StringPtr path, const nn::Graph& graph, kj::StringPtr digest,
+    kj::ArrayPtr<const float> parameters, kj::ArrayPtr<const float> statistics) {
+  KJ_REQUIRE(parameters.size() == graph.parameters);
+  KJ_REQUIRE(statistics.size() == graph.statisticsSize);
+
+  kj::Vector<kj::String> entries;
+  entries.add(
+      kj::str("\"__metadata__\":{\"format\":\"pt\",\"experiment_sha256\":\"", digest, "\"}"));
+  for (auto& key: graph.keys) {
+    entries.add(tensor(key.name, shapeOf(key, graph.nodes[key.node]), key.offset, key.size));
+  }
+  for (auto& statistic: graph.statistics) {
+    entries.add(tensor(statistic.name, kj::str(statistic.size), graph.parameters + statistic.offset,
+        statistic.size));
+  }
+  auto header = kj::str("{", kj::strArray(entries, ","), "}");
+  // The values then begin at a multiple of 8, as the format's readers like it.
+  auto padded = kj::str(header, kj::repeat(' ', (8 - header.size() % 8) % 8));
+
+  auto values = kj::heapArray<kj::byte>((parameters.size() + statistics.size()) * sizeof(float));
+  memcpy(values.begin(), parameters.begin(), parameters.size() * sizeof(float));
+  memcpy(values.begin() + parameters.size() * sizeof(float), statistics.begin(),
+      statistics.size() * sizeof(float));
+
+  kj::byte length[8];
+  for (uint i = 0; i < 8; i++) length[i] = kj::byte(uint64_t(padded.size()) >> (8 * i));
+  kj::ArrayPtr<const kj::byte> pieces[] = {
+      kj::arrayPtr(length, sizeof(length)), padded.asBytes(), values};
+  writeWhole(path, kj::arrayPtr(pieces, kj::size(pieces)));
+  return sha256(values);
+}
+
+}  // namespace runner

@@ -1,0 +1,216 @@
+// The loop: read, forward, backward, push, pull. Read this second, after main.cc.
+#include <kj/debug.h>
+#include <math.h>
+
+#include "io/batcher.h"
+#include "nn/cpu/cpu.h"
+#include "rpc/kv_store.h"
+#include "runner/io_thread.h"
+#include "runner/model_facts.h"
+#include "runner/roles.h"
+#include "runner/store_updater.h"
+#include "runner/verb_times.h"
+
+namespace runner {
+
+namespace {
+
+// One worker's compute thread.
+class Worker {
+public:
+  Worker(const LoadedExperiment& loaded, const RoleOptions& options)
+      : experiment(KJ_ASSERT_NONNULL(loaded.experiment)),
+        rank(options.index),
+        facts(experiment),
+        ioThread(kj::heap<IoThread>(loaded, options, jobMessageLimits(facts.graph), progress)),
+        placement(placementOf(experiment, facts.graph)),
+        updater(experiment, facts.graph, facts.trainingRecords),
+        dataset(io::openDataset(experiment.data, [](kj::StringPtr, uint64_t, uint64_t) {})),
+        training(io::Batcher::training(
+            *dataset, experiment.data, experiment.train.seed, experiment.cluster.workers, rank, 0)),
+        validation(
+            io::Batcher::validation(*dataset, experiment.data, experiment.cluster.workers, rank)),
+        program(nn::CPU.lower(facts.graph, {.batchSize = experiment.data.batchSize,
+                                               .threads = experiment.cluster.threadsPerWorker})) {
+    auto& mode = *experiment.kvstore.mode;
+    if (mode.hasServers) {
+      auto own = rpc::RemoteStore::create(placement, mode, experiment.cluster.workers, rank,
+          program->parameters(), program->gradients());
+      remote = *own;
+      store = kj::mv(own);
+    } else {
+      store =
+          rpc::newLocalStore(placement, mode, updater, program->parameters(), program->gradients());
+    }
+  }
+
+  // The io thread uses the store, which is younger than itself.
+  ~Worker() noexcept(false) { ioThread = nullptr; }
+
+  void run() {
+    ioThread->start(remote, rpc::limitsFor(placement));
+    nn::initialize(facts.graph, experiment.model.initializer, experiment.train.seed,
+        program->parameters(), program->statistics());
+    store->initialize();
+    for (uint epoch = 1; epoch <= experiment.train.epochs; epoch++) {
+      train(epoch);
+      validate(epoch);
+    }
+    bool first = rank == 0;
+    ioThread->finish(
+        first ? program->parameters() : nullptr, first ? program->statistics() : nullptr);
+  }
+
+private:
+  void train(uint epoch) {
+    progress.epoch = epoch;
+    times = {};
+    sums = {};
+    Stopwatch epochTime;
+    Stopwatch speedTime;
+    uint64_t begin = step;
+    uint64_t end = io::Stream::stepsUntilEndOf(
+        epoch, facts.trainingRecords, experiment.cluster.workers, experiment.data.batchSize);
+    while (step < end) {
+      trainStep();
+      uint done = step - begin;
+      if (done % experiment.log.every == 0) reportSpeed(epoch, done, speedTime.restart_s());
+    }
+    // Until every push of this worker is answered.
+    verb.restart_s();
+    store->await(step, 0, facts.graph.parameters);
+    verb.chargeTo(times.pull_s);
+    reportTrained(epoch, step - begin, epochTime.elapsed_s());
+  }
+
+  void trainStep() {
+    auto& segments = facts.graph.segments;
+    verb.restart_s();
+    auto& batch = KJ_ASSERT_NONNULL(training->next(), "the training stream has no end");
+    program->setBatch(batch.pixels, batch.labels);
+    verb.chargeTo(times.read_s);
+    for (uint s = 0; s < segments.size(); s++) {
+      store->await(step, segments[s].parameters.begin, segments[s].parameters.end);
+      verb.chargeTo(times.pull_s);
+      program->forward(nn::Phase::TRAIN, s);
+      verb.chargeTo(times.forward_s);
+    }
+    for (uint s = segments.size(); s-- > 0;) {
+      program->backward(s);
+      verb.chargeTo(times.backward_s);
+      store->push(step, segments[s].parameters.begin, segments[s].parameters.end);
+      verb.chargeTo(times.push_s);
+    }
+    add(program->result());
+    step++;
+    progress.step = step;
+    progress.lossSum = sums.lossSum;
+    progress.correct = sums.correct;
+    progress.images = sums.images;
+  }
+
+  void add(const nn::BatchResult& result) {
+    if (!isfinite(result.lossSum)) {
+      KJ_FAIL_REQUIRE(kj::str("the loss is ", result.lossSum, " at step ", step, " (epoch ",
+          progress.epoch.load(), "): training diverged; lower train.optimizer.learning_rate"));
+    }
+    sums.lossSum += result.lossSum;
+    sums.correct += result.correct;
+    sums.images += result.images;
+  }
+
+  // All workers validate alike: with the newest weights, and the mean of their moving statistics.
+  void validate(uint epoch) {
+    auto trained = ioThread->meet(epoch, MeetingPoint::TRAINED, sums, program->statistics());
+    memcpy(program->statistics().begin(), trained.statistics.begin(),
+        trained.statistics.size() * sizeof(float));
+    store->refresh();
+
+    sums = {};
+    validation->restart();
+    for (;;) {
+      KJ_IF_MAYBE(batch, validation->next()) {
+        program->setBatch(batch->pixels, batch->labels);
+        for (uint s = 0; s < facts.graph.segments.size(); s++) {
+          program->forward(nn::Phase::VALIDATE, s);
+        }
+        add(program->result());
+      } else {
+        break;
+      }
+    }
+    auto all = ioThread->meet(epoch, MeetingPoint::VALIDATED, sums, nullptr);
+    bool whole = experiment.data.validation->word == io::ValidationPart::WHOLE;
+    reportValidated(epoch, whole ? sums : all.result);
+  }
+
+  void reportSpeed(uint epoch, uint done, double seconds) {
+    ioThread->report([&](Event::Builder event) {
+      auto speed = event.initSpeed();
+      speed.setEpoch(epoch);
+      speed.setBatch(done);
+      speed.setImagesPerS(double(experiment.log.every) * experiment.data.batchSize / seconds);
+      speed.setLoss(sums.lossSum / sums.images);
+      speed.setAccuracy(double(sums.correct) / sums.images);
+    });
+  }
+
+  void reportTrained(uint epoch, uint64_t steps, double seconds) {
+    ioThread->report([&](Event::Builder event) {
+      auto trained = event.initTrained();
+      trained.setEpoch(epoch);
+      trained.setSteps(steps);
+      trained.setImages(sums.images);
+      trained.setLoss(sums.lossSum / sums.images);
+      trained.setAccuracy(double(sums.correct) / sums.images);
+      trained.setTimeS(seconds);
+      trained.setReadS(times.read_s);
+      trained.setForwardS(times.forward_s);
+      trained.setBackwardS(times.backward_s);
+      trained.setPushS(times.push_s);
+      trained.setPullS(times.pull_s);
+      trained.setBadRecords(training->counts().badRecords);
+      KJ_IF_MAYBE(r, remote) {
+        trained.setPushedBytes(r->traffic().pushed_bytes);
+        trained.setPulledBytes(r->traffic().pulled_bytes);
+      }
+    });
+  }
+
+  void reportValidated(uint epoch, const nn::BatchResult& result) {
+    ioThread->report([&](Event::Builder event) {
+      auto validated = event.initValidated();
+      validated.setEpoch(epoch);
+      validated.setImages(result.images);
+      validated.setLoss(result.lossSum / result.images);
+      validated.setAccuracy(double(result.correct) / result.images);
+    });
+  }
+
+  const Experiment& experiment;
+  const uint rank;
+  const ModelFacts facts;
+  LiveProgress progress;
+  kj::Own<IoThread> ioThread;  // joins while the rest is made ready
+  const rpc::Placement placement;
+  StoreUpdater updater;
+  kj::Own<io::Dataset> dataset;
+  kj::Own<io::Batcher> training;
+  kj::Own<io::Batcher> validation;
+  kj::Own<nn::Program> program;
+  kj::Own<rpc::KvStore> store;
+  kj::Maybe<rpc::RemoteStore&> remote;  // the same, if it has servers
+
+  uint64_t step = 0;     // steps done, from the beginning of the run
+  nn::BatchResult sums;  // of the epoch so far
+  VerbTimes times;       // likewise
+  Stopwatch verb;
+};
+
+}  // namespace
+
+void runWorker(const LoadedExperiment& loaded, const RoleOptions& options) {
+  Worker(loaded, options).run();
+}
+
+}  // namespace runner

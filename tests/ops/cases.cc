@@ -1,0 +1,314 @@
+#include "tests/ops/cases.h"
+
+#include <kj/debug.h>
+
+#include "configs/language/random.h"
+#include "configs/language/reader.h"
+#include "nn/model.h"
+
+namespace tests {
+namespace {
+
+constexpr Case ROWS[] = {
+    {"conv 1×1", {3, 5, 7}, 4, 5, R"([
+  { kind = "conv", filters = 10, kernel = 1 },
+  { kind = "conv", filters = 17, kernel = 1 },
+  { kind = "dense", units = 4 },
+])"},
+    {"conv 3×3 with padding, odd channels", {3, 9, 7}, 4, 3, R"([
+  { kind = "conv", filters = 10, kernel = 3, pad = 1 },
+  { kind = "conv", filters = 17, kernel = 3, pad = 1 },
+  { kind = "dense", units = 4 },
+])"},
+    {"conv 3×3 with padding, channels of whole vectors", {16, 14, 14}, 4, 3, R"([
+  { kind = "conv", filters = 32, kernel = 3, pad = 1 },
+  { kind = "conv", filters = 48, kernel = 3, pad = 1 },
+  { kind = "dense", units = 4 },
+])"},
+    {"conv 5×5 without padding", {3, 11, 12}, 4, 3, R"([
+  { kind = "conv", filters = 10, kernel = 5 },
+  { kind = "conv", filters = 3, kernel = 5 },
+  { kind = "dense", units = 4 },
+])"},
+    {"conv 3×3 stride 2 on odd sides", {3, 9, 7}, 4, 4, R"([
+  { kind = "conv", filters = 17, kernel = 3, stride = 2, pad = 1 },
+  { kind = "conv", filters = 10, kernel = 3, stride = 2, pad = 1 },
+  { kind = "dense", units = 4 },
+])"},
+    {"conv 1×1 stride 2", {16, 8, 7}, 4, 4, R"([
+  { kind = "conv", filters = 16, kernel = 3, pad = 1 },
+  { kind = "conv", filters = 32, kernel = 1, stride = 2 },
+  { kind = "dense", units = 4 },
+])"},
+    {"conv whose windows leave pixels out", {3, 10, 9}, 4, 2, R"([
+  { kind = "conv", filters = 10, kernel = 3, stride = 3 },
+  { kind = "conv", filters = 3, kernel = 2, stride = 2 },
+  { kind = "dense", units = 4 },
+])"},
+    {"conv without bias", {3, 6, 6}, 4, 3, R"([
+  { kind = "conv", filters = 10, kernel = 3, bias = false },
+  { kind = "conv", filters = 16, kernel = 3, bias = false },
+  { kind = "dense", units = 4, bias = false },
+])"},
+    {"conv on a batch of one", {3, 6, 6}, 4, 1, R"([
+  { kind = "conv", filters = 10, kernel = 3, pad = 1 },
+  { kind = "dense", units = 4 },
+])"},
+    {"dense on pixels, then on a vector", {3, 5, 7}, 10, 6, R"([
+  { kind = "dense", units = 17 },
+  { kind = "dense", units = 10 },
+])"},
+    {"dense after a blocked convolution", {16, 3, 5}, 4, 3, R"([
+  { kind = "conv", filters = 32, kernel = 3, pad = 1 },
+  { kind = "dense", units = 33, bias = false },
+  { kind = "dense", units = 4 },
+])"},
+    {"relu", {3, 6, 6}, 4, 5, R"([
+  { kind = "conv", filters = 17, kernel = 3, pad = 1 },
+  { kind = "relu" },
+  { kind = "dense", units = 4 },
+])"},
+    {"relu on the images", {3, 6, 6}, 4, 5, R"([
+  { kind = "relu" },
+  { kind = "dense", units = 4 },
+])"},
+    {"tanh", {3, 6, 6}, 4, 5, R"([
+  { kind = "conv", filters = 10, kernel = 3, pad = 1 },
+  { kind = "tanh" },
+  { kind = "dense", units = 17 },
+  { kind = "tanh" },
+  { kind = "dense", units = 4 },
+])"},
+    {"batch norm, odd channels", {3, 5, 7}, 4, 5, R"([
+  { kind = "conv", filters = 10, kernel = 3, pad = 1 },
+  { kind = "batch_norm" },
+  { kind = "conv", filters = 3, kernel = 1, bias = false },
+  { kind = "batch_norm", epsilon = 1e-5, momentum = 0.5 },
+  { kind = "dense", units = 4 },
+])"},
+    {"batch norm and relu, channels of whole vectors", {3, 8, 8}, 4, 5, R"([
+  { kind = "conv", filters = 16, kernel = 3, pad = 1 },
+  { kind = "batch_norm" },
+  { kind = "relu" },
+  { kind = "conv", filters = 32, kernel = 3, pad = 1 },
+  { kind = "batch_norm" },
+  { kind = "relu" },
+  { kind = "dense", units = 4 },
+])"},
+    {"batch norm of a vector", {3, 4, 4}, 4, 9, R"([
+  { kind = "dense", units = 17 },
+  { kind = "batch_norm" },
+  { kind = "tanh" },
+  { kind = "dense", units = 4 },
+])"},
+    {"batch norm on the images, its gamma held", {3, 6, 6}, 4, 4, R"([
+  { kind = "batch_norm", fixed_gamma = true },
+  { kind = "conv", filters = 10, kernel = 3 },
+  { kind = "relu" },
+  { kind = "batch_norm", fixed_gamma = true },
+  { kind = "dense", units = 4 },
+])"},
+    {"max pool 2×2", {3, 8, 6}, 4, 3, R"([
+  { kind = "conv", filters = 17, kernel = 3, pad = 1 },
+  { kind = "pool", function = "max", kernel = 2 },
+  { kind = "dense", units = 4 },
+])"},
+    {"max pool 3×3 stride 2 that hangs over the edge", {3, 8, 6}, 4, 3, R"([
+  { kind = "conv", filters = 16, kernel = 3, pad = 1 },
+  { kind = "pool", function = "max", kernel = 3, stride = 2 },
+  { kind = "dense", units = 4 },
+])"},
+    {"max pool 3×3 stride 2, whole windows only", {3, 8, 6}, 4, 3, R"([
+  { kind = "conv", filters = 10, kernel = 3, pad = 1 },
+  { kind = "pool", function = "max", kernel = 3, stride = 2, rounding = "floor" },
+  { kind = "dense", units = 4 },
+])"},
+    {"max pool with padding, stride 1", {3, 7, 5}, 4, 3, R"([
+  { kind = "conv", filters = 10, kernel = 3, pad = 1 },
+  { kind = "tanh" },
+  { kind = "pool", function = "max", kernel = 3, stride = 1, pad = 1 },
+  { kind = "dense", units = 4 },
+])"},
+    {"average pool 3×3 stride 2 that hangs over the edge", {3, 8, 6}, 4, 3, R"([
+  { kind = "conv", filters = 17, kernel = 3, pad = 1 },
+  { kind = "pool", function = "average", kernel = 3, stride = 2 },
+  { kind = "dense", units = 4 },
+])"},
+    {"average pool with padding, stride 1", {3, 7, 5}, 4, 3, R"([
+  { kind = "conv", filters = 16, kernel = 3, pad = 1 },
+  { kind = "pool", function = "average", kernel = 3, stride = 1, pad = 1 },
+  { kind = "dense", units = 4 },
+])"},
+    {"average pool over all", {3, 7, 7}, 4, 3, R"([
+  { kind = "conv", filters = 10, kernel = 3, pad = 1 },
+  { kind = "batch_norm" },
+  { kind = "relu" },
+  { kind = "pool", function = "average", global = true },
+  { kind = "dense", units = 4 },
+])"},
+    {"pool on the images", {3, 7, 7}, 4, 3, R"([
+  { kind = "pool", function = "max", kernel = 2 },
+  { kind = "conv", filters = 10, kernel = 3, pad = 1 },
+  { kind = "dense", units = 4 },
+])"},
+    {"concat of odd channels", {3, 6, 6}, 4, 3, R"([
+  { kind = "conv", filters = 10, kernel = 3, pad = 1 },
+  { kind = "branches", branches = [
+    [ { kind = "conv", filters = 3, kernel = 1 } ],
+    [ { kind = "conv", filters = 10, kernel = 3, pad = 1 }, { kind = "relu" } ],
+    [ { kind = "conv", filters = 17, kernel = 5, pad = 2 }, { kind = "tanh" } ],
+  ] },
+  { kind = "dense", units = 4 },
+])"},
+    {"concat with its own input, twice", {3, 6, 6}, 4, 3, R"([
+  { kind = "conv", filters = 10, kernel = 3, pad = 1 },
+  { kind = "branches", branches = [
+    [],
+    [ { kind = "conv", filters = 3, kernel = 1 } ],
+    [],
+  ] },
+  { kind = "dense", units = 4 },
+])"},
+    {"concat of the images", {3, 6, 6}, 4, 3, R"([
+  { kind = "branches", branches = [
+    [],
+    [ { kind = "conv", filters = 5, kernel = 3, pad = 1 } ],
+  ] },
+  { kind = "dense", units = 4 },
+])"},
+    {"add with the input itself, then relu", {3, 6, 6}, 4, 3, R"([
+  { kind = "conv", filters = 17, kernel = 3, pad = 1 },
+  { kind = "residual", layers = [
+    { kind = "conv", filters = 17, kernel = 3, pad = 1 },
+    { kind = "batch_norm" },
+  ] },
+  { kind = "relu" },
+  { kind = "dense", units = 4 },
+])"},
+    {"add of three branches, one of them the input", {3, 6, 6}, 4, 3, R"([
+  { kind = "conv", filters = 16, kernel = 3, pad = 1 },
+  { kind = "branches", join = "add", branches = [
+    [ { kind = "conv", filters = 16, kernel = 1 } ],
+    [],
+    [ { kind = "conv", filters = 16, kernel = 3, pad = 1 }, { kind = "tanh" } ],
+  ] },
+  { kind = "dense", units = 4 },
+])"},
+    {"a small lenet", {1, 16, 16}, 10, 4, R"([
+  { kind = "conv", filters = 20, kernel = 5 },
+  { kind = "tanh" },
+  { kind = "pool", function = "max", kernel = 2 },
+  { kind = "conv", filters = 5, kernel = 3 },
+  { kind = "tanh" },
+  { kind = "pool", function = "max", kernel = 2 },
+  { kind = "dense", units = 50 },
+  { kind = "tanh" },
+  { kind = "dense", units = 10 },
+])"},
+    // Four layers of batch norm, each of which divides by a deviation of its batch.
+    {"a small inception, channels of whole vectors", {3, 12, 12}, 10, 5, R"([
+  { kind = "conv", filters = 16, kernel = 3, pad = 1 },
+  { kind = "batch_norm" },
+  { kind = "relu" },
+  { kind = "branches", branches = [
+    [ { kind = "conv", filters = 16, kernel = 1 }, { kind = "batch_norm" }, { kind = "relu" } ],
+    [ { kind = "conv", filters = 32, kernel = 3, pad = 1 }, { kind = "batch_norm" }, { kind = "relu" } ],
+  ] },
+  { kind = "branches", branches = [
+    [ { kind = "conv", filters = 32, kernel = 3, stride = 2, pad = 1 }, { kind = "batch_norm" }, { kind = "relu" } ],
+    [ { kind = "pool", function = "max", kernel = 3, stride = 2 } ],
+  ] },
+  { kind = "pool", function = "average", kernel = 6, stride = 1 },
+  { kind = "dense", units = 10 },
+])",
+        5e-5},
+    {"a small inception, odd channels and sides", {3, 9, 9}, 10, 5, R"([
+  { kind = "conv", filters = 10, kernel = 3, pad = 1 },
+  { kind = "batch_norm" },
+  { kind = "relu" },
+  { kind = "branches", branches = [
+    [ { kind = "conv", filters = 3, kernel = 1 }, { kind = "batch_norm" }, { kind = "relu" } ],
+    [ { kind = "conv", filters = 17, kernel = 3, pad = 1 }, { kind = "batch_norm" }, { kind = "relu" } ],
+  ] },
+  { kind = "branches", branches = [
+    [ { kind = "conv", filters = 10, kernel = 3, stride = 2, pad = 1 }, { kind = "batch_norm" }, { kind = "relu" } ],
+    [ { kind = "pool", function = "max", kernel = 3, stride = 2, pad = 1, rounding = "floor" } ],
+  ] },
+  { kind = "pool", function = "average", kernel = 5, stride = 1 },
+  { kind = "dense", units = 10 },
+])",
+        5e-5},
+    // Six layers of batch norm.
+    {"a small residual net", {3, 8, 8}, 10, 5, R"([
+  { kind = "conv", filters = 16, kernel = 3, pad = 1 },
+  { kind = "batch_norm" },
+  { kind = "relu" },
+  { kind = "repeat", times = 2, layers = [
+    { kind = "residual", layers = [
+      { kind = "conv", filters = 16, kernel = 3, pad = 1 },
+      { kind = "batch_norm" },
+      { kind = "relu" },
+      { kind = "conv", filters = 16, kernel = 3, pad = 1 },
+      { kind = "batch_norm" },
+    ] },
+    { kind = "relu" },
+  ] },
+  { kind = "residual", layers = [
+    { kind = "conv", filters = 32, kernel = 3, stride = 2, pad = 1 },
+    { kind = "batch_norm" },
+  ], shortcut = [ { kind = "conv", filters = 32, kernel = 1, stride = 2 } ] },
+  { kind = "relu" },
+  { kind = "pool", function = "average", global = true },
+  { kind = "dense", units = 10 },
+])",
+        5e-5},
+};
+
+}  // namespace
+
+constinit const kj::ArrayPtr<const Case> CASES = ROWS;
+
+CaseGraph build(const Case& c) {
+  configs::Diagnostics diagnostics;
+  CaseGraph result;
+  result.document = configs::parse(c.name, kj::str("layers = ", c.layers), diagnostics);
+  configs::Reading reading{diagnostics, {}};
+  auto config = configs::readDocument(*result.document, reading, nn::ModelConfig::read);
+  result.graph = nn::buildGraph(config, c.input, c.classes, diagnostics);
+  KJ_REQUIRE(diagnostics.count() == 0, diagnostics.format(c.name));
+  return result;
+}
+
+CaseBatch draw(const Case& c, uint64_t seed) {
+  configs::Random random(seed, configs::Purpose::ORDER);
+  CaseBatch batch{
+      kj::heapArray<float>(c.batchSize * c.input.size()), kj::heapArray<int32_t>(c.batchSize)};
+  for (float& pixel: batch.pixels) pixel = float(random.normal());
+  for (uint n = 0; n < c.batchSize; ++n) {
+    batch.labels[n] = c.batchSize > 2 && n % 3 == 1 ? -1 : int32_t(random.below(c.classes));
+  }
+  return batch;
+}
+
+void fill(const nn::Graph& graph, nn::Program& program) {
+  nn::initialize(
+      graph, {.kind = nn::Initializer::XAVIER}, 1, program.parameters(), program.statistics());
+  configs::Random random(2, configs::Purpose::INITIAL_VALUES);
+  for (auto& key: graph.keys) {
+    if (key.role == nn::Key::WEIGHT) continue;
+    for (float& value: program.parameters().slice(key.offset, key.offset + key.size)) {
+      value += float(0.2 * random.normal());
+    }
+  }
+}
+
+nn::BatchResult step(const nn::Graph& graph, nn::Program& program, nn::Phase phase) {
+  uint segments = graph.segments.size();
+  for (uint s = 0; s < segments; ++s) program.forward(phase, s);
+  if (phase == nn::Phase::TRAIN) {
+    for (uint s = segments; s-- > 0;) program.backward(s);
+  }
+  return program.result();
+}
+
+}  // namespace tests

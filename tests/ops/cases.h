@@ -1,0 +1,53 @@
+// tests/ops/cases.h: the list of op cases that correctness, gradients and speed are measured on.
+//
+// To add a case: write its layers as in [[model.layers]], so that the op under test stands between
+// a layer with parameters (whose gradient shows that the op's gradient to its input is right) and a
+// dense of `classes` units. Choose shapes that no vector length divides. Loosen `tolerance` only
+// with the reason in a comment.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/memory.h>
+
+#include "configs/language/document.h"
+#include "nn/graph.h"
+#include "nn/program.h"
+
+namespace tests {
+
+using kj::uint;
+
+struct Case {
+  const char* name;
+  nn::Shape input;
+  uint classes;
+  uint batchSize;
+  const char* layers;  // the TOML list
+  // How far float32 may be from the reference: |error| / |value|, both Euclidean norms of a whole
+  // array.
+  double tolerance = 2e-5;
+};
+extern const kj::ArrayPtr<const Case> CASES;
+
+// A case's graph, with the text that its spans point into.
+struct CaseGraph {
+  kj::Own<configs::Document> document;
+  nn::Graph graph;
+};
+CaseGraph build(const Case& c);
+
+// Normal pixels, and labels of which the second of each three is -1 where the batch has more than
+// two rows.
+struct CaseBatch {
+  kj::Array<float> pixels;
+  kj::Array<int32_t> labels;
+};
+CaseBatch draw(const Case& c, uint64_t seed);
+
+// Parameters as a net in the middle of training has them: Xavier's weights, no bias 0, no gamma 1.
+void fill(const nn::Graph& graph, nn::Program& program);
+
+// Forward through all segments, and backward when training.
+nn::BatchResult step(const nn::Graph& graph, nn::Program& program, nn::Phase phase);
+
+}  // namespace tests

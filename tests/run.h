@@ -1,0 +1,48 @@
+// tests/run.h: `runner run`, started on a file of the tests, and what it leaves behind.
+#pragma once
+
+#include "tests/command.h"
+
+namespace tests {
+
+// The program, in the data of a Bazel test.
+constexpr kj::StringPtr RUNNER = "runner/runner"_kj;
+
+// A run in a folder of its own. All runs of a test program share one cache of imported data.
+class Run {
+public:
+  // Starts `runner run FILE --set …` with each of `settings` (`train.seed=2`). FILE is
+  // `<name>.toml` with that name inside.
+  explicit Run(kj::StringPtr file, kj::ArrayPtr<const kj::StringPtr> settings = nullptr);
+
+  // The run's folder; what it writes there so far.
+  const kj::String folder;
+  kj::String read(kj::StringPtr name) const { return readFile(kj::str(folder, "/", name)); }
+
+  // Role processes that run now; one of them (throws if it does not run).
+  kj::Array<Process> roles() const { return processesWith(kj::str("--folder=", folder)); }
+  Process role(kj::StringPtr role, uint index) const;
+
+  Command command;
+
+private:
+  Run(kj::StringPtr file, kj::ArrayPtr<const kj::StringPtr> settings, kj::StringPtr runs,
+      kj::StringPtr cache);
+};
+
+// `RUNNER_CACHE=…`: where Run keeps imported data.
+kj::String cacheSetting();
+
+// A run that went well, after its end.
+struct Trained {
+  kj::String folder;
+  kj::String weightsSha256;  // as printed last on stdout
+};
+
+// Runs `file` and waits. Throws, with what it wrote, if it does not end with exit code 0.
+Trained train(kj::StringPtr file, kj::ArrayPtr<const kj::StringPtr> settings = nullptr);
+
+// All values of the folder's weights.safetensors.
+kj::Array<float> weightsOf(const Trained& run);
+
+}  // namespace tests

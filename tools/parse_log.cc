@@ -1,0 +1,187 @@
+// tools/parse_log.cc: prints result tables from log files, ours or MXNet's.
+
+#include <kj/debug.h>
+#include <kj/exception.h>
+#include <kj/main.h>
+#include <kj/vector.h>
+#include <unistd.h>
+
+#include "runner/command_line.h"
+#include "runner/files.h"
+#include "runner/result_table.h"
+
+namespace tools {
+namespace {
+
+using kj::uint;
+
+// A day's log of 100 workers that each write a line a second has 0.9 GB; what is larger was given
+// by mistake.
+constexpr uint64_t LOG_BYTES_MAX = 1ull << 30;
+
+constexpr kj::StringPtr DESCRIPTION =
+    "Prints the result table of each log FILE (`-` is standard input): for each epoch, counted "
+    "from 1, the accuracy on training and validation images and the training time in seconds, "
+    "over all workers whose lines the file holds. Reads our logs and MXNet's: `Epoch[..]` and "
+    "`Iteration[..]` lines, with and without `Node[r]`.\n"
+    "\n"
+    "Examples:\n"
+    "  parse_log runs/cifar10/1/log.txt\n"
+    "  parse_log log.txt --every 5 --op max\n"
+    "  parse_log a.log b.log --format csv > both.csv\n"
+    "  grep 'Node.0.' log.txt | parse_log - --epochs 10,20\n"
+    "\n"
+    "Exit code: 0, or 2 if the command or a file is wrong.\n"_kj;
+
+template <typename T>
+struct Word {
+  kj::StringPtr word;
+  T meaning;
+};
+
+constexpr Word<runner::TableFormat> FORMATS[] = {
+    {"markdown"_kj, runner::TableFormat::MARKDOWN},
+    {"none"_kj, runner::TableFormat::NONE},
+    {"csv"_kj, runner::TableFormat::CSV},
+};
+
+constexpr Word<runner::Combine> OPS[] = {
+    {"mean"_kj, runner::Combine::MEAN},
+    {"avg"_kj, runner::Combine::MEAN},
+    {"max"_kj, runner::Combine::MAX},
+};
+
+template <typename T, size_t n>
+kj::MainBuilder::Validity choose(const Word<T> (&words)[n], kj::StringPtr given, T& choice) {
+  for (auto& row: words) {
+    if (row.word == given) {
+      choice = row.meaning;
+      return true;
+    }
+  }
+  auto known = KJ_MAP(row, words) {
+    return row.word;
+  };
+  return kj::str("`", given, "` is none of: ", kj::strArray(known, ", "));
+}
+
+// A whole number from 1 to 999,999,999.
+kj::Maybe<uint> readCount(kj::StringPtr text) {
+  if (text.size() < 1 || text.size() > 9) return nullptr;
+  uint count = 0;
+  for (char c: text) {
+    if (c < '0' || c > '9') return nullptr;
+    count = count * 10 + (c - '0');
+  }
+  if (count == 0) return nullptr;
+  return count;
+}
+
+kj::MainBuilder::Validity takeCount(kj::StringPtr given, uint& count) {
+  KJ_IF_MAYBE(c, readCount(given)) {
+    count = *c;
+    return true;
+  }
+  return kj::str("`", given, "` is not a whole number from 1 on");
+}
+
+class ParseLog {
+public:
+  explicit ParseLog(runner::CommandLine& commandLine): commandLine(commandLine) {}
+
+  kj::MainFunc getMain() {
+    return kj::MainBuilder(commandLine, "parse_log", DESCRIPTION)
+        .addOptionWithArg({"format"}, KJ_BIND_METHOD(*this, setFormat), "markdown|none|csv",
+            "How the table is written: markdown (the default), none (columns with tabs between "
+            "them) or csv (several files: one table, with a first column `file`).")
+        .addOptionWithArg({"op"}, KJ_BIND_METHOD(*this, setOp), "mean|avg|max",
+            "How the workers' figures of one epoch become one: their mean (the default; avg is the "
+            "same) or, for the accuracies, their maximum. The time is the mean in any case.")
+        .addOptionWithArg({"every"}, KJ_BIND_METHOD(*this, setEvery), "N",
+            "Prints only the epochs that N divides: 5 gives 5, 10, 15.")
+        .addOptionWithArg(
+            {"epochs"}, KJ_BIND_METHOD(*this, setEpochs), "10,20", "Prints only these epochs.")
+        .addOptionWithArg({"run"}, KJ_BIND_METHOD(*this, setRun), "N",
+            "Takes the N-th run of a file that holds several, one behind the other. Without it "
+            "such a file is refused.")
+        .expectOneOrMoreArgs("FILE", KJ_BIND_METHOD(*this, addFile))
+        .callAfterParsing(KJ_BIND_METHOD(*this, print))
+        .build();
+  }
+
+private:
+  using Validity = kj::MainBuilder::Validity;
+
+  runner::CommandLine& commandLine;
+  kj::Vector<kj::StringPtr> files;
+  runner::TableFormat format = runner::TableFormat::MARKDOWN;
+  runner::TableOptions options;
+
+  Validity setFormat(kj::StringPtr word) { return choose(FORMATS, word, format); }
+  Validity setOp(kj::StringPtr word) { return choose(OPS, word, options.combine); }
+  Validity setEvery(kj::StringPtr number) { return takeCount(number, options.every); }
+
+  Validity setRun(kj::StringPtr number) {
+    uint run = 0;
+    auto validity = takeCount(number, run);
+    options.run = run;
+    return validity;
+  }
+
+  Validity setEpochs(kj::StringPtr list) {
+    kj::Vector<uint> epochs;
+    for (size_t begin = 0; begin <= list.size();) {
+      size_t end = begin;
+      while (end < list.size() && list[end] != ',') ++end;
+      KJ_IF_MAYBE(epoch, readCount(kj::str(list.slice(begin, end)))) {
+        epochs.add(*epoch);
+      } else {
+        return kj::str("`", list, "` is not a list of epochs such as 10,20");
+      }
+      begin = end + 1;
+    }
+    options.epochs = epochs.releaseAsArray();
+    return true;
+  }
+
+  Validity addFile(kj::StringPtr name) {
+    files.add(name);
+    return true;
+  }
+
+  // Prints the tables of all files that are right, and says what is wrong with the others.
+  Validity print() {
+    if (options.every != 1 && options.epochs.size() > 0) {
+      return kj::str("--every and --epochs exclude each other");
+    }
+    kj::Vector<runner::NamedTable> tables;
+    bool wrong = false;
+    for (auto file: files) {
+      auto name = file == "-" ? "standard input"_kj : file;
+      auto failure = kj::runCatchingExceptions([&]() {
+        auto log = file == "-" ? runner::readWhole(STDIN_FILENO, name, LOG_BYTES_MAX)
+                               : runner::readWhole(file, LOG_BYTES_MAX);
+        auto table = runner::readResultTable(log, name, options);
+        tables.add(runner::NamedTable{kj::str(name), kj::mv(table)});
+      });
+      KJ_IF_MAYBE(exception, failure) {
+        commandLine.error(exception->getDescription());
+        wrong = true;
+      }
+    }
+    // The names also where one of several files is all that could be read: it must be told which.
+    runner::print(files.size() > 1     ? runner::formatTables(tables, format)
+                  : tables.size() == 1 ? runner::formatTable(tables[0].table, format)
+                                       : kj::String());
+    commandLine.endWith(wrong ? runner::WRONG_INPUT : runner::OK);
+  }
+};
+
+}  // namespace
+}  // namespace tools
+
+int main(int argc, char* argv[]) {
+  runner::CommandLine commandLine("parse_log");
+  tools::ParseLog parseLog(commandLine);
+  commandLine.run(parseLog.getMain(), argc, argv);
+}
