@@ -16,7 +16,6 @@
 
 #include "configs/language/failure.h"
 
-
 namespace io {
 
 namespace {

@@ -10,18 +10,19 @@
 
 namespace io {
 
-// Goes through the regular files of a folder (sorted by path, sub-folders included) or of an archive of any format
-// that libarchive reads (in the archive's own order).
+// Goes through the regular files of a folder (sorted by path, sub-folders included) or of an
+// archive of any format that libarchive reads (in the archive's own order).
 class Members {
 public:
   // Throws if `path` is neither, naming the cause.
   static kj::Own<Members> open(kj::StringPtr path);
   virtual ~Members() noexcept(false) = default;
 
-  // The path of the next file, relative, `/` between folders, without a leading `./`; null after the last. Valid
-  // until the next call.
+  // The path of the next file, relative, `/` between folders, without a leading `./`; null after
+  // the last. Valid until the next call.
   virtual kj::Maybe<kj::StringPtr> next() = 0;
-  // The content of that file; once a file. Throws if it is larger than `sizeMax`, before taking memory for it.
+  // The content of that file; once a file. Throws if it is larger than `sizeMax`, before taking
+  // memory for it.
   virtual kj::Array<kj::byte> read(size_t sizeMax) = 0;
 
   // How far it has come, in bytes of the archive or files of the folder.
@@ -29,8 +30,8 @@ public:
   virtual uint64_t total() const = 0;
 };
 
-// A file's whole content, unpacked if it is compressed (gzip, xz, bzip2, zstd). Throws if it cannot be read, or is
-// larger than `sizeMax`.
+// A file's whole content, unpacked if it is compressed (gzip, xz, bzip2, zstd). Throws if it cannot
+// be read, or is larger than `sizeMax`.
 kj::Array<kj::byte> readUnpacked(kj::StringPtr path, size_t sizeMax);
 
 // A file's whole content as it is. Throws as readUnpacked() does.
@@ -45,7 +46,8 @@ kj::String folderName(kj::StringPtr path);
 enum class PathKind { NOTHING, FILE, FOLDER };
 PathKind pathKind(kj::StringPtr path);
 
-// The paths of all regular files below `folder`, relative and sorted. Links are followed, hidden files left out.
+// The paths of all regular files below `folder`, relative and sorted. Links are followed, hidden
+// files left out.
 kj::Array<kj::String> filesBelow(kj::StringPtr folder);
 
 }  // namespace io

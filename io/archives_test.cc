@@ -13,8 +13,8 @@ namespace io {
 namespace {
 
 // Writes an archive of the files `names`, each holding its own name.
-void writeArchive(kj::StringPtr path, int (*filter)(struct archive*), int (*format)(struct archive*),
-    kj::ArrayPtr<const kj::StringPtr> names) {
+void writeArchive(kj::StringPtr path, int (*filter)(struct archive*),
+    int (*format)(struct archive*), kj::ArrayPtr<const kj::StringPtr> names) {
   auto out = archive_write_new();
   KJ_DEFER(archive_write_free(out));
   KJ_ASSERT(filter(out) == ARCHIVE_OK && format(out) == ARCHIVE_OK);
@@ -75,8 +75,8 @@ TEST_CASE("Members: a file larger than allowed, and what is no archive, are refu
   writeArchive(tar, archive_write_add_filter_gzip, archive_write_set_format_pax, names);
   auto members = Members::open(tar);
   CHECK(members->next() != nullptr);
-  CHECK(thrownBy([&]() { members->read(9); }) ==
-        "0123456789 is refused: it holds more than 9 bytes");
+  CHECK(
+      thrownBy([&]() { members->read(9); }) == "0123456789 is refused: it holds more than 9 bytes");
   auto text = scratch.write("x.txt", kj::StringPtr("no archive at all").asBytes());
   auto message = thrownBy([&]() { Members::open(text)->next(); });
   CHECK(message == kj::str("cannot open ", text, ": Unrecognized archive format"));

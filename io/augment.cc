@@ -10,13 +10,14 @@ namespace io {
 
 namespace {
 
-// `number(x)` for the x of each channel: the list's, its only one, or `otherwise` where there is no list.
+// `number(x)` for the x of each channel: the list's, its only one, or `otherwise` where there is no
+// list.
 template <typename Func>
 kj::Array<float> perChannel(kj::ArrayPtr<const double> numbers, uint channels, double otherwise,
     kj::StringPtr key, Func&& number) {
   if (numbers.size() > 1 && numbers.size() != channels) {
-    configs::fail("data.augment.", key, " has ", numbers.size(), " numbers for images of ", channels,
-        " channels: give one, or one a channel");
+    configs::fail("data.augment.", key, " has ", numbers.size(), " numbers for images of ",
+        channels, " channels: give one, or one a channel");
   }
   auto result = kj::heapArrayBuilder<float>(channels);
   for (uint c = 0; c < channels; ++c) {
@@ -27,7 +28,8 @@ kj::Array<float> perChannel(kj::ArrayPtr<const double> numbers, uint channels, d
   return result.finish();
 }
 
-// One row of one channel, `width` pixels that lie `STRIDE` apart. The mean is that of `mean[x]`, or `constant`.
+// One row of one channel, `width` pixels that lie `STRIDE` apart. The mean is that of `mean[x]`, or
+// `constant`.
 template <size_t STRIDE, bool MIRROR, bool IMAGE>
 void applyRow(const kj::byte* __restrict__ pixels, const float* __restrict__ mean, float constant,
     float factor, size_t width, float* __restrict__ out) {
@@ -94,8 +96,7 @@ Augmentation Augmenter::centre(ImageShape stored) const {
   return {(stored.height - shape.height) / 2, (stored.width - shape.width) / 2, false};
 }
 
-void Augmenter::apply(
-    ImageView image, Augmentation augmentation, kj::ArrayPtr<float> out) const {
+void Augmenter::apply(ImageView image, Augmentation augmentation, kj::ArrayPtr<float> out) const {
   auto& stored = image.shape;
   KJ_REQUIRE(out.size() == shape.size() && image.bytes.size() == stored.size());
   KJ_REQUIRE(stored.channels == shape.channels &&

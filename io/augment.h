@@ -1,4 +1,5 @@
-// io/augment.h: from the pixels of a record to those of a batch: crop, subtract, mirror, divide, scale.
+// io/augment.h: from the pixels of a record to those of a batch: crop, subtract, mirror, divide,
+// scale.
 #pragma once
 
 #include <kj/array.h>
@@ -9,7 +10,7 @@ namespace io {
 
 // What was drawn for one image.
 struct Augmentation {
-  uint top;   // of the crop in the stored image, in pixels
+  uint top;  // of the crop in the stored image, in pixels
   uint left;
   bool mirror;
 
@@ -21,10 +22,11 @@ ImageShape batchShapeOf(const AugmentConfig& config, ImageShape stored);
 
 // Applies what [data.augment] says. Immutable and thread-safe.
 //
-//     y[c,i,j] = (x[c, top+i, left+j'] - mean) · (scale / deviation[c]),   j' = j or, mirrored, width-1-j
+//     y[c,i,j] = (x[c, top+i, left+j'] - mean) · (scale / deviation[c]),   j' = j or, mirrored,
+//     width-1-j
 //
-// where mean is that of the mean image at [c, top+i, left+j'] or the channel's constant. All in float32; the factor
-// is rounded once.
+// where mean is that of the mean image at [c, top+i, left+j'] or the channel's constant. All in
+// float32; the factor is rounded once.
 class Augmenter {
 public:
   // Images come out as `shape`. `meanImage` (C×H×W, of `stored`; empty = none) must outlive this.
@@ -32,8 +34,8 @@ public:
   Augmenter(const AugmentConfig& config, ImageShape shape, ImageShape stored,
       kj::ArrayPtr<const float> meanImage);
 
-  // The augmentation of a training image: a function of (seed, pass, record) alone. Throws if `stored` is smaller than
-  // the crop, or not of this shape where there is no crop.
+  // The augmentation of a training image: a function of (seed, pass, record) alone. Throws if
+  // `stored` is smaller than the crop, or not of this shape where there is no crop.
   Augmentation draw(uint64_t seed, uint64_t pass, uint64_t record, ImageShape stored) const;
   // That of a validation image: the centre.
   Augmentation centre(ImageShape stored) const;

@@ -68,7 +68,8 @@ TEST_CASE("Augmenter: without any key the pixels come out as they are") {
   for (auto i: kj::indices(out)) CHECK(out[i] == image[i]);
 }
 
-TEST_CASE("Augmenter: a draw depends on seed, pass and record, covers every place and mirrors half") {
+TEST_CASE(
+    "Augmenter: a draw depends on seed, pass and record, covers every place and mirrors half") {
   AugmentConfig config;
   config.crop = 4;
   config.mirror = true;
@@ -102,7 +103,8 @@ TEST_CASE("Augmenter: validation takes the centre, not mirrored") {
   CHECK(augmenter.centre({3, 28, 41}) == Augmentation{0, 6, false});
 }
 
-TEST_CASE("Augmenter: an image smaller than the crop, or of another shape without crop, is refused") {
+TEST_CASE(
+    "Augmenter: an image smaller than the crop, or of another shape without crop, is refused") {
   AugmentConfig config;
   config.crop = 28;
   Augmenter cropping(config, {3, 28, 28}, {3, 28, 28}, nullptr);

@@ -27,7 +27,8 @@ struct Plan {
   size_t count = 0;
 };
 
-// A batch in the ring. A reader thread owns it from claiming to filling, next() from handing out to the next call.
+// A batch in the ring. A reader thread owns it from claiming to filling, next() from handing out to
+// the next call.
 struct Slot {
   Plan plan;
   kj::Array<float> pixels;
@@ -59,10 +60,9 @@ public:
   void read(Stream::Place place, kj::ArrayPtr<float> pixels, int32_t& label) {
     auto record = reader->read(place.record);
     auto image = pixelsOf(record, decoder);
-    auto augmentation =
-        work.kind == Work::Kind::TRAINING
-            ? work.augmenter.draw(work.seed, place.pass, place.record, image.shape)
-            : work.augmenter.centre(image.shape);
+    auto augmentation = work.kind == Work::Kind::TRAINING
+                            ? work.augmenter.draw(work.seed, place.pass, place.record, image.shape)
+                            : work.augmenter.centre(image.shape);
     work.augmenter.apply(image, augmentation, pixels);
     label = record.label;
   }
@@ -108,7 +108,8 @@ public:
   }
 
 private:
-  // Reads place `index` of the plan into the next free row. Returns false if the record is bad and may be skipped.
+  // Reads place `index` of the plan into the next free row. Returns false if the record is bad and
+  // may be skipped.
   bool readGood(Slot& slot, size_t index) {
     auto place = slot.plan.places[index];
     size_t size = work.augmenter.shape.size();
@@ -138,22 +139,20 @@ struct Ring {
   uint64_t claimed = 0;   // batches that readers have begun
   uint64_t released = 0;  // batches that next() has given back
   uint64_t end = kj::maxValue;
-  uint working = 0;       // readers inside a batch
+  uint working = 0;  // readers inside a batch
   bool paused = false;
   bool stopping = false;
   kj::Array<bool> filled;  // a slot
   kj::Maybe<Stream> stream;
 
-  bool canClaim() const {
-    return !paused && claimed < end && claimed - released < filled.size();
-  }
+  bool canClaim() const { return !paused && claimed < end && claimed - released < filled.size(); }
   bool isFilled(uint64_t sequence) const { return filled[sequence % filled.size()]; }
 };
 
 class RingBatcher final: public Batcher {
 public:
-  // `first` is the first record of validation, or the first step of training. `stream` is null for validation of
-  // `count` records from `first`.
+  // `first` is the first record of validation, or the first step of training. `stream` is null for
+  // validation of `count` records from `first`.
   RingBatcher(const Dataset& dataset, const DataConfig& config, Work::Kind kind, uint64_t seed,
       kj::Maybe<Stream> stream, uint64_t first, uint64_t count)
       : work{kind, kind == Work::Kind::TRAINING ? dataset.training() : dataset.validation(),
@@ -197,16 +196,17 @@ public:
     auto& clock = kj::systemPreciseMonotonicClock();
     auto before = clock.now();
     // Gives back the batch handed out last.
-    uint64_t sequence = ring.when([](const Ring&) { return true; }, [&](Ring& r) {
+    uint64_t sequence;
+    {
+      auto locked = ring.lockExclusive();
       if (handedOut) {
-        r.filled[r.released % slots.size()] = false;
-        ++r.released;
+        locked->filled[locked->released % slots.size()] = false;
+        ++locked->released;
         handedOut = false;
       }
-      return r.released;
-    });
-    bool ended = ring.when(
-        [&](const Ring& r) { return sequence == r.end || r.isFilled(sequence); },
+      sequence = locked->released;
+    }
+    bool ended = ring.when([&](const Ring& r) { return sequence == r.end || r.isFilled(sequence); },
         [&](Ring& r) { return sequence == r.end; });
     totals.waited_ns += (clock.now() - before) / kj::NANOSECONDS;
     if (ended) return nullptr;
@@ -223,12 +223,13 @@ public:
   void restart() override {
     KJ_REQUIRE(work.kind == Work::Kind::VALIDATION, "only validation can be started over");
     ring.lockExclusive()->paused = true;
-    ring.when([](const Ring& r) { return r.working == 0; }, [&](Ring& r) {
-      for (auto& filled: r.filled) filled = false;
-      r.claimed = 0;
-      r.released = 0;
-      r.paused = false;
-    });
+    ring.when([](const Ring& r) { return r.working == 0; },
+        [&](Ring& r) {
+          for (auto& filled: r.filled) filled = false;
+          r.claimed = 0;
+          r.released = 0;
+          r.paused = false;
+        });
     handedOut = false;
   }
 
@@ -261,7 +262,8 @@ private:
     }
   }
 
-  // Waits for a free slot and plans its batch; null when the batcher ends. Batches are claimed in their order.
+  // Waits for a free slot and plans its batch; null when the batcher ends. Batches are claimed in
+  // their order.
   kj::Maybe<uint64_t> claim() {
     return ring.when([](const Ring& r) { return r.stopping || r.canClaim(); },
         [&](Ring& r) -> kj::Maybe<uint64_t> {

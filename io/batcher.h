@@ -24,31 +24,36 @@ struct BatcherCounts {
   uint64_t waited_ns = 0;   // time next() waited for readers
 };
 
-// Reads, decodes and augments ahead on `readerThreads` threads into a ring of preallocated batches. next() is called by
-// one thread. What is in a batch never depends on the number of threads or on time. Destroying it waits for the images
-// in work, no longer.
+// Reads, decodes and augments ahead on `readerThreads` threads into a ring of preallocated batches.
+// next() is called by one thread. What is in a batch never depends on the number of threads or on
+// time. Destroying it waits for the images in work, no longer.
 //
-// With on_bad_record = "skip", the next good record of the same batch stands in for a bad one in training (the first
-// follows the last); a batch without any good record is an error. In validation a bad record is left out.
+// With on_bad_record = "skip", the next good record of the same batch stands in for a bad one in
+// training (the first follows the last); a batch without any good record is an error. In validation
+// a bad record is left out.
 class Batcher {
 public:
-  // Training batches of worker `rank` of `workers`, from `firstStep` on, without end. `dataset` must outlive it.
+  // Training batches of worker `rank` of `workers`, from `firstStep` on, without end. `dataset`
+  // must outlive it.
   static kj::Own<Batcher> training(const Dataset& dataset, const DataConfig& config, uint64_t seed,
       uint workers, uint rank, uint64_t firstStep);
-  // Validation batches of this worker's part (or of all records), in order, once; then next() gives null. It can be
-  // started over with restart(). Part r of W of M records is those from floor(r·M/W) to before floor((r+1)·M/W).
+  // Validation batches of this worker's part (or of all records), in order, once; then next() gives
+  // null. It can be started over with restart(). Part r of W of M records is those from
+  // floor(r·M/W) to before floor((r+1)·M/W).
   static kj::Own<Batcher> validation(
       const Dataset& dataset, const DataConfig& config, uint workers, uint rank);
 
   virtual ~Batcher() noexcept(false) = default;
 
-  // The next batch; waits for the readers. An error met by a reader (an unreadable database, a bad record under
-  // on_bad_record = "fail") is thrown here, when its batch is due, and at every call after that.
+  // The next batch; waits for the readers. An error met by a reader (an unreadable database, a bad
+  // record under on_bad_record = "fail") is thrown here, when its batch is due, and at every call
+  // after that.
   virtual kj::Maybe<const Batch&> next() = 0;
   // Validation only: from the first batch again.
   virtual void restart() = 0;
   virtual BatcherCounts counts() const = 0;
-  // One sentence a record skipped since the last call, naming record, database and cause; the first few of a batch.
+  // One sentence a record skipped since the last call, naming record, database and cause; the first
+  // few of a batch.
   virtual kj::Array<kj::String> takeReports() = 0;
 };
 

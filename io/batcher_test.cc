@@ -16,8 +16,8 @@ namespace {
 
 constexpr ImageShape SHAPE = {1, 6, 6};
 
-// A packed data set by hand: record i of training has label i, and pixels that tell record and place.
-// Those named `bad` hold JPEG files that are none.
+// A packed data set by hand: record i of training has label i, and pixels that tell record and
+// place. Those named `bad` hold JPEG files that are none.
 struct Packed {
   Scratch scratch;
   DataConfig config;

@@ -7,16 +7,17 @@
 namespace io {
 
 Sha256::Sha256(): context(EVP_MD_CTX_new()) {
-  KJ_REQUIRE(context != nullptr && EVP_DigestInit_ex(static_cast<EVP_MD_CTX*>(context),
-                                       EVP_sha256(), nullptr) == 1,
+  KJ_REQUIRE(context != nullptr &&
+                 EVP_DigestInit_ex(static_cast<EVP_MD_CTX*>(context), EVP_sha256(), nullptr) == 1,
       "libcrypto has no SHA-256");
 }
 
-Sha256::~Sha256() noexcept(false) { EVP_MD_CTX_free(static_cast<EVP_MD_CTX*>(context)); }
+Sha256::~Sha256() noexcept(false) {
+  EVP_MD_CTX_free(static_cast<EVP_MD_CTX*>(context));
+}
 
 void Sha256::update(kj::ArrayPtr<const kj::byte> bytes) {
-  KJ_REQUIRE(
-      EVP_DigestUpdate(static_cast<EVP_MD_CTX*>(context), bytes.begin(), bytes.size()) == 1);
+  KJ_REQUIRE(EVP_DigestUpdate(static_cast<EVP_MD_CTX*>(context), bytes.begin(), bytes.size()) == 1);
 }
 
 kj::Array<kj::byte> Sha256::finish() {

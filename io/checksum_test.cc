@@ -5,8 +5,8 @@
 TEST_CASE("sha256Hex: gives the sums of FIPS 180-4's examples") {
   CHECK(io::sha256Hex(kj::StringPtr("abc").asBytes()) ==
         "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-  CHECK(io::sha256Hex(nullptr) ==
-        "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  CHECK(
+      io::sha256Hex(nullptr) == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
 }
 
 TEST_CASE("Sha256: pieces give the sum of the whole") {

@@ -7,7 +7,8 @@ namespace {
 constexpr Encoding ENCODING_ROWS[] = {
     {"raw", "Pixels as they are: the fastest to read.", Encoding::RAW},
     {"jpeg",
-        "JPEG files: small for photographs, and a decoding an image. Images that come otherwise are "
+        "JPEG files: small for photographs, and a decoding an image. Images that come otherwise "
+        "are "
         "encoded with quality 95.",
         Encoding::JPEG},
 };
@@ -69,15 +70,19 @@ AugmentConfig AugmentConfig::read(configs::Reader& reader) {
       "= nothing.",
       "image", {});
   KJ_SWITCH_ONEOF(mean) {
-    KJ_CASE_ONEOF(word, kj::String) { config.meanImage = true; }
-    KJ_CASE_ONEOF(numbers, kj::Array<double>) { config.mean = kj::mv(numbers); }
+    KJ_CASE_ONEOF(word, kj::String) {
+      config.meanImage = true;
+    }
+    KJ_CASE_ONEOF(numbers, kj::Array<double>) {
+      config.mean = kj::mv(numbers);
+    }
   }
   config.deviation = reader.reals("deviation",
       "What is divided by after that: one number a channel or one for all, in grey levels. Absent "
       "= nothing.",
       {.above = 0});
-  config.scale = reader.real(
-      "scale", "What is multiplied by last: 0.00392156862745098 = 1/255 gives pixels of 0 to 1.",
+  config.scale = reader.real("scale",
+      "What is multiplied by last: 0.00392156862745098 = 1/255 gives pixels of 0 to 1.",
       {.above = 0}, 1);
   return config;
 }
@@ -90,8 +95,7 @@ DataConfig DataConfig::read(configs::Reader& reader) {
       "Where they come from: a folder, an archive, a folder written by `pack_records`, or the "
       "address of a mirror. Absent = the folder named by the environment's RUNNER_DATASETS, then "
       "where Debian installs it, then the official address.");
-  config.batchSize =
-      reader.integer("batch_size", "Images a step a worker.", BATCH_SIZES, 128);
+  config.batchSize = reader.integer("batch_size", "Images a step a worker.", BATCH_SIZES, 128);
   config.validation = &reader.choose<ValidationPart>(
       "validation", "How validation images are dealt to the workers.", VALIDATION_PARTS, "split");
   config.readerThreads = reader.integer("reader_threads",
@@ -109,8 +113,8 @@ DataConfig DataConfig::read(configs::Reader& reader) {
   if (stored.size() > 0 && config.resizeShortSide > 0) {
     stored = resizedShape(stored, config.resizeShortSide);
   }
-  config.augment = reader.section(
-      "augment", "What is done to an image on its way into a batch.", [&](configs::Reader& section) {
+  config.augment = reader.section("augment", "What is done to an image on its way into a batch.",
+      [&](configs::Reader& section) {
         auto augment = AugmentConfig::read(section);
         if (stored.size() > 0 && !section.isManual()) check(section, augment, stored);
         return augment;

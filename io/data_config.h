@@ -1,4 +1,5 @@
-// io/data_config.h: the [data] section: which records, how many a step, and what is done to an image.
+// io/data_config.h: the [data] section: which records, how many a step, and what is done to an
+// image.
 #pragma once
 
 #include <kj/array.h>
@@ -35,11 +36,12 @@ extern const kj::ArrayPtr<const Encoding> ENCODINGS;
 extern const kj::ArrayPtr<const ValidationPart> VALIDATION_PARTS;
 extern const kj::ArrayPtr<const BadRecordPolicy> BAD_RECORD_POLICIES;
 
-// What is done to each image between record and batch, in this order: crop, subtract, mirror, divide, scale. The mean
-// image is cropped where the image is and, as in MXNet, subtracted before mirroring.
+// What is done to each image between record and batch, in this order: crop, subtract, mirror,
+// divide, scale. The mean image is cropped where the image is and, as in MXNet, subtracted before
+// mirroring.
 struct AugmentConfig {
-  uint crop = 0;           // pixels a side; 0 = the whole image. Random in training, else the centre.
-  bool mirror = false;     // left and right swapped with probability 1/2, in training only
+  uint crop = 0;        // pixels a side; 0 = the whole image. Random in training, else the centre.
+  bool mirror = false;  // left and right swapped with probability 1/2, in training only
   bool meanImage = false;  // subtract the mean of the un-augmented training images
   kj::Array<double> mean;  // subtract a constant a channel (in units of pixels, 0 to 255), or one
                            // for all; empty = none
@@ -52,8 +54,9 @@ struct AugmentConfig {
 // [data]
 struct DataConfig {
   const DatasetKind* dataset;
-  kj::Maybe<kj::String> source;  // a local folder or mirror; else RUNNER_DATASETS; else the official address
-  uint batchSize;                // images a step a worker
+  kj::Maybe<kj::String>
+      source;      // a local folder or mirror; else RUNNER_DATASETS; else the official address
+  uint batchSize;  // images a step a worker
   const ValidationPart* validation;
   uint readerThreads;
   const Encoding* encoding;

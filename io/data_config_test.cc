@@ -50,15 +50,16 @@ TEST_CASE("DataConfig: only the data set has no default") {
 }
 
 TEST_CASE("DataConfig: the mean is the word image, or numbers") {
-  auto image = readText(
-      "dataset = \"cifar10\"\naugment = { crop = 28, mirror = true, mean = \"image\" }\n");
+  auto image =
+      readText("dataset = \"cifar10\"\naugment = { crop = 28, mirror = true, mean = \"image\" }\n");
   CHECK(image.errors == "");
   CHECK(image.config.augment.crop == 28);
   CHECK(image.config.augment.mirror);
   CHECK(image.config.augment.meanImage);
 
-  auto numbers = readText("dataset = \"cifar10\"\naugment = { mean = [123.68, 116.779, 103.939], "
-                          "deviation = [50], scale = 0.5 }\n");
+  auto numbers = readText(
+      "dataset = \"cifar10\"\naugment = { mean = [123.68, 116.779, 103.939], "
+      "deviation = [50], scale = 0.5 }\n");
   CHECK(numbers.errors == "");
   CHECK(!numbers.config.augment.meanImage);
   CHECK(numbers.config.augment.mean.size() == 3);
@@ -78,8 +79,8 @@ TEST_CASE("DataConfig: image folders keep JPEG files unless told otherwise") {
 
 TEST_CASE("DataConfig: what the shape of the images forbids is an error at its place") {
   auto crop = readText("dataset = \"mnist\"\n[augment]\ncrop = 29\n");
-  CHECK(contains(crop.errors,
-      "x.toml:3:8: error: `crop` is larger than the images, which have 28×28 pixels"));
+  CHECK(contains(
+      crop.errors, "x.toml:3:8: error: `crop` is larger than the images, which have 28×28 pixels"));
   auto resized = readText("dataset = \"mnist\"\nresize_short_side = 32\n[augment]\ncrop = 29\n");
   CHECK(resized.errors == "");
   auto mean = readText("dataset = \"cifar10\"\n[augment]\nmean = [1, 2]\ndeviation = [1, 0, 1]\n");
@@ -90,8 +91,7 @@ TEST_CASE("DataConfig: what the shape of the images forbids is an error at its p
 TEST_CASE("DataConfig: its reference names every key") {
   auto text = configs::printReference("data", &DataConfig::read);
   for (auto key: {"dataset", "source", "batch_size", "validation", "reader_threads", "encoding",
-           "resize_short_side", "on_bad_record", "crop", "mirror", "mean", "deviation",
-           "scale"}) {
+           "resize_short_side", "on_bad_record", "crop", "mirror", "mean", "deviation", "scale"}) {
     CHECK_MESSAGE(contains(text, kj::str("`", key, "`")), kj::StringPtr(key).cStr());
   }
 }

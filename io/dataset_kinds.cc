@@ -41,8 +41,8 @@ constexpr DatasetFile CIFAR10_FILES[] = {
         "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b"},
 };
 
-constexpr const char* IDX_DOWNLOADS[] = {"train-images-idx3-ubyte.gz",
-    "train-labels-idx1-ubyte.gz", "t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"};
+constexpr const char* IDX_DOWNLOADS[] = {"train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz",
+    "t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"};
 constexpr const char* CIFAR10_DOWNLOADS[] = {"cifar-10-binary.tar.gz"};
 
 constexpr const char* MNIST_ADDRESSES[] = {

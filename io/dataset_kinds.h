@@ -1,4 +1,5 @@
-// io/dataset_kinds.h: the table of data sets: names, files, checksums, addresses. What is done with it: datasets.h.
+// io/dataset_kinds.h: the table of data sets: names, files, checksums, addresses. What is done with
+// it: datasets.h.
 #pragma once
 
 #include <kj/array.h>
@@ -27,11 +28,13 @@ struct DatasetSource {
   // IDX: training images, training labels, validation images, validation labels.
   // CIFAR: the training batches in their order, then the validation batch.
   kj::ArrayPtr<const DatasetFile> files;
-  // What to ask a mirror or an official address for, relative to it; nothing = cannot be downloaded.
+  // What to ask a mirror or an official address for, relative to it; nothing = cannot be
+  // downloaded.
   kj::ArrayPtr<const char* const> downloads;
   // Official addresses and well-known mirrors, each ending in '/', in the order they are tried.
   kj::ArrayPtr<const char* const> addresses;
-  // What the name of an archive that holds the files begins with, and the folder inside it; null = there is none.
+  // What the name of an archive that holds the files begins with, and the folder inside it; null =
+  // there is none.
   const char* archivePrefix;
   const char* archiveFolder;
   // Sub-folder of a folder of data sets ($RUNNER_DATASETS) that holds this one.

@@ -99,11 +99,12 @@ kj::String cacheName(const DataConfig& config) {
     }
   }
   auto digest = kj::encodeHex(sum.finish());
-  return kj::str(config.dataset->name, "-", config.encoding->name, "-", digest.slice(0, 16).begin());
+  return kj::str(
+      config.dataset->name, "-", config.encoding->name, "-", digest.slice(0, 16).begin());
 }
 
-// Holds the lock of `path` until destroyed; the file stays. A lock of flock() belongs to the opened file, so it also
-// keeps threads of one process apart.
+// Holds the lock of `path` until destroyed; the file stays. A lock of flock() belongs to the opened
+// file, so it also keeps threads of one process apart.
 kj::AutoCloseFd lock(kj::StringPtr path, Progress& progress) {
   int fd = ::open(path.cStr(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (fd < 0) {
@@ -118,7 +119,8 @@ kj::AutoCloseFd lock(kj::StringPtr path, Progress& progress) {
   return owned;
 }
 
-// Imports into a folder beside `into`, then moves it there. The caller sees to it that nobody else does the same.
+// Imports into a folder beside `into`, then moves it there. The caller sees to it that nobody else
+// does the same.
 void importInto(const DataConfig& config, kj::StringPtr into, Progress& progress) {
   auto part = kj::str(into, ".part");
   // Left over by a process that was killed.
@@ -154,8 +156,9 @@ kj::String folderOf(const DataConfig& config, Progress& progress) {
   return folder;
 }
 
-// The mean image beside the records: read if it is there, else computed and, where that is possible, written. Several
-// processes may do so at once: each writes the same bytes to a file of its own name, and moves it.
+// The mean image beside the records: read if it is there, else computed and, where that is
+// possible, written. Several processes may do so at once: each writes the same bytes to a file of
+// its own name, and moves it.
 kj::Array<float> loadMeanImage(const DataConfig& config, const RecordDb& training,
     kj::StringPtr folder, ImageShape shape, Progress& progress) {
   auto path = kj::str(folder, "/", MEAN_FILE);

@@ -26,25 +26,26 @@ public:
   virtual kj::Maybe<ImageShape> storedShape() const = 0;
   // Shape of an image in a batch (after crop).
   virtual ImageShape batchShape() const = 0;
-  // Mean of the un-augmented training images, C×H×W float32 of the stored shape; empty unless it was asked for.
+  // Mean of the un-augmented training images, C×H×W float32 of the stored shape; empty unless it
+  // was asked for.
   virtual kj::ArrayPtr<const float> meanImage() const = 0;
 };
 
 // Fetches, imports and caches the data set of `config` unless that was done before, and opens it.
 //
-// The cache is $RUNNER_CACHE, else $XDG_CACHE_HOME/runner, else ~/.cache/runner; a file lock lets one of several
-// processes (or threads) import while the others wait. An import is complete or not there (written beside, then
-// renamed). Checksums are those of the extracted files. A `source` that is a folder written by pack_records is opened
-// where it is, whatever `encoding` and `resize_short_side` say. Throws with the way out if the source cannot be found,
-// read or trusted.
+// The cache is $RUNNER_CACHE, else $XDG_CACHE_HOME/runner, else ~/.cache/runner; a file lock lets
+// one of several processes (or threads) import while the others wait. An import is complete or not
+// there (written beside, then renamed). Checksums are those of the extracted files. A `source` that
+// is a folder written by pack_records is opened where it is, whatever `encoding` and
+// `resize_short_side` say. Throws with the way out if the source cannot be found, read or trusted.
 kj::Own<Dataset> openDataset(const DataConfig& config, Progress progress);
 
-// Imports the data set of `config` into the new folder `into`, with its mean image if its images have one shape. The
-// folder appears when it is complete. Throws if it exists.
+// Imports the data set of `config` into the new folder `into`, with its mean image if its images
+// have one shape. The folder appears when it is complete. Throws if it exists.
 void packDataset(const DataConfig& config, kj::StringPtr into, Progress progress);
 
-// Shape and number of classes, and numbers of records, of the data set, known without fetching it where it has a
-// fixed size (all but image folders); null where the records must be looked at.
+// Shape and number of classes, and numbers of records, of the data set, known without fetching it
+// where it has a fixed size (all but image folders); null where the records must be looked at.
 struct DatasetFacts {
   ImageShape shape;  // of the stored images
   uint classes;

@@ -30,7 +30,9 @@ void useCache(const Scratch& scratch) {
 kj::Array<kj::String> namesIn(kj::StringPtr folder) {
   auto filesystem = kj::newDiskFilesystem();
   auto opened = filesystem->getRoot().openSubdir(kj::Path(nullptr).evalNative(folder));
-  return KJ_MAP(name, opened->listNames()) { return kj::str(name); };
+  return KJ_MAP(name, opened->listNames()) {
+    return kj::str(name);
+  };
 }
 
 // A JPEG file of one grey level.
@@ -172,15 +174,16 @@ TEST_CASE("openDataset: a source is looked for as a folder, the folder above, an
   if (datasets == nullptr) SKIP_CASE("RUNNER_DATASETS has no mnist");
   auto folder = kj::str(KJ_ASSERT_NONNULL(datasets));
   kj::Vector<kj::String> digests;
-  for (auto& source: kj::arr(kj::str(folder), kj::str(folder, "/mnist"),
-           kj::str("file://", folder), kj::str("file://", folder, "/mnist/"))) {
+  for (auto& source: kj::arr(kj::str(folder), kj::str(folder, "/mnist"), kj::str("file://", folder),
+           kj::str("file://", folder, "/mnist/"))) {
     Scratch scratch;
     useCache(scratch);
     auto dataset = openDataset(testConfig("mnist", kj::str(source)), silent());
     digests.add(sha256Hex(dataset->training().digest()));
     // Downloads do not stay in the cache.
     for (auto& name: namesIn(scratch.path("cache"))) {
-      if (!name.endsWith(".lock")) CHECK(namesIn(scratch.path(kj::str("cache/", name))).size() == 2);
+      if (!name.endsWith(".lock"))
+        CHECK(namesIn(scratch.path(kj::str("cache/", name))).size() == 2);
     }
   }
   for (auto& digest: digests) CHECK(digest == digests[0]);
@@ -244,7 +247,8 @@ TEST_CASE("openDataset: a changed image folder is imported again") {
   CHECK(openDataset(config, silent())->classes() == 3);
 }
 
-TEST_CASE("openDataset: labels.tsv beside the images names their labels, and its mistakes are shown") {
+TEST_CASE(
+    "openDataset: labels.tsv beside the images names their labels, and its mistakes are shown") {
   Scratch scratch;
   useCache(scratch);
   auto source = writeClasses(scratch);
@@ -301,7 +305,8 @@ TEST_CASE("packDataset: a packed folder is a source of its own, and holds the me
         kj::str(packed, " is there already: name a new folder"));
 }
 
-TEST_CASE("openDataset: of processes that start at the same moment one imports, all read the same") {
+TEST_CASE(
+    "openDataset: of processes that start at the same moment one imports, all read the same") {
   Scratch scratch;
   useCache(scratch);
   auto config = testConfig("image_folder", writeClasses(scratch));

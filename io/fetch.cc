@@ -16,8 +16,8 @@ namespace io {
 
 namespace {
 
-// What libcurl's callbacks share. They are called through C frames, so nothing may be thrown through them: an
-// exception waits here until libcurl has returned.
+// What libcurl's callbacks share. They are called through C frames, so nothing may be thrown
+// through them: an exception waits here until libcurl has returned.
 struct Transfer {
   int fd;
   uint64_t bytesMax;
@@ -78,8 +78,7 @@ void setOptions(CURL* curl, kj::StringPtr address, Transfer& transfer) {
 
 }  // namespace
 
-void download(
-    kj::StringPtr address, kj::StringPtr path, uint64_t bytesMax, Progress& progress) {
+void download(kj::StringPtr address, kj::StringPtr path, uint64_t bytesMax, Progress& progress) {
   int fd = ::open(path.cStr(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd < 0) configs::fail("cannot write ", path, ": ", strerror(errno));
   kj::AutoCloseFd file(fd);

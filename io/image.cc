@@ -36,8 +36,7 @@ kj::Array<Between> betweens(uint from, uint to) {
     double center = (i + 0.5) * from / to - 0.5;
     center = std::min(std::max(center, 0.0), from - 1.0);
     uint first = static_cast<uint>(center);
-    result.add(
-        Between{first, std::min(first + 1, from - 1), static_cast<float>(center - first)});
+    result.add(Between{first, std::min(first + 1, from - 1), static_cast<float>(center - first)});
   }
   return result.finish();
 }

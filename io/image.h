@@ -20,11 +20,12 @@ struct ImageShape {
   bool operator==(const ImageShape&) const = default;
 };
 
-// More pixels than this are refused before memory is taken for them: 64 Mi, twice the largest photograph in ImageNet.
+// More pixels than this are refused before memory is taken for them: 64 Mi, twice the largest
+// photograph in ImageNet.
 constexpr size_t IMAGE_PIXELS_MAX = size_t(1) << 26;
 
-// How the bytes of an image follow each other: planes (C×H×W, as records keep raw images) or pixels (H×W×C, as JPEG
-// is decoded).
+// How the bytes of an image follow each other: planes (C×H×W, as records keep raw images) or pixels
+// (H×W×C, as JPEG is decoded).
 enum class Layout { PLANES, PIXELS };
 
 // An image that lies somewhere else.
@@ -37,11 +38,13 @@ struct ImageView {
 // The bytes as C×H×W.
 kj::Array<kj::byte> toPlanes(ImageView image);
 
-// The shape whose shorter side is `shortSide`, the longer in proportion, rounded to the nearest pixel.
+// The shape whose shorter side is `shortSide`, the longer in proportion, rounded to the nearest
+// pixel.
 ImageShape resizedShape(ImageShape shape, uint shortSide);
 
-// The image at another size, C×H×W: bilinear interpolation between the centres of pixels, edges repeated, rounded to
-// the nearest integer. What im2rec's `resize` does by default (cv::INTER_LINEAR): no smoothing when shrinking.
+// The image at another size, C×H×W: bilinear interpolation between the centres of pixels, edges
+// repeated, rounded to the nearest integer. What im2rec's `resize` does by default
+// (cv::INTER_LINEAR): no smoothing when shrinking.
 kj::Array<kj::byte> resize(ImageView image, ImageShape to);
 
 }  // namespace io

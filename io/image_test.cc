@@ -34,8 +34,7 @@ TEST_CASE("resize: planes and pixels of one image give the same result") {
   for (uint i = 0; i < sizeof(pixels); ++i) pixels[i] = i * 37 % 256;
   ImageView interleaved = {{3, 4, 5}, Layout::PIXELS, pixels};
   auto planes = toPlanes(interleaved);
-  CHECK(resize(interleaved, {3, 7, 3}) ==
-        resize({{3, 4, 5}, Layout::PLANES, planes}, {3, 7, 3}));
+  CHECK(resize(interleaved, {3, 7, 3}) == resize({{3, 4, 5}, Layout::PLANES, planes}, {3, 7, 3}));
 }
 
 }  // namespace io

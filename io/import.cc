@@ -20,7 +20,8 @@ namespace {
 constexpr uint64_t RECORDS_A_REPORT = 1000;
 // An image folder's share for validation: images HELD_OUT-1, 2·HELD_OUT-1, …
 constexpr uint64_t HELD_OUT = 10;
-// Labels of image folders: larger ones are a mistake in the file, and would make a network of that many outputs.
+// Labels of image folders: larger ones are a mistake in the file, and would make a network of that
+// many outputs.
 constexpr uint64_t LABEL_MAX = 1000000;
 constexpr size_t IMAGE_FILE_BYTES_MAX = size_t(1) << 28;
 constexpr size_t LABEL_FILE_BYTES_MAX = size_t(1) << 30;
@@ -57,11 +58,10 @@ Kept keep(const DataConfig& config, ImageView image) {
 }
 
 // A JPEG file stays as it is where it may.
-Kept keepJpeg(
-    const DataConfig& config, kj::ArrayPtr<const kj::byte> file, JpegDecoder& decoder) {
+Kept keepJpeg(const DataConfig& config, kj::ArrayPtr<const kj::byte> file, JpegDecoder& decoder) {
   auto shape = decoder.shapeOf(file);
-  bool sameSize = config.resizeShortSide == 0 ||
-                  kj::min(shape.height, shape.width) == config.resizeShortSide;
+  bool sameSize =
+      config.resizeShortSide == 0 || kj::min(shape.height, shape.width) == config.resizeShortSide;
   if (sameSize && config.encoding->word == Encoding::JPEG) {
     return {Encoding::JPEG, shape, file, nullptr};
   }
@@ -78,11 +78,11 @@ uint32_t bigEndian(kj::ArrayPtr<const kj::byte> bytes, size_t at) {
   return __builtin_bswap32(number);
 }
 
-// The idx format: a magic number, the size of each dimension, then the bytes. What the files hold is known from their
-// checksums; these checks are for the reader, and for a table row that is wrong.
+// The idx format: a magic number, the size of each dimension, then the bytes. What the files hold
+// is known from their checksums; these checks are for the reader, and for a table row that is
+// wrong.
 void importIdx(const DataConfig& config, kj::ArrayPtr<const kj::byte> images,
-    kj::ArrayPtr<const kj::byte> labels, uint64_t count, RecordWriter& writer,
-    Progress& progress) {
+    kj::ArrayPtr<const kj::byte> labels, uint64_t count, RecordWriter& writer, Progress& progress) {
   constexpr size_t IMAGE_HEADER_BYTES = 16;
   constexpr size_t LABEL_HEADER_BYTES = 8;
   auto& shape = config.dataset->source->shape;
@@ -128,8 +128,8 @@ void importFiles(const DataConfig& config, kj::ArrayPtr<const kj::Array<kj::byte
       importIdx(config, files[2], files[3], source.validationRecords, validation, progress);
       return;
     case DatasetSource::CIFAR:
-      importCifar(config, files.slice(0, files.size() - 1), source.trainingRecords, training,
-          progress);
+      importCifar(
+          config, files.slice(0, files.size() - 1), source.trainingRecords, training, progress);
       importCifar(config, files.slice(files.size() - 1, files.size()), source.validationRecords,
           validation, progress);
       return;
@@ -174,7 +174,8 @@ Labels readLabels(kj::StringPtr path) {
     if (row.size() == 0 || row[0] == '#') continue;
     size_t tab = std::find(row.begin(), row.end(), '\t') - row.begin();
     auto rest = row.slice(kj::min(tab + 1, row.size()), row.size());
-    auto label = parseLabel(rest.slice(0, std::find(rest.begin(), rest.end(), '\t') - rest.begin()));
+    auto label =
+        parseLabel(rest.slice(0, std::find(rest.begin(), rest.end(), '\t') - rest.begin()));
     KJ_IF_MAYBE(l, label) {
       if (*l > LABEL_MAX) {
         configs::fail(path, ":", line, ": the label ", *l, " is above ", LABEL_MAX);
@@ -246,8 +247,7 @@ void importFolder(const DataConfig& config, const ImagePlace& place, RecordWrite
     ++found;
     auto file = members->read(IMAGE_FILE_BYTES_MAX);
     kj::Maybe<Kept> kept;
-    auto problem =
-        kj::runCatchingExceptions([&]() { kept = keepJpeg(config, file, decoder); });
+    auto problem = kj::runCatchingExceptions([&]() { kept = keepJpeg(config, file, decoder); });
     KJ_IF_MAYBE(e, problem) {
       if (config.onBadRecord->word == BadRecordPolicy::FAIL) {
         configs::fail("cannot import ", path, " of ", place.images, ": ", e->getDescription(),
@@ -266,8 +266,8 @@ void importFolder(const DataConfig& config, const ImagePlace& place, RecordWrite
     configs::fail("there is no image in ", place.images, ": names end in .jpeg or .jpg");
   }
   if (found < labels.size()) {
-    configs::fail(place.images, " has ", found, " of the ", labels.size(),
-        " images that its labels name");
+    configs::fail(
+        place.images, " has ", found, " of the ", labels.size(), " images that its labels name");
   }
 }
 
@@ -280,8 +280,8 @@ void importDataset(const DataConfig& config, kj::Maybe<kj::StringPtr> datasets, 
   kj::Maybe<kj::StringPtr> source = nullptr;
   KJ_IF_MAYBE(s, config.source) source = kj::StringPtr(*s);
   if (config.dataset->source->format == DatasetSource::FOLDER) {
-    importFolder(config, findImages(*config.dataset, source, datasets), *training,
-        *validation, progress);
+    importFolder(
+        config, findImages(*config.dataset, source, datasets), *training, *validation, progress);
   } else {
     auto files = findFiles(*config.dataset, source, datasets, into, progress);
     importFiles(config, files, *training, *validation, progress);

@@ -13,12 +13,14 @@ constexpr kj::StringPtr TRAINING_FILE = "training.mdb"_kj;
 constexpr kj::StringPtr VALIDATION_FILE = "validation.mdb"_kj;
 constexpr kj::StringPtr MEAN_FILE = "mean.f32"_kj;
 
-// Finds the files of the data set of `config` (see sources.h), or downloads them, and writes its training and validation
-// records into the existing folder `into`, with `config.encoding` and `config.resizeShortSide`. Ids count the images of
-// each database in their original order; those of an image folder count over both.
+// Finds the files of the data set of `config` (see sources.h), or downloads them, and writes its
+// training and validation records into the existing folder `into`, with `config.encoding` and
+// `config.resizeShortSide`. Ids count the images of each database in their original order; those of
+// an image folder count over both.
 //
-// Every tenth image of an image folder is for validation. An image that is no JPEG file with a good header (or, where it
-// must be decoded, that cannot be) is refused, or left out with a warning, by `config.onBadRecord`.
+// Every tenth image of an image folder is for validation. An image that is no JPEG file with a good
+// header (or, where it must be decoded, that cannot be) is refused, or left out with a warning, by
+// `config.onBadRecord`.
 void importDataset(const DataConfig& config, kj::Maybe<kj::StringPtr> datasets, kj::StringPtr into,
     Progress& progress);
 

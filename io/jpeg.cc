@@ -5,20 +5,25 @@
 
 #include "configs/language/failure.h"
 
-
 namespace io {
 
 namespace {
 
-// 4:4:4 and 95 keep the re-encoded small images of CIFAR-10 within a few grey levels of the original.
+// 4:4:4 and 95 keep the re-encoded small images of CIFAR-10 within a few grey levels of the
+// original.
 constexpr int QUALITY = 95;
 
-kj::StringPtr causeOf(void* handle) { return tjGetErrorStr2(handle); }
+kj::StringPtr causeOf(void* handle) {
+  return tjGetErrorStr2(handle);
+}
 
 // libjpeg-turbo converts everything but these to RGB.
-bool isFourInks(int colorspace) { return colorspace == TJCS_CMYK || colorspace == TJCS_YCCK; }
+bool isFourInks(int colorspace) {
+  return colorspace == TJCS_CMYK || colorspace == TJCS_YCCK;
+}
 
-// Files of four inks hold them inverted (Adobe's convention, the only one met in practice): 255 is no ink.
+// Files of four inks hold them inverted (Adobe's convention, the only one met in practice): 255 is
+// no ink.
 void inksToRgb(kj::ArrayPtr<const kj::byte> inks, kj::ArrayPtr<kj::byte> rgb) {
   for (size_t i = 0; i < rgb.size() / 3; ++i) {
     for (uint c = 0; c < 3; ++c) {
@@ -53,7 +58,9 @@ JpegDecoder::JpegDecoder(): handle(tjInitDecompress()) {
   KJ_REQUIRE(handle != nullptr, "libjpeg-turbo cannot start", causeOf(nullptr));
 }
 
-JpegDecoder::~JpegDecoder() noexcept(false) { tjDestroy(handle); }
+JpegDecoder::~JpegDecoder() noexcept(false) {
+  tjDestroy(handle);
+}
 
 ImageShape JpegDecoder::shapeOf(kj::ArrayPtr<const kj::byte> file) {
   auto header = readHeader(handle, file);
@@ -103,9 +110,8 @@ kj::Array<kj::byte> encodeJpeg(ImageView image) {
   KJ_DEFER(tjFree(file));
   unsigned long size = 0;
   bool grey = shape.channels == 1;
-  if (tjCompress2(handle, pixels.begin(), shape.width, 0, shape.height,
-          grey ? TJPF_GRAY : TJPF_RGB, &file, &size, grey ? TJSAMP_GRAY : TJSAMP_444, QUALITY,
-          0) != 0) {
+  if (tjCompress2(handle, pixels.begin(), shape.width, 0, shape.height, grey ? TJPF_GRAY : TJPF_RGB,
+          &file, &size, grey ? TJSAMP_GRAY : TJSAMP_444, QUALITY, 0) != 0) {
     KJ_FAIL_REQUIRE("cannot encode a JPEG file", causeOf(handle));
   }
   return kj::heapArray<kj::byte>(file, size);

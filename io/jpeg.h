@@ -15,13 +15,14 @@ public:
   ~JpegDecoder() noexcept(false);
   KJ_DISALLOW_COPY(JpegDecoder);
 
-  // Height and width as the file's header says, with 3 channels. Throws if it is no JPEG, or one of more than
-  // IMAGE_PIXELS_MAX pixels.
+  // Height and width as the file's header says, with 3 channels. Throws if it is no JPEG, or one of
+  // more than IMAGE_PIXELS_MAX pixels.
   ImageShape shapeOf(kj::ArrayPtr<const kj::byte> file);
 
-  // The pixels, H×W×C, valid until the next call. `shape` must be what shapeOf() says, with 3 channels (RGB; a grey
-  // file gives three equal ones) or 1 (grey). A warning of libjpeg (a file that ends early, a bad code) is an error:
-  // the pixels behind it are made up. Throws with libjpeg's words.
+  // The pixels, H×W×C, valid until the next call. `shape` must be what shapeOf() says, with 3
+  // channels (RGB; a grey file gives three equal ones) or 1 (grey). A warning of libjpeg (a file
+  // that ends early, a bad code) is an error: the pixels behind it are made up. Throws with
+  // libjpeg's words.
   kj::ArrayPtr<const kj::byte> decode(kj::ArrayPtr<const kj::byte> file, ImageShape shape);
 
 private:

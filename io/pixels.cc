@@ -4,7 +4,6 @@
 
 #include "configs/language/failure.h"
 
-
 namespace io {
 
 ImageView pixelsOf(const Record& record, JpegDecoder& decoder) {
@@ -34,8 +33,7 @@ constexpr uint64_t RECORDS_A_REPORT = 1000;
 
 }  // namespace
 
-kj::Array<float> meanImageOf(
-    const RecordDb& db, BadRecordPolicy::Word policy, Progress& progress) {
+kj::Array<float> meanImageOf(const RecordDb& db, BadRecordPolicy::Word policy, Progress& progress) {
   if (db.count() == 0) configs::fail("there is no mean image of ", db.path(), ": it is empty");
   ImageShape shape = {0, 0, 0};
   KJ_IF_MAYBE(s, db.shape()) {

@@ -8,13 +8,13 @@
 
 namespace io {
 
-// The pixels of `record`; valid as long as the record, and until the next use of `decoder`. Throws if it is a JPEG file
-// that cannot be decoded.
+// The pixels of `record`; valid as long as the record, and until the next use of `decoder`. Throws
+// if it is a JPEG file that cannot be decoded.
 ImageView pixelsOf(const Record& record, JpegDecoder& decoder);
 
-// The mean of all images of `db`, C×H×W: sums of integers, divided in double, rounded once. Throws if `db` is empty or
-// its images differ in shape. With `policy` SKIP a record that cannot be read is left out.
-kj::Array<float> meanImageOf(
-    const RecordDb& db, BadRecordPolicy::Word policy, Progress& progress);
+// The mean of all images of `db`, C×H×W: sums of integers, divided in double, rounded once. Throws
+// if `db` is empty or its images differ in shape. With `policy` SKIP a record that cannot be read
+// is left out.
+kj::Array<float> meanImageOf(const RecordDb& db, BadRecordPolicy::Word policy, Progress& progress);
 
 }  // namespace io

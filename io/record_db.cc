@@ -1,6 +1,6 @@
-// The file format, version 1. An LMDB file without folder (MDB_NOSUBDIR); keys are 8 bytes, big-endian, so that
-// their order is that of the numbers: 0 … count-1 are the records, 2^64-1 is the description. Numbers inside values
-// are little-endian.
+// The file format, version 1. An LMDB file without folder (MDB_NOSUBDIR); keys are 8 bytes,
+// big-endian, so that their order is that of the numbers: 0 … count-1 are the records, 2^64-1 is
+// the description. Numbers inside values are little-endian.
 //
 //   record                                     description
 //    0  u32  magic "RREC"                       0  u32  magic "RDES"
@@ -93,14 +93,15 @@ struct Key {
 
 class Environment {
 public:
-  // `mapBytes` is the address space taken. MDB_NOLOCK: LMDB's lock file serves writers beside readers, which do not
-  // exist here. Its fcntl() locks are also what forbids opening a file twice in one process.
+  // `mapBytes` is the address space taken. MDB_NOLOCK: LMDB's lock file serves writers beside
+  // readers, which do not exist here. Its fcntl() locks are also what forbids opening a file twice
+  // in one process.
   Environment(kj::StringPtr path, uint flags, size_t mapBytes, kj::StringPtr doing) {
     check(mdb_env_create(&env), path, doing);
     KJ_ON_SCOPE_FAILURE(mdb_env_close(env));
     check(mdb_env_set_mapsize(env, mapBytes), path, doing);
-    check(mdb_env_open(env, path.cStr(), flags | MDB_NOSUBDIR | MDB_NOLOCK | MDB_NOTLS, 0644),
-        path, doing);
+    check(mdb_env_open(env, path.cStr(), flags | MDB_NOSUBDIR | MDB_NOLOCK | MDB_NOTLS, 0644), path,
+        doing);
   }
   ~Environment() noexcept(false) { mdb_env_close(env); }
   KJ_DISALLOW_COPY(Environment);
@@ -141,10 +142,9 @@ size_t fileBytes(kj::StringPtr path) {
 class LmdbRecordDb final: public RecordDb {
 public:
   explicit LmdbRecordDb(kj::StringPtr path)
-      : name(kj::str(path)),
-        bytes(fileBytes(path)),
-        environment(path, MDB_RDONLY, bytes, "open") {
-    // LMDB trusts the file's own page numbers: beyond the end of a file that was cut short they are a SIGBUS.
+      : name(kj::str(path)), bytes(fileBytes(path)), environment(path, MDB_RDONLY, bytes, "open") {
+    // LMDB trusts the file's own page numbers: beyond the end of a file that was cut short they are
+    // a SIGBUS.
     MDB_envinfo info;
     MDB_stat stat;
     Environment::check(mdb_env_info(environment.env, &info), path, "open");
@@ -166,8 +166,7 @@ public:
 
   MDB_txn* begin() const {
     MDB_txn* txn = nullptr;
-    Environment::check(
-        mdb_txn_begin(environment.env, nullptr, MDB_RDONLY, &txn), name, "read");
+    Environment::check(mdb_txn_begin(environment.env, nullptr, MDB_RDONLY, &txn), name, "read");
     return txn;
   }
 
@@ -309,13 +308,13 @@ public:
   }
 
 private:
-  // Room for the value of `number`, to be filled before the next call. Keys come in order, so pages are filled whole.
+  // Room for the value of `number`, to be filled before the next call. Keys come in order, so pages
+  // are filled whole.
   kj::byte* put(uint64_t number, size_t size) {
     Key key(number);
     auto keyVal = key.val();
     MDB_val value = {size, nullptr};
-    Environment::check(
-        mdb_put(txn, dbi, &keyVal, &value, MDB_APPEND | MDB_RESERVE), part, "write");
+    Environment::check(mdb_put(txn, dbi, &keyVal, &value, MDB_APPEND | MDB_RESERVE), part, "write");
     uncommittedBytes += size;
     return static_cast<kj::byte*>(value.mv_data);
   }
@@ -364,7 +363,9 @@ private:
 
 }  // namespace
 
-kj::Own<RecordDb> RecordDb::open(kj::StringPtr path) { return kj::heap<LmdbRecordDb>(path); }
+kj::Own<RecordDb> RecordDb::open(kj::StringPtr path) {
+  return kj::heap<LmdbRecordDb>(path);
+}
 
 kj::Own<RecordReader> RecordReader::open(const RecordDb& db) {
   return kj::heap<LmdbRecordReader>(kj::downcast<const LmdbRecordDb>(db));

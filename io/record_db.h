@@ -18,15 +18,15 @@ struct Record {
   kj::ArrayPtr<const kj::byte> bytes;  // C×H×W uint8, or a JPEG file
 };
 
-// A database of records 0 … count-1, opened read-only. Thread-safe; each thread reads through its own RecordReader.
-// The value's layout is specified at the head of record_db.cc.
+// A database of records 0 … count-1, opened read-only. Thread-safe; each thread reads through its
+// own RecordReader. The value's layout is specified at the head of record_db.cc.
 //
-// A database is never changed after RecordWriter::finish(), so it is opened without locks: it may lie on a read-only
-// disk, and may be opened any number of times in one process.
+// A database is never changed after RecordWriter::finish(), so it is opened without locks: it may
+// lie on a read-only disk, and may be opened any number of times in one process.
 class RecordDb {
 public:
-  // Throws if `path` cannot be opened or is not a whole record database of this version; the message names the path,
-  // the cause and the way out.
+  // Throws if `path` cannot be opened or is not a whole record database of this version; the
+  // message names the path, the cause and the way out.
   static kj::Own<RecordDb> open(kj::StringPtr path);
 
   virtual ~RecordDb() noexcept(false) = default;
@@ -35,7 +35,8 @@ public:
   virtual uint classes() const = 0;
   // The shape of all images, if they have the same.
   virtual kj::Maybe<ImageShape> shape() const = 0;
-  // SHA-256 over all values in order, 32 bytes: two databases with the same digest hold the same records.
+  // SHA-256 over all values in order, 32 bytes: two databases with the same digest hold the same
+  // records.
   virtual kj::ArrayPtr<const kj::byte> digest() const = 0;
   virtual kj::StringPtr path() const = 0;
 };
@@ -46,13 +47,13 @@ public:
   static kj::Own<RecordReader> open(const RecordDb& db);
   virtual ~RecordReader() noexcept(false) = default;
 
-  // Record `index`; checks its checksum. Valid as long as the reader. Throws if it is missing or damaged, naming
-  // database, index and cause.
+  // Record `index`; checks its checksum. Valid as long as the reader. Throws if it is missing or
+  // damaged, naming database, index and cause.
   virtual Record read(uint64_t index) = 0;
 };
 
-// Writes records in order, from 0. Nothing is visible under `path` before finish(); what was written is removed if
-// finish() is not reached. Throws if the disk is full, naming path and cause.
+// Writes records in order, from 0. Nothing is visible under `path` before finish(); what was
+// written is removed if finish() is not reached. Throws if the disk is full, naming path and cause.
 class RecordWriter {
 public:
   static kj::Own<RecordWriter> create(kj::StringPtr path);

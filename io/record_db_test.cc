@@ -176,8 +176,8 @@ TEST_CASE("RecordReader: a damaged record is refused, its neighbours are read") 
   // The payload of record 42 stands once in the file.
   auto bytes = fileOf(path);
   auto payload = pixels(42);
-  auto place = static_cast<kj::byte*>(
-      memmem(bytes.begin(), bytes.size(), payload.begin(), payload.size()));
+  auto place =
+      static_cast<kj::byte*>(memmem(bytes.begin(), bytes.size(), payload.begin(), payload.size()));
   REQUIRE(place != nullptr);
   place[10] ^= 1;
   scratch.write("records.mdb", bytes);

@@ -17,7 +17,9 @@ Scratch::~Scratch() noexcept(false) {
   filesystem->getRoot().remove(kj::Path(nullptr).evalNative(folder));
 }
 
-kj::String Scratch::path(kj::StringPtr name) const { return kj::str(folder, "/", name); }
+kj::String Scratch::path(kj::StringPtr name) const {
+  return kj::str(folder, "/", name);
+}
 
 kj::String Scratch::write(kj::StringPtr name, kj::ArrayPtr<const kj::byte> bytes) const {
   auto result = path(name);

@@ -82,8 +82,7 @@ kj::Maybe<kj::String> findFile(
   return nullptr;
 }
 
-kj::Maybe<Files> readFolder(
-    const DatasetSource& source, kj::StringPtr folder, Progress& progress) {
+kj::Maybe<Files> readFolder(const DatasetSource& source, kj::StringPtr folder, Progress& progress) {
   kj::Vector<kj::String> paths;
   for (auto& file: source.files) {
     KJ_IF_MAYBE(path, findFile(source, folder, file)) paths.add(kj::mv(*path));
@@ -109,13 +108,13 @@ kj::Maybe<Files> readFolder(
 }
 
 // `place` itself, and its sub-folder for this data set.
-kj::Maybe<Files> readPlace(
-    const DatasetKind& kind, kj::StringPtr place, Progress& progress, kj::Vector<kj::String>& seen) {
+kj::Maybe<Files> readPlace(const DatasetKind& kind, kj::StringPtr place, Progress& progress,
+    kj::Vector<kj::String>& seen) {
   auto& source = *kind.source;
   if (pathKind(place) == PathKind::FILE) return readArchive(source, place, progress);
   // The sub-folder first: mnist and fashion_mnist have the same file names.
-  for (auto& folder: kj::arr(kj::str(place, "/", source.folder),
-           kj::str(place, "/", kind.name), kj::str(place))) {
+  for (auto& folder:
+      kj::arr(kj::str(place, "/", source.folder), kj::str(place, "/", kind.name), kj::str(place))) {
     KJ_IF_MAYBE(files, readFolder(source, folder, progress)) {
       return kj::mv(*files);
     }
@@ -179,8 +178,8 @@ kj::Array<kj::Array<kj::byte>> findFiles(const DatasetKind& kind, kj::Maybe<kj::
   notFound(kind, seen);
 }
 
-ImagePlace findImages(const DatasetKind& kind, kj::Maybe<kj::StringPtr> source,
-    kj::Maybe<kj::StringPtr> datasets) {
+ImagePlace findImages(
+    const DatasetKind& kind, kj::Maybe<kj::StringPtr> source, kj::Maybe<kj::StringPtr> datasets) {
   kj::String path;
   KJ_IF_MAYBE(s, source) {
     if (isAddress(*s)) {
@@ -196,8 +195,8 @@ ImagePlace findImages(const DatasetKind& kind, kj::Maybe<kj::StringPtr> source,
   }
   auto kindOfPath = pathKind(path);
   if (kindOfPath == PathKind::NOTHING) {
-    configs::fail("there are no images at ", path,
-        ": set data.source to a folder or archive of images");
+    configs::fail(
+        "there are no images at ", path, ": set data.source to a folder or archive of images");
   }
   bool isFolder = kindOfPath == PathKind::FOLDER;
   auto folder = isFolder ? kj::str(path) : folderName(path);
@@ -208,8 +207,8 @@ ImagePlace findImages(const DatasetKind& kind, kj::Maybe<kj::StringPtr> source,
   if (isFolder && place.labels != nullptr) {
     kj::Vector<kj::String> archives;
     for (auto& name: namesIn(folder)) {
-      bool packed = name.endsWith(".zip") || name.endsWith(".tar") ||
-                    name.endsWith(".tgz") || name.endsWith(".tar.gz") || name.endsWith(".tar.xz") ||
+      bool packed = name.endsWith(".zip") || name.endsWith(".tar") || name.endsWith(".tgz") ||
+                    name.endsWith(".tar.gz") || name.endsWith(".tar.xz") ||
                     name.endsWith(".tar.zst");
       if (packed) archives.add(kj::str(folder, "/", name));
     }

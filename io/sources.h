@@ -1,4 +1,5 @@
-// io/sources.h: finds the files of a data set: on the disk, else at a mirror or the official address.
+// io/sources.h: finds the files of a data set: on the disk, else at a mirror or the official
+// address.
 #pragma once
 
 #include <kj/array.h>
@@ -9,10 +10,11 @@
 
 namespace io {
 
-// The files of a data set of fixed content, in the order of its table row, unpacked, each with the size and checksum
-// that the row says. Looked for
+// The files of a data set of fixed content, in the order of its table row, unpacked, each with the
+// size and checksum that the row says. Looked for
 //
-// 1. in `source`, if given: a folder with the files (packed by gzip or not) or their archive, the folder above it, an
+// 1. in `source`, if given: a folder with the files (packed by gzip or not) or their archive, the
+// folder above it, an
 //    archive, or the address of a mirror of such a folder; nowhere else then;
 // 2. in the folder `datasets` ($RUNNER_DATASETS), if given;
 // 3. where Debian installs them;
@@ -28,9 +30,10 @@ struct ImagePlace {
   kj::Maybe<kj::String> labels;  // the file of labels, if there is one
 };
 
-// Looks at `source`, else at the row's folder in `datasets`. A folder that holds one archive and `labels.tsv` means that
-// archive; `labels.tsv` may lie in the folder, or beside the archive. Throws if there is nothing.
-ImagePlace findImages(const DatasetKind& kind, kj::Maybe<kj::StringPtr> source,
-    kj::Maybe<kj::StringPtr> datasets);
+// Looks at `source`, else at the row's folder in `datasets`. A folder that holds one archive and
+// `labels.tsv` means that archive; `labels.tsv` may lie in the folder, or beside the archive.
+// Throws if there is nothing.
+ImagePlace findImages(
+    const DatasetKind& kind, kj::Maybe<kj::StringPtr> source, kj::Maybe<kj::StringPtr> datasets);
 
 }  // namespace io

@@ -29,8 +29,7 @@ void Stream::places(uint64_t step, kj::ArrayPtr<Place> out) {
   }
 }
 
-uint64_t Stream::stepsUntilEndOf(
-    uint64_t epoch, uint64_t records, uint workers, uint batchSize) {
+uint64_t Stream::stepsUntilEndOf(uint64_t epoch, uint64_t records, uint workers, uint batchSize) {
   return epoch * records / (uint64_t(workers) * batchSize);
 }
 

@@ -10,8 +10,9 @@ namespace io {
 
 using kj::uint;
 
-// The training order of one worker. Pass e over the N records is the permutation given by (seed, e); the passes one
-// after another are one stream; step t takes the next W·b of it, worker r the r-th b of these.
+// The training order of one worker. Pass e over the N records is the permutation given by (seed,
+// e); the passes one after another are one stream; step t takes the next W·b of it, worker r the
+// r-th b of these.
 class Stream {
 public:
   // 0 < records < 2^32, rank < workers.
@@ -24,8 +25,8 @@ public:
 
     bool operator==(const Place&) const = default;
   };
-  // Records of this worker's batch of step `step` (from 0), in order; `out` has batchSize places. Keeps the permutations
-  // of the last two passes; not thread-safe.
+  // Records of this worker's batch of step `step` (from 0), in order; `out` has batchSize places.
+  // Keeps the permutations of the last two passes; not thread-safe.
   void places(uint64_t step, kj::ArrayPtr<Place> out);
 
   // Steps in all before and in epoch `epoch` (from 1): floor(epoch · N / (W · b)).

@@ -3,7 +3,7 @@
 #include <capnp/message.h>
 #include <kj/debug.h>
 
-#include "nn/program.h"
+#include "nn/cpu/cpu.h"
 #include "runner/role_options.h"
 #include "runner/weights.h"
 

@@ -102,20 +102,18 @@ public:
     KJ_SYSCALL(::pipe2(fds, O_CLOEXEC));
     eventStream = io.lowLevelProvider->wrapInputFd(
         kj::AutoCloseFd(fds[0]), kj::LowLevelAsyncIoProvider::ALREADY_CLOEXEC);
-    auto paf = kj::newPromiseAndCrossThreadFulfiller<kj::Maybe<Failure>>();
+    auto paf = kj::newPromiseAndCrossThreadFulfiller<void>();
     endedPromise = kj::mv(paf.promise);
 
+    name = roleName(role, index);
     RoleOptions options{role, index, kj::str(coordinator), {kj::str(folder.path)}};
     thread = kj::heap<kj::Thread>([&loaded, options = kj::mv(options), events = fds[1],
                                       fulfiller = kj::mv(paf.fulfiller)]() mutable {
-      auto name = roleName(options.role, options.index);
       KJ_IF_MAYBE(e,
           kj::runCatchingExceptions([&]() { runRole(loaded, options, kj::AutoCloseFd(events)); })) {
-        auto rank = e->getType() == kj::Exception::Type::DISCONNECTED ? Failure::LOST_A_PEER
-                                                                      : Failure::FAILED;
-        fulfiller->fulfill(Failure{rank, kj::str(name, ": ", e->getDescription())});
+        fulfiller->reject(kj::mv(*e));
       } else {
-        fulfiller->fulfill(nullptr);
+        fulfiller->fulfill();
       }
     });
   }
@@ -127,15 +125,23 @@ public:
   kj::Own<kj::AsyncInputStream> events() override { return kj::mv(eventStream); }
 
   kj::Promise<kj::Maybe<Failure>> ended() override {
-    return endedPromise.then([this](kj::Maybe<Failure> failure) {
-      hasEnded = true;
-      return failure;
-    });
+    return endedPromise.then(
+        [this]() -> kj::Maybe<Failure> {
+          hasEnded = true;
+          return nullptr;
+        },
+        [this](kj::Exception&& e) -> kj::Maybe<Failure> {
+          hasEnded = true;
+          bool lost = e.getType() == kj::Exception::Type::DISCONNECTED;
+          return Failure{lost ? Failure::LOST_A_PEER : Failure::FAILED,
+              kj::str(name, ": ", e.getDescription())};
+        });
   }
 
 private:
+  kj::String name;
   kj::Own<kj::AsyncInputStream> eventStream;
-  kj::Promise<kj::Maybe<Failure>> endedPromise;
+  kj::Promise<void> endedPromise;
   bool hasEnded = false;
   kj::Own<kj::Thread> thread;
 };

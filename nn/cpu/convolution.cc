@@ -152,7 +152,7 @@ struct Convolution::Layouts {
     auto blocked = shape.block == 16 ? Tag::nChw16c : Tag::nChw8c;
     return Desc(dims, FLOAT, layout == Layout::PLAIN ? Tag::nchw : blocked);
   }
-  Desc x(uint n) const { return images(n, shape.in, shape.inputLayout); }
+  Desc dx(uint n) const { return images(n, shape.in, Layout::BLOCKED); }
   Desc y(uint n) const { return images(n, shape.out, Layout::BLOCKED); }
   Desc bias() const { return Desc({shape.out.channels}, FLOAT, Tag::a); }
   // Of a lane's sums; the bias's follow the weights'.
@@ -160,11 +160,13 @@ struct Convolution::Layouts {
     return floatsOf(weightsGradient) + (shape.addsBias ? shape.out.channels : 0);
   }
 
-  // Output tiles of 4×4 would be mostly waste on smaller images.
+  // Output tiles of 4×4 would be mostly waste on smaller images. Channels that do not fill their blocks crash
+  // oneDNN's Winograd now and then.
   bool fitsWinograd() const {
     auto& op = shape.op;
     return shape.block == 16 && op.kernel == 3 && op.stride == 1 && op.pad <= 1 &&
-        shape.in.channels > 3 && shape.out.height >= 4 && shape.out.width >= 4;
+        shape.in.channels % 16 == 0 && shape.out.channels % 16 == 0 &&
+        shape.out.height >= 4 && shape.out.width >= 4;
   }
 
   // Calls `make` with Winograd, then with direct, until one gives a descriptor.
@@ -183,18 +185,19 @@ struct Convolution::Layouts {
   using BackwardData = dnnl::convolution_backward_data;
   using BackwardWeights = dnnl::convolution_backward_weights;
 
-  Forward::desc forwardDesc(dnnl::algorithm algorithm, const Desc& weights, uint n) const {
+  Forward::desc forwardDesc(
+      dnnl::algorithm algorithm, const Desc& x, const Desc& weights, uint n) const {
     Dims strides = {shape.op.stride, shape.op.stride}, pads = {shape.op.pad, shape.op.pad};
     auto kind = dnnl::prop_kind::forward_training;
     if (!shape.addsBias) {
-      return Forward::desc(kind, algorithm, x(n), weights, y(n), strides, pads, pads);
+      return Forward::desc(kind, algorithm, x, weights, y(n), strides, pads, pads);
     }
-    return Forward::desc(kind, algorithm, x(n), weights, bias(), y(n), strides, pads, pads);
+    return Forward::desc(kind, algorithm, x, weights, bias(), y(n), strides, pads, pads);
   }
   // For backward primitives, which ask for the forward one they belong to.
-  Forward::primitive_desc hint(dnnl::algorithm algorithm, uint n) const {
+  Forward::primitive_desc hint(dnnl::algorithm algorithm, const Desc& x, uint n) const {
     auto weights = anyWeights(shape.out.channels, shape.in.channels);
-    return {forwardDesc(algorithm, weights, n), attributes, engine, true};
+    return {forwardDesc(algorithm, x, weights, n), attributes, engine, true};
   }
   Primitive repack(const Desc& from, const Desc& to) const {
     dnnl::reorder::primitive_desc desc(engine, from, engine, to);
@@ -215,7 +218,8 @@ public:
   void prepare(kj::ArrayPtr<const uint> images) override {
     for (uint n: images) {
       auto desc = layouts.choose<Forward::primitive_desc>([&](dnnl::algorithm algorithm) {
-        auto forward = layouts.forwardDesc(algorithm, layouts.forwardWeights, n);
+        auto x = layouts.images(n, layouts.shape.in, layouts.shape.forwardInput);
+        auto forward = layouts.forwardDesc(algorithm, x, layouts.forwardWeights, n);
         return Forward::primitive_desc(forward, layouts.attributes, layouts.engine, true);
       });
       layouts.forwardWeights = desc.weights_desc();
@@ -290,7 +294,7 @@ private:
   void preparePointwise(uint n) {
     auto desc = layouts.choose<Forward::primitive_desc>([&](dnnl::algorithm algorithm) {
       Forward::desc forward(dnnl::prop_kind::forward_training, algorithm, layouts.y(n),
-          layouts.backwardWeights, layouts.x(n), {1, 1}, {0, 0}, {0, 0});
+          layouts.backwardWeights, layouts.dx(n), {1, 1}, {0, 0}, {0, 0});
       auto& attributes = write == Write::ADD ? layouts.addAttributes : layouts.attributes;
       return Forward::primitive_desc(forward, attributes, layouts.engine, true);
     });
@@ -306,10 +310,10 @@ private:
     auto& op = layouts.shape.op;
     Dims strides = {op.stride, op.stride}, pads = {op.pad, op.pad};
     auto desc = layouts.choose<BackwardData::primitive_desc>([&](dnnl::algorithm algorithm) {
-      auto hint = layouts.hint(algorithm, n);
+      auto hint = layouts.hint(algorithm, layouts.dx(n), n);
       if (!hint) return BackwardData::primitive_desc();
       BackwardData::desc backward(
-          algorithm, layouts.x(n), layouts.backwardWeights, layouts.y(n), strides, pads, pads);
+          algorithm, layouts.dx(n), layouts.backwardWeights, layouts.y(n), strides, pads, pads);
       return BackwardData::primitive_desc(
           backward, layouts.attributes, layouts.engine, hint, true);
     });
@@ -378,9 +382,10 @@ private:
   BackwardWeights::primitive_desc describe(dnnl::algorithm algorithm, uint n) {
     auto& op = layouts.shape.op;
     Dims strides = {op.stride, op.stride}, pads = {op.pad, op.pad};
-    auto hint = layouts.hint(algorithm, n);
+    auto x = layouts.images(n, layouts.shape.in, layouts.shape.weightsInput);
+    auto y = layouts.y(n);
+    auto hint = layouts.hint(algorithm, x, n);
     if (!hint) return {};
-    auto x = layouts.x(n), y = layouts.y(n);
     if (!layouts.shape.addsBias) {
       BackwardWeights::desc desc(algorithm, x, layouts.weightsGradient, y, strides, pads, pads);
       return {desc, layouts.attributes, layouts.engine, hint, true};
@@ -421,6 +426,17 @@ private:
   Primitive repack;
   uint turn;
 };
+
+InputLayouts inputLayouts(uint channels, uint block) {
+  // AVX-512 takes up to three channels plain, where a blocked copy would be mostly padding. AVX2 has no forward code
+  // at all for blocks that are not full, and for the weights takes three plain and other numbers blocked.
+  if (block == 16) {
+    auto layout = channels <= 3 ? Layout::PLAIN : Layout::BLOCKED;
+    return {layout, layout};
+  }
+  return {channels < block ? Layout::PLAIN : Layout::BLOCKED,
+      channels == 3 ? Layout::PLAIN : Layout::BLOCKED};
+}
 
 Convolution::Convolution(
     ConvolutionShape shape, ConvolutionArrays arrays, dnnl_engine_t engine)

@@ -9,15 +9,24 @@
 
 namespace nn::cpu {
 
-// Whether the input comes as plain C×H×W pixels (what the first layer of up to three channels takes) or blocked.
+// Whether images come as plain C×H×W pixels or blocked.
 enum class Layout { PLAIN, BLOCKED };
+
+// The layouts that oneDNN 2.6 has fast code for when the input has few channels.
+struct InputLayouts {
+  Layout forward;
+  Layout weights;
+};
+InputLayouts inputLayouts(uint channels, uint block);
 
 // What the primitives are made for.
 struct ConvolutionShape {
   Conv2d op;
   Shape in;
   Shape out;
-  Layout inputLayout;
+  // Of the input, in the forward pass and for the gradient of the weights; see inputLayouts().
+  Layout forwardInput;
+  Layout weightsInput;
   // Whether the primitives add the bias; if not and there is one, its gradient is 0.
   bool addsBias;
   uint block;

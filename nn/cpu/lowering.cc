@@ -164,6 +164,10 @@ private:
     return place;
   }
 
+  Place valueOf(const Unit& unit, uint p, Layout layout) {
+    return layout == Layout::PLAIN ? plainOf(unit, p) : valueOf(unit, p);
+  }
+
   kj::Maybe<Buffer&> find(uint p, UnitId unit, Layout layout) {
     for (auto& entry: made) {
       if (entry.phase == p && entry.unit == unit && entry.layout == layout) return *entry.buffer;
@@ -175,8 +179,6 @@ private:
   Place plainOf(const Unit& unit, uint p) {
     if (unit.is<Input>()) return {pixels};
     auto blocked = valueOf(unit, p);
-    // A vector's rows lie plain already, with padding.
-    if (extentOf(unit).pixels == 1) return blocked;
     KJ_IF_MAYBE(buffer, find(p, unit.id, Layout::PLAIN)) {
       return {buffer};
     }
@@ -184,6 +186,12 @@ private:
     add(p, unblock(extentOf(unit), blocked, plain), {blocked, plain});
     made.add(Made{p, unit.id, Layout::PLAIN, plain.buffer});
     return plain;
+  }
+
+  // The same as rows for a dense layer, which may be longer than what is in them: vectors have such rows already.
+  Place rowsOf(const Unit& unit, uint p) {
+    bool isVector = extentOf(unit).pixels == 1 && !unit.is<Input>();
+    return isVector ? valueOf(unit, p) : plainOf(unit, p);
   }
 
   // Makes the value of a unit that is the input, a batch norm or a concat at `to`.
@@ -291,12 +299,12 @@ private:
   void forwardConvolution(const Unit& unit, const Conv2d& op) {
     auto& input = before(unit);
     Shape in = input.node->shape;
-    // Of more channels only full blocks are fast.
-    auto layout = input.is<Input>() && in.channels <= 3 ? Layout::PLAIN : Layout::BLOCKED;
+    auto inputs = inputLayouts(in.channels, block);
     ConvolutionShape shape = {.op = op,
         .in = in,
         .out = unit.node->shape,
-        .inputLayout = layout,
+        .forwardInput = inputs.forward,
+        .weightsInput = inputs.weights,
         .addsBias = op.bias && !unit.biasIsInert,
         .block = block,
         .lanes = lanes};
@@ -321,16 +329,9 @@ private:
     backwardWeights.use(unit.backwardAt);
     sums.use(unit.backwardAt);
 
-    auto x = inputOf(unit, unit.at), y = valueOf(unit, unit.at);
+    auto x = valueOf(input, unit.at, inputs.forward), y = valueOf(unit, unit.at);
     auto& scratch = workspace(unit.at);
     add(unit.at, convolution.forward(x, y, scratch), {x, y});
-  }
-
-  // The input of a convolution in the layout that it takes.
-  Place inputOf(const Unit& convolution, uint p) {
-    auto& input = before(convolution);
-    if (input.is<Input>() && input.node->shape.channels <= 3) return {pixels};
-    return valueOf(input, p);
   }
 
   void forwardDense(const Unit& unit) {
@@ -347,7 +348,7 @@ private:
     layer.sums = &sums;
     storage[unit.id].dense = layer;
 
-    auto x = plainOf(before(unit), unit.at), y = valueOf(unit, unit.at);
+    auto x = rowsOf(before(unit), unit.at), y = valueOf(unit, unit.at);
     add(unit.at, denseForward(layer, x, y), {x, y});
   }
 
@@ -606,7 +607,8 @@ private:
   void backwardConvolution(const Unit& user, const Unit& unit, Write write) {
     uint p = user.backwardAt;
     auto& convolution = convolutionOf(user);
-    auto dy = denseGradientOf(user, p), x = inputOf(user, p);
+    auto layout = inputLayouts(unit.node->shape.channels, block).weights;
+    auto dy = denseGradientOf(user, p), x = valueOf(unit, p, layout);
     auto& weightsScratch = workspace(p);
     add(p, convolution.backwardWeights(x, dy, weightsScratch), {x, dy});
     if (!unit.trains) return;
@@ -624,7 +626,7 @@ private:
   void backwardDense(const Unit& user, const Unit& unit, Write write) {
     uint p = user.backwardAt;
     auto& layer = denseOf(user);
-    auto dy = gradientOf(user.id), x = plainOf(unit, p);
+    auto dy = gradientOf(user.id), x = rowsOf(unit, p);
     add(p, denseBackwardWeights(layer, x, dy), {x, dy});
     phase(p).batchTasks.add(sumGradient(layer));
     if (!unit.trains) return;

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "nn/cpu/cpu.h"
 #include "nn/reference/reference.h"
 #include "tests/ops/cases.h"
 
@@ -12,7 +13,7 @@ namespace {
 
 // The reference is checked against itself too: that shows that a program keeps nothing from step to
 // step.
-const nn::Backend* const BACKENDS[] = {&nn::REFERENCE};
+const nn::Backend* const BACKENDS[] = {&nn::REFERENCE, &nn::CPU};
 
 double norm(kj::ArrayPtr<const float> values) {
   double squares = 0;

@@ -1,0 +1,415 @@
+#include "nn/cpu/cpu.h"
+
+#include <doctest/doctest.h>
+#include <kj/exception.h>
+#include <string.h>
+
+#include <cmath>
+
+#include "configs/language/random.h"
+#include "nn/reference/reference.h"
+
+namespace nn {
+namespace {
+
+// Networks in a few words.
+class Net {
+public:
+  explicit Net(Shape input): builder(input, diagnostics) {}
+
+  NodeId add(Op op, NodeId input) { return add(kj::mv(op), {input, input}, 1); }
+  NodeId add(Op op, std::initializer_list<NodeId> inputs, size_t count = 0) {
+    auto all = kj::arrayPtr(inputs.begin(), count == 0 ? inputs.size() : count);
+    return builder.add("", kj::mv(op), all, {});
+  }
+  NodeId conv(NodeId x, uint filters, uint kernel, uint stride, uint pad, bool bias = true) {
+    return add(Conv2d{filters, kernel, stride, pad, bias}, x);
+  }
+  NodeId norm(NodeId x) { return add(BatchNorm{1e-3f, 0.9f, false}, x); }
+  NodeId relu(NodeId x) { return add(Activation{Activation::RELU}, x); }
+  NodeId tanh(NodeId x) { return add(Activation{Activation::TANH}, x); }
+  NodeId factory(NodeId x, uint filters, uint kernel, uint stride, uint pad) {
+    return relu(norm(conv(x, filters, kernel, stride, pad)));
+  }
+  NodeId maxPool(NodeId x, uint kernel, uint stride, uint pad = 0) {
+    return add(Pool{Pool::MAX, kernel, stride, pad, Pool::CEIL}, x);
+  }
+  NodeId averagePool(NodeId x, uint kernel, uint stride, uint pad = 0) {
+    return add(Pool{Pool::AVERAGE, kernel, stride, pad, Pool::CEIL}, x);
+  }
+  NodeId dense(NodeId x, uint units, bool bias = true) { return add(Dense{units, bias}, x); }
+  Graph finish(NodeId x) {
+    Graph graph = builder.finish(x, {});
+    REQUIRE(diagnostics.count() == 0);
+    return graph;
+  }
+
+private:
+  configs::Diagnostics diagnostics;
+  GraphBuilder builder;
+};
+
+// A batch and parameters, the same for every backend.
+struct Data {
+  kj::Array<float> pixels;
+  kj::Array<int32_t> labels;
+  kj::Array<float> parameters;
+  kj::Array<float> statistics;
+
+  Data(const Graph& graph, uint images) {
+    configs::Random random(1, configs::Purpose::ORDER);
+    auto draw = [&](size_t count, double middle, double reach) {
+      auto array = kj::heapArray<float>(count);
+      for (auto& x: array) x = float(middle + reach * (2 * random.uniform() - 1));
+      return array;
+    };
+    pixels = draw(images * graph.inputShape().size(), 0, 1);
+    labels = kj::heapArray<int32_t>(images);
+    for (auto& label: labels) label = random.below(graph.classes);
+    // Gammas and biases of all sizes, weights that keep values near 1.
+    parameters = draw(graph.parameters, 0, 0.5);
+    for (auto& key: graph.keys) {
+      for (auto& x: parameters.slice(key.offset, key.offset + key.size)) {
+        if (key.role == Key::WEIGHT) x *= float(2 * std::sqrt(3.0 / key.cols));
+        if (key.role == Key::GAMMA) x += 1;
+      }
+    }
+    statistics = draw(graph.statisticsSize, 1, 0.5);
+  }
+};
+
+// One program with its data.
+struct Loaded {
+  const Graph& graph;
+  kj::Own<Program> program;
+
+  Loaded(const Backend& backend, const Graph& graph, const Data& data, uint threads)
+      : graph(graph),
+        program(backend.lower(
+            graph, {.batchSize = uint(data.labels.size()), .threads = threads})) {
+    memcpy(program->parameters().begin(), data.parameters.begin(), 4 * graph.parameters);
+    memcpy(program->statistics().begin(), data.statistics.begin(), 4 * graph.statisticsSize);
+    program->setBatch(data.pixels, data.labels);
+  }
+  BatchResult forward(Phase phase) {
+    for (uint s = 0; s < graph.segments.size(); ++s) program->forward(phase, s);
+    return program->result();
+  }
+  BatchResult step() {
+    auto result = forward(Phase::TRAIN);
+    for (uint s = graph.segments.size(); s-- > 0;) program->backward(s);
+    return result;
+  }
+};
+
+double length(kj::ArrayPtr<const float> x) {
+  double sum = 0;
+  for (float value: x) sum += double(value) * value;
+  return std::sqrt(sum);
+}
+
+// The distance of two arrays, as a part of `right`'s length.
+double distance(
+    kj::ArrayPtr<const float> left, kj::ArrayPtr<const float> right, double smallest = 1e-30) {
+  REQUIRE(left.size() == right.size());
+  double sum = 0;
+  for (size_t i = 0; i < left.size(); ++i) {
+    sum += (double(left[i]) - right[i]) * (double(left[i]) - right[i]);
+  }
+  return std::sqrt(sum) / kj::max(length(right), smallest);
+}
+
+// One training step and a validation after it, beside the reference. `tolerance` is for gradients, key by key:
+// they are relative to the key's own length, or to a thousandth of the whole gradient's if that is more (a bias before
+// a batch norm has no gradient but rounding).
+void checkAgainstReference(
+    const Graph& graph, uint images, uint threads, double tolerance = 2e-5) {
+  CAPTURE(images);
+  CAPTURE(threads);
+  Data data(graph, images);
+  Loaded ours(CPU, graph, data, threads), theirs(REFERENCE, graph, data, 1);
+
+  for (uint step = 0; step < 2; ++step) {
+    CAPTURE(step);
+    auto our = ours.step(), their = theirs.step();
+    CHECK(our.images == their.images);
+    CHECK(our.correct == their.correct);
+    CHECK(our.lossSum == doctest::Approx(their.lossSum).epsilon(1e-5));
+    CHECK(distance(ours.program->logits(), theirs.program->logits()) < 1e-5);
+    double whole = length(theirs.program->gradients());
+    for (auto& key: graph.keys) {
+      auto part = [&](Loaded& loaded) {
+        return loaded.program->gradients().slice(key.offset, key.offset + key.size);
+      };
+      CAPTURE(key.name.cStr());
+      CHECK(distance(part(ours), part(theirs), 1e-3 * whole) < tolerance);
+    }
+    if (graph.statisticsSize > 0) {
+      CHECK(distance(ours.program->statistics(), theirs.program->statistics()) < 1e-5);
+    }
+  }
+  CHECK(ours.forward(Phase::VALIDATE).correct == theirs.forward(Phase::VALIDATE).correct);
+  CHECK(distance(ours.program->logits(), theirs.program->logits()) < 1e-5);
+}
+
+void checkWithThreads(const Graph& graph, double tolerance = 2e-5) {
+  checkAgainstReference(graph, 8, 1, tolerance);
+  checkAgainstReference(graph, 7, 3, tolerance);
+}
+
+TEST_CASE("cpu: a perceptron agrees with the reference") {
+  Net net({1, 5, 5});
+  checkWithThreads(
+      net.finish(net.dense(net.relu(net.dense(net.tanh(net.dense(0, 20)), 13, false)), 10)));
+}
+
+TEST_CASE("cpu: convolutions of all kinds agree with the reference") {
+  struct Case {
+    uint inputs, filters, side, kernel, stride, pad;
+  };
+  // Whole blocks and not, Winograd and direct, the first layer and later ones, one column wide.
+  for (auto& c: {Case{3, 16, 8, 3, 1, 1}, Case{1, 20, 12, 5, 1, 0}, Case{5, 7, 9, 3, 2, 1},
+           Case{32, 48, 7, 3, 1, 1}, Case{16, 16, 14, 3, 1, 0}, Case{20, 50, 6, 5, 1, 2},
+           Case{16, 32, 8, 1, 2, 0}, Case{24, 10, 5, 1, 1, 0}, Case{16, 16, 3, 3, 1, 1},
+           Case{16, 16, 4, 2, 2, 0}, Case{2, 16, 1, 1, 1, 0}, Case{3, 33, 15, 7, 2, 3}}) {
+    CAPTURE(c.inputs);
+    CAPTURE(c.filters);
+    CAPTURE(c.kernel);
+    Net first({c.inputs, c.side, c.side});
+    checkWithThreads(first.finish(first.dense(
+        first.conv(0, c.filters, c.kernel, c.stride, c.pad), 4)));
+    // With a layer before it, so that it has a gradient to pass on; that one is 1×1 and keeps the shape.
+    Net second({3, c.side, c.side});
+    auto x = second.conv(second.tanh(second.conv(0, c.inputs, 1, 1, 0)), c.filters, c.kernel,
+        c.stride, c.pad, false);
+    checkWithThreads(second.finish(second.dense(x, 4)));
+  }
+}
+
+TEST_CASE("cpu: pools agree with the reference, whole or hanging over the edge") {
+  for (auto function: {Pool::MAX, Pool::AVERAGE}) {
+    for (auto rounding: {Pool::FLOOR, Pool::CEIL}) {
+      for (auto& window: {Pool{function, 3, 2, 0, rounding}, Pool{function, 2, 2, 1, rounding},
+               Pool{function, 3, 1, 1, rounding}, Pool{function, 8, 1, 0, rounding}}) {
+        Net net({3, 8, 8});
+        auto x = net.add(Pool(window), net.conv(0, 20, 3, 1, 1));
+        checkWithThreads(net.finish(net.dense(net.relu(x), 4)));
+      }
+    }
+  }
+}
+
+TEST_CASE("cpu: a pool before the first weight has no gradient to pass on") {
+  Net net({3, 8, 8});
+  checkWithThreads(net.finish(net.dense(net.maxPool(0, 2, 2), 4)));
+}
+
+TEST_CASE("cpu: batch norms agree with the reference, after convolutions, dense layers and inputs") {
+  Net net({3, 6, 6});
+  auto x = net.norm(0);
+  x = net.relu(net.norm(net.conv(x, 20, 3, 1, 1)));
+  x = net.tanh(net.norm(net.conv(x, 16, 3, 2, 1, false)));
+  x = net.relu(net.norm(net.dense(x, 12)));
+  x = net.dense(net.norm(net.norm(x)), 5);
+  // Batches of 8 make statistics that lift rounding.
+  checkWithThreads(net.finish(x), 2e-4);
+}
+
+TEST_CASE("cpu: a batch norm with a fixed gamma keeps it at 1") {
+  Net net({3, 6, 6});
+  auto x = net.add(BatchNorm{1e-3f, 0.9f, true}, net.conv(0, 16, 3, 1, 1));
+  Graph graph = net.finish(net.dense(net.relu(x), 5));
+  Data data(graph, 8);
+  for (auto& key: graph.keys) {
+    if (key.role != Key::GAMMA) continue;
+    for (auto& x: data.parameters.slice(key.offset, key.offset + key.size)) x = 1;
+  }
+  Loaded ours(CPU, graph, data, 1), theirs(REFERENCE, graph, data, 1);
+  CHECK(ours.step().lossSum == doctest::Approx(theirs.step().lossSum).epsilon(1e-5));
+  CHECK(distance(ours.program->gradients(), theirs.program->gradients()) < 1e-4);
+}
+
+TEST_CASE("cpu: concats agree with the reference, on whole blocks and off them") {
+  for (uint left: {16u, 32u, 8u, 5u, 20u}) {
+    for (uint right: {16u, 3u}) {
+      CAPTURE(left);
+      CAPTURE(right);
+      Net net({3, 6, 6});
+      auto x = net.factory(0, 16, 3, 1, 1);
+      auto a = net.factory(x, left, 1, 1, 0);
+      auto b = net.relu(net.conv(x, right, 3, 1, 1));
+      auto c = net.maxPool(x, 3, 1, 1);
+      x = net.add(Concat{}, {a, b, c});
+      x = net.add(Concat{}, {x, net.conv(x, 16, 1, 1, 0)});
+      checkWithThreads(net.finish(net.dense(net.averagePool(net.norm(x), 6, 1), 5)), 2e-4);
+    }
+  }
+}
+
+TEST_CASE("cpu: sums and tensors with several readers agree with the reference") {
+  Net net({3, 8, 8});
+  auto x = net.factory(0, 16, 3, 1, 1);
+  // A residual block, one with a projection and a stride, and a sum of one thing twice.
+  auto y = net.norm(net.conv(net.factory(x, 16, 3, 1, 1), 16, 3, 1, 1));
+  x = net.relu(net.add(Add{}, {y, x}));
+  y = net.norm(net.conv(net.factory(x, 24, 3, 2, 1), 24, 3, 1, 1));
+  x = net.relu(net.add(Add{}, {y, net.norm(net.conv(x, 24, 1, 2, 0))}));
+  x = net.add(Add{}, {x, x, net.tanh(x), net.conv(x, 24, 3, 1, 1), net.conv(x, 24, 3, 1, 1)});
+  checkWithThreads(net.finish(net.dense(net.averagePool(x, 4, 1), 5)), 2e-4);
+}
+
+TEST_CASE("cpu: a block that normalises first agrees with the reference") {
+  Net net({3, 8, 8});
+  auto x = net.conv(0, 16, 3, 1, 1);
+  for (uint i = 0; i < 2; ++i) {
+    auto y = net.relu(net.norm(x));
+    y = net.conv(net.factory(y, 20, 3, 1, 1), 16, 3, 1, 1);
+    x = net.add(Add{}, {x, y});
+  }
+  checkWithThreads(net.finish(net.dense(net.relu(net.norm(x)), 5)), 2e-4);
+}
+
+TEST_CASE("cpu: what the loss does not depend on gets no gradient") {
+  Net net({3, 6, 6});
+  auto x = net.conv(0, 8, 3, 1, 1);
+  net.norm(net.conv(x, 8, 3, 1, 1));
+  checkWithThreads(net.finish(net.dense(x, 5)));
+}
+
+Graph smallInception() {
+  Net net({3, 12, 12});
+  auto simple = [&](NodeId x, uint a, uint b) {
+    auto left = net.factory(x, a, 1, 1, 0);
+    return net.add(Concat{}, {left, net.factory(x, b, 3, 1, 1)});
+  };
+  auto x = net.factory(0, 32, 3, 1, 1);
+  x = simple(x, 16, 32);
+  auto down = net.factory(x, 32, 3, 2, 1);
+  x = net.add(Concat{}, {down, net.maxPool(x, 3, 2)});
+  x = simple(x, 32, 16);
+  return net.finish(net.dense(net.averagePool(x, 6, 1), 10));
+}
+
+TEST_CASE("cpu: an inception network agrees with the reference") {
+  checkWithThreads(smallInception(), 1e-3);
+}
+
+TEST_CASE("cpu: a lenet agrees with the reference") {
+  Net net({1, 28, 28});
+  auto x = net.maxPool(net.tanh(net.conv(0, 20, 5, 1, 0)), 2, 2);
+  x = net.maxPool(net.tanh(net.conv(x, 50, 5, 1, 0)), 2, 2);
+  checkWithThreads(net.finish(net.dense(net.tanh(net.dense(x, 50)), 10)));
+}
+
+TEST_CASE("cpu: rows with label -1 count nothing and give no gradient") {
+  Net net({3, 4, 4});
+  Graph graph = net.finish(net.dense(net.relu(net.conv(0, 8, 3, 1, 1)), 5));
+  Data all(graph, 6), part(graph, 4);
+  memcpy(part.parameters.begin(), all.parameters.begin(), 4 * graph.parameters);
+  memcpy(part.pixels.begin(), all.pixels.begin(), 4 * part.pixels.size());
+  for (uint n = 0; n < 4; ++n) part.labels[n] = all.labels[n];
+  all.labels[4] = all.labels[5] = -1;
+  Loaded six(CPU, graph, all, 1), four(CPU, graph, part, 1);
+  auto result = six.step();
+  CHECK(result.images == 4);
+  CHECK(result.lossSum == doctest::Approx(four.step().lossSum));
+  CHECK(distance(six.program->gradients(), four.program->gradients()) < 1e-5);
+}
+
+TEST_CASE("cpu: a step gives the same bits every time, with any number of threads given") {
+  Graph graph = smallInception();
+  Data data(graph, 10);
+  for (uint threads: {1u, 2u, 3u}) {
+    CAPTURE(threads);
+    Loaded first(CPU, graph, data, threads), second(CPU, graph, data, threads);
+    first.step();
+    second.step();
+    // What a step leaves behind is not seen by the next one.
+    auto before = kj::heapArray<float>(first.program->gradients());
+    memcpy(second.program->statistics().begin(), data.statistics.begin(), 4 * graph.statisticsSize);
+    second.forward(Phase::VALIDATE);
+    second.step();
+    auto after = second.program->gradients();
+    CHECK(memcmp(before.begin(), after.begin(), 4 * before.size()) == 0);
+  }
+}
+
+TEST_CASE("cpu: parameters of a segment may change once its backward is done") {
+  Graph graph = smallInception();
+  REQUIRE(graph.segments.size() > 3);
+  Data data(graph, 8);
+  Loaded clean(CPU, graph, data, 2), overwritten(CPU, graph, data, 2);
+  clean.step();
+  overwritten.forward(Phase::TRAIN);
+  for (uint s = graph.segments.size(); s-- > 0;) {
+    overwritten.program->backward(s);
+    auto range = graph.segments[s].parameters;
+    for (auto& x: overwritten.program->parameters().slice(range.begin, range.end)) x = NAN;
+    for (auto& x: overwritten.program->gradients().slice(0, range.begin)) x = NAN;
+  }
+  auto ours = clean.program->gradients(), theirs = overwritten.program->gradients();
+  CHECK(memcmp(ours.begin(), theirs.begin(), 4 * ours.size()) == 0);
+}
+
+TEST_CASE("cpu: gradients of a segment stay until its next backward") {
+  Graph graph = smallInception();
+  Data data(graph, 8);
+  Loaded loaded(CPU, graph, data, 1);
+  loaded.step();
+  auto before = kj::heapArray<float>(loaded.program->gradients());
+  loaded.forward(Phase::TRAIN);
+  for (uint s = graph.segments.size(); s-- > 0;) {
+    auto end = graph.segments[s].parameters.end;
+    auto now = loaded.program->gradients();
+    CHECK(memcmp(before.begin(), now.begin(), 4 * end) == 0);
+    loaded.program->backward(s);
+  }
+}
+
+TEST_CASE("cpu: a bias right before a batch norm has no gradient and moves the moving mean") {
+  Net net({3, 6, 6});
+  Graph graph = net.finish(net.dense(net.norm(net.conv(0, 16, 3, 1, 1)), 5));
+  Data data(graph, 8);
+  Loaded ours(CPU, graph, data, 1), theirs(REFERENCE, graph, data, 1);
+  ours.step();
+  theirs.step();
+  auto& bias = graph.keys[1];
+  REQUIRE(bias.role == Key::BIAS);
+  for (auto x: ours.program->gradients().slice(bias.offset, bias.offset + bias.size)) {
+    CHECK(x == 0);
+  }
+  CHECK(distance(ours.program->statistics(), theirs.program->statistics()) < 1e-6);
+}
+
+TEST_CASE("cpu: oneDNN has fast code for the convolutions of the networks") {
+  Net net({1, 28, 28});
+  auto x = net.maxPool(net.tanh(net.conv(0, 20, 5, 1, 0)), 2, 2);
+  x = net.maxPool(net.tanh(net.conv(x, 50, 5, 1, 0)), 2, 2);
+  Graph lenet = net.finish(net.dense(x, 10));
+  Graph inception = smallInception();
+  for (auto* graph: {&lenet, &inception}) {
+    for (uint threads: {1u, 2u}) {
+      for (auto& name: convolutionImplementations(*graph, {.batchSize = 20, .threads = threads})) {
+        CAPTURE(name.cStr());
+        CHECK(name.startsWith("jit"));
+      }
+    }
+  }
+}
+
+TEST_CASE("cpu: a batch of the wrong size or with a label beyond the classes is refused") {
+  Net net({3, 4, 4});
+  Graph graph = net.finish(net.dense(0, 5));
+  Data data(graph, 4);
+  Loaded loaded(CPU, graph, data, 1);
+  CHECK(kj::runCatchingExceptions([&]() {
+    loaded.program->setBatch(data.pixels, data.labels.slice(0, 3));
+  }) != nullptr);
+  data.labels[2] = 5;
+  CHECK(kj::runCatchingExceptions([&]() {
+    loaded.program->setBatch(data.pixels, data.labels);
+  }) != nullptr);
+}
+
+}  // namespace
+}  // namespace nn

@@ -1,0 +1,188 @@
+#include "runner/coordinator.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <kj/timer.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "runner/model_facts.h"
+
+namespace runner {
+namespace {
+
+constexpr uint64_t TEXT_BYTES_MAX = 1 << 24;
+
+// A job of one server and two workers, whose clock is turned by hand and whose roles are called
+// directly.
+struct TestJob {
+  kj::EventLoop loop;
+  kj::WaitScope waitScope{loop};
+  kj::TimerImpl timer{kj::origin<kj::TimePoint>()};
+  LoadedExperiment loaded;
+  kj::Own<ModelFacts> facts;
+  RunFolder folder;
+  kj::Own<RunLog> log;
+  kj::Own<Job> job;
+  kj::Promise<void> over = nullptr;
+
+  explicit TestJob(kj::StringPtr name) {
+    kj::StringPtr overrides[] = {"cluster.servers=1", "cluster.start_timeout_s=30"};
+    loaded = loadExperiment("configs/fashion_mnist_dist_sync.toml", overrides);
+    REQUIRE(loaded.errors == "");
+    auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+    facts = kj::heap<ModelFacts>(experiment);
+    folder.path = kj::str(::getenv("TEST_TMPDIR"), "/", name);
+    REQUIRE(::mkdir(folder.path.cStr(), 0777) == 0);
+    log = kj::heap<RunLog>(
+        folder, LineFile(kj::AutoCloseFd(::open("/dev/null", O_WRONLY)), "nowhere"));
+    job = kj::refcounted<Job>(experiment, loaded.digest, facts->graph, folder, *log, timer,
+        kj::systemPreciseCalendarClock());
+    over = job->run().eagerlyEvaluate(nullptr);
+  }
+
+  class Hears final: public Member::Server {
+  public:
+    explicit Hears(uint& heard): heard(heard) {}
+    kj::Promise<void> end(EndContext) override {
+      heard++;
+      return kj::READY_NOW;
+    }
+
+  private:
+    uint& heard;
+  };
+  uint heard = 0;
+
+  kj::Promise<Session::Client> join(Role role, uint index, kj::StringPtr digest) {
+    auto request = job->bootstrap().joinRequest();
+    request.setRole(role);
+    request.setIndex(index);
+    request.setDigest(digest);
+    request.setAddress(role == Role::SERVER ? "127.0.0.1:1" : "");
+    request.setMember(kj::heap<Hears>(heard));
+    return request.send().then(
+        [](capnp::Response<Coordinator::JoinResults>&& response) { return response.getSession(); });
+  }
+  Session::Client join(Role role, uint index) {
+    return join(role, index, loaded.digest).wait(waitScope);
+  }
+
+  void pass(kj::Duration time) {
+    // Time-outs are chains of short waits.
+    for (auto end = timer.now() + time; timer.now() < end;) {
+      timer.advanceTo(timer.now() + 100 * kj::MILLISECONDS);
+      waitScope.poll();
+    }
+  }
+
+  kj::String failure() {
+    REQUIRE(over.poll(waitScope));
+    kj::String reason;
+    over.then([]() {}, [&](kj::Exception&& e) { reason = kj::str(e.getDescription()); })
+        .wait(waitScope);
+    return reason;
+  }
+};
+
+kj::Promise<capnp::Response<Session::MeetResults>> meet(
+    Session::Client& session, double loss, uint64_t images) {
+  auto request = session.meetRequest();
+  request.setEpoch(1);
+  request.setPoint(MeetingPoint::VALIDATED);
+  auto result = request.initResult();
+  result.setLossSum(loss);
+  result.setCorrect(images / 2);
+  result.setImages(images);
+  return request.send();
+}
+
+TEST_CASE("a job that misses a role at the start names it") {
+  TestJob job("missing");
+  auto server = job.join(Role::SERVER, 0);
+  auto worker = job.join(Role::WORKER, 1);
+  for (int second = 0; second < 31; second++) {
+    server.heartbeatRequest().send().wait(job.waitScope);
+    worker.heartbeatRequest().send().wait(job.waitScope);
+    job.pass(1 * kj::SECONDS);
+  }
+  CHECK(job.failure() ==
+        "not joined within 30 s: worker 0; see why they did not start, or raise "
+        "cluster.start_timeout_s");
+}
+
+TEST_CASE("all roles start together and learn the servers' addresses") {
+  TestJob job("start");
+  auto server = job.join(Role::SERVER, 0);
+  auto first = job.join(Role::WORKER, 0);
+  auto started = first.startRequest().send();
+  CHECK_FALSE(started.poll(job.waitScope));
+  auto second = job.join(Role::WORKER, 1);
+  auto response = started.wait(job.waitScope);
+  REQUIRE(response.getServers().size() == 1);
+  CHECK(kj::StringPtr(response.getServers()[0]) == "127.0.0.1:1");
+}
+
+TEST_CASE("a place is given once, and only to readers of the same file") {
+  TestJob job("places");
+  auto server = job.join(Role::SERVER, 0);
+  CHECK_THROWS(job.join(Role::SERVER, 0));
+  CHECK_THROWS(job.join(Role::SERVER, 1));
+  CHECK_THROWS(job.join(Role::WORKER, 0, "another digest").wait(job.waitScope));
+}
+
+TEST_CASE("a silent role is lost, one that calls is not") {
+  TestJob job("silence");
+  auto server = job.join(Role::SERVER, 0);
+  auto first = job.join(Role::WORKER, 0);
+  auto second = job.join(Role::WORKER, 1);
+  for (int second = 0; second < 6; second++) {
+    server.heartbeatRequest().send().wait(job.waitScope);
+    first.heartbeatRequest().send().wait(job.waitScope);
+    job.pass(1 * kj::SECONDS);
+  }
+  CHECK(job.failure().startsWith("worker 1 has been silent for 5 s, last heard at step 0"));
+}
+
+TEST_CASE("a role that leaves before the end is lost") {
+  TestJob job("leave");
+  auto server = job.join(Role::SERVER, 0);
+  { auto worker = job.join(Role::WORKER, 0); }
+  CHECK(job.failure().startsWith("worker 0 closed its connection"));
+}
+
+TEST_CASE("a meeting answers when all workers are there, with the sums of all") {
+  TestJob job("meeting");
+  auto server = job.join(Role::SERVER, 0);
+  auto first = job.join(Role::WORKER, 0);
+  auto second = job.join(Role::WORKER, 1);
+  auto one = meet(second, 1.5, 10);
+  CHECK_FALSE(one.poll(job.waitScope));
+  auto other = meet(first, 2.5, 30);
+  auto result = one.wait(job.waitScope).getResult();
+  CHECK(result.getLossSum() == 4.0);
+  CHECK(result.getCorrect() == 20);
+  CHECK(result.getImages() == 40);
+  CHECK(other.wait(job.waitScope).getResult().getImages() == 40);
+}
+
+TEST_CASE("the job is over when every worker has finished, and all roles hear it") {
+  TestJob job("finish");
+  auto server = job.join(Role::SERVER, 0);
+  auto first = job.join(Role::WORKER, 0);
+  auto second = job.join(Role::WORKER, 1);
+  auto request = first.finishRequest();
+  auto weights = kj::heapArray<float>(job.facts->graph.parameters);
+  for (auto& weight: weights) weight = 0.5;
+  request.setParameters(weights.asPtr().asBytes());
+  request.send().wait(job.waitScope);
+  CHECK_FALSE(job.over.poll(job.waitScope));
+  second.finishRequest().send().wait(job.waitScope);
+  job.over.wait(job.waitScope);
+  CHECK(job.heard == 3);
+  auto file = readWhole(job.folder.weights(), TEXT_BYTES_MAX);
+  CHECK(file.size() > weights.size() * sizeof(float));
+}
+
+}  // namespace
+}  // namespace runner

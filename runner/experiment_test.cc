@@ -1,0 +1,85 @@
+#include "runner/experiment.h"
+
+#include <dirent.h>
+#include <doctest/doctest.h>
+#include <kj/vector.h>
+#include <stdlib.h>
+
+#include "runner/files.h"
+
+namespace runner {
+namespace {
+
+constexpr uint64_t TEXT_BYTES_MAX = 1 << 24;
+
+kj::Vector<kj::String> experimentFiles() {
+  kj::Vector<kj::String> files;
+  DIR* folder = ::opendir("configs");
+  REQUIRE(folder != nullptr);
+  while (dirent* entry = ::readdir(folder)) {
+    if (kj::StringPtr(entry->d_name).endsWith(".toml")) {
+      files.add(kj::str("configs/", entry->d_name));
+    }
+  }
+  ::closedir(folder);
+  return files;
+}
+
+LoadedExperiment load(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overrides = nullptr) {
+  auto loaded = loadExperiment(path, overrides);
+  CAPTURE(loaded.errors.cStr());
+  REQUIRE(loaded.experiment != nullptr);
+  return loaded;
+}
+
+TEST_CASE("configs/REFERENCE.md is what the program prints") {
+  // On a difference: bazel-bin/runner/runner reference > configs/REFERENCE.md
+  CHECK(readWhole("configs/REFERENCE.md", TEXT_BYTES_MAX) == languageReference());
+}
+
+TEST_CASE("every experiment in configs/ is right") {
+  auto files = experimentFiles();
+  CHECK(files.size() >= 5);
+  for (auto& file: files) load(file);
+}
+
+TEST_CASE("a resolved experiment reads back to itself") {
+  for (auto& file: experimentFiles()) {
+    auto loaded = load(file);
+    auto path = kj::str(::getenv("TEST_TMPDIR"), "/resolved.toml");
+    writeWhole(path, loaded.resolved);
+    auto again = load(path);
+    CHECK(again.resolved == loaded.resolved);
+    CHECK(again.digest == loaded.digest);
+  }
+}
+
+TEST_CASE("an override changes the value and the digest") {
+  kj::StringPtr override = "train.epochs=3";
+  auto plain = load("configs/mnist_mlp_local.toml");
+  auto changed = load("configs/mnist_mlp_local.toml", kj::arrayPtr(&override, 1));
+  CHECK(KJ_ASSERT_NONNULL(changed.experiment).train.epochs == 3);
+  CHECK(plain.digest != changed.digest);
+}
+
+TEST_CASE("the networks have the parameters that their publications count") {
+  struct {
+    kj::StringPtr network;
+    kj::StringPtr dataset;
+    uint64_t parameters;
+  } rows[] = {{"mlp", "mnist", 109386}, {"lenet", "mnist", 431080},
+      {"inception-bn-28-small", "cifar10", 1652826}};
+  for (auto& row: rows) {
+    auto network = kj::str("model.network=", row.network);
+    auto dataset = kj::str("data.dataset=", row.dataset);
+    kj::StringPtr overrides[] = {network, dataset};
+    auto loaded = load("configs/cifar10_local.toml", kj::arrayPtr(overrides, 2));
+    auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+    auto facts = KJ_ASSERT_NONNULL(io::factsOf(experiment.data));
+    auto graph = graphOf(experiment, batchShape(experiment.data, facts.shape), facts.classes);
+    CHECK(graph.parameters == row.parameters);
+  }
+}
+
+}  // namespace
+}  // namespace runner

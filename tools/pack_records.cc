@@ -1,0 +1,172 @@
+// tools/pack_records.cc: raw archives or a folder of images to record databases, outside the cache.
+#include <kj/main.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "io/datasets.h"
+
+namespace tools {
+
+namespace {
+
+using kj::uint;
+
+constexpr kj::StringPtr DESCRIPTION =
+    "Imports a data set into the new folder OUT: training.mdb, validation.mdb and, if all images "
+    "have one shape, their mean image. An experiment reads it by `data.source = \"OUT\"`. Without "
+    "--source the data set is looked for in $RUNNER_DATASETS, then where Debian installs it, then "
+    "at its official address.\n"
+    "\n"
+    "Examples:\n"
+    "  pack_records --dataset cifar10 records/cifar10\n"
+    "  pack_records --dataset mnist --source downloads/mnist --encoding jpeg records/mnist\n"
+    "  pack_records --dataset image_folder --source photos.tar --resize 256 records/photos"_kj;
+
+template <typename T>
+kj::Maybe<const T*> rowNamed(kj::ArrayPtr<const T> rows, kj::StringPtr name) {
+  for (auto& row: rows) {
+    if (name == row.name) return &row;
+  }
+  return nullptr;
+}
+
+template <typename T>
+kj::String unknown(kj::ArrayPtr<const T> rows) {
+  auto names = KJ_MAP(row, rows) {
+    return kj::StringPtr(row.name);
+  };
+  return kj::str("one of: ", kj::strArray(names, ", "));
+}
+
+class PackRecords {
+public:
+  explicit PackRecords(kj::ProcessContext& context): context(context) {
+    config.encoding = nullptr;
+    config.resizeShortSide = 0;
+    config.dataset = nullptr;
+    config.onBadRecord = io::BAD_RECORD_POLICIES.begin();
+  }
+
+  kj::MainFunc getMain() {
+    return kj::MainBuilder(context, "pack_records", DESCRIPTION)
+        .addOptionWithArg({'d', "dataset"}, KJ_BIND_METHOD(*this, setDataset), "<word>",
+            "Which data set: mnist, fashion_mnist, cifar10, image_folder. Required.")
+        .addOptionWithArg({'s', "source"}, KJ_BIND_METHOD(*this, setSource), "<place>",
+            "A folder, an archive, or the address of a mirror.")
+        .addOptionWithArg({'e', "encoding"}, KJ_BIND_METHOD(*this, setEncoding), "<word>",
+            "raw or jpeg. JPEG files that need no resizing are kept as they are. Default: raw, for "
+            "image_folder jpeg.")
+        .addOptionWithArg({'r', "resize"}, KJ_BIND_METHOD(*this, setResize), "<pixels>",
+            "Give the shorter side of each image so many pixels.")
+        .addOption({"skip-bad"}, KJ_BIND_METHOD(*this, skipBad),
+            "Leave out images that cannot be read, with a warning, instead of stopping.")
+        .expectArg("OUT", KJ_BIND_METHOD(*this, setOut))
+        .callAfterParsing(KJ_BIND_METHOD(*this, run))
+        .build();
+  }
+
+private:
+  kj::MainBuilder::Validity setDataset(kj::StringPtr word) {
+    KJ_IF_MAYBE(row, rowNamed(io::DATASETS, word)) {
+      config.dataset = *row;
+      return true;
+    }
+    return unknown(io::DATASETS);
+  }
+
+  kj::MainBuilder::Validity setSource(kj::StringPtr place) {
+    config.source = kj::str(place);
+    return true;
+  }
+
+  kj::MainBuilder::Validity setEncoding(kj::StringPtr word) {
+    KJ_IF_MAYBE(row, rowNamed(io::ENCODINGS, word)) {
+      config.encoding = *row;
+      return true;
+    }
+    return unknown(io::ENCODINGS);
+  }
+
+  kj::MainBuilder::Validity setResize(kj::StringPtr pixels) {
+    char* end = nullptr;
+    unsigned long number = std::strtoul(pixels.cStr(), &end, 10);
+    if (end == pixels.begin() || *end != '\0' || number < 1 || number > 8192) {
+      return "must be from 1 to 8192";
+    }
+    config.resizeShortSide = number;
+    return true;
+  }
+
+  kj::MainBuilder::Validity skipBad() {
+    config.onBadRecord = KJ_ASSERT_NONNULL(rowNamed(io::BAD_RECORD_POLICIES, "skip"));
+    return true;
+  }
+
+  kj::MainBuilder::Validity setOut(kj::StringPtr path) {
+    out = kj::str(path);
+    return true;
+  }
+
+  kj::MainBuilder::Validity run() {
+    if (config.dataset == nullptr) return kj::str("--dataset is missing: ", unknown(io::DATASETS));
+    if (config.encoding == nullptr) {
+      config.encoding =
+          KJ_ASSERT_NONNULL(rowNamed(io::ENCODINGS, config.dataset->source->encoding));
+    }
+    auto problem = kj::runCatchingExceptions([&]() {
+      io::packDataset(config, out,
+          [&](kj::StringPtr what, uint64_t done, uint64_t total) { report(what, done, total); });
+    });
+    endLine();
+    KJ_IF_MAYBE(e, problem) {
+      context.exitError(kj::str("pack_records: ", e->getDescription()));
+    }
+    print(out);
+    return true;
+  }
+
+  void print(kj::StringPtr folder) {
+    for (auto name: {"training", "validation"}) {
+      auto db = io::RecordDb::open(kj::str(folder, "/", name, ".mdb"));
+      std::printf(
+          "%s: %lu records, labels below %u\n", db->path().cStr(), db->count(), db->classes());
+    }
+    // KJ leaves the process without flushing stdio.
+    std::fflush(stdout);
+  }
+
+  // One line on a terminal, rewritten; elsewhere a line when the work changes.
+  void report(kj::StringPtr what, uint64_t done, uint64_t total) {
+    bool terminal = ::isatty(STDERR_FILENO);
+    if (what != doing) {
+      endLine();
+      doing = kj::str(what);
+      if (!terminal) std::fprintf(stderr, "%s\n", what.cStr());
+    }
+    if (!terminal) return;
+    auto share = total == 0 ? kj::str() : kj::str(" of ", total, " (", done * 100 / total, " %)");
+    std::fprintf(stderr, "\r\033[K%s: %lu%s", what.cStr(), done, share.cStr());
+    std::fflush(stderr);
+  }
+
+  void endLine() {
+    if (doing != "" && ::isatty(STDERR_FILENO)) std::fprintf(stderr, "\n");
+  }
+
+  kj::ProcessContext& context;
+  io::DataConfig config;
+  kj::String out;
+  kj::String doing;
+};
+
+}  // namespace
+
+}  // namespace tools
+
+int main(int argc, char* argv[]) {
+  kj::TopLevelProcessContext context(argv[0]);
+  tools::PackRecords program(context);
+  return kj::runMainAndExit(context, program.getMain(), argc, argv);
+}
