@@ -248,7 +248,21 @@ private:
 
 kj::Own<Dataset> openDataset(const DataConfig& config, Progress progress) {
   auto folder = folderOf(config, progress);
-  return kj::heap<CachedDataset>(config, folder, progress);
+  auto dataset = kj::heap<CachedDataset>(config, folder, progress);
+  // A folder of packed records may be of anything.
+  KJ_IF_MAYBE(facts, factsOf(config)) {
+    auto shape = dataset->storedShape().orDefault(ImageShape{0, 0, 0});
+    if (!(shape == facts->shape) || dataset->classes() != facts->classes ||
+        dataset->training().count() != facts->trainingRecords ||
+        dataset->validation().count() != facts->validationRecords) {
+      configs::fail("the records in ", folder, " are not those of the data set ",
+          config.dataset->name, ": ", dataset->training().count(), " + ",
+          dataset->validation().count(), " images of ", shape.channels, "×", shape.height, "×",
+          shape.width, " in ", dataset->classes(),
+          " classes; set data.dataset or data.resize_short_side to what was packed");
+    }
+  }
+  return dataset;
 }
 
 void packDataset(const DataConfig& config, kj::StringPtr into, Progress progress) {

@@ -301,6 +301,10 @@ TEST_CASE("packDataset: a packed folder is a source of its own, and holds the me
   CHECK(dataset->training().count() == 18);
   CHECK(dataset->training().path().startsWith(packed));
   CHECK(dataset->meanImage().size() == 768);
+  CHECK(thrownBy([&]() { openDataset(testConfig("mnist", kj::str(packed)), silent()); }) ==
+        kj::str("the records in ", packed,
+            " are not those of the data set mnist: 18 + 2 images of 3×16×16 in 2 classes; set "
+            "data.dataset or data.resize_short_side to what was packed"));
   CHECK(thrownBy([&]() { packDataset(config, packed, silent()); }) ==
         kj::str(packed, " is there already: name a new folder"));
 }

@@ -116,7 +116,9 @@ public:
   static kj::StringPtr wayOut(int result) {
     switch (result) {
       case ENOSPC:
-        return "; make room, or set RUNNER_CACHE to a folder on another disk"_kj;
+      // What LMDB says when only a part of a page fits on the disk.
+      case EIO:
+        return "; is the disk full? make room, or set RUNNER_CACHE to a folder on another disk"_kj;
       case EACCES:
       case EROFS:
         return "; look at the rights of the file and its folder"_kj;

@@ -80,8 +80,7 @@ public:
   GraphBuilder(Shape input, configs::Diagnostics& diagnostics);
 
   // Appends a node and returns its id. An empty `name` gets the op's name and how many such ops
-  // came before
-  // ("conv2d3"). A name given twice is reported too.
+  // came before ("conv2d3"). A name given twice is reported too.
   NodeId add(kj::StringPtr name, Op op, kj::ArrayPtr<const NodeId> inputs, configs::Span span);
   Shape shapeOf(NodeId node) const;
 

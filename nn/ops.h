@@ -30,6 +30,7 @@ struct Input {};
 // y[n,k,i,j] = sum_{c,u,v} x[n, c, i·stride+u-pad, j·stride+v-pad] · w[k,c,u,v] + b[k]
 // Outside of x reads 0. Output side: floor((H + 2·pad - kernel) / stride) + 1.
 // Keys: weight O×I×kernel×kernel, then bias O if `bias`.
+//
 // dw[k,c,u,v] = sum_{n,i,j} g[n,k,i,j] · x[n, c, i·stride+u-pad, j·stride+v-pad], db[k] =
 // sum_{n,i,j} g[n,k,i,j], dx = the same products summed over k, each added where its x was read.
 struct Conv2d {
@@ -48,11 +49,16 @@ struct Dense {
 };
 
 // y[n,c,·] = gamma[c] · (x - mean[c]) / sqrt(variance[c] + epsilon) + beta[c]
-// Training: mean and (biased) variance over all rows of the batch and all pixels; moving ← momentum
-// · moving + (1 - momentum) · batch, for the variance the biased one too. Validation: the moving
-// ones. Keys: gamma, beta; statistics: moving mean, moving variance. `fixedGamma` holds gamma at 1:
-// its gradient is 0, and so are its key's factors of learning rate and decay. With s = 1 /
-// sqrt(variance[c] + epsilon), h = s · (x - mean[c]), M values a channel, g the gradient of y:
+//
+// Training: mean and (biased) variance over all rows of the batch and all pixels; moving ←
+// momentum · moving + (1 - momentum) · batch, for the variance the biased one too. Validation: the
+// moving ones. Keys: gamma, beta; statistics: moving mean, moving variance.
+//
+// `fixedGamma` takes gamma as 1, whatever stands in the array: its gradient is 0, and so are its
+// key's factors of learning rate and decay.
+//
+// With g the gradient of y, s = 1 / sqrt(variance[c] + epsilon), h = s · (x - mean[c]) and M values
+// a channel:
 //   dbeta = sum g, dgamma = sum g·h, dx = gamma · s · (g - dbeta / M - h · dgamma / M).
 struct BatchNorm {
   float epsilon;
@@ -62,8 +68,8 @@ struct BatchNorm {
   float movingVarianceStart = 1;
 };
 
-// y = f(x) element by element: max(x, 0), whose gradient at 0 is 0, or tanh(x) with gradient g · (1
-// - y²).
+// y = f(x) element by element: max(x, 0), whose gradient at 0 is 0, or tanh(x), whose gradient is
+// g · (1 - y²).
 struct Activation {
   enum Function { RELU, TANH } function;
 };

@@ -27,7 +27,8 @@ public:
   // range of `parameters` may change from here until then.
   virtual void push(uint64_t step, uint64_t begin, uint64_t end) = 0;
   // Waits until `parameters` hold in this range what `step` may compute on: the answer to this
-  // worker's push of step - 1. (The mode says what that waits for: see kvstore.capnp.)
+  // worker's push of step - 1, so that must have been pushed. (The mode says what the answer waits
+  // for: see kvstore.capnp.)
   virtual void await(uint64_t step, uint64_t begin, uint64_t end) = 0;
   // Waits until every push of this worker was answered, then fetches the newest values of
   // everything: at the end of an epoch, when all workers have finished theirs, all then hold the
@@ -53,9 +54,8 @@ public:
 
   // On the io thread, once: talks to `shards` (one a server, in order; connected) until the promise
   // is dropped; it never resolves. Rejects when a server is lost or refuses: the exception names it
-  // by its entry in `names`
-  // ("server 1 at 127.0.0.1:4711") and has also woken the compute thread. Dropping the promise
-  // fails the store.
+  // by its entry in `names` ("server 1 at 127.0.0.1:4711") and has also woken the compute thread.
+  // Dropping the promise fails the store.
   virtual kj::Promise<void> run(
       kj::Array<ShardService::Client> shards, kj::Array<kj::String> names) = 0;
 

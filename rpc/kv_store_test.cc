@@ -330,6 +330,7 @@ TEST_CASE("RemoteStore: fail() wakes the compute thread, and the first reason st
   auto parameters = kj::heapArray<float>(10);
   auto gradients = kj::heapArray<float>(10);
   auto store = RemoteStore::create(placement, modeOf("dist_sync"), 2, 0, parameters, gradients);
+  store->push(0, 0, 10);
   kj::String text;
   {
     // Nobody runs the io side.
@@ -342,7 +343,7 @@ TEST_CASE("RemoteStore: fail() wakes the compute thread, and the first reason st
     store->fail(KJ_EXCEPTION(FAILED, "something else"));
   }
   CHECK(text == "worker 1 was lost");
-  CHECK_THROWS(store->push(0, 0, 10));
+  CHECK_THROWS(store->push(1, 0, 10));
 }
 
 }  // namespace

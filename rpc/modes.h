@@ -1,5 +1,4 @@
-// rpc/modes.h: the closed table of kvstore modes: when a push counts, when a pull may answer, how a
-// round is applied.
+// rpc/modes.h: the closed table of kvstore modes: what makes a round, and who runs the shards.
 #pragma once
 
 #include <kj/array.h>

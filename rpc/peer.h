@@ -1,5 +1,4 @@
-// rpc/peer.h: one end of a Cap'n Proto connection, with limits on what the other end can make it
-// hold.
+// rpc/peer.h: one end of a Cap'n Proto connection, with limits on what the other may make it hold.
 #pragma once
 
 #include <capnp/capability.h>

@@ -22,7 +22,7 @@ struct Order {
 // Where the two threads meet.
 struct Meeting {
   kj::Vector<Order> orders;
-  // There while the io thread sleeps: fulfilling it wakes it.
+  // There while the io thread has nothing to do: fulfilling it wakes it.
   kj::Maybe<kj::Own<kj::CrossThreadPromiseFulfiller<void>>> bell;
   kj::Array<uint64_t> answered;  // each slice's pushes whose answers are in `parameters`
   uint64_t completed = 0;        // initialize and refresh orders
@@ -161,6 +161,10 @@ void TwoThreadStore::push(uint64_t step, uint64_t begin, uint64_t end) {
 
 void TwoThreadStore::await(uint64_t step, uint64_t begin, uint64_t end) {
   auto slices = placement.slicesOf(begin, end);
+  for (SliceId id = slices.begin; id < slices.end; id++) {
+    KJ_REQUIRE(pushed[id] >= step, "this wait would never end: the step before was not pushed", id,
+        step, pushed[id]);
+  }
   auto start = std::chrono::steady_clock::now();
   wait([&](const Meeting& now) {
     // Those found answered stay answered.

@@ -1,5 +1,4 @@
-// rpc/shard.h: one server's share of the parameters: sums what workers push, updates, lends out
-// values.
+// rpc/shard.h: one server's share of the parameters: sums pushes, updates, lends out values.
 #pragma once
 
 #include <kj/array.h>
@@ -12,8 +11,8 @@
 
 namespace rpc {
 
-// The parameter server without the network: values in, values out, on one thread, no clock, no
-// lock.
+// The parameter server without the network: values in, values out, on one thread, without
+// clock or lock.
 //
 // ShardServer puts Cap'n Proto around it; LocalStore calls it directly. That both run this very
 // class is why a local run and a distributed one agree to the last bit.

@@ -147,8 +147,10 @@ public:
 
 private:
   void requireNewest() {
-    KJ_REQUIRE(number == server.sessions[rank],
-        "another worker has said hello with this rank; each rank may be used by one process", rank);
+    if (number != server.sessions[rank]) {
+      KJ_FAIL_REQUIRE(
+          "another worker has said hello with this rank; give each worker its own", rank);
+    }
   }
 
   template <typename Context>
@@ -169,20 +171,31 @@ private:
 kj::Promise<void> ShardServer::hello(HelloContext context) {
   auto params = context.getParams();
   uint rank = params.getRank();
-  KJ_REQUIRE(params.getMode() == mode.name,
-      "worker and server run different kvstore modes; start all roles with the same file", rank,
-      params.getMode(), mode.name);
-  KJ_REQUIRE(params.getWorkers() == sessions.size(),
-      "worker and server count different numbers of workers; start all roles with the same file",
-      rank, params.getWorkers(), sessions.size());
-  KJ_REQUIRE(rank < sessions.size(), "there is no worker of this rank", rank, sessions.size());
-  KJ_REQUIRE(params.getPlacement() == placement,
-      "worker and server divide the parameters differently; start all roles with the same file and "
-      "the same binary",
-      rank);
-  KJ_REQUIRE(params.getShard() == index,
-      "a worker took this server for another; give it the servers in their order", rank,
-      params.getShard(), index);
+  // Plain sentences: this is what a user reads who started a role with another file.
+  auto workerMode = params.getMode();
+  if (workerMode != mode.name) {
+    KJ_FAIL_REQUIRE(
+        "worker and server run different kvstore modes; start all roles with the same file", rank,
+        workerMode, mode.name);
+  }
+  auto workers = params.getWorkers();
+  if (workers != sessions.size()) {
+    KJ_FAIL_REQUIRE(
+        "worker and server count different numbers of workers; start all roles with the same file",
+        rank, workers, sessions.size());
+  }
+  if (rank >= workers) KJ_FAIL_REQUIRE("there is no worker of this rank", rank, workers);
+  if (params.getPlacement() != placement) {
+    KJ_FAIL_REQUIRE(
+        "worker and server divide the parameters differently; start all roles with the same file "
+        "and the same binary",
+        rank);
+  }
+  auto meant = params.getShard();
+  if (meant != index) {
+    KJ_FAIL_REQUIRE("a worker took this server for another; give it the servers in their order",
+        rank, meant, index);
+  }
   context.getResults().setSession(kj::heap<Session>(*this, thisCap(), rank));
   return kj::READY_NOW;
 }

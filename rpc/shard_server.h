@@ -13,7 +13,8 @@ namespace rpc {
 // The bootstrap capability of server `shard`. Everything in a message is checked before it is used:
 // a wrong rank, slice, size, step or placement digest is refused with an exception to the caller
 // and changes nothing. All runs on the thread of the event loop. `updater` and `placement` must
-// outlive it.
+// outlive it, and it must outlive the connections that it is served over (serve() sees to that):
+// answers are sent from where the shard keeps its values.
 ShardService::Client newShardServer(
     const Placement& placement, uint shard, const Mode& mode, uint workers, Updater& updater);
 

@@ -1,5 +1,4 @@
-// rpc/updater.h: what a shard calls when a round is full. The program around it gives it an
-// optimizer and a schedule.
+// rpc/updater.h: what a shard calls when a round is full.
 #pragma once
 
 #include <kj/array.h>
@@ -8,6 +7,7 @@
 
 namespace rpc {
 
+// An optimizer and a schedule, as a shard sees them: the program around it brings them along.
 class Updater {
 public:
   virtual ~Updater() noexcept(false) = default;

@@ -3,6 +3,7 @@
 #include <capnp/message.h>
 #include <kj/debug.h>
 
+#include "configs/language/failure.h"
 #include "nn/cpu/cpu.h"
 #include "runner/role_options.h"
 #include "runner/weights.h"
@@ -84,9 +85,9 @@ public:
     auto params = context.getParams();
     auto& seat = job->seatOf(params.getRole(), params.getIndex());
     if (params.getDigest() != job->digest) {
-      KJ_FAIL_REQUIRE(kj::str(roleName(seat.role, seat.index),
+      configs::fail(roleName(seat.role, seat.index),
           " read another experiment file than the coordinator: start all roles with the same "
-          "file"));
+          "file");
     }
     job->join(seat, params.getMember(), params.getAddress(), params.getPid());
     context.getResults().setSession(kj::heap<SessionServer>(kj::addRef(*job), seat));
@@ -162,14 +163,14 @@ Job::Seat& Job::seatOf(Role role, uint index) {
   for (auto& seat: seats) {
     if (seat.role == role && seat.index == index) return seat;
   }
-  KJ_FAIL_REQUIRE(kj::str("there is no ", roleName(role, index), " in this job: it has ",
-      experiment.cluster.servers, " servers and ", experiment.cluster.workers, " workers"));
+  configs::fail("there is no ", roleName(role, index), " in this job: it has ",
+      experiment.cluster.servers, " servers and ", experiment.cluster.workers, " workers");
 }
 
 void Job::join(Seat& seat, Member::Client member, kj::StringPtr address, uint pid) {
   if (seat.joined) {
-    KJ_FAIL_REQUIRE(kj::str(roleName(seat.role, seat.index),
-        " has joined already: give every process its own --index"));
+    configs::fail(
+        roleName(seat.role, seat.index), " has joined already: give every process its own --index");
   }
   seat.joined = true;
   seat.member = kj::mv(member);
@@ -359,8 +360,11 @@ kj::Promise<void> Job::showProgress(kj::TimePoint since, uint64_t before) {
     auto progress = event.initProgress();
     progress.setEpoch(slowest->epoch);
     progress.setStep(slowest->step);
-    progress.setImagesPerS(
-        (steps - before) * experiment.data.batchSize / ((now - since) / kj::NANOSECONDS * 1e-9));
+    // Smoothed over some five seconds: a step may take longer than a second.
+    double latest =
+        (steps - before) * experiment.data.batchSize / ((now - since) / kj::NANOSECONDS * 1e-9);
+    imagesPerS = imagesPerS == 0 ? latest : 0.8 * imagesPerS + 0.2 * latest;
+    progress.setImagesPerS(imagesPerS);
     progress.setLoss(perImage(sums.loss, sums.images));
     progress.setAccuracy(perImage(sums.correct, sums.images));
     log.show(event);

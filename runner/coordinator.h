@@ -105,7 +105,8 @@ private:
   uint joined = 0;
   uint finished = 0;
   kj::String weightsSha256;
-  bool over = false;  // well or badly: losses no longer count
+  double imagesPerS = 0;  // of all workers, as the progress line shows it
+  bool over = false;      // well or badly: losses no longer count
   kj::ForkedPromise<void> allJoined;
   kj::Own<kj::PromiseFulfiller<void>> allJoinedFulfiller;
   Meeting meeting;

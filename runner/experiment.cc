@@ -2,6 +2,7 @@
 
 #include <kj/debug.h>
 
+#include "io/augment.h"
 #include "runner/hash.h"
 
 namespace runner {
@@ -30,7 +31,7 @@ void checkTogether(const Experiment& experiment, configs::Reader& reader) {
               facts->trainingRecords, " training records"),
           "make data.batch_size or cluster.workers smaller");
     }
-    auto shape = batchShape(experiment.data, facts->shape);
+    auto shape = io::batchShapeOf(experiment.data.augment, facts->shape);
     nn::buildGraph(experiment.model, nn::Shape{shape.channels, shape.height, shape.width},
         facts->classes, reader.diagnostics());
   }
@@ -167,12 +168,6 @@ nn::Graph graphOf(const Experiment& experiment, io::ImageShape shape, uint class
   KJ_REQUIRE(diagnostics.count() == 0, "the model does not fit the data set",
       diagnostics.format(experiment.name));
   return graph;
-}
-
-io::ImageShape batchShape(const io::DataConfig& config, io::ImageShape stored) {
-  uint crop = config.augment.crop;
-  if (crop == 0) return stored;
-  return {stored.channels, crop, crop};
 }
 
 kj::Array<rpc::Key> storeKeys(const nn::Graph& graph) {

@@ -99,9 +99,6 @@ kj::String languageReference();
 // What the shapes of a data set make of a model. Throws if they do not fit.
 nn::Graph graphOf(const Experiment& experiment, io::ImageShape shape, uint classes);
 
-// Shape of the images in a batch: the stored ones, cropped.
-io::ImageShape batchShape(const io::DataConfig& config, io::ImageShape stored);
-
 // The graph's keys as the store sees them, and their deal over the servers (one shard for `local`).
 kj::Array<rpc::Key> storeKeys(const nn::Graph& graph);
 rpc::Placement placementOf(const Experiment& experiment, const nn::Graph& graph);

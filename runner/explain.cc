@@ -7,6 +7,7 @@
 #include "runner/launchers.h"
 #include "runner/log_lines.h"
 #include "runner/model_facts.h"
+#include "runner/progress.h"
 
 namespace runner {
 
@@ -18,18 +19,6 @@ kj::String left(kj::StringPtr text, size_t width) {
 }
 kj::String right(kj::StringPtr text, size_t width) {
   return kj::str(kj::repeat(' ', width - kj::min(width, text.size())), text);
-}
-
-// 1652826 -> "1,652,826".
-kj::String grouped(uint64_t n) {
-  auto digits = kj::str(n);
-  kj::Vector<char> out;
-  for (size_t i = 0; i < digits.size(); i++) {
-    if (i > 0 && (digits.size() - i) % 3 == 0) out.add(',');
-    out.add(digits[i]);
-  }
-  out.add('\0');
-  return kj::String(out.releaseAsArray());
 }
 
 kj::String megabytes(double bytes) {

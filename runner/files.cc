@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "configs/language/failure.h"
+
 namespace runner {
 
 namespace {
@@ -17,7 +19,7 @@ namespace {
   kj::StringPtr wayOut = error == ENOSPC || error == EDQUOT || error == EFBIG
                              ? "; free some space, or choose another folder with --runs"
                              : "";
-  KJ_FAIL_REQUIRE(kj::str("cannot write ", name, ": ", strerror(error), wayOut));
+  configs::fail("cannot write ", name, ": ", strerror(error), wayOut);
 }
 
 void writeAll(int fd, kj::ArrayPtr<const kj::byte> bytes, kj::StringPtr name) {
@@ -52,7 +54,7 @@ void writeWhole(kj::StringPtr path, kj::StringPtr text) {
 
 kj::String readWhole(kj::StringPtr path, uint64_t bytesMax) {
   int raw = ::open(path.cStr(), O_RDONLY | O_CLOEXEC);
-  if (raw < 0) KJ_FAIL_REQUIRE(kj::str("cannot read ", path, ": ", strerror(errno)));
+  if (raw < 0) configs::fail("cannot read ", path, ": ", strerror(errno));
   kj::AutoCloseFd fd(raw);
   return readWhole(fd, path, bytesMax);
 }
@@ -68,11 +70,11 @@ kj::String readWhole(int fd, kj::StringPtr name, uint64_t bytesMax) {
     do {
       n = ::read(fd, text.begin() + size, STEP_BYTES);
     } while (n < 0 && errno == EINTR);
-    if (n < 0) KJ_FAIL_REQUIRE(kj::str("cannot read ", name, ": ", strerror(errno)));
+    if (n < 0) configs::fail("cannot read ", name, ": ", strerror(errno));
     text.resize(size + n);
     if (n == 0) break;
     if (text.size() > bytesMax) {
-      KJ_FAIL_REQUIRE(kj::str(name, " is longer than ", bytesMax, " bytes: is it the right file?"));
+      configs::fail(name, " is longer than ", bytesMax, " bytes: is it the right file?");
     }
   }
   text.add('\0');

@@ -214,7 +214,7 @@ private:
   void prepareData(const Experiment& experiment) {
     ProgressLine line(STDERR_FILENO);
     io::openDataset(experiment.data, [&](kj::StringPtr what, uint64_t done, uint64_t total) {
-      line.show(total == 0 ? kj::str(what, "  ", done) : kj::str(what, "  ", done, "/", total));
+      line.show(progressText(what, done, total));
     });
   }
 

@@ -1,5 +1,6 @@
 #include "runner/model_facts.h"
 
+#include "io/augment.h"
 #include "io/batcher.h"
 
 namespace runner {
@@ -22,7 +23,8 @@ ModelFacts::ModelFacts(const Experiment& experiment)
 ModelFacts::ModelFacts(const Experiment& experiment, io::DatasetFacts facts)
     : trainingRecords(facts.trainingRecords),
       validationRecords(facts.validationRecords),
-      graph(graphOf(experiment, batchShape(experiment.data, facts.shape), facts.classes)) {}
+      graph(graphOf(
+          experiment, io::batchShapeOf(experiment.data.augment, facts.shape), facts.classes)) {}
 
 uint64_t ModelFacts::steps(const Experiment& experiment) const {
   return io::Stream::stepsUntilEndOf(experiment.train.epochs, trainingRecords,

@@ -85,6 +85,23 @@ kj::String progressText(const Progress& progress) {
   return kj::strArray(parts, "  ");
 }
 
+kj::String progressText(kj::StringPtr what, uint64_t done, uint64_t total) {
+  if (total == 0) return kj::str(what, ": ", grouped(done));
+  return kj::str(
+      what, ": ", grouped(done), " of ", grouped(total), " (", done * 100 / total, " %)");
+}
+
+kj::String grouped(uint64_t n) {
+  auto digits = kj::str(n);
+  kj::Vector<char> out;
+  for (size_t i = 0; i < digits.size(); i++) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) out.add(',');
+    out.add(digits[i]);
+  }
+  out.add('\0');
+  return kj::String(out.releaseAsArray());
+}
+
 ProgressLine::ProgressLine(int fd, const kj::MonotonicClock& clock)
     : fd(fd), clock(clock), terminal(isatty(fd) == 1) {}
 

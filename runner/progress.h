@@ -34,6 +34,12 @@ struct Progress {
 // parts that are null. From an hour on the time is `2:05:00`.
 kj::String progressText(const Progress& progress);
 
+// `unpacking images, bytes: 64,546,447 of 129,050,204 (50 %)`; `total` 0 is not known.
+kj::String progressText(kj::StringPtr what, uint64_t done, uint64_t total);
+
+// 1652826 as `1,652,826`.
+kj::String grouped(uint64_t n);
+
 // Shows text on one line of a terminal, again and again in place. Where `fd` is no terminal, it
 // writes plain lines instead, the first at once and then at most one in 10 s. Whoever prints
 // something else to the same terminal calls clear() before; the next show() brings the line back.

@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "configs/language/failure.h"
 #include "runner/log_lines.h"
 
 namespace runner {
@@ -85,8 +86,8 @@ kj::ArrayPtr<const LogLine> chooseRun(
   size_t runs = seams.size() + 1;
   KJ_IF_MAYBE(run, wanted) {
     if (*run < 1 || *run > runs) {
-      KJ_FAIL_REQUIRE(kj::str(name, " holds ", runs, runs == 1 ? " run" : " runs",
-          ": there is no run ", *run, "; runs count from 1."));
+      configs::fail(name, " holds ", runs, runs == 1 ? " run" : " runs", ": there is no run ", *run,
+          "; runs count from 1.");
     }
     size_t begin = *run == 1 ? 0 : seams[*run - 2].index;
     size_t end = *run == runs ? lines.size() : seams[*run - 1].index;
@@ -94,9 +95,9 @@ kj::ArrayPtr<const LogLine> chooseRun(
   }
   if (runs > 1) {
     auto& seam = seams[0];
-    KJ_FAIL_REQUIRE(kj::str(name, " holds ", runs, " runs: line ", seam.before->number, " is ",
+    configs::fail(name, " holds ", runs, " runs: line ", seam.before->number, " is ",
         describe(*seam.before), ", and line ", seam.after->number, " is ", describe(*seam.after),
-        " again; choose one with --run 1 to --run ", runs, "."));
+        " again; choose one with --run 1 to --run ", runs, ".");
   }
   return lines;
 }
@@ -196,8 +197,8 @@ ResultTable readResultTable(
     if (line.kind != LogLineKind::SPEED) lines.add(line);
   }
   if (lines.empty()) {
-    KJ_FAIL_REQUIRE(kj::str("no epoch lines found in ", name,
-        ": a table is made of lines such as `Epoch[0] Train-accuracy=0.345109`."));
+    configs::fail("no epoch lines found in ", name,
+        ": a table is made of lines such as `Epoch[0] Train-accuracy=0.345109`.");
   }
 
   kj::TreeMap<uint, Epoch> epochs;

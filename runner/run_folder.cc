@@ -10,13 +10,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "configs/language/failure.h"
+
 namespace runner {
 
 namespace {
 
 [[noreturn]] void failToMake(kj::StringPtr path, int error) {
-  KJ_FAIL_REQUIRE(kj::str(
-      "cannot make the folder ", path, ": ", strerror(error), "; choose another one with --runs"));
+  configs::fail(
+      "cannot make the folder ", path, ": ", strerror(error), "; choose another one with --runs");
 }
 
 void makeFolders(kj::StringPtr path) {

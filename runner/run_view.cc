@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "io/datasets.h"
+#include "runner/role_options.h"
 #include "runner/run_log.h"
 
 namespace runner {
@@ -21,6 +22,10 @@ void RunView::show(Event::Reader event) {
   switch (event.which()) {
     case Event::PROGRESS:
       showProgress(event);
+      break;
+    case Event::BAD_RECORD:
+      say(kj::str("warning: ", roleName(event.getRole(), event.getIndex()), ": ",
+          event.getBadRecord().getReason()));
       break;
     case Event::FINISHED:
       weightsSha256 = kj::str(event.getFinished().getWeightsSha256());

@@ -2,6 +2,7 @@
 #include <kj/debug.h>
 #include <math.h>
 
+#include "configs/language/failure.h"
 #include "io/batcher.h"
 #include "nn/cpu/cpu.h"
 #include "rpc/kv_store.h"
@@ -81,6 +82,7 @@ private:
     store->await(step, 0, facts.graph.parameters);
     verb.chargeTo(times.pull_s);
     reportTrained(epoch, step - begin, epochTime.elapsed_s());
+    reportBadRecords(*training);
   }
 
   void trainStep() {
@@ -111,8 +113,8 @@ private:
 
   void add(const nn::BatchResult& result) {
     if (!isfinite(result.lossSum)) {
-      KJ_FAIL_REQUIRE(kj::str("the loss is ", result.lossSum, " at step ", step, " (epoch ",
-          progress.epoch.load(), "): training diverged; lower train.optimizer.learning_rate"));
+      configs::fail("the loss is ", result.lossSum, " at step ", step, " (epoch ",
+          progress.epoch.load(), "): training diverged; lower train.optimizer.learning_rate");
     }
     sums.lossSum += result.lossSum;
     sums.correct += result.correct;
@@ -139,6 +141,7 @@ private:
         break;
       }
     }
+    reportBadRecords(*validation);
     auto all = ioThread->meet(epoch, MeetingPoint::VALIDATED, sums, nullptr);
     bool whole = experiment.data.validation->word == io::ValidationPart::WHOLE;
     reportValidated(epoch, whole ? sums : all.result);
@@ -175,6 +178,13 @@ private:
         trained.setPulledBytes(r->traffic().pulled_bytes);
       }
     });
+  }
+
+  // Records that were left out, by name.
+  void reportBadRecords(io::Batcher& batcher) {
+    for (auto& reason: batcher.takeReports()) {
+      ioThread->report([&](Event::Builder event) { event.initBadRecord().setReason(reason); });
+    }
   }
 
   void reportValidated(uint epoch, const nn::BatchResult& result) {

@@ -2,10 +2,11 @@
 #include <kj/main.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 
 #include "io/datasets.h"
+#include "runner/command_line.h"
+#include "runner/progress.h"
 
 namespace tools {
 
@@ -42,7 +43,7 @@ kj::String unknown(kj::ArrayPtr<const T> rows) {
 
 class PackRecords {
 public:
-  explicit PackRecords(kj::ProcessContext& context): context(context) {
+  explicit PackRecords(runner::CommandLine& commandLine): commandLine(commandLine) {
     config.encoding = nullptr;
     config.resizeShortSide = 0;
     config.dataset = nullptr;
@@ -50,7 +51,7 @@ public:
   }
 
   kj::MainFunc getMain() {
-    return kj::MainBuilder(context, "pack_records", DESCRIPTION)
+    return kj::MainBuilder(commandLine, "pack_records", DESCRIPTION)
         .addOptionWithArg({'d', "dataset"}, KJ_BIND_METHOD(*this, setDataset), "<word>",
             "Which data set: mnist, fashion_mnist, cifar10, image_folder. Required.")
         .addOptionWithArg({'s', "source"}, KJ_BIND_METHOD(*this, setSource), "<place>",
@@ -115,50 +116,22 @@ private:
       config.encoding =
           KJ_ASSERT_NONNULL(rowNamed(io::ENCODINGS, config.dataset->source->encoding));
     }
-    auto problem = kj::runCatchingExceptions([&]() {
-      io::packDataset(config, out,
-          [&](kj::StringPtr what, uint64_t done, uint64_t total) { report(what, done, total); });
+    runner::ProgressLine line(STDERR_FILENO);
+    io::packDataset(config, out, [&](kj::StringPtr what, uint64_t done, uint64_t total) {
+      line.show(runner::progressText(what, done, total));
     });
-    endLine();
-    KJ_IF_MAYBE(e, problem) {
-      context.exitError(kj::str("pack_records: ", e->getDescription()));
+    line.clear();
+    for (auto name: {"training", "validation"}) {
+      auto db = io::RecordDb::open(kj::str(out, "/", name, ".mdb"));
+      runner::print(kj::str(db->path(), ": ", runner::grouped(db->count()),
+          " records, labels below ", db->classes(), "\n"));
     }
-    print(out);
     return true;
   }
 
-  void print(kj::StringPtr folder) {
-    for (auto name: {"training", "validation"}) {
-      auto db = io::RecordDb::open(kj::str(folder, "/", name, ".mdb"));
-      std::printf(
-          "%s: %lu records, labels below %u\n", db->path().cStr(), db->count(), db->classes());
-    }
-    // KJ leaves the process without flushing stdio.
-    std::fflush(stdout);
-  }
-
-  // One line on a terminal, rewritten; elsewhere a line when the work changes.
-  void report(kj::StringPtr what, uint64_t done, uint64_t total) {
-    bool terminal = ::isatty(STDERR_FILENO);
-    if (what != doing) {
-      endLine();
-      doing = kj::str(what);
-      if (!terminal) std::fprintf(stderr, "%s\n", what.cStr());
-    }
-    if (!terminal) return;
-    auto share = total == 0 ? kj::str() : kj::str(" of ", total, " (", done * 100 / total, " %)");
-    std::fprintf(stderr, "\r\033[K%s: %lu%s", what.cStr(), done, share.cStr());
-    std::fflush(stderr);
-  }
-
-  void endLine() {
-    if (doing != "" && ::isatty(STDERR_FILENO)) std::fprintf(stderr, "\n");
-  }
-
-  kj::ProcessContext& context;
+  runner::CommandLine& commandLine;
   io::DataConfig config;
   kj::String out;
-  kj::String doing;
 };
 
 }  // namespace
@@ -166,7 +139,7 @@ private:
 }  // namespace tools
 
 int main(int argc, char* argv[]) {
-  kj::TopLevelProcessContext context(argv[0]);
-  tools::PackRecords program(context);
-  return kj::runMainAndExit(context, program.getMain(), argc, argv);
+  runner::CommandLine commandLine("pack_records");
+  tools::PackRecords program(commandLine);
+  commandLine.run(program.getMain(), argc, argv);
 }

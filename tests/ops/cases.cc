@@ -205,40 +205,52 @@ constexpr Case ROWS[] = {
   { kind = "tanh" },
   { kind = "dense", units = 10 },
 ])"},
-    // Four layers of batch norm, each of which divides by a deviation of its batch.
     {"a small inception, channels of whole vectors", {3, 12, 12}, 10, 5, R"([
   { kind = "conv", filters = 16, kernel = 3, pad = 1 },
   { kind = "batch_norm" },
   { kind = "relu" },
   { kind = "branches", branches = [
     [ { kind = "conv", filters = 16, kernel = 1 }, { kind = "batch_norm" }, { kind = "relu" } ],
-    [ { kind = "conv", filters = 32, kernel = 3, pad = 1 }, { kind = "batch_norm" }, { kind = "relu" } ],
+    [
+      { kind = "conv", filters = 32, kernel = 3, pad = 1 },
+      { kind = "batch_norm" },
+      { kind = "relu" },
+    ],
   ] },
   { kind = "branches", branches = [
-    [ { kind = "conv", filters = 32, kernel = 3, stride = 2, pad = 1 }, { kind = "batch_norm" }, { kind = "relu" } ],
+    [
+      { kind = "conv", filters = 32, kernel = 3, stride = 2, pad = 1 },
+      { kind = "batch_norm" },
+      { kind = "relu" },
+    ],
     [ { kind = "pool", function = "max", kernel = 3, stride = 2 } ],
   ] },
   { kind = "pool", function = "average", kernel = 6, stride = 1 },
   { kind = "dense", units = 10 },
-])",
-        5e-5},
+])"},
     {"a small inception, odd channels and sides", {3, 9, 9}, 10, 5, R"([
   { kind = "conv", filters = 10, kernel = 3, pad = 1 },
   { kind = "batch_norm" },
   { kind = "relu" },
   { kind = "branches", branches = [
     [ { kind = "conv", filters = 3, kernel = 1 }, { kind = "batch_norm" }, { kind = "relu" } ],
-    [ { kind = "conv", filters = 17, kernel = 3, pad = 1 }, { kind = "batch_norm" }, { kind = "relu" } ],
+    [
+      { kind = "conv", filters = 17, kernel = 3, pad = 1 },
+      { kind = "batch_norm" },
+      { kind = "relu" },
+    ],
   ] },
   { kind = "branches", branches = [
-    [ { kind = "conv", filters = 10, kernel = 3, stride = 2, pad = 1 }, { kind = "batch_norm" }, { kind = "relu" } ],
+    [
+      { kind = "conv", filters = 10, kernel = 3, stride = 2, pad = 1 },
+      { kind = "batch_norm" },
+      { kind = "relu" },
+    ],
     [ { kind = "pool", function = "max", kernel = 3, stride = 2, pad = 1, rounding = "floor" } ],
   ] },
   { kind = "pool", function = "average", kernel = 5, stride = 1 },
   { kind = "dense", units = 10 },
-])",
-        5e-5},
-    // Six layers of batch norm.
+])"},
     {"a small residual net", {3, 8, 8}, 10, 5, R"([
   { kind = "conv", filters = 16, kernel = 3, pad = 1 },
   { kind = "batch_norm" },
@@ -260,8 +272,7 @@ constexpr Case ROWS[] = {
   { kind = "relu" },
   { kind = "pool", function = "average", global = true },
   { kind = "dense", units = 10 },
-])",
-        5e-5},
+])"},
 };
 
 }  // namespace

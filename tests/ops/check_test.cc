@@ -37,7 +37,7 @@ void checkGradients(
   // hundredth of the whole gradient if its own is smaller.
   double least = 0.01 * norm(reference.gradients());
   for (auto& key: graph.keys) {
-    INFO(key.name.cStr());
+    INFO(doctest::String(key.name.cStr()));
     auto expected = reference.gradients().slice(key.offset, key.offset + key.size);
     auto found = program.gradients().slice(key.offset, key.offset + key.size);
     CHECK(distance(found, expected) <= tolerance * kj::max(norm(expected), least));
@@ -47,7 +47,7 @@ void checkGradients(
 void checkStatistics(
     const nn::Graph& graph, nn::Program& program, nn::Program& reference, double tolerance) {
   for (auto& statistic: graph.statistics) {
-    INFO(statistic.name.cStr());
+    INFO(doctest::String(statistic.name.cStr()));
     auto expected =
         reference.statistics().slice(statistic.offset, statistic.offset + statistic.size);
     auto found = program.statistics().slice(statistic.offset, statistic.offset + statistic.size);
@@ -93,9 +93,9 @@ void check(const nn::Backend& backend, const Case& c, uint threads) {
 TEST_CASE(
     "Ops: every backend agrees with the reference on every case, with one thread and with two") {
   for (auto backend: BACKENDS) {
-    INFO(backend->name);
+    INFO(doctest::String(backend->name));
     for (auto& c: CASES) {
-      INFO(c.name);
+      INFO(doctest::String(c.name));
       for (uint threads: {1, 2}) {
         INFO(threads << " threads");
         check(*backend, c, threads);

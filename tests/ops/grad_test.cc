@@ -10,7 +10,7 @@
 namespace tests {
 namespace {
 
-constexpr uint SAMPLES = 40;  // parameters of a case
+constexpr uint SAMPLES = 20;  // parameters of a case
 
 double lossOf(const nn::Graph& graph, nn::Program& program) {
   for (uint s = 0; s < graph.segments.size(); ++s) program.forward(nn::Phase::TRAIN, s);
@@ -32,7 +32,7 @@ double slope(const nn::Graph& graph, nn::Program& program, float& parameter, flo
 TEST_CASE("Ops: the reference's gradients are the slopes of its loss") {
   uint sampled = 0, onEdges = 0;
   for (auto& c: CASES) {
-    INFO(c.name);
+    INFO(doctest::String(c.name));
     auto built = build(c);
     auto& graph = built.graph;
     auto program = nn::REFERENCE.lower(graph, {.batchSize = c.batchSize});
@@ -63,11 +63,11 @@ TEST_CASE("Ops: the reference's gradients are the slopes of its loss") {
         ++onEdges;
         continue;
       }
-      INFO(key.name.cStr());
+      INFO(doctest::String(key.name.cStr()));
       CHECK(std::abs(gradients[index] - fine) <= tolerance);
     }
   }
-  CHECK(sampled > 1000);
+  CHECK(sampled > 500);
   CHECK(onEdges < sampled / 20);
 }
 
