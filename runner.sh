@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, and runs `runner` with the arguments given: ./runner.sh run configs/fashion_mnist_dist_sync.toml
+# Installs what is missing, builds, and runs `runner` with the arguments given:
+# ./runner.sh run configs/fashion_mnist_dist_sync.toml
 set -euo pipefail
 root=$(cd "$(dirname "$0")" && pwd)
 "$root/tools/install.sh"

@@ -37,7 +37,7 @@ void CommandLine::error(kj::StringPtr message) {
 }
 
 void CommandLine::exitError(kj::StringPtr message) {
-  writeAll(STDERR_FILENO, kj::str(message, "\n"));
+  writeAll(STDERR_FILENO, kj::str(message, message.endsWith("\n") ? "" : "\n"));
   endWith(WRONG_INPUT);
 }
 

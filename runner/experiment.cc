@@ -140,11 +140,6 @@ LoadedExperiment loadExperiment(kj::StringPtr path, kj::ArrayPtr<const kj::Strin
   configs::Diagnostics diagnostics;
   loaded.document = configs::load(
       filesystem->getRoot(), path, overrides, diagnostics, filesystem->getCurrentPath());
-  // A text that is not TOML has lost keys, which would all be reported as missing.
-  if (!loaded.document->complete) {
-    loaded.errors = diagnostics.format(path);
-    return loaded;
-  }
   configs::Reading reading{diagnostics, {}};
   auto experiment = configs::readDocument(*loaded.document, reading, Experiment::read);
   if (diagnostics.count() > 0) {

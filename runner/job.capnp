@@ -1,9 +1,11 @@
 @0xb5e1c0d2a7f34e61;
 # runner/job.capnp: how the roles of one job speak with their coordinator, and the events of a run.
 #
-# Life of a job: the coordinator listens; every server and worker connects, calls join() and gets a Session. From then on
-# it calls heartbeat() at least every silence_timeout_s / 5. start() answers when all roles are there. Workers meet() at
-# the ends of epochs, and finish() last. When all have, the coordinator calls end() on every Member, and each role leaves. A session that is dropped before end(), or silent for too long, is a lost role.
+# Life of a job: the coordinator listens; every server and worker connects, calls join() and gets a
+# Session. From then on it calls heartbeat() at least every silence_timeout_s / 5. start() answers
+# when all roles are there. Workers meet() at the ends of epochs, and finish() last. When all have,
+# the coordinator calls end() on every Member, and each role leaves. A session that is dropped
+# before end(), or silent for too long, is a lost role.
 
 using Cxx = import "/capnp/c++.capnp";
 using Json = import "/capnp/compat/json.capnp";
@@ -21,9 +23,10 @@ interface Coordinator {
 
   join @0 (role :Role, index :UInt32, pid :UInt32, address :Text, digest :Text, member :Member)
       -> (session :Session);
-  # Takes a place in the job. `index` is given by the launcher and is the rank: it never depends on who comes first.
-  # `address` is where a server listens (empty for workers). `digest` is the sha256 of the resolved experiment: a role that
-  # read another file is refused, as is a place already taken.
+  # Takes a place in the job. `index` is given by the launcher and is the rank: it never depends on
+  # who comes first. `address` is where a server listens (empty for workers). `digest` is the sha256
+  # of the resolved experiment: a role that read another file is refused, as is a place already
+  # taken.
 }
 
 interface Member {
@@ -40,19 +43,21 @@ interface Session {
   # Waits until every role has joined; answers the servers' addresses by index.
 
   heartbeat @1 (progress :RoleProgress);
-  # The role's io thread is alive; `progress` is how far its compute thread got. Servers leave it empty.
+  # The role's io thread is alive; `progress` is how far its compute thread got. Servers leave it
+  # empty.
 
   report @2 (event :Event);
   # Appends to the run's events and log. The coordinator fills in time, role and index.
 
   meet @3 (epoch :UInt32, point :MeetingPoint, result :Result, statistics :Data)
       -> (result :Result, statistics :Data);
-  # Workers only: waits for all workers at the same place of the run. Answers the sum of all results, and the mean of all
-  # statistics (float32) weighted by result.images, both added in rank order.
+  # Workers only: waits for all workers at the same place of the run. Answers the sum of all
+  # results, and the mean of all statistics (float32) weighted by result.images, both added in rank
+  # order.
 
   finish @4 (parameters :Data, statistics :Data);
-  # Workers only, once, last: nothing is left to do. Rank 0 hands in the final weights (float32), the others send none.
-  # Answers when they are on disk.
+  # Workers only, once, last: nothing is left to do. Rank 0 hands in the final weights (float32),
+  # the others send none. Answers when they are on disk.
 }
 
 enum MeetingPoint {

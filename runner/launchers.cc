@@ -17,8 +17,7 @@ namespace runner {
 
 namespace {
 
-// ---------------------------------------------------------------------------------------------------------------------
-// local: processes on this machine, connected over the loopback.
+// ---- local: processes on this machine, connected over the loopback.
 
 class RoleProcess final: public StartedRole {
 public:
@@ -90,8 +89,7 @@ Outcome launchLocal(const LoadedExperiment& loaded, const RunFolder& folder, Run
   return launch.run();
 }
 
-// ---------------------------------------------------------------------------------------------------------------------
-// inline: threads of this process, connected over the loopback all the same.
+// ---- inline: threads of this process, connected over the loopback all the same.
 
 class RoleThread final: public StartedRole {
 public:

@@ -1,10 +1,10 @@
-// tests/skip.h: how a test says at run time that it cannot run here (no data set, no GPU, not root).
+// tests/skip.h: how a test says at run time that it cannot run here (no data set, not root).
 #pragma once
 
 #include <cstdio>
 
-// Prints the line that test.sh counts as a skipped case, then leaves the case. doctest itself counts such a
-// case as passed; test.sh takes it off again.
+// Prints the line that test.sh counts as a skipped case, then leaves the case. doctest itself
+// counts such a case as passed; test.sh takes it off again.
 #define SKIP_CASE(reason)                        \
   do {                                           \
     std::printf("SKIPPED CASE: %s\n", (reason)); \

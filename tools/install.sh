@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Installs the Debian packages of tools/packages.txt that are missing; says nothing and asks nobody when all are there.
+# Installs the Debian packages of tools/packages.txt that are missing. Silent when all are there.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
+installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' | sed -n 's/^installed //p')
 missing=()
-installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' 2>/dev/null | sed -n 's/^installed //p')
 while read -r package; do
   [ -z "$package" ] || grep -qxF -- "$package" <<<"$installed" || missing+=("$package")
 done <"$here/packages.txt"
@@ -12,9 +12,12 @@ done <"$here/packages.txt"
 echo "installing Debian packages: ${missing[*]}" >&2
 sudo=()
 if [ "$(id -u)" -ne 0 ]; then
-  command -v sudo >/dev/null || { echo "error: root or sudo is needed to install: ${missing[*]}" >&2; exit 1; }
+  if ! command -v sudo >/dev/null; then
+    echo "error: root or sudo is needed to install: ${missing[*]}" >&2
+    exit 1
+  fi
   sudo=(sudo)
 fi
-export DEBIAN_FRONTEND=noninteractive
-"${sudo[@]}" apt-get -o DPkg::Lock::Timeout=500 update -qq >&2
-"${sudo[@]}" apt-get -o DPkg::Lock::Timeout=500 install -y -qq --no-install-recommends "${missing[@]}" >&2
+apt=("${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=500 -qq)
+"${apt[@]}" update >&2
+"${apt[@]}" install -y --no-install-recommends "${missing[@]}" >&2

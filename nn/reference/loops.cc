@@ -56,6 +56,10 @@ size_t maximumOf(const Pool& op, const Tensor& x, uint n, uint c, uint i, uint j
   return best;
 }
 
+double gammaOf(const BatchNorm& op, Parameters parameters, uint c) {
+  return op.fixedGamma ? 1 : parameters[c];
+}
+
 }  // namespace
 
 void forward(const Conv2d& op, const Tensor& x, Parameters parameters, Tensor& y) {
@@ -128,7 +132,7 @@ void forward(const BatchNorm& op, const Tensor& x, kj::ArrayPtr<const double> mo
   uint C = x.shape.channels;
   eachElement(x, [&](uint n, uint c, uint h, uint w) {
     double normal = (x.at(n, c, h, w) - moments[c]) / std::sqrt(moments[C + c] + op.epsilon);
-    y.at(n, c, h, w) = parameters[c] * normal + parameters[C + c];
+    y.at(n, c, h, w) = gammaOf(op, parameters, c) * normal + parameters[C + c];
   });
 }
 
@@ -152,7 +156,7 @@ void backward(const BatchNorm& op, const Tensor& x, Parameters parameters, const
   }
   eachElement(x, [&](uint n, uint c, uint h, uint w) {
     double g = dy.at(n, c, h, w) - sums[C + c] / count - normal(n, c, h, w) * sums[c] / count;
-    dx.at(n, c, h, w) += parameters[c] / std::sqrt(moments[C + c] + op.epsilon) * g;
+    dx.at(n, c, h, w) += gammaOf(op, parameters, c) / std::sqrt(moments[C + c] + op.epsilon) * g;
   });
 }
 

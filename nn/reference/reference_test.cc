@@ -90,6 +90,19 @@ TEST_CASE(
   CHECK(padded.program->logits()[0] == (-1 - 2 - 4 - 5) / 4.0f);
 }
 
+TEST_CASE("Reference: the first of equal maxima gets the gradient") {
+  Op ops[] = {Conv2d{1, 1, 1, 0, false}, Pool{Pool::MAX, 2, 2, 0, Pool::FLOOR}, Dense{2, false}};
+  Loaded net(chain({1, 2, 2}, ops), 1);
+  // A convolution by 0 makes all pixels equal; its gradient shows which of them was taken.
+  float values[] = {0, 1, -1};
+  for (uint i = 0; i < 3; ++i) net.program->parameters()[i] = values[i];
+  float pixels[] = {5, 7, 9, 11};
+  int32_t labels[] = {0};
+  net.program->setBatch(pixels, labels);
+  net.step(Phase::TRAIN);
+  CHECK(net.program->gradients()[0] == -0.5f * 5 - 0.5f * 5);
+}
+
 TEST_CASE(
     "Reference: training moves the statistics by the biased ones of the batch, validation uses "
     "them") {

@@ -1,0 +1,135 @@
+// What the weights' bits depend on, and what not: whole runs of the program on Fashion-MNIST, one
+// epoch each. `runner run` prints the sha256 of all parameters and moving statistics.
+#include <capnp/message.h>
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+#include <math.h>
+
+#include "runner/run_log.h"
+#include "tests/run.h"
+
+namespace tests {
+namespace {
+
+using Settings = kj::ArrayPtr<const kj::StringPtr>;
+
+constexpr kj::StringPtr MLP = "tests/cluster/mlp.toml"_kj;
+constexpr kj::StringPtr BATCH_NORM = "tests/cluster/batch_norm.toml"_kj;
+
+kj::String bitsOf(kj::StringPtr file, Settings settings = nullptr) {
+  return train(file, settings).weightsSha256;
+}
+
+// The largest difference of two runs' weights.
+double distance(const Trained& a, const Trained& b) {
+  auto left = weightsOf(a), right = weightsOf(b);
+  REQUIRE(left.size() == right.size());
+  REQUIRE(left.size() > 1000);
+  double largest = 0;
+  for (size_t i: kj::indices(left)) {
+    largest = kj::max(largest, fabs(double(left[i]) - double(right[i])));
+  }
+  return largest;
+}
+
+// Calls `use` with every event of a run.
+void eachEvent(const Trained& run, kj::FunctionParam<void(runner::Event::Reader)> use) {
+  auto text = readFile(kj::str(run.folder, "/events.jsonl"));
+  kj::StringPtr rest = text;
+  while (rest.size() > 0) {
+    auto end = KJ_ASSERT_NONNULL(rest.findFirst('\n'), "a torn line", rest);
+    capnp::MallocMessageBuilder message;
+    auto event = message.initRoot<runner::Event>();
+    runner::parseEvent(kj::heapString(rest.slice(0, end)), event);
+    use(event);
+    rest = rest.slice(end + 1);
+  }
+}
+
+double validationAccuracy(const Trained& run) {
+  double accuracy = 0;
+  eachEvent(run, [&](runner::Event::Reader event) {
+    if (event.isValidated()) accuracy = event.getValidated().getAccuracy();
+  });
+  return accuracy;
+}
+
+// The same bits again, and whatever says only where and how fast it runs. Then another seed: this
+// test can fail.
+void checkBits(kj::StringPtr file) {
+  auto bits = bitsOf(file);
+  CHECK(bitsOf(file) == bits);
+  CHECK(bitsOf(file, {"cluster.servers=1"}) == bits);
+  CHECK(bitsOf(file, {"cluster.servers=3"}) == bits);
+  CHECK(bitsOf(file, {"data.reader_threads=4"}) == bits);
+  CHECK(bitsOf(file, {"cluster.launcher=inline"}) == bits);
+  CHECK(bitsOf(file, {"train.seed=2"}) != bits);
+}
+
+TEST_CASE("dist_sync: the bits do not depend on servers, reader threads or launcher") {
+  checkBits(MLP);
+}
+
+TEST_CASE("dist_sync: nor do they with random crops, mirrors, the mean image and batch norm") {
+  checkBits(BATCH_NORM);
+}
+
+TEST_CASE("dist_sync with one worker has the bits of local") {
+  for (auto file: {MLP, BATCH_NORM}) {
+    CHECK(bitsOf(file, {"cluster.workers=1"}) ==
+          bitsOf(file, {"cluster.workers=1", "kvstore.mode=local", "cluster.servers=0"}));
+  }
+}
+
+TEST_CASE("two workers of batch b train what one worker of batch 2b trains") {
+  // The same sums in another order: a rounding of one float32 in a step. What 300 steps make of it
+  // stays small while the rate is.
+  auto two = train(MLP, {"train.optimizer.learning_rate=0.01"});
+  auto one = train(
+      MLP, {"train.optimizer.learning_rate=0.01", "cluster.workers=1", "data.batch_size=200"});
+  auto apart = distance(one, two);
+  MESSAGE("largest difference of a weight: ", apart);
+  CHECK(apart <= 1e-5);
+  // Both have trained.
+  CHECK(validationAccuracy(one) > 0.7);
+  CHECK(validationAccuracy(two) == doctest::Approx(validationAccuracy(one)).epsilon(0.005));
+  // Other batches, other weights.
+  auto other = train(MLP, {"train.optimizer.learning_rate=0.01", "data.batch_size=50"});
+  CHECK(distance(one, other) > 1e-3);
+}
+
+TEST_CASE("dist_async learns") {
+  auto run = train(MLP, {"kvstore.mode=dist_async", "train.optimizer.learning_rate=0.02"});
+  CHECK(validationAccuracy(run) > 0.75);
+}
+
+TEST_CASE("the run folder's experiment.toml is the same experiment") {
+  auto first = train(MLP, {"train.seed=3", "data.batch_size=150"});
+  auto file = kj::str(first.folder, "/mlp.toml");
+  auto resolved = readFile(kj::str(first.folder, "/experiment.toml"));
+  writeFile(file, resolved);
+  auto second = train(file);
+  CHECK(readFile(kj::str(second.folder, "/experiment.toml")) == resolved);
+  CHECK(second.weightsSha256 == first.weightsSha256);
+  auto digest = [](const Trained& run) {
+    kj::String result;
+    eachEvent(run, [&](runner::Event::Reader event) {
+      if (event.isStarted()) result = kj::str(event.getStarted().getDigest());
+    });
+    return result;
+  };
+  CHECK(digest(first).size() == 64);
+  CHECK(digest(first) == digest(second));
+}
+
+TEST_CASE("table.md is what parse_log makes of log.txt") {
+  auto run = train(MLP, {"train.epochs=2"});
+  auto log = kj::str(run.folder, "/log.txt");
+  auto table = Command({"tools/parse_log", log}).wait();
+  CHECK(table.exitCode == 0);
+  CHECK(table.output == readFile(kj::str(run.folder, "/table.md")));
+  CHECK(table.output.startsWith("| epoch | train-accuracy | valid-accuracy | time |\n"));
+}
+
+}  // namespace
+}  // namespace tests
