@@ -13,6 +13,8 @@ constexpr configs::IntegerLimits CHANNELS = {.atLeast = 1, .atMost = 1 << 24};
 constexpr configs::IntegerLimits SIDE = {.atLeast = 1, .atMost = 4096};
 constexpr configs::IntegerLimits PAD = {.atLeast = 0, .atMost = 4096};
 constexpr configs::IntegerLimits TIMES = {.atLeast = 1, .atMost = 1000};
+// Far beyond any network, and still built in a moment.
+constexpr uint64_t UNROLLED_MAX = 100000;
 
 constexpr Word<Activation::Function> ACTIVATIONS[] = {
     {"relu", "max(x, 0).", Activation::RELU},
@@ -147,11 +149,36 @@ Layer readResidual(configs::Reader& reader) {
   return make(reader, kj::mv(result));
 }
 
+// Nodes that `layers` unroll to, or a little fewer.
+uint64_t unrolled(kj::ArrayPtr<const Layer> layers) {
+  uint64_t nodes = 0;
+  for (auto& layer: layers) {
+    KJ_IF_MAYBE(branches, layer.content.tryGet<BranchesLayer>()) {
+      for (auto& branch: branches->branches) nodes += unrolled(branch);
+    }
+    KJ_IF_MAYBE(residual, layer.content.tryGet<ResidualLayer>()) {
+      nodes += unrolled(residual->layers) + unrolled(residual->shortcut);
+    }
+    KJ_IF_MAYBE(repeat, layer.content.tryGet<RepeatLayer>()) {
+      nodes += repeat->times * unrolled(repeat->layers);
+    } else {
+      nodes++;
+    }
+  }
+  return nodes;
+}
+
 Layer readRepeat(configs::Reader& reader) {
   RepeatLayer result;
   result.times = reader.integer("times", "How many copies follow one another.", TIMES);
   result.layers = readList(reader, "layers", "The layers of one copy.");
   requireLayers(reader, "layers", result.layers.size());
+  uint64_t nodes = result.times * unrolled(result.layers);
+  if (nodes > UNROLLED_MAX) {
+    reader.error("times", kj::str("`repeat` unrolls to ", nodes, " layers"),
+        kj::str("at most ", UNROLLED_MAX, " are taken"));
+    result.times = 1;
+  }
   return make(reader, kj::mv(result));
 }
 

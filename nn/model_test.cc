@@ -158,5 +158,15 @@ TEST_CASE("Model: the reference lists every kind of layer once, composites too")
   }
 }
 
+TEST_CASE("Model: repeats within repeats are refused before they are unrolled") {
+  Built model(R"(
+[[layers]]
+kind = "repeat"
+times = 1000
+layers = [{ kind = "repeat", times = 1000, layers = [{ kind = "relu" }] }]
+)");
+  CHECK(model.reports("x.toml:4:9: error: `repeat` unrolls to 1000000 layers"));
+}
+
 }  // namespace
 }  // namespace nn
