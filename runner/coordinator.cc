@@ -282,14 +282,15 @@ kj::Promise<void> Job::endAll() {
 void Job::leave(Seat& seat) {
   if (over) return;
   fail(kj::str(roleName(seat.role, seat.index), " closed its connection at step ", seat.step,
-      "; its own output says why, or it was killed"));
+           "; its own output says why, or it was killed"),
+      kj::Exception::Type::DISCONNECTED);
 }
 
 void Job::taskFailed(kj::Exception&& exception) {
   fail(kj::str(exception.getDescription()));
 }
 
-void Job::fail(kj::String reason) {
+void Job::fail(kj::String reason, kj::Exception::Type type) {
   if (over) return;
   over = true;
   capnp::MallocMessageBuilder message;
@@ -298,8 +299,7 @@ void Job::fail(kj::String reason) {
   event.initFailed().setReason(reason);
   // The reason may be that nothing can be written; then it still goes to whoever waits for run().
   append(event);
-  endedFulfiller->reject(
-      kj::Exception(kj::Exception::Type::FAILED, __FILE__, __LINE__, kj::mv(reason)));
+  endedFulfiller->reject(kj::Exception(type, __FILE__, __LINE__, kj::mv(reason)));
 }
 
 void Job::append(Event::Reader event) {

@@ -83,7 +83,8 @@ private:
   // The session of `seat` is gone: its connection closed, or the role dropped it.
   void leave(Seat& seat);
 
-  void fail(kj::String reason);
+  // DISCONNECTED says that another role knows more of the cause.
+  void fail(kj::String reason, kj::Exception::Type type = kj::Exception::Type::FAILED);
   void taskFailed(kj::Exception&& exception) override;
   kj::Promise<void> endAll();
   void append(Event::Reader event);

@@ -171,6 +171,12 @@ private:
       }
       if (untilStdinCloses) endWithStdin();
       auto loaded = load();
+      auto& cluster = KJ_ASSERT_NONNULL(loaded.experiment).cluster;
+      uint places = *r == Role::SERVER ? cluster.servers : *r == Role::WORKER ? cluster.workers : 1;
+      if (index >= places) {
+        return kj::str("there is no ", roleName(*r, index), " in this job: it has ",
+            cluster.servers, " servers and ", cluster.workers, " workers");
+      }
       runRole(loaded, {*r, index, kj::mv(coordinator), {kj::mv(folder)}},
           kj::AutoCloseFd(::dup(STDOUT_FILENO)));
       return true;

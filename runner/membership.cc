@@ -56,7 +56,9 @@ public:
       kj::throwFatalException(kj::Exception(kj::Exception::Type::DISCONNECTED, __FILE__, __LINE__,
           kj::str("the coordinator at ", coordinator, " is gone")));
     });
-    return kj::mv(told).exclusiveJoin(kj::mv(lost)).exclusiveJoin(kj::mv(beating));
+    // A coordinator that goes drops our Member too: `lost` says it better.
+    auto heard = told.catch_([](kj::Exception&&) -> kj::Promise<void> { return kj::NEVER_DONE; });
+    return heard.exclusiveJoin(kj::mv(lost)).exclusiveJoin(kj::mv(beating));
   }
 
 private:

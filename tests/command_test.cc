@@ -5,6 +5,8 @@
 #include <kj/exception.h>
 #include <signal.h>
 
+#include "tests/text.h"
+
 namespace tests {
 namespace {
 

@@ -3,7 +3,7 @@
 #include <kj/debug.h>
 #include <string.h>
 
-#include <dnnl.hpp>
+#include "nn/cpu/primitive.h"
 
 namespace nn::cpu {
 namespace {
@@ -16,76 +16,6 @@ constexpr auto FLOAT = dnnl::memory::data_type::f32;
 size_t floatsOf(const Desc& desc) {
   return desc.get_size() / sizeof(float);
 }
-
-// One of a primitive's arguments: which, and its layout.
-struct Argument {
-  int id;
-  Desc desc;
-};
-
-// A primitive with memory objects for each lane, so that lanes run it at the same time and a run allocates nothing.
-class Primitive {
-public:
-  Primitive(const dnnl::primitive_desc_base& desc, const dnnl::engine& engine, uint lanes,
-      std::initializer_list<Argument> arguments)
-      : primitive(desc.get()), count(arguments.size()) {
-    KJ_REQUIRE(count <= ARGUMENTS_MAX);
-    kj::Vector<dnnl::memory> objects;
-    for (uint lane = 0; lane < lanes; ++lane) {
-      uint i = 0;
-      for (auto& argument: arguments) {
-        ids[i++] = argument.id;
-        objects.add(dnnl::memory(argument.desc, engine, DNNL_MEMORY_NONE));
-      }
-    }
-    memories = objects.releaseAsArray();
-  }
-
-  // `data` is in the order of the arguments.
-  void run(const Step& step, uint lane, std::initializer_list<const float*> data) {
-    dnnl_exec_arg_t arguments[ARGUMENTS_MAX];
-    uint i = 0;
-    for (auto* pointer: data) {
-      auto memory = memories[lane * count + i].get();
-      auto status = dnnl_memory_set_data_handle(memory, const_cast<float*>(pointer));
-      KJ_ASSERT(status == dnnl_success, "oneDNN refused an array", int(status));
-      arguments[i] = {ids[i], memory};
-      ++i;
-    }
-    KJ_ASSERT(i == count);
-    auto status = dnnl_primitive_execute(primitive.get(), step.streams[lane], count, arguments);
-    KJ_ASSERT(status == dnnl_success, "a oneDNN primitive failed", int(status));
-  }
-
-private:
-  static constexpr uint ARGUMENTS_MAX = 5;
-  dnnl::primitive primitive;
-  uint count;
-  int ids[ARGUMENTS_MAX];
-  kj::Array<dnnl::memory> memories;  // of lane 0, then of lane 1, …
-};
-
-// The same primitive for each number of images that chunks have.
-class Sizes {
-public:
-  Primitive& add(uint images, Primitive primitive) {
-    entries.add(Entry{images, kj::mv(primitive)});
-    return entries.back().primitive;
-  }
-  Primitive& of(uint images) {
-    for (auto& entry: entries) {
-      if (entry.images == images) return entry.primitive;
-    }
-    KJ_FAIL_ASSERT("no primitive was made for a chunk of this size", images);
-  }
-
-private:
-  struct Entry {
-    uint images;
-    Primitive primitive;
-  };
-  kj::Vector<Entry> entries;
-};
 
 class Pack final: public BatchTask {
 public:
@@ -105,8 +35,8 @@ private:
 
 }  // namespace
 
-// What all tasks of a convolution share. The layouts of weights are chosen by the first primitive made; those for
-// other numbers of images must take the same ones.
+// What all tasks of a convolution share. The layouts of weights are chosen by the first primitive
+// made; those for other numbers of images must take the same ones.
 struct Convolution::Layouts {
   ConvolutionShape shape;
   ConvolutionArrays arrays;
@@ -132,8 +62,8 @@ struct Convolution::Layouts {
                                   : anyWeights(shape.out.channels, shape.in.channels);
   }
 
-  // 1×1 without steps: its backward pass over data is a forward pass with the weights transposed, which, unlike
-  // oneDNN's own, can add.
+  // 1×1 without steps: its backward pass over data is a forward pass with the weights transposed,
+  // which, unlike oneDNN's own, can add.
   bool pointwise() const {
     return shape.op.kernel == 1 && shape.op.stride == 1 && shape.op.pad == 0;
   }
@@ -160,13 +90,13 @@ struct Convolution::Layouts {
     return floatsOf(weightsGradient) + (shape.addsBias ? shape.out.channels : 0);
   }
 
-  // Output tiles of 4×4 would be mostly waste on smaller images. Channels that do not fill their blocks crash
-  // oneDNN's Winograd now and then.
+  // Output tiles of 4×4 would be mostly waste on smaller images. Channels that do not fill their
+  // blocks crash oneDNN's Winograd now and then.
   bool fitsWinograd() const {
     auto& op = shape.op;
     return shape.block == 16 && op.kernel == 3 && op.stride == 1 && op.pad <= 1 &&
-        shape.in.channels % 16 == 0 && shape.out.channels % 16 == 0 &&
-        shape.out.height >= 4 && shape.out.width >= 4;
+           shape.in.channels % 16 == 0 && shape.out.channels % 16 == 0 && shape.out.height >= 4 &&
+           shape.out.width >= 4;
   }
 
   // Calls `make` with Winograd, then with direct, until one gives a descriptor.
@@ -228,11 +158,10 @@ public:
       Argument weights = {DNNL_ARG_WEIGHTS, desc.weights_desc()};
       Argument pad = {DNNL_ARG_SCRATCHPAD, desc.scratchpad_desc()};
       uint lanes = layouts.shape.lanes;
-      sizes.add(n,
-          layouts.shape.addsBias
-              ? Primitive(desc, layouts.engine, lanes,
-                    {x, weights, y, pad, {DNNL_ARG_BIAS, layouts.bias()}})
-              : Primitive(desc, layouts.engine, lanes, {x, weights, y, pad}));
+      sizes.add(n, layouts.shape.addsBias
+                       ? Primitive(desc, layouts.engine, lanes,
+                             {x, weights, y, pad, {DNNL_ARG_BIAS, layouts.bias()}})
+                       : Primitive(desc, layouts.engine, lanes, {x, weights, y, pad}));
     }
     layouts.arrays.forwardWeights->floats = floatsOf(layouts.forwardWeights);
   }
@@ -314,16 +243,15 @@ private:
       if (!hint) return BackwardData::primitive_desc();
       BackwardData::desc backward(
           algorithm, layouts.dx(n), layouts.backwardWeights, layouts.y(n), strides, pads, pads);
-      return BackwardData::primitive_desc(
-          backward, layouts.attributes, layouts.engine, hint, true);
+      return BackwardData::primitive_desc(backward, layouts.attributes, layouts.engine, hint, true);
     });
     layouts.backwardWeights = desc.weights_desc();
     scratch.floats = kj::max(scratch.floats, floatsOf(desc.scratchpad_desc()));
-    sizes.add(n,
-        Primitive(desc, layouts.engine, layouts.shape.lanes,
-            {{DNNL_ARG_DIFF_DST, desc.diff_dst_desc()}, {DNNL_ARG_WEIGHTS, desc.weights_desc()},
-                {DNNL_ARG_DIFF_SRC, desc.diff_src_desc()},
-                {DNNL_ARG_SCRATCHPAD, desc.scratchpad_desc()}}));
+    sizes.add(
+        n, Primitive(desc, layouts.engine, layouts.shape.lanes,
+               {{DNNL_ARG_DIFF_DST, desc.diff_dst_desc()}, {DNNL_ARG_WEIGHTS, desc.weights_desc()},
+                   {DNNL_ARG_DIFF_SRC, desc.diff_src_desc()},
+                   {DNNL_ARG_SCRATCHPAD, desc.scratchpad_desc()}}));
   }
 };
 
@@ -343,11 +271,10 @@ public:
       Argument weights = {DNNL_ARG_DIFF_WEIGHTS, desc.diff_weights_desc()};
       Argument pad = {DNNL_ARG_SCRATCHPAD, desc.scratchpad_desc()};
       uint lanes = layouts.shape.lanes;
-      sizes.add(n,
-          layouts.shape.addsBias
-              ? Primitive(desc, layouts.engine, lanes,
-                    {x, gradient, weights, pad, {DNNL_ARG_DIFF_BIAS, layouts.bias()}})
-              : Primitive(desc, layouts.engine, lanes, {x, gradient, weights, pad}));
+      sizes.add(n, layouts.shape.addsBias
+                       ? Primitive(desc, layouts.engine, lanes,
+                             {x, gradient, weights, pad, {DNNL_ARG_DIFF_BIAS, layouts.bias()}})
+                       : Primitive(desc, layouts.engine, lanes, {x, gradient, weights, pad}));
     }
     // After the primitive's scratch memory: a chunk's gradient, before it is added to the sum.
     padFloats = (padFloats + 15) / 16 * 16;
@@ -428,8 +355,9 @@ private:
 };
 
 InputLayouts inputLayouts(uint channels, uint block) {
-  // AVX-512 takes up to three channels plain, where a blocked copy would be mostly padding. AVX2 has no forward code
-  // at all for blocks that are not full, and for the weights takes three plain and other numbers blocked.
+  // AVX-512 takes up to three channels plain, where a blocked copy would be mostly padding. AVX2
+  // has no forward code at all for blocks that are not full, and for the weights takes three plain
+  // and other numbers blocked.
   if (block == 16) {
     auto layout = channels <= 3 ? Layout::PLAIN : Layout::BLOCKED;
     return {layout, layout};
@@ -438,8 +366,7 @@ InputLayouts inputLayouts(uint channels, uint block) {
       channels == 3 ? Layout::PLAIN : Layout::BLOCKED};
 }
 
-Convolution::Convolution(
-    ConvolutionShape shape, ConvolutionArrays arrays, dnnl_engine_t engine)
+Convolution::Convolution(ConvolutionShape shape, ConvolutionArrays arrays, dnnl_engine_t engine)
     : layouts(kj::heap<Layouts>(shape, arrays, engine)) {}
 Convolution::~Convolution() noexcept(false) {}
 

@@ -19,12 +19,13 @@ bool has(dnnl::cpu_isa level) {
 const Kernels& kernelsHere() {
   if (has(dnnl::cpu_isa::avx512_core)) return AVX512_KERNELS;
   KJ_REQUIRE(has(dnnl::cpu_isa::avx2),
-      "device cpu: this processor has no AVX2 (or DNNL_MAX_CPU_ISA forbids it); use one of 2013 or later");
+      "device cpu: this processor has no AVX2 (or DNNL_MAX_CPU_ISA forbids it); use one of 2013 or "
+      "later");
   return AVX2_KERNELS;
 }
 
-// While it lives, the calling thread's OpenMP regions have one thread: for oneDNN, whose primitives must be made and
-// executed so.
+// While it lives, the calling thread's OpenMP regions have one thread: for oneDNN, whose primitives
+// must be made and executed so.
 class OneThread {
 public:
   OneThread(): before(omp_get_max_threads()) { omp_set_num_threads(1); }
@@ -80,6 +81,7 @@ public:
   }
 
   void forward(Phase phase, uint segment) override {
+    KJ_REQUIRE(step.memory.pixels != nullptr, "a step needs a batch: call setBatch() first");
     step.phase = phase;
     auto& part = plan->segments[segment];
     run(part.prepareForward, part.forward);
@@ -113,7 +115,7 @@ public:
   uint64_t memory_bytes() const override {
     size_t flat = 2 * flatParameters.size() + flatStatistics.size() + plainLogits.size();
     return flat * sizeof(float) + batch.bytes() + scratch.bytes() +
-        images * (sizeof(double) + sizeof(int8_t));
+           images * (sizeof(double) + sizeof(int8_t));
   }
 
   const Plan& getPlan() const { return *plan; }
@@ -149,12 +151,21 @@ private:
       runLane(0, first, phases);
       return;
     }
+    bool isComplete = true;
     // An exception in here is a fault of the code and ends the process.
 #pragma omp parallel num_threads(lanes)
     {
       omp_set_num_threads(1);
-      runLane(omp_get_thread_num(), first, phases);
+      if (uint(omp_get_num_threads()) == lanes) {
+        runLane(omp_get_thread_num(), first, phases);
+      } else if (omp_get_thread_num() == 0) {
+        isComplete = false;
+      }
     }
+    KJ_REQUIRE(isComplete,
+        "device cpu: OpenMP gave fewer threads than cluster.threads_per_worker asks for; is "
+        "OMP_THREAD_LIMIT set?",
+        lanes);
   }
 
   void runLane(uint lane, BatchTasks& first, Range phases) {

@@ -8,18 +8,18 @@
 
 namespace nn {
 
-// Threads share the images of a batch; each works through its share chunk by chunk. For a given number of threads
-// and instruction set a program gives the same bits every time.
+// Threads share the images of a batch; each works through its share chunk by chunk. For a given
+// number of threads and instruction set a program gives the same bits every time.
 //
-// A program runs on the thread that calls it and, with more than one, on OpenMP threads beside it. Lowering throws
-// FAILED if the CPU has no AVX2.
+// A program runs on the thread that calls it and, with more than one, on OpenMP threads beside it.
+// Lowering throws FAILED if the CPU has no AVX2.
 //
-// Which instructions are used follows oneDNN's choice, and so DNNL_MAX_CPU_ISA ("AVX2", "AVX512_CORE", …), which a
-// test sets to see the other paths.
+// Which instructions are used follows oneDNN's choice, and so DNNL_MAX_CPU_ISA ("AVX2",
+// "AVX512_CORE", …), which a test sets to see the other paths.
 extern const Backend CPU;
 
-// The names of the code that oneDNN chose for each of the graph's convolution primitives, to be checked: one that
-// begins with "ref" or "simple" is correct and a hundred times too slow.
+// The names of the code that oneDNN chose for each of the graph's convolution primitives, to be
+// checked: one that begins with "ref" or "simple" is correct and a hundred times too slow.
 kj::Array<kj::String> convolutionImplementations(const Graph& graph, ProgramOptions options);
 
 }  // namespace nn

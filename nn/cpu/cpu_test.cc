@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 #include <kj/exception.h>
+#include <kj/thread.h>
 #include <string.h>
 
 #include <cmath>
@@ -85,8 +86,7 @@ struct Loaded {
 
   Loaded(const Backend& backend, const Graph& graph, const Data& data, uint threads)
       : graph(graph),
-        program(backend.lower(
-            graph, {.batchSize = uint(data.labels.size()), .threads = threads})) {
+        program(backend.lower(graph, {.batchSize = uint(data.labels.size()), .threads = threads})) {
     memcpy(program->parameters().begin(), data.parameters.begin(), 4 * graph.parameters);
     memcpy(program->statistics().begin(), data.statistics.begin(), 4 * graph.statisticsSize);
     program->setBatch(data.pixels, data.labels);
@@ -119,11 +119,10 @@ double distance(
   return std::sqrt(sum) / kj::max(length(right), smallest);
 }
 
-// One training step and a validation after it, beside the reference. `tolerance` is for gradients, key by key:
-// they are relative to the key's own length, or to a thousandth of the whole gradient's if that is more (a bias before
-// a batch norm has no gradient but rounding).
-void checkAgainstReference(
-    const Graph& graph, uint images, uint threads, double tolerance = 2e-5) {
+// One training step and a validation after it, beside the reference. `tolerance` is for gradients,
+// key by key: they are relative to the key's own length, or to a thousandth of the whole gradient's
+// if that is more (a bias before a batch norm has no gradient but rounding).
+void checkAgainstReference(const Graph& graph, uint images, uint threads, double tolerance = 2e-5) {
   CAPTURE(images);
   CAPTURE(threads);
   Data data(graph, images);
@@ -176,9 +175,10 @@ TEST_CASE("cpu: convolutions of all kinds agree with the reference") {
     CAPTURE(c.filters);
     CAPTURE(c.kernel);
     Net first({c.inputs, c.side, c.side});
-    checkWithThreads(first.finish(first.dense(
-        first.conv(0, c.filters, c.kernel, c.stride, c.pad), 4)));
-    // With a layer before it, so that it has a gradient to pass on; that one is 1×1 and keeps the shape.
+    checkWithThreads(
+        first.finish(first.dense(first.conv(0, c.filters, c.kernel, c.stride, c.pad), 4)));
+    // With a layer before it, so that it has a gradient to pass on; that one is 1×1 and keeps the
+    // shape.
     Net second({3, c.side, c.side});
     auto x = second.conv(second.tanh(second.conv(0, c.inputs, 1, 1, 0)), c.filters, c.kernel,
         c.stride, c.pad, false);
@@ -204,7 +204,8 @@ TEST_CASE("cpu: a pool before the first weight has no gradient to pass on") {
   checkWithThreads(net.finish(net.dense(net.maxPool(0, 2, 2), 4)));
 }
 
-TEST_CASE("cpu: batch norms agree with the reference, after convolutions, dense layers and inputs") {
+TEST_CASE(
+    "cpu: batch norms agree with the reference, after convolutions, dense layers and inputs") {
   Net net({3, 6, 6});
   auto x = net.norm(0);
   x = net.relu(net.norm(net.conv(x, 20, 3, 1, 1)));
@@ -334,6 +335,31 @@ TEST_CASE("cpu: a step gives the same bits every time, with any number of thread
   }
 }
 
+TEST_CASE("cpu: two programs that run at the same time give the bits of one") {
+  Graph graph = smallInception();
+  Data data(graph, 10);
+  Loaded alone(CPU, graph, data, 2);
+  alone.step();
+  auto expected = alone.program->gradients();
+  bool isSame[2] = {false, false};
+  {
+    auto work = [&](bool& same) {
+      Loaded loaded(CPU, graph, data, 2);
+      loaded.step();
+      auto gradients = loaded.program->gradients();
+      same = memcmp(gradients.begin(), expected.begin(), 4 * expected.size()) == 0;
+    };
+    kj::Thread first([&]() { work(isSame[0]); });
+    kj::Thread second([&]() { work(isSame[1]); });
+  }
+  CHECK(isSame[0]);
+  CHECK(isSame[1]);
+}
+
+TEST_CASE("cpu: threads beyond the images of a batch have nothing to do") {
+  checkAgainstReference(smallInception(), 3, 5, 1e-3);
+}
+
 TEST_CASE("cpu: parameters of a segment may change once its backward is done") {
   Graph graph = smallInception();
   REQUIRE(graph.segments.size() > 3);
@@ -402,13 +428,11 @@ TEST_CASE("cpu: a batch of the wrong size or with a label beyond the classes is 
   Graph graph = net.finish(net.dense(0, 5));
   Data data(graph, 4);
   Loaded loaded(CPU, graph, data, 1);
-  CHECK(kj::runCatchingExceptions([&]() {
-    loaded.program->setBatch(data.pixels, data.labels.slice(0, 3));
-  }) != nullptr);
+  CHECK(kj::runCatchingExceptions(
+            [&]() { loaded.program->setBatch(data.pixels, data.labels.slice(0, 3)); }) != nullptr);
   data.labels[2] = 5;
-  CHECK(kj::runCatchingExceptions([&]() {
-    loaded.program->setBatch(data.pixels, data.labels);
-  }) != nullptr);
+  CHECK(kj::runCatchingExceptions([&]() { loaded.program->setBatch(data.pixels, data.labels); }) !=
+        nullptr);
 }
 
 }  // namespace

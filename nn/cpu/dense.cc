@@ -6,7 +6,8 @@
 namespace nn::cpu {
 namespace {
 
-// C = A·B + beta·C, row by row: C is M×N with rows `ldc` apart. 'T' for a matrix that is stored transposed.
+// C = A·B + beta·C, row by row: C is M×N with rows `ldc` apart. 'T' for a matrix that is stored
+// transposed.
 struct Matrix {
   char transposed;
   const float* data;
@@ -25,9 +26,8 @@ public:
 
   void run(const Step& step, const Chunk& chunk) override {
     float* row = step.memory.at(y, chunk);
-    multiply(chunk.images, layer.units, layer.inputs,
-        {'N', step.memory.at(x, chunk), x.stride()}, {'T', layer.weights, layer.inputs}, 0, row,
-        y.stride());
+    multiply(chunk.images, layer.units, layer.inputs, {'N', step.memory.at(x, chunk), x.stride()},
+        {'T', layer.weights, layer.inputs}, 0, row, y.stride());
     size_t rest = y.stride() - layer.units;
     for (uint n = 0; n < chunk.images; ++n, row += y.stride()) {
       if (layer.bias != nullptr) step.kernels.copy(layer.bias, row, Write::ADD, layer.units);
@@ -46,8 +46,8 @@ public:
 
   void run(const Step& step, const Chunk& chunk) override {
     float* sum = chunk.lane == 0
-        ? layer.gradient
-        : step.memory.of(*layer.sums, 0) + (chunk.lane - 1) * layer.parameters();
+                     ? layer.gradient
+                     : step.memory.of(*layer.sums, 0) + (chunk.lane - 1) * layer.parameters();
     const float* gradient = step.memory.at(dy, chunk);
     multiply(layer.units, layer.inputs, chunk.images, {'T', gradient, dy.stride()},
         {'N', step.memory.at(x, chunk), x.stride()}, chunk.opening ? 0 : 1, sum, layer.inputs);

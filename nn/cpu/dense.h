@@ -5,8 +5,8 @@
 
 namespace nn::cpu {
 
-// A dense layer: its sizes, and its arrays in the flat ones (null bias if it has none; if there is one it follows the
-// weights in both). The weights are used as they lie.
+// A dense layer: its sizes, and its arrays in the flat ones (null bias if it has none; if there is
+// one it follows the weights in both). The weights are used as they lie.
 struct DenseLayer {
   size_t inputs;
   uint units;
@@ -18,8 +18,8 @@ struct DenseLayer {
   size_t parameters() const { return units * inputs + (bias == nullptr ? 0 : units); }
 };
 
-// Layers outlive their tasks. Rows may be longer than what is used of them; the rest of a row of `y` and `dx` that is
-// SET becomes 0.
+// Layers outlive their tasks. Rows may be longer than what is used of them; the rest of a row of
+// `y` and `dx` that is SET becomes 0.
 kj::Own<Task> denseForward(const DenseLayer& layer, Place x, Place y);
 kj::Own<Task> denseBackwardWeights(const DenseLayer& layer, Place x, Place dy);
 kj::Own<Task> denseBackwardData(const DenseLayer& layer, Place dy, Place dx, Write write);

@@ -1,8 +1,9 @@
-// nn/cpu/kernels.h: our own vector loops around the convolutions, one table of them an instruction set.
+// nn/cpu/kernels.h: our own vector loops around the convolutions, one table of them an instruction
+// set.
 #pragma once
 
-// Included by files that are compiled for newer instruction sets: nothing else with inline code may come in here,
-// or the linker could keep a copy of it that an older CPU cannot run.
+// Included by files that are compiled for newer instruction sets: nothing else with inline code may
+// come in here, or the linker could keep a copy of it that an older CPU cannot run.
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,8 +20,8 @@ struct Window {
   unsigned inHeight, inWidth, outHeight, outWidth, kernel, stride, pad;
 };
 
-// Per-channel numbers of a batch norm, each padded with zeros to whole blocks. With y the input, z = scale·y + shift
-// and g the gradient of its output (0 where the ReLU cut it off):
+// Per-channel numbers of a batch norm, each padded with zeros to whole blocks. With y the input, z
+// = scale·y + shift and g the gradient of its output (0 where the ReLU cut it off):
 //   forward   out = z or max(z, 0)
 //   backward  dy = scale · (g - meanGradient - (y - mean) · slope)
 struct Channels {
@@ -34,18 +35,19 @@ struct Channels {
   float* betaGradient;   // sum of g
 };
 
-// Images are blocked: C/block × H × W × block floats ("nChw16c"), channels padded with zeros to whole blocks.
-// Unless said otherwise a kernel works on one image of `blocks` blocks with `pixels` pixels each.
+// Images are blocked: C/block × H × W × block floats ("nChw16c"), channels padded with zeros to
+// whole blocks. Unless said otherwise a kernel works on one image of `blocks` blocks with `pixels`
+// pixels each.
 struct Kernels {
   unsigned block;
 
   void (*normalise)(const float* y, const Channels& channels, Rectify rectify, float* out,
       size_t blocks, size_t pixels);
-  // Per block into `partial` (2·block floats a block): the means over the image's pixels, then the sums of squared
-  // distances from them.
+  // Per block into `partial` (2·block floats a block): the means over the image's pixels, then the
+  // sums of squared distances from them.
   void (*statistics)(const float* y, float* partial, size_t blocks, size_t pixels);
-  // Of one block: mean and biased variance over all images, from the partials at partial[n·stride], in order of n
-  // (Chan et al. 1979).
+  // Of one block: mean and biased variance over all images, from the partials at partial[n·stride],
+  // in order of n (Chan et al. 1979).
   void (*combineStatistics)(const float* partial, size_t images, size_t stride, size_t pixels,
       float* mean, float* variance);
   // Per block into `partial`: the sums of g, then of g·(y - mean).
@@ -57,15 +59,15 @@ struct Kernels {
   void (*normaliseBackward)(const float* y, const float* gradient, const Channels& channels,
       Rectify rectify, float* dy, Write write, size_t blocks, size_t pixels);
 
-  // x = max(x, 0); x = tanh(x); and, from the outputs y, gradient = gradient · f'(x), in place. `count` floats are
-  // a multiple of the block.
+  // x = max(x, 0); x = tanh(x); and, from the outputs y, gradient = gradient · f'(x), in place.
+  // `count` floats are a multiple of the block.
   void (*relu)(float* x, size_t count);
   void (*tanh)(float* x, size_t count);
   void (*reluBackward)(const float* y, float* gradient, size_t count);
   void (*tanhBackward)(const float* y, float* gradient, size_t count);
 
-  // `index` gets the place of the first maximum in its window: kernel·row + column. No window lies outside of the
-  // image altogether.
+  // `index` gets the place of the first maximum in its window: kernel·row + column. No window lies
+  // outside of the image altogether.
   void (*maxPool)(const float* x, const Window& window, float* out, uint16_t* index, size_t blocks);
   void (*maxPoolBackward)(const float* gradient, const uint16_t* index, const Window& window,
       float* dx, size_t blocks);  // adds

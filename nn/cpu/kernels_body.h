@@ -1,5 +1,5 @@
-// nn/cpu/kernels_body.h: the loops of nn/cpu/kernels.h as templates over a vector type; each instruction set's file
-// instantiates them with its own.
+// nn/cpu/kernels_body.h: the loops of nn/cpu/kernels.h as templates over a vector type; each
+// instruction set's file instantiates them with its own.
 #pragma once
 
 #include <string.h>
@@ -38,8 +38,8 @@ struct Loops {
 
   static void statistics(const float* y, float* partial, size_t blocks, size_t pixels) {
     for (size_t c = 0; c < blocks; c++, y += pixels * B, partial += 2 * B) {
-      // One pass: sums of distances from the first pixel, which is near enough to the mean to lose no digits. Two
-      // accumulators each, because one chain of additions is slower than the loads.
+      // One pass: sums of distances from the first pixel, which is near enough to the mean to lose
+      // no digits. Two accumulators each, because one chain of additions is slower than the loads.
       V shift = S::load(y);
       V sum0 = S::zero(), sum1 = S::zero(), square0 = S::zero(), square1 = S::zero();
       size_t i = 0;
@@ -154,8 +154,8 @@ struct Loops {
     constexpr auto YES = Rectify::YES, NO = Rectify::NO;
     constexpr auto SET = Write::SET, ADD = Write::ADD;
     auto loop = rectify == YES
-        ? (write == SET ? normaliseBackwardAs<YES, SET> : normaliseBackwardAs<YES, ADD>)
-        : (write == SET ? normaliseBackwardAs<NO, SET> : normaliseBackwardAs<NO, ADD>);
+                    ? (write == SET ? normaliseBackwardAs<YES, SET> : normaliseBackwardAs<YES, ADD>)
+                    : (write == SET ? normaliseBackwardAs<NO, SET> : normaliseBackwardAs<NO, ADD>);
     loop(y, gradient, channels, dy, blocks, pixels);
   }
 
@@ -170,7 +170,8 @@ struct Loops {
     }
   }
 
-  // e^x for x in [-88, 88], after Cephes' expf: x = n·ln 2 + r, a polynomial in r, and 2^n by the exponent's bits.
+  // e^x for x in [-88, 88], after Cephes' expf: x = n·ln 2 + r, a polynomial in r, and 2^n by the
+  // exponent's bits.
   static V exponential(V x) {
     V n = S::round(S::mul(x, S::set(1.44269504f)));
     V r = S::negatedFma(n, S::set(0.693359375f), x);
@@ -197,8 +198,8 @@ struct Loops {
       p = S::fma(p, square, S::set(1.33314422036e-1f));
       p = S::fma(p, square, S::set(-3.33332819422e-1f));
       V near = S::fma(S::mul(p, square), v, v);
-      // Beyond 9 the nearest float is 1.
-      V e = exponential(S::mul(S::set(2.0f), S::min(size, S::set(9.0f))));
+      // Beyond 10 the nearest float is 1.
+      V e = exponential(S::mul(S::set(2.0f), S::min(size, S::set(10.0f))));
       V far = S::sub(S::set(1.0f), S::div(S::set(2.0f), S::add(e, S::set(1.0f))));
       far = S::select(S::greater(S::zero(), v), S::sub(S::zero(), far), far);
       // Not a number goes the near way, which keeps it.
@@ -214,7 +215,8 @@ struct Loops {
     }
   }
 
-  // The part of a window that lies inside the image: rows and columns relative to the window's corner.
+  // The part of a window that lies inside the image: rows and columns relative to the window's
+  // corner.
   struct Clip {
     int top, left;  // the window's corner in the image
     int rowBegin, rowEnd, columnBegin, columnEnd;
@@ -231,8 +233,7 @@ struct Loops {
     }
   };
 
-  static void maxPool(
-      const float* x, const Window& w, float* out, uint16_t* index, size_t blocks) {
+  static void maxPool(const float* x, const Window& w, float* out, uint16_t* index, size_t blocks) {
     for (size_t c = 0; c < blocks; c++, x += size_t(w.inHeight) * w.inWidth * B) {
       for (size_t row = 0; row < w.outHeight; row++) {
         for (size_t column = 0; column < w.outWidth; column++, out += B, index += B) {

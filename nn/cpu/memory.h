@@ -12,7 +12,8 @@ namespace nn::cpu {
 using kj::byte;
 using kj::uint;
 
-// The images first … first + images of a batch, worked on by one lane (a thread with its own scratch memory).
+// The images first … first + images of a batch, worked on by one lane (a thread with its own
+// scratch memory).
 struct Chunk {
   uint lane;
   uint first;
@@ -20,8 +21,8 @@ struct Chunk {
   bool opening;  // the lane's first chunk of this phase
 };
 
-// Floats that live from one moment to another. A batch buffer's moments are phases, a scratch buffer's the tasks of
-// its phase.
+// Floats that live from one moment to another. A batch buffer's moments are phases, a scratch
+// buffer's the tasks of its phase.
 struct Buffer {
   enum Home {
     PIXELS,   // the batch that the caller handed in
@@ -78,8 +79,8 @@ struct Memory {
   }
 };
 
-// Sets the offsets, in whole cache lines, so that buffers that live at the same moment do not overlap; returns the
-// floats needed. Big ones first, each at the lowest place that is free.
+// Sets the offsets, in whole cache lines, so that buffers that live at the same moment do not
+// overlap; returns the floats needed. Big ones first, each at the lowest place that is free.
 size_t pack(kj::ArrayPtr<Buffer* const> buffers);
 
 // Zeroed floats on a cache line's boundary.

@@ -20,7 +20,8 @@ struct Step {
   kj::ArrayPtr<const dnnl_stream_t> streams = nullptr;  // one a lane
 };
 
-// Work on one chunk of images at a time. Lanes run the same task at the same time, on chunks of their own.
+// Work on one chunk of images at a time. Lanes run the same task at the same time, on chunks of
+// their own.
 class Task {
 public:
   virtual ~Task() noexcept(false) = default;
@@ -51,38 +52,6 @@ struct Extent {
   size_t floats() const { return blocks * pixels * block; }
 };
 
-// A batch norm, with the ReLU that follows it if there is one: its arrays in the flat ones, and its own.
-struct Norm {
-  Extent extent;
-  uint images;  // of a batch
-  BatchNorm op;
-  Rectify rectify;
-  const float* gamma;
-  const float* beta;
-  float* gammaGradient;
-  float* betaGradient;
-  float* movingMean;
-  float* movingVariance;
-  // Of the convolution before it, which leaves it out because it cancels: moves the moving mean. Null if none.
-  const float* inertBias;
-  Buffer* channels;  // eight arrays
-  Buffer* statisticsPartials;
-  Buffer* gradientPartials;
-
-  static constexpr uint ARRAYS = 8;
-  Channels channelsIn(const Memory& memory) const;
-};
-
-// Norms outlive their tasks. `y` is the norm's input, `gradient` that of its output; each may lie in a view.
-kj::Own<Task> takeStatistics(const Norm& norm, Place y);
-kj::Own<BatchTask> combineStatistics(const Norm& norm);
-kj::Own<Task> normalise(const Norm& norm, Place y, Place out);
-kj::Own<Task> reduceGradient(const Norm& norm, Place y, Place gradient);
-kj::Own<BatchTask> combineGradient(const Norm& norm);
-// Writes the gradients of gamma and beta into the flat array.
-kj::Own<BatchTask> exportGradient(const Norm& norm);
-kj::Own<Task> normaliseBackward(const Norm& norm, Place y, Place gradient, Place dy, Write write);
-
 // In place: x = f(x); gradient = gradient · f'(x) from the outputs `y`.
 kj::Own<Task> activate(Activation::Function function, Extent extent, Place x);
 kj::Own<Task> activateBackward(
@@ -93,18 +62,8 @@ kj::Own<Task> pool(const Pool& op, Shape in, Shape out, uint block, Place x, Pla
 kj::Own<Task> poolBackward(const Pool& op, Shape in, Shape out, uint block, Place gradient,
     Place index, Place dx, Write write);
 
-// Whole images or whole blocks of channels of them.
-kj::Own<Task> copy(Extent extent, Place from, Place to, Write write);
-// Channels [fromChannel, fromChannel + channels) to those from `toChannel` on, wherever blocks begin. The
-// channels that pad the last block of `to` become 0 if the run ends at its last channel.
-kj::Own<Task> copyChannels(Extent from, Place fromPlace, uint fromChannel, Extent to, Place toPlace,
-    uint toChannel, uint channels, Write write);
-
-// Between plain C×H×W and blocked images.
-kj::Own<Task> block(Extent extent, Place plain, Place blocked, Write write);
-kj::Own<Task> unblock(Extent extent, Place blocked, Place plain);
-
-// What the loss leaves for each row: its loss, and 1 if it was right, 0 if not, -1 if its label is -1.
+// What the loss leaves for each row: its loss, and 1 if it was right, 0 if not, -1 if its label is
+// -1.
 struct Verdicts {
   kj::Array<double> losses;
   kj::Array<int8_t> correct;

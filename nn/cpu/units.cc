@@ -10,8 +10,8 @@ uint segmentOf(const Graph& graph, NodeId node) {
   KJ_UNREACHABLE;
 }
 
-// Whether `function` can be applied to the unit's output in place, when nothing else reads it. A batch norm's output
-// is not stored, so only its own kernels' ReLU fits it.
+// Whether `function` can be applied to the unit's output in place, when nothing else reads it. A
+// batch norm's output is not stored, so only its own kernels' ReLU fits it.
 bool takesActivation(const Unit& unit, Activation::Function function) {
   if (unit.activation != nullptr) return false;
   if (unit.is<BatchNorm>()) return function == Activation::RELU;
@@ -59,7 +59,7 @@ void mark(kj::ArrayPtr<Unit> units) {
       units[unit.inputs[0]].recomputed = false;
       auto& before = units[unit.inputs[0]];
       before.biasIsInert = before.is<Conv2d>() && before.node->op.get<Conv2d>().bias &&
-          before.activation == nullptr && before.uses.size() == 1;
+                           before.activation == nullptr && before.uses.size() == 1;
     }
   }
   // What the loss, the last unit, does not depend on does not train.

@@ -1,4 +1,5 @@
-// nn/cpu/units.h: the nodes of a graph as the cpu program runs them: fused, ordered, and put into phases.
+// nn/cpu/units.h: the nodes of a graph as the cpu program runs them: fused, ordered, and put into
+// phases.
 #pragma once
 
 #include <kj/array.h>
@@ -16,12 +17,13 @@ struct Use {
   uint input;  // index into its inputs
 };
 
-// A node together with the activation that is applied to its output where it lies: ReLU to a batch norm, any
-// function to what nobody else reads.
+// A node together with the activation that is applied to its output where it lies: ReLU to a batch
+// norm, any function to what nobody else reads.
 //
-// A *phase* is a list of tasks that a lane works through chunk by chunk of its images; all lanes meet at its end. A
-// phase ends where the whole batch is needed: at statistics of a batch norm, forward and backward. Forward phases
-// count from 0, backward phases go on from there, segment by segment.
+// A *phase* is a list of tasks that a lane works through chunk by chunk of its images; all lanes
+// meet at its end. A phase ends where the whole batch is needed: at statistics of a batch norm,
+// forward and backward. Forward phases count from 0, backward phases go on from there, segment by
+// segment.
 struct Unit {
   const Node* node;
   NodeId id;
@@ -30,11 +32,11 @@ struct Unit {
   kj::Vector<UnitId> inputs;
   kj::Vector<Use> uses;
 
-  // Its value is made from stored ones wherever it is needed, chunk by chunk in cache, forward and backward, rather
-  // than stored: batch norms and concats.
+  // Its value is made from stored ones wherever it is needed, chunk by chunk in cache, forward and
+  // backward, rather than stored: batch norms and concats.
   bool recomputed = false;
-  // The loss depends on it and it depends on parameters, its own or those of units before it: it has a backward
-  // part, and so a gradient of its output.
+  // The loss depends on it and it depends on parameters, its own or those of units before it: it
+  // has a backward part, and so a gradient of its output.
   bool trains = false;
   // A convolution whose bias a batch norm right after it cancels.
   bool biasIsInert = false;
@@ -51,7 +53,7 @@ struct Unit {
 };
 
 struct Units {
-  kj::Array<Unit> all;               // in the order of the nodes
+  kj::Array<Unit> all;              // in the order of the nodes
   kj::Array<Range> forwardPhases;   // of each segment
   kj::Array<Range> backwardPhases;  // of each segment
 };

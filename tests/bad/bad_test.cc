@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "tests/command.h"
+#include "tests/text.h"
 
 namespace tests {
 namespace {
@@ -51,7 +52,7 @@ TEST_CASE("check prints for each bad file exactly what is expected, and ends wit
     auto stem = kj::heapString(file.slice(0, file.size() - kj::StringPtr(".toml").size()));
     auto expected = readFile(kj::str(stem, ".expected"));
     auto ended = check(file, wordsWith(readFile(file)));
-    INFO(file.cStr(), "\nprinted:\n", ended.errors.cStr(), "\nexpected:\n", expected.cStr());
+    INFO(file, "\nprinted:\n", ended.errors, "\nexpected:\n", expected);
     CHECK(ended.errors == expected);
     CHECK(ended.exitCode == 2);
     CHECK(ended.output == "");
@@ -67,7 +68,7 @@ TEST_CASE("check says where there is no file, and ends with exit code 2") {
 TEST_CASE("a command that cannot be understood ends with exit code 2 and says how to ask") {
   auto refuse = [](kj::ArrayPtr<const kj::StringPtr> words) {
     auto ended = Command(words).wait();
-    INFO(kj::strArray(words, " ").cStr(), "\n", ended.errors.cStr());
+    INFO(kj::strArray(words, " "), "\n", ended.errors);
     CHECK(ended.exitCode == 2);
     CHECK(ended.output == "");
     CHECK(ended.errors.startsWith("runner"));

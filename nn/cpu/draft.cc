@@ -1,0 +1,161 @@
+#include "nn/cpu/draft.h"
+
+#include <kj/debug.h>
+
+#include "nn/cpu/copies.h"
+
+namespace nn::cpu {
+
+Draft::Draft(const Graph& graph, uint images, uint lanes, uint block, FlatArrays arrays)
+    : graph(graph),
+      images(images),
+      lanes(lanes),
+      block(block),
+      arrays(arrays),
+      units(lowerToUnits(graph)),
+      plan(kj::heap<Plan>()),
+      storage(kj::heapArray<Storage>(units.all.size())) {
+  uint phases = units.forwardPhases.back().end;
+  for (auto& range: units.backwardPhases) phases = kj::max(phases, uint(range.end));
+  for (uint p = 0; p < phases; ++p) plan->phases.add(kj::heap<PhasePlan>());
+  plan->segments = kj::heapArray<SegmentPlan>(graph.segments.size());
+  for (uint s = 0; s < graph.segments.size(); ++s) {
+    plan->segments[s].forward = units.forwardPhases[s];
+    plan->segments[s].backward = units.backwardPhases[s];
+  }
+  plan->verdicts.losses = kj::heapArray<double>(images);
+  plan->verdicts.correct = kj::heapArray<int8_t>(images);
+  auto& input = batchBuffer(graph.inputShape().size());
+  input.home = Buffer::PIXELS;
+  pixels = &input;
+}
+
+Convolution& Draft::convolutionOf(const Unit& unit) {
+  return KJ_ASSERT_NONNULL(storage[unit.id].convolution);
+}
+DenseLayer& Draft::denseOf(const Unit& unit) {
+  return KJ_ASSERT_NONNULL(storage[unit.id].dense);
+}
+Norm& Draft::normOf(const Unit& unit) {
+  return KJ_ASSERT_NONNULL(storage[unit.id].norm);
+}
+
+float* Draft::parameterAt(const Unit& unit, uint key) {
+  return arrays.parameters.begin() + graph.keys[unit.node->keys.begin + key].offset;
+}
+float* Draft::gradientAt(const Unit& unit, uint key) {
+  return arrays.gradients.begin() + graph.keys[unit.node->keys.begin + key].offset;
+}
+
+Buffer& Draft::batchBuffer(size_t imageFloats) {
+  auto& buffer = *plan->buffers.add(kj::heap<Buffer>());
+  buffer.home = Buffer::BATCH;
+  buffer.imageFloats = imageFloats;
+  buffer.floats = images * imageFloats;
+  return buffer;
+}
+
+Buffer& Draft::scratchBuffer(uint p, size_t imageFloats) {
+  auto& buffer = *phase(p).scratch.add(kj::heap<Buffer>());
+  buffer.home = Buffer::SCRATCH;
+  buffer.imageFloats = imageFloats;
+  return buffer;
+}
+
+Buffer& Draft::workspace(uint p) {
+  auto& buffer = scratchBuffer(p, 0);
+  buffer.use(phase(p).tasks.size());
+  return buffer;
+}
+
+void Draft::add(uint p, kj::Own<Task> task, std::initializer_list<Place> places) {
+  auto& to = phase(p);
+  for (auto& place: places) {
+    if (place.buffer == nullptr) continue;
+    place.buffer->use(place.buffer->home == Buffer::SCRATCH ? to.tasks.size() : p);
+    to.imageFloatsMax = kj::max(to.imageFloatsMax, place.stride());
+  }
+  to.tasks.add(kj::mv(task));
+}
+
+Place Draft::valueOf(const Unit& unit, uint p, Layout layout) {
+  if (layout == Layout::PLAIN) return plainOf(unit, p);
+  KJ_IF_MAYBE(buffer, storage[unit.id].value) return {buffer};
+  KJ_IF_MAYBE(buffer, find(p, unit.id, Layout::BLOCKED)) return {buffer};
+  Place place = {&scratchBuffer(p, extentOf(unit).floats())};
+  fill(unit, p, place);
+  made.add(Made{p, unit.id, Layout::BLOCKED, place.buffer});
+  return place;
+}
+
+kj::Maybe<Buffer&> Draft::find(uint p, UnitId unit, Layout layout) {
+  for (auto& entry: made) {
+    if (entry.phase == p && entry.unit == unit && entry.layout == layout) return *entry.buffer;
+  }
+  return nullptr;
+}
+
+Place Draft::plainOf(const Unit& unit, uint p) {
+  if (unit.is<Input>()) return {pixels};
+  auto blocked = valueOf(unit, p);
+  KJ_IF_MAYBE(buffer, find(p, unit.id, Layout::PLAIN)) {
+    return {buffer};
+  }
+  Place plain = {&scratchBuffer(p, unit.node->shape.size())};
+  add(p, unblock(extentOf(unit), blocked, plain), {blocked, plain});
+  made.add(Made{p, unit.id, Layout::PLAIN, plain.buffer});
+  return plain;
+}
+
+Place Draft::rowsOf(const Unit& unit, uint p) {
+  // A vector's rows lie plain already, with padding.
+  bool isVector = extentOf(unit).pixels == 1 && !unit.is<Input>();
+  return valueOf(unit, p, isVector ? Layout::BLOCKED : Layout::PLAIN);
+}
+
+void Draft::fill(const Unit& unit, uint p, Place to) {
+  if (unit.is<Input>()) {
+    add(p, cpu::block(extentOf(unit), {pixels}, to, Write::SET), {{pixels}, to});
+  } else if (unit.is<BatchNorm>()) {
+    auto y = valueOf(before(unit), p);
+    add(p, normalise(normOf(unit), y, to), {y, to});
+  } else {
+    KJ_ASSERT(unit.is<Concat>());
+    for (uint i = 0; i < unit.inputs.size(); ++i) fillChannels(unit, i, p, to);
+  }
+}
+
+void Draft::fillChannels(const Unit& concat, uint input, uint p, Place to) {
+  auto& part = units.all[concat.inputs[input]];
+  auto extent = extentOf(part);
+  uint channel = channelOf(concat, input);
+  if (!fitsBlocks(concat, part, channel)) {
+    auto from = valueOf(part, p);
+    add(p,
+        copyChannels(extent, from, 0, extentOf(concat), to, channel, extent.channels, Write::SET),
+        {from, to});
+    return;
+  }
+  Place view = {to.buffer, to.shift + channel * extent.pixels};
+  bool isThere = storage[part.id].value != nullptr || find(p, part.id, Layout::BLOCKED) != nullptr;
+  if (isThere) {
+    auto from = valueOf(part, p);
+    add(p, copy(extent, from, view, Write::SET), {from, view});
+  } else {
+    fill(part, p, view);
+  }
+}
+
+bool Draft::fitsBlocks(const Unit& concat, const Unit& part, uint channel) const {
+  uint channels = part.node->shape.channels;
+  bool isLast = channel + channels == concat.node->shape.channels;
+  return channel % block == 0 && (channels % block == 0 || isLast);
+}
+
+uint Draft::channelOf(const Unit& concat, uint input) const {
+  uint channel = 0;
+  for (uint i = 0; i < input; ++i) channel += units.all[concat.inputs[i]].node->shape.channels;
+  return channel;
+}
+
+}  // namespace nn::cpu

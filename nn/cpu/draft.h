@@ -1,0 +1,88 @@
+// nn/cpu/draft.h: a plan while it is made: its tasks so far, and where each unit's value lies.
+#pragma once
+
+#include "nn/cpu/plan.h"
+#include "nn/cpu/units.h"
+
+namespace nn::cpu {
+
+// The flat arrays that tasks read and write, sized as the graph says.
+struct FlatArrays {
+  kj::ArrayPtr<float> parameters;
+  kj::ArrayPtr<float> gradients;
+  kj::ArrayPtr<float> statistics;
+};
+
+// What is known of a unit: where its value lies, and what its tasks share.
+struct Storage {
+  kj::Maybe<Buffer&> value;  // none: recomputed, or the input
+  kj::Maybe<Buffer&> index;  // of a max pool
+  kj::Maybe<Convolution&> convolution;
+  kj::Maybe<DenseLayer&> dense;
+  kj::Maybe<Norm&> norm;
+  kj::Maybe<Buffer&> logitsGradient;  // of the loss's input: made by the forward pass
+};
+
+class Draft {
+public:
+  Draft(const Graph& graph, uint images, uint lanes, uint block, FlatArrays arrays);
+
+  const Graph& graph;
+  const uint images;
+  const uint lanes;
+  const uint block;
+  FlatArrays arrays;
+  const Units units;
+  kj::Own<Plan> plan;
+  kj::Array<Storage> storage;  // of each unit
+
+  Extent extentOf(const Unit& unit) const { return Extent(unit.node->shape, block); }
+  const Unit& before(const Unit& unit) const { return units.all[unit.inputs[0]]; }
+  PhasePlan& phase(uint p) { return *plan->phases[p]; }
+
+  Convolution& convolutionOf(const Unit& unit);
+  DenseLayer& denseOf(const Unit& unit);
+  Norm& normOf(const Unit& unit);
+
+  // The arrays of a unit's keys in the flat ones.
+  float* parameterAt(const Unit& unit, uint key);
+  float* gradientAt(const Unit& unit, uint key);
+
+  Buffer& batchBuffer(size_t imageFloats);
+  Buffer& scratchBuffer(uint p, size_t imageFloats);
+  // Memory for what the task that is added next needs while it runs.
+  Buffer& workspace(uint p);
+  // Appends a task that touches `places`.
+  void add(uint p, kj::Own<Task> task, std::initializer_list<Place> places);
+
+  // Where `unit`'s value lies in phase `p`, image after image without gaps. A value that is not
+  // stored is made first, once a phase, into scratch memory.
+  Place valueOf(const Unit& unit, uint p, Layout layout = Layout::BLOCKED);
+  // The same as rows for a dense layer, which may be longer than what is in them.
+  Place rowsOf(const Unit& unit, uint p);
+  // Makes the value of a unit that is the input, a batch norm or a concat at `to`.
+  void fill(const Unit& unit, uint p, Place to);
+
+  // Whether blocks of `part`, whose first channel is the concat's `channel`, are blocks of the
+  // concat.
+  bool fitsBlocks(const Unit& concat, const Unit& part, uint channel) const;
+  // The channel of a concat where its input begins.
+  uint channelOf(const Unit& concat, uint input) const;
+
+private:
+  Buffer* pixels;
+  // What phases have recomputed so far.
+  struct Made {
+    uint phase;
+    UnitId unit;
+    Layout layout;
+    Buffer* buffer;
+  };
+  kj::Vector<Made> made;
+
+  kj::Maybe<Buffer&> find(uint p, UnitId unit, Layout layout);
+  Place plainOf(const Unit& unit, uint p);
+  void fillChannels(const Unit& concat, uint input, uint p, Place to);
+};
+
+}  // namespace nn::cpu

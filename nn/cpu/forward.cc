@@ -1,0 +1,191 @@
+#include "nn/cpu/forward.h"
+
+#include <kj/debug.h>
+
+#include "nn/cpu/copies.h"
+
+namespace nn::cpu {
+namespace {
+
+class Forward {
+public:
+  Forward(Draft& draft, dnnl_engine_t engine): draft(draft), engine(engine) {}
+
+  void forward(const Unit& unit) {
+    if (!unit.recomputed && !unit.is<Input>() && !unit.is<SoftmaxCrossEntropy>()) {
+      draft.storage[unit.id].value = draft.batchBuffer(draft.extentOf(unit).floats());
+    }
+    KJ_SWITCH_ONEOF(unit.node->op) {
+      KJ_CASE_ONEOF(_, Input) {
+      }
+      KJ_CASE_ONEOF(op, Conv2d) forwardConvolution(unit, op);
+      KJ_CASE_ONEOF(_, Dense) forwardDense(unit);
+      KJ_CASE_ONEOF(op, BatchNorm) forwardNorm(unit, op);
+      KJ_CASE_ONEOF(op, Activation) {
+        copyInto(unit, draft.before(unit), Write::SET);
+        auto y = draft.valueOf(unit, unit.at);
+        draft.add(unit.at, activate(op.function, draft.extentOf(unit), y), {y});
+      }
+      KJ_CASE_ONEOF(op, Pool) forwardPool(unit, op);
+      KJ_CASE_ONEOF(_, Add) {
+        bool first = true;
+        for (UnitId input: unit.inputs) {
+          copyInto(unit, draft.units.all[input], first ? Write::SET : Write::ADD);
+          first = false;
+        }
+      }
+      KJ_CASE_ONEOF(_, Concat) {
+        if (!unit.recomputed) draft.fill(unit, unit.at, draft.valueOf(unit, unit.at));
+      }
+      KJ_CASE_ONEOF(_, SoftmaxCrossEntropy) forwardLoss(unit);
+    }
+    KJ_IF_MAYBE(function, unit.activation) {
+      if (!unit.is<BatchNorm>()) {
+        auto y = draft.valueOf(unit, unit.at);
+        draft.add(unit.at, activate(*function, draft.extentOf(unit), y), {y});
+      }
+    }
+  }
+
+private:
+  Draft& draft;
+  dnnl_engine_t engine;
+
+  void copyInto(const Unit& unit, const Unit& input, Write write) {
+    auto from = draft.valueOf(input, unit.at), to = draft.valueOf(unit, unit.at);
+    draft.add(unit.at, copy(draft.extentOf(unit), from, to, write), {from, to});
+  }
+
+  void forwardConvolution(const Unit& unit, const Conv2d& op) {
+    auto& input = draft.before(unit);
+    Shape in = input.node->shape;
+    auto inputs = inputLayouts(in.channels, draft.block);
+    ConvolutionShape shape = {.op = op,
+        .in = in,
+        .out = unit.node->shape,
+        .forwardInput = inputs.forward,
+        .weightsInput = inputs.weights,
+        .addsBias = op.bias && !unit.biasIsInert,
+        .block = draft.block,
+        .lanes = draft.lanes};
+    // Sizes come later; backward buffers stay empty if it does not train.
+    auto& forwardWeights = draft.batchBuffer(0);
+    auto& backwardWeights = draft.batchBuffer(0);
+    auto& sums = draft.batchBuffer(0);
+    ConvolutionArrays weights = {.weights = draft.parameterAt(unit, 0),
+        .bias = op.bias ? draft.parameterAt(unit, 1) : nullptr,
+        .weightsGradient = draft.gradientAt(unit, 0),
+        .biasGradient = op.bias ? draft.gradientAt(unit, 1) : nullptr,
+        .forwardWeights = &forwardWeights,
+        .backwardWeights = &backwardWeights,
+        .sums = &sums};
+    auto& convolution =
+        *draft.plan->convolutions.add(kj::heap<Convolution>(shape, weights, engine));
+    draft.storage[unit.id].convolution = convolution;
+
+    // Packed at the segment's start.
+    forwardWeights.use(draft.units.forwardPhases[unit.segment].begin);
+    forwardWeights.use(unit.at);
+    backwardWeights.use(draft.units.backwardPhases[unit.segment].begin);
+    backwardWeights.use(unit.backwardAt);
+    sums.use(unit.backwardAt);
+
+    auto x = draft.valueOf(input, unit.at, inputs.forward), y = draft.valueOf(unit, unit.at);
+    auto& scratch = draft.workspace(unit.at);
+    draft.add(unit.at, convolution.forward(x, y, scratch), {x, y});
+  }
+
+  void forwardDense(const Unit& unit) {
+    auto& op = unit.node->op.get<Dense>();
+    auto& layer = *draft.plan->denseLayers.add(kj::heap<DenseLayer>());
+    layer.inputs = draft.before(unit).node->shape.size();
+    layer.units = op.units;
+    layer.weights = draft.parameterAt(unit, 0);
+    layer.bias = op.bias ? draft.parameterAt(unit, 1) : nullptr;
+    layer.gradient = draft.gradientAt(unit, 0);
+    auto& sums = draft.batchBuffer(0);
+    sums.floats = (draft.lanes - 1) * layer.parameters();
+    sums.use(unit.backwardAt);
+    layer.sums = &sums;
+    draft.storage[unit.id].dense = layer;
+
+    auto x = draft.rowsOf(draft.before(unit), unit.at), y = draft.valueOf(unit, unit.at);
+    draft.add(unit.at, denseForward(layer, x, y), {x, y});
+  }
+
+  void forwardNorm(const Unit& unit, const BatchNorm& op) {
+    auto extent = draft.extentOf(unit);
+    size_t channels = extent.blocks * draft.block;
+    auto& own = draft.batchBuffer(0);
+    own.floats = Norm::ARRAYS * channels;
+    own.keep();
+    auto& statisticsPartials = draft.batchBuffer(0);
+    auto& gradientPartials = draft.batchBuffer(0);
+    statisticsPartials.floats = gradientPartials.floats = draft.images * 2 * channels;
+    statisticsPartials.use(unit.at);
+    gradientPartials.use(unit.complete);
+    auto& first = draft.graph.statistics[unit.node->statistics.begin];
+    auto& second = draft.graph.statistics[unit.node->statistics.begin + 1];
+    auto& y = draft.before(unit);
+    auto& norm = *draft.plan->norms.add(kj::heap<Norm>(Norm{.extent = extent,
+        .images = draft.images,
+        .op = op,
+        .rectify = unit.activation == nullptr ? Rectify::NO : Rectify::YES,
+        .gamma = draft.parameterAt(unit, 0),
+        .beta = draft.parameterAt(unit, 1),
+        .gammaGradient = draft.gradientAt(unit, 0),
+        .betaGradient = draft.gradientAt(unit, 1),
+        .movingMean = draft.arrays.statistics.begin() + first.offset,
+        .movingVariance = draft.arrays.statistics.begin() + second.offset,
+        .inertBias = y.biasIsInert ? draft.parameterAt(y, 1) : nullptr,
+        .channels = &own,
+        .statisticsPartials = &statisticsPartials,
+        .gradientPartials = &gradientPartials}));
+    draft.storage[unit.id].norm = norm;
+
+    auto value = draft.valueOf(y, unit.at);
+    draft.add(unit.at, takeStatistics(norm, value), {value});
+    draft.phase(unit.at).batchTasks.add(combineStatistics(norm));
+    if (!unit.recomputed) draft.fill(unit, unit.ready, draft.valueOf(unit, unit.ready));
+  }
+
+  void forwardPool(const Unit& unit, const Pool& op) {
+    auto x = draft.valueOf(draft.before(unit), unit.at), y = draft.valueOf(unit, unit.at);
+    Place index;
+    if (op.function == Pool::MAX) {
+      KJ_REQUIRE(op.kernel < 256, "a max pool's window has at most 255 rows", unit.node->name);
+      auto& buffer = draft.batchBuffer(draft.extentOf(unit).floats() / 2);
+      draft.storage[unit.id].index = buffer;
+      index.buffer = &buffer;
+    }
+    draft.add(unit.at,
+        pool(op, draft.before(unit).node->shape, unit.node->shape, draft.block, x, y, index),
+        {x, y, index});
+  }
+
+  void forwardLoss(const Unit& unit) {
+    auto& input = draft.before(unit);
+    auto x = draft.valueOf(input, unit.at);
+    // Logits may be read after the step.
+    if (x.buffer->home == Buffer::SCRATCH) {
+      auto& kept = draft.batchBuffer(x.stride());
+      draft.add(unit.at, copy(draft.extentOf(input), x, {&kept}, Write::SET), {x, {&kept}});
+      x = {&kept};
+    }
+    x.buffer->keep();
+    draft.plan->logits = x;
+    auto& gradient = draft.batchBuffer(x.stride());
+    draft.storage[input.id].logitsGradient = gradient;
+    draft.add(unit.at, loss(draft.extentOf(input), x, {&gradient}, draft.plan->verdicts),
+        {x, {&gradient}});
+  }
+};
+
+}  // namespace
+
+void addForward(Draft& draft, dnnl_engine_t engine) {
+  Forward forward(draft, engine);
+  for (auto& unit: draft.units.all) forward.forward(unit);
+}
+
+}  // namespace nn::cpu

@@ -1,0 +1,148 @@
+#include "nn/cpu/kernels.h"
+
+#include <doctest/doctest.h>
+#include <string.h>
+
+#include <cmath>
+#include <dnnl.hpp>
+#include <random>
+#include <vector>
+
+namespace nn::cpu {
+namespace {
+
+bool has(dnnl::cpu_isa level) {
+  auto bits = unsigned(dnnl::get_effective_cpu_isa());
+  return (bits & unsigned(level)) == unsigned(level);
+}
+
+// The tables that can run here.
+std::vector<const Kernels*> tables() {
+  std::vector<const Kernels*> tables;
+  if (has(dnnl::cpu_isa::avx2)) tables.push_back(&AVX2_KERNELS);
+  if (has(dnnl::cpu_isa::avx512_core)) tables.push_back(&AVX512_KERNELS);
+  return tables;
+}
+
+std::vector<float> draw(size_t count, float middle = 0) {
+  static thread_local std::mt19937 random(1);
+  std::vector<float> x(count);
+  for (auto& value: x) value = middle + float(random() % 2001) / 1000 - 1;
+  return x;
+}
+
+TEST_CASE("kernels: tanh is right to the last digits, at all sizes, and keeps what is no number") {
+  for (auto* kernels: tables()) {
+    for (float x = 1e-6f; x < 100; x *= 1.01f) {
+      std::vector<float> values(kernels->block, x);
+      values[1] = -x;
+      values[2] = NAN;
+      kernels->tanh(values.data(), values.size());
+      CHECK(values[0] == doctest::Approx(std::tanh(double(x))).epsilon(3e-7));
+      CHECK(values[1] == -values[0]);
+      CHECK(std::isnan(values[2]));
+    }
+    std::vector<float> zeros(kernels->block, 0.0f);
+    kernels->tanh(zeros.data(), zeros.size());
+    CHECK(zeros[0] == 0);
+  }
+}
+
+TEST_CASE("kernels: statistics keep their digits where the mean is large against the deviation") {
+  for (auto* kernels: tables()) {
+    size_t B = kernels->block, pixels = 49, images = 16;
+    auto y = draw(images * pixels * B, 1000);
+    std::vector<float> partial(images * 2 * B), mean(B), variance(B);
+    for (size_t n = 0; n < images; ++n) {
+      kernels->statistics(&y[n * pixels * B], &partial[n * 2 * B], 1, pixels);
+    }
+    kernels->combineStatistics(partial.data(), images, 2 * B, pixels, mean.data(), variance.data());
+    for (size_t c = 0; c < B; ++c) {
+      double sum = 0, square = 0, values = double(images * pixels);
+      for (size_t i = c; i < y.size(); i += B) sum += y[i];
+      for (size_t i = c; i < y.size(); i += B) square += std::pow(y[i] - sum / values, 2);
+      CHECK(mean[c] == doctest::Approx(sum / values).epsilon(3e-7));
+      CHECK(variance[c] == doctest::Approx(square / values).epsilon(1e-4));
+    }
+  }
+}
+
+TEST_CASE("kernels: of equal maxima the first in row order gets the gradient") {
+  for (auto* kernels: tables()) {
+    size_t B = kernels->block;
+    Window window = {.inHeight = 3,
+        .inWidth = 3,
+        .outHeight = 1,
+        .outWidth = 1,
+        .kernel = 3,
+        .stride = 1,
+        .pad = 0};
+    std::vector<float> x(9 * B, -1.0f), out(B), gradient(B, 2.0f), dx(9 * B, 1.0f);
+    x[4 * B] = x[7 * B] = 5;
+    std::vector<uint16_t> index(B);
+    kernels->maxPool(x.data(), window, out.data(), index.data(), 1);
+    kernels->maxPoolBackward(gradient.data(), index.data(), window, dx.data(), 1);
+    CHECK(out[0] == 5);
+    CHECK(dx[4 * B] == 3);
+    CHECK(dx[7 * B] == 1);
+    // The other channels are equal everywhere.
+    CHECK(dx[0 + 1] == 3);
+    CHECK(dx[8 * B + 1] == 1);
+  }
+}
+
+TEST_CASE("kernels: a max pool remembers places in windows of up to 255 rows") {
+  for (auto* kernels: tables()) {
+    size_t B = kernels->block, side = 255;
+    Window window = {.inHeight = 255,
+        .inWidth = 255,
+        .outHeight = 1,
+        .outWidth = 1,
+        .kernel = 255,
+        .stride = 1,
+        .pad = 0};
+    std::vector<float> x(side * side * B, 0.0f), out(B), gradient(B, 1.0f), dx(x.size(), 0.0f);
+    x.back() = 7;
+    std::vector<uint16_t> index(B);
+    kernels->maxPool(x.data(), window, out.data(), index.data(), 1);
+    kernels->maxPoolBackward(gradient.data(), index.data(), window, dx.data(), 1);
+    CHECK(out.back() == 7);
+    CHECK(dx.back() == 1);
+    CHECK(dx.front() == 1);
+  }
+}
+
+TEST_CASE("kernels: both instruction sets give the same numbers up to rounding") {
+  if (tables().size() < 2) return;
+  // Two blocks of 8 against one of 16 need another order; one pixel of 16 channels is the same in
+  // both.
+  auto y = draw(16), gradient = draw(16), array = draw(16 * 8, 1);
+  auto at = [&](size_t i) { return array.data() + 16 * i; };
+  Channels channels = {at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7)};
+  std::vector<float> narrow(16, 0.5f), wide(16, 0.5f);
+  AVX2_KERNELS.normalise(y.data(), channels, Rectify::YES, narrow.data(), 2, 1);
+  AVX512_KERNELS.normalise(y.data(), channels, Rectify::YES, wide.data(), 1, 1);
+  CHECK(memcmp(narrow.data(), wide.data(), 64) == 0);
+  for (auto write: {Write::SET, Write::ADD}) {
+    for (auto rectify: {Rectify::NO, Rectify::YES}) {
+      AVX2_KERNELS.normaliseBackward(
+          y.data(), gradient.data(), channels, rectify, narrow.data(), write, 2, 1);
+      AVX512_KERNELS.normaliseBackward(
+          y.data(), gradient.data(), channels, rectify, wide.data(), write, 1, 1);
+      CHECK(memcmp(narrow.data(), wide.data(), 64) == 0);
+    }
+  }
+}
+
+TEST_CASE("kernels: adding copies takes any count") {
+  for (auto* kernels: tables()) {
+    for (size_t count: {1, 7, 8, 15, 16, 33}) {
+      auto from = draw(count), to = draw(count), before = to;
+      kernels->copy(from.data(), to.data(), Write::ADD, count);
+      for (size_t i = 0; i < count; ++i) CHECK(to[i] == before[i] + from[i]);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace nn::cpu

@@ -1,0 +1,67 @@
+#include "nn/cpu/memory.h"
+
+#include <doctest/doctest.h>
+#include <stdint.h>
+
+#include <random>
+
+namespace nn::cpu {
+namespace {
+
+Buffer bufferOf(size_t floats, uint first, uint last) {
+  Buffer buffer;
+  buffer.home = Buffer::BATCH;
+  buffer.floats = floats;
+  buffer.use(first);
+  buffer.use(last);
+  return buffer;
+}
+
+bool overlap(const Buffer& a, const Buffer& b) {
+  bool inTime = a.first <= b.last && b.first <= a.last;
+  bool inSpace = a.offset < b.offset + b.floats && b.offset < a.offset + a.floats;
+  return inTime && inSpace;
+}
+
+TEST_CASE("memory: buffers that never live at the same moment share their place") {
+  Buffer a = bufferOf(100, 0, 1), b = bufferOf(60, 2, 3), c = bufferOf(40, 1, 2);
+  Buffer* all[] = {&a, &b, &c};
+  // a and b one after the other, c beside both; in lines of 16 floats.
+  CHECK(pack(all) == 112 + 48);
+  CHECK(a.offset == b.offset);
+}
+
+TEST_CASE("memory: a buffer that is kept shares its place with none") {
+  Buffer a = bufferOf(16, 0, 1), b = bufferOf(16, 5, 6);
+  a.keep();
+  Buffer* all[] = {&a, &b};
+  CHECK(pack(all) == 32);
+}
+
+TEST_CASE("memory: buffers that live at the same moment never overlap, and begin on a line") {
+  std::mt19937 random(1);
+  for (uint round = 0; round < 20; ++round) {
+    auto buffers = kj::heapArray<Buffer>(60);
+    auto pointers = kj::heapArray<Buffer*>(buffers.size());
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      uint first = random() % 30;
+      buffers[i] = bufferOf(1 + random() % 500, first, first + random() % 8);
+      pointers[i] = &buffers[i];
+    }
+    size_t total = pack(pointers);
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      CHECK(buffers[i].offset % 16 == 0);
+      CHECK(buffers[i].offset + buffers[i].floats <= total);
+      for (size_t j = 0; j < i; ++j) CHECK(!overlap(buffers[i], buffers[j]));
+    }
+  }
+}
+
+TEST_CASE("memory: an arena is zero and begins on a line") {
+  Arena arena(100);
+  CHECK(reinterpret_cast<uintptr_t>(arena.begin()) % 64 == 0);
+  for (uint i = 0; i < 100; ++i) CHECK(arena.begin()[i] == 0);
+}
+
+}  // namespace
+}  // namespace nn::cpu

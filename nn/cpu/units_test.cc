@@ -1,0 +1,86 @@
+#include "nn/cpu/units.h"
+
+#include <doctest/doctest.h>
+
+namespace nn::cpu {
+namespace {
+
+struct Net {
+  configs::Diagnostics diagnostics;
+  GraphBuilder builder;
+
+  explicit Net(Shape input): builder(input, diagnostics) {}
+  NodeId add(Op op, std::initializer_list<NodeId> inputs) {
+    return builder.add("", kj::mv(op), kj::arrayPtr(inputs.begin(), inputs.size()), {});
+  }
+  NodeId conv(NodeId x) { return add(Conv2d{16, 3, 1, 1, true}, {x}); }
+  NodeId norm(NodeId x) { return add(BatchNorm{1e-3f, 0.9f, false}, {x}); }
+  NodeId relu(NodeId x) { return add(Activation{Activation::RELU}, {x}); }
+  NodeId tanh(NodeId x) { return add(Activation{Activation::TANH}, {x}); }
+  NodeId dense(NodeId x) { return add(Dense{10, true}, {x}); }
+};
+
+TEST_CASE("units: an activation is fused into what it alone reads") {
+  Net net({3, 8, 8});
+  auto x = net.conv(0);
+  net.tanh(x);
+  auto y = net.relu(net.conv(net.relu(net.norm(net.tanh(x)))));
+  Graph graph = net.builder.finish(net.dense(net.tanh(net.norm(y))), {});
+  auto units = lowerToUnits(graph);
+  uint alone = 0, fused = 0;
+  for (auto& unit: units.all) {
+    alone += unit.is<Activation>();
+    fused += unit.activation != nullptr;
+  }
+  // Alone: two readers of x, and a tanh after a batch norm.
+  CHECK(alone == 3);
+  CHECK(fused == 2);
+}
+
+TEST_CASE("units: a phase ends at a batch norm and at the border of a segment") {
+  Net net({3, 8, 8});
+  auto x = net.relu(net.norm(net.conv(0)));
+  Graph graph = net.builder.finish(net.dense(net.relu(net.norm(net.conv(x)))), {});
+  REQUIRE(graph.segments.size() == 3);
+  auto units = lowerToUnits(graph);
+  for (uint s = 0; s < 3; ++s) {
+    CHECK(units.forwardPhases[s].size() == 1);
+    CHECK(units.backwardPhases[s].size() == 1);
+  }
+  // Backward goes on from the last segment.
+  CHECK(units.backwardPhases[2].begin == units.forwardPhases[2].end);
+  CHECK(units.backwardPhases[0].begin == 5);
+}
+
+TEST_CASE("units: without batch norms a segment is one phase") {
+  Net net({3, 8, 8});
+  auto x = net.tanh(net.conv(0));
+  auto y = net.add(Add{}, {net.conv(x), net.conv(net.tanh(net.conv(x))), x});
+  Graph graph = net.builder.finish(net.dense(y), {});
+  auto units = lowerToUnits(graph);
+  for (auto& range: units.forwardPhases) CHECK(range.size() == 1);
+}
+
+TEST_CASE("units: two batch norms in a row, inside a segment, take a phase each") {
+  Net net({3, 8, 8});
+  auto x = net.tanh(net.conv(0));
+  // Both branches are one segment: x crosses it.
+  auto y = net.add(Add{}, {x, net.norm(net.conv(net.relu(net.norm(net.conv(x)))))});
+  Graph graph = net.builder.finish(net.dense(y), {});
+  auto units = lowerToUnits(graph);
+  CHECK(units.forwardPhases[1].size() == 3);
+}
+
+TEST_CASE("units: only a bias that one batch norm cancels is inert") {
+  Net net({3, 8, 8});
+  auto a = net.conv(0), b = net.conv(0), c = net.conv(0);
+  auto sum = net.add(Add{}, {net.norm(a), net.norm(b), b, net.norm(net.relu(c))});
+  Graph graph = net.builder.finish(net.dense(sum), {});
+  auto units = lowerToUnits(graph);
+  for (auto& unit: units.all) {
+    CHECK(unit.biasIsInert == (unit.node == &graph.nodes[a]));
+  }
+}
+
+}  // namespace
+}  // namespace nn::cpu

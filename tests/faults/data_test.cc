@@ -1,0 +1,138 @@
+// Disks that fill up, databases and images that are damaged: the run ends and says which file, or
+// goes on without the bad record where the experiment wants that.
+#include <doctest/doctest.h>
+
+#include "io/jpeg.h"
+#include "tests/faults/failure.h"
+#include "tests/skip.h"
+#include "tests/text.h"
+
+namespace tests {
+namespace {
+
+// -------------------------------------------------------------------------------------------------
+// Disks and data.
+
+// Runs `file` with its runs on a file system of `size` that only this run sees.
+Ended runOnDisk(kj::StringPtr size, kj::StringPtr file, kj::StringPtr setting) {
+  auto folder = newFolder();
+  auto cache = cacheSetting();
+  kj::StringPtr environment[] = {cache};
+  constexpr kj::StringPtr SCRIPT =
+      "mount -t tmpfs -o size=\"$1\" none \"$2\" && exec \"$3\" run \"$4\" --runs \"$2\" "
+      "--set \"$5\""_kj;
+  Command command({"unshare", "--user", "--map-root-user", "--mount", "sh", "-c", SCRIPT, "sh",
+                      size, folder, RUNNER, file, setting},
+      {.environment = environment});
+  return command.wait();
+}
+
+bool canMount() {
+  auto folder = newFolder();
+  Command command(
+      {"unshare", "--user", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "none", folder});
+  return command.wait().exitCode == 0;
+}
+
+TEST_CASE("a disk that fills up while training ends the run, which says which file") {
+  if (!canMount()) SKIP_CASE("this machine lets no user mount a file system");
+  auto ended = runOnDisk("24k", ENDLESS, "log.every=1");
+  checkFailed(ended, {"coordinator", "cannot write", "/endless/1/events.jsonl",
+                         "No space left on device", "free some space", "--runs"});
+}
+
+TEST_CASE("a disk that has no room for the weights ends the run, which says so") {
+  if (!canMount()) SKIP_CASE("this machine lets no user mount a file system");
+  auto ended = runOnDisk("128k", "tests/faults/short.toml", "train.seed=1");
+  checkFailed(ended, {"coordinator", "cannot write", "/short/1/weights.safetensors",
+                         "No space left on device", "free some space", "--runs"});
+}
+
+// The folder of fashion_mnist's databases in `cache`.
+kj::String importedIn(kj::StringPtr cache) {
+  auto found = Command({"sh", "-c", kj::str("echo ", cache, "/fashion_mnist-raw-*/")}).wait();
+  return kj::heapString(found.output.slice(0, found.output.size() - 1));
+}
+
+// A run on a copy of the imported data that `script` damages ($1 is the file, $2 its size).
+Ended runOnDamagedData(kj::StringPtr script) {
+  startedRun(ENDLESS);  // imports, unless that was done before
+  auto setting = cacheSetting();
+  auto cache = setting.slice(setting.findFirst('=').orDefault(0) + 1);
+  auto folder = newFolder();
+  REQUIRE(Command({"cp", "-r", cache, folder}).wait().exitCode == 0);
+  auto copy = kj::str(folder, "/cache");
+  auto file = kj::str(importedIn(copy), "training.mdb");
+  auto size = kj::str(readFile(file).size());
+  REQUIRE(Command({"sh", "-c", script, "sh", file, size}).wait().exitCode == 0);
+  auto runs = newFolder();
+  auto environment = kj::str("RUNNER_CACHE=", copy);
+  kj::StringPtr environments[] = {environment};
+  Command command({RUNNER, "run", ENDLESS, "--runs", runs}, {.environment = environments});
+  auto ended = command.wait();
+  INFO(file);
+  CHECK(contains(ended.errors, file));
+  CHECK(processesWith(runs).size() == 0);
+  return ended;
+}
+
+TEST_CASE("a database that was cut short is refused before anything starts") {
+  auto ended = runOnDamagedData("truncate -s $(($2 / 2)) \"$1\"");
+  checkFailed(ended, {"cannot open the record database", "delete it"});
+}
+
+TEST_CASE("a database with a hole ends the run, which names the record and the file") {
+  auto ended = runOnDamagedData(
+      "dd if=/dev/zero of=\"$1\" bs=4096 seek=$(($2 / 8192)) count=256 conv=notrunc");
+  checkFailed(ended, {"worker ", "record ", "training.mdb", "data.on_bad_record"});
+}
+
+TEST_CASE("a database with changed pixels ends the run, which names the record and the file") {
+  // The last 100 bytes of a page in the middle: pixels of a record.
+  auto ended = runOnDamagedData(
+      "printf %0100d 7 | dd of=\"$1\" bs=1 seek=$(($2 / 8192 * 4096 + 3996)) conv=notrunc");
+  checkFailed(ended, {"worker ", "record ", "training.mdb", "checksum", "data.on_bad_record"});
+}
+
+// -------------------------------------------------------------------------------------------------
+// Images.
+
+// A folder with 20 JPEG files in two classes; the 8th was cut short.
+kj::String imageFolder() {
+  auto folder = newFolder();
+  io::ImageShape shape = {3, 16, 16};
+  for (auto name: {"cat", "dog"}) {
+    REQUIRE(Command({"mkdir", kj::str(folder, "/", name)}).wait().exitCode == 0);
+  }
+  for (uint i = 0; i < 20; ++i) {
+    auto pixels = kj::heapArray<kj::byte>(shape.size());
+    for (size_t k: kj::indices(pixels)) pixels[k] = (k * (i + 3) * 37) % 251;
+    auto jpeg = io::encodeJpeg({shape, io::Layout::PIXELS, pixels});
+    auto bytes = jpeg.slice(0, i == 7 ? jpeg.size() * 2 / 3 : jpeg.size()).asChars();
+    auto name = kj::str(i % 2 == 0 ? "cat" : "dog", "/", i / 10, i % 10, ".jpeg");
+    writeFile(kj::str(folder, "/", name), kj::heapString(bytes));
+  }
+  return folder;
+}
+
+TEST_CASE("a JPEG file that was cut short ends the run, which names the record") {
+  auto source = kj::str("data.source=", imageFolder());
+  Run run("tests/faults/images.toml", {source});
+  checkFailed(run.command.wait(), {"worker ", "record ", "training.mdb", "data.on_bad_record"});
+  checkNothingLeft(run);
+}
+
+TEST_CASE("a JPEG file that was cut short is counted, named and skipped where the file says so") {
+  auto source = kj::str("data.source=", imageFolder());
+  Run run("tests/faults/images.toml", {source, "data.on_bad_record=skip"});
+  auto ended = run.command.wait();
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 0);
+  auto events = run.read("events.jsonl");
+  INFO(events);
+  CHECK(contains(events, "\"bad_records\":1"));
+  CHECK(contains(events, "\"bad_record\":{\"reason\":\"record "));
+}
+
+}  // namespace
+}  // namespace tests

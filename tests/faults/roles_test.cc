@@ -1,0 +1,218 @@
+// Roles that are killed, stopped, late or strangers. A run that cannot go on ends within 10 s with
+// exit code 1, one line that begins with `error: ` and names role, cause and way out, and leaves no
+// process behind.
+#include <arpa/inet.h>
+#include <doctest/doctest.h>
+#include <errno.h>
+#include <kj/debug.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/faults/failure.h"
+#include "tests/text.h"
+
+namespace tests {
+namespace {
+
+struct Fault {
+  kj::StringPtr role;
+  uint index;
+  kj::StringPtr name;
+};
+constexpr Fault ROLES[] = {
+    {"coordinator"_kj, 0, "coordinator"_kj},
+    {"server"_kj, 0, "server 0"_kj},
+    {"server"_kj, 1, "server 1"_kj},
+    {"worker"_kj, 0, "worker 0"_kj},
+    {"worker"_kj, 1, "worker 1"_kj},
+};
+
+TEST_CASE("a killed role ends the run, which says who was killed and by what") {
+  for (auto& fault: ROLES) {
+    CAPTURE(fault.name);
+    auto run = startedRun(ENDLESS);
+    KJ_SYSCALL(::kill(run->role(fault.role, fault.index).pid, SIGKILL));
+    auto ended = run->command.wait(FAILS_WITHIN_S);
+    checkFailed(ended, {fault.name, "killed by signal 9", "dmesg"});
+    checkNothingLeft(*run);
+  }
+}
+
+TEST_CASE("a stopped role ends the run, which says who was silent and for how long") {
+  for (auto& fault: ROLES) {
+    CAPTURE(fault.name);
+    auto run = startedRun(ENDLESS, {"cluster.silence_timeout_s=2"});
+    KJ_SYSCALL(::kill(run->role(fault.role, fault.index).pid, SIGSTOP));
+    auto ended = run->command.wait(FAILS_WITHIN_S);
+    checkFailed(ended, {fault.name, "silent for 2 s", "cluster.silence_timeout_s"});
+    checkNothingLeft(*run);
+  }
+}
+
+TEST_CASE("a stopped role is noticed within 10 s with the time-out of an ordinary file") {
+  auto run = startedRun(ENDLESS);
+  KJ_SYSCALL(::kill(run->role("worker", 1).pid, SIGSTOP));
+  auto ended = run->command.wait(FAILS_WITHIN_S);
+  checkFailed(ended, {"worker 1", "silent for 5 s", "cluster.silence_timeout_s"});
+  checkNothingLeft(*run);
+}
+
+TEST_CASE("a launcher that is killed leaves no role behind") {
+  auto run = startedRun(ENDLESS);
+  auto roles = run->roles();
+  CHECK(roles.size() == 5);
+  run->command.kill(SIGKILL);
+  CHECK(run->command.wait().signal == SIGKILL);
+  CHECK(haveEnded(roles, 2));
+}
+
+TEST_CASE("Ctrl-C and SIGTERM end a run with exit code 130") {
+  for (int signal: {SIGINT, SIGTERM}) {
+    for (auto launcher: {"cluster.launcher=local"_kj, "cluster.launcher=inline"_kj}) {
+      CAPTURE(signal);
+      CAPTURE(launcher);
+      auto run = startedRun(ENDLESS, {launcher});
+      // A terminal sends Ctrl-C to the whole group.
+      if (signal == SIGINT) {
+        run->command.killGroup(signal);
+      } else {
+        run->command.kill(signal);
+      }
+      auto ended = run->command.wait(FAILS_WITHIN_S);
+      CHECK(ended.exitCode == 130);
+      CHECK(errorLines(ended.errors).size() == 0);
+      checkNothingLeft(*run);
+    }
+  }
+}
+
+// -------------------------------------------------------------------------------------------------
+// Roles started by hand.
+
+// `runner role` of a job whose coordinator is at `address`.
+kj::Own<Command> startRole(
+    kj::StringPtr file, kj::StringPtr role, uint index, kj::StringPtr address) {
+  auto cache = cacheSetting();
+  kj::StringPtr environment[] = {cache};
+  auto number = kj::str(index);
+  kj::StringPtr words[] = {
+      RUNNER, "role", file, "--role", role, "--index", number, "--coordinator", address};
+  return kj::heap<Command>(words, Command::Surroundings{.environment = environment});
+}
+
+kj::Own<Command> startCoordinator(kj::StringPtr file) {
+  auto cache = cacheSetting();
+  kj::StringPtr environment[] = {cache};
+  auto folder = newFolder();
+  kj::StringPtr words[] = {RUNNER, "role", file, "--role", "coordinator", "--folder", folder};
+  return kj::heap<Command>(words, Command::Surroundings{.environment = environment});
+}
+
+// Where it listens: in the event that it prints once it does.
+kj::String addressOf(Command& coordinator) {
+  constexpr kj::StringPtr MARK = "\"listening\":{\"address\":\""_kj;
+  KJ_REQUIRE(coordinator.waitForOutput(MARK), coordinator.errors());
+  auto output = coordinator.output();
+  auto at =
+      static_cast<const char*>(::memmem(output.begin(), output.size(), MARK.begin(), MARK.size()));
+  kj::StringPtr rest = output.slice(at - output.begin() + MARK.size());
+  return kj::heapString(rest.slice(0, KJ_ASSERT_NONNULL(rest.findFirst('"'))));
+}
+
+TEST_CASE("roles that never join are named when the time to start is over") {
+  auto coordinator = startCoordinator("tests/faults/impatient.toml");
+  auto server = startRole("tests/faults/impatient.toml", "server", 1, addressOf(*coordinator));
+  auto ended = coordinator->wait();
+  checkFailed(
+      ended, {"not joined within 3 s: server 0, worker 0, worker 1;", "cluster.start_timeout_s"});
+  // The role that waited for the others is not left behind.
+  CHECK(server->wait(FAILS_WITHIN_S).exitCode == 75);
+}
+
+TEST_CASE("two roles of one index: the second is refused and told why") {
+  auto coordinator = startCoordinator(ENDLESS);
+  auto address = addressOf(*coordinator);
+  auto first = startRole(ENDLESS, "server", 0, address);
+  REQUIRE(coordinator->waitForOutput("\"joined\""));
+  auto second = startRole(ENDLESS, "server", 0, address);
+  checkFailed(second->wait(FAILS_WITHIN_S), {"server 0 has joined already", "--index"});
+  auto beyond = startRole(ENDLESS, "worker", 2, address);
+  auto refused = beyond->wait(FAILS_WITHIN_S);
+  CHECK(refused.exitCode == 2);
+  CHECK(
+      contains(refused.errors, "there is no worker 2 in this job: it has 2 servers and 2 workers"));
+  // The first one keeps its place.
+  Process one[] = {{first->pid(), kj::str()}};
+  CHECK_FALSE(haveEnded(one, 0));
+}
+
+TEST_CASE("a role that read another experiment file is refused and told why") {
+  auto coordinator = startCoordinator(ENDLESS);
+  auto role = startRole("tests/faults/impatient.toml", "worker", 0, addressOf(*coordinator));
+  checkFailed(role->wait(FAILS_WITHIN_S), {"worker 0 read another experiment file", "same file"});
+}
+
+// -------------------------------------------------------------------------------------------------
+// Strangers.
+
+kj::AutoCloseFd connectTo(kj::StringPtr address) {
+  auto colon = KJ_ASSERT_NONNULL(address.findLast(':'));
+  sockaddr_in name = {};
+  name.sin_family = AF_INET;
+  name.sin_port = htons(atoi(address.slice(colon + 1).cStr()));
+  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  int raw;
+  KJ_SYSCALL(raw = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  kj::AutoCloseFd fd(raw);
+  KJ_SYSCALL(::connect(fd, reinterpret_cast<sockaddr*>(&name), sizeof(name)), address);
+  return fd;
+}
+
+void send(int fd, const void* bytes, size_t size) {
+  // The other end may have closed by then.
+  if (::send(fd, bytes, size, MSG_NOSIGNAL) >= 0) return;
+  KJ_REQUIRE(errno == EPIPE || errno == ECONNRESET, strerror(errno));
+}
+
+TEST_CASE("garbage and half messages at the ports of a running job do not hurt it") {
+  Run run("tests/faults/short.toml");
+  REQUIRE(run.command.waitForOutput("Speed: "));
+  // What roles and servers were told stands in command lines and events.
+  kj::Vector<kj::String> addresses;
+  auto words = kj::str(run.role("worker", 0).commandLine, run.read("events.jsonl"));
+  kj::StringPtr rest = words;
+  constexpr kj::StringPtr LOOPBACK = "127.0.0.1:"_kj;
+  while (auto at = ::memmem(rest.begin(), rest.size(), LOOPBACK.begin(), LOOPBACK.size())) {
+    rest = rest.slice(static_cast<const char*>(at) - rest.begin());
+    size_t end = LOOPBACK.size();
+    while (rest[end] >= '0' && rest[end] <= '9') ++end;
+    addresses.add(kj::heapString(rest.slice(0, end)));
+    rest = rest.slice(end);
+  }
+  CHECK(addresses.size() == 3);
+
+  kj::Vector<kj::AutoCloseFd> open;
+  for (auto& address: addresses) {
+    char noise[65536];
+    for (size_t i = 0; i < sizeof(noise); ++i) noise[i] = char(i * 2654435761u >> 13);
+    send(open.add(connectTo(address)), noise, sizeof(noise));
+    // Cap'n Proto begins with the number of segments less one, then their sizes in words.
+    uint32_t manySegments[] = {0xffffffff, 1, 1, 1};
+    send(open.add(connectTo(address)), manySegments, sizeof(manySegments));
+    uint32_t hugeSegment[] = {0, 0xfffffff0, 0, 0};
+    send(open.add(connectTo(address)), hugeSegment, sizeof(hugeSegment));
+    uint32_t halfMessage[] = {0, 100, 7};
+    send(open.add(connectTo(address)), halfMessage, sizeof(halfMessage));
+    connectTo(address);  // and closed without a word
+  }
+  auto ended = run.command.wait();
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 0);
+}
+
+}  // namespace
+}  // namespace tests
