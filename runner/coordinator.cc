@@ -137,6 +137,14 @@ Coordinator::Client Job::bootstrap() {
   return kj::heap<CoordinatorServer>(kj::addRef(*this));
 }
 
+void Job::showAddress(kj::StringPtr address) {
+  capnp::MallocMessageBuilder message;
+  auto event = message.initRoot<Event>();
+  stamp(event);
+  event.initListening().setAddress(address);
+  log.show(event);
+}
+
 kj::Promise<void> Job::run() {
   capnp::MallocMessageBuilder message;
   auto event = message.initRoot<Event>();

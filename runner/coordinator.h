@@ -25,6 +25,8 @@ public:
       const RunFolder& folder, RunLog& log, kj::Timer& timer, const kj::Clock& clock);
 
   Coordinator::Client bootstrap();
+  // Tells the launcher where bootstrap() is served.
+  void showAddress(kj::StringPtr address);
 
   // Resolves when the weights are written and every role was told to end. Rejects, with a sentence
   // that names role, cause and way out, when a role does not join in time, is lost, or is silent

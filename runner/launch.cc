@@ -11,9 +11,9 @@ namespace runner {
 
 namespace {
 
-// How long other roles may still tell their part after the first one failed: the first to be
-// noticed need not be the one that began it.
-constexpr auto CAUSE_WINDOW = 400 * kj::MILLISECONDS;
+// How long the role that began it may take to say so, when all that is known is that others lost
+// it.
+constexpr auto CAUSE_WINDOW = 2 * kj::SECONDS;
 
 }  // namespace
 
@@ -25,10 +25,14 @@ Launch::Launch(const Experiment& experiment, RunView& view, kj::AsyncIoContext& 
       start(kj::mv(start)),
       lastHeard(timer.now()),
       over(nullptr),
+      causeKnown(nullptr),
       tasks(kj::heap<kj::TaskSet>(static_cast<kj::TaskSet::ErrorHandler&>(*this))) {
-  auto paf = kj::newPromiseAndFulfiller<void>();
-  over = kj::mv(paf.promise);
-  overFulfiller = kj::mv(paf.fulfiller);
+  auto end = kj::newPromiseAndFulfiller<void>();
+  over = kj::mv(end.promise);
+  overFulfiller = kj::mv(end.fulfiller);
+  auto cause = kj::newPromiseAndFulfiller<void>();
+  causeKnown = kj::mv(cause.promise);
+  causeFulfiller = kj::mv(cause.fulfiller);
 }
 
 Outcome Launch::run() {
@@ -43,7 +47,9 @@ Outcome Launch::run() {
             interrupted = true;
           }))
       .wait(io.waitScope);
-  if (!interrupted && failure != nullptr) timer.afterDelay(CAUSE_WINDOW).wait(io.waitScope);
+  if (!interrupted && failure != nullptr) {
+    causeKnown.exclusiveJoin(timer.afterDelay(CAUSE_WINDOW)).wait(io.waitScope);
+  }
 
   view.end();
   tasks = nullptr;
@@ -67,6 +73,7 @@ StartedRole& Launch::add(Role role, uint index, kj::StringPtr coordinator) {
 
 void Launch::take(kj::StringPtr line) {
   lastHeard = timer.now();
+  heard = true;
   capnp::MallocMessageBuilder message;
   auto event = message.initRoot<Event>();
   parseEvent(line, event);
@@ -81,6 +88,7 @@ void Launch::take(kj::StringPtr line) {
 void Launch::fail(Failure failed) {
   bool nearer = true;
   KJ_IF_MAYBE(known, failure) nearer = failed.rank < known->rank;
+  if (failed.rank <= Failure::FAILED) causeFulfiller->fulfill();
   if (nearer) failure = kj::mv(failed);
   overFulfiller->fulfill();
 }
@@ -91,7 +99,8 @@ void Launch::taskFailed(kj::Exception&& exception) {
 
 kj::Promise<void> Launch::watchSilence() {
   return timer.afterDelay(200 * kj::MILLISECONDS).then([this]() -> kj::Promise<void> {
-    auto limit = experiment.cluster.silenceTimeout_s;
+    auto& cluster = experiment.cluster;
+    auto limit = heard ? cluster.silenceTimeout_s : cluster.startTimeout_s;
     if (timer.now() - lastHeard > limit * kj::SECONDS) {
       fail({Failure::SILENT,
           kj::str("coordinator has been silent for ", limit,

@@ -53,11 +53,14 @@ private:
   Start start;
 
   kj::Own<kj::AsyncInputStream> events;
-  kj::TimePoint lastHeard;
+  kj::TimePoint lastHeard;  // of the coordinator
+  bool heard = false;
   kj::Maybe<Failure> failure;  // the one nearest to the cause, of what several roles say
   uint endedWell = 0;
   kj::Promise<void> over;
   kj::Own<kj::PromiseFulfiller<void>> overFulfiller;
+  kj::Promise<void> causeKnown;  // `failure` is more than that somebody lost somebody
+  kj::Own<kj::PromiseFulfiller<void>> causeFulfiller;
   kj::Vector<kj::Own<StartedRole>> roles;
   kj::Own<kj::TaskSet> tasks;
 };

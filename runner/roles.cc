@@ -1,6 +1,5 @@
 #include "runner/roles.h"
 
-#include <capnp/message.h>
 #include <kj/debug.h>
 
 #include "rpc/peer.h"
@@ -41,11 +40,7 @@ void runCoordinator(
   auto serving = rpc::serveAll(*listener.receiver, jobMessageLimits(facts.graph), job->bootstrap());
   auto over = job->run();
 
-  capnp::MallocMessageBuilder message;
-  auto event = message.initRoot<Event>();
-  event.initListening().setAddress(listener.address);
-  log.show(event);
-
+  job->showAddress(listener.address);
   over.exclusiveJoin(kj::mv(serving)).wait(io.waitScope);
 }
 
