@@ -24,7 +24,7 @@ namespace {
 constexpr size_t BLOCK_BYTES = size_t(1) << 20;
 
 [[noreturn]] void tooLarge(kj::StringPtr path, size_t sizeMax) {
-  configs::fail(path, " is refused: it holds more than ", sizeMax, " bytes");
+  configs::fail(path, " is refused: it has more than the ", sizeMax, " bytes that are read");
 }
 
 // An archive open for reading; `raw` takes any compressed file as an archive of one.
@@ -45,7 +45,8 @@ public:
     if (archive_read_open_filename(handle, path.cStr(), BLOCK_BYTES) != ARCHIVE_OK) {
       auto cause = kj::str(archive_error_string(handle));
       archive_read_free(handle);
-      configs::fail("cannot open ", path, ": ", cause);
+      configs::fail(
+          "cannot open ", path, ": ", cause, "; name a folder, or an archive that can be read");
     }
   }
   ~Archive() noexcept(false) { archive_read_free(handle); }
@@ -62,14 +63,17 @@ public:
   }
 
   kj::Array<kj::byte> read(kj::StringPtr name, int64_t sizeHint, size_t sizeMax) {
-    if (sizeHint > 0 && uint64_t(sizeHint) > sizeMax) tooLarge(name, sizeMax);
+    auto refuse = [&]() {
+      tooLarge(name == path ? kj::str(path) : kj::str(name, " of ", path), sizeMax);
+    };
+    if (sizeHint > 0 && uint64_t(sizeHint) > sizeMax) refuse();
     kj::Vector<kj::byte> bytes(kj::max(sizeHint, int64_t(0)));
     auto buffer = kj::heapArray<kj::byte>(BLOCK_BYTES);
     for (;;) {
       auto n = archive_read_data(handle, buffer.begin(), buffer.size());
       if (n < 0) failed();
       if (n == 0) return bytes.releaseAsArray();
-      if (bytes.size() + n > sizeMax) tooLarge(name, sizeMax);
+      if (bytes.size() + n > sizeMax) refuse();
       bytes.addAll(buffer.begin(), buffer.begin() + n);
     }
   }
@@ -80,7 +84,8 @@ public:
 private:
   [[noreturn]] void failed() {
     auto cause = archive_error_string(handle);
-    configs::fail("cannot read ", path, ": ", cause == nullptr ? "it is damaged" : cause);
+    configs::fail("cannot read ", path, ": ", cause == nullptr ? "it is damaged" : cause,
+        "; is the file whole? get it again");
   }
 
   kj::String path;

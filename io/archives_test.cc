@@ -6,11 +6,16 @@
 #include <kj/debug.h>
 #include <kj/vector.h>
 
+#include <cstdio>
+#include <cstring>
+
 #include "io/scratch.h"
 
 namespace io {
 
 namespace {
+
+using kj::uint;
 
 // Writes an archive of the files `names`, each holding its own name.
 void writeArchive(kj::StringPtr path, int (*filter)(struct archive*),
@@ -75,13 +80,45 @@ TEST_CASE("Members: a file larger than allowed, and what is no archive, are refu
   writeArchive(tar, archive_write_add_filter_gzip, archive_write_set_format_pax, names);
   auto members = Members::open(tar);
   CHECK(members->next() != nullptr);
-  CHECK(
-      thrownBy([&]() { members->read(9); }) == "0123456789 is refused: it holds more than 9 bytes");
+  CHECK(thrownBy([&]() { members->read(9); }) ==
+        kj::str("0123456789 of ", tar, " is refused: it has more than the 9 bytes that are read"));
   auto text = scratch.write("x.txt", kj::StringPtr("no archive at all").asBytes());
   auto message = thrownBy([&]() { Members::open(text)->next(); });
-  CHECK(message == kj::str("cannot open ", text, ": Unrecognized archive format"));
+  CHECK(message ==
+        kj::str("cannot open ", text,
+            ": Unrecognized archive format; name a folder, or an archive that can be read"));
   CHECK(thrownBy([&]() { Members::open(scratch.path("none")); }) ==
         kj::str("there is no folder or archive at ", scratch.path("none")));
+}
+
+TEST_CASE("Members: a file of absurd size, or one that ends early, is refused by name") {
+  Scratch scratch;
+  // A header of tar (POSIX 1003.1, ustar) that says 8 GiB, and nothing behind it.
+  char header[512] = "x.jpg";
+  auto field = [&](size_t at, kj::StringPtr text) {
+    memcpy(header + at, text.begin(), text.size());
+  };
+  field(100, "0000644");
+  field(124, "77777777777 ");
+  field(136, "00000000000");
+  field(148, "        ");
+  field(156, "0");
+  field(257, "ustar");
+  field(263, "00");
+  uint sum = 0;
+  for (unsigned char c: header) sum += c;
+  snprintf(header + 148, 8, "%06o", sum);
+  auto tar = scratch.write("x.tar", kj::arrayPtr(header, sizeof(header)).asBytes());
+  auto members = Members::open(tar);
+  CHECK(KJ_ASSERT_NONNULL(members->next()) == "x.jpg");
+  CHECK(thrownBy([&]() { members->read(1000); }) ==
+        kj::str("x.jpg of ", tar, " is refused: it has more than the 1000 bytes that are read"));
+
+  members = Members::open(tar);
+  CHECK(members->next() != nullptr);
+  auto message = thrownBy([&]() { members->read(size_t(1) << 33); });
+  CHECK(message.startsWith(kj::str("cannot read ", tar, ": ")));
+  CHECK(message.endsWith("; is the file whole? get it again"));
 }
 
 TEST_CASE("readUnpacked: unpacks a compressed file and leaves another as it is") {
@@ -91,7 +128,7 @@ TEST_CASE("readUnpacked: unpacks a compressed file and leaves another as it is")
   writeArchive(packed, archive_write_add_filter_gzip, archive_write_set_format_raw, names);
   CHECK(kj::heapString(readUnpacked(packed, 100).asChars()) == "some text");
   CHECK(thrownBy([&]() { readUnpacked(packed, 8); }) ==
-        kj::str(packed, " is refused: it holds more than 8 bytes"));
+        kj::str(packed, " is refused: it has more than the 8 bytes that are read"));
   auto plain = scratch.write("plain", kj::StringPtr("other").asBytes());
   CHECK(kj::heapString(readUnpacked(plain, 100).asChars()) == "other");
   CHECK(readUnpacked(scratch.write("empty", nullptr), 100).size() == 0);

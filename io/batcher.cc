@@ -56,14 +56,18 @@ class ImageReader {
 public:
   explicit ImageReader(const Work& work): work(work), reader(RecordReader::open(work.records)) {}
 
-  // Fills one row of a batch. Throws if the record is bad.
+  // Fills one row of a batch. Throws if the record is bad: a sentence that names it.
   void read(Stream::Place place, kj::ArrayPtr<float> pixels, int32_t& label) {
     auto record = reader->read(place.record);
-    auto image = pixelsOf(record, decoder);
-    auto augmentation = work.kind == Work::Kind::TRAINING
-                            ? work.augmenter.draw(work.seed, place.pass, place.record, image.shape)
-                            : work.augmenter.centre(image.shape);
-    work.augmenter.apply(image, augmentation, pixels);
+    auto problem = kj::runCatchingExceptions([&]() {
+      auto image = pixelsOf(record, decoder);
+      auto augmentation =
+          work.kind == Work::Kind::TRAINING
+              ? work.augmenter.draw(work.seed, place.pass, place.record, image.shape)
+              : work.augmenter.centre(image.shape);
+      work.augmenter.apply(image, augmentation, pixels);
+    });
+    KJ_IF_MAYBE(e, problem) configs::fail(badImage(work.records, place.record, record, *e));
     label = record.label;
   }
 
@@ -94,8 +98,8 @@ public:
         found = readGood(slot, (i + n) % plan.count);
       }
       if (!found && !work.stopping) {
-        configs::fail("step ", plan.step, " has no record of ", work.records.path(),
-            " that can be read; the last is described above");
+        configs::fail(
+            "step ", plan.step, " has no record that can be read; the first: ", slot.reports[0]);
       }
       ++slot.images;
     }
@@ -118,13 +122,10 @@ private:
       reader.read(place, slot.pixels.slice(row * size, (row + 1) * size), slot.labels[row]);
     });
     KJ_IF_MAYBE(e, problem) {
-      auto report = kj::str(
-          "record ", place.record, " of ", work.records.path(), " is bad: ", e->getDescription());
-      if (work.policy == BadRecordPolicy::FAIL) {
-        configs::fail(report, "; import the data set again, or set data.on_bad_record = \"skip\"");
-      }
+      auto report = e->getDescription();
+      if (work.policy == BadRecordPolicy::FAIL) configs::fail(report, OR_SKIP);
       ++slot.badRecords;
-      if (slot.reports.size() < REPORTS_A_BATCH) slot.reports.add(kj::mv(report));
+      if (slot.reports.size() < REPORTS_A_BATCH) slot.reports.add(kj::str(report));
       return false;
     }
     return true;

@@ -222,7 +222,8 @@ TEST_CASE("Batcher: a bad record ends the run when its batch is due, naming reco
     auto batcher = Batcher::training(*dataset, packed.config, 5, 1, 0, 0);
     bytesOf(*batcher, step);
     auto message = thrownBy([&]() { batcher->next(); });
-    CHECK(message.startsWith(kj::str("record 21 of ", dataset->training().path(), " is bad: ")));
+    CHECK(message.startsWith(kj::str("record 21 (image 21 of the source, counted from 0) of ",
+        dataset->training().path(), " is bad: ")));
     CHECK(message.endsWith("or set data.on_bad_record = \"skip\""));
     CHECK(thrownBy([&]() { batcher->next(); }) == message);
   }
@@ -282,7 +283,9 @@ TEST_CASE("Batcher: a batch without any good record is an error even if they may
   packed.config.onBadRecord = row(BAD_RECORD_POLICIES, "skip");
   auto dataset = packed.open();
   auto batcher = Batcher::training(*dataset, packed.config, 5, 1, 0, 0);
-  CHECK(thrownBy([&]() { batcher->next(); }).startsWith("step 0 has no record of "));
+  CHECK(thrownBy([&]() {
+    batcher->next();
+  }).startsWith("step 0 has no record that can be read; the first: record "));
 }
 
 TEST_CASE("Batcher: an image smaller than the crop is a bad record") {
@@ -299,7 +302,7 @@ TEST_CASE("Batcher: an image smaller than the crop is a bad record") {
   auto dataset = packed.open();
   auto batcher = Batcher::training(*dataset, packed.config, 5, 1, 0, 0);
   auto message = thrownBy([&]() { batcher->next(); });
-  CHECK(message.startsWith("record 5 of "));
+  CHECK(message.startsWith("record 5 (image 5 of the source, counted from 0) of "));
 }
 
 TEST_CASE("Batcher: it ends at any time, full, untouched or in the middle") {

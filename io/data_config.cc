@@ -95,6 +95,11 @@ DataConfig DataConfig::read(configs::Reader& reader) {
       "Where they come from: a folder, an archive, a folder written by `pack_records`, or the "
       "address of a mirror. Absent = the folder named by the environment's RUNNER_DATASETS, then "
       "where Debian installs it, then the official address.");
+  KJ_IF_MAYBE(place, config.source) {
+    if (place->size() == 0) {
+      reader.error("source", "`source` is empty", "name a folder or an archive, or leave it out");
+    }
+  }
   config.batchSize = reader.integer("batch_size", "Images a step a worker.", BATCH_SIZES, 128);
   config.validation = &reader.choose<ValidationPart>(
       "validation", "How validation images are dealt to the workers.", VALIDATION_PARTS, "split");

@@ -71,6 +71,15 @@ TEST_CASE("DataConfig: the mean is the word image, or numbers") {
       "x.toml:2:20: error: `imag` is not a known `mean`"));
 }
 
+TEST_CASE("DataConfig: an empty source is an error, not the current folder") {
+  CHECK(readText("dataset = 'mnist'\nsource = ''\n").errors ==
+        "x.toml:2:10: error: `source` is empty\n"
+        "  2 | source = ''\n"
+        "    |          ^^\n"
+        "  help: name a folder or an archive, or leave it out\n"
+        "1 error in x.toml; nothing was started.\n");
+}
+
 TEST_CASE("DataConfig: image folders keep JPEG files unless told otherwise") {
   CHECK(readText("dataset = \"image_folder\"\n").config.encoding->word == Encoding::JPEG);
   CHECK(readText("dataset = \"image_folder\"\nencoding = \"raw\"\n").config.encoding->word ==

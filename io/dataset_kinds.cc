@@ -64,6 +64,7 @@ constexpr DatasetSource MNIST = {
     .archivePrefix = nullptr,
     .archiveFolder = nullptr,
     .folder = "mnist",
+    .systemPackage = nullptr,
     .systemFolder = nullptr,
 };
 
@@ -80,6 +81,7 @@ constexpr DatasetSource FASHION_MNIST = {
     .archivePrefix = nullptr,
     .archiveFolder = nullptr,
     .folder = "fashion-mnist",
+    .systemPackage = "dataset-fashion-mnist",
     .systemFolder = "/usr/share/datasets/fashion-mnist",
 };
 
@@ -96,6 +98,7 @@ constexpr DatasetSource CIFAR10 = {
     .archivePrefix = "cifar-10-binary.tar",
     .archiveFolder = "cifar-10-batches-bin",
     .folder = "cifar10",
+    .systemPackage = nullptr,
     .systemFolder = nullptr,
 };
 
@@ -112,6 +115,7 @@ constexpr DatasetSource IMAGE_FOLDER = {
     .archivePrefix = nullptr,
     .archiveFolder = nullptr,
     .folder = "imagenet-sample",
+    .systemPackage = nullptr,
     .systemFolder = nullptr,
 };
 

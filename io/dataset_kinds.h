@@ -39,7 +39,8 @@ struct DatasetSource {
   const char* archiveFolder;
   // Sub-folder of a folder of data sets ($RUNNER_DATASETS) that holds this one.
   const char* folder;
-  // Where Debian's package puts it; null = there is none.
+  // Debian's package of it, and where that puts it; null = there is none.
+  const char* systemPackage;
   const char* systemFolder;
 };
 

@@ -98,9 +98,9 @@ kj::String cacheName(const DataConfig& config) {
       }
     }
   }
+  // 64 bits: two that meet would be the first.
   auto digest = kj::encodeHex(sum.finish());
-  return kj::str(
-      config.dataset->name, "-", config.encoding->name, "-", digest.slice(0, 16).begin());
+  return kj::str(config.dataset->name, "-", config.encoding->name, "-", digest.slice(0, 16));
 }
 
 // Holds the lock of `path` until destroyed; the file stays. A lock of flock() belongs to the opened
@@ -119,8 +119,9 @@ kj::AutoCloseFd lock(kj::StringPtr path, Progress& progress) {
   return owned;
 }
 
-// Imports into a folder beside `into`, then moves it there. The caller sees to it that nobody else
-// does the same.
+// Imports into a folder beside `into`, then moves it there. What stands at `into` is replaced: the
+// rest of a folder of which a file was deleted. Who reads that keeps its opened files. The caller
+// sees to it that nobody else does the same.
 void importInto(const DataConfig& config, kj::StringPtr into, Progress& progress) {
   auto part = kj::str(into, ".part");
   // Left over by a process that was killed.
@@ -131,20 +132,29 @@ void importInto(const DataConfig& config, kj::StringPtr into, Progress& progress
   for (auto name: config.dataset->source->downloads) {
     ::unlink(kj::str(part, "/", name).cStr());
   }
+  removeFolder(into);
   if (::rename(part.cStr(), into.cStr()) != 0) {
     configs::fail("cannot move ", part, " to ", into, ": ", strerror(errno));
   }
 }
 
+bool hasFile(kj::StringPtr folder, kj::StringPtr name) {
+  return pathKind(kj::str(folder, "/", name)) == PathKind::FILE;
+}
+
 bool isPacked(kj::StringPtr folder) {
-  return pathKind(kj::str(folder, "/", TRAINING_FILE)) == PathKind::FILE &&
-         pathKind(kj::str(folder, "/", VALIDATION_FILE)) == PathKind::FILE;
+  return hasFile(folder, TRAINING_FILE) && hasFile(folder, VALIDATION_FILE);
 }
 
 // The folder with the databases of `config`, which is made if it is not there.
 kj::String folderOf(const DataConfig& config, Progress& progress) {
   KJ_IF_MAYBE(source, config.source) {
     if (isPacked(*source)) return kj::str(*source);
+    if (hasFile(*source, TRAINING_FILE) || hasFile(*source, VALIDATION_FILE)) {
+      configs::fail("the folder of packed records ", *source, " has no ",
+          hasFile(*source, TRAINING_FILE) ? VALIDATION_FILE : TRAINING_FILE,
+          ": write it again with pack_records");
+    }
   }
   auto cache = cacheFolder();
   auto folder = kj::str(cache, "/", cacheName(config));

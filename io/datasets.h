@@ -35,9 +35,10 @@ public:
 //
 // The cache is $RUNNER_CACHE, else $XDG_CACHE_HOME/runner, else ~/.cache/runner; a file lock lets
 // one of several processes (or threads) import while the others wait. An import is complete or not
-// there (written beside, then renamed). Checksums are those of the extracted files. A `source` that
-// is a folder written by pack_records is opened where it is, whatever `encoding` and
-// `resize_short_side` say. Throws with the way out if the source cannot be found, read or trusted.
+// there (written beside, then renamed); one of which a file was deleted is made anew. Checksums are
+// those of the extracted files. A `source` that is a folder written by pack_records is opened where
+// it is, whatever `encoding` and `resize_short_side` say. Throws with the way out if the source
+// cannot be found, read or trusted.
 kj::Own<Dataset> openDataset(const DataConfig& config, Progress progress);
 
 // Imports the data set of `config` into the new folder `into`, with its mean image if its images

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "io/checksum.h"
+#include "io/import.h"
 #include "io/jpeg.h"
 #include "io/scratch.h"
 #include "tests/skip.h"
@@ -194,21 +195,99 @@ TEST_CASE("openDataset: a source without the files, or with damaged ones, is ref
   useCache(scratch);
   auto empty = scratch.path("nothing");
   CHECK(thrownBy([&]() { openDataset(testConfig("mnist", kj::str(empty)), silent()); }) ==
-        kj::str("cannot find the data set mnist in ", empty,
-            "; set data.source or the environment's RUNNER_DATASETS to a folder that holds "
-            "train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz, t10k-images-idx3-ubyte.gz, "
-            "t10k-labels-idx1-ubyte.gz"));
+        kj::str("cannot find the data set mnist: ", empty,
+            " is not there; set data.source to a folder that holds train-images-idx3-ubyte.gz, "
+            "train-labels-idx1-ubyte.gz, t10k-images-idx3-ubyte.gz, t10k-labels-idx1-ubyte.gz, or "
+            "leave it out"));
   for (auto name: {"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
            "t10k-labels-idx1-ubyte"}) {
     scratch.write(kj::str("short/", name), kj::StringPtr("x").asBytes());
   }
   auto source = scratch.path("short");
+  CHECK(thrownBy([&]() { openDataset(testConfig("cifar10", kj::str(source)), silent()); }) ==
+        kj::str("cannot find the data set cifar10: ", source,
+            " has no data_batch_1.bin; set data.source to a folder that holds "
+            "cifar-10-binary.tar.gz, or leave it out"));
   CHECK(thrownBy([&]() { openDataset(testConfig("mnist", kj::str(source)), silent()); }) ==
         kj::str("train-images-idx3-ubyte from ", source,
             "/train-images-idx3-ubyte is damaged: unpacked it has 1 bytes, not 47040016; get it "
             "again, or set data.source to another place"));
   // Nothing unfinished is left in the cache.
   for (auto& name: namesIn(scratch.path("cache"))) CHECK(name.endsWith(".lock"));
+}
+
+TEST_CASE("openDataset: files of another size or content than published are never believed") {
+  Scratch scratch;
+  useCache(scratch);
+  // As long as it should be, with a count in its header that the file does not hold.
+  auto idx = kj::heapArray<kj::byte>(47040016);
+  memset(idx.begin(), 0, idx.size());
+  const kj::byte header[] = {0, 0, 8, 3, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 28, 0, 0, 0, 28};
+  memcpy(idx.begin(), header, sizeof(header));
+  scratch.write("idx/train-images-idx3-ubyte", idx);
+  for (auto name: {"train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"}) {
+    scratch.write(kj::str("idx/", name), nullptr);
+  }
+  auto refusal = [&](kj::StringPtr name, kj::StringPtr folder) {
+    return thrownBy([&]() { openDataset(testConfig(name, scratch.path(folder)), silent()); });
+  };
+  CHECK(refusal("mnist", "idx")
+            .startsWith(kj::str("train-images-idx3-ubyte from ", scratch.path("idx"),
+                "/train-images-idx3-ubyte is damaged: the sha256 of its content is ")));
+
+  // One pixel too short.
+  auto cifar = idx.slice(0, 30730000 - 1);
+  scratch.write("cifar/data_batch_1.bin", cifar);
+  for (auto name: {"data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin",
+           "test_batch.bin"}) {
+    scratch.write(kj::str("cifar/", name), nullptr);
+  }
+  CHECK(refusal("cifar10", "cifar") ==
+        kj::str("data_batch_1.bin from ", scratch.path("cifar"),
+            "/data_batch_1.bin is damaged: unpacked it has 30729999 bytes, not 30730000; get it "
+            "again, or set data.source to another place"));
+}
+
+TEST_CASE("openDataset: a cached folder of which a file was deleted is imported again") {
+  Scratch scratch;
+  useCache(scratch);
+  auto config = testConfig("image_folder", writeClasses(scratch));
+  config.augment.meanImage = true;
+  kj::String damaged;
+  for (auto file: {TRAINING_FILE, VALIDATION_FILE}) {
+    {
+      auto dataset = openDataset(config, silent());
+      auto& db = file == TRAINING_FILE ? dataset->training() : dataset->validation();
+      damaged = kj::str(db.path());
+      REQUIRE(::truncate(damaged.cStr(), 4096) == 0);
+    }
+    // What the message says is what helps.
+    auto message = thrownBy([&]() { openDataset(config, silent()); });
+    CHECK(message.startsWith(kj::str("cannot open the record database ", damaged, ": ")));
+    CHECK(memmem(message.begin(), message.size(), "; delete this file", 18) != nullptr);
+    REQUIRE(::unlink(damaged.cStr()) == 0);
+    auto dataset = openDataset(config, silent());
+    CHECK(dataset->training().count() == 18);
+    CHECK(dataset->validation().count() == 2);
+    CHECK(dataset->meanImage().size() == 768);
+  }
+  // `<data set>-<encoding>-<16 digits>`, and the lock beside it.
+  auto names = namesIn(scratch.path("cache"));
+  CHECK(names.size() == 2);
+  for (auto& name: names) {
+    if (!name.endsWith(".lock")) CHECK(name.size() == strlen("image_folder-jpeg-") + 16);
+  }
+}
+
+TEST_CASE("openDataset: images in one folder alone are no classes") {
+  Scratch scratch;
+  useCache(scratch);
+  scratch.write("flat/1.jpg", jpegOf(1, {3, 16, 16}));
+  scratch.write("flat/2.jpg", jpegOf(2, {3, 16, 16}));
+  auto source = scratch.path("flat");
+  CHECK(thrownBy([&]() {
+    openDataset(testConfig("image_folder", kj::str(source)), silent());
+  }).startsWith(kj::str("all images of ", source, " lie in one folder, ")));
 }
 
 TEST_CASE("openDataset: sub-folders of images are classes, every tenth image is for validation") {
@@ -305,6 +384,10 @@ TEST_CASE("packDataset: a packed folder is a source of its own, and holds the me
         kj::str("the records in ", packed,
             " are not those of the data set mnist: 18 + 2 images of 3×16×16 in 2 classes; set "
             "data.dataset or data.resize_short_side to what was packed"));
+  REQUIRE(::unlink(kj::str(packed, "/", TRAINING_FILE).cStr()) == 0);
+  CHECK(thrownBy([&]() { openDataset(again, silent()); }) ==
+        kj::str("the folder of packed records ", packed,
+            " has no training.mdb: write it again with pack_records"));
   CHECK(thrownBy([&]() { packDataset(config, packed, silent()); }) ==
         kj::str(packed, " is there already: name a new folder"));
 }

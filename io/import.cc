@@ -209,6 +209,11 @@ Labels labelsByFolder(kj::StringPtr images, Progress& progress) {
   for (auto& path: paths) folders.add(folderName(path));
   std::sort(folders.begin(), folders.end());
   auto last = std::unique(folders.begin(), folders.end());
+  if (last - folders.begin() == 1) {
+    configs::fail("all images of ", images,
+        " lie in one folder, which makes one class: put those of each class into a sub-folder of "
+        "its own, or their labels into labels.tsv beside them");
+  }
   Labels labels;
   for (auto& path: paths) {
     auto place = std::lower_bound(folders.begin(), last, folderName(path));
@@ -263,7 +268,9 @@ void importFolder(const DataConfig& config, const ImagePlace& place, RecordWrite
   }
   progress("importing, images", found, labels.size());
   if (id == 0) {
-    configs::fail("there is no image in ", place.images, ": names end in .jpeg or .jpg");
+    configs::fail("there is no image in ", place.images,
+        ": set data.source to a folder or an archive of JPEG files, whose names end in .jpeg or "
+        ".jpg");
   }
   if (found < labels.size()) {
     configs::fail(

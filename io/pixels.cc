@@ -16,6 +16,12 @@ ImageView pixelsOf(const Record& record, JpegDecoder& decoder) {
   KJ_UNREACHABLE;
 }
 
+kj::String badImage(
+    const RecordDb& db, uint64_t index, const Record& record, const kj::Exception& problem) {
+  return kj::str(badRecord(db, index, record.id, problem.getDescription()),
+      "; repair or remove that image where the data comes from");
+}
+
 namespace {
 
 void add(ImageView image, kj::ArrayPtr<uint64_t> sums) {
@@ -48,13 +54,16 @@ kj::Array<float> meanImageOf(const RecordDb& db, BadRecordPolicy::Word policy, P
   auto reader = RecordReader::open(db);
   JpegDecoder decoder;
   for (uint64_t i = 0; i < db.count(); ++i) {
+    kj::Maybe<Record> record;
     auto problem = kj::runCatchingExceptions([&]() {
-      add(pixelsOf(reader->read(i), decoder), sums);
+      record = reader->read(i);
+      add(pixelsOf(KJ_ASSERT_NONNULL(record), decoder), sums);
       ++images;
     });
     KJ_IF_MAYBE(e, problem) {
       if (policy == BadRecordPolicy::FAIL) {
-        configs::fail("record ", i, " of ", db.path(), ": ", e->getDescription());
+        KJ_IF_MAYBE(r, record) configs::fail(badImage(db, i, *r, *e), OR_SKIP);
+        configs::fail(e->getDescription(), OR_SKIP);
       }
     }
     if (i % RECORDS_A_REPORT == 0) progress("computing the mean image, images", i, db.count());

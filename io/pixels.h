@@ -12,6 +12,14 @@ namespace io {
 // if it is a JPEG file that cannot be decoded.
 ImageView pixelsOf(const Record& record, JpegDecoder& decoder);
 
+// The sentence on a record whose image is of no use, though it is stored as it came: badRecord()'s
+// and the way out. `problem` is what was thrown over it.
+kj::String badImage(
+    const RecordDb& db, uint64_t index, const Record& record, const kj::Exception& problem);
+
+// What may follow a sentence on a bad record where such records end the run.
+constexpr kj::StringPtr OR_SKIP = ", or set data.on_bad_record = \"skip\""_kj;
+
 // The mean of all images of `db`, C×H×W: sums of integers, divided in double, rounded once. Throws
 // if `db` is empty or its images differ in shape. With `policy` SKIP a record that cannot be read
 // is left out.

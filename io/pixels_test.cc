@@ -42,13 +42,17 @@ TEST_CASE("meanImageOf: a bad record is refused, or left out, by policy") {
   auto path = scratch.path("records.mdb");
   auto writer = RecordWriter::create(path);
   writer->add(0, 0, Encoding::RAW, SHAPE, flat(10));
-  writer->add(0, 1, Encoding::JPEG, SHAPE, kj::StringPtr("no JPEG file").asBytes());
+  writer->add(0, 7, Encoding::JPEG, SHAPE, kj::StringPtr("no JPEG file").asBytes());
   writer->finish();
   auto db = RecordDb::open(path);
   auto progress = silent();
   CHECK(meanImageOf(*db, BadRecordPolicy::SKIP, progress)[0] == 10);
   auto message = thrownBy([&]() { meanImageOf(*db, BadRecordPolicy::FAIL, progress); });
-  CHECK(message.startsWith(kj::str("record 1 of ", path, ": not a JPEG file")));
+  CHECK(message ==
+        kj::str("record 1 (image 7 of the source, counted from 0) of ", path,
+            " is bad: not a JPEG file that can be read: Not a JPEG file: starts with 0x6e 0x6f; "
+            "repair or remove that image where the data comes from, or set data.on_bad_record = "
+            "\"skip\""));
 }
 
 TEST_CASE("meanImageOf: images of several shapes have no mean") {

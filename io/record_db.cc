@@ -73,7 +73,8 @@ struct Description {
 static_assert(sizeof(Description) == 72 && offsetof(Description, crc) == 64);
 
 constexpr kj::StringPtr WAY_OUT =
-    "; delete it: a cached database is imported again by the next run"_kj;
+    "; delete this file and the next run imports the data again (if pack_records wrote it: pack "
+    "again)"_kj;
 
 uint32_t checksum(const RecordHeader& header, kj::ArrayPtr<const kj::byte> payload) {
   auto crc = crc32_z(0, reinterpret_cast<const Bytef*>(&header), offsetof(RecordHeader, crc));
@@ -211,10 +212,11 @@ public:
   ~LmdbRecordReader() noexcept(false) { mdb_txn_abort(txn); }
 
   Record read(uint64_t index) override {
+    KJ_REQUIRE(index < db.count(), "there are fewer records", db.path(), index, db.count());
+    kj::Maybe<uint64_t> id;
     auto refuse = [&](kj::StringPtr cause) {
-      configs::fail("cannot read record ", index, " of ", db.path(), ": ", cause);
+      configs::fail(badRecord(db, index, id, cause), WAY_OUT);
     };
-    if (index >= db.count()) refuse("there are fewer");
     Key key(index);
     auto keyVal = key.val();
     MDB_val value;
@@ -229,6 +231,8 @@ public:
         header.encoding > Encoding::JPEG || header.size != payload.size()) {
       refuse("its header is wrong");
     }
+    // A guess until the checksum is good, and a good one: pixels are more than a header.
+    id = header.id;
     if (header.crc != checksum(header, payload)) refuse("its checksum is wrong");
     ImageShape shape = {header.channels, header.height, header.width};
     if (header.encoding == Encoding::RAW && shape.size() != payload.size()) {
@@ -371,6 +375,13 @@ kj::Own<RecordDb> RecordDb::open(kj::StringPtr path) {
 
 kj::Own<RecordReader> RecordReader::open(const RecordDb& db) {
   return kj::heap<LmdbRecordReader>(kj::downcast<const LmdbRecordDb>(db));
+}
+
+kj::String badRecord(
+    const RecordDb& db, uint64_t index, kj::Maybe<uint64_t> id, kj::StringPtr cause) {
+  kj::String image;
+  KJ_IF_MAYBE(i, id) image = kj::str(" (image ", *i, " of the source, counted from 0)");
+  return kj::str("record ", index, image, " of ", db.path(), " is bad: ", cause);
 }
 
 kj::Own<RecordWriter> RecordWriter::create(kj::StringPtr path) {

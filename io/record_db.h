@@ -47,10 +47,15 @@ public:
   static kj::Own<RecordReader> open(const RecordDb& db);
   virtual ~RecordReader() noexcept(false) = default;
 
-  // Record `index`; checks its checksum. Valid as long as the reader. Throws if it is missing or
-  // damaged, naming database, index and cause.
+  // Record `index`; checks its checksum. Valid as long as the reader. Throws badRecord()'s sentence
+  // with the way out if it is missing or damaged.
   virtual Record read(uint64_t index) = 0;
 };
+
+// The sentence on a record that is of no use: "record 42 (image 46 of the source, counted from 0)
+// of PATH is bad: " and the cause. `id` is that of the record, where it is known.
+kj::String badRecord(
+    const RecordDb& db, uint64_t index, kj::Maybe<uint64_t> id, kj::StringPtr cause);
 
 // Writes records in order, from 0. Nothing is visible under `path` before finish(); what was
 // written is removed if finish() is not reached. Throws if the disk is full, naming path and cause.

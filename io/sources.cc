@@ -62,7 +62,10 @@ Files readArchive(const DatasetSource& source, kj::StringPtr path, Progress& pro
     }
   }
   for (auto i: kj::indices(source.files)) {
-    if (files[i].size() == 0) configs::fail(path, " does not hold ", source.files[i].name);
+    if (files[i].size() == 0) {
+      configs::fail(path, " does not hold ", source.files[i].name,
+          ": set data.source to a folder or an archive that does");
+    }
     check(source.files[i], path, files[i]);
   }
   return files;
@@ -81,6 +84,9 @@ kj::Maybe<kj::String> findFile(
   }
   return nullptr;
 }
+
+// What was looked at in vain, each a clause for the message.
+using Seen = kj::Vector<kj::String>;
 
 kj::Maybe<Files> readFolder(const DatasetSource& source, kj::StringPtr folder, Progress& progress) {
   kj::Vector<kj::String> paths;
@@ -108,8 +114,8 @@ kj::Maybe<Files> readFolder(const DatasetSource& source, kj::StringPtr folder, P
 }
 
 // `place` itself, and its sub-folder for this data set.
-kj::Maybe<Files> readPlace(const DatasetKind& kind, kj::StringPtr place, Progress& progress,
-    kj::Vector<kj::String>& seen) {
+kj::Maybe<Files> readPlace(
+    const DatasetKind& kind, kj::StringPtr place, Progress& progress, Seen& seen) {
   auto& source = *kind.source;
   if (pathKind(place) == PathKind::FILE) return readArchive(source, place, progress);
   // The sub-folder first: mnist and fashion_mnist have the same file names.
@@ -119,36 +125,45 @@ kj::Maybe<Files> readPlace(const DatasetKind& kind, kj::StringPtr place, Progres
       return kj::mv(*files);
     }
   }
-  seen.add(kj::str(place));
+  if (pathKind(place) == PathKind::NOTHING) {
+    seen.add(kj::str(place, " is not there"));
+    return nullptr;
+  }
+  for (auto& file: source.files) {
+    if (findFile(source, place, file) == nullptr) {
+      seen.add(kj::str(place, " has no ", file.name));
+      break;
+    }
+  }
   return nullptr;
 }
 
-// Downloads from `address`, which ends in '/'; null, and a line for `seen`, if that fails.
+// Downloads from `address`, which ends in '/'; null, and a clause for `seen`, if that fails: what a
+// host sends in place of the files is no reason not to ask the next.
 kj::Maybe<Files> readAddress(const DatasetKind& kind, kj::StringPtr address,
-    kj::StringPtr downloads, Progress& progress, kj::Vector<kj::String>& seen) {
+    kj::StringPtr downloads, Progress& progress, Seen& seen) {
+  kj::Maybe<Files> files;
   auto problem = kj::runCatchingExceptions([&]() {
     for (auto name: kind.source->downloads) {
       download(kj::str(address, name), kj::str(downloads, "/", name), DOWNLOAD_BYTES_MAX, progress);
     }
+    files = readFolder(*kind.source, downloads, progress);
   });
-  KJ_IF_MAYBE(e, problem) {
-    seen.add(kj::str(address, " (", e->getDescription(), ")"));
-    return nullptr;
-  }
-  return readFolder(*kind.source, downloads, progress);
+  KJ_IF_MAYBE(e, problem) seen.add(kj::str(e->getDescription()));
+  return files;
 }
 
-[[noreturn]] void notFound(const DatasetKind& kind, kj::ArrayPtr<const kj::String> seen) {
-  configs::fail("cannot find the data set ", kind.name, " in ", kj::strArray(seen, ", "),
-      "; set data.source or the environment's RUNNER_DATASETS to a folder that holds ",
-      kj::strArray(kind.source->downloads, ", "));
+[[noreturn]] void notFound(
+    const DatasetKind& kind, const Seen& seen, kj::StringPtr what, kj::StringPtr otherwise) {
+  configs::fail("cannot find the data set ", kind.name, ": ", kj::strArray(seen, ", "), "; set ",
+      what, " to a folder that holds ", kj::strArray(kind.source->downloads, ", "), otherwise);
 }
 
 }  // namespace
 
 kj::Array<kj::Array<kj::byte>> findFiles(const DatasetKind& kind, kj::Maybe<kj::StringPtr> source,
     kj::Maybe<kj::StringPtr> datasets, kj::StringPtr downloads, Progress& progress) {
-  kj::Vector<kj::String> seen;
+  Seen seen;
   auto fromAddress = [&](kj::StringPtr address) {
     return readAddress(kind, address, downloads, progress, seen);
   };
@@ -162,7 +177,7 @@ kj::Array<kj::Array<kj::byte>> findFiles(const DatasetKind& kind, kj::Maybe<kj::
     } else {
       KJ_IF_MAYBE(files, readPlace(kind, *s, progress, seen)) return kj::mv(*files);
     }
-    notFound(kind, seen);
+    notFound(kind, seen, "data.source", ", or leave it out");
   }
   KJ_IF_MAYBE(d, datasets) {
     KJ_IF_MAYBE(files, readPlace(kind, *d, progress, seen)) return kj::mv(*files);
@@ -175,7 +190,11 @@ kj::Array<kj::Array<kj::byte>> findFiles(const DatasetKind& kind, kj::Maybe<kj::
   for (auto address: kind.source->addresses) {
     KJ_IF_MAYBE(files, fromAddress(address)) return kj::mv(*files);
   }
-  notFound(kind, seen);
+  kj::String package;
+  if (kind.source->systemPackage != nullptr) {
+    package = kj::str(", or install Debian's package ", kind.source->systemPackage);
+  }
+  notFound(kind, seen, "data.source or the environment's RUNNER_DATASETS", package);
 }
 
 ImagePlace findImages(
@@ -191,12 +210,12 @@ ImagePlace findImages(
     path = kj::str(*d, "/", kind.source->folder);
   } else {
     configs::fail("the data set ", kind.name,
-        " has no official address: set data.source to a folder or archive of images");
+        " is a folder of your own: set data.source to a folder or an archive of JPEG files");
   }
   auto kindOfPath = pathKind(path);
   if (kindOfPath == PathKind::NOTHING) {
     configs::fail(
-        "there are no images at ", path, ": set data.source to a folder or archive of images");
+        "there is nothing at ", path, ": set data.source to a folder or an archive of JPEG files");
   }
   bool isFolder = kindOfPath == PathKind::FOLDER;
   auto folder = isFolder ? kj::str(path) : folderName(path);

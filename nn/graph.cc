@@ -70,6 +70,22 @@ void GraphBuilder::addParameters(const Node& node, Shape input) {
   }
 }
 
+void GraphBuilder::reportMisfit(
+    const Op& op, kj::StringPtr node, kj::StringPtr sentence, configs::Span span) {
+  if (op.is<SoftmaxCrossEntropy>()) {
+    if (misfits == 0) diagnostics.error(span, sentence);
+  } else {
+    // Layers of a network by name have one place, its name: which of them it is has to be told.
+    // Where a window does not fit, the images were too small from the start.
+    auto& input = nodes[0].shape;
+    bool isWindow = op.is<Conv2d>() || op.is<Pool>();
+    diagnostics.error(span, kj::str("layer `", node, "`: ", sentence),
+        isWindow ? kj::str("the network begins with images of ", input.height, "×", input.width)
+                 : kj::str());
+  }
+  ++misfits;
+}
+
 NodeId GraphBuilder::add(
     kj::StringPtr name, Op op, kj::ArrayPtr<const NodeId> inputs, configs::Span span) {
   KJ_REQUIRE(inputs.size() > 0, "every node but the first needs an input", name);
@@ -77,14 +93,14 @@ NodeId GraphBuilder::add(
     return shapeOf(input);
   };
 
+  auto unique = nameFor(name, op, span);
   Shape shape = shapes[0];
   KJ_IF_MAYBE(sentence, misfit(op, shapes)) {
-    if (misfits == 0 || !op.is<SoftmaxCrossEntropy>()) diagnostics.error(span, *sentence);
-    ++misfits;
+    reportMisfit(op, unique, *sentence, span);
   } else {
     shape = inferShape(op, shapes);
   }
-  Node node{.name = nameFor(name, op, span),
+  Node node{.name = kj::mv(unique),
       .op = kj::mv(op),
       .inputs = kj::heapArray(inputs),
       .shape = shape,

@@ -90,6 +90,7 @@ public:
 
 private:
   kj::String nameFor(kj::StringPtr name, const Op& op, configs::Span span);
+  void reportMisfit(const Op& op, kj::StringPtr node, kj::StringPtr sentence, configs::Span span);
   void addKey(kj::StringPtr name, Key::Role role, uint rows, uint cols);
   void addStatistic(kj::StringPtr name, uint size, float initialValue);
   void addParameters(const Node& node, Shape input);

@@ -132,8 +132,10 @@ TEST_CASE("Model: all misfits of a file are reported, each at its layer") {
 ]
 )");
   CHECK(model.diagnostics.count() == 2);
-  CHECK(model.reports("x.toml:2:3: error: kernel 9 does not fit in 8×8 with pad 0"));
-  CHECK(model.reports("x.toml:3:3: error: kernel 11 does not fit in 8×8 with pad 0"));
+  CHECK(
+      model.reports("x.toml:2:3: error: layer `conv2d0`: kernel 9 does not fit in 8×8 with pad 0"));
+  CHECK(
+      model.reports("x.toml:3:3: error: layer `pool0`: kernel 11 does not fit in 8×8 with pad 0"));
 }
 
 TEST_CASE("Model: network and layers exclude each other, and one is needed") {

@@ -31,6 +31,8 @@ kj::Maybe<const Entry&> Table::find(kj::StringPtr key) const {
 
 namespace {
 
+constexpr kj::StringPtr OVERRIDE = "--set "_kj;
+
 // An experiment file is a page; what is larger is another file.
 constexpr size_t FILE_BYTES_MAX = 1 << 20;
 
@@ -349,7 +351,7 @@ kj::Own<Document> load(const kj::ReadableDirectory& folder, kj::StringPtr path,
   }
   for (auto text: overrides) {
     auto key = text.slice(0, text.findFirst('=').orDefault(text.size()));
-    auto source = kj::heap(Source{kj::str("--set ", key), kj::str(text)});
+    auto source = kj::heap(Source{kj::str(OVERRIDE, key), kj::str(text)});
     KJ_IF_MAYBE(table, parseOverride(*source, diagnostics)) {
       lay(kj::mv(*table), document->root, Place::UNDER);
     } else {
@@ -358,6 +360,10 @@ kj::Own<Document> load(const kj::ReadableDirectory& folder, kj::StringPtr path,
     document->sources.add(kj::mv(source));
   }
   return document;
+}
+
+bool isOverride(Span span) {
+  return span.source != nullptr && span.source->name.startsWith(OVERRIDE);
 }
 
 kj::Own<Document> parse(kj::StringPtr name, kj::StringPtr text, Diagnostics& diagnostics) {

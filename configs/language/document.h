@@ -77,6 +77,9 @@ kj::Own<Document> load(const kj::ReadableDirectory& folder, kj::StringPtr path,
 // and for texts without a file.
 kj::Own<Document> parse(kj::StringPtr name, kj::StringPtr text, Diagnostics& diagnostics);
 
+// Whether `span` lies in a `--set`, whose words the user gave to a shell.
+bool isOverride(Span span);
+
 // `table` as TOML text: scalars, then one `[section]` a sub-table, values below that inline.
 // Numbers in the fewest digits that mean the same; reals always with a point or an exponent. load()
 // of the text gives the same tree.

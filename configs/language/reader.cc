@@ -34,6 +34,28 @@ kj::String code(const Value& value) {
   return kj::str("`", print(value), "`");
 }
 
+// The way out for `value` where `wanted` ("a number") stands without quotes. In a `--set` a word
+// without quotes is a string too: taking quotes away is no way out there.
+kj::String helpWithoutQuotes(const Value& value, kj::StringPtr wanted) {
+  auto help = kj::str(wanted, " stands without quotes");
+  if (!value.content.is<kj::String>()) return kj::str();
+  if (!isOverride(value.span)) return help;
+  Line line(*value.span.source, value.span.line);
+  auto given = line.text().slice(line.byteAt(value.span.column) - line.begin(), line.text().size());
+  if (given.size() == 0) return kj::str("write ", wanted, " behind the `=`");
+  if (given[0] == '"' || given[0] == '\'') return help;
+  return kj::str("`", given, "` is not ", wanted);
+}
+
+// The way out for `value` where a string is wanted.
+kj::String helpForString(const Value& value) {
+  if (!isOverride(value.span)) return kj::str("a string stands in quotes");
+  // The shell takes one pair of quotes away.
+  Line line(*value.span.source, value.span.line);
+  auto key = line.text().slice(0, line.byteAt(value.span.column) - line.begin());
+  return kj::str("write --set '", key, "\"…\"': the shell takes the outer quotes away");
+}
+
 }  // namespace
 
 // -------------------------------------------------------------------------------------------------
@@ -172,8 +194,7 @@ kj::String Reader::printRoot(kj::StringPtr title, ReadTable read) {
 int64_t Reader::integerOf(
     kj::StringPtr name, const Value& value, IntegerLimits limits, kj::Maybe<int64_t> fallback) {
   if (!value.content.is<int64_t>()) {
-    wrongType(name, value, "an integer",
-        value.content.is<kj::String>() ? "a number stands without quotes"_kj : ""_kj);
+    wrongType(name, value, "an integer", helpWithoutQuotes(value, "a number"));
     return fallback.orDefault(lowest(limits));
   }
   int64_t result = value.content.get<int64_t>();
@@ -191,8 +212,7 @@ double Reader::realOf(
   } else if (value.content.is<int64_t>()) {
     result = value.content.get<int64_t>();
   } else {
-    wrongType(name, value, "a number",
-        value.content.is<kj::String>() ? "a number stands without quotes"_kj : ""_kj);
+    wrongType(name, value, "a number", helpWithoutQuotes(value, "a number"));
     return fallback.orDefault(lowest(limits));
   }
   if (allows(limits, result)) return result;
@@ -288,7 +308,7 @@ bool Reader::flag(kj::StringPtr key, kj::StringPtr doc, bool defaultValue) {
 
 kj::String Reader::textOf(kj::StringPtr name, const Value& value) {
   if (value.content.is<kj::String>()) return kj::str(value.content.get<kj::String>());
-  wrongType(name, value, "a string", "a string stands in quotes");
+  wrongType(name, value, "a string", helpForString(value));
   return kj::str();
 }
 

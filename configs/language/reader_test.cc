@@ -240,6 +240,41 @@ x.toml:11:2: error: unknown key `modell` at the top level
 )");
 }
 
+TEST_CASE("Reader: the way out of a wrong --set is one for a command line") {
+  auto folder = kj::newInMemoryDirectory(kj::nullClock());
+  folder->openFile(kj::Path("x.toml"), kj::WriteMode::CREATE)
+      ->writeAll("name = 'x'\n[data]\ndataset = 'raw'\n");
+  const kj::StringPtr overrides[] = {"name=5", "data.batch_size=many", "data.mean=[1, '2']",
+      "train.optimizer={ kind = 'sgd', learning_rate = '0.1' }", "train.optimizer.momentum="};
+  Diagnostics diagnostics;
+  auto document = load(*folder, "x.toml", overrides, diagnostics);
+  Reading reading{diagnostics, {}};
+  readDocument(*document, reading, readExperiment);
+  CHECK(shown(diagnostics.format("x.toml")) ==
+        R"(--set name:1:6: error: `name` is a string, not an integer
+  1 | name=5
+    |      ^
+  help: write --set 'name="…"': the shell takes the outer quotes away
+--set data.batch_size:1:17: error: `batch_size` is an integer, not a string
+  1 | data.batch_size=many
+    |                 ^^^^
+  help: `many` is not a number
+--set data.mean:1:15: error: `mean[1]` is a number, not a string
+  1 | data.mean=[1, '2']
+    |               ^^^
+  help: a number stands without quotes
+--set train.optimizer:1:49: error: `learning_rate` is a number, not a string
+  1 | train.optimizer={ kind = 'sgd', learning_rate = '0.1' }
+    |                                                 ^^^^^
+  help: a number stands without quotes
+--set train.optimizer.momentum:1:26: error: `momentum` is a number, not a string
+  1 | train.optimizer.momentum=
+    |                          ^
+  help: write a number behind the `=`
+5 errors in x.toml; nothing was started.
+)");
+}
+
 TEST_CASE("Reader: a missing key is reported at its table, with what to add") {
   CHECK(errorsOf("") == R"(x.toml:1:1: error: missing key `name`
   help: add `name = …` (string): What the run is called.

@@ -54,44 +54,66 @@ kj::String importedIn(kj::StringPtr cache) {
   return kj::heapString(found.output.slice(0, found.output.size() - 1));
 }
 
-// A run on a copy of the imported data that `script` damages ($1 is the file, $2 its size).
-Ended runOnDamagedData(kj::StringPtr script) {
-  startedRun(ENDLESS);  // imports, unless that was done before
-  auto setting = cacheSetting();
-  auto cache = setting.slice(setting.findFirst('=').orDefault(0) + 1);
-  auto folder = newFolder();
-  REQUIRE(Command({"cp", "-r", cache, folder}).wait().exitCode == 0);
-  auto copy = kj::str(folder, "/cache");
-  auto file = kj::str(importedIn(copy), "training.mdb");
-  auto size = kj::str(readFile(file).size());
-  REQUIRE(Command({"sh", "-c", script, "sh", file, size}).wait().exitCode == 0);
-  auto runs = newFolder();
-  auto environment = kj::str("RUNNER_CACHE=", copy);
-  kj::StringPtr environments[] = {environment};
-  Command command({RUNNER, "run", ENDLESS, "--runs", runs}, {.environment = environments});
-  auto ended = command.wait();
-  INFO(file);
-  CHECK(contains(ended.errors, file));
-  CHECK(processesWith(runs).size() == 0);
-  return ended;
-}
+// A copy of the imported data that `script` damages ($1 is the file, $2 its size).
+class DamagedData {
+public:
+  explicit DamagedData(kj::StringPtr script) {
+    startedRun(ENDLESS);  // imports, unless that was done before
+    auto setting = cacheSetting();
+    auto imported = setting.slice(setting.findFirst('=').orDefault(0) + 1);
+    auto folder = newFolder();
+    REQUIRE(Command({"cp", "-r", imported, folder}).wait().exitCode == 0);
+    cache = kj::str(folder, "/cache");
+    file = kj::str(importedIn(cache), "training.mdb");
+    auto size = kj::str(readFile(file).size());
+    REQUIRE(Command({"sh", "-c", script, "sh", file, size}).wait().exitCode == 0);
+  }
+
+  // A run must fail on it with one line that holds `words`, the file, and what to do; then that is
+  // done, and a run must go well.
+  void checkMessageHelps(Words words) {
+    INFO(file);
+    auto ended = run("train.epochs=1000000");
+    checkFailed(ended, words);
+    checkFailed(ended, {file, "; delete this file"});
+    REQUIRE(Command({"rm", file}).wait().exitCode == 0);
+    auto again = run("train.epochs=1");
+    INFO(again.errors);
+    CHECK(again.exitCode == 0);
+  }
+
+private:
+  Ended run(kj::StringPtr epochs) {
+    auto runs = newFolder();
+    auto setting = kj::str("RUNNER_CACHE=", cache);
+    kj::StringPtr environment[] = {setting};
+    Command command(
+        {RUNNER, "run", ENDLESS, "--runs", runs, "--set", "data.batch_size=250", "--set", epochs},
+        {.environment = environment});
+    auto ended = command.wait();
+    CHECK(processesWith(runs).size() == 0);
+    return ended;
+  }
+
+  kj::String cache;
+  kj::String file;
+};
 
 TEST_CASE("a database that was cut short is refused before anything starts") {
-  auto ended = runOnDamagedData("truncate -s $(($2 / 2)) \"$1\"");
-  checkFailed(ended, {"cannot open the record database", "delete it"});
+  DamagedData data("truncate -s $(($2 / 2)) \"$1\"");
+  data.checkMessageHelps({"cannot open the record database", "is cut short"});
 }
 
 TEST_CASE("a database with a hole ends the run, which names the record and the file") {
-  auto ended = runOnDamagedData(
-      "dd if=/dev/zero of=\"$1\" bs=4096 seek=$(($2 / 8192)) count=256 conv=notrunc");
-  checkFailed(ended, {"worker ", "record ", "training.mdb", "data.on_bad_record"});
+  DamagedData data("dd if=/dev/zero of=\"$1\" bs=4096 seek=$(($2 / 8192)) count=256 conv=notrunc");
+  data.checkMessageHelps({"worker ", "record ", "data.on_bad_record"});
 }
 
 TEST_CASE("a database with changed pixels ends the run, which names the record and the file") {
   // The last 100 bytes of a page in the middle: pixels of a record.
-  auto ended = runOnDamagedData(
+  DamagedData data(
       "printf %0100d 7 | dd of=\"$1\" bs=1 seek=$(($2 / 8192 * 4096 + 3996)) conv=notrunc");
-  checkFailed(ended, {"worker ", "record ", "training.mdb", "checksum", "data.on_bad_record"});
+  data.checkMessageHelps({"worker ", "record ", " (image ", "checksum", "data.on_bad_record"});
 }
 
 // -------------------------------------------------------------------------------------------------
@@ -118,7 +140,8 @@ kj::String imageFolder() {
 TEST_CASE("a JPEG file that was cut short ends the run, which names the record") {
   auto source = kj::str("data.source=", imageFolder());
   Run run("tests/faults/images.toml", {source});
-  checkFailed(run.command.wait(), {"worker ", "record ", "training.mdb", "data.on_bad_record"});
+  checkFailed(run.command.wait(), {"worker ", "record 12 (image 13 of the source, ", "training.mdb",
+                                      "repair or remove that image", "data.on_bad_record"});
   checkNothingLeft(run);
 }
 

@@ -25,6 +25,24 @@ constexpr Case ROWS[] = {
   { kind = "conv", filters = 48, kernel = 3, pad = 1 },
   { kind = "dense", units = 4 },
 ])"},
+    {"conv of few filters", {1, 12, 12}, 4, 3, R"([
+  { kind = "conv", filters = 8, kernel = 3, stride = 2, pad = 1 },
+  { kind = "conv", filters = 4, kernel = 3, pad = 1 },
+  { kind = "conv", filters = 12, kernel = 1 },
+  { kind = "conv", filters = 1, kernel = 3 },
+  { kind = "dense", units = 4 },
+])"},
+    {"conv 5×5 and 7×7 of channels just above whole vectors", {3, 9, 11}, 4, 3, R"([
+  { kind = "conv", filters = 17, kernel = 1 },
+  { kind = "conv", filters = 20, kernel = 5, pad = 1 },
+  { kind = "conv", filters = 33, kernel = 7, stride = 2, pad = 3 },
+  { kind = "dense", units = 4 },
+])"},
+    {"conv with a kernel larger than the image", {3, 2, 3}, 4, 3, R"([
+  { kind = "conv", filters = 10, kernel = 7, pad = 3 },
+  { kind = "conv", filters = 5, kernel = 7, pad = 3, bias = false },
+  { kind = "dense", units = 4 },
+])"},
     {"conv 5×5 without padding", {3, 11, 12}, 4, 3, R"([
   { kind = "conv", filters = 10, kernel = 5 },
   { kind = "conv", filters = 3, kernel = 5 },
