@@ -11,22 +11,28 @@ $Cxx.namespace("rpc");
 #
 #     worker                                         server
 #     hello                                     ->   compares mode, workers, placement; a session
-#     rank 0: initialize, each slice            ->   version 0 of the slice
-#     others: pull, each slice                  ->   answered as soon as the slice has values
+#     rank 0: initialize, all slices            ->   version 0 of each slice
+#     others: pull, all slices                  ->   answered as soon as the slices have values
 #     start                                     ->   answered when every worker has called it
-#     each step, each slice: pushPull           ->   answered when its round is applied
-#     end of an epoch: pull, each slice         ->   answered at once
+#     each step, each range: pushPull           ->   answered when the slices' rounds are applied
+#     end of an epoch: pull, all slices         ->   answered at once
 #
-# Values and gradients travel as Data: float32, little-endian, exactly four bytes a value. A message
-# carries one slice. A slice's version is the number of rounds that were applied to it: where every
-# worker's gradient makes a round (dist_sync), version v is what step v computes on. Calls on
-# different slices are independent, and all are in flight together; a worker has at most one call in
-# flight on a slice. By asking for a slice again, a worker says that it has received the former
-# answer: until then the server keeps that answer's values as they are.
+# A call carries several slices of its server, in ascending order, and its answer has as many
+# entries in the same order. It waits for the slowest of them: so a worker groups what it pushes
+# together, up to some 256 KiB a call (rpc/grouping.h), and has all its calls in flight together.
+# How slices are grouped is the worker's affair: rounds, versions and repeats are counted for each
+# slice, and workers need not group alike.
 #
-# What is wrong (an unknown slice, a wrong size, a step that is not this worker's next) is answered
-# by an exception and changes nothing. Calls are not cancellable: a gradient that was received
-# counts, even if its worker is gone.
+# Values and gradients travel as Data: float32, little-endian, exactly four bytes a value. A slice's
+# version is the number of rounds that were applied to it: where every worker's gradient makes a
+# round (dist_sync), version v is what step v computes on. A worker has at most one call in flight
+# on a slice. By asking for a slice again, it says that it has received the former answer: until
+# then the server keeps that answer's values as they are.
+#
+# What is wrong (an unknown slice, a wrong size, a step that is not this worker's next, slices that
+# do not ascend) is answered by an exception, and the call changes nothing, not even the slices for
+# which it was right. Calls are not cancellable: a gradient that was received counts, even if its
+# worker is gone.
 
 interface ShardService {
   hello @0 (rank :UInt32, workers :UInt32, mode :Text, placement :UInt64, shard :UInt32)
@@ -40,20 +46,32 @@ interface ShardService {
 interface ShardSession {
   # What one worker does. All calls are refused once a further hello of its rank was answered.
 
-  initialize @0 (slice :UInt32, values :Data);
-  # The first values of a slice: its version 0. For rank 0, once for each slice.
+  initialize @0 (values :List(SliceFloats));
+  # The first values of slices: their version 0. For rank 0, once for each slice.
 
   start @1 ();
   # "I have all initial values." Answered when all workers have said so: none changes a value before
   # all have read it.
 
-  pull @2 (slice :UInt32, atLeastVersion :UInt64) -> (version :UInt64, values :Data);
-  # The newest values, as soon as their version is at least the one asked for.
+  pull @2 (slices :List(UInt32), atLeastVersion :UInt64) -> (values :List(Versioned));
+  # The newest values, as soon as the version of each slice is at least the one asked for.
 
-  pushPull @3 (slice :UInt32, step :UInt64, gradient :Data) -> (version :UInt64, values :Data);
-  # This worker's gradient for `step` (from 0), summed over its batch; the values after the round
-  # that it counts for. A step that was pushed before is not counted again, but answered as it was:
-  # after a broken connection a worker repeats whatever was not answered. dist_sync: one gradient of
-  # every worker makes a round; they are added in rank order, whatever the order of arrival.
-  # dist_async: every gradient is a round by itself, answered at once.
+  pushPull @3 (step :UInt64, gradients :List(SliceFloats)) -> (values :List(Versioned));
+  # This worker's gradients for `step` (from 0), summed over its batch; the values after the rounds
+  # that they count for. A slice whose step was pushed before is not counted again, but answered as
+  # it was: after a broken connection a worker repeats whatever was not answered. dist_sync: one
+  # gradient of every worker makes a round; they are added in rank order, whatever the order of
+  # arrival. dist_async: every gradient is a round by itself, answered at once.
+}
+
+struct SliceFloats {
+  # Values or gradients of one slice, as many as it has.
+  slice @0 :UInt32;
+  floats @1 :Data;
+}
+
+struct Versioned {
+  # The values of one slice, and the version that they are.
+  version @0 :UInt64;
+  floats @1 :Data;
 }

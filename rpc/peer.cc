@@ -2,6 +2,8 @@
 
 #include <kj/debug.h>
 
+#include "rpc/grouping.h"
+
 namespace rpc {
 
 namespace {
@@ -9,7 +11,8 @@ namespace {
 using capnp::rpc::twoparty::Side;
 using capnp::rpc::twoparty::VatId;
 
-// What surrounds a payload: the call itself, names, texts of exceptions with their context.
+// What surrounds the payloads: the call itself, its list of slices (at most some 40 bytes each),
+// names, texts of exceptions with their context.
 constexpr uint64_t ENVELOPE_BYTES = 64 << 10;
 
 capnp::ReaderOptions readerOptions(MessageLimits limits) {
@@ -48,7 +51,7 @@ private:
 }  // namespace
 
 MessageLimits limitsFor(const Placement& placement) {
-  uint64_t largest = 0;
+  uint64_t largest = CALL_BYTES_MAX / sizeof(float);
   for (auto& slice: placement.slices) largest = kj::max(largest, slice.size);
   MessageLimits limits;
   limits.message_bytes = kj::max(limits.message_bytes, largest * sizeof(float));

@@ -17,7 +17,8 @@ struct MessageLimits {
   uint64_t unanswered_bytes = 64 << 20;
 };
 
-// Enough for the store's messages: one slice each, and one call in flight for each slice.
+// Enough for the store's messages: a group of slices each (rpc/grouping.h), and one call in flight
+// on each slice.
 MessageLimits limitsFor(const Placement& placement);
 
 // One end of a connection: what capnp's TwoPartyClient is, but with limits, owning its stream, for

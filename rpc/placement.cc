@@ -124,10 +124,10 @@ Placement place(
 
   auto dealt = kj::heapArray<kj::Vector<SliceId>>(shards);
   for (auto id: kj::indices(slices)) dealt[slices[id].shard].add(id);
-  return {
-      slices.releaseAsArray(), KJ_MAP(ids, dealt)->kj::Array<SliceId>{return ids.releaseAsArray();
-}
-};  // namespace rpc
+  auto held = KJ_MAP(ids, dealt) {
+    return ids.releaseAsArray();
+  };
+  return {slices.releaseAsArray(), kj::mv(held)};
 }
 
 }  // namespace rpc

@@ -10,9 +10,8 @@ namespace {
 
 constexpr uint NONE = kj::maxValue;
 
-// Zeroed, and of even length: what is sent by reference is read in words of 8 bytes.
 kj::Array<float> makeValues(uint64_t size) {
-  auto values = kj::heapArray<float>((size + 1) / 2 * 2);
+  auto values = kj::heapArray<float>(size);
   memset(values.begin(), 0, values.asBytes().size());
   return values;
 }
@@ -58,12 +57,17 @@ Shard::Shard(
   }
 }
 
-void Shard::initialize(SliceId id, kj::ArrayPtr<const float> values) {
+void Shard::checkInitialize(SliceId id, kj::ArrayPtr<const float> values) const {
   auto& piece = find(id);
   KJ_REQUIRE(!piece.initialized, "the slice already has its initial values", id);
   KJ_REQUIRE(values.size() == piece.slice->size,
       "the initial values of a slice must have the slice's size", id, values.size(),
       piece.slice->size);
+}
+
+void Shard::initialize(SliceId id, kj::ArrayPtr<const float> values) {
+  checkInitialize(id, values);
+  auto& piece = find(id);
   copy(piece.buffers[piece.current].values, values);
   piece.initialized = true;
   --uninitialized;
@@ -73,24 +77,27 @@ bool Shard::isInitialized() const {
   return uninitialized == 0;
 }
 
-uint64_t Shard::push(uint rank, SliceId id, uint64_t step, kj::ArrayPtr<const float> gradient) {
+void Shard::checkPush(
+    uint rank, SliceId id, uint64_t step, kj::ArrayPtr<const float> gradient) const {
   auto& piece = find(id);
   KJ_REQUIRE(rank < workers, "there is no worker of this rank", rank, workers);
   KJ_REQUIRE(piece.initialized, "a gradient came before the slice's initial values", id, rank);
   KJ_REQUIRE(gradient.size() == piece.slice->size, "a gradient must have its slice's size", id,
       rank, gradient.size(), piece.slice->size);
+  auto expected = piece.nextStep[rank];
+  // With several pushes a round, a worker that has pushed in this one must wait for the next.
+  KJ_REQUIRE(step < expected || (step == expected && (roundSize == 1 || step == piece.version)),
+      "a worker pushed a step that is not its next", id, rank, step, expected, piece.version);
+}
+
+uint64_t Shard::push(uint rank, SliceId id, uint64_t step, kj::ArrayPtr<const float> gradient) {
+  checkPush(rank, id, step, gradient);
+  auto& piece = find(id);
   auto due = [&]() { return roundSize > 1 ? step + 1 : piece.version; };
 
-  auto& expected = piece.nextStep[rank];
-  if (step < expected) {
-    giveBack(piece, rank);
-    return due();
-  }
-  // With several pushes a round, a worker that has pushed in this one must wait for the next.
-  KJ_REQUIRE(step == expected && (roundSize == 1 || step == piece.version),
-      "a worker pushed a step that is not its next", id, rank, step, expected, piece.version);
   giveBack(piece, rank);
-  expected = step + 1;
+  if (step < piece.nextStep[rank]) return due();
+  piece.nextStep[rank] = step + 1;
   if (roundSize == 1) {
     apply(piece, gradient);
   } else {
@@ -119,11 +126,9 @@ void Shard::apply(Piece& piece, kj::ArrayPtr<const float> gradientSum) {
       next < piece.buffers.size() && (next == piece.current || piece.buffers[next].borrowers > 0)) {
     next++;
   }
-  uint64_t size = piece.slice->size;
-  if (next == piece.buffers.size()) piece.buffers.add(Buffer{makeValues(size)});
-  updater.update(*piece.slice, piece.version, gradientSum,
-      piece.buffers[piece.current].values.slice(0, size), piece.buffers[next].values.slice(0, size),
-      piece.state);
+  if (next == piece.buffers.size()) piece.buffers.add(Buffer{makeValues(piece.slice->size)});
+  updater.update(*piece.slice, piece.version, gradientSum, piece.buffers[piece.current].values,
+      piece.buffers[next].values, piece.state);
   piece.current = next;
   piece.version++;
 }
@@ -142,7 +147,7 @@ Shard::Lent Shard::lend(uint rank, SliceId id) {
   auto& buffer = piece.buffers[piece.current];
   buffer.borrowers++;
   piece.lentTo[rank] = piece.current;
-  return {piece.version, buffer.values.slice(0, piece.slice->size)};
+  return {piece.version, buffer.values};
 }
 
 void Shard::giveBack(Piece& piece, uint rank) {

@@ -31,6 +31,9 @@ public:
 
   // The first values of slice `id`: version 0. Once a slice.
   void initialize(SliceId id, kj::ArrayPtr<const float> values);
+  // Throws what initialize() with the same arguments would throw, and changes nothing: for callers
+  // that do several slices or none.
+  void checkInitialize(SliceId id, kj::ArrayPtr<const float> values) const;
   // Whether all slices have their first values.
   bool isInitialized() const;
 
@@ -43,14 +46,15 @@ public:
   // The gradient is not copied: one that came before its turn must stay in place until that version
   // is there.
   uint64_t push(uint rank, SliceId id, uint64_t step, kj::ArrayPtr<const float> gradient);
+  // As checkInitialize(), for push().
+  void checkPush(uint rank, SliceId id, uint64_t step, kj::ArrayPtr<const float> gradient) const;
 
   // Rounds applied to slice `id`; null before initialize().
   kj::Maybe<uint64_t> version(SliceId id) const;
 
   struct Lent {
     uint64_t version;
-    // Aligned to 8 bytes, and readable up to the next multiple of 8 bytes.
-    kj::ArrayPtr<const float> values;
+    kj::ArrayPtr<const float> values;  // aligned to 8 bytes
   };
 
   // The newest values of an initialized slice, lent to worker `rank`: they do not change until this

@@ -1,24 +1,31 @@
 #include "rpc/shard_server.h"
 
-#include <capnp/orphan.h>
 #include <kj/debug.h>
+#include <kj/refcount.h>
 #include <kj/vector.h>
 
+#include "rpc/payload.h"
 #include "rpc/shard.h"
 
 namespace rpc {
 
 namespace {
 
-// Waits for slices to reach versions.
+// Calls that wait for slices to reach versions.
 class Waiting {
 public:
   explicit Waiting(size_t slices): waiters(kj::heapArray<kj::Vector<Waiter>>(slices)) {}
 
-  kj::Promise<void> until(SliceId id, uint64_t version) {
-    auto paf = kj::newPromiseAndFulfiller<void>();
-    waiters[id].add(Waiter{version, kj::mv(paf.fulfiller)});
-    return kj::mv(paf.promise);
+  // What one call still waits for.
+  struct Call: public kj::Refcounted {
+    uint missing = 0;  // slices
+    kj::Own<kj::PromiseFulfiller<void>> fulfiller;
+  };
+
+  // `call` waits for slice `id` to reach `version`, too.
+  void add(Call& call, SliceId id, uint64_t version) {
+    waiters[id].add(Waiter{version, kj::addRef(call)});
+    call.missing++;
   }
 
   // Slice `id` has reached `version`.
@@ -27,7 +34,7 @@ public:
     size_t kept = 0;
     for (auto& waiter: list) {
       if (waiter.version <= version) {
-        waiter.fulfiller->fulfill();
+        if (--waiter.call->missing == 0) waiter.call->fulfiller->fulfill();
       } else {
         auto stays = kj::mv(waiter);
         list[kept++] = kj::mv(stays);
@@ -39,17 +46,17 @@ public:
 private:
   struct Waiter {
     uint64_t version;
-    kj::Own<kj::PromiseFulfiller<void>> fulfiller;
+    kj::Own<Call> call;
   };
   kj::Array<kj::Vector<Waiter>> waiters;
 };
 
-kj::ArrayPtr<const float> asFloats(capnp::Data::Reader data) {
-  KJ_REQUIRE(data.size() % sizeof(float) == 0, "a payload must be whole float32 values of 4 bytes",
-      data.size());
-  // A message's Data begins at a multiple of 8 bytes.
-  return kj::arrayPtr(reinterpret_cast<const float*>(data.begin()), data.size() / sizeof(float));
-}
+// A slice of a call or of its answer.
+struct Entry {
+  SliceId id;
+  kj::ArrayPtr<const float> floats;
+  uint64_t version;  // that is due, or that answers
+};
 
 class ShardServer final: public ShardService::Server {
 public:
@@ -71,29 +78,68 @@ public:
 private:
   class Session;
 
-  // Resolves when slice `id` has values of at least `version`.
-  kj::Promise<void> atLeast(SliceId id, uint64_t version) {
-    KJ_IF_MAYBE(present, shard.version(id)) {
-      if (*present >= version) return kj::READY_NOW;
-    }
-    return waiting.until(id, version);
-  }
+  // Fill `entries`: slices ascend, and payloads are whole values.
+  void read(capnp::List<SliceFloats>::Reader list);
+  void read(capnp::List<uint32_t>::Reader list, uint64_t atLeastVersion);
+  void add(SliceId id, kj::ArrayPtr<const float> floats, uint64_t version);
 
-  void wake(SliceId id) {
-    KJ_IF_MAYBE(present, shard.version(id)) {
-      waiting.reached(id, *present);
-    }
-  }
+  // Resolves when the slices of `entries` have the versions that are due.
+  kj::Promise<void> whenDue();
+  // Answers the calls that slice `id` kept waiting.
+  void wake(SliceId id) { waiting.reached(id, KJ_ASSERT_NONNULL(shard.version(id))); }
 
   uint64_t placement;  // digest
   uint index;          // of the shard
   const Mode& mode;
   Shard shard;
   Waiting waiting;
-  kj::Array<uint> sessions;  // hellos of each rank: the last one counts
-  kj::Array<bool> started;   // ranks that called start()
+  kj::Vector<Entry> entries;  // of the call that is carried out; keeps its memory from call to call
+  kj::Array<uint> sessions;   // hellos of each rank: the last one counts
+  kj::Array<bool> started;    // ranks that called start()
   kj::Vector<kj::Own<kj::PromiseFulfiller<void>>> starting;
 };
+
+void ShardServer::read(capnp::List<SliceFloats>::Reader list) {
+  entries.clear();
+  for (auto entry: list) {
+    // Asked for once: each access counts against the message's limit.
+    capnp::Data::Reader data = entry.getFloats();
+    KJ_REQUIRE(data.size() % sizeof(float) == 0,
+        "a payload must be whole float32 values of 4 bytes", data.size());
+    // A message's Data begins at a multiple of 8 bytes.
+    auto floats = reinterpret_cast<const float*>(data.begin());
+    add(entry.getSlice(), kj::arrayPtr(floats, data.size() / sizeof(float)), 0);
+  }
+}
+
+void ShardServer::read(capnp::List<uint32_t>::Reader list, uint64_t atLeastVersion) {
+  entries.clear();
+  for (auto id: list) add(id, nullptr, atLeastVersion);
+}
+
+void ShardServer::add(SliceId id, kj::ArrayPtr<const float> floats, uint64_t version) {
+  // Also keeps a call from naming a slice twice.
+  KJ_REQUIRE(entries.size() == 0 || entries.back().id < id, "the slices of a call must ascend",
+      entries.back().id, id);
+  entries.add(Entry{id, floats, version});
+}
+
+kj::Promise<void> ShardServer::whenDue() {
+  kj::Maybe<kj::Own<Waiting::Call>> call;
+  for (auto& entry: entries) {
+    KJ_IF_MAYBE(present, shard.version(entry.id)) {
+      if (*present >= entry.version) continue;
+    }
+    if (call == nullptr) call = kj::refcounted<Waiting::Call>();
+    waiting.add(*KJ_ASSERT_NONNULL(call), entry.id, entry.version);
+  }
+  KJ_IF_MAYBE(waits, call) {
+    auto paf = kj::newPromiseAndFulfiller<void>();
+    (*waits)->fulfiller = kj::mv(paf.fulfiller);
+    return kj::mv(paf.promise);
+  }
+  return kj::READY_NOW;
+}
 
 // Calls stay not cancellable: that keeps a message, and with it a gradient that the shard still
 // needs, until the answer.
@@ -105,9 +151,12 @@ public:
   kj::Promise<void> initialize(InitializeContext context) override {
     requireNewest();
     KJ_REQUIRE(rank == 0, "only rank 0 sends initial values", rank);
-    auto params = context.getParams();
-    server.shard.initialize(params.getSlice(), asFloats(params.getValues()));
-    server.wake(params.getSlice());
+    server.read(context.getParams().getValues());
+    for (auto& entry: server.entries) server.shard.checkInitialize(entry.id, entry.floats);
+    for (auto& entry: server.entries) {
+      server.shard.initialize(entry.id, entry.floats);
+      server.wake(entry.id);
+    }
     return kj::READY_NOW;
   }
 
@@ -130,19 +179,24 @@ public:
   kj::Promise<void> pull(PullContext context) override {
     requireNewest();
     auto params = context.getParams();
-    SliceId id = params.getSlice();
-    return server.atLeast(id, params.getAtLeastVersion()).then([this, context, id]() mutable {
-      answer(context, id);
-    });
+    server.read(params.getSlices(), params.getAtLeastVersion());
+    for (auto& entry: server.entries) server.shard.version(entry.id);  // throws if there is none
+    return server.whenDue().then(
+        [this, context]() mutable { answer(context, context.getParams().getSlices()); });
   }
 
   kj::Promise<void> pushPull(PushPullContext context) override {
     requireNewest();
     auto params = context.getParams();
-    SliceId id = params.getSlice();
-    uint64_t due = server.shard.push(rank, id, params.getStep(), asFloats(params.getGradient()));
-    server.wake(id);
-    return server.atLeast(id, due).then([this, context, id]() mutable { answer(context, id); });
+    uint64_t step = params.getStep();
+    server.read(params.getGradients());
+    for (auto& entry: server.entries) server.shard.checkPush(rank, entry.id, step, entry.floats);
+    for (auto& entry: server.entries) {
+      entry.version = server.shard.push(rank, entry.id, step, entry.floats);
+      server.wake(entry.id);
+    }
+    return server.whenDue().then(
+        [this, context]() mutable { answer(context, context.getParams().getGradients()); });
   }
 
 private:
@@ -153,13 +207,26 @@ private:
     }
   }
 
-  template <typename Context>
-  void answer(Context& context, SliceId id) {
-    auto lent = server.shard.lend(rank, id);
-    auto results = context.getResults(capnp::MessageSize{8, 0});
-    results.setVersion(lent.version);
-    auto orphanage = capnp::Orphanage::getForMessageContaining(results);
-    results.adoptValues(orphanage.referenceExternalData(lent.values.asBytes()));
+  static SliceId idOf(uint32_t named) { return named; }
+  static SliceId idOf(SliceFloats::Reader named) { return named.getSlice(); }
+
+  // With the newest values of the slices that the call named.
+  template <typename Context, typename List>
+  void answer(Context& context, List named) {
+    // The loans of a rank are those of its newest session.
+    requireNewest();
+    server.entries.clear();
+    SizeOfList size;
+    for (auto each: named) {
+      auto lent = server.shard.lend(rank, idOf(each));
+      server.entries.add(Entry{idOf(each), lent.values, lent.version});
+      size.add(lent.values);
+    }
+    auto values = context.getResults(size.size()).initValues(server.entries.size());
+    for (auto i: kj::indices(server.entries)) {
+      values[i].setVersion(server.entries[i].version);
+      setFloats(values[i], server.entries[i].floats);
+    }
   }
 
   ShardServer& server;

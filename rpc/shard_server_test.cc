@@ -4,121 +4,12 @@
 #include <kj/async-io.h>
 #include <kj/debug.h>
 
-#include <cstring>
-
 #include "rpc/peer.h"
 #include "rpc/test_model.h"
+#include "rpc/test_server.h"
 
 namespace rpc {
 namespace {
-
-// One worker's connection to one server, over an in-process pipe; everything runs in the test's
-// event loop.
-struct Link {
-  kj::Promise<void> served;
-  kj::Own<Peer> peer;
-  ShardService::Client service;
-
-  static Link connect(ShardService::Client server, MessageLimits limits = {}) {
-    auto pipe = kj::newTwoWayPipe();
-    auto served = serve(kj::mv(pipe.ends[0]), limits, kj::mv(server)).eagerlyEvaluate(nullptr);
-    auto peer = kj::heap<Peer>(kj::mv(pipe.ends[1]), limits);
-    auto service = peer->bootstrap().castAs<ShardService>();
-    return {kj::mv(served), kj::mv(peer), kj::mv(service)};
-  }
-};
-
-// A server of two workers, and what it was made from.
-struct Bench {
-  kj::EventLoop loop;
-  kj::WaitScope scope{loop};
-  Placement placement;
-  const Mode& mode;
-  TestUpdater updater{1};
-  ShardService::Client server;
-
-  Bench(kj::ArrayPtr<const Key> keys, kj::StringPtr modeName, uint workers = 2)
-      : placement(placeBalanced(keys, 4096, 1)),
-        mode(modeOf(modeName)),
-        server(newShardServer(placement, 0, mode, workers, updater)) {}
-
-  capnp::RemotePromise<ShardService::HelloResults> hello(ShardService::Client& service, uint rank,
-      uint workers = 2, uint shard = 0, kj::Maybe<uint64_t> digest = nullptr) {
-    auto request = service.helloRequest();
-    request.setRank(rank);
-    request.setWorkers(workers);
-    request.setMode(mode.name);
-    request.setPlacement(digest.orDefault(placement.digest()));
-    request.setShard(shard);
-    return request.send();
-  }
-
-  // The session of `rank`, with all values initialized to `value` if it is rank 0.
-  ShardSession::Client open(Link& link, uint rank, kj::Maybe<float> value = nullptr) {
-    auto session = hello(link.service, rank).wait(scope).getSession();
-    KJ_IF_MAYBE(v, value) {
-      for (SliceId id = 0; id < placement.slices.size(); id++) {
-        initialize(session, id, *v).wait(scope);
-      }
-    }
-    return session;
-  }
-
-  kj::Promise<void> initialize(ShardSession::Client& session, SliceId id, float value) {
-    auto request = session.initializeRequest();
-    request.setSlice(id);
-    request.setValues(filled(placement.slices[id].size, value).asBytes());
-    return request.send().ignoreResult();
-  }
-
-  capnp::RemotePromise<ShardSession::PushPullResults> push(
-      ShardSession::Client& session, SliceId id, uint64_t step, kj::ArrayPtr<const float> values) {
-    auto request = session.pushPullRequest();
-    request.setSlice(id);
-    request.setStep(step);
-    request.setGradient(values.asBytes());
-    return request.send();
-  }
-
-  capnp::RemotePromise<ShardSession::PushPullResults> push(
-      ShardSession::Client& session, SliceId id, uint64_t step, float value) {
-    return push(session, id, step, filled(placement.slices[id].size, value));
-  }
-
-  capnp::RemotePromise<ShardSession::PullResults> pull(
-      ShardSession::Client& session, SliceId id, uint64_t version) {
-    auto request = session.pullRequest();
-    request.setSlice(id);
-    request.setAtLeastVersion(version);
-    return request.send();
-  }
-
-  // The text of the exception that the promise rejects with.
-  template <typename Promise>
-  kj::String refusal(Promise&& promise) {
-    kj::String text;
-    KJ_IF_MAYBE(exception, kj::runCatchingExceptions([&]() { promise.wait(scope); })) {
-      text = kj::str(exception->getDescription());
-    }
-    return text;
-  }
-
-  static kj::Array<float> filled(uint64_t size, float value) {
-    auto values = kj::heapArray<float>(size);
-    for (auto& v: values) v = value;
-    return values;
-  }
-};
-
-// Whether all values of an answer are `value`.
-bool all(capnp::Data::Reader data, uint64_t size, float value) {
-  auto expected = Bench::filled(size, value);
-  return data == expected.asBytes();
-}
-
-bool contains(kj::StringPtr text, kj::StringPtr part) {
-  return strstr(text.cStr(), part.cStr()) != nullptr;
-}
 
 TEST_CASE("ShardServer: n workers pushing rank + 1 over connections give the exact sums") {
   constexpr float RATE = 2;
@@ -153,8 +44,7 @@ TEST_CASE("ShardServer: n workers pushing rank + 1 over connections give the exa
       for (SliceId id = 0; id < placement.slices.size(); id++) {
         auto& slice = placement.slices[id];
         auto request = sessions[slice.shard * workers].initializeRequest();
-        request.setSlice(id);
-        request.setValues(Bench::filled(slice.size, 1).asBytes());
+        Bench::set(request.initValues(1)[0], id, Bench::filled(slice.size, 1));
         request.send().wait(scope);
       }
       for (uint step = 0; step < REPEATS; step++) {
@@ -164,14 +54,13 @@ TEST_CASE("ShardServer: n workers pushing rank + 1 over connections give the exa
           // The last rank first: sums have to wait for the others.
           for (uint rank = workers; rank-- > 0;) {
             auto request = sessions[slice.shard * workers + rank].pushPullRequest();
-            request.setSlice(id);
             request.setStep(step);
-            request.setGradient(Bench::filled(slice.size, rank + 1).asBytes());
+            Bench::set(request.initGradients(1)[0], id, Bench::filled(slice.size, rank + 1));
             float expected = RATE * (step + 1) * workers * (workers + 1) / 2 + 1;
             answers.add(request.send().then(
                 [&slice, expected, step](capnp::Response<ShardSession::PushPullResults>&& answer) {
-                  CHECK(answer.getVersion() == step + 1);
-                  CHECK(all(answer.getValues(), slice.size, expected));
+                  CHECK(answer.getValues()[0].getVersion() == step + 1);
+                  CHECK(all(answer, slice.size, expected));
                 }));
           }
         }
@@ -216,13 +105,13 @@ TEST_CASE("ShardServer: wrong messages are refused, change nothing, and the serv
   CHECK(contains(bench.refusal(bench.push(worker0, 7, 0, eleven)), "no such slice"));
   CHECK(contains(bench.refusal(bench.pull(worker0, 7, 0)), "no such slice"));
   auto odd = worker0.pushPullRequest();
-  odd.setGradient(eleven.asBytes().slice(0, 41));
+  odd.initGradients(1)[0].setFloats(eleven.asBytes().slice(0, 41));
   CHECK(contains(bench.refusal(odd.send()), "whole float32 values"));
 
   auto answer0 = bench.push(worker0, 0, 0, 1);
   auto answer1 = bench.push(worker1, 0, 0, 1).wait(bench.scope);
-  CHECK(all(answer1.getValues(), 10, 3));
-  CHECK(all(answer0.wait(bench.scope).getValues(), 10, 3));
+  CHECK(all(answer1, 10, 3));
+  CHECK(all(answer0.wait(bench.scope), 10, 3));
 }
 
 TEST_CASE("ShardServer: start is answered when every worker has called it") {
@@ -235,7 +124,7 @@ TEST_CASE("ShardServer: start is answered when every worker has called it") {
   auto worker0 = bench.open(link0, 0, 1.0f);
   auto started0 = worker0.startRequest().send();
   CHECK(!started0.poll(bench.scope));
-  CHECK(all(early.wait(bench.scope).getValues(), 10, 1));
+  CHECK(all(early.wait(bench.scope), 10, 1));
   worker1.startRequest().send().wait(bench.scope);
   started0.wait(bench.scope);
 }
@@ -251,8 +140,8 @@ TEST_CASE("ShardServer: a pull waits for the version it asks for") {
   CHECK(!later.poll(bench.scope));
   bench.push(worker0, 0, 1, 1).wait(bench.scope);
   auto answer = later.wait(bench.scope);
-  CHECK(answer.getVersion() == 2);
-  CHECK(all(answer.getValues(), 10, 2));
+  CHECK(answer.getValues()[0].getVersion() == 2);
+  CHECK(all(answer, 10, 2));
 }
 
 TEST_CASE(
@@ -271,15 +160,15 @@ TEST_CASE(
   }
   for (SliceId id = 0; id < bench.placement.slices.size(); id++) {
     auto answer = bench.push(worker0, id, 0, 1).wait(bench.scope);
-    CHECK(all(answer.getValues(), bench.placement.slices[id].size, 12));
+    CHECK(all(answer, bench.placement.slices[id].size, 12));
   }
 
   SUBCASE("and one that comes back and repeats its push is answered, not counted again") {
     auto link1 = Link::connect(bench.server);
     auto worker1 = bench.open(link1, 1);
     auto answer = bench.push(worker1, 0, 0, 10).wait(bench.scope);
-    CHECK(answer.getVersion() == 1);
-    CHECK(all(answer.getValues(), bench.placement.slices[0].size, 12));
+    CHECK(answer.getValues()[0].getVersion() == 1);
+    CHECK(all(answer, bench.placement.slices[0].size, 12));
   }
 }
 
@@ -294,7 +183,7 @@ TEST_CASE("ShardServer: a second hello of a rank ends its first session") {
   auto repeated = bench.push(second, 0, 0, 1);
   auto other = bench.open(link, 1);
   bench.push(other, 0, 0, 1).wait(bench.scope);
-  CHECK(all(repeated.wait(bench.scope).getValues(), 10, 3));
+  CHECK(all(repeated.wait(bench.scope), 10, 3));
 }
 
 TEST_CASE("ShardServer: bytes that are no messages, or too large ones, end only their connection") {
@@ -317,7 +206,7 @@ TEST_CASE("ShardServer: bytes that are no messages, or too large ones, end only 
   check(kj::ArrayPtr<const uint32_t>(LARGE).asBytes());
   check(kj::ArrayPtr<const uint32_t>(MANY).asBytes());
 
-  CHECK(all(bench.push(worker, 0, 0, 1).wait(bench.scope).getValues(), 10, 2));
+  CHECK(all(bench.push(worker, 0, 0, 1).wait(bench.scope), 10, 2));
 }
 
 }  // namespace

@@ -1,0 +1,50 @@
+// rpc/exchange.h: the io thread's half of a worker's store, and where it meets the compute thread.
+#pragma once
+
+#include <kj/async.h>
+#include <kj/mutex.h>
+#include <kj/vector.h>
+
+#include "rpc/kv_store.h"
+
+namespace rpc {
+
+// What the compute thread asks of the io thread.
+struct Order {
+  enum What { INITIALIZE, PUSH, REFRESH } what;
+  uint64_t step;
+  SliceRange slices;
+};
+
+// Where the two threads meet.
+struct Meeting {
+  kj::Vector<Order> orders;
+  // There while the io thread has nothing to do: fulfilling it wakes it.
+  kj::Maybe<kj::Own<kj::CrossThreadPromiseFulfiller<void>>> bell;
+  kj::Array<uint64_t> answered;      // each slice's pushes whose answers are in `parameters`
+  uint64_t completed = 0;            // initialize and refresh orders
+  kj::Maybe<kj::Exception> failure;  // the first
+  RemoteStore::Traffic traffic;
+
+  void fail(kj::Exception reason) {
+    if (failure == nullptr) failure = kj::mv(reason);
+  }
+};
+
+// What both threads see of a worker's store.
+struct WorkerSide {
+  const Placement& placement;
+  const Mode& mode;
+  uint workers;
+  uint rank;
+  kj::ArrayPtr<float> parameters;
+  kj::ArrayPtr<const float> gradients;
+  kj::MutexGuarded<Meeting> meeting{};
+};
+
+// On the io thread: opens a session with each server and carries out orders; see
+// RemoteStore::run(). `worker` outlives the promise.
+kj::Promise<void> exchange(
+    WorkerSide& worker, kj::Array<ShardService::Client> shards, kj::Array<kj::String> names);
+
+}  // namespace rpc

@@ -1,0 +1,142 @@
+// rpc/test_server.h: a server and its connections in one event loop, for the tests of its calls.
+#pragma once
+
+#include <kj/async-io.h>
+#include <kj/debug.h>
+
+#include <cstring>
+#include <initializer_list>
+
+#include "rpc/peer.h"
+#include "rpc/shard_server.h"
+#include "rpc/test_model.h"
+
+namespace rpc {
+
+// One worker's connection to one server, over an in-process pipe; everything runs in the test's
+// event loop.
+struct Link {
+  kj::Promise<void> served;
+  kj::Own<Peer> peer;
+  ShardService::Client service;
+
+  static Link connect(ShardService::Client server, MessageLimits limits = {}) {
+    auto pipe = kj::newTwoWayPipe();
+    auto served = serve(kj::mv(pipe.ends[0]), limits, kj::mv(server)).eagerlyEvaluate(nullptr);
+    auto peer = kj::heap<Peer>(kj::mv(pipe.ends[1]), limits);
+    auto service = peer->bootstrap().castAs<ShardService>();
+    return {kj::mv(served), kj::mv(peer), kj::mv(service)};
+  }
+};
+
+// A server of two workers, and what it was made from.
+struct Bench {
+  kj::EventLoop loop;
+  kj::WaitScope scope{loop};
+  Placement placement;
+  const Mode& mode;
+  TestUpdater updater{1};
+  ShardService::Client server;
+
+  Bench(kj::ArrayPtr<const Key> keys, kj::StringPtr modeName, uint workers = 2)
+      : placement(placeBalanced(keys, 4096, 1)),
+        mode(modeOf(modeName)),
+        server(newShardServer(placement, 0, mode, workers, updater)) {}
+
+  capnp::RemotePromise<ShardService::HelloResults> hello(ShardService::Client& service, uint rank,
+      uint workers = 2, uint shard = 0, kj::Maybe<uint64_t> digest = nullptr) {
+    auto request = service.helloRequest();
+    request.setRank(rank);
+    request.setWorkers(workers);
+    request.setMode(mode.name);
+    request.setPlacement(digest.orDefault(placement.digest()));
+    request.setShard(shard);
+    return request.send();
+  }
+
+  // The session of `rank`, with all values initialized to `value` if it is rank 0.
+  ShardSession::Client open(Link& link, uint rank, kj::Maybe<float> value = nullptr) {
+    auto session = hello(link.service, rank).wait(scope).getSession();
+    KJ_IF_MAYBE(v, value) {
+      for (SliceId id = 0; id < placement.slices.size(); id++) {
+        initialize(session, id, *v).wait(scope);
+      }
+    }
+    return session;
+  }
+
+  kj::Promise<void> initialize(ShardSession::Client& session, SliceId id, float value) {
+    auto values = filled(placement.slices[id].size, value);
+    auto request = session.initializeRequest();
+    set(request.initValues(1)[0], id, values);
+    return request.send().ignoreResult();
+  }
+
+  capnp::RemotePromise<ShardSession::PushPullResults> push(
+      ShardSession::Client& session, SliceId id, uint64_t step, kj::ArrayPtr<const float> values) {
+    auto request = session.pushPullRequest();
+    request.setStep(step);
+    set(request.initGradients(1)[0], id, values);
+    return request.send();
+  }
+
+  capnp::RemotePromise<ShardSession::PushPullResults> push(
+      ShardSession::Client& session, SliceId id, uint64_t step, float value) {
+    return push(session, id, step, filled(placement.slices[id].size, value));
+  }
+
+  // One call with gradients of `value` for several slices.
+  capnp::RemotePromise<ShardSession::PushPullResults> pushAll(ShardSession::Client& session,
+      uint64_t step, std::initializer_list<SliceId> ids, float value) {
+    auto request = session.pushPullRequest();
+    request.setStep(step);
+    auto gradients = request.initGradients(ids.size());
+    for (uint i = 0; i < ids.size(); i++) {
+      SliceId id = ids.begin()[i];
+      set(gradients[i], id, filled(placement.slices[id].size, value));
+    }
+    return request.send();
+  }
+
+  capnp::RemotePromise<ShardSession::PullResults> pull(
+      ShardSession::Client& session, SliceId id, uint64_t version) {
+    auto request = session.pullRequest();
+    request.initSlices(1).set(0, id);
+    request.setAtLeastVersion(version);
+    return request.send();
+  }
+
+  static void set(SliceFloats::Builder entry, SliceId id, kj::ArrayPtr<const float> values) {
+    entry.setSlice(id);
+    entry.setFloats(values.asBytes());
+  }
+
+  // The text of the exception that the promise rejects with.
+  template <typename Promise>
+  kj::String refusal(Promise&& promise) {
+    kj::String text;
+    KJ_IF_MAYBE(exception, kj::runCatchingExceptions([&]() { promise.wait(scope); })) {
+      text = kj::str(exception->getDescription());
+    }
+    return text;
+  }
+
+  static kj::Array<float> filled(uint64_t size, float value) {
+    auto values = kj::heapArray<float>(size);
+    for (auto& v: values) v = value;
+    return values;
+  }
+};
+
+// Whether all values of an answer's entry are `value`.
+template <typename Answer>
+bool all(const Answer& answer, uint64_t size, float value, uint entry = 0) {
+  auto expected = Bench::filled(size, value);
+  return answer.getValues()[entry].getFloats() == expected.asBytes();
+}
+
+inline bool contains(kj::StringPtr text, kj::StringPtr part) {
+  return strstr(text.cStr(), part.cStr()) != nullptr;
+}
+
+}  // namespace rpc
