@@ -220,8 +220,8 @@ private:
   void backwardConvolution(const Unit& user, const Unit& unit, Write write) {
     uint p = user.backwardAt;
     auto& convolution = draft.convolutionOf(user);
-    auto layout = inputLayouts(unit.node->shape.channels, draft.block).weights;
-    auto dy = denseGradientOf(user, p), x = draft.valueOf(unit, p, layout);
+    auto dy = denseGradientOf(user, p);
+    auto x = draft.valueOf(unit, p, convolution.inputLayouts().weights);
     auto& weightsScratch = draft.workspace(p);
     draft.add(p, convolution.backwardWeights(x, dy, weightsScratch), {x, dy});
     if (!unit.trains) return;

@@ -18,8 +18,9 @@ namespace nn {
 // "AVX512_CORE", …), which a test sets to see the other paths.
 extern const Backend CPU;
 
-// The names of the code that oneDNN chose for each of the graph's convolution primitives, to be
-// checked: one that begins with "ref" or "simple" is correct and a hundred times too slow.
+// The names of the code that runs the graph's convolutions, to be checked: oneDNN's for its
+// primitives ("jit:avx2"), "sgemm" for matrix products. Never its reference code, which is a
+// hundred times too slow.
 kj::Array<kj::String> convolutionImplementations(const Graph& graph, ProgramOptions options);
 
 }  // namespace nn

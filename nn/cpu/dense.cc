@@ -1,24 +1,11 @@
 #include "nn/cpu/dense.h"
 
-#include <kj/debug.h>
 #include <string.h>
+
+#include "nn/cpu/sgemm.h"
 
 namespace nn::cpu {
 namespace {
-
-// C = A·B + beta·C, row by row: C is M×N with rows `ldc` apart. 'T' for a matrix that is stored
-// transposed.
-struct Matrix {
-  char transposed;
-  const float* data;
-  size_t rowStride;
-};
-
-void multiply(size_t M, size_t N, size_t K, Matrix a, Matrix b, float beta, float* c, size_t ldc) {
-  auto status = dnnl_sgemm(a.transposed, b.transposed, M, N, K, 1.0f, a.data, a.rowStride, b.data,
-      b.rowStride, beta, c, ldc);
-  KJ_ASSERT(status == dnnl_success, "oneDNN's sgemm failed", int(status));
-}
 
 class DenseForward final: public Task {
 public:

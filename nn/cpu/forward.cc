@@ -2,6 +2,7 @@
 
 #include <kj/debug.h>
 
+#include "nn/cpu/choose_convolution.h"
 #include "nn/cpu/copies.h"
 
 namespace nn::cpu {
@@ -58,13 +59,9 @@ private:
 
   void forwardConvolution(const Unit& unit, const Conv2d& op) {
     auto& input = draft.before(unit);
-    Shape in = input.node->shape;
-    auto inputs = inputLayouts(in.channels, draft.block);
     ConvolutionShape shape = {.op = op,
-        .in = in,
+        .in = input.node->shape,
         .out = unit.node->shape,
-        .forwardInput = inputs.forward,
-        .weightsInput = inputs.weights,
         .addsBias = op.bias && !unit.biasIsInert,
         .block = draft.block,
         .lanes = draft.lanes};
@@ -79,8 +76,7 @@ private:
         .forwardWeights = &forwardWeights,
         .backwardWeights = &backwardWeights,
         .sums = &sums};
-    auto& convolution =
-        *draft.plan->convolutions.add(kj::heap<Convolution>(shape, weights, engine));
+    auto& convolution = *draft.plan->convolutions.add(makeConvolution(shape, weights, engine));
     draft.storage[unit.id].convolution = convolution;
 
     // Packed at the segment's start.
@@ -90,7 +86,8 @@ private:
     backwardWeights.use(unit.backwardAt);
     sums.use(unit.backwardAt);
 
-    auto x = draft.valueOf(input, unit.at, inputs.forward), y = draft.valueOf(unit, unit.at);
+    auto x = draft.valueOf(input, unit.at, convolution.inputLayouts().forward);
+    auto y = draft.valueOf(unit, unit.at);
     auto& scratch = draft.workspace(unit.at);
     draft.add(unit.at, convolution.forward(x, y, scratch), {x, y});
   }

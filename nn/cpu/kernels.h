@@ -75,6 +75,15 @@ struct Kernels {
   void (*averagePoolBackward)(
       const float* gradient, const Window& window, float* dx, size_t blocks);  // adds
 
+  // A convolution's windows as rows of a matrix. A row is the window of one pixel of the output:
+  // for each of its kernel² places the channels there, 0 outside of the image. Of the pixels begin
+  // … end - 1. May write a block beyond the last row.
+  void (*gatherWindows)(
+      const float* x, const Window& window, size_t channels, size_t begin, size_t end, float* rows);
+  // The transposed: adds the rows to the image. May read a block beyond the last row.
+  void (*scatterWindows)(
+      const float* rows, const Window& window, size_t channels, size_t begin, size_t end, float* x);
+
   // to = from, or to += from; any count.
   void (*copy)(const float* from, float* to, Write write, size_t count);
 };

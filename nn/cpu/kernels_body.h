@@ -312,6 +312,50 @@ struct Loops {
     }
   }
 
+  static bool isInside(const Clip& clip, int u, int v) {
+    return u >= clip.rowBegin && u < clip.rowEnd && v >= clip.columnBegin && v < clip.columnEnd;
+  }
+
+  static void gatherWindows(
+      const float* x, const Window& w, size_t channels, size_t begin, size_t end, float* rows) {
+    size_t blocks = (channels + B - 1) / B, plane = size_t(w.inHeight) * w.inWidth * B;
+    for (size_t pixel = begin; pixel < end; pixel++) {
+      Clip clip(w, pixel / w.outWidth, pixel % w.outWidth);
+      for (int u = 0; u < int(w.kernel); u++) {
+        for (int v = 0; v < int(w.kernel); v++, rows += channels) {
+          // What the last block has too much is overwritten by the next one.
+          if (isInside(clip, u, v)) {
+            const float* from = x + clip.at(w, u, v);
+            for (size_t c = 0; c < blocks; c++) S::store(rows + c * B, S::load(from + c * plane));
+          } else {
+            for (size_t c = 0; c < blocks; c++) S::store(rows + c * B, S::zero());
+          }
+        }
+      }
+    }
+  }
+
+  static void scatterWindows(
+      const float* rows, const Window& w, size_t channels, size_t begin, size_t end, float* x) {
+    static constexpr float LANES[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    size_t last = (channels - 1) / B, plane = size_t(w.inHeight) * w.inWidth * B;
+    M isChannel = S::greater(S::set(float(channels - last * B)), S::load(LANES));
+    for (size_t pixel = begin; pixel < end; pixel++) {
+      Clip clip(w, pixel / w.outWidth, pixel % w.outWidth);
+      for (int u = 0; u < int(w.kernel); u++) {
+        for (int v = 0; v < int(w.kernel); v++, rows += channels) {
+          if (!isInside(clip, u, v)) continue;
+          float* to = x + clip.at(w, u, v);
+          for (size_t c = 0; c < last; c++, to += plane) {
+            S::store(to, S::add(S::load(to), S::load(rows + c * B)));
+          }
+          V value = S::select(isChannel, S::load(rows + last * B), S::zero());
+          S::store(to, S::add(S::load(to), value));
+        }
+      }
+    }
+  }
+
   static void copy(const float* from, float* to, Write write, size_t count) {
     if (write == Write::SET) {
       memcpy(to, from, count * sizeof(float));
@@ -338,6 +382,8 @@ struct Loops {
       .maxPoolBackward = maxPoolBackward,
       .averagePool = averagePool,
       .averagePoolBackward = averagePoolBackward,
+      .gatherWindows = gatherWindows,
+      .scatterWindows = scatterWindows,
       .copy = copy,
   };
 };

@@ -134,6 +134,40 @@ TEST_CASE("kernels: both instruction sets give the same numbers up to rounding")
   }
 }
 
+TEST_CASE("kernels: windows are gathered with zeros around the image, and scattered back") {
+  for (auto* kernels: tables()) {
+    size_t B = kernels->block;
+    Window window = {.inHeight = 4,
+        .inWidth = 5,
+        .outHeight = 2,
+        .outWidth = 3,
+        .kernel = 3,
+        .stride = 2,
+        .pad = 1};
+    for (size_t channels: {size_t(1), B - 1, B, B + 3}) {
+      size_t blocks = (channels + B - 1) / B, rowFloats = 9 * channels;
+      auto x = draw(blocks * 20 * B);
+      std::vector<float> rows(6 * rowFloats + B), back(x.size(), 1.0f), times(x.size(), 0.0f);
+      // In two parts.
+      kernels->gatherWindows(x.data(), window, channels, 0, 4, rows.data());
+      kernels->gatherWindows(x.data(), window, channels, 4, 6, &rows[4 * rowFloats]);
+      for (size_t i = 0; i < 6 * rowFloats; ++i) {
+        size_t pixel = i / rowFloats, place = i % rowFloats / channels, c = i % channels;
+        size_t row = pixel / 3 * 2 + place / 3, column = pixel % 3 * 2 + place % 3;
+        bool isInside = row >= 1 && row <= 4 && column >= 1 && column <= 5;
+        size_t at = isInside ? (c / B * 20 + (row - 1) * 5 + column - 1) * B + c % B : 0;
+        CHECK(rows[i] == (isInside ? x[at] : 0));
+        if (isInside) ++times[at];
+      }
+      for (size_t i = 6 * rowFloats; i < rows.size(); ++i) rows[i] = NAN;
+      kernels->scatterWindows(rows.data(), window, channels, 0, 6, back.data());
+      for (size_t i = 0; i < x.size(); ++i) {
+        CHECK(back[i] == doctest::Approx(1 + times[i] * x[i]).epsilon(1e-6));
+      }
+    }
+  }
+}
+
 TEST_CASE("kernels: adding copies takes any count") {
   for (auto* kernels: tables()) {
     for (size_t count: {1, 7, 8, 15, 16, 33}) {

@@ -1,0 +1,331 @@
+#include "nn/cpu/gemm_convolution.h"
+
+#include <kj/debug.h>
+#include <string.h>
+
+#include "nn/cpu/sgemm.h"
+
+namespace nn::cpu {
+namespace {
+
+// The floats of a strip's windows: a quarter of the smallest second-level cache of a CPU with
+// AVX-512 (1 MiB), so that they stay in it together with the weights.
+constexpr size_t STRIP_FLOATS = 64 * 1024;
+
+// With C channels, K filters and kernel² = T places in a window, the rows of `windows` are T·C
+// floats, those of `pixels` (of the output or its gradient) K:
+//   y = windows · w'      dw = dy' · windows      windows of dx = dy · w
+// The weights lie as w' (T·C × K) for the first and as w (K × T·C) for the last.
+class Gemm final: public Convolution {
+public:
+  Gemm(ConvolutionShape shape, ConvolutionArrays arrays)
+      : shape(shape),
+        arrays(arrays),
+        filters(shape.out.channels),
+        channels(shape.in.channels),
+        places(shape.op.kernel * shape.op.kernel),
+        rowFloats(places * channels),
+        weightFloats(filters * rowFloats),
+        outPixels(size_t(shape.out.height) * shape.out.width),
+        windows{.inHeight = shape.in.height,
+            .inWidth = shape.in.width,
+            .outHeight = shape.out.height,
+            .outWidth = shape.out.width,
+            .kernel = shape.op.kernel,
+            .stride = shape.op.stride,
+            .pad = shape.op.pad},
+        pixels{.inHeight = shape.out.height,
+            .inWidth = shape.out.width,
+            .outHeight = shape.out.height,
+            .outWidth = shape.out.width,
+            .kernel = 1,
+            .stride = 1,
+            .pad = 0} {}
+
+  InputLayouts inputLayouts() const override { return {Layout::BLOCKED, Layout::BLOCKED}; }
+  kj::Own<Task> forward(Place x, Place y, Buffer& scratch) override;
+  kj::Own<Task> backwardWeights(Place x, Place dy, Buffer& scratch) override;
+  kj::Own<Task> backwardData(Place dy, Place dx, Write write, Buffer& scratch) override;
+  bool canAdd() const override { return true; }
+  kj::Own<BatchTask> packForward(uint turn) override;
+  kj::Own<BatchTask> packBackward(uint turn) override;
+  kj::Own<BatchTask> sumGradient(uint turn) override;
+  kj::Array<kj::String> implementations() const override {
+    auto names = kj::heapArrayBuilder<kj::String>(1);
+    names.add(kj::str("sgemm"));
+    return names.finish();
+  }
+
+private:
+  const ConvolutionShape shape;
+  const ConvolutionArrays arrays;
+  const size_t filters, channels, places, rowFloats, weightFloats, outPixels;
+  const Window windows;
+  const Window pixels;
+
+  // Of a lane's sums; the bias's follow the weights'.
+  size_t sumFloats() const { return weightFloats + (shape.addsBias ? filters : 0); }
+
+  class StripTask;
+  class ForwardTask;
+  class BackwardWeightsTask;
+  class BackwardDataTask;
+  class Pack;
+  class SumGradient;
+};
+
+// Goes through the output's pixels of a chunk strip by strip.
+class Gemm::StripTask: public Task {
+public:
+  StripTask(Gemm& gemm, Buffer& scratch): gemm(gemm), scratch(scratch) {}
+
+  void prepare(kj::ArrayPtr<const uint> images) override {
+    size_t most = 0;
+    for (uint n: images) most = kj::max(most, n * gemm.outPixels);
+    stripMax = kj::min(kj::max(STRIP_FLOATS / gemm.rowFloats, size_t(16)), most);
+    scratch.floats = windowFloats() + roundUp(stripMax * gemm.filters + gemm.shape.block);
+  }
+
+  void run(const Step& step, const Chunk& chunk) override {
+    size_t count = chunk.images * gemm.outPixels;
+    float* rows = step.memory.of(scratch, chunk.lane);
+    for (size_t begin = 0; begin < count; begin += stripMax) {
+      Strip strip = {.begin = begin,
+          .end = kj::min(begin + stripMax, count),
+          .windows = rows,
+          .pixels = rows + windowFloats()};
+      run(step, chunk, strip);
+    }
+  }
+
+protected:
+  // Pixels counted over the images of the chunk, and memory for their rows.
+  struct Strip {
+    size_t begin, end;
+    float* windows;
+    float* pixels;
+
+    size_t size() const { return end - begin; }
+  };
+  Gemm& gemm;
+
+  virtual void run(const Step& step, const Chunk& chunk, const Strip& strip) = 0;
+
+  // Between the images in `place` and rows.
+  void gather(const Step& step, const Chunk& chunk, Place place, const Window& window,
+      size_t channels, const Strip& strip, float* rows) {
+    float* images = step.memory.at(place, chunk);
+    size_t rowFloats = window.kernel * window.kernel * channels;
+    each(strip, [&](size_t n, size_t begin, size_t end, size_t row) {
+      step.kernels.gatherWindows(
+          images + n * place.stride(), window, channels, begin, end, rows + row * rowFloats);
+    });
+  }
+  void scatter(const Step& step, const Chunk& chunk, const float* rows, const Window& window,
+      size_t channels, const Strip& strip, Place place) {
+    float* images = step.memory.at(place, chunk);
+    size_t rowFloats = window.kernel * window.kernel * channels;
+    each(strip, [&](size_t n, size_t begin, size_t end, size_t row) {
+      step.kernels.scatterWindows(
+          rows + row * rowFloats, window, channels, begin, end, images + n * place.stride());
+    });
+  }
+  static void clear(const Step& step, const Chunk& chunk, Place place, Extent extent) {
+    float* image = step.memory.at(place, chunk);
+    for (uint n = 0; n < chunk.images; ++n, image += place.stride()) {
+      memset(image, 0, extent.floats() * sizeof(float));
+    }
+  }
+
+private:
+  Buffer& scratch;
+  size_t stripMax = 0;
+
+  static size_t roundUp(size_t floats) { return (floats + 15) / 16 * 16; }
+  // The kernels touch a block more than the rows.
+  size_t windowFloats() const { return roundUp(stripMax * gemm.rowFloats + gemm.shape.block); }
+
+  // Calls `work` with each image that has pixels in the strip, these pixels, and the strip's row
+  // where they begin.
+  template <typename Work>
+  void each(const Strip& strip, Work&& work) const {
+    for (size_t at = strip.begin; at < strip.end;) {
+      size_t n = at / gemm.outPixels, begin = at % gemm.outPixels;
+      size_t end = kj::min(gemm.outPixels, begin + (strip.end - at));
+      work(n, begin, end, at - strip.begin);
+      at += end - begin;
+    }
+  }
+};
+
+class Gemm::ForwardTask final: public StripTask {
+public:
+  ForwardTask(Gemm& gemm, Place x, Place y, Buffer& scratch): StripTask(gemm, scratch), x(x), y(y) {
+    gemm.arrays.forwardWeights->floats = gemm.weightFloats;
+  }
+
+  void run(const Step& step, const Chunk& chunk) override {
+    clear(step, chunk, y, Extent(gemm.shape.out, gemm.shape.block));
+    StripTask::run(step, chunk);
+  }
+
+protected:
+  void run(const Step& step, const Chunk& chunk, const Strip& strip) override {
+    gather(step, chunk, x, gemm.windows, gemm.channels, strip, strip.windows);
+    bool addsBias = gemm.shape.addsBias;
+    for (size_t i = 0; addsBias && i < strip.size(); ++i) {
+      memcpy(strip.pixels + i * gemm.filters, gemm.arrays.bias, gemm.filters * sizeof(float));
+    }
+    multiply(strip.size(), gemm.filters, gemm.rowFloats, {'N', strip.windows, gemm.rowFloats},
+        {'N', step.memory.of(*gemm.arrays.forwardWeights, 0), gemm.filters}, addsBias ? 1 : 0,
+        strip.pixels, gemm.filters);
+    scatter(step, chunk, strip.pixels, gemm.pixels, gemm.filters, strip, y);
+  }
+
+private:
+  Place x, y;
+};
+
+class Gemm::BackwardWeightsTask final: public StripTask {
+public:
+  BackwardWeightsTask(Gemm& gemm, Place x, Place dy, Buffer& scratch)
+      : StripTask(gemm, scratch), x(x), dy(dy) {
+    gemm.arrays.sums->floats = gemm.shape.lanes * gemm.sumFloats();
+  }
+
+protected:
+  void run(const Step& step, const Chunk& chunk, const Strip& strip) override {
+    gather(step, chunk, x, gemm.windows, gemm.channels, strip, strip.windows);
+    gather(step, chunk, dy, gemm.pixels, gemm.filters, strip, strip.pixels);
+    float* sum = step.memory.of(*gemm.arrays.sums, 0) + chunk.lane * gemm.sumFloats();
+    bool isFirst = chunk.opening && strip.begin == 0;
+    multiply(gemm.filters, gemm.rowFloats, strip.size(), {'T', strip.pixels, gemm.filters},
+        {'N', strip.windows, gemm.rowFloats}, isFirst ? 0 : 1, sum, gemm.rowFloats);
+    if (!gemm.shape.addsBias) return;
+    for (size_t i = 0; i < strip.size(); ++i) {
+      step.kernels.copy(strip.pixels + i * gemm.filters, sum + gemm.weightFloats,
+          isFirst && i == 0 ? Write::SET : Write::ADD, gemm.filters);
+    }
+  }
+
+private:
+  Place x, dy;
+};
+
+class Gemm::BackwardDataTask final: public StripTask {
+public:
+  BackwardDataTask(Gemm& gemm, Place dy, Place dx, Write write, Buffer& scratch)
+      : StripTask(gemm, scratch), dy(dy), dx(dx), write(write) {
+    gemm.arrays.backwardWeights->floats = gemm.weightFloats;
+  }
+
+  void run(const Step& step, const Chunk& chunk) override {
+    if (write == Write::SET) clear(step, chunk, dx, Extent(gemm.shape.in, gemm.shape.block));
+    StripTask::run(step, chunk);
+  }
+
+protected:
+  void run(const Step& step, const Chunk& chunk, const Strip& strip) override {
+    gather(step, chunk, dy, gemm.pixels, gemm.filters, strip, strip.pixels);
+    multiply(strip.size(), gemm.rowFloats, gemm.filters, {'N', strip.pixels, gemm.filters},
+        {'N', step.memory.of(*gemm.arrays.backwardWeights, 0), gemm.rowFloats}, 0, strip.windows,
+        gemm.rowFloats);
+    scatter(step, chunk, strip.windows, gemm.windows, gemm.channels, strip, dx);
+  }
+
+private:
+  Place dy, dx;
+  Write write;
+};
+
+// From plain weights, K × C × T, to K rows or to T·C rows.
+class Gemm::Pack final: public BatchTask {
+public:
+  Pack(Gemm& gemm, Buffer& to, bool transposed, uint turn)
+      : gemm(gemm), to(to), transposed(transposed), turn(turn) {}
+
+  void run(const Step& step, uint part, uint parts) override {
+    if (turn % parts != part) return;
+    const float* from = gemm.arrays.weights;
+    float* packed = step.memory.of(to, 0);
+    for (size_t k = 0; k < gemm.filters; ++k) {
+      for (size_t c = 0; c < gemm.channels; ++c) {
+        for (size_t t = 0; t < gemm.places; ++t) {
+          size_t place = t * gemm.channels + c;
+          packed[transposed ? place * gemm.filters + k : k * gemm.rowFloats + place] = *from++;
+        }
+      }
+    }
+  }
+
+private:
+  Gemm& gemm;
+  Buffer& to;
+  bool transposed;
+  uint turn;
+};
+
+class Gemm::SumGradient final: public BatchTask {
+public:
+  SumGradient(Gemm& gemm, uint turn): gemm(gemm), turn(turn) {}
+
+  void run(const Step& step, uint part, uint parts) override {
+    if (turn % parts != part) return;
+    size_t count = gemm.sumFloats();
+    float* sum = step.memory.of(*gemm.arrays.sums, 0);
+    for (uint lane = 1; lane < gemm.shape.lanes; ++lane) {
+      step.kernels.copy(sum + lane * count, sum, Write::ADD, count);
+    }
+    float* gradient = gemm.arrays.weightsGradient;
+    for (size_t k = 0; k < gemm.filters; ++k) {
+      for (size_t c = 0; c < gemm.channels; ++c) {
+        for (size_t t = 0; t < gemm.places; ++t) {
+          *gradient++ = sum[k * gemm.rowFloats + t * gemm.channels + c];
+        }
+      }
+    }
+    if (gemm.arrays.bias == nullptr) return;
+    size_t bytes = gemm.filters * sizeof(float);
+    if (gemm.shape.addsBias) {
+      memcpy(gemm.arrays.biasGradient, sum + gemm.weightFloats, bytes);
+    } else {
+      memset(gemm.arrays.biasGradient, 0, bytes);
+    }
+  }
+
+private:
+  Gemm& gemm;
+  uint turn;
+};
+
+kj::Own<Task> Gemm::forward(Place x, Place y, Buffer& scratch) {
+  return kj::heap<ForwardTask>(*this, x, y, scratch);
+}
+
+kj::Own<Task> Gemm::backwardWeights(Place x, Place dy, Buffer& scratch) {
+  return kj::heap<BackwardWeightsTask>(*this, x, dy, scratch);
+}
+
+kj::Own<Task> Gemm::backwardData(Place dy, Place dx, Write write, Buffer& scratch) {
+  return kj::heap<BackwardDataTask>(*this, dy, dx, write, scratch);
+}
+
+kj::Own<BatchTask> Gemm::packForward(uint turn) {
+  return kj::heap<Pack>(*this, *arrays.forwardWeights, true, turn);
+}
+
+kj::Own<BatchTask> Gemm::packBackward(uint turn) {
+  return kj::heap<Pack>(*this, *arrays.backwardWeights, false, turn);
+}
+
+kj::Own<BatchTask> Gemm::sumGradient(uint turn) {
+  return kj::heap<SumGradient>(*this, turn);
+}
+
+}  // namespace
+
+kj::Own<Convolution> makeGemmConvolution(ConvolutionShape shape, ConvolutionArrays arrays) {
+  return kj::heap<Gemm>(shape, arrays);
+}
+
+}  // namespace nn::cpu
