@@ -19,22 +19,11 @@ constexpr LossPolicy LOSS_POLICIES[] = {
     {"fail", "The job ends with exit code 1 and says which role was lost and why."},
 };
 
-// What only several sections together can get wrong.
-void checkTogether(const Experiment& experiment, configs::Reader& reader) {
-  if (reader.isManual()) return;
-  KJ_IF_MAYBE(facts, io::factsOf(experiment.data)) {
-    uint64_t global = experiment.globalBatchSize();
-    if (global > facts->trainingRecords) {
-      reader.error("data",
-          kj::str("a step takes ", global, " images (", experiment.cluster.workers, " workers × ",
-              experiment.data.batchSize, "), but ", experiment.data.dataset->name, " has ",
-              facts->trainingRecords, " training records"),
-          "make data.batch_size or cluster.workers smaller");
-    }
-    auto shape = io::batchShapeOf(experiment.data.augment, facts->shape);
-    nn::buildGraph(experiment.model, nn::Shape{shape.channels, shape.height, shape.width},
-        facts->classes, reader.diagnostics());
-  }
+nn::Graph build(const Experiment& experiment, const io::DatasetFacts& facts,
+    configs::Diagnostics& diagnostics) {
+  auto shape = io::batchShapeOf(experiment.data.augment, facts.shape);
+  return nn::buildGraph(experiment.model, nn::Shape{shape.channels, shape.height, shape.width},
+      facts.classes, diagnostics);
 }
 
 }  // namespace
@@ -128,9 +117,14 @@ Experiment Experiment::read(configs::Reader& reader) {
     reader.error("name", kj::str("`", experiment.name, "` cannot name a folder"),
         "use up to 100 letters, digits, `_`, `-` and `.`, beginning with a letter or digit");
   }
+  experiment.dataSpan = reader.span("data");
   // Numbers that are wrong by themselves would only be reported again by what is computed from
   // them.
-  if (reader.diagnostics().count() == 0) checkTogether(experiment, reader);
+  if (!reader.isManual() && reader.diagnostics().count() == 0) {
+    KJ_IF_MAYBE(facts, io::factsOf(experiment.data)) {
+      checkAgainst(experiment, *facts, reader.diagnostics());
+    }
+  }
   return experiment;
 }
 
@@ -156,12 +150,23 @@ kj::String languageReference() {
   return configs::printReference("The language of experiment files", Experiment::read);
 }
 
-nn::Graph graphOf(const Experiment& experiment, io::ImageShape shape, uint classes) {
+void checkAgainst(const Experiment& experiment, const io::DatasetFacts& facts,
+    configs::Diagnostics& diagnostics) {
+  uint64_t global = experiment.globalBatchSize();
+  if (global > facts.trainingRecords) {
+    diagnostics.error(experiment.dataSpan,
+        kj::str("a step takes ", global, " images (", experiment.cluster.workers, " workers × ",
+            experiment.data.batchSize, "), but ", experiment.data.dataset->name, " has ",
+            facts.trainingRecords, " training records"),
+        "make data.batch_size or cluster.workers smaller");
+  }
+  build(experiment, facts, diagnostics);
+}
+
+nn::Graph graphOf(const Experiment& experiment, const io::DatasetFacts& facts) {
   configs::Diagnostics diagnostics;
-  auto graph = nn::buildGraph(
-      experiment.model, nn::Shape{shape.channels, shape.height, shape.width}, classes, diagnostics);
-  KJ_REQUIRE(diagnostics.count() == 0, "the model does not fit the data set",
-      diagnostics.format(experiment.name));
+  auto graph = build(experiment, facts, diagnostics);
+  KJ_REQUIRE(diagnostics.count() == 0, "not checked before", diagnostics.format(experiment.name));
   return graph;
 }
 

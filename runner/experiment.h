@@ -71,6 +71,7 @@ struct Experiment {
   rpc::KvStoreConfig kvstore;
   ClusterConfig cluster;
   LogConfig log;
+  configs::Span dataSpan;  // of [data]
 
   static Experiment read(configs::Reader& reader);
 
@@ -96,8 +97,13 @@ LoadedExperiment loadExperiment(kj::StringPtr path, kj::ArrayPtr<const kj::Strin
 // The reference of the language: configs/REFERENCE.md.
 kj::String languageReference();
 
-// What the shapes of a data set make of a model. Throws if they do not fit.
-nn::Graph graphOf(const Experiment& experiment, io::ImageShape shape, uint classes);
+// What only experiment and data set together can get wrong: too few records, shapes that do not
+// fit. loadExperiment() calls it where the facts are known without looking at the records.
+void checkAgainst(
+    const Experiment& experiment, const io::DatasetFacts& facts, configs::Diagnostics& diagnostics);
+
+// The graph for a data set that the experiment was checked against.
+nn::Graph graphOf(const Experiment& experiment, const io::DatasetFacts& facts);
 
 // The graph's keys as the store sees them, and their deal over the servers (one shard for `local`).
 kj::Array<rpc::Key> storeKeys(const nn::Graph& graph);

@@ -5,7 +5,6 @@
 #include <kj/vector.h>
 #include <stdlib.h>
 
-#include "io/augment.h"
 #include "runner/files.h"
 
 namespace runner {
@@ -77,8 +76,7 @@ TEST_CASE("the networks have the parameters that their publications count") {
     auto loaded = load("configs/cifar10_local.toml", kj::arrayPtr(overrides, 2));
     auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
     auto facts = KJ_ASSERT_NONNULL(io::factsOf(experiment.data));
-    auto graph =
-        graphOf(experiment, io::batchShapeOf(experiment.data.augment, facts.shape), facts.classes);
+    auto graph = graphOf(experiment, facts);
     CHECK(graph.parameters == row.parameters);
   }
 }

@@ -80,7 +80,10 @@ private:
   }
 
   kj::MainBuilder::Validity explainFile() {
-    print(explain(load()));
+    auto loaded = load();
+    auto& data = KJ_ASSERT_NONNULL(loaded.experiment).data;
+    if (io::factsOf(data) == nullptr) prepareData(loaded);
+    print(explain(loaded));
     return true;
   }
 
@@ -107,7 +110,7 @@ private:
     auto loaded = load();
     auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
 
-    prepareData(experiment);
+    prepareData(loaded);
     ModelFacts facts(experiment);
     auto folder = newRunFolder(runs, experiment.name);
     writeWhole(folder.experiment(), loaded.resolved);
@@ -216,12 +219,19 @@ private:
     return loaded;
   }
 
-  // Before any role starts, so that none waits for another's download; with progress.
-  void prepareData(const Experiment& experiment) {
-    ProgressLine line(STDERR_FILENO);
-    io::openDataset(experiment.data, [&](kj::StringPtr what, uint64_t done, uint64_t total) {
-      line.show(progressText(what, done, total));
-    });
+  // Before any role starts, so that none waits for another's download; with progress. What only the
+  // records can tell of an experiment is checked here.
+  void prepareData(const LoadedExperiment& loaded) {
+    auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+    {
+      ProgressLine line(STDERR_FILENO);
+      io::openDataset(experiment.data, [&](kj::StringPtr what, uint64_t done, uint64_t total) {
+        line.show(progressText(what, done, total));
+      });
+    }
+    configs::Diagnostics diagnostics;
+    checkAgainst(experiment, datasetFacts(experiment.data), diagnostics);
+    if (diagnostics.count() > 0) commandLine.exitError(diagnostics.format(file));
   }
 
   static kj::String tableOf(kj::StringPtr log) {

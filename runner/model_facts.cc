@@ -1,13 +1,10 @@
 #include "runner/model_facts.h"
 
-#include "io/augment.h"
 #include "io/batcher.h"
 
 namespace runner {
 
-namespace {
-
-io::DatasetFacts knownOrSeen(const io::DataConfig& config) {
+io::DatasetFacts datasetFacts(const io::DataConfig& config) {
   KJ_IF_MAYBE(facts, io::factsOf(config)) return *facts;
   auto dataset = io::openDataset(config, [](kj::StringPtr, uint64_t, uint64_t) {});
   // Crops of one size come out of images of any size.
@@ -15,16 +12,13 @@ io::DatasetFacts knownOrSeen(const io::DataConfig& config) {
       dataset->validation().count()};
 }
 
-}  // namespace
-
 ModelFacts::ModelFacts(const Experiment& experiment)
-    : ModelFacts(experiment, knownOrSeen(experiment.data)) {}
+    : ModelFacts(experiment, datasetFacts(experiment.data)) {}
 
 ModelFacts::ModelFacts(const Experiment& experiment, io::DatasetFacts facts)
     : trainingRecords(facts.trainingRecords),
       validationRecords(facts.validationRecords),
-      graph(graphOf(
-          experiment, io::batchShapeOf(experiment.data.augment, facts.shape), facts.classes)) {}
+      graph(graphOf(experiment, facts)) {}
 
 uint64_t ModelFacts::steps(const Experiment& experiment) const {
   return io::Stream::stepsUntilEndOf(experiment.train.epochs, trainingRecords,

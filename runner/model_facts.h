@@ -7,8 +7,10 @@
 
 namespace runner {
 
-// What every role must know of the data before it can start. Asks the data set's table, or the
-// imported records where that does not know (image folders).
+// Asks the data set's table, or the imported records where that does not know (image folders).
+io::DatasetFacts datasetFacts(const io::DataConfig& config);
+
+// What every role must know of the data before it can start.
 struct ModelFacts {
   explicit ModelFacts(const Experiment& experiment);
 
