@@ -4,5 +4,6 @@
 set -euo pipefail
 root=$(cd "$(dirname "$0")" && pwd)
 "$root/tools/install.sh"
-(cd "$root" && bazel build --noshow_progress --show_result=0 --ui_event_filters=-info //runner >&2)
+(cd "$root" && bazel build --noshow_progress --show_result=0 --ui_event_filters=-info \
+  //runner //tools:parse_log //tools:pack_records >&2)
 exec "$root/bazel-bin/runner/runner" "$@"

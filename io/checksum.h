@@ -1,4 +1,4 @@
-// io/checksum.h: SHA-256, as the checksums of data sets are published.
+// io/checksum.h: SHA-256: the checksums of data sets, the digests of experiments and weights.
 #pragma once
 
 #include <kj/array.h>

@@ -8,8 +8,7 @@ constexpr Encoding ENCODING_ROWS[] = {
     {"raw", "Pixels as they are: the fastest to read.", Encoding::RAW},
     {"jpeg",
         "JPEG files: small for photographs, and a decoding an image. Images that come otherwise "
-        "are "
-        "encoded with quality 95.",
+        "are encoded with quality 95.",
         Encoding::JPEG},
 };
 
@@ -50,11 +49,9 @@ void check(configs::Reader& reader, const AugmentConfig& augment, ImageShape sto
 
 }  // namespace
 
-constinit const kj::ArrayPtr<const Encoding> ENCODINGS = kj::arrayPtr(ENCODING_ROWS, 2);
-constinit const kj::ArrayPtr<const ValidationPart> VALIDATION_PARTS =
-    kj::arrayPtr(VALIDATION_PART_ROWS, 2);
-constinit const kj::ArrayPtr<const BadRecordPolicy> BAD_RECORD_POLICIES =
-    kj::arrayPtr(BAD_RECORD_POLICY_ROWS, 2);
+constinit const kj::ArrayPtr<const Encoding> ENCODINGS(ENCODING_ROWS);
+constinit const kj::ArrayPtr<const ValidationPart> VALIDATION_PARTS(VALIDATION_PART_ROWS);
+constinit const kj::ArrayPtr<const BadRecordPolicy> BAD_RECORD_POLICIES(BAD_RECORD_POLICY_ROWS);
 
 AugmentConfig AugmentConfig::read(configs::Reader& reader) {
   AugmentConfig config;
@@ -121,7 +118,15 @@ DataConfig DataConfig::read(configs::Reader& reader) {
   config.augment = reader.section("augment", "What is done to an image on its way into a batch.",
       [&](configs::Reader& section) {
         auto augment = AugmentConfig::read(section);
-        if (stored.size() > 0 && !section.isManual()) check(section, augment, stored);
+        if (section.isManual()) return augment;
+        if (stored.size() > 0) {
+          check(section, augment, stored);
+        } else if (config.resizeShortSide > 0 && augment.crop > config.resizeShortSide) {
+          section.error("crop",
+              kj::str("`crop` is larger than the images, whose shorter side gets ",
+                  config.resizeShortSide, " pixels"),
+              kj::str("make data.resize_short_side at least ", augment.crop));
+        }
         return augment;
       });
   return config;

@@ -54,8 +54,8 @@ struct AugmentConfig {
 // [data]
 struct DataConfig {
   const DatasetKind* dataset;
-  kj::Maybe<kj::String>
-      source;      // a local folder or mirror; else RUNNER_DATASETS; else the official address
+  // A local folder or mirror; else RUNNER_DATASETS; else the official address.
+  kj::Maybe<kj::String> source;
   uint batchSize;  // images a step a worker
   const ValidationPart* validation;
   uint readerThreads;

@@ -92,6 +92,9 @@ TEST_CASE("DataConfig: what the shape of the images forbids is an error at its p
       crop.errors, "x.toml:3:8: error: `crop` is larger than the images, which have 28×28 pixels"));
   auto resized = readText("dataset = \"mnist\"\nresize_short_side = 32\n[augment]\ncrop = 29\n");
   CHECK(resized.errors == "");
+  auto photos =
+      readText("dataset = \"image_folder\"\nresize_short_side = 100\n[augment]\ncrop = 224\n");
+  CHECK(contains(photos.errors, "`crop` is larger than the images, whose shorter side gets 100"));
   auto mean = readText("dataset = \"cifar10\"\n[augment]\nmean = [1, 2]\ndeviation = [1, 0, 1]\n");
   CHECK(contains(mean.errors, "`mean` has 2 numbers for images of 3 channels"));
   CHECK(contains(mean.errors, "x.toml:4:17: error"));

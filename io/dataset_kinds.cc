@@ -136,6 +136,6 @@ constexpr DatasetKind ROWS[] = {
 
 }  // namespace
 
-constinit const kj::ArrayPtr<const DatasetKind> DATASETS = kj::arrayPtr(ROWS, 4);
+constinit const kj::ArrayPtr<const DatasetKind> DATASETS(ROWS);
 
 }  // namespace io

@@ -13,9 +13,9 @@ namespace io {
 // The files of a data set of fixed content, in the order of its table row, unpacked, each with the
 // size and checksum that the row says. Looked for
 //
-// 1. in `source`, if given: a folder with the files (packed by gzip or not) or their archive, the
-// folder above it, an
-//    archive, or the address of a mirror of such a folder; nowhere else then;
+// 1. in `source`, if given: a folder with the files (packed by gzip or not) or with their archive,
+//    the folder above it, an archive, or the address of a mirror of such a folder; nowhere else
+//    then;
 // 2. in the folder `datasets` ($RUNNER_DATASETS), if given;
 // 3. where Debian installs them;
 // 4. at the official addresses. Downloads go to `downloads`, a folder.

@@ -61,12 +61,8 @@ struct ProgramOptions {
 struct Backend {
   const char* name;
   const char* doc;
-  kj::Own<Program> (*lower)(
-      const Graph& graph, ProgramOptions options);  // the graph must outlive the program
+  // The graph must outlive the program.
+  kj::Own<Program> (*lower)(const Graph& graph, ProgramOptions options);
 };
-
-// Names the instruction-set level that a cpu program runs with here ("avx512", "avx2"), for the
-// run's events.
-kj::StringPtr instructionSet();
 
 }  // namespace nn

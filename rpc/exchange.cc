@@ -40,8 +40,7 @@ private:
   SliceRange everything() const { return {0, SliceId(worker.placement.slices.size())}; }
   template <typename T>
   kj::ArrayPtr<T> part(kj::ArrayPtr<T> array, SliceId id) const {
-    auto& slice = worker.placement.slices[id];
-    return array.slice(slice.offset, slice.offset + slice.size);
+    return worker.placement.slices[id].of(array);
   }
   template <typename Result>
   uint64_t take(const Group& group, uint64_t atLeastVersion, Result&& result);

@@ -67,7 +67,6 @@ public:
   struct Traffic {
     uint64_t pushed_bytes = 0;
     uint64_t pulled_bytes = 0;
-    uint64_t awaited_ns = 0;  // time that await() kept the compute thread
   };
   virtual Traffic traffic() const = 0;
 };

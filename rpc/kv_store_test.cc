@@ -1,133 +1,18 @@
 #include "rpc/kv_store.h"
 
 #include <doctest/doctest.h>
-#include <kj/async-io.h>
 #include <kj/debug.h>
-#include <kj/function.h>
 #include <kj/mutex.h>
 #include <kj/thread.h>
 
 #include <cstring>
 
-#include "rpc/peer.h"
 #include "rpc/shard.h"
-#include "rpc/shard_server.h"
 #include "rpc/test_model.h"
+#include "rpc/test_threads.h"
 
 namespace rpc {
 namespace {
-
-// A thread with an event loop that runs `body` until it is told to stop or the body ends.
-class LoopThread {
-public:
-  using Body = kj::Function<kj::Promise<void>(kj::AsyncIoContext&)>;
-
-  explicit LoopThread(Body ownBody): body(kj::mv(ownBody)), thread([this]() { main(); }) {
-    started.lockExclusive().wait([](const Started& now) { return now.stop != nullptr; });
-  }
-  ~LoopThread() noexcept(false) { KJ_ASSERT_NONNULL(started.lockExclusive()->stop)->fulfill(); }
-
-private:
-  struct Started {
-    kj::Maybe<kj::Own<kj::CrossThreadPromiseFulfiller<void>>> stop;
-  };
-
-  void main() {
-    auto io = kj::setupAsyncIo();
-    auto paf = kj::newPromiseAndCrossThreadFulfiller<void>();
-    started.lockExclusive()->stop = kj::mv(paf.fulfiller);
-    body(io).exclusiveJoin(kj::mv(paf.promise)).wait(io.waitScope);
-  }
-
-  Body body;
-  kj::MutexGuarded<Started> started;
-  kj::Thread thread;
-};
-
-// One parameter server on a loopback port that the system chose.
-class ServerThread {
-public:
-  ServerThread(
-      const Placement& placement, uint shard, const Mode& mode, uint workers, Updater& updater)
-      : thread([=, this, &placement, &mode, &updater](kj::AsyncIoContext& io) {
-          return listen(io, placement, newShardServer(placement, shard, mode, workers, updater));
-        }) {}
-
-  uint port() {
-    auto lock = number.lockExclusive();
-    lock.wait([](uint port) { return port != 0; });
-    return *lock;
-  }
-
-private:
-  kj::Promise<void> listen(
-      kj::AsyncIoContext& io, const Placement& placement, ShardService::Client server) {
-    return io.provider->getNetwork()
-        .parseAddress("127.0.0.1:0")
-        .then([this, &placement, server](kj::Own<kj::NetworkAddress>&& address) mutable {
-          auto receiver = address->listen();
-          *number.lockExclusive() = receiver->getPort();
-          auto serving = serveAll(*receiver, limitsFor(placement), kj::mv(server));
-          return serving.attach(kj::mv(receiver));
-        });
-  }
-
-  kj::MutexGuarded<uint> number{0u};
-  LoopThread thread;
-};
-
-// A worker's arrays, its store, and the thread that connects the store to servers.
-struct Worker {
-  kj::Array<float> parameters;
-  kj::Array<float> gradients;
-  kj::Own<RemoteStore> store;
-  kj::Vector<uint> ports;
-  const Placement& placement;
-  LoopThread io;
-
-  Worker(const Placement& placement, const Mode& mode, uint workers, uint rank,
-      kj::ArrayPtr<const kj::Own<ServerThread>> servers)
-      : parameters(kj::heapArray<float>(placement.parameters())),
-        gradients(kj::heapArray<float>(placement.parameters())),
-        store(RemoteStore::create(placement, mode, workers, rank, parameters, gradients)),
-        ports(portsOf(servers)),
-        placement(placement),
-        io([this](kj::AsyncIoContext& io) { return connect(io); }) {
-    for (auto i: kj::indices(parameters)) parameters[i] = rank == 0 ? noise(99, i, 0) : -1;
-  }
-
-private:
-  static kj::Vector<uint> portsOf(kj::ArrayPtr<const kj::Own<ServerThread>> servers) {
-    kj::Vector<uint> ports;
-    for (auto& server: servers) ports.add(const_cast<ServerThread&>(*server).port());
-    return ports;
-  }
-
-  kj::Promise<void> connect(kj::AsyncIoContext& io) {
-    auto connecting = KJ_MAP(port, ports) {
-      return io.provider->getNetwork()
-          .parseAddress(kj::str("127.0.0.1:", port))
-          .then([](kj::Own<kj::NetworkAddress>&& address) {
-            auto stream = address->connect();
-            return stream.attach(kj::mv(address));
-          });
-    };
-    return kj::joinPromises(kj::mv(connecting))
-        .then([this](kj::Array<kj::Own<kj::AsyncIoStream>>&& streams) {
-          auto peers = KJ_MAP(stream, streams) {
-            return kj::heap<Peer>(kj::mv(stream), limitsFor(placement));
-          };
-          auto shards = KJ_MAP(peer, peers) {
-            return peer->bootstrap().castAs<ShardService>();
-          };
-          auto names = KJ_MAP(i, kj::indices(ports)) {
-            return kj::str("server ", i, " at 127.0.0.1:", ports[i]);
-          };
-          return store->run(kj::mv(shards), kj::mv(names)).attach(kj::mv(peers));
-        })
-        .catch_([](kj::Exception&&) { /* The compute thread throws the same. */ });
-  }
-};
 
 // Odd sizes put most of the later keys at addresses that cannot be sent by reference; one slice is
 // larger than slices that travel together.
@@ -173,11 +58,8 @@ kj::Array<float> replay(kj::ArrayPtr<const Key> keys, uint workers, uint steps) 
   auto parameters = kj::heapArray<float>(placement.parameters());
   auto gradients = kj::heapArray<float>(workers * placement.parameters());
   for (auto i: kj::indices(parameters)) parameters[i] = noise(99, i, 0);
-  auto part = [&](auto array, const Slice& slice) {
-    return array.slice(slice.offset, slice.offset + slice.size);
-  };
   for (SliceId id = 0; id < placement.slices.size(); id++) {
-    shard.initialize(id, part(parameters.asPtr(), placement.slices[id]));
+    shard.initialize(id, placement.slices[id].of(parameters.asPtr().asConst()));
   }
   for (uint64_t step = 0; step < steps; step++) {
     for (uint rank = 0; rank < workers; rank++) {
@@ -185,23 +67,16 @@ kj::Array<float> replay(kj::ArrayPtr<const Key> keys, uint workers, uint steps) 
           gradients.slice(rank * placement.parameters(), (rank + 1) * placement.parameters());
       makeGradients(rank, step, parameters, own);
       for (SliceId id = 0; id < placement.slices.size(); id++) {
-        shard.push(rank, id, step, part(own, placement.slices[id]));
+        shard.push(rank, id, step, placement.slices[id].of(own.asConst()));
       }
     }
     for (SliceId id = 0; id < placement.slices.size(); id++) {
       auto lent = shard.lend(0, id);
-      memcpy(part(parameters.asPtr(), placement.slices[id]).begin(), lent.values.begin(),
+      memcpy(placement.slices[id].of(parameters.asPtr()).begin(), lent.values.begin(),
           lent.values.asBytes().size());
     }
   }
   return parameters;
-}
-
-kj::Array<kj::Own<ServerThread>> startServers(
-    const Placement& placement, const Mode& mode, uint workers, Updater& updater) {
-  return KJ_MAP(shard, kj::indices(placement.shards)) {
-    return kj::heap<ServerThread>(placement, shard, mode, workers, updater);
-  };
 }
 
 TEST_CASE("LocalStore: the same bits as dist_sync with one worker") {

@@ -25,16 +25,17 @@ public:
 
   void initialize() override {
     for (SliceId id = 0; id < placement.slices.size(); id++) {
-      shard.initialize(id, part(parameters, id));
+      shard.initialize(id, placement.slices[id].of(parameters.asConst()));
     }
   }
 
   void push(uint64_t step, uint64_t begin, uint64_t end) override {
     auto range = placement.slicesOf(begin, end);
     for (SliceId id = range.begin; id < range.end; id++) {
-      shard.push(0, id, step, part(gradients, id));
+      auto& slice = placement.slices[id];
+      shard.push(0, id, step, slice.of(gradients));
       auto lent = shard.lend(0, id);
-      memcpy(part(parameters, id).begin(), lent.values.begin(), lent.values.asBytes().size());
+      memcpy(slice.of(parameters).begin(), lent.values.begin(), lent.values.asBytes().size());
     }
   }
 
@@ -42,12 +43,6 @@ public:
   void refresh() override {}
 
 private:
-  template <typename T>
-  kj::ArrayPtr<T> part(kj::ArrayPtr<T> array, SliceId id) const {
-    auto& slice = placement.slices[id];
-    return array.slice(slice.offset, slice.offset + slice.size);
-  }
-
   const Placement& placement;
   Shard shard;
   kj::ArrayPtr<float> parameters;

@@ -27,6 +27,12 @@ struct Slice {
   uint64_t offset;  // floats, in the flat array
   uint64_t size;    // floats
   uint shard;       // who holds it
+
+  // The slice's part of an array that lies as the flat one does.
+  template <typename T>
+  kj::ArrayPtr<T> of(kj::ArrayPtr<T> flat) const {
+    return flat.slice(offset, offset + size);
+  }
 };
 
 // A half-open range of slices.

@@ -1,7 +1,5 @@
 #include <kj/debug.h>
 
-#include <chrono>
-
 #include "rpc/exchange.h"
 #include "rpc/kv_store.h"
 
@@ -90,15 +88,11 @@ void TwoThreadStore::await(uint64_t step, uint64_t begin, uint64_t end) {
     KJ_REQUIRE(pushed[id] >= step, "this wait would never end: the step before was not pushed", id,
         step, pushed[id]);
   }
-  auto start = std::chrono::steady_clock::now();
   wait([&](const Meeting& now) {
     // Those found answered stay answered.
     while (slices.begin < slices.end && now.answered[slices.begin] >= step) slices.begin++;
     return slices.begin == slices.end;
   });
-  auto awaited = std::chrono::steady_clock::now() - start;
-  side.meeting.lockExclusive()->traffic.awaited_ns +=
-      std::chrono::duration_cast<std::chrono::nanoseconds>(awaited).count();
 }
 
 void TwoThreadStore::refresh() {

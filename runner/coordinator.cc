@@ -12,6 +12,9 @@ namespace runner {
 
 namespace {
 
+// A fifth of the shortest silence_timeout_s.
+constexpr auto SILENCE_CHECK = 200 * kj::MILLISECONDS;
+
 kj::ArrayPtr<const float> floats(capnp::Data::Reader data) {
   KJ_REQUIRE(data.size() % sizeof(float) == 0, "not an array of float32", data.size());
   return kj::arrayPtr(reinterpret_cast<const float*>(data.begin()), data.size() / sizeof(float));
@@ -338,7 +341,7 @@ kj::Promise<void> Job::watchStart() {
 
 kj::Promise<void> Job::watchSilence() {
   auto limit = experiment.cluster.silenceTimeout_s;
-  return timer.afterDelay(200 * kj::MILLISECONDS).then([this, limit]() {
+  return timer.afterDelay(SILENCE_CHECK).then([this, limit]() {
     for (auto& seat: seats) {
       if (seat.joined && timer.now() - seat.lastHeard > limit * kj::SECONDS) {
         fail(kj::str(roleName(seat.role, seat.index), " has been silent for ", limit,

@@ -3,7 +3,7 @@
 #include <kj/debug.h>
 
 #include "io/augment.h"
-#include "runner/hash.h"
+#include "io/checksum.h"
 
 namespace runner {
 
@@ -142,7 +142,7 @@ LoadedExperiment loadExperiment(kj::StringPtr path, kj::ArrayPtr<const kj::Strin
   }
   loaded.experiment = kj::mv(experiment);
   loaded.resolved = configs::print(reading.resolved);
-  loaded.digest = sha256(loaded.resolved.asBytes());
+  loaded.digest = io::sha256Hex(loaded.resolved.asBytes());
   return loaded;
 }
 

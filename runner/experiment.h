@@ -81,8 +81,8 @@ struct Experiment {
 
 // An experiment with the file it came from.
 struct LoadedExperiment {
-  kj::Own<configs::Document>
-      document;  // owns what the spans of the experiment and of its graph point into
+  // Owns what the spans of the experiment and of its graph point into.
+  kj::Own<configs::Document> document;
   kj::Maybe<Experiment> experiment;  // null if there are errors
   kj::String resolved;               // the text of `experiment.toml`
   kj::String digest;                 // sha256 of `resolved`, hexadecimal

@@ -52,6 +52,15 @@ void writeWhole(kj::StringPtr path, kj::StringPtr text) {
   writeWhole(path, kj::arrayPtr(&bytes, 1));
 }
 
+void writeQuietly(int fd, kj::StringPtr text) {
+  while (text.size() > 0) {
+    ssize_t n = ::write(fd, text.begin(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return;
+    text = text.slice(n);
+  }
+}
+
 kj::String readWhole(kj::StringPtr path, uint64_t bytesMax) {
   int raw = ::open(path.cStr(), O_RDONLY | O_CLOEXEC);
   if (raw < 0) configs::fail("cannot read ", path, ": ", strerror(errno));

@@ -13,6 +13,10 @@ namespace runner {
 void writeWhole(kj::StringPtr path, kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> pieces);
 void writeWhole(kj::StringPtr path, kj::StringPtr text);
 
+// Writes all of `text` to an open descriptor, for the eyes of a user; ends quietly if it cannot be
+// written.
+void writeQuietly(int fd, kj::StringPtr text);
+
 // The whole text of a file, or of an open descriptor (a pipe, standard input) that messages call
 // `name`. Throws if it cannot be read, is a folder, or is longer than `bytesMax`.
 kj::String readWhole(kj::StringPtr path, uint64_t bytesMax);

@@ -15,12 +15,18 @@ capnp::Data::Reader dataOf(kj::ArrayPtr<const float> values) {
 IoThread::IoThread(const LoadedExperiment& loaded, const RoleOptions& options,
     rpc::MessageLimits limits, const LiveProgress& progress)
     : thread([this, &loaded, &options, limits, &progress]() {
-        main(loaded, options, limits, progress);
+        // Handed to the compute thread, which would wait for the loop for ever.
+        KJ_IF_MAYBE(e,
+            kj::runCatchingExceptions([&]() { main(loaded, options, limits, progress); })) {
+          begun.lockExclusive()->failure = kj::mv(*e);
+        }
       }) {}
 
 IoThread::~IoThread() noexcept(false) {
-  loop.when([](const kj::Maybe<Loop&>& l) { return l != nullptr; },
-      [](kj::Maybe<Loop&>& l) { KJ_ASSERT_NONNULL(l).leave->fulfill(); });
+  begun.when([](const Start& start) { return start.isKnown(); },
+      [](Start& start) {
+        KJ_IF_MAYBE(here, start.loop) here->leave->fulfill();
+      });
 }
 
 void IoThread::main(const LoadedExperiment& loaded, const RoleOptions& options,
@@ -40,14 +46,21 @@ void IoThread::main(const LoadedExperiment& loaded, const RoleOptions& options,
       kj::mv(leave.fulfiller)};
   here.joined = joined.then([&here](kj::Own<Membership> m) { here.membership = kj::mv(m); }).fork();
   here.ended = here.joined.addBranch().then([&here]() { return here.membership->ended(); }).fork();
-  *loop.lockExclusive() = here;
+  begun.lockExclusive()->loop = here;
   leave.promise.wait(io.waitScope);
+}
+
+IoThread::Loop& IoThread::getLoop() {
+  return begun.when([](const Start& start) { return start.isKnown(); },
+      [](Start& start) -> Loop& {
+        KJ_IF_MAYBE(e, start.failure) kj::throwFatalException(kj::cp(*e));
+        return KJ_ASSERT_NONNULL(start.loop);
+      });
 }
 
 template <typename T>
 T IoThread::run(kj::Function<kj::Promise<T>(Loop&)> call) {
-  Loop& there = loop.when([](const kj::Maybe<Loop&>& l) { return l != nullptr; },
-      [](kj::Maybe<Loop&>& l) -> Loop& { return KJ_ASSERT_NONNULL(l); });
+  Loop& there = getLoop();
   return there.executor.executeSync([&]() -> kj::Promise<T> {
     auto over = there.ended.addBranch().then([]() -> kj::Promise<T> { return kj::NEVER_DONE; });
     return call(there).exclusiveJoin(kj::mv(over));
@@ -58,7 +71,7 @@ void IoThread::start(kj::Maybe<rpc::RemoteStore&> store, rpc::MessageLimits stor
   run<void>([&](Loop& here) {
     return here.joined.addBranch()
         .then([&here]() { return here.membership->session().startRequest().send(); })
-        .then([&, store, storeLimits](
+        .then([&here, store, storeLimits](
                   capnp::Response<Session::StartResults>&& response) -> kj::Promise<void> {
           KJ_IF_MAYBE(s, store) {
             auto addresses = KJ_MAP(address, response.getServers()) {
@@ -136,7 +149,7 @@ void IoThread::finish(kj::ArrayPtr<const float> parameters, kj::ArrayPtr<const f
     request.setStatistics(dataOf(statistics));
     return request.send().ignoreResult();
   });
-  auto& there = KJ_ASSERT_NONNULL(*loop.lockExclusive());
+  auto& there = getLoop();
   there.executor.executeSync([&]() { return there.ended.addBranch(); });
 }
 

@@ -67,12 +67,21 @@ private:
       const LiveProgress& progress);
   static kj::Promise<void> connect(Loop& loop, kj::Array<kj::String> addresses,
       rpc::RemoteStore& store, rpc::MessageLimits limits);
+  // Waits for the loop to stand; throws if it never will.
+  Loop& getLoop();
   // Runs `call` on the io thread and waits for its promise, or for the end of the job if that comes
   // first.
   template <typename T>
   T run(kj::Function<kj::Promise<T>(Loop&)> call);
 
-  kj::MutexGuarded<kj::Maybe<Loop&>> loop;  // set once it stands
+  // Where the two threads find each other: the loop once it stands, or why it never will.
+  struct Start {
+    kj::Maybe<Loop&> loop;
+    kj::Maybe<kj::Exception> failure;
+
+    bool isKnown() const { return loop != nullptr || failure != nullptr; }
+  };
+  kj::MutexGuarded<Start> begun;
   kj::Thread thread;
 };
 

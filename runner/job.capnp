@@ -96,68 +96,67 @@ struct Event {
       workers @7 :UInt32;
       servers @8 :UInt32;
       epochs @9 :UInt32;
-      stepsPerEpoch @10 :Float64 $Json.name("steps_per_epoch");
-      globalBatchSize @11 :UInt32 $Json.name("global_batch_size");
+      globalBatchSize @10 :UInt32 $Json.name("global_batch_size");
     }
     listening :group {
       # The coordinator can be joined here.
-      address @12 :Text;
+      address @11 :Text;
     }
     joined :group {
-      address @13 :Text;
-      pid @14 :UInt32;
+      address @12 :Text;
+      pid @13 :UInt32;
     }
     speed :group {
       # Every log.every steps of each worker.
-      epoch @15 :UInt32;
-      batch @16 :UInt32;
-      imagesPerS @17 :Float64 $Json.name("images_per_s");
-      loss @18 :Float64;
-      accuracy @19 :Float64;
+      epoch @14 :UInt32;
+      batch @15 :UInt32;
+      imagesPerS @16 :Float64 $Json.name("images_per_s");
+      loss @17 :Float64;
+      accuracy @18 :Float64;
     }
     trained :group {
       # End of an epoch of a worker: its own sums, and where the time of its compute thread went.
-      epoch @20 :UInt32;
-      steps @21 :UInt32;
-      images @22 :UInt32;
-      loss @23 :Float64;
-      accuracy @24 :Float64;
-      timeS @25 :Float64 $Json.name("epoch_s");
-      readS @26 :Float64 $Json.name("read_s");
-      forwardS @27 :Float64 $Json.name("forward_s");
-      backwardS @28 :Float64 $Json.name("backward_s");
-      pushS @29 :Float64 $Json.name("push_s");
-      pullS @30 :Float64 $Json.name("pull_s");
-      badRecords @31 :UInt32 $Json.name("bad_records");
-      pushedBytes @32 :Float64 $Json.name("pushed_bytes");
-      pulledBytes @33 :Float64 $Json.name("pulled_bytes");
+      epoch @19 :UInt32;
+      steps @20 :UInt32;
+      images @21 :UInt32;
+      loss @22 :Float64;
+      accuracy @23 :Float64;
+      timeS @24 :Float64 $Json.name("epoch_s");
+      readS @25 :Float64 $Json.name("read_s");
+      forwardS @26 :Float64 $Json.name("forward_s");
+      backwardS @27 :Float64 $Json.name("backward_s");
+      pushS @28 :Float64 $Json.name("push_s");
+      pullS @29 :Float64 $Json.name("pull_s");
+      badRecords @30 :UInt32 $Json.name("bad_records");
+      pushedBytes @31 :Float64 $Json.name("pushed_bytes");
+      pulledBytes @32 :Float64 $Json.name("pulled_bytes");
     }
     validated :group {
       # The common figure of all workers.
-      epoch @34 :UInt32;
-      images @35 :UInt32;
-      loss @36 :Float64;
-      accuracy @37 :Float64;
+      epoch @33 :UInt32;
+      images @34 :UInt32;
+      loss @35 :Float64;
+      accuracy @36 :Float64;
     }
     progress :group {
       # About once a second, to the launcher only.
-      epoch @38 :UInt32;
-      step @39 :UInt32;
-      imagesPerS @40 :Float64 $Json.name("images_per_s");
-      loss @41 :Float64;
-      accuracy @42 :Float64;
+      epoch @37 :UInt32;
+      step @38 :UInt32;
+      imagesPerS @39 :Float64 $Json.name("images_per_s");
+      loss @40 :Float64;
+      accuracy @41 :Float64;
     }
     badRecord :group $Json.name("bad_record") {
-      reason @43 :Text;
+      reason @42 :Text;
     }
     finished :group {
       # Last line of a run that went well.
-      weightsSha256 @44 :Text $Json.name("weights_sha256");
-      seconds @45 :Float64 $Json.name("run_s");
+      weightsSha256 @43 :Text $Json.name("weights_sha256");
+      seconds @44 :Float64 $Json.name("run_s");
     }
     failed :group {
       # Last line of a run that did not.
-      reason @46 :Text;
+      reason @45 :Text;
     }
   }
 }

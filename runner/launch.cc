@@ -5,6 +5,8 @@
 #include <signal.h>
 
 #include "runner/line_stream.h"
+#include "runner/reason.h"
+#include "runner/role_options.h"
 #include "runner/run_log.h"
 
 namespace runner {
@@ -14,6 +16,9 @@ namespace {
 // How long the role that began it may take to say so, when all that is known is that others lost
 // it.
 constexpr auto CAUSE_WINDOW = 2 * kj::SECONDS;
+
+// A fifth of the shortest silence_timeout_s.
+constexpr auto SILENCE_CHECK = 200 * kj::MILLISECONDS;
 
 }  // namespace
 
@@ -53,22 +58,31 @@ Outcome Launch::run() {
 
   view.end();
   tasks = nullptr;
-  roles.clear();
+  members.clear();
   if (interrupted) return {.interrupted = true};
   KJ_IF_MAYBE(f, failure) return {.failure = kj::mv(f->reason)};
   return {.weightsSha256 = kj::mv(view.weightsSha256)};
 }
 
 StartedRole& Launch::add(Role role, uint index, kj::StringPtr coordinator) {
-  auto& started = *roles.add(start(role, index, coordinator));
-  tasks->add(started.ended().then([this](kj::Maybe<Failure> failed) {
-    KJ_IF_MAYBE(f, failed) {
-      fail(kj::mv(*f));
-    } else if (++endedWell == 1 + experiment.cluster.servers + experiment.cluster.workers) {
-      overFulfiller->fulfill();
-    }
+  auto& member = *members.add(
+      kj::heap<Member>(Member{roleName(role, index), start(role, index, coordinator)}));
+  tasks->add(member.role->ended().then([this, &member](kj::Maybe<Failure> failed) {
+    KJ_IF_MAYBE(f, failed) return fail(kj::mv(*f));
+    member.hasEnded = true;
+    lastHeard = timer.now();
+    uint all = 1 + experiment.cluster.servers + experiment.cluster.workers;
+    if (stayed().size() == 0 && members.size() == all) overFulfiller->fulfill();
   }));
-  return started;
+  return *member.role;
+}
+
+kj::Vector<kj::StringPtr> Launch::stayed() {
+  kj::Vector<kj::StringPtr> names;
+  for (auto& member: members) {
+    if (!member->hasEnded) names.add(member->name);
+  }
+  return names;
 }
 
 void Launch::take(kj::StringPtr line) {
@@ -94,17 +108,20 @@ void Launch::fail(Failure failed) {
 }
 
 void Launch::taskFailed(kj::Exception&& exception) {
-  fail({Failure::FAILED, kj::str(exception.getDescription())});
+  fail({Failure::FAILED, reasonOf(exception)});
 }
 
 kj::Promise<void> Launch::watchSilence() {
-  return timer.afterDelay(200 * kj::MILLISECONDS).then([this]() -> kj::Promise<void> {
+  return timer.afterDelay(SILENCE_CHECK).then([this]() -> kj::Promise<void> {
     auto& cluster = experiment.cluster;
     auto limit = heard ? cluster.silenceTimeout_s : cluster.startTimeout_s;
     if (timer.now() - lastHeard > limit * kj::SECONDS) {
+      auto reason = members[0]->hasEnded ? kj::str("the job is over, but still there after ", limit,
+                                               " s: ", kj::strArray(stayed(), ", "))
+                                         : kj::str("coordinator has been silent for ", limit, " s");
       fail({Failure::SILENT,
-          kj::str("coordinator has been silent for ", limit,
-              " s; was it stopped, or is its machine overloaded? (cluster.silence_timeout_s)")});
+          kj::str(reason,
+              "; was it stopped, or is its machine overloaded? (cluster.silence_timeout_s)")});
       return kj::READY_NOW;
     }
     return watchSilence();

@@ -41,10 +41,20 @@ public:
 
 private:
   StartedRole& add(Role role, uint index, kj::StringPtr coordinator);
+  // Names of the roles that have not ended.
+  kj::Vector<kj::StringPtr> stayed();
   void take(kj::StringPtr line);
   void fail(Failure failure);
   void taskFailed(kj::Exception&& exception) override;
+  // Fails the run when the coordinator is silent, or when roles stay although the job is over.
   kj::Promise<void> watchSilence();
+
+  // A role with what is known of it.
+  struct Member {
+    kj::String name;
+    kj::Own<StartedRole> role;
+    bool hasEnded = false;
+  };
 
   const Experiment& experiment;
   RunView& view;
@@ -56,12 +66,11 @@ private:
   kj::TimePoint lastHeard;  // of the coordinator
   bool heard = false;
   kj::Maybe<Failure> failure;  // the one nearest to the cause, of what several roles say
-  uint endedWell = 0;
   kj::Promise<void> over;
   kj::Own<kj::PromiseFulfiller<void>> overFulfiller;
   kj::Promise<void> causeKnown;  // `failure` is more than that somebody lost somebody
   kj::Own<kj::PromiseFulfiller<void>> causeFulfiller;
-  kj::Vector<kj::Own<StartedRole>> roles;
+  kj::Vector<kj::Own<Member>> members;  // the coordinator first
   kj::Own<kj::TaskSet> tasks;
 };
 

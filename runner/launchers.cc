@@ -10,6 +10,7 @@
 #include "runner/child_process.h"
 #include "runner/launch.h"
 #include "runner/line_stream.h"
+#include "runner/reason.h"
 #include "runner/role_options.h"
 #include "runner/roles.h"
 
@@ -80,35 +81,26 @@ private:
   ChildProcess process;
 };
 
-Outcome launchLocal(const LoadedExperiment& loaded, const RunFolder& folder, RunView& view,
-    kj::AsyncIoContext& io) {
-  Launch launch(KJ_ASSERT_NONNULL(loaded.experiment), view, io,
-      [&](Role role, uint index, kj::StringPtr coordinator) -> kj::Own<StartedRole> {
-        return kj::heap<RoleProcess>(role, index, folder, coordinator, view, io);
-      });
-  return launch.run();
-}
-
 // ---- inline: threads of this process, connected over the loopback all the same.
 
 class RoleThread final: public StartedRole {
 public:
   RoleThread(const LoadedExperiment& loaded, Role role, uint index, const RunFolder& folder,
       kj::StringPtr coordinator, kj::AsyncIoContext& io)
-      : endedPromise(nullptr) {
+      : name(roleName(role, index)), endedPromise(nullptr) {
     int fds[2];
     KJ_SYSCALL(::pipe2(fds, O_CLOEXEC));
+    kj::AutoCloseFd toRead(fds[0]), toWrite(fds[1]);
     eventStream = io.lowLevelProvider->wrapInputFd(
-        kj::AutoCloseFd(fds[0]), kj::LowLevelAsyncIoProvider::ALREADY_CLOEXEC);
+        kj::mv(toRead), kj::LowLevelAsyncIoProvider::ALREADY_CLOEXEC);
     auto paf = kj::newPromiseAndCrossThreadFulfiller<void>();
     endedPromise = kj::mv(paf.promise);
 
-    name = roleName(role, index);
     RoleOptions options{role, index, kj::str(coordinator), {kj::str(folder.path)}};
-    thread = kj::heap<kj::Thread>([&loaded, options = kj::mv(options), events = fds[1],
+    thread = kj::heap<kj::Thread>([&loaded, options = kj::mv(options), toWrite = kj::mv(toWrite),
                                       fulfiller = kj::mv(paf.fulfiller)]() mutable {
       KJ_IF_MAYBE(e,
-          kj::runCatchingExceptions([&]() { runRole(loaded, options, kj::AutoCloseFd(events)); })) {
+          kj::runCatchingExceptions([&]() { runRole(loaded, options, kj::mv(toWrite)); })) {
         fulfiller->reject(kj::mv(*e));
       } else {
         fulfiller->fulfill();
@@ -131,39 +123,35 @@ public:
         [this](kj::Exception&& e) -> kj::Maybe<Failure> {
           hasEnded = true;
           bool lost = e.getType() == kj::Exception::Type::DISCONNECTED;
-          return Failure{lost ? Failure::LOST_A_PEER : Failure::FAILED,
-              kj::str(name, ": ", e.getDescription())};
+          return Failure{
+              lost ? Failure::LOST_A_PEER : Failure::FAILED, kj::str(name, ": ", reasonOf(e))};
         });
   }
 
 private:
-  kj::String name;
+  const kj::String name;
   kj::Own<kj::AsyncInputStream> eventStream;
   kj::Promise<void> endedPromise;
   bool hasEnded = false;
   kj::Own<kj::Thread> thread;
 };
 
-Outcome launchInline(const LoadedExperiment& loaded, const RunFolder& folder, RunView& view,
-    kj::AsyncIoContext& io) {
-  Launch launch(KJ_ASSERT_NONNULL(loaded.experiment), view, io,
-      [&](Role role, uint index, kj::StringPtr coordinator) -> kj::Own<StartedRole> {
-        return kj::heap<RoleThread>(loaded, role, index, folder, coordinator, io);
-      });
-  return launch.run();
-}
-
 }  // namespace
 
 Outcome launch(const LoadedExperiment& loaded, const RunFolder& folder, RunView& view,
     kj::AsyncIoContext& io) {
-  switch (KJ_ASSERT_NONNULL(loaded.experiment).cluster.launcher->word) {
-    case LauncherKind::LOCAL:
-      return launchLocal(loaded, folder, view, io);
-    case LauncherKind::INLINE:
-      return launchInline(loaded, folder, view, io);
-  }
-  KJ_UNREACHABLE;
+  auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+  Launch launch(experiment, view, io,
+      [&](Role role, uint index, kj::StringPtr coordinator) -> kj::Own<StartedRole> {
+        switch (experiment.cluster.launcher->word) {
+          case LauncherKind::LOCAL:
+            return kj::heap<RoleProcess>(role, index, folder, coordinator, view, io);
+          case LauncherKind::INLINE:
+            return kj::heap<RoleThread>(loaded, role, index, folder, coordinator, io);
+        }
+        KJ_UNREACHABLE;
+      });
+  return launch.run();
 }
 
 }  // namespace runner

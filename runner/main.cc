@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "io/datasets.h"
@@ -72,7 +73,7 @@ private:
 
   kj::MainFunc explainMain() {
     kj::MainBuilder builder(commandLine, VERSION,
-        "Shows what FILE resolves to: every value used, the layers with shapes, parameters and\n"
+        "Shows what FILE resolves to: every value used, the layers with shapes, parameters and "
         "FLOPs, the deal of keys over servers, bytes and memory. Starts nothing.\n"
         "\n"
         "  runner explain configs/cifar10_dist_sync.toml");
@@ -91,7 +92,7 @@ private:
 
   kj::MainFunc runMain() {
     kj::MainBuilder builder(commandLine, VERSION,
-        "Runs the experiment in FILE in a new folder RUNS/<name>/<n>, shows its log and progress,\n"
+        "Runs the experiment in FILE in a new folder RUNS/<name>/<n>, shows its log and progress, "
         "and prints the result table. Ctrl-C ends it with exit code 130 and leaves no process.\n"
         "\n"
         "  runner run configs/fashion_mnist_dist_sync.toml\n"
@@ -104,13 +105,13 @@ private:
   }
 
   kj::MainBuilder::Validity run() {
-    kj::UnixEventPort::captureSignal(SIGINT);
-    kj::UnixEventPort::captureSignal(SIGTERM);
-    kj::UnixEventPort::captureChildExit();
     auto loaded = load();
     auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
 
     prepareData(loaded);
+    kj::UnixEventPort::captureSignal(SIGINT);
+    kj::UnixEventPort::captureSignal(SIGTERM);
+    kj::UnixEventPort::captureChildExit();
     ModelFacts facts(experiment);
     auto folder = newRunFolder(runs, experiment.name);
     writeWhole(folder.experiment(), loaded.resolved);
@@ -142,8 +143,7 @@ private:
   kj::MainFunc roleMain() {
     return kj::MainBuilder(commandLine, VERSION,
         "Runs one role of the job described by FILE, by hand or for a launcher. All roles must be "
-        "given\n"
-        "the same file.\n"
+        "given the same file.\n"
         "\n"
         "  runner role x.toml --role coordinator --folder /tmp/run   prints events, first its "
         "address\n"
@@ -211,8 +211,12 @@ private:
 
   // The file, without errors: with errors the program ends here.
   LoadedExperiment load() {
-    if (::access(file.cStr(), R_OK) != 0) {
+    struct stat about;
+    if (::access(file.cStr(), R_OK) != 0 || ::stat(file.cStr(), &about) != 0) {
       commandLine.exitError(kj::str("error: cannot read ", file, ": ", strerror(errno)));
+    }
+    if (!S_ISREG(about.st_mode)) {
+      commandLine.exitError(kj::str("error: ", file, " is no file: name the .toml file"));
     }
     auto loaded = loadExperiment(file, overrides);
     if (loaded.experiment == nullptr) commandLine.exitError(loaded.errors);
@@ -223,6 +227,7 @@ private:
   // records can tell of an experiment is checked here.
   void prepareData(const LoadedExperiment& loaded) {
     auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+    endAtInterrupt();
     {
       ProgressLine line(STDERR_FILENO);
       io::openDataset(experiment.data, [&](kj::StringPtr what, uint64_t done, uint64_t total) {
@@ -232,6 +237,18 @@ private:
     configs::Diagnostics diagnostics;
     checkAgainst(experiment, datasetFacts(experiment.data), diagnostics);
     if (diagnostics.count() > 0) commandLine.exitError(diagnostics.format(file));
+  }
+
+  // A download or an import may take hours, and no event loop runs that would hear of a Ctrl-C.
+  // What they have half written is in nobody's way.
+  static void endAtInterrupt() {
+    struct sigaction action = {};
+    action.sa_handler = [](int) {
+      constexpr char WORDS[] = "\ninterrupted; nothing is left running\n";
+      (void)!::write(STDERR_FILENO, WORDS, sizeof(WORDS) - 1);
+      ::_exit(INTERRUPTED);
+    };
+    for (int signal: {SIGINT, SIGTERM}) KJ_SYSCALL(::sigaction(signal, &action, nullptr));
   }
 
   static kj::String tableOf(kj::StringPtr log) {
@@ -261,6 +278,8 @@ private:
     return true;
   }
   kj::MainBuilder::Validity setRuns(kj::StringPtr word) {
+    // A path that is put behind an empty one begins at the root.
+    if (word.size() == 0) return kj::str("name a folder, e.g. --runs runs");
     runs = kj::str(word);
     return true;
   }

@@ -91,6 +91,11 @@ kj::Promise<kj::Own<Membership>> Membership::join(kj::AsyncIoContext& io,
         auto promise = parsed->connect();
         return promise.attach(kj::mv(parsed));
       })
+      .catch_([&options](kj::Exception&& e) -> kj::Own<kj::AsyncIoStream> {
+        kj::throwFatalException(kj::Exception(e.getType(), kj::heapString(e.getFile()), e.getLine(),
+            kj::str("cannot reach the coordinator at ", options.coordinator, ": ",
+                e.getDescription(), "; its first event says where it listens")));
+      })
       .then([&io, &loaded, &options, limits, address = kj::str(address),
                 progress = kj::mv(progress)](kj::Own<kj::AsyncIoStream> stream) mutable {
         auto seated =

@@ -1,12 +1,12 @@
 #include "runner/progress.h"
 
-#include <errno.h>
 #include <kj/vector.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cmath>
 
+#include "runner/files.h"
 #include "runner/log_lines.h"
 
 namespace runner {
@@ -26,15 +26,6 @@ uint widthOf(int fd) {
   struct winsize size;
   if (ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return WIDTH_DEFAULT;
   return size.ws_col;
-}
-
-void writeWhole(int fd, kj::StringPtr text) {
-  while (text.size() > 0) {
-    ssize_t n = write(fd, text.begin(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return;
-    text = text.slice(n);
-  }
 }
 
 // The first `columns` characters of `text`, each taken to be one column wide; control characters,
@@ -119,16 +110,16 @@ void ProgressLine::show(kj::StringPtr text) {
   if (terminal) {
     // One column stays free: behind a full line some terminals clear the last character, others
     // wrap. One write, so that the cleared line is never seen.
-    writeWhole(fd, kj::str(CLEAR_LINE, cut(text, widthOf(fd) - 1)));
+    writeQuietly(fd, kj::str(CLEAR_LINE, cut(text, widthOf(fd) - 1)));
     visible = true;
   } else {
-    writeWhole(fd, kj::str(text, '\n'));
+    writeQuietly(fd, kj::str(text, '\n'));
   }
 }
 
 void ProgressLine::clear() {
   if (!visible) return;
-  writeWhole(fd, CLEAR_LINE);
+  writeQuietly(fd, CLEAR_LINE);
   visible = false;
 }
 

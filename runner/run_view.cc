@@ -30,9 +30,6 @@ void RunView::show(Event::Reader event) {
     case Event::FINISHED:
       weightsSha256 = kj::str(event.getFinished().getWeightsSha256());
       break;
-    case Event::FAILED:
-      failure = kj::str(event.getFailed().getReason());
-      break;
     default:
       break;
   }

@@ -26,9 +26,8 @@ public:
   // The largest step that all workers are known to have done.
   uint64_t step() const { return lastStep; }
 
-  // How the run ended, as far as the events told.
+  // Once the run has ended well.
   kj::Maybe<kj::String> weightsSha256;
-  kj::Maybe<kj::String> failure;
 
 private:
   void showProgress(Event::Reader event);

@@ -3,8 +3,8 @@
 #include <kj/debug.h>
 #include <kj/vector.h>
 
+#include "io/checksum.h"
 #include "runner/files.h"
-#include "runner/hash.h"
 
 namespace runner {
 
@@ -55,7 +55,7 @@ kj::String writeWeights(kj::StringPtr path, const nn::Graph& graph, kj::StringPt
   kj::ArrayPtr<const kj::byte> pieces[] = {
       kj::arrayPtr(length, sizeof(length)), padded.asBytes(), values};
   writeWhole(path, kj::arrayPtr(pieces, kj::size(pieces)));
-  return sha256(values);
+  return io::sha256Hex(values);
 }
 
 }  // namespace runner

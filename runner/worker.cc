@@ -1,6 +1,7 @@
 // The loop: read, forward, backward, push, pull. Read this second, after main.cc.
 #include <kj/debug.h>
 #include <math.h>
+#include <string.h>
 
 #include "configs/language/failure.h"
 #include "io/batcher.h"
@@ -15,6 +16,13 @@
 namespace runner {
 
 namespace {
+
+// Sets an event's loss and accuracy, which are means over images.
+template <typename Builder>
+void setMeans(Builder& event, const nn::BatchResult& sums) {
+  event.setLoss(sums.lossSum / sums.images);
+  event.setAccuracy(double(sums.correct) / sums.images);
+}
 
 // One worker's compute thread.
 class Worker {
@@ -153,8 +161,7 @@ private:
       speed.setEpoch(epoch);
       speed.setBatch(done);
       speed.setImagesPerS(double(experiment.log.every) * experiment.data.batchSize / seconds);
-      speed.setLoss(sums.lossSum / sums.images);
-      speed.setAccuracy(double(sums.correct) / sums.images);
+      setMeans(speed, sums);
     });
   }
 
@@ -164,8 +171,7 @@ private:
       trained.setEpoch(epoch);
       trained.setSteps(steps);
       trained.setImages(sums.images);
-      trained.setLoss(sums.lossSum / sums.images);
-      trained.setAccuracy(double(sums.correct) / sums.images);
+      setMeans(trained, sums);
       trained.setTimeS(seconds);
       trained.setReadS(times.read_s);
       trained.setForwardS(times.forward_s);
@@ -192,8 +198,7 @@ private:
       auto validated = event.initValidated();
       validated.setEpoch(epoch);
       validated.setImages(result.images);
-      validated.setLoss(result.lossSum / result.images);
-      validated.setAccuracy(double(result.correct) / result.images);
+      setMeans(validated, result);
     });
   }
 

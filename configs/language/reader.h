@@ -179,10 +179,19 @@ private:
   kj::String pathOf(kj::StringPtr key) const;
 
   // The value if it fits, else the fallback, else the nearest allowed.
-  int64_t integerOf(
+  int64_t numberOf(
       kj::StringPtr name, const Value& value, IntegerLimits limits, kj::Maybe<int64_t> fallback);
-  double realOf(
+  double numberOf(
       kj::StringPtr name, const Value& value, RealLimits limits, kj::Maybe<double> fallback);
+  // What the getters of integers and of reals do, for both.
+  template <typename T, typename Limits>
+  T number(kj::StringPtr key, kj::StringPtr doc, Limits limits);
+  template <typename T, typename Limits>
+  T number(kj::StringPtr key, kj::StringPtr doc, Limits limits, T defaultValue);
+  template <typename T, typename Limits>
+  kj::Maybe<T> maybeNumber(kj::StringPtr key, kj::StringPtr doc, Limits limits);
+  template <typename T, typename Limits>
+  kj::Array<T> numbers(kj::StringPtr key, kj::StringPtr doc, Limits limits, kj::StringPtr example);
   kj::String textOf(kj::StringPtr name, const Value& value);
   // Calls `each(name, element, resolved)` for every element of a list; none if it is no list.
   void eachOf(kj::StringPtr key, const Value& value, kj::StringPtr example,
@@ -226,7 +235,7 @@ template <typename Func>
 kj::String printReference(kj::StringPtr title, Func&& read);
 
 // -------------------------------------------------------------------------------------------------
-// Inline details: the types are put around what reader.cc does without them.
+// Inline details: the types are put around what reader_tables.cc does without them.
 
 template <typename T>
 kj::Array<Reader::Row> Reader::rowsOf(kj::ArrayPtr<const T> rows) {

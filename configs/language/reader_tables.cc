@@ -1,3 +1,4 @@
+// Words of closed tables, tables of kinds, sections.
 #include "configs/language/manual.h"
 #include "configs/language/reader.h"
 

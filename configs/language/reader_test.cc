@@ -475,6 +475,17 @@ x.toml:2:5: error: too much
 )");
 }
 
+TEST_CASE("Reader: a check across keys is silent about a key that a syntax error may hide") {
+  Diagnostics diagnostics;
+  auto document = parse("x.toml", "b = \n", diagnostics);
+  Reading reading{diagnostics, {}};
+  readDocument(*document, reading, [](Reader& reader) {
+    reader.error("b", "a or b is needed");
+    return true;
+  });
+  CHECK(diagnostics.count() == 1);
+}
+
 TEST_CASE("Reader: after a syntax error nothing is said to be missing") {
   CHECK(errorsOf("name =\n") == R"(x.toml:1:7: error: a value is missing here
   1 | name =

@@ -5,6 +5,7 @@
 
 #include <dnnl.hpp>
 
+#include "configs/language/failure.h"
 #include "nn/cpu/lowering.h"
 
 namespace nn {
@@ -18,9 +19,10 @@ bool has(dnnl::cpu_isa level) {
 
 const Kernels& kernelsHere() {
   if (has(dnnl::cpu_isa::avx512_core)) return AVX512_KERNELS;
-  KJ_REQUIRE(has(dnnl::cpu_isa::avx2),
-      "device cpu: this processor has no AVX2 (or DNNL_MAX_CPU_ISA forbids it); use one of 2013 or "
-      "later");
+  if (!has(dnnl::cpu_isa::avx2)) {
+    configs::fail(
+        "this processor has no AVX2 (or DNNL_MAX_CPU_ISA forbids it); use one of 2013 or later");
+  }
   return AVX2_KERNELS;
 }
 

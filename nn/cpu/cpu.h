@@ -18,6 +18,10 @@ namespace nn {
 // "AVX512_CORE", …), which a test sets to see the other paths.
 extern const Backend CPU;
 
+// The instruction-set level that a program runs with here, "avx512" or "avx2": the bits depend on
+// it. Throws as lowering does.
+kj::StringPtr instructionSet();
+
 // The names of the code that runs the graph's convolutions, to be checked: oneDNN's for its
 // primitives ("jit:avx2"), "sgemm" for matrix products. Never its reference code, which is a
 // hundred times too slow.

@@ -238,11 +238,13 @@ private:
   Write write;
 };
 
-// From plain weights, K × C × T, to K rows or to T·C rows.
+// From plain weights, K × C × T, to w or w'.
 class Gemm::Pack final: public BatchTask {
 public:
-  Pack(Gemm& gemm, Buffer& to, bool transposed, uint turn)
-      : gemm(gemm), to(to), transposed(transposed), turn(turn) {}
+  enum Target { ROWS, TRANSPOSED };
+
+  Pack(Gemm& gemm, Buffer& to, Target target, uint turn)
+      : gemm(gemm), to(to), target(target), turn(turn) {}
 
   void run(const Step& step, uint part, uint parts) override {
     if (turn % parts != part) return;
@@ -252,7 +254,8 @@ public:
       for (size_t c = 0; c < gemm.channels; ++c) {
         for (size_t t = 0; t < gemm.places; ++t) {
           size_t place = t * gemm.channels + c;
-          packed[transposed ? place * gemm.filters + k : k * gemm.rowFloats + place] = *from++;
+          size_t at = target == TRANSPOSED ? place * gemm.filters + k : k * gemm.rowFloats + place;
+          packed[at] = *from++;
         }
       }
     }
@@ -261,7 +264,7 @@ public:
 private:
   Gemm& gemm;
   Buffer& to;
-  bool transposed;
+  Target target;
   uint turn;
 };
 
@@ -311,11 +314,11 @@ kj::Own<Task> Gemm::backwardData(Place dy, Place dx, Write write, Buffer& scratc
 }
 
 kj::Own<BatchTask> Gemm::packForward(uint turn) {
-  return kj::heap<Pack>(*this, *arrays.forwardWeights, true, turn);
+  return kj::heap<Pack>(*this, *arrays.forwardWeights, Pack::TRANSPOSED, turn);
 }
 
 kj::Own<BatchTask> Gemm::packBackward(uint turn) {
-  return kj::heap<Pack>(*this, *arrays.backwardWeights, false, turn);
+  return kj::heap<Pack>(*this, *arrays.backwardWeights, Pack::ROWS, turn);
 }
 
 kj::Own<BatchTask> Gemm::sumGradient(uint turn) {

@@ -90,6 +90,36 @@ TEST_CASE("Ctrl-C and SIGTERM end a run with exit code 130") {
   }
 }
 
+TEST_CASE("Ctrl-C ends a run that is still fetching its data") {
+  // A mirror that takes calls and says nothing.
+  sockaddr_in name = {};
+  socklen_t size = sizeof(name);
+  name.sin_family = AF_INET;
+  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  auto address = reinterpret_cast<sockaddr*>(&name);
+  int raw;
+  KJ_SYSCALL(raw = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  kj::AutoCloseFd mirror(raw);
+  timeval patience = {PATIENCE_S, 0};
+  KJ_SYSCALL(::setsockopt(mirror, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)));
+  KJ_SYSCALL(::bind(mirror, address, size));
+  KJ_SYSCALL(::listen(mirror, 1));
+  KJ_SYSCALL(::getsockname(mirror, address, &size));
+
+  auto cache = kj::str("RUNNER_CACHE=", newFolder());
+  auto runs = newFolder();
+  auto source = kj::str("data.source=\"http://127.0.0.1:", ntohs(name.sin_port), "\"");
+  kj::StringPtr environment[] = {cache};
+  kj::StringPtr words[] = {RUNNER, "run", ENDLESS, "--set", source, "--runs", runs};
+  Command command(words, {.environment = environment});
+  KJ_SYSCALL(raw = ::accept(mirror, nullptr, nullptr));
+  kj::AutoCloseFd call(raw);
+  command.killGroup(SIGINT);
+  auto ended = command.wait(FAILS_WITHIN_S);
+  CHECK(ended.exitCode == 130);
+  CHECK(errorLines(ended.errors).size() == 0);
+}
+
 // -------------------------------------------------------------------------------------------------
 // Roles started by hand.
 

@@ -1,0 +1,102 @@
+// nn/cpu/direct_primitives.h: oneDNN's primitives for one convolution, and the layouts they want.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/string.h>
+#include <kj/vector.h>
+
+#include <dnnl.hpp>
+
+#include "nn/cpu/convolution.h"
+#include "nn/cpu/primitive.h"
+
+namespace nn::cpu {
+
+// The layouts of weights are chosen by the first primitive made; those for other numbers of images
+// must take the same ones. So the sizes of packed weights, and what packs them, are known once the
+// primitives that read or write them are made.
+//
+// oneDNN is told that blocked images have as many channels as their blocks have room for, and gets
+// weights and biases padded with zeros to match: for channels that do not fill their blocks it has
+// no fast code. Zeros in the padding of its inputs make zeros in that of its outputs.
+class DirectPrimitives {
+public:
+  DirectPrimitives(ConvolutionShape shape, dnnl_engine_t engine);
+
+  const ConvolutionShape shape;
+  const InputLayouts inputs;
+
+  // Whether oneDNN has fast code for all that is needed, judged by one image.
+  bool areFast() const;
+
+  // For `n` images. Arguments, in this order, with the scratch memory's size in floats raised to
+  // what the primitive needs; without a bias that is added the last one is not touched.
+  Primitive forward(uint n, size_t& scratchFloats);          // x, weights, y, scratch, bias
+  Primitive backwardWeights(uint n, size_t& scratchFloats);  // x, dy, dw, scratch, dbias
+  Primitive backwardData(uint n, Write write, size_t& scratchFloats);  // dy, weights, dx, scratch
+  // Whether backwardData can add.
+  bool canAdd() const { return isPointwise(); }
+
+  // From plain weights to the layouts that forward and backwardData want, and from that of
+  // backwardWeights to plain ones.
+  Primitive packForward() const;
+  Primitive packBackward() const;
+  Primitive unpackGradient() const;
+
+  // Floats of the weights in these layouts, and of a bias, 0 if none is added.
+  size_t forwardFloats() const { return floatsOf(forwardLayout); }
+  size_t backwardFloats() const { return floatsOf(backwardLayout); }
+  size_t gradientFloats() const { return floatsOf(gradientLayout); }
+  size_t biasFloats() const { return floatsOf(bias()); }
+
+  // oneDNN's names of the code of the primitives made.
+  kj::ArrayPtr<const kj::String> names() const { return used; }
+
+private:
+  using Desc = dnnl::memory::desc;
+  using Forward = dnnl::convolution_forward;
+  using BackwardData = dnnl::convolution_backward_data;
+  using BackwardWeights = dnnl::convolution_backward_weights;
+
+  static size_t floatsOf(const Desc& desc) { return desc.get_size() / sizeof(float); }
+
+  bool isPointwise() const;
+  bool fitsWinograd() const;
+
+  // Layouts.
+  uint channelsOf(Shape s, Layout layout) const;
+  uint filters() const { return channelsOf(shape.out, Layout::BLOCKED); }
+  Desc anyWeights(uint filters, uint inputs) const;
+  Desc plainWeights() const;
+  Desc images(uint n, Shape s, Layout layout) const;
+  Desc dx(uint n) const { return images(n, shape.in, Layout::BLOCKED); }
+  Desc y(uint n) const { return images(n, shape.out, Layout::BLOCKED); }
+  Desc bias() const;
+
+  // Descriptors of primitives, empty if there is no fast code.
+  template <typename Make>
+  auto choose(Make&& make) const -> decltype(make(dnnl::algorithm::convolution_direct));
+  Forward::desc forwardDesc(
+      dnnl::algorithm algorithm, const Desc& x, const Desc& weights, uint n) const;
+  Forward::primitive_desc hint(dnnl::algorithm algorithm, const Desc& x, uint n) const;
+  Forward::primitive_desc describeForward(uint n) const;
+  Forward::primitive_desc describePointwise(uint n, Write write) const;
+  BackwardData::primitive_desc describeBackwardData(uint n) const;
+  BackwardWeights::primitive_desc describeBackwardWeights(uint n) const;
+
+  // `chosen`, to be used: notes its name and raises `scratchFloats`.
+  template <typename Descriptor>
+  Descriptor use(Descriptor chosen, size_t& scratchFloats);
+  Primitive repack(const Desc& from, const Desc& to) const;
+
+  dnnl::engine engine;
+  const dnnl::memory::dims strides, pads;
+  dnnl::primitive_attr attributes;     // scratch memory is ours
+  dnnl::primitive_attr addAttributes;  // and the result is added
+  Desc forwardLayout;
+  Desc backwardLayout;
+  Desc gradientLayout;
+  kj::Vector<kj::String> used;
+};
+
+}  // namespace nn::cpu

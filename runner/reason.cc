@@ -1,0 +1,36 @@
+#include "runner/reason.h"
+
+#include <string.h>
+
+namespace runner {
+
+namespace {
+
+bool contains(kj::StringPtr text, kj::StringPtr part) {
+  return strstr(text.cStr(), part.cStr()) != nullptr;
+}
+
+}  // namespace
+
+kj::String reasonOf(const kj::Exception& exception) {
+  constexpr kj::StringPtr REMOTE = "remote exception: "_kj;
+  auto text = kj::str(exception.getDescription());
+  while (const char* at = strstr(text.cStr(), REMOTE.cStr())) {
+    text = kj::str(text.slice(0, at - text.cStr()), at + REMOTE.size());
+  }
+  // Lines within a message would be taken for further messages.
+  for (char& c: text) {
+    if (c == '\n') c = ' ';
+  }
+  if (contains(text, "std::bad_alloc")) {
+    return kj::str(
+        "memory ran out: make data.batch_size smaller or start fewer workers "
+        "(`runner explain` says what a worker needs)");
+  }
+  if (contains(text, "Too many open files")) {
+    return kj::str(text, "; raise the limit: `ulimit -n 4096`");
+  }
+  return text;
+}
+
+}  // namespace runner
