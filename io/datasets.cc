@@ -272,6 +272,15 @@ kj::Own<Dataset> openDataset(const DataConfig& config, Progress progress) {
           " classes; set data.dataset or data.resize_short_side to what was packed");
     }
   }
+  if (config.resizeShortSide > 0) {
+    auto shape = RecordReader::open(dataset->training())->read(0).shape;
+    auto side = kj::min(shape.height, shape.width);
+    if (side != config.resizeShortSide) {
+      configs::fail("the records in ", folder, " were packed with a short side of ", side,
+          " pixels, not ", config.resizeShortSide,
+          ": set data.resize_short_side to what was packed, or leave it out");
+    }
+  }
   return dataset;
 }
 

@@ -379,6 +379,12 @@ TEST_CASE("packDataset: a packed folder is a source of its own, and holds the me
   auto dataset = openDataset(again, silent());
   CHECK(dataset->training().count() == 18);
   CHECK(dataset->training().path().startsWith(packed));
+  auto resized = testConfig("image_folder", kj::str(packed));
+  resized.resizeShortSide = 7;
+  CHECK(thrownBy([&]() { openDataset(resized, silent()); }) ==
+        kj::str("the records in ", packed,
+            " were packed with a short side of 16 pixels, not 7: set data.resize_short_side to "
+            "what was packed, or leave it out"));
   CHECK(dataset->meanImage().size() == 768);
   CHECK(thrownBy([&]() { openDataset(testConfig("mnist", kj::str(packed)), silent()); }) ==
         kj::str("the records in ", packed,

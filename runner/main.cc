@@ -143,10 +143,10 @@ private:
   kj::MainFunc roleMain() {
     return kj::MainBuilder(commandLine, VERSION,
         "Runs one role of the job described by FILE, by hand or for a launcher. All roles must be "
-        "given the same file.\n"
+        "given the same file. The coordinator prints the events of the run, and with the second "
+        "one its address. Exit code 75 says that another role was lost.\n"
         "\n"
-        "  runner role x.toml --role coordinator --folder /tmp/run   prints events, first its "
-        "address\n"
+        "  runner role x.toml --role coordinator --folder /tmp/run\n"
         "  runner role x.toml --role server --index 0 --coordinator 127.0.0.1:41234\n"
         "  runner role x.toml --role worker --index 0 --coordinator 127.0.0.1:41234")
         .addOptionWithArg(
