@@ -174,8 +174,8 @@ Job::Seat& Job::seatOf(Role role, uint index) {
   for (auto& seat: seats) {
     if (seat.role == role && seat.index == index) return seat;
   }
-  configs::fail("there is no ", roleName(role, index), " in this job: it has ",
-      experiment.cluster.servers, " servers and ", experiment.cluster.workers, " workers");
+  configs::fail(
+      "there is no ", roleName(role, index), " in this job: it has ", experiment.cluster.roles());
 }
 
 void Job::join(Seat& seat, Member::Client member, kj::StringPtr address, uint pid) {

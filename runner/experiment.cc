@@ -28,6 +28,14 @@ nn::Graph build(const Experiment& experiment, const io::DatasetFacts& facts,
 
 }  // namespace
 
+kj::String counted(uint64_t n, kj::StringPtr noun) {
+  return kj::str(n, " ", noun, n == 1 ? "" : "s");
+}
+
+kj::String ClusterConfig::roles() const {
+  return kj::str(counted(servers, "server"), " and ", counted(workers, "worker"));
+}
+
 TrainConfig TrainConfig::read(configs::Reader& reader, const nn::Conventions& conventions) {
   TrainConfig config;
   config.epochs = reader.integer(
@@ -155,8 +163,8 @@ void checkAgainst(const Experiment& experiment, const io::DatasetFacts& facts,
   uint64_t global = experiment.globalBatchSize();
   if (global > facts.trainingRecords) {
     diagnostics.error(experiment.dataSpan,
-        kj::str("a step takes ", global, " images (", experiment.cluster.workers, " workers × ",
-            experiment.data.batchSize, "), but ", experiment.data.dataset->name, " has ",
+        kj::str("a step takes ", global, " images (", counted(experiment.cluster.workers, "worker"),
+            " × ", experiment.data.batchSize, "), but ", experiment.data.dataset->name, " has ",
             facts.trainingRecords, " training records"),
         "make data.batch_size or cluster.workers smaller");
   }

@@ -36,6 +36,9 @@ struct TrainConfig {
   static TrainConfig read(configs::Reader& reader, const nn::Conventions& conventions);
 };
 
+// "1 worker", "2 workers".
+kj::String counted(uint64_t n, kj::StringPtr noun);
+
 // What the job does when it loses a role.
 struct LossPolicy {
   const char* name;
@@ -51,6 +54,9 @@ struct ClusterConfig {
   const LossPolicy* onLoss;
   uint startTimeout_s;
   uint silenceTimeout_s;
+
+  // "2 servers and 1 worker".
+  kj::String roles() const;
 
   static ClusterConfig read(configs::Reader& reader, const rpc::Mode& mode);
 };

@@ -73,7 +73,7 @@ kj::String store(const Experiment& experiment, const nn::Graph& graph) {
   lines.add(kj::str("largest share ", fixedPoint(100 * placement.largestShare(), 1), " %\n"));
   if (mode.hasServers) {
     lines.add(kj::str("a worker sends and receives ", megabytes(graph.parameters * 4.0),
-        " a step each way; all ", experiment.cluster.workers, " workers ",
+        " a step each way; all of them ",
         megabytes(graph.parameters * 4.0 * experiment.cluster.workers), "\n"));
   }
   return kj::strArray(lines, "");
@@ -89,14 +89,13 @@ kj::String explain(const LoadedExperiment& loaded) {
       facts.graph, {.batchSize = experiment.data.batchSize, .threads = cluster.threadsPerWorker});
   double perEpoch = double(facts.trainingRecords) / experiment.globalBatchSize();
   return kj::str("# every value used\n\n", loaded.resolved, "\n# roles\n\n", "launcher ",
-      cluster.launcher->name, ": 1 coordinator, ", cluster.servers, " servers, ", cluster.workers,
-      " workers × ", cluster.threadsPerWorker,
-      " threads; addresses on 127.0.0.1, ports chosen by the system\n",
-      grouped(facts.trainingRecords), " training and ", grouped(facts.validationRecords),
-      " validation records; ", experiment.globalBatchSize(), " images a step, ",
-      fixedPoint(perEpoch, 2), " steps an epoch, ", grouped(facts.steps(experiment)),
-      " steps in all\n", "\n# layers\n\n", layers(facts.graph), "\n# store\n\n",
-      store(experiment, facts.graph), "\n# memory\n\n",
+      cluster.launcher->name, ": 1 coordinator, ", cluster.roles(), " × ",
+      counted(cluster.threadsPerWorker, "thread"),
+      "; addresses on 127.0.0.1, ports chosen by the system\n", grouped(facts.trainingRecords),
+      " training and ", grouped(facts.validationRecords), " validation records; ",
+      experiment.globalBatchSize(), " images a step, ", fixedPoint(perEpoch, 2),
+      " steps an epoch, ", grouped(facts.steps(experiment)), " steps in all\n", "\n# layers\n\n",
+      layers(facts.graph), "\n# store\n\n", store(experiment, facts.graph), "\n# memory\n\n",
       "a worker's program: ", megabytes(program->memory_bytes()), " (instruction set ",
       nn::instructionSet(), ")\n");
 }

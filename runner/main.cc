@@ -116,9 +116,9 @@ private:
     auto folder = newRunFolder(runs, experiment.name);
     writeWhole(folder.experiment(), loaded.resolved);
     RunView view(experiment, facts.steps(experiment));
-    view.say(kj::str("run ", folder.path, ": ", experiment.cluster.servers, " servers, ",
-        experiment.cluster.workers, " workers, ", experiment.globalBatchSize(), " images a step, ",
-        facts.steps(experiment), " steps"));
+    view.say(kj::str("run ", folder.path, ": ", experiment.cluster.roles(), ", ",
+        counted(experiment.globalBatchSize(), "image"), " a step, ",
+        counted(facts.steps(experiment), "step")));
 
     auto io = kj::setupAsyncIo();
     auto outcome = launch(loaded, folder, view, io);
@@ -177,8 +177,8 @@ private:
       auto& cluster = KJ_ASSERT_NONNULL(loaded.experiment).cluster;
       uint places = *r == Role::SERVER ? cluster.servers : *r == Role::WORKER ? cluster.workers : 1;
       if (index >= places) {
-        return kj::str("there is no ", roleName(*r, index), " in this job: it has ",
-            cluster.servers, " servers and ", cluster.workers, " workers");
+        return kj::str(
+            "there is no ", roleName(*r, index), " in this job: it has ", cluster.roles());
       }
       runRole(loaded, {*r, index, kj::mv(coordinator), {kj::mv(folder)}},
           kj::AutoCloseFd(::dup(STDOUT_FILENO)));
