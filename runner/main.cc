@@ -18,6 +18,7 @@
 #include "runner/files.h"
 #include "runner/launchers.h"
 #include "runner/model_facts.h"
+#include "runner/reason.h"
 #include "runner/result_table.h"
 #include "runner/role_options.h"
 #include "runner/roles.h"
@@ -218,7 +219,10 @@ private:
     if (!S_ISREG(about.st_mode)) {
       commandLine.exitError(kj::str("error: ", file, " is no file: name the .toml file"));
     }
-    auto loaded = loadExperiment(file, overrides);
+    LoadedExperiment loaded;
+    KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { loaded = loadExperiment(file, overrides); })) {
+      commandLine.exitError(kj::str("error: ", reasonOf(*e)));
+    }
     if (loaded.experiment == nullptr) commandLine.exitError(loaded.errors);
     return loaded;
   }

@@ -16,23 +16,44 @@ uint charactersOf(kj::ArrayPtr<const char> text) {
   return result;
 }
 
+// Of a longer line, only this many columns are shown, from a little before the place on.
+constexpr uint COLUMNS_MAX = 160;
+constexpr uint COLUMNS_BEFORE = 80;
+
 // The line with its number, and under it the carets. A span over several lines is underlined on its
 // first.
 kj::String excerpt(const Span& span) {
   auto line = Line(*span.source, span.line).text();
-  uint end = span.endLine > span.line ? charactersOf(line) + 1 : span.endColumn;
+  uint length = charactersOf(line);
+  uint end = span.endLine > span.line ? length + 1 : span.endColumn;
+  uint first =
+      length > COLUMNS_MAX && span.column > COLUMNS_BEFORE ? span.column - COLUMNS_BEFORE : 1;
+  uint last = length > COLUMNS_MAX ? first + COLUMNS_MAX - 1 : length;
 
+  constexpr kj::StringPtr CUT = "…"_kj;
   kj::Vector<char> shown;
   kj::Vector<char> padding;
+  if (first > 1) {
+    shown.addAll(CUT);
+    padding.add(' ');
+  }
   uint column = 0;
   for (char c: line) {
+    column += startsCharacter(c);
+    if (column < first) continue;
+    if (column > last) break;
     // A terminal must not obey what stands in a file.
     bool control = (c >= 0 && c < ' ' && c != '\t') || c == 0x7f;
     shown.add(control ? '?' : c);
     // Tabs are kept, so that the carets stand right whatever their width is.
-    if (startsCharacter(c) && ++column < span.column) padding.add(c == '\t' ? '\t' : ' ');
+    if (startsCharacter(c) && column < span.column) padding.add(c == '\t' ? '\t' : ' ');
   }
-  while (++column < span.column) padding.add(' ');
+  if (last < length) {
+    shown.addAll(CUT);
+    end = kj::min(end, last + 1);
+  }
+  // A place may lie behind the end of its line.
+  for (column = length; column + 1 < span.column; column++) padding.add(' ');
   auto number = kj::str(span.line);
   auto margin = kj::repeat(' ', number.size());
   auto carets = kj::repeat('^', end > span.column ? end - span.column : 1);

@@ -98,5 +98,15 @@ TEST_CASE("nearest: a third of the letters may be wrong, and a swap of neighbour
   CHECK(nearest("a", nullptr) == nullptr);
 }
 
+TEST_CASE("Diagnostics: of a line that fills a screen only what is around the place is shown") {
+  Source source{kj::str("x.toml"), kj::str(kj::repeat('a', 300), "bad", kj::repeat('c', 300))};
+  Diagnostics diagnostics;
+  diagnostics.error({&source, 1, 301, 1, 304}, "this is bad");
+  CHECK(diagnostics.format("x.toml") == kj::str("x.toml:1:301: error: this is bad\n  1 | …",
+                                            kj::repeat('a', 80), "bad", kj::repeat('c', 77),
+                                            "…\n    | ", kj::repeat(' ', 81),
+                                            "^^^\n1 error in x.toml; nothing was started.\n"));
+}
+
 }  // namespace
 }  // namespace configs
