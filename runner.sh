@@ -5,5 +5,5 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")" && pwd)
 "$root/tools/install.sh"
 (cd "$root" && bazel build --noshow_progress --show_result=0 --ui_event_filters=-info \
-  //runner //tools:parse_log //tools:pack_records >&2)
+  //runner //tools:all >&2)
 exec "$root/bazel-bin/runner/runner" "$@"

@@ -1,6 +1,8 @@
 #include "runner/command_line.h"
 
 #include <kj/debug.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "runner/files.h"
@@ -10,6 +12,19 @@ namespace runner {
 
 void print(kj::StringPtr text) {
   writeQuietly(STDOUT_FILENO, text);
+}
+
+void setThreadEnvironment(char* argv[]) {
+  constexpr const char* WANTED[][2] = {
+      {"OMP_NUM_THREADS", "1"}, {"OMP_WAIT_POLICY", "passive"}, {"OMP_DYNAMIC", "false"}};
+  bool changed = false;
+  for (auto& [name, value]: WANTED) {
+    const char* present = ::getenv(name);
+    if (present != nullptr && strcmp(present, value) == 0) continue;
+    KJ_SYSCALL(::setenv(name, value, 1));
+    changed = true;
+  }
+  if (changed) ::execv("/proc/self/exe", argv);
 }
 
 void CommandLine::endWith(ExitCode code) {

@@ -39,6 +39,11 @@ private:
   kj::StringPtr programName;
 };
 
+// Sets what the runtime of oneDNN's threads reads when it is loaded, before main, and starts the
+// program again if that changed anything. Threads are ours to count, and a waiting one must not
+// spin: other workers share the cores. The first thing that a main does.
+void setThreadEnvironment(char* argv[]);
+
 // Writes all of `text` to stdout; ends quietly if nobody reads it.
 void print(kj::StringPtr text);
 

@@ -327,21 +327,6 @@ private:
   bool untilStdinCloses = false;
 };
 
-// The runtime of oneDNN's threads reads these when it is loaded, before main. Threads are ours to
-// count, and a waiting one must not spin: other workers share the cores.
-void setThreadEnvironment(char* argv[]) {
-  constexpr const char* WANTED[][2] = {
-      {"OMP_NUM_THREADS", "1"}, {"OMP_WAIT_POLICY", "passive"}, {"OMP_DYNAMIC", "false"}};
-  bool changed = false;
-  for (auto& [name, value]: WANTED) {
-    const char* present = ::getenv(name);
-    if (present != nullptr && strcmp(present, value) == 0) continue;
-    KJ_SYSCALL(::setenv(name, value, 1));
-    changed = true;
-  }
-  if (changed) ::execv("/proc/self/exe", argv);
-}
-
 // Files must not get the numbers of the standard streams.
 void openStandardStreams() {
   int fd;
