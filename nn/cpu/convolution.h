@@ -67,4 +67,25 @@ public:
   virtual kj::Array<kj::String> implementations() const = 0;
 };
 
+// What every Convolution::sumGradient() does: adds up the lanes' sums in their order and writes
+// them to the flat gradient. A lane's sum is the weights' gradient in the layout of those who made
+// it, then the bias's if it is added.
+class SumConvolutionGradient: public WholeTask {
+public:
+  // `shape` and `arrays` must outlive it. Sizes are those of one lane's sum.
+  SumConvolutionGradient(const ConvolutionShape& shape, const ConvolutionArrays& arrays,
+      size_t weightFloats, size_t sumFloats, uint turn);
+
+protected:
+  void runWhole(const Step& step, uint lane) final;
+  // Writes the weights' gradient to the flat array, in plain order.
+  virtual void unpack(const Step& step, uint lane, const float* sum) = 0;
+
+private:
+  const ConvolutionShape& shape;
+  const ConvolutionArrays& arrays;
+  size_t weightFloats;
+  size_t sumFloats;
+};
+
 }  // namespace nn::cpu

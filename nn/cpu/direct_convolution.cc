@@ -131,17 +131,17 @@ private:
   size_t padFloats = 0;
 };
 
-class Direct::PackForward final: public BatchTask {
+class Direct::PackForward final: public WholeTask {
 public:
   PackForward(Direct& direct, uint turn)
-      : direct(direct), primitive(direct.primitives.packForward()), turn(turn) {}
+      : WholeTask(turn), direct(direct), primitive(direct.primitives.packForward()) {}
 
-  void run(const Step& step, uint part, uint parts) override {
-    if (turn % parts != part) return;
+protected:
+  void runWhole(const Step& step, uint lane) override {
     auto& arrays = direct.arrays;
     auto& primitives = direct.primitives;
     float* packed = step.memory.of(*arrays.forwardWeights, 0);
-    primitive.run(step, part, {arrays.weights, packed});
+    primitive.run(step, lane, {arrays.weights, packed});
     if (!primitives.shape.addsBias) return;
     float* bias = packed + primitives.forwardFloats();
     size_t count = primitives.shape.out.channels;
@@ -152,54 +152,40 @@ public:
 private:
   Direct& direct;
   Primitive primitive;
-  uint turn;
 };
 
-class Direct::PackBackward final: public BatchTask {
+class Direct::PackBackward final: public WholeTask {
 public:
   PackBackward(Direct& direct, uint turn)
-      : direct(direct), primitive(direct.primitives.packBackward()), turn(turn) {}
+      : WholeTask(turn), direct(direct), primitive(direct.primitives.packBackward()) {}
 
-  void run(const Step& step, uint part, uint parts) override {
-    if (turn % parts != part) return;
+protected:
+  void runWhole(const Step& step, uint lane) override {
     auto& arrays = direct.arrays;
-    primitive.run(step, part, {arrays.weights, step.memory.of(*arrays.backwardWeights, 0)});
+    primitive.run(step, lane, {arrays.weights, step.memory.of(*arrays.backwardWeights, 0)});
   }
 
 private:
   Direct& direct;
   Primitive primitive;
-  uint turn;
 };
 
-class Direct::SumGradient final: public BatchTask {
+class Direct::SumGradient final: public SumConvolutionGradient {
 public:
   SumGradient(Direct& direct, uint turn)
-      : direct(direct), primitive(direct.primitives.unpackGradient()), turn(turn) {}
+      : SumConvolutionGradient(direct.primitives.shape, direct.arrays,
+            direct.primitives.gradientFloats(), direct.sumFloats(), turn),
+        direct(direct),
+        primitive(direct.primitives.unpackGradient()) {}
 
-  void run(const Step& step, uint part, uint parts) override {
-    if (turn % parts != part) return;
-    auto& arrays = direct.arrays;
-    auto& shape = direct.primitives.shape;
-    size_t count = direct.sumFloats();
-    float* sum = step.memory.of(*arrays.sums, 0);
-    for (uint lane = 1; lane < shape.lanes; ++lane) {
-      step.kernels.copy(sum + lane * count, sum, Write::ADD, count);
-    }
-    primitive.run(step, part, {sum, arrays.weightsGradient});
-    if (arrays.bias == nullptr) return;
-    size_t bytes = shape.out.channels * sizeof(float);
-    if (shape.addsBias) {
-      memcpy(arrays.biasGradient, sum + direct.primitives.gradientFloats(), bytes);
-    } else {
-      memset(arrays.biasGradient, 0, bytes);
-    }
+protected:
+  void unpack(const Step& step, uint lane, const float* sum) override {
+    primitive.run(step, lane, {sum, direct.arrays.weightsGradient});
   }
 
 private:
   Direct& direct;
   Primitive primitive;
-  uint turn;
 };
 
 kj::Own<Task> Direct::forward(Place x, Place y, Buffer& scratch) {

@@ -239,15 +239,15 @@ private:
 };
 
 // From plain weights, K × C × T, to w or w'.
-class Gemm::Pack final: public BatchTask {
+class Gemm::Pack final: public WholeTask {
 public:
   enum Target { ROWS, TRANSPOSED };
 
   Pack(Gemm& gemm, Buffer& to, Target target, uint turn)
-      : gemm(gemm), to(to), target(target), turn(turn) {}
+      : WholeTask(turn), gemm(gemm), to(to), target(target) {}
 
-  void run(const Step& step, uint part, uint parts) override {
-    if (turn % parts != part) return;
+protected:
+  void runWhole(const Step& step, uint) override {
     const float* from = gemm.arrays.weights;
     float* packed = step.memory.of(to, 0);
     for (size_t k = 0; k < gemm.filters; ++k) {
@@ -265,20 +265,16 @@ private:
   Gemm& gemm;
   Buffer& to;
   Target target;
-  uint turn;
 };
 
-class Gemm::SumGradient final: public BatchTask {
+class Gemm::SumGradient final: public SumConvolutionGradient {
 public:
-  SumGradient(Gemm& gemm, uint turn): gemm(gemm), turn(turn) {}
+  SumGradient(Gemm& gemm, uint turn)
+      : SumConvolutionGradient(gemm.shape, gemm.arrays, gemm.weightFloats, gemm.sumFloats(), turn),
+        gemm(gemm) {}
 
-  void run(const Step& step, uint part, uint parts) override {
-    if (turn % parts != part) return;
-    size_t count = gemm.sumFloats();
-    float* sum = step.memory.of(*gemm.arrays.sums, 0);
-    for (uint lane = 1; lane < gemm.shape.lanes; ++lane) {
-      step.kernels.copy(sum + lane * count, sum, Write::ADD, count);
-    }
+protected:
+  void unpack(const Step&, uint, const float* sum) override {
     float* gradient = gemm.arrays.weightsGradient;
     for (size_t k = 0; k < gemm.filters; ++k) {
       for (size_t c = 0; c < gemm.channels; ++c) {
@@ -287,18 +283,10 @@ public:
         }
       }
     }
-    if (gemm.arrays.bias == nullptr) return;
-    size_t bytes = gemm.filters * sizeof(float);
-    if (gemm.shape.addsBias) {
-      memcpy(gemm.arrays.biasGradient, sum + gemm.weightFloats, bytes);
-    } else {
-      memset(gemm.arrays.biasGradient, 0, bytes);
-    }
   }
 
 private:
   Gemm& gemm;
-  uint turn;
 };
 
 kj::Own<Task> Gemm::forward(Place x, Place y, Buffer& scratch) {

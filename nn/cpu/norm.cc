@@ -168,12 +168,12 @@ private:
   const Norm& norm;
 };
 
-class ExportGradient final: public BatchTask {
+class ExportGradient final: public WholeTask {
 public:
-  explicit ExportGradient(const Norm& norm): norm(norm) {}
+  explicit ExportGradient(const Norm& norm): WholeTask(0), norm(norm) {}
 
-  void run(const Step& step, uint part, uint parts) override {
-    if (part != 0) return;
+protected:
+  void runWhole(const Step& step, uint) override {
     auto channels = norm.channelsIn(step.memory);
     size_t bytes = norm.extent.channels * sizeof(float);
     memcpy(norm.betaGradient, channels.betaGradient, bytes);

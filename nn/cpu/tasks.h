@@ -37,6 +37,23 @@ public:
   virtual void run(const Step& step, uint part, uint parts) = 0;
 };
 
+// A BatchTask that cannot be split: one lane does all of it. Tasks of neighbouring turns fall to
+// different lanes.
+class WholeTask: public BatchTask {
+public:
+  explicit WholeTask(uint turn): turn(turn) {}
+
+  void run(const Step& step, uint part, uint parts) final {
+    if (turn % parts == part) runWhole(step, part);
+  }
+
+protected:
+  virtual void runWhole(const Step& step, uint lane) = 0;
+
+private:
+  uint turn;
+};
+
 // The size of a blocked image.
 struct Extent {
   uint channels;
