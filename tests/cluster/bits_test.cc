@@ -85,9 +85,9 @@ TEST_CASE("dist_sync with one worker has the bits of local") {
 
 TEST_CASE("two workers of batch b train what one worker of batch 2b trains") {
   // The same sums in another order: they differ by a rounding of float32 a step, and training keeps
-  // that small (seen: 2e-6). With ReLU that holds until a rounding decides the sign of some unit's
-  // input, which then gets another gradient altogether: about once in such an epoch from a rate of
-  // 0.07 on, never seen at 0.01 (2e-7).
+  // that small (seen: 2e-6 with tanh at 0.1, 2e-7 with ReLU at 0.01). At higher rates the two may
+  // part: tanh did at 0.2, ReLU at most rates from 0.07 on, most likely when a rounding decides
+  // the sign of some unit's input. docs/reliability.md has the figures.
   struct {
     kj::StringPtr file;
     kj::StringPtr rate;
