@@ -206,6 +206,10 @@ uint64_t Exchange::take(const Group& group, uint64_t atLeastVersion, Result&& re
         atLeastVersion);
     memcpy(target.begin(), floats.begin(), floats.size());
     bytes += floats.size();
+    if (id == 0) {
+      auto lock = worker.meeting.lockExclusive();
+      lock->updates = kj::max(lock->updates, values[i].getVersion());
+    }
   }
   return bytes;
 }

@@ -23,6 +23,7 @@ struct Meeting {
   kj::Maybe<kj::Own<kj::CrossThreadPromiseFulfiller<void>>> bell;
   kj::Array<uint64_t> answered;      // each slice's pushes whose answers are in `parameters`
   uint64_t completed = 0;            // initialize and refresh orders
+  uint64_t updates = 0;              // the highest version that came of slice 0
   kj::Maybe<kj::Exception> failure;  // the first
   RemoteStore::Traffic traffic;
 

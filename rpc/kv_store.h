@@ -34,6 +34,10 @@ public:
   // everything: at the end of an epoch, when all workers have finished theirs, all then hold the
   // same.
   virtual void refresh() = 0;
+  // How many updates the newest values that this worker has received hold, of the first slice of
+  // the placement; 0 before any. Where every worker's gradient makes a round, that is the number of
+  // this worker's answered steps; where each push is one, those of all workers count.
+  virtual uint64_t updates() const = 0;
 };
 
 // No network: the one Shard called directly, for one worker. All must outlive it.

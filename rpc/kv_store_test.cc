@@ -87,7 +87,9 @@ TEST_CASE("LocalStore: the same bits as dist_sync with one worker") {
   auto gradients = kj::heapArray<float>(placement.parameters());
   for (auto i: kj::indices(parameters)) parameters[i] = noise(99, i, 0);
   auto store = newLocalStore(placement, modeOf("local"), updater, parameters, gradients);
+  CHECK(store->updates() == 0);
   train(*store, keys, 0, 20, parameters, gradients);
+  CHECK(store->updates() == 20);
   CHECK(same(parameters, replay(keys, 1, 20)));
 }
 
@@ -116,6 +118,7 @@ TEST_CASE("RemoteStore: workers and servers over loopback give the replay's bits
       auto expected = replay(keys, workers, STEPS);
       for (auto& worker: trained) {
         CHECK(same(worker->parameters, expected));
+        CHECK(worker->store->updates() == STEPS);
         auto traffic = worker->store->traffic();
         uint64_t model = placement.parameters() * sizeof(float);
         CHECK(traffic.pushed_bytes == STEPS * model);
@@ -137,28 +140,36 @@ TEST_CASE("RemoteStore: in dist_async every gradient of every worker counts once
     return kj::heap<Worker>(placement, mode, WORKERS, rank, threads);
   };
   for (auto& value: workers[0]->parameters) value = 0;
+  bool countedAll[WORKERS] = {};
   {
     auto computing = KJ_MAP(rank, kj::zeroTo(WORKERS)) {
       return kj::heap<kj::Thread>([&, rank]() {
         auto& worker = *workers[rank];
         worker.store->initialize();
         for (auto& value: worker.gradients) value = rank + 1;
+        uint64_t updates = worker.store->updates();
+        bool counted = updates == 0;
         for (uint64_t step = 0; step < STEPS; step++) {
-          worker.store->await(step, 0, 5011);
           worker.store->push(step, 0, 5011);
+          worker.store->await(step + 1, 0, 5011);
+          auto now = worker.store->updates();
+          counted = counted && now > updates && now > step && now <= STEPS * WORKERS;
+          updates = now;
         }
-        worker.store->await(STEPS, 0, 5011);
+        countedAll[rank] = counted;
       });
     };
   }
   // All have finished: whoever refreshes sees everything.
   for (auto& worker: workers) {
     worker->store->refresh();
+    CHECK(worker->store->updates() == STEPS * WORKERS);
     float sum = STEPS * WORKERS * (WORKERS + 1) / 2;
     bool exact = true;
     for (auto value: worker->parameters) exact = exact && value == sum;
     CHECK(exact);
   }
+  for (bool counted: countedAll) CHECK(counted);
 }
 
 TEST_CASE("RemoteStore: a server that goes away makes the waiting worker throw its name") {

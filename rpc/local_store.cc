@@ -42,6 +42,10 @@ public:
   void await(uint64_t, uint64_t, uint64_t) override {}
   void refresh() override {}
 
+  uint64_t updates() const override {
+    return placement.slices.size() == 0 ? 0 : shard.version(0).orDefault(0);
+  }
+
 private:
   const Placement& placement;
   Shard shard;

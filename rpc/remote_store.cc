@@ -16,6 +16,7 @@ public:
   void push(uint64_t step, uint64_t begin, uint64_t end) override;
   void await(uint64_t step, uint64_t begin, uint64_t end) override;
   void refresh() override;
+  uint64_t updates() const override { return side.meeting.lockShared()->updates; }
   kj::Promise<void> run(
       kj::Array<ShardService::Client> shards, kj::Array<kj::String> names) override;
   void fail(kj::Exception reason) override { side.meeting.lockExclusive()->fail(kj::mv(reason)); }
