@@ -5,7 +5,9 @@
 
 #include "configs/language/failure.h"
 #include "nn/cpu/cpu.h"
+#include "runner/machine.h"
 #include "runner/role_options.h"
+#include "runner/version.h"
 #include "runner/weights.h"
 
 namespace runner {
@@ -107,17 +109,18 @@ void Job::Sums::add(const Sums& other) {
   images += other.images;
 }
 
-Job::Job(const Experiment& experiment, kj::StringPtr digest, const nn::Graph& graph,
+Job::Job(const Experiment& experiment, kj::StringPtr digest, const ModelFacts& facts,
     const RunFolder& folder, RunLog& log, kj::Timer& timer, const kj::Clock& clock)
-    : Job(experiment, digest, graph, folder, log, timer, clock, kj::newPromiseAndFulfiller<void>(),
+    : Job(experiment, digest, facts, folder, log, timer, clock, kj::newPromiseAndFulfiller<void>(),
           kj::newPromiseAndFulfiller<void>()) {}
 
-Job::Job(const Experiment& experiment, kj::StringPtr digest, const nn::Graph& graph,
+Job::Job(const Experiment& experiment, kj::StringPtr digest, const ModelFacts& facts,
     const RunFolder& folder, RunLog& log, kj::Timer& timer, const kj::Clock& clock,
     kj::PromiseFulfillerPair<void> joinedPair, kj::PromiseFulfillerPair<void> endedPair)
     : experiment(experiment),
       digest(digest),
-      graph(graph),
+      facts(facts),
+      graph(facts.graph),
       folder(folder),
       log(log),
       timer(timer),
@@ -157,17 +160,47 @@ kj::Promise<void> Job::run() {
   started.setDigest(digest);
   started.setInstructionSet(nn::instructionSet());
   started.setParameters(graph.parameters);
+  started.setVersion(VERSION);
+  auto machine = thisMachine();
+  started.setCpu(machine.cpu);
+  started.setCores(machine.cores);
+  started.setMemoryBytes(machine.memory_bytes);
   started.setWorkers(experiment.cluster.workers);
   started.setServers(experiment.cluster.servers);
-  started.setEpochs(experiment.train.epochs);
+  started.setEpochs(facts.epochs(experiment));
+  started.setSteps(facts.steps(experiment));
   started.setGlobalBatchSize(experiment.globalBatchSize());
   log.append(event);
+  reportPlacement();
 
   // Whichever of them ends first, ends the job; only `ended` can end it well.
   return kj::mv(ended)
       .exclusiveJoin(watchStart())
       .exclusiveJoin(watchSilence())
       .exclusiveJoin(showProgress(timer.now(), 0));
+}
+
+void Job::reportPlacement() {
+  if (experiment.cluster.servers == 0) return;
+  auto placement = placementOf(experiment, graph);
+  for (uint key: kj::indices(graph.keys)) {
+    for (uint server: kj::indices(placement.shards)) {
+      uint64_t floats = 0;
+      for (auto id: placement.shards[server]) {
+        auto& slice = placement.slices[id];
+        if (slice.key == key) floats += slice.size;
+      }
+      if (floats == 0) continue;
+      capnp::MallocMessageBuilder message;
+      auto event = message.initRoot<Event>();
+      stamp(event);
+      auto placed = event.initPlaced();
+      placed.setKey(graph.keys[key].name);
+      placed.setServer(server);
+      placed.setBytes(floats * sizeof(float));
+      log.append(event);
+    }
+  }
 }
 
 Job::Seat& Job::seatOf(Role role, uint index) {

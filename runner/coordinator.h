@@ -7,9 +7,9 @@
 #include <kj/timer.h>
 #include <kj/vector.h>
 
-#include "nn/graph.h"
 #include "runner/experiment.h"
 #include "runner/job.capnp.h"
+#include "runner/model_facts.h"
 #include "runner/run_log.h"
 
 namespace runner {
@@ -19,9 +19,9 @@ namespace runner {
 // connections they came by.
 class Job final: public kj::Refcounted, private kj::TaskSet::ErrorHandler {
 public:
-  // `timer` drives time-outs, `clock` stamps events. `graph` names what is in the weights. All must
-  // outlive the job.
-  Job(const Experiment& experiment, kj::StringPtr digest, const nn::Graph& graph,
+  // `timer` drives time-outs, `clock` stamps events. `facts.graph` names what is in the weights.
+  // All must outlive the job.
+  Job(const Experiment& experiment, kj::StringPtr digest, const ModelFacts& facts,
       const RunFolder& folder, RunLog& log, kj::Timer& timer, const kj::Clock& clock);
 
   Coordinator::Client bootstrap();
@@ -89,6 +89,8 @@ private:
   void fail(kj::String reason, kj::Exception::Type type = kj::Exception::Type::FAILED);
   void taskFailed(kj::Exception&& exception) override;
   kj::Promise<void> endAll();
+  // One event a key and server that holds values of it.
+  void reportPlacement();
   void append(Event::Reader event);
   void stamp(Event::Builder event);
   kj::Promise<void> watchStart();
@@ -97,6 +99,7 @@ private:
 
   const Experiment& experiment;
   kj::StringPtr digest;
+  const ModelFacts& facts;
   const nn::Graph& graph;
   const RunFolder& folder;
   RunLog& log;
@@ -117,7 +120,7 @@ private:
   kj::Own<kj::PromiseFulfiller<void>> endedFulfiller;
   kj::TaskSet tasks;
 
-  Job(const Experiment& experiment, kj::StringPtr digest, const nn::Graph& graph,
+  Job(const Experiment& experiment, kj::StringPtr digest, const ModelFacts& facts,
       const RunFolder& folder, RunLog& log, kj::Timer& timer, const kj::Clock& clock,
       kj::PromiseFulfillerPair<void> joinedPair, kj::PromiseFulfillerPair<void> endedPair);
 };

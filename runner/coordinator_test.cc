@@ -34,10 +34,10 @@ struct TestJob {
     facts = kj::heap<ModelFacts>(experiment);
     folder.path = kj::str(::getenv("TEST_TMPDIR"), "/", name);
     REQUIRE(::mkdir(folder.path.cStr(), 0777) == 0);
-    log = kj::heap<RunLog>(
-        folder, LineFile(kj::AutoCloseFd(::open("/dev/null", O_WRONLY)), "nowhere"));
-    job = kj::refcounted<Job>(experiment, loaded.digest, facts->graph, folder, *log, timer,
-        kj::systemPreciseCalendarClock());
+    log = kj::heap<RunLog>(folder, *experiment.log.style,
+        LineFile(kj::AutoCloseFd(::open("/dev/null", O_WRONLY)), "nowhere"));
+    job = kj::refcounted<Job>(
+        experiment, loaded.digest, *facts, folder, *log, timer, kj::systemPreciseCalendarClock());
     over = job->run().eagerlyEvaluate(nullptr);
   }
 
@@ -159,7 +159,8 @@ TEST_CASE("a meeting answers when all workers are there, with the sums of all") 
   auto one = meet(second, 1.5, 10);
   CHECK_FALSE(one.poll(job.waitScope));
   auto other = meet(first, 2.5, 30);
-  auto result = one.wait(job.waitScope).getResult();
+  auto answer = one.wait(job.waitScope);
+  auto result = answer.getResult();
   CHECK(result.getLossSum() == 4.0);
   CHECK(result.getCorrect() == 20);
   CHECK(result.getImages() == 40);

@@ -19,6 +19,14 @@ constexpr LossPolicy LOSS_POLICIES[] = {
     {"fail", "The job ends with exit code 1 and says which role was lost and why."},
 };
 
+constexpr LossReduction LOSS_REDUCTIONS[] = {
+    {"mean", "The mean over the images of a round.", LossReduction::MEAN},
+    {"sum",
+        "The sum over the images of a worker's batch; a round takes the mean of its pushes, as "
+        "TensorFlow's SyncReplicasOptimizer does.",
+        LossReduction::SUM},
+};
+
 nn::Graph build(const Experiment& experiment, const io::DatasetFacts& facts,
     configs::Diagnostics& diagnostics) {
   auto shape = io::batchShapeOf(experiment.data.augment, facts.shape);
@@ -38,13 +46,24 @@ kj::String ClusterConfig::roles() const {
 
 TrainConfig TrainConfig::read(configs::Reader& reader, const nn::Conventions& conventions) {
   TrainConfig config;
-  config.epochs = reader.integer(
-      "epochs", "Passes over the training records.", {.atLeast = 1, .atMost = 1000000}, 10);
+  auto steps = reader.maybeInteger("steps",
+      "Updates of the whole job after which it ends, if `epochs` are not over before. In "
+      "dist_async "
+      "every push is one, and each worker makes its share, rounded up.",
+      {.atLeast = 1, .atMost = 1 << 30});
+  KJ_IF_MAYBE(s, steps) config.steps = uint64_t(*s);
+  if (steps == nullptr || reader.has("epochs") || reader.isManual()) {
+    config.epochs = uint(reader.integer("epochs",
+        "Passes over the training records. With `steps`, these alone count if it is absent.",
+        {.atLeast = 1, .atMost = 1000000}, 10));
+  }
   config.seed = reader.integer("seed",
       "Everything random is a function of it: initial weights, order, crops, mirrors.",
       {.atLeast = 0}, 1);
   config.optimizer = nn::readOptimizer(reader, "optimizer", conventions);
   config.schedule = nn::readSchedule(reader, "schedule");
+  config.loss = &reader.choose("loss", "What a gradient is the gradient of.",
+      kj::arrayPtr(LOSS_REDUCTIONS, kj::size(LOSS_REDUCTIONS)), "mean");
   return config;
 }
 
@@ -88,8 +107,14 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::Mode& mode
 
 LogConfig LogConfig::read(configs::Reader& reader) {
   LogConfig config;
-  config.every = reader.integer("every", "Steps between two speed lines of a worker.",
-      {.atLeast = 1, .atMost = 1000000000}, 50);
+  config.style = &reader.choose(
+      "style", "What the lines of log.txt look like.", LOG_STYLES, kj::StringPtr("mxnet"));
+  config.every = reader.integer("every",
+      "Steps between two speed lines of a worker. Absent: as the style's own system has it.",
+      {.atLeast = 1, .atMost = 1000000000}, config.style->every);
+  config.tensorboard = reader.flag("tensorboard",
+      "Writes loss, accuracy, images/s and learning rate for TensorBoard, in the run's folder.",
+      true);
   return config;
 }
 

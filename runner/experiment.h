@@ -14,6 +14,7 @@
 #include "nn/optimizer.h"
 #include "rpc/modes.h"
 #include "rpc/placement.h"
+#include "runner/log_styles.h"
 
 namespace runner {
 
@@ -26,12 +27,22 @@ struct LauncherKind {
   enum Word { LOCAL, INLINE } word;
 };
 
+// What a gradient is the gradient of.
+struct LossReduction {
+  const char* name;
+  const char* doc;
+  enum Word { MEAN, SUM } word;
+};
+
 // [train]
 struct TrainConfig {
-  uint epochs;
+  // What comes first ends the run; one of them is there.
+  kj::Maybe<uint> epochs;     // passes over the training records
+  kj::Maybe<uint64_t> steps;  // updates of the whole job
   uint64_t seed;
   kj::Own<const nn::Optimizer> optimizer;
   kj::Own<const nn::Schedule> schedule;
+  const LossReduction* loss;
 
   static TrainConfig read(configs::Reader& reader, const nn::Conventions& conventions);
 };
@@ -63,7 +74,9 @@ struct ClusterConfig {
 
 // [log]
 struct LogConfig {
+  const LogStyle* style;
   uint every;  // steps between two speed lines of a worker
+  bool tensorboard;
 
   static LogConfig read(configs::Reader& reader);
 };

@@ -97,6 +97,20 @@ struct Event {
       servers @8 :UInt32;
       epochs @9 :UInt32;
       globalBatchSize @10 :UInt32 $Json.name("global_batch_size");
+      steps @46 :UInt32;
+      # Of each worker, in the whole run.
+      version @47 :Text;
+      # Of the program.
+      cpu @48 :Text;
+      # The coordinator's machine.
+      cores @49 :UInt32;
+      memoryBytes @50 :Float64 $Json.name("memory_bytes");
+    }
+    placed :group {
+      # A key's values on one server, before anything starts.
+      key @51 :Text;
+      server @52 :UInt32;
+      bytes @53 :Float64;
     }
     listening :group {
       # The coordinator can be joined here.
@@ -106,13 +120,34 @@ struct Event {
       address @12 :Text;
       pid @13 :UInt32;
     }
+    begun :group {
+      # A worker has the initial values and takes its first step.
+      batchesPerEpoch @54 :UInt32 $Json.name("batches_per_epoch");
+    }
     speed :group {
-      # Every log.every steps of each worker.
+      # Every log.every steps of each worker, and at the end of an epoch that does not end so.
       epoch @14 :UInt32;
       batch @15 :UInt32;
       imagesPerS @16 :Float64 $Json.name("images_per_s");
+      # Since the last such event.
       loss @17 :Float64;
       accuracy @18 :Float64;
+      # Of the epoch so far.
+      batchLoss @55 :Float64 $Json.name("batch_loss");
+      batchAccuracy @56 :Float64 $Json.name("batch_accuracy");
+      # Of the last batch.
+      batches @57 :UInt32;
+      # Since the last such event.
+      intervalS @58 :Float64 $Json.name("interval_s");
+      trainingS @59 :Float64 $Json.name("training_s");
+      # Since `begun`, validation included.
+      step @60 :UInt32;
+      # Steps of this worker since `begun`.
+      globalStep @61 :UInt32 $Json.name("global_step");
+      # Updates of the parameters that the last step was computed on, its own included.
+      learningRate @62 :Float64 $Json.name("learning_rate");
+      partial @75 :Bool;
+      # The epoch ended after fewer than log.every steps.
     }
     trained :group {
       # End of an epoch of a worker: its own sums, and where the time of its compute thread went.
@@ -130,6 +165,16 @@ struct Event {
       badRecords @30 :UInt32 $Json.name("bad_records");
       pushedBytes @31 :Float64 $Json.name("pushed_bytes");
       pulledBytes @32 :Float64 $Json.name("pulled_bytes");
+      step @63 :UInt32;
+      globalStep @64 :UInt32 $Json.name("global_step");
+      learningRate @65 :Float64 $Json.name("learning_rate");
+    }
+    ended :group {
+      # A worker's last step is done; the last validation follows.
+      step @66 :UInt32;
+      globalStep @67 :UInt32 $Json.name("global_step");
+      trainingS @68 :Float64 $Json.name("training_s");
+      batchLoss @69 :Float64 $Json.name("batch_loss");
     }
     validated :group {
       # The common figure of all workers.
@@ -137,6 +182,10 @@ struct Event {
       images @34 :UInt32;
       loss @35 :Float64;
       accuracy @36 :Float64;
+      step @70 :UInt32;
+      globalStep @71 :UInt32 $Json.name("global_step");
+      last @72 :Bool;
+      # Of the run.
     }
     progress :group {
       # About once a second, to the launcher only.
@@ -157,6 +206,11 @@ struct Event {
     failed :group {
       # Last line of a run that did not.
       reason @45 :Text;
+    }
+    stopped :group {
+      # Last line of a run that its sweep gave up, by the rule of sweep.stop.
+      epoch @73 :UInt32;
+      reason @74 :Text;
     }
   }
 }

@@ -40,7 +40,7 @@ struct FakeLaunch {
 
   Outcome run() {
     auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
-    RunView view(experiment, 1);
+    RunView view(experiment, 1, 1);
     auto pipe = io.provider->newOneWayPipe();
     events = kj::mv(pipe.out);
     auto listening = line([](Event::Builder event) { event.initListening().setAddress("here"); });

@@ -24,12 +24,11 @@
 #include "runner/roles.h"
 #include "runner/run_folder.h"
 #include "runner/run_view.h"
+#include "runner/version.h"
 
 namespace runner {
 
 namespace {
-
-constexpr kj::StringPtr VERSION = "runner 0.1"_kj;
 
 // A run's own log. A worker writes some 100 bytes every log.every steps.
 constexpr uint64_t LOG_BYTES_MAX = 1ull << 34;
@@ -116,7 +115,7 @@ private:
     ModelFacts facts(experiment);
     auto folder = newRunFolder(runs, experiment.name);
     writeWhole(folder.experiment(), loaded.resolved);
-    RunView view(experiment, facts.steps(experiment));
+    RunView view(experiment, facts.epochs(experiment), facts.steps(experiment));
     view.say(kj::str("run ", folder.path, ": ", experiment.cluster.roles(), ", ",
         counted(experiment.globalBatchSize(), "image"), " a step, ",
         counted(facts.steps(experiment), "step")));

@@ -21,8 +21,29 @@ ModelFacts::ModelFacts(const Experiment& experiment, io::DatasetFacts facts)
       graph(graphOf(experiment, facts)) {}
 
 uint64_t ModelFacts::steps(const Experiment& experiment) const {
-  return io::Stream::stepsUntilEndOf(experiment.train.epochs, trainingRecords,
-      experiment.cluster.workers, experiment.data.batchSize);
+  auto& cluster = experiment.cluster;
+  uint64_t result = kj::maxValue;
+  KJ_IF_MAYBE(epochs, experiment.train.epochs) result = stepsIn(*epochs, experiment);
+  KJ_IF_MAYBE(updates, experiment.train.steps) {
+    uint64_t pushes = *updates * rpc::pushesPerRound(*experiment.kvstore.mode, cluster.workers);
+    result = kj::min(result, (pushes + cluster.workers - 1) / cluster.workers);
+  }
+  return result;
+}
+
+uint ModelFacts::epochs(const Experiment& experiment) const {
+  uint epoch = 1;
+  for (uint64_t all = steps(experiment); stepsIn(epoch, experiment) < all;) epoch++;
+  return epoch;
+}
+
+uint64_t ModelFacts::stepsUntilEndOf(uint epoch, const Experiment& experiment) const {
+  return kj::min(stepsIn(epoch, experiment), steps(experiment));
+}
+
+uint64_t ModelFacts::stepsIn(uint epochs, const Experiment& experiment) const {
+  return io::Stream::stepsUntilEndOf(
+      epochs, trainingRecords, experiment.cluster.workers, experiment.data.batchSize);
 }
 
 rpc::MessageLimits jobMessageLimits(const nn::Graph& graph) {

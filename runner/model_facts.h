@@ -18,10 +18,15 @@ struct ModelFacts {
   uint64_t validationRecords;
   nn::Graph graph;
 
-  // Steps that the whole run takes.
+  // Epochs of the run, the last of which may be a part of one.
+  uint epochs(const Experiment& experiment) const;
+  // Steps of each worker until the end of epoch `epoch` (from 1), and in the whole run.
+  uint64_t stepsUntilEndOf(uint epoch, const Experiment& experiment) const;
   uint64_t steps(const Experiment& experiment) const;
 
 private:
+  // Steps of each worker in that many whole epochs.
+  uint64_t stepsIn(uint epochs, const Experiment& experiment) const;
   ModelFacts(const Experiment& experiment, io::DatasetFacts facts);
 };
 

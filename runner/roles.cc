@@ -33,8 +33,9 @@ void runCoordinator(
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   auto io = kj::setupAsyncIo();
   ModelFacts facts(experiment);
-  RunLog log(options.folder, LineFile(kj::mv(events), "the launcher's pipe"));
-  auto job = kj::refcounted<Job>(experiment, loaded.digest, facts.graph, options.folder, log,
+  RunLog log(
+      options.folder, *experiment.log.style, LineFile(kj::mv(events), "the launcher's pipe"));
+  auto job = kj::refcounted<Job>(experiment, loaded.digest, facts, options.folder, log,
       io.provider->getTimer(), kj::systemPreciseCalendarClock());
   Listener listener(io);
   auto serving = rpc::serveAll(*listener.receiver, jobMessageLimits(facts.graph), job->bootstrap());

@@ -6,6 +6,7 @@
 
 #include "runner/files.h"
 #include "runner/job.capnp.h"
+#include "runner/log_styles.h"
 #include "runner/run_folder.h"
 
 namespace runner {
@@ -15,16 +16,13 @@ namespace runner {
 kj::String formatEvent(Event::Reader event);
 void parseEvent(kj::StringPtr line, Event::Builder event);
 
-// The classic line that people and old parsers read, or null for events that have none. Without
-// newline.
-kj::Maybe<kj::String> classicLine(Event::Reader event);
-
 // Written by the coordinator alone, so that lines of different roles are never torn or out of step
 // with each other.
 class RunLog {
 public:
-  // Appends to the files of `folder`, and hands each event on to `launcher`, one JSON line each.
-  RunLog(const RunFolder& folder, LineFile launcher);
+  // Appends to the files of `folder`, log.txt in `style`, and hands each event on to `launcher`,
+  // one JSON line each.
+  RunLog(const RunFolder& folder, const LogStyle& style, LineFile launcher);
 
   // Writes the event to all three. Throws if one of them cannot be written.
   void append(Event::Reader event);
@@ -34,6 +32,7 @@ public:
 private:
   LineFile events;
   LineFile log;
+  kj::Own<LineWriter> writer;
   LineFile launcher;
 };
 

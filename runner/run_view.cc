@@ -4,20 +4,20 @@
 
 #include "io/datasets.h"
 #include "runner/role_options.h"
-#include "runner/run_log.h"
 
 namespace runner {
 
-RunView::RunView(const Experiment& experiment, uint64_t steps)
-    : experiment(experiment),
+RunView::RunView(const Experiment& experiment, uint epochs, uint64_t steps)
+    : epochs(epochs),
       steps(steps),
       out(kj::AutoCloseFd(::dup(STDOUT_FILENO)), "standard output"),
+      writer(experiment.log.style->writer()),
       progress(STDERR_FILENO) {}
 
 void RunView::show(Event::Reader event) {
-  KJ_IF_MAYBE(line, classicLine(event)) {
+  for (auto& line: writer->lines(event)) {
     progress.clear();
-    out.append(*line);
+    out.append(line);
   }
   switch (event.which()) {
     case Event::PROGRESS:
@@ -41,7 +41,7 @@ void RunView::showProgress(Event::Reader event) {
   if (lastStep == 0) return;  // still starting
   Progress text{};
   text.epoch = now.getEpoch();
-  text.epochs = experiment.train.epochs;
+  text.epochs = epochs;
   text.step = lastStep;
   text.steps = steps;
   text.imagesPerS = now.getImagesPerS();

@@ -6,6 +6,7 @@
 #include "runner/experiment.h"
 #include "runner/files.h"
 #include "runner/job.capnp.h"
+#include "runner/log_styles.h"
 #include "runner/progress.h"
 
 namespace runner {
@@ -13,8 +14,8 @@ namespace runner {
 // Takes the coordinator's events one by one.
 class RunView {
 public:
-  // `steps` is how many the whole run takes. `experiment` must outlive the view.
-  RunView(const Experiment& experiment, uint64_t steps);
+  // `epochs` and `steps` are how many the whole run takes. `experiment` must outlive the view.
+  RunView(const Experiment& experiment, uint epochs, uint64_t steps);
 
   // Prints the event's log lines, or moves the progress line. Throws if stdout is gone.
   void show(Event::Reader event);
@@ -32,9 +33,10 @@ public:
 private:
   void showProgress(Event::Reader event);
 
-  const Experiment& experiment;
+  const uint epochs;
   const uint64_t steps;
   LineFile out;
+  kj::Own<LineWriter> writer;
   ProgressLine progress;
   uint64_t lastStep = 0;
   uint64_t firstStep = 0;  // where the measurement for the remaining time began

@@ -8,6 +8,9 @@ StoreUpdater::StoreUpdater(
       graph(graph),
       imagesPerRound(uint64_t(experiment.data.batchSize) *
                      rpc::pushesPerRound(*experiment.kvstore.mode, experiment.cluster.workers)),
+      rescale(1.0f / (train.loss->word == LossReduction::MEAN
+                             ? imagesPerRound
+                             : imagesPerRound / experiment.data.batchSize)),
       updatesPerEpoch(double(trainingRecords) / imagesPerRound) {}
 
 uint StoreUpdater::stateArrays() const {
@@ -19,16 +22,19 @@ void StoreUpdater::update(const rpc::Slice& slice, uint64_t round,
     kj::ArrayPtr<float> next, kj::ArrayPtr<float> state) {
   auto& key = graph.keys[slice.key];
   auto& optimizer = *train.optimizer;
-  double factor = train.schedule->factor(round, updatesPerEpoch);
   optimizer.apply({
       .gradient = gradientSum,
-      .rescale = 1.0f / imagesPerRound,
+      .rescale = rescale,
       .current = current,
       .next = next,
       .state = state,
-      .learningRate = optimizer.learningRate() * factor * key.learningRateFactor,
+      .learningRate = learningRate(round) * key.learningRateFactor,
       .decay = optimizer.weightDecay() * key.decayFactor,
   });
+}
+
+double StoreUpdater::learningRate(uint64_t round) const {
+  return train.optimizer->learningRate() * train.schedule->factor(round, updatesPerEpoch);
 }
 
 }  // namespace runner

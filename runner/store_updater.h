@@ -9,7 +9,7 @@ namespace runner {
 
 // What a shard of this experiment does when a round is full: one update of the optimizer, with the
 // schedule's learning rate for that round, the key's factors, and the gradient divided by the
-// images of the round. Immutable; any thread.
+// images of the round (for a summed loss: by its pushes). Immutable; any thread.
 class StoreUpdater final: public rpc::Updater {
 public:
   // `trainingRecords` tells the schedule how many updates an epoch has. All arguments must outlive
@@ -21,10 +21,14 @@ public:
       kj::ArrayPtr<const float> current, kj::ArrayPtr<float> next,
       kj::ArrayPtr<float> state) override;
 
+  // Of update number `round` (from 0), before the keys' factors.
+  double learningRate(uint64_t round) const;
+
 private:
   const TrainConfig& train;
   const nn::Graph& graph;
   const uint64_t imagesPerRound;
+  const float rescale;
   const double updatesPerEpoch;
 };
 

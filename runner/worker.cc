@@ -24,6 +24,17 @@ void setMeans(Builder& event, const nn::BatchResult& sums) {
   event.setAccuracy(double(sums.correct) / sums.images);
 }
 
+// What is reported of the steps since the last report.
+struct Interval {
+  Stopwatch time;
+  uint64_t begin = 0;  // the first of them
+
+  void restart(uint64_t step) {
+    time.restart_s();
+    begin = step;
+  }
+};
+
 // One worker's compute thread.
 class Worker {
 public:
@@ -61,9 +72,12 @@ public:
     nn::initialize(facts.graph, experiment.model.initializer, experiment.train.seed,
         program->parameters(), program->statistics());
     store->initialize();
-    for (uint epoch = 1; epoch <= experiment.train.epochs; epoch++) {
+    reportBegun();
+    uint epochs = facts.epochs(experiment);
+    for (uint epoch = 1; epoch <= epochs; epoch++) {
       train(epoch);
-      validate(epoch);
+      if (epoch == epochs) reportEnded();
+      validate(epoch, epoch == epochs);
     }
     bool first = rank == 0;
     ioThread->finish(
@@ -76,14 +90,15 @@ private:
     times = {};
     sums = {};
     Stopwatch epochTime;
-    Stopwatch speedTime;
     uint64_t begin = step;
-    uint64_t end = io::Stream::stepsUntilEndOf(
-        epoch, facts.trainingRecords, experiment.cluster.workers, experiment.data.batchSize);
+    uint64_t end = facts.stepsUntilEndOf(epoch, experiment);
+    bool inEpoch = experiment.log.style->count == LogStyle::IN_EPOCH;
+    uint64_t counted = inEpoch ? begin : 0;
+    if (inEpoch || epoch == 1) interval.restart(begin);
     while (step < end) {
       trainStep();
-      uint done = step - begin;
-      if (done % experiment.log.every == 0) reportSpeed(epoch, done, speedTime.restart_s());
+      bool full = (step - counted) % experiment.log.every == 0;
+      if (full || (inEpoch && step == end)) reportSpeed(epoch, step - counted, !full);
     }
     // Until every push of this worker is answered.
     verb.restart_s();
@@ -111,7 +126,8 @@ private:
       store->push(step, segments[s].parameters.begin, segments[s].parameters.end);
       verb.chargeTo(times.push_s);
     }
-    add(program->result());
+    last = program->result();
+    add(last);
     step++;
     progress.step = step;
     progress.lossSum = sums.lossSum;
@@ -130,7 +146,7 @@ private:
   }
 
   // All workers validate alike: with the newest weights, and the mean of their moving statistics.
-  void validate(uint epoch) {
+  void validate(uint epoch, bool isLast) {
     auto trained = ioThread->meet(epoch, MeetingPoint::TRAINED, sums, program->statistics());
     memcpy(program->statistics().begin(), trained.statistics.begin(),
         trained.statistics.size() * sizeof(float));
@@ -152,16 +168,50 @@ private:
     reportBadRecords(*validation);
     auto all = ioThread->meet(epoch, MeetingPoint::VALIDATED, sums, nullptr);
     bool whole = experiment.data.validation->word == io::ValidationPart::WHOLE;
-    reportValidated(epoch, whole ? sums : all.result);
+    reportValidated(epoch, whole ? sums : all.result, isLast);
   }
 
-  void reportSpeed(uint epoch, uint done, double seconds) {
+  // Updates that the newest values this worker has seen hold.
+  uint64_t globalStep() const { return store->updates(); }
+
+  double learningRate() const { return updater.learningRate(globalStep()); }
+
+  void reportBegun() {
+    trainingTime.restart_s();
+    ioThread->report([&](Event::Builder event) {
+      event.initBegun().setBatchesPerEpoch(facts.stepsUntilEndOf(1, experiment));
+    });
+  }
+
+  void reportSpeed(uint epoch, uint done, bool partial) {
+    uint64_t batches = step - interval.begin;
+    double seconds = interval.time.elapsed_s();
+    interval.restart(step);
     ioThread->report([&](Event::Builder event) {
       auto speed = event.initSpeed();
       speed.setEpoch(epoch);
       speed.setBatch(done);
-      speed.setImagesPerS(double(experiment.log.every) * experiment.data.batchSize / seconds);
+      speed.setImagesPerS(double(batches) * experiment.data.batchSize / seconds);
       setMeans(speed, sums);
+      speed.setBatchLoss(last.lossSum / last.images);
+      speed.setBatchAccuracy(double(last.correct) / last.images);
+      speed.setBatches(batches);
+      speed.setIntervalS(seconds);
+      speed.setTrainingS(trainingTime.elapsed_s());
+      speed.setStep(step);
+      speed.setGlobalStep(globalStep());
+      speed.setLearningRate(learningRate());
+      speed.setPartial(partial);
+    });
+  }
+
+  void reportEnded() {
+    ioThread->report([&](Event::Builder event) {
+      auto ended = event.initEnded();
+      ended.setStep(step);
+      ended.setGlobalStep(globalStep());
+      ended.setTrainingS(trainingTime.elapsed_s());
+      ended.setBatchLoss(last.lossSum / last.images);
     });
   }
 
@@ -179,6 +229,9 @@ private:
       trained.setPushS(times.push_s);
       trained.setPullS(times.pull_s);
       trained.setBadRecords(training->counts().badRecords);
+      trained.setStep(step);
+      trained.setGlobalStep(globalStep());
+      trained.setLearningRate(learningRate());
       KJ_IF_MAYBE(r, remote) {
         trained.setPushedBytes(r->traffic().pushed_bytes);
         trained.setPulledBytes(r->traffic().pulled_bytes);
@@ -193,12 +246,15 @@ private:
     }
   }
 
-  void reportValidated(uint epoch, const nn::BatchResult& result) {
+  void reportValidated(uint epoch, const nn::BatchResult& result, bool isLast) {
     ioThread->report([&](Event::Builder event) {
       auto validated = event.initValidated();
       validated.setEpoch(epoch);
       validated.setImages(result.images);
       setMeans(validated, result);
+      validated.setStep(step);
+      validated.setGlobalStep(globalStep());
+      validated.setLast(isLast);
     });
   }
 
@@ -218,8 +274,11 @@ private:
 
   uint64_t step = 0;     // steps done, from the beginning of the run
   nn::BatchResult sums;  // of the epoch so far
+  nn::BatchResult last;  // of the last training batch
   VerbTimes times;       // likewise
   Stopwatch verb;
+  Interval interval;
+  Stopwatch trainingTime;  // since the first step
 };
 
 }  // namespace

@@ -380,4 +380,29 @@ kj::Own<Document> parse(kj::StringPtr name, kj::StringPtr text, Diagnostics& dia
   return document;
 }
 
+kj::Own<Value> clone(const Value& value) {
+  auto result = kj::heap<Value>();
+  result->span = value.span;
+  KJ_SWITCH_ONEOF(value.content) {
+    KJ_CASE_ONEOF(flag, bool) result->content = flag;
+    KJ_CASE_ONEOF(integer, int64_t) result->content = integer;
+    KJ_CASE_ONEOF(real, double) result->content = real;
+    KJ_CASE_ONEOF(text, kj::String) result->content = kj::str(text);
+    KJ_CASE_ONEOF(list, List) {
+      List copy;
+      for (auto& element: list) copy.add(clone(*element));
+      result->content = kj::mv(copy);
+    }
+    KJ_CASE_ONEOF(table, Table) {
+      Table copy;
+      copy.span = table.span;
+      for (auto& entry: table.entries) {
+        copy.entries.add(Entry{kj::str(entry.key), entry.keySpan, clone(*entry.value)});
+      }
+      result->content = kj::mv(copy);
+    }
+  }
+  return result;
+}
+
 }  // namespace configs

@@ -46,6 +46,9 @@ kj::Own<Value> newValue(T content) {
   return result;
 }
 
+// The same content in the same place.
+kj::Own<Value> clone(const Value& value);
+
 // A file with everything that it extends and every `--set` laid over it.
 //
 // Owns the texts that spans point into: it must outlive every Span, Diagnostics and Graph made from

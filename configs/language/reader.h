@@ -114,6 +114,15 @@ public:
   auto maybeSection(kj::StringPtr key, kj::StringPtr doc, Func&& read)
       -> kj::Maybe<decltype(read(kj::instance<Reader&>()))>;
 
+  // A list of tables (`rows = [{ … }, …]`), each read by `read(Reader&) -> T`. Absent = empty.
+  template <typename Func>
+  auto sections(kj::StringPtr key, kj::StringPtr doc, Func&& read)
+      -> kj::Array<decltype(read(kj::instance<Reader&>()))>;
+
+  // A table whose keys are the user's own (`grid = { "data.batch_size" = [128, 256] }`): nobody
+  // checks them here. They stay where the document has them. Absent = empty.
+  kj::ArrayPtr<const Entry> entries(kj::StringPtr key, kj::StringPtr doc);
+
   // Whether the file has `key`. False in a manual.
   bool has(kj::StringPtr key) const;
   // Whether there is no file to read, only a reference to print (or nothing, below a table whose
@@ -208,6 +217,7 @@ private:
   kj::Array<size_t> readKindLists(
       kj::StringPtr key, kj::StringPtr doc, const Rows& rows, uint depth, ReadRow read);
   bool readSection(kj::StringPtr key, kj::StringPtr doc, Need need, ReadTable read);
+  void readSections(kj::StringPtr key, kj::StringPtr doc, ReadTable read);
 
   kj::Own<Value> readRow(kj::StringPtr name, kj::String path, const Value& value,
       kj::ArrayPtr<const Row> rows, ReadRow& read);
@@ -321,6 +331,14 @@ auto Reader::maybeSection(kj::StringPtr key, kj::StringPtr doc, Func&& read)
     return nullptr;
   }
   return result;
+}
+
+template <typename Func>
+auto Reader::sections(kj::StringPtr key, kj::StringPtr doc, Func&& read)
+    -> kj::Array<decltype(read(kj::instance<Reader&>()))> {
+  kj::Vector<decltype(read(kj::instance<Reader&>()))> all;
+  readSections(key, doc, [&](Reader& reader) { all.add(read(reader)); });
+  return all.releaseAsArray();
 }
 
 template <typename Func>

@@ -212,6 +212,41 @@ bool Reader::readSection(kj::StringPtr key, kj::StringPtr doc, Need need, ReadTa
   return true;
 }
 
+void Reader::readSections(kj::StringPtr key, kj::StringPtr doc, ReadTable read) {
+  KJ_IF_MAYBE(m, manual) {
+    auto heading = kj::str("`[[", pathOf(key), "]]`");
+    describe(key, kj::str("list of tables, see ", heading), "`[]`", doc);
+    uint depth = m->section(manualSection).depth + 1;
+    auto section = m->addSection(depth, kj::mv(heading), kj::str(doc));
+    Reader reader(*m, section, pathOf(key));
+    read(reader);
+    return;
+  }
+  KJ_IF_MAYBE(value, find(key)) {
+    eachOf(key, *value, "[{ … }]", [&](kj::StringPtr name, const Value& element, List& resolved) {
+      if (!element.content.is<Table>()) return wrongType(name, element, "a table");
+      auto& table = element.content.get<Table>();
+      Table kept;
+      Reader reader(table, table.span, Sink{sink.diagnostics, kept}, pathOf(name), complete);
+      read(reader);
+      reader.finish();
+      resolved.add(newValue(kj::mv(kept)));
+    });
+  }
+}
+
+kj::ArrayPtr<const Entry> Reader::entries(kj::StringPtr key, kj::StringPtr doc) {
+  describe(key, "table", "`{}`", doc);
+  KJ_IF_MAYBE(value, find(key)) {
+    if (value->content.is<Table>()) {
+      keep(key, clone(*value));
+      return value->content.get<Table>().entries;
+    }
+    wrongType(key, *value, "a table", kj::str("write `", key, " = { \"data.batch_size\" = … }`"));
+  }
+  return nullptr;
+}
+
 void Reader::printKinds(kj::StringPtr key, kj::StringPtr doc, const Rows& rows, kj::StringPtr shape,
     kj::StringPtr defaultValue, ReadRow& read) {
   KJ_IF_MAYBE(m, manual) {

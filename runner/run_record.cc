@@ -1,0 +1,184 @@
+#include "runner/run_record.h"
+
+#include <capnp/message.h>
+#include <kj/vector.h>
+
+#include <unistd.h>
+
+#include "configs/language/failure.h"
+#include "runner/files.h"
+#include "runner/run_folder.h"
+#include "runner/run_log.h"
+
+namespace runner {
+
+namespace {
+
+// Some 300 bytes every log.every steps of each worker.
+constexpr uint64_t EVENTS_BYTES_MAX = 1ull << 34;
+
+// Fills a record event by event.
+class Recorder {
+public:
+  explicit Recorder(RunRecord& record): record(record) {}
+
+  void take(Event::Reader event) {
+    switch (event.which()) {
+      case Event::STARTED:
+        return takeStarted(event.getStarted());
+      case Event::SPEED:
+        return takeSpeed(event.getIndex(), event.getSpeed());
+      case Event::TRAINED:
+        return takeTrained(event.getTrained());
+      case Event::VALIDATED:
+        return takeValidated(event.getValidated());
+      case Event::FINISHED:
+        record.state = RunRecord::FINISHED;
+        record.weightsSha256 = kj::str(event.getFinished().getWeightsSha256());
+        record.run_s = event.getFinished().getSeconds();
+        return;
+      case Event::FAILED:
+        record.state = RunRecord::FAILED;
+        record.reason = kj::str(event.getFailed().getReason());
+        return;
+      case Event::STOPPED:
+        record.state = RunRecord::STOPPED;
+        record.reason = kj::str(event.getStopped().getReason());
+        return;
+      default:
+        return;
+    }
+  }
+
+  void finish() {
+    for (auto& sums: epochs) finish(sums);
+    record.epochRecords = KJ_MAP(sums, epochs) {
+      return kj::mv(sums.epoch);
+    };
+    record.speeds = speeds.releaseAsArray();
+  }
+
+private:
+  // An epoch in the making: its means are sums still.
+  struct Sums {
+    EpochRecord epoch;
+    uint validations = 0;
+    double validationLoss = 0;
+    double validationAccuracy = 0;
+  };
+
+  Sums& sumsOf(uint epoch) {
+    for (auto& sums: epochs) {
+      if (sums.epoch.epoch == epoch) return sums;
+    }
+    auto& sums = epochs.add();
+    sums.epoch.epoch = epoch;
+    return sums;
+  }
+
+  void takeStarted(Event::Started::Reader started) {
+    record.name = kj::str(started.getName());
+    record.digest = kj::str(started.getDigest());
+    record.machine = {
+        kj::str(started.getCpu()), started.getCores(), uint64_t(started.getMemoryBytes())};
+    record.instructionSet = kj::str(started.getInstructionSet());
+    record.version = kj::str(started.getVersion());
+    record.workers = started.getWorkers();
+    record.servers = started.getServers();
+    record.epochs = started.getEpochs();
+    record.parameters = started.getParameters();
+    record.steps = started.getSteps();
+    record.globalBatchSize = started.getGlobalBatchSize();
+  }
+
+  void takeSpeed(uint worker, Event::Speed::Reader speed) {
+    speeds.add(SpeedRecord{worker, speed.getEpoch(), speed.getStep(), speed.getGlobalStep(),
+        speed.getTrainingS(), speed.getImagesPerS(), speed.getLoss(), speed.getAccuracy(),
+        speed.getBatchLoss(), speed.getBatchAccuracy()});
+  }
+
+  void takeTrained(Event::Trained::Reader trained) {
+    auto& epoch = sumsOf(trained.getEpoch()).epoch;
+    uint64_t images = trained.getImages();
+    epoch.step = epoch.workers == 0 ? trained.getStep() : kj::min(epoch.step, trained.getStep());
+    epoch.globalStep = kj::max(epoch.globalStep, trained.getGlobalStep());
+    epoch.workers++;
+    epoch.images += images;
+    epoch.trainLoss += trained.getLoss() * images;
+    epoch.trainAccuracy += trained.getAccuracy() * images;
+    epoch.epoch_s += trained.getTimeS();
+    epoch.images_per_s += images / trained.getTimeS();
+    epoch.verbs.read_s += trained.getReadS();
+    epoch.verbs.forward_s += trained.getForwardS();
+    epoch.verbs.backward_s += trained.getBackwardS();
+    epoch.verbs.push_s += trained.getPushS();
+    epoch.verbs.pull_s += trained.getPullS();
+    epoch.pushed_bytes += trained.getPushedBytes();
+    epoch.pulled_bytes += trained.getPulledBytes();
+    epoch.learningRate = trained.getLearningRate();
+  }
+
+  void takeValidated(Event::Validated::Reader validated) {
+    auto& sums = sumsOf(validated.getEpoch());
+    sums.validations++;
+    sums.validationLoss += validated.getLoss();
+    sums.validationAccuracy += validated.getAccuracy();
+  }
+
+  static void finish(Sums& sums) {
+    auto& epoch = sums.epoch;
+    if (epoch.images > 0) {
+      epoch.trainLoss /= epoch.images;
+      epoch.trainAccuracy /= epoch.images;
+    }
+    if (epoch.workers > 0) {
+      epoch.epoch_s /= epoch.workers;
+      auto& verbs = epoch.verbs;
+      for (auto verb:
+          {&verbs.read_s, &verbs.forward_s, &verbs.backward_s, &verbs.push_s, &verbs.pull_s}) {
+        *verb /= epoch.workers;
+      }
+    }
+    if (sums.validations > 0) {
+      epoch.validationLoss = sums.validationLoss / sums.validations;
+      epoch.validationAccuracy = sums.validationAccuracy / sums.validations;
+    }
+  }
+
+  RunRecord& record;
+  kj::Vector<Sums> epochs;
+  kj::Vector<SpeedRecord> speeds;
+};
+
+}  // namespace
+
+RunRecord readRunRecord(kj::StringPtr folder) {
+  RunFolder paths{kj::str(folder)};
+  if (::access(paths.events().cStr(), R_OK) != 0) {
+    configs::fail(folder, " is no folder of a run: it has no events.jsonl");
+  }
+  auto text = readWhole(paths.events(), EVENTS_BYTES_MAX);
+  RunRecord record;
+  record.folder = kj::str(folder);
+  Recorder recorder(record);
+  uint64_t number = 1;
+  for (size_t begin = 0; begin < text.size(); number++) {
+    kj::StringPtr rest = text.slice(begin);
+    KJ_IF_MAYBE(length, rest.findFirst('\n')) {
+      auto line = kj::str(rest.slice(0, *length));
+      capnp::MallocMessageBuilder message;
+      auto event = message.initRoot<Event>();
+      KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { parseEvent(line, event); })) {
+        configs::fail(paths.events(), ":", number, ": not an event: ", e->getDescription());
+      }
+      recorder.take(event);
+      begin += *length + 1;
+    } else {
+      break;
+    }
+  }
+  recorder.finish();
+  return record;
+}
+
+}  // namespace runner

@@ -1,0 +1,79 @@
+// runner/run_record.h: what a run left in its folder, read back: what tables, reports and sweeps
+// are made from.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/string.h>
+
+#include "runner/job.capnp.h"
+#include "runner/machine.h"
+#include "runner/verb_times.h"
+
+namespace runner {
+
+using kj::uint;
+
+// One epoch over all workers. Sums are over workers, means are weighted by images.
+struct EpochRecord {
+  uint epoch = 0;            // from 1
+  uint64_t step = 0;         // of the slowest worker, at its end
+  uint64_t globalStep = 0;   // updates, as the worker that knows most saw them
+  uint workers = 0;          // that have reported it
+  uint64_t images = 0;       // trained on, by all workers
+  double trainLoss = 0;      // mean
+  double trainAccuracy = 0;  // mean
+  double epoch_s = 0;        // mean over workers
+  double images_per_s = 0;   // of the whole job: the sum of each worker's
+  VerbTimes verbs;           // means over workers, of the whole epoch
+  double pushed_bytes = 0;   // by all workers, since the run began
+  double pulled_bytes = 0;   // likewise
+  double learningRate = 0;   // at its end
+  // What all workers found, or the mean of what each found; null until it was validated.
+  kj::Maybe<double> validationLoss;
+  kj::Maybe<double> validationAccuracy;
+};
+
+// One speed line.
+struct SpeedRecord {
+  uint worker;
+  uint epoch;
+  uint64_t step;
+  uint64_t globalStep;
+  double training_s;
+  double images_per_s;
+  double loss;      // of the epoch so far
+  double accuracy;  // likewise
+  double batchLoss;
+  double batchAccuracy;
+};
+
+struct RunRecord {
+  kj::String folder;
+  kj::String name;
+
+  // UNFINISHED: it runs now, or was killed.
+  enum State { FINISHED, FAILED, STOPPED, UNFINISHED } state = UNFINISHED;
+  kj::String reason;  // of FAILED and STOPPED
+  kj::String digest;
+  kj::String weightsSha256;  // of FINISHED
+  double run_s = 0;          // of FINISHED
+
+  Machine machine;
+  kj::String instructionSet;
+  kj::String version;
+  uint workers = 0;
+  uint servers = 0;
+  uint epochs = 0;
+  uint64_t parameters = 0;
+  uint64_t steps = 0;
+  uint64_t globalBatchSize = 0;
+
+  kj::Array<EpochRecord> epochRecords;
+  kj::Array<SpeedRecord> speeds;
+};
+
+// Reads the events of the run in `folder`. A last line that is torn is left out: the run was
+// killed. Throws, with the way out, if the folder has no events or a line of them is no event.
+RunRecord readRunRecord(kj::StringPtr folder);
+
+}  // namespace runner
