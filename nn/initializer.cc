@@ -15,6 +15,15 @@ constexpr Word<Initializer::Distribution> DISTRIBUTIONS[] = {
     {"gaussian", "Normal with standard deviation sqrt(magnitude / factor).", Initializer::GAUSSIAN},
 };
 
+constexpr Word<Initializer::Distribution> HE_DISTRIBUTIONS[] = {
+    {"gaussian", "Normal with standard deviation sqrt(2 / fan_in).", Initializer::GAUSSIAN},
+    {"uniform", "Flat in ±sqrt(6 / fan_in).", Initializer::FLAT},
+    {"truncated",
+        "Normal with sqrt(1.3 · 2 / fan_in), drawn again beyond two deviations: TensorFlow's "
+        "variance_scaling_initializer.",
+        Initializer::TRUNCATED},
+};
+
 constexpr Word<Initializer::Factor> FACTORS[] = {
     {"fan_in", "Inputs of one output: the product of all dimensions of the weight but the first.",
         Initializer::FAN_IN},
@@ -26,6 +35,27 @@ Initializer readUniform(configs::Reader& reader) {
   return {.kind = Initializer::UNIFORM,
       // 0.07 is what MXNet's CIFAR-10 scripts began with.
       .scale = reader.real("scale", "Weights are drawn from ±scale.", {.above = 0}, 0.07)};
+}
+
+Initializer readNormal(configs::Reader& reader) {
+  return {.kind = Initializer::NORMAL,
+      .scale = reader.real("deviation", "Standard deviation.", {.above = 0}, 1)};
+}
+
+Initializer readTruncatedNormal(configs::Reader& reader) {
+  return {.kind = Initializer::TRUNCATED_NORMAL,
+      .scale = reader.real("deviation", "Standard deviation before the cut.", {.above = 0}, 1),
+      .dividesByFanIn = reader.flag("fan_in",
+          "Divides the deviation by the root of a weight's inputs: the product of all its "
+          "dimensions but the first.",
+          false)};
+}
+
+Initializer readHe(configs::Reader& reader) {
+  Initializer result{.kind = Initializer::HE};
+  result.distribution =
+      chooseWord(reader, "distribution", "How weights are spread.", HE_DISTRIBUTIONS, "gaussian");
+  return result;
 }
 
 Initializer readXavier(configs::Reader& reader) {
@@ -41,25 +71,72 @@ Initializer readXavier(configs::Reader& reader) {
 
 constexpr configs::Kind<Initializer> ROWS[] = {
     {"uniform", "Weights flat in ±scale, whatever their size.", readUniform},
+    {"normal", "Normal weights, whatever their size.", readNormal},
+    {"truncated_normal", "Normal weights, drawn again beyond two deviations, as TensorFlow's.",
+        readTruncatedNormal},
     {"xavier", "Weights that keep the size of what passes through (Glorot and Bengio 2010).",
         readXavier},
+    {"he",
+        "Weights that keep the size of what passes through ReLUs (He et al. 2015); fan_in is the "
+        "product of all dimensions of the weight but the first.",
+        readHe},
 };
+
+// How the values of one weight are spread.
+struct Spread {
+  Initializer::Distribution distribution;
+  double scale;  // the deviation, or half of the range
+};
+
+Spread xavierSpread(const Initializer& initializer, double fanIn, double fanOut) {
+  double factor = initializer.factor == Initializer::FAN_IN    ? fanIn
+                  : initializer.factor == Initializer::FAN_OUT ? fanOut
+                                                               : (fanIn + fanOut) / 2;
+  return {initializer.distribution, std::sqrt(initializer.magnitude / factor)};
+}
+
+Spread heSpread(Initializer::Distribution distribution, double fanIn) {
+  switch (distribution) {
+    case Initializer::GAUSSIAN:
+      return {distribution, std::sqrt(2 / fanIn)};
+    case Initializer::FLAT:
+      return {distribution, std::sqrt(6 / fanIn)};
+    case Initializer::TRUNCATED:
+      return {distribution, std::sqrt(1.3 * 2 / fanIn)};
+  }
+  KJ_UNREACHABLE;
+}
+
+Spread spreadOf(const Initializer& initializer, const Key& key) {
+  double fanIn = key.cols, fanOut = key.rows;
+  switch (initializer.kind) {
+    case Initializer::UNIFORM:
+      return {Initializer::FLAT, initializer.scale};
+    case Initializer::NORMAL:
+      return {Initializer::GAUSSIAN, initializer.scale};
+    case Initializer::TRUNCATED_NORMAL:
+      return {Initializer::TRUNCATED,
+          initializer.scale / (initializer.dividesByFanIn ? std::sqrt(fanIn) : 1)};
+    case Initializer::XAVIER:
+      return xavierSpread(initializer, fanIn, fanOut);
+    case Initializer::HE:
+      return heSpread(initializer.distribution, fanIn);
+  }
+  KJ_UNREACHABLE;
+}
+
+// One value of deviation 1, or in ±1.
+double drawUnit(Initializer::Distribution distribution, configs::Random& random) {
+  if (distribution == Initializer::FLAT) return 2 * random.uniform() - 1;
+  double value = random.normal();
+  while (distribution == Initializer::TRUNCATED && std::abs(value) > 2) value = random.normal();
+  return value;
+}
 
 void fillWeight(const Key& key, const Initializer& initializer, configs::Random random,
     kj::ArrayPtr<float> values) {
-  double scale = initializer.scale;
-  bool isGaussian = false;
-  if (initializer.kind == Initializer::XAVIER) {
-    double fanIn = key.cols, fanOut = key.rows;
-    double factor = initializer.factor == Initializer::FAN_IN    ? fanIn
-                    : initializer.factor == Initializer::FAN_OUT ? fanOut
-                                                                 : (fanIn + fanOut) / 2;
-    scale = std::sqrt(initializer.magnitude / factor);
-    isGaussian = initializer.distribution == Initializer::GAUSSIAN;
-  }
-  for (float& value: values) {
-    value = float(scale * (isGaussian ? random.normal() : 2 * random.uniform() - 1));
-  }
+  auto spread = spreadOf(initializer, key);
+  for (float& value: values) value = float(spread.scale * drawUnit(spread.distribution, random));
 }
 
 }  // namespace

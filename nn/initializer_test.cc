@@ -75,6 +75,40 @@ TEST_CASE("Initializer: xavier takes its factor from the weight's dimensions") {
         doctest::Approx(std::sqrt(2.0 / 800)).epsilon(0.02));
 }
 
+TEST_CASE("Initializer: normal weights have the deviation given, whatever their dimensions") {
+  Initializer normal{.kind = Initializer::NORMAL, .scale = 0.5};
+  CHECK(Values(normal).deviation(DENSE_WEIGHT) == doctest::Approx(0.5).epsilon(0.02));
+  // Among 32000 a normal draw goes beyond three deviations.
+  CHECK(Values(normal).largest(DENSE_WEIGHT) > 1.5f);
+}
+
+// A normal distribution cut at two deviations has 0.8796 of its deviation.
+constexpr double CUT = 0.8796;
+
+TEST_CASE("Initializer: a truncated normal ends at two deviations, by fan in if told so") {
+  Initializer truncated{.kind = Initializer::TRUNCATED_NORMAL, .scale = 0.5};
+  CHECK(Values(truncated).largest(DENSE_WEIGHT) <= 1);
+  CHECK(Values(truncated).largest(DENSE_WEIGHT) > 0.99f);
+  CHECK(Values(truncated).deviation(DENSE_WEIGHT) == doctest::Approx(0.5 * CUT).epsilon(0.02));
+  truncated.dividesByFanIn = true;
+  CHECK(Values(truncated).deviation(DENSE_WEIGHT) ==
+        doctest::Approx(0.5 * CUT / std::sqrt(800)).epsilon(0.02));
+}
+
+TEST_CASE("Initializer: he's deviation is the root of two by fan in, however it is spread") {
+  Initializer he{.kind = Initializer::HE, .distribution = Initializer::GAUSSIAN};
+  CHECK(Values(he).deviation(DENSE_WEIGHT) == doctest::Approx(std::sqrt(2.0 / 800)).epsilon(0.02));
+  CHECK(Values(he).deviation(CONV_WEIGHT) == doctest::Approx(std::sqrt(2.0 / 72)).epsilon(0.04));
+  he.distribution = Initializer::FLAT;
+  CHECK(Values(he).deviation(DENSE_WEIGHT) == doctest::Approx(std::sqrt(2.0 / 800)).epsilon(0.02));
+  CHECK(Values(he).largest(DENSE_WEIGHT) == doctest::Approx(std::sqrt(6.0 / 800)).epsilon(0.01));
+  he.distribution = Initializer::TRUNCATED;
+  double before = std::sqrt(1.3 * 2 / 800);
+  CHECK(Values(he).deviation(DENSE_WEIGHT) == doctest::Approx(CUT * before).epsilon(0.02));
+  CHECK(Values(he).deviation(DENSE_WEIGHT) == doctest::Approx(std::sqrt(2.0 / 800)).epsilon(0.02));
+  CHECK(Values(he).largest(DENSE_WEIGHT) == doctest::Approx(2 * before).epsilon(0.01));
+}
+
 TEST_CASE("Initializer: the values depend on seed and key alone") {
   Initializer uniform{.kind = Initializer::UNIFORM, .scale = 0.07};
   Values first(uniform, 1), again(uniform, 1), other(uniform, 2);

@@ -19,6 +19,7 @@ struct Update {
   kj::ArrayPtr<float> state;  // Optimizer::stateArrays() times the length, zero at first
   double learningRate;        // of this update, factors of the key included
   double decay;               // weight decay, factor of the key included
+  uint64_t number = 0;        // of this update of the slice, from 0
 };
 
 // An update rule. Immutable; any thread.
@@ -35,7 +36,7 @@ public:
   virtual double weightDecay() const = 0;
 };
 
-// [train.optimizer]: a row of OPTIMIZERS ("sgd"), which is also what an absent one means.
+// [train.optimizer]: a row of OPTIMIZERS ("sgd", "adam"); sgd if absent.
 kj::Own<const Optimizer> readOptimizer(
     configs::Reader& reader, kj::StringPtr key, const Conventions& conventions);
 

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <cstring>
 
 #include "configs/language/random.h"
@@ -129,6 +130,59 @@ TEST_CASE("Optimizer: a slice in two pieces gets the bits of the whole") {
   }
   CHECK(sameBits(whole.next, pieces.next));
   CHECK(sameBits(whole.state, pieces.state));
+}
+
+// The square root, rounded to float32.
+float root(float square) {
+  return rounded(std::sqrt(square));
+}
+
+TEST_CASE("Optimizer: adam gives the bits of the scalar formula, its corrections in the rate") {
+  Read read("optimizer = { kind = \"adam\", beta1 = 0.75, epsilon = 1e-3, weight_decay = 1e-4 }");
+  REQUIRE(read.diagnostics.count() == 0);
+  CHECK(read.optimizer->name() == "adam");
+  CHECK(read.optimizer->stateArrays() == 2);
+  CHECK(read.optimizer->learningRate() == 0.001);
+  CHECK(read.optimizer->weightDecay() == 1e-4);
+
+  Arrays arrays;
+  auto state = kj::heapArray<float>(2 * SIZE), expectedState = kj::heapArray<float>(2 * SIZE);
+  auto expected = kj::heapArray<float>(SIZE);
+  for (float& value: state) value = 0;
+  for (size_t i = 0; i < SIZE; ++i) state[SIZE + i] = rounded(arrays.state[i] * arrays.state[i]);
+  auto update = arrays.update(state);
+  update.number = 2;
+  // Of the third update.
+  double rate = 0.1 * std::sqrt(1 - 0.999 * 0.999 * 0.999) / (1 - 0.75 * 0.75 * 0.75);
+  for (size_t i = 0; i < SIZE; ++i) {
+    float g = slope(arrays, i);
+    float rest = rounded(1 - 0.999f);
+    expectedState[i] = rounded(product(0.75f, state[i]) + product(0.25f, g));
+    expectedState[SIZE + i] =
+        rounded(product(0.999f, state[SIZE + i]) + product(rest, product(g, g)));
+    float below = rounded(root(expectedState[SIZE + i]) + 1e-3f);
+    float move = rounded(product(float(rate), expectedState[i]) / below);
+    expected[i] = rounded(arrays.current[i] - move);
+  }
+  read.optimizer->apply(kj::mv(update));
+  CHECK(sameBits(arrays.next, expected));
+  CHECK(sameBits(state, expectedState));
+}
+
+TEST_CASE("Optimizer: adam's first step has the size of the learning rate, whatever the gradient") {
+  // Besides epsilon, which counts beside the smallest gradients.
+  Read read("optimizer = { kind = \"adam\", epsilon = 1e-12 }");
+  Arrays arrays;
+  auto state = kj::heapArray<float>(2 * SIZE);
+  for (float& value: state) value = 0;
+  auto update = arrays.update(state);
+  update.decay = 0;
+  read.optimizer->apply(kj::mv(update));
+  for (size_t i = 0; i < SIZE; ++i) {
+    float move = arrays.current[i] - arrays.next[i];
+    CHECK(std::abs(move) == doctest::Approx(0.1).epsilon(1e-3));
+    CHECK((move > 0) == (arrays.gradient[i] > 0));
+  }
 }
 
 TEST_CASE("Optimizer: an absent one is sgd, a momentum of 1 is refused") {

@@ -2,6 +2,8 @@
 
 #include <kj/array.h>
 
+#include "nn/power.h"
+
 namespace nn {
 namespace {
 
@@ -14,15 +16,6 @@ void requireOne(configs::Reader& reader, kj::StringPtr first, bool hasFirst, kj:
   } else if (!hasFirst && !hasSecond && !reader.isManual()) {
     reader.error(first, kj::str("this schedule needs `", first, "` or `", second, "`"));
   }
-}
-
-// base^exponent by squaring: plain multiplications give the same bits with every C library.
-double power(double base, uint64_t exponent) {
-  double result = 1;
-  for (; exponent > 0; exponent /= 2, base *= base) {
-    if (exponent % 2 == 1) result *= base;
-  }
-  return result;
 }
 
 uint64_t updatesOf(double epochs, double updatesPerEpoch) {
@@ -102,7 +95,7 @@ kj::Own<const Schedule> readStep(configs::Reader& reader) {
 
 constexpr configs::Kind<kj::Own<const Schedule>> SCHEDULES[] = {
     {"constant", "The learning rate stays.", readConstant},
-    {"factor", "Times a factor again and again.", readFactor},
+    {"factor", "Times a factor again and again, all at once each time: a staircase.", readFactor},
     {"step", "Times a factor at given places.", readStep},
 };
 

@@ -30,6 +30,7 @@ void StoreUpdater::update(const rpc::Slice& slice, uint64_t round,
       .state = state,
       .learningRate = learningRate(round) * key.learningRateFactor,
       .decay = optimizer.weightDecay() * key.decayFactor,
+      .number = round,
   });
 }
 

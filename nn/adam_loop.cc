@@ -1,0 +1,23 @@
+#include "nn/adam_loop.h"
+
+#include <math.h>
+
+namespace nn {
+
+// The compiler makes the loop three times and picks one when the program starts.
+__attribute__((target_clones("default", "avx2", "avx512f"))) void adam(const AdamLoop& loop) {
+  auto [size, gradient, current, next, mean, square, rescale, learningRate, beta1, beta2, epsilon,
+      decay] = loop;
+  float* __restrict__ out = next;
+  float* __restrict__ m = mean;
+  float* __restrict__ v = square;
+  float rest1 = 1 - beta1, rest2 = 1 - beta2;
+  for (size_t i = 0; i < size; ++i) {
+    float g = rescale * gradient[i] + decay * current[i];
+    m[i] = beta1 * m[i] + rest1 * g;
+    v[i] = beta2 * v[i] + rest2 * (g * g);
+    out[i] = current[i] - learningRate * m[i] / (sqrtf(v[i]) + epsilon);
+  }
+}
+
+}  // namespace nn
