@@ -19,6 +19,8 @@ constexpr uint64_t UNROLLED_MAX = 100000;
 constexpr Word<Activation::Function> ACTIVATIONS[] = {
     {"relu", "max(x, 0).", Activation::RELU},
     {"tanh", "The hyperbolic tangent.", Activation::TANH},
+    {"sigmoid", "1 / (1 + e^-x).", Activation::SIGMOID},
+    {"elu", "x above 0, e^x - 1 below (Clevert et al. 2016, with alpha 1).", Activation::ELU},
 };
 
 constexpr Word<Pool::Function> POOLS[] = {
@@ -98,6 +100,12 @@ Layer readRelu(configs::Reader& reader) {
 }
 Layer readTanh(configs::Reader& reader) {
   return make(reader, Activation{Activation::TANH});
+}
+Layer readSigmoid(configs::Reader& reader) {
+  return make(reader, Activation{Activation::SIGMOID});
+}
+Layer readElu(configs::Reader& reader) {
+  return make(reader, Activation{Activation::ELU});
 }
 
 Layer readPool(configs::Reader& reader) {
@@ -192,6 +200,8 @@ constexpr configs::Kind<Layer> ROWS[] = {
     {"activation", "A function of each element.", readActivation},
     {"relu", "Short for activation with relu.", readRelu},
     {"tanh", "Short for activation with tanh.", readTanh},
+    {"sigmoid", "Short for activation with sigmoid.", readSigmoid},
+    {"elu", "Short for activation with elu.", readElu},
     {"pool", "Maximum or average of windows.", readPool},
     {"branches", "Several lists of layers side by side.", readBranches},
     {"residual", "Layers with a shortcut around them (He et al. 2015).", readResidual},

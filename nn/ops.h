@@ -68,10 +68,14 @@ struct BatchNorm {
   float movingVarianceStart = 1;
 };
 
-// y = f(x) element by element: max(x, 0), whose gradient at 0 is 0, or tanh(x), whose gradient is
-// g · (1 - y²).
+// y = f(x) element by element; dx from the gradient g and the output y alone:
+//   RELU     max(x, 0)                dx = g where y > 0, else 0
+//   TANH     tanh(x)                  dx = g · (1 - y²)
+//   SIGMOID  1 / (1 + e^-x)           dx = g · y · (1 - y)
+//   ELU      x where x > 0, else e^x - 1 (Clevert et al. 2016, with alpha 1)
+//                                     dx = g where y > 0, else g · (y + 1)
 struct Activation {
-  enum Function { RELU, TANH } function;
+  enum Function { RELU, TANH, SIGMOID, ELU } function;
 };
 
 // Max or average over kernel×kernel windows. Output side, FLOOR: floor((H + 2·pad - kernel) /

@@ -35,6 +35,13 @@ struct Channels {
   float* betaGradient;   // sum of g
 };
 
+// An activation f: x = f(x), and, from the outputs y, gradient = gradient · f'(x), in place.
+// `count` floats are a multiple of the block.
+struct ActivationLoops {
+  void (*forward)(float* x, size_t count);
+  void (*backward)(const float* y, float* gradient, size_t count);
+};
+
 // Images are blocked: C/block × H × W × block floats ("nChw16c"), channels padded with zeros to
 // whole blocks. Unless said otherwise a kernel works on one image of `blocks` blocks with `pixels`
 // pixels each.
@@ -59,12 +66,10 @@ struct Kernels {
   void (*normaliseBackward)(const float* y, const float* gradient, const Channels& channels,
       Rectify rectify, float* dy, Write write, size_t blocks, size_t pixels);
 
-  // x = max(x, 0); x = tanh(x); and, from the outputs y, gradient = gradient · f'(x), in place.
-  // `count` floats are a multiple of the block.
-  void (*relu)(float* x, size_t count);
-  void (*tanh)(float* x, size_t count);
-  void (*reluBackward)(const float* y, float* gradient, size_t count);
-  void (*tanhBackward)(const float* y, float* gradient, size_t count);
+  ActivationLoops relu;
+  ActivationLoops tanh;
+  ActivationLoops sigmoid;  // which makes 0.5 of what fills up a block
+  ActivationLoops elu;
 
   // `index` gets the place of the first maximum in its window: kernel·row + column. No window lies
   // outside of the image altogether.

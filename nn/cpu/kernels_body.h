@@ -170,9 +170,15 @@ struct Loops {
     }
   }
 
-  // e^x for x in [-88, 88], after Cephes' expf: x = n·ln 2 + r, a polynomial in r, and 2^n by the
-  // exponent's bits.
-  static V exponential(V x) {
+  // e^x = 2^n · (1 + rest), rest in [-0.3, 0.42].
+  struct Power {
+    V scale;  // 2^n
+    V rest;
+  };
+
+  // For x in [-88, 88], after Cephes' expf: x = n·ln 2 + r, a polynomial in r for e^r - 1, and 2^n
+  // by the exponent's bits.
+  static Power power(V x) {
     V n = S::round(S::mul(x, S::set(1.44269504f)));
     V r = S::negatedFma(n, S::set(0.693359375f), x);
     r = S::fma(n, S::set(2.12194440e-4f), r);
@@ -182,8 +188,13 @@ struct Loops {
     p = S::fma(p, r, S::set(4.1665795894e-2f));
     p = S::fma(p, r, S::set(1.6666665459e-1f));
     p = S::fma(p, r, S::set(5.0000001201e-1f));
-    p = S::add(S::fma(p, S::mul(r, r), r), S::set(1.0f));
-    return S::mul(p, S::powerOfTwo(n));
+    return {S::powerOfTwo(n), S::fma(p, S::mul(r, r), r)};
+  }
+
+  // e^x for x in [-88, 88].
+  static V exponential(V x) {
+    Power e = power(x);
+    return S::mul(S::add(e.rest, S::set(1.0f)), e.scale);
   }
 
   // After Cephes' tanhf: an odd polynomial near 0, where 1 - 2 / (e^2x + 1) would cancel.
@@ -212,6 +223,41 @@ struct Loops {
       V v = S::load(y + i);
       V slope = S::negatedFma(v, v, S::set(1.0f));
       S::store(gradient + i, S::mul(S::load(gradient + i), slope));
+    }
+  }
+
+  // Beyond ±88 the nearest float is 1, or below 1e-38. What is not a number stays so: min and max
+  // give their second argument then.
+  static void sigmoid(float* x, size_t count) {
+    for (size_t i = 0; i < count; i += B) {
+      V v = S::min(S::set(88.0f), S::max(S::set(-88.0f), S::load(x + i)));
+      V e = exponential(S::sub(S::zero(), v));
+      S::store(x + i, S::div(S::set(1.0f), S::add(S::set(1.0f), e)));
+    }
+  }
+
+  static void sigmoidBackward(const float* y, float* gradient, size_t count) {
+    for (size_t i = 0; i < count; i += B) {
+      V v = S::load(y + i);
+      S::store(gradient + i, S::mul(S::load(gradient + i), S::negatedFma(v, v, v)));
+    }
+  }
+
+  // e^x - 1 = 2^n · rest + (2^n - 1), where nothing cancels: near 0 n is 0. Below -88 the nearest
+  // float is -1. What is not a number goes the lower way, which keeps it.
+  static void elu(float* x, size_t count) {
+    for (size_t i = 0; i < count; i += B) {
+      V v = S::load(x + i);
+      Power e = power(S::min(S::zero(), S::max(S::set(-88.0f), v)));
+      V below = S::fma(e.scale, e.rest, S::sub(e.scale, S::set(1.0f)));
+      S::store(x + i, S::select(S::greater(v, S::zero()), v, below));
+    }
+  }
+
+  static void eluBackward(const float* y, float* gradient, size_t count) {
+    for (size_t i = 0; i < count; i += B) {
+      V v = S::load(y + i), g = S::load(gradient + i);
+      S::store(gradient + i, S::select(S::greater(v, S::zero()), g, S::fma(g, v, g)));
     }
   }
 
@@ -374,10 +420,10 @@ struct Loops {
       .reduceGradient = reduceGradient,
       .sumPartials = sumPartials,
       .normaliseBackward = normaliseBackward,
-      .relu = relu,
-      .tanh = tanh,
-      .reluBackward = reluBackward,
-      .tanhBackward = tanhBackward,
+      .relu = {.forward = relu, .backward = reluBackward},
+      .tanh = {.forward = tanh, .backward = tanhBackward},
+      .sigmoid = {.forward = sigmoid, .backward = sigmoidBackward},
+      .elu = {.forward = elu, .backward = eluBackward},
       .maxPool = maxPool,
       .maxPoolBackward = maxPoolBackward,
       .averagePool = averagePool,

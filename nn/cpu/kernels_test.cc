@@ -37,14 +37,46 @@ TEST_CASE("kernels: tanh is right to the last digits, at all sizes, and keeps wh
       std::vector<float> values(kernels->block, x);
       values[1] = -x;
       values[2] = NAN;
-      kernels->tanh(values.data(), values.size());
+      kernels->tanh.forward(values.data(), values.size());
       CHECK(values[0] == doctest::Approx(std::tanh(double(x))).epsilon(3e-7));
       CHECK(values[1] == -values[0]);
       CHECK(std::isnan(values[2]));
     }
     std::vector<float> zeros(kernels->block, 0.0f);
-    kernels->tanh(zeros.data(), zeros.size());
+    kernels->tanh.forward(zeros.data(), zeros.size());
     CHECK(zeros[0] == 0);
+  }
+}
+
+TEST_CASE(
+    "kernels: sigmoid and elu are right to the last digits, at all sizes, and keep what is none") {
+  for (auto* kernels: tables()) {
+    for (float x = 1e-6f; x < 80; x *= 1.01f) {
+      std::vector<float> values(kernels->block, x);
+      values[1] = -x;
+      values[2] = NAN;
+      auto sigmoid = values, elu = values;
+      kernels->sigmoid.forward(sigmoid.data(), sigmoid.size());
+      CHECK(sigmoid[0] == doctest::Approx(1 / (1 + std::exp(-double(x)))).epsilon(3e-7));
+      CHECK(std::abs(sigmoid[1] * (1 + std::exp(double(x))) - 1) <= 3e-7);
+      CHECK(std::isnan(sigmoid[2]));
+      kernels->elu.forward(elu.data(), elu.size());
+      CHECK(elu[0] == x);
+      CHECK(std::abs(elu[1] / std::expm1(-double(x)) - 1) <= 3e-7);
+      CHECK(std::isnan(elu[2]));
+    }
+    std::vector<float> far(kernels->block, 1000.0f);
+    far[1] = -1000;
+    far[2] = 0;
+    auto sigmoid = far, elu = far;
+    kernels->sigmoid.forward(sigmoid.data(), sigmoid.size());
+    CHECK(sigmoid[0] == 1);
+    CHECK(sigmoid[1] < 1e-38f);
+    CHECK(sigmoid[2] == 0.5f);
+    kernels->elu.forward(elu.data(), elu.size());
+    CHECK(elu[0] == 1000);
+    CHECK(elu[1] == -1);
+    CHECK(elu[2] == 0);
   }
 }
 

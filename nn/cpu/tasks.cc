@@ -1,5 +1,6 @@
 #include "nn/cpu/tasks.h"
 
+#include <kj/debug.h>
 #include <string.h>
 
 #include <cmath>
@@ -8,16 +9,42 @@ namespace nn::cpu {
 
 namespace {
 
+const ActivationLoops& loopsOf(const Kernels& kernels, Activation::Function function) {
+  switch (function) {
+    case Activation::RELU:
+      return kernels.relu;
+    case Activation::TANH:
+      return kernels.tanh;
+    case Activation::SIGMOID:
+      return kernels.sigmoid;
+    case Activation::ELU:
+      return kernels.elu;
+  }
+  KJ_UNREACHABLE;
+}
+
+// Zeros in the channels that fill up the last block.
+void clearPadding(float* image, const Extent& extent) {
+  size_t used = extent.channels % extent.block;
+  if (used == 0) return;
+  float* pixel = image + (extent.blocks - 1) * extent.pixels * extent.block;
+  for (size_t i = 0; i < extent.pixels; ++i, pixel += extent.block) {
+    memset(pixel + used, 0, (extent.block - used) * sizeof(float));
+  }
+}
+
 class Activate final: public Task {
 public:
   Activate(Activation::Function function, Extent extent, Place x)
       : function(function), extent(extent), x(x) {}
 
   void run(const Step& step, const Chunk& chunk) override {
-    auto& kernels = step.kernels;
-    auto kernel = function == Activation::RELU ? kernels.relu : kernels.tanh;
+    auto& loops = loopsOf(step.kernels, function);
     float* image = step.memory.at(x, chunk);
-    for (uint n = 0; n < chunk.images; ++n, image += x.stride()) kernel(image, extent.floats());
+    for (uint n = 0; n < chunk.images; ++n, image += x.stride()) {
+      loops.forward(image, extent.floats());
+      if (function == Activation::SIGMOID) clearPadding(image, extent);
+    }
   }
 
 private:
@@ -32,12 +59,11 @@ public:
       : function(function), extent(extent), y(y), gradient(gradient) {}
 
   void run(const Step& step, const Chunk& chunk) override {
-    auto& kernels = step.kernels;
-    auto kernel = function == Activation::RELU ? kernels.reluBackward : kernels.tanhBackward;
+    auto& loops = loopsOf(step.kernels, function);
     const float* value = step.memory.at(y, chunk);
     float* g = step.memory.at(gradient, chunk);
     for (uint n = 0; n < chunk.images; ++n, value += y.stride(), g += gradient.stride()) {
-      kernel(value, g, extent.floats());
+      loops.backward(value, g, extent.floats());
     }
   }
 

@@ -1,5 +1,7 @@
 #include "nn/reference/loops.h"
 
+#include <kj/debug.h>
+
 #include <cmath>
 
 namespace nn {
@@ -54,6 +56,35 @@ size_t maximumOf(const Pool& op, const Tensor& x, uint n, uint c, uint i, uint j
     isFirst = false;
   });
   return best;
+}
+
+double activated(Activation::Function function, double x) {
+  switch (function) {
+    case Activation::RELU:
+      return x > 0 ? x : 0;
+    case Activation::TANH:
+      return std::tanh(x);
+    case Activation::SIGMOID:
+      return 1 / (1 + std::exp(-x));
+    case Activation::ELU:
+      return x > 0 ? x : std::expm1(x);
+  }
+  KJ_UNREACHABLE;
+}
+
+double slopeAt(Activation::Function function, double x) {
+  double y = activated(function, x);
+  switch (function) {
+    case Activation::RELU:
+      return x > 0;
+    case Activation::TANH:
+      return 1 - y * y;
+    case Activation::SIGMOID:
+      return y * (1 - y);
+    case Activation::ELU:
+      return x > 0 ? 1 : y + 1;
+  }
+  KJ_UNREACHABLE;
 }
 
 double gammaOf(const BatchNorm& op, Parameters parameters, uint c) {
@@ -162,19 +193,13 @@ void backward(const BatchNorm& op, const Tensor& x, Parameters parameters, const
 
 void forward(const Activation& op, const Tensor& x, Tensor& y) {
   for (size_t i = 0; i < x.values.size(); ++i) {
-    double value = x.values[i];
-    y.values[i] = op.function == Activation::RELU ? (value > 0 ? value : 0) : std::tanh(value);
+    y.values[i] = activated(op.function, x.values[i]);
   }
 }
 
 void backward(const Activation& op, const Tensor& x, const Tensor& dy, Tensor& dx) {
   for (size_t i = 0; i < x.values.size(); ++i) {
-    double slope = x.values[i] > 0;
-    if (op.function == Activation::TANH) {
-      double y = std::tanh(x.values[i]);
-      slope = 1 - y * y;
-    }
-    dx.values[i] += dy.values[i] * slope;
+    dx.values[i] += dy.values[i] * slopeAt(op.function, x.values[i]);
   }
 }
 
