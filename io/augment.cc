@@ -60,6 +60,7 @@ Augmenter::Augmenter(const AugmentConfig& config, ImageShape shape, ImageShape s
     : shape(shape),
       mirrors(config.mirror),
       crops(config.crop > 0),
+      cropsAtRandom(crops && config.cropAt == CropPlace::RANDOM),
       meanShape(stored),
       meanImage(meanImage),
       means(perChannel(config.mean, shape.channels, 0, "mean", [](double x) { return x; })),
@@ -80,9 +81,8 @@ void Augmenter::checkSize(ImageShape stored) const {
 Augmentation Augmenter::draw(
     uint64_t seed, uint64_t pass, uint64_t record, ImageShape stored) const {
   using configs::Purpose;
-  checkSize(stored);
-  Augmentation result = {0, 0, false};
-  if (crops) {
+  auto result = centre(stored);
+  if (cropsAtRandom) {
     configs::Random random(seed, Purpose::CROP, pass, record);
     result.top = random.below(stored.height - shape.height + 1);
     result.left = random.below(stored.width - shape.width + 1);

@@ -50,6 +50,7 @@ private:
 
   bool mirrors;
   bool crops;
+  bool cropsAtRandom;  // in training
   ImageShape meanShape;
   kj::ArrayPtr<const float> meanImage;
   kj::Array<float> means;    // C

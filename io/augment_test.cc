@@ -103,6 +103,18 @@ TEST_CASE("Augmenter: validation takes the centre, not mirrored") {
   CHECK(augmenter.centre({3, 28, 41}) == Augmentation{0, 6, false});
 }
 
+TEST_CASE("Augmenter: cropped at the centre, training images are as validation images are") {
+  AugmentConfig config;
+  config.crop = 28;
+  config.cropAt = CropPlace::CENTRE;
+  Augmenter augmenter(config, {3, 28, 28}, {3, 32, 32}, nullptr);
+  for (uint record = 0; record < 20; ++record) {
+    auto drawn = augmenter.draw(1, 0, record, {3, 32, 32});
+    CHECK(drawn == augmenter.centre({3, 32, 32}));
+    CHECK(drawn == Augmentation{2, 2, false});
+  }
+}
+
 TEST_CASE(
     "Augmenter: an image smaller than the crop, or of another shape without crop, is refused") {
   AugmentConfig config;

@@ -24,6 +24,11 @@ constexpr BadRecordPolicy BAD_RECORD_POLICY_ROWS[] = {
         BadRecordPolicy::SKIP},
 };
 
+constexpr CropPlace CROP_PLACE_ROWS[] = {
+    {"random", "At a place drawn for each image and pass.", CropPlace::RANDOM},
+    {"centre", "In the middle, as validation images are.", CropPlace::CENTRE},
+};
+
 constexpr configs::IntegerLimits BATCH_SIZES = {1, 65536};
 constexpr configs::IntegerLimits READER_THREADS = {1, 64};
 // The side of a square of IMAGE_PIXELS_MAX.
@@ -52,13 +57,16 @@ void check(configs::Reader& reader, const AugmentConfig& augment, ImageShape sto
 constinit const kj::ArrayPtr<const Encoding> ENCODINGS(ENCODING_ROWS);
 constinit const kj::ArrayPtr<const ValidationPart> VALIDATION_PARTS(VALIDATION_PART_ROWS);
 constinit const kj::ArrayPtr<const BadRecordPolicy> BAD_RECORD_POLICIES(BAD_RECORD_POLICY_ROWS);
+constinit const kj::ArrayPtr<const CropPlace> CROP_PLACES(CROP_PLACE_ROWS);
 
 AugmentConfig AugmentConfig::read(configs::Reader& reader) {
   AugmentConfig config;
-  config.crop = reader.integer("crop",
-      "Pixels a side of the square cut out: at a random place in training, from the centre in "
-      "validation. 0 takes the whole image.",
-      SIDES, 0);
+  config.crop = reader.integer(
+      "crop", "Pixels a side of the square cut out. 0 takes the whole image.", SIDES, 0);
+  config.cropAt =
+      reader
+          .choose<CropPlace>("crop_at", "Where training images are cropped.", CROP_PLACES, "random")
+          .word;
   config.mirror = reader.flag(
       "mirror", "Whether training images are mirrored left to right with probability 1/2.", false);
   auto mean = reader.wordOrReals("mean",

@@ -32,16 +32,25 @@ struct BadRecordPolicy {
   enum Word { FAIL, SKIP } word;
 };
 
+// Where training images are cropped.
+struct CropPlace {
+  const char* name;  // random, centre
+  const char* doc;
+  enum Word { RANDOM, CENTRE } word;
+};
+
 extern const kj::ArrayPtr<const Encoding> ENCODINGS;
 extern const kj::ArrayPtr<const ValidationPart> VALIDATION_PARTS;
 extern const kj::ArrayPtr<const BadRecordPolicy> BAD_RECORD_POLICIES;
+extern const kj::ArrayPtr<const CropPlace> CROP_PLACES;
 
 // What is done to each image between record and batch, in this order: crop, subtract, mirror,
 // divide, scale. The mean image is cropped where the image is and, as in MXNet, subtracted before
 // mirroring.
 struct AugmentConfig {
-  uint crop = 0;        // pixels a side; 0 = the whole image. Random in training, else the centre.
-  bool mirror = false;  // left and right swapped with probability 1/2, in training only
+  uint crop = 0;                               // pixels a side; 0 = the whole image
+  CropPlace::Word cropAt = CropPlace::RANDOM;  // in training; validation takes the centre
+  bool mirror = false;     // left and right swapped with probability 1/2, in training only
   bool meanImage = false;  // subtract the mean of the un-augmented training images
   kj::Array<double> mean;  // subtract a constant a channel (in units of pixels, 0 to 255), or one
                            // for all; empty = none

@@ -103,7 +103,8 @@ TEST_CASE("DataConfig: what the shape of the images forbids is an error at its p
 TEST_CASE("DataConfig: its reference names every key") {
   auto text = configs::printReference("data", &DataConfig::read);
   for (auto key: {"dataset", "source", "batch_size", "validation", "reader_threads", "encoding",
-           "resize_short_side", "on_bad_record", "crop", "mirror", "mean", "deviation", "scale"}) {
+           "resize_short_side", "on_bad_record", "crop", "crop_at", "mirror", "mean", "deviation",
+           "scale"}) {
     CHECK_MESSAGE(contains(text, kj::str("`", key, "`")), kj::StringPtr(key).cStr());
   }
 }
