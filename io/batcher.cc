@@ -10,6 +10,7 @@
 #include <atomic>
 
 #include "configs/language/failure.h"
+#include "configs/language/random.h"
 #include "io/augment.h"
 #include "io/pixels.h"
 
@@ -33,6 +34,7 @@ struct Slot {
   Plan plan;
   kj::Array<float> pixels;
   kj::Array<int32_t> labels;
+  kj::Array<uint64_t> draws;
   uint images = 0;
   uint64_t badRecords = 0;
   kj::Vector<kj::String> reports;
@@ -107,6 +109,7 @@ public:
     size_t size = work.augmenter.shape.size();
     for (size_t row = slot.images; row < slot.labels.size(); ++row) {
       slot.labels[row] = -1;
+      slot.draws[row] = 0;
       for (auto& pixel: slot.pixels.slice(row * size, (row + 1) * size)) pixel = 0;
     }
   }
@@ -128,6 +131,10 @@ private:
       if (slot.reports.size() < REPORTS_A_BATCH) slot.reports.add(kj::str(report));
       return false;
     }
+    slot.draws[row] =
+        work.kind == Work::Kind::TRAINING
+            ? configs::Random(work.seed, configs::Purpose::DROPOUT, place.pass, place.record).next()
+            : 0;
     return true;
   }
 
@@ -156,7 +163,7 @@ public:
   // validation of `count` records from `first`.
   RingBatcher(const Dataset& dataset, const DataConfig& config, Work::Kind kind, uint64_t seed,
       kj::Maybe<Stream> stream, uint64_t first, uint64_t count)
-      : work{kind, kind == Work::Kind::TRAINING ? dataset.training() : dataset.validation(),
+      : work{kind, recordsOf(dataset, config, kind),
             Augmenter(config.augment, dataset.batchShape(),
                 dataset.storedShape().orDefault(dataset.batchShape()), dataset.meanImage()),
             seed, config.onBadRecord->word},
@@ -171,6 +178,7 @@ public:
       slot.plan.places = kj::heapArray<Stream::Place>(batchSize);
       slot.pixels = kj::heapArray<float>(batchSize * size);
       slot.labels = kj::heapArray<int32_t>(batchSize);
+      slot.draws = kj::heapArray<uint64_t>(batchSize);
     }
     slots = all.finish();
     {
@@ -217,7 +225,7 @@ public:
     totals.badRecords += slot.badRecords;
     for (auto& report: slot.reports) reports.add(kj::mv(report));
     slot.reports.clear();
-    batch = {slot.plan.step, slot.pixels, slot.labels, slot.images};
+    batch = {slot.plan.step, slot.pixels, slot.labels, slot.images, slot.draws};
     return batch;
   }
 
@@ -239,6 +247,12 @@ public:
   kj::Array<kj::String> takeReports() override { return reports.releaseAsArray(); }
 
 private:
+  static const RecordDb& recordsOf(
+      const Dataset& dataset, const DataConfig& config, Work::Kind kind) {
+    bool own = config.validateOn->word == ValidationSet::VALIDATION;
+    return kind == Work::Kind::VALIDATION && own ? dataset.validation() : dataset.training();
+  }
+
   // A reader thread.
   void run() {
     kj::Maybe<BatchReader> reader;
@@ -313,15 +327,17 @@ private:
 
 kj::Own<Batcher> Batcher::training(const Dataset& dataset, const DataConfig& config, uint64_t seed,
     uint workers, uint rank, uint64_t firstStep) {
-  Stream stream(dataset.training().count(), seed, workers, rank, config.batchSize);
+  Stream stream(config, dataset.training().count(), seed, workers, rank);
   return kj::heap<RingBatcher>(
       dataset, config, Work::Kind::TRAINING, seed, kj::mv(stream), firstStep, 0);
 }
 
 kj::Own<Batcher> Batcher::validation(
     const Dataset& dataset, const DataConfig& config, uint workers, uint rank) {
-  uint64_t records = dataset.validation().count();
+  bool own = config.validateOn->word == ValidationSet::VALIDATION;
+  uint64_t records = own ? dataset.validation().count() : config.heldOut;
   KJ_REQUIRE(rank < workers, rank, workers);
+  KJ_REQUIRE(own || records <= dataset.training().count(), records, dataset.training().count());
   bool split = config.validation->word == ValidationPart::SPLIT;
   uint64_t begin = split ? rank * records / workers : 0;
   uint64_t end = split ? (rank + uint64_t(1)) * records / workers : records;

@@ -16,6 +16,9 @@ struct Batch {
   kj::ArrayPtr<const float> pixels;    // N×C×H×W, N = batchSize; 0 in rows that do not count
   kj::ArrayPtr<const int32_t> labels;  // N; -1 in rows that do not count, which come last
   uint images;                         // rows that count: always N in training
+  // N; what a row's dropout is drawn from: a function of (seed, pass, record). 0 in rows that do
+  // not count, and in validation.
+  kj::ArrayPtr<const uint64_t> draws;
 };
 
 // What was met on the way, in the batches handed out so far.
@@ -33,13 +36,13 @@ struct BatcherCounts {
 // a bad record is left out.
 class Batcher {
 public:
-  // Training batches of worker `rank` of `workers`, from `firstStep` on, without end. `dataset`
-  // must outlive it.
+  // Training batches of worker `rank` of `workers`, from `firstStep` on, without end, in the order
+  // of its Stream. `dataset` must outlive it.
   static kj::Own<Batcher> training(const Dataset& dataset, const DataConfig& config, uint64_t seed,
       uint workers, uint rank, uint64_t firstStep);
   // Validation batches of this worker's part (or of all records), in order, once; then next() gives
   // null. It can be started over with restart(). Part r of W of M records is those from
-  // floor(r·M/W) to before floor((r+1)·M/W).
+  // floor(r·M/W) to before floor((r+1)·M/W). The records are the data set's own, or those held out.
   static kj::Own<Batcher> validation(
       const Dataset& dataset, const DataConfig& config, uint workers, uint rank);
 

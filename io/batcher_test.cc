@@ -184,6 +184,71 @@ TEST_CASE("Batcher: validation deals all records once, in order, from the centre
   }
 }
 
+TEST_CASE("Batcher: held-out records are validated on as validation images are, split or whole") {
+  Packed packed(50, 3);
+  packed.config.heldOut = 11;
+  auto dataset = packed.open();
+  auto training = Batcher::training(*dataset, packed.config, 5, 1, 0, 0);
+  for (uint step = 0; step < 20; ++step) {
+    for (auto label: KJ_ASSERT_NONNULL(training->next()).labels) CHECK(label >= 11);
+  }
+  // The data set's own, unless it is told otherwise.
+  CHECK(KJ_ASSERT_NONNULL(Batcher::validation(*dataset, packed.config, 1, 0)->next()).images == 3);
+
+  packed.config.validateOn = row(VALIDATION_SETS, "held_out");
+  auto labelsOf = [&](uint workers, uint rank) {
+    auto batcher = Batcher::validation(*dataset, packed.config, workers, rank);
+    kj::Vector<int32_t> labels;
+    for (;;) {
+      KJ_IF_MAYBE(batch, batcher->next()) {
+        for (uint i = 0; i < batch->images; ++i) {
+          labels.add(batch->labels[i]);
+          // From the centre, and not mirrored.
+          CHECK(uint(batch->pixels[i * 16]) == (batch->labels[i] * 36u + 7) % 256);
+          CHECK(uint(batch->pixels[i * 16 + 1]) == (batch->labels[i] * 36u + 8) % 256);
+        }
+      } else {
+        return labels;
+      }
+    }
+  };
+  kj::Vector<int32_t> all;
+  for (uint rank = 0; rank < 2; ++rank) all.addAll(labelsOf(2, rank));
+  REQUIRE(all.size() == 11);
+  for (int32_t i = 0; i < 11; ++i) CHECK(all[i] == i);
+  packed.config.validation = row(VALIDATION_PARTS, "whole");
+  CHECK(labelsOf(2, 1).asPtr() == all.asPtr());
+}
+
+TEST_CASE("Batcher: a row's draw is a function of (seed, pass, record)") {
+  Packed packed(16, 5);
+  auto dataset = packed.open();
+  uint64_t drawn[2][2][16];  // of each run, pass and record
+  for (uint run = 0; run < 2; ++run) {
+    packed.config.batchSize = 8 >> run;
+    packed.config.readerThreads = 1 + 2 * run;
+    auto batcher = Batcher::training(*dataset, packed.config, 5, 1, 0, 0);
+    for (uint i = 0; i < 32;) {
+      auto& batch = KJ_ASSERT_NONNULL(batcher->next());
+      for (auto n: kj::indices(batch.labels)) {
+        drawn[run][i++ / 16][batch.labels[n]] = batch.draws[n];
+      }
+    }
+  }
+  for (uint record = 0; record < 16; ++record) {
+    CHECK(drawn[0][0][record] == drawn[1][0][record]);
+    CHECK(drawn[0][1][record] == drawn[1][1][record]);
+    CHECK(drawn[0][0][record] != drawn[0][1][record]);
+    if (record > 0) CHECK(drawn[0][0][record] != drawn[0][0][record - 1]);
+  }
+  packed.config.batchSize = 8;
+  auto other = Batcher::training(*dataset, packed.config, 6, 1, 0, 0);
+  auto& batch = KJ_ASSERT_NONNULL(other->next());
+  CHECK(batch.draws[0] != drawn[0][0][batch.labels[0]]);
+  auto validation = Batcher::validation(*dataset, packed.config, 1, 0);
+  for (auto draw: KJ_ASSERT_NONNULL(validation->next()).draws) CHECK(draw == 0);
+}
+
 TEST_CASE("Batcher: validation started over in its middle begins with the first batch") {
   Packed packed(8, 43);
   auto dataset = packed.open();
@@ -210,7 +275,7 @@ TEST_CASE("Batcher: a bad record ends the run when its batch is due, naming reco
   auto dataset = packed.open();
   uint64_t step = 0;
   {
-    Stream stream(50, 5, 1, 0, 8);
+    Stream stream(packed.config, 50, 5, 1, 0);
     Stream::Place places[8];
     for (bool found = false; !found; step += !found) {
       stream.places(step, places);
@@ -249,7 +314,7 @@ TEST_CASE("Batcher: skipped records are counted and named; the next good one sta
 
   // Without bad records the labels of a batch would be those of the stream.
   auto batcher = Batcher::training(*dataset, packed.config, 5, 1, 0, 0);
-  Stream stream(48, 5, 1, 0, 8);
+  Stream stream(packed.config, 48, 5, 1, 0);
   Stream::Place places[8];
   auto isBad = [&](uint64_t record) {
     return record == 3 || record == 21 || record == 22 || record == 40;

@@ -12,6 +12,29 @@ constexpr Encoding ENCODING_ROWS[] = {
         Encoding::JPEG},
 };
 
+constexpr TrainingPart TRAINING_PART_ROWS[] = {
+    {"split",
+        "Each worker a part of every pass: W workers of batch b read what one worker of batch W·b "
+        "reads.",
+        TrainingPart::SPLIT},
+    {"whole",
+        "Each worker all records, in an order of its own: an epoch has W times as many images.",
+        TrainingPart::WHOLE},
+    {"same", "Each worker all records, all workers in the same order.", TrainingPart::SAME},
+};
+
+constexpr RecordOrder RECORD_ORDER_ROWS[] = {
+    {"shuffled", "Every pass in an order of its own, drawn from `train.seed`.",
+        RecordOrder::SHUFFLED},
+    {"stored", "Every pass in the order of the records.", RecordOrder::STORED},
+};
+
+constexpr ValidationSet VALIDATION_SET_ROWS[] = {
+    {"validation", "The data set's own validation records.", ValidationSet::VALIDATION},
+    {"held_out", "The training records that `held_out` keeps out of training.",
+        ValidationSet::HELD_OUT},
+};
+
 constexpr ValidationPart VALIDATION_PART_ROWS[] = {
     {"split", "Each worker a part; the coordinator adds the counts.", ValidationPart::SPLIT},
     {"whole", "Each worker all of them.", ValidationPart::WHOLE},
@@ -30,6 +53,7 @@ constexpr CropPlace CROP_PLACE_ROWS[] = {
 };
 
 constexpr configs::IntegerLimits BATCH_SIZES = {1, 65536};
+constexpr configs::IntegerLimits HELD_OUT = {0, uint32_t(kj::maxValue)};
 constexpr configs::IntegerLimits READER_THREADS = {1, 64};
 // The side of a square of IMAGE_PIXELS_MAX.
 constexpr configs::IntegerLimits SIDES = {0, 8192};
@@ -55,6 +79,9 @@ void check(configs::Reader& reader, const AugmentConfig& augment, ImageShape sto
 }  // namespace
 
 constinit const kj::ArrayPtr<const Encoding> ENCODINGS(ENCODING_ROWS);
+constinit const kj::ArrayPtr<const TrainingPart> TRAINING_PARTS(TRAINING_PART_ROWS);
+constinit const kj::ArrayPtr<const RecordOrder> RECORD_ORDERS(RECORD_ORDER_ROWS);
+constinit const kj::ArrayPtr<const ValidationSet> VALIDATION_SETS(VALIDATION_SET_ROWS);
 constinit const kj::ArrayPtr<const ValidationPart> VALIDATION_PARTS(VALIDATION_PART_ROWS);
 constinit const kj::ArrayPtr<const BadRecordPolicy> BAD_RECORD_POLICIES(BAD_RECORD_POLICY_ROWS);
 constinit const kj::ArrayPtr<const CropPlace> CROP_PLACES(CROP_PLACE_ROWS);
@@ -106,6 +133,21 @@ DataConfig DataConfig::read(configs::Reader& reader) {
     }
   }
   config.batchSize = reader.integer("batch_size", "Images a step a worker.", BATCH_SIZES, 128);
+  config.part = &reader.choose<TrainingPart>(
+      "part", "Which training records a worker reads.", TRAINING_PARTS, "split");
+  config.order = &reader.choose<RecordOrder>(
+      "order", "In which order a pass goes over the training records.", RECORD_ORDERS, "shuffled");
+  config.heldOut = reader.integer("held_out",
+      "So many training records, the first ones, are kept out of training. The mean image is still "
+      "that of all.",
+      HELD_OUT, 0);
+  config.heldOutSpan = reader.span("held_out");
+  config.validateOn = &reader.choose<ValidationSet>(
+      "validate_on", "Which records are validated on.", VALIDATION_SETS, "validation");
+  if (config.validateOn->word == ValidationSet::HELD_OUT && config.heldOut == 0) {
+    reader.error("validate_on", "no training records are held out that could be validated on",
+        "set data.held_out, or leave `validate_on` out");
+  }
   config.validation = &reader.choose<ValidationPart>(
       "validation", "How validation images are dealt to the workers.", VALIDATION_PARTS, "split");
   config.readerThreads = reader.integer("reader_threads",

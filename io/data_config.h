@@ -18,6 +18,27 @@ struct Encoding {
   enum Word { RAW, JPEG } word;
 };
 
+// Which training records a worker reads.
+struct TrainingPart {
+  const char* name;  // split, whole, same
+  const char* doc;
+  enum Word { SPLIT, WHOLE, SAME } word;
+};
+
+// In which order a pass goes over the training records.
+struct RecordOrder {
+  const char* name;  // shuffled, stored
+  const char* doc;
+  enum Word { SHUFFLED, STORED } word;
+};
+
+// Which records are validated on.
+struct ValidationSet {
+  const char* name;  // validation, held_out
+  const char* doc;
+  enum Word { VALIDATION, HELD_OUT } word;
+};
+
 // How validation images are dealt to workers.
 struct ValidationPart {
   const char* name;  // split, whole
@@ -40,6 +61,9 @@ struct CropPlace {
 };
 
 extern const kj::ArrayPtr<const Encoding> ENCODINGS;
+extern const kj::ArrayPtr<const TrainingPart> TRAINING_PARTS;
+extern const kj::ArrayPtr<const RecordOrder> RECORD_ORDERS;
+extern const kj::ArrayPtr<const ValidationSet> VALIDATION_SETS;
 extern const kj::ArrayPtr<const ValidationPart> VALIDATION_PARTS;
 extern const kj::ArrayPtr<const BadRecordPolicy> BAD_RECORD_POLICIES;
 extern const kj::ArrayPtr<const CropPlace> CROP_PLACES;
@@ -66,12 +90,20 @@ struct DataConfig {
   // A local folder or mirror; else RUNNER_DATASETS; else the official address.
   kj::Maybe<kj::String> source;
   uint batchSize;  // images a step a worker
+  const TrainingPart* part;
+  const RecordOrder* order;
+  uint64_t heldOut;  // the first training records, which are not trained on
+  configs::Span heldOutSpan;
+  const ValidationSet* validateOn;
   const ValidationPart* validation;
   uint readerThreads;
   const Encoding* encoding;
   uint resizeShortSide;  // at import; 0 = as they are
   const BadRecordPolicy* onBadRecord;
   AugmentConfig augment;
+
+  // How often all workers together read each record that is trained on in an epoch.
+  uint readings(uint workers) const { return part->word == TrainingPart::SPLIT ? 1 : workers; }
 
   static DataConfig read(configs::Reader& reader);
 };

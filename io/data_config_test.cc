@@ -36,6 +36,10 @@ TEST_CASE("DataConfig: only the data set has no default") {
   CHECK(kj::StringPtr(config.dataset->name) == "mnist");
   CHECK(config.source == nullptr);
   CHECK(config.batchSize == 128);
+  CHECK(config.part->word == TrainingPart::SPLIT);
+  CHECK(config.order->word == RecordOrder::SHUFFLED);
+  CHECK(config.heldOut == 0);
+  CHECK(config.validateOn->word == ValidationSet::VALIDATION);
   CHECK(config.validation->word == ValidationPart::SPLIT);
   CHECK(config.readerThreads == 2);
   CHECK(config.encoding->word == Encoding::RAW);
@@ -102,9 +106,9 @@ TEST_CASE("DataConfig: what the shape of the images forbids is an error at its p
 
 TEST_CASE("DataConfig: its reference names every key") {
   auto text = configs::printReference("data", &DataConfig::read);
-  for (auto key: {"dataset", "source", "batch_size", "validation", "reader_threads", "encoding",
-           "resize_short_side", "on_bad_record", "crop", "crop_at", "mirror", "mean", "deviation",
-           "scale"}) {
+  for (auto key: {"dataset", "source", "batch_size", "part", "order", "held_out", "validate_on",
+           "validation", "reader_threads", "encoding", "resize_short_side", "on_bad_record", "crop",
+           "crop_at", "mirror", "mean", "deviation", "scale"}) {
     CHECK_MESSAGE(contains(text, kj::str("`", key, "`")), kj::StringPtr(key).cStr());
   }
 }

@@ -36,6 +36,10 @@ DataConfig testConfig(kj::StringPtr name, kj::Maybe<kj::String> source) {
   config.dataset = row(DATASETS, name);
   config.source = kj::mv(source);
   config.batchSize = 128;
+  config.part = row(TRAINING_PARTS, "split");
+  config.order = row(RECORD_ORDERS, "shuffled");
+  config.heldOut = 0;
+  config.validateOn = row(VALIDATION_SETS, "validation");
   config.validation = row(VALIDATION_PARTS, "split");
   config.readerThreads = 2;
   config.encoding = row(ENCODINGS, config.dataset->source->encoding);

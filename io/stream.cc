@@ -8,15 +8,22 @@
 
 namespace io {
 
-Stream::Stream(uint64_t records, uint64_t seed, uint workers, uint rank, uint batchSize)
-    : records(records), seed(seed), workers(workers), rank(rank), batchSize(batchSize) {
-  KJ_REQUIRE(records > 0 && records < (uint64_t(1) << 32), records);
+Stream::Stream(const DataConfig& config, uint64_t stored, uint64_t seed, uint workers, uint rank)
+    : first(config.heldOut),
+      records(stored - config.heldOut),
+      seed(seed),
+      shuffled(config.order->word == RecordOrder::SHUFFLED),
+      drawnFor(config.part->word == TrainingPart::WHOLE ? rank : 0),
+      begin(config.part->word == TrainingPart::SPLIT ? uint64_t(rank) * config.batchSize : 0),
+      stride(uint64_t(config.batchSize) * workers / config.readings(workers)),
+      batchSize(config.batchSize) {
+  KJ_REQUIRE(config.heldOut < stored && stored < (uint64_t(1) << 32), config.heldOut, stored);
   KJ_REQUIRE(rank < workers && batchSize > 0, rank, workers, batchSize);
 }
 
 void Stream::places(uint64_t step, kj::ArrayPtr<Place> out) {
   KJ_REQUIRE(out.size() == batchSize);
-  uint64_t position = (step * workers + rank) * batchSize;
+  uint64_t position = begin + step * stride;
   uint64_t pass = position / records;
   uint64_t index = position % records;
   auto order = permutation(pass);
@@ -25,12 +32,13 @@ void Stream::places(uint64_t step, kj::ArrayPtr<Place> out) {
       index = 0;
       order = permutation(++pass);
     }
-    place = {order[index++], pass};
+    place = {first + order[index++], pass};
   }
 }
 
-uint64_t Stream::stepsUntilEndOf(uint64_t epoch, uint64_t records, uint workers, uint batchSize) {
-  return epoch * records / (uint64_t(workers) * batchSize);
+uint64_t Stream::stepsUntilEndOf(
+    uint64_t epoch, const DataConfig& config, uint64_t trained, uint workers) {
+  return epoch * trained * config.readings(workers) / (uint64_t(workers) * config.batchSize);
 }
 
 kj::ArrayPtr<const uint32_t> Stream::permutation(uint64_t pass) {
@@ -40,8 +48,10 @@ kj::ArrayPtr<const uint32_t> Stream::permutation(uint64_t pass) {
     permutation.pass = pass;
     auto& order = permutation.records;
     for (uint32_t i = 0; i < records; ++i) order[i] = i;
-    configs::Random random(seed, configs::Purpose::ORDER, pass);
-    for (uint32_t i = records - 1; i > 0; --i) std::swap(order[i], order[random.below(i + 1)]);
+    if (shuffled) {
+      configs::Random random(seed, configs::Purpose::ORDER, pass, drawnFor);
+      for (uint32_t i = records - 1; i > 0; --i) std::swap(order[i], order[random.below(i + 1)]);
+    }
   }
   return permutation.records;
 }

@@ -185,13 +185,26 @@ kj::String languageReference() {
 
 void checkAgainst(const Experiment& experiment, const io::DatasetFacts& facts,
     configs::Diagnostics& diagnostics) {
-  uint64_t global = experiment.globalBatchSize();
-  if (global > facts.trainingRecords) {
-    diagnostics.error(experiment.dataSpan,
-        kj::str("a step takes ", global, " images (", counted(experiment.cluster.workers, "worker"),
-            " × ", experiment.data.batchSize, "), but ", experiment.data.dataset->name, " has ",
+  auto& data = experiment.data;
+  if (data.heldOut >= facts.trainingRecords) {
+    diagnostics.error(data.heldOutSpan,
+        kj::str("`held_out` leaves nothing to train on: ", data.dataset->name, " has ",
             facts.trainingRecords, " training records"),
-        "make data.batch_size or cluster.workers smaller");
+        kj::str("hold out less than ", facts.trainingRecords));
+  }
+  uint64_t records = facts.trainingRecords - kj::min(data.heldOut, facts.trainingRecords);
+  uint workers = experiment.cluster.workers / data.readings(experiment.cluster.workers);
+  uint64_t images = uint64_t(workers) * data.batchSize;
+  if (records > 0 && images > records) {
+    bool together = data.part->word == io::TrainingPart::SPLIT;
+    diagnostics.error(experiment.dataSpan,
+        kj::str("a step ", together ? "" : "of each worker ", "takes ", images, " images",
+            together ? kj::str(" (", counted(workers, "worker"), " × ", data.batchSize, ")")
+                     : kj::str(),
+            ", but ", data.dataset->name, " has ", records, " training records",
+            data.heldOut > 0 ? kj::str(" beside the ", data.heldOut, " held out") : kj::str()),
+        together ? "make data.batch_size or cluster.workers smaller"
+                 : "make data.batch_size smaller");
   }
   build(experiment, facts, diagnostics);
 }

@@ -87,7 +87,8 @@ kj::String explain(const LoadedExperiment& loaded) {
   auto& cluster = experiment.cluster;
   auto program = nn::CPU.lower(
       facts.graph, {.batchSize = experiment.data.batchSize, .threads = cluster.threadsPerWorker});
-  double perEpoch = double(facts.trainingRecords) / experiment.globalBatchSize();
+  double perEpoch = double(facts.trainingRecords) * experiment.data.readings(cluster.workers) /
+                    experiment.globalBatchSize();
   return kj::str("# every value used\n\n", loaded.resolved, "\n# roles\n\n", "launcher ",
       cluster.launcher->name, ": 1 coordinator, ", cluster.roles(), " × ",
       counted(cluster.threadsPerWorker, "thread"),

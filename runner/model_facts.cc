@@ -16,8 +16,10 @@ ModelFacts::ModelFacts(const Experiment& experiment)
     : ModelFacts(experiment, datasetFacts(experiment.data)) {}
 
 ModelFacts::ModelFacts(const Experiment& experiment, io::DatasetFacts facts)
-    : trainingRecords(facts.trainingRecords),
-      validationRecords(facts.validationRecords),
+    : trainingRecords(facts.trainingRecords - experiment.data.heldOut),
+      validationRecords(experiment.data.validateOn->word == io::ValidationSet::HELD_OUT
+                            ? experiment.data.heldOut
+                            : facts.validationRecords),
       graph(graphOf(experiment, facts)) {}
 
 uint64_t ModelFacts::steps(const Experiment& experiment) const {
@@ -43,7 +45,7 @@ uint64_t ModelFacts::stepsUntilEndOf(uint epoch, const Experiment& experiment) c
 
 uint64_t ModelFacts::stepsIn(uint epochs, const Experiment& experiment) const {
   return io::Stream::stepsUntilEndOf(
-      epochs, trainingRecords, experiment.cluster.workers, experiment.data.batchSize);
+      epochs, experiment.data, trainingRecords, experiment.cluster.workers);
 }
 
 rpc::MessageLimits jobMessageLimits(const nn::Graph& graph) {

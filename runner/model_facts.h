@@ -14,8 +14,8 @@ io::DatasetFacts datasetFacts(const io::DataConfig& config);
 struct ModelFacts {
   explicit ModelFacts(const Experiment& experiment);
 
-  uint64_t trainingRecords;
-  uint64_t validationRecords;
+  uint64_t trainingRecords;    // those that are trained on
+  uint64_t validationRecords;  // those that are validated on
   nn::Graph graph;
 
   // Epochs of the run, the last of which may be a part of one.

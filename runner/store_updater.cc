@@ -11,7 +11,8 @@ StoreUpdater::StoreUpdater(
       rescale(1.0f / (train.loss->word == LossReduction::MEAN
                              ? imagesPerRound
                              : imagesPerRound / experiment.data.batchSize)),
-      updatesPerEpoch(double(trainingRecords) / imagesPerRound) {}
+      updatesPerEpoch(double(trainingRecords) *
+                      experiment.data.readings(experiment.cluster.workers) / imagesPerRound) {}
 
 uint StoreUpdater::stateArrays() const {
   return train.optimizer->stateArrays();
