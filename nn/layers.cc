@@ -108,6 +108,13 @@ Layer readElu(configs::Reader& reader) {
   return make(reader, Activation{Activation::ELU});
 }
 
+Layer readDropout(configs::Reader& reader) {
+  Dropout dropout;
+  dropout.rate = reader.real(
+      "rate", "Share of the elements that a training step takes away.", {.atLeast = 0, .below = 1});
+  return make(reader, kj::mv(dropout));
+}
+
 Layer readPool(configs::Reader& reader) {
   PoolLayer pool;
   pool.function = chooseWord(reader, "function", "What is taken of a window.", POOLS);
@@ -202,6 +209,11 @@ constexpr configs::Kind<Layer> ROWS[] = {
     {"tanh", "Short for activation with tanh.", readTanh},
     {"sigmoid", "Short for activation with sigmoid.", readSigmoid},
     {"elu", "Short for activation with elu.", readElu},
+    {"dropout",
+        "Takes elements away at random in training and scales the others up by 1 / (1 - rate); "
+        "validation uses all (Srivastava et al. 2014). Which ones depends on the seed, the pass, "
+        "the record and the layer alone.",
+        readDropout},
     {"pool", "Maximum or average of windows.", readPool},
     {"branches", "Several lists of layers side by side.", readBranches},
     {"residual", "Layers with a shortcut around them (He et al. 2015).", readResidual},
@@ -254,6 +266,7 @@ private:
       KJ_CASE_ONEOF(dense, Dense) return addOp(layer, dense, single, suffix);
       KJ_CASE_ONEOF(norm, BatchNormLayer) return addOp(layer, resolve(norm), single, suffix);
       KJ_CASE_ONEOF(activation, Activation) return addOp(layer, activation, single, suffix);
+      KJ_CASE_ONEOF(dropout, Dropout) return addOp(layer, dropout, single, suffix);
       KJ_CASE_ONEOF(pool, PoolLayer) {
         return addOp(layer, resolve(pool, builder.shapeOf(input)), single, suffix);
       }

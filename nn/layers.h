@@ -53,8 +53,8 @@ struct RepeatLayer {
 struct Layer {
   kj::String name;     // of its node; empty = numbered
   configs::Span span;  // where misfits are reported
-  kj::OneOf<Conv2d, Dense, BatchNormLayer, Activation, PoolLayer, BranchesLayer, ResidualLayer,
-      RepeatLayer>
+  kj::OneOf<Conv2d, Dense, BatchNormLayer, Activation, Dropout, PoolLayer, BranchesLayer,
+      ResidualLayer, RepeatLayer>
       content;
 };
 

@@ -78,6 +78,13 @@ struct Activation {
   enum Function { RELU, TANH, SIGMOID, ELU } function;
 };
 
+// Training: y = x · m / (1 - rate), m 0 with probability `rate`, else 1: which, is a function of
+// the row's number, the node and the element alone (nn/dropout.h). dx = g · m / (1 - rate).
+// Validation: y = x. (Srivastava et al. 2014, scaled while training.)
+struct Dropout {
+  double rate;  // 0 ≤ rate < 1
+};
+
 // Max or average over kernel×kernel windows. Output side, FLOOR: floor((H + 2·pad - kernel) /
 // stride) + 1; CEIL: min(H + 2·pad - kernel + stride - 1, H + 2·pad - 1) / stride + 1 in integer
 // division, so that windows may hang over the edge (MXNet's "full"). Max ignores what is outside,
@@ -102,8 +109,8 @@ struct Concat {};
 // The last node of every graph.
 struct SoftmaxCrossEntropy {};
 
-using Op =
-    kj::OneOf<Input, Conv2d, Dense, BatchNorm, Activation, Pool, Add, Concat, SoftmaxCrossEntropy>;
+using Op = kj::OneOf<Input, Conv2d, Dense, BatchNorm, Activation, Dropout, Pool, Add, Concat,
+    SoftmaxCrossEntropy>;
 
 // `conv2d`, `dense`, …: for messages and profiles.
 kj::StringPtr nameOf(const Op& op);

@@ -38,9 +38,12 @@ public:
   virtual kj::ArrayPtr<float> gradients() = 0;
   virtual kj::ArrayPtr<float> statistics() = 0;
 
-  // N×C×H×W pixels and N labels (-1 = the row counts nothing). Must stay unchanged until the step's
-  // last backward.
-  virtual void setBatch(kj::ArrayPtr<const float> pixels, kj::ArrayPtr<const int32_t> labels) = 0;
+  // N×C×H×W pixels, N labels (-1 = the row counts nothing), and N numbers that decide what dropout
+  // takes away of each row: the same number, the same elements. A graph without dropout, and a
+  // batch for validation, need none (an empty array). Must stay unchanged until the step's last
+  // backward.
+  virtual void setBatch(kj::ArrayPtr<const float> pixels, kj::ArrayPtr<const int32_t> labels,
+      kj::ArrayPtr<const uint64_t> draws) = 0;
   virtual void forward(Phase phase, uint segment) = 0;
   virtual void backward(uint segment) = 0;
   // Of the last forward of all segments.

@@ -112,7 +112,7 @@ private:
     auto& segments = facts.graph.segments;
     verb.restart_s();
     auto& batch = KJ_ASSERT_NONNULL(training->next(), "the training stream has no end");
-    program->setBatch(batch.pixels, batch.labels);
+    program->setBatch(batch.pixels, batch.labels, batch.draws);
     verb.chargeTo(times.read_s);
     for (uint s = 0; s < segments.size(); s++) {
       store->await(step, segments[s].parameters.begin, segments[s].parameters.end);
@@ -156,7 +156,7 @@ private:
     validation->restart();
     for (;;) {
       KJ_IF_MAYBE(batch, validation->next()) {
-        program->setBatch(batch->pixels, batch->labels);
+        program->setBatch(batch->pixels, batch->labels, batch->draws);
         for (uint s = 0; s < facts.graph.segments.size(); s++) {
           program->forward(nn::Phase::VALIDATE, s);
         }

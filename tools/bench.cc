@@ -41,13 +41,16 @@ double cpuSeconds() {
 struct SyntheticBatch {
   kj::Array<float> pixels;
   kj::Array<int32_t> labels;
+  kj::Array<uint64_t> draws;
 
   SyntheticBatch(const nn::Graph& graph, uint images)
       : pixels(kj::heapArray<float>(images * graph.inputShape().size())),
-        labels(kj::heapArray<int32_t>(images)) {
+        labels(kj::heapArray<int32_t>(images)),
+        draws(kj::heapArray<uint64_t>(images)) {
     configs::Random random(1, configs::Purpose::INITIAL_VALUES);
     for (auto& pixel: pixels) pixel = random.normal();
     for (auto& label: labels) label = random.below(graph.classes);
+    for (auto& number: draws) number = random.next();
   }
 };
 
@@ -88,9 +91,9 @@ public:
     auto oracle = lower(nn::REFERENCE, images);
     copy(program->parameters(), oracle->parameters());
     copy(program->statistics(), oracle->statistics());
-    oracle->setBatch(
-        batch.pixels.slice(0, images * graph().inputShape().size()), batch.labels.slice(0, images));
-    program->setBatch(batch.pixels, batch.labels);
+    oracle->setBatch(batch.pixels.slice(0, images * graph().inputShape().size()),
+        batch.labels.slice(0, images), nullptr);
+    program->setBatch(batch.pixels, batch.labels, nullptr);
     for (uint s = 0; s < graph().segments.size(); s++) {
       oracle->forward(nn::Phase::VALIDATE, s);
       program->forward(nn::Phase::VALIDATE, s);
@@ -149,7 +152,7 @@ private:
   void step() {
     auto& segments = graph().segments;
     verb.restart_s();
-    program->setBatch(batch.pixels, batch.labels);
+    program->setBatch(batch.pixels, batch.labels, batch.draws);
     verb.chargeTo(verbs.read_s);
     for (uint s = 0; s < segments.size(); s++) {
       store->await(done, segments[s].parameters.begin, segments[s].parameters.end);

@@ -186,6 +186,11 @@ private:
         draft.add(p, activateBackward(op.function, draft.extentOf(user), y, g), {y, g});
         draft.add(p, copy(draft.extentOf(user), g, dx, write), {g, dx});
       }
+      KJ_CASE_ONEOF(op, Dropout) {
+        if (!unit.trains) return;
+        auto g = gradientOf(user.id), dx = gradientOf(unit.id);
+        draft.add(p, drop(op, draft.nodeOf(user), draft.extentOf(user), g, dx, write), {g, dx});
+      }
       KJ_CASE_ONEOF(op, Pool) {
         if (!unit.trains) return;
         auto g = gradientOf(user.id), dx = gradientOf(unit.id);

@@ -38,6 +38,13 @@ private:
   int before;
 };
 
+bool drops(const Graph& graph) {
+  for (auto& node: graph.nodes) {
+    if (node.op.is<Dropout>()) return true;
+  }
+  return false;
+}
+
 kj::Array<float> zeros(size_t count) {
   auto array = kj::heapArray<float>(count);
   for (auto& x: array) x = 0;
@@ -50,6 +57,7 @@ public:
       : graph(graph),
         images(options.batchSize),
         lanes(kj::max(1u, kj::min(options.threads, options.batchSize))),
+        hasDropout(drops(graph)),
         flatParameters(zeros(graph.parameters)),
         flatGradients(zeros(graph.parameters)),
         flatStatistics(zeros(graph.statisticsSize)),
@@ -72,7 +80,8 @@ public:
   kj::ArrayPtr<float> gradients() override { return flatGradients; }
   kj::ArrayPtr<float> statistics() override { return flatStatistics; }
 
-  void setBatch(kj::ArrayPtr<const float> pixels, kj::ArrayPtr<const int32_t> labels) override {
+  void setBatch(kj::ArrayPtr<const float> pixels, kj::ArrayPtr<const int32_t> labels,
+      kj::ArrayPtr<const uint64_t> draws) override {
     KJ_REQUIRE(labels.size() == images && pixels.size() == images * graph.inputShape().size(),
         "a batch has the wrong size", labels.size(), pixels.size(), images);
     for (auto label: labels) {
@@ -80,10 +89,15 @@ public:
     }
     step.memory.pixels = pixels.begin();
     step.labels = labels.begin();
+    step.draws = draws;
   }
 
   void forward(Phase phase, uint segment) override {
     KJ_REQUIRE(step.memory.pixels != nullptr, "a step needs a batch: call setBatch() first");
+    if (phase == Phase::TRAIN && hasDropout) {
+      KJ_REQUIRE(step.draws.size() == images, "dropout needs a number for each row",
+          step.draws.size(), images);
+    }
     step.phase = phase;
     auto& part = plan->segments[segment];
     run(part.prepareForward, part.forward);
@@ -126,6 +140,7 @@ private:
   const Graph& graph;
   uint images;
   uint lanes;
+  const bool hasDropout;
   kj::Array<float> flatParameters;
   kj::Array<float> flatGradients;
   kj::Array<float> flatStatistics;

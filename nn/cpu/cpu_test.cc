@@ -29,6 +29,7 @@ public:
   NodeId norm(NodeId x) { return add(BatchNorm{1e-3f, 0.9f, false}, x); }
   NodeId relu(NodeId x) { return add(Activation{Activation::RELU}, x); }
   NodeId tanh(NodeId x) { return add(Activation{Activation::TANH}, x); }
+  NodeId dropout(NodeId x, double rate) { return add(Dropout{rate}, x); }
   NodeId factory(NodeId x, uint filters, uint kernel, uint stride, uint pad) {
     return relu(norm(conv(x, filters, kernel, stride, pad)));
   }
@@ -54,6 +55,7 @@ private:
 struct Data {
   kj::Array<float> pixels;
   kj::Array<int32_t> labels;
+  kj::Array<uint64_t> draws;
   kj::Array<float> parameters;
   kj::Array<float> statistics;
 
@@ -67,6 +69,8 @@ struct Data {
     pixels = draw(images * graph.inputShape().size(), 0, 1);
     labels = kj::heapArray<int32_t>(images);
     for (auto& label: labels) label = random.below(graph.classes);
+    draws = kj::heapArray<uint64_t>(images);
+    for (auto& number: draws) number = random.next();
     // Gammas and biases of all sizes, weights that keep values near 1.
     parameters = draw(graph.parameters, 0, 0.5);
     for (auto& key: graph.keys) {
@@ -89,7 +93,7 @@ struct Loaded {
         program(backend.lower(graph, {.batchSize = uint(data.labels.size()), .threads = threads})) {
     memcpy(program->parameters().begin(), data.parameters.begin(), 4 * graph.parameters);
     memcpy(program->statistics().begin(), data.statistics.begin(), 4 * graph.statisticsSize);
-    program->setBatch(data.pixels, data.labels);
+    program->setBatch(data.pixels, data.labels, data.draws);
   }
   BatchResult forward(Phase phase) {
     for (uint s = 0; s < graph.segments.size(); ++s) program->forward(phase, s);
@@ -482,16 +486,63 @@ TEST_CASE("cpu: convolutions as matrix products agree with the reference") {
   }
 }
 
+Graph graphWithDropout() {
+  Net net({3, 6, 6});
+  auto x = net.dropout(net.tanh(net.conv(net.dropout(0, 0.1), 10, 3, 1, 1)), 0.5);
+  return net.finish(net.dense(net.dropout(net.relu(net.dense(x, 50)), 0.3), 10));
+}
+
+TEST_CASE(
+    "cpu: what dropout takes away of a row follows from its number, wherever the row stands") {
+  constexpr uint IMAGES = 9;
+  Graph graph = graphWithDropout();
+  Data data(graph, IMAGES), turned(graph, IMAGES), redrawn(graph, IMAGES);
+  size_t pixels = graph.inputShape().size();
+  for (uint n = 0; n < IMAGES; ++n) {
+    uint to = IMAGES - 1 - n;
+    memcpy(&turned.pixels[to * pixels], &data.pixels[n * pixels], pixels * sizeof(float));
+    turned.labels[to] = data.labels[n];
+    turned.draws[to] = data.draws[n];
+    redrawn.draws[n] += 1;
+  }
+  Loaded one(CPU, graph, data, 1), many(CPU, graph, turned, 4), other(CPU, graph, redrawn, 1);
+  one.forward(Phase::TRAIN);
+  many.forward(Phase::TRAIN);
+  other.forward(Phase::TRAIN);
+  auto row = [](Loaded& loaded, uint n) {
+    return loaded.program->logits().slice(n * 10, n * 10 + 10);
+  };
+  for (uint n = 0; n < IMAGES; ++n) {
+    CHECK(distance(row(many, IMAGES - 1 - n), row(one, n)) < 1e-6);
+    CHECK(distance(row(other, n), row(one, n)) > 1e-2);
+  }
+  one.forward(Phase::VALIDATE);
+  other.forward(Phase::VALIDATE);
+  CHECK(distance(other.program->logits(), one.program->logits()) == 0);
+}
+
+TEST_CASE("cpu: dropout needs a number for each row to train, and none to validate") {
+  Graph graph = graphWithDropout();
+  Data data(graph, 4);
+  for (auto backend: {&CPU, &REFERENCE}) {
+    Loaded loaded(*backend, graph, data, 1);
+    loaded.program->setBatch(data.pixels, data.labels, nullptr);
+    loaded.forward(Phase::VALIDATE);
+    CHECK(kj::runCatchingExceptions([&]() { loaded.forward(Phase::TRAIN); }) != nullptr);
+  }
+}
+
 TEST_CASE("cpu: a batch of the wrong size or with a label beyond the classes is refused") {
   Net net({3, 4, 4});
   Graph graph = net.finish(net.dense(0, 5));
   Data data(graph, 4);
   Loaded loaded(CPU, graph, data, 1);
-  CHECK(kj::runCatchingExceptions(
-            [&]() { loaded.program->setBatch(data.pixels, data.labels.slice(0, 3)); }) != nullptr);
+  CHECK(kj::runCatchingExceptions([&]() {
+    loaded.program->setBatch(data.pixels, data.labels.slice(0, 3), data.draws);
+  }) != nullptr);
   data.labels[2] = 5;
-  CHECK(kj::runCatchingExceptions([&]() { loaded.program->setBatch(data.pixels, data.labels); }) !=
-        nullptr);
+  CHECK(kj::runCatchingExceptions(
+            [&]() { loaded.program->setBatch(data.pixels, data.labels, data.draws); }) != nullptr);
 }
 
 }  // namespace

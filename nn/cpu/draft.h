@@ -36,6 +36,7 @@ public:
   kj::Own<Plan> plan;
   kj::Array<Storage> storage;  // of each unit
 
+  NodeId nodeOf(const Unit& unit) const { return unit.node - graph.nodes.begin(); }
   Extent extentOf(const Unit& unit) const { return Extent(unit.node->shape, block); }
   const Unit& before(const Unit& unit) const { return units.all[unit.inputs[0]]; }
   PhasePlan& phase(uint p) { return *plan->phases[p]; }

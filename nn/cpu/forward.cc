@@ -27,6 +27,11 @@ public:
         auto y = draft.valueOf(unit, unit.at);
         draft.add(unit.at, activate(op.function, draft.extentOf(unit), y), {y});
       }
+      KJ_CASE_ONEOF(op, Dropout) {
+        auto x = draft.valueOf(draft.before(unit), unit.at), y = draft.valueOf(unit, unit.at);
+        draft.add(
+            unit.at, drop(op, draft.nodeOf(unit), draft.extentOf(unit), x, y, Write::SET), {x, y});
+      }
       KJ_CASE_ONEOF(op, Pool) forwardPool(unit, op);
       KJ_CASE_ONEOF(_, Add) {
         bool first = true;

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "nn/dropout.h"
+
 namespace nn::cpu {
 
 // Whether a kernel overwrites its output or adds to it.
@@ -70,6 +72,11 @@ struct Kernels {
   ActivationLoops tanh;
   ActivationLoops sigmoid;  // which makes 0.5 of what fills up a block
   ActivationLoops elu;
+
+  // to = from, or to += from, scaled up, without what the mask takes away. The last block's
+  // channels may count further than the row's values.
+  void (*drop)(const float* from, const DropoutMask& mask, float* to, Write write, size_t blocks,
+      size_t pixels);
 
   // `index` gets the place of the first maximum in its window: kernel·row + column. No window lies
   // outside of the image altogether.

@@ -9,6 +9,8 @@ namespace {
 struct Avx2 {
   static constexpr unsigned WIDTH = 8;
   using Vector = __m256;
+  // The compiler knows its operators.
+  typedef uint32_t Words __attribute__((vector_size(32)));
   using Mask = __m256;  // all bits of a lane set, or none
 
   static Vector zero() { return _mm256_setzero_ps(); }
@@ -29,6 +31,8 @@ struct Avx2 {
     __m256i e = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
     return _mm256_castsi256_ps(_mm256_slli_epi32(e, 23));
   }
+  // Of words below 2^24: exact.
+  static Vector number(Words w) { return _mm256_cvtepi32_ps((__m256i)w); }
   static Mask greater(Vector a, Vector b) { return _mm256_cmp_ps(a, b, _CMP_GT_OQ); }
   static Mask equal(Vector a, Vector b) { return _mm256_cmp_ps(a, b, _CMP_EQ_OQ); }
   static bool none(Mask m) { return _mm256_movemask_ps(m) == 0; }

@@ -261,6 +261,33 @@ struct Loops {
     }
   }
 
+  template <Write write>
+  static void dropAs(
+      const float* from, const DropoutMask& mask, float* to, size_t blocks, size_t pixels) {
+    V threshold = S::set(float(mask.threshold)), scale = S::set(mask.scale);
+    typename S::Words block;  // the elements of a block's first pixel
+    for (size_t lane = 0; lane < B; lane++) block[lane] = uint32_t(lane * pixels);
+    for (size_t c = 0; c < blocks; c++, block += uint32_t(B * pixels)) {
+      for (size_t i = 0; i < pixels; i++, from += B, to += B) {
+        auto h = (block + uint32_t(i)) ^ mask.first;
+        h = (h ^ h >> 16) * 0x7feb352du;
+        h = (h ^ h >> 15) + mask.second;
+        h *= 0x846ca68bu;
+        h ^= h >> 16;
+        V number = S::number(h >> 8);
+        V kept = S::mul(S::load(from), scale);
+        V value = S::select(S::greater(threshold, number), S::zero(), kept);
+        S::store(to, write == Write::ADD ? S::add(S::load(to), value) : value);
+      }
+    }
+  }
+
+  static void drop(const float* from, const DropoutMask& mask, float* to, Write write,
+      size_t blocks, size_t pixels) {
+    auto loop = write == Write::SET ? dropAs<Write::SET> : dropAs<Write::ADD>;
+    loop(from, mask, to, blocks, pixels);
+  }
+
   // The part of a window that lies inside the image: rows and columns relative to the window's
   // corner.
   struct Clip {
@@ -424,6 +451,7 @@ struct Loops {
       .tanh = {.forward = tanh, .backward = tanhBackward},
       .sigmoid = {.forward = sigmoid, .backward = sigmoidBackward},
       .elu = {.forward = elu, .backward = eluBackward},
+      .drop = drop,
       .maxPool = maxPool,
       .maxPoolBackward = maxPoolBackward,
       .averagePool = averagePool,

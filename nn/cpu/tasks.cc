@@ -73,6 +73,32 @@ private:
   Place y, gradient;
 };
 
+class Drop final: public Task {
+public:
+  Drop(const Dropout& op, NodeId node, Extent extent, Place from, Place to, Write write)
+      : op(op), node(node), extent(extent), from(from), to(to), write(write) {}
+
+  void run(const Step& step, const Chunk& chunk) override {
+    const float* source = step.memory.at(from, chunk);
+    float* target = step.memory.at(to, chunk);
+    for (uint n = 0; n < chunk.images; ++n, source += from.stride(), target += to.stride()) {
+      if (step.phase == Phase::VALIDATE) {
+        step.kernels.copy(source, target, write, extent.floats());
+      } else {
+        auto mask = dropoutMask(op.rate, step.draws[chunk.first + n], node);
+        step.kernels.drop(source, mask, target, write, extent.blocks, extent.pixels);
+      }
+    }
+  }
+
+private:
+  const Dropout& op;
+  NodeId node;
+  Extent extent;
+  Place from, to;
+  Write write;
+};
+
 Window windowOf(const Pool& op, Shape in, Shape out) {
   return {.inHeight = in.height,
       .inWidth = in.width,
@@ -197,6 +223,10 @@ kj::Own<Task> activate(Activation::Function function, Extent extent, Place x) {
 kj::Own<Task> activateBackward(
     Activation::Function function, Extent extent, Place y, Place gradient) {
   return kj::heap<ActivateBackward>(function, extent, y, gradient);
+}
+kj::Own<Task> drop(
+    const Dropout& op, NodeId node, Extent extent, Place from, Place to, Write write) {
+  return kj::heap<Drop>(op, node, extent, from, to, write);
 }
 kj::Own<Task> pool(const Pool& op, Shape in, Shape out, uint block, Place x, Place y, Place index) {
   return kj::heap<PoolForward>(op, windowOf(op, in, out), Extent(out, block), x, y, index);

@@ -17,6 +17,7 @@ struct Step {
   Memory memory;
   Phase phase = Phase::TRAIN;
   const int32_t* labels = nullptr;
+  kj::ArrayPtr<const uint64_t> draws = nullptr;         // one a row, or none
   kj::ArrayPtr<const dnnl_stream_t> streams = nullptr;  // one a lane
 };
 
@@ -73,6 +74,11 @@ struct Extent {
 kj::Own<Task> activate(Activation::Function function, Extent extent, Place x);
 kj::Own<Task> activateBackward(
     Activation::Function function, Extent extent, Place y, Place gradient);
+
+// to = from without what dropout takes away of it, or to += that; in validation all of it. `from`
+// is the node's input, or the gradient of its output.
+kj::Own<Task> drop(
+    const Dropout& op, NodeId node, Extent extent, Place from, Place to, Write write);
 
 // `index` is what max needs to remember: 16-bit words; null for average.
 kj::Own<Task> pool(const Pool& op, Shape in, Shape out, uint block, Place x, Place y, Place index);

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "nn/dropout.h"
+
 namespace nn {
 namespace reference {
 namespace {
@@ -85,6 +87,17 @@ double slopeAt(Activation::Function function, double x) {
       return x > 0 ? 1 : y + 1;
   }
   KJ_UNREACHABLE;
+}
+
+// Calls body(index in `tensor`, whether it is kept) for every value.
+template <typename Body>
+void eachDrawn(const Dropout& op, const Tensor& tensor, kj::ArrayPtr<const uint64_t> draws,
+    uint node, Body&& body) {
+  size_t size = tensor.shape.size();
+  for (size_t n = 0; n < tensor.images; ++n) {
+    auto mask = dropoutMask(op.rate, draws[n], node);
+    for (size_t e = 0; e < size; ++e) body(n * size + e, !isDropped(mask, e));
+  }
 }
 
 double gammaOf(const BatchNorm& op, Parameters parameters, uint c) {
@@ -201,6 +214,19 @@ void backward(const Activation& op, const Tensor& x, const Tensor& dy, Tensor& d
   for (size_t i = 0; i < x.values.size(); ++i) {
     dx.values[i] += dy.values[i] * slopeAt(op.function, x.values[i]);
   }
+}
+
+void forward(
+    const Dropout& op, const Tensor& x, kj::ArrayPtr<const uint64_t> draws, uint node, Tensor& y) {
+  eachDrawn(op, x, draws, node,
+      [&](size_t i, bool isKept) { y.values[i] = isKept ? x.values[i] / (1 - op.rate) : 0; });
+}
+
+void backward(const Dropout& op, kj::ArrayPtr<const uint64_t> draws, uint node, const Tensor& dy,
+    Tensor& dx) {
+  eachDrawn(op, dy, draws, node, [&](size_t i, bool isKept) {
+    if (isKept) dx.values[i] += dy.values[i] / (1 - op.rate);
+  });
 }
 
 void forward(const Pool& op, const Tensor& x, Tensor& y) {

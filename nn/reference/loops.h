@@ -52,6 +52,12 @@ void backward(const BatchNorm& op, const Tensor& x, Parameters parameters, const
 void forward(const Activation& op, const Tensor& x, Tensor& y);
 void backward(const Activation& op, const Tensor& x, const Tensor& dy, Tensor& dx);
 
+// Of training: `draws` has a number for each row.
+void forward(
+    const Dropout& op, const Tensor& x, kj::ArrayPtr<const uint64_t> draws, uint node, Tensor& y);
+void backward(
+    const Dropout& op, kj::ArrayPtr<const uint64_t> draws, uint node, const Tensor& dy, Tensor& dx);
+
 void forward(const Pool& op, const Tensor& x, Tensor& y);
 void backward(const Pool& op, const Tensor& x, const Tensor& dy, Tensor& dx);
 

@@ -2,6 +2,8 @@
 
 #include <kj/debug.h>
 
+#include <algorithm>
+
 #include "nn/reference/loops.h"
 
 namespace nn {
@@ -31,7 +33,8 @@ public:
   kj::ArrayPtr<float> gradients() override { return gradients_; }
   kj::ArrayPtr<float> statistics() override { return statistics_; }
 
-  void setBatch(kj::ArrayPtr<const float> pixels, kj::ArrayPtr<const int32_t> labels) override {
+  void setBatch(kj::ArrayPtr<const float> pixels, kj::ArrayPtr<const int32_t> labels,
+      kj::ArrayPtr<const uint64_t> draws) override {
     KJ_REQUIRE(pixels.size() == images * graph.inputShape().size() && labels.size() == images,
         "the batch does not have the program's size", pixels.size(), labels.size(), images);
     for (int32_t label: labels) {
@@ -40,6 +43,7 @@ public:
     }
     for (size_t i = 0; i < pixels.size(); ++i) values[0].values[i] = pixels[i];
     this->labels = labels;
+    this->draws = draws;
   }
 
   void forward(Phase phase, uint segment) override {
@@ -94,6 +98,7 @@ private:
   kj::Array<Tensor> values;  // of each node
   kj::Array<Tensor> slopes;  // gradients of the loss by them
   kj::ArrayPtr<const int32_t> labels;
+  kj::ArrayPtr<const uint64_t> draws;
 
   NodeId logitsNode() const { return graph.nodes.back().inputs[0]; }
 
@@ -144,6 +149,14 @@ private:
         reference::forward(op, x, moments(op, node, phase, x), parameters, y);
       }
       KJ_CASE_ONEOF(op, Activation) reference::forward(op, x, y);
+      KJ_CASE_ONEOF(op, Dropout) {
+        if (phase == Phase::VALIDATE) {
+          std::copy(x.values.begin(), x.values.end(), y.values.begin());
+        } else {
+          KJ_REQUIRE(draws.size() == images, "dropout needs a number for each row", draws.size());
+          reference::forward(op, x, draws, id, y);
+        }
+      }
       KJ_CASE_ONEOF(op, Pool) reference::forward(op, x, y);
       KJ_CASE_ONEOF(op, Add) reference::forward(op, inputsOf(node), y);
       KJ_CASE_ONEOF(op, Concat) reference::forward(op, inputsOf(node), y);
@@ -168,6 +181,7 @@ private:
       KJ_CASE_ONEOF(op, Dense) reference::backward(op, x, parameters, dy, dx, sums);
       KJ_CASE_ONEOF(op, BatchNorm) reference::backward(op, x, parameters, dy, dx, sums);
       KJ_CASE_ONEOF(op, Activation) reference::backward(op, x, dy, dx);
+      KJ_CASE_ONEOF(op, Dropout) reference::backward(op, draws, id, dy, dx);
       KJ_CASE_ONEOF(op, Pool) reference::backward(op, x, dy, dx);
       KJ_CASE_ONEOF(op, Add) reference::backward(op, dy, slopesOf(node));
       KJ_CASE_ONEOF(op, Concat) reference::backward(op, dy, slopesOf(node));

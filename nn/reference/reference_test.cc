@@ -48,7 +48,7 @@ TEST_CASE(
   for (float& value: net.program->parameters()) value = 0;
   float pixels[] = {1, 2, 3, 4, 5, 6};
   int32_t labels[] = {2, -1, 0};
-  net.program->setBatch(pixels, labels);
+  net.program->setBatch(pixels, labels, nullptr);
   auto result = net.step(Phase::TRAIN);
   CHECK(result.images == 2);
   // The first of equal logits counts.
@@ -66,7 +66,7 @@ TEST_CASE("Reference: a convolution reads zeros outside and steps by its stride"
   for (float& value: net.program->parameters()) value = 1;
   float pixels[] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
   int32_t labels[] = {0};
-  net.program->setBatch(pixels, labels);
+  net.program->setBatch(pixels, labels, nullptr);
   net.step(Phase::VALIDATE);
   // Corner sums 1+2+4+5, 2+3+5+6, 4+5+7+8, 5+6+8+9, and the bias each.
   CHECK(net.program->logits()[0] == (12 + 16 + 24 + 28 + 4) / 4.0f);
@@ -79,13 +79,13 @@ TEST_CASE(
   int32_t labels[] = {0};
   Op average[] = {Pool{Pool::AVERAGE, 2, 2, 0, Pool::CEIL}, Pool{Pool::MAX, 2, 2, 0, Pool::CEIL}};
   Loaded averaged(chain({1, 3, 3}, average), 1);
-  averaged.program->setBatch(pixels, labels);
+  averaged.program->setBatch(pixels, labels, nullptr);
   averaged.step(Phase::VALIDATE);
   // Of -12/4, -9/4, -15/4 and -9/4, where windows over the edge count what is outside as 0.
   CHECK(averaged.program->logits()[0] == -2.25f);
   Op maximum[] = {Pool{Pool::MAX, 2, 2, 1, Pool::FLOOR}, Pool{Pool::AVERAGE, 2, 2, 0, Pool::CEIL}};
   Loaded padded(chain({1, 3, 3}, maximum), 1);
-  padded.program->setBatch(pixels, labels);
+  padded.program->setBatch(pixels, labels, nullptr);
   padded.step(Phase::VALIDATE);
   CHECK(padded.program->logits()[0] == (-1 - 2 - 4 - 5) / 4.0f);
 }
@@ -98,7 +98,7 @@ TEST_CASE("Reference: the first of equal maxima gets the gradient") {
   for (uint i = 0; i < 3; ++i) net.program->parameters()[i] = values[i];
   float pixels[] = {5, 7, 9, 11};
   int32_t labels[] = {0};
-  net.program->setBatch(pixels, labels);
+  net.program->setBatch(pixels, labels, nullptr);
   net.step(Phase::TRAIN);
   CHECK(net.program->gradients()[0] == -0.5f * 5 - 0.5f * 5);
 }
@@ -110,7 +110,7 @@ TEST_CASE(
   Loaded net(chain({2, 1, 1}, ops), 2);
   float pixels[] = {1, 10, 3, 20};
   int32_t labels[] = {0, 1};
-  net.program->setBatch(pixels, labels);
+  net.program->setBatch(pixels, labels, nullptr);
   net.step(Phase::TRAIN);
   CHECK(net.program->logits()[0] == doctest::Approx(-1 / std::sqrt(1.001)));
   auto moving = net.program->statistics();
@@ -129,7 +129,7 @@ TEST_CASE("Reference: a label outside of the classes is refused") {
   Loaded net(chain({1, 1, 1}, ops), 1);
   float pixels[] = {1};
   int32_t labels[] = {2};
-  CHECK_THROWS_AS(net.program->setBatch(pixels, labels), kj::Exception);
+  CHECK_THROWS_AS(net.program->setBatch(pixels, labels, nullptr), kj::Exception);
 }
 
 TEST_CASE("Reference: thirty steps of a small mlp lower the loss to a tenth") {
@@ -142,7 +142,7 @@ TEST_CASE("Reference: thirty steps of a small mlp lower the loss to a tenth") {
   for (float& pixel: pixels) pixel = float(random.normal());
   auto labels = kj::heapArray<int32_t>(16);
   for (int32_t& label: labels) label = random.below(4);
-  net.program->setBatch(pixels, labels);
+  net.program->setBatch(pixels, labels, nullptr);
 
   double first = net.step(Phase::TRAIN).lossSum, last = first;
   for (uint step = 0; step < 30; ++step) {

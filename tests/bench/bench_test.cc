@@ -33,6 +33,13 @@ TEST_CASE("bench train: one line of JSON, whose figures fit each other") {
   CHECK(numberOf(ended.output, "peak_bytes") > numberOf(ended.output, "program_bytes"));
 }
 
+TEST_CASE("bench train: a network with dropout agrees with the oracle, and its steps are timed") {
+  auto ended = bench({"train", "tests/experiments/fashion_mnist_elu.toml", "--steps=5"});
+  CHECK(ended.errors == "");
+  CHECK(ended.exitCode == 0);
+  CHECK(strstr(ended.output.cStr(), "5 steps; logits agree with the oracle") != nullptr);
+}
+
 TEST_CASE("bench train: a wrong file is reported as `runner check` does") {
   auto ended = bench({"train", "configs/mnist_mlp_local.toml", "--set=data.batch_size=0"});
   CHECK(ended.exitCode == 2);

@@ -121,6 +121,40 @@ constexpr Case ROWS[] = {
   { kind = "conv", filters = 5, kernel = 3 },
   { kind = "dense", units = 4 },
 ])"},
+    {"dropout after layers of all kinds", {3, 6, 6}, 4, 5, R"([
+  { kind = "conv", filters = 10, kernel = 3, pad = 1 },
+  { kind = "elu" },
+  { kind = "dropout", rate = 0.3 },
+  { kind = "conv", filters = 17, kernel = 3, pad = 1 },
+  { kind = "batch_norm" },
+  { kind = "dropout", rate = 0.5 },
+  { kind = "relu" },
+  { kind = "pool", function = "max", kernel = 2 },
+  { kind = "dropout", rate = 0.25 },
+  { kind = "dropout", rate = 0.25 },
+  { kind = "dense", units = 33 },
+  { kind = "dropout", rate = 0 },
+  { kind = "tanh" },
+  { kind = "dropout", rate = 0.5 },
+  { kind = "dense", units = 4 },
+])"},
+    {"dropout on the images, and of the logits", {3, 5, 7}, 10, 6, R"([
+  { kind = "dropout", rate = 0.2 },
+  { kind = "dense", units = 17 },
+  { kind = "elu" },
+  { kind = "dense", units = 10 },
+  { kind = "dropout", rate = 0.2 },
+])"},
+    {"dropout in branches over one input", {3, 6, 6}, 4, 5, R"([
+  { kind = "conv", filters = 10, kernel = 3, pad = 1 },
+  { kind = "branches", branches = [
+    [ { kind = "dropout", rate = 0.5 } ],
+    [ { kind = "conv", filters = 17, kernel = 1 }, { kind = "dropout", rate = 0.2 } ],
+    [],
+  ] },
+  { kind = "residual", layers = [ { kind = "dropout", rate = 0.5 } ] },
+  { kind = "dense", units = 4 },
+])"},
     {"batch norm, odd channels", {3, 5, 7}, 4, 5, R"([
   { kind = "conv", filters = 10, kernel = 3, pad = 1 },
   { kind = "batch_norm" },
@@ -334,12 +368,13 @@ CaseGraph build(const Case& c) {
 
 CaseBatch draw(const Case& c, uint64_t seed) {
   configs::Random random(seed, configs::Purpose::ORDER);
-  CaseBatch batch{
-      kj::heapArray<float>(c.batchSize * c.input.size()), kj::heapArray<int32_t>(c.batchSize)};
+  CaseBatch batch{kj::heapArray<float>(c.batchSize * c.input.size()),
+      kj::heapArray<int32_t>(c.batchSize), kj::heapArray<uint64_t>(c.batchSize)};
   for (float& pixel: batch.pixels) pixel = float(random.normal());
   for (uint n = 0; n < c.batchSize; ++n) {
     batch.labels[n] = c.batchSize > 2 && n % 3 == 1 ? -1 : int32_t(random.below(c.classes));
   }
+  for (auto& number: batch.draws) number = random.next();
   return batch;
 }
 

@@ -37,11 +37,12 @@ struct CaseGraph {
 };
 CaseGraph build(const Case& c);
 
-// Normal pixels, and labels of which the second of each three is -1 where the batch has more than
-// two rows.
+// Normal pixels, a number for dropout a row, and labels of which the second of each three is -1
+// where the batch has more than two rows.
 struct CaseBatch {
   kj::Array<float> pixels;
   kj::Array<int32_t> labels;
+  kj::Array<uint64_t> draws;
 };
 CaseBatch draw(const Case& c, uint64_t seed);
 

@@ -66,8 +66,8 @@ void check(const nn::Backend& backend, const Case& c, uint threads) {
   // Two steps: what the first leaves behind must not show in the second.
   for (uint64_t seed: {1, 2}) {
     auto batch = draw(c, seed);
-    program->setBatch(batch.pixels, batch.labels);
-    reference->setBatch(batch.pixels, batch.labels);
+    program->setBatch(batch.pixels, batch.labels, batch.draws);
+    reference->setBatch(batch.pixels, batch.labels, batch.draws);
     auto found = step(graph, *program, nn::Phase::TRAIN);
     auto expected = step(graph, *reference, nn::Phase::TRAIN);
     CHECK(found.lossSum == doctest::Approx(expected.lossSum).epsilon(c.tolerance));
@@ -78,8 +78,8 @@ void check(const nn::Backend& backend, const Case& c, uint threads) {
   }
 
   auto batch = draw(c, 3);
-  program->setBatch(batch.pixels, batch.labels);
-  reference->setBatch(batch.pixels, batch.labels);
+  program->setBatch(batch.pixels, batch.labels, batch.draws);
+  reference->setBatch(batch.pixels, batch.labels, batch.draws);
   auto before = kj::heapArray<float>(program->statistics());
   auto found = step(graph, *program, nn::Phase::VALIDATE);
   auto expected = step(graph, *reference, nn::Phase::VALIDATE);

@@ -38,7 +38,7 @@ TEST_CASE("Ops: the reference's gradients are the slopes of its loss") {
     auto program = nn::REFERENCE.lower(graph, {.batchSize = c.batchSize});
     fill(graph, *program);
     auto batch = draw(c, 1);
-    program->setBatch(batch.pixels, batch.labels);
+    program->setBatch(batch.pixels, batch.labels, batch.draws);
     step(graph, *program, nn::Phase::TRAIN);
     auto gradients = kj::heapArray<float>(program->gradients());
 
