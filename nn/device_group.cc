@@ -1,0 +1,258 @@
+#include "nn/device_group.h"
+
+#include <kj/debug.h>
+#include <kj/mutex.h>
+#include <kj/thread.h>
+#include <kj/vector.h>
+#include <string.h>
+
+namespace nn {
+
+namespace {
+
+// A part of a step, for every device.
+struct Order {
+  enum What { FORWARD, BACKWARD } what;
+  Phase phase;  // of FORWARD
+  uint segment;
+};
+
+// What the other devices were asked for since all had done everything, and how far each is.
+struct Orders {
+  kj::Vector<Order> all;
+  kj::Array<size_t> done;  // of each device but the first
+  bool ending = false;
+  kj::Maybe<kj::Exception> failure;  // the first
+
+  bool areDone() const {
+    for (auto count: done) {
+      if (count < all.size()) return false;
+    }
+    return true;
+  }
+};
+
+kj::Array<float> zeros(uint64_t size) {
+  auto array = kj::heapArray<float>(size);
+  for (auto& value: array) value = 0;
+  return array;
+}
+
+void copy(kj::ArrayPtr<const float> from, kj::ArrayPtr<float> to) {
+  KJ_ASSERT(from.size() == to.size());
+  if (from.size() > 0) memcpy(to.begin(), from.begin(), from.size() * sizeof(float));
+}
+
+void add(kj::ArrayPtr<const float> more, kj::ArrayPtr<float> sum) {
+  const float* __restrict__ from = more.begin();
+  float* __restrict__ to = sum.begin();
+  for (size_t i = 0, n = sum.size(); i < n; ++i) to[i] += from[i];
+}
+
+class DeviceGroup final: public Program {
+public:
+  DeviceGroup(
+      const Graph& graph, kj::ArrayPtr<const Backend* const> backends, ProgramOptions options)
+      : graph(graph),
+        images(options.batchSize),
+        flatParameters(zeros(graph.parameters)),
+        flatGradients(zeros(graph.parameters)),
+        flatStatistics(zeros(graph.statisticsSize)),
+        allLogits(zeros(uint64_t(images) * graph.classes)) {
+    KJ_REQUIRE(backends.size() >= 1 && backends.size() <= images, backends.size(), images);
+    for (auto d: kj::indices(backends)) {
+      auto rows = rowsOf(d, backends.size(), images);
+      auto own = options;
+      own.batchSize = rows.size();
+      devices.add(Device{backends[d]->lower(graph, own), rows});
+    }
+    {
+      auto lock = orders.lockExclusive();
+      // Those of one batch: a step allocates nothing.
+      lock->all.reserve(graph.segments.size() + 1);
+      lock->done = kj::heapArray<size_t>(devices.size() - 1);
+      for (auto& count: lock->done) count = 0;
+    }
+    auto builder = kj::heapArrayBuilder<kj::Own<kj::Thread>>(devices.size() - 1);
+    KJ_ON_SCOPE_FAILURE(end());
+    for (uint other = 0; other + 1 < devices.size(); ++other) {
+      builder.add(kj::heap<kj::Thread>([this, other]() { run(other); }));
+    }
+    threads = builder.finish();
+  }
+
+  ~DeviceGroup() noexcept(false) {
+    end();
+    threads = nullptr;
+  }
+
+  kj::ArrayPtr<float> parameters() override { return flatParameters; }
+  kj::ArrayPtr<float> gradients() override { return flatGradients; }
+
+  kj::ArrayPtr<float> statistics() override {
+    if (!statisticsAreHere) {
+      join();
+      averageStatistics();
+      statisticsAreHere = true;
+    }
+    return flatStatistics;
+  }
+
+  void setBatch(kj::ArrayPtr<const float> pixels, kj::ArrayPtr<const int32_t> labels) override {
+    uint64_t size = graph.inputShape().size();
+    KJ_REQUIRE(labels.size() == images && pixels.size() == images * size,
+        "a batch has the wrong size", labels.size(), pixels.size(), images);
+    join();
+    for (auto& [program, rows]: devices) {
+      program->setBatch(
+          pixels.slice(rows.begin * size, rows.end * size), labels.slice(rows.begin, rows.end));
+    }
+  }
+
+  void forward(Phase phase, uint segment) override {
+    if (statisticsAreHere) {
+      join();
+      for (auto& device: devices) copy(flatStatistics, device.program->statistics());
+      statisticsAreHere = false;
+    }
+    carryOut({Order::FORWARD, phase, segment});
+  }
+
+  void backward(uint segment) override {
+    carryOut({Order::BACKWARD, Phase::TRAIN, segment});
+    join();
+    auto [begin, end] = graph.segments[segment].parameters;
+    auto sum = flatGradients.slice(begin, end);
+    // The first is copied: 0 + -0 would lose its sign.
+    copy(devices[0].program->gradients().slice(begin, end), sum);
+    for (uint d = 1; d < devices.size(); ++d) {
+      add(devices[d].program->gradients().slice(begin, end), sum);
+    }
+  }
+
+  BatchResult result() const override {
+    join();
+    BatchResult sums;
+    for (auto& device: devices) {
+      auto part = device.program->result();
+      sums.lossSum += part.lossSum;
+      sums.correct += part.correct;
+      sums.images += part.images;
+    }
+    return sums;
+  }
+
+  kj::ArrayPtr<const float> logits() override {
+    join();
+    for (auto& [program, rows]: devices) {
+      copy(
+          program->logits(), allLogits.slice(rows.begin * graph.classes, rows.end * graph.classes));
+    }
+    return allLogits;
+  }
+
+  uint64_t memory_bytes() const override {
+    uint64_t floats = 2 * flatParameters.size() + flatStatistics.size() + allLogits.size();
+    uint64_t bytes = floats * sizeof(float);
+    for (auto& device: devices) bytes += device.program->memory_bytes();
+    return bytes;
+  }
+
+private:
+  struct Device {
+    kj::Own<Program> program;
+    Range rows;
+  };
+
+  // Has every device do it; returns when the first has.
+  void carryOut(Order order) {
+    orders.lockExclusive()->all.add(order);
+    carryOut(order, devices[0]);
+  }
+
+  void carryOut(Order order, Device& device) {
+    switch (order.what) {
+      case Order::FORWARD: {
+        auto [begin, end] = graph.segments[order.segment].parameters;
+        copy(flatParameters.slice(begin, end), device.program->parameters().slice(begin, end));
+        device.program->forward(order.phase, order.segment);
+        break;
+      }
+      case Order::BACKWARD:
+        device.program->backward(order.segment);
+        break;
+    }
+  }
+
+  // Waits until all devices have done all orders.
+  void join() const {
+    auto lock = orders.lockExclusive();
+    lock.wait([](const Orders& now) { return now.areDone(); });
+    KJ_IF_MAYBE(failure, lock->failure) kj::throwFatalException(kj::cp(*failure));
+    lock->all.clear();
+    for (auto& count: lock->done) count = 0;
+  }
+
+  // The thread of device `other` + 1.
+  void run(uint other) {
+    for (;;) {
+      kj::Maybe<Order> next = orders.when(
+          [&](const Orders& now) { return now.ending || now.done[other] < now.all.size(); },
+          [&](Orders& now) -> kj::Maybe<Order> {
+            if (now.ending) return nullptr;
+            return now.all[now.done[other]];
+          });
+      KJ_IF_MAYBE(order, next) {
+        // What a thread throws reaches nobody before the thread is joined.
+        auto problem = kj::runCatchingExceptions([&]() { carryOut(*order, devices[other + 1]); });
+        auto lock = orders.lockExclusive();
+        KJ_IF_MAYBE(exception, problem) {
+          if (lock->failure == nullptr) lock->failure = kj::mv(*exception);
+        }
+        ++lock->done[other];
+      } else {
+        return;
+      }
+    }
+  }
+
+  void end() { orders.lockExclusive()->ending = true; }
+
+  // In double, so that the mean of equal values is this value.
+  void averageStatistics() {
+    for (auto i: kj::indices(flatStatistics)) {
+      double sum = 0;
+      for (auto& device: devices) {
+        sum += device.program->statistics()[i] * double(device.rows.size());
+      }
+      flatStatistics[i] = sum / images;
+    }
+  }
+
+  const Graph& graph;
+  const uint images;
+  kj::Array<float> flatParameters;
+  kj::Array<float> flatGradients;
+  kj::Array<float> flatStatistics;
+  // Whether flatStatistics hold the newest values, which go to the devices at the next forward.
+  bool statisticsAreHere = false;
+  kj::Array<float> allLogits;
+  kj::Vector<Device> devices;
+  kj::MutexGuarded<Orders> orders;
+  kj::Array<kj::Own<kj::Thread>> threads;  // last: they use all of the above
+};
+
+}  // namespace
+
+Range rowsOf(uint device, uint devices, uint batchSize) {
+  KJ_REQUIRE(device < devices && devices <= batchSize, device, devices, batchSize);
+  uint64_t each = batchSize / devices;
+  return {device * each, device + 1 == devices ? batchSize : (device + 1) * each};
+}
+
+kj::Own<Program> newDeviceGroup(
+    const Graph& graph, kj::ArrayPtr<const Backend* const> backends, ProgramOptions options) {
+  return kj::heap<DeviceGroup>(graph, backends, options);
+}
+
+}  // namespace nn

@@ -1,0 +1,30 @@
+// nn/device_group.h: one program over several devices, which share the rows of a batch.
+#pragma once
+
+#include "nn/program.h"
+
+namespace nn {
+
+// The rows of a batch that device `device` of `devices` computes: floor(batchSize / devices) of
+// them one after another, the last device those that are left. 1 ≤ devices ≤ batchSize.
+Range rowsOf(uint device, uint devices, uint batchSize);
+
+// A program whose batch is dealt over `backends`, one device each; options.threads are those of
+// each device. The calling thread runs the first device, a thread of its own each of the others;
+// they wait without spinning.
+//
+// What its arrays hold, beyond Program's contract:
+//   parameters()  forward(s) copies those of segment s to every device
+//   gradients()   the sum over the devices, added in their order: the same bits every time
+//   statistics()  the mean over the devices, by rows. What the array holds at the next forward goes
+//                 to all devices, so values may be written to it, as to any program's
+// Batch norm normalizes each device's rows by themselves. forward() may return before the other
+// devices have done their part: so after a validation, call result() before parameters are
+// overwritten.
+//
+// An exception of a device is thrown by the next call that waits for it: setBatch, backward,
+// result, logits or statistics. Graph and backends must outlive the program.
+kj::Own<Program> newDeviceGroup(
+    const Graph& graph, kj::ArrayPtr<const Backend* const> backends, ProgramOptions options);
+
+}  // namespace nn
