@@ -10,15 +10,20 @@ constexpr Mode ROWS[] = {
     {"local",
         "One worker, no server: the worker calls its shard directly. The same bits as `dist_sync` "
         "with one worker.",
-        false, Mode::ALL_WORKERS},
+        false, Mode::ALL_WORKERS, false},
+    {"device",
+        "As `local`, with several devices: their gradients are added in the order of "
+        "`cluster.devices`. The same sums as `dist_sync` with a worker for each device.",
+        false, Mode::ALL_WORKERS, true},
     {"dist_sync",
         "A round sums one gradient of every worker, in rank order, and is applied once. Every "
-        "worker computes step t on the values after round t.",
-        true, Mode::ALL_WORKERS},
+        "worker computes step t on the values after round t. A worker adds the gradients of its "
+        "devices, in their order, before it pushes.",
+        true, Mode::ALL_WORKERS, true},
     {"dist_async",
         "Every gradient is applied by itself as it arrives. A worker computes on values that hold "
         "at least its own gradients.",
-        true, Mode::EACH_PUSH},
+        true, Mode::EACH_PUSH, true},
 };
 
 }  // namespace

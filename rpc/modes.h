@@ -14,12 +14,15 @@ namespace rpc {
 
 // A row: what a mode is.
 struct Mode {
-  const char* name;  // local, dist_sync, dist_async
+  const char* name;  // local, device, dist_sync, dist_async
   const char* doc;
   // Whether the job has server processes; without, the worker calls its Shard directly.
   bool hasServers;
   // Workers whose pushes make a round: all of them, or one.
   enum Round { ALL_WORKERS, EACH_PUSH } round;
+  // Whether a worker may have several devices, whose gradients it adds in their order before a
+  // push.
+  bool severalDevices;
 };
 extern const kj::ArrayPtr<const Mode> MODES;
 

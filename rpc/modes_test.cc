@@ -53,5 +53,11 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("Modes: only local is bound to a worker with one device") {
+  for (auto& mode: MODES) {
+    CHECK(mode.severalDevices == (kj::StringPtr(mode.name) != "local"));
+  }
+}
+
 }  // namespace
 }  // namespace rpc

@@ -1,6 +1,7 @@
 #include "runner/experiment.h"
 
 #include <kj/debug.h>
+#include <string.h>
 
 #include "io/augment.h"
 #include "io/checksum.h"
@@ -26,6 +27,52 @@ constexpr LossReduction LOSS_REDUCTIONS[] = {
         "TensorFlow's SyncReplicasOptimizer does.",
         LossReduction::SUM},
 };
+
+// Reports what is wrong with `devices`.
+void checkDevices(configs::Reader& reader, kj::ArrayPtr<const kj::String> devices,
+    const rpc::Mode& mode, uint batchSize) {
+  kj::Vector<uint64_t> seen;
+  for (auto& device: devices) {
+    auto error = [&](kj::StringPtr what, kj::StringPtr help) {
+      reader.error("devices", kj::str("device `", device, "` ", what), help);
+    };
+    kj::StringPtr number = "0";
+    if (device.startsWith("cpu:")) {
+      number = device.slice(strlen("cpu:"));
+    } else if (device == "cuda" || device.startsWith("cuda:")) {
+      error("is not built in: this program knows processors alone", "choose \"cpu\"");
+      continue;
+    } else if (device != "cpu") {
+      error("is not known", "known: \"cpu\", \"cpu:0\", \"cpu:1\", …");
+      continue;
+    }
+    bool good = 0 < number.size() && number.size() <= 4;
+    uint64_t index = 0;
+    for (char c: number) {
+      good = good && '0' <= c && c <= '9';
+      index = 10 * index + (c - '0');
+    }
+    if (!good) {
+      error("has no number from 0 to 9999 behind its colon", "write \"cpu:0\"");
+      continue;
+    }
+    for (auto other: seen) {
+      if (other == index) error("is named twice", "\"cpu\" is \"cpu:0\"");
+    }
+    seen.add(index);
+  }
+  if (devices.size() == 0) {
+    reader.error("devices", "a worker needs at least one device", "write devices = [\"cpu\"]");
+  } else if (devices.size() > 1 && !mode.severalDevices) {
+    reader.error("devices", kj::str("mode `", mode.name, "` has one device"),
+        "choose kvstore.mode = \"device\" for several");
+  } else if (devices.size() > batchSize) {
+    reader.error("devices",
+        kj::str("a batch of ", counted(batchSize, "image"), " cannot be dealt over ",
+            devices.size(), " devices"),
+        "make data.batch_size larger, or name fewer devices");
+  }
+}
 
 nn::Graph build(const Experiment& experiment, const io::DatasetFacts& facts,
     configs::Diagnostics& diagnostics) {
@@ -67,7 +114,7 @@ TrainConfig TrainConfig::read(configs::Reader& reader, const nn::Conventions& co
   return config;
 }
 
-ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::Mode& mode) {
+ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::Mode& mode, uint batchSize) {
   ClusterConfig config;
   config.launcher = &reader.choose("launcher", "Who starts the roles.",
       kj::arrayPtr(LAUNCHERS, kj::size(LAUNCHERS)), kj::StringPtr("local"));
@@ -77,9 +124,18 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::Mode& mode
   config.workers =
       reader.integer("workers", "Worker processes.", {.atLeast = 1, .atMost = 4096}, 1);
   config.threadsPerWorker = reader.integer("threads_per_worker",
-      "Threads that share the images of a worker's batch. The sums of weight gradients depend on "
-      "their number, so it is part of the experiment.",
+      "Threads of each of a worker's devices, which share the images of its batch. The sums of "
+      "weight gradients depend on their number, so it is part of the experiment.",
       {.atLeast = 1, .atMost = 256}, 1);
+  constexpr kj::StringPtr ONE_DEVICE[] = {"cpu"_kj};
+  size_t errorsBefore = reader.isManual() ? 0 : reader.diagnostics().count();
+  config.devices = reader.texts("devices",
+      "The devices of each worker, `\"cpu\"` or `\"cpu:N\"`: each is a program of its own with "
+      "`threads_per_worker` threads. A worker's batch is dealt over them in equal slices, the last "
+      "takes what is left; batch norm sees one slice. More than one needs a `kvstore.mode` other "
+      "than `local`.",
+      ONE_DEVICE);
+  bool areTexts = reader.isManual() || reader.diagnostics().count() == errorsBefore;
   config.onLoss = &reader.choose("on_loss", "What happens when a role is lost.",
       kj::arrayPtr(LOSS_POLICIES, kj::size(LOSS_POLICIES)), kj::StringPtr("fail"));
   config.startTimeout_s = reader.integer("start_timeout_s",
@@ -102,6 +158,7 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::Mode& mode
     reader.error("workers", kj::str("mode `", mode.name, "` has one worker"),
         "choose kvstore.mode = \"dist_sync\" or \"dist_async\" for several");
   }
+  if (areTexts) checkDevices(reader, config.devices, mode, batchSize);
   return config;
 }
 
@@ -136,7 +193,7 @@ Experiment Experiment::read(configs::Reader& reader) {
       rpc::KvStoreConfig::read);
   experiment.cluster = reader.section(
       "cluster", "Which roles there are, and who starts them.", [&](configs::Reader& section) {
-        return ClusterConfig::read(section, *experiment.kvstore.mode);
+        return ClusterConfig::read(section, *experiment.kvstore.mode, experiment.data.batchSize);
       });
   experiment.log = reader.section("log", "What is logged, and how often.", LogConfig::read);
 

@@ -61,7 +61,8 @@ struct ClusterConfig {
   const LauncherKind* launcher;
   uint servers;
   uint workers;
-  uint threadsPerWorker;
+  uint threadsPerWorker;          // of each device
+  kj::Array<kj::String> devices;  // of each worker: "cpu", "cpu:1"
   const LossPolicy* onLoss;
   uint startTimeout_s;
   uint silenceTimeout_s;
@@ -69,7 +70,8 @@ struct ClusterConfig {
   // "2 servers and 1 worker".
   kj::String roles() const;
 
-  static ClusterConfig read(configs::Reader& reader, const rpc::Mode& mode);
+  // `batchSize` images a step are dealt over the devices of a worker.
+  static ClusterConfig read(configs::Reader& reader, const rpc::Mode& mode, uint batchSize);
 };
 
 // [log]

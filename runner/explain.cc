@@ -85,12 +85,12 @@ kj::String explain(const LoadedExperiment& loaded) {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   ModelFacts facts(experiment);
   auto& cluster = experiment.cluster;
-  auto program = nn::CPU.lower(
-      facts.graph, {.batchSize = experiment.data.batchSize, .threads = cluster.threadsPerWorker});
+  auto program = programOf(experiment, facts.graph);
   double perEpoch = double(facts.trainingRecords) * experiment.data.readings(cluster.workers) /
                     experiment.globalBatchSize();
   return kj::str("# every value used\n\n", loaded.resolved, "\n# roles\n\n", "launcher ",
       cluster.launcher->name, ": 1 coordinator, ", cluster.roles(), " × ",
+      cluster.devices.size() > 1 ? kj::str(cluster.devices.size(), " devices × ") : kj::str(),
       counted(cluster.threadsPerWorker, "thread"),
       "; addresses on 127.0.0.1, ports chosen by the system\n", grouped(facts.trainingRecords),
       " training and ", grouped(facts.validationRecords), " validation records; ",

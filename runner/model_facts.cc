@@ -1,6 +1,8 @@
 #include "runner/model_facts.h"
 
 #include "io/batcher.h"
+#include "nn/cpu/cpu.h"
+#include "nn/device_group.h"
 
 namespace runner {
 
@@ -46,6 +48,16 @@ uint64_t ModelFacts::stepsUntilEndOf(uint epoch, const Experiment& experiment) c
 uint64_t ModelFacts::stepsIn(uint epochs, const Experiment& experiment) const {
   return io::Stream::stepsUntilEndOf(
       epochs, experiment.data, trainingRecords, experiment.cluster.workers);
+}
+
+kj::Own<nn::Program> programOf(const Experiment& experiment, const nn::Graph& graph) {
+  nn::ProgramOptions options{
+      .batchSize = experiment.data.batchSize, .threads = experiment.cluster.threadsPerWorker};
+  auto backends = KJ_MAP(device, experiment.cluster.devices) {
+    return &nn::CPU;
+  };
+  if (backends.size() == 1) return backends[0]->lower(graph, options);
+  return nn::newDeviceGroup(graph, backends, options);
 }
 
 rpc::MessageLimits jobMessageLimits(const nn::Graph& graph) {

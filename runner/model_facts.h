@@ -2,6 +2,7 @@
 #pragma once
 
 #include "nn/graph.h"
+#include "nn/program.h"
 #include "rpc/peer.h"
 #include "runner/experiment.h"
 
@@ -29,6 +30,9 @@ private:
   uint64_t stepsIn(uint epochs, const Experiment& experiment) const;
   ModelFacts(const Experiment& experiment, io::DatasetFacts facts);
 };
+
+// A worker's program on its devices. `graph` must outlive it.
+kj::Own<nn::Program> programOf(const Experiment& experiment, const nn::Graph& graph);
 
 // What the coordinator's messages may hold: all weights at once.
 rpc::MessageLimits jobMessageLimits(const nn::Graph& graph);

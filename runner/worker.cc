@@ -5,7 +5,6 @@
 
 #include "configs/language/failure.h"
 #include "io/batcher.h"
-#include "nn/cpu/cpu.h"
 #include "rpc/kv_store.h"
 #include "runner/io_thread.h"
 #include "runner/model_facts.h"
@@ -50,8 +49,7 @@ public:
             *dataset, experiment.data, experiment.train.seed, experiment.cluster.workers, rank, 0)),
         validation(
             io::Batcher::validation(*dataset, experiment.data, experiment.cluster.workers, rank)),
-        program(nn::CPU.lower(facts.graph, {.batchSize = experiment.data.batchSize,
-                                               .threads = experiment.cluster.threadsPerWorker})) {
+        program(programOf(experiment, facts.graph)) {
     auto& mode = *experiment.kvstore.mode;
     if (mode.hasServers) {
       auto own = rpc::RemoteStore::create(placement, mode, experiment.cluster.workers, rank,

@@ -73,7 +73,7 @@ public:
             *experiment.kvstore.placement)),
         updater(experiment, facts.graph, facts.trainingRecords),
         batch(facts.graph, experiment.data.batchSize),
-        program(lower(nn::CPU, experiment.data.batchSize)),
+        program(runner::programOf(experiment, facts.graph)),
         store(rpc::newLocalStore(placement, modeWithoutServers(), updater, program->parameters(),
             program->gradients())) {
     nn::initialize(facts.graph, experiment.model.initializer, experiment.train.seed,

@@ -16,6 +16,7 @@ using Settings = kj::ArrayPtr<const kj::StringPtr>;
 
 constexpr kj::StringPtr MLP = "tests/cluster/mlp.toml"_kj;
 constexpr kj::StringPtr TANH = "tests/cluster/tanh.toml"_kj;
+constexpr kj::StringPtr TWO_DEVICES = "cluster.devices=[\"cpu:0\", \"cpu:1\"]"_kj;
 constexpr kj::StringPtr BATCH_NORM = "tests/cluster/batch_norm.toml"_kj;
 
 kj::String bitsOf(kj::StringPtr file, Settings settings = nullptr) {
@@ -81,6 +82,29 @@ TEST_CASE("dist_sync with one worker has the bits of local") {
     CHECK(bitsOf(file, {"cluster.workers=1"}) ==
           bitsOf(file, {"cluster.workers=1", "kvstore.mode=local", "cluster.servers=0"}));
   }
+}
+
+TEST_CASE("device with two devices has the bits of dist_sync with two workers of half the batch") {
+  // The same rows on each, and the same sums in the same order: also of batch norm's statistics.
+  for (auto file: {MLP, BATCH_NORM}) {
+    auto bits = bitsOf(file);
+    CHECK(bitsOf(file, {"kvstore.mode=device", "cluster.servers=0", "cluster.workers=1",
+                           "data.batch_size=200", TWO_DEVICES}) == bits);
+    // One device sums in another order.
+    CHECK(bitsOf(file, {"kvstore.mode=device", "cluster.servers=0", "cluster.workers=1",
+                           "data.batch_size=200"}) != bits);
+  }
+}
+
+TEST_CASE("several devices in each worker: the same bits again, whatever servers and launcher") {
+  auto bits = bitsOf(MLP, {TWO_DEVICES});
+  CHECK(bitsOf(MLP, {TWO_DEVICES}) == bits);
+  CHECK(bitsOf(MLP, {TWO_DEVICES, "cluster.servers=3"}) == bits);
+  CHECK(bitsOf(MLP, {TWO_DEVICES, "cluster.launcher=inline"}) == bits);
+  // Asynchronous, but nobody to wait for: one worker's pushes are rounds of device.
+  CHECK(
+      bitsOf(MLP, {TWO_DEVICES, "kvstore.mode=dist_async", "cluster.workers=1"}) ==
+      bitsOf(MLP, {TWO_DEVICES, "kvstore.mode=device", "cluster.servers=0", "cluster.workers=1"}));
 }
 
 TEST_CASE("two workers of batch b train what one worker of batch 2b trains") {
