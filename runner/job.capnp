@@ -148,6 +148,8 @@ struct Event {
       learningRate @62 :Float64 $Json.name("learning_rate");
       partial @75 :Bool;
       # The epoch ended after fewer than log.every steps.
+      epochBatches @76 :UInt32 $Json.name("epoch_batches");
+      # That this epoch has for each worker.
     }
     trained :group {
       # End of an epoch of a worker: its own sums, and where the time of its compute thread went.

@@ -7,54 +7,26 @@
 #include <charconv>
 #include <cmath>
 
+#include "runner/line_text.h"
+
 namespace runner {
 namespace {
-
-using Text = kj::ArrayPtr<const char>;
 
 // No metric has a longer name. Without a limit, a long line of many beginnings would be searched
 // from each of them to its end.
 constexpr size_t METRIC_BYTES_MAX = 256;
 
-bool startsWith(Text text, kj::StringPtr word) {
-  return text.size() >= word.size() && memcmp(text.begin(), word.begin(), word.size()) == 0;
-}
-
-bool endsWith(Text text, kj::StringPtr word) {
-  return text.size() >= word.size() &&
-         memcmp(text.end() - word.size(), word.begin(), word.size()) == 0;
-}
-
-// Takes `word` off the front of `rest`, if it stands there.
-bool take(Text& rest, kj::StringPtr word) {
-  if (!startsWith(rest, word)) return false;
-  rest = rest.slice(word.size(), rest.size());
-  return true;
-}
-
-// Takes a number of one to nine digits (what a uint holds for certain) off the front of `rest`.
-kj::Maybe<uint> takeCount(Text& rest) {
-  size_t digits = 0;
-  uint value = 0;
-  while (digits < rest.size() && rest[digits] >= '0' && rest[digits] <= '9') {
-    if (digits == 9) return nullptr;
-    value = value * 10 + (rest[digits++] - '0');
+// Reads the number that `rest` consists of, or that a space ends.
+bool readValue(LineText rest, double& value) {
+  KJ_IF_MAYBE(v, takeValue(rest)) {
+    value = *v;
+    return endsHere(rest);
   }
-  if (digits == 0) return nullptr;
-  rest = rest.slice(digits, rest.size());
-  return value;
-}
-
-// Reads the number in front of `rest`: anything that printf writes for a double. Space, the end of
-// the line or a control character must follow: half a number, or two lines run into each other, are
-// no value.
-bool readValue(Text rest, double& value) {
-  auto [end, error] = std::from_chars(rest.begin(), rest.end(), value);
-  return error == std::errc() && (end == rest.end() || static_cast<unsigned char>(*end) <= ' ');
+  return false;
 }
 
 // Reads what follows `Epoch[4] `. Fills in all of `line` but epoch, rank and number.
-bool readContent(Text rest, LogLine& line) {
+bool readContent(LineText rest, LogLine& line) {
   if (take(rest, "Time cost=")) {
     line.kind = LogLineKind::TIME;
     return readValue(rest, line.value);
@@ -93,7 +65,16 @@ kj::String fixedPoint(double value, uint decimals) {
   return kj::heapString(buffer, end - buffer);
 }
 
-kj::String logPrefix(kj::Date time, uint rank) {
+kj::String sixDigits(double value) {
+  if (std::isnan(value)) return kj::str("nan");
+  char buffer[32];
+  auto [end, error] =
+      std::to_chars(buffer, buffer + sizeof(buffer), value, std::chars_format::general, 6);
+  KJ_ASSERT(error == std::errc());
+  return kj::heapString(buffer, end - buffer);
+}
+
+kj::String logTime(kj::Date time) {
   int64_t ms = (time - kj::UNIX_EPOCH) / kj::MILLISECONDS;
   // Rounded down, so that times before 1970 keep a positive remainder.
   int64_t seconds = ms >= 0 ? ms / 1000 : -((999 - ms) / 1000);
@@ -102,9 +83,13 @@ kj::String logPrefix(kj::Date time, uint rank) {
   KJ_REQUIRE(localtime_r(&clock, &local) != nullptr, "this time has no date", seconds);
   char date[64];
   strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S", &local);
-  auto fraction = kj::str(ms - seconds * 1000);
-  auto zeros = kj::StringPtr("00").slice(fraction.size() - 1);
-  return kj::str(date, ',', zeros, fraction, " Node[", rank, "] ");
+  int64_t fraction = ms - seconds * 1000;
+  auto zeros = fraction < 10 ? "00" : fraction < 100 ? "0" : "";
+  return kj::str(date, ',', zeros, fraction, ' ');
+}
+
+kj::String logPrefix(kj::Date time, uint rank) {
+  return kj::str(logTime(time), "Node[", rank, "] ");
 }
 
 kj::String trainLine(uint epoch, kj::StringPtr metric, double value) {
@@ -125,7 +110,7 @@ kj::String speedLine(
       " samples/sec\tTrain-", metric, '=', fixedPoint(value, 6));
 }
 
-kj::Maybe<LogLine> readLogLine(Text text, uint64_t number) {
+kj::Maybe<LogLine> readLogLine(LineText text, uint64_t number) {
   LogLine line{};
   line.number = number;
   // From bracket to bracket: one pass, however long the line is.
@@ -148,7 +133,7 @@ kj::Maybe<LogLine> readLogLine(Text text, uint64_t number) {
   return nullptr;
 }
 
-kj::Vector<LogLine> readLogLines(Text log) {
+kj::Vector<LogLine> readLogLines(LineText log) {
   kj::Vector<LogLine> lines;
   uint64_t number = 0;
   for (const char* position = log.begin(); position != log.end();) {

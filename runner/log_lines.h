@@ -15,6 +15,9 @@ using kj::uint;
 // read our logs. None of the lines ends in a newline. Epochs count from 0 in logs (tables count
 // from 1).
 
+// The moment, in local time and with one space at its end: `2016-01-22 14:22:03,897 `.
+kj::String logTime(kj::Date time);
+
 // What precedes each line of worker `rank`, in local time and with one space at its end:
 // `2016-01-22 14:22:03,897 Node[0] `.
 kj::String logPrefix(kj::Date time, uint rank);
@@ -35,6 +38,9 @@ kj::String speedLine(uint epoch, uint batch, double imagesPerS, kj::StringPtr me
 // `value` as C's `%.<decimals>f` in every locale; a NaN is `nan`, whatever its sign. `decimals` is
 // at most 17.
 kj::String fixedPoint(double value, uint decimals);
+
+// `value` as C's `%g`: six digits at most, in every locale. A NaN is `nan`.
+kj::String sixDigits(double value);
 
 // Reading. Takes what MXNet wrote in any period (`Iteration[..]`, `Iter[..]` or `Epoch[..]`, behind
 // any prefix, with or without `Node[r]`), and what the functions above write.

@@ -96,7 +96,7 @@ private:
     while (step < end) {
       trainStep();
       bool full = (step - counted) % experiment.log.every == 0;
-      if (full || (inEpoch && step == end)) reportSpeed(epoch, step - counted, !full);
+      if (full || (inEpoch && step == end)) reportSpeed(epoch, step - counted, !full, end - begin);
     }
     // Until every push of this worker is answered.
     verb.restart_s();
@@ -181,7 +181,7 @@ private:
     });
   }
 
-  void reportSpeed(uint epoch, uint done, bool partial) {
+  void reportSpeed(uint epoch, uint done, bool partial, uint epochBatches) {
     uint64_t batches = step - interval.begin;
     double seconds = interval.time.elapsed_s();
     interval.restart(step);
@@ -200,6 +200,7 @@ private:
       speed.setGlobalStep(globalStep());
       speed.setLearningRate(learningRate());
       speed.setPartial(partial);
+      speed.setEpochBatches(epochBatches);
     });
   }
 

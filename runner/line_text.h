@@ -1,0 +1,40 @@
+// runner/line_text.h: reading a line of a log from left to right.
+#pragma once
+
+#include <kj/common.h>
+#include <kj/string.h>
+
+namespace runner {
+
+using kj::uint;
+
+// A line, or what is left of it. Points into the log's text.
+using LineText = kj::ArrayPtr<const char>;
+
+bool startsWith(LineText text, kj::StringPtr word);
+bool endsWith(LineText text, kj::StringPtr word);
+
+// The place of the first `word` in `text`. Takes one pass.
+kj::Maybe<size_t> find(LineText text, kj::StringPtr word);
+
+// Takes `word` off the front of `rest`, if it stands there.
+bool take(LineText& rest, kj::StringPtr word);
+
+// Takes spaces off the front of `rest`, if there are any.
+void takeSpaces(LineText& rest);
+
+// Takes a number of one to nine digits (what a uint holds for certain) off the front of `rest`.
+// Null, and nothing taken, if there is none, or a longer one.
+kj::Maybe<uint> takeCount(LineText& rest);
+
+// Takes such a number off the end of `rest`.
+kj::Maybe<uint> takeCountFromEnd(LineText& rest);
+
+// Takes a number off the front of `rest`: anything that printf writes for a double, nan included.
+kj::Maybe<double> takeValue(LineText& rest);
+
+// Whether the line or the word ends here: nothing, a space or a control character follows. Half a
+// number, or two lines run into each other, are no value.
+bool endsHere(LineText rest);
+
+}  // namespace runner

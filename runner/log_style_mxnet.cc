@@ -1,0 +1,50 @@
+// runner/log_style_mxnet.cc: MXNet's lines, with the prefix that says who speaks.
+#include <kj/vector.h>
+
+#include "runner/log_lines.h"
+#include "runner/log_writers.h"
+
+namespace runner {
+namespace {
+
+class MxnetWriter final: public LineWriter {
+public:
+  kj::Array<kj::String> lines(Event::Reader event) override {
+    auto time = kj::UNIX_EPOCH + int64_t(event.getTimeS() * 1e6) * kj::MICROSECONDS;
+    auto prefix = logPrefix(time, event.getIndex());
+    kj::Vector<kj::String> result;
+    auto add = [&](kj::String line) { result.add(kj::str(prefix, line)); };
+    switch (event.which()) {
+      case Event::SPEED: {
+        auto speed = event.getSpeed();
+        if (speed.getPartial()) break;
+        add(speedLine(speed.getEpoch() - 1, speed.getBatch(), speed.getImagesPerS(), "accuracy",
+            speed.getAccuracy()));
+        break;
+      }
+      case Event::TRAINED: {
+        auto trained = event.getTrained();
+        uint epoch = trained.getEpoch() - 1;
+        add(trainLine(epoch, "accuracy", trained.getAccuracy()));
+        add(timeLine(epoch, trained.getTimeS()));
+        break;
+      }
+      case Event::VALIDATED: {
+        auto validated = event.getValidated();
+        add(validationLine(validated.getEpoch() - 1, "accuracy", validated.getAccuracy()));
+        break;
+      }
+      default:
+        break;
+    }
+    return result.releaseAsArray();
+  }
+};
+
+}  // namespace
+
+kj::Own<LineWriter> newMxnetWriter() {
+  return kj::heap<MxnetWriter>();
+}
+
+}  // namespace runner

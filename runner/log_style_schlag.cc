@@ -1,0 +1,79 @@
+// runner/log_style_schlag.cc: the lines of I. Schlag's distributed TensorFlow example.
+#include <kj/map.h>
+#include <kj/vector.h>
+
+#include "runner/log_lines.h"
+#include "runner/log_writers.h"
+
+namespace runner {
+namespace {
+
+// `text`, filled up with spaces on its left.
+kj::String right(kj::String text, size_t width) {
+  if (text.size() >= width) return text;
+  return kj::str(kj::repeat(' ', width - text.size()), text);
+}
+
+class SchlagWriter final: public LineWriter {
+public:
+  kj::Array<kj::String> lines(Event::Reader event) override {
+    kj::Vector<kj::String> result;
+    uint rank = event.getIndex();
+    switch (event.which()) {
+      case Event::BEGUN:
+        workerOf(rank).begin_s = event.getTimeS();
+        break;
+      case Event::SPEED:
+        result.add(stepLine(event.getSpeed()));
+        break;
+      case Event::ENDED:
+        workerOf(rank).finalCost = event.getEnded().getBatchLoss();
+        break;
+      case Event::VALIDATED: {
+        auto validated = event.getValidated();
+        if (!validated.getLast()) break;
+        auto& worker = workerOf(rank);
+        result.add(kj::str("Test-Accuracy: ", fixedPoint(validated.getAccuracy(), 2)));
+        result.add(kj::str("Total Time: ", fixedPoint(event.getTimeS() - worker.begin_s, 2), "s"));
+        result.add(kj::str("Final Cost: ", fixedPoint(worker.finalCost, 4)));
+        result.add(kj::str("done"));
+        break;
+      }
+      default:
+        break;
+    }
+    return result.releaseAsArray();
+  }
+
+private:
+  struct Worker {
+    double begin_s = 0;
+    double finalCost = 0;  // of its last batch
+  };
+
+  Worker& workerOf(uint rank) {
+    return workers.findOrCreate(rank, [&]() { return kj::HashMap<uint, Worker>::Entry{rank, {}}; });
+  }
+
+  static kj::String stepLine(Event::Speed::Reader speed) {
+    // The example divides by 100 always, also where fewer batches end an epoch, and so prints too
+    // little there. This is the mean over the batches that there were.
+    auto batch_ms = speed.getIntervalS() * 1e3 / kj::max(1u, speed.getBatches());
+    return kj::str("Step: ", speed.getGlobalStep(),
+        ",  Epoch: ", right(kj::str(speed.getEpoch()), 2),
+        ",  Batch: ", right(kj::str(speed.getBatch()), 3), " of ",
+        right(kj::str(speed.getEpochBatches()), 3),
+        ",  Cost: ", fixedPoint(speed.getBatchLoss(), 4), ",  AvgTime: ", fixedPoint(batch_ms, 2),
+        "ms");
+  }
+
+  kj::HashMap<uint, Worker> workers;
+};
+
+}  // namespace
+
+kj::Own<LineWriter> newSchlagWriter() {
+  return kj::heap<SchlagWriter>();
+}
+
+}  // namespace runner
