@@ -81,6 +81,20 @@ nn::Graph build(const Experiment& experiment, const io::DatasetFacts& facts,
       facts.classes, diagnostics);
 }
 
+// What says nothing of how a run goes.
+constexpr kj::StringPtr BESIDE_THE_RUN[] = {"expect"_kj, "published"_kj, "sweep"_kj};
+
+// Two experiments with the same digest train the same.
+kj::String digestOf(const configs::Table& resolved) {
+  configs::Table trained;
+  for (auto& entry: resolved.entries) {
+    bool counts = true;
+    for (auto beside: BESIDE_THE_RUN) counts = counts && entry.key != beside;
+    if (counts) trained.entries.add(configs::Entry{kj::str(entry.key), {}, clone(*entry.value)});
+  }
+  return io::sha256Hex(configs::print(trained).asBytes());
+}
+
 }  // namespace
 
 kj::String counted(uint64_t n, kj::StringPtr noun) {
@@ -196,6 +210,17 @@ Experiment Experiment::read(configs::Reader& reader) {
         return ClusterConfig::read(section, *experiment.kvstore.mode, experiment.data.batchSize);
       });
   experiment.log = reader.section("log", "What is logged, and how often.", LogConfig::read);
+  KJ_IF_MAYBE(expectations, reader.maybeSection("expect",
+                                "What a run must reach. A miss is told, and makes the exit code 3. "
+                                "The run does not depend on "
+                                "it.",
+                                readExpectations)) {
+    experiment.expectations = kj::mv(*expectations);
+  }
+  experiment.published = reader.maybeSection("published",
+      "What others found with this experiment: tables and reports show it beside what a run finds, "
+      "which does not depend on it.",
+      Published::read);
 
   auto letter = [](char c) {
     return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || ('0' <= c && c <= '9');
@@ -226,13 +251,17 @@ LoadedExperiment loadExperiment(kj::StringPtr path, kj::ArrayPtr<const kj::Strin
       filesystem->getRoot(), path, overrides, diagnostics, filesystem->getCurrentPath());
   configs::Reading reading{diagnostics, {}};
   auto experiment = configs::readDocument(*loaded.document, reading, Experiment::read);
+  // Which rows speak of this run depends on all of its values.
+  KJ_IF_MAYBE(published, experiment.published) {
+    if (diagnostics.count() == 0) published->keepRowsOf(reading.resolved, diagnostics);
+  }
   if (diagnostics.count() > 0) {
     loaded.errors = diagnostics.format(path);
     return loaded;
   }
   loaded.experiment = kj::mv(experiment);
   loaded.resolved = configs::print(reading.resolved);
-  loaded.digest = io::sha256Hex(loaded.resolved.asBytes());
+  loaded.digest = digestOf(reading.resolved);
   return loaded;
 }
 

@@ -14,7 +14,9 @@
 #include "nn/optimizer.h"
 #include "rpc/modes.h"
 #include "rpc/placement.h"
+#include "runner/expectations.h"
 #include "runner/log_styles.h"
+#include "runner/published.h"
 
 namespace runner {
 
@@ -92,6 +94,8 @@ struct Experiment {
   rpc::KvStoreConfig kvstore;
   ClusterConfig cluster;
   LogConfig log;
+  kj::Maybe<Published> published;  // of this run
+  kj::Array<Expectation> expectations;
   configs::Span dataSpan;  // of [data]
 
   static Experiment read(configs::Reader& reader);
@@ -106,7 +110,7 @@ struct LoadedExperiment {
   kj::Own<configs::Document> document;
   kj::Maybe<Experiment> experiment;  // null if there are errors
   kj::String resolved;               // the text of `experiment.toml`
-  kj::String digest;                 // sha256 of `resolved`, hexadecimal
+  kj::String digest;                 // sha256 of what of `resolved` the run depends on, hexadecimal
   kj::String errors;                 // everything wrong with the file, to be printed; empty = fine
 };
 

@@ -62,6 +62,26 @@ TEST_CASE("an override changes the value and the digest") {
   CHECK(plain.digest != changed.digest);
 }
 
+TEST_CASE("what is published and expected is resolved, but the digest is without it") {
+  kj::StringPtr overrides[] = {"expect.train_loss.at_most=1", "published.source=\"a page\"",
+      "published.rows=[{ where = { cluster.workers = 1 }, loss = 0.5 },"
+      " { where = { \"cluster.workers\" = 2 }, loss = 0.6 }]"};
+  auto plain = load("configs/mnist_mlp_local.toml");
+  auto more = load("configs/mnist_mlp_local.toml", overrides);
+  auto& published = KJ_ASSERT_NONNULL(KJ_ASSERT_NONNULL(more.experiment).published);
+  REQUIRE(published.rows.size() == 1);
+  CHECK(published.rows[0].loss == 0.5);
+  CHECK(KJ_ASSERT_NONNULL(more.experiment).expectations.size() == 1);
+  CHECK(more.digest == plain.digest);
+
+  // A run folder keeps all of it.
+  auto path = kj::str(::getenv("TEST_TMPDIR"), "/resolved_more.toml");
+  writeWhole(path, more.resolved);
+  auto again = load(path);
+  CHECK(again.resolved == more.resolved);
+  CHECK(again.digest == plain.digest);
+}
+
 TEST_CASE("the networks have the parameters that their publications count") {
   struct {
     kj::StringPtr network;

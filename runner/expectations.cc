@@ -1,0 +1,168 @@
+#include "runner/expectations.h"
+
+#include <kj/vector.h>
+
+#include <cmath>
+
+#include "runner/log_lines.h"
+
+namespace runner {
+
+namespace {
+
+constexpr ExpectedFigure FIGURES[] = {
+    {"validation_accuracy", "Share of the validation images that are classified rightly.",
+        [](const EpochRecord& epoch) { return epoch.validationAccuracy; }},
+    {"train_accuracy", "The same of the training images, taken while training.",
+        [](const EpochRecord& epoch) {
+          return epoch.images > 0 ? kj::Maybe<double>(epoch.trainAccuracy) : nullptr;
+        }},
+    {"validation_loss", "Mean loss of the validation images.",
+        [](const EpochRecord& epoch) { return epoch.validationLoss; }},
+    {"train_loss", "Mean loss of the training images, taken while training.",
+        [](const EpochRecord& epoch) {
+          return epoch.images > 0 ? kj::Maybe<double>(epoch.trainLoss) : nullptr;
+        }},
+};
+
+Expectation readExpectation(configs::Reader& reader, const ExpectedFigure& figure) {
+  Expectation result;
+  result.figure = &figure;
+  KJ_IF_MAYBE(epoch, reader.maybeInteger("epoch", "Of which epoch. Absent: of the last.",
+                         {.atLeast = 1, .atMost = 1000000})) {
+    result.epoch = uint(*epoch);
+  }
+  result.atLeast = reader.maybeReal("at_least", "The smallest figure that is well.", {});
+  result.atMost = reader.maybeReal("at_most", "The largest.", {});
+  result.withinOfFirstRun = reader.maybeReal("within_of_first_run",
+      "How far it may lie from the same figure of the sweep's first run. Without a sweep it says "
+      "nothing.",
+      {.atLeast = 0});
+  result.withinOfFirstEpoch = reader.maybeReal(
+      "within_of_first_epoch", "How far it may lie from the figure of epoch 1.", {.atLeast = 0});
+  if (reader.isManual()) return result;
+  if (result.atLeast == nullptr && result.atMost == nullptr && result.withinOfFirstRun == nullptr &&
+      result.withinOfFirstEpoch == nullptr) {
+    reader.error("", "nothing is expected here",
+        "add at_least, at_most, within_of_first_run or within_of_first_epoch");
+  }
+  KJ_IF_MAYBE(least, result.atLeast) {
+    KJ_IF_MAYBE(most, result.atMost) {
+      if (*least > *most) {
+        reader.error("at_most", "no figure is at least `at_least` and at most `at_most`",
+            "make at_most the larger one");
+      }
+    }
+  }
+  return result;
+}
+
+// In at most six decimals, as the classic lines have them.
+kj::String shortest(double value) {
+  auto text = fixedPoint(value, 6);
+  size_t end = text.size();
+  if (text.findFirst('.') == nullptr) return text;
+  while (text[end - 1] == '0') --end;
+  if (text[end - 1] == '.') --end;
+  return kj::heapString(text.slice(0, end));
+}
+
+kj::Maybe<const EpochRecord&> findEpoch(const RunRecord& run, kj::Maybe<uint> wanted) {
+  auto& epochs = run.epochRecords;
+  KJ_IF_MAYBE(number, wanted) {
+    for (auto& epoch: epochs) {
+      if (epoch.epoch == *number) return epoch;
+    }
+    return nullptr;
+  }
+  if (epochs.size() == 0) return nullptr;
+  return epochs.back();
+}
+
+kj::Maybe<double> figureOf(
+    const RunRecord& run, const ExpectedFigure& figure, kj::Maybe<uint> wanted) {
+  KJ_IF_MAYBE(epoch, findEpoch(run, wanted)) return figure.of(*epoch);
+  return nullptr;
+}
+
+// Judges the bounds of one expectation.
+class Judge {
+public:
+  Judge(const Expectation& expectation, const RunRecord& run, kj::Vector<Verdict>& verdicts)
+      : expectation(expectation), run(run), verdicts(verdicts) {
+    auto& figure = *expectation.figure;
+    value = figureOf(run, figure, expectation.epoch);
+    auto epoch = expectation.epoch.orDefault(
+        run.epochRecords.size() == 0 ? 0 : run.epochRecords.back().epoch);
+    subject = epoch == 0 ? kj::str(figure.name) : kj::str(figure.name, " of epoch ", epoch);
+  }
+
+  void judge(kj::Maybe<const RunRecord&> first) {
+    KJ_IF_MAYBE(v, value) {
+      // A nan meets nothing.
+      KJ_IF_MAYBE(bound, expectation.atLeast) {
+        add(*v >= *bound, kj::str("at least ", shortest(*bound)));
+      }
+      KJ_IF_MAYBE(bound, expectation.atMost) {
+        add(*v <= *bound, kj::str("at most ", shortest(*bound)));
+      }
+      KJ_IF_MAYBE(bound, expectation.withinOfFirstEpoch) {
+        addNear(*v, *bound, figureOf(run, *expectation.figure, uint(1)), "epoch 1");
+      }
+      KJ_IF_MAYBE(bound, expectation.withinOfFirstRun) {
+        KJ_IF_MAYBE(f, first) {
+          addNear(
+              *v, *bound, figureOf(*f, *expectation.figure, expectation.epoch), "the first run");
+        }
+      }
+    } else {
+      verdicts.add(Verdict{false, kj::str(subject, " is expected, but the run does not have it")});
+    }
+  }
+
+private:
+  void add(bool met, kj::StringPtr expected) {
+    verdicts.add(Verdict{met, kj::str(subject, " is ", shortest(KJ_ASSERT_NONNULL(value)),
+                                  met ? ", as expected " : ", expected ", expected)});
+  }
+
+  void addNear(double v, double bound, kj::Maybe<double> other, kj::StringPtr whose) {
+    KJ_IF_MAYBE(o, other) {
+      add(std::fabs(v - *o) <= bound,
+          kj::str("within ", shortest(bound), " of ", whose, "'s ", shortest(*o)));
+    } else {
+      add(false, kj::str("within ", shortest(bound), " of ", whose, "'s, which is not there"));
+    }
+  }
+
+  const Expectation& expectation;
+  const RunRecord& run;
+  kj::Vector<Verdict>& verdicts;
+  kj::Maybe<double> value;
+  kj::String subject;
+};
+
+}  // namespace
+
+kj::Array<Expectation> readExpectations(configs::Reader& reader) {
+  kj::Vector<Expectation> result;
+  for (auto& figure: FIGURES) {
+    auto read = [&](configs::Reader& section) { return readExpectation(section, figure); };
+    KJ_IF_MAYBE(expectation, reader.maybeSection(figure.name, figure.doc, read)) {
+      result.add(*expectation);
+    }
+  }
+  return result.releaseAsArray();
+}
+
+kj::Array<Verdict> judge(kj::ArrayPtr<const Expectation> expectations, const RunRecord& run,
+    kj::Maybe<const RunRecord&> first) {
+  KJ_IF_MAYBE(f, first) {
+    if (f == &run) first = nullptr;
+  }
+  kj::Vector<Verdict> verdicts;
+  for (auto& expectation: expectations) Judge(expectation, run, verdicts).judge(first);
+  return verdicts.releaseAsArray();
+}
+
+}  // namespace runner

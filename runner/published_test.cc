@@ -1,0 +1,67 @@
+#include "runner/published.h"
+
+#include <doctest/doctest.h>
+
+namespace runner {
+namespace {
+
+// The losses of the rows of `text` that speak of its own values of [run].
+struct Kept {
+  kj::Vector<double> losses;
+  kj::String errors;
+};
+
+Kept keep(kj::StringPtr text) {
+  configs::Diagnostics diagnostics;
+  auto document = configs::parse("x.toml", text, diagnostics);
+  configs::Reading reading{diagnostics, {}};
+  auto published = configs::readDocument(*document, reading, [](configs::Reader& reader) {
+    reader.section("run", "A run.", [](configs::Reader& section) {
+      section.integer("workers", "Of the job.", {}, 1);
+      section.real("rate", "Of learning.", {}, 0.5);
+      section.text("mode", "Who waits.", "sync"_kj);
+      return 0;
+    });
+    return reader.section("published", "Figures.", Published::read);
+  });
+  published.keepRowsOf(reading.resolved, diagnostics);
+  Kept kept;
+  for (auto& row: published.rows) kept.losses.add(KJ_ASSERT_NONNULL(row.loss));
+  kept.errors = diagnostics.format("x.toml");
+  return kept;
+}
+
+TEST_CASE("Published: the rows whose conditions all hold are of this run") {
+  auto kept = keep(R"([run]
+workers = 2
+rate = 1
+[published]
+source = "a page"
+rows = [
+  { loss = 1 },
+  { where = { "run.workers" = 2 }, loss = 2 },
+  { where = { "run.workers" = 3 }, loss = 3 },
+  { where = { run.workers = 2, run.rate = 1.0 }, loss = 4 },
+  { where = { "run.workers" = 2, "run.mode" = "async" }, loss = 5 },
+  { where = { "run.mode" = "sync" }, loss = 6 },
+]
+)");
+  CHECK(kept.errors == "");
+  CHECK(kj::str(kept.losses) == "1, 2, 4, 6");
+}
+
+TEST_CASE("Published: a condition on a key that is not there is reported at its place") {
+  auto kept = keep(R"([published]
+source = "a page"
+rows = [{ where = { "run.worker" = 2 }, loss = 1 }]
+)");
+  CHECK(kept.errors == R"(x.toml:3:21: error: this experiment has no key `run.worker`
+  3 | rows = [{ where = { "run.worker" = 2 }, loss = 1 }]
+    |                     ^^^^^^^^^^^^
+  help: did you mean `run.workers`?
+1 error in x.toml; nothing was started.
+)");
+}
+
+}  // namespace
+}  // namespace runner
