@@ -99,4 +99,8 @@ void LineFile::append(kj::StringPtr line) {
   writeAll(fd, text.asBytes(), name);
 }
 
+void LineFile::appendWhole(kj::ArrayPtr<const kj::byte> record) {
+  writeAll(fd, record, name);
+}
+
 }  // namespace runner

@@ -22,8 +22,8 @@ void writeQuietly(int fd, kj::StringPtr text);
 kj::String readWhole(kj::StringPtr path, uint64_t bytesMax);
 kj::String readWhole(int fd, kj::StringPtr name, uint64_t bytesMax);
 
-// A text file that grows by whole lines; each is handed to the kernel at once, so that a kill tears
-// none.
+// A file that grows by whole lines or records; each is handed to the kernel at once, so that a kill
+// tears none.
 class LineFile {
 public:
   // Creates or appends to `path`.
@@ -33,6 +33,8 @@ public:
 
   // Appends `line` and a newline. Throws with name, cause and way out (a full disk, a closed pipe).
   void append(kj::StringPtr line);
+  // Appends `record` as it is. Throws likewise.
+  void appendWhole(kj::ArrayPtr<const kj::byte> record);
 
 private:
   kj::String name;

@@ -33,8 +33,10 @@ void runCoordinator(
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   auto io = kj::setupAsyncIo();
   ModelFacts facts(experiment);
-  RunLog log(
-      options.folder, *experiment.log.style, LineFile(kj::mv(events), "the launcher's pipe"));
+  kj::Maybe<TensorBoard> board;
+  if (experiment.log.tensorboard) board.emplace(options.folder.tensorboard());
+  RunLog log(options.folder, *experiment.log.style, LineFile(kj::mv(events), "the launcher's pipe"),
+      kj::mv(board));
   auto job = kj::refcounted<Job>(experiment, loaded.digest, facts, options.folder, log,
       io.provider->getTimer(), kj::systemPreciseCalendarClock());
   Listener listener(io);

@@ -21,14 +21,6 @@ namespace {
       "cannot make the folder ", path, ": ", strerror(error), "; choose another one with --runs");
 }
 
-void makeFolders(kj::StringPtr path) {
-  for (size_t i = 1; i <= path.size(); i++) {
-    if (i < path.size() && path[i] != '/') continue;
-    auto prefix = kj::heapString(path.slice(0, i));
-    if (::mkdir(prefix.cStr(), 0777) != 0 && errno != EEXIST) failToMake(prefix, errno);
-  }
-}
-
 // The largest number that names an entry of `path`, or 0.
 uint64_t newest(kj::StringPtr path) {
   DIR* dir = ::opendir(path.cStr());
@@ -44,6 +36,14 @@ uint64_t newest(kj::StringPtr path) {
 }
 
 }  // namespace
+
+void makeFolders(kj::StringPtr path) {
+  for (size_t i = 1; i <= path.size(); i++) {
+    if (i < path.size() && path[i] != '/') continue;
+    auto prefix = kj::heapString(path.slice(0, i));
+    if (::mkdir(prefix.cStr(), 0777) != 0 && errno != EEXIST) failToMake(prefix, errno);
+  }
+}
 
 RunFolder newRunFolder(kj::StringPtr runs, kj::StringPtr name) {
   auto parent = kj::str(runs, "/", name);

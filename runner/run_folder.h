@@ -14,7 +14,11 @@ struct RunFolder {
   kj::String events() const { return kj::str(path, "/events.jsonl"); }
   kj::String table() const { return kj::str(path, "/table.md"); }
   kj::String weights() const { return kj::str(path, "/weights.safetensors"); }
+  kj::String tensorboard() const { return kj::str(path, "/tensorboard"); }
 };
+
+// Makes `path` with every folder above it that is not there. Throws as newRunFolder() does.
+void makeFolders(kj::StringPtr path);
 
 // Makes the next free `runs`/`name`/<n> (n = 1, 2, …) and lets `runs`/`name`/last point to it. Safe
 // against others that do the same at the same moment. Throws with path, cause and way out.

@@ -16,16 +16,19 @@ void parseEvent(kj::StringPtr line, Event::Builder event) {
   codec.decode(line, event);
 }
 
-RunLog::RunLog(const RunFolder& folder, const LogStyle& style, LineFile launcher)
+RunLog::RunLog(
+    const RunFolder& folder, const LogStyle& style, LineFile launcher, kj::Maybe<TensorBoard> board)
     : events(folder.events()),
       log(folder.log()),
       writer(style.writer()),
-      launcher(kj::mv(launcher)) {}
+      launcher(kj::mv(launcher)),
+      board(kj::mv(board)) {}
 
 void RunLog::append(Event::Reader event) {
   auto json = formatEvent(event);
   events.append(json);
   for (auto& line: writer->lines(event)) log.append(line);
+  KJ_IF_MAYBE(b, board) b->append(event);
   launcher.append(json);
 }
 

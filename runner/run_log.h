@@ -8,6 +8,7 @@
 #include "runner/job.capnp.h"
 #include "runner/log_styles.h"
 #include "runner/run_folder.h"
+#include "runner/tensorboard.h"
 
 namespace runner {
 
@@ -21,10 +22,11 @@ void parseEvent(kj::StringPtr line, Event::Builder event);
 class RunLog {
 public:
   // Appends to the files of `folder`, log.txt in `style`, and hands each event on to `launcher`,
-  // one JSON line each.
-  RunLog(const RunFolder& folder, const LogStyle& style, LineFile launcher);
+  // one JSON line each. `board`, if there is one, takes all events too.
+  RunLog(const RunFolder& folder, const LogStyle& style, LineFile launcher,
+      kj::Maybe<TensorBoard> board = nullptr);
 
-  // Writes the event to all three. Throws if one of them cannot be written.
+  // Writes the event to all of them. Throws if one of them cannot be written.
   void append(Event::Reader event);
   // Hands an event to the launcher only: it is not part of the record.
   void show(Event::Reader event);
@@ -34,6 +36,7 @@ private:
   LineFile log;
   kj::Own<LineWriter> writer;
   LineFile launcher;
+  kj::Maybe<TensorBoard> board;
 };
 
 }  // namespace runner
