@@ -98,14 +98,17 @@ public:
     return flatStatistics;
   }
 
-  void setBatch(kj::ArrayPtr<const float> pixels, kj::ArrayPtr<const int32_t> labels) override {
+  void setBatch(kj::ArrayPtr<const float> pixels, kj::ArrayPtr<const int32_t> labels,
+      kj::ArrayPtr<const uint64_t> draws) override {
     uint64_t size = graph.inputShape().size();
     KJ_REQUIRE(labels.size() == images && pixels.size() == images * size,
         "a batch has the wrong size", labels.size(), pixels.size(), images);
+    KJ_REQUIRE(draws.size() == 0 || draws.size() == images, draws.size(), images);
     join();
     for (auto& [program, rows]: devices) {
-      program->setBatch(
-          pixels.slice(rows.begin * size, rows.end * size), labels.slice(rows.begin, rows.end));
+      program->setBatch(pixels.slice(rows.begin * size, rows.end * size),
+          labels.slice(rows.begin, rows.end),
+          draws.size() == 0 ? draws : draws.slice(rows.begin, rows.end));
     }
   }
 

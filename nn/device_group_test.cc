@@ -12,18 +12,22 @@
 namespace nn {
 namespace {
 
-// A convolution (with batch norm behind it, if asked for), tanh, and two dense layers: several
-// segments.
-Graph smallGraph(bool norm) {
+enum class With { NOTHING, BATCH_NORM, DROPOUT };
+
+// A convolution, tanh, and two dense layers: several segments. Batch norm stands behind the
+// convolution, dropout between the dense layers.
+Graph smallGraph(With more) {
   configs::Diagnostics diagnostics;
   GraphBuilder builder({1, 6, 6}, diagnostics);
   NodeId x = 0;
   auto add = [&](Op op) { x = builder.add("", kj::mv(op), kj::arrayPtr(&x, 1), {}); };
   add(Conv2d{.filters = 4, .kernel = 3, .stride = 1, .pad = 1, .bias = true});
-  if (norm) add(BatchNorm{.epsilon = 1e-3f, .momentum = 0.9f, .fixedGamma = false});
+  if (more == With::BATCH_NORM)
+    add(BatchNorm{.epsilon = 1e-3f, .momentum = 0.9f, .fixedGamma = false});
   add(Activation{Activation::TANH});
   add(Dense{.units = 12, .bias = true});
   add(Activation{Activation::TANH});
+  if (more == With::DROPOUT) add(Dropout{.rate = 0.5});
   add(Dense{.units = 5, .bias = true});
   auto graph = builder.finish(x, {});
   REQUIRE(diagnostics.count() == 0);
@@ -34,6 +38,7 @@ Graph smallGraph(bool norm) {
 struct Data {
   kj::Array<float> pixels;
   kj::Array<int32_t> labels;
+  kj::Array<uint64_t> draws;
   kj::Array<float> parameters;
 
   Data(const Graph& graph, uint images, uint64_t seed = 1) {
@@ -46,6 +51,8 @@ struct Data {
     pixels = draw(images * graph.inputShape().size());
     labels = kj::heapArray<int32_t>(images);
     for (auto& label: labels) label = random.below(graph.classes);
+    draws = kj::heapArray<uint64_t>(images);
+    for (auto& number: draws) number = random.next();
     parameters = draw(graph.parameters);
   }
 };
@@ -62,7 +69,7 @@ BatchResult forward(const Graph& graph, Program& program, Phase phase) {
 
 BatchResult step(const Graph& graph, Program& program, const Data& data) {
   put(data.parameters, program.parameters());
-  program.setBatch(data.pixels, data.labels);
+  program.setBatch(data.pixels, data.labels, data.draws);
   auto result = forward(graph, program, Phase::TRAIN);
   for (uint s = graph.segments.size(); s-- > 0;) program.backward(s);
   return result;
@@ -99,7 +106,7 @@ TEST_CASE("rowsOf: equal slices one after another, the last takes what is left")
 }
 
 TEST_CASE("DeviceGroup: D devices compute what one does, up to the order of sums") {
-  auto graph = smallGraph(false);
+  auto graph = smallGraph(With::NOTHING);
   for (uint images: {8, 11}) {
     Data data(graph, images);
     data.labels[2] = -1;
@@ -122,9 +129,23 @@ TEST_CASE("DeviceGroup: D devices compute what one does, up to the order of sums
   }
 }
 
+TEST_CASE("DeviceGroup: dropout takes away of each row what it does on one device") {
+  auto graph = smallGraph(With::DROPOUT);
+  Data data(graph, 11);
+  auto one = CPU.lower(graph, {.batchSize = 11});
+  step(graph, *one, data);
+  auto several = group(graph, 3, 11);
+  step(graph, *several, data);
+  CHECK(near(several->logits(), one->logits()));
+  CHECK(near(several->gradients(), one->gradients()));
+  for (auto& number: data.draws) ++number;
+  step(graph, *several, data);
+  CHECK_FALSE(near(several->logits(), one->logits()));
+}
+
 TEST_CASE("DeviceGroup: gradients are those of its devices, added in their order") {
   constexpr uint IMAGES = 11, DEVICES = 3;
-  auto graph = smallGraph(true);
+  auto graph = smallGraph(With::BATCH_NORM);
   Data data(graph, IMAGES);
   auto sum = kj::heapArray<float>(graph.parameters);
   for (uint d = 0; d < DEVICES; ++d) {
@@ -133,7 +154,7 @@ TEST_CASE("DeviceGroup: gradients are those of its devices, added in their order
     size_t size = graph.inputShape().size();
     put(data.parameters, program->parameters());
     program->setBatch(data.pixels.slice(rows.begin * size, rows.end * size),
-        data.labels.slice(rows.begin, rows.end));
+        data.labels.slice(rows.begin, rows.end), nullptr);
     forward(graph, *program, Phase::TRAIN);
     for (uint s = graph.segments.size(); s-- > 0;) program->backward(s);
     for (auto i: kj::indices(sum)) {
@@ -149,14 +170,14 @@ TEST_CASE("DeviceGroup: gradients are those of its devices, added in their order
 }
 
 TEST_CASE("DeviceGroup: after backward of a segment its parameters may be overwritten") {
-  auto graph = smallGraph(false);
+  auto graph = smallGraph(With::NOTHING);
   Data data(graph, 8), other(graph, 8, 2);
   auto several = group(graph, 2, 8);
   step(graph, *several, data);
   auto expected = kj::heapArray<float>(several->gradients().asConst());
   for (uint again = 0; again < 20; ++again) {
     put(data.parameters, several->parameters());
-    several->setBatch(data.pixels, data.labels);
+    several->setBatch(data.pixels, data.labels, data.draws);
     forward(graph, *several, Phase::TRAIN);
     for (uint s = graph.segments.size(); s-- > 0;) {
       several->backward(s);
@@ -165,7 +186,7 @@ TEST_CASE("DeviceGroup: after backward of a segment its parameters may be overwr
     }
     CHECK(same(several->gradients(), expected));
   }
-  several->setBatch(other.pixels, other.labels);
+  several->setBatch(other.pixels, other.labels, other.draws);
   forward(graph, *several, Phase::TRAIN);
   auto one = CPU.lower(graph, {.batchSize = 8});
   step(graph, *one, other);
@@ -174,7 +195,7 @@ TEST_CASE("DeviceGroup: after backward of a segment its parameters may be overwr
 
 TEST_CASE("DeviceGroup: statistics are the mean over the rows' devices, and go back to all") {
   constexpr uint IMAGES = 7;
-  auto graph = smallGraph(true);
+  auto graph = smallGraph(With::BATCH_NORM);
   Data data(graph, IMAGES);
   auto begin = kj::heapArray<float>(graph.statisticsSize);
   for (auto i: kj::indices(begin)) begin[i] = 1 + float(i) / 16;
@@ -190,7 +211,7 @@ TEST_CASE("DeviceGroup: statistics are the mean over the rows' devices, and go b
     put(data.parameters, program->parameters());
     put(begin, program->statistics());
     program->setBatch(data.pixels.slice(rows.begin * size, rows.end * size),
-        data.labels.slice(rows.begin, rows.end));
+        data.labels.slice(rows.begin, rows.end), nullptr);
     forward(graph, *program, Phase::TRAIN);
     for (auto i: kj::indices(sums)) sums[i] += program->statistics()[i] * double(rows.size());
   }
@@ -209,7 +230,7 @@ TEST_CASE("DeviceGroup: statistics are the mean over the rows' devices, and go b
   auto one = CPU.lower(graph, {.batchSize = IMAGES});
   put(data.parameters, one->parameters());
   put(begin, one->statistics());
-  one->setBatch(data.pixels, data.labels);
+  one->setBatch(data.pixels, data.labels, data.draws);
   forward(graph, *one, Phase::VALIDATE);
   CHECK(near(several->logits(), one->logits()));
   CHECK(same(several->statistics(), begin));
@@ -221,7 +242,8 @@ public:
   kj::ArrayPtr<float> parameters() override { return values; }
   kj::ArrayPtr<float> gradients() override { return values; }
   kj::ArrayPtr<float> statistics() override { return nullptr; }
-  void setBatch(kj::ArrayPtr<const float>, kj::ArrayPtr<const int32_t>) override {}
+  void setBatch(kj::ArrayPtr<const float>, kj::ArrayPtr<const int32_t>,
+      kj::ArrayPtr<const uint64_t>) override {}
   void forward(Phase, uint) override { KJ_FAIL_REQUIRE("the device broke down"); }
   void backward(uint) override {}
   BatchResult result() const override { return {}; }
@@ -240,23 +262,23 @@ TEST_CASE("DeviceGroup: what a device throws is thrown by whoever waits for it, 
       .lower = [](const Graph& graph, ProgramOptions) -> kj::Own<Program> {
         return kj::heap<BrokenProgram>(graph);
       }};
-  auto graph = smallGraph(false);
+  auto graph = smallGraph(With::NOTHING);
   Data data(graph, 8);
   const Backend* backends[] = {&CPU, &BROKEN};
   auto several = newDeviceGroup(graph, backends, {.batchSize = 8});
-  several->setBatch(data.pixels, data.labels);
+  several->setBatch(data.pixels, data.labels, data.draws);
   several->forward(Phase::TRAIN, 0);
   CHECK_THROWS_WITH(several->result(), doctest::Contains("the device broke down"));
   CHECK_THROWS(several->backward(0));
 }
 
 TEST_CASE("DeviceGroup: it ends at any time") {
-  auto graph = smallGraph(false);
+  auto graph = smallGraph(With::NOTHING);
   Data data(graph, 8);
   for (uint segments = 0; segments <= graph.segments.size(); ++segments) {
     auto several = group(graph, 4, 8);
     put(data.parameters, several->parameters());
-    several->setBatch(data.pixels, data.labels);
+    several->setBatch(data.pixels, data.labels, data.draws);
     for (uint s = 0; s < segments; ++s) several->forward(Phase::TRAIN, s);
   }
 }
