@@ -97,6 +97,7 @@ kj::Maybe<Buffer&> Draft::find(uint p, UnitId unit, Layout layout) {
 
 Place Draft::plainOf(const Unit& unit, uint p) {
   if (unit.is<Input>()) return {pixels};
+  KJ_IF_MAYBE(rows, storage[unit.id].rows) return {rows};
   auto blocked = valueOf(unit, p);
   KJ_IF_MAYBE(buffer, find(p, unit.id, Layout::PLAIN)) {
     return {buffer};
@@ -109,13 +110,17 @@ Place Draft::plainOf(const Unit& unit, uint p) {
 
 Place Draft::rowsOf(const Unit& unit, uint p) {
   // A vector's rows lie plain already, with padding.
-  bool isVector = extentOf(unit).pixels == 1 && !unit.is<Input>();
+  bool isPlain = unit.is<Input>() || storage[unit.id].rows != nullptr;
+  bool isVector = extentOf(unit).pixels == 1 && !isPlain;
   return valueOf(unit, p, isVector ? Layout::BLOCKED : Layout::PLAIN);
 }
 
 void Draft::fill(const Unit& unit, uint p, Place to) {
   if (unit.is<Input>()) {
     add(p, cpu::block(extentOf(unit), {pixels}, to, Write::SET), {{pixels}, to});
+  } else if (unit.is<Dropout>()) {
+    Place rows = {&KJ_ASSERT_NONNULL(storage[unit.id].rows)};
+    add(p, cpu::block(extentOf(unit), rows, to, Write::SET), {rows, to});
   } else if (unit.is<BatchNorm>()) {
     auto y = valueOf(before(unit), p);
     add(p, normalise(normOf(unit), y, to), {y, to});

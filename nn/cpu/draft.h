@@ -15,7 +15,8 @@ struct FlatArrays {
 
 // What is known of a unit: where its value lies, and what its tasks share.
 struct Storage {
-  kj::Maybe<Buffer&> value;  // none: recomputed, or the input
+  kj::Maybe<Buffer&> value;  // none: recomputed, or plain as `rows` or the input
+  kj::Maybe<Buffer&> rows;   // of a dropout on the images: in plain order, as they are
   kj::Maybe<Buffer&> index;  // of a max pool
   kj::Maybe<Convolution&> convolution;
   kj::Maybe<DenseLayer&> dense;
@@ -61,7 +62,7 @@ public:
   Place valueOf(const Unit& unit, uint p, Layout layout = Layout::BLOCKED);
   // The same as rows for a dense layer, which may be longer than what is in them.
   Place rowsOf(const Unit& unit, uint p);
-  // Makes the value of a unit that is the input, a batch norm or a concat at `to`.
+  // Makes the value of a unit that is the input, a dropout on it, a batch norm or a concat at `to`.
   void fill(const Unit& unit, uint p, Place to);
 
   // Whether blocks of `part`, whose first channel is the concat's `channel`, are blocks of the

@@ -13,7 +13,8 @@ public:
   Forward(Draft& draft, dnnl_engine_t engine): draft(draft), engine(engine) {}
 
   void forward(const Unit& unit) {
-    if (!unit.recomputed && !unit.is<Input>() && !unit.is<SoftmaxCrossEntropy>()) {
+    bool isStored = !unit.recomputed && !unit.is<Input>() && !unit.is<SoftmaxCrossEntropy>();
+    if (isStored && !dropsImages(unit)) {
       draft.storage[unit.id].value = draft.batchBuffer(draft.extentOf(unit).floats());
     }
     KJ_SWITCH_ONEOF(unit.node->op) {
@@ -27,11 +28,7 @@ public:
         auto y = draft.valueOf(unit, unit.at);
         draft.add(unit.at, activate(op.function, draft.extentOf(unit), y), {y});
       }
-      KJ_CASE_ONEOF(op, Dropout) {
-        auto x = draft.valueOf(draft.before(unit), unit.at), y = draft.valueOf(unit, unit.at);
-        draft.add(
-            unit.at, drop(op, draft.nodeOf(unit), draft.extentOf(unit), x, y, Write::SET), {x, y});
-      }
+      KJ_CASE_ONEOF(op, Dropout) forwardDropout(unit, op);
       KJ_CASE_ONEOF(op, Pool) forwardPool(unit, op);
       KJ_CASE_ONEOF(_, Add) {
         bool first = true;
@@ -149,6 +146,26 @@ private:
     draft.add(unit.at, takeStatistics(norm, value), {value});
     draft.phase(unit.at).batchTasks.add(combineStatistics(norm));
     if (!unit.recomputed) draft.fill(unit, unit.ready, draft.valueOf(unit, unit.ready));
+  }
+
+  // Whether it is a dropout on the images. Its value stays in their order: of one channel or of
+  // three, blocks would be mostly padding.
+  bool dropsImages(const Unit& unit) const {
+    return unit.is<Dropout>() && draft.before(unit).is<Input>();
+  }
+
+  void forwardDropout(const Unit& unit, const Dropout& op) {
+    auto node = draft.nodeOf(unit);
+    if (dropsImages(unit)) {
+      size_t size = unit.node->shape.size();
+      auto& rows = draft.batchBuffer(size);
+      draft.storage[unit.id].rows = rows;
+      auto x = draft.valueOf(draft.before(unit), unit.at, Layout::PLAIN);
+      draft.add(unit.at, dropRows(op, node, size, x, {&rows}), {x, {&rows}});
+    } else {
+      auto x = draft.valueOf(draft.before(unit), unit.at), y = draft.valueOf(unit, unit.at);
+      draft.add(unit.at, drop(op, node, draft.extentOf(unit), x, y, Write::SET), {x, y});
+    }
   }
 
   void forwardPool(const Unit& unit, const Pool& op) {

@@ -77,6 +77,8 @@ struct Kernels {
   // channels may count further than the row's values.
   void (*drop)(const float* from, const DropoutMask& mask, float* to, Write write, size_t blocks,
       size_t pixels);
+  // to = the same of a row in plain order; any count.
+  void (*dropRow)(const float* from, const DropoutMask& mask, float* to, size_t count);
 
   // `index` gets the place of the first maximum in its window: kernel·row + column. No window lies
   // outside of the image altogether.

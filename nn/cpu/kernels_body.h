@@ -261,22 +261,31 @@ struct Loops {
     }
   }
 
+  // Values scaled up, without those that the mask takes away: see nn/dropout.h.
+  static V kept(V x, typename S::Words index, const DropoutMask& mask) {
+    auto h = index ^ mask.first;
+    h = (h ^ h >> 16) * 0x7feb352du;
+    h = (h ^ h >> 15) + mask.second;
+    h *= 0x846ca68bu;
+    h ^= h >> 16;
+    M isDropped = S::greater(S::set(float(mask.threshold)), S::number(h >> 8));
+    return S::select(isDropped, S::zero(), S::mul(x, S::set(mask.scale)));
+  }
+
+  // The words 0, step, 2·step, …
+  static typename S::Words wordsBy(size_t step) {
+    typename S::Words words;
+    for (size_t lane = 0; lane < B; lane++) words[lane] = uint32_t(lane * step);
+    return words;
+  }
+
   template <Write write>
   static void dropAs(
       const float* from, const DropoutMask& mask, float* to, size_t blocks, size_t pixels) {
-    V threshold = S::set(float(mask.threshold)), scale = S::set(mask.scale);
-    typename S::Words block;  // the elements of a block's first pixel
-    for (size_t lane = 0; lane < B; lane++) block[lane] = uint32_t(lane * pixels);
-    for (size_t c = 0; c < blocks; c++, block += uint32_t(B * pixels)) {
+    auto index = wordsBy(pixels);  // of a block's first pixel
+    for (size_t c = 0; c < blocks; c++, index += uint32_t(B * pixels)) {
       for (size_t i = 0; i < pixels; i++, from += B, to += B) {
-        auto h = (block + uint32_t(i)) ^ mask.first;
-        h = (h ^ h >> 16) * 0x7feb352du;
-        h = (h ^ h >> 15) + mask.second;
-        h *= 0x846ca68bu;
-        h ^= h >> 16;
-        V number = S::number(h >> 8);
-        V kept = S::mul(S::load(from), scale);
-        V value = S::select(S::greater(threshold, number), S::zero(), kept);
+        V value = kept(S::load(from), index + uint32_t(i), mask);
         S::store(to, write == Write::ADD ? S::add(S::load(to), value) : value);
       }
     }
@@ -286,6 +295,19 @@ struct Loops {
       size_t blocks, size_t pixels) {
     auto loop = write == Write::SET ? dropAs<Write::SET> : dropAs<Write::ADD>;
     loop(from, mask, to, blocks, pixels);
+  }
+
+  static void dropRow(const float* from, const DropoutMask& mask, float* to, size_t count) {
+    auto index = wordsBy(1);
+    size_t i = 0;
+    for (; i + B <= count; i += B, index += uint32_t(B)) {
+      S::store(to + i, kept(S::load(from + i), index, mask));
+    }
+    if (i == count) return;
+    float rest[B] = {};
+    memcpy(rest, from + i, (count - i) * sizeof(float));
+    S::store(rest, kept(S::load(rest), index, mask));
+    memcpy(to + i, rest, (count - i) * sizeof(float));
   }
 
   // The part of a window that lies inside the image: rows and columns relative to the window's
@@ -452,6 +474,7 @@ struct Loops {
       .sigmoid = {.forward = sigmoid, .backward = sigmoidBackward},
       .elu = {.forward = elu, .backward = eluBackward},
       .drop = drop,
+      .dropRow = dropRow,
       .maxPool = maxPool,
       .maxPoolBackward = maxPoolBackward,
       .averagePool = averagePool,

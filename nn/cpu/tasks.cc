@@ -99,6 +99,31 @@ private:
   Write write;
 };
 
+class DropRows final: public Task {
+public:
+  DropRows(const Dropout& op, NodeId node, size_t size, Place from, Place to)
+      : op(op), node(node), size(size), from(from), to(to) {}
+
+  void run(const Step& step, const Chunk& chunk) override {
+    const float* source = step.memory.at(from, chunk);
+    float* target = step.memory.at(to, chunk);
+    for (uint n = 0; n < chunk.images; ++n, source += from.stride(), target += to.stride()) {
+      if (step.phase == Phase::VALIDATE) {
+        step.kernels.copy(source, target, Write::SET, size);
+      } else {
+        auto mask = dropoutMask(op.rate, step.draws[chunk.first + n], node);
+        step.kernels.dropRow(source, mask, target, size);
+      }
+    }
+  }
+
+private:
+  const Dropout& op;
+  NodeId node;
+  size_t size;
+  Place from, to;
+};
+
 Window windowOf(const Pool& op, Shape in, Shape out) {
   return {.inHeight = in.height,
       .inWidth = in.width,
@@ -227,6 +252,9 @@ kj::Own<Task> activateBackward(
 kj::Own<Task> drop(
     const Dropout& op, NodeId node, Extent extent, Place from, Place to, Write write) {
   return kj::heap<Drop>(op, node, extent, from, to, write);
+}
+kj::Own<Task> dropRows(const Dropout& op, NodeId node, size_t size, Place from, Place to) {
+  return kj::heap<DropRows>(op, node, size, from, to);
 }
 kj::Own<Task> pool(const Pool& op, Shape in, Shape out, uint block, Place x, Place y, Place index) {
   return kj::heap<PoolForward>(op, windowOf(op, in, out), Extent(out, block), x, y, index);

@@ -79,6 +79,8 @@ kj::Own<Task> activateBackward(
 // is the node's input, or the gradient of its output.
 kj::Own<Task> drop(
     const Dropout& op, NodeId node, Extent extent, Place from, Place to, Write write);
+// The same of images in plain order, of `size` values: to = what is left of `from`.
+kj::Own<Task> dropRows(const Dropout& op, NodeId node, size_t size, Place from, Place to);
 
 // `index` is what max needs to remember: 16-bit words; null for average.
 kj::Own<Task> pool(const Pool& op, Shape in, Shape out, uint block, Place x, Place y, Place index);

@@ -145,6 +145,17 @@ constexpr Case ROWS[] = {
   { kind = "dense", units = 10 },
   { kind = "dropout", rate = 0.2 },
 ])"},
+    {"dropout on the images, before layers that want them in blocks and plain", {3, 6, 6}, 4, 5,
+        R"([
+  { kind = "dropout", rate = 0.2 },
+  { kind = "branches", branches = [
+    [ { kind = "conv", filters = 16, kernel = 3, pad = 1 } ],
+    [ { kind = "elu" }, { kind = "dropout", rate = 0.2 } ],
+    [],
+  ] },
+  { kind = "conv", filters = 5, kernel = 3 },
+  { kind = "dense", units = 4 },
+])"},
     {"dropout in branches over one input", {3, 6, 6}, 4, 5, R"([
   { kind = "conv", filters = 10, kernel = 3, pad = 1 },
   { kind = "branches", branches = [
