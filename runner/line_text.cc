@@ -23,6 +23,16 @@ kj::Maybe<uint> countOf(LineText digits) {
 
 }  // namespace
 
+void eachLine(LineText log, kj::FunctionParam<void(LineText line, uint64_t number)> use) {
+  uint64_t number = 0;
+  for (const char* position = log.begin(); position != log.end();) {
+    auto newline = static_cast<const char*>(memchr(position, '\n', log.end() - position));
+    auto end = newline == nullptr ? log.end() : newline;
+    use(kj::arrayPtr(position, end), ++number);
+    position = newline == nullptr ? end : newline + 1;
+  }
+}
+
 bool startsWith(LineText text, kj::StringPtr word) {
   return text.size() >= word.size() && memcmp(text.begin(), word.begin(), word.size()) == 0;
 }

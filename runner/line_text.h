@@ -2,7 +2,9 @@
 #pragma once
 
 #include <kj/common.h>
+#include <kj/function.h>
 #include <kj/string.h>
+#include <stdint.h>
 
 namespace runner {
 
@@ -10,6 +12,9 @@ using kj::uint;
 
 // A line, or what is left of it. Points into the log's text.
 using LineText = kj::ArrayPtr<const char>;
+
+// Calls `use` with each line of `log`, without its newline, and its place in the file, from 1.
+void eachLine(LineText log, kj::FunctionParam<void(LineText line, uint64_t number)> use);
 
 bool startsWith(LineText text, kj::StringPtr word);
 bool endsWith(LineText text, kj::StringPtr word);

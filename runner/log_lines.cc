@@ -135,15 +135,11 @@ kj::Maybe<LogLine> readLogLine(LineText text, uint64_t number) {
 
 kj::Vector<LogLine> readLogLines(LineText log) {
   kj::Vector<LogLine> lines;
-  uint64_t number = 0;
-  for (const char* position = log.begin(); position != log.end();) {
-    auto newline = static_cast<const char*>(memchr(position, '\n', log.end() - position));
-    auto end = newline == nullptr ? log.end() : newline;
-    KJ_IF_MAYBE(line, readLogLine(kj::arrayPtr(position, end), ++number)) {
+  eachLine(log, [&](LineText text, uint64_t number) {
+    KJ_IF_MAYBE(line, readLogLine(text, number)) {
       lines.add(*line);
     }
-    position = newline == nullptr ? end : newline + 1;
-  }
+  });
   return lines;
 }
 

@@ -17,9 +17,9 @@
 #include "runner/explain.h"
 #include "runner/files.h"
 #include "runner/launchers.h"
+#include "runner/log_table.h"
 #include "runner/model_facts.h"
 #include "runner/reason.h"
-#include "runner/result_table.h"
 #include "runner/role_options.h"
 #include "runner/roles.h"
 #include "runner/run_folder.h"
@@ -32,6 +32,9 @@ namespace {
 
 // A run's own log. A worker writes some 100 bytes every log.every steps.
 constexpr uint64_t LOG_BYTES_MAX = 1ull << 34;
+
+// Of a table by steps, on standard output; table.md has all.
+constexpr uint STEP_ROWS_MAX = 20;
 
 class Main {
 public:
@@ -130,9 +133,9 @@ private:
       view.say(kj::str("error: ", *failure, "; nothing is left running (log: ", folder.log(), ")"));
       commandLine.endWith(RUN_FAILED);
     }
-    auto table = tableOf(readWhole(folder.log(), LOG_BYTES_MAX));
-    writeWhole(folder.table(), table);
-    print(kj::str(table, "weights sha256=",
+    auto table = readLogTable(readWhole(folder.log(), LOG_BYTES_MAX), "log.txt");
+    writeWhole(folder.table(), formatTable(textOf(table), TableFormat::MARKDOWN));
+    print(kj::str(shown(kj::mv(table)), "weights sha256=",
         KJ_ASSERT_NONNULL(outcome.weightsSha256, "the run ended without weights"), "  ",
         folder.path, "\n"));
     commandLine.endWith(OK);
@@ -254,8 +257,10 @@ private:
     for (int signal: {SIGINT, SIGTERM}) KJ_SYSCALL(::sigaction(signal, &action, nullptr));
   }
 
-  static kj::String tableOf(kj::StringPtr log) {
-    return formatTable(readResultTable(log, "log.txt"), TableFormat::MARKDOWN);
+  // The table as it fits on a screen.
+  static kj::String shown(LogTable table) {
+    if (table.is<StepTable>()) table = thinned(table.get<StepTable>(), STEP_ROWS_MAX);
+    return formatTable(textOf(table), TableFormat::MARKDOWN);
   }
 
   // A launcher that dies closes our standard input. A thread of its own sees that whatever the

@@ -145,48 +145,6 @@ kj::String cell(kj::Maybe<double> value, uint decimals) {
   return nullptr;
 }
 
-kj::String formatRow(const ResultRow& row, TableFormat format) {
-  auto epoch = kj::str(row.epoch < 10 && format != TableFormat::CSV ? " " : "", row.epoch);
-  auto train = cell(row.train, 6);
-  auto validation = cell(row.validation, 6);
-  auto time = cell(row.time_s, 1);
-  switch (format) {
-    case TableFormat::MARKDOWN:
-      return kj::str("| ", epoch, " | ", train, " | ", validation, " | ", time, " |\n");
-    case TableFormat::NONE:
-      return kj::str(epoch, '\t', train, '\t', validation, '\t', time, '\n');
-    case TableFormat::CSV:
-      return kj::str(epoch, ',', train, ',', validation, ',', time, '\n');
-  }
-  KJ_UNREACHABLE;
-}
-
-kj::StringPtr header(TableFormat format) {
-  switch (format) {
-    case TableFormat::MARKDOWN:
-      return "| epoch | train-accuracy | valid-accuracy | time |\n"
-             "| --- | --- | --- | --- |\n"_kj;
-    case TableFormat::NONE:
-      return "epoch\ttrain-accuracy\tvalid-accuracy\ttime\n"_kj;
-    case TableFormat::CSV:
-      return "epoch,train-accuracy,valid-accuracy,time\n"_kj;
-  }
-  KJ_UNREACHABLE;
-}
-
-// `text` as one CSV field: in quotes where it has to be.
-kj::String csvField(kj::StringPtr text) {
-  bool plain = true;
-  kj::Vector<char> quoted;
-  for (char c: text) {
-    if (c == ',' || c == '"' || c == '\n' || c == '\r') plain = false;
-    if (c == '"') quoted.add('"');
-    quoted.add(c);
-  }
-  if (plain) return kj::str(text);
-  return kj::str('"', quoted, '"');
-}
-
 }  // namespace
 
 ResultTable readResultTable(
@@ -214,37 +172,55 @@ ResultTable readResultTable(
   }
 
   kj::Vector<ResultRow> rows;
+  Figures later;
+  bool first = true;
   for (auto& entry: epochs) {
+    auto time_s = entry.value.time.combine(Combine::MEAN);
+    KJ_IF_MAYBE(t, time_s) {
+      if (!first) later.add(*t);
+    }
+    first = false;
     if (!isWanted(entry.key + 1, options)) continue;
     auto& epoch = entry.value;
     rows.add(ResultRow{entry.key + 1, epoch.train.combine(options.combine),
-        epoch.validation.combine(options.combine), epoch.time.combine(Combine::MEAN)});
+        epoch.validation.combine(options.combine), time_s});
   }
-  return ResultTable{rows.releaseAsArray()};
+  return ResultTable{rows.releaseAsArray(), later.combine(Combine::MEAN)};
+}
+
+TextTable textOf(const ResultTable& table) {
+  auto header = kj::arr(
+      kj::str("epoch"), kj::str("train-accuracy"), kj::str("valid-accuracy"), kj::str("time"));
+  auto rows = KJ_MAP(row, table.rows) {
+    return kj::arr(kj::str(row.epoch < 10 ? " " : "", row.epoch), cell(row.train, 6),
+        cell(row.validation, 6), cell(row.time_s, 1));
+  };
+  return {kj::mv(header), kj::mv(rows), nullptr};
+}
+
+TextTable pageTable(const TextTable& table, kj::StringPtr file) {
+  kj::String names[] = {kj::str("epoch"), kj::str("train-accuracy"), kj::str("valid-accuracy")};
+  auto page = selectColumns(table, file, names);
+  for (auto& title: page.header) {
+    for (auto& c: title.asArray()) {
+      if (c == '-') c = ' ';
+    }
+  }
+  for (auto& row: page.rows) {
+    if (row[0].startsWith(" ")) row[0] = kj::str(row[0].slice(1));
+  }
+  return page;
+}
+
+kj::String epochTimes(const ResultTable& table) {
+  KJ_IF_MAYBE(seconds, table.laterEpochs_s) {
+    return kj::str("Mean epoch time after the first epoch: ", fixedPoint(*seconds, 2), " s");
+  }
+  return kj::str("Mean epoch time after the first epoch: none is known");
 }
 
 kj::String formatTable(const ResultTable& table, TableFormat format) {
-  auto rows = KJ_MAP(row, table.rows) {
-    return formatRow(row, format);
-  };
-  return kj::str(header(format), kj::strArray(rows, ""));
-}
-
-kj::String formatTables(kj::ArrayPtr<const NamedTable> tables, TableFormat format) {
-  kj::Vector<kj::String> parts;
-  if (tables.size() == 0) return nullptr;
-  if (format == TableFormat::CSV) {
-    parts.add(kj::str("file,", header(format)));
-    for (auto& named: tables) {
-      auto name = csvField(named.name);
-      for (auto& row: named.table.rows) parts.add(kj::str(name, ',', formatRow(row, format)));
-    }
-    return kj::strArray(parts, "");
-  }
-  // Markdown needs an empty line before a table, or the name would be part of it.
-  auto gap = format == TableFormat::MARKDOWN ? "\n\n" : "\n";
-  for (auto& named: tables) parts.add(kj::str(named.name, gap, formatTable(named.table, format)));
-  return kj::strArray(parts, "\n");
+  return formatTable(textOf(table), format);
 }
 
 }  // namespace runner

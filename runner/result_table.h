@@ -5,6 +5,8 @@
 #include <kj/common.h>
 #include <kj/string.h>
 
+#include "runner/text_table.h"
+
 namespace runner {
 
 using kj::uint;
@@ -14,14 +16,6 @@ enum class Combine {
   MEAN,
   // The greatest accuracy; a worker's nan counts only where all have it.
   MAX
-};
-
-enum class TableFormat {
-  MARKDOWN,
-  // Columns with tabs between them.
-  NONE,
-  // As RFC 4180 has it, but with `\n` at the line ends.
-  CSV
 };
 
 // One epoch, over all workers. A figure that the log does not have is null.
@@ -40,12 +34,10 @@ struct ResultRow {
 // The epochs in rising order.
 struct ResultTable {
   kj::Array<ResultRow> rows;
-};
 
-// A table and the file that it was read from.
-struct NamedTable {
-  kj::String name;
-  ResultTable table;
+  // Mean of the times of all epochs after the first one, those that make no row included. The first
+  // is left out, because it also pays for what happens once.
+  kj::Maybe<double> laterEpochs_s;
 };
 
 struct TableOptions {
@@ -74,12 +66,17 @@ struct TableOptions {
 ResultTable readResultTable(
     kj::ArrayPtr<const char> log, kj::StringPtr name, const TableOptions& options = {});
 
-// The table as text, with a newline after each line. The rows of Markdown are
-// `| %2d | %f | %f | %.1f |`; a figure that is not there leaves its cell empty.
-kj::String formatTable(const ResultTable& table, TableFormat format);
+// The columns epoch, train-accuracy, valid-accuracy and time; a figure that is not there leaves its
+// cell empty. In Markdown the rows are `| %2d | %f | %f | %.1f |`.
+TextTable textOf(const ResultTable& table);
 
-// Each table under a line with its name, an empty line between tables; but CSV is one table with
-// the name in a first column `file`. Empty where there are no tables.
-kj::String formatTables(kj::ArrayPtr<const NamedTable> tables, TableFormat format);
+// The table of `file` as MXNet's results page has it: `| epoch | train accuracy | valid accuracy
+// |`. Throws FAILED if it is not one by epochs.
+TextTable pageTable(const TextTable& table, kj::StringPtr file);
+
+// `Mean epoch time after the first epoch: 11.26 s`, or that there is none.
+kj::String epochTimes(const ResultTable& table);
+
+kj::String formatTable(const ResultTable& table, TableFormat format);
 
 }  // namespace runner

@@ -4,6 +4,7 @@
 #include <kj/exception.h>
 
 #include "runner/log_lines.h"
+#include "tests/text.h"
 
 namespace runner {
 namespace {
@@ -140,17 +141,26 @@ TEST_CASE("the formats without lines and with commas") {
         "epoch,train-accuracy,valid-accuracy,time\n1,0.500000,,\n2,,1.000000,2.0\n");
 }
 
-TEST_CASE("several tables carry their names") {
-  kj::StringPtr log = "Epoch[0] Time cost=2\n";
-  NamedTable tables[] = {{kj::str("a.log"), readResultTable(log.asArray(), "a.log")},
-      {kj::str("b \"2\".log"), readResultTable(log.asArray(), "b.log")}};
-  CHECK(formatTables(tables, TableFormat::NONE) ==
-        "a.log\nepoch\ttrain-accuracy\tvalid-accuracy\ttime\n 1\t\t\t2.0\n\n"
-        "b \"2\".log\nepoch\ttrain-accuracy\tvalid-accuracy\ttime\n 1\t\t\t2.0\n");
-  CHECK(formatTables(tables, TableFormat::CSV) ==
-        "file,epoch,train-accuracy,valid-accuracy,time\na.log,1,,,2.0\n\"b "
-        "\"\"2\"\".log\",1,,,2.0\n");
-  CHECK(formatTables(nullptr, TableFormat::CSV) == "");
+TEST_CASE("the mean epoch time is that of all epochs after the first") {
+  auto log =
+      "Node[0] Epoch[0] Time cost=50\nNode[0] Epoch[1] Time cost=10\n"
+      "Node[1] Epoch[1] Time cost=14\nNode[0] Epoch[2] Time cost=11.5\n"_kj;
+  auto times = [&](kj::StringPtr text, const TableOptions& options = {}) {
+    return epochTimes(readResultTable(text.asArray(), "x.log", options));
+  };
+  CHECK(times(log) == "Mean epoch time after the first epoch: 11.75 s");
+  TableOptions last;
+  last.every = 3;
+  CHECK(times(log, last) == "Mean epoch time after the first epoch: 11.75 s");
+  CHECK(times("Epoch[0] Time cost=50\nEpoch[1] Train-accuracy=1\n") ==
+        "Mean epoch time after the first epoch: none is known");
+}
+
+TEST_CASE("the results page has no times, no hyphens and no padding") {
+  kj::StringPtr log = "Epoch[0] Train-accuracy=0.5\nEpoch[0] Time cost=2\n";
+  auto table = pageTable(textOf(readResultTable(log.asArray(), "x.log")), "x.log");
+  CHECK(formatTable(table, TableFormat::MARKDOWN) ==
+        "| epoch | train accuracy | valid accuracy |\n| --- | --- | --- |\n| 1 | 0.500000 |  |\n");
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 
 #include "runner/command_line.h"
 #include "runner/files.h"
-#include "runner/result_table.h"
+#include "runner/log_table.h"
 
 namespace tools {
 namespace {
@@ -20,18 +20,36 @@ using kj::uint;
 constexpr uint64_t LOG_BYTES_MAX = 1ull << 30;
 
 constexpr kj::StringPtr DESCRIPTION =
-    "Prints the result table of each log FILE (`-` is standard input): for each epoch, counted "
-    "from 1, the accuracy on training and validation images and the training time in seconds, "
-    "over all workers whose lines the file holds. Reads our logs and MXNet's: `Epoch[..]` and "
-    "`Iteration[..]` lines, with and without `Node[r]`.\n"
+    "Prints the result table of each log FILE (`-` is standard input). What is found in a file "
+    "decides which; it must be of one style.\n"
+    "\n"
+    "Logs with lines an epoch (ours and MXNet's: `Epoch[..]` and `Iteration[..]` lines, with and "
+    "without `Node[r]`) give, for each epoch, counted from 1, the accuracy on training and "
+    "validation images and the training time in seconds, over all workers whose lines the file "
+    "holds.\n"
+    "\n"
+    "Logs with lines a step (styles tf_replica, tf_aws and schlag, also edited by hand) give the "
+    "columns step (of the worker), global step (of the job), loss, accuracy and s/batch, a row a "
+    "line, in the order of the file: tf_aws and schlag do not say which worker wrote a line. A "
+    "cell is empty where the line does not tell. s/batch is the time since the start over the "
+    "global step in tf_aws, the mean over the last batches in schlag, and the time since the same "
+    "worker's line before in tf_replica. The last rows, without s/batch, are the end: in "
+    "tf_replica the loss is the validation cross entropy, a sum over all records; in schlag the "
+    "loss is the final cost, and the accuracy that on the test images.\n"
     "\n"
     "Examples:\n"
     "  parse_log runs/cifar10/1/log.txt\n"
     "  parse_log log.txt --every 5 --op max\n"
+    "  parse_log log.txt --columns page --every 10\n"
+    "  parse_log steps.log --columns step,accuracy --every 500\n"
     "  parse_log a.log b.log --format csv > both.csv\n"
     "  grep 'Node.0.' log.txt | parse_log - --epochs 10,20\n"
+    "  grep 'Worker 1:' steps.log | parse_log -\n"
     "\n"
     "Exit code: 0, or 2 if the command or a file is wrong.\n"_kj;
+
+// --columns=page: the form of MXNet's results page.
+constexpr kj::StringPtr PAGE = "page"_kj;
 
 template <typename T>
 struct Word {
@@ -91,6 +109,10 @@ public:
 
   kj::MainFunc getMain() {
     return kj::MainBuilder(commandLine, "parse_log", DESCRIPTION)
+        .addOptionWithArg({"columns"}, KJ_BIND_METHOD(*this, setColumns), "page|NAME,NAME",
+            "Prints only these columns, in this order: epoch, train-accuracy, valid-accuracy, "
+            "time; or step, global-step, loss, accuracy, s/batch. `page` is epoch, train accuracy "
+            "and valid accuracy as MXNet's results page has them.")
         .addOptionWithArg({"format"}, KJ_BIND_METHOD(*this, setFormat), "markdown|none|csv",
             "How the table is written: markdown (the default), none (columns with tabs between "
             "them) or csv (several files: one table, with a first column `file`).")
@@ -98,12 +120,15 @@ public:
             "How the workers' figures of one epoch become one: their mean (the default; avg is the "
             "same) or, for the accuracies, their maximum. The time is the mean in any case.")
         .addOptionWithArg({"every"}, KJ_BIND_METHOD(*this, setEvery), "N",
-            "Prints only the epochs that N divides: 5 gives 5, 10, 15.")
+            "Prints only the epochs or steps that N divides: 5 gives 5, 10, 15. The end stays.")
         .addOptionWithArg(
             {"epochs"}, KJ_BIND_METHOD(*this, setEpochs), "10,20", "Prints only these epochs.")
         .addOptionWithArg({"run"}, KJ_BIND_METHOD(*this, setRun), "N",
             "Takes the N-th run of a file that holds several, one behind the other. Without it "
-            "such a file is refused.")
+            "such a file is refused. For logs with lines an epoch.")
+        .addOption({"summary"}, KJ_BIND_METHOD(*this, setSummary),
+            "Adds below a Markdown table by epochs the mean epoch time of its file, without the "
+            "first epoch.")
         .expectOneOrMoreArgs("FILE", KJ_BIND_METHOD(*this, addFile))
         .callAfterParsing(KJ_BIND_METHOD(*this, print))
         .build();
@@ -116,6 +141,8 @@ private:
   kj::Vector<kj::StringPtr> files;
   runner::TableFormat format = runner::TableFormat::MARKDOWN;
   runner::TableOptions options;
+  kj::Array<kj::String> columns;  // empty: all
+  bool summary = false;
 
   Validity setFormat(kj::StringPtr word) { return choose(FORMATS, word, format); }
   Validity setOp(kj::StringPtr word) { return choose(OPS, word, options.combine); }
@@ -128,19 +155,38 @@ private:
     return validity;
   }
 
-  Validity setEpochs(kj::StringPtr list) {
-    kj::Vector<uint> epochs;
+  // The words between the commas.
+  static kj::Array<kj::String> split(kj::StringPtr list) {
+    kj::Vector<kj::String> words;
     for (size_t begin = 0; begin <= list.size();) {
       size_t end = begin;
       while (end < list.size() && list[end] != ',') ++end;
-      KJ_IF_MAYBE(epoch, readCount(kj::str(list.slice(begin, end)))) {
+      words.add(kj::str(list.slice(begin, end)));
+      begin = end + 1;
+    }
+    return words.releaseAsArray();
+  }
+
+  Validity setEpochs(kj::StringPtr list) {
+    kj::Vector<uint> epochs;
+    for (auto& word: split(list)) {
+      KJ_IF_MAYBE(epoch, readCount(word)) {
         epochs.add(*epoch);
       } else {
         return kj::str("`", list, "` is not a list of epochs such as 10,20");
       }
-      begin = end + 1;
     }
     options.epochs = epochs.releaseAsArray();
+    return true;
+  }
+
+  Validity setColumns(kj::StringPtr list) {
+    columns = split(list);
+    return true;
+  }
+
+  Validity setSummary() {
+    summary = true;
     return true;
   }
 
@@ -149,10 +195,28 @@ private:
     return true;
   }
 
+  // The table of the log of `name` as it is printed.
+  runner::TextTable tableOf(kj::StringPtr log, kj::StringPtr name) {
+    auto table = runner::readLogTable(log, name, options);
+    auto text = runner::textOf(table);
+    if (columns.size() == 1 && columns[0] == PAGE) {
+      text = runner::pageTable(text, name);
+    } else if (columns.size() > 0) {
+      text = runner::selectColumns(text, name, columns);
+    }
+    if (summary && table.is<runner::ResultTable>()) {
+      text.foot = runner::epochTimes(table.get<runner::ResultTable>());
+    }
+    return text;
+  }
+
   // Prints the tables of all files that are right, and says what is wrong with the others.
   Validity print() {
     if (options.every != 1 && options.epochs.size() > 0) {
       return kj::str("--every and --epochs exclude each other");
+    }
+    if (summary && format != runner::TableFormat::MARKDOWN) {
+      return kj::str("--summary goes with --format markdown only");
     }
     kj::Vector<runner::NamedTable> tables;
     bool wrong = false;
@@ -161,8 +225,7 @@ private:
       auto failure = kj::runCatchingExceptions([&]() {
         auto log = file == "-" ? runner::readWhole(STDIN_FILENO, name, LOG_BYTES_MAX)
                                : runner::readWhole(file, LOG_BYTES_MAX);
-        auto table = runner::readResultTable(log, name, options);
-        tables.add(runner::NamedTable{kj::str(name), kj::mv(table)});
+        tables.add(runner::NamedTable{kj::str(name), tableOf(log, name)});
       });
       KJ_IF_MAYBE(exception, failure) {
         commandLine.error(exception->getDescription());
@@ -170,9 +233,17 @@ private:
       }
     }
     // The names also where one of several files is all that could be read: it must be told which.
-    runner::print(files.size() > 1     ? runner::formatTables(tables, format)
-                  : tables.size() == 1 ? runner::formatTable(tables[0].table, format)
-                                       : kj::String());
+    kj::String text;
+    auto failure = kj::runCatchingExceptions([&]() {
+      text = files.size() > 1     ? runner::formatTables(tables, format)
+             : tables.size() == 1 ? runner::formatTable(tables[0].table, format)
+                                  : kj::String();
+    });
+    KJ_IF_MAYBE(exception, failure) {
+      commandLine.error(exception->getDescription());
+      wrong = true;
+    }
+    runner::print(text);
     commandLine.endWith(wrong ? runner::WRONG_INPUT : runner::OK);
   }
 };

@@ -1,0 +1,42 @@
+#include "runner/line_text.h"
+
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+
+#include "tests/text.h"
+
+namespace runner {
+namespace {
+
+TEST_CASE("what is taken from a line is gone from its front or end") {
+  LineText rest = "Step: 12 of345"_kj;
+  CHECK_FALSE(take(rest, "step"));
+  CHECK(take(rest, "Step:"));
+  takeSpaces(rest);
+  CHECK(KJ_ASSERT_NONNULL(takeCount(rest)) == 12);
+  CHECK(takeCount(rest) == nullptr);
+  CHECK(KJ_ASSERT_NONNULL(takeCountFromEnd(rest)) == 345);
+  CHECK(kj::heapString(rest) == " of");
+}
+
+TEST_CASE("a count has at most nine digits") {
+  LineText nine = "999999999"_kj, ten = "1234567890"_kj;
+  LineText both = nine;
+  CHECK(KJ_ASSERT_NONNULL(takeCount(both)) == 999999999);
+  CHECK(KJ_ASSERT_NONNULL(takeCountFromEnd(nine)) == 999999999);
+  CHECK(takeCount(ten) == nullptr);
+  CHECK(takeCountFromEnd(ten) == nullptr);
+  CHECK(ten.size() == 10);
+}
+
+TEST_CASE("lines are numbered from 1, and the last needs no newline") {
+  kj::String seen = kj::str();
+  eachLine("a\n\nb"_kj.asArray(), [&](LineText line, uint64_t number) {
+    seen = kj::str(seen, number, kj::heapString(line), ';');
+  });
+  CHECK(seen == "1a;2;3b;");
+  eachLine(nullptr, [&](LineText, uint64_t) { FAIL("an empty text has no lines"); });
+}
+
+}  // namespace
+}  // namespace runner

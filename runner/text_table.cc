@@ -1,0 +1,125 @@
+#include "runner/text_table.h"
+
+#include <kj/debug.h>
+#include <kj/vector.h>
+
+#include "configs/language/failure.h"
+
+namespace runner {
+namespace {
+
+using Cells = kj::ArrayPtr<const kj::String>;
+
+// `text` as one CSV field: in quotes where it has to be.
+kj::String csvField(kj::StringPtr text) {
+  bool plain = true;
+  kj::Vector<char> quoted;
+  for (char c: text) {
+    if (c == ',' || c == '"' || c == '\n' || c == '\r') plain = false;
+    if (c == '"') quoted.add('"');
+    quoted.add(c);
+  }
+  if (plain) return kj::str(text);
+  return kj::str('"', quoted, '"');
+}
+
+kj::StringPtr trimmed(kj::StringPtr text) {
+  while (text.startsWith(" ")) text = text.slice(1);
+  return text;
+}
+
+kj::String formatRow(Cells cells, TableFormat format) {
+  switch (format) {
+    case TableFormat::MARKDOWN:
+      return kj::str("| ", kj::strArray(cells, " | "), " |\n");
+    case TableFormat::NONE:
+      return kj::str(kj::strArray(cells, "\t"), '\n');
+    case TableFormat::CSV: {
+      auto fields = KJ_MAP(cell, cells) {
+        return csvField(trimmed(cell));
+      };
+      return kj::str(kj::strArray(fields, ","), '\n');
+    }
+  }
+  KJ_UNREACHABLE;
+}
+
+// `-` and a space count as the same.
+bool sameName(kj::StringPtr a, kj::StringPtr b) {
+  if (a.size() != b.size()) return false;
+  auto plain = [](char c) { return c == ' ' ? '-' : c; };
+  for (size_t i: kj::indices(a)) {
+    if (plain(a[i]) != plain(b[i])) return false;
+  }
+  return true;
+}
+
+size_t columnOf(const TextTable& table, kj::StringPtr file, kj::StringPtr name) {
+  for (size_t i: kj::indices(table.header)) {
+    if (sameName(table.header[i], name)) return i;
+  }
+  auto known = KJ_MAP(title, table.header) {
+    return KJ_MAP(c, title) {
+      return c == ' ' ? '-' : c;
+    };
+  };
+  configs::fail(file, " has no column `", name, "`, but ", kj::strArray(known, ", "));
+}
+
+}  // namespace
+
+TextTable selectColumns(
+    const TextTable& table, kj::StringPtr file, kj::ArrayPtr<const kj::String> names) {
+  auto columns = KJ_MAP(name, names) {
+    return columnOf(table, file, name);
+  };
+  auto select = [&](Cells cells) {
+    return KJ_MAP(column, columns) {
+      return kj::str(cells[column]);
+    };
+  };
+  auto rows = KJ_MAP(row, table.rows) {
+    return select(row);
+  };
+  return {select(table.header), kj::mv(rows), kj::str(table.foot)};
+}
+
+kj::String formatTable(const TextTable& table, TableFormat format) {
+  kj::Vector<kj::String> lines;
+  lines.add(formatRow(table.header, format));
+  if (format == TableFormat::MARKDOWN) {
+    auto dashes = KJ_MAP(title, table.header) {
+      return kj::str("---");
+    };
+    lines.add(formatRow(dashes, format));
+  }
+  for (auto& row: table.rows) lines.add(formatRow(row, format));
+  if (format == TableFormat::MARKDOWN && table.foot.size() > 0) {
+    lines.add(kj::str('\n', table.foot, '\n'));
+  }
+  return kj::strArray(lines, "");
+}
+
+kj::String formatTables(kj::ArrayPtr<const NamedTable> tables, TableFormat format) {
+  kj::Vector<kj::String> parts;
+  if (tables.size() == 0) return nullptr;
+  if (format == TableFormat::CSV) {
+    auto header = formatRow(tables[0].table.header, format);
+    parts.add(kj::str("file,", header));
+    for (auto& named: tables) {
+      if (formatRow(named.table.header, format) != header) {
+        configs::fail(tables[0].name, " and ", named.name,
+            " have other columns: they make no one CSV table; parse them one by one");
+      }
+      auto name = csvField(named.name);
+      for (auto& row: named.table.rows) parts.add(kj::str(name, ',', formatRow(row, format)));
+    }
+    return kj::strArray(parts, "");
+  }
+  // Markdown needs an empty line before a table, or the name would be part of it.
+  auto gap = format == TableFormat::MARKDOWN ? "\n\n" : "\n";
+  for (auto& named: tables) parts.add(kj::str(named.name, gap, formatTable(named.table, format)));
+  return kj::strArray(parts, "\n");
+}
+
+}  // namespace runner
