@@ -11,6 +11,10 @@ struct RunFolder {
 
   kj::String experiment() const { return kj::str(path, "/experiment.toml"); }
   kj::String log() const { return kj::str(path, "/log.txt"); }
+  // `role` is its word on the command line: worker-0.log.
+  kj::String roleLog(kj::StringPtr role, kj::uint index) const {
+    return kj::str(path, '/', role, '-', index, ".log");
+  }
   kj::String events() const { return kj::str(path, "/events.jsonl"); }
   kj::String table() const { return kj::str(path, "/table.md"); }
   kj::String weights() const { return kj::str(path, "/weights.safetensors"); }

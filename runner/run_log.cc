@@ -20,6 +20,7 @@ RunLog::RunLog(
     const RunFolder& folder, const LogStyle& style, LineFile launcher, kj::Maybe<TensorBoard> board)
     : events(folder.events()),
       log(folder.log()),
+      roles(folder),
       writer(style.writer()),
       launcher(kj::mv(launcher)),
       board(kj::mv(board)) {}
@@ -27,7 +28,9 @@ RunLog::RunLog(
 void RunLog::append(Event::Reader event) {
   auto json = formatEvent(event);
   events.append(json);
-  for (auto& line: writer->lines(event)) log.append(line);
+  auto lines = writer->lines(event);
+  for (auto& line: lines) log.append(line);
+  roles.append(event, lines);
   KJ_IF_MAYBE(b, board) b->append(event);
   launcher.append(json);
 }

@@ -1,4 +1,5 @@
-// runner/run_log.h: the one stream of a run's events: events.jsonl, log.txt, and the launcher.
+// runner/run_log.h: the one stream of a run's events: events.jsonl, log.txt, a file a role, and the
+// launcher.
 #pragma once
 
 #include <kj/string.h>
@@ -7,6 +8,7 @@
 #include "runner/files.h"
 #include "runner/job.capnp.h"
 #include "runner/log_styles.h"
+#include "runner/role_logs.h"
 #include "runner/run_folder.h"
 #include "runner/tensorboard.h"
 
@@ -21,8 +23,8 @@ void parseEvent(kj::StringPtr line, Event::Builder event);
 // with each other.
 class RunLog {
 public:
-  // Appends to the files of `folder`, log.txt in `style`, and hands each event on to `launcher`,
-  // one JSON line each. `board`, if there is one, takes all events too.
+  // Appends to the files of `folder`, log.txt and those of the roles in `style`, and hands each
+  // event on to `launcher`, one JSON line each. `board`, if there is one, takes all events too.
   RunLog(const RunFolder& folder, const LogStyle& style, LineFile launcher,
       kj::Maybe<TensorBoard> board = nullptr);
 
@@ -34,6 +36,7 @@ public:
 private:
   LineFile events;
   LineFile log;
+  RoleLogs roles;
   kj::Own<LineWriter> writer;
   LineFile launcher;
   kj::Maybe<TensorBoard> board;

@@ -1,0 +1,139 @@
+// The logs of whole runs in each style: one stream, a file a role, and the table that parse_log
+// makes of them.
+#include <capnp/message.h>
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+
+#include <algorithm>
+
+#include "runner/log_styles.h"
+#include "runner/run_log.h"
+#include "tests/run.h"
+#include "tests/text.h"
+
+namespace tests {
+namespace {
+
+constexpr kj::StringPtr MLP = "tests/cluster/mlp.toml"_kj;
+
+kj::String read(const Trained& run, kj::StringPtr name) {
+  return readFile(kj::str(run.folder, "/", name));
+}
+
+// The lines of a file, which must end with one.
+kj::Vector<kj::String> linesOf(const Trained& run, kj::StringPtr name) {
+  auto text = read(run, name);
+  kj::Vector<kj::String> lines;
+  for (kj::StringPtr rest = text; rest.size() > 0;) {
+    auto end = KJ_ASSERT_NONNULL(rest.findFirst('\n'), "a torn line", name, rest);
+    lines.add(kj::str(rest.slice(0, end)));
+    rest = rest.slice(end + 1);
+  }
+  return lines;
+}
+
+// Which of the role's lines are its own plain words: `2016-01-22 14:22:03,897 worker 0: …`.
+bool isPlain(kj::StringPtr line, kj::StringPtr role) {
+  return line.size() > 24 && line.slice(24).startsWith(kj::str(role, ": "));
+}
+
+// What the style makes of the run's events.
+kj::Vector<kj::String> linesOfEvents(const Trained& run, const runner::LogStyle& style) {
+  kj::Vector<kj::String> lines;
+  auto writer = style.writer();
+  for (auto& line: linesOf(run, "events.jsonl")) {
+    capnp::MallocMessageBuilder message;
+    auto event = message.initRoot<runner::Event>();
+    runner::parseEvent(line, event);
+    for (auto& written: writer->lines(event)) lines.add(kj::mv(written));
+  }
+  return lines;
+}
+
+kj::String sorted(kj::Vector<kj::String> lines) {
+  std::sort(lines.begin(), lines.end());
+  return kj::strArray(lines, "\n");
+}
+
+uint countOf(kj::ArrayPtr<const kj::String> lines, kj::StringPtr part) {
+  uint count = 0;
+  for (auto& line: lines) {
+    for (size_t i = 0; i + part.size() <= line.size(); i++) {
+      if (line.slice(i).startsWith(part)) {
+        count++;
+        break;
+      }
+    }
+  }
+  return count;
+}
+
+Trained trainIn(kj::StringPtr style) {
+  return train(MLP, {kj::str("log.style=", style), "log.every=20", "train.steps=50"});
+}
+
+TEST_CASE("in every style log.txt is what the events say, and the roles' files are its lines") {
+  for (auto& style: runner::LOG_STYLES) {
+    INFO(style.name);
+    auto run = trainIn(style.name);
+    auto log = linesOf(run, "log.txt");
+    CHECK(kj::strArray(log, "\n") == kj::strArray(linesOfEvents(run, style), "\n"));
+
+    kj::Vector<kj::String> ofRoles;
+    for (kj::StringPtr role: {"worker 0"_kj, "worker 1"_kj, "server 0"_kj, "server 1"_kj}) {
+      auto file = kj::str(role.slice(0, 6), "-", role.slice(7), ".log");
+      uint plain = 0;
+      for (auto& line: linesOf(run, file)) {
+        if (isPlain(line, role)) {
+          plain++;
+        } else {
+          ofRoles.add(kj::mv(line));
+        }
+      }
+      CHECK(plain >= 3);
+      auto last = kj::str(linesOf(run, file).back().slice(24));
+      CHECK(last == kj::str(role, ": the job is done, weights sha256=", run.weightsSha256));
+    }
+    CHECK(sorted(kj::mv(ofRoles)) == sorted(kj::mv(log)));
+
+    Command parse({"tools/parse_log", kj::str(run.folder, "/log.txt")});
+    CHECK(parse.wait().output == read(run, "table.md"));
+    Command one({"tools/parse_log", kj::str(run.folder, "/worker-1.log")});
+    CHECK(one.wait().exitCode == 0);
+  }
+}
+
+TEST_CASE("tf_replica has a line each step of each worker, between its beginning and its end") {
+  auto run = train(MLP, {"log.style=tf_replica", "log.every=1", "train.steps=10"});
+  auto lines = linesOf(run, "worker-1.log");
+  CHECK(countOf(lines, ": Worker 1: training step ") == 10);
+  CHECK(countOf(lines, "Worker 0") == 0);
+  CHECK(countOf(lines, "After 10 training step(s), validation cross entropy = ") == 1);
+  CHECK(countOf(linesOf(run, "log.txt"), ": (VariableV2): /job:ps/replica:0/task:") >= 6);
+  CHECK(countOf(linesOf(run, "server-1.log"), " bytes of fc1_weight") == 1);
+}
+
+TEST_CASE("schlag ends each epoch with a line, and the run with the test's accuracy") {
+  auto run = train(MLP, {"log.style=schlag", "train.epochs=2", "train.steps=350"});
+  // 300 steps an epoch, and a line every 100.
+  auto lines = linesOf(run, "worker-0.log");
+  CHECK(countOf(lines, "Batch: 300 of 300,") == 1);
+  CHECK(countOf(lines, "Epoch:  2,  Batch:  50 of  50,") == 1);
+  CHECK(countOf(lines, "Step: ") == 4);
+  CHECK(countOf(lines, "Test-Accuracy: 0.") == 1);
+}
+
+TEST_CASE("stdout has the lines of log.txt, then at most twenty rows of the steps' table") {
+  Run run(MLP, {"log.style=tf_replica", "log.every=1", "train.steps=30"});
+  auto ended = run.command.wait();
+  REQUIRE(ended.exitCode == 0);
+  CHECK(ended.output.startsWith(run.read("log.txt")));
+  auto table = kj::str(ended.output.slice(run.read("log.txt").size()));
+  uint rows = 0;
+  for (char c: table) rows += c == '\n';
+  // Title, dashes, 20 of 60 steps, two ends, the weights' line.
+  CHECK(rows == 25);
+}
+
+}  // namespace
+}  // namespace tests
