@@ -5,6 +5,7 @@
 
 #include "io/augment.h"
 #include "io/checksum.h"
+#include "runner/sweep.h"
 
 namespace runner {
 
@@ -222,6 +223,12 @@ Experiment Experiment::read(configs::Reader& reader) {
       "which does not depend on it.",
       Published::read);
 
+  // Read by loadRuns(), which lays its values over the rest; here for the reference.
+  reader.maybeSection("sweep",
+      "Makes the file stand for many runs: `grid` × `zip` × draws. Each has a folder of its own, "
+      "runs/<name>/<settings>-<digest>; one that is finished is not run again.",
+      SweepConfig::read);
+
   auto letter = [](char c) {
     return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || ('0' <= c && c <= '9');
   };
@@ -243,25 +250,45 @@ Experiment Experiment::read(configs::Reader& reader) {
   return experiment;
 }
 
-LoadedExperiment loadExperiment(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overrides) {
+kj::Own<configs::Document> loadDocument(kj::StringPtr path,
+    kj::ArrayPtr<const kj::StringPtr> overrides, configs::Diagnostics& diagnostics) {
   auto filesystem = kj::newDiskFilesystem();
-  LoadedExperiment loaded;
-  configs::Diagnostics diagnostics;
-  loaded.document = configs::load(
+  return configs::load(
       filesystem->getRoot(), path, overrides, diagnostics, filesystem->getCurrentPath());
+}
+
+LoadedExperiment readExperiment(
+    kj::Own<configs::Document> document, configs::Diagnostics& diagnostics) {
+  LoadedExperiment loaded;
+  loaded.document = kj::mv(document);
+  // Its own, so that an error of another run of a sweep is none of this one.
+  size_t before = diagnostics.count();
   configs::Reading reading{diagnostics, {}};
   auto experiment = configs::readDocument(*loaded.document, reading, Experiment::read);
+  if (diagnostics.count() > before) return loaded;
   // Which rows speak of this run depends on all of its values.
   KJ_IF_MAYBE(published, experiment.published) {
-    if (diagnostics.count() == 0) published->keepRowsOf(reading.resolved, diagnostics);
-  }
-  if (diagnostics.count() > 0) {
-    loaded.errors = diagnostics.format(path);
-    return loaded;
+    published->keepRowsOf(reading.resolved, diagnostics);
+    if (diagnostics.count() > before) return loaded;
   }
   loaded.experiment = kj::mv(experiment);
   loaded.resolved = configs::print(reading.resolved);
   loaded.digest = digestOf(reading.resolved);
+  return loaded;
+}
+
+LoadedExperiment loadExperiment(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overrides) {
+  configs::Diagnostics diagnostics;
+  auto document = loadDocument(path, overrides, diagnostics);
+  KJ_IF_MAYBE(sweep, document->root.find("sweep")) {
+    diagnostics.error(sweep->keySpan, "this file is a sweep, and one run is asked for",
+        "take the experiment.toml in the folder of one of its runs");
+  }
+  auto loaded = readExperiment(kj::mv(document), diagnostics);
+  if (diagnostics.count() > 0) {
+    loaded.experiment = nullptr;
+    loaded.errors = diagnostics.format(path);
+  }
   return loaded;
 }
 

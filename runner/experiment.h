@@ -114,9 +114,19 @@ struct LoadedExperiment {
   kj::String errors;                 // everything wrong with the file, to be printed; empty = fine
 };
 
-// Reads and checks the file at `path` (relative to the current folder), with `overrides`
+// The tree of the file at `path` (relative to the current folder), with `overrides` (`a.b=value`)
+// laid over it.
+kj::Own<configs::Document> loadDocument(kj::StringPtr path,
+    kj::ArrayPtr<const kj::StringPtr> overrides, configs::Diagnostics& diagnostics);
+
+// Reads a tree. What is wrong goes to `diagnostics`; the experiment is null then, and `errors` is
+// the caller's to fill.
+LoadedExperiment readExperiment(
+    kj::Own<configs::Document> document, configs::Diagnostics& diagnostics);
+
+// Reads and checks the file of one run at `path` (relative to the current folder), with `overrides`
 // (`a.b=value`) laid over it. Shapes are checked too where the data set's are known without
-// fetching it.
+// fetching it. A file with a sweep is an error: see loadRuns().
 LoadedExperiment loadExperiment(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overrides);
 
 // The reference of the language: configs/REFERENCE.md.

@@ -101,4 +101,13 @@ kj::String explain(const LoadedExperiment& loaded) {
       nn::instructionSet(), ")\n");
 }
 
+kj::String explain(const LoadedRuns& all) {
+  auto first = explain(all.runs[0].loaded);
+  if (all.sweep == nullptr) return first;
+  kj::Vector<kj::String> lines;
+  for (size_t i: kj::indices(all.runs)) lines.add(kj::str(i + 1, "  ", all.runs[i].name, "\n"));
+  return kj::str("# ", counted(lines.size(), "run"), "\n\n", kj::strArray(lines, ""),
+      "\nWhat follows is run 1.\n\n", first);
+}
+
 }  // namespace runner

@@ -5,6 +5,7 @@
 #include <kj/async-unix.h>
 #include <kj/debug.h>
 #include <kj/main.h>
+#include <kj/map.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #include "runner/files.h"
 #include "runner/launchers.h"
 #include "runner/log_table.h"
+#include "runner/loaded_runs.h"
 #include "runner/model_facts.h"
 #include "runner/reason.h"
 #include "runner/role_options.h"
@@ -67,8 +69,9 @@ private:
   }
 
   kj::MainBuilder::Validity check() {
-    auto loaded = load();
-    print(kj::str(file, ": fine\n"));
+    auto all = loadAll();
+    print(kj::str(file, ": fine",
+        all.sweep == nullptr ? kj::str() : kj::str(", ", counted(all.runs.size(), "run")), "\n"));
     return true;
   }
 
@@ -84,10 +87,14 @@ private:
   }
 
   kj::MainBuilder::Validity explainFile() {
-    auto loaded = load();
-    auto& data = KJ_ASSERT_NONNULL(loaded.experiment).data;
-    if (io::factsOf(data) == nullptr) prepareData(loaded);
-    print(explain(loaded));
+    auto all = loadAll();
+    bool mustLook = false;
+    for (auto& run: all.runs) {
+      auto& data = KJ_ASSERT_NONNULL(run.loaded.experiment).data;
+      mustLook = mustLook || io::factsOf(data) == nullptr;
+    }
+    if (mustLook) prepareData(all.runs);
+    print(explain(all));
     return true;
   }
 
@@ -108,10 +115,10 @@ private:
   }
 
   kj::MainBuilder::Validity run() {
-    auto loaded = load();
+    auto all = loadAll();
+    prepareData(all.runs);
+    auto& loaded = all.runs[0].loaded;
     auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
-
-    prepareData(loaded);
     kj::UnixEventPort::captureSignal(SIGINT);
     kj::UnixEventPort::captureSignal(SIGTERM);
     kj::UnixEventPort::captureChildExit();
@@ -204,16 +211,36 @@ private:
 
   // ---- what they share
 
-  // FILE, and `--set` for it.
+  // FILE, and what is laid over it.
   kj::MainBuilder& withFile(kj::MainBuilder& builder) {
     return builder
         .addOptionWithArg({"set"}, KJ_BIND_METHOD(*this, addOverride), "KEY=VALUE",
             "lay a value over the file's, e.g. --set train.epochs=2; may be repeated")
+        .addOptionWithArg({"sweep"}, KJ_BIND_METHOD(*this, addSweep), "KEY=V1,V2",
+            "run it for each of these values, e.g. --sweep data.batch_size=64,128; with several, "
+            "for every combination")
         .expectArg("FILE", KJ_BIND_METHOD(*this, setFile));
   }
 
-  // The file, without errors: with errors the program ends here.
+  // The file of one run, without errors: with errors the program ends here.
   LoadedExperiment load() {
+    checkFile();
+    LoadedExperiment loaded;
+    orEnd([&]() { loaded = loadExperiment(file, overrides); });
+    if (loaded.experiment == nullptr) commandLine.exitError(loaded.errors);
+    return loaded;
+  }
+
+  // The file with all its runs, likewise.
+  LoadedRuns loadAll() {
+    checkFile();
+    LoadedRuns all;
+    orEnd([&]() { all = loadRuns(file, overrides, sweeps); });
+    if (all.errors.size() > 0) commandLine.exitError(all.errors);
+    return all;
+  }
+
+  void checkFile() {
     struct stat about;
     if (::access(file.cStr(), R_OK) != 0 || ::stat(file.cStr(), &about) != 0) {
       commandLine.exitError(kj::str("error: cannot read ", file, ": ", strerror(errno)));
@@ -221,28 +248,43 @@ private:
     if (!S_ISREG(about.st_mode)) {
       commandLine.exitError(kj::str("error: ", file, " is no file: name the .toml file"));
     }
-    LoadedExperiment loaded;
-    KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { loaded = loadExperiment(file, overrides); })) {
+  }
+
+  // A file that cannot be read is a wrong one.
+  template <typename Func>
+  void orEnd(Func&& read) {
+    KJ_IF_MAYBE(e, kj::runCatchingExceptions(read)) {
       commandLine.exitError(kj::str("error: ", reasonOf(*e)));
     }
-    if (loaded.experiment == nullptr) commandLine.exitError(loaded.errors);
-    return loaded;
   }
 
   // Before any role starts, so that none waits for another's download; with progress. What only the
   // records can tell of an experiment is checked here.
-  void prepareData(const LoadedExperiment& loaded) {
-    auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+  void prepareData(kj::ArrayPtr<const LoadedRun> runs) {
     endAtInterrupt();
-    {
-      ProgressLine line(STDERR_FILENO);
-      io::openDataset(experiment.data, [&](kj::StringPtr what, uint64_t done, uint64_t total) {
-        line.show(progressText(what, done, total));
-      });
-    }
     configs::Diagnostics diagnostics;
-    checkAgainst(experiment, datasetFacts(experiment.data), diagnostics);
+    kj::HashSet<kj::String> prepared;
+    for (auto& run: runs) {
+      auto& experiment = KJ_ASSERT_NONNULL(run.loaded.experiment);
+      auto data = dataSection(run.loaded.resolved);
+      if (!prepared.contains(data)) {
+        ProgressLine line(STDERR_FILENO);
+        io::openDataset(experiment.data, [&](kj::StringPtr what, uint64_t done, uint64_t total) {
+          line.show(progressText(what, done, total));
+        });
+        prepared.insert(kj::mv(data));
+      }
+      checkAgainst(experiment, datasetFacts(experiment.data), diagnostics);
+    }
     if (diagnostics.count() > 0) commandLine.exitError(diagnostics.format(file));
+  }
+
+  // The lines of [data] in a resolved experiment: of runs with the same, the data are prepared
+  // once.
+  static kj::String dataSection(kj::StringPtr resolved) {
+    kj::StringPtr rest = strstr(resolved.cStr(), "\n[data]\n");
+    auto end = strstr(rest.cStr() + 1, "\n[");
+    return kj::heapString(rest.begin(), end == nullptr ? rest.size() : end - rest.begin());
   }
 
   // A download or an import may take hours, and no event loop runs that would hear of a Ctrl-C.
@@ -285,6 +327,11 @@ private:
     overrides.add(word);
     return true;
   }
+  kj::MainBuilder::Validity addSweep(kj::StringPtr word) {
+    if (word.findFirst('=') == nullptr) return kj::str("write --sweep KEY=V1,V2");
+    sweeps.add(word);
+    return true;
+  }
   kj::MainBuilder::Validity setRuns(kj::StringPtr word) {
     // A path that is put behind an empty one begins at the root.
     if (word.size() == 0) return kj::str("name a folder, e.g. --runs runs");
@@ -323,6 +370,7 @@ private:
   CommandLine& commandLine;
   kj::String file;
   kj::Vector<kj::StringPtr> overrides;
+  kj::Vector<kj::StringPtr> sweeps;
   kj::String runs = kj::str("runs");
   kj::Maybe<Role> role;
   uint index = 0;

@@ -102,6 +102,13 @@ Span Line::span(size_t from, size_t to) const {
 }
 
 void Diagnostics::error(Span span, kj::StringPtr message, kj::StringPtr help) {
+  for (auto& known: errors) {
+    auto& place = known.span;
+    if (place.source == span.source && place.line == span.line && place.column == span.column &&
+        known.message == message) {
+      return;
+    }
+  }
   errors.add(Error{span, kj::str(message), kj::str(help)});
 }
 

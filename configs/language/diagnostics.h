@@ -58,7 +58,8 @@ private:
 // Collects errors; nothing is thrown while a file is read, so that one run reports all of them.
 class Diagnostics {
 public:
-  // `message` is one sentence without a full stop. `help`, if given, says the way out.
+  // `message` is one sentence without a full stop. `help`, if given, says the way out. The same
+  // message for the same place is kept once: the runs of a sweep are read one by one.
   void error(Span span, kj::StringPtr message, kj::StringPtr help = nullptr);
 
   size_t count() const;

@@ -336,6 +336,61 @@ kj::Maybe<Table> parseOverride(const Source& source, Diagnostics& diagnostics) {
   return kj::mv(table);
 }
 
+// -------------------------------------------------------------------------------------------------
+// --sweep.
+
+// Where the values of `v1,v2,…` end: at commas outside of quotes and brackets, and at the end.
+kj::Vector<size_t> endsOfValues(kj::StringPtr text) {
+  kj::Vector<size_t> ends;
+  int depth = 0;
+  char quote = 0;
+  for (size_t i: kj::indices(text)) {
+    char c = text[i];
+    if (quote != 0) {
+      if (c == quote) quote = 0;
+    } else if (c == '"' || c == '\'') {
+      quote = c;
+    } else if (c == '[' || c == '{') {
+      ++depth;
+    } else if (c == ']' || c == '}') {
+      --depth;
+    } else if (c == ',' && depth == 0) {
+      ends.add(i);
+    }
+  }
+  ends.add(text.size());
+  return ends;
+}
+
+// The value at bytes `begin` … `end` - 1 of `source`, which has one line and a key before `begin`.
+// Null after reporting what is wrong with it.
+kj::Maybe<kj::Own<Value>> parseValue(
+    const Source& source, size_t begin, size_t end, Diagnostics& diagnostics) {
+  Line line(source, 1);
+  while (begin < end && source.text[begin] == ' ') ++begin;
+  auto piece = source.text.slice(begin, end);
+  auto span = line.span(begin, end);
+  if (piece.size() == 0) {
+    diagnostics.error(span, "a value is missing here", "write key=value,value");
+    return nullptr;
+  }
+  // In the columns where it stands in the source. A key and its `=` take two at least.
+  auto padded = kj::str(kj::repeat(' ', span.column - 3), "x=", piece);
+  auto result = toml::parse(std::string_view(padded.cStr(), padded.size()));
+  if (result) {
+    auto table = convertTable(source, result.table(), diagnostics);
+    return kj::mv(table.entries[0].value);
+  }
+  char first = piece[0];
+  if (first == '"' || first == '\'' || first == '[' || first == '{') {
+    reportSyntax(source, result.error(), diagnostics);
+    return nullptr;
+  }
+  auto value = newValue(kj::heapString(piece));
+  value->span = span;
+  return kj::mv(value);
+}
+
 }  // namespace
 
 kj::Own<Document> load(const kj::ReadableDirectory& folder, kj::StringPtr path,
@@ -360,6 +415,34 @@ kj::Own<Document> load(const kj::ReadableDirectory& folder, kj::StringPtr path,
     document->sources.add(kj::mv(source));
   }
   return document;
+}
+
+kj::Maybe<Entry> parseValues(
+    Document& document, kj::StringPtr option, kj::StringPtr text, Diagnostics& diagnostics) {
+  auto equals = text.findFirst('=').orDefault(text.size());
+  auto key = kj::heapString(text.slice(0, equals));
+  auto kept = kj::heap(Source{kj::str(option, " ", key), kj::str(text)});
+  auto& source = *kept;
+  document.sources.add(kj::mv(kept));
+  Line line(source, 1);
+  if (equals == 0 || equals == text.size() || line.end() < text.size()) {
+    diagnostics.error(line.span(line.begin(), line.end()), "this names no key and its values",
+        kj::str("write ", option, " section.key=value,value"));
+    return nullptr;
+  }
+  List list;
+  size_t begin = equals + 1;
+  for (size_t end: endsOfValues(source.text.slice(begin))) {
+    KJ_IF_MAYBE(value, parseValue(source, begin, equals + 1 + end, diagnostics)) {
+      list.add(kj::mv(*value));
+    } else {
+      return nullptr;
+    }
+    begin = equals + 1 + end + 1;
+  }
+  Entry entry{kj::mv(key), line.span(0, equals), newValue(kj::mv(list))};
+  entry.value->span = line.span(equals + 1, text.size());
+  return kj::mv(entry);
 }
 
 bool isOverride(Span span) {
@@ -393,16 +476,56 @@ kj::Own<Value> clone(const Value& value) {
       for (auto& element: list) copy.add(clone(*element));
       result->content = kj::mv(copy);
     }
-    KJ_CASE_ONEOF(table, Table) {
-      Table copy;
-      copy.span = table.span;
-      for (auto& entry: table.entries) {
-        copy.entries.add(Entry{kj::str(entry.key), entry.keySpan, clone(*entry.value)});
-      }
-      result->content = kj::mv(copy);
-    }
+    KJ_CASE_ONEOF(table, Table) result->content = clone(table);
   }
   return result;
+}
+
+Table clone(const Table& table) {
+  Table copy;
+  copy.span = table.span;
+  for (auto& entry: table.entries) {
+    copy.entries.add(Entry{kj::str(entry.key), entry.keySpan, clone(*entry.value)});
+  }
+  return copy;
+}
+
+kj::Maybe<const Value&> valueAt(const Table& root, kj::StringPtr key) {
+  auto dot = key.findFirst('.').orDefault(key.size());
+  KJ_IF_MAYBE(entry, root.find(kj::heapString(key.slice(0, dot)))) {
+    if (dot == key.size()) return *entry->value;
+    if (entry->value->content.is<Table>()) {
+      return valueAt(entry->value->content.get<Table>(), key.slice(dot + 1));
+    }
+  }
+  return nullptr;
+}
+
+bool putAt(Table& root, kj::StringPtr key, Span keySpan, const Value& value) {
+  auto dot = key.findFirst('.').orDefault(key.size());
+  auto name = kj::heapString(key.slice(0, dot));
+  bool last = dot == key.size();
+  KJ_IF_MAYBE(entry, findEntry(root, name)) {
+    auto& content = entry->value->content;
+    if (!last) {
+      return content.is<Table>() && putAt(content.get<Table>(), key.slice(dot + 1), keySpan, value);
+    }
+    entry->keySpan = keySpan;
+    entry->value = clone(value);
+    return true;
+  }
+  auto made = kj::heap<Value>();
+  if (last) {
+    made = clone(value);
+  } else {
+    Table table;
+    table.span = keySpan;
+    putAt(table, key.slice(dot + 1), keySpan, value);
+    made->span = keySpan;
+    made->content = kj::mv(table);
+  }
+  root.entries.add(Entry{kj::mv(name), keySpan, kj::mv(made)});
+  return true;
 }
 
 }  // namespace configs

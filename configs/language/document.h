@@ -48,6 +48,15 @@ kj::Own<Value> newValue(T content) {
 
 // The same content in the same place.
 kj::Own<Value> clone(const Value& value);
+Table clone(const Table& table);
+
+// The value at a dotted key (`train.optimizer.learning_rate`) below `root`.
+kj::Maybe<const Value&> valueAt(const Table& root, kj::StringPtr key);
+
+// Puts a copy of `value` there, in place of what is there. A table on the way that is absent is
+// made, with the place of the key. False, and nothing changes, if the way leads through a value
+// that is no table.
+bool putAt(Table& root, kj::StringPtr key, Span keySpan, const Value& value);
 
 // A file with everything that it extends and every `--set` laid over it.
 //
@@ -79,6 +88,12 @@ kj::Own<Document> load(const kj::ReadableDirectory& folder, kj::StringPtr path,
 // The same for a text at hand, which extends nothing; `name` is what messages call it. For tests,
 // and for texts without a file.
 kj::Own<Document> parse(kj::StringPtr name, kj::StringPtr text, Diagnostics& diagnostics);
+
+// The list of one `key=v1,v2,…` on the command line, whose `option` (`--sweep`) names it in
+// messages: each value in TOML, or else a bare string. Its key is the text before the `=`. Null
+// after reporting what is wrong with it. `document` keeps the text.
+kj::Maybe<Entry> parseValues(
+    Document& document, kj::StringPtr option, kj::StringPtr text, Diagnostics& diagnostics);
 
 // Whether `span` lies in a `--set`, whose words the user gave to a shell.
 bool isOverride(Span span);

@@ -9,7 +9,14 @@ namespace configs {
 
 // What a number is drawn for. Two purposes never share numbers, so adding one does not change the
 // others.
-enum class Purpose : uint64_t { ORDER = 1, CROP = 2, MIRROR = 3, INITIAL_VALUES = 4, DROPOUT = 5 };
+enum class Purpose : uint64_t {
+  ORDER = 1,
+  CROP = 2,
+  MIRROR = 3,
+  INITIAL_VALUES = 4,
+  DROPOUT = 5,
+  SWEEP = 6
+};
 
 // The numbers of one place, in order: the same on every machine, whoever asks, and whatever was
 // asked before.

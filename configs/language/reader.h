@@ -123,6 +123,10 @@ public:
   // checks them here. They stay where the document has them. Absent = empty.
   kj::ArrayPtr<const Entry> entries(kj::StringPtr key, kj::StringPtr doc);
 
+  // One of the entries of `key` that holds a table whose keys are ours, read by `read(Reader&)`.
+  template <typename Func>
+  auto entry(kj::StringPtr key, const Entry& entry, Func&& read);
+
   // Whether the file has `key`. False in a manual.
   bool has(kj::StringPtr key) const;
   // Whether there is no file to read, only a reference to print (or nothing, below a table whose
@@ -218,6 +222,7 @@ private:
       kj::StringPtr key, kj::StringPtr doc, const Rows& rows, uint depth, ReadRow read);
   bool readSection(kj::StringPtr key, kj::StringPtr doc, Need need, ReadTable read);
   void readSections(kj::StringPtr key, kj::StringPtr doc, ReadTable read);
+  void readEntry(kj::StringPtr key, const Entry& entry, ReadTable read);
 
   kj::Own<Value> readRow(kj::StringPtr name, kj::String path, const Value& value,
       kj::ArrayPtr<const Row> rows, ReadRow& read);
@@ -339,6 +344,13 @@ auto Reader::sections(kj::StringPtr key, kj::StringPtr doc, Func&& read)
   kj::Vector<decltype(read(kj::instance<Reader&>()))> all;
   readSections(key, doc, [&](Reader& reader) { all.add(read(reader)); });
   return all.releaseAsArray();
+}
+
+template <typename Func>
+auto Reader::entry(kj::StringPtr key, const Entry& entry, Func&& read) {
+  kj::Maybe<decltype(read(kj::instance<Reader&>()))> result;
+  readEntry(key, entry, [&](Reader& reader) { result = read(reader); });
+  return kj::mv(KJ_ASSERT_NONNULL(result));
 }
 
 template <typename Func>

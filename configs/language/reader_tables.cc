@@ -247,6 +247,15 @@ kj::ArrayPtr<const Entry> Reader::entries(kj::StringPtr key, kj::StringPtr doc) 
   return nullptr;
 }
 
+void Reader::readEntry(kj::StringPtr key, const Entry& entry, ReadTable read) {
+  auto& table = entry.value->content.get<Table>();
+  Table kept;
+  Reader reader(table, table.span, Sink{sink.diagnostics, kept},
+      kj::str(pathOf(key), ".\"", entry.key, "\""), complete);
+  read(reader);
+  reader.finish();
+}
+
 void Reader::printKinds(kj::StringPtr key, kj::StringPtr doc, const Rows& rows, kj::StringPtr shape,
     kj::StringPtr defaultValue, ReadRow& read) {
   KJ_IF_MAYBE(m, manual) {

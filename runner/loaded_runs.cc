@@ -1,0 +1,135 @@
+#include "runner/loaded_runs.h"
+
+#include <kj/debug.h>
+#include <kj/map.h>
+
+#include <algorithm>
+
+namespace runner {
+
+namespace {
+
+constexpr size_t DIGEST_DIGITS = 8;
+
+// The sub-table `key`, made if it is absent; null if something else stands there.
+kj::Maybe<configs::Table&> tableIn(configs::Table& parent, kj::StringPtr key, configs::Span span) {
+  for (auto& entry: parent.entries) {
+    if (entry.key != key) continue;
+    if (!entry.value->content.is<configs::Table>()) return nullptr;
+    return entry.value->content.get<configs::Table>();
+  }
+  configs::Table table;
+  table.span = span;
+  auto& made =
+      parent.entries.add(configs::Entry{kj::str(key), span, configs::newValue(kj::mv(table))});
+  made.value->span = span;
+  return made.value->content.get<configs::Table>();
+}
+
+// Adds one `--sweep` to the grid; values of the same key there give way.
+void addToGrid(configs::Document& document, kj::StringPtr text, configs::Diagnostics& diagnostics) {
+  KJ_IF_MAYBE(entry, configs::parseValues(document, "--sweep", text, diagnostics)) {
+    KJ_IF_MAYBE(sweep, tableIn(document.root, "sweep", entry->keySpan)) {
+      KJ_IF_MAYBE(grid, tableIn(*sweep, "grid", entry->keySpan)) {
+        for (auto& known: grid->entries) {
+          if (known.key != entry->key) continue;
+          known = kj::mv(*entry);
+          return;
+        }
+        grid->entries.add(kj::mv(*entry));
+      }
+    }
+  }
+}
+
+// The tree of one run: the file's without [sweep], with the settings laid over it.
+kj::Own<configs::Document> documentOf(const configs::Document& file,
+    kj::ArrayPtr<const Setting> settings, configs::Diagnostics& diagnostics) {
+  auto document = kj::heap<configs::Document>();
+  document->file = kj::str(file.file);
+  document->complete = file.complete;
+  document->root.span = file.root.span;
+  for (auto& entry: file.root.entries) {
+    if (entry.key == "sweep") continue;
+    document->root.entries.add(
+        configs::Entry{kj::str(entry.key), entry.keySpan, configs::clone(*entry.value)});
+  }
+  // A key may lie in a table that another one sets: that one goes first.
+  kj::Vector<const Setting*> sorted;
+  for (auto& setting: settings) sorted.add(&setting);
+  std::stable_sort(sorted.begin(), sorted.end(),
+      [](const Setting* a, const Setting* b) { return a->key->key.size() < b->key->key.size(); });
+  for (auto setting: sorted) {
+    auto& key = *setting->key;
+    if (!configs::putAt(document->root, key.key, key.span, *setting->value)) {
+      diagnostics.error(key.span, kj::str("`", key.key, "` leads through a value that is no table"),
+          "check the key");
+    }
+  }
+  return document;
+}
+
+// [sweep] alone: the rest of the file may be right only together with what is swept.
+SweepConfig readSweep(const configs::Document& file, configs::Diagnostics& diagnostics) {
+  configs::Document alone;
+  alone.root.span = file.root.span;
+  auto& entry = KJ_ASSERT_NONNULL(file.root.find("sweep"));
+  alone.root.entries.add(
+      configs::Entry{kj::str(entry.key), entry.keySpan, configs::clone(*entry.value)});
+  configs::Reading reading{diagnostics, {}};
+  return configs::readDocument(alone, reading,
+      [](configs::Reader& reader) { return reader.section("sweep", "", SweepConfig::read); });
+}
+
+void checkLauncher(const Experiment& experiment, const configs::Document& document,
+    configs::Diagnostics& diagnostics) {
+  if (experiment.cluster.launcher->word == LauncherKind::LOCAL) return;
+  configs::Span span;
+  KJ_IF_MAYBE(value, configs::valueAt(document.root, "cluster.launcher")) span = value->span;
+  diagnostics.error(span,
+      kj::str("launcher `", experiment.cluster.launcher->name, "` cannot run a sweep"),
+      "write launcher = \"local\"");
+}
+
+}  // namespace
+
+LoadedRuns loadRuns(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overrides,
+    kj::ArrayPtr<const kj::StringPtr> sweeps) {
+  LoadedRuns all;
+  configs::Diagnostics diagnostics;
+  all.document = loadDocument(path, overrides, diagnostics);
+  for (auto text: sweeps) addToGrid(*all.document, text, diagnostics);
+
+  kj::Vector<LoadedRun> runs;
+  if (all.document->root.find("sweep") == nullptr) {
+    auto document = documentOf(*all.document, nullptr, diagnostics);
+    runs.add(LoadedRun{nullptr, nullptr, readExperiment(kj::mv(document), diagnostics)});
+  } else {
+    auto sweep = readSweep(*all.document, diagnostics);
+    all.shortKeys = shortNames(sweep.keys());
+    bool canList = diagnostics.count() == 0;
+    kj::HashSet<kj::String> names;
+    auto list = canList ? listRuns(sweep) : kj::Array<Settings>();
+    for (auto& settings: list) {
+      auto document = documentOf(*all.document, settings, diagnostics);
+      auto loaded = readExperiment(kj::mv(document), diagnostics);
+      KJ_IF_MAYBE(experiment, loaded.experiment) {
+        checkLauncher(*experiment, *loaded.document, diagnostics);
+        auto name =
+            kj::str(nameOf(settings, all.shortKeys), "-", loaded.digest.slice(0, DIGEST_DIGITS));
+        if (names.contains(name)) continue;
+        names.insert(kj::str(name));
+        runs.add(LoadedRun{kj::mv(settings), kj::mv(name), kj::mv(loaded)});
+      }
+    }
+    all.sweep = kj::mv(sweep);
+  }
+  if (diagnostics.count() > 0) {
+    all.errors = diagnostics.format(path);
+  } else {
+    all.runs = runs.releaseAsArray();
+  }
+  return all;
+}
+
+}  // namespace runner
