@@ -1,8 +1,6 @@
 #include "runner/launch.h"
 
 #include <capnp/message.h>
-#include <kj/async-unix.h>
-#include <signal.h>
 
 #include "runner/line_stream.h"
 #include "runner/reason.h"
@@ -22,11 +20,10 @@ constexpr auto SILENCE_CHECK = 200 * kj::MILLISECONDS;
 
 }  // namespace
 
-Launch::Launch(const Experiment& experiment, RunView& view, kj::AsyncIoContext& io, Start start)
+Launch::Launch(const Experiment& experiment, RunView& view, kj::Timer& timer, Start start)
     : experiment(experiment),
       view(view),
-      io(io),
-      timer(io.provider->getTimer()),
+      timer(timer),
       start(kj::mv(start)),
       lastHeard(timer.now()),
       over(nullptr),
@@ -40,28 +37,23 @@ Launch::Launch(const Experiment& experiment, RunView& view, kj::AsyncIoContext& 
   causeFulfiller = kj::mv(cause.fulfiller);
 }
 
-Outcome Launch::run() {
+kj::Promise<Outcome> Launch::run() {
   events = add(Role::COORDINATOR, 0, "").events();
   tasks->add(readLines(*events, [this](kj::StringPtr line) { take(line); }));
   tasks->add(watchSilence());
 
-  bool interrupted = false;
-  auto& port = io.unixEventPort;
-  over.exclusiveJoin(
-          port.onSignal(SIGINT).exclusiveJoin(port.onSignal(SIGTERM)).then([&](siginfo_t&&) {
-            interrupted = true;
-          }))
-      .wait(io.waitScope);
-  if (!interrupted && failure != nullptr) {
-    causeKnown.exclusiveJoin(timer.afterDelay(CAUSE_WINDOW)).wait(io.waitScope);
-  }
-
-  view.end();
-  tasks = nullptr;
-  members.clear();
-  if (interrupted) return {.interrupted = true};
-  KJ_IF_MAYBE(f, failure) return {.failure = kj::mv(f->reason)};
-  return {.weightsSha256 = kj::mv(view.weightsSha256)};
+  return over
+      .then([this]() -> kj::Promise<void> {
+        if (failure == nullptr) return kj::READY_NOW;
+        return causeKnown.exclusiveJoin(timer.afterDelay(CAUSE_WINDOW));
+      })
+      .then([this]() -> Outcome {
+        view.end();
+        tasks = nullptr;
+        members.clear();
+        KJ_IF_MAYBE(f, failure) return {.failure = kj::mv(f->reason)};
+        return {.weightsSha256 = kj::mv(view.weightsSha256)};
+      });
 }
 
 StartedRole& Launch::add(Role role, uint index, kj::StringPtr coordinator) {

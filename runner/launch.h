@@ -33,11 +33,12 @@ public:
   using Start =
       kj::Function<kj::Own<StartedRole>(Role role, uint index, kj::StringPtr coordinator)>;
 
-  // All must outlive the launch. `io`'s port must capture SIGINT and SIGTERM.
-  Launch(const Experiment& experiment, RunView& view, kj::AsyncIoContext& io, Start start);
+  // All must outlive the launch.
+  Launch(const Experiment& experiment, RunView& view, kj::Timer& timer, Start start);
 
-  // Call once.
-  Outcome run();
+  // Call once. Roles are taken down before the promise resolves, and when the launch goes, which
+  // must be after its promise.
+  kj::Promise<Outcome> run();
 
 private:
   StartedRole& add(Role role, uint index, kj::StringPtr coordinator);
@@ -58,7 +59,6 @@ private:
 
   const Experiment& experiment;
   RunView& view;
-  kj::AsyncIoContext& io;
   kj::Timer& timer;
   Start start;
 

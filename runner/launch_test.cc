@@ -2,8 +2,6 @@
 
 #include <capnp/message.h>
 #include <doctest/doctest.h>
-#include <kj/async-unix.h>
-#include <signal.h>
 
 #include "runner/run_log.h"
 
@@ -31,8 +29,6 @@ struct FakeLaunch {
   kj::Function<void(FakeLaunch&)> then;
 
   explicit FakeLaunch(kj::Function<void(FakeLaunch&)> then): then(kj::mv(then)) {
-    kj::UnixEventPort::captureSignal(SIGINT);
-    kj::UnixEventPort::captureSignal(SIGTERM);
     kj::StringPtr overrides[] = {"cluster.servers=1"};
     loaded = loadExperiment("configs/fashion_mnist_dist_sync.toml", overrides);
     REQUIRE(loaded.errors == "");
@@ -40,12 +36,12 @@ struct FakeLaunch {
 
   Outcome run() {
     auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
-    RunView view(experiment, 1, 1);
+    SingleRunView view(experiment, 1, 1);
     auto pipe = io.provider->newOneWayPipe();
     events = kj::mv(pipe.out);
     auto listening = line([](Event::Builder event) { event.initListening().setAddress("here"); });
     auto written = events->write(listening.begin(), listening.size()).eagerlyEvaluate(nullptr);
-    Launch launch(experiment, view, io,
+    Launch launch(experiment, view, io.provider->getTimer(),
         [&](Role role, uint index, kj::StringPtr coordinator) -> kj::Own<StartedRole> {
           CHECK(coordinator == (role == Role::COORDINATOR ? "" : "here"));
           auto own = kj::heap<FakeRole>(kj::mv(pipe.in));
@@ -53,7 +49,7 @@ struct FakeLaunch {
           if (roles.size() == 4) then(*this);
           return own;
         });
-    return launch.run();
+    return launch.run().wait(io.waitScope);
   }
 
   template <typename Func>
@@ -80,7 +76,6 @@ TEST_CASE("Launch: it is over when all roles have ended well") {
   });
   auto outcome = launch.run();
   CHECK(outcome.failure == nullptr);
-  CHECK_FALSE(outcome.interrupted);
 }
 
 TEST_CASE("Launch: a role's own failure is told before what others say of losing it") {
@@ -98,6 +93,32 @@ TEST_CASE("Launch: a role that was killed is told before one that failed") {
     all.fail(1, Failure::KILLED, "server 0 was killed");
   });
   CHECK(failureOf(launch.run()) == "server 0 was killed");
+}
+
+TEST_CASE("Launch: a run that is given up takes its roles with it") {
+  struct Gone final: public StartedRole {
+    bool& gone;
+    explicit Gone(bool& gone): gone(gone) {}
+    ~Gone() noexcept(false) { gone = true; }
+    kj::Own<kj::AsyncInputStream> events() override { return kj::heap<Silent>(); }
+    kj::Promise<kj::Maybe<Failure>> ended() override { return kj::NEVER_DONE; }
+
+    struct Silent final: public kj::AsyncInputStream {
+      kj::Promise<size_t> tryRead(void*, size_t, size_t) override { return kj::NEVER_DONE; }
+    };
+  };
+  FakeLaunch fake([](FakeLaunch&) {});
+  auto& experiment = KJ_ASSERT_NONNULL(fake.loaded.experiment);
+  SingleRunView view(experiment, 1, 1);
+  bool gone = false;
+  {
+    Launch launch(experiment, view, fake.io.provider->getTimer(),
+        [&](Role, uint, kj::StringPtr) -> kj::Own<StartedRole> { return kj::heap<Gone>(gone); });
+    auto outcome = launch.run();
+    CHECK_FALSE(outcome.poll(fake.io.waitScope));
+    CHECK_FALSE(gone);
+  }
+  CHECK(gone);
 }
 
 TEST_CASE("Launch: a line of the coordinator that is no event ends the run") {

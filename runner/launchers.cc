@@ -138,20 +138,22 @@ private:
 
 }  // namespace
 
-Outcome launch(const LoadedExperiment& loaded, const RunFolder& folder, RunView& view,
+kj::Promise<Outcome> launch(const LoadedExperiment& loaded, const RunFolder& folder, RunView& view,
     kj::AsyncIoContext& io) {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
-  Launch launch(experiment, view, io,
-      [&](Role role, uint index, kj::StringPtr coordinator) -> kj::Own<StartedRole> {
-        switch (experiment.cluster.launcher->word) {
-          case LauncherKind::LOCAL:
-            return kj::heap<RoleProcess>(role, index, folder, coordinator, view, io);
-          case LauncherKind::INLINE:
-            return kj::heap<RoleThread>(loaded, role, index, folder, coordinator, io);
-        }
-        KJ_UNREACHABLE;
-      });
-  return launch.run();
+  auto start = [&loaded, &experiment, &folder, &view, &io](
+                   Role role, uint index, kj::StringPtr coordinator) -> kj::Own<StartedRole> {
+    switch (experiment.cluster.launcher->word) {
+      case LauncherKind::LOCAL:
+        return kj::heap<RoleProcess>(role, index, folder, coordinator, view, io);
+      case LauncherKind::INLINE:
+        return kj::heap<RoleThread>(loaded, role, index, folder, coordinator, io);
+    }
+    KJ_UNREACHABLE;
+  };
+  auto launch = kj::heap<Launch>(experiment, view, io.provider->getTimer(), kj::mv(start));
+  auto outcome = launch->run();
+  return outcome.attach(kj::mv(launch));
 }
 
 }  // namespace runner

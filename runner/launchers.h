@@ -11,9 +11,8 @@
 
 namespace runner {
 
-// How a run ended: exactly one of the three.
+// How a run ended: one of the two.
 struct Outcome {
-  bool interrupted = false;       // by Ctrl-C or SIGTERM
   kj::Maybe<kj::String> failure;  // one sentence: role, cause, way out
   kj::Maybe<kj::String> weightsSha256;
 };
@@ -22,10 +21,11 @@ struct Outcome {
 constexpr int LOST_A_PEER_EXIT = 75;
 
 // Starts every role of `loaded` by the launcher that it names, hands the coordinator's events to
-// `view`, and returns when all have ended or the run has failed. Processes are gone then; threads
-// (inline) of a failed run are not, so the caller must end the process. `io`'s port must capture
-// SIGINT, SIGTERM and child exits.
-Outcome launch(
+// `view`, and resolves when all have ended or the run has failed. Processes are gone then, and when
+// the promise is dropped; threads (inline) of a failed or dropped run are not, so the caller must
+// end the process. All arguments must outlive the promise; `io`'s port must capture child exits.
+// Several runs may go side by side on one event loop.
+kj::Promise<Outcome> launch(
     const LoadedExperiment& loaded, const RunFolder& folder, RunView& view, kj::AsyncIoContext& io);
 
 }  // namespace runner

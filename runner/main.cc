@@ -26,6 +26,8 @@
 #include "runner/roles.h"
 #include "runner/run_folder.h"
 #include "runner/run_view.h"
+#include "runner/sweep_launch.h"
+#include "runner/sweep_table.h"
 #include "runner/version.h"
 
 namespace runner {
@@ -103,10 +105,12 @@ private:
   kj::MainFunc runMain() {
     kj::MainBuilder builder(commandLine, VERSION,
         "Runs the experiment in FILE in a new folder RUNS/<name>/<n>, shows its log and progress, "
-        "and prints the result table. Ctrl-C ends it with exit code 130 and leaves no process.\n"
+        "and prints the result table. A sweep runs in one folder a run, named by its settings, and "
+        "skips what is finished. Ctrl-C ends it with exit code 130 and leaves no process.\n"
         "\n"
         "  runner run configs/fashion_mnist_dist_sync.toml\n"
-        "  runner run configs/cifar10_local.toml --set train.epochs=2 --runs /tmp/runs");
+        "  runner run configs/cifar10_local.toml --set train.epochs=2 --runs /tmp/runs\n"
+        "  runner run configs/fashion_mnist_dist_sync.toml --sweep data.batch_size=64,128");
     return withFile(builder)
         .addOptionWithArg({"runs"}, KJ_BIND_METHOD(*this, setRuns), "DIR",
             "where the folders of runs are (default: runs)")
@@ -117,22 +121,28 @@ private:
   kj::MainBuilder::Validity run() {
     auto all = loadAll();
     prepareData(all.runs);
-    auto& loaded = all.runs[0].loaded;
-    auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
     kj::UnixEventPort::captureSignal(SIGINT);
     kj::UnixEventPort::captureSignal(SIGTERM);
     kj::UnixEventPort::captureChildExit();
+    auto io = kj::setupAsyncIo();
+    if (all.sweep == nullptr) runOne(all.runs[0].loaded, io);
+    runSweep(all, io);
+  }
+
+  [[noreturn]] void runOne(const LoadedExperiment& loaded, kj::AsyncIoContext& io) {
+    auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
     ModelFacts facts(experiment);
     auto folder = newRunFolder(runs, experiment.name);
     writeWhole(folder.experiment(), loaded.resolved);
-    RunView view(experiment, facts.epochs(experiment), facts.steps(experiment));
+    SingleRunView view(experiment, facts.epochs(experiment), facts.steps(experiment));
     view.say(kj::str("run ", folder.path, ": ", experiment.cluster.roles(), ", ",
         counted(experiment.globalBatchSize(), "image"), " a step, ",
         counted(facts.steps(experiment), "step")));
 
-    auto io = kj::setupAsyncIo();
-    auto outcome = launch(loaded, folder, view, io);
-    if (outcome.interrupted) {
+    Outcome outcome;
+    auto ended =
+        launch(loaded, folder, view, io).then([&outcome](Outcome&& how) { outcome = kj::mv(how); });
+    if (!endsUninterrupted(kj::mv(ended), io)) {
       view.say("interrupted; nothing is left running");
       commandLine.endWith(INTERRUPTED);
     }
@@ -146,6 +156,46 @@ private:
         KJ_ASSERT_NONNULL(outcome.weightsSha256, "the run ended without weights"), "  ",
         folder.path, "\n"));
     commandLine.endWith(OK);
+  }
+
+  [[noreturn]] void runSweep(const LoadedRuns& all, kj::AsyncIoContext& io) {
+    SweepLaunch sweep(all, runs, io);
+    kj::Array<RunRecord> records;
+    auto ended =
+        sweep.run().then([&records](kj::Array<RunRecord>&& all) { records = kj::mv(all); });
+    if (!endsUninterrupted(kj::mv(ended), io)) {
+      sweep.clear();
+      commandLine.warning(
+          "interrupted; nothing is left running; the same command goes on with what is missing");
+      commandLine.endWith(INTERRUPTED);
+    }
+    kj::Vector<SweepRow> rows;
+    kj::Vector<kj::String> weights;
+    uint failed = 0;
+    for (size_t i: kj::indices(records)) {
+      auto& record = records[i];
+      rows.add(SweepRow{all.runs[i].settings, record});
+      if (record.state == RunRecord::FAILED) failed++;
+      if (record.state == RunRecord::FINISHED) {
+        weights.add(kj::str("weights sha256=", record.weightsSha256, "  ", record.folder, "\n"));
+      }
+    }
+    print(kj::str(formatSweepTable(all.shortKeys, rows), kj::strArray(weights, "")));
+    if (failed > 0) {
+      commandLine.error(kj::str(failed, " of ", counted(rows.size(), "run"),
+          " failed: the column `state` says why; the same command tries them again"));
+      commandLine.endWith(RUN_FAILED);
+    }
+    commandLine.endWith(OK);
+  }
+
+  // False if Ctrl-C or SIGTERM came before: what `promise` stands for is taken down then.
+  static bool endsUninterrupted(kj::Promise<void> promise, kj::AsyncIoContext& io) {
+    auto& port = io.unixEventPort;
+    auto interrupt = port.onSignal(SIGINT).exclusiveJoin(port.onSignal(SIGTERM));
+    return promise.then([]() { return true; })
+        .exclusiveJoin(interrupt.then([](siginfo_t&&) { return false; }))
+        .wait(io.waitScope);
   }
 
   // ---- runner role

@@ -16,16 +16,28 @@ namespace {
 constexpr kj::Duration REDRAW_INTERVAL = 50 * kj::MILLISECONDS;
 constexpr kj::Duration PLAIN_INTERVAL = 10 * kj::SECONDS;
 
-// Back to the line's start, clear to its end.
-constexpr kj::StringPtr CLEAR_LINE = "\r\x1b[K"_kj;
+// To the end of the line, of the screen.
+constexpr kj::StringPtr CLEAR_LINE = "\x1b[K"_kj;
+constexpr kj::StringPtr CLEAR_BELOW = "\x1b[J"_kj;
 
 // What a terminal that does not tell its size gets.
 constexpr uint WIDTH_DEFAULT = 80;
+constexpr uint ROWS_DEFAULT = 24;
 
-uint widthOf(int fd) {
+struct Size {
+  uint columns;
+  uint rows;
+};
+
+Size sizeOf(int fd) {
   struct winsize size;
-  if (ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return WIDTH_DEFAULT;
-  return size.ws_col;
+  if (ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return {WIDTH_DEFAULT, ROWS_DEFAULT};
+  return {size.ws_col, kj::max(1u, uint(size.ws_row))};
+}
+
+// To the start of the first of `lines` lines, the cursor being in the last.
+kj::String toFirst(uint lines) {
+  return lines > 1 ? kj::str("\r\x1b[", lines - 1, "A") : kj::str("\r");
 }
 
 // The first `columns` characters of `text`, each taken to be one column wide; control characters,
@@ -53,6 +65,13 @@ kj::String durationText(double seconds) {
   return kj::str(hours, ':', twoDigits(minutes), ':', rest);
 }
 
+void addEta(kj::Vector<kj::String>& parts, kj::Maybe<double> eta_s) {
+  KJ_IF_MAYBE(eta, eta_s) {
+    // A division by a speed of zero, or months: nobody can tell.
+    if (*eta >= 0 && *eta < 1e7) parts.add(kj::str("ETA ", durationText(*eta)));
+  }
+}
+
 }  // namespace
 
 kj::String progressText(const Progress& progress) {
@@ -69,10 +88,7 @@ kj::String progressText(const Progress& progress) {
   KJ_IF_MAYBE(accuracy, progress.accuracy) {
     parts.add(kj::str("accuracy ", fixedPoint(*accuracy, 3)));
   }
-  KJ_IF_MAYBE(eta, progress.eta_s) {
-    // A division by a speed of zero, or months: nobody can tell.
-    if (*eta >= 0 && *eta < 1e7) parts.add(kj::str("ETA ", durationText(*eta)));
-  }
+  addEta(parts, progress.eta_s);
   return kj::strArray(parts, "  ");
 }
 
@@ -80,6 +96,14 @@ kj::String progressText(kj::StringPtr what, uint64_t done, uint64_t total) {
   if (total == 0) return kj::str(what, ": ", grouped(done));
   return kj::str(
       what, ": ", grouped(done), " of ", grouped(total), " (", done * 100 / total, " %)");
+}
+
+kj::String progressText(uint done, uint runs, uint failed, kj::Maybe<double> eta_s) {
+  kj::Vector<kj::String> parts;
+  parts.add(kj::str("sweep ", done, '/', runs, " done"));
+  if (failed > 0) parts.add(kj::str(failed, " failed"));
+  addEta(parts, eta_s);
+  return kj::strArray(parts, "  ");
 }
 
 kj::String grouped(uint64_t n) {
@@ -101,26 +125,39 @@ ProgressLine::~ProgressLine() noexcept(false) {
 }
 
 void ProgressLine::show(kj::StringPtr text) {
+  auto one = kj::str(text);
+  show(kj::arrayPtr(&one, 1));
+}
+
+void ProgressLine::show(kj::ArrayPtr<const kj::String> texts) {
   auto now = clock.now();
   KJ_IF_MAYBE(last, written) {
     auto interval = terminal ? REDRAW_INTERVAL : PLAIN_INTERVAL;
-    if ((visible || !terminal) && now - *last < interval) return;
+    if ((visible > 0 || !terminal) && now - *last < interval) return;
   }
   written = now;
-  if (terminal) {
+  if (!terminal) return writeQuietly(fd, kj::str(texts.back(), '\n'));
+
+  auto size = sizeOf(fd);
+  size_t room = kj::min(texts.size(), size_t(size.rows));
+  kj::Vector<kj::String> lines;
+  for (auto& text: texts) {
+    bool last = &text == &texts.back();
+    if (!last && lines.size() + 1 == room) continue;
     // One column stays free: behind a full line some terminals clear the last character, others
-    // wrap. One write, so that the cleared line is never seen.
-    writeQuietly(fd, kj::str(CLEAR_LINE, cut(text, widthOf(fd) - 1)));
-    visible = true;
-  } else {
-    writeQuietly(fd, kj::str(text, '\n'));
+    // wrap.
+    lines.add(kj::str(CLEAR_LINE, cut(text, size.columns - 1)));
   }
+  // One write, so that the cleared lines are never seen.
+  writeQuietly(fd, kj::str(toFirst(visible), kj::strArray(lines, "\r\n"),
+                       visible > lines.size() ? CLEAR_BELOW : ""_kj));
+  visible = lines.size();
 }
 
 void ProgressLine::clear() {
-  if (!visible) return;
-  writeQuietly(fd, CLEAR_LINE);
-  visible = false;
+  if (visible == 0) return;
+  writeQuietly(fd, kj::str(toFirst(visible), visible > 1 ? CLEAR_BELOW : CLEAR_LINE));
+  visible = 0;
 }
 
 }  // namespace runner

@@ -1,4 +1,4 @@
-// runner/progress.h: the progress line: one line, rewritten in place, that tells how far a run is.
+// runner/progress.h: lines rewritten in place that tell how far a run, or a sweep of runs, is.
 #pragma once
 
 #include <kj/common.h>
@@ -37,6 +37,10 @@ kj::String progressText(const Progress& progress);
 // `unpacking images, bytes: 64,546,447 of 129,050,204 (50 %)`; `total` 0 is not known.
 kj::String progressText(kj::StringPtr what, uint64_t done, uint64_t total);
 
+// `sweep 3/12 done  1 failed  ETA 4:10`. `done` are those that have ended, the failed ones
+// included.
+kj::String progressText(uint done, uint runs, uint failed, kj::Maybe<double> eta_s);
+
 // 1652826 as `1,652,826`.
 kj::String grouped(uint64_t n);
 
@@ -50,7 +54,7 @@ public:
   explicit ProgressLine(
       int fd, const kj::MonotonicClock& clock = kj::systemPreciseMonotonicClock());
 
-  // Clears the line.
+  // Clears it.
   ~ProgressLine() noexcept(false);
   KJ_DISALLOW_COPY(ProgressLine);
 
@@ -58,7 +62,11 @@ public:
   // times a second; text that comes faster is dropped, unless the line is not there.
   void show(kj::StringPtr text);
 
-  // Takes the line away, the cursor at the line's start. Does nothing where there is no line.
+  // The same with several lines, one under the other, of which a terminal shows as many as it has
+  // room for, the last one always. Where there is no terminal, only the last one is written.
+  void show(kj::ArrayPtr<const kj::String> texts);
+
+  // Takes the lines away, the cursor at the start of the first. Does nothing where there is none.
   void clear();
 
   bool isTerminal() const { return terminal; }
@@ -67,7 +75,7 @@ private:
   int fd;
   const kj::MonotonicClock& clock;
   bool terminal;
-  bool visible = false;
+  uint visible = 0;  // lines that are there
   kj::Maybe<kj::TimePoint> written;
 };
 

@@ -2,11 +2,13 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <kj/debug.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +17,12 @@
 namespace runner {
 
 namespace {
+
+constexpr kj::StringPtr LOCK = ".lock"_kj;
+
+// How the names of the files begin that roles, the launcher and reports write to a run's folder.
+constexpr kj::StringPtr OUR_FILES[] = {"experiment."_kj, "log."_kj, "events."_kj, "table."_kj,
+    "report."_kj, "weights."_kj, "coordinator."_kj, "server-"_kj, "worker-"_kj};
 
 [[noreturn]] void failToMake(kj::StringPtr path, int error) {
   configs::fail(
@@ -60,6 +68,38 @@ RunFolder newRunFolder(kj::StringPtr runs, kj::StringPtr name) {
     if (::symlink(kj::str(n).cStr(), link.cStr()) != 0) failToMake(link, errno);
     if (::rename(link.cStr(), last.cStr()) != 0) failToMake(last, errno);
     return {kj::mv(path)};
+  }
+}
+
+RunFolder runFolder(kj::StringPtr runs, kj::StringPtr name, kj::StringPtr run) {
+  return {kj::str(runs, "/", name, "/", run)};
+}
+
+HeldRunFolder::HeldRunFolder(RunFolder folder): folder(kj::mv(folder)) {
+  auto& path = this->folder.path;
+  makeFolders(path);
+  auto name = kj::str(path, "/", LOCK);
+  int fd = ::open(name.cStr(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (fd < 0) configs::fail("cannot write ", name, ": ", strerror(errno));
+  lock = kj::AutoCloseFd(fd);
+  if (::flock(lock, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) configs::fail("cannot lock ", name, ": ", strerror(errno));
+    configs::fail(
+        "another runner works in ", path, "; wait for it, or choose another folder with --runs");
+  }
+}
+
+void HeldRunFolder::empty() const {
+  DIR* dir = ::opendir(folder.path.cStr());
+  if (dir == nullptr) configs::fail("cannot read ", folder.path, ": ", strerror(errno));
+  KJ_DEFER(::closedir(dir));
+  while (dirent* entry = ::readdir(dir)) {
+    kj::StringPtr name = entry->d_name;
+    bool ours = false;
+    for (auto begin: OUR_FILES) ours = ours || name.startsWith(begin);
+    if (!ours) continue;
+    auto path = kj::str(folder.path, "/", name);
+    if (::unlink(path.cStr()) != 0) configs::fail("cannot remove ", path, ": ", strerror(errno));
   }
 }
 

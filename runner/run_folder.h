@@ -1,6 +1,7 @@
-// runner/run_folder.h: the folder of one run: runs/<name>/<n>/.
+// runner/run_folder.h: the folder of one run: runs/<name>/<n>/, or by its settings in a sweep.
 #pragma once
 
+#include <kj/io.h>
 #include <kj/string.h>
 
 namespace runner {
@@ -27,5 +28,24 @@ void makeFolders(kj::StringPtr path);
 // Makes the next free `runs`/`name`/<n> (n = 1, 2, …) and lets `runs`/`name`/last point to it. Safe
 // against others that do the same at the same moment. Throws with path, cause and way out.
 RunFolder newRunFolder(kj::StringPtr runs, kj::StringPtr name);
+
+// `runs`/`name`/`run`, whether it is there or not.
+RunFolder runFolder(kj::StringPtr runs, kj::StringPtr name, kj::StringPtr run);
+
+// A folder in which no other process of ours works.
+class HeldRunFolder {
+public:
+  // Makes the folder if it is not there, and holds it as long as this object lives, or its process.
+  // Throws, with the way out, if another process holds it.
+  explicit HeldRunFolder(RunFolder folder);
+
+  const RunFolder folder;
+
+  // Removes what a run has written there, and nothing else.
+  void empty() const;
+
+private:
+  kj::AutoCloseFd lock;
+};
 
 }  // namespace runner

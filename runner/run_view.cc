@@ -7,38 +7,12 @@
 
 namespace runner {
 
-RunView::RunView(const Experiment& experiment, uint epochs, uint64_t steps)
-    : epochs(epochs),
-      steps(steps),
-      out(kj::AutoCloseFd(::dup(STDOUT_FILENO)), "standard output"),
-      writer(experiment.log.style->writer()),
-      progress(STDERR_FILENO) {}
-
-void RunView::show(Event::Reader event) {
-  for (auto& line: writer->lines(event)) {
-    progress.clear();
-    out.append(line);
-  }
-  switch (event.which()) {
-    case Event::PROGRESS:
-      showProgress(event);
-      break;
-    case Event::BAD_RECORD:
-      say(kj::str("warning: ", roleName(event.getRole(), event.getIndex()), ": ",
-          event.getBadRecord().getReason()));
-      break;
-    case Event::FINISHED:
-      weightsSha256 = kj::str(event.getFinished().getWeightsSha256());
-      break;
-    default:
-      break;
-  }
-}
-
-void RunView::showProgress(Event::Reader event) {
+kj::Maybe<kj::String> RunView::note(Event::Reader event) {
+  if (event.isFinished()) weightsSha256 = kj::str(event.getFinished().getWeightsSha256());
+  if (!event.isProgress()) return nullptr;
   auto now = event.getProgress();
   lastStep = now.getStep();
-  if (lastStep == 0) return;  // still starting
+  if (lastStep == 0) return nullptr;  // still starting
   Progress text{};
   text.epoch = now.getEpoch();
   text.epochs = epochs;
@@ -53,15 +27,33 @@ void RunView::showProgress(Event::Reader event) {
   } else if (lastStep > firstStep) {
     text.eta_s = (event.getTimeS() - firstTime_s) / (lastStep - firstStep) * (steps - lastStep);
   }
-  progress.show(progressText(text));
+  return progressText(text);
 }
 
-void RunView::say(kj::StringPtr line) {
+SingleRunView::SingleRunView(const Experiment& experiment, uint epochs, uint64_t steps)
+    : RunView(epochs, steps),
+      out(kj::AutoCloseFd(::dup(STDOUT_FILENO)), "standard output"),
+      writer(experiment.log.style->writer()),
+      progress(STDERR_FILENO) {}
+
+void SingleRunView::show(Event::Reader event) {
+  for (auto& line: writer->lines(event)) {
+    progress.clear();
+    out.append(line);
+  }
+  KJ_IF_MAYBE(text, note(event)) progress.show(*text);
+  if (event.isBadRecord()) {
+    say(kj::str("warning: ", roleName(event.getRole(), event.getIndex()), ": ",
+        event.getBadRecord().getReason()));
+  }
+}
+
+void SingleRunView::say(kj::StringPtr line) {
   progress.clear();
   LineFile(kj::AutoCloseFd(::dup(STDERR_FILENO)), "standard error").append(line);
 }
 
-void RunView::end() {
+void SingleRunView::end() {
   progress.clear();
 }
 

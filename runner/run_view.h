@@ -1,4 +1,4 @@
-// runner/run_view.h: a run as its user sees it: log lines on stdout, one progress line on stderr.
+// runner/run_view.h: what the launcher shows a user of a run.
 #pragma once
 
 #include <kj/string.h>
@@ -11,36 +11,56 @@
 
 namespace runner {
 
-// Takes the coordinator's events one by one.
+// Takes the coordinator's events one by one, and knows how far the run is.
 class RunView {
 public:
-  // `epochs` and `steps` are how many the whole run takes. `experiment` must outlive the view.
-  RunView(const Experiment& experiment, uint epochs, uint64_t steps);
+  // `epochs` and `steps` are how many the whole run takes.
+  RunView(uint epochs, uint64_t steps): epochs(epochs), steps(steps) {}
+  virtual ~RunView() noexcept(false) = default;
+  KJ_DISALLOW_COPY(RunView);
 
-  // Prints the event's log lines, or moves the progress line. Throws if stdout is gone.
-  void show(Event::Reader event);
-  // A line for the user, kept apart from the progress line: on stderr.
-  void say(kj::StringPtr line);
-  // Takes the progress line away.
-  void end();
+  virtual void show(Event::Reader event) = 0;
+  // A line for the user, on stderr, kept apart from what is redrawn there.
+  virtual void say(kj::StringPtr line) = 0;
+  // The run is over.
+  virtual void end() = 0;
 
   // The largest step that all workers are known to have done.
   uint64_t step() const { return lastStep; }
+  // What part of the run that is, 0 to 1.
+  double partDone() const { return steps == 0 ? 0 : double(lastStep) / steps; }
 
   // Once the run has ended well.
   kj::Maybe<kj::String> weightsSha256;
 
-private:
-  void showProgress(Event::Reader event);
+protected:
+  // Notes what the event tells of the run. Gives the text of a progress line if it has a new one.
+  kj::Maybe<kj::String> note(Event::Reader event);
 
+private:
   const uint epochs;
   const uint64_t steps;
-  LineFile out;
-  kj::Own<LineWriter> writer;
-  ProgressLine progress;
   uint64_t lastStep = 0;
   uint64_t firstStep = 0;  // where the measurement for the remaining time began
   double firstTime_s = 0;
+};
+
+// A run that is alone: log lines on stdout, one progress line on stderr.
+class SingleRunView final: public RunView {
+public:
+  // `experiment` must outlive the view.
+  SingleRunView(const Experiment& experiment, uint epochs, uint64_t steps);
+
+  // Throws if stdout is gone.
+  void show(Event::Reader event) override;
+  void say(kj::StringPtr line) override;
+  // Takes the progress line away.
+  void end() override;
+
+private:
+  LineFile out;
+  kj::Own<LineWriter> writer;
+  ProgressLine progress;
 };
 
 }  // namespace runner

@@ -1,0 +1,70 @@
+// runner/sweep_launch.h: runs what a sweep lists, several side by side, and goes on where an
+// earlier call ended.
+#pragma once
+
+#include <kj/async-io.h>
+
+#include "runner/asha.h"
+#include "runner/launchers.h"
+#include "runner/loaded_runs.h"
+#include "runner/progress.h"
+#include "runner/run_record.h"
+
+namespace runner {
+
+// How many runs go side by side: what the file says, or as many of the largest as `cores` hold.
+uint parallelRuns(const LoadedRuns& all, uint cores);
+
+// One process and one event loop carry all runs; the roles of each are processes of their own.
+class SweepLaunch {
+public:
+  // Runs go to folders below `runs`. All arguments must outlive it; `io`'s port must capture child
+  // exits.
+  SweepLaunch(const LoadedRuns& all, kj::StringPtr runs, kj::AsyncIoContext& io);
+  ~SweepLaunch() noexcept(false);
+  KJ_DISALLOW_COPY(SweepLaunch);
+
+  // Skips what is finished, runs the rest, and resolves to what is known of every run, in the order
+  // of the list. A run that fails ends no other one. What runs is taken down when the promise is
+  // dropped; it begins anew with the next call. Call once; the promise goes before this.
+  kj::Promise<kj::Array<RunRecord>> run();
+  // Takes the progress lines away.
+  void clear() { progress.clear(); }
+
+private:
+  class View;
+  struct Running;
+
+  const Experiment& experimentOf(size_t index) const;
+  RunFolder folderOf(size_t index) const;
+  kj::String nameOf(size_t index) const;
+  // The record of a run that needs no more, by an earlier call.
+  kj::Maybe<RunRecord> doneBefore(size_t index) const;
+  void noteRungs(const RunRecord& record);
+
+  // Starts one run after another, each when the one before has ended.
+  kj::Promise<void> takeNext();
+  kj::Promise<RunRecord> start(size_t index);
+  static RunRecord recordOf(const Running& running, Outcome& outcome);
+  void finish(size_t index, RunRecord record);
+
+  // What views tell.
+  void validated(Running& running, uint epoch, double accuracy, bool last);
+  void redraw();
+  void say(kj::StringPtr line);
+
+  const LoadedRuns& all;
+  const kj::StringPtr runs;
+  kj::AsyncIoContext& io;
+  ProgressLine progress;
+  kj::Maybe<Asha> asha;
+  kj::Array<RunRecord> records;  // by index; those of runs that are to come are empty
+  kj::Vector<size_t> waiting;    // indices of runs to start, and how many have been
+  size_t started = 0;
+  uint ended = 0;   // of them
+  uint failed = 0;  // of these
+  kj::TimePoint began;
+  kj::Vector<Running*> running;
+};
+
+}  // namespace runner
