@@ -9,6 +9,8 @@
 #include "runner/command_line.h"
 #include "runner/files.h"
 #include "runner/log_table.h"
+#include "tools/results_folder.h"
+#include "tools/results_index.h"
 
 namespace tools {
 namespace {
@@ -37,6 +39,8 @@ constexpr kj::StringPtr DESCRIPTION =
     "tf_replica the loss is the validation cross entropy, a sum over all records; in schlag the "
     "loss is the final cost, and the accuracy that on the test images.\n"
     "\n"
+    "With --update it makes the tables of a results page anew, from the kept logs beside it.\n"
+    "\n"
     "Examples:\n"
     "  parse_log runs/cifar10/1/log.txt\n"
     "  parse_log log.txt --every 5 --op max\n"
@@ -45,8 +49,10 @@ constexpr kj::StringPtr DESCRIPTION =
     "  parse_log a.log b.log --format csv > both.csv\n"
     "  grep 'Node.0.' log.txt | parse_log - --epochs 10,20\n"
     "  grep 'Worker 1:' steps.log | parse_log -\n"
+    "  parse_log --update RESULTS.md\n"
     "\n"
-    "Exit code: 0, or 2 if the command or a file is wrong.\n"_kj;
+    "Exit code: 0, 1 if --check finds a table that is out of date, or 2 if the command or a file "
+    "is wrong.\n"_kj;
 
 // --columns=page: the form of MXNet's results page.
 constexpr kj::StringPtr PAGE = "page"_kj;
@@ -129,7 +135,15 @@ public:
         .addOption({"summary"}, KJ_BIND_METHOD(*this, setSummary),
             "Adds below a Markdown table by epochs the mean epoch time of its file, without the "
             "first epoch.")
-        .expectOneOrMoreArgs("FILE", KJ_BIND_METHOD(*this, addFile))
+        .addOptionWithArg({"update"}, KJ_BIND_METHOD(*this, setPage), "PAGE",
+            "Makes the tables of the page (RESULTS.md) anew from results/index.toml and "
+            "results/*.log.xz beside it; takes no FILE. Says which tables have changed.")
+        .addOption({"check"}, KJ_BIND_METHOD(*this, setCheck),
+            "With --update: changes nothing, but says which tables are out of date or were edited "
+            "by hand, and ends with 1 if there are such.")
+        .addOption({"index-reference"}, KJ_BIND_METHOD(*this, printIndexReference),
+            "Prints the reference of results/index.toml, and exits.")
+        .expectZeroOrMoreArgs("FILE", KJ_BIND_METHOD(*this, addFile))
         .callAfterParsing(KJ_BIND_METHOD(*this, print))
         .build();
   }
@@ -143,6 +157,8 @@ private:
   runner::TableOptions options;
   kj::Array<kj::String> columns;  // empty: all
   bool summary = false;
+  kj::Maybe<kj::StringPtr> page;
+  PageAction pageAction = PageAction::UPDATE;
 
   Validity setFormat(kj::StringPtr word) { return choose(FORMATS, word, format); }
   Validity setOp(kj::StringPtr word) { return choose(OPS, word, options.combine); }
@@ -210,8 +226,41 @@ private:
     return text;
   }
 
+  Validity setPage(kj::StringPtr path) {
+    page = path;
+    return true;
+  }
+  Validity setCheck() {
+    pageAction = PageAction::CHECK;
+    return true;
+  }
+  Validity printIndexReference() {
+    runner::print(indexReference());
+    commandLine.endWith(runner::OK);
+  }
+
+  Validity makeResultsPage(kj::StringPtr path) {
+    if (files.size() > 0) return kj::str("--update takes its logs from the folder results");
+    PageOutcome outcome;
+    KJ_IF_MAYBE(exception,
+        kj::runCatchingExceptions([&]() { outcome = makePage(path, pageAction); })) {
+      commandLine.error(exception->getDescription());
+      commandLine.endWith(runner::WRONG_INPUT);
+    }
+    if (outcome.errors.size() > 0) {
+      runner::writeQuietly(STDERR_FILENO, outcome.errors);
+      commandLine.endWith(runner::WRONG_INPUT);
+    }
+    for (auto& line: outcome.lines) runner::print(kj::str(line, "\n"));
+    bool wrong = pageAction == PageAction::CHECK && outcome.lines.size() > 0;
+    commandLine.endWith(wrong ? runner::RUN_FAILED : runner::OK);
+  }
+
   // Prints the tables of all files that are right, and says what is wrong with the others.
   Validity print() {
+    KJ_IF_MAYBE(path, page) return makeResultsPage(*path);
+    if (pageAction == PageAction::CHECK) return kj::str("--check belongs to --update");
+    if (files.size() == 0) return kj::str("missing argument FILE");
     if (options.every != 1 && options.epochs.size() > 0) {
       return kj::str("--every and --epochs exclude each other");
     }

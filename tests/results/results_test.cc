@@ -1,0 +1,116 @@
+// RESULTS.md and results/ as they stand in the repository.
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+#include <unistd.h>
+
+#include "tests/command.h"
+#include "tests/text.h"
+
+namespace tests {
+namespace {
+
+constexpr kj::StringPtr PARSE_LOG = "tools/parse_log"_kj;
+
+TEST_CASE("RESULTS.md is what results/ makes of it") {
+  auto check = Command({PARSE_LOG, "--update", "RESULTS.md", "--check"}).wait();
+  INFO(check.errors, "After a change of results/: parse_log --update RESULTS.md");
+  CHECK(check.exitCode == 0);
+  CHECK(check.output == ""_kj);
+}
+
+TEST_CASE("results/REFERENCE.md is what parse_log prints") {
+  auto reference = Command({PARSE_LOG, "--index-reference"}).wait();
+  CHECK(reference.exitCode == 0);
+  CHECK(reference.output == readFile("results/REFERENCE.md"));
+}
+
+// A copy of the page and its logs, that a test may spoil.
+struct Copy {
+  kj::String folder = newFolder();
+  kj::String page = kj::str(folder, "/RESULTS.md");
+
+  Copy() {
+    auto copied = Command({"cp", "-rL", "RESULTS.md", "results", folder}).wait();
+    REQUIRE(copied.exitCode == 0);
+    auto writable = Command({"chmod", "-R", "u+w", folder}).wait();
+    REQUIRE(writable.exitCode == 0);
+  }
+
+  Ended run(kj::ArrayPtr<const kj::StringPtr> options = nullptr) {
+    kj::Vector<kj::StringPtr> words;
+    words.addAll(kj::ArrayPtr<const kj::StringPtr>({PARSE_LOG, "--update", page}));
+    words.addAll(options);
+    return Command(words).wait();
+  }
+
+  // The page's first log.
+  kj::String log() {
+    auto logs = Command({"sh", "-c", "ls \"$0\"/results/*.log.xz", folder}).wait();
+    REQUIRE(logs.exitCode == 0);
+    return kj::heapString(logs.output.slice(0, KJ_ASSERT_NONNULL(logs.output.findFirst('\n'))));
+  }
+};
+
+// `text` with another first digit behind the point of a table's accuracy.
+kj::String withOtherDigit(kj::StringPtr text) {
+  auto edited = kj::heapString(text);
+  for (size_t i = 0; i + 4 < edited.size(); i++) {
+    if (!text.slice(i).startsWith("| 0.")) continue;
+    edited.begin()[i + 4] = edited[i + 4] == '9' ? '8' : '9';
+    return edited;
+  }
+  FAIL("no table with an accuracy");
+  return edited;
+}
+
+TEST_CASE("a digit changed by hand is found by --check, and goes with the next update") {
+  Copy copy;
+  auto good = readFile(copy.page);
+  auto edited = withOtherDigit(good);
+  writeFile(copy.page, edited);
+
+  auto check = copy.run({"--check"});
+  CHECK(check.exitCode == 1);
+  CHECK(check.output.startsWith(kj::str(copy.page, ":")));
+  CHECK(readFile(copy.page) == edited);
+
+  auto update = copy.run();
+  CHECK(update.exitCode == 0);
+  CHECK(update.output.endsWith("is written anew\n"));
+  CHECK(readFile(copy.page) == good);
+  CHECK(copy.run().output == ""_kj);
+}
+
+TEST_CASE("a log that is damaged, gone or unnamed ends with 2 and leaves the page as it is") {
+  Copy copy;
+  auto good = readFile(copy.page);
+  auto log = copy.log();
+  auto content = readFile(log);
+
+  writeFile(log, kj::heapString(content.slice(0, content.size() / 2)));
+  auto damaged = copy.run();
+  CHECK(damaged.exitCode == 2);
+  CHECK(damaged.errors.startsWith(kj::str("error: cannot open ", log)));
+
+  REQUIRE(::unlink(log.cStr()) == 0);
+  auto gone = copy.run();
+  CHECK(gone.exitCode == 2);
+  CHECK(gone.errors.startsWith(kj::str(copy.folder, "/results/index.toml:")));
+
+  writeFile(log, content);
+  writeFile(kj::str(copy.folder, "/results/unnamed.log.xz"), content);
+  auto unnamed = copy.run();
+  CHECK(unnamed.exitCode == 2);
+  CHECK(readFile(copy.page) == good);
+}
+
+TEST_CASE("--update takes no log and needs a page, and --check needs --update") {
+  CHECK(Command({PARSE_LOG, "--update", "RESULTS.md", "a.log"}).wait().exitCode == 2);
+  CHECK(Command({PARSE_LOG, "--check"}).wait().exitCode == 2);
+  auto none = Command({PARSE_LOG, "--update", "NO.md"}).wait();
+  CHECK(none.exitCode == 2);
+  CHECK(none.errors == "error: cannot read NO.md: No such file or directory\n"_kj);
+}
+
+}  // namespace
+}  // namespace tests

@@ -1,0 +1,68 @@
+#include "tools/results_folder.h"
+
+#include <kj/filesystem.h>
+#include <kj/vector.h>
+
+#include "configs/language/document.h"
+#include "configs/language/failure.h"
+#include "io/archives.h"
+#include "runner/files.h"
+#include "tools/results_page.h"
+
+namespace tools {
+
+namespace {
+
+// A page is for people to read.
+constexpr uint64_t PAGE_BYTES_MAX = 1 << 24;
+// A log of some hundred epochs has a megabyte; what is larger says something for every step, and is
+// none to keep with the sources.
+constexpr uint64_t LOG_BYTES_MAX = 1 << 26;
+
+constexpr kj::StringPtr LOG_ENDING = ".log.xz"_kj;
+
+kj::Array<KeptLog> readLogs(kj::StringPtr folder) {
+  kj::Vector<KeptLog> logs;
+  for (auto& file: io::filesBelow(folder)) {
+    if (!file.endsWith(LOG_ENDING)) continue;
+    auto bytes = io::readUnpacked(kj::str(folder, "/", file), LOG_BYTES_MAX);
+    logs.add(KeptLog{kj::heapString(file.slice(0, file.size() - LOG_ENDING.size())),
+        kj::heapString(bytes.asChars())});
+  }
+  return logs.releaseAsArray();
+}
+
+}  // namespace
+
+PageOutcome makePage(kj::StringPtr path, PageAction action) {
+  auto page = runner::readWhole(path, PAGE_BYTES_MAX);
+  auto folder = kj::str(path.slice(0, path.size() - io::baseName(path).size()), "results");
+  auto logs = readLogs(folder);
+  auto names = KJ_MAP(log, logs)->kj::StringPtr {
+    return log.name;
+  };
+
+  auto filesystem = kj::newDiskFilesystem();
+  auto indexPath = kj::str(folder, "/index.toml");
+  configs::Diagnostics diagnostics;
+  auto document = configs::load(
+      filesystem->getRoot(), indexPath, nullptr, diagnostics, filesystem->getCurrentPath());
+  configs::Reading reading{diagnostics, {}};
+  auto index = configs::readDocument(*document, reading,
+      [&](configs::Reader& reader) { return ResultsIndex::read(reader, names); });
+  if (diagnostics.count() > 0) return {diagnostics.format(indexPath), nullptr};
+
+  auto result = readPage(path, page, index, logs);
+  auto complaints = result.complaints(path);
+  if (action == PageAction::CHECK || complaints.size() == 0) return {nullptr, kj::mv(complaints)};
+  runner::writeWhole(path, result.updated());
+  kj::Vector<kj::String> lines;
+  for (auto& table: result.tables) {
+    if (table.current != table.fresh) {
+      lines.add(kj::str(path, ": the table `", table.name, "` is written anew"));
+    }
+  }
+  return {nullptr, lines.releaseAsArray()};
+}
+
+}  // namespace tools
