@@ -130,7 +130,7 @@ void TensorBoard::append(Event::Reader event) {
       break;
     }
     case Event::VALIDATED: {
-      // The figure is that of all workers, and each of them reports it.
+      // Each worker reports a figure, and all have the same unless each validates the whole.
       if (event.getIndex() != 0) break;
       auto validated = event.getValidated();
       add("validation", event.getTimeS(), validated.getGlobalStep(),

@@ -38,7 +38,8 @@ kj::Array<kj::byte> scalarsRecord(double time_s, uint64_t step, kj::ArrayPtr<con
 //
 //     worker-<r>/   train/loss, train/accuracy (of the epoch so far), images_per_s, learning_rate
 //                   at each speed line; epoch/loss, epoch/accuracy, epoch/seconds
-//     validation/   validation/loss, validation/accuracy: what all workers found, once an epoch
+//     validation/   validation/loss, validation/accuracy, once an epoch: what all workers found
+//                   together, or, where each validates the whole, what the first one found
 //
 // each as `events.out.tfevents.<seconds since 1970>.runner`. Steps are those of the whole job.
 // Every record is handed to the kernel at once: what a kill may tear is the last one.
