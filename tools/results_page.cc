@@ -97,7 +97,7 @@ kj::Array<ExperimentFigures> readFigures(
                                               : logs){if (log.name != run.log) continue;
     runner::TableOptions options;
     options.combine = experiment.combine;
-    return {run, runner::readResultTable(log.text, log.name, options)};
+    return {run, runner::readLogTable(log.text, log.name, options)};
   }
   KJ_FAIL_REQUIRE("a run without a log", run.log);
 }
@@ -112,7 +112,7 @@ kj::Maybe<kj::String> tableOf(
   if (name == DATASETS_TABLE) return datasetsTable(index.datasets);
   if (name == PERFORMANCE_TABLE) return performanceTable(figures);
   for (auto& each: figures) {
-    if (each.experiment.name == name) return accuracyTable(each);
+    if (each.experiment.name == name) return figuresTable(each);
   }
   return nullptr;
 }

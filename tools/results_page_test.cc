@@ -188,10 +188,44 @@ epoch_images = 2400
   // The time is the mean over workers and over the epochs after the first.
   CHECK(tableIn("performance", index, logs) ==
         "| run | cluster | machines | devices | batch size / device | kvstore | epoch time (s) | "
-        "images/s | published epoch time (s) | published images/s |\n"
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"
-        "| A | here | 1 | 1 | 10 | local | 2.0 | 600 | 4.0 |  |\n"
-        "| b | here | 1 | 2 | 10 | dist_sync | 2.0 | 1,200 |  |  |\n"_kj);
+        "images/s | published epoch time (s) |\n"
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"
+        "| A | here | 1 | 1 | 10 | local | 2.0 | 600 | 4.0 |\n"
+        "| b | here | 1 | 2 | 10 | dist_sync | 2.0 | 1,200 |  |\n"_kj);
+}
+
+// What stands in the place of a run with this log, whose entry in the index goes on with `more`.
+kj::String stepsTableOf(kj::StringPtr log, kj::StringPtr more = ""_kj) {
+  Read read(kj::str(HEAD, ONE_RUN, more), {"a"});
+  KeptLog kept{kj::str("a"), kj::str(log)};
+  auto page = readPage("PAGE.md", PLACE, read.index, kj::arrayPtr(&kept, 1));
+  return kj::mv(page.tables[0].fresh);
+}
+
+TEST_CASE("ResultsPage: a run with steps is a row with its end, over the workers that wrote one") {
+  CHECK(stepsTableOf("Step: 101,  Epoch:  1,  Batch: 100 of 200,  Cost: 3.0000,  AvgTime: 4.00ms\n"
+                     "Step: 201,  Epoch:  1,  Batch: 200 of 200,  Cost: 2.0000,  AvgTime: 5.00ms\n"
+                     "Step: 202,  Epoch:  1,  Batch: 200 of 200,  Cost: 2.0000,  AvgTime: 2.00ms\n"
+                     "Test-Accuracy: 0.50\nTotal Time: 1.00s\nFinal Cost: 2.0000\ndone\n"
+                     "Test-Accuracy: 0.25\nTotal Time: 1.00s\nFinal Cost: 1.0000\ndone\n",
+            "difference = \"More updates.\"\npublished = { source = \"A post\", "
+            "rows = [{ validation_accuracy = 0.42 }] }\n") ==
+        "\n| run | steps | global steps | loss | accuracy | s/batch | published accuracy |\n"
+        "| --- | --- | --- | --- | --- | --- | --- |\n"
+        "| a | 200 | 202 | 1.5000 | 0.3750 | 0.004000 | 0.4200 |\n"
+        "\n"
+        "- Published: A post. More updates.\n\n"_kj);
+}
+
+TEST_CASE("ResultsPage: a run with steps whose end says nothing shows its last batch") {
+  auto line = [](uint step, kj::StringPtr loss) {
+    return kj::str("After ", step, " training steps (", step - 5, " global steps), loss on ",
+        "training batch is ", loss, ", accuracy is 0.75. (0.250 sec/batch)\n");
+  };
+  CHECK(stepsTableOf(kj::str(line(100, "2.5"), line(200, "1.25"))) ==
+        "\n| run | steps | global steps | loss | accuracy | s/batch |\n"
+        "| --- | --- | --- | --- | --- | --- |\n"
+        "| a | 200 | 195 | 1.2500 | 0.7500 | 0.250000 |\n\n"_kj);
 }
 
 TEST_CASE("ResultsPage: machines and data sets, a bar in a cell escaped") {

@@ -3,6 +3,8 @@
 #include <kj/map.h>
 #include <kj/vector.h>
 
+#include <algorithm>
+
 #include "runner/log_lines.h"
 #include "runner/progress.h"
 
@@ -10,37 +12,57 @@ namespace tools {
 
 namespace {
 
-using Cells = kj::Vector<kj::String>;
+using runner::PublishedFigures;
 
-// A Markdown table in the making.
-class Markdown {
+// Collects rows of cells.
+class Rows {
 public:
-  explicit Markdown(kj::ArrayPtr<const kj::StringPtr> columns) {
-    Cells head, rule;
-    for (auto column: columns) {
-      head.add(kj::str(column));
-      rule.add(kj::str("---"));
-    }
-    add(head);
-    add(rule);
+  explicit Rows(kj::ArrayPtr<const kj::StringPtr> columns) {
+    table.header = KJ_MAP(column, columns) {
+      return kj::str(column);
+    };
   }
 
-  void add(const Cells& cells) {
-    for (auto& cell: cells) {
-      text.addAll("| "_kj);
-      for (char c: cell) {
-        if (c == '|') text.add('\\');
-        text.add(c);
-      }
-      text.add(' ');
-    }
-    text.addAll("|\n"_kj);
+  void add(kj::ArrayPtr<kj::String> cells) {
+    rows.add(KJ_MAP(cell, cells) { return kj::mv(cell); });
   }
-  kj::String finish() { return kj::heapString(text); }
+  size_t size() const { return rows.size(); }
+
+  // As Markdown, without the columns that are empty in all rows.
+  kj::String finish() {
+    if (rows.size() == 0) return runner::formatTable(table, runner::TableFormat::MARKDOWN);
+    runner::TextTable result;
+    result.header = withoutEmpty(table.header);
+    result.rows = KJ_MAP(row, rows) {
+      return withoutEmpty(row);
+    };
+    return runner::formatTable(result, runner::TableFormat::MARKDOWN);
+  }
 
 private:
-  kj::Vector<char> text;
+  kj::Array<kj::String> withoutEmpty(kj::ArrayPtr<const kj::String> cells) const {
+    kj::Vector<kj::String> kept;
+    for (size_t i: kj::indices(cells)) {
+      bool empty = true;
+      for (auto& row: rows) empty = empty && row[i].size() == 0;
+      if (!empty) kept.add(kj::str(cells[i]));
+    }
+    return kept.releaseAsArray();
+  }
+
+  runner::TextTable table;
+  kj::Vector<kj::Array<kj::String>> rows;
 };
+
+// Words of the index as a cell.
+kj::String words(kj::StringPtr text) {
+  kj::Vector<char> escaped;
+  for (char c: text) {
+    if (c == '|') escaped.add('\\');
+    escaped.add(c);
+  }
+  return kj::heapString(escaped);
+}
 
 kj::String cell(kj::Maybe<double> value, uint decimals) {
   KJ_IF_MAYBE(v, value) {
@@ -49,17 +71,18 @@ kj::String cell(kj::Maybe<double> value, uint decimals) {
   return nullptr;
 }
 
-kj::String roundCell(kj::Maybe<double> value) {
+// Without decimals.
+kj::String rounded(kj::Maybe<double> value) {
   KJ_IF_MAYBE(v, value) {
     return runner::grouped(uint64_t(*v + 0.5));
   }
   return nullptr;
 }
 
-// A row of the accuracy table.
-struct AccuracyRow {
+// A row of the table by epochs.
+struct EpochFigures {
   const runner::ResultRow* ours = nullptr;
-  const runner::PublishedFigures* published = nullptr;
+  const PublishedFigures* published = nullptr;
 };
 
 bool isChosen(const IndexedExperiment& experiment, uint epoch) {
@@ -70,38 +93,123 @@ bool isChosen(const IndexedExperiment& experiment, uint epoch) {
   return false;
 }
 
-// By epoch. A row published for the end stands beside our last.
-kj::TreeMap<uint, AccuracyRow> accuracyRows(
-    const IndexedExperiment& experiment, const RunFigures& figures) {
-  kj::TreeMap<uint, AccuracyRow> rows;
-  auto at = [&](uint epoch) -> AccuracyRow& {
+kj::TreeMap<uint, EpochFigures> epochRows(
+    const IndexedExperiment& experiment, const IndexedRun& run, const runner::ResultTable& table) {
+  kj::TreeMap<uint, EpochFigures> rows;
+  auto at = [&](uint epoch) -> EpochFigures& {
     return rows.findOrCreate(epoch, [&]() {
-      return kj::TreeMap<uint, AccuracyRow>::Entry{epoch, {}};
+      return kj::TreeMap<uint, EpochFigures>::Entry{epoch, {}};
     });
   };
-  KJ_IF_MAYBE(published, figures.run.published) {
+  KJ_IF_MAYBE(published, run.published) {
     for (auto& row: published->rows) {
       if (row.trainAccuracy == nullptr && row.validationAccuracy == nullptr) continue;
       if (row.step != nullptr) continue;
-      auto epoch =
-          row.epoch.orDefault(figures.table.rows.size() == 0 ? 0 : figures.table.rows.back().epoch);
-      at(epoch).published = &row;
+      at(row.epoch.orDefault(table.rows.back().epoch)).published = &row;
     }
   }
-  for (auto& row: figures.table.rows) {
-    if (isChosen(experiment, row.epoch) || rows.find(row.epoch) != nullptr)
+  for (auto& row: table.rows) {
+    if (isChosen(experiment, row.epoch) || rows.find(row.epoch) != nullptr) {
       at(row.epoch).ours = &row;
+    }
   }
   return rows;
 }
 
-bool isPublished(const ExperimentFigures& figures) {
-  for (auto& run: figures.runs) {
-    for (auto& row: accuracyRows(figures.experiment, run)) {
-      if (row.value.published != nullptr) return true;
+kj::String epochsTable(const ExperimentFigures& figures) {
+  Rows table(
+      {"run", "epoch", "train accuracy", "valid accuracy", "published train", "published valid"});
+  for (auto& each: figures.runs) {
+    if (!each.table.is<runner::ResultTable>()) continue;
+    auto& ours = each.table.get<runner::ResultTable>();
+    for (auto& row: epochRows(figures.experiment, each.run, ours)) {
+      kj::String cells[] = {figures.runs.size() > 1 ? words(each.run.name) : kj::String(),
+          kj::str(row.key), nullptr, nullptr, nullptr, nullptr};
+      if (row.value.ours != nullptr) {
+        cells[2] = cell(row.value.ours->train, 6);
+        cells[3] = cell(row.value.ours->validation, 6);
+      }
+      if (row.value.published != nullptr) {
+        cells[4] = cell(row.value.published->trainAccuracy, 6);
+        cells[5] = cell(row.value.published->validationAccuracy, 6);
+      }
+      table.add(cells);
     }
   }
-  return false;
+  return table.size() == 0 ? kj::String() : table.finish();
+}
+
+// How a run with steps ended.
+struct EndFigures {
+  uint64_t steps = 0;
+  uint64_t globalSteps = 0;
+  kj::Maybe<double> loss;
+  kj::Maybe<double> accuracy;
+  kj::Maybe<double> batch_s;
+};
+
+// One figure of the end: over the workers that wrote it, or else the last one of a batch.
+kj::Maybe<double> endFigure(const runner::StepTable& table,
+    kj::Maybe<double> runner::StepRow::*figure, runner::Combine combine) {
+  const double* last = nullptr;
+  double sum = 0, greatest = 0;
+  uint count = 0;
+  for (auto& row: table.rows) {
+    KJ_IF_MAYBE(value, row.*figure) {
+      if (!row.end) {
+        last = value;
+        continue;
+      }
+      greatest = count == 0 ? *value : kj::max(greatest, *value);
+      sum += *value;
+      count++;
+    }
+  }
+  if (count > 0) return combine == runner::Combine::MAX ? greatest : sum / count;
+  if (last != nullptr) return *last;
+  return nullptr;
+}
+
+EndFigures endOf(const runner::StepTable& table, runner::Combine combine) {
+  EndFigures end;
+  kj::Vector<double> batches_s;
+  for (auto& row: table.rows) {
+    end.steps = kj::max(end.steps, row.step.orDefault(0));
+    end.globalSteps = kj::max(end.globalSteps, uint64_t(row.globalStep.orDefault(0)));
+    KJ_IF_MAYBE(batch_s, row.batch_s) batches_s.add(*batch_s);
+  }
+  // A greatest loss is nobody's best.
+  end.loss = endFigure(table, &runner::StepRow::loss, runner::Combine::MEAN);
+  end.accuracy = endFigure(table, &runner::StepRow::accuracy, combine);
+  if (batches_s.size() > 0) {
+    // Some systems divide the shorter interval at the end of an epoch by the wrong count.
+    auto middle = batches_s.begin() + batches_s.size() / 2;
+    std::nth_element(batches_s.begin(), middle, batches_s.end());
+    end.batch_s = *middle;
+  }
+  return end;
+}
+
+kj::String stepsTable(const ExperimentFigures& figures) {
+  Rows table({"run", "steps", "global steps", "loss", "accuracy", "s/batch", "published loss",
+      "published accuracy"});
+  auto count = [](uint64_t n) { return n == 0 ? kj::String() : runner::grouped(n); };
+  for (auto& each: figures.runs) {
+    if (!each.table.is<runner::StepTable>()) continue;
+    auto end = endOf(each.table.get<runner::StepTable>(), figures.experiment.combine);
+    kj::String cells[] = {words(each.run.name), count(end.steps), count(end.globalSteps),
+        cell(end.loss, 4), cell(end.accuracy, 4), cell(end.batch_s, 6), nullptr, nullptr};
+    KJ_IF_MAYBE(published, each.run.published) {
+      for (auto& row: published->rows) {
+        auto accuracy =
+            row.validationAccuracy == nullptr ? row.trainAccuracy : row.validationAccuracy;
+        if (row.loss != nullptr) cells[6] = cell(row.loss, 4);
+        if (accuracy != nullptr) cells[7] = cell(accuracy, 4);
+      }
+    }
+    table.add(cells);
+  }
+  return table.size() == 0 ? kj::String() : table.finish();
 }
 
 // A line about a run: its file, where the published figures come from, why ours differ.
@@ -117,37 +225,9 @@ kj::String noteOn(const IndexedRun& run, bool several) {
       "- ", several ? kj::str(run.name, ": ") : kj::String(), kj::strArray(sentences, " "), "\n");
 }
 
-kj::String notesOn(const ExperimentFigures& figures) {
-  bool several = figures.runs.size() > 1;
-  auto notes = KJ_MAP(run, figures.runs) {
-    return noteOn(run.run, several);
-  };
-  auto text = kj::strArray(notes, "");
-  return text.size() == 0 ? kj::mv(text) : kj::str("\n", text);
-}
-
-// Seconds of training an epoch: the first one warms up caches, so it counts only if it is alone.
-kj::Maybe<double> epochSeconds(const runner::ResultTable& table) {
-  double first = 0, sum = 0;
-  uint count = 0;
-  for (auto& row: table.rows) {
-    KJ_IF_MAYBE(time_s, row.time_s) {
-      if (row.epoch == 1) {
-        first = *time_s;
-      } else {
-        sum += *time_s;
-        count++;
-      }
-    }
-  }
-  if (count > 0) return sum / count;
-  if (first > 0) return first;
-  return nullptr;
-}
-
 // What was published of a run's speed: the last row that has the figure.
 kj::Maybe<double> publishedSpeed(
-    const IndexedRun& run, kj::Maybe<double> runner::PublishedFigures::*figure) {
+    const IndexedRun& run, kj::Maybe<double> PublishedFigures::*figure) {
   kj::Maybe<double> found;
   KJ_IF_MAYBE(published, run.published) {
     for (auto& row: published->rows) {
@@ -160,96 +240,54 @@ kj::Maybe<double> publishedSpeed(
 }  // namespace
 
 kj::String machinesTable(kj::ArrayPtr<const Machines> machines) {
-  Markdown table({"cluster", "processor", "cores", "memory", "network"});
+  Rows table({"cluster", "processor", "cores", "memory", "network"});
   for (auto& row: machines) {
-    Cells cells;
-    cells.add(kj::str(row.cluster));
-    cells.add(kj::str(row.processor));
-    cells.add(kj::str(row.cores));
-    cells.add(kj::str(row.memory));
-    cells.add(kj::str(row.network));
+    kj::String cells[] = {words(row.cluster), words(row.processor), kj::str(row.cores),
+        words(row.memory), words(row.network)};
     table.add(cells);
   }
   return table.finish();
 }
 
 kj::String datasetsTable(kj::ArrayPtr<const Dataset> datasets) {
-  Markdown table({"data set", "classes", "image", "training images", "validation images"});
+  Rows table({"data set", "classes", "image", "training images", "validation images"});
   for (auto& row: datasets) {
-    Cells cells;
-    cells.add(kj::str(row.name));
-    cells.add(runner::grouped(row.classes));
-    cells.add(kj::str(row.image));
-    cells.add(runner::grouped(row.training));
-    cells.add(runner::grouped(row.validation));
+    kj::String cells[] = {words(row.name), runner::grouped(row.classes), words(row.image),
+        runner::grouped(row.training), runner::grouped(row.validation)};
     table.add(cells);
   }
   return table.finish();
 }
 
-kj::String accuracyTable(const ExperimentFigures& figures) {
-  bool several = figures.runs.size() > 1;
-  bool published = isPublished(figures);
-  kj::Vector<kj::StringPtr> columns;
-  if (several) columns.add("run");
-  columns.addAll(kj::ArrayPtr<const kj::StringPtr>({"epoch", "train accuracy", "valid accuracy"}));
-  if (published) {
-    columns.add("published train");
-    columns.add("published valid");
+kj::String figuresTable(const ExperimentFigures& figures) {
+  kj::Vector<kj::String> parts;
+  for (auto& table: {epochsTable, stepsTable}) {
+    auto text = table(figures);
+    if (text.size() > 0) parts.add(kj::mv(text));
   }
-  Markdown table(columns);
-  for (auto& run: figures.runs) {
-    for (auto& row: accuracyRows(figures.experiment, run)) {
-      Cells cells;
-      if (several) cells.add(kj::str(run.run.name));
-      cells.add(kj::str(row.key));
-      auto ours = row.value.ours;
-      cells.add(ours == nullptr ? kj::String() : cell(ours->train, 6));
-      cells.add(ours == nullptr ? kj::String() : cell(ours->validation, 6));
-      if (published) {
-        auto theirs = row.value.published;
-        cells.add(theirs == nullptr ? kj::String() : cell(theirs->trainAccuracy, 6));
-        cells.add(theirs == nullptr ? kj::String() : cell(theirs->validationAccuracy, 6));
-      }
-      table.add(cells);
-    }
-  }
-  return kj::str(table.finish(), notesOn(figures));
+  auto notes = KJ_MAP(each, figures.runs) {
+    return noteOn(each.run, figures.runs.size() > 1);
+  };
+  auto text = kj::strArray(notes, "");
+  if (text.size() > 0) parts.add(kj::mv(text));
+  return kj::strArray(parts, "\n");
 }
 
 kj::String performanceTable(kj::ArrayPtr<const ExperimentFigures> experiments) {
-  bool published = false;
+  Rows table({"run", "cluster", "machines", "devices", "batch size / device", "kvstore",
+      "epoch time (s)", "images/s", "published epoch time (s)", "published images/s"});
   for (auto& figures: experiments) {
-    for (auto& run: figures.runs) {
-      published = published ||
-                  publishedSpeed(run.run, &runner::PublishedFigures::epoch_s) != nullptr ||
-                  publishedSpeed(run.run, &runner::PublishedFigures::images_per_s) != nullptr;
-    }
-  }
-  kj::Vector<kj::StringPtr> columns;
-  columns.addAll(kj::ArrayPtr<const kj::StringPtr>({"run", "cluster", "machines", "devices",
-      "batch size / device", "kvstore", "epoch time (s)", "images/s"}));
-  if (published) {
-    columns.add("published epoch time (s)");
-    columns.add("published images/s");
-  }
-  Markdown table(columns);
-  for (auto& figures: experiments) {
-    for (auto& [run, result]: figures.runs) {
-      auto seconds = epochSeconds(result);
-      Cells cells;
-      cells.add(kj::str(run.name));
-      cells.add(kj::str(run.cluster));
-      cells.add(kj::str(run.machines));
-      cells.add(kj::str(run.devices));
-      cells.add(kj::str(run.batchSize));
-      cells.add(kj::str(run.kvstore));
-      cells.add(cell(seconds, 1));
-      cells.add(roundCell(seconds.map([&](double s) { return run.epochImages / s; })));
-      if (published) {
-        cells.add(cell(publishedSpeed(run, &runner::PublishedFigures::epoch_s), 1));
-        cells.add(roundCell(publishedSpeed(run, &runner::PublishedFigures::images_per_s)));
-      }
+    for (auto& each: figures.runs) {
+      if (!each.table.is<runner::ResultTable>()) continue;
+      auto& run = each.run;
+      auto& result = each.table.get<runner::ResultTable>();
+      auto& seconds =
+          result.laterEpochs_s == nullptr ? result.rows[0].time_s : result.laterEpochs_s;
+      auto speed = seconds.map([&](double s) { return run.epochImages / s; });
+      kj::String cells[] = {words(run.name), words(run.cluster), kj::str(run.machines),
+          kj::str(run.devices), kj::str(run.batchSize), words(run.kvstore), cell(seconds, 1),
+          rounded(speed), cell(publishedSpeed(run, &PublishedFigures::epoch_s), 1),
+          rounded(publishedSpeed(run, &PublishedFigures::images_per_s))};
       table.add(cells);
     }
   }
