@@ -112,5 +112,61 @@ TEST_CASE("--update takes no log and needs a page, and --check needs --update") 
   CHECK(none.errors == "error: cannot read NO.md: No such file or directory\n"_kj);
 }
 
+TEST_CASE("keep_log keeps a run's log once, with an entry that the index takes") {
+  Copy copy;
+  writeFile(kj::str(copy.folder, "/log.txt"),
+      "Node[0] Epoch[0] Train-accuracy=0.5\nNode[0] Epoch[0] Validation-accuracy=0.25\n");
+  writeFile(kj::str(copy.folder, "/experiment.toml"),
+      "name = \"small\"\ndata = { batch_size = 100 }\nkvstore = { mode = \"device\" }\n"
+      "cluster = { workers = 1, devices = [\"cpu:0\", \"cpu:1\"] }\n");
+  auto here = Command({"pwd"}).wait().output;
+  auto script = kj::str(here.slice(0, here.size() - 1), "/tools/keep_log.py");
+  auto keep = [&]() {
+    return Command({"python3", script, ".", "small"}, {.folder = copy.folder}).wait();
+  };
+
+  auto kept = keep();
+  INFO(kept.errors);
+  CHECK(kept.exitCode == 0);
+  CHECK(kept.output ==
+        "[[experiments.runs]]\n"
+        "log = \"small\"\n"
+        "config = \"configs/small.toml\"\n"
+        "cluster = \"…\"\n"
+        "devices = 2\n"
+        "batch_size = 50\n"
+        "kvstore = \"device\"\n"_kj);
+  CHECK(keep().exitCode == 2);
+
+  // The page takes both, once the cluster is named.
+  auto index = kj::str(copy.folder, "/results/index.toml");
+  writeFile(
+      index, kj::str("[[machines]]\ncluster = \"…\"\nprocessor = \"\"\ncores = 1\nmemory = \"\"\n"
+                     "network = \"\"\n\n[[datasets]]\nname = \"d\"\nclasses = 2\nimage = \"\"\n"
+                     "training = 100\nvalidation = 100\n\n[[experiments]]\nname = \"small\"\n"
+                     "dataset = \"d\"\n",
+                 kept.output));
+  auto others = Command({"sh", "-c",
+                            "cd \"$0\"/results && ls | grep log.xz | grep -v small.log | "
+                            "xargs rm",
+                            copy.folder})
+                    .wait();
+  REQUIRE(others.exitCode == 0);
+  writeFile(copy.page, "<!-- results: small begin -->\n<!-- results: small end -->\n");
+  auto update = copy.run();
+  INFO(update.errors);
+  CHECK(update.exitCode == 0);
+  CHECK(readFile(copy.page) ==
+        "<!-- results: small begin -->\n"
+        "\n"
+        "| epoch | train accuracy | valid accuracy |\n"
+        "| --- | --- | --- |\n"
+        "| 1 | 0.500000 | 0.250000 |\n"
+        "\n"
+        "- `configs/small.toml`.\n"
+        "\n"
+        "<!-- results: small end -->\n"_kj);
+}
+
 }  // namespace
 }  // namespace tests
