@@ -123,6 +123,8 @@ struct Event {
     begun :group {
       # A worker has the initial values and takes its first step.
       batchesPerEpoch @54 :UInt32 $Json.name("batches_per_epoch");
+      devices @77 :UInt32;
+      # Of this worker.
     }
     speed :group {
       # Every log.every steps of each worker, and at the end of an epoch that does not end so.

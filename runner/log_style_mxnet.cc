@@ -15,6 +15,9 @@ public:
     kj::Vector<kj::String> result;
     auto add = [&](kj::String line) { result.add(kj::str(prefix, line)); };
     switch (event.which()) {
+      case Event::BEGUN:
+        add(startLine(event.getBegun().getDevices()));
+        break;
       case Event::SPEED: {
         auto speed = event.getSpeed();
         if (speed.getPartial()) break;
@@ -38,6 +41,14 @@ public:
         break;
     }
     return result.releaseAsArray();
+  }
+
+private:
+  // `Start training with [cpu(0), cpu(1)]`
+  static kj::String startLine(uint devices) {
+    kj::Vector<kj::String> names;
+    for (uint i = 0; i < devices; i++) names.add(kj::str("cpu(", i, ')'));
+    return kj::str("Start training with [", kj::strArray(names, ", "), ']');
   }
 };
 

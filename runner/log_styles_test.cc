@@ -51,7 +51,8 @@ struct Told {
     return (*this)(role, index, [](Event::Builder event) { event.initJoined().setPid(7); });
   }
   kj::String begun(uint worker) {
-    return (*this)(Role::WORKER, worker, [](Event::Builder event) { event.initBegun(); });
+    return (*this)(
+        Role::WORKER, worker, [](Event::Builder event) { event.initBegun().setDevices(2); });
   }
   // `batches` of an epoch of `of`, the last `interval` of them in a second.
   kj::String speed(uint worker, uint epoch, uint batches, uint of, uint interval, uint globalStep) {
@@ -142,6 +143,11 @@ TEST_CASE("schlag: also the last batches of an epoch have their own mean time") 
   CHECK(told.ended(0) == "");
   CHECK(told.validated(0, true) ==
         "Test-Accuracy: 0.83\nTotal Time: 1.50s\nFinal Cost: 0.5000\ndone\n");
+}
+
+TEST_CASE("mxnet: a worker names its devices first") {
+  Told told("mxnet");
+  CHECK(told.begun(1).slice(23) == " Node[1] Start training with [cpu(0), cpu(1)]\n");
 }
 
 TEST_CASE("mxnet: the steps that an epoch ends with have no speed line") {

@@ -177,7 +177,9 @@ private:
   void reportBegun() {
     trainingTime.restart_s();
     ioThread->report([&](Event::Builder event) {
-      event.initBegun().setBatchesPerEpoch(facts.stepsUntilEndOf(1, experiment));
+      auto begun = event.initBegun();
+      begun.setBatchesPerEpoch(facts.stepsUntilEndOf(1, experiment));
+      begun.setDevices(experiment.cluster.devices.size());
     });
   }
 
