@@ -146,7 +146,8 @@ struct Event {
       step @60 :UInt32;
       # Steps of this worker since `begun`.
       globalStep @61 :UInt32 $Json.name("global_step");
-      # Updates of the parameters that the last step was computed on, its own included.
+      # Updates of the parameters: where a round takes all workers, `step`; else what the newest
+      # values that have come hold.
       learningRate @62 :Float64 $Json.name("learning_rate");
       partial @75 :Bool;
       # The epoch ended after fewer than log.every steps.

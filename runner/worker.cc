@@ -169,8 +169,12 @@ private:
     reportValidated(epoch, whole ? sums : all.result, isLast);
   }
 
-  // Updates that the newest values this worker has seen hold.
-  uint64_t globalStep() const { return store->updates(); }
+  // Updates of the parameters so far. Where a round takes all workers, those are the steps, whether
+  // or not the last one is answered yet; else what the newest values that came hold.
+  uint64_t globalStep() const {
+    bool together = experiment.kvstore.mode->round == rpc::Mode::ALL_WORKERS;
+    return together ? step : store->updates();
+  }
 
   double learningRate() const { return updater.learningRate(globalStep()); }
 
