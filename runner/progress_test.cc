@@ -58,7 +58,7 @@ struct Terminal {
   kj::AutoCloseFd screen, fd;
 };
 
-kj::Maybe<Terminal> openTerminal(ushort columns) {
+kj::Maybe<Terminal> openTerminal(ushort columns, ushort rows = 24) {
   int screen = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
   if (screen < 0) return nullptr;
   Terminal terminal{kj::AutoCloseFd(screen), nullptr};
@@ -66,7 +66,7 @@ kj::Maybe<Terminal> openTerminal(ushort columns) {
   int fd = open(ptsname(screen), O_RDWR | O_NOCTTY | O_CLOEXEC);
   if (fd < 0) return nullptr;
   terminal.fd = kj::AutoCloseFd(fd);
-  struct winsize size = {24, columns, 0, 0};
+  struct winsize size = {rows, columns, 0, 0};
   KJ_SYSCALL(ioctl(fd, TIOCSWINSZ, &size));
   return kj::mv(terminal);
 }
@@ -132,6 +132,53 @@ TEST_CASE("on a terminal the line is rewritten in place, cut to the width and cl
   } else {
     SKIP_CASE("no pseudo terminal here");
   }
+}
+
+TEST_CASE("the text of a sweep says how many runs have ended, and how many of them have failed") {
+  CHECK(progressText(3, 12, 1, 250.0) == "sweep 3/12 done  1 failed  ETA 4:10");
+  CHECK(progressText(0, 4, 0, nullptr) == "sweep 0/4 done");
+}
+
+TEST_CASE("several lines are rewritten in place, as many as the terminal has room for") {
+  KJ_IF_MAYBE(terminal, openTerminal(10, 3)) {
+    HandClock clock;
+    ProgressLine board(terminal->fd, clock);
+    auto show = [&](std::initializer_list<kj::StringPtr> texts) {
+      clock.time += 50 * kj::MILLISECONDS;
+      auto lines = KJ_MAP(text, kj::arrayPtr(texts.begin(), texts.size())) {
+        return kj::str(text);
+      };
+      board.show(lines);
+    };
+    auto screenIs = [&](kj::StringPtr expected) {
+      CHECK(readAll(terminal->screen, expected.size()) == expected);
+    };
+    show({"a", "b"});
+    // The terminal's driver makes \r\r\n of \r\n; a carriage return more does nothing.
+    screenIs("\r\x1b[Ka\r\r\n\x1b[Kb");
+    show({"one", "two", "three", "last"});
+    screenIs("\r\x1b[1A\x1b[Kone\r\r\n\x1b[Ktwo\r\r\n\x1b[Klast");
+    show({"last"});
+    screenIs("\r\x1b[2A\x1b[Klast\x1b[J");
+    show({"a", "b"});
+    screenIs("\r\x1b[Ka\r\r\n\x1b[Kb");
+    board.clear();
+    screenIs("\r\x1b[1A\x1b[J");
+    CHECK(isDrained(terminal->screen));
+  } else {
+    SKIP_CASE("no pseudo terminal here");
+  }
+}
+
+TEST_CASE("where there is no terminal, the last of several lines is written") {
+  Pipe pipe;
+  HandClock clock;
+  ProgressLine board(pipe.in, clock);
+  auto lines = kj::arr(kj::str("a run"), kj::str("all"));
+  board.show(lines);
+  board.show(lines);
+  CHECK(readAll(pipe.out, 4) == "all\n");
+  CHECK(isDrained(pipe.out));
 }
 
 TEST_CASE("a terminal that does not tell its width has 80 columns") {

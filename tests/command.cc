@@ -172,6 +172,12 @@ bool Command::waitForOutput(kj::StringPtr part, uint seconds) {
   });
 }
 
+bool Command::waitForErrors(kj::StringPtr part, uint seconds) {
+  return readUntil(seconds, [&]() {
+    return ::memmem(errorText.begin(), errorText.size(), part.begin(), part.size()) != nullptr;
+  });
+}
+
 Ended Command::wait(uint seconds) {
   if (!readUntil(seconds, [&]() { return status != nullptr; })) {
     KJ_FAIL_REQUIRE("the program has not ended", seconds, output(), errors());

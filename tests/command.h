@@ -49,6 +49,8 @@ public:
 
   // Waits until the output so far holds `part`. False if it ends, or `seconds` pass, before.
   bool waitForOutput(kj::StringPtr part, uint seconds = PATIENCE_S);
+  // The same of what it writes to standard error.
+  bool waitForErrors(kj::StringPtr part, uint seconds = PATIENCE_S);
   // What it wrote so far.
   kj::String output() const { return kj::heapString(outputText); }
   kj::String errors() const { return kj::heapString(errorText); }

@@ -1,0 +1,251 @@
+// A sweep of small.toml: two batch sizes by two learning rates, as a user runs it.
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <kj/debug.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/file.h>
+
+#include "runner/run_record.h"
+#include "tests/run.h"
+#include "tests/text.h"
+
+namespace tests {
+namespace {
+
+constexpr kj::StringPtr SMALL = "tests/sweep/small.toml"_kj;
+constexpr kj::StringPtr NAMES[] = {"batch_size=128,learning_rate=0.05"_kj,
+    "batch_size=128,learning_rate=0.1"_kj, "batch_size=256,learning_rate=0.05"_kj,
+    "batch_size=256,learning_rate=0.1"_kj};
+
+bool contains(kj::StringPtr text, kj::StringPtr part) {
+  return ::memmem(text.begin(), text.size(), part.begin(), part.size()) != nullptr;
+}
+
+kj::Array<kj::String> linesOf(kj::StringPtr text) {
+  kj::Vector<kj::String> lines;
+  while (text.size() > 0) {
+    auto end = KJ_REQUIRE_NONNULL(text.findFirst('\n'), "a torn line", text);
+    lines.add(kj::heapString(text.slice(0, end)));
+    text = text.slice(end + 1);
+  }
+  return lines.releaseAsArray();
+}
+
+kj::Own<Command> start(kj::StringPtr runs, kj::ArrayPtr<const kj::StringPtr> more = nullptr) {
+  auto cache = cacheSetting();
+  kj::StringPtr environment[] = {cache};
+  kj::Vector<kj::StringPtr> words;
+  words.addAll(kj::ArrayPtr<const kj::StringPtr>({RUNNER, "run", SMALL, "--runs", runs}));
+  words.addAll(more);
+  return kj::heap<Command>(words, Command::Surroundings{.environment = environment});
+}
+
+Ended run(kj::StringPtr runs, kj::ArrayPtr<const kj::StringPtr> more = nullptr) {
+  return start(runs, more)->wait();
+}
+
+// Its stdout without what differs between two equal sweeps: the folder and the times.
+kj::String resultsOf(const Ended& ended, kj::StringPtr runs) {
+  kj::Vector<kj::String> lines;
+  for (auto& line: linesOf(ended.output)) {
+    if (line.startsWith("weights sha256=")) {
+      auto at = ::memmem(line.begin(), line.size(), runs.begin(), runs.size());
+      KJ_REQUIRE(at != nullptr, line);
+      size_t begin = static_cast<const char*>(at) - line.begin();
+      lines.add(kj::str(line.slice(0, begin), line.slice(begin + runs.size())));
+    } else {
+      kj::Vector<kj::ArrayPtr<const char>> cells;
+      size_t begin = 0;
+      for (size_t i: kj::indices(line)) {
+        if (line[i] != '|') continue;
+        cells.add(line.slice(begin, i));
+        begin = i + 1;
+      }
+      KJ_REQUIRE(cells.size() >= 6, line);
+      cells[cells.size() - 2] = "time"_kj;
+      lines.add(kj::strArray(cells, "|"));
+    }
+  }
+  return kj::strArray(lines, "\n");
+}
+
+// The folder of the run that is called `name`: it has a digest at its end.
+kj::String folderOf(kj::StringPtr runs, kj::StringPtr name) {
+  auto found = Command({"sh", "-c", kj::str("echo ", runs, "/small/", name, "-????????")}).wait();
+  auto path = kj::heapString(found.output.slice(0, found.output.size() - 1));
+  KJ_REQUIRE(!contains(path, "?"), "there is none", path);
+  return path;
+}
+
+bool isSkipped(const Ended& ended, uint number) {
+  return contains(ended.errors,
+      kj::str("run ", number, "/4 ", NAMES[number - 1], ": skipped, it has finished"));
+}
+
+TEST_CASE("every run has a folder named by its settings; what is finished is skipped and said so") {
+  auto runs = newFolder();
+  auto first = run(runs);
+  INFO(first.output, first.errors);
+  REQUIRE(first.exitCode == 0);
+  auto lines = linesOf(first.output);
+  REQUIRE(lines.size() == 2 + 4 + 4);
+  CHECK(lines[0] ==
+        "| batch_size | learning_rate | epochs | train-accuracy | valid-accuracy | time | state |");
+  CHECK(lines[3].startsWith("| 128 | 0.1 | 2 | 0."));
+  for (uint i = 0; i < 4; ++i) {
+    CHECK(lines[2 + i].endsWith("| finished |"));
+    auto folder = folderOf(runs, NAMES[i]);
+    CHECK(lines[6 + i].endsWith(kj::str("  ", folder)));
+    CHECK(contains(first.errors, kj::str("run ", i + 1, "/4 ", NAMES[i], ": accuracy 0.")));
+    auto record = runner::readRunRecord(folder);
+    CHECK(record.state == runner::RunRecord::FINISHED);
+    CHECK(folder.endsWith(kj::str("-", record.digest.slice(0, 8))));
+  }
+  // No line of a run's log is among them.
+  CHECK_FALSE(contains(first.output, "Epoch["));
+
+  auto second = run(runs);
+  CHECK(second.exitCode == 0);
+  for (uint number = 1; number <= 4; ++number) CHECK(isSkipped(second, number));
+  CHECK(second.output == first.output);
+
+  // A change of the file makes other runs.
+  auto changed = run(runs, {"--set", "train.epochs=1"});
+  CHECK(changed.exitCode == 0);
+  CHECK_FALSE(contains(changed.errors, "skipped"));
+}
+
+TEST_CASE("a sweep that was killed goes on with what is missing, to the same table and weights") {
+  auto whole = newFolder();
+  auto unbroken = run(whole);
+  REQUIRE(unbroken.exitCode == 0);
+
+  auto runs = newFolder();
+  auto broken = start(runs, {"--set", "sweep.parallel_runs=1"});
+  REQUIRE(broken->waitForErrors(kj::str("run 2/4 ", NAMES[1], ": accuracy")));
+  broken->kill(SIGKILL);
+  CHECK(broken->wait().signal == SIGKILL);
+  // As if it had been killed in the middle of the second run as well, and of a line.
+  auto folder = folderOf(runs, NAMES[1]);
+  auto events = readFile(kj::str(folder, "/events.jsonl"));
+  writeFile(kj::str(folder, "/events.jsonl"), kj::str(events.slice(0, events.size() / 2)));
+  writeFile(kj::str(folder, "/notes.txt"), "the user's own");
+
+  auto second = run(runs, {"--set", "sweep.parallel_runs=2"});
+  INFO(second.errors);
+  CHECK(second.exitCode == 0);
+  CHECK(isSkipped(second, 1));
+  for (uint number = 2; number <= 4; ++number) CHECK_FALSE(isSkipped(second, number));
+  CHECK(resultsOf(second, runs) == resultsOf(unbroken, whole));
+  for (auto name: NAMES) {
+    auto weights = readFile(kj::str(folderOf(runs, name), "/weights.safetensors"));
+    CHECK(weights == readFile(kj::str(folderOf(whole, name), "/weights.safetensors")));
+  }
+  CHECK(readFile(kj::str(folder, "/notes.txt")) == "the user's own");
+}
+
+TEST_CASE("a sweep that is killed or interrupted leaves no role behind") {
+  for (int signal: {SIGKILL, SIGINT, SIGTERM}) {
+    CAPTURE(signal);
+    auto runs = newFolder();
+    auto sweep = start(runs, {"--set", "train.epochs=1000000"});
+    REQUIRE(sweep->waitForErrors("sweep 0/4 done"));
+    auto roles = processesWith(kj::str("--folder=", runs));
+    CHECK(roles.size() == 2 * 3);
+    // A terminal sends Ctrl-C to the whole group.
+    if (signal == SIGINT) {
+      sweep->killGroup(signal);
+    } else {
+      sweep->kill(signal);
+    }
+    auto ended = sweep->wait(10);
+    if (signal == SIGKILL) {
+      CHECK(haveEnded(roles, 2));
+    } else {
+      CHECK(ended.exitCode == 130);
+      CHECK(contains(ended.errors, "nothing is left running"));
+      CHECK(haveEnded(roles, 0));
+    }
+  }
+}
+
+TEST_CASE("a run that fails ends no other one, is told with its reason, and is tried again") {
+  auto runs = newFolder();
+  for (uint time = 0; time < 2; ++time) {
+    auto ended = run(runs, {"--sweep", "train.optimizer.learning_rate=0.1,1e38"});
+    INFO(ended.output, ended.errors);
+    CHECK(ended.exitCode == 1);
+    auto lines = linesOf(ended.output);
+    REQUIRE(lines.size() == 2 + 4 + 2);
+    CHECK(lines[2].endsWith("| finished |"));
+    CHECK(contains(lines[3], "| failed: worker 0: "));
+    CHECK(contains(lines[3], "nan"));
+    CHECK(contains(ended.errors, "error: 2 of 4 runs failed"));
+    CHECK(
+        contains(ended.errors, "run 1/4 batch_size=128,learning_rate=0.1: skipped") == (time == 1));
+    CHECK_FALSE(contains(ended.errors, "learning_rate=1e+38: skipped"));
+  }
+}
+
+TEST_CASE("a folder in which another process works is not touched") {
+  auto runs = newFolder();
+  REQUIRE(run(runs).exitCode == 0);
+  auto folder = folderOf(runs, NAMES[2]);
+  auto events = kj::str(folder, "/events.jsonl");
+  writeFile(events, "");
+  int raw;
+  KJ_SYSCALL(raw = ::open(kj::str(folder, "/.lock").cStr(), O_RDWR | O_CLOEXEC));
+  kj::AutoCloseFd lock(raw);
+  KJ_SYSCALL(::flock(lock, LOCK_EX | LOCK_NB));
+
+  auto ended = run(runs);
+  CHECK(ended.exitCode == 1);
+  CHECK(contains(ended.output, kj::str("failed: another runner works in ", folder)));
+  CHECK(readFile(events) == "");
+
+  KJ_SYSCALL(::flock(lock, LOCK_UN));
+  CHECK(run(runs).exitCode == 0);
+}
+
+TEST_CASE("a run that is behind at a rung is stopped, and stays so") {
+  auto runs = newFolder();
+  kj::StringPtr words[] = {"--set", "sweep.parallel_runs=1", "--set", "train.epochs=4", "--set",
+      "sweep.stop={ kind = \"asha\", first_epoch = 1, keep_one_in = 2 }", "--sweep",
+      "train.optimizer.learning_rate=0.1,1e-7", "--sweep", "data.batch_size=128"};
+  auto first = run(runs, words);
+  INFO(first.output, first.errors);
+  CHECK(first.exitCode == 0);
+  auto lines = linesOf(first.output);
+  REQUIRE(lines.size() == 2 + 2 + 1);
+  CHECK(lines[2].startsWith("| 128 | 0.1 | 4 | "));
+  CHECK(lines[2].endsWith(" | finished |"));
+  CHECK(lines[3].startsWith("| 128 | 1e-07 | 1 | "));
+  CHECK(contains(lines[3], "| stopped: at epoch 1: validation accuracy "));
+  auto events = linesOf(
+      readFile(kj::str(folderOf(runs, "batch_size=128,learning_rate=1e-07"), "/events.jsonl")));
+  CHECK(contains(events.back(), "\"stopped\":"));
+
+  auto second = run(runs, words);
+  CHECK(second.exitCode == 0);
+  CHECK(second.output == first.output);
+  CHECK(contains(second.errors, "learning_rate=1e-07: skipped, it was stopped before"));
+}
+
+TEST_CASE("explain lists the runs, and check counts them") {
+  auto explained = Command({RUNNER, "explain", SMALL, "--sweep", "train.seed=1,2,3"}).wait();
+  CHECK(explained.exitCode == 0);
+  CHECK(explained.output.startsWith("# 12 runs\n\n1  batch_size=128,learning_rate=0.05,seed=1-"));
+  auto checked = Command({RUNNER, "check", SMALL}).wait();
+  CHECK(checked.output == "tests/sweep/small.toml: fine, 4 runs\n");
+}
+
+TEST_CASE("a role takes no sweep") {
+  auto ended =
+      Command({RUNNER, "role", SMALL, "--role", "worker", "--coordinator", "127.0.0.1:1"}).wait();
+  CHECK(ended.exitCode == 2);
+  CHECK(contains(ended.errors, "tests/sweep/small.toml:28:2: error: this file is a sweep"));
+}
+
+}  // namespace
+}  // namespace tests
