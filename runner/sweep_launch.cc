@@ -139,7 +139,8 @@ uint parallelRuns(const LoadedRuns& all, uint cores) {
   uint largest = 1;
   for (auto& run: all.runs) {
     auto& cluster = KJ_ASSERT_NONNULL(run.loaded.experiment).cluster;
-    largest = kj::max(largest, cluster.workers * cluster.threadsPerWorker);
+    uint threads = cluster.devices.size() * cluster.threadsPerWorker;
+    largest = kj::max(largest, uint(cluster.workers * threads));
   }
   return kj::max(1u, cores / largest);
 }
