@@ -261,7 +261,6 @@ LoadedExperiment readExperiment(
     kj::Own<configs::Document> document, configs::Diagnostics& diagnostics) {
   LoadedExperiment loaded;
   loaded.document = kj::mv(document);
-  // Its own, so that an error of another run of a sweep is none of this one.
   size_t before = diagnostics.count();
   configs::Reading reading{diagnostics, {}};
   auto experiment = configs::readDocument(*loaded.document, reading, Experiment::read);

@@ -111,16 +111,19 @@ LoadedRuns loadRuns(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overri
     kj::HashSet<kj::String> names;
     auto list = canList ? listRuns(sweep) : kj::Array<Settings>();
     for (auto& settings: list) {
-      auto document = documentOf(*all.document, settings, diagnostics);
-      auto loaded = readExperiment(kj::mv(document), diagnostics);
+      configs::Diagnostics own;
+      auto document = documentOf(*all.document, settings, own);
+      auto loaded = readExperiment(kj::mv(document), own);
       KJ_IF_MAYBE(experiment, loaded.experiment) {
-        checkLauncher(*experiment, *loaded.document, diagnostics);
+        checkLauncher(*experiment, *loaded.document, own);
         auto name =
             kj::str(nameOf(settings, all.shortKeys), "-", loaded.digest.slice(0, DIGEST_DIGITS));
-        if (names.contains(name)) continue;
-        names.insert(kj::str(name));
-        runs.add(LoadedRun{kj::mv(settings), kj::mv(name), kj::mv(loaded)});
+        if (!names.contains(name)) {
+          names.insert(kj::str(name));
+          runs.add(LoadedRun{kj::mv(settings), kj::mv(name), kj::mv(loaded)});
+        }
       }
+      diagnostics.addNew(own);
     }
     all.sweep = kj::mv(sweep);
   }

@@ -12,6 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <system_error>
+
 #include "configs/language/failure.h"
 
 namespace runner {
@@ -20,9 +23,22 @@ namespace {
 
 constexpr kj::StringPtr LOCK = ".lock"_kj;
 
-// How the names of the files begin that roles, the launcher and reports write to a run's folder.
-constexpr kj::StringPtr OUR_FILES[] = {"experiment."_kj, "log."_kj, "events."_kj, "table."_kj,
-    "report."_kj, "weights."_kj, "coordinator."_kj, "server-"_kj, "worker-"_kj};
+// What roles, the launcher and reports write to a run's folder, beside a log a role.
+constexpr kj::StringPtr WRITTEN[] = {"experiment.toml"_kj, "log.txt"_kj, "events.jsonl"_kj,
+    "table.md"_kj, "table.csv"_kj, "report.html"_kj, "weights.safetensors"_kj, "tensorboard"_kj};
+
+bool isWritten(kj::StringPtr name) {
+  constexpr kj::StringPtr HALF = ".part"_kj;
+  if (name.endsWith(HALF)) {
+    return isWritten(kj::heapString(name.slice(0, name.size() - HALF.size())));
+  }
+  for (auto known: WRITTEN) {
+    if (name == known) return true;
+  }
+  bool ofRole =
+      name.startsWith("coordinator-") || name.startsWith("server-") || name.startsWith("worker-");
+  return ofRole && name.endsWith(".log");
+}
 
 [[noreturn]] void failToMake(kj::StringPtr path, int error) {
   configs::fail(
@@ -95,11 +111,11 @@ void HeldRunFolder::empty() const {
   KJ_DEFER(::closedir(dir));
   while (dirent* entry = ::readdir(dir)) {
     kj::StringPtr name = entry->d_name;
-    bool ours = false;
-    for (auto begin: OUR_FILES) ours = ours || name.startsWith(begin);
-    if (!ours) continue;
+    if (!isWritten(name)) continue;
     auto path = kj::str(folder.path, "/", name);
-    if (::unlink(path.cStr()) != 0) configs::fail("cannot remove ", path, ": ", strerror(errno));
+    std::error_code error;
+    std::filesystem::remove_all(path.cStr(), error);
+    if (error) configs::fail("cannot remove ", path, ": ", strerror(error.value()));
   }
 }
 

@@ -139,8 +139,8 @@ uint parallelRuns(const LoadedRuns& all, uint cores) {
   uint largest = 1;
   for (auto& run: all.runs) {
     auto& cluster = KJ_ASSERT_NONNULL(run.loaded.experiment).cluster;
-    uint threads = cluster.devices.size() * cluster.threadsPerWorker;
-    largest = kj::max(largest, uint(cluster.workers * threads));
+    uint devices = cluster.devices.size();
+    largest = kj::max(largest, cluster.workers * cluster.threadsPerWorker * devices);
   }
   return kj::max(1u, cores / largest);
 }
@@ -241,6 +241,8 @@ kj::Promise<RunRecord> SweepLaunch::start(size_t index) {
   auto& loaded = all.runs[index].loaded;
   auto running = kj::heap<Running>(*this, index, ModelFacts(experimentOf(index)));
   auto& held = running->held;
+  // Another runner may have done it since.
+  KJ_IF_MAYBE(record, doneBefore(index)) return kj::mv(*record);
   held.empty();
   writeWhole(held.folder.experiment(), loaded.resolved);
   auto givenUp = running->givenUp.promise.then([]() { return Outcome{}; });

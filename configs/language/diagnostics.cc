@@ -102,14 +102,23 @@ Span Line::span(size_t from, size_t to) const {
 }
 
 void Diagnostics::error(Span span, kj::StringPtr message, kj::StringPtr help) {
-  for (auto& known: errors) {
-    auto& place = known.span;
-    if (place.source == span.source && place.line == span.line && place.column == span.column &&
-        known.message == message) {
-      return;
-    }
-  }
   errors.add(Error{span, kj::str(message), kj::str(help)});
+}
+
+void Diagnostics::addNew(const Diagnostics& others) {
+  auto isKnown = [&](const Error& error) {
+    for (auto& known: errors) {
+      const Span &a = known.span, &b = error.span;
+      if (a.source == b.source && a.line == b.line && a.column == b.column &&
+          known.message == error.message) {
+        return true;
+      }
+    }
+    return false;
+  };
+  for (auto& error: others.errors) {
+    if (!isKnown(error)) this->error(error.span, error.message, error.help);
+  }
 }
 
 size_t Diagnostics::count() const {

@@ -58,9 +58,12 @@ private:
 // Collects errors; nothing is thrown while a file is read, so that one run reports all of them.
 class Diagnostics {
 public:
-  // `message` is one sentence without a full stop. `help`, if given, says the way out. The same
-  // message for the same place is kept once: the runs of a sweep are read one by one.
+  // `message` is one sentence without a full stop. `help`, if given, says the way out.
   void error(Span span, kj::StringPtr message, kj::StringPtr help = nullptr);
+
+  // Adds those of `others` that are not here yet: the same message for the same place. The runs of
+  // a sweep are read one by one, and most of what is wrong with one is wrong with all.
+  void addNew(const Diagnostics& others);
 
   size_t count() const;
 

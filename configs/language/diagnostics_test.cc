@@ -108,5 +108,19 @@ TEST_CASE("Diagnostics: of a line that fills a screen only what is around the pl
                                             "^^^\n1 error in x.toml; nothing was started.\n"));
 }
 
+TEST_CASE("of other errors those are added that say something new or of another place") {
+  Source source{kj::str("x.toml"), kj::str("a = 1\n")};
+  Span first{&source, 1, 1, 1, 2}, second{&source, 1, 5, 1, 6};
+  Diagnostics all, more;
+  all.error(first, "one");
+  more.error(first, "one");
+  more.error(first, "two");
+  more.error(second, "one", "help");
+  all.addNew(more);
+  CHECK(all.count() == 3);
+  all.addNew(more);
+  CHECK(all.count() == 3);
+}
+
 }  // namespace
 }  // namespace configs

@@ -377,5 +377,55 @@ layers = [
   CHECK(shown(print(document->root)) == text);
 }
 
+TEST_CASE("putAt lays a value at a dotted key, with tables on the way and places of its own") {
+  Diagnostics diagnostics;
+  auto document =
+      parse("x.toml", "[a]\nb = 1\nc = { d = 2 }\n[from]\n\"a.c.d\" = 3\n", diagnostics);
+  auto& root = document->root;
+  auto& entry = KJ_ASSERT_NONNULL(
+      KJ_ASSERT_NONNULL(root.find("from")).value->content.get<Table>().find("a.c.d"));
+  auto changed = clone(root);
+  CHECK(putAt(changed, "a.c.d", entry.keySpan, *entry.value));
+  CHECK(putAt(changed, "a.x.y", entry.keySpan, *entry.value));
+  auto& value = KJ_ASSERT_NONNULL(valueAt(changed, "a.c.d"));
+  CHECK(print(value) == "3");
+  CHECK(value.span.toString() == "x.toml:5:11");
+  CHECK(print(KJ_ASSERT_NONNULL(valueAt(changed, "a.x"))) == "{ y = 3 }");
+  CHECK(KJ_ASSERT_NONNULL(valueAt(changed, "a.x")).span.toString() == "x.toml:5:1");
+  // The tree that it was cloned from is as it was.
+  CHECK(print(KJ_ASSERT_NONNULL(valueAt(root, "a.c.d"))) == "2");
+}
+
+TEST_CASE("putAt changes nothing where the way leads through a value, and valueAt finds nothing") {
+  Diagnostics diagnostics;
+  auto document = parse("x.toml", "[a]\nb = 1\n", diagnostics);
+  auto before = print(document->root);
+  CHECK_FALSE(putAt(document->root, "a.b.c", {}, *newValue(int64_t(2))));
+  CHECK(print(document->root) == before);
+  CHECK(valueAt(document->root, "a.b.c") == nullptr);
+  CHECK(valueAt(document->root, "b") == nullptr);
+}
+
+TEST_CASE("the values of an option are split at commas outside of quotes and brackets") {
+  Diagnostics diagnostics;
+  Document document;
+  auto text = "a.b=1, 2.5,word,\"x,y\",[1, 2],{ k = [3, 4] },true"_kj;
+  KJ_IF_MAYBE(entry, parseValues(document, "--sweep", text, diagnostics)) {
+    CHECK(entry->key == "a.b");
+    CHECK(print(*entry->value) == "[1, 2.5, \"word\", \"x,y\", [1, 2], { k = [3, 4] }, true]");
+    auto& list = entry->value->content.get<List>();
+    CHECK(list[1]->span.toString() == "--sweep a.b:1:8");
+    CHECK(list[4]->span.toString() == "--sweep a.b:1:23");
+  } else {
+    FAIL("it was refused");
+  }
+  for (auto wrong: {"a.b="_kj, "=1"_kj, "a.b"_kj, "a.b=1,"_kj, "a.b=[1"_kj, "a.b=\"x"_kj}) {
+    CAPTURE(wrong.cStr());
+    Diagnostics errors;
+    CHECK(parseValues(document, "--sweep", wrong, errors) == nullptr);
+    CHECK(errors.count() == 1);
+  }
+}
+
 }  // namespace
 }  // namespace configs
