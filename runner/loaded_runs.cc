@@ -29,6 +29,14 @@ kj::Maybe<configs::Table&> tableIn(configs::Table& parent, kj::StringPtr key, co
 // Adds one `--sweep` to the grid; values of the same key there give way.
 void addToGrid(configs::Document& document, kj::StringPtr text, configs::Diagnostics& diagnostics) {
   KJ_IF_MAYBE(entry, configs::parseValues(document, "--sweep", text, diagnostics)) {
+    // A range stands alone.
+    auto& values = entry->value->content.get<configs::List>();
+    auto& first = values[0]->content;
+    if (values.size() == 1 && first.is<configs::Table>() &&
+        first.get<configs::Table>().find("from") != nullptr) {
+      auto range = kj::mv(values[0]);
+      entry->value = kj::mv(range);
+    }
     KJ_IF_MAYBE(sweep, tableIn(document.root, "sweep", entry->keySpan)) {
       KJ_IF_MAYBE(grid, tableIn(*sweep, "grid", entry->keySpan)) {
         for (auto& known: grid->entries) {
@@ -107,9 +115,16 @@ LoadedRuns loadRuns(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overri
   } else {
     auto sweep = readSweep(*all.document, diagnostics);
     all.shortKeys = shortNames(sweep.keys());
-    bool canList = diagnostics.count() == 0;
+    kj::Array<Settings> list;
+    if (diagnostics.count() == 0) {
+      list = listRuns(sweep);
+    } else {
+      // What is wrong with the rest is told as well. What is missing there may be swept.
+      auto rest = documentOf(*all.document, nullptr, diagnostics);
+      rest->complete = false;
+      readExperiment(kj::mv(rest), diagnostics);
+    }
     kj::HashSet<kj::String> names;
-    auto list = canList ? listRuns(sweep) : kj::Array<Settings>();
     for (auto& settings: list) {
       configs::Diagnostics own;
       auto document = documentOf(*all.document, settings, own);

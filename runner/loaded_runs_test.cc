@@ -158,6 +158,11 @@ TEST_CASE("--sweep adds to the grid, and replaces a key of it") {
         "seed=1,batch_size=64,optimizer=1 seed=2,batch_size=64,optimizer=1");
 }
 
+TEST_CASE("--sweep takes a range too") {
+  auto all = load("", {"train.seed={ from = 1, to = 3, count = 3 }"});
+  CHECK(kj::strArray(runsOf(all), " ") == "seed=1 seed=2 seed=3");
+}
+
 TEST_CASE("a file without a sweep is one run with the digest of the file") {
   auto all = load("");
   REQUIRE(all.runs.size() == 1);
