@@ -10,6 +10,7 @@ enum ExitCode {
   OK = 0,
   RUN_FAILED = 1,
   WRONG_INPUT = 2,    // the command or the file is wrong
+  MISSED = 3,         // all ran, but not all that was expected came out
   INTERRUPTED = 130,  // Ctrl-C
 };
 

@@ -17,14 +17,17 @@
 #include "runner/experiment.h"
 #include "runner/explain.h"
 #include "runner/files.h"
+#include "runner/find_runs.h"
 #include "runner/launchers.h"
 #include "runner/loaded_runs.h"
 #include "runner/log_table.h"
 #include "runner/model_facts.h"
 #include "runner/reason.h"
+#include "runner/report.h"
 #include "runner/role_options.h"
 #include "runner/roles.h"
 #include "runner/run_folder.h"
+#include "runner/run_tables.h"
 #include "runner/run_view.h"
 #include "runner/sweep_launch.h"
 #include "runner/sweep_table.h"
@@ -33,9 +36,6 @@
 namespace runner {
 
 namespace {
-
-// A run's own log. A worker writes some 100 bytes every log.every steps.
-constexpr uint64_t LOG_BYTES_MAX = 1ull << 34;
 
 // Of a table by steps, on standard output; table.md has all.
 constexpr uint STEP_ROWS_MAX = 20;
@@ -53,6 +53,8 @@ public:
         .addSubCommand("check", KJ_BIND_METHOD(*this, checkMain), "report all errors of a file")
         .addSubCommand("explain", KJ_BIND_METHOD(*this, explainMain), "show the resolved plan")
         .addSubCommand("run", KJ_BIND_METHOD(*this, runMain), "run it and print the table")
+        .addSubCommand("table", KJ_BIND_METHOD(*this, tableMain),
+            "print the table of runs, and write their report")
         .addSubCommand("role", KJ_BIND_METHOD(*this, roleMain), "run one role of a job")
         .addSubCommand("reference", KJ_BIND_METHOD(*this, referenceMain),
             "print the reference of the language of experiment files")
@@ -148,15 +150,29 @@ private:
     }
     KJ_IF_MAYBE(failure, outcome.failure) {
       view.say(kj::str("error: ", *failure, "; nothing is left running (log: ", folder.log(), ")"));
+      // What the run has left is worth a report; that there is none adds nothing to the failure.
+      kj::runCatchingExceptions([&]() { reportRun(folder.path, experiment.name); });
       commandLine.endWith(RUN_FAILED);
     }
-    auto table = readLogTable(readWhole(folder.log(), LOG_BYTES_MAX), "log.txt");
-    writeWhole(folder.table(), formatTable(textOf(table), TableFormat::MARKDOWN));
-    print(kj::str(shown(kj::mv(table)), "weights sha256=",
+    auto reported = reportRun(folder.path, experiment.name);
+    print(kj::str(tableMarkdown(reported, STEP_ROWS_MAX), "weights sha256=",
         KJ_ASSERT_NONNULL(outcome.weightsSha256, "the run ended without weights"), "  ",
         folder.path, "\n"));
-    commandLine.endWith(OK);
+    auto missed = missedOf(reported);
+    for (auto& line: missed) view.say(line);
+    commandLine.endWith(missed.size() == 0 ? OK : MISSED);
   }
+
+  // The files of the only run in `folder`; what stands in them comes back.
+  static kj::Array<ReportedRun> reportRun(kj::StringPtr folder, kj::StringPtr name) {
+    auto number = folder.slice(KJ_ASSERT_NONNULL(folder.findLast('/')) + 1);
+    auto runs = kj::arr(readReportedRun(folder, kj::str(name, "/", number)));
+    judgeAll(runs);
+    writeReport(folder, runs[0].label, runs);
+    return runs;
+  }
+
+  // ---- runner run, for a sweep
 
   [[noreturn]] void runSweep(const LoadedRuns& all, kj::AsyncIoContext& io) {
     SweepLaunch sweep(all, runs, io);
@@ -184,9 +200,29 @@ private:
     if (failed > 0) {
       commandLine.error(kj::str(failed, " of ", counted(rows.size(), "run"),
           " failed: the column `state` says why; the same command tries them again"));
+      reportSweep(all, kj::mv(records));
       commandLine.endWith(RUN_FAILED);
     }
-    commandLine.endWith(OK);
+    auto missed = missedOf(reportSweep(all, kj::mv(records)));
+    for (auto& line: missed) writeQuietly(STDERR_FILENO, kj::str(line, "\n"));
+    commandLine.endWith(missed.size() == 0 ? OK : MISSED);
+  }
+
+  // The files of a sweep, in the folder that holds those of its runs.
+  kj::Array<ReportedRun> reportSweep(const LoadedRuns& all, kj::Array<RunRecord> records) {
+    auto reported = kj::heapArrayBuilder<ReportedRun>(records.size());
+    for (size_t i: kj::indices(records)) {
+      kj::Vector<kj::String> words;
+      for (size_t s: kj::indices(all.shortKeys)) {
+        words.add(kj::str(all.shortKeys[s], "=", all.runs[i].settings[s].name));
+      }
+      reported.add(reportedRun(kj::mv(records[i]), kj::strArray(words, ",")));
+    }
+    auto runs = reported.finish();
+    judgeAll(runs);
+    auto& name = KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment).name;
+    writeReport(kj::str(this->runs, "/", name), name, runs);
+    return runs;
   }
 
   // False if Ctrl-C or SIGTERM came before: what `promise` stands for is taken down then.
@@ -196,6 +232,43 @@ private:
     return promise.then([]() { return true; })
         .exclusiveJoin(interrupt.then([](siginfo_t&&) { return false; }))
         .wait(io.waitScope);
+  }
+
+  // ---- runner table
+
+  kj::MainFunc tableMain() {
+    return kj::MainBuilder(commandLine, VERSION,
+        "Prints the table of the runs in RUNS: folders of runs, or folders that hold such. Writes "
+        "table.md, table.csv and report.html to DIR; without --into to RUNS, if that is one "
+        "folder.\n"
+        "\n"
+        "  runner table runs/fashion_mnist_dist_sync\n"
+        "  runner table runs/cifar10_dist_sync/1 runs/cifar10_dist_async/1 --into /tmp/both")
+        .addOptionWithArg({"into"}, KJ_BIND_METHOD(*this, setFolder), "DIR",
+            "the folder to write to: made if it is not there")
+        .expectOneOrMoreArgs("RUNS", KJ_BIND_METHOD(*this, addRuns))
+        .callAfterParsing(KJ_BIND_METHOD(*this, table))
+        .build();
+  }
+
+  kj::MainBuilder::Validity table() {
+    kj::Vector<ReportedRun> all;
+    for (auto& each: runsNamed) {
+      for (auto& found: findRuns(each)) all.add(readReportedRun(found.folder, found.label));
+    }
+    judgeAll(all);
+    print(tableMarkdown(all, STEP_ROWS_MAX));
+    bool into = folder.size() > 0;
+    if (!into && runsNamed.size() > 1) return true;
+    if (into) makeFolders(folder);
+    bool sameName = true;
+    for (auto& run: all) sameName = sameName && run.record.name == all[0].record.name;
+    writeReport(into ? folder : runsNamed[0],
+        all.size() == 1 ? all[0].label
+        : sameName      ? all[0].record.name
+                        : runsNamed[0],
+        all);
+    return true;
   }
 
   // ---- runner role
@@ -350,12 +423,6 @@ private:
     for (int signal: {SIGINT, SIGTERM}) KJ_SYSCALL(::sigaction(signal, &action, nullptr));
   }
 
-  // The table as it fits on a screen.
-  static kj::String shown(LogTable table) {
-    if (table.is<StepTable>()) table = thinned(table.get<StepTable>(), STEP_ROWS_MAX);
-    return formatTable(textOf(table), TableFormat::MARKDOWN);
-  }
-
   // A launcher that dies closes our standard input. A thread of its own sees that whatever the
   // others do.
   static void endWithStdin() {
@@ -387,6 +454,11 @@ private:
     // A path that is put behind an empty one begins at the root.
     if (word.size() == 0) return kj::str("name a folder, e.g. --runs runs");
     runs = kj::str(word);
+    return true;
+  }
+  kj::MainBuilder::Validity addRuns(kj::StringPtr word) {
+    if (word.size() == 0) return kj::str("name a folder, e.g. runs/fashion_mnist_dist_sync");
+    runsNamed.add(kj::str(word));
     return true;
   }
   kj::MainBuilder::Validity setRole(kj::StringPtr word) {
@@ -423,6 +495,7 @@ private:
   kj::Vector<kj::StringPtr> overrides;
   kj::Vector<kj::StringPtr> sweeps;
   kj::String runs = kj::str("runs");
+  kj::Vector<kj::String> runsNamed;
   kj::Maybe<Role> role;
   uint index = 0;
   kj::String coordinator;

@@ -112,7 +112,9 @@ void Published::keepRowsOf(const configs::Table& resolved, configs::Diagnostics&
   flatten("", resolved.entries, values);
   kj::Vector<PublishedFigures> kept;
   for (auto& row: rows) {
-    if (holds(row.where, values, diagnostics)) kept.add(kj::mv(row));
+    if (!holds(row.where, values, diagnostics)) continue;
+    row.where = nullptr;
+    kept.add(kj::mv(row));
   }
   rows = kept.releaseAsArray();
 }

@@ -35,8 +35,8 @@ struct Published {
 
   static Published read(configs::Reader& reader);
 
-  // Keeps the rows that speak of a run with the values of `resolved` (what a file resolves to). A
-  // condition on a key that is not there is reported.
+  // Keeps the rows that speak of a run with the values of `resolved` (what a file resolves to), and
+  // drops their conditions, which hold. A condition on a key that is not there is reported.
   void keepRowsOf(const configs::Table& resolved, configs::Diagnostics& diagnostics);
 };
 

@@ -5,6 +5,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "configs/language/failure.h"
 #include "runner/files.h"
 #include "runner/run_folder.h"
@@ -52,6 +54,9 @@ public:
 
   void finish() {
     for (auto& sums: epochs) finish(sums);
+    // Workers may be an epoch apart, and the first to tell of one be the faster.
+    std::sort(epochs.begin(), epochs.end(),
+        [](const Sums& a, const Sums& b) { return a.epoch.epoch < b.epoch.epoch; });
     record.epochRecords = KJ_MAP(sums, epochs) {
       return kj::mv(sums.epoch);
     };
@@ -107,7 +112,7 @@ private:
     epoch.trainLoss += trained.getLoss() * images;
     epoch.trainAccuracy += trained.getAccuracy() * images;
     epoch.epoch_s += trained.getTimeS();
-    epoch.images_per_s += images / trained.getTimeS();
+    if (trained.getTimeS() > 0) epoch.images_per_s += images / trained.getTimeS();
     epoch.verbs.read_s += trained.getReadS();
     epoch.verbs.forward_s += trained.getForwardS();
     epoch.verbs.backward_s += trained.getBackwardS();

@@ -68,7 +68,7 @@ struct RunRecord {
   uint64_t steps = 0;
   uint64_t globalBatchSize = 0;
 
-  kj::Array<EpochRecord> epochRecords;
+  kj::Array<EpochRecord> epochRecords;  // in rising order
   kj::Array<SpeedRecord> speeds;
 };
 

@@ -1,0 +1,79 @@
+#include "runner/find_runs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <kj/debug.h>
+#include <kj/vector.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "configs/language/failure.h"
+#include "runner/run_folder.h"
+
+namespace runner {
+
+namespace {
+
+// runs/<name>/<settings>/<n>: nothing of ours lies deeper.
+constexpr uint DEPTH_MAX = 4;
+
+bool isRun(kj::StringPtr folder) {
+  return ::access(RunFolder{kj::str(folder)}.events().cStr(), F_OK) == 0;
+}
+
+bool isFolder(kj::StringPtr path) {
+  struct stat about;
+  return ::lstat(path.cStr(), &about) == 0 && S_ISDIR(about.st_mode);
+}
+
+// The names of the folders in `path`, as people sort them.
+kj::Vector<kj::String> foldersIn(kj::StringPtr path) {
+  DIR* dir = ::opendir(path.cStr());
+  if (dir == nullptr) configs::fail("cannot read the folder ", path, ": ", strerror(errno));
+  KJ_DEFER(::closedir(dir));
+  kj::Vector<kj::String> names;
+  while (dirent* entry = ::readdir(dir)) {
+    kj::StringPtr name = entry->d_name;
+    if (!name.startsWith(".") && isFolder(kj::str(path, "/", name))) names.add(kj::str(name));
+  }
+  std::sort(names.begin(), names.end(), [](const kj::String& a, const kj::String& b) {
+    return ::strverscmp(a.cStr(), b.cStr()) < 0;
+  });
+  return names;
+}
+
+void find(kj::StringPtr folder, kj::StringPtr label, uint depth, kj::Vector<FoundRun>& found) {
+  for (auto& name: foldersIn(folder)) {
+    auto below = kj::str(folder, "/", name);
+    auto called = label.size() == 0 ? kj::str(name) : kj::str(label, "/", name);
+    if (isRun(below)) {
+      found.add(FoundRun{kj::mv(below), kj::mv(called)});
+    } else if (depth < DEPTH_MAX) {
+      find(below, called, depth + 1, found);
+    }
+  }
+}
+
+}  // namespace
+
+kj::Array<FoundRun> findRuns(kj::StringPtr path) {
+  size_t length = path.size();
+  while (length > 1 && path[length - 1] == '/') --length;
+  auto folder = kj::heapString(path.slice(0, length));
+  kj::Vector<FoundRun> found;
+  if (isRun(folder)) {
+    found.add(FoundRun{kj::str(folder), kj::str(folder)});
+  } else {
+    find(folder, "", 1, found);
+  }
+  if (found.empty()) {
+    configs::fail("there is no run in ", folder,
+        ": name the folder of a run, such as runs/<name>/1, or one that holds such folders");
+  }
+  return found.releaseAsArray();
+}
+
+}  // namespace runner

@@ -1,0 +1,77 @@
+#include "runner/html.h"
+
+#include <kj/vector.h>
+
+namespace runner {
+
+namespace {
+
+using Row = kj::ArrayPtr<const kj::String>;
+
+bool isNumber(kj::StringPtr text) {
+  bool digit = false;
+  for (char c: text) {
+    bool isDigit = '0' <= c && c <= '9';
+    digit = digit || isDigit;
+    if (!isDigit && c != '.' && c != ',' && c != '-' && c != '+') return false;
+  }
+  return digit;
+}
+
+// Whether all texts of a column are numbers, empty ones aside.
+bool isOfNumbers(const TextTable& table, size_t column) {
+  bool any = false;
+  for (auto& row: table.rows) {
+    if (row[column].size() == 0) continue;
+    if (!isNumber(row[column])) return false;
+    any = true;
+  }
+  return any;
+}
+
+kj::String htmlRow(const TextTable& table, Row row, kj::StringPtr element) {
+  kj::Vector<kj::String> cells;
+  for (size_t i: kj::indices(row)) {
+    cells.add(kj::str("<", element, isOfNumbers(table, i) ? " class=\"n\"" : "", ">",
+        escaped(row[i]), "</", element, ">"));
+  }
+  return kj::str("<tr>", kj::strArray(cells, ""), "</tr>\n");
+}
+
+}  // namespace
+
+kj::String escaped(kj::ArrayPtr<const char> text) {
+  kj::Vector<char> result(text.size());
+  for (char c: text) {
+    switch (c) {
+      case '<':
+        result.addAll("&lt;"_kj);
+        break;
+      case '>':
+        result.addAll("&gt;"_kj);
+        break;
+      case '&':
+        result.addAll("&amp;"_kj);
+        break;
+      case '"':
+        result.addAll("&quot;"_kj);
+        break;
+      case '\'':
+        result.addAll("&#39;"_kj);
+        break;
+      default:
+        if ((c < 0 || c >= ' ' || c == '\n' || c == '\t') && c != 0x7f) result.add(c);
+    }
+  }
+  return kj::heapString(result.asPtr());
+}
+
+kj::String htmlOf(const TextTable& table) {
+  auto rows = KJ_MAP(row, table.rows) {
+    return htmlRow(table, row, "td");
+  };
+  return kj::str("<div class=\"box\"><table>\n<thead>", htmlRow(table, table.header, "th"),
+      "</thead>\n<tbody>\n", kj::strArray(rows, ""), "</tbody>\n</table></div>\n");
+}
+
+}  // namespace runner

@@ -1,0 +1,138 @@
+#include "runner/report.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "runner/report_charts.h"
+
+namespace runner {
+namespace {
+
+bool holds(kj::StringPtr text, kj::StringPtr part) {
+  for (size_t i = 0; i + part.size() <= text.size(); ++i) {
+    if (text.slice(i).startsWith(part)) return true;
+  }
+  return false;
+}
+
+// Two epochs that end with this accuracy and loss.
+ReportedRun run(kj::StringPtr label, double accuracy, double loss) {
+  ReportedRun result;
+  result.label = kj::str(label);
+  result.resolved = kj::str("name = \"", label, "\"\n");
+  result.record.state = RunRecord::FINISHED;
+  result.record.run_s = 3725;
+  result.record.workers = 1;
+  auto epochs = kj::heapArray<EpochRecord>(2);
+  for (uint i = 0; i < 2; i++) {
+    epochs[i].epoch = i + 1;
+    epochs[i].step = 10 * (i + 1);
+    epochs[i].globalStep = 10 * (i + 1);
+    epochs[i].workers = 1;
+    epochs[i].images = 100;
+    epochs[i].trainLoss = loss;
+    epochs[i].trainAccuracy = accuracy;
+    epochs[i].validationLoss = loss;
+    epochs[i].validationAccuracy = accuracy;
+    epochs[i].epoch_s = 1;
+    epochs[i].verbs = {0.1, 0.2, 0.3, 0.1, 0.1};
+  }
+  result.record.epochRecords = kj::mv(epochs);
+  auto speeds = kj::heapArray<SpeedRecord>(2);
+  speeds[0] = SpeedRecord{0, 1, 10, 10, 1.0, 100, loss, accuracy, loss, accuracy};
+  speeds[1] = SpeedRecord{0, 2, 20, 20, 2.0, 200, loss, accuracy, loss, accuracy};
+  result.record.speeds = kj::mv(speeds);
+  return result;
+}
+
+kj::Array<ReportedRun> two(ReportedRun a, ReportedRun b) {
+  auto result = kj::heapArrayBuilder<ReportedRun>(2);
+  result.add(kj::mv(a));
+  result.add(kj::mv(b));
+  return result.finish();
+}
+
+TEST_CASE("verdictOf: one line says what came out") {
+  CHECK(verdictOf(kj::arr(run("x", 0.9, 0.1))) ==
+        "finished in 62 min 5 s; validation accuracy 0.9000 after 2 epochs");
+  auto runs = two(run("x", 0.9, 0.1), run("y", 0.95, 0.1));
+  runs[0].record.state = RunRecord::FAILED;
+  runs[1].verdicts = kj::arr(Verdict{true, kj::str("yes")});
+  CHECK(verdictOf(runs) ==
+        "2 runs: 1 finished, 1 failed; best validation accuracy 0.9500 (y); expectations met: 1 of "
+        "1");
+}
+
+TEST_CASE("reportHtml: the same runs give the same page, and texts in it are escaped") {
+  auto runs = two(run("<a> & \"b\"", 0.9, 0.1), run("c", std::nan(""), std::nan("")));
+  auto page = reportHtml("<title>", runs);
+  CHECK(page == reportHtml("<title>", runs));
+  CHECK(holds(page, "<h1>&lt;title&gt;</h1>"));
+  CHECK(holds(page, "&lt;a&gt; &amp; &quot;b&quot;"));
+  CHECK_FALSE(holds(page, "<a>"));
+  CHECK(holds(page, "<h2>Curves</h2>"));
+  CHECK(holds(page, "<h2>Time of a step, traffic</h2>"));
+}
+
+TEST_CASE("reportHtml: nothing is fetched and nothing runs") {
+  auto page = reportHtml("x", kj::arr(run("a", 0.9, 0.1)));
+  for (auto part: {"http:"_kj, "https:"_kj, "<script"_kj, "<link"_kj, "src="_kj, "url("_kj}) {
+    INFO(part.cStr());
+    CHECK_FALSE(holds(page, part));
+  }
+}
+
+TEST_CASE("reportHtml: a run that failed before its first epoch has a page with its reason") {
+  ReportedRun failed;
+  failed.label = kj::str("x/1");
+  failed.record.state = RunRecord::FAILED;
+  failed.record.reason = kj::str("worker 0 was killed");
+  auto page = reportHtml("x/1", kj::arr(kj::mv(failed)));
+  CHECK(holds(page, "failed: worker 0 was killed"));
+  CHECK_FALSE(holds(page, "<h2>Curves</h2>"));
+}
+
+kj::String titlesOf(kj::ArrayPtr<const ReportedRun> runs) {
+  auto titles = KJ_MAP(chart, chartsOf(runs)) {
+    return kj::str(chart.title, ": ", chart.series.size(), "; ");
+  };
+  return kj::strArray(titles, "");
+}
+
+TEST_CASE("chartsOf: one run has training and validation in one chart, several a line each") {
+  CHECK(titlesOf(kj::arr(run("a", 0.9, 0.1))) == "Accuracy: 2; Loss: 2; Images/s of the job: 1; ");
+  CHECK(titlesOf(two(run("a", 0.9, 0.1), run("b", 0.8, 0.2))) ==
+        "Validation accuracy: 2; Training accuracy: 2; Validation loss: 2; Training loss: 2; "
+        "Images/s of the job: 2; ");
+}
+
+TEST_CASE("chartsOf: a run that diverged does not press the others onto the axis") {
+  auto charts = chartsOf(two(run("a", 0.9, 0.5), run("b", 0.1, 1e9)));
+  CHECK(charts[2].title == "Validation loss (cut off above)");
+  CHECK(charts[2].y.atMost == 2);
+}
+
+TEST_CASE("chartsOf: what was published of all runs stands there once") {
+  auto runs = two(run("a", 0.9, 0.5), run("b", 0.8, 0.5));
+  for (auto& each: runs) {
+    PublishedFigures figures;
+    figures.validationAccuracy = 0.95;
+    each.published = Published{kj::str("a page"), kj::arr(kj::mv(figures))};
+  }
+  auto charts = chartsOf(runs);
+  REQUIRE(charts[0].series.size() == 3);
+  CHECK(charts[0].series[1].shape == Series::MARKS);
+  CHECK(charts[0].series[1].points[0].x == 2);
+}
+
+TEST_CASE("thinned: groups of neighbours become their means") {
+  auto points = thinned({{0, 0}, {1, 2}, {2, 4}, {3, 6}}, 2);
+  REQUIRE(points.size() == 2);
+  CHECK(points[0].x == 0.5);
+  CHECK(points[1].y == 5);
+  CHECK(thinned(nullptr, 5).size() == 0);
+}
+
+}  // namespace
+}  // namespace runner

@@ -1,0 +1,221 @@
+#include "runner/reported_run.h"
+
+#include <kj/debug.h>
+#include <kj/vector.h>
+#include <unistd.h>
+
+#include "runner/experiment.h"
+#include "runner/files.h"
+#include "runner/run_folder.h"
+
+namespace runner {
+
+namespace {
+
+constexpr uint64_t LOG_BYTES_MAX = 1ull << 34;
+constexpr uint64_t EXPERIMENT_BYTES_MAX = 1 << 24;
+
+// Those after the first, or the only one.
+kj::ArrayPtr<const EpochRecord> warmEpochs(const RunRecord& record) {
+  auto epochs = record.epochRecords.asPtr();
+  return epochs.size() > 1 ? epochs.slice(1, epochs.size()) : epochs;
+}
+
+uint64_t distance(uint64_t a, uint64_t b) {
+  return a < b ? b - a : a - b;
+}
+
+// The one of `records` whose global step is nearest to `step`, if none is more than a tenth off.
+template <typename Record>
+kj::Maybe<const Record&> nearestTo(uint64_t step, kj::ArrayPtr<const Record> records) {
+  kj::Maybe<const Record&> best;
+  uint64_t nearest = step / 10;
+  for (auto& record: records) {
+    uint64_t off = distance(record.globalStep, step);
+    if (off > nearest || (best != nullptr && off == nearest)) continue;
+    nearest = off;
+    best = record;
+  }
+  return best;
+}
+
+// The last one in the job's count of updates.
+kj::Maybe<const SpeedRecord&> lastOf(kj::ArrayPtr<const SpeedRecord> speeds) {
+  kj::Maybe<const SpeedRecord&> last;
+  uint64_t most = 0;
+  for (auto& speed: speeds) {
+    if (last != nullptr && speed.globalStep <= most) continue;
+    most = speed.globalStep;
+    last = speed;
+  }
+  return last;
+}
+
+// Compares the figures of one row.
+class Row {
+public:
+  Row(const ReportedRun& run, const PublishedFigures& published, kj::Vector<Comparison>& result)
+      : record(run.record), published(published), result(result) {
+    auto epochs = record.epochRecords.asPtr();
+    KJ_IF_MAYBE(number, published.epoch) {
+      for (auto& each: epochs) {
+        if (each.epoch == *number) epoch = each;
+      }
+    } else KJ_IF_MAYBE(step, published.step) {
+      epoch = nearestTo(*step, epochs);
+      speed = nearestTo(*step, record.speeds.asPtr());
+    } else if (epochs.size() > 0) {
+      epoch = epochs.back();
+      // Where logs count steps, what is published of training is of a batch.
+      if (run.bySteps) speed = lastOf(record.speeds);
+    }
+  }
+
+  void compare() {
+    add(
+        "train accuracy", published.trainAccuracy, 4, [](auto& e) { return e.trainAccuracy; },
+        [](auto& s) { return s.batchAccuracy; });
+    addOfEpoch("validation accuracy", published.validationAccuracy, 4,
+        [](auto& e) { return e.validationAccuracy; });
+    add(
+        "train loss", published.loss, 4, [](auto& e) { return e.trainLoss; },
+        [](auto& s) { return s.batchLoss; });
+    bool atEnd = published.epoch == nullptr && published.step == nullptr;
+    addOfEpoch("s an epoch", published.epoch_s, 1,
+        [&](auto& e) { return atEnd ? meanEpoch_s(record) : kj::Maybe<double>(e.epoch_s); });
+    addOfEpoch("images/s", published.images_per_s, 0, [&](auto& e) {
+      return atEnd ? meanImages_per_s(record) : kj::Maybe<double>(e.images_per_s);
+    });
+  }
+
+private:
+  // A figure of training: of the logged step if the row is of one.
+  template <typename OfEpoch, typename OfSpeed>
+  void add(kj::StringPtr figure, kj::Maybe<double> value, uint decimals, OfEpoch&& ofEpoch,
+      OfSpeed&& ofSpeed) {
+    KJ_IF_MAYBE(s, speed) {
+      KJ_IF_MAYBE(v, value) {
+        result.add(Comparison{figure, at(), nullptr, s->globalStep, ofSpeed(*s), *v, decimals});
+      }
+      return;
+    }
+    addOfEpoch(figure, value, decimals,
+        [&](const EpochRecord& e) { return kj::Maybe<double>(ofEpoch(e)); });
+  }
+
+  template <typename OfEpoch>
+  void addOfEpoch(kj::StringPtr figure, kj::Maybe<double> value, uint decimals, OfEpoch&& ofEpoch) {
+    KJ_IF_MAYBE(v, value) {
+      Comparison comparison{figure, at(), nullptr, 0, nullptr, *v, decimals};
+      KJ_IF_MAYBE(e, epoch) {
+        comparison.epoch = e->epoch;
+        comparison.step = e->globalStep;
+        comparison.ours = ofEpoch(*e);
+      }
+      result.add(kj::mv(comparison));
+    }
+  }
+
+  kj::String at() const {
+    KJ_IF_MAYBE(number, published.epoch) return kj::str("epoch ", *number);
+    KJ_IF_MAYBE(step, published.step) return kj::str("step ", *step);
+    return kj::str("the end");
+  }
+
+  const RunRecord& record;
+  const PublishedFigures& published;
+  kj::Vector<Comparison>& result;
+  kj::Maybe<const EpochRecord&> epoch;
+  kj::Maybe<const SpeedRecord&> speed;
+};
+
+}  // namespace
+
+ReportedRun readReportedRun(kj::StringPtr folder, kj::StringPtr label) {
+  return reportedRun(readRunRecord(folder), kj::str(label));
+}
+
+ReportedRun reportedRun(RunRecord record, kj::String label) {
+  ReportedRun run;
+  run.record = kj::mv(record);
+  run.label = kj::mv(label);
+  RunFolder paths{kj::str(run.record.folder)};
+  if (::access(paths.experiment().cStr(), R_OK) == 0) {
+    run.resolved = readWhole(paths.experiment(), EXPERIMENT_BYTES_MAX);
+    auto loaded = loadExperiment(paths.experiment(), nullptr);
+    KJ_IF_MAYBE(experiment, loaded.experiment) {
+      run.bySteps = experiment->log.style->name != "mxnet"_kj;
+      run.published = kj::mv(experiment->published);
+      run.expectations = kj::mv(experiment->expectations);
+    }
+  }
+  if (run.record.epochRecords.size() > 0) {
+    run.logTable = readLogTable(readWhole(paths.log(), LOG_BYTES_MAX), paths.log());
+  }
+  return run;
+}
+
+void judgeAll(kj::ArrayPtr<ReportedRun> runs) {
+  kj::Maybe<const RunRecord&> first;
+  if (runs.size() > 1) first = runs[0].record;
+  for (auto& run: runs) {
+    if (run.record.state != RunRecord::FINISHED) continue;
+    run.verdicts = judge(run.expectations, run.record, first);
+  }
+}
+
+kj::Array<kj::String> missedOf(kj::ArrayPtr<const ReportedRun> runs) {
+  kj::Vector<kj::String> result;
+  for (auto& run: runs) {
+    auto which = runs.size() == 1 ? kj::str() : kj::str(run.label, ": ");
+    for (auto& verdict: run.verdicts) {
+      if (!verdict.met) result.add(kj::str("expectation missed: ", which, verdict.sentence));
+    }
+  }
+  return result.releaseAsArray();
+}
+
+kj::Array<Comparison> compare(const ReportedRun& run) {
+  kj::Vector<Comparison> result;
+  KJ_IF_MAYBE(published, run.published) {
+    for (auto& row: published->rows) Row(run, row, result).compare();
+  }
+  return result.releaseAsArray();
+}
+
+kj::Maybe<double> meanEpoch_s(const RunRecord& record) {
+  auto epochs = warmEpochs(record);
+  if (epochs.size() == 0) return nullptr;
+  double sum = 0;
+  for (auto& epoch: epochs) sum += epoch.epoch_s;
+  return sum / epochs.size();
+}
+
+kj::Maybe<double> meanImages_per_s(const RunRecord& record) {
+  auto epochs = warmEpochs(record);
+  if (epochs.size() == 0) return nullptr;
+  double sum = 0;
+  for (auto& epoch: epochs) sum += epoch.images_per_s;
+  return sum / epochs.size();
+}
+
+kj::Maybe<VerbTimes> meanStep(const RunRecord& record) {
+  auto epochs = warmEpochs(record);
+  auto& all = record.epochRecords;
+  if (epochs.size() == 0) return nullptr;
+  uint64_t before = all.size() > 1 ? all[0].step : 0;
+  uint64_t after = epochs.back().step;
+  if (after <= before) return nullptr;
+  double factor = 1.0 / (after - before);
+  VerbTimes mean;
+  for (auto& epoch: epochs) {
+    mean.read_s += epoch.verbs.read_s * factor;
+    mean.forward_s += epoch.verbs.forward_s * factor;
+    mean.backward_s += epoch.verbs.backward_s * factor;
+    mean.push_s += epoch.verbs.push_s * factor;
+    mean.pull_s += epoch.verbs.pull_s * factor;
+  }
+  return mean;
+}
+
+}  // namespace runner

@@ -1,0 +1,64 @@
+// runner/reported_run.h: all that tables and reports show of one run, and what was published of it.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/string.h>
+
+#include "runner/expectations.h"
+#include "runner/log_table.h"
+#include "runner/published.h"
+#include "runner/run_record.h"
+
+namespace runner {
+
+struct ReportedRun {
+  RunRecord record;
+  kj::String label;              // what tells it from the others
+  kj::String resolved;           // the text of its experiment.toml; empty if there is none
+  bool bySteps = false;          // the style of its log tells steps, not epochs
+  kj::Maybe<LogTable> logTable;  // null before the end of the first epoch
+  kj::Maybe<Published> published;
+  kj::Array<Expectation> expectations;
+  kj::Array<Verdict> verdicts;  // of a run that has finished, once judged
+};
+
+// Reads what the run in `folder` left. Throws as readRunRecord() does. What the folder's
+// experiment.toml says of figures is left out if this program cannot read that file any more.
+ReportedRun readReportedRun(kj::StringPtr folder, kj::StringPtr label);
+
+// The same of a run whose record is at hand; it may not have come so far as to leave a folder.
+ReportedRun reportedRun(RunRecord record, kj::String label);
+
+// Judges each run that has finished by its own expectations. The first run is the one that
+// `within_of_first_run` means, unless there is only one.
+void judgeAll(kj::ArrayPtr<ReportedRun> runs);
+
+// What was missed, a sentence each: "expectation missed: validation_accuracy of epoch 10 is 0.7912,
+// expected at least 0.82". Of several runs each says which.
+kj::Array<kj::String> missedOf(kj::ArrayPtr<const ReportedRun> runs);
+
+// A published figure beside ours.
+struct Comparison {
+  kj::StringPtr figure;    // "validation accuracy"
+  kj::String at;           // "epoch 3", "step 1000", "the end"
+  kj::Maybe<uint> epoch;   // of our figure
+  uint64_t step = 0;       // update of the job at our figure; 0 where there is none
+  kj::Maybe<double> ours;  // null where the run has none
+  double published;
+  uint decimals;  // that are of use
+};
+
+// All published figures of a run, in the order of the file. A figure of a step is compared with
+// ours of the nearest step that was logged, if that is not a tenth of the way off; one of the end
+// with our last, times and speeds of it with our mean over the epochs after the first.
+kj::Array<Comparison> compare(const ReportedRun& run);
+
+// Means over the epochs after the first, which warms up; of a single epoch its own. Null without
+// epochs.
+kj::Maybe<double> meanEpoch_s(const RunRecord& record);
+kj::Maybe<double> meanImages_per_s(const RunRecord& record);
+
+// Where the time of a step goes, in the mean over the same epochs; null without steps.
+kj::Maybe<VerbTimes> meanStep(const RunRecord& record);
+
+}  // namespace runner

@@ -1,0 +1,272 @@
+#include "runner/run_tables.h"
+
+#include <kj/debug.h>
+
+#include "runner/log_lines.h"
+
+namespace runner {
+
+namespace {
+
+constexpr size_t STEP_ROWS_MAX = 20;
+
+using Runs = kj::ArrayPtr<const ReportedRun>;
+
+// Decimals of accuracies and losses in files: as the classic lines have them.
+constexpr uint DECIMALS = 6;
+
+kj::String cell(kj::Maybe<double> value, uint decimals) {
+  KJ_IF_MAYBE(v, value) return fixedPoint(*v, decimals);
+  return nullptr;
+}
+
+kj::String bytes(double count) {
+  struct {
+    double unit;
+    kj::StringPtr name;
+  } units[] = {{1 << 30, "GiB"_kj}, {1 << 20, "MiB"_kj}, {1 << 10, "KiB"_kj}};
+  for (auto& unit: units) {
+    if (count >= unit.unit) return kj::str(fixedPoint(count / unit.unit, 1), " ", unit.name);
+  }
+  return kj::str(uint64_t(count), " bytes");
+}
+
+kj::String machineOf(const RunRecord& record) {
+  auto memory = record.machine.memory_bytes == 0 ? kj::str() : bytes(record.machine.memory_bytes);
+  return kj::str(record.machine.cpu, '\0', record.machine.cores, '\0', memory, '\0',
+      record.instructionSet, '\0', record.version);
+}
+
+// The cells of a row with the run in front, if there are several runs.
+kj::Array<kj::String> labelled(Runs runs, kj::StringPtr label, kj::Array<kj::String> cells) {
+  if (runs.size() == 1) return cells;
+  kj::Vector<kj::String> row;
+  row.add(kj::str(label));
+  for (auto& each: cells) row.add(kj::mv(each));
+  return row.releaseAsArray();
+}
+
+template <typename... Cells>
+kj::Array<kj::String> cells(Cells&&... texts) {
+  return kj::arr(kj::str(kj::fwd<Cells>(texts))...);
+}
+
+TextTable tableOf(kj::Array<kj::String> header, kj::Vector<kj::Array<kj::String>> rows) {
+  return {kj::mv(header), rows.releaseAsArray(), nullptr};
+}
+
+// What a single run's log shows, or a row of each run.
+TextTable mainTable(Runs runs, uint stepRowsMax) {
+  if (runs.size() == 1) {
+    KJ_IF_MAYBE(table, runs[0].logTable) {
+      if (!table->is<StepTable>()) return textOf(*table);
+      auto& steps = table->get<StepTable>();
+      return textOf(steps.rows.size() > stepRowsMax ? thinned(steps, stepRowsMax)
+                                                    : StepTable{kj::heapArray(steps.rows.asPtr())});
+    }
+  }
+  return resultsTable(runs, DECIMALS);
+}
+
+kj::String reasonsOf(Runs runs) {
+  kj::Vector<kj::String> lines;
+  for (auto& run: runs) {
+    auto& record = run.record;
+    if (record.reason.size() == 0) continue;
+    lines.add(kj::str("- ", run.label, " ", stateWord(record.state), ": ", record.reason, "\n"));
+  }
+  return lines.empty() ? kj::str() : kj::str("\n", kj::strArray(lines, ""));
+}
+
+}  // namespace
+
+kj::StringPtr stateWord(RunRecord::State state) {
+  switch (state) {
+    case RunRecord::FINISHED:
+      return "finished"_kj;
+    case RunRecord::FAILED:
+      return "failed"_kj;
+    case RunRecord::STOPPED:
+      return "stopped"_kj;
+    case RunRecord::UNFINISHED:
+      return "unfinished"_kj;
+  }
+  KJ_UNREACHABLE;
+}
+
+kj::Array<kj::StringPtr> sourcesOf(Runs runs) {
+  kj::Vector<kj::StringPtr> sources;
+  for (auto& run: runs) {
+    KJ_IF_MAYBE(published, run.published) {
+      bool known = published->rows.size() == 0;
+      for (auto source: sources) known = known || source == published->source;
+      if (!known) sources.add(published->source);
+    }
+  }
+  return sources.releaseAsArray();
+}
+
+kj::Maybe<double> finalAccuracy(const RunRecord& record) {
+  if (record.epochRecords.size() == 0) return nullptr;
+  return record.epochRecords.back().validationAccuracy;
+}
+
+Met metOf(const ReportedRun& run) {
+  Met result;
+  for (auto& verdict: run.verdicts) {
+    result.all++;
+    if (verdict.met) result.met++;
+  }
+  return result;
+}
+
+TextTable resultsTable(Runs runs, uint decimals) {
+  kj::Vector<kj::Array<kj::String>> rows;
+  auto header = cells("run", "state", "epochs", "train-accuracy", "valid-accuracy", "train-loss",
+      "valid-loss", "s/epoch", "images/s", "expected");
+  for (auto& run: runs) {
+    auto& record = run.record;
+    kj::String trainAccuracy, validationAccuracy, trainLoss, validationLoss;
+    if (record.epochRecords.size() > 0) {
+      auto& last = record.epochRecords.back();
+      trainAccuracy = fixedPoint(last.trainAccuracy, decimals);
+      trainLoss = fixedPoint(last.trainLoss, decimals);
+      validationAccuracy = cell(last.validationAccuracy, decimals);
+      validationLoss = cell(last.validationLoss, decimals);
+    }
+    auto met = metOf(run);
+    rows.add(cells(run.label, stateWord(record.state), record.epochRecords.size(), trainAccuracy,
+        validationAccuracy, trainLoss, validationLoss, cell(meanEpoch_s(record), 1),
+        cell(meanImages_per_s(record), 0),
+        met.all == 0 ? kj::str() : kj::str(met.met, " of ", met.all)));
+  }
+  return tableOf(kj::mv(header), kj::mv(rows));
+}
+
+TextTable epochsTable(const RunRecord& record) {
+  kj::Vector<kj::Array<kj::String>> rows;
+  auto header = cells("epoch", "train-accuracy", "valid-accuracy", "train-loss", "valid-loss",
+      "time s", "images/s", "learning rate");
+  for (auto& epoch: record.epochRecords) {
+    rows.add(cells(epoch.epoch, fixedPoint(epoch.trainAccuracy, 4),
+        cell(epoch.validationAccuracy, 4), fixedPoint(epoch.trainLoss, 4),
+        cell(epoch.validationLoss, 4), fixedPoint(epoch.epoch_s, 1),
+        fixedPoint(epoch.images_per_s, 0), kj::str(float(epoch.learningRate))));
+  }
+  return tableOf(kj::mv(header), kj::mv(rows));
+}
+
+TextTable stepsTable(const RunRecord& record) {
+  kj::Vector<const SpeedRecord*> speeds;
+  for (auto& speed: record.speeds) {
+    if (speed.worker == 0) speeds.add(&speed);
+  }
+  size_t every = (speeds.size() + STEP_ROWS_MAX - 1) / STEP_ROWS_MAX;
+  kj::Vector<kj::Array<kj::String>> rows;
+  auto header = cells("step", "global step", "loss", "accuracy", "s/batch");
+  for (size_t i: kj::indices(speeds)) {
+    if ((speeds.size() - 1 - i) % every != 0) continue;
+    auto& speed = *speeds[i];
+    kj::Maybe<double> perUpdate_s;
+    if (speed.globalStep > 0) perUpdate_s = speed.training_s / speed.globalStep;
+    rows.add(cells(speed.step, speed.globalStep, fixedPoint(speed.batchLoss, 4),
+        fixedPoint(speed.batchAccuracy, 4), cell(perUpdate_s, 4)));
+  }
+  return tableOf(kj::mv(header), kj::mv(rows));
+}
+
+TextTable validationsTable(const RunRecord& record) {
+  kj::Vector<kj::Array<kj::String>> rows;
+  auto header = cells("epoch", "global step", "validation loss", "validation accuracy");
+  for (auto& epoch: record.epochRecords) {
+    if (epoch.validationAccuracy == nullptr) continue;
+    rows.add(cells(epoch.epoch, epoch.globalStep, cell(epoch.validationLoss, 4),
+        cell(epoch.validationAccuracy, 4)));
+  }
+  return tableOf(kj::mv(header), kj::mv(rows));
+}
+
+TextTable publishedTable(Runs runs) {
+  kj::Vector<kj::Array<kj::String>> rows;
+  auto header = labelled(runs, "run", cells("at", "figure", "ours", "published", "difference"));
+  for (auto& run: runs) {
+    for (auto& each: compare(run)) {
+      kj::String difference;
+      KJ_IF_MAYBE(ours, each.ours) {
+        double by = *ours - each.published;
+        difference = kj::str(by < 0 ? "" : "+", fixedPoint(by, each.decimals));
+      }
+      rows.add(labelled(runs, run.label,
+          cells(each.at, each.figure, cell(each.ours, each.decimals),
+              fixedPoint(each.published, each.decimals), difference)));
+    }
+  }
+  return tableOf(kj::mv(header), kj::mv(rows));
+}
+
+TextTable stepTimesTable(Runs runs) {
+  kj::Vector<kj::Array<kj::String>> rows;
+  auto header = labelled(runs, "run",
+      cells("read", "forward", "backward", "push", "pull", "ms a step", "pushed", "pulled",
+          "a step and worker"));
+  for (auto& run: runs) {
+    auto& record = run.record;
+    KJ_IF_MAYBE(mean, meanStep(record)) {
+      auto ms = [](double seconds) { return fixedPoint(seconds * 1e3, 2); };
+      auto& last = record.epochRecords.back();
+      double sum = mean->read_s + mean->forward_s + mean->backward_s + mean->push_s + mean->pull_s;
+      double traffic = last.pushed_bytes + last.pulled_bytes;
+      double workers = kj::max(1u, last.workers);
+      rows.add(labelled(runs, run.label,
+          cells(ms(mean->read_s), ms(mean->forward_s), ms(mean->backward_s), ms(mean->push_s),
+              ms(mean->pull_s), ms(sum), bytes(last.pushed_bytes), bytes(last.pulled_bytes),
+              bytes(traffic / workers / last.step))));
+    }
+  }
+  return tableOf(kj::mv(header), kj::mv(rows));
+}
+
+TextTable machineTable(Runs runs) {
+  bool same = true;
+  for (auto& run: runs) same = same && machineOf(run.record) == machineOf(runs[0].record);
+  auto shown = same ? runs.slice(0, kj::min(size_t(1), runs.size())) : runs;
+  kj::Vector<kj::Array<kj::String>> rows;
+  auto header =
+      labelled(shown, "run", cells("CPU", "cores", "memory", "instruction set", "program"));
+  for (auto& run: shown) {
+    auto& record = run.record;
+    auto& machine = record.machine;
+    rows.add(labelled(shown, run.label,
+        cells(machine.cpu, machine.cores,
+            machine.memory_bytes == 0 ? kj::str() : bytes(machine.memory_bytes),
+            record.instructionSet, record.version)));
+  }
+  return tableOf(kj::mv(header), kj::mv(rows));
+}
+
+TextTable weightsTable(Runs runs) {
+  kj::Vector<kj::Array<kj::String>> rows;
+  auto header = labelled(runs, "run", cells("weights sha256", "experiment sha256"));
+  for (auto& run: runs) {
+    rows.add(labelled(runs, run.label, cells(run.record.weightsSha256, run.record.digest)));
+  }
+  return tableOf(kj::mv(header), kj::mv(rows));
+}
+
+kj::String tableMarkdown(Runs runs, uint stepRowsMax) {
+  kj::Vector<kj::String> parts;
+  parts.add(formatTable(mainTable(runs, stepRowsMax), TableFormat::MARKDOWN));
+  parts.add(reasonsOf(runs));
+  auto published = publishedTable(runs);
+  if (published.rows.size() > 0) {
+    parts.add(kj::str("\nPublished: ", kj::strArray(sourcesOf(runs), "; "), "\n\n",
+        formatTable(published, TableFormat::MARKDOWN)));
+  }
+  return kj::strArray(parts, "");
+}
+
+kj::String tableCsv(Runs runs) {
+  return formatTable(mainTable(runs, kj::maxValue), TableFormat::CSV);
+}
+
+}  // namespace runner

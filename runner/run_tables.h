@@ -1,0 +1,59 @@
+// runner/run_tables.h: the tables of runs that files and reports show.
+#pragma once
+
+#include "runner/reported_run.h"
+#include "runner/text_table.h"
+
+namespace runner {
+
+// One row a run: state, last figures, mean time of an epoch, expectations met. `decimals` are those
+// of accuracies and losses.
+TextTable resultsTable(kj::ArrayPtr<const ReportedRun> runs, uint decimals);
+
+// | epoch | … one row an epoch, over all workers.
+TextTable epochsTable(const RunRecord& record);
+
+// | step | global step | loss | accuracy | s/batch | of worker 0, in at most 20 rows. Loss and
+// accuracy are those of a batch; s/batch is the time since the start over the job's updates.
+TextTable stepsTable(const RunRecord& record);
+
+// | epoch | global step | loss | accuracy | of the validations.
+TextTable validationsTable(const RunRecord& record);
+
+// | run | at | figure | ours | published | difference | of all runs; the first column only if there
+// are several. No rows if nothing was published.
+TextTable publishedTable(kj::ArrayPtr<const ReportedRun> runs);
+
+// Where a step's time goes, in ms, and what travels.
+TextTable stepTimesTable(kj::ArrayPtr<const ReportedRun> runs);
+
+// CPU, cores, memory, instruction set and version: one row for all runs if they agree.
+TextTable machineTable(kj::ArrayPtr<const ReportedRun> runs);
+
+// | run | weights sha256 | experiment sha256 |
+TextTable weightsTable(kj::ArrayPtr<const ReportedRun> runs);
+
+// "finished", "failed", "stopped", "unfinished".
+kj::StringPtr stateWord(RunRecord::State state);
+
+// Where the published figures of the runs are from: each source once.
+kj::Array<kj::StringPtr> sourcesOf(kj::ArrayPtr<const ReportedRun> runs);
+
+// The last validation accuracy; null if there is none.
+kj::Maybe<double> finalAccuracy(const RunRecord& record);
+
+// How many expectations of the run were met, of how many.
+struct Met {
+  uint met = 0;
+  uint all = 0;
+};
+Met metOf(const ReportedRun& run);
+
+// The files table.md and table.csv. A single run has the table of its log, with at most
+// `stepRowsMax` rows if that is one by steps; several have one row a run, and the reasons of those
+// that failed. What was published follows in Markdown.
+kj::String tableMarkdown(
+    kj::ArrayPtr<const ReportedRun> runs, uint stepRowsMax = uint(kj::maxValue));
+kj::String tableCsv(kj::ArrayPtr<const ReportedRun> runs);
+
+}  // namespace runner
