@@ -1,5 +1,6 @@
 #include "runner/loaded_runs.h"
 
+#include <dirent.h>
 #include <doctest/doctest.h>
 #include <stdlib.h>
 
@@ -176,6 +177,35 @@ TEST_CASE("a sweep is not the file of a role") {
   auto loaded = loadExperiment(kj::str(::getenv("TEST_TMPDIR"), "/x.toml"), nullptr);
   CHECK(loaded.experiment == nullptr);
   CHECK(loaded.errors.size() > 0);
+}
+
+kj::Vector<kj::String> experimentFiles() {
+  kj::Vector<kj::String> files;
+  DIR* folder = ::opendir("configs");
+  REQUIRE(folder != nullptr);
+  while (dirent* entry = ::readdir(folder)) {
+    if (kj::StringPtr(entry->d_name).endsWith(".toml")) {
+      files.add(kj::str("configs/", entry->d_name));
+    }
+  }
+  ::closedir(folder);
+  return files;
+}
+
+TEST_CASE("a resolved run of any experiment in configs/ reads back to itself") {
+  auto files = experimentFiles();
+  CHECK(files.size() >= 20);
+  for (auto& file: files) {
+    auto all = loadRuns(file, nullptr, nullptr);
+    CHECK_MESSAGE(all.errors == "", all.errors.cStr());
+    for (auto& run: all.runs) {
+      auto path = kj::str(::getenv("TEST_TMPDIR"), "/resolved.toml");
+      writeWhole(path, run.loaded.resolved);
+      auto again = loadExperiment(path, nullptr);
+      CHECK_MESSAGE(again.resolved == run.loaded.resolved, file.cStr());
+      CHECK(again.digest == run.loaded.digest);
+    }
+  }
 }
 
 }  // namespace
