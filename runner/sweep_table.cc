@@ -3,6 +3,7 @@
 #include <kj/vector.h>
 
 #include "runner/log_lines.h"
+#include "runner/reported_run.h"
 
 namespace runner {
 
@@ -28,15 +29,6 @@ kj::String line(kj::ArrayPtr<const kj::String> cells) {
 }
 
 }  // namespace
-
-kj::Maybe<double> epochTime_s(const RunRecord& record) {
-  auto& epochs = record.epochRecords;
-  if (epochs.size() == 0) return nullptr;
-  size_t first = epochs.size() > 1 ? 1 : 0;
-  double sum = 0;
-  for (auto& epoch: epochs.slice(first, epochs.size())) sum += epoch.epoch_s;
-  return sum / (epochs.size() - first);
-}
 
 kj::String stateText(const RunRecord& record) {
   switch (record.state) {
@@ -77,7 +69,7 @@ kj::String formatSweepTable(
       cells.add(cell(nullptr, 6));
       cells.add(cell(nullptr, 6));
     }
-    cells.add(cell(epochTime_s(row.record), 1));
+    cells.add(cell(meanEpoch_s(row.record), 1));
     cells.add(escaped(stateText(row.record)));
     lines.add(line(cells));
   }

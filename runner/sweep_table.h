@@ -20,9 +20,6 @@ struct SweepRow {
 kj::String formatSweepTable(
     kj::ArrayPtr<const kj::String> shortKeys, kj::ArrayPtr<const SweepRow> rows);
 
-// Seconds an epoch, as in the table; null if the run has none.
-kj::Maybe<double> epochTime_s(const RunRecord& record);
-
 // "finished", "failed: reason", "stopped: reason", "unfinished".
 kj::String stateText(const RunRecord& record);
 
