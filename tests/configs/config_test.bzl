@@ -1,0 +1,47 @@
+"""config_tests: the files of configs/ are right, and train a few steps on tiny data."""
+
+# What some files need on tiny data besides what config_test.cc lays over all of them: what they
+# sweep over or hold out is too large there.
+SETTINGS = {
+    "fashion_mnist_lenet_grid": ["sweep.grid={ 'data.batch_size' = [2, 4] }"],
+    "mxnet_cifar10_dist_async": ["sweep.grid={ 'train.optimizer.learning_rate' = [0.05] }"],
+    "mxnet_cifar10_dist_sync": [
+        "sweep.grid={ 'data.batch_size' = [2, 4], 'train.optimizer.learning_rate' = [0.1] }",
+    ],
+    "mxnet_cifar10_single": ["sweep.zip={ 'data.batch_size' = [2, 4] }"],
+    "mxnet_test_data": [
+        "sweep.zip={ 'data.dataset' = ['image_folder'], 'data.batch_size' = [4] }",
+    ],
+    "schlag_async": ["data.held_out=10"],
+    "tf_replica_async": ["data.held_out=10"],
+    "tf_replica_sync": ["data.held_out=10"],
+}
+
+# What their networks have, as they were published.
+PARAMETERS = {
+    "cifar10_local": "1,652,826",
+    "mnist_mlp_local": "109,386",
+    "mxnet_local_lenet": "431,080",
+    "schlag_async": "79,510",
+    "tf_aws_sync": "183,685",
+    "tf_replica_async": "79,510",
+}
+
+def config_tests(files):
+    """Tests each of `files` (`x.toml`, beside the BUILD file that calls) as the target x."""
+    for file in files:
+        name = file[:-len(".toml")]
+        native.cc_test(
+            name = name,
+            size = "medium",
+            data = [
+                ":experiments",
+                "//runner",
+            ],
+            env = {
+                "CONFIG": name,
+                "PARAMETERS": PARAMETERS.get(name, ""),
+                "SETTINGS": "\n".join(SETTINGS.get(name, [])),
+            },
+            deps = ["//tests/configs:config_test"],
+        )

@@ -1,0 +1,116 @@
+// An experiment of configs/ must pass `runner check`, have as many parameters as was published, and
+// train: all runs of its sweep with the roles that it asks for, some steps on some small images.
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+#include <kj/vector.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/jpeg.h"
+#include "tests/run.h"
+#include "tests/text.h"
+
+namespace tests {
+namespace {
+
+constexpr uint CLASSES = 10;
+// Of five workers with a batch of 4 each, twice over; every tenth is for validation.
+constexpr uint IMAGES = 60;
+// Larger than the crops of all files.
+constexpr io::ImageShape SHAPE = {3, 32, 32};
+
+kj::StringPtr variable(const char* name) {
+  auto value = ::getenv(name);
+  KJ_REQUIRE(value != nullptr, "the BUILD file sets it", name);
+  return value;
+}
+
+kj::String file() {
+  return kj::str("configs/", variable("CONFIG"), ".toml");
+}
+
+bool contains(kj::StringPtr text, kj::StringPtr part) {
+  return ::strstr(text.cStr(), part.cStr()) != nullptr;
+}
+
+// A folder of JPEG files in ten classes.
+kj::String imageFolder() {
+  auto folder = newFolder();
+  auto pixels = kj::heapArray<kj::byte>(SHAPE.size());
+  for (uint i = 0; i < IMAGES; ++i) {
+    auto label = kj::str(folder, "/", i % CLASSES);
+    if (i < CLASSES) REQUIRE(Command({"mkdir", label}).wait().exitCode == 0);
+    for (size_t k: kj::indices(pixels)) pixels[k] = (k * (i % CLASSES + 3) * 37 + i) % 251;
+    auto jpeg = io::encodeJpeg({SHAPE, io::Layout::PIXELS, pixels});
+    writeFile(kj::str(label, "/", i / CLASSES, ".jpeg"), kj::heapString(jpeg.asChars()));
+  }
+  return folder;
+}
+
+TEST_CASE("the file has no mistake") {
+  auto ended = Command({RUNNER, "check", file()}).wait();
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 0);
+}
+
+TEST_CASE("its network has as many parameters as was published") {
+  auto parameters = variable("PARAMETERS");
+  if (parameters == "") return;  // said of another file with the same network
+  auto ended = Command({RUNNER, "explain", file()}).wait();
+  INFO(ended.output, ended.errors);
+  CHECK(ended.exitCode == 0);
+  CHECK(contains(ended.output, kj::str("\n", parameters, " parameters in ")));
+}
+
+// `runner VERB FILE` with what tiny data ask for, and `more`.
+Ended runTiny(kj::StringPtr verb, kj::StringPtr source, kj::ArrayPtr<const kj::StringPtr> more) {
+  auto path = file();
+  kj::Vector<kj::StringPtr> words;
+  words.addAll(kj::ArrayPtr<const kj::StringPtr>({RUNNER, verb, path, "--set", source}));
+  for (auto setting: {"data.dataset=image_folder", "data.batch_size=4", "train.steps=4"}) {
+    words.addAll(kj::ArrayPtr<const kj::StringPtr>({"--set", setting}));
+  }
+  // Ends of lines become ends of words.
+  auto settings = kj::str(variable("SETTINGS"));
+  for (char* word = ::strtok(settings.begin(), "\n"); word != nullptr;
+       word = ::strtok(nullptr, "\n")) {
+    words.addAll(kj::ArrayPtr<const kj::StringPtr>({"--set", word}));
+  }
+  words.addAll(more);
+  auto cache = cacheSetting();
+  kj::StringPtr environment[] = {cache};
+  Command command(words, {.environment = environment});
+  return command.wait();
+}
+
+// N of `FILE: fine, N runs`.
+uint runsOf(kj::StringPtr checked) {
+  constexpr kj::StringPtr MARK = ": fine, "_kj;
+  auto at = ::strstr(checked.cStr(), MARK.cStr());
+  return at == nullptr ? 1 : ::atoi(at + MARK.size());
+}
+
+uint count(kj::StringPtr text, kj::StringPtr part) {
+  uint found = 0;
+  for (auto at = ::strstr(text.cStr(), part.cStr()); at != nullptr;
+       at = ::strstr(at + part.size(), part.cStr())) {
+    ++found;
+  }
+  return found;
+}
+
+TEST_CASE("all of its runs train some steps on small images") {
+  auto source = kj::str("data.source=", imageFolder());
+  auto checked = runTiny("check", source, nullptr);
+  CHECK(checked.exitCode == 0);
+  auto runs = newFolder();
+  auto ended = runTiny("run", source, {"--runs", runs});
+  INFO(ended.output, ended.errors);
+  // 3: it does not reach what is expected of it, which four steps cannot.
+  CHECK((ended.exitCode == 0 || ended.exitCode == 3));
+  CHECK(count(ended.output, "weights sha256=") == runsOf(checked.output));
+  CHECK(processesWith(runs).size() == 0);
+}
+
+}  // namespace
+}  // namespace tests
