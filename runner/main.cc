@@ -165,8 +165,7 @@ private:
 
   // The files of the only run in `folder`; what stands in them comes back.
   static kj::Array<ReportedRun> reportRun(kj::StringPtr folder, kj::StringPtr name) {
-    auto number = folder.slice(KJ_ASSERT_NONNULL(folder.findLast('/')) + 1);
-    auto runs = kj::arr(readReportedRun(folder, kj::str(name, "/", number)));
+    auto runs = kj::arr(readReportedRun(folder, labelOf(folder, name)));
     judgeAll(runs);
     writeReport(folder, runs[0].label, runs);
     return runs;
@@ -234,6 +233,12 @@ private:
         .wait(io.waitScope);
   }
 
+  // "fashion_mnist_dist_sync/3".
+  static kj::String labelOf(kj::StringPtr folder, kj::StringPtr name) {
+    KJ_IF_MAYBE(slash, folder.findLast('/')) folder = folder.slice(*slash + 1);
+    return kj::str(name, "/", folder);
+  }
+
   // ---- runner table
 
   kj::MainFunc tableMain() {
@@ -256,6 +261,7 @@ private:
     for (auto& each: runsNamed) {
       for (auto& found: findRuns(each)) all.add(readReportedRun(found.folder, found.label));
     }
+    if (all.size() == 1) all[0].label = labelOf(all[0].record.folder, all[0].record.name);
     judgeAll(all);
     print(tableMarkdown(all, STEP_ROWS_MAX));
     bool into = folder.size() > 0;

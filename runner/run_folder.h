@@ -17,7 +17,6 @@ struct RunFolder {
     return kj::str(path, '/', role, '-', index, ".log");
   }
   kj::String events() const { return kj::str(path, "/events.jsonl"); }
-  kj::String table() const { return kj::str(path, "/table.md"); }
   kj::String weights() const { return kj::str(path, "/weights.safetensors"); }
   kj::String tensorboard() const { return kj::str(path, "/tensorboard"); }
 };
