@@ -1,0 +1,56 @@
+#include "runner/find_runs.h"
+
+#include <doctest/doctest.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "runner/files.h"
+#include "runner/run_folder.h"
+
+namespace runner {
+namespace {
+
+kj::String folder(kj::StringPtr name) {
+  auto path = kj::str(::getenv("TEST_TMPDIR"), "/", name);
+  makeFolders(path);
+  return path;
+}
+
+kj::String addRun(kj::StringPtr name) {
+  auto path = folder(name);
+  writeWhole(kj::str(path, "/events.jsonl"), "");
+  return path;
+}
+
+kj::String labelsOf(kj::StringPtr path) {
+  auto labels = KJ_MAP(run, findRuns(path)) {
+    return kj::str(run.label);
+  };
+  return kj::strArray(labels, " ");
+}
+
+TEST_CASE("findRuns: the folder of a run is that run, whatever lies in it") {
+  auto run = addRun("alone/1");
+  addRun("alone/1/inner");
+  CHECK(labelsOf(run) == run);
+  CHECK(labelsOf(kj::str(run, "/")) == run);
+}
+
+TEST_CASE("findRuns: runs below a folder come as people count, links left out") {
+  addRun("many/x/10");
+  addRun("many/x/2");
+  addRun("many/y/1");
+  auto all = folder("many");
+  folder("many/empty");
+  REQUIRE(::symlink("10", kj::str(all, "/x/last").cStr()) == 0);
+  CHECK(labelsOf(all) == "x/2 x/10 y/1");
+  CHECK(findRuns(all)[0].folder == kj::str(all, "/x/2"));
+}
+
+TEST_CASE("findRuns: a folder without runs, and none at all, are told") {
+  CHECK_THROWS(findRuns(folder("none")));
+  CHECK_THROWS(findRuns("/nowhere"));
+}
+
+}  // namespace
+}  // namespace runner
