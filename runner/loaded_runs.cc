@@ -1,5 +1,7 @@
 #include "runner/loaded_runs.h"
 
+#include "runner/differences.h"
+
 #include <kj/debug.h>
 #include <kj/map.h>
 
@@ -114,7 +116,10 @@ LoadedRuns loadRuns(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overri
     runs.add(LoadedRun{nullptr, nullptr, readExperiment(kj::mv(document), diagnostics)});
   } else {
     auto sweep = readSweep(*all.document, diagnostics);
-    all.shortKeys = shortNames(sweep.keys());
+    auto keys = KJ_MAP(key, sweep.keys())->kj::StringPtr {
+      return key->key;
+    };
+    all.shortKeys = shortKeys(keys);
     kj::Array<Settings> list;
     if (diagnostics.count() == 0) {
       list = listRuns(sweep);

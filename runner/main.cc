@@ -2,7 +2,6 @@
 // this first: every command of the program is one method below.
 #include <errno.h>
 #include <fcntl.h>
-#include <kj/async-unix.h>
 #include <kj/debug.h>
 #include <kj/main.h>
 #include <kj/map.h>
@@ -17,28 +16,19 @@
 #include "runner/experiment.h"
 #include "runner/explain.h"
 #include "runner/files.h"
-#include "runner/find_runs.h"
 #include "runner/launchers.h"
 #include "runner/loaded_runs.h"
-#include "runner/log_table.h"
 #include "runner/model_facts.h"
+#include "runner/progress.h"
 #include "runner/reason.h"
-#include "runner/report.h"
 #include "runner/role_options.h"
 #include "runner/roles.h"
-#include "runner/run_folder.h"
-#include "runner/run_tables.h"
-#include "runner/run_view.h"
-#include "runner/sweep_launch.h"
-#include "runner/sweep_table.h"
+#include "runner/run_command.h"
 #include "runner/version.h"
 
 namespace runner {
 
 namespace {
-
-// Of a table by steps, on standard output; table.md has all.
-constexpr uint STEP_ROWS_MAX = 20;
 
 class Main {
 public:
@@ -123,120 +113,7 @@ private:
   kj::MainBuilder::Validity run() {
     auto all = loadAll();
     prepareData(all.runs);
-    kj::UnixEventPort::captureSignal(SIGINT);
-    kj::UnixEventPort::captureSignal(SIGTERM);
-    kj::UnixEventPort::captureChildExit();
-    auto io = kj::setupAsyncIo();
-    if (all.sweep == nullptr) runOne(all.runs[0].loaded, io);
-    runSweep(all, io);
-  }
-
-  [[noreturn]] void runOne(const LoadedExperiment& loaded, kj::AsyncIoContext& io) {
-    auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
-    ModelFacts facts(experiment);
-    auto folder = newRunFolder(runs, experiment.name);
-    writeWhole(folder.experiment(), loaded.resolved);
-    SingleRunView view(experiment, facts.epochs(experiment), facts.steps(experiment));
-    view.say(kj::str("run ", folder.path, ": ", experiment.cluster.roles(), ", ",
-        counted(experiment.globalBatchSize(), "image"), " a step, ",
-        counted(facts.steps(experiment), "step")));
-
-    Outcome outcome;
-    auto ended =
-        launch(loaded, folder, view, io).then([&outcome](Outcome&& how) { outcome = kj::mv(how); });
-    if (!endsUninterrupted(kj::mv(ended), io)) {
-      view.say("interrupted; nothing is left running");
-      commandLine.endWith(INTERRUPTED);
-    }
-    KJ_IF_MAYBE(failure, outcome.failure) {
-      view.say(kj::str("error: ", *failure, "; nothing is left running (log: ", folder.log(), ")"));
-      // What the run has left is worth a report; that there is none adds nothing to the failure.
-      kj::runCatchingExceptions([&]() { reportRun(folder.path, experiment.name); });
-      commandLine.endWith(RUN_FAILED);
-    }
-    auto reported = reportRun(folder.path, experiment.name);
-    print(kj::str(tableMarkdown(reported, STEP_ROWS_MAX), "weights sha256=",
-        KJ_ASSERT_NONNULL(outcome.weightsSha256, "the run ended without weights"), "  ",
-        folder.path, "\n"));
-    auto missed = missedOf(reported);
-    for (auto& line: missed) view.say(line);
-    commandLine.endWith(missed.size() == 0 ? OK : MISSED);
-  }
-
-  // The files of the only run in `folder`; what stands in them comes back.
-  static kj::Array<ReportedRun> reportRun(kj::StringPtr folder, kj::StringPtr name) {
-    auto runs = kj::arr(readReportedRun(folder, labelOf(folder, name)));
-    judgeAll(runs);
-    writeReport(folder, runs[0].label, runs);
-    return runs;
-  }
-
-  // ---- runner run, for a sweep
-
-  [[noreturn]] void runSweep(const LoadedRuns& all, kj::AsyncIoContext& io) {
-    SweepLaunch sweep(all, runs, io);
-    kj::Array<RunRecord> records;
-    auto ended =
-        sweep.run().then([&records](kj::Array<RunRecord>&& all) { records = kj::mv(all); });
-    if (!endsUninterrupted(kj::mv(ended), io)) {
-      sweep.clear();
-      commandLine.warning(
-          "interrupted; nothing is left running; the same command goes on with what is missing");
-      commandLine.endWith(INTERRUPTED);
-    }
-    kj::Vector<SweepRow> rows;
-    kj::Vector<kj::String> weights;
-    uint failed = 0;
-    for (size_t i: kj::indices(records)) {
-      auto& record = records[i];
-      rows.add(SweepRow{all.runs[i].settings, record});
-      if (record.state == RunRecord::FAILED) failed++;
-      if (record.state == RunRecord::FINISHED) {
-        weights.add(kj::str("weights sha256=", record.weightsSha256, "  ", record.folder, "\n"));
-      }
-    }
-    print(kj::str(formatSweepTable(all.shortKeys, rows), kj::strArray(weights, "")));
-    if (failed > 0) {
-      commandLine.error(kj::str(failed, " of ", counted(rows.size(), "run"),
-          " failed: the column `state` says why; the same command tries them again"));
-      reportSweep(all, kj::mv(records));
-      commandLine.endWith(RUN_FAILED);
-    }
-    auto missed = missedOf(reportSweep(all, kj::mv(records)));
-    for (auto& line: missed) writeQuietly(STDERR_FILENO, kj::str(line, "\n"));
-    commandLine.endWith(missed.size() == 0 ? OK : MISSED);
-  }
-
-  // The files of a sweep, in the folder that holds those of its runs.
-  kj::Array<ReportedRun> reportSweep(const LoadedRuns& all, kj::Array<RunRecord> records) {
-    auto reported = kj::heapArrayBuilder<ReportedRun>(records.size());
-    for (size_t i: kj::indices(records)) {
-      kj::Vector<kj::String> words;
-      for (size_t s: kj::indices(all.shortKeys)) {
-        words.add(kj::str(all.shortKeys[s], "=", all.runs[i].settings[s].name));
-      }
-      reported.add(reportedRun(kj::mv(records[i]), kj::strArray(words, ",")));
-    }
-    auto runs = reported.finish();
-    judgeAll(runs);
-    auto& name = KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment).name;
-    writeReport(kj::str(this->runs, "/", name), name, runs);
-    return runs;
-  }
-
-  // False if Ctrl-C or SIGTERM came before: what `promise` stands for is taken down then.
-  static bool endsUninterrupted(kj::Promise<void> promise, kj::AsyncIoContext& io) {
-    auto& port = io.unixEventPort;
-    auto interrupt = port.onSignal(SIGINT).exclusiveJoin(port.onSignal(SIGTERM));
-    return promise.then([]() { return true; })
-        .exclusiveJoin(interrupt.then([](siginfo_t&&) { return false; }))
-        .wait(io.waitScope);
-  }
-
-  // "fashion_mnist_dist_sync/3".
-  static kj::String labelOf(kj::StringPtr folder, kj::StringPtr name) {
-    KJ_IF_MAYBE(slash, folder.findLast('/')) folder = folder.slice(*slash + 1);
-    return kj::str(name, "/", folder);
+    runExperiment(all, runs, commandLine);
   }
 
   // ---- runner table
@@ -257,23 +134,9 @@ private:
   }
 
   kj::MainBuilder::Validity table() {
-    kj::Vector<ReportedRun> all;
-    for (auto& each: runsNamed) {
-      for (auto& found: findRuns(each)) all.add(readReportedRun(found.folder, found.label));
-    }
-    if (all.size() == 1) all[0].label = labelOf(all[0].record.folder, all[0].record.name);
-    judgeAll(all);
-    print(tableMarkdown(all, STEP_ROWS_MAX));
-    bool into = folder.size() > 0;
-    if (!into && runsNamed.size() > 1) return true;
-    if (into) makeFolders(folder);
-    bool sameName = true;
-    for (auto& run: all) sameName = sameName && run.record.name == all[0].record.name;
-    writeReport(into ? folder : runsNamed[0],
-        all.size() == 1 ? all[0].label
-        : sameName      ? all[0].record.name
-                        : runsNamed[0],
-        all);
+    kj::Maybe<kj::StringPtr> into;
+    if (folder.size() > 0) into = folder;
+    showRuns(runsNamed, into);
     return true;
   }
 

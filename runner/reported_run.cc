@@ -1,9 +1,11 @@
 #include "runner/reported_run.h"
 
 #include <kj/debug.h>
+#include <kj/map.h>
 #include <kj/vector.h>
 #include <unistd.h>
 
+#include "runner/differences.h"
 #include "runner/experiment.h"
 #include "runner/files.h"
 #include "runner/run_folder.h"
@@ -153,6 +155,33 @@ ReportedRun reportedRun(RunRecord record, kj::String label) {
     run.logTable = readLogTable(readWhole(paths.log(), LOG_BYTES_MAX), paths.log());
   }
   return run;
+}
+
+void tellApart(kj::ArrayPtr<ReportedRun> runs) {
+  auto texts = KJ_MAP(run, runs)->kj::StringPtr {
+    return run.resolved;
+  };
+  auto differences = differencesOf(texts);
+  kj::HashSet<kj::String> labels;
+  for (size_t r: kj::indices(runs)) {
+    kj::Vector<ReportedRun::Setting> settings;
+    for (size_t k: kj::indices(differences.keys)) {
+      settings.add(
+          ReportedRun::Setting{kj::str(differences.keys[k]), kj::mv(differences.values[r][k])});
+    }
+    runs[r].settings = settings.releaseAsArray();
+    auto label = settingsOf(runs[r]);
+    if (!labels.contains(label)) labels.insert(kj::mv(label));
+  }
+  if (runs.size() < 2 || labels.size() < runs.size()) return;
+  for (auto& run: runs) run.label = settingsOf(run);
+}
+
+kj::String settingsOf(const ReportedRun& run) {
+  auto words = KJ_MAP(setting, run.settings) {
+    return kj::str(setting.key, "=", setting.value);
+  };
+  return kj::strArray(words, ",");
 }
 
 void judgeAll(kj::ArrayPtr<ReportedRun> runs) {

@@ -13,7 +13,13 @@ namespace runner {
 
 struct ReportedRun {
   RunRecord record;
-  kj::String label;              // what tells it from the others
+  kj::String label;  // what tells it from the others
+  // In what its experiment differs from the others', once told apart.
+  struct Setting {
+    kj::String key;
+    kj::String value;
+  };
+  kj::Array<Setting> settings;
   kj::String resolved;           // the text of its experiment.toml; empty if there is none
   bool bySteps = false;          // the style of its log tells steps, not epochs
   kj::Maybe<LogTable> logTable;  // null before the end of the first epoch
@@ -28,6 +34,13 @@ ReportedRun readReportedRun(kj::StringPtr folder, kj::StringPtr label);
 
 // The same of a run whose record is at hand; it may not have come so far as to leave a folder.
 ReportedRun reportedRun(RunRecord record, kj::String label);
+
+// Gives the runs their settings, all the same keys, and their labels: `batch_size=128,momentum=0`
+// where the settings tell them apart, else what they were called before.
+void tellApart(kj::ArrayPtr<ReportedRun> runs);
+
+// `batch_size=128,momentum=0`.
+kj::String settingsOf(const ReportedRun& run);
 
 // Judges each run that has finished by its own expectations. The first run is the one that
 // `within_of_first_run` means, unless there is only one.

@@ -121,9 +121,27 @@ Met metOf(const ReportedRun& run) {
 }
 
 TextTable resultsTable(Runs runs, uint decimals) {
+  // The settings say which run it is, unless two have the same.
+  bool named = false, judged = false;
+  for (auto& run: runs) {
+    named = named || run.label != settingsOf(run);
+    judged = judged || run.verdicts.size() > 0;
+  }
+  auto row = [&](kj::StringPtr name, auto&& setting, kj::Array<kj::String> figures,
+                 kj::StringPtr expected) {
+    kj::Vector<kj::String> all;
+    if (named) all.add(kj::str(name));
+    for (size_t i: kj::indices(runs[0].settings)) all.add(kj::str(setting(i)));
+    for (auto& figure: figures) all.add(kj::mv(figure));
+    if (judged) all.add(kj::str(expected));
+    return all.releaseAsArray();
+  };
+  auto header = row(
+      "run", [&](size_t i) -> kj::StringPtr { return runs[0].settings[i].key; },
+      cells("epochs", "train-accuracy", "valid-accuracy", "train-loss", "valid-loss", "s/epoch",
+          "images/s", "state"),
+      "expected");
   kj::Vector<kj::Array<kj::String>> rows;
-  auto header = cells("run", "state", "epochs", "train-accuracy", "valid-accuracy", "train-loss",
-      "valid-loss", "s/epoch", "images/s", "expected");
   for (auto& run: runs) {
     auto& record = run.record;
     kj::String trainAccuracy, validationAccuracy, trainLoss, validationLoss;
@@ -135,9 +153,11 @@ TextTable resultsTable(Runs runs, uint decimals) {
       validationLoss = cell(last.validationLoss, decimals);
     }
     auto met = metOf(run);
-    rows.add(cells(run.label, stateWord(record.state), record.epochRecords.size(), trainAccuracy,
-        validationAccuracy, trainLoss, validationLoss, cell(meanEpoch_s(record), 1),
-        cell(meanImages_per_s(record), 0),
+    rows.add(row(
+        run.label, [&](size_t i) -> kj::StringPtr { return run.settings[i].value; },
+        cells(record.epochRecords.size(), trainAccuracy, validationAccuracy, trainLoss,
+            validationLoss, cell(meanEpoch_s(record), 1), cell(meanImages_per_s(record), 0),
+            stateWord(record.state)),
         met.all == 0 ? kj::str() : kj::str(met.met, " of ", met.all)));
   }
   return tableOf(kj::mv(header), kj::mv(rows));

@@ -6,8 +6,8 @@
 
 namespace runner {
 
-// One row a run: state, last figures, mean time of an epoch, expectations met. `decimals` are those
-// of accuracies and losses.
+// One row a run: what tells it from the others, last figures, mean time of an epoch, state, and, if
+// any was expected, what was met. `decimals` are those of accuracies and losses.
 TextTable resultsTable(kj::ArrayPtr<const ReportedRun> runs, uint decimals);
 
 // | epoch | … one row an epoch, over all workers.

@@ -2,8 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/text.h"
+
 namespace runner {
 namespace {
+
+using tests::contains;
 
 // A run of one epoch with this accuracy, which logged `speeds` times.
 ReportedRun run(kj::StringPtr label, double accuracy, uint speeds = 0) {
@@ -84,13 +88,34 @@ TEST_CASE("tableMarkdown: several runs have a row each, and failures their reaso
   auto all = runs.finish();
   all[0].verdicts = kj::arr(Verdict{true, kj::str("yes")}, Verdict{false, kj::str("no")});
   CHECK(tableMarkdown(all) ==
-        "| run | state | epochs | train-accuracy | valid-accuracy | train-loss | valid-loss | "
-        "s/epoch | images/s | expected |\n"
+        "| run | epochs | train-accuracy | valid-accuracy | train-loss | valid-loss | s/epoch | "
+        "images/s | state | expected |\n"
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"
-        "| lr=0.1 | finished | 1 | 0.250000 | 0.900000 | 0.500000 | 0.750000 | 2.0 | 500 | 1 of 2 "
+        "| lr=0.1 | 1 | 0.250000 | 0.900000 | 0.500000 | 0.750000 | 2.0 | 500 | finished | 1 of 2 "
         "|\n"
-        "| lr=9 | failed | 0 |  |  |  |  |  |  |  |\n"
+        "| lr=9 | 0 |  |  |  |  |  |  | failed |  |\n"
         "\n- lr=9 failed: the loss is nan\n");
+}
+
+TEST_CASE(
+    "resultsTable: what runs were set to has columns, in place of names where it tells them") {
+  auto runs = kj::heapArray<ReportedRun>(2);
+  runs[0] = run("a", 0.9);
+  runs[1] = run("b", 0.8);
+  runs[0].resolved = kj::str("[train]\nseed = 1\nepochs = 3\n");
+  runs[1].resolved = kj::str("[train]\nseed = 2\nepochs = 3\n");
+  tellApart(runs);
+  CHECK(runs[1].label == "seed=2");
+  auto table = formatTable(resultsTable(runs, 1), TableFormat::CSV);
+  CHECK(table.startsWith("seed,epochs,train-accuracy,"));
+  CHECK(contains(table, "\n2,1,0.2,0.8,"));
+
+  // Without it in one, or twice the same, names are needed.
+  runs[1].resolved = kj::str(runs[0].resolved);
+  runs[1].label = kj::str("b");
+  runs[0].label = kj::str("a");
+  tellApart(runs);
+  CHECK(formatTable(resultsTable(runs, 1), TableFormat::CSV).startsWith("run,epochs,"));
 }
 
 TEST_CASE("stepsTable: worker 0's steps in at most 20 rows, the last one among them") {
@@ -117,7 +142,7 @@ TEST_CASE("tableMarkdown: a table by steps may be thinned, without one a run has
   CHECK(lines(tableMarkdown(one, 20)) <= 24);
 
   one[0].logTable = nullptr;
-  CHECK(tableMarkdown(one).startsWith("| run | state |"));
+  CHECK(tableMarkdown(one).startsWith("| run | epochs |"));
 }
 
 TEST_CASE("validationsTable: one row a validated epoch") {

@@ -308,22 +308,10 @@ kj::Array<Settings> listRuns(const SweepConfig& config) {
   return runs.releaseAsArray();
 }
 
-kj::Array<kj::String> shortNames(kj::ArrayPtr<const SweptKey* const> keys) {
-  auto lastWord = [](const SweptKey* key) {
-    KJ_IF_MAYBE(dot, key->key.findLast('.')) return key->key.slice(*dot + 1);
-    return kj::StringPtr(key->key);
-  };
-  return KJ_MAP(key, keys) {
-    uint alike = 0;
-    for (auto other: keys) alike += lastWord(other) == lastWord(key);
-    return kj::str(alike > 1 ? kj::StringPtr(key->key) : lastWord(key));
-  };
-}
-
-kj::String nameOf(kj::ArrayPtr<const Setting> settings, kj::ArrayPtr<const kj::String> shortNames) {
+kj::String nameOf(kj::ArrayPtr<const Setting> settings, kj::ArrayPtr<const kj::String> shortKeys) {
   kj::Vector<char> name;
   for (size_t i: kj::indices(settings)) {
-    for (char c: kj::str(i > 0 ? "," : "", shortNames[i], "=", settings[i].name)) {
+    for (char c: kj::str(i > 0 ? "," : "", shortKeys[i], "=", settings[i].name)) {
       bool fits = ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || ('0' <= c && c <= '9') ||
                   c == '.' || c == '_' || c == '+' || c == '=' || c == ',' || c == '-';
       name.add(fits ? c : '_');

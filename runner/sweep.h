@@ -55,8 +55,8 @@ struct SweepConfig {
 struct Setting {
   const SweptKey* key;
   kj::Own<const configs::Value> value;
-  // The value in a folder's name and in a table: a number in its fewest digits, a word, or the
-  // place (from 1) of a table or a list among the key's values.
+  // The value in a folder's name and in progress lines: a number in its fewest digits, a word, or
+  // the place (from 1) of a table or a list among the key's values.
   kj::String name;
 };
 using Settings = kj::Array<Setting>;
@@ -67,11 +67,8 @@ using Settings = kj::Array<Setting>;
 // the numbers of a range apart: the value used is the one named.
 kj::Array<Settings> listRuns(const SweepConfig& config);
 
-// The keys as folders and tables call them: the last word, or the whole where two end alike.
-kj::Array<kj::String> shortNames(kj::ArrayPtr<const SweptKey* const> keys);
-
 // `batch_size=128,learning_rate=0.05`: at most 180 bytes of letters, digits and `._+=,-`; what
 // does not fit is cut.
-kj::String nameOf(kj::ArrayPtr<const Setting> settings, kj::ArrayPtr<const kj::String> shortNames);
+kj::String nameOf(kj::ArrayPtr<const Setting> settings, kj::ArrayPtr<const kj::String> shortKeys);
 
 }  // namespace runner

@@ -10,7 +10,7 @@
 #include "runner/reason.h"
 #include "runner/role_options.h"
 #include "runner/run_log.h"
-#include "runner/sweep_table.h"
+#include "runner/run_tables.h"
 
 namespace runner {
 
@@ -272,7 +272,7 @@ RunRecord SweepLaunch::recordOf(const Running& running, Outcome& outcome) {
 void SweepLaunch::finish(size_t index, RunRecord record) {
   ended++;
   if (record.state == RunRecord::FAILED) failed++;
-  auto text = stateText(record);
+  auto text = kj::str(stateWord(record.state), record.reason.size() > 0 ? ": " : "", record.reason);
   if (record.state == RunRecord::FINISHED && record.epochRecords.size() > 0) {
     KJ_IF_MAYBE(accuracy, record.epochRecords.back().validationAccuracy) {
       text =

@@ -1,8 +1,17 @@
-// tests/text.h: lets doctest show KJ's strings as what they are.
+// tests/text.h: texts in tests: how doctest shows KJ's strings, and what is in them.
 #pragma once
 
 #include <doctest/doctest.h>
 #include <kj/string.h>
+#include <string.h>
+
+namespace tests {
+
+inline bool contains(kj::StringPtr text, kj::StringPtr part) {
+  return ::memmem(text.begin(), text.size(), part.begin(), part.size()) != nullptr;
+}
+
+}  // namespace tests
 
 namespace doctest {
 

@@ -29,10 +29,6 @@ kj::String file() {
   return kj::str("configs/", variable("CONFIG"), ".toml");
 }
 
-bool contains(kj::StringPtr text, kj::StringPtr part) {
-  return ::strstr(text.cStr(), part.cStr()) != nullptr;
-}
-
 // A folder of JPEG files in ten classes.
 kj::String imageFolder() {
   auto folder = newFolder();

@@ -7,10 +7,6 @@
 
 namespace tests {
 
-bool contains(kj::StringPtr text, kj::StringPtr part) {
-  return ::memmem(text.begin(), text.size(), part.begin(), part.size()) != nullptr;
-}
-
 kj::Array<kj::String> errorLines(kj::StringPtr text) {
   kj::Vector<kj::String> found;
   for (size_t begin = 0; begin < text.size();) {

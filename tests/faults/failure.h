@@ -12,8 +12,6 @@ constexpr uint FAILS_WITHIN_S = 10;
 
 using Words = kj::ArrayPtr<const kj::StringPtr>;
 
-bool contains(kj::StringPtr text, kj::StringPtr part);
-
 // The lines of `text` that begin with `error: `.
 kj::Array<kj::String> errorLines(kj::StringPtr text);
 

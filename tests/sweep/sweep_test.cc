@@ -18,10 +18,6 @@ constexpr kj::StringPtr NAMES[] = {"batch_size=128,learning_rate=0.05"_kj,
     "batch_size=128,learning_rate=0.1"_kj, "batch_size=256,learning_rate=0.05"_kj,
     "batch_size=256,learning_rate=0.1"_kj};
 
-bool contains(kj::StringPtr text, kj::StringPtr part) {
-  return ::memmem(text.begin(), text.size(), part.begin(), part.size()) != nullptr;
-}
-
 kj::Array<kj::String> linesOf(kj::StringPtr text) {
   kj::Vector<kj::String> lines;
   while (text.size() > 0) {
@@ -62,8 +58,9 @@ kj::String resultsOf(const Ended& ended, kj::StringPtr runs) {
         cells.add(line.slice(begin, i));
         begin = i + 1;
       }
-      KJ_REQUIRE(cells.size() >= 6, line);
-      cells[cells.size() - 2] = "time"_kj;
+      KJ_REQUIRE(cells.size() >= 10, line);
+      cells[cells.size() - 3] = "s/epoch"_kj;
+      cells[cells.size() - 2] = "images/s"_kj;
       lines.add(kj::strArray(cells, "|"));
     }
   }
@@ -91,7 +88,8 @@ TEST_CASE("every run has a folder named by its settings; what is finished is ski
   auto lines = linesOf(first.output);
   REQUIRE(lines.size() == 2 + 4 + 4);
   CHECK(lines[0] ==
-        "| batch_size | learning_rate | epochs | train-accuracy | valid-accuracy | time | state |");
+        "| batch_size | learning_rate | epochs | train-accuracy | valid-accuracy | train-loss | "
+        "valid-loss | s/epoch | images/s | state |");
   CHECK(lines[3].startsWith("| 128 | 0.1 | 2 | 0."));
   for (uint i = 0; i < 4; ++i) {
     CHECK(lines[2 + i].endsWith("| finished |"));
@@ -177,10 +175,12 @@ TEST_CASE("a run that fails ends no other one, is told with its reason, and is t
     INFO(ended.output, ended.errors);
     CHECK(ended.exitCode == 1);
     auto lines = linesOf(ended.output);
-    REQUIRE(lines.size() == 2 + 4 + 2);
+    // The table, an empty line, two reasons, two weights.
+    REQUIRE(lines.size() == 2 + 4 + 1 + 2 + 2);
     CHECK(lines[2].endsWith("| finished |"));
-    CHECK(contains(lines[3], "| failed: worker 0: "));
-    CHECK(contains(lines[3], "nan"));
+    CHECK(lines[3].endsWith("| failed |"));
+    CHECK(lines[7].startsWith("- batch_size=128,learning_rate=1e+38 failed: worker 0: "));
+    CHECK(contains(lines[7], "nan"));
     CHECK(contains(ended.errors, "error: 2 of 4 runs failed"));
     CHECK(
         contains(ended.errors, "run 1/4 batch_size=128,learning_rate=0.1: skipped") == (time == 1));
@@ -201,7 +201,7 @@ TEST_CASE("a folder in which another process works is not touched") {
 
   auto ended = run(runs);
   CHECK(ended.exitCode == 1);
-  CHECK(contains(ended.output, kj::str("failed: another runner works in ", folder)));
+  CHECK(contains(ended.output, kj::str(" failed: another runner works in ", folder)));
   CHECK(readFile(events) == "");
 
   KJ_SYSCALL(::flock(lock, LOCK_UN));
@@ -217,11 +217,13 @@ TEST_CASE("a run that is behind at a rung is stopped, and stays so") {
   INFO(first.output, first.errors);
   CHECK(first.exitCode == 0);
   auto lines = linesOf(first.output);
-  REQUIRE(lines.size() == 2 + 2 + 1);
-  CHECK(lines[2].startsWith("| 128 | 0.1 | 4 | "));
+  // The batch size is the same in all runs: it needs no column.
+  REQUIRE(lines.size() == 2 + 2 + 1 + 1 + 1);
+  CHECK(lines[2].startsWith("| 0.1 | 4 | "));
   CHECK(lines[2].endsWith(" | finished |"));
-  CHECK(lines[3].startsWith("| 128 | 1e-07 | 1 | "));
-  CHECK(contains(lines[3], "| stopped: at epoch 1: validation accuracy "));
+  CHECK(lines[3].startsWith("| 1e-07 | 1 | "));
+  CHECK(lines[3].endsWith(" | stopped |"));
+  CHECK(lines[5].startsWith("- learning_rate=1e-07 stopped: at epoch 1: validation accuracy "));
   auto events = linesOf(
       readFile(kj::str(folderOf(runs, "batch_size=128,learning_rate=1e-07"), "/events.jsonl")));
   CHECK(contains(events.back(), "\"stopped\":"));

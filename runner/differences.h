@@ -1,0 +1,22 @@
+// runner/differences.h: what tells runs from each other: the values in which their experiments
+// differ.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/string.h>
+
+namespace runner {
+
+// What tables and folders call dotted keys: the last word, or the whole where two end alike.
+kj::Array<kj::String> shortKeys(kj::ArrayPtr<const kj::StringPtr> keys);
+
+struct Differences {
+  kj::Array<kj::String> keys;               // short, in the order of the first text that has them
+  kj::Array<kj::Array<kj::String>> values;  // of each text; empty where it lacks the key
+};
+
+// `experiments` are texts of experiment.toml. What does not change a run ([expect], [published]) is
+// not looked at, nor is a text that cannot be read.
+Differences differencesOf(kj::ArrayPtr<const kj::StringPtr> experiments);
+
+}  // namespace runner

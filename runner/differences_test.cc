@@ -1,0 +1,47 @@
+#include "runner/differences.h"
+
+#include <doctest/doctest.h>
+
+namespace runner {
+namespace {
+
+TEST_CASE("differencesOf: only keys whose values differ, in the order of the texts") {
+  kj::StringPtr texts[] = {R"(name = "x"
+[data]
+batch_size = 128
+[train]
+epochs = 2
+optimizer = { kind = "sgd", learning_rate = 0.1 }
+[expect]
+train_loss = { at_most = 1 }
+)",
+      R"(name = "x"
+[data]
+batch_size = 256
+[train]
+optimizer = { kind = "adam", learning_rate = 0.1 }
+[cluster]
+devices = ["cpu:0", "cpu:1"]
+)"};
+  auto found = differencesOf(texts);
+  CHECK(kj::strArray(found.keys, " ") == "batch_size epochs kind devices");
+  CHECK(kj::strArray(found.values[0], "; ") == "128; 2; sgd; ");
+  CHECK(kj::strArray(found.values[1], "; ") == "256; ; adam; [\"cpu:0\", \"cpu:1\"]");
+}
+
+TEST_CASE("differencesOf: equal texts have none, and one that cannot be read harms no other") {
+  kj::StringPtr texts[] = {"a = 1\n", "a = 1\n"};
+  CHECK(differencesOf(texts).keys.size() == 0);
+  kj::StringPtr broken[] = {"a = 1\n", "a = \n"};
+  auto found = differencesOf(broken);
+  CHECK(kj::strArray(found.keys, " ") == "a");
+  CHECK(found.values[1][0] == "");
+}
+
+TEST_CASE("shortKeys: the last word, unless two end alike") {
+  kj::StringPtr keys[] = {"data.seed", "train.seed", "train.optimizer.momentum", "name"};
+  CHECK(kj::strArray(shortKeys(keys), " ") == "data.seed train.seed momentum name");
+}
+
+}  // namespace
+}  // namespace runner

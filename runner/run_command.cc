@@ -1,0 +1,158 @@
+#include "runner/run_command.h"
+
+#include <kj/async-unix.h>
+#include <kj/debug.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "runner/files.h"
+#include "runner/find_runs.h"
+#include "runner/launchers.h"
+#include "runner/model_facts.h"
+#include "runner/report.h"
+#include "runner/run_folder.h"
+#include "runner/run_tables.h"
+#include "runner/run_view.h"
+#include "runner/sweep_launch.h"
+
+namespace runner {
+
+namespace {
+
+// Of a table by steps, on standard output; table.md has all.
+constexpr uint STEP_ROWS_MAX = 20;
+
+// False if Ctrl-C or SIGTERM came before: what `promise` stands for is taken down then.
+bool endsUninterrupted(kj::Promise<void> promise, kj::AsyncIoContext& io) {
+  auto& port = io.unixEventPort;
+  auto interrupt = port.onSignal(SIGINT).exclusiveJoin(port.onSignal(SIGTERM));
+  return promise.then([]() { return true; })
+      .exclusiveJoin(interrupt.then([](siginfo_t&&) { return false; }))
+      .wait(io.waitScope);
+}
+
+// "fashion_mnist_dist_sync/3".
+kj::String labelOf(kj::StringPtr folder, kj::StringPtr name) {
+  KJ_IF_MAYBE(slash, folder.findLast('/')) folder = folder.slice(*slash + 1);
+  return kj::str(name, "/", folder);
+}
+
+// All that can be said of the runs once they are over. A single one keeps its label.
+kj::Array<ReportedRun> judged(kj::Array<ReportedRun> runs) {
+  tellApart(runs);
+  judgeAll(runs);
+  return runs;
+}
+
+kj::Array<ReportedRun> readRun(kj::StringPtr folder, kj::StringPtr name) {
+  return judged(kj::arr(readReportedRun(folder, labelOf(folder, name))));
+}
+
+// Exit code of runs that all went well: what was missed is told.
+ExitCode codeOf(kj::ArrayPtr<const ReportedRun> runs) {
+  auto missed = missedOf(runs);
+  for (auto& line: missed) writeQuietly(STDERR_FILENO, kj::str(line, "\n"));
+  return missed.size() == 0 ? OK : MISSED;
+}
+
+[[noreturn]] void runOne(const LoadedExperiment& loaded, kj::StringPtr runs, kj::AsyncIoContext& io,
+    CommandLine& commandLine) {
+  auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+  ModelFacts facts(experiment);
+  auto folder = newRunFolder(runs, experiment.name);
+  writeWhole(folder.experiment(), loaded.resolved);
+  SingleRunView view(experiment, facts.epochs(experiment), facts.steps(experiment));
+  view.say(kj::str("run ", folder.path, ": ", experiment.cluster.roles(), ", ",
+      counted(experiment.globalBatchSize(), "image"), " a step, ",
+      counted(facts.steps(experiment), "step")));
+
+  Outcome outcome;
+  auto ended =
+      launch(loaded, folder, view, io).then([&outcome](Outcome&& how) { outcome = kj::mv(how); });
+  if (!endsUninterrupted(kj::mv(ended), io)) {
+    view.say("interrupted; nothing is left running");
+    commandLine.endWith(INTERRUPTED);
+  }
+  KJ_IF_MAYBE(failure, outcome.failure) {
+    view.say(kj::str("error: ", *failure, "; nothing is left running (log: ", folder.log(), ")"));
+    // What the run has left is worth a report; that there is none adds nothing to the failure.
+    kj::runCatchingExceptions([&]() {
+      auto run = readRun(folder.path, experiment.name);
+      writeReport(folder.path, run[0].label, run);
+    });
+    commandLine.endWith(RUN_FAILED);
+  }
+  auto run = readRun(folder.path, experiment.name);
+  writeReport(folder.path, run[0].label, run);
+  print(kj::str(tableMarkdown(run, STEP_ROWS_MAX),
+      "weights sha256=", KJ_ASSERT_NONNULL(outcome.weightsSha256, "the run ended without weights"),
+      "  ", folder.path, "\n"));
+  commandLine.endWith(codeOf(run));
+}
+
+[[noreturn]] void runSweep(
+    const LoadedRuns& all, kj::StringPtr runs, kj::AsyncIoContext& io, CommandLine& commandLine) {
+  SweepLaunch sweep(all, runs, io);
+  kj::Array<RunRecord> records;
+  auto ended = sweep.run().then([&records](kj::Array<RunRecord>&& all) { records = kj::mv(all); });
+  if (!endsUninterrupted(kj::mv(ended), io)) {
+    sweep.clear();
+    commandLine.warning(
+        "interrupted; nothing is left running; the same command goes on with what is missing");
+    commandLine.endWith(INTERRUPTED);
+  }
+  kj::Vector<kj::String> weights;
+  uint failed = 0;
+  for (auto& record: records) {
+    if (record.state == RunRecord::FAILED) failed++;
+    if (record.state == RunRecord::FINISHED) {
+      weights.add(kj::str("weights sha256=", record.weightsSha256, "  ", record.folder, "\n"));
+    }
+  }
+  auto reported = kj::heapArrayBuilder<ReportedRun>(records.size());
+  for (size_t i: kj::indices(records)) {
+    auto run = reportedRun(kj::mv(records[i]), nameOf(all.runs[i].settings, all.shortKeys));
+    // One that failed early has left none.
+    run.resolved = kj::str(all.runs[i].loaded.resolved);
+    reported.add(kj::mv(run));
+  }
+  auto finished = judged(reported.finish());
+  print(kj::str(tableMarkdown(finished), kj::strArray(weights, "")));
+  auto& name = KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment).name;
+  writeReport(kj::str(runs, "/", name), name, finished);
+  if (failed == 0) commandLine.endWith(codeOf(finished));
+  commandLine.error(kj::str(failed, " of ", counted(finished.size(), "run"),
+      " failed: the table says why; the same command tries them again"));
+  commandLine.endWith(RUN_FAILED);
+}
+
+}  // namespace
+
+void runExperiment(const LoadedRuns& all, kj::StringPtr runs, CommandLine& commandLine) {
+  kj::UnixEventPort::captureSignal(SIGINT);
+  kj::UnixEventPort::captureSignal(SIGTERM);
+  kj::UnixEventPort::captureChildExit();
+  auto io = kj::setupAsyncIo();
+  if (all.sweep == nullptr) runOne(all.runs[0].loaded, runs, io, commandLine);
+  runSweep(all, runs, io, commandLine);
+}
+
+void showRuns(kj::ArrayPtr<const kj::String> folders, kj::Maybe<kj::StringPtr> into) {
+  kj::Vector<ReportedRun> found;
+  for (auto& folder: folders) {
+    for (auto& each: findRuns(folder)) found.add(readReportedRun(each.folder, each.label));
+  }
+  if (found.size() == 1) found[0].label = labelOf(found[0].record.folder, found[0].record.name);
+  auto runs = judged(found.releaseAsArray());
+  print(tableMarkdown(runs, STEP_ROWS_MAX));
+  if (into == nullptr && folders.size() > 1) return;
+  KJ_IF_MAYBE(folder, into) makeFolders(*folder);
+  bool sameName = true;
+  for (auto& run: runs) sameName = sameName && run.record.name == runs[0].record.name;
+  kj::StringPtr title = runs.size() == 1 ? runs[0].label
+                        : sameName       ? runs[0].record.name
+                                         : folders[0];
+  writeReport(into.orDefault(folders[0]), title, runs);
+}
+
+}  // namespace runner

@@ -1,0 +1,19 @@
+// runner/run_command.h: what `runner run` and `runner table` do once their words are read.
+#pragma once
+
+#include "runner/command_line.h"
+#include "runner/loaded_runs.h"
+
+namespace runner {
+
+// Runs what `all` holds, whose data are there, in folders below `runs`: log lines, tables and
+// weights' hashes to stdout, progress and what is to be told of the course to stderr. Ends the
+// process, whose threads of a failed run cannot be joined.
+[[noreturn]] void runExperiment(
+    const LoadedRuns& all, kj::StringPtr runs, CommandLine& commandLine);
+
+// Prints the table of all runs found in `folders`, and writes their report to `into`, or else to
+// the only one of `folders`.
+void showRuns(kj::ArrayPtr<const kj::String> folders, kj::Maybe<kj::StringPtr> into);
+
+}  // namespace runner
