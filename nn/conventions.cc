@@ -6,9 +6,10 @@ namespace {
 constexpr Conventions ROWS[] = {
     {
         .name = "mxnet",
-        .doc = "MXNet around 2016: batch norm with epsilon 1e-3, momentum 0.9, learned gamma and "
-               "moving variances from 1; pooling rounds up; learning rate inside the momentum; "
-               "decay on all arrays.",
+        .doc =
+            "MXNet of 2015 and 2016: batch norm with epsilon 1e-3, momentum 0.9, learned gamma and "
+            "moving variances from 1 (2016); pooling rounds up, the learning rate is inside the "
+            "momentum, decay is on all arrays (2015).",
         .batchNormEpsilon = 1e-3f,
         .batchNormMomentum = 0.9f,
         .movingMeanStart = 0,
