@@ -6,6 +6,7 @@
 #include <kj/thread.h>
 
 #include <cstring>
+#include <utility>
 
 #include "rpc/shard.h"
 #include "rpc/test_model.h"
@@ -124,6 +125,47 @@ TEST_CASE("RemoteStore: workers and servers over loopback give the replay's bits
         CHECK(traffic.pushed_bytes == STEPS * model);
         CHECK(traffic.pulled_bytes >= (STEPS + 1) * model);
       }
+    }
+  }
+}
+
+// MXNet's tests/python/multi-node/dist_sync_kvstore.py: keys 3, 5 and 7 of 2×2 values and 99 of
+// 1200×1200, which its servers split, all 1 at first; every worker pushes its rank + 1, three
+// times, at rate 2. Nothing here is rounded: the values are exact.
+TEST_CASE("RemoteStore: n workers pushing rank + 1, 3 times, at rate 2 give 3 n (n + 1) + 1") {
+  constexpr uint REPEATS = 3;
+  constexpr float RATE = 2;
+  auto keys = makeKeys({4, 4, 4, 1200 * 1200});
+  for (auto [workers, expected]: {std::pair(2u, 19.0f), std::pair(4u, 61.0f)}) {
+    CAPTURE(workers);
+    auto placement = placeBalanced(keys, 1 << 20, 2);
+    TestUpdater updater(RATE);
+    auto& mode = modeOf("dist_sync");
+    auto servers = startServers(placement, mode, workers, updater);
+    kj::Vector<kj::Own<Worker>> each;
+    for (uint rank = 0; rank < workers; ++rank) {
+      each.add(kj::heap<Worker>(placement, mode, workers, rank, servers));
+      for (auto& value: each[rank]->parameters) value = 1;
+      for (auto& value: each[rank]->gradients) value = rank + 1;
+    }
+    uint64_t all = placement.parameters();
+    {
+      kj::Vector<kj::Own<kj::Thread>> threads;
+      for (auto& worker: each) {
+        threads.add(kj::heap<kj::Thread>([&store = *worker->store, all]() {
+          store.initialize();
+          for (uint step = 0; step < REPEATS; ++step) {
+            store.await(step, 0, all);
+            store.push(step, 0, all);
+          }
+          store.await(REPEATS, 0, all);
+        }));
+      }
+    }
+    for (auto& worker: each) {
+      uint64_t wrong = 0;
+      for (float value: worker->parameters) wrong += value != expected;
+      CHECK(wrong == 0);
     }
   }
 }
