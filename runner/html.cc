@@ -29,11 +29,12 @@ bool isOfNumbers(const TextTable& table, size_t column) {
   return any;
 }
 
-kj::String htmlRow(const TextTable& table, Row row, kj::StringPtr element) {
+// `ofNumbers` says which columns are.
+kj::String htmlRow(kj::ArrayPtr<const bool> ofNumbers, Row row, kj::StringPtr element) {
   kj::Vector<kj::String> cells;
   for (size_t i: kj::indices(row)) {
-    cells.add(kj::str("<", element, isOfNumbers(table, i) ? " class=\"n\"" : "", ">",
-        escaped(row[i]), "</", element, ">"));
+    cells.add(kj::str("<", element, ofNumbers[i] ? " class=\"n\"" : "", ">", escaped(row[i]), "</",
+        element, ">"));
   }
   return kj::str("<tr>", kj::strArray(cells, ""), "</tr>\n");
 }
@@ -67,10 +68,12 @@ kj::String escaped(kj::ArrayPtr<const char> text) {
 }
 
 kj::String htmlOf(const TextTable& table) {
+  auto ofNumbers = kj::heapArray<bool>(table.header.size());
+  for (size_t i: kj::indices(ofNumbers)) ofNumbers[i] = isOfNumbers(table, i);
   auto rows = KJ_MAP(row, table.rows) {
-    return htmlRow(table, row, "td");
+    return htmlRow(ofNumbers, row, "td");
   };
-  return kj::str("<div class=\"box\"><table>\n<thead>", htmlRow(table, table.header, "th"),
+  return kj::str("<div class=\"box\"><table>\n<thead>", htmlRow(ofNumbers, table.header, "th"),
       "</thead>\n<tbody>\n", kj::strArray(rows, ""), "</tbody>\n</table></div>\n");
 }
 

@@ -4,6 +4,7 @@
 #include <kj/vector.h>
 
 #include "configs/language/failure.h"
+#include "runner/log_lines.h"
 
 namespace runner {
 namespace {
@@ -23,6 +24,16 @@ kj::String csvField(kj::StringPtr text) {
   return kj::str('"', quoted, '"');
 }
 
+// `text` as it may stand between two `|`.
+kj::String markdownCell(kj::StringPtr text) {
+  kj::Vector<char> cell;
+  for (char c: text) {
+    if (c == '|') cell.add('\\');
+    cell.add(c == '\n' || c == '\r' ? ' ' : c);
+  }
+  return kj::heapString(cell);
+}
+
 kj::StringPtr trimmed(kj::StringPtr text) {
   while (text.startsWith(" ")) text = text.slice(1);
   return text;
@@ -30,8 +41,12 @@ kj::StringPtr trimmed(kj::StringPtr text) {
 
 kj::String formatRow(Cells cells, TableFormat format) {
   switch (format) {
-    case TableFormat::MARKDOWN:
-      return kj::str("| ", kj::strArray(cells, " | "), " |\n");
+    case TableFormat::MARKDOWN: {
+      auto fields = KJ_MAP(cell, cells) {
+        return markdownCell(cell);
+      };
+      return kj::str("| ", kj::strArray(fields, " | "), " |\n");
+    }
     case TableFormat::NONE:
       return kj::str(kj::strArray(cells, "\t"), '\n');
     case TableFormat::CSV: {
@@ -67,6 +82,11 @@ size_t columnOf(const TextTable& table, kj::StringPtr file, kj::StringPtr name) 
 }
 
 }  // namespace
+
+kj::String figureCell(kj::Maybe<double> value, uint decimals) {
+  KJ_IF_MAYBE(v, value) return fixedPoint(*v, decimals);
+  return nullptr;
+}
 
 TextTable selectColumns(
     const TextTable& table, kj::StringPtr file, kj::ArrayPtr<const kj::String> names) {

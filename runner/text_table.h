@@ -6,6 +6,8 @@
 
 namespace runner {
 
+using kj::uint;
+
 enum class TableFormat {
   MARKDOWN,
   // Columns with tabs between them.
@@ -29,13 +31,16 @@ struct NamedTable {
   TextTable table;
 };
 
+// `value` as C's `%.<decimals>f`; empty where it is not known.
+kj::String figureCell(kj::Maybe<double> value, uint decimals);
+
 // The columns `names`, in that order; `-` in a name is a space in the header or a `-`. Throws
 // FAILED, with the file's name and the columns there are, if one is missing.
 TextTable selectColumns(
     const TextTable& table, kj::StringPtr file, kj::ArrayPtr<const kj::String> names);
 
 // The table as text, with a newline after each line. CSV leaves out the spaces before a cell's
-// text.
+// text. In Markdown a `|` within a cell is `\|`, and a line end a space.
 kj::String formatTable(const TextTable& table, TableFormat format);
 
 // Each table under a line with its name, an empty line between tables; but CSV is one table with

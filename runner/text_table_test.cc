@@ -21,6 +21,17 @@ TEST_CASE("a table is written in three ways") {
   CHECK(formatTable(table(), TableFormat::CSV) == "epoch,global step\n1,\n10,\"a,b\"\n");
 }
 
+TEST_CASE("what would end a cell of Markdown does not") {
+  TextTable odd{kj::arr(kj::str("a|b")), kj::arr(kj::arr(kj::str("x | y\nz"))), nullptr};
+  CHECK(formatTable(odd, TableFormat::MARKDOWN) == "| a\\|b |\n| --- |\n| x \\| y z |\n");
+  CHECK(formatTable(odd, TableFormat::NONE) == "a|b\nx | y\nz\n");
+}
+
+TEST_CASE("figureCell: so many decimals, or nothing") {
+  CHECK(figureCell(0.5, 3) == "0.500");
+  CHECK(figureCell(nullptr, 3) == "");
+}
+
 TEST_CASE("the foot stands under Markdown only") {
   auto footed = table();
   footed.foot = kj::str("That was all.");
