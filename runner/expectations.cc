@@ -111,8 +111,7 @@ public:
       }
       KJ_IF_MAYBE(bound, expectation.withinOfFirstRun) {
         KJ_IF_MAYBE(f, first) {
-          addNear(
-              *v, *bound, figureOf(*f, *expectation.figure, expectation.epoch), "the first run");
+          addNearFirst(*v, *bound, *f);
         }
       }
     } else {
@@ -132,6 +131,14 @@ private:
           kj::str("within ", shortest(bound), " of ", whose, "'s ", shortest(*o)));
     } else {
       add(false, kj::str("within ", shortest(bound), " of ", whose, "'s, which is not there"));
+    }
+  }
+
+  void addNearFirst(double v, double bound, const RunRecord& first) {
+    if (first.state == RunRecord::FINISHED) {
+      addNear(v, bound, figureOf(first, *expectation.figure, expectation.epoch), "the first run");
+    } else {
+      add(false, kj::str("within ", shortest(bound), " of the first run's, which did not finish"));
     }
   }
 

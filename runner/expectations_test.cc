@@ -69,6 +69,10 @@ TEST_CASE("judge: distances are those to epoch 1, and to the same epoch of the f
   CHECK(judged(NEAR_RUN, run(0.2, 0.895), first).startsWith("+ "));
   CHECK(judged(NEAR_RUN, run(0.1, 0.88), first) ==
         "- validation_accuracy of epoch 2 is 0.88, expected within 0.01 of the first run's 0.9\n");
+  first.state = RunRecord::STOPPED;
+  CHECK(judged(NEAR_RUN, run(0.2, 0.9), first) ==
+        "- validation_accuracy of epoch 2 is 0.9, expected within 0.01 of the first run's, which "
+        "did not finish\n");
   // Without a sweep, and of the first run itself, it says nothing.
   CHECK(judged(NEAR_RUN, run(0.1, 0.88)) == "");
   CHECK(judged(NEAR_RUN, first, first) == "");
