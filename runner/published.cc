@@ -34,6 +34,17 @@ bool same(const configs::Value& a, const configs::Value& b) {
   return configs::print(a) == configs::print(b);
 }
 
+// Whether `key` lies in a table with a `kind`: others have other keys.
+bool dependsOnKind(kj::StringPtr key, kj::ArrayPtr<const configs::Entry> values) {
+  KJ_IF_MAYBE(dot, key.findLast('.')) {
+    auto kind = kj::str(key.slice(0, *dot), ".kind");
+    for (auto& value: values) {
+      if (value.key == kind) return true;
+    }
+  }
+  return false;
+}
+
 // Whether all of `where` holds among `values`. A key that is not there holds for no run.
 bool holds(kj::ArrayPtr<const configs::Entry> where, kj::ArrayPtr<const configs::Entry> values,
     configs::Diagnostics& diagnostics) {
@@ -47,6 +58,7 @@ bool holds(kj::ArrayPtr<const configs::Entry> where, kj::ArrayPtr<const configs:
     }
     if (found) continue;
     result = false;
+    if (dependsOnKind(condition.key, values)) continue;
     auto keys = KJ_MAP(value, values)->kj::StringPtr {
       return value.key;
     };

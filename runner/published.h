@@ -36,7 +36,8 @@ struct Published {
   static Published read(configs::Reader& reader);
 
   // Keeps the rows that speak of a run with the values of `resolved` (what a file resolves to), and
-  // drops their conditions, which hold. A condition on a key that is not there is reported.
+  // drops their conditions, which hold. A condition on a key that is not there is reported, unless
+  // it is one of a table with a `kind`, whose keys depend on that: another run may have it.
   void keepRowsOf(const configs::Table& resolved, configs::Diagnostics& diagnostics);
 };
 

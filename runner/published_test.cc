@@ -20,6 +20,10 @@ Kept keep(kj::StringPtr text) {
       section.integer("workers", "Of the job.", {}, 1);
       section.real("rate", "Of learning.", {}, 0.5);
       section.text("mode", "Who waits.", "sync"_kj);
+      section.section("rule", "Of updates.", [](configs::Reader& rule) {
+        rule.text("kind", "Which.", "adam"_kj);
+        return 0;
+      });
       return 0;
     });
     return reader.section("published", "Figures.", Published::read);
@@ -61,6 +65,15 @@ rows = [{ where = { "run.worker" = 2 }, loss = 1 }]
   help: did you mean `run.workers`?
 1 error in x.toml; nothing was started.
 )");
+}
+
+TEST_CASE("Published: what another kind has is no mistake, and holds for no run of this one") {
+  auto kept = keep(R"([published]
+source = "a page"
+rows = [{ where = { "run.rule.momentum" = 0.9 }, loss = 1 }, { loss = 2 }]
+)");
+  CHECK(kept.errors == "");
+  CHECK(kj::str(kept.losses) == "2");
 }
 
 }  // namespace
