@@ -9,6 +9,9 @@ namespace runner {
 
 namespace {
 
+// Of a list, as a cell of a table or a part of a label.
+constexpr size_t LIST_BYTES_MAX = 40;
+
 // Dotted keys with their values, in the order of the text.
 struct Leaves {
   kj::Vector<kj::String> keys;
@@ -35,12 +38,35 @@ struct Leaves {
   }
 };
 
-Leaves leavesOf(kj::StringPtr text) {
+// Null if the text is empty or cannot be read.
+kj::Maybe<Leaves> leavesOf(kj::StringPtr text) {
   configs::Diagnostics diagnostics;
   auto document = configs::parse("experiment.toml", text, diagnostics);
+  if (text.size() == 0 || diagnostics.count() > 0) return nullptr;
   Leaves leaves;
   leaves.add(document->root, "");
-  return leaves;
+  return kj::mv(leaves);
+}
+
+// The values of one key; in place of lists their numbers, if one of them is too long.
+kj::Array<kj::String> valuesOf(kj::StringPtr key, kj::ArrayPtr<const Leaves* const> all) {
+  auto values = KJ_MAP(leaves, all) {
+    return leaves->valueOf(key);
+  };
+  bool tooLong = false;
+  for (auto& value: values) {
+    tooLong = tooLong || (value.startsWith("[") && value.size() > LIST_BYTES_MAX);
+  }
+  if (!tooLong) return values;
+  kj::HashMap<kj::String, kj::uint> numbers;
+  for (auto& value: values) {
+    if (value.size() == 0) continue;
+    auto& number = numbers.findOrCreate(value, [&]() -> kj::HashMap<kj::String, kj::uint>::Entry {
+      return {kj::str(value), kj::uint(numbers.size()) + 1};
+    });
+    value = kj::str(number);
+  }
+  return values;
 }
 
 kj::StringPtr lastWord(kj::StringPtr key) {
@@ -59,27 +85,37 @@ kj::Array<kj::String> shortKeys(kj::ArrayPtr<const kj::StringPtr> keys) {
 }
 
 Differences differencesOf(kj::ArrayPtr<const kj::StringPtr> experiments) {
-  auto all = KJ_MAP(text, experiments) {
+  auto texts = KJ_MAP(text, experiments) {
     return leavesOf(text);
   };
+  kj::Vector<const Leaves*> all;
+  for (auto& text: texts) {
+    KJ_IF_MAYBE(leaves, text) all.add(leaves);
+  }
   kj::Vector<kj::StringPtr> differing;
   kj::HashSet<kj::StringPtr> seen;
-  for (auto& leaves: all) {
-    for (auto& key: leaves.keys) {
+  for (auto leaves: all) {
+    for (auto& key: leaves->keys) {
       if (seen.contains(key)) continue;
       seen.insert(key);
       bool differs = false;
-      for (auto& other: all) differs = differs || other.valueOf(key) != leaves.valueOf(key);
+      for (auto other: all) differs = differs || other->valueOf(key) != leaves->valueOf(key);
       if (differs) differing.add(key);
     }
   }
+  auto columns = KJ_MAP(key, differing) {
+    return valuesOf(key, all);
+  };
   Differences result;
   result.keys = shortKeys(differing);
-  result.values = KJ_MAP(leaves, all) {
-    auto values = KJ_MAP(key, differing) {
-      return leaves.valueOf(key);
+  size_t row = 0;
+  result.values = KJ_MAP(text, texts) {
+    if (text == nullptr) return kj::Array<kj::String>();
+    auto values = KJ_MAP(column, columns) {
+      return kj::mv(column[row]);
     };
-    return kj::mv(values);
+    ++row;
+    return values;
   };
   return result;
 }

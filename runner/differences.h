@@ -11,12 +11,14 @@ namespace runner {
 kj::Array<kj::String> shortKeys(kj::ArrayPtr<const kj::StringPtr> keys);
 
 struct Differences {
-  kj::Array<kj::String> keys;               // short, in the order of the first text that has them
-  kj::Array<kj::Array<kj::String>> values;  // of each text; empty where it lacks the key
+  kj::Array<kj::String> keys;  // short, in the order of the first text that has them
+  // Of each text, a value a key; empty where it lacks the key. None of a text that was not looked
+  // at. Lists too long for a cell are numbered instead: 1, 2, … in the order of their appearance.
+  kj::Array<kj::Array<kj::String>> values;
 };
 
 // `experiments` are texts of experiment.toml. What does not change a run ([expect], [published]) is
-// not looked at, nor is a text that cannot be read.
+// not looked at, nor is a text that is empty or cannot be read.
 Differences differencesOf(kj::ArrayPtr<const kj::StringPtr> experiments);
 
 }  // namespace runner

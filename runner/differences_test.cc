@@ -29,13 +29,30 @@ devices = ["cpu:0", "cpu:1"]
   CHECK(kj::strArray(found.values[1], "; ") == "256; ; adam; [\"cpu:0\", \"cpu:1\"]");
 }
 
-TEST_CASE("differencesOf: equal texts have none, and one that cannot be read harms no other") {
+TEST_CASE("differencesOf: equal texts have none, and one that cannot be read is not looked at") {
   kj::StringPtr texts[] = {"a = 1\n", "a = 1\n"};
   CHECK(differencesOf(texts).keys.size() == 0);
   kj::StringPtr broken[] = {"a = 1\n", "a = \n"};
-  auto found = differencesOf(broken);
+  CHECK(differencesOf(broken).keys.size() == 0);
+  kj::StringPtr three[] = {"", "a = 1\n", "a = \n", "a = 2\n"};
+  auto found = differencesOf(three);
   CHECK(kj::strArray(found.keys, " ") == "a");
-  CHECK(found.values[1][0] == "");
+  CHECK(found.values[0].size() == 0);
+  CHECK(kj::strArray(found.values[1], "; ") == "1");
+  CHECK(found.values[2].size() == 0);
+  CHECK(kj::strArray(found.values[3], "; ") == "2");
+}
+
+TEST_CASE("differencesOf: lists too long for a cell have numbers, equal ones the same") {
+  kj::StringPtr texts[] = {"layers = [{ kind = \"dense\", units = 10 }, { kind = \"softmax\" }]\n",
+      "layers = [{ kind = \"dense\", units = 20 }, { kind = \"softmax\" }]\n",
+      "layers = [{ kind = \"dense\", units = 10 }, { kind = \"softmax\" }]\n", "a = 1\n"};
+  auto found = differencesOf(texts);
+  CHECK(kj::strArray(found.keys, " ") == "layers a");
+  auto layers = KJ_MAP(values, found.values) {
+    return kj::str(values[0]);
+  };
+  CHECK(kj::strArray(layers, "; ") == "1; 2; 1; ");
 }
 
 TEST_CASE("shortKeys: the last word, unless two end alike") {

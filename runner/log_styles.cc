@@ -9,22 +9,22 @@ constexpr LogStyle ROWS[] = {
     {"mxnet",
         "`2016-01-22 14:22:03,897 Node[0] Epoch[4] Train-accuracy=0.449129` and its sisters: MXNet "
         "of 2016.",
-        50, LogStyle::IN_EPOCH, newMxnetWriter},
+        50, LogStyle::IN_EPOCH, LogStyle::EPOCHS, newMxnetWriter},
     {"tf_replica",
         "`1502345678.234567: Worker 0: training step 1 done (global step: 0)`, with the servers "
         "that hold each key at the start and the validation cross entropy at the end: "
         "TensorFlow's mnist_replica.py.",
-        1, LogStyle::IN_RUN, newTfReplicaWriter},
+        1, LogStyle::IN_RUN, LogStyle::STEPS, newTfReplicaWriter},
     {"tf_aws",
         "`After 100 training steps (95 global steps), loss on training batch is 2.3021, accuracy "
         "is 0.12. (0.021 sec/batch)`, with the servers that hold each key at the start: "
         "TensorFlow between GPU servers. sec/batch is the time since the start over the global "
         "steps.",
-        100, LogStyle::IN_RUN, newTfAwsWriter},
+        100, LogStyle::IN_RUN, LogStyle::STEPS, newTfAwsWriter},
     {"schlag",
         "`Step: 100,  Epoch:  1,  Batch: 100 of 550,  Cost: 2.9133,  AvgTime: 3.11ms`, with test "
         "accuracy, time and cost at the end: I. Schlag's example.",
-        100, LogStyle::IN_EPOCH, newSchlagWriter},
+        100, LogStyle::IN_EPOCH, LogStyle::STEPS, newSchlagWriter},
 };
 
 }  // namespace

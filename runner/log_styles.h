@@ -30,6 +30,8 @@ struct LogStyle {
   // Whether every log.every-th step is counted from the beginning of the epoch, whose last steps
   // then are a `partial` event, or from that of the run.
   enum Count { IN_EPOCH, IN_RUN } count;
+  // What its lines tell the figures of, and its table has rows for.
+  enum Tells { EPOCHS, STEPS } tells;
   kj::Own<LineWriter> (*writer)();
 };
 extern const kj::ArrayPtr<const LogStyle> LOG_STYLES;

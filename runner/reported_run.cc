@@ -5,9 +5,11 @@
 #include <kj/vector.h>
 #include <unistd.h>
 
+#include "configs/language/failure.h"
 #include "runner/differences.h"
 #include "runner/experiment.h"
 #include "runner/files.h"
+#include "runner/reason.h"
 #include "runner/run_folder.h"
 
 namespace runner {
@@ -17,10 +19,14 @@ namespace {
 constexpr uint64_t LOG_BYTES_MAX = 1ull << 34;
 constexpr uint64_t EXPERIMENT_BYTES_MAX = 1 << 24;
 
-// Those after the first, or the only one.
 kj::ArrayPtr<const EpochRecord> warmEpochs(const RunRecord& record) {
   auto epochs = record.epochRecords.asPtr();
-  return epochs.size() > 1 ? epochs.slice(1, epochs.size()) : epochs;
+  if (epochs.size() < 2) return epochs;
+  size_t end = epochs.size();
+  // Whole epochs may differ by a step.
+  bool isShort = epochs[end - 1].images + record.globalBatchSize < epochs[end - 2].images;
+  if (isShort && end > 2) --end;
+  return epochs.slice(1, end);
 }
 
 uint64_t distance(uint64_t a, uint64_t b) {
@@ -66,7 +72,7 @@ public:
     } else KJ_IF_MAYBE(step, published.step) {
       epoch = nearestTo(*step, epochs);
       speed = nearestTo(*step, record.speeds.asPtr());
-    } else if (epochs.size() > 0) {
+    } else if (epochs.size() > 0 && record.state == RunRecord::FINISHED) {
       epoch = epochs.back();
       // Where logs count steps, what is published of training is of a batch.
       if (run.bySteps) speed = lastOf(record.speeds);
@@ -131,6 +137,29 @@ private:
   kj::Maybe<const SpeedRecord&> speed;
 };
 
+// What its experiment.toml says of the run.
+void readExperimentOf(ReportedRun& run, kj::StringPtr path) {
+  run.resolved = readWhole(path, EXPERIMENT_BYTES_MAX);
+  auto loaded = loadExperiment(path, nullptr);
+  KJ_IF_MAYBE(experiment, loaded.experiment) {
+    run.bySteps = experiment->log.style->tells == LogStyle::STEPS;
+    run.published = kj::mv(experiment->published);
+    run.expectations = kj::mv(experiment->expectations);
+  } else {
+    kj::StringPtr errors = loaded.errors;
+    auto first = errors.slice(0, errors.findFirst('\n').orDefault(errors.size()));
+    configs::fail(first);
+  }
+}
+
+// Does what reads a part of the run's folder. If it throws, `what` is left out, and said to be.
+template <typename Func>
+void orLeaveOut(ReportedRun& run, kj::StringPtr what, Func&& read) {
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions(read)) {
+    run.unread.add(kj::str(what, " left out: ", reasonOf(*e)));
+  }
+}
+
 }  // namespace
 
 ReportedRun readReportedRun(kj::StringPtr folder, kj::StringPtr label) {
@@ -143,18 +172,19 @@ ReportedRun reportedRun(RunRecord record, kj::String label) {
   run.label = kj::mv(label);
   RunFolder paths{kj::str(run.record.folder)};
   if (::access(paths.experiment().cStr(), R_OK) == 0) {
-    run.resolved = readWhole(paths.experiment(), EXPERIMENT_BYTES_MAX);
-    auto loaded = loadExperiment(paths.experiment(), nullptr);
-    KJ_IF_MAYBE(experiment, loaded.experiment) {
-      run.bySteps = experiment->log.style->name != "mxnet"_kj;
-      run.published = kj::mv(experiment->published);
-      run.expectations = kj::mv(experiment->expectations);
-    }
-  }
-  if (run.record.epochRecords.size() > 0) {
-    run.logTable = readLogTable(readWhole(paths.log(), LOG_BYTES_MAX), paths.log());
+    orLeaveOut(run, "what the run expects and what was published of it is",
+        [&]() { readExperimentOf(run, paths.experiment()); });
   }
   return run;
+}
+
+void readLog(ReportedRun& run) {
+  auto& record = run.record;
+  // Nothing is amiss where it ended before the first line that a table is made of.
+  if (run.bySteps ? record.speeds.size() == 0 : record.epochRecords.size() == 0) return;
+  auto path = RunFolder{kj::str(record.folder)}.log();
+  orLeaveOut(run, "the table of the log is",
+      [&]() { run.logTable = readLogTable(readWhole(path, LOG_BYTES_MAX), path); });
 }
 
 void tellApart(kj::ArrayPtr<ReportedRun> runs) {
@@ -163,17 +193,20 @@ void tellApart(kj::ArrayPtr<ReportedRun> runs) {
   };
   auto differences = differencesOf(texts);
   kj::HashSet<kj::String> labels;
+  bool allKnown = true;
   for (size_t r: kj::indices(runs)) {
+    bool known = differences.values[r].size() == differences.keys.size();
+    allKnown = allKnown && known;
     kj::Vector<ReportedRun::Setting> settings;
     for (size_t k: kj::indices(differences.keys)) {
-      settings.add(
-          ReportedRun::Setting{kj::str(differences.keys[k]), kj::mv(differences.values[r][k])});
+      auto value = known ? kj::mv(differences.values[r][k]) : kj::String();
+      settings.add(ReportedRun::Setting{kj::str(differences.keys[k]), kj::mv(value)});
     }
     runs[r].settings = settings.releaseAsArray();
     auto label = settingsOf(runs[r]);
     if (!labels.contains(label)) labels.insert(kj::mv(label));
   }
-  if (runs.size() < 2 || labels.size() < runs.size()) return;
+  if (!allKnown || runs.size() < 2 || labels.size() < runs.size()) return;
   for (auto& run: runs) run.label = settingsOf(run);
 }
 

@@ -22,18 +22,24 @@ struct ReportedRun {
   kj::Array<Setting> settings;
   kj::String resolved;           // the text of its experiment.toml; empty if there is none
   bool bySteps = false;          // the style of its log tells steps, not epochs
-  kj::Maybe<LogTable> logTable;  // null before the end of the first epoch
+  kj::Maybe<LogTable> logTable;  // once read, of a log that makes a table
   kj::Maybe<Published> published;
   kj::Array<Expectation> expectations;
-  kj::Array<Verdict> verdicts;  // of a run that has finished, once judged
+  kj::Array<Verdict> verdicts;    // of a run that has finished, once judged
+  kj::Vector<kj::String> unread;  // what of its folder is left out and why, a sentence each
 };
 
-// Reads what the run in `folder` left. Throws as readRunRecord() does. What the folder's
-// experiment.toml says of figures is left out if this program cannot read that file any more.
+// Reads what the run in `folder` left, but for its log. Throws as readRunRecord() does. What the
+// folder's experiment.toml says of figures is `unread` if this program does not understand that
+// file any more.
 ReportedRun readReportedRun(kj::StringPtr folder, kj::StringPtr label);
 
 // The same of a run whose record is at hand; it may not have come so far as to leave a folder.
 ReportedRun reportedRun(RunRecord record, kj::String label);
+
+// Reads the log of a run that is shown alone, of several no one shows it: its table, unless it has
+// none yet. A log that cannot be read, or makes no table, is `unread`.
+void readLog(ReportedRun& run);
 
 // Gives the runs their settings, all the same keys, and their labels: `batch_size=128,momentum=0`
 // where the settings tell them apart, else what they were called before.
@@ -63,11 +69,14 @@ struct Comparison {
 
 // All published figures of a run, in the order of the file. A figure of a step is compared with
 // ours of the nearest step that was logged, if that is not a tenth of the way off; one of the end
-// with our last, times and speeds of it with our mean over the epochs after the first.
+// with our last, times and speeds of it with our mean over the warm epochs. A run that has not
+// finished has no figures of the end.
 kj::Array<Comparison> compare(const ReportedRun& run);
 
-// Means over the epochs after the first, which warms up; of a single epoch its own. Null without
-// epochs.
+// Means over the warm epochs: those after the first, which warms up, without a last one that was
+// cut short (`train.steps`, a run that ended early), which trained on fewer images than the one
+// before, by more than a step. Where none is left, over all after the first; of a single epoch its
+// own. Null without epochs.
 kj::Maybe<double> meanEpoch_s(const RunRecord& record);
 kj::Maybe<double> meanImages_per_s(const RunRecord& record);
 

@@ -1,11 +1,17 @@
 #include "runner/reported_run.h"
 
 #include <doctest/doctest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 
+#include "runner/files.h"
 #include "runner/log_lines.h"
+#include "tests/text.h"
 
 namespace runner {
 namespace {
+
+using tests::contains;
 
 // Three epochs of 100 steps; the first takes 4 s, the others 2 s each, half of which is forward.
 ReportedRun run() {
@@ -70,6 +76,41 @@ TEST_CASE("means leave out the first epoch, which warms up, unless it is the onl
   CHECK(KJ_ASSERT_NONNULL(meanStep(one)).forward_s == doctest::Approx(0.02));
   CHECK(meanEpoch_s(RunRecord()) == nullptr);
   CHECK(meanStep(RunRecord()) == nullptr);
+}
+
+TEST_CASE("means leave out a last epoch that was cut short, unless nothing else is left") {
+  auto all = run();
+  auto& last = all.record.epochRecords[2];
+  last.epoch_s = 1;
+  last.images = 980;
+  all.record.globalBatchSize = 20;
+  CHECK(meanEpoch_s(all.record) == 1.5);
+  last.images = 500;
+  CHECK(meanEpoch_s(all.record) == 2);
+  CHECK(KJ_ASSERT_NONNULL(meanStep(all.record)).forward_s == doctest::Approx(0.01));
+
+  RunRecord two;
+  two.epochRecords = kj::heapArray(all.record.epochRecords.slice(1, 3));
+  CHECK(meanEpoch_s(two) == 1);
+}
+
+TEST_CASE(
+    "compare: a run that has not finished has no figures of the end, but those of its epochs") {
+  for (auto state: {RunRecord::FAILED, RunRecord::STOPPED, RunRecord::UNFINISHED}) {
+    PublishedFigures end;
+    end.validationAccuracy = 0.9;
+    end.loss = 0.1;
+    end.images_per_s = 100;
+    auto broken = withPublished(kj::mv(end), true);
+    broken.record.state = state;
+    CHECK(compared(broken) ==
+          "validation accuracy of the end: \ntrain loss of the end: \nimages/s of the end: \n");
+    PublishedFigures early;
+    early.epoch = 1;
+    early.validationAccuracy = 0.9;
+    broken.published = Published{kj::str("a page"), kj::arr(kj::mv(early))};
+    CHECK(compared(broken) == "validation accuracy of epoch 1: 0.60\n");
+  }
 }
 
 TEST_CASE("compare: a figure of an epoch stands beside ours of that epoch") {
@@ -144,6 +185,78 @@ TEST_CASE("judgeAll: runs that have finished are judged, a sweep's by its first 
   CHECK(missed[0] ==
         "expectation missed: run 1: train_loss of epoch 3 is 0.5, expected within 0.01 of the "
         "first run's 0.1");
+}
+
+// A folder with this log, or without one.
+kj::String folderWith(kj::StringPtr name, kj::Maybe<kj::StringPtr> log) {
+  auto folder = kj::str(::getenv("TEST_TMPDIR"), "/", name);
+  REQUIRE(::mkdir(folder.cStr(), 0777) == 0);
+  KJ_IF_MAYBE(text, log) writeWhole(kj::str(folder, "/log.txt"), *text);
+  return folder;
+}
+
+TEST_CASE("readLog: a log that is not there or makes no table is left out, and that is said") {
+  auto missing = run();
+  missing.record.folder = folderWith("missing", nullptr);
+  readLog(missing);
+  CHECK(missing.logTable == nullptr);
+  REQUIRE(missing.unread.size() == 1);
+  CHECK(missing.unread[0].startsWith("the table of the log is left out: "));
+  CHECK(contains(missing.unread[0], "missing/log.txt"));
+
+  auto odd = run();
+  odd.record.folder = folderWith("odd", "hello\n"_kj);
+  readLog(odd);
+  CHECK(odd.logTable == nullptr);
+  CHECK(odd.unread.size() == 1);
+
+  auto good = run();
+  good.record.folder = folderWith("good", "Epoch[0] Train-accuracy=0.5\n"_kj);
+  readLog(good);
+  CHECK(good.logTable != nullptr);
+  CHECK(good.unread.size() == 0);
+}
+
+TEST_CASE(
+    "readLog: a run that ended before a line of a table was due has none, and nothing is amiss") {
+  auto early = run();
+  early.bySteps = true;
+  early.record.speeds = nullptr;
+  early.record.folder = folderWith("early", "ps/weights on server 0\n"_kj);
+  readLog(early);
+  CHECK(early.logTable == nullptr);
+  CHECK(early.unread.size() == 0);
+}
+
+TEST_CASE("reportedRun: an experiment.toml that is no longer understood is said to be, and shown") {
+  auto folder = folderWith("old", nullptr);
+  writeWhole(kj::str(folder, "/experiment.toml"), "name = \"x\"\nold_key = 1\n");
+  RunRecord record;
+  record.folder = kj::str(folder);
+  auto old = reportedRun(kj::mv(record), kj::str("x"));
+  CHECK(old.resolved.startsWith("name = "));
+  REQUIRE(old.unread.size() == 1);
+  CHECK(
+      old.unread[0].startsWith("what the run expects and what was published of it is left out: "));
+  CHECK(contains(old.unread[0], "/old/experiment.toml:"));
+  CHECK_FALSE(contains(old.unread[0], "\n"));
+
+  RunRecord bare;
+  bare.folder = folderWith("bare", nullptr);
+  CHECK(reportedRun(kj::mv(bare), kj::str("x")).unread.size() == 0);
+}
+
+TEST_CASE("tellApart: names stay where one run's experiment is not known") {
+  auto runs = kj::heapArray<ReportedRun>(3);
+  for (uint i = 0; i < 3; i++) {
+    runs[i].label = kj::str("x/", i);
+    if (i > 0) runs[i].resolved = kj::str("seed = ", i, "\n");
+  }
+  tellApart(runs);
+  CHECK(settingsOf(runs[0]) == "seed=");
+  CHECK(settingsOf(runs[2]) == "seed=2");
+  CHECK(runs[0].label == "x/0");
+  CHECK(runs[2].label == "x/2");
 }
 
 }  // namespace

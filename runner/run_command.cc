@@ -37,10 +37,20 @@ kj::String labelOf(kj::StringPtr folder, kj::StringPtr name) {
   return kj::str(name, "/", folder);
 }
 
-// All that can be said of the runs once they are over. A single one keeps its label.
+// A line for the user.
+void tell(kj::StringPtr line) {
+  writeQuietly(STDERR_FILENO, kj::str(line, "\n"));
+}
+
+// All that can be said of the runs once they are over. A single one keeps its label. What of them
+// cannot be read is told.
 kj::Array<ReportedRun> judged(kj::Array<ReportedRun> runs) {
+  if (runs.size() == 1) readLog(runs[0]);
   tellApart(runs);
   judgeAll(runs);
+  for (auto& run: runs) {
+    for (auto& each: run.unread) tell(kj::str("warning: ", run.record.folder, ": ", each));
+  }
   return runs;
 }
 
