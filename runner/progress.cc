@@ -54,17 +54,6 @@ kj::String cut(kj::StringPtr text, uint columns) {
   return kj::heapString(result);
 }
 
-// `1:23`, `2:05:00`.
-kj::String durationText(double seconds) {
-  auto total = static_cast<uint64_t>(std::round(seconds));
-  auto twoDigits = [](uint64_t n) { return kj::str(n < 10 ? "0" : "", n); };
-  uint64_t hours = total / 3600;
-  uint64_t minutes = total / 60 % 60;
-  auto rest = twoDigits(total % 60);
-  if (hours == 0) return kj::str(minutes, ':', rest);
-  return kj::str(hours, ':', twoDigits(minutes), ':', rest);
-}
-
 void addEta(kj::Vector<kj::String>& parts, kj::Maybe<double> eta_s) {
   KJ_IF_MAYBE(eta, eta_s) {
     // A division by a speed of zero, or months: nobody can tell.
@@ -104,6 +93,16 @@ kj::String progressText(uint done, uint runs, uint failed, kj::Maybe<double> eta
   if (failed > 0) parts.add(kj::str(failed, " failed"));
   addEta(parts, eta_s);
   return kj::strArray(parts, "  ");
+}
+
+kj::String durationText(double seconds) {
+  auto total = static_cast<uint64_t>(std::round(seconds));
+  auto twoDigits = [](uint64_t n) { return kj::str(n < 10 ? "0" : "", n); };
+  uint64_t hours = total / 3600;
+  uint64_t minutes = total / 60 % 60;
+  auto rest = twoDigits(total % 60);
+  if (hours == 0) return kj::str(minutes, ':', rest);
+  return kj::str(hours, ':', twoDigits(minutes), ':', rest);
 }
 
 kj::String grouped(uint64_t n) {

@@ -31,7 +31,7 @@ struct Progress {
 };
 
 // `epoch 3/10  step 1170/3900  812 images/s  loss 0.412  accuracy 0.861  ETA 1:23`, without the
-// parts that are null. From an hour on the time is `2:05:00`.
+// parts that are null.
 kj::String progressText(const Progress& progress);
 
 // `unpacking images, bytes: 64,546,447 of 129,050,204 (50 %)`; `total` 0 is not known.
@@ -40,6 +40,9 @@ kj::String progressText(kj::StringPtr what, uint64_t done, uint64_t total);
 // `sweep 3/12 done  1 failed  ETA 4:10`. `done` are those that have ended, the failed ones
 // included.
 kj::String progressText(uint done, uint runs, uint failed, kj::Maybe<double> eta_s);
+
+// `1:23`, from an hour on `2:05:00`.
+kj::String durationText(double seconds);
 
 // 1652826 as `1,652,826`.
 kj::String grouped(uint64_t n);

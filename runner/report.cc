@@ -3,9 +3,12 @@
 #include <kj/debug.h>
 #include <kj/vector.h>
 
+#include <cmath>
+
 #include "runner/files.h"
 #include "runner/html.h"
 #include "runner/log_lines.h"
+#include "runner/progress.h"
 #include "runner/report_charts.h"
 #include "runner/report_style.h"
 #include "runner/run_tables.h"
@@ -22,11 +25,8 @@ constexpr uint DECIMALS = 4;
 // Longer tables of published figures are folded.
 constexpr size_t PUBLISHED_ROWS_MAX = 24;
 
-kj::String duration(double seconds) {
-  if (seconds < 120) return kj::str(fixedPoint(seconds, 1), " s");
-  auto whole = uint64_t(seconds);
-  if (whole < 7200) return kj::str(whole / 60, " min ", whole % 60, " s");
-  return kj::str(whole / 3600, " h ", whole / 60 % 60, " min");
+kj::String runTime(double seconds) {
+  return seconds < 120 ? kj::str(fixedPoint(seconds, 1), " s") : durationText(seconds);
 }
 
 kj::String expectationsWords(Runs runs) {
@@ -44,7 +44,7 @@ kj::String verdictOfOne(const ReportedRun& run) {
   kj::Vector<kj::String> parts;
   parts.add(kj::str(stateWord(record.state)));
   if (record.reason.size() > 0) parts.add(kj::str(": ", record.reason));
-  if (record.state == RunRecord::FINISHED) parts.add(kj::str(" in ", duration(record.run_s)));
+  if (record.state == RunRecord::FINISHED) parts.add(kj::str(" in ", runTime(record.run_s)));
   KJ_IF_MAYBE(accuracy, finalAccuracy(record)) {
     auto epochs = record.epochRecords.size();
     parts.add(kj::str("; validation accuracy ", fixedPoint(*accuracy, DECIMALS), " after ", epochs,
@@ -65,6 +65,10 @@ kj::String results(Runs runs) {
     if (runs.size() == 1 || run.record.reason.size() == 0) continue;
     parts.add(kj::str("<p><span class=\"bad\">", stateWord(run.record.state), "</span> ",
         escaped(run.label), ": ", escaped(run.record.reason), "</p>\n"));
+  }
+  for (auto& run: runs) {
+    auto which = runs.size() == 1 ? kj::str() : kj::str(escaped(run.label), ": ");
+    for (auto& each: run.unread) parts.add(kj::str("<p>", which, escaped(each), "</p>\n"));
   }
   auto published = publishedTable(runs);
   if (published.rows.size() > 0) {
@@ -135,19 +139,24 @@ kj::String stepTimes(Runs runs) {
       drawBars(bars, verbs, "ms"), htmlOf(stepTimesTable(runs)));
 }
 
-// The epochs (or steps) of each run; folded where there are several.
+// The steps of a run whose log is read and tells them, else its epochs.
+kj::String progressOf(const ReportedRun& run) {
+  auto& record = run.record;
+  KJ_IF_MAYBE(table, run.logTable) {
+    if (table->is<StepTable>()) {
+      auto steps = textOf(thinned(table->get<StepTable>(), STEP_ROWS_MAX));
+      return kj::str(htmlOf(steps), htmlOf(validationsTable(record)));
+    }
+  }
+  return record.epochRecords.size() > 0 ? htmlOf(epochsTable(record)) : kj::str();
+}
+
+// What came of each run in its course; folded where there are several.
 kj::String progress(Runs runs) {
   kj::Vector<kj::String> parts;
   for (auto& run: runs) {
-    auto& record = run.record;
-    kj::String tables;
-    if (run.bySteps && record.speeds.size() > 0) {
-      tables = kj::str(htmlOf(stepsTable(record)), htmlOf(validationsTable(record)));
-    } else if (record.epochRecords.size() > 0) {
-      tables = htmlOf(epochsTable(record));
-    } else {
-      continue;
-    }
+    auto tables = progressOf(run);
+    if (tables.size() == 0) continue;
     parts.add(runs.size() == 1 ? kj::mv(tables)
                                : kj::str("<details><summary>", escaped(run.label), "</summary>\n",
                                      tables, "</details>\n"));
@@ -182,7 +191,7 @@ kj::String verdictOf(Runs runs) {
   double most = 0;
   for (auto& run: runs) {
     KJ_IF_MAYBE(accuracy, finalAccuracy(run.record)) {
-      if (best != nullptr && !(*accuracy > most)) continue;
+      if (!std::isfinite(*accuracy) || (best != nullptr && *accuracy <= most)) continue;
       best = run;
       most = *accuracy;
     }
@@ -199,7 +208,9 @@ kj::String reportHtml(kj::StringPtr title, Runs runs) {
   bool good = true;
   for (auto& run: runs) {
     auto met = metOf(run);
-    good = good && run.record.state != RunRecord::FAILED && met.met == met.all;
+    auto state = run.record.state;
+    bool ended = state == RunRecord::FINISHED || state == RunRecord::STOPPED;
+    good = good && ended && met.met == met.all;
   }
   return kj::str(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"

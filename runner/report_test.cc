@@ -51,13 +51,53 @@ kj::Array<ReportedRun> two(ReportedRun a, ReportedRun b) {
 
 TEST_CASE("verdictOf: one line says what came out") {
   CHECK(verdictOf(kj::arr(run("x", 0.9, 0.1))) ==
-        "finished in 62 min 5 s; validation accuracy 0.9000 after 2 epochs");
+        "finished in 1:02:05; validation accuracy 0.9000 after 2 epochs");
   auto runs = two(run("x", 0.9, 0.1), run("y", 0.95, 0.1));
   runs[0].record.state = RunRecord::FAILED;
   runs[1].verdicts = kj::arr(Verdict{true, kj::str("yes")});
   CHECK(verdictOf(runs) ==
         "2 runs: 1 finished, 1 failed; best validation accuracy 0.9500 (y); expectations met: 1 of "
         "1");
+}
+
+TEST_CASE("verdictOf: the best of several is one that has a figure") {
+  CHECK(verdictOf(two(run("x", std::nan(""), 0.1), run("y", 0.5, 0.1))) ==
+        "2 runs: 2 finished; best validation accuracy 0.5000 (y)");
+  CHECK(verdictOf(two(run("x", std::nan(""), 0.1), run("y", std::nan(""), 0.1))) ==
+        "2 runs: 2 finished");
+}
+
+TEST_CASE("reportHtml: all is well where every run finished or was stopped, and reached its mark") {
+  constexpr kj::StringPtr GOOD = "<p class=\"verdict\"><span class=\"good\">"_kj;
+  auto runs = two(run("x", 0.9, 0.1), run("y", 0.9, 0.1));
+  CHECK(contains(reportHtml("x", runs), GOOD));
+  runs[1].record.state = RunRecord::STOPPED;
+  CHECK(contains(reportHtml("x", runs), GOOD));
+  for (auto state: {RunRecord::FAILED, RunRecord::UNFINISHED}) {
+    runs[1].record.state = state;
+    CHECK_FALSE(contains(reportHtml("x", runs), GOOD));
+  }
+  runs[1].record.state = RunRecord::FINISHED;
+  runs[1].verdicts = kj::arr(Verdict{false, kj::str("no")});
+  CHECK_FALSE(contains(reportHtml("x", runs), GOOD));
+}
+
+TEST_CASE("reportHtml: what could not be read is told") {
+  auto one = kj::arr(run("x", 0.9, 0.1));
+  one[0].unread.add(kj::str("the table of the log is left out: <odd>"));
+  CHECK(contains(reportHtml("x", one), "<p>the table of the log is left out: &lt;odd&gt;</p>"));
+}
+
+TEST_CASE("reportHtml: a run by steps has the steps of its log, thinned, and its validations") {
+  auto one = kj::arr(run("x", 0.9, 0.1));
+  auto rows = kj::heapArray<StepRow>(100);
+  for (uint i = 0; i < 100; i++) rows[i].step = i + 1;
+  one[0].logTable = LogTable(StepTable{kj::mv(rows)});
+  auto page = reportHtml("x", one);
+  CHECK(contains(page, "<th class=\"n\">step</th>"));
+  CHECK(contains(page, "<td class=\"n\">100</td>"));
+  CHECK_FALSE(contains(page, "<td class=\"n\">99</td>"));
+  CHECK(contains(page, "validation accuracy</th>"));
 }
 
 TEST_CASE("reportHtml: the same runs give the same page, and texts in it are escaped") {

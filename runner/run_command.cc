@@ -19,9 +19,6 @@ namespace runner {
 
 namespace {
 
-// Of a table by steps, on standard output; table.md has all.
-constexpr uint STEP_ROWS_MAX = 20;
-
 // False if Ctrl-C or SIGTERM came before: what `promise` stands for is taken down then.
 bool endsUninterrupted(kj::Promise<void> promise, kj::AsyncIoContext& io) {
   auto& port = io.unixEventPort;

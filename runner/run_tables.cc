@@ -8,17 +8,10 @@ namespace runner {
 
 namespace {
 
-constexpr size_t STEP_ROWS_MAX = 20;
-
 using Runs = kj::ArrayPtr<const ReportedRun>;
 
 // Decimals of accuracies and losses in files: as the classic lines have them.
 constexpr uint DECIMALS = 6;
-
-kj::String cell(kj::Maybe<double> value, uint decimals) {
-  KJ_IF_MAYBE(v, value) return fixedPoint(*v, decimals);
-  return nullptr;
-}
 
 kj::String bytes(double count) {
   struct {
@@ -149,15 +142,15 @@ TextTable resultsTable(Runs runs, uint decimals) {
       auto& last = record.epochRecords.back();
       trainAccuracy = fixedPoint(last.trainAccuracy, decimals);
       trainLoss = fixedPoint(last.trainLoss, decimals);
-      validationAccuracy = cell(last.validationAccuracy, decimals);
-      validationLoss = cell(last.validationLoss, decimals);
+      validationAccuracy = figureCell(last.validationAccuracy, decimals);
+      validationLoss = figureCell(last.validationLoss, decimals);
     }
     auto met = metOf(run);
     rows.add(row(
         run.label, [&](size_t i) -> kj::StringPtr { return run.settings[i].value; },
         cells(record.epochRecords.size(), trainAccuracy, validationAccuracy, trainLoss,
-            validationLoss, cell(meanEpoch_s(record), 1), cell(meanImages_per_s(record), 0),
-            stateWord(record.state)),
+            validationLoss, figureCell(meanEpoch_s(record), 1),
+            figureCell(meanImages_per_s(record), 0), stateWord(record.state)),
         met.all == 0 ? kj::str() : kj::str(met.met, " of ", met.all)));
   }
   return tableOf(kj::mv(header), kj::mv(rows));
@@ -169,28 +162,9 @@ TextTable epochsTable(const RunRecord& record) {
       "time s", "images/s", "learning rate");
   for (auto& epoch: record.epochRecords) {
     rows.add(cells(epoch.epoch, fixedPoint(epoch.trainAccuracy, 4),
-        cell(epoch.validationAccuracy, 4), fixedPoint(epoch.trainLoss, 4),
-        cell(epoch.validationLoss, 4), fixedPoint(epoch.epoch_s, 1),
+        figureCell(epoch.validationAccuracy, 4), fixedPoint(epoch.trainLoss, 4),
+        figureCell(epoch.validationLoss, 4), fixedPoint(epoch.epoch_s, 1),
         fixedPoint(epoch.images_per_s, 0), kj::str(float(epoch.learningRate))));
-  }
-  return tableOf(kj::mv(header), kj::mv(rows));
-}
-
-TextTable stepsTable(const RunRecord& record) {
-  kj::Vector<const SpeedRecord*> speeds;
-  for (auto& speed: record.speeds) {
-    if (speed.worker == 0) speeds.add(&speed);
-  }
-  size_t every = (speeds.size() + STEP_ROWS_MAX - 1) / STEP_ROWS_MAX;
-  kj::Vector<kj::Array<kj::String>> rows;
-  auto header = cells("step", "global step", "loss", "accuracy", "s/batch");
-  for (size_t i: kj::indices(speeds)) {
-    if ((speeds.size() - 1 - i) % every != 0) continue;
-    auto& speed = *speeds[i];
-    kj::Maybe<double> perUpdate_s;
-    if (speed.globalStep > 0) perUpdate_s = speed.training_s / speed.globalStep;
-    rows.add(cells(speed.step, speed.globalStep, fixedPoint(speed.batchLoss, 4),
-        fixedPoint(speed.batchAccuracy, 4), cell(perUpdate_s, 4)));
   }
   return tableOf(kj::mv(header), kj::mv(rows));
 }
@@ -200,8 +174,8 @@ TextTable validationsTable(const RunRecord& record) {
   auto header = cells("epoch", "global step", "validation loss", "validation accuracy");
   for (auto& epoch: record.epochRecords) {
     if (epoch.validationAccuracy == nullptr) continue;
-    rows.add(cells(epoch.epoch, epoch.globalStep, cell(epoch.validationLoss, 4),
-        cell(epoch.validationAccuracy, 4)));
+    rows.add(cells(epoch.epoch, epoch.globalStep, figureCell(epoch.validationLoss, 4),
+        figureCell(epoch.validationAccuracy, 4)));
   }
   return tableOf(kj::mv(header), kj::mv(rows));
 }
@@ -217,7 +191,7 @@ TextTable publishedTable(Runs runs) {
         difference = kj::str(by < 0 ? "" : "+", fixedPoint(by, each.decimals));
       }
       rows.add(labelled(runs, run.label,
-          cells(each.at, each.figure, cell(each.ours, each.decimals),
+          cells(each.at, each.figure, figureCell(each.ours, each.decimals),
               fixedPoint(each.published, each.decimals), difference)));
     }
   }

@@ -6,16 +6,15 @@
 
 namespace runner {
 
+// Of a table by steps, where people look at it; table.md and table.csv have all.
+constexpr uint STEP_ROWS_MAX = 20;
+
 // One row a run: what tells it from the others, last figures, mean time of an epoch, state, and, if
 // any was expected, what was met. `decimals` are those of accuracies and losses.
 TextTable resultsTable(kj::ArrayPtr<const ReportedRun> runs, uint decimals);
 
 // | epoch | … one row an epoch, over all workers.
 TextTable epochsTable(const RunRecord& record);
-
-// | step | global step | loss | accuracy | s/batch | of worker 0, in at most 20 rows. Loss and
-// accuracy are those of a batch; s/batch is the time since the start over the job's updates.
-TextTable stepsTable(const RunRecord& record);
 
 // | epoch | global step | loss | accuracy | of the validations.
 TextTable validationsTable(const RunRecord& record);

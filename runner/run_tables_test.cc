@@ -9,8 +9,8 @@ namespace {
 
 using tests::contains;
 
-// A run of one epoch with this accuracy, which logged `speeds` times.
-ReportedRun run(kj::StringPtr label, double accuracy, uint speeds = 0) {
+// A run of one epoch with this accuracy.
+ReportedRun run(kj::StringPtr label, double accuracy) {
   ReportedRun result;
   result.label = kj::str(label);
   auto& record = result.record;
@@ -36,17 +36,6 @@ ReportedRun run(kj::StringPtr label, double accuracy, uint speeds = 0) {
   epoch.validationLoss = 0.75;
   epoch.validationAccuracy = accuracy;
   record.epochRecords = kj::mv(epochs);
-  record.speeds = kj::heapArray<SpeedRecord>(2 * speeds);
-  for (uint i = 0; i < 2 * speeds; i++) {
-    auto& speed = record.speeds[i];
-    speed = SpeedRecord{};
-    speed.worker = i % 2;
-    speed.step = (i / 2 + 1) * 10;
-    speed.globalStep = speed.step * 2;
-    speed.training_s = speed.step * 0.1;
-    speed.batchLoss = 1;
-    speed.batchAccuracy = 0.5;
-  }
   auto rows = kj::heapArray<ResultRow>(1);
   rows[0] = ResultRow{1, 0.25, accuracy, 2.0};
   result.logTable = LogTable(ResultTable{kj::mv(rows), nullptr});
@@ -116,15 +105,6 @@ TEST_CASE(
   runs[0].label = kj::str("a");
   tellApart(runs);
   CHECK(formatTable(resultsTable(runs, 1), TableFormat::CSV).startsWith("run,epochs,"));
-}
-
-TEST_CASE("stepsTable: worker 0's steps in at most 20 rows, the last one among them") {
-  auto table = stepsTable(run("x", 0.9, 90).record);
-  CHECK(table.rows.size() <= 20);
-  CHECK(table.rows.size() >= 15);
-  CHECK(kj::strArray(table.rows[table.rows.size() - 1], " ") == "900 1800 1.0000 0.5000 0.0500");
-  CHECK(stepsTable(run("x", 0.9, 3).record).rows.size() == 3);
-  CHECK(stepsTable(run("x", 0.9).record).rows.size() == 0);
 }
 
 TEST_CASE("tableMarkdown: a table by steps may be thinned, without one a run has its state") {
