@@ -136,8 +136,7 @@ private:
   kj::MainBuilder::Validity table() {
     kj::Maybe<kj::StringPtr> into;
     if (folder.size() > 0) into = folder;
-    showRuns(runsNamed, into);
-    return true;
+    commandLine.endWith(showRuns(runsNamed, into));
   }
 
   // ---- runner role

@@ -58,8 +58,22 @@ kj::Array<ReportedRun> readRun(kj::StringPtr folder, kj::StringPtr name) {
 // Exit code of runs that all went well: what was missed is told.
 ExitCode codeOf(kj::ArrayPtr<const ReportedRun> runs) {
   auto missed = missedOf(runs);
-  for (auto& line: missed) writeQuietly(STDERR_FILENO, kj::str(line, "\n"));
+  for (auto& line: missed) tell(line);
   return missed.size() == 0 ? OK : MISSED;
+}
+
+// "alpha/1" of one run, "alpha" of several with that name, else "3 runs: alpha, beta" with each
+// name once.
+kj::String titleOf(kj::ArrayPtr<const ReportedRun> runs) {
+  if (runs.size() == 1) return kj::str(runs[0].label);
+  kj::Vector<kj::StringPtr> names;
+  for (auto& run: runs) {
+    bool known = false;
+    for (auto name: names) known = known || name == run.record.name;
+    if (!known) names.add(run.record.name);
+  }
+  if (names.size() == 1) return kj::str(names[0]);
+  return kj::str(runs.size(), " runs: ", kj::strArray(names, ", "));
 }
 
 [[noreturn]] void runOne(const LoadedExperiment& loaded, kj::StringPtr runs, kj::AsyncIoContext& io,
@@ -144,22 +158,25 @@ void runExperiment(const LoadedRuns& all, kj::StringPtr runs, CommandLine& comma
   runSweep(all, runs, io, commandLine);
 }
 
-void showRuns(kj::ArrayPtr<const kj::String> folders, kj::Maybe<kj::StringPtr> into) {
+ExitCode showRuns(kj::ArrayPtr<const kj::String> folders, kj::Maybe<kj::StringPtr> into) {
   kj::Vector<ReportedRun> found;
   for (auto& folder: folders) {
-    for (auto& each: findRuns(folder)) found.add(readReportedRun(each.folder, each.label));
+    for (auto& each: findRuns(folder)) {
+      // Paths below different folders may be the same.
+      auto& label = folders.size() > 1 ? each.folder : each.label;
+      found.add(readReportedRun(each.folder, label));
+    }
   }
   if (found.size() == 1) found[0].label = labelOf(found[0].record.folder, found[0].record.name);
   auto runs = judged(found.releaseAsArray());
   print(tableMarkdown(runs, STEP_ROWS_MAX));
-  if (into == nullptr && folders.size() > 1) return;
-  KJ_IF_MAYBE(folder, into) makeFolders(*folder);
-  bool sameName = true;
-  for (auto& run: runs) sameName = sameName && run.record.name == runs[0].record.name;
-  kj::StringPtr title = runs.size() == 1 ? runs[0].label
-                        : sameName       ? runs[0].record.name
-                                         : folders[0];
-  writeReport(into.orDefault(folders[0]), title, runs);
+  if (into == nullptr && folders.size() > 1) {
+    tell("nothing is written for several RUNS: name a folder with --into DIR");
+  } else {
+    KJ_IF_MAYBE(folder, into) makeFolders(*folder);
+    writeReport(into.orDefault(folders[0]), titleOf(runs), runs);
+  }
+  return codeOf(runs);
 }
 
 }  // namespace runner

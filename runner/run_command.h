@@ -13,7 +13,8 @@ namespace runner {
     const LoadedRuns& all, kj::StringPtr runs, CommandLine& commandLine);
 
 // Prints the table of all runs found in `folders`, and writes their report to `into`, or else to
-// the only one of `folders`.
-void showRuns(kj::ArrayPtr<const kj::String> folders, kj::Maybe<kj::StringPtr> into);
+// the only one of `folders`. MISSED if a run is not what it expects, which is told, as is what
+// could not be read.
+ExitCode showRuns(kj::ArrayPtr<const kj::String> folders, kj::Maybe<kj::StringPtr> into);
 
 }  // namespace runner

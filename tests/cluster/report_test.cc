@@ -1,6 +1,7 @@
 // What the end of a run makes of it: tables, report, expectations and their exit code; and `runner
 // table` over what runs left.
 #include <doctest/doctest.h>
+#include <kj/debug.h>
 #include <unistd.h>
 
 #include "tests/run.h"
@@ -68,6 +69,62 @@ TEST_CASE("runner table makes the same of a run as its end did, and one page of 
   CHECK(both.output == readFile(kj::str(into, "/table.md")));
   CHECK(contains(both.output, "| seed | epochs | train-accuracy | "));
   CHECK(isWellFormed(kj::str(into, "/report.html")));
+}
+
+// The lines of the run's record with `old` in them are left out, and `last` is added.
+void endAnew(kj::StringPtr folder, kj::StringPtr old, kj::StringPtr last) {
+  auto path = kj::str(folder, "/events.jsonl");
+  auto text = readFile(path);
+  kj::Vector<char> kept;
+  for (kj::StringPtr rest = text; rest.size() > 0;) {
+    size_t end = KJ_ASSERT_NONNULL(rest.findFirst('\n')) + 1;
+    auto line = kj::heapString(rest.slice(0, end));
+    if (!contains(line, old)) kept.addAll(line);
+    rest = rest.slice(end);
+  }
+  writeFile(path, kj::str(kept, last));
+}
+
+TEST_CASE("runner table shows what failed, what was stopped, and what has lost its log") {
+  auto whole = train(MLP, {"train.steps=20", "expect.validation_accuracy.at_least=0.3"});
+  auto failed = train(MLP, {"train.steps=20", "train.seed=2"});
+  endAnew(failed.folder, "\"finished\":", "{\"failed\":{\"reason\":\"a | b\"}}\n");
+  REQUIRE(::unlink(kj::str(failed.folder, "/log.txt").cStr()) == 0);
+  auto stopped = train(MLP, {"train.steps=20", "train.seed=3", "log.style=schlag"});
+  endAnew(stopped.folder, "\"finished\":", "{\"stopped\":{\"epoch\":1,\"reason\":\"behind\"}}\n");
+  endAnew(stopped.folder, "\"speed\":", "");
+  writeFile(kj::str(stopped.folder, "/log.txt"), "");
+
+  auto alone = Command({RUNNER, "table", failed.folder}).wait();
+  INFO(alone.errors);
+  CHECK(alone.exitCode == 0);
+  CHECK(contains(alone.output, " | failed |\n"));
+  CHECK(contains(alone.errors, "the table of the log is left out: "));
+  auto early = Command({RUNNER, "table", stopped.folder}).wait();
+  CHECK(early.exitCode == 0);
+  CHECK(early.errors == "");
+  CHECK(contains(early.output, " | stopped |\n"));
+
+  // Of several, logs are not looked at.
+  auto all = Command({RUNNER, "table", whole.folder, failed.folder, stopped.folder}).wait();
+  CHECK(all.exitCode == 0);
+  CHECK(contains(all.output, "failed: a | b\n"));
+  CHECK_FALSE(contains(all.errors, "warning"));
+  CHECK(contains(all.errors, "nothing is written for several RUNS"));
+}
+
+TEST_CASE("runner table tells what was missed, as the run did, and names runs by their paths") {
+  auto good = train(MLP, {"train.steps=20"});
+  Run bad(MLP, {"train.steps=20", "expect.validation_accuracy.at_least=1"});
+  CHECK(bad.command.wait().exitCode == 3);
+  auto alone = Command({RUNNER, "table", bad.folder}).wait();
+  CHECK(alone.exitCode == 3);
+  CHECK(contains(alone.errors, "expectation missed: validation_accuracy of epoch 1 is 0."));
+
+  auto both = Command({RUNNER, "table", good.folder, bad.folder}).wait();
+  CHECK(both.exitCode == 3);
+  CHECK(contains(both.output, kj::str("| ", good.folder, " | 1 |")));
+  CHECK(contains(both.errors, kj::str("expectation missed: ", bad.folder, ": ")));
 }
 
 TEST_CASE("runner table says where there is no run") {
