@@ -14,6 +14,11 @@ namespace {
 
 constexpr kj::StringPtr METRIC = "accuracy"_kj;
 
+// Whether a table has a column for what `line` says.
+bool countsForTable(const LogLine& line) {
+  return line.kind == LogLineKind::TIME || line.metric == METRIC.asArray();
+}
+
 // Where a run gives way to the next in one file: its last line and the line that cannot belong to
 // it.
 struct Seam {
@@ -36,7 +41,9 @@ public:
       lateUnranked = nullptr;
     }
     KJ_IF_MAYBE(rank, line.rank) {
-      newest.upsert(*rank, &line, [&](auto& old, auto&&) { old = &line; });
+      auto& said = newest.findOrCreate(*rank, [&]() { return decltype(newest)::Entry{*rank, {}}; });
+      if (!said.empty() && said.back()->epoch != line.epoch) said.clear();
+      if (said.empty() || countsForTable(line)) said.add(&line);
     } else if (line.epoch >= 2) {
       lateUnranked = &line;
     }
@@ -44,8 +51,8 @@ public:
   }
 
 private:
-  // The last line of each node.
-  kj::HashMap<uint, const LogLine*> newest;
+  // What each node has said of its newest epoch: few lines, however many metrics there are.
+  kj::HashMap<uint, kj::Vector<const LogLine*>> newest;
 
   // The last line without a node and of epoch 2 or later. Workers that cannot be told apart may be
   // an epoch apart (one still validates while another trains), but not two.
@@ -53,8 +60,14 @@ private:
 
   const LogLine* findConflict(const LogLine& line) {
     KJ_IF_MAYBE(rank, line.rank) {
-      KJ_IF_MAYBE(last, newest.find(*rank)) {
-        if (line.epoch < (*last)->epoch) return *last;
+      KJ_IF_MAYBE(said, newest.find(*rank)) {
+        if (line.epoch < said->back()->epoch) return said->back();
+        if (!countsForTable(line)) return nullptr;
+        for (auto earlier: *said) {
+          bool again = earlier->epoch == line.epoch && earlier->kind == line.kind &&
+                       earlier->metric == line.metric;
+          if (again) return earlier;
+        }
       }
       return nullptr;
     }

@@ -57,9 +57,9 @@ struct TableOptions {
 // MXNet's of any period (see log_lines.h). Takes the epoch lines of the metric `accuracy` and the
 // times. The lines of all workers for one epoch are combined.
 //
-// A second run in the file begins where a node's epoch goes back, or, among lines without
-// `Node[r]`, where an epoch-0 line follows one of epoch 2 or later. (Runs of a single epoch, one
-// behind the other, look like workers of one run.)
+// A second run in the file begins where a node's epoch goes back, or says the same of the same epoch
+// again, or, among lines without `Node[r]`, where an epoch-0 line follows one of epoch 2 or later.
+// (Without nodes, runs of one or two epochs, one behind the other, look like workers of one run.)
 //
 // Throws FAILED if the log has no epoch lines, holds several runs and `options.run` is null (the
 // message has both lines of the first seam), or has fewer runs than `options.run`.

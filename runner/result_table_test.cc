@@ -95,6 +95,22 @@ TEST_CASE("a node's epoch that goes back begins a second run, for the other node
   CHECK(complaint(log, onlyRun(0)) == "x.log holds 2 runs: there is no run 0; runs count from 1.");
 }
 
+TEST_CASE("a node's second figure of the same epoch begins a second run, however short the runs") {
+  auto log =
+      "Node[0] Epoch[0] Train-accuracy=0.1\n"
+      "Node[0] Epoch[0] Train-top-k=0.3\n"
+      "Node[1] Epoch[0] Train-accuracy=0.3\n"
+      "Node[0] Epoch[0] Validation-accuracy=0.4\n"
+      "Node[0] Epoch[0] Train-accuracy=0.5\n"
+      "Node[0] Epoch[0] Validation-accuracy=0.6\n"
+      "Node[1] Epoch[0] Train-accuracy=0.7\n"_kj;
+  CHECK(complaint(log) ==
+        "x.log holds 2 runs: line 1 is Node[0] Epoch[0], and line 5 is Node[0] Epoch[0] again; "
+        "choose one with --run 1 to --run 2.");
+  CHECK(rows(log, onlyRun(1)) == "|  1 | 0.200000 | 0.400000 |  |\n");
+  CHECK(rows(log, onlyRun(2)) == "|  1 | 0.600000 | 0.600000 |  |\n");
+}
+
 TEST_CASE("a node far behind the others is no second run") {
   CHECK(rows("Node[0] Epoch[0] Time cost=1\nNode[0] Epoch[5] Time cost=1\nNode[1] Epoch[0] Time "
              "cost=3\n") == "|  1 |  |  | 2.0 |\n|  6 |  |  | 1.0 |\n");

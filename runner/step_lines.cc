@@ -83,14 +83,23 @@ bool readReplicaEnd(LineText front, LineText rest, StepLine& line) {
          readAfter(front, line.globalStep);
 }
 
-// The first number that begins in `rest`.
+bool isLetter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+// The first number in `rest` before any `(`, where other figures begin. `nan` and `inf` count where
+// they are words.
 kj::Maybe<double> firstValue(LineText& rest) {
-  for (; rest.size() > 0; rest = rest.slice(1, rest.size())) {
-    char c = rest[0];
-    if ((c >= '0' && c <= '9') || c == '.') {
-      KJ_IF_MAYBE(value, takeValue(rest)) {
-        return *value;
-      }
+  bool inWord = true;  // `rest` follows letters
+  for (; rest.size() > 0 && rest[0] != '('; rest = rest.slice(1, rest.size())) {
+    bool word = isLetter(rest[0]) && !inWord;
+    inWord = isLetter(rest[0]);
+    if (!word && !(rest[0] >= '0' && rest[0] <= '9') && rest[0] != '.') continue;
+    auto tail = rest;
+    KJ_IF_MAYBE(value, takeValue(tail)) {
+      if (word && tail.size() > 0 && isLetter(tail[0])) continue;
+      rest = tail;
+      return *value;
     }
   }
   return nullptr;

@@ -63,6 +63,21 @@ TEST_CASE("tf_aws: lines that were edited by hand keep their figures") {
     CHECK(told(kj::str(text, " (0.021 sec/batch)")) ==
           "aws rank - step 1900 of 1895 loss 0.27 accuracy 0.92 time 0.021 at -");
   }
+  // An accuracy that is no number is none of the figures behind it.
+  auto accuracy = [](kj::StringPtr words) {
+    return told(kj::str("After 1900 training steps (1895 global steps), accura", words));
+  };
+  for (auto words: {"cy is nan. (0.100 sec/batch)", "cy: -nan (0.100 sec/batch)"}) {
+    INFO(words);
+    CHECK(accuracy(words) == "aws rank - step 1900 of 1895 loss - accuracy nan time 0.1 at -");
+  }
+  CHECK(accuracy("cy is inf. (0.100 sec/batch)") ==
+        "aws rank - step 1900 of 1895 loss - accuracy inf time 0.1 at -");
+  for (auto words: {"cy (0.100 sec/batch)", "cy is unknown (0.100 sec/batch)",
+           "cy, for information: none (0.100 sec/batch)"}) {
+    INFO(words);
+    CHECK(accuracy(words) == "aws rank - step 1900 of 1895 loss - accuracy - time 0.1 at -");
+  }
   CHECK(told("After 1900 training steps (1895 global steps)") ==
         "aws rank - step 1900 of 1895 loss - accuracy - time - at -");
 }
