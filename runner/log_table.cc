@@ -1,6 +1,7 @@
 #include "runner/log_table.h"
 
 #include <kj/debug.h>
+#include <kj/map.h>
 
 #include "configs/language/failure.h"
 #include "runner/log_lines.h"
@@ -38,6 +39,57 @@ void requireOneStyle(
   }
 }
 
+// Updates that workers which begin together may see in any order.
+constexpr uint FIRST_UPDATES = 20;
+
+// Walks through the lines of one run and tells when another begins. What tells is the updates of
+// the whole job: they go on also where a worker begins late, again, or after another's end.
+class RunWatch {
+public:
+  // The earlier line that shows `line` to be of another run, or null; `line` then counts as seen.
+  kj::Maybe<const StepLine&> follow(const StepLine& line) {
+    KJ_IF_MAYBE(globalStep, line.globalStep) {
+      KJ_IF_MAYBE(rank, line.rank) return followWorker(line, *rank, *globalStep);
+      if (line.end) return nullptr;
+      // Lines of workers that cannot be told apart may come a little late, but no half a run.
+      if (*globalStep < greatest / 2 && greatest > FIRST_UPDATES) return *furthest;
+      if (furthest == nullptr || *globalStep > greatest) {
+        furthest = &line;
+        greatest = *globalStep;
+      }
+    }
+    return nullptr;
+  }
+
+private:
+  kj::Maybe<const StepLine&> followWorker(const StepLine& line, uint rank, uint globalStep) {
+    uint step = line.step.orDefault(0);
+    auto& last = lasts.findOrCreate(rank, [&]() { return decltype(lasts)::Entry{rank, &line}; });
+    uint lastStep = last->step.orDefault(0), lastGlobalStep = last->globalStep.orDefault(0);
+    bool back = step <= lastStep && globalStep < lastGlobalStep;
+    bool again = last != &line && step == lastStep && globalStep == lastGlobalStep;
+    if (back || again) return *last;
+    last = &line;
+    return nullptr;
+  }
+
+  kj::HashMap<uint, const StepLine*> lasts;  // of each worker that is known
+  const StepLine* furthest = nullptr;        // of the others
+  uint greatest = 0;                         // its global step
+};
+
+void requireOneRun(kj::ArrayPtr<const StepLine> steps, kj::StringPtr name) {
+  RunWatch watch;
+  for (auto& line: steps) {
+    KJ_IF_MAYBE(before, watch.follow(line)) {
+      configs::fail(name, " holds several runs, or workers' logs, one behind the other: line ",
+          before->number, " has global step ", KJ_ASSERT_NONNULL(before->globalStep), ", and line ",
+          line.number, " is back at ", KJ_ASSERT_NONNULL(line.globalStep),
+          "; make a file of each.");
+    }
+  }
+}
+
 }  // namespace
 
 LogTable readLogTable(
@@ -45,6 +97,7 @@ LogTable readLogTable(
   auto steps = readStepLines(log);
   if (steps.empty()) return readResultTable(log, name, options);
   requireOneStyle(steps, readLogLines(log), name);
+  requireOneRun(steps, name);
   if (options.epochs.size() > 0 || options.run != nullptr) {
     configs::fail(name,
         " has a line a step: --epochs and --run choose in logs with a line an "

@@ -12,7 +12,9 @@ namespace runner {
 using LogTable = kj::OneOf<ResultTable, StepTable>;
 
 // Makes the table of the log file `name` (used in messages), whose whole text is `log`. Throws
-// FAILED if lines of two styles are found, if `options` has what the kind of table does not
+// FAILED if lines of two styles are found, if lines by steps are of several runs (the updates of
+// the whole job go back: those that a worker saw, or, where no line says whose it is, to less than
+// half; runs of a few lines may pass), if `options` has what the kind of table does not
 // (epochs or a run of steps), and where readResultTable() does.
 LogTable readLogTable(
     kj::ArrayPtr<const char> log, kj::StringPtr name, const TableOptions& options = {});

@@ -39,6 +39,44 @@ TEST_CASE("a log is of one style") {
         "of each.");
 }
 
+kj::String aws(uint step, uint globalStep) {
+  return kj::str("After ", step, " training steps (", globalStep, " global steps)\n");
+}
+
+TEST_CASE("two runs by steps in one file are refused with the lines that tell") {
+  auto run = kj::str("session started\n", aws(100, 95), aws(200, 195), aws(300, 295));
+  auto end = "total step: 305, global_step: 300\n"_kj;
+  CHECK(complaint(kj::str(run, end, run, end)) ==
+        "x.log holds several runs, or workers' logs, one behind the other: line 4 has global step "
+        "295, and line 7 is back at 95; make a file of each.");
+  CHECK(complaint(kj::str(run, run)) != "");
+  auto schlag = [](uint globalStep) {
+    return kj::str("Step: ", globalStep, ",  Epoch:  1,  Batch: 100 of 550,  Cost: 1.0,  ",
+        "AvgTime: 3.11ms\n");
+  };
+  CHECK(complaint(kj::str(schlag(101), schlag(551), SCHLAG, schlag(101))) != "");
+
+  auto replica = [](uint worker, uint step, uint globalStep) {
+    return kj::str("1.5: Worker ", worker, ": training step ", step,
+        " done (global step: ", globalStep, ")\n");
+  };
+  CHECK(
+      complaint(kj::str(replica(0, 1, 0), replica(1, 1, 1), replica(0, 2, 2), replica(1, 1, 0))) ==
+      "x.log holds several runs, or workers' logs, one behind the other: line 2 has global step "
+      "1, and line 4 is back at 0; make a file of each.");
+  CHECK(complaint(kj::str(replica(0, 1, 0), replica(0, 1, 0))) != "");
+  // Another worker behind the first, and one that began again while the job went on.
+  CHECK(complaint(kj::str(replica(0, 1, 0), replica(0, 2, 1), replica(1, 1, 0))) == "");
+  CHECK(complaint(kj::str(replica(0, 1, 0), replica(0, 2, 1), replica(0, 1, 4))) == "");
+}
+
+TEST_CASE("workers of one run may begin late, end early and lag a little") {
+  CHECK(complaint(kj::str("session started\n", aws(100, 100), aws(200, 200), "session started\n",
+            aws(100, 390), aws(300, 380), "total step: 305, global_step: 500\n", aws(200, 490),
+            "total step: 205, global_step: 500\n")) == "");
+  CHECK(complaint(kj::str(aws(5, 20), aws(1, 1), aws(5, 19))) == "");
+}
+
 TEST_CASE("what chooses epochs or runs is refused where there are steps") {
   TableOptions options;
   options.run = 1;
