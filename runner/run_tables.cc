@@ -54,8 +54,9 @@ TextTable mainTable(Runs runs, uint stepRowsMax) {
     KJ_IF_MAYBE(table, runs[0].logTable) {
       if (!table->is<StepTable>()) return textOf(*table);
       auto& steps = table->get<StepTable>();
-      return textOf(steps.rows.size() > stepRowsMax ? thinned(steps, stepRowsMax)
-                                                    : StepTable{kj::heapArray(steps.rows.asPtr())});
+      return textOf(steps.rows.size() > stepRowsMax
+                        ? thinned(steps, stepRowsMax)
+                        : StepTable{kj::heapArray(steps.rows.asPtr()), steps.style});
     }
   }
   return resultsTable(runs, DECIMALS);

@@ -101,7 +101,7 @@ StepTable filtered(const StepTable& table, kj::FunctionParam<bool(const StepRow&
   for (auto& row: table.rows) {
     if (row.end || keep(row)) rows.add(row);
   }
-  return {rows.releaseAsArray()};
+  return {rows.releaseAsArray(), table.style};
 }
 
 template <typename Count>
@@ -124,7 +124,9 @@ kj::String cell(kj::Maybe<double> value, kj::String (*text)(double)) {
 StepTable stepTable(kj::ArrayPtr<const StepLine> lines) {
   Rows rows;
   for (auto& line: lines) rows.add(line);
-  return {rows.finish()};
+  StepTable table{rows.finish()};
+  if (lines.size() > 0) table.style = lines[0].style;
+  return table;
 }
 
 StepTable everyNth(const StepTable& table, uint every) {

@@ -26,6 +26,7 @@ struct StepRow {
 // In the order of the file: most such logs do not say which worker wrote a line.
 struct StepTable {
   kj::Array<StepRow> rows;
+  StepStyle style = StepStyle::TF_REPLICA;  // means nothing where there are no rows
 };
 
 // Makes the table of `lines`, which are of one style. tf_replica does not say how long a batch

@@ -1,5 +1,6 @@
 #include "tools/results_page.h"
 
+#include <kj/map.h>
 #include <kj/vector.h>
 
 #include "configs/language/failure.h"
@@ -89,20 +90,79 @@ private:
   size_t begin = 0;  // of the piece in the making
 };
 
-kj::Array<ExperimentFigures> readFigures(
-    const ResultsIndex& index, kj::ArrayPtr<const KeptLog> logs) {
-  return KJ_MAP(experiment, index.experiments)->ExperimentFigures {
-    return {experiment, KJ_MAP(run, experiment.runs)
-                            ->RunFigures{for (auto& log
-                                              : logs){if (log.name != run.log) continue;
+// Throws if something was published that no table made of such a log shows.
+void requireShown(const IndexedRun& run, const runner::LogTable& table) {
+  kj::HashSet<kj::String> shown;
+  KJ_IF_MAYBE(published, run.published) {
+    for (auto& row: published->rows) {
+      auto place = kj::str("the end");
+      if (table.is<runner::ResultTable>()) {
+        place = kj::str("epoch ", table.get<runner::ResultTable>().rows.back().epoch);
+      }
+      KJ_IF_MAYBE(epoch, row.epoch) place = kj::str("epoch ", *epoch);
+      KJ_IF_MAYBE(step, row.step) place = kj::str("step ", *step);
+      auto refuse = [&](kj::StringPtr why) {
+        configs::fail("results/index.toml: what the run `", run.name, "` has as published for ",
+            place, " stands in no table: ", why);
+      };
+      bool accuracy = row.trainAccuracy != nullptr || row.validationAccuracy != nullptr;
+      if (table.is<runner::StepTable>()) {
+        if (row.epoch != nullptr && (accuracy || row.loss != nullptr)) {
+          refuse("its log has a line a step; say `step`, or neither for the end");
+        }
+        if (row.trainAccuracy != nullptr && row.validationAccuracy != nullptr) {
+          refuse("a log with a line a step has one accuracy; leave the other one out");
+        }
+      } else {
+        if (row.step != nullptr && accuracy) {
+          refuse("its log has a line an epoch; say `epoch`, or neither for the end");
+        }
+        if (row.loss != nullptr) refuse("a log with a line an epoch has no loss; leave it out");
+      }
+      auto show = [&](kj::StringPtr figure, bool is) {
+        if (!is) return;
+        auto name = kj::str(figure, " ", place);
+        if (shown.contains(name)) {
+          refuse(kj::str("another row has its ", figure, " too; leave one out"));
+        }
+        shown.insert(kj::mv(name));
+      };
+      if (table.is<runner::StepTable>()) {
+        show("accuracy", accuracy);
+      } else {
+        show("train accuracy", row.trainAccuracy != nullptr);
+        show("validation accuracy", row.validationAccuracy != nullptr);
+      }
+      show("loss", row.loss != nullptr);
+      place = kj::str("the whole run");
+      show("epoch time", row.epoch_s != nullptr);
+      show("speed", row.images_per_s != nullptr);
+    }
+  }
+}
+
+RunFigures readFigures(
+    const IndexedRun& run, runner::Combine combine, kj::ArrayPtr<const KeptLog> logs) {
+  for (auto& log: logs) {
+    if (log.name != run.log) continue;
     runner::TableOptions options;
-    options.combine = experiment.combine;
-    return {run, runner::readLogTable(log.text, log.name, options)};
+    options.combine = combine;
+    RunFigures figures{run, runner::readLogTable(log.text, log.name, options)};
+    requireShown(run, figures.table);
+    return figures;
   }
   KJ_FAIL_REQUIRE("a run without a log", run.log);
 }
-};  // namespace
-};  // namespace tools
+
+kj::Array<ExperimentFigures> readFigures(
+    const ResultsIndex& index, kj::ArrayPtr<const KeptLog> logs) {
+  kj::Vector<ExperimentFigures> all;
+  for (auto& experiment: index.experiments) {
+    kj::Vector<RunFigures> runs;
+    for (auto& run: experiment.runs) runs.add(readFigures(run, experiment.combine, logs));
+    all.add(ExperimentFigures{experiment, runs.releaseAsArray()});
+  }
+  return all.releaseAsArray();
 }
 
 // The table of this name, or null.

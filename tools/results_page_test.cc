@@ -88,6 +88,13 @@ kj::String failureOf(kj::StringPtr page) {
   return kj::str(exception.getDescription());
 }
 
+bool has(kj::StringPtr text, kj::StringPtr part) {
+  for (size_t i = 0; i + part.size() <= text.size(); i++) {
+    if (text.slice(i).startsWith(part)) return true;
+  }
+  return false;
+}
+
 constexpr kj::StringPtr PLACE =
     "<!-- results: small begin -->\nold\n<!-- results: small end -->\n"_kj;
 
@@ -210,22 +217,103 @@ TEST_CASE("ResultsPage: a run with steps is a row with its end, over the workers
                      "Test-Accuracy: 0.25\nTotal Time: 1.00s\nFinal Cost: 1.0000\ndone\n",
             "difference = \"More updates.\"\npublished = { source = \"A post\", "
             "rows = [{ validation_accuracy = 0.42 }] }\n") ==
-        "\n| run | steps | global steps | loss | accuracy | s/batch | published accuracy |\n"
-        "| --- | --- | --- | --- | --- | --- | --- |\n"
-        "| a | 200 | 202 | 1.5000 | 0.3750 | 0.004000 | 0.4200 |\n"
+        "\n| run | steps | global steps | loss | accuracy | s/batch | images/s | "
+        "published accuracy |\n"
+        "| --- | --- | --- | --- | --- | --- | --- | --- |\n"
+        "| a | 200 | 202 | 1.5000 | 0.3750 | 0.004000 | 2,500 | 0.4200 |\n"
         "\n"
         "- Published: A post. More updates.\n\n"_kj);
 }
 
-TEST_CASE("ResultsPage: a run with steps whose end says nothing shows its last batch") {
-  auto line = [](uint step, kj::StringPtr loss) {
-    return kj::str("After ", step, " training steps (", step - 5, " global steps), loss on ",
-        "training batch is ", loss, ", accuracy is 0.75. (0.250 sec/batch)\n");
-  };
-  CHECK(stepsTableOf(kj::str(line(100, "2.5"), line(200, "1.25"))) ==
-        "\n| run | steps | global steps | loss | accuracy | s/batch |\n"
+// A line of tf_aws: of the worker's and of the job's steps.
+kj::String awsLine(uint step, uint globalStep, kj::StringPtr loss, kj::StringPtr batch_s) {
+  return kj::str("After ", step, " training steps (", globalStep, " global steps), loss on ",
+      "training batch is ", loss, ", accuracy is 0.75. (", batch_s, " sec/batch)\n");
+}
+
+TEST_CASE("ResultsPage: a run of tf_aws shows its last batch and the time since the start") {
+  CHECK(stepsTableOf(kj::str(awsLine(100, 100, "2.5", "0.250"), awsLine(200, 200, "2", "0.150"),
+            awsLine(300, 300, "1.25", "0.125"))) ==
+        "\n| run | steps | global steps | loss | accuracy | s/batch | images/s |\n"
+        "| --- | --- | --- | --- | --- | --- | --- |\n"
+        "| a | 300 | 300 | 1.2500 | 0.7500 | 0.125000 | 80 |\n\n"_kj);
+}
+
+TEST_CASE("ResultsPage: images/s of tf_aws count an update as one or as all workers' batches") {
+  auto two = [](kj::StringPtr lines) { return stepsTableOf(lines, "devices = 2\n"); };
+  // Asynchronous: 200 updates of 10 images in 200 × 0.1 s.
+  CHECK(has(two(kj::str(awsLine(100, 200, "1", "0.100"),
+                "total step: 90, global_step: 200\ntotal step: 110, global_step: 200\n")),
+      "| 0.100000 | 100 |"));
+  // Synchronous: an update has the images of both.
+  CHECK(has(two(kj::str(awsLine(200, 200, "1", "0.100"),
+                "total step: 200, global_step: 200\ntotal step: 200, global_step: 200\n")),
+      "| 0.100000 | 200 |"));
+  // A time that was rounded to nothing gives no speed.
+  CHECK(!has(two(awsLine(200, 200, "1", "0.000")), "images/s"));
+}
+
+TEST_CASE("ResultsPage: tf_replica's sum over the validation records is no loss of training") {
+  CHECK(stepsTableOf("10.0: Worker 0: training step 1 done (global step: 1)\n"
+                     "10.5: Worker 0: training step 2 done (global step: 2)\n"
+                     "12.0: Worker 0: training step 3 done (global step: 3)\n"
+                     "After 3 training step(s), validation cross entropy = 640.5\n") ==
+        "\n| run | steps | global steps | validation cross entropy (sum) | s/batch | images/s |\n"
         "| --- | --- | --- | --- | --- | --- |\n"
-        "| a | 200 | 195 | 1.2500 | 0.7500 | 0.250000 |\n\n"_kj);
+        "| a | 3 | 3 | 640.5000 | 1.000000 | 10 |\n\n"_kj);
+}
+
+TEST_CASE("ResultsPage: what was published of a run with steps stands in both tables") {
+  Read read(kj::str(HEAD, ONE_RUN, R"([experiments.runs.published]
+source = "A post"
+rows = [
+  { step = 150, train_accuracy = 0.5 }, { step = 1000, loss = 0.25 },
+  { loss = 1.5, images_per_s = 500, epoch_s = 3 },
+]
+)"),
+      {"a"});
+  CHECK(read.diagnostics.format("index.toml") == ""_kj);
+  KeptLog log{
+      kj::str("a"), kj::str(awsLine(100, 100, "2.5", "0.250"), awsLine(200, 200, "2", "0.100"))};
+  auto page = readPage("PAGE.md",
+      kj::str(PLACE, "<!-- results: performance begin -->\n<!-- results: performance end -->\n"),
+      read.index, kj::arrayPtr(&log, 1));
+  CHECK(page.tables[0].fresh.startsWith(
+      "\n| run | steps | global steps | loss | accuracy | s/batch | images/s | published loss | "
+      "published accuracy | published images/s |\n"
+      "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"
+      "| a | 200 | 200 | 2.0000 | 0.7500 |  |  |  | 0.5000 |  |\n"
+      "| a |  | 1,000 |  |  |  |  | 0.2500 |  |  |\n"
+      "| a | 200 | 200 | 2.0000 | 0.7500 | 0.100000 | 100 | 1.5000 |  | 500 |\n"));
+  CHECK(page.tables[1].fresh ==
+        "\n| run | cluster | machines | devices | batch size / device | kvstore | "
+        "epoch time (s) | images/s | published epoch time (s) | published images/s |\n"
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"
+        "| a | here | 1 | 1 | 10 | local | 12.0 | 100 | 3.0 | 500 |\n\n"_kj);
+}
+
+TEST_CASE("ResultsPage: a published figure that no table shows is refused") {
+  auto failure = [](kj::StringPtr log, kj::StringPtr rows) {
+    auto published = kj::str("published = { source = \"x\", rows = [", rows, "] }\n");
+    auto result = kj::runCatchingExceptions([&]() { stepsTableOf(log, published); });
+    return kj::str(KJ_REQUIRE_NONNULL(result).getDescription());
+  };
+  auto epochs = logOf("a").text;
+  auto steps = awsLine(100, 100, "2.5", "0.250");
+  CHECK(failure(epochs, "{ step = 5, validation_accuracy = 0.5 }") ==
+        "results/index.toml: what the run `a` has as published for step 5 stands in no table: its "
+        "log has a line an epoch; say `epoch`, or neither for the end"_kj);
+  CHECK(has(failure(epochs, "{ loss = 0.5 }"), "has no loss"));
+  CHECK(has(failure(epochs,
+                "{ validation_accuracy = 0.5 }, { epoch = 2, train_accuracy = 0.1, "
+                "validation_accuracy = 0.5 }"),
+      "for epoch 2 stands in no table: another row has its validation accuracy too"));
+  CHECK(has(failure(epochs, "{ epoch = 1, epoch_s = 5 }, { epoch_s = 6 }"),
+      "for the whole run stands in no table: another row has its epoch time too"));
+  CHECK(has(failure(steps, "{ epoch = 1, loss = 0.5 }"), "its log has a line a step"));
+  CHECK(has(
+      failure(steps, "{ train_accuracy = 0.5, validation_accuracy = 0.5 }"), "has one accuracy"));
+  CHECK(has(failure(steps, "{ loss = 0.5 }, { loss = 0.25 }"), "for the end stands in no table"));
 }
 
 TEST_CASE("ResultsPage: machines and data sets, a bar in a cell escaped") {
@@ -243,12 +331,6 @@ TEST_CASE("ResultsIndex: logs, clusters and data sets that do not fit are shown 
   auto errors = [](kj::StringPtr index, kj::ArrayPtr<const kj::StringPtr> logs) {
     Read read(kj::str(HEAD, index), logs);
     return read.diagnostics.format("index.toml");
-  };
-  auto has = [](kj::StringPtr text, kj::StringPtr part) {
-    for (size_t i = 0; i + part.size() <= text.size(); i++) {
-      if (text.slice(i).startsWith(part)) return true;
-    }
-    return false;
   };
   CHECK(has(errors(ONE_RUN, nullptr), "index.toml:17:7: error: there is no `a`"));
   CHECK(has(errors(ONE_RUN, {"a", "b"}), "error: no run has the log `b`"));

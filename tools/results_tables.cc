@@ -3,10 +3,9 @@
 #include <kj/map.h>
 #include <kj/vector.h>
 
-#include <algorithm>
-
 #include "runner/log_lines.h"
 #include "runner/progress.h"
+#include "tools/step_figures.h"
 
 namespace tools {
 
@@ -71,10 +70,14 @@ kj::String cell(kj::Maybe<double> value, uint decimals) {
   return nullptr;
 }
 
+// More images/s than any machine's.
+constexpr double COUNT_END = 1e15;
+
 // Without decimals.
 kj::String rounded(kj::Maybe<double> value) {
   KJ_IF_MAYBE(v, value) {
-    return runner::grouped(uint64_t(*v + 0.5));
+    // A time of nothing gives no speed.
+    if (*v < COUNT_END) return runner::grouped(uint64_t(*v + 0.5));
   }
   return nullptr;
 }
@@ -82,8 +85,14 @@ kj::String rounded(kj::Maybe<double> value) {
 // A row of the table by epochs.
 struct EpochFigures {
   const runner::ResultRow* ours = nullptr;
-  const PublishedFigures* published = nullptr;
+  kj::Maybe<double> publishedTrain;
+  kj::Maybe<double> publishedValidation;
 };
+
+// Whether `row` has figures of the place that it names, not of the run's speed only.
+bool isOfPlace(const PublishedFigures& row) {
+  return row.trainAccuracy != nullptr || row.validationAccuracy != nullptr || row.loss != nullptr;
+}
 
 bool isChosen(const IndexedExperiment& experiment, uint epoch) {
   if (experiment.epochs.size() == 0) return true;
@@ -103,9 +112,10 @@ kj::TreeMap<uint, EpochFigures> epochRows(
   };
   KJ_IF_MAYBE(published, run.published) {
     for (auto& row: published->rows) {
-      if (row.trainAccuracy == nullptr && row.validationAccuracy == nullptr) continue;
-      if (row.step != nullptr) continue;
-      at(row.epoch.orDefault(table.rows.back().epoch)).published = &row;
+      if (!isOfPlace(row)) continue;
+      auto& figures = at(row.epoch.orDefault(table.rows.back().epoch));
+      if (row.trainAccuracy != nullptr) figures.publishedTrain = row.trainAccuracy;
+      if (row.validationAccuracy != nullptr) figures.publishedValidation = row.validationAccuracy;
     }
   }
   for (auto& row: table.rows) {
@@ -129,85 +139,67 @@ kj::String epochsTable(const ExperimentFigures& figures) {
         cells[2] = cell(row.value.ours->train, 6);
         cells[3] = cell(row.value.ours->validation, 6);
       }
-      if (row.value.published != nullptr) {
-        cells[4] = cell(row.value.published->trainAccuracy, 6);
-        cells[5] = cell(row.value.published->validationAccuracy, 6);
-      }
+      cells[4] = cell(row.value.publishedTrain, 6);
+      cells[5] = cell(row.value.publishedValidation, 6);
       table.add(cells);
     }
   }
   return table.size() == 0 ? kj::String() : table.finish();
 }
 
-// How a run with steps ended.
-struct EndFigures {
-  uint64_t steps = 0;
-  uint64_t globalSteps = 0;
-  kj::Maybe<double> loss;
-  kj::Maybe<double> accuracy;
-  kj::Maybe<double> batch_s;
-};
-
-// One figure of the end: over the workers that wrote it, or else the last one of a batch.
-kj::Maybe<double> endFigure(const runner::StepTable& table,
-    kj::Maybe<double> runner::StepRow::*figure, runner::Combine combine) {
-  const double* last = nullptr;
-  double sum = 0, greatest = 0;
-  uint count = 0;
-  for (auto& row: table.rows) {
-    KJ_IF_MAYBE(value, row.*figure) {
-      if (!row.end) {
-        last = value;
-        continue;
-      }
-      greatest = count == 0 ? *value : kj::max(greatest, *value);
-      sum += *value;
-      count++;
+// What was published of a run's speed: the last row that has the figure.
+kj::Maybe<double> publishedSpeed(
+    const IndexedRun& run, kj::Maybe<double> PublishedFigures::*figure) {
+  kj::Maybe<double> found;
+  KJ_IF_MAYBE(published, run.published) {
+    for (auto& row: published->rows) {
+      if (row.*figure != nullptr) found = row.*figure;
     }
   }
-  if (count > 0) return combine == runner::Combine::MAX ? greatest : sum / count;
-  if (last != nullptr) return *last;
-  return nullptr;
+  return found;
 }
 
-EndFigures endOf(const runner::StepTable& table, runner::Combine combine) {
-  EndFigures end;
-  kj::Vector<double> batches_s;
-  for (auto& row: table.rows) {
-    end.steps = kj::max(end.steps, row.step.orDefault(0));
-    end.globalSteps = kj::max(end.globalSteps, uint64_t(row.globalStep.orDefault(0)));
-    KJ_IF_MAYBE(batch_s, row.batch_s) batches_s.add(*batch_s);
-  }
-  // A greatest loss is nobody's best.
-  end.loss = endFigure(table, &runner::StepRow::loss, runner::Combine::MEAN);
-  end.accuracy = endFigure(table, &runner::StepRow::accuracy, combine);
-  if (batches_s.size() > 0) {
-    // Some systems divide the shorter interval at the end of an epoch by the wrong count.
-    auto middle = batches_s.begin() + batches_s.size() / 2;
-    std::nth_element(batches_s.begin(), middle, batches_s.end());
-    end.batch_s = *middle;
-  }
-  return end;
+kj::Array<kj::String> stepCells(kj::StringPtr run, const StepFigures& figures) {
+  auto count = [](const kj::Maybe<uint64_t>& n) {
+    KJ_IF_MAYBE(value, n) return runner::grouped(*value);
+    return kj::String();
+  };
+  return kj::arr(words(run), count(figures.steps), count(figures.globalSteps),
+      cell(figures.loss, 4), cell(figures.crossEntropySum, 4), cell(figures.accuracy, 4),
+      cell(figures.batch_s, 6), rounded(figures.images_per_s), kj::String(), kj::String(),
+      kj::String());
+}
+
+// Puts into a row's last cells what was published of its place.
+void addPublished(kj::ArrayPtr<kj::String> cells, const PublishedFigures& row) {
+  auto accuracy = row.validationAccuracy == nullptr ? row.trainAccuracy : row.validationAccuracy;
+  if (row.loss != nullptr) cells[8] = cell(row.loss, 4);
+  if (accuracy != nullptr) cells[9] = cell(accuracy, 4);
 }
 
 kj::String stepsTable(const ExperimentFigures& figures) {
-  Rows table({"run", "steps", "global steps", "loss", "accuracy", "s/batch", "published loss",
-      "published accuracy"});
-  auto count = [](uint64_t n) { return n == 0 ? kj::String() : runner::grouped(n); };
+  Rows table({"run", "steps", "global steps", "loss", "validation cross entropy (sum)", "accuracy",
+      "s/batch", "images/s", "published loss", "published accuracy", "published images/s"});
   for (auto& each: figures.runs) {
     if (!each.table.is<runner::StepTable>()) continue;
-    auto end = endOf(each.table.get<runner::StepTable>(), figures.experiment.combine);
-    kj::String cells[] = {words(each.run.name), count(end.steps), count(end.globalSteps),
-        cell(end.loss, 4), cell(end.accuracy, 4), cell(end.batch_s, 6), nullptr, nullptr};
+    auto& ours = each.table.get<runner::StepTable>();
+    auto end = stepCells(each.run.name, endOf(ours, figures.experiment.combine, each.stepImages()));
     KJ_IF_MAYBE(published, each.run.published) {
       for (auto& row: published->rows) {
-        auto accuracy =
-            row.validationAccuracy == nullptr ? row.trainAccuracy : row.validationAccuracy;
-        if (row.loss != nullptr) cells[6] = cell(row.loss, 4);
-        if (accuracy != nullptr) cells[7] = cell(accuracy, 4);
+        KJ_IF_MAYBE(step, row.step) {
+          if (!isOfPlace(row)) continue;
+          StepFigures none;
+          none.globalSteps = *step;
+          auto cells = stepCells(each.run.name, atStep(ours, *step).orDefault(none));
+          addPublished(cells, row);
+          table.add(cells);
+        } else {
+          addPublished(end, row);
+        }
       }
     }
-    table.add(cells);
+    end[10] = rounded(publishedSpeed(each.run, &PublishedFigures::images_per_s));
+    table.add(end);
   }
   return table.size() == 0 ? kj::String() : table.finish();
 }
@@ -225,16 +217,27 @@ kj::String noteOn(const IndexedRun& run, bool several) {
       "- ", several ? kj::str(run.name, ": ") : kj::String(), kj::strArray(sentences, " "), "\n");
 }
 
-// What was published of a run's speed: the last row that has the figure.
-kj::Maybe<double> publishedSpeed(
-    const IndexedRun& run, kj::Maybe<double> PublishedFigures::*figure) {
-  kj::Maybe<double> found;
-  KJ_IF_MAYBE(published, run.published) {
-    for (auto& row: published->rows) {
-      if (row.*figure != nullptr) found = row.*figure;
+struct Speed {
+  kj::Maybe<double> epoch_s;
+  kj::Maybe<double> images_per_s;
+};
+
+Speed speedOf(const RunFigures& figures, const IndexedExperiment& experiment) {
+  double images = figures.run.epochImages;
+  auto byOther = [&](double figure) { return images / figure; };
+  Speed speed;
+  KJ_SWITCH_ONEOF(figures.table) {
+    KJ_CASE_ONEOF(epochs, runner::ResultTable) {
+      speed.epoch_s =
+          epochs.laterEpochs_s == nullptr ? epochs.rows[0].time_s : epochs.laterEpochs_s;
+      speed.images_per_s = speed.epoch_s.map(byOther);
+    }
+    KJ_CASE_ONEOF(steps, runner::StepTable) {
+      speed.images_per_s = endOf(steps, experiment.combine, figures.stepImages()).images_per_s;
+      speed.epoch_s = speed.images_per_s.map(byOther);
     }
   }
-  return found;
+  return speed;
 }
 
 }  // namespace
@@ -278,15 +281,11 @@ kj::String performanceTable(kj::ArrayPtr<const ExperimentFigures> experiments) {
       "epoch time (s)", "images/s", "published epoch time (s)", "published images/s"});
   for (auto& figures: experiments) {
     for (auto& each: figures.runs) {
-      if (!each.table.is<runner::ResultTable>()) continue;
       auto& run = each.run;
-      auto& result = each.table.get<runner::ResultTable>();
-      auto& seconds =
-          result.laterEpochs_s == nullptr ? result.rows[0].time_s : result.laterEpochs_s;
-      auto speed = seconds.map([&](double s) { return run.epochImages / s; });
+      auto speed = speedOf(each, figures.experiment);
       kj::String cells[] = {words(run.name), words(run.cluster), kj::str(run.machines),
-          kj::str(run.devices), kj::str(run.batchSize), words(run.kvstore), cell(seconds, 1),
-          rounded(speed), cell(publishedSpeed(run, &PublishedFigures::epoch_s), 1),
+          kj::str(run.devices), kj::str(run.batchSize), words(run.kvstore), cell(speed.epoch_s, 1),
+          rounded(speed.images_per_s), cell(publishedSpeed(run, &PublishedFigures::epoch_s), 1),
           rounded(publishedSpeed(run, &PublishedFigures::images_per_s))};
       table.add(cells);
     }

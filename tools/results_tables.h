@@ -13,6 +13,9 @@ namespace tools {
 struct RunFigures {
   const IndexedRun& run;
   runner::LogTable table;
+
+  // Images of one step of all devices.
+  uint64_t stepImages() const { return uint64_t(run.batchSize) * run.devices; }
 };
 
 // The figures of an experiment's runs.
@@ -35,15 +38,17 @@ kj::String datasetsTable(kj::ArrayPtr<const Dataset> datasets);
 // valid |`. The rows are the chosen epochs that the log has, and those published; what was
 // published for the end stands beside our last. One run needs no first column.
 //
-// Runs with steps: `| run | steps | global steps | loss | accuracy | s/batch | published loss |
-// published accuracy |`, a row a run: the figures of the log's end, over all workers that wrote
-// one, or else of its last line that has them; the median of s/batch.
+// Runs with steps: `| run | steps | global steps | loss | validation cross entropy (sum) | accuracy
+// | s/batch | images/s | published loss | published accuracy | published images/s |`. A row a run
+// has its end (see endOf()), and what was published for it; what was published for a global step
+// has a row of its own, beside our first line at or behind that step.
 kj::String figuresTable(const ExperimentFigures& figures);
 
 // `| run | cluster | machines | devices | batch size / device | kvstore | epoch time (s) |
-// images/s | published epoch time (s) | published images/s |` of all runs with epochs. The time is
-// the mean over the epochs after the first, or, where there is none, that of the first; images/s
-// are an epoch's images by that time.
+// images/s | published epoch time (s) | published images/s |`. Of runs with epochs, the time is the
+// mean over the epochs after the first, or, where there is none, that of the first; images/s are
+// an epoch's images by that time. Of runs with steps, images/s are as endOf() has them, and the
+// time is what an epoch's images take at that rate.
 kj::String performanceTable(kj::ArrayPtr<const ExperimentFigures> experiments);
 
 }  // namespace tools
