@@ -2,6 +2,7 @@
 
 #include <kj/filesystem.h>
 #include <kj/vector.h>
+#include <sys/stat.h>
 
 #include "configs/language/document.h"
 #include "configs/language/failure.h"
@@ -32,11 +33,17 @@ kj::Array<KeptLog> readLogs(kj::StringPtr folder) {
   return logs.releaseAsArray();
 }
 
+bool isFile(kj::StringPtr path) {
+  struct stat status;
+  return stat(path.cStr(), &status) == 0 && S_ISREG(status.st_mode);
+}
+
 }  // namespace
 
 PageOutcome makePage(kj::StringPtr path, PageAction action) {
   auto page = runner::readWhole(path, PAGE_BYTES_MAX);
-  auto folder = kj::str(path.slice(0, path.size() - io::baseName(path).size()), "results");
+  auto base = kj::heapString(path.slice(0, path.size() - io::baseName(path).size()));
+  auto folder = kj::str(base, "results");
   auto logs = readLogs(folder);
   auto names = KJ_MAP(log, logs)->kj::StringPtr {
     return log.name;
@@ -48,8 +55,10 @@ PageOutcome makePage(kj::StringPtr path, PageAction action) {
   auto document = configs::load(
       filesystem->getRoot(), indexPath, nullptr, diagnostics, filesystem->getCurrentPath());
   configs::Reading reading{diagnostics, {}};
-  auto index = configs::readDocument(*document, reading,
-      [&](configs::Reader& reader) { return ResultsIndex::read(reader, names); });
+  auto index = configs::readDocument(*document, reading, [&](configs::Reader& reader) {
+    return ResultsIndex::read(
+        reader, names, [&](kj::StringPtr file) { return isFile(kj::str(base, file)); });
+  });
   if (diagnostics.count() > 0) return {diagnostics.format(indexPath), nullptr};
 
   auto result = readPage(path, page, index, logs);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <kj/array.h>
+#include <kj/function.h>
 #include <kj/string.h>
 
 #include "configs/language/reader.h"
@@ -19,6 +20,7 @@ struct Machines {
   uint cores;
   kj::String memory;
   kj::String network;
+  kj::String software;  // empty: not told
 };
 
 // [[datasets]]: likewise.
@@ -63,9 +65,11 @@ struct ResultsIndex {
   kj::Array<Dataset> datasets;
   kj::Array<IndexedExperiment> experiments;
 
-  // `logs` are the names of those that there are. A log that no run names, or several do, is
-  // reported, as is a run without one, or of a cluster or data set that is not listed.
-  static ResultsIndex read(configs::Reader& reader, kj::ArrayPtr<const kj::StringPtr> logs);
+  // `logs` are the names of those that there are; `isFile` says whether a path from the page's
+  // folder names a file. A log that no run names, or several do, is reported, as is a run without
+  // one, of a cluster or data set that is not listed, or of an experiment file that is not there.
+  static ResultsIndex read(configs::Reader& reader, kj::ArrayPtr<const kj::StringPtr> logs,
+      kj::FunctionParam<bool(kj::StringPtr path)> isFile);
 };
 
 // The reference of index.toml: results/REFERENCE.md.

@@ -40,8 +40,10 @@ struct Read {
 
   Read(kj::StringPtr text, kj::ArrayPtr<const kj::StringPtr> logs)
       : document(configs::parse("index.toml", text, diagnostics)),
-        index(configs::readDocument(*document, reading,
-            [&](configs::Reader& reader) { return ResultsIndex::read(reader, logs); })) {}
+        index(configs::readDocument(*document, reading, [&](configs::Reader& reader) {
+          return ResultsIndex::read(
+              reader, logs, [](kj::StringPtr file) { return file == "configs/a.toml"; });
+        })) {}
 };
 
 // Two workers, two epochs; the second one's time is 2 s in the mean.
@@ -327,6 +329,18 @@ TEST_CASE("ResultsPage: machines and data sets, a bar in a cell escaped") {
         "| digits | 10 | 8×8\\|1 | 1,200 | 100 |\n"_kj);
 }
 
+TEST_CASE("ResultsPage: what machines run with has a column where it is told") {
+  auto machines = kj::str(
+      "[[machines]]\ncluster = \"there\"\nprocessor = \"two\"\ncores = 4\nmemory = \"2 GiB\"\n"
+      "network = \"wire\"\nsoftware = \"g++ 12.2, oneDNN 2.7\"\n",
+      ONE_RUN);
+  CHECK(tableIn("machines", machines) ==
+        "| cluster | processor | cores | memory | network | software |\n"
+        "| --- | --- | --- | --- | --- | --- |\n"
+        "| here | one | 2 | 1 GiB | none |  |\n"
+        "| there | two | 4 | 2 GiB | wire | g++ 12.2, oneDNN 2.7 |\n"_kj);
+}
+
 TEST_CASE("ResultsIndex: logs, clusters and data sets that do not fit are shown in their lines") {
   auto errors = [](kj::StringPtr index, kj::ArrayPtr<const kj::StringPtr> logs) {
     Read read(kj::str(HEAD, index), logs);
@@ -343,6 +357,16 @@ TEST_CASE("ResultsIndex: logs, clusters and data sets that do not fit are shown 
   CHECK(has(found, "there is no `there`"));
   CHECK(has(found, "`machines` is another table of the page"));
   CHECK(has(errors(kj::str(ONE_RUN, ONE_RUN), {"a"}), "two are called `small`"));
+  CHECK(has(errors(kj::str(ONE_RUN, ONE_RUN), {"a"}), "2 runs have the log `a`"));
+  CHECK(has(errors(kj::str(ONE_RUN, "config = \"configs/b.toml --set train.epochs=3\"\n"), {"a"}),
+      "there is no file `configs/b.toml`"));
+  CHECK(errors(kj::str(ONE_RUN, "config = \"configs/a.toml --set train.epochs=3\"\n"), {"a"}) ==
+        ""_kj);
+  for (auto text: {"config = \"configs/a.toml\\n| x\"\n", "difference = \"a\\tb\"\n",
+           "published = { source = \"a\\rb\", rows = [] }\n", "name = \"\\u007f\"\n"}) {
+    INFO(text);
+    CHECK(has(errors(kj::str(ONE_RUN, text), {"a"}), "there is a control character in this text"));
+  }
   CHECK(has(errors(kj::str(ONE_RUN,
                        "published = { source = \"x\", rows = [{ where = { a = 1 } }] "
                        "}\n"),

@@ -243,10 +243,10 @@ Speed speedOf(const RunFigures& figures, const IndexedExperiment& experiment) {
 }  // namespace
 
 kj::String machinesTable(kj::ArrayPtr<const Machines> machines) {
-  Rows table({"cluster", "processor", "cores", "memory", "network"});
+  Rows table({"cluster", "processor", "cores", "memory", "network", "software"});
   for (auto& row: machines) {
     kj::String cells[] = {words(row.cluster), words(row.processor), kj::str(row.cores),
-        words(row.memory), words(row.network)};
+        words(row.memory), words(row.network), words(row.software)};
     table.add(cells);
   }
   return table.finish();

@@ -26,7 +26,7 @@ struct ExperimentFigures {
 
 // All of these leave out a column that is empty in every row.
 
-// `| cluster | processor | cores | memory | network |`
+// `| cluster | processor | cores | memory | network | software |`
 kj::String machinesTable(kj::ArrayPtr<const Machines> machines);
 // `| data set | classes | image | training images | validation images |`
 kj::String datasetsTable(kj::ArrayPtr<const Dataset> datasets);

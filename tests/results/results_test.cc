@@ -30,7 +30,7 @@ struct Copy {
   kj::String page = kj::str(folder, "/RESULTS.md");
 
   Copy() {
-    auto copied = Command({"cp", "-rL", "RESULTS.md", "results", folder}).wait();
+    auto copied = Command({"cp", "-rL", "RESULTS.md", "results", "configs", folder}).wait();
     REQUIRE(copied.exitCode == 0);
     auto writable = Command({"chmod", "-R", "u+w", folder}).wait();
     REQUIRE(writable.exitCode == 0);
@@ -152,6 +152,7 @@ TEST_CASE("keep_log keeps a run's log once, with an entry that the index takes")
                             copy.folder})
                     .wait();
   REQUIRE(others.exitCode == 0);
+  writeFile(kj::str(copy.folder, "/configs/small.toml"), "");
   writeFile(copy.page, "<!-- results: small begin -->\n<!-- results: small end -->\n");
   auto update = copy.run();
   INFO(update.errors);
