@@ -10,10 +10,15 @@ namespace runner {
 
 struct Machine {
   kj::String cpu;      // its name as the system gives it; empty if it does not
-  kj::uint cores = 0;  // that this process may use
+  kj::uint cores = 0;  // that this process may use: whole ones, at least 1
   uint64_t memory_bytes = 0;
 };
 
 Machine thisMachine();
+
+// How many whole cores a cgroup's `cpu.max` allows, at least 1; null if it sets no limit. `text` is
+// quota and period in microseconds, `150000 100000`, or `max` in place of the quota
+// (https://docs.kernel.org/admin-guide/cgroup-v2.html).
+kj::Maybe<kj::uint> coresOfQuota(kj::StringPtr text);
 
 }  // namespace runner
