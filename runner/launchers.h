@@ -11,7 +11,7 @@
 
 namespace runner {
 
-// How a run ended: one of the two.
+// How a run ended: one of the two, or neither if nobody waited for its end.
 struct Outcome {
   kj::Maybe<kj::String> failure;  // one sentence: role, cause, way out
   kj::Maybe<kj::String> weightsSha256;

@@ -50,7 +50,7 @@ void SingleRunView::show(Event::Reader event) {
 
 void SingleRunView::say(kj::StringPtr line) {
   progress.clear();
-  LineFile(kj::AutoCloseFd(::dup(STDERR_FILENO)), "standard error").append(line);
+  writeQuietly(STDERR_FILENO, kj::str(line, "\n"));
 }
 
 void SingleRunView::end() {
