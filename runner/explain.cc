@@ -13,12 +13,9 @@ namespace runner {
 
 namespace {
 
-// `text` at the left or the right of `width` columns.
+// `text` at the left of `width` columns.
 kj::String left(kj::StringPtr text, size_t width) {
   return kj::str(text, kj::repeat(' ', width - kj::min(width, text.size())));
-}
-kj::String right(kj::StringPtr text, size_t width) {
-  return kj::str(kj::repeat(' ', width - kj::min(width, text.size())), text);
 }
 
 kj::String megabytes(double bytes) {
@@ -31,8 +28,8 @@ kj::String shapeText(const nn::Shape& shape) {
 
 kj::String layers(const nn::Graph& graph) {
   kj::Vector<kj::String> lines;
-  lines.add(kj::str(left("layer", 24), left("op", 24), right("output", 12), right("parameters", 13),
-      right("MFLOP", 9), right("segment", 9), "\n"));
+  lines.add(kj::str(left("layer", 24), left("op", 24), alignedRight("output", 12),
+      alignedRight("parameters", 13), alignedRight("MFLOP", 9), alignedRight("segment", 9), "\n"));
   uint64_t flops = 0;
   for (uint id = 0; id < graph.nodes.size(); id++) {
     auto& node = graph.nodes[id];
@@ -47,9 +44,9 @@ kj::String layers(const nn::Graph& graph) {
     while (graph.segments[segment].nodes.end <= id) segment++;
     auto shape = shapeText(node.shape);
     // × is two bytes and one column.
-    lines.add(kj::str(left(node.name, 24), left(nn::nameOf(node.op), 24), right(shape, 14),
-        right(parameters == 0 ? kj::str("") : grouped(parameters), 13),
-        right(fixedPoint(own / 1e6, 2), 9), right(kj::str(segment), 9), "\n"));
+    lines.add(kj::str(left(node.name, 24), left(nn::nameOf(node.op), 24), alignedRight(shape, 14),
+        alignedRight(parameters == 0 ? kj::str("") : grouped(parameters), 13),
+        alignedRight(fixedPoint(own / 1e6, 2), 9), alignedRight(kj::str(segment), 9), "\n"));
   }
   lines.add(kj::str(grouped(graph.parameters), " parameters in ", graph.keys.size(), " keys, ",
       grouped(graph.statisticsSize), " moving statistics, ", fixedPoint(flops / 1e6, 1),

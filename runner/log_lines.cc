@@ -74,6 +74,10 @@ kj::String sixDigits(double value) {
   return kj::heapString(buffer, end - buffer);
 }
 
+kj::String alignedRight(kj::StringPtr text, size_t width) {
+  return kj::str(kj::repeat(' ', width - kj::min(width, text.size())), text);
+}
+
 kj::String logTime(kj::Date time) {
   int64_t ms = (time - kj::UNIX_EPOCH) / kj::MILLISECONDS;
   // Rounded down, so that times before 1970 keep a positive remainder.

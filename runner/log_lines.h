@@ -42,6 +42,9 @@ kj::String fixedPoint(double value, uint decimals);
 // `value` as C's `%g`: six digits at most, in every locale. A NaN is `nan`.
 kj::String sixDigits(double value);
 
+// `text` at the right of `width` columns (of a byte each); as it is if it is wider.
+kj::String alignedRight(kj::StringPtr text, size_t width);
+
 // Reading. Takes what MXNet wrote in any period (`Iteration[..]`, `Iter[..]` or `Epoch[..]`, behind
 // any prefix, with or without `Node[r]`), and what the functions above write.
 

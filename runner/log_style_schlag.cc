@@ -8,12 +8,6 @@
 namespace runner {
 namespace {
 
-// `text`, filled up with spaces on its left.
-kj::String right(kj::String text, size_t width) {
-  if (text.size() >= width) return text;
-  return kj::str(kj::repeat(' ', width - text.size()), text);
-}
-
 class SchlagWriter final: public LineWriter {
 public:
   kj::Array<kj::String> lines(Event::Reader event) override {
@@ -60,9 +54,9 @@ private:
     // little there. This is the mean over the batches that there were.
     auto batch_ms = speed.getIntervalS() * 1e3 / kj::max(1u, speed.getBatches());
     return kj::str("Step: ", speed.getGlobalStep(),
-        ",  Epoch: ", right(kj::str(speed.getEpoch()), 2),
-        ",  Batch: ", right(kj::str(speed.getBatch()), 3), " of ",
-        right(kj::str(speed.getEpochBatches()), 3),
+        ",  Epoch: ", alignedRight(kj::str(speed.getEpoch()), 2),
+        ",  Batch: ", alignedRight(kj::str(speed.getBatch()), 3), " of ",
+        alignedRight(kj::str(speed.getEpochBatches()), 3),
         ",  Cost: ", fixedPoint(speed.getBatchLoss(), 4), ",  AvgTime: ", fixedPoint(batch_ms, 2),
         "ms");
   }
