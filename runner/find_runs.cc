@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <kj/debug.h>
+#include <kj/map.h>
 #include <kj/vector.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,6 +12,7 @@
 #include <algorithm>
 
 #include "configs/language/failure.h"
+#include "runner/files.h"
 #include "runner/run_folder.h"
 
 namespace runner {
@@ -19,6 +21,9 @@ namespace {
 
 // runs/<name>/<settings>/<n>: nothing of ours lies deeper.
 constexpr uint DEPTH_MAX = 4;
+
+// 10,000 names of at most 255 bytes fill less.
+constexpr uint64_t ORDER_BYTES_MAX = 4 << 20;
 
 bool isRun(kj::StringPtr folder) {
   return ::access(RunFolder{kj::str(folder)}.events().cStr(), F_OK) == 0;
@@ -29,7 +34,25 @@ bool isFolder(kj::StringPtr path) {
   return ::lstat(path.cStr(), &about) == 0 && S_ISDIR(about.st_mode);
 }
 
-// The names of the folders in `path`, as people sort them.
+// The place of each run that the sweep of the folder `path` names; empty without a sweep.
+kj::HashMap<kj::String, size_t> orderIn(kj::StringPtr path) {
+  kj::HashMap<kj::String, size_t> places;
+  auto file = runOrderFile(path);
+  if (::access(file.cStr(), R_OK) != 0) return places;
+  auto text = readWhole(file, ORDER_BYTES_MAX);
+  for (kj::StringPtr rest = text;;) {
+    KJ_IF_MAYBE(length, rest.findFirst('\n')) {
+      places.upsert(
+          kj::heapString(rest.slice(0, *length)), places.size(), [](size_t&, size_t&&) {});
+      rest = rest.slice(*length + 1);
+    } else {
+      return places;
+    }
+  }
+}
+
+// The names of the folders in `path`: those of a sweep in its order, then the others as people sort
+// them.
 kj::Vector<kj::String> foldersIn(kj::StringPtr path) {
   DIR* dir = ::opendir(path.cStr());
   if (dir == nullptr) configs::fail("cannot read the folder ", path, ": ", strerror(errno));
@@ -39,8 +62,11 @@ kj::Vector<kj::String> foldersIn(kj::StringPtr path) {
     kj::StringPtr name = entry->d_name;
     if (!name.startsWith(".") && isFolder(kj::str(path, "/", name))) names.add(kj::str(name));
   }
-  std::sort(names.begin(), names.end(), [](const kj::String& a, const kj::String& b) {
-    return ::strverscmp(a.cStr(), b.cStr()) < 0;
+  auto places = orderIn(path);
+  auto placeOf = [&](const kj::String& name) { return places.find(name).orDefault(SIZE_MAX); };
+  std::sort(names.begin(), names.end(), [&](const kj::String& a, const kj::String& b) {
+    size_t first = placeOf(a), second = placeOf(b);
+    return first != second ? first < second : ::strverscmp(a.cStr(), b.cStr()) < 0;
   });
   return names;
 }

@@ -13,8 +13,9 @@ struct FoundRun {
   kj::String label;
 };
 
-// `path` itself if it is the folder of a run, else all runs below it, links (`last`) left out; 2 is
-// before 10. Throws, with the way out, if there is none.
+// `path` itself if it is the folder of a run, else all runs below it, links (`last`) left out:
+// those of a sweep in its order, then all others by name, 2 before 10. Throws, with the way out, if
+// there is none.
 kj::Array<FoundRun> findRuns(kj::StringPtr path);
 
 }  // namespace runner

@@ -47,6 +47,13 @@ TEST_CASE("findRuns: runs below a folder come as people count, links left out") 
   CHECK(findRuns(all)[0].folder == kj::str(all, "/x/2"));
 }
 
+TEST_CASE("findRuns: the runs of a sweep come in its order, before others that are there") {
+  for (auto name: {"b=1-aa", "b=2-bb", "b=10-cc", "a", "c"}) addRun(kj::str("sweep/", name));
+  auto all = folder("sweep");
+  writeWhole(runOrderFile(all), "b=10-cc\nnone\nb=1-aa\nb=2-bb\n");
+  CHECK(labelsOf(all) == "b=10-cc b=1-aa b=2-bb a c");
+}
+
 TEST_CASE("findRuns: a folder without runs, and none at all, are told") {
   CHECK_THROWS(findRuns(folder("none")));
   CHECK_THROWS(findRuns("/nowhere"));

@@ -91,6 +91,10 @@ RunFolder runFolder(kj::StringPtr runs, kj::StringPtr name, kj::StringPtr run) {
   return {kj::str(runs, "/", name, "/", run)};
 }
 
+kj::String runOrderFile(kj::StringPtr parent) {
+  return kj::str(parent, "/runs.txt");
+}
+
 HeldRunFolder::HeldRunFolder(RunFolder folder): folder(kj::mv(folder)) {
   auto& path = this->folder.path;
   makeFolders(path);

@@ -31,6 +31,10 @@ RunFolder newRunFolder(kj::StringPtr runs, kj::StringPtr name);
 // `runs`/`name`/`run`, whether it is there or not.
 RunFolder runFolder(kj::StringPtr runs, kj::StringPtr name, kj::StringPtr run);
 
+// Where a sweep tells the order of the runs in the folder `parent`: the name of a run's folder a
+// line.
+kj::String runOrderFile(kj::StringPtr parent);
+
 // A folder in which no other process of ours works.
 class HeldRunFolder {
 public:
