@@ -14,6 +14,11 @@ AshaConfig AshaConfig::read(configs::Reader& reader) {
   return config;
 }
 
+kj::String AshaConfig::print() const {
+  return kj::str(
+      "{ kind = \"asha\", first_epoch = ", firstEpoch, ", keep_one_in = ", keepOneIn, " }");
+}
+
 bool Asha::isRung(uint epoch) const {
   uint64_t rung = config.firstEpoch;
   while (rung < epoch) rung *= config.keepOneIn;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <kj/common.h>
+#include <kj/string.h>
 #include <kj/vector.h>
 
 #include "configs/language/reader.h"
@@ -16,6 +17,9 @@ struct AshaConfig {
   uint keepOneIn;
 
   static AshaConfig read(configs::Reader& reader);
+
+  // As it is written in a file, every key with its value.
+  kj::String print() const;
 };
 
 // The rule of Li et al. 2020, "A System for Massively Parallel Hyperparameter Tuning"
@@ -26,6 +30,7 @@ class Asha {
 public:
   explicit Asha(AshaConfig config): config(config) {}
 
+  kj::String rule() const { return config.print(); }
   bool isRung(uint epoch) const;
 
   // Notes what a run has reached at `epoch`, and whether it may go on. A rung counts each run once:

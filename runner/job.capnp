@@ -216,6 +216,8 @@ struct Event {
       # Last line of a run that its sweep gave up, by the rule of sweep.stop.
       epoch @73 :UInt32;
       reason @74 :Text;
+      rule @78 :Text;
+      # `{ kind = "asha", first_epoch = 1, keep_one_in = 3 }`
     }
   }
 }

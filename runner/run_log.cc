@@ -1,8 +1,19 @@
 #include "runner/run_log.h"
 
 #include <capnp/compat/json.h>
+#include <capnp/message.h>
+#include <unistd.h>
+
+#include "configs/language/failure.h"
 
 namespace runner {
+
+namespace {
+
+// Some 300 bytes every log.every steps of each worker.
+constexpr uint64_t EVENTS_BYTES_MAX = 1ull << 34;
+
+}  // namespace
 
 kj::String formatEvent(Event::Reader event) {
   capnp::JsonCodec codec;
@@ -14,6 +25,28 @@ void parseEvent(kj::StringPtr line, Event::Builder event) {
   capnp::JsonCodec codec;
   codec.handleByAnnotation<Event>();
   codec.decode(line, event);
+}
+
+void eachEvent(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> take) {
+  if (::access(folder.events().cStr(), R_OK) != 0) {
+    configs::fail(folder.path, " is no folder of a run: it has no events.jsonl");
+  }
+  auto text = readWhole(folder.events(), EVENTS_BYTES_MAX);
+  uint64_t number = 1;
+  for (kj::StringPtr rest = text;; number++) {
+    KJ_IF_MAYBE(length, rest.findFirst('\n')) {
+      auto line = kj::heapString(rest.slice(0, *length));
+      capnp::MallocMessageBuilder message;
+      auto event = message.initRoot<Event>();
+      KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { parseEvent(line, event); })) {
+        configs::fail(folder.events(), ":", number, ": not an event: ", e->getDescription());
+      }
+      take(event);
+      rest = rest.slice(*length + 1);
+    } else {
+      return;
+    }
+  }
 }
 
 RunLog::RunLog(

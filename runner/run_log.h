@@ -2,6 +2,7 @@
 // launcher.
 #pragma once
 
+#include <kj/function.h>
 #include <kj/string.h>
 #include <kj/vector.h>
 
@@ -18,6 +19,11 @@ namespace runner {
 // with their units. parseEvent throws if `line` is not an event.
 kj::String formatEvent(Event::Reader event);
 void parseEvent(kj::StringPtr line, Event::Builder event);
+
+// Calls `take` for each event of the run in `folder`, in their order. A last line that is torn is
+// left out: the run was killed. Throws, with the way out, if the folder has no events or a line of
+// them is no event.
+void eachEvent(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> take);
 
 // Written by the coordinator alone, so that lines of different roles are never torn or out of step
 // with each other.

@@ -1,23 +1,15 @@
 #include "runner/run_record.h"
 
-#include <capnp/message.h>
 #include <kj/vector.h>
-
-#include <unistd.h>
 
 #include <algorithm>
 
-#include "configs/language/failure.h"
-#include "runner/files.h"
 #include "runner/run_folder.h"
 #include "runner/run_log.h"
 
 namespace runner {
 
 namespace {
-
-// Some 300 bytes every log.every steps of each worker.
-constexpr uint64_t EVENTS_BYTES_MAX = 1ull << 34;
 
 // Fills a record event by event.
 class Recorder {
@@ -46,6 +38,7 @@ public:
       case Event::STOPPED:
         record.state = RunRecord::STOPPED;
         record.reason = kj::str(event.getStopped().getReason());
+        record.rule = kj::str(event.getStopped().getRule());
         return;
       default:
         return;
@@ -158,30 +151,10 @@ private:
 }  // namespace
 
 RunRecord readRunRecord(kj::StringPtr folder) {
-  RunFolder paths{kj::str(folder)};
-  if (::access(paths.events().cStr(), R_OK) != 0) {
-    configs::fail(folder, " is no folder of a run: it has no events.jsonl");
-  }
-  auto text = readWhole(paths.events(), EVENTS_BYTES_MAX);
   RunRecord record;
   record.folder = kj::str(folder);
   Recorder recorder(record);
-  uint64_t number = 1;
-  for (size_t begin = 0; begin < text.size(); number++) {
-    kj::StringPtr rest = text.slice(begin);
-    KJ_IF_MAYBE(length, rest.findFirst('\n')) {
-      auto line = kj::str(rest.slice(0, *length));
-      capnp::MallocMessageBuilder message;
-      auto event = message.initRoot<Event>();
-      KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { parseEvent(line, event); })) {
-        configs::fail(paths.events(), ":", number, ": not an event: ", e->getDescription());
-      }
-      recorder.take(event);
-      begin += *length + 1;
-    } else {
-      break;
-    }
-  }
+  eachEvent({kj::str(folder)}, [&](Event::Reader event) { recorder.take(event); });
   recorder.finish();
   return record;
 }

@@ -54,6 +54,7 @@ struct RunRecord {
   // UNFINISHED: it runs now, or was killed.
   enum State { FINISHED, FAILED, STOPPED, UNFINISHED } state = UNFINISHED;
   kj::String reason;  // of FAILED and STOPPED
+  kj::String rule;    // of STOPPED: the sweep.stop that decided it
   kj::String digest;
   kj::String weightsSha256;  // of FINISHED
   double run_s = 0;          // of FINISHED

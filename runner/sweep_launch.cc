@@ -1,6 +1,5 @@
 #include "runner/sweep_launch.h"
 
-#include <capnp/message.h>
 #include <kj/debug.h>
 #include <unistd.h>
 
@@ -9,61 +8,10 @@
 #include "runner/model_facts.h"
 #include "runner/reason.h"
 #include "runner/role_options.h"
-#include "runner/run_log.h"
 #include "runner/run_tables.h"
+#include "runner/stopped_run.h"
 
 namespace runner {
-
-namespace {
-
-constexpr uint64_t EVENTS_BYTES_MAX = 1ull << 34;
-
-uint epochOf(Event::Reader event) {
-  switch (event.which()) {
-    case Event::SPEED:
-      return event.getSpeed().getEpoch();
-    case Event::TRAINED:
-      return event.getTrained().getEpoch();
-    case Event::VALIDATED:
-      return event.getValidated().getEpoch();
-    default:
-      return 0;
-  }
-}
-
-// Ends the record of a run whose roles are gone with the event `stopped`. What they did after the
-// epoch at which that was decided depends on how fast they were told, and is left out.
-void recordStop(const RunFolder& folder, uint epoch, kj::StringPtr reason) {
-  auto text = readWhole(folder.events(), EVENTS_BYTES_MAX);
-  kj::Vector<kj::String> lines;
-  double time_s = 0;
-  for (kj::StringPtr rest = text;;) {
-    size_t end;
-    KJ_IF_MAYBE(length, rest.findFirst('\n')) {
-      end = *length;
-    } else {
-      break;
-    }
-    auto line = kj::heapString(rest.slice(0, end));
-    rest = rest.slice(end + 1);
-    capnp::MallocMessageBuilder message;
-    auto event = message.initRoot<Event>();
-    parseEvent(line, event);
-    if (epochOf(event) > epoch) continue;
-    time_s = event.getTimeS();
-    lines.add(kj::mv(line));
-  }
-  capnp::MallocMessageBuilder message;
-  auto event = message.initRoot<Event>();
-  event.setTimeS(time_s);
-  auto stopped = event.initStopped();
-  stopped.setEpoch(epoch);
-  stopped.setReason(reason);
-  lines.add(formatEvent(event));
-  writeWhole(folder.events(), kj::str(kj::strArray(lines, "\n"), "\n"));
-}
-
-}  // namespace
 
 // A run of several: lines of the sweep's board.
 class SweepLaunch::View final: public RunView {
@@ -103,13 +51,13 @@ struct SweepLaunch::Running {
   const size_t index;
   HeldRunFolder held;
   View view;
-  uint lastValidated = 0;
-  // Why it is given up, once it is.
-  struct Stop {
-    uint epoch;
-    kj::String reason;
-  };
-  kj::Maybe<Stop> stop;
+  // What workers have told of the latest epoch that they validated. They meet at each one's end: no
+  // other is told of before all have told of this one.
+  struct Validation {
+    uint workers = 0;
+    double accuracies = 0;  // their sum
+  } validation;
+  kj::Maybe<Stop> stop;  // once it is given up
   kj::PromiseFulfillerPair<void> givenUp = kj::newPromiseAndFulfiller<void>();
 };
 
@@ -123,8 +71,7 @@ void SweepLaunch::View::show(Event::Reader event) {
         event.getBadRecord().getReason()));
   }
   if (event.isValidated()) {
-    auto validated = event.getValidated();
-    sweep.validated(running, validated.getEpoch(), validated.getAccuracy(), validated.getLast());
+    sweep.validated(running, event.getValidated());
   }
 }
 
@@ -182,9 +129,24 @@ kj::Maybe<RunRecord> SweepLaunch::doneBefore(size_t index) const {
   auto& record = KJ_ASSERT_NONNULL(result);
   if (record.digest != all.runs[index].loaded.digest) return nullptr;
   bool done = record.state == RunRecord::FINISHED ||
-              (record.state == RunRecord::STOPPED && asha != nullptr);
+              (record.state == RunRecord::STOPPED && asha != nullptr && record.rule == stopRule());
   if (!done) return nullptr;
   return kj::mv(record);
+}
+
+kj::Maybe<RunRecord> SweepLaunch::skipped(size_t index) {
+  auto done = doneBefore(index);
+  KJ_IF_MAYBE(record, done) {
+    say(kj::str(nameOf(index), ": skipped, it ",
+        record->state == RunRecord::STOPPED ? "was stopped" : "has finished", " before"));
+    noteRungs(*record);
+  }
+  return done;
+}
+
+kj::String SweepLaunch::stopRule() const {
+  KJ_IF_MAYBE(a, asha) return a->rule();
+  return nullptr;
 }
 
 void SweepLaunch::noteRungs(const RunRecord& record) {
@@ -195,15 +157,22 @@ void SweepLaunch::noteRungs(const RunRecord& record) {
   }
 }
 
+void SweepLaunch::writeOrder() const {
+  auto names = KJ_MAP(run, all.runs)->kj::StringPtr {
+    return run.name;
+  };
+  auto parent = kj::str(runs, "/", experimentOf(0).name);
+  makeFolders(parent);
+  writeWhole(runOrderFile(parent), kj::str(kj::strArray(names, "\n"), "\n"));
+}
+
 kj::Promise<kj::Array<RunRecord>> SweepLaunch::run() {
-  uint skipped = 0;
+  writeOrder();
+  uint before = 0;
   for (size_t index: kj::indices(all.runs)) {
-    KJ_IF_MAYBE(record, doneBefore(index)) {
-      say(kj::str(nameOf(index), ": skipped, it ",
-          record->state == RunRecord::STOPPED ? "was stopped" : "has finished", " before"));
-      noteRungs(*record);
+    KJ_IF_MAYBE(record, skipped(index)) {
       records[index] = kj::mv(*record);
-      skipped++;
+      before++;
     } else {
       waiting.add(index);
     }
@@ -211,7 +180,7 @@ kj::Promise<kj::Array<RunRecord>> SweepLaunch::run() {
   kj::Vector<kj::Promise<void>> lanes;
   uint parallel = kj::min(parallelRuns(all, thisMachine().cores), waiting.size());
   say(kj::str("sweep ", experimentOf(0).name, ": ", counted(waiting.size(), "run"), " to do, ",
-      skipped, " done before, ", parallel, " side by side"));
+      before, " done before, ", parallel, " side by side"));
   for (uint i = 0; i < parallel; i++) lanes.add(takeNext());
   return kj::joinPromises(lanes.releaseAsArray()).then([this]() {
     progress.clear();
@@ -229,6 +198,7 @@ kj::Promise<void> SweepLaunch::takeNext() {
             record.folder = kj::str(folderOf(index).path);
             record.state = RunRecord::FAILED;
             record.reason = reasonOf(e);
+            tell(index, record);
             return record;
           })
       .then([this, index](RunRecord&& record) {
@@ -242,18 +212,27 @@ kj::Promise<RunRecord> SweepLaunch::start(size_t index) {
   auto running = kj::heap<Running>(*this, index, ModelFacts(experimentOf(index)));
   auto& held = running->held;
   // Another runner may have done it since.
-  KJ_IF_MAYBE(record, doneBefore(index)) return kj::mv(*record);
+  KJ_IF_MAYBE(record, skipped(index)) return kj::mv(*record);
   held.empty();
   writeWhole(held.folder.experiment(), loaded.resolved);
   auto givenUp = running->givenUp.promise.then([]() { return Outcome{}; });
   return launch(loaded, held.folder, running->view, io)
       .exclusiveJoin(kj::mv(givenUp))
-      .then([&running = *running](Outcome&& outcome) { return recordOf(running, outcome); })
+      .then([this, index, &running = *running](Outcome&& outcome) {
+        auto record = recordOf(running, outcome);
+        tell(index, record);
+        return record;
+      })
       .attach(kj::mv(running));
 }
 
 RunRecord SweepLaunch::recordOf(const Running& running, Outcome& outcome) {
   auto& folder = running.held.folder;
+  // Whatever its end was: it came after what decided this.
+  KJ_IF_MAYBE(stop, running.stop) {
+    recordStop(running.held, running.sweep.all.runs[running.index].loaded, *stop);
+    return readRunRecord(folder.path);
+  }
   KJ_IF_MAYBE(reason, outcome.failure) {
     RunRecord record;
     // A run that failed early has no events.
@@ -263,15 +242,10 @@ RunRecord SweepLaunch::recordOf(const Running& running, Outcome& outcome) {
     record.reason = kj::mv(*reason);
     return record;
   }
-  KJ_IF_MAYBE(stop, running.stop) {
-    if (outcome.weightsSha256 == nullptr) recordStop(folder, stop->epoch, stop->reason);
-  }
   return readRunRecord(folder.path);
 }
 
-void SweepLaunch::finish(size_t index, RunRecord record) {
-  ended++;
-  if (record.state == RunRecord::FAILED) failed++;
+void SweepLaunch::tell(size_t index, const RunRecord& record) {
   auto text = kj::str(stateWord(record.state), record.reason.size() > 0 ? ": " : "", record.reason);
   if (record.state == RunRecord::FINISHED && record.epochRecords.size() > 0) {
     KJ_IF_MAYBE(accuracy, record.epochRecords.back().validationAccuracy) {
@@ -280,19 +254,31 @@ void SweepLaunch::finish(size_t index, RunRecord record) {
     }
   }
   say(kj::str(nameOf(index), ": ", text));
+}
+
+void SweepLaunch::finish(size_t index, RunRecord record) {
+  ended++;
+  if (record.state == RunRecord::FAILED) failed++;
   records[index] = kj::mv(record);
   redraw();
 }
 
-void SweepLaunch::validated(Running& running, uint epoch, double accuracy, bool last) {
-  // Every worker tells the common figure.
-  if (epoch <= running.lastValidated) return;
-  running.lastValidated = epoch;
+void SweepLaunch::validated(Running& running, Event::Validated::Reader validated) {
+  // It was told faster than it was taken down.
+  if (running.stop != nullptr) return;
+  auto& validation = running.validation;
+  validation.accuracies += validated.getAccuracy();
+  uint workers = experimentOf(running.index).cluster.workers;
+  if (++validation.workers < workers) return;
+  // The figure of its record too, by which a later call goes.
+  double accuracy = validation.accuracies / workers;
+  validation = {};
+  uint epoch = validated.getEpoch();
   KJ_IF_MAYBE(a, asha) {
-    if (a->keeps(epoch, accuracy) || last) return;
-    running.stop =
-        Running::Stop{epoch, kj::str("at epoch ", epoch, ": validation accuracy ",
-                                 fixedPoint(accuracy, 4), " is not among the best so far")};
+    if (a->keeps(epoch, accuracy) || validated.getLast()) return;
+    running.stop = Stop{epoch, a->rule(),
+        kj::str("at epoch ", epoch, ": validation accuracy ", fixedPoint(accuracy, 4),
+            " is not among the best so far")};
     running.givenUp.fulfiller->fulfill();
   }
 }

@@ -40,16 +40,25 @@ private:
   kj::String nameOf(size_t index) const;
   // The record of a run that needs no more, by an earlier call.
   kj::Maybe<RunRecord> doneBefore(size_t index) const;
+  // The same, said to be skipped and counted at the rungs.
+  kj::Maybe<RunRecord> skipped(size_t index);
+  // sweep.stop; empty without.
+  kj::String stopRule() const;
   void noteRungs(const RunRecord& record);
+
+  // Leaves the order of the runs for `runner table`.
+  void writeOrder() const;
 
   // Starts one run after another, each when the one before has ended.
   kj::Promise<void> takeNext();
   kj::Promise<RunRecord> start(size_t index);
   static RunRecord recordOf(const Running& running, Outcome& outcome);
+  // Says how it ended.
+  void tell(size_t index, const RunRecord& record);
   void finish(size_t index, RunRecord record);
 
   // What views tell.
-  void validated(Running& running, uint epoch, double accuracy, bool last);
+  void validated(Running& running, Event::Validated::Reader validated);
   void redraw();
   void say(kj::StringPtr line);
 
