@@ -28,6 +28,18 @@ kj::Maybe<configs::Table&> tableIn(configs::Table& parent, kj::StringPtr key, co
   return made.value->content.get<configs::Table>();
 }
 
+// The entry at a dotted key, whichever of its points are those of tables in tables.
+kj::Maybe<configs::Entry&> entryAt(configs::Table& table, kj::StringPtr key) {
+  for (auto& entry: table.entries) {
+    if (entry.key == key) return entry;
+    bool leads = key.startsWith(kj::str(entry.key, "."));
+    if (!leads || !entry.value->content.is<configs::Table>()) continue;
+    auto& inner = entry.value->content.get<configs::Table>();
+    KJ_IF_MAYBE(found, entryAt(inner, key.slice(entry.key.size() + 1))) return *found;
+  }
+  return nullptr;
+}
+
 // Adds one `--sweep` to the grid; values of the same key there give way.
 void addToGrid(configs::Document& document, kj::StringPtr text, configs::Diagnostics& diagnostics) {
   KJ_IF_MAYBE(entry, configs::parseValues(document, "--sweep", text, diagnostics)) {
@@ -41,12 +53,12 @@ void addToGrid(configs::Document& document, kj::StringPtr text, configs::Diagnos
     }
     KJ_IF_MAYBE(sweep, tableIn(document.root, "sweep", entry->keySpan)) {
       KJ_IF_MAYBE(grid, tableIn(*sweep, "grid", entry->keySpan)) {
-        for (auto& known: grid->entries) {
-          if (known.key != entry->key) continue;
-          known = kj::mv(*entry);
-          return;
+        KJ_IF_MAYBE(known, entryAt(*grid, entry->key)) {
+          known->keySpan = entry->keySpan;
+          known->value = kj::mv(entry->value);
+        } else {
+          grid->entries.add(kj::mv(*entry));
         }
-        grid->entries.add(kj::mv(*entry));
       }
     }
   }
@@ -91,6 +103,34 @@ SweepConfig readSweep(const configs::Document& file, configs::Diagnostics& diagn
       [](configs::Reader& reader) { return reader.section("sweep", "", SweepConfig::read); });
 }
 
+// The first value in `value` that a `--set` has put there.
+kj::Maybe<const configs::Value&> overrideIn(const configs::Value& value) {
+  if (configs::isOverride(value.span)) return value;
+  if (!value.content.is<configs::Table>()) return nullptr;
+  for (auto& entry: value.content.get<configs::Table>().entries) {
+    KJ_IF_MAYBE(found, overrideIn(*entry.value)) return *found;
+  }
+  return nullptr;
+}
+
+// What is swept replaces what a `--set` says, in every run.
+void checkOverrides(
+    const SweepConfig& sweep, const configs::Document& file, configs::Diagnostics& diagnostics) {
+  auto check = [&](const SweptKey& key, bool inGrid) {
+    KJ_IF_MAYBE(value, configs::valueAt(file.root, key.key)) {
+      KJ_IF_MAYBE(set, overrideIn(*value)) {
+        diagnostics.error(set->span, kj::str("`", key.key, "` is swept"),
+            inGrid ? kj::str("write --sweep ", key.key, "=", configs::print(*value),
+                         ", in place of all its values")
+                   : kj::str("leave it out, or change it in [sweep]"));
+      }
+    }
+  };
+  for (auto& key: sweep.grid) check(key, true);
+  for (auto& key: sweep.zip) check(key, false);
+  for (auto& key: sweep.draw) check(key, false);
+}
+
 void checkLauncher(const Experiment& experiment, const configs::Document& document,
     configs::Diagnostics& diagnostics) {
   if (experiment.cluster.launcher->word == LauncherKind::LOCAL) return;
@@ -116,6 +156,7 @@ LoadedRuns loadRuns(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overri
     runs.add(LoadedRun{nullptr, nullptr, readExperiment(kj::mv(document), diagnostics)});
   } else {
     auto sweep = readSweep(*all.document, diagnostics);
+    checkOverrides(sweep, *all.document, diagnostics);
     auto keys = KJ_MAP(key, sweep.keys())->kj::StringPtr {
       return key->key;
     };

@@ -23,7 +23,8 @@ struct LoadedRuns {
 };
 
 // Reads and checks the file at `path` with `overrides` (`a.b=value`) laid over it and `sweeps`
-// (`a.b=v1,v2`) added to the grid of its sweep, and then each of its runs as loadExperiment() does.
+// (`a.b=v1,v2`) added to the grid of its sweep, in place of what it has for the key, and then each
+// of its runs as loadExperiment() does.
 LoadedRuns loadRuns(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overrides,
     kj::ArrayPtr<const kj::StringPtr> sweeps);
 

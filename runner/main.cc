@@ -209,8 +209,8 @@ private:
             "lay a value over the file's, e.g. --set train.epochs=2; may be repeated")
         .addOptionWithArg({"sweep"}, KJ_BIND_METHOD(*this, addSweep), "KEY=V1,V2",
             "run it for each of these values, e.g. --sweep data.batch_size=64,128, or for those of "
-            "a "
-            "range; with several, for every combination")
+            "a range, in place of the values that the file's grid has for the key; with several, "
+            "for every combination")
         .expectArg("FILE", KJ_BIND_METHOD(*this, setFile));
   }
 

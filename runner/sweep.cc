@@ -157,10 +157,41 @@ kj::Maybe<SweptKey> readKey(
   return kj::mv(key);
 }
 
+// Whether these are keys of a section, `data = { batch_size = [128, 256] }`: a range holds single
+// values alone.
+bool isSection(const configs::Value& value) {
+  if (!value.content.is<configs::Table>()) return false;
+  auto& entries = value.content.get<configs::Table>().entries;
+  for (auto& entry: entries) {
+    auto& content = entry.value->content;
+    if (!content.is<configs::List>() && !content.is<configs::Table>()) return false;
+  }
+  return !entries.empty();
+}
+
+// `prefix` is empty or ends in a point.
+void addKeys(configs::Reader& reader, kj::StringPtr section, kj::StringPtr prefix,
+    kj::ArrayPtr<const configs::Entry> entries, kj::Vector<SweptKey>& keys) {
+  for (auto& entry: entries) {
+    auto dotted = kj::str(prefix, entry.key);
+    if (isSection(*entry.value)) {
+      auto& inner = entry.value->content.get<configs::Table>().entries;
+      addKeys(reader, section, kj::str(dotted, "."), inner, keys);
+      continue;
+    }
+    configs::Entry whole{kj::mv(dotted), entry.keySpan, configs::clone(*entry.value)};
+    KJ_IF_MAYBE(key, readKey(reader, section, whole)) keys.add(kj::mv(*key));
+  }
+}
+
 kj::Array<SweptKey> readKeys(configs::Reader& reader, kj::StringPtr section, kj::StringPtr doc) {
   kj::Vector<SweptKey> keys;
-  for (auto& entry: reader.entries(section, doc)) {
-    KJ_IF_MAYBE(key, readKey(reader, section, entry)) keys.add(kj::mv(*key));
+  size_t before = reader.diagnostics().count();
+  auto entries = reader.entries(section, doc);
+  addKeys(reader, section, "", entries, keys);
+  if (reader.has(section) && entries.size() == 0 && reader.diagnostics().count() == before) {
+    reader.error(section, kj::str("`", section, "` names no key"),
+        kj::str("write { \"data.batch_size\" = [128, 256] }, or leave `", section, "` out"));
   }
   return keys.releaseAsArray();
 }
