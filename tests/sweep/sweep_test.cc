@@ -75,6 +75,12 @@ kj::String folderOf(kj::StringPtr runs, kj::StringPtr name) {
   return path;
 }
 
+// The report in `folder`, its three files one after another.
+kj::String reportOf(kj::StringPtr folder) {
+  return kj::str(readFile(kj::str(folder, "/table.md")), readFile(kj::str(folder, "/table.csv")),
+      readFile(kj::str(folder, "/report.html")));
+}
+
 bool isSkipped(const Ended& ended, uint number) {
   return contains(ended.errors,
       kj::str("run ", number, "/4 ", NAMES[number - 1], ": skipped, it has finished"));
@@ -112,6 +118,20 @@ TEST_CASE("every run has a folder named by its settings; what is finished is ski
   auto changed = run(runs, {"--set", "train.epochs=1"});
   CHECK(changed.exitCode == 0);
   CHECK_FALSE(contains(changed.errors, "skipped"));
+}
+
+TEST_CASE("runner table makes of a sweep's folder what the sweep wrote, in the sweep's order") {
+  auto runs = newFolder();
+  auto ended = run(
+      runs, {"--sweep", "data.batch_size=256,128", "--sweep", "train.optimizer.learning_rate=0.1"});
+  REQUIRE(ended.exitCode == 0);
+  CHECK(linesOf(ended.output)[2].startsWith("| 256 | "));
+  auto folder = kj::str(runs, "/small");
+  auto written = reportOf(folder);
+  auto table = Command({RUNNER, "table", folder}).wait();
+  CHECK(table.exitCode == 0);
+  CHECK(ended.output.startsWith(table.output));
+  CHECK(reportOf(folder) == written);
 }
 
 TEST_CASE("a sweep that was killed goes on with what is missing, to the same table and weights") {
@@ -208,14 +228,29 @@ TEST_CASE("a folder in which another process works is not touched") {
   CHECK(run(runs).exitCode == 0);
 }
 
+// Two runs one after the other, of which the second learns nothing.
+struct HalvedSweep {
+  kj::String runs = newFolder();
+  kj::String folder;  // of the second, once it is there
+
+  Ended call(kj::StringPtr stop) {
+    auto setting = kj::str("sweep.stop=", stop);
+    kj::StringPtr words[] = {"--set", "sweep.parallel_runs=1", "--set", "train.epochs=4", "--set",
+        setting, "--sweep", "train.optimizer.learning_rate=0.1,1e-7", "--sweep",
+        "data.batch_size=128"};
+    auto ended = run(runs, words);
+    INFO(ended.output, ended.errors);
+    CHECK(ended.exitCode == 0);
+    folder = folderOf(runs, "batch_size=128,learning_rate=1e-07");
+    return ended;
+  }
+};
+
 TEST_CASE("a run that is behind at a rung is stopped, and stays so") {
-  auto runs = newFolder();
-  kj::StringPtr words[] = {"--set", "sweep.parallel_runs=1", "--set", "train.epochs=4", "--set",
-      "sweep.stop={ kind = \"asha\", first_epoch = 1, keep_one_in = 2 }", "--sweep",
-      "train.optimizer.learning_rate=0.1,1e-7", "--sweep", "data.batch_size=128"};
-  auto first = run(runs, words);
+  constexpr kj::StringPtr RULE = "{ kind = \"asha\", first_epoch = 1, keep_one_in = 2 }"_kj;
+  HalvedSweep sweep;
+  auto first = sweep.call(RULE);
   INFO(first.output, first.errors);
-  CHECK(first.exitCode == 0);
   auto lines = linesOf(first.output);
   // The batch size is the same in all runs: it needs no column.
   REQUIRE(lines.size() == 2 + 2 + 1 + 1 + 1);
@@ -224,14 +259,25 @@ TEST_CASE("a run that is behind at a rung is stopped, and stays so") {
   CHECK(lines[3].startsWith("| 1e-07 | 1 | "));
   CHECK(lines[3].endsWith(" | stopped |"));
   CHECK(lines[5].startsWith("- learning_rate=1e-07 stopped: at epoch 1: validation accuracy "));
-  auto events = linesOf(
-      readFile(kj::str(folderOf(runs, "batch_size=128,learning_rate=1e-07"), "/events.jsonl")));
-  CHECK(contains(events.back(), "\"stopped\":"));
+  auto record = runner::readRunRecord(sweep.folder);
+  CHECK(record.state == runner::RunRecord::STOPPED);
+  CHECK(record.rule == RULE);
+  CHECK_FALSE(contains(readFile(kj::str(sweep.folder, "/log.txt")), "Epoch[1]"));
+  CHECK(contains(readFile(kj::str(sweep.folder, "/worker-0.log")), ": the job was stopped: "));
 
-  auto second = run(runs, words);
-  CHECK(second.exitCode == 0);
+  auto second = sweep.call(RULE);
   CHECK(second.output == first.output);
   CHECK(contains(second.errors, "learning_rate=1e-07: skipped, it was stopped before"));
+}
+
+TEST_CASE("a run that was stopped by another rule is run again, and one that has finished is not") {
+  HalvedSweep sweep;
+  sweep.call("{ kind = \"asha\", first_epoch = 1, keep_one_in = 2 }");
+  auto later = sweep.call("{ kind = \"asha\", first_epoch = 2, keep_one_in = 2 }");
+  CHECK(contains(later.errors, "learning_rate=0.1: skipped, it has finished before"));
+  CHECK_FALSE(contains(later.errors, "learning_rate=1e-07: skipped"));
+  CHECK(contains(later.output, "- learning_rate=1e-07 stopped: at epoch 2: "));
+  CHECK(runner::readRunRecord(sweep.folder).epochRecords.size() == 2);
 }
 
 TEST_CASE("explain lists the runs, and check counts them") {
