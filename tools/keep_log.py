@@ -5,47 +5,147 @@ Compresses RUN/log.txt to results/NAME.log.xz and prints the entry for results/i
 what the run's own experiment.toml tells. Run it from the root.
 """
 
+import json
 import lzma
+import re
 import sys
 import tomllib
 from pathlib import Path
 
+# Training records of the data sets whose size is known.
+TRAINING_RECORDS = {"mnist": 60000, "fashion_mnist": 60000, "cifar10": 50000}
 
-def entry(name, experiment):
+
+class Refused(Exception):
+    """One sentence: what is wrong."""
+
+
+def read_run(run):
+    """The log and the experiment of a run that has finished."""
+    try:
+        log = (run / "log.txt").read_bytes()
+        experiment = (run / "experiment.toml").read_bytes()
+        events = (run / "events.jsonl").read_bytes()
+    except OSError as error:
+        raise Refused(f"{run} is no folder of a run: {error}") from error
+    try:
+        last = json.loads(events.splitlines()[-1])
+        finished = "finished" in last
+    except (IndexError, TypeError, ValueError):
+        finished = False
+    if not finished:
+        raise Refused(f"the run in {run} has not finished: run it to its end, then keep its log")
+    try:
+        return log, tomllib.loads(experiment.decode())
+    except ValueError as error:
+        raise Refused(f"{run}/experiment.toml is damaged: {error}") from error
+
+
+def text(value):
+    """As a TOML string."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def epoch_images(experiment):
+    """The line for them, if they are not the data set's training images."""
+    data = experiment["data"]
+    each_all = data.get("part", "split") != "split"
+    held_out = data.get("held_out", 0)
+    if not each_all and held_out == 0:
+        return []
+    workers = experiment["cluster"]["workers"] if each_all else 1
+    why = "every worker takes the whole data" if each_all else "some records are held out"
+    if data.get("dataset") not in TRAINING_RECORDS:
+        return [f"epoch_images = …  # {why}"]
+    records = TRAINING_RECORDS[data["dataset"]] - held_out
+    return [f"epoch_images = {records * workers}  # {why}"]
+
+
+def settings(run, experiment):
+    """The line that names a sweep's run by the settings in its folder's name."""
+    found = re.fullmatch(r"(.+=.+)-[0-9a-f]+", run.resolve().name)
+    if not found:
+        return []
+    return [f"name = {text(experiment['name'] + ', ' + found[1].replace(',', ', '))}"]
+
+
+def flat(table, prefix=""):
+    """(dotted key, value) of everything below `table`."""
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from flat(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
+
+
+def published(experiment):
+    """The section of what was published of this run."""
+    if "published" not in experiment:
+        return []
+    section = experiment["published"]
+    values = dict(flat(experiment))
+    rows = []
+    for row in section.get("rows", []):
+        where = dict(flat(row.get("where", {})))
+        if all(key in values and values[key] == value for key, value in where.items()):
+            figures = [f"{key} = {value}" for key, value in row.items() if key != "where"]
+            rows.append("{ " + ", ".join(figures) + " }")
+    if section.get("rows") and not rows:
+        return []
+    return [
+        "",
+        "[experiments.runs.published]",
+        f"source = {text(section['source'])}",
+        f"rows = [{', '.join(rows)}]",
+    ]
+
+
+def entry(run, name, experiment):
     data = experiment["data"]
     workers = experiment["cluster"]["workers"]
     devices = workers * len(experiment["cluster"].get("devices", ["cpu"]))
+    config = f"configs/{experiment['name']}.toml"
     lines = [
         "[[experiments.runs]]",
-        f'log = "{name}"',
-        f'config = "configs/{experiment["name"]}.toml"',
+        f"log = {text(name)}",
+        *settings(run, experiment),
+        f"config = {text(config)}",
         'cluster = "…"',
         f"devices = {devices}",
         f'batch_size = {data["batch_size"] * workers // devices}',
-        f'kvstore = "{experiment["kvstore"]["mode"]}"',
+        f"kvstore = {text(experiment['kvstore']['mode'])}",
+        *epoch_images(experiment),
+        *published(experiment),
     ]
-    if data.get("part", "split") != "split":
-        lines.append("epoch_images = …  # every worker takes the whole data")
     return "\n".join(lines)
+
+
+def keep(run, name):
+    """Keeps the log and gives back its entry."""
+    kept = Path("results") / f"{name}.log.xz"
+    if kept.exists():
+        raise Refused(f"{kept} is there already: remove it, or choose another name")
+    log, experiment = read_run(run)
+    try:
+        lines = entry(run, name, experiment)
+    except (AttributeError, KeyError, TypeError, ZeroDivisionError) as error:
+        raise Refused(f"{run}/experiment.toml is damaged: {error!r}") from error
+    try:
+        kept.write_bytes(lzma.compress(log, preset=9))
+    except OSError as error:
+        raise Refused(f"cannot write {kept}: {error}; run this from the root") from error
+    return lines
 
 
 def main():
     if len(sys.argv) != 3:
         print("usage: tools/keep_log.py RUN NAME", file=sys.stderr)
         return 2
-    run, name = Path(sys.argv[1]), sys.argv[2]
-    kept = Path("results") / f"{name}.log.xz"
-    if kept.exists():
-        print(f"{kept} is there already: remove it, or choose another name", file=sys.stderr)
-        return 2
     try:
-        log = (run / "log.txt").read_bytes()
-        experiment = tomllib.loads((run / "experiment.toml").read_text())
-    except OSError as error:
-        print(f"{run} is no folder of a run: {error}", file=sys.stderr)
+        print(keep(Path(sys.argv[1]), sys.argv[2]))
+    except Refused as error:
+        print(error, file=sys.stderr)
         return 2
-    kept.write_bytes(lzma.compress(log, preset=9))
-    print(entry(name, experiment))
     return 0
 
 

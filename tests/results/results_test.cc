@@ -1,6 +1,7 @@
 // RESULTS.md and results/ as they stand in the repository.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/command.h"
@@ -112,20 +113,40 @@ TEST_CASE("--update takes no log and needs a page, and --check needs --update") 
   CHECK(none.errors == "error: cannot read NO.md: No such file or directory\n"_kj);
 }
 
-TEST_CASE("keep_log keeps a run's log once, with an entry that the index takes") {
+// A run's folder in a copy of the page, and what becomes of it with keep_log.
+struct KeptRun {
   Copy copy;
-  writeFile(kj::str(copy.folder, "/log.txt"),
-      "Node[0] Epoch[0] Train-accuracy=0.5\nNode[0] Epoch[0] Validation-accuracy=0.25\n");
-  writeFile(kj::str(copy.folder, "/experiment.toml"),
-      "name = \"small\"\ndata = { batch_size = 100 }\nkvstore = { mode = \"device\" }\n"
-      "cluster = { workers = 1, devices = [\"cpu:0\", \"cpu:1\"] }\n");
-  auto here = Command({"pwd"}).wait().output;
-  auto script = kj::str(here.slice(0, here.size() - 1), "/tools/keep_log.py");
-  auto keep = [&]() {
-    return Command({"python3", script, ".", "small"}, {.folder = copy.folder}).wait();
-  };
+  kj::String run;
 
-  auto kept = keep();
+  KeptRun(kj::StringPtr name, kj::StringPtr experiment): run(kj::str(copy.folder, "/", name)) {
+    REQUIRE(::mkdir(run.cStr(), 0777) == 0);
+    write("log.txt",
+        "Node[0] Epoch[0] Train-accuracy=0.5\nNode[0] Epoch[0] Validation-accuracy=0.25\n");
+    write("experiment.toml", experiment);
+    write("events.jsonl", "{\"joined\":{}}\n{\"finished\":{}}\n");
+  }
+
+  void write(kj::StringPtr file, kj::StringPtr text) { writeFile(kj::str(run, "/", file), text); }
+
+  Ended keep(kj::StringPtr name = "small") {
+    auto here = Command({"pwd"}).wait().output;
+    auto script = kj::str(here.slice(0, here.size() - 1), "/tools/keep_log.py");
+    return Command({"python3", script, run, name}, {.folder = copy.folder}).wait();
+  }
+
+  bool isKept() {
+    return ::access(kj::str(copy.folder, "/results/small.log.xz").cStr(), F_OK) == 0;
+  }
+};
+
+constexpr kj::StringPtr SMALL =
+    "name = \"small\"\ndata = { batch_size = 100 }\nkvstore = { mode = \"device\" }\n"
+    "cluster = { workers = 1, devices = [\"cpu:0\", \"cpu:1\"] }\n"_kj;
+
+TEST_CASE("keep_log keeps a run's log once, with an entry that the index takes") {
+  KeptRun run("1", SMALL);
+  auto& copy = run.copy;
+  auto kept = run.keep();
   INFO(kept.errors);
   CHECK(kept.exitCode == 0);
   CHECK(kept.output ==
@@ -136,7 +157,7 @@ TEST_CASE("keep_log keeps a run's log once, with an entry that the index takes")
         "devices = 2\n"
         "batch_size = 50\n"
         "kvstore = \"device\"\n"_kj);
-  CHECK(keep().exitCode == 2);
+  CHECK(run.keep().exitCode == 2);
 
   // The page takes both, once the cluster is named.
   auto index = kj::str(copy.folder, "/results/index.toml");
@@ -167,6 +188,57 @@ TEST_CASE("keep_log keeps a run's log once, with an entry that the index takes")
         "- `configs/small.toml`.\n"
         "\n"
         "<!-- results: small end -->\n"_kj);
+}
+
+TEST_CASE("keep_log knows a sweep's run by its folder, an epoch's images, and what was published") {
+  KeptRun run("workers=2,epochs=20-3fa9c2d1",
+      "name = \"small\"\nkvstore = { mode = \"dist_async\" }\n"
+      "[data]\ndataset = \"mnist\"\npart = \"whole\"\nheld_out = 5000\nbatch_size = 100\n"
+      "[cluster]\nworkers = 2\n"
+      "[published]\nsource = \"A \\\"post\\\"\"\nrows = [\n"
+      "{ where = { \"cluster.workers\" = 2 }, validation_accuracy = 0.58, epoch_s = 8.5 },\n"
+      "{ where = { cluster = { workers = 3 } }, validation_accuracy = 0.65 },\n"
+      "{ where = { \"data.seed\" = 1 }, loss = 2 },\n{ epoch = 1, train_accuracy = 0.5 },\n]\n");
+  auto kept = run.keep();
+  INFO(kept.errors);
+  CHECK(kept.output ==
+        "[[experiments.runs]]\n"
+        "log = \"small\"\n"
+        "name = \"small, workers=2, epochs=20\"\n"
+        "config = \"configs/small.toml\"\n"
+        "cluster = \"…\"\n"
+        "devices = 2\n"
+        "batch_size = 100\n"
+        "kvstore = \"dist_async\"\n"
+        "epoch_images = 110000  # every worker takes the whole data\n"
+        "\n"
+        "[experiments.runs.published]\n"
+        "source = \"A \\\"post\\\"\"\n"
+        "rows = [{ validation_accuracy = 0.58, epoch_s = 8.5 }, "
+        "{ epoch = 1, train_accuracy = 0.5 }]\n"_kj);
+}
+
+TEST_CASE("keep_log refuses in one sentence a run that is damaged or has not finished") {
+  auto refusal = [](KeptRun& run) {
+    auto ended = run.keep();
+    CHECK(ended.exitCode == 2);
+    CHECK(ended.output == ""_kj);
+    CHECK(KJ_ASSERT_NONNULL(ended.errors.findFirst('\n')) == ended.errors.size() - 1);
+    CHECK(!run.isKept());
+    return kj::mv(ended.errors);
+  };
+  KeptRun run("1", "name = \n");
+  CHECK(refusal(run).startsWith(kj::str(run.run, "/experiment.toml is damaged: ")));
+  run.write("experiment.toml", "name = \"small\"\n");
+  CHECK(refusal(run).startsWith(kj::str(run.run, "/experiment.toml is damaged: ")));
+  run.write("experiment.toml", SMALL);
+  for (auto events: {"", "{\"joined\":{}}\n", "{\"finished\":{}}\n{\"fini"}) {
+    run.write("events.jsonl", events);
+    CHECK(refusal(run) == kj::str("the run in ", run.run,
+                              " has not finished: run it to its end, then keep its log\n"));
+  }
+  REQUIRE(::unlink(kj::str(run.run, "/events.jsonl").cStr()) == 0);
+  CHECK(refusal(run).startsWith(kj::str(run.run, " is no folder of a run: ")));
 }
 
 }  // namespace
