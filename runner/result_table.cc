@@ -135,6 +135,32 @@ private:
   uint count = 0;
 };
 
+// The metrics of a log, the first few of them.
+class Metrics {
+public:
+  void add(kj::ArrayPtr<const char> metric) {
+    accuracy = accuracy || metric == METRIC.asArray();
+    for (auto& name: names) {
+      if (name == metric) return;
+    }
+    if (names.size() < NAMES_MAX) names.add(metric);
+  }
+
+  // None if accuracy is one of them.
+  kj::Array<kj::String> others() const {
+    if (accuracy) return nullptr;
+    return KJ_MAP(name, names) {
+      return kj::str(name);
+    };
+  }
+
+private:
+  static constexpr size_t NAMES_MAX = 10;  // as many as a message can tell
+
+  kj::Vector<kj::ArrayPtr<const char>> names;
+  bool accuracy = false;
+};
+
 struct Epoch {
   Figures train;
   Figures validation;
@@ -173,13 +199,17 @@ ResultTable readResultTable(
   }
 
   kj::TreeMap<uint, Epoch> epochs;
+  Metrics metrics;
   for (auto& line: chooseRun(lines, name, options.run)) {
     auto& epoch = epochs.findOrCreate(line.epoch, [&]() {
       return kj::TreeMap<uint, Epoch>::Entry{line.epoch, {}};
     });
     if (line.kind == LogLineKind::TIME) {
       epoch.time.add(line.value);
-    } else if (line.metric == METRIC.asArray()) {
+      continue;
+    }
+    metrics.add(line.metric);
+    if (line.metric == METRIC.asArray()) {
       (line.kind == LogLineKind::TRAIN ? epoch.train : epoch.validation).add(line.value);
     }
   }
@@ -198,7 +228,7 @@ ResultTable readResultTable(
     rows.add(ResultRow{entry.key + 1, epoch.train.combine(options.combine),
         epoch.validation.combine(options.combine), time_s});
   }
-  return ResultTable{rows.releaseAsArray(), later.combine(Combine::MEAN)};
+  return ResultTable{rows.releaseAsArray(), later.combine(Combine::MEAN), metrics.others()};
 }
 
 TextTable textOf(const ResultTable& table) {

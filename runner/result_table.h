@@ -14,7 +14,7 @@ using kj::uint;
 // How the workers' figures of one epoch become one. The time is the mean in any case.
 enum class Combine {
   MEAN,
-  // The greatest accuracy; a worker's nan counts only where all have it.
+  // The greatest accuracy; a nan counts only where all workers have it.
   MAX
 };
 
@@ -38,6 +38,10 @@ struct ResultTable {
   // Mean of the times of all epochs after the first one, those that make no row included. The first
   // is left out, because it also pays for what happens once.
   kj::Maybe<double> laterEpochs_s;
+
+  // What the run measures in place of accuracy, in the log's order: the first few metrics. Empty
+  // where there is an accuracy, or nothing at all.
+  kj::Array<kj::String> otherMetrics;
 };
 
 struct TableOptions {
@@ -57,9 +61,10 @@ struct TableOptions {
 // MXNet's of any period (see log_lines.h). Takes the epoch lines of the metric `accuracy` and the
 // times. The lines of all workers for one epoch are combined.
 //
-// A second run in the file begins where a node's epoch goes back, or says the same of the same epoch
-// again, or, among lines without `Node[r]`, where an epoch-0 line follows one of epoch 2 or later.
-// (Without nodes, runs of one or two epochs, one behind the other, look like workers of one run.)
+// A second run in the file begins where a node's epoch goes back, or says the same of the same
+// epoch again, or, among lines without `Node[r]`, where an epoch-0 line follows one of epoch 2 or
+// later. (Without nodes, runs of one or two epochs, one behind the other, look like workers of one
+// run.)
 //
 // Throws FAILED if the log has no epoch lines, holds several runs and `options.run` is null (the
 // message has both lines of the first seam), or has fewer runs than `options.run`.

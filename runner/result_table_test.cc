@@ -128,6 +128,16 @@ TEST_CASE("without nodes, epoch 0 after epoch 1 is another worker, after epoch 2
   CHECK(rows(log, onlyRun(2)) == "|  1 |  |  | 4.0 |\n|  2 |  |  | 4.0 |\n");
 }
 
+TEST_CASE("a log without accuracy tells what it measures instead") {
+  auto metrics = [](kj::StringPtr log) {
+    return kj::strArray(readResultTable(log.asArray(), "x.log").otherMetrics, " ");
+  };
+  auto log = "Epoch[0] Train-top_k=0.5\nEpoch[0] Validation-ce=1\nEpoch[1] Train-top_k=0.6\n"_kj;
+  CHECK(metrics(log) == "top_k ce");
+  CHECK(metrics(kj::str(log, "Epoch[1] Validation-accuracy=0.5\n")) == "");
+  CHECK(metrics("Epoch[0] Time cost=1\n") == "");
+}
+
 TEST_CASE("speed lines make neither rows nor runs") {
   CHECK(rows("Node[0] Epoch[3] Batch [50]\tSpeed: 9.00 samples/sec\tTrain-accuracy=0.5\n"
              "Node[0] Epoch[0] Time cost=1\n") == "|  1 |  |  | 1.0 |\n");

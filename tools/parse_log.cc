@@ -1,4 +1,4 @@
-// tools/parse_log.cc: prints result tables from log files, ours or MXNet's.
+// tools/parse_log.cc: prints tables from logs of every style; makes those of the results page.
 
 #include <kj/debug.h>
 #include <kj/exception.h>
@@ -28,14 +28,16 @@ constexpr kj::StringPtr DESCRIPTION =
     "Logs with lines an epoch (ours and MXNet's: `Epoch[..]` and `Iteration[..]` lines, with and "
     "without `Node[r]`) give, for each epoch, counted from 1, the accuracy on training and "
     "validation images and the training time in seconds, over all workers whose lines the file "
-    "holds.\n"
+    "holds. A log of other metrics gives empty columns, and stderr says which it has.\n"
     "\n"
     "Logs with lines a step (styles tf_replica, tf_aws and schlag, also edited by hand) give the "
     "columns step (of the worker), global step (of the job), loss, accuracy and s/batch, a row a "
     "line, in the order of the file: tf_aws and schlag do not say which worker wrote a line. A "
     "cell is empty where the line does not tell. s/batch is the time since the start over the "
-    "global step in tf_aws, the mean over the last batches in schlag, and the time since the same "
-    "worker's line before in tf_replica. The last rows, without s/batch, are the end: in "
+    "global step in tf_aws, the mean over the last batches in schlag (original logs divide by 100 "
+    "always: at an epoch's end, "
+    "after 50 batches, they say half of it), and the time since the same worker's line before in "
+    "tf_replica. The last rows, without s/batch, are the end: in "
     "tf_replica the loss is the validation cross entropy, a sum over all records; in schlag the "
     "loss is the final cost, and the accuracy that on the test images.\n"
     "\n"
@@ -124,14 +126,19 @@ public:
             "them) or csv (several files: one table, with a first column `file`).")
         .addOptionWithArg({"op"}, KJ_BIND_METHOD(*this, setOp), "mean|avg|max",
             "How the workers' figures of one epoch become one: their mean (the default; avg is the "
-            "same) or, for the accuracies, their maximum. The time is the mean in any case.")
+            "same) or, for the accuracies, their maximum. The time is the mean in any case. A "
+            "worker's nan makes "
+            "the mean nan; the maximum is nan only if all are.")
         .addOptionWithArg({"every"}, KJ_BIND_METHOD(*this, setEvery), "N",
             "Prints only the epochs or steps that N divides: 5 gives 5, 10, 15. The end stays.")
         .addOptionWithArg(
             {"epochs"}, KJ_BIND_METHOD(*this, setEpochs), "10,20", "Prints only these epochs.")
         .addOptionWithArg({"run"}, KJ_BIND_METHOD(*this, setRun), "N",
-            "Takes the N-th run of a file that holds several, one behind the other. Without it "
-            "such a file is refused. For logs with lines an epoch.")
+            "Takes the N-th run of a file that holds several, one behind the other; for logs with "
+            "lines an epoch. Without it such a file is refused, and one of several runs with lines "
+            "a step is in any case. Some cannot be told: without `Node[r]`, runs of one or two "
+            "epochs look like workers of one run, and in tf_aws and schlag only a fall to less "
+            "than half of the global step shows another.")
         .addOption({"summary"}, KJ_BIND_METHOD(*this, setSummary),
             "Adds below a Markdown table by epochs the mean epoch time of its file, without the "
             "first epoch.")
@@ -211,9 +218,19 @@ private:
     return true;
   }
 
+  // Says why a table without accuracies has none.
+  void tellMetrics(const runner::LogTable& table, kj::StringPtr name) {
+    if (!table.is<runner::ResultTable>()) return;
+    auto& metrics = table.get<runner::ResultTable>().otherMetrics;
+    if (metrics.size() == 0) return;
+    commandLine.warning(kj::str(
+        name, " has no accuracy, which the table is of, but ", kj::strArray(metrics, ", ")));
+  }
+
   // The table of the log of `name` as it is printed.
   runner::TextTable tableOf(kj::StringPtr log, kj::StringPtr name) {
     auto table = runner::readLogTable(log, name, options);
+    tellMetrics(table, name);
     auto text = runner::textOf(table);
     if (columns.size() == 1 && columns[0] == PAGE) {
       text = runner::pageTable(text, name);
