@@ -3,14 +3,15 @@
 #include <kj/map.h>
 #include <kj/vector.h>
 
-#include "runner/log_lines.h"
 #include "runner/progress.h"
+#include "runner/text_table.h"
 #include "tools/step_figures.h"
 
 namespace tools {
 
 namespace {
 
+using runner::figureCell;
 using runner::PublishedFigures;
 
 // Collects rows of cells.
@@ -52,23 +53,6 @@ private:
   runner::TextTable table;
   kj::Vector<kj::Array<kj::String>> rows;
 };
-
-// Words of the index as a cell.
-kj::String words(kj::StringPtr text) {
-  kj::Vector<char> escaped;
-  for (char c: text) {
-    if (c == '|') escaped.add('\\');
-    escaped.add(c);
-  }
-  return kj::heapString(escaped);
-}
-
-kj::String cell(kj::Maybe<double> value, uint decimals) {
-  KJ_IF_MAYBE(v, value) {
-    return runner::fixedPoint(*v, decimals);
-  }
-  return nullptr;
-}
 
 // More images/s than any machine's.
 constexpr double COUNT_END = 1e15;
@@ -133,14 +117,14 @@ kj::String epochsTable(const ExperimentFigures& figures) {
     if (!each.table.is<runner::ResultTable>()) continue;
     auto& ours = each.table.get<runner::ResultTable>();
     for (auto& row: epochRows(figures.experiment, each.run, ours)) {
-      kj::String cells[] = {figures.runs.size() > 1 ? words(each.run.name) : kj::String(),
+      kj::String cells[] = {figures.runs.size() > 1 ? kj::str(each.run.name) : kj::String(),
           kj::str(row.key), nullptr, nullptr, nullptr, nullptr};
       if (row.value.ours != nullptr) {
-        cells[2] = cell(row.value.ours->train, 6);
-        cells[3] = cell(row.value.ours->validation, 6);
+        cells[2] = figureCell(row.value.ours->train, 6);
+        cells[3] = figureCell(row.value.ours->validation, 6);
       }
-      cells[4] = cell(row.value.publishedTrain, 6);
-      cells[5] = cell(row.value.publishedValidation, 6);
+      cells[4] = figureCell(row.value.publishedTrain, 6);
+      cells[5] = figureCell(row.value.publishedValidation, 6);
       table.add(cells);
     }
   }
@@ -164,17 +148,17 @@ kj::Array<kj::String> stepCells(kj::StringPtr run, const StepFigures& figures) {
     KJ_IF_MAYBE(value, n) return runner::grouped(*value);
     return kj::String();
   };
-  return kj::arr(words(run), count(figures.steps), count(figures.globalSteps),
-      cell(figures.loss, 4), cell(figures.crossEntropySum, 4), cell(figures.accuracy, 4),
-      cell(figures.batch_s, 6), rounded(figures.images_per_s), kj::String(), kj::String(),
-      kj::String());
+  return kj::arr(kj::str(run), count(figures.steps), count(figures.globalSteps),
+      figureCell(figures.loss, 4), figureCell(figures.crossEntropySum, 4),
+      figureCell(figures.accuracy, 4), figureCell(figures.batch_s, 6),
+      rounded(figures.images_per_s), kj::String(), kj::String(), kj::String());
 }
 
 // Puts into a row's last cells what was published of its place.
 void addPublished(kj::ArrayPtr<kj::String> cells, const PublishedFigures& row) {
   auto accuracy = row.validationAccuracy == nullptr ? row.trainAccuracy : row.validationAccuracy;
-  if (row.loss != nullptr) cells[8] = cell(row.loss, 4);
-  if (accuracy != nullptr) cells[9] = cell(accuracy, 4);
+  if (row.loss != nullptr) cells[8] = figureCell(row.loss, 4);
+  if (accuracy != nullptr) cells[9] = figureCell(accuracy, 4);
 }
 
 kj::String stepsTable(const ExperimentFigures& figures) {
@@ -245,8 +229,8 @@ Speed speedOf(const RunFigures& figures, const IndexedExperiment& experiment) {
 kj::String machinesTable(kj::ArrayPtr<const Machines> machines) {
   Rows table({"cluster", "processor", "cores", "memory", "network", "software"});
   for (auto& row: machines) {
-    kj::String cells[] = {words(row.cluster), words(row.processor), kj::str(row.cores),
-        words(row.memory), words(row.network), words(row.software)};
+    kj::String cells[] = {kj::str(row.cluster), kj::str(row.processor), kj::str(row.cores),
+        kj::str(row.memory), kj::str(row.network), kj::str(row.software)};
     table.add(cells);
   }
   return table.finish();
@@ -255,7 +239,7 @@ kj::String machinesTable(kj::ArrayPtr<const Machines> machines) {
 kj::String datasetsTable(kj::ArrayPtr<const Dataset> datasets) {
   Rows table({"data set", "classes", "image", "training images", "validation images"});
   for (auto& row: datasets) {
-    kj::String cells[] = {words(row.name), runner::grouped(row.classes), words(row.image),
+    kj::String cells[] = {kj::str(row.name), runner::grouped(row.classes), kj::str(row.image),
         runner::grouped(row.training), runner::grouped(row.validation)};
     table.add(cells);
   }
@@ -283,9 +267,10 @@ kj::String performanceTable(kj::ArrayPtr<const ExperimentFigures> experiments) {
     for (auto& each: figures.runs) {
       auto& run = each.run;
       auto speed = speedOf(each, figures.experiment);
-      kj::String cells[] = {words(run.name), words(run.cluster), kj::str(run.machines),
-          kj::str(run.devices), kj::str(run.batchSize), words(run.kvstore), cell(speed.epoch_s, 1),
-          rounded(speed.images_per_s), cell(publishedSpeed(run, &PublishedFigures::epoch_s), 1),
+      kj::String cells[] = {kj::str(run.name), kj::str(run.cluster), kj::str(run.machines),
+          kj::str(run.devices), kj::str(run.batchSize), kj::str(run.kvstore),
+          figureCell(speed.epoch_s, 1), rounded(speed.images_per_s),
+          figureCell(publishedSpeed(run, &PublishedFigures::epoch_s), 1),
           rounded(publishedSpeed(run, &PublishedFigures::images_per_s))};
       table.add(cells);
     }
