@@ -17,21 +17,6 @@ struct Leaves {
   kj::Vector<kj::String> keys;
   kj::HashMap<kj::String, kj::String> values;
 
-  void add(const configs::Table& table, kj::StringPtr path) {
-    for (auto& entry: table.entries) {
-      if (path.size() == 0 && (entry.key == "expect" || entry.key == "published")) continue;
-      auto key = path.size() == 0 ? kj::str(entry.key) : kj::str(path, ".", entry.key);
-      auto& content = entry.value->content;
-      if (content.is<configs::Table>()) {
-        add(content.get<configs::Table>(), key);
-        continue;
-      }
-      keys.add(kj::str(key));
-      values.insert(kj::mv(key), content.is<kj::String>() ? kj::str(content.get<kj::String>())
-                                                          : configs::print(*entry.value));
-    }
-  }
-
   kj::String valueOf(kj::StringPtr key) const {
     KJ_IF_MAYBE(value, values.find(key)) return kj::str(*value);
     return nullptr;
@@ -44,7 +29,14 @@ kj::Maybe<Leaves> leavesOf(kj::StringPtr text) {
   auto document = configs::parse("experiment.toml", text, diagnostics);
   if (text.size() == 0 || diagnostics.count() > 0) return nullptr;
   Leaves leaves;
-  leaves.add(document->root, "");
+  for (auto& entry: configs::leavesOf(document->root.entries)) {
+    if (entry.key.startsWith("expect.") || entry.key.startsWith("published.")) continue;
+    auto& content = entry.value->content;
+    leaves.values.insert(kj::str(entry.key), content.is<kj::String>()
+                                                 ? kj::str(content.get<kj::String>())
+                                                 : configs::print(*entry.value));
+    leaves.keys.add(kj::mv(entry.key));
+  }
   return kj::mv(leaves);
 }
 

@@ -6,20 +6,6 @@ namespace runner {
 
 namespace {
 
-// Adds what `entries` say with dotted keys: `cluster = { workers = 2 }` is `cluster.workers = 2`.
-void flatten(kj::StringPtr prefix, kj::ArrayPtr<const configs::Entry> entries,
-    kj::Vector<configs::Entry>& flat) {
-  for (auto& entry: entries) {
-    auto key = prefix.size() == 0 ? kj::str(entry.key) : kj::str(prefix, ".", entry.key);
-    auto& content = entry.value->content;
-    if (content.is<configs::Table>()) {
-      flatten(key, content.get<configs::Table>().entries, flat);
-    } else {
-      flat.add(configs::Entry{kj::mv(key), entry.keySpan, configs::clone(*entry.value)});
-    }
-  }
-}
-
 // As a number if it is one: an experiment may say 1 where a real number is meant.
 kj::Maybe<double> numberOf(const configs::Value& value) {
   if (value.content.is<int64_t>()) return double(value.content.get<int64_t>());
@@ -74,12 +60,9 @@ bool holds(kj::ArrayPtr<const configs::Entry> where, kj::ArrayPtr<const configs:
 
 PublishedFigures readFigures(configs::Reader& reader) {
   PublishedFigures row;
-  kj::Vector<configs::Entry> where;
-  flatten("",
-      reader.entries("where",
-          "Of which runs: dotted keys with their values, `{ \"cluster.workers\" = 2 }`. Absent: of "
-          "any run."),
-      where);
+  auto where = configs::leavesOf(reader.entries("where",
+      "Of which runs: dotted keys with their values, `{ \"cluster.workers\" = 2 }`. Absent: of "
+      "any run."));
   row.where = where.releaseAsArray();
   KJ_IF_MAYBE(epoch,
       reader.maybeInteger("epoch", "After which epoch. Without `step` too: at the end.",
@@ -120,8 +103,7 @@ Published Published::read(configs::Reader& reader) {
 }
 
 void Published::keepRowsOf(const configs::Table& resolved, configs::Diagnostics& diagnostics) {
-  kj::Vector<configs::Entry> values;
-  flatten("", resolved.entries, values);
+  auto values = configs::leavesOf(resolved.entries);
   kj::Vector<PublishedFigures> kept;
   for (auto& row: rows) {
     if (!holds(row.where, values, diagnostics)) continue;

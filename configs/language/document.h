@@ -27,6 +27,7 @@ struct Table {
   kj::Vector<Entry> entries;
 
   kj::Maybe<const Entry&> find(kj::StringPtr key) const;
+  kj::Maybe<Entry&> find(kj::StringPtr key);
 };
 
 using List = kj::Vector<kj::Own<Value>>;
@@ -48,6 +49,10 @@ kj::Own<Value> newValue(T content) {
 
 // The same content in the same place.
 kj::Own<Value> clone(const Value& value);
+
+// What `entries` hold that is no table, with dotted keys, in the order of the file:
+// `cluster = { workers = 2 }` is `cluster.workers = 2`.
+kj::Vector<Entry> leavesOf(kj::ArrayPtr<const Entry> entries);
 Table clone(const Table& table);
 
 // The value at a dotted key (`train.optimizer.learning_rate`) below `root`.
