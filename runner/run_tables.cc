@@ -132,8 +132,8 @@ TextTable resultsTable(Runs runs, uint decimals) {
   };
   auto header = row(
       "run", [&](size_t i) -> kj::StringPtr { return runs[0].settings[i].key; },
-      cells("epochs", "train-accuracy", "valid-accuracy", "train-loss", "valid-loss", "s/epoch",
-          "images/s", "state"),
+      cells("epochs done", "train-accuracy", "valid-accuracy", "train-loss", "valid-loss",
+          "s/epoch", "images/s", "state"),
       "expected");
   kj::Vector<kj::Array<kj::String>> rows;
   for (auto& run: runs) {

@@ -76,14 +76,15 @@ TEST_CASE("tableMarkdown: several runs have a row each, and failures their reaso
   runs.add(kj::mv(failed));
   auto all = runs.finish();
   all[0].verdicts = kj::arr(Verdict{true, kj::str("yes")}, Verdict{false, kj::str("no")});
-  CHECK(tableMarkdown(all) ==
-        "| run | epochs | train-accuracy | valid-accuracy | train-loss | valid-loss | s/epoch | "
-        "images/s | state | expected |\n"
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"
-        "| lr=0.1 | 1 | 0.250000 | 0.900000 | 0.500000 | 0.750000 | 2.0 | 500 | finished | 1 of 2 "
-        "|\n"
-        "| lr=9 | 0 |  |  |  |  |  |  | failed |  |\n"
-        "\n- lr=9 failed: the loss is nan\n");
+  CHECK(
+      tableMarkdown(all) ==
+      "| run | epochs done | train-accuracy | valid-accuracy | train-loss | valid-loss | s/epoch | "
+      "images/s | state | expected |\n"
+      "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"
+      "| lr=0.1 | 1 | 0.250000 | 0.900000 | 0.500000 | 0.750000 | 2.0 | 500 | finished | 1 of 2 "
+      "|\n"
+      "| lr=9 | 0 |  |  |  |  |  |  | failed |  |\n"
+      "\n- lr=9 failed: the loss is nan\n");
 }
 
 TEST_CASE(
@@ -96,7 +97,7 @@ TEST_CASE(
   tellApart(runs);
   CHECK(runs[1].label == "seed=2");
   auto table = formatTable(resultsTable(runs, 1), TableFormat::CSV);
-  CHECK(table.startsWith("seed,epochs,train-accuracy,"));
+  CHECK(table.startsWith("seed,epochs done,train-accuracy,"));
   CHECK(contains(table, "\n2,1,0.2,0.8,"));
 
   // Without it in one, or twice the same, names are needed.
@@ -104,7 +105,7 @@ TEST_CASE(
   runs[1].label = kj::str("b");
   runs[0].label = kj::str("a");
   tellApart(runs);
-  CHECK(formatTable(resultsTable(runs, 1), TableFormat::CSV).startsWith("run,epochs,"));
+  CHECK(formatTable(resultsTable(runs, 1), TableFormat::CSV).startsWith("run,epochs done,"));
 }
 
 TEST_CASE("tableMarkdown: a table by steps may be thinned, without one a run has its state") {
@@ -122,7 +123,7 @@ TEST_CASE("tableMarkdown: a table by steps may be thinned, without one a run has
   CHECK(lines(tableMarkdown(one, 20)) <= 24);
 
   one[0].logTable = nullptr;
-  CHECK(tableMarkdown(one).startsWith("| run | epochs |"));
+  CHECK(tableMarkdown(one).startsWith("| run | epochs done |"));
 }
 
 TEST_CASE("validationsTable: one row a validated epoch") {

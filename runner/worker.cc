@@ -170,10 +170,11 @@ private:
   }
 
   // Updates of the parameters so far. Where a round takes all workers, those are the steps, whether
-  // or not the last one is answered yet; else what the newest values that came hold.
+  // or not the last one is answered yet; else what the newest values that came hold, own steps at
+  // least.
   uint64_t globalStep() const {
     bool together = experiment.kvstore.mode->round == rpc::Mode::ALL_WORKERS;
-    return together ? step : store->updates();
+    return together ? step : kj::max(step, store->updates());
   }
 
   double learningRate() const { return updater.learningRate(globalStep()); }

@@ -67,7 +67,7 @@ TEST_CASE("runner table makes the same of a run as its end did, and one page of 
   INFO(both.errors);
   CHECK(both.exitCode == 0);
   CHECK(both.output == readFile(kj::str(into, "/table.md")));
-  CHECK(contains(both.output, "| seed | epochs | train-accuracy | "));
+  CHECK(contains(both.output, "| seed | epochs done | train-accuracy | "));
   CHECK(isWellFormed(kj::str(into, "/report.html")));
 }
 

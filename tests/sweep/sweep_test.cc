@@ -93,9 +93,10 @@ TEST_CASE("every run has a folder named by its settings; what is finished is ski
   REQUIRE(first.exitCode == 0);
   auto lines = linesOf(first.output);
   REQUIRE(lines.size() == 2 + 4 + 4);
-  CHECK(lines[0] ==
-        "| batch_size | learning_rate | epochs | train-accuracy | valid-accuracy | train-loss | "
-        "valid-loss | s/epoch | images/s | state |");
+  CHECK(
+      lines[0] ==
+      "| batch_size | learning_rate | epochs done | train-accuracy | valid-accuracy | train-loss | "
+      "valid-loss | s/epoch | images/s | state |");
   CHECK(lines[3].startsWith("| 128 | 0.1 | 2 | 0."));
   for (uint i = 0; i < 4; ++i) {
     CHECK(lines[2 + i].endsWith("| finished |"));
