@@ -1,7 +1,9 @@
 """config_tests: the files of configs/ are right, and train a few steps on tiny data."""
 
-# What some files need on tiny data besides what config_test.cc lays over all of them: what they
-# sweep over or hold out is too large there.
+# What is laid over all files, unless they sweep over it.
+TINY = ["data.dataset=image_folder", "data.batch_size=4", "train.steps=4"]
+
+# What some files need on tiny data besides: what they sweep over or hold out is too large there.
 SETTINGS = {
     "fashion_mnist_lenet_grid": ["sweep.grid={ 'data.batch_size' = [2, 4] }"],
     "mxnet_cifar10_dist_async": ["sweep.grid={ 'train.optimizer.learning_rate' = [0.05] }"],
@@ -31,6 +33,9 @@ def config_tests(files):
     """Tests each of `files` (`x.toml`, beside the BUILD file that calls) as the target x."""
     for file in files:
         name = file[:-len(".toml")]
+        own = SETTINGS.get(name, [])
+        swept = " ".join(own)
+        tiny = [each for each in TINY if "'%s'" % each.split("=")[0] not in swept]
         native.cc_test(
             name = name,
             size = "medium",
@@ -41,7 +46,7 @@ def config_tests(files):
             env = {
                 "CONFIG": name,
                 "PARAMETERS": PARAMETERS.get(name, ""),
-                "SETTINGS": "\n".join(SETTINGS.get(name, [])),
+                "SETTINGS": "\n".join(tiny + own),
             },
             deps = ["//tests/configs:config_test"],
         )
