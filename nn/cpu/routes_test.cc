@@ -1,0 +1,85 @@
+// Which code a convolution runs on, and that all of it agrees with the reference.
+#include <doctest/doctest.h>
+
+#include "nn/cpu/test_network.h"
+
+namespace nn {
+namespace {
+
+TEST_CASE("cpu: convolutions of all channel counts and usual kernels run on oneDNN's fast code") {
+  static constexpr uint COUNTS[] = {1, 3, 4, 5, 8, 10, 12, 16, 17, 20};
+  for (uint few: COUNTS) {
+    for (uint many: COUNTS) {
+      if (many < few) continue;
+      for (uint kernel: {1, 3, 5, 7}) {
+        for (uint stride: {1, 2}) {
+          CAPTURE(few);
+          CAPTURE(many);
+          CAPTURE(kernel);
+          CAPTURE(stride);
+          Net net({few, 14, 14});
+          auto x = net.conv(0, many, kernel, stride, kernel / 2);
+          Graph graph = net.finish(net.dense(net.conv(x, few, kernel, stride, kernel / 2), 2));
+          for (auto& name: convolutionImplementations(graph, {.batchSize = 2, .threads = 1})) {
+            CAPTURE(name.cStr());
+            // Products by choice, where channels fill their blocks badly.
+            bool mayBeProduct = instructionSet() == "avx512" && kernel > 3 && few > 16;
+            CHECK((name.startsWith("jit") || (mayBeProduct && name == "sgemm")));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("cpu: lenet's second convolution is a matrix product where blocks have 16 channels") {
+  Net net({1, 28, 28});
+  auto x = net.maxPool(net.tanh(net.conv(0, 20, 5, 1, 0)), 2, 2);
+  x = net.maxPool(net.tanh(net.conv(x, 50, 5, 1, 0)), 2, 2);
+  Graph lenet = net.finish(net.dense(x, 10));
+  auto names = convolutionImplementations(lenet, {.batchSize = 20, .threads = 1});
+  REQUIRE(names.size() >= 3);
+  CHECK(names[0].startsWith("jit"));
+  CHECK((names.back() == "sgemm") == (instructionSet() == "avx512"));
+}
+
+TEST_CASE("cpu: convolutions that oneDNN has no fast code for run as matrix products") {
+  struct Case {
+    uint side, kernel, stride, pad;
+  };
+  for (auto& c: {Case{28, 15, 1, 7}, Case{2, 7, 1, 3}, Case{2, 5, 2, 2}}) {
+    for (uint channels: {3u, 16u, 17u}) {
+      CAPTURE(c.kernel);
+      CAPTURE(channels);
+      Net net({channels, c.side, c.side});
+      Graph graph = net.finish(net.dense(net.conv(0, channels, c.kernel, c.stride, c.pad), 2));
+      auto names = convolutionImplementations(graph, {.batchSize = 3, .threads = 1});
+      REQUIRE(names.size() == 1);
+      CHECK(names[0] == "sgemm");
+    }
+  }
+}
+
+TEST_CASE("cpu: convolutions as matrix products agree with the reference") {
+  struct Case {
+    uint inputs, filters, side, kernel, stride, pad;
+  };
+  // Strips of several images and images of several strips, with and without what hangs over.
+  for (auto& c: {Case{20, 50, 12, 5, 1, 0}, Case{17, 17, 14, 5, 1, 2}, Case{33, 20, 9, 7, 2, 3},
+           Case{3, 5, 2, 7, 1, 3}, Case{16, 16, 2, 5, 2, 2}, Case{5, 4, 9, 15, 1, 7}}) {
+    CAPTURE(c.inputs);
+    CAPTURE(c.filters);
+    CAPTURE(c.kernel);
+    for (bool bias: {false, true}) {
+      Net net({3, c.side, c.side});
+      auto x = net.tanh(net.conv(0, c.inputs, 1, 1, 0));
+      auto y = net.conv(x, c.filters, c.kernel, c.stride, c.pad, bias);
+      // A second reader of its input, so that its gradient is added to one.
+      auto z = net.conv(x, c.filters, c.kernel, c.stride, c.pad, bias);
+      checkWithThreads(net.finish(net.dense(net.add(Add{}, {y, z}), 4)));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace nn
