@@ -118,9 +118,9 @@ Shape GraphBuilder::shapeOf(NodeId node) const {
   return nodes[node].shape;
 }
 
-Graph GraphBuilder::finish(NodeId logits, configs::Span span) {
+Graph GraphBuilder::finish(NodeId logits, configs::Span span, SoftmaxCrossEntropy loss) {
   uint classes = shapeOf(logits).channels;
-  add("loss", SoftmaxCrossEntropy(), kj::arrayPtr(&logits, 1), span);
+  add("loss", loss, kj::arrayPtr(&logits, 1), span);
   Graph graph{.nodes = nodes.releaseAsArray(),
       .keys = keys.releaseAsArray(),
       .statistics = statistics.releaseAsArray(),

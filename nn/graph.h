@@ -84,9 +84,9 @@ public:
   NodeId add(kj::StringPtr name, Op op, kj::ArrayPtr<const NodeId> inputs, configs::Span span);
   Shape shapeOf(NodeId node) const;
 
-  // Ends the graph with a SoftmaxCrossEntropy over `logits`. Its misfit is reported only if there
-  // was none before, as it would follow from that.
-  Graph finish(NodeId logits, configs::Span span);
+  // Ends the graph with `loss` over `logits`. Its misfit is reported only if there was none before,
+  // as it would follow from that.
+  Graph finish(NodeId logits, configs::Span span, SoftmaxCrossEntropy loss = {});
 
 private:
   kj::String nameFor(kj::StringPtr name, const Op& op, configs::Span span);

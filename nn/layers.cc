@@ -21,6 +21,8 @@ constexpr Word<Activation::Function> ACTIVATIONS[] = {
     {"tanh", "The hyperbolic tangent.", Activation::TANH},
     {"sigmoid", "1 / (1 + e^-x).", Activation::SIGMOID},
     {"elu", "x above 0, e^x - 1 below (Clevert et al. 2016, with alpha 1).", Activation::ELU},
+    {"gelu", "x times the normal distribution's function at x (Hendrycks and Gimpel 2016).",
+        Activation::GELU},
 };
 
 constexpr Word<Pool::Function> POOLS[] = {
@@ -106,6 +108,15 @@ Layer readSigmoid(configs::Reader& reader) {
 }
 Layer readElu(configs::Reader& reader) {
   return make(reader, Activation{Activation::ELU});
+}
+Layer readGelu(configs::Reader& reader) {
+  return make(reader, Activation{Activation::GELU});
+}
+
+Layer readScale(configs::Reader& reader) {
+  Scale scale;
+  scale.factor = float(reader.real("factor", "What each element is multiplied by.", {}));
+  return make(reader, kj::mv(scale));
 }
 
 Layer readDropout(configs::Reader& reader) {
@@ -209,6 +220,8 @@ constexpr configs::Kind<Layer> ROWS[] = {
     {"tanh", "Short for activation with tanh.", readTanh},
     {"sigmoid", "Short for activation with sigmoid.", readSigmoid},
     {"elu", "Short for activation with elu.", readElu},
+    {"gelu", "Short for activation with gelu.", readGelu},
+    {"scale", "Times a constant.", readScale},
     {"dropout",
         "Takes elements away at random in training and scales the others up by 1 / (1 - rate); "
         "validation uses all (Srivastava et al. 2014). Which ones depends on the seed, the pass, "
@@ -266,6 +279,7 @@ private:
       KJ_CASE_ONEOF(dense, Dense) return addOp(layer, dense, single, suffix);
       KJ_CASE_ONEOF(norm, BatchNormLayer) return addOp(layer, resolve(norm), single, suffix);
       KJ_CASE_ONEOF(activation, Activation) return addOp(layer, activation, single, suffix);
+      KJ_CASE_ONEOF(scale, Scale) return addOp(layer, scale, single, suffix);
       KJ_CASE_ONEOF(dropout, Dropout) return addOp(layer, dropout, single, suffix);
       KJ_CASE_ONEOF(pool, PoolLayer) {
         return addOp(layer, resolve(pool, builder.shapeOf(input)), single, suffix);

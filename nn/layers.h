@@ -53,7 +53,7 @@ struct RepeatLayer {
 struct Layer {
   kj::String name;     // of its node; empty = numbered
   configs::Span span;  // where misfits are reported
-  kj::OneOf<Conv2d, Dense, BatchNormLayer, Activation, Dropout, PoolLayer, BranchesLayer,
+  kj::OneOf<Conv2d, Dense, BatchNormLayer, Activation, Scale, Dropout, PoolLayer, BranchesLayer,
       ResidualLayer, RepeatLayer>
       content;
 };

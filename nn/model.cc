@@ -55,8 +55,8 @@ kj::Array<Layer> layersOf(kj::StringPtr name, uint classes, configs::Span span) 
 
 }  // namespace
 
-Graph buildGraph(
-    const ModelConfig& config, Shape input, uint classes, configs::Diagnostics& diagnostics) {
+Graph buildGraph(const ModelConfig& config, Shape input, uint classes,
+    configs::Diagnostics& diagnostics, SoftmaxCrossEntropy loss) {
   GraphBuilder builder(input, diagnostics);
   kj::Array<Layer> named;
   kj::ArrayPtr<const Layer> layers;
@@ -74,7 +74,7 @@ Graph buildGraph(
     diagnostics.error(span, kj::str("the last layer gives ", shape.channels,
                                 " values, but the data set has ", classes, " classes"));
   }
-  Graph graph = builder.finish(logits, span);
+  Graph graph = builder.finish(logits, span, loss);
   if (!config.conventions->decayOnAllArrays) {
     for (auto& key: graph.keys) {
       if (key.role == Key::BIAS || key.role == Key::BETA) key.decayFactor = 0;

@@ -29,10 +29,10 @@ struct ModelConfig {
   ModelConfig();
 };
 
-// The graph of `config` for images of `input` and `classes` classes, ended by the loss. Misfits go
+// The graph of `config` for images of `input` and `classes` classes, ended by `loss`. Misfits go
 // to `diagnostics` at the layer's line; the graph is of use only if there were none. Spans in it
 // point into the document.
-Graph buildGraph(
-    const ModelConfig& config, Shape input, uint classes, configs::Diagnostics& diagnostics);
+Graph buildGraph(const ModelConfig& config, Shape input, uint classes,
+    configs::Diagnostics& diagnostics, SoftmaxCrossEntropy loss = {});
 
 }  // namespace nn

@@ -94,6 +94,7 @@ kj::StringPtr nameOf(const Op& op) {
     KJ_CASE_ONEOF(_, Dense) return "dense";
     KJ_CASE_ONEOF(_, BatchNorm) return "batch_norm";
     KJ_CASE_ONEOF(_, Activation) return "activation";
+    KJ_CASE_ONEOF(_, Scale) return "scale";
     KJ_CASE_ONEOF(_, Dropout) return "dropout";
     KJ_CASE_ONEOF(_, Pool) return "pool";
     KJ_CASE_ONEOF(_, Add) return "add";
@@ -110,6 +111,7 @@ kj::Maybe<kj::String> misfit(const Op& op, kj::ArrayPtr<const Shape> inputs) {
     KJ_CASE_ONEOF(dense, Dense) return tooLarge("a weight", dense.units, inputs[0].size(), 1);
     KJ_CASE_ONEOF(_, BatchNorm) return nullptr;
     KJ_CASE_ONEOF(_, Activation) return nullptr;
+    KJ_CASE_ONEOF(_, Scale) return nullptr;
     KJ_CASE_ONEOF(_, Dropout) return nullptr;
     KJ_CASE_ONEOF(pool, Pool) return poolMisfit(pool, inputs[0]);
     KJ_CASE_ONEOF(_, Add) return addMisfit(inputs);
@@ -132,6 +134,7 @@ Shape inferShape(const Op& op, kj::ArrayPtr<const Shape> inputs) {
     KJ_CASE_ONEOF(dense, Dense) return {dense.units};
     KJ_CASE_ONEOF(_, BatchNorm) return x;
     KJ_CASE_ONEOF(_, Activation) return x;
+    KJ_CASE_ONEOF(_, Scale) return x;
     KJ_CASE_ONEOF(_, Dropout) return x;
     KJ_CASE_ONEOF(pool, Pool) {
       return {x.channels, uint(poolSide(pool, x.height)), uint(poolSide(pool, x.width))};
@@ -158,6 +161,7 @@ uint64_t forwardFlops(const Op& op, kj::ArrayPtr<const Shape> inputs) {
     // Subtract, square, add for the statistics, then multiply and add.
     KJ_CASE_ONEOF(_, BatchNorm) return 5 * outputs;
     KJ_CASE_ONEOF(_, Activation) return outputs;
+    KJ_CASE_ONEOF(_, Scale) return outputs;
     KJ_CASE_ONEOF(_, Dropout) return outputs;
     KJ_CASE_ONEOF(pool, Pool) return outputs * pool.kernel * pool.kernel;
     KJ_CASE_ONEOF(_, Add) return outputs * (inputs.size() - 1);

@@ -68,14 +68,21 @@ struct BatchNorm {
   float movingVarianceStart = 1;
 };
 
-// y = f(x) element by element; dx from the gradient g and the output y alone:
+// y = f(x) element by element; dx from the gradient g and the output y alone, but for GELU:
 //   RELU     max(x, 0)                dx = g where y > 0, else 0
 //   TANH     tanh(x)                  dx = g · (1 - y²)
 //   SIGMOID  1 / (1 + e^-x)           dx = g · y · (1 - y)
 //   ELU      x where x > 0, else e^x - 1 (Clevert et al. 2016, with alpha 1)
 //                                     dx = g where y > 0, else g · (y + 1)
+//   GELU     x · P(x), with P the normal distribution's function (Hendrycks and Gimpel 2016)
+//                                     dx = g · (P(x) + x · e^(-x²/2) / sqrt(2π))
 struct Activation {
-  enum Function { RELU, TANH, SIGMOID, ELU } function;
+  enum Function { RELU, TANH, SIGMOID, ELU, GELU } function;
+};
+
+// y = factor · x; dx = factor · g.
+struct Scale {
+  float factor;
 };
 
 // Training: y = x · m / (1 - rate), m 0 with probability `rate`, else 1: which, is a function of
@@ -107,9 +114,14 @@ struct Concat {};
 // loss[n] = -log softmax(x[n,·])[label[n]]. The gradient to x is softmax - onehot, summed over the
 // batch, never averaged: the store divides. Rows with label -1 count nothing and give no gradient.
 // The last node of every graph.
-struct SoftmaxCrossEntropy {};
+//
+// Training with `smoothing` s takes (1 - s) · onehot + s / classes in place of onehot, in the loss
+// too (Szegedy et al. 2016, section 7); validation does not.
+struct SoftmaxCrossEntropy {
+  float smoothing = 0;  // 0 ≤ smoothing < 1
+};
 
-using Op = kj::OneOf<Input, Conv2d, Dense, BatchNorm, Activation, Dropout, Pool, Add, Concat,
+using Op = kj::OneOf<Input, Conv2d, Dense, BatchNorm, Activation, Scale, Dropout, Pool, Add, Concat,
     SoftmaxCrossEntropy>;
 
 // `conv2d`, `dense`, …: for messages and profiles.

@@ -79,7 +79,7 @@ nn::Graph build(const Experiment& experiment, const io::DatasetFacts& facts,
     configs::Diagnostics& diagnostics) {
   auto shape = io::batchShapeOf(experiment.data.augment, facts.shape);
   return nn::buildGraph(experiment.model, nn::Shape{shape.channels, shape.height, shape.width},
-      facts.classes, diagnostics);
+      facts.classes, diagnostics, {.smoothing = float(experiment.train.labelSmoothing)});
 }
 
 // What says nothing of how a run goes.
@@ -126,6 +126,10 @@ TrainConfig TrainConfig::read(configs::Reader& reader, const nn::Conventions& co
   config.schedule = nn::readSchedule(reader, "schedule");
   config.loss = &reader.choose("loss", "What a gradient is the gradient of.",
       kj::arrayPtr(LOSS_REDUCTIONS, kj::size(LOSS_REDUCTIONS)), "mean");
+  config.labelSmoothing = reader.real("label_smoothing",
+      "Share of a label's weight that training spreads over all classes (Szegedy et al. 2016). "
+      "Validation takes none.",
+      {.atLeast = 0, .below = 1}, 0);
   return config;
 }
 

@@ -45,6 +45,7 @@ struct TrainConfig {
   kj::Own<const nn::Optimizer> optimizer;
   kj::Own<const nn::Schedule> schedule;
   const LossReduction* loss;
+  double labelSmoothing;
 
   static TrainConfig read(configs::Reader& reader, const nn::Conventions& conventions);
 };

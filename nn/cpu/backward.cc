@@ -181,10 +181,22 @@ private:
       }
       KJ_CASE_ONEOF(op, Activation) {
         if (!unit.trains) return;
-        auto y = draft.valueOf(user, p), g = gradientOf(user.id), dx = gradientOf(unit.id);
+        auto extent = draft.extentOf(user);
+        auto g = gradientOf(user.id), dx = gradientOf(unit.id);
+        if (op.function == Activation::GELU) {
+          auto x = draft.valueOf(unit, p);
+          draft.add(p, geluBackward(extent, x, g, dx, write), {x, g, dx});
+          return;
+        }
+        auto y = draft.valueOf(user, p);
         // The gradient of its output is not needed any more.
-        draft.add(p, activateBackward(op.function, draft.extentOf(user), y, g), {y, g});
-        draft.add(p, copy(draft.extentOf(user), g, dx, write), {g, dx});
+        draft.add(p, activateBackward(op.function, extent, y, g), {y, g});
+        draft.add(p, copy(extent, g, dx, write), {g, dx});
+      }
+      KJ_CASE_ONEOF(op, Scale) {
+        if (!unit.trains) return;
+        auto g = gradientOf(user.id), dx = gradientOf(unit.id);
+        draft.add(p, scale(draft.extentOf(user), op.factor, g, dx, write), {g, dx});
       }
       KJ_CASE_ONEOF(op, Dropout) {
         if (!unit.trains) return;

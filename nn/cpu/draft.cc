@@ -124,6 +124,9 @@ void Draft::fill(const Unit& unit, uint p, Place to) {
   } else if (unit.is<BatchNorm>()) {
     auto y = valueOf(before(unit), p);
     add(p, normalise(normOf(unit), y, to), {y, to});
+  } else if (unit.is<Activation>()) {
+    auto x = valueOf(before(unit), p);
+    add(p, gelu(extentOf(unit), x, to), {x, to});
   } else {
     KJ_ASSERT(unit.is<Concat>());
     for (uint i = 0; i < unit.inputs.size(); ++i) fillChannels(unit, i, p, to);

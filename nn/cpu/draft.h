@@ -62,7 +62,8 @@ public:
   Place valueOf(const Unit& unit, uint p, Layout layout = Layout::BLOCKED);
   // The same as rows for a dense layer, which may be longer than what is in them.
   Place rowsOf(const Unit& unit, uint p);
-  // Makes the value of a unit that is the input, a dropout on it, a batch norm or a concat at `to`.
+  // Makes the value of a unit that is the input, a dropout on it, a batch norm, a GELU or a concat
+  // at `to`.
   void fill(const Unit& unit, uint p, Place to);
 
   // Whether blocks of `part`, whose first channel is the concat's `channel`, are blocks of the

@@ -24,9 +24,14 @@ public:
       KJ_CASE_ONEOF(_, Dense) forwardDense(unit);
       KJ_CASE_ONEOF(op, BatchNorm) forwardNorm(unit, op);
       KJ_CASE_ONEOF(op, Activation) {
+        if (unit.recomputed) return;
         copyInto(unit, draft.before(unit), Write::SET);
         auto y = draft.valueOf(unit, unit.at);
         draft.add(unit.at, activate(op.function, draft.extentOf(unit), y), {y});
+      }
+      KJ_CASE_ONEOF(op, Scale) {
+        auto x = draft.valueOf(draft.before(unit), unit.at), y = draft.valueOf(unit, unit.at);
+        draft.add(unit.at, scale(draft.extentOf(unit), op.factor, x, y, Write::SET), {x, y});
       }
       KJ_CASE_ONEOF(op, Dropout) forwardDropout(unit, op);
       KJ_CASE_ONEOF(op, Pool) forwardPool(unit, op);
@@ -112,6 +117,13 @@ private:
     draft.add(unit.at, denseForward(layer, x, y), {x, y});
   }
 
+  static After after(const Unit& norm) {
+    KJ_IF_MAYBE(function, norm.activation) {
+      return *function == Activation::GELU ? After::GELU : After::RELU;
+    }
+    return After::NOTHING;
+  }
+
   void forwardNorm(const Unit& unit, const BatchNorm& op) {
     auto extent = draft.extentOf(unit);
     size_t channels = extent.blocks * draft.block;
@@ -129,7 +141,7 @@ private:
     auto& norm = *draft.plan->norms.add(kj::heap<Norm>(Norm{.extent = extent,
         .images = draft.images,
         .op = op,
-        .rectify = unit.activation == nullptr ? Rectify::NO : Rectify::YES,
+        .after = after(unit),
         .gamma = draft.parameterAt(unit, 0),
         .beta = draft.parameterAt(unit, 1),
         .gammaGradient = draft.gradientAt(unit, 0),
@@ -195,7 +207,9 @@ private:
     draft.plan->logits = x;
     auto& gradient = draft.batchBuffer(x.stride());
     draft.storage[input.id].logitsGradient = gradient;
-    draft.add(unit.at, loss(draft.extentOf(input), x, {&gradient}, draft.plan->verdicts),
+    draft.add(unit.at,
+        loss(unit.node->op.get<SoftmaxCrossEntropy>(), draft.extentOf(input), x, {&gradient},
+            draft.plan->verdicts),
         {x, {&gradient}});
   }
 };

@@ -15,7 +15,7 @@ namespace nn::cpu {
 enum class Write { SET, ADD };
 
 // What follows the affine map of a batch norm.
-enum class Rectify { NO, YES };
+enum class After { NOTHING, RELU, GELU };
 
 // Windows over one image: sides in pixels.
 struct Window {
@@ -23,8 +23,8 @@ struct Window {
 };
 
 // Per-channel numbers of a batch norm, each padded with zeros to whole blocks. With y the input, z
-// = scale·y + shift and g the gradient of its output (0 where the ReLU cut it off):
-//   forward   out = z or max(z, 0)
+// = scale·y + shift and g the gradient of z (0 where a ReLU cut it off, times GELU's slope at z):
+//   forward   out = z, max(z, 0) or gelu(z)
 //   backward  dy = scale · (g - meanGradient - (y - mean) · slope)
 struct Channels {
   float* mean;
@@ -50,7 +50,7 @@ struct ActivationLoops {
 struct Kernels {
   unsigned block;
 
-  void (*normalise)(const float* y, const Channels& channels, Rectify rectify, float* out,
+  void (*normalise)(const float* y, const Channels& channels, After after, float* out,
       size_t blocks, size_t pixels);
   // Per block into `partial` (2·block floats a block): the means over the image's pixels, then the
   // sums of squared distances from them.
@@ -61,17 +61,21 @@ struct Kernels {
       float* mean, float* variance);
   // Per block into `partial`: the sums of g, then of g·(y - mean).
   void (*reduceGradient)(const float* y, const float* gradient, const Channels& channels,
-      Rectify rectify, float* partial, size_t blocks, size_t pixels);
+      After after, float* partial, size_t blocks, size_t pixels);
   // Of one block: both sums over all images, in order of n.
   void (*sumPartials)(
       const float* partial, size_t images, size_t stride, float* first, float* second);
   void (*normaliseBackward)(const float* y, const float* gradient, const Channels& channels,
-      Rectify rectify, float* dy, Write write, size_t blocks, size_t pixels);
+      After after, float* dy, Write write, size_t blocks, size_t pixels);
 
   ActivationLoops relu;
   ActivationLoops tanh;
   ActivationLoops sigmoid;  // which makes 0.5 of what fills up a block
   ActivationLoops elu;
+  // to = gelu(from); dx = gradient · gelu'(x), or dx += that. As in ActivationLoops, `count` is a
+  // multiple of the block.
+  void (*gelu)(const float* from, float* to, size_t count);
+  void (*geluBackward)(const float* x, const float* gradient, float* dx, Write write, size_t count);
 
   // to = from, or to += from, scaled up, without what the mask takes away. The last block's
   // channels may count further than the row's values.
@@ -98,6 +102,8 @@ struct Kernels {
   void (*scatterWindows)(
       const float* rows, const Window& window, size_t channels, size_t begin, size_t end, float* x);
 
+  // to = factor · from, or to += factor · from; `count` is a multiple of the block.
+  void (*scale)(const float* from, float factor, float* to, Write write, size_t count);
   // to = from, or to += from; any count.
   void (*copy)(const float* from, float* to, Write write, size_t count);
 };

@@ -15,25 +15,84 @@ struct Loops {
   using M = typename S::Mask;
   static constexpr size_t B = S::WIDTH;
 
-  template <Rectify rectify>
+  // e^x = 2^n · (1 + rest), rest in [-0.3, 0.42].
+  struct Power {
+    V scale;  // 2^n
+    V rest;
+  };
+
+  // For x in [-88, 88], after Cephes' expf: x = n·ln 2 + r, a polynomial in r for e^r - 1, and 2^n
+  // by the exponent's bits.
+  static Power power(V x) {
+    V n = S::round(S::mul(x, S::set(1.44269504f)));
+    V r = S::negatedFma(n, S::set(0.693359375f), x);
+    r = S::fma(n, S::set(2.12194440e-4f), r);
+    V p = S::set(1.9875691500e-4f);
+    p = S::fma(p, r, S::set(1.3981999507e-3f));
+    p = S::fma(p, r, S::set(8.3334519073e-3f));
+    p = S::fma(p, r, S::set(4.1665795894e-2f));
+    p = S::fma(p, r, S::set(1.6666665459e-1f));
+    p = S::fma(p, r, S::set(5.0000001201e-1f));
+    return {S::powerOfTwo(n), S::fma(p, S::mul(r, r), r)};
+  }
+
+  // e^x for x in [-88, 88].
+  static V exponential(V x) {
+    Power e = power(x);
+    return S::mul(S::add(e.rest, S::set(1.0f)), e.scale);
+  }
+
+  // The normal distribution at x.
+  struct Normal {
+    V below;   // the probability of less than x
+    V height;  // e^(-x²/2)
+  };
+
+  // With 1 - erf(z) = e^(-z²) · a polynomial in 1 / (1 + p·z), z ≥ 0, to 1.5e-7 (Abramowitz and
+  // Stegun 1964, 7.1.26).
+  static Normal normal(V x) {
+    V size = S::max(x, S::sub(S::zero(), x));
+    V t = S::div(S::set(1.0f), S::fma(size, S::set(0.3275911f * 0.70710678f), S::set(1.0f)));
+    V p = S::set(1.061405429f);
+    p = S::fma(p, t, S::set(-1.453152027f));
+    p = S::fma(p, t, S::set(1.421413741f));
+    p = S::fma(p, t, S::set(-0.284496736f));
+    p = S::fma(p, t, S::set(0.254829592f));
+    V height = exponential(S::max(S::set(-88.0f), S::mul(S::mul(x, x), S::set(-0.5f))));
+    V beyond = S::mul(S::mul(S::mul(p, t), S::set(0.5f)), height);
+    V below = S::select(S::greater(x, S::zero()), S::sub(S::set(1.0f), beyond), beyond);
+    return {below, height};
+  }
+
+  static V geluSlope(V x) {
+    Normal at = normal(x);
+    return S::fma(S::mul(x, at.height), S::set(0.39894228f), at.below);
+  }
+
+  template <After after>
+  static V finish(V z) {
+    if (after == After::RELU) return S::max(z, S::zero());
+    if (after == After::GELU) return S::mul(z, normal(z).below);
+    return z;
+  }
+
+  template <After after>
   static void normaliseAs(
       const float* y, const Channels& channels, float* out, size_t blocks, size_t pixels) {
     for (size_t c = 0; c < blocks; c++) {
       V scale = S::load(channels.scale + c * B), shift = S::load(channels.shift + c * B);
       for (size_t i = 0; i < pixels; i++, y += B, out += B) {
-        V z = S::fma(S::load(y), scale, shift);
-        S::store(out, rectify == Rectify::YES ? S::max(z, S::zero()) : z);
+        S::store(out, finish<after>(S::fma(S::load(y), scale, shift)));
       }
     }
   }
 
-  static void normalise(const float* y, const Channels& channels, Rectify rectify, float* out,
+  static void normalise(const float* y, const Channels& channels, After after, float* out,
       size_t blocks, size_t pixels) {
-    if (rectify == Rectify::YES) {
-      normaliseAs<Rectify::YES>(y, channels, out, blocks, pixels);
-    } else {
-      normaliseAs<Rectify::NO>(y, channels, out, blocks, pixels);
-    }
+    auto loop = after == After::RELU   ? normaliseAs<After::RELU>
+                : after == After::GELU ? normaliseAs<After::GELU>
+                                       : normaliseAs<After::NOTHING>;
+    loop(y, channels, out, blocks, pixels);
   }
 
   static void statistics(const float* y, float* partial, size_t blocks, size_t pixels) {
@@ -78,14 +137,16 @@ struct Loops {
                            S::mul(within, S::set(1.0f / (float(images) * float(pixels))))));
   }
 
-  // The gradient where the ReLU let z = scale·y + shift through.
-  template <Rectify rectify>
+  // The gradient of z = scale·y + shift, from that of what follows it.
+  template <After after>
   static V passed(V y, V gradient, V scale, V shift) {
-    if (rectify == Rectify::NO) return gradient;
-    return S::select(S::greater(S::fma(y, scale, shift), S::zero()), gradient, S::zero());
+    if (after == After::NOTHING) return gradient;
+    V z = S::fma(y, scale, shift);
+    if (after == After::GELU) return S::mul(gradient, geluSlope(z));
+    return S::select(S::greater(z, S::zero()), gradient, S::zero());
   }
 
-  template <Rectify rectify>
+  template <After after>
   static void reduceGradientAs(const float* y, const float* gradient, const Channels& channels,
       float* partial, size_t blocks, size_t pixels) {
     for (size_t c = 0; c < blocks; c++, y += pixels * B, gradient += pixels * B, partial += 2 * B) {
@@ -95,8 +156,8 @@ struct Loops {
       size_t i = 0;
       for (; i + 2 <= pixels; i += 2) {
         V y0 = S::load(y + i * B), y1 = S::load(y + i * B + B);
-        V g0 = passed<rectify>(y0, S::load(gradient + i * B), scale, shift);
-        V g1 = passed<rectify>(y1, S::load(gradient + i * B + B), scale, shift);
+        V g0 = passed<after>(y0, S::load(gradient + i * B), scale, shift);
+        V g1 = passed<after>(y1, S::load(gradient + i * B + B), scale, shift);
         sum0 = S::add(sum0, g0);
         sum1 = S::add(sum1, g1);
         product0 = S::fma(g0, S::sub(y0, mean), product0);
@@ -104,7 +165,7 @@ struct Loops {
       }
       if (i < pixels) {
         V y0 = S::load(y + i * B);
-        V g0 = passed<rectify>(y0, S::load(gradient + i * B), scale, shift);
+        V g0 = passed<after>(y0, S::load(gradient + i * B), scale, shift);
         sum0 = S::add(sum0, g0);
         product0 = S::fma(g0, S::sub(y0, mean), product0);
       }
@@ -114,12 +175,11 @@ struct Loops {
   }
 
   static void reduceGradient(const float* y, const float* gradient, const Channels& channels,
-      Rectify rectify, float* partial, size_t blocks, size_t pixels) {
-    if (rectify == Rectify::YES) {
-      reduceGradientAs<Rectify::YES>(y, gradient, channels, partial, blocks, pixels);
-    } else {
-      reduceGradientAs<Rectify::NO>(y, gradient, channels, partial, blocks, pixels);
-    }
+      After after, float* partial, size_t blocks, size_t pixels) {
+    auto loop = after == After::RELU   ? reduceGradientAs<After::RELU>
+                : after == After::GELU ? reduceGradientAs<After::GELU>
+                                       : reduceGradientAs<After::NOTHING>;
+    loop(y, gradient, channels, partial, blocks, pixels);
   }
 
   static void sumPartials(
@@ -133,7 +193,7 @@ struct Loops {
     S::store(second, b);
   }
 
-  template <Rectify rectify, Write write>
+  template <After after, Write write>
   static void normaliseBackwardAs(const float* y, const float* gradient, const Channels& channels,
       float* dy, size_t blocks, size_t pixels) {
     for (size_t c = 0; c < blocks; c++) {
@@ -142,21 +202,27 @@ struct Loops {
       V meanGradient = S::load(channels.meanGradient + c * B);
       for (size_t i = 0; i < pixels; i++, y += B, gradient += B, dy += B) {
         V value = S::load(y);
-        V g = passed<rectify>(value, S::load(gradient), scale, shift);
+        V g = passed<after>(value, S::load(gradient), scale, shift);
         V r = S::negatedFma(S::sub(value, mean), slope, S::sub(g, meanGradient));
         S::store(dy, write == Write::ADD ? S::fma(r, scale, S::load(dy)) : S::mul(r, scale));
       }
     }
   }
 
-  static void normaliseBackward(const float* y, const float* gradient, const Channels& channels,
-      Rectify rectify, float* dy, Write write, size_t blocks, size_t pixels) {
-    constexpr auto YES = Rectify::YES, NO = Rectify::NO;
-    constexpr auto SET = Write::SET, ADD = Write::ADD;
-    auto loop = rectify == YES
-                    ? (write == SET ? normaliseBackwardAs<YES, SET> : normaliseBackwardAs<YES, ADD>)
-                    : (write == SET ? normaliseBackwardAs<NO, SET> : normaliseBackwardAs<NO, ADD>);
+  template <Write write>
+  static void normaliseBackwardInto(const float* y, const float* gradient, const Channels& channels,
+      After after, float* dy, size_t blocks, size_t pixels) {
+    auto loop = after == After::RELU   ? normaliseBackwardAs<After::RELU, write>
+                : after == After::GELU ? normaliseBackwardAs<After::GELU, write>
+                                       : normaliseBackwardAs<After::NOTHING, write>;
     loop(y, gradient, channels, dy, blocks, pixels);
+  }
+
+  static void normaliseBackward(const float* y, const float* gradient, const Channels& channels,
+      After after, float* dy, Write write, size_t blocks, size_t pixels) {
+    auto loop =
+        write == Write::SET ? normaliseBackwardInto<Write::SET> : normaliseBackwardInto<Write::ADD>;
+    loop(y, gradient, channels, after, dy, blocks, pixels);
   }
 
   static void relu(float* x, size_t count) {
@@ -168,33 +234,6 @@ struct Loops {
       M open = S::greater(S::load(y + i), S::zero());
       S::store(gradient + i, S::select(open, S::load(gradient + i), S::zero()));
     }
-  }
-
-  // e^x = 2^n · (1 + rest), rest in [-0.3, 0.42].
-  struct Power {
-    V scale;  // 2^n
-    V rest;
-  };
-
-  // For x in [-88, 88], after Cephes' expf: x = n·ln 2 + r, a polynomial in r for e^r - 1, and 2^n
-  // by the exponent's bits.
-  static Power power(V x) {
-    V n = S::round(S::mul(x, S::set(1.44269504f)));
-    V r = S::negatedFma(n, S::set(0.693359375f), x);
-    r = S::fma(n, S::set(2.12194440e-4f), r);
-    V p = S::set(1.9875691500e-4f);
-    p = S::fma(p, r, S::set(1.3981999507e-3f));
-    p = S::fma(p, r, S::set(8.3334519073e-3f));
-    p = S::fma(p, r, S::set(4.1665795894e-2f));
-    p = S::fma(p, r, S::set(1.6666665459e-1f));
-    p = S::fma(p, r, S::set(5.0000001201e-1f));
-    return {S::powerOfTwo(n), S::fma(p, S::mul(r, r), r)};
-  }
-
-  // e^x for x in [-88, 88].
-  static V exponential(V x) {
-    Power e = power(x);
-    return S::mul(S::add(e.rest, S::set(1.0f)), e.scale);
   }
 
   // After Cephes' tanhf: an odd polynomial near 0, where 1 - 2 / (e^2x + 1) would cancel.
@@ -259,6 +298,27 @@ struct Loops {
       V v = S::load(y + i), g = S::load(gradient + i);
       S::store(gradient + i, S::select(S::greater(v, S::zero()), g, S::fma(g, v, g)));
     }
+  }
+
+  static void gelu(const float* from, float* to, size_t count) {
+    for (size_t i = 0; i < count; i += B) {
+      S::store(to + i, finish<After::GELU>(S::load(from + i)));
+    }
+  }
+
+  template <Write write>
+  static void geluBackwardAs(const float* x, const float* gradient, float* dx, size_t count) {
+    for (size_t i = 0; i < count; i += B) {
+      V slope = geluSlope(S::load(x + i)), g = S::load(gradient + i);
+      V old = write == Write::ADD ? S::load(dx + i) : S::zero();
+      S::store(dx + i, S::fma(slope, g, old));
+    }
+  }
+
+  static void geluBackward(
+      const float* x, const float* gradient, float* dx, Write write, size_t count) {
+    auto loop = write == Write::SET ? geluBackwardAs<Write::SET> : geluBackwardAs<Write::ADD>;
+    loop(x, gradient, dx, count);
   }
 
   // Values scaled up, without those that the mask takes away: see nn/dropout.h.
@@ -451,6 +511,14 @@ struct Loops {
     }
   }
 
+  static void scale(const float* from, float factor, float* to, Write write, size_t count) {
+    V by = S::set(factor);
+    for (size_t i = 0; i < count; i += B) {
+      V old = write == Write::ADD ? S::load(to + i) : S::zero();
+      S::store(to + i, S::fma(by, S::load(from + i), old));
+    }
+  }
+
   static void copy(const float* from, float* to, Write write, size_t count) {
     if (write == Write::SET) {
       memcpy(to, from, count * sizeof(float));
@@ -473,6 +541,8 @@ struct Loops {
       .tanh = {.forward = tanh, .backward = tanhBackward},
       .sigmoid = {.forward = sigmoid, .backward = sigmoidBackward},
       .elu = {.forward = elu, .backward = eluBackward},
+      .gelu = gelu,
+      .geluBackward = geluBackward,
       .drop = drop,
       .dropRow = dropRow,
       .maxPool = maxPool,
@@ -481,6 +551,7 @@ struct Loops {
       .averagePoolBackward = averagePoolBackward,
       .gatherWindows = gatherWindows,
       .scatterWindows = scatterWindows,
+      .scale = scale,
       .copy = copy,
   };
 };

@@ -80,6 +80,24 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("kernels: gelu and its slope are right to 2e-7 of the argument, and keep what is none") {
+  for (auto* kernels: tables()) {
+    for (float x = -30; x < 30; x += 0.01f) {
+      std::vector<float> from(kernels->block, x), to = from, slope = from;
+      std::vector<float> ones(kernels->block, 1.0f);
+      from[1] = NAN;
+      kernels->gelu(from.data(), to.data(), from.size());
+      kernels->geluBackward(from.data(), ones.data(), slope.data(), Write::SET, from.size());
+      double below = std::erfc(-double(x) / std::sqrt(2.0)) / 2;
+      double height = std::exp(-double(x) * x / 2) / std::sqrt(2 * std::acos(-1.0));
+      CHECK(std::abs(to[0] - x * below) <= 2e-7 * std::max(1.0f, std::abs(x)));
+      CHECK(std::abs(slope[0] - (below + x * height)) <= 5e-7);
+      CHECK(std::isnan(to[1]));
+      CHECK(std::isnan(slope[1]));
+    }
+  }
+}
+
 TEST_CASE("kernels: statistics keep their digits where the mean is large against the deviation") {
   for (auto* kernels: tables()) {
     size_t B = kernels->block, pixels = 49, images = 16;
@@ -152,11 +170,11 @@ TEST_CASE("kernels: both instruction sets give the same numbers up to rounding")
   auto at = [&](size_t i) { return array.data() + 16 * i; };
   Channels channels = {at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7)};
   std::vector<float> narrow(16, 0.5f), wide(16, 0.5f);
-  AVX2_KERNELS.normalise(y.data(), channels, Rectify::YES, narrow.data(), 2, 1);
-  AVX512_KERNELS.normalise(y.data(), channels, Rectify::YES, wide.data(), 1, 1);
+  AVX2_KERNELS.normalise(y.data(), channels, After::RELU, narrow.data(), 2, 1);
+  AVX512_KERNELS.normalise(y.data(), channels, After::RELU, wide.data(), 1, 1);
   CHECK(memcmp(narrow.data(), wide.data(), 64) == 0);
   for (auto write: {Write::SET, Write::ADD}) {
-    for (auto rectify: {Rectify::NO, Rectify::YES}) {
+    for (auto rectify: {After::NOTHING, After::RELU}) {
       AVX2_KERNELS.normaliseBackward(
           y.data(), gradient.data(), channels, rectify, narrow.data(), write, 2, 1);
       AVX512_KERNELS.normaliseBackward(

@@ -113,7 +113,7 @@ public:
     float* to = step.memory.at(out, chunk);
     for (uint n = 0; n < chunk.images; ++n, from += y.stride(), to += out.stride()) {
       step.kernels.normalise(
-          from, channels, norm.rectify, to, norm.extent.blocks, norm.extent.pixels);
+          from, channels, norm.after, to, norm.extent.blocks, norm.extent.pixels);
     }
   }
 
@@ -133,7 +133,7 @@ public:
     for (uint n = 0; n < chunk.images; ++n, value += y.stride(), g += gradient.stride()) {
       float* partial = partialOf(step.memory, norm, *norm.gradientPartials, chunk.first + n);
       step.kernels.reduceGradient(
-          value, g, channels, norm.rectify, partial, norm.extent.blocks, norm.extent.pixels);
+          value, g, channels, norm.after, partial, norm.extent.blocks, norm.extent.pixels);
     }
   }
 
@@ -200,7 +200,7 @@ public:
     float* to = step.memory.at(dy, chunk);
     for (uint n = 0; n < chunk.images; ++n) {
       step.kernels.normaliseBackward(
-          value, g, channels, norm.rectify, to, write, norm.extent.blocks, norm.extent.pixels);
+          value, g, channels, norm.after, to, write, norm.extent.blocks, norm.extent.pixels);
       value += y.stride();
       g += gradient.stride();
       to += dy.stride();

@@ -6,13 +6,13 @@
 
 namespace nn::cpu {
 
-// A batch norm, with the ReLU that follows it if there is one: its arrays in the flat ones, and its
-// own.
+// A batch norm, with the ReLU or GELU that follows it if there is one: its arrays in the flat ones,
+// and its own.
 struct Norm {
   Extent extent;
   uint images;  // of a batch
   BatchNorm op;
-  Rectify rectify;
+  After after;
   const float* gamma;
   const float* beta;
   float* gammaGradient;

@@ -19,6 +19,8 @@ const ActivationLoops& loopsOf(const Kernels& kernels, Activation::Function func
       return kernels.sigmoid;
     case Activation::ELU:
       return kernels.elu;
+    case Activation::GELU:
+      break;  // not in place
   }
   KJ_UNREACHABLE;
 }
@@ -71,6 +73,66 @@ private:
   Activation::Function function;
   Extent extent;
   Place y, gradient;
+};
+
+class Gelu final: public Task {
+public:
+  Gelu(Extent extent, Place from, Place to): extent(extent), from(from), to(to) {}
+
+  void run(const Step& step, const Chunk& chunk) override {
+    const float* source = step.memory.at(from, chunk);
+    float* target = step.memory.at(to, chunk);
+    for (uint n = 0; n < chunk.images; ++n, source += from.stride(), target += to.stride()) {
+      step.kernels.gelu(source, target, extent.floats());
+    }
+  }
+
+private:
+  Extent extent;
+  Place from, to;
+};
+
+class GeluBackward final: public Task {
+public:
+  GeluBackward(Extent extent, Place x, Place gradient, Place dx, Write write)
+      : extent(extent), x(x), gradient(gradient), dx(dx), write(write) {}
+
+  void run(const Step& step, const Chunk& chunk) override {
+    const float* value = step.memory.at(x, chunk);
+    const float* g = step.memory.at(gradient, chunk);
+    float* to = step.memory.at(dx, chunk);
+    for (uint n = 0; n < chunk.images; ++n) {
+      step.kernels.geluBackward(value, g, to, write, extent.floats());
+      value += x.stride();
+      g += gradient.stride();
+      to += dx.stride();
+    }
+  }
+
+private:
+  Extent extent;
+  Place x, gradient, dx;
+  Write write;
+};
+
+class ScaleTask final: public Task {
+public:
+  ScaleTask(Extent extent, float factor, Place from, Place to, Write write)
+      : extent(extent), factor(factor), from(from), to(to), write(write) {}
+
+  void run(const Step& step, const Chunk& chunk) override {
+    const float* source = step.memory.at(from, chunk);
+    float* target = step.memory.at(to, chunk);
+    for (uint n = 0; n < chunk.images; ++n, source += from.stride(), target += to.stride()) {
+      step.kernels.scale(source, factor, target, write, extent.floats());
+    }
+  }
+
+private:
+  Extent extent;
+  float factor;
+  Place from, to;
+  Write write;
 };
 
 class Drop final: public Task {
@@ -204,23 +266,26 @@ private:
 
 class Loss final: public Task {
 public:
-  Loss(Extent extent, Place logits, Place gradient, Verdicts& verdicts)
-      : extent(extent), logits(logits), gradient(gradient), verdicts(verdicts) {}
+  Loss(const SoftmaxCrossEntropy& op, Extent extent, Place logits, Place gradient,
+      Verdicts& verdicts)
+      : op(op), extent(extent), logits(logits), gradient(gradient), verdicts(verdicts) {}
 
   void run(const Step& step, const Chunk& chunk) override {
     const float* x = step.memory.at(logits, chunk);
     float* g = step.memory.at(gradient, chunk);
+    double smoothing = step.phase == Phase::TRAIN ? op.smoothing : 0;
     for (uint n = 0; n < chunk.images; ++n, x += logits.stride(), g += gradient.stride()) {
-      row(x, g, step.labels[chunk.first + n], chunk.first + n);
+      row(x, g, smoothing, step.labels[chunk.first + n], chunk.first + n);
     }
   }
 
 private:
+  const SoftmaxCrossEntropy& op;
   Extent extent;
   Place logits, gradient;
   Verdicts& verdicts;
 
-  void row(const float* x, float* g, int32_t label, uint n) {
+  void row(const float* x, float* g, double smoothing, int32_t label, uint n) {
     memset(g, 0, extent.floats() * sizeof(float));
     verdicts.losses[n] = 0;
     verdicts.correct[n] = -1;
@@ -230,12 +295,16 @@ private:
     for (uint k = 1; k < extent.channels; ++k) {
       if (x[k] > x[best]) best = k;
     }
-    double sum = 0;
-    for (uint k = 0; k < extent.channels; ++k) sum += std::exp(double(x[k]) - x[best]);
+    double sum = 0, logits = 0;
     for (uint k = 0; k < extent.channels; ++k) {
-      g[k] = float(std::exp(double(x[k]) - x[best]) / sum - (k == uint(label)));
+      sum += std::exp(double(x[k]) - x[best]);
+      logits += x[k];
     }
-    verdicts.losses[n] = std::log(sum) + x[best] - x[label];
+    double other = smoothing / extent.channels, own = 1 - smoothing;
+    for (uint k = 0; k < extent.channels; ++k) {
+      g[k] = float(std::exp(double(x[k]) - x[best]) / sum - (k == uint(label)) * own - other);
+    }
+    verdicts.losses[n] = std::log(sum) + x[best] - own * x[label] - other * logits;
     verdicts.correct[n] = best == uint(label);
   }
 };
@@ -248,6 +317,15 @@ kj::Own<Task> activate(Activation::Function function, Extent extent, Place x) {
 kj::Own<Task> activateBackward(
     Activation::Function function, Extent extent, Place y, Place gradient) {
   return kj::heap<ActivateBackward>(function, extent, y, gradient);
+}
+kj::Own<Task> gelu(Extent extent, Place from, Place to) {
+  return kj::heap<Gelu>(extent, from, to);
+}
+kj::Own<Task> geluBackward(Extent extent, Place x, Place gradient, Place dx, Write write) {
+  return kj::heap<GeluBackward>(extent, x, gradient, dx, write);
+}
+kj::Own<Task> scale(Extent extent, float factor, Place from, Place to, Write write) {
+  return kj::heap<ScaleTask>(extent, factor, from, to, write);
 }
 kj::Own<Task> drop(
     const Dropout& op, NodeId node, Extent extent, Place from, Place to, Write write) {
@@ -264,8 +342,9 @@ kj::Own<Task> poolBackward(const Pool& op, Shape in, Shape out, uint block, Plac
   return kj::heap<PoolBackward>(
       op, windowOf(op, in, out), Extent(out, block), gradient, index, dx, write);
 }
-kj::Own<Task> loss(Extent extent, Place logits, Place gradient, Verdicts& verdicts) {
-  return kj::heap<Loss>(extent, logits, gradient, verdicts);
+kj::Own<Task> loss(const SoftmaxCrossEntropy& op, Extent extent, Place logits, Place gradient,
+    Verdicts& verdicts) {
+  return kj::heap<Loss>(op, extent, logits, gradient, verdicts);
 }
 
 }  // namespace nn::cpu

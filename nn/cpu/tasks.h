@@ -75,6 +75,13 @@ kj::Own<Task> activate(Activation::Function function, Extent extent, Place x);
 kj::Own<Task> activateBackward(
     Activation::Function function, Extent extent, Place y, Place gradient);
 
+// to = gelu(from); dx = gradient · gelu'(x), or dx += that.
+kj::Own<Task> gelu(Extent extent, Place from, Place to);
+kj::Own<Task> geluBackward(Extent extent, Place x, Place gradient, Place dx, Write write);
+
+// to = factor · from, or to += that: the op and its backward alike.
+kj::Own<Task> scale(Extent extent, float factor, Place from, Place to, Write write);
+
 // to = from without what dropout takes away of it, or to += that; in validation all of it. `from`
 // is the node's input, or the gradient of its output.
 kj::Own<Task> drop(
@@ -93,6 +100,7 @@ struct Verdicts {
   kj::Array<double> losses;
   kj::Array<int8_t> correct;
 };
-kj::Own<Task> loss(Extent extent, Place logits, Place gradient, Verdicts& verdicts);
+kj::Own<Task> loss(
+    const SoftmaxCrossEntropy& op, Extent extent, Place logits, Place gradient, Verdicts& verdicts);
 
 }  // namespace nn::cpu

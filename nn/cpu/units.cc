@@ -11,10 +11,12 @@ uint segmentOf(const Graph& graph, NodeId node) {
 }
 
 // Whether `function` can be applied to the unit's output in place, when nothing else reads it. A
-// batch norm's output is not stored, so only its own kernels' ReLU fits it.
+// batch norm's output is not stored, so only what its own kernels do fits it.
 bool takesActivation(const Unit& unit, Activation::Function function) {
   if (unit.activation != nullptr) return false;
-  if (unit.is<BatchNorm>()) return function == Activation::RELU;
+  bool isGelu = function == Activation::GELU;
+  if (unit.is<BatchNorm>()) return isGelu || function == Activation::RELU;
+  if (isGelu) return false;
   return unit.is<Conv2d>() || unit.is<Dense>() || unit.is<Add>() || unit.is<Pool>();
 }
 
@@ -51,12 +53,14 @@ kj::Array<Unit> fuse(const Graph& graph) {
 
 void mark(kj::ArrayPtr<Unit> units) {
   for (auto& unit: units) {
-    unit.recomputed = unit.is<BatchNorm>() || unit.is<Concat>();
+    bool isGelu =
+        unit.is<Activation>() && unit.node->op.get<Activation>().function == Activation::GELU;
+    unit.recomputed = unit.is<BatchNorm>() || isGelu || unit.is<Concat>();
     unit.trains = unit.node->keys.size() > 0;
     for (UnitId input: unit.inputs) unit.trains = unit.trains || units[input].trains;
+    // Else chains of batch norms over concats would be recomputed from their beginning each time.
+    if (unit.is<BatchNorm>() || isGelu) units[unit.inputs[0]].recomputed = false;
     if (unit.is<BatchNorm>()) {
-      // Else chains of batch norms over concats would be recomputed from their beginning each time.
-      units[unit.inputs[0]].recomputed = false;
       auto& before = units[unit.inputs[0]];
       before.biasIsInert = before.is<Conv2d>() && before.node->op.get<Conv2d>().bias &&
                            before.activation == nullptr && before.uses.size() == 1;

@@ -17,8 +17,8 @@ struct Use {
   uint input;  // index into its inputs
 };
 
-// A node together with the activation that is applied to its output where it lies: ReLU to a batch
-// norm, any function to what nobody else reads.
+// A node together with the activation that is applied to its output where it lies: ReLU or GELU to
+// a batch norm, any function but GELU (whose gradient needs its input) to what nobody else reads.
 //
 // A *phase* is a list of tasks that a lane works through chunk by chunk of its images; all lanes
 // meet at its end. A phase ends where the whole batch is needed: at statistics of a batch norm,
@@ -33,7 +33,7 @@ struct Unit {
   kj::Vector<Use> uses;
 
   // Its value is made from stored ones wherever it is needed, chunk by chunk in cache, forward and
-  // backward, rather than stored: batch norms and concats.
+  // backward, rather than stored: batch norms, GELUs and concats.
   bool recomputed = false;
   // The loss depends on it and it depends on parameters, its own or those of units before it: it
   // has a backward part, and so a gradient of its output.

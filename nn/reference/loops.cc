@@ -60,6 +60,11 @@ size_t maximumOf(const Pool& op, const Tensor& x, uint n, uint c, uint i, uint j
   return best;
 }
 
+// The probability that a normal number is below `x`.
+double normalBelow(double x) {
+  return std::erfc(-x / std::sqrt(2.0)) / 2;
+}
+
 double activated(Activation::Function function, double x) {
   switch (function) {
     case Activation::RELU:
@@ -70,6 +75,8 @@ double activated(Activation::Function function, double x) {
       return 1 / (1 + std::exp(-x));
     case Activation::ELU:
       return x > 0 ? x : std::expm1(x);
+    case Activation::GELU:
+      return x * normalBelow(x);
   }
   KJ_UNREACHABLE;
 }
@@ -85,6 +92,8 @@ double slopeAt(Activation::Function function, double x) {
       return y * (1 - y);
     case Activation::ELU:
       return x > 0 ? 1 : y + 1;
+    case Activation::GELU:
+      return normalBelow(x) + x * std::exp(-x * x / 2) / std::sqrt(2 * std::acos(-1.0));
   }
   KJ_UNREACHABLE;
 }
@@ -216,6 +225,14 @@ void backward(const Activation& op, const Tensor& x, const Tensor& dy, Tensor& d
   }
 }
 
+void forward(const Scale& op, const Tensor& x, Tensor& y) {
+  for (size_t i = 0; i < x.values.size(); ++i) y.values[i] = double(op.factor) * x.values[i];
+}
+
+void backward(const Scale& op, const Tensor& dy, Tensor& dx) {
+  for (size_t i = 0; i < dy.values.size(); ++i) dx.values[i] += double(op.factor) * dy.values[i];
+}
+
 void forward(
     const Dropout& op, const Tensor& x, kj::ArrayPtr<const uint64_t> draws, uint node, Tensor& y) {
   eachDrawn(op, x, draws, node,
@@ -285,20 +302,34 @@ void backward(const Concat&, const Tensor& dy, kj::ArrayPtr<Tensor* const> dxs) 
   }
 }
 
+namespace {
+
+// What the loss wants the probability of class `k` to be in a row of this label.
+double wanted(const SoftmaxCrossEntropy& op, int32_t label, uint k, uint classes) {
+  double smoothing = op.smoothing;
+  return (k == uint(label) ? 1 - smoothing : 0) + smoothing / classes;
+}
+
+}  // namespace
+
 void forward(
-    const SoftmaxCrossEntropy&, const Tensor& x, kj::ArrayPtr<const int32_t> labels, Tensor& y) {
+    const SoftmaxCrossEntropy& op, const Tensor& x, kj::ArrayPtr<const int32_t> labels, Tensor& y) {
   uint classes = x.shape.channels;
   for (uint n = 0; n < x.images; ++n) {
     auto row = x.values.slice(size_t(n) * classes, size_t(n + 1) * classes);
     double largest = row[0], sum = 0;
     for (double value: row) largest = kj::max(largest, value);
     for (double value: row) sum += std::exp(value - largest);
-    y.values[n] = labels[n] == -1 ? 0 : largest + std::log(sum) - row[labels[n]];
+    y.values[n] = 0;
+    if (labels[n] == -1) continue;
+    for (uint k = 0; k < classes; ++k) {
+      y.values[n] += wanted(op, labels[n], k, classes) * (largest + std::log(sum) - row[k]);
+    }
   }
 }
 
-void backward(
-    const SoftmaxCrossEntropy&, const Tensor& x, kj::ArrayPtr<const int32_t> labels, Tensor& dx) {
+void backward(const SoftmaxCrossEntropy& op, const Tensor& x, kj::ArrayPtr<const int32_t> labels,
+    Tensor& dx) {
   uint classes = x.shape.channels;
   for (uint n = 0; n < x.images; ++n) {
     if (labels[n] == -1) continue;
@@ -308,7 +339,7 @@ void backward(
     for (uint k = 0; k < classes; ++k) sum += std::exp(x.values[begin + k] - largest);
     for (uint k = 0; k < classes; ++k) {
       double share = std::exp(x.values[begin + k] - largest) / sum;
-      dx.values[begin + k] += share - (k == uint(labels[n]));
+      dx.values[begin + k] += share - wanted(op, labels[n], k, classes);
     }
   }
 }

@@ -52,6 +52,9 @@ void backward(const BatchNorm& op, const Tensor& x, Parameters parameters, const
 void forward(const Activation& op, const Tensor& x, Tensor& y);
 void backward(const Activation& op, const Tensor& x, const Tensor& dy, Tensor& dx);
 
+void forward(const Scale& op, const Tensor& x, Tensor& y);
+void backward(const Scale& op, const Tensor& dy, Tensor& dx);
+
 // Of training: `draws` has a number for each row.
 void forward(
     const Dropout& op, const Tensor& x, kj::ArrayPtr<const uint64_t> draws, uint node, Tensor& y);
@@ -68,7 +71,7 @@ void backward(const Add& op, const Tensor& dy, kj::ArrayPtr<Tensor* const> dxs);
 void forward(const Concat& op, kj::ArrayPtr<const Tensor* const> xs, Tensor& y);
 void backward(const Concat& op, const Tensor& dy, kj::ArrayPtr<Tensor* const> dxs);
 
-// The loss of each row, N×1; 0 where the label is -1.
+// The loss of each row, N×1, with the op's smoothing; 0 where the label is -1.
 void forward(
     const SoftmaxCrossEntropy& op, const Tensor& x, kj::ArrayPtr<const int32_t> labels, Tensor& y);
 // Of the sum of all rows' losses.

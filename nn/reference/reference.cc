@@ -149,6 +149,7 @@ private:
         reference::forward(op, x, moments(op, node, phase, x), parameters, y);
       }
       KJ_CASE_ONEOF(op, Activation) reference::forward(op, x, y);
+      KJ_CASE_ONEOF(op, Scale) reference::forward(op, x, y);
       KJ_CASE_ONEOF(op, Dropout) {
         if (phase == Phase::VALIDATE) {
           std::copy(x.values.begin(), x.values.end(), y.values.begin());
@@ -160,7 +161,9 @@ private:
       KJ_CASE_ONEOF(op, Pool) reference::forward(op, x, y);
       KJ_CASE_ONEOF(op, Add) reference::forward(op, inputsOf(node), y);
       KJ_CASE_ONEOF(op, Concat) reference::forward(op, inputsOf(node), y);
-      KJ_CASE_ONEOF(op, SoftmaxCrossEntropy) reference::forward(op, x, labels, y);
+      KJ_CASE_ONEOF(op, SoftmaxCrossEntropy) {
+        reference::forward(phase == Phase::TRAIN ? op : SoftmaxCrossEntropy(), x, labels, y);
+      }
     }
   }
 
@@ -181,6 +184,7 @@ private:
       KJ_CASE_ONEOF(op, Dense) reference::backward(op, x, parameters, dy, dx, sums);
       KJ_CASE_ONEOF(op, BatchNorm) reference::backward(op, x, parameters, dy, dx, sums);
       KJ_CASE_ONEOF(op, Activation) reference::backward(op, x, dy, dx);
+      KJ_CASE_ONEOF(op, Scale) reference::backward(op, dy, dx);
       KJ_CASE_ONEOF(op, Dropout) reference::backward(op, draws, id, dy, dx);
       KJ_CASE_ONEOF(op, Pool) reference::backward(op, x, dy, dx);
       KJ_CASE_ONEOF(op, Add) reference::backward(op, dy, slopesOf(node));

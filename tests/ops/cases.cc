@@ -121,6 +121,51 @@ constexpr Case ROWS[] = {
   { kind = "conv", filters = 5, kernel = 3 },
   { kind = "dense", units = 4 },
 ])"},
+    {"gelu after convolution, dense, concat and pool", {3, 6, 6}, 4, 5, R"([
+  { kind = "conv", filters = 10, kernel = 2 },
+  { kind = "gelu" },
+  { kind = "branches", branches = [
+    [ { kind = "conv", filters = 3, kernel = 1 }, { kind = "gelu" } ],
+    [ { kind = "gelu" }, { kind = "gelu" } ],
+    [],
+  ] },
+  { kind = "gelu" },
+  { kind = "pool", function = "average", kernel = 3, stride = 2 },
+  { kind = "gelu" },
+  { kind = "dense", units = 17 },
+  { kind = "activation", function = "gelu" },
+  { kind = "dense", units = 4 },
+])"},
+    {"gelu after batch norm and on the images", {3, 6, 6}, 4, 5, R"([
+  { kind = "gelu" },
+  { kind = "conv", filters = 17, kernel = 3, pad = 1 },
+  { kind = "batch_norm" },
+  { kind = "gelu" },
+  { kind = "residual", layers = [
+    { kind = "conv", filters = 17, kernel = 3, pad = 1, bias = false },
+    { kind = "batch_norm" },
+    { kind = "gelu" },
+  ] },
+  { kind = "batch_norm" },
+  { kind = "residual", layers = [ { kind = "gelu" } ] },
+  { kind = "dense", units = 4 },
+])"},
+    {"scale of values and logits", {3, 6, 6}, 4, 5, R"([
+  { kind = "conv", filters = 10, kernel = 3, pad = 1 },
+  { kind = "scale", factor = -0.5 },
+  { kind = "residual", layers = [ { kind = "scale", factor = 3 } ] },
+  { kind = "dense", units = 4 },
+  { kind = "scale", factor = 0.11 },
+])"},
+    {.name = "smoothed labels",
+        .input = {3, 6, 6},
+        .classes = 10,
+        .batchSize = 5,
+        .layers = R"([
+  { kind = "conv", filters = 10, kernel = 3, pad = 1 },
+  { kind = "dense", units = 10 },
+])",
+        .labelSmoothing = 0.2f},
     {"dropout after layers of all kinds", {3, 6, 6}, 4, 5, R"([
   { kind = "conv", filters = 10, kernel = 3, pad = 1 },
   { kind = "elu" },
@@ -372,7 +417,8 @@ CaseGraph build(const Case& c) {
   result.document = configs::parse(c.name, kj::str("layers = ", c.layers), diagnostics);
   configs::Reading reading{diagnostics, {}};
   auto config = configs::readDocument(*result.document, reading, nn::ModelConfig::read);
-  result.graph = nn::buildGraph(config, c.input, c.classes, diagnostics);
+  result.graph =
+      nn::buildGraph(config, c.input, c.classes, diagnostics, {.smoothing = c.labelSmoothing});
   KJ_REQUIRE(diagnostics.count() == 0, diagnostics.format(c.name));
   return result;
 }

@@ -27,6 +27,7 @@ struct Case {
   // array. oneDNN with AVX-512 comes to 3e-6 in the worst case (batch norm, which divides by a
   // deviation of few values); the rest is room for other orders of addition.
   double tolerance = 2e-5;
+  float labelSmoothing = 0;
 };
 extern const kj::ArrayPtr<const Case> CASES;
 
