@@ -128,8 +128,8 @@ private:
     if (unit.is<BatchNorm>()) {
       auto y = draft.valueOf(draft.before(unit), unit.complete), gradient = gradientOf(u);
       draft.add(unit.complete, reduceGradient(draft.normOf(unit), y, gradient), {y, gradient});
-      draft.phase(unit.complete).batchTasks.add(combineGradient(draft.normOf(unit)));
-      draft.phase(unit.backwardAt).batchTasks.add(exportGradient(draft.normOf(unit)));
+      draft.phaseAt(unit.complete).batchTasks.add(combineGradient(draft.normOf(unit)));
+      draft.phaseAt(unit.backwardAt).batchTasks.add(exportGradient(draft.normOf(unit)));
     } else {
       KJ_IF_MAYBE(function, unit.activation) {
         auto y = draft.valueOf(unit, unit.complete), gradient = gradientOf(u);
@@ -258,7 +258,7 @@ private:
     auto& layer = draft.denseOf(user);
     auto dy = gradientOf(user.id), x = draft.rowsOf(unit, p);
     draft.add(p, denseBackwardWeights(layer, x, dy), {x, dy});
-    draft.phase(p).batchTasks.add(sumGradient(layer));
+    draft.phaseAt(p).batchTasks.add(sumGradient(layer));
     if (!unit.trains) return;
 
     auto dx = gradientOf(unit.id);

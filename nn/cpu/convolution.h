@@ -27,7 +27,8 @@ struct ConvolutionShape {
   uint lanes;
 };
 
-// Where its arrays are: the parameters in the flat arrays (null bias if it has none), and buffers
+// Where its arrays are: the parameters in the flat arrays (null bias if it has none) or, if a batch
+// norm is folded into them, in a buffer, the bias behind the weights; and buffers
 // for the weights in the layouts that the tasks want, and for each lane's sums of gradients.
 // The sizes of the buffers are known once all tasks are prepared.
 struct ConvolutionArrays {
@@ -38,6 +39,15 @@ struct ConvolutionArrays {
   Buffer* forwardWeights;
   Buffer* backwardWeights;
   Buffer* sums;
+  Buffer* folded = nullptr;
+
+  // What is packed, in plain order.
+  const float* weightsIn(const Memory& memory) const {
+    return folded == nullptr ? weights : memory.of(*folded, 0);
+  }
+  const float* biasIn(const Memory& memory, size_t weightFloats) const {
+    return folded == nullptr ? bias : memory.of(*folded, 0) + weightFloats;
+  }
 };
 
 // Outlives its tasks.

@@ -62,9 +62,12 @@ public:
         flatGradients(zeros(graph.parameters)),
         flatStatistics(zeros(graph.statisticsSize)),
         step{.kernels = kernelsHere()},
-        plan(lower()),
-        batch(plan->batchFloats),
-        scratch(plan->scratchFloats * lanes),
+        training(lower(Phase::TRAIN)),
+        validation(lower(Phase::VALIDATE)),
+        last(training.get()),
+        batch(kj::max(training->batchFloats, validation->batchFloats)),
+        scratchFloats(kj::max(training->scratchFloats, validation->scratchFloats)),
+        scratch(scratchFloats * lanes),
         plainLogits(zeros(size_t(images) * graph.classes)) {
     for (uint lane = 0; lane < lanes; ++lane) {
       streams.add(engine);
@@ -73,7 +76,7 @@ public:
     step.streams = streamHandles;
     step.memory.batch = batch.begin();
     step.memory.scratch = scratch.begin();
-    step.memory.scratchStride = plan->scratchFloats;
+    step.memory.scratchStride = scratchFloats;
   }
 
   kj::ArrayPtr<float> parameters() override { return flatParameters; }
@@ -98,19 +101,20 @@ public:
       KJ_REQUIRE(step.draws.size() == images, "dropout needs a number for each row",
           step.draws.size(), images);
     }
-    step.phase = phase;
-    auto& part = plan->segments[segment];
+    last = phase == Phase::TRAIN ? training.get() : validation.get();
+    auto& part = last->segments[segment];
     run(part.prepareForward, part.forward);
   }
 
   void backward(uint segment) override {
-    auto& part = plan->segments[segment];
+    KJ_REQUIRE(last == training.get(), "backward() follows forward() of training");
+    auto& part = last->segments[segment];
     run(part.prepareBackward, part.backward);
   }
 
   BatchResult result() const override {
     BatchResult result;
-    auto& verdicts = plan->verdicts;
+    auto& verdicts = last->verdicts;
     for (uint n = 0; n < images; ++n) {
       if (verdicts.correct[n] < 0) continue;
       result.lossSum += verdicts.losses[n];
@@ -121,8 +125,8 @@ public:
   }
 
   kj::ArrayPtr<const float> logits() override {
-    const float* row = step.memory.at(plan->logits, Chunk{0, 0, images, true});
-    for (uint n = 0; n < images; ++n, row += plan->logits.stride()) {
+    const float* row = step.memory.at(last->logits, Chunk{0, 0, images, true});
+    for (uint n = 0; n < images; ++n, row += last->logits.stride()) {
       for (uint k = 0; k < graph.classes; ++k) plainLogits[n * graph.classes + k] = row[k];
     }
     return plainLogits;
@@ -131,10 +135,13 @@ public:
   uint64_t memory_bytes() const override {
     size_t flat = 2 * flatParameters.size() + flatStatistics.size() + plainLogits.size();
     return flat * sizeof(float) + batch.bytes() + scratch.bytes() +
-           images * (sizeof(double) + sizeof(int8_t));
+           2 * images * (sizeof(double) + sizeof(int8_t));
   }
 
-  const Plan& getPlan() const { return *plan; }
+  // Of training and of validation.
+  kj::Array<const Plan*> plans() const {
+    return kj::arr<const Plan*>(training.get(), validation.get());
+  }
 
 private:
   const Graph& graph;
@@ -146,18 +153,22 @@ private:
   kj::Array<float> flatStatistics;
   Step step;
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
-  kj::Own<Plan> plan;
+  kj::Own<Plan> training;
+  kj::Own<Plan> validation;
+  Plan* last;  // of the last forward()
+  // Both plans work in the same memory.
   Arena batch;
+  size_t scratchFloats;
   Arena scratch;
   kj::Array<float> plainLogits;
   kj::Vector<dnnl::stream> streams;
   kj::Vector<dnnl_stream_t> streamHandles;
 
-  kj::Own<Plan> lower() {
+  kj::Own<Plan> lower(Phase phase) {
     OneThread scope;
     KJ_REQUIRE(images > 0, "a batch needs at least one image");
     FlatArrays arrays = {flatParameters, flatGradients, flatStatistics};
-    return lowerToPlan(graph, images, lanes, step.kernels, arrays, engine.get());
+    return lowerToPlan(graph, phase, images, lanes, step.kernels, arrays, engine.get());
   }
 
   using BatchTasks = kj::Vector<kj::Own<BatchTask>>;
@@ -188,7 +199,7 @@ private:
   void runLane(uint lane, BatchTasks& first, Range phases) {
     runTogether(lane, first);
     for (auto p = phases.begin; p < phases.end; ++p) {
-      auto& phase = *plan->phases[p];
+      auto& phase = *last->phases[p];
       for (auto& chunk: phase.chunks[lane]) {
         for (auto& task: phase.tasks) task->run(step, chunk);
       }
@@ -229,8 +240,10 @@ kj::StringPtr instructionSet() {
 kj::Array<kj::String> convolutionImplementations(const Graph& graph, ProgramOptions options) {
   cpu::CpuProgram program(graph, options);
   kj::Vector<kj::String> names;
-  for (auto& convolution: program.getPlan().convolutions) {
-    for (auto& name: convolution->implementations()) names.add(kj::str(name));
+  for (auto* plan: program.plans()) {
+    for (auto& convolution: plan->convolutions) {
+      for (auto& name: convolution->implementations()) names.add(kj::str(name));
+    }
   }
   return names.releaseAsArray();
 }

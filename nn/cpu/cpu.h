@@ -22,7 +22,8 @@ extern const Backend CPU;
 // it. Throws as lowering does.
 kj::StringPtr instructionSet();
 
-// The names of the code that runs the graph's convolutions, to be checked: oneDNN's for its
+// The names of the code that runs the graph's convolutions, those of training, then those of
+// validation, to be checked: oneDNN's for its
 // primitives ("jit:avx2"), "sgemm" for matrix products. Never its reference code, which is a
 // hundred times too slow.
 kj::Array<kj::String> convolutionImplementations(const Graph& graph, ProgramOptions options);

@@ -141,11 +141,11 @@ protected:
     auto& arrays = direct.arrays;
     auto& primitives = direct.primitives;
     float* packed = step.memory.of(*arrays.forwardWeights, 0);
-    primitive.run(step, lane, {arrays.weights, packed});
+    primitive.run(step, lane, {arrays.weightsIn(step.memory), packed});
     if (!primitives.shape.addsBias) return;
     float* bias = packed + primitives.forwardFloats();
     size_t count = primitives.shape.out.channels;
-    memcpy(bias, arrays.bias, count * sizeof(float));
+    memcpy(bias, arrays.biasIn(step.memory, primitives.plainFloats()), count * sizeof(float));
     memset(bias + count, 0, (primitives.biasFloats() - count) * sizeof(float));
   }
 

@@ -44,6 +44,7 @@ public:
   Primitive unpackGradient() const;
 
   // Floats of the weights in these layouts, and of a bias, 0 if none is added.
+  size_t plainFloats() const { return floatsOf(plainWeights()); }
   size_t forwardFloats() const { return floatsOf(forwardLayout); }
   size_t backwardFloats() const { return floatsOf(backwardLayout); }
   size_t gradientFloats() const { return floatsOf(gradientLayout); }

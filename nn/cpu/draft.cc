@@ -6,13 +6,15 @@
 
 namespace nn::cpu {
 
-Draft::Draft(const Graph& graph, uint images, uint lanes, uint block, FlatArrays arrays)
+Draft::Draft(
+    const Graph& graph, Phase phase, uint images, uint lanes, uint block, FlatArrays arrays)
     : graph(graph),
+      phase(phase),
       images(images),
       lanes(lanes),
       block(block),
       arrays(arrays),
-      units(lowerToUnits(graph)),
+      units(lowerToUnits(graph, phase)),
       plan(kj::heap<Plan>()),
       storage(kj::heapArray<Storage>(units.all.size())) {
   uint phases = units.forwardPhases.back().end;
@@ -56,20 +58,35 @@ Buffer& Draft::batchBuffer(size_t imageFloats) {
 }
 
 Buffer& Draft::scratchBuffer(uint p, size_t imageFloats) {
-  auto& buffer = *phase(p).scratch.add(kj::heap<Buffer>());
+  auto& buffer = *phaseAt(p).scratch.add(kj::heap<Buffer>());
   buffer.home = Buffer::SCRATCH;
   buffer.imageFloats = imageFloats;
   return buffer;
 }
 
+Buffer& Draft::bufferFor(const Unit& unit, size_t imageFloats) {
+  // In training backward reads it too.
+  bool isScratch = phase == Phase::VALIDATE && lastReadOf(unit) == unit.at;
+  return isScratch ? scratchBuffer(unit.at, imageFloats) : batchBuffer(imageFloats);
+}
+
+uint Draft::lastReadOf(const Unit& unit) const {
+  uint last = unit.at;
+  for (auto& use: unit.uses) {
+    auto& user = units.all[use.unit];
+    last = kj::max(last, user.recomputed ? lastReadOf(user) : user.at);
+  }
+  return last;
+}
+
 Buffer& Draft::workspace(uint p) {
   auto& buffer = scratchBuffer(p, 0);
-  buffer.use(phase(p).tasks.size());
+  buffer.use(phaseAt(p).tasks.size());
   return buffer;
 }
 
 void Draft::add(uint p, kj::Own<Task> task, std::initializer_list<Place> places) {
-  auto& to = phase(p);
+  auto& to = phaseAt(p);
   for (auto& place: places) {
     if (place.buffer == nullptr) continue;
     place.buffer->use(place.buffer->home == Buffer::SCRATCH ? to.tasks.size() : p);

@@ -19,6 +19,7 @@ struct Storage {
   kj::Maybe<Buffer&> rows;   // of a dropout on the images: in plain order, as they are
   kj::Maybe<Buffer&> index;  // of a max pool
   kj::Maybe<Convolution&> convolution;
+  kj::Maybe<Buffer&> folded;  // of a convolution with a batch norm folded into it
   kj::Maybe<DenseLayer&> dense;
   kj::Maybe<Norm&> norm;
   kj::Maybe<Buffer&> logitsGradient;  // of the loss's input: made by the forward pass
@@ -26,9 +27,10 @@ struct Storage {
 
 class Draft {
 public:
-  Draft(const Graph& graph, uint images, uint lanes, uint block, FlatArrays arrays);
+  Draft(const Graph& graph, Phase phase, uint images, uint lanes, uint block, FlatArrays arrays);
 
   const Graph& graph;
+  const Phase phase;
   const uint images;
   const uint lanes;
   const uint block;
@@ -40,7 +42,7 @@ public:
   NodeId nodeOf(const Unit& unit) const { return unit.node - graph.nodes.begin(); }
   Extent extentOf(const Unit& unit) const { return Extent(unit.node->shape, block); }
   const Unit& before(const Unit& unit) const { return units.all[unit.inputs[0]]; }
-  PhasePlan& phase(uint p) { return *plan->phases[p]; }
+  PhasePlan& phaseAt(uint p) { return *plan->phases[p]; }
 
   Convolution& convolutionOf(const Unit& unit);
   DenseLayer& denseOf(const Unit& unit);
@@ -52,6 +54,8 @@ public:
 
   Buffer& batchBuffer(size_t imageFloats);
   Buffer& scratchBuffer(uint p, size_t imageFloats);
+  // For what `unit` leaves for its users: scratch if nothing after its phase reads it.
+  Buffer& bufferFor(const Unit& unit, size_t imageFloats);
   // Memory for what the task that is added next needs while it runs.
   Buffer& workspace(uint p);
   // Appends a task that touches `places`.
@@ -83,6 +87,8 @@ private:
   };
   kj::Vector<Made> made;
 
+  // The last forward phase that reads its value, itself or to make that of a recomputed one.
+  uint lastReadOf(const Unit& unit) const;
   kj::Maybe<Buffer&> find(uint p, UnitId unit, Layout layout);
   Place plainOf(const Unit& unit, uint p);
   void fillChannels(const Unit& concat, uint input, uint p, Place to);

@@ -15,7 +15,7 @@ public:
   void forward(const Unit& unit) {
     bool isStored = !unit.recomputed && !unit.is<Input>() && !unit.is<SoftmaxCrossEntropy>();
     if (isStored && !dropsImages(unit)) {
-      draft.storage[unit.id].value = draft.batchBuffer(draft.extentOf(unit).floats());
+      draft.storage[unit.id].value = draft.bufferFor(unit, draft.extentOf(unit).floats());
     }
     KJ_SWITCH_ONEOF(unit.node->op) {
       KJ_CASE_ONEOF(_, Input) {
@@ -24,7 +24,10 @@ public:
       KJ_CASE_ONEOF(_, Dense) forwardDense(unit);
       KJ_CASE_ONEOF(op, BatchNorm) forwardNorm(unit, op);
       KJ_CASE_ONEOF(op, Activation) {
-        if (unit.recomputed) return;
+        if (op.function == Activation::GELU) {
+          if (!unit.recomputed) draft.fill(unit, unit.at, draft.valueOf(unit, unit.at));
+          return;
+        }
         copyInto(unit, draft.before(unit), Write::SET);
         auto y = draft.valueOf(unit, unit.at);
         draft.add(unit.at, activate(op.function, draft.extentOf(unit), y), {y});
@@ -69,7 +72,7 @@ private:
     ConvolutionShape shape = {.op = op,
         .in = input.node->shape,
         .out = unit.node->shape,
-        .addsBias = op.bias && !unit.biasIsInert,
+        .addsBias = (op.bias && !unit.biasIsInert) || unit.folded != nullptr,
         .block = draft.block,
         .lanes = draft.lanes};
     // Sizes come later; backward buffers stay empty if it does not train.
@@ -83,6 +86,14 @@ private:
         .forwardWeights = &forwardWeights,
         .backwardWeights = &backwardWeights,
         .sums = &sums};
+    if (unit.folded != nullptr) {
+      auto& folded = draft.batchBuffer(0);
+      auto& key = draft.graph.keys[unit.node->keys.begin];
+      folded.floats = key.size + key.rows;
+      folded.use(draft.units.forwardPhases[unit.segment].begin);
+      draft.storage[unit.id].folded = folded;
+      weights.folded = &folded;
+    }
     auto& convolution = *draft.plan->convolutions.add(makeConvolution(shape, weights, engine));
     draft.storage[unit.id].convolution = convolution;
 
@@ -132,9 +143,11 @@ private:
     own.keep();
     auto& statisticsPartials = draft.batchBuffer(0);
     auto& gradientPartials = draft.batchBuffer(0);
-    statisticsPartials.floats = gradientPartials.floats = draft.images * 2 * channels;
-    statisticsPartials.use(unit.at);
-    gradientPartials.use(unit.complete);
+    if (draft.phase == Phase::TRAIN) {
+      statisticsPartials.floats = gradientPartials.floats = draft.images * 2 * channels;
+      statisticsPartials.use(unit.at);
+      gradientPartials.use(unit.complete);
+    }
     auto& first = draft.graph.statistics[unit.node->statistics.begin];
     auto& second = draft.graph.statistics[unit.node->statistics.begin + 1];
     auto& y = draft.before(unit);
@@ -155,8 +168,12 @@ private:
     draft.storage[unit.id].norm = norm;
 
     auto value = draft.valueOf(y, unit.at);
-    draft.add(unit.at, takeStatistics(norm, value), {value});
-    draft.phase(unit.at).batchTasks.add(combineStatistics(norm));
+    if (draft.phase == Phase::TRAIN) {
+      draft.add(unit.at, takeStatistics(norm, value), {value});
+      draft.phaseAt(unit.at).batchTasks.add(combineStatistics(norm));
+    } else {
+      draft.plan->segments[unit.segment].prepareForward.add(takeMoving(norm));
+    }
     if (!unit.recomputed) draft.fill(unit, unit.ready, draft.valueOf(unit, unit.ready));
   }
 
@@ -185,7 +202,7 @@ private:
     Place index;
     if (op.function == Pool::MAX) {
       KJ_REQUIRE(op.kernel < 256, "a max pool's window has at most 255 rows", unit.node->name);
-      auto& buffer = draft.batchBuffer(draft.extentOf(unit).floats() / 2);
+      auto& buffer = draft.bufferFor(unit, draft.extentOf(unit).floats() / 2);
       draft.storage[unit.id].index = buffer;
       index.buffer = &buffer;
     }
@@ -205,11 +222,11 @@ private:
     }
     x.buffer->keep();
     draft.plan->logits = x;
+    double smoothing =
+        draft.phase == Phase::TRAIN ? unit.node->op.get<SoftmaxCrossEntropy>().smoothing : 0;
     auto& gradient = draft.batchBuffer(x.stride());
     draft.storage[input.id].logitsGradient = gradient;
-    draft.add(unit.at,
-        loss(unit.node->op.get<SoftmaxCrossEntropy>(), draft.extentOf(input), x, {&gradient},
-            draft.plan->verdicts),
+    draft.add(unit.at, loss(smoothing, draft.extentOf(input), x, {&gradient}, draft.plan->verdicts),
         {x, {&gradient}});
   }
 };

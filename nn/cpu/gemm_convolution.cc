@@ -173,8 +173,9 @@ protected:
   void run(const Step& step, const Chunk& chunk, const Strip& strip) override {
     gather(step, chunk, x, gemm.windows, gemm.channels, strip, strip.windows);
     bool addsBias = gemm.shape.addsBias;
+    const float* bias = gemm.arrays.biasIn(step.memory, gemm.weightFloats);
     for (size_t i = 0; addsBias && i < strip.size(); ++i) {
-      memcpy(strip.pixels + i * gemm.filters, gemm.arrays.bias, gemm.filters * sizeof(float));
+      memcpy(strip.pixels + i * gemm.filters, bias, gemm.filters * sizeof(float));
     }
     multiply(strip.size(), gemm.filters, gemm.rowFloats, {'N', strip.windows, gemm.rowFloats},
         {'N', step.memory.of(*gemm.arrays.forwardWeights, 0), gemm.filters}, addsBias ? 1 : 0,
@@ -248,7 +249,7 @@ public:
 
 protected:
   void runWhole(const Step& step, uint) override {
-    const float* from = gemm.arrays.weights;
+    const float* from = gemm.arrays.weightsIn(step.memory);
     float* packed = step.memory.of(to, 0);
     for (size_t k = 0; k < gemm.filters; ++k) {
       for (size_t c = 0; c < gemm.channels; ++c) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "nn/cpu/backward.h"
+#include "nn/cpu/fold.h"
 #include "nn/cpu/forward.h"
 
 namespace nn::cpu {
@@ -67,10 +68,14 @@ void prepare(Draft& draft) {
     if (!unit.is<Conv2d>()) continue;
     auto& convolution = draft.convolutionOf(unit);
     auto& segment = draft.plan->segments[unit.segment];
+    // Of one turn, so one lane does both, one after the other.
+    KJ_IF_MAYBE(norm, unit.folded) {
+      segment.prepareForward.add(fold(draft, unit, *norm, turn));
+    }
     segment.prepareForward.add(convolution.packForward(turn));
-    if (unit.trains) {
+    if (unit.trains && draft.phase == Phase::TRAIN) {
       if (draft.before(unit).trains) segment.prepareBackward.add(convolution.packBackward(turn));
-      draft.phase(unit.backwardAt).batchTasks.add(convolution.sumGradient(turn));
+      draft.phaseAt(unit.backwardAt).batchTasks.add(convolution.sumGradient(turn));
     }
     ++turn;
   }
@@ -94,11 +99,11 @@ void packMemory(Plan& plan) {
 
 }  // namespace
 
-kj::Own<Plan> lowerToPlan(const Graph& graph, uint images, uint lanes, const Kernels& kernels,
-    FlatArrays arrays, dnnl_engine_t engine) {
-  Draft draft(graph, images, lanes, kernels.block, arrays);
+kj::Own<Plan> lowerToPlan(const Graph& graph, Phase phase, uint images, uint lanes,
+    const Kernels& kernels, FlatArrays arrays, dnnl_engine_t engine) {
+  Draft draft(graph, phase, images, lanes, kernels.block, arrays);
   addForward(draft, engine);
-  addBackward(draft);
+  if (phase == Phase::TRAIN) addBackward(draft);
   cutChunks(draft);
   prepare(draft);
   packMemory(*draft.plan);

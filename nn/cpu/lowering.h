@@ -15,9 +15,12 @@ namespace nn::cpu {
 //
 // Why this shape: convolutions take nine tenths of the time, and everything else waits for memory.
 //
+// The plan of validation has no backward, batch norms are folded into the convolutions before them,
+// and a segment is one phase: all its values stay in scratch memory.
+//
 // Plans `graph` for batches of `images` shared by `lanes` threads. Call it, like everything that
 // makes oneDNN primitives, with omp_set_num_threads(1).
-kj::Own<Plan> lowerToPlan(const Graph& graph, uint images, uint lanes, const Kernels& kernels,
-    FlatArrays arrays, dnnl_engine_t engine);
+kj::Own<Plan> lowerToPlan(const Graph& graph, Phase phase, uint images, uint lanes,
+    const Kernels& kernels, FlatArrays arrays, dnnl_engine_t engine);
 
 }  // namespace nn::cpu

@@ -36,7 +36,6 @@ public:
   TakeStatistics(const Norm& norm, Place y): norm(norm), y(y) {}
 
   void run(const Step& step, const Chunk& chunk) override {
-    if (step.phase == Phase::VALIDATE) return;
     const float* image = step.memory.at(y, chunk);
     for (uint n = 0; n < chunk.images; ++n, image += y.stride()) {
       float* partial = partialOf(step.memory, norm, *norm.statisticsPartials, chunk.first + n);
@@ -49,26 +48,27 @@ private:
   Place y;
 };
 
-class CombineStatistics final: public BatchTask {
+// Sets what normalises channels [begin, end) of a share.
+class SetChannels: public BatchTask {
 public:
-  explicit CombineStatistics(const Norm& norm): norm(norm) {}
+  explicit SetChannels(const Norm& norm): norm(norm) {}
 
-  void run(const Step& step, uint part, uint parts) override {
+  void run(const Step& step, uint part, uint parts) final {
     auto share = shareOf(norm.extent.blocks, part, parts);
     auto channels = norm.channelsIn(step.memory);
     for (auto b = share.begin; b < share.end; ++b) {
       size_t begin = b * norm.extent.block;
       size_t end = kj::min(begin + norm.extent.block, size_t(norm.extent.channels));
-      if (step.phase == Phase::TRAIN) {
-        fromBatch(step, channels, begin, end);
-      } else {
-        fromMoving(channels, begin, end);
-      }
+      runBlock(step, channels, begin, end);
     }
   }
 
-private:
+protected:
   const Norm& norm;
+
+  virtual void runBlock(const Step& step, const Channels& channels, size_t begin, size_t end) = 0;
+
+  float biasOf(size_t c) const { return norm.inertBias == nullptr ? 0 : norm.inertBias[c]; }
 
   void set(const Channels& channels, size_t c, float mean, float variance) {
     float gamma = norm.op.fixedGamma ? 1.0f : norm.gamma[c];
@@ -77,8 +77,14 @@ private:
     channels.scale[c] = gamma * channels.inverse[c];
     channels.shift[c] = norm.beta[c] - mean * channels.scale[c];
   }
+};
 
-  void fromBatch(const Step& step, const Channels& channels, size_t begin, size_t end) {
+class CombineStatistics final: public SetChannels {
+public:
+  using SetChannels::SetChannels;
+
+protected:
+  void runBlock(const Step& step, const Channels& channels, size_t begin, size_t end) override {
     // `slope` is free until the gradients are combined.
     float* variance = channels.slope;
     size_t stride = norm.extent.blocks * 2 * norm.extent.block;
@@ -87,18 +93,22 @@ private:
         partial, norm.images, stride, norm.extent.pixels, channels.mean + begin, variance + begin);
     float momentum = norm.op.momentum;
     for (size_t c = begin; c < end; ++c) {
-      float bias = norm.inertBias == nullptr ? 0 : norm.inertBias[c];
       set(channels, c, channels.mean[c], variance[c]);
       norm.movingMean[c] =
-          momentum * norm.movingMean[c] + (1 - momentum) * (channels.mean[c] + bias);
+          momentum * norm.movingMean[c] + (1 - momentum) * (channels.mean[c] + biasOf(c));
       norm.movingVariance[c] = momentum * norm.movingVariance[c] + (1 - momentum) * variance[c];
     }
   }
+};
 
-  void fromMoving(const Channels& channels, size_t begin, size_t end) {
+class TakeMoving final: public SetChannels {
+public:
+  using SetChannels::SetChannels;
+
+protected:
+  void runBlock(const Step&, const Channels& channels, size_t begin, size_t end) override {
     for (size_t c = begin; c < end; ++c) {
-      float bias = norm.inertBias == nullptr ? 0 : norm.inertBias[c];
-      set(channels, c, norm.movingMean[c] - bias, norm.movingVariance[c]);
+      set(channels, c, norm.movingMean[c] - biasOf(c), norm.movingVariance[c]);
     }
   }
 };
@@ -220,6 +230,9 @@ kj::Own<Task> takeStatistics(const Norm& norm, Place y) {
 }
 kj::Own<BatchTask> combineStatistics(const Norm& norm) {
   return kj::heap<CombineStatistics>(norm);
+}
+kj::Own<BatchTask> takeMoving(const Norm& norm) {
+  return kj::heap<TakeMoving>(norm);
 }
 kj::Own<Task> normalise(const Norm& norm, Place y, Place out) {
   return kj::heap<Normalise>(norm, y, out);

@@ -34,6 +34,8 @@ struct Norm {
 // in a view.
 kj::Own<Task> takeStatistics(const Norm& norm, Place y);
 kj::Own<BatchTask> combineStatistics(const Norm& norm);
+// In validation, in place of both.
+kj::Own<BatchTask> takeMoving(const Norm& norm);
 kj::Own<Task> normalise(const Norm& norm, Place y, Place out);
 kj::Own<Task> reduceGradient(const Norm& norm, Place y, Place gradient);
 kj::Own<BatchTask> combineGradient(const Norm& norm);

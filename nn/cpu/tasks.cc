@@ -144,12 +144,8 @@ public:
     const float* source = step.memory.at(from, chunk);
     float* target = step.memory.at(to, chunk);
     for (uint n = 0; n < chunk.images; ++n, source += from.stride(), target += to.stride()) {
-      if (step.phase == Phase::VALIDATE) {
-        step.kernels.copy(source, target, write, extent.floats());
-      } else {
-        auto mask = dropoutMask(op.rate, step.draws[chunk.first + n], node);
-        step.kernels.drop(source, mask, target, write, extent.blocks, extent.pixels);
-      }
+      auto mask = dropoutMask(op.rate, step.draws[chunk.first + n], node);
+      step.kernels.drop(source, mask, target, write, extent.blocks, extent.pixels);
     }
   }
 
@@ -170,12 +166,8 @@ public:
     const float* source = step.memory.at(from, chunk);
     float* target = step.memory.at(to, chunk);
     for (uint n = 0; n < chunk.images; ++n, source += from.stride(), target += to.stride()) {
-      if (step.phase == Phase::VALIDATE) {
-        step.kernels.copy(source, target, Write::SET, size);
-      } else {
-        auto mask = dropoutMask(op.rate, step.draws[chunk.first + n], node);
-        step.kernels.dropRow(source, mask, target, size);
-      }
+      auto mask = dropoutMask(op.rate, step.draws[chunk.first + n], node);
+      step.kernels.dropRow(source, mask, target, size);
     }
   }
 
@@ -266,26 +258,28 @@ private:
 
 class Loss final: public Task {
 public:
-  Loss(const SoftmaxCrossEntropy& op, Extent extent, Place logits, Place gradient,
-      Verdicts& verdicts)
-      : op(op), extent(extent), logits(logits), gradient(gradient), verdicts(verdicts) {}
+  Loss(double smoothing, Extent extent, Place logits, Place gradient, Verdicts& verdicts)
+      : smoothing(smoothing),
+        extent(extent),
+        logits(logits),
+        gradient(gradient),
+        verdicts(verdicts) {}
 
   void run(const Step& step, const Chunk& chunk) override {
     const float* x = step.memory.at(logits, chunk);
     float* g = step.memory.at(gradient, chunk);
-    double smoothing = step.phase == Phase::TRAIN ? op.smoothing : 0;
     for (uint n = 0; n < chunk.images; ++n, x += logits.stride(), g += gradient.stride()) {
-      row(x, g, smoothing, step.labels[chunk.first + n], chunk.first + n);
+      row(x, g, step.labels[chunk.first + n], chunk.first + n);
     }
   }
 
 private:
-  const SoftmaxCrossEntropy& op;
+  double smoothing;
   Extent extent;
   Place logits, gradient;
   Verdicts& verdicts;
 
-  void row(const float* x, float* g, double smoothing, int32_t label, uint n) {
+  void row(const float* x, float* g, int32_t label, uint n) {
     memset(g, 0, extent.floats() * sizeof(float));
     verdicts.losses[n] = 0;
     verdicts.correct[n] = -1;
@@ -342,9 +336,9 @@ kj::Own<Task> poolBackward(const Pool& op, Shape in, Shape out, uint block, Plac
   return kj::heap<PoolBackward>(
       op, windowOf(op, in, out), Extent(out, block), gradient, index, dx, write);
 }
-kj::Own<Task> loss(const SoftmaxCrossEntropy& op, Extent extent, Place logits, Place gradient,
-    Verdicts& verdicts) {
-  return kj::heap<Loss>(op, extent, logits, gradient, verdicts);
+kj::Own<Task> loss(
+    double smoothing, Extent extent, Place logits, Place gradient, Verdicts& verdicts) {
+  return kj::heap<Loss>(smoothing, extent, logits, gradient, verdicts);
 }
 
 }  // namespace nn::cpu

@@ -15,7 +15,6 @@ namespace nn::cpu {
 struct Step {
   const Kernels& kernels;
   Memory memory;
-  Phase phase = Phase::TRAIN;
   const int32_t* labels = nullptr;
   kj::ArrayPtr<const uint64_t> draws = nullptr;         // one a row, or none
   kj::ArrayPtr<const dnnl_stream_t> streams = nullptr;  // one a lane
@@ -82,8 +81,8 @@ kj::Own<Task> geluBackward(Extent extent, Place x, Place gradient, Place dx, Wri
 // to = factor · from, or to += that: the op and its backward alike.
 kj::Own<Task> scale(Extent extent, float factor, Place from, Place to, Write write);
 
-// to = from without what dropout takes away of it, or to += that; in validation all of it. `from`
-// is the node's input, or the gradient of its output.
+// to = from without what dropout takes away of it, or to += that. `from` is the node's input, or
+// the gradient of its output.
 kj::Own<Task> drop(
     const Dropout& op, NodeId node, Extent extent, Place from, Place to, Write write);
 // The same of images in plain order, of `size` values: to = what is left of `from`.
@@ -101,6 +100,6 @@ struct Verdicts {
   kj::Array<int8_t> correct;
 };
 kj::Own<Task> loss(
-    const SoftmaxCrossEntropy& op, Extent extent, Place logits, Place gradient, Verdicts& verdicts);
+    double smoothing, Extent extent, Place logits, Place gradient, Verdicts& verdicts);
 
 }  // namespace nn::cpu

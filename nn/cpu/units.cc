@@ -20,23 +20,45 @@ bool takesActivation(const Unit& unit, Activation::Function function) {
   return unit.is<Conv2d>() || unit.is<Dense>() || unit.is<Add>() || unit.is<Pool>();
 }
 
-kj::Array<Unit> fuse(const Graph& graph) {
+// Whether `node` becomes a part of the unit before it, which it alone reads; if so it is one.
+bool join(Unit& before, const Node& node, Phase phase) {
+  if (node.op.is<Activation>()) {
+    auto function = node.op.get<Activation>().function;
+    if (!takesActivation(before, function)) return false;
+    before.activation = function;
+    return true;
+  }
+  bool isPlain = before.activation == nullptr && before.folded == nullptr;
+  bool folds = phase == Phase::VALIDATE && node.op.is<BatchNorm>() && before.is<Conv2d>();
+  if (!folds || !isPlain) return false;
+  before.folded = node;
+  return true;
+}
+
+kj::Array<Unit> fuse(const Graph& graph, Phase phase) {
+  // What a node's reader reads: the node, but for dropout in validation what that reads.
+  auto source = kj::heapArray<NodeId>(graph.nodes.size());
   auto readers = kj::heapArray<uint>(graph.nodes.size());
-  for (auto& count: readers) count = 0;
-  for (auto& node: graph.nodes) {
-    for (NodeId input: node.inputs) ++readers[input];
+  auto isLeftOut = [&](const Node& node) {
+    return phase == Phase::VALIDATE && node.op.is<Dropout>();
+  };
+  for (NodeId i = 0; i < graph.nodes.size(); ++i) {
+    auto& node = graph.nodes[i];
+    readers[i] = 0;
+    source[i] = isLeftOut(node) ? source[node.inputs[0]] : i;
+    if (isLeftOut(node)) continue;
+    for (NodeId input: node.inputs) ++readers[source[input]];
   }
 
   kj::Vector<Unit> units;
   auto unitOf = kj::heapArray<UnitId>(graph.nodes.size());
   for (NodeId i = 0; i < graph.nodes.size(); ++i) {
     auto& node = graph.nodes[i];
-    if (node.op.is<Activation>() && readers[node.inputs[0]] == 1) {
-      auto function = node.op.get<Activation>().function;
-      auto& before = units[unitOf[node.inputs[0]]];
-      if (takesActivation(before, function)) {
-        before.activation = function;
-        unitOf[i] = unitOf[node.inputs[0]];
+    if (node.inputs.size() == 1) {
+      UnitId before = unitOf[node.inputs[0]];
+      bool isAlone = readers[source[node.inputs[0]]] == 1;
+      if (isLeftOut(node) || (isAlone && join(units[before], node, phase))) {
+        unitOf[i] = before;
         continue;
       }
     }
@@ -76,7 +98,7 @@ void mark(kj::ArrayPtr<Unit> units) {
   }
 }
 
-void orderForward(Units& units) {
+void orderForward(Units& units, Phase phase) {
   uint first = 0, next = 0;
   for (UnitId u = 0; u < units.all.size(); ++u) {
     auto& unit = units.all[u];
@@ -87,7 +109,7 @@ void orderForward(Units& units) {
     unit.ready = unit.at;
     if (unit.is<Input>()) {
       next = kj::max(next, first);
-    } else if (unit.is<BatchNorm>()) {
+    } else if (unit.is<BatchNorm>() && phase == Phase::TRAIN) {
       // Its statistics take the whole batch.
       ++unit.ready;
       next = kj::max(next, unit.at + 1);
@@ -123,14 +145,14 @@ void orderBackward(Units& units) {
 
 }  // namespace
 
-Units lowerToUnits(const Graph& graph) {
+Units lowerToUnits(const Graph& graph, Phase phase) {
   Units units;
-  units.all = fuse(graph);
+  units.all = fuse(graph, phase);
   units.forwardPhases = kj::heapArray<Range>(graph.segments.size());
   units.backwardPhases = kj::heapArray<Range>(graph.segments.size());
   mark(units.all);
-  orderForward(units);
-  orderBackward(units);
+  orderForward(units, phase);
+  if (phase == Phase::TRAIN) orderBackward(units);
   return units;
 }
 

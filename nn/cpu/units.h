@@ -6,6 +6,7 @@
 #include <kj/vector.h>
 
 #include "nn/graph.h"
+#include "nn/program.h"
 
 namespace nn::cpu {
 
@@ -24,10 +25,15 @@ struct Use {
 // meet at its end. A phase ends where the whole batch is needed: at statistics of a batch norm,
 // forward and backward. Forward phases count from 0, backward phases go on from there, segment by
 // segment.
+//
+// In validation a batch norm right after a convolution is *folded* into it: no more than other
+// weights and another bias. Others use the moving statistics, so no phase waits for the batch, and
+// dropout is left out.
 struct Unit {
   const Node* node;
   NodeId id;
   uint segment;
+  kj::Maybe<const Node&> folded;  // the batch norm, of a convolution
   kj::Maybe<Activation::Function> activation;
   kj::Vector<UnitId> inputs;
   kj::Vector<Use> uses;
@@ -55,9 +61,9 @@ struct Unit {
 struct Units {
   kj::Array<Unit> all;              // in the order of the nodes
   kj::Array<Range> forwardPhases;   // of each segment
-  kj::Array<Range> backwardPhases;  // of each segment
+  kj::Array<Range> backwardPhases;  // of each segment; empty ranges in validation
 };
 
-Units lowerToUnits(const Graph& graph);
+Units lowerToUnits(const Graph& graph, Phase phase);
 
 }  // namespace nn::cpu

@@ -26,7 +26,7 @@ TEST_CASE("units: an activation is fused into what it alone reads") {
   net.tanh(x);
   auto y = net.relu(net.conv(net.relu(net.norm(net.tanh(x)))));
   Graph graph = net.builder.finish(net.dense(net.tanh(net.norm(y))), {});
-  auto units = lowerToUnits(graph);
+  auto units = lowerToUnits(graph, Phase::TRAIN);
   uint alone = 0, fused = 0;
   for (auto& unit: units.all) {
     alone += unit.is<Activation>();
@@ -42,7 +42,7 @@ TEST_CASE("units: a phase ends at a batch norm and at the border of a segment") 
   auto x = net.relu(net.norm(net.conv(0)));
   Graph graph = net.builder.finish(net.dense(net.relu(net.norm(net.conv(x)))), {});
   REQUIRE(graph.segments.size() == 3);
-  auto units = lowerToUnits(graph);
+  auto units = lowerToUnits(graph, Phase::TRAIN);
   for (uint s = 0; s < 3; ++s) {
     CHECK(units.forwardPhases[s].size() == 1);
     CHECK(units.backwardPhases[s].size() == 1);
@@ -57,7 +57,7 @@ TEST_CASE("units: without batch norms a segment is one phase") {
   auto x = net.tanh(net.conv(0));
   auto y = net.add(Add{}, {net.conv(x), net.conv(net.tanh(net.conv(x))), x});
   Graph graph = net.builder.finish(net.dense(y), {});
-  auto units = lowerToUnits(graph);
+  auto units = lowerToUnits(graph, Phase::TRAIN);
   for (auto& range: units.forwardPhases) CHECK(range.size() == 1);
 }
 
@@ -67,7 +67,7 @@ TEST_CASE("units: two batch norms in a row, inside a segment, take a phase each"
   // Both branches are one segment: x crosses it.
   auto y = net.add(Add{}, {x, net.norm(net.conv(net.relu(net.norm(net.conv(x)))))});
   Graph graph = net.builder.finish(net.dense(y), {});
-  auto units = lowerToUnits(graph);
+  auto units = lowerToUnits(graph, Phase::TRAIN);
   CHECK(units.forwardPhases[1].size() == 3);
 }
 
@@ -76,10 +76,31 @@ TEST_CASE("units: only a bias that one batch norm cancels is inert") {
   auto a = net.conv(0), b = net.conv(0), c = net.conv(0);
   auto sum = net.add(Add{}, {net.norm(a), net.norm(b), b, net.norm(net.relu(c))});
   Graph graph = net.builder.finish(net.dense(sum), {});
-  auto units = lowerToUnits(graph);
+  auto units = lowerToUnits(graph, Phase::TRAIN);
   for (auto& unit: units.all) {
     CHECK(unit.biasIsInert == (unit.node == &graph.nodes[a]));
   }
+}
+
+TEST_CASE("units: validation folds batch norms into convolutions, and waits for no batch") {
+  Net net({3, 8, 8});
+  auto x = net.relu(net.norm(net.conv(0)));
+  auto dropped = net.add(Dropout{0.5}, {x});
+  // Folded: the first one, and that of a convolution that nobody else reads.
+  auto both = net.conv(net.relu(dropped));
+  auto y = net.add(Add{}, {net.norm(both), both, net.tanh(net.norm(net.conv(dropped)))});
+  Graph graph = net.builder.finish(net.dense(y), {});
+  auto units = lowerToUnits(graph, Phase::VALIDATE);
+  uint folded = 0, norms = 0;
+  for (auto& unit: units.all) {
+    folded += unit.folded != nullptr;
+    norms += unit.is<BatchNorm>();
+    CHECK(!unit.is<Dropout>());
+  }
+  CHECK(folded == 2);
+  CHECK(norms == 1);
+  for (auto& phases: units.forwardPhases) CHECK(phases.size() == 1);
+  for (auto& phases: units.backwardPhases) CHECK(phases.size() == 0);
 }
 
 }  // namespace
