@@ -6,6 +6,7 @@
 #include <kj/memory.h>
 
 #include "nn/graph.h"
+#include "nn/profile.h"
 
 namespace nn {
 
@@ -56,8 +57,9 @@ public:
 };
 
 struct ProgramOptions {
-  uint batchSize;    // rows of a batch
-  uint threads = 1;  // threads that share the images of a batch
+  uint batchSize;                         // rows of a batch
+  uint threads = 1;                       // threads that share the images of a batch
+  kj::Maybe<Profile&> profile = nullptr;  // where to note what each node takes
 };
 
 // A row of the table of backends.

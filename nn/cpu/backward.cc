@@ -118,6 +118,7 @@ private:
     auto& unit = draft.units.all[u];
     auto& own = gradients[u];
     if (own.isDone || unit.is<SoftmaxCrossEntropy>()) return;
+    Draft::Scope scope(draft, unit);
     own.isDone = true;
     KJ_IF_MAYBE(base, own.base) {
       makeGradient(*base);
@@ -128,8 +129,10 @@ private:
     if (unit.is<BatchNorm>()) {
       auto y = draft.valueOf(draft.before(unit), unit.complete), gradient = gradientOf(u);
       draft.add(unit.complete, reduceGradient(draft.normOf(unit), y, gradient), {y, gradient});
-      draft.phaseAt(unit.complete).batchTasks.add(combineGradient(draft.normOf(unit)));
-      draft.phaseAt(unit.backwardAt).batchTasks.add(exportGradient(draft.normOf(unit)));
+      draft.phaseAt(unit.complete)
+          .batchTasks.add(draft.timed(unit.complete, combineGradient(draft.normOf(unit))));
+      draft.phaseAt(unit.backwardAt)
+          .batchTasks.add(draft.timed(unit.backwardAt, exportGradient(draft.normOf(unit))));
     } else {
       KJ_IF_MAYBE(function, unit.activation) {
         auto y = draft.valueOf(unit, unit.complete), gradient = gradientOf(u);
@@ -170,6 +173,7 @@ private:
     uint p = user.backwardAt;
     if (user.is<SoftmaxCrossEntropy>()) return;  // The loss's forward task has set the gradient.
     makeGradient(user.id);
+    Draft::Scope scope(draft, user);
     KJ_SWITCH_ONEOF(user.node->op) {
       KJ_CASE_ONEOF(_, Input) KJ_UNREACHABLE;
       KJ_CASE_ONEOF(_, Conv2d) backwardConvolution(user, unit, write);
@@ -258,7 +262,7 @@ private:
     auto& layer = draft.denseOf(user);
     auto dy = gradientOf(user.id), x = draft.rowsOf(unit, p);
     draft.add(p, denseBackwardWeights(layer, x, dy), {x, dy});
-    draft.phaseAt(p).batchTasks.add(sumGradient(layer));
+    draft.phaseAt(p).batchTasks.add(draft.timed(p, sumGradient(layer)));
     if (!unit.trains) return;
 
     auto dx = gradientOf(unit.id);

@@ -62,8 +62,8 @@ public:
         flatGradients(zeros(graph.parameters)),
         flatStatistics(zeros(graph.statisticsSize)),
         step{.kernels = kernelsHere()},
-        training(lower(Phase::TRAIN)),
-        validation(lower(Phase::VALIDATE)),
+        training(lower(Phase::TRAIN, options.profile)),
+        validation(lower(Phase::VALIDATE, nullptr)),
         last(training.get()),
         batch(kj::max(training->batchFloats, validation->batchFloats)),
         scratchFloats(kj::max(training->scratchFloats, validation->scratchFloats)),
@@ -164,11 +164,11 @@ private:
   kj::Vector<dnnl::stream> streams;
   kj::Vector<dnnl_stream_t> streamHandles;
 
-  kj::Own<Plan> lower(Phase phase) {
+  kj::Own<Plan> lower(Phase phase, kj::Maybe<Profile&> profile) {
     OneThread scope;
     KJ_REQUIRE(images > 0, "a batch needs at least one image");
     FlatArrays arrays = {flatParameters, flatGradients, flatStatistics};
-    return lowerToPlan(graph, phase, images, lanes, step.kernels, arrays, engine.get());
+    return lowerToPlan(graph, phase, images, lanes, step.kernels, arrays, engine.get(), profile);
   }
 
   using BatchTasks = kj::Vector<kj::Own<BatchTask>>;

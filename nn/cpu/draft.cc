@@ -92,7 +92,30 @@ void Draft::add(uint p, kj::Own<Task> task, std::initializer_list<Place> places)
     place.buffer->use(place.buffer->home == Buffer::SCRATCH ? to.tasks.size() : p);
     to.imageFloatsMax = kj::max(to.imageFloatsMax, place.stride());
   }
-  to.tasks.add(kj::mv(task));
+  to.tasks.add(timed(p, kj::mv(task)));
+}
+
+void Draft::setProfile(Profile& profile) {
+  this->profile = profile;
+  firstLane = profile.addLanes(lanes, graph);
+}
+
+Account Draft::account(Profile& profile, uint p) const {
+  bool isForward = p < units.forwardPhases.back().end;
+  return {.profile = profile,
+      .firstLane = firstLane,
+      .node = nodeOf(*current),
+      .direction = isForward ? Profile::FORWARD : Profile::BACKWARD};
+}
+
+kj::Own<Task> Draft::timed(uint p, kj::Own<Task> task) {
+  KJ_IF_MAYBE(to, profile) return cpu::timed(kj::mv(task), account(*to, p));
+  return task;
+}
+
+kj::Own<BatchTask> Draft::timed(uint p, kj::Own<BatchTask> task) {
+  KJ_IF_MAYBE(to, profile) return cpu::timed(kj::mv(task), account(*to, p));
+  return task;
 }
 
 Place Draft::valueOf(const Unit& unit, uint p, Layout layout) {
@@ -133,6 +156,7 @@ Place Draft::rowsOf(const Unit& unit, uint p) {
 }
 
 void Draft::fill(const Unit& unit, uint p, Place to) {
+  Scope scope(*this, unit);
   if (unit.is<Input>()) {
     add(p, cpu::block(extentOf(unit), {pixels}, to, Write::SET), {{pixels}, to});
   } else if (unit.is<Dropout>()) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "nn/cpu/plan.h"
+#include "nn/cpu/timed.h"
 #include "nn/cpu/units.h"
 
 namespace nn::cpu {
@@ -38,6 +39,25 @@ public:
   const Units units;
   kj::Own<Plan> plan;
   kj::Array<Storage> storage;  // of each unit
+
+  // While it lives, what is added counts as `unit`'s work in a profile.
+  class Scope {
+  public:
+    Scope(Draft& draft, const Unit& unit): draft(draft), before(draft.current) {
+      draft.current = &unit;
+    }
+    ~Scope() { draft.current = before; }
+    KJ_DISALLOW_COPY(Scope);
+
+  private:
+    Draft& draft;
+    const Unit* before;
+  };
+  // Notes the time of tasks made from here on.
+  void setProfile(Profile& profile);
+  // The task, or one that notes its time as work of phase `p`.
+  kj::Own<Task> timed(uint p, kj::Own<Task> task);
+  kj::Own<BatchTask> timed(uint p, kj::Own<BatchTask> task);
 
   NodeId nodeOf(const Unit& unit) const { return unit.node - graph.nodes.begin(); }
   Extent extentOf(const Unit& unit) const { return Extent(unit.node->shape, block); }
@@ -78,6 +98,9 @@ public:
 
 private:
   Buffer* pixels;
+  kj::Maybe<Profile&> profile;
+  uint firstLane = 0;             // of this program in the profile
+  const Unit* current = nullptr;  // whose tasks are being made
   // What phases have recomputed so far.
   struct Made {
     uint phase;
@@ -89,6 +112,7 @@ private:
 
   // The last forward phase that reads its value, itself or to make that of a recomputed one.
   uint lastReadOf(const Unit& unit) const;
+  Account account(Profile& profile, uint p) const;
   kj::Maybe<Buffer&> find(uint p, UnitId unit, Layout layout);
   Place plainOf(const Unit& unit, uint p);
   void fillChannels(const Unit& concat, uint input, uint p, Place to);

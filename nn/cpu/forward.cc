@@ -13,6 +13,7 @@ public:
   Forward(Draft& draft, dnnl_engine_t engine): draft(draft), engine(engine) {}
 
   void forward(const Unit& unit) {
+    Draft::Scope scope(draft, unit);
     bool isStored = !unit.recomputed && !unit.is<Input>() && !unit.is<SoftmaxCrossEntropy>();
     if (isStored && !dropsImages(unit)) {
       draft.storage[unit.id].value = draft.bufferFor(unit, draft.extentOf(unit).floats());
@@ -170,7 +171,7 @@ private:
     auto value = draft.valueOf(y, unit.at);
     if (draft.phase == Phase::TRAIN) {
       draft.add(unit.at, takeStatistics(norm, value), {value});
-      draft.phaseAt(unit.at).batchTasks.add(combineStatistics(norm));
+      draft.phaseAt(unit.at).batchTasks.add(draft.timed(unit.at, combineStatistics(norm)));
     } else {
       draft.plan->segments[unit.segment].prepareForward.add(takeMoving(norm));
     }

@@ -66,16 +66,20 @@ void prepare(Draft& draft) {
   uint turn = 0;
   for (auto& unit: draft.units.all) {
     if (!unit.is<Conv2d>()) continue;
+    Draft::Scope scope(draft, unit);
     auto& convolution = draft.convolutionOf(unit);
     auto& segment = draft.plan->segments[unit.segment];
     // Of one turn, so one lane does both, one after the other.
     KJ_IF_MAYBE(norm, unit.folded) {
-      segment.prepareForward.add(fold(draft, unit, *norm, turn));
+      segment.prepareForward.add(draft.timed(unit.at, fold(draft, unit, *norm, turn)));
     }
-    segment.prepareForward.add(convolution.packForward(turn));
+    segment.prepareForward.add(draft.timed(unit.at, convolution.packForward(turn)));
     if (unit.trains && draft.phase == Phase::TRAIN) {
-      if (draft.before(unit).trains) segment.prepareBackward.add(convolution.packBackward(turn));
-      draft.phaseAt(unit.backwardAt).batchTasks.add(convolution.sumGradient(turn));
+      uint p = unit.backwardAt;
+      if (draft.before(unit).trains) {
+        segment.prepareBackward.add(draft.timed(p, convolution.packBackward(turn)));
+      }
+      draft.phaseAt(p).batchTasks.add(draft.timed(p, convolution.sumGradient(turn)));
     }
     ++turn;
   }
@@ -100,8 +104,9 @@ void packMemory(Plan& plan) {
 }  // namespace
 
 kj::Own<Plan> lowerToPlan(const Graph& graph, Phase phase, uint images, uint lanes,
-    const Kernels& kernels, FlatArrays arrays, dnnl_engine_t engine) {
+    const Kernels& kernels, FlatArrays arrays, dnnl_engine_t engine, kj::Maybe<Profile&> profile) {
   Draft draft(graph, phase, images, lanes, kernels.block, arrays);
+  KJ_IF_MAYBE(to, profile) draft.setProfile(*to);
   addForward(draft, engine);
   if (phase == Phase::TRAIN) addBackward(draft);
   cutChunks(draft);

@@ -19,8 +19,9 @@ namespace nn::cpu {
 // and a segment is one phase: all its values stay in scratch memory.
 //
 // Plans `graph` for batches of `images` shared by `lanes` threads. Call it, like everything that
-// makes oneDNN primitives, with omp_set_num_threads(1).
+// makes oneDNN primitives, with omp_set_num_threads(1). The plan notes the time of its tasks in
+// `profile`, if there is one.
 kj::Own<Plan> lowerToPlan(const Graph& graph, Phase phase, uint images, uint lanes,
-    const Kernels& kernels, FlatArrays arrays, dnnl_engine_t engine);
+    const Kernels& kernels, FlatArrays arrays, dnnl_engine_t engine, kj::Maybe<Profile&> profile);
 
 }  // namespace nn::cpu
