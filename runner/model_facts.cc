@@ -50,9 +50,11 @@ uint64_t ModelFacts::stepsIn(uint epochs, const Experiment& experiment) const {
       epochs, experiment.data, trainingRecords, experiment.cluster.workers);
 }
 
-kj::Own<nn::Program> programOf(const Experiment& experiment, const nn::Graph& graph) {
-  nn::ProgramOptions options{
-      .batchSize = experiment.data.batchSize, .threads = experiment.cluster.threadsPerWorker};
+kj::Own<nn::Program> programOf(
+    const Experiment& experiment, const nn::Graph& graph, kj::Maybe<nn::Profile&> profile) {
+  nn::ProgramOptions options{.batchSize = experiment.data.batchSize,
+      .threads = experiment.cluster.threadsPerWorker,
+      .profile = profile};
   auto backends = KJ_MAP(device, experiment.cluster.devices) {
     return &nn::CPU;
   };

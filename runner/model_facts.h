@@ -31,8 +31,10 @@ private:
   ModelFacts(const Experiment& experiment, io::DatasetFacts facts);
 };
 
-// A worker's program on its devices. `graph` must outlive it.
-kj::Own<nn::Program> programOf(const Experiment& experiment, const nn::Graph& graph);
+// A worker's program on its devices. `graph` must outlive it, and so must `profile`, to which all
+// devices add their lanes.
+kj::Own<nn::Program> programOf(const Experiment& experiment, const nn::Graph& graph,
+    kj::Maybe<nn::Profile&> profile = nullptr);
 
 // What the coordinator's messages may hold: all weights at once.
 rpc::MessageLimits jobMessageLimits(const nn::Graph& graph);

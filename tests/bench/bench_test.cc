@@ -3,16 +3,17 @@
 #include <string.h>
 
 #include "tests/command.h"
+#include "tests/run.h"
 #include "tests/text.h"
 
 namespace tests {
 namespace {
 
-Ended bench(std::initializer_list<kj::StringPtr> words) {
+Ended bench(std::initializer_list<kj::StringPtr> words, kj::StringPtr setting = "BENCH=1") {
   kj::Vector<kj::StringPtr> all;
   all.add("tools/bench");
   for (auto word: words) all.add(word);
-  return Command(all).wait();
+  return Command(all, {.environment = kj::arrayPtr(&setting, 1)}).wait();
 }
 
 // The number behind `"key":`, or -1.
@@ -37,7 +38,68 @@ TEST_CASE("bench train: a network with dropout agrees with the oracle, and its s
   auto ended = bench({"train", "tests/experiments/fashion_mnist_elu.toml", "--steps=5"});
   CHECK(ended.errors == "");
   CHECK(ended.exitCode == 0);
-  CHECK(strstr(ended.output.cStr(), "5 steps; logits agree with the oracle") != nullptr);
+  CHECK(
+      strstr(ended.output.cStr(), "5 steps; logits of 2 images agree with the oracle") != nullptr);
+}
+
+// The words of the line of `text` that begins with `head`, which are two spaces or more apart.
+kj::Vector<kj::String> cellsOf(kj::StringPtr text, kj::StringPtr head) {
+  kj::Vector<kj::String> cells;
+  const char* at = strstr(text.cStr(), kj::str('\n', head, ' ').cStr());
+  if (at == nullptr) return cells;
+  for (++at; *at != '\n' && *at != '\0';) {
+    const char* end = at;
+    while (*end != '\n' && *end != '\0' && strncmp(end, "  ", 2) != 0) ++end;
+    cells.add(kj::heapString(at, end - at));
+    for (at = end; *at == ' ';) ++at;
+  }
+  return cells;
+}
+
+TEST_CASE("bench train --ops: a row an op and direction, whose times and the rest are the step") {
+  auto ended = bench({"train", "configs/mnist_mlp_local.toml", "--steps=5", "--ops"});
+  CHECK(ended.errors == "");
+  REQUIRE(ended.exitCode == 0);
+  auto header = cellsOf(ended.output, "op");
+  CHECK(kj::strArray(header, ",") == "op,kind,direction,ms,share,GFLOP/s,GB/s,peak");
+  double sum_ms = 0;
+  for (auto name: {"fc1"_kj, "fc2"_kj, "fc3"_kj}) {
+    auto cells = cellsOf(ended.output, name);
+    REQUIRE(cells.size() == 8);
+    CHECK(cells[1] == "dense");
+    CHECK(cells[2] == "forward");
+    CHECK((cells[7].endsWith(" % fma") || cells[7].endsWith(" % copy")));
+    sum_ms += strtod(cells[3].cStr(), nullptr);
+  }
+  double ops_ms = strtod(cellsOf(ended.output, "ops")[1].cStr(), nullptr);
+  double rest_ms = strtod(cellsOf(ended.output, "waiting, store")[1].cStr(), nullptr);
+  double step_ms = strtod(cellsOf(ended.output, "whole step")[1].cStr(), nullptr);
+  CHECK(sum_ms > 0);
+  CHECK(sum_ms <= ops_ms);
+  CHECK(rest_ms >= 0);
+  CHECK(ops_ms + rest_ms == doctest::Approx(step_ms).epsilon(0.01));
+}
+
+TEST_CASE("bench train: without --ops one row a kind and direction, with --no-ops no table") {
+  auto kinds = bench({"train", "configs/mnist_mlp_local.toml", "--steps=5"});
+  auto cells = cellsOf(kinds.output, "3");
+  REQUIRE(cells.size() == 8);
+  CHECK(cells[1] == "dense");
+  auto none = bench({"train", "configs/mnist_mlp_local.toml", "--steps=5", "--no-ops"});
+  CHECK(none.exitCode == 0);
+  CHECK(cellsOf(none.output, "op").size() == 0);
+  CHECK(cellsOf(none.output, "images/s").size() > 0);
+}
+
+TEST_CASE("bench train --data: images/s of both, of memory and of records") {
+  auto ended =
+      bench({"train", "tests/experiments/fashion_mnist_mlp.toml", "--steps=5", "--data", "--json"},
+          cacheSetting());
+  CHECK(ended.errors == "");
+  REQUIRE(ended.exitCode == 0);
+  CHECK(numberOf(ended.output, "images_per_s") > 0);
+  CHECK(numberOf(ended.output, "data_images_per_s") > 0);
+  CHECK(numberOf(ended.output, "data_read_s") > 0);
 }
 
 TEST_CASE("bench train: a wrong file is reported as `runner check` does") {

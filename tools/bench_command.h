@@ -1,0 +1,41 @@
+// tools/bench_command.h: what the benches share that take an experiment file.
+#pragma once
+
+#include <kj/main.h>
+#include <kj/vector.h>
+
+#include "runner/command_line.h"
+#include "runner/experiment.h"
+
+namespace tools {
+
+using kj::uint;
+
+// A sub-command with the arguments `CONFIG --set KEY=VALUE… --steps N`.
+class ExperimentCommand {
+public:
+  // The command line must outlive it.
+  ExperimentCommand(runner::CommandLine& commandLine, uint steps)
+      : commandLine(commandLine), steps(steps) {}
+
+protected:
+  runner::CommandLine& commandLine;
+  uint steps;
+
+  // Adds those arguments; `stepsDoc` says what --steps does.
+  void addArguments(kj::MainBuilder& builder, kj::StringPtr stepsDoc);
+  // Reads and checks the file; ends the process, with all that is wrong, if it cannot be run.
+  runner::LoadedExperiment load();
+  const kj::String& path() const { return file; }
+
+private:
+  kj::MainBuilder::Validity setSteps(kj::StringPtr word);
+
+  kj::String file;
+  kj::Vector<kj::StringPtr> overrides;
+};
+
+// A whole number from 1 to a million; null if `word` is none.
+kj::Maybe<uint> countFrom(kj::StringPtr word);
+
+}  // namespace tools

@@ -1,0 +1,29 @@
+// tools/bench_train.h: `bench train`: the steps of a file's network, timed.
+#pragma once
+
+#include "tools/bench_command.h"
+
+namespace tools {
+
+class BenchTrain: private ExperimentCommand {
+public:
+  explicit BenchTrain(runner::CommandLine& commandLine): ExperimentCommand(commandLine, 20) {}
+
+  // Of the sub-command. This object must outlive it.
+  kj::MainFunc getMain();
+
+private:
+  kj::MainBuilder::Validity run();
+  kj::MainBuilder::Validity setSeconds(kj::StringPtr word);
+
+  // Which table of ops stands below the figures.
+  enum class Table { NONE, BY_KIND, BY_OP };
+
+  kj::Maybe<Table> table;  // null: by kind, but with JSON none
+  double seconds = 0;      // rather than steps; 0: steps
+  bool json = false;
+  bool data = false;
+  bool checks = true;
+};
+
+}  // namespace tools

@@ -1,0 +1,120 @@
+#include "tools/bench_training.h"
+
+#include <kj/debug.h>
+#include <math.h>
+
+#include <algorithm>
+
+#include "configs/language/failure.h"
+#include "configs/language/random.h"
+#include "nn/reference/reference.h"
+
+namespace tools {
+namespace {
+
+// Images that the oracle computes too: its loops are naive, at about 1.2 GFLOP/s.
+constexpr uint CHECKED_IMAGES = 2;
+constexpr uint64_t CHECKED_FLOPS = 1200000000;
+// Largest difference of a logit, relative to the largest logit. float32 through a deep network.
+constexpr double TOLERANCE = 1e-3;
+
+const rpc::Mode& modeWithoutServers() {
+  for (auto& mode: rpc::MODES) {
+    if (!mode.hasServers) return mode;
+  }
+  KJ_UNREACHABLE;
+}
+
+uint64_t forwardFlops(const nn::Graph& graph) {
+  uint64_t flops = 0;
+  for (auto& node: graph.nodes) {
+    auto inputs = KJ_MAP(input, node.inputs) {
+      return graph.nodes[input].shape;
+    };
+    flops += nn::forwardFlops(node.op, inputs);
+  }
+  return flops;
+}
+
+void copy(kj::ArrayPtr<const float> from, kj::ArrayPtr<float> to) {
+  std::copy(from.begin(), from.end(), to.begin());
+}
+
+}  // namespace
+
+SyntheticBatch::SyntheticBatch(const nn::Graph& graph, uint images, uint number)
+    : pixels(kj::heapArray<float>(images * graph.inputShape().size())),
+      labels(kj::heapArray<int32_t>(images)),
+      draws(kj::heapArray<uint64_t>(images)) {
+  configs::Random random(1 + number, configs::Purpose::INITIAL_VALUES);
+  for (auto& pixel: pixels) pixel = random.normal();
+  for (auto& label: labels) label = random.below(graph.classes);
+  for (auto& draw: draws) draw = random.next();
+  batch = {.step = number, .pixels = pixels, .labels = labels, .images = images, .draws = draws};
+}
+
+Training::Training(const runner::Experiment& experiment, kj::Maybe<nn::Profile&> profile)
+    : experiment(experiment),
+      facts(experiment),
+      placement(rpc::place(runner::storeKeys(facts.graph), experiment.kvstore.slice_bytes, 1,
+          *experiment.kvstore.placement)),
+      updater(experiment, facts.graph, facts.trainingRecords),
+      program(runner::programOf(experiment, facts.graph, profile)),
+      store(rpc::newLocalStore(
+          placement, modeWithoutServers(), updater, program->parameters(), program->gradients())) {
+  nn::initialize(facts.graph, experiment.model.initializer, experiment.train.seed,
+      program->parameters(), program->statistics());
+  store->initialize();
+}
+
+kj::String Training::check(const io::Batch& batch) {
+  uint images = kj::min(CHECKED_IMAGES, experiment.data.batchSize);
+  if (images * forwardFlops(graph()) > CHECKED_FLOPS) images = 1;
+  auto oracle = nn::REFERENCE.lower(graph(), {.batchSize = images});
+  copy(program->parameters(), oracle->parameters());
+  copy(program->statistics(), oracle->statistics());
+  oracle->setBatch(batch.pixels.slice(0, images * graph().inputShape().size()),
+      batch.labels.slice(0, images), nullptr);
+  program->setBatch(batch.pixels, batch.labels, nullptr);
+  // Validation: its rows do not see each other, so that the oracle needs no other than these.
+  for (uint s = 0; s < graph().segments.size(); s++) {
+    oracle->forward(nn::Phase::VALIDATE, s);
+    program->forward(nn::Phase::VALIDATE, s);
+  }
+  auto expected = oracle->logits();
+  auto seen = program->logits();
+  double largest = 0;
+  double difference = 0;
+  for (size_t i = 0; i < expected.size(); i++) {
+    largest = kj::max(largest, fabs(expected[i]));
+    difference = kj::max(difference, fabs(expected[i] - seen[i]));
+  }
+  if (!(difference <= TOLERANCE * largest)) {
+    configs::fail("the cpu program's logits differ from the oracle's by ", difference,
+        ", the largest being ", largest, ": nothing was measured");
+  }
+  return kj::str("logits of ", runner::counted(images, "image"), " agree with the oracle");
+}
+
+nn::BatchResult Training::step(const io::Batch& batch, runner::VerbTimes& verbs) {
+  auto& segments = graph().segments;
+  runner::Stopwatch verb;
+  program->setBatch(batch.pixels, batch.labels, batch.draws);
+  verb.chargeTo(verbs.read_s);
+  for (uint s = 0; s < segments.size(); s++) {
+    store->await(done, segments[s].parameters.begin, segments[s].parameters.end);
+    verb.chargeTo(verbs.pull_s);
+    program->forward(nn::Phase::TRAIN, s);
+    verb.chargeTo(verbs.forward_s);
+  }
+  for (uint s = segments.size(); s-- > 0;) {
+    program->backward(s);
+    verb.chargeTo(verbs.backward_s);
+    store->push(done, segments[s].parameters.begin, segments[s].parameters.end);
+    verb.chargeTo(verbs.push_s);
+  }
+  done++;
+  return program->result();
+}
+
+}  // namespace tools

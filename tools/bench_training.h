@@ -1,0 +1,63 @@
+// tools/bench_training.h: one worker without servers, for benches: its batches and its steps.
+#pragma once
+
+#include "io/batcher.h"
+#include "nn/program.h"
+#include "rpc/kv_store.h"
+#include "runner/experiment.h"
+#include "runner/model_facts.h"
+#include "runner/store_updater.h"
+#include "runner/verb_times.h"
+
+namespace tools {
+
+using kj::uint;
+
+// Images and labels that no data set has, already in memory.
+class SyntheticBatch {
+public:
+  // Another `number`, other images.
+  SyntheticBatch(const nn::Graph& graph, uint images, uint number = 0);
+  // Valid as long as this object.
+  const io::Batch& get() const { return batch; }
+
+private:
+  kj::Array<float> pixels;
+  kj::Array<int32_t> labels;
+  kj::Array<uint64_t> draws;
+  io::Batch batch;
+};
+
+// The program of an experiment's network with its first weights, and the store, called directly:
+// what a worker of `local` is, but for logs and meetings. Called by one thread.
+class Training {
+public:
+  // Both must outlive it. With a profile the program notes what each node takes.
+  explicit Training(
+      const runner::Experiment& experiment, kj::Maybe<nn::Profile&> profile = nullptr);
+
+  const nn::Graph& graph() const { return facts.graph; }
+  kj::ArrayPtr<const float> parameters() { return program->parameters(); }
+  // Of the program.
+  uint64_t memory_bytes() const { return program->memory_bytes(); }
+
+  // Compares logits of `batch` with those of the naive oracle, for its first image or two: one
+  // where two cost the oracle more than a second. Says what was compared ("logits of 2 images
+  // agree with the oracle"); throws if they differ.
+  kj::String check(const io::Batch& batch);
+
+  // A training step: the loss and its gradient, then the update. Reading is the caller's, who
+  // charges it to `verbs`; returns when all but the last update is done.
+  nn::BatchResult step(const io::Batch& batch, runner::VerbTimes& verbs);
+
+private:
+  const runner::Experiment& experiment;
+  const runner::ModelFacts facts;
+  const rpc::Placement placement;
+  runner::StoreUpdater updater;
+  kj::Own<nn::Program> program;
+  kj::Own<rpc::KvStore> store;
+  uint64_t done = 0;
+};
+
+}  // namespace tools
