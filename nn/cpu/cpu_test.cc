@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "nn/cpu/test_network.h"
+#include "nn/softmax.h"
 
 namespace nn {
 namespace {
@@ -169,6 +170,20 @@ TEST_CASE("cpu: rows with label -1 count nothing and give no gradient") {
   CHECK(result.images == 4);
   CHECK(result.lossSum == doctest::Approx(four.step().lossSum));
   CHECK(distance(six.program->gradients(), four.program->gradients()) < 1e-5);
+}
+
+TEST_CASE("cpu: its logits and labels are judged to the bit as it judged them") {
+  Net net({1, 5, 5});
+  Graph graph = net.finish(net.dense(net.tanh(net.dense(0, 20)), 10));
+  Data data(graph, 50);
+  data.labels[49] = -1;
+  Loaded cpu(CPU, graph, data, 2);
+  auto result = cpu.forward(Phase::VALIDATE);
+  auto judged = judge(cpu.program->logits(), data.labels);
+  CHECK(judged.lossSum == result.lossSum);
+  CHECK(judged.correct == result.correct);
+  CHECK(judged.images == 49);
+  CHECK(result.images == 49);
 }
 
 TEST_CASE("cpu: a step gives the same bits every time, with any number of threads given") {

@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "nn/softmax.h"
+
 namespace nn::cpu {
 
 namespace {
@@ -285,15 +287,9 @@ private:
     verdicts.correct[n] = -1;
     if (label < 0) return;
 
-    uint best = 0;
-    for (uint k = 1; k < extent.channels; ++k) {
-      if (x[k] > x[best]) best = k;
-    }
-    double sum = 0, logits = 0;
-    for (uint k = 0; k < extent.channels; ++k) {
-      sum += std::exp(double(x[k]) - x[best]);
-      logits += x[k];
-    }
+    auto [best, sum] = softmaxOf(kj::arrayPtr(x, extent.channels));
+    double logits = 0;
+    for (uint k = 0; k < extent.channels; ++k) logits += x[k];
     double other = smoothing / extent.channels, own = 1 - smoothing;
     for (uint k = 0; k < extent.channels; ++k) {
       g[k] = float(std::exp(double(x[k]) - x[best]) / sum - (k == uint(label)) * own - other);
