@@ -48,6 +48,16 @@ ApplyRow rowFunction(bool mirror, bool image) {
   return image ? &applyRow<STRIDE, false, true> : &applyRow<STRIDE, false, false>;
 }
 
+// The row or column of `size` that one inside or outside of the image is taken from.
+uint sourceOf(int at, uint size, Padding::Word mode) {
+  int last = int(size) - 1;
+  if (at >= 0 && at <= last) return at;
+  if (mode != Padding::REFLECT || last == 0) return at < 0 ? 0 : last;
+  // There and back again.
+  int phase = (at < 0 ? -at : at) % (2 * last);
+  return phase <= last ? phase : 2 * last - phase;
+}
+
 }  // namespace
 
 ImageShape batchShapeOf(const AugmentConfig& config, ImageShape stored) {
@@ -58,9 +68,12 @@ ImageShape batchShapeOf(const AugmentConfig& config, ImageShape stored) {
 Augmenter::Augmenter(const AugmentConfig& config, ImageShape shape, ImageShape stored,
     kj::ArrayPtr<const float> meanImage)
     : shape(shape),
-      mirrors(config.mirror),
+      mirror(config.mirror),
       crops(config.crop > 0),
-      cropsAtRandom(crops && config.cropAt == CropPlace::RANDOM),
+      cropsAtRandom((crops || config.pad > 0) && config.cropAt == CropPlace::RANDOM),
+      pad(config.pad),
+      padMode(config.padMode),
+      padValue(config.padValue),
       meanShape(stored),
       meanImage(meanImage),
       means(perChannel(config.mean, shape.channels, 0, "mean", [](double x) { return x; })),
@@ -70,12 +83,11 @@ Augmenter::Augmenter(const AugmentConfig& config, ImageShape shape, ImageShape s
 }
 
 void Augmenter::checkSize(ImageShape stored) const {
-  if (stored.channels != shape.channels || stored.height < shape.height ||
-      stored.width < shape.width ||
-      (!crops && (stored.height > shape.height || stored.width > shape.width))) {
-    configs::fail("an image of ", stored.channels, "×", stored.height, "×", stored.width,
-        " gives none of ", shape.channels, "×", shape.height, "×", shape.width);
-  }
+  bool same = stored.height == shape.height && stored.width == shape.width;
+  bool reaches = stored.height + 2 * pad >= shape.height && stored.width + 2 * pad >= shape.width;
+  if (stored.channels == shape.channels && (crops ? reaches : same)) return;
+  configs::fail("an image of ", stored.channels, "×", stored.height, "×", stored.width,
+      " gives none of ", shape.channels, "×", shape.height, "×", shape.width);
 }
 
 Augmentation Augmenter::draw(
@@ -84,40 +96,79 @@ Augmentation Augmenter::draw(
   auto result = centre(stored);
   if (cropsAtRandom) {
     configs::Random random(seed, Purpose::CROP, pass, record);
-    result.top = random.below(stored.height - shape.height + 1);
-    result.left = random.below(stored.width - shape.width + 1);
+    result.top = int(random.below(stored.height + 2 * pad - shape.height + 1)) - int(pad);
+    result.left = int(random.below(stored.width + 2 * pad - shape.width + 1)) - int(pad);
   }
-  if (mirrors) result.mirror = configs::Random(seed, Purpose::MIRROR, pass, record).below(2) == 1;
+  auto drawn = [&](uint64_t of) {
+    return configs::Random(seed, Purpose::MIRROR, of, record).below(2) == 1;
+  };
+  switch (mirror) {
+    case Mirror::NEVER:
+      break;
+    case Mirror::RANDOM:
+      result.mirror = drawn(pass);
+      break;
+    case Mirror::ALTERNATE:
+      result.mirror = drawn(0) != (pass % 2 == 1);
+      break;
+  }
   return result;
 }
 
 Augmentation Augmenter::centre(ImageShape stored) const {
   checkSize(stored);
-  return {(stored.height - shape.height) / 2, (stored.width - shape.width) / 2, false};
+  // Of the padded image, which a large crop may need: half a pixel is rounded alike with any `pad`.
+  auto begin = [&](uint size, uint cropped) {
+    return int((size + 2 * pad - cropped) / 2) - int(pad);
+  };
+  return {begin(stored.height, shape.height), begin(stored.width, shape.width), false};
+}
+
+Augmentation Augmenter::view(const View& view, ImageShape stored) const {
+  auto result = centre(stored);
+  return {result.top + view.down, result.left + view.right, view.mirror};
 }
 
 void Augmenter::apply(ImageView image, Augmentation augmentation, kj::ArrayPtr<float> out) const {
   auto& stored = image.shape;
   KJ_REQUIRE(out.size() == shape.size() && image.bytes.size() == stored.size());
-  KJ_REQUIRE(stored.channels == shape.channels &&
-             augmentation.top + shape.height <= stored.height &&
-             augmentation.left + shape.width <= stored.width);
+  KJ_REQUIRE(stored.channels == shape.channels);
   bool subtractImage = meanImage.size() > 0;
   KJ_REQUIRE(!subtractImage || stored == meanShape);
 
   size_t stride = image.layout == Layout::PLANES ? 1 : stored.channels;
+  KJ_REQUIRE(stride == 1 || stride == 3, "interleaved images have 3 channels");
   auto applyRow = stride == 1 ? rowFunction<1>(augmentation.mirror, subtractImage)
                               : rowFunction<3>(augmentation.mirror, subtractImage);
-  KJ_REQUIRE(stride == 1 || stride == 3, "interleaved images have 3 channels");
+  auto [top, left, mirrored] = augmentation;
+  int width = shape.width;
+  // The columns of the crop that lie in the image, counted from its left.
+  int begin = kj::max(0, kj::min(width, -left));
+  int end = kj::max(begin, kj::min(width, int(stored.width) - left));
   size_t plane = size_t(stored.height) * stored.width;
   auto to = out.begin();
   for (uint c = 0; c < shape.channels; ++c) {
-    auto channel = image.bytes.begin() + (stride == 1 ? c * plane : c);
-    for (uint y = 0; y < shape.height; ++y) {
-      size_t from = size_t(augmentation.top + y) * stored.width + augmentation.left;
-      auto mean = subtractImage ? meanImage.begin() + c * plane + from : nullptr;
-      applyRow(channel + from * stride, mean, means[c], factors[c], shape.width, to);
-      to += shape.width;
+    auto pixels = image.bytes.begin() + (stride == 1 ? c * plane : c);
+    auto mean = subtractImage ? meanImage.begin() + c * plane : nullptr;
+    for (int y = top; y < top + int(shape.height); ++y, to += width) {
+      int source = sourceOf(y, stored.height, padMode);
+      size_t row = size_t(source) * stored.width;
+      bool isImage = source == y || padMode != Padding::VALUE;
+      int from = isImage ? begin : width;
+      int until = isImage ? end : width;
+      if (until > from) {
+        size_t first = row + (left + from);
+        applyRow(pixels + first * stride, subtractImage ? mean + first : nullptr, means[c],
+            factors[c], until - from, to + (mirrored ? width - until : from));
+      }
+      auto applyOutside = [&](int x) {
+        size_t at = row + sourceOf(left + x, stored.width, padMode);
+        float grey = padMode == Padding::VALUE ? padValue : pixels[at * stride];
+        float subtract = subtractImage ? mean[at] : means[c];
+        to[mirrored ? width - 1 - x : x] = (grey - subtract) * factors[c];
+      };
+      for (int x = 0; x < from; ++x) applyOutside(x);
+      for (int x = until; x < width; ++x) applyOutside(x);
     }
   }
 }

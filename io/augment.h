@@ -1,5 +1,5 @@
-// io/augment.h: from the pixels of a record to those of a batch: crop, subtract, mirror, divide,
-// scale.
+// io/augment.h: from the pixels of a record to those of a batch: pad, crop, subtract, mirror,
+// divide, scale.
 #pragma once
 
 #include <kj/array.h>
@@ -10,8 +10,8 @@ namespace io {
 
 // What was drawn for one image.
 struct Augmentation {
-  uint top;  // of the crop in the stored image, in pixels
-  uint left;
+  int top;  // of the crop in the stored image, in pixels; negative: in the padding before it
+  int left;
   bool mirror;
 
   bool operator==(const Augmentation&) const = default;
@@ -25,8 +25,10 @@ ImageShape batchShapeOf(const AugmentConfig& config, ImageShape stored);
 //     y[c,i,j] = (x[c, top+i, left+j'] - mean) · (scale / deviation[c]),   j' = j or, mirrored,
 //     width-1-j
 //
-// where mean is that of the mean image at [c, top+i, left+j'] or the channel's constant. All in
-// float32; the factor is rounded once.
+// where mean is that of the mean image at [c, top+i, left+j'] or the channel's constant. Outside of
+// the stored image x and the mean image are those of the pixel that `pad_mode` names (REFLECT: row
+// -1 is row 1), with VALUE x is `pad_value` and the mean image has its edge. All in float32; the
+// factor is rounded once.
 class Augmenter {
 public:
   // Images come out as `shape`. `meanImage` (C×H×W, of `stored`; empty = none) must outlive this.
@@ -35,10 +37,12 @@ public:
       kj::ArrayPtr<const float> meanImage);
 
   // The augmentation of a training image: a function of (seed, pass, record) alone. Throws if
-  // `stored` is smaller than the crop, or not of this shape where there is no crop.
+  // `stored` with its padding is smaller than the crop, or not of this shape where there is no
+  // crop.
   Augmentation draw(uint64_t seed, uint64_t pass, uint64_t record, ImageShape stored) const;
-  // That of a validation image: the centre.
+  // That of a validation image: the centre, or moved from there.
   Augmentation centre(ImageShape stored) const;
+  Augmentation view(const View& view, ImageShape stored) const;
 
   // `out` has the size of `shape`.
   void apply(ImageView image, Augmentation augmentation, kj::ArrayPtr<float> out) const;
@@ -48,9 +52,12 @@ public:
 private:
   void checkSize(ImageShape stored) const;
 
-  bool mirrors;
+  Mirror mirror;
   bool crops;
   bool cropsAtRandom;  // in training
+  uint pad;
+  Padding::Word padMode;
+  float padValue;
   ImageShape meanShape;
   kj::ArrayPtr<const float> meanImage;
   kj::Array<float> means;    // C

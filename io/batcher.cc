@@ -26,6 +26,8 @@ struct Plan {
   uint64_t step = 0;
   kj::Array<Stream::Place> places;  // batchSize of them, the first `count` are used
   size_t count = 0;
+  View view = CENTRE_VIEW[0];  // in validation
+  bool isLastView = true;
 };
 
 // A batch in the ring. A reader thread owns it from claiming to filling, next() from handing out to
@@ -59,14 +61,14 @@ public:
   explicit ImageReader(const Work& work): work(work), reader(RecordReader::open(work.records)) {}
 
   // Fills one row of a batch. Throws if the record is bad: a sentence that names it.
-  void read(Stream::Place place, kj::ArrayPtr<float> pixels, int32_t& label) {
+  void read(Stream::Place place, const View& view, kj::ArrayPtr<float> pixels, int32_t& label) {
     auto record = reader->read(place.record);
     auto problem = kj::runCatchingExceptions([&]() {
       auto image = pixelsOf(record, decoder);
       auto augmentation =
           work.kind == Work::Kind::TRAINING
               ? work.augmenter.draw(work.seed, place.pass, place.record, image.shape)
-              : work.augmenter.centre(image.shape);
+              : work.augmenter.view(view, image.shape);
       work.augmenter.apply(image, augmentation, pixels);
     });
     KJ_IF_MAYBE(e, problem) configs::fail(badImage(work.records, place.record, record, *e));
@@ -122,11 +124,14 @@ private:
     size_t size = work.augmenter.shape.size();
     size_t row = slot.images;
     auto problem = kj::runCatchingExceptions([&]() {
-      reader.read(place, slot.pixels.slice(row * size, (row + 1) * size), slot.labels[row]);
+      reader.read(
+          place, slot.plan.view, slot.pixels.slice(row * size, (row + 1) * size), slot.labels[row]);
     });
     KJ_IF_MAYBE(e, problem) {
       auto report = e->getDescription();
       if (work.policy == BadRecordPolicy::FAIL) configs::fail(report, OR_SKIP);
+      // Each view meets it; it is told once.
+      if (!slot.plan.isLastView) return false;
       ++slot.badRecords;
       if (slot.reports.size() < REPORTS_A_BATCH) slot.reports.add(kj::str(report));
       return false;
@@ -152,7 +157,12 @@ struct Ring {
   bool stopping = false;
   kj::Array<bool> filled;  // a slot
   kj::Maybe<Stream> stream;
+  kj::ArrayPtr<const View> views = CENTRE_VIEW;  // of validation
 
+  // Validation: as many batches as `images` take, each once for each view.
+  void setEnd(uint64_t images, size_t batchSize) {
+    end = (images + batchSize - 1) / batchSize * views.size();
+  }
   bool canClaim() const { return !paused && claimed < end && claimed - released < filled.size(); }
   bool isFilled(uint64_t sequence) const { return filled[sequence % filled.size()]; }
 };
@@ -186,7 +196,10 @@ public:
       locked->filled = kj::heapArray<bool>(slots.size());
       for (auto& filled: locked->filled) filled = false;
       locked->stream = kj::mv(stream);
-      if (kind == Work::Kind::VALIDATION) locked->end = (count + batchSize - 1) / batchSize;
+      if (kind == Work::Kind::VALIDATION) {
+        locked->views = config.views(false);
+        locked->setEnd(count, batchSize);
+      }
     }
     auto builder = kj::heapArrayBuilder<kj::Own<kj::Thread>>(config.readerThreads);
     KJ_ON_SCOPE_FAILURE(stop());
@@ -225,18 +238,22 @@ public:
     totals.badRecords += slot.badRecords;
     for (auto& report: slot.reports) reports.add(kj::mv(report));
     slot.reports.clear();
-    batch = {slot.plan.step, slot.pixels, slot.labels, slot.images, slot.draws};
+    batch = {slot.plan.step, slot.pixels, slot.labels, slot.images, slot.draws,
+        slot.plan.view.weight, slot.plan.isLastView};
     return batch;
   }
 
-  void restart() override {
+  void restart(kj::ArrayPtr<const View> views) override {
     KJ_REQUIRE(work.kind == Work::Kind::VALIDATION, "only validation can be started over");
+    KJ_REQUIRE(views.size() > 0);
     ring.lockExclusive()->paused = true;
     ring.when([](const Ring& r) { return r.working == 0; },
         [&](Ring& r) {
           for (auto& filled: r.filled) filled = false;
           r.claimed = 0;
           r.released = 0;
+          r.views = views;
+          r.setEnd(count, batchSize);
           r.paused = false;
         });
     handedOut = false;
@@ -291,11 +308,13 @@ private:
             plan.count = batchSize;
             stream->places(plan.step, plan.places);
           } else {
-            plan.step = sequence;
-            plan.count = kj::min(batchSize, count - sequence * batchSize);
-            for (size_t i = 0; i < plan.count; ++i) {
-              plan.places[i] = {first + sequence * batchSize + i, 0};
-            }
+            plan.step = sequence / r.views.size();
+            size_t view = sequence % r.views.size();
+            plan.view = r.views[view];
+            plan.isLastView = view + 1 == r.views.size();
+            uint64_t begin = plan.step * batchSize;
+            plan.count = kj::min(batchSize, count - begin);
+            for (size_t i = 0; i < plan.count; ++i) plan.places[i] = {first + begin + i, 0};
           }
           return sequence;
         });

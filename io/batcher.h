@@ -19,6 +19,10 @@ struct Batch {
   // N; what a row's dropout is drawn from: a function of (seed, pass, record). 0 in rows that do
   // not count, and in validation.
   kj::ArrayPtr<const uint64_t> draws;
+  // Validation: the weight of this view of the images, and whether it is their last one. 1 and true
+  // in training.
+  float weight;
+  bool isLastView;
 };
 
 // What was met on the way, in the batches handed out so far.
@@ -40,9 +44,10 @@ public:
   // of its Stream. `dataset` must outlive it.
   static kj::Own<Batcher> training(const Dataset& dataset, const DataConfig& config, uint64_t seed,
       uint workers, uint rank, uint64_t firstStep);
-  // Validation batches of this worker's part (or of all records), in order, once; then next() gives
-  // null. It can be started over with restart(). Part r of W of M records is those from
-  // floor(r·M/W) to before floor((r+1)·M/W). The records are the data set's own, or those held out.
+  // Validation batches of this worker's part (or of all records), in order, once for each view;
+  // then next() gives null. It begins with the views of a validation that is not the last, and is
+  // started over with restart(). Part r of W of M records is those from floor(r·M/W) to before
+  // floor((r+1)·M/W). The records are the data set's own, or those held out.
   static kj::Own<Batcher> validation(
       const Dataset& dataset, const DataConfig& config, uint workers, uint rank);
 
@@ -52,8 +57,8 @@ public:
   // record under on_bad_record = "fail") is thrown here, when its batch is due, and at every call
   // after that.
   virtual kj::Maybe<const Batch&> next() = 0;
-  // Validation only: from the first batch again.
-  virtual void restart() = 0;
+  // Validation only: from the first batch again, with these views of it, which must outlive this.
+  virtual void restart(kj::ArrayPtr<const View> views) = 0;
   virtual BatcherCounts counts() const = 0;
   // One sentence a record skipped since the last call, naming record, database and cause; the first
   // few of a batch.

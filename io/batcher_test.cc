@@ -28,7 +28,7 @@ struct Packed {
     write(VALIDATION_FILE, validation, bad);
     config.batchSize = 8;
     config.augment.crop = 4;
-    config.augment.mirror = true;
+    config.augment.mirror = Mirror::RANDOM;
   }
 
   void write(kj::StringPtr name, uint64_t count, kj::ArrayPtr<const uint> bad) {
@@ -125,7 +125,7 @@ TEST_CASE("Batcher: begun at a later step, it goes on as if it had read the earl
 
 TEST_CASE("Batcher: an epoch holds every record once, its pixels as drawn for it") {
   Packed packed(48, 0);
-  packed.config.augment.mirror = false;
+  packed.config.augment.mirror = Mirror::NEVER;
   auto dataset = packed.open();
   auto batcher = Batcher::training(*dataset, packed.config, 5, 1, 0, 0);
   bool seen[48] = {};
@@ -173,7 +173,7 @@ TEST_CASE("Batcher: validation deals all records once, in order, from the centre
           }
         }
         CHECK(batcher->next() == nullptr);
-        batcher->restart();
+        batcher->restart(CENTRE_VIEW);
       }
       CHECK(first.asPtr() == second.asPtr());
       CHECK(first.size() == (rank + 1) * 43 / workers - rank * 43 / workers);
@@ -182,6 +182,49 @@ TEST_CASE("Batcher: validation deals all records once, in order, from the centre
     REQUIRE(labels.size() == 43);
     for (int32_t i = 0; i < 43; ++i) CHECK(labels[i] == i);
   }
+}
+
+TEST_CASE("Batcher: each batch of validation comes once for each of its views") {
+  Packed packed(8, 19);
+  auto dataset = packed.open();
+  packed.config.validationViews = row(VALIDATION_VIEWS, "mirror_shift");
+  packed.config.viewsAt = row(VIEWS_AT, "last");
+  auto batcher = Batcher::validation(*dataset, packed.config, 1, 0);
+  for (bool isLast: {false, true, false}) {
+    auto views = packed.config.views(isLast);
+    batcher->restart(views);
+    for (uint step = 0; step < 3; ++step) {
+      for (auto& view: views) {
+        auto& batch = KJ_ASSERT_NONNULL(batcher->next());
+        CHECK(batch.step == step);
+        CHECK(batch.images == (step < 2 ? 8 : 3));
+        CHECK(batch.weight == view.weight);
+        CHECK(batch.isLastView == (&view == &views.back()));
+        for (uint i = 0; i < batch.images; ++i) {
+          CHECK(batch.labels[i] == int32_t(step * 8 + i));
+          // The crop of 4 from the centre of 6, moved: its first pixel, or its first row's last.
+          uint place = (1 + view.down) * 6 + 1 + view.right + (view.mirror ? 3 : 0);
+          CHECK(uint(batch.pixels[i * 16]) == (batch.labels[i] * 36u + place) % 256);
+        }
+      }
+    }
+    CHECK(batcher->next() == nullptr);
+  }
+}
+
+TEST_CASE("Batcher: a bad record is told once, however many views are taken of it") {
+  const uint bad[] = {3};
+  Packed packed(8, 8, bad);
+  packed.config.onBadRecord = row(BAD_RECORD_POLICIES, "skip");
+  packed.config.validationViews = row(VALIDATION_VIEWS, "mirror");
+  auto dataset = packed.open();
+  auto batcher = Batcher::validation(*dataset, packed.config, 1, 0);
+  for (uint view = 0; view < 2; ++view) {
+    CHECK(KJ_ASSERT_NONNULL(batcher->next()).images == 7);
+  }
+  CHECK(batcher->next() == nullptr);
+  CHECK(batcher->counts().badRecords == 1);
+  CHECK(batcher->takeReports().size() == 1);
 }
 
 TEST_CASE("Batcher: held-out records are validated on as validation images are, split or whole") {
@@ -254,7 +297,7 @@ TEST_CASE("Batcher: validation started over in its middle begins with the first 
   auto dataset = packed.open();
   auto batcher = Batcher::validation(*dataset, packed.config, 1, 0);
   auto first = bytesOf(*batcher, 2);
-  batcher->restart();
+  batcher->restart(CENTRE_VIEW);
   CHECK(bytesOf(*batcher, 2) == first);
 }
 

@@ -52,11 +52,87 @@ constexpr CropPlace CROP_PLACE_ROWS[] = {
     {"centre", "In the middle, as validation images are.", CropPlace::CENTRE},
 };
 
+constexpr Padding PADDING_ROWS[] = {
+    {"reflect", "The image mirrored at its outermost pixels, which are not repeated.",
+        Padding::REFLECT},
+    {"edge", "The outermost pixels, repeated.", Padding::EDGE},
+    {"value", "`pad_value`.", Padding::VALUE},
+};
+
+constexpr View CENTRE_ROWS[] = {{0, 0, false, 1}};
+constexpr View MIRROR_ROWS[] = {{0, 0, false, 0.5}, {0, 0, true, 0.5}};
+constexpr View MIRROR_SHIFT_ROWS[] = {
+    {0, 0, false, 0.25},
+    {0, 0, true, 0.25},
+    {-1, -1, false, 0.125},
+    {-1, -1, true, 0.125},
+    {1, 1, false, 0.125},
+    {1, 1, true, 0.125},
+};
+
+constexpr ValidationViews VALIDATION_VIEW_ROWS[] = {
+    {"centre", "The image as it is, or cropped in its middle.", CENTRE_ROWS},
+    {"mirror", "That and its mirror image, half and half.", MIRROR_ROWS},
+    {"mirror_shift",
+        "Both with half of the weight; with the other half both moved by a pixel, up and left or "
+        "down and right (airbench94's six views, Jordan 2024, arXiv 2404.00498).",
+        MIRROR_SHIFT_ROWS},
+};
+
+constexpr ViewsAt VIEWS_AT_ROWS[] = {
+    {"every", "Each validation.", ViewsAt::EVERY},
+    {"last", "The run's last one; those before it take the centre alone.", ViewsAt::LAST},
+};
+
 constexpr configs::IntegerLimits BATCH_SIZES = {1, 65536};
 constexpr configs::IntegerLimits HELD_OUT = {0, uint32_t(kj::maxValue)};
 constexpr configs::IntegerLimits READER_THREADS = {1, 64};
+constexpr configs::RealLimits GREY_LEVELS = {.atLeast = 0, .atMost = 255};
 // The side of a square of IMAGE_PIXELS_MAX.
 constexpr configs::IntegerLimits SIDES = {0, 8192};
+
+// The end of a sentence on the size of images that are padded.
+kj::String paddingBeside(const AugmentConfig& augment) {
+  return augment.pad == 0 ? kj::String() : kj::str(" and ", augment.pad, " more at each side");
+}
+
+void readPadding(configs::Reader& reader, AugmentConfig& config) {
+  config.pad = reader.integer("pad",
+      "Pixels around the stored image that a random crop may reach over; no padded image is kept. "
+      "A crop in the middle reaches over the edge only if it is larger than the image.",
+      SIDES, 0);
+  config.padMode = reader
+                       .choose<Padding>("pad_mode",
+                           "What is there, also where a view of a validation image reaches over "
+                           "the edge. The mean image continues likewise, with its edge beside a "
+                           "value.",
+                           PADDINGS, "reflect")
+                       .word;
+  config.padValue = reader.real("pad_value",
+      "The grey level of `pad_mode = \"value\"`. From it, too, `mean` is subtracted.", GREY_LEVELS,
+      0);
+  if (config.padValue != 0 && config.padMode != Padding::VALUE) {
+    reader.error("pad_value", "`pad_value` means nothing without `pad_mode = \"value\"`",
+        "set pad_mode = \"value\", or leave `pad_value` out");
+  }
+}
+
+Mirror readMirror(configs::Reader& reader) {
+  auto mirror = reader.flagOrWord("mirror",
+      "Whether training images are mirrored left to right with probability 1/2, drawn for each "
+      "image and pass. `\"alternate\"` draws for the first pass; in every other pass all images "
+      "are the other way round (Jordan 2024, arXiv 2404.00498, section 3.6).",
+      "alternate", false);
+  KJ_SWITCH_ONEOF(mirror) {
+    KJ_CASE_ONEOF(flag, bool) {
+      return flag ? Mirror::RANDOM : Mirror::NEVER;
+    }
+    KJ_CASE_ONEOF(word, kj::String) {
+      return Mirror::ALTERNATE;
+    }
+  }
+  KJ_UNREACHABLE;
+}
 
 // What a fixed shape allows to be seen while the file is read.
 void check(configs::Reader& reader, const AugmentConfig& augment, ImageShape stored) {
@@ -70,9 +146,12 @@ void check(configs::Reader& reader, const AugmentConfig& augment, ImageShape sto
   };
   checkNumbers("mean", augment.mean);
   checkNumbers("deviation", augment.deviation);
-  if (augment.crop > stored.height || augment.crop > stored.width) {
-    reader.error("crop", kj::str("`crop` is larger than the images, which have ", stored.height,
-                             "×", stored.width, " pixels"));
+  auto size = kj::str("the images, which have ", stored.height, "×", stored.width, " pixels");
+  uint side = kj::min(stored.height, stored.width);
+  if (augment.pad >= side) {
+    reader.error("pad", kj::str("`pad` is not smaller than ", size));
+  } else if (augment.crop > side + 2 * augment.pad) {
+    reader.error("crop", kj::str("`crop` is larger than ", size, paddingBeside(augment)));
   }
 }
 
@@ -85,17 +164,22 @@ constinit const kj::ArrayPtr<const ValidationSet> VALIDATION_SETS(VALIDATION_SET
 constinit const kj::ArrayPtr<const ValidationPart> VALIDATION_PARTS(VALIDATION_PART_ROWS);
 constinit const kj::ArrayPtr<const BadRecordPolicy> BAD_RECORD_POLICIES(BAD_RECORD_POLICY_ROWS);
 constinit const kj::ArrayPtr<const CropPlace> CROP_PLACES(CROP_PLACE_ROWS);
+constinit const kj::ArrayPtr<const Padding> PADDINGS(PADDING_ROWS);
+constinit const kj::ArrayPtr<const ValidationViews> VALIDATION_VIEWS(VALIDATION_VIEW_ROWS);
+constinit const kj::ArrayPtr<const ViewsAt> VIEWS_AT(VIEWS_AT_ROWS);
+constinit const kj::ArrayPtr<const View> CENTRE_VIEW(CENTRE_ROWS);
 
 AugmentConfig AugmentConfig::read(configs::Reader& reader) {
   AugmentConfig config;
-  config.crop = reader.integer(
-      "crop", "Pixels a side of the square cut out. 0 takes the whole image.", SIDES, 0);
+  readPadding(reader, config);
+  config.crop = reader.integer("crop",
+      "Pixels a side of the square cut out. 0 = as many as the image has: without `pad` all of it.",
+      SIDES, 0);
   config.cropAt =
       reader
           .choose<CropPlace>("crop_at", "Where training images are cropped.", CROP_PLACES, "random")
           .word;
-  config.mirror = reader.flag(
-      "mirror", "Whether training images are mirrored left to right with probability 1/2.", false);
+  config.mirror = readMirror(reader);
   auto mean = reader.wordOrReals("mean",
       "What is subtracted: `\"image\"` = the mean of the un-augmented training images, pixel by "
       "pixel; or a list, one number a channel or one for all, in grey levels from 0 to 255. Absent "
@@ -150,6 +234,12 @@ DataConfig DataConfig::read(configs::Reader& reader) {
   }
   config.validation = &reader.choose<ValidationPart>(
       "validation", "How validation images are dealt to the workers.", VALIDATION_PARTS, "split");
+  config.validationViews = &reader.choose<ValidationViews>("validation_views",
+      "What of a validation image is seen. Of several views the logits are averaged, and loss and "
+      "accuracy are those of the mean; each is read and run for itself.",
+      VALIDATION_VIEWS, "centre");
+  config.viewsAt = &reader.choose<ViewsAt>(
+      "validation_views_at", "Which validations of a run take these views.", VIEWS_AT, "every");
   config.readerThreads = reader.integer("reader_threads",
       "Threads a worker that read and decode ahead. What they deliver does not depend on it.",
       READER_THREADS, 2);
@@ -171,11 +261,12 @@ DataConfig DataConfig::read(configs::Reader& reader) {
         if (section.isManual()) return augment;
         if (stored.size() > 0) {
           check(section, augment, stored);
-        } else if (config.resizeShortSide > 0 && augment.crop > config.resizeShortSide) {
+        } else if (config.resizeShortSide > 0 &&
+                   augment.crop > config.resizeShortSide + 2 * augment.pad) {
           section.error("crop",
               kj::str("`crop` is larger than the images, whose shorter side gets ",
-                  config.resizeShortSide, " pixels"),
-              kj::str("make data.resize_short_side at least ", augment.crop));
+                  config.resizeShortSide, " pixels", paddingBeside(augment)),
+              kj::str("make data.resize_short_side at least ", augment.crop - 2 * augment.pad));
         }
         return augment;
       });

@@ -60,6 +60,39 @@ struct CropPlace {
   enum Word { RANDOM, CENTRE } word;
 };
 
+// What a crop holds where it reaches over the edge of its image.
+struct Padding {
+  const char* name;  // reflect, edge, value
+  const char* doc;
+  enum Word { REFLECT, EDGE, VALUE } word;
+};
+
+// Which training images are swapped left and right: none; those that a draw for each pass says; or
+// those that one draw says in every other pass, and the others in the passes between.
+enum class Mirror { NEVER, RANDOM, ALTERNATE };
+
+// One look at a validation image: the centre crop moved, then mirrored or not.
+struct View {
+  int down;  // pixels
+  int right;
+  bool mirror;
+  float weight;  // of its logits in the mean over all views
+};
+
+// The views of a validation image; their weights add up to 1.
+struct ValidationViews {
+  const char* name;  // centre, mirror, mirror_shift
+  const char* doc;
+  kj::ArrayPtr<const View> views;
+};
+
+// Which validations take them.
+struct ViewsAt {
+  const char* name;  // every, last
+  const char* doc;
+  enum Word { EVERY, LAST } word;
+};
+
 extern const kj::ArrayPtr<const Encoding> ENCODINGS;
 extern const kj::ArrayPtr<const TrainingPart> TRAINING_PARTS;
 extern const kj::ArrayPtr<const RecordOrder> RECORD_ORDERS;
@@ -67,14 +100,21 @@ extern const kj::ArrayPtr<const ValidationSet> VALIDATION_SETS;
 extern const kj::ArrayPtr<const ValidationPart> VALIDATION_PARTS;
 extern const kj::ArrayPtr<const BadRecordPolicy> BAD_RECORD_POLICIES;
 extern const kj::ArrayPtr<const CropPlace> CROP_PLACES;
+extern const kj::ArrayPtr<const Padding> PADDINGS;
+extern const kj::ArrayPtr<const ValidationViews> VALIDATION_VIEWS;
+extern const kj::ArrayPtr<const ViewsAt> VIEWS_AT;
+extern const kj::ArrayPtr<const View> CENTRE_VIEW;  // the only one of "centre"
 
-// What is done to each image between record and batch, in this order: crop, subtract, mirror,
-// divide, scale. The mean image is cropped where the image is and, as in MXNet, subtracted before
-// mirroring.
+// What is done to each image between record and batch, in this order: pad, crop, subtract, mirror,
+// divide, scale. The mean image is padded and cropped as the image is and, as in MXNet, subtracted
+// before mirroring.
 struct AugmentConfig {
-  uint crop = 0;                               // pixels a side; 0 = the whole image
+  uint pad = 0;  // pixels at each side that a crop may reach over
+  Padding::Word padMode = Padding::REFLECT;
+  double padValue = 0;  // the grey level of VALUE, before anything subtracted
+  uint crop = 0;        // pixels a side; 0 = as many as the image has
   CropPlace::Word cropAt = CropPlace::RANDOM;  // in training; validation takes the centre
-  bool mirror = false;     // left and right swapped with probability 1/2, in training only
+  Mirror mirror = Mirror::NEVER;               // in training only
   bool meanImage = false;  // subtract the mean of the un-augmented training images
   kj::Array<double> mean;  // subtract a constant a channel (in units of pixels, 0 to 255), or one
                            // for all; empty = none
@@ -96,6 +136,8 @@ struct DataConfig {
   configs::Span heldOutSpan;
   const ValidationSet* validateOn;
   const ValidationPart* validation;
+  const ValidationViews* validationViews;
+  const ViewsAt* viewsAt;
   uint readerThreads;
   const Encoding* encoding;
   uint resizeShortSide;  // at import; 0 = as they are
@@ -104,6 +146,11 @@ struct DataConfig {
 
   // How often all workers together read each record that is trained on in an epoch.
   uint readings(uint workers) const { return part->word == TrainingPart::SPLIT ? 1 : workers; }
+
+  // The views of a validation, which may be the last of the run.
+  kj::ArrayPtr<const View> views(bool isLast) const {
+    return isLast || viewsAt->word == ViewsAt::EVERY ? validationViews->views : CENTRE_VIEW;
+  }
 
   static DataConfig read(configs::Reader& reader);
 };

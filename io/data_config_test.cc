@@ -46,7 +46,10 @@ TEST_CASE("DataConfig: only the data set has no default") {
   CHECK(config.resizeShortSide == 0);
   CHECK(config.onBadRecord->word == BadRecordPolicy::FAIL);
   CHECK(config.augment.crop == 0);
-  CHECK(!config.augment.mirror);
+  CHECK(kj::StringPtr(config.validationViews->name) == "centre");
+  CHECK(config.augment.pad == 0);
+  CHECK(config.augment.padMode == Padding::REFLECT);
+  CHECK(config.augment.mirror == Mirror::NEVER);
   CHECK(!config.augment.meanImage);
   CHECK(config.augment.mean.size() == 0);
   CHECK(config.augment.scale == 1);
@@ -58,7 +61,7 @@ TEST_CASE("DataConfig: the mean is the word image, or numbers") {
       readText("dataset = \"cifar10\"\naugment = { crop = 28, mirror = true, mean = \"image\" }\n");
   CHECK(image.errors == "");
   CHECK(image.config.augment.crop == 28);
-  CHECK(image.config.augment.mirror);
+  CHECK(image.config.augment.mirror == Mirror::RANDOM);
   CHECK(image.config.augment.meanImage);
 
   auto numbers = readText(
@@ -104,11 +107,62 @@ TEST_CASE("DataConfig: what the shape of the images forbids is an error at its p
   CHECK(contains(mean.errors, "x.toml:4:17: error"));
 }
 
+TEST_CASE("DataConfig: images are mirrored never, at random or alternately") {
+  auto mirrorOf = [](kj::StringPtr value) {
+    auto read = readText(kj::str("dataset = \"mnist\"\n[augment]\nmirror = ", value, "\n"));
+    CHECK(read.errors == "");
+    return read.config.augment.mirror;
+  };
+  CHECK(mirrorOf("false") == Mirror::NEVER);
+  CHECK(mirrorOf("true") == Mirror::RANDOM);
+  CHECK(mirrorOf("\"alternate\"") == Mirror::ALTERNATE);
+}
+
+TEST_CASE("DataConfig: a crop may be larger than an image by its padding") {
+  auto crop = [](uint side) {
+    return readText(kj::str("dataset = \"mnist\"\n[augment]\npad = 2\ncrop = ", side, "\n"));
+  };
+  CHECK(crop(32).errors == "");
+  CHECK(contains(crop(33).errors,
+      "x.toml:4:8: error: `crop` is larger than the images, which have 28×28 pixels and 2 more at "
+      "each side"));
+  auto photos = [](uint side) {
+    return readText(
+        kj::str("dataset = \"image_folder\"\nresize_short_side = 100\n"
+                "[augment]\npad = 2\ncrop = ",
+            side, "\n"));
+  };
+  CHECK(photos(104).errors == "");
+  CHECK(contains(photos(105).errors, "make data.resize_short_side at least 101"));
+}
+
+TEST_CASE("DataConfig: the weights of the views of an image add up to 1") {
+  for (auto& row: VALIDATION_VIEWS) {
+    float sum = 0;
+    for (auto& view: row.views) sum += view.weight;
+    CHECK(sum == 1);
+  }
+}
+
+TEST_CASE("DataConfig: views are taken by every validation, or by the last alone") {
+  auto every = readText("dataset = \"mnist\"\nvalidation_views = \"mirror_shift\"\n");
+  CHECK(every.errors == "");
+  CHECK(every.config.views(false).size() == 6);
+  CHECK(every.config.views(true).size() == 6);
+  auto last = readText(
+      "dataset = \"mnist\"\nvalidation_views = \"mirror\"\n"
+      "validation_views_at = \"last\"\n");
+  CHECK(last.errors == "");
+  CHECK(last.config.views(false).size() == 1);
+  CHECK(last.config.views(true).size() == 2);
+}
+
 TEST_CASE("DataConfig: its reference names every key") {
   auto text = configs::printReference("data", &DataConfig::read);
   for (auto key: {"dataset", "source", "batch_size", "part", "order", "held_out", "validate_on",
-           "validation", "reader_threads", "encoding", "resize_short_side", "on_bad_record", "crop",
-           "crop_at", "mirror", "mean", "deviation", "scale"}) {
+           "validation", "validation_views", "validation_views_at", "reader_threads", "encoding",
+           "resize_short_side", "on_bad_record", "crop", "crop_at", "pad", "pad_mode", "pad_value",
+           "mirror", "mean", "deviation", "scale"}) {
     CHECK_MESSAGE(contains(text, kj::str("`", key, "`")), kj::StringPtr(key).cStr());
   }
 }

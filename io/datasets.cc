@@ -234,9 +234,11 @@ private:
     if (trainingDb->count() == 0) configs::fail("there is no training record in ", folder);
     KJ_IF_MAYBE(shape, stored) {
       auto result = batchShapeOf(config.augment, *shape);
-      if (result.height > shape->height || result.width > shape->width) {
+      uint padding = 2 * config.augment.pad;
+      if (result.height > shape->height + padding || result.width > shape->width + padding) {
         configs::fail("data.augment.crop = ", config.augment.crop, " is larger than the images of ",
-            folder, ", which have ", shape->height, "×", shape->width, " pixels");
+            folder, ", which have ", shape->height, "×", shape->width, " pixels",
+            padding > 0 ? " without data.augment.pad" : "");
       }
       return result;
     }

@@ -41,6 +41,8 @@ DataConfig testConfig(kj::StringPtr name, kj::Maybe<kj::String> source) {
   config.heldOut = 0;
   config.validateOn = row(VALIDATION_SETS, "validation");
   config.validation = row(VALIDATION_PARTS, "split");
+  config.validationViews = row(VALIDATION_VIEWS, "centre");
+  config.viewsAt = row(VIEWS_AT, "every");
   config.readerThreads = 2;
   config.encoding = row(ENCODINGS, config.dataset->source->encoding);
   config.resizeShortSide = 0;

@@ -5,6 +5,7 @@
 
 #include "configs/language/failure.h"
 #include "io/batcher.h"
+#include "nn/softmax.h"
 #include "rpc/kv_store.h"
 #include "runner/io_thread.h"
 #include "runner/model_facts.h"
@@ -21,6 +22,12 @@ template <typename Builder>
 void setMeans(Builder& event, const nn::BatchResult& sums) {
   event.setLoss(sums.lossSum / sums.images);
   event.setAccuracy(double(sums.correct) / sums.images);
+}
+
+kj::Array<float> zeros(size_t size) {
+  auto array = kj::heapArray<float>(size);
+  for (auto& x: array) x = 0;
+  return array;
 }
 
 // What is reported of the steps since the last report.
@@ -49,7 +56,8 @@ public:
             *dataset, experiment.data, experiment.train.seed, experiment.cluster.workers, rank, 0)),
         validation(
             io::Batcher::validation(*dataset, experiment.data, experiment.cluster.workers, rank)),
-        program(programOf(experiment, facts.graph)) {
+        program(programOf(experiment, facts.graph)),
+        meanLogits(zeros(experiment.data.batchSize * size_t(facts.graph.classes))) {
     auto& mode = *experiment.kvstore.mode;
     if (mode.hasServers) {
       auto own = rpc::RemoteStore::create(placement, mode, experiment.cluster.workers, rank,
@@ -151,14 +159,14 @@ private:
     store->refresh();
 
     sums = {};
-    validation->restart();
+    validation->restart(experiment.data.views(isLast));
     for (;;) {
       KJ_IF_MAYBE(batch, validation->next()) {
         program->setBatch(batch->pixels, batch->labels, batch->draws);
         for (uint s = 0; s < facts.graph.segments.size(); s++) {
           program->forward(nn::Phase::VALIDATE, s);
         }
-        add(program->result());
+        KJ_IF_MAYBE(result, judged(*batch)) add(*result);
       } else {
         break;
       }
@@ -167,6 +175,18 @@ private:
     auto all = ioThread->meet(epoch, MeetingPoint::VALIDATED, sums, nullptr);
     bool whole = experiment.data.validation->word == io::ValidationPart::WHOLE;
     reportValidated(epoch, whole ? sums : all.result, isLast);
+  }
+
+  // What the program's logits say of a batch of validation: those of several views are averaged,
+  // and say nothing before the last.
+  kj::Maybe<nn::BatchResult> judged(const io::Batch& batch) {
+    if (batch.weight == 1) return program->result();
+    auto logits = program->logits();
+    for (auto i: kj::indices(meanLogits)) meanLogits[i] += batch.weight * logits[i];
+    if (!batch.isLastView) return nullptr;
+    auto result = nn::judge(meanLogits, batch.labels);
+    for (auto& x: meanLogits) x = 0;
+    return result;
   }
 
   // Updates of the parameters so far. Where a round takes all workers, those are the steps, whether
@@ -275,6 +295,7 @@ private:
   kj::Own<io::Batcher> training;
   kj::Own<io::Batcher> validation;
   kj::Own<nn::Program> program;
+  kj::Array<float> meanLogits;  // N×classes: over the views of a validation batch so far
   kj::Own<rpc::KvStore> store;
   kj::Maybe<rpc::RemoteStore&> remote;  // the same, if it has servers
 

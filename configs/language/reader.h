@@ -62,6 +62,9 @@ public:
   kj::Maybe<double> maybeReal(kj::StringPtr key, kj::StringPtr doc, RealLimits limits);
 
   bool flag(kj::StringPtr key, kj::StringPtr doc, bool defaultValue);
+  // A boolean, or the string `word`.
+  kj::OneOf<bool, kj::String> flagOrWord(
+      kj::StringPtr key, kj::StringPtr doc, kj::StringPtr word, bool defaultValue);
 
   kj::String text(kj::StringPtr key, kj::StringPtr doc);
   kj::String text(kj::StringPtr key, kj::StringPtr doc, kj::StringPtr defaultValue);

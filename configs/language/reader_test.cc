@@ -307,6 +307,32 @@ x.toml:4:5: error: `d` is `"image"` or a list of numbers, not an integer
 )");
 }
 
+TEST_CASE("Reader: flagOrWord takes a boolean or one word") {
+  Diagnostics diagnostics;
+  auto document = parse("x.toml", "a = true\nb = 'both'\nc = 'bth'\nd = 5\n", diagnostics);
+  Reading reading{diagnostics, {}};
+  readDocument(*document, reading, [](Reader& reader) {
+    auto read = [&](kj::StringPtr key) { return reader.flagOrWord(key, "", "both", false); };
+    CHECK(read("a").get<bool>());
+    CHECK(read("b").get<kj::String>() == "both");
+    CHECK(!read("c").get<bool>());
+    CHECK(!read("d").get<bool>());
+    CHECK(reader.flagOrWord("absent", "", "both", true).get<bool>());
+    return true;
+  });
+  CHECK(shown(print(reading.resolved)) ==
+        "a = true\nb = \"both\"\nc = false\nd = false\nabsent = true\n");
+  CHECK(shown(diagnostics.format("x.toml")) == R"(x.toml:3:5: error: `bth` is not a known `c`
+  3 | c = 'bth'
+    |     ^^^^^
+  help: write `true`, `false` or `"both"`
+x.toml:4:5: error: `d` is a boolean or `"both"`, not an integer
+  4 | d = 5
+    |     ^
+2 errors in x.toml; nothing was started.
+)");
+}
+
 TEST_CASE("Reader: a check across keys speaks at the key's value, or at its table") {
   Diagnostics diagnostics;
   auto document = parse("x.toml", "[a]\nb = 1\n", diagnostics);

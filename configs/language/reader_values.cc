@@ -145,6 +145,31 @@ bool Reader::flag(kj::StringPtr key, kj::StringPtr doc, bool defaultValue) {
   return result;
 }
 
+kj::OneOf<bool, kj::String> Reader::flagOrWord(
+    kj::StringPtr key, kj::StringPtr doc, kj::StringPtr word, bool defaultValue) {
+  auto both = kj::str("a boolean or `\"", word, "\"`");
+  describe(key, kj::str("boolean or `\"", word, "\"`"), defaultValue ? "`true`" : "`false`", doc);
+  bool flag = defaultValue;
+  KJ_IF_MAYBE(value, find(key)) {
+    auto& content = value->content;
+    if (content.is<kj::String>() && content.get<kj::String>() == word) {
+      keep(key, newValue(kj::str(word)));
+      return kj::str(word);
+    }
+    if (content.is<bool>()) {
+      flag = content.get<bool>();
+    } else if (content.is<kj::String>()) {
+      auto& given = content.get<kj::String>();
+      sink.diagnostics.error(value->span, kj::str("`", given, "` is not a known `", key, "`"),
+          kj::str("write `true`, `false` or `\"", word, "\"`"));
+    } else {
+      wrongType(key, *value, both);
+    }
+  }
+  keep(key, newValue(flag));
+  return flag;
+}
+
 kj::String Reader::textOf(kj::StringPtr name, const Value& value) {
   if (value.content.is<kj::String>()) return kj::str(value.content.get<kj::String>());
   wrongType(name, value, "a string", helpForString(value));
