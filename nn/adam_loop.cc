@@ -7,7 +7,7 @@ namespace nn {
 // The compiler makes the loop three times and picks one when the program starts.
 __attribute__((target_clones("default", "avx2", "avx512f"))) void adam(const AdamLoop& loop) {
   auto [size, gradient, current, next, mean, square, rescale, learningRate, beta1, beta2, epsilon,
-      decay] = loop;
+      decay, shrink] = loop;
   float* __restrict__ out = next;
   float* __restrict__ m = mean;
   float* __restrict__ v = square;
@@ -16,7 +16,7 @@ __attribute__((target_clones("default", "avx2", "avx512f"))) void adam(const Ada
     float g = rescale * gradient[i] + decay * current[i];
     m[i] = beta1 * m[i] + rest1 * g;
     v[i] = beta2 * v[i] + rest2 * (g * g);
-    out[i] = current[i] - learningRate * m[i] / (sqrtf(v[i]) + epsilon);
+    out[i] = (current[i] - shrink * current[i]) - learningRate * m[i] / (sqrtf(v[i]) + epsilon);
   }
 }
 

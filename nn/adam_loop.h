@@ -20,13 +20,14 @@ struct AdamLoop {
   float beta2;
   float epsilon;
   float decay;
+  float shrink;  // share of a value that goes beside the gradient
 };
 
 // With g = rescale · gradient + decay · current, element by element in float32, every operation
 // rounded, so that the bits do not depend on the instruction set:
 //   mean ← beta1 · mean + (1 - beta1) · g
 //   square ← beta2 · square + (1 - beta2) · g²
-//   next ← current - learningRate · mean / (sqrt(square) + epsilon)
+//   next ← current - shrink · current - learningRate · mean / (sqrt(square) + epsilon)
 void adam(const AdamLoop& loop);
 
 }  // namespace nn

@@ -6,7 +6,7 @@
 
 #include "configs/language/reader.h"
 #include "nn/conventions.h"
-#include "nn/schedule.h"
+#include "nn/graph.h"
 
 namespace nn {
 
@@ -20,6 +20,10 @@ struct Update {
   double learningRate;        // of this update, factors of the key included
   double decay;               // weight decay, factor of the key included
   uint64_t number = 0;        // of this update of the slice, from 0
+  // Of the key, for rules that need whole keys: the length is rows · cols then.
+  Key::Role role = Key::WEIGHT;
+  size_t rows = 0;
+  size_t cols = 0;
 };
 
 // An update rule. Immutable; any thread.
@@ -29,6 +33,10 @@ public:
   virtual kj::StringPtr name() const = 0;
   // Arrays of state of the slice's length.
   virtual uint stateArrays() const = 0;
+  // Whether a slice must be a whole key, because a value's update depends on all others of the key.
+  virtual bool needsWholeKeys() const { return false; }
+  // Whether it is for weights alone: an update of a key of another role is a bug.
+  virtual bool isForWeightsAlone() const { return false; }
   // The same bits on every machine, whatever its instruction set.
   virtual void apply(Update update) const = 0;
   // From the file: before schedule and factors.
@@ -36,8 +44,12 @@ public:
   virtual double weightDecay() const = 0;
 };
 
-// [train.optimizer]: a row of OPTIMIZERS ("sgd", "adam"); sgd if absent.
+// [train.optimizer]: a row of OPTIMIZERS ("sgd", "adamw", …); sgd if absent.
 kj::Own<const Optimizer> readOptimizer(
     configs::Reader& reader, kj::StringPtr key, const Conventions& conventions);
+
+// The same, but absent = null.
+kj::Maybe<kj::Own<const Optimizer>> maybeReadOptimizer(
+    configs::Reader& reader, kj::StringPtr key, kj::StringPtr doc, const Conventions& conventions);
 
 }  // namespace nn

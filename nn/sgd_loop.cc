@@ -36,4 +36,15 @@ EACH_INSTRUCTION_SET void sgdRateOutside(const SgdLoop& loop) {
   }
 }
 
+EACH_INSTRUCTION_SET void sgdNesterov(const SgdLoop& loop) {
+  auto [size, gradient, current, next, state, rescale, learningRate, momentum, decay] = loop;
+  float* __restrict__ out = next;
+  float* __restrict__ moving = state;
+  for (size_t i = 0; i < size; ++i) {
+    float g = rescale * gradient[i] + decay * current[i];
+    moving[i] = momentum * moving[i] + g;
+    out[i] = current[i] - learningRate * (g + momentum * moving[i]);
+  }
+}
+
 }  // namespace nn

@@ -28,5 +28,10 @@ void sgdPlain(const SgdLoop& loop);
 void sgdRateInside(const SgdLoop& loop);
 // state ← momentum · state + g; next ← current - learningRate · state
 void sgdRateOutside(const SgdLoop& loop);
+// state ← momentum · state + g; next ← current - learningRate · (g + momentum · state)
+//
+// So torch's sgd.lua has it, and PyTorch's SGD and MXNet's NAG of 2015 and 2016 after it. MXNet's
+// NAG of 2019 (1.5) has the rate inside; it is the same while the rate stays.
+void sgdNesterov(const SgdLoop& loop);
 
 }  // namespace nn

@@ -12,6 +12,7 @@
 #include "nn/graph.h"
 #include "nn/model.h"
 #include "nn/optimizer.h"
+#include "nn/schedule.h"
 #include "rpc/modes.h"
 #include "rpc/placement.h"
 #include "runner/expectations.h"

@@ -1,0 +1,114 @@
+// Steps from the moments of the gradient: adam and adamw.
+#include <cmath>
+
+#include "nn/adam_loop.h"
+#include "nn/optimizer_rows.h"
+#include "nn/power.h"
+
+namespace nn {
+namespace {
+
+struct Settings {
+  double learningRate;
+  double beta1;
+  double beta2;
+  double epsilon;
+  double weightDecay;
+};
+
+// Both rules are one loop, with t the number of the update from 1:
+//   rate_t = rate · sqrt(1 - beta2^t) / (1 - beta1^t)
+class Moments: public Optimizer {
+public:
+  explicit Moments(Settings settings): settings(settings) {}
+
+  uint stateArrays() const override { return 2; }
+  double learningRate() const override { return settings.learningRate; }
+  double weightDecay() const override { return settings.weightDecay; }
+
+protected:
+  // sqrt(1 - beta2^t)
+  double rootCorrection(uint64_t number) const {
+    return std::sqrt(1 - power(settings.beta2, number + 1));
+  }
+
+  void apply(Update update, double epsilon, double decay, double shrink) const {
+    size_t size = sizeOf(update, stateArrays());
+    double rate = update.learningRate * rootCorrection(update.number) /
+                  (1 - power(settings.beta1, update.number + 1));
+    adam({.size = size,
+        .gradient = update.gradient.begin(),
+        .current = update.current.begin(),
+        .next = update.next.begin(),
+        .mean = update.state.begin(),
+        .square = update.state.begin() + size,
+        .rescale = update.rescale,
+        .learningRate = float(rate),
+        .beta1 = float(settings.beta1),
+        .beta2 = float(settings.beta2),
+        .epsilon = float(epsilon),
+        .decay = float(decay),
+        .shrink = float(shrink)});
+  }
+
+  const Settings settings;
+};
+
+// Kingma and Ba 2015 (arXiv 1412.6980), algorithm 1 in the order of the end of section 2: the
+// corrections of both moments' bias go into the rate, so that epsilon stands beside the uncorrected
+// root, as TensorFlow has it.
+class Adam final: public Moments {
+public:
+  using Moments::Moments;
+  kj::StringPtr name() const override { return "adam"; }
+  void apply(Update update) const override {
+    Moments::apply(update, settings.epsilon, update.decay, 0);
+  }
+};
+
+// Loshchilov and Hutter 2019 (arXiv 1711.05101), algorithm 2, with the decay times the learning
+// rate, and epsilon beside the corrected root, as PyTorch has both: w ← w - rate · decay · w, then
+//   w ← w - rate / (1 - beta1^t) · m / (sqrt(v) / sqrt(1 - beta2^t) + epsilon)
+// which is adam's step with epsilon · sqrt(1 - beta2^t) beside the uncorrected root.
+class Adamw final: public Moments {
+public:
+  using Moments::Moments;
+  kj::StringPtr name() const override { return "adamw"; }
+  void apply(Update update) const override {
+    Moments::apply(update, settings.epsilon * rootCorrection(update.number), 0,
+        update.learningRate * update.decay);
+  }
+};
+
+// The paper's defaults, but for the decay.
+Settings readMoments(configs::Reader& reader) {
+  Settings settings;
+  settings.learningRate = readLearningRate(reader, 0.001);
+  settings.beta1 = reader.real("beta1", "Share of the gradients' moving mean that a step keeps.",
+      {.atLeast = 0, .below = 1}, 0.9);
+  settings.beta2 =
+      reader.real("beta2", "Share of the moving mean of their squares that a step keeps.",
+          {.atLeast = 0, .below = 1}, 0.999);
+  settings.epsilon =
+      reader.real("epsilon", "Added to the root of the squares' mean.", {.atLeast = 1e-30}, 1e-8);
+  return settings;
+}
+
+}  // namespace
+
+OptimizerMaker readAdam(configs::Reader& reader) {
+  Settings settings = readMoments(reader);
+  settings.weightDecay = readWeightDecay(reader);
+  return [settings](
+             const Conventions&) -> kj::Own<const Optimizer> { return kj::heap<Adam>(settings); };
+}
+
+OptimizerMaker readAdamw(configs::Reader& reader) {
+  Settings settings = readMoments(reader);
+  // PyTorch's.
+  settings.weightDecay = readDecoupledDecay(reader, 0.01);
+  return [settings](
+             const Conventions&) -> kj::Own<const Optimizer> { return kj::heap<Adamw>(settings); };
+}
+
+}  // namespace nn

@@ -1,0 +1,93 @@
+// RMSprop.
+#include "nn/optimizer_rows.h"
+#include "nn/rmsprop_loop.h"
+
+namespace nn {
+namespace {
+
+// Tieleman and Hinton 2012 (lecture 6.5 of "Neural Networks for Machine Learning"); `centered` is
+// Graves 2013 (arXiv 1308.0850), equations 38 to 45. Systems differ in three things: where epsilon
+// stands (TensorFlow and MXNet: below the root; PyTorch: outside), where the rate stands with
+// momentum (TensorFlow and MXNet: inside; PyTorch: outside: the conventions say), and how the
+// squares begin (TensorFlow: at 1; the others and this one: at 0).
+class Rmsprop final: public Optimizer {
+public:
+  struct Settings {
+    double learningRate;
+    double momentum;
+    double weightDecay;
+    double smoothing;
+    double epsilon;
+    bool epsilonBelowRoot;
+    bool centered;
+  };
+  Rmsprop(Settings settings, const Conventions& conventions)
+      : settings(settings), conventions(conventions) {}
+
+  kj::StringPtr name() const override { return "rmsprop"; }
+  uint stateArrays() const override {
+    return 1 + (settings.centered ? 1 : 0) + (settings.momentum == 0 ? 0 : 1);
+  }
+  double learningRate() const override { return settings.learningRate; }
+  double weightDecay() const override { return settings.weightDecay; }
+
+  void apply(Update update) const override {
+    size_t size = sizeOf(update, stateArrays());
+    float* square = update.state.begin();
+    float* mean = square + size;
+    float* moving = settings.centered ? mean + size : mean;
+    RmspropLoop loop{.size = size,
+        .gradient = update.gradient.begin(),
+        .current = update.current.begin(),
+        .next = update.next.begin(),
+        .square = square,
+        .mean = mean,
+        .rescale = update.rescale,
+        .decay = float(update.decay),
+        .smoothing = float(settings.smoothing),
+        .epsilonBelowRoot = settings.epsilonBelowRoot ? float(settings.epsilon) : 0,
+        .epsilonOutside = settings.epsilonBelowRoot ? 0 : float(settings.epsilon)};
+    settings.centered ? rmspropCentered(loop) : rmspropPlain(loop);
+
+    float rate = float(update.learningRate);
+    bool inside = conventions.learningRateInsideMomentum;
+    if (settings.momentum == 0) {
+      step(size, update.current.begin(), update.next.begin(), rate);
+    } else {
+      stepWithMomentum(size, update.current.begin(), update.next.begin(), moving,
+          float(settings.momentum), inside ? rate : 1, inside ? 1 : rate);
+    }
+  }
+
+private:
+  Settings settings;
+  const Conventions& conventions;
+};
+
+}  // namespace
+
+OptimizerMaker readRmsprop(configs::Reader& reader) {
+  Rmsprop::Settings settings;
+  // Hinton's rate and smoothing, which TensorFlow and MXNet took over.
+  settings.learningRate = readLearningRate(reader, 0.001);
+  settings.momentum = readMomentum(reader, 0);
+  settings.weightDecay = readWeightDecay(reader);
+  settings.smoothing =
+      reader.real("smoothing", "Share of the moving mean of the squares that a step keeps.",
+          {.atLeast = 0, .below = 1}, 0.9);
+  settings.epsilon =
+      reader.real("epsilon", "Keeps small roots away from 0.", {.atLeast = 1e-30}, 1e-8);
+  settings.epsilonBelowRoot = reader.flag("epsilon_below_root",
+      "Adds epsilon to the mean of the squares, below the root (TensorFlow, MXNet), or to the root "
+      "(PyTorch).",
+      false);
+  settings.centered = reader.flag("centered",
+      "Divides by the gradient's moving deviation: the moving mean of the gradient counts away "
+      "(Graves 2013).",
+      false);
+  return [settings](const Conventions& conventions) -> kj::Own<const Optimizer> {
+    return kj::heap<Rmsprop>(settings, conventions);
+  };
+}
+
+}  // namespace nn
