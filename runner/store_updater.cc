@@ -2,17 +2,29 @@
 
 namespace runner {
 
-StoreUpdater::StoreUpdater(
-    const Experiment& experiment, const nn::Graph& graph, uint64_t trainingRecords)
+namespace {
+
+// Updates of each parameter: rounds, to which every worker adds a push each step.
+nn::RunLength runLengthOf(
+    const Experiment& experiment, const ModelFacts& facts, uint64_t imagesPerRound) {
+  uint workers = experiment.cluster.workers;
+  uint64_t pushes = facts.steps(experiment) * workers;
+  return {.updatesPerEpoch =
+              double(facts.trainingRecords) * experiment.data.readings(workers) / imagesPerRound,
+      .updates = kj::max(1u, pushes / rpc::pushesPerRound(*experiment.kvstore.mode, workers))};
+}
+
+}  // namespace
+
+StoreUpdater::StoreUpdater(const Experiment& experiment, const ModelFacts& facts)
     : train(experiment.train),
-      graph(graph),
+      graph(facts.graph),
       imagesPerRound(uint64_t(experiment.data.batchSize) *
                      rpc::pushesPerRound(*experiment.kvstore.mode, experiment.cluster.workers)),
       rescale(1.0f / (train.loss->word == LossReduction::MEAN
                              ? imagesPerRound
                              : imagesPerRound / experiment.data.batchSize)),
-      updatesPerEpoch(double(trainingRecords) *
-                      experiment.data.readings(experiment.cluster.workers) / imagesPerRound) {}
+      run(runLengthOf(experiment, facts, imagesPerRound)) {}
 
 uint StoreUpdater::stateArrays() const {
   return train.optimizer->stateArrays();
@@ -36,7 +48,7 @@ void StoreUpdater::update(const rpc::Slice& slice, uint64_t round,
 }
 
 double StoreUpdater::learningRate(uint64_t round) const {
-  return train.optimizer->learningRate() * train.schedule->factor(round, updatesPerEpoch);
+  return train.optimizer->learningRate() * train.schedule->factor(round, run);
 }
 
 }  // namespace runner

@@ -4,6 +4,7 @@
 #include "nn/graph.h"
 #include "rpc/updater.h"
 #include "runner/experiment.h"
+#include "runner/model_facts.h"
 
 namespace runner {
 
@@ -12,9 +13,9 @@ namespace runner {
 // images of the round (for a summed loss: by its pushes). Immutable; any thread.
 class StoreUpdater final: public rpc::Updater {
 public:
-  // `trainingRecords` tells the schedule how many updates an epoch has. All arguments must outlive
-  // it.
-  StoreUpdater(const Experiment& experiment, const nn::Graph& graph, uint64_t trainingRecords);
+  // `facts` tell the schedule how many updates an epoch and the run have. All arguments must
+  // outlive it.
+  StoreUpdater(const Experiment& experiment, const ModelFacts& facts);
 
   uint stateArrays() const override;
   void update(const rpc::Slice& slice, uint64_t round, kj::ArrayPtr<const float> gradientSum,
@@ -29,7 +30,7 @@ private:
   const nn::Graph& graph;
   const uint64_t imagesPerRound;
   const float rescale;
-  const double updatesPerEpoch;
+  const nn::RunLength run;
 };
 
 }  // namespace runner

@@ -50,7 +50,7 @@ public:
         facts(experiment),
         ioThread(kj::heap<IoThread>(loaded, options, jobMessageLimits(facts.graph), progress)),
         placement(placementOf(experiment, facts.graph)),
-        updater(experiment, facts.graph, facts.trainingRecords),
+        updater(experiment, facts),
         dataset(io::openDataset(experiment.data, [](kj::StringPtr, uint64_t, uint64_t) {})),
         training(io::Batcher::training(
             *dataset, experiment.data, experiment.train.seed, experiment.cluster.workers, rank, 0)),

@@ -58,7 +58,7 @@ Training::Training(const runner::Experiment& experiment, kj::Maybe<nn::Profile&>
       facts(experiment),
       placement(rpc::place(runner::storeKeys(facts.graph), experiment.kvstore.slice_bytes, 1,
           *experiment.kvstore.placement)),
-      updater(experiment, facts.graph, facts.trainingRecords),
+      updater(experiment, facts),
       program(runner::programOf(experiment, facts.graph, profile)),
       store(rpc::newLocalStore(
           placement, modeWithoutServers(), updater, program->parameters(), program->gradients())) {
