@@ -46,7 +46,7 @@ Shard::Shard(
     for (uint buffer = 0; buffer < 2; buffer++) piece.buffers.add(Buffer{makeValues(size)});
     piece.lentTo = kj::heapArray<uint>(workers);
     for (auto& index: piece.lentTo) index = NONE;
-    piece.state = kj::heapArray<float>(size * updater.stateArrays());
+    piece.state = kj::heapArray<float>(size * updater.stateArrays(*piece.slice));
     memset(piece.state.begin(), 0, piece.state.asBytes().size());
     piece.nextStep = kj::heapArray<uint64_t>(workers);
     for (auto& step: piece.nextStep) step = 0;

@@ -49,7 +49,7 @@ class TestUpdater final: public Updater {
 public:
   explicit TestUpdater(float rate): rate(rate) {}
 
-  uint stateArrays() const override { return 0; }
+  uint stateArrays(const Slice&) const override { return 0; }
 
   void update(const Slice& slice, uint64_t, kj::ArrayPtr<const float> gradientSum,
       kj::ArrayPtr<const float> current, kj::ArrayPtr<float> next, kj::ArrayPtr<float>) override {
@@ -65,7 +65,7 @@ private:
 // number.
 class MomentumUpdater final: public Updater {
 public:
-  uint stateArrays() const override { return 1; }
+  uint stateArrays(const Slice&) const override { return 1; }
 
   void update(const Slice& slice, uint64_t round, kj::ArrayPtr<const float> gradientSum,
       kj::ArrayPtr<const float> current, kj::ArrayPtr<float> next,

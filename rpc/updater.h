@@ -12,9 +12,9 @@ class Updater {
 public:
   virtual ~Updater() noexcept(false) = default;
 
-  // Float arrays of state that the shard keeps for each slice, each of the slice's size, zero at
+  // Float arrays of state that the shard keeps for `slice`, each of the slice's size, zero at
   // first.
-  virtual uint stateArrays() const = 0;
+  virtual uint stateArrays(const Slice& slice) const = 0;
 
   // Update number `round` (from 0) of `slice`: reads `current` and the summed gradient, writes
   // `next` (never the same memory) and `state`. Called on the shard's thread.

@@ -78,8 +78,13 @@ void checkDevices(configs::Reader& reader, kj::ArrayPtr<const kj::String> device
 nn::Graph build(const Experiment& experiment, const io::DatasetFacts& facts,
     configs::Diagnostics& diagnostics) {
   auto shape = io::batchShapeOf(experiment.data.augment, facts.shape);
-  return nn::buildGraph(experiment.model, nn::Shape{shape.channels, shape.height, shape.width},
-      facts.classes, diagnostics, {.smoothing = float(experiment.train.labelSmoothing)});
+  size_t errorsBefore = diagnostics.count();
+  auto graph =
+      nn::buildGraph(experiment.model, nn::Shape{shape.channels, shape.height, shape.width},
+          facts.classes, diagnostics, {.smoothing = float(experiment.train.labelSmoothing)});
+  // A network that does not fit may have other keys.
+  if (diagnostics.count() == errorsBefore) experiment.train.rules.check(graph.keys, diagnostics);
+  return graph;
 }
 
 // What says nothing of how a run goes.
@@ -122,8 +127,7 @@ TrainConfig TrainConfig::read(configs::Reader& reader, const nn::Conventions& co
   config.seed = reader.integer("seed",
       "Everything random is a function of it: initial weights, order, crops, mirrors.",
       {.atLeast = 0}, 1);
-  config.optimizer = nn::readOptimizer(reader, "optimizer", conventions);
-  config.schedule = nn::readSchedule(reader, "schedule");
+  config.rules = nn::UpdateRules::read(reader, conventions);
   config.loss = &reader.choose("loss", "What a gradient is the gradient of.",
       kj::arrayPtr(LOSS_REDUCTIONS, kj::size(LOSS_REDUCTIONS)), "mean");
   config.labelSmoothing = reader.real("label_smoothing",
@@ -332,14 +336,16 @@ nn::Graph graphOf(const Experiment& experiment, const io::DatasetFacts& facts) {
   return graph;
 }
 
-kj::Array<rpc::Key> storeKeys(const nn::Graph& graph) {
+kj::Array<rpc::Key> storeKeys(const Experiment& experiment, const nn::Graph& graph) {
   return KJ_MAP(key, graph.keys) {
-    return rpc::Key{kj::str(key.name), key.offset, key.size, true};
+    auto rule = experiment.train.rules.of(key);
+    bool splittable = rule.isFrozen() || !rule.optimizer->needsWholeKeys();
+    return rpc::Key{kj::str(key.name), key.offset, key.size, splittable};
   };
 }
 
 rpc::Placement placementOf(const Experiment& experiment, const nn::Graph& graph) {
-  return rpc::place(storeKeys(graph), experiment.kvstore.slice_bytes,
+  return rpc::place(storeKeys(experiment, graph), experiment.kvstore.slice_bytes,
       kj::max(1u, experiment.cluster.servers), *experiment.kvstore.placement);
 }
 

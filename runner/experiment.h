@@ -11,8 +11,7 @@
 #include "io/datasets.h"
 #include "nn/graph.h"
 #include "nn/model.h"
-#include "nn/optimizer.h"
-#include "nn/schedule.h"
+#include "nn/update_rules.h"
 #include "rpc/modes.h"
 #include "rpc/placement.h"
 #include "runner/expectations.h"
@@ -43,8 +42,7 @@ struct TrainConfig {
   kj::Maybe<uint> epochs;     // passes over the training records
   kj::Maybe<uint64_t> steps;  // updates of the whole job
   uint64_t seed;
-  kj::Own<const nn::Optimizer> optimizer;
-  kj::Own<const nn::Schedule> schedule;
+  nn::UpdateRules rules;
   const LossReduction* loss;
   double labelSmoothing;
 
@@ -142,8 +140,9 @@ void checkAgainst(
 // The graph for a data set that the experiment was checked against.
 nn::Graph graphOf(const Experiment& experiment, const io::DatasetFacts& facts);
 
-// The graph's keys as the store sees them, and their deal over the servers (one shard for `local`).
-kj::Array<rpc::Key> storeKeys(const nn::Graph& graph);
+// The graph's keys as the store sees them, whole where their optimizer needs it, and their deal
+// over the servers (one shard for `local`).
+kj::Array<rpc::Key> storeKeys(const Experiment& experiment, const nn::Graph& graph);
 rpc::Placement placementOf(const Experiment& experiment, const nn::Graph& graph);
 
 }  // namespace runner

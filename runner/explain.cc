@@ -8,6 +8,7 @@
 #include "runner/log_lines.h"
 #include "runner/model_facts.h"
 #include "runner/progress.h"
+#include "runner/store_updater.h"
 
 namespace runner {
 
@@ -54,18 +55,23 @@ kj::String layers(const nn::Graph& graph) {
   return kj::strArray(lines, "");
 }
 
-kj::String store(const Experiment& experiment, const nn::Graph& graph) {
+kj::String store(const Experiment& experiment, const ModelFacts& facts) {
+  auto& graph = facts.graph;
   auto& mode = *experiment.kvstore.mode;
   auto placement = placementOf(experiment, graph);
-  uint state = experiment.train.optimizer->stateArrays();
+  StoreUpdater updater(experiment, facts);
   kj::Vector<kj::String> lines;
   lines.add(kj::str("mode ", mode.name, ": ", mode.doc, "\n"));
   for (uint shard = 0; shard < placement.shards.size(); shard++) {
-    uint64_t size = 0;
-    for (auto slice: placement.shards[shard]) size += placement.slices[slice].size;
+    uint64_t size = 0, state = 0;
+    for (auto id: placement.shards[shard]) {
+      auto& slice = placement.slices[id];
+      size += slice.size;
+      state += slice.size * updater.stateArrays(slice);
+    }
     lines.add(kj::str(mode.hasServers ? "server " : "shard ", shard, ": ",
         placement.shards[shard].size(), " slices, ", megabytes(size * 4.0), " values, ",
-        megabytes(size * 4.0 * state), " optimizer state\n"));
+        megabytes(state * 4.0), " optimizer state\n"));
   }
   lines.add(kj::str("largest share ", fixedPoint(100 * placement.largestShare(), 1), " %\n"));
   if (mode.hasServers) {
@@ -93,7 +99,7 @@ kj::String explain(const LoadedExperiment& loaded) {
       " training and ", grouped(facts.validationRecords), " validation records; ",
       experiment.globalBatchSize(), " images a step, ", fixedPoint(perEpoch, 2),
       " steps an epoch, ", grouped(facts.steps(experiment)), " steps in all\n", "\n# layers\n\n",
-      layers(facts.graph), "\n# store\n\n", store(experiment, facts.graph), "\n# memory\n\n",
+      layers(facts.graph), "\n# store\n\n", store(experiment, facts), "\n# memory\n\n",
       "a worker's program: ", megabytes(program->memory_bytes()), " (instruction set ",
       nn::instructionSet(), ")\n");
 }

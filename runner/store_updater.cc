@@ -1,5 +1,7 @@
 #include "runner/store_updater.h"
 
+#include <string.h>
+
 namespace runner {
 
 namespace {
@@ -19,6 +21,7 @@ nn::RunLength runLengthOf(
 StoreUpdater::StoreUpdater(const Experiment& experiment, const ModelFacts& facts)
     : train(experiment.train),
       graph(facts.graph),
+      rules(KJ_MAP(key, facts.graph.keys) { return experiment.train.rules.of(key); }),
       imagesPerRound(uint64_t(experiment.data.batchSize) *
                      rpc::pushesPerRound(*experiment.kvstore.mode, experiment.cluster.workers)),
       rescale(1.0f / (train.loss->word == LossReduction::MEAN
@@ -26,29 +29,37 @@ StoreUpdater::StoreUpdater(const Experiment& experiment, const ModelFacts& facts
                              : imagesPerRound / experiment.data.batchSize)),
       run(runLengthOf(experiment, facts, imagesPerRound)) {}
 
-uint StoreUpdater::stateArrays() const {
-  return train.optimizer->stateArrays();
+uint StoreUpdater::stateArrays(const rpc::Slice& slice) const {
+  auto& rule = rules[slice.key];
+  return rule.isFrozen() ? 0 : rule.optimizer->stateArrays();
 }
 
 void StoreUpdater::update(const rpc::Slice& slice, uint64_t round,
     kj::ArrayPtr<const float> gradientSum, kj::ArrayPtr<const float> current,
     kj::ArrayPtr<float> next, kj::ArrayPtr<float> state) {
   auto& key = graph.keys[slice.key];
-  auto& optimizer = *train.optimizer;
-  optimizer.apply({
+  auto& rule = rules[slice.key];
+  if (!rule.trainsIn(round, run)) {
+    memcpy(next.begin(), current.begin(), current.asBytes().size());
+    return;
+  }
+  rule.optimizer->apply({
       .gradient = gradientSum,
       .rescale = rescale,
       .current = current,
       .next = next,
       .state = state,
-      .learningRate = learningRate(round) * key.learningRateFactor,
-      .decay = optimizer.weightDecay() * key.decayFactor,
+      .learningRate = rule.learningRate(round, run),
+      .decay = rule.decay(),
       .number = round,
+      .role = key.role,
+      .rows = key.rows,
+      .cols = key.cols,
   });
 }
 
 double StoreUpdater::learningRate(uint64_t round) const {
-  return train.optimizer->learningRate() * train.schedule->factor(round, run);
+  return train.rules.optimizer->learningRate() * train.rules.schedule->factor(round, run);
 }
 
 }  // namespace runner

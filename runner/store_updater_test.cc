@@ -21,9 +21,9 @@ uint64_t firstDrop(kj::StringPtr mode, kj::StringPtr part) {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   ModelFacts facts(experiment);
   StoreUpdater updater(experiment, facts);
-  auto state = kj::heapArray<float>(updater.stateArrays());
   float gradient[] = {1}, current[] = {0}, first[1], next[1];
   rpc::Slice slice{.key = 0, .offset = 0, .size = 1, .shard = 0};
+  auto state = kj::heapArray<float>(updater.stateArrays(slice));
   updater.update(slice, 0, gradient, current, first, state);
   REQUIRE(first[0] < 0);
   for (uint64_t round = 1; round < 5000; round++) {
@@ -61,6 +61,89 @@ TEST_CASE("a schedule over the whole run ends with the store's last update in ev
     StoreUpdater updater(experiment, facts);
     CHECK(updater.learningRate(row.updates - 1) > 0);
     CHECK(updater.learningRate(row.updates) == 0);
+  }
+}
+
+// An experiment with a network of two dense layers (fc1, fc2, ...: `explain` shows them) on MNIST:
+// 600 updates an epoch.
+LoadedExperiment grouped(kj::StringPtr groups) {
+  auto given = kj::str("train.groups=", groups);
+  kj::StringPtr overrides[] = {given, "train.epochs=3", "data.batch_size=100",
+      "train.optimizer={ kind = \"sgd\", learning_rate = 0.5, momentum = 0.5, weight_decay = 0.25 "
+      "}",
+      "train.schedule={ kind = \"poly\" }"};
+  auto loaded = loadExperiment("configs/mnist_mlp_local.toml", overrides);
+  CAPTURE(loaded.errors.cStr());
+  REQUIRE(loaded.experiment != nullptr);
+  return loaded;
+}
+
+// One value of a key in update `round`: begun at 2, with a gradient of 100 images that are 3 each.
+float updated(const LoadedExperiment& loaded, kj::StringPtr key, uint64_t round) {
+  auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+  ModelFacts facts(experiment);
+  StoreUpdater updater(experiment, facts);
+  rpc::Slice slice{.key = 0, .offset = 0, .size = 1, .shard = 0};
+  while (facts.graph.keys[slice.key].name != key) slice.key++;
+  auto state = kj::heapArray<float>(updater.stateArrays(slice));
+  for (float& value: state) value = 0;
+  float gradient[] = {300}, current[] = {2}, next[] = {7};
+  updater.update(slice, round, gradient, current, next, state);
+  return next[0];
+}
+
+TEST_CASE("a group has its own factors, optimizer and schedule; the first that matches counts") {
+  auto loaded = grouped(
+      "[{ keys = [\"fc1_weight\"], learning_rate_factor = 2, decay_factor = 4 }, "
+      "{ keys = [\"fc1_*\", \"fc2_b*s\"], optimizer = { kind = \"sgd\", "
+      "learning_rate = 0.125 }, schedule = { kind = \"constant\" } }]");
+  CHECK(updated(loaded, "fc1_weight", 0) == 2 - 2 * 0.5f * (3 + 4 * 0.25f * 2));
+  CHECK(updated(loaded, "fc1_bias", 0) == 2 - 0.125f * 3);
+  CHECK(updated(loaded, "fc2_bias", 0) == 2 - 0.125f * 3);
+  CHECK(updated(loaded, "fc2_weight", 0) == 2 - 0.5f * (3 + 0.25f * 2));
+  // In the middle of the run, the common schedule has gone half its way.
+  CHECK(updated(loaded, "fc1_bias", 900) == 2 - 0.125f * 3);
+  CHECK(updated(loaded, "fc1_weight", 900) == 2 - 0.5f * 2 * 0.5f * (3 + 4 * 0.25f * 2));
+  CHECK(updated(loaded, "fc2_weight", 900) == 2 - 0.5f * 0.5f * (3 + 0.25f * 2));
+}
+
+TEST_CASE("a frozen key keeps its bits and has no state") {
+  auto loaded = grouped("[{ keys = [\"fc1_weight\"], learning_rate_factor = 0 }]");
+  CHECK(updated(loaded, "fc1_weight", 0) == 2);
+  CHECK(updated(loaded, "fc1_weight", 1799) == 2);
+  CHECK(updated(loaded, "fc1_bias", 0) < 2);
+  auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+  ModelFacts facts(experiment);
+  StoreUpdater updater(experiment, facts);
+  CHECK(facts.graph.keys[0].name == "fc1_weight");
+  CHECK(updater.stateArrays({.key = 0, .offset = 0, .size = 1, .shard = 0}) == 0);
+  CHECK(updater.stateArrays({.key = 1, .offset = 0, .size = 1, .shard = 0}) == 1);
+}
+
+TEST_CASE("a key is trained for the epochs of its group, and its own schedule ends with them") {
+  auto common = grouped("[{ keys = [\"fc1_bias\"], epochs = 1.5 }]");
+  // The common schedule knows the whole run: half of it is over.
+  CHECK(updated(common, "fc1_bias", 899) < 2 - 0.5f * 0.5f * 3);
+  CHECK(updated(common, "fc1_bias", 900) == 2);
+  CHECK(updated(common, "fc1_bias", 1799) == 2);
+  CHECK(updated(common, "fc1_weight", 1799) < 2);
+  auto own = grouped("[{ keys = [\"fc1_bias\"], epochs = 1.5, schedule = { kind = \"poly\" } }]");
+  CHECK(updated(own, "fc1_bias", 450) == 2 - 0.5f * 0.5f * (3 + 0.25f * 2));
+  CHECK(updated(own, "fc1_bias", 900) == 2);
+}
+
+TEST_CASE("keys stay whole where their optimizer needs it, unless they are frozen") {
+  auto loaded = grouped(
+      "[{ keys = [\"fc2_weight\"], learning_rate_factor = 0, optimizer = { kind = "
+      "\"lars\" } }, { keys = [\"*_weight\"], optimizer = { kind = \"muon\" } }, "
+      "{ keys = [\"fc2_bias\"], optimizer = { kind = \"lars\" } }]");
+  auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+  ModelFacts facts(experiment);
+  for (auto& key: storeKeys(experiment, facts.graph)) {
+    CAPTURE(key.name.cStr());
+    bool whole =
+        key.name != "fc2_weight" && (key.name.endsWith("_weight") || key.name == "fc2_bias");
+    CHECK(key.splittable == !whole);
   }
 }
 

@@ -56,8 +56,8 @@ SyntheticBatch::SyntheticBatch(const nn::Graph& graph, uint images, uint number)
 Training::Training(const runner::Experiment& experiment, kj::Maybe<nn::Profile&> profile)
     : experiment(experiment),
       facts(experiment),
-      placement(rpc::place(runner::storeKeys(facts.graph), experiment.kvstore.slice_bytes, 1,
-          *experiment.kvstore.placement)),
+      placement(rpc::place(runner::storeKeys(experiment, facts.graph),
+          experiment.kvstore.slice_bytes, 1, *experiment.kvstore.placement)),
       updater(experiment, facts),
       program(runner::programOf(experiment, facts.graph, profile)),
       store(rpc::newLocalStore(

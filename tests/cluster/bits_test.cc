@@ -77,6 +77,22 @@ TEST_CASE("dist_sync: nor do they with random crops, mirrors, the mean image and
   checkBits(BATCH_NORM);
 }
 
+TEST_CASE("optimizers that need whole keys have the same bits on one, two and three servers") {
+  constexpr auto LARS =
+      "train.optimizer={ kind = \"lars\", learning_rate = 5, weight_decay = 1e-4 }"_kj;
+  constexpr auto MUON = "train.optimizer={ kind = \"muon\" }"_kj;
+  constexpr auto OTHERS =
+      "train.groups=[{ keys = [\"*_bias\"], "
+      "optimizer = { kind = \"sgd\", learning_rate = 0.01 } }]"_kj;
+  for (auto rule: {LARS, MUON}) {
+    auto two = train(MLP, {rule, OTHERS});
+    CHECK(validationAccuracy(two) > 0.7);
+    CHECK(bitsOf(MLP, {rule, OTHERS, "cluster.servers=1"}) == two.weightsSha256);
+    CHECK(bitsOf(MLP, {rule, OTHERS, "cluster.servers=3"}) == two.weightsSha256);
+    CHECK(bitsOf(MLP, {rule, OTHERS, "cluster.servers=3", "train.seed=2"}) != two.weightsSha256);
+  }
+}
+
 TEST_CASE("dist_sync with one worker has the bits of local") {
   for (auto file: {MLP, BATCH_NORM}) {
     CHECK(bitsOf(file, {"cluster.workers=1"}) ==

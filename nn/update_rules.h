@@ -1,0 +1,69 @@
+// nn/update_rules.h: which rule updates which key: optimizer, schedule and groups of [train].
+#pragma once
+
+#include <kj/array.h>
+#include <kj/memory.h>
+#include <kj/string.h>
+
+#include "configs/language/reader.h"
+#include "nn/conventions.h"
+#include "nn/graph.h"
+#include "nn/optimizer.h"
+#include "nn/schedule.h"
+
+namespace nn {
+
+// One of [[train.groups]]: keys that are updated in a way of their own.
+struct KeyGroup {
+  kj::Array<kj::String> patterns;  // names of keys; `*` stands for any letters, or none
+  double learningRateFactor;
+  double decayFactor;
+  kj::Maybe<kj::Own<const Optimizer>> optimizer;  // null: the common one
+  kj::Maybe<kj::Own<const Schedule>> schedule;    // likewise
+  kj::Maybe<double> epochs;                       // null: the whole run
+  configs::Span patternsSpan;
+  configs::Span optimizerSpan;
+
+  bool holds(kj::StringPtr key) const;
+
+  static KeyGroup read(configs::Reader& reader, const Conventions& conventions);
+};
+
+// How one key is updated. What it points to belongs to the UpdateRules that it came from.
+struct KeyRule {
+  const Optimizer* optimizer;
+  const Schedule* schedule;
+  double learningRateFactor;  // of the key, times that of its group
+  double decayFactor;         // likewise
+  kj::Maybe<double> epochs;
+  bool ownSchedule;  // whose run are these epochs
+
+  // Whether it never changes: no step, no decay, no state.
+  bool isFrozen() const { return learningRateFactor == 0; }
+  // Whether update number `update` (from 0) changes it.
+  bool trainsIn(uint64_t update, const RunLength& run) const;
+  // Of this update, all factors included.
+  double learningRate(uint64_t update, const RunLength& run) const;
+  double decay() const { return optimizer->weightDecay() * decayFactor; }
+};
+
+// Immutable; any thread.
+struct UpdateRules {
+  kj::Own<const Optimizer> optimizer;  // of keys without a group
+  kj::Own<const Schedule> schedule;
+  kj::Array<KeyGroup> groups;  // a key belongs to the first that holds it
+  configs::Span optimizerSpan;
+
+  KeyRule of(const Key& key) const;
+
+  // Reports patterns that no key has, and keys that their optimizer is not for.
+  void check(kj::ArrayPtr<const Key> keys, configs::Diagnostics& diagnostics) const;
+
+  // Reads `optimizer`, `schedule` and `groups` of [train].
+  static UpdateRules read(configs::Reader& reader, const Conventions& conventions);
+};
+
+// Whether `name` is `pattern` with any letters, or none, in place of each `*`.
+bool matches(kj::StringPtr pattern, kj::StringPtr name);
+
+}  // namespace nn
