@@ -165,6 +165,10 @@ UpdateRules UpdateRules::read(configs::Reader& reader, const Conventions& conven
   rules.schedule = readSchedule(reader, "schedule");
   rules.groups = reader.sections("groups", "Keys that are updated in a way of their own.",
       [&](configs::Reader& group) { return KeyGroup::read(group, conventions); });
+  rules.lookahead = reader.maybeSection("lookahead",
+      "Draws parameters and moving statistics back to slow copies of themselves every few updates "
+      "(Zhang et al. 2019); a run ends on the slow ones.",
+      Lookahead::read);
   rules.optimizerSpan = reader.span("optimizer");
   return rules;
 }

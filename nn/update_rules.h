@@ -1,4 +1,5 @@
-// nn/update_rules.h: which rule updates which key: optimizer, schedule and groups of [train].
+// nn/update_rules.h: which rule updates which key: optimizer, schedule, groups and lookahead of
+// [train].
 #pragma once
 
 #include <kj/array.h>
@@ -8,6 +9,7 @@
 #include "configs/language/reader.h"
 #include "nn/conventions.h"
 #include "nn/graph.h"
+#include "nn/lookahead.h"
 #include "nn/optimizer.h"
 #include "nn/schedule.h"
 
@@ -51,7 +53,8 @@ struct KeyRule {
 struct UpdateRules {
   kj::Own<const Optimizer> optimizer;  // of keys without a group
   kj::Own<const Schedule> schedule;
-  kj::Array<KeyGroup> groups;  // a key belongs to the first that holds it
+  kj::Array<KeyGroup> groups;      // a key belongs to the first that holds it
+  kj::Maybe<Lookahead> lookahead;  // over all keys that are not frozen
   configs::Span optimizerSpan;
 
   KeyRule of(const Key& key) const;
@@ -59,7 +62,7 @@ struct UpdateRules {
   // Reports patterns that no key has, and keys that their optimizer is not for.
   void check(kj::ArrayPtr<const Key> keys, configs::Diagnostics& diagnostics) const;
 
-  // Reads `optimizer`, `schedule` and `groups` of [train].
+  // Reads `optimizer`, `schedule`, `groups` and `lookahead` of [train].
   static UpdateRules read(configs::Reader& reader, const Conventions& conventions);
 };
 

@@ -16,6 +16,10 @@ nn::RunLength runLengthOf(
       .updates = kj::max(1u, pushes / rpc::pushesPerRound(*experiment.kvstore.mode, workers))};
 }
 
+void copy(kj::ArrayPtr<float> to, kj::ArrayPtr<const float> from) {
+  memcpy(to.begin(), from.begin(), from.asBytes().size());
+}
+
 }  // namespace
 
 StoreUpdater::StoreUpdater(const Experiment& experiment, const ModelFacts& facts)
@@ -31,18 +35,32 @@ StoreUpdater::StoreUpdater(const Experiment& experiment, const ModelFacts& facts
 
 uint StoreUpdater::stateArrays(const rpc::Slice& slice) const {
   auto& rule = rules[slice.key];
-  return rule.isFrozen() ? 0 : rule.optimizer->stateArrays();
+  if (rule.isFrozen()) return 0;
+  return rule.optimizer->stateArrays() + (train.rules.lookahead == nullptr ? 0 : 1);
 }
 
 void StoreUpdater::update(const rpc::Slice& slice, uint64_t round,
     kj::ArrayPtr<const float> gradientSum, kj::ArrayPtr<const float> current,
     kj::ArrayPtr<float> next, kj::ArrayPtr<float> state) {
-  auto& key = graph.keys[slice.key];
   auto& rule = rules[slice.key];
-  if (!rule.trainsIn(round, run)) {
-    memcpy(next.begin(), current.begin(), current.asBytes().size());
-    return;
+  size_t own = rule.isFrozen() ? 0 : rule.optimizer->stateArrays() * current.size();
+  if (rule.trainsIn(round, run)) {
+    apply(rule, slice.key, round, gradientSum, current, next, state.slice(0, own));
+  } else {
+    copy(next, current);
   }
+  KJ_IF_MAYBE(lookahead, train.rules.lookahead) {
+    if (rule.isFrozen()) return;
+    auto slow = state.slice(own, state.size());
+    if (round == 0) copy(slow, current);
+    lookahead->apply(round, run, next, slow);
+  }
+}
+
+void StoreUpdater::apply(const nn::KeyRule& rule, uint keyIndex, uint64_t round,
+    kj::ArrayPtr<const float> gradientSum, kj::ArrayPtr<const float> current,
+    kj::ArrayPtr<float> next, kj::ArrayPtr<float> state) const {
+  auto& key = graph.keys[keyIndex];
   rule.optimizer->apply({
       .gradient = gradientSum,
       .rescale = rescale,

@@ -10,7 +10,8 @@ namespace runner {
 
 // What a shard of this experiment does when a round is full: one update by the rule of the slice's
 // key, with the gradient divided by the images of the round (for a summed loss: by its pushes). A
-// key that the rule does not train in this round keeps its bits. Immutable; any thread.
+// key that the rule does not train in this round keeps its bits. After all, the lookahead, which
+// still draws back a key whose epochs are over. Immutable; any thread.
 class StoreUpdater final: public rpc::Updater {
 public:
   // `facts` tell the schedule how many updates an epoch and the run have. All arguments must
@@ -26,6 +27,11 @@ public:
   double learningRate(uint64_t round) const;
 
 private:
+  // The optimizer's part of update().
+  void apply(const nn::KeyRule& rule, uint keyIndex, uint64_t round,
+      kj::ArrayPtr<const float> gradientSum, kj::ArrayPtr<const float> current,
+      kj::ArrayPtr<float> next, kj::ArrayPtr<float> state) const;
+
   const TrainConfig& train;
   const nn::Graph& graph;
   const kj::Array<nn::KeyRule> rules;  // of each of the graph's keys

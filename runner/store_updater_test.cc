@@ -147,5 +147,34 @@ TEST_CASE("keys stay whole where their optimizer needs it, unless they are froze
   }
 }
 
+TEST_CASE("the lookahead draws back all keys but frozen ones, and the run ends on slow values") {
+  kj::StringPtr overrides[] = {"train.steps=3", "train.lookahead={ every = 2, decay = 0.5 }",
+      "data.batch_size=100",
+      "train.optimizer={ kind = \"sgd\", learning_rate = 1, momentum = 0, weight_decay = 0 }",
+      "train.groups=[{ keys = [\"fc1_weight\"], learning_rate_factor = 0 }]"};
+  auto loaded = loadExperiment("configs/mnist_mlp_local.toml", overrides);
+  CAPTURE(loaded.errors.cStr());
+  REQUIRE(loaded.experiment != nullptr);
+  auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+  ModelFacts facts(experiment);
+  StoreUpdater updater(experiment, facts);
+  rpc::Slice frozen{.key = 0, .offset = 0, .size = 1, .shard = 0};
+  CHECK(updater.stateArrays(frozen) == 0);
+  rpc::Slice slice{.key = 1, .offset = 0, .size = 1, .shard = 0};
+  REQUIRE(updater.stateArrays(slice) == 1);
+  // 8, after the first update 5, after the second 2 and half the way back to 8; after the third 5.
+  float gradient[] = {300}, values[4] = {8}, state[1] = {0};
+  for (uint64_t round = 0; round < 3; round++) {
+    updater.update(slice, round, gradient, kj::arrayPtr(&values[round], 1),
+        kj::arrayPtr(&values[round + 1], 1), state);
+  }
+  CHECK(values[1] == 5);
+  CHECK(values[2] == 5);
+  CHECK(values[3] == 5);
+  float same[1] = {7};
+  updater.update(frozen, 1, gradient, kj::arrayPtr(&values[0], 1), same, nullptr);
+  CHECK(same[0] == 8);
+}
+
 }  // namespace
 }  // namespace runner

@@ -77,6 +77,7 @@ public:
     ioThread->start(remote, rpc::limitsFor(placement));
     nn::initialize(facts.graph, experiment.model.initializer, experiment.train.seed,
         program->parameters(), program->statistics());
+    slowStatistics = kj::heapArray<float>(program->statistics());
     store->initialize();
     reportBegun();
     uint epochs = facts.epochs(experiment);
@@ -134,11 +135,21 @@ private:
     }
     last = program->result();
     add(last);
+    lookAhead();
     step++;
     progress.step = step;
     progress.lossSum = sums.lossSum;
     progress.correct = sums.correct;
     progress.images = sums.images;
+  }
+
+  // Of the moving statistics, which never reach a store: by the worker's own steps.
+  void lookAhead() {
+    KJ_IF_MAYBE(lookahead, experiment.train.rules.lookahead) {
+      nn::RunLength run{.updatesPerEpoch = 0, .updates = facts.steps(experiment)};
+      if (!lookahead->isDueAfter(step, run)) return;
+      lookahead->apply(step, run, program->statistics(), slowStatistics);
+    }
   }
 
   void add(const nn::BatchResult& result) {
@@ -299,10 +310,11 @@ private:
   kj::Own<rpc::KvStore> store;
   kj::Maybe<rpc::RemoteStore&> remote;  // the same, if it has servers
 
-  uint64_t step = 0;     // steps done, from the beginning of the run
-  nn::BatchResult sums;  // of the epoch so far
-  nn::BatchResult last;  // of the last training batch
-  VerbTimes times;       // likewise
+  kj::Array<float> slowStatistics;  // of the lookahead
+  uint64_t step = 0;                // steps done, from the beginning of the run
+  nn::BatchResult sums;             // of the epoch so far
+  nn::BatchResult last;             // of the last training batch
+  VerbTimes times;                  // likewise
   Stopwatch verb;
   Interval interval;
   Stopwatch trainingTime;  // since the first step

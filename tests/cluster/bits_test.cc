@@ -93,6 +93,20 @@ TEST_CASE("optimizers that need whole keys have the same bits on one, two and th
   }
 }
 
+TEST_CASE("a lookahead has the same bits on one, two and three servers, and alone") {
+  constexpr auto LOOKAHEAD = "train.lookahead={ every = 5, decay = 0.77, power = 3 }"_kj;
+  for (auto file: {MLP, BATCH_NORM}) {
+    auto two = train(file, {LOOKAHEAD});
+    CHECK(validationAccuracy(two) > 0.7);
+    CHECK(two.weightsSha256 != bitsOf(file));
+    CHECK(bitsOf(file, {LOOKAHEAD, "cluster.servers=1"}) == two.weightsSha256);
+    CHECK(bitsOf(file, {LOOKAHEAD, "cluster.servers=3"}) == two.weightsSha256);
+    CHECK(
+        bitsOf(file, {LOOKAHEAD, "cluster.workers=1"}) ==
+        bitsOf(file, {LOOKAHEAD, "cluster.workers=1", "kvstore.mode=local", "cluster.servers=0"}));
+  }
+}
+
 TEST_CASE("dist_sync with one worker has the bits of local") {
   for (auto file: {MLP, BATCH_NORM}) {
     CHECK(bitsOf(file, {"cluster.workers=1"}) ==

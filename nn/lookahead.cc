@@ -1,0 +1,56 @@
+#include "nn/lookahead.h"
+
+#include <kj/debug.h>
+#include <string.h>
+
+#include "nn/power.h"
+
+namespace nn {
+namespace {
+
+// slow ← slow + step · (values - slow); values ← slow. The compiler makes the loop three times and
+// picks one when the program starts.
+__attribute__((target_clones("default", "avx2", "avx512f"))) void drawBack(
+    float* __restrict__ values, float* __restrict__ slow, size_t size, float step) {
+  for (size_t i = 0; i < size; ++i) {
+    slow[i] = slow[i] + step * (values[i] - slow[i]);
+    values[i] = slow[i];
+  }
+}
+
+}  // namespace
+
+bool Lookahead::isDueAfter(uint64_t update, const RunLength& run) const {
+  uint64_t done = update + 1;
+  return done % every == 0 || done == run.updates;
+}
+
+void Lookahead::apply(uint64_t update, const RunLength& run, kj::ArrayPtr<float> values,
+    kj::ArrayPtr<float> slow) const {
+  KJ_REQUIRE(values.size() == slow.size(), values.size(), slow.size());
+  uint64_t done = update + 1;
+  if (done % every == 0) {
+    double gone = done >= run.updates ? 1 : double(done) / double(run.updates);
+    double share = decay * realPower(gone, power);
+    drawBack(values.begin(), slow.begin(), values.size(), float(1 - share));
+  } else if (done == run.updates) {
+    memcpy(values.begin(), slow.begin(), values.asBytes().size());
+  }
+}
+
+Lookahead Lookahead::read(configs::Reader& reader) {
+  Lookahead lookahead;
+  // The paper's for CIFAR-10, but for alpha, which is 0.8 or 0.5 there.
+  lookahead.every = uint64_t(reader.integer(
+      "every", "Updates between two looks back.", {.atLeast = 1, .atMost = 1 << 30}, 5));
+  lookahead.decay = reader.real("decay",
+      "Share of the slow values that a look back keeps; the rest is taken from the trained ones "
+      "(the paper's alpha is 1 - decay).",
+      {.atLeast = 0, .atMost = 1}, 0.5);
+  lookahead.power = reader.real("power",
+      "The share is times (updates done / updates of the run)^power: 0 is always the same.",
+      {.atLeast = 0, .atMost = 1000}, 0);
+  return lookahead;
+}
+
+}  // namespace nn
