@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+"""optimizers: what PyTorch's make of the same gradients: `optimizers.py IN ROWS COLS OUT`.
+
+IN holds float32: a matrix of ROWS × COLS first values, then one such matrix of gradients for each
+update. OUT gets, for each rule below in order, the matrix after all updates. All rules have a
+learning rate of 0.1, the decay 0.01, and other settings as optimizers_test.cc has them. Exit code:
+0; 77 if PyTorch is not installed.
+"""
+
+import sys
+from array import array
+
+NO_TORCH = 77
+
+try:
+    import torch
+except ImportError:
+    sys.exit(NO_TORCH)
+
+torch.set_num_threads(1)
+COMMON = {"lr": 0.1, "weight_decay": 0.01}
+RULES = [
+    lambda w: torch.optim.SGD(w, momentum=0.9, **COMMON),
+    lambda w: torch.optim.SGD(w, momentum=0.9, nesterov=True, **COMMON),
+    lambda w: torch.optim.Adam(w, betas=(0.9, 0.999), eps=1e-12, **COMMON),
+    lambda w: torch.optim.AdamW(w, betas=(0.9, 0.999), eps=1e-3, **COMMON),
+    lambda w: torch.optim.RMSprop(w, alpha=0.9, eps=0.1, **COMMON),
+    lambda w: torch.optim.RMSprop(w, alpha=0.9, eps=0.1, momentum=0.8, centered=True, **COMMON),
+]
+
+
+def main(source, rows, cols, target):
+    values = array("f")
+    with open(source, "rb") as file:
+        values.frombytes(file.read())
+    matrices = torch.tensor(values, dtype=torch.float32).reshape(-1, int(rows), int(cols))
+    result = array("f")
+    for rule in RULES:
+        weight = torch.nn.Parameter(matrices[0].clone())
+        optimizer = rule([weight])
+        for gradient in matrices[1:]:
+            weight.grad = gradient.clone()
+            optimizer.step()
+        result.extend(weight.detach().flatten().tolist())
+    with open(target, "wb") as file:
+        file.write(result.tobytes())
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
