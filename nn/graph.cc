@@ -3,6 +3,12 @@
 #include <kj/debug.h>
 
 namespace nn {
+namespace {
+
+// What whitening may hold in memory, in every worker, before training: 87,000 images of CIFAR-10.
+constexpr double IMAGES_BYTES_MAX = double(1 << 30);
+
+}  // namespace
 
 GraphBuilder::GraphBuilder(Shape input, configs::Diagnostics& diagnostics)
     : diagnostics(diagnostics) {
@@ -86,8 +92,36 @@ void GraphBuilder::reportMisfit(
   ++misfits;
 }
 
-NodeId GraphBuilder::add(
-    kj::StringPtr name, Op op, kj::ArrayPtr<const NodeId> inputs, configs::Span span) {
+kj::Maybe<kj::String> GraphBuilder::whiteningMisfit(
+    const Node& node, const Initializer& initializer) const {
+  if (!node.op.is<Conv2d>() || node.inputs[0] != 0) {
+    return kj::str("only a convolution of the images themselves can begin with `whitening`");
+  }
+  auto& conv = node.op.get<Conv2d>();
+  Shape images = shapeOf(0);
+  uint64_t values = keys[node.keys.begin].cols;
+  if (values > WHITENED_VALUES_MAX) {
+    return kj::str("a patch of ", images.channels, "×", conv.kernel, "×", conv.kernel,
+        " has too many values for `whitening`: at most ", WHITENED_VALUES_MAX);
+  }
+  if (conv.filters != 2 * values) {
+    return kj::str("`whitening` of patches of ", images.channels, "×", conv.kernel, "×",
+        conv.kernel, " gives ", 2 * values, " filters, not ", conv.filters);
+  }
+  if (conv.kernel > kj::min(images.height, images.width)) {
+    return kj::str("no patch of ", conv.kernel, "×", conv.kernel, " lies in ", images.height, "×",
+        images.width, " images");
+  }
+  double bytes = double(initializer.images) * images.size() * sizeof(float);
+  if (bytes > IMAGES_BYTES_MAX) {
+    return kj::str("`whitening` looks at ", initializer.images, " images of ", images,
+        ", which do not fit in 1 GiB");
+  }
+  return nullptr;
+}
+
+NodeId GraphBuilder::add(kj::StringPtr name, Op op, kj::ArrayPtr<const NodeId> inputs,
+    configs::Span span, const kj::Maybe<Initializer>& initializer) {
   KJ_REQUIRE(inputs.size() > 0, "every node but the first needs an input", name);
   auto shapes = KJ_MAP(input, inputs) {
     return shapeOf(input);
@@ -109,6 +143,14 @@ NodeId GraphBuilder::add(
   node.statistics.begin = statistics.size();
   addParameters(node, shapes[0]);
   node.keys.end = keys.size();
+  KJ_IF_MAYBE(own, initializer) {
+    for (auto k = node.keys.begin; k < node.keys.end; ++k) keys[k].initializer = *own;
+    if (own->kind == Initializer::WHITENING) {
+      KJ_IF_MAYBE(sentence, whiteningMisfit(node, *own)) {
+        diagnostics.error(span, kj::str("layer `", node.name, "`: ", *sentence));
+      }
+    }
+  }
   node.statistics.end = statistics.size();
   nodes.add(kj::mv(node));
   return nodes.size() - 1;

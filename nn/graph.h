@@ -8,6 +8,7 @@
 #include <kj/vector.h>
 
 #include "configs/language/diagnostics.h"
+#include "nn/init_config.h"
 #include "nn/ops.h"
 
 namespace nn {
@@ -25,6 +26,7 @@ struct Key {
   uint cols;        // product of all other dimensions
   float learningRateFactor = 1;
   float decayFactor = 1;
+  kj::Maybe<Initializer> initializer;  // the layer's own; null: the model's
 };
 
 // A named range of the flat statistics array (moving means and variances), which is never pushed.
@@ -80,8 +82,10 @@ public:
   GraphBuilder(Shape input, configs::Diagnostics& diagnostics);
 
   // Appends a node and returns its id. An empty `name` gets the op's name and how many such ops
-  // came before ("conv2d3"). A name given twice is reported too.
-  NodeId add(kj::StringPtr name, Op op, kj::ArrayPtr<const NodeId> inputs, configs::Span span);
+  // came before ("conv2d3"). A name given twice is reported too. `initializer` is that of the
+  // node's weight and bias, null for the model's.
+  NodeId add(kj::StringPtr name, Op op, kj::ArrayPtr<const NodeId> inputs, configs::Span span,
+      const kj::Maybe<Initializer>& initializer = nullptr);
   Shape shapeOf(NodeId node) const;
 
   // Ends the graph with `loss` over `logits`. Its misfit is reported only if there was none before,
@@ -94,6 +98,8 @@ private:
   void addKey(kj::StringPtr name, Key::Role role, uint rows, uint cols);
   void addStatistic(kj::StringPtr name, uint size, float initialValue);
   void addParameters(const Node& node, Shape input);
+  // Why `node`, which was appended last, cannot begin with whitening filters.
+  kj::Maybe<kj::String> whiteningMisfit(const Node& node, const Initializer& initializer) const;
 
   configs::Diagnostics& diagnostics;
   kj::Vector<Node> nodes;

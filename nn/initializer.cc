@@ -5,82 +5,10 @@
 #include <cmath>
 
 #include "configs/language/random.h"
-#include "nn/word.h"
+#include "nn/whitening.h"
 
 namespace nn {
 namespace {
-
-constexpr Word<Initializer::Distribution> DISTRIBUTIONS[] = {
-    {"uniform", "Flat in ±sqrt(magnitude / factor).", Initializer::FLAT},
-    {"gaussian", "Normal with standard deviation sqrt(magnitude / factor).", Initializer::GAUSSIAN},
-};
-
-constexpr Word<Initializer::Distribution> HE_DISTRIBUTIONS[] = {
-    {"gaussian", "Normal with standard deviation sqrt(2 / fan_in).", Initializer::GAUSSIAN},
-    {"uniform", "Flat in ±sqrt(6 / fan_in).", Initializer::FLAT},
-    {"truncated",
-        "Normal with sqrt(1.3 · 2 / fan_in), drawn again beyond two deviations: TensorFlow's "
-        "variance_scaling_initializer.",
-        Initializer::TRUNCATED},
-};
-
-constexpr Word<Initializer::Factor> FACTORS[] = {
-    {"fan_in", "Inputs of one output: the product of all dimensions of the weight but the first.",
-        Initializer::FAN_IN},
-    {"fan_out", "Outputs: the first dimension of the weight.", Initializer::FAN_OUT},
-    {"average", "The mean of both.", Initializer::AVERAGE},
-};
-
-Initializer readUniform(configs::Reader& reader) {
-  return {.kind = Initializer::UNIFORM,
-      // 0.07 is what MXNet's CIFAR-10 scripts began with.
-      .scale = reader.real("scale", "Weights are drawn from ±scale.", {.above = 0}, 0.07)};
-}
-
-Initializer readNormal(configs::Reader& reader) {
-  return {.kind = Initializer::NORMAL,
-      .scale = reader.real("deviation", "Standard deviation.", {.above = 0}, 1)};
-}
-
-Initializer readTruncatedNormal(configs::Reader& reader) {
-  return {.kind = Initializer::TRUNCATED_NORMAL,
-      .scale = reader.real("deviation", "Standard deviation before the cut.", {.above = 0}, 1),
-      .dividesByFanIn = reader.flag("fan_in",
-          "Divides the deviation by the root of a weight's inputs: the product of all its "
-          "dimensions but the first.",
-          false)};
-}
-
-Initializer readHe(configs::Reader& reader) {
-  Initializer result{.kind = Initializer::HE};
-  result.distribution =
-      chooseWord(reader, "distribution", "How weights are spread.", HE_DISTRIBUTIONS, "gaussian");
-  return result;
-}
-
-Initializer readXavier(configs::Reader& reader) {
-  Initializer result{.kind = Initializer::XAVIER};
-  result.distribution =
-      chooseWord(reader, "distribution", "How weights are spread.", DISTRIBUTIONS, "uniform");
-  result.factor =
-      chooseWord(reader, "factor", "What the magnitude is divided by.", FACTORS, "average");
-  result.magnitude =
-      reader.real("magnitude", "Weights grow with its root; see `distribution`.", {.above = 0}, 3);
-  return result;
-}
-
-constexpr configs::Kind<Initializer> ROWS[] = {
-    {"uniform", "Weights flat in ±scale, whatever their size.", readUniform},
-    {"normal", "Normal weights, whatever their size.", readNormal},
-    {"truncated_normal", "Normal weights, drawn again beyond two deviations, as TensorFlow's.",
-        readTruncatedNormal},
-    {"xavier", "Weights that keep the size of what passes through (Glorot and Bengio 2010).",
-        readXavier},
-    {"he",
-        "Weights that keep the size of what passes through ReLUs (He et al. 2015); fan_in is the "
-        "product of all dimensions of the weight but the first.",
-        readHe},
-};
 
 // How the values of one weight are spread.
 struct Spread {
@@ -107,6 +35,10 @@ Spread heSpread(Initializer::Distribution distribution, double fanIn) {
   KJ_UNREACHABLE;
 }
 
+Spread torchSpread(double fanIn) {
+  return {Initializer::FLAT, 1 / std::sqrt(fanIn)};
+}
+
 Spread spreadOf(const Initializer& initializer, const Key& key) {
   double fanIn = key.cols, fanOut = key.rows;
   switch (initializer.kind) {
@@ -121,6 +53,10 @@ Spread spreadOf(const Initializer& initializer, const Key& key) {
       return xavierSpread(initializer, fanIn, fanOut);
     case Initializer::HE:
       return heSpread(initializer.distribution, fanIn);
+    case Initializer::TORCH:
+      return torchSpread(fanIn);
+    case Initializer::WHITENING:
+      break;  // not drawn
   }
   KJ_UNREACHABLE;
 }
@@ -133,29 +69,35 @@ double drawUnit(Initializer::Distribution distribution, configs::Random& random)
   return value;
 }
 
-void fillWeight(const Key& key, const Initializer& initializer, configs::Random random,
-    kj::ArrayPtr<float> values) {
-  auto spread = spreadOf(initializer, key);
+void draw(Spread spread, configs::Random random, kj::ArrayPtr<float> values) {
   for (float& value: values) value = float(spread.scale * drawUnit(spread.distribution, random));
 }
 
-}  // namespace
+// What fills the arrays of one graph.
+class Filling {
+public:
+  Filling(const Graph& graph, uint64_t seed, kj::ArrayPtr<const float> images)
+      : graph(graph), seed(seed), images(images) {}
 
-constinit const kj::ArrayPtr<const configs::Kind<Initializer>> INITIALIZERS = ROWS;
-
-void initialize(const Graph& graph, const Initializer& initializer, uint64_t seed,
-    kj::ArrayPtr<float> parameters, kj::ArrayPtr<float> statistics) {
-  KJ_REQUIRE(parameters.size() == graph.parameters, parameters.size(), graph.parameters);
-  KJ_REQUIRE(statistics.size() == graph.statisticsSize, statistics.size(), graph.statisticsSize);
-  for (uint64_t i = 0; i < graph.keys.size(); ++i) {
-    auto& key = graph.keys[i];
-    auto values = parameters.slice(key.offset, key.offset + key.size);
+  // Key `k`, which begins as `initializer` says.
+  void fill(uint64_t k, const Initializer& initializer, kj::ArrayPtr<float> values) {
+    auto& key = graph.keys[k];
+    configs::Random random(seed, configs::Purpose::INITIAL_VALUES, k);
     switch (key.role) {
       case Key::WEIGHT:
-        fillWeight(
-            key, initializer, configs::Random(seed, configs::Purpose::INITIAL_VALUES, i), values);
+        if (initializer.kind == Initializer::WHITENING) {
+          fillWhitening(key, initializer, values);
+        } else {
+          draw(spreadOf(initializer, key), random, values);
+        }
+        if (initializer.identity) setIdentity(key, values);
         break;
       case Key::BIAS:
+        if (initializer.kind == Initializer::TORCH) {
+          draw(torchSpread(graph.keys[graph.nodes[key.node].keys.begin].cols), random, values);
+          break;
+        }
+        [[fallthrough]];
       case Key::BETA:
         for (float& value: values) value = 0;
         break;
@@ -163,6 +105,56 @@ void initialize(const Graph& graph, const Initializer& initializer, uint64_t see
         for (float& value: values) value = 1;
         break;
     }
+  }
+
+private:
+  const Graph& graph;
+  uint64_t seed;
+  kj::ArrayPtr<const float> images;
+
+  // Side of the kernel of a weight.
+  uint kernelOf(const Key& key) const {
+    auto& op = graph.nodes[key.node].op;
+    return op.is<Conv2d>() ? op.get<Conv2d>().kernel : 1;
+  }
+
+  void fillWhitening(const Key& key, const Initializer& initializer, kj::ArrayPtr<float> values) {
+    KJ_REQUIRE(images.size() > 0, "this weight is made from images", key.name);
+    Shape shape = graph.inputShape();
+    size_t taken = kj::min(images.size(), initializer.images * shape.size());
+    whiten(images.slice(0, taken), shape, kernelOf(key), initializer.epsilon, values);
+  }
+
+  void setIdentity(const Key& key, kj::ArrayPtr<float> values) {
+    uint kernel = kernelOf(key), area = kernel * kernel;
+    for (uint filter = 0; filter < kj::min(key.rows, key.cols / area); ++filter) {
+      auto weights = values.slice(uint64_t(filter) * key.cols, uint64_t(filter + 1) * key.cols);
+      for (float& weight: weights) weight = 0;
+      weights[filter * area + kernel / 2 * kernel + kernel / 2] = 1;
+    }
+  }
+};
+
+}  // namespace
+
+uint imagesToInitialize(const Graph& graph) {
+  uint result = 0;
+  for (auto& key: graph.keys) {
+    KJ_IF_MAYBE(own, key.initializer) result = kj::max(result, own->images);
+  }
+  return result;
+}
+
+void initialize(const Graph& graph, const Initializer& initializer, uint64_t seed,
+    kj::ArrayPtr<float> parameters, kj::ArrayPtr<float> statistics,
+    kj::ArrayPtr<const float> images) {
+  KJ_REQUIRE(parameters.size() == graph.parameters, parameters.size(), graph.parameters);
+  KJ_REQUIRE(statistics.size() == graph.statisticsSize, statistics.size(), graph.statisticsSize);
+  Filling filling(graph, seed, images);
+  for (uint64_t k = 0; k < graph.keys.size(); ++k) {
+    auto& key = graph.keys[k];
+    filling.fill(k, key.initializer.orDefault(initializer),
+        parameters.slice(key.offset, key.offset + key.size));
   }
   for (auto& statistic: graph.statistics) {
     auto values = statistics.slice(statistic.offset, statistic.offset + statistic.size);

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "nn/whitening.h"
+
 namespace nn {
 namespace {
 
@@ -107,6 +109,76 @@ TEST_CASE("Initializer: he's deviation is the root of two by fan in, however it 
   CHECK(Values(he).deviation(DENSE_WEIGHT) == doctest::Approx(CUT * before).epsilon(0.02));
   CHECK(Values(he).deviation(DENSE_WEIGHT) == doctest::Approx(std::sqrt(2.0 / 800)).epsilon(0.02));
   CHECK(Values(he).largest(DENSE_WEIGHT) == doctest::Approx(2 * before).epsilon(0.01));
+}
+
+TEST_CASE("Initializer: torch's are flat in one by the root of the inputs, biases too") {
+  Initializer torch{.kind = Initializer::TORCH};
+  Values values(torch);
+  CHECK(values.largest(DENSE_WEIGHT) <= float(1 / std::sqrt(800)));
+  CHECK(values.largest(DENSE_WEIGHT) == doctest::Approx(1 / std::sqrt(800)).epsilon(0.01));
+  // The bias has its weight's 72 inputs.
+  CHECK(values.largest(CONV_BIAS) <= float(1 / std::sqrt(72)));
+  CHECK(values.deviation(CONV_BIAS) == doctest::Approx(1 / std::sqrt(3 * 72)).epsilon(0.2));
+  CHECK(values.largest(BETA) == 0);
+}
+
+TEST_CASE(
+    "Initializer: a dirac hands on each channel at the centre, other filters are its base's") {
+  Initializer dirac{.kind = Initializer::TORCH, .identity = true};
+  Values values(dirac), base({.kind = Initializer::TORCH});
+  auto weights = values.of(CONV_WEIGHT);
+  // Of 50 filters of 8×3×3 the first 8.
+  for (uint i = 0; i < 8 * 72; ++i) {
+    uint filter = i / 72, channel = i % 72 / 9;
+    CHECK(weights[i] == (channel == filter && i % 9 == 4 ? 1 : 0));
+  }
+  CHECK(weights.slice(8 * 72, 50 * 72) == base.of(CONV_WEIGHT).slice(8 * 72, 50 * 72));
+  CHECK(values.of(CONV_BIAS) == base.of(CONV_BIAS));
+  // A dense layer of 40 units over 800 values: each hands on one.
+  for (uint i = 0; i < 40 * 800; ++i) CHECK(values.of(DENSE_WEIGHT)[i] == (i % 801 == 0 ? 1 : 0));
+}
+
+TEST_CASE("Initializer: a layer's own goes before the model's") {
+  Initializer own{.kind = Initializer::NORMAL, .scale = 0.5}, model{.scale = 0.07};
+  configs::Diagnostics diagnostics;
+  GraphBuilder builder({8, 4, 4}, diagnostics);
+  NodeId data = 0;
+  NodeId conv = builder.add("conv", Conv2d{50, 3, 1, 1, true}, kj::arrayPtr(&data, 1), {}, own);
+  NodeId dense = builder.add("fc", Dense{40, true}, kj::arrayPtr(&conv, 1), {});
+  auto graph = builder.finish(dense, {});
+  auto parameters = kj::heapArray<float>(graph.parameters);
+  initialize(graph, model, 1, parameters, nullptr);
+  CHECK(imagesToInitialize(graph) == 0);
+  // As where all are normal, and as where all are uniform.
+  CHECK(parameters.slice(0, 3600) == Values(own).of(CONV_WEIGHT));
+  for (float value: parameters.slice(3650, graph.parameters)) CHECK(std::abs(value) <= 0.07f);
+}
+
+TEST_CASE("Initializer: whitening filters are made of the first images, as many as it says") {
+  Initializer whitening{.kind = Initializer::WHITENING, .images = 3, .epsilon = 5e-4};
+  configs::Diagnostics diagnostics;
+  GraphBuilder builder({3, 4, 4}, diagnostics);
+  NodeId data = 0;
+  NodeId conv =
+      builder.add("whiten", Conv2d{24, 2, 1, 0, true}, kj::arrayPtr(&data, 1), {}, whitening);
+  NodeId dense = builder.add("fc", Dense{10, true}, kj::arrayPtr(&conv, 1), {});
+  auto graph = builder.finish(dense, {});
+  REQUIRE(diagnostics.count() == 0);
+  CHECK(imagesToInitialize(graph) == 3);
+  auto images = kj::heapArray<float>(4 * 48);
+  for (size_t i = 0; i < images.size(); ++i) images[i] = float(std::sin(i * i));
+
+  auto parameters = kj::heapArray<float>(graph.parameters);
+  initialize(graph, {}, 1, parameters, nullptr, images);
+  auto expected = kj::heapArray<float>(24 * 12);
+  whiten(images.slice(0, 3 * 48), {3, 4, 4}, 2, 5e-4, expected);
+  CHECK(parameters.slice(0, 24 * 12) == expected);
+  for (float bias: parameters.slice(24 * 12, 24 * 13)) CHECK(bias == 0);
+  // Not of the fourth image.
+  for (float& pixel: images.slice(3 * 48, 4 * 48)) pixel = 100;
+  auto again = kj::heapArray<float>(graph.parameters);
+  initialize(graph, {}, 1, again, nullptr, images);
+  CHECK(again == parameters);
 }
 
 TEST_CASE("Initializer: the values depend on seed and key alone") {

@@ -51,6 +51,13 @@ Layer make(configs::Reader& reader, Content&& content) {
   return layer;
 }
 
+// The key of layers that have a weight.
+Layer withInit(configs::Reader& reader, Layer layer) {
+  layer.initializer = reader.maybeKind("init",
+      "How its weights begin, and its bias. Absent: as `init` of [model] says.", INITIALIZERS);
+  return layer;
+}
+
 kj::Array<Layer> readList(configs::Reader& reader, kj::StringPtr key, kj::StringPtr doc) {
   return reader.kinds<Layer>(key, doc, LAYERS);
 }
@@ -68,14 +75,14 @@ Layer readConv(configs::Reader& reader) {
   conv.stride = reader.integer("stride", "Pixels between windows.", SIDE, 1);
   conv.pad = reader.integer("pad", "Zeros around the input, in pixels.", PAD, 0);
   conv.bias = reader.flag("bias", "Adds one learned number a filter.", true);
-  return make(reader, kj::mv(conv));
+  return withInit(reader, make(reader, kj::mv(conv)));
 }
 
 Layer readDense(configs::Reader& reader) {
   Dense dense;
   dense.units = reader.integer("units", "Length of the output; the input is flattened.", CHANNELS);
   dense.bias = reader.flag("bias", "Adds one learned number a unit.", true);
-  return make(reader, kj::mv(dense));
+  return withInit(reader, make(reader, kj::mv(dense)));
 }
 
 Layer readBatchNorm(configs::Reader& reader) {
@@ -249,8 +256,8 @@ private:
   const Conventions& conventions;
 
   NodeId addOp(const Layer& layer, Op op, kj::ArrayPtr<const NodeId> inputs, kj::StringPtr suffix) {
-    if (layer.name.size() == 0) return builder.add("", kj::mv(op), inputs, layer.span);
-    return builder.add(kj::str(layer.name, suffix), kj::mv(op), inputs, layer.span);
+    auto name = layer.name.size() == 0 ? kj::str() : kj::str(layer.name, suffix);
+    return builder.add(name, kj::mv(op), inputs, layer.span, layer.initializer);
   }
 
   Op resolve(const BatchNormLayer& norm) {

@@ -56,6 +56,7 @@ struct Layer {
   kj::OneOf<Conv2d, Dense, BatchNormLayer, Activation, Scale, Dropout, PoolLayer, BranchesLayer,
       ResidualLayer, RepeatLayer>
       content;
+  kj::Maybe<Initializer> initializer;  // of a Conv2d or Dense; null: the model's
 };
 
 extern const kj::ArrayPtr<const configs::Kind<Layer>> LAYERS;

@@ -26,6 +26,17 @@ ModelConfig ModelConfig::read(configs::Reader& reader) {
     config.network = kj::str(network.name);
     config.span = reader.span("network");
   }
+  config.conventions = &reader.choose("conventions",
+      "Whose defaults layers and optimizer take where their own keys do not say.", CONVENTIONS,
+      "mxnet");
+  config.initializer = reader.kind("init",
+      "How weights begin, where their layer has no `init`. Biases begin at 0 except with `torch`, "
+      "betas at 0, gammas at 1.",
+      INITIALIZERS, "uniform");
+  if (config.initializer.kind == Initializer::WHITENING) {
+    reader.error("init", "`whitening` is not for all layers of a network",
+        "write it as `init` of the first convolution");
+  }
   if (isWritten || reader.isManual()) {
     auto layers = reader.kinds("layers",
         "The network layer by layer, `[[model.layers]]`, from the images on. The last must give "
@@ -36,11 +47,6 @@ ModelConfig ModelConfig::read(configs::Reader& reader) {
     config.network = kj::mv(layers);
     config.span = reader.span("layers");
   }
-  config.conventions = &reader.choose("conventions",
-      "Whose defaults layers and optimizer take where their own keys do not say.", CONVENTIONS,
-      "mxnet");
-  config.initializer = reader.kind("init",
-      "How weights begin. Biases and betas begin at 0, gammas at 1.", INITIALIZERS, "uniform");
   return config;
 }
 

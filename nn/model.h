@@ -9,7 +9,7 @@
 #include "configs/language/reader.h"
 #include "nn/conventions.h"
 #include "nn/graph.h"
-#include "nn/initializer.h"
+#include "nn/init_config.h"
 
 namespace nn {
 

@@ -147,6 +147,54 @@ TEST_CASE("Model: network and layers exclude each other, and one is needed") {
             .reports("a pool needs `kernel`"));
 }
 
+TEST_CASE("Model: a layer's `init` goes before that of the model, a base before its dirac") {
+  Built model(R"(
+init = { kind = "he" }
+layers = [
+  { kind = "conv", filters = 24, kernel = 2, init = { kind = "whitening", images = 100 } },
+  { kind = "conv", filters = 4, kernel = 3, init = { kind = "dirac", base = { kind = "normal", deviation = 0.5 } } },
+  { kind = "dense", units = 10, init = { kind = "dirac" } },
+  { kind = "dense", units = 10 },
+]
+)");
+  CHECK(model.diagnostics.format("x.toml") == "");
+  auto& keys = model.graph.keys;
+  Initializer whitening{.kind = Initializer::WHITENING, .images = 100, .epsilon = 5e-4};
+  Initializer normal{.kind = Initializer::NORMAL, .scale = 0.5, .identity = true};
+  Initializer torch{.kind = Initializer::TORCH, .identity = true};
+  CHECK(KJ_ASSERT_NONNULL(keys[0].initializer) == whitening);
+  CHECK(KJ_ASSERT_NONNULL(keys[1].initializer) == whitening);
+  CHECK(KJ_ASSERT_NONNULL(keys[2].initializer) == normal);
+  CHECK(KJ_ASSERT_NONNULL(keys[4].initializer) == torch);
+  CHECK(keys[6].initializer == nullptr);
+}
+
+TEST_CASE("Model: whitening is refused where it cannot be made") {
+  auto refused = [](kj::StringPtr layers, kj::StringPtr sentence, Shape input = {3, 8, 8}) {
+    Built model(kj::str("layers = [\n", layers, "\n  { kind = \"dense\", units = 10 },\n]"), input);
+    CHECK(model.diagnostics.count() == 1);
+    INFO(model.diagnostics.format("x.toml").cStr());
+    CHECK(model.reports(kj::str("x.toml:2:3: error: layer `", sentence)));
+  };
+  auto conv = [](uint filters, kj::StringPtr more) {
+    return kj::str("  { kind = \"conv\", filters = ", filters,
+        ", init = { kind = \"whitening\" }, ", more, " },");
+  };
+  refused(
+      conv(32, "kernel = 2"), "conv2d0`: `whitening` of patches of 3×2×2 gives 24 filters, not 32");
+  refused("  { kind = \"dense\", units = 24, init = { kind = \"whitening\" } },",
+      "dense0`: only a convolution of the images themselves can begin with `whitening`");
+  refused(conv(2 * 3 * 81, "kernel = 9, pad = 1"), "conv2d0`: no patch of 9×9 lies in 8×8 images");
+  refused(conv(2 * 3 * 400, "kernel = 20"),
+      "conv2d0`: a patch of 3×20×20 has too many values for `whitening`: at most 1024",
+      {3, 32, 32});
+  refused(conv(24, "kernel = 2"),
+      "conv2d0`: `whitening` looks at 5000 images of 3×224×224, which do not fit in 1 GiB",
+      {3, 224, 224});
+  CHECK(Built("network = \"mlp\"\ninit = { kind = \"whitening\" }")
+            .reports("x.toml:2:8: error: `whitening` is not for all layers of a network"));
+}
+
 TEST_CASE("Model: the reference lists every kind of layer once, composites too") {
   auto text = configs::printReference("Model", [](configs::Reader& reader) {
     reader.section("model", "The network.", [](configs::Reader& r) {

@@ -5,6 +5,8 @@
 
 #include "configs/language/failure.h"
 #include "io/batcher.h"
+#include "io/first_images.h"
+#include "nn/initializer.h"
 #include "nn/softmax.h"
 #include "rpc/kv_store.h"
 #include "runner/io_thread.h"
@@ -75,10 +77,7 @@ public:
 
   void run() {
     ioThread->start(remote, rpc::limitsFor(placement));
-    nn::initialize(facts.graph, experiment.model.initializer, experiment.train.seed,
-        program->parameters(), program->statistics());
-    slowStatistics = kj::heapArray<float>(program->statistics());
-    store->initialize();
+    initialize();
     reportBegun();
     uint epochs = facts.epochs(experiment);
     for (uint epoch = 1; epoch <= epochs; epoch++) {
@@ -92,6 +91,14 @@ public:
   }
 
 private:
+  void initialize() {
+    auto images = io::firstImages(*dataset, experiment.data, nn::imagesToInitialize(facts.graph));
+    nn::initialize(facts.graph, experiment.model.initializer, experiment.train.seed,
+        program->parameters(), program->statistics(), images);
+    slowStatistics = kj::heapArray<float>(program->statistics());
+    store->initialize();
+  }
+
   void train(uint epoch) {
     progress.epoch = epoch;
     times = {};

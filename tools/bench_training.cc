@@ -7,6 +7,7 @@
 
 #include "configs/language/failure.h"
 #include "configs/language/random.h"
+#include "nn/initializer.h"
 #include "nn/reference/reference.h"
 
 namespace tools {
@@ -62,8 +63,12 @@ Training::Training(const runner::Experiment& experiment, kj::Maybe<nn::Profile&>
       program(runner::programOf(experiment, facts.graph, profile)),
       store(rpc::newLocalStore(
           placement, modeWithoutServers(), updater, program->parameters(), program->gradients())) {
+  // Weights that are made of the first images are made of synthetic ones: as fast, whatever they
+  // are.
+  bool needsImages = nn::imagesToInitialize(facts.graph) > 0;
+  SyntheticBatch first(facts.graph, needsImages ? experiment.data.batchSize : 0);
   nn::initialize(facts.graph, experiment.model.initializer, experiment.train.seed,
-      program->parameters(), program->statistics());
+      program->parameters(), program->statistics(), first.get().pixels);
   store->initialize();
 }
 

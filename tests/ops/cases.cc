@@ -4,6 +4,7 @@
 
 #include "configs/language/random.h"
 #include "configs/language/reader.h"
+#include "nn/initializer.h"
 #include "nn/model.h"
 
 namespace tests {
