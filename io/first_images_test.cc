@@ -34,7 +34,7 @@ struct Packed {
     }
     config.batchSize = 4;
     config.augment.crop = 4;
-    config.augment.mirror = true;
+    config.augment.mirror = Mirror::RANDOM;
     config.augment.scale = 0.5;
     config.onBadRecord = row(BAD_RECORD_POLICIES, "skip");
   }

@@ -19,6 +19,36 @@ constexpr Conventions ROWS[] = {
         .learningRateInsideMomentum = true,
         .decayOnAllArrays = true,
     },
+    {
+        .name = "mxnet_1x",
+        .doc = "MXNet 1.x: batch norm with epsilon 1e-3, momentum 0.9 and gamma held at 1 (its "
+               "`fix_gamma`); pooling rounds down, the learning rate is inside the momentum, decay "
+               "is on weights and gammas only.",
+        .batchNormEpsilon = 1e-3f,
+        .batchNormMomentum = 0.9f,
+        .movingMeanStart = 0,
+        .movingVarianceStart = 1,
+        .fixedGamma = true,
+        .poolRounding = Pool::FLOOR,
+        .learningRateInsideMomentum = true,
+        .decayOnAllArrays = false,
+    },
+    {
+        .name = "torch",
+        .doc =
+            "PyTorch: batch norm with epsilon 1e-5, momentum 0.9 (PyTorch's 0.1) and learned "
+            "gamma; pooling rounds down, the learning rate is outside of the momentum, decay is on "
+            "all arrays. The moving variance is of the biased one, as everywhere here; PyTorch's "
+            "is of the unbiased one, n / (n - 1) times as large.",
+        .batchNormEpsilon = 1e-5f,
+        .batchNormMomentum = 0.9f,
+        .movingMeanStart = 0,
+        .movingVarianceStart = 1,
+        .fixedGamma = false,
+        .poolRounding = Pool::FLOOR,
+        .learningRateInsideMomentum = false,
+        .decayOnAllArrays = true,
+    },
 };
 
 }  // namespace

@@ -195,6 +195,29 @@ TEST_CASE("Model: whitening is refused where it cannot be made") {
             .reports("x.toml:2:8: error: `whitening` is not for all layers of a network"));
 }
 
+TEST_CASE("Model: the conventions say how pools round, what norms begin with, what decays") {
+  auto layers =
+      "layers = [ { kind = \"batch_norm\" }, { kind = \"pool\", function = \"max\", kernel = 3, "
+      "stride = 2 }, { kind = \"dense\", units = 10 } ]"_kj;
+  Built torch(kj::str("conventions = \"torch\"\n", layers));
+  auto& norm = torch.graph.nodes[1].op.get<BatchNorm>();
+  CHECK(norm.epsilon == 1e-5f);
+  CHECK(norm.momentum == 0.9f);
+  CHECK(!norm.fixedGamma);
+  CHECK(torch.graph.nodes[2].shape == Shape{3, 3, 3});
+  for (auto& key: torch.graph.keys) CHECK(key.decayFactor == 1);
+
+  Built mxnet(kj::str("conventions = \"mxnet_1x\"\n", layers));
+  CHECK(mxnet.graph.nodes[1].op.get<BatchNorm>().fixedGamma);
+  CHECK(mxnet.graph.nodes[2].shape == Shape{3, 3, 3});
+  // A gamma that is held does not decay; beta, weight, bias.
+  float decays[] = {0, 0, 1, 0};
+  REQUIRE(mxnet.graph.keys.size() == kj::size(decays));
+  for (size_t i = 0; i < kj::size(decays); ++i) {
+    CHECK(mxnet.graph.keys[i].decayFactor == decays[i]);
+  }
+}
+
 TEST_CASE("Model: the reference lists every kind of layer once, composites too") {
   auto text = configs::printReference("Model", [](configs::Reader& reader) {
     reader.section("model", "The network.", [](configs::Reader& r) {

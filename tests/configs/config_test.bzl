@@ -22,6 +22,9 @@ SETTINGS = {
 # What their networks have, as they were published.
 PARAMETERS = {
     "cifar10_local": "1,652,826",
+    "cifar10_resnet20": "273,258",
+    "cifar10_resnet56": "857,898",
+    "mnist_lenet_bn": "10,986",
     "mnist_mlp_local": "109,386",
     "mxnet_local_lenet": "431,080",
     "schlag_async": "79,510",
