@@ -21,6 +21,7 @@ SETTINGS = {
 
 # What their networks have, as they were published.
 PARAMETERS = {
+    "cifar10_airbench94": "1,972,792",
     "cifar10_local": "1,652,826",
     "cifar10_resnet20": "273,258",
     "cifar10_resnet56": "857,898",
