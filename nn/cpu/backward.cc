@@ -85,9 +85,9 @@ private:
       own.buffer = draft.storage[unit.id].logitsGradient;
       bool isBase = unit.trains && own.base == nullptr && own.buffer == nullptr;
       if (!isBase || unit.is<SoftmaxCrossEntropy>()) continue;
-      size_t floats = draft.extentOf(unit).floats();
-      own.buffer = own.first == own.last ? draft.scratchBuffer(own.first, floats)
-                                         : draft.batchBuffer(floats);
+      size_t values = draft.extentOf(unit).values();
+      own.buffer = own.first == own.last ? draft.scratchBuffer(own.first, values)
+                                         : draft.batchBuffer(values);
     }
   }
 
@@ -232,8 +232,8 @@ private:
   Place denseGradientOf(const Unit& unit, uint p) {
     auto place = gradientOf(unit.id);
     auto extent = draft.extentOf(unit);
-    if (place.stride() == extent.floats()) return place;
-    Place dense = {&draft.scratchBuffer(p, extent.floats())};
+    if (place.stride() == extent.values()) return place;
+    Place dense = {&draft.scratchBuffer(p, extent.values())};
     draft.add(p, copy(extent, place, dense, Write::SET), {place, dense});
     return dense;
   }
@@ -249,8 +249,8 @@ private:
 
     auto dx = gradientOf(unit.id);
     auto extent = draft.extentOf(unit);
-    bool isDirect = dx.stride() == extent.floats() && (write == Write::SET || convolution.canAdd());
-    Place to = isDirect ? dx : Place{&draft.scratchBuffer(p, extent.floats())};
+    bool isDirect = dx.stride() == extent.values() && (write == Write::SET || convolution.canAdd());
+    Place to = isDirect ? dx : Place{&draft.scratchBuffer(p, extent.values())};
     auto& dataScratch = draft.workspace(p);
     auto how = isDirect ? write : Write::SET;
     draft.add(p, convolution.backwardData(dy, to, how, dataScratch), {dy, to});
@@ -267,7 +267,7 @@ private:
 
     auto dx = gradientOf(unit.id);
     auto extent = draft.extentOf(unit);
-    if (extent.pixels == 1 && dx.stride() == extent.floats()) {
+    if (extent.pixels == 1 && dx.stride() == extent.values()) {
       draft.add(p, denseBackwardData(layer, dy, dx, write), {dy, dx});
       return;
     }

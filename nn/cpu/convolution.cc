@@ -13,9 +13,9 @@ SumConvolutionGradient::SumConvolutionGradient(const ConvolutionShape& shape,
       sumFloats(sumFloats) {}
 
 void SumConvolutionGradient::runWhole(const Step& step, uint lane) {
-  float* sum = step.memory.of(*arrays.sums, 0);
+  float* sum = step.memory.floatsOf(*arrays.sums, 0);
   for (uint other = 1; other < shape.lanes; ++other) {
-    step.kernels.copy(sum + other * sumFloats, sum, Write::ADD, sumFloats);
+    step.kernels.floats.copy(sum + other * sumFloats, sum, Write::ADD, sumFloats);
   }
   unpack(step, lane, sum);
   if (arrays.bias == nullptr) return;

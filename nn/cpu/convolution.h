@@ -43,10 +43,10 @@ struct ConvolutionArrays {
 
   // What is packed, in plain order.
   const float* weightsIn(const Memory& memory) const {
-    return folded == nullptr ? weights : memory.of(*folded, 0);
+    return folded == nullptr ? weights : memory.floatsOf(*folded, 0);
   }
   const float* biasIn(const Memory& memory, size_t weightFloats) const {
-    return folded == nullptr ? bias : memory.of(*folded, 0) + weightFloats;
+    return folded == nullptr ? bias : memory.floatsOf(*folded, 0) + weightFloats;
   }
 };
 

@@ -65,9 +65,9 @@ public:
         training(lower(Phase::TRAIN, options.profile)),
         validation(lower(Phase::VALIDATE, nullptr)),
         last(training.get()),
-        batch(kj::max(training->batchFloats, validation->batchFloats)),
-        scratchFloats(kj::max(training->scratchFloats, validation->scratchFloats)),
-        scratch(scratchFloats * lanes),
+        batch(kj::max(training->batch_bytes, validation->batch_bytes)),
+        scratch_bytes(kj::max(training->scratch_bytes, validation->scratch_bytes)),
+        scratch(scratch_bytes * lanes),
         plainLogits(zeros(size_t(images) * graph.classes)) {
     for (uint lane = 0; lane < lanes; ++lane) {
       streams.add(engine);
@@ -76,7 +76,7 @@ public:
     step.streams = streamHandles;
     step.memory.batch = batch.begin();
     step.memory.scratch = scratch.begin();
-    step.memory.scratchStride = scratchFloats;
+    step.memory.scratchStride_bytes = scratch_bytes;
   }
 
   kj::ArrayPtr<float> parameters() override { return flatParameters; }
@@ -125,7 +125,7 @@ public:
   }
 
   kj::ArrayPtr<const float> logits() override {
-    const float* row = step.memory.at(last->logits, Chunk{0, 0, images, true});
+    const float* row = step.memory.floatsAt(last->logits, Chunk{0, 0, images, true});
     for (uint n = 0; n < images; ++n, row += last->logits.stride()) {
       for (uint k = 0; k < graph.classes; ++k) plainLogits[n * graph.classes + k] = row[k];
     }
@@ -158,7 +158,7 @@ private:
   Plan* last;  // of the last forward()
   // Both plans work in the same memory.
   Arena batch;
-  size_t scratchFloats;
+  size_t scratch_bytes;
   Arena scratch;
   kj::Array<float> plainLogits;
   kj::Vector<dnnl::stream> streams;

@@ -1,4 +1,4 @@
-// nn/cpu/dense.h: one dense layer by oneDNN's sgemm on plain rows.
+// nn/cpu/dense.h: one dense layer by oneDNN's sgemm on plain rows of floats.
 #pragma once
 
 #include "nn/cpu/tasks.h"

@@ -50,14 +50,14 @@ public:
 
   void prepare(kj::ArrayPtr<const uint> images) override {
     auto& primitives = direct.primitives;
-    for (uint n: images) sizes.add(n, primitives.forward(n, scratch.floats));
+    for (uint n: images) sizes.add(n, primitives.forward(n, scratch.values));
     // The bias lies behind the weights.
-    direct.arrays.forwardWeights->floats = primitives.forwardFloats() + primitives.biasFloats();
+    direct.arrays.forwardWeights->values = primitives.forwardFloats() + primitives.biasFloats();
   }
 
   void run(const Step& step, const Chunk& chunk) override {
     auto& memory = step.memory;
-    float* weights = memory.of(*direct.arrays.forwardWeights, 0);
+    float* weights = memory.floatsOf(*direct.arrays.forwardWeights, 0);
     sizes.of(chunk.images)
         .run(step, chunk.lane,
             {memory.at(x, chunk), weights, memory.at(y, chunk), memory.of(scratch, chunk.lane),
@@ -78,8 +78,8 @@ public:
 
   void prepare(kj::ArrayPtr<const uint> images) override {
     auto& primitives = direct.primitives;
-    for (uint n: images) sizes.add(n, primitives.backwardData(n, write, scratch.floats));
-    direct.arrays.backwardWeights->floats = primitives.backwardFloats();
+    for (uint n: images) sizes.add(n, primitives.backwardData(n, write, scratch.values));
+    direct.arrays.backwardWeights->values = primitives.backwardFloats();
   }
 
   void run(const Step& step, const Chunk& chunk) override {
@@ -107,20 +107,20 @@ public:
     for (uint n: images) sizes.add(n, direct.primitives.backwardWeights(n, padFloats));
     // After the primitive's scratch memory: a chunk's gradient, before it is added to the sum.
     padFloats = (padFloats + 15) / 16 * 16;
-    scratch.floats = padFloats + direct.sumFloats();
-    direct.arrays.sums->floats = direct.primitives.shape.lanes * direct.sumFloats();
+    scratch.values = padFloats + direct.sumFloats();
+    direct.arrays.sums->values = direct.primitives.shape.lanes * direct.sumFloats();
   }
 
   void run(const Step& step, const Chunk& chunk) override {
     auto& memory = step.memory;
-    float* pad = memory.of(scratch, chunk.lane);
-    float* sum = memory.of(*direct.arrays.sums, 0) + chunk.lane * direct.sumFloats();
+    float* pad = memory.floatsOf(scratch, chunk.lane);
+    float* sum = memory.floatsOf(*direct.arrays.sums, 0) + chunk.lane * direct.sumFloats();
     float* weights = chunk.opening ? sum : pad + padFloats;
     sizes.of(chunk.images)
         .run(step, chunk.lane,
             {memory.at(x, chunk), memory.at(dy, chunk), weights, pad,
                 weights + direct.primitives.gradientFloats()});
-    if (!chunk.opening) step.kernels.copy(weights, sum, Write::ADD, direct.sumFloats());
+    if (!chunk.opening) step.kernels.floats.copy(weights, sum, Write::ADD, direct.sumFloats());
   }
 
 private:
@@ -140,7 +140,7 @@ protected:
   void runWhole(const Step& step, uint lane) override {
     auto& arrays = direct.arrays;
     auto& primitives = direct.primitives;
-    float* packed = step.memory.of(*arrays.forwardWeights, 0);
+    float* packed = step.memory.floatsOf(*arrays.forwardWeights, 0);
     primitive.run(step, lane, {arrays.weightsIn(step.memory), packed});
     if (!primitives.shape.addsBias) return;
     float* bias = packed + primitives.forwardFloats();

@@ -49,25 +49,25 @@ float* Draft::gradientAt(const Unit& unit, uint key) {
   return arrays.gradients.begin() + graph.keys[unit.node->keys.begin + key].offset;
 }
 
-Buffer& Draft::batchBuffer(size_t imageFloats) {
+Buffer& Draft::batchBuffer(size_t imageValues) {
   auto& buffer = *plan->buffers.add(kj::heap<Buffer>());
   buffer.home = Buffer::BATCH;
-  buffer.imageFloats = imageFloats;
-  buffer.floats = images * imageFloats;
+  buffer.imageValues = imageValues;
+  buffer.values = images * imageValues;
   return buffer;
 }
 
-Buffer& Draft::scratchBuffer(uint p, size_t imageFloats) {
+Buffer& Draft::scratchBuffer(uint p, size_t imageValues) {
   auto& buffer = *phaseAt(p).scratch.add(kj::heap<Buffer>());
   buffer.home = Buffer::SCRATCH;
-  buffer.imageFloats = imageFloats;
+  buffer.imageValues = imageValues;
   return buffer;
 }
 
-Buffer& Draft::bufferFor(const Unit& unit, size_t imageFloats) {
+Buffer& Draft::bufferFor(const Unit& unit, size_t imageValues) {
   // In training backward reads it too.
   bool isScratch = phase == Phase::VALIDATE && lastReadOf(unit) == unit.at;
-  return isScratch ? scratchBuffer(unit.at, imageFloats) : batchBuffer(imageFloats);
+  return isScratch ? scratchBuffer(unit.at, imageValues) : batchBuffer(imageValues);
 }
 
 uint Draft::lastReadOf(const Unit& unit) const {
@@ -90,7 +90,7 @@ void Draft::add(uint p, kj::Own<Task> task, std::initializer_list<Place> places)
   for (auto& place: places) {
     if (place.buffer == nullptr) continue;
     place.buffer->use(place.buffer->home == Buffer::SCRATCH ? to.tasks.size() : p);
-    to.imageFloatsMax = kj::max(to.imageFloatsMax, place.stride());
+    to.imageBytesMax = kj::max(to.imageBytesMax, place.stride_bytes());
   }
   to.tasks.add(timed(p, kj::mv(task)));
 }
@@ -122,7 +122,7 @@ Place Draft::valueOf(const Unit& unit, uint p, Layout layout) {
   if (layout == Layout::PLAIN) return plainOf(unit, p);
   KJ_IF_MAYBE(buffer, storage[unit.id].value) return {buffer};
   KJ_IF_MAYBE(buffer, find(p, unit.id, Layout::BLOCKED)) return {buffer};
-  Place place = {&scratchBuffer(p, extentOf(unit).floats())};
+  Place place = {&scratchBuffer(p, extentOf(unit).values())};
   fill(unit, p, place);
   made.add(Made{p, unit.id, Layout::BLOCKED, place.buffer});
   return place;

@@ -72,10 +72,10 @@ public:
   float* parameterAt(const Unit& unit, uint key);
   float* gradientAt(const Unit& unit, uint key);
 
-  Buffer& batchBuffer(size_t imageFloats);
-  Buffer& scratchBuffer(uint p, size_t imageFloats);
+  Buffer& batchBuffer(size_t imageValues);
+  Buffer& scratchBuffer(uint p, size_t imageValues);
   // For what `unit` leaves for its users: scratch if nothing after its phase reads it.
-  Buffer& bufferFor(const Unit& unit, size_t imageFloats);
+  Buffer& bufferFor(const Unit& unit, size_t imageValues);
   // Memory for what the task that is added next needs while it runs.
   Buffer& workspace(uint p);
   // Appends a task that touches `places`.

@@ -25,7 +25,7 @@ public:
 protected:
   void runWhole(const Step& step, uint) override {
     const float* weight = arrays.weights;
-    float* folded = step.memory.of(to, 0);
+    float* folded = step.memory.floatsOf(to, 0);
     float* bias = folded + filters * inputs;
     for (size_t k = 0; k < filters; ++k) {
       double inverse = 1 / std::sqrt(double(arrays.movingVariance[k]) + op.epsilon);

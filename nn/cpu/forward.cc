@@ -16,7 +16,7 @@ public:
     Draft::Scope scope(draft, unit);
     bool isStored = !unit.recomputed && !unit.is<Input>() && !unit.is<SoftmaxCrossEntropy>();
     if (isStored && !dropsImages(unit)) {
-      draft.storage[unit.id].value = draft.bufferFor(unit, draft.extentOf(unit).floats());
+      draft.storage[unit.id].value = draft.bufferFor(unit, draft.extentOf(unit).values());
     }
     KJ_SWITCH_ONEOF(unit.node->op) {
       KJ_CASE_ONEOF(_, Input) {
@@ -90,7 +90,7 @@ private:
     if (unit.folded != nullptr) {
       auto& folded = draft.batchBuffer(0);
       auto& key = draft.graph.keys[unit.node->keys.begin];
-      folded.floats = key.size + key.rows;
+      folded.values = key.size + key.rows;
       folded.use(draft.units.forwardPhases[unit.segment].begin);
       draft.storage[unit.id].folded = folded;
       weights.folded = &folded;
@@ -120,7 +120,7 @@ private:
     layer.bias = op.bias ? draft.parameterAt(unit, 1) : nullptr;
     layer.gradient = draft.gradientAt(unit, 0);
     auto& sums = draft.batchBuffer(0);
-    sums.floats = (draft.lanes - 1) * layer.parameters();
+    sums.values = (draft.lanes - 1) * layer.parameters();
     sums.use(unit.backwardAt);
     layer.sums = &sums;
     draft.storage[unit.id].dense = layer;
@@ -140,12 +140,12 @@ private:
     auto extent = draft.extentOf(unit);
     size_t channels = extent.blocks * draft.block;
     auto& own = draft.batchBuffer(0);
-    own.floats = Norm::ARRAYS * channels;
+    own.values = Norm::ARRAYS * channels;
     own.keep();
     auto& statisticsPartials = draft.batchBuffer(0);
     auto& gradientPartials = draft.batchBuffer(0);
     if (draft.phase == Phase::TRAIN) {
-      statisticsPartials.floats = gradientPartials.floats = draft.images * 2 * channels;
+      statisticsPartials.values = gradientPartials.values = draft.images * 2 * channels;
       statisticsPartials.use(unit.at);
       gradientPartials.use(unit.complete);
     }
@@ -203,7 +203,7 @@ private:
     Place index;
     if (op.function == Pool::MAX) {
       KJ_REQUIRE(op.kernel < 256, "a max pool's window has at most 255 rows", unit.node->name);
-      auto& buffer = draft.bufferFor(unit, draft.extentOf(unit).floats() / 2);
+      auto& buffer = draft.bufferFor(unit, draft.extentOf(unit).values() / 2);
       draft.storage[unit.id].index = buffer;
       index.buffer = &buffer;
     }

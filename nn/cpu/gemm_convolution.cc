@@ -83,12 +83,12 @@ public:
     size_t most = 0;
     for (uint n: images) most = kj::max(most, n * gemm.outPixels);
     stripMax = kj::min(kj::max(STRIP_FLOATS / gemm.rowFloats, size_t(16)), most);
-    scratch.floats = windowFloats() + roundUp(stripMax * gemm.filters + gemm.shape.block);
+    scratch.values = windowFloats() + roundUp(stripMax * gemm.filters + gemm.shape.block);
   }
 
   void run(const Step& step, const Chunk& chunk) override {
     size_t count = chunk.images * gemm.outPixels;
-    float* rows = step.memory.of(scratch, chunk.lane);
+    float* rows = step.memory.floatsOf(scratch, chunk.lane);
     for (size_t begin = 0; begin < count; begin += stripMax) {
       Strip strip = {.begin = begin,
           .end = kj::min(begin + stripMax, count),
@@ -114,26 +114,26 @@ protected:
   // Between the images in `place` and rows.
   void gather(const Step& step, const Chunk& chunk, Place place, const Window& window,
       size_t channels, const Strip& strip, float* rows) {
-    float* images = step.memory.at(place, chunk);
+    byte* images = step.memory.at(place, chunk);
     size_t rowFloats = window.kernel * window.kernel * channels;
     each(strip, [&](size_t n, size_t begin, size_t end, size_t row) {
-      step.kernels.gatherWindows(
-          images + n * place.stride(), window, channels, begin, end, rows + row * rowFloats);
+      step.kernelsFor(place).gatherWindows(
+          images + n * place.stride_bytes(), window, channels, begin, end, rows + row * rowFloats);
     });
   }
   void scatter(const Step& step, const Chunk& chunk, const float* rows, const Window& window,
       size_t channels, const Strip& strip, Place place) {
-    float* images = step.memory.at(place, chunk);
+    byte* images = step.memory.at(place, chunk);
     size_t rowFloats = window.kernel * window.kernel * channels;
     each(strip, [&](size_t n, size_t begin, size_t end, size_t row) {
-      step.kernels.scatterWindows(
-          rows + row * rowFloats, window, channels, begin, end, images + n * place.stride());
+      step.kernelsFor(place).scatterWindows(
+          rows + row * rowFloats, window, channels, begin, end, images + n * place.stride_bytes());
     });
   }
   static void clear(const Step& step, const Chunk& chunk, Place place, Extent extent) {
-    float* image = step.memory.at(place, chunk);
-    for (uint n = 0; n < chunk.images; ++n, image += place.stride()) {
-      memset(image, 0, extent.floats() * sizeof(float));
+    byte* image = step.memory.at(place, chunk);
+    for (uint n = 0; n < chunk.images; ++n, image += place.stride_bytes()) {
+      memset(image, 0, extent.values() * bytesOf(place.element()));
     }
   }
 
@@ -161,7 +161,7 @@ private:
 class Gemm::ForwardTask final: public StripTask {
 public:
   ForwardTask(Gemm& gemm, Place x, Place y, Buffer& scratch): StripTask(gemm, scratch), x(x), y(y) {
-    gemm.arrays.forwardWeights->floats = gemm.weightFloats;
+    gemm.arrays.forwardWeights->values = gemm.weightFloats;
   }
 
   void run(const Step& step, const Chunk& chunk) override {
@@ -178,7 +178,7 @@ protected:
       memcpy(strip.pixels + i * gemm.filters, bias, gemm.filters * sizeof(float));
     }
     multiply(strip.size(), gemm.filters, gemm.rowFloats, {'N', strip.windows, gemm.rowFloats},
-        {'N', step.memory.of(*gemm.arrays.forwardWeights, 0), gemm.filters}, addsBias ? 1 : 0,
+        {'N', step.memory.floatsOf(*gemm.arrays.forwardWeights, 0), gemm.filters}, addsBias ? 1 : 0,
         strip.pixels, gemm.filters);
     scatter(step, chunk, strip.pixels, gemm.pixels, gemm.filters, strip, y);
   }
@@ -191,20 +191,20 @@ class Gemm::BackwardWeightsTask final: public StripTask {
 public:
   BackwardWeightsTask(Gemm& gemm, Place x, Place dy, Buffer& scratch)
       : StripTask(gemm, scratch), x(x), dy(dy) {
-    gemm.arrays.sums->floats = gemm.shape.lanes * gemm.sumFloats();
+    gemm.arrays.sums->values = gemm.shape.lanes * gemm.sumFloats();
   }
 
 protected:
   void run(const Step& step, const Chunk& chunk, const Strip& strip) override {
     gather(step, chunk, x, gemm.windows, gemm.channels, strip, strip.windows);
     gather(step, chunk, dy, gemm.pixels, gemm.filters, strip, strip.pixels);
-    float* sum = step.memory.of(*gemm.arrays.sums, 0) + chunk.lane * gemm.sumFloats();
+    float* sum = step.memory.floatsOf(*gemm.arrays.sums, 0) + chunk.lane * gemm.sumFloats();
     bool isFirst = chunk.opening && strip.begin == 0;
     multiply(gemm.filters, gemm.rowFloats, strip.size(), {'T', strip.pixels, gemm.filters},
         {'N', strip.windows, gemm.rowFloats}, isFirst ? 0 : 1, sum, gemm.rowFloats);
     if (!gemm.shape.addsBias) return;
     for (size_t i = 0; i < strip.size(); ++i) {
-      step.kernels.copy(strip.pixels + i * gemm.filters, sum + gemm.weightFloats,
+      step.kernels.floats.copy(strip.pixels + i * gemm.filters, sum + gemm.weightFloats,
           isFirst && i == 0 ? Write::SET : Write::ADD, gemm.filters);
     }
   }
@@ -217,7 +217,7 @@ class Gemm::BackwardDataTask final: public StripTask {
 public:
   BackwardDataTask(Gemm& gemm, Place dy, Place dx, Write write, Buffer& scratch)
       : StripTask(gemm, scratch), dy(dy), dx(dx), write(write) {
-    gemm.arrays.backwardWeights->floats = gemm.weightFloats;
+    gemm.arrays.backwardWeights->values = gemm.weightFloats;
   }
 
   void run(const Step& step, const Chunk& chunk) override {
@@ -229,8 +229,8 @@ protected:
   void run(const Step& step, const Chunk& chunk, const Strip& strip) override {
     gather(step, chunk, dy, gemm.pixels, gemm.filters, strip, strip.pixels);
     multiply(strip.size(), gemm.rowFloats, gemm.filters, {'N', strip.pixels, gemm.filters},
-        {'N', step.memory.of(*gemm.arrays.backwardWeights, 0), gemm.rowFloats}, 0, strip.windows,
-        gemm.rowFloats);
+        {'N', step.memory.floatsOf(*gemm.arrays.backwardWeights, 0), gemm.rowFloats}, 0,
+        strip.windows, gemm.rowFloats);
     scatter(step, chunk, strip.windows, gemm.windows, gemm.channels, strip, dx);
   }
 
@@ -250,7 +250,7 @@ public:
 protected:
   void runWhole(const Step& step, uint) override {
     const float* from = gemm.arrays.weightsIn(step.memory);
-    float* packed = step.memory.of(to, 0);
+    float* packed = step.memory.floatsOf(to, 0);
     for (size_t k = 0; k < gemm.filters; ++k) {
       for (size_t c = 0; c < gemm.channels; ++c) {
         for (size_t t = 0; t < gemm.places; ++t) {

@@ -49,6 +49,6 @@ struct Avx2 {
 
 }  // namespace
 
-const Kernels AVX2_KERNELS = Loops<Avx2>::TABLE;
+constinit const Kernels AVX2_KERNELS = kernelsOf<Avx2>(nullptr);
 
 }  // namespace nn::cpu

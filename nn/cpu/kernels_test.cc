@@ -37,13 +37,13 @@ TEST_CASE("kernels: tanh is right to the last digits, at all sizes, and keeps wh
       std::vector<float> values(kernels->block, x);
       values[1] = -x;
       values[2] = NAN;
-      kernels->tanh.forward(values.data(), values.size());
+      kernels->floats.tanh.forward(values.data(), values.size());
       CHECK(values[0] == doctest::Approx(std::tanh(double(x))).epsilon(3e-7));
       CHECK(values[1] == -values[0]);
       CHECK(std::isnan(values[2]));
     }
     std::vector<float> zeros(kernels->block, 0.0f);
-    kernels->tanh.forward(zeros.data(), zeros.size());
+    kernels->floats.tanh.forward(zeros.data(), zeros.size());
     CHECK(zeros[0] == 0);
   }
 }
@@ -56,11 +56,11 @@ TEST_CASE(
       values[1] = -x;
       values[2] = NAN;
       auto sigmoid = values, elu = values;
-      kernels->sigmoid.forward(sigmoid.data(), sigmoid.size());
+      kernels->floats.sigmoid.forward(sigmoid.data(), sigmoid.size());
       CHECK(sigmoid[0] == doctest::Approx(1 / (1 + std::exp(-double(x)))).epsilon(3e-7));
       CHECK(std::abs(sigmoid[1] * (1 + std::exp(double(x))) - 1) <= 3e-7);
       CHECK(std::isnan(sigmoid[2]));
-      kernels->elu.forward(elu.data(), elu.size());
+      kernels->floats.elu.forward(elu.data(), elu.size());
       CHECK(elu[0] == x);
       CHECK(std::abs(elu[1] / std::expm1(-double(x)) - 1) <= 3e-7);
       CHECK(std::isnan(elu[2]));
@@ -69,11 +69,11 @@ TEST_CASE(
     far[1] = -1000;
     far[2] = 0;
     auto sigmoid = far, elu = far;
-    kernels->sigmoid.forward(sigmoid.data(), sigmoid.size());
+    kernels->floats.sigmoid.forward(sigmoid.data(), sigmoid.size());
     CHECK(sigmoid[0] == 1);
     CHECK(sigmoid[1] < 1e-38f);
     CHECK(sigmoid[2] == 0.5f);
-    kernels->elu.forward(elu.data(), elu.size());
+    kernels->floats.elu.forward(elu.data(), elu.size());
     CHECK(elu[0] == 1000);
     CHECK(elu[1] == -1);
     CHECK(elu[2] == 0);
@@ -86,8 +86,8 @@ TEST_CASE("kernels: gelu and its slope are right to 2e-7 of the argument, and ke
       std::vector<float> from(kernels->block, x), to = from, slope = from;
       std::vector<float> ones(kernels->block, 1.0f);
       from[1] = NAN;
-      kernels->gelu(from.data(), to.data(), from.size());
-      kernels->geluBackward(from.data(), ones.data(), slope.data(), Write::SET, from.size());
+      kernels->floats.gelu(from.data(), to.data(), from.size());
+      kernels->floats.geluBackward(from.data(), ones.data(), slope.data(), Write::SET, from.size());
       double below = std::erfc(-double(x) / std::sqrt(2.0)) / 2;
       double height = std::exp(-double(x) * x / 2) / std::sqrt(2 * std::acos(-1.0));
       CHECK(std::abs(to[0] - x * below) <= 2e-7 * std::max(1.0f, std::abs(x)));
@@ -104,7 +104,7 @@ TEST_CASE("kernels: statistics keep their digits where the mean is large against
     auto y = draw(images * pixels * B, 1000);
     std::vector<float> partial(images * 2 * B), mean(B), variance(B);
     for (size_t n = 0; n < images; ++n) {
-      kernels->statistics(&y[n * pixels * B], &partial[n * 2 * B], 1, pixels);
+      kernels->floats.statistics(&y[n * pixels * B], &partial[n * 2 * B], 1, pixels);
     }
     kernels->combineStatistics(partial.data(), images, 2 * B, pixels, mean.data(), variance.data());
     for (size_t c = 0; c < B; ++c) {
@@ -130,8 +130,9 @@ TEST_CASE("kernels: of equal maxima the first in row order gets the gradient") {
     std::vector<float> x(9 * B, -1.0f), out(B), gradient(B, 2.0f), dx(9 * B, 1.0f);
     x[4 * B] = x[7 * B] = 5;
     std::vector<uint16_t> index(B);
-    kernels->maxPool(x.data(), window, out.data(), index.data(), 1);
-    kernels->maxPoolBackward(gradient.data(), index.data(), window, dx.data(), 1);
+    kernels->floats.maxPool(x.data(), window, out.data(), index.data(), 1);
+    kernels->floats.maxPoolBackward(
+        gradient.data(), index.data(), window, dx.data(), Write::ADD, 1);
     CHECK(out[0] == 5);
     CHECK(dx[4 * B] == 3);
     CHECK(dx[7 * B] == 1);
@@ -154,8 +155,9 @@ TEST_CASE("kernels: a max pool remembers places in windows of up to 255 rows") {
     std::vector<float> x(side * side * B, 0.0f), out(B), gradient(B, 1.0f), dx(x.size(), 0.0f);
     x.back() = 7;
     std::vector<uint16_t> index(B);
-    kernels->maxPool(x.data(), window, out.data(), index.data(), 1);
-    kernels->maxPoolBackward(gradient.data(), index.data(), window, dx.data(), 1);
+    kernels->floats.maxPool(x.data(), window, out.data(), index.data(), 1);
+    kernels->floats.maxPoolBackward(
+        gradient.data(), index.data(), window, dx.data(), Write::ADD, 1);
     CHECK(out.back() == 7);
     CHECK(dx.back() == 1);
     CHECK(dx.front() == 1);
@@ -170,14 +172,14 @@ TEST_CASE("kernels: both instruction sets give the same numbers up to rounding")
   auto at = [&](size_t i) { return array.data() + 16 * i; };
   Channels channels = {at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7)};
   std::vector<float> narrow(16, 0.5f), wide(16, 0.5f);
-  AVX2_KERNELS.normalise(y.data(), channels, After::RELU, narrow.data(), 2, 1);
-  AVX512_KERNELS.normalise(y.data(), channels, After::RELU, wide.data(), 1, 1);
+  AVX2_KERNELS.floats.normalise(y.data(), channels, After::RELU, narrow.data(), 2, 1);
+  AVX512_KERNELS.floats.normalise(y.data(), channels, After::RELU, wide.data(), 1, 1);
   CHECK(memcmp(narrow.data(), wide.data(), 64) == 0);
   for (auto write: {Write::SET, Write::ADD}) {
     for (auto rectify: {After::NOTHING, After::RELU}) {
-      AVX2_KERNELS.normaliseBackward(
+      AVX2_KERNELS.floats.normaliseBackward(
           y.data(), gradient.data(), channels, rectify, narrow.data(), write, 2, 1);
-      AVX512_KERNELS.normaliseBackward(
+      AVX512_KERNELS.floats.normaliseBackward(
           y.data(), gradient.data(), channels, rectify, wide.data(), write, 1, 1);
       CHECK(memcmp(narrow.data(), wide.data(), 64) == 0);
     }
@@ -199,8 +201,8 @@ TEST_CASE("kernels: windows are gathered with zeros around the image, and scatte
       auto x = draw(blocks * 20 * B);
       std::vector<float> rows(6 * rowFloats + B), back(x.size(), 1.0f), times(x.size(), 0.0f);
       // In two parts.
-      kernels->gatherWindows(x.data(), window, channels, 0, 4, rows.data());
-      kernels->gatherWindows(x.data(), window, channels, 4, 6, &rows[4 * rowFloats]);
+      kernels->floats.gatherWindows(x.data(), window, channels, 0, 4, rows.data());
+      kernels->floats.gatherWindows(x.data(), window, channels, 4, 6, &rows[4 * rowFloats]);
       for (size_t i = 0; i < 6 * rowFloats; ++i) {
         size_t pixel = i / rowFloats, place = i % rowFloats / channels, c = i % channels;
         size_t row = pixel / 3 * 2 + place / 3, column = pixel % 3 * 2 + place % 3;
@@ -210,7 +212,7 @@ TEST_CASE("kernels: windows are gathered with zeros around the image, and scatte
         if (isInside) ++times[at];
       }
       for (size_t i = 6 * rowFloats; i < rows.size(); ++i) rows[i] = NAN;
-      kernels->scatterWindows(rows.data(), window, channels, 0, 6, back.data());
+      kernels->floats.scatterWindows(rows.data(), window, channels, 0, 6, back.data());
       for (size_t i = 0; i < x.size(); ++i) {
         CHECK(back[i] == doctest::Approx(1 + times[i] * x[i]).epsilon(1e-6));
       }
@@ -222,7 +224,7 @@ TEST_CASE("kernels: adding copies takes any count") {
   for (auto* kernels: tables()) {
     for (size_t count: {1, 7, 8, 15, 16, 33}) {
       auto from = draw(count), to = draw(count), before = to;
-      kernels->copy(from.data(), to.data(), Write::ADD, count);
+      kernels->floats.copy(from.data(), to.data(), Write::ADD, count);
       for (size_t i = 0; i < count; ++i) CHECK(to[i] == before[i] + from[i]);
     }
   }

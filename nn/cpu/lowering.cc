@@ -36,7 +36,7 @@ kj::Array<const Chunk> cutShare(uint lane, uint first, uint count, uint most) {
 // Chunks for each phase; with them the sizes of scratch buffers that hold images.
 void cutChunks(Draft& draft) {
   for (auto& phase: draft.plan->phases) {
-    size_t imageBytes = kj::max(phase->imageFloatsMax, size_t(1)) * sizeof(float);
+    size_t imageBytes = kj::max(phase->imageBytesMax, size_t(1));
     uint most = kj::max(uint(kj::min(CHUNK_BYTES / imageBytes, size_t(draft.images))), 1u);
     auto chunks = kj::heapArrayBuilder<kj::Array<const Chunk>>(draft.lanes);
     uint largest = 0;
@@ -47,7 +47,7 @@ void cutChunks(Draft& draft) {
       for (auto& chunk: chunks[lane]) largest = kj::max(largest, chunk.images);
     }
     phase->chunks = chunks.finish();
-    for (auto& buffer: phase->scratch) buffer->floats = largest * buffer->imageFloats;
+    for (auto& buffer: phase->scratch) buffer->values = largest * buffer->imageValues;
   }
 }
 
@@ -88,16 +88,16 @@ void prepare(Draft& draft) {
 void packMemory(Plan& plan) {
   kj::Vector<Buffer*> shared;
   for (auto& buffer: plan.buffers) {
-    if (buffer->home == Buffer::BATCH && buffer->floats > 0) shared.add(buffer.get());
+    if (buffer->home == Buffer::BATCH && buffer->values > 0) shared.add(buffer.get());
   }
-  plan.batchFloats = pack(shared);
-  plan.scratchFloats = 0;
+  plan.batch_bytes = pack(shared);
+  plan.scratch_bytes = 0;
   for (auto& phase: plan.phases) {
     kj::Vector<Buffer*> own;
     for (auto& buffer: phase->scratch) {
-      if (buffer->floats > 0) own.add(buffer.get());
+      if (buffer->values > 0) own.add(buffer.get());
     }
-    plan.scratchFloats = kj::max(plan.scratchFloats, pack(own));
+    plan.scratch_bytes = kj::max(plan.scratch_bytes, pack(own));
   }
 }
 

@@ -8,10 +8,9 @@ namespace nn::cpu {
 namespace {
 
 constexpr size_t LINE_BYTES = 64;
-constexpr size_t LINE_FLOATS = LINE_BYTES / sizeof(float);
 
-size_t roundUp(size_t floats) {
-  return (floats + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
+size_t roundUp(size_t bytes) {
+  return (bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
 }
 
 bool meet(const Buffer& a, const Buffer& b) {
@@ -23,17 +22,17 @@ bool meet(const Buffer& a, const Buffer& b) {
 size_t pack(kj::ArrayPtr<Buffer* const> buffers) {
   auto order = kj::heapArray<Buffer*>(buffers);
   std::stable_sort(
-      order.begin(), order.end(), [](Buffer* a, Buffer* b) { return a->floats > b->floats; });
+      order.begin(), order.end(), [](Buffer* a, Buffer* b) { return a->bytes() > b->bytes(); });
 
   size_t total = 0;
   kj::Vector<Buffer*> placed;  // by offset
   for (auto* buffer: order) {
-    size_t size = roundUp(buffer->floats);
+    size_t size = roundUp(buffer->bytes());
     size_t offset = 0;
     for (auto* other: placed) {
       if (!meet(*buffer, *other)) continue;
       if (offset + size <= other->offset) break;
-      offset = kj::max(offset, other->offset + roundUp(other->floats));
+      offset = kj::max(offset, other->offset + roundUp(other->bytes()));
     }
     buffer->offset = offset;
     total = kj::max(total, offset + size);
@@ -44,10 +43,10 @@ size_t pack(kj::ArrayPtr<Buffer* const> buffers) {
   return total;
 }
 
-Arena::Arena(size_t floats): memory(kj::heapArray<byte>(floats * sizeof(float) + LINE_BYTES)) {
+Arena::Arena(size_t size): memory(kj::heapArray<byte>(size + LINE_BYTES)) {
   memset(memory.begin(), 0, memory.size());
   auto address = reinterpret_cast<uintptr_t>(memory.begin());
-  start = reinterpret_cast<float*>((address + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES);
+  start = memory.begin() + (roundUp(address) - address);
 }
 
 }  // namespace nn::cpu

@@ -7,6 +7,8 @@
 #include <kj/vector.h>
 #include <stdint.h>
 
+#include "nn/cpu/element.h"
+
 namespace nn::cpu {
 
 using kj::byte;
@@ -21,7 +23,11 @@ struct Chunk {
   bool opening;  // the lane's first chunk of this phase
 };
 
-// Floats that live from one moment to another. A batch buffer's moments are phases, a scratch
+constexpr size_t bytesOf(Element element) {
+  return element == Element::FLOAT ? sizeof(float) : sizeof(BFloat16);
+}
+
+// Values that live from one moment to another. A batch buffer's moments are phases, a scratch
 // buffer's the tasks of its phase.
 struct Buffer {
   enum Home {
@@ -29,12 +35,14 @@ struct Buffer {
     BATCH,    // all images of the batch, or anything else that all lanes see
     SCRATCH,  // one chunk, one for each lane
   } home;
-  size_t imageFloats = 0;  // 0 if it does not hold images
-  size_t floats = 0;       // in all
+  Element element = Element::FLOAT;
+  size_t imageValues = 0;  // 0 if it does not hold images
+  size_t values = 0;       // in all
   uint first = kj::maxValue;
   uint last = 0;
-  size_t offset = 0;  // floats from the start of its home; set by pack()
+  size_t offset = 0;  // bytes from the start of its home; set by pack()
 
+  size_t bytes() const { return values * bytesOf(element); }
   void use(uint moment) {
     first = kj::min(first, moment);
     last = kj::max(last, moment);
@@ -48,51 +56,58 @@ struct Buffer {
 // Where a tensor's images lie: the buffer's, or a run of channels in each of them.
 struct Place {
   Buffer* buffer = nullptr;
-  size_t shift = 0;  // floats from the start of an image
+  size_t shift = 0;  // values from the start of an image
 
-  size_t stride() const { return buffer->imageFloats; }
+  Element element() const { return buffer->element; }
+  size_t stride() const { return buffer->imageValues; }
+  size_t stride_bytes() const { return stride() * bytesOf(element()); }
 };
 
 // The start addresses of the homes.
 struct Memory {
   const float* pixels = nullptr;
-  float* batch = nullptr;
-  float* scratch = nullptr;
-  size_t scratchStride = 0;  // floats from one lane's to the next one's
+  byte* batch = nullptr;
+  byte* scratch = nullptr;
+  size_t scratchStride_bytes = 0;  // from one lane's to the next one's
 
-  float* of(const Buffer& buffer, uint lane) const {
+  byte* of(const Buffer& buffer, uint lane) const {
     if (buffer.home == Buffer::BATCH) return batch + buffer.offset;
-    return scratch + lane * scratchStride + buffer.offset;
+    return scratch + lane * scratchStride_bytes + buffer.offset;
   }
-  // The first image of `chunk` in `place`; the others follow each place.stride().
-  float* at(const Place& place, const Chunk& chunk) const {
+  // The first image of `chunk` in `place`; the others follow each place.stride_bytes().
+  byte* at(const Place& place, const Chunk& chunk) const {
     auto& buffer = *place.buffer;
-    switch (buffer.home) {
-      case Buffer::PIXELS:
-        return const_cast<float*>(pixels) + chunk.first * buffer.imageFloats + place.shift;
-      case Buffer::BATCH:
-        return batch + buffer.offset + chunk.first * buffer.imageFloats + place.shift;
-      case Buffer::SCRATCH:
-        return of(buffer, chunk.lane) + place.shift;
-    }
-    KJ_UNREACHABLE;
+    size_t first =
+        place.shift + (buffer.home == Buffer::SCRATCH ? 0 : chunk.first * place.stride());
+    byte* home = buffer.home == Buffer::PIXELS ? reinterpret_cast<byte*>(const_cast<float*>(pixels))
+                                               : of(buffer, chunk.lane);
+    return home + first * bytesOf(buffer.element);
+  }
+  // The same of what holds floats.
+  float* floatsOf(const Buffer& buffer, uint lane) const {
+    KJ_IREQUIRE(buffer.element == Element::FLOAT);
+    return reinterpret_cast<float*>(of(buffer, lane));
+  }
+  float* floatsAt(const Place& place, const Chunk& chunk) const {
+    KJ_IREQUIRE(place.element() == Element::FLOAT);
+    return reinterpret_cast<float*>(at(place, chunk));
   }
 };
 
 // Sets the offsets, in whole cache lines, so that buffers that live at the same moment do not
-// overlap; returns the floats needed. Big ones first, each at the lowest place that is free.
+// overlap; returns the bytes needed. Big ones first, each at the lowest place that is free.
 size_t pack(kj::ArrayPtr<Buffer* const> buffers);
 
-// Zeroed floats on a cache line's boundary.
+// Zeroed bytes on a cache line's boundary.
 class Arena {
 public:
-  explicit Arena(size_t floats);
-  float* begin() { return start; }
+  explicit Arena(size_t size);
+  byte* begin() { return start; }
   uint64_t bytes() const { return memory.size(); }
 
 private:
   kj::Array<byte> memory;
-  float* start;
+  byte* start;
 };
 
 }  // namespace nn::cpu

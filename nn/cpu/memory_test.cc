@@ -8,10 +8,10 @@
 namespace nn::cpu {
 namespace {
 
-Buffer bufferOf(size_t floats, uint first, uint last) {
+Buffer bufferOf(size_t values, uint first, uint last) {
   Buffer buffer;
   buffer.home = Buffer::BATCH;
-  buffer.floats = floats;
+  buffer.values = values;
   buffer.use(first);
   buffer.use(last);
   return buffer;
@@ -19,7 +19,7 @@ Buffer bufferOf(size_t floats, uint first, uint last) {
 
 bool overlap(const Buffer& a, const Buffer& b) {
   bool inTime = a.first <= b.last && b.first <= a.last;
-  bool inSpace = a.offset < b.offset + b.floats && b.offset < a.offset + a.floats;
+  bool inSpace = a.offset < b.offset + b.bytes() && b.offset < a.offset + a.bytes();
   return inTime && inSpace;
 }
 
@@ -27,7 +27,7 @@ TEST_CASE("memory: buffers that never live at the same moment share their place"
   Buffer a = bufferOf(100, 0, 1), b = bufferOf(60, 2, 3), c = bufferOf(40, 1, 2);
   Buffer* all[] = {&a, &b, &c};
   // a and b one after the other, c beside both; in lines of 16 floats.
-  CHECK(pack(all) == 112 + 48);
+  CHECK(pack(all) == 4 * (112 + 48));
   CHECK(a.offset == b.offset);
 }
 
@@ -35,7 +35,7 @@ TEST_CASE("memory: a buffer that is kept shares its place with none") {
   Buffer a = bufferOf(16, 0, 1), b = bufferOf(16, 5, 6);
   a.keep();
   Buffer* all[] = {&a, &b};
-  CHECK(pack(all) == 32);
+  CHECK(pack(all) == 128);
 }
 
 TEST_CASE("memory: buffers that live at the same moment never overlap, and begin on a line") {
@@ -50,8 +50,8 @@ TEST_CASE("memory: buffers that live at the same moment never overlap, and begin
     }
     size_t total = pack(pointers);
     for (size_t i = 0; i < buffers.size(); ++i) {
-      CHECK(buffers[i].offset % 16 == 0);
-      CHECK(buffers[i].offset + buffers[i].floats <= total);
+      CHECK(buffers[i].offset % 64 == 0);
+      CHECK(buffers[i].offset + buffers[i].bytes() <= total);
       for (size_t j = 0; j < i; ++j) CHECK(!overlap(buffers[i], buffers[j]));
     }
   }

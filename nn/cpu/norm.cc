@@ -7,7 +7,7 @@
 namespace nn::cpu {
 
 Channels Norm::channelsIn(const Memory& memory) const {
-  float* array = memory.of(*channels, 0);
+  float* array = memory.floatsOf(*channels, 0);
   size_t size = extent.blocks * extent.block;
   return {.mean = array,
       .inverse = array + size,
@@ -28,7 +28,7 @@ Range shareOf(size_t blocks, uint part, uint parts) {
 
 // Where the partial sums of image `n` begin.
 float* partialOf(const Memory& memory, const Norm& norm, const Buffer& partials, size_t n) {
-  return memory.of(partials, 0) + n * norm.extent.blocks * 2 * norm.extent.block;
+  return memory.floatsOf(partials, 0) + n * norm.extent.blocks * 2 * norm.extent.block;
 }
 
 class TakeStatistics final: public Task {
@@ -36,10 +36,10 @@ public:
   TakeStatistics(const Norm& norm, Place y): norm(norm), y(y) {}
 
   void run(const Step& step, const Chunk& chunk) override {
-    const float* image = step.memory.at(y, chunk);
-    for (uint n = 0; n < chunk.images; ++n, image += y.stride()) {
+    const byte* image = step.memory.at(y, chunk);
+    for (uint n = 0; n < chunk.images; ++n, image += y.stride_bytes()) {
       float* partial = partialOf(step.memory, norm, *norm.statisticsPartials, chunk.first + n);
-      step.kernels.statistics(image, partial, norm.extent.blocks, norm.extent.pixels);
+      step.kernelsFor(y).statistics(image, partial, norm.extent.blocks, norm.extent.pixels);
     }
   }
 
@@ -88,7 +88,7 @@ protected:
     // `slope` is free until the gradients are combined.
     float* variance = channels.slope;
     size_t stride = norm.extent.blocks * 2 * norm.extent.block;
-    const float* partial = step.memory.of(*norm.statisticsPartials, 0) + 2 * begin;
+    const float* partial = step.memory.floatsOf(*norm.statisticsPartials, 0) + 2 * begin;
     step.kernels.combineStatistics(
         partial, norm.images, stride, norm.extent.pixels, channels.mean + begin, variance + begin);
     float momentum = norm.op.momentum;
@@ -119,10 +119,10 @@ public:
 
   void run(const Step& step, const Chunk& chunk) override {
     auto channels = norm.channelsIn(step.memory);
-    const float* from = step.memory.at(y, chunk);
-    float* to = step.memory.at(out, chunk);
-    for (uint n = 0; n < chunk.images; ++n, from += y.stride(), to += out.stride()) {
-      step.kernels.normalise(
+    const byte* from = step.memory.at(y, chunk);
+    byte* to = step.memory.at(out, chunk);
+    for (uint n = 0; n < chunk.images; ++n, from += y.stride_bytes(), to += out.stride_bytes()) {
+      step.kernelsFor(y).normalise(
           from, channels, norm.after, to, norm.extent.blocks, norm.extent.pixels);
     }
   }
@@ -138,11 +138,12 @@ public:
 
   void run(const Step& step, const Chunk& chunk) override {
     auto channels = norm.channelsIn(step.memory);
-    const float* value = step.memory.at(y, chunk);
-    const float* g = step.memory.at(gradient, chunk);
-    for (uint n = 0; n < chunk.images; ++n, value += y.stride(), g += gradient.stride()) {
+    const byte* value = step.memory.at(y, chunk);
+    const byte* g = step.memory.at(gradient, chunk);
+    for (uint n = 0; n < chunk.images;
+         ++n, value += y.stride_bytes(), g += gradient.stride_bytes()) {
       float* partial = partialOf(step.memory, norm, *norm.gradientPartials, chunk.first + n);
-      step.kernels.reduceGradient(
+      step.kernelsFor(y).reduceGradient(
           value, g, channels, norm.after, partial, norm.extent.blocks, norm.extent.pixels);
     }
   }
@@ -162,7 +163,7 @@ public:
     size_t B = norm.extent.block;
     float values = float(norm.images) * float(norm.extent.pixels);
     for (auto b = share.begin; b < share.end; ++b) {
-      const float* partial = step.memory.of(*norm.gradientPartials, 0) + 2 * b * B;
+      const float* partial = step.memory.floatsOf(*norm.gradientPartials, 0) + 2 * b * B;
       // The gamma's gradient gets the sum of g·(y - mean) first.
       step.kernels.sumPartials(partial, norm.images, norm.extent.blocks * 2 * B,
           channels.betaGradient + b * B, channels.gammaGradient + b * B);
@@ -205,15 +206,15 @@ public:
 
   void run(const Step& step, const Chunk& chunk) override {
     auto channels = norm.channelsIn(step.memory);
-    const float* value = step.memory.at(y, chunk);
-    const float* g = step.memory.at(gradient, chunk);
-    float* to = step.memory.at(dy, chunk);
+    const byte* value = step.memory.at(y, chunk);
+    const byte* g = step.memory.at(gradient, chunk);
+    byte* to = step.memory.at(dy, chunk);
     for (uint n = 0; n < chunk.images; ++n) {
-      step.kernels.normaliseBackward(
+      step.kernelsFor(y).normaliseBackward(
           value, g, channels, norm.after, to, write, norm.extent.blocks, norm.extent.pixels);
-      value += y.stride();
-      g += gradient.stride();
-      to += dy.stride();
+      value += y.stride_bytes();
+      g += gradient.stride_bytes();
+      to += dy.stride_bytes();
     }
   }
 

@@ -14,7 +14,7 @@ struct PhasePlan {
   kj::Vector<kj::Own<Task>> tasks;
   kj::Vector<kj::Own<BatchTask>> batchTasks;
   kj::Vector<kj::Own<Buffer>> scratch;
-  size_t imageFloatsMax = 0;                 // of the largest image that a task touches
+  size_t imageBytesMax = 0;                  // of the largest image that a task touches
   kj::Array<kj::Array<const Chunk>> chunks;  // of each lane
 };
 
@@ -35,8 +35,8 @@ struct Plan {
   kj::Vector<kj::Own<Buffer>> buffers;
   Verdicts verdicts;
   Place logits;
-  size_t batchFloats;    // of the memory that all lanes share
-  size_t scratchFloats;  // of each lane's
+  size_t batch_bytes;    // of the memory that all lanes share
+  size_t scratch_bytes;  // of each lane's
 };
 
 }  // namespace nn::cpu

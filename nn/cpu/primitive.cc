@@ -17,12 +17,12 @@ Primitive::Primitive(const dnnl::primitive_desc_base& desc, const dnnl::engine& 
   memories = objects.releaseAsArray();
 }
 
-void Primitive::run(const Step& step, uint lane, std::initializer_list<const float*> data) {
+void Primitive::run(const Step& step, uint lane, std::initializer_list<const void*> data) {
   dnnl_exec_arg_t arguments[ARGUMENTS_MAX];
   uint i = 0;
   for (auto* pointer: data) {
     auto memory = memories[lane * count + i].get();
-    auto status = dnnl_memory_set_data_handle(memory, const_cast<float*>(pointer));
+    auto status = dnnl_memory_set_data_handle(memory, const_cast<void*>(pointer));
     KJ_ASSERT(status == dnnl_success, "oneDNN refused an array", int(status));
     arguments[i] = {ids[i], memory};
     ++i;

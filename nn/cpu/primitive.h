@@ -25,7 +25,7 @@ public:
       std::initializer_list<Argument> arguments);
 
   // `data` is in the order of the arguments.
-  void run(const Step& step, uint lane, std::initializer_list<const float*> data);
+  void run(const Step& step, uint lane, std::initializer_list<const void*> data);
 
 private:
   static constexpr uint ARGUMENTS_MAX = 5;

@@ -11,7 +11,7 @@ namespace nn::cpu {
 
 namespace {
 
-const ActivationLoops& loopsOf(const Kernels& kernels, Activation::Function function) {
+const ActivationLoops& loopsOf(const ValueKernels& kernels, Activation::Function function) {
   switch (function) {
     case Activation::RELU:
       return kernels.relu;
@@ -28,12 +28,12 @@ const ActivationLoops& loopsOf(const Kernels& kernels, Activation::Function func
 }
 
 // Zeros in the channels that fill up the last block.
-void clearPadding(float* image, const Extent& extent) {
-  size_t used = extent.channels % extent.block;
+void clearPadding(byte* image, const Extent& extent, Element element) {
+  size_t used = extent.channels % extent.block, value = bytesOf(element);
   if (used == 0) return;
-  float* pixel = image + (extent.blocks - 1) * extent.pixels * extent.block;
-  for (size_t i = 0; i < extent.pixels; ++i, pixel += extent.block) {
-    memset(pixel + used, 0, (extent.block - used) * sizeof(float));
+  byte* pixel = image + (extent.blocks - 1) * extent.pixels * extent.block * value;
+  for (size_t i = 0; i < extent.pixels; ++i, pixel += extent.block * value) {
+    memset(pixel + used * value, 0, (extent.block - used) * value);
   }
 }
 
@@ -43,11 +43,11 @@ public:
       : function(function), extent(extent), x(x) {}
 
   void run(const Step& step, const Chunk& chunk) override {
-    auto& loops = loopsOf(step.kernels, function);
-    float* image = step.memory.at(x, chunk);
-    for (uint n = 0; n < chunk.images; ++n, image += x.stride()) {
-      loops.forward(image, extent.floats());
-      if (function == Activation::SIGMOID) clearPadding(image, extent);
+    auto& loops = loopsOf(step.kernelsFor(x), function);
+    byte* image = step.memory.at(x, chunk);
+    for (uint n = 0; n < chunk.images; ++n, image += x.stride_bytes()) {
+      loops.forward(image, extent.values());
+      if (function == Activation::SIGMOID) clearPadding(image, extent, x.element());
     }
   }
 
@@ -63,11 +63,12 @@ public:
       : function(function), extent(extent), y(y), gradient(gradient) {}
 
   void run(const Step& step, const Chunk& chunk) override {
-    auto& loops = loopsOf(step.kernels, function);
-    const float* value = step.memory.at(y, chunk);
-    float* g = step.memory.at(gradient, chunk);
-    for (uint n = 0; n < chunk.images; ++n, value += y.stride(), g += gradient.stride()) {
-      loops.backward(value, g, extent.floats());
+    auto& loops = loopsOf(step.kernelsFor(y), function);
+    const byte* value = step.memory.at(y, chunk);
+    byte* g = step.memory.at(gradient, chunk);
+    for (uint n = 0; n < chunk.images;
+         ++n, value += y.stride_bytes(), g += gradient.stride_bytes()) {
+      loops.backward(value, g, extent.values());
     }
   }
 
@@ -82,10 +83,11 @@ public:
   Gelu(Extent extent, Place from, Place to): extent(extent), from(from), to(to) {}
 
   void run(const Step& step, const Chunk& chunk) override {
-    const float* source = step.memory.at(from, chunk);
-    float* target = step.memory.at(to, chunk);
-    for (uint n = 0; n < chunk.images; ++n, source += from.stride(), target += to.stride()) {
-      step.kernels.gelu(source, target, extent.floats());
+    const byte* source = step.memory.at(from, chunk);
+    byte* target = step.memory.at(to, chunk);
+    for (uint n = 0; n < chunk.images;
+         ++n, source += from.stride_bytes(), target += to.stride_bytes()) {
+      step.kernelsFor(from).gelu(source, target, extent.values());
     }
   }
 
@@ -100,14 +102,14 @@ public:
       : extent(extent), x(x), gradient(gradient), dx(dx), write(write) {}
 
   void run(const Step& step, const Chunk& chunk) override {
-    const float* value = step.memory.at(x, chunk);
-    const float* g = step.memory.at(gradient, chunk);
-    float* to = step.memory.at(dx, chunk);
+    const byte* value = step.memory.at(x, chunk);
+    const byte* g = step.memory.at(gradient, chunk);
+    byte* to = step.memory.at(dx, chunk);
     for (uint n = 0; n < chunk.images; ++n) {
-      step.kernels.geluBackward(value, g, to, write, extent.floats());
-      value += x.stride();
-      g += gradient.stride();
-      to += dx.stride();
+      step.kernelsFor(x).geluBackward(value, g, to, write, extent.values());
+      value += x.stride_bytes();
+      g += gradient.stride_bytes();
+      to += dx.stride_bytes();
     }
   }
 
@@ -123,10 +125,11 @@ public:
       : extent(extent), factor(factor), from(from), to(to), write(write) {}
 
   void run(const Step& step, const Chunk& chunk) override {
-    const float* source = step.memory.at(from, chunk);
-    float* target = step.memory.at(to, chunk);
-    for (uint n = 0; n < chunk.images; ++n, source += from.stride(), target += to.stride()) {
-      step.kernels.scale(source, factor, target, write, extent.floats());
+    const byte* source = step.memory.at(from, chunk);
+    byte* target = step.memory.at(to, chunk);
+    for (uint n = 0; n < chunk.images;
+         ++n, source += from.stride_bytes(), target += to.stride_bytes()) {
+      step.kernelsFor(from).scale(source, factor, target, write, extent.values());
     }
   }
 
@@ -143,11 +146,13 @@ public:
       : op(op), node(node), extent(extent), from(from), to(to), write(write) {}
 
   void run(const Step& step, const Chunk& chunk) override {
-    const float* source = step.memory.at(from, chunk);
-    float* target = step.memory.at(to, chunk);
-    for (uint n = 0; n < chunk.images; ++n, source += from.stride(), target += to.stride()) {
+    const byte* source = step.memory.at(from, chunk);
+    byte* target = step.memory.at(to, chunk);
+    for (uint n = 0; n < chunk.images; ++n) {
       auto mask = dropoutMask(op.rate, step.draws[chunk.first + n], node);
-      step.kernels.drop(source, mask, target, write, extent.blocks, extent.pixels);
+      step.kernelsFor(from).drop(source, mask, target, write, extent.blocks, extent.pixels);
+      source += from.stride_bytes();
+      target += to.stride_bytes();
     }
   }
 
@@ -165,8 +170,8 @@ public:
       : op(op), node(node), size(size), from(from), to(to) {}
 
   void run(const Step& step, const Chunk& chunk) override {
-    const float* source = step.memory.at(from, chunk);
-    float* target = step.memory.at(to, chunk);
+    const float* source = step.memory.floatsAt(from, chunk);
+    float* target = step.memory.floatsAt(to, chunk);
     for (uint n = 0; n < chunk.images; ++n, source += from.stride(), target += to.stride()) {
       auto mask = dropoutMask(op.rate, step.draws[chunk.first + n], node);
       step.kernels.dropRow(source, mask, target, size);
@@ -192,7 +197,7 @@ Window windowOf(const Pool& op, Shape in, Shape out) {
 
 // The index words of a chunk's first image. They lie in a buffer of floats, two words in each.
 uint16_t* wordsAt(const Memory& memory, const Place& index, const Chunk& chunk) {
-  return reinterpret_cast<uint16_t*>(memory.at(index, chunk));
+  return reinterpret_cast<uint16_t*>(memory.floatsAt(index, chunk));
 }
 
 class PoolForward final: public Task {
@@ -201,17 +206,18 @@ public:
       : op(op), window(window), extent(extent), x(x), y(y), index(index) {}
 
   void run(const Step& step, const Chunk& chunk) override {
-    const float* from = step.memory.at(x, chunk);
-    float* to = step.memory.at(y, chunk);
+    const byte* from = step.memory.at(x, chunk);
+    byte* to = step.memory.at(y, chunk);
+    auto& kernels = step.kernelsFor(x);
     if (op.function == Pool::AVERAGE) {
-      for (uint n = 0; n < chunk.images; ++n, from += x.stride(), to += y.stride()) {
-        step.kernels.averagePool(from, window, to, extent.blocks);
+      for (uint n = 0; n < chunk.images; ++n, from += x.stride_bytes(), to += y.stride_bytes()) {
+        kernels.averagePool(from, window, to, extent.blocks);
       }
       return;
     }
     uint16_t* words = wordsAt(step.memory, index, chunk);
-    for (uint n = 0; n < chunk.images; ++n, from += x.stride(), to += y.stride()) {
-      step.kernels.maxPool(from, window, to, words + n * 2 * index.stride(), extent.blocks);
+    for (uint n = 0; n < chunk.images; ++n, from += x.stride_bytes(), to += y.stride_bytes()) {
+      kernels.maxPool(from, window, to, words + n * 2 * index.stride(), extent.blocks);
     }
   }
 
@@ -235,17 +241,17 @@ public:
         write(write) {}
 
   void run(const Step& step, const Chunk& chunk) override {
-    const float* from = step.memory.at(gradient, chunk);
-    float* to = step.memory.at(dx, chunk);
-    size_t bytes = extent.blocks * extent.block * window.inHeight * window.inWidth * sizeof(float);
+    const byte* from = step.memory.at(gradient, chunk);
+    byte* to = step.memory.at(dx, chunk);
+    auto& kernels = step.kernelsFor(dx);
     const uint16_t* words = op.function == Pool::MAX ? wordsAt(step.memory, index, chunk) : nullptr;
-    for (uint n = 0; n < chunk.images; ++n, from += gradient.stride(), to += dx.stride()) {
-      if (write == Write::SET) memset(to, 0, bytes);
+    for (uint n = 0; n < chunk.images;
+         ++n, from += gradient.stride_bytes(), to += dx.stride_bytes()) {
       if (op.function == Pool::AVERAGE) {
-        step.kernels.averagePoolBackward(from, window, to, extent.blocks);
+        kernels.averagePoolBackward(from, window, to, write, extent.blocks);
       } else {
-        step.kernels.maxPoolBackward(
-            from, words + n * 2 * index.stride(), window, to, extent.blocks);
+        kernels.maxPoolBackward(
+            from, words + n * 2 * index.stride(), window, to, write, extent.blocks);
       }
     }
   }
@@ -268,8 +274,8 @@ public:
         verdicts(verdicts) {}
 
   void run(const Step& step, const Chunk& chunk) override {
-    const float* x = step.memory.at(logits, chunk);
-    float* g = step.memory.at(gradient, chunk);
+    const float* x = step.memory.floatsAt(logits, chunk);
+    float* g = step.memory.floatsAt(gradient, chunk);
     for (uint n = 0; n < chunk.images; ++n, x += logits.stride(), g += gradient.stride()) {
       row(x, g, step.labels[chunk.first + n], chunk.first + n);
     }
@@ -282,7 +288,7 @@ private:
   Verdicts& verdicts;
 
   void row(const float* x, float* g, int32_t label, uint n) {
-    memset(g, 0, extent.floats() * sizeof(float));
+    memset(g, 0, extent.values() * sizeof(float));
     verdicts.losses[n] = 0;
     verdicts.correct[n] = -1;
     if (label < 0) return;

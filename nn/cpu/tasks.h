@@ -18,6 +18,11 @@ struct Step {
   const int32_t* labels = nullptr;
   kj::ArrayPtr<const uint64_t> draws = nullptr;         // one a row, or none
   kj::ArrayPtr<const dnnl_stream_t> streams = nullptr;  // one a lane
+
+  // For what lies in `place`.
+  const ValueKernels& kernelsFor(const Place& place) const {
+    return place.element() == Element::FLOAT ? kernels.floats : *kernels.bfloat16s;
+  }
 };
 
 // Work on one chunk of images at a time. Lanes run the same task at the same time, on chunks of
@@ -66,7 +71,7 @@ struct Extent {
         blocks((shape.channels + block - 1) / block),
         pixels(size_t(shape.height) * shape.width),
         block(block) {}
-  size_t floats() const { return blocks * pixels * block; }
+  size_t values() const { return blocks * pixels * block; }
 };
 
 // In place: x = f(x); gradient = gradient · f'(x) from the outputs `y`.
@@ -85,7 +90,7 @@ kj::Own<Task> scale(Extent extent, float factor, Place from, Place to, Write wri
 // the gradient of its output.
 kj::Own<Task> drop(
     const Dropout& op, NodeId node, Extent extent, Place from, Place to, Write write);
-// The same of images in plain order, of `size` values: to = what is left of `from`.
+// The same of images in plain order, of `size` floats: to = what is left of `from`.
 kj::Own<Task> dropRows(const Dropout& op, NodeId node, size_t size, Place from, Place to);
 
 // `index` is what max needs to remember: 16-bit words; null for average.
