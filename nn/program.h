@@ -56,10 +56,16 @@ public:
   virtual uint64_t memory_bytes() const = 0;
 };
 
+// What a program calculates with. FP32: float32 alone. BF16: values (activations and their
+// gradients) and the weights of convolutions are bfloat16, rounded to nearest, ties to even; flat
+// arrays, sums, what batch norms calculate, logits and the loss stay float32.
+enum class Precision { FP32, BF16 };
+
 struct ProgramOptions {
   uint batchSize;                         // rows of a batch
   uint threads = 1;                       // threads that share the images of a batch
   kj::Maybe<Profile&> profile = nullptr;  // where to note what each node takes
+  Precision precision = Precision::FP32;
 };
 
 // A row of the table of backends.

@@ -5,6 +5,7 @@
 
 #include "io/augment.h"
 #include "io/checksum.h"
+#include "nn/word.h"
 #include "runner/sweep.h"
 
 namespace runner {
@@ -27,6 +28,15 @@ constexpr LossReduction LOSS_REDUCTIONS[] = {
         "The sum over the images of a worker's batch; a round takes the mean of its pushes, as "
         "TensorFlow's SyncReplicasOptimizer does.",
         LossReduction::SUM},
+};
+
+constexpr nn::Word<nn::Precision> PRECISIONS[] = {
+    {"fp32", "float32 alone.", nn::Precision::FP32},
+    {"bf16",
+        "Activations, their gradients and the weights of convolutions are rounded to bfloat16 (as "
+        "PyTorch's autocast does); parameters, their gradients, sums, batch statistics, dense "
+        "layers and the loss stay float32. On a CPU it takes AVX512_BF16.",
+        nn::Precision::BF16},
 };
 
 // Reports what is wrong with `devices`.
@@ -134,6 +144,8 @@ TrainConfig TrainConfig::read(configs::Reader& reader, const nn::Conventions& co
       "Share of a label's weight that training spreads over all classes (Szegedy et al. 2016). "
       "Validation takes none.",
       {.atLeast = 0, .below = 1}, 0);
+  config.precision =
+      nn::chooseWord(reader, "precision", "What is calculated with.", PRECISIONS, "fp32");
   return config;
 }
 

@@ -11,6 +11,7 @@
 #include "io/datasets.h"
 #include "nn/graph.h"
 #include "nn/model.h"
+#include "nn/program.h"
 #include "nn/update_rules.h"
 #include "rpc/modes.h"
 #include "rpc/placement.h"
@@ -45,6 +46,7 @@ struct TrainConfig {
   nn::UpdateRules rules;
   const LossReduction* loss;
   double labelSmoothing;
+  nn::Precision precision;
 
   static TrainConfig read(configs::Reader& reader, const nn::Conventions& conventions);
 };

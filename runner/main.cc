@@ -256,6 +256,7 @@ private:
     endAtInterrupt();
     configs::Diagnostics diagnostics;
     kj::HashSet<kj::String> prepared;
+    for (auto& run: runs) requireMachineFor(KJ_ASSERT_NONNULL(run.loaded.experiment));
     for (auto& run: runs) {
       auto& experiment = KJ_ASSERT_NONNULL(run.loaded.experiment);
       auto data = dataSection(run.loaded.resolved);

@@ -14,6 +14,10 @@ io::DatasetFacts datasetFacts(const io::DataConfig& config) {
       dataset->validation().count()};
 }
 
+void requireMachineFor(const Experiment& experiment) {
+  nn::requirePrecision(experiment.train.precision);
+}
+
 ModelFacts::ModelFacts(const Experiment& experiment)
     : ModelFacts(experiment, datasetFacts(experiment.data)) {}
 
@@ -54,7 +58,8 @@ kj::Own<nn::Program> programOf(
     const Experiment& experiment, const nn::Graph& graph, kj::Maybe<nn::Profile&> profile) {
   nn::ProgramOptions options{.batchSize = experiment.data.batchSize,
       .threads = experiment.cluster.threadsPerWorker,
-      .profile = profile};
+      .profile = profile,
+      .precision = experiment.train.precision};
   auto backends = KJ_MAP(device, experiment.cluster.devices) {
     return &nn::CPU;
   };

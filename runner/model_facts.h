@@ -11,6 +11,10 @@ namespace runner {
 // Asks the data set's table, or the imported records where that does not know (image folders).
 io::DatasetFacts datasetFacts(const io::DataConfig& config);
 
+// Throws FAILED if this machine cannot calculate as the experiment asks for. Call it before what
+// may take long, as fetching data.
+void requireMachineFor(const Experiment& experiment);
+
 // What every role must know of the data before it can start.
 struct ModelFacts {
   explicit ModelFacts(const Experiment& experiment);

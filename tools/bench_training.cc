@@ -16,8 +16,8 @@ namespace {
 // Images that the oracle computes too: its loops are naive, at about 1.2 GFLOP/s.
 constexpr uint CHECKED_IMAGES = 2;
 constexpr uint64_t CHECKED_FLOPS = 1200000000;
-// Largest difference of a logit, relative to the largest logit. float32 through a deep network.
-constexpr double TOLERANCE = 1e-3;
+// Largest difference of a logit, relative to the largest logit, through a deep network.
+constexpr double TOLERANCE_FP32 = 1e-3, TOLERANCE_BF16 = 5e-2;
 
 const rpc::Mode& modeWithoutServers() {
   for (auto& mode: rpc::MODES) {
@@ -94,7 +94,8 @@ kj::String Training::check(const io::Batch& batch) {
     largest = kj::max(largest, fabs(expected[i]));
     difference = kj::max(difference, fabs(expected[i] - seen[i]));
   }
-  if (!(difference <= TOLERANCE * largest)) {
+  bool isBf16 = experiment.train.precision == nn::Precision::BF16;
+  if (!(difference <= (isBf16 ? TOLERANCE_BF16 : TOLERANCE_FP32) * largest)) {
     configs::fail("the cpu program's logits differ from the oracle's by ", difference,
         ", the largest being ", largest, ": nothing was measured");
   }

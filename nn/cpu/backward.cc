@@ -86,8 +86,9 @@ private:
       bool isBase = unit.trains && own.base == nullptr && own.buffer == nullptr;
       if (!isBase || unit.is<SoftmaxCrossEntropy>()) continue;
       size_t values = draft.extentOf(unit).values();
-      own.buffer = own.first == own.last ? draft.scratchBuffer(own.first, values)
-                                         : draft.batchBuffer(values);
+      auto element = draft.elementOf(unit);
+      own.buffer = own.first == own.last ? draft.scratchBuffer(own.first, values, element)
+                                         : draft.batchBuffer(values, element);
     }
   }
 
@@ -233,7 +234,7 @@ private:
     auto place = gradientOf(unit.id);
     auto extent = draft.extentOf(unit);
     if (place.stride() == extent.values()) return place;
-    Place dense = {&draft.scratchBuffer(p, extent.values())};
+    Place dense = {&draft.scratchBuffer(p, extent.values(), place.element())};
     draft.add(p, copy(extent, place, dense, Write::SET), {place, dense});
     return dense;
   }
@@ -250,7 +251,7 @@ private:
     auto dx = gradientOf(unit.id);
     auto extent = draft.extentOf(unit);
     bool isDirect = dx.stride() == extent.values() && (write == Write::SET || convolution.canAdd());
-    Place to = isDirect ? dx : Place{&draft.scratchBuffer(p, extent.values())};
+    Place to = isDirect ? dx : Place{&draft.scratchBuffer(p, extent.values(), dx.element())};
     auto& dataScratch = draft.workspace(p);
     auto how = isDirect ? write : Write::SET;
     draft.add(p, convolution.backwardData(dy, to, how, dataScratch), {dy, to});
@@ -260,14 +261,17 @@ private:
   void backwardDense(const Unit& user, const Unit& unit, Write write) {
     uint p = user.backwardAt;
     auto& layer = draft.denseOf(user);
-    auto dy = gradientOf(user.id), x = draft.rowsOf(unit, p);
+    auto gradient = gradientOf(user.id);
+    auto dy = draft.floatsOf(gradient, draft.extentOf(user).values(), p);
+    auto x = draft.rowsOf(unit, p);
     draft.add(p, denseBackwardWeights(layer, x, dy), {x, dy});
     draft.phaseAt(p).batchTasks.add(draft.timed(p, sumGradient(layer)));
     if (!unit.trains) return;
 
     auto dx = gradientOf(unit.id);
     auto extent = draft.extentOf(unit);
-    if (extent.pixels == 1 && dx.stride() == extent.values()) {
+    bool isFloats = dx.element() == Element::FLOAT;
+    if (isFloats && extent.pixels == 1 && dx.stride() == extent.values()) {
       draft.add(p, denseBackwardData(layer, dy, dx, write), {dy, dx});
       return;
     }

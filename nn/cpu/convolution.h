@@ -24,6 +24,7 @@ struct ConvolutionShape {
   // Whether the bias is added; if not and there is one, its gradient is 0.
   bool addsBias;
   uint block;
+  Element element;  // of values
   uint lanes;
 };
 

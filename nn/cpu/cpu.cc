@@ -26,6 +26,11 @@ const Kernels& kernelsHere() {
   return AVX2_KERNELS;
 }
 
+Element elementOf(Precision precision) {
+  requirePrecision(precision);
+  return precision == Precision::BF16 ? Element::BFLOAT16 : Element::FLOAT;
+}
+
 // While it lives, the calling thread's OpenMP regions have one thread: for oneDNN, whose primitives
 // must be made and executed so.
 class OneThread {
@@ -58,6 +63,7 @@ public:
         images(options.batchSize),
         lanes(kj::max(1u, kj::min(options.threads, options.batchSize))),
         hasDropout(drops(graph)),
+        element(elementOf(options.precision)),
         flatParameters(zeros(graph.parameters)),
         flatGradients(zeros(graph.parameters)),
         flatStatistics(zeros(graph.statisticsSize)),
@@ -148,6 +154,7 @@ private:
   uint images;
   uint lanes;
   const bool hasDropout;
+  const Element element;  // of values
   kj::Array<float> flatParameters;
   kj::Array<float> flatGradients;
   kj::Array<float> flatStatistics;
@@ -168,7 +175,8 @@ private:
     OneThread scope;
     KJ_REQUIRE(images > 0, "a batch needs at least one image");
     FlatArrays arrays = {flatParameters, flatGradients, flatStatistics};
-    return lowerToPlan(graph, phase, images, lanes, step.kernels, arrays, engine.get(), profile);
+    return lowerToPlan(
+        graph, phase, images, lanes, step.kernels, element, arrays, engine.get(), profile);
   }
 
   using BatchTasks = kj::Vector<kj::Own<BatchTask>>;
@@ -232,6 +240,14 @@ const Backend CPU = {
     .doc = "This machine's processor: oneDNN's convolutions, AVX-512 or AVX2.",
     .lower = cpu::lower,
 };
+
+void requirePrecision(Precision precision) {
+  if (precision == Precision::FP32 || cpu::has(dnnl::cpu_isa::avx512_core_bf16)) return;
+  configs::fail(
+      "train.precision = \"bf16\" takes a processor with AVX512_BF16, which this one does "
+      "not have (or DNNL_MAX_CPU_ISA forbids it); emulated it would be four times slower "
+      "than \"fp32\", so use that");
+}
 
 kj::StringPtr instructionSet() {
   return &cpu::kernelsHere() == &cpu::AVX512_KERNELS ? "avx512" : "avx2";

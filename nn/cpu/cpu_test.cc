@@ -132,20 +132,6 @@ TEST_CASE("cpu: what the loss does not depend on gets no gradient") {
   checkWithThreads(net.finish(net.dense(x, 5)));
 }
 
-Graph smallInception() {
-  Net net({3, 12, 12});
-  auto simple = [&](NodeId x, uint a, uint b) {
-    auto left = net.factory(x, a, 1, 1, 0);
-    return net.add(Concat{}, {left, net.factory(x, b, 3, 1, 1)});
-  };
-  auto x = net.factory(0, 32, 3, 1, 1);
-  x = simple(x, 16, 32);
-  auto down = net.factory(x, 32, 3, 2, 1);
-  x = net.add(Concat{}, {down, net.maxPool(x, 3, 2)});
-  x = simple(x, 32, 16);
-  return net.finish(net.dense(net.averagePool(x, 6, 1), 10));
-}
-
 TEST_CASE("cpu: an inception network agrees with the reference") {
   checkWithThreads(smallInception(), 1e-3);
 }

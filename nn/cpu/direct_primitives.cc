@@ -8,7 +8,8 @@ namespace {
 using Dims = dnnl::memory::dims;
 using Desc = dnnl::memory::desc;
 using Tag = dnnl::memory::format_tag;
-constexpr auto FLOAT = dnnl::memory::data_type::f32;
+using Type = dnnl::memory::data_type;
+constexpr auto FLOAT = Type::f32;
 
 // Up to three channels are taken plain, where a blocked copy would be mostly padding; but for the
 // weights' gradient AVX2 takes only three.
@@ -38,9 +39,11 @@ DirectPrimitives::DirectPrimitives(ConvolutionShape shape, dnnl_engine_t engine)
   add.append_sum(1.0f);
   addAttributes.set_post_ops(add);
   uint in = channelsOf(shape.in, Layout::BLOCKED);
-  forwardLayout = anyWeights(filters(), channelsOf(shape.in, inputs.forward));
-  gradientLayout = anyWeights(filters(), channelsOf(shape.in, inputs.weights));
-  backwardLayout = isPointwise() ? anyWeights(in, filters()) : anyWeights(filters(), in);
+  auto type = valueType();
+  forwardLayout = anyWeights(filters(), channelsOf(shape.in, inputs.forward), type);
+  gradientLayout = anyWeights(filters(), channelsOf(shape.in, inputs.weights), FLOAT);
+  backwardLayout =
+      isPointwise() ? anyWeights(in, filters(), type) : anyWeights(filters(), in, type);
 }
 
 // 1×1 without steps: its backward pass over data is a forward pass with the weights transposed,
@@ -49,11 +52,12 @@ bool DirectPrimitives::isPointwise() const {
   return shape.op.kernel == 1 && shape.op.stride == 1 && shape.op.pad == 0;
 }
 
-// Output tiles of 4×4 would be mostly waste on smaller images.
+// Output tiles of 4×4 would be mostly waste on smaller images. For bfloat16s there is none.
 bool DirectPrimitives::fitsWinograd() const {
   auto& op = shape.op;
-  return shape.block == 16 && inputs.forward == Layout::BLOCKED && op.kernel == 3 &&
-         op.stride == 1 && op.pad <= 1 && shape.out.height >= 4 && shape.out.width >= 4;
+  return shape.element == Element::FLOAT && shape.block == 16 &&
+         inputs.forward == Layout::BLOCKED && op.kernel == 3 && op.stride == 1 && op.pad <= 1 &&
+         shape.out.height >= 4 && shape.out.width >= 4;
 }
 
 // As oneDNN is told.
@@ -62,8 +66,12 @@ uint DirectPrimitives::channelsOf(Shape s, Layout layout) const {
                                  : (s.channels + shape.block - 1) / shape.block * shape.block;
 }
 
-Desc DirectPrimitives::anyWeights(uint filters, uint inputs) const {
-  return Desc({filters, inputs, shape.op.kernel, shape.op.kernel}, FLOAT, Tag::any);
+Type DirectPrimitives::valueType() const {
+  return shape.element == Element::FLOAT ? FLOAT : Type::bf16;
+}
+
+Desc DirectPrimitives::anyWeights(uint filters, uint inputs, Type type) const {
+  return Desc({filters, inputs, shape.op.kernel, shape.op.kernel}, type, Tag::any);
 }
 
 Desc DirectPrimitives::plainWeights() const {
@@ -74,7 +82,7 @@ Desc DirectPrimitives::plainWeights() const {
 Desc DirectPrimitives::images(uint n, Shape s, Layout layout) const {
   Dims dims = {n, channelsOf(s, layout), s.height, s.width};
   auto blocked = shape.block == 16 ? Tag::nChw16c : Tag::nChw8c;
-  return Desc(dims, FLOAT, layout == Layout::PLAIN ? Tag::nchw : blocked);
+  return Desc(dims, valueType(), layout == Layout::PLAIN ? Tag::nchw : blocked);
 }
 
 // An empty one tells oneDNN that there is no bias.
@@ -105,7 +113,7 @@ DirectPrimitives::Forward::desc DirectPrimitives::forwardDesc(
 // For backward primitives, which ask for the forward one they belong to.
 DirectPrimitives::Forward::primitive_desc DirectPrimitives::hint(
     dnnl::algorithm algorithm, const Desc& x, uint n) const {
-  auto weights = anyWeights(filters(), x.data.dims[1]);
+  auto weights = anyWeights(filters(), x.data.dims[1], valueType());
   return {forwardDesc(algorithm, x, weights, n), attributes, engine, true};
 }
 

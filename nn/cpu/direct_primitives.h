@@ -19,6 +19,9 @@ namespace nn::cpu {
 // oneDNN is told that blocked images have as many channels as their blocks have room for, and gets
 // weights and biases padded with zeros to match: for channels that do not fill their blocks it has
 // no fast code. Zeros in the padding of its inputs make zeros in that of its outputs.
+//
+// With values of bfloat16 packed weights are of them too; biases and all gradients of parameters
+// stay floats.
 class DirectPrimitives {
 public:
   DirectPrimitives(ConvolutionShape shape, dnnl_engine_t engine);
@@ -43,7 +46,7 @@ public:
   Primitive packBackward() const;
   Primitive unpackGradient() const;
 
-  // Floats of the weights in these layouts, and of a bias, 0 if none is added.
+  // Memory for the weights in these layouts, in floats, and for a bias, 0 if none is added.
   size_t plainFloats() const { return floatsOf(plainWeights()); }
   size_t forwardFloats() const { return floatsOf(forwardLayout); }
   size_t backwardFloats() const { return floatsOf(backwardLayout); }
@@ -67,7 +70,8 @@ private:
   // Layouts.
   uint channelsOf(Shape s, Layout layout) const;
   uint filters() const { return channelsOf(shape.out, Layout::BLOCKED); }
-  Desc anyWeights(uint filters, uint inputs) const;
+  dnnl::memory::data_type valueType() const;
+  Desc anyWeights(uint filters, uint inputs, dnnl::memory::data_type type) const;
   Desc plainWeights() const;
   Desc images(uint n, Shape s, Layout layout) const;
   Desc dx(uint n) const { return images(n, shape.in, Layout::BLOCKED); }

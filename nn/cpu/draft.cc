@@ -6,13 +6,14 @@
 
 namespace nn::cpu {
 
-Draft::Draft(
-    const Graph& graph, Phase phase, uint images, uint lanes, uint block, FlatArrays arrays)
+Draft::Draft(const Graph& graph, Phase phase, uint images, uint lanes, uint block, Element element,
+    FlatArrays arrays)
     : graph(graph),
       phase(phase),
       images(images),
       lanes(lanes),
       block(block),
+      element(element),
       arrays(arrays),
       units(lowerToUnits(graph, phase)),
       plan(kj::heap<Plan>()),
@@ -49,25 +50,28 @@ float* Draft::gradientAt(const Unit& unit, uint key) {
   return arrays.gradients.begin() + graph.keys[unit.node->keys.begin + key].offset;
 }
 
-Buffer& Draft::batchBuffer(size_t imageValues) {
+Buffer& Draft::batchBuffer(size_t imageValues, Element element) {
   auto& buffer = *plan->buffers.add(kj::heap<Buffer>());
   buffer.home = Buffer::BATCH;
+  buffer.element = element;
   buffer.imageValues = imageValues;
   buffer.values = images * imageValues;
   return buffer;
 }
 
-Buffer& Draft::scratchBuffer(uint p, size_t imageValues) {
+Buffer& Draft::scratchBuffer(uint p, size_t imageValues, Element element) {
   auto& buffer = *phaseAt(p).scratch.add(kj::heap<Buffer>());
   buffer.home = Buffer::SCRATCH;
+  buffer.element = element;
   buffer.imageValues = imageValues;
   return buffer;
 }
 
-Buffer& Draft::bufferFor(const Unit& unit, size_t imageValues) {
+Buffer& Draft::bufferFor(const Unit& unit, size_t imageValues, Element element) {
   // In training backward reads it too.
   bool isScratch = phase == Phase::VALIDATE && lastReadOf(unit) == unit.at;
-  return isScratch ? scratchBuffer(unit.at, imageValues) : batchBuffer(imageValues);
+  return isScratch ? scratchBuffer(unit.at, imageValues, element)
+                   : batchBuffer(imageValues, element);
 }
 
 uint Draft::lastReadOf(const Unit& unit) const {
@@ -119,31 +123,44 @@ kj::Own<BatchTask> Draft::timed(uint p, kj::Own<BatchTask> task) {
 }
 
 Place Draft::valueOf(const Unit& unit, uint p, Layout layout) {
-  if (layout == Layout::PLAIN) return plainOf(unit, p);
+  if (layout == Layout::PLAIN) return plainOf(unit, p, elementOf(unit));
   KJ_IF_MAYBE(buffer, storage[unit.id].value) return {buffer};
-  KJ_IF_MAYBE(buffer, find(p, unit.id, Layout::BLOCKED)) return {buffer};
-  Place place = {&scratchBuffer(p, extentOf(unit).values())};
+  KJ_IF_MAYBE(buffer, find(p, unit.id, Layout::BLOCKED, elementOf(unit))) return {buffer};
+  Place place = {&scratchBuffer(p, extentOf(unit).values(), elementOf(unit))};
   fill(unit, p, place);
   made.add(Made{p, unit.id, Layout::BLOCKED, place.buffer});
   return place;
 }
 
-kj::Maybe<Buffer&> Draft::find(uint p, UnitId unit, Layout layout) {
+kj::Maybe<Buffer&> Draft::find(uint p, UnitId unit, Layout layout, Element element) {
   for (auto& entry: made) {
-    if (entry.phase == p && entry.unit == unit && entry.layout == layout) return *entry.buffer;
+    if (entry.phase == p && entry.unit == unit && entry.layout == layout &&
+        entry.buffer->element == element) {
+      return *entry.buffer;
+    }
   }
   return nullptr;
 }
 
-Place Draft::plainOf(const Unit& unit, uint p) {
-  if (unit.is<Input>()) return {pixels};
-  KJ_IF_MAYBE(rows, storage[unit.id].rows) return {rows};
-  auto blocked = valueOf(unit, p);
-  KJ_IF_MAYBE(buffer, find(p, unit.id, Layout::PLAIN)) {
+Place Draft::plainOf(const Unit& unit, uint p, Element as) {
+  // What is plain already, as floats.
+  kj::Maybe<Buffer&> rows = storage[unit.id].rows;
+  if (unit.is<Input>()) rows = *pixels;
+  if (as == Element::FLOAT)
+    KJ_IF_MAYBE(buffer, rows) return {buffer};
+
+  Place blocked;
+  if (rows == nullptr) blocked = valueOf(unit, p);
+  KJ_IF_MAYBE(buffer, find(p, unit.id, Layout::PLAIN, as)) {
     return {buffer};
   }
-  Place plain = {&scratchBuffer(p, unit.node->shape.size())};
-  add(p, unblock(extentOf(unit), blocked, plain), {blocked, plain});
+  size_t size = unit.node->shape.size();
+  Place plain = {&scratchBuffer(p, size, as)};
+  KJ_IF_MAYBE(buffer, rows) {
+    add(p, copy(size, {buffer}, plain, Write::SET), {{buffer}, plain});
+  } else {
+    add(p, unblock(extentOf(unit), blocked, plain), {blocked, plain});
+  }
   made.add(Made{p, unit.id, Layout::PLAIN, plain.buffer});
   return plain;
 }
@@ -151,8 +168,22 @@ Place Draft::plainOf(const Unit& unit, uint p) {
 Place Draft::rowsOf(const Unit& unit, uint p) {
   // A vector's rows lie plain already, with padding.
   bool isPlain = unit.is<Input>() || storage[unit.id].rows != nullptr;
-  bool isVector = extentOf(unit).pixels == 1 && !isPlain;
-  return valueOf(unit, p, isVector ? Layout::BLOCKED : Layout::PLAIN);
+  auto extent = extentOf(unit);
+  if (extent.pixels != 1 || isPlain) return plainOf(unit, p, Element::FLOAT);
+  KJ_IF_MAYBE(buffer, find(p, unit.id, Layout::BLOCKED, Element::FLOAT)) return {buffer};
+  auto value = valueOf(unit, p);
+  auto rows = floatsOf(value, extent.values(), p);
+  if (value.element() != Element::FLOAT) {
+    made.add(Made{p, unit.id, Layout::BLOCKED, rows.buffer});
+  }
+  return rows;
+}
+
+Place Draft::floatsOf(Place place, size_t values, uint p) {
+  if (place.element() == Element::FLOAT) return place;
+  Place floats = {&scratchBuffer(p, values)};
+  add(p, copy(values, place, floats, Write::SET), {place, floats});
+  return floats;
 }
 
 void Draft::fill(const Unit& unit, uint p, Place to) {
@@ -186,7 +217,8 @@ void Draft::fillChannels(const Unit& concat, uint input, uint p, Place to) {
     return;
   }
   Place view = {to.buffer, to.shift + channel * extent.pixels};
-  bool isThere = storage[part.id].value != nullptr || find(p, part.id, Layout::BLOCKED) != nullptr;
+  bool isThere = storage[part.id].value != nullptr ||
+                 find(p, part.id, Layout::BLOCKED, elementOf(part)) != nullptr;
   if (isThere) {
     auto from = valueOf(part, p);
     add(p, copy(extent, from, view, Write::SET), {from, view});

@@ -28,13 +28,15 @@ struct Storage {
 
 class Draft {
 public:
-  Draft(const Graph& graph, Phase phase, uint images, uint lanes, uint block, FlatArrays arrays);
+  Draft(const Graph& graph, Phase phase, uint images, uint lanes, uint block, Element element,
+      FlatArrays arrays);
 
   const Graph& graph;
   const Phase phase;
   const uint images;
   const uint lanes;
   const uint block;
+  const Element element;  // of values
   FlatArrays arrays;
   const Units units;
   kj::Own<Plan> plan;
@@ -61,6 +63,8 @@ public:
 
   NodeId nodeOf(const Unit& unit) const { return unit.node - graph.nodes.begin(); }
   Extent extentOf(const Unit& unit) const { return Extent(unit.node->shape, block); }
+  // Of its value and of the gradient of that.
+  Element elementOf(const Unit& unit) const { return unit.staysFloats ? Element::FLOAT : element; }
   const Unit& before(const Unit& unit) const { return units.all[unit.inputs[0]]; }
   PhasePlan& phaseAt(uint p) { return *plan->phases[p]; }
 
@@ -72,10 +76,10 @@ public:
   float* parameterAt(const Unit& unit, uint key);
   float* gradientAt(const Unit& unit, uint key);
 
-  Buffer& batchBuffer(size_t imageValues);
-  Buffer& scratchBuffer(uint p, size_t imageValues);
+  Buffer& batchBuffer(size_t imageValues, Element element = Element::FLOAT);
+  Buffer& scratchBuffer(uint p, size_t imageValues, Element element = Element::FLOAT);
   // For what `unit` leaves for its users: scratch if nothing after its phase reads it.
-  Buffer& bufferFor(const Unit& unit, size_t imageValues);
+  Buffer& bufferFor(const Unit& unit, size_t imageValues, Element element = Element::FLOAT);
   // Memory for what the task that is added next needs while it runs.
   Buffer& workspace(uint p);
   // Appends a task that touches `places`.
@@ -84,8 +88,10 @@ public:
   // Where `unit`'s value lies in phase `p`, image after image without gaps. A value that is not
   // stored is made first, once a phase, into scratch memory.
   Place valueOf(const Unit& unit, uint p, Layout layout = Layout::BLOCKED);
-  // The same as rows for a dense layer, which may be longer than what is in them.
+  // The same as rows of floats for a dense layer, which may be longer than what is in them.
   Place rowsOf(const Unit& unit, uint p);
+  // The same images as `place` has, of `values` each, as floats: there, or in scratch memory.
+  Place floatsOf(Place place, size_t values, uint p);
   // Makes the value of a unit that is the input, a dropout on it, a batch norm, a GELU or a concat
   // at `to`.
   void fill(const Unit& unit, uint p, Place to);
@@ -113,8 +119,8 @@ private:
   // The last forward phase that reads its value, itself or to make that of a recomputed one.
   uint lastReadOf(const Unit& unit) const;
   Account account(Profile& profile, uint p) const;
-  kj::Maybe<Buffer&> find(uint p, UnitId unit, Layout layout);
-  Place plainOf(const Unit& unit, uint p);
+  kj::Maybe<Buffer&> find(uint p, UnitId unit, Layout layout, Element element);
+  Place plainOf(const Unit& unit, uint p, Element as);
   void fillChannels(const Unit& concat, uint input, uint p, Place to);
 };
 

@@ -16,7 +16,8 @@ public:
     Draft::Scope scope(draft, unit);
     bool isStored = !unit.recomputed && !unit.is<Input>() && !unit.is<SoftmaxCrossEntropy>();
     if (isStored && !dropsImages(unit)) {
-      draft.storage[unit.id].value = draft.bufferFor(unit, draft.extentOf(unit).values());
+      draft.storage[unit.id].value =
+          draft.bufferFor(unit, draft.extentOf(unit).values(), draft.elementOf(unit));
     }
     KJ_SWITCH_ONEOF(unit.node->op) {
       KJ_CASE_ONEOF(_, Input) {
@@ -75,6 +76,7 @@ private:
         .out = unit.node->shape,
         .addsBias = (op.bias && !unit.biasIsInert) || unit.folded != nullptr,
         .block = draft.block,
+        .element = draft.element,
         .lanes = draft.lanes};
     // Sizes come later; backward buffers stay empty if it does not train.
     auto& forwardWeights = draft.batchBuffer(0);
@@ -126,7 +128,10 @@ private:
     draft.storage[unit.id].dense = layer;
 
     auto x = draft.rowsOf(draft.before(unit), unit.at), y = draft.valueOf(unit, unit.at);
-    draft.add(unit.at, denseForward(layer, x, y), {x, y});
+    bool isFloats = y.element() == Element::FLOAT;
+    Place rows = isFloats ? y : Place{&draft.scratchBuffer(unit.at, y.stride())};
+    draft.add(unit.at, denseForward(layer, x, rows), {x, rows});
+    if (!isFloats) draft.add(unit.at, copy(y.stride(), rows, y, Write::SET), {rows, y});
   }
 
   static After after(const Unit& norm) {
@@ -190,7 +195,7 @@ private:
       size_t size = unit.node->shape.size();
       auto& rows = draft.batchBuffer(size);
       draft.storage[unit.id].rows = rows;
-      auto x = draft.valueOf(draft.before(unit), unit.at, Layout::PLAIN);
+      auto x = draft.rowsOf(draft.before(unit), unit.at);
       draft.add(unit.at, dropRows(op, node, size, x, {&rows}), {x, {&rows}});
     } else {
       auto x = draft.valueOf(draft.before(unit), unit.at), y = draft.valueOf(unit, unit.at);
@@ -216,7 +221,7 @@ private:
     auto& input = draft.before(unit);
     auto x = draft.valueOf(input, unit.at);
     // Logits may be read after the step.
-    if (x.buffer->home == Buffer::SCRATCH) {
+    if (x.buffer->home == Buffer::SCRATCH || x.element() != Element::FLOAT) {
       auto& kept = draft.batchBuffer(x.stride());
       draft.add(unit.at, copy(draft.extentOf(input), x, {&kept}, Write::SET), {x, {&kept}});
       x = {&kept};
@@ -229,6 +234,12 @@ private:
     draft.storage[input.id].logitsGradient = gradient;
     draft.add(unit.at, loss(smoothing, draft.extentOf(input), x, {&gradient}, draft.plan->verdicts),
         {x, {&gradient}});
+    if (draft.elementOf(input) != Element::FLOAT) {
+      auto& rounded = draft.batchBuffer(x.stride(), draft.elementOf(input));
+      draft.storage[input.id].logitsGradient = rounded;
+      draft.add(unit.at, copy(x.stride(), {&gradient}, {&rounded}, Write::SET),
+          {{&gradient}, {&rounded}});
+    }
   }
 };
 

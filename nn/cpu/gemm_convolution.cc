@@ -108,6 +108,7 @@ protected:
     size_t size() const { return end - begin; }
   };
   Gemm& gemm;
+  Buffer& scratch;
 
   virtual void run(const Step& step, const Chunk& chunk, const Strip& strip) = 0;
 
@@ -123,11 +124,15 @@ protected:
   }
   void scatter(const Step& step, const Chunk& chunk, const float* rows, const Window& window,
       size_t channels, const Strip& strip, Place place) {
-    byte* images = step.memory.at(place, chunk);
+    scatterTo(step.kernelsFor(place), step.memory.at(place, chunk), place.stride_bytes(), rows,
+        window, channels, strip);
+  }
+  void scatterTo(const ValueKernels& kernels, byte* images, size_t stride_bytes, const float* rows,
+      const Window& window, size_t channels, const Strip& strip) {
     size_t rowFloats = window.kernel * window.kernel * channels;
     each(strip, [&](size_t n, size_t begin, size_t end, size_t row) {
-      step.kernelsFor(place).scatterWindows(
-          rows + row * rowFloats, window, channels, begin, end, images + n * place.stride_bytes());
+      kernels.scatterWindows(
+          rows + row * rowFloats, window, channels, begin, end, images + n * stride_bytes);
     });
   }
   static void clear(const Step& step, const Chunk& chunk, Place place, Extent extent) {
@@ -138,7 +143,6 @@ protected:
   }
 
 private:
-  Buffer& scratch;
   size_t stripMax = 0;
 
   static size_t roundUp(size_t floats) { return (floats + 15) / 16 * 16; }
@@ -220,9 +224,25 @@ public:
     gemm.arrays.backwardWeights->values = gemm.weightFloats;
   }
 
+  void prepare(kj::ArrayPtr<const uint> images) override {
+    StripTask::prepare(images);
+    sumsAt = scratch.values;
+    for (uint n: images) scratch.values = kj::max(scratch.values, sumsAt + sumsOf(n));
+  }
+
   void run(const Step& step, const Chunk& chunk) override {
-    if (write == Write::SET) clear(step, chunk, dx, Extent(gemm.shape.in, gemm.shape.block));
+    if (dx.element() == Element::FLOAT) {
+      if (write == Write::SET) clear(step, chunk, dx, extent());
+      StripTask::run(step, chunk);
+      return;
+    }
+    float* sums = sumsIn(step, chunk);
+    memset(sums, 0, sumsOf(chunk.images) * sizeof(float));
     StripTask::run(step, chunk);
+    byte* to = step.memory.at(dx, chunk);
+    for (uint n = 0; n < chunk.images; ++n, to += dx.stride_bytes()) {
+      step.kernelsFor(dx).round(sums + n * extent().values(), to, write, extent().values());
+    }
   }
 
 protected:
@@ -231,12 +251,29 @@ protected:
     multiply(strip.size(), gemm.rowFloats, gemm.filters, {'N', strip.pixels, gemm.filters},
         {'N', step.memory.floatsOf(*gemm.arrays.backwardWeights, 0), gemm.rowFloats}, 0,
         strip.windows, gemm.rowFloats);
-    scatter(step, chunk, strip.windows, gemm.windows, gemm.channels, strip, dx);
+    if (dx.element() == Element::FLOAT) {
+      scatter(step, chunk, strip.windows, gemm.windows, gemm.channels, strip, dx);
+    } else {
+      scatterTo(step.kernels.floats, reinterpret_cast<byte*>(sumsIn(step, chunk)),
+          extent().values() * sizeof(float), strip.windows, gemm.windows, gemm.channels, strip);
+    }
   }
 
 private:
   Place dy, dx;
   Write write;
+  size_t sumsAt = 0;
+
+  Extent extent() const { return Extent(gemm.shape.in, gemm.shape.block); }
+
+  // Windows overlap. Where values are no floats, what they add is summed up in floats, behind the
+  // rows in scratch memory, and rounded once.
+  size_t sumsOf(uint images) const {
+    return dx.element() == Element::FLOAT ? 0 : images * extent().values();
+  }
+  float* sumsIn(const Step& step, const Chunk& chunk) const {
+    return step.memory.floatsOf(scratch, chunk.lane) + sumsAt;
+  }
 };
 
 // From plain weights, K × C × T, to w or w'.

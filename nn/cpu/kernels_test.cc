@@ -8,6 +8,9 @@
 #include <random>
 #include <vector>
 
+#include "nn/dropout.h"
+#include "tests/skip.h"
+
 namespace nn::cpu {
 namespace {
 
@@ -227,6 +230,165 @@ TEST_CASE("kernels: adding copies takes any count") {
       kernels->floats.copy(from.data(), to.data(), Write::ADD, count);
       for (size_t i = 0; i < count; ++i) CHECK(to[i] == before[i] + from[i]);
     }
+  }
+}
+
+// What the processor's instruction for it is to do, by the definition.
+BFloat16 nearest(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof(bits));
+  bits += 0x7fff + (bits >> 16 & 1);
+  return {uint16_t(bits >> 16)};
+}
+
+float toFloat(BFloat16 x) {
+  uint32_t bits = uint32_t(x.bits) << 16;
+  float value;
+  memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+// An array, as floats that are bfloat16s too, and as these.
+struct Both {
+  std::vector<float> floats;
+  std::vector<BFloat16> halves;
+
+  explicit Both(const std::vector<float>& values): floats(values), halves(values.size()) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      halves[i] = nearest(values[i]);
+      floats[i] = toFloat(halves[i]);
+    }
+  }
+  float* f() { return floats.data(); }
+  BFloat16* h() { return halves.data(); }
+  // The halves are the floats, rounded once.
+  bool agree() const {
+    for (size_t i = 0; i < floats.size(); ++i) {
+      if (nearest(floats[i]).bits != halves[i].bits) return false;
+    }
+    return true;
+  }
+};
+
+bool hasBfloat16() {
+  return has(dnnl::cpu_isa::avx512_core_bf16);
+}
+
+TEST_CASE("kernels: floats are rounded to the nearest bfloat16, of two the even one; any count") {
+  if (!hasBfloat16()) SKIP_CASE("no AVX512_BF16 here");
+  auto& kernels = AVX512_BFLOAT16_KERNELS;
+  for (size_t count: {1, 15, 16, 47}) {
+    auto values = draw(count);
+    values[0] = 1.00390625f;  // in the middle of 1 and the next, 1.0078125
+    if (count > 2) values[1] = 1.01171875f, values[2] = -3e38f;
+    std::vector<BFloat16> halves(count + 1, BFloat16{7});
+    std::vector<float> back(count + 1, 7.0f);
+    kernels.round(values.data(), halves.data(), Write::SET, count);
+    kernels.widen(halves.data(), back.data(), count);
+    for (size_t i = 0; i < count; ++i) CHECK(back[i] == toFloat(nearest(values[i])));
+    CHECK(back[0] == 1);
+    if (count > 2) CHECK(back[1] == 1.015625f);
+    kernels.round(values.data(), halves.data(), Write::ADD, count);
+    for (size_t i = 0; i < count; ++i) {
+      CHECK(toFloat(halves[i]) == toFloat(nearest(back[i] + values[i])));
+    }
+    CHECK(halves[count].bits == 7);
+    CHECK(back[count] == 7);
+  }
+  float special[] = {INFINITY, -INFINITY, NAN};
+  BFloat16 halves[3];
+  kernels.round(special, halves, Write::SET, 3);
+  CHECK(toFloat(halves[0]) == INFINITY);
+  CHECK(toFloat(halves[1]) == -INFINITY);
+  CHECK(std::isnan(toFloat(halves[2])));
+}
+
+TEST_CASE("kernels: over bfloat16s a loop gives what it gives over floats, rounded once") {
+  if (!hasBfloat16()) SKIP_CASE("no AVX512_BF16 here");
+  auto& floats = AVX512_KERNELS.floats;
+  auto& halves = AVX512_BFLOAT16_KERNELS;
+  constexpr size_t B = 16, BLOCKS = 2, PIXELS = 35, COUNT = BLOCKS * PIXELS * B;
+  auto channel = draw(8 * BLOCKS * B, 1);
+  auto at = [&](size_t i) { return &channel[i * BLOCKS * B]; };
+  Channels channels = {at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7)};
+  Both x(draw(COUNT)), g(draw(COUNT)), y(draw(COUNT));
+  for (auto after: {After::NOTHING, After::RELU, After::GELU}) {
+    floats.normalise(x.f(), channels, after, y.f(), BLOCKS, PIXELS);
+    halves.normalise(x.h(), channels, after, y.h(), BLOCKS, PIXELS);
+    CHECK(y.agree());
+    std::vector<float> sums(4 * BLOCKS * B), partial(2 * BLOCKS * B), other(2 * BLOCKS * B);
+    floats.reduceGradient(x.f(), g.f(), channels, after, partial.data(), BLOCKS, PIXELS);
+    halves.reduceGradient(x.h(), g.h(), channels, after, other.data(), BLOCKS, PIXELS);
+    CHECK(partial == other);
+    for (auto write: {Write::SET, Write::ADD}) {
+      Both dy(draw(COUNT));
+      floats.normaliseBackward(x.f(), g.f(), channels, after, dy.f(), write, BLOCKS, PIXELS);
+      halves.normaliseBackward(x.h(), g.h(), channels, after, dy.h(), write, BLOCKS, PIXELS);
+      CHECK(dy.agree());
+    }
+  }
+  std::vector<float> partial(2 * BLOCKS * B), other(2 * BLOCKS * B);
+  floats.statistics(x.f(), partial.data(), BLOCKS, PIXELS);
+  halves.statistics(x.h(), other.data(), BLOCKS, PIXELS);
+  CHECK(partial == other);
+  for (auto function:
+      {&ValueKernels::relu, &ValueKernels::tanh, &ValueKernels::sigmoid, &ValueKernels::elu}) {
+    Both out(draw(COUNT)), gradient(draw(COUNT));
+    (floats.*function).backward(out.f(), gradient.f(), COUNT);
+    (halves.*function).backward(out.h(), gradient.h(), COUNT);
+    CHECK(gradient.agree());
+    (floats.*function).forward(out.f(), COUNT);
+    (halves.*function).forward(out.h(), COUNT);
+    CHECK(out.agree());
+  }
+  for (auto write: {Write::SET, Write::ADD}) {
+    Both dropped(draw(COUNT)), scaled(draw(COUNT)), copied(draw(COUNT)), slopes(draw(COUNT));
+    auto mask = dropoutMask(0.5, 123, 4);
+    floats.drop(x.f(), mask, dropped.f(), write, BLOCKS, PIXELS);
+    halves.drop(x.h(), mask, dropped.h(), write, BLOCKS, PIXELS);
+    CHECK(dropped.agree());
+    floats.scale(x.f(), 0.3f, scaled.f(), write, COUNT);
+    halves.scale(x.h(), 0.3f, scaled.h(), write, COUNT);
+    CHECK(scaled.agree());
+    floats.copy(x.f(), copied.f(), write, COUNT - 9);
+    halves.copy(x.h(), copied.h(), write, COUNT - 9);
+    CHECK(copied.agree());
+    floats.geluBackward(x.f(), g.f(), slopes.f(), write, COUNT);
+    halves.geluBackward(x.h(), g.h(), slopes.h(), write, COUNT);
+    CHECK(slopes.agree());
+  }
+}
+
+TEST_CASE("kernels: over bfloat16s pools give what they give over floats, rounded once") {
+  if (!hasBfloat16()) SKIP_CASE("no AVX512_BF16 here");
+  auto& floats = AVX512_KERNELS.floats;
+  auto& halves = AVX512_BFLOAT16_KERNELS;
+  constexpr size_t B = 16, BLOCKS = 2;
+  Window window = {.inHeight = 7,
+      .inWidth = 6,
+      .outHeight = 4,
+      .outWidth = 3,
+      .kernel = 3,
+      .stride = 2,
+      .pad = 1};
+  constexpr size_t IN = BLOCKS * 42 * B, OUT = BLOCKS * 12 * B;
+  Both x(draw(IN)), most(draw(OUT)), mean(draw(OUT)), g(draw(OUT));
+  std::vector<uint16_t> index(OUT), other(OUT);
+  floats.maxPool(x.f(), window, most.f(), index.data(), BLOCKS);
+  halves.maxPool(x.h(), window, most.h(), other.data(), BLOCKS);
+  CHECK(most.agree());
+  CHECK(index == other);
+  floats.averagePool(x.f(), window, mean.f(), BLOCKS);
+  halves.averagePool(x.h(), window, mean.h(), BLOCKS);
+  CHECK(mean.agree());
+  for (auto write: {Write::SET, Write::ADD}) {
+    Both first(draw(IN)), second(draw(IN));
+    floats.maxPoolBackward(g.f(), index.data(), window, first.f(), write, BLOCKS);
+    halves.maxPoolBackward(g.h(), index.data(), window, first.h(), write, BLOCKS);
+    CHECK(first.agree());
+    floats.averagePoolBackward(g.f(), window, second.f(), write, BLOCKS);
+    halves.averagePoolBackward(g.h(), window, second.h(), write, BLOCKS);
+    CHECK(second.agree());
   }
 }
 

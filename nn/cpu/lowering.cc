@@ -104,8 +104,9 @@ void packMemory(Plan& plan) {
 }  // namespace
 
 kj::Own<Plan> lowerToPlan(const Graph& graph, Phase phase, uint images, uint lanes,
-    const Kernels& kernels, FlatArrays arrays, dnnl_engine_t engine, kj::Maybe<Profile&> profile) {
-  Draft draft(graph, phase, images, lanes, kernels.block, arrays);
+    const Kernels& kernels, Element element, FlatArrays arrays, dnnl_engine_t engine,
+    kj::Maybe<Profile&> profile) {
+  Draft draft(graph, phase, images, lanes, kernels.block, element, arrays);
   KJ_IF_MAYBE(to, profile) draft.setProfile(*to);
   addForward(draft, engine);
   if (phase == Phase::TRAIN) addBackward(draft);

@@ -18,10 +18,13 @@ namespace nn::cpu {
 // The plan of validation has no backward, batch norms are folded into the convolutions before them,
 // and a segment is one phase: all its values stay in scratch memory.
 //
-// Plans `graph` for batches of `images` shared by `lanes` threads. Call it, like everything that
+// Plans `graph` for batches of `images` shared by `lanes` threads, with values of `element`; the
+// pixels that come in, logits and their gradient, and all that belongs to parameters are floats.
+// Dense layers calculate with floats too: heads are small. Call it, like everything that
 // makes oneDNN primitives, with omp_set_num_threads(1). The plan notes the time of its tasks in
 // `profile`, if there is one.
 kj::Own<Plan> lowerToPlan(const Graph& graph, Phase phase, uint images, uint lanes,
-    const Kernels& kernels, FlatArrays arrays, dnnl_engine_t engine, kj::Maybe<Profile&> profile);
+    const Kernels& kernels, Element element, FlatArrays arrays, dnnl_engine_t engine,
+    kj::Maybe<Profile&> profile);
 
 }  // namespace nn::cpu

@@ -3,6 +3,7 @@
 
 #include <kj/array.h>
 #include <kj/common.h>
+#include <kj/debug.h>
 #include <kj/memory.h>
 #include <kj/vector.h>
 #include <stdint.h>
@@ -85,11 +86,11 @@ struct Memory {
   }
   // The same of what holds floats.
   float* floatsOf(const Buffer& buffer, uint lane) const {
-    KJ_IREQUIRE(buffer.element == Element::FLOAT);
+    KJ_REQUIRE(buffer.element == Element::FLOAT);
     return reinterpret_cast<float*>(of(buffer, lane));
   }
   float* floatsAt(const Place& place, const Chunk& chunk) const {
-    KJ_IREQUIRE(place.element() == Element::FLOAT);
+    KJ_REQUIRE(place.element() == Element::FLOAT);
     return reinterpret_cast<float*>(at(place, chunk));
   }
 };

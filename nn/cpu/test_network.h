@@ -51,6 +51,21 @@ private:
   GraphBuilder builder;
 };
 
+// Two kinds of branches, batch norms throughout.
+inline Graph smallInception() {
+  Net net({3, 12, 12});
+  auto simple = [&](NodeId x, uint a, uint b) {
+    auto left = net.factory(x, a, 1, 1, 0);
+    return net.add(Concat{}, {left, net.factory(x, b, 3, 1, 1)});
+  };
+  auto x = net.factory(0, 32, 3, 1, 1);
+  x = simple(x, 16, 32);
+  auto down = net.factory(x, 32, 3, 2, 1);
+  x = net.add(Concat{}, {down, net.maxPool(x, 3, 2)});
+  x = simple(x, 32, 16);
+  return net.finish(net.dense(net.averagePool(x, 6, 1), 10));
+}
+
 // A batch and parameters, the same for every backend.
 struct Data {
   kj::Array<float> pixels;
@@ -88,9 +103,11 @@ struct Loaded {
   const Graph& graph;
   kj::Own<Program> program;
 
-  Loaded(const Backend& backend, const Graph& graph, const Data& data, uint threads)
+  Loaded(const Backend& backend, const Graph& graph, const Data& data, uint threads,
+      Precision precision = Precision::FP32)
       : graph(graph),
-        program(backend.lower(graph, {.batchSize = uint(data.labels.size()), .threads = threads})) {
+        program(backend.lower(graph,
+            {.batchSize = uint(data.labels.size()), .threads = threads, .precision = precision})) {
     memcpy(program->parameters().begin(), data.parameters.begin(), 4 * graph.parameters);
     memcpy(program->statistics().begin(), data.statistics.begin(), 4 * graph.statisticsSize);
     program->setBatch(data.pixels, data.labels, data.draws);

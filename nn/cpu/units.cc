@@ -98,6 +98,18 @@ void mark(kj::ArrayPtr<Unit> units) {
   }
 }
 
+// From the loss back to a dense layer, over what works element by element.
+void markLogits(kj::ArrayPtr<Unit> units) {
+  auto passesOn = [](const Unit& unit) {
+    return unit.is<Activation>() || unit.is<Scale>() || unit.is<Dropout>();
+  };
+  UnitId last = units.back().inputs[0], first = last;
+  while (passesOn(units[first]) && units[first].uses.size() == 1) first = units[first].inputs[0];
+  if (!units[first].is<Dense>() || units[first].uses.size() != 1) return;
+  for (UnitId u = last; u != first; u = units[u].inputs[0]) units[u].staysFloats = true;
+  units[first].staysFloats = true;
+}
+
 void orderForward(Units& units, Phase phase) {
   uint first = 0, next = 0;
   for (UnitId u = 0; u < units.all.size(); ++u) {
@@ -151,6 +163,7 @@ Units lowerToUnits(const Graph& graph, Phase phase) {
   units.forwardPhases = kj::heapArray<Range>(graph.segments.size());
   units.backwardPhases = kj::heapArray<Range>(graph.segments.size());
   mark(units.all);
+  markLogits(units.all);
   orderForward(units, phase);
   if (phase == Phase::TRAIN) orderBackward(units);
   return units;

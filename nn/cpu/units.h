@@ -44,6 +44,9 @@ struct Unit {
   // The loss depends on it and it depends on parameters, its own or those of units before it: it
   // has a backward part, and so a gradient of its output.
   bool trains = false;
+  // Its value stays floats, whatever others are: logits, and what is between them and the dense
+  // layer they come from.
+  bool staysFloats = false;
   // A convolution whose bias a batch norm right after it cancels.
   bool biasIsInert = false;
 

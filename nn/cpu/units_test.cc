@@ -103,5 +103,24 @@ TEST_CASE("units: validation folds batch norms into convolutions, and waits for 
   for (auto& phases: units.backwardPhases) CHECK(phases.size() == 0);
 }
 
+TEST_CASE("units: floats stay what a dense layer makes for the loss alone, and what lies between") {
+  for (bool isReadTwice: {false, true}) {
+    Net net({3, 8, 8});
+    auto hidden = net.tanh(net.dense(net.conv(0)));
+    auto last = net.dense(hidden);
+    auto logits = net.add(Scale{0.5f}, {net.tanh(last)});
+    if (isReadTwice) net.relu(last);
+    Graph graph = net.builder.finish(logits, {});
+    auto units = lowerToUnits(graph, Phase::TRAIN);
+    uint floats = 0;
+    for (auto& unit: units.all) {
+      floats += unit.staysFloats;
+      CHECK((!unit.staysFloats || unit.node >= &graph.nodes[last]));
+    }
+    // The dense layer with its tanh, and the scale.
+    CHECK(floats == (isReadTwice ? 0 : 2));
+  }
+}
+
 }  // namespace
 }  // namespace nn::cpu

@@ -3,10 +3,13 @@
 #include <capnp/message.h>
 #include <doctest/doctest.h>
 #include <kj/debug.h>
+#include <kj/exception.h>
 #include <math.h>
 
+#include "nn/cpu/cpu.h"
 #include "runner/run_log.h"
 #include "tests/run.h"
+#include "tests/skip.h"
 #include "tests/text.h"
 
 namespace tests {
@@ -139,6 +142,19 @@ TEST_CASE("device with two devices has the bits of dist_sync with two workers of
     CHECK(bitsOf(file, {"kvstore.mode=device", "cluster.servers=0", "cluster.workers=1",
                            "data.batch_size=200"}) != bits);
   }
+}
+
+TEST_CASE("with bfloat16 values the same holds, and the accuracy comes near that of float32") {
+  if (kj::runCatchingExceptions([]() { nn::requirePrecision(nn::Precision::BF16); }) != nullptr) {
+    SKIP_CASE("no AVX512_BF16 here");
+  }
+  constexpr auto BF16 = "train.precision=bf16"_kj;
+  auto run = train(BATCH_NORM, {BF16}), floats = train(BATCH_NORM);
+  CHECK(run.weightsSha256 != floats.weightsSha256);
+  CHECK(validationAccuracy(run) > validationAccuracy(floats) - 0.03);
+  CHECK(bitsOf(BATCH_NORM, {BF16, "cluster.servers=3"}) == run.weightsSha256);
+  CHECK(bitsOf(BATCH_NORM, {BF16, "kvstore.mode=device", "cluster.servers=0", "cluster.workers=1",
+                               "data.batch_size=200", TWO_DEVICES}) == run.weightsSha256);
 }
 
 TEST_CASE("several devices in each worker: the same bits again, whatever servers and launcher") {

@@ -1,12 +1,15 @@
 // Each backend against the reference, on every case: losses, gradients, statistics and logits of
 // validation.
 #include <doctest/doctest.h>
+#include <kj/exception.h>
+#include <string.h>
 
 #include <cmath>
 
 #include "nn/cpu/cpu.h"
 #include "nn/reference/reference.h"
 #include "tests/ops/cases.h"
+#include "tests/skip.h"
 
 namespace tests {
 namespace {
@@ -55,10 +58,28 @@ void checkStatistics(
   }
 }
 
-void check(const nn::Backend& backend, const Case& c, uint threads) {
+// How far a program may be from the reference, relative to the whole array.
+struct Tolerance {
+  double loss, logits, gradients, statistics;
+};
+
+Tolerance toleranceOf(const Case& c, nn::Precision precision) {
+  if (precision == nn::Precision::FP32) return {c.tolerance, c.tolerance, c.tolerance, c.tolerance};
+  // A bfloat16 is off by up to 2^-9. That comes to 4e-3 of most arrays, and of small ones, as the
+  // gradients of biases, which are sums that cancel, to 3e-2. Where a value stands near the edge of
+  // a ReLU or beside another maximum, rounding moves it over, and its gradient with it: of images
+  // as small as these that is up to a quarter of an array.
+  bool hasEdges = strstr(c.layers, "relu") != nullptr || strstr(c.layers, "max") != nullptr;
+  return {.loss = 3e-2, .logits = 2e-2, .gradients = hasEdges ? 0.4 : 5e-2, .statistics = 3e-3};
+}
+
+void check(const nn::Backend& backend, nn::Precision precision, const Case& c, uint threads) {
+  auto tolerance = toleranceOf(c, precision);
+  bool isExact = precision == nn::Precision::FP32;
   auto built = build(c);
   auto& graph = built.graph;
-  auto program = backend.lower(graph, {.batchSize = c.batchSize, .threads = threads});
+  auto program =
+      backend.lower(graph, {.batchSize = c.batchSize, .threads = threads, .precision = precision});
   auto reference = nn::REFERENCE.lower(graph, {.batchSize = c.batchSize});
   fill(graph, *program);
   fill(graph, *reference);
@@ -70,11 +91,11 @@ void check(const nn::Backend& backend, const Case& c, uint threads) {
     reference->setBatch(batch.pixels, batch.labels, batch.draws);
     auto found = step(graph, *program, nn::Phase::TRAIN);
     auto expected = step(graph, *reference, nn::Phase::TRAIN);
-    CHECK(found.lossSum == doctest::Approx(expected.lossSum).epsilon(c.tolerance));
-    CHECK(found.correct == expected.correct);
+    CHECK(found.lossSum == doctest::Approx(expected.lossSum).epsilon(tolerance.loss));
+    if (isExact) CHECK(found.correct == expected.correct);
     CHECK(found.images == expected.images);
-    checkGradients(graph, *program, *reference, c.tolerance);
-    checkStatistics(graph, *program, *reference, c.tolerance);
+    checkGradients(graph, *program, *reference, tolerance.gradients);
+    checkStatistics(graph, *program, *reference, tolerance.statistics);
   }
 
   auto batch = draw(c, 3);
@@ -83,9 +104,9 @@ void check(const nn::Backend& backend, const Case& c, uint threads) {
   auto before = kj::heapArray<float>(program->statistics());
   auto found = step(graph, *program, nn::Phase::VALIDATE);
   auto expected = step(graph, *reference, nn::Phase::VALIDATE);
-  CHECK(found.correct == expected.correct);
-  CHECK(
-      distance(program->logits(), reference->logits()) <= c.tolerance * norm(reference->logits()));
+  if (isExact) CHECK(found.correct == expected.correct);
+  CHECK(distance(program->logits(), reference->logits()) <=
+        tolerance.logits * norm(reference->logits()));
   // Validation leaves the statistics alone.
   CHECK(distance(program->statistics(), before) == 0);
 }
@@ -98,8 +119,21 @@ TEST_CASE(
       INFO(doctest::String(c.name));
       for (uint threads: {1, 2}) {
         INFO(threads << " threads");
-        check(*backend, c, threads);
+        check(*backend, nn::Precision::FP32, c, threads);
       }
+    }
+  }
+}
+
+TEST_CASE("Ops: with bfloat16 values, the cpu agrees with the reference as far as these carry") {
+  if (kj::runCatchingExceptions([]() { nn::requirePrecision(nn::Precision::BF16); }) != nullptr) {
+    SKIP_CASE("no AVX512_BF16 here");
+  }
+  for (auto& c: CASES) {
+    INFO(doctest::String(c.name));
+    for (uint threads: {1, 2}) {
+      INFO(threads << " threads");
+      check(nn::CPU, nn::Precision::BF16, c, threads);
     }
   }
 }

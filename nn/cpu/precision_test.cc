@@ -1,0 +1,173 @@
+// Programs with bfloat16 values: what they calculate, on which code, and where they are refused.
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+#include <kj/exception.h>
+
+#include "nn/cpu/test_network.h"
+#include "tests/skip.h"
+
+namespace nn {
+namespace {
+
+// What is said where bfloat16 cannot run.
+kj::Maybe<kj::String> refusal() {
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions([]() { requirePrecision(Precision::BF16); })) {
+    return kj::str(e->getDescription());
+  }
+  return nullptr;
+}
+
+#define SKIP_WITHOUT_BF16 \
+  if (refusal() != nullptr) SKIP_CASE("no AVX512_BF16 here")
+
+// A step and a validation beside the reference. Tolerances: see tests/ops/check_test.cc; a gradient
+// here is that of a whole network, so a part of its values at ReLUs' edges evens out.
+void check(const Graph& graph, uint images, uint threads, double tolerance) {
+  CAPTURE(images);
+  CAPTURE(threads);
+  Data data(graph, images);
+  Loaded ours(CPU, graph, data, threads, Precision::BF16), theirs(REFERENCE, graph, data, 1);
+  for (uint step = 0; step < 2; ++step) {
+    CAPTURE(step);
+    auto our = ours.step(), their = theirs.step();
+    CHECK(our.lossSum == doctest::Approx(their.lossSum).epsilon(2e-2));
+    CHECK(distance(ours.program->logits(), theirs.program->logits()) < 2e-2);
+    CHECK(distance(ours.program->gradients(), theirs.program->gradients()) < tolerance);
+    if (graph.statisticsSize > 0) {
+      CHECK(distance(ours.program->statistics(), theirs.program->statistics()) < 3e-3);
+    }
+  }
+  ours.forward(Phase::VALIDATE);
+  theirs.forward(Phase::VALIDATE);
+  CHECK(distance(ours.program->logits(), theirs.program->logits()) < 2e-2);
+}
+
+TEST_CASE("bf16: a processor without it is told so: the key, the cause, and the way out") {
+  Net net({1, 4, 4});
+  Graph graph = net.finish(net.dense(0, 2));
+  auto thrown = kj::runCatchingExceptions(
+      [&]() { CPU.lower(graph, {.batchSize = 1, .precision = Precision::BF16}); });
+  auto text = refusal();
+  REQUIRE((thrown == nullptr) == (text == nullptr));
+  KJ_IF_MAYBE(e, thrown) {
+    kj::StringPtr line = e->getDescription();
+    CHECK(line == KJ_ASSERT_NONNULL(text));
+    for (auto word: {"train.precision", "AVX512_BF16", "DNNL_MAX_CPU_ISA", "\"fp32\""}) {
+      CAPTURE(word);
+      CHECK(strstr(line.cStr(), word) != nullptr);
+    }
+    CHECK(line.findFirst('\n') == nullptr);
+  }
+}
+
+TEST_CASE("bf16: an inception network agrees with the reference") {
+  SKIP_WITHOUT_BF16;
+  check(smallInception(), 8, 1, 0.15);
+  check(smallInception(), 7, 3, 0.15);
+}
+
+TEST_CASE("bf16: a smooth network with odd channel counts agrees with the reference more closely") {
+  SKIP_WITHOUT_BF16;
+  Net net({3, 9, 9});
+  auto x = net.tanh(net.conv(0, 10, 3, 1, 1));
+  auto y = net.conv(x, 17, 3, 1, 1), z = net.conv(x, 17, 1, 1, 0);
+  x = net.tanh(net.norm(net.add(Add{}, {y, z})));
+  x = net.add(Concat{}, {x, net.conv(x, 3, 5, 1, 2)});
+  Graph graph = net.finish(net.dense(net.averagePool(x, 9, 1), 5));
+  check(graph, 8, 1, 2e-2);
+  check(graph, 7, 3, 2e-2);
+}
+
+TEST_CASE("bf16: convolutions as matrix products agree with the reference, gradients added too") {
+  SKIP_WITHOUT_BF16;
+  struct Case {
+    uint inputs, filters, side, kernel, stride, pad;
+  };
+  for (auto& c: {Case{3, 5, 2, 7, 1, 3}, Case{16, 16, 2, 5, 2, 2}, Case{5, 4, 9, 15, 1, 7}}) {
+    CAPTURE(c.inputs);
+    CAPTURE(c.kernel);
+    Net net({3, c.side, c.side});
+    auto x = net.tanh(net.conv(0, c.inputs, 1, 1, 0));
+    auto y = net.conv(x, c.filters, c.kernel, c.stride, c.pad);
+    auto z = net.conv(x, c.filters, c.kernel, c.stride, c.pad, false);
+    Graph graph = net.finish(net.dense(net.add(Add{}, {y, z}), 4));
+    auto names = convolutionImplementations(graph, {.batchSize = 3, .precision = Precision::BF16});
+    CHECK(names.back() == "sgemm");
+    check(graph, 8, 1, 2e-2);
+    check(graph, 7, 3, 2e-2);
+  }
+}
+
+TEST_CASE("bf16: convolutions of all channel counts and usual kernels run on oneDNN's fast code") {
+  SKIP_WITHOUT_BF16;
+  for (uint few: {1, 3, 4, 10, 16, 17}) {
+    for (uint many: {3, 8, 16, 20, 33}) {
+      for (uint kernel: {1, 3, 5, 7}) {
+        for (uint stride: {1, 2}) {
+          CAPTURE(few);
+          CAPTURE(many);
+          CAPTURE(kernel);
+          CAPTURE(stride);
+          Net net({few, 14, 14});
+          auto x = net.conv(0, many, kernel, stride, kernel / 2);
+          Graph graph = net.finish(net.dense(net.conv(x, few, kernel, stride, kernel / 2), 2));
+          ProgramOptions options = {.batchSize = 2, .precision = Precision::BF16};
+          for (auto& name: convolutionImplementations(graph, options)) {
+            CAPTURE(name.cStr());
+            CHECK(name.startsWith("jit_bf16"));
+            CHECK(name.endsWith("_bf16"));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("bf16: a step gives the same bits every time, with any number of threads given") {
+  SKIP_WITHOUT_BF16;
+  Graph graph = smallInception();
+  Data data(graph, 10);
+  for (uint threads: {1u, 2u, 3u}) {
+    CAPTURE(threads);
+    Loaded first(CPU, graph, data, threads, Precision::BF16);
+    Loaded second(CPU, graph, data, threads, Precision::BF16);
+    first.step();
+    second.step();
+    auto before = kj::heapArray<float>(first.program->gradients());
+    memcpy(second.program->statistics().begin(), data.statistics.begin(), 4 * graph.statisticsSize);
+    second.forward(Phase::VALIDATE);
+    second.step();
+    auto after = second.program->gradients();
+    CHECK(memcmp(before.begin(), after.begin(), 4 * before.size()) == 0);
+  }
+}
+
+TEST_CASE("bf16: between images and loss, what is made of dense layers alone stays float32") {
+  SKIP_WITHOUT_BF16;
+  Net net({3, 5, 5});
+  auto x = net.add(Scale{0.5f}, net.dropout(net.relu(net.dense(net.dropout(0, 0.2), 10)), 0.1));
+  Graph graph = net.finish(x);
+  Data data(graph, 6);
+  Loaded bf16(CPU, graph, data, 2, Precision::BF16), fp32(CPU, graph, data, 2);
+  bf16.step();
+  fp32.step();
+  CHECK(distance(bf16.program->logits(), fp32.program->logits()) == 0);
+  CHECK(distance(bf16.program->gradients(), fp32.program->gradients()) == 0);
+}
+
+TEST_CASE("bf16: logits that no dense layer makes agree with the reference too") {
+  SKIP_WITHOUT_BF16;
+  Net net({3, 4, 4});
+  check(net.finish(net.averagePool(net.conv(0, 5, 3, 1, 1), 4, 1)), 8, 1, 2e-2);
+}
+
+TEST_CASE("bf16: a program takes little more than half of the memory") {
+  SKIP_WITHOUT_BF16;
+  Graph graph = smallInception();
+  Data data(graph, 64);
+  Loaded bf16(CPU, graph, data, 1, Precision::BF16), fp32(CPU, graph, data, 1);
+  CHECK(double(bf16.program->memory_bytes()) < 0.65 * double(fp32.program->memory_bytes()));
+}
+
+}  // namespace
+}  // namespace nn
