@@ -1,4 +1,5 @@
 // tools/bench.cc: measures; each bench is a sub-command that first checks its result.
+#include "tools/bench_losses.h"
 #include "tools/bench_train.h"
 
 namespace tools {
@@ -6,18 +7,22 @@ namespace {
 
 class Bench {
 public:
-  explicit Bench(runner::CommandLine& commandLine): commandLine(commandLine), train(commandLine) {}
+  explicit Bench(runner::CommandLine& commandLine)
+      : commandLine(commandLine), train(commandLine), losses(commandLine) {}
 
   kj::MainFunc getMain() {
     return kj::MainBuilder(commandLine, "bench",
         "Measures parts of the program. Compare figures only within one run: machines are shared.")
-        .addSubCommand("train", KJ_BIND_METHOD(train, getMain), "steps of one worker")
+        .addSubCommand("train", KJ_BIND_METHOD(train, getMain), "steps of one worker, timed")
+        .addSubCommand(
+            "losses", KJ_BIND_METHOD(losses, getMain), "losses of the first steps, for comparisons")
         .build();
   }
 
 private:
   runner::CommandLine& commandLine;
   BenchTrain train;
+  BenchLosses losses;
 };
 
 }  // namespace

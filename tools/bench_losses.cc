@@ -1,0 +1,189 @@
+#include "tools/bench_losses.h"
+
+#include <kj/debug.h>
+#include <kj/filesystem.h>
+
+#include "runner/log_lines.h"
+#include "tools/bench_training.h"
+
+namespace tools {
+namespace {
+
+constexpr uint DIGITS = 9;
+
+// A folder with what the losses follow from. Files of former times are replaced.
+class Dump {
+public:
+  explicit Dump(kj::StringPtr path): folder(open(path)) {}
+
+  void write(kj::StringPtr name, kj::StringPtr text) { create(name)->writeAll(text); }
+  void write(kj::StringPtr name, kj::ArrayPtr<const kj::byte> bytes) {
+    create(name)->writeAll(bytes);
+  }
+  void append(kj::StringPtr name, kj::ArrayPtr<const kj::byte> bytes) {
+    auto file = folder->openFile(kj::Path(name), kj::WriteMode::CREATE | kj::WriteMode::MODIFY);
+    file->write(file->stat().size, bytes);
+  }
+
+private:
+  kj::Own<const kj::Directory> folder;
+
+  static kj::Own<const kj::Directory> open(kj::StringPtr path) {
+    auto files = kj::newDiskFilesystem();
+    auto mode = kj::WriteMode::CREATE | kj::WriteMode::MODIFY | kj::WriteMode::CREATE_PARENT;
+    return files->getRoot().openSubdir(files->getCurrentPath().evalNative(path), mode);
+  }
+  kj::Own<const kj::File> create(kj::StringPtr name) {
+    auto file = folder->openFile(kj::Path(name), kj::WriteMode::CREATE | kj::WriteMode::MODIFY);
+    file->truncate(0);
+    return file;
+  }
+};
+
+kj::StringPtr nameOf(nn::Key::Role role) {
+  switch (role) {
+    case nn::Key::WEIGHT:
+      return "weight";
+    case nn::Key::BIAS:
+      return "bias";
+    case nn::Key::GAMMA:
+      return "gamma";
+    case nn::Key::BETA:
+      return "beta";
+  }
+  KJ_UNREACHABLE;
+}
+
+// A line for each array of the flat one, with what a step does to it. `epsilon`: of a batch norm,
+// beside its gamma.
+kj::String keyTable(const nn::Graph& graph) {
+  kj::Vector<kj::String> lines;
+  lines.add(
+      kj::str("name\trole\trows\tcols\toffset\tsize\tlearning_rate_factor\tdecay_factor\t"
+              "epsilon\n"));
+  for (auto& key: graph.keys) {
+    auto& op = graph.nodes[key.node].op;
+    auto epsilon = op.is<nn::BatchNorm>() && key.role == nn::Key::GAMMA
+                       ? kj::str(op.get<nn::BatchNorm>().epsilon)
+                       : kj::str("");
+    lines.add(kj::str(key.name, '\t', nameOf(key.role), '\t', key.rows, '\t', key.cols, '\t',
+        key.offset, '\t', key.size, '\t', key.learningRateFactor, '\t', key.decayFactor, '\t',
+        epsilon, '\n'));
+  }
+  return kj::strArray(lines, "");
+}
+
+// A batch that stays.
+class KeptBatch {
+public:
+  explicit KeptBatch(const io::Batch& from)
+      : pixels(kj::heapArray(from.pixels)),
+        labels(kj::heapArray(from.labels)),
+        draws(kj::heapArray(from.draws)),
+        batch({.step = from.step,
+            .pixels = pixels,
+            .labels = labels,
+            .images = from.images,
+            .draws = draws}) {}
+  const io::Batch& get() const { return batch; }
+
+private:
+  kj::Array<float> pixels;
+  kj::Array<int32_t> labels;
+  kj::Array<uint64_t> draws;
+  io::Batch batch;
+};
+
+kj::Vector<KeptBatch> syntheticBatches(const nn::Graph& graph, uint images, uint count) {
+  kj::Vector<KeptBatch> batches;
+  for (uint i = 0; i < count; i++) batches.add(SyntheticBatch(graph, images, i).get());
+  return batches;
+}
+
+kj::Vector<KeptBatch> readBatches(const runner::Experiment& experiment, uint count) {
+  auto dataset = io::openDataset(experiment.data, [](kj::StringPtr, uint64_t, uint64_t) {});
+  auto reader = io::Batcher::training(*dataset, experiment.data, experiment.train.seed, 1, 0, 0);
+  kj::Vector<KeptBatch> batches;
+  for (uint i = 0; i < count; i++) {
+    batches.add(KJ_ASSERT_NONNULL(reader->next(), "the training stream has no end"));
+  }
+  return batches;
+}
+
+}  // namespace
+
+kj::MainFunc BenchLosses::getMain() {
+  kj::MainBuilder builder(commandLine, "bench",
+      "Trains CONFIG's network for a few steps in one worker without servers, on synthetic "
+      "batches, "
+      "each step another, and prints the mean loss of each step as one line of JSON. With --dump "
+      "it writes what the losses follow from: experiment.toml (every value used), keys.tsv (the "
+      "arrays of the flat array), weights.f32 (the flat array before the first step), pixels.f32 "
+      "and labels.i32 (the batches one after another, taken in turn), and losses.txt. All numbers "
+      "are "
+      "little-endian. tests/peers/losses.py trains PyTorch on it and compares.\n"
+      "\n"
+      "  bench losses configs/cifar10_local.toml --set data.batch_size=32 --data\n"
+      "  bench losses configs/mnist_mlp_local.toml --dump /tmp/mlp\n"
+      "  python3 tests/peers/losses.py /tmp/mlp --tolerance 1e-4");
+  addArguments(builder, "steps to train (default: 20)");
+  return builder
+      .addOptionWithArg(
+          {"dump"},
+          [this](kj::StringPtr word) {
+            folder = kj::str(word);
+            return word.size() > 0 ? kj::MainBuilder::Validity(true) : kj::str("not a folder");
+          },
+          "FOLDER", "write there what the losses follow from; the folder is made")
+      .addOption(
+          {"data"},
+          [this]() {
+            data = true;
+            return true;
+          },
+          "train on the experiment's own records, read as a worker reads them")
+      .addOptionWithArg(
+          {"batches"},
+          [this](kj::StringPtr word) -> kj::MainBuilder::Validity {
+            KJ_IF_MAYBE(count, countFrom(word)) {
+              batches = *count;
+              return true;
+            }
+            return kj::str("not a number from 1");
+          },
+          "N", "take N batches in turn (default: each step another)")
+      .callAfterParsing(KJ_BIND_METHOD(*this, run))
+      .build();
+}
+
+kj::MainBuilder::Validity BenchLosses::run() {
+  auto loaded = load();
+  auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+  Training training(experiment);
+  uint kept = kj::min(batches, steps);
+  auto all = data ? readBatches(experiment, kept)
+                  : syntheticBatches(training.graph(), experiment.data.batchSize, kept);
+  kj::Maybe<Dump> dump;
+  if (folder.size() > 0) {
+    auto& files = dump.emplace(folder);
+    files.write("experiment.toml", loaded.resolved);
+    files.write("keys.tsv", keyTable(training.graph()));
+    files.write("weights.f32", training.parameters().asBytes());
+    for (auto name: {"pixels.f32", "labels.i32"}) files.write(name, ""_kj);
+    for (auto& batch: all) {
+      files.append("pixels.f32", batch.get().pixels.asBytes());
+      files.append("labels.i32", batch.get().labels.asBytes());
+    }
+  }
+  kj::Vector<kj::String> losses;
+  for (uint i = 0; i < steps; i++) {
+    runner::VerbTimes verbs;
+    auto result = training.step(all[i % kept].get(), verbs);
+    losses.add(runner::fixedPoint(result.lossSum / result.images, DIGITS));
+  }
+  KJ_IF_MAYBE(files, dump) files->write("losses.txt", kj::str(kj::strArray(losses, "\n"), "\n"));
+  runner::print(kj::str("{\"losses\":[", kj::strArray(losses, ","), "]}\n"));
+  return true;
+}
+
+}  // namespace tools
