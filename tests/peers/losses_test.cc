@@ -1,0 +1,76 @@
+// The same weights, the same batches, twenty steps: our losses beside those of PyTorch in float64.
+#include <doctest/doctest.h>
+
+#include "tests/command.h"
+#include "tests/run.h"
+#include "tests/skip.h"
+#include "tests/text.h"
+
+namespace tests {
+namespace {
+
+// Debian's python3-torch belongs to this one, whatever comes first on the path.
+constexpr kj::StringPtr PYTHON = "/usr/bin/python3"_kj;
+constexpr int NO_TORCH = 77;
+constexpr uint SECONDS = 900;
+
+constexpr kj::StringPtr CIFAR10 = "tests/peers/losses_cifar10.toml"_kj;
+constexpr kj::StringPtr FASHION_MNIST = "tests/peers/losses_fashion_mnist.toml"_kj;
+
+// Trains 20 steps with both and returns how the comparison ended. `arguments` are for
+// `bench losses`.
+Ended compare(
+    kj::StringPtr file, std::initializer_list<kj::StringPtr> arguments, kj::StringPtr tolerance) {
+  auto folder = newFolder();
+  kj::Vector<kj::StringPtr> words;
+  for (auto word: {"tools/bench"_kj, "losses"_kj, file, "--dump"_kj, folder.asPtr()})
+    words.add(word);
+  for (auto word: arguments) words.add(word);
+  auto cache = cacheSetting();
+  kj::StringPtr setting = cache;
+  auto ours = Command(words, {.environment = kj::arrayPtr(&setting, 1)}).wait();
+  CHECK(ours.errors == "");
+  REQUIRE(ours.exitCode == 0);
+  auto ended =
+      Command({PYTHON, "tests/peers/losses.py", folder, "--tolerance", tolerance}).wait(SECONDS);
+  MESSAGE(file, " ", kj::strArray(words.slice(5, words.size()), " "), "\n", ended.output);
+  return ended;
+}
+
+// A case's body: macros, since SKIP_CASE leaves the case itself.
+#define CHECK_SAME_LOSSES(file, tolerance, ...)                    \
+  do {                                                             \
+    auto ended = compare(file, {__VA_ARGS__}, tolerance);          \
+    if (ended.exitCode == NO_TORCH) SKIP_CASE("no python3-torch"); \
+    INFO(ended.output);                                            \
+    CHECK(ended.errors == "");                                     \
+    CHECK(ended.exitCode == 0);                                    \
+  } while (false)
+
+TEST_CASE("PyTorch's losses are ours: mlp, real images") {
+  CHECK_SAME_LOSSES(FASHION_MNIST, "1e-4", "--data");
+}
+
+TEST_CASE("PyTorch's losses are ours: lenet, real images") {
+  CHECK_SAME_LOSSES(FASHION_MNIST, "1e-4", "--data", "--set=model.network=lenet");
+}
+
+TEST_CASE("PyTorch's losses are ours: lenet with batch norm, synthetic images") {
+  CHECK_SAME_LOSSES(FASHION_MNIST, "1e-4", "--batches=1", "--set=model.network=lenet-bn");
+}
+
+TEST_CASE("PyTorch's losses are ours: inception-bn-28-small, synthetic images") {
+  CHECK_SAME_LOSSES(CIFAR10, "1e-4", "--batches=1");
+}
+
+TEST_CASE("PyTorch's losses are ours: resnet-20, synthetic images") {
+  CHECK_SAME_LOSSES(CIFAR10, "1e-4", "--batches=1", "--set=model.network=resnet-20");
+}
+
+TEST_CASE("PyTorch's losses are ours: airbench94, synthetic images, smoothed labels") {
+  CHECK_SAME_LOSSES(CIFAR10, "1e-4", "--batches=1", "--set=model.network=airbench94",
+      "--set=data.augment.crop=32", "--set=train.label_smoothing=0.2");
+}
+
+}  // namespace
+}  // namespace tests
