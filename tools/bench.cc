@@ -1,5 +1,6 @@
 // tools/bench.cc: measures; each bench is a sub-command that first checks its result.
 #include "tools/bench_losses.h"
+#include "tools/bench_peers.h"
 #include "tools/bench_train.h"
 
 namespace tools {
@@ -8,7 +9,7 @@ namespace {
 class Bench {
 public:
   explicit Bench(runner::CommandLine& commandLine)
-      : commandLine(commandLine), train(commandLine), losses(commandLine) {}
+      : commandLine(commandLine), train(commandLine), losses(commandLine), peers(commandLine) {}
 
   kj::MainFunc getMain() {
     return kj::MainBuilder(commandLine, "bench",
@@ -16,6 +17,7 @@ public:
         .addSubCommand("train", KJ_BIND_METHOD(train, getMain), "steps of one worker, timed")
         .addSubCommand(
             "losses", KJ_BIND_METHOD(losses, getMain), "losses of the first steps, for comparisons")
+        .addSubCommand("peers", KJ_BIND_METHOD(peers, getMain), "ours and PyTorch, in alternation")
         .build();
   }
 
@@ -23,6 +25,7 @@ private:
   runner::CommandLine& commandLine;
   BenchTrain train;
   BenchLosses losses;
+  BenchPeers peers;
 };
 
 }  // namespace

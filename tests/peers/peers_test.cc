@@ -1,0 +1,61 @@
+// `bench peers`, and the networks that it compares with.
+#include <doctest/doctest.h>
+#include <stdlib.h>
+
+#include "tests/command.h"
+#include "tests/skip.h"
+#include "tests/text.h"
+
+namespace tests {
+namespace {
+
+constexpr kj::StringPtr PYTHON = "/usr/bin/python3"_kj;
+
+// The cells of the last line, which are two spaces or more apart.
+kj::Vector<kj::String> lastCells(kj::StringPtr text) {
+  kj::Vector<kj::String> cells;
+  size_t end = text.size() - 1;
+  size_t begin = end;
+  while (begin > 0 && text[begin - 1] != '\n') --begin;
+  while (begin < end) {
+    size_t stop = begin;
+    while (stop < end && !text.slice(stop).startsWith("  ")) ++stop;
+    cells.add(kj::heapString(text.begin() + begin, stop - begin));
+    for (begin = stop; begin < end && text[begin] == ' ';) ++begin;
+  }
+  return cells;
+}
+
+TEST_CASE("bench peers: a row has both figures and their ratio, or says why it has none") {
+  auto ended = Command({"tools/bench", "peers", "mlp", "--rounds=1", "--seconds=1"}).wait();
+  REQUIRE(ended.exitCode == 0);
+  INFO(ended.output);
+  auto cells = lastCells(ended.output);
+  REQUIRE(cells.size() >= 3);
+  CHECK(cells[0] == "mlp");
+  CHECK(cells[1] == "images/s");
+  if (cells[2] == "skipped: no python3-torch") SKIP_CASE("no python3-torch");
+  REQUIRE(cells.size() == 7);
+  double ours = strtod(cells[2].cStr(), nullptr), theirs = strtod(cells[3].cStr(), nullptr);
+  CHECK(ours > 0);
+  CHECK(strtod(cells[4].cStr(), nullptr) == doctest::Approx(ours / theirs).epsilon(0.01));
+  CHECK(cells[5] == cells[4]);
+  CHECK(cells[6] == cells[4]);
+}
+
+TEST_CASE("bench peers: a row that there is not is a wrong command") {
+  auto ended = Command({"tools/bench", "peers", "alexnet"}).wait();
+  CHECK(ended.exitCode == 2);
+  CHECK(contains(ended.errors, "no such row"));
+}
+
+TEST_CASE("the peers' networks have the published numbers of parameters") {
+  if (Command({PYTHON, "-c", "import torch"}).wait().exitCode != 0) SKIP_CASE("no python3-torch");
+  auto ended = Command({PYTHON, "tests/peers/networks.py"}).wait();
+  INFO(ended.output);
+  CHECK(ended.errors == "");
+  CHECK(ended.exitCode == 0);
+}
+
+}  // namespace
+}  // namespace tests

@@ -1,0 +1,239 @@
+#include "tools/bench_peer_rows.h"
+
+#include <kj/debug.h>
+#include <kj/filesystem.h>
+#include <kj/vector.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "runner/run_record.h"
+#include "tools/bench_process.h"
+
+namespace tools {
+namespace {
+
+// Debian's python3-torch belongs to this one, whatever comes first on the path.
+constexpr kj::StringPtr PYTHON = "/usr/bin/python3"_kj;
+constexpr kj::StringPtr SCRIPT = "tests/peers/train_step.py"_kj;
+constexpr int NO_TORCH = 77;
+constexpr uint WORKERS = 2;
+// Speed lines of a worker that come before all is warm.
+constexpr uint FIRST_LINES = 1;
+
+constexpr const char* INCEPTION = "configs/cifar10_local.toml";
+constexpr const char* SMALL = "inception-bn-28-small";
+
+constexpr PeerRow ROWS[] = {
+    {PeerRow::SPEED, "inception-small", "MXNet's small Inception for 28×28, fp32", INCEPTION, SMALL,
+        2, 128},
+    {PeerRow::BF16, "inception-small-bf16", "the same in bf16", INCEPTION, SMALL, 2, 128},
+    {PeerRow::BETTER, "airbench94", "the network of airbench94, fp32 or bf16",
+        "tests/peers/airbench94.toml", "airbench94", 2, 1024},
+    {PeerRow::SPEED, "mlp-sigmoid", "784-100-10 with sigmoid, one thread",
+        "tests/peers/mlp_784_100_10.toml", "mlp-784-100-10", 1, 100},
+    {PeerRow::SPEED, "mlp", "784-128-64-10, one thread", "configs/mnist_mlp_local.toml", "mlp", 1,
+        100},
+    {PeerRow::SPEED, "inception-224", "Inception with batch norm for 224×224, 10 classes",
+        "tests/peers/inception_bn_224.toml", "inception-bn-10", 2, 16},
+    {PeerRow::SPEED, "resnet-56", "residual, 56 layers, 28×28", "configs/cifar10_resnet56.toml",
+        "resnet-56", 2, 128},
+    {PeerRow::SPEED, "resnet-20", "residual, 20 layers, 28×28", "configs/cifar10_resnet20.toml",
+        "resnet-20", 2, 128},
+    {PeerRow::SPEED, "lenet", "LeNet with tanh", "configs/fashion_mnist_dist_sync.toml", "lenet", 2,
+        128},
+    {PeerRow::WORKERS, "two-workers",
+        "the small Inception in two workers of one thread, through the store, or DDP over gloo",
+        "tests/peers/two_workers.toml", SMALL, 1, 128},
+    {PeerRow::MEMORY, "memory", "the small Inception's peak", INCEPTION, SMALL, 2, 128},
+    {PeerRow::DISTURBED, "disturbed", "the small Inception beside a process that fills one core",
+        INCEPTION, SMALL, 2, 128},
+};
+
+enum class Precision { FP32, BF16 };
+
+kj::StringPtr lastLine(kj::StringPtr text) {
+  size_t end = text.size();
+  while (end > 0 && text[end - 1] == '\n') --end;
+  size_t begin = end;
+  while (begin > 0 && text[begin - 1] != '\n') --begin;
+  return text.slice(begin);
+}
+
+kj::String reasonOf(const Ended& ended) {
+  auto line = lastLine(ended.errors);
+  while (line.endsWith("\n")) return kj::heapString(line.begin(), line.size() - 1);
+  return line.size() > 0 ? kj::str(line) : kj::str("exit code ", ended.exitCode);
+}
+
+Figure figureOf(const Ended& ended, kj::StringPtr key) {
+  if (ended.exitCode != 0) return {nullptr, reasonOf(ended)};
+  return {numberIn(ended.output, key), kj::str("no `", key, "` in what it printed")};
+}
+
+// Ours is this very program.
+Ended runOurs(const PeerRow& row, Precision precision, uint seconds) {
+  kj::Vector<kj::String> words;
+  auto set = [&](kj::StringPtr key, auto value) { words.add(kj::str("--set=", key, "=", value)); };
+  for (auto word: {"/proc/self/exe", "train", row.file, "--json", "--no-check"}) {
+    words.add(kj::str(word));
+  }
+  words.add(kj::str("--seconds=", seconds));
+  set("data.batch_size", row.batch);
+  set("cluster.threads_per_worker", row.threads);
+  if (precision == Precision::BF16) set("train.precision", "bf16");
+  return runProgram(words);
+}
+
+Ended runTheirs(const PeerRow& row, Precision precision, uint seconds, uint workers = 1) {
+  kj::Vector<kj::String> words;
+  for (auto word: {PYTHON, SCRIPT, kj::StringPtr(row.network), "--json"_kj}) {
+    words.add(kj::str(word));
+  }
+  words.add(kj::str("--batch=", row.batch));
+  words.add(kj::str("--threads=", row.threads));
+  words.add(kj::str("--seconds=", seconds));
+  words.add(kj::str("--workers=", workers));
+  words.add(kj::str("--precision=", precision == Precision::BF16 ? "bf16" : "fp32"));
+  return runProgram(words);
+}
+
+double median(kj::ArrayPtr<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+// Images/s of all workers: of each the median of its speed lines.
+double speedOf(const runner::RunRecord& record) {
+  double sum = 0;
+  for (uint worker = 0; worker < record.workers; ++worker) {
+    kj::Vector<double> speeds;
+    for (auto& speed: record.speeds) {
+      if (speed.worker == worker) speeds.add(speed.images_per_s);
+    }
+    KJ_REQUIRE(speeds.size() > FIRST_LINES, "a run without speed lines", record.folder, worker);
+    sum += median(speeds.asPtr().slice(FIRST_LINES, speeds.size()));
+  }
+  return sum;
+}
+
+// The program `runner`, which is built beside this one.
+kj::String runnerPath() {
+  char path[4096];
+  ssize_t size;
+  KJ_SYSCALL(size = ::readlink("/proc/self/exe", path, sizeof(path)));
+  auto own = kj::Path::parse(kj::heapString(path + 1, size - 1));
+  return own.parent().parent().append(kj::Path({"runner", "runner"})).toString(true);
+}
+
+Figure ourWorkers(const PeerRow& row) {
+  char folder[] = "/tmp/bench-peers-XXXXXX";
+  KJ_REQUIRE(::mkdtemp(folder) != nullptr, "no folder in /tmp");
+  KJ_DEFER(kj::newDiskFilesystem()->getRoot().remove(kj::Path({"tmp", kj::str(folder + 5)})));
+  auto ended = runProgram(kj::arr(runnerPath(), kj::str("run"), kj::str(row.file),
+      kj::str("--runs=", static_cast<const char*>(folder)),
+      kj::str("--set=data.batch_size=", row.batch),
+      kj::str("--set=cluster.threads_per_worker=", row.threads)));
+  if (ended.exitCode != 0) return {nullptr, reasonOf(ended)};
+  auto record = runner::readRunRecord(kj::str(static_cast<const char*>(folder), "/two_workers/1"));
+  return {speedOf(record), nullptr};
+}
+
+// Of several figures the one that `combine` makes; the first reason why there is none.
+template <typename Combine>
+Figure combined(Figure first, Figure second, Combine&& combine) {
+  KJ_IF_MAYBE(a, first.value) {
+    KJ_IF_MAYBE(b, second.value) return {combine(*a, *b), nullptr};
+    return second;
+  }
+  return first;
+}
+
+// A measurement of one side.
+using Run = kj::FunctionParam<Ended(Precision precision)>;
+
+Figure speed(Run& run, Precision precision) {
+  return figureOf(run(precision), "images_per_s");
+}
+
+// bf16 where the processor has it.
+Figure betterSpeed(Run& run) {
+  auto fp32 = speed(run, Precision::FP32), bf16 = speed(run, Precision::BF16);
+  if (bf16.value == nullptr) return fp32;
+  return combined(kj::mv(fp32), kj::mv(bf16), [](double a, double b) { return kj::max(a, b); });
+}
+
+Figure disturbedPart(Run& run) {
+  auto quiet = speed(run, Precision::FP32);
+  BusyCore busy;
+  auto disturbed = speed(run, Precision::FP32);
+  return combined(kj::mv(quiet), kj::mv(disturbed), [](double a, double b) { return b / a; });
+}
+
+kj::Maybe<Figure> measure(const PeerRow& row, Run run) {
+  switch (row.what) {
+    case PeerRow::SPEED:
+      return speed(run, Precision::FP32);
+    case PeerRow::BF16:
+      return speed(run, Precision::BF16);
+    case PeerRow::BETTER:
+      return betterSpeed(run);
+    case PeerRow::DISTURBED:
+      return disturbedPart(run);
+    case PeerRow::WORKERS:
+    case PeerRow::MEMORY:
+      return nullptr;
+  }
+  KJ_UNREACHABLE;
+}
+
+double megabytes(double bytes) {
+  return bytes / 1e6;
+}
+
+}  // namespace
+
+constinit const kj::ArrayPtr<const PeerRow> PEER_ROWS = ROWS;
+
+kj::StringPtr unitOf(PeerRow::What what) {
+  switch (what) {
+    case PeerRow::MEMORY:
+      return "MB"_kj;
+    case PeerRow::DISTURBED:
+      return "of quiet"_kj;
+    default:
+      return "images/s"_kj;
+  }
+}
+
+Figure ours(const PeerRow& row, uint seconds) {
+  auto run = [&](Precision precision) { return runOurs(row, precision, seconds); };
+  KJ_IF_MAYBE(figure, measure(row, run)) return kj::mv(*figure);
+  if (row.what == PeerRow::WORKERS) return ourWorkers(row);
+  auto bytes = figureOf(run(Precision::FP32), "peak_bytes");
+  bytes.value = bytes.value.map(megabytes);
+  return bytes;
+}
+
+Figure theirs(const PeerRow& row, uint seconds) {
+  auto run = [&](Precision precision) { return runTheirs(row, precision, seconds); };
+  KJ_IF_MAYBE(figure, measure(row, run)) return kj::mv(*figure);
+  if (row.what == PeerRow::WORKERS) {
+    return figureOf(runTheirs(row, Precision::FP32, seconds, WORKERS), "images_per_s");
+  }
+  auto loaded = runProgram(
+      kj::arr(kj::str(PYTHON), kj::str(SCRIPT), kj::str("--import-only"), kj::str("--json")));
+  return combined(figureOf(run(Precision::FP32), "peak_bytes"), figureOf(loaded, "peak_bytes"),
+      [](double whole, double load) { return megabytes(whole - load); });
+}
+
+kj::Maybe<kj::String> noPeer() {
+  auto ended = runProgram(
+      kj::arr(kj::str(PYTHON), kj::str(SCRIPT), kj::str("--import-only"), kj::str("--json")));
+  if (ended.exitCode == 0) return nullptr;
+  if (ended.exitCode == NO_TORCH || ended.exitCode == 127) return kj::str("no python3-torch");
+  return reasonOf(ended);
+}
+
+}  // namespace tools

@@ -1,0 +1,50 @@
+// tools/bench_peer_rows.h: what is compared with PyTorch, and how each side's figure is got.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/string.h>
+
+namespace tools {
+
+using kj::uint;
+
+// One comparison. `ours` runs FILE with settings, `theirs` a network of tests/peers/networks.py;
+// both with `threads` threads on a batch of `batch` images.
+struct PeerRow {
+  // What a figure is, and what of it is better.
+  enum What {
+    SPEED,      // images/s of training steps, in fp32
+    BF16,       // the same in bf16
+    BETTER,     // the same in fp32 or bf16, whichever is faster
+    WORKERS,    // images/s of two workers together, which exchange gradients
+    MEMORY,     // MB at most; of theirs without what loading PyTorch takes. Less is better
+    DISTURBED,  // the part of SPEED that remains beside a process that fills one core
+  } what;
+  const char* name;
+  const char* doc;
+  const char* file;
+  const char* network;
+  uint threads;
+  uint batch;
+};
+
+extern const kj::ArrayPtr<const PeerRow> PEER_ROWS;
+
+// images/s, MB, part.
+kj::StringPtr unitOf(PeerRow::What what);
+
+// A figure, or why there is none.
+struct Figure {
+  kj::Maybe<double> value;
+  kj::String reason;
+};
+
+// Both run other programs for some `seconds` at a time, `theirs` Debian's Python with the scripts
+// of tests/peers. The current folder is the project's root.
+Figure ours(const PeerRow& row, uint seconds);
+Figure theirs(const PeerRow& row, uint seconds);
+
+// Null if PyTorch is there.
+kj::Maybe<kj::String> noPeer();
+
+}  // namespace tools

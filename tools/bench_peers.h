@@ -1,0 +1,31 @@
+// tools/bench_peers.h: `bench peers`: ours and PyTorch, in alternation.
+#pragma once
+
+#include <kj/main.h>
+#include <kj/vector.h>
+
+#include "runner/command_line.h"
+#include "tools/bench_peer_rows.h"
+
+namespace tools {
+
+class BenchPeers {
+public:
+  explicit BenchPeers(runner::CommandLine& commandLine): commandLine(commandLine) {}
+
+  // Of the sub-command. This object must outlive it.
+  kj::MainFunc getMain();
+
+private:
+  kj::MainBuilder::Validity addRow(kj::StringPtr word);
+  kj::MainBuilder::Validity run();
+  // The cells of a row, measured in rounds: ours, theirs, ours, theirs.
+  kj::Array<kj::String> measure(const PeerRow& row);
+
+  runner::CommandLine& commandLine;
+  kj::Vector<const PeerRow*> rows;  // empty: all
+  uint rounds = 5;
+  uint seconds = 8;
+};
+
+}  // namespace tools

@@ -1,0 +1,36 @@
+// tools/bench_process.h: other programs that a bench runs: for their figures, or to be in the way.
+#pragma once
+
+#include <kj/string.h>
+#include <kj/vector.h>
+#include <sys/types.h>
+
+namespace tools {
+
+// How a program ended.
+struct Ended {
+  int exitCode;  // 127: it could not be started; 128 + signal: it was killed
+  kj::String output;
+  kj::String errors;
+};
+
+// Runs `words[0]`, looked up on the path if it has no slash, to its end. It does not get what
+// runner::setThreadEnvironment() has set, and dies with this process. Call it from one thread.
+Ended runProgram(kj::ArrayPtr<const kj::String> words);
+
+// The number behind `"key":` in a line of JSON; null if there is none.
+kj::Maybe<double> numberIn(kj::StringPtr json, kj::StringPtr key);
+
+// While it lives, a process computes without end on the last of the processors that this process
+// may use.
+class BusyCore {
+public:
+  BusyCore();
+  ~BusyCore() noexcept(false);
+  KJ_DISALLOW_COPY(BusyCore);
+
+private:
+  pid_t child;
+};
+
+}  // namespace tools
