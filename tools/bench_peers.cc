@@ -64,18 +64,19 @@ auto numberSetter(uint& to) {
 kj::MainFunc BenchPeers::getMain() {
   kj::Vector<kj::String> known;
   for (auto& row: PEER_ROWS) known.add(kj::str("  ", row.name, ": ", row.doc, "\n"));
-  return kj::MainBuilder(commandLine, "bench",
-      kj::str("Trains the same networks with this program and with PyTorch (Debian's "
-              "python3-torch; scripts in tests/peers), in alternation, and prints the medians of "
-              "both and of the ratios, ours / theirs, of the rounds. Each measurement is a process "
-              "of its own. Ours is `bench train`; of two workers it is `runner run`. Run it from "
-              "the project's folder, with nothing else on the machine.\n"
-              "\n"
-              "  bench peers\n"
-              "  bench peers mlp lenet --rounds 3 --seconds 2\n"
-              "\n"
-              "Of `memory` less is better; of all others more. NAME is one of\n\n",
-          kj::strArray(known, "")))
+  doc = kj::str(
+      "Trains the same networks with this program and with PyTorch (Debian's "
+      "python3-torch; scripts in tests/peers), in alternation, and prints the medians of "
+      "both and of the ratios, ours / theirs, of the rounds. Each measurement is a "
+      "process of its own. Ours is `bench train`; of two workers it is `runner run`. Run "
+      "it from the project's folder, with nothing else on the machine.\n"
+      "\n"
+      "  bench peers\n"
+      "  bench peers mlp lenet --rounds 3 --seconds 2\n"
+      "\n"
+      "Of `memory` less is better; of all others more. NAME is one of\n\n",
+      kj::strArray(known, ""));
+  return kj::MainBuilder(commandLine, "bench", doc)
       .addOptionWithArg({"rounds"}, numberSetter(rounds), "N", "pairs of each row (default: 5)")
       .addOptionWithArg({"seconds"}, numberSetter(seconds), "S", "of each measurement (default: 8)")
       .expectZeroOrMoreArgs("NAME", KJ_BIND_METHOD(*this, addRow))

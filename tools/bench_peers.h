@@ -23,6 +23,7 @@ private:
   kj::Array<kj::String> measure(const PeerRow& row);
 
   runner::CommandLine& commandLine;
+  kj::String doc;                   // of the sub-command
   kj::Vector<const PeerRow*> rows;  // empty: all
   uint rounds = 5;
   uint seconds = 8;

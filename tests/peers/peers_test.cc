@@ -47,6 +47,8 @@ TEST_CASE("bench peers: a row that there is not is a wrong command") {
   auto ended = Command({"tools/bench", "peers", "alexnet"}).wait();
   CHECK(ended.exitCode == 2);
   CHECK(contains(ended.errors, "no such row"));
+  auto help = Command({"tools/bench", "peers", "--help"}).wait();
+  CHECK(contains(help.output, "two-workers: the small Inception in two workers"));
 }
 
 TEST_CASE("the peers' networks have the published numbers of parameters") {
