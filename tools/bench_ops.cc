@@ -81,8 +81,9 @@ kj::StringPtr nameOf(Profile::Direction direction) {
 
 }  // namespace
 
-kj::Vector<OpCost> opCosts(
-    const nn::Graph& graph, const nn::Profile& profile, uint images, uint steps) {
+kj::Vector<OpCost> opCosts(const nn::Graph& graph, const nn::Profile& profile, uint images,
+    uint steps, nn::Precision precision) {
+  double value_bytes = precision == nn::Precision::BF16 ? 2 : 4;
   kj::Vector<OpCost> costs;
   auto trains = kj::heapArray<bool>(graph.nodes.size());
   for (nn::NodeId n: kj::indices(graph.nodes)) {
@@ -100,8 +101,8 @@ kj::Vector<OpCost> opCosts(
           .direction = direction,
           .seconds = seconds,
           .flops = counts.flops(direction) * images,
-          .bytes = (counts.values(direction) * images + counts.weightValues(direction)) *
-                   sizeof(float)});
+          .bytes = counts.values(direction) * images * value_bytes +
+                   counts.weightValues(direction) * sizeof(float)});
     }
   }
   return costs;

@@ -15,6 +15,10 @@
 namespace tools {
 namespace {
 
+bool isBf16(const runner::Experiment& experiment) {
+  return experiment.train.precision == nn::Precision::BF16;
+}
+
 constexpr uint WARM_UP_STEPS = 3;
 // Of a figure that is a median.
 constexpr uint STEPS_MIN = 3;
@@ -155,12 +159,13 @@ kj::String textOf(const Report& report) {
   }
   return kj::str(experiment.name, ": batch ", experiment.data.batchSize, ", ",
       runner::counted(experiment.cluster.threadsPerWorker, "thread"), ", ", nn::instructionSet(),
-      ", ", runner::counted(seen.steps, "step"), "; ", report.checked, "\n", "step     median ",
-      milliseconds(seen.median_s), ", best ", milliseconds(seen.best_s), ", cpu ",
-      milliseconds(seen.cpu_s), "\n", "images/s median ", rate(seen.median_s), ", best ",
-      rate(seen.best_s), "; ", runner::fixedPoint(report.flops / seen.median_s / 1e9, 0),
-      " GFLOP/s\n", "verbs    ", verbs(seen.verbs), data, "memory   program ",
-      megabytes(report.program_bytes), ", process ", megabytes(report.peak_bytes), " at most\n");
+      isBf16(experiment) ? ", bf16, " : ", ", runner::counted(seen.steps, "step"), "; ",
+      report.checked, "\n", "step     median ", milliseconds(seen.median_s), ", best ",
+      milliseconds(seen.best_s), ", cpu ", milliseconds(seen.cpu_s), "\n", "images/s median ",
+      rate(seen.median_s), ", best ", rate(seen.best_s), "; ",
+      runner::fixedPoint(report.flops / seen.median_s / 1e9, 0), " GFLOP/s\n", "verbs    ",
+      verbs(seen.verbs), data, "memory   program ", megabytes(report.program_bytes), ", process ",
+      megabytes(report.peak_bytes), " at most\n");
 }
 
 // The steps of this table are timed apart: their program reads the clock between its tasks.
@@ -179,7 +184,8 @@ kj::String opsText(const runner::Experiment& experiment, bool byOp, double step_
 
   uint threads = experiment.cluster.threadsPerWorker * experiment.cluster.devices.size();
   auto peaks = measurePeaks(threads);
-  auto costs = opCosts(training.graph(), profile, experiment.data.batchSize, steps);
+  auto costs = opCosts(
+      training.graph(), profile, experiment.data.batchSize, steps, experiment.train.precision);
   auto number = [](double value) { return runner::fixedPoint(value / 1e9, 0); };
   auto rows = byOp ? costs.asPtr() : nullptr;
   auto kinds = byKind(costs);
@@ -187,7 +193,9 @@ kj::String opsText(const runner::Experiment& experiment, bool byOp, double step_
   auto bf16 = peaks.bf16_flops > 0 ? kj::str(number(peaks.bf16_flops), " in bf16, ") : kj::str("");
   return kj::str("peaks    fma ", number(peaks.fp32_flops), " GFLOP/s, ", bf16, "copy ",
       number(peaks.copy_bytes), " GB/s (", runner::counted(threads, "thread"), ")\n\n",
-      inColumns(opTable(rows, mean_s, peaks.fp32_flops, peaks.copy_bytes), 3));
+      inColumns(opTable(rows, mean_s, isBf16(experiment) ? peaks.bf16_flops : peaks.fp32_flops,
+                    peaks.copy_bytes),
+          3));
 }
 
 }  // namespace

@@ -94,7 +94,7 @@ void Draft::add(uint p, kj::Own<Task> task, std::initializer_list<Place> places)
   for (auto& place: places) {
     if (place.buffer == nullptr) continue;
     place.buffer->use(place.buffer->home == Buffer::SCRATCH ? to.tasks.size() : p);
-    to.imageBytesMax = kj::max(to.imageBytesMax, place.stride_bytes());
+    to.imageValuesMax = kj::max(to.imageValuesMax, place.stride());
   }
   to.tasks.add(timed(p, kj::mv(task)));
 }

@@ -14,7 +14,7 @@ struct PhasePlan {
   kj::Vector<kj::Own<Task>> tasks;
   kj::Vector<kj::Own<BatchTask>> batchTasks;
   kj::Vector<kj::Own<Buffer>> scratch;
-  size_t imageBytesMax = 0;                  // of the largest image that a task touches
+  size_t imageValuesMax = 0;                 // of the largest image that a task touches
   kj::Array<kj::Array<const Chunk>> chunks;  // of each lane
 };
 
