@@ -18,6 +18,8 @@ void requireMachineFor(const Experiment& experiment);
 // What every role must know of the data before it can start.
 struct ModelFacts {
   explicit ModelFacts(const Experiment& experiment);
+  // Of a data set that has such records.
+  ModelFacts(const Experiment& experiment, io::DatasetFacts facts);
 
   uint64_t trainingRecords;    // those that are trained on
   uint64_t validationRecords;  // those that are validated on
@@ -32,7 +34,6 @@ struct ModelFacts {
 private:
   // Steps of each worker in that many whole epochs.
   uint64_t stepsIn(uint epochs, const Experiment& experiment) const;
-  ModelFacts(const Experiment& experiment, io::DatasetFacts facts);
 };
 
 // A worker's program on its devices. `graph` must outlive it, and so must `profile`, to which all

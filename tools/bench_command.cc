@@ -13,7 +13,7 @@ void ExperimentCommand::addArguments(kj::MainBuilder& builder, kj::StringPtr ste
             return true;
           },
           "KEY=VALUE", "lay a value over the file's; may be repeated")
-      .addOptionWithArg({"steps"}, KJ_BIND_METHOD(*this, setSteps), "N", stepsDoc)
+      .addOptionWithArg({"steps"}, numberSetter(steps), "N", stepsDoc)
       .expectArg("CONFIG", [this](kj::StringPtr word) {
         file = kj::str(word);
         return true;
@@ -26,19 +26,14 @@ runner::LoadedExperiment ExperimentCommand::load() {
   return loaded;
 }
 
-kj::MainBuilder::Validity ExperimentCommand::setSteps(kj::StringPtr word) {
-  KJ_IF_MAYBE(count, countFrom(word)) {
-    steps = *count;
+kj::Function<kj::MainBuilder::Validity(kj::StringPtr)> numberSetter(uint& to) {
+  return [&to](kj::StringPtr word) -> kj::MainBuilder::Validity {
+    char* end;
+    unsigned long n = ::strtoul(word.cStr(), &end, 10);
+    if (*end != '\0' || n < 1 || n > 1000000) return kj::str("not a number from 1");
+    to = n;
     return true;
-  }
-  return kj::str("not a number from 1");
-}
-
-kj::Maybe<uint> countFrom(kj::StringPtr word) {
-  char* end;
-  unsigned long n = ::strtoul(word.cStr(), &end, 10);
-  if (*end != '\0' || n < 1 || n > 1000000) return nullptr;
-  return uint(n);
+  };
 }
 
 }  // namespace tools

@@ -29,13 +29,11 @@ protected:
   const kj::String& path() const { return file; }
 
 private:
-  kj::MainBuilder::Validity setSteps(kj::StringPtr word);
-
   kj::String file;
   kj::Vector<kj::StringPtr> overrides;
 };
 
-// A whole number from 1 to a million; null if `word` is none.
-kj::Maybe<uint> countFrom(kj::StringPtr word);
+// Takes the argument of an option: a whole number from 1 to a million. `to` must outlive it.
+kj::Function<kj::MainBuilder::Validity(kj::StringPtr)> numberSetter(uint& to);
 
 }  // namespace tools

@@ -142,16 +142,8 @@ kj::MainFunc BenchLosses::getMain() {
             return true;
           },
           "train on the experiment's own records, read as a worker reads them")
-      .addOptionWithArg(
-          {"batches"},
-          [this](kj::StringPtr word) -> kj::MainBuilder::Validity {
-            KJ_IF_MAYBE(count, countFrom(word)) {
-              batches = *count;
-              return true;
-            }
-            return kj::str("not a number from 1");
-          },
-          "N", "take N batches in turn (default: each step another)")
+      .addOptionWithArg({"batches"}, numberSetter(batches), "N",
+          "take N batches in turn (default: each step another)")
       .callAfterParsing(KJ_BIND_METHOD(*this, run))
       .build();
 }

@@ -81,9 +81,8 @@ kj::StringPtr nameOf(Profile::Direction direction) {
 
 }  // namespace
 
-kj::Vector<OpCost> opCosts(const nn::Graph& graph, const nn::Profile& profile, uint images,
-    uint steps, nn::Precision precision) {
-  double value_bytes = precision == nn::Precision::BF16 ? 2 : 4;
+kj::Vector<OpCost> opCosts(
+    const nn::Graph& graph, const nn::Profile& profile, uint images, uint steps, uint value_bytes) {
   kj::Vector<OpCost> costs;
   auto trains = kj::heapArray<bool>(graph.nodes.size());
   for (nn::NodeId n: kj::indices(graph.nodes)) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "nn/profile.h"
-#include "nn/program.h"
 #include "runner/text_table.h"
 #include "tools/bench_peaks.h"
 
@@ -24,9 +23,9 @@ struct OpCost {
 
 // The ops on which time was spent in `steps` steps of `images` images, in the graph's order. What
 // is computed together is one op: an activation where a convolution's output lies is not here.
-// With BF16 values have two bytes, also those few that stay float32.
+// `value_bytes`: of an element of an input, an output or their gradients; weights have four.
 kj::Vector<OpCost> opCosts(const nn::Graph& graph, const nn::Profile& profile, uint images,
-    uint steps, nn::Precision precision = nn::Precision::FP32);
+    uint steps, uint value_bytes = 4);
 
 // Sums over ops of one kind and direction, the longest first.
 kj::Vector<OpCost> byKind(kj::ArrayPtr<const OpCost> costs);

@@ -35,8 +35,8 @@ constexpr PeerRow ROWS[] = {
         "tests/peers/mlp_784_100_10.toml", "mlp-784-100-10", 1, 100},
     {PeerRow::SPEED, "mlp", "784-128-64-10, one thread", "configs/mnist_mlp_local.toml", "mlp", 1,
         100},
-    {PeerRow::SPEED, "inception-224", "Inception with batch norm for 224×224, 10 classes",
-        "tests/peers/inception_bn_224.toml", "inception-bn-10", 2, 16},
+    {PeerRow::SPEED, "inception-224", "Inception with batch norm for 224×224",
+        "configs/imagenet_inception_bn.toml", "inception-bn", 2, 16, 1000},
     {PeerRow::SPEED, "resnet-56", "residual, 56 layers, 28×28", "configs/cifar10_resnet56.toml",
         "resnet-56", 2, 128},
     {PeerRow::SPEED, "resnet-20", "residual, 20 layers, 28×28", "configs/cifar10_resnet20.toml",
@@ -53,18 +53,17 @@ constexpr PeerRow ROWS[] = {
 
 enum class Precision { FP32, BF16 };
 
-kj::StringPtr lastLine(kj::StringPtr text) {
-  size_t end = text.size();
-  while (end > 0 && text[end - 1] == '\n') --end;
-  size_t begin = end;
-  while (begin > 0 && text[begin - 1] != '\n') --begin;
-  return text.slice(begin);
-}
-
+// What a program complained of: we say it first, Python last.
 kj::String reasonOf(const Ended& ended) {
-  auto line = lastLine(ended.errors);
-  while (line.endsWith("\n")) return kj::heapString(line.begin(), line.size() - 1);
-  return line.size() > 0 ? kj::str(line) : kj::str("exit code ", ended.exitCode);
+  auto lines = kj::Vector<kj::String>();
+  kj::StringPtr rest = ended.errors;
+  while (rest.size() > 0) {
+    size_t end = rest.findFirst('\n').orDefault(rest.size());
+    if (end > 0) lines.add(kj::heapString(rest.begin(), end));
+    rest = rest.slice(kj::min(end + 1, rest.size()));
+  }
+  if (lines.size() == 0) return kj::str("exit code ", ended.exitCode);
+  return kj::mv(lines.front().startsWith("Traceback") ? lines.back() : lines.front());
 }
 
 Figure figureOf(const Ended& ended, kj::StringPtr key) {
@@ -83,6 +82,7 @@ Ended runOurs(const PeerRow& row, Precision precision, uint seconds) {
   set("data.batch_size", row.batch);
   set("cluster.threads_per_worker", row.threads);
   if (precision == Precision::BF16) set("train.precision", "bf16");
+  if (row.classes > 0) words.add(kj::str("--classes=", row.classes));
   return runProgram(words);
 }
 

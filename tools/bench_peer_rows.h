@@ -26,6 +26,7 @@ struct PeerRow {
   const char* network;
   uint threads;
   uint batch;
+  uint classes = 0;  // of a data set that need not be there: see `bench train --classes`
 };
 
 extern const kj::ArrayPtr<const PeerRow> PEER_ROWS;

@@ -49,16 +49,6 @@ kj::Array<kj::String> notMeasured(const PeerRow& row, kj::StringPtr reason) {
   return cellsOf(row, {kj::str("skipped: ", reason), "", "", "", ""});
 }
 
-auto numberSetter(uint& to) {
-  return [&to](kj::StringPtr word) -> kj::MainBuilder::Validity {
-    KJ_IF_MAYBE(count, countFrom(word)) {
-      to = *count;
-      return true;
-    }
-    return kj::str("not a number from 1");
-  };
-}
-
 }  // namespace
 
 kj::MainFunc BenchPeers::getMain() {

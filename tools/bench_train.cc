@@ -15,10 +15,6 @@
 namespace tools {
 namespace {
 
-bool isBf16(const runner::Experiment& experiment) {
-  return experiment.train.precision == nn::Precision::BF16;
-}
-
 constexpr uint WARM_UP_STEPS = 3;
 // Of a figure that is a median.
 constexpr uint STEPS_MIN = 3;
@@ -30,7 +26,7 @@ using NextBatch = kj::Function<const io::Batch&()>;
 // When to stop.
 struct Amount {
   uint steps;
-  double seconds;  // 0: after `steps`
+  uint seconds;  // 0: after `steps`
 
   bool isEnough(uint done, double passed_s) const {
     return seconds > 0 ? done >= STEPS_MIN && passed_s >= seconds : done >= steps;
@@ -159,19 +155,19 @@ kj::String textOf(const Report& report) {
   }
   return kj::str(experiment.name, ": batch ", experiment.data.batchSize, ", ",
       runner::counted(experiment.cluster.threadsPerWorker, "thread"), ", ", nn::instructionSet(),
-      isBf16(experiment) ? ", bf16, " : ", ", runner::counted(seen.steps, "step"), "; ",
-      report.checked, "\n", "step     median ", milliseconds(seen.median_s), ", best ",
-      milliseconds(seen.best_s), ", cpu ", milliseconds(seen.cpu_s), "\n", "images/s median ",
-      rate(seen.median_s), ", best ", rate(seen.best_s), "; ",
-      runner::fixedPoint(report.flops / seen.median_s / 1e9, 0), " GFLOP/s\n", "verbs    ",
-      verbs(seen.verbs), data, "memory   program ", megabytes(report.program_bytes), ", process ",
-      megabytes(report.peak_bytes), " at most\n");
+      experiment.train.precision == nn::Precision::BF16 ? ", bf16, " : ", ",
+      runner::counted(seen.steps, "step"), "; ", report.checked, "\n", "step     median ",
+      milliseconds(seen.median_s), ", best ", milliseconds(seen.best_s), ", cpu ",
+      milliseconds(seen.cpu_s), "\n", "images/s median ", rate(seen.median_s), ", best ",
+      rate(seen.best_s), "; ", runner::fixedPoint(report.flops / seen.median_s / 1e9, 0),
+      " GFLOP/s\n", "verbs    ", verbs(seen.verbs), data, "memory   program ",
+      megabytes(report.program_bytes), ", process ", megabytes(report.peak_bytes), " at most\n");
 }
 
 // The steps of this table are timed apart: their program reads the clock between its tasks.
-kj::String opsText(const runner::Experiment& experiment, bool byOp, double step_s) {
+kj::String opsText(const runner::Experiment& experiment, uint classes, bool byOp, double step_s) {
   nn::Profile profile;
-  Training training(experiment, profile);
+  Training training(experiment, profile, classes);
   SyntheticBatch batch(training.graph(), experiment.data.batchSize);
   NextBatch next = [&]() -> const io::Batch& { return batch.get(); };
   warmUp(training, next);
@@ -184,8 +180,8 @@ kj::String opsText(const runner::Experiment& experiment, bool byOp, double step_
 
   uint threads = experiment.cluster.threadsPerWorker * experiment.cluster.devices.size();
   auto peaks = measurePeaks(threads);
-  auto costs = opCosts(
-      training.graph(), profile, experiment.data.batchSize, steps, experiment.train.precision);
+  bool isBf16 = experiment.train.precision == nn::Precision::BF16;
+  auto costs = opCosts(training.graph(), profile, experiment.data.batchSize, steps, isBf16 ? 2 : 4);
   auto number = [](double value) { return runner::fixedPoint(value / 1e9, 0); };
   auto rows = byOp ? costs.asPtr() : nullptr;
   auto kinds = byKind(costs);
@@ -193,8 +189,8 @@ kj::String opsText(const runner::Experiment& experiment, bool byOp, double step_
   auto bf16 = peaks.bf16_flops > 0 ? kj::str(number(peaks.bf16_flops), " in bf16, ") : kj::str("");
   return kj::str("peaks    fma ", number(peaks.fp32_flops), " GFLOP/s, ", bf16, "copy ",
       number(peaks.copy_bytes), " GB/s (", runner::counted(threads, "thread"), ")\n\n",
-      inColumns(opTable(rows, mean_s, isBf16(experiment) ? peaks.bf16_flops : peaks.fp32_flops,
-                    peaks.copy_bytes),
+      inColumns(
+          opTable(rows, mean_s, isBf16 ? peaks.bf16_flops : peaks.fp32_flops, peaks.copy_bytes),
           3));
 }
 
@@ -227,8 +223,10 @@ kj::MainFunc BenchTrain::getMain() {
     };
   };
   return builder
-      .addOptionWithArg({"seconds"}, KJ_BIND_METHOD(*this, setSeconds), "S",
+      .addOptionWithArg({"seconds"}, numberSetter(seconds), "S",
           "time steps for so long, rather than a number of them")
+      .addOptionWithArg({"classes"}, numberSetter(classes), "N",
+          "do without the data set: it has colour images, as large as the crop, in N classes")
       .addOption({"data"}, set(data, true),
           "also time steps on the experiment's own records, read as a worker reads them")
       .addOption({"ops"}, setTable(Table::BY_OP), "a table of every op, not of kinds of ops")
@@ -243,9 +241,10 @@ kj::MainBuilder::Validity BenchTrain::run() {
   auto loaded = load();
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   if (json && table != nullptr) return kj::str("--json prints no table: leave out --ops, --no-ops");
+  if (data && classes > 0) return kj::str("--data reads the data set, --classes does without");
   kj::Maybe<Report> made;
   {
-    Training training(experiment);
+    Training training(experiment, nullptr, classes);
     SyntheticBatch synthetic(training.graph(), experiment.data.batchSize);
     auto checked = checks ? training.check(synthetic.get()) : kj::str("not checked");
     NextBatch next = [&]() -> const io::Batch& { return synthetic.get(); };
@@ -276,17 +275,9 @@ kj::MainBuilder::Validity BenchTrain::run() {
   runner::print(textOf(report));
   auto wanted = table.orDefault(Table::BY_KIND);
   if (wanted != Table::NONE) {
-    runner::print(opsText(experiment, wanted == Table::BY_OP, report.synthetic.mean_s));
+    runner::print(opsText(experiment, classes, wanted == Table::BY_OP, report.synthetic.mean_s));
   }
   return true;
-}
-
-kj::MainBuilder::Validity BenchTrain::setSeconds(kj::StringPtr word) {
-  KJ_IF_MAYBE(count, countFrom(word)) {
-    seconds = *count;
-    return true;
-  }
-  return kj::str("not a number from 1");
 }
 
 }  // namespace tools

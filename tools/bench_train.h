@@ -14,13 +14,13 @@ public:
 
 private:
   kj::MainBuilder::Validity run();
-  kj::MainBuilder::Validity setSeconds(kj::StringPtr word);
 
   // Which table of ops stands below the figures.
   enum class Table { NONE, BY_KIND, BY_OP };
 
   kj::Maybe<Table> table;  // null: by kind, but with JSON none
-  double seconds = 0;      // rather than steps; 0: steps
+  uint seconds = 0;        // rather than steps; 0: steps
+  uint classes = 0;        // of a data set that is not there; 0: it is
   bool json = false;
   bool data = false;
   bool checks = true;

@@ -18,6 +18,8 @@ constexpr uint CHECKED_IMAGES = 2;
 constexpr uint64_t CHECKED_FLOPS = 1200000000;
 // Largest difference of a logit, relative to the largest logit, through a deep network.
 constexpr double TOLERANCE_FP32 = 1e-3, TOLERANCE_BF16 = 5e-2;
+// Of a data set that is not there.
+constexpr uint COLOURS = 3, ASSUMED_RECORDS = 1000000;
 
 const rpc::Mode& modeWithoutServers() {
   for (auto& mode: rpc::MODES) {
@@ -37,6 +39,14 @@ uint64_t forwardFlops(const nn::Graph& graph) {
   return flops;
 }
 
+runner::ModelFacts factsOf(const runner::Experiment& experiment, uint classes) {
+  if (classes == 0) return runner::ModelFacts(experiment);
+  uint side = experiment.data.augment.crop;
+  if (side == 0) configs::fail("--classes needs data.augment.crop: the size of the images");
+  io::DatasetFacts facts = {{COLOURS, side, side}, classes, ASSUMED_RECORDS, ASSUMED_RECORDS};
+  return runner::ModelFacts(experiment, facts);
+}
+
 void copy(kj::ArrayPtr<const float> from, kj::ArrayPtr<float> to) {
   std::copy(from.begin(), from.end(), to.begin());
 }
@@ -54,9 +64,10 @@ SyntheticBatch::SyntheticBatch(const nn::Graph& graph, uint images, uint number)
   batch = {.step = number, .pixels = pixels, .labels = labels, .images = images, .draws = draws};
 }
 
-Training::Training(const runner::Experiment& experiment, kj::Maybe<nn::Profile&> profile)
+Training::Training(
+    const runner::Experiment& experiment, kj::Maybe<nn::Profile&> profile, uint classes)
     : experiment(experiment),
-      facts(experiment),
+      facts(factsOf(experiment, classes)),
       placement(rpc::place(runner::storeKeys(experiment, facts.graph),
           experiment.kvstore.slice_bytes, 1, *experiment.kvstore.placement)),
       updater(experiment, facts),

@@ -32,9 +32,10 @@ private:
 // what a worker of `local` is, but for logs and meetings. Called by one thread.
 class Training {
 public:
-  // Both must outlive it. With a profile the program notes what each node takes.
-  explicit Training(
-      const runner::Experiment& experiment, kj::Maybe<nn::Profile&> profile = nullptr);
+  // Both must outlive it. With a profile the program notes what each node takes. With a number of
+  // classes the data set is not asked for its facts: it need not be there.
+  explicit Training(const runner::Experiment& experiment, kj::Maybe<nn::Profile&> profile = nullptr,
+      uint classes = 0);
 
   const nn::Graph& graph() const { return facts.graph; }
   kj::ArrayPtr<const float> parameters() { return program->parameters(); }

@@ -102,6 +102,16 @@ TEST_CASE("bench train --data: images/s of both, of memory and of records") {
   CHECK(numberOf(ended.output, "data_read_s") > 0);
 }
 
+TEST_CASE("bench train --classes: a network for a data set that is not there") {
+  auto ended = bench({"train", "configs/imagenet_inception_bn.toml", "--set=data.batch_size=1",
+      "--set=data.augment.crop=32", "--set=model.network=resnet-20", "--set=data.source=/nowhere",
+      "--classes=12", "--steps=3", "--json"});
+  CHECK(ended.errors == "");
+  CHECK(ended.exitCode == 0);
+  auto both = bench({"train", "configs/imagenet_inception_bn.toml", "--classes=12", "--data"});
+  CHECK(both.exitCode == 2);
+}
+
 TEST_CASE("bench train: a wrong file is reported as `runner check` does") {
   auto ended = bench({"train", "configs/mnist_mlp_local.toml", "--set=data.batch_size=0"});
   CHECK(ended.exitCode == 2);

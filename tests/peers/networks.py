@@ -99,7 +99,7 @@ def inception_small():
         nn.AvgPool2d(7), head(336, 10))
 
 
-def inception(classes):
+def inception():
     """MXNet's Inception with batch norm for ImageNet."""
 
     def keep(inputs, single, triple, double, pool, projected):
@@ -120,7 +120,7 @@ def inception(classes):
                           factory(double[1], double[1], 3, 2, 1)),
             nn.MaxPool2d(3, 2, ceil_mode=True))
 
-    return lambda: nn.Sequential(
+    return nn.Sequential(
         factory(3, 64, 7, 2, 3), nn.MaxPool2d(3, 2, ceil_mode=True),
         factory(64, 64, 1), factory(64, 192, 3, 1, 1), nn.MaxPool2d(3, 2, ceil_mode=True),
         keep(192, 64, (64, 64), (64, 96), "avg", 32),
@@ -133,7 +133,7 @@ def inception(classes):
         down(608, (128, 192), (192, 256)),
         keep(1056, 352, (192, 320), (160, 224), "avg", 128),
         keep(1024, 352, (192, 320), (192, 224), "max", 128),
-        nn.AvgPool2d(7), head(1024, classes))
+        nn.AvgPool2d(7), head(1024, 1000))
 
 
 def resnet(depth):
@@ -186,8 +186,7 @@ NETWORKS = {
     "lenet": Network(lenet, (1, 28, 28), 10, 128, 431080),
     "lenet-bn": Network(lenet_bn, (1, 28, 28), 10, 128, 10986),
     "inception-bn-28-small": Network(inception_small, (3, 28, 28), 10, 128, 1652826),
-    "inception-bn": Network(inception(1000), (3, 224, 224), 1000, 16, 11295240),
-    "inception-bn-10": Network(inception(10), (3, 224, 224), 10, 16, 10280490),
+    "inception-bn": Network(inception, (3, 224, 224), 1000, 16, 11295240),
     "resnet-20": Network(resnet(20), (3, 28, 28), 10, 128, 273258),
     "resnet-56": Network(resnet(56), (3, 28, 28), 10, 128, 857898),
     "airbench94": Network(airbench94, (3, 32, 32), 10, 1024, 1972792),
