@@ -2,8 +2,8 @@
 """losses: trains with PyTorch from weights and on batches of ours: `losses.py FOLDER`.
 
 FOLDER is what `bench losses CONFIG --dump FOLDER` writes: experiment.toml (every value used),
-keys.tsv (the arrays of the flat array), weights.f32, pixels.f32, labels.i32 (batches, taken in turn)
-and losses.txt (ours). Trains in float64, or as --precision says, and compares the mean loss
+keys.tsv (the arrays of the flat array), weights.f32, pixels.f32, labels.i32 (batches, taken in
+turn) and losses.txt (ours). Trains in float64, or as --precision says, and compares the mean loss
 of each step: prints both and the largest relative difference. Exit code: 0; 1 if it is larger than
 --tolerance; 2 if the experiment asks for what is not written here; 77 if PyTorch is not installed.
 """
