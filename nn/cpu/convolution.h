@@ -68,13 +68,14 @@ public:
   virtual bool canAdd() const = 0;
 
   // Parameters to the tasks' layouts; sums of all lanes in their order to the flat gradient.
-  // Make them when all tasks are prepared. Lane `turn` modulo the lanes does the work.
+  // Make them when all tasks are prepared. Lane `turn` modulo the lanes does the work, in packing
+  // always: what is folded into the weights was so by it.
   virtual kj::Own<BatchTask> packForward(uint turn) = 0;
   virtual kj::Own<BatchTask> packBackward(uint turn) = 0;
   virtual kj::Own<BatchTask> sumGradient(uint turn) = 0;
 
   // The names of the code that does the work, to be checked: those that oneDNN gives to its
-  // primitives ("jit_wino_4x3:avx512_core"), or "sgemm".
+  // primitives ("jit_wino_4x3:avx512_core"), "winograd" or "sgemm".
   virtual kj::Array<kj::String> implementations() const = 0;
 };
 

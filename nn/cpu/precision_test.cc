@@ -98,7 +98,7 @@ TEST_CASE("bf16: convolutions as matrix products agree with the reference, gradi
   }
 }
 
-TEST_CASE("bf16: convolutions of all channel counts and usual kernels run on oneDNN's fast code") {
+TEST_CASE("bf16: convolutions of all channel counts and usual kernels run on fast code") {
   SKIP_WITHOUT_BF16;
   for (uint few: {1, 3, 4, 10, 16, 17}) {
     for (uint many: {3, 8, 16, 20, 33}) {
@@ -114,8 +114,8 @@ TEST_CASE("bf16: convolutions of all channel counts and usual kernels run on one
           ProgramOptions options = {.batchSize = 2, .precision = Precision::BF16};
           for (auto& name: convolutionImplementations(graph, options)) {
             CAPTURE(name.cStr());
-            CHECK(name.startsWith("jit_bf16"));
-            CHECK(name.endsWith("_bf16"));
+            bool isOnednn = name.startsWith("jit_bf16") && name.endsWith("_bf16");
+            CHECK((isOnednn || (kernel == 3 && stride == 1 && name == "winograd")));
           }
         }
       }

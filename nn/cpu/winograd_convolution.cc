@@ -1,0 +1,342 @@
+#include "nn/cpu/winograd_convolution.h"
+
+#include <string.h>
+
+#include "nn/cpu/winograd_tiles.h"
+
+namespace nn::cpu {
+namespace {
+
+const WinogradImages& imagesOf(const ConvolutionShape& shape) {
+  if (shape.element == Element::BFLOAT16) return AVX512_BF16_WINOGRAD_IMAGES;
+  return shape.block == 16 ? AVX512_WINOGRAD_IMAGES : AVX2_WINOGRAD_IMAGES;
+}
+
+// One convolution from images to images: the forward pass, or the gradient of the input as a
+// convolution of the output's with the weights turned and transposed.
+struct Direction {
+  Shape from, to;
+  uint pad;
+  Extent fromExtent, toExtent;
+  Tiling tiling;
+
+  Direction(Shape from, Shape to, uint pad, uint block, uint panel)
+      : from(from),
+        to(to),
+        pad(pad),
+        fromExtent(from, block),
+        toExtent(to, block),
+        tiling(to.height, to.width, panel) {}
+
+  size_t inputs() const { return fromExtent.blocks * fromExtent.block; }
+  size_t outputs() const { return toExtent.blocks * toExtent.block; }
+  // Of the transformed weights, between points: a line more than they need, or all points of a
+  // filter might fall into the same few sets of a cache.
+  size_t pointStride() const { return inputs() * outputs() + 16; }
+  size_t weightFloats() const { return Winograd::POINTS * pointStride(); }
+};
+
+// Memory for a group's transformed tiles, laid out as winograd.h says.
+struct TileArray {
+  float* begin;
+  size_t blocks, panel, block;
+
+  size_t panelFloats() const { return blocks * Winograd::SLOTS * panel * block; }
+  float* tile(size_t i) const { return begin + i / panel * panelFloats() + i % panel * block; }
+  float* point(size_t p) const { return begin + p * panel * block; }
+};
+
+class WinogradConvolution final: public Convolution {
+public:
+  WinogradConvolution(ConvolutionShape shape, ConvolutionArrays arrays)
+      : shape(shape),
+        arrays(arrays),
+        kernels(shape.block == 16 ? AVX512_WINOGRAD : AVX2_WINOGRAD),
+        images(imagesOf(shape)),
+        ahead(shape.in, shape.out, shape.op.pad, shape.block, kernels.panel),
+        back(shape.out, shape.in, 2 - shape.op.pad, shape.block, kernels.panel) {}
+
+  InputLayouts inputLayouts() const override { return {Layout::BLOCKED, Layout::BLOCKED}; }
+  kj::Own<Task> forward(Place x, Place y, Buffer& scratch) override;
+  kj::Own<Task> backwardWeights(Place x, Place dy, Buffer& scratch) override;
+  kj::Own<Task> backwardData(Place dy, Place dx, Write write, Buffer& scratch) override;
+  bool canAdd() const override { return true; }
+  kj::Own<BatchTask> packForward(uint turn) override;
+  kj::Own<BatchTask> packBackward(uint turn) override;
+  kj::Own<BatchTask> sumGradient(uint) override;
+  kj::Array<kj::String> implementations() const override {
+    auto names = kj::heapArrayBuilder<kj::String>(1);
+    names.add(kj::str("winograd"));
+    return names.finish();
+  }
+
+private:
+  const ConvolutionShape shape;
+  const ConvolutionArrays arrays;
+  const Winograd& kernels;
+  const WinogradImages& images;
+  const Direction ahead, back;
+
+  // Of a lane's sums; the bias's follow the weights'.
+  size_t sumFloats() const { return ahead.weightFloats() + ahead.outputs(); }
+
+  class GroupTask;
+  class ImagesTask;
+  class BackwardWeightsTask;
+  class Pack;
+  class SumGradient;
+};
+
+// Goes through the tiles of a chunk group by group.
+class WinogradConvolution::GroupTask: public Task {
+public:
+  GroupTask(WinogradConvolution& own, const Direction& direction, Buffer& scratch)
+      : own(own), direction(direction), scratch(scratch) {}
+
+  void prepare(kj::ArrayPtr<const uint> sizes) override {
+    for (uint n: sizes) panelMax = kj::max(panelMax, direction.tiling.panelMax(n));
+    size_t panelFloats = inputsAt(nullptr).panelFloats() + outputsAt(nullptr).panelFloats();
+    scratch.values = panelMax * panelFloats;
+  }
+
+  void run(const Step& step, const Chunk& chunk) override {
+    TileArray inputs = inputsAt(step.memory.floatsOf(scratch, chunk.lane));
+    TileArray outputs = outputsAt(inputs.begin + panelMax * inputs.panelFloats());
+    uint groups = direction.tiling.groups(chunk.images);
+    for (uint i = 0; i < groups; ++i) {
+      run(step, chunk, direction.tiling.group(chunk.images, i), inputs, outputs);
+    }
+  }
+
+protected:
+  WinogradConvolution& own;
+  const Direction& direction;
+
+  virtual void run(const Step& step, const Chunk& chunk, const TileGroup& group,
+      const TileArray& inputs, const TileArray& outputs) = 0;
+
+  void transformInput(const Step& step, const Chunk& chunk, const TileGroup& group, Place x,
+      const TileArray& inputs) {
+    auto& from = direction.from;
+    const byte* images = step.memory.at(x, chunk);
+    direction.tiling.eachTile(group, [&](Tile tile, size_t i, size_t image) {
+      tile.row -= direction.pad;
+      tile.column -= direction.pad;
+      own.images.transformInput(images + image * x.stride_bytes(), from.height, from.width, tile,
+          inputs.blocks, inputs.tile(i));
+    });
+  }
+
+private:
+  Buffer& scratch;
+  size_t panelMax = 0;
+
+  TileArray inputsAt(float* begin) const {
+    return {begin, direction.fromExtent.blocks, own.kernels.panel, own.shape.block};
+  }
+  TileArray outputsAt(float* begin) const {
+    return {begin, direction.toExtent.blocks, own.kernels.panel, own.shape.block};
+  }
+};
+
+// From images to images, in one of the two directions.
+class WinogradConvolution::ImagesTask final: public GroupTask {
+public:
+  ImagesTask(WinogradConvolution& own, const Direction& direction, Place x, Place y, Write write,
+      Buffer& weights, bool addsBias, Buffer& scratch)
+      : GroupTask(own, direction, scratch),
+        x(x),
+        y(y),
+        write(write),
+        weights(weights),
+        addsBias(addsBias) {
+    // The bias lies behind the weights.
+    weights.values = direction.weightFloats() + direction.outputs();
+  }
+
+protected:
+  void run(const Step& step, const Chunk& chunk, const TileGroup& group, const TileArray& inputs,
+      const TileArray& outputs) override {
+    transformInput(step, chunk, group, x, inputs);
+    const float* u = step.memory.floatsOf(weights, 0);
+    const float* bias = addsBias ? u + direction.weightFloats() : nullptr;
+    direction.tiling.eachPoint(group, [&](size_t p, kj::ArrayPtr<const PanelRun> runs) {
+      own.kernels.multiply(inputs.point(p), u + p * direction.pointStride(), outputs.point(p),
+          runs.begin(), runs.size(), inputs.blocks, outputs.blocks);
+    });
+    auto& to = direction.to;
+    byte* images = step.memory.at(y, chunk);
+    direction.tiling.eachTile(group, [&](const Tile& tile, size_t i, size_t image) {
+      own.images.transformOutput(outputs.tile(i), tile, outputs.blocks, bias, write,
+          images + image * y.stride_bytes(), to.height, to.width);
+    });
+  }
+
+private:
+  Place x, y;
+  Write write;
+  Buffer& weights;
+  bool addsBias;
+};
+
+class WinogradConvolution::BackwardWeightsTask final: public GroupTask {
+public:
+  BackwardWeightsTask(WinogradConvolution& own, Place x, Place dy, Buffer& scratch)
+      : GroupTask(own, own.ahead, scratch), x(x), dy(dy) {
+    own.arrays.sums->values = own.shape.lanes * own.sumFloats();
+  }
+
+  void run(const Step& step, const Chunk& chunk) override {
+    if (chunk.opening) memset(sumsOf(step, chunk), 0, own.sumFloats() * sizeof(float));
+    GroupTask::run(step, chunk);
+  }
+
+protected:
+  void run(const Step& step, const Chunk& chunk, const TileGroup& group, const TileArray& inputs,
+      const TileArray& outputs) override {
+    transformInput(step, chunk, group, x, inputs);
+    float* sums = sumsOf(step, chunk);
+    float* biasSums = own.shape.addsBias ? sums + direction.weightFloats() : nullptr;
+    auto& to = direction.to;
+    const byte* images = step.memory.at(dy, chunk);
+    direction.tiling.eachTile(group, [&](const Tile& tile, size_t i, size_t image) {
+      own.images.transformGradient(images + image * dy.stride_bytes(), to.height, to.width, tile,
+          outputs.blocks, outputs.tile(i), biasSums);
+    });
+    direction.tiling.eachPoint(group, [&](size_t p, kj::ArrayPtr<const PanelRun> runs) {
+      own.kernels.accumulate(inputs.point(p), outputs.point(p), sums + p * direction.pointStride(),
+          runs.begin(), runs.size(), inputs.blocks, outputs.blocks);
+    });
+  }
+
+private:
+  Place x, dy;
+
+  float* sumsOf(const Step& step, const Chunk& chunk) {
+    return step.memory.floatsOf(*own.arrays.sums, 0) + chunk.lane * own.sumFloats();
+  }
+};
+
+// From plain weights, K × C × 9, to transformed ones.
+class WinogradConvolution::Pack final: public WholeTask {
+public:
+  Pack(WinogradConvolution& own, const Direction& direction, Buffer& to, uint turn)
+      : WholeTask(turn),
+        own(own),
+        direction(direction),
+        to(to),
+        isAhead(&direction == &own.ahead) {}
+
+protected:
+  void runWhole(const Step& step, uint) override {
+    const float* plain = own.arrays.weightsIn(step.memory);
+    float* packed = step.memory.floatsOf(to, 0);
+    // Between inputs and between outputs, among the plain weights.
+    size_t inStride = isAhead ? 9 : 9 * direction.to.channels;
+    size_t outStride = isAhead ? 9 * direction.from.channels : 9;
+    size_t inputs = direction.inputs(), block = own.shape.block;
+    for (size_t k = 0; k < direction.toExtent.blocks; ++k) {
+      size_t filters = kj::min(block, direction.to.channels - k * block);
+      for (size_t c = 0; c < inputs; ++c) {
+        size_t place = own.kernels.weightsPlace(inputs, direction.toExtent.blocks, c, k);
+        own.kernels.transformWeights(plain + c * inStride + k * block * outStride, outStride,
+            c < direction.from.channels ? filters : 0, !isAhead, packed + place,
+            direction.pointStride());
+      }
+    }
+    if (isAhead && own.shape.addsBias) packBias(step, packed);
+  }
+
+private:
+  WinogradConvolution& own;
+  const Direction& direction;
+  Buffer& to;
+  bool isAhead;
+
+  void packBias(const Step& step, float* packed) {
+    size_t count = direction.to.channels, weights = 9 * count * direction.from.channels;
+    float* bias = packed + direction.weightFloats();
+    memcpy(bias, own.arrays.biasIn(step.memory, weights), count * sizeof(float));
+    memset(bias + count, 0, (direction.outputs() - count) * sizeof(float));
+  }
+};
+
+// The sums of all lanes, in their order, to the flat gradient. Each lane does a part of the inputs.
+class WinogradConvolution::SumGradient final: public BatchTask {
+public:
+  explicit SumGradient(WinogradConvolution& own): own(own) {}
+
+  void run(const Step& step, uint part, uint parts) override {
+    auto& ahead = own.ahead;
+    const float* sums = step.memory.floatsOf(*own.arrays.sums, 0);
+    size_t block = own.shape.block, channels = ahead.from.channels;
+    for (size_t k = 0; k < ahead.toExtent.blocks; ++k) {
+      size_t filters = kj::min(block, ahead.to.channels - k * block);
+      for (size_t c = channels * part / parts; c < channels * (part + 1) / parts; ++c) {
+        size_t place = own.kernels.weightsPlace(ahead.inputs(), ahead.toExtent.blocks, c, k);
+        own.kernels.gatherWeights(sums + place, own.sumFloats(), own.shape.lanes,
+            ahead.pointStride(), own.arrays.weightsGradient + (k * block * channels + c) * 9,
+            channels * 9, filters);
+      }
+    }
+    if (part == 0 && own.arrays.bias != nullptr) sumBias(sums + ahead.weightFloats());
+  }
+
+private:
+  WinogradConvolution& own;
+
+  void sumBias(const float* sums) {
+    for (uint k = 0; k < own.ahead.to.channels; ++k) {
+      float sum = 0;
+      for (uint lane = 0; own.shape.addsBias && lane < own.shape.lanes; ++lane) {
+        sum += sums[lane * own.sumFloats() + k];
+      }
+      own.arrays.biasGradient[k] = sum;
+    }
+  }
+};
+
+kj::Own<Task> WinogradConvolution::forward(Place x, Place y, Buffer& scratch) {
+  return kj::heap<ImagesTask>(
+      *this, ahead, x, y, Write::SET, *arrays.forwardWeights, shape.addsBias, scratch);
+}
+
+kj::Own<Task> WinogradConvolution::backwardWeights(Place x, Place dy, Buffer& scratch) {
+  return kj::heap<BackwardWeightsTask>(*this, x, dy, scratch);
+}
+
+kj::Own<Task> WinogradConvolution::backwardData(Place dy, Place dx, Write write, Buffer& scratch) {
+  return kj::heap<ImagesTask>(*this, back, dy, dx, write, *arrays.backwardWeights, false, scratch);
+}
+
+kj::Own<BatchTask> WinogradConvolution::packForward(uint turn) {
+  return kj::heap<Pack>(*this, ahead, *arrays.forwardWeights, turn);
+}
+
+kj::Own<BatchTask> WinogradConvolution::packBackward(uint turn) {
+  return kj::heap<Pack>(*this, back, *arrays.backwardWeights, turn);
+}
+
+kj::Own<BatchTask> WinogradConvolution::sumGradient(uint) {
+  return kj::heap<SumGradient>(*this);
+}
+
+}  // namespace
+
+bool isWinogradShape(const ConvolutionShape& shape) {
+  auto& op = shape.op;
+  return op.kernel == 3 && op.stride == 1 && op.pad <= 1;
+}
+
+uint64_t winogradWeights_bytes(const ConvolutionShape& shape) {
+  uint64_t inputs = Extent(shape.in, shape.block).blocks * shape.block;
+  uint64_t outputs = Extent(shape.out, shape.block).blocks * shape.block;
+  return Winograd::POINTS * sizeof(float) * inputs * outputs;
+}
+
+kj::Own<Convolution> makeWinogradConvolution(ConvolutionShape shape, ConvolutionArrays arrays) {
+  KJ_REQUIRE(isWinogradShape(shape), shape.op.kernel, shape.op.stride, shape.op.pad);
+  return kj::heap<WinogradConvolution>(shape, arrays);
+}
+
+}  // namespace nn::cpu

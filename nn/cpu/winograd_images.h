@@ -1,0 +1,174 @@
+// nn/cpu/winograd_images.h: the loops of nn/cpu/winograd.h between images and transformed tiles, as
+// templates over a vector type and what values are.
+#pragma once
+
+#include "nn/cpu/winograd_sides.h"
+
+namespace nn::cpu {
+
+// `S` loads values from `E` as vectors of floats and stores them as such.
+template <typename S, typename E>
+struct WinogradImageLoops: WinogradSides<S> {
+  using Sides = WinogradSides<S>;
+  using V = typename S::Vector;
+  static constexpr size_t B = S::WIDTH, SIDE = Winograd::SIDE;
+  static constexpr size_t STRIDE = B / 2 * B;  // of a tile's points
+  static constexpr size_t BLOCK_STRIDE = Winograd::SLOTS * STRIDE;
+
+  alignas(64) static constexpr E ZEROS[SIDE * B] = {};
+
+  // Rows and columns of an image from a place on that may lie outside of it: 0 is read there.
+  template <size_t rowCount, size_t columnCount>
+  struct Patch {
+    const E* rows[rowCount];
+    size_t strides[rowCount];  // between blocks: none for zeros
+    typename S::Mask isInside[columnCount];
+
+    Patch(const E* x, unsigned height, unsigned width, const Tile& tile) {
+      for (size_t i = 0; i < rowCount; i++) {
+        ptrdiff_t row = tile.row + ptrdiff_t(i);
+        bool isInside = row >= 0 && row < ptrdiff_t(height);
+        rows[i] = isInside ? x + (row * ptrdiff_t(width) + tile.column) * ptrdiff_t(B) : ZEROS;
+        strides[i] = isInside ? size_t(height) * width * B : 0;
+      }
+      for (size_t j = 0; j < columnCount; j++) {
+        ptrdiff_t column = tile.column + ptrdiff_t(j);
+        isInside[j] = S::mask(column >= 0 && column < ptrdiff_t(width));
+      }
+    }
+    V at(size_t row, size_t column) const {
+      return S::loadIf(isInside[column], rows[row] + column * B);
+    }
+    void advance() {
+      for (size_t i = 0; i < rowCount; i++) rows[i] += strides[i];
+    }
+    // Asks for the next block's pixels, which may be in the last-level cache only.
+    void prefetchNext() const {
+#pragma GCC unroll 6
+      for (size_t i = 0; i < rowCount; i++) {
+#pragma GCC unroll 6
+        for (size_t j = 0; j < columnCount; j++) __builtin_prefetch(rows[i] + strides[i] + j * B);
+      }
+    }
+  };
+
+  template <size_t R, size_t C>
+  static void inputAs(
+      const void* x, unsigned height, unsigned width, const Tile& tile, size_t blocks, float* v) {
+    Patch<R, C> patch(static_cast<const E*>(x), height, width, tile);
+    for (size_t c = 0; c < blocks; c++, v += BLOCK_STRIDE, patch.advance()) {
+      patch.prefetchNext();
+      auto at = [&](size_t i, size_t j) INLINE { return patch.at(i, j); };
+      auto put = [&](size_t i, size_t j, V t) INLINE { S::store(v + (i * SIDE + j) * STRIDE, t); };
+      using Rows = typename Sides::template Input<R>;
+      Sides::template transform<Rows, typename Sides::template Input<C>>(at, put);
+    }
+  }
+
+  static void transformInput(
+      const void* x, unsigned height, unsigned width, const Tile& tile, size_t blocks, float* v) {
+    auto run = tile.rows == 6 ? (tile.columns == 6 ? inputAs<6, 6> : inputAs<6, 5>)
+                              : (tile.columns == 6 ? inputAs<5, 6> : inputAs<5, 5>);
+    run(x, height, width, tile, blocks, v);
+  }
+
+  template <size_t R, size_t C>
+  static void gradientAs(const void* dy, unsigned height, unsigned width, const Tile& tile,
+      size_t blocks, float* m, float* sums) {
+    Patch<R - 2, C - 2> patch(static_cast<const E*>(dy), height, width, tile);
+    for (size_t k = 0; k < blocks; k++, m += BLOCK_STRIDE, patch.advance()) {
+      patch.prefetchNext();
+      auto at = [&](size_t i, size_t j) INLINE { return patch.at(i, j); };
+      auto put = [&](size_t i, size_t j, V t) INLINE { S::store(m + (i * SIDE + j) * STRIDE, t); };
+      using Rows = typename Sides::template Gradient<R>;
+      Sides::template transform<Rows, typename Sides::template Gradient<C>>(at, put);
+      if (sums == nullptr) continue;
+      V sum = S::load(sums + k * B);
+      for (size_t i = 0; i < R - 2; i++) {
+        for (size_t j = 0; j < C - 2; j++) sum = S::add(sum, patch.at(i, j));
+      }
+      S::store(sums + k * B, sum);
+    }
+  }
+
+  static void transformGradient(const void* dy, unsigned height, unsigned width, const Tile& tile,
+      size_t blocks, float* m, float* sums) {
+    auto run = tile.rows == 6 ? (tile.columns == 6 ? gradientAs<6, 6> : gradientAs<6, 5>)
+                              : (tile.columns == 6 ? gradientAs<5, 6> : gradientAs<5, 5>);
+    run(dy, height, width, tile, blocks, m, sums);
+  }
+
+  template <Write write>
+  static void put(E* to, V value) {
+    S::store(to, write == Write::ADD ? S::add(S::load(to), value) : value);
+  }
+
+  // Whole, to where it belongs.
+  template <size_t R, size_t C, Write write>
+  static void wholeBlock(const float* m, V bias, E* y, size_t rowStride) {
+    auto at = [&](size_t i, size_t j) INLINE { return S::load(m + (i * SIDE + j) * STRIDE); };
+    auto put = [&](size_t i, size_t j, V t) INLINE {
+      WinogradImageLoops::put<write>(y + i * rowStride + j * B, S::add(t, bias));
+    };
+    using Rows = typename Sides::template Output<R>;
+    Sides::template transform<Rows, typename Sides::template Output<C>>(at, put);
+  }
+
+  // The part of it that the image has room for.
+  template <size_t R, size_t C, Write write>
+  static void clippedBlock(
+      const float* m, V bias, E* y, size_t rowStride, size_t rowEnd, size_t columnEnd) {
+    float whole[R - 2][C - 2][B];
+    auto at = [&](size_t i, size_t j) INLINE { return S::load(m + (i * SIDE + j) * STRIDE); };
+    auto keep = [&](size_t i, size_t j, V t) INLINE { S::store(whole[i][j], S::add(t, bias)); };
+    using Rows = typename Sides::template Output<R>;
+    Sides::template transform<Rows, typename Sides::template Output<C>>(at, keep);
+    for (size_t i = 0; i < R - 2 && i < rowEnd; i++) {
+      for (size_t j = 0; j < C - 2 && j < columnEnd; j++) {
+        put<write>(y + i * rowStride + j * B, S::load(whole[i][j]));
+      }
+    }
+  }
+
+  template <size_t R, size_t C, Write write>
+  static void outputAs(const float* m, const Tile& tile, size_t blocks, const float* bias, void* y,
+      unsigned height, unsigned width) {
+    size_t rowEnd = height - tile.row, columnEnd = width - tile.column;
+    bool isWhole = rowEnd >= R - 2 && columnEnd >= C - 2;
+    size_t plane = size_t(height) * width * B;
+    E* to = static_cast<E*>(y) + (size_t(tile.row) * width + tile.column) * B;
+    for (size_t k = 0; k < blocks; k++, m += BLOCK_STRIDE, to += plane) {
+      V shift = bias == nullptr ? S::zero() : S::load(bias + k * B);
+      if (!isWhole) {
+        clippedBlock<R, C, write>(m, shift, to, width * B, rowEnd, columnEnd);
+        continue;
+      }
+      for (size_t i = 0; i < R - 2; i++) {
+        for (size_t j = 0; j < C - 2; j++) {
+          __builtin_prefetch(to + plane + (i * width + j) * B, 1);
+        }
+      }
+      wholeBlock<R, C, write>(m, shift, to, width * B);
+    }
+  }
+
+  template <Write write>
+  static auto outputOf(const Tile& tile) {
+    return tile.rows == 6 ? (tile.columns == 6 ? outputAs<6, 6, write> : outputAs<6, 5, write>)
+                          : (tile.columns == 6 ? outputAs<5, 6, write> : outputAs<5, 5, write>);
+  }
+
+  static void transformOutput(const float* m, const Tile& tile, size_t blocks, const float* bias,
+      Write write, void* y, unsigned height, unsigned width) {
+    auto run = write == Write::ADD ? outputOf<Write::ADD>(tile) : outputOf<Write::SET>(tile);
+    run(m, tile, blocks, bias, y, height, width);
+  }
+
+  static constexpr WinogradImages TABLE = {
+      .transformInput = transformInput,
+      .transformGradient = transformGradient,
+      .transformOutput = transformOutput,
+  };
+};
+
+}  // namespace nn::cpu

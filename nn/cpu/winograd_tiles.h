@@ -1,0 +1,87 @@
+// nn/cpu/winograd_tiles.h: how the images of a chunk are cut into tiles, and the tiles into groups
+// that go through Winograd's products together.
+#pragma once
+
+#include <kj/array.h>
+
+#include "nn/cpu/winograd.h"
+
+namespace nn::cpu {
+
+using kj::uint;
+
+// How a side of an image is cut into tiles: `fours` of four pixels, which have 6 points, and after
+// them `threes` of three, which have 5: 7 pixels are 11 points, and not the 12 of two tiles of
+// four. Sides of 1, 2 and 5 pixels leave room in the last tile.
+struct CutSide {
+  uint fours, threes;
+
+  explicit CutSide(uint pixels);
+  uint tiles(uint points) const { return points == 6 ? fours : threes; }
+  uint begin(uint points, uint i) const { return points == 6 ? 4 * i : 4 * fours + 3 * i; }
+};
+
+// Tiles of one size in a group: `count` of them, from the `first` on, counted over all images of
+// the chunk. They lie from `panel` on.
+struct TileRun {
+  uint rows, columns;  // in points
+  size_t first, count, panel;
+};
+
+struct TileGroup {
+  TileRun runs[4];
+  size_t panels;
+};
+
+// Which tiles go together: of all four sizes, so that the transformed weights are read once for all
+// of them, and from the same few images.
+class Tiling {
+public:
+  // Of outputs of height × width pixels.
+  Tiling(uint height, uint width, uint panel): rows(height), columns(width), panel(panel) {}
+
+  // A chunk's groups, of about 32 tiles.
+  uint groups(uint images) const;
+  TileGroup group(uint images, uint index) const;
+  // The panels of a chunk's largest group.
+  size_t panelMax(uint images) const;
+
+  // Calls work(tile, i, image) for each tile of the group, which begins where its outputs do; `i`
+  // counts the tiles of the panels.
+  template <typename Work>
+  void eachTile(const TileGroup& group, Work&& work) const {
+    for (auto& run: group.runs) {
+      uint across = columns.tiles(run.columns), perImage = rows.tiles(run.rows) * across;
+      for (size_t i = 0; i < run.count; ++i) {
+        uint within = (run.first + i) % perImage;
+        Tile tile = {.row = int(rows.begin(run.rows, within / across)),
+            .column = int(columns.begin(run.columns, within % across)),
+            .rows = run.rows,
+            .columns = run.columns};
+        work(tile, run.panel * panel + i, (run.first + i) / perImage);
+      }
+    }
+  }
+  // Calls work(point, runs) for each point with the panels of the tiles that have it.
+  template <typename Work>
+  void eachPoint(const TileGroup& group, Work&& work) const {
+    for (uint i = 0; i < Winograd::SIDE; ++i) {
+      for (uint j = 0; j < Winograd::SIDE; ++j) {
+        PanelRun runs[4];
+        size_t count = 0;
+        for (auto& run: group.runs) {
+          if (run.count > 0 && i < run.rows && j < run.columns) {
+            runs[count++] = {run.panel, run.count};
+          }
+        }
+        if (count > 0) work(i * Winograd::SIDE + j, kj::arrayPtr(runs, count));
+      }
+    }
+  }
+
+private:
+  CutSide rows, columns;
+  uint panel;
+};
+
+}  // namespace nn::cpu

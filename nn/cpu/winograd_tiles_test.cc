@@ -1,0 +1,81 @@
+#include "nn/cpu/winograd_tiles.h"
+
+#include <doctest/doctest.h>
+#include <kj/vector.h>
+
+namespace nn::cpu {
+namespace {
+
+TEST_CASE(
+    "winograd: tiles of three and four pixels cover a side, from 3 on without rest but for 5") {
+  for (uint pixels = 1; pixels <= 60; ++pixels) {
+    CAPTURE(pixels);
+    CutSide side(pixels);
+    uint covered = 4 * side.fours + 3 * side.threes;
+    CHECK(covered >= pixels);
+    CHECK(covered - pixels <= 2);
+    CHECK(((covered == pixels) == (pixels > 2 && pixels != 5)));
+    // They follow each other.
+    uint end = 0;
+    for (uint points: {6u, 5u}) {
+      for (uint i = 0; i < side.tiles(points); ++i) {
+        CHECK(side.begin(points, i) == end);
+        end += points - 2;
+      }
+    }
+    CHECK(end == covered);
+  }
+}
+
+TEST_CASE("winograd: each pixel of each image is in one tile of one group") {
+  for (uint height: {3u, 7u, 14u, 28u}) {
+    for (uint width: {4u, 6u, 15u}) {
+      for (uint images: {1u, 5u, 64u}) {
+        CAPTURE(height);
+        CAPTURE(width);
+        CAPTURE(images);
+        Tiling tiling(height, width, 8);
+        auto seen = kj::heapArray<uint>(images * height * width);
+        for (auto& count: seen) count = 0;
+        for (uint g = 0; g < tiling.groups(images); ++g) {
+          auto group = tiling.group(images, g);
+          CHECK(group.panels <= tiling.panelMax(images));
+          auto places = kj::heapArray<bool>(group.panels * 8);
+          for (auto& place: places) place = false;
+          tiling.eachTile(group, [&](const Tile& tile, size_t i, size_t image) {
+            REQUIRE(i < places.size());
+            CHECK(!places[i]);
+            places[i] = true;
+            for (uint y = 0; y < tile.rows - 2; ++y) {
+              for (uint x = 0; x < tile.columns - 2; ++x) {
+                ++seen[(image * height + tile.row + y) * width + tile.column + x];
+              }
+            }
+          });
+        }
+        for (auto count: seen) REQUIRE(count == 1);
+      }
+    }
+  }
+}
+
+TEST_CASE("winograd: a point's runs hold the tiles that have it, and no others") {
+  // 7 pixels are a tile of four and one of three: a quarter of the tiles is of each size.
+  Tiling tiling(7, 7, 8);
+  auto group = tiling.group(16, 0);
+  size_t tiles = 0;
+  for (auto& run: group.runs) tiles += run.count;
+  CHECK(tiles > 0);
+  uint points = 0;
+  tiling.eachPoint(group, [&](size_t point, kj::ArrayPtr<const PanelRun> runs) {
+    size_t here = 0;
+    for (auto& run: runs) here += run.tiles;
+    bool isLastRow = point / Winograd::SIDE == 5, isLastColumn = point % Winograd::SIDE == 5;
+    CHECK(here == tiles / ((isLastRow ? 2 : 1) * (isLastColumn ? 2 : 1)));
+    ++points;
+  });
+  CHECK(points == Winograd::POINTS);
+}
+
+}  // namespace
+}  // namespace nn::cpu
