@@ -2,6 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <algorithm>
+
 #include "tests/command.h"
 #include "tests/run.h"
 #include "tests/text.h"
@@ -110,6 +112,23 @@ TEST_CASE("bench train --classes: a network for a data set that is not there") {
   CHECK(ended.exitCode == 0);
   auto both = bench({"train", "configs/imagenet_inception_bn.toml", "--classes=12", "--data"});
   CHECK(both.exitCode == 2);
+}
+
+TEST_CASE("bench losses --dump: the first weights, the batches taken in turn, and the losses") {
+  auto folder = kj::str(newFolder(), "/dump");
+  auto ended = bench({"losses", "configs/mnist_mlp_local.toml", "--steps=3", "--batches=2",
+      kj::str("--dump=", folder)});
+  CHECK(ended.errors == "");
+  REQUIRE(ended.exitCode == 0);
+  auto file = [&](kj::StringPtr name) { return readFile(kj::str(folder, "/", name)); };
+  auto losses = file("losses.txt");
+  CHECK(std::count(losses.begin(), losses.end(), '\n') == 3);
+  CHECK(ended.output.startsWith("{\"losses\":[2."));
+  CHECK(file("weights.f32").size() == 4 * 109386);
+  CHECK(file("pixels.f32").size() == 4 * 2 * 100 * 784);
+  CHECK(file("labels.i32").size() == 4 * 2 * 100);
+  CHECK(contains(file("keys.tsv"), "\nfc1_bias\tbias\t128\t1\t100352\t128\t1\t1\t\n"));
+  CHECK(contains(file("experiment.toml"), "network = \"mlp\""));
 }
 
 TEST_CASE("bench train: a wrong file is reported as `runner check` does") {
