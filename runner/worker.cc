@@ -86,6 +86,10 @@ public:
       validate(epoch, epoch == epochs);
     }
     bool first = rank == 0;
+    if (first) {
+      requireFinite(facts.graph.keys, program->parameters());
+      requireFinite(facts.graph.statistics, program->statistics());
+    }
     ioThread->finish(
         first ? program->parameters() : nullptr, first ? program->statistics() : nullptr);
   }
@@ -167,6 +171,18 @@ private:
     sums.lossSum += result.lossSum;
     sums.correct += result.correct;
     sums.images += result.images;
+  }
+
+  // A loss need not show it: batch norm divides by an infinite deviation and gives 0.
+  template <typename Named>
+  static void requireFinite(const kj::Array<Named>& arrays, kj::ArrayPtr<const float> values) {
+    for (auto& array: arrays) {
+      for (float x: values.slice(array.offset, array.offset + array.size)) {
+        if (isfinite(x)) continue;
+        configs::fail("`", array.name, "` holds ", x,
+            " at the end of the run: training diverged; lower train.optimizer.learning_rate");
+      }
+    }
   }
 
   // All workers validate alike: with the newest weights, and the mean of their moving statistics.

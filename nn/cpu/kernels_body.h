@@ -66,9 +66,13 @@ struct Loops {
   using M = typename S::Mask;
   static constexpr size_t B = S::WIDTH;
 
+  // What is not a number stays so, here and below: max gives its second argument then. A run that
+  // diverged must not look like one that learned nothing.
+  static V positive(V z) { return S::max(S::zero(), z); }
+
   template <After after>
   static V finish(V z) {
-    if (after == After::RELU) return S::max(z, S::zero());
+    if (after == After::RELU) return positive(z);
     if (after == After::GELU) return S::mul(z, Math::normal(z).below);
     return z;
   }
@@ -115,7 +119,7 @@ struct Loops {
       V sum = S::add(sum0, sum1);
       V mean = S::mul(sum, S::set(1.0f / float(pixels)));
       S::store(partial, S::add(shift, mean));
-      S::store(partial + B, S::max(S::sub(S::add(square0, square1), S::mul(mean, sum)), S::zero()));
+      S::store(partial + B, positive(S::sub(S::add(square0, square1), S::mul(mean, sum))));
     }
   }
 
@@ -200,7 +204,7 @@ struct Loops {
 
   static void relu(void* values, size_t count) {
     auto* x = static_cast<E*>(values);
-    for (size_t i = 0; i < count; i += B) S::store(x + i, S::max(S::load(x + i), S::zero()));
+    for (size_t i = 0; i < count; i += B) S::store(x + i, positive(S::load(x + i)));
   }
 
   static void reluBackward(const void* outputs, void* gradients, size_t count) {

@@ -34,6 +34,25 @@ std::vector<float> draw(size_t count, float middle = 0) {
   return x;
 }
 
+TEST_CASE("kernels: relu alone and behind batch norm is exact, and keeps what is no number") {
+  for (auto* kernels: tables()) {
+    std::vector<float> x(kernels->block, -1.0f), ones(kernels->block, 1.0f), out = x;
+    std::vector<float> zeros(kernels->block, 0.0f);
+    x[0] = 3;
+    x[1] = INFINITY;
+    x[2] = NAN;
+    Channels channels = {.scale = ones.data(), .shift = zeros.data()};
+    kernels->floats.normalise(x.data(), channels, After::RELU, out.data(), 1, 1);
+    kernels->floats.relu.forward(x.data(), x.size());
+    for (auto* y: {&x, &out}) {
+      CHECK((*y)[0] == 3);
+      CHECK((*y)[1] == INFINITY);
+      CHECK(std::isnan((*y)[2]));
+      CHECK((*y)[3] == 0);
+    }
+  }
+}
+
 TEST_CASE("kernels: tanh is right to the last digits, at all sizes, and keeps what is no number") {
   for (auto* kernels: tables()) {
     for (float x = 1e-6f; x < 100; x *= 1.01f) {

@@ -68,7 +68,7 @@ double normalBelow(double x) {
 double activated(Activation::Function function, double x) {
   switch (function) {
     case Activation::RELU:
-      return x > 0 ? x : 0;
+      return x < 0 ? 0 : x;
     case Activation::TANH:
       return std::tanh(x);
     case Activation::SIGMOID:

@@ -124,6 +124,15 @@ TEST_CASE(
   CHECK(net.program->statistics()[0] == mean);
 }
 
+TEST_CASE("Reference: what is no number comes through ReLU to the loss") {
+  Op ops[] = {Dense{2, true}, Activation{Activation::RELU}};
+  Loaded net(chain({1, 1, 1}, ops), 1);
+  float pixels[] = {NAN};
+  int32_t labels[] = {0};
+  net.program->setBatch(pixels, labels, nullptr);
+  CHECK(std::isnan(net.step(Phase::VALIDATE).lossSum));
+}
+
 TEST_CASE("Reference: a label outside of the classes is refused") {
   Op ops[] = {Dense{2, true}};
   Loaded net(chain({1, 1, 1}, ops), 1);

@@ -1,0 +1,22 @@
+// Runs that leave the finite numbers: they fail, whatever layers hide it from the loss.
+#include <doctest/doctest.h>
+
+#include "tests/faults/failure.h"
+
+namespace tests {
+namespace {
+
+TEST_CASE("what is no number comes through ReLU to the loss, and ends the run") {
+  Run run("tests/faults/short.toml", {"data.augment.deviation=[1e-300]"});
+  checkFailed(run.command.wait(), {"worker", "the loss is", "at step 0", "training diverged"});
+}
+
+TEST_CASE("a run whose losses are finite fails if its moving statistics are not") {
+  // The variance of values around 1e20 is infinite, and all that comes out of batch norm is 0.
+  Run run("tests/faults/overflow.toml");
+  checkFailed(run.command.wait(),
+      {"worker 0", "_moving_var` holds inf at the end of the run", "training diverged"});
+}
+
+}  // namespace
+}  // namespace tests
