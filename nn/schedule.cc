@@ -1,5 +1,6 @@
 #include "nn/schedule.h"
 
+#include <float.h>
 #include <kj/array.h>
 
 #include "nn/power.h"
@@ -16,6 +17,13 @@ void requireOne(configs::Reader& reader, kj::StringPtr first, bool hasFirst, kj:
   } else if (!hasFirst && !hasSecond && !reader.isManual()) {
     reader.error(first, kj::str("this schedule needs `", first, "` or `", second, "`"));
   }
+}
+
+// `updates` rounded down. What is whole but for the rounding of the factors that it is made of
+// stays whole: 0.29 · 100 is 28.999999999999996.
+uint64_t wholeUpdates(double updates) {
+  updates *= 1 + 4 * DBL_EPSILON;
+  return updates >= 0x1p63 ? uint64_t(1) << 63 : uint64_t(updates);
 }
 
 class Constant final: public Schedule {
@@ -111,7 +119,7 @@ public:
   Triangular(double start, double peak, double end): start(start), peak(peak), end(end) {}
 
   double factor(uint64_t update, const RunLength& run) const override {
-    uint64_t top = uint64_t(peak * double(run.updates));
+    uint64_t top = wholeUpdates(peak * double(run.updates));
     if (update < top) {
       double rise = double(update) / double(top);
       return start * (1 - rise) + rise;
@@ -236,8 +244,7 @@ constexpr configs::Kind<kj::Own<const Schedule>> SCHEDULES[] = {
 }  // namespace
 
 uint64_t RunLength::updatesIn(double epochs) const {
-  double updates = epochs * updatesPerEpoch;
-  return updates < 1 ? 1 : updates >= 0x1p63 ? uint64_t(1) << 63 : uint64_t(updates);
+  return kj::max(1u, wholeUpdates(epochs * updatesPerEpoch));
 }
 
 kj::Own<const Schedule> readSchedule(configs::Reader& reader, kj::StringPtr key) {

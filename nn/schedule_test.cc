@@ -48,6 +48,26 @@ TEST_CASE("Schedule: factor drops after whole numbers of updates, as MXNet's Fac
   }
 }
 
+TEST_CASE("Schedule: parts of an epoch that are whole updates do not lose one by rounding") {
+  Read steps("schedule = { kind = \"step\", epochs = [0.29], factor = 0.5 }");
+  CHECK(steps.at(28) == 1);
+  CHECK(steps.at(29) == 0.5);
+  Read drops("schedule = { kind = \"factor\", every_epochs = 0.29, factor = 0.5 }");
+  CHECK(drops.at(28) == 1);
+  CHECK(drops.at(29) == 0.5);
+  Read warm("schedule = { kind = \"constant\", warmup_epochs = 0.29 }");
+  CHECK(warm.at(28) == 28.0 / 29);
+  CHECK(warm.at(29) == 1);
+  Read peak("schedule = { kind = \"triangular\", peak_at = 0.29 }");
+  CHECK(peak.at(28, 100, 100) == 28.0 / 29);
+  CHECK(peak.at(29, 100, 100) == 1);
+  RunLength run{.updatesPerEpoch = 100, .updates = 1000};
+  for (uint n = 1; n <= 1000; ++n) CHECK(run.updatesIn(n / 100.0) == n);
+  CHECK(run.updatesIn(0.2899) == 28);
+  CHECK(run.updatesIn(1e-9) == 1);
+  CHECK(run.updatesIn(1e300) == uint64_t(1) << 63);
+}
+
 TEST_CASE(
     "Schedule: factor by epochs takes parts of an epoch, rounds updates down, and stops where "
     "told") {
