@@ -6,12 +6,11 @@ namespace nn {
 
 // The compiler makes the loop three times and picks one when the program starts.
 __attribute__((target_clones("default", "avx2", "avx512f"))) void adam(const AdamLoop& loop) {
-  auto [size, gradient, current, next, mean, square, rescale, learningRate, beta1, beta2, epsilon,
-      decay, shrink] = loop;
+  auto [size, gradient, current, next, mean, square, rescale, learningRate, beta1, rest1, beta2,
+      rest2, epsilon, decay, shrink] = loop;
   float* __restrict__ out = next;
   float* __restrict__ m = mean;
   float* __restrict__ v = square;
-  float rest1 = 1 - beta1, rest2 = 1 - beta2;
   for (size_t i = 0; i < size; ++i) {
     float g = rescale * gradient[i] + decay * current[i];
     m[i] = beta1 * m[i] + rest1 * g;

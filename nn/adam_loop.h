@@ -17,7 +17,9 @@ struct AdamLoop {
   float rescale;
   float learningRate;  // with both corrections of the bias
   float beta1;
+  float rest1;  // 1 - beta1, subtracted in double: near 1 a float of beta1 has too few digits
   float beta2;
+  float rest2;  // 1 - beta2
   float epsilon;
   float decay;
   float shrink;  // share of a value that goes beside the gradient
@@ -25,8 +27,8 @@ struct AdamLoop {
 
 // With g = rescale · gradient + decay · current, element by element in float32, every operation
 // rounded, so that the bits do not depend on the instruction set:
-//   mean ← beta1 · mean + (1 - beta1) · g
-//   square ← beta2 · square + (1 - beta2) · g²
+//   mean ← beta1 · mean + rest1 · g
+//   square ← beta2 · square + rest2 · g²
 //   next ← current - shrink · current - learningRate · mean / (sqrt(square) + epsilon)
 void adam(const AdamLoop& loop);
 

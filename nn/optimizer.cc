@@ -14,13 +14,23 @@ size_t sizeOf(const Update& update, uint stateArrays) {
   return size;
 }
 
+double readKeptShare(
+    configs::Reader& reader, kj::StringPtr key, kj::StringPtr doc, double defaultValue) {
+  double share = reader.real(key, doc, {.atLeast = 0, .below = 1}, defaultValue);
+  if (float(share) == 1) {
+    reader.error(key, kj::str("`", key, "` is 1 in float32, in which updates are calculated"),
+        "take at most 0.9999999");
+  }
+  return share;
+}
+
 double readLearningRate(configs::Reader& reader, double defaultValue) {
   return reader.real("learning_rate", "Size of a step.", {.atLeast = 0}, defaultValue);
 }
 
 double readMomentum(configs::Reader& reader, double defaultValue) {
-  return reader.real("momentum", "Share of the last step that goes into the next.",
-      {.atLeast = 0, .below = 1}, defaultValue);
+  return readKeptShare(
+      reader, "momentum", "Share of the last step that goes into the next.", defaultValue);
 }
 
 double readWeightDecay(configs::Reader& reader) {

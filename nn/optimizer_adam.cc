@@ -45,7 +45,9 @@ protected:
         .rescale = update.rescale,
         .learningRate = float(rate),
         .beta1 = float(settings.beta1),
+        .rest1 = float(1 - settings.beta1),
         .beta2 = float(settings.beta2),
+        .rest2 = float(1 - settings.beta2),
         .epsilon = float(epsilon),
         .decay = float(decay),
         .shrink = float(shrink)});
@@ -84,11 +86,10 @@ public:
 Settings readMoments(configs::Reader& reader) {
   Settings settings;
   settings.learningRate = readLearningRate(reader, 0.001);
-  settings.beta1 = reader.real("beta1", "Share of the gradients' moving mean that a step keeps.",
-      {.atLeast = 0, .below = 1}, 0.9);
-  settings.beta2 =
-      reader.real("beta2", "Share of the moving mean of their squares that a step keeps.",
-          {.atLeast = 0, .below = 1}, 0.999);
+  settings.beta1 =
+      readKeptShare(reader, "beta1", "Share of the gradients' moving mean that a step keeps.", 0.9);
+  settings.beta2 = readKeptShare(
+      reader, "beta2", "Share of the moving mean of their squares that a step keeps.", 0.999);
   settings.epsilon =
       reader.real("epsilon", "Added to the root of the squares' mean.", {.atLeast = 1e-30}, 1e-8);
   return settings;

@@ -45,6 +45,7 @@ public:
         .rescale = update.rescale,
         .decay = float(update.decay),
         .smoothing = float(settings.smoothing),
+        .rest = float(1 - settings.smoothing),
         .epsilonBelowRoot = settings.epsilonBelowRoot ? float(settings.epsilon) : 0,
         .epsilonOutside = settings.epsilonBelowRoot ? 0 : float(settings.epsilon)};
     settings.centered ? rmspropCentered(loop) : rmspropPlain(loop);
@@ -72,9 +73,8 @@ OptimizerMaker readRmsprop(configs::Reader& reader) {
   settings.learningRate = readLearningRate(reader, 0.001);
   settings.momentum = readMomentum(reader, 0);
   settings.weightDecay = readWeightDecay(reader);
-  settings.smoothing =
-      reader.real("smoothing", "Share of the moving mean of the squares that a step keeps.",
-          {.atLeast = 0, .below = 1}, 0.9);
+  settings.smoothing = readKeptShare(
+      reader, "smoothing", "Share of the moving mean of the squares that a step keeps.", 0.9);
   settings.epsilon =
       reader.real("epsilon", "Keeps small roots away from 0.", {.atLeast = 1e-30}, 1e-8);
   settings.epsilonBelowRoot = reader.flag("epsilon_below_root",

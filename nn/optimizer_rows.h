@@ -25,6 +25,10 @@ OptimizerMaker readMuon(configs::Reader& reader);
 // The length of an update's arrays. Throws if they do not fit together.
 size_t sizeOf(const Update& update, uint stateArrays);
 
+// A share of a moving value that a step keeps: at least 0, and below 1 as a float too.
+double readKeptShare(
+    configs::Reader& reader, kj::StringPtr key, kj::StringPtr doc, double defaultValue);
+
 // Keys that several rules have.
 double readLearningRate(configs::Reader& reader, double defaultValue);
 double readMomentum(configs::Reader& reader, double defaultValue);

@@ -156,7 +156,7 @@ TEST_CASE("Optimizer: adam gives the bits of the scalar formula, its corrections
   double rate = 0.1 * std::sqrt(1 - 0.999 * 0.999 * 0.999) / (1 - 0.75 * 0.75 * 0.75);
   for (size_t i = 0; i < SIZE; ++i) {
     float g = slope(arrays, i);
-    float rest = rounded(1 - 0.999f);
+    float rest = float(1 - 0.999);
     expectedState[i] = rounded(product(0.75f, state[i]) + product(0.25f, g));
     expectedState[SIZE + i] =
         rounded(product(0.999f, state[SIZE + i]) + product(rest, product(g, g)));
@@ -171,17 +171,39 @@ TEST_CASE("Optimizer: adam gives the bits of the scalar formula, its corrections
 
 TEST_CASE("Optimizer: adam's first step has the size of the learning rate, whatever the gradient") {
   // Besides epsilon, which counts beside the smallest gradients.
-  Read read("optimizer = { kind = \"adam\", epsilon = 1e-12 }");
-  Arrays arrays;
-  auto state = kj::heapArray<float>(2 * SIZE);
-  for (float& value: state) value = 0;
-  auto update = arrays.update(state);
-  update.decay = 0;
-  read.optimizer->apply(kj::mv(update));
-  for (size_t i = 0; i < SIZE; ++i) {
-    float move = arrays.current[i] - arrays.next[i];
-    CHECK(std::abs(move) == doctest::Approx(0.1).epsilon(1e-3));
-    CHECK((move > 0) == (arrays.gradient[i] > 0));
+  for (auto betas: {"beta2 = 0.999"_kj, "beta2 = 0.9999999"_kj, "beta1 = 0.9999999"_kj}) {
+    CAPTURE(betas.cStr());
+    Read read(kj::str("optimizer = { kind = \"adam\", epsilon = 1e-12, ", betas, " }"));
+    Arrays arrays;
+    auto state = kj::heapArray<float>(2 * SIZE);
+    for (float& value: state) value = 0;
+    auto update = arrays.update(state);
+    update.decay = 0;
+    read.optimizer->apply(kj::mv(update));
+    for (size_t i = 0; i < SIZE; ++i) {
+      float move = arrays.current[i] - arrays.next[i];
+      CHECK(std::abs(move) == doctest::Approx(0.1).epsilon(1e-3));
+      CHECK((move > 0) == (arrays.gradient[i] > 0));
+    }
+  }
+}
+
+TEST_CASE("Optimizer: rmsprop's first step is the rate over the root of the share that is new") {
+  for (auto centered: {"false", "true"}) {
+    Read read(
+        kj::str("optimizer = { kind = \"rmsprop\", smoothing = 0.9999999, epsilon = 1e-12, "
+                "centered = ",
+            centered, " }"));
+    Arrays arrays;
+    auto state = kj::heapArray<float>(read.optimizer->stateArrays() * SIZE);
+    for (float& value: state) value = 0;
+    auto update = arrays.update(state);
+    update.decay = 0;
+    read.optimizer->apply(kj::mv(update));
+    for (size_t i = 0; i < SIZE; ++i) {
+      float move = arrays.current[i] - arrays.next[i];
+      CHECK(std::abs(move) == doctest::Approx(0.1 / std::sqrt(1e-7)).epsilon(1e-3));
+    }
   }
 }
 

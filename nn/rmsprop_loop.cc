@@ -8,11 +8,10 @@
 namespace nn {
 
 EACH_INSTRUCTION_SET void rmspropPlain(const RmspropLoop& loop) {
-  auto [size, gradient, current, next, square, mean, rescale, decay, smoothing, below, outside] =
-      loop;
+  auto [size, gradient, current, next, square, mean, rescale, decay, smoothing, rest, below,
+      outside] = loop;
   float* __restrict__ out = next;
   float* __restrict__ v = square;
-  float rest = 1 - smoothing;
   for (size_t i = 0; i < size; ++i) {
     float g = rescale * gradient[i] + decay * current[i];
     v[i] = smoothing * v[i] + rest * (g * g);
@@ -21,12 +20,11 @@ EACH_INSTRUCTION_SET void rmspropPlain(const RmspropLoop& loop) {
 }
 
 EACH_INSTRUCTION_SET void rmspropCentered(const RmspropLoop& loop) {
-  auto [size, gradient, current, next, square, mean, rescale, decay, smoothing, below, outside] =
-      loop;
+  auto [size, gradient, current, next, square, mean, rescale, decay, smoothing, rest, below,
+      outside] = loop;
   float* __restrict__ out = next;
   float* __restrict__ v = square;
   float* __restrict__ m = mean;
-  float rest = 1 - smoothing;
   for (size_t i = 0; i < size; ++i) {
     float g = rescale * gradient[i] + decay * current[i];
     v[i] = smoothing * v[i] + rest * (g * g);

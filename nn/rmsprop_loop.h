@@ -17,6 +17,7 @@ struct RmspropLoop {
   float rescale;
   float decay;
   float smoothing;
+  float rest;  // 1 - smoothing, subtracted in double: near 1 a float has too few digits
   float epsilonBelowRoot;
   float epsilonOutside;  // one of the two is 0
 };
@@ -24,11 +25,11 @@ struct RmspropLoop {
 // With g = rescale · gradient + decay · current, element by element in float32, every operation
 // rounded, so that the bits do not depend on the instruction set:
 
-// square ← smoothing · square + (1 - smoothing) · g²
+// square ← smoothing · square + rest · g²
 // next ← g / (sqrt(square + epsilonBelowRoot) + epsilonOutside)
 void rmspropPlain(const RmspropLoop& loop);
-// Also mean ← smoothing · mean + (1 - smoothing) · g, and max(0, square - mean²) in place of square
-// below the root: rounding may take the difference below 0.
+// Also mean ← smoothing · mean + rest · g, and max(0, square - mean²) in place of square below the
+// root: rounding may take the difference below 0.
 void rmspropCentered(const RmspropLoop& loop);
 
 // The second loop, with what the first left in `next`:
