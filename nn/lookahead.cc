@@ -38,6 +38,17 @@ void Lookahead::apply(uint64_t update, const RunLength& run, kj::ArrayPtr<float>
   }
 }
 
+void Lookahead::check(const RunLength& run, configs::Diagnostics& diagnostics) const {
+  // At the last update the share is decay: of 1, a look back takes nothing.
+  uint64_t last = decay == 1 ? run.updates - 1 : run.updates;
+  if (every <= last) return;
+  diagnostics.error(everySpan,
+      kj::str("the run of ", run.updates, run.updates == 1 ? " update" : " updates",
+          " ends before its first look back, on its first weights"),
+      last == 0 ? kj::str("make the run longer, or leave the lookahead out")
+                : kj::str("make `every` at most ", last, ", or the run longer"));
+}
+
 Lookahead Lookahead::read(configs::Reader& reader) {
   Lookahead lookahead;
   // The paper's for CIFAR-10, but for alpha, which is 0.8 or 0.5 there.
@@ -50,6 +61,12 @@ Lookahead Lookahead::read(configs::Reader& reader) {
   lookahead.power = reader.real("power",
       "The share is times (updates done / updates of the run)^power: 0 is always the same.",
       {.atLeast = 0, .atMost = 1000}, 0);
+  if (lookahead.decay == 1 && lookahead.power == 0) {
+    reader.error("decay",
+        "each look back keeps all of the slow values: the run ends on its first weights",
+        "make `decay` less than 1, or `power` more than 0");
+  }
+  lookahead.everySpan = reader.span("every");
   return lookahead;
 }
 

@@ -27,6 +27,9 @@ public:
   void apply(uint64_t update, const RunLength& run, kj::ArrayPtr<float> values,
       kj::ArrayPtr<float> slow) const;
 
+  // Reports a run that would end on its first values.
+  void check(const RunLength& run, configs::Diagnostics& diagnostics) const;
+
   // [train.lookahead]
   static Lookahead read(configs::Reader& reader);
 
@@ -34,6 +37,7 @@ private:
   uint64_t every;
   double decay;
   double power;
+  configs::Span everySpan;
 };
 
 }  // namespace nn

@@ -33,7 +33,7 @@ TEST_CASE("Lookahead: every few updates the values are drawn back, and the slow 
 }
 
 TEST_CASE("Lookahead: a run ends on the slow values, whatever the number of its updates") {
-  auto lookahead = read("every = 5\ndecay = 1");
+  auto lookahead = read("every = 5\ndecay = 0.5");
   RunLength run{.updatesPerEpoch = 10, .updates = 7};
   float values[] = {3}, slow[] = {1};
   CHECK(!lookahead.isDueAfter(5, run));
@@ -42,6 +42,31 @@ TEST_CASE("Lookahead: a run ends on the slow values, whatever the number of its 
   CHECK(values[0] == 1);
   // After its end nothing special happens.
   CHECK(!lookahead.isDueAfter(7, run));
+}
+
+TEST_CASE("Lookahead: a run that would end on its first values is refused") {
+  struct {
+    kj::StringPtr keys;
+    uint64_t updates;
+    bool isRefused;
+  } rows[] = {{"every = 5", 4, true}, {"every = 5", 5, false},
+      {"every = 5\ndecay = 1\npower = 1", 5, true}, {"every = 5\ndecay = 1\npower = 1", 6, false},
+      {"every = 1\ndecay = 1\npower = 1", 1, true}, {"every = 1", 1, false}};
+  for (auto& row: rows) {
+    CAPTURE(row.keys.cStr());
+    CAPTURE(row.updates);
+    auto lookahead = read(row.keys);
+    RunLength run{.updatesPerEpoch = 10, .updates = row.updates};
+    configs::Diagnostics diagnostics;
+    lookahead.check(run, diagnostics);
+    CHECK((diagnostics.count() == 1) == row.isRefused);
+    float values[] = {1}, slow[] = {1};
+    for (uint64_t update = 0; update < row.updates; ++update) {
+      values[0] += 1;
+      lookahead.apply(update, run, values, slow);
+    }
+    CHECK((values[0] == 1) == row.isRefused);
+  }
 }
 
 TEST_CASE("Lookahead: airbench94's schedule") {

@@ -6,6 +6,7 @@
 #include "io/augment.h"
 #include "io/checksum.h"
 #include "nn/word.h"
+#include "runner/run_length.h"
 #include "runner/sweep.h"
 
 namespace runner {
@@ -337,6 +338,11 @@ void checkAgainst(const Experiment& experiment, const io::DatasetFacts& facts,
             data.heldOut > 0 ? kj::str(" beside the ", data.heldOut, " held out") : kj::str()),
         together ? "make data.batch_size or cluster.workers smaller"
                  : "make data.batch_size smaller");
+  }
+  KJ_IF_MAYBE(lookahead, experiment.train.rules.lookahead) {
+    if (images > 0 && images <= records) {
+      lookahead->check(runLengthOf(experiment, records), diagnostics);
+    }
   }
   build(experiment, facts, diagnostics);
 }

@@ -3,6 +3,7 @@
 #include "io/batcher.h"
 #include "nn/cpu/cpu.h"
 #include "nn/device_group.h"
+#include "runner/run_length.h"
 
 namespace runner {
 
@@ -29,29 +30,18 @@ ModelFacts::ModelFacts(const Experiment& experiment, io::DatasetFacts facts)
       graph(graphOf(experiment, facts)) {}
 
 uint64_t ModelFacts::steps(const Experiment& experiment) const {
-  auto& cluster = experiment.cluster;
-  uint64_t result = kj::maxValue;
-  KJ_IF_MAYBE(epochs, experiment.train.epochs) result = stepsIn(*epochs, experiment);
-  KJ_IF_MAYBE(updates, experiment.train.steps) {
-    uint64_t pushes = *updates * rpc::pushesPerRound(*experiment.kvstore.mode, cluster.workers);
-    result = kj::min(result, (pushes + cluster.workers - 1) / cluster.workers);
-  }
-  return result;
+  return stepsOf(experiment, trainingRecords);
 }
 
 uint ModelFacts::epochs(const Experiment& experiment) const {
   uint epoch = 1;
-  for (uint64_t all = steps(experiment); stepsIn(epoch, experiment) < all;) epoch++;
+  uint64_t all = steps(experiment);
+  while (stepsIn(epoch, experiment, trainingRecords) < all) epoch++;
   return epoch;
 }
 
 uint64_t ModelFacts::stepsUntilEndOf(uint epoch, const Experiment& experiment) const {
-  return kj::min(stepsIn(epoch, experiment), steps(experiment));
-}
-
-uint64_t ModelFacts::stepsIn(uint epochs, const Experiment& experiment) const {
-  return io::Stream::stepsUntilEndOf(
-      epochs, experiment.data, trainingRecords, experiment.cluster.workers);
+  return kj::min(stepsIn(epoch, experiment, trainingRecords), steps(experiment));
 }
 
 kj::Own<nn::Program> programOf(

@@ -30,10 +30,6 @@ struct ModelFacts {
   // Steps of each worker until the end of epoch `epoch` (from 1), and in the whole run.
   uint64_t stepsUntilEndOf(uint epoch, const Experiment& experiment) const;
   uint64_t steps(const Experiment& experiment) const;
-
-private:
-  // Steps of each worker in that many whole epochs.
-  uint64_t stepsIn(uint epochs, const Experiment& experiment) const;
 };
 
 // A worker's program on its devices. `graph` must outlive it, and so must `profile`, to which all

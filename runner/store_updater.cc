@@ -2,19 +2,11 @@
 
 #include <string.h>
 
+#include "runner/run_length.h"
+
 namespace runner {
 
 namespace {
-
-// Updates of each parameter: rounds, to which every worker adds a push each step.
-nn::RunLength runLengthOf(
-    const Experiment& experiment, const ModelFacts& facts, uint64_t imagesPerRound) {
-  uint workers = experiment.cluster.workers;
-  uint64_t pushes = facts.steps(experiment) * workers;
-  return {.updatesPerEpoch =
-              double(facts.trainingRecords) * experiment.data.readings(workers) / imagesPerRound,
-      .updates = kj::max(1u, pushes / rpc::pushesPerRound(*experiment.kvstore.mode, workers))};
-}
 
 void copy(kj::ArrayPtr<float> to, kj::ArrayPtr<const float> from) {
   memcpy(to.begin(), from.begin(), from.asBytes().size());
@@ -31,7 +23,7 @@ StoreUpdater::StoreUpdater(const Experiment& experiment, const ModelFacts& facts
       rescale(1.0f / (train.loss->word == LossReduction::MEAN
                              ? imagesPerRound
                              : imagesPerRound / experiment.data.batchSize)),
-      run(runLengthOf(experiment, facts, imagesPerRound)) {}
+      run(runLengthOf(experiment, facts.trainingRecords)) {}
 
 uint StoreUpdater::stateArrays(const rpc::Slice& slice) const {
   auto& rule = rules[slice.key];

@@ -5,6 +5,7 @@ TINY = ["data.dataset=image_folder", "data.batch_size=4", "train.steps=4"]
 
 # What some files need on tiny data besides: what they sweep over or hold out is too large there.
 SETTINGS = {
+    "cifar10_airbench94": ["train.lookahead.every=2"],
     "fashion_mnist_lenet_grid": ["sweep.grid={ 'data.batch_size' = [2, 4] }"],
     "mxnet_cifar10_dist_async": ["sweep.grid={ 'train.optimizer.learning_rate' = [0.05] }"],
     "mxnet_cifar10_dist_sync": [
