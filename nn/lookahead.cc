@@ -38,6 +38,12 @@ void Lookahead::apply(uint64_t update, const RunLength& run, kj::ArrayPtr<float>
   }
 }
 
+Lookahead Lookahead::inStepsOf(uint64_t updates) const {
+  Lookahead own = *this;
+  own.every = kj::max(1u, every / updates);
+  return own;
+}
+
 void Lookahead::check(const RunLength& run, configs::Diagnostics& diagnostics) const {
   // At the last update the share is decay: of 1, a look back takes nothing.
   uint64_t last = decay == 1 ? run.updates - 1 : run.updates;
@@ -52,8 +58,10 @@ void Lookahead::check(const RunLength& run, configs::Diagnostics& diagnostics) c
 Lookahead Lookahead::read(configs::Reader& reader) {
   Lookahead lookahead;
   // The paper's for CIFAR-10, but for alpha, which is 0.8 or 0.5 there.
-  lookahead.every = uint64_t(reader.integer(
-      "every", "Updates between two looks back.", {.atLeast = 1, .atMost = 1 << 30}, 5));
+  lookahead.every = uint64_t(reader.integer("every",
+      "Updates between two looks back. Moving statistics, of which each worker has its own, go by "
+      "its steps: in `dist_async` every / workers of them, rounded down.",
+      {.atLeast = 1, .atMost = 1 << 30}, 5));
   lookahead.decay = reader.real("decay",
       "Share of the slow values that a look back keeps; the rest is taken from the trained ones "
       "(the paper's alpha is 1 - decay).",

@@ -27,6 +27,10 @@ public:
   void apply(uint64_t update, const RunLength& run, kj::ArrayPtr<float> values,
       kj::ArrayPtr<float> slow) const;
 
+  // The same for values of a worker's own, which follow its steps, of `updates` updates each:
+  // `every` is every / updates steps there, rounded down, at least one.
+  Lookahead inStepsOf(uint64_t updates) const;
+
   // Reports a run that would end on its first values.
   void check(const RunLength& run, configs::Diagnostics& diagnostics) const;
 

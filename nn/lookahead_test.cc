@@ -69,6 +69,21 @@ TEST_CASE("Lookahead: a run that would end on its first values is refused") {
   }
 }
 
+TEST_CASE("Lookahead: a worker's own values look back after the steps that make as many updates") {
+  auto lookahead = read("every = 5");
+  RunLength run{.updatesPerEpoch = 10, .updates = 100};
+  auto dueOf = [&](uint64_t updates) {
+    uint due = 0;
+    for (uint64_t step = 0; step < run.updates; ++step) {
+      due += lookahead.inStepsOf(updates).isDueAfter(step, run);
+    }
+    return due;
+  };
+  CHECK(dueOf(1) == 20);
+  CHECK(dueOf(2) == 50);
+  CHECK(dueOf(7) == 100);
+}
+
 TEST_CASE("Lookahead: airbench94's schedule") {
   // Written as its own loop does: t updates done of 476, decay 0.95^5 (t / T)^3, at the end 1.
   auto lookahead = read("every = 5\ndecay = 0.7737809375\npower = 3");

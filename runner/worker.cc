@@ -157,9 +157,12 @@ private:
   // Of the moving statistics, which never reach a store: by the worker's own steps.
   void lookAhead() {
     KJ_IF_MAYBE(lookahead, experiment.train.rules.lookahead) {
+      uint workers = experiment.cluster.workers;
+      uint updates = workers / rpc::pushesPerRound(*experiment.kvstore.mode, workers);
       nn::RunLength run{.updatesPerEpoch = 0, .updates = facts.steps(experiment)};
-      if (!lookahead->isDueAfter(step, run)) return;
-      lookahead->apply(step, run, program->statistics(), slowStatistics);
+      auto own = lookahead->inStepsOf(updates);
+      if (!own.isDueAfter(step, run)) return;
+      own.apply(step, run, program->statistics(), slowStatistics);
     }
   }
 

@@ -110,6 +110,14 @@ TEST_CASE("a lookahead has the same bits on one, two and three servers, and alon
   }
 }
 
+TEST_CASE(
+    "dist_async: a lookahead of more updates than a worker has steps draws statistics back too") {
+  // Six updates, three steps of each worker. The last value is a moving variance, from 1 on.
+  auto run = train(BATCH_NORM, {"kvstore.mode=dist_async", "train.lookahead={ every = 5 }",
+                                   "train.steps=6", "train.optimizer.learning_rate=0.01"});
+  CHECK(weightsOf(run).back() != 1);
+}
+
 TEST_CASE("dist_sync with one worker has the bits of local") {
   for (auto file: {MLP, BATCH_NORM}) {
     CHECK(bitsOf(file, {"cluster.workers=1"}) ==
