@@ -69,16 +69,16 @@ constexpr Network ROWS[] = {
         "example: 10,986 parameters for 28×28 and 10 classes.",
         lenetBn},
     {"inception-bn-28-small",
-        "MXNet's small Inception with batch norm for 28×28 crops of CIFAR-10: 1,652,826 "
-        "parameters.",
+        "MXNet's small Inception with batch norm for 28×28 crops of CIFAR-10, or its whole images: "
+        "1,652,826 parameters.",
         inceptionBn28Small},
     {"inception-bn",
         "Inception with batch norm for 224×224 or 227×227 (Ioffe and Szegedy 2015): 11,295,240 "
         "parameters for 1,000 classes.",
         inceptionBn},
     {"resnet-20",
-        "Residual network for 28×28 crops of CIFAR-10, ReLU after the sum (He et al. 2015): "
-        "273,258 parameters.",
+        "Residual network for 28×28 crops of CIFAR-10, or its whole images, ReLU after the sum (He "
+        "et al. 2015): 273,258 parameters.",
         resnetOf<20>},
     {"resnet-32", "The same with 5 units a stage: 468,138 parameters.", resnetOf<32>},
     {"resnet-56", "The same with 9 units a stage: 857,898 parameters.", resnetOf<56>},

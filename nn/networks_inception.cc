@@ -77,8 +77,9 @@ void reduction(Sketch& net, kj::StringPtr name, Reduced single, Reduced twice) {
           reduced(net, kj::str(name, "_double3x3"), twice, 2, 2), maximum.finish()));
 }
 
+// The pool is over the whole image: 7×7 at 28 and at 224.
 void end(Sketch& net, uint classes) {
-  net.pool("global_pool", pool(Pool::AVERAGE, 7, 1));
+  net.pool("global_pool", pool(Pool::AVERAGE, 0, 1));
   net.dense("fc", {.units = classes, .bias = true});
 }
 

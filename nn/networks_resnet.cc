@@ -73,7 +73,8 @@ kj::Array<Layer> resnet(uint depth, uint classes, configs::Span span) {
       unit(net, kj::str("stage", stage, "_unit", i), filtersOf(stage), strideOf(stage, i));
     }
   }
-  net.pool("pool", {.function = Pool::AVERAGE, .kernel = 7, .stride = 1u});
+  // Of the whole image: 7×7 at 28.
+  net.pool("pool", {.function = Pool::AVERAGE, .kernel = 0, .stride = 1u});
   net.dense("fc", {.units = classes, .bias = true});
   return net.finish();
 }

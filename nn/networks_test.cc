@@ -88,10 +88,12 @@ TEST_CASE("Networks: those with a name have the published numbers of parameters 
       {"lenet", {1, 28, 28}, 10, 431080, 8, 0},
       {"lenet-bn", {1, 28, 28}, 10, 10986, 10, 128},
       {"inception-bn-28-small", {3, 28, 28}, 10, 1652826, 78, 3424},
+      {"inception-bn-28-small", {3, 32, 32}, 10, 1652826, 78, 3424},
       {"inception-bn", {3, 224, 224}, 1000, 11295240, 278, 20032},
       {"inception-bn", {3, 227, 227}, 1000, 11295240, 278, 20032},
       // 21, 33, … convolutions of four arrays each, two of which on shortcuts, and the last layer.
       {"resnet-20", {3, 28, 28}, 10, 273258, 4 * 21 + 2, 1568},
+      {"resnet-20", {3, 32, 32}, 10, 273258, 4 * 21 + 2, 1568},
       {"resnet-32", {3, 28, 28}, 10, 468138, 4 * 33 + 2, 2464},
       {"resnet-56", {3, 28, 28}, 10, 857898, 4 * 57 + 2, 4256},
       {"resnet-110", {3, 28, 28}, 10, 1734858, 4 * 111 + 2, 8288},
