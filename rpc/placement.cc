@@ -45,8 +45,9 @@ void dealRoundRobin(kj::ArrayPtr<Slice> slices, kj::ArrayPtr<const Key>, uint sh
 
 constexpr PlacementRule ROWS[] = {
     {"balanced",
-        "Slices dealt largest first, each to the server that holds least: the largest share stays "
-        "below 1.1 / servers.",
+        "Slices dealt largest first, each to the server that holds least: where keys may be cut, "
+        "the "
+        "largest share stays below 1.1 / servers.",
         dealBalanced},
     {"round_robin", "Whole keys in turn, whatever their size.", dealRoundRobin},
 };
