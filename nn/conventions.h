@@ -21,6 +21,9 @@ struct Conventions {
   // Learning rate inside the momentum (mom ← m·mom - lr·g; w ← w + mom), or outside (mom ← m·mom +
   // g; w ← w - lr·mom).
   bool learningRateInsideMomentum;
+  // Adam and RMSprop: epsilon is added to the root that a step is divided by as it ends up (adam:
+  // with the bias corrected), or before that (adam: to the uncorrected root; rmsprop: below it).
+  bool epsilonComesLast;
   // Weight decay on all arrays, or on weights and gammas only.
   bool decayOnAllArrays;
 };

@@ -56,16 +56,22 @@ protected:
   const Settings settings;
 };
 
-// Kingma and Ba 2015 (arXiv 1412.6980), algorithm 1 in the order of the end of section 2: the
-// corrections of both moments' bias go into the rate, so that epsilon stands beside the uncorrected
-// root, as TensorFlow has it.
+// Kingma and Ba 2015 (arXiv 1412.6980). With `epsilonComesLast` algorithm 1, as PyTorch has it;
+// else in the order of the end of section 2, as TensorFlow and MXNet have it: the corrections of
+// both moments' bias go into the rate, so that epsilon stands beside the uncorrected root.
 class Adam final: public Moments {
 public:
-  using Moments::Moments;
+  Adam(Settings settings, bool epsilonComesLast)
+      : Moments(settings), epsilonComesLast(epsilonComesLast) {}
   kj::StringPtr name() const override { return "adam"; }
   void apply(Update update) const override {
-    Moments::apply(update, settings.epsilon, update.decay, 0);
+    double epsilon = settings.epsilon;
+    if (epsilonComesLast) epsilon *= rootCorrection(update.number);
+    Moments::apply(update, epsilon, update.decay, 0);
   }
+
+private:
+  bool epsilonComesLast;
 };
 
 // Loshchilov and Hutter 2019 (arXiv 1711.05101), algorithm 2, with the decay times the learning
@@ -83,29 +89,33 @@ public:
 };
 
 // The paper's defaults, but for the decay.
-Settings readMoments(configs::Reader& reader) {
+Settings readMoments(configs::Reader& reader, kj::StringPtr epsilonDoc) {
   Settings settings;
   settings.learningRate = readLearningRate(reader, 0.001);
   settings.beta1 =
       readKeptShare(reader, "beta1", "Share of the gradients' moving mean that a step keeps.", 0.9);
   settings.beta2 = readKeptShare(
       reader, "beta2", "Share of the moving mean of their squares that a step keeps.", 0.999);
-  settings.epsilon =
-      reader.real("epsilon", "Added to the root of the squares' mean.", {.atLeast = 1e-30}, 1e-8);
+  settings.epsilon = reader.real("epsilon", epsilonDoc, {.atLeast = 1e-30}, 1e-8);
   return settings;
 }
 
 }  // namespace
 
 OptimizerMaker readAdam(configs::Reader& reader) {
-  Settings settings = readMoments(reader);
+  Settings settings = readMoments(reader,
+      "Added to the root of the squares' mean: with the conventions `torch` after the mean's bias "
+      "is corrected (torch.optim.Adam), with the others before (TensorFlow, MXNet).");
   settings.weightDecay = readWeightDecay(reader);
-  return [settings](
-             const Conventions&) -> kj::Own<const Optimizer> { return kj::heap<Adam>(settings); };
+  return [settings](const Conventions& conventions) -> kj::Own<const Optimizer> {
+    return kj::heap<Adam>(settings, conventions.epsilonComesLast);
+  };
 }
 
 OptimizerMaker readAdamw(configs::Reader& reader) {
-  Settings settings = readMoments(reader);
+  Settings settings = readMoments(reader,
+      "Added to the root of the squares' mean, after its bias is corrected (torch.optim.AdamW), "
+      "whatever the conventions.");
   // PyTorch's.
   settings.weightDecay = readDecoupledDecay(reader, 0.01);
   return [settings](

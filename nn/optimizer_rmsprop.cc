@@ -7,8 +7,8 @@ namespace {
 
 // Tieleman and Hinton 2012 (lecture 6.5 of "Neural Networks for Machine Learning"); `centered` is
 // Graves 2013 (arXiv 1308.0850), equations 38 to 45. Systems differ in three things: where epsilon
-// stands (TensorFlow and MXNet: below the root; PyTorch: outside), where the rate stands with
-// momentum (TensorFlow and MXNet: inside; PyTorch: outside: the conventions say), and how the
+// stands (TensorFlow and MXNet: below the root; PyTorch: outside) and where the rate stands with
+// momentum (TensorFlow and MXNet: inside; PyTorch: outside), which the conventions say, and how the
 // squares begin (TensorFlow: at 1; the others and this one: at 0).
 class Rmsprop final: public Optimizer {
 public:
@@ -18,7 +18,7 @@ public:
     double weightDecay;
     double smoothing;
     double epsilon;
-    bool epsilonBelowRoot;
+    kj::Maybe<bool> epsilonBelowRoot;  // null: as the conventions have it
     bool centered;
   };
   Rmsprop(Settings settings, const Conventions& conventions)
@@ -35,6 +35,7 @@ public:
     size_t size = sizeOf(update, stateArrays());
     float* square = update.state.begin();
     float* mean = square + size;
+    bool below = settings.epsilonBelowRoot.orDefault(!conventions.epsilonComesLast);
     float* moving = settings.centered ? mean + size : mean;
     RmspropLoop loop{.size = size,
         .gradient = update.gradient.begin(),
@@ -46,8 +47,8 @@ public:
         .decay = float(update.decay),
         .smoothing = float(settings.smoothing),
         .rest = float(1 - settings.smoothing),
-        .epsilonBelowRoot = settings.epsilonBelowRoot ? float(settings.epsilon) : 0,
-        .epsilonOutside = settings.epsilonBelowRoot ? 0 : float(settings.epsilon)};
+        .epsilonBelowRoot = below ? float(settings.epsilon) : 0,
+        .epsilonOutside = below ? 0 : float(settings.epsilon)};
     settings.centered ? rmspropCentered(loop) : rmspropPlain(loop);
 
     float rate = float(update.learningRate);
@@ -77,10 +78,12 @@ OptimizerMaker readRmsprop(configs::Reader& reader) {
       reader, "smoothing", "Share of the moving mean of the squares that a step keeps.", 0.9);
   settings.epsilon =
       reader.real("epsilon", "Keeps small roots away from 0.", {.atLeast = 1e-30}, 1e-8);
-  settings.epsilonBelowRoot = reader.flag("epsilon_below_root",
-      "Adds epsilon to the mean of the squares, below the root (TensorFlow, MXNet), or to the root "
-      "(PyTorch).",
-      false);
+  if (reader.has("epsilon_below_root") || reader.isManual()) {
+    settings.epsilonBelowRoot = reader.flag("epsilon_below_root",
+        "Adds epsilon to the mean of the squares, below the root (TensorFlow, MXNet), or to the "
+        "root (PyTorch). Absent: from the conventions.",
+        false);
+  }
   settings.centered = reader.flag("centered",
       "Divides by the gradient's moving deviation: the moving mean of the gradient counts away "
       "(Graves 2013).",

@@ -17,8 +17,9 @@ struct Read {
   kj::Own<configs::Document> document;
   kj::Own<const Optimizer> optimizer;
 
-  explicit Read(kj::StringPtr keys, bool rateInside = true): conventions(CONVENTIONS[0]) {
-    conventions.learningRateInsideMomentum = rateInside;
+  explicit Read(kj::StringPtr keys, bool asMxnet = true): conventions(CONVENTIONS[0]) {
+    conventions.learningRateInsideMomentum = asMxnet;
+    conventions.epsilonComesLast = !asMxnet;
     auto text = kj::str("optimizer = { ", keys, " }");
     document = configs::parse("x.toml", text, diagnostics);
     configs::Reading reading{diagnostics, {}};
@@ -40,8 +41,8 @@ struct Call {
 
 // The values after an update for each of `gradients`, at a learning rate of 0.1.
 kj::Array<float> updated(kj::StringPtr keys, kj::ArrayPtr<const float> first,
-    kj::ArrayPtr<const kj::Array<float>> gradients, Call call = {}, bool rateInside = true) {
-  Read read(keys, rateInside);
+    kj::ArrayPtr<const kj::Array<float>> gradients, Call call = {}, bool asMxnet = true) {
+  Read read(keys, asMxnet);
   CAPTURE(read.diagnostics.format("x.toml").cStr());
   REQUIRE(read.diagnostics.count() == 0);
   auto& rule = *read.optimizer;
@@ -67,11 +68,11 @@ kj::Array<float> updated(kj::StringPtr keys, kj::ArrayPtr<const float> first,
 
 // The same for a single value.
 float updatedOne(kj::StringPtr keys, float first, std::initializer_list<float> gradients,
-    Call call = {}, bool rateInside = true) {
+    Call call = {}, bool asMxnet = true) {
   kj::Vector<kj::Array<float>> lists;
   for (float gradient: gradients) lists.add(kj::heapArray<float>({gradient}));
   float values[] = {first};
-  return updated(keys, values, lists, call, rateInside)[0];
+  return updated(keys, values, lists, call, asMxnet)[0];
 }
 
 doctest::Approx near(double value) {
@@ -80,10 +81,10 @@ doctest::Approx near(double value) {
 
 TEST_CASE("sgd, nesterov: values by hand") {
   auto keys = "kind = \"sgd\", momentum = 0.5, nesterov = true"_kj;
-  for (bool rateInside: {true, false}) {
+  for (bool asMxnet: {true, false}) {
     // v = 2, step 2 + 0.5 · 2; v = 0.5 · 2 + 1, step 1 + 0.5 · 2.
-    CHECK(updatedOne(keys, 1, {2}, {}, rateInside) == near(0.7));
-    CHECK(updatedOne(keys, 1, {2, 1}, {}, rateInside) == near(0.5));
+    CHECK(updatedOne(keys, 1, {2}, {}, asMxnet) == near(0.7));
+    CHECK(updatedOne(keys, 1, {2, 1}, {}, asMxnet) == near(0.5));
   }
   // g = 0.5 · 2 + 3 · 1.
   CHECK(updatedOne(keys, 1, {2}, {.decay = 3, .rescale = 0.5}) == near(1 - 0.1 * 6));
@@ -102,19 +103,33 @@ TEST_CASE("adamw: values by hand, the decay beside the gradient") {
   CHECK(updatedOne("kind = \"adamw\", epsilon = 2", 1, {2}) == near(0.95));
 }
 
+TEST_CASE("adam: epsilon stands beside the corrected root where the conventions are PyTorch's") {
+  auto keys = "kind = \"adam\", beta2 = 0.75, epsilon = 2"_kj;
+  // The first square's mean is 0.25 · 4, corrected 4; the mean 0.1 · 2, corrected 2.
+  CHECK(updatedOne(keys, 1, {2}, {}, false) == near(1 - 0.1 * 2 / (2 + 2)));
+  CHECK(updatedOne(keys, 1, {2}, {}, true) == near(1 - 0.1 * 0.5 * 2 / (1 + 2)));
+}
+
 TEST_CASE("rmsprop: values by hand in both forms") {
   // The mean of the squares is 0.25 · 4.
   CHECK(updatedOne("kind = \"rmsprop\", smoothing = 0.75", 1, {2}) == near(0.8));
-  CHECK(updatedOne("kind = \"rmsprop\", smoothing = 0.75, epsilon = 3", 1, {2}) == near(0.95));
-  CHECK(updatedOne("kind = \"rmsprop\", smoothing = 0.75, epsilon = 3, epsilon_below_root = true",
-            1, {2}) == near(0.9));
+  // Below the root where the conventions are MXNet's, unless its own key says.
+  auto large = "kind = \"rmsprop\", smoothing = 0.75, epsilon = 3"_kj;
+  CHECK(updatedOne(large, 1, {2}, {}, true) == near(0.9));
+  CHECK(updatedOne(large, 1, {2}, {}, false) == near(0.95));
+  for (bool asMxnet: {true, false}) {
+    auto below = kj::str(large, ", epsilon_below_root = true");
+    auto outside = kj::str(large, ", epsilon_below_root = false");
+    CHECK(updatedOne(below, 1, {2}, {}, asMxnet) == near(0.9));
+    CHECK(updatedOne(outside, 1, {2}, {}, asMxnet) == near(0.95));
+  }
   // The mean of the gradient is 0.5: a variance of 0.75.
   CHECK(updatedOne("kind = \"rmsprop\", smoothing = 0.75, centered = true", 1, {2}) ==
         near(1 - 0.2 / std::sqrt(0.75)));
   // 1 of 2 / 1, then 0.5 of it and 2 / sqrt(0.75 + 1).
-  for (bool rateInside: {true, false}) {
+  for (bool asMxnet: {true, false}) {
     CHECK(updatedOne("kind = \"rmsprop\", smoothing = 0.75, momentum = 0.5", 1, {2, 2}, {},
-              rateInside) == near(1 - 0.2 - (0.1 + 0.2 / std::sqrt(1.75))));
+              asMxnet) == near(1 - 0.2 - (0.1 + 0.2 / std::sqrt(1.75))));
   }
 }
 
@@ -190,12 +205,12 @@ kj::Array<float> drawn(uint64_t seed) {
 }
 
 // Largest difference after 20 updates, next to values of size 1.
-double distance(kj::StringPtr keys, Rule rule, bool rateInside) {
+double distance(kj::StringPtr keys, Rule rule, bool asMxnet) {
   auto first = drawn(100);
   kj::Vector<kj::Array<float>> gradients;
   for (uint t = 0; t < UPDATES; ++t) gradients.add(drawn(t));
-  auto got = updated(keys, first, gradients,
-      {.decay = DECAY, .rescale = float(RESCALE), .rows = ROWS}, rateInside);
+  auto got = updated(
+      keys, first, gradients, {.decay = DECAY, .rescale = float(RESCALE), .rows = ROWS}, asMxnet);
   double w[SIZE], g[SIZE];
   State state;
   for (size_t i = 0; i < SIZE; ++i) w[i] = first[i];
@@ -233,6 +248,17 @@ void adamw(double* w, const double* g, State& state, uint t) {
     double mean = state.a[i] / (1 - std::pow(0.9, t));
     double square = state.b[i] / (1 - std::pow(0.999, t));
     w[i] = w[i] * (1 - RATE * DECAY) - RATE * mean / (std::sqrt(square) + 1e-3);
+  }
+}
+
+void adamAsPytorch(double* w, const double* g, State& state, uint t) {
+  for (size_t i = 0; i < SIZE; ++i) {
+    double slope = g[i] + DECAY * w[i];
+    state.a[i] = 0.9 * state.a[i] + 0.1 * slope;
+    state.b[i] = 0.999 * state.b[i] + 0.001 * slope * slope;
+    double mean = state.a[i] / (1 - std::pow(0.9, t));
+    double square = state.b[i] / (1 - std::pow(0.999, t));
+    w[i] -= RATE * mean / (std::sqrt(square) + 0.1);
   }
 }
 
@@ -301,22 +327,23 @@ TEST_CASE("each rule stays beside its formula in double for 20 updates") {
   struct {
     kj::StringPtr keys;
     Rule& rule;
-    bool rateInside;
+    bool asMxnet;
   } rows[] = {
       {"kind = \"sgd\", momentum = 0.9, nesterov = true", nesterov, false},
       {"kind = \"sgd\", momentum = 0.9, nesterov = true", nesterov, true},
       {"kind = \"adamw\", epsilon = 1e-3", adamw, false},
+      {"kind = \"adamw\", epsilon = 1e-3", adamw, true},
+      {"kind = \"adam\", epsilon = 0.1", adamAsPytorch, false},
       {"kind = \"rmsprop\", epsilon = 0.1, momentum = 0.8, centered = true", rmspropAsPytorch,
           false},
-      {"kind = \"rmsprop\", epsilon = 0.1, momentum = 0.8, epsilon_below_root = true",
-          rmspropAsTensorflow, true},
+      {"kind = \"rmsprop\", epsilon = 0.1, momentum = 0.8", rmspropAsTensorflow, true},
       {"kind = \"lars\", trust_ratio = 0.2", lars, true},
       {"kind = \"muon\", momentum = 0.6, steps = 3, scale = \"none\", normalise = true",
           muonAsAirbench, true},
   };
   for (auto& row: rows) {
     CAPTURE(row.keys.cStr());
-    CHECK(distance(row.keys, row.rule, row.rateInside) < 2e-5);
+    CHECK(distance(row.keys, row.rule, row.asMxnet) < 2e-5);
   }
 }
 

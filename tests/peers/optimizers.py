@@ -22,7 +22,7 @@ COMMON = {"lr": 0.1, "weight_decay": 0.01}
 RULES = [
     lambda w: torch.optim.SGD(w, momentum=0.9, **COMMON),
     lambda w: torch.optim.SGD(w, momentum=0.9, nesterov=True, **COMMON),
-    lambda w: torch.optim.Adam(w, betas=(0.9, 0.999), eps=1e-12, **COMMON),
+    lambda w: torch.optim.Adam(w, betas=(0.9, 0.999), eps=1e-3, **COMMON),
     lambda w: torch.optim.AdamW(w, betas=(0.9, 0.999), eps=1e-3, **COMMON),
     lambda w: torch.optim.RMSprop(w, alpha=0.9, eps=0.1, **COMMON),
     lambda w: torch.optim.RMSprop(w, alpha=0.9, eps=0.1, momentum=0.8, centered=True, **COMMON),

@@ -23,7 +23,7 @@ constexpr size_t ROWS = 8, COLS = 27, SIZE = ROWS * COLS, UPDATES = 20;
 constexpr kj::StringPtr RULES[] = {
     "kind = \"sgd\", momentum = 0.9"_kj,
     "kind = \"sgd\", momentum = 0.9, nesterov = true"_kj,
-    "kind = \"adam\", epsilon = 1e-12"_kj,
+    "kind = \"adam\", epsilon = 1e-3"_kj,
     "kind = \"adamw\", epsilon = 1e-3"_kj,
     "kind = \"rmsprop\", smoothing = 0.9, epsilon = 0.1"_kj,
     "kind = \"rmsprop\", smoothing = 0.9, epsilon = 0.1, momentum = 0.8, centered = true"_kj,
@@ -40,6 +40,7 @@ kj::Array<float> drawn() {
 kj::Array<float> updated(kj::StringPtr keys, kj::ArrayPtr<const float> inputs) {
   nn::Conventions conventions = nn::CONVENTIONS[0];
   conventions.learningRateInsideMomentum = false;
+  conventions.epsilonComesLast = true;
   configs::Diagnostics diagnostics;
   auto document = configs::parse("x.toml", kj::str("optimizer = { ", keys, " }"), diagnostics);
   configs::Reading reading{diagnostics, {}};
