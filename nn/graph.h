@@ -27,6 +27,9 @@ struct Key {
   float learningRateFactor = 1;
   float decayFactor = 1;
   kj::Maybe<Initializer> initializer;  // the layer's own; null: the model's
+
+  // Whether its layer holds it as it began (a fixed gamma).
+  bool isHeld() const { return learningRateFactor == 0; }
 };
 
 // A named range of the flat statistics array (moving means and variances), which is never pushed.

@@ -1,5 +1,6 @@
 #include "nn/update_rules.h"
 
+#include <kj/debug.h>
 #include <kj/vector.h>
 
 namespace nn {
@@ -65,11 +66,13 @@ bool KeyGroup::holds(kj::StringPtr key) const {
 
 KeyGroup KeyGroup::read(configs::Reader& reader, const Conventions& conventions) {
   KeyGroup group;
+  size_t errorsBefore = reader.isManual() ? 0 : reader.diagnostics().count();
   group.patterns = reader.texts("keys",
       "Which keys: names as weights.safetensors has them (`conv1_weight`, `conv1_bias`, "
       "`bn1_gamma`, `bn1_beta`), `*` for any letters. A key belongs to the first group that has "
       "it.");
-  if (group.patterns.size() == 0 && !reader.isManual()) {
+  if (!reader.isManual() && group.patterns.size() == 0 &&
+      reader.diagnostics().count() == errorsBefore) {
     reader.error("keys", "a group needs `keys`", "write keys = [\"*_bias\"]");
   }
   group.learningRateFactor = reader.real("learning_rate_factor",
@@ -85,7 +88,7 @@ KeyGroup KeyGroup::read(configs::Reader& reader, const Conventions& conventions)
       "Epochs, also a part of one, after which the keys are no longer updated. Absent: never.",
       {.above = 0});
   group.patternsSpan = reader.span("keys");
-  group.optimizerSpan = reader.span("optimizer");
+  group.optimizerSpan = reader.span("optimizer.kind");
   return group;
 }
 
@@ -95,12 +98,17 @@ bool KeyRule::trainsIn(uint64_t update, const RunLength& run) const {
   return true;
 }
 
-double KeyRule::learningRate(uint64_t update, const RunLength& run) const {
+RunLength KeyRule::scheduleRun(const RunLength& run) const {
   RunLength own = run;
   KJ_IF_MAYBE(e, epochs) {
     if (ownSchedule) own.updates = kj::min(run.updates, run.updatesIn(*e));
   }
-  return optimizer->learningRate() * schedule->factor(update, own) * learningRateFactor;
+  return own;
+}
+
+double KeyRule::learningRate(uint64_t update, const RunLength& run) const {
+  double factor = schedule->factor(update, scheduleRun(run));
+  return optimizer->learningRate() * factor * learningRateFactor;
 }
 
 KeyRule UpdateRules::of(const Key& key) const {
@@ -110,8 +118,8 @@ KeyRule UpdateRules::of(const Key& key) const {
       .decayFactor = key.decayFactor,
       .epochs = nullptr,
       .ownSchedule = false};
-  for (auto& group: groups) {
-    if (!group.holds(key.name)) continue;
+  KJ_IF_MAYBE(g, groupOf(key)) {
+    auto& group = groups[*g];
     KJ_IF_MAYBE(own, group.optimizer) rule.optimizer = *own;
     KJ_IF_MAYBE(own, group.schedule) {
       rule.schedule = *own;
@@ -120,42 +128,89 @@ KeyRule UpdateRules::of(const Key& key) const {
     rule.learningRateFactor *= group.learningRateFactor;
     rule.decayFactor *= group.decayFactor;
     rule.epochs = group.epochs;
-    break;
   }
   return rule;
 }
 
+kj::Maybe<size_t> UpdateRules::groupOf(const Key& key) const {
+  for (size_t g: kj::indices(groups)) {
+    if (groups[g].holds(key.name)) return g;
+  }
+  return nullptr;
+}
+
+void UpdateRules::checkGroup(
+    size_t g, kj::ArrayPtr<const Key> keys, configs::Diagnostics& diagnostics) const {
+  auto& group = groups[g];
+  uint own = 0, held = 0;
+  kj::Vector<kj::String> before;  // the lines of groups that have its keys
+  for (auto& key: keys) {
+    if (!group.holds(key.name)) continue;
+    auto& first = groups[KJ_ASSERT_NONNULL(groupOf(key))];
+    if (&first == &group) {
+      own++;
+      held += key.isHeld();
+      continue;
+    }
+    auto line = kj::str(first.patternsSpan.line);
+    bool known = false;
+    for (auto& other: before) known = known || other == line;
+    if (!known) before.add(kj::mv(line));
+  }
+  if (own == 0) {
+    diagnostics.error(group.patternsSpan,
+        kj::str("all keys of this group belong to ", before.size() > 1 ? "groups" : "the group",
+            " before (line ", kj::strArray(before, ", "), ")"),
+        "a key belongs to the first group that has it: put this one before, or leave it out");
+  } else if (held == own) {
+    diagnostics.error(group.patternsSpan,
+        "all keys of this group are gammas that their layers hold at 1",
+        "leave the group out, or set fixed_gamma = false in these layers");
+  }
+}
+
+void UpdateRules::checkOptimizer(const Optimizer& rule, configs::Span span, bool isCommon,
+    kj::ArrayPtr<const Key> keys, configs::Diagnostics& diagnostics) const {
+  if (!rule.isForWeightsAlone()) return;
+  uint others = 0;
+  kj::StringPtr first;
+  kj::Vector<kj::String> patterns;
+  for (auto& key: keys) {
+    auto chosen = of(key);
+    if (chosen.optimizer != &rule || chosen.isFrozen() || key.role == Key::WEIGHT) continue;
+    if (others++ == 0) first = key.name;
+    auto pattern = kj::str("\"*_", wordFor(key.role), "\"");
+    bool known = false;
+    for (auto& other: patterns) known = known || other == pattern;
+    if (!known) patterns.add(kj::mv(pattern));
+  }
+  if (others == 0) return;
+  diagnostics.error(span,
+      kj::str("`", rule.name(), "` is for weights alone, and `", first, "` is left to it",
+          others > 1 ? kj::str(" (", others, " such keys)") : kj::str()),
+      isCommon ? kj::str("add a group before: [[train.groups]] with keys = [",
+                     kj::strArray(patterns, ", "), "] and optimizer = { kind = \"sgd\" }")
+               : kj::str("narrow its keys to weights, whose names end with `_weight`"));
+}
+
 void UpdateRules::check(kj::ArrayPtr<const Key> keys, configs::Diagnostics& diagnostics) const {
-  for (auto& group: groups) {
-    for (auto& pattern: group.patterns) {
+  for (size_t g: kj::indices(groups)) {
+    bool allFound = true;
+    for (auto& pattern: groups[g].patterns) {
       bool found = false;
       for (auto& key: keys) found = found || matches(pattern, key.name);
       if (found) continue;
-      diagnostics.error(group.patternsSpan,
+      allFound = false;
+      diagnostics.error(groups[g].patternsSpan,
           kj::str("no key of the network is called `", pattern, "`"), suggestKey(pattern, keys));
     }
+    if (allFound) checkGroup(g, keys, diagnostics);
   }
-
-  auto checkOptimizer = [&](const Optimizer& rule, configs::Span span) {
-    if (!rule.isForWeightsAlone()) return;
-    kj::Vector<kj::String> others;
-    kj::StringPtr role;
-    for (auto& key: keys) {
-      auto chosen = of(key);
-      if (chosen.optimizer != &rule || chosen.isFrozen() || key.role == Key::WEIGHT) continue;
-      if (others.empty()) role = wordFor(key.role);
-      others.add(kj::str(key.name));
-    }
-    if (others.empty()) return;
-    diagnostics.error(span,
-        kj::str("`", rule.name(), "` is for weights alone, and `", others[0], "` is left to it",
-            others.size() > 1 ? kj::str(" (", others.size(), " such keys)") : kj::str()),
-        kj::str("add a group before: [[train.groups]] with keys = [\"*_", role,
-            "\"] and optimizer = { kind = \"sgd\" }"));
-  };
-  checkOptimizer(*optimizer, optimizerSpan);
+  checkOptimizer(*optimizer, optimizerSpan, true, keys, diagnostics);
   for (auto& group: groups) {
-    KJ_IF_MAYBE(own, group.optimizer) checkOptimizer(**own, group.optimizerSpan);
+    KJ_IF_MAYBE(own, group.optimizer) {
+      checkOptimizer(**own, group.optimizerSpan, false, keys, diagnostics);
+    }
   }
 }
 
@@ -169,7 +224,7 @@ UpdateRules UpdateRules::read(configs::Reader& reader, const Conventions& conven
       "Draws parameters and moving statistics back to slow copies of themselves every few updates "
       "(Zhang et al. 2019); a run ends on the slow ones.",
       Lookahead::read);
-  rules.optimizerSpan = reader.span("optimizer");
+  rules.optimizerSpan = reader.span("optimizer.kind");
   return rules;
 }
 

@@ -24,7 +24,7 @@ struct KeyGroup {
   kj::Maybe<kj::Own<const Schedule>> schedule;    // likewise
   kj::Maybe<double> epochs;                       // null: the whole run
   configs::Span patternsSpan;
-  configs::Span optimizerSpan;
+  configs::Span optimizerSpan;  // of its kind
 
   bool holds(kj::StringPtr key) const;
 
@@ -44,6 +44,8 @@ struct KeyRule {
   bool isFrozen() const { return learningRateFactor == 0; }
   // Whether update number `update` (from 0) changes it.
   bool trainsIn(uint64_t update, const RunLength& run) const;
+  // The run that the schedule is over, of the whole `run`.
+  RunLength scheduleRun(const RunLength& run) const;
   // Of this update, all factors included.
   double learningRate(uint64_t update, const RunLength& run) const;
   double decay() const { return optimizer->weightDecay() * decayFactor; }
@@ -55,15 +57,23 @@ struct UpdateRules {
   kj::Own<const Schedule> schedule;
   kj::Array<KeyGroup> groups;      // a key belongs to the first that holds it
   kj::Maybe<Lookahead> lookahead;  // over all keys that are not frozen
-  configs::Span optimizerSpan;
+  configs::Span optimizerSpan;     // of its kind
 
   KeyRule of(const Key& key) const;
+  // Index of the group that it belongs to; null: none.
+  kj::Maybe<size_t> groupOf(const Key& key) const;
 
-  // Reports patterns that no key has, and keys that their optimizer is not for.
+  // Reports patterns that no key has, groups that get no key, and keys that their optimizer is not
+  // for. Sizes of keys do not matter.
   void check(kj::ArrayPtr<const Key> keys, configs::Diagnostics& diagnostics) const;
 
   // Reads `optimizer`, `schedule`, `groups` and `lookahead` of [train].
   static UpdateRules read(configs::Reader& reader, const Conventions& conventions);
+
+private:
+  void checkGroup(size_t g, kj::ArrayPtr<const Key> keys, configs::Diagnostics& diagnostics) const;
+  void checkOptimizer(const Optimizer& rule, configs::Span span, bool isCommon,
+      kj::ArrayPtr<const Key> keys, configs::Diagnostics& diagnostics) const;
 };
 
 // Whether `name` is `pattern` with any letters, or none, in place of each `*`.

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 #include <kj/debug.h>
+#include <string.h>
 
 namespace nn {
 namespace {
@@ -21,9 +22,10 @@ struct Read {
     return KJ_ASSERT_NONNULL(rules).of(key(name, Key::WEIGHT, learningRateFactor));
   }
   // What check() says of a network with these keys.
-  kj::String check() {
+  kj::String check(bool fixedGamma = false) {
     Key keys[] = {key("conv1_weight", Key::WEIGHT), key("conv1_bias", Key::BIAS),
-        key("bn1_gamma", Key::GAMMA), key("bn1_beta", Key::BETA), key("fc1_weight", Key::WEIGHT)};
+        key("bn1_gamma", Key::GAMMA, fixedGamma ? 0 : 1), key("bn1_beta", Key::BETA),
+        key("fc1_weight", Key::WEIGHT)};
     KJ_ASSERT_NONNULL(rules).check(keys, diagnostics);
     return diagnostics.format("x.toml");
   }
@@ -40,6 +42,10 @@ private:
         .learningRateFactor = learningRateFactor};
   }
 };
+
+bool contains(kj::StringPtr text, kj::StringPtr part) {
+  return strstr(text.cStr(), part.cStr()) != nullptr;
+}
 
 TEST_CASE("update_rules: a star stands for any letters or none") {
   CHECK(matches("conv1_weight", "conv1_weight"));
@@ -103,9 +109,9 @@ TEST_CASE("update_rules: a group needs keys") {
 TEST_CASE("update_rules: muon takes no biases, unless they are frozen or another rule's") {
   auto muon = "optimizer = { kind = \"muon\" }\n[[groups]]\nkeys = [\"*_bias\", \"*_gamma\"]\n"_kj;
   CHECK(Read(kj::str(muon, "learning_rate_factor = 0\n")).check() ==
-        "x.toml:1:13: error: `muon` is for weights alone, and `bn1_beta` is left to it\n"
+        "x.toml:1:22: error: `muon` is for weights alone, and `bn1_beta` is left to it\n"
         "  1 | optimizer = { kind = \"muon\" }\n"
-        "    |             ^^^^^^^^^^^^^^^^^\n"
+        "    |                      ^^^^^^\n"
         "  help: add a group before: [[train.groups]] with keys = [\"*_beta\"] and optimizer = { "
         "kind = \"sgd\" }\n"
         "1 error in x.toml; nothing was started.\n");
@@ -114,8 +120,41 @@ TEST_CASE("update_rules: muon takes no biases, unless they are frozen or another
   // A group's own.
   CHECK(Read("[[groups]]\nkeys = [\"*\"]\noptimizer = { kind = \"muon\" }\n")
             .check()
-            .startsWith("x.toml:3:13: error: `muon` is for weights alone, and `conv1_bias` is left "
+            .startsWith("x.toml:3:22: error: `muon` is for weights alone, and `conv1_bias` is left "
                         "to it (3 such keys)\n"));
+}
+
+TEST_CASE("update_rules: help about muon names all roles, and a group's own is to be narrowed") {
+  CHECK(contains(Read("optimizer = { kind = \"muon\" }\n").check(),
+      "keys = [\"*_bias\", \"*_gamma\", \"*_beta\"]"));
+  CHECK(contains(Read("[[groups]]\nkeys = [\"*\"]\noptimizer = { kind = \"muon\" }\n").check(),
+      "help: narrow its keys to weights"));
+}
+
+TEST_CASE("update_rules: a group all of whose keys belong to groups before is an error") {
+  auto all = "[[groups]]\nkeys = [\"*_weight\"]\n[[groups]]\nkeys = [\"*\"]\n"_kj;
+  CHECK(Read(all).check() == "");
+  auto bias = kj::str(all, "[[groups]]\nkeys = [\"conv1_*\"]\n");
+  CHECK(Read(bias).check() ==
+        "x.toml:6:8: error: all keys of this group belong to groups before (line 2, 4)\n"
+        "  6 | keys = [\"conv1_*\"]\n"
+        "    |        ^^^^^^^^^^^\n"
+        "  help: a key belongs to the first group that has it: put this one before, or leave it "
+        "out\n"
+        "1 error in x.toml; nothing was started.\n");
+}
+
+TEST_CASE("update_rules: a group of gammas that their layers hold is an error") {
+  auto gammas = "[[groups]]\nkeys = [\"*_gamma\"]\n"_kj;
+  CHECK(Read(gammas).check() == "");
+  CHECK(Read(gammas).check(true).startsWith(
+      "x.toml:2:8: error: all keys of this group are gammas that their layers hold at 1\n"));
+  // Beside others they do no harm.
+  CHECK(Read("[[groups]]\nkeys = [\"bn1_*\"]\n").check(true) == "");
+}
+
+TEST_CASE("update_rules: keys that are a text are one mistake") {
+  CHECK(Read("[[groups]]\nkeys = \"*_bias\"\n").diagnostics.count() == 1);
 }
 
 }  // namespace

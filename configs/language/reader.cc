@@ -126,9 +126,7 @@ bool Reader::isManual() const {
 
 Span Reader::span(kj::StringPtr key) const {
   KJ_IF_MAYBE(t, table) {
-    KJ_IF_MAYBE(entry, t->find(key)) {
-      return entry->value->span;
-    }
+    KJ_IF_MAYBE(value, valueAt(*t, key)) return value->span;
   }
   return place;
 }

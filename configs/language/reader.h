@@ -135,7 +135,8 @@ public:
   // Whether there is no file to read, only a reference to print (or nothing, below a table whose
   // kind is unknown): a check across keys has nothing to check then.
   bool isManual() const;
-  // The place of `key`'s value, or of this table if the key is absent.
+  // The place of `key`'s value, or of this table if the key is absent; it may be dotted
+  // (`optimizer.kind`).
   Span span(kj::StringPtr key) const;
   Span span() const;
   // Reports something that the getters cannot see (a clash of two keys). `key` may be absent from
