@@ -117,6 +117,14 @@ void readPadding(configs::Reader& reader, AugmentConfig& config) {
   }
 }
 
+// Whether one of `views` looks past the edge of an image.
+bool reachesOver(kj::ArrayPtr<const View> views) {
+  for (auto& view: views) {
+    if (view.down != 0 || view.right != 0) return true;
+  }
+  return false;
+}
+
 Mirror readMirror(configs::Reader& reader) {
   auto mirror = reader.flagOrWord("mirror",
       "Whether training images are mirrored left to right with probability 1/2, drawn for each "
@@ -152,6 +160,10 @@ void check(configs::Reader& reader, const AugmentConfig& augment, ImageShape sto
     reader.error("pad", kj::str("`pad` is not smaller than ", size));
   } else if (augment.crop > side + 2 * augment.pad) {
     reader.error("crop", kj::str("`crop` is larger than ", size, paddingBeside(augment)));
+  }
+  if (augment.pad > 0 && augment.cropAt == CropPlace::CENTRE && augment.crop <= side) {
+    reader.error("pad", "`pad` means nothing where images are cropped in the middle",
+        "set crop_at = \"random\", or leave `pad` out");
   }
 }
 
@@ -259,6 +271,11 @@ DataConfig DataConfig::read(configs::Reader& reader) {
       [&](configs::Reader& section) {
         auto augment = AugmentConfig::read(section);
         if (section.isManual()) return augment;
+        if (augment.padMode != Padding::REFLECT && augment.pad == 0 &&
+            !reachesOver(config.validationViews->views)) {
+          section.error("pad_mode", "`pad_mode` means nothing without `pad`",
+              "set `pad`, or leave `pad_mode` out");
+        }
         if (stored.size() > 0) {
           check(section, augment, stored);
         } else if (config.resizeShortSide > 0 &&
