@@ -115,7 +115,8 @@ kj::Maybe<kj::String> GraphBuilder::whiteningMisfit(
   double bytes = double(initializer.images) * images.size() * sizeof(float);
   if (bytes > IMAGES_BYTES_MAX) {
     return kj::str("`whitening` looks at ", initializer.images, " images of ", images,
-        ", which do not fit in 1 GiB");
+        ", which do not fit in 1 GiB: ask for ",
+        uint64_t(IMAGES_BYTES_MAX / (images.size() * sizeof(float))), " at most");
   }
   return nullptr;
 }

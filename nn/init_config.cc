@@ -78,8 +78,9 @@ Initializer readDirac(configs::Reader& reader) {
 Initializer readWhitening(configs::Reader& reader) {
   Initializer result{.kind = Initializer::WHITENING};
   result.images = reader.integer("images",
-      "Training images whose patches are looked at: the first ones that are trained on, cropped "
-      "at the centre.",
+      "Training images whose patches are looked at: the first ones that are trained on, or all if "
+      "there are fewer, cropped at the centre. So many must fit in 1 GiB, though there may be "
+      "fewer.",
       {.atLeast = 1, .atMost = 1 << 30}, 5000);
   result.epsilon = reader.real("epsilon",
       "Added to each eigenvalue of the patches, so that what hardly occurs is not blown up.",

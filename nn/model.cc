@@ -52,9 +52,9 @@ ModelConfig ModelConfig::read(configs::Reader& reader) {
 
 namespace {
 
-kj::Array<Layer> layersOf(kj::StringPtr name, uint classes, configs::Span span) {
+const Network& networkOf(kj::StringPtr name) {
   for (auto& network: NETWORKS) {
-    if (network.name == name) return network.layers(classes, span);
+    if (network.name == name) return network;
   }
   KJ_FAIL_REQUIRE("no network of this name", name);
 }
@@ -63,13 +63,25 @@ kj::Array<Layer> layersOf(kj::StringPtr name, uint classes, configs::Span span) 
 
 Graph buildGraph(const ModelConfig& config, Shape input, uint classes,
     configs::Diagnostics& diagnostics, SoftmaxCrossEntropy loss) {
-  GraphBuilder builder(input, diagnostics);
   kj::Array<Layer> named;
   kj::ArrayPtr<const Layer> layers;
+  configs::Diagnostics unheard;  // what follows from images that a network is not for
+  bool isFor = true;
   KJ_SWITCH_ONEOF(config.network) {
-    KJ_CASE_ONEOF(name, kj::String) layers = named = layersOf(name, classes, config.span);
+    KJ_CASE_ONEOF(name, kj::String) {
+      auto& network = networkOf(name);
+      isFor = network.channels == 0 || network.channels == input.channels;
+      if (!isFor) {
+        diagnostics.error(config.span,
+            kj::str("network `", name, "` is for images of ", network.channels,
+                " channels, and the data set's have ", input.channels),
+            "choose a data set with such images, or another network");
+      }
+      layers = named = network.layers(classes, config.span);
+    }
     KJ_CASE_ONEOF(written, kj::Array<Layer>) layers = written;
   }
+  GraphBuilder builder(input, isFor ? diagnostics : unheard);
   size_t errorsBefore = diagnostics.count();
   NodeId logits = addLayers(builder, layers, 0, *config.conventions);
   auto span = layers.size() > 0 ? layers.back().span : config.span;

@@ -93,7 +93,7 @@ constexpr Network ROWS[] = {
     {"airbench94",
         "The network of airbench94 for CIFAR-10, first weights and batch norm included (Jordan "
         "2024, arXiv 2404.00498): 1,972,792 parameters.",
-        airbench94},
+        airbench94, 3},
 };
 
 }  // namespace

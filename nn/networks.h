@@ -14,6 +14,7 @@ struct Network {
   // Its layers, ending with `classes` values. `span` is where it was named: misfits are reported
   // there.
   kj::Array<Layer> (*layers)(uint classes, configs::Span span);
+  uint channels = 0;  // of the images that it is for; 0: any
 };
 extern const kj::ArrayPtr<const Network> NETWORKS;
 
