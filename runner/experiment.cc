@@ -98,6 +98,17 @@ nn::Graph build(const Experiment& experiment, const io::DatasetFacts& facts,
   return graph;
 }
 
+// Checks groups of keys where nobody has seen the images yet: on their shape no key's name depends,
+// nor its role.
+void checkRules(const Experiment& experiment, configs::Diagnostics& diagnostics) {
+  constexpr uint CHANNELS = 3, SIDE = 224, CLASSES = 1000;
+  auto shape = io::batchShapeOf(experiment.data.augment, {CHANNELS, SIDE, SIDE});
+  configs::Diagnostics unheard;  // of shapes
+  auto graph = nn::buildGraph(
+      experiment.model, nn::Shape{shape.channels, shape.height, shape.width}, CLASSES, unheard);
+  experiment.train.rules.check(graph.keys, diagnostics);
+}
+
 // What says nothing of how a run goes.
 constexpr kj::StringPtr BESIDE_THE_RUN[] = {"expect"_kj, "published"_kj, "sweep"_kj};
 
@@ -266,6 +277,8 @@ Experiment Experiment::read(configs::Reader& reader) {
   if (!reader.isManual() && reader.diagnostics().count() == 0) {
     KJ_IF_MAYBE(facts, io::factsOf(experiment.data)) {
       checkAgainst(experiment, *facts, reader.diagnostics());
+    } else {
+      checkRules(experiment, reader.diagnostics());
     }
   }
   return experiment;

@@ -128,7 +128,7 @@ LoadedExperiment readExperiment(
 
 // Reads and checks the file of one run at `path` (relative to the current folder), with `overrides`
 // (`a.b=value`) laid over it. Shapes are checked too where the data set's are known without
-// fetching it. A file with a sweep is an error: see loadRuns().
+// fetching it, groups of keys in any case. A file with a sweep is an error: see loadRuns().
 LoadedExperiment loadExperiment(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overrides);
 
 // The reference of the language: configs/REFERENCE.md.

@@ -65,7 +65,8 @@ private:
   kj::MainBuilder::Validity check() {
     auto all = loadAll();
     print(kj::str(file, ": fine",
-        all.sweep == nullptr ? kj::str() : kj::str(", ", counted(all.runs.size(), "run")), "\n"));
+        all.sweep == nullptr ? kj::str() : kj::str(", ", counted(all.runs.size(), "run")),
+        mustLook(all) ? "; its shapes are checked when its images are there" : "", "\n"));
     return true;
   }
 
@@ -82,12 +83,7 @@ private:
 
   kj::MainBuilder::Validity explainFile() {
     auto all = loadAll();
-    bool mustLook = false;
-    for (auto& run: all.runs) {
-      auto& data = KJ_ASSERT_NONNULL(run.loaded.experiment).data;
-      mustLook = mustLook || io::factsOf(data) == nullptr;
-    }
-    if (mustLook) prepareData(all.runs);
+    if (mustLook(all)) prepareData(all.runs);
     print(explain(all));
     return true;
   }
@@ -240,6 +236,14 @@ private:
     if (!S_ISREG(about.st_mode)) {
       commandLine.exitError(kj::str("error: ", file, " is no file: name the .toml file"));
     }
+  }
+
+  // Whether a run's shapes are known from its data set's records alone.
+  static bool mustLook(const LoadedRuns& all) {
+    for (auto& run: all.runs) {
+      if (io::factsOf(KJ_ASSERT_NONNULL(run.loaded.experiment).data) == nullptr) return true;
+    }
+    return false;
   }
 
   // A file that cannot be read is a wrong one.
