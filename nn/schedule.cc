@@ -142,11 +142,14 @@ public:
       : row(kj::mv(row)), epochs(epochs), steps(steps), from(from) {}
 
   double factor(uint64_t update, const RunLength& run) const override {
-    uint64_t length = steps;
-    KJ_IF_MAYBE(e, epochs) length = run.updatesIn(*e);
+    uint64_t length = warmUp(run);
     double factor = row->factor(update, run);
     if (update >= length) return factor;
     return factor * (from + (1 - from) * (double(update) / double(length)));
+  }
+  uint64_t warmUp(const RunLength& run) const override {
+    KJ_IF_MAYBE(e, epochs) return run.updatesIn(*e);
+    return steps;
   }
 
 private:

@@ -22,6 +22,8 @@ public:
   virtual ~Schedule() noexcept(false) = default;
   // Bits that do not depend on the machine: nothing but IEEE 754's own operations is used.
   virtual double factor(uint64_t update, const RunLength& run) const = 0;
+  // Updates of its warm-up, which may be more than the run has; 0 without.
+  virtual uint64_t warmUp(const RunLength&) const { return 0; }
 };
 
 // [train.schedule]: a row of SCHEDULES ("constant", "cosine", …); constant if absent.

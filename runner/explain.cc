@@ -9,6 +9,7 @@
 #include "runner/model_facts.h"
 #include "runner/progress.h"
 #include "runner/store_updater.h"
+#include "runner/update_plan.h"
 
 namespace runner {
 
@@ -55,6 +56,14 @@ kj::String layers(const nn::Graph& graph) {
   return kj::strArray(lines, "");
 }
 
+kj::String updates(const Experiment& experiment, const ModelFacts& facts) {
+  auto warnings = KJ_MAP(sentence, endlessWarmUps(experiment, facts)) {
+    return kj::str(sentence, "\n");
+  };
+  return kj::str(formatTable(updatePlan(experiment, facts), TableFormat::MARKDOWN),
+      kj::strArray(warnings, ""));
+}
+
 kj::String store(const Experiment& experiment, const ModelFacts& facts) {
   auto& graph = facts.graph;
   auto& mode = *experiment.kvstore.mode;
@@ -98,8 +107,8 @@ kj::String explain(const LoadedExperiment& loaded) {
       "; addresses on 127.0.0.1, ports chosen by the system\n", grouped(facts.trainingRecords),
       " training and ", grouped(facts.validationRecords), " validation records; ",
       experiment.globalBatchSize(), " images a step, ", fixedPoint(perEpoch, 2),
-      " steps an epoch, ", grouped(facts.steps(experiment)), " steps in all\n", "\n# layers\n\n",
-      layers(facts.graph), "\n# store\n\n", store(experiment, facts), "\n# memory\n\n",
+      " steps an epoch, ", grouped(facts.steps(experiment)), " steps in all\n", "\n# layers\n\n", layers(facts.graph), "\n# updates\n\n",
+      updates(experiment, facts), "\n# store\n\n", store(experiment, facts), "\n# memory\n\n",
       "a worker's program: ", megabytes(program->memory_bytes()), " (instruction set ",
       nn::instructionSet(), ")\n");
 }

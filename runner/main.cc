@@ -24,6 +24,7 @@
 #include "runner/role_options.h"
 #include "runner/roles.h"
 #include "runner/run_command.h"
+#include "runner/update_plan.h"
 #include "runner/version.h"
 
 namespace runner {
@@ -109,6 +110,7 @@ private:
   kj::MainBuilder::Validity run() {
     auto all = loadAll();
     prepareData(all.runs);
+    warnOf(all.runs);
     runExperiment(all, runs, commandLine);
   }
 
@@ -274,6 +276,19 @@ private:
       checkAgainst(experiment, datasetFacts(experiment.data), diagnostics);
     }
     if (diagnostics.count() > 0) commandLine.exitError(diagnostics.format(file));
+  }
+
+  // What is allowed, but hardly meant: each sentence once.
+  void warnOf(kj::ArrayPtr<const LoadedRun> runs) {
+    kj::HashSet<kj::String> told;
+    for (auto& run: runs) {
+      auto& experiment = KJ_ASSERT_NONNULL(run.loaded.experiment);
+      for (auto& sentence: endlessWarmUps(experiment, ModelFacts(experiment))) {
+        if (told.contains(sentence)) continue;
+        commandLine.warning(sentence);
+        told.insert(kj::mv(sentence));
+      }
+    }
   }
 
   // The lines of [data] in a resolved experiment: of runs with the same, the data are prepared

@@ -25,6 +25,8 @@ public:
 
   // Of update number `round` (from 0) of keys without a group, before their factors.
   double learningRate(uint64_t round) const;
+  // In updates of each parameter.
+  const nn::RunLength& runLength() const { return run; }
 
 private:
   // The optimizer's part of update().
