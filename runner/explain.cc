@@ -53,6 +53,13 @@ kj::String layers(const nn::Graph& graph) {
   lines.add(kj::str(grouped(graph.parameters), " parameters in ", graph.keys.size(), " keys, ",
       grouped(graph.statisticsSize), " moving statistics, ", fixedPoint(flops / 1e6, 1),
       " MFLOP an image forward, about three times that in training\n"));
+  bool modelsInit = false;
+  for (auto& key: graph.keys) {
+    modelsInit = modelsInit || (key.role == nn::Key::WEIGHT && key.initializer == nullptr);
+  }
+  if (!modelsInit) {
+    lines.add(kj::str("`init` of [model] is unused: every weight has an init of its own\n"));
+  }
   return kj::strArray(lines, "");
 }
 
