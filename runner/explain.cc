@@ -63,6 +63,13 @@ kj::String layers(const nn::Graph& graph) {
   return kj::strArray(lines, "");
 }
 
+kj::String views(const io::DataConfig& data) {
+  size_t last = data.views(true).size(), before = data.views(false).size();
+  if (last == before) return kj::str();
+  return kj::str("the last validation is over ", last,
+      " views of each image, those before are over ", before, "\n");
+}
+
 kj::String updates(const Experiment& experiment, const ModelFacts& facts) {
   auto warnings = KJ_MAP(sentence, endlessWarmUps(experiment, facts)) {
     return kj::str(sentence, "\n");
@@ -114,7 +121,8 @@ kj::String explain(const LoadedExperiment& loaded) {
       "; addresses on 127.0.0.1, ports chosen by the system\n", grouped(facts.trainingRecords),
       " training and ", grouped(facts.validationRecords), " validation records; ",
       experiment.globalBatchSize(), " images a step, ", fixedPoint(perEpoch, 2),
-      " steps an epoch, ", grouped(facts.steps(experiment)), " steps in all\n", "\n# layers\n\n", layers(facts.graph), "\n# updates\n\n",
+      " steps an epoch, ", grouped(facts.steps(experiment)), " steps in all\n",
+      views(experiment.data), "\n# layers\n\n", layers(facts.graph), "\n# updates\n\n",
       updates(experiment, facts), "\n# store\n\n", store(experiment, facts), "\n# memory\n\n",
       "a worker's program: ", megabytes(program->memory_bytes()), " (instruction set ",
       nn::instructionSet(), ")\n");

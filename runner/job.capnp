@@ -191,6 +191,8 @@ struct Event {
       globalStep @71 :UInt32 $Json.name("global_step");
       last @72 :Bool;
       # Of the run.
+      views @79 :UInt16;
+      # Of each image.
     }
     progress :group {
       # About once a second, to the launcher only.

@@ -142,13 +142,15 @@ kj::String stepTimes(Runs runs) {
 // The steps of a run whose log is read and tells them, else its epochs.
 kj::String progressOf(const ReportedRun& run) {
   auto& record = run.record;
+  auto note = viewsNote(record);
+  if (note.size() > 0) note = kj::str("<p class=\"quiet\">", note, "</p>\n");
   KJ_IF_MAYBE(table, run.logTable) {
     if (table->is<StepTable>()) {
       auto steps = textOf(thinned(table->get<StepTable>(), STEP_ROWS_MAX));
-      return kj::str(htmlOf(steps), htmlOf(validationsTable(record)));
+      return kj::str(htmlOf(steps), htmlOf(validationsTable(record)), note);
     }
   }
-  return record.epochRecords.size() > 0 ? htmlOf(epochsTable(record)) : kj::str();
+  return record.epochRecords.size() > 0 ? kj::str(htmlOf(epochsTable(record)), note) : kj::str();
 }
 
 // What came of each run in its course; folded where there are several.

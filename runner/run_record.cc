@@ -121,6 +121,7 @@ private:
     sums.validations++;
     sums.validationLoss += validated.getLoss();
     sums.validationAccuracy += validated.getAccuracy();
+    sums.epoch.validationViews = validated.getViews();
   }
 
   static void finish(Sums& sums) {

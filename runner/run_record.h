@@ -31,6 +31,7 @@ struct EpochRecord {
   // What all workers found, or the mean of what each found; null until it was validated.
   kj::Maybe<double> validationLoss;
   kj::Maybe<double> validationAccuracy;
+  uint validationViews = 0;  // of each image; 0: it was not validated, or nobody said
 };
 
 // One speed line.

@@ -105,6 +105,18 @@ kj::Maybe<double> finalAccuracy(const RunRecord& record) {
   return record.epochRecords.back().validationAccuracy;
 }
 
+kj::String viewsNote(const RunRecord& record) {
+  if (record.epochRecords.size() == 0) return nullptr;
+  uint last = record.epochRecords.back().validationViews;
+  for (auto& epoch: record.epochRecords) {
+    uint views = epoch.validationViews;
+    if (views == 0 || last == 0 || views == last) continue;
+    return kj::str("The last validation is over ", last,
+        " views of each image, those before are over ", views, ".");
+  }
+  return nullptr;
+}
+
 Met metOf(const ReportedRun& run) {
   Met result;
   for (auto& verdict: run.verdicts) {
@@ -251,6 +263,10 @@ TextTable weightsTable(Runs runs) {
 kj::String tableMarkdown(Runs runs, uint stepRowsMax) {
   kj::Vector<kj::String> parts;
   parts.add(formatTable(mainTable(runs, stepRowsMax), TableFormat::MARKDOWN));
+  if (runs.size() == 1) {
+    auto note = viewsNote(runs[0].record);
+    if (note.size() > 0) parts.add(kj::str("\n", note, "\n"));
+  }
   parts.add(reasonsOf(runs));
   auto published = publishedTable(runs);
   if (published.rows.size() > 0) {

@@ -19,6 +19,10 @@ TextTable epochsTable(const RunRecord& record);
 // | epoch | global step | loss | accuracy | of the validations.
 TextTable validationsTable(const RunRecord& record);
 
+// "The last validation is over 6 views of each image, those before are over 1."; empty unless its
+// figures are not like those above them.
+kj::String viewsNote(const RunRecord& record);
+
 // | run | at | figure | ours | published | difference | of all runs; the first column only if there
 // are several. No rows if nothing was published.
 TextTable publishedTable(kj::ArrayPtr<const ReportedRun> runs);

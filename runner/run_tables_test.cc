@@ -48,12 +48,13 @@ PublishedFigures published(double accuracy) {
   return figures;
 }
 
+constexpr kj::StringPtr CLASSIC =
+    "| epoch | train-accuracy | valid-accuracy | time |\n"
+    "| --- | --- | --- | --- |\n"
+    "|  1 | 0.250000 | 0.900000 | 2.0 |\n"_kj;
+
 TEST_CASE("tableMarkdown: a single run has the classic table, then what was published") {
   auto one = kj::arr(run("x/1", 0.9));
-  constexpr kj::StringPtr CLASSIC =
-      "| epoch | train-accuracy | valid-accuracy | time |\n"
-      "| --- | --- | --- | --- |\n"
-      "|  1 | 0.250000 | 0.900000 | 2.0 |\n"_kj;
   CHECK(tableMarkdown(one) == CLASSIC);
   CHECK(tableCsv(one) == "epoch,train-accuracy,valid-accuracy,time\n1,0.250000,0.900000,2.0\n");
 
@@ -64,6 +65,19 @@ TEST_CASE("tableMarkdown: a single run has the classic table, then what was publ
                                   "| --- | --- | --- | --- | --- |\n"
                                   "| the end | validation accuracy | 0.9000 | 0.9500 | -0.0500 "
                                   "|\n"));
+}
+
+TEST_CASE("tableMarkdown: a last validation over more views than those before is told") {
+  auto one = kj::arr(run("x/1", 0.9));
+  auto epochs = kj::heapArray<EpochRecord>(2);
+  for (auto& epoch: epochs) epoch.validationViews = 1;
+  epochs[1].validationViews = 6;
+  one[0].record.epochRecords = kj::mv(epochs);
+  CHECK(tableMarkdown(one) ==
+        kj::str(CLASSIC,
+            "\nThe last validation is over 6 views of each image, those before are over 1.\n"));
+  one[0].record.epochRecords[0].validationViews = 6;
+  CHECK(tableMarkdown(one) == CLASSIC);
 }
 
 TEST_CASE("tableMarkdown: several runs have a row each, and failures their reason") {

@@ -318,6 +318,7 @@ private:
       validated.setStep(step);
       validated.setGlobalStep(globalStep());
       validated.setLast(isLast);
+      validated.setViews(experiment.data.views(isLast).size());
     });
   }
 

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <kj/vector.h>
+#include <string.h>
 
 #include <cmath>
 
@@ -149,6 +150,9 @@ TEST_CASE("views at the last validation leave those before it to the centre") {
   REQUIRE(found.size() == 2);
   CHECK(found[0].loss == validationsOf(one)[0].loss);
   check(found[1], expected(two, images, MIRROR_SHIFT));
+  auto table = readFile(kj::str(two.folder, "/table.md"));
+  CHECK(strstr(table.cStr(),
+      "The last validation is over 6 views of each image, those before are over 1.\n"));
 }
 
 }  // namespace
