@@ -27,7 +27,8 @@ constexpr LossReduction LOSS_REDUCTIONS[] = {
     {"mean", "The mean over the images of a round.", LossReduction::MEAN},
     {"sum",
         "The sum over the images of a worker's batch; a round takes the mean of its pushes, as "
-        "TensorFlow's SyncReplicasOptimizer does.",
+        "TensorFlow's SyncReplicasOptimizer does: W workers of `dist_sync` divide by W, a worker's "
+        "devices by nothing.",
         LossReduction::SUM},
 };
 

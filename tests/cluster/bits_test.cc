@@ -152,6 +152,25 @@ TEST_CASE("device with two devices has the bits of dist_sync with two workers of
   }
 }
 
+TEST_CASE(
+    "so it is under a lookahead without batch norm, and with a summed loss at half the rate") {
+  constexpr auto NO_DECAY = "train.optimizer.weight_decay=0"_kj;
+  auto devices = [&](kj::StringPtr more, kj::StringPtr rate) {
+    return bitsOf(MLP, {"kvstore.mode=device", "cluster.servers=0", "cluster.workers=1",
+                           "data.batch_size=200", TWO_DEVICES, NO_DECAY, more, rate});
+  };
+  constexpr auto LOOKAHEAD = "train.lookahead={ every = 5 }"_kj;
+  constexpr auto RATE = "train.optimizer.learning_rate=0.05"_kj;
+  CHECK(devices(LOOKAHEAD, RATE) == bitsOf(MLP, {NO_DECAY, LOOKAHEAD, RATE}));
+  // The store divides by its pushes: two of them, or one.
+  constexpr auto SUM = "train.loss=sum"_kj;
+  constexpr auto WHOLE = "train.optimizer.learning_rate=0.0005"_kj;
+  constexpr auto HALF = "train.optimizer.learning_rate=0.00025"_kj;
+  auto workers = bitsOf(MLP, {NO_DECAY, SUM, WHOLE});
+  CHECK(devices(SUM, HALF) == workers);
+  CHECK(devices(SUM, WHOLE) != workers);
+}
+
 TEST_CASE("with bfloat16 values the same holds, and the accuracy comes near that of float32") {
   if (kj::runCatchingExceptions([]() { nn::requirePrecision(nn::Precision::BF16); }) != nullptr) {
     SKIP_CASE("no AVX512_BF16 here");
