@@ -192,7 +192,7 @@ TEST_CASE("Optimizer: rmsprop's first step is the rate over the root of the shar
   for (auto centered: {"false", "true"}) {
     Read read(
         kj::str("optimizer = { kind = \"rmsprop\", smoothing = 0.9999999, epsilon = 1e-12, "
-                "centered = ",
+                "epsilon_below_root = false, centered = ",
             centered, " }"));
     Arrays arrays;
     auto state = kj::heapArray<float>(read.optimizer->stateArrays() * SIZE);
