@@ -2,10 +2,11 @@
 
 #include <math.h>
 
+#include "nn/each_instruction_set.h"
+
 namespace nn {
 
-// The compiler makes the loop three times and picks one when the program starts.
-__attribute__((target_clones("default", "avx2", "avx512f"))) void adam(const AdamLoop& loop) {
+EACH_INSTRUCTION_SET void adam(const AdamLoop& loop) {
   auto [size, gradient, current, next, mean, square, rescale, learningRate, beta1, rest1, beta2,
       rest2, epsilon, decay, shrink] = loop;
   float* __restrict__ out = next;

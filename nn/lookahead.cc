@@ -3,14 +3,14 @@
 #include <kj/debug.h>
 #include <string.h>
 
+#include "nn/each_instruction_set.h"
 #include "nn/power.h"
 
 namespace nn {
 namespace {
 
-// slow ← slow + step · (values - slow); values ← slow. The compiler makes the loop three times and
-// picks one when the program starts.
-__attribute__((target_clones("default", "avx2", "avx512f"))) void drawBack(
+// slow ← slow + step · (values - slow); values ← slow
+EACH_INSTRUCTION_SET void drawBack(
     float* __restrict__ values, float* __restrict__ slow, size_t size, float step) {
   for (size_t i = 0; i < size; ++i) {
     slow[i] = slow[i] + step * (values[i] - slow[i]);

@@ -4,10 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "nn/each_instruction_set.h"
 #include "nn/squares.h"
-
-// The compiler makes each loop three times and picks one when the program starts.
-#define EACH_INSTRUCTION_SET __attribute__((target_clones("default", "avx2", "avx512f")))
 
 namespace nn {
 namespace {

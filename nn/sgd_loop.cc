@@ -1,7 +1,6 @@
 #include "nn/sgd_loop.h"
 
-// The compiler makes each loop three times and picks one when the program starts.
-#define EACH_INSTRUCTION_SET __attribute__((target_clones("default", "avx2", "avx512f")))
+#include "nn/each_instruction_set.h"
 
 namespace nn {
 

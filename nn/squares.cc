@@ -1,10 +1,10 @@
 #include "nn/squares.h"
 
+#include "nn/each_instruction_set.h"
+
 namespace nn {
 
-// The compiler makes the loop three times and picks one when the program starts.
-__attribute__((target_clones("default", "avx2", "avx512f"))) double sumOfSquares(
-    const float* values, size_t size) {
+EACH_INSTRUCTION_SET double sumOfSquares(const float* values, size_t size) {
   constexpr size_t LANES = 16;
   double sums[LANES] = {};
   size_t i = 0;
