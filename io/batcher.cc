@@ -26,7 +26,8 @@ struct Plan {
   uint64_t step = 0;
   kj::Array<Stream::Place> places;  // batchSize of them, the first `count` are used
   size_t count = 0;
-  View view = CENTRE_VIEW[0];  // in validation
+  uint views = 1;  // in validation, of which this is one:
+  View view = CENTRE_VIEW[0];
   bool isLastView = true;
 };
 
@@ -238,7 +239,7 @@ public:
     totals.badRecords += slot.badRecords;
     for (auto& report: slot.reports) reports.add(kj::mv(report));
     slot.reports.clear();
-    batch = {slot.plan.step, slot.pixels, slot.labels, slot.images, slot.draws,
+    batch = {slot.plan.step, slot.pixels, slot.labels, slot.images, slot.draws, slot.plan.views,
         slot.plan.view.weight, slot.plan.isLastView};
     return batch;
   }
@@ -310,6 +311,7 @@ private:
           } else {
             plan.step = sequence / r.views.size();
             size_t view = sequence % r.views.size();
+            plan.views = r.views.size();
             plan.view = r.views[view];
             plan.isLastView = view + 1 == r.views.size();
             uint64_t begin = plan.step * batchSize;

@@ -19,8 +19,9 @@ struct Batch {
   // N; what a row's dropout is drawn from: a function of (seed, pass, record). 0 in rows that do
   // not count, and in validation.
   kj::ArrayPtr<const uint64_t> draws;
-  // Validation: the weight of this view of the images, and whether it is their last one. 1 and true
-  // in training.
+  // Validation: of how many views of the images this is one, its weight, and whether it is their
+  // last one. 1, 1 and true in training.
+  uint views;
   float weight;
   bool isLastView;
 };

@@ -198,6 +198,7 @@ TEST_CASE("Batcher: each batch of validation comes once for each of its views") 
         auto& batch = KJ_ASSERT_NONNULL(batcher->next());
         CHECK(batch.step == step);
         CHECK(batch.images == (step < 2 ? 8 : 3));
+        CHECK(batch.views == views.size());
         CHECK(batch.weight == view.weight);
         CHECK(batch.isLastView == (&view == &views.back()));
         for (uint i = 0; i < batch.images; ++i) {

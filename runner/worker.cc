@@ -217,7 +217,7 @@ private:
   // What the program's logits say of a batch of validation: those of several views are averaged,
   // and say nothing before the last.
   kj::Maybe<nn::BatchResult> judged(const io::Batch& batch) {
-    if (batch.weight == 1) return program->result();
+    if (batch.views == 1) return program->result();
     auto logits = program->logits();
     for (auto i: kj::indices(meanLogits)) meanLogits[i] += batch.weight * logits[i];
     if (!batch.isLastView) return nullptr;
