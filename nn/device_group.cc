@@ -4,7 +4,8 @@
 #include <kj/mutex.h>
 #include <kj/thread.h>
 #include <kj/vector.h>
-#include <string.h>
+
+#include "nn/floats.h"
 
 namespace nn {
 
@@ -31,17 +32,6 @@ struct Orders {
     return true;
   }
 };
-
-kj::Array<float> zeros(uint64_t size) {
-  auto array = kj::heapArray<float>(size);
-  for (auto& value: array) value = 0;
-  return array;
-}
-
-void copy(kj::ArrayPtr<const float> from, kj::ArrayPtr<float> to) {
-  KJ_ASSERT(from.size() == to.size());
-  if (from.size() > 0) memcpy(to.begin(), from.begin(), from.size() * sizeof(float));
-}
 
 void add(kj::ArrayPtr<const float> more, kj::ArrayPtr<float> sum) {
   const float* __restrict__ from = more.begin();

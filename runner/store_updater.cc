@@ -1,18 +1,9 @@
 #include "runner/store_updater.h"
 
-#include <string.h>
-
+#include "nn/floats.h"
 #include "runner/run_length.h"
 
 namespace runner {
-
-namespace {
-
-void copy(kj::ArrayPtr<float> to, kj::ArrayPtr<const float> from) {
-  memcpy(to.begin(), from.begin(), from.asBytes().size());
-}
-
-}  // namespace
 
 StoreUpdater::StoreUpdater(const Experiment& experiment, const ModelFacts& facts)
     : train(experiment.train),
@@ -39,12 +30,12 @@ void StoreUpdater::update(const rpc::Slice& slice, uint64_t round,
   if (rule.trainsIn(round, run)) {
     apply(rule, slice.key, round, gradientSum, current, next, state.slice(0, own));
   } else {
-    copy(next, current);
+    nn::copy(current, next);
   }
   KJ_IF_MAYBE(lookahead, train.rules.lookahead) {
     if (rule.isFrozen()) return;
     auto slow = state.slice(own, state.size());
-    if (round == 0) copy(slow, current);
+    if (round == 0) nn::copy(current, slow);
     lookahead->apply(round, run, next, slow);
   }
 }

@@ -1,11 +1,11 @@
 // The loop: read, forward, backward, push, pull. Read this second, after main.cc.
 #include <kj/debug.h>
 #include <math.h>
-#include <string.h>
 
 #include "configs/language/failure.h"
 #include "io/batcher.h"
 #include "io/first_images.h"
+#include "nn/floats.h"
 #include "nn/initializer.h"
 #include "nn/softmax.h"
 #include "rpc/kv_store.h"
@@ -24,12 +24,6 @@ template <typename Builder>
 void setMeans(Builder& event, const nn::BatchResult& sums) {
   event.setLoss(sums.lossSum / sums.images);
   event.setAccuracy(double(sums.correct) / sums.images);
-}
-
-kj::Array<float> zeros(size_t size) {
-  auto array = kj::heapArray<float>(size);
-  for (auto& x: array) x = 0;
-  return array;
 }
 
 // What is reported of the steps since the last report.
@@ -59,7 +53,7 @@ public:
         validation(
             io::Batcher::validation(*dataset, experiment.data, experiment.cluster.workers, rank)),
         program(programOf(experiment, facts.graph)),
-        meanLogits(zeros(experiment.data.batchSize * size_t(facts.graph.classes))) {
+        meanLogits(nn::zeros(experiment.data.batchSize * size_t(facts.graph.classes))) {
     auto& mode = *experiment.kvstore.mode;
     if (mode.hasServers) {
       auto own = rpc::RemoteStore::create(placement, mode, experiment.cluster.workers, rank,
@@ -191,8 +185,7 @@ private:
   // All workers validate alike: with the newest weights, and the mean of their moving statistics.
   void validate(uint epoch, bool isLast) {
     auto trained = ioThread->meet(epoch, MeetingPoint::TRAINED, sums, program->statistics());
-    memcpy(program->statistics().begin(), trained.statistics.begin(),
-        trained.statistics.size() * sizeof(float));
+    nn::copy(trained.statistics, program->statistics());
     store->refresh();
 
     sums = {};

@@ -3,10 +3,9 @@
 #include <kj/debug.h>
 #include <math.h>
 
-#include <algorithm>
-
 #include "configs/language/failure.h"
 #include "configs/language/random.h"
+#include "nn/floats.h"
 #include "nn/initializer.h"
 #include "nn/reference/reference.h"
 
@@ -47,10 +46,6 @@ runner::ModelFacts factsOf(const runner::Experiment& experiment, uint classes) {
   return runner::ModelFacts(experiment, facts);
 }
 
-void copy(kj::ArrayPtr<const float> from, kj::ArrayPtr<float> to) {
-  std::copy(from.begin(), from.end(), to.begin());
-}
-
 }  // namespace
 
 SyntheticBatch::SyntheticBatch(const nn::Graph& graph, uint images, uint number)
@@ -87,8 +82,8 @@ kj::String Training::check(const io::Batch& batch) {
   uint images = kj::min(CHECKED_IMAGES, experiment.data.batchSize);
   if (images * forwardFlops(graph()) > CHECKED_FLOPS) images = 1;
   auto oracle = nn::REFERENCE.lower(graph(), {.batchSize = images});
-  copy(program->parameters(), oracle->parameters());
-  copy(program->statistics(), oracle->statistics());
+  nn::copy(program->parameters(), oracle->parameters());
+  nn::copy(program->statistics(), oracle->statistics());
   oracle->setBatch(batch.pixels.slice(0, images * graph().inputShape().size()),
       batch.labels.slice(0, images), nullptr);
   program->setBatch(batch.pixels, batch.labels, nullptr);

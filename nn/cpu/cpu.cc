@@ -7,6 +7,7 @@
 
 #include "configs/language/failure.h"
 #include "nn/cpu/lowering.h"
+#include "nn/floats.h"
 
 namespace nn {
 namespace cpu {
@@ -48,12 +49,6 @@ bool drops(const Graph& graph) {
     if (node.op.is<Dropout>()) return true;
   }
   return false;
-}
-
-kj::Array<float> zeros(size_t count) {
-  auto array = kj::heapArray<float>(count);
-  for (auto& x: array) x = 0;
-  return array;
 }
 
 class CpuProgram final: public Program {

@@ -4,18 +4,13 @@
 
 #include <algorithm>
 
+#include "nn/floats.h"
 #include "nn/reference/loops.h"
 
 namespace nn {
 namespace {
 
 using namespace reference;
-
-kj::Array<float> zeros(size_t size) {
-  auto result = kj::heapArray<float>(size);
-  for (float& value: result) value = 0;
-  return result;
-}
 
 class ReferenceProgram final: public Program {
 public:
