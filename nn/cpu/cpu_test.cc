@@ -71,6 +71,16 @@ TEST_CASE(
   checkWithThreads(net.finish(x), 2e-4);
 }
 
+TEST_CASE("cpu: batch norms in a row after a convolution with a bias agree with the reference") {
+  for (double rate: {0.0, 0.5}) {
+    CAPTURE(rate);
+    Net net({3, 6, 6});
+    auto x = net.norm(net.conv(0, 20, 3, 1, 1));
+    if (rate > 0) x = net.dropout(x, rate);
+    checkWithThreads(net.finish(net.dense(net.relu(net.norm(x)), 5)), 2e-4);
+  }
+}
+
 TEST_CASE("cpu: a batch norm with a fixed gamma keeps it at 1") {
   Net net({3, 6, 6});
   auto x = net.add(BatchNorm{1e-3f, 0.9f, true}, net.conv(0, 16, 3, 1, 1));

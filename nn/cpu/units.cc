@@ -85,7 +85,8 @@ void mark(kj::ArrayPtr<Unit> units) {
     if (unit.is<BatchNorm>()) {
       auto& before = units[unit.inputs[0]];
       before.biasIsInert = before.is<Conv2d>() && before.node->op.get<Conv2d>().bias &&
-                           before.activation == nullptr && before.uses.size() == 1;
+                           before.folded == nullptr && before.activation == nullptr &&
+                           before.uses.size() == 1;
     }
   }
   // What the loss, the last unit, does not depend on does not train.

@@ -47,7 +47,8 @@ struct Unit {
   // Its value stays floats, whatever others are: logits, and what is between them and the dense
   // layer they come from.
   bool staysFloats = false;
-  // A convolution whose bias a batch norm right after it cancels.
+  // A convolution whose bias a batch norm right after it cancels. If another one between them was
+  // folded into it, the bias is part of what came of that, and is added.
   bool biasIsInert = false;
 
   uint at = 0;          // the phase of its forward task
