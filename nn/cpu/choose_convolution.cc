@@ -36,12 +36,19 @@ bool winsByWinograd(const ConvolutionShape& shape) {
          shape.out.width >= 3 && winogradWeights_bytes(shape) <= WEIGHTS_MAX_BYTES;
 }
 
+// Whether oneDNN 2.6's gradient of the weights is wrong: with bfloat16s on images below the stride,
+// it adds scratch memory that it did not write to weights that meet nothing but padding.
+bool readsStaleMemory(const ConvolutionShape& shape) {
+  return shape.element == Element::BFLOAT16 &&
+         kj::min(shape.in.width, shape.in.height) < shape.op.stride;
+}
+
 }  // namespace
 
 kj::Own<Convolution> makeConvolution(
     ConvolutionShape shape, ConvolutionArrays arrays, dnnl_engine_t engine) {
   if (winsByWinograd(shape)) return makeWinogradConvolution(shape, arrays);
-  if (!isMostlyPadding(shape)) {
+  if (!isMostlyPadding(shape) && !readsStaleMemory(shape)) {
     KJ_IF_MAYBE(direct, makeDirectConvolution(shape, arrays, engine)) return kj::mv(*direct);
   }
   return makeGemmConvolution(shape, arrays);
