@@ -60,6 +60,7 @@ public:
       size_t begin = b * norm.extent.block;
       size_t end = kj::min(begin + norm.extent.block, size_t(norm.extent.channels));
       runBlock(step, channels, begin, end);
+      clear(channels, end, begin + norm.extent.block);
     }
   }
 
@@ -76,6 +77,15 @@ protected:
     channels.inverse[c] = float(1 / std::sqrt(double(variance) + norm.op.epsilon));
     channels.scale[c] = gamma * channels.inverse[c];
     channels.shift[c] = norm.beta[c] - mean * channels.scale[c];
+  }
+
+private:
+  // What fills up the last block: else other values that the memory held before would get into the
+  // padding of images. The other arrays follow from these.
+  static void clear(const Channels& channels, size_t begin, size_t end) {
+    for (float* array: {channels.mean, channels.inverse, channels.scale, channels.shift}) {
+      memset(array + begin, 0, (end - begin) * sizeof(float));
+    }
   }
 };
 
