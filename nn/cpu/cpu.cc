@@ -65,7 +65,6 @@ public:
         step{.kernels = kernelsHere()},
         training(lower(Phase::TRAIN, options.profile)),
         validation(lower(Phase::VALIDATE, nullptr)),
-        last(training.get()),
         batch(kj::max(training->batch_bytes, validation->batch_bytes)),
         scratch_bytes(kj::max(training->scratch_bytes, validation->scratch_bytes)),
         scratch(scratch_bytes * lanes),
@@ -114,6 +113,7 @@ public:
   }
 
   BatchResult result() const override {
+    KJ_REQUIRE(last != nullptr, "result() follows forward()");
     BatchResult result;
     auto& verdicts = last->verdicts;
     for (uint n = 0; n < images; ++n) {
@@ -126,6 +126,7 @@ public:
   }
 
   kj::ArrayPtr<const float> logits() override {
+    KJ_REQUIRE(last != nullptr, "logits() follows forward()");
     const float* row = step.memory.floatsAt(last->logits, Chunk{0, 0, images, true});
     for (uint n = 0; n < images; ++n, row += last->logits.stride()) {
       for (uint k = 0; k < graph.classes; ++k) plainLogits[n * graph.classes + k] = row[k];
@@ -157,7 +158,7 @@ private:
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   kj::Own<Plan> training;
   kj::Own<Plan> validation;
-  Plan* last;  // of the last forward()
+  Plan* last = nullptr;  // of the last forward()
   // Both plans work in the same memory.
   Arena batch;
   size_t scratch_bytes;

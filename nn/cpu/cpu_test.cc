@@ -348,6 +348,16 @@ TEST_CASE("cpu: dropout needs a number for each row to train, and none to valida
   }
 }
 
+TEST_CASE("cpu: before the first forward there is no result, and nothing to go back from") {
+  Net net({3, 4, 4});
+  Graph graph = net.finish(net.dense(0, 5));
+  Data data(graph, 4);
+  Loaded loaded(CPU, graph, data, 1);
+  CHECK(kj::runCatchingExceptions([&]() { loaded.program->result(); }) != nullptr);
+  CHECK(kj::runCatchingExceptions([&]() { loaded.program->logits(); }) != nullptr);
+  CHECK(kj::runCatchingExceptions([&]() { loaded.program->backward(0); }) != nullptr);
+}
+
 TEST_CASE("cpu: a batch of the wrong size or with a label beyond the classes is refused") {
   Net net({3, 4, 4});
   Graph graph = net.finish(net.dense(0, 5));
