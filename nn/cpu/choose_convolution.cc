@@ -21,6 +21,19 @@ bool isMostlyPadding(const ConvolutionShape& shape) {
          out > 16 && padded >= 2 * in * out;
 }
 
+// Whether a lane has enough pixels to pay for the transformed weights: they are made once a step in
+// each direction, and their gradient is turned back, however few pixels that makes cheaper. What it
+// costs grows with the weights; per weight it is dearer where they do not fit in a cache, so that
+// twice the channels take about twice the pixels. Measured with 64 and 256 channels on 3×3, 7×7 and
+// 14×14 images, forward and both gradients, it is even at 0.6 to 1 (AVX2), 1 to 2 (AVX-512) and 2
+// to 6 pixels a channel (bfloat16, where direct convolutions are twice as fast).
+bool hasPixelsForWinograd(const ConvolutionShape& shape) {
+  uint64_t images = (shape.images + shape.lanes - 1) / shape.lanes;
+  uint64_t pixelsPerChannel = shape.element == Element::BFLOAT16 ? 4 : 1;
+  return images * shape.out.height * shape.out.width >=
+         pixelsPerChannel * kj::max(shape.in.channels, shape.out.channels);
+}
+
 // Whether our own Winograd is the fastest. Measured on Zen 4, one thread, with the layers of
 // inception-bn-28-small, airbench94 and residual networks, forward and both gradients: against
 // oneDNN's Winograd, which is there for floats with AVX-512 only, 1.0 to 1.4 times as fast on 28×28
@@ -33,7 +46,8 @@ bool isMostlyPadding(const ConvolutionShape& shape) {
 bool winsByWinograd(const ConvolutionShape& shape) {
   constexpr uint64_t WEIGHTS_MAX_BYTES = 16 * 1024 * 1024;
   return isWinogradShape(shape) && shape.in.channels > 3 && shape.out.height >= 3 &&
-         shape.out.width >= 3 && winogradWeights_bytes(shape) <= WEIGHTS_MAX_BYTES;
+         shape.out.width >= 3 && winogradWeights_bytes(shape) <= WEIGHTS_MAX_BYTES &&
+         hasPixelsForWinograd(shape);
 }
 
 // Whether oneDNN 2.6's gradient of the weights is wrong: with bfloat16s on images below the stride,

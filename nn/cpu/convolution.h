@@ -25,7 +25,8 @@ struct ConvolutionShape {
   bool addsBias;
   uint block;
   Element element;  // of values
-  uint lanes;
+  uint images;      // of a batch
+  uint lanes;       // that share them
 };
 
 // Where its arrays are: the parameters in the flat arrays (null bias if it has none) or, if a batch

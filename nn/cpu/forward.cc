@@ -77,6 +77,7 @@ private:
         .addsBias = (op.bias && !unit.biasIsInert) || unit.folded != nullptr,
         .block = draft.block,
         .element = draft.element,
+        .images = draft.images,
         .lanes = draft.lanes};
     // Sizes come later; backward buffers stay empty if it does not train.
     auto& forwardWeights = draft.batchBuffer(0);

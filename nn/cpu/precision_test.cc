@@ -155,6 +155,19 @@ TEST_CASE("bf16: convolutions of all channel counts and usual kernels run on fas
   }
 }
 
+TEST_CASE("bf16: 3×3 needs more pixels than with floats before it runs on Winograd") {
+  SKIP_WITHOUT_BF16;
+  Net net({256, 3, 3});
+  Graph graph = net.finish(net.dense(net.conv(0, 256, 3, 1, 1), 2));
+  auto isWinograd = [&](uint images, Precision precision) {
+    ProgramOptions options = {.batchSize = images, .precision = precision};
+    return convolutionImplementations(graph, options)[0] == "winograd";
+  };
+  CHECK(isWinograd(64, Precision::FP32));
+  CHECK(!isWinograd(64, Precision::BF16));
+  CHECK(isWinograd(128, Precision::BF16));
+}
+
 TEST_CASE("bf16: a step gives the same bits every time, with any number of threads given") {
   SKIP_WITHOUT_BF16;
   Graph graph = smallInception();

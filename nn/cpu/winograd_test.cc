@@ -152,22 +152,25 @@ TEST_CASE("winograd: steps with the same threads have the same bits") {
   }
 }
 
-TEST_CASE("winograd: 3×3 of small steps runs on it, unless images or weights do not suit it") {
+TEST_CASE(
+    "winograd: 3×3 of small steps runs on it, unless sides, weights or few images do not suit it") {
   struct Case {
     uint inputs, filters, side, kernel, stride, pad;
     bool isOurs;
+    uint images = 2;
   };
   for (auto& c: {Case{16, 16, 14, 3, 1, 1, true}, Case{4, 5, 3, 3, 1, 1, true},
-           Case{256, 256, 3, 3, 1, 1, true}, Case{16, 16, 14, 3, 1, 0, true},
-           Case{3, 16, 14, 3, 1, 1, false}, Case{16, 16, 14, 3, 2, 1, false},
-           Case{16, 16, 14, 1, 1, 0, false}, Case{16, 16, 2, 3, 1, 1, false},
-           Case{16, 16, 4, 3, 1, 0, false}, Case{512, 512, 4, 3, 1, 1, false}}) {
+           Case{256, 256, 3, 3, 1, 1, false}, Case{256, 256, 3, 3, 1, 1, true, 32},
+           Case{16, 16, 14, 3, 1, 0, true}, Case{3, 16, 14, 3, 1, 1, false},
+           Case{16, 16, 14, 3, 2, 1, false}, Case{16, 16, 14, 1, 1, 0, false},
+           Case{16, 16, 2, 3, 1, 1, false}, Case{16, 16, 4, 3, 1, 0, false},
+           Case{512, 512, 4, 3, 1, 1, false, 64}}) {
     CAPTURE(c.inputs);
     CAPTURE(c.side);
     CAPTURE(c.kernel);
     Net net({c.inputs, c.side, c.side});
     Graph graph = net.finish(net.dense(net.conv(0, c.filters, c.kernel, c.stride, c.pad), 2));
-    auto names = convolutionImplementations(graph, {.batchSize = 2, .threads = 1});
+    auto names = convolutionImplementations(graph, {.batchSize = c.images, .threads = 1});
     REQUIRE(names.size() >= 1);
     CHECK((names[0] == "winograd") == c.isOurs);
   }
