@@ -200,7 +200,8 @@ kj::MainFunc BenchTrain::getMain() {
   kj::MainBuilder builder(commandLine, "bench",
       "Times training steps of CONFIG's network in one worker without servers, on a synthetic "
       "batch of its shape that is in memory already; the store is called directly. First it "
-      "compares logits with the naive oracle's. Below the figures stands what the ops took, in "
+      "compares logits and gradients of an image or two with the naive oracle's. Below the figures "
+      "stands what the ops took, in "
       "steps of their own: the mean over threads, operations and bytes a second (each value "
       "touched once), and how much that is of what this machine does at most, measured in the "
       "same call. Figures above 100 % are no mistake: caches are faster than memory, and some "

@@ -1,13 +1,14 @@
 #include "tools/bench_training.h"
 
 #include <kj/debug.h>
-#include <math.h>
 
 #include "configs/language/failure.h"
 #include "configs/language/random.h"
+#include "nn/cpu/cpu.h"
 #include "nn/floats.h"
 #include "nn/initializer.h"
 #include "nn/reference/reference.h"
+#include "tools/bench_check.h"
 
 namespace tools {
 namespace {
@@ -15,8 +16,6 @@ namespace {
 // Images that the oracle computes too: its loops are naive, at about 1.2 GFLOP/s.
 constexpr uint CHECKED_IMAGES = 2;
 constexpr uint64_t CHECKED_FLOPS = 1200000000;
-// Largest difference of a logit, relative to the largest logit, through a deep network.
-constexpr double TOLERANCE_FP32 = 1e-3, TOLERANCE_BF16 = 5e-2;
 // Of a data set that is not there.
 constexpr uint COLOURS = 3, ASSUMED_RECORDS = 1000000;
 
@@ -81,31 +80,35 @@ Training::Training(
 kj::String Training::check(const io::Batch& batch) {
   uint images = kj::min(CHECKED_IMAGES, experiment.data.batchSize);
   if (images * forwardFlops(graph()) > CHECKED_FLOPS) images = 1;
+  auto tolerance = checkToleranceOf(experiment.train.precision);
   auto oracle = nn::REFERENCE.lower(graph(), {.batchSize = images});
-  nn::copy(program->parameters(), oracle->parameters());
-  nn::copy(program->statistics(), oracle->statistics());
-  oracle->setBatch(batch.pixels.slice(0, images * graph().inputShape().size()),
-      batch.labels.slice(0, images), nullptr);
-  program->setBatch(batch.pixels, batch.labels, nullptr);
-  // Validation: its rows do not see each other, so that the oracle needs no other than these.
-  for (uint s = 0; s < graph().segments.size(); s++) {
-    oracle->forward(nn::Phase::VALIDATE, s);
-    program->forward(nn::Phase::VALIDATE, s);
+  auto lowered = nn::CPU.lower(graph(), {.batchSize = images,
+                                            .threads = experiment.cluster.threadsPerWorker,
+                                            .precision = experiment.train.precision});
+  for (auto other: {oracle.get(), lowered.get()}) {
+    nn::copy(program->parameters(), other->parameters());
+    nn::copy(program->statistics(), other->statistics());
+    other->setBatch(batch.pixels.slice(0, images * graph().inputShape().size()),
+        batch.labels.slice(0, images), batch.draws.slice(0, images));
   }
-  auto expected = oracle->logits();
-  auto seen = program->logits();
-  double largest = 0;
-  double difference = 0;
-  for (size_t i = 0; i < expected.size(); i++) {
-    largest = kj::max(largest, fabs(expected[i]));
-    difference = kj::max(difference, fabs(expected[i] - seen[i]));
+  program->setBatch(batch.pixels, batch.labels, batch.draws);
+  // Validation first, as training moves the statistics. Its rows do not see each other: so the
+  // program itself is compared, of which the oracle needs no other rows than these.
+  auto forward = [&](nn::Program& ofThis, nn::Phase phase) {
+    for (uint s = 0; s < graph().segments.size(); s++) ofThis.forward(phase, s);
+  };
+  forward(*oracle, nn::Phase::VALIDATE);
+  forward(*program, nn::Phase::VALIDATE);
+  requireSameLogits(*program, *oracle, tolerance.logits, nn::Phase::VALIDATE);
+  // In training a batch norm sees all rows: so that of a smaller batch.
+  for (auto each: {oracle.get(), lowered.get()}) {
+    forward(*each, nn::Phase::TRAIN);
+    for (uint s = graph().segments.size(); s-- > 0;) each->backward(s);
   }
-  bool isBf16 = experiment.train.precision == nn::Precision::BF16;
-  if (!(difference <= (isBf16 ? TOLERANCE_BF16 : TOLERANCE_FP32) * largest)) {
-    configs::fail("the cpu program's logits differ from the oracle's by ", difference,
-        ", the largest being ", largest, ": nothing was measured");
-  }
-  return kj::str("logits of ", runner::counted(images, "image"), " agree with the oracle");
+  requireSameLogits(*lowered, *oracle, tolerance.logits, nn::Phase::TRAIN);
+  requireSameGradients(graph(), *lowered, *oracle, tolerance.gradient);
+  return kj::str(
+      "logits and gradients of ", runner::counted(images, "image"), " agree with the oracle");
 }
 
 nn::BatchResult Training::step(const io::Batch& batch, runner::VerbTimes& verbs) {

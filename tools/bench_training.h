@@ -42,9 +42,10 @@ public:
   // Of the program.
   uint64_t memory_bytes() const { return program->memory_bytes(); }
 
-  // Compares logits of `batch` with those of the naive oracle, for its first image or two: one
-  // where two cost the oracle more than a second. Says what was compared ("logits of 2 images
-  // agree with the oracle"); throws if they differ.
+  // Compares with the naive oracle, for the first image or two of `batch` (one where two cost the
+  // oracle's forward pass more than a second): logits in validation, and of a training step, which
+  // a program lowered for so many images makes, logits and gradients. Says what was compared
+  // ("logits and gradients of 2 images agree with the oracle"); throws if they differ.
   kj::String check(const io::Batch& batch);
 
   // A training step: the loss and its gradient, then the update. Reading is the caller's, who

@@ -40,8 +40,8 @@ TEST_CASE("bench train: a network with dropout agrees with the oracle, and its s
   auto ended = bench({"train", "tests/experiments/fashion_mnist_elu.toml", "--steps=5"});
   CHECK(ended.errors == "");
   CHECK(ended.exitCode == 0);
-  CHECK(
-      strstr(ended.output.cStr(), "5 steps; logits of 2 images agree with the oracle") != nullptr);
+  CHECK(strstr(ended.output.cStr(),
+            "5 steps; logits and gradients of 2 images agree with the oracle") != nullptr);
 }
 
 // The words of the line of `text` that begins with `head`, which are two spaces or more apart.
