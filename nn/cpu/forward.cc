@@ -123,8 +123,10 @@ private:
     layer.bias = op.bias ? draft.parameterAt(unit, 1) : nullptr;
     layer.gradient = draft.gradientAt(unit, 0);
     auto& sums = draft.batchBuffer(0);
-    sums.values = (draft.lanes - 1) * layer.parameters();
-    sums.use(unit.backwardAt);
+    if (draft.phase == Phase::TRAIN) {
+      sums.values = (draft.lanes - 1) * layer.parameters();
+      sums.use(unit.backwardAt);
+    }
     layer.sums = &sums;
     draft.storage[unit.id].dense = layer;
 
@@ -209,7 +211,9 @@ private:
     Place index;
     if (op.function == Pool::MAX) {
       KJ_REQUIRE(op.kernel < 256, "a max pool's window has at most 255 rows", unit.node->name);
-      auto& buffer = draft.bufferFor(unit, draft.extentOf(unit).values() / 2);
+    }
+    if (op.function == Pool::MAX && draft.phase == Phase::TRAIN) {
+      auto& buffer = draft.batchBuffer(draft.extentOf(unit).values() / 2);
       draft.storage[unit.id].index = buffer;
       index.buffer = &buffer;
     }
@@ -229,11 +233,15 @@ private:
     }
     x.buffer->keep();
     draft.plan->logits = x;
-    double smoothing =
-        draft.phase == Phase::TRAIN ? unit.node->op.get<SoftmaxCrossEntropy>().smoothing : 0;
+    auto& verdicts = draft.plan->verdicts;
+    if (draft.phase == Phase::VALIDATE) {
+      draft.add(unit.at, loss(0, draft.extentOf(input), x, {}, verdicts), {x});
+      return;
+    }
+    double smoothing = unit.node->op.get<SoftmaxCrossEntropy>().smoothing;
     auto& gradient = draft.batchBuffer(x.stride());
     draft.storage[input.id].logitsGradient = gradient;
-    draft.add(unit.at, loss(smoothing, draft.extentOf(input), x, {&gradient}, draft.plan->verdicts),
+    draft.add(unit.at, loss(smoothing, draft.extentOf(input), x, {&gradient}, verdicts),
         {x, {&gradient}});
     if (draft.elementOf(input) != Element::FLOAT) {
       auto& rounded = draft.batchBuffer(x.stride(), draft.elementOf(input));

@@ -77,8 +77,8 @@ struct ValueKernels {
   void (*drop)(const void* from, const DropoutMask& mask, void* to, Write write, size_t blocks,
       size_t pixels);
 
-  // `index` gets the place of the first maximum in its window: kernel·row + column. No window lies
-  // outside of the image altogether.
+  // `index`, unless it is null, gets the place of the first maximum in its window: kernel·row +
+  // column. No window lies outside of the image altogether.
   void (*maxPool)(const void* x, const Window& window, void* out, uint16_t* index, size_t blocks);
   void (*maxPoolBackward)(const void* gradient, const uint16_t* index, const Window& window,
       void* dx, Write write, size_t blocks);

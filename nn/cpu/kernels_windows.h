@@ -36,7 +36,7 @@ struct WindowLoops {
     auto* out = static_cast<E*>(result);
     for (size_t c = 0; c < blocks; c++, x += size_t(w.inHeight) * w.inWidth * B) {
       for (size_t row = 0; row < w.outHeight; row++) {
-        for (size_t column = 0; column < w.outWidth; column++, out += B, index += B) {
+        for (size_t column = 0; column < w.outWidth; column++, out += B) {
           Clip clip(w, row, column);
           V best = S::load(x + clip.at(w, clip.rowBegin, clip.columnBegin));
           V place = S::set(float(clip.rowBegin * int(w.kernel) + clip.columnBegin));
@@ -49,7 +49,9 @@ struct WindowLoops {
             }
           }
           S::store(out, best);
+          if (index == nullptr) continue;
           S::storeIndex(index, place);
+          index += B;
         }
       }
     }

@@ -215,9 +215,11 @@ public:
       }
       return;
     }
-    uint16_t* words = wordsAt(step.memory, index, chunk);
+    bool isKept = index.buffer != nullptr;
+    uint16_t* words = isKept ? wordsAt(step.memory, index, chunk) : nullptr;
     for (uint n = 0; n < chunk.images; ++n, from += x.stride_bytes(), to += y.stride_bytes()) {
-      kernels.maxPool(from, window, to, words + n * 2 * index.stride(), extent.blocks);
+      kernels.maxPool(from, window, to, words, extent.blocks);
+      if (isKept) words += 2 * index.stride();
     }
   }
 
@@ -275,9 +277,11 @@ public:
 
   void run(const Step& step, const Chunk& chunk) override {
     const float* x = step.memory.floatsAt(logits, chunk);
-    float* g = step.memory.floatsAt(gradient, chunk);
-    for (uint n = 0; n < chunk.images; ++n, x += logits.stride(), g += gradient.stride()) {
+    bool hasBackward = gradient.buffer != nullptr;
+    float* g = hasBackward ? step.memory.floatsAt(gradient, chunk) : nullptr;
+    for (uint n = 0; n < chunk.images; ++n, x += logits.stride()) {
       row(x, g, step.labels[chunk.first + n], chunk.first + n);
+      if (hasBackward) g += gradient.stride();
     }
   }
 
@@ -287,8 +291,9 @@ private:
   Place logits, gradient;
   Verdicts& verdicts;
 
+  // Null `g` for none.
   void row(const float* x, float* g, int32_t label, uint n) {
-    memset(g, 0, extent.values() * sizeof(float));
+    if (g != nullptr) memset(g, 0, extent.values() * sizeof(float));
     verdicts.losses[n] = 0;
     verdicts.correct[n] = -1;
     if (label < 0) return;
@@ -297,7 +302,7 @@ private:
     double logits = 0;
     for (uint k = 0; k < extent.channels; ++k) logits += x[k];
     double other = smoothing / extent.channels, own = 1 - smoothing;
-    for (uint k = 0; k < extent.channels; ++k) {
+    for (uint k = 0; g != nullptr && k < extent.channels; ++k) {
       g[k] = float(std::exp(double(x[k]) - x[best]) / sum - (k == uint(label)) * own - other);
     }
     verdicts.losses[n] = std::log(sum) + x[best] - own * x[label] - other * logits;

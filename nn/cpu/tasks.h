@@ -93,7 +93,8 @@ kj::Own<Task> drop(
 // The same of images in plain order, of `size` floats: to = what is left of `from`.
 kj::Own<Task> dropRows(const Dropout& op, NodeId node, size_t size, Place from, Place to);
 
-// `index` is what max needs to remember: 16-bit words; null for average.
+// `index` is what max needs to remember for its backward: 16-bit words. Null for average, and where
+// there is no backward.
 kj::Own<Task> pool(const Pool& op, Shape in, Shape out, uint block, Place x, Place y, Place index);
 kj::Own<Task> poolBackward(const Pool& op, Shape in, Shape out, uint block, Place gradient,
     Place index, Place dx, Write write);
@@ -104,6 +105,7 @@ struct Verdicts {
   kj::Array<double> losses;
   kj::Array<int8_t> correct;
 };
+// `gradient` is null where there is no backward.
 kj::Own<Task> loss(
     double smoothing, Extent extent, Place logits, Place gradient, Verdicts& verdicts);
 
