@@ -22,7 +22,7 @@ struct BatchResult {
 };
 
 // A graph lowered for one batch size on one device. All memory is laid out when it is made: a step
-// allocates nothing.
+// allocates nothing of ours (what a library does inside is its own).
 //
 // Called by one thread. One step:
 //   setBatch, forward(TRAIN, 0 … S-1), result, backward(S-1 … 0).
@@ -47,7 +47,7 @@ public:
       kj::ArrayPtr<const uint64_t> draws) = 0;
   virtual void forward(Phase phase, uint segment) = 0;
   virtual void backward(uint segment) = 0;
-  // Of the last forward of all segments.
+  // Of the last forward of all segments; there must have been one, here and for the logits.
   virtual BatchResult result() const = 0;
 
   // The logits of the last forward, N×classes, in plain order: for tests and comparisons.
@@ -57,8 +57,10 @@ public:
 };
 
 // What a program calculates with. FP32: float32 alone. BF16: values (activations and their
-// gradients) and the weights of convolutions are bfloat16, rounded to nearest, ties to even; flat
-// arrays, sums, what batch norms calculate, logits and the loss stay float32.
+// gradients) are bfloat16, rounded to nearest, ties to even, at each addition of a residual sum or
+// of gradients of several readers too; so are the weights of convolutions that run on instructions
+// for it. Flat arrays, sums within an op, what batch norms and dense layers calculate, the logits
+// of a dense layer and the loss stay float32.
 enum class Precision { FP32, BF16 };
 
 struct ProgramOptions {

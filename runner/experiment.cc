@@ -35,9 +35,11 @@ constexpr LossReduction LOSS_REDUCTIONS[] = {
 constexpr nn::Word<nn::Precision> PRECISIONS[] = {
     {"fp32", "float32 alone.", nn::Precision::FP32},
     {"bf16",
-        "Activations, their gradients and the weights of convolutions are rounded to bfloat16 (as "
-        "PyTorch's autocast does); parameters, their gradients, sums, batch statistics, dense "
-        "layers and the loss stay float32. On a CPU it takes AVX512_BF16.",
+        "Activations and their gradients are rounded to bfloat16 (as PyTorch's autocast does), "
+        "residual sums and gradients of several readers at each addition; so are the weights of "
+        "convolutions that run on instructions for it (Winograd's and matrix products do not). "
+        "Parameters, their gradients, sums within an op, batch statistics, dense layers and the "
+        "loss stay float32. On a CPU it takes AVX512_BF16.",
         nn::Precision::BF16},
 };
 

@@ -17,7 +17,7 @@ struct Argument {
 };
 
 // A primitive with memory objects for each lane, so that lanes run it at the same time and a run
-// allocates nothing.
+// allocates nothing but what oneDNN's own call does.
 class Primitive {
 public:
   // `desc` was made for one thread.
