@@ -9,7 +9,7 @@ namespace tools {
 // of the oracle's.
 struct CheckTolerance {
   double logits;
-  double gradient;
+  kj::Maybe<double> gradient;  // null: not to be compared
 };
 
 // Through deep networks.
