@@ -54,23 +54,31 @@ kj::StringPtr nameOf(nn::Key::Role role) {
   KJ_UNREACHABLE;
 }
 
-// A line for each array of the flat one, with what a step does to it. `epsilon`: of a batch norm,
-// beside its gamma.
+// A line for each array of the flat one, with what a step does to it. `epsilon` and `momentum`: of
+// a batch norm, beside its gamma.
 kj::String keyTable(const nn::Graph& graph) {
   kj::Vector<kj::String> lines;
   lines.add(
       kj::str("name\trole\trows\tcols\toffset\tsize\tlearning_rate_factor\tdecay_factor\t"
-              "epsilon\n"));
+              "epsilon\tmomentum\n"));
   for (auto& key: graph.keys) {
     auto& op = graph.nodes[key.node].op;
-    auto epsilon = op.is<nn::BatchNorm>() && key.role == nn::Key::GAMMA
-                       ? kj::str(op.get<nn::BatchNorm>().epsilon)
-                       : kj::str("");
-    lines.add(kj::str(key.name, '\t', nameOf(key.role), '\t', key.rows, '\t', key.cols, '\t',
-        key.offset, '\t', key.size, '\t', key.learningRateFactor, '\t', key.decayFactor, '\t',
-        epsilon, '\n'));
+    bool isGamma = op.is<nn::BatchNorm>() && key.role == nn::Key::GAMMA;
+    auto norm =
+        isGamma ? kj::str(op.get<nn::BatchNorm>().epsilon, '\t', op.get<nn::BatchNorm>().momentum)
+                : kj::str('\t');
+    lines.add(
+        kj::str(key.name, '\t', nameOf(key.role), '\t', key.rows, '\t', key.cols, '\t', key.offset,
+            '\t', key.size, '\t', key.learningRateFactor, '\t', key.decayFactor, '\t', norm, '\n'));
   }
   return kj::strArray(lines, "");
+}
+
+kj::String statisticTable(const nn::Graph& graph) {
+  auto lines = KJ_MAP(statistic, graph.statistics) {
+    return kj::str(statistic.name, '\t', statistic.offset, '\t', statistic.size, '\n');
+  };
+  return kj::str("name\toffset\tsize\n", kj::strArray(lines, ""));
 }
 
 // A batch that stays.
@@ -115,13 +123,13 @@ kj::Vector<KeptBatch> readBatches(const runner::Experiment& experiment, uint cou
 kj::MainFunc BenchLosses::getMain() {
   kj::MainBuilder builder(commandLine, "bench",
       "Trains CONFIG's network for a few steps in one worker without servers, on synthetic "
-      "batches, "
-      "each step another, and prints the mean loss of each step as one line of JSON. With --dump "
-      "it writes what the losses follow from: experiment.toml (every value used), keys.tsv (the "
-      "arrays of the flat array), weights.f32 (the flat array before the first step), pixels.f32 "
-      "and labels.i32 (the batches one after another, taken in turn), and losses.txt. All numbers "
-      "are "
-      "little-endian. tests/peers/losses.py trains PyTorch on it and compares.\n"
+      "batches, each step another, and prints the mean loss of each step as one line of JSON. With "
+      "--dump it writes what the losses follow from: experiment.toml (every value used), keys.tsv "
+      "and statistics.tsv (the arrays of the flat ones), weights.f32 and statistics.f32 (the flat "
+      "arrays before the first step), pixels.f32 and labels.i32 (the batches one after another, "
+      "taken in turn); and what comes of it: losses.txt, and weights_after.f32 and "
+      "statistics_after.f32. All numbers are little-endian. tests/peers/losses.py trains PyTorch "
+      "on it and compares.\n"
       "\n"
       "  bench losses configs/cifar10_local.toml --set data.batch_size=32 --data\n"
       "  bench losses configs/mnist_mlp_local.toml --dump /tmp/mlp\n"
@@ -160,7 +168,9 @@ kj::MainBuilder::Validity BenchLosses::run() {
     auto& files = dump.emplace(folder);
     files.write("experiment.toml", loaded.resolved);
     files.write("keys.tsv", keyTable(training.graph()));
+    files.write("statistics.tsv", statisticTable(training.graph()));
     files.write("weights.f32", training.parameters().asBytes());
+    files.write("statistics.f32", training.statistics().asBytes());
     for (auto name: {"pixels.f32", "labels.i32"}) files.write(name, ""_kj);
     for (auto& batch: all) {
       files.append("pixels.f32", batch.get().pixels.asBytes());
@@ -173,7 +183,12 @@ kj::MainBuilder::Validity BenchLosses::run() {
     auto result = training.step(all[i % kept].get(), verbs);
     losses.add(runner::fixedPoint(result.lossSum / result.images, DIGITS));
   }
-  KJ_IF_MAYBE(files, dump) files->write("losses.txt", kj::str(kj::strArray(losses, "\n"), "\n"));
+  KJ_IF_MAYBE(files, dump) {
+    training.awaitUpdate();
+    files->write("losses.txt", kj::str(kj::strArray(losses, "\n"), "\n"));
+    files->write("weights_after.f32", training.parameters().asBytes());
+    files->write("statistics_after.f32", training.statistics().asBytes());
+  }
   runner::print(kj::str("{\"losses\":[", kj::strArray(losses, ","), "]}\n"));
   return true;
 }

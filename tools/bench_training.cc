@@ -142,4 +142,8 @@ nn::BatchResult Training::step(const io::Batch& batch, runner::VerbTimes& verbs)
   return program->result();
 }
 
+void Training::awaitUpdate() {
+  store->await(done, 0, graph().parameters);
+}
+
 }  // namespace tools

@@ -38,7 +38,9 @@ public:
       uint classes = 0);
 
   const nn::Graph& graph() const { return facts.graph; }
+  // The flat arrays. Parameters are the newest behind awaitUpdate().
   kj::ArrayPtr<const float> parameters() { return program->parameters(); }
+  kj::ArrayPtr<const float> statistics() { return program->statistics(); }
   // Of the program.
   uint64_t memory_bytes() const { return program->memory_bytes(); }
 
@@ -51,6 +53,8 @@ public:
   // A training step: the loss and its gradient, then the update. Reading is the caller's, who
   // charges it to `verbs`; returns when all but the last update is done.
   nn::BatchResult step(const io::Batch& batch, runner::VerbTimes& verbs);
+  // Waits for the last step's update.
+  void awaitUpdate();
 
 private:
   const runner::Experiment& experiment;

@@ -125,9 +125,11 @@ TEST_CASE("bench losses --dump: the first weights, the batches taken in turn, an
   CHECK(std::count(losses.begin(), losses.end(), '\n') == 3);
   CHECK(ended.output.startsWith("{\"losses\":[2."));
   CHECK(file("weights.f32").size() == 4 * 109386);
+  CHECK(file("weights_after.f32").size() == 4 * 109386);
+  CHECK(file("weights_after.f32") != file("weights.f32"));
   CHECK(file("pixels.f32").size() == 4 * 2 * 100 * 784);
   CHECK(file("labels.i32").size() == 4 * 2 * 100);
-  CHECK(contains(file("keys.tsv"), "\nfc1_bias\tbias\t128\t1\t100352\t128\t1\t1\t\n"));
+  CHECK(contains(file("keys.tsv"), "\nfc1_bias\tbias\t128\t1\t100352\t128\t1\t1\t\t\n"));
   CHECK(contains(file("experiment.toml"), "network = \"mlp\""));
 }
 

@@ -2,10 +2,13 @@
 """losses: trains with PyTorch from weights and on batches of ours: `losses.py FOLDER`.
 
 FOLDER is what `bench losses CONFIG --dump FOLDER` writes: experiment.toml (every value used),
-keys.tsv (the arrays of the flat array), weights.f32, pixels.f32, labels.i32 (batches, taken in
-turn) and losses.txt (ours). Trains in float64, or as --precision says, and compares the mean loss
-of each step: prints both and the largest relative difference. Exit code: 0; 1 if it is larger than
---tolerance; 2 if the experiment asks for what is not written here; 77 if PyTorch is not installed.
+keys.tsv and statistics.tsv (the arrays of the flat ones), weights.f32 and statistics.f32 (before
+the first step), pixels.f32 and labels.i32 (batches, taken in turn); and ours: losses.txt (of each
+step), weights_after.f32 and statistics_after.f32. Trains in float64, or as --precision says.
+Compares the mean loss of each step, and of each array how far it moved in all steps: prints the
+largest relative differences. Exit code: 0; 1 if a loss differs by more than --tolerance or a move
+by more than --move-tolerance; 2 if the experiment asks for what is not written here, or the folder
+is none; 77 if PyTorch is not installed.
 """
 
 import argparse
@@ -16,6 +19,14 @@ import tomllib
 
 NO_TORCH = 77
 UNKNOWN = 2
+
+# What optimizer_of() and train() follow, and what makes no difference to them. Every other key of
+# `train` is refused.
+TRAIN_KEYS = {"epochs", "steps", "seed", "optimizer", "schedule", "loss", "label_smoothing",
+              "precision"}
+SGD_KEYS = {"kind", "learning_rate", "learning_rate_inside_momentum", "momentum", "nesterov",
+            "weight_decay"}
+SCHEDULE_KEYS = {"kind"}
 
 
 class Unknown(Exception):
@@ -28,7 +39,9 @@ def arguments():
     parser.add_argument("folder")
     parser.add_argument("--precision", choices=("fp64", "fp32", "bf16"), default="fp64",
                         help="of PyTorch; bf16 is autocast")
-    parser.add_argument("--tolerance", type=float, default=float("inf"))
+    parser.add_argument("--tolerance", type=float, default=float("inf"), help="of losses")
+    parser.add_argument("--move-tolerance", type=float, default=float("inf"),
+                        help="of how far an array moves")
     return parser.parse_args()
 
 
@@ -37,8 +50,8 @@ def read_experiment(folder):
         return tomllib.load(file)
 
 
-def read_keys(folder):
-    with open(os.path.join(folder, "keys.tsv"), newline="", encoding="utf-8") as file:
+def read_table(folder, name):
+    with open(os.path.join(folder, name), newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file, delimiter="\t"))
 
 
@@ -55,21 +68,47 @@ def load_weights(torch, net, keys, values):
             array.copy_(values[begin:begin + size].reshape(array.shape))
 
 
-def set_epsilons(torch, net, keys):
+class Moving:
+    """A batch norm's moving mean and (biased, as ours) variance: PyTorch's own is not biased."""
+
+    def __init__(self, mean, variance, momentum):
+        self.mean = mean
+        self.variance = variance
+        self.momentum = momentum
+
+    def __call__(self, _norm, inputs):
+        x = inputs[0].detach().to(self.mean.dtype)
+        self.mean.lerp_(x.mean((0, 2, 3)), 1 - self.momentum)
+        self.variance.lerp_(x.var((0, 2, 3), unbiased=False), 1 - self.momentum)
+
+
+def prepare_norms(torch, net, keys, arrays):
+    """Sets the epsilons, and lets `arrays`, the moving means and variances in order, move."""
     norms = [layer for layer in net.modules() if isinstance(layer, torch.nn.BatchNorm2d)]
-    epsilons = [float(key["epsilon"]) for key in keys if key["epsilon"]]
-    if len(norms) != len(epsilons):
-        raise Unknown(f"{len(norms)} batch norms here, {len(epsilons)} there")
-    for norm, epsilon in zip(norms, epsilons):
-        norm.eps = epsilon
+    gammas = [key for key in keys if key["epsilon"]]
+    if len(norms) != len(gammas) or len(arrays) != 2 * len(norms):
+        raise Unknown(f"{len(norms)} batch norms here, {len(gammas)} there")
+    for number, (norm, gamma) in enumerate(zip(norms, gammas)):
+        norm.eps = float(gamma["epsilon"])
+        mean, variance = arrays[2 * number:2 * number + 2]
+        norm.register_forward_pre_hook(Moving(mean, variance, float(gamma["momentum"])))
+
+
+def require_known(what, table, keys):
+    unknown = sorted(set(table) - keys)
+    if unknown:
+        raise Unknown(f"{what}.{unknown[0]} is not written here")
 
 
 def optimizer_of(torch, experiment, net, keys):
     """SGD at a constant rate: then it does not matter whether the rate is inside the momentum."""
     train = experiment["train"]
     rule = train["optimizer"]
+    require_known("train", train, TRAIN_KEYS)
     if rule["kind"] != "sgd" or train["schedule"]["kind"] != "constant" or train["loss"] != "mean":
         raise Unknown("only sgd at a constant rate, of a mean loss, is written here")
+    require_known("train.optimizer", rule, SGD_KEYS)
+    require_known("train.schedule", train["schedule"], SCHEDULE_KEYS)
     groups = []
     for array, key in zip(net.parameters(), keys):
         array.requires_grad = float(key["learning_rate_factor"]) > 0
@@ -83,31 +122,42 @@ def optimizer_of(torch, experiment, net, keys):
                            nesterov=rule.get("nesterov", False))
 
 
+def read_values(torch, options, file, dtype):
+    path = os.path.join(options.folder, file)
+    return torch.from_file(path, dtype=dtype, size=os.path.getsize(path) // 4)
+
+
+def slices_of(values, table):
+    """Of a flat array those that a table names."""
+    return [values[int(row["offset"]):int(row["offset"]) + int(row["size"])] for row in table]
+
+
 def train(torch, options, steps):
-    """The mean loss of each step."""
+    """The mean loss of each step; the flat arrays after the last one, cut as the tables say."""
     from networks import NETWORKS
 
     experiment = read_experiment(options.folder)
-    keys = read_keys(options.folder)
+    keys = read_table(options.folder, "keys.tsv")
     name = experiment["model"].get("network")
     if name not in NETWORKS:
         raise Unknown(f"no network `{name}`")
     network = NETWORKS[name]
     kind = torch.float64 if options.precision == "fp64" else torch.float32
 
-    def read(file, dtype):
-        return torch.from_file(os.path.join(options.folder, file), dtype=dtype,
-                               size=os.path.getsize(os.path.join(options.folder, file)) // 4)
+    def read(file, dtype=torch.float32):
+        return read_values(torch, options, file, dtype)
 
     net = network.build().to(kind)
-    load_weights(torch, net, keys, read("weights.f32", torch.float32).to(kind))
-    set_epsilons(torch, net, keys)
+    load_weights(torch, net, keys, read("weights.f32").to(kind))
+    statistics = slices_of(read("statistics.f32").to(torch.float64),
+                           read_table(options.folder, "statistics.tsv"))
+    prepare_norms(torch, net, keys, statistics)
     net = net.to(memory_format=torch.channels_last).train()
     optimizer = optimizer_of(torch, experiment, net, keys)
     smoothing = experiment["train"].get("label_smoothing", 0)
 
     images = experiment["data"]["batch_size"]
-    pixels = read("pixels.f32", torch.float32).reshape(-1, images, *network.input)
+    pixels = read("pixels.f32").reshape(-1, images, *network.input)
     labels = read("labels.i32", torch.int32).reshape(-1, images).long()
     losses = []
     for step in range(steps):
@@ -120,7 +170,37 @@ def train(torch, options, steps):
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
-    return losses
+    weights = [array.detach().contiguous().flatten() for array in net.parameters()]
+    return losses, {"weights": weights, "statistics": statistics}
+
+
+def compare_losses(ours, theirs):
+    """Prints each step's, and returns the largest relative difference."""
+    largest = 0
+    for step, (our, their) in enumerate(zip(ours, theirs), 1):
+        difference = abs(our - their) / abs(their)
+        largest = max(largest, difference) if difference == difference else float("inf")
+        print(f"step {step}: ours {our:.9g}, PyTorch {their:.9g}, relative {difference:.2e}")
+    print(f"largest relative difference: {largest:.2e}")
+    return largest
+
+
+def compare_moves(torch, options, what, table, theirs):
+    """Of each array: the distance of both results over how far PyTorch's moved, or a hundredth of
+    how far all moved, if that is more: a bias in front of a batch norm moves by rounding alone."""
+    first, ours = (slices_of(read_values(torch, options, name, torch.float32).double(), table)
+                   for name in (f"{what}.f32", f"{what}_after.f32"))
+    theirs = [array.double() for array in theirs]
+    moves = [torch.dist(their, start).item() for their, start in zip(theirs, first)]
+    least = sum(move ** 2 for move in moves) ** .5 / 100
+    largest, where = 0, "none"
+    for row, our, their, move in zip(table, ours, theirs, moves):
+        distance = torch.dist(our, their).item()
+        difference = distance / max(move, least) if distance else 0
+        if not difference <= largest:
+            largest, where = difference, row["name"]
+    print(f"{what}: largest relative difference of a move: {largest:.2e} ({where})")
+    return largest if largest == largest else float("inf")
 
 
 def main():
@@ -130,20 +210,21 @@ def main():
     except ImportError:
         print("losses: PyTorch is not installed (python3-torch)", file=sys.stderr)
         return NO_TORCH
-    with open(os.path.join(options.folder, "losses.txt"), encoding="ascii") as file:
-        ours = [float(line) for line in file]
     try:
-        theirs = train(torch, options, len(ours))
-    except Unknown as reason:
+        with open(os.path.join(options.folder, "losses.txt"), encoding="ascii") as file:
+            ours = [float(line) for line in file]
+        if not ours:
+            raise Unknown("losses.txt has no loss")
+        theirs, arrays = train(torch, options, len(ours))
+        fits = compare_losses(ours, theirs) <= options.tolerance
+        for what, table in (("weights", "keys.tsv"), ("statistics", "statistics.tsv")):
+            largest = compare_moves(torch, options, what, read_table(options.folder, table),
+                                    arrays[what])
+            fits = fits and largest <= options.move_tolerance
+    except (Unknown, OSError) as reason:
         print(f"losses: {reason}", file=sys.stderr)
         return UNKNOWN
-    largest = 0
-    for step, (our, their) in enumerate(zip(ours, theirs), 1):
-        difference = abs(our - their) / abs(their)
-        largest = max(largest, difference) if difference == difference else float("inf")
-        print(f"step {step}: ours {our:.9g}, PyTorch {their:.9g}, relative {difference:.2e}")
-    print(f"largest relative difference: {largest:.2e}")
-    return 0 if largest <= options.tolerance else 1
+    return 0 if fits else 1
 
 
 if __name__ == "__main__":
