@@ -10,7 +10,10 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "configs/language/failure.h"
 
 namespace tools {
 namespace {
@@ -39,6 +42,30 @@ void dieWith(pid_t parent) {
   if (::getppid() != parent) ::_exit(1);
 }
 
+// While it lives, Ctrl-C ends the programs that this one runs, and not yet this one: so what it has
+// to put away is put away. SIGTERM does end it.
+class InterruptLater {
+public:
+  InterruptLater() {
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    KJ_SYSCALL(::sigprocmask(SIG_BLOCK, &interrupt, &before));
+  }
+  ~InterruptLater() noexcept(false) { ::sigprocmask(SIG_SETMASK, &before, nullptr); }
+  KJ_DISALLOW_COPY(InterruptLater);
+
+  // In the child.
+  void forget() { ::sigprocmask(SIG_SETMASK, &before, nullptr); }
+  // Throws if there was one.
+  void check() {
+    timespec none{};
+    if (::sigtimedwait(&interrupt, nullptr, &none) == SIGINT) configs::fail("interrupted");
+  }
+
+private:
+  sigset_t interrupt, before;
+};
+
 // The last processor that this process may use.
 int lastProcessor() {
   cpu_set_t allowed;
@@ -58,10 +85,12 @@ Ended runProgram(kj::ArrayPtr<const kj::String> words) {
   arguments[words.size()] = nullptr;
   auto output = newSheet(), errors = newSheet();
   pid_t parent = ::getpid();
+  InterruptLater later;
   pid_t child;
   KJ_SYSCALL(child = ::fork());
   if (child == 0) {
     dieWith(parent);
+    later.forget();
     // How a peer's threads wait is its own affair.
     for (auto name: {"OMP_NUM_THREADS", "OMP_WAIT_POLICY", "OMP_DYNAMIC"}) ::unsetenv(name);
     ::dup2(output, STDOUT_FILENO);
@@ -70,6 +99,7 @@ Ended runProgram(kj::ArrayPtr<const kj::String> words) {
     ::_exit(127);
   }
   int status = waitFor(child);
+  later.check();
   return {.exitCode = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
       .output = read(kj::mv(output)),
       .errors = read(kj::mv(errors))};

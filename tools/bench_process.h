@@ -15,7 +15,8 @@ struct Ended {
 };
 
 // Runs `words[0]`, looked up on the path if it has no slash, to its end. It does not get what
-// runner::setThreadEnvironment() has set, and dies with this process. Call it from one thread.
+// runner::setThreadEnvironment() has set, and dies with this process. Ctrl-C
+// ends it first: then this throws. Call it from one thread.
 Ended runProgram(kj::ArrayPtr<const kj::String> words);
 
 // The number behind `"key":` in a line of JSON; null if there is none.

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "tests/text.h"
 
@@ -27,6 +28,13 @@ TEST_CASE("a program's output, errors and exit code come back apart") {
 TEST_CASE("a program does not get what this one's threads are told") {
   REQUIRE(::setenv("OMP_WAIT_POLICY", "passive", 1) == 0);
   CHECK(shell("echo \"$OMP_WAIT_POLICY.\"").output == ".\n");
+}
+
+TEST_CASE("Ctrl-C ends the program that runs, then is thrown, so that things are put away") {
+  auto script = kj::str("kill -INT ", ::getpid(), "; kill -INT $$; exit 0");
+  auto thrown = kj::runCatchingExceptions([&]() { shell(script); });
+  CHECK(KJ_ASSERT_NONNULL(thrown).getDescription() == "interrupted");
+  CHECK(shell("exit 3").exitCode == 3);
 }
 
 TEST_CASE("a number is found in JSON by its key") {

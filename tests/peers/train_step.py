@@ -13,9 +13,12 @@ steps, peak_bytes (of this process). Exit code 77: PyTorch is not installed.
 """
 
 import argparse
+import ctypes
 import json
 import os
 import resource
+import signal
+import socket
 import statistics
 import sys
 import time
@@ -23,6 +26,20 @@ import time
 NO_TORCH = 77
 WARM_UP_STEPS = 3
 STEPS_MIN = 3
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
+PARENT = "TRAIN_STEP_PARENT"  # the variable that tells workers its process id
+
+
+def end_with_parent():
+    """Called before PyTorch is loaded, which takes seconds: nobody would end a worker that still
+    loads it when its parent is gone."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != int(os.environ[PARENT]):
+        sys.exit(1)
+
+
+if __name__ == "__mp_main__":
+    end_with_parent()
 
 
 def arguments():
@@ -34,7 +51,6 @@ def arguments():
     parser.add_argument("--batch", type=int, help="images a step (default: the network's own)")
     parser.add_argument("--seconds", type=float, default=8)
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--port", type=int, default=29611, help="where workers meet")
     parser.add_argument("--import-only", action="store_true")
     parser.add_argument("--json", action="store_true")
     return parser.parse_args()
@@ -118,12 +134,18 @@ def peak_bytes():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def work(rank, options):
-    """One of several workers."""
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def work(rank, options, port):
+    """One of several workers, which meet at a port."""
     import torch
     import torch.distributed as distributed
 
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(options.port),
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port),
                       GLOO_SOCKET_IFNAME="lo")
     distributed.init_process_group("gloo", rank=rank, world_size=options.workers)
 
@@ -149,7 +171,8 @@ def main():
     if options.import_only:
         print(json.dumps({"peak_bytes": peak_bytes(), "version": torch.__version__}))
     elif options.workers > 1:
-        torch.multiprocessing.spawn(work, args=(options,), nprocs=options.workers)
+        os.environ[PARENT] = str(os.getpid())
+        torch.multiprocessing.spawn(work, args=(options, free_port()), nprocs=options.workers)
     else:
         report(options, *measure(options))
     return 0
