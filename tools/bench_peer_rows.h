@@ -38,6 +38,7 @@ kj::StringPtr unitOf(PeerRow::What what);
 struct Figure {
   kj::Maybe<double> value;
   kj::String reason;
+  kj::StringPtr precision = ""_kj;  // of a BETTER row: the one that won
 };
 
 // Both run other programs for some `seconds` at a time, `theirs` Debian's Python with the scripts
@@ -45,7 +46,12 @@ struct Figure {
 Figure ours(const PeerRow& row, uint seconds);
 Figure theirs(const PeerRow& row, uint seconds);
 
-// Null if PyTorch is there.
+// Compares our steps with the naive oracle's, in each precision that the row measures: why they
+// cannot be measured, or null.
+kj::Maybe<kj::String> checkOurs(const PeerRow& row);
+
+// Null if PyTorch is there. Throws if the current folder is not the project's root, or the script
+// fails.
 kj::Maybe<kj::String> noPeer();
 
 }  // namespace tools

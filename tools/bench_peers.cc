@@ -18,17 +18,11 @@ kj::String shown(double value) {
   return runner::fixedPoint(value, value < 10 ? 3 : value < 1000 ? 1 : 0);
 }
 
-// Of each round.
+// Of each round; without a peer only ours.
 struct Rounds {
   kj::Vector<double> ours;
   kj::Vector<double> theirs;
   kj::Vector<double> ratios;
-
-  void add(double our, double their) {
-    ours.add(our);
-    theirs.add(their);
-    ratios.add(our / their);
-  }
 };
 
 double median(kj::Vector<double>& values) {
@@ -45,8 +39,14 @@ kj::Array<kj::String> cellsOf(const PeerRow& row, kj::ArrayPtr<const kj::StringP
   return cells.releaseAsArray();
 }
 
-kj::Array<kj::String> notMeasured(const PeerRow& row, kj::StringPtr reason) {
-  return cellsOf(row, {kj::str("skipped: ", reason), "", "", "", ""});
+// A figure of one side, for the line of a round.
+kj::String told(const Figure& figure) {
+  auto value = shown(KJ_ASSERT_NONNULL(figure.value));
+  return figure.precision == "" ? kj::mv(value) : kj::str(value, " (", figure.precision, ")");
+}
+
+void tell(const PeerRow& row, kj::StringPtr what) {
+  runner::writeQuietly(STDERR_FILENO, kj::str(row.name, " ", what, "\n"));
 }
 
 }  // namespace
@@ -58,8 +58,9 @@ kj::MainFunc BenchPeers::getMain() {
       "Trains the same networks with this program and with PyTorch (Debian's "
       "python3-torch; scripts in tests/peers), in alternation, and prints the medians of "
       "both and of the ratios, ours / theirs, of the rounds. Each measurement is a "
-      "process of its own. Ours is `bench train`; of two workers it is `runner run`. Run "
-      "it from the project's folder, with nothing else on the machine.\n"
+      "process of its own. Ours is `bench train`, which first is checked; of two workers it "
+      "is `runner run`. A row that fails says why, and the exit code is 1. Run it from the "
+      "project's folder, with nothing else on the machine.\n"
       "\n"
       "  bench peers\n"
       "  bench peers mlp lenet --rounds 3 --seconds 2\n"
@@ -90,35 +91,52 @@ kj::MainBuilder::Validity BenchPeers::run() {
   }
   auto missing = noPeer();
   kj::Vector<kj::Array<kj::String>> cells;
-  for (auto row: rows) {
-    KJ_IF_MAYBE(reason, missing) {
-      cells.add(notMeasured(*row, *reason));
-    } else {
-      cells.add(measure(*row));
-    }
-  }
+  for (auto row: rows) cells.add(measure(*row, missing));
   auto header = kj::arr(kj::str("row"), kj::str("unit"), kj::str("ours"), kj::str("PyTorch"),
       kj::str("ratio"), kj::str("lowest"), kj::str("highest"));
   runner::print(inColumns({kj::mv(header), cells.releaseAsArray(), nullptr}, 2));
+  if (failed) commandLine.endWith(runner::RUN_FAILED);
   return true;
 }
 
-kj::Array<kj::String> BenchPeers::measure(const PeerRow& row) {
+kj::Array<kj::String> BenchPeers::measure(const PeerRow& row, kj::Maybe<kj::String>& missing) {
   Rounds all;
-  for (uint round = 1; round <= rounds; ++round) {
+  kj::Maybe<kj::String> failure = checkOurs(row);
+  for (uint round = 1; round <= rounds && failure == nullptr; ++round) {
     auto our = ours(row, seconds);
-    if (our.value == nullptr) return notMeasured(row, our.reason);
+    if (our.value == nullptr) {
+      failure = kj::mv(our.reason);
+      break;
+    }
+    auto head = kj::str(round, "/", rounds, ": ours ", told(our));
+    if (missing != nullptr) {
+      all.ours.add(KJ_ASSERT_NONNULL(our.value));
+      tell(row, kj::str(head, " ", unitOf(row.what)));
+      continue;
+    }
     auto their = theirs(row, seconds);
-    if (their.value == nullptr) return notMeasured(row, kj::str("PyTorch: ", their.reason));
-    all.add(KJ_ASSERT_NONNULL(our.value), KJ_ASSERT_NONNULL(their.value));
-    runner::writeQuietly(
-        STDERR_FILENO, kj::str(row.name, " ", round, "/", rounds, ": ours ", shown(all.ours.back()),
-                           ", PyTorch ", shown(all.theirs.back()), " ", unitOf(row.what),
-                           ", ratio ", shown(all.ratios.back()), "\n"));
+    if (their.value == nullptr) {
+      failure = kj::str("PyTorch: ", their.reason);
+      break;
+    }
+    all.ours.add(KJ_ASSERT_NONNULL(our.value));
+    all.theirs.add(KJ_ASSERT_NONNULL(their.value));
+    all.ratios.add(all.ours.back() / all.theirs.back());
+    tell(row, kj::str(head, ", PyTorch ", told(their), " ", unitOf(row.what), ", ratio ",
+                  shown(all.ratios.back())));
+  }
+  KJ_IF_MAYBE(reason, failure) {
+    failed = true;
+    tell(row, kj::str("failed: ", *reason));
+    if (all.ours.size() == 0) return cellsOf(row, {kj::str("failed: ", *reason), "", "", "", ""});
+  }
+  auto our = shown(median(all.ours));
+  KJ_IF_MAYBE(reason, missing) {
+    return cellsOf(row, {our, kj::str("skipped: ", *reason), "", "", ""});
   }
   auto ratio = shown(median(all.ratios));
-  return cellsOf(row, {shown(median(all.ours)), shown(median(all.theirs)), ratio,
-                          shown(all.ratios.front()), shown(all.ratios.back())});
+  return cellsOf(row,
+      {our, shown(median(all.theirs)), ratio, shown(all.ratios.front()), shown(all.ratios.back())});
 }
 
 }  // namespace tools

@@ -19,12 +19,14 @@ public:
 private:
   kj::MainBuilder::Validity addRow(kj::StringPtr word);
   kj::MainBuilder::Validity run();
-  // The cells of a row, measured in rounds: ours, theirs, ours, theirs.
-  kj::Array<kj::String> measure(const PeerRow& row);
+  // The cells of a row, measured in rounds: ours, theirs, ours, theirs; ours alone where there is
+  // no peer. What goes wrong ends the row, whose rounds until then count.
+  kj::Array<kj::String> measure(const PeerRow& row, kj::Maybe<kj::String>& missing);
 
   runner::CommandLine& commandLine;
   kj::String doc;                   // of the sub-command
   kj::Vector<const PeerRow*> rows;  // empty: all
+  bool failed = false;              // of any row anything
   uint rounds = 5;
   uint seconds = 8;
 };
