@@ -40,7 +40,7 @@ struct Measured {
   double median_s;
   double mean_s;
   double cpu_s;             // of all threads, mean
-  runner::VerbTimes verbs;  // means
+  runner::VerbTimes verbs;  // medians, each of its own
 };
 
 double cpuSeconds() {
@@ -60,27 +60,40 @@ void warmUp(Training& training, NextBatch& next) {
   for (uint i = 0; i < WARM_UP_STEPS; i++) training.step(next(), verbs);
 }
 
+constexpr double runner::VerbTimes::*VERBS[] = {&runner::VerbTimes::read_s,
+    &runner::VerbTimes::forward_s, &runner::VerbTimes::backward_s, &runner::VerbTimes::push_s,
+    &runner::VerbTimes::pull_s};
+
+runner::VerbTimes medianOf(kj::ArrayPtr<const runner::VerbTimes> steps) {
+  runner::VerbTimes medians;
+  auto times = kj::heapArray<double>(steps.size());
+  for (auto verb: VERBS) {
+    for (size_t i: kj::indices(steps)) times[i] = steps[i].*verb;
+    std::sort(times.begin(), times.end());
+    medians.*verb = times[times.size() / 2];
+  }
+  return medians;
+}
+
 Measured measure(Training& training, NextBatch& next, Amount amount) {
   warmUp(training, next);
   Measured measured{};
-  auto& verbs = measured.verbs;
+  kj::Vector<runner::VerbTimes> verbs;
   kj::Vector<double> times;
   double cpuBefore_s = cpuSeconds();
   runner::Stopwatch whole;
   while (!amount.isEnough(times.size(), whole.elapsed_s())) {
     runner::Stopwatch step, read;
     auto& batch = next();
-    read.chargeTo(verbs.read_s);
-    training.step(batch, verbs);
+    auto& taken = verbs.add(runner::VerbTimes{});
+    read.chargeTo(taken.read_s);
+    training.step(batch, taken);
     times.add(step.elapsed_s());
   }
   uint steps = times.size();
   measured.cpu_s = (cpuSeconds() - cpuBefore_s) / steps;
   for (double time: times) measured.mean_s += time / steps;
-  for (auto verb:
-      {&verbs.read_s, &verbs.forward_s, &verbs.backward_s, &verbs.push_s, &verbs.pull_s}) {
-    *verb /= steps;
-  }
+  measured.verbs = medianOf(verbs);
   std::sort(times.begin(), times.end());
   measured.steps = steps;
   measured.best_s = times[0];
@@ -88,14 +101,19 @@ Measured measure(Training& training, NextBatch& next, Amount amount) {
   return measured;
 }
 
-// Of a step: a backward pass is two forward ones.
+// Of a step. A backward pass is two forward ones, of a layer without trained ones below it one.
 double flopsOf(const nn::Graph& graph, uint images) {
   double flops = 0;
-  for (auto& node: graph.nodes) {
+  auto trains = kj::heapArray<bool>(graph.nodes.size());
+  for (nn::NodeId n: kj::indices(graph.nodes)) {
+    auto& node = graph.nodes[n];
+    bool inputTrains = false;
+    for (auto input: node.inputs) inputTrains = inputTrains || trains[input];
+    trains[n] = inputTrains || node.keys.size() > 0;
     auto inputs = KJ_MAP(input, node.inputs) {
       return graph.nodes[input].shape;
     };
-    flops += 3.0 * nn::forwardFlops(node.op, inputs) * images;
+    flops += (inputTrains ? 3.0 : 2.0) * nn::forwardFlops(node.op, inputs) * images;
   }
   return flops;
 }
@@ -123,6 +141,7 @@ struct Report {
 
 kj::String jsonOf(const Report& report) {
   auto number = [](double value) { return runner::fixedPoint(value, 6); };
+  auto& experiment = report.experiment;
   auto& seen = report.synthetic;
   kj::String data;
   KJ_IF_MAYBE(measured, report.data) {
@@ -132,7 +151,11 @@ kj::String jsonOf(const Report& report) {
   return kj::str("{\"images_per_s\":", number(report.rate(seen.median_s)), data,
       ",\"step_s_median\":", number(seen.median_s), ",\"step_s_best\":", number(seen.best_s),
       ",\"step_cpu_s\":", number(seen.cpu_s), ",\"steps\":", seen.steps,
-      ",\"forward_s\":", number(seen.verbs.forward_s),
+      ",\"batch\":", experiment.data.batchSize,
+      ",\"threads\":", experiment.cluster.threadsPerWorker, ",\"precision\":\"",
+      experiment.train.precision == nn::Precision::BF16 ? "bf16" : "fp32",
+      "\",\"instruction_set\":\"", nn::instructionSet(), "\",\"checked\":\"", report.checked,
+      "\",\"read_s\":", number(seen.verbs.read_s), ",\"forward_s\":", number(seen.verbs.forward_s),
       ",\"backward_s\":", number(seen.verbs.backward_s), ",\"push_s\":", number(seen.verbs.push_s),
       ",\"pull_s\":", number(seen.verbs.pull_s),
       ",\"gflop_per_s\":", number(report.flops / seen.median_s / 1e9),

@@ -33,6 +33,12 @@ TEST_CASE("bench train: one line of JSON, whose figures fit each other") {
   double median_s = numberOf(ended.output, "step_s_median");
   CHECK(images * median_s == doctest::Approx(100).epsilon(0.01));
   CHECK(numberOf(ended.output, "step_s_best") <= median_s);
+  CHECK(numberOf(ended.output, "batch") == 100);
+  CHECK(numberOf(ended.output, "threads") == 1);
+  CHECK(numberOf(ended.output, "read_s") >= 0);
+  CHECK(contains(ended.output, ",\"precision\":\"fp32\",\"instruction_set\":\"avx"));
+  CHECK(contains(
+      ended.output, "\"checked\":\"logits and gradients of 2 images agree with the oracle\""));
   CHECK(numberOf(ended.output, "peak_bytes") > numberOf(ended.output, "program_bytes"));
 }
 
