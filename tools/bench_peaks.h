@@ -1,7 +1,7 @@
 // tools/bench_peaks.h: what this machine can do at most, measured: arithmetic and memory.
 #pragma once
 
-#include <kj/common.h>
+#include <kj/string.h>
 
 namespace tools {
 
@@ -12,7 +12,8 @@ struct Peaks {
   double copy_bytes;  // a copy far larger than the caches: bytes read and bytes written
 };
 
-// Takes a second or so, and 64 MiB a thread while it runs.
-Peaks measurePeaks(kj::uint threads);
+// With the instructions that the cpu program uses (nn::instructionSet()). Takes a second or so, and
+// 64 MiB a thread while it runs.
+Peaks measurePeaks(kj::uint threads, kj::StringPtr instructionSet);
 
 }  // namespace tools

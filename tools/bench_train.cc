@@ -202,7 +202,7 @@ kj::String opsText(const runner::Experiment& experiment, uint classes, bool byOp
   double mean_s = watch.elapsed_s() / steps;
 
   uint threads = experiment.cluster.threadsPerWorker * experiment.cluster.devices.size();
-  auto peaks = measurePeaks(threads);
+  auto peaks = measurePeaks(threads, nn::instructionSet());
   bool isBf16 = experiment.train.precision == nn::Precision::BF16;
   auto costs = opCosts(training.graph(), profile, experiment.data.batchSize, steps, isBf16 ? 2 : 4);
   auto number = [](double value) { return runner::fixedPoint(value / 1e9, 0); };
