@@ -2,7 +2,9 @@
 
 #include <kj/debug.h>
 #include <kj/filesystem.h>
+#include <math.h>
 
+#include "configs/language/failure.h"
 #include "runner/log_lines.h"
 #include "tools/bench_training.h"
 
@@ -181,6 +183,10 @@ kj::MainBuilder::Validity BenchLosses::run() {
   for (uint i = 0; i < steps; i++) {
     runner::VerbTimes verbs;
     auto result = training.step(all[i % kept].get(), verbs);
+    if (!isfinite(result.lossSum)) {
+      configs::fail("the loss is ", result.lossSum, " at step ", i + 1,
+          ": training diverged; lower train.optimizer.learning_rate");
+    }
     losses.add(runner::fixedPoint(result.lossSum / result.images, DIGITS));
   }
   KJ_IF_MAYBE(files, dump) {

@@ -145,5 +145,13 @@ TEST_CASE("bench train: a wrong file is reported as `runner check` does") {
   CHECK(ended.errors.startsWith("--set data.batch_size:1:17: error: `batch_size` must be"));
 }
 
+TEST_CASE("bench losses: a loss that is no number ends it with a sentence, not with JSON") {
+  auto ended = bench({"losses", "configs/mnist_mlp_local.toml", "--steps=9",
+      "--set=train.optimizer.learning_rate=1e30"});
+  CHECK(ended.exitCode == 1);
+  CHECK(ended.output == "");
+  CHECK(contains(ended.errors, "the loss is "));
+}
+
 }  // namespace
 }  // namespace tests
