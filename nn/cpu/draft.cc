@@ -68,10 +68,22 @@ Buffer& Draft::scratchBuffer(uint p, size_t imageValues, Element element) {
 }
 
 Buffer& Draft::bufferFor(const Unit& unit, size_t imageValues, Element element) {
-  // In training backward reads it too.
-  bool isScratch = phase == Phase::VALIDATE && lastReadOf(unit) == unit.at;
+  bool isKept = phase == Phase::TRAIN && isReadBackward(unit);
+  bool isScratch = !isKept && lastReadOf(unit) == unit.at;
   return isScratch ? scratchBuffer(unit.at, imageValues, element)
                    : batchBuffer(imageValues, element);
+}
+
+bool Draft::isReadBackward(const Unit& unit) const {
+  // An activation's slope is told from its output.
+  if (unit.activation != nullptr || unit.is<Activation>()) return true;
+  for (auto& use: unit.uses) {
+    auto& user = units.all[use.unit];
+    // A maximum's place is kept instead.
+    bool isLinear = user.is<Pool>() || user.is<Add>() || user.is<Scale>() || user.is<Dropout>();
+    if (!isLinear) return true;
+  }
+  return false;
 }
 
 uint Draft::lastReadOf(const Unit& unit) const {

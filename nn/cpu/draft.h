@@ -78,7 +78,8 @@ public:
 
   Buffer& batchBuffer(size_t imageValues, Element element = Element::FLOAT);
   Buffer& scratchBuffer(uint p, size_t imageValues, Element element = Element::FLOAT);
-  // For what `unit` leaves for its users: scratch if nothing after its phase reads it.
+  // For what `unit` leaves for its users: scratch if nothing after its phase reads it, backward
+  // included.
   Buffer& bufferFor(const Unit& unit, size_t imageValues, Element element = Element::FLOAT);
   // Memory for what the task that is added next needs while it runs.
   Buffer& workspace(uint p);
@@ -116,6 +117,8 @@ private:
   };
   kj::Vector<Made> made;
 
+  // Whether backward tasks read its value.
+  bool isReadBackward(const Unit& unit) const;
   // The last forward phase that reads its value, itself or to make that of a recomputed one.
   uint lastReadOf(const Unit& unit) const;
   Account account(Profile& profile, uint p) const;

@@ -6,12 +6,13 @@
 namespace nn::cpu {
 
 // How a network runs: what is stored of it for the whole batch are the outputs of convolutions,
-// dense layers, pools and sums. Batch norms (with their ReLU) and concats are *recomputed* from
-// these, chunk by chunk, into scratch memory that stays in cache, by each phase that reads them. So
-// a forward phase of a BN network is, for each chunk: normalise the outputs of the phase before
-// into the concat → convolutions → their statistics; a backward phase: the same input again → for
-// each convolution: gradient of its output out of that of its normalised output → gradients of
-// weights and of the input → reductions for the batch norms below.
+// dense layers, pools and sums, unless nothing after their phase reads them. Batch norms (with
+// their ReLU) and concats are *recomputed* from these, chunk by chunk, into scratch memory that
+// stays in cache, by each phase that reads them. So a forward phase of a BN network is, for each
+// chunk: normalise the outputs of the phase before into the concat → convolutions → their
+// statistics; a backward phase: the same input again → for each convolution: gradient of its output
+// out of that of its normalised output → gradients of weights and of the input → reductions for the
+// batch norms below.
 //
 // Why this shape: convolutions take nine tenths of the time, and everything else waits for memory.
 //
