@@ -29,6 +29,8 @@ constexpr Peer FLOAT = {"--precision=fp64"_kj, "--tolerance=1e-4"_kj, "--move-to
 // Rounding to bfloat16 turns gradients a little, both ours and theirs: after 20 steps both are up
 // to 3e-3 away from float64, on the same side. So the peer is PyTorch's own bfloat16.
 constexpr Peer BFLOAT = {"--precision=bf16"_kj, "--tolerance=2e-3"_kj, "--move-tolerance=0.6"_kj};
+// For our bfloat16 where that is nearer to float64 than PyTorch's is.
+constexpr Peer EXACT = {"--precision=fp64"_kj, "--tolerance=3e-3"_kj, "--move-tolerance=0.6"_kj};
 
 // Trains 20 steps with both and returns how the comparison ended. `arguments` are for
 // `bench losses`.
@@ -105,8 +107,11 @@ TEST_CASE("PyTorch's losses are ours: airbench94, synthetic images, smoothed lab
 }
 
 TEST_CASE("PyTorch's losses are ours: airbench94, synthetic images, smoothed labels, bf16") {
-  CHECK_SAME_LOSSES(BFLOAT, CIFAR10, "--batches=1", "--set=model.network=airbench94",
-      "--set=data.augment.crop=32", "--set=train.label_smoothing=0.2");
+  // Our Winograd computes with float32 what autocast rounds: 2.5e-3 from float64 at most, while
+  // autocast is 3.3e-3 from it, at another step, so that the two are 3.1e-3 apart.
+  CHECK_SAME_LOSSES(EXACT, CIFAR10, "--batches=1", "--set=model.network=airbench94",
+      "--set=data.augment.crop=32", "--set=train.label_smoothing=0.2",
+      "--set=train.precision=bf16");
 }
 
 TEST_CASE("losses.py refuses what it does not follow, and a folder without losses, in one line") {
