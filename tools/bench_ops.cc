@@ -81,17 +81,26 @@ kj::StringPtr nameOf(Profile::Direction direction) {
 
 }  // namespace
 
+kj::Array<bool> inputsThatTrain(const nn::Graph& graph) {
+  auto trains = kj::heapArray<bool>(graph.nodes.size());
+  auto result = kj::heapArray<bool>(graph.nodes.size());
+  for (nn::NodeId n: kj::indices(graph.nodes)) {
+    auto& node = graph.nodes[n];
+    result[n] = false;
+    for (auto input: node.inputs) result[n] = result[n] || trains[input];
+    trains[n] = result[n] || node.keys.size() > 0;
+  }
+  return result;
+}
+
 kj::Vector<OpCost> opCosts(
     const nn::Graph& graph, const nn::Profile& profile, uint images, uint steps, uint value_bytes) {
   kj::Vector<OpCost> costs;
-  auto trains = kj::heapArray<bool>(graph.nodes.size());
+  auto inputTrains = inputsThatTrain(graph);
   for (nn::NodeId n: kj::indices(graph.nodes)) {
     auto& node = graph.nodes[n];
-    bool inputTrains = false;
-    for (auto input: node.inputs) inputTrains = inputTrains || trains[input];
-    trains[n] = inputTrains || node.keys.size() > 0;
     if (node.op.is<nn::Input>()) continue;
-    Counts counts(graph, node, inputTrains);
+    Counts counts(graph, node, inputTrains[n]);
     for (auto direction: {Profile::FORWARD, Profile::BACKWARD}) {
       double seconds = profile.seconds(n, direction) / steps;
       if (seconds == 0) continue;

@@ -21,6 +21,9 @@ struct OpCost {
   double bytes;
 };
 
+// Whether a node's inputs depend on parameters: if not, its backward makes no gradient of them.
+kj::Array<bool> inputsThatTrain(const nn::Graph& graph);
+
 // The ops on which time was spent in `steps` steps of `images` images, in the graph's order. What
 // is computed together is one op: an activation where a convolution's output lies is not here.
 // `value_bytes`: of an element of an input, an output or their gradients; weights have four.

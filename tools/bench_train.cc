@@ -104,16 +104,13 @@ Measured measure(Training& training, NextBatch& next, Amount amount) {
 // Of a step. A backward pass is two forward ones, of a layer without trained ones below it one.
 double flopsOf(const nn::Graph& graph, uint images) {
   double flops = 0;
-  auto trains = kj::heapArray<bool>(graph.nodes.size());
+  auto inputTrains = inputsThatTrain(graph);
   for (nn::NodeId n: kj::indices(graph.nodes)) {
     auto& node = graph.nodes[n];
-    bool inputTrains = false;
-    for (auto input: node.inputs) inputTrains = inputTrains || trains[input];
-    trains[n] = inputTrains || node.keys.size() > 0;
     auto inputs = KJ_MAP(input, node.inputs) {
       return graph.nodes[input].shape;
     };
-    flops += (inputTrains ? 3.0 : 2.0) * nn::forwardFlops(node.op, inputs) * images;
+    flops += (inputTrains[n] ? 3.0 : 2.0) * nn::forwardFlops(node.op, inputs) * images;
   }
   return flops;
 }
