@@ -31,6 +31,7 @@ private:
   kj::Promise<void> carryOut();
   kj::Promise<void> initialize();
   kj::Promise<void> sendAllInitial();
+  kj::Promise<void> rest();
   kj::Promise<void> pullAll();
   kj::Promise<void> sendInitial(const Group& group);
   kj::Promise<void> pull(const Group& group);
@@ -74,8 +75,8 @@ kj::Promise<void> Exchange::run() {
 kj::Promise<void> Exchange::hello(uint shard) {
   auto request = shards[shard].helloRequest();
   request.setRank(worker.rank);
-  request.setWorkers(worker.workers);
-  request.setMode(worker.mode.name);
+  request.setWorkers(worker.rounds.workers);
+  request.setMode(kj::str(worker.rounds));
   request.setPlacement(worker.placement.digest());
   request.setShard(shard);
   auto response = request.send();
@@ -106,6 +107,9 @@ kj::Promise<void> Exchange::carryOut() {
         forEachGroup(worker.placement, order.slices,
             [&](const Group& group) { calls.add(push(order.step, group)); });
         break;
+      case Order::REST:
+        calls.add(rest().then([this]() { complete(); }));
+        break;
       case Order::REFRESH:
         calls.add(pullAll().then([this]() { complete(); }));
         break;
@@ -126,6 +130,13 @@ kj::Promise<void> Exchange::initialize() {
       return naming(
           shard, sessions[shard].startRequest(capnp::MessageSize{4, 0}).send().ignoreResult());
     });
+  });
+}
+
+kj::Promise<void> Exchange::rest() {
+  return kj::joinPromises(KJ_MAP(shard, kj::indices(sessions)) {
+    return naming(
+        shard, sessions[shard].restRequest(capnp::MessageSize{4, 0}).send().ignoreResult());
   });
 }
 
@@ -177,7 +188,9 @@ kj::Promise<void> Exchange::push(uint64_t step, const Group& group) {
   }
   auto done = request.send().then(
       [this, step, group](capnp::Response<ShardSession::PushPullResults>&& result) {
-        uint64_t bytes = take(group, step + 1, result);
+        // A push that counts is in the values that answer it.
+        bool counts = worker.rounds.counted == Rounds::ALL || worker.rounds.counted == Rounds::EACH;
+        uint64_t bytes = take(group, counts ? step + 1 : 0, result);
         auto lock = worker.meeting.lockExclusive();
         for (auto id: group.slices) lock->answered[id] = step + 1;
         lock->traffic.pushed_bytes += bytes;

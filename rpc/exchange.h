@@ -11,7 +11,7 @@ namespace rpc {
 
 // What the compute thread asks of the io thread.
 struct Order {
-  enum What { INITIALIZE, PUSH, REFRESH } what;
+  enum What { INITIALIZE, PUSH, REST, REFRESH } what;
   uint64_t step;
   SliceRange slices;
 };
@@ -22,7 +22,7 @@ struct Meeting {
   // There while the io thread has nothing to do: fulfilling it wakes it.
   kj::Maybe<kj::Own<kj::CrossThreadPromiseFulfiller<void>>> bell;
   kj::Array<uint64_t> answered;      // each slice's pushes whose answers are in `parameters`
-  uint64_t completed = 0;            // initialize and refresh orders
+  uint64_t completed = 0;            // orders other than pushes
   uint64_t updates = 0;              // the highest version that came of slice 0
   kj::Maybe<kj::Exception> failure;  // the first
   RemoteStore::Traffic traffic;
@@ -35,8 +35,7 @@ struct Meeting {
 // What both threads see of a worker's store.
 struct WorkerSide {
   const Placement& placement;
-  const Mode& mode;
-  uint workers;
+  const Rounds rounds;
   uint rank;
   kj::ArrayPtr<float> parameters;
   kj::ArrayPtr<const float> gradients;

@@ -7,8 +7,8 @@
 #include <kj/memory.h>
 
 #include "rpc/kvstore.capnp.h"
-#include "rpc/modes.h"
 #include "rpc/placement.h"
+#include "rpc/rounds.h"
 #include "rpc/updater.h"
 
 namespace rpc {
@@ -30,9 +30,10 @@ public:
   // worker's push of step - 1, so that must have been pushed. (The mode says what the answer waits
   // for: see kvstore.capnp.)
   virtual void await(uint64_t step, uint64_t begin, uint64_t end) = 0;
-  // Waits until every push of this worker was answered, then fetches the newest values of
-  // everything: at the end of an epoch, when all workers have finished theirs, all then hold the
-  // same.
+  // At the end of an epoch: waits until every push of this worker was answered. From then until its
+  // next push no other worker waits for it, so every worker must call this before any pushes again.
+  virtual void rest() = 0;
+  // Fetches the newest values of everything: when all workers rest, all then hold the same.
   virtual void refresh() = 0;
   // How many updates the newest values that this worker has received hold, of the first slice of
   // the placement; 0 before any. Where every worker's gradient makes a round, that is the number of
@@ -41,20 +42,20 @@ public:
 };
 
 // No network: the one Shard called directly, for one worker. All must outlive it.
-kj::Own<KvStore> newLocalStore(const Placement& placement, const Mode& mode, Updater& updater,
+kj::Own<KvStore> newLocalStore(const Placement& placement, const Rounds& rounds, Updater& updater,
     kj::ArrayPtr<float> parameters, kj::ArrayPtr<const float> gradients);
 
 // Servers behind Cap'n Proto connections. Made by anyone; `run` belongs to the io thread, the
 // KvStore methods to the compute thread. They meet in one queue of ready ranges and one array of
 // answered pushes.
 //
-// `placement`, `mode` and the store outlive the promise of run(). `gradients` are sent from where
+// `placement` and the store outlive the promise of run(). `gradients` are sent from where
 // they lie and answers are written to `parameters`: both arrays outlive that promise, and
 // `gradients` the connections too. So end the io thread before the program that owns the arrays.
 class RemoteStore: public KvStore {
 public:
-  static kj::Own<RemoteStore> create(const Placement& placement, const Mode& mode, uint workers,
-      uint rank, kj::ArrayPtr<float> parameters, kj::ArrayPtr<const float> gradients);
+  static kj::Own<RemoteStore> create(const Placement& placement, const Rounds& rounds, uint rank,
+      kj::ArrayPtr<float> parameters, kj::ArrayPtr<const float> gradients);
 
   // On the io thread, once: talks to `shards` (one a server, in order; connected) until the promise
   // is dropped; it never resolves. Rejects when a server is lost or refuses: the exception names it

@@ -44,6 +44,7 @@ void train(KvStore& store, kj::ArrayPtr<const Key> keys, uint rank, uint steps,
       end = begin;
     }
   }
+  store.rest();
   store.refresh();
 }
 
@@ -55,7 +56,7 @@ bool same(kj::ArrayPtr<const float> a, kj::ArrayPtr<const float> b) {
 kj::Array<float> replay(kj::ArrayPtr<const Key> keys, uint workers, uint steps) {
   auto placement = placeBalanced(keys, 1 << 20, 1);
   MomentumUpdater updater;
-  Shard shard(placement, 0, modeOf("dist_sync"), workers, updater);
+  Shard shard(placement, 0, roundsOf("dist_sync", workers), updater);
   auto parameters = kj::heapArray<float>(placement.parameters());
   auto gradients = kj::heapArray<float>(workers * placement.parameters());
   for (auto i: kj::indices(parameters)) parameters[i] = noise(99, i, 0);
@@ -87,7 +88,7 @@ TEST_CASE("LocalStore: the same bits as dist_sync with one worker") {
   auto parameters = kj::heapArray<float>(placement.parameters());
   auto gradients = kj::heapArray<float>(placement.parameters());
   for (auto i: kj::indices(parameters)) parameters[i] = noise(99, i, 0);
-  auto store = newLocalStore(placement, modeOf("local"), updater, parameters, gradients);
+  auto store = newLocalStore(placement, roundsOf("local", 1), updater, parameters, gradients);
   CHECK(store->updates() == 0);
   train(*store, keys, 0, 20, parameters, gradients);
   CHECK(store->updates() == 20);
@@ -102,11 +103,11 @@ TEST_CASE("RemoteStore: workers and servers over loopback give the replay's bits
       CAPTURE(workers);
       CAPTURE(servers);
       auto placement = placeBalanced(keys, 4096, servers);
-      auto& mode = modeOf("dist_sync");
+      auto rounds = roundsOf("dist_sync", workers);
       MomentumUpdater updater;
-      auto threads = startServers(placement, mode, workers, updater);
+      auto threads = startServers(placement, rounds, updater);
       auto trained = KJ_MAP(rank, kj::zeroTo(workers)) {
-        return kj::heap<Worker>(placement, mode, workers, rank, threads);
+        return kj::heap<Worker>(placement, rounds, rank, threads);
       };
       {
         auto computing = KJ_MAP(rank, kj::zeroTo(workers)) {
@@ -140,11 +141,11 @@ TEST_CASE("RemoteStore: n workers pushing rank + 1, 3 times, at rate 2 give 3 n 
     CAPTURE(workers);
     auto placement = placeBalanced(keys, 1 << 20, 2);
     TestUpdater updater(RATE);
-    auto& mode = modeOf("dist_sync");
-    auto servers = startServers(placement, mode, workers, updater);
+    auto rounds = roundsOf("dist_sync", workers);
+    auto servers = startServers(placement, rounds, updater);
     kj::Vector<kj::Own<Worker>> each;
     for (uint rank = 0; rank < workers; ++rank) {
-      each.add(kj::heap<Worker>(placement, mode, workers, rank, servers));
+      each.add(kj::heap<Worker>(placement, rounds, rank, servers));
       for (auto& value: each[rank]->parameters) value = 1;
       for (auto& value: each[rank]->gradients) value = rank + 1;
     }
@@ -175,11 +176,11 @@ TEST_CASE("RemoteStore: in dist_async every gradient of every worker counts once
   constexpr uint STEPS = 50;
   auto keys = makeKeys({5000, 11});
   auto placement = placeBalanced(keys, 4096, 2);
-  auto& mode = modeOf("dist_async");
+  auto rounds = roundsOf("dist_async", WORKERS);
   TestUpdater updater(1);
-  auto threads = startServers(placement, mode, WORKERS, updater);
+  auto threads = startServers(placement, rounds, updater);
   auto workers = KJ_MAP(rank, kj::zeroTo(WORKERS)) {
-    return kj::heap<Worker>(placement, mode, WORKERS, rank, threads);
+    return kj::heap<Worker>(placement, rounds, rank, threads);
   };
   for (auto& value: workers[0]->parameters) value = 0;
   bool countedAll[WORKERS] = {};
@@ -204,6 +205,7 @@ TEST_CASE("RemoteStore: in dist_async every gradient of every worker counts once
   }
   // All have finished: whoever refreshes sees everything.
   for (auto& worker: workers) {
+    worker->store->rest();
     worker->store->refresh();
     CHECK(worker->store->updates() == STEPS * WORKERS);
     float sum = STEPS * WORKERS * (WORKERS + 1) / 2;
@@ -217,11 +219,11 @@ TEST_CASE("RemoteStore: in dist_async every gradient of every worker counts once
 TEST_CASE("RemoteStore: a server that goes away makes the waiting worker throw its name") {
   auto keys = makeKeys({5000, 10});
   auto placement = placeBalanced(keys, 4096, 2);
-  auto& mode = modeOf("dist_sync");
+  auto rounds = roundsOf("dist_sync", 2);
   TestUpdater updater(1);
-  auto servers = startServers(placement, mode, 2, updater);
-  Worker worker0(placement, mode, 2, 0, servers);
-  Worker worker1(placement, mode, 2, 1, servers);
+  auto servers = startServers(placement, rounds, updater);
+  Worker worker0(placement, rounds, 0, servers);
+  Worker worker1(placement, rounds, 1, servers);
   auto name = kj::str("lost server 1 at 127.0.0.1:", servers[1]->port());
   kj::String text;
   kj::MutexGuarded<bool> pushed(false);
@@ -248,8 +250,8 @@ TEST_CASE("RemoteStore: a server that goes away makes the waiting worker throw i
 TEST_CASE("RemoteStore: a server that refuses makes the worker throw its reason") {
   auto placement = placeBalanced(makeKeys({10}), 4096, 1);
   TestUpdater updater(1);
-  auto servers = startServers(placement, modeOf("dist_sync"), 2, updater);
-  Worker worker(placement, modeOf("dist_async"), 2, 0, servers);
+  auto servers = startServers(placement, roundsOf("dist_sync", 2), updater);
+  Worker worker(placement, roundsOf("dist_async", 2), 0, servers);
   kj::String text;
   KJ_IF_MAYBE(exception, kj::runCatchingExceptions([&]() { worker.store->initialize(); })) {
     text = kj::str(exception->getDescription());
@@ -262,7 +264,7 @@ TEST_CASE("RemoteStore: fail() wakes the compute thread, and the first reason st
   auto placement = placeBalanced(makeKeys({10}), 4096, 1);
   auto parameters = kj::heapArray<float>(10);
   auto gradients = kj::heapArray<float>(10);
-  auto store = RemoteStore::create(placement, modeOf("dist_sync"), 2, 0, parameters, gradients);
+  auto store = RemoteStore::create(placement, roundsOf("dist_sync", 2), 0, parameters, gradients);
   store->push(0, 0, 10);
   kj::String text;
   {

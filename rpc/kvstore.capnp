@@ -37,8 +37,8 @@ $Cxx.namespace("rpc");
 interface ShardService {
   hello @0 (rank :UInt32, workers :UInt32, mode :Text, placement :UInt64, shard :UInt32)
       -> (session :ShardSession);
-  # Opens the session of worker `rank` (from 0) of `workers`. `mode` is the word of the experiment
-  # file, `placement` the digest of keys, cut and deal, `shard` the server that the worker means to
+  # Opens the session of worker `rank` (from 0) of `workers`. `mode` tells how pushes are counted,
+  # `placement` is the digest of keys, cut and deal, `shard` the server that the worker means to
   # speak to. Refused if any of them is not what the server was started with. A further hello of the
   # same rank ends its former session: that is how a worker comes back after its connection broke.
 }
@@ -53,15 +53,20 @@ interface ShardSession {
   # "I have all initial values." Answered when all workers have said so: none changes a value before
   # all have read it.
 
-  pull @2 (slices :List(UInt32), atLeastVersion :UInt64) -> (values :List(Versioned));
-  # The newest values, as soon as the version of each slice is at least the one asked for.
+  pull @2 (slices :List(UInt32)) -> (values :List(Versioned));
+  # The newest values, as soon as each slice has its first.
 
   pushPull @3 (step :UInt64, gradients :List(SliceFloats)) -> (values :List(Versioned));
   # This worker's gradients for `step` (from 0), summed over its batch; the values after the rounds
   # that they count for. A slice whose step was pushed before is not counted again, but answered as
   # it was: after a broken connection a worker repeats whatever was not answered. dist_sync: one
   # gradient of every worker makes a round; they are added in rank order, whatever the order of
-  # arrival. dist_async: every gradient is a round by itself, answered at once.
+  # arrival. dist_async: every gradient is a round by itself, answered at once. What
+  # other modes do is told by rpc/rounds.h.
+
+  rest @4 ();
+  # "I push nothing more until all workers have said so." At the end of an epoch, in modes where
+  # somebody may wait for pushes of a worker that has ended its steps. All its pushes were answered.
 }
 
 struct SliceFloats {

@@ -12,13 +12,13 @@ namespace {
 // Every push fills its round, so its answer is in `parameters` when push() returns.
 class LocalStore final: public KvStore {
 public:
-  LocalStore(const Placement& placement, const Mode& mode, Updater& updater,
+  LocalStore(const Placement& placement, const Rounds& rounds, Updater& updater,
       kj::ArrayPtr<float> parameters, kj::ArrayPtr<const float> gradients)
       : placement(placement),
-        shard(placement, 0, mode, 1, updater),
+        shard(placement, 0, rounds, updater),
         parameters(parameters),
         gradients(gradients) {
-    KJ_REQUIRE(placement.shards.size() == 1);
+    KJ_REQUIRE(placement.shards.size() == 1 && rounds.workers == 1);
     KJ_REQUIRE(parameters.size() == placement.parameters());
     KJ_REQUIRE(gradients.size() == placement.parameters());
   }
@@ -40,6 +40,7 @@ public:
   }
 
   void await(uint64_t, uint64_t, uint64_t) override {}
+  void rest() override {}
   void refresh() override {}
 
   uint64_t updates() const override {
@@ -55,9 +56,9 @@ private:
 
 }  // namespace
 
-kj::Own<KvStore> newLocalStore(const Placement& placement, const Mode& mode, Updater& updater,
+kj::Own<KvStore> newLocalStore(const Placement& placement, const Rounds& rounds, Updater& updater,
     kj::ArrayPtr<float> parameters, kj::ArrayPtr<const float> gradients) {
-  return kj::heap<LocalStore>(placement, mode, updater, parameters, gradients);
+  return kj::heap<LocalStore>(placement, rounds, updater, parameters, gradients);
 }
 
 }  // namespace rpc

@@ -10,40 +10,144 @@ constexpr Mode ROWS[] = {
     {"local",
         "One worker, no server: the worker calls its shard directly. The same bits as `dist_sync` "
         "with one worker.",
-        false, Mode::ALL_WORKERS, false},
+        false, Mode::WITH_ALL, Mode::ROUND, Mode::AS_IT_IS, false},
     {"device",
         "As `local`, with several devices: their gradients are added in the order of "
         "`cluster.devices`. The same sums as `dist_sync` with a worker for each device.",
-        false, Mode::ALL_WORKERS, true},
+        false, Mode::WITH_ALL, Mode::ROUND, Mode::AS_IT_IS, true},
     {"dist_sync",
         "A round sums one gradient of every worker, in rank order, and is applied once. Every "
         "worker computes step t on the values after round t. A worker adds the gradients of its "
         "devices, in their order, before it pushes.",
-        true, Mode::ALL_WORKERS, true},
+        true, Mode::WITH_ALL, Mode::ROUND, Mode::AS_IT_IS, true},
     {"dist_async",
         "Every gradient is applied by itself as it arrives. A worker computes on values that hold "
         "at least its own gradients.",
-        true, Mode::EACH_PUSH, true},
+        true, Mode::BY_ITSELF, Mode::AT_ONCE, Mode::AS_IT_IS, true},
+    {"dist_ssp",
+        "Every gradient is applied as it arrives, with 1 / workers of the step. A worker goes on "
+        "when the slowest is at most `staleness` steps behind it. With a staleness of 0 it is "
+        "`dist_sync`.",
+        true, Mode::BY_ITSELF, Mode::BOUND, Mode::AS_IT_IS, true},
+    {"dc_asgd",
+        "As `dist_async`, but each gradient is first corrected for what has changed since the "
+        "values that it was computed on, which the server keeps for every worker.",
+        true, Mode::BY_ITSELF, Mode::AT_ONCE, Mode::COMPENSATED, true},
 };
+
+// The first is the default.
+constexpr AggregateFrom AGGREGATE_FROM[] = {
+    {"distinct", "Different workers: the first that push in the round.", Rounds::FIRST},
+    {"any",
+        "Whoever pushes, one worker more than once too: what TensorFlow's SyncReplicasOptimizer "
+        "does.",
+        Rounds::ANY},
+};
+
+// Whether to read a key that only some modes have, `where` among them: not where it is absent and
+// says nothing, so that it is not told either.
+bool hasOwn(
+    configs::Reader& reader, kj::StringPtr key, const Mode& mode, bool fits, kj::StringPtr where) {
+  if (fits || reader.isManual()) return true;
+  if (!reader.has(key)) return false;
+  reader.error(key, kj::str("mode `", mode.name, "` has no `", key, "`"),
+      kj::str("leave it out, or choose mode = \"", where, "\""));
+  return true;
+}
+
+CompensationConfig readCompensation(configs::Reader& reader) {
+  CompensationConfig config;
+  config.adaptive = reader.flag("adaptive",
+      "Whether `lambda` is divided by the root of a moving mean of each gradient's square (the "
+      "paper's DC-ASGD-a), or constant (DC-ASGD-c).",
+      false);
+  config.lambda = reader.real("lambda",
+      "How much of the change is corrected for. The paper has 0.04 for CIFAR-10, and 2 if "
+      "`adaptive`.",
+      {.atLeast = 0}, config.adaptive ? 2 : 0.04);
+  return config;
+}
 
 }  // namespace
 
 constinit const kj::ArrayPtr<const Mode> MODES(ROWS);
 
-uint pushesPerRound(const Mode& mode, uint workers) {
-  return mode.round == Mode::ALL_WORKERS ? workers : 1;
+Rounds KvStoreConfig::rounds(uint workers) const {
+  Rounds rounds{.mode = mode->name, .workers = workers, .aggregate = workers};
+  bool bounded = mode->answers == Mode::BOUND;
+  if (mode->counts == Mode::WITH_ALL || (bounded && staleness == 0)) {
+    KJ_IF_MAYBE(n, aggregate) {
+      rounds.aggregate = *n;
+      // All of them, each once, is what a round is anyway.
+      if (aggregateFrom->counted == Rounds::ANY || *n < workers) {
+        rounds.counted = aggregateFrom->counted;
+      }
+    }
+  } else {
+    rounds.counted = Rounds::EACH;
+    rounds.aggregate = 1;
+    if (bounded) rounds.staleness = staleness;
+    rounds.keepsSeen = mode->applied == Mode::COMPENSATED;
+  }
+  return rounds;
+}
+
+void KvStoreConfig::check(uint workers, configs::Diagnostics& diagnostics) const {
+  KJ_IF_MAYBE(n, aggregate) {
+    if (*n > workers && aggregateFrom->counted == Rounds::FIRST) {
+      diagnostics.error(aggregateSpan,
+          kj::str("a round of ", *n, " different workers waits for ever where there are ", workers),
+          "make cluster.workers larger, or write aggregate_from = \"any\"");
+    }
+  }
 }
 
 KvStoreConfig KvStoreConfig::read(configs::Reader& reader) {
-  auto& mode =
-      reader.choose("mode", "When gradients are applied and who waits for whom.", MODES, "local");
+  KvStoreConfig config{};
+  config.mode =
+      &reader.choose("mode", "When gradients are applied and who waits for whom.", MODES, "local");
+  auto& mode = *config.mode;
+  if (hasOwn(reader, "staleness", mode, mode.answers == Mode::BOUND, "dist_ssp")) {
+    config.staleness = reader.integer("staleness",
+        "Of `dist_ssp`: steps that a worker may be ahead of the slowest. A worker that has ended "
+        "its epoch keeps nobody waiting.",
+        {.atLeast = 0, .atMost = 1 << 20}, 3);
+  }
+  bool together = mode.hasServers && mode.counts == Mode::WITH_ALL;
+  if (hasOwn(reader, "aggregate", mode, together, "dist_sync")) {
+    auto aggregate = reader.maybeInteger("aggregate",
+        "Of `dist_sync`: gradients that make a round. Fewer than there are workers leave the "
+        "slowest behind: what they push for a round that is over is dropped, and counted in the "
+        "log. Absent: one of every worker.",
+        {.atLeast = 1, .atMost = 4096});
+    KJ_IF_MAYBE(n, aggregate) config.aggregate = uint(*n);
+    config.aggregateSpan = reader.span("aggregate");
+  }
+  config.aggregateFrom = AGGREGATE_FROM;
+  if (hasOwn(reader, "aggregate_from", mode, config.aggregate != nullptr, "dist_sync")) {
+    config.aggregateFrom = &reader.choose("aggregate_from", "Whose gradients `aggregate` counts.",
+        kj::arrayPtr(AGGREGATE_FROM, kj::size(AGGREGATE_FROM)), "distinct");
+  }
+  if (hasOwn(reader, "staleness_aware", mode, mode.counts == Mode::BY_ITSELF, "dist_async")) {
+    config.stalenessAware = reader.flag("staleness_aware",
+        "Where every push is an update: divides the learning rate by the number of updates between "
+        "the values that a gradient was computed on and those that it changes, if that is 2 or "
+        "more (Zhang et al. 2016, arXiv 1511.05950).",
+        false);
+  }
+  if (hasOwn(reader, "compensation", mode, mode.applied == Mode::COMPENSATED, "dc_asgd")) {
+    config.compensation = reader.section("compensation",
+        "Of `dc_asgd`: how a gradient is corrected (Zheng et al. 2017, arXiv 1609.08326).",
+        readCompensation);
+  }
   auto sliceBytes = reader.integer("slice_bytes",
       "The largest piece of a parameter array that travels and is updated as one. Small models are "
       "cut finer, so that every server gets a fair share.",
       {.atLeast = 4096, .atMost = 256 << 20}, 1 << 20);
-  auto& placement = reader.choose(
+  config.slice_bytes = uint64_t(sliceBytes);
+  config.placement = &reader.choose(
       "placement", "How the pieces are dealt to the servers.", PLACEMENTS, "balanced");
-  return {&mode, uint64_t(sliceBytes), &placement};
+  return config;
 }
 
 }  // namespace rpc

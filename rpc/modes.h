@@ -1,10 +1,12 @@
-// rpc/modes.h: the closed table of kvstore modes: what makes a round, and who runs the shards.
+// rpc/modes.h: the closed table of kvstore modes, and [kvstore].
 #pragma once
 
 #include <kj/array.h>
 #include <kj/string.h>
 
+#include "configs/language/document.h"
 #include "rpc/placement.h"
+#include "rpc/rounds.h"
 
 namespace configs {
 class Reader;
@@ -12,28 +14,54 @@ class Reader;
 
 namespace rpc {
 
-// A row: what a mode is.
+// A row: what a mode is. docs/modes has a page for each.
 struct Mode {
-  const char* name;  // local, device, dist_sync, dist_async
+  const char* name;  // local, device, dist_sync, …
   const char* doc;
   // Whether the job has server processes; without, the worker calls its Shard directly.
   bool hasServers;
-  // Workers whose pushes make a round: all of them, or one.
-  enum Round { ALL_WORKERS, EACH_PUSH } round;
+  // When a push counts: together with one of every other worker, or by itself.
+  enum Counts { WITH_ALL, BY_ITSELF } counts;
+  // When it is answered: when its round is applied; at once; when the slowest worker is near
+  // enough.
+  enum Answers { ROUND, AT_ONCE, BOUND } answers;
+  // What an update does with its sum: hands it to the optimizer; adds first what it would have been
+  // on the values of now.
+  enum Applied { AS_IT_IS, COMPENSATED } applied;
   // Whether a worker may have several devices, whose gradients it adds in their order before a
   // push.
   bool severalDevices;
 };
 extern const kj::ArrayPtr<const Mode> MODES;
 
-// Pushes that one update sums: workers, or 1. Images of a round = this times the batch size.
-uint pushesPerRound(const Mode& mode, uint workers);
+// A row of the table of `aggregate_from`.
+struct AggregateFrom {
+  const char* name;  // distinct, any
+  const char* doc;
+  Rounds::Counted counted;
+};
+
+// Delay compensation of dc_asgd; see rpc/delay_compensation.h.
+struct CompensationConfig {
+  double lambda;
+  bool adaptive;
+};
 
 // [kvstore]
 struct KvStoreConfig {
   const Mode* mode;
+  kj::Maybe<uint> aggregate;  // null: all workers
+  const AggregateFrom* aggregateFrom;
+  uint64_t staleness;  // dist_ssp
+  bool stalenessAware;
+  CompensationConfig compensation;  // dc_asgd
   uint64_t slice_bytes;
   const PlacementRule* placement;
+  configs::Span aggregateSpan;
+
+  Rounds rounds(uint workers) const;
+  // Reports what does not go with so many workers.
+  void check(uint workers, configs::Diagnostics& diagnostics) const;
 
   static KvStoreConfig read(configs::Reader& reader);
 };

@@ -44,12 +44,14 @@ TEST_CASE("[kvstore]: slice_bytes has limits") {
   CHECK(read("slice_bytes = 268435457").errors == 1);
 }
 
-TEST_CASE(
-    "Modes: a round of dist_sync has a push of every worker, one of dist_async a single one") {
+TEST_CASE("Modes: an update takes a push of every worker, or each push is one") {
   for (auto& mode: MODES) {
-    bool async = kj::StringPtr(mode.name) == "dist_async";
-    CHECK(pushesPerRound(mode, 4) == (async ? 1 : 4));
-    CHECK(pushesPerRound(mode, 1) == 1);
+    KvStoreConfig config{};
+    config.mode = &mode;
+    config.staleness = 1;
+    bool alone = mode.counts == Mode::BY_ITSELF;
+    CHECK(config.rounds(4).pushesPerUpdate() == (alone ? 1 : 4));
+    CHECK(config.rounds(1).pushesPerUpdate() == 1);
   }
 }
 

@@ -9,13 +9,14 @@ namespace {
 
 class TwoThreadStore final: public RemoteStore {
 public:
-  TwoThreadStore(const Placement& placement, const Mode& mode, uint workers, uint rank,
+  TwoThreadStore(const Placement& placement, const Rounds& rounds, uint rank,
       kj::ArrayPtr<float> parameters, kj::ArrayPtr<const float> gradients);
 
   void initialize() override { complete(Order::INITIALIZE); }
   void push(uint64_t step, uint64_t begin, uint64_t end) override;
   void await(uint64_t step, uint64_t begin, uint64_t end) override;
-  void refresh() override;
+  void rest() override;
+  void refresh() override { complete(Order::REFRESH); }
   uint64_t updates() const override { return side.meeting.lockShared()->updates; }
   kj::Promise<void> run(
       kj::Array<ShardService::Client> shards, kj::Array<kj::String> names) override;
@@ -30,14 +31,14 @@ private:
 
   WorkerSide side;
   kj::Array<uint64_t> pushed;  // each slice's pushes; compute thread only
-  uint64_t asked = 0;          // initialize and refresh orders; compute thread only
+  uint64_t asked = 0;          // orders other than pushes; compute thread only
 };
 
-TwoThreadStore::TwoThreadStore(const Placement& placement, const Mode& mode, uint workers,
-    uint rank, kj::ArrayPtr<float> parameters, kj::ArrayPtr<const float> gradients)
-    : side{placement, mode, workers, rank, parameters, gradients},
+TwoThreadStore::TwoThreadStore(const Placement& placement, const Rounds& rounds, uint rank,
+    kj::ArrayPtr<float> parameters, kj::ArrayPtr<const float> gradients)
+    : side{placement, rounds, rank, parameters, gradients},
       pushed(kj::heapArray<uint64_t>(placement.slices.size())) {
-  KJ_REQUIRE(rank < workers, rank, workers);
+  KJ_REQUIRE(rank < rounds.workers, rank, rounds.workers);
   KJ_REQUIRE(parameters.size() == placement.parameters());
   KJ_REQUIRE(gradients.size() == placement.parameters());
   for (auto& count: pushed) count = 0;
@@ -96,14 +97,14 @@ void TwoThreadStore::await(uint64_t step, uint64_t begin, uint64_t end) {
   });
 }
 
-void TwoThreadStore::refresh() {
+void TwoThreadStore::rest() {
   wait([&](const Meeting& now) {
     for (auto id: kj::indices(pushed)) {
       if (now.answered[id] < pushed[id]) return false;
     }
     return true;
   });
-  complete(Order::REFRESH);
+  if (side.rounds.mustHearOfRest()) complete(Order::REST);
 }
 
 kj::Promise<void> TwoThreadStore::run(
@@ -113,9 +114,9 @@ kj::Promise<void> TwoThreadStore::run(
 
 }  // namespace
 
-kj::Own<RemoteStore> RemoteStore::create(const Placement& placement, const Mode& mode, uint workers,
+kj::Own<RemoteStore> RemoteStore::create(const Placement& placement, const Rounds& rounds,
     uint rank, kj::ArrayPtr<float> parameters, kj::ArrayPtr<const float> gradients) {
-  return kj::heap<TwoThreadStore>(placement, mode, workers, rank, parameters, gradients);
+  return kj::heap<TwoThreadStore>(placement, rounds, rank, parameters, gradients);
 }
 
 }  // namespace rpc

@@ -20,22 +20,21 @@ void copy(kj::ArrayPtr<float> target, kj::ArrayPtr<const float> source) {
   memcpy(target.begin(), source.begin(), source.size() * sizeof(float));
 }
 
-void add(kj::ArrayPtr<float> sum, kj::ArrayPtr<const float> more) {
-  float* __restrict__ a = sum.begin();
-  const float* __restrict__ b = more.begin();
-  for (size_t i = 0, n = sum.size(); i < n; i++) a[i] += b[i];
+// sum ← a + b; `sum` may be one of them.
+void add(kj::ArrayPtr<const float> a, kj::ArrayPtr<const float> b, kj::ArrayPtr<float> sum) {
+  for (size_t i = 0, n = sum.size(); i < n; i++) sum[i] = a[i] + b[i];
 }
 
 }  // namespace
 
-Shard::Shard(
-    const Placement& placement, uint shard, const Mode& mode, uint workers, Updater& updater)
-    : updater(updater), workers(workers), roundSize(pushesPerRound(mode, workers)) {
-  KJ_REQUIRE(shard < placement.shards.size() && workers >= 1);
+Shard::Shard(const Placement& placement, uint shard, const Rounds& rounds, Updater& updater)
+    : rounds(rounds), updater(updater), rests(kj::heapArray<bool>(rounds.workers)) {
+  KJ_REQUIRE(shard < placement.shards.size() && rounds.workers >= 1 && rounds.aggregate >= 1);
   auto& ids = placement.shards[shard];
   pieces = kj::heapArray<Piece>(ids.size());
   pieceOf = kj::heapArray<uint>(placement.slices.size());
   for (auto& index: pieceOf) index = NONE;
+  for (auto& flag: rests) flag = false;
   uninitialized = ids.size();
 
   for (auto i: kj::indices(ids)) {
@@ -44,16 +43,10 @@ Shard::Shard(
     piece.slice = &placement.slices[ids[i]];
     uint64_t size = piece.slice->size;
     for (uint buffer = 0; buffer < 2; buffer++) piece.buffers.add(Buffer{makeValues(size)});
-    piece.lentTo = kj::heapArray<uint>(workers);
-    for (auto& index: piece.lentTo) index = NONE;
-    piece.state = kj::heapArray<float>(size * updater.stateArrays(*piece.slice));
-    memset(piece.state.begin(), 0, piece.state.asBytes().size());
-    piece.nextStep = kj::heapArray<uint64_t>(workers);
-    for (auto& step: piece.nextStep) step = 0;
-    if (roundSize > 1) {
-      piece.sum = kj::heapArray<float>(size);
-      piece.early = kj::heapArray<kj::ArrayPtr<const float>>(workers);
-    }
+    piece.state = makeValues(size * updater.stateArrays(*piece.slice));
+    piece.members = kj::heapArray<Member>(rounds.workers);
+    for (auto& member: piece.members) member.lent = NONE;
+    if (rounds.aggregate > 1) piece.sum = kj::heapArray<float>(size);
   }
 }
 
@@ -71,6 +64,8 @@ void Shard::initialize(SliceId id, kj::ArrayPtr<const float> values) {
   copy(piece.buffers[piece.current].values, values);
   piece.initialized = true;
   --uninitialized;
+  // Rank 0 has these values.
+  lend(0, id);
 }
 
 bool Shard::isInitialized() const {
@@ -80,57 +75,143 @@ bool Shard::isInitialized() const {
 void Shard::checkPush(
     uint rank, SliceId id, uint64_t step, kj::ArrayPtr<const float> gradient) const {
   auto& piece = find(id);
-  KJ_REQUIRE(rank < workers, "there is no worker of this rank", rank, workers);
+  KJ_REQUIRE(rank < rounds.workers, "there is no worker of this rank", rank, rounds.workers);
   KJ_REQUIRE(piece.initialized, "a gradient came before the slice's initial values", id, rank);
   KJ_REQUIRE(gradient.size() == piece.slice->size, "a gradient must have its slice's size", id,
       rank, gradient.size(), piece.slice->size);
-  auto expected = piece.nextStep[rank];
-  // With several pushes a round, a worker that has pushed in this one must wait for the next.
-  KJ_REQUIRE(step < expected || (step == expected && (roundSize == 1 || step == piece.version)),
-      "a worker pushed a step that is not its next", id, rank, step, expected, piece.version);
+  auto& member = piece.members[rank];
+  KJ_REQUIRE(step < member.steps || (step == member.steps && member.due <= progress(piece)),
+      "a worker pushed a step that is not its next", id, rank, step, member.steps, piece.version);
 }
 
 uint64_t Shard::push(uint rank, SliceId id, uint64_t step, kj::ArrayPtr<const float> gradient) {
   checkPush(rank, id, step, gradient);
   auto& piece = find(id);
-  auto due = [&]() { return roundSize > 1 ? step + 1 : piece.version; };
-
-  giveBack(piece, rank);
-  if (step < piece.nextStep[rank]) return due();
-  piece.nextStep[rank] = step + 1;
-  if (roundSize == 1) {
-    apply(piece, gradient);
-  } else {
-    addInOrder(piece, rank, gradient);
+  auto& member = piece.members[rank];
+  if (step == member.steps) {
+    member.steps++;
+    counted.pushed++;
+    member.due = count(piece, rank, gradient);
   }
-  return due();
+  giveBack(piece, member);
+  return member.due;
 }
 
-void Shard::addInOrder(Piece& piece, uint rank, kj::ArrayPtr<const float> gradient) {
-  piece.early[rank] = gradient;
-  for (; piece.added < workers && piece.early[piece.added] != nullptr; piece.added++) {
-    auto& next = piece.early[piece.added];
-    // The first is copied: 0 + -0 would lose its sign.
-    piece.added == 0 ? copy(piece.sum, next) : add(piece.sum, next);
-    next = nullptr;
+// Puts a gradient where it belongs, or drops it. Returns the progress that answers it.
+uint64_t Shard::count(Piece& piece, uint rank, kj::ArrayPtr<const float> gradient) {
+  auto& member = piece.members[rank];
+  // With ALL nobody is: a round waits for everybody.
+  bool late = member.seen < piece.version && rounds.counted != Rounds::ALL;
+  switch (rounds.counted) {
+    case Rounds::ALL:
+    case Rounds::FIRST: {
+      if (late) {
+        counted.dropped++;
+        return piece.version;
+      }
+      uint64_t due = piece.version + 1;
+      member.gradient = gradient;
+      piece.pushes++;
+      giveBack(piece, member);
+      closeRoundIfFull(piece);
+      return due;
+    }
+    case Rounds::ANY: {
+      giveBack(piece, member);
+      if (late) {
+        counted.dropped++;
+      } else {
+        addAsItCame(piece, gradient);
+      }
+      uint64_t taken = ++piece.answers;
+      return taken - kj::min(taken, uint64_t(rounds.aggregate));
+    }
+    case Rounds::EACH: {
+      uint64_t staleness = piece.version - member.seen;
+      counted.staleness[kj::min(staleness, uint64_t(Counts::STALENESS_MAX))]++;
+      Round round{piece.version, gradient, rounds.divisor(1), staleness};
+      if (rounds.keepsSeen && member.lent != NONE) {
+        round.seen = piece.buffers[member.lent].values;
+      } else {
+        giveBack(piece, member);
+      }
+      apply(piece, round);
+      // Not before the slowest is near enough.
+      return rounds.isBounded() ? member.steps - kj::min(member.steps, rounds.staleness)
+                                : piece.version;
+    }
   }
-  if (piece.added == workers) {
-    apply(piece, piece.sum);
-    piece.added = 0;
+  KJ_UNREACHABLE;
+}
+
+void Shard::rest(uint rank) {
+  KJ_REQUIRE(rank < rounds.workers, "there is no worker of this rank", rank, rounds.workers);
+  if (rests[rank]) return;
+  rests[rank] = true;
+  resting++;
+  if (resting == rounds.workers) {
+    for (auto& flag: rests) flag = false;
+    resting = 0;
+    // Tokens begin anew, too: those of the workers that rested are gone.
+    for (auto& piece: pieces) {
+      piece.answers = piece.version * rounds.pushesPerUpdate();
+      for (auto& member: piece.members) member.due = 0;
+    }
+  } else if (rounds.counted == Rounds::FIRST) {
+    for (auto& piece: pieces) closeRoundIfFull(piece);
   }
 }
 
-void Shard::apply(Piece& piece, kj::ArrayPtr<const float> gradientSum) {
+// Of a round in which different workers push: those that rest cannot.
+uint Shard::pushesNeeded() const {
+  return kj::min(rounds.aggregate, rounds.workers - resting);
+}
+
+// Adds the gradients of a round in rank order, and applies them.
+void Shard::closeRoundIfFull(Piece& piece) {
+  if (piece.pushes == 0 || piece.pushes < pushesNeeded()) return;
+  kj::ArrayPtr<const float> sum = nullptr;
+  for (auto& member: piece.members) {
+    auto gradient = kj::mv(member.gradient);
+    if (gradient == nullptr) continue;
+    member.gradient = nullptr;
+    if (sum == nullptr) {
+      sum = gradient;
+    } else {
+      add(sum, gradient, piece.sum);
+      sum = piece.sum;
+    }
+  }
+  counted.staleness[0] += piece.pushes;
+  apply(piece, Round{piece.version, sum, rounds.divisor(piece.pushes)});
+}
+
+void Shard::addAsItCame(Piece& piece, kj::ArrayPtr<const float> gradient) {
+  piece.pushes++;
+  counted.staleness[0]++;
+  if (rounds.aggregate == 1) {
+    apply(piece, Round{piece.version, gradient, rounds.divisor(1)});
+    return;
+  }
+  // The first is copied: 0 + -0 would lose its sign.
+  piece.pushes == 1 ? copy(piece.sum, gradient) : add(piece.sum, gradient, piece.sum);
+  if (piece.pushes == rounds.aggregate) {
+    apply(piece, Round{piece.version, piece.sum, rounds.divisor(piece.pushes)});
+  }
+}
+
+void Shard::apply(Piece& piece, Round round) {
   uint next = 0;
   while (
       next < piece.buffers.size() && (next == piece.current || piece.buffers[next].borrowers > 0)) {
     next++;
   }
   if (next == piece.buffers.size()) piece.buffers.add(Buffer{makeValues(piece.slice->size)});
-  updater.update(*piece.slice, piece.version, gradientSum, piece.buffers[piece.current].values,
+  updater.update(*piece.slice, round, piece.buffers[piece.current].values,
       piece.buffers[next].values, piece.state);
   piece.current = next;
   piece.version++;
+  piece.pushes = 0;
 }
 
 kj::Maybe<uint64_t> Shard::version(SliceId id) const {
@@ -139,22 +220,43 @@ kj::Maybe<uint64_t> Shard::version(SliceId id) const {
   return piece.version;
 }
 
+uint64_t Shard::progress(SliceId id) const {
+  return progress(find(id));
+}
+
+uint64_t Shard::progress(const Piece& piece) const {
+  if (rounds.counted == Rounds::ANY) {
+    return piece.version * rounds.pushesPerUpdate() + resting;
+  }
+  return rounds.isBounded() ? slowest(piece) : piece.version;
+}
+
+// Steps that every worker has pushed who does not rest.
+uint64_t Shard::slowest(const Piece& piece) const {
+  uint64_t least = kj::maxValue;
+  for (auto rank: kj::indices(piece.members)) {
+    if (!rests[rank]) least = kj::min(least, piece.members[rank].steps);
+  }
+  return least;
+}
+
 Shard::Lent Shard::lend(uint rank, SliceId id) {
   auto& piece = find(id);
-  KJ_REQUIRE(rank < workers, "there is no worker of this rank", rank, workers);
+  KJ_REQUIRE(rank < rounds.workers, "there is no worker of this rank", rank, rounds.workers);
   KJ_REQUIRE(piece.initialized, "the slice has no values yet", id);
-  giveBack(piece, rank);
+  auto& member = piece.members[rank];
+  giveBack(piece, member);
   auto& buffer = piece.buffers[piece.current];
   buffer.borrowers++;
-  piece.lentTo[rank] = piece.current;
+  member.lent = piece.current;
+  member.seen = piece.version;
   return {piece.version, buffer.values};
 }
 
-void Shard::giveBack(Piece& piece, uint rank) {
-  auto& lent = piece.lentTo[rank];
-  if (lent == NONE) return;
-  piece.buffers[lent].borrowers--;
-  lent = NONE;
+void Shard::giveBack(Piece& piece, Member& member) {
+  if (member.lent == NONE) return;
+  piece.buffers[member.lent].borrowers--;
+  member.lent = NONE;
 }
 
 const Shard::Piece& Shard::find(SliceId id) const {

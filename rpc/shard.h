@@ -5,8 +5,8 @@
 #include <kj/common.h>
 #include <kj/vector.h>
 
-#include "rpc/modes.h"
 #include "rpc/placement.h"
+#include "rpc/rounds.h"
 #include "rpc/updater.h"
 
 namespace rpc {
@@ -21,15 +21,15 @@ namespace rpc {
 // change nothing.
 //
 // Memory, for each value of the shard: two buffers of values and, if a round has several pushes,
-// one sum; the updater's state. In a mode where a worker may fall behind others, up to workers + 1
-// buffers of values, each made when it is first needed.
+// one sum; the updater's state. Where a worker may fall behind others, up to workers + 1 buffers of
+// values (one more if updates are told what was seen), each made when it is first needed.
 class Shard {
 public:
   // The slices of shard `shard`. `placement` and `updater` must outlive it.
-  Shard(const Placement& placement, uint shard, const Mode& mode, uint workers, Updater& updater);
+  Shard(const Placement& placement, uint shard, const Rounds& rounds, Updater& updater);
   KJ_DISALLOW_COPY(Shard);
 
-  // The first values of slice `id`: version 0. Once a slice.
+  // The first values of slice `id`, from rank 0: version 0. Once a slice.
   void initialize(SliceId id, kj::ArrayPtr<const float> values);
   // Throws what initialize() with the same arguments would throw, and changes nothing: for callers
   // that do several slices or none.
@@ -37,20 +37,30 @@ public:
   // Whether all slices have their first values.
   bool isInitialized() const;
 
-  // Counts worker `rank`'s gradient of slice `id` for `step` (from 0; float32, as many as the slice
-  // has, summed over the worker's batch), and runs the updater when the round is full. Gradients
-  // are added in rank order whatever order they arrive in, so the sum is the same to the last bit.
-  // A step that this worker pushed before is not counted again. Returns the version that answers
-  // this push; it is there already if the push filled its round.
+  // Counts worker `rank`'s gradient of slice `id` for `step` (from 0: the worker's own; float32, as
+  // many as the slice has, summed over the worker's batch), and runs the updater when the round is
+  // full. Where all workers' gradients make a round, they are added in rank order whatever order
+  // they arrive in, so the sum is the same to the last bit. A step that this worker pushed before
+  // is not counted again. Returns the progress() that answers this push; it is there already if the
+  // push filled its round.
   //
-  // The gradient is not copied: one that came before its turn must stay in place until that version
-  // is there.
+  // The gradient is not copied: one that came before its turn must stay in place until that
+  // progress is there.
   uint64_t push(uint rank, SliceId id, uint64_t step, kj::ArrayPtr<const float> gradient);
   // As checkInitialize(), for push().
   void checkPush(uint rank, SliceId id, uint64_t step, kj::ArrayPtr<const float> gradient) const;
 
+  // Worker `rank` pushes nothing more until all workers rest: at the end of an epoch, or of its
+  // run. Its pushes were all answered. Nobody waits for it; when the last one rests, all count
+  // again. May advance the progress of every slice. A second rest is none.
+  void rest(uint rank);
+
   // Rounds applied to slice `id`; null before initialize().
   kj::Maybe<uint64_t> version(SliceId id) const;
+  // What answers wait for, of an initialized slice; it never falls while a push waits. Rounds
+  // applied, as a rule; with a bound on staleness the steps that every worker has pushed who does
+  // not rest; with pushes of any worker the answers that may have been given beyond the first.
+  uint64_t progress(SliceId id) const;
 
   struct Lent {
     uint64_t version;
@@ -61,10 +71,32 @@ public:
   // rank pushes or borrows the slice again. The updater meanwhile writes other buffers.
   Lent lend(uint rank, SliceId id);
 
+  // Pushes so far, each slice's by itself.
+  struct Counts {
+    static constexpr uint STALENESS_MAX = 63;
+
+    uint64_t pushed = 0;   // without repeats
+    uint64_t dropped = 0;  // of these: those that came after their round
+    // Those that were applied, by the updates between what they were computed on and what they
+    // changed; the last entry has all of STALENESS_MAX and more.
+    uint64_t staleness[STALENESS_MAX + 1] = {};
+  };
+  const Counts& counts() const { return counted; }
+
 private:
   struct Buffer {
     kj::Array<float> values;
     uint borrowers = 0;
+  };
+
+  // What a slice knows of one worker.
+  struct Member {
+    uint lent;           // index of its buffer, or NONE
+    uint64_t seen = 0;   // version of what it was lent last
+    uint64_t steps = 0;  // that it has pushed
+    uint64_t due = 0;    // progress that answers its last push
+    // Its gradient in the round in progress, if that still waits for others.
+    kj::ArrayPtr<const float> gradient = nullptr;
   };
 
   struct Piece {
@@ -72,29 +104,33 @@ private:
     bool initialized = false;
     uint64_t version = 0;
     kj::Vector<Buffer> buffers;
-    uint current = 0;              // index of the newest values
-    kj::Array<uint> lentTo;        // each rank's buffer, or NONE
-    kj::Array<float> state;        // the updater's
-    kj::Array<uint64_t> nextStep;  // each rank's; says who has pushed in this round
-    // The round in progress, if it has several pushes: the sum of the ranks below `added`, and what
-    // came too early.
-    kj::Array<float> sum;
-    uint added = 0;
-    kj::Array<kj::ArrayPtr<const float>> early;
+    uint current = 0;        // index of the newest values
+    kj::Array<float> state;  // the updater's
+    kj::Array<Member> members;
+    kj::Array<float> sum;  // of a round of several pushes
+    uint pushes = 0;       // in the round in progress
+    uint64_t answers = 0;  // ANY: tokens taken
   };
 
   Piece& find(SliceId id);
   const Piece& find(SliceId id) const;
-  void addInOrder(Piece& piece, uint rank, kj::ArrayPtr<const float> gradient);
-  void apply(Piece& piece, kj::ArrayPtr<const float> gradientSum);
-  void giveBack(Piece& piece, uint rank);
+  uint64_t count(Piece& piece, uint rank, kj::ArrayPtr<const float> gradient);
+  uint64_t progress(const Piece& piece) const;
+  uint64_t slowest(const Piece& piece) const;
+  uint pushesNeeded() const;
+  void closeRoundIfFull(Piece& piece);
+  void addAsItCame(Piece& piece, kj::ArrayPtr<const float> gradient);
+  void apply(Piece& piece, Round round);
+  void giveBack(Piece& piece, Member& member);
 
+  const Rounds rounds;
   Updater& updater;
-  uint workers;
-  uint roundSize;  // pushes that make a round: `workers`, or 1
   kj::Array<Piece> pieces;
   kj::Array<uint> pieceOf;  // of each slice of the placement; NONE for those of other shards
   uint uninitialized;       // pieces without values
+  kj::Array<bool> rests;    // each rank's
+  uint resting = 0;         // ranks that rest
+  Counts counted;
 };
 
 }  // namespace rpc

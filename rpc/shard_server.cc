@@ -11,7 +11,7 @@ namespace rpc {
 
 namespace {
 
-// Calls that wait for slices to reach versions.
+// Calls that wait for the progress of slices.
 class Waiting {
 public:
   explicit Waiting(size_t slices): waiters(kj::heapArray<kj::Vector<Waiter>>(slices)) {}
@@ -22,18 +22,18 @@ public:
     kj::Own<kj::PromiseFulfiller<void>> fulfiller;
   };
 
-  // `call` waits for slice `id` to reach `version`, too.
-  void add(Call& call, SliceId id, uint64_t version) {
-    waiters[id].add(Waiter{version, kj::addRef(call)});
+  // `call` waits for slice `id` to reach `progress`, too.
+  void add(Call& call, SliceId id, uint64_t progress) {
+    waiters[id].add(Waiter{progress, kj::addRef(call)});
     call.missing++;
   }
 
-  // Slice `id` has reached `version`.
-  void reached(SliceId id, uint64_t version) {
+  // Slice `id` has reached `progress`.
+  void reached(SliceId id, uint64_t progress) {
     auto& list = waiters[id];
     size_t kept = 0;
     for (auto& waiter: list) {
-      if (waiter.version <= version) {
+      if (waiter.progress <= progress) {
         if (--waiter.call->missing == 0) waiter.call->fulfiller->fulfill();
       } else {
         auto stays = kj::mv(waiter);
@@ -45,7 +45,7 @@ public:
 
 private:
   struct Waiter {
-    uint64_t version;
+    uint64_t progress;
     kj::Own<Call> call;
   };
   kj::Array<kj::Vector<Waiter>> waiters;
@@ -55,20 +55,20 @@ private:
 struct Entry {
   SliceId id;
   kj::ArrayPtr<const float> floats;
-  uint64_t version;  // that is due, or that answers
+  uint64_t number;  // the progress that is due, or the version that answers
 };
 
 class ShardServer final: public ShardService::Server {
 public:
-  ShardServer(
-      const Placement& placement, uint shard, const Mode& mode, uint workers, Updater& updater)
+  ShardServer(const Placement& placement, uint shard, const Rounds& rounds, Updater& updater)
       : placement(placement.digest()),
         index(shard),
-        mode(mode),
-        shard(placement, shard, mode, workers, updater),
+        slices(placement.shards[shard]),
+        mode(kj::str(rounds)),
+        shard(placement, shard, rounds, updater),
         waiting(placement.slices.size()),
-        sessions(kj::heapArray<uint>(workers)),
-        started(kj::heapArray<bool>(workers)) {
+        sessions(kj::heapArray<uint>(rounds.workers)),
+        started(kj::heapArray<bool>(rounds.workers)) {
     for (auto& count: sessions) count = 0;
     for (auto& flag: started) flag = false;
   }
@@ -80,17 +80,18 @@ private:
 
   // Fill `entries`: slices ascend, and payloads are whole values.
   void read(capnp::List<SliceFloats>::Reader list);
-  void read(capnp::List<uint32_t>::Reader list, uint64_t atLeastVersion);
-  void add(SliceId id, kj::ArrayPtr<const float> floats, uint64_t version);
+  void read(capnp::List<uint32_t>::Reader list);
+  void add(SliceId id, kj::ArrayPtr<const float> floats);
 
-  // Resolves when the slices of `entries` have the versions that are due.
+  // Resolves when the slices of `entries` have values, and the progress that is due.
   kj::Promise<void> whenDue();
   // Answers the calls that slice `id` kept waiting.
-  void wake(SliceId id) { waiting.reached(id, KJ_ASSERT_NONNULL(shard.version(id))); }
+  void wake(SliceId id) { waiting.reached(id, shard.progress(id)); }
 
   uint64_t placement;  // digest
   uint index;          // of the shard
-  const Mode& mode;
+  kj::ArrayPtr<const SliceId> slices;
+  kj::String mode;  // what is counted how
   Shard shard;
   Waiting waiting;
   kj::Vector<Entry> entries;  // of the call that is carried out; keeps its memory from call to call
@@ -108,30 +109,29 @@ void ShardServer::read(capnp::List<SliceFloats>::Reader list) {
         "a payload must be whole float32 values of 4 bytes", data.size());
     // A message's Data begins at a multiple of 8 bytes.
     auto floats = reinterpret_cast<const float*>(data.begin());
-    add(entry.getSlice(), kj::arrayPtr(floats, data.size() / sizeof(float)), 0);
+    add(entry.getSlice(), kj::arrayPtr(floats, data.size() / sizeof(float)));
   }
 }
 
-void ShardServer::read(capnp::List<uint32_t>::Reader list, uint64_t atLeastVersion) {
+void ShardServer::read(capnp::List<uint32_t>::Reader list) {
   entries.clear();
-  for (auto id: list) add(id, nullptr, atLeastVersion);
+  for (auto id: list) add(id, nullptr);
 }
 
-void ShardServer::add(SliceId id, kj::ArrayPtr<const float> floats, uint64_t version) {
+void ShardServer::add(SliceId id, kj::ArrayPtr<const float> floats) {
   // Also keeps a call from naming a slice twice.
   KJ_REQUIRE(entries.size() == 0 || entries.back().id < id, "the slices of a call must ascend",
       entries.back().id, id);
-  entries.add(Entry{id, floats, version});
+  entries.add(Entry{id, floats, 0});
 }
 
 kj::Promise<void> ShardServer::whenDue() {
   kj::Maybe<kj::Own<Waiting::Call>> call;
   for (auto& entry: entries) {
-    KJ_IF_MAYBE(present, shard.version(entry.id)) {
-      if (*present >= entry.version) continue;
-    }
+    bool hasValues = shard.version(entry.id) != nullptr;
+    if (hasValues && shard.progress(entry.id) >= entry.number) continue;
     if (call == nullptr) call = kj::refcounted<Waiting::Call>();
-    waiting.add(*KJ_ASSERT_NONNULL(call), entry.id, entry.version);
+    waiting.add(*KJ_ASSERT_NONNULL(call), entry.id, entry.number);
   }
   KJ_IF_MAYBE(waits, call) {
     auto paf = kj::newPromiseAndFulfiller<void>();
@@ -176,10 +176,19 @@ public:
     return kj::READY_NOW;
   }
 
+  kj::Promise<void> rest(RestContext) override {
+    requireNewest();
+    server.shard.rest(rank);
+    for (SliceId id: server.slices) {
+      if (server.shard.version(id) != nullptr) server.wake(id);
+    }
+    return kj::READY_NOW;
+  }
+
   kj::Promise<void> pull(PullContext context) override {
     requireNewest();
     auto params = context.getParams();
-    server.read(params.getSlices(), params.getAtLeastVersion());
+    server.read(params.getSlices());
     for (auto& entry: server.entries) server.shard.version(entry.id);  // throws if there is none
     return server.whenDue().then(
         [this, context]() mutable { answer(context, context.getParams().getSlices()); });
@@ -192,7 +201,7 @@ public:
     server.read(params.getGradients());
     for (auto& entry: server.entries) server.shard.checkPush(rank, entry.id, step, entry.floats);
     for (auto& entry: server.entries) {
-      entry.version = server.shard.push(rank, entry.id, step, entry.floats);
+      entry.number = server.shard.push(rank, entry.id, step, entry.floats);
       server.wake(entry.id);
     }
     return server.whenDue().then(
@@ -224,7 +233,7 @@ private:
     }
     auto values = context.getResults(size.size()).initValues(server.entries.size());
     for (auto i: kj::indices(server.entries)) {
-      values[i].setVersion(server.entries[i].version);
+      values[i].setVersion(server.entries[i].number);
       setFloats(values[i], server.entries[i].floats);
     }
   }
@@ -240,10 +249,10 @@ kj::Promise<void> ShardServer::hello(HelloContext context) {
   uint rank = params.getRank();
   // Plain sentences: this is what a user reads who started a role with another file.
   auto workerMode = params.getMode();
-  if (workerMode != mode.name) {
+  if (workerMode != mode) {
     KJ_FAIL_REQUIRE(
         "worker and server run different kvstore modes; start all roles with the same file", rank,
-        workerMode, mode.name);
+        workerMode, mode);
   }
   auto workers = params.getWorkers();
   if (workers != sessions.size()) {
@@ -270,8 +279,8 @@ kj::Promise<void> ShardServer::hello(HelloContext context) {
 }  // namespace
 
 ShardService::Client newShardServer(
-    const Placement& placement, uint shard, const Mode& mode, uint workers, Updater& updater) {
-  return kj::heap<ShardServer>(placement, shard, mode, workers, updater);
+    const Placement& placement, uint shard, const Rounds& rounds, Updater& updater) {
+  return kj::heap<ShardServer>(placement, shard, rounds, updater);
 }
 
 }  // namespace rpc

@@ -4,8 +4,8 @@
 #include <kj/memory.h>
 
 #include "rpc/kvstore.capnp.h"
-#include "rpc/modes.h"
 #include "rpc/placement.h"
+#include "rpc/rounds.h"
 #include "rpc/updater.h"
 
 namespace rpc {
@@ -16,6 +16,6 @@ namespace rpc {
 // outlive it, and it must outlive the connections that it is served over (serve() sees to that):
 // answers are sent from where the shard keeps its values.
 ShardService::Client newShardServer(
-    const Placement& placement, uint shard, const Mode& mode, uint workers, Updater& updater);
+    const Placement& placement, uint shard, const Rounds& rounds, Updater& updater);
 
 }  // namespace rpc

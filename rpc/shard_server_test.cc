@@ -25,17 +25,17 @@ TEST_CASE("ShardServer: n workers pushing rank + 1 over connections give the exa
       kj::WaitScope scope(loop);
       auto placement = placeBalanced(keys, 4096, servers);
       TestUpdater updater(RATE);
-      auto& mode = modeOf("dist_sync");
+      auto rounds = roundsOf("dist_sync", workers);
       kj::Vector<Link> links;
       kj::Vector<ShardSession::Client> sessions;  // of worker r with server s: [s * workers + r]
       for (uint s = 0; s < servers; s++) {
-        auto server = newShardServer(placement, s, mode, workers, updater);
+        auto server = newShardServer(placement, s, rounds, updater);
         for (uint rank = 0; rank < workers; rank++) {
           links.add(Link::connect(server));
           auto request = links.back().service.helloRequest();
           request.setRank(rank);
           request.setWorkers(workers);
-          request.setMode(mode.name);
+          request.setMode(kj::str(rounds));
           request.setPlacement(placement.digest());
           request.setShard(s);
           sessions.add(request.send().getSession());
@@ -103,7 +103,7 @@ TEST_CASE("ShardServer: wrong messages are refused, change nothing, and the serv
   CHECK(contains(bench.refusal(bench.push(worker0, 0, 0, nullptr)), "slice's size"));
   CHECK(contains(bench.refusal(bench.push(worker0, 0, 1, 1)), "not its next"));
   CHECK(contains(bench.refusal(bench.push(worker0, 7, 0, eleven)), "no such slice"));
-  CHECK(contains(bench.refusal(bench.pull(worker0, 7, 0)), "no such slice"));
+  CHECK(contains(bench.refusal(bench.pull(worker0, 7)), "no such slice"));
   auto odd = worker0.pushPullRequest();
   odd.initGradients(1)[0].setFloats(eleven.asBytes().slice(0, 41));
   CHECK(contains(bench.refusal(odd.send()), "whole float32 values"));
@@ -119,7 +119,7 @@ TEST_CASE("ShardServer: start is answered when every worker has called it") {
   auto link0 = Link::connect(bench.server);
   auto link1 = Link::connect(bench.server);
   auto worker1 = bench.open(link1, 1);
-  auto early = bench.pull(worker1, 0, 0);
+  auto early = bench.pull(worker1, 0);
   CHECK(!early.poll(bench.scope));
   auto worker0 = bench.open(link0, 0, 1.0f);
   auto started0 = worker0.startRequest().send();
@@ -127,21 +127,6 @@ TEST_CASE("ShardServer: start is answered when every worker has called it") {
   CHECK(all(early.wait(bench.scope), 10, 1));
   worker1.startRequest().send().wait(bench.scope);
   started0.wait(bench.scope);
-}
-
-TEST_CASE("ShardServer: a pull waits for the version it asks for") {
-  Bench bench(makeKeys({10}), "dist_async");
-  auto link0 = Link::connect(bench.server);
-  auto link1 = Link::connect(bench.server);
-  auto worker0 = bench.open(link0, 0, 0.0f);
-  auto worker1 = bench.open(link1, 1);
-  auto later = bench.pull(worker1, 0, 2);
-  bench.push(worker0, 0, 0, 1).wait(bench.scope);
-  CHECK(!later.poll(bench.scope));
-  bench.push(worker0, 0, 1, 1).wait(bench.scope);
-  auto answer = later.wait(bench.scope);
-  CHECK(answer.getValues()[0].getVersion() == 2);
-  CHECK(all(answer, 10, 2));
 }
 
 TEST_CASE(

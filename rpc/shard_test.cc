@@ -52,7 +52,7 @@ TEST_CASE("Shard: n workers pushing rank + 1, r times, at rate t give t r n (n +
       auto placement = placeBalanced(keys, 4096, servers);
       TestUpdater updater(RATE);
       for (uint server = 0; server < servers; server++) {
-        Shard shard(placement, server, modeOf("dist_sync"), workers, updater);
+        Shard shard(placement, server, roundsOf("dist_sync", workers), updater);
         initialize(shard, placement, server, 1);
         for (auto id: placement.shards[server]) {
           uint64_t size = placement.slices[id].size;
@@ -81,7 +81,7 @@ TEST_CASE("Shard: the bits do not depend on the order of arrival") {
 
   auto run = [&](uint seed) {
     MomentumUpdater updater;
-    Shard shard(placement, 0, modeOf("dist_sync"), WORKERS, updater);
+    Shard shard(placement, 0, roundsOf("dist_sync", WORKERS), updater);
     initialize(shard, placement, 0, 0.5);
     std::mt19937 random(seed);
     for (uint64_t step = 0; step < STEPS; step++) {
@@ -127,7 +127,7 @@ TEST_CASE("Shard: the bits do not depend on the order of arrival") {
 TEST_CASE("Shard: a round waits for every rank, however often one pushes") {
   auto placement = placeBalanced(makeKeys({10}), 4096, 1);
   TestUpdater updater(1);
-  Shard shard(placement, 0, modeOf("dist_sync"), 3, updater);
+  Shard shard(placement, 0, roundsOf("dist_sync", 3), updater);
   initialize(shard, placement, 0, 0);
   auto one = filled(10, 1);
   auto ten = filled(10, 10);
@@ -159,7 +159,7 @@ TEST_CASE("Shard: a round waits for every rank, however often one pushes") {
 TEST_CASE("Shard: in dist_async every push is a round, repeated ones are not counted") {
   auto placement = placeBalanced(makeKeys({10}), 4096, 1);
   TestUpdater updater(1);
-  Shard shard(placement, 0, modeOf("dist_async"), 2, updater);
+  Shard shard(placement, 0, roundsOf("dist_async", 2), updater);
   initialize(shard, placement, 0, 0);
   auto one = filled(10, 1);
   CHECK(shard.push(1, 0, 0, one) == 1);
@@ -176,7 +176,7 @@ TEST_CASE("Shard: values that are lent keep their bytes while rounds go on") {
   constexpr uint WORKERS = 4;
   auto placement = placeBalanced(makeKeys({100}), 4096, 1);
   MomentumUpdater updater;
-  Shard shard(placement, 0, modeOf("dist_async"), WORKERS, updater);
+  Shard shard(placement, 0, roundsOf("dist_async", WORKERS), updater);
   initialize(shard, placement, 0, 1);
 
   struct Loan {
@@ -210,7 +210,7 @@ TEST_CASE("Shard: values that are lent keep their bytes while rounds go on") {
 TEST_CASE("Shard: in dist_sync two buffers a slice are enough") {
   auto placement = placeBalanced(makeKeys({10}), 4096, 1);
   TestUpdater updater(1);
-  Shard shard(placement, 0, modeOf("dist_sync"), 3, updater);
+  Shard shard(placement, 0, roundsOf("dist_sync", 3), updater);
   initialize(shard, placement, 0, 0);
   auto one = filled(10, 1);
   kj::Vector<const float*> seen;
@@ -230,7 +230,7 @@ TEST_CASE("Shard: what is wrong is refused") {
   SliceId mine = placement.shards[0][0];
   SliceId other = placement.shards[1][0];
   uint64_t size = placement.slices[mine].size;
-  Shard shard(placement, 0, modeOf("dist_sync"), 2, updater);
+  Shard shard(placement, 0, roundsOf("dist_sync", 2), updater);
   auto gradient = filled(size, 1);
 
   CHECK(shard.version(mine) == nullptr);

@@ -36,8 +36,11 @@ const Row& rowOf(kj::ArrayPtr<const Row> table, kj::StringPtr name) {
   KJ_FAIL_REQUIRE("no such row", name);
 }
 
-inline const Mode& modeOf(kj::StringPtr name) {
-  return rowOf(MODES, name);
+// What the mode of this name counts as, with its keys' defaults.
+inline Rounds roundsOf(kj::StringPtr mode, uint workers) {
+  KvStoreConfig config{};
+  config.mode = &rowOf(MODES, mode);
+  return config.rounds(workers);
 }
 
 inline Placement placeBalanced(kj::ArrayPtr<const Key> keys, uint64_t sliceBytes, uint shards) {
@@ -51,10 +54,10 @@ public:
 
   uint stateArrays(const Slice&) const override { return 0; }
 
-  void update(const Slice& slice, uint64_t, kj::ArrayPtr<const float> gradientSum,
-      kj::ArrayPtr<const float> current, kj::ArrayPtr<float> next, kj::ArrayPtr<float>) override {
+  void update(const Slice& slice, const Round& round, kj::ArrayPtr<const float> current,
+      kj::ArrayPtr<float> next, kj::ArrayPtr<float>) override {
     KJ_REQUIRE(current.begin() != next.begin());
-    for (uint64_t i = 0; i < slice.size; i++) next[i] = current[i] + rate * gradientSum[i];
+    for (uint64_t i = 0; i < slice.size; i++) next[i] = current[i] + rate * round.gradientSum[i];
   }
 
 private:
@@ -67,13 +70,12 @@ class MomentumUpdater final: public Updater {
 public:
   uint stateArrays(const Slice&) const override { return 1; }
 
-  void update(const Slice& slice, uint64_t round, kj::ArrayPtr<const float> gradientSum,
-      kj::ArrayPtr<const float> current, kj::ArrayPtr<float> next,
-      kj::ArrayPtr<float> state) override {
+  void update(const Slice& slice, const Round& round, kj::ArrayPtr<const float> current,
+      kj::ArrayPtr<float> next, kj::ArrayPtr<float> state) override {
     KJ_REQUIRE(current.begin() != next.begin());
-    float rate = 0.1f / float(round + 1);
+    float rate = 0.1f / float(round.number + 1);
     for (uint64_t i = 0; i < slice.size; i++) {
-      state[i] = 0.9f * state[i] - rate * gradientSum[i];
+      state[i] = 0.9f * state[i] - rate * round.gradientSum[i];
       next[i] = current[i] + state[i];
     }
   }

@@ -34,21 +34,21 @@ struct Bench {
   kj::EventLoop loop;
   kj::WaitScope scope{loop};
   Placement placement;
-  const Mode& mode;
+  Rounds rounds;
   TestUpdater updater{1};
   ShardService::Client server;
 
   Bench(kj::ArrayPtr<const Key> keys, kj::StringPtr modeName, uint workers = 2)
       : placement(placeBalanced(keys, 4096, 1)),
-        mode(modeOf(modeName)),
-        server(newShardServer(placement, 0, mode, workers, updater)) {}
+        rounds(roundsOf(modeName, workers)),
+        server(newShardServer(placement, 0, rounds, updater)) {}
 
   capnp::RemotePromise<ShardService::HelloResults> hello(ShardService::Client& service, uint rank,
       uint workers = 2, uint shard = 0, kj::Maybe<uint64_t> digest = nullptr) {
     auto request = service.helloRequest();
     request.setRank(rank);
     request.setWorkers(workers);
-    request.setMode(mode.name);
+    request.setMode(kj::str(rounds));
     request.setPlacement(digest.orDefault(placement.digest()));
     request.setShard(shard);
     return request.send();
@@ -98,11 +98,9 @@ struct Bench {
     return request.send();
   }
 
-  capnp::RemotePromise<ShardSession::PullResults> pull(
-      ShardSession::Client& session, SliceId id, uint64_t version) {
+  capnp::RemotePromise<ShardSession::PullResults> pull(ShardSession::Client& session, SliceId id) {
     auto request = session.pullRequest();
     request.initSlices(1).set(0, id);
-    request.setAtLeastVersion(version);
     return request.send();
   }
 

@@ -46,10 +46,9 @@ private:
 // One parameter server on a loopback port that the system chose.
 class ServerThread {
 public:
-  ServerThread(
-      const Placement& placement, uint shard, const Mode& mode, uint workers, Updater& updater)
-      : thread([this, &placement, shard, &mode, workers, &updater](kj::AsyncIoContext& io) {
-          return listen(io, placement, newShardServer(placement, shard, mode, workers, updater));
+  ServerThread(const Placement& placement, uint shard, const Rounds& rounds, Updater& updater)
+      : thread([this, &placement, shard, rounds, &updater](kj::AsyncIoContext& io) {
+          return listen(io, placement, newShardServer(placement, shard, rounds, updater));
         }) {}
 
   uint port() {
@@ -84,11 +83,11 @@ struct Worker {
   const Placement& placement;
   LoopThread io;
 
-  Worker(const Placement& placement, const Mode& mode, uint workers, uint rank,
+  Worker(const Placement& placement, const Rounds& rounds, uint rank,
       kj::ArrayPtr<const kj::Own<ServerThread>> servers)
       : parameters(kj::heapArray<float>(placement.parameters())),
         gradients(kj::heapArray<float>(placement.parameters())),
-        store(RemoteStore::create(placement, mode, workers, rank, parameters, gradients)),
+        store(RemoteStore::create(placement, rounds, rank, parameters, gradients)),
         ports(portsOf(servers)),
         placement(placement),
         io([this](kj::AsyncIoContext& io) { return connect(io); }) {
@@ -130,9 +129,9 @@ private:
 
 // A thread for each server of `placement`.
 inline kj::Array<kj::Own<ServerThread>> startServers(
-    const Placement& placement, const Mode& mode, uint workers, Updater& updater) {
+    const Placement& placement, const Rounds& rounds, Updater& updater) {
   return KJ_MAP(shard, kj::indices(placement.shards)) {
-    return kj::heap<ServerThread>(placement, shard, mode, workers, updater);
+    return kj::heap<ServerThread>(placement, shard, rounds, updater);
   };
 }
 

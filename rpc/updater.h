@@ -7,6 +7,17 @@
 
 namespace rpc {
 
+// What an update of a slice is of.
+struct Round {
+  uint64_t number;                        // of the slice's updates, from 0
+  kj::ArrayPtr<const float> gradientSum;  // of its pushes, each a sum over a batch
+  uint divisor = 1;                       // pushes whose images the sum is divided by
+  // Updates between the values that the sum was computed on and those of now: 0 unless each push is
+  // an update.
+  uint64_t staleness = 0;
+  kj::ArrayPtr<const float> seen = nullptr;  // those values, if the mode keeps them
+};
+
 // An optimizer and a schedule, as a shard sees them: the program around it brings them along.
 class Updater {
 public:
@@ -16,10 +27,10 @@ public:
   // first.
   virtual uint stateArrays(const Slice& slice) const = 0;
 
-  // Update number `round` (from 0) of `slice`: reads `current` and the summed gradient, writes
-  // `next` (never the same memory) and `state`. Called on the shard's thread.
-  virtual void update(const Slice& slice, uint64_t round, kj::ArrayPtr<const float> gradientSum,
-      kj::ArrayPtr<const float> current, kj::ArrayPtr<float> next, kj::ArrayPtr<float> state) = 0;
+  // One update of `slice`: reads `current` and the round, writes `next` (never the same memory as
+  // either) and `state`. Called on the shard's thread.
+  virtual void update(const Slice& slice, const Round& round, kj::ArrayPtr<const float> current,
+      kj::ArrayPtr<float> next, kj::ArrayPtr<float> state) = 0;
 };
 
 }  // namespace rpc

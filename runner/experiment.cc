@@ -245,6 +245,9 @@ Experiment Experiment::read(configs::Reader& reader) {
       "cluster", "Which roles there are, and who starts them.", [&](configs::Reader& section) {
         return ClusterConfig::read(section, *experiment.kvstore.mode, experiment.data.batchSize);
       });
+  if (!reader.isManual()) {
+    experiment.kvstore.check(experiment.cluster.workers, reader.diagnostics());
+  }
   experiment.log = reader.section("log", "What is logged, and how often.", LogConfig::read);
   KJ_IF_MAYBE(expectations, reader.maybeSection("expect",
                                 "What a run must reach. A miss is told, and makes the exit code 3. "

@@ -102,6 +102,8 @@ struct Experiment {
 
   static Experiment read(configs::Reader& reader);
 
+  // When its pushes become updates.
+  rpc::Rounds rounds() const { return kvstore.rounds(cluster.workers); }
   // Images that one step of the whole job takes.
   uint64_t globalBatchSize() const { return uint64_t(data.batchSize) * cluster.workers; }
 };

@@ -52,11 +52,10 @@ void runServer(const LoadedExperiment& loaded, const RoleOptions& options) {
   auto io = kj::setupAsyncIo();
   ModelFacts facts(experiment);
   auto placement = placementOf(experiment, facts.graph);
-  StoreUpdater updater(experiment, facts);
+  auto updater = serverUpdater(experiment, facts);
   Listener listener(io);
   auto serving = rpc::serveAll(*listener.receiver, rpc::limitsFor(placement),
-      rpc::newShardServer(
-          placement, options.index, *experiment.kvstore.mode, experiment.cluster.workers, updater));
+      rpc::newShardServer(placement, options.index, experiment.rounds(), *updater));
   auto membership = Membership::join(io, loaded, options, listener.address,
       jobMessageLimits(facts.graph), [](RoleProgress::Builder) {
       }).wait(io.waitScope);

@@ -16,7 +16,7 @@ uint64_t stepsOf(const Experiment& experiment, uint64_t trainingRecords) {
     result = stepsIn(*epochs, experiment, trainingRecords);
   }
   KJ_IF_MAYBE(updates, experiment.train.steps) {
-    uint64_t pushes = *updates * rpc::pushesPerRound(*experiment.kvstore.mode, workers);
+    uint64_t pushes = *updates * experiment.rounds().pushesPerUpdate();
     result = kj::min(result, (pushes + workers - 1) / workers);
   }
   return result;
@@ -24,12 +24,12 @@ uint64_t stepsOf(const Experiment& experiment, uint64_t trainingRecords) {
 
 nn::RunLength runLengthOf(const Experiment& experiment, uint64_t trainingRecords) {
   uint workers = experiment.cluster.workers;
-  uint pushesPerRound = rpc::pushesPerRound(*experiment.kvstore.mode, workers);
-  uint64_t imagesPerRound = uint64_t(experiment.data.batchSize) * pushesPerRound;
+  uint pushesPerUpdate = experiment.rounds().pushesPerUpdate();
+  uint64_t imagesPerUpdate = uint64_t(experiment.data.batchSize) * pushesPerUpdate;
   uint64_t pushes = stepsOf(experiment, trainingRecords) * workers;
   return {.updatesPerEpoch =
-              double(trainingRecords) * experiment.data.readings(workers) / imagesPerRound,
-      .updates = kj::max(1u, pushes / pushesPerRound)};
+              double(trainingRecords) * experiment.data.readings(workers) / imagesPerUpdate,
+      .updates = kj::max(1u, pushes / pushesPerUpdate)};
 }
 
 }  // namespace runner

@@ -1,6 +1,7 @@
 #include "runner/store_updater.h"
 
 #include "nn/floats.h"
+#include "rpc/delay_compensation.h"
 #include "runner/run_length.h"
 
 namespace runner {
@@ -9,11 +10,9 @@ StoreUpdater::StoreUpdater(const Experiment& experiment, const ModelFacts& facts
     : train(experiment.train),
       graph(facts.graph),
       rules(KJ_MAP(key, facts.graph.keys) { return experiment.train.rules.of(key); }),
-      imagesPerRound(uint64_t(experiment.data.batchSize) *
-                     rpc::pushesPerRound(*experiment.kvstore.mode, experiment.cluster.workers)),
-      rescale(1.0f / (train.loss->word == LossReduction::MEAN
-                             ? imagesPerRound
-                             : imagesPerRound / experiment.data.batchSize)),
+      imagesPerPush(
+          train.loss->word == LossReduction::MEAN ? uint64_t(experiment.data.batchSize) : 1),
+      stalenessAware(experiment.kvstore.stalenessAware),
       run(runLengthOf(experiment, facts.trainingRecords)) {}
 
 uint StoreUpdater::stateArrays(const rpc::Slice& slice) const {
@@ -22,37 +21,37 @@ uint StoreUpdater::stateArrays(const rpc::Slice& slice) const {
   return rule.optimizer->stateArrays() + (train.rules.lookahead == nullptr ? 0 : 1);
 }
 
-void StoreUpdater::update(const rpc::Slice& slice, uint64_t round,
-    kj::ArrayPtr<const float> gradientSum, kj::ArrayPtr<const float> current,
-    kj::ArrayPtr<float> next, kj::ArrayPtr<float> state) {
+void StoreUpdater::update(const rpc::Slice& slice, const rpc::Round& round,
+    kj::ArrayPtr<const float> current, kj::ArrayPtr<float> next, kj::ArrayPtr<float> state) {
   auto& rule = rules[slice.key];
   size_t own = rule.isFrozen() ? 0 : rule.optimizer->stateArrays() * current.size();
-  if (rule.trainsIn(round, run)) {
-    apply(rule, slice.key, round, gradientSum, current, next, state.slice(0, own));
+  if (rule.trainsIn(round.number, run)) {
+    apply(rule, slice.key, round, current, next, state.slice(0, own));
   } else {
     nn::copy(current, next);
   }
   KJ_IF_MAYBE(lookahead, train.rules.lookahead) {
     if (rule.isFrozen()) return;
     auto slow = state.slice(own, state.size());
-    if (round == 0) nn::copy(current, slow);
-    lookahead->apply(round, run, next, slow);
+    if (round.number == 0) nn::copy(current, slow);
+    lookahead->apply(round.number, run, next, slow);
   }
 }
 
-void StoreUpdater::apply(const nn::KeyRule& rule, uint keyIndex, uint64_t round,
-    kj::ArrayPtr<const float> gradientSum, kj::ArrayPtr<const float> current,
-    kj::ArrayPtr<float> next, kj::ArrayPtr<float> state) const {
+void StoreUpdater::apply(const nn::KeyRule& rule, uint keyIndex, const rpc::Round& round,
+    kj::ArrayPtr<const float> current, kj::ArrayPtr<float> next, kj::ArrayPtr<float> state) const {
   auto& key = graph.keys[keyIndex];
+  // Zhang et al. 2016, equation 6.
+  uint64_t staleness = stalenessAware ? kj::max(1u, round.staleness) : 1;
   rule.optimizer->apply({
-      .gradient = gradientSum,
-      .rescale = rescale,
+      .gradient = round.gradientSum,
+      .rescale = 1.0f / (imagesPerPush * round.divisor),
       .current = current,
       .next = next,
       .state = state,
-      .learningRate = rule.learningRate(round, run),
+      .learningRate = rule.learningRate(round.number, run) / staleness,
       .decay = rule.decay(),
-      .number = round,
+      .number = round.number,
       .role = key.role,
       .rows = key.rows,
       .cols = key.cols,
@@ -61,6 +60,14 @@ void StoreUpdater::apply(const nn::KeyRule& rule, uint keyIndex, uint64_t round,
 
 double StoreUpdater::learningRate(uint64_t round) const {
   return train.rules.optimizer->learningRate() * train.rules.schedule->factor(round, run);
+}
+
+kj::Own<rpc::Updater> serverUpdater(const Experiment& experiment, const ModelFacts& facts) {
+  auto updater = kj::heap<StoreUpdater>(experiment, facts);
+  if (experiment.kvstore.mode->applied == rpc::Mode::AS_IT_IS) return updater;
+  auto compensation = kj::heap<rpc::DelayCompensation>(
+      *updater, experiment.kvstore.compensation, updater->imagesOfPush());
+  return compensation.attach(kj::mv(updater));
 }
 
 }  // namespace runner

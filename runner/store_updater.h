@@ -19,27 +19,31 @@ public:
   StoreUpdater(const Experiment& experiment, const ModelFacts& facts);
 
   uint stateArrays(const rpc::Slice& slice) const override;
-  void update(const rpc::Slice& slice, uint64_t round, kj::ArrayPtr<const float> gradientSum,
-      kj::ArrayPtr<const float> current, kj::ArrayPtr<float> next,
-      kj::ArrayPtr<float> state) override;
+  void update(const rpc::Slice& slice, const rpc::Round& round, kj::ArrayPtr<const float> current,
+      kj::ArrayPtr<float> next, kj::ArrayPtr<float> state) override;
 
   // Of update number `round` (from 0) of keys without a group, before their factors.
   double learningRate(uint64_t round) const;
   // In updates of each parameter.
   const nn::RunLength& runLength() const { return run; }
+  // What a push's sum is divided by to be what the optimizer takes: 1 for a summed loss.
+  uint64_t imagesOfPush() const { return imagesPerPush; }
 
 private:
   // The optimizer's part of update().
-  void apply(const nn::KeyRule& rule, uint keyIndex, uint64_t round,
-      kj::ArrayPtr<const float> gradientSum, kj::ArrayPtr<const float> current,
-      kj::ArrayPtr<float> next, kj::ArrayPtr<float> state) const;
+  void apply(const nn::KeyRule& rule, uint keyIndex, const rpc::Round& round,
+      kj::ArrayPtr<const float> current, kj::ArrayPtr<float> next, kj::ArrayPtr<float> state) const;
 
   const TrainConfig& train;
   const nn::Graph& graph;
   const kj::Array<nn::KeyRule> rules;  // of each of the graph's keys
-  const uint64_t imagesPerRound;
-  const float rescale;
+  const uint64_t imagesPerPush;        // 1 where the loss is a sum
+  const bool stalenessAware;
   const nn::RunLength run;
 };
+
+// What the shards of this experiment's servers call: the same, behind what the mode does with a
+// gradient first. For the shards of one thread; the arguments must outlive it.
+kj::Own<rpc::Updater> serverUpdater(const Experiment& experiment, const ModelFacts& facts);
 
 }  // namespace runner

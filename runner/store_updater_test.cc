@@ -24,10 +24,10 @@ uint64_t firstDrop(kj::StringPtr mode, kj::StringPtr part) {
   float gradient[] = {1}, current[] = {0}, first[1], next[1];
   rpc::Slice slice{.key = 0, .offset = 0, .size = 1, .shard = 0};
   auto state = kj::heapArray<float>(updater.stateArrays(slice));
-  updater.update(slice, 0, gradient, current, first, state);
+  updater.update(slice, {0, gradient}, current, first, state);
   REQUIRE(first[0] < 0);
   for (uint64_t round = 1; round < 5000; round++) {
-    updater.update(slice, round, gradient, current, next, state);
+    updater.update(slice, {round, gradient}, current, next, state);
     if (next[0] != first[0]) return round;
   }
   return 0;
@@ -88,7 +88,7 @@ float updated(const LoadedExperiment& loaded, kj::StringPtr key, uint64_t round)
   auto state = kj::heapArray<float>(updater.stateArrays(slice));
   for (float& value: state) value = 0;
   float gradient[] = {300}, current[] = {2}, next[] = {7};
-  updater.update(slice, round, gradient, current, next, state);
+  updater.update(slice, {round, gradient}, current, next, state);
   return next[0];
 }
 
@@ -165,14 +165,14 @@ TEST_CASE("the lookahead draws back all keys but frozen ones, and the run ends o
   // 8, after the first update 5, after the second 2 and half the way back to 8; after the third 5.
   float gradient[] = {300}, values[4] = {8}, state[1] = {0};
   for (uint64_t round = 0; round < 3; round++) {
-    updater.update(slice, round, gradient, kj::arrayPtr(&values[round], 1),
+    updater.update(slice, {round, gradient}, kj::arrayPtr(&values[round], 1),
         kj::arrayPtr(&values[round + 1], 1), state);
   }
   CHECK(values[1] == 5);
   CHECK(values[2] == 5);
   CHECK(values[3] == 5);
   float same[1] = {7};
-  updater.update(frozen, 1, gradient, kj::arrayPtr(&values[0], 1), same, nullptr);
+  updater.update(frozen, {1, gradient}, kj::arrayPtr(&values[0], 1), same, nullptr);
   CHECK(same[0] == 8);
 }
 

@@ -56,13 +56,13 @@ public:
         meanLogits(nn::zeros(experiment.data.batchSize * size_t(facts.graph.classes))) {
     auto& mode = *experiment.kvstore.mode;
     if (mode.hasServers) {
-      auto own = rpc::RemoteStore::create(placement, mode, experiment.cluster.workers, rank,
-          program->parameters(), program->gradients());
+      auto own = rpc::RemoteStore::create(
+          placement, experiment.rounds(), rank, program->parameters(), program->gradients());
       remote = *own;
       store = kj::mv(own);
     } else {
-      store =
-          rpc::newLocalStore(placement, mode, updater, program->parameters(), program->gradients());
+      store = rpc::newLocalStore(
+          placement, experiment.rounds(), updater, program->parameters(), program->gradients());
     }
   }
 
@@ -112,9 +112,8 @@ private:
       bool full = (step - counted) % experiment.log.every == 0;
       if (full || (inEpoch && step == end)) reportSpeed(epoch, step - counted, !full, end - begin);
     }
-    // Until every push of this worker is answered.
     verb.restart_s();
-    store->await(step, 0, facts.graph.parameters);
+    store->rest();
     verb.chargeTo(times.pull_s);
     reportTrained(epoch, step - begin, epochTime.elapsed_s());
     reportBadRecords(*training);
@@ -152,7 +151,7 @@ private:
   void lookAhead() {
     KJ_IF_MAYBE(lookahead, experiment.train.rules.lookahead) {
       uint workers = experiment.cluster.workers;
-      uint updates = workers / rpc::pushesPerRound(*experiment.kvstore.mode, workers);
+      uint updates = kj::max(1u, workers / experiment.rounds().pushesPerUpdate());
       nn::RunLength run{.updatesPerEpoch = 0, .updates = facts.steps(experiment)};
       auto own = lookahead->inStepsOf(updates);
       if (!own.isDueAfter(step, run)) return;
@@ -223,7 +222,7 @@ private:
   // or not the last one is answered yet; else what the newest values that came hold, own steps at
   // least.
   uint64_t globalStep() const {
-    bool together = experiment.kvstore.mode->round == rpc::Mode::ALL_WORKERS;
+    bool together = experiment.rounds().counted == rpc::Rounds::ALL;
     return together ? step : kj::max(step, store->updates());
   }
 

@@ -18,13 +18,6 @@ constexpr uint64_t CHECKED_FLOPS = 1200000000;
 // Of a data set that is not there.
 constexpr uint COLOURS = 3, ASSUMED_RECORDS = 1000000;
 
-const rpc::Mode& modeWithoutServers() {
-  for (auto& mode: rpc::MODES) {
-    if (!mode.hasServers) return mode;
-  }
-  KJ_UNREACHABLE;
-}
-
 uint64_t forwardFlops(const nn::Graph& graph) {
   uint64_t flops = 0;
   for (auto& node: graph.nodes) {
@@ -66,7 +59,7 @@ Training::Training(
       updater(experiment, facts),
       program(runner::programOf(experiment, facts.graph, profile)),
       store(rpc::newLocalStore(
-          placement, modeWithoutServers(), updater, program->parameters(), program->gradients())) {
+          placement, rpc::Rounds(), updater, program->parameters(), program->gradients())) {
   // Weights that are made of the first images are made of synthetic ones: as fast, whatever they
   // are.
   bool needsImages = nn::imagesToInitialize(facts.graph) > 0;

@@ -1,0 +1,54 @@
+// rpc/rounds.h: whose pushes make an update, and when a push is answered. Pure.
+#pragma once
+
+#include <kj/common.h>
+#include <kj/string.h>
+
+#include <cstdint>
+
+namespace rpc {
+
+using kj::uint;
+
+// What a Shard knows of a mode: its columns with the file's keys and the number of workers put in.
+struct Rounds {
+  enum Counted {
+    // One push of every worker, added in rank order.
+    ALL,
+    // Of each round, those of the first `aggregate` workers that computed on the values before it.
+    // What comes later is dropped and counted (backup workers: Chen et al. 2016, arXiv 1604.00981).
+    FIRST,
+    // `aggregate` pushes, whosever, that computed on the values before it, added as they come. Each
+    // answer takes a token; `aggregate` are there at first, and each round brings as many, or as
+    // there are workers if that is more (TensorFlow's SyncReplicasOptimizer, r1.3).
+    ANY,
+    // Each push by itself, as it arrives.
+    EACH,
+  };
+
+  static constexpr uint64_t UNBOUNDED = kj::maxValue;
+
+  const char* mode = "dist_sync";  // its word in the file, for messages
+  Counted counted = ALL;
+  uint workers = 1;
+  uint aggregate = 1;  // FIRST, ANY
+  // EACH: a push is answered when no worker is more than so many steps behind this one (Ho et al.
+  // 2013); UNBOUNDED: at once.
+  uint64_t staleness = UNBOUNDED;
+  // Whether updates are told the values that a push was computed on; EACH only.
+  bool keepsSeen = false;
+
+  // Pushes that workers make, all together, in the time of an update.
+  uint pushesPerUpdate() const;
+  // Pushes whose images an update's sum is divided by, if there are `pushes` in it. With a bound
+  // each push has the share of a synchronous step's: 1 / workers of it.
+  uint divisor(uint pushes) const { return isBounded() ? workers : pushes; }
+  bool isBounded() const { return counted == EACH && staleness != UNBOUNDED; }
+  // Whether somebody may wait for workers that have ended their steps, unless these say so.
+  bool mustHearOfRest() const { return counted == FIRST || counted == ANY || isBounded(); }
+};
+
+// The mode and what its keys say: the same for two ends only if they count alike.
+kj::String KJ_STRINGIFY(const Rounds& rounds);
+
+}  // namespace rpc
