@@ -1,4 +1,6 @@
 // tools/bench.cc: measures; each bench is a sub-command that first checks its result.
+#include "tools/bench_kv_roles.h"
+#include "tools/bench_kvstore.h"
 #include "tools/bench_losses.h"
 #include "tools/bench_peers.h"
 #include "tools/bench_train.h"
@@ -9,7 +11,11 @@ namespace {
 class Bench {
 public:
   explicit Bench(runner::CommandLine& commandLine)
-      : commandLine(commandLine), train(commandLine), losses(commandLine), peers(commandLine) {}
+      : commandLine(commandLine),
+        train(commandLine),
+        losses(commandLine),
+        peers(commandLine),
+        kvStore(commandLine) {}
 
   kj::MainFunc getMain() {
     return kj::MainBuilder(commandLine, "bench",
@@ -18,6 +24,8 @@ public:
         .addSubCommand(
             "losses", KJ_BIND_METHOD(losses, getMain), "losses of the first steps, for comparisons")
         .addSubCommand("peers", KJ_BIND_METHOD(peers, getMain), "ours and PyTorch, in alternation")
+        .addSubCommand("kvstore", KJ_BIND_METHOD(kvStore, getMain),
+            "push and pull beside what the machine can do")
         .build();
   }
 
@@ -26,6 +34,7 @@ private:
   BenchTrain train;
   BenchLosses losses;
   BenchPeers peers;
+  BenchKvStore kvStore;
 };
 
 }  // namespace
@@ -34,6 +43,14 @@ private:
 int main(int argc, char* argv[]) {
   runner::setThreadEnvironment(argv);
   runner::CommandLine commandLine("bench");
+  // A process that `bench kvstore` starts.
+  if (argc > 1 && argv[1] == tools::KV_ROLE) {
+    commandLine.run(
+        [](kj::StringPtr, kj::ArrayPtr<const kj::StringPtr> words) {
+          tools::runKvRole(words.slice(1, words.size()));
+        },
+        argc, argv);
+  }
   tools::Bench bench(commandLine);
   commandLine.run(bench.getMain(), argc, argv);
 }

@@ -36,12 +36,6 @@ int waitFor(pid_t child) {
   return status;
 }
 
-// In the child.
-void dieWith(pid_t parent) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(1);
-}
-
 // While it lives, Ctrl-C ends the programs that this one runs, and not yet this one: so what it has
 // to put away is put away. SIGTERM does end it.
 class InterruptLater {
@@ -78,6 +72,11 @@ int lastProcessor() {
 }
 
 }  // namespace
+
+void dieWith(pid_t parent) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(1);
+}
 
 Ended runProgram(kj::ArrayPtr<const kj::String> words) {
   auto arguments = kj::heapArray<char*>(words.size() + 1);

@@ -19,6 +19,9 @@ struct Ended {
 // ends it first: then this throws. Call it from one thread.
 Ended runProgram(kj::ArrayPtr<const kj::String> words);
 
+// In a child that was forked: it dies when `parent`, whose main thread forked it, does.
+void dieWith(pid_t parent);
+
 // The number behind `"key":` in a line of JSON; null if there is none.
 kj::Maybe<double> numberIn(kj::StringPtr json, kj::StringPtr key);
 

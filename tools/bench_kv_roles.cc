@@ -1,0 +1,168 @@
+#include "tools/bench_kv_roles.h"
+
+#include <kj/async-io.h>
+#include <kj/debug.h>
+#include <kj/io.h>
+#include <kj/mutex.h>
+#include <kj/thread.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rpc/kv_store.h"
+#include "rpc/peer.h"
+#include "rpc/shard_server.h"
+#include "tools/bench_kv_model.h"
+
+namespace tools {
+namespace {
+
+// Round trips with gradients of their own in each check, so that none can pass for another.
+constexpr uint CHECKED_TRIPS = 3;
+
+uint64_t now_ns() {
+  timespec now;
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return uint64_t(now.tv_sec) * 1'000'000'000 + uint64_t(now.tv_nsec);
+}
+
+// The stream that the bench has put at a place of this role.
+kj::Own<kj::AsyncIoStream> streamAt(kj::AsyncIoContext& io, uint index) {
+  return io.lowLevelProvider->wrapSocketFd(kj::AutoCloseFd(FIRST_STREAM + int(index)));
+}
+
+// A worker as in training: a thread that computes, one that talks.
+class Worker {
+public:
+  explicit Worker(const KvRole& role)
+      : role(role),
+        placement(role.kvCase.placement()),
+        parameters(kj::heapArray<float>(role.kvCase.floats())),
+        gradients(kj::heapArray<float>(role.kvCase.floats())),
+        store(rpc::RemoteStore::create(
+            placement, role.kvCase.rounds(), role.index, parameters, gradients)),
+        replay(role.kvCase),
+        io([this]() { talk(); }) {
+    for (auto i: kj::indices(parameters)) parameters[i] = kvFirstValue(i);
+  }
+  ~Worker() noexcept(false) {
+    auto lock = stop.lockExclusive();
+    lock.wait([](const auto& there) { return there != nullptr; });
+    KJ_ASSERT_NONNULL(*lock)->fulfill();
+  }
+
+  void run() {
+    store->initialize();
+    carryOutOrders([this]() { trip(); }, [this]() { check(); });
+  }
+
+private:
+  using Stop = kj::Maybe<kj::Own<kj::CrossThreadPromiseFulfiller<void>>>;
+
+  void talk() {
+    auto io = kj::setupAsyncIo();
+    auto paf = kj::newPromiseAndCrossThreadFulfiller<void>();
+    *stop.lockExclusive() = kj::mv(paf.fulfiller);
+    auto peers = kj::heapArrayBuilder<kj::Own<rpc::Peer>>(placement.shards.size());
+    kj::Vector<rpc::ShardService::Client> shards;
+    kj::Vector<kj::String> names;
+    for (auto i: kj::indices(placement.shards)) {
+      auto peer = kj::heap<rpc::Peer>(streamAt(io, i), rpc::limitsFor(placement));
+      shards.add(peer->bootstrap().castAs<rpc::ShardService>());
+      peers.add(kj::mv(peer));
+      names.add(kj::str("server ", i));
+    }
+    store->run(shards.releaseAsArray(), names.releaseAsArray())
+        .catch_([](kj::Exception&&) { /* The compute thread throws the same. */ })
+        .exclusiveJoin(kj::mv(paf.promise))
+        .wait(io.waitScope);
+  }
+
+  // As a training step does: gradients are ready from the last key on, values are needed from the
+  // first.
+  void trip() {
+    uint64_t size = role.kvCase.key_bytes / sizeof(float);
+    for (uint key = role.kvCase.keys; key-- > 0;) store->push(step, key * size, (key + 1) * size);
+    ++step;
+    for (uint key = 0; key < role.kvCase.keys; ++key) {
+      store->await(step, key * size, (key + 1) * size);
+    }
+  }
+
+  void check() {
+    replay.advance(seed, step - replayed);
+    for (uint i = 0; i < CHECKED_TRIPS; ++i) {
+      ++seed;
+      for (auto at: kj::indices(gradients)) gradients[at] = kvGradient(role.index, seed, at);
+      trip();
+      replay.advance(seed, 1);
+    }
+    replayed = step;
+    replay.compare(parameters);
+  }
+
+  const KvRole role;
+  const rpc::Placement placement;
+  kj::Array<float> parameters;
+  kj::Array<float> gradients;
+  kj::Own<rpc::RemoteStore> store;
+  KvReplay replay;
+  uint64_t seed = 0;  // of the gradients
+  uint64_t step = 0;
+  uint64_t replayed = 0;  // steps
+  kj::MutexGuarded<Stop> stop{nullptr};
+  kj::Thread io;
+};
+
+// One shard, until all workers have gone.
+void serveShard(const KvRole& role) {
+  auto io = kj::setupAsyncIo();
+  auto placement = role.kvCase.placement();
+  KvUpdater updater(role.kvCase.sgd);
+  auto shard = rpc::newShardServer(placement, role.index, role.kvCase.rounds(), updater);
+  auto serving = KJ_MAP(worker, kj::range(0u, role.kvCase.workers)) {
+    return rpc::serve(streamAt(io, worker), rpc::limitsFor(placement), shard);
+  };
+  kj::joinPromises(kj::mv(serving)).wait(io.waitScope);
+}
+
+}  // namespace
+
+void carryOutOrders(kj::FunctionParam<void()> trip, kj::FunctionParam<void()> check) {
+  kj::FdInputStream orders(STDIN_FILENO);
+  kj::FdOutputStream answers(STDOUT_FILENO);
+  KvOrder order;
+  while (orders.tryRead(&order, sizeof(order), sizeof(order)) == sizeof(order)) {
+    kj::Vector<uint64_t> answer;
+    switch (order.what) {
+      case KvOrder::TRIPS:
+        answer.reserve(order.trips);
+        for (uint64_t i = 0; i < order.trips; ++i) {
+          uint64_t begin = now_ns();
+          trip();
+          answer.add(now_ns() - begin);
+        }
+        break;
+      case KvOrder::CHECK:
+        check();
+        answer.add(0);
+        break;
+    }
+    answers.write(answer.begin(), answer.asPtr().asBytes().size());
+  }
+}
+
+void runKvRole(kj::ArrayPtr<const kj::StringPtr> words) {
+  auto role = readRole(words);
+  switch (role.what) {
+    case KvRole::WORKER:
+      return Worker(role).run();
+    case KvRole::SERVER:
+      return serveShard(role);
+    case KvRole::PROBE:
+      return runProbe(role);
+    case KvRole::ECHO:
+      return runEcho(role);
+  }
+}
+
+}  // namespace tools
