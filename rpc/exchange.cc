@@ -4,18 +4,23 @@
 
 #include <cstring>
 
-#include "rpc/grouping.h"
+#include "rpc/connection.h"
+#include "rpc/kvstore.capnp.h"
 #include "rpc/payload.h"
 
 namespace rpc {
 
 namespace {
 
-// Sessions with all servers, and the calls in flight.
+// Cap'n Proto and promises around an Outbox: sessions with all servers, and the calls in flight.
 class Exchange final: private kj::TaskSet::ErrorHandler {
 public:
-  Exchange(WorkerSide& worker, kj::Array<ShardService::Client> shards, kj::Array<kj::String> names)
-      : worker(worker), shards(kj::mv(shards)), names(kj::mv(names)), calls(*this) {}
+  Exchange(WorkerSide& worker, Servers ownServers)
+      : worker(worker),
+        servers(kj::mv(ownServers)),
+        outbox(worker.placement, worker.rank),
+        lines(kj::heapArray<Line>(servers.names.size())),
+        keeping(*this) {}
 
   ~Exchange() noexcept(false) {
     // The compute thread may not wait for what will not come.
@@ -27,61 +32,50 @@ public:
   kj::Promise<void> run();
 
 private:
-  kj::Promise<void> hello(uint shard);
-  kj::Promise<void> carryOut();
-  kj::Promise<void> initialize();
-  kj::Promise<void> sendAllInitial();
-  kj::Promise<void> rest();
-  kj::Promise<void> pullAll();
-  kj::Promise<void> sendInitial(const Group& group);
-  kj::Promise<void> pull(const Group& group);
-  kj::Promise<void> push(uint64_t step, const Group& group);
-  void complete();
+  // One server's.
+  struct Line {
+    kj::Maybe<kj::Own<Connection>> connection;
+    bool asksWire = false;  // waits for the wire to take what it was given
+  };
 
-  SliceRange everything() const { return {0, SliceId(worker.placement.slices.size())}; }
+  kj::Promise<void> carryOut();
+  kj::Promise<void> keep(uint server, kj::Maybe<kj::Exception> loss);
+  kj::Promise<void> reconnect(uint server, kj::Exception&& loss);
+  void send(uint server);
+
+  kj::Promise<void> call(ShardSession::Client& session, const Outbox::Call& call);
+  kj::Promise<void> initialize(ShardSession::Client& session, const Outbox::Call& call);
+  kj::Promise<void> pull(ShardSession::Client& session, const Outbox::Call& call);
+  kj::Promise<void> push(ShardSession::Client& session, const Outbox::Call& call);
+  template <typename Result>
+  void take(const Outbox::Call& call, uint64_t atLeastVersion, Result&& result);
+  void answered(uint server, const Outbox::Call& call, kj::Duration roundTrip);
+
   template <typename T>
   kj::ArrayPtr<T> part(kj::ArrayPtr<T> array, SliceId id) const {
     return worker.placement.slices[id].of(array);
   }
-  template <typename Result>
-  uint64_t take(const Group& group, uint64_t atLeastVersion, Result&& result);
-  kj::Promise<void> naming(uint shard, kj::Promise<void> call);
+  kj::Promise<void> naming(uint server, kj::Promise<void> promise);
   void taskFailed(kj::Exception&& exception) override { failed->reject(kj::mv(exception)); }
 
   WorkerSide& worker;
-  kj::Array<ShardService::Client> shards;
-  kj::Array<kj::String> names;
-  kj::Vector<ShardSession::Client> sessions;
+  Servers servers;
+  Outbox outbox;
+  const kj::MonotonicClock& clock = kj::systemPreciseMonotonicClock();
   kj::Vector<Order> orders;  // taken from the meeting; keeps its memory from turn to turn
   kj::Own<kj::PromiseFulfiller<void>> failed;
-  kj::TaskSet calls;
+  kj::Array<Line> lines;
+  kj::TaskSet keeping;
 };
 
 kj::Promise<void> Exchange::run() {
   auto paf = kj::newPromiseAndFulfiller<void>();
   failed = kj::mv(paf.fulfiller);
-  auto hellos = KJ_MAP(shard, kj::indices(shards)) {
-    return hello(shard);
-  };
-  return kj::joinPromises(kj::mv(hellos))
-      .then([this]() { return carryOut(); })
-      .exclusiveJoin(kj::mv(paf.promise))
-      .catch_([this](kj::Exception&& exception) {
-        worker.meeting.lockExclusive()->fail(kj::cp(exception));
-        kj::throwFatalException(kj::mv(exception));
-      });
-}
-
-kj::Promise<void> Exchange::hello(uint shard) {
-  auto request = shards[shard].helloRequest();
-  request.setRank(worker.rank);
-  request.setWorkers(worker.rounds.workers);
-  request.setMode(kj::str(worker.rounds));
-  request.setPlacement(worker.placement.digest());
-  request.setShard(shard);
-  auto response = request.send();
-  sessions.add(response.getSession());
-  return naming(shard, response.ignoreResult());
+  for (auto server: kj::indices(lines)) keeping.add(naming(server, keep(server, nullptr)));
+  return carryOut().exclusiveJoin(kj::mv(paf.promise)).catch_([this](kj::Exception&& exception) {
+    worker.meeting.lockExclusive()->fail(kj::cp(exception));
+    kj::throwFatalException(kj::mv(exception));
+  });
 }
 
 kj::Promise<void> Exchange::carryOut() {
@@ -98,117 +92,133 @@ kj::Promise<void> Exchange::carryOut() {
       lock->orders = kj::mv(empty);
     }
   }
-  for (auto& order: orders) {
-    switch (order.what) {
-      case Order::INITIALIZE:
-        calls.add(initialize().then([this]() { complete(); }));
-        break;
-      case Order::PUSH:
-        forEachGroup(worker.placement, order.slices,
-            [&](const Group& group) { calls.add(push(order.step, group)); });
-        break;
-      case Order::REST:
-        calls.add(rest().then([this]() { complete(); }));
-        break;
-      case Order::REFRESH:
-        calls.add(pullAll().then([this]() { complete(); }));
-        break;
-    }
+  if (orders.size() > 0) {
+    for (auto& order: orders) outbox.add(order);
+    orders.clear();
+    for (auto server: kj::indices(lines)) send(server);
   }
-  orders.clear();
   return rung.then([this]() { return carryOut(); });
 }
 
-void Exchange::complete() {
-  worker.meeting.lockExclusive()->completed++;
-}
-
-kj::Promise<void> Exchange::initialize() {
-  auto values = worker.rank > 0 ? pullAll() : sendAllInitial();
-  return values.then([this]() {
-    return kj::joinPromises(KJ_MAP(shard, kj::indices(sessions)) {
-      return naming(
-          shard, sessions[shard].startRequest(capnp::MessageSize{4, 0}).send().ignoreResult());
-    });
-  });
-}
-
-kj::Promise<void> Exchange::rest() {
-  return kj::joinPromises(KJ_MAP(shard, kj::indices(sessions)) {
-    return naming(
-        shard, sessions[shard].restRequest(capnp::MessageSize{4, 0}).send().ignoreResult());
-  });
-}
-
-kj::Promise<void> Exchange::sendAllInitial() {
-  kj::Vector<kj::Promise<void>> all;
-  forEachGroup(
-      worker.placement, everything(), [&](const Group& group) { all.add(sendInitial(group)); });
-  return kj::joinPromises(all.releaseAsArray());
-}
-
-kj::Promise<void> Exchange::pullAll() {
-  kj::Vector<kj::Promise<void>> all;
-  forEachGroup(worker.placement, everything(), [&](const Group& group) { all.add(pull(group)); });
-  return kj::joinPromises(all.releaseAsArray());
-}
-
-kj::Promise<void> Exchange::sendInitial(const Group& group) {
-  auto request = sessions[group.shard].initializeRequest();
-  auto values = request.initValues(group.slices.size());
-  for (auto i: kj::indices(group.slices)) {
-    values[i].setSlice(group.slices[i]);
-    // Copied: this happens once.
-    values[i].setFloats(part(worker.parameters, group.slices[i]).asBytes());
-  }
-  return naming(group.shard, request.send().ignoreResult());
-}
-
-kj::Promise<void> Exchange::pull(const Group& group) {
-  auto request = sessions[group.shard].pullRequest();
-  auto slices = request.initSlices(group.slices.size());
-  for (auto i: kj::indices(group.slices)) slices.set(i, group.slices[i]);
-  auto done =
-      request.send().then([this, group](capnp::Response<ShardSession::PullResults>&& result) {
-        uint64_t bytes = take(group, 0, result);
-        worker.meeting.lockExclusive()->traffic.pulled_bytes += bytes;
+// Talks to a server for as long as it can be reached.
+kj::Promise<void> Exchange::keep(uint server, kj::Maybe<kj::Exception> loss) {
+  return openSession(worker, servers, server, kj::mv(loss))
+      .then([this, server](kj::Own<Connection>&& opened) {
+        auto broken = opened->whenBroken();
+        lines[server].connection = kj::mv(opened);
+        outbox.opened(server);
+        send(server);
+        return broken.catch_([this, server](kj::Exception&& exception) {
+          return reconnect(server, kj::mv(exception));
+        });
       });
-  return naming(group.shard, kj::mv(done));
 }
 
-kj::Promise<void> Exchange::push(uint64_t step, const Group& group) {
-  SizeOfList size;
-  for (auto id: group.slices) size.add(part(worker.gradients, id));
-  auto request = sessions[group.shard].pushPullRequest(size.size());
-  request.setStep(step);
-  auto gradients = request.initGradients(group.slices.size());
-  for (auto i: kj::indices(group.slices)) {
-    gradients[i].setSlice(group.slices[i]);
-    setFloats(gradients[i], part(worker.gradients, group.slices[i]));
+kj::Promise<void> Exchange::reconnect(uint server, kj::Exception&& loss) {
+  lines[server] = {};
+  outbox.lost(server);
+  if (loss.getType() != kj::Exception::Type::DISCONNECTED) return kj::mv(loss);
+  worker.meeting.lockExclusive()->traffic[server].reconnects++;
+  return keep(server, kj::mv(loss));
+}
+
+// Hands calls over until none may go.
+void Exchange::send(uint server) {
+  auto& line = lines[server];
+  KJ_IF_MAYBE(connection, line.connection) {
+    bool sent = false;
+    for (;;) {
+      KJ_IF_MAYBE(next, outbox.next(server)) {
+        sent = true;
+        auto begun = clock.now();
+        // The answer's continuation looks at it, too.
+        auto sending = kj::heap(kj::mv(*next));
+        auto answer = call((*connection)->session(), *sending);
+        (*connection)->add(answer.then([this, server, begun, sent = kj::mv(sending)]() {
+          answered(server, *sent, clock.now() - begun);
+        }));
+      } else {
+        break;
+      }
+    }
+    if (!sent || line.asksWire) return;
+    line.asksWire = true;
+    (*connection)->add((*connection)->wire().whenTaken().then([this, server]() {
+      lines[server].asksWire = false;
+      outbox.taken(server);
+      send(server);
+    }));
   }
-  auto done = request.send().then(
-      [this, step, group](capnp::Response<ShardSession::PushPullResults>&& result) {
+}
+
+// Resolves when the answer is in its place.
+kj::Promise<void> Exchange::call(ShardSession::Client& session, const Outbox::Call& call) {
+  switch (call.what) {
+    case Outbox::Call::INITIALIZE:
+      return initialize(session, call);
+    case Outbox::Call::PULL:
+      return pull(session, call);
+    case Outbox::Call::PUSH:
+      return push(session, call);
+    case Outbox::Call::START:
+      return session.startRequest(capnp::MessageSize{4, 0}).send().ignoreResult();
+    case Outbox::Call::REST: {
+      auto request = session.restRequest(capnp::MessageSize{5, 0});
+      request.setNumber(call.number);
+      return request.send().ignoreResult();
+    }
+  }
+  KJ_UNREACHABLE;
+}
+
+kj::Promise<void> Exchange::initialize(ShardSession::Client& session, const Outbox::Call& call) {
+  auto request = session.initializeRequest();
+  auto values = request.initValues(call.slices.size());
+  for (auto i: kj::indices(call.slices)) {
+    values[i].setSlice(call.slices[i]);
+    // Copied: this happens once.
+    values[i].setFloats(part(worker.parameters, call.slices[i]).asBytes());
+  }
+  return request.send().ignoreResult();
+}
+
+kj::Promise<void> Exchange::pull(ShardSession::Client& session, const Outbox::Call& call) {
+  auto request = session.pullRequest();
+  auto slices = request.initSlices(call.slices.size());
+  for (auto i: kj::indices(call.slices)) slices.set(i, call.slices[i]);
+  return request.send().then([this, &call](capnp::Response<ShardSession::PullResults>&& result) {
+    take(call, 0, result);
+  });
+}
+
+kj::Promise<void> Exchange::push(ShardSession::Client& session, const Outbox::Call& call) {
+  SizeOfList size;
+  for (auto id: call.slices) size.add(part(worker.gradients, id));
+  auto request = session.pushPullRequest(size.size());
+  request.setStep(call.number);
+  auto gradients = request.initGradients(call.slices.size());
+  for (auto i: kj::indices(call.slices)) {
+    gradients[i].setSlice(call.slices[i]);
+    setFloats(gradients[i], part(worker.gradients, call.slices[i]));
+  }
+  return request.send().then(
+      [this, &call](capnp::Response<ShardSession::PushPullResults>&& result) {
         // A push that counts is in the values that answer it.
         bool counts = worker.rounds.counted == Rounds::ALL || worker.rounds.counted == Rounds::EACH;
-        uint64_t bytes = take(group, counts ? step + 1 : 0, result);
-        auto lock = worker.meeting.lockExclusive();
-        for (auto id: group.slices) lock->answered[id] = step + 1;
-        lock->traffic.pushed_bytes += bytes;
-        lock->traffic.pulled_bytes += bytes;
+        take(call, counts ? call.number + 1 : 0, result);
       });
-  return naming(group.shard, kj::mv(done));
 }
 
-// Copies an answer to `parameters`. Returns its bytes. A wrong answer ends the store, and then
-// nobody asks what `parameters` hold.
+// Copies an answer to `parameters`. A wrong answer ends the store, and then nobody asks what
+// `parameters` hold.
 template <typename Result>
-uint64_t Exchange::take(const Group& group, uint64_t atLeastVersion, Result&& result) {
+void Exchange::take(const Outbox::Call& call, uint64_t atLeastVersion, Result&& result) {
   auto values = result.getValues();
-  KJ_REQUIRE(values.size() == group.slices.size(), "an answer does not have its call's slices",
-      values.size(), group.slices.size());
+  KJ_REQUIRE(values.size() == call.slices.size(), "an answer does not have its call's slices",
+      values.size(), call.slices.size());
   uint64_t bytes = 0;
-  for (auto i: kj::indices(group.slices)) {
-    auto id = group.slices[i];
+  for (auto i: kj::indices(call.slices)) {
+    auto id = call.slices[i];
     // Asked for once: each access counts against the message's limit.
     capnp::Data::Reader floats = values[i].getFloats();
     auto target = part(worker.parameters, id).asBytes();
@@ -224,13 +234,34 @@ uint64_t Exchange::take(const Group& group, uint64_t atLeastVersion, Result&& re
       lock->updates = kj::max(lock->updates, values[i].getVersion());
     }
   }
-  return bytes;
+  auto server = worker.placement.slices[call.slices[0]].shard;
+  worker.meeting.lockExclusive()->traffic[server].pulled_bytes += bytes;
 }
 
-kj::Promise<void> Exchange::naming(uint shard, kj::Promise<void> call) {
-  return call.catch_([this, shard](kj::Exception&& exception) {
+void Exchange::answered(uint server, const Outbox::Call& call, kj::Duration roundTrip) {
+  bool ends = outbox.answered(server, call);
+  {
+    auto lock = worker.meeting.lockExclusive();
+    if (ends) lock->completed++;
+    auto& traffic = lock->traffic[server];
+    if (call.what == Outbox::Call::PUSH) {
+      for (auto id: call.slices) lock->answered[id] = call.number + 1;
+      traffic.pushed_bytes += call.sent_bytes;
+    }
+    traffic.calls++;
+    traffic.roundTrips += roundTrip;
+    traffic.roundTripMax = kj::max(traffic.roundTripMax, roundTrip);
+    traffic.waitingMax_bytes = outbox.waitingMax_bytes(server);
+  }
+  // What waited for this answer.
+  send(server);
+}
+
+kj::Promise<void> Exchange::naming(uint server, kj::Promise<void> promise) {
+  return promise.catch_([this, server](kj::Exception&& exception) {
     bool lost = exception.getType() == kj::Exception::Type::DISCONNECTED;
-    auto text = kj::str(lost ? "lost " : "", names[shard], ": ", exception.getDescription());
+    auto text =
+        kj::str(lost ? "lost " : "", servers.names[server], ": ", exception.getDescription());
     kj::throwFatalException(kj::Exception(exception.getType(), kj::heapString(exception.getFile()),
         exception.getLine(), kj::mv(text)));
   });
@@ -238,10 +269,9 @@ kj::Promise<void> Exchange::naming(uint shard, kj::Promise<void> call) {
 
 }  // namespace
 
-kj::Promise<void> exchange(
-    WorkerSide& worker, kj::Array<ShardService::Client> shards, kj::Array<kj::String> names) {
-  KJ_REQUIRE(shards.size() == worker.placement.shards.size() && names.size() == shards.size());
-  auto exchange = kj::heap<Exchange>(worker, kj::mv(shards), kj::mv(names));
+kj::Promise<void> exchange(WorkerSide& worker, Servers servers) {
+  KJ_REQUIRE(servers.names.size() == worker.placement.shards.size());
+  auto exchange = kj::heap<Exchange>(worker, kj::mv(servers));
   auto running = exchange->run();
   return running.attach(kj::mv(exchange));
 }

@@ -6,26 +6,20 @@
 #include <kj/vector.h>
 
 #include "rpc/kv_store.h"
+#include "rpc/outbox.h"
 
 namespace rpc {
-
-// What the compute thread asks of the io thread.
-struct Order {
-  enum What { INITIALIZE, PUSH, REST, REFRESH } what;
-  uint64_t step;
-  SliceRange slices;
-};
 
 // Where the two threads meet.
 struct Meeting {
   kj::Vector<Order> orders;
   // There while the io thread has nothing to do: fulfilling it wakes it.
   kj::Maybe<kj::Own<kj::CrossThreadPromiseFulfiller<void>>> bell;
-  kj::Array<uint64_t> answered;      // each slice's pushes whose answers are in `parameters`
-  uint64_t completed = 0;            // orders other than pushes
-  uint64_t updates = 0;              // the highest version that came of slice 0
-  kj::Maybe<kj::Exception> failure;  // the first
-  RemoteStore::Traffic traffic;
+  kj::Array<uint64_t> answered;             // each slice's pushes whose answers are in `parameters`
+  uint64_t completed = 0;                   // orders other than pushes
+  uint64_t updates = 0;                     // the highest version that came of slice 0
+  kj::Maybe<kj::Exception> failure;         // the first
+  kj::Array<RemoteStore::Traffic> traffic;  // each server's
 
   void fail(kj::Exception reason) {
     if (failure == nullptr) failure = kj::mv(reason);
@@ -42,9 +36,8 @@ struct WorkerSide {
   kj::MutexGuarded<Meeting> meeting{};
 };
 
-// On the io thread: opens a session with each server and carries out orders; see
+// On the io thread: keeps a session with each server and carries out orders; see
 // RemoteStore::run(). `worker` outlives the promise.
-kj::Promise<void> exchange(
-    WorkerSide& worker, kj::Array<ShardService::Client> shards, kj::Array<kj::String> names);
+kj::Promise<void> exchange(WorkerSide& worker, Servers servers);
 
 }  // namespace rpc

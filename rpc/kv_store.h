@@ -4,9 +4,12 @@
 #include <kj/array.h>
 #include <kj/async.h>
 #include <kj/exception.h>
+#include <kj/function.h>
 #include <kj/memory.h>
+#include <kj/string.h>
+#include <kj/timer.h>
 
-#include "rpc/kvstore.capnp.h"
+#include "rpc/peer.h"
 #include "rpc/placement.h"
 #include "rpc/rounds.h"
 #include "rpc/updater.h"
@@ -45,6 +48,16 @@ public:
 kj::Own<KvStore> newLocalStore(const Placement& placement, const Rounds& rounds, Updater& updater,
     kj::ArrayPtr<float> parameters, kj::ArrayPtr<const float> gradients);
 
+// How a worker finds its servers.
+struct Servers {
+  kj::Array<kj::String> names;  // in their order: "server 1 at 127.0.0.1:4711"
+  // Makes a connection to a server, by its place in `names`. May be called again, when the one
+  // before broke.
+  kj::Function<kj::Promise<kj::Own<Peer>>(uint server)> connect;
+  kj::Timer& timer;
+  kj::Duration patience;  // a server that cannot be reached for so long is lost
+};
+
 // Servers behind Cap'n Proto connections. Made by anyone; `run` belongs to the io thread, the
 // KvStore methods to the compute thread. They meet in one queue of ready ranges and one array of
 // answered pushes.
@@ -57,23 +70,31 @@ public:
   static kj::Own<RemoteStore> create(const Placement& placement, const Rounds& rounds, uint rank,
       kj::ArrayPtr<float> parameters, kj::ArrayPtr<const float> gradients);
 
-  // On the io thread, once: talks to `shards` (one a server, in order; connected) until the promise
-  // is dropped; it never resolves. Rejects when a server is lost or refuses: the exception names it
-  // by its entry in `names` ("server 1 at 127.0.0.1:4711") and has also woken the compute thread.
-  // Dropping the promise fails the store.
-  virtual kj::Promise<void> run(
-      kj::Array<ShardService::Client> shards, kj::Array<kj::String> names) = 0;
+  // On the io thread, once: connects to the servers (one a shard, in order) and talks to them until
+  // the promise is dropped; it never resolves. A connection that breaks is made again, and what it
+  // left unanswered is repeated: the values are those of a run without the break. Rejects when a
+  // server is lost (nobody listens at its address any more, or it cannot be reached for
+  // `patience`) or refuses: the exception names it by its entry in `names` and has also woken the
+  // compute thread. Dropping the promise fails the store.
+  virtual kj::Promise<void> run(Servers servers) = 0;
 
   // From any thread: makes every present and future wait of the compute thread throw `reason`. The
   // first reason stays.
   virtual void fail(kj::Exception reason) = 0;
 
-  // What went over the wire so far, payloads only. Any thread.
+  // What went over the connections to one server so far.
   struct Traffic {
-    uint64_t pushed_bytes = 0;
+    uint64_t calls = 0;         // answered
+    uint64_t pushed_bytes = 0;  // payload of these
     uint64_t pulled_bytes = 0;
+    // From handing a call to the connection until its answer is there: their sum, and the longest.
+    kj::Duration roundTrips = 0 * kj::NANOSECONDS;
+    kj::Duration roundTripMax = 0 * kj::NANOSECONDS;
+    uint64_t waitingMax_bytes = 0;  // payload that was ordered, but not handed over: the most
+    uint64_t reconnects = 0;
   };
-  virtual Traffic traffic() const = 0;
+  // Of each server, in order. Any thread.
+  virtual kj::Array<Traffic> traffic() const = 0;
 };
 
 }  // namespace rpc

@@ -121,10 +121,19 @@ TEST_CASE("RemoteStore: workers and servers over loopback give the replay's bits
       for (auto& worker: trained) {
         CHECK(same(worker->parameters, expected));
         CHECK(worker->store->updates() == STEPS);
-        auto traffic = worker->store->traffic();
         uint64_t model = placement.parameters() * sizeof(float);
-        CHECK(traffic.pushed_bytes == STEPS * model);
-        CHECK(traffic.pulled_bytes >= (STEPS + 1) * model);
+        uint64_t pushed = 0;
+        uint64_t pulled = 0;
+        for (auto& traffic: worker->store->traffic()) {
+          pushed += traffic.pushed_bytes;
+          pulled += traffic.pulled_bytes;
+          CHECK(traffic.calls >= STEPS);
+          CHECK(traffic.roundTripMax <= traffic.roundTrips);
+          CHECK(traffic.waitingMax_bytes > 0);
+          CHECK(traffic.reconnects == 0);
+        }
+        CHECK(pushed == STEPS * model);
+        CHECK(pulled >= (STEPS + 1) * model);
       }
     }
   }

@@ -18,8 +18,9 @@ $Cxx.namespace("rpc");
 #     end of an epoch: pull, all slices         ->   answered at once
 #
 # A call carries several slices of its server, in ascending order, and its answer has as many
-# entries in the same order. It waits for the slowest of them: so a worker groups what it pushes
-# together, up to some 256 KiB a call (rpc/grouping.h), and has all its calls in flight together.
+# entries in the same order. It waits for the slowest of them: so a worker groups what it pushes,
+# up to some 256 KiB a call, does not wait for answers before it sends the next, and sends first
+# what its next step needs first (rpc/outbox.h).
 # How slices are grouped is the worker's affair: rounds, versions and repeats are counted for each
 # slice, and workers need not group alike.
 #
@@ -47,7 +48,8 @@ interface ShardSession {
   # What one worker does. All calls are refused once a further hello of its rank was answered.
 
   initialize @0 (values :List(SliceFloats));
-  # The first values of slices: their version 0. For rank 0, once for each slice.
+  # The first values of slices: their version 0. For rank 0, once for each slice; again only with
+  # the same values and before the first round, by a worker whose connection broke.
 
   start @1 ();
   # "I have all initial values." Answered when all workers have said so: none changes a value before
@@ -64,9 +66,10 @@ interface ShardSession {
   # arrival. dist_async: every gradient is a round by itself, answered at once. What
   # other modes do is told by rpc/rounds.h.
 
-  rest @4 ();
+  rest @4 (number :UInt64);
   # "I push nothing more until all workers have said so." At the end of an epoch, in modes where
   # somebody may wait for pushes of a worker that has ended its steps. All its pushes were answered.
+  # `number` counts the rests of this worker (from 0): one that was heard before changes nothing.
 }
 
 struct SliceFloats {

@@ -2,7 +2,7 @@
 
 #include <kj/debug.h>
 
-#include "rpc/grouping.h"
+#include "rpc/outbox.h"
 
 namespace rpc {
 
@@ -20,6 +20,11 @@ capnp::ReaderOptions readerOptions(MessageLimits limits) {
   // Counted again at each access to the payload: twice leaves room for one more look.
   options.traversalLimitInWords = (2 * limits.message_bytes + ENVELOPE_BYTES) / sizeof(capnp::word);
   return options;
+}
+
+kj::Own<kj::AsyncIoStream> tuned(kj::Own<kj::AsyncIoStream> stream) {
+  limitUnsent(*stream);
+  return stream;
 }
 
 // Accepts for as long as it lives.
@@ -61,14 +66,14 @@ MessageLimits limitsFor(const Placement& placement) {
 }
 
 Peer::Peer(kj::Own<kj::AsyncIoStream> ownStream, MessageLimits limits)
-    : stream(kj::mv(ownStream)),
-      network(*stream, Side::CLIENT, readerOptions(limits)),
+    : stream(tuned(kj::mv(ownStream))),
+      network(outgoing, 0, Side::CLIENT, readerOptions(limits)),
       system(capnp::makeRpcClient(network)) {}
 
 Peer::Peer(
     kj::Own<kj::AsyncIoStream> ownStream, MessageLimits limits, capnp::Capability::Client bootstrap)
-    : stream(kj::mv(ownStream)),
-      network(*stream, Side::SERVER, readerOptions(limits)),
+    : stream(tuned(kj::mv(ownStream))),
+      network(outgoing, 0, Side::SERVER, readerOptions(limits)),
       system(capnp::makeRpcServer(network, kj::mv(bootstrap))) {
   system.setFlowLimit(limits.unanswered_bytes / sizeof(capnp::word));
 }

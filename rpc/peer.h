@@ -6,6 +6,7 @@
 #include <kj/async-io.h>
 
 #include "rpc/placement.h"
+#include "rpc/wire.h"
 
 namespace rpc {
 
@@ -17,8 +18,8 @@ struct MessageLimits {
   uint64_t unanswered_bytes = 64 << 20;
 };
 
-// Enough for the store's messages: a group of slices each (rpc/grouping.h), and one call in flight
-// on each slice.
+// Enough for the store's messages: some slices each (rpc/outbox.h), and one call in flight on
+// each slice.
 MessageLimits limitsFor(const Placement& placement);
 
 // One end of a connection: what capnp's TwoPartyClient is, but with limits, owning its stream, for
@@ -43,9 +44,13 @@ public:
   capnp::Capability::Client bootstrap();
   // Resolves when the other end has gone.
   kj::Promise<void> onDisconnect() { return network.onDisconnect(); }
+  // What this end's messages go through.
+  Wire& wire() { return outgoing; }
 
 private:
   kj::Own<kj::AsyncIoStream> stream;
+  capnp::AsyncIoMessageStream messages{*stream};
+  Wire outgoing{messages};
   capnp::TwoPartyVatNetwork network;
   capnp::RpcSystem<capnp::rpc::twoparty::VatId> system;
 };

@@ -18,10 +18,11 @@ public:
   void rest() override;
   void refresh() override { complete(Order::REFRESH); }
   uint64_t updates() const override { return side.meeting.lockShared()->updates; }
-  kj::Promise<void> run(
-      kj::Array<ShardService::Client> shards, kj::Array<kj::String> names) override;
+  kj::Promise<void> run(Servers servers) override { return exchange(side, kj::mv(servers)); }
   void fail(kj::Exception reason) override { side.meeting.lockExclusive()->fail(kj::mv(reason)); }
-  Traffic traffic() const override { return side.meeting.lockShared()->traffic; }
+  kj::Array<Traffic> traffic() const override {
+    return kj::heapArray<Traffic>(side.meeting.lockShared()->traffic);
+  }
 
 private:
   void ring(Order order);
@@ -44,7 +45,9 @@ TwoThreadStore::TwoThreadStore(const Placement& placement, const Rounds& rounds,
   for (auto& count: pushed) count = 0;
   auto answered = kj::heapArray<uint64_t>(placement.slices.size());
   for (auto& count: answered) count = 0;
-  side.meeting.lockExclusive()->answered = kj::mv(answered);
+  auto lock = side.meeting.lockExclusive();
+  lock->answered = kj::mv(answered);
+  lock->traffic = kj::heapArray<Traffic>(placement.shards.size());
 }
 
 void TwoThreadStore::ring(Order order) {
@@ -105,11 +108,6 @@ void TwoThreadStore::rest() {
     return true;
   });
   if (side.rounds.mustHearOfRest()) complete(Order::REST);
-}
-
-kj::Promise<void> TwoThreadStore::run(
-    kj::Array<ShardService::Client> shards, kj::Array<kj::String> names) {
-  return exchange(side, kj::mv(shards), kj::mv(names));
 }
 
 }  // namespace

@@ -29,7 +29,8 @@ public:
   Shard(const Placement& placement, uint shard, const Rounds& rounds, Updater& updater);
   KJ_DISALLOW_COPY(Shard);
 
-  // The first values of slice `id`, from rank 0: version 0. Once a slice.
+  // The first values of slice `id`, from rank 0: version 0. Once a slice; the same values again,
+  // before the first round, change nothing.
   void initialize(SliceId id, kj::ArrayPtr<const float> values);
   // Throws what initialize() with the same arguments would throw, and changes nothing: for callers
   // that do several slices or none.

@@ -224,6 +224,18 @@ TEST_CASE("Shard: in dist_sync two buffers a slice are enough") {
   CHECK(seen.size() == 2);
 }
 
+TEST_CASE("Shard: initial values may be repeated before the first round, if they are the same") {
+  auto placement = placeBalanced(makeKeys({10}), 4096, 1);
+  TestUpdater updater(1);
+  Shard shard(placement, 0, roundsOf("dist_sync", 1), updater);
+  shard.initialize(0, filled(10, 1));
+  shard.initialize(0, filled(10, 1));
+  CHECK(shard.isInitialized());
+  CHECK(shard.lend(0, 0).values[9] == 1);
+  shard.push(0, 0, 0, filled(10, 1));
+  CHECK_THROWS(shard.initialize(0, filled(10, 2)));
+}
+
 TEST_CASE("Shard: what is wrong is refused") {
   auto placement = placeBalanced(makeKeys({10, 20}), 4096, 2);
   TestUpdater updater(1);
@@ -240,7 +252,7 @@ TEST_CASE("Shard: what is wrong is refused") {
   CHECK(!shard.isInitialized());
   shard.initialize(mine, filled(size, 1));
   CHECK(shard.isInitialized());
-  CHECK_THROWS(shard.initialize(mine, filled(size, 1)));
+  CHECK_THROWS(shard.initialize(mine, filled(size, 2)));
   CHECK_THROWS(shard.push(2, mine, 0, gradient));
   CHECK_THROWS(shard.push(0, other, 0, gradient));
   CHECK_THROWS(shard.push(0, 99, 0, gradient));

@@ -90,7 +90,7 @@ struct Worker {
         store(RemoteStore::create(placement, rounds, rank, parameters, gradients)),
         ports(portsOf(servers)),
         placement(placement),
-        io([this](kj::AsyncIoContext& io) { return connect(io); }) {
+        io([this](kj::AsyncIoContext& io) { return talk(io); }) {
     for (auto i: kj::indices(parameters)) parameters[i] = rank == 0 ? noise(99, i, 0) : -1;
   }
 
@@ -101,28 +101,22 @@ private:
     return ports;
   }
 
-  kj::Promise<void> connect(kj::AsyncIoContext& io) {
-    auto connecting = KJ_MAP(port, ports) {
-      return io.provider->getNetwork()
-          .parseAddress(kj::str("127.0.0.1:", port))
+  kj::Promise<void> talk(kj::AsyncIoContext& io) {
+    auto& network = io.provider->getNetwork();
+    auto names = KJ_MAP(i, kj::indices(ports)) {
+      return kj::str("server ", i, " at 127.0.0.1:", ports[i]);
+    };
+    auto connect = [this, &network](uint server) {
+      return network.parseAddress(kj::str("127.0.0.1:", ports[server]))
           .then([](kj::Own<kj::NetworkAddress>&& address) {
             auto stream = address->connect();
             return stream.attach(kj::mv(address));
+          })
+          .then([this](kj::Own<kj::AsyncIoStream>&& stream) {
+            return kj::heap<Peer>(kj::mv(stream), limitsFor(placement));
           });
     };
-    return kj::joinPromises(kj::mv(connecting))
-        .then([this](kj::Array<kj::Own<kj::AsyncIoStream>>&& streams) {
-          auto peers = KJ_MAP(stream, streams) {
-            return kj::heap<Peer>(kj::mv(stream), limitsFor(placement));
-          };
-          auto shards = KJ_MAP(peer, peers) {
-            return peer->bootstrap().castAs<ShardService>();
-          };
-          auto names = KJ_MAP(i, kj::indices(ports)) {
-            return kj::str("server ", i, " at 127.0.0.1:", ports[i]);
-          };
-          return store->run(kj::mv(shards), kj::mv(names)).attach(kj::mv(peers));
-        })
+    return store->run({kj::mv(names), connect, io.provider->getTimer(), 5 * kj::SECONDS})
         .catch_([](kj::Exception&&) { /* The compute thread throws the same. */ });
   }
 };

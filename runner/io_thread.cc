@@ -42,7 +42,7 @@ void IoThread::main(const LoadedExperiment& loaded, const RoleOptions& options,
         result.setCorrect(progress.correct);
         result.setImages(progress.images);
       });
-  Loop here{kj::getCurrentThreadExecutor(), io, {}, nullptr, nullptr, {}, kj::NEVER_DONE,
+  Loop here{kj::getCurrentThreadExecutor(), io, {}, nullptr, nullptr, kj::NEVER_DONE,
       kj::mv(leave.fulfiller)};
   here.joined = joined.then([&here](kj::Own<Membership> m) { here.membership = kj::mv(m); }).fork();
   here.ended = here.joined.addBranch().then([&here]() { return here.membership->ended(); }).fork();
@@ -67,49 +67,45 @@ T IoThread::run(kj::Function<kj::Promise<T>(Loop&)> call) {
   });
 }
 
-void IoThread::start(kj::Maybe<rpc::RemoteStore&> store, rpc::MessageLimits storeLimits) {
+void IoThread::start(
+    kj::Maybe<rpc::RemoteStore&> store, rpc::MessageLimits storeLimits, kj::Duration patience) {
   run<void>([&](Loop& here) {
     return here.joined.addBranch()
         .then([&here]() { return here.membership->session().startRequest().send(); })
-        .then([&here, store, storeLimits](
-                  capnp::Response<Session::StartResults>&& response) -> kj::Promise<void> {
+        .then([&here, store, storeLimits, patience](
+                  capnp::Response<Session::StartResults>&& response) {
           KJ_IF_MAYBE(s, store) {
             auto addresses = KJ_MAP(address, response.getServers()) {
               return kj::str(address);
             };
-            return connect(here, kj::mv(addresses), *s, storeLimits);
+            run(here, *s, kj::mv(addresses), storeLimits, patience);
           }
-          return kj::READY_NOW;
         });
   });
 }
 
-kj::Promise<void> IoThread::connect(Loop& here, kj::Array<kj::String> addresses,
-    rpc::RemoteStore& store, rpc::MessageLimits limits) {
-  auto& network = here.io.provider->getNetwork();
-  auto connections = KJ_MAP(address, addresses) {
-    return network.parseAddress(address).then([](kj::Own<kj::NetworkAddress> parsed) {
-      auto promise = parsed->connect();
-      return promise.attach(kj::mv(parsed));
-    });
+void IoThread::run(Loop& here, rpc::RemoteStore& store, kj::Array<kj::String> addresses,
+    rpc::MessageLimits limits, kj::Duration patience) {
+  auto& provider = *here.io.provider;
+  auto names = KJ_MAP(i, kj::indices(addresses)) {
+    return kj::str("server ", i, " at ", addresses[i]);
   };
-  return kj::joinPromises(kj::mv(connections))
-      .then([&here, &store, limits, addresses = kj::mv(addresses)](
-                kj::Array<kj::Own<kj::AsyncIoStream>> streams) mutable {
-        kj::Vector<rpc::ShardService::Client> shards;
-        kj::Vector<kj::String> names;
-        for (size_t i = 0; i < streams.size(); i++) {
-          auto& peer = *here.servers.add(kj::heap<rpc::Peer>(kj::mv(streams[i]), limits));
-          shards.add(peer.bootstrap().castAs<rpc::ShardService>());
-          names.add(kj::str("server ", i, " at ", addresses[i]));
-        }
-        here.store =
-            store.run(shards.releaseAsArray(), names.releaseAsArray()).eagerlyEvaluate(nullptr);
-        // If the coordinator is lost, nothing that the store waits for need ever come.
-        auto watch = here.ended.addBranch().then(
-            []() {}, [&store](kj::Exception&& e) { store.fail(kj::mv(e)); });
-        here.store = here.store.exclusiveJoin(kj::mv(watch)).eagerlyEvaluate(nullptr);
-      });
+  auto connect = [&network = provider.getNetwork(), limits, addresses = kj::mv(addresses)](
+                     uint server) {
+    return network.parseAddress(addresses[server])
+        .then([](kj::Own<kj::NetworkAddress> parsed) {
+          auto promise = parsed->connect();
+          return promise.attach(kj::mv(parsed));
+        })
+        .then([limits](kj::Own<kj::AsyncIoStream> stream) {
+          return kj::heap<rpc::Peer>(kj::mv(stream), limits);
+        });
+  };
+  auto running = store.run({kj::mv(names), kj::mv(connect), provider.getTimer(), patience});
+  // If the coordinator is lost, nothing that the store waits for need ever come.
+  auto watch =
+      here.ended.addBranch().then([]() {}, [&store](kj::Exception&& e) { store.fail(kj::mv(e)); });
+  here.store = running.exclusiveJoin(kj::mv(watch)).eagerlyEvaluate(nullptr);
 }
 
 void IoThread::report(kj::Function<void(Event::Builder)> fill) {

@@ -40,7 +40,9 @@ public:
   KJ_DISALLOW_COPY(IoThread);
 
   // Waits until every role has joined; from then on `store`, if there is one, talks to the servers.
-  void start(kj::Maybe<rpc::RemoteStore&> store, rpc::MessageLimits storeLimits);
+  // One that it cannot reach for `patience` is lost.
+  void start(
+      kj::Maybe<rpc::RemoteStore&> store, rpc::MessageLimits storeLimits, kj::Duration patience);
 
   // `fill` makes the event.
   void report(kj::Function<void(Event::Builder)> fill);
@@ -57,16 +59,15 @@ private:
     kj::AsyncIoContext& io;
     kj::Own<Membership> membership;  // once joined
     kj::ForkedPromise<void> joined;
-    kj::ForkedPromise<void> ended;           // the job is over; rejects with what went wrong
-    kj::Vector<kj::Own<rpc::Peer>> servers;  // in order; what `store` talks to
-    kj::Promise<void> store;                 // rejects when a server is lost
+    kj::ForkedPromise<void> ended;  // the job is over; rejects with what went wrong
+    kj::Promise<void> store;        // rejects when a server is lost
     kj::Own<kj::CrossThreadPromiseFulfiller<void>> leave;
   };
 
   void main(const LoadedExperiment& loaded, const RoleOptions& options, rpc::MessageLimits limits,
       const LiveProgress& progress);
-  static kj::Promise<void> connect(Loop& loop, kj::Array<kj::String> addresses,
-      rpc::RemoteStore& store, rpc::MessageLimits limits);
+  static void run(Loop& loop, rpc::RemoteStore& store, kj::Array<kj::String> addresses,
+      rpc::MessageLimits limits, kj::Duration patience);
   // Waits for the loop to stand; throws if it never will.
   Loop& getLoop();
   // Runs `call` on the io thread and waits for its promise, or for the end of the job if that comes

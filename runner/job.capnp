@@ -173,6 +173,8 @@ struct Event {
       step @63 :UInt32;
       globalStep @64 :UInt32 $Json.name("global_step");
       learningRate @65 :Float64 $Json.name("learning_rate");
+      servers @80 :List(Traffic);
+      # What went between this worker and each of them.
     }
     ended :group {
       # A worker's last step is done; the last validation follows.
@@ -222,4 +224,21 @@ struct Event {
       # `{ kind = "asha", first_epoch = 1, keep_one_in = 3 }`
     }
   }
+}
+
+struct Traffic {
+  # Between a worker and a server, since the beginning of the run.
+  calls @0 :Float64;
+  # Answered.
+  pushedBytes @1 :Float64 $Json.name("pushed_bytes");
+  pulledBytes @2 :Float64 $Json.name("pulled_bytes");
+  # Payload of these.
+  roundTripsS @3 :Float64 $Json.name("round_trips_s");
+  roundTripMaxS @4 :Float64 $Json.name("round_trip_max_s");
+  # From handing a call to the connection until its answer, waiting for other workers included: the
+  # sum, and the longest.
+  waitingMaxBytes @5 :Float64 $Json.name("waiting_max_bytes");
+  # The most payload that was ordered and not yet handed to the connection.
+  reconnects @6 :UInt32;
+  # Connections that broke and were made again.
 }

@@ -70,7 +70,8 @@ public:
   ~Worker() noexcept(false) { ioThread = nullptr; }
 
   void run() {
-    ioThread->start(remote, rpc::limitsFor(placement));
+    ioThread->start(
+        remote, rpc::limitsFor(placement), experiment.cluster.silenceTimeout_s * kj::SECONDS);
     initialize();
     reportBegun();
     uint epochs = facts.epochs(experiment);
@@ -288,10 +289,30 @@ private:
       trained.setGlobalStep(globalStep());
       trained.setLearningRate(learningRate());
       KJ_IF_MAYBE(r, remote) {
-        trained.setPushedBytes(r->traffic().pushed_bytes);
-        trained.setPulledBytes(r->traffic().pulled_bytes);
+        reportTraffic(trained, r->traffic());
       }
     });
+  }
+
+  static void reportTraffic(
+      Event::Trained::Builder trained, kj::ArrayPtr<const rpc::RemoteStore::Traffic> traffic) {
+    uint64_t pushed_bytes = 0;
+    uint64_t pulled_bytes = 0;
+    auto servers = trained.initServers(traffic.size());
+    for (auto i: kj::indices(traffic)) {
+      auto& from = traffic[i];
+      pushed_bytes += from.pushed_bytes;
+      pulled_bytes += from.pulled_bytes;
+      servers[i].setCalls(from.calls);
+      servers[i].setPushedBytes(from.pushed_bytes);
+      servers[i].setPulledBytes(from.pulled_bytes);
+      servers[i].setRoundTripsS(from.roundTrips / kj::NANOSECONDS * 1e-9);
+      servers[i].setRoundTripMaxS(from.roundTripMax / kj::NANOSECONDS * 1e-9);
+      servers[i].setWaitingMaxBytes(from.waitingMax_bytes);
+      servers[i].setReconnects(from.reconnects);
+    }
+    trained.setPushedBytes(pushed_bytes);
+    trained.setPulledBytes(pulled_bytes);
   }
 
   // Records that were left out, by name.

@@ -1,0 +1,103 @@
+#include "rpc/connection.h"
+
+#include <errno.h>
+#include <kj/debug.h>
+
+#include <cstring>
+
+namespace rpc {
+
+namespace {
+
+// Between two attempts: the first pause, and how long it may grow.
+constexpr auto PAUSE_MIN = 10 * kj::MILLISECONDS;
+constexpr auto PAUSE_MAX = 500 * kj::MILLISECONDS;
+
+// Whether nobody listens: the server's process has ended. (An exception keeps the text only.)
+bool isRefused(const kj::Exception& exception) {
+  return strstr(exception.getDescription().cStr(), strerror(ECONNREFUSED)) != nullptr;
+}
+
+// The server is there, and says no.
+bool isFinal(const kj::Exception& exception) {
+  return exception.getType() == kj::Exception::Type::FAILED ||
+         exception.getType() == kj::Exception::Type::UNIMPLEMENTED;
+}
+
+// Attempts to open one session.
+class Opening {
+public:
+  Opening(const WorkerSide& worker, Servers& servers, uint server, kj::Maybe<kj::Exception> loss)
+      : worker(worker),
+        servers(servers),
+        server(server),
+        loss(kj::mv(loss)),
+        deadline(servers.timer.now() + servers.patience) {}
+
+  kj::Promise<kj::Own<Connection>> attempt();
+
+private:
+  kj::Promise<kj::Own<Connection>> hello(kj::Own<Peer> peer);
+  kj::Promise<kj::Own<Connection>> failed(kj::Exception&& exception);
+
+  const WorkerSide& worker;
+  Servers& servers;
+  const uint server;
+  kj::Maybe<kj::Exception> loss;
+  const kj::TimePoint deadline;
+  kj::Duration pause = PAUSE_MIN;
+};
+
+kj::Promise<kj::Own<Connection>> Opening::attempt() {
+  auto connection = kj::evalNow([this]() {
+    return servers.connect(server);
+  }).then([this](auto peer) { return hello(kj::mv(peer)); });
+  return servers.timer.timeoutAt(deadline, kj::mv(connection)).catch_([this](kj::Exception&& e) {
+    return failed(kj::mv(e));
+  });
+}
+
+kj::Promise<kj::Own<Connection>> Opening::hello(kj::Own<Peer> peer) {
+  auto request = peer->bootstrap().castAs<ShardService>().helloRequest();
+  request.setRank(worker.rank);
+  request.setWorkers(worker.rounds.workers);
+  request.setMode(kj::str(worker.rounds));
+  request.setPlacement(worker.placement.digest());
+  request.setShard(server);
+  return request.send().then(
+      [peer = kj::mv(peer)](capnp::Response<ShardService::HelloResults>&& response) mutable {
+        return kj::heap<Connection>(kj::mv(peer), response.getSession());
+      });
+}
+
+kj::Promise<kj::Own<Connection>> Opening::failed(kj::Exception&& exception) {
+  if (isFinal(exception)) return kj::mv(exception);
+  if (isRefused(exception) || servers.timer.now() + pause >= deadline) {
+    KJ_IF_MAYBE(former, loss) return kj::mv(*former);
+    if (exception.getType() == kj::Exception::Type::DISCONNECTED) return kj::mv(exception);
+    return KJ_EXCEPTION(DISCONNECTED, "no answer came");
+  }
+  auto wait = servers.timer.afterDelay(pause);
+  pause = kj::min(2 * pause, PAUSE_MAX);
+  return wait.then([this]() { return attempt(); });
+}
+
+}  // namespace
+
+Connection::Connection(kj::Own<Peer> ownPeer, ShardSession::Client session)
+    : peer(kj::mv(ownPeer)),
+      opened(kj::mv(session)),
+      failed(kj::newPromiseAndFulfiller<void>()),
+      calls(*this) {
+  calls.add(peer->onDisconnect().then(
+      []() -> kj::Promise<void> { return KJ_EXCEPTION(DISCONNECTED, "Peer disconnected."); }));
+}
+
+kj::Promise<kj::Own<Connection>> openSession(
+    const WorkerSide& worker, Servers& servers, uint server, kj::Maybe<kj::Exception> loss) {
+  auto opening = kj::heap<Opening>(worker, servers, server, kj::mv(loss));
+  auto connection = opening->attempt();
+  return connection.attach(kj::mv(opening));
+}
+
+}  // namespace rpc

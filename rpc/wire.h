@@ -1,0 +1,56 @@
+// rpc/wire.h: messages on their way to a socket: knows when the kernel has taken them.
+#pragma once
+
+#include <capnp/serialize-async.h>
+#include <kj/async-io.h>
+
+namespace rpc {
+
+// What a connection's kernel may hold that is not sent yet. On a slow link it is what goes ahead of
+// the next call whatever that is; a fast one needs so much that it does not run dry while the io
+// thread is somewhere else: 10 Gbit/s take 0.1 ms for it.
+constexpr int UNSENT_BYTES_MAX = 128 << 10;
+
+// Lets the kernel hold no more than that. For what is not TCP it does nothing: such a socket's
+// buffer is as small already.
+void limitUnsent(kj::AsyncIoStream& stream);
+
+// Passes messages on to another stream. All belongs to one event loop.
+class Wire final: public capnp::MessageStream {
+public:
+  // `inner` must outlive it.
+  explicit Wire(capnp::MessageStream& inner): inner(inner) {}
+  KJ_DISALLOW_COPY(Wire);
+
+  // Resolves when all messages that were sent before are with the kernel. One at a time. Dropped
+  // when the stream breaks: then it never resolves.
+  kj::Promise<void> whenTaken();
+
+  using MessageStream::tryReadMessage;
+  kj::Promise<kj::Maybe<capnp::MessageReaderAndFds>> tryReadMessage(
+      kj::ArrayPtr<kj::AutoCloseFd> fdSpace, capnp::ReaderOptions options,
+      kj::ArrayPtr<capnp::word> scratchSpace) override {
+    return inner.tryReadMessage(fdSpace, options, scratchSpace);
+  }
+  using MessageStream::writeMessage;
+  kj::Promise<void> writeMessage(kj::ArrayPtr<const int> fds,
+      kj::ArrayPtr<const kj::ArrayPtr<const capnp::word>> segments) override {
+    return count(inner.writeMessage(fds, segments));
+  }
+  using MessageStream::writeMessages;
+  kj::Promise<void> writeMessages(
+      kj::ArrayPtr<kj::ArrayPtr<const kj::ArrayPtr<const capnp::word>>> messages) override {
+    return count(inner.writeMessages(messages));
+  }
+  kj::Maybe<int> getSendBufferSize() override { return inner.getSendBufferSize(); }
+  kj::Promise<void> end() override { return inner.end(); }
+
+private:
+  kj::Promise<void> count(kj::Promise<void> write);
+
+  capnp::MessageStream& inner;
+  kj::uint writing = 0;  // messages that the kernel has not taken whole
+  kj::Maybe<kj::Own<kj::PromiseFulfiller<void>>> waiting;
+};
+
+}  // namespace rpc
