@@ -62,16 +62,13 @@ private:
     auto io = kj::setupAsyncIo();
     auto paf = kj::newPromiseAndCrossThreadFulfiller<void>();
     *stop.lockExclusive() = kj::mv(paf.fulfiller);
-    auto peers = kj::heapArrayBuilder<kj::Own<rpc::Peer>>(placement.shards.size());
-    kj::Vector<rpc::ShardService::Client> shards;
-    kj::Vector<kj::String> names;
-    for (auto i: kj::indices(placement.shards)) {
-      auto peer = kj::heap<rpc::Peer>(streamAt(io, i), rpc::limitsFor(placement));
-      shards.add(peer->bootstrap().castAs<rpc::ShardService>());
-      peers.add(kj::mv(peer));
-      names.add(kj::str("server ", i));
-    }
-    store->run(shards.releaseAsArray(), names.releaseAsArray())
+    auto names = KJ_MAP(i, kj::indices(placement.shards)) {
+      return kj::str("server ", i);
+    };
+    auto connect = [this, &io](uint server) -> kj::Promise<kj::Own<rpc::Peer>> {
+      return kj::heap<rpc::Peer>(streamAt(io, server), rpc::limitsFor(placement));
+    };
+    store->run({kj::mv(names), connect, io.provider->getTimer(), 5 * kj::SECONDS})
         .catch_([](kj::Exception&&) { /* The compute thread throws the same. */ })
         .exclusiveJoin(kj::mv(paf.promise))
         .wait(io.waitScope);
