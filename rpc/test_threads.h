@@ -74,6 +74,10 @@ private:
   LoopThread thread;
 };
 
+// What a worker's connection goes through: gets what leads to the server, returns the worker's end.
+// Called on the worker's io thread.
+using Through = kj::Function<kj::Own<kj::AsyncIoStream>(kj::Own<kj::AsyncIoStream>)>;
+
 // A worker's arrays, its store, and the thread that connects the store to servers.
 struct Worker {
   kj::Array<float> parameters;
@@ -81,15 +85,19 @@ struct Worker {
   kj::Own<RemoteStore> store;
   kj::Vector<uint> ports;
   const Placement& placement;
+  Through through;
   LoopThread io;
 
-  Worker(const Placement& placement, const Rounds& rounds, uint rank,
-      kj::ArrayPtr<const kj::Own<ServerThread>> servers)
+  Worker(
+      const Placement& placement, const Rounds& rounds, uint rank,
+      kj::ArrayPtr<const kj::Own<ServerThread>> servers,
+      Through through = [](auto stream) { return stream; })
       : parameters(kj::heapArray<float>(placement.parameters())),
         gradients(kj::heapArray<float>(placement.parameters())),
         store(RemoteStore::create(placement, rounds, rank, parameters, gradients)),
         ports(portsOf(servers)),
         placement(placement),
+        through(kj::mv(through)),
         io([this](kj::AsyncIoContext& io) { return talk(io); }) {
     for (auto i: kj::indices(parameters)) parameters[i] = rank == 0 ? noise(99, i, 0) : -1;
   }
@@ -113,10 +121,10 @@ private:
             return stream.attach(kj::mv(address));
           })
           .then([this](kj::Own<kj::AsyncIoStream>&& stream) {
-            return kj::heap<Peer>(kj::mv(stream), limitsFor(placement));
+            return kj::heap<Peer>(through(kj::mv(stream)), limitsFor(placement));
           });
     };
-    return store->run({kj::mv(names), connect, io.provider->getTimer(), 5 * kj::SECONDS})
+    return store->run({kj::mv(names), kj::mv(connect), io.provider->getTimer(), 5 * kj::SECONDS})
         .catch_([](kj::Exception&&) { /* The compute thread throws the same. */ });
   }
 };

@@ -1,0 +1,159 @@
+// Connections that are cut in the middle of messages: nothing is lost, and nothing counts twice.
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+#include <math.h>
+
+#include <cstring>
+
+#include "rpc/kv_store.h"
+#include "rpc/test_model.h"
+#include "rpc/test_threads.h"
+
+namespace rpc {
+namespace {
+
+// Forwards bytes between two streams, both ways, and drops both after so many.
+class Forwarder {
+public:
+  static kj::Promise<void> run(
+      kj::Own<kj::AsyncIoStream> a, kj::Own<kj::AsyncIoStream> b, uint64_t bytes) {
+    auto forwarder = kj::heap<Forwarder>(kj::mv(a), kj::mv(b), bytes);
+    auto ended = forwarder->forward(0, 1).exclusiveJoin(forwarder->forward(1, 0));
+    return ended.attach(kj::mv(forwarder));
+  }
+
+  Forwarder(kj::Own<kj::AsyncIoStream> a, kj::Own<kj::AsyncIoStream> b, uint64_t bytes)
+      : streams{kj::mv(a), kj::mv(b)}, left(bytes) {}
+
+private:
+  kj::Promise<void> forward(uint from, uint to) {
+    if (left == 0) return kj::READY_NOW;
+    auto& buffer = buffers[from];
+    return streams[from]
+        ->tryRead(buffer, 1, kj::min(sizeof(buffer), left))
+        .then([this, from, to](size_t read) -> kj::Promise<void> {
+          // The other direction may have used some of it up.
+          uint64_t bytes = kj::min(read, left);
+          if (bytes == 0) return kj::READY_NOW;
+          left -= bytes;
+          return streams[to]->write(buffers[from], bytes).then([this, from, to]() {
+            return forward(from, to);
+          });
+        });
+  }
+
+  kj::Own<kj::AsyncIoStream> streams[2];
+  kj::byte buffers[2][8192];
+  uint64_t left;
+};
+
+// The worker's connections are cut after random numbers of bytes: from one that ends in hello to
+// some that carry several steps.
+Through cutting(uint seed, uint rank) {
+  return [seed, rank, connections = 0u](kj::Own<kj::AsyncIoStream> server) mutable {
+    float part = (noise(seed, rank, ++connections) + 1) / 2;
+    uint64_t bytes = 200 * exp(part * log(10000));
+    auto pipe = kj::newTwoWayPipe();
+    auto forwarding =
+        Forwarder::run(kj::mv(pipe.ends[1]), kj::mv(server), bytes).eagerlyEvaluate(nullptr);
+    return pipe.ends[0].attach(kj::mv(forwarding));
+  };
+}
+
+struct Outcome {
+  kj::Vector<kj::Array<float>> parameters;  // of each rank, after the last refresh
+  uint64_t reconnects = 0;
+};
+
+// Three epochs of two workers and two servers, cut if there is a seed.
+Outcome train(kj::StringPtr mode, Updater& updater, bool depends, kj::Maybe<uint> seed) {
+  constexpr uint WORKERS = 2;
+  constexpr uint EPOCHS = 3;
+  constexpr uint STEPS = 5;
+  auto keys = makeKeys({1000, 10, 5000, 7, 40000, 1, 3, 20000});
+  auto placement = placeBalanced(keys, 4096, 2);
+  auto rounds = roundsOf(mode, WORKERS);
+  auto servers = startServers(placement, rounds, updater);
+  kj::Vector<kj::Own<Worker>> workers;
+  for (uint rank = 0; rank < WORKERS; rank++) {
+    KJ_IF_MAYBE(s, seed) {
+      workers.add(kj::heap<Worker>(placement, rounds, rank, servers, cutting(*s, rank)));
+    } else {
+      workers.add(kj::heap<Worker>(placement, rounds, rank, servers));
+    }
+  }
+  for (auto& value: workers[0]->parameters) value = 0;
+  // All rest before anybody refreshes.
+  kj::MutexGuarded<uint> resting(0u);
+  {
+    kj::Vector<kj::Own<kj::Thread>> computing;
+    for (uint rank = 0; rank < WORKERS; rank++) {
+      computing.add(kj::heap<kj::Thread>([&, rank]() {
+        auto& worker = *workers[rank];
+        worker.store->initialize();
+        for (uint64_t step = 0; step < EPOCHS * STEPS; step++) {
+          for (auto& key: keys) worker.store->await(step, key.offset, key.offset + key.size);
+          for (auto i: kj::indices(worker.gradients)) {
+            worker.gradients[i] =
+                depends ? noise(rank, i, step) + 0.1f * worker.parameters[i] : rank + 1;
+          }
+          for (size_t k = keys.size(); k-- > 0;) {
+            worker.store->push(step, keys[k].offset, keys[k].offset + keys[k].size);
+          }
+          if ((step + 1) % STEPS > 0) continue;
+          worker.store->rest();
+          uint all = (step + 1) / STEPS * WORKERS;
+          ++*resting.lockExclusive();
+          resting.lockExclusive().wait([all](uint now) { return now >= all; });
+          worker.store->refresh();
+        }
+      }));
+    }
+  }
+  Outcome outcome;
+  for (auto& worker: workers) {
+    for (auto& traffic: worker->store->traffic()) outcome.reconnects += traffic.reconnects;
+    outcome.parameters.add(kj::heapArray<float>(worker->parameters));
+  }
+  return outcome;
+}
+
+void checkSame(const Outcome& cut, const Outcome& whole) {
+  for (auto rank: kj::indices(whole.parameters)) {
+    auto expected = whole.parameters[rank].asBytes();
+    CHECK(memcmp(cut.parameters[rank].begin(), expected.begin(), expected.size()) == 0);
+  }
+}
+
+TEST_CASE("RemoteStore: connections that are cut leave dist_sync its bits") {
+  MomentumUpdater updater;
+  auto whole = train("dist_sync", updater, true, nullptr);
+  CHECK(whole.reconnects == 0);
+  for (uint seed = 0; seed < 8; seed++) {
+    CAPTURE(seed);
+    auto cut = train("dist_sync", updater, true, seed);
+    CHECK(cut.reconnects > 0);
+    checkSame(cut, whole);
+  }
+}
+
+TEST_CASE("RemoteStore: connections that are cut make no gradient count twice, or not at all") {
+  TestUpdater updater(1);
+  for (auto mode: {"dist_async"_kj, "dist_ssp"_kj}) {
+    CAPTURE(mode);
+    for (uint seed = 0; seed < 8; seed++) {
+      CAPTURE(seed);
+      auto cut = train(mode, updater, false, seed);
+      CHECK(cut.reconnects > 0);
+      // 15 steps of gradients 1 and 2.
+      for (auto& parameters: cut.parameters) {
+        uint64_t wrong = 0;
+        for (float value: parameters) wrong += value != 45;
+        CHECK(wrong == 0);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rpc
