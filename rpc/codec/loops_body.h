@@ -1,0 +1,199 @@
+// rpc/codec/loops_body.h: the loops of rpc/codec/loops.h as plain code, which the compiler turns
+// into vectors of whatever instruction set its file is compiled for.
+#pragma once
+
+#include "rpc/codec/half.h"
+#include "rpc/codec/loops.h"
+
+namespace rpc::codec {
+namespace {
+
+constexpr size_t WORD_CODES = 16;  // of two bits
+// Where the codes of a little-endian word lie.
+constexpr uint32_t CODE_SHIFTS[WORD_CODES] = {
+    6, 4, 2, 0, 14, 12, 10, 8, 22, 20, 18, 16, 30, 28, 26, 24};
+
+template <uint16_t (*round)(float)>
+void toHalves(const float* __restrict__ from, uint16_t* __restrict__ to, size_t count) {
+  for (size_t i = 0; i < count; i++) to[i] = round(from[i]);
+}
+
+template <float (*widen)(uint16_t)>
+void fromHalves(const uint16_t* __restrict__ from, float* __restrict__ to, size_t count) {
+  for (size_t i = 0; i < count; i++) to[i] = widen(from[i]);
+}
+
+template <float (*widen)(uint16_t)>
+void addHalves(const uint16_t* __restrict__ from, float* __restrict__ to, size_t count) {
+  for (size_t i = 0; i < count; i++) to[i] += widen(from[i]);
+}
+
+// One word of codes. Returns the largest magnitude of r.
+inline uint32_t toWord(const float* __restrict__ gradient, float* __restrict__ residual,
+    uint32_t* __restrict__ word, float threshold) {
+  uint32_t codes = 0, largest = 0;
+  for (size_t i = 0; i < WORD_CODES; i++) {
+    float r = residual[i] + gradient[i];
+    uint32_t magnitude = bitsOf(r) & MAGNITUDE;
+    largest = largest > magnitude ? largest : magnitude;
+    float sent = r >= threshold ? threshold : (r <= -threshold ? -threshold : 0.0f);
+    uint32_t code = r >= threshold ? 3 : (r <= -threshold ? 2 : 0);
+    residual[i] = r - sent;
+    codes |= code << CODE_SHIFTS[i];
+  }
+  *word = codes;
+  return largest;
+}
+
+bool toTwoBit(const float* __restrict__ gradient, float* __restrict__ residual,
+    uint32_t* __restrict__ words, size_t count, float threshold) {
+  uint32_t largest = 0;
+  size_t whole = count / WORD_CODES * WORD_CODES;
+  for (size_t i = 0; i < whole; i += WORD_CODES) {
+    uint32_t own = toWord(gradient + i, residual + i, words + i / WORD_CODES, threshold);
+    largest = largest > own ? largest : own;
+  }
+  if (whole < count) {
+    float g[WORD_CODES] = {}, r[WORD_CODES] = {};
+    for (size_t i = whole; i < count; i++) {
+      g[i - whole] = gradient[i];
+      r[i - whole] = residual[i];
+    }
+    uint32_t own = toWord(g, r, words + whole / WORD_CODES, threshold);
+    largest = largest > own ? largest : own;
+    for (size_t i = whole; i < count; i++) residual[i] = r[i - whole];
+  }
+  return largest < INFINITE;
+}
+
+inline float valueOf(uint32_t word, size_t i, float threshold) {
+  uint32_t code = (word >> CODE_SHIFTS[i]) & 3;
+  return code == 3 ? threshold : (code == 2 ? -threshold : 0.0f);
+}
+
+void fromTwoBit(
+    const uint32_t* __restrict__ words, float* __restrict__ to, size_t count, float threshold) {
+  size_t whole = count / WORD_CODES * WORD_CODES;
+  for (size_t i = 0; i < whole; i += WORD_CODES) {
+    uint32_t word = words[i / WORD_CODES];
+    for (size_t j = 0; j < WORD_CODES; j++) to[i + j] = valueOf(word, j, threshold);
+  }
+  for (size_t i = whole; i < count; i++) {
+    to[i] = valueOf(words[whole / WORD_CODES], i - whole, threshold);
+  }
+}
+
+void addTwoBit(
+    const uint32_t* __restrict__ words, float* __restrict__ to, size_t count, float threshold) {
+  size_t whole = count / WORD_CODES * WORD_CODES;
+  for (size_t i = 0; i < whole; i += WORD_CODES) {
+    uint32_t word = words[i / WORD_CODES];
+    for (size_t j = 0; j < WORD_CODES; j++) to[i + j] += valueOf(word, j, threshold);
+  }
+  for (size_t i = whole; i < count; i++) {
+    to[i] += valueOf(words[whole / WORD_CODES], i - whole, threshold);
+  }
+}
+
+double squares(const float* __restrict__ values, size_t count) {
+  constexpr size_t PARTS = 16;
+  double parts[PARTS] = {};
+  size_t whole = count / PARTS * PARTS;
+  for (size_t i = 0; i < whole; i += PARTS) {
+    for (size_t j = 0; j < PARTS; j++) parts[j] += double(values[i + j]) * double(values[i + j]);
+  }
+  for (size_t i = whole; i < count; i++) {
+    parts[i - whole] += double(values[i]) * double(values[i]);
+  }
+  double sum = 0;
+  for (size_t j = 0; j < PARTS; j++) sum += parts[j];
+  return sum;
+}
+
+void accumulate(const float* __restrict__ gradient, float* __restrict__ u, float* __restrict__ v,
+    size_t count, float momentum, float scale) {
+  for (size_t i = 0; i < count; i++) {
+    u[i] = momentum * u[i] + scale * gradient[i];
+    v[i] += u[i];
+  }
+}
+
+void addScaled(
+    const float* __restrict__ gradient, float* __restrict__ v, size_t count, float scale) {
+  for (size_t i = 0; i < count; i++) v[i] += scale * gradient[i];
+}
+
+void maxima(const float* __restrict__ values, size_t rows, size_t columns,
+    uint32_t* __restrict__ magnitudes) {
+  for (size_t c = 0; c < columns; c++) magnitudes[c] = 0;
+  for (size_t r = 0; r < rows; r++) {
+    const float* __restrict__ row = values + r * columns;
+    for (size_t c = 0; c < columns; c++) {
+      // Signed, for instruction sets that have no other maximum.
+      int32_t magnitude = int32_t(bitsOf(row[c]) & MAGNITUDE), largest = int32_t(magnitudes[c]);
+      magnitudes[c] = uint32_t(magnitude > largest ? magnitude : largest);
+    }
+  }
+}
+
+size_t collect(const float* __restrict__ values, size_t count, uint32_t least,
+    uint32_t* __restrict__ positions) {
+  // Most blocks have none.
+  constexpr size_t BLOCK = 32;
+  size_t found = 0;
+  auto look = [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; i++) {
+      positions[found] = uint32_t(i);
+      found += (bitsOf(values[i]) & MAGNITUDE) >= least;
+    }
+  };
+  size_t whole = count / BLOCK * BLOCK;
+  for (size_t i = 0; i < whole; i += BLOCK) {
+    int32_t any = 0;
+    for (size_t j = 0; j < BLOCK; j++) {
+      any |= int32_t(bitsOf(values[i + j]) & MAGNITUDE) >= int32_t(least) ? -1 : 0;
+    }
+    if (any != 0) look(i, i + BLOCK);
+  }
+  look(whole, count);
+  return found;
+}
+
+bool toMultiples(const float* __restrict__ values, float unit, int32_t most,
+    int32_t* __restrict__ multiples, size_t count) {
+  // A float of this size has no digits behind the point: adding it rounds.
+  constexpr float ROUNDS = 0x1.8p23f;
+  float inverse = 1 / unit;
+  int32_t wrong = 0;
+  for (size_t i = 0; i < count; i++) {
+    float multiple = (values[i] * inverse + ROUNDS) - ROUNDS;
+    bool fits = multiple <= float(most) && multiple >= float(-most) && multiple * unit == values[i];
+    multiples[i] = int32_t(fits ? multiple : 0.0f);
+    wrong |= fits ? 0 : 1;
+  }
+  return wrong == 0;
+}
+
+constexpr Loops loopsCalled(const char* name) {
+  return {
+      .name = name,
+      .toFloat16 = toHalves<rpc::codec::toFloat16>,
+      .toBFloat16 = toHalves<rpc::codec::toBFloat16>,
+      .fromFloat16 = fromHalves<rpc::codec::fromFloat16>,
+      .fromBFloat16 = fromHalves<rpc::codec::fromBFloat16>,
+      .addFloat16 = addHalves<rpc::codec::fromFloat16>,
+      .addBFloat16 = addHalves<rpc::codec::fromBFloat16>,
+      .toTwoBit = toTwoBit,
+      .fromTwoBit = fromTwoBit,
+      .addTwoBit = addTwoBit,
+      .squares = squares,
+      .accumulate = accumulate,
+      .addScaled = addScaled,
+      .maxima = maxima,
+      .collect = collect,
+      .toMultiples = toMultiples,
+  };
+}
+
+}  // namespace
+}  // namespace rpc::codec

@@ -1,0 +1,88 @@
+// rpc/codec/positions.h: where the few values of a slice lie that are sent, in as few bytes as
+// possible. Pure.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/common.h>
+
+#include <cstdint>
+#include <cstring>
+
+namespace rpc::codec {
+
+using Bytes = kj::ArrayPtr<const kj::byte>;
+
+// How positions, which ascend, are written down.
+enum class Form : uint8_t {
+  ALL,     // not at all: every position has a value
+  BITMAP,  // a bit a position, from the lowest bit of the first byte on, in whole 8 bytes
+  GAPS8,   // a byte for each: the positions skipped since the one before; 255 stands for 255
+           // skipped and none here yet
+  GAPS16,  // the same with two bytes, little-endian, and 65535
+};
+constexpr kj::byte FORMS = 4;
+
+// The form that takes the fewest bytes for these positions of `size`, and how many. ALL if they are
+// all.
+struct PositionsSize {
+  Form form;
+  uint64_t bytes;
+};
+PositionsSize smallestForm(kj::ArrayPtr<const uint32_t> positions, uint64_t size);
+
+// Writes positions of `size` to a target that has the bytes for them.
+void writePositions(Form form, kj::ArrayPtr<const uint32_t> positions, uint64_t size,
+    kj::ArrayPtr<kj::byte> target);
+
+// Throws FAILED unless `bytes` are `count` positions below `size` in this form, and nothing else.
+void checkPositions(Form form, Bytes bytes, uint64_t count, uint64_t size);
+
+// Calls visit(i, position) for the i-th position, from 0. Whatever the bytes hold, i stays below
+// `count` and the position below `size`.
+template <typename Visit>
+void forEachPosition(Form form, Bytes bytes, uint64_t count, uint64_t size, Visit&& visit);
+
+// -------------------------------------------------------------------------------------------------
+// Inline details.
+
+template <typename Gap, typename Visit>
+void forEachGap(Bytes bytes, uint64_t count, uint64_t size, Visit&& visit) {
+  constexpr Gap SKIP = kj::maxValue;
+  uint64_t position = 0, i = 0;
+  for (size_t at = 0; at + sizeof(Gap) <= bytes.size() && i < count; at += sizeof(Gap)) {
+    Gap gap;
+    memcpy(&gap, bytes.begin() + at, sizeof(Gap));
+    position += gap;
+    if (gap == SKIP) continue;
+    if (position >= size) return;
+    visit(i++, position++);
+  }
+}
+
+template <typename Visit>
+void forEachPosition(Form form, Bytes bytes, uint64_t count, uint64_t size, Visit&& visit) {
+  switch (form) {
+    case Form::ALL:
+      for (uint64_t i = 0; i < kj::min(count, size); i++) visit(i, i);
+      return;
+    case Form::BITMAP: {
+      uint64_t i = 0;
+      for (size_t at = 0; at + sizeof(uint64_t) <= bytes.size(); at += sizeof(uint64_t)) {
+        uint64_t word;
+        memcpy(&word, bytes.begin() + at, sizeof(word));
+        for (; word != 0; word &= word - 1) {
+          uint64_t position = 8 * at + __builtin_ctzll(word);
+          if (i >= count || position >= size) return;
+          visit(i++, position);
+        }
+      }
+      return;
+    }
+    case Form::GAPS8:
+      return forEachGap<uint8_t>(bytes, count, size, visit);
+    case Form::GAPS16:
+      return forEachGap<uint16_t>(bytes, count, size, visit);
+  }
+}
+
+}  // namespace rpc::codec
