@@ -1,0 +1,135 @@
+#include "rpc/codec/codec.h"
+
+#include <kj/debug.h>
+#include <math.h>
+
+#include "configs/language/reader.h"
+
+namespace rpc::codec {
+
+namespace {
+
+// A row of the table of `wire`.
+struct Wire {
+  const char* name;
+  const char* doc;
+  Encoding::Kind kind;
+};
+
+constexpr Wire WIRES[] = {
+    {"float32", "As they are.", Encoding::FLOAT32},
+    {"float16",
+        "IEEE's half, to the nearest: 11 significant bits. What is above 65504 becomes infinite.",
+        Encoding::FLOAT16},
+    {"bfloat16", "The upper half of a float32, to the nearest: 8 significant bits.",
+        Encoding::BFLOAT16},
+};
+
+Codec readNone(configs::Reader&) {
+  return {};
+}
+
+Codec readTwoBit(configs::Reader& reader) {
+  Codec codec{.compression = Codec::TWO_BIT};
+  codec.threshold = usedThreshold(reader.real("threshold",
+      "What is sent of a value, as +threshold or -threshold, once so much of it has gathered. Of "
+      "a gradient summed over the worker's batch. Used with 12 significant bits.",
+      {.above = 0, .atMost = 1e9}, 0.5));
+  return codec;
+}
+
+Codec readTopK(configs::Reader& reader) {
+  Codec codec{.compression = Codec::TOP_K};
+  codec.sparsity = reader.real("sparsity",
+      "The share of the values of each slice that is not sent; one is sent at least.",
+      {.atLeast = 0, .below = 1}, 0.99);
+  codec.momentum = float(reader.real("momentum",
+      "Momentum correction: each worker's own momentum, before its values gather. The optimizer "
+      "should have none then.",
+      {.atLeast = 0, .below = 1}, 0));
+  codec.clipNorm = reader
+                       .maybeReal("clip_norm",
+                           "Clips a worker's gradient of a slice to the norm clip_norm / √workers "
+                           "before all else. Absent: not clipped.",
+                           {.above = 0})
+                       .orDefault(0);
+  codec.warmUp_epochs = reader.real("warm_up_epochs",
+      "Sends more at first: in equal parts of so many epochs a quarter, a 16th, a 64th, … of the "
+      "values.",
+      {.atLeast = 0, .atMost = 1000}, 0);
+  return codec;
+}
+
+constexpr configs::Kind<Codec> COMPRESSIONS[] = {
+    {"none", "All values are sent.", readNone},
+    {"2bit", "MXNet's two bits a value: +threshold, -threshold or nothing yet.", readTwoBit},
+    {"topk",
+        "Deep gradient compression (Lin et al. 2018, arXiv 1712.01887): the largest values that "
+        "have gathered, with their positions.",
+        readTopK},
+};
+
+}  // namespace
+
+Encoding Codec::pushes() const {
+  switch (compression) {
+    case NONE:
+      return {.kind = wire};
+    case TWO_BIT:
+      return {.kind = Encoding::TWO_BIT, .unit = threshold};
+    case TOP_K:
+      return {.kind = Encoding::SPARSE, .values = wire};
+  }
+  KJ_UNREACHABLE;
+}
+
+Encoding Codec::sums(uint pushes) const {
+  if (compression != TWO_BIT) return this->pushes();
+  return {.kind = Encoding::MULTIPLES, .unit = threshold, .most = pushes};
+}
+
+double Codec::sparsityAt(uint64_t step) const {
+  if (step >= warmUp_steps) return sparsity;
+  uint64_t parts = 0;
+  for (double sent = 0.25; sent > 1 - sparsity; sent /= 4) parts++;
+  if (parts == 0) return sparsity;
+  double sent = 0.25;
+  for (uint64_t part = step * parts / warmUp_steps; part > 0; part--) sent /= 4;
+  return 1 - sent;
+}
+
+Codec Codec::read(configs::Reader& reader) {
+  auto& wire = reader.choose("wire",
+      "How gradients and values travel. First values, and those that are validated, are always "
+      "float32.",
+      kj::arrayPtr(WIRES, kj::size(WIRES)), "float32");
+  auto codec = reader.kind<Codec>("compression",
+      "What is pushed in place of a gradient. What is not sent is kept, and added to the next one.",
+      kj::arrayPtr(COMPRESSIONS, kj::size(COMPRESSIONS)), "none");
+  codec.wire = wire.kind;
+  return codec;
+}
+
+kj::String KJ_STRINGIFY(const Codec& codec) {
+  auto wire = codec.wire == Encoding::FLOAT32
+                  ? kj::str()
+                  : kj::str(", ", Encoding{.kind = codec.wire}.name(), " on the wire");
+  switch (codec.compression) {
+    case Codec::NONE:
+      return wire;
+    case Codec::TWO_BIT:
+      return kj::str(wire, ", 2bit of ", codec.threshold);
+    case Codec::TOP_K:
+      return kj::str(wire, ", topk of ", codec.sparsity, ", momentum ", codec.momentum,
+          ", clip_norm ", codec.clipNorm, ", warm_up_epochs ", codec.warmUp_epochs);
+  }
+  KJ_UNREACHABLE;
+}
+
+float usedThreshold(double threshold) {
+  int exponent;
+  double fraction = frexp(threshold, &exponent);
+  return float(ldexp(round(ldexp(fraction, 12)), exponent - 12));
+}
+
+}  // namespace rpc::codec
