@@ -2,8 +2,6 @@
 
 #include <kj/debug.h>
 
-#include <cstring>
-
 #include "rpc/connection.h"
 #include "rpc/kvstore.capnp.h"
 #include "rpc/payload.h"
@@ -19,6 +17,7 @@ public:
       : worker(worker),
         servers(kj::mv(ownServers)),
         outbox(worker.placement, worker.rank),
+        encoder(worker.rounds.codec, worker.placement, worker.rounds.workers),
         lines(kj::heapArray<Line>(servers.names.size())),
         keeping(*this) {}
 
@@ -48,12 +47,17 @@ private:
   kj::Promise<void> pull(ShardSession::Client& session, const Outbox::Call& call);
   kj::Promise<void> push(ShardSession::Client& session, const Outbox::Call& call);
   template <typename Result>
-  void take(const Outbox::Call& call, uint64_t atLeastVersion, Result&& result);
+  void take(const Outbox::Call& call, uint64_t atLeastVersion, const codec::Encoding& encoding,
+      Result&& result);
   void answered(uint server, const Outbox::Call& call, kj::Duration roundTrip);
 
   template <typename T>
   kj::ArrayPtr<T> part(kj::ArrayPtr<T> array, SliceId id) const {
     return worker.placement.slices[id].of(array);
+  }
+  // Of a call with slices.
+  uint serverOf(const Outbox::Call& call) const {
+    return worker.placement.slices[call.slices[0]].shard;
   }
   kj::Promise<void> naming(uint server, kj::Promise<void> promise);
   void taskFailed(kj::Exception&& exception) override { failed->reject(kj::mv(exception)); }
@@ -63,6 +67,9 @@ private:
   Outbox outbox;
   const kj::MonotonicClock& clock = kj::systemPreciseMonotonicClock();
   kj::Vector<Order> orders;  // taken from the meeting; keeps its memory from turn to turn
+  // On this thread, which has time while the other computes: so encoding takes none of a step's
+  // own as long as there is a core for it.
+  codec::PushEncoder encoder;
   kj::Own<kj::PromiseFulfiller<void>> failed;
   kj::Array<Line> lines;
   kj::TaskSet keeping;
@@ -187,32 +194,41 @@ kj::Promise<void> Exchange::pull(ShardSession::Client& session, const Outbox::Ca
   auto slices = request.initSlices(call.slices.size());
   for (auto i: kj::indices(call.slices)) slices.set(i, call.slices[i]);
   return request.send().then([this, &call](capnp::Response<ShardSession::PullResults>&& result) {
-    take(call, 0, result);
+    take(call, 0, {}, result);
   });
 }
 
 kj::Promise<void> Exchange::push(ShardSession::Client& session, const Outbox::Call& call) {
   SizeOfList size;
-  for (auto id: call.slices) size.add(part(worker.gradients, id));
+  uint64_t bytes = 0;
+  auto payloads = KJ_MAP(id, call.slices) {
+    // A repeated call finds what it sent before.
+    auto payload = encoder.encode(id, call.number, part(worker.gradients, id));
+    size.add(payload, Payload::STAYS);
+    bytes += payload.size();
+    return payload;
+  };
   auto request = session.pushPullRequest(size.size());
   request.setStep(call.number);
   auto gradients = request.initGradients(call.slices.size());
   for (auto i: kj::indices(call.slices)) {
     gradients[i].setSlice(call.slices[i]);
-    setFloats(gradients[i], part(worker.gradients, call.slices[i]));
+    setFloats(gradients[i], payloads[i], Payload::STAYS);
   }
   return request.send().then(
-      [this, &call](capnp::Response<ShardSession::PushPullResults>&& result) {
+      [this, &call, bytes](capnp::Response<ShardSession::PushPullResults>&& result) {
         // A push that counts is in the values that answer it.
         bool counts = worker.rounds.counted == Rounds::ALL || worker.rounds.counted == Rounds::EACH;
-        take(call, counts ? call.number + 1 : 0, result);
+        take(call, counts ? call.number + 1 : 0, worker.rounds.answers(), result);
+        worker.meeting.lockExclusive()->traffic[serverOf(call)].pushed_bytes += bytes;
       });
 }
 
-// Copies an answer to `parameters`. A wrong answer ends the store, and then nobody asks what
+// Writes an answer to `parameters`. A wrong answer ends the store, and then nobody asks what
 // `parameters` hold.
 template <typename Result>
-void Exchange::take(const Outbox::Call& call, uint64_t atLeastVersion, Result&& result) {
+void Exchange::take(const Outbox::Call& call, uint64_t atLeastVersion,
+    const codec::Encoding& encoding, Result&& result) {
   auto values = result.getValues();
   KJ_REQUIRE(values.size() == call.slices.size(), "an answer does not have its call's slices",
       values.size(), call.slices.size());
@@ -221,21 +237,22 @@ void Exchange::take(const Outbox::Call& call, uint64_t atLeastVersion, Result&& 
     auto id = call.slices[i];
     // Asked for once: each access counts against the message's limit.
     capnp::Data::Reader floats = values[i].getFloats();
-    auto target = part(worker.parameters, id).asBytes();
-    KJ_REQUIRE(floats.size() == target.size(), "an answer does not have its slice's size", id,
-        floats.size(), target.size());
+    auto target = part(worker.parameters, id);
+    {
+      KJ_CONTEXT("an answer", id);
+      encoding.check(floats, target.size());
+    }
     KJ_REQUIRE(values[i].getVersion() >= atLeastVersion,
         "the answer to a push holds values from before it", id, values[i].getVersion(),
         atLeastVersion);
-    memcpy(target.begin(), floats.begin(), floats.size());
+    encoding.decode(floats, target);
     bytes += floats.size();
     if (id == 0) {
       auto lock = worker.meeting.lockExclusive();
       lock->updates = kj::max(lock->updates, values[i].getVersion());
     }
   }
-  auto server = worker.placement.slices[call.slices[0]].shard;
-  worker.meeting.lockExclusive()->traffic[server].pulled_bytes += bytes;
+  worker.meeting.lockExclusive()->traffic[serverOf(call)].pulled_bytes += bytes;
 }
 
 void Exchange::answered(uint server, const Outbox::Call& call, kj::Duration roundTrip) {
@@ -246,7 +263,6 @@ void Exchange::answered(uint server, const Outbox::Call& call, kj::Duration roun
     auto& traffic = lock->traffic[server];
     if (call.what == Outbox::Call::PUSH) {
       for (auto id: call.slices) lock->answered[id] = call.number + 1;
-      traffic.pushed_bytes += call.sent_bytes;
     }
     traffic.calls++;
     traffic.roundTrips += roundTrip;

@@ -5,6 +5,7 @@
 #include <kj/mutex.h>
 #include <kj/vector.h>
 
+#include "rpc/codec/push_encoder.h"
 #include "rpc/kv_store.h"
 #include "rpc/outbox.h"
 

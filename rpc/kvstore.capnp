@@ -24,7 +24,8 @@ $Cxx.namespace("rpc");
 # How slices are grouped is the worker's affair: rounds, versions and repeats are counted for each
 # slice, and workers need not group alike.
 #
-# Values and gradients travel as Data: float32, little-endian, exactly four bytes a value. A slice's
+# Values travel as Data: float32, little-endian, exactly four bytes a value; gradients, and what
+# answers them, as rpc/codec/encoding.h writes them down, which is the same by default. A slice's
 # version is the number of rounds that were applied to it: where every worker's gradient makes a
 # round (dist_sync), version v is what step v computes on. A worker has at most one call in flight
 # on a slice. By asking for a slice again, it says that it has received the former answer: until
@@ -38,7 +39,7 @@ $Cxx.namespace("rpc");
 interface ShardService {
   hello @0 (rank :UInt32, workers :UInt32, mode :Text, placement :UInt64, shard :UInt32)
       -> (session :ShardSession);
-  # Opens the session of worker `rank` (from 0) of `workers`. `mode` tells how pushes are counted,
+  # Opens the session of worker `rank` (from 0) of `workers`. `mode` tells how pushes are counted and what travels,
   # `placement` is the digest of keys, cut and deal, `shard` the server that the worker means to
   # speak to. Refused if any of them is not what the server was started with. A further hello of the
   # same rank ends its former session: that is how a worker comes back after its connection broke.
@@ -73,7 +74,7 @@ interface ShardSession {
 }
 
 struct SliceFloats {
-  # Values or gradients of one slice, as many as it has.
+  # Values or a gradient of one slice.
   slice @0 :UInt32;
   floats @1 :Data;
 }

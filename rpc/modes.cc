@@ -73,7 +73,7 @@ CompensationConfig readCompensation(configs::Reader& reader) {
 constinit const kj::ArrayPtr<const Mode> MODES(ROWS);
 
 Rounds KvStoreConfig::rounds(uint workers) const {
-  Rounds rounds{.mode = mode->name, .workers = workers, .aggregate = workers};
+  Rounds rounds{.mode = mode->name, .workers = workers, .aggregate = workers, .codec = codec};
   bool bounded = mode->answers == Mode::BOUND;
   if (mode->counts == Mode::WITH_ALL || (bounded && staleness == 0)) {
     KJ_IF_MAYBE(n, aggregate) {
@@ -139,6 +139,11 @@ KvStoreConfig KvStoreConfig::read(configs::Reader& reader) {
     config.compensation = reader.section("compensation",
         "Of `dc_asgd`: how a gradient is corrected (Zheng et al. 2017, arXiv 1609.08326).",
         readCompensation);
+  }
+  if (mode.hasServers || reader.isManual()) {
+    config.codec = codec::Codec::read(reader);
+  } else {
+    for (auto key: {"wire", "compression"}) hasOwn(reader, key, mode, false, "dist_sync");
   }
   auto sliceBytes = reader.integer("slice_bytes",
       "The largest piece of a parameter array that travels and is updated as one. Small models are "

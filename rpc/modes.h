@@ -55,6 +55,7 @@ struct KvStoreConfig {
   uint64_t staleness;  // dist_ssp
   bool stalenessAware;
   CompensationConfig compensation;  // dc_asgd
+  codec::Codec codec;
   uint64_t slice_bytes;
   const PlacementRule* placement;
   configs::Span aggregateSpan;

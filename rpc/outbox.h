@@ -42,7 +42,7 @@ public:
     What what;
     uint64_t number;            // PUSH: its step; REST: how many this worker made before
     kj::Array<SliceId> slices;  // ascending; none for START and REST
-    uint64_t sent_bytes;        // payload on the way to the server
+    uint64_t sent_bytes;        // values on the way to the server, as float32
   };
 
   // `placement` must outlive it.

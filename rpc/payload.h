@@ -1,4 +1,4 @@
-// rpc/payload.h: how values lie in a message: where that pays, they are sent from where they are.
+// rpc/payload.h: how payloads lie in a message: where that pays, they are sent from where they are.
 #pragma once
 
 #include <capnp/message.h>
@@ -13,23 +13,26 @@ namespace rpc {
 // KiB could not be told apart.)
 constexpr uint64_t REFERENCE_BYTES_MIN = 1024;
 
-// Whether a message refers to these values. It is sent in whole words of 8 bytes, so what begins or
+// Whether a payload stays as it is until its message is sent and gone.
+enum class Payload { STAYS, CHANGES };
+
+// Whether a message refers to these bytes. It is sent in whole words of 8 bytes, so what begins or
 // ends between two words is copied.
-inline bool isReferred(kj::ArrayPtr<const float> values) {
-  auto bytes = values.asBytes();
-  return bytes.size() >= REFERENCE_BYTES_MIN && bytes.size() % sizeof(capnp::word) == 0 &&
+inline bool isReferred(kj::ArrayPtr<const kj::byte> bytes, Payload payload) {
+  return payload == Payload::STAYS && bytes.size() >= REFERENCE_BYTES_MIN &&
+         bytes.size() % sizeof(capnp::word) == 0 &&
          reinterpret_cast<uintptr_t>(bytes.begin()) % sizeof(capnp::word) == 0;
 }
 
 // The size of a message with one list of slices, so that it is built in one piece of memory.
 class SizeOfList {
 public:
-  // One more slice with these values.
-  void add(kj::ArrayPtr<const float> values) {
+  // One more slice with these bytes.
+  void add(kj::ArrayPtr<const kj::byte> bytes, Payload payload) {
     words += ENTRY_WORDS;
-    words += isReferred(values)
+    words += isReferred(bytes, payload)
                  ? REFERENCE_WORDS
-                 : (values.asBytes().size() + sizeof(capnp::word) - 1) / sizeof(capnp::word);
+                 : (bytes.size() + sizeof(capnp::word) - 1) / sizeof(capnp::word);
   }
 
   capnp::MessageSize size() const { return {words, 0}; }
@@ -40,15 +43,14 @@ private:
   uint64_t words = 4;                             // parameters or results, and the list's tag
 };
 
-// Sets the field `floats` of a list's entry. Values that are referred to must stay as they are
-// until the message is sent and gone.
+// Sets the field `floats` of a list's entry.
 template <typename Entry>
-void setFloats(Entry&& entry, kj::ArrayPtr<const float> values) {
-  if (isReferred(values)) {
+void setFloats(Entry&& entry, kj::ArrayPtr<const kj::byte> bytes, Payload payload) {
+  if (isReferred(bytes, payload)) {
     auto orphanage = capnp::Orphanage::getForMessageContaining(entry);
-    entry.adoptFloats(orphanage.referenceExternalData(values.asBytes()));
+    entry.adoptFloats(orphanage.referenceExternalData(bytes));
   } else {
-    entry.setFloats(values.asBytes());
+    entry.setFloats(bytes);
   }
 }
 

@@ -15,19 +15,26 @@ uint Rounds::pushesPerUpdate() const {
   KJ_UNREACHABLE;
 }
 
-kj::String KJ_STRINGIFY(const Rounds& rounds) {
+namespace {
+
+kj::String countedHow(const Rounds& rounds) {
   switch (rounds.counted) {
     case Rounds::FIRST:
-      return kj::str(rounds.mode, ", the first ", rounds.aggregate, " of ", rounds.workers);
+      return kj::str(", the first ", rounds.aggregate, " of ", rounds.workers);
     case Rounds::ANY:
-      return kj::str(rounds.mode, ", any ", rounds.aggregate);
+      return kj::str(", any ", rounds.aggregate);
     case Rounds::ALL:
-      return kj::str(rounds.mode);
+      return kj::str();
     case Rounds::EACH:
-      return rounds.isBounded() ? kj::str(rounds.mode, ", staleness ", rounds.staleness)
-                                : kj::str(rounds.mode);
+      return rounds.isBounded() ? kj::str(", staleness ", rounds.staleness) : kj::str();
   }
   KJ_UNREACHABLE;
+}
+
+}  // namespace
+
+kj::String KJ_STRINGIFY(const Rounds& rounds) {
+  return kj::str(rounds.mode, countedHow(rounds), rounds.codec);
 }
 
 }  // namespace rpc

@@ -1,4 +1,4 @@
-// rpc/rounds.h: whose pushes make an update, and when a push is answered. Pure.
+// rpc/rounds.h: whose pushes make an update, when a push is answered, and what travels. Pure.
 #pragma once
 
 #include <kj/common.h>
@@ -6,11 +6,13 @@
 
 #include <cstdint>
 
+#include "rpc/codec/codec.h"
+
 namespace rpc {
 
 using kj::uint;
 
-// What a Shard knows of a mode: its columns with the file's keys and the number of workers put in.
+// What both ends know of a mode: its columns with the file's keys and the number of workers put in.
 struct Rounds {
   enum Counted {
     // One push of every worker, added in rank order.
@@ -37,6 +39,7 @@ struct Rounds {
   uint64_t staleness = UNBOUNDED;
   // Whether updates are told the values that a push was computed on; EACH only.
   bool keepsSeen = false;
+  codec::Codec codec = {};
 
   // Pushes that workers make, all together, in the time of an update.
   uint pushesPerUpdate() const;
@@ -46,6 +49,8 @@ struct Rounds {
   bool isBounded() const { return counted == EACH && staleness != UNBOUNDED; }
   // Whether somebody may wait for workers that have ended their steps, unless these say so.
   bool mustHearOfRest() const { return counted == FIRST || counted == ANY || isBounded(); }
+  // How what answers a push is written down.
+  codec::Encoding answers() const { return codec.answers(aggregate); }
 };
 
 // The mode and what its keys say: the same for two ends only if they count alike.

@@ -20,10 +20,47 @@ void copy(kj::ArrayPtr<float> target, kj::ArrayPtr<const float> source) {
   memcpy(target.begin(), source.begin(), source.size() * sizeof(float));
 }
 
-// sum ← a + b; `sum` may be one of them.
+// sum ← a + b.
 void add(kj::ArrayPtr<const float> a, kj::ArrayPtr<const float> b, kj::ArrayPtr<float> sum) {
   for (size_t i = 0, n = sum.size(); i < n; i++) sum[i] = a[i] + b[i];
 }
+
+// The sum of gradients, one after another: of one the floats in place if it has them, else in
+// `memory`, which is made when it is first needed.
+class Sum {
+public:
+  Sum(kj::Array<float>& memory, uint64_t size): memory(memory), size(size) {}
+
+  void add(const codec::Coded& gradient) {
+    KJ_IF_MAYBE(floats, gradient.inPlace()) {
+      if (sum == nullptr) {
+        sum = *floats;
+      } else {
+        rpc::add(sum, *floats, room());
+        sum = memory;
+      }
+    } else if (sum == nullptr) {
+      gradient.decode(room());
+      sum = memory;
+    } else {
+      if (sum.begin() != memory.begin()) copy(room(), sum);
+      gradient.add(memory);
+      sum = memory;
+    }
+  }
+
+  kj::ArrayPtr<const float> get() const { return sum; }
+
+private:
+  kj::ArrayPtr<float> room() {
+    if (memory == nullptr) memory = kj::heapArray<float>(size);
+    return memory;
+  }
+
+  kj::Array<float>& memory;
+  uint64_t size;
+  kj::ArrayPtr<const float> sum = nullptr;
+};
 
 }  // namespace
 
@@ -46,7 +83,6 @@ Shard::Shard(const Placement& placement, uint shard, const Rounds& rounds, Updat
     piece.state = makeValues(size * updater.stateArrays(*piece.slice));
     piece.members = kj::heapArray<Member>(rounds.workers);
     for (auto& member: piece.members) member.lent = NONE;
-    if (rounds.aggregate > 1) piece.sum = kj::heapArray<float>(size);
   }
 }
 
@@ -76,19 +112,18 @@ bool Shard::isInitialized() const {
   return uninitialized == 0;
 }
 
-void Shard::checkPush(
-    uint rank, SliceId id, uint64_t step, kj::ArrayPtr<const float> gradient) const {
+void Shard::checkPush(uint rank, SliceId id, uint64_t step, const codec::Coded& gradient) const {
   auto& piece = find(id);
   KJ_REQUIRE(rank < rounds.workers, "there is no worker of this rank", rank, rounds.workers);
   KJ_REQUIRE(piece.initialized, "a gradient came before the slice's initial values", id, rank);
-  KJ_REQUIRE(gradient.size() == piece.slice->size, "a gradient must have its slice's size", id,
-      rank, gradient.size(), piece.slice->size);
   auto& member = piece.members[rank];
   KJ_REQUIRE(step < member.steps || (step == member.steps && member.due <= progress(piece)),
       "a worker pushed a step that is not its next", id, rank, step, member.steps, piece.version);
+  KJ_CONTEXT("a gradient", id, rank);
+  gradient.check(piece.slice->size);
 }
 
-uint64_t Shard::push(uint rank, SliceId id, uint64_t step, kj::ArrayPtr<const float> gradient) {
+uint64_t Shard::push(uint rank, SliceId id, uint64_t step, const codec::Coded& gradient) {
   checkPush(rank, id, step, gradient);
   auto& piece = find(id);
   auto& member = piece.members[rank];
@@ -102,7 +137,7 @@ uint64_t Shard::push(uint rank, SliceId id, uint64_t step, kj::ArrayPtr<const fl
 }
 
 // Puts a gradient where it belongs, or drops it. Returns the progress that answers it.
-uint64_t Shard::count(Piece& piece, uint rank, kj::ArrayPtr<const float> gradient) {
+uint64_t Shard::count(Piece& piece, uint rank, const codec::Coded& gradient) {
   auto& member = piece.members[rank];
   // With ALL nobody is: a round waits for everybody.
   bool late = member.seen < piece.version && rounds.counted != Rounds::ALL;
@@ -133,7 +168,9 @@ uint64_t Shard::count(Piece& piece, uint rank, kj::ArrayPtr<const float> gradien
     case Rounds::EACH: {
       uint64_t staleness = piece.version - member.seen;
       counted.staleness[kj::min(staleness, uint64_t(Counts::STALENESS_MAX))]++;
-      Round round{piece.version, gradient, rounds.divisor(1), staleness};
+      Sum sum(piece.sum, piece.slice->size);
+      sum.add(gradient);
+      Round round{piece.version, sum.get(), rounds.divisor(1), staleness};
       if (rounds.keepsSeen && member.lent != NONE) {
         round.seen = piece.buffers[member.lent].values;
       } else {
@@ -174,31 +211,29 @@ uint Shard::pushesNeeded() const {
 // Adds the gradients of a round in rank order, and applies them.
 void Shard::closeRoundIfFull(Piece& piece) {
   if (piece.pushes == 0 || piece.pushes < pushesNeeded()) return;
-  kj::ArrayPtr<const float> sum = nullptr;
+  Sum sum(piece.sum, piece.slice->size);
   for (auto& member: piece.members) {
-    auto gradient = kj::mv(member.gradient);
-    if (gradient == nullptr) continue;
-    member.gradient = nullptr;
-    if (sum == nullptr) {
-      sum = gradient;
-    } else {
-      add(sum, gradient, piece.sum);
-      sum = piece.sum;
+    KJ_IF_MAYBE(gradient, member.gradient) {
+      sum.add(*gradient);
+      member.gradient = nullptr;
     }
   }
   counted.staleness[0] += piece.pushes;
-  apply(piece, Round{piece.version, sum, rounds.divisor(piece.pushes)});
+  apply(piece, Round{piece.version, sum.get(), rounds.divisor(piece.pushes)});
 }
 
-void Shard::addAsItCame(Piece& piece, kj::ArrayPtr<const float> gradient) {
+void Shard::addAsItCame(Piece& piece, const codec::Coded& gradient) {
   piece.pushes++;
   counted.staleness[0]++;
   if (rounds.aggregate == 1) {
-    apply(piece, Round{piece.version, gradient, rounds.divisor(1)});
+    Sum sum(piece.sum, piece.slice->size);
+    sum.add(gradient);
+    apply(piece, Round{piece.version, sum.get(), rounds.divisor(1)});
     return;
   }
+  if (piece.sum == nullptr) piece.sum = kj::heapArray<float>(piece.slice->size);
   // The first is copied: 0 + -0 would lose its sign.
-  piece.pushes == 1 ? copy(piece.sum, gradient) : add(piece.sum, gradient, piece.sum);
+  piece.pushes == 1 ? gradient.decode(piece.sum) : gradient.add(piece.sum);
   if (piece.pushes == rounds.aggregate) {
     apply(piece, Round{piece.version, piece.sum, rounds.divisor(piece.pushes)});
   }

@@ -5,6 +5,7 @@
 #include <kj/common.h>
 #include <kj/vector.h>
 
+#include "rpc/codec/encoding.h"
 #include "rpc/placement.h"
 #include "rpc/rounds.h"
 #include "rpc/updater.h"
@@ -20,9 +21,10 @@ namespace rpc {
 // Wrong arguments (an unknown slice or rank, a wrong size, a step out of turn) throw FAILED and
 // change nothing.
 //
-// Memory, for each value of the shard: two buffers of values and, if a round has several pushes,
-// one sum; the updater's state. Where a worker may fall behind others, up to workers + 1 buffers of
-// values (one more if updates are told what was seen), each made when it is first needed.
+// Memory, for each value of the shard: two buffers of values and, if a round has several pushes or
+// these are decoded, one sum; the updater's state. Where a worker may fall behind others, up to
+// workers + 1 buffers of values (one more if updates are told what was seen), each made when it is
+// first needed.
 class Shard {
 public:
   // The slices of shard `shard`. `placement` and `updater` must outlive it.
@@ -38,18 +40,18 @@ public:
   // Whether all slices have their first values.
   bool isInitialized() const;
 
-  // Counts worker `rank`'s gradient of slice `id` for `step` (from 0: the worker's own; float32, as
-  // many as the slice has, summed over the worker's batch), and runs the updater when the round is
-  // full. Where all workers' gradients make a round, they are added in rank order whatever order
+  // Counts worker `rank`'s gradient of slice `id` for `step` (from 0: the worker's own; as many
+  // values as the slice has, summed over the worker's batch), and runs the updater when the round
+  // is full. Where all workers' gradients make a round, they are added in rank order whatever order
   // they arrive in, so the sum is the same to the last bit. A step that this worker pushed before
   // is not counted again. Returns the progress() that answers this push; it is there already if the
   // push filled its round.
   //
   // The gradient is not copied: one that came before its turn must stay in place until that
   // progress is there.
-  uint64_t push(uint rank, SliceId id, uint64_t step, kj::ArrayPtr<const float> gradient);
+  uint64_t push(uint rank, SliceId id, uint64_t step, const codec::Coded& gradient);
   // As checkInitialize(), for push().
-  void checkPush(uint rank, SliceId id, uint64_t step, kj::ArrayPtr<const float> gradient) const;
+  void checkPush(uint rank, SliceId id, uint64_t step, const codec::Coded& gradient) const;
 
   // Worker `rank` pushes nothing more until all workers rest: at the end of an epoch, or of its
   // run. Its pushes were all answered. Nobody waits for it; when the last one rests, all count
@@ -97,7 +99,7 @@ private:
     uint64_t steps = 0;  // that it has pushed
     uint64_t due = 0;    // progress that answers its last push
     // Its gradient in the round in progress, if that still waits for others.
-    kj::ArrayPtr<const float> gradient = nullptr;
+    kj::Maybe<codec::Coded> gradient;
   };
 
   struct Piece {
@@ -108,19 +110,19 @@ private:
     uint current = 0;        // index of the newest values
     kj::Array<float> state;  // the updater's
     kj::Array<Member> members;
-    kj::Array<float> sum;  // of a round of several pushes
+    kj::Array<float> sum;  // of pushes; made when it is first needed
     uint pushes = 0;       // in the round in progress
     uint64_t answers = 0;  // ANY: tokens taken
   };
 
   Piece& find(SliceId id);
   const Piece& find(SliceId id) const;
-  uint64_t count(Piece& piece, uint rank, kj::ArrayPtr<const float> gradient);
+  uint64_t count(Piece& piece, uint rank, const codec::Coded& gradient);
   uint64_t progress(const Piece& piece) const;
   uint64_t slowest(const Piece& piece) const;
   uint pushesNeeded() const;
   void closeRoundIfFull(Piece& piece);
-  void addAsItCame(Piece& piece, kj::ArrayPtr<const float> gradient);
+  void addAsItCame(Piece& piece, const codec::Coded& gradient);
   void apply(Piece& piece, Round round);
   void giveBack(Piece& piece, Member& member);
 

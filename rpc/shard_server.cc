@@ -4,6 +4,7 @@
 #include <kj/refcount.h>
 #include <kj/vector.h>
 
+#include "rpc/answer_encoder.h"
 #include "rpc/payload.h"
 #include "rpc/shard.h"
 
@@ -54,7 +55,7 @@ private:
 // A slice of a call or of its answer.
 struct Entry {
   SliceId id;
-  kj::ArrayPtr<const float> floats;
+  codec::Bytes payload;
   uint64_t number;  // the progress that is due, or the version that answers
 };
 
@@ -65,6 +66,9 @@ public:
         index(shard),
         slices(placement.shards[shard]),
         mode(kj::str(rounds)),
+        pushes(rounds.codec.pushes()),
+        answers(rounds.answers(), placement),
+        wholeValues({}, placement),
         shard(placement, shard, rounds, updater),
         waiting(placement.slices.size()),
         sessions(kj::heapArray<uint>(rounds.workers)),
@@ -80,10 +84,10 @@ public:
 private:
   class Session;
 
-  // Fill `entries`: slices ascend, and payloads are whole values.
+  // Fill `entries`: slices ascend.
   void read(capnp::List<SliceFloats>::Reader list);
   void read(capnp::List<uint32_t>::Reader list);
-  void add(SliceId id, kj::ArrayPtr<const float> floats);
+  void add(SliceId id, codec::Bytes payload);
 
   // Resolves when the slices of `entries` have values, and the progress that is due.
   kj::Promise<void> whenDue();
@@ -93,7 +97,10 @@ private:
   uint64_t placement;  // digest
   uint index;          // of the shard
   kj::ArrayPtr<const SliceId> slices;
-  kj::String mode;  // what is counted how
+  kj::String mode;  // what is counted how, and what travels
+  const codec::Encoding pushes;
+  AnswerEncoder answers;      // to pushes
+  AnswerEncoder wholeValues;  // to pulls
   Shard shard;
   Waiting waiting;
   kj::Vector<Entry> entries;  // of the call that is carried out; keeps its memory from call to call
@@ -107,12 +114,7 @@ void ShardServer::read(capnp::List<SliceFloats>::Reader list) {
   entries.clear();
   for (auto entry: list) {
     // Asked for once: each access counts against the message's limit.
-    capnp::Data::Reader data = entry.getFloats();
-    KJ_REQUIRE(data.size() % sizeof(float) == 0,
-        "a payload must be whole float32 values of 4 bytes", data.size());
-    // A message's Data begins at a multiple of 8 bytes.
-    auto floats = reinterpret_cast<const float*>(data.begin());
-    add(entry.getSlice(), kj::arrayPtr(floats, data.size() / sizeof(float)));
+    add(entry.getSlice(), entry.getFloats());
   }
 }
 
@@ -121,11 +123,11 @@ void ShardServer::read(capnp::List<uint32_t>::Reader list) {
   for (auto id: list) add(id, nullptr);
 }
 
-void ShardServer::add(SliceId id, kj::ArrayPtr<const float> floats) {
+void ShardServer::add(SliceId id, codec::Bytes payload) {
   // Also keeps a call from naming a slice twice.
   KJ_REQUIRE(entries.size() == 0 || entries.back().id < id, "the slices of a call must ascend",
       entries.back().id, id);
-  entries.add(Entry{id, floats, 0});
+  entries.add(Entry{id, payload, 0});
 }
 
 kj::Promise<void> ShardServer::whenDue() {
@@ -155,9 +157,9 @@ public:
     requireNewest();
     KJ_REQUIRE(rank == 0, "only rank 0 sends initial values", rank);
     server.read(context.getParams().getValues());
-    for (auto& entry: server.entries) server.shard.checkInitialize(entry.id, entry.floats);
+    for (auto& entry: server.entries) server.shard.checkInitialize(entry.id, floats(entry));
     for (auto& entry: server.entries) {
-      server.shard.initialize(entry.id, entry.floats);
+      server.shard.initialize(entry.id, floats(entry));
       server.wake(entry.id);
     }
     return kj::READY_NOW;
@@ -198,8 +200,9 @@ public:
     auto params = context.getParams();
     server.read(params.getSlices());
     for (auto& entry: server.entries) server.shard.version(entry.id);  // throws if there is none
-    return server.whenDue().then(
-        [this, context]() mutable { answer(context, context.getParams().getSlices()); });
+    return server.whenDue().then([this, context]() mutable {
+      answer(context, context.getParams().getSlices(), server.wholeValues);
+    });
   }
 
   kj::Promise<void> pushPull(PushPullContext context) override {
@@ -207,13 +210,16 @@ public:
     auto params = context.getParams();
     uint64_t step = params.getStep();
     server.read(params.getGradients());
-    for (auto& entry: server.entries) server.shard.checkPush(rank, entry.id, step, entry.floats);
     for (auto& entry: server.entries) {
-      entry.number = server.shard.push(rank, entry.id, step, entry.floats);
+      server.shard.checkPush(rank, entry.id, step, {server.pushes, entry.payload});
+    }
+    for (auto& entry: server.entries) {
+      entry.number = server.shard.push(rank, entry.id, step, {server.pushes, entry.payload});
       server.wake(entry.id);
     }
-    return server.whenDue().then(
-        [this, context]() mutable { answer(context, context.getParams().getGradients()); });
+    return server.whenDue().then([this, context]() mutable {
+      answer(context, context.getParams().getGradients(), server.answers);
+    });
   }
 
 private:
@@ -224,25 +230,37 @@ private:
     }
   }
 
+  // First values are always float32.
+  static codec::Floats floats(const Entry& entry) {
+    KJ_REQUIRE(entry.payload.size() % sizeof(float) == 0,
+        "initial values must be whole float32 values of 4 bytes", entry.payload.size());
+    // A message's Data begins at a multiple of 8 bytes.
+    auto values = reinterpret_cast<const float*>(entry.payload.begin());
+    return kj::arrayPtr(values, entry.payload.size() / sizeof(float));
+  }
+
   static SliceId idOf(uint32_t named) { return named; }
   static SliceId idOf(SliceFloats::Reader named) { return named.getSlice(); }
 
   // With the newest values of the slices that the call named.
   template <typename Context, typename List>
-  void answer(Context& context, List named) {
+  void answer(Context& context, List named, AnswerEncoder& encoder) {
     // The loans of a rank are those of its newest session.
     requireNewest();
     server.entries.clear();
     SizeOfList size;
+    auto payload = Payload::STAYS;
     for (auto each: named) {
       auto lent = server.shard.lend(rank, idOf(each));
-      server.entries.add(Entry{idOf(each), lent.values, lent.version});
-      size.add(lent.values);
+      auto answer = encoder.encode(idOf(each), lent.version, lent.values);
+      server.entries.add(Entry{idOf(each), answer.bytes, lent.version});
+      payload = answer.payload;
+      size.add(answer.bytes, payload);
     }
     auto values = context.getResults(size.size()).initValues(server.entries.size());
     for (auto i: kj::indices(server.entries)) {
       values[i].setVersion(server.entries[i].number);
-      setFloats(values[i], server.entries[i].floats);
+      setFloats(values[i], server.entries[i].payload, payload);
     }
   }
 

@@ -106,7 +106,10 @@ TEST_CASE("ShardServer: wrong messages are refused, change nothing, and the serv
   CHECK(contains(bench.refusal(bench.pull(worker0, 7)), "no such slice"));
   auto odd = worker0.pushPullRequest();
   odd.initGradients(1)[0].setFloats(eleven.asBytes().slice(0, 41));
-  CHECK(contains(bench.refusal(odd.send()), "whole float32 values"));
+  CHECK(contains(bench.refusal(odd.send()), "slice's size"));
+  auto oddValues = worker0.initializeRequest();
+  oddValues.initValues(1)[0].setFloats(eleven.asBytes().slice(0, 41));
+  CHECK(contains(bench.refusal(oddValues.send()), "whole float32 values"));
 
   auto answer0 = bench.push(worker0, 0, 0, 1);
   auto answer1 = bench.push(worker1, 0, 0, 1).wait(bench.scope);

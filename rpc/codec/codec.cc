@@ -53,10 +53,10 @@ Codec readTopK(configs::Reader& reader) {
                            "before all else. Absent: not clipped.",
                            {.above = 0})
                        .orDefault(0);
-  codec.warmUp_epochs = reader.real("warm_up_epochs",
-      "Sends more at first: in equal parts of so many epochs a quarter, a 16th, a 64th, … of the "
-      "values.",
-      {.atLeast = 0, .atMost = 1000}, 0);
+  codec.warmUp_steps = reader.integer("warm_up_steps",
+      "Sends more at first: in equal parts of so many steps of the worker a quarter, a 16th, a "
+      "64th, … of the values.",
+      {.atLeast = 0}, 0);
   return codec;
 }
 
@@ -83,7 +83,8 @@ Encoding Codec::pushes() const {
   KJ_UNREACHABLE;
 }
 
-Encoding Codec::sums(uint pushes) const {
+Encoding Codec::answers(uint pushes) const {
+  if (!answersSums) return {.kind = wire};
   if (compression != TWO_BIT) return this->pushes();
   return {.kind = Encoding::MULTIPLES, .unit = threshold, .most = pushes};
 }
@@ -111,19 +112,16 @@ Codec Codec::read(configs::Reader& reader) {
 }
 
 kj::String KJ_STRINGIFY(const Codec& codec) {
-  auto wire = codec.wire == Encoding::FLOAT32
-                  ? kj::str()
-                  : kj::str(", ", Encoding{.kind = codec.wire}.name(), " on the wire");
-  switch (codec.compression) {
-    case Codec::NONE:
-      return wire;
-    case Codec::TWO_BIT:
-      return kj::str(wire, ", 2bit of ", codec.threshold);
-    case Codec::TOP_K:
-      return kj::str(wire, ", topk of ", codec.sparsity, ", momentum ", codec.momentum,
-          ", clip_norm ", codec.clipNorm, ", warm_up_epochs ", codec.warmUp_epochs);
+  kj::Vector<kj::String> words;
+  if (codec.wire != Encoding::FLOAT32) words.add(kj::str(Encoding{.kind = codec.wire}.name()));
+  if (codec.compression == Codec::TWO_BIT) words.add(kj::str("2bit of ", codec.threshold));
+  if (codec.compression == Codec::TOP_K) {
+    words.add(kj::str("topk of ", codec.sparsity, " with momentum ", codec.momentum, ", norm ",
+        codec.clipNorm, " and ", codec.warmUp_steps, " steps of warm-up"));
   }
-  KJ_UNREACHABLE;
+  if (codec.answersSums) words.add(kj::str("update on the worker"));
+  return kj::strArray(
+      KJ_MAP(word, words) { return kj::str(", ", word); }, "");
 }
 
 float usedThreshold(double threshold) {

@@ -19,21 +19,20 @@ struct Codec {
 
   Encoding::Kind wire = Encoding::FLOAT32;  // of values, and of numbers that are not compressed
   Compression compression = NONE;
-  float threshold = 0.5f;    // TWO_BIT
-  double sparsity = 0;       // TOP_K: the share of each slice's values that is not sent, below 1
-  float momentum = 0;        // TOP_K
-  double clipNorm = 0;       // TOP_K; 0: gradients are not clipped
-  double warmUp_epochs = 0;  // TOP_K
-  // TOP_K: the same in steps of each worker, for those who push; not in the file.
-  uint64_t warmUp_steps = 0;
+  float threshold = 0.5f;     // TWO_BIT
+  double sparsity = 0;        // TOP_K: the share of each slice's values that is not sent, below 1
+  float momentum = 0;         // TOP_K
+  double clipNorm = 0;        // TOP_K; 0: gradients are not clipped
+  uint64_t warmUp_steps = 0;  // TOP_K: of each worker
+  // Whether pushes are answered by the sums of their rounds, because workers make the update.
+  bool answersSums = false;
 
   // Whether nothing but float32 travels.
   bool isPlain() const { return wire == Encoding::FLOAT32 && compression == NONE; }
   Encoding pushes() const;
-  // Values that answer pushes.
-  Encoding values() const { return {.kind = wire}; }
-  // Sums of at most so many pushes, where the update is the worker's. Exact, but for halves.
-  Encoding sums(uint pushes) const;
+  // Of what answers pushes: values, or sums of at most so many pushes, which are exact but for
+  // halves.
+  Encoding answers(uint pushes) const;
 
   // Of a worker's push number `step`, from 0. Of the warm-up, equal parts send a quarter, a 16th,
   // a 64th, … as long as that is more than in the end (Lin et al. 2018, arXiv 1712.01887, 3.3).

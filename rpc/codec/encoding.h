@@ -77,21 +77,18 @@ private:
 // memory that must stay.
 class Coded {
 public:
-  Coded(Floats values): length(values.size()), bytes(values.asBytes()) {}
-  Coded(kj::ArrayPtr<float> values): Coded(values.asConst()) {}
-  // A payload that was checked.
-  Coded(const Encoding& encoding, Bytes payload, uint64_t size)
-      : length(size), encoding(encoding), bytes(payload) {}
+  Coded(Floats values): bytes(values.asBytes()) {}
+  Coded(const kj::Array<float>& values): Coded(values.asPtr()) {}
+  Coded(const Encoding& encoding, Bytes payload): encoding(encoding), bytes(payload) {}
 
-  // Floats.
-  uint64_t size() const { return length; }
+  // As Encoding's. The floats of the others are as many.
+  void check(uint64_t size) const { encoding.check(bytes, size); }
   // The floats in place; null if they must be decoded.
   kj::Maybe<Floats> inPlace() const;
   void decode(kj::ArrayPtr<float> target) const { encoding.decode(bytes, target); }
   void add(kj::ArrayPtr<float> target) const { encoding.add(bytes, target); }
 
 private:
-  uint64_t length;
   Encoding encoding;
   Bytes bytes;
 };

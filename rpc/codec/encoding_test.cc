@@ -114,7 +114,7 @@ TEST_CASE("Encoding: float32 is sent from where it lies") {
   CHECK(payload.begin() == reinterpret_cast<const kj::byte*>(values));
   Coded coded(kj::arrayPtr(values, 3));
   CHECK(KJ_ASSERT_NONNULL(coded.inPlace()).begin() == values);
-  CHECK(Coded(SPARSE, nullptr, 3).inPlace() == nullptr);
+  CHECK(Coded(SPARSE, nullptr).inPlace() == nullptr);
 }
 
 // The text of what check() throws; empty if it does not.
