@@ -39,10 +39,11 @@ $Cxx.namespace("rpc");
 interface ShardService {
   hello @0 (rank :UInt32, workers :UInt32, mode :Text, placement :UInt64, shard :UInt32)
       -> (session :ShardSession);
-  # Opens the session of worker `rank` (from 0) of `workers`. `mode` tells how pushes are counted and what travels,
-  # `placement` is the digest of keys, cut and deal, `shard` the server that the worker means to
-  # speak to. Refused if any of them is not what the server was started with. A further hello of the
-  # same rank ends its former session: that is how a worker comes back after its connection broke.
+  # Opens the session of worker `rank` (from 0) of `workers`. `mode` tells how pushes are counted
+  # and what travels, `placement` is the digest of keys, cut and deal, `shard` the server that the
+  # worker means to speak to. Refused if any of them is not what the server was started with. A
+  # further hello of the same rank ends its former session: that is how a worker comes back after
+  # its connection broke.
 }
 
 interface ShardSession {
