@@ -72,6 +72,7 @@ interface ShardSession {
   # "I push nothing more until all workers have said so." At the end of an epoch, in modes where
   # somebody may wait for pushes of a worker that has ended its steps. All its pushes were answered.
   # `number` counts the rests of this worker (from 0): one that was heard before changes nothing.
+  # Before it pushes again, it pulls all slices.
 }
 
 struct SliceFloats {

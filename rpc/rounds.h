@@ -19,10 +19,14 @@ struct Rounds {
     ALL,
     // Of each round, those of the first `aggregate` workers that computed on the values before it.
     // What comes later is dropped and counted (backup workers: Chen et al. 2016, arXiv 1604.00981).
+    // A worker that rests stands for a push: if rounds waited for as many of the others, two of
+    // these could wait for each other for ever, one on one slice and one on another.
     FIRST,
-    // `aggregate` pushes, whosever, that computed on the values before it, added as they come. Each
-    // answer takes a token; `aggregate` are there at first, and each round brings as many, or as
-    // there are workers if that is more (TensorFlow's SyncReplicasOptimizer, r1.3).
+    // `aggregate` pushes, whosever, that computed on the values before it, added as they come. What
+    // comes later is dropped and counted. A push is answered when its round is applied; but at once
+    // where there are fewer workers than `aggregate`, and while one rests: then who pushes may fill
+    // a round alone (TensorFlow's SyncReplicasOptimizer, r1.3, without its tokens: as each slice
+    // would have its own, two workers could wait for each other for ever).
     ANY,
     // Each push by itself, as it arrives.
     EACH,

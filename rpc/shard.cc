@@ -119,6 +119,10 @@ void Shard::checkPush(uint rank, SliceId id, uint64_t step, const codec::Coded& 
   auto& member = piece.members[rank];
   KJ_REQUIRE(step < member.steps || (step == member.steps && member.due <= progress(piece)),
       "a worker pushed a step that is not its next", id, rank, step, member.steps, piece.version);
+  KJ_REQUIRE(
+      step < member.steps || !rests[rank], "a worker pushed while it rested", id, rank, step);
+  KJ_REQUIRE(step < member.steps || !rounds.keepsSeen || member.lent != NONE,
+      "a gradient came of values that its worker was not given", id, rank, step);
   KJ_CONTEXT("a gradient", id, rank);
   gradient.check(piece.slice->size);
 }
@@ -131,8 +135,8 @@ uint64_t Shard::push(uint rank, SliceId id, uint64_t step, const codec::Coded& g
     member.steps++;
     counted.pushed++;
     member.due = count(piece, rank, gradient);
+    giveBack(piece, member);
   }
-  giveBack(piece, member);
   return member.due;
 }
 
@@ -143,35 +147,29 @@ uint64_t Shard::count(Piece& piece, uint rank, const codec::Coded& gradient) {
   bool late = member.seen < piece.version && rounds.counted != Rounds::ALL;
   switch (rounds.counted) {
     case Rounds::ALL:
-    case Rounds::FIRST: {
+    case Rounds::FIRST:
+    case Rounds::ANY: {
       if (late) {
         counted.dropped++;
         return piece.version;
       }
       uint64_t due = piece.version + 1;
-      member.gradient = gradient;
-      piece.pushes++;
       giveBack(piece, member);
-      closeRoundIfFull(piece);
-      return due;
-    }
-    case Rounds::ANY: {
-      giveBack(piece, member);
-      if (late) {
-        counted.dropped++;
-      } else {
+      if (rounds.counted == Rounds::ANY) {
         addAsItCame(piece, gradient);
+      } else {
+        member.gradient = gradient;
+        piece.pushes++;
+        closeRoundIfFull(piece);
       }
-      uint64_t taken = ++piece.answers;
-      return taken - kj::min(taken, uint64_t(rounds.aggregate));
+      return due;
     }
     case Rounds::EACH: {
       uint64_t staleness = piece.version - member.seen;
-      counted.staleness[kj::min(staleness, uint64_t(Counts::STALENESS_MAX))]++;
       Sum sum(piece.sum, piece.slice->size);
       sum.add(gradient);
       Round round{piece.version, sum.get(), rounds.divisor(1), staleness};
-      if (rounds.keepsSeen && member.lent != NONE) {
+      if (rounds.keepsSeen) {
         round.seen = piece.buffers[member.lent].values;
       } else {
         giveBack(piece, member);
@@ -185,17 +183,22 @@ uint64_t Shard::count(Piece& piece, uint rank, const codec::Coded& gradient) {
   KJ_UNREACHABLE;
 }
 
-void Shard::rest(uint rank) {
+void Shard::rest(uint rank, uint64_t number) {
   KJ_REQUIRE(rank < rounds.workers, "there is no worker of this rank", rank, rounds.workers);
-  if (rests[rank]) return;
+  KJ_REQUIRE(number <= rested, "a worker rests before all others have", rank, number, rested);
+  if (number < rested || rests[rank]) return;
+  for (auto& piece: pieces) {
+    KJ_REQUIRE(piece.members[rank].due <= progress(piece),
+        "a worker rests before its pushes are answered", rank, piece.members[rank].steps);
+  }
   rests[rank] = true;
   resting++;
   if (resting == rounds.workers) {
     for (auto& flag: rests) flag = false;
     resting = 0;
-    // Tokens begin anew, too: those of the workers that rested are gone.
+    rested++;
+    // Progress may fall, and all is answered.
     for (auto& piece: pieces) {
-      piece.answers = piece.version * rounds.pushesPerUpdate();
       for (auto& member: piece.members) member.due = 0;
     }
   } else if (rounds.counted == Rounds::FIRST) {
@@ -205,7 +208,7 @@ void Shard::rest(uint rank) {
 
 // Of a round in which different workers push: those that rest cannot.
 uint Shard::pushesNeeded() const {
-  return kj::min(rounds.aggregate, rounds.workers - resting);
+  return rounds.aggregate - kj::min(rounds.aggregate, resting);
 }
 
 // Adds the gradients of a round in rank order, and applies them.
@@ -218,13 +221,11 @@ void Shard::closeRoundIfFull(Piece& piece) {
       member.gradient = nullptr;
     }
   }
-  counted.staleness[0] += piece.pushes;
   apply(piece, Round{piece.version, sum.get(), rounds.divisor(piece.pushes)});
 }
 
 void Shard::addAsItCame(Piece& piece, const codec::Coded& gradient) {
   piece.pushes++;
-  counted.staleness[0]++;
   if (rounds.aggregate == 1) {
     Sum sum(piece.sum, piece.slice->size);
     sum.add(gradient);
@@ -248,6 +249,8 @@ void Shard::apply(Piece& piece, Round round) {
   if (next == piece.buffers.size()) piece.buffers.add(Buffer{makeValues(piece.slice->size)});
   updater.update(*piece.slice, round, piece.buffers[piece.current].values,
       piece.buffers[next].values, piece.state);
+  auto row = kj::min(round.staleness, uint64_t(Counts::STALENESS_MAX));
+  counted.staleness[row] += kj::max(1u, piece.pushes);
   piece.current = next;
   piece.version++;
   piece.pushes = 0;
@@ -265,7 +268,8 @@ uint64_t Shard::progress(SliceId id) const {
 
 uint64_t Shard::progress(const Piece& piece) const {
   if (rounds.counted == Rounds::ANY) {
-    return piece.version * rounds.pushesPerUpdate() + resting;
+    bool atOnce = rounds.workers < rounds.aggregate || resting > 0;
+    return piece.version + (atOnce ? 1 : 0);
   }
   return rounds.isBounded() ? slowest(piece) : piece.version;
 }

@@ -55,14 +55,15 @@ public:
 
   // Worker `rank` pushes nothing more until all workers rest: at the end of an epoch, or of its
   // run. Its pushes were all answered. Nobody waits for it; when the last one rests, all count
-  // again. May advance the progress of every slice. A second rest is none.
-  void rest(uint rank);
+  // again. May advance the progress of every slice. `number`: how often it has rested before; a
+  // repeated rest is none.
+  void rest(uint rank, uint64_t number);
 
   // Rounds applied to slice `id`; null before initialize().
   kj::Maybe<uint64_t> version(SliceId id) const;
   // What answers wait for, of an initialized slice; it never falls while a push waits. Rounds
-  // applied, as a rule; with a bound on staleness the steps that every worker has pushed who does
-  // not rest; with pushes of any worker the answers that may have been given beyond the first.
+  // applied, as a rule, and one more while pushes of the round in progress are answered, too; with
+  // a bound on staleness the steps that every worker has pushed who does not rest.
   uint64_t progress(SliceId id) const;
 
   struct Lent {
@@ -112,7 +113,6 @@ private:
     kj::Array<Member> members;
     kj::Array<float> sum;  // of pushes; made when it is first needed
     uint pushes = 0;       // in the round in progress
-    uint64_t answers = 0;  // ANY: tokens taken
   };
 
   Piece& find(SliceId id);
@@ -133,6 +133,7 @@ private:
   uint uninitialized;       // pieces without values
   kj::Array<bool> rests;    // each rank's
   uint resting = 0;         // ranks that rest
+  uint64_t rested = 0;      // times that all have rested
   Counts counted;
 };
 

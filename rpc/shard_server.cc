@@ -72,10 +72,8 @@ public:
         shard(placement, shard, rounds, updater),
         waiting(placement.slices.size()),
         sessions(kj::heapArray<uint>(rounds.workers)),
-        rests(kj::heapArray<uint64_t>(rounds.workers)),
         started(kj::heapArray<bool>(rounds.workers)) {
     for (auto& count: sessions) count = 0;
-    for (auto& count: rests) count = 0;
     for (auto& flag: started) flag = false;
   }
 
@@ -105,7 +103,6 @@ private:
   Waiting waiting;
   kj::Vector<Entry> entries;  // of the call that is carried out; keeps its memory from call to call
   kj::Array<uint> sessions;   // hellos of each rank: the last one counts
-  kj::Array<uint64_t> rests;  // of each rank
   kj::Array<bool> started;    // ranks that called start()
   kj::Vector<kj::Own<kj::PromiseFulfiller<void>>> starting;
 };
@@ -183,12 +180,7 @@ public:
 
   kj::Promise<void> rest(RestContext context) override {
     requireNewest();
-    uint64_t rests = context.getParams().getNumber();
-    KJ_REQUIRE(rests <= server.rests[rank], "a worker rests, but not for the next time", rank,
-        rests, server.rests[rank]);
-    if (rests < server.rests[rank]) return kj::READY_NOW;
-    server.rests[rank]++;
-    server.shard.rest(rank);
+    server.shard.rest(rank, context.getParams().getNumber());
     for (SliceId id: server.slices) {
       if (server.shard.version(id) != nullptr) server.wake(id);
     }
