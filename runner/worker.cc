@@ -220,11 +220,19 @@ private:
   }
 
   // Updates of the parameters so far. Where a round takes all workers, those are the steps, whether
-  // or not the last one is answered yet; else what the newest values that came hold, own steps at
-  // least.
+  // or not the last one is answered yet; else what the newest values that came hold, and where each
+  // push is an update, own steps at least.
   uint64_t globalStep() const {
-    bool together = experiment.rounds().counted == rpc::Rounds::ALL;
-    return together ? step : kj::max(step, store->updates());
+    switch (experiment.rounds().counted) {
+      case rpc::Rounds::ALL:
+        return step;
+      case rpc::Rounds::EACH:
+        return kj::max(step, store->updates());
+      case rpc::Rounds::FIRST:
+      case rpc::Rounds::ANY:
+        return store->updates();
+    }
+    KJ_UNREACHABLE;
   }
 
   double learningRate() const { return updater.learningRate(globalStep()); }

@@ -113,6 +113,19 @@ TEST_CASE("tf_replica has a line each step of each worker, between its beginning
   CHECK(countOf(linesOf(run, "server-1.log"), " bytes of fc1_weight") == 1);
 }
 
+TEST_CASE("rounds of two gradients of any worker: one worker makes an update every two steps") {
+  auto run =
+      train(MLP, {"log.style=tf_replica", "log.every=1", "train.steps=10", "cluster.workers=1",
+                     "kvstore.aggregate=2", "kvstore.aggregate_from=any"});
+  auto lines = linesOf(run, "worker-0.log");
+  CHECK(countOf(lines, ": Worker 0: training step ") == 20);
+  CHECK(countOf(lines, "After 10 training step(s), validation cross entropy = ") == 1);
+  // The values of the round in progress are those of the last one.
+  CHECK(countOf(lines, "training step 20 done (global step: 10)") +
+            countOf(lines, "training step 20 done (global step: 9)") ==
+        1);
+}
+
 TEST_CASE("schlag ends each epoch with a line, and the run with the test's accuracy") {
   auto run = train(MLP, {"log.style=schlag", "train.epochs=2", "train.steps=350"});
   // 300 steps an epoch, and a line every 100.

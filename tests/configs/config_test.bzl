@@ -18,6 +18,7 @@ SETTINGS = {
     "schlag_async": ["data.held_out=10"],
     "tf_replica_async": ["data.held_out=10"],
     "tf_replica_sync": ["data.held_out=10"],
+    "tf_replica_sync_one_worker": ["data.held_out=10"],
 }
 
 # What their networks have, as they were published.
