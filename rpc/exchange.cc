@@ -150,9 +150,10 @@ void Exchange::send(uint server) {
     }
     if (!sent || line.asksWire) return;
     line.asksWire = true;
-    (*connection)->add((*connection)->wire().whenTaken().then([this, server]() {
+    auto& wire = (*connection)->wire();
+    (*connection)->add(wire.whenTaken().then([this, server, &wire]() {
       lines[server].asksWire = false;
-      outbox.taken(server);
+      outbox.taken(server, wire.window_bytes());
       send(server);
     }));
   }

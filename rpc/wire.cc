@@ -6,6 +6,17 @@
 
 namespace rpc {
 
+namespace {
+
+constexpr auto WINDOW_TIME = 2 * kj::MILLISECONDS;
+constexpr uint64_t WINDOW_BYTES_MIN = 16 << 10;
+constexpr uint64_t WINDOW_BYTES_MAX = 256 << 10;
+
+// What was written before that much is soon forgotten.
+constexpr uint64_t MEMORY_BYTES = 1 << 20;
+
+}  // namespace
+
 void limitUnsent(kj::AsyncIoStream& stream) {
   KJ_IF_MAYBE(fd, stream.getFd()) {
     // Fails where there is no TCP.
@@ -14,15 +25,38 @@ void limitUnsent(kj::AsyncIoStream& stream) {
   }
 }
 
-kj::Promise<void> Wire::count(kj::Promise<void> write) {
+uint64_t Wire::bytesOf(kj::ArrayPtr<const kj::ArrayPtr<const capnp::word>> segments) {
+  uint64_t bytes = 0;
+  for (auto& segment: segments) bytes += segment.asBytes().size();
+  return bytes;
+}
+
+// The promise of a write comes when the kernel has taken it: at once, if it has room.
+kj::Promise<void> Wire::count(uint64_t bytes, kj::Promise<void> write) {
   writing++;
-  return write.then([this]() {
+  auto begun = clock.now();
+  return write.then([this, bytes, begun]() {
+    // Long enough ago counts half, and half of that.
+    if (written_bytes > MEMORY_BYTES) {
+      written_bytes /= 2;
+      writingTime = writingTime / 2;
+    }
+    written_bytes += bytes;
+    writingTime += clock.now() - begun;
     if (--writing > 0) return;
     KJ_IF_MAYBE(fulfiller, waiting) {
       (*fulfiller)->fulfill();
     }
     waiting = nullptr;
   });
+}
+
+uint64_t Wire::window_bytes() const {
+  // What the kernel took at first says nothing of the wire.
+  if (written_bytes < MEMORY_BYTES / 2) return WINDOW_BYTES_MAX;
+  double bytes_per_ns = written_bytes / kj::max(1.0, double(writingTime / kj::NANOSECONDS));
+  double window = bytes_per_ns * (WINDOW_TIME / kj::NANOSECONDS);
+  return kj::max(WINDOW_BYTES_MIN, uint64_t(kj::min(window, double(WINDOW_BYTES_MAX))));
 }
 
 kj::Promise<void> Wire::whenTaken() {
