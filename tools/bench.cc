@@ -1,4 +1,5 @@
 // tools/bench.cc: measures; each bench is a sub-command that first checks its result.
+#include "tools/bench_codec.h"
 #include "tools/bench_kv_roles.h"
 #include "tools/bench_kvstore.h"
 #include "tools/bench_losses.h"
@@ -15,7 +16,8 @@ public:
         train(commandLine),
         losses(commandLine),
         peers(commandLine),
-        kvStore(commandLine) {}
+        kvStore(commandLine),
+        codec(commandLine) {}
 
   kj::MainFunc getMain() {
     return kj::MainBuilder(commandLine, "bench",
@@ -26,6 +28,8 @@ public:
         .addSubCommand("peers", KJ_BIND_METHOD(peers, getMain), "ours and PyTorch, in alternation")
         .addSubCommand("kvstore", KJ_BIND_METHOD(kvStore, getMain),
             "push and pull beside what the machine can do")
+        .addSubCommand(
+            "codec", KJ_BIND_METHOD(codec, getMain), "what travels: encoding and decoding, a value")
         .build();
   }
 
@@ -35,6 +39,7 @@ private:
   BenchLosses losses;
   BenchPeers peers;
   BenchKvStore kvStore;
+  BenchCodec codec;
 };
 
 }  // namespace
