@@ -1,7 +1,9 @@
 #include "tools/bench_kv_peers.h"
 
+#include <fcntl.h>
 #include <kj/debug.h>
 #include <netinet/in.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,6 +16,7 @@ namespace {
 // Debian's python3-torch belongs to this one, whatever comes first on the path.
 constexpr kj::StringPtr PYTHON = "/usr/bin/python3"_kj;
 constexpr kj::StringPtr SCRIPT = "tests/peers/allreduce.py"_kj;
+constexpr kj::StringPtr MPI_SOURCE = "tests/peers/allreduce.c"_kj;
 constexpr int NO_TORCH = 77;
 
 // Free a moment ago: Python's processes meet there.
@@ -30,28 +33,94 @@ uint freePort() {
   return ntohs(address.sin_port);
 }
 
-}  // namespace
-
-kj::Maybe<kj::String> whyNoGloo() {
-  if (::access(SCRIPT.cStr(), R_OK) != 0) return kj::str("no ", SCRIPT, " in this folder");
-  auto ended = runProgram(kj::arr(kj::str(PYTHON), kj::str(SCRIPT), kj::str("--import-only")));
-  if (ended.exitCode == 0) return nullptr;
-  if (ended.exitCode == NO_TORCH || ended.exitCode == 127) return kj::str("no python3-torch");
-  configs::fail("PyTorch does not load: ", ended.errors);
+uint processesOf(const KvCase& kvCase) {
+  return kj::max(2u, kvCase.workers);
 }
 
-kj::Own<KvSide> startGloo(const KvCase& kvCase, KvCores cores) {
-  auto side = kj::heap<KvSide>(kj::str("gloo"));
-  uint port = freePort();
-  uint world = kj::max(2u, kvCase.workers);
-  for (auto rank: kj::range(0u, world)) {
-    auto words = kj::arr(kj::str(PYTHON), kj::str(SCRIPT), kj::str("--rank=", rank),
-        kj::str("--world=", world), kj::str("--port=", port),
-        kj::str("--floats=", kvCase.floats()));
-    auto core = rank % 2 == 0 ? cores.workers : cores.servers;
-    side->add(kj::heap<KvProcess>(kj::str("gloo ", rank), words, core, nullptr), true);
+class Gloo final: public KvPeer {
+public:
+  Gloo(): KvPeer("gloo") { missing = whyMissing(); }
+
+  kj::Own<KvSide> start(const KvCase& kvCase, KvCores cores) override {
+    auto side = kj::heap<KvSide>(kj::str(name));
+    uint port = freePort();
+    for (auto rank: kj::range(0u, processesOf(kvCase))) {
+      auto words = kj::arr(kj::str(PYTHON), kj::str(SCRIPT), kj::str("--rank=", rank),
+          kj::str("--world=", processesOf(kvCase)), kj::str("--port=", port),
+          kj::str("--floats=", kvCase.floats()));
+      auto core = rank % 2 == 0 ? cores.workers : cores.servers;
+      side->add(kj::heap<KvProcess>(kj::str("gloo ", rank), words, core, nullptr), true);
+    }
+    return side;
   }
-  return side;
+
+private:
+  static kj::Maybe<kj::String> whyMissing() {
+    if (::access(SCRIPT.cStr(), R_OK) != 0) return kj::str("no ", SCRIPT, " in this folder");
+    auto ended = runProgram(kj::arr(kj::str(PYTHON), kj::str(SCRIPT), kj::str("--import-only")));
+    if (ended.exitCode == 0) return nullptr;
+    if (ended.exitCode == NO_TORCH || ended.exitCode == 127) return kj::str("no python3-torch");
+    configs::fail("PyTorch does not load: ", ended.errors);
+  }
+};
+
+class Mpi final: public KvPeer {
+public:
+  Mpi(): KvPeer("MPI") { missing = whyMissing(); }
+
+  // mpirun starts the processes and places them, one a core.
+  kj::Own<KvSide> start(const KvCase& kvCase, KvCores) override {
+    kj::Vector<kj::String> words;
+    // Open MPI's: as root too, and more processes than cores.
+    for (auto word: {"/usr/bin/env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+             "OMPI_MCA_rmaps_base_oversubscribe=1", "mpirun", "-n"}) {
+      words.add(kj::str(word));
+    }
+    words.add(kj::str(processesOf(kvCase)));
+    words.add(kj::str("/proc/", ::getpid(), "/fd/", int(program)));
+    words.add(kj::str(kvCase.floats()));
+    auto side = kj::heap<KvSide>(kj::str(name));
+    side->hasOthers = true;
+    side->add(kj::heap<KvProcess>(kj::str("MPI"), words, ANY_CORE, nullptr), true);
+    return side;
+  }
+
+private:
+  kj::Maybe<kj::String> whyMissing() {
+    if (::access(MPI_SOURCE.cStr(), R_OK) != 0) return kj::str("no ", MPI_SOURCE, " here");
+    if (runProgram(kj::arr(kj::str("mpirun"), kj::str("--version"))).exitCode != 0) {
+      return kj::str("no mpirun");
+    }
+    char folder[] = "/tmp/bench-kvstore-XXXXXX";
+    KJ_REQUIRE(::mkdtemp(folder) != nullptr, "no folder in /tmp");
+    auto path = kj::str(static_cast<const char*>(folder), "/allreduce");
+    KJ_DEFER({
+      ::unlink(path.cStr());
+      ::rmdir(folder);
+    });
+    auto ended = runProgram(kj::arr(
+        kj::str("mpicc"), kj::str("-O2"), kj::str(MPI_SOURCE), kj::str("-o"), kj::str(path)));
+    if (ended.exitCode == 127) return kj::str("no mpicc");
+    if (ended.exitCode != 0)
+      configs::fail("mpicc does not compile ", MPI_SOURCE, ": ", ended.errors);
+    // It lives on without a name: nothing is left if this process is killed.
+    int fd;
+    KJ_SYSCALL(fd = ::open(path.cStr(), O_RDONLY | O_CLOEXEC));
+    program = kj::AutoCloseFd(fd);
+    return nullptr;
+  }
+
+  kj::AutoCloseFd program;
+};
+
+}  // namespace
+
+kj::Own<KvPeer> newGloo() {
+  return kj::heap<Gloo>();
+}
+
+kj::Own<KvPeer> newMpi() {
+  return kj::heap<Mpi>();
 }
 
 }  // namespace tools

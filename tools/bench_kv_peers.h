@@ -8,10 +8,26 @@
 
 namespace tools {
 
-// Why there can be no startGloo(); null if there can.
-kj::Maybe<kj::String> whyNoGloo();
-// torch.distributed's allreduce of as many bytes as all keys have: a process for each worker, but
-// at least two; every second one on the core of servers.
-kj::Own<KvSide> startGloo(const KvCase& kvCase, KvCores cores);
+// Something else that sums the bytes of all keys over processes: one for each worker, but at least
+// two, every second one on the core of servers. Checked like a store.
+class KvPeer {
+public:
+  virtual ~KvPeer() noexcept(false) = default;
+
+  const kj::StringPtr name;
+  // Why it is not here; null if it is.
+  kj::Maybe<kj::String> missing;
+
+  // Only if it is here.
+  virtual kj::Own<KvSide> start(const KvCase& kvCase, KvCores cores) = 0;
+
+protected:
+  explicit KvPeer(kj::StringPtr name): name(name) {}
+};
+
+// torch.distributed's, over gloo.
+kj::Own<KvPeer> newGloo();
+// MPI_Allreduce; the program is compiled here.
+kj::Own<KvPeer> newMpi();
 
 }  // namespace tools

@@ -46,6 +46,8 @@ public:
   explicit KvSide(kj::String name): name(kj::mv(name)) {}
 
   const kj::String name;
+  // Its processes start others that work: used_ns() does not tell.
+  bool hasOthers = false;
 
   // `asks`: it takes orders.
   void add(kj::Own<KvProcess> process, bool asks);

@@ -42,8 +42,9 @@ kj::Array<kj::String> cellsOf(const KvRows& rows, const KvRow& row) {
     share = kj::str(runner::fixedPoint(100 / median, 0), " %");
   }
   return kj::arr(kj::str(row.name), shown(figures.median_us()), shown(figures.best_us()),
-      shown(gigabytesPerS(rows.kvCase, figures.median_us())), shown(figures.used_us()),
-      kj::mv(ratio), kj::mv(bestRatio), kj::mv(share));
+      shown(gigabytesPerS(rows.kvCase, figures.median_us())),
+      figures.used_us().map(shown).orDefault(kj::String()), kj::mv(ratio), kj::mv(bestRatio),
+      kj::mv(share));
 }
 
 }  // namespace
@@ -62,6 +63,7 @@ void KvFigures::block(KvSide& side, uint64_t trips, bool counts) {
     return double(time) / 1000;
   };
   last_us = medianOf(block);
+  isTimeKnown = !side.hasOthers;
   if (!counts) return;
   times_us.addAll(block);
   medians_us.add(last_us);
@@ -70,6 +72,11 @@ void KvFigures::block(KvSide& side, uint64_t trips, bool counts) {
 
 double KvFigures::median_us() const {
   return medianOfCopy(times_us);
+}
+
+kj::Maybe<double> KvFigures::used_us() const {
+  if (!isTimeKnown) return nullptr;
+  return double(used_ns) / double(times_us.size()) / 1000;
 }
 
 double KvFigures::best_us() const {
@@ -114,7 +121,7 @@ kj::String jsonOf(const KvRows& rows) {
       add("median_us", figures.median_us());
       add("best_us", figures.best_us());
       add("gigabytes_per_s", gigabytesPerS(kvCase, figures.median_us()));
-      add("cpu_us", figures.used_us());
+      KJ_IF_MAYBE(used, figures.used_us()) add("cpu_us", *used);
     }
     KJ_IF_MAYBE(index, row.other) {
       if (row.skipped.size() == 0) {

@@ -17,8 +17,8 @@ public:
   // Of all trips that count, in µs.
   double median_us() const;
   double best_us() const;
-  // Processor time of all processes a trip.
-  double used_us() const { return double(used_ns) / double(times_us.size()) / 1000; }
+  // Processor time of all processes a trip; null if that is not known.
+  kj::Maybe<double> used_us() const;
   // Of the last block, whether it counts or not.
   double lastMedian_us() const { return last_us; }
   uint64_t trips() const { return times_us.size(); }
@@ -29,6 +29,7 @@ private:
   kj::Vector<double> times_us;
   kj::Vector<double> medians_us;
   uint64_t used_ns = 0;
+  bool isTimeKnown = true;
   double last_us = 0;
 };
 

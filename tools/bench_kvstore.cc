@@ -7,7 +7,6 @@
 
 #include "configs/language/failure.h"
 #include "tools/bench_command.h"
-#include "tools/bench_kv_peers.h"
 
 namespace tools {
 namespace {
@@ -78,7 +77,8 @@ kj::MainFunc BenchKvStore::getMain() {
   return kj::MainBuilder(commandLine, "bench",
       "Measures push and pull of the parameter server, as a training worker uses it (dist_sync), "
       "beside what the machine can do: a raw stream of the same kind that writes and reads back as "
-      "much, shared memory, copies, and the allreduce of gloo if python3-torch is there. Each "
+      "much, shared memory, copies, and the allreduces of gloo and MPI where python3-torch, mpirun "
+      "and mpicc are there. Each "
       "worker and server, and each end of a raw stream, is a process; all are measured in turn, "
       "block by block, on the same cores. First the values that come out are compared with a "
       "replay, to the last bit; if they are wrong, there are no figures.\n"
@@ -114,7 +114,12 @@ kj::MainFunc BenchKvStore::getMain() {
       .addOptionWithArg({"pin"}, KJ_BIND_METHOD(*this, setCores), "W,S",
           "the core of workers and that of servers, or none (default: the first and the last)")
       .addOption(
-          {"no-peers"}, [this]() { return !(peers = false); }, "leave out allreduce")
+          {"no-peers"},
+          [this]() {
+            hasPeers = false;
+            return true;
+          },
+          "leave out allreduce")
       .addOption(
           {"json"}, [this]() { return json = true; }, "print JSON, no tables")
       .callAfterParsing(KJ_BIND_METHOD(*this, run))
@@ -182,7 +187,10 @@ kj::MainBuilder::Validity BenchKvStore::run() {
   }
   // A process that has ended is told by its answer that does not come.
   ::signal(SIGPIPE, SIG_IGN);
-  noGloo = peers ? whyNoGloo() : kj::str("--no-peers");
+  if (hasPeers) {
+    peers.add(newGloo());
+    peers.add(newMpi());
+  }
 
   auto placement = kj::str("\"worker_core\":\"", nameOf(cores.workers), "\",\"server_core\":\"",
       nameOf(cores.servers), "\"");
@@ -215,7 +223,9 @@ KvRows BenchKvStore::measure(const KvCase& kvCase) {
   }
   add(startLimit(kvCase, Wire::MEMORY, cores));
   add(startLimit(kvCase, Wire::COPY, cores));
-  if (noGloo == nullptr) add(startGloo(kvCase, cores), 0u);
+  for (auto& peer: peers) {
+    if (peer->missing == nullptr) add(peer->start(kvCase, cores), 0u);
+  }
 
   for (auto& side: sides) side->check();
   auto trips = KJ_MAP(i, kj::indices(sides)) {
@@ -228,8 +238,10 @@ KvRows BenchKvStore::measure(const KvCase& kvCase) {
     for (auto i: kj::indices(sides)) rows.rows[i].figures.block(*sides[i], trips[i], true);
   }
   for (auto& side: sides) side->check();
-  KJ_IF_MAYBE(reason, noGloo) {
-    if (peers) rows.rows.add(KvRow{.name = kj::str("gloo"), .skipped = kj::str(*reason)});
+  for (auto& peer: peers) {
+    KJ_IF_MAYBE(reason, peer->missing) {
+      rows.rows.add(KvRow{.name = kj::str(peer->name), .skipped = kj::str(*reason)});
+    }
   }
   return rows;
 }

@@ -5,6 +5,7 @@
 #include <kj/vector.h>
 
 #include "runner/command_line.h"
+#include "tools/bench_kv_peers.h"
 #include "tools/bench_kv_rows.h"
 
 namespace tools {
@@ -28,7 +29,7 @@ private:
   kj::Vector<uint64_t> sizes;  // empty: SIZES
   kj::Vector<Wire> wires;      // empty: all that the store has
   KvCores cores;
-  kj::Maybe<kj::String> noGloo;
+  kj::Vector<kj::Own<KvPeer>> peers;
   uint keys = 1;
   uint workers = 1;
   uint servers = 1;
@@ -36,7 +37,7 @@ private:
   uint slice_bytes = 1 << 20;  // the default of kvstore.slice_bytes
   double seconds = 0.5;
   bool sgd = true;
-  bool peers = true;
+  bool hasPeers = true;
   bool json = false;
 };
 
