@@ -44,6 +44,61 @@ TEST_CASE("[kvstore]: slice_bytes has limits") {
   CHECK(read("slice_bytes = 268435457").errors == 1);
 }
 
+TEST_CASE("[kvstore]: a key of another mode is a mistake, also with its default") {
+  struct {
+    kj::StringPtr key, mode;
+  } rows[] = {{"staleness = 3", "dist_ssp"}, {"aggregate = 1", "dist_sync"},
+      {"staleness_aware = false", "dist_async"}, {"staleness_aware = true", "dist_ssp"},
+      {"staleness_aware = true", "dc_asgd"}, {"compensation = { adaptive = true }", "dc_asgd"}};
+  for (auto& row: rows) {
+    for (auto& mode: MODES) {
+      CAPTURE(row.key.cStr());
+      CAPTURE(mode.name);
+      bool asynchronous = row.key.startsWith("staleness_aware") && mode.counts == Mode::BY_ITSELF;
+      bool fits = row.mode == mode.name || asynchronous;
+      auto text = kj::str("mode = '", mode.name, "'\n", row.key);
+      CHECK(read(text).errors == (fits ? 0 : 1));
+    }
+  }
+  // It says of whose gradients there are so many: that makes sense only with a number.
+  CHECK(read("mode = 'dist_sync'\naggregate_from = 'any'").errors == 1);
+  CHECK(read("mode = 'dist_sync'\naggregate = 2\naggregate_from = 'any'").errors == 0);
+  CHECK(read("mode = 'dist_sync'\naggregate = 2\naggregate_from = 'all'").errors == 1);
+  CHECK(read("mode = 'dist_sync'\naggregate = 0").errors == 1);
+}
+
+TEST_CASE("[kvstore]: a round of more different workers than there are is refused") {
+  auto mistakes = [](kj::StringPtr text, uint workers) {
+    configs::Diagnostics diagnostics;
+    read(text).config.check(workers, diagnostics);
+    return diagnostics.count();
+  };
+  CHECK(mistakes("mode = 'dist_sync'\naggregate = 2", 1) == 1);
+  CHECK(mistakes("mode = 'dist_sync'\naggregate = 2", 2) == 0);
+  CHECK(mistakes("mode = 'dist_sync'\naggregate = 2\naggregate_from = 'any'", 1) == 0);
+}
+
+TEST_CASE("Modes: a bound of 0 counts as dist_sync does, and so does an aggregate of all") {
+  auto sync = read("mode = 'dist_sync'").config.rounds(4);
+  for (auto text: {"mode = 'dist_ssp'\nstaleness = 0"_kj, "mode = 'dist_sync'\naggregate = 4"_kj}) {
+    CAPTURE(text.cStr());
+    auto rounds = read(text).config.rounds(4);
+    CHECK(rounds.counted == sync.counted);
+    CHECK(rounds.aggregate == sync.aggregate);
+    CHECK(rounds.staleness == sync.staleness);
+    CHECK(rounds.keepsSeen == sync.keepsSeen);
+    CHECK(rounds.pushesPerUpdate() == sync.pushesPerUpdate());
+    CHECK(rounds.divisor(4) == sync.divisor(4));
+    CHECK(rounds.mustHearOfRest() == sync.mustHearOfRest());
+  }
+  CHECK(read("mode = 'dist_ssp'").config.rounds(4).staleness == 3);
+  CHECK(read("mode = 'dist_sync'\naggregate = 3").config.rounds(4).counted == Rounds::FIRST);
+  CHECK(
+      read("mode = 'dist_sync'\naggregate = 4\naggregate_from = 'any'").config.rounds(4).counted ==
+      Rounds::ANY);
+  CHECK(read("mode = 'dc_asgd'").config.rounds(4).keepsSeen);
+}
+
 TEST_CASE("Modes: an update takes a push of every worker, or each push is one") {
   for (auto& mode: MODES) {
     KvStoreConfig config{};

@@ -64,6 +64,49 @@ TEST_CASE("a schedule over the whole run ends with the store's last update in ev
   }
 }
 
+TEST_CASE("where one worker fills a round of two, an update takes two of its steps") {
+  struct {
+    kj::StringPtr length;
+    uint64_t steps, updates;
+  } rows[] = {{"epochs=2", 1200, 600}, {"steps=77", 154, 77}};
+  for (auto& row: rows) {
+    auto length = kj::str("train.", row.length);
+    kj::StringPtr overrides[] = {"kvstore.mode=dist_sync", "kvstore.aggregate=2",
+        "kvstore.aggregate_from=any", length, "cluster.servers=1", "cluster.workers=1",
+        "data.batch_size=100"};
+    auto loaded = loadExperiment("configs/mnist_mlp_local.toml", overrides);
+    CAPTURE(loaded.errors.cStr());
+    REQUIRE(loaded.experiment != nullptr);
+    auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+    ModelFacts facts(experiment);
+    CHECK(facts.steps(experiment) == row.steps);
+    CHECK(StoreUpdater(experiment, facts).runLength().updates == row.updates);
+    CHECK(StoreUpdater(experiment, facts).runLength().updatesPerEpoch == 300);
+  }
+}
+
+TEST_CASE("a stale gradient is applied at the rate over its staleness, if the file says so") {
+  for (bool aware: {false, true}) {
+    auto word = kj::str("kvstore.staleness_aware=", aware ? "true" : "false");
+    kj::StringPtr overrides[] = {"kvstore.mode=dist_async", word, "cluster.servers=1",
+        "cluster.workers=2", "data.batch_size=100",
+        "train.optimizer={ kind = \"sgd\", learning_rate = 1, momentum = 0, weight_decay = 0 }"};
+    auto loaded = loadExperiment("configs/mnist_mlp_local.toml", overrides);
+    CAPTURE(loaded.errors.cStr());
+    REQUIRE(loaded.experiment != nullptr);
+    auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+    ModelFacts facts(experiment);
+    auto updater = serverUpdater(experiment, facts);
+    rpc::Slice slice{.key = 0, .offset = 0, .size = 1, .shard = 0};
+    auto state = kj::heapArray<float>(updater->stateArrays(slice));
+    for (uint64_t staleness: {0, 1, 2, 4}) {
+      float gradient[] = {800}, current[] = {0}, next[1];
+      updater->update(slice, {5, gradient, 1, staleness}, current, next, state);
+      CHECK(next[0] == -8.0f / (aware ? kj::max(uint64_t(1), staleness) : 1));
+    }
+  }
+}
+
 // An experiment with a network of two dense layers (fc1, fc2, ...: `explain` shows them) on MNIST:
 // 600 updates an epoch.
 LoadedExperiment grouped(kj::StringPtr groups) {

@@ -1,0 +1,53 @@
+#include "rpc/rounds.h"
+
+#include <doctest/doctest.h>
+
+namespace rpc {
+namespace {
+
+TEST_CASE("Rounds: two ends that count differently say different things") {
+  Rounds all[] = {
+      {.mode = "dist_sync", .counted = Rounds::ALL, .workers = 4, .aggregate = 4},
+      {.mode = "dist_sync", .counted = Rounds::FIRST, .workers = 4, .aggregate = 3},
+      {.mode = "dist_sync", .counted = Rounds::FIRST, .workers = 4, .aggregate = 2},
+      {.mode = "dist_sync", .counted = Rounds::ANY, .workers = 4, .aggregate = 3},
+      {.mode = "dist_async", .counted = Rounds::EACH, .workers = 4},
+      {.mode = "dist_ssp", .counted = Rounds::EACH, .workers = 4, .staleness = 3},
+      {.mode = "dist_ssp", .counted = Rounds::EACH, .workers = 4, .staleness = 4},
+      {.mode = "dc_asgd", .counted = Rounds::EACH, .workers = 4, .keepsSeen = true},
+  };
+  for (auto& a: all) {
+    for (auto& b: all) CHECK((kj::str(a) == kj::str(b)) == (&a == &b));
+  }
+}
+
+TEST_CASE("Rounds: pushes of an update, and what its sum is divided by") {
+  Rounds all{.counted = Rounds::ALL, .workers = 4, .aggregate = 4};
+  CHECK(all.pushesPerUpdate() == 4);
+  CHECK(all.divisor(4) == 4);
+  // While a round of three is made, the fourth worker makes a push, too.
+  Rounds first{.counted = Rounds::FIRST, .workers = 4, .aggregate = 3};
+  CHECK(first.pushesPerUpdate() == 4);
+  CHECK(first.divisor(3) == 3);
+  Rounds any{.counted = Rounds::ANY, .workers = 1, .aggregate = 2};
+  CHECK(any.pushesPerUpdate() == 2);
+  CHECK(any.divisor(2) == 2);
+  Rounds each{.counted = Rounds::EACH, .workers = 4};
+  CHECK(each.pushesPerUpdate() == 1);
+  CHECK(each.divisor(1) == 1);
+  // 1 / workers of a synchronous step.
+  Rounds bounded{.counted = Rounds::EACH, .workers = 4, .staleness = 1};
+  CHECK(bounded.pushesPerUpdate() == 1);
+  CHECK(bounded.divisor(1) == 4);
+}
+
+TEST_CASE("Rounds: who rests is heard of where somebody may wait for it") {
+  CHECK(!Rounds{.counted = Rounds::ALL}.mustHearOfRest());
+  CHECK(Rounds{.counted = Rounds::FIRST}.mustHearOfRest());
+  CHECK(Rounds{.counted = Rounds::ANY}.mustHearOfRest());
+  CHECK(!Rounds{.counted = Rounds::EACH}.mustHearOfRest());
+  CHECK(Rounds{.counted = Rounds::EACH, .staleness = 0}.mustHearOfRest());
+}
+
+}  // namespace
+}  // namespace rpc
