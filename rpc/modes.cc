@@ -39,8 +39,8 @@ constexpr Mode ROWS[] = {
 constexpr AggregateFrom AGGREGATE_FROM[] = {
     {"distinct", "Different workers: the first that push in the round.", Rounds::FIRST},
     {"any",
-        "Whoever pushes, one worker more than once too: what TensorFlow's SyncReplicasOptimizer "
-        "does.",
+        "Whoever pushes: where there are fewer workers, one pushes more than once for a round. "
+        "The rule of TensorFlow's SyncReplicasOptimizer.",
         Rounds::ANY},
 };
 
