@@ -10,29 +10,29 @@ constexpr Mode ROWS[] = {
     {"local",
         "One worker, no server: the worker calls its shard directly. The same bits as `dist_sync` "
         "with one worker.",
-        false, Mode::WITH_ALL, Mode::ROUND, Mode::AS_IT_IS, false},
+        Mode::IN_WORKER, Mode::WITH_ALL, Mode::ROUND, Mode::AS_IT_IS, false},
     {"device",
         "As `local`, with several devices: their gradients are added in the order of "
         "`cluster.devices`. The same sums as `dist_sync` with a worker for each device.",
-        false, Mode::WITH_ALL, Mode::ROUND, Mode::AS_IT_IS, true},
+        Mode::IN_WORKER, Mode::WITH_ALL, Mode::ROUND, Mode::AS_IT_IS, true},
     {"dist_sync",
         "A round sums one gradient of every worker, in rank order, and is applied once. Every "
         "worker computes step t on the values after round t. A worker adds the gradients of its "
         "devices, in their order, before it pushes.",
-        true, Mode::WITH_ALL, Mode::ROUND, Mode::AS_IT_IS, true},
+        Mode::IN_SERVERS, Mode::WITH_ALL, Mode::ROUND, Mode::AS_IT_IS, true},
     {"dist_async",
         "Every gradient is applied by itself as it arrives. A worker computes on values that hold "
         "at least its own gradients.",
-        true, Mode::BY_ITSELF, Mode::AT_ONCE, Mode::AS_IT_IS, true},
+        Mode::IN_SERVERS, Mode::BY_ITSELF, Mode::AT_ONCE, Mode::AS_IT_IS, true},
     {"dist_ssp",
         "Every gradient is applied as it arrives, with 1 / workers of the step. A worker goes on "
         "when the slowest is at most `staleness` steps behind it. With a staleness of 0 it is "
         "`dist_sync`.",
-        true, Mode::BY_ITSELF, Mode::BOUND, Mode::AS_IT_IS, true},
+        Mode::IN_SERVERS, Mode::BY_ITSELF, Mode::BOUND, Mode::AS_IT_IS, true},
     {"dc_asgd",
         "As `dist_async`, but each gradient is first corrected for what has changed since the "
         "values that it was computed on, which the server keeps for every worker.",
-        true, Mode::BY_ITSELF, Mode::AT_ONCE, Mode::COMPENSATED, true},
+        Mode::IN_SERVERS, Mode::BY_ITSELF, Mode::AT_ONCE, Mode::COMPENSATED, true},
 };
 
 // The first is the default.
@@ -42,6 +42,15 @@ constexpr AggregateFrom AGGREGATE_FROM[] = {
         "Whoever pushes: where there are fewer workers, one pushes more than once for a round. "
         "The rule of TensorFlow's SyncReplicasOptimizer.",
         Rounds::ANY},
+};
+
+// The first is the default.
+constexpr UpdatePlace UPDATE_PLACES[] = {
+    {"server", "Who sums a piece updates it too, and answers with its new values.", false},
+    {"worker",
+        "Every worker updates all parameters, each with the whole state of the optimizer, by the "
+        "sum that the server hands on. The same bits; where a round takes a push of every worker.",
+        true},
 };
 
 // Whether to read a key that only some modes have, `where` among them: not where it is absent and
@@ -74,6 +83,7 @@ constinit const kj::ArrayPtr<const Mode> MODES(ROWS);
 
 Rounds KvStoreConfig::rounds(uint workers) const {
   Rounds rounds{.mode = mode->name, .workers = workers, .aggregate = workers, .codec = codec};
+  rounds.codec.answersSums = updatesInWorkers();
   bool bounded = mode->answers == Mode::BOUND;
   if (mode->counts == Mode::WITH_ALL || (bounded && staleness == 0)) {
     KJ_IF_MAYBE(n, aggregate) {
@@ -99,6 +109,11 @@ void KvStoreConfig::check(uint workers, configs::Diagnostics& diagnostics) const
           kj::str("a round of ", *n, " different workers waits for ever where there are ", workers),
           "make cluster.workers larger, or write aggregate_from = \"any\"");
     }
+    if (updatesInWorkers() && rounds(workers).counted != Rounds::ALL) {
+      diagnostics.error(updateSpan,
+          "workers that update by themselves need every round's sum, and one push of each in it",
+          "leave `aggregate` out, or write update = \"server\"");
+    }
   }
 }
 
@@ -113,7 +128,7 @@ KvStoreConfig KvStoreConfig::read(configs::Reader& reader) {
         "its epoch keeps nobody waiting.",
         {.atLeast = 0, .atMost = 1 << 20}, 3);
   }
-  bool together = mode.hasServers && mode.counts == Mode::WITH_ALL;
+  bool together = mode.hasServers() && mode.counts == Mode::WITH_ALL;
   if (hasOwn(reader, "aggregate", mode, together, "dist_sync")) {
     auto aggregate = reader.maybeInteger("aggregate",
         "Of `dist_sync`: gradients that make a round. Fewer than there are workers leave the "
@@ -128,6 +143,12 @@ KvStoreConfig KvStoreConfig::read(configs::Reader& reader) {
     config.aggregateFrom = &reader.choose("aggregate_from", "Whose gradients `aggregate` counts.",
         kj::arrayPtr(AGGREGATE_FROM, kj::size(AGGREGATE_FROM)), "distinct");
   }
+  config.update = UPDATE_PLACES;
+  if (hasOwn(reader, "update", mode, together, "dist_sync")) {
+    config.update = &reader.choose("update", "Where parameters are updated.",
+        kj::arrayPtr(UPDATE_PLACES, kj::size(UPDATE_PLACES)), "server");
+    config.updateSpan = reader.span("update");
+  }
   if (hasOwn(reader, "staleness_aware", mode, mode.counts == Mode::BY_ITSELF, "dist_async")) {
     config.stalenessAware = reader.flag("staleness_aware",
         "Where every push is an update: divides the learning rate by the number of updates between "
@@ -140,7 +161,7 @@ KvStoreConfig KvStoreConfig::read(configs::Reader& reader) {
         "Of `dc_asgd`: how a gradient is corrected (Zheng et al. 2017, arXiv 1609.08326).",
         readCompensation);
   }
-  if (mode.hasServers || reader.isManual()) {
+  if (mode.shards != Mode::IN_WORKER || reader.isManual()) {
     config.codec = codec::Codec::read(reader);
   } else {
     for (auto key: {"wire", "compression"}) hasOwn(reader, key, mode, false, "dist_sync");

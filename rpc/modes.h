@@ -18,8 +18,8 @@ namespace rpc {
 struct Mode {
   const char* name;  // local, device, dist_sync, …
   const char* doc;
-  // Whether the job has server processes; without, the worker calls its Shard directly.
-  bool hasServers;
+  // Where the shards are: one in the only worker, which calls it directly; in server processes.
+  enum Shards { IN_WORKER, IN_SERVERS } shards;
   // When a push counts: together with one of every other worker, or by itself.
   enum Counts { WITH_ALL, BY_ITSELF } counts;
   // When it is answered: when its round is applied; at once; when the slowest worker is near
@@ -31,6 +31,8 @@ struct Mode {
   // Whether a worker may have several devices, whose gradients it adds in their order before a
   // push.
   bool severalDevices;
+
+  bool hasServers() const { return shards == IN_SERVERS; }
 };
 extern const kj::ArrayPtr<const Mode> MODES;
 
@@ -39,6 +41,13 @@ struct AggregateFrom {
   const char* name;  // distinct, any
   const char* doc;
   Rounds::Counted counted;
+};
+
+// A row of the table of `update`.
+struct UpdatePlace {
+  const char* name;  // server, worker
+  const char* doc;
+  bool inWorker;
 };
 
 // Delay compensation of dc_asgd; see rpc/delay_compensation.h.
@@ -56,11 +65,15 @@ struct KvStoreConfig {
   bool stalenessAware;
   CompensationConfig compensation;  // dc_asgd
   codec::Codec codec;
+  const UpdatePlace* update;
   uint64_t slice_bytes;
   const PlacementRule* placement;
   configs::Span aggregateSpan;
+  configs::Span updateSpan;
 
   Rounds rounds(uint workers) const;
+  // Whether shards hand sums on, for workers to update by.
+  bool updatesInWorkers() const { return update != nullptr && update->inWorker; }
   // Reports what does not go with so many workers.
   void check(uint workers, configs::Diagnostics& diagnostics) const;
 

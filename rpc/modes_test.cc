@@ -25,7 +25,7 @@ TEST_CASE("[kvstore]: without keys it is local, slices of 1 MiB, balanced") {
   auto outcome = read("");
   CHECK(outcome.errors == 0);
   CHECK(kj::StringPtr(outcome.config.mode->name) == "local");
-  CHECK(!outcome.config.mode->hasServers);
+  CHECK(!outcome.config.mode->hasServers());
   CHECK(outcome.config.slice_bytes == 1 << 20);
   CHECK(kj::StringPtr(outcome.config.placement->name) == "balanced");
 }

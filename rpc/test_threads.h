@@ -78,29 +78,18 @@ private:
 // Called on the worker's io thread.
 using Through = kj::Function<kj::Own<kj::AsyncIoStream>(kj::Own<kj::AsyncIoStream>)>;
 
-// A worker's arrays, its store, and the thread that connects the store to servers.
-struct Worker {
-  kj::Array<float> parameters;
-  kj::Array<float> gradients;
-  kj::Own<RemoteStore> store;
-  kj::Vector<uint> ports;
-  const Placement& placement;
-  Through through;
-  LoopThread io;
-
-  Worker(
-      const Placement& placement, const Rounds& rounds, uint rank,
+// The thread that connects a worker's store to servers.
+class StoreThread {
+public:
+  StoreThread(
+      RemoteStore& store, const Placement& placement,
       kj::ArrayPtr<const kj::Own<ServerThread>> servers,
       Through through = [](auto stream) { return stream; })
-      : parameters(kj::heapArray<float>(placement.parameters())),
-        gradients(kj::heapArray<float>(placement.parameters())),
-        store(RemoteStore::create(placement, rounds, rank, parameters, gradients)),
-        ports(portsOf(servers)),
+      : store(store),
         placement(placement),
+        ports(portsOf(servers)),
         through(kj::mv(through)),
-        io([this](kj::AsyncIoContext& io) { return talk(io); }) {
-    for (auto i: kj::indices(parameters)) parameters[i] = rank == 0 ? noise(99, i, 0) : -1;
-  }
+        io([this](kj::AsyncIoContext& io) { return talk(io); }) {}
 
 private:
   static kj::Vector<uint> portsOf(kj::ArrayPtr<const kj::Own<ServerThread>> servers) {
@@ -124,8 +113,33 @@ private:
             return kj::heap<Peer>(through(kj::mv(stream)), limitsFor(placement));
           });
     };
-    return store->run({kj::mv(names), kj::mv(connect), io.provider->getTimer(), 5 * kj::SECONDS})
+    return store.run({kj::mv(names), kj::mv(connect), io.provider->getTimer(), 5 * kj::SECONDS})
         .catch_([](kj::Exception&&) { /* The compute thread throws the same. */ });
+  }
+
+  RemoteStore& store;
+  const Placement& placement;
+  kj::Vector<uint> ports;
+  Through through;
+  LoopThread io;
+};
+
+// A worker's arrays, its store, and its thread.
+struct Worker {
+  kj::Array<float> parameters;
+  kj::Array<float> gradients;
+  kj::Own<RemoteStore> store;
+  StoreThread io;
+
+  Worker(
+      const Placement& placement, const Rounds& rounds, uint rank,
+      kj::ArrayPtr<const kj::Own<ServerThread>> servers,
+      Through through = [](auto stream) { return stream; })
+      : parameters(kj::heapArray<float>(placement.parameters())),
+        gradients(kj::heapArray<float>(placement.parameters())),
+        store(RemoteStore::create(placement, rounds, rank, parameters, gradients)),
+        io(*store, placement, servers, kj::mv(through)) {
+    for (auto i: kj::indices(parameters)) parameters[i] = rank == 0 ? noise(99, i, 0) : -1;
   }
 };
 

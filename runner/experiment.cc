@@ -170,7 +170,7 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::Mode& mode
       kj::arrayPtr(LAUNCHERS, kj::size(LAUNCHERS)), kj::StringPtr("local"));
   config.servers = reader.integer("servers",
       "Server processes; the parameters are dealt over them. 0 for modes without servers.",
-      {.atLeast = 0, .atMost = 1024}, mode.hasServers ? 1 : 0);
+      {.atLeast = 0, .atMost = 1024}, mode.hasServers() ? 1 : 0);
   config.workers =
       reader.integer("workers", "Worker processes.", {.atLeast = 1, .atMost = 4096}, 1);
   config.threadsPerWorker = reader.integer("threads_per_worker",
@@ -196,15 +196,15 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::Mode& mode
       {.atLeast = 1, .atMost = 3600}, 5);
 
   if (reader.isManual()) return config;
-  if (mode.hasServers && config.servers == 0) {
+  if (mode.hasServers() && config.servers == 0) {
     reader.error("servers", kj::str("mode `", mode.name, "` needs at least one server"),
         "write servers = 1");
   }
-  if (!mode.hasServers && config.servers > 0) {
+  if (!mode.hasServers() && config.servers > 0) {
     reader.error("servers", kj::str("mode `", mode.name, "` has no servers"),
         "leave the key out, or choose kvstore.mode = \"dist_sync\"");
   }
-  if (!mode.hasServers && config.workers > 1) {
+  if (!mode.hasServers() && config.workers > 1) {
     reader.error("workers", kj::str("mode `", mode.name, "` has one worker"),
         "choose kvstore.mode = \"dist_sync\" or \"dist_async\" for several");
   }

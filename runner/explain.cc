@@ -78,30 +78,50 @@ kj::String updates(const Experiment& experiment, const ModelFacts& facts) {
       kj::strArray(warnings, ""));
 }
 
+// Floats of state that `updater` has for all slices of a list.
+uint64_t stateOf(const rpc::Updater& updater, const rpc::Placement& placement,
+    kj::ArrayPtr<const rpc::SliceId> ids) {
+  uint64_t state = 0;
+  for (auto id: ids) {
+    auto& slice = placement.slices[id];
+    state += slice.size * updater.stateArrays(slice);
+  }
+  return state;
+}
+
+// What runs in each worker besides its program, if updates do.
+kj::String ownUpdates(
+    const Experiment& experiment, const ModelFacts& facts, const rpc::Placement& placement) {
+  if (!experiment.kvstore.updatesInWorkers()) return kj::str();
+  StoreUpdater updater(experiment, facts);
+  uint64_t state = 0;
+  for (auto& ids: placement.shards) state += stateOf(updater, placement, ids);
+  return kj::str("every worker updates all parameters by the sums: ", megabytes(state * 4.0),
+      " optimizer state in each\n");
+}
+
 kj::String store(const Experiment& experiment, const ModelFacts& facts) {
   auto& graph = facts.graph;
   auto& mode = *experiment.kvstore.mode;
   auto placement = placementOf(experiment, graph);
-  StoreUpdater updater(experiment, facts);
+  auto updater = shardUpdater(experiment, facts);
   kj::Vector<kj::String> lines;
   lines.add(kj::str("mode ", mode.name, ": ", mode.doc, "\n"));
   for (uint shard = 0; shard < placement.shards.size(); shard++) {
-    uint64_t size = 0, state = 0;
-    for (auto id: placement.shards[shard]) {
-      auto& slice = placement.slices[id];
-      size += slice.size;
-      state += slice.size * updater.stateArrays(slice);
-    }
-    lines.add(kj::str(mode.hasServers ? "server " : "shard ", shard, ": ",
+    uint64_t size = 0;
+    for (auto id: placement.shards[shard]) size += placement.slices[id].size;
+    uint64_t state = stateOf(*updater, placement, placement.shards[shard]);
+    lines.add(kj::str(mode.hasServers() ? "server " : "shard ", shard, ": ",
         placement.shards[shard].size(), " slices, ", megabytes(size * 4.0), " values, ",
         megabytes(state * 4.0), " optimizer state\n"));
   }
   lines.add(kj::str("largest share ", fixedPoint(100 * placement.largestShare(), 1), " %\n"));
-  if (mode.hasServers) {
+  if (mode.hasServers()) {
     lines.add(kj::str("a worker sends and receives ", megabytes(graph.parameters * 4.0),
         " a step each way; all of them ",
         megabytes(graph.parameters * 4.0 * experiment.cluster.workers), "\n"));
   }
+  lines.add(ownUpdates(experiment, facts, placement));
   return kj::strArray(lines, "");
 }
 

@@ -52,7 +52,7 @@ void runServer(const LoadedExperiment& loaded, const RoleOptions& options) {
   auto io = kj::setupAsyncIo();
   ModelFacts facts(experiment);
   auto placement = placementOf(experiment, facts.graph);
-  auto updater = serverUpdater(experiment, facts);
+  auto updater = shardUpdater(experiment, facts);
   Listener listener(io);
   auto serving = rpc::serveAll(*listener.receiver, rpc::limitsFor(placement),
       rpc::newShardServer(placement, options.index, experiment.rounds(), *updater));

@@ -2,6 +2,7 @@
 
 #include "nn/floats.h"
 #include "rpc/delay_compensation.h"
+#include "rpc/worker_update.h"
 #include "runner/run_length.h"
 
 namespace runner {
@@ -62,7 +63,8 @@ double StoreUpdater::learningRate(uint64_t round) const {
   return train.rules.optimizer->learningRate() * train.rules.schedule->factor(round, run);
 }
 
-kj::Own<rpc::Updater> serverUpdater(const Experiment& experiment, const ModelFacts& facts) {
+kj::Own<rpc::Updater> shardUpdater(const Experiment& experiment, const ModelFacts& facts) {
+  if (experiment.kvstore.updatesInWorkers()) return kj::heap<rpc::SumUpdater>();
   auto updater = kj::heap<StoreUpdater>(experiment, facts);
   if (experiment.kvstore.mode->applied == rpc::Mode::AS_IT_IS) return updater;
   auto compensation = kj::heap<rpc::DelayCompensation>(

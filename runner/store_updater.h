@@ -42,8 +42,9 @@ private:
   const nn::RunLength run;
 };
 
-// What the shards of this experiment's servers call: the same, behind what the mode does with a
-// gradient first. For the shards of one thread; the arguments must outlive it.
-kj::Own<rpc::Updater> serverUpdater(const Experiment& experiment, const ModelFacts& facts);
+// What the shards of this experiment call: the same, behind what the mode does with a gradient
+// first; where workers update, what hands the sum on. For the shards of one thread; the arguments
+// must outlive it.
+kj::Own<rpc::Updater> shardUpdater(const Experiment& experiment, const ModelFacts& facts);
 
 }  // namespace runner

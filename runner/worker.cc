@@ -8,12 +8,12 @@
 #include "nn/floats.h"
 #include "nn/initializer.h"
 #include "nn/softmax.h"
-#include "rpc/kv_store.h"
 #include "runner/io_thread.h"
 #include "runner/model_facts.h"
 #include "runner/roles.h"
 #include "runner/store_updater.h"
 #include "runner/verb_times.h"
+#include "runner/worker_store.h"
 
 namespace runner {
 
@@ -54,16 +54,10 @@ public:
             io::Batcher::validation(*dataset, experiment.data, experiment.cluster.workers, rank)),
         program(programOf(experiment, facts.graph)),
         meanLogits(nn::zeros(experiment.data.batchSize * size_t(facts.graph.classes))) {
-    auto& mode = *experiment.kvstore.mode;
-    if (mode.hasServers) {
-      auto own = rpc::RemoteStore::create(
-          placement, experiment.rounds(), rank, program->parameters(), program->gradients());
-      remote = *own;
-      store = kj::mv(own);
-    } else {
-      store = rpc::newLocalStore(
-          placement, experiment.rounds(), updater, program->parameters(), program->gradients());
-    }
+    auto made = makeWorkerStore(
+        experiment, placement, rank, updater, program->parameters(), program->gradients());
+    store = kj::mv(made.store);
+    remote = made.remote;
   }
 
   // The io thread uses the store, which is younger than itself.
@@ -356,7 +350,7 @@ private:
   kj::Own<nn::Program> program;
   kj::Array<float> meanLogits;  // N×classes: over the views of a validation batch so far
   kj::Own<rpc::KvStore> store;
-  kj::Maybe<rpc::RemoteStore&> remote;  // the same, if it has servers
+  kj::Maybe<rpc::RemoteStore&> remote;  // of it, if it has servers
 
   kj::Array<float> slowStatistics;  // of the lookahead
   uint64_t step = 0;                // steps done, from the beginning of the run

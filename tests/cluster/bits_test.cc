@@ -219,6 +219,26 @@ TEST_CASE("two workers of batch b train what one worker of batch 2b trains") {
   }
 }
 
+TEST_CASE("workers that update by themselves have the bits of servers that do") {
+  constexpr auto HERE = "kvstore.update=worker"_kj;
+  for (auto file: {MLP, BATCH_NORM}) {
+    auto bits = bitsOf(file);
+    CHECK(bitsOf(file, {HERE}) == bits);
+    CHECK(bitsOf(file, {HERE, "cluster.servers=3", "cluster.launcher=inline"}) == bits);
+  }
+  // Sums of codes are exact whichever way they go.
+  constexpr auto TWO_BIT = "kvstore.compression={ kind = \"2bit\" }"_kj;
+  CHECK(bitsOf(MLP, {TWO_BIT, HERE}) == bitsOf(MLP, {TWO_BIT}));
+  // Whole keys, a lookahead, a schedule, and more than one rest.
+  constexpr auto LARS = "train.optimizer={ kind = \"lars\", learning_rate = 5 }"_kj;
+  constexpr auto LOOKAHEAD = "train.lookahead={ every = 5 }"_kj;
+  constexpr auto SCHEDULE =
+      "train.schedule={ kind = \"factor\", every_epochs = 1, factor = 0.5 }"_kj;
+  constexpr auto EPOCHS = "train.epochs=2"_kj;
+  CHECK(bitsOf(MLP, {LARS, LOOKAHEAD, SCHEDULE, EPOCHS, HERE}) ==
+        bitsOf(MLP, {LARS, LOOKAHEAD, SCHEDULE, EPOCHS}));
+}
+
 TEST_CASE("dist_async learns") {
   auto run = train(MLP, {"kvstore.mode=dist_async", "train.optimizer.learning_rate=0.02"});
   CHECK(validationAccuracy(run) > 0.75);
