@@ -10,29 +10,34 @@ constexpr Mode ROWS[] = {
     {"local",
         "One worker, no server: the worker calls its shard directly. The same bits as `dist_sync` "
         "with one worker.",
-        Mode::IN_WORKER, Mode::WITH_ALL, Mode::ROUND, Mode::AS_IT_IS, false},
+        Mode::IN_WORKER, Mode::GRADIENT, Mode::WITH_ALL, Mode::ROUND, Mode::AS_IT_IS, false},
     {"device",
         "As `local`, with several devices: their gradients are added in the order of "
         "`cluster.devices`. The same sums as `dist_sync` with a worker for each device.",
-        Mode::IN_WORKER, Mode::WITH_ALL, Mode::ROUND, Mode::AS_IT_IS, true},
+        Mode::IN_WORKER, Mode::GRADIENT, Mode::WITH_ALL, Mode::ROUND, Mode::AS_IT_IS, true},
     {"dist_sync",
         "A round sums one gradient of every worker, in rank order, and is applied once. Every "
         "worker computes step t on the values after round t. A worker adds the gradients of its "
         "devices, in their order, before it pushes.",
-        Mode::IN_SERVERS, Mode::WITH_ALL, Mode::ROUND, Mode::AS_IT_IS, true},
+        Mode::IN_SERVERS, Mode::GRADIENT, Mode::WITH_ALL, Mode::ROUND, Mode::AS_IT_IS, true},
     {"dist_async",
         "Every gradient is applied by itself as it arrives. A worker computes on values that hold "
         "at least its own gradients.",
-        Mode::IN_SERVERS, Mode::BY_ITSELF, Mode::AT_ONCE, Mode::AS_IT_IS, true},
+        Mode::IN_SERVERS, Mode::GRADIENT, Mode::BY_ITSELF, Mode::AT_ONCE, Mode::AS_IT_IS, true},
     {"dist_ssp",
         "Every gradient is applied as it arrives, with 1 / workers of the step. A worker goes on "
         "when the slowest is at most `staleness` steps behind it. With a staleness of 0 it is "
         "`dist_sync`.",
-        Mode::IN_SERVERS, Mode::BY_ITSELF, Mode::BOUND, Mode::AS_IT_IS, true},
+        Mode::IN_SERVERS, Mode::GRADIENT, Mode::BY_ITSELF, Mode::BOUND, Mode::AS_IT_IS, true},
     {"dc_asgd",
         "As `dist_async`, but each gradient is first corrected for what has changed since the "
         "values that it was computed on, which the server keeps for every worker.",
-        Mode::IN_SERVERS, Mode::BY_ITSELF, Mode::AT_ONCE, Mode::COMPENSATED, true},
+        Mode::IN_SERVERS, Mode::GRADIENT, Mode::BY_ITSELF, Mode::AT_ONCE, Mode::COMPENSATED, true},
+    {"local_sgd",
+        "A worker makes `local_steps` steps by itself, with an optimizer of its own. Then the "
+        "servers take the mean of all workers' values, or go on from it by `outer`, and all begin "
+        "anew from there. An epoch ends with such a mean.",
+        Mode::IN_SERVERS, Mode::DIFFERENCE, Mode::WITH_ALL, Mode::ROUND, Mode::AS_IT_IS, true},
 };
 
 // The first is the default.
@@ -75,6 +80,57 @@ CompensationConfig readCompensation(configs::Reader& reader) {
       "`adaptive`.",
       {.atLeast = 0}, config.adaptive ? 2 : 0.04);
   return config;
+}
+
+double readOuterRate(configs::Reader& reader, double paper) {
+  return reader.real(
+      "learning_rate", "Of the mean difference that is taken over.", {.above = 0}, paper);
+}
+
+OuterConfig readAverage(configs::Reader&) {
+  return {OuterConfig::AVERAGE, 1, 0.0};
+}
+
+OuterConfig readBlockMomentum(configs::Reader& reader) {
+  double rate = readOuterRate(reader, 1);
+  auto momentum = reader.maybeReal("momentum",
+      "Of the values' last change that goes on. Absent: the paper's 1 - 1 / workers.",
+      {.atLeast = 0, .below = 1});
+  return {OuterConfig::BLOCK_MOMENTUM, rate, momentum};
+}
+
+OuterConfig readNesterov(configs::Reader& reader) {
+  double rate = readOuterRate(reader, 0.7);
+  auto momentum = reader.real(
+      "momentum", "Of former mean differences that goes on.", {.atLeast = 0, .below = 1}, 0.9);
+  return {OuterConfig::NESTEROV, rate, momentum};
+}
+
+constexpr configs::Kind<OuterConfig> OUTERS[] = {
+    {"average", "The mean itself (local SGD: Stich 2018, arXiv 1805.09767).", readAverage},
+    {"block_momentum",
+        "With momentum on the change of the mean (BMUF: Chen and Huo 2016): v ← momentum · v + "
+        "learning_rate · (mean - values); values ← values + v.",
+        readBlockMomentum},
+    {"nesterov",
+        "SGD with Nesterov's momentum, whose gradient is values - mean (DiLoCo: Douillard et al. "
+        "2023, arXiv 2311.08105).",
+        readNesterov},
+};
+
+void readLocalSteps(configs::Reader& reader, KvStoreConfig& config) {
+  auto& mode = *config.mode;
+  bool local = mode.sends == Mode::DIFFERENCE;
+  if (hasOwn(reader, "local_steps", mode, local, "local_sgd")) {
+    config.localSteps = uint(reader.integer("local_steps",
+        "Of `local_sgd`: steps that a worker makes between two means. Fewer where an epoch ends.",
+        {.atLeast = 1, .atMost = 1 << 20}, 16));
+  }
+  if (hasOwn(reader, "outer", mode, local, "local_sgd")) {
+    config.outer = reader.kind("outer",
+        "Of `local_sgd`: what the servers do with the mean of all workers' values.",
+        kj::arrayPtr(OUTERS, kj::size(OUTERS)), "average");
+  }
 }
 
 }  // namespace
@@ -128,7 +184,8 @@ KvStoreConfig KvStoreConfig::read(configs::Reader& reader) {
         "its epoch keeps nobody waiting.",
         {.atLeast = 0, .atMost = 1 << 20}, 3);
   }
-  bool together = mode.hasServers() && mode.counts == Mode::WITH_ALL;
+  bool together =
+      mode.hasServers() && mode.counts == Mode::WITH_ALL && mode.sends == Mode::GRADIENT;
   if (hasOwn(reader, "aggregate", mode, together, "dist_sync")) {
     auto aggregate = reader.maybeInteger("aggregate",
         "Of `dist_sync`: gradients that make a round. Fewer than there are workers leave the "
@@ -143,6 +200,7 @@ KvStoreConfig KvStoreConfig::read(configs::Reader& reader) {
     config.aggregateFrom = &reader.choose("aggregate_from", "Whose gradients `aggregate` counts.",
         kj::arrayPtr(AGGREGATE_FROM, kj::size(AGGREGATE_FROM)), "distinct");
   }
+  readLocalSteps(reader, config);
   config.update = UPDATE_PLACES;
   if (hasOwn(reader, "update", mode, together, "dist_sync")) {
     config.update = &reader.choose("update", "Where parameters are updated.",

@@ -20,6 +20,9 @@ struct Mode {
   const char* doc;
   // Where the shards are: one in the only worker, which calls it directly; in server processes.
   enum Shards { IN_WORKER, IN_SERVERS } shards;
+  // What a worker pushes: the gradient of each step; after several steps of its own, by how much
+  // they changed its values.
+  enum Sends { GRADIENT, DIFFERENCE } sends;
   // When a push counts: together with one of every other worker, or by itself.
   enum Counts { WITH_ALL, BY_ITSELF } counts;
   // When it is answered: when its round is applied; at once; when the slowest worker is near
@@ -50,6 +53,15 @@ struct UpdatePlace {
   bool inWorker;
 };
 
+// What the servers of local_sgd do with the mean difference of a round.
+struct OuterConfig {
+  enum Rule { AVERAGE, BLOCK_MOMENTUM, NESTEROV } rule;
+  double learningRate;
+  kj::Maybe<double> momentum;  // null: 1 - 1 / workers
+
+  double momentumOf(uint workers) const { return momentum.orDefault(1 - 1.0 / workers); }
+};
+
 // Delay compensation of dc_asgd; see rpc/delay_compensation.h.
 struct CompensationConfig {
   double lambda;
@@ -66,6 +78,8 @@ struct KvStoreConfig {
   CompensationConfig compensation;  // dc_asgd
   codec::Codec codec;
   const UpdatePlace* update;
+  uint localSteps;    // local_sgd
+  OuterConfig outer;  // likewise
   uint64_t slice_bytes;
   const PlacementRule* placement;
   configs::Span aggregateSpan;

@@ -92,12 +92,25 @@ uint64_t stateOf(const rpc::Updater& updater, const rpc::Placement& placement,
 // What runs in each worker besides its program, if updates do.
 kj::String ownUpdates(
     const Experiment& experiment, const ModelFacts& facts, const rpc::Placement& placement) {
-  if (!experiment.kvstore.updatesInWorkers()) return kj::str();
+  bool alone = experiment.kvstore.mode->sends == rpc::Mode::DIFFERENCE;
+  if (!alone && !experiment.kvstore.updatesInWorkers()) return kj::str();
   StoreUpdater updater(experiment, facts);
   uint64_t state = 0;
   for (auto& ids: placement.shards) state += stateOf(updater, placement, ids);
-  return kj::str("every worker updates all parameters by the sums: ", megabytes(state * 4.0),
+  return kj::str("every worker updates all parameters ",
+      alone ? "with its own gradients: " : "with the sums: ", megabytes(state * 4.0),
       " optimizer state in each\n");
+}
+
+// What a worker and all of them send and receive, of parameters of so many bytes.
+kj::String traffic(const Experiment& experiment, double bytes) {
+  auto& kvstore = experiment.kvstore;
+  if (!kvstore.mode->hasServers()) return kj::str();
+  auto often = kvstore.mode->sends == rpc::Mode::GRADIENT
+                   ? kj::str("a step")
+                   : kj::str("every ", counted(kvstore.localSteps, "step"));
+  return kj::str("a worker sends and receives ", megabytes(bytes), " ", often,
+      " each way; all of them ", megabytes(bytes * experiment.cluster.workers), "\n");
 }
 
 kj::String store(const Experiment& experiment, const ModelFacts& facts) {
@@ -116,11 +129,7 @@ kj::String store(const Experiment& experiment, const ModelFacts& facts) {
         megabytes(state * 4.0), " optimizer state\n"));
   }
   lines.add(kj::str("largest share ", fixedPoint(100 * placement.largestShare(), 1), " %\n"));
-  if (mode.hasServers()) {
-    lines.add(kj::str("a worker sends and receives ", megabytes(graph.parameters * 4.0),
-        " a step each way; all of them ",
-        megabytes(graph.parameters * 4.0 * experiment.cluster.workers), "\n"));
-  }
+  lines.add(traffic(experiment, graph.parameters * 4.0));
   lines.add(ownUpdates(experiment, facts, placement));
   return kj::strArray(lines, "");
 }

@@ -3,6 +3,7 @@
 #include "nn/floats.h"
 #include "rpc/delay_compensation.h"
 #include "rpc/worker_update.h"
+#include "runner/outer_updater.h"
 #include "runner/run_length.h"
 
 namespace runner {
@@ -64,11 +65,15 @@ double StoreUpdater::learningRate(uint64_t round) const {
 }
 
 kj::Own<rpc::Updater> shardUpdater(const Experiment& experiment, const ModelFacts& facts) {
-  if (experiment.kvstore.updatesInWorkers()) return kj::heap<rpc::SumUpdater>();
+  auto& kvstore = experiment.kvstore;
+  if (kvstore.mode->sends == rpc::Mode::DIFFERENCE) {
+    return kj::heap<OuterUpdater>(kvstore.outer, experiment.cluster.workers);
+  }
+  if (kvstore.updatesInWorkers()) return kj::heap<rpc::SumUpdater>();
   auto updater = kj::heap<StoreUpdater>(experiment, facts);
-  if (experiment.kvstore.mode->applied == rpc::Mode::AS_IT_IS) return updater;
-  auto compensation = kj::heap<rpc::DelayCompensation>(
-      *updater, experiment.kvstore.compensation, updater->imagesOfPush());
+  if (kvstore.mode->applied == rpc::Mode::AS_IT_IS) return updater;
+  auto compensation =
+      kj::heap<rpc::DelayCompensation>(*updater, kvstore.compensation, updater->imagesOfPush());
   return compensation.attach(kj::mv(updater));
 }
 

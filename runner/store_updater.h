@@ -43,8 +43,8 @@ private:
 };
 
 // What the shards of this experiment call: the same, behind what the mode does with a gradient
-// first; where workers update, what hands the sum on. For the shards of one thread; the arguments
-// must outlive it.
+// first; where workers update, what hands the sum on, or what becomes of their differences. For the
+// shards of one thread; the arguments must outlive it.
 kj::Own<rpc::Updater> shardUpdater(const Experiment& experiment, const ModelFacts& facts);
 
 }  // namespace runner

@@ -36,6 +36,7 @@ uint64_t firstDrop(kj::StringPtr mode, kj::StringPtr part) {
 TEST_CASE("an epoch of a schedule has as many updates as the store makes in it") {
   CHECK(firstDrop("dist_sync", "split") == 300);
   CHECK(firstDrop("dist_async", "split") == 600);
+  CHECK(firstDrop("local_sgd", "split") == 300);
   CHECK(firstDrop("dist_sync", "whole") == 600);
   CHECK(firstDrop("dist_async", "whole") == 1200);
   CHECK(firstDrop("dist_async", "same") == 1200);
@@ -47,6 +48,7 @@ TEST_CASE("a schedule over the whole run ends with the store's last update in ev
     uint64_t updates;
   } rows[] = {{"dist_sync", "split", "epochs=2", 600}, {"dist_async", "split", "epochs=2", 1200},
       {"dist_sync", "same", "epochs=2", 1200}, {"dist_sync", "split", "steps=77", 77},
+      {"local_sgd", "split", "epochs=2", 600}, {"local_sgd", "split", "steps=77", 77},
       {"dist_async", "split", "steps=77", 78}};
   for (auto& row: rows) {
     auto mode = kj::str("kvstore.mode=", row.mode), part = kj::str("data.part=", row.part);

@@ -1,6 +1,6 @@
 #include "runner/worker_store.h"
 
-#include "rpc/worker_update.h"
+#include "rpc/local_sgd.h"
 
 namespace runner {
 
@@ -20,6 +20,10 @@ WorkerStore makeWorkerStore(const Experiment& experiment, const rpc::Placement& 
   auto rounds = experiment.rounds();
   if (kvstore.mode->shards == rpc::Mode::IN_WORKER) {
     return {rpc::newLocalStore(placement, rounds, updater, parameters, gradients), nullptr};
+  }
+  if (kvstore.mode->sends == rpc::Mode::DIFFERENCE) {
+    return around(rpc::newLocalSgdStore(
+        placement, rounds, rank, kvstore.localSteps, updater, parameters, gradients));
   }
   if (kvstore.updatesInWorkers()) {
     return around(

@@ -239,6 +239,33 @@ TEST_CASE("workers that update by themselves have the bits of servers that do") 
         bitsOf(MLP, {LARS, LOOKAHEAD, SCHEDULE, EPOCHS}));
 }
 
+TEST_CASE("local_sgd: a mean after every step of plain SGD is dist_sync but for rounding") {
+  constexpr auto PLAIN = "train.optimizer={ kind = \"sgd\", learning_rate = 0.05 }"_kj;
+  constexpr auto LOCAL = "kvstore.mode=local_sgd"_kj;
+  constexpr auto EACH = "kvstore.local_steps=1"_kj;
+  auto sync = train(TANH, {PLAIN}), each = train(TANH, {PLAIN, LOCAL, EACH});
+  auto apart = distance(sync, each);
+  MESSAGE("largest difference of a weight: ", apart);
+  CHECK(apart <= 1e-5);
+  CHECK(validationAccuracy(each) > 0.7);
+  // Several steps apart are something else.
+  CHECK(distance(sync, train(TANH, {PLAIN, LOCAL})) > 1e-3);
+}
+
+TEST_CASE("local_sgd learns with every outer optimizer, and has its bits on any servers") {
+  constexpr auto LOCAL = "kvstore.mode=local_sgd"_kj;
+  for (auto outer:
+      {"kvstore.outer={ kind = \"average\" }"_kj, "kvstore.outer={ kind = \"block_momentum\" }"_kj,
+          "kvstore.outer={ kind = \"nesterov\" }"_kj}) {
+    CAPTURE(outer);
+    auto run = train(MLP, {LOCAL, outer});
+    CHECK(validationAccuracy(run) > 0.75);
+    CHECK(bitsOf(MLP, {LOCAL, outer, "cluster.servers=3", "cluster.launcher=inline"}) ==
+          run.weightsSha256);
+    CHECK(bitsOf(MLP, {LOCAL, outer, "kvstore.local_steps=7"}) != run.weightsSha256);
+  }
+}
+
 TEST_CASE("dist_async learns") {
   auto run = train(MLP, {"kvstore.mode=dist_async", "train.optimizer.learning_rate=0.02"});
   CHECK(validationAccuracy(run) > 0.75);
