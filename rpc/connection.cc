@@ -37,7 +37,7 @@ public:
   kj::Promise<kj::Own<Connection>> attempt();
 
 private:
-  kj::Promise<kj::Own<Connection>> hello(kj::Own<Peer> peer);
+  kj::Promise<kj::Own<Connection>> hello(ShardService::Client shard, kj::Maybe<kj::Own<Peer>> peer);
   kj::Promise<kj::Own<Connection>> failed(kj::Exception&& exception);
 
   const WorkerSide& worker;
@@ -49,16 +49,22 @@ private:
 };
 
 kj::Promise<kj::Own<Connection>> Opening::attempt() {
-  auto connection = kj::evalNow([this]() {
-    return servers.connect(server);
-  }).then([this](auto peer) { return hello(kj::mv(peer)); });
+  KJ_IF_MAYBE(own, servers.own) {
+    if (server == worker.rank) return hello(*own, nullptr);
+  }
+  auto connection =
+      kj::evalNow([this]() { return servers.connect(server); }).then([this](auto peer) {
+        auto shard = peer->bootstrap().template castAs<ShardService>();
+        return hello(kj::mv(shard), kj::mv(peer));
+      });
   return servers.timer.timeoutAt(deadline, kj::mv(connection)).catch_([this](kj::Exception&& e) {
     return failed(kj::mv(e));
   });
 }
 
-kj::Promise<kj::Own<Connection>> Opening::hello(kj::Own<Peer> peer) {
-  auto request = peer->bootstrap().castAs<ShardService>().helloRequest();
+kj::Promise<kj::Own<Connection>> Opening::hello(
+    ShardService::Client shard, kj::Maybe<kj::Own<Peer>> peer) {
+  auto request = shard.helloRequest();
   request.setRank(worker.rank);
   request.setWorkers(worker.rounds.workers);
   request.setMode(kj::str(worker.rounds));
@@ -84,13 +90,23 @@ kj::Promise<kj::Own<Connection>> Opening::failed(kj::Exception&& exception) {
 
 }  // namespace
 
-Connection::Connection(kj::Own<Peer> ownPeer, ShardSession::Client session)
+Connection::Connection(kj::Maybe<kj::Own<Peer>> ownPeer, ShardSession::Client session)
     : peer(kj::mv(ownPeer)),
       opened(kj::mv(session)),
       failed(kj::newPromiseAndFulfiller<void>()),
       calls(*this) {
-  calls.add(peer->onDisconnect().then(
-      []() -> kj::Promise<void> { return KJ_EXCEPTION(DISCONNECTED, "Peer disconnected."); }));
+  KJ_IF_MAYBE(p, peer) {
+    calls.add((*p)->onDisconnect().then(
+        []() -> kj::Promise<void> { return KJ_EXCEPTION(DISCONNECTED, "Peer disconnected."); }));
+  }
+}
+
+kj::Promise<uint64_t> Connection::whenTaken() {
+  KJ_IF_MAYBE(p, peer) {
+    auto& wire = (*p)->wire();
+    return wire.whenTaken().then([&wire]() { return wire.window_bytes(); });
+  }
+  return kj::evalLater([]() { return CALL_BYTES_MAX; });
 }
 
 kj::Promise<kj::Own<Connection>> openSession(

@@ -10,14 +10,16 @@
 namespace rpc {
 
 // A session and the calls that are under way in it. Dropping it closes the connection, and the
-// promises of the calls are dropped.
+// promises of the calls are dropped. The session with a shard of the worker's own has no peer.
 class Connection final: private kj::TaskSet::ErrorHandler {
 public:
-  Connection(kj::Own<Peer> peer, ShardSession::Client session);
+  Connection(kj::Maybe<kj::Own<Peer>> peer, ShardSession::Client session);
   KJ_DISALLOW_COPY(Connection);
 
   ShardSession::Client& session() { return opened; }
-  Wire& wire() { return peer->wire(); }
+  // Resolves when what was sent before is with the kernel, to the bytes that are worth sending
+  // next: see Wire.
+  kj::Promise<uint64_t> whenTaken();
   // What a call does, to the end.
   void add(kj::Promise<void> call) { calls.add(kj::mv(call)); }
   // Rejects with what failed first: a call, or the connection (DISCONNECTED). Call once.
@@ -28,7 +30,7 @@ private:
     failed.fulfiller->reject(kj::mv(exception));
   }
 
-  kj::Own<Peer> peer;
+  kj::Maybe<kj::Own<Peer>> peer;
   ShardSession::Client opened;
   kj::PromiseFulfillerPair<void> failed;
   kj::TaskSet calls;

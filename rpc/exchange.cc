@@ -150,10 +150,9 @@ void Exchange::send(uint server) {
     }
     if (!sent || line.asksWire) return;
     line.asksWire = true;
-    auto& wire = (*connection)->wire();
-    (*connection)->add(wire.whenTaken().then([this, server, &wire]() {
+    (*connection)->add((*connection)->whenTaken().then([this, server](uint64_t window_bytes) {
       lines[server].asksWire = false;
-      outbox.taken(server, wire.window_bytes());
+      outbox.taken(server, window_bytes);
       send(server);
     }));
   }

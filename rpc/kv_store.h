@@ -9,6 +9,7 @@
 #include <kj/string.h>
 #include <kj/timer.h>
 
+#include "rpc/kvstore.capnp.h"
 #include "rpc/peer.h"
 #include "rpc/placement.h"
 #include "rpc/rounds.h"
@@ -56,6 +57,8 @@ struct Servers {
   kj::Function<kj::Promise<kj::Own<Peer>>(uint server)> connect;
   kj::Timer& timer;
   kj::Duration patience;  // a server that cannot be reached for so long is lost
+  // The shard that the worker itself holds, in place of a server with its rank: called directly.
+  kj::Maybe<ShardService::Client> own = nullptr;
 };
 
 // Servers behind Cap'n Proto connections. Made by anyone; `run` belongs to the io thread, the

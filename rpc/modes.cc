@@ -38,6 +38,11 @@ constexpr Mode ROWS[] = {
         "servers take the mean of all workers' values, or go on from it by `outer`, and all begin "
         "anew from there. An epoch ends with such a mean.",
         Mode::IN_SERVERS, Mode::DIFFERENCE, Mode::WITH_ALL, Mode::ROUND, Mode::AS_IT_IS, true},
+    {"allreduce",
+        "`dist_sync` without servers: every worker holds a share of the parameters, sums its "
+        "pieces of all gradients in rank order, updates them, and sends them to all. The same bits "
+        "as `dist_sync`.",
+        Mode::IN_EVERY_WORKER, Mode::GRADIENT, Mode::WITH_ALL, Mode::ROUND, Mode::AS_IT_IS, true},
 };
 
 // The first is the default.
@@ -184,9 +189,9 @@ KvStoreConfig KvStoreConfig::read(configs::Reader& reader) {
         "its epoch keeps nobody waiting.",
         {.atLeast = 0, .atMost = 1 << 20}, 3);
   }
-  bool together =
-      mode.hasServers() && mode.counts == Mode::WITH_ALL && mode.sends == Mode::GRADIENT;
-  if (hasOwn(reader, "aggregate", mode, together, "dist_sync")) {
+  bool together = mode.shards != Mode::IN_WORKER && mode.counts == Mode::WITH_ALL &&
+                  mode.sends == Mode::GRADIENT;
+  if (hasOwn(reader, "aggregate", mode, together && mode.hasServers(), "dist_sync")) {
     auto aggregate = reader.maybeInteger("aggregate",
         "Of `dist_sync`: gradients that make a round. Fewer than there are workers leave the "
         "slowest behind: what they push for a round that is over is dropped, and counted in the "

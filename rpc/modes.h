@@ -18,8 +18,9 @@ namespace rpc {
 struct Mode {
   const char* name;  // local, device, dist_sync, …
   const char* doc;
-  // Where the shards are: one in the only worker, which calls it directly; in server processes.
-  enum Shards { IN_WORKER, IN_SERVERS } shards;
+  // Where the shards are: one in the only worker, which calls it directly; in server processes; one
+  // in every worker.
+  enum Shards { IN_WORKER, IN_SERVERS, IN_EVERY_WORKER } shards;
   // What a worker pushes: the gradient of each step; after several steps of its own, by how much
   // they changed its values.
   enum Sends { GRADIENT, DIFFERENCE } sends;

@@ -36,10 +36,12 @@ public:
 
   kj::Promise<void> start(StartContext context) override {
     return job->allJoined.addBranch().then([this, context]() mutable {
-      auto servers = context.getResults().initServers(job->experiment.cluster.servers);
-      for (uint i = 0; i < servers.size(); i++) {
-        servers.set(i, job->seatOf(Role::SERVER, i).address);
-      }
+      auto& experiment = job->experiment;
+      auto where = experiment.kvstore.mode->shards;
+      if (where == rpc::Mode::IN_WORKER) return;
+      auto role = where == rpc::Mode::IN_SERVERS ? Role::SERVER : Role::WORKER;
+      auto shards = context.getResults().initShards(experiment.shards());
+      for (uint i = 0; i < shards.size(); i++) shards.set(i, job->seatOf(role, i).address);
     });
   }
 

@@ -119,8 +119,8 @@ TEST_CASE("all roles start together and learn the servers' addresses") {
   CHECK_FALSE(started.poll(job.waitScope));
   auto second = job.join(Role::WORKER, 1);
   auto response = started.wait(job.waitScope);
-  REQUIRE(response.getServers().size() == 1);
-  CHECK(kj::StringPtr(response.getServers()[0]) == "127.0.0.1:1");
+  REQUIRE(response.getShards().size() == 1);
+  CHECK(kj::StringPtr(response.getShards()[0]) == "127.0.0.1:1");
 }
 
 TEST_CASE("a place is given once, and only to readers of the same file") {

@@ -204,7 +204,7 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::Mode& mode
     reader.error("servers", kj::str("mode `", mode.name, "` has no servers"),
         "leave the key out, or choose kvstore.mode = \"dist_sync\"");
   }
-  if (!mode.hasServers() && config.workers > 1) {
+  if (mode.shards == rpc::Mode::IN_WORKER && config.workers > 1) {
     reader.error("workers", kj::str("mode `", mode.name, "` has one worker"),
         "choose kvstore.mode = \"dist_sync\" or \"dist_async\" for several");
   }
@@ -288,6 +288,18 @@ Experiment Experiment::read(configs::Reader& reader) {
     }
   }
   return experiment;
+}
+
+uint Experiment::shards() const {
+  switch (kvstore.mode->shards) {
+    case rpc::Mode::IN_WORKER:
+      return 1;
+    case rpc::Mode::IN_SERVERS:
+      return cluster.servers;
+    case rpc::Mode::IN_EVERY_WORKER:
+      return cluster.workers;
+  }
+  KJ_UNREACHABLE;
 }
 
 kj::Own<configs::Document> loadDocument(kj::StringPtr path,
@@ -383,7 +395,7 @@ kj::Array<rpc::Key> storeKeys(const Experiment& experiment, const nn::Graph& gra
 
 rpc::Placement placementOf(const Experiment& experiment, const nn::Graph& graph) {
   return rpc::place(storeKeys(experiment, graph), experiment.kvstore.slice_bytes,
-      kj::max(1u, experiment.cluster.servers), *experiment.kvstore.placement);
+      experiment.shards(), *experiment.kvstore.placement);
 }
 
 }  // namespace runner

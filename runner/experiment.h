@@ -104,6 +104,8 @@ struct Experiment {
 
   // When its pushes become updates.
   rpc::Rounds rounds() const { return kvstore.rounds(cluster.workers); }
+  // Pieces that the parameters are dealt into: one a server, or a worker where each holds one.
+  uint shards() const;
   // Images that one step of the whole job takes.
   uint64_t globalBatchSize() const { return uint64_t(data.batchSize) * cluster.workers; }
 };

@@ -105,12 +105,19 @@ kj::String ownUpdates(
 // What a worker and all of them send and receive, of parameters of so many bytes.
 kj::String traffic(const Experiment& experiment, double bytes) {
   auto& kvstore = experiment.kvstore;
-  if (!kvstore.mode->hasServers()) return kj::str();
+  uint workers = experiment.cluster.workers;
+  if (kvstore.mode->shards == rpc::Mode::IN_WORKER) return kj::str();
+  if (kvstore.mode->shards == rpc::Mode::IN_EVERY_WORKER) {
+    // All gradients but those of its own share to the others, and its share to each of them.
+    double own = 2 * bytes * (workers - 1) / workers;
+    return kj::str("a worker sends and receives about ", megabytes(own),
+        " a step each way; all of them ", megabytes(own * workers), "\n");
+  }
   auto often = kvstore.mode->sends == rpc::Mode::GRADIENT
                    ? kj::str("a step")
                    : kj::str("every ", counted(kvstore.localSteps, "step"));
   return kj::str("a worker sends and receives ", megabytes(bytes), " ", often,
-      " each way; all of them ", megabytes(bytes * experiment.cluster.workers), "\n");
+      " each way; all of them ", megabytes(bytes * workers), "\n");
 }
 
 kj::String store(const Experiment& experiment, const ModelFacts& facts) {
@@ -124,9 +131,10 @@ kj::String store(const Experiment& experiment, const ModelFacts& facts) {
     uint64_t size = 0;
     for (auto id: placement.shards[shard]) size += placement.slices[id].size;
     uint64_t state = stateOf(*updater, placement, placement.shards[shard]);
-    lines.add(kj::str(mode.hasServers() ? "server " : "shard ", shard, ": ",
-        placement.shards[shard].size(), " slices, ", megabytes(size * 4.0), " values, ",
-        megabytes(state * 4.0), " optimizer state\n"));
+    constexpr kj::StringPtr HOLDERS[] = {"shard "_kj, "server "_kj, "worker "_kj};
+    lines.add(
+        kj::str(HOLDERS[mode.shards], shard, ": ", placement.shards[shard].size(), " slices, ",
+            megabytes(size * 4.0), " values, ", megabytes(state * 4.0), " optimizer state\n"));
   }
   lines.add(kj::str("largest share ", fixedPoint(100 * placement.largestShare(), 1), " %\n"));
   lines.add(traffic(experiment, graph.parameters * 4.0));

@@ -33,8 +33,12 @@ void IoThread::main(const LoadedExperiment& loaded, const RoleOptions& options,
     rpc::MessageLimits limits, const LiveProgress& progress) {
   auto io = kj::setupAsyncIo();
   auto leave = kj::newPromiseAndCrossThreadFulfiller<void>();
-  auto joined =
-      Membership::join(io, loaded, options, "", limits, [&progress](RoleProgress::Builder builder) {
+  kj::Maybe<Listener> listener;
+  kj::StringPtr address = "";
+  auto& mode = *KJ_ASSERT_NONNULL(loaded.experiment).kvstore.mode;
+  if (mode.shards == rpc::Mode::IN_EVERY_WORKER) address = listener.emplace(io).address;
+  auto joined = Membership::join(
+      io, loaded, options, address, limits, [&progress](RoleProgress::Builder builder) {
         builder.setEpoch(progress.epoch);
         builder.setStep(progress.step);
         auto result = builder.initResult();
@@ -42,8 +46,14 @@ void IoThread::main(const LoadedExperiment& loaded, const RoleOptions& options,
         result.setCorrect(progress.correct);
         result.setImages(progress.images);
       });
-  Loop here{kj::getCurrentThreadExecutor(), io, {}, nullptr, nullptr, kj::NEVER_DONE,
-      kj::mv(leave.fulfiller)};
+  Loop here{.executor = kj::getCurrentThreadExecutor(),
+      .io = io,
+      .listener = kj::mv(listener),
+      .serving = nullptr,
+      .joined = nullptr,
+      .ended = nullptr,
+      .store = kj::NEVER_DONE,
+      .leave = kj::mv(leave.fulfiller)};
   here.joined = joined.then([&here](kj::Own<Membership> m) { here.membership = kj::mv(m); }).fork();
   here.ended = here.joined.addBranch().then([&here]() { return here.membership->ended(); }).fork();
   begun.lockExclusive()->loop = here;
@@ -67,15 +77,16 @@ T IoThread::run(kj::Function<kj::Promise<T>(Loop&)> call) {
   });
 }
 
-void IoThread::start(
-    kj::Maybe<rpc::RemoteStore&> store, rpc::MessageLimits storeLimits, kj::Duration patience) {
+void IoThread::start(kj::Maybe<rpc::RemoteStore&> store, rpc::MessageLimits storeLimits,
+    kj::Duration patience, kj::Maybe<MakeShard> makeShard) {
   run<void>([&](Loop& here) {
+    KJ_IF_MAYBE(make, makeShard) serve(here, (*make)(), KJ_ASSERT_NONNULL(store), storeLimits);
     return here.joined.addBranch()
         .then([&here]() { return here.membership->session().startRequest().send(); })
         .then([&here, store, storeLimits, patience](
                   capnp::Response<Session::StartResults>&& response) {
           KJ_IF_MAYBE(s, store) {
-            auto addresses = KJ_MAP(address, response.getServers()) {
+            auto addresses = KJ_MAP(address, response.getShards()) {
               return kj::str(address);
             };
             run(here, *s, kj::mv(addresses), storeLimits, patience);
@@ -84,11 +95,19 @@ void IoThread::start(
   });
 }
 
+void IoThread::serve(Loop& here, rpc::ShardService::Client shard, rpc::RemoteStore& store,
+    rpc::MessageLimits limits) {
+  here.shard = shard;
+  here.serving = rpc::serveAll(*KJ_ASSERT_NONNULL(here.listener).receiver, limits, kj::mv(shard))
+                     .eagerlyEvaluate([&store](kj::Exception&& e) { store.fail(kj::mv(e)); });
+}
+
 void IoThread::run(Loop& here, rpc::RemoteStore& store, kj::Array<kj::String> addresses,
     rpc::MessageLimits limits, kj::Duration patience) {
   auto& provider = *here.io.provider;
+  auto role = here.shard == nullptr ? Role::SERVER : Role::WORKER;
   auto names = KJ_MAP(i, kj::indices(addresses)) {
-    return kj::str("server ", i, " at ", addresses[i]);
+    return kj::str(roleName(role, i), " at ", addresses[i]);
   };
   auto connect = [&network = provider.getNetwork(), limits, addresses = kj::mv(addresses)](
                      uint server) {
@@ -101,7 +120,8 @@ void IoThread::run(Loop& here, rpc::RemoteStore& store, kj::Array<kj::String> ad
           return kj::heap<rpc::Peer>(kj::mv(stream), limits);
         });
   };
-  auto running = store.run({kj::mv(names), kj::mv(connect), provider.getTimer(), patience});
+  auto running =
+      store.run({kj::mv(names), kj::mv(connect), provider.getTimer(), patience, here.shard});
   // If the coordinator is lost, nothing that the store waits for need ever come.
   auto watch =
       here.ended.addBranch().then([]() {}, [&store](kj::Exception&& e) { store.fail(kj::mv(e)); });

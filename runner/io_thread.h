@@ -9,6 +9,8 @@
 
 #include "nn/program.h"
 #include "rpc/kv_store.h"
+#include "rpc/kvstore.capnp.h"
+#include "runner/listener.h"
 #include "runner/membership.h"
 
 namespace runner {
@@ -39,10 +41,15 @@ public:
   ~IoThread() noexcept(false);
   KJ_DISALLOW_COPY(IoThread);
 
+  // Makes, on the io thread, the shard that a worker holds.
+  using MakeShard = kj::Function<rpc::ShardService::Client()>;
+
   // Waits until every role has joined; from then on `store`, if there is one, talks to the servers.
-  // One that it cannot reach for `patience` is lost.
-  void start(
-      kj::Maybe<rpc::RemoteStore&> store, rpc::MessageLimits storeLimits, kj::Duration patience);
+  // One that it cannot reach for `patience` is lost. Where each worker holds a shard, `makeShard`
+  // makes this worker's, which is served until the job is over: what it refers to must outlive the
+  // thread.
+  void start(kj::Maybe<rpc::RemoteStore&> store, rpc::MessageLimits storeLimits,
+      kj::Duration patience, kj::Maybe<MakeShard> makeShard);
 
   // `fill` makes the event.
   void report(kj::Function<void(Event::Builder)> fill);
@@ -57,7 +64,10 @@ private:
   struct Loop {
     const kj::Executor& executor;
     kj::AsyncIoContext& io;
-    kj::Own<Membership> membership;  // once joined
+    kj::Maybe<Listener> listener;                // if this worker is to hold a shard
+    kj::Maybe<rpc::ShardService::Client> shard;  // that shard
+    kj::Promise<void> serving;                   // it, to the other workers
+    kj::Own<Membership> membership;              // once joined
     kj::ForkedPromise<void> joined;
     kj::ForkedPromise<void> ended;  // the job is over; rejects with what went wrong
     kj::Promise<void> store;        // rejects when a server is lost
@@ -66,6 +76,8 @@ private:
 
   void main(const LoadedExperiment& loaded, const RoleOptions& options, rpc::MessageLimits limits,
       const LiveProgress& progress);
+  static void serve(Loop& loop, rpc::ShardService::Client shard, rpc::RemoteStore& store,
+      rpc::MessageLimits limits);
   static void run(Loop& loop, rpc::RemoteStore& store, kj::Array<kj::String> addresses,
       rpc::MessageLimits limits, kj::Duration patience);
   // Waits for the loop to stand; throws if it never will.

@@ -24,7 +24,7 @@ interface Coordinator {
   join @0 (role :Role, index :UInt32, pid :UInt32, address :Text, digest :Text, member :Member)
       -> (session :Session);
   # Takes a place in the job. `index` is given by the launcher and is the rank: it never depends on
-  # who comes first. `address` is where a server listens (empty for workers). `digest` is the sha256
+  # who comes first. `address` is where a role that holds a shard listens. `digest` is the sha256
   # of the resolved experiment: a role that read another file is refused, as is a place already
   # taken.
 }
@@ -39,8 +39,9 @@ interface Member {
 interface Session {
   # One role's seat in the job.
 
-  start @0 () -> (servers :List(Text));
-  # Waits until every role has joined; answers the servers' addresses by index.
+  start @0 () -> (shards :List(Text));
+  # Waits until every role has joined; answers the addresses of those that hold shards, servers or
+  # all workers, by index.
 
   heartbeat @1 (progress :RoleProgress);
   # The role's io thread is alive; `progress` is how far its compute thread got. Servers leave it

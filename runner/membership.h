@@ -15,9 +15,9 @@ namespace runner {
 // Lives on an event loop, and as long as the role.
 class Membership {
 public:
-  // Connects to options.coordinator and joins. `address` is where this role listens, if it is a
-  // server. `progress` fills in each heartbeat. The promise resolves once seated; all arguments
-  // must outlive the membership.
+  // Connects to options.coordinator and joins. `address` is where this role listens, if it
+  // holds a shard. `progress` fills in each heartbeat. The promise resolves once seated; all
+  // arguments must outlive the membership.
   static kj::Promise<kj::Own<Membership>> join(kj::AsyncIoContext& io,
       const LoadedExperiment& loaded, const RoleOptions& options, kj::StringPtr address,
       rpc::MessageLimits limits, kj::Function<void(RoleProgress::Builder)> progress);

@@ -5,28 +5,13 @@
 #include "rpc/peer.h"
 #include "rpc/shard_server.h"
 #include "runner/coordinator.h"
+#include "runner/listener.h"
 #include "runner/membership.h"
 #include "runner/model_facts.h"
 #include "runner/run_log.h"
 #include "runner/store_updater.h"
 
 namespace runner {
-
-namespace {
-
-// A port of the loopback that the system chooses.
-struct Listener {
-  kj::Own<kj::ConnectionReceiver> receiver;
-  kj::String address;
-
-  explicit Listener(kj::AsyncIoContext& io) {
-    auto any = io.provider->getNetwork().parseAddress("127.0.0.1", 0).wait(io.waitScope);
-    receiver = any->listen();
-    address = kj::str("127.0.0.1:", receiver->getPort());
-  }
-};
-
-}  // namespace
 
 void runCoordinator(
     const LoadedExperiment& loaded, const RoleOptions& options, kj::AutoCloseFd events) {

@@ -8,6 +8,7 @@
 #include "nn/floats.h"
 #include "nn/initializer.h"
 #include "nn/softmax.h"
+#include "rpc/shard_server.h"
 #include "runner/io_thread.h"
 #include "runner/model_facts.h"
 #include "runner/roles.h"
@@ -64,8 +65,7 @@ public:
   ~Worker() noexcept(false) { ioThread = nullptr; }
 
   void run() {
-    ioThread->start(
-        remote, rpc::limitsFor(placement), experiment.cluster.silenceTimeout_s * kj::SECONDS);
+    startTalking();
     initialize();
     reportBegun();
     uint epochs = facts.epochs(experiment);
@@ -84,6 +84,18 @@ public:
   }
 
 private:
+  void startTalking() {
+    kj::Maybe<IoThread::MakeShard> makeShard;
+    if (experiment.kvstore.mode->shards == rpc::Mode::IN_EVERY_WORKER) {
+      auto& updater = *ownShardUpdater.emplace(shardUpdater(experiment, facts));
+      makeShard = [this, &updater]() {
+        return rpc::newShardServer(placement, rank, experiment.rounds(), updater);
+      };
+    }
+    ioThread->start(remote, rpc::limitsFor(placement),
+        experiment.cluster.silenceTimeout_s * kj::SECONDS, kj::mv(makeShard));
+  }
+
   void initialize() {
     auto images = io::firstImages(*dataset, experiment.data, nn::imagesToInitialize(facts.graph));
     nn::initialize(facts.graph, experiment.model.initializer, experiment.train.seed,
@@ -296,12 +308,14 @@ private:
     });
   }
 
-  static void reportTraffic(
+  void reportTraffic(
       Event::Trained::Builder trained, kj::ArrayPtr<const rpc::RemoteStore::Traffic> traffic) {
     uint64_t pushed_bytes = 0;
     uint64_t pulled_bytes = 0;
     auto servers = trained.initServers(traffic.size());
     for (auto i: kj::indices(traffic)) {
+      // What goes to the worker's own shard goes over no connection.
+      if (ownShardUpdater != nullptr && i == rank) continue;
       auto& from = traffic[i];
       pushed_bytes += from.pushed_bytes;
       pulled_bytes += from.pulled_bytes;
@@ -344,6 +358,7 @@ private:
   kj::Own<IoThread> ioThread;  // joins while the rest is made ready
   const rpc::Placement placement;
   StoreUpdater updater;
+  kj::Maybe<kj::Own<rpc::Updater>> ownShardUpdater;  // of the shard that this worker holds, if any
   kj::Own<io::Dataset> dataset;
   kj::Own<io::Batcher> training;
   kj::Own<io::Batcher> validation;

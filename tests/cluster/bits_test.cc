@@ -266,6 +266,21 @@ TEST_CASE("local_sgd learns with every outer optimizer, and has its bits on any 
   }
 }
 
+TEST_CASE("allreduce has the bits of dist_sync, with any number of workers") {
+  constexpr auto ALL = "kvstore.mode=allreduce"_kj, NO_SERVERS = "cluster.servers=0"_kj;
+  for (auto file: {MLP, BATCH_NORM}) {
+    for (auto workers: {"cluster.workers=1"_kj, "cluster.workers=2"_kj, "cluster.workers=3"_kj}) {
+      CAPTURE(workers);
+      CHECK(bitsOf(file, {ALL, NO_SERVERS, workers}) == bitsOf(file, {workers}));
+    }
+  }
+  auto bits = bitsOf(MLP);
+  CHECK(bitsOf(MLP, {ALL, NO_SERVERS, "cluster.launcher=inline"}) == bits);
+  CHECK(bitsOf(MLP, {ALL, NO_SERVERS, "kvstore.update=worker"}) == bits);
+  CHECK(bitsOf(MLP, {ALL, NO_SERVERS, "kvstore.slice_bytes=4096", "train.epochs=2"}) ==
+        bitsOf(MLP, {"train.epochs=2"}));
+}
+
 TEST_CASE("dist_async learns") {
   auto run = train(MLP, {"kvstore.mode=dist_async", "train.optimizer.learning_rate=0.02"});
   CHECK(validationAccuracy(run) > 0.75);

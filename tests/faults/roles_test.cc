@@ -53,6 +53,20 @@ TEST_CASE("a stopped role ends the run, which says who was silent and for how lo
   }
 }
 
+TEST_CASE(
+    "allreduce: a worker that is killed or stopped takes its share along, and the run says who") {
+  for (int signal: {SIGKILL, SIGSTOP}) {
+    CAPTURE(signal);
+    auto run = startedRun(
+        ENDLESS, {"kvstore.mode=allreduce", "cluster.servers=0", "cluster.silence_timeout_s=2"});
+    CHECK(run->roles().size() == 3);
+    KJ_SYSCALL(::kill(run->role("worker", 1).pid, signal));
+    auto ended = run->command.wait(FAILS_WITHIN_S);
+    checkFailed(ended, {"worker 1", signal == SIGKILL ? "killed by signal 9" : "silent for 2 s"});
+    checkNothingLeft(*run);
+  }
+}
+
 TEST_CASE("a stopped role is noticed within 10 s with the time-out of an ordinary file") {
   auto run = startedRun(ENDLESS);
   KJ_SYSCALL(::kill(run->role("worker", 1).pid, SIGSTOP));
