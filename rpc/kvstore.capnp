@@ -44,6 +44,12 @@ interface ShardService {
   # worker means to speak to. Refused if any of them is not what the server was started with. A
   # further hello of the same rank ends its former session: that is how a worker comes back after
   # its connection broke.
+
+  counts @1 () -> (pushed :UInt64, dropped :UInt64, staleness :List(UInt64));
+  # Pushes of all slices since the beginning, without repeats; those of them that came after their
+  # round; and of the applied ones, how many had so many updates (the entry's index) between the
+  # values that they were computed on and those that they changed. The list ends with the last entry
+  # that is not 0; its 64th has all that are older.
 }
 
 interface ShardSession {

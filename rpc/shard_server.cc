@@ -79,6 +79,18 @@ public:
 
   kj::Promise<void> hello(HelloContext context) override;
 
+  kj::Promise<void> counts(CountsContext context) override {
+    auto& counts = shard.counts();
+    size_t rows = kj::size(counts.staleness);
+    while (rows > 0 && counts.staleness[rows - 1] == 0) rows--;
+    auto results = context.getResults();
+    results.setPushed(counts.pushed);
+    results.setDropped(counts.dropped);
+    auto staleness = results.initStaleness(rows);
+    for (auto i: kj::indices(staleness)) staleness.set(i, counts.staleness[i]);
+    return kj::READY_NOW;
+  }
+
 private:
   class Session;
 

@@ -285,9 +285,39 @@ kj::Promise<void> Job::meet(Seat& seat, uint epoch, MeetingPoint point, Contribu
   };
   meeting.outcome = kj::mv(outcome);
   for (auto& each: meeting.contributions) each = nullptr;
+  if (point == MeetingPoint::TRAINED && experiment.cluster.servers > 0) {
+    // All pushes are answered, and none comes before all have left.
+    tasks.add(countPushes(epoch).then([this]() { endMeeting(); }));
+  } else {
+    endMeeting();
+  }
+  return kj::mv(paf.promise);
+}
+
+void Job::endMeeting() {
   for (auto& fulfiller: meeting.waiting) fulfiller->fulfill();
   meeting.waiting.clear();
-  return kj::mv(paf.promise);
+}
+
+kj::Promise<void> Job::countPushes(uint epoch) {
+  kj::Vector<kj::Promise<void>> counts;
+  for (auto& seat: seats) {
+    if (seat.role != Role::SERVER) continue;
+    auto counted = KJ_ASSERT_NONNULL(seat.member).countRequest().send();
+    counts.add(counted.then([this, &seat, epoch](capnp::Response<Member::CountResults>&& result) {
+      capnp::MallocMessageBuilder message;
+      auto event = message.initRoot<Event>();
+      event.initCounted().setEpoch(epoch);
+      event.getCounted().setPushes(result.getPushes());
+      report(seat, event);
+    }));
+  }
+  return kj::joinPromises(counts.releaseAsArray())
+      .catch_([](kj::Exception&& exception) -> kj::Promise<void> {
+        // That a server is gone is told where its session ends.
+        if (exception.getType() == kj::Exception::Type::DISCONNECTED) return kj::NEVER_DONE;
+        return kj::mv(exception);
+      });
 }
 
 void Job::finish(

@@ -80,6 +80,10 @@ private:
   void heartbeat(Seat& seat, RoleProgress::Reader progress);
   void report(Seat& seat, Event::Reader event);
   kj::Promise<void> meet(Seat& seat, uint epoch, MeetingPoint point, Contribution contribution);
+  // Lets all go on.
+  void endMeeting();
+  // Writes down what the servers have counted.
+  kj::Promise<void> countPushes(uint epoch);
   void finish(
       Seat& seat, kj::ArrayPtr<const float> parameters, kj::ArrayPtr<const float> statistics);
   // The session of `seat` is gone: its connection closed, or the role dropped it.

@@ -48,6 +48,13 @@ struct TestJob {
       heard++;
       return kj::READY_NOW;
     }
+    kj::Promise<void> count(CountContext context) override {
+      auto pushes = context.getResults().initPushes();
+      pushes.setPushed(800);
+      pushes.setDropped(12);
+      pushes.initStaleness(1).set(0, 788);
+      return kj::READY_NOW;
+    }
 
   private:
     uint& heard;
@@ -85,11 +92,11 @@ struct TestJob {
   }
 };
 
-kj::Promise<capnp::Response<Session::MeetResults>> meet(
-    Session::Client& session, double loss, uint64_t images) {
+kj::Promise<capnp::Response<Session::MeetResults>> meet(Session::Client& session, double loss,
+    uint64_t images, MeetingPoint point = MeetingPoint::VALIDATED) {
   auto request = session.meetRequest();
   request.setEpoch(1);
-  request.setPoint(MeetingPoint::VALIDATED);
+  request.setPoint(point);
   auto result = request.initResult();
   result.setLossSum(loss);
   result.setCorrect(images / 2);
@@ -121,6 +128,30 @@ TEST_CASE("all roles start together and learn the servers' addresses") {
   auto response = started.wait(job.waitScope);
   REQUIRE(response.getShards().size() == 1);
   CHECK(kj::StringPtr(response.getShards()[0]) == "127.0.0.1:1");
+}
+
+TEST_CASE("at the end of an epoch servers tell what they counted, and what was dropped is a line") {
+  TestJob job("counted");
+  auto server = job.join(Role::SERVER, 0);
+  auto first = job.join(Role::WORKER, 0), second = job.join(Role::WORKER, 1);
+  auto met = meet(first, 1, 10, MeetingPoint::TRAINED);
+  meet(second, 1, 10, MeetingPoint::TRAINED).wait(job.waitScope);
+  met.wait(job.waitScope);
+  uint counted = 0;
+  eachEvent(job.folder, [&](Event::Reader event) {
+    if (!event.isCounted()) return;
+    counted++;
+    CHECK(event.getRole() == Role::SERVER);
+    CHECK(event.getCounted().getEpoch() == 1);
+    CHECK(event.getCounted().getPushes().getStaleness()[0] == 788);
+  });
+  CHECK(counted == 1);
+  auto log = readWhole(job.folder.log(), TEXT_BYTES_MAX);
+  CHECK(log.endsWith(" server 0: 12 of 800 pushes came late and were dropped\n"));
+  // The second meeting asks nobody.
+  auto again = meet(first, 1, 10);
+  meet(second, 1, 10).wait(job.waitScope);
+  again.wait(job.waitScope);
 }
 
 TEST_CASE("a place is given once, and only to readers of the same file") {

@@ -34,6 +34,9 @@ interface Member {
 
   end @0 ();
   # The job is over and went well: leave.
+
+  count @1 () -> (pushes :Pushes);
+  # Servers only, when all workers have done the last step of an epoch.
 }
 
 interface Session {
@@ -205,6 +208,11 @@ struct Event {
       loss @40 :Float64;
       accuracy @41 :Float64;
     }
+    counted :group {
+      # End of an epoch, of a server.
+      epoch @81 :UInt32;
+      pushes @82 :Pushes;
+    }
     badRecord :group $Json.name("bad_record") {
       reason @42 :Text;
     }
@@ -242,4 +250,15 @@ struct Traffic {
   # The most payload that was ordered and not yet handed to the connection.
   reconnects @6 :UInt32;
   # Connections that broke and were made again.
+}
+
+struct Pushes {
+  # Of a server, since the beginning of the run; each slice of each key counts by itself.
+  pushed @0 :Float64;
+  # Without repeats.
+  dropped @1 :Float64;
+  # Of these: came for a round that was over, and were not applied.
+  staleness @2 :List(Float64);
+  # Of the applied ones, how many had so many updates (the entry's index) between the values that
+  # they were computed on and those that they changed. The last possible entry, 63, has all beyond.
 }

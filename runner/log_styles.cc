@@ -1,5 +1,8 @@
 #include "runner/log_styles.h"
 
+#include <kj/vector.h>
+
+#include "runner/log_lines.h"
 #include "runner/log_writers.h"
 
 namespace runner {
@@ -28,6 +31,19 @@ constexpr LogStyle ROWS[] = {
 };
 
 }  // namespace
+
+kj::Array<kj::String> linesOf(LineWriter& writer, Event::Reader event) {
+  auto lines = writer.lines(event);
+  if (!event.isCounted()) return lines;
+  auto pushes = event.getCounted().getPushes();
+  if (pushes.getDropped() == 0) return lines;
+  auto time = kj::UNIX_EPOCH + int64_t(event.getTimeS() * 1e6) * kj::MICROSECONDS;
+  kj::Vector<kj::String> all;
+  for (auto& line: lines) all.add(kj::mv(line));
+  all.add(kj::str(logTime(time), "server ", event.getIndex(), ": ", uint64_t(pushes.getDropped()),
+      " of ", uint64_t(pushes.getPushed()), " pushes came late and were dropped"));
+  return all.releaseAsArray();
+}
 
 constinit const kj::ArrayPtr<const LogStyle> LOG_STYLES = ROWS;
 

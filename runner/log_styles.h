@@ -22,6 +22,10 @@ public:
   virtual kj::Array<kj::String> lines(Event::Reader event) = 0;
 };
 
+// The lines of `writer`, and those that every style has: `2016-01-22 14:22:03,897 server 0: 12 of
+// 800 pushes came late and were dropped`, at the end of each epoch, if there are any.
+kj::Array<kj::String> linesOf(LineWriter& writer, Event::Reader event);
+
 // A row: a system whose logs people and parsers know.
 struct LogStyle {
   const char* name;

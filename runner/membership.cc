@@ -10,15 +10,23 @@ namespace {
 // Hears the coordinator.
 class MemberServer final: public Member::Server {
 public:
-  explicit MemberServer(kj::Own<kj::PromiseFulfiller<void>> ended): ended(kj::mv(ended)) {}
+  MemberServer(
+      kj::Own<kj::PromiseFulfiller<void>> ended, kj::Maybe<Membership::CountPushes> countPushes)
+      : ended(kj::mv(ended)), countPushes(kj::mv(countPushes)) {}
 
   kj::Promise<void> end(EndContext) override {
     ended->fulfill();
     return kj::READY_NOW;
   }
 
+  kj::Promise<void> count(CountContext context) override {
+    auto& fill = KJ_REQUIRE_NONNULL(countPushes, "only servers count pushes");
+    return fill(context.getResults().initPushes());
+  }
+
 private:
   kj::Own<kj::PromiseFulfiller<void>> ended;
+  kj::Maybe<Membership::CountPushes> countPushes;
 };
 
 class Seated final: public Membership {
@@ -32,8 +40,8 @@ public:
         progress(kj::mv(progress)),
         peer(kj::mv(stream), limits) {}
 
-  kj::Promise<void> join(
-      const LoadedExperiment& loaded, const RoleOptions& options, kj::StringPtr address) {
+  kj::Promise<void> join(const LoadedExperiment& loaded, const RoleOptions& options,
+      kj::StringPtr address, kj::Maybe<CountPushes> count) {
     auto paf = kj::newPromiseAndFulfiller<void>();
     told = kj::mv(paf.promise);
     auto request = peer.bootstrap().castAs<Coordinator>().joinRequest();
@@ -42,7 +50,7 @@ public:
     request.setPid(::getpid());
     request.setAddress(address);
     request.setDigest(loaded.digest);
-    request.setMember(kj::heap<MemberServer>(kj::mv(paf.fulfiller)));
+    request.setMember(kj::heap<MemberServer>(kj::mv(paf.fulfiller), kj::mv(count)));
     return request.send().then([this](capnp::Response<Coordinator::JoinResults>&& response) {
       seat = response.getSession();
       beating = beat().eagerlyEvaluate(nullptr);
@@ -84,7 +92,8 @@ private:
 
 kj::Promise<kj::Own<Membership>> Membership::join(kj::AsyncIoContext& io,
     const LoadedExperiment& loaded, const RoleOptions& options, kj::StringPtr address,
-    rpc::MessageLimits limits, kj::Function<void(RoleProgress::Builder)> progress) {
+    rpc::MessageLimits limits, kj::Function<void(RoleProgress::Builder)> progress,
+    kj::Maybe<CountPushes> count) {
   return io.provider->getNetwork()
       .parseAddress(options.coordinator)
       .then([](kj::Own<kj::NetworkAddress> parsed) {
@@ -97,10 +106,11 @@ kj::Promise<kj::Own<Membership>> Membership::join(kj::AsyncIoContext& io,
                 e.getDescription(), "; its first event says where it listens")));
       })
       .then([&io, &loaded, &options, limits, address = kj::str(address),
-                progress = kj::mv(progress)](kj::Own<kj::AsyncIoStream> stream) mutable {
+                progress = kj::mv(progress),
+                count = kj::mv(count)](kj::Own<kj::AsyncIoStream> stream) mutable {
         auto seated =
             kj::heap<Seated>(io, loaded, options, kj::mv(stream), limits, kj::mv(progress));
-        auto joined = seated->join(loaded, options, address);
+        auto joined = seated->join(loaded, options, address, kj::mv(count));
         return joined.then(
             [seated = kj::mv(seated)]() mutable -> kj::Own<Membership> { return kj::mv(seated); });
       });

@@ -15,12 +15,16 @@ namespace runner {
 // Lives on an event loop, and as long as the role.
 class Membership {
 public:
+  // Fills in what a server has counted; the builder lives until the promise resolves.
+  using CountPushes = kj::Function<kj::Promise<void>(Pushes::Builder)>;
+
   // Connects to options.coordinator and joins. `address` is where this role listens, if it
-  // holds a shard. `progress` fills in each heartbeat. The promise resolves once seated; all
-  // arguments must outlive the membership.
+  // holds a shard. `progress` fills in each heartbeat; `count`, a server's alone, answers the
+  // coordinator. The promise resolves once seated; all arguments must outlive the membership.
   static kj::Promise<kj::Own<Membership>> join(kj::AsyncIoContext& io,
       const LoadedExperiment& loaded, const RoleOptions& options, kj::StringPtr address,
-      rpc::MessageLimits limits, kj::Function<void(RoleProgress::Builder)> progress);
+      rpc::MessageLimits limits, kj::Function<void(RoleProgress::Builder)> progress,
+      kj::Maybe<CountPushes> count = nullptr);
 
   virtual ~Membership() noexcept(false) = default;
 

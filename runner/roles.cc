@@ -13,6 +13,24 @@
 
 namespace runner {
 
+namespace {
+
+// What the coordinator is told that the store has counted.
+Membership::CountPushes counting(rpc::ShardService::Client store) {
+  return [store = kj::mv(store)](Pushes::Builder pushes) mutable {
+    return store.countsRequest().send().then(
+        [pushes](capnp::Response<rpc::ShardService::CountsResults>&& counts) mutable {
+          pushes.setPushed(counts.getPushed());
+          pushes.setDropped(counts.getDropped());
+          auto from = counts.getStaleness();
+          auto to = pushes.initStaleness(from.size());
+          for (auto i: kj::indices(from)) to.set(i, from[i]);
+        });
+  };
+}
+
+}  // namespace
+
 void runCoordinator(
     const LoadedExperiment& loaded, const RoleOptions& options, kj::AutoCloseFd events) {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
@@ -39,11 +57,12 @@ void runServer(const LoadedExperiment& loaded, const RoleOptions& options) {
   auto placement = placementOf(experiment, facts.graph);
   auto updater = shardUpdater(experiment, facts);
   Listener listener(io);
-  auto serving = rpc::serveAll(*listener.receiver, rpc::limitsFor(placement),
-      rpc::newShardServer(placement, options.index, experiment.rounds(), *updater));
-  auto membership = Membership::join(io, loaded, options, listener.address,
-      jobMessageLimits(facts.graph), [](RoleProgress::Builder) {
-      }).wait(io.waitScope);
+  auto store = rpc::newShardServer(placement, options.index, experiment.rounds(), *updater);
+  auto serving = rpc::serveAll(*listener.receiver, rpc::limitsFor(placement), store);
+  auto membership = Membership::join(
+      io, loaded, options, listener.address, jobMessageLimits(facts.graph),
+      [](RoleProgress::Builder) {}, counting(store))
+                        .wait(io.waitScope);
   membership->ended().exclusiveJoin(kj::mv(serving)).wait(io.waitScope);
 }
 

@@ -61,7 +61,7 @@ RunLog::RunLog(
 void RunLog::append(Event::Reader event) {
   auto json = formatEvent(event);
   events.append(json);
-  auto lines = writer->lines(event);
+  auto lines = linesOf(*writer, event);
   for (auto& line: lines) log.append(line);
   roles.append(event, lines);
   KJ_IF_MAYBE(b, board) b->append(event);

@@ -37,7 +37,7 @@ SingleRunView::SingleRunView(const Experiment& experiment, uint epochs, uint64_t
       progress(STDERR_FILENO) {}
 
 void SingleRunView::show(Event::Reader event) {
-  for (auto& line: writer->lines(event)) {
+  for (auto& line: linesOf(*writer, event)) {
     progress.clear();
     out.append(line);
   }
