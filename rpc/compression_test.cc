@@ -158,6 +158,16 @@ TEST_CASE("RemoteStore: what is compressed gives the bits of its formulas, on an
   }
 }
 
+TEST_CASE("Codec: topk that sends everything has the bits of float32") {
+  auto placement = placeBalanced(makeKeys({1000, 10, 5000}), 4096, 1);
+  auto plain = roundsOf("dist_sync", 2), all = plain;
+  all.codec = {.compression = Codec::TOP_K, .sparsity = 0};
+  Model expected(placement, plain), model(placement, all);
+  expected.train(5);
+  model.train(5);
+  CHECK(same(model.values, expected.values));
+}
+
 TEST_CASE("ShardServer: codes that are none are refused and count for nothing") {
   Bench bench(makeKeys({40}), "dist_async");
   bench.rounds.codec = {.compression = Codec::TWO_BIT, .threshold = 0.5f};

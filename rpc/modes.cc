@@ -224,10 +224,12 @@ KvStoreConfig KvStoreConfig::read(configs::Reader& reader) {
         "Of `dc_asgd`: how a gradient is corrected (Zheng et al. 2017, arXiv 1609.08326).",
         readCompensation);
   }
-  if (mode.shards != Mode::IN_WORKER || reader.isManual()) {
+  bool travels = mode.shards != Mode::IN_WORKER;
+  if (hasOwn(reader, "compression", mode, travels, "dist_sync")) {
     config.codec = codec::Codec::read(reader);
-  } else {
-    for (auto key: {"wire", "compression"}) hasOwn(reader, key, mode, false, "dist_sync");
+  }
+  if (hasOwn(reader, "wire", mode, travels, "dist_sync")) {
+    config.codec.wire = codec::readWire(reader);
   }
   auto sliceBytes = reader.integer("slice_bytes",
       "The largest piece of a parameter array that travels and is updated as one. Small models are "

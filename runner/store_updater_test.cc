@@ -98,7 +98,7 @@ TEST_CASE("a stale gradient is applied at the rate over its staleness, if the fi
     REQUIRE(loaded.experiment != nullptr);
     auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
     ModelFacts facts(experiment);
-    auto updater = serverUpdater(experiment, facts);
+    auto updater = shardUpdater(experiment, facts);
     rpc::Slice slice{.key = 0, .offset = 0, .size = 1, .shard = 0};
     auto state = kj::heapArray<float>(updater->stateArrays(slice));
     for (uint64_t staleness: {0, 1, 2, 4}) {

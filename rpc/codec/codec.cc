@@ -100,15 +100,18 @@ double Codec::sparsityAt(uint64_t step) const {
 }
 
 Codec Codec::read(configs::Reader& reader) {
-  auto& wire = reader.choose("wire",
-      "How gradients and values travel. First values, and those that are validated, are always "
-      "float32.",
-      kj::arrayPtr(WIRES, kj::size(WIRES)), "float32");
-  auto codec = reader.kind<Codec>("compression",
+  return reader.kind<Codec>("compression",
       "What is pushed in place of a gradient. What is not sent is kept, and added to the next one.",
       kj::arrayPtr(COMPRESSIONS, kj::size(COMPRESSIONS)), "none");
-  codec.wire = wire.kind;
-  return codec;
+}
+
+Encoding::Kind readWire(configs::Reader& reader) {
+  return reader
+      .choose("wire",
+          "How gradients and values travel. First values, and those that are validated, are always "
+          "float32.",
+          kj::arrayPtr(WIRES, kj::size(WIRES)), "float32")
+      .kind;
 }
 
 kj::String KJ_STRINGIFY(const Codec& codec) {

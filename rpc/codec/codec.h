@@ -38,9 +38,12 @@ struct Codec {
   // a 64th, … as long as that is more than in the end (Lin et al. 2018, arXiv 1712.01887, 3.3).
   double sparsityAt(uint64_t step) const;
 
-  // The keys `wire` and `compression` of [kvstore].
+  // The key `compression` of [kvstore].
   static Codec read(configs::Reader& reader);
 };
+
+// The key `wire` of [kvstore].
+Encoding::Kind readWire(configs::Reader& reader);
 
 // What must be the same at both ends, to be put behind the mode's words; empty if it is plain.
 kj::String KJ_STRINGIFY(const Codec& codec);
