@@ -1,64 +1,17 @@
 // What the weights' bits depend on, and what not: whole runs of the program on Fashion-MNIST, one
 // epoch each. `runner run` prints the sha256 of all parameters and moving statistics.
-#include <capnp/message.h>
 #include <doctest/doctest.h>
-#include <kj/debug.h>
 #include <kj/exception.h>
-#include <math.h>
 
 #include "nn/cpu/cpu.h"
-#include "runner/run_log.h"
-#include "tests/run.h"
+#include "tests/cluster/whole_runs.h"
 #include "tests/skip.h"
 #include "tests/text.h"
 
 namespace tests {
 namespace {
 
-using Settings = kj::ArrayPtr<const kj::StringPtr>;
-
-constexpr kj::StringPtr MLP = "tests/cluster/mlp.toml"_kj;
-constexpr kj::StringPtr TANH = "tests/cluster/tanh.toml"_kj;
 constexpr kj::StringPtr TWO_DEVICES = "cluster.devices=[\"cpu:0\", \"cpu:1\"]"_kj;
-constexpr kj::StringPtr BATCH_NORM = "tests/cluster/batch_norm.toml"_kj;
-
-kj::String bitsOf(kj::StringPtr file, Settings settings = nullptr) {
-  return train(file, settings).weightsSha256;
-}
-
-// The largest difference of two runs' weights.
-double distance(const Trained& a, const Trained& b) {
-  auto left = weightsOf(a), right = weightsOf(b);
-  REQUIRE(left.size() == right.size());
-  REQUIRE(left.size() > 1000);
-  double largest = 0;
-  for (size_t i: kj::indices(left)) {
-    largest = kj::max(largest, fabs(double(left[i]) - double(right[i])));
-  }
-  return largest;
-}
-
-// Calls `use` with every event of a run.
-void eachEvent(const Trained& run, kj::FunctionParam<void(runner::Event::Reader)> use) {
-  auto text = readFile(kj::str(run.folder, "/events.jsonl"));
-  kj::StringPtr rest = text;
-  while (rest.size() > 0) {
-    auto end = KJ_ASSERT_NONNULL(rest.findFirst('\n'), "a torn line", rest);
-    capnp::MallocMessageBuilder message;
-    auto event = message.initRoot<runner::Event>();
-    runner::parseEvent(kj::heapString(rest.slice(0, end)), event);
-    use(event);
-    rest = rest.slice(end + 1);
-  }
-}
-
-double validationAccuracy(const Trained& run) {
-  double accuracy = 0;
-  eachEvent(run, [&](runner::Event::Reader event) {
-    if (event.isValidated()) accuracy = event.getValidated().getAccuracy();
-  });
-  return accuracy;
-}
 
 // The same bits again, and whatever says only where and how fast it runs. Then another seed: this
 // test can fail.
@@ -217,68 +170,6 @@ TEST_CASE("two workers of batch b train what one worker of batch 2b trains") {
     // Other batches, other weights.
     CHECK(distance(one, train(row.file, {row.rate, "data.batch_size=50"})) > 1e-3);
   }
-}
-
-TEST_CASE("workers that update by themselves have the bits of servers that do") {
-  constexpr auto HERE = "kvstore.update=worker"_kj;
-  for (auto file: {MLP, BATCH_NORM}) {
-    auto bits = bitsOf(file);
-    CHECK(bitsOf(file, {HERE}) == bits);
-    CHECK(bitsOf(file, {HERE, "cluster.servers=3", "cluster.launcher=inline"}) == bits);
-  }
-  // Sums of codes are exact whichever way they go.
-  constexpr auto TWO_BIT = "kvstore.compression={ kind = \"2bit\" }"_kj;
-  CHECK(bitsOf(MLP, {TWO_BIT, HERE}) == bitsOf(MLP, {TWO_BIT}));
-  // Whole keys, a lookahead, a schedule, and more than one rest.
-  constexpr auto LARS = "train.optimizer={ kind = \"lars\", learning_rate = 5 }"_kj;
-  constexpr auto LOOKAHEAD = "train.lookahead={ every = 5 }"_kj;
-  constexpr auto SCHEDULE =
-      "train.schedule={ kind = \"factor\", every_epochs = 1, factor = 0.5 }"_kj;
-  constexpr auto EPOCHS = "train.epochs=2"_kj;
-  CHECK(bitsOf(MLP, {LARS, LOOKAHEAD, SCHEDULE, EPOCHS, HERE}) ==
-        bitsOf(MLP, {LARS, LOOKAHEAD, SCHEDULE, EPOCHS}));
-}
-
-TEST_CASE("local_sgd: a mean after every step of plain SGD is dist_sync but for rounding") {
-  constexpr auto PLAIN = "train.optimizer={ kind = \"sgd\", learning_rate = 0.05 }"_kj;
-  constexpr auto LOCAL = "kvstore.mode=local_sgd"_kj;
-  constexpr auto EACH = "kvstore.local_steps=1"_kj;
-  auto sync = train(TANH, {PLAIN}), each = train(TANH, {PLAIN, LOCAL, EACH});
-  auto apart = distance(sync, each);
-  MESSAGE("largest difference of a weight: ", apart);
-  CHECK(apart <= 1e-5);
-  CHECK(validationAccuracy(each) > 0.7);
-  // Several steps apart are something else.
-  CHECK(distance(sync, train(TANH, {PLAIN, LOCAL})) > 1e-3);
-}
-
-TEST_CASE("local_sgd learns with every outer optimizer, and has its bits on any servers") {
-  constexpr auto LOCAL = "kvstore.mode=local_sgd"_kj;
-  for (auto outer:
-      {"kvstore.outer={ kind = \"average\" }"_kj, "kvstore.outer={ kind = \"block_momentum\" }"_kj,
-          "kvstore.outer={ kind = \"nesterov\" }"_kj}) {
-    CAPTURE(outer);
-    auto run = train(MLP, {LOCAL, outer});
-    CHECK(validationAccuracy(run) > 0.75);
-    CHECK(bitsOf(MLP, {LOCAL, outer, "cluster.servers=3", "cluster.launcher=inline"}) ==
-          run.weightsSha256);
-    CHECK(bitsOf(MLP, {LOCAL, outer, "kvstore.local_steps=7"}) != run.weightsSha256);
-  }
-}
-
-TEST_CASE("allreduce has the bits of dist_sync, with any number of workers") {
-  constexpr auto ALL = "kvstore.mode=allreduce"_kj, NO_SERVERS = "cluster.servers=0"_kj;
-  for (auto file: {MLP, BATCH_NORM}) {
-    for (auto workers: {"cluster.workers=1"_kj, "cluster.workers=2"_kj, "cluster.workers=3"_kj}) {
-      CAPTURE(workers);
-      CHECK(bitsOf(file, {ALL, NO_SERVERS, workers}) == bitsOf(file, {workers}));
-    }
-  }
-  auto bits = bitsOf(MLP);
-  CHECK(bitsOf(MLP, {ALL, NO_SERVERS, "cluster.launcher=inline"}) == bits);
-  CHECK(bitsOf(MLP, {ALL, NO_SERVERS, "kvstore.update=worker"}) == bits);
-  CHECK(bitsOf(MLP, {ALL, NO_SERVERS, "kvstore.slice_bytes=4096", "train.epochs=2"}) ==
-        bitsOf(MLP, {"train.epochs=2"}));
 }
 
 TEST_CASE("dist_async learns") {

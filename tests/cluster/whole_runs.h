@@ -1,0 +1,62 @@
+// tests/cluster/whole_runs.h: what runs of this folder's experiments end with.
+#pragma once
+
+#include <capnp/message.h>
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+#include <math.h>
+
+#include "runner/run_log.h"
+#include "tests/run.h"
+#include "tests/text.h"
+
+namespace tests {
+
+// Of the command line: `train.seed=2`.
+using Settings = kj::ArrayPtr<const kj::StringPtr>;
+
+constexpr kj::StringPtr MLP = "tests/cluster/mlp.toml"_kj;
+constexpr kj::StringPtr TANH = "tests/cluster/tanh.toml"_kj;
+constexpr kj::StringPtr BATCH_NORM = "tests/cluster/batch_norm.toml"_kj;
+
+// The sha256 of the weights that a run ends with.
+inline kj::String bitsOf(kj::StringPtr file, Settings settings = nullptr) {
+  return train(file, settings).weightsSha256;
+}
+
+// The largest difference of two runs' weights.
+inline double distance(const Trained& a, const Trained& b) {
+  auto left = weightsOf(a), right = weightsOf(b);
+  REQUIRE(left.size() == right.size());
+  REQUIRE(left.size() > 1000);
+  double largest = 0;
+  for (size_t i: kj::indices(left)) {
+    largest = kj::max(largest, fabs(double(left[i]) - double(right[i])));
+  }
+  return largest;
+}
+
+// Calls `use` with every event of a run.
+inline void eachEvent(const Trained& run, kj::FunctionParam<void(runner::Event::Reader)> use) {
+  auto text = readFile(kj::str(run.folder, "/events.jsonl"));
+  kj::StringPtr rest = text;
+  while (rest.size() > 0) {
+    auto end = KJ_ASSERT_NONNULL(rest.findFirst('\n'), "a torn line", rest);
+    capnp::MallocMessageBuilder message;
+    auto event = message.initRoot<runner::Event>();
+    runner::parseEvent(kj::heapString(rest.slice(0, end)), event);
+    use(event);
+    rest = rest.slice(end + 1);
+  }
+}
+
+// Of the last validation.
+inline double validationAccuracy(const Trained& run) {
+  double accuracy = 0;
+  eachEvent(run, [&](runner::Event::Reader event) {
+    if (event.isValidated()) accuracy = event.getValidated().getAccuracy();
+  });
+  return accuracy;
+}
+
+}  // namespace tests
