@@ -53,7 +53,7 @@ Codec readTopK(configs::Reader& reader) {
                            "before all else. Absent: not clipped.",
                            {.above = 0})
                        .orDefault(0);
-  codec.warmUp_steps = reader.integer("warm_up_steps",
+  codec.warmUp_steps = reader.integer("warmup_steps",
       "Sends more at first: in equal parts of so many steps of the worker a quarter, a 16th, a "
       "64th, … of the values.",
       {.atLeast = 0}, 0);
