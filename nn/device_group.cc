@@ -46,7 +46,7 @@ public:
       : graph(graph),
         images(options.batchSize),
         flatParameters(zeros(graph.parameters)),
-        flatGradients(zeros(graph.parameters)),
+        flatGradients(zerosIn(options.gradients, graph.parameters)),
         flatStatistics(zeros(graph.statisticsSize)),
         allLogits(zeros(uint64_t(images) * graph.classes)) {
     KJ_REQUIRE(backends.size() >= 1 && backends.size() <= images, backends.size(), images);
@@ -54,6 +54,7 @@ public:
       auto rows = rowsOf(d, backends.size(), images);
       auto own = options;
       own.batchSize = rows.size();
+      own.gradients = nullptr;
       devices.add(Device{backends[d]->lower(graph, own), rows});
     }
     {

@@ -34,7 +34,8 @@ class Program {
 public:
   virtual ~Program() noexcept(false) = default;
 
-  // The flat arrays (see Graph), owned by the program. gradients() holds sums over the batch.
+  // The flat arrays (see Graph), owned by the program unless its options say otherwise. gradients()
+  // holds sums over the batch.
   virtual kj::ArrayPtr<float> parameters() = 0;
   virtual kj::ArrayPtr<float> gradients() = 0;
   virtual kj::ArrayPtr<float> statistics() = 0;
@@ -68,6 +69,9 @@ struct ProgramOptions {
   uint threads = 1;                       // threads that share the images of a batch
   kj::Maybe<Profile&> profile = nullptr;  // where to note what each node takes
   Precision precision = Precision::FP32;
+  // Where gradients() lies, as many floats as the graph has parameters: the caller's, and outlives
+  // the program. Empty: the program's own.
+  kj::ArrayPtr<float> gradients = nullptr;
 };
 
 // A row of the table of backends.

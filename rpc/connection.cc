@@ -101,6 +101,11 @@ Connection::Connection(kj::Maybe<kj::Own<Peer>> ownPeer, ShardSession::Client se
   }
 }
 
+const char* Connection::transport() const {
+  KJ_IF_MAYBE(p, peer) return (*p)->isLocal() ? "unix" : "tcp";
+  return "in_process";
+}
+
 kj::Promise<uint64_t> Connection::whenTaken() {
   KJ_IF_MAYBE(p, peer) {
     auto& wire = (*p)->wire();

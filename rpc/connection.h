@@ -20,6 +20,8 @@ public:
   // Resolves when what was sent before is with the kernel, to the bytes that are worth sending
   // next: see Wire.
   kj::Promise<uint64_t> whenTaken();
+  // How the other end is reached: tcp, unix; in_process for a shard of the worker's own.
+  const char* transport() const;
   // What a call does, to the end.
   void add(kj::Promise<void> call) { calls.add(kj::mv(call)); }
   // Rejects with what failed first: a call, or the connection (DISCONNECTED). Call once.

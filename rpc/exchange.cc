@@ -39,6 +39,7 @@ private:
 
   kj::Promise<void> carryOut();
   kj::Promise<void> keep(uint server, kj::Maybe<kj::Exception> loss);
+  kj::Promise<void> share(uint server, Connection& connection);
   kj::Promise<void> reconnect(uint server, kj::Exception&& loss);
   void send(uint server);
 
@@ -112,19 +113,38 @@ kj::Promise<void> Exchange::keep(uint server, kj::Maybe<kj::Exception> loss) {
   return openSession(worker, servers, server, kj::mv(loss))
       .then([this, server](kj::Own<Connection>&& opened) {
         auto broken = opened->whenBroken();
-        lines[server].connection = kj::mv(opened);
-        outbox.opened(server);
-        send(server);
-        return broken.catch_([this, server](kj::Exception&& exception) {
-          return reconnect(server, kj::mv(exception));
+        auto begun = share(server, *opened).then([this, server]() -> kj::Promise<void> {
+          outbox.opened(server);
+          send(server);
+          return kj::NEVER_DONE;
         });
+        lines[server].connection = kj::mv(opened);
+        return begun.exclusiveJoin(kj::mv(broken))
+            .catch_([this, server](kj::Exception&& exception) {
+              return reconnect(server, kj::mv(exception));
+            });
       });
+}
+
+// Shares the worker's memory with a server, if both can.
+kj::Promise<void> Exchange::share(uint server, Connection& connection) {
+  auto named = connection.transport();
+  kj::Promise<bool> met = false;
+  KJ_IF_MAYBE(shared, worker.shared) met = (*shared)->meet(server, connection.session());
+  return met.then([this, server, &connection, named](bool isShared) {
+    worker.meeting.lockExclusive()->traffic[server].transport = isShared ? "shared_memory" : named;
+    if (!isShared) return;
+    auto watching = connection.session().watchRequest(capnp::MessageSize{4, 0}).send();
+    connection.add(watching.ignoreResult());
+  });
 }
 
 kj::Promise<void> Exchange::reconnect(uint server, kj::Exception&& loss) {
   lines[server] = {};
   outbox.lost(server);
   if (loss.getType() != kj::Exception::Type::DISCONNECTED) return kj::mv(loss);
+  // Between processes of one machine a connection ends when one of them does.
+  if (worker.sharesWith(server)) return kj::mv(loss);
   worker.meeting.lockExclusive()->traffic[server].reconnects++;
   return keep(server, kj::mv(loss));
 }

@@ -8,6 +8,7 @@
 #include "rpc/codec/push_encoder.h"
 #include "rpc/kv_store.h"
 #include "rpc/outbox.h"
+#include "rpc/shared_servers.h"
 
 namespace rpc {
 
@@ -21,9 +22,12 @@ struct Meeting {
   uint64_t updates = 0;                     // the highest version that came of slice 0
   kj::Maybe<kj::Exception> failure;         // the first
   kj::Array<RemoteStore::Traffic> traffic;  // each server's
+  // The compute thread, where it waits for shared memory rather than for this.
+  kj::Maybe<const Sleeper&> sleeper;
 
   void fail(kj::Exception reason) {
     if (failure == nullptr) failure = kj::mv(reason);
+    KJ_IF_MAYBE(waits, sleeper) waits->wake();
   }
 };
 
@@ -34,7 +38,14 @@ struct WorkerSide {
   uint rank;
   kj::ArrayPtr<float> parameters;
   kj::ArrayPtr<const float> gradients;
+  kj::Maybe<kj::Own<SharedServers>> shared;
   kj::MutexGuarded<Meeting> meeting{};
+
+  // Whether pushes to this server go through shared memory, rather than by orders.
+  bool sharesWith(uint server) const {
+    KJ_IF_MAYBE(servers, shared) return (*servers)->has(server);
+    return false;
+  }
 };
 
 // On the io thread: keeps a session with each server and carries out orders; see

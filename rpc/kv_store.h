@@ -13,6 +13,7 @@
 #include "rpc/peer.h"
 #include "rpc/placement.h"
 #include "rpc/rounds.h"
+#include "rpc/shared_memory.h"
 #include "rpc/updater.h"
 
 namespace rpc {
@@ -70,8 +71,11 @@ struct Servers {
 // `gradients` the connections too. So end the io thread before the program that owns the arrays.
 class RemoteStore: public KvStore {
 public:
+  // With `memory`, which outlives the store, `gradients` are those of WorkerLayout in it, and
+  // servers of this machine read them there: rpc/shared_servers.h.
   static kj::Own<RemoteStore> create(const Placement& placement, const Rounds& rounds, uint rank,
-      kj::ArrayPtr<float> parameters, kj::ArrayPtr<const float> gradients);
+      kj::ArrayPtr<float> parameters, kj::ArrayPtr<const float> gradients,
+      kj::Maybe<SharedMemory&> memory = nullptr);
 
   // On the io thread, once: connects to the servers (one a shard, in order) and talks to them until
   // the promise is dropped; it never resolves. A connection that breaks is made again, and what it
@@ -87,8 +91,9 @@ public:
 
   // What went over the connections to one server so far.
   struct Traffic {
-    uint64_t calls = 0;         // answered
-    uint64_t pushed_bytes = 0;  // payload of these
+    const char* transport = "";  // tcp, unix, shared_memory, in_process: in use
+    uint64_t calls = 0;          // answered
+    uint64_t pushed_bytes = 0;   // payload of these, and what was read from shared memory
     uint64_t pulled_bytes = 0;
     // From handing a call to the connection until its answer is there: their sum, and the longest.
     kj::Duration roundTrips = 0 * kj::NANOSECONDS;

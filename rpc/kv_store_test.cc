@@ -95,46 +95,57 @@ TEST_CASE("LocalStore: the same bits as dist_sync with one worker") {
   CHECK(same(parameters, replay(keys, 1, 20)));
 }
 
-TEST_CASE("RemoteStore: workers and servers over loopback give the replay's bits") {
+// dist_sync with threads for all roles: every worker must have the replay's bits.
+void checkBits(
+    kj::ArrayPtr<const Key> keys, uint workers, uint servers, const Transport& transport) {
   constexpr uint STEPS = 20;
+  CAPTURE(transport.name);
+  CAPTURE(workers);
+  CAPTURE(servers);
+  auto placement = placeBalanced(keys, 4096, servers);
+  auto rounds = roundsOf("dist_sync", workers);
+  MomentumUpdater updater;
+  auto threads = startServers(placement, rounds, updater, transport);
+  auto trained = KJ_MAP(rank, kj::zeroTo(workers)) {
+    return kj::heap<Worker>(placement, rounds, rank, threads, transport);
+  };
+  {
+    auto computing = KJ_MAP(rank, kj::zeroTo(workers)) {
+      return kj::heap<kj::Thread>([&, rank]() {
+        auto& worker = *trained[rank];
+        train(*worker.store, keys, rank, STEPS, worker.parameters, worker.gradients);
+      });
+    };
+  }
+  auto expected = replay(keys, workers, STEPS);
+  for (auto& worker: trained) {
+    CHECK(same(worker->parameters, expected));
+    CHECK(worker->store->updates() == STEPS);
+    uint64_t model = placement.parameters() * sizeof(float);
+    uint64_t pushed = 0;
+    uint64_t pulled = 0;
+    for (auto& traffic: worker->store->traffic()) {
+      pushed += traffic.pushed_bytes;
+      pulled += traffic.pulled_bytes;
+      kj::StringPtr used = traffic.transport;
+      CHECK(used == (transport.sharesMemory ? "shared_memory"_kj : kj::StringPtr(transport.name)));
+      if (!transport.sharesMemory) {
+        CHECK(traffic.calls >= STEPS);
+        CHECK(traffic.waitingMax_bytes > 0);
+      }
+      CHECK(traffic.roundTripMax <= traffic.roundTrips);
+      CHECK(traffic.reconnects == 0);
+    }
+    CHECK(pushed == STEPS * model);
+    CHECK(pulled >= (STEPS + 1) * model);
+  }
+}
+
+TEST_CASE("RemoteStore: workers and servers give the replay's bits, whatever the transport") {
   auto keys = oddKeys();
-  for (uint workers: {1, 2}) {
-    for (uint servers: {1, 2, 3}) {
-      CAPTURE(workers);
-      CAPTURE(servers);
-      auto placement = placeBalanced(keys, 4096, servers);
-      auto rounds = roundsOf("dist_sync", workers);
-      MomentumUpdater updater;
-      auto threads = startServers(placement, rounds, updater);
-      auto trained = KJ_MAP(rank, kj::zeroTo(workers)) {
-        return kj::heap<Worker>(placement, rounds, rank, threads);
-      };
-      {
-        auto computing = KJ_MAP(rank, kj::zeroTo(workers)) {
-          return kj::heap<kj::Thread>([&, rank]() {
-            auto& worker = *trained[rank];
-            train(*worker.store, keys, rank, STEPS, worker.parameters, worker.gradients);
-          });
-        };
-      }
-      auto expected = replay(keys, workers, STEPS);
-      for (auto& worker: trained) {
-        CHECK(same(worker->parameters, expected));
-        CHECK(worker->store->updates() == STEPS);
-        uint64_t model = placement.parameters() * sizeof(float);
-        uint64_t pushed = 0;
-        uint64_t pulled = 0;
-        for (auto& traffic: worker->store->traffic()) {
-          pushed += traffic.pushed_bytes;
-          pulled += traffic.pulled_bytes;
-          CHECK(traffic.calls >= STEPS);
-          CHECK(traffic.roundTripMax <= traffic.roundTrips);
-          CHECK(traffic.waitingMax_bytes > 0);
-          CHECK(traffic.reconnects == 0);
-        }
-        CHECK(pushed == STEPS * model);
-        CHECK(pulled >= (STEPS + 1) * model);
-      }
+  for (auto& transport: TRANSPORTS) {
+    for (uint workers: {1, 2}) {
+      for (uint servers: {1, 2, 3}) checkBits(keys, workers, servers, transport);
     }
   }
 }
@@ -142,54 +153,61 @@ TEST_CASE("RemoteStore: workers and servers over loopback give the replay's bits
 // MXNet's tests/python/multi-node/dist_sync_kvstore.py: keys 3, 5 and 7 of 2×2 values and 99 of
 // 1200×1200, which its servers split, all 1 at first; every worker pushes its rank + 1, three
 // times, at rate 2. Nothing here is rounded: the values are exact.
-TEST_CASE("RemoteStore: n workers pushing rank + 1, 3 times, at rate 2 give 3 n (n + 1) + 1") {
+void checkMxnetsTest(uint workers, float expected, const Transport& transport) {
   constexpr uint REPEATS = 3;
   constexpr float RATE = 2;
+  CAPTURE(workers);
+  CAPTURE(transport.name);
   auto keys = makeKeys({4, 4, 4, 1200 * 1200});
-  for (auto [workers, expected]: {std::pair(2u, 19.0f), std::pair(4u, 61.0f)}) {
-    CAPTURE(workers);
-    auto placement = placeBalanced(keys, 1 << 20, 2);
-    TestUpdater updater(RATE);
-    auto rounds = roundsOf("dist_sync", workers);
-    auto servers = startServers(placement, rounds, updater);
-    kj::Vector<kj::Own<Worker>> each;
-    for (uint rank = 0; rank < workers; ++rank) {
-      each.add(kj::heap<Worker>(placement, rounds, rank, servers));
-      for (auto& value: each[rank]->parameters) value = 1;
-      for (auto& value: each[rank]->gradients) value = rank + 1;
-    }
-    uint64_t all = placement.parameters();
-    {
-      kj::Vector<kj::Own<kj::Thread>> threads;
-      for (auto& worker: each) {
-        threads.add(kj::heap<kj::Thread>([&store = *worker->store, all]() {
-          store.initialize();
-          for (uint step = 0; step < REPEATS; ++step) {
-            store.await(step, 0, all);
-            store.push(step, 0, all);
-          }
-          store.await(REPEATS, 0, all);
-        }));
-      }
-    }
+  auto placement = placeBalanced(keys, 1 << 20, 2);
+  TestUpdater updater(RATE);
+  auto rounds = roundsOf("dist_sync", workers);
+  auto servers = startServers(placement, rounds, updater, transport);
+  kj::Vector<kj::Own<Worker>> each;
+  for (uint rank = 0; rank < workers; ++rank) {
+    each.add(kj::heap<Worker>(placement, rounds, rank, servers, transport));
+    for (auto& value: each[rank]->parameters) value = 1;
+    for (auto& value: each[rank]->gradients) value = rank + 1;
+  }
+  uint64_t all = placement.parameters();
+  {
+    kj::Vector<kj::Own<kj::Thread>> threads;
     for (auto& worker: each) {
-      uint64_t wrong = 0;
-      for (float value: worker->parameters) wrong += value != expected;
-      CHECK(wrong == 0);
+      threads.add(kj::heap<kj::Thread>([&store = *worker->store, all]() {
+        store.initialize();
+        for (uint step = 0; step < REPEATS; ++step) {
+          store.await(step, 0, all);
+          store.push(step, 0, all);
+        }
+        store.await(REPEATS, 0, all);
+      }));
     }
+  }
+  for (auto& worker: each) {
+    uint64_t wrong = 0;
+    for (float value: worker->parameters) wrong += value != expected;
+    CHECK(wrong == 0);
   }
 }
 
-TEST_CASE("RemoteStore: in dist_async every gradient of every worker counts once") {
+TEST_CASE("RemoteStore: n workers pushing rank + 1, 3 times, at rate 2 give 3 n (n + 1) + 1") {
+  for (auto& transport: TRANSPORTS) {
+    checkMxnetsTest(2, 19, transport);
+    checkMxnetsTest(4, 61, transport);
+  }
+}
+
+void checkThatEachCountsOnce(const Transport& transport) {
+  CAPTURE(transport.name);
   constexpr uint WORKERS = 3;
   constexpr uint STEPS = 50;
   auto keys = makeKeys({5000, 11});
   auto placement = placeBalanced(keys, 4096, 2);
   auto rounds = roundsOf("dist_async", WORKERS);
   TestUpdater updater(1);
-  auto threads = startServers(placement, rounds, updater);
+  auto threads = startServers(placement, rounds, updater, transport);
   auto workers = KJ_MAP(rank, kj::zeroTo(WORKERS)) {
-    return kj::heap<Worker>(placement, rounds, rank, threads);
+    return kj::heap<Worker>(placement, rounds, rank, threads, transport);
   };
   for (auto& value: workers[0]->parameters) value = 0;
   bool countedAll[WORKERS] = {};
@@ -225,15 +243,20 @@ TEST_CASE("RemoteStore: in dist_async every gradient of every worker counts once
   for (bool counted: countedAll) CHECK(counted);
 }
 
-TEST_CASE("RemoteStore: a server that goes away makes the waiting worker throw its name") {
+TEST_CASE("RemoteStore: in dist_async every gradient of every worker counts once") {
+  for (auto& transport: TRANSPORTS) checkThatEachCountsOnce(transport);
+}
+
+void checkLoss(const Transport& transport) {
+  CAPTURE(transport.name);
   auto keys = makeKeys({5000, 10});
   auto placement = placeBalanced(keys, 4096, 2);
   auto rounds = roundsOf("dist_sync", 2);
   TestUpdater updater(1);
-  auto servers = startServers(placement, rounds, updater);
-  Worker worker0(placement, rounds, 0, servers);
-  Worker worker1(placement, rounds, 1, servers);
-  auto name = kj::str("lost server 1 at 127.0.0.1:", servers[1]->port());
+  auto servers = startServers(placement, rounds, updater, transport);
+  Worker worker0(placement, rounds, 0, servers, transport);
+  Worker worker1(placement, rounds, 1, servers, transport);
+  auto name = kj::str("lost server 1 at ", servers[1]->address().tcp);
   kj::String text;
   kj::MutexGuarded<bool> pushed(false);
   {
@@ -254,6 +277,27 @@ TEST_CASE("RemoteStore: a server that goes away makes the waiting worker throw i
   }
   CHECK(strstr(text.cStr(), name.cStr()) != nullptr);
   CHECK_THROWS(worker0.store->refresh());
+}
+
+TEST_CASE("RemoteStore: a server that goes away makes the waiting worker throw its name") {
+  for (auto& transport: TRANSPORTS) checkLoss(transport);
+}
+
+TEST_CASE(
+    "RemoteStore: a worker with memory to share trains with a server that it cannot reach so") {
+  auto keys = oddKeys();
+  auto placement = placeBalanced(keys, 4096, 2);
+  auto rounds = roundsOf("dist_sync", 1);
+  MomentumUpdater updater;
+  kj::Vector<kj::Own<ServerThread>> servers;
+  servers.add(kj::heap<ServerThread>(placement, 0, rounds, updater, TCP));
+  servers.add(kj::heap<ServerThread>(placement, 1, rounds, updater, TRANSPORTS[0]));
+  Worker worker(placement, rounds, 0, servers, TRANSPORTS[0]);
+  train(*worker.store, keys, 0, 20, worker.parameters, worker.gradients);
+  CHECK(same(worker.parameters, replay(keys, 1, 20)));
+  auto traffic = worker.store->traffic();
+  CHECK(kj::StringPtr(traffic[0].transport) == "tcp");
+  CHECK(kj::StringPtr(traffic[1].transport) == "shared_memory");
 }
 
 TEST_CASE("RemoteStore: a server that refuses makes the worker throw its reason") {

@@ -17,6 +17,10 @@ $Cxx.namespace("rpc");
 #     each step, each range: pushPull           ->   answered when the slices' rounds are applied
 #     end of an epoch: pull, all slices         ->   answered at once
 #
+# Where both are on one machine they may share memory (share): then pushes and answers go through
+# rings in it, as pushPull of one slice each, and calls do the rest: the beginning and the end,
+# refusals, and to notice that the other has gone.
+#
 # A call carries several slices of its server, in ascending order, and its answer has as many
 # entries in the same order. It waits for the slowest of them: so a worker groups what it pushes,
 # up to some 256 KiB a call, does not wait for answers before it sends the next, and sends first
@@ -74,11 +78,27 @@ interface ShardSession {
   # arrival. dist_async: every gradient is a round by itself, answered at once. What
   # other modes do is told by rpc/rounds.h.
 
+  share @5 (memory :Descriptor) -> (memory :Descriptor, bell :Descriptor);
+  # From here on pushes come through the rings in the worker's `memory`, not by pushPull, and their
+  # answers name places in the server's, which the worker maps to read; rpc/shared_layout.h says
+  # what lies where. `bell` is an eventfd for the worker to ring when it has written pushes and the
+  # server sleeps. Answered without both where the descriptor does not come through, that is, to a
+  # worker of another machine: then nothing has changed. Memory of another size than both ends
+  # compute, or whose size may still change, is refused.
+
+  watch @6 ();
+  # After share(), never answered: refused with what was wrong with a push that came through the
+  # ring, which ends the session.
+
   rest @4 (number :UInt64);
   # "I push nothing more until all workers have said so." At the end of an epoch, in modes where
   # somebody may wait for pushes of a worker that has ended its steps. All its pushes were answered.
   # `number` counts the rests of this worker (from 0): one that was heard before changes nothing.
   # Before it pushes again, it pulls all slices.
+}
+
+interface Descriptor {
+  # A file descriptor that travels beside a message, on a Unix socket.
 }
 
 struct SliceFloats {

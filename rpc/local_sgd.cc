@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "rpc/shared_layout.h"
+
 namespace rpc {
 
 namespace {
@@ -12,19 +14,29 @@ void copy(kj::ArrayPtr<const float> source, kj::ArrayPtr<float> target) {
   memcpy(target.begin(), source.begin(), target.asBytes().size());
 }
 
+// What is pushed, as many floats as there are parameters.
+kj::Array<float> arrayFor(const Placement& placement, kj::Maybe<SharedMemory&> memory) {
+  KJ_IF_MAYBE(shared, memory) {
+    auto lies = WorkerLayout(placement).gradients(shared->bytes());
+    return kj::Array<float>(lies.begin(), lies.size(), kj::NullArrayDisposer::instance);
+  }
+  return kj::heapArray<float>(placement.parameters());
+}
+
 class LocalSgdStore final: public UpdatingStore {
 public:
   LocalSgdStore(const Placement& placement, const Rounds& rounds, uint rank, uint localSteps,
-      Updater& updater, kj::ArrayPtr<float> parameters, kj::ArrayPtr<const float> gradients)
+      Updater& updater, kj::ArrayPtr<float> parameters, kj::ArrayPtr<const float> gradients,
+      kj::Maybe<SharedMemory&> memory)
       : placement(placement),
         localSteps(localSteps),
         parameters(parameters),
         gradients(gradients),
         begun(kj::heapArray<float>(parameters.size())),
-        differences(kj::heapArray<float>(parameters.size())),
+        differences(arrayFor(placement, memory)),
         own(placement, updater, parameters),
         blocks(kj::heapArray<uint64_t>(placement.slices.size())),
-        store(RemoteStore::create(placement, rounds, rank, begun, differences)) {
+        store(RemoteStore::create(placement, rounds, rank, begun, differences, memory)) {
     KJ_REQUIRE(rounds.counted == Rounds::ALL && localSteps > 0, rounds, localSteps);
     KJ_REQUIRE(gradients.size() == parameters.size());
     for (auto& block: blocks) block = 0;
@@ -123,9 +135,9 @@ private:
 
 kj::Own<UpdatingStore> newLocalSgdStore(const Placement& placement, const Rounds& rounds, uint rank,
     uint localSteps, Updater& updater, kj::ArrayPtr<float> parameters,
-    kj::ArrayPtr<const float> gradients) {
+    kj::ArrayPtr<const float> gradients, kj::Maybe<SharedMemory&> memory) {
   return kj::heap<LocalSgdStore>(
-      placement, rounds, rank, localSteps, updater, parameters, gradients);
+      placement, rounds, rank, localSteps, updater, parameters, gradients, memory);
 }
 
 }  // namespace rpc

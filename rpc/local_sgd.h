@@ -14,9 +14,10 @@ namespace rpc {
 // `updater` and `parameters` are for the worker's own updates, numbered by its steps; `gradients`
 // are read within push(). All ranges of a step are pushed before the next step is waited for. What
 // the shards keep, and their updater sees, are the values after each round, and sums of
-// differences. All arguments must outlive it.
+// differences. With `memory`, a worker's, the differences lie there, for servers of this machine to
+// read: see RemoteStore. All arguments must outlive it.
 kj::Own<UpdatingStore> newLocalSgdStore(const Placement& placement, const Rounds& rounds, uint rank,
     uint localSteps, Updater& updater, kj::ArrayPtr<float> parameters,
-    kj::ArrayPtr<const float> gradients);
+    kj::ArrayPtr<const float> gradients, kj::Maybe<SharedMemory&> memory = nullptr);
 
 }  // namespace rpc

@@ -238,6 +238,11 @@ KvStoreConfig KvStoreConfig::read(configs::Reader& reader) {
   config.slice_bytes = uint64_t(sliceBytes);
   config.placement = &reader.choose(
       "placement", "How the pieces are dealt to the servers.", PLACEMENTS, "balanced");
+  config.transport = TRANSPORTS.begin();
+  if (hasOwn(reader, "transport", mode, mode.shards != Mode::IN_WORKER, "dist_sync")) {
+    config.transport = &reader.choose(
+        "transport", "How workers reach servers. Never changes a result.", TRANSPORTS, "auto");
+  }
   return config;
 }
 

@@ -7,6 +7,7 @@
 #include "configs/language/document.h"
 #include "rpc/placement.h"
 #include "rpc/rounds.h"
+#include "rpc/transport.h"
 
 namespace configs {
 class Reader;
@@ -83,12 +84,17 @@ struct KvStoreConfig {
   OuterConfig outer;  // likewise
   uint64_t slice_bytes;
   const PlacementRule* placement;
+  const Transport* transport;
   configs::Span aggregateSpan;
   configs::Span updateSpan;
 
   Rounds rounds(uint workers) const;
   // Whether shards hand sums on, for workers to update by.
   bool updatesInWorkers() const { return update != nullptr && update->inWorker; }
+  // Whether pushes go through shared memory on one machine: what is encoded travels in messages.
+  bool sharesMemory() const {
+    return mode->shards != Mode::IN_WORKER && transport->sharesMemory && codec.isPlain();
+  }
   // Reports what does not go with so many workers.
   void check(uint workers, configs::Diagnostics& diagnostics) const;
 

@@ -1,6 +1,7 @@
 #include "rpc/peer.h"
 
 #include <kj/debug.h>
+#include <sys/socket.h>
 
 #include "rpc/outbox.h"
 
@@ -20,6 +21,24 @@ capnp::ReaderOptions readerOptions(MessageLimits limits) {
   // Counted again at each access to the payload: twice leaves room for one more look.
   options.traversalLimitInWords = (2 * limits.message_bytes + ENVELOPE_BYTES) / sizeof(capnp::word);
   return options;
+}
+
+// The stream, if it can carry descriptors. (KJ's class could for TCP, too; the system cannot.)
+kj::Maybe<kj::AsyncCapabilityStream&> asLocal(kj::AsyncIoStream& stream) {
+  KJ_IF_MAYBE(fd, stream.getFd()) {
+    int domain = AF_UNSPEC;
+    socklen_t size = sizeof(domain);
+    if (::getsockopt(*fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX) {
+      return kj::dynamicDowncastIfAvailable<kj::AsyncCapabilityStream>(stream);
+    }
+  }
+  return nullptr;
+}
+
+kj::Own<capnp::MessageStream> messagesOver(
+    kj::AsyncIoStream& stream, kj::Maybe<kj::AsyncCapabilityStream&> local) {
+  KJ_IF_MAYBE(carrying, local) return kj::heap<capnp::AsyncCapabilityMessageStream>(*carrying);
+  return kj::heap<capnp::AsyncIoMessageStream>(stream);
 }
 
 kj::Own<kj::AsyncIoStream> tuned(kj::Own<kj::AsyncIoStream> stream) {
@@ -67,13 +86,17 @@ MessageLimits limitsFor(const Placement& placement) {
 
 Peer::Peer(kj::Own<kj::AsyncIoStream> ownStream, MessageLimits limits)
     : stream(tuned(kj::mv(ownStream))),
-      network(outgoing, 0, Side::CLIENT, readerOptions(limits)),
+      local(asLocal(*stream)),
+      messages(messagesOver(*stream, local)),
+      network(outgoing, DESCRIPTORS_MAX, Side::CLIENT, readerOptions(limits)),
       system(capnp::makeRpcClient(network)) {}
 
 Peer::Peer(
     kj::Own<kj::AsyncIoStream> ownStream, MessageLimits limits, capnp::Capability::Client bootstrap)
     : stream(tuned(kj::mv(ownStream))),
-      network(outgoing, 0, Side::SERVER, readerOptions(limits)),
+      local(asLocal(*stream)),
+      messages(messagesOver(*stream, local)),
+      network(outgoing, DESCRIPTORS_MAX, Side::SERVER, readerOptions(limits)),
       system(capnp::makeRpcServer(network, kj::mv(bootstrap))) {
   system.setFlowLimit(limits.unanswered_bytes / sizeof(capnp::word));
 }

@@ -30,9 +30,11 @@ MessageLimits limitsFor(const Placement& placement);
 // refer to must outlive it.
 //
 // KJ sets TCP_NODELAY on every connection that it makes or accepts; a stream from elsewhere must
-// bring it.
+// bring it. A Unix socket carries descriptors beside messages, at most DESCRIPTORS_MAX each.
 class Peer {
 public:
+  static constexpr uint DESCRIPTORS_MAX = 2;
+
   // The end that asks.
   Peer(kj::Own<kj::AsyncIoStream> stream, MessageLimits limits);
   // The end that serves `bootstrap`.
@@ -46,11 +48,14 @@ public:
   kj::Promise<void> onDisconnect() { return network.onDisconnect(); }
   // What this end's messages go through.
   Wire& wire() { return outgoing; }
+  // Whether the other end is reached by a Unix socket.
+  bool isLocal() const { return local != nullptr; }
 
 private:
   kj::Own<kj::AsyncIoStream> stream;
-  capnp::AsyncIoMessageStream messages{*stream};
-  Wire outgoing{messages};
+  kj::Maybe<kj::AsyncCapabilityStream&> local;  // the same, if it is a Unix socket
+  kj::Own<capnp::MessageStream> messages;
+  Wire outgoing{*messages};
   capnp::TwoPartyVatNetwork network;
   capnp::RpcSystem<capnp::rpc::twoparty::VatId> system;
 };

@@ -10,7 +10,8 @@ namespace {
 class TwoThreadStore final: public RemoteStore {
 public:
   TwoThreadStore(const Placement& placement, const Rounds& rounds, uint rank,
-      kj::ArrayPtr<float> parameters, kj::ArrayPtr<const float> gradients);
+      kj::ArrayPtr<float> parameters, kj::ArrayPtr<const float> gradients,
+      kj::Maybe<SharedMemory&> memory);
 
   void initialize() override { complete(Order::INITIALIZE); }
   void push(uint64_t step, uint64_t begin, uint64_t end) override;
@@ -27,6 +28,10 @@ public:
 private:
   void ring(Order order);
   void complete(Order::What what);
+  void awaitShared(uint64_t step, SliceRange slices);
+  void check() const;
+  // Whether pushes of this slice, and their answers, go through shared memory.
+  bool isShared(SliceId id) const { return side.sharesWith(side.placement.slices[id].shard); }
   template <typename Condition>
   void wait(Condition&& condition);
 
@@ -36,8 +41,9 @@ private:
 };
 
 TwoThreadStore::TwoThreadStore(const Placement& placement, const Rounds& rounds, uint rank,
-    kj::ArrayPtr<float> parameters, kj::ArrayPtr<const float> gradients)
-    : side{placement, rounds, rank, parameters, gradients},
+    kj::ArrayPtr<float> parameters, kj::ArrayPtr<const float> gradients,
+    kj::Maybe<SharedMemory&> memory)
+    : side{placement, rounds, rank, parameters, gradients, nullptr},
       pushed(kj::heapArray<uint64_t>(placement.slices.size())) {
   KJ_REQUIRE(rank < rounds.workers, rank, rounds.workers);
   KJ_REQUIRE(parameters.size() == placement.parameters());
@@ -48,6 +54,11 @@ TwoThreadStore::TwoThreadStore(const Placement& placement, const Rounds& rounds,
   auto lock = side.meeting.lockExclusive();
   lock->answered = kj::mv(answered);
   lock->traffic = kj::heapArray<Traffic>(placement.shards.size());
+  KJ_IF_MAYBE(own, memory) {
+    auto shared = kj::heap<SharedServers>(placement, rounds, *own);
+    lock->sleeper = shared->sleeper();
+    side.shared = kj::mv(shared);
+  }
 }
 
 void TwoThreadStore::ring(Order order) {
@@ -83,8 +94,35 @@ void TwoThreadStore::complete(Order::What what) {
 
 void TwoThreadStore::push(uint64_t step, uint64_t begin, uint64_t end) {
   auto slices = side.placement.slicesOf(begin, end);
-  for (SliceId id = slices.begin; id < slices.end; id++) pushed[id] = step + 1;
-  ring(Order{Order::PUSH, step, slices});
+  check();
+  for (SliceId id = slices.begin; id < slices.end;) {
+    auto begin = id;
+    bool shared = isShared(id);
+    for (; id < slices.end && isShared(id) == shared; id++) {
+      pushed[id] = step + 1;
+      if (shared) KJ_ASSERT_NONNULL(side.shared)->push(id, step);
+    }
+    if (!shared) ring(Order{Order::PUSH, step, {begin, id}});
+  }
+  KJ_IF_MAYBE(shared, side.shared) (*shared)->tell();
+}
+
+// Throws what the store failed of, if it did.
+void TwoThreadStore::check() const {
+  auto lock = side.meeting.lockShared();
+  KJ_IF_MAYBE(failure, lock->failure) {
+    kj::throwFatalException(kj::cp(*failure));
+  }
+}
+
+// Waits for the answers that come through shared memory.
+void TwoThreadStore::awaitShared(uint64_t step, SliceRange slices) {
+  KJ_IF_MAYBE(shared, side.shared) {
+    if (!(*shared)->await(slices, step, side.parameters, [this]() { check(); })) return;
+    auto lock = side.meeting.lockExclusive();
+    lock->updates = kj::max(lock->updates, (*shared)->updates());
+    (*shared)->account(lock->traffic);
+  }
 }
 
 void TwoThreadStore::await(uint64_t step, uint64_t begin, uint64_t end) {
@@ -93,17 +131,23 @@ void TwoThreadStore::await(uint64_t step, uint64_t begin, uint64_t end) {
     KJ_REQUIRE(pushed[id] >= step, "this wait would never end: the step before was not pushed", id,
         step, pushed[id]);
   }
+  // One after the other: the later of the two ends the wait.
+  awaitShared(step, slices);
   wait([&](const Meeting& now) {
     // Those found answered stay answered.
-    while (slices.begin < slices.end && now.answered[slices.begin] >= step) slices.begin++;
+    while (slices.begin < slices.end &&
+           (isShared(slices.begin) || now.answered[slices.begin] >= step)) {
+      slices.begin++;
+    }
     return slices.begin == slices.end;
   });
 }
 
 void TwoThreadStore::rest() {
+  for (SliceId id: kj::indices(pushed)) awaitShared(pushed[id], {id, id + 1});
   wait([&](const Meeting& now) {
-    for (auto id: kj::indices(pushed)) {
-      if (now.answered[id] < pushed[id]) return false;
+    for (SliceId id: kj::indices(pushed)) {
+      if (!isShared(id) && now.answered[id] < pushed[id]) return false;
     }
     return true;
   });
@@ -113,8 +157,9 @@ void TwoThreadStore::rest() {
 }  // namespace
 
 kj::Own<RemoteStore> RemoteStore::create(const Placement& placement, const Rounds& rounds,
-    uint rank, kj::ArrayPtr<float> parameters, kj::ArrayPtr<const float> gradients) {
-  return kj::heap<TwoThreadStore>(placement, rounds, rank, parameters, gradients);
+    uint rank, kj::ArrayPtr<float> parameters, kj::ArrayPtr<const float> gradients,
+    kj::Maybe<SharedMemory&> memory) {
+  return kj::heap<TwoThreadStore>(placement, rounds, rank, parameters, gradients, memory);
 }
 
 }  // namespace rpc

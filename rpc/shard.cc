@@ -64,8 +64,13 @@ private:
 
 }  // namespace
 
-Shard::Shard(const Placement& placement, uint shard, const Rounds& rounds, Updater& updater)
-    : rounds(rounds), updater(updater), rests(kj::heapArray<bool>(rounds.workers)) {
+Shard::Shard(const Placement& placement, uint shard, const Rounds& rounds, Updater& updater,
+    kj::Maybe<ValueMemory> ownMemory)
+    : rounds(rounds),
+      slices(placement.slices),
+      updater(updater),
+      memory(kj::mv(ownMemory)),
+      rests(kj::heapArray<bool>(rounds.workers)) {
   KJ_REQUIRE(shard < placement.shards.size() && rounds.workers >= 1 && rounds.aggregate >= 1);
   auto& ids = placement.shards[shard];
   pieces = kj::heapArray<Piece>(ids.size());
@@ -79,7 +84,7 @@ Shard::Shard(const Placement& placement, uint shard, const Rounds& rounds, Updat
     auto& piece = pieces[i];
     piece.slice = &placement.slices[ids[i]];
     uint64_t size = piece.slice->size;
-    for (uint buffer = 0; buffer < 2; buffer++) piece.buffers.add(Buffer{makeValues(size)});
+    for (uint buffer = 0; buffer < 2; buffer++) addBuffer(piece);
     piece.state = makeValues(size * updater.stateArrays(*piece.slice));
     piece.members = kj::heapArray<Member>(rounds.workers);
     for (auto& member: piece.members) member.lent = NONE;
@@ -246,7 +251,7 @@ void Shard::apply(Piece& piece, Round round) {
       next < piece.buffers.size() && (next == piece.current || piece.buffers[next].borrowers > 0)) {
     next++;
   }
-  if (next == piece.buffers.size()) piece.buffers.add(Buffer{makeValues(piece.slice->size)});
+  if (next == piece.buffers.size()) addBuffer(piece);
   updater.update(*piece.slice, round, piece.buffers[piece.current].values,
       piece.buffers[next].values, piece.state);
   auto row = kj::min(round.staleness, uint64_t(Counts::STALENESS_MAX));
@@ -254,6 +259,17 @@ void Shard::apply(Piece& piece, Round round) {
   piece.current = next;
   piece.version++;
   piece.pushes = 0;
+}
+
+void Shard::addBuffer(Piece& piece) {
+  KJ_IF_MAYBE(give, memory) {
+    SliceId id = piece.slice - slices.begin();
+    auto values = (*give)(id, piece.buffers.size());
+    KJ_REQUIRE(values.size() == piece.slice->size);
+    piece.buffers.add(Buffer{kj::mv(values)});
+  } else {
+    piece.buffers.add(Buffer{makeValues(piece.slice->size)});
+  }
 }
 
 kj::Maybe<uint64_t> Shard::version(SliceId id) const {
@@ -293,7 +309,7 @@ Shard::Lent Shard::lend(uint rank, SliceId id) {
   buffer.borrowers++;
   member.lent = piece.current;
   member.seen = piece.version;
-  return {piece.version, buffer.values};
+  return {piece.version, buffer.values, piece.current};
 }
 
 void Shard::giveBack(Piece& piece, Member& member) {

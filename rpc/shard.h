@@ -3,6 +3,7 @@
 
 #include <kj/array.h>
 #include <kj/common.h>
+#include <kj/function.h>
 #include <kj/vector.h>
 
 #include "rpc/codec/encoding.h"
@@ -11,6 +12,10 @@
 #include "rpc/updater.h"
 
 namespace rpc {
+
+// Memory for the values of a slice, in which a Shard keeps one version: zeros, aligned to 8 bytes.
+// `buffer` counts from 0, for each slice.
+using ValueMemory = kj::Function<kj::Array<float>(SliceId id, uint buffer)>;
 
 // The parameter server without the network: values in, values out, on one thread, without
 // clock or lock.
@@ -27,8 +32,10 @@ namespace rpc {
 // first needed.
 class Shard {
 public:
-  // The slices of shard `shard`. `placement` and `updater` must outlive it.
-  Shard(const Placement& placement, uint shard, const Rounds& rounds, Updater& updater);
+  // The slices of shard `shard`. `placement` and `updater` must outlive it. Values lie in what
+  // `memory` gives, by default on the heap.
+  Shard(const Placement& placement, uint shard, const Rounds& rounds, Updater& updater,
+      kj::Maybe<ValueMemory> memory = nullptr);
   KJ_DISALLOW_COPY(Shard);
 
   // The first values of slice `id`, from rank 0: version 0. Once a slice; the same values again,
@@ -69,6 +76,7 @@ public:
   struct Lent {
     uint64_t version;
     kj::ArrayPtr<const float> values;  // aligned to 8 bytes
+    uint buffer;                       // where they lie: see ValueMemory
   };
 
   // The newest values of an initialized slice, lent to worker `rank`: they do not change until this
@@ -124,10 +132,13 @@ private:
   void closeRoundIfFull(Piece& piece);
   void addAsItCame(Piece& piece, const codec::Coded& gradient);
   void apply(Piece& piece, Round round);
+  void addBuffer(Piece& piece);
   void giveBack(Piece& piece, Member& member);
 
   const Rounds rounds;
+  const kj::ArrayPtr<const Slice> slices;  // of the placement
   Updater& updater;
+  kj::Maybe<ValueMemory> memory;
   kj::Array<Piece> pieces;
   kj::Array<uint> pieceOf;  // of each slice of the placement; NONE for those of other shards
   uint uninitialized;       // pieces without values

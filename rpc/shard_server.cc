@@ -5,51 +5,42 @@
 #include <kj/vector.h>
 
 #include "rpc/answer_encoder.h"
+#include "rpc/descriptor.h"
 #include "rpc/payload.h"
+#include "rpc/ring_session.h"
 #include "rpc/shard.h"
+#include "rpc/waiting.h"
 
 namespace rpc {
 
 namespace {
 
-// Calls that wait for the progress of slices.
-class Waiting {
+// A call that waits for the progress of slices.
+struct WaitingCall final: public Waiter {
+  uint missing = 0;  // slices
+  kj::Own<kj::PromiseFulfiller<void>> fulfiller;
+
+  void reach(SliceId) override {
+    if (--missing == 0) fulfiller->fulfill();
+  }
+};
+
+// Memory for planes of values that a server shares, on the thread that it was made on.
+class SharedValues {
 public:
-  explicit Waiting(size_t slices): waiters(kj::heapArray<kj::Vector<Waiter>>(slices)) {}
+  SharedValues(const Placement& placement, uint shard, const Rounds& rounds)
+      : layout(placement, shard, rounds),
+        memory(SharedMemory::create(layout.bytes(), SharedMemory::READ)) {}
 
-  // What one call still waits for.
-  struct Call: public kj::Refcounted {
-    uint missing = 0;  // slices
-    kj::Own<kj::PromiseFulfiller<void>> fulfiller;
-  };
-
-  // `call` waits for slice `id` to reach `progress`, too.
-  void add(Call& call, SliceId id, uint64_t progress) {
-    waiters[id].add(Waiter{progress, kj::addRef(call)});
-    call.missing++;
+  kj::Array<float> of(SliceId id, uint plane) const {
+    auto values = layout.values(memory->bytes(), id, plane);
+    return kj::Array<float>(values.begin(), values.size(), kj::NullArrayDisposer::instance);
   }
-
-  // Slice `id` has reached `progress`.
-  void reached(SliceId id, uint64_t progress) {
-    auto& list = waiters[id];
-    size_t kept = 0;
-    for (auto& waiter: list) {
-      if (waiter.progress <= progress) {
-        if (--waiter.call->missing == 0) waiter.call->fulfiller->fulfill();
-      } else {
-        auto stays = kj::mv(waiter);
-        list[kept++] = kj::mv(stays);
-      }
-    }
-    list.truncate(kept);
-  }
+  int descriptor() const { return memory->descriptor(); }
 
 private:
-  struct Waiter {
-    uint64_t progress;
-    kj::Own<Call> call;
-  };
-  kj::Array<kj::Vector<Waiter>> waiters;
+  ServerLayout layout;
+  kj::Own<SharedMemory> memory;
 };
 
 // A slice of a call or of its answer.
@@ -61,15 +52,19 @@ struct Entry {
 
 class ShardServer final: public ShardService::Server {
 public:
-  ShardServer(const Placement& placement, uint shard, const Rounds& rounds, Updater& updater)
-      : placement(placement.digest()),
+  ShardServer(const Placement& placement, uint shard, const Rounds& rounds, Updater& updater,
+      kj::Maybe<kj::UnixEventPort&> port)
+      : placement(placement),
+        digest(placement.digest()),
         index(shard),
         slices(placement.shards[shard]),
         mode(kj::str(rounds)),
+        port(port),
+        values(port.map([&](auto&) { return kj::heap<SharedValues>(placement, shard, rounds); })),
         pushes(rounds.codec.pushes()),
         answers(rounds.answers(), placement),
         wholeValues({}, placement),
-        shard(placement, shard, rounds, updater),
+        shard(placement, shard, rounds, updater, memoryOf(values)),
         waiting(placement.slices.size()),
         sessions(kj::heapArray<uint>(rounds.workers)),
         started(kj::heapArray<bool>(rounds.workers)) {
@@ -94,6 +89,14 @@ public:
 private:
   class Session;
 
+  static kj::Maybe<ValueMemory> memoryOf(kj::Maybe<kj::Own<SharedValues>>& values) {
+    KJ_IF_MAYBE(shared, values) {
+      return ValueMemory(
+          [&memory = **shared](SliceId id, uint plane) { return memory.of(id, plane); });
+    }
+    return nullptr;
+  }
+
   // Fill `entries`: slices ascend.
   void read(capnp::List<SliceFloats>::Reader list);
   void read(capnp::List<uint32_t>::Reader list);
@@ -104,10 +107,13 @@ private:
   // Answers the calls that slice `id` kept waiting.
   void wake(SliceId id) { waiting.reached(id, shard.progress(id)); }
 
-  uint64_t placement;  // digest
-  uint index;          // of the shard
+  const Placement& placement;
+  uint64_t digest;  // of the placement
+  uint index;       // of the shard
   kj::ArrayPtr<const SliceId> slices;
-  kj::String mode;  // what is counted how, and what travels
+  kj::String mode;                          // what is counted how, and what travels
+  kj::Maybe<kj::UnixEventPort&> port;       // for sessions that share memory
+  kj::Maybe<kj::Own<SharedValues>> values;  // there if the port is
   const codec::Encoding pushes;
   AnswerEncoder answers;      // to pushes
   AnswerEncoder wholeValues;  // to pulls
@@ -140,12 +146,14 @@ void ShardServer::add(SliceId id, codec::Bytes payload) {
 }
 
 kj::Promise<void> ShardServer::whenDue() {
-  kj::Maybe<kj::Own<Waiting::Call>> call;
+  kj::Maybe<kj::Own<WaitingCall>> call;
   for (auto& entry: entries) {
     bool hasValues = shard.version(entry.id) != nullptr;
     if (hasValues && shard.progress(entry.id) >= entry.number) continue;
-    if (call == nullptr) call = kj::refcounted<Waiting::Call>();
-    waiting.add(*KJ_ASSERT_NONNULL(call), entry.id, entry.number);
+    if (call == nullptr) call = kj::refcounted<WaitingCall>();
+    auto& waits = *KJ_ASSERT_NONNULL(call);
+    waiting.add(waits, entry.id, entry.number);
+    waits.missing++;
   }
   KJ_IF_MAYBE(waits, call) {
     auto paf = kj::newPromiseAndFulfiller<void>();
@@ -226,7 +234,42 @@ public:
     });
   }
 
+  kj::Promise<void> share(ShareContext context) override {
+    requireNewest();
+    KJ_REQUIRE(ring == nullptr, "a worker shares its memory once", rank);
+    auto memory = context.getParams().getMemory();
+    auto promise = memory.getFd();
+    return promise.then([this, context, memory = kj::mv(memory)](kj::Maybe<int> fd) mutable {
+      KJ_IF_MAYBE(descriptor, fd) {
+        KJ_IF_MAYBE(port, server.port) open(*descriptor, *port, context.getResults());
+      }
+    });
+  }
+
+  kj::Promise<void> watch(WatchContext context) override {
+    KJ_REQUIRE(ring != nullptr, "a worker that shares nothing has nothing to watch", rank);
+    // The session ends with its connection.
+    context.allowCancellation();
+    return serving.addBranch();
+  }
+
 private:
+  // Begins to serve a worker's rings.
+  void open(int descriptor, kj::UnixEventPort& port, ShareResults::Builder results) {
+    auto memory =
+        SharedMemory::map(descriptor, WorkerLayout(server.placement).bytes(), SharedMemory::WRITE);
+    RingService service{server.placement, server.index, server.shard, server.waiting, port};
+    // The server outlives whoever waits for its slices.
+    auto session = kj::refcounted<RingSession>(
+        service, rank, kj::mv(memory), [&server = server, rank = rank, number = number]() {
+          return number == server.sessions[rank];
+        });
+    results.setMemory(passed(KJ_ASSERT_NONNULL(server.values)->descriptor()));
+    results.setBell(passed(session->bell()));
+    serving = session->serve().fork();
+    ring = kj::mv(session);
+  }
+
   void requireNewest() {
     if (number != server.sessions[rank]) {
       KJ_FAIL_REQUIRE(
@@ -272,6 +315,8 @@ private:
   ShardService::Client keepAlive;
   uint rank;
   uint number;
+  kj::Maybe<kj::Own<RingSession>> ring;
+  kj::ForkedPromise<void> serving = nullptr;  // what ring serves
 };
 
 kj::Promise<void> ShardServer::hello(HelloContext context) {
@@ -291,7 +336,7 @@ kj::Promise<void> ShardServer::hello(HelloContext context) {
         rank, workers, sessions.size());
   }
   if (rank >= workers) KJ_FAIL_REQUIRE("there is no worker of this rank", rank, workers);
-  if (params.getPlacement() != placement) {
+  if (params.getPlacement() != digest) {
     KJ_FAIL_REQUIRE(
         "worker and server divide the parameters differently; start all roles with the same file "
         "and the same binary",
@@ -308,9 +353,11 @@ kj::Promise<void> ShardServer::hello(HelloContext context) {
 
 }  // namespace
 
-ShardService::Client newShardServer(
-    const Placement& placement, uint shard, const Rounds& rounds, Updater& updater) {
-  return kj::heap<ShardServer>(placement, shard, rounds, updater);
+ShardService::Client newShardServer(const Placement& placement, uint shard, const Rounds& rounds,
+    Updater& updater, kj::Maybe<kj::UnixEventPort&> port) {
+  // What is encoded is for messages.
+  if (!rounds.codec.isPlain()) port = nullptr;
+  return kj::heap<ShardServer>(placement, shard, rounds, updater, port);
 }
 
 }  // namespace rpc

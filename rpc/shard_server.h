@@ -1,6 +1,7 @@
 // rpc/shard_server.h: Cap'n Proto around a Shard.
 #pragma once
 
+#include <kj/async-unix.h>
 #include <kj/memory.h>
 
 #include "rpc/kvstore.capnp.h"
@@ -14,8 +15,10 @@ namespace rpc {
 // a wrong rank, slice, size, step or placement digest is refused with an exception to the caller
 // and changes nothing. All runs on the thread of the event loop. `updater` and `placement` must
 // outlive it, and it must outlive the connections that it is served over (serve() sees to that):
-// answers are sent from where the shard keeps its values.
-ShardService::Client newShardServer(
-    const Placement& placement, uint shard, const Rounds& rounds, Updater& updater);
+// answers are sent from where the shard keeps its values. With `port`, that of the event loop,
+// which must outlive it too, it keeps its values in memory that it shares with workers of its
+// machine.
+ShardService::Client newShardServer(const Placement& placement, uint shard, const Rounds& rounds,
+    Updater& updater, kj::Maybe<kj::UnixEventPort&> port = nullptr);
 
 }  // namespace rpc

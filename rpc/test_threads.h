@@ -1,4 +1,4 @@
-// rpc/test_threads.h: servers and workers on threads of their own, connected over the loopback, for
+// rpc/test_threads.h: servers and workers on threads of their own, connected by any transport, for
 // the tests of stores.
 #pragma once
 
@@ -12,7 +12,10 @@
 #include "rpc/kv_store.h"
 #include "rpc/peer.h"
 #include "rpc/shard_server.h"
+#include "rpc/shared_layout.h"
+#include "rpc/shared_memory.h"
 #include "rpc/test_model.h"
+#include "rpc/transport.h"
 
 namespace rpc {
 
@@ -43,34 +46,31 @@ private:
   kj::Thread thread;
 };
 
-// One parameter server on a loopback port that the system chose.
+// One parameter server, where the system lets it listen.
 class ServerThread {
 public:
-  ServerThread(const Placement& placement, uint shard, const Rounds& rounds, Updater& updater)
-      : thread([this, &placement, shard, rounds, &updater](kj::AsyncIoContext& io) {
-          return listen(io, placement, newShardServer(placement, shard, rounds, updater));
+  ServerThread(const Placement& placement, uint shard, const Rounds& rounds, Updater& updater,
+      const Transport& transport)
+      : thread([this, &placement, shard, rounds, &updater, &transport](kj::AsyncIoContext& io) {
+          kj::Maybe<kj::UnixEventPort&> port;
+          if (transport.sharesMemory) port = io.unixEventPort;
+          auto server = newShardServer(placement, shard, rounds, updater, port);
+          return Listener::listen(io.provider->getNetwork(), transport)
+              .then([this, &placement, server](kj::Own<Listener> listener) mutable {
+                *where.lockExclusive() = listener->address();
+                auto serving = listener->serve(limitsFor(placement), kj::mv(server));
+                return serving.attach(kj::mv(listener));
+              });
         }) {}
 
-  uint port() {
-    auto lock = number.lockExclusive();
-    lock.wait([](uint port) { return port != 0; });
-    return *lock;
+  const ServerAddress& address() const {
+    auto lock = where.lockExclusive();
+    lock.wait([](const kj::Maybe<const ServerAddress&>& where) { return where != nullptr; });
+    return KJ_ASSERT_NONNULL(*lock);
   }
 
 private:
-  kj::Promise<void> listen(
-      kj::AsyncIoContext& io, const Placement& placement, ShardService::Client server) {
-    return io.provider->getNetwork()
-        .parseAddress("127.0.0.1:0")
-        .then([this, &placement, server](kj::Own<kj::NetworkAddress>&& address) mutable {
-          auto receiver = address->listen();
-          *number.lockExclusive() = receiver->getPort();
-          auto serving = serveAll(*receiver, limitsFor(placement), kj::mv(server));
-          return serving.attach(kj::mv(receiver));
-        });
-  }
-
-  kj::MutexGuarded<uint> number{0u};
+  kj::MutexGuarded<kj::Maybe<const ServerAddress&>> where;
   LoopThread thread;
 };
 
@@ -84,31 +84,31 @@ public:
   StoreThread(
       RemoteStore& store, const Placement& placement,
       kj::ArrayPtr<const kj::Own<ServerThread>> servers,
-      Through through = [](auto stream) { return stream; })
+      Through through = [](auto stream) { return stream; }, const Transport& transport = TCP)
       : store(store),
         placement(placement),
-        ports(portsOf(servers)),
+        transport(transport),
+        addresses(addressesOf(servers)),
         through(kj::mv(through)),
         io([this](kj::AsyncIoContext& io) { return talk(io); }) {}
 
 private:
-  static kj::Vector<uint> portsOf(kj::ArrayPtr<const kj::Own<ServerThread>> servers) {
-    kj::Vector<uint> ports;
-    for (auto& server: servers) ports.add(const_cast<ServerThread&>(*server).port());
-    return ports;
+  static kj::Vector<ServerAddress> addressesOf(kj::ArrayPtr<const kj::Own<ServerThread>> servers) {
+    kj::Vector<ServerAddress> addresses;
+    for (auto& server: servers) {
+      auto& address = server->address();
+      addresses.add(ServerAddress{kj::str(address.tcp), kj::str(address.local)});
+    }
+    return addresses;
   }
 
   kj::Promise<void> talk(kj::AsyncIoContext& io) {
     auto& network = io.provider->getNetwork();
-    auto names = KJ_MAP(i, kj::indices(ports)) {
-      return kj::str("server ", i, " at 127.0.0.1:", ports[i]);
+    auto names = KJ_MAP(i, kj::indices(addresses)) {
+      return kj::str("server ", i, " at ", addresses[i].tcp);
     };
     auto connect = [this, &network](uint server) {
-      return network.parseAddress(kj::str("127.0.0.1:", ports[server]))
-          .then([](kj::Own<kj::NetworkAddress>&& address) {
-            auto stream = address->connect();
-            return stream.attach(kj::mv(address));
-          })
+      return rpc::connect(network, addresses[server], transport)
           .then([this](kj::Own<kj::AsyncIoStream>&& stream) {
             return kj::heap<Peer>(through(kj::mv(stream)), limitsFor(placement));
           });
@@ -119,13 +119,15 @@ private:
 
   RemoteStore& store;
   const Placement& placement;
-  kj::Vector<uint> ports;
+  const Transport& transport;
+  kj::Vector<ServerAddress> addresses;
   Through through;
   LoopThread io;
 };
 
 // A worker's arrays, its store, and its thread.
 struct Worker {
+  kj::Maybe<kj::Own<SharedMemory>> memory;
   kj::Array<float> parameters;
   kj::Array<float> gradients;
   kj::Own<RemoteStore> store;
@@ -134,20 +136,42 @@ struct Worker {
   Worker(
       const Placement& placement, const Rounds& rounds, uint rank,
       kj::ArrayPtr<const kj::Own<ServerThread>> servers,
-      Through through = [](auto stream) { return stream; })
-      : parameters(kj::heapArray<float>(placement.parameters())),
-        gradients(kj::heapArray<float>(placement.parameters())),
-        store(RemoteStore::create(placement, rounds, rank, parameters, gradients)),
-        io(*store, placement, servers, kj::mv(through)) {
+      Through through = [](auto stream) { return stream; }, const Transport& transport = TCP)
+      : memory(memoryFor(placement, transport)),
+        parameters(kj::heapArray<float>(placement.parameters())),
+        gradients(gradientsIn(memory, placement)),
+        store(RemoteStore::create(placement, rounds, rank, parameters, gradients,
+            memory.map([](kj::Own<SharedMemory>& own) -> SharedMemory& { return *own; }))),
+        io(*store, placement, servers, kj::mv(through), transport) {
     for (auto i: kj::indices(parameters)) parameters[i] = rank == 0 ? noise(99, i, 0) : -1;
+  }
+  Worker(const Placement& placement, const Rounds& rounds, uint rank,
+      kj::ArrayPtr<const kj::Own<ServerThread>> servers, const Transport& transport)
+      : Worker(
+            placement, rounds, rank, servers, [](auto stream) { return stream; }, transport) {}
+
+private:
+  static kj::Maybe<kj::Own<SharedMemory>> memoryFor(
+      const Placement& placement, const Transport& transport) {
+    if (!transport.sharesMemory) return nullptr;
+    return newWorkerMemory(placement);
+  }
+
+  static kj::Array<float> gradientsIn(
+      kj::Maybe<kj::Own<SharedMemory>>& memory, const Placement& placement) {
+    KJ_IF_MAYBE(own, memory) {
+      auto lie = WorkerLayout(placement).gradients((*own)->bytes());
+      return kj::Array<float>(lie.begin(), lie.size(), kj::NullArrayDisposer::instance);
+    }
+    return kj::heapArray<float>(placement.parameters());
   }
 };
 
 // A thread for each server of `placement`.
-inline kj::Array<kj::Own<ServerThread>> startServers(
-    const Placement& placement, const Rounds& rounds, Updater& updater) {
+inline kj::Array<kj::Own<ServerThread>> startServers(const Placement& placement,
+    const Rounds& rounds, Updater& updater, const Transport& transport = TCP) {
   return KJ_MAP(shard, kj::indices(placement.shards)) {
-    return kj::heap<ServerThread>(placement, shard, rounds, updater);
+    return kj::heap<ServerThread>(placement, shard, rounds, updater, transport);
   };
 }
 

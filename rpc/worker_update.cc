@@ -15,14 +15,15 @@ void copy(kj::ArrayPtr<const float> source, kj::ArrayPtr<float> target) {
 class WorkerUpdateStore final: public UpdatingStore {
 public:
   WorkerUpdateStore(const Placement& placement, const Rounds& rounds, uint rank, Updater& updater,
-      kj::ArrayPtr<float> parameters, kj::ArrayPtr<const float> gradients)
+      kj::ArrayPtr<float> parameters, kj::ArrayPtr<const float> gradients,
+      kj::Maybe<SharedMemory&> memory)
       : placement(placement),
         divisor(rounds.divisor(rounds.workers)),
         parameters(parameters),
         sums(kj::heapArray<float>(parameters.size())),
         own(placement, updater, parameters),
         updated(kj::heapArray<uint64_t>(placement.slices.size())),
-        store(RemoteStore::create(placement, rounds, rank, sums, gradients)) {
+        store(RemoteStore::create(placement, rounds, rank, sums, gradients, memory)) {
     KJ_REQUIRE(rounds.counted == Rounds::ALL, "a worker would miss updates", rounds);
     for (auto& count: updated) count = 0;
   }
@@ -110,8 +111,9 @@ void SumUpdater::update(const Slice&, const Round& round, kj::ArrayPtr<const flo
 
 kj::Own<UpdatingStore> newWorkerUpdateStore(const Placement& placement, const Rounds& rounds,
     uint rank, Updater& updater, kj::ArrayPtr<float> parameters,
-    kj::ArrayPtr<const float> gradients) {
-  return kj::heap<WorkerUpdateStore>(placement, rounds, rank, updater, parameters, gradients);
+    kj::ArrayPtr<const float> gradients, kj::Maybe<SharedMemory&> memory) {
+  return kj::heap<WorkerUpdateStore>(
+      placement, rounds, rank, updater, parameters, gradients, memory);
 }
 
 }  // namespace rpc

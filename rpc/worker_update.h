@@ -46,9 +46,9 @@ public:
 // update with the sum, slice by slice as they come, on the compute thread. Since all workers make
 // the same updates of the same values, their parameters stay equal to the bit, and equal to those
 // of a server that makes them. refresh() has nothing to fetch. All arguments must outlive it;
-// `gradients` as RemoteStore says.
+// `gradients` and `memory` as RemoteStore says.
 kj::Own<UpdatingStore> newWorkerUpdateStore(const Placement& placement, const Rounds& rounds,
     uint rank, Updater& updater, kj::ArrayPtr<float> parameters,
-    kj::ArrayPtr<const float> gradients);
+    kj::ArrayPtr<const float> gradients, kj::Maybe<SharedMemory&> memory = nullptr);
 
 }  // namespace rpc

@@ -41,7 +41,11 @@ public:
       if (where == rpc::Mode::IN_WORKER) return;
       auto role = where == rpc::Mode::IN_SERVERS ? Role::SERVER : Role::WORKER;
       auto shards = context.getResults().initShards(experiment.shards());
-      for (uint i = 0; i < shards.size(); i++) shards.set(i, job->seatOf(role, i).address);
+      for (uint i = 0; i < shards.size(); i++) {
+        auto& address = job->seatOf(role, i).address;
+        shards[i].setTcp(address.tcp);
+        shards[i].setLocal(address.local);
+      }
     });
   }
 
@@ -213,7 +217,7 @@ Job::Seat& Job::seatOf(Role role, uint index) {
       "there is no ", roleName(role, index), " in this job: it has ", experiment.cluster.roles());
 }
 
-void Job::join(Seat& seat, Member::Client member, kj::StringPtr address, uint pid) {
+void Job::join(Seat& seat, Member::Client member, Address::Reader address, uint pid) {
   if (seat.joined) {
     configs::fail(
         roleName(seat.role, seat.index), " has joined already: give every process its own --index");
@@ -227,11 +231,11 @@ void Job::join(Seat& seat, Member::Client member, kj::StringPtr address, uint pi
   stamp(event);
   event.setRole(seat.role);
   event.setIndex(seat.index);
-  event.initJoined().setAddress(address);
+  event.initJoined().setAddress(address.getTcp());
   event.getJoined().setPid(pid);
   append(event);
 
-  seat.address = kj::str(address);
+  seat.address = {kj::str(address.getTcp()), kj::str(address.getLocal())};
   if (++joined == seats.size()) allJoinedFulfiller->fulfill();
 }
 

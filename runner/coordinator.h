@@ -53,7 +53,7 @@ private:
     bool joined = false;
     bool finished = false;
     kj::Maybe<Member::Client> member;
-    kj::String address;
+    rpc::ServerAddress address;
     kj::TimePoint lastHeard = kj::origin<kj::TimePoint>();
     uint epoch = 0;  // how far it got: see RoleProgress in job.capnp
     uint64_t step = 0;
@@ -76,7 +76,7 @@ private:
   };
 
   Seat& seatOf(Role role, uint index);
-  void join(Seat& seat, Member::Client member, kj::StringPtr address, uint pid);
+  void join(Seat& seat, Member::Client member, Address::Reader address, uint pid);
   void heartbeat(Seat& seat, RoleProgress::Reader progress);
   void report(Seat& seat, Event::Reader event);
   kj::Promise<void> meet(Seat& seat, uint epoch, MeetingPoint point, Contribution contribution);

@@ -66,7 +66,11 @@ struct TestJob {
     request.setRole(role);
     request.setIndex(index);
     request.setDigest(digest);
-    request.setAddress(role == Role::SERVER ? "127.0.0.1:1" : "");
+    if (role == Role::SERVER) {
+      auto address = request.initAddress();
+      address.setTcp("127.0.0.1:1");
+      address.setLocal("unix-abstract:one");
+    }
     request.setMember(kj::heap<Hears>(heard));
     return request.send().then(
         [](capnp::Response<Coordinator::JoinResults>&& response) { return response.getSession(); });
@@ -127,7 +131,8 @@ TEST_CASE("all roles start together and learn the servers' addresses") {
   auto second = job.join(Role::WORKER, 1);
   auto response = started.wait(job.waitScope);
   REQUIRE(response.getShards().size() == 1);
-  CHECK(kj::StringPtr(response.getShards()[0]) == "127.0.0.1:1");
+  CHECK(kj::StringPtr(response.getShards()[0].getTcp()) == "127.0.0.1:1");
+  CHECK(kj::StringPtr(response.getShards()[0].getLocal()) == "unix-abstract:one");
 }
 
 TEST_CASE("at the end of an epoch servers tell what they counted, and what was dropped is a line") {

@@ -137,6 +137,10 @@ kj::String store(const Experiment& experiment, const ModelFacts& facts) {
             megabytes(size * 4.0), " values, ", megabytes(state * 4.0), " optimizer state\n"));
   }
   lines.add(kj::str("largest share ", fixedPoint(100 * placement.largestShare(), 1), " %\n"));
+  if (mode.shards != rpc::Mode::IN_WORKER) {
+    auto& transport = *experiment.kvstore.transport;
+    lines.add(kj::str("transport ", transport.name, ": ", transport.doc, "\n"));
+  }
   lines.add(traffic(experiment, graph.parameters * 4.0));
   lines.add(ownUpdates(experiment, facts, placement));
   return kj::strArray(lines, "");

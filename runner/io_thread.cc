@@ -33,10 +33,14 @@ void IoThread::main(const LoadedExperiment& loaded, const RoleOptions& options,
     rpc::MessageLimits limits, const LiveProgress& progress) {
   auto io = kj::setupAsyncIo();
   auto leave = kj::newPromiseAndCrossThreadFulfiller<void>();
-  kj::Maybe<Listener> listener;
-  kj::StringPtr address = "";
-  auto& mode = *KJ_ASSERT_NONNULL(loaded.experiment).kvstore.mode;
-  if (mode.shards == rpc::Mode::IN_EVERY_WORKER) address = listener.emplace(io).address;
+  auto& kvstore = KJ_ASSERT_NONNULL(loaded.experiment).kvstore;
+  kj::Maybe<kj::Own<rpc::Listener>> listener;
+  kj::Maybe<const rpc::ServerAddress&> address;
+  if (kvstore.mode->shards == rpc::Mode::IN_EVERY_WORKER) {
+    auto listening = rpc::Listener::listen(io.provider->getNetwork(), *kvstore.transport);
+    auto& own = *listener.emplace(listening.wait(io.waitScope));
+    address = own.address();
+  }
   auto joined = Membership::join(
       io, loaded, options, address, limits, [&progress](RoleProgress::Builder builder) {
         builder.setEpoch(progress.epoch);
@@ -77,19 +81,21 @@ T IoThread::run(kj::Function<kj::Promise<T>(Loop&)> call) {
   });
 }
 
-void IoThread::start(kj::Maybe<rpc::RemoteStore&> store, rpc::MessageLimits storeLimits,
-    kj::Duration patience, kj::Maybe<MakeShard> makeShard) {
+void IoThread::start(kj::Maybe<rpc::RemoteStore&> store, const rpc::Transport& transport,
+    rpc::MessageLimits storeLimits, kj::Duration patience, kj::Maybe<MakeShard> makeShard) {
   run<void>([&](Loop& here) {
-    KJ_IF_MAYBE(make, makeShard) serve(here, (*make)(), KJ_ASSERT_NONNULL(store), storeLimits);
+    KJ_IF_MAYBE(make, makeShard) {
+      serve(here, (*make)(here.io.unixEventPort), KJ_ASSERT_NONNULL(store), storeLimits);
+    }
     return here.joined.addBranch()
         .then([&here]() { return here.membership->session().startRequest().send(); })
-        .then([&here, store, storeLimits, patience](
+        .then([&here, store, &transport, storeLimits, patience](
                   capnp::Response<Session::StartResults>&& response) {
           KJ_IF_MAYBE(s, store) {
             auto addresses = KJ_MAP(address, response.getShards()) {
-              return kj::str(address);
+              return rpc::ServerAddress{kj::str(address.getTcp()), kj::str(address.getLocal())};
             };
-            run(here, *s, kj::mv(addresses), storeLimits, patience);
+            run(here, *s, kj::mv(addresses), transport, storeLimits, patience);
           }
         });
   });
@@ -98,24 +104,21 @@ void IoThread::start(kj::Maybe<rpc::RemoteStore&> store, rpc::MessageLimits stor
 void IoThread::serve(Loop& here, rpc::ShardService::Client shard, rpc::RemoteStore& store,
     rpc::MessageLimits limits) {
   here.shard = shard;
-  here.serving = rpc::serveAll(*KJ_ASSERT_NONNULL(here.listener).receiver, limits, kj::mv(shard))
+  here.serving = KJ_ASSERT_NONNULL(here.listener)
+                     ->serve(limits, kj::mv(shard))
                      .eagerlyEvaluate([&store](kj::Exception&& e) { store.fail(kj::mv(e)); });
 }
 
-void IoThread::run(Loop& here, rpc::RemoteStore& store, kj::Array<kj::String> addresses,
-    rpc::MessageLimits limits, kj::Duration patience) {
+void IoThread::run(Loop& here, rpc::RemoteStore& store, kj::Array<rpc::ServerAddress> addresses,
+    const rpc::Transport& transport, rpc::MessageLimits limits, kj::Duration patience) {
   auto& provider = *here.io.provider;
   auto role = here.shard == nullptr ? Role::SERVER : Role::WORKER;
   auto names = KJ_MAP(i, kj::indices(addresses)) {
-    return kj::str(roleName(role, i), " at ", addresses[i]);
+    return kj::str(roleName(role, i), " at ", addresses[i].tcp);
   };
-  auto connect = [&network = provider.getNetwork(), limits, addresses = kj::mv(addresses)](
-                     uint server) {
-    return network.parseAddress(addresses[server])
-        .then([](kj::Own<kj::NetworkAddress> parsed) {
-          auto promise = parsed->connect();
-          return promise.attach(kj::mv(parsed));
-        })
+  auto connect = [&network = provider.getNetwork(), &transport, limits,
+                     addresses = kj::mv(addresses)](uint server) {
+    return rpc::connect(network, addresses[server], transport)
         .then([limits](kj::Own<kj::AsyncIoStream> stream) {
           return kj::heap<rpc::Peer>(kj::mv(stream), limits);
         });

@@ -10,7 +10,7 @@
 #include "nn/program.h"
 #include "rpc/kv_store.h"
 #include "rpc/kvstore.capnp.h"
-#include "runner/listener.h"
+#include "rpc/transport.h"
 #include "runner/membership.h"
 
 namespace runner {
@@ -42,14 +42,14 @@ public:
   KJ_DISALLOW_COPY(IoThread);
 
   // Makes, on the io thread, the shard that a worker holds.
-  using MakeShard = kj::Function<rpc::ShardService::Client()>;
+  using MakeShard = kj::Function<rpc::ShardService::Client(kj::UnixEventPort& port)>;
 
-  // Waits until every role has joined; from then on `store`, if there is one, talks to the servers.
-  // One that it cannot reach for `patience` is lost. Where each worker holds a shard, `makeShard`
-  // makes this worker's, which is served until the job is over: what it refers to must outlive the
-  // thread.
-  void start(kj::Maybe<rpc::RemoteStore&> store, rpc::MessageLimits storeLimits,
-      kj::Duration patience, kj::Maybe<MakeShard> makeShard);
+  // Waits until every role has joined; from then on `store`, if there is one, talks to the servers
+  // by `transport`. One that it cannot reach for `patience` is lost. Where each worker holds a
+  // shard, `makeShard` makes this worker's, which is served until the job is over: what it refers
+  // to must outlive the thread.
+  void start(kj::Maybe<rpc::RemoteStore&> store, const rpc::Transport& transport,
+      rpc::MessageLimits storeLimits, kj::Duration patience, kj::Maybe<MakeShard> makeShard);
 
   // `fill` makes the event.
   void report(kj::Function<void(Event::Builder)> fill);
@@ -64,7 +64,7 @@ private:
   struct Loop {
     const kj::Executor& executor;
     kj::AsyncIoContext& io;
-    kj::Maybe<Listener> listener;                // if this worker is to hold a shard
+    kj::Maybe<kj::Own<rpc::Listener>> listener;  // if this worker is to hold a shard
     kj::Maybe<rpc::ShardService::Client> shard;  // that shard
     kj::Promise<void> serving;                   // it, to the other workers
     kj::Own<Membership> membership;              // once joined
@@ -78,8 +78,8 @@ private:
       const LiveProgress& progress);
   static void serve(Loop& loop, rpc::ShardService::Client shard, rpc::RemoteStore& store,
       rpc::MessageLimits limits);
-  static void run(Loop& loop, rpc::RemoteStore& store, kj::Array<kj::String> addresses,
-      rpc::MessageLimits limits, kj::Duration patience);
+  static void run(Loop& loop, rpc::RemoteStore& store, kj::Array<rpc::ServerAddress> addresses,
+      const rpc::Transport& transport, rpc::MessageLimits limits, kj::Duration patience);
   // Waits for the loop to stand; throws if it never will.
   Loop& getLoop();
   // Runs `call` on the io thread and waits for its promise, or for the end of the job if that comes

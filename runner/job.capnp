@@ -18,15 +18,20 @@ enum Role {
   worker @2;
 }
 
+struct Address {
+  # Where a role listens that holds a shard.
+  tcp @0 :Text;    # "127.0.0.1:4711"
+  local @1 :Text;  # "unix-abstract:…", a Unix socket of its machine; may be empty
+}
+
 interface Coordinator {
   # The bootstrap capability of the coordinator's address.
 
-  join @0 (role :Role, index :UInt32, pid :UInt32, address :Text, digest :Text, member :Member)
+  join @0 (role :Role, index :UInt32, pid :UInt32, address :Address, digest :Text, member :Member)
       -> (session :Session);
   # Takes a place in the job. `index` is given by the launcher and is the rank: it never depends on
   # who comes first. `address` is where a role that holds a shard listens. `digest` is the sha256
   # of the resolved experiment: a role that read another file is refused, as is a place already
-  # taken.
 }
 
 interface Member {
@@ -42,7 +47,7 @@ interface Member {
 interface Session {
   # One role's seat in the job.
 
-  start @0 () -> (shards :List(Text));
+  start @0 () -> (shards :List(Address));
   # Waits until every role has joined; answers the addresses of those that hold shards, servers or
   # all workers, by index.
 
@@ -250,6 +255,8 @@ struct Traffic {
   # The most payload that was ordered and not yet handed to the connection.
   reconnects @6 :UInt32;
   # Connections that broke and were made again.
+  transport @7 :Text;
+  # tcp, unix or shared_memory: how they reach each other.
 }
 
 struct Pushes {

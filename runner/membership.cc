@@ -41,14 +41,18 @@ public:
         peer(kj::mv(stream), limits) {}
 
   kj::Promise<void> join(const LoadedExperiment& loaded, const RoleOptions& options,
-      kj::StringPtr address, kj::Maybe<CountPushes> count) {
+      kj::Maybe<const rpc::ServerAddress&> address, kj::Maybe<CountPushes> count) {
     auto paf = kj::newPromiseAndFulfiller<void>();
     told = kj::mv(paf.promise);
     auto request = peer.bootstrap().castAs<Coordinator>().joinRequest();
     request.setRole(options.role);
     request.setIndex(options.index);
     request.setPid(::getpid());
-    request.setAddress(address);
+    KJ_IF_MAYBE(own, address) {
+      auto told = request.initAddress();
+      told.setTcp(own->tcp);
+      told.setLocal(own->local);
+    }
     request.setDigest(loaded.digest);
     request.setMember(kj::heap<MemberServer>(kj::mv(paf.fulfiller), kj::mv(count)));
     return request.send().then([this](capnp::Response<Coordinator::JoinResults>&& response) {
@@ -91,9 +95,9 @@ private:
 }  // namespace
 
 kj::Promise<kj::Own<Membership>> Membership::join(kj::AsyncIoContext& io,
-    const LoadedExperiment& loaded, const RoleOptions& options, kj::StringPtr address,
-    rpc::MessageLimits limits, kj::Function<void(RoleProgress::Builder)> progress,
-    kj::Maybe<CountPushes> count) {
+    const LoadedExperiment& loaded, const RoleOptions& options,
+    kj::Maybe<const rpc::ServerAddress&> address, rpc::MessageLimits limits,
+    kj::Function<void(RoleProgress::Builder)> progress, kj::Maybe<CountPushes> count) {
   return io.provider->getNetwork()
       .parseAddress(options.coordinator)
       .then([](kj::Own<kj::NetworkAddress> parsed) {
@@ -105,8 +109,7 @@ kj::Promise<kj::Own<Membership>> Membership::join(kj::AsyncIoContext& io,
             kj::str("cannot reach the coordinator at ", options.coordinator, ": ",
                 e.getDescription(), "; its first event says where it listens")));
       })
-      .then([&io, &loaded, &options, limits, address = kj::str(address),
-                progress = kj::mv(progress),
+      .then([&io, &loaded, &options, limits, address, progress = kj::mv(progress),
                 count = kj::mv(count)](kj::Own<kj::AsyncIoStream> stream) mutable {
         auto seated =
             kj::heap<Seated>(io, loaded, options, kj::mv(stream), limits, kj::mv(progress));

@@ -6,6 +6,7 @@
 #include <kj/memory.h>
 
 #include "rpc/peer.h"
+#include "rpc/transport.h"
 #include "runner/experiment.h"
 #include "runner/job.capnp.h"
 #include "runner/role_options.h"
@@ -22,9 +23,9 @@ public:
   // holds a shard. `progress` fills in each heartbeat; `count`, a server's alone, answers the
   // coordinator. The promise resolves once seated; all arguments must outlive the membership.
   static kj::Promise<kj::Own<Membership>> join(kj::AsyncIoContext& io,
-      const LoadedExperiment& loaded, const RoleOptions& options, kj::StringPtr address,
-      rpc::MessageLimits limits, kj::Function<void(RoleProgress::Builder)> progress,
-      kj::Maybe<CountPushes> count = nullptr);
+      const LoadedExperiment& loaded, const RoleOptions& options,
+      kj::Maybe<const rpc::ServerAddress&> address, rpc::MessageLimits limits,
+      kj::Function<void(RoleProgress::Builder)> progress, kj::Maybe<CountPushes> count = nullptr);
 
   virtual ~Membership() noexcept(false) = default;
 

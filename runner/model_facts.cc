@@ -44,12 +44,13 @@ uint64_t ModelFacts::stepsUntilEndOf(uint epoch, const Experiment& experiment) c
   return kj::min(stepsIn(epoch, experiment, trainingRecords), steps(experiment));
 }
 
-kj::Own<nn::Program> programOf(
-    const Experiment& experiment, const nn::Graph& graph, kj::Maybe<nn::Profile&> profile) {
+kj::Own<nn::Program> programOf(const Experiment& experiment, const nn::Graph& graph,
+    kj::Maybe<nn::Profile&> profile, kj::ArrayPtr<float> gradients) {
   nn::ProgramOptions options{.batchSize = experiment.data.batchSize,
       .threads = experiment.cluster.threadsPerWorker,
       .profile = profile,
-      .precision = experiment.train.precision};
+      .precision = experiment.train.precision,
+      .gradients = gradients};
   auto backends = KJ_MAP(device, experiment.cluster.devices) {
     return &nn::CPU;
   };

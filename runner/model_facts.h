@@ -33,9 +33,9 @@ struct ModelFacts {
 };
 
 // A worker's program on its devices. `graph` must outlive it, and so must `profile`, to which all
-// devices add their lanes.
+// devices add their lanes, and `gradients`: see nn::ProgramOptions.
 kj::Own<nn::Program> programOf(const Experiment& experiment, const nn::Graph& graph,
-    kj::Maybe<nn::Profile&> profile = nullptr);
+    kj::Maybe<nn::Profile&> profile = nullptr, kj::ArrayPtr<float> gradients = nullptr);
 
 // What the coordinator's messages may hold: all weights at once.
 rpc::MessageLimits jobMessageLimits(const nn::Graph& graph);

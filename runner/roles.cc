@@ -2,10 +2,9 @@
 
 #include <kj/debug.h>
 
-#include "rpc/peer.h"
 #include "rpc/shard_server.h"
+#include "rpc/transport.h"
 #include "runner/coordinator.h"
-#include "runner/listener.h"
 #include "runner/membership.h"
 #include "runner/model_facts.h"
 #include "runner/run_log.h"
@@ -29,6 +28,10 @@ Membership::CountPushes counting(rpc::ShardService::Client store) {
   };
 }
 
+kj::Own<rpc::Listener> listen(kj::AsyncIoContext& io, const rpc::Transport& transport) {
+  return rpc::Listener::listen(io.provider->getNetwork(), transport).wait(io.waitScope);
+}
+
 }  // namespace
 
 void runCoordinator(
@@ -42,11 +45,11 @@ void runCoordinator(
       kj::mv(board));
   auto job = kj::refcounted<Job>(experiment, loaded.digest, facts, options.folder, log,
       io.provider->getTimer(), kj::systemPreciseCalendarClock());
-  Listener listener(io);
-  auto serving = rpc::serveAll(*listener.receiver, jobMessageLimits(facts.graph), job->bootstrap());
+  auto listener = listen(io, rpc::TCP);
+  auto serving = listener->serve(jobMessageLimits(facts.graph), job->bootstrap());
   auto over = job->run();
 
-  job->showAddress(listener.address);
+  job->showAddress(listener->address().tcp);
   over.exclusiveJoin(kj::mv(serving)).wait(io.waitScope);
 }
 
@@ -56,11 +59,13 @@ void runServer(const LoadedExperiment& loaded, const RoleOptions& options) {
   ModelFacts facts(experiment);
   auto placement = placementOf(experiment, facts.graph);
   auto updater = shardUpdater(experiment, facts);
-  Listener listener(io);
-  auto store = rpc::newShardServer(placement, options.index, experiment.rounds(), *updater);
-  auto serving = rpc::serveAll(*listener.receiver, rpc::limitsFor(placement), store);
+  kj::Maybe<kj::UnixEventPort&> port;
+  if (experiment.kvstore.sharesMemory()) port = io.unixEventPort;
+  auto listener = listen(io, *experiment.kvstore.transport);
+  auto store = rpc::newShardServer(placement, options.index, experiment.rounds(), *updater, port);
+  auto serving = listener->serve(rpc::limitsFor(placement), store);
   auto membership = Membership::join(
-      io, loaded, options, listener.address, jobMessageLimits(facts.graph),
+      io, loaded, options, listener->address(), jobMessageLimits(facts.graph),
       [](RoleProgress::Builder) {}, counting(store))
                         .wait(io.waitScope);
   membership->ended().exclusiveJoin(kj::mv(serving)).wait(io.waitScope);

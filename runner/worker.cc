@@ -9,6 +9,7 @@
 #include "nn/initializer.h"
 #include "nn/softmax.h"
 #include "rpc/shard_server.h"
+#include "rpc/shared_layout.h"
 #include "runner/io_thread.h"
 #include "runner/model_facts.h"
 #include "runner/roles.h"
@@ -53,10 +54,11 @@ public:
             *dataset, experiment.data, experiment.train.seed, experiment.cluster.workers, rank, 0)),
         validation(
             io::Batcher::validation(*dataset, experiment.data, experiment.cluster.workers, rank)),
-        program(programOf(experiment, facts.graph)),
+        memory(newMemory()),
+        program(programOf(experiment, facts.graph, nullptr, gradientsInMemory())),
         meanLogits(nn::zeros(experiment.data.batchSize * size_t(facts.graph.classes))) {
-    auto made = makeWorkerStore(
-        experiment, placement, rank, updater, program->parameters(), program->gradients());
+    auto made = makeWorkerStore(experiment, placement, rank, updater, program->parameters(),
+        program->gradients(), shared());
     store = kj::mv(made.store);
     remote = made.remote;
   }
@@ -84,15 +86,33 @@ public:
   }
 
 private:
+  kj::Maybe<kj::Own<rpc::SharedMemory>> newMemory() const {
+    if (!experiment.kvstore.sharesMemory()) return nullptr;
+    return rpc::newWorkerMemory(placement);
+  }
+
+  kj::Maybe<rpc::SharedMemory&> shared() {
+    return memory.map([](auto& own) -> rpc::SharedMemory& { return *own; });
+  }
+
+  // For a program whose gradients are pushed as they are.
+  kj::ArrayPtr<float> gradientsInMemory() const {
+    if (experiment.kvstore.mode->sends == rpc::Mode::DIFFERENCE) return nullptr;
+    KJ_IF_MAYBE(own, memory) return rpc::WorkerLayout(placement).gradients((*own)->bytes());
+    return nullptr;
+  }
+
   void startTalking() {
     kj::Maybe<IoThread::MakeShard> makeShard;
     if (experiment.kvstore.mode->shards == rpc::Mode::IN_EVERY_WORKER) {
       auto& updater = *ownShardUpdater.emplace(shardUpdater(experiment, facts));
-      makeShard = [this, &updater]() {
-        return rpc::newShardServer(placement, rank, experiment.rounds(), updater);
+      makeShard = [this, &updater](kj::UnixEventPort& port) {
+        kj::Maybe<kj::UnixEventPort&> sharing;
+        if (experiment.kvstore.sharesMemory()) sharing = port;
+        return rpc::newShardServer(placement, rank, experiment.rounds(), updater, sharing);
       };
     }
-    ioThread->start(remote, rpc::limitsFor(placement),
+    ioThread->start(remote, *experiment.kvstore.transport, rpc::limitsFor(placement),
         experiment.cluster.silenceTimeout_s * kj::SECONDS, kj::mv(makeShard));
   }
 
@@ -326,6 +346,7 @@ private:
       servers[i].setRoundTripMaxS(from.roundTripMax / kj::NANOSECONDS * 1e-9);
       servers[i].setWaitingMaxBytes(from.waitingMax_bytes);
       servers[i].setReconnects(from.reconnects);
+      servers[i].setTransport(from.transport);
     }
     trained.setPushedBytes(pushed_bytes);
     trained.setPulledBytes(pulled_bytes);
@@ -362,6 +383,8 @@ private:
   kj::Own<io::Dataset> dataset;
   kj::Own<io::Batcher> training;
   kj::Own<io::Batcher> validation;
+  kj::Maybe<kj::Own<rpc::SharedMemory>>
+      memory;  // where the gradients lie, if servers may read them
   kj::Own<nn::Program> program;
   kj::Array<float> meanLogits;  // N×classes: over the views of a validation batch so far
   kj::Own<rpc::KvStore> store;

@@ -15,7 +15,7 @@ WorkerStore around(kj::Own<rpc::UpdatingStore> store) {
 
 WorkerStore makeWorkerStore(const Experiment& experiment, const rpc::Placement& placement,
     uint rank, rpc::Updater& updater, kj::ArrayPtr<float> parameters,
-    kj::ArrayPtr<const float> gradients) {
+    kj::ArrayPtr<const float> gradients, kj::Maybe<rpc::SharedMemory&> memory) {
   auto& kvstore = experiment.kvstore;
   auto rounds = experiment.rounds();
   if (kvstore.mode->shards == rpc::Mode::IN_WORKER) {
@@ -23,13 +23,13 @@ WorkerStore makeWorkerStore(const Experiment& experiment, const rpc::Placement& 
   }
   if (kvstore.mode->sends == rpc::Mode::DIFFERENCE) {
     return around(rpc::newLocalSgdStore(
-        placement, rounds, rank, kvstore.localSteps, updater, parameters, gradients));
+        placement, rounds, rank, kvstore.localSteps, updater, parameters, gradients, memory));
   }
   if (kvstore.updatesInWorkers()) {
     return around(
-        rpc::newWorkerUpdateStore(placement, rounds, rank, updater, parameters, gradients));
+        rpc::newWorkerUpdateStore(placement, rounds, rank, updater, parameters, gradients, memory));
   }
-  auto store = rpc::RemoteStore::create(placement, rounds, rank, parameters, gradients);
+  auto store = rpc::RemoteStore::create(placement, rounds, rank, parameters, gradients, memory);
   auto& remote = *store;
   return {kj::mv(store), remote};
 }

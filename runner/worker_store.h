@@ -14,10 +14,10 @@ struct WorkerStore {
 };
 
 // For the worker of rank `rank`, by the experiment's mode. `updater` is the worker's own, for
-// updates that run here. All arguments must outlive the store; see rpc::RemoteStore about the
-// arrays.
+// updates that run here. In `memory`, if there is one, lies what the mode pushes. All arguments
+// must outlive the store; see rpc::RemoteStore about the arrays.
 WorkerStore makeWorkerStore(const Experiment& experiment, const rpc::Placement& placement,
     uint rank, rpc::Updater& updater, kj::ArrayPtr<float> parameters,
-    kj::ArrayPtr<const float> gradients);
+    kj::ArrayPtr<const float> gradients, kj::Maybe<rpc::SharedMemory&> memory);
 
 }  // namespace runner

@@ -60,7 +60,7 @@ public:
         hasDropout(drops(graph)),
         element(elementOf(options.precision)),
         flatParameters(zeros(graph.parameters)),
-        flatGradients(zeros(graph.parameters)),
+        flatGradients(zerosIn(options.gradients, graph.parameters)),
         flatStatistics(zeros(graph.statisticsSize)),
         step{.kernels = kernelsHere()},
         training(lower(Phase::TRAIN, options.profile)),

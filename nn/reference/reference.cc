@@ -18,7 +18,7 @@ public:
       : graph(graph),
         images(options.batchSize),
         parameters_(zeros(graph.parameters)),
-        gradients_(zeros(graph.parameters)),
+        gradients_(zerosIn(options.gradients, graph.parameters)),
         statistics_(zeros(graph.statisticsSize)),
         logits_(zeros(size_t(images) * graph.classes)),
         values(KJ_MAP(node, graph.nodes) { return Tensor(images, node.shape); }),
