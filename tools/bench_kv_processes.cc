@@ -188,7 +188,8 @@ uint64_t KvSide::used_ns() const {
 kj::Own<KvSide> startStore(const KvCase& kvCase, Wire wire, KvCores cores) {
   auto side = kj::heap<KvSide>(kj::str(wire, " store"));
   auto streams = kj::heapArray<Pair>(kvCase.workers * kvCase.servers);
-  for (auto& stream: streams) stream = newStream(wire, 0);
+  // Shared memory is handed over on a Unix socket.
+  for (auto& stream: streams) stream = newStream(wire == Wire::MEMORY ? Wire::UNIX : wire, 0);
   for (auto server: kj::range(0u, kvCase.servers)) {
     kj::Vector<int> ends;
     for (auto worker: kj::range(0u, kvCase.workers)) {

@@ -11,6 +11,8 @@
 #include "rpc/kv_store.h"
 #include "rpc/peer.h"
 #include "rpc/shard_server.h"
+#include "rpc/shared_layout.h"
+#include "rpc/shared_memory.h"
 #include "tools/bench_kv_model.h"
 
 namespace tools {
@@ -36,10 +38,12 @@ public:
   explicit Worker(const KvRole& role)
       : role(role),
         placement(role.kvCase.placement()),
+        shared(rpc::SharedMemory::create(
+            rpc::WorkerLayout(placement).bytes(), rpc::SharedMemory::WRITE)),
         parameters(kj::heapArray<float>(role.kvCase.floats())),
-        gradients(kj::heapArray<float>(role.kvCase.floats())),
-        store(rpc::RemoteStore::create(
-            placement, role.kvCase.rounds(), role.index, parameters, gradients)),
+        gradients(rpc::WorkerLayout(placement).gradients(shared->bytes())),
+        store(rpc::RemoteStore::create(placement, role.kvCase.rounds(), role.index, parameters,
+            gradients, sharing(role.wire))),
         replay(role.kvCase),
         io([this]() { talk(); }) {
     for (auto i: kj::indices(parameters)) parameters[i] = kvFirstValue(i);
@@ -56,6 +60,11 @@ public:
   }
 
 private:
+  kj::Maybe<rpc::SharedMemory&> sharing(Wire wire) {
+    if (wire != Wire::MEMORY) return nullptr;
+    return *shared;
+  }
+
   using Stop = kj::Maybe<kj::Own<kj::CrossThreadPromiseFulfiller<void>>>;
 
   void talk() {
@@ -99,8 +108,9 @@ private:
 
   const KvRole role;
   const rpc::Placement placement;
+  kj::Own<rpc::SharedMemory> shared;  // holds the gradients; the servers' too if they get it
   kj::Array<float> parameters;
-  kj::Array<float> gradients;
+  kj::ArrayPtr<float> gradients;
   kj::Own<rpc::RemoteStore> store;
   KvReplay replay;
   uint64_t seed = 0;  // of the gradients
@@ -115,7 +125,9 @@ void serveShard(const KvRole& role) {
   auto io = kj::setupAsyncIo();
   auto placement = role.kvCase.placement();
   KvUpdater updater(role.kvCase.sgd);
-  auto shard = rpc::newShardServer(placement, role.index, role.kvCase.rounds(), updater);
+  kj::Maybe<kj::UnixEventPort&> port;
+  if (role.wire == Wire::MEMORY) port = io.unixEventPort;
+  auto shard = rpc::newShardServer(placement, role.index, role.kvCase.rounds(), updater, port);
   auto serving = KJ_MAP(worker, kj::range(0u, role.kvCase.workers)) {
     return rpc::serve(streamAt(io, worker), rpc::limitsFor(placement), shard);
   };

@@ -15,7 +15,7 @@ namespace {
 constexpr uint64_t SIZES[] = {64, 318'040, 6'611'304, 64 << 20};
 constexpr uint64_t BYTES_MAX = 1 << 30;
 
-constexpr Wire STORE_WIRES[] = {Wire::TCP, Wire::UNIX};
+constexpr Wire STORE_WIRES[] = {Wire::TCP, Wire::UNIX, Wire::MEMORY};
 
 // A block has at least so many round trips, and at most so many.
 constexpr uint64_t TRIPS_MIN = 3, TRIPS_MAX = 20'000;
@@ -97,7 +97,7 @@ kj::MainFunc BenchKvStore::getMain() {
       .addOptionWithArg({"workers"}, numberSetter(workers), "W", "processes (default: 1)")
       .addOptionWithArg({"servers"}, numberSetter(servers), "S", "processes (default: 1)")
       .addOptionWithArg({"transport"}, KJ_BIND_METHOD(*this, setWires), "WORD,WORD…",
-          "of tcp, unix (default: all)")
+          "of tcp, unix, memory (default: all)")
       .addOptionWithArg(
           {"update"},
           [this](kj::StringPtr word) -> kj::MainBuilder::Validity {
@@ -221,7 +221,9 @@ KvRows BenchKvStore::measure(const KvCase& kvCase) {
     add(startStore(kvCase, wire, cores), uint(sides.size() + 1));
     add(startLimit(kvCase, wire, cores));
   }
-  add(startLimit(kvCase, Wire::MEMORY, cores));
+  bool hasMemory = false;
+  for (auto wire: wires) hasMemory = hasMemory || wire == Wire::MEMORY;
+  if (!hasMemory) add(startLimit(kvCase, Wire::MEMORY, cores));
   add(startLimit(kvCase, Wire::COPY, cores));
   for (auto& peer: peers) {
     if (peer->missing == nullptr) add(peer->start(kvCase, cores), 0u);
