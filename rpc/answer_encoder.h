@@ -12,10 +12,12 @@ namespace rpc {
 class AnswerEncoder {
 public:
   AnswerEncoder(const codec::Encoding& encoding, const Placement& placement)
-      : encoding(encoding),
+      : kind(encoding),
         slots(encoding.kind == codec::Encoding::FLOAT32
                   ? nullptr
                   : kj::heapArray<Slot>(placement.slices.size())) {}
+
+  const codec::Encoding& encoding() const { return kind; }
 
   struct Answer {
     codec::Bytes bytes;
@@ -27,7 +29,7 @@ public:
   Answer encode(SliceId id, uint64_t version, codec::Floats values) {
     if (slots == nullptr) return {values.asBytes(), Payload::STAYS};
     auto& slot = slots[id];
-    if (slot.version != version) encoder.encode(encoding, values, slot.payload);
+    if (slot.version != version) encoder.encode(kind, values, slot.payload);
     slot.version = version;
     return {slot.payload.bytes(), Payload::CHANGES};
   }
@@ -38,7 +40,7 @@ private:
     uint64_t version = kj::maxValue;
   };
 
-  const codec::Encoding encoding;
+  const codec::Encoding kind;
   kj::Array<Slot> slots;  // of all slices of the placement
   codec::Encoder encoder;
 };

@@ -71,6 +71,7 @@ private:
   // On this thread, which has time while the other computes: so encoding takes none of a step's
   // own as long as there is a core for it.
   codec::PushEncoder encoder;
+  Entries entries;  // of the call that is made
   kj::Own<kj::PromiseFulfiller<void>> failed;
   kj::Array<Line> lines;
   kj::TaskSet keeping;
@@ -199,12 +200,15 @@ kj::Promise<void> Exchange::call(ShardSession::Client& session, const Outbox::Ca
 }
 
 kj::Promise<void> Exchange::initialize(ShardSession::Client& session, const Outbox::Call& call) {
+  entries.begin({});
+  for (auto id: call.slices) entries.add(id, 0, part(worker.parameters, id).asBytes());
+  auto all = entries.all();
   auto request = session.initializeRequest();
-  auto values = request.initValues(call.slices.size());
-  for (auto i: kj::indices(call.slices)) {
-    values[i].setSlice(call.slices[i]);
+  auto values = request.initValues(all.size());
+  for (auto i: kj::indices(all)) {
+    values[i].setSlice(all[i].id);
     // Copied: this happens once.
-    values[i].setFloats(part(worker.parameters, call.slices[i]).asBytes());
+    values[i].setFloats(all[i].bytes);
   }
   return request.send().ignoreResult();
 }
@@ -219,21 +223,21 @@ kj::Promise<void> Exchange::pull(ShardSession::Client& session, const Outbox::Ca
 }
 
 kj::Promise<void> Exchange::push(ShardSession::Client& session, const Outbox::Call& call) {
-  SizeOfList size;
   uint64_t bytes = 0;
-  auto payloads = KJ_MAP(id, call.slices) {
+  entries.begin(worker.rounds.codec.pushes());
+  for (auto id: call.slices) {
     // A repeated call finds what it sent before.
     auto payload = encoder.encode(id, call.number, part(worker.gradients, id));
-    size.add(payload, Payload::STAYS);
+    entries.add(id, call.number, payload);
     bytes += payload.size();
-    return payload;
-  };
-  auto request = session.pushPullRequest(size.size());
+  }
+  auto all = entries.all();
+  auto request = session.pushPullRequest(SizeOfList(all, Payload::STAYS).size());
   request.setStep(call.number);
-  auto gradients = request.initGradients(call.slices.size());
-  for (auto i: kj::indices(call.slices)) {
-    gradients[i].setSlice(call.slices[i]);
-    setFloats(gradients[i], payloads[i], Payload::STAYS);
+  auto gradients = request.initGradients(all.size());
+  for (auto i: kj::indices(all)) {
+    gradients[i].setSlice(all[i].id);
+    setFloats(gradients[i], all[i].bytes, Payload::STAYS);
   }
   return request.send().then(
       [this, &call, bytes](capnp::Response<ShardSession::PushPullResults>&& result) {
@@ -249,29 +253,36 @@ kj::Promise<void> Exchange::push(ShardSession::Client& session, const Outbox::Ca
 template <typename Result>
 void Exchange::take(const Outbox::Call& call, uint64_t atLeastVersion,
     const codec::Encoding& encoding, Result&& result) {
-  auto values = result.getValues();
-  KJ_REQUIRE(values.size() == call.slices.size(), "an answer does not have its call's slices",
-      values.size(), call.slices.size());
   uint64_t bytes = 0;
-  for (auto i: kj::indices(call.slices)) {
-    auto id = call.slices[i];
+  size_t next = 0;  // of the call's slices
+  for (auto entry: result.getValues()) {
     // Asked for once: each access counts against the message's limit.
-    capnp::Data::Reader floats = values[i].getFloats();
+    capnp::Data::Reader floats = entry.getFloats();
+    KJ_REQUIRE(next < call.slices.size(), "an answer has more than its call's slices", next);
+    auto id = call.slices[next++];
     auto target = part(worker.parameters, id);
+    if (encoding.kind == codec::Encoding::FLOAT32) {
+      // Several slices.
+      while (target.asBytes().size() < floats.size() && next < call.slices.size() &&
+             call.slices[next] == call.slices[next - 1] + 1) {
+        target = kj::arrayPtr(target.begin(), part(worker.parameters, call.slices[next++]).end());
+      }
+    }
     {
       KJ_CONTEXT("an answer", id);
       encoding.check(floats, target.size());
     }
-    KJ_REQUIRE(values[i].getVersion() >= atLeastVersion,
-        "the answer to a push holds values from before it", id, values[i].getVersion(),
-        atLeastVersion);
+    KJ_REQUIRE(entry.getVersion() >= atLeastVersion,
+        "the answer to a push holds values from before it", id, entry.getVersion(), atLeastVersion);
     encoding.decode(floats, target);
     bytes += floats.size();
     if (id == 0) {
       auto lock = worker.meeting.lockExclusive();
-      lock->updates = kj::max(lock->updates, values[i].getVersion());
+      lock->updates = kj::max(lock->updates, entry.getVersion());
     }
   }
+  KJ_REQUIRE(next == call.slices.size(), "an answer does not have all of its call's slices", next,
+      call.slices.size());
   worker.meeting.lockExclusive()->traffic[serverOf(call)].pulled_bytes += bytes;
 }
 

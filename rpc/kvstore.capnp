@@ -21,12 +21,16 @@ $Cxx.namespace("rpc");
 # rings in it, as pushPull of one slice each, and calls do the rest: the beginning and the end,
 # refusals, and to notice that the other has gone.
 #
-# A call carries several slices of its server, in ascending order, and its answer has as many
-# entries in the same order. It waits for the slowest of them: so a worker groups what it pushes,
-# up to some 256 KiB a call, does not wait for answers before it sends the next, and sends first
-# what its next step needs first (rpc/outbox.h).
+# A call carries several slices of its server, in ascending order, and its answer has them in the
+# same order. It waits for the slowest of them: so a worker groups what it pushes, up to some 256
+# KiB a call, does not wait for answers before it sends the next, and sends first what its next step
+# needs first (rpc/outbox.h).
 # How slices are grouped is the worker's affair: rounds, versions and repeats are counted for each
 # slice, and workers need not group alike.
+#
+# Slices that follow one another can share an entry, as float32: their values one after the other.
+# So many small slices cost little more than a large one. Both sides do it where values lie so in
+# memory, and need not do it alike.
 #
 # Values travel as Data: float32, little-endian, exactly four bytes a value; gradients, and what
 # answers them, as rpc/codec/encoding.h writes them down, which is the same by default. A slice's
@@ -102,13 +106,13 @@ interface Descriptor {
 }
 
 struct SliceFloats {
-  # Values or a gradient of one slice.
+  # Values or a gradient of one slice, or of several from that one on.
   slice @0 :UInt32;
   floats @1 :Data;
 }
 
 struct Versioned {
-  # The values of one slice, and the version that they are.
+  # The values of a slice, or of several of the call's, and the version that all of them are.
   version @0 :UInt64;
   floats @1 :Data;
 }

@@ -85,12 +85,20 @@ public:
 
   Answered take(Call& call, uint entry) override {
     auto& answer = answers[call.index];
-    auto take = [&](auto values) {
-      KJ_REQUIRE(values.size() == call.slices.size());
-      capnp::Data::Reader data = values[entry].getFloats();
-      auto floats = reinterpret_cast<const float*>(data.begin());
-      return Answered{
-          values[entry].getVersion(), kj::arrayPtr(floats, data.size() / sizeof(float))};
+    auto take = [&](auto values) -> Answered {
+      uint next = 0;
+      for (auto value: values) {
+        capnp::Data::Reader data = value.getFloats();
+        auto floats =
+            kj::arrayPtr(reinterpret_cast<const float*>(data.begin()), data.size() / sizeof(float));
+        // Slices that follow one another can share an entry.
+        while (floats.size() > 0) {
+          uint64_t size = setting.placement.slices[call.slices[next]].size;
+          if (next++ == entry) return {value.getVersion(), floats.slice(0, size)};
+          floats = floats.slice(size, floats.size());
+        }
+      }
+      KJ_FAIL_REQUIRE("an answer lacks a slice", entry);
     };
     KJ_IF_MAYBE(pushed, answer.pushed) return take(pushed->getValues());
     return take(KJ_ASSERT_NONNULL(answer.pulled).getValues());

@@ -72,7 +72,8 @@ void Outbox::addLast(Call::What what) {
 
 kj::Maybe<Outbox::Call> Outbox::next(uint server) {
   auto& line = lines[server];
-  if (!line.open || line.given_bytes >= line.window_bytes) return nullptr;
+  // A call for the last quarter of the window would cost more than it carries.
+  if (!line.open || line.given_bytes > line.window_bytes / 4 * 3) return nullptr;
   if (line.waiting > 0) return collect(line);
   if (line.last != WAITING || line.sent > 0) return nullptr;
   line.last = SENT;

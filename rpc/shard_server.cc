@@ -25,7 +25,8 @@ struct WaitingCall final: public Waiter {
   }
 };
 
-// Memory for planes of values that a server shares, on the thread that it was made on.
+// Memory for planes of values, which a server may share. Slices that follow one another lie so in a
+// plane, if their sizes are whole cache lines: then one entry answers for them.
 class SharedValues {
 public:
   SharedValues(const Placement& placement, uint shard, const Rounds& rounds)
@@ -43,11 +44,11 @@ private:
   kj::Own<SharedMemory> memory;
 };
 
-// A slice of a call or of its answer.
-struct Entry {
+// A slice of a call.
+struct Asked {
   SliceId id;
   codec::Bytes payload;
-  uint64_t number;  // the progress that is due, or the version that answers
+  uint64_t due;  // progress
 };
 
 class ShardServer final: public ShardService::Server {
@@ -60,11 +61,12 @@ public:
         slices(placement.shards[shard]),
         mode(kj::str(rounds)),
         port(port),
-        values(port.map([&](auto&) { return kj::heap<SharedValues>(placement, shard, rounds); })),
+        values(placement, shard, rounds),
         pushes(rounds.codec.pushes()),
         answers(rounds.answers(), placement),
         wholeValues({}, placement),
-        shard(placement, shard, rounds, updater, memoryOf(values)),
+        shard(placement, shard, rounds, updater,
+            ValueMemory([this](SliceId id, uint plane) { return values.of(id, plane); })),
         waiting(placement.slices.size()),
         sessions(kj::heapArray<uint>(rounds.workers)),
         started(kj::heapArray<bool>(rounds.workers)) {
@@ -89,20 +91,13 @@ public:
 private:
   class Session;
 
-  static kj::Maybe<ValueMemory> memoryOf(kj::Maybe<kj::Own<SharedValues>>& values) {
-    KJ_IF_MAYBE(shared, values) {
-      return ValueMemory(
-          [&memory = **shared](SliceId id, uint plane) { return memory.of(id, plane); });
-    }
-    return nullptr;
-  }
-
-  // Fill `entries`: slices ascend.
-  void read(capnp::List<SliceFloats>::Reader list);
+  // Fill `asked`: slices ascend.
+  void read(capnp::List<SliceFloats>::Reader list, const codec::Encoding& encoding);
   void read(capnp::List<uint32_t>::Reader list);
   void add(SliceId id, codec::Bytes payload);
+  uint slicesIn(uint64_t bytes, SliceId id) const;
 
-  // Resolves when the slices of `entries` have values, and the progress that is due.
+  // Resolves when the slices of `asked` have values, and the progress that is due.
   kj::Promise<void> whenDue();
   // Answers the calls that slice `id` kept waiting.
   void wake(SliceId id) { waiting.reached(id, shard.progress(id)); }
@@ -111,48 +106,70 @@ private:
   uint64_t digest;  // of the placement
   uint index;       // of the shard
   kj::ArrayPtr<const SliceId> slices;
-  kj::String mode;                          // what is counted how, and what travels
-  kj::Maybe<kj::UnixEventPort&> port;       // for sessions that share memory
-  kj::Maybe<kj::Own<SharedValues>> values;  // there if the port is
+  kj::String mode;                     // what is counted how, and what travels
+  kj::Maybe<kj::UnixEventPort&> port;  // for sessions that share memory
+  SharedValues values;
   const codec::Encoding pushes;
   AnswerEncoder answers;      // to pushes
   AnswerEncoder wholeValues;  // to pulls
   Shard shard;
   Waiting waiting;
-  kj::Vector<Entry> entries;  // of the call that is carried out; keeps its memory from call to call
-  kj::Array<uint> sessions;   // hellos of each rank: the last one counts
-  kj::Array<bool> started;    // ranks that called start()
+  // Of the call that is carried out, and of the answer that is made; keep their memory.
+  kj::Vector<Asked> asked;
+  Entries entries;
+  kj::Array<uint> sessions;  // hellos of each rank: the last one counts
+  kj::Array<bool> started;   // ranks that called start()
   kj::Vector<kj::Own<kj::PromiseFulfiller<void>>> starting;
 };
 
-void ShardServer::read(capnp::List<SliceFloats>::Reader list) {
-  entries.clear();
+void ShardServer::read(capnp::List<SliceFloats>::Reader list, const codec::Encoding& encoding) {
+  asked.clear();
+  bool areFloats = encoding.kind == codec::Encoding::FLOAT32;
   for (auto entry: list) {
+    SliceId id = entry.getSlice();
     // Asked for once: each access counts against the message's limit.
-    add(entry.getSlice(), entry.getFloats());
+    codec::Bytes bytes = entry.getFloats();
+    uint count = areFloats ? slicesIn(bytes.size(), id) : 1;
+    for (uint i = 1; i < count; i++, id++) {
+      uint64_t own = placement.slices[id].size * sizeof(float);
+      add(id, bytes.slice(0, own));
+      bytes = bytes.slice(own, bytes.size());
+    }
+    add(id, bytes);
   }
 }
 
+// How many slices from `id` on make up so many bytes of floats; 1 if none do: the shard says what
+// is wrong.
+uint ShardServer::slicesIn(uint64_t bytes, SliceId id) const {
+  SliceId end = id;
+  uint64_t covered = 0;
+  while (covered < bytes && end < placement.slices.size()) {
+    covered += placement.slices[end++].size * sizeof(float);
+  }
+  return covered == bytes && end > id ? end - id : 1;
+}
+
 void ShardServer::read(capnp::List<uint32_t>::Reader list) {
-  entries.clear();
+  asked.clear();
   for (auto id: list) add(id, nullptr);
 }
 
 void ShardServer::add(SliceId id, codec::Bytes payload) {
   // Also keeps a call from naming a slice twice.
-  KJ_REQUIRE(entries.size() == 0 || entries.back().id < id, "the slices of a call must ascend",
-      entries.back().id, id);
-  entries.add(Entry{id, payload, 0});
+  KJ_REQUIRE(asked.size() == 0 || asked.back().id < id, "the slices of a call must ascend",
+      asked.back().id, id);
+  asked.add(Asked{id, payload, 0});
 }
 
 kj::Promise<void> ShardServer::whenDue() {
   kj::Maybe<kj::Own<WaitingCall>> call;
-  for (auto& entry: entries) {
-    bool hasValues = shard.version(entry.id) != nullptr;
-    if (hasValues && shard.progress(entry.id) >= entry.number) continue;
+  for (auto& each: asked) {
+    bool hasValues = shard.version(each.id) != nullptr;
+    if (hasValues && shard.progress(each.id) >= each.due) continue;
     if (call == nullptr) call = kj::refcounted<WaitingCall>();
     auto& waits = *KJ_ASSERT_NONNULL(call);
-    waiting.add(waits, entry.id, entry.number);
+    waiting.add(waits, each.id, each.due);
     waits.missing++;
   }
   KJ_IF_MAYBE(waits, call) {
@@ -173,11 +190,11 @@ public:
   kj::Promise<void> initialize(InitializeContext context) override {
     requireNewest();
     KJ_REQUIRE(rank == 0, "only rank 0 sends initial values", rank);
-    server.read(context.getParams().getValues());
-    for (auto& entry: server.entries) server.shard.checkInitialize(entry.id, floats(entry));
-    for (auto& entry: server.entries) {
-      server.shard.initialize(entry.id, floats(entry));
-      server.wake(entry.id);
+    server.read(context.getParams().getValues(), {});
+    for (auto& each: server.asked) server.shard.checkInitialize(each.id, floats(each));
+    for (auto& each: server.asked) {
+      server.shard.initialize(each.id, floats(each));
+      server.wake(each.id);
     }
     return kj::READY_NOW;
   }
@@ -211,27 +228,23 @@ public:
     requireNewest();
     auto params = context.getParams();
     server.read(params.getSlices());
-    for (auto& entry: server.entries) server.shard.version(entry.id);  // throws if there is none
-    return server.whenDue().then([this, context]() mutable {
-      answer(context, context.getParams().getSlices(), server.wholeValues);
-    });
+    for (auto& each: server.asked) server.shard.version(each.id);  // throws if there is none
+    return answerWhenDue(context, server.wholeValues);
   }
 
   kj::Promise<void> pushPull(PushPullContext context) override {
     requireNewest();
     auto params = context.getParams();
     uint64_t step = params.getStep();
-    server.read(params.getGradients());
-    for (auto& entry: server.entries) {
-      server.shard.checkPush(rank, entry.id, step, {server.pushes, entry.payload});
+    server.read(params.getGradients(), server.pushes);
+    for (auto& each: server.asked) {
+      server.shard.checkPush(rank, each.id, step, {server.pushes, each.payload});
     }
-    for (auto& entry: server.entries) {
-      entry.number = server.shard.push(rank, entry.id, step, {server.pushes, entry.payload});
-      server.wake(entry.id);
+    for (auto& each: server.asked) {
+      each.due = server.shard.push(rank, each.id, step, {server.pushes, each.payload});
+      server.wake(each.id);
     }
-    return server.whenDue().then([this, context]() mutable {
-      answer(context, context.getParams().getGradients(), server.answers);
-    });
+    return answerWhenDue(context, server.answers);
   }
 
   kj::Promise<void> share(ShareContext context) override {
@@ -264,7 +277,7 @@ private:
         service, rank, kj::mv(memory), [&server = server, rank = rank, number = number]() {
           return number == server.sessions[rank];
         });
-    results.setMemory(passed(KJ_ASSERT_NONNULL(server.values)->descriptor()));
+    results.setMemory(passed(server.values.descriptor()));
     results.setBell(passed(session->bell()));
     serving = session->serve().fork();
     ring = kj::mv(session);
@@ -278,36 +291,42 @@ private:
   }
 
   // First values are always float32.
-  static codec::Floats floats(const Entry& entry) {
-    KJ_REQUIRE(entry.payload.size() % sizeof(float) == 0,
-        "initial values must be whole float32 values of 4 bytes", entry.payload.size());
+  static codec::Floats floats(const Asked& slice) {
+    KJ_REQUIRE(slice.payload.size() % sizeof(float) == 0,
+        "initial values must be whole float32 values of 4 bytes", slice.payload.size());
     // A message's Data begins at a multiple of 8 bytes.
-    auto values = reinterpret_cast<const float*>(entry.payload.begin());
-    return kj::arrayPtr(values, entry.payload.size() / sizeof(float));
+    auto values = reinterpret_cast<const float*>(slice.payload.begin());
+    return kj::arrayPtr(values, slice.payload.size() / sizeof(float));
   }
 
-  static SliceId idOf(uint32_t named) { return named; }
-  static SliceId idOf(SliceFloats::Reader named) { return named.getSlice(); }
+  // Answers the call of `server.asked` with their newest values.
+  template <typename Context>
+  kj::Promise<void> answerWhenDue(Context& context, AnswerEncoder& encoder) {
+    auto ids = KJ_MAP(each, server.asked) {
+      return each.id;
+    };
+    return server.whenDue().then(
+        [this, context, &encoder, ids = kj::mv(ids)]() mutable { answer(context, ids, encoder); });
+  }
 
-  // With the newest values of the slices that the call named.
-  template <typename Context, typename List>
-  void answer(Context& context, List named, AnswerEncoder& encoder) {
+  template <typename Context>
+  void answer(Context& context, kj::ArrayPtr<const SliceId> ids, AnswerEncoder& encoder) {
     // The loans of a rank are those of its newest session.
     requireNewest();
-    server.entries.clear();
-    SizeOfList size;
+    auto& entries = server.entries;
+    entries.begin(encoder.encoding());
     auto payload = Payload::STAYS;
-    for (auto each: named) {
-      auto lent = server.shard.lend(rank, idOf(each));
-      auto answer = encoder.encode(idOf(each), lent.version, lent.values);
-      server.entries.add(Entry{idOf(each), answer.bytes, lent.version});
+    for (auto id: ids) {
+      auto lent = server.shard.lend(rank, id);
+      auto answer = encoder.encode(id, lent.version, lent.values);
+      entries.add(id, lent.version, answer.bytes);
       payload = answer.payload;
-      size.add(answer.bytes, payload);
     }
-    auto values = context.getResults(size.size()).initValues(server.entries.size());
-    for (auto i: kj::indices(server.entries)) {
-      values[i].setVersion(server.entries[i].number);
-      setFloats(values[i], server.entries[i].payload, payload);
+    auto all = entries.all();
+    auto values = context.getResults(SizeOfList(all, payload).size()).initValues(all.size());
+    for (auto i: kj::indices(all)) {
+      values[i].setVersion(all[i].number);
+      setFloats(values[i], all[i].bytes, payload);
     }
   }
 

@@ -52,6 +52,42 @@ TEST_CASE("ShardServer: a call carries several slices, and is answered when the 
   }
 }
 
+TEST_CASE("ShardServer: slices that follow one another share an entry") {
+  // Whole cache lines lie one after the other, the last key does not.
+  Bench bench(makeKeys({16, 32, 48, 5, 16}), "dist_async", 1);
+  auto link = Link::connect(bench.server);
+  auto worker = bench.hello(link.service, 0, 1).wait(bench.scope).getSession();
+  auto initialize = worker.initializeRequest();
+  Bench::set(initialize.initValues(1)[0], 0, Bench::filled(117, 1));
+  initialize.send().wait(bench.scope);
+
+  auto gradients = [&](uint64_t step, SliceId first, uint64_t floats) {
+    auto request = worker.pushPullRequest();
+    request.setStep(step);
+    Bench::set(request.initGradients(1)[0], first, Bench::filled(floats, 1));
+    return request.send();
+  };
+  auto answer = gradients(0, 1, 32 + 48 + 5).wait(bench.scope);
+  REQUIRE(answer.getValues().size() == 2);
+  CHECK(all(answer, 80, 2, 0));
+  CHECK(all(answer, 5, 2, 1));
+  // All of the same version, as far as they share.
+  auto pull = worker.pullRequest();
+  pull.setSlices({0, 1, 2, 4});
+  auto now = pull.send().wait(bench.scope);
+  REQUIRE(now.getValues().size() == 3);
+  CHECK(all(now, 16, 1, 0));
+  CHECK(all(now, 80, 2, 1));
+  CHECK(now.getValues()[1].getVersion() == 1);
+  CHECK(all(now, 16, 1, 2));
+
+  CHECK(contains(bench.refusal(gradients(1, 1, 33)), "slice's size"));
+  CHECK(contains(bench.refusal(gradients(0, 0, 118)), "slice's size"));
+  // A slice of them is out of turn: none is changed.
+  CHECK(contains(bench.refusal(gradients(1, 0, 48)), "not its next"));
+  CHECK(all(gradients(1, 1, 80).wait(bench.scope), 80, 3));
+}
+
 TEST_CASE("ShardServer: a call that is wrong in one slice changes none") {
   Bench bench(makeKeys({1000, 10, 7}), "dist_async", 1);
   auto link = Link::connect(bench.server);

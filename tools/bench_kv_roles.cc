@@ -77,7 +77,7 @@ private:
     auto connect = [this, &io](uint server) -> kj::Promise<kj::Own<rpc::Peer>> {
       return kj::heap<rpc::Peer>(streamAt(io, server), rpc::limitsFor(placement));
     };
-    store->run({kj::mv(names), connect, io.provider->getTimer(), 5 * kj::SECONDS})
+    store->run({kj::mv(names), connect, io.provider->getTimer(), 60 * kj::SECONDS})
         .catch_([](kj::Exception&&) { /* The compute thread throws the same. */ })
         .exclusiveJoin(kj::mv(paf.promise))
         .wait(io.waitScope);
