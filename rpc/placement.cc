@@ -43,6 +43,23 @@ void dealRoundRobin(kj::ArrayPtr<Slice> slices, kj::ArrayPtr<const Key>, uint sh
   for (auto& slice: slices) slice.shard = slice.key % shards;
 }
 
+// Of EncodeDefaultKey in MXNet 1.x's src/kvstore/kvstore_dist.h. The bound, in floats, is the
+// default of its MXNET_KVSTORE_BIGARRAY_BOUND.
+constexpr uint64_t HASH_FACTOR = 9973;
+constexpr uint64_t BIGARRAY_BOUND = 1'000'000;
+
+void dealMxnetHash(kj::ArrayPtr<Slice> slices, kj::ArrayPtr<const Key> keys, uint shards) {
+  for (auto& slice: slices) {
+    auto& key = keys[slice.key];
+    if (key.size < BIGARRAY_BOUND || !key.splittable) {
+      slice.shard = slice.key * HASH_FACTOR % shards;
+    } else {
+      // MXNet cuts at the borders themselves. Here they lie within slices: the middle decides.
+      slice.shard = (slice.offset - key.offset + slice.size / 2) * shards / key.size;
+    }
+  }
+}
+
 constexpr PlacementRule ROWS[] = {
     {"balanced",
         "Slices dealt largest first, each to the server that holds least: where keys may be cut, "
@@ -50,6 +67,11 @@ constexpr PlacementRule ROWS[] = {
         "largest share stays below 1.1 / servers.",
         dealBalanced},
     {"round_robin", "Whole keys in turn, whatever their size.", dealRoundRobin},
+    {"mxnet_hash",
+        "MXNet's rule, for comparison: key number k of less than 1,000,000 floats goes whole to "
+        "server (9973 · k) mod servers; a larger one in equal parts to all, in their order. Parts "
+        "end at the nearest border of a slice here, and a key that may not be cut is hashed.",
+        dealMxnetHash},
 };
 
 }  // namespace

@@ -114,6 +114,51 @@ TEST_CASE("Placement: round_robin deals whole keys in turn") {
   for (auto& slice: placement.slices) CHECK(slice.shard == slice.key % 2);
 }
 
+TEST_CASE("Placement: mxnet_hash deals whole keys by 9973 times their number") {
+  for (uint shards: {2, 3, 5}) {
+    auto placement = place(lenet(), 4096, shards, rule("mxnet_hash"));
+    for (auto& slice: placement.slices) CHECK(slice.shard == slice.key * 9973 % shards);
+  }
+  // Four arrays a convolution, and 9973 is odd: nearly all of the model is on one server of two.
+  auto share = [](uint shards) {
+    return place(inceptionSmall(), 1 << 20, shards, rule("mxnet_hash")).largestShare();
+  };
+  CHECK(share(2) > 0.99);
+  CHECK(share(4) > 0.99);
+  CHECK(share(5) < 0.5);
+}
+
+TEST_CASE("Placement: mxnet_hash deals an array of a million floats evenly over all, in order") {
+  constexpr uint64_t BOUND = 1'000'000;
+  constexpr uint SHARDS = 3;
+  auto placement = place(makeKeys({10, BOUND - 1, BOUND}), 1 << 16, SHARDS, rule("mxnet_hash"));
+  uint64_t held[SHARDS] = {};
+  uint last = 0;
+  for (auto& slice: placement.slices) {
+    if (slice.key < 2) {
+      CHECK(slice.shard == slice.key * 9973 % SHARDS);
+      continue;
+    }
+    CHECK(slice.shard >= last);
+    last = slice.shard;
+    held[last] += slice.size;
+    // Within half a slice of MXNet's borders: floor(size / shards * i).
+    auto begin = slice.offset - 10 - (BOUND - 1);
+    auto middle = begin + slice.size / 2;
+    CHECK(middle >= BOUND / SHARDS * last);
+    CHECK(middle <= BOUND / SHARDS * (last + 1) + 1);
+  }
+  for (auto floats: held) CHECK(floats == doctest::Approx(BOUND / SHARDS).epsilon(0.05));
+}
+
+TEST_CASE("Placement: mxnet_hash leaves a large key whole that may not be split") {
+  auto keys = makeKeys({10, 2'000'000});
+  keys[1].splittable = false;
+  auto placement = place(keys, 4096, 2, rule("mxnet_hash"));
+  REQUIRE(placement.slices.size() == 2);
+  CHECK(placement.slices[1].shard == 1);
+}
+
 TEST_CASE("Placement: more servers than slices leaves some without") {
   auto placement = place(makeKeys({10}), 4096, 3, rule("balanced"));
   CHECK(placement.shards.size() == 3);
@@ -141,6 +186,7 @@ TEST_CASE("Placement: the digest tells placements apart") {
   CHECK(place(keys, 4096, 3, rule("balanced")).digest() != digest);
   CHECK(place(keys, 8192, 2, rule("balanced")).digest() != digest);
   CHECK(place(keys, 4096, 2, rule("round_robin")).digest() != digest);
+  CHECK(place(keys, 4096, 2, rule("mxnet_hash")).digest() != digest);
   CHECK(place(mlp(), 4096, 2, rule("balanced")).digest() != digest);
 }
 
