@@ -29,16 +29,6 @@ TEST_CASE("dist_sync: the bits do not depend on servers, reader threads or launc
   checkBits(MLP);
 }
 
-TEST_CASE("dist_sync: the bits do not depend on the transport") {
-  // Every other test here goes by the automatic one.
-  auto bits = bitsOf(MLP);
-  for (auto transport: {"tcp", "unix", "shared_memory"}) {
-    CAPTURE(transport);
-    CHECK(bitsOf(MLP, {kj::str("kvstore.transport=", transport)}) == bits);
-  }
-  CHECK(bitsOf(BATCH_NORM, {"kvstore.transport=tcp"}) == bitsOf(BATCH_NORM));
-}
-
 TEST_CASE("dist_sync: nor do they with random crops, mirrors, the mean image and batch norm") {
   checkBits(BATCH_NORM);
 }

@@ -67,6 +67,20 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("so it is where servers are reached by sockets alone") {
+  for (auto transport: {"kvstore.transport=tcp"_kj, "kvstore.transport=unix"_kj}) {
+    for (int signal: {SIGKILL, SIGSTOP}) {
+      CAPTURE(transport);
+      CAPTURE(signal);
+      auto run = startedRun(ENDLESS, {transport, "cluster.silence_timeout_s=2"});
+      KJ_SYSCALL(::kill(run->role("server", 1).pid, signal));
+      auto ended = run->command.wait(FAILS_WITHIN_S);
+      checkFailed(ended, {"server 1", signal == SIGKILL ? "killed by signal 9" : "silent for 2 s"});
+      checkNothingLeft(*run);
+    }
+  }
+}
+
 TEST_CASE("a stopped role is noticed within 10 s with the time-out of an ordinary file") {
   auto run = startedRun(ENDLESS);
   KJ_SYSCALL(::kill(run->role("worker", 1).pid, SIGSTOP));
