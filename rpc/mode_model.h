@@ -14,6 +14,7 @@ namespace rpc {
 struct ModelRule {
   enum Kind {
     PLAIN,            // sum
+    SUM,              // w ← sum: workers make the updates
     STALENESS_AWARE,  // sum / max(1, staleness)
     COMPENSATED,      // sum + lambda · sum ⊙ sum ⊙ (w - seen)
   } kind = PLAIN;
@@ -87,14 +88,13 @@ public:
 
     settle();
     return true;
-  }  // namespace rpc
+  }
 
   // An answer or a pull gives `rank` the newest values.
   void read(uint rank) { workers[rank].seen = version(); }
 
   void rest(uint rank) {
     workers[rank].rests = true;
-
     if (resting() == rounds.workers) {
       for (auto& worker: workers) worker.rests = false;
     }
@@ -193,7 +193,7 @@ private:
       if (rule.kind == ModelRule::COMPENSATED) {
         sum += rule.lambda * sum * sum * (now[i] - versions[first.seen][i]);
       }
-      next[i] = now[i] + rule.rate * sum / divisor;
+      next[i] = rule.kind == ModelRule::SUM ? sum : now[i] + rule.rate * sum / divisor;
     }
     for (auto push: update) {
       push->state = Push::APPLIED;

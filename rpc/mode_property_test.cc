@@ -184,6 +184,21 @@ TEST_CASE("Shard: a round of all has the same bits whenever what comes, on howev
   }
 }
 
+TEST_CASE("Shard: where workers update, they are answered with the sum of each round") {
+  auto all = runMany(Way::SUMS);
+  CHECK(all.dropped == 0);
+  CHECK(all.waited > 0);
+  CHECK(all.stale == 0);
+}
+
+TEST_CASE("Shard: in workers, of which each calls its own directly, a round of all is the same") {
+  auto all = runMany(Way::OWN_SHARDS);
+  CHECK(all.dropped == 0);
+  CHECK(all.waited > 0);
+  CHECK(all.stale == 0);
+  CHECK(all.reads > 0);
+}
+
 TEST_CASE("Shard: of the first of a round, those count that the model counts") {
   auto all = runMany(Way::FIRST);
   CHECK(all.dropped > 0);

@@ -53,8 +53,12 @@ public:
 
   void reconnect(uint rank) override {
     for (auto shard: kj::indices(servers)) {
-      auto connection = kj::heap<Connection>(Connection{
-          rank, uint(shard), 0, Link::connect(servers[shard]), ShardSession::Client(nullptr)});
+      bool isOwn = setting.isOwn(rank, shard);
+      if (isOwn && hasSession(rank, shard)) continue;
+      auto link = isOwn ? Link{kj::NEVER_DONE, kj::Own<Peer>(), servers[shard]}
+                        : Link::connect(servers[shard]);
+      auto connection = kj::heap<Connection>(
+          Connection{rank, uint(shard), 0, kj::mv(link), ShardSession::Client(nullptr)});
       auto request = connection->link.service.helloRequest();
       request.setRank(rank);
       request.setWorkers(setting.rounds.workers);
@@ -122,6 +126,13 @@ private:
     kj::Maybe<capnp::Response<ShardSession::PullResults>> pulled;
     kj::Promise<void> coming = nullptr;
   };
+
+  bool hasSession(uint rank, uint shard) {
+    for (auto& connection: connections) {
+      if (connection->rank == rank && connection->shard == shard) return true;
+    }
+    return false;
+  }
 
   ShardSession::Client& sessionOf(uint rank, uint shard) {
     for (auto& connection: connections) {

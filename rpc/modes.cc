@@ -55,7 +55,7 @@ constexpr AggregateFrom AGGREGATE_FROM[] = {
 };
 
 // The first is the default.
-constexpr UpdatePlace UPDATE_PLACES[] = {
+constexpr UpdatePlace PLACES[] = {
     {"server", "Who sums a piece updates it too, and answers with its new values.", false},
     {"worker",
         "Every worker updates all parameters, each with the whole state of the optimizer, by the "
@@ -141,6 +141,7 @@ void readLocalSteps(configs::Reader& reader, KvStoreConfig& config) {
 }  // namespace
 
 constinit const kj::ArrayPtr<const Mode> MODES(ROWS);
+constinit const kj::ArrayPtr<const UpdatePlace> UPDATE_PLACES(PLACES);
 
 Rounds KvStoreConfig::rounds(uint workers) const {
   Rounds rounds{.mode = mode->name, .workers = workers, .aggregate = workers, .codec = codec};
@@ -206,10 +207,10 @@ KvStoreConfig KvStoreConfig::read(configs::Reader& reader) {
         kj::arrayPtr(AGGREGATE_FROM, kj::size(AGGREGATE_FROM)), "distinct");
   }
   readLocalSteps(reader, config);
-  config.update = UPDATE_PLACES;
+  config.update = UPDATE_PLACES.begin();
   if (hasOwn(reader, "update", mode, together, "dist_sync")) {
-    config.update = &reader.choose("update", "Where parameters are updated.",
-        kj::arrayPtr(UPDATE_PLACES, kj::size(UPDATE_PLACES)), "server");
+    config.update =
+        &reader.choose("update", "Where parameters are updated.", UPDATE_PLACES, "server");
     config.updateSpan = reader.span("update");
   }
   if (hasOwn(reader, "staleness_aware", mode, mode.counts == Mode::BY_ITSELF, "dist_async")) {

@@ -54,6 +54,7 @@ struct UpdatePlace {
   const char* doc;
   bool inWorker;
 };
+extern const kj::ArrayPtr<const UpdatePlace> UPDATE_PLACES;
 
 // What the servers of local_sgd do with the mean difference of a round.
 struct OuterConfig {

@@ -1,64 +1,16 @@
 // Connections that are cut in the middle of messages: nothing is lost, and nothing counts twice.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
-#include <math.h>
 
 #include <cstring>
 
 #include "rpc/kv_store.h"
+#include "rpc/test_cuts.h"
 #include "rpc/test_model.h"
 #include "rpc/test_threads.h"
 
 namespace rpc {
 namespace {
-
-// Forwards bytes between two streams, both ways, and drops both after so many.
-class Forwarder {
-public:
-  static kj::Promise<void> run(
-      kj::Own<kj::AsyncIoStream> a, kj::Own<kj::AsyncIoStream> b, uint64_t bytes) {
-    auto forwarder = kj::heap<Forwarder>(kj::mv(a), kj::mv(b), bytes);
-    auto ended = forwarder->forward(0, 1).exclusiveJoin(forwarder->forward(1, 0));
-    return ended.attach(kj::mv(forwarder));
-  }
-
-  Forwarder(kj::Own<kj::AsyncIoStream> a, kj::Own<kj::AsyncIoStream> b, uint64_t bytes)
-      : streams{kj::mv(a), kj::mv(b)}, left(bytes) {}
-
-private:
-  kj::Promise<void> forward(uint from, uint to) {
-    if (left == 0) return kj::READY_NOW;
-    auto& buffer = buffers[from];
-    return streams[from]
-        ->tryRead(buffer, 1, kj::min(sizeof(buffer), left))
-        .then([this, from, to](size_t read) -> kj::Promise<void> {
-          // The other direction may have used some of it up.
-          uint64_t bytes = kj::min(read, left);
-          if (bytes == 0) return kj::READY_NOW;
-          left -= bytes;
-          return streams[to]->write(buffers[from], bytes).then([this, from, to]() {
-            return forward(from, to);
-          });
-        });
-  }
-
-  kj::Own<kj::AsyncIoStream> streams[2];
-  kj::byte buffers[2][8192];
-  uint64_t left;
-};
-
-// The worker's connections are cut after random numbers of bytes: from one that ends in hello to
-// some that carry several steps.
-Through cutting(uint seed, uint rank) {
-  return [seed, rank, connections = 0u](kj::Own<kj::AsyncIoStream> server) mutable {
-    float part = (noise(seed, rank, ++connections) + 1) / 2;
-    uint64_t bytes = 200 * exp(part * log(10000));
-    auto pipe = kj::newTwoWayPipe();
-    auto forwarding =
-        Forwarder::run(kj::mv(pipe.ends[1]), kj::mv(server), bytes).eagerlyEvaluate(nullptr);
-    return pipe.ends[0].attach(kj::mv(forwarding));
-  };
-}
 
 struct Outcome {
   kj::Vector<kj::Array<float>> parameters;  // of each rank, after the last refresh
@@ -77,7 +29,7 @@ Outcome train(kj::StringPtr mode, Updater& updater, bool depends, kj::Maybe<uint
   kj::Vector<kj::Own<Worker>> workers;
   for (uint rank = 0; rank < WORKERS; rank++) {
     KJ_IF_MAYBE(s, seed) {
-      workers.add(kj::heap<Worker>(placement, rounds, rank, servers, cutting(*s, rank)));
+      workers.add(kj::heap<Worker>(placement, rounds, rank, servers, cutting(*s, rank, 2'000'000)));
     } else {
       workers.add(kj::heap<Worker>(placement, rounds, rank, servers));
     }

@@ -107,20 +107,22 @@ private:
 
   Call& send(Call::What what, uint rank, uint shard, uint64_t number, kj::Array<SliceId> slices) {
     auto& worker = workers[rank];
-    auto gradients = what == Call::PUSH ? KJ_MAP(id, slices) {
-      return gradientOf(rank, id, number);
+    kj::Array<kj::Array<float>> gradients;
+    if (what == Call::PUSH) {
+      gradients = KJ_MAP(id, slices) {
+        return gradientOf(rank, id, number);
+      };
     }
-                         : kj::Array<kj::Array<float>>();
-                         uint index = calls.size();
-                         calls.add(kj::heap<Call>(Call{what, rank, shard, worker.session, number,
-                             kj::mv(slices), kj::mv(gradients), index}));
-                         worker.open.add(index);
-                         plan(dice.roll(1, delayMax), Event::ARRIVES, index);
-                         if (breaks > 0 && dice.onceIn(10)) {
-                           breaks--;
-                           plan(dice.roll(0, 50), Event::BREAKS, rank);
-                         }
-                         return *calls.back();
+    uint index = calls.size();
+    calls.add(kj::heap<Call>(
+        Call{what, rank, shard, worker.session, number, kj::mv(slices), kj::mv(gradients), index}));
+    worker.open.add(index);
+    plan(dice.roll(1, delayMax), Event::ARRIVES, index);
+    if (breaks > 0 && dice.onceIn(10)) {
+      breaks--;
+      plan(dice.roll(0, 50), Event::BREAKS, rank);
+    }
+    return *calls.back();
   }
 
   // All slices, in calls of random sizes.
@@ -157,8 +159,13 @@ private:
     return gradient;
   }
 
+  // Whether the connection that it was sent over is broken.
+  bool isLate(const Call& call) const {
+    return call.session != workers[call.rank].session && !setting.isOwn(call.rank, call.shard);
+  }
+
   void arrive(Call& call) {
-    bool late = call.session != workers[call.rank].session;
+    bool late = isLate(call);
     auto counts = KJ_MAP(id, call.slices) {
       return call.what == Call::PUSH && models[id]->steps(call.rank) == call.number;
     };
@@ -199,8 +206,7 @@ private:
       if (call.what == Call::PUSH) {
         for (auto id: call.slices) expected = expected && models[id]->isAnswered(call.rank);
       }
-      bool late = call.session != workers[call.rank].session;
-      if (late) continue;
+      if (isLate(call)) continue;
       KJ_REQUIRE(servers.isAnswered(call) == expected, "who waits", call.rank, call.number,
           call.slices, expected);
       if (!expected) {
@@ -237,8 +243,8 @@ private:
 
   // An answer has come back.
   void receive(Call& call) {
+    if (isLate(call)) return;  // lost
     auto& worker = workers[call.rank];
-    if (call.session != worker.session) return;  // lost
     kj::Vector<uint> open;
     for (auto index: worker.open) {
       if (index != call.index) open.add(index);
@@ -306,8 +312,8 @@ private:
     servers.reconnect(rank);
     kj::Vector<Event> stay;
     for (auto& event: events) {
-      bool lost =
-          event.what == Event::ARRIVES && calls[event.index]->rank == rank && dice.onceIn(2);
+      bool lost = event.what == Event::ARRIVES && calls[event.index]->rank == rank &&
+                  isLate(*calls[event.index]) && dice.onceIn(2);
       if (!lost) stay.add(event);
     }
     events = kj::mv(stay);
@@ -315,6 +321,10 @@ private:
     worker.open = {};
     for (auto index: open) {
       auto& call = *calls[index];
+      if (!isLate(call)) {
+        worker.open.add(index);
+        continue;
+      }
       send(call.what, rank, call.shard, call.number, kj::heapArray(call.slices.asPtr()));
     }
   }

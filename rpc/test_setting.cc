@@ -4,6 +4,7 @@
 
 #include "rpc/delay_compensation.h"
 #include "rpc/test_model.h"
+#include "rpc/worker_update.h"
 
 namespace rpc {
 
@@ -41,8 +42,15 @@ Rounds drawRounds(Way way, Dice& dice) {
   config.aggregateFrom = &from;
   switch (way) {
     case Way::ALL:
-      // So is a bound of 0.
-      set(dice.onceIn(4) ? "dist_ssp" : "dist_sync");
+      // So is a bound of 0, and so are the differences of local_sgd.
+      set(dice.onceIn(2) ? "dist_sync" : dice.onceIn(2) ? "dist_ssp" : "local_sgd");
+      break;
+    case Way::SUMS:
+      set("dist_sync");
+      config.update = &rowOf(UPDATE_PLACES, "worker");
+      break;
+    case Way::OWN_SHARDS:
+      set("allreduce");
       break;
     case Way::FIRST:
     case Way::ANY:
@@ -78,7 +86,8 @@ Setting Setting::draw(Way way, Dice& dice) {
   // One that is cut.
   if (dice.onceIn(20)) sizes.add(dice.roll(1025, 2100));
   setting.sizes = sizes.releaseAsArray();
-  setting.deal(dice.roll(1, 3));
+  if (way == Way::SUMS) setting.rule.kind = ModelRule::SUM;
+  setting.deal(way == Way::OWN_SHARDS ? setting.rounds.workers : dice.roll(1, 3));
   setting.initial = kj::heapArray<float>(setting.placement.parameters());
   for (auto i: kj::indices(setting.initial)) {
     setting.initial[i] = setting.gradient(noise(7, i, 7));
@@ -97,6 +106,7 @@ float Setting::gradient(float noise) const {
 }
 
 kj::Own<Updater> Setting::newUpdater() const {
+  if (rule.kind == ModelRule::SUM) return kj::heap<SumUpdater>();
   auto updater = kj::heap<RuleUpdater>(rule);
   if (rule.kind != ModelRule::COMPENSATED) return updater;
   auto compensated = kj::heap<DelayCompensation>(

@@ -28,8 +28,8 @@ private:
 };
 
 // The ways of counting that schedules are made of.
-enum class Way { ALL, FIRST, ANY, EACH, BOUNDED, COMPENSATED, STALENESS_AWARE };
-constexpr uint WAYS = 7;
+enum class Way { ALL, FIRST, ANY, EACH, BOUNDED, COMPENSATED, STALENESS_AWARE, SUMS, OWN_SHARDS };
+constexpr uint WAYS = 9;
 
 // What is tested, drawn from a seed: a mode with its keys, workers, slices, shards.
 struct Setting {
@@ -44,6 +44,8 @@ struct Setting {
   static Setting draw(Way way, Dice& dice);
   // Deals the slices to so many shards.
   void deal(uint shards);
+  // Whether the shard is the worker's own, which it calls directly: no connection can break.
+  bool isOwn(uint rank, uint shard) const { return way == Way::OWN_SHARDS && rank == shard; }
   // Of a number in [-1, 1): one of those that sum exactly, unless the rule is inexact anyway.
   float gradient(float noise) const;
   // What servers update by: the rule of the model.
