@@ -78,10 +78,15 @@ kj::Promise<kj::Own<Connection>> Opening::hello(
 
 kj::Promise<kj::Own<Connection>> Opening::failed(kj::Exception&& exception) {
   if (isFinal(exception)) return kj::mv(exception);
-  if (isRefused(exception) || servers.timer.now() + pause >= deadline) {
+  if (isRefused(exception)) {
     KJ_IF_MAYBE(former, loss) return kj::mv(*former);
-    if (exception.getType() == kj::Exception::Type::DISCONNECTED) return kj::mv(exception);
-    return KJ_EXCEPTION(DISCONNECTED, "no answer came");
+    return kj::mv(exception);
+  }
+  if (servers.timer.now() + pause >= deadline) {
+    // Not DISCONNECTED: no process need have ended that could tell more.
+    return kj::Exception(kj::Exception::Type::OVERLOADED, __FILE__, __LINE__,
+        kj::str("it could not be reached for ", servers.patience / kj::SECONDS,
+            " s; is its machine gone, or the network between? (cluster.silence_timeout_s)"));
   }
   auto wait = servers.timer.afterDelay(pause);
   pause = kj::min(2 * pause, PAUSE_MAX);

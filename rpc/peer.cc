@@ -41,8 +41,9 @@ kj::Own<capnp::MessageStream> messagesOver(
   return kj::heap<capnp::AsyncIoMessageStream>(stream);
 }
 
-kj::Own<kj::AsyncIoStream> tuned(kj::Own<kj::AsyncIoStream> stream) {
+kj::Own<kj::AsyncIoStream> tuned(kj::Own<kj::AsyncIoStream> stream, MessageLimits limits) {
   limitUnsent(*stream);
+  KJ_IF_MAYBE(silence, limits.silence) breakOnSilence(*stream, *silence);
   return stream;
 }
 
@@ -74,10 +75,11 @@ private:
 
 }  // namespace
 
-MessageLimits limitsFor(const Placement& placement) {
+MessageLimits limitsFor(const Placement& placement, kj::Maybe<kj::Duration> silence) {
   uint64_t largest = CALL_BYTES_MAX / sizeof(float);
   for (auto& slice: placement.slices) largest = kj::max(largest, slice.size);
   MessageLimits limits;
+  limits.silence = silence;
   limits.message_bytes = kj::max(limits.message_bytes, largest * sizeof(float));
   // Twice the model: a worker that comes back repeats its calls while the old ones are still open.
   limits.unanswered_bytes += 2 * placement.parameters() * sizeof(float);
@@ -85,7 +87,7 @@ MessageLimits limitsFor(const Placement& placement) {
 }
 
 Peer::Peer(kj::Own<kj::AsyncIoStream> ownStream, MessageLimits limits)
-    : stream(tuned(kj::mv(ownStream))),
+    : stream(tuned(kj::mv(ownStream), limits)),
       local(asLocal(*stream)),
       messages(messagesOver(*stream, local)),
       network(outgoing, DESCRIPTORS_MAX, Side::CLIENT, readerOptions(limits)),
@@ -93,7 +95,7 @@ Peer::Peer(kj::Own<kj::AsyncIoStream> ownStream, MessageLimits limits)
 
 Peer::Peer(
     kj::Own<kj::AsyncIoStream> ownStream, MessageLimits limits, capnp::Capability::Client bootstrap)
-    : stream(tuned(kj::mv(ownStream))),
+    : stream(tuned(kj::mv(ownStream), limits)),
       local(asLocal(*stream)),
       messages(messagesOver(*stream, local)),
       network(outgoing, DESCRIPTORS_MAX, Side::SERVER, readerOptions(limits)),

@@ -4,23 +4,28 @@
 #include <capnp/capability.h>
 #include <capnp/rpc-twoparty.h>
 #include <kj/async-io.h>
+#include <kj/time.h>
 
 #include "rpc/placement.h"
 #include "rpc/wire.h"
 
 namespace rpc {
 
-// What an end takes from the other before it refuses (a message) or stops reading (calls).
+// What an end takes from the other before it refuses (a message), stops reading (calls) or gives up
+// (silence).
 struct MessageLimits {
   // The largest payload of one message. Checked before memory is taken.
   uint64_t message_bytes = 1 << 20;
   // Calls of the other end that are not yet answered, together.
   uint64_t unanswered_bytes = 64 << 20;
+  // How long the other end may be silent before the connection breaks: see breakOnSilence(). Null:
+  // as the system has it.
+  kj::Maybe<kj::Duration> silence = nullptr;
 };
 
 // Enough for the store's messages: some slices each (rpc/outbox.h), and one call in flight on
 // each slice.
-MessageLimits limitsFor(const Placement& placement);
+MessageLimits limitsFor(const Placement& placement, kj::Maybe<kj::Duration> silence = nullptr);
 
 // One end of a connection: what capnp's TwoPartyClient is, but with limits, owning its stream, for
 // both ends.

@@ -25,6 +25,22 @@ void limitUnsent(kj::AsyncIoStream& stream) {
   }
 }
 
+void breakOnSilence(kj::AsyncIoStream& stream, kj::Duration silence) {
+  KJ_IF_MAYBE(fd, stream.getFd()) {
+    // With a time-out of the user's, the system looks at that rather than counts probes.
+    int silence_ms = silence / kj::MILLISECONDS, on = 1;
+    int probe_s = kj::max(1, silence_ms / 5000);
+    auto set = [&](int level, int option, int value) {
+      // Fails where there is no TCP.
+      (void)::setsockopt(*fd, level, option, &value, sizeof(value));
+    };
+    set(IPPROTO_TCP, TCP_USER_TIMEOUT, silence_ms);
+    set(IPPROTO_TCP, TCP_KEEPIDLE, probe_s);
+    set(IPPROTO_TCP, TCP_KEEPINTVL, probe_s);
+    set(SOL_SOCKET, SO_KEEPALIVE, on);
+  }
+}
+
 uint64_t Wire::bytesOf(kj::ArrayPtr<const kj::ArrayPtr<const capnp::word>> segments) {
   uint64_t bytes = 0;
   for (auto& segment: segments) bytes += segment.asBytes().size();

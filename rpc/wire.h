@@ -16,6 +16,13 @@ constexpr int UNSENT_BYTES_MAX = 128 << 10;
 // buffer is as small already.
 void limitUnsent(kj::AsyncIoStream& stream);
 
+// Breaks the connection when the other end's kernel has acknowledged nothing for `silence`: of what
+// was sent, or, to the next second or fifth of `silence`, of probes where there is nothing to send.
+// Its machine is gone, or the way to it. (Otherwise the system tries for a quarter of an hour, or
+// for ever.) Breaking is an ordinary disconnection. A process that is stopped is not silent so: its
+// kernel acknowledges. For what is not TCP it does nothing.
+void breakOnSilence(kj::AsyncIoStream& stream, kj::Duration silence);
+
 // Passes messages on to another stream. All belongs to one event loop.
 class Wire final: public capnp::MessageStream {
 public:

@@ -192,7 +192,10 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::Mode& mode
       "All roles must have joined after this time; the message names those that have not.",
       {.atLeast = 1, .atMost = 86400}, 60);
   config.silenceTimeout_s = reader.integer("silence_timeout_s",
-      "A role whose io thread is silent for this long is lost. A long step is not silence.",
+      "A role whose io thread is silent for this long is lost. A long step is not silence. A "
+      "connection between a worker and a server over which for half this time nothing is "
+      "acknowledged, as when a machine is gone, is made anew; a server that then cannot be reached "
+      "for this time is lost.",
       {.atLeast = 1, .atMost = 3600}, 5);
 
   if (reader.isManual()) return config;

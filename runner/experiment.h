@@ -4,6 +4,7 @@
 #include <kj/filesystem.h>
 #include <kj/memory.h>
 #include <kj/string.h>
+#include <kj/time.h>
 
 #include "configs/language/document.h"
 #include "configs/language/reader.h"
@@ -71,6 +72,9 @@ struct ClusterConfig {
   uint startTimeout_s;
   uint silenceTimeout_s;
 
+  kj::Duration silence() const { return silenceTimeout_s * kj::SECONDS; }
+  // Between a worker and a server: leaves time to make a new connection.
+  kj::Duration connectionSilence() const { return silence() / 2; }
   // "2 servers and 1 worker".
   kj::String roles() const;
 

@@ -35,7 +35,7 @@ public:
       kj::Own<kj::AsyncIoStream> stream, rpc::MessageLimits limits,
       kj::Function<void(RoleProgress::Builder)> progress)
       : timer(io.provider->getTimer()),
-        interval(KJ_ASSERT_NONNULL(loaded.experiment).cluster.silenceTimeout_s * kj::SECONDS / 5),
+        interval(KJ_ASSERT_NONNULL(loaded.experiment).cluster.silence() / 5),
         coordinator(kj::str(options.coordinator)),
         progress(kj::mv(progress)),
         peer(kj::mv(stream), limits) {}
@@ -111,6 +111,8 @@ kj::Promise<kj::Own<Membership>> Membership::join(kj::AsyncIoContext& io,
       })
       .then([&io, &loaded, &options, limits, address, progress = kj::mv(progress),
                 count = kj::mv(count)](kj::Own<kj::AsyncIoStream> stream) mutable {
+        // The coordinator hears of a role's silence by itself; a role by its connection.
+        limits.silence = KJ_ASSERT_NONNULL(loaded.experiment).cluster.silence();
         auto seated =
             kj::heap<Seated>(io, loaded, options, kj::mv(stream), limits, kj::mv(progress));
         auto joined = seated->join(loaded, options, address, kj::mv(count));

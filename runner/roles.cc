@@ -63,7 +63,8 @@ void runServer(const LoadedExperiment& loaded, const RoleOptions& options) {
   if (experiment.kvstore.sharesMemory()) port = io.unixEventPort;
   auto listener = listen(io, *experiment.kvstore.transport);
   auto store = rpc::newShardServer(placement, options.index, experiment.rounds(), *updater, port);
-  auto serving = listener->serve(rpc::limitsFor(placement), store);
+  auto serving =
+      listener->serve(rpc::limitsFor(placement, experiment.cluster.connectionSilence()), store);
   auto membership = Membership::join(
       io, loaded, options, listener->address(), jobMessageLimits(facts.graph),
       [](RoleProgress::Builder) {}, counting(store))

@@ -112,8 +112,9 @@ private:
         return rpc::newShardServer(placement, rank, experiment.rounds(), updater, sharing);
       };
     }
-    ioThread->start(remote, *experiment.kvstore.transport, rpc::limitsFor(placement),
-        experiment.cluster.silenceTimeout_s * kj::SECONDS, kj::mv(makeShard));
+    ioThread->start(remote, *experiment.kvstore.transport,
+        rpc::limitsFor(placement, experiment.cluster.connectionSilence()),
+        experiment.cluster.silence(), kj::mv(makeShard));
   }
 
   void initialize() {

@@ -1,0 +1,87 @@
+// Connections that fall silent: nobody closes them, and nothing comes any more, as when a machine
+// or the way to it is gone.
+#include <doctest/doctest.h>
+#include <errno.h>
+#include <kj/debug.h>
+#include <kj/io.h>
+#include <linux/filter.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "tests/faults/failure.h"
+#include "tests/text.h"
+
+namespace tests {
+namespace {
+
+enum class Cut { CONNECTIONS, AND_LISTENER };
+
+// Lets a server's sockets for workers drop whatever arrives, acknowledgements too; those to the
+// coordinator go on. Returns how many. (A filter on a duplicate is the socket's own.)
+uint silence(const Process& server, Cut cut) {
+  int raw;
+  KJ_SYSCALL(raw = ::syscall(SYS_pidfd_open, server.pid, 0));
+  kj::AutoCloseFd process(raw);
+  struct Found {
+    kj::AutoCloseFd fd;
+    bool listens;
+    uint port;
+  };
+  kj::Vector<Found> sockets;
+  for (int number = 0; number < 256; number++) {
+    raw = ::syscall(SYS_pidfd_getfd, process.get(), number, 0);
+    if (raw < 0) continue;
+    kj::AutoCloseFd fd(raw);
+    sockaddr_in name = {};
+    socklen_t size = sizeof(name);
+    if (::getsockname(fd, reinterpret_cast<sockaddr*>(&name), &size) < 0) continue;
+    if (name.sin_family != AF_INET) continue;
+    int listens = 0;
+    size = sizeof(listens);
+    KJ_SYSCALL(::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size));
+    sockets.add(Found{kj::mv(fd), listens != 0, ntohs(name.sin_port)});
+  }
+  uint port = 0, count = 0;
+  for (auto& socket: sockets) {
+    if (socket.listens) port = socket.port;
+  }
+  for (auto& socket: sockets) {
+    if (socket.port != port || (socket.listens && cut == Cut::CONNECTIONS)) continue;
+    sock_filter dropAll[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
+    sock_fprog program = {1, dropAll};
+    KJ_SYSCALL(::setsockopt(socket.fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)));
+    count++;
+  }
+  return count;
+}
+
+TEST_CASE("a server that falls silent towards workers ends the run, which says who was lost") {
+  for (auto setting: {"cluster.silence_timeout_s=2"_kj, "cluster.silence_timeout_s=5"_kj}) {
+    CAPTURE(setting);
+    auto run = startedRun(ENDLESS, {"kvstore.transport=tcp", setting});
+    CHECK(silence(run->role("server", 1), Cut::AND_LISTENER) == 3);
+    auto ended = run->command.wait(FAILS_WITHIN_S);
+    checkFailed(
+        ended, {"server 1 at 127.0.0.1:", "could not be reached for", "cluster.silence_timeout_s"});
+    checkNothingLeft(*run);
+  }
+}
+
+TEST_CASE("connections that fall silent are made anew, and the weights keep their bits") {
+  constexpr auto SHORT = "tests/faults/short.toml"_kj;
+  constexpr auto TCP = "kvstore.transport=tcp"_kj;
+  auto whole = train(SHORT, {TCP});
+  auto run = startedRun(SHORT, {TCP, "cluster.silence_timeout_s=2"});
+  CHECK(silence(run->role("server", 0), Cut::CONNECTIONS) == 2);
+  auto ended = run->command.wait();
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 0);
+  CHECK(contains(ended.output, whole.weightsSha256));
+  CHECK(contains(run->read("events.jsonl"), "\"reconnects\":1"));
+}
+
+}  // namespace
+}  // namespace tests
