@@ -17,6 +17,9 @@ namespace {
 // A fifth of the shortest silence_timeout_s.
 constexpr auto SILENCE_CHECK = 200 * kj::MILLISECONDS;
 
+// Roles of one machine have joined long before.
+constexpr auto TELL_MISSING = 5 * kj::SECONDS;
+
 kj::ArrayPtr<const float> floats(capnp::Data::Reader data) {
   KJ_REQUIRE(data.size() % sizeof(float) == 0, "not an array of float32", data.size());
   return kj::arrayPtr(reinterpret_cast<const float*>(data.begin()), data.size() / sizeof(float));
@@ -182,6 +185,8 @@ kj::Promise<void> Job::run() {
   // Whichever of them ends first, ends the job; only `ended` can end it well.
   return kj::mv(ended)
       .exclusiveJoin(watchStart())
+      .exclusiveJoin(
+          tellMissing(kj::min(TELL_MISSING, experiment.cluster.startTimeout_s * kj::SECONDS / 2)))
       .exclusiveJoin(watchSilence())
       .exclusiveJoin(showProgress(timer.now(), 0));
 }
@@ -393,15 +398,34 @@ void Job::stamp(Event::Builder event) {
   event.setTimeS((clock.now() - kj::UNIX_EPOCH) / kj::NANOSECONDS * 1e-9);
 }
 
+kj::String Job::missing() const {
+  kj::Vector<kj::String> names;
+  for (auto& seat: seats) {
+    if (!seat.joined) names.add(roleName(seat.role, seat.index));
+  }
+  return kj::strArray(names, ", ");
+}
+
+kj::Promise<void> Job::tellMissing(kj::Duration pause) {
+  return timer.afterDelay(pause).then([this, pause]() -> kj::Promise<void> {
+    if (joined == seats.size()) return kj::NEVER_DONE;
+    capnp::MallocMessageBuilder message;
+    auto event = message.initRoot<Event>();
+    stamp(event);
+    auto waiting = event.initWaiting();
+    waiting.setRoles(missing());
+    waiting.setWaitedS((timer.now() - begin) / kj::MILLISECONDS / 1000.0);
+    waiting.setLimitS(experiment.cluster.startTimeout_s);
+    log.show(event);
+    return tellMissing(2 * pause);
+  });
+}
+
 kj::Promise<void> Job::watchStart() {
   auto limit = experiment.cluster.startTimeout_s;
   return timer.afterDelay(limit * kj::SECONDS).then([this, limit]() -> kj::Promise<void> {
     if (joined < seats.size()) {
-      kj::Vector<kj::String> missing;
-      for (auto& seat: seats) {
-        if (!seat.joined) missing.add(roleName(seat.role, seat.index));
-      }
-      fail(kj::str("not joined within ", limit, " s: ", kj::strArray(missing, ", "),
+      fail(kj::str("not joined within ", limit, " s: ", missing(),
           "; see why they did not start, or raise cluster.start_timeout_s"));
     }
     return kj::NEVER_DONE;

@@ -97,7 +97,11 @@ private:
   void reportPlacement();
   void append(Event::Reader event);
   void stamp(Event::Builder event);
+  // The names of the roles that have not joined.
+  kj::String missing() const;
   kj::Promise<void> watchStart();
+  // Tells who is waited for, after `pause`, and after twice that, and so on. Never resolves.
+  kj::Promise<void> tellMissing(kj::Duration pause);
   kj::Promise<void> watchSilence();
   kj::Promise<void> showProgress(kj::TimePoint since, uint64_t stepsBefore);
 

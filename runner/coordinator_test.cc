@@ -1,12 +1,15 @@
 #include "runner/coordinator.h"
 
+#include <capnp/message.h>
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <kj/timer.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "runner/files.h"
 #include "runner/model_facts.h"
+#include "runner/run_log.h"
 
 namespace runner {
 namespace {
@@ -35,11 +38,15 @@ struct TestJob {
     folder.path = kj::str(::getenv("TEST_TMPDIR"), "/", name);
     REQUIRE(::mkdir(folder.path.cStr(), 0777) == 0);
     log = kj::heap<RunLog>(folder, *experiment.log.style,
-        LineFile(kj::AutoCloseFd(::open("/dev/null", O_WRONLY)), "nowhere"));
+        LineFile(
+            kj::AutoCloseFd(::open(told().cStr(), O_WRONLY | O_CREAT, 0666)), "the launcher's"));
     job = kj::refcounted<Job>(
         experiment, loaded.digest, *facts, folder, *log, timer, kj::systemPreciseCalendarClock());
     over = job->run().eagerlyEvaluate(nullptr);
   }
+
+  // What the launcher hears.
+  kj::String told() const { return kj::str(folder.path, "/told.jsonl"); }
 
   class Hears final: public Member::Server {
   public:
@@ -106,6 +113,41 @@ kj::Promise<capnp::Response<Session::MeetResults>> meet(Session::Client& session
   result.setCorrect(images / 2);
   result.setImages(images);
   return request.send();
+}
+
+TEST_CASE("a job that misses a role tells, at growing distances, whom it waits for") {
+  TestJob job("waiting");
+  // Of a line: the seconds that were waited.
+  auto lines = [&]() {
+    kj::Vector<double> found;
+    auto text = readWhole(job.told(), TEXT_BYTES_MAX);
+    for (kj::StringPtr rest = text; rest.size() > 0;) {
+      auto end = KJ_ASSERT_NONNULL(rest.findFirst('\n'));
+      capnp::MallocMessageBuilder message;
+      auto event = message.initRoot<Event>();
+      parseEvent(kj::heapString(rest.slice(0, end)), event);
+      rest = rest.slice(end + 1);
+      if (!event.isWaiting()) continue;
+      CHECK(event.getWaiting().getRoles() == "server 0, worker 1");
+      CHECK(event.getWaiting().getLimitS() == 30);
+      found.add(event.getWaiting().getWaitedS());
+    }
+    return found;
+  };
+  auto worker = job.join(Role::WORKER, 0);
+  auto pass = [&](uint seconds) {
+    for (uint second = 0; second < seconds; second++) {
+      worker.heartbeatRequest().send().wait(job.waitScope);
+      job.pass(1 * kj::SECONDS);
+    }
+  };
+  pass(4);
+  CHECK(lines().size() == 0);
+  pass(12);
+  auto waited = lines();
+  REQUIRE(waited.size() == 2);
+  CHECK(waited[0] == doctest::Approx(5).epsilon(0.05));
+  CHECK(waited[1] == doctest::Approx(15).epsilon(0.05));
 }
 
 TEST_CASE("a job that misses a role at the start names it") {

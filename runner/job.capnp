@@ -213,6 +213,14 @@ struct Event {
       loss @40 :Float64;
       accuracy @41 :Float64;
     }
+    waiting :group {
+      # While roles are missing at the start, now and then, to the launcher only.
+      roles @83 :Text;
+      # Those that have not joined: `server 0, worker 1`.
+      waitedS @84 :Float64 $Json.name("waited_s");
+      limitS @85 :Float64 $Json.name("limit_s");
+      # cluster.start_timeout_s.
+    }
     counted :group {
       # End of an epoch, of a server.
       epoch @81 :UInt32;

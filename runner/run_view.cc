@@ -30,6 +30,19 @@ kj::Maybe<kj::String> RunView::note(Event::Reader event) {
   return progressText(text);
 }
 
+kj::Maybe<kj::String> RunView::noticeOf(Event::Reader event) {
+  if (event.isBadRecord()) {
+    return kj::str("warning: ", roleName(event.getRole(), event.getIndex()), ": ",
+        event.getBadRecord().getReason());
+  }
+  if (event.isWaiting()) {
+    auto waiting = event.getWaiting();
+    return kj::str("waiting for ", waiting.getRoles(), ": not joined after ", waiting.getWaitedS(),
+        " s; the run ends when that is ", waiting.getLimitS(), " s (cluster.start_timeout_s)");
+  }
+  return nullptr;
+}
+
 SingleRunView::SingleRunView(const Experiment& experiment, uint epochs, uint64_t steps)
     : RunView(epochs, steps),
       out(kj::AutoCloseFd(::dup(STDOUT_FILENO)), "standard output"),
@@ -42,10 +55,7 @@ void SingleRunView::show(Event::Reader event) {
     out.append(line);
   }
   KJ_IF_MAYBE(text, note(event)) progress.show(*text);
-  if (event.isBadRecord()) {
-    say(kj::str("warning: ", roleName(event.getRole(), event.getIndex()), ": ",
-        event.getBadRecord().getReason()));
-  }
+  KJ_IF_MAYBE(line, noticeOf(event)) say(*line);
 }
 
 void SingleRunView::say(kj::StringPtr line) {

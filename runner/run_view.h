@@ -36,6 +36,8 @@ public:
 protected:
   // Notes what the event tells of the run. Gives the text of a progress line if it has a new one.
   kj::Maybe<kj::String> note(Event::Reader event);
+  // The line to say() at this event, if it calls for one.
+  static kj::Maybe<kj::String> noticeOf(Event::Reader event);
 
 private:
   const uint epochs;

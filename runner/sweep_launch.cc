@@ -66,10 +66,7 @@ void SweepLaunch::View::show(Event::Reader event) {
     text = kj::mv(*progress);
     sweep.redraw();
   }
-  if (event.isBadRecord()) {
-    say(kj::str("warning: ", roleName(event.getRole(), event.getIndex()), ": ",
-        event.getBadRecord().getReason()));
-  }
+  KJ_IF_MAYBE(line, noticeOf(event)) say(*line);
   if (event.isValidated()) {
     sweep.validated(running, event.getValidated());
   }
