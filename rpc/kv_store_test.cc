@@ -129,10 +129,9 @@ void checkBits(
       pulled += traffic.pulled_bytes;
       kj::StringPtr used = traffic.transport;
       CHECK(used == (transport.sharesMemory ? "shared_memory"_kj : kj::StringPtr(transport.name)));
-      if (!transport.sharesMemory) {
-        CHECK(traffic.calls >= STEPS);
-        CHECK(traffic.waitingMax_bytes > 0);
-      }
+      CHECK(traffic.calls >= STEPS);
+      CHECK(traffic.roundTripMax > 0 * kj::NANOSECONDS);
+      if (!transport.sharesMemory) CHECK(traffic.waitingMax_bytes > 0);
       CHECK(traffic.roundTripMax <= traffic.roundTrips);
       CHECK(traffic.reconnects == 0);
     }

@@ -58,6 +58,7 @@ void SharedServers::push(SliceId id, uint64_t step) {
   KJ_REQUIRE(piece.answered == piece.pushed,
       "a slice was pushed again before its answer was waited for", id, step);
   piece.pushed = step + 1;
+  piece.begun = clock.now();
   KJ_ASSERT(server.pushes.put(Note{id, 0, step}), "a ring has a note for each slice");
   server.isUntold = true;
 }
@@ -137,6 +138,10 @@ void SharedServers::take(uint shard, Server& server, const Note& note) {
   KJ_REQUIRE(note.plane < server.layout.count(), "a server has no such plane", shard, note.plane);
   piece.answered = piece.pushed;
   piece.answer = note;
+  auto roundTrip = clock.now() - piece.begun;
+  server.traffic.calls++;
+  server.traffic.roundTrips += roundTrip;
+  server.traffic.roundTripMax = kj::max(server.traffic.roundTripMax, roundTrip);
 }
 
 void SharedServers::copy(SliceId id, kj::ArrayPtr<float> parameters) {
@@ -146,16 +151,22 @@ void SharedServers::copy(SliceId id, kj::ArrayPtr<float> parameters) {
   auto values = server.layout.values(server.memory->bytes(), id, piece.answer.plane);
   memcpy(slice.of(parameters).begin(), values.begin(), values.asBytes().size());
   piece.copied = piece.answered;
-  server.copied_bytes += values.asBytes().size();
+  server.traffic.pushed_bytes += values.asBytes().size();
+  server.traffic.pulled_bytes += values.asBytes().size();
   if (id == 0) newest = piece.answer.number;
 }
 
 void SharedServers::account(kj::ArrayPtr<RemoteStore::Traffic> traffic) {
   for (uint shard: kj::indices(servers)) {
     KJ_IF_MAYBE(server, servers[shard]) {
-      traffic[shard].pushed_bytes += (*server)->copied_bytes;
-      traffic[shard].pulled_bytes += (*server)->copied_bytes;
-      (*server)->copied_bytes = 0;
+      auto& passed = (*server)->traffic;
+      auto& sum = traffic[shard];
+      sum.calls += passed.calls;
+      sum.pushed_bytes += passed.pushed_bytes;
+      sum.pulled_bytes += passed.pulled_bytes;
+      sum.roundTrips += passed.roundTrips;
+      sum.roundTripMax = kj::max(sum.roundTripMax, passed.roundTripMax);
+      passed = {};
     }
   }
 }

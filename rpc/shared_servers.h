@@ -44,7 +44,7 @@ public:
   bool await(SliceRange slices, uint64_t step, kj::ArrayPtr<float> parameters,
       kj::FunctionParam<void()> check);
 
-  // Adds what was copied since the last call, for each server.
+  // Adds what was answered and copied since the last call, for each server.
   void account(kj::ArrayPtr<RemoteStore::Traffic> traffic);
   // The highest version of slice 0 that was copied.
   uint64_t updates() const { return newest; }
@@ -61,16 +61,17 @@ private:
     RingWriter pushes;
     RingReader answers;
     Sleeper sleeper;
-    bool isUntold = false;      // pushes were written since it was last looked after
-    uint64_t copied_bytes = 0;  // not accounted for
+    bool isUntold = false;         // pushes were written since it was last looked after
+    RemoteStore::Traffic traffic;  // not accounted for
   };
 
   // A slice's last push.
   struct Piece {
-    uint64_t pushed = 0;    // steps
-    uint64_t answered = 0;  // likewise
-    uint64_t copied = 0;    // likewise: answers in `parameters`
-    Note answer;            // the last
+    uint64_t pushed = 0;                                // steps
+    uint64_t answered = 0;                              // likewise
+    uint64_t copied = 0;                                // likewise: answers in `parameters`
+    kj::TimePoint begun = kj::origin<kj::TimePoint>();  // of the last push
+    Note answer;                                        // the last
   };
 
   void open(uint shard, int values, int bell);
@@ -82,6 +83,7 @@ private:
   const Rounds rounds;
   SharedMemory& memory;
   const WorkerLayout layout;
+  const kj::MonotonicClock& clock = kj::systemPreciseMonotonicClock();
   Sleeper own;
   kj::Array<kj::Maybe<kj::Own<Server>>> servers;
   kj::Array<Piece> pieces;  // of each slice of the placement

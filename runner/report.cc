@@ -12,6 +12,7 @@
 #include "runner/report_charts.h"
 #include "runner/report_style.h"
 #include "runner/run_tables.h"
+#include "runner/store_table.h"
 
 namespace runner {
 
@@ -56,6 +57,12 @@ kj::String verdictOfOne(const ReportedRun& run) {
 kj::String section(kj::StringPtr heading, kj::String content) {
   if (content.size() == 0) return nullptr;
   return kj::str("<section>\n<h2>", heading, "</h2>\n", content, "</section>\n");
+}
+
+// As it is if the run is the only one.
+kj::String foldedIn(Runs runs, const ReportedRun& run, kj::String content) {
+  if (runs.size() == 1) return content;
+  return kj::str("<details><summary>", escaped(run.label), "</summary>\n", content, "</details>\n");
 }
 
 kj::String results(Runs runs) {
@@ -139,6 +146,16 @@ kj::String stepTimes(Runs runs) {
       drawBars(bars, verbs, "ms"), htmlOf(stepTimesTable(runs)));
 }
 
+// What went through each run's store; folded where there are several.
+kj::String stores(Runs runs) {
+  kj::Vector<kj::String> parts;
+  for (auto& run: runs) {
+    auto table = storeTable(run.record);
+    if (table.rows.size() > 0) parts.add(foldedIn(runs, run, htmlOf(table)));
+  }
+  return kj::strArray(parts, "");
+}
+
 // The steps of a run whose log is read and tells them, else its epochs.
 kj::String progressOf(const ReportedRun& run) {
   auto& record = run.record;
@@ -159,9 +176,7 @@ kj::String progress(Runs runs) {
   for (auto& run: runs) {
     auto tables = progressOf(run);
     if (tables.size() == 0) continue;
-    parts.add(runs.size() == 1 ? kj::mv(tables)
-                               : kj::str("<details><summary>", escaped(run.label), "</summary>\n",
-                                     tables, "</details>\n"));
+    parts.add(foldedIn(runs, run, kj::mv(tables)));
   }
   return kj::strArray(parts, "");
 }
@@ -223,7 +238,8 @@ kj::String reportHtml(kj::StringPtr title, Runs runs) {
       good ? "●" : "▲", "</span> ", escaped(verdictOf(runs)), "</p>\n",
       section("Results", results(runs)), section("Expected", expectations(runs)),
       section("Curves", curves(runs)), section("Time of a step, traffic", stepTimes(runs)),
-      section("Progress", progress(runs)), section("Every value used", experiments(runs)),
+      section("Store", stores(runs)), section("Progress", progress(runs)),
+      section("Every value used", experiments(runs)),
       section("Machine", runs.size() == 0 ? kj::str() : htmlOf(machineTable(runs))),
       section("Weights", runs.size() == 0 ? kj::str() : htmlOf(weightsTable(runs))),
       "</body>\n</html>\n");

@@ -3,6 +3,7 @@
 #include <kj/vector.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "runner/run_folder.h"
 #include "runner/run_log.h"
@@ -23,7 +24,10 @@ public:
       case Event::SPEED:
         return takeSpeed(event.getIndex(), event.getSpeed());
       case Event::TRAINED:
+        takeTraffic(event.getIndex(), event.getTrained());
         return takeTrained(event.getTrained());
+      case Event::COUNTED:
+        return takeCounted(event.getIndex(), event.getCounted().getPushes());
       case Event::VALIDATED:
         return takeValidated(event.getValidated());
       case Event::FINISHED:
@@ -54,6 +58,9 @@ public:
       return kj::mv(sums.epoch);
     };
     record.speeds = speeds.releaseAsArray();
+    record.links = inOrder(links, [](auto& a) { return std::make_pair(a.worker, a.server); });
+    record.waits = inOrder(waits, [](auto& a) { return a.worker; });
+    record.counted = inOrder(counted, [](auto& a) { return a.server; });
   }
 
 private:
@@ -116,38 +123,79 @@ private:
     epoch.learningRate = trained.getLearningRate();
   }
 
-  void takeValidated(Event::Validated::Reader validated) {
-    auto& sums = sumsOf(validated.getEpoch());
-    sums.validations++;
-    sums.validationLoss += validated.getLoss();
-    sums.validationAccuracy += validated.getAccuracy();
-    sums.epoch.validationViews = validated.getViews();
+  template <typename Record, typename Key>
+  static kj::Array<Record> inOrder(kj::Vector<Record>& records, Key&& key) {
+    std::sort(records.begin(), records.end(), [&](auto& a, auto& b) { return key(a) < key(b); });
+    return records.releaseAsArray();
   }
 
-  static void finish(Sums& sums) {
-    auto& epoch = sums.epoch;
-    if (epoch.images > 0) {
-      epoch.trainLoss /= epoch.images;
-      epoch.trainAccuracy /= epoch.images;
+  // The one that `isIt`, or a new one.
+  template <typename Record, typename Condition>
+  static Record& find(kj::Vector<Record>& records, Condition&& isIt) {
+    for (auto& each: records) {
+      if (isIt(each)) return each;
     }
-    if (epoch.workers > 0) {
-      epoch.epoch_s /= epoch.workers;
-      auto& verbs = epoch.verbs;
-      for (auto verb:
-          {&verbs.read_s, &verbs.forward_s, &verbs.backward_s, &verbs.push_s, &verbs.pull_s}) {
-        *verb /= epoch.workers;
-      }
-    }
-    if (sums.validations > 0) {
-      epoch.validationLoss = sums.validationLoss / sums.validations;
-      epoch.validationAccuracy = sums.validationAccuracy / sums.validations;
+    return records.add();
+  }
+
+  void takeTraffic(uint worker, Event::Trained::Reader trained) {
+    auto& wait = find(waits, [&](auto& each) { return each.worker == worker; });
+    wait.worker = worker;
+    wait.steps += trained.getSteps();
+    wait.pull_s += trained.getPullS();
+    uint server = 0;
+    for (auto from: trained.getServers()) {
+      auto& link =
+          find(links, [&](auto& each) { return each.worker == worker && each.server == server; });
+      link = {worker, server++, kj::str(from.getTransport()), from.getCalls(),
+          from.getPushedBytes(), from.getPulledBytes(), from.getRoundTripsS(),
+          from.getRoundTripMaxS(), from.getWaitingMaxBytes(), from.getReconnects()};
     }
   }
 
-  RunRecord& record;
-  kj::Vector<Sums> epochs;
-  kj::Vector<SpeedRecord> speeds;
+  void takeCounted(uint server, Pushes::Reader pushes) {
+    auto& record = find(counted, [&](auto& each) { return each.server == server; });
+    record = {server, pushes.getPushed(), pushes.getDropped(),
+        KJ_MAP(count, pushes.getStaleness()){return count;
+  }
 };
+}  // namespace
+
+void takeValidated(Event::Validated::Reader validated) {
+  auto& sums = sumsOf(validated.getEpoch());
+  sums.validations++;
+  sums.validationLoss += validated.getLoss();
+  sums.validationAccuracy += validated.getAccuracy();
+  sums.epoch.validationViews = validated.getViews();
+}
+
+static void finish(Sums& sums) {
+  auto& epoch = sums.epoch;
+  if (epoch.images > 0) {
+    epoch.trainLoss /= epoch.images;
+    epoch.trainAccuracy /= epoch.images;
+  }
+  if (epoch.workers > 0) {
+    epoch.epoch_s /= epoch.workers;
+    auto& verbs = epoch.verbs;
+    for (auto verb:
+        {&verbs.read_s, &verbs.forward_s, &verbs.backward_s, &verbs.push_s, &verbs.pull_s}) {
+      *verb /= epoch.workers;
+    }
+  }
+  if (sums.validations > 0) {
+    epoch.validationLoss = sums.validationLoss / sums.validations;
+    epoch.validationAccuracy = sums.validationAccuracy / sums.validations;
+  }
+}
+
+RunRecord& record;
+kj::Vector<Sums> epochs;
+kj::Vector<SpeedRecord> speeds;
+kj::Vector<LinkRecord> links;
+kj::Vector<WaitRecord> waits;
+kj::Vector<CountedRecord> counted;
+};  // namespace runner
 
 }  // namespace
 

@@ -48,6 +48,36 @@ struct SpeedRecord {
   double batchAccuracy;
 };
 
+// What went between a worker and a shard's holder since the run began, as job.capnp's Traffic
+// tells.
+struct LinkRecord {
+  uint worker = 0;
+  uint server = 0;       // or, where workers hold the shards, that worker
+  kj::String transport;  // empty: nothing goes between the two
+  double calls = 0;
+  double pushed_bytes = 0;
+  double pulled_bytes = 0;
+  double roundTrips_s = 0;  // their sum
+  double roundTripMax_s = 0;
+  double waitingMax_bytes = 0;
+  uint64_t reconnects = 0;
+};
+
+// How long a worker's compute thread waited for answers since the run began.
+struct WaitRecord {
+  uint worker = 0;
+  uint64_t steps = 0;
+  double pull_s = 0;
+};
+
+// What a server has counted since the run began, as job.capnp's Pushes tell.
+struct CountedRecord {
+  uint server = 0;
+  double pushed = 0;
+  double dropped = 0;
+  kj::Array<double> staleness;  // pushes, by the updates that they missed
+};
+
 struct RunRecord {
   kj::String folder;
   kj::String name;
@@ -72,6 +102,10 @@ struct RunRecord {
 
   kj::Array<EpochRecord> epochRecords;  // in rising order
   kj::Array<SpeedRecord> speeds;
+  // As the last epoch of each role left them, by role.
+  kj::Array<LinkRecord> links;
+  kj::Array<WaitRecord> waits;
+  kj::Array<CountedRecord> counted;
 };
 
 // Reads the events of the run in `folder`. A last line that is torn is left out: the run was

@@ -77,6 +77,47 @@ private:
   kj::Vector<char> text;
 };
 
+TEST_CASE("readRunRecord: traffic and counts are those of the last epoch, waits those of all") {
+  Events events("store");
+  events.start(2);
+  for (uint epoch = 1; epoch <= 2; epoch++) {
+    for (uint worker: {1, 0}) {
+      events.add(worker, [&](Event::Builder event) {
+        auto trained = event.initTrained();
+        trained.setEpoch(epoch);
+        trained.setSteps(10);
+        trained.setPullS(0.5);
+        auto servers = trained.initServers(2);
+        for (uint i = 0; i < 2; i++) {
+          servers[i].setTransport("tcp");
+          servers[i].setCalls(100 * epoch + 10 * worker + i);
+          servers[i].setRoundTripMaxS(0.25 * epoch);
+        }
+      });
+    }
+    events.add(0, [&](Event::Builder event) {
+      event.setRole(Role::SERVER);
+      auto pushes = event.initCounted().initPushes();
+      pushes.setPushed(1000 * epoch);
+      pushes.initStaleness(2).set(1, epoch);
+    });
+  }
+  auto record = events.read();
+  REQUIRE(record.links.size() == 4);
+  for (uint i = 0; i < 4; i++) {
+    CHECK(record.links[i].worker == i / 2);
+    CHECK(record.links[i].server == i % 2);
+    CHECK(record.links[i].calls == 200 + 10 * (i / 2) + i % 2);
+    CHECK(record.links[i].roundTripMax_s == 0.5);
+  }
+  REQUIRE(record.waits.size() == 2);
+  CHECK(record.waits[1].steps == 20);
+  CHECK(record.waits[1].pull_s == 1);
+  REQUIRE(record.counted.size() == 1);
+  CHECK(record.counted[0].pushed == 2000);
+  CHECK(record.counted[0].staleness[1] == 2);
+}
+
 TEST_CASE("readRunRecord: means over workers are weighted by images, speeds are added") {
   Events events("workers");
   events.start(2);

@@ -3,6 +3,7 @@
 #include <kj/debug.h>
 
 #include "runner/log_lines.h"
+#include "runner/store_table.h"
 
 namespace runner {
 
@@ -13,19 +14,9 @@ using Runs = kj::ArrayPtr<const ReportedRun>;
 // Decimals of accuracies and losses in files: as the classic lines have them.
 constexpr uint DECIMALS = 6;
 
-kj::String bytes(double count) {
-  struct {
-    double unit;
-    kj::StringPtr name;
-  } units[] = {{1 << 30, "GiB"_kj}, {1 << 20, "MiB"_kj}, {1 << 10, "KiB"_kj}};
-  for (auto& unit: units) {
-    if (count >= unit.unit) return kj::str(fixedPoint(count / unit.unit, 1), " ", unit.name);
-  }
-  return kj::str(uint64_t(count), " bytes");
-}
-
 kj::String machineOf(const RunRecord& record) {
-  auto memory = record.machine.memory_bytes == 0 ? kj::str() : bytes(record.machine.memory_bytes);
+  auto memory =
+      record.machine.memory_bytes == 0 ? kj::str() : bytesCell(record.machine.memory_bytes);
   return kj::str(record.machine.cpu, '\0', record.machine.cores, '\0', memory, '\0',
       record.instructionSet, '\0', record.version);
 }
@@ -226,8 +217,8 @@ TextTable stepTimesTable(Runs runs) {
       double workers = kj::max(1u, last.workers);
       rows.add(labelled(runs, run.label,
           cells(ms(mean->read_s), ms(mean->forward_s), ms(mean->backward_s), ms(mean->push_s),
-              ms(mean->pull_s), ms(sum), bytes(last.pushed_bytes), bytes(last.pulled_bytes),
-              bytes(traffic / workers / last.step))));
+              ms(mean->pull_s), ms(sum), bytesCell(last.pushed_bytes), bytesCell(last.pulled_bytes),
+              bytesCell(traffic / workers / last.step))));
     }
   }
   return tableOf(kj::mv(header), kj::mv(rows));
@@ -245,7 +236,7 @@ TextTable machineTable(Runs runs) {
     auto& machine = record.machine;
     rows.add(labelled(shown, run.label,
         cells(machine.cpu, machine.cores,
-            machine.memory_bytes == 0 ? kj::str() : bytes(machine.memory_bytes),
+            machine.memory_bytes == 0 ? kj::str() : bytesCell(machine.memory_bytes),
             record.instructionSet, record.version)));
   }
   return tableOf(kj::mv(header), kj::mv(rows));
@@ -272,6 +263,12 @@ kj::String tableMarkdown(Runs runs, uint stepRowsMax) {
   if (published.rows.size() > 0) {
     parts.add(kj::str("\nPublished: ", kj::strArray(sourcesOf(runs), "; "), "\n\n",
         formatTable(published, TableFormat::MARKDOWN)));
+  }
+  if (runs.size() == 1) {
+    auto store = storeTable(runs[0].record);
+    if (store.rows.size() > 0) {
+      parts.add(kj::str("\nStore:\n\n", formatTable(store, TableFormat::MARKDOWN)));
+    }
   }
   return kj::strArray(parts, "");
 }

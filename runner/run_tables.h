@@ -54,7 +54,8 @@ Met metOf(const ReportedRun& run);
 
 // The files table.md and table.csv. A single run has the table of its log, with at most
 // `stepRowsMax` rows if that is one by steps; several have one row a run, and the reasons of those
-// that failed. What was published follows in Markdown.
+// that failed. What was published follows in Markdown, and of a single run what went through its
+// store.
 kj::String tableMarkdown(
     kj::ArrayPtr<const ReportedRun> runs, uint stepRowsMax = uint(kj::maxValue));
 kj::String tableCsv(kj::ArrayPtr<const ReportedRun> runs);

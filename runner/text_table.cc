@@ -88,6 +88,17 @@ kj::String figureCell(kj::Maybe<double> value, uint decimals) {
   return nullptr;
 }
 
+kj::String bytesCell(double bytes) {
+  struct {
+    double unit;
+    kj::StringPtr name;
+  } units[] = {{1 << 30, "GiB"_kj}, {1 << 20, "MiB"_kj}, {1 << 10, "KiB"_kj}};
+  for (auto& unit: units) {
+    if (bytes >= unit.unit) return kj::str(fixedPoint(bytes / unit.unit, 1), " ", unit.name);
+  }
+  return kj::str(uint64_t(bytes), " bytes");
+}
+
 TextTable selectColumns(
     const TextTable& table, kj::StringPtr file, kj::ArrayPtr<const kj::String> names) {
   auto columns = KJ_MAP(name, names) {

@@ -34,6 +34,9 @@ struct NamedTable {
 // `value` as C's `%.<decimals>f`; empty where it is not known.
 kj::String figureCell(kj::Maybe<double> value, uint decimals);
 
+// `1.5 MiB`; below a KiB `512 bytes`.
+kj::String bytesCell(double bytes);
+
 // The columns `names`, in that order; `-` in a name is a space in the header or a `-`. Throws
 // FAILED, with the file's name and the columns there are, if one is missing.
 TextTable selectColumns(

@@ -32,6 +32,12 @@ TEST_CASE("figureCell: so many decimals, or nothing") {
   CHECK(figureCell(nullptr, 3) == "");
 }
 
+TEST_CASE("bytesCell: one decimal of the largest unit that fits") {
+  CHECK(bytesCell(1023) == "1023 bytes");
+  CHECK(bytesCell(1536) == "1.5 KiB");
+  CHECK(bytesCell(5.0 * (1 << 30)) == "5.0 GiB");
+}
+
 TEST_CASE("the foot stands under Markdown only") {
   auto footed = table();
   footed.foot = kj::str("That was all.");

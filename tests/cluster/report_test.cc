@@ -33,6 +33,7 @@ TEST_CASE("a run that reaches what is expected ends with 0, one that does not wi
   CHECK_FALSE(contains(ended.output, "train loss"));
   CHECK_FALSE(contains(ended.errors, "expectation missed"));
   CHECK(contains(good.read("report.html"), "a &lt;page&gt; &amp; more"));
+  CHECK(contains(good.read("report.html"), "<h2>Store</h2>\n"));
   CHECK(isWellFormed(kj::str(good.folder, "/report.html")));
   CHECK(good.read("table.csv").startsWith("epoch,train-accuracy,valid-accuracy,time\n1,"));
 
