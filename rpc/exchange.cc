@@ -51,6 +51,7 @@ private:
   void take(const Outbox::Call& call, uint64_t atLeastVersion, const codec::Encoding& encoding,
       Result&& result);
   void answered(uint server, const Outbox::Call& call, kj::Duration roundTrip);
+  void record(Mark station, const Outbox::Call& call);
 
   template <typename T>
   kj::ArrayPtr<T> part(kj::ArrayPtr<T> array, SliceId id) const {
@@ -161,6 +162,7 @@ void Exchange::send(uint server) {
         auto begun = clock.now();
         // The answer's continuation looks at it, too.
         auto sending = kj::heap(kj::mv(*next));
+        record(Mark::SENT, *sending);
         auto answer = call((*connection)->session(), *sending);
         (*connection)->add(answer.then([this, server, begun, sent = kj::mv(sending)]() {
           answered(server, *sent, clock.now() - begun);
@@ -287,6 +289,7 @@ void Exchange::take(const Outbox::Call& call, uint64_t atLeastVersion,
 }
 
 void Exchange::answered(uint server, const Outbox::Call& call, kj::Duration roundTrip) {
+  record(Mark::RETURNED, call);
   bool ends = outbox.answered(server, call);
   {
     auto lock = worker.meeting.lockExclusive();
@@ -302,6 +305,13 @@ void Exchange::answered(uint server, const Outbox::Call& call, kj::Duration roun
   }
   // What waited for this answer.
   send(server);
+}
+
+void Exchange::record(Mark station, const Outbox::Call& call) {
+  KJ_IF_MAYBE(trace, worker.trace) {
+    if (call.what != Outbox::Call::PUSH) return;
+    for (auto id: call.slices) trace->io.add(station, worker.rank, call.number, id);
+  }
 }
 
 kj::Promise<void> Exchange::naming(uint server, kj::Promise<void> promise) {

@@ -39,6 +39,7 @@ struct WorkerSide {
   kj::ArrayPtr<float> parameters;
   kj::ArrayPtr<const float> gradients;
   kj::Maybe<kj::Own<SharedServers>> shared;
+  kj::Maybe<Trace&> trace{};
   kj::MutexGuarded<Meeting> meeting{};
 
   // Whether pushes to this server go through shared memory, rather than by orders.

@@ -14,6 +14,7 @@
 #include "rpc/placement.h"
 #include "rpc/rounds.h"
 #include "rpc/shared_memory.h"
+#include "rpc/trace.h"
 #include "rpc/updater.h"
 
 namespace rpc {
@@ -88,6 +89,10 @@ public:
   // From any thread: makes every present and future wait of the compute thread throw `reason`. The
   // first reason stays.
   virtual void fail(kj::Exception reason) = 0;
+
+  // Before run(): records the journeys of slices to and from the servers, each at the thread that
+  // sees it. `trace` outlives the store.
+  virtual void traceTo(Trace& trace) = 0;
 
   // What went over the connections to one server so far.
   struct Traffic {

@@ -21,6 +21,7 @@ public:
   uint64_t updates() const override { return side.meeting.lockShared()->updates; }
   kj::Promise<void> run(Servers servers) override { return exchange(side, kj::mv(servers)); }
   void fail(kj::Exception reason) override { side.meeting.lockExclusive()->fail(kj::mv(reason)); }
+  void traceTo(Trace& trace) override;
   kj::Array<Traffic> traffic() const override {
     return kj::heapArray<Traffic>(side.meeting.lockShared()->traffic);
   }
@@ -59,6 +60,11 @@ TwoThreadStore::TwoThreadStore(const Placement& placement, const Rounds& rounds,
     lock->sleeper = shared->sleeper();
     side.shared = kj::mv(shared);
   }
+}
+
+void TwoThreadStore::traceTo(Trace& trace) {
+  side.trace = trace;
+  KJ_IF_MAYBE(shared, side.shared) (*shared)->traceTo(trace.compute, side.rank);
 }
 
 void TwoThreadStore::ring(Order order) {
@@ -100,6 +106,7 @@ void TwoThreadStore::push(uint64_t step, uint64_t begin, uint64_t end) {
     bool shared = isShared(id);
     for (; id < slices.end && isShared(id) == shared; id++) {
       pushed[id] = step + 1;
+      KJ_IF_MAYBE(trace, side.trace) trace->compute.add(Mark::QUEUED, side.rank, step, id);
       if (shared) KJ_ASSERT_NONNULL(side.shared)->push(id, step);
     }
     if (!shared) ring(Order{Order::PUSH, step, {begin, id}});

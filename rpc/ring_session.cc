@@ -22,8 +22,8 @@ kj::AutoCloseFd newBell() {
 
 }  // namespace
 
-RingSession::RingSession(const RingService& service, uint rank, kj::Own<SharedMemory> ownMemory,
-    kj::Function<bool()> isNewest)
+RingSession::RingSession(
+    RingService service, uint rank, kj::Own<SharedMemory> ownMemory, kj::Function<bool()> isNewest)
     : service(service),
       rank(rank),
       memory(kj::mv(ownMemory)),
@@ -80,8 +80,13 @@ void RingSession::push(Note note) {
   auto& slices = service.placement.slices;
   KJ_REQUIRE(
       id < slices.size() && slices[id].shard == service.index, "this shard has no such slice", id);
+  KJ_IF_MAYBE(t, service.trace) t->arrived(rank, note.number, id);
   uint64_t due = service.shard.push(rank, id, note.number, slices[id].of(gradients));
   uint64_t now = service.shard.progress(id);
+  KJ_IF_MAYBE(t, service.trace) {
+    t->counted(rank, id, due);
+    t->reached(id, now);
+  }
   if (now >= due) {
     answer(id);
   } else {
@@ -101,6 +106,7 @@ void RingSession::answer(SliceId id) {
   // The loans of a rank are those of its newest session.
   if (!isNewest()) return;
   auto lent = service.shard.lend(rank, id);
+  KJ_IF_MAYBE(t, service.trace) t->answered(rank, id);
   KJ_REQUIRE(answers.put(Note{id, lent.buffer, lent.version}),
       "a worker pushed again what it has no answer for", rank);
   // Many slices become due one after another: one wake is for all of this turn.

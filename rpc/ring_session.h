@@ -20,6 +20,7 @@ struct RingService {
   Shard& shard;
   Waiting& waiting;
   kj::UnixEventPort& port;
+  kj::Maybe<ShardTrace&> trace;
 };
 
 // Takes the pushes of one worker from its ring, as calls of pushPull with one slice each, and
@@ -30,8 +31,8 @@ struct RingService {
 class RingSession final: public Waiter {
 public:
   // `memory` is worker `rank`'s. `isNewest` says whether the rank has said no further hello.
-  RingSession(const RingService& service, uint rank, kj::Own<SharedMemory> memory,
-      kj::Function<bool()> isNewest);
+  RingSession(
+      RingService service, uint rank, kj::Own<SharedMemory> memory, kj::Function<bool()> isNewest);
 
   // Rings when pushes were written and the server sleeps.
   int bell() const { return doorbell; }

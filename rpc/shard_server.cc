@@ -54,7 +54,7 @@ struct Asked {
 class ShardServer final: public ShardService::Server {
 public:
   ShardServer(const Placement& placement, uint shard, const Rounds& rounds, Updater& updater,
-      kj::Maybe<kj::UnixEventPort&> port)
+      kj::Maybe<kj::UnixEventPort&> port, kj::Maybe<ShardTrace&> trace)
       : placement(placement),
         digest(placement.digest()),
         index(shard),
@@ -67,7 +67,8 @@ public:
         wholeValues({}, placement),
         shard(placement, shard, rounds, updater,
             ValueMemory([this](SliceId id, uint plane) { return values.of(id, plane); })),
-        waiting(placement.slices.size()),
+        trace(trace),
+        waiting(placement.slices.size(), trace),
         sessions(kj::heapArray<uint>(rounds.workers)),
         started(kj::heapArray<bool>(rounds.workers)) {
     for (auto& count: sessions) count = 0;
@@ -113,6 +114,7 @@ private:
   AnswerEncoder answers;      // to pushes
   AnswerEncoder wholeValues;  // to pulls
   Shard shard;
+  kj::Maybe<ShardTrace&> trace;
   Waiting waiting;
   // Of the call that is carried out, and of the answer that is made; keep their memory.
   kj::Vector<Asked> asked;
@@ -238,10 +240,12 @@ public:
     uint64_t step = params.getStep();
     server.read(params.getGradients(), server.pushes);
     for (auto& each: server.asked) {
+      KJ_IF_MAYBE(t, server.trace) t->arrived(rank, step, each.id);
       server.shard.checkPush(rank, each.id, step, {server.pushes, each.payload});
     }
     for (auto& each: server.asked) {
       each.due = server.shard.push(rank, each.id, step, {server.pushes, each.payload});
+      KJ_IF_MAYBE(t, server.trace) t->counted(rank, each.id, each.due);
       server.wake(each.id);
     }
     return answerWhenDue(context, server.answers);
@@ -271,7 +275,8 @@ private:
   void open(int descriptor, kj::UnixEventPort& port, ShareResults::Builder results) {
     auto memory =
         SharedMemory::map(descriptor, WorkerLayout(server.placement).bytes(), SharedMemory::WRITE);
-    RingService service{server.placement, server.index, server.shard, server.waiting, port};
+    RingService service{
+        server.placement, server.index, server.shard, server.waiting, port, server.trace};
     // The server outlives whoever waits for its slices.
     auto session = kj::refcounted<RingSession>(
         service, rank, kj::mv(memory), [&server = server, rank = rank, number = number]() {
@@ -319,6 +324,7 @@ private:
     for (auto id: ids) {
       auto lent = server.shard.lend(rank, id);
       auto answer = encoder.encode(id, lent.version, lent.values);
+      KJ_IF_MAYBE(t, server.trace) t->answered(rank, id);
       entries.add(id, lent.version, answer.bytes);
       payload = answer.payload;
     }
@@ -373,10 +379,10 @@ kj::Promise<void> ShardServer::hello(HelloContext context) {
 }  // namespace
 
 ShardService::Client newShardServer(const Placement& placement, uint shard, const Rounds& rounds,
-    Updater& updater, kj::Maybe<kj::UnixEventPort&> port) {
+    Updater& updater, kj::Maybe<kj::UnixEventPort&> port, kj::Maybe<ShardTrace&> trace) {
   // What is encoded is for messages.
   if (!rounds.codec.isPlain()) port = nullptr;
-  return kj::heap<ShardServer>(placement, shard, rounds, updater, port);
+  return kj::heap<ShardServer>(placement, shard, rounds, updater, port, trace);
 }
 
 }  // namespace rpc

@@ -7,6 +7,7 @@
 #include "rpc/kvstore.capnp.h"
 #include "rpc/placement.h"
 #include "rpc/rounds.h"
+#include "rpc/trace.h"
 #include "rpc/updater.h"
 
 namespace rpc {
@@ -17,8 +18,9 @@ namespace rpc {
 // outlive it, and it must outlive the connections that it is served over (serve() sees to that):
 // answers are sent from where the shard keeps its values. With `port`, that of the event loop,
 // which must outlive it too, it keeps its values in memory that it shares with workers of its
-// machine.
+// machine. To `trace`, of that thread, which outlives it as well, it tells what becomes of pushes.
 ShardService::Client newShardServer(const Placement& placement, uint shard, const Rounds& rounds,
-    Updater& updater, kj::Maybe<kj::UnixEventPort&> port = nullptr);
+    Updater& updater, kj::Maybe<kj::UnixEventPort&> port = nullptr,
+    kj::Maybe<ShardTrace&> trace = nullptr);
 
 }  // namespace rpc

@@ -39,6 +39,15 @@ kj::Promise<bool> SharedServers::meet(uint shard, ShardSession::Client session) 
       });
 }
 
+void SharedServers::traceTo(TraceLane& lane, uint rank) {
+  trace = lane;
+  tracedRank = rank;
+}
+
+void SharedServers::record(Mark station, uint64_t step, SliceId id) {
+  KJ_IF_MAYBE(lane, trace) lane->add(station, tracedRank, step, id);
+}
+
 void SharedServers::open(uint shard, int values, int bell) {
   ServerLayout planes(placement, shard, rounds);
   auto channel = layout.channel(memory.bytes(), shard);
@@ -59,6 +68,7 @@ void SharedServers::push(SliceId id, uint64_t step) {
       "a slice was pushed again before its answer was waited for", id, step);
   piece.pushed = step + 1;
   piece.begun = clock.now();
+  record(Mark::SENT, step, id);
   KJ_ASSERT(server.pushes.put(Note{id, 0, step}), "a ring has a note for each slice");
   server.isUntold = true;
 }
@@ -151,6 +161,7 @@ void SharedServers::copy(SliceId id, kj::ArrayPtr<float> parameters) {
   auto values = server.layout.values(server.memory->bytes(), id, piece.answer.plane);
   memcpy(slice.of(parameters).begin(), values.begin(), values.asBytes().size());
   piece.copied = piece.answered;
+  record(Mark::RETURNED, piece.copied - 1, id);
   server.traffic.pushed_bytes += values.asBytes().size();
   server.traffic.pulled_bytes += values.asBytes().size();
   if (id == 0) newest = piece.answer.number;

@@ -24,6 +24,10 @@ public:
   SharedServers(const Placement& placement, const Rounds& rounds, SharedMemory& memory);
   KJ_DISALLOW_COPY(SharedServers);
 
+  // Before anything is pushed: records when pushes of worker `rank` are written and their answers
+  // copied. `lane` is the compute thread's, and outlives this.
+  void traceTo(TraceLane& lane, uint rank);
+
   // On the io thread, before the compute thread pushes: offers the memory to server `shard`.
   // Resolves to whether it is shared now; rejects if the server refuses.
   kj::Promise<bool> meet(uint shard, ShardSession::Client session);
@@ -79,6 +83,8 @@ private:
   bool takeAll();
   void copy(SliceId id, kj::ArrayPtr<float> parameters);
 
+  void record(Mark station, uint64_t step, SliceId id);
+
   const Placement& placement;
   const Rounds rounds;
   SharedMemory& memory;
@@ -88,6 +94,8 @@ private:
   kj::Array<kj::Maybe<kj::Own<Server>>> servers;
   kj::Array<Piece> pieces;  // of each slice of the placement
   uint64_t newest = 0;
+  kj::Maybe<TraceLane&> trace;
+  uint tracedRank = 0;
 };
 
 }  // namespace rpc

@@ -6,6 +6,7 @@
 #include <kj/vector.h>
 
 #include "rpc/placement.h"
+#include "rpc/trace.h"
 
 namespace rpc {
 
@@ -20,7 +21,8 @@ public:
 class Waiting {
 public:
   // `slices` are those of the whole placement.
-  explicit Waiting(size_t slices): entries(kj::heapArray<kj::Vector<Entry>>(slices)) {}
+  explicit Waiting(size_t slices, kj::Maybe<ShardTrace&> trace = nullptr)
+      : entries(kj::heapArray<kj::Vector<Entry>>(slices)), trace(trace) {}
 
   // `waiter` waits for slice `id` to reach `progress`.
   void add(Waiter& waiter, SliceId id, uint64_t progress) {
@@ -29,6 +31,7 @@ public:
 
   // Slice `id` has reached `progress`.
   void reached(SliceId id, uint64_t progress) {
+    KJ_IF_MAYBE(t, trace) t->reached(id, progress);
     auto& list = entries[id];
     size_t kept = 0;
     for (auto& entry: list) {
@@ -48,6 +51,7 @@ private:
     kj::Own<Waiter> waiter;
   };
   kj::Array<kj::Vector<Entry>> entries;
+  kj::Maybe<ShardTrace&> trace;
 };
 
 }  // namespace rpc

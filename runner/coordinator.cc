@@ -54,6 +54,8 @@ public:
 
   kj::Promise<void> heartbeat(HeartbeatContext context) override {
     job->heartbeat(seat, context.getParams().getProgress());
+    auto now = kj::systemPreciseMonotonicClock().now() - kj::origin<kj::TimePoint>();
+    context.getResults().setClockNs(now / kj::NANOSECONDS);
     return kj::READY_NOW;
   }
 
@@ -105,6 +107,7 @@ public:
     }
     job->join(seat, params.getMember(), params.getAddress(), params.getPid());
     context.getResults().setSession(kj::heap<SessionServer>(kj::addRef(*job), seat));
+    context.getResults().setBoot(thisBoot());
     return kj::READY_NOW;
   }
 

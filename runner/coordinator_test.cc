@@ -164,6 +164,17 @@ TEST_CASE("a job that misses a role at the start names it") {
         "cluster.start_timeout_s");
 }
 
+TEST_CASE("a heartbeat answers the coordinator's monotonic clock") {
+  TestJob job("clock");
+  auto server = job.join(Role::SERVER, 0);
+  auto& clock = kj::systemPreciseMonotonicClock();
+  auto asked = clock.now();
+  auto answer = server.heartbeatRequest().send().wait(job.waitScope);
+  auto there = kj::origin<kj::TimePoint>() + answer.getClockNs() * kj::NANOSECONDS;
+  CHECK(asked <= there);
+  CHECK(there <= clock.now());
+}
+
 TEST_CASE("all roles start together and learn the servers' addresses") {
   TestJob job("start");
   auto server = job.join(Role::SERVER, 0);

@@ -160,6 +160,11 @@ Met IoThread::meet(uint epoch, MeetingPoint point, const nn::BatchResult& result
   });
 }
 
+kj::Duration IoThread::clockAhead() {
+  auto& there = getLoop();
+  return there.executor.executeSync([&]() { return there.membership->clockAhead(); });
+}
+
 void IoThread::finish(kj::ArrayPtr<const float> parameters, kj::ArrayPtr<const float> statistics) {
   run<void>([&](Loop& here) {
     here.store = kj::NEVER_DONE;  // servers may leave from now on

@@ -55,6 +55,8 @@ public:
   void report(kj::Function<void(Event::Builder)> fill);
   Met meet(uint epoch, MeetingPoint point, const nn::BatchResult& result,
       kj::ArrayPtr<const float> statistics);
+  // Membership::clockAhead(), before the thread ends.
+  kj::Duration clockAhead();
   // The store is not used any more. Rank 0 hands in the weights. Returns when the whole job is
   // over.
   void finish(kj::ArrayPtr<const float> parameters, kj::ArrayPtr<const float> statistics);

@@ -28,10 +28,12 @@ interface Coordinator {
   # The bootstrap capability of the coordinator's address.
 
   join @0 (role :Role, index :UInt32, pid :UInt32, address :Address, digest :Text, member :Member)
-      -> (session :Session);
+      -> (session :Session, boot :Text);
   # Takes a place in the job. `index` is given by the launcher and is the rank: it never depends on
   # who comes first. `address` is where a role that holds a shard listens. `digest` is the sha256
   # of the resolved experiment: a role that read another file is refused, as is a place already
+  # taken. `boot` is which boot of which machine the coordinator runs in: where it is a role's own,
+  # they share a monotonic clock.
 }
 
 interface Member {
@@ -51,9 +53,9 @@ interface Session {
   # Waits until every role has joined; answers the addresses of those that hold shards, servers or
   # all workers, by index.
 
-  heartbeat @1 (progress :RoleProgress);
+  heartbeat @1 (progress :RoleProgress) -> (clockNs :Int64);
   # The role's io thread is alive; `progress` is how far its compute thread got. Servers leave it
-  # empty.
+  # empty. Answers the coordinator's monotonic clock: see ClockOffset.
 
   report @2 (event :Event);
   # Appends to the run's events and log. The coordinator fills in time, role and index.

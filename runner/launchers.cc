@@ -13,6 +13,7 @@
 #include "runner/reason.h"
 #include "runner/role_options.h"
 #include "runner/roles.h"
+#include "runner/trace_file.h"
 
 namespace runner {
 
@@ -22,11 +23,10 @@ namespace {
 
 class RoleProcess final: public StartedRole {
 public:
-  RoleProcess(Role role, uint index, const RunFolder& folder, kj::StringPtr coordinator,
-      RunView& view, kj::AsyncIoContext& io)
+  RoleProcess(const RoleOptions& options, RunView& view, kj::AsyncIoContext& io)
       : view(view),
-        process(roleName(role, index), arguments(role, index, folder, coordinator),
-            *io.lowLevelProvider, io.unixEventPort) {}
+        process(roleName(options.role, options.index), arguments(options), *io.lowLevelProvider,
+            io.unixEventPort) {}
 
   kj::Own<kj::AsyncInputStream> events() override { return kj::mv(process.output); }
 
@@ -38,17 +38,21 @@ public:
   }
 
 private:
-  static kj::Array<kj::String> arguments(
-      Role role, uint index, const RunFolder& folder, kj::StringPtr coordinator) {
+  static kj::Array<kj::String> arguments(const RoleOptions& options) {
     kj::Vector<kj::String> words;
     words.add(kj::str("runner"));
     words.add(kj::str("role"));
-    words.add(kj::str("--role=", roleWord(role)));
-    words.add(kj::str("--index=", index));
-    words.add(kj::str("--folder=", folder.path));
-    if (coordinator.size() > 0) words.add(kj::str("--coordinator=", coordinator));
+    words.add(kj::str("--role=", roleWord(options.role)));
+    words.add(kj::str("--index=", options.index));
+    words.add(kj::str("--folder=", options.folder.path));
+    if (options.coordinator.size() > 0) {
+      words.add(kj::str("--coordinator=", options.coordinator));
+    }
+    KJ_IF_MAYBE(steps, options.trace) {
+      words.add(kj::str("--trace-steps=", traceStepsText(*steps)));
+    }
     words.add(kj::str("--until-stdin-closes"));
-    words.add(folder.experiment());
+    words.add(options.folder.experiment());
     return words.releaseAsArray();
   }
 
@@ -85,9 +89,8 @@ private:
 
 class RoleThread final: public StartedRole {
 public:
-  RoleThread(const LoadedExperiment& loaded, Role role, uint index, const RunFolder& folder,
-      kj::StringPtr coordinator, kj::AsyncIoContext& io)
-      : name(roleName(role, index)), endedPromise(nullptr) {
+  RoleThread(const LoadedExperiment& loaded, RoleOptions options, kj::AsyncIoContext& io)
+      : name(roleName(options.role, options.index)), endedPromise(nullptr) {
     int fds[2];
     KJ_SYSCALL(::pipe2(fds, O_CLOEXEC));
     kj::AutoCloseFd toRead(fds[0]), toWrite(fds[1]);
@@ -96,7 +99,6 @@ public:
     auto paf = kj::newPromiseAndCrossThreadFulfiller<void>();
     endedPromise = kj::mv(paf.promise);
 
-    RoleOptions options{role, index, kj::str(coordinator), {kj::str(folder.path)}};
     thread = kj::heap<kj::Thread>([&loaded, options = kj::mv(options), toWrite = kj::mv(toWrite),
                                       fulfiller = kj::mv(paf.fulfiller)]() mutable {
       KJ_IF_MAYBE(e,
@@ -139,15 +141,16 @@ private:
 }  // namespace
 
 kj::Promise<Outcome> launch(const LoadedExperiment& loaded, const RunFolder& folder, RunView& view,
-    kj::AsyncIoContext& io) {
+    kj::AsyncIoContext& io, kj::Maybe<rpc::TraceSteps> trace) {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
-  auto start = [&loaded, &experiment, &folder, &view, &io](
+  auto start = [&loaded, &experiment, &folder, &view, &io, trace](
                    Role role, uint index, kj::StringPtr coordinator) -> kj::Own<StartedRole> {
+    RoleOptions options{role, index, kj::str(coordinator), {kj::str(folder.path)}, trace};
     switch (experiment.cluster.launcher->word) {
       case LauncherKind::LOCAL:
-        return kj::heap<RoleProcess>(role, index, folder, coordinator, view, io);
+        return kj::heap<RoleProcess>(options, view, io);
       case LauncherKind::INLINE:
-        return kj::heap<RoleThread>(loaded, role, index, folder, coordinator, io);
+        return kj::heap<RoleThread>(loaded, kj::mv(options), io);
     }
     KJ_UNREACHABLE;
   };

@@ -5,6 +5,7 @@
 #include <kj/async-io.h>
 #include <kj/string.h>
 
+#include "rpc/trace.h"
 #include "runner/experiment.h"
 #include "runner/run_folder.h"
 #include "runner/run_view.h"
@@ -24,8 +25,9 @@ constexpr int LOST_A_PEER_EXIT = 75;
 // `view`, and resolves when all have ended or the run has failed. Processes are gone then, and when
 // the promise is dropped; threads (inline) of a failed or dropped run are not, so the caller must
 // end the process. All arguments must outlive the promise; `io`'s port must capture child exits.
-// Several runs may go side by side on one event loop.
-kj::Promise<Outcome> launch(
-    const LoadedExperiment& loaded, const RunFolder& folder, RunView& view, kj::AsyncIoContext& io);
+// Several runs may go side by side on one event loop. With `trace`, servers and workers leave what
+// they recorded of these steps in the folder, when all went well: see joinTraces().
+kj::Promise<Outcome> launch(const LoadedExperiment& loaded, const RunFolder& folder, RunView& view,
+    kj::AsyncIoContext& io, kj::Maybe<rpc::TraceSteps> trace = nullptr);
 
 }  // namespace runner

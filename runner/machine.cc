@@ -18,6 +18,7 @@ constexpr uint64_t CPU_INFO_BYTES_MAX = 64 << 20;
 // What a container sees of its own limit; absent outside of one.
 constexpr kj::StringPtr QUOTA = "/sys/fs/cgroup/cpu.max"_kj;
 constexpr uint64_t QUOTA_BYTES_MAX = 4096;
+constexpr uint64_t BOOT_BYTES_MAX = 4096;
 
 uint coresHere() {
   cpu_set_t set;
@@ -59,6 +60,12 @@ kj::Maybe<uint> coresOfQuota(kj::StringPtr text) {
   double period = ::strtod(end, nullptr);
   if (!(quota > 0 && period > 0)) return nullptr;
   return uint(kj::max(1.0, kj::min(quota / period, 1e6)));
+}
+
+kj::String thisBoot() {
+  auto path = "/proc/sys/kernel/random/boot_id"_kj;
+  if (::access(path.cStr(), R_OK) != 0) return nullptr;
+  return readWhole(path, BOOT_BYTES_MAX);
 }
 
 Machine thisMachine() {

@@ -16,6 +16,10 @@ struct Machine {
 
 Machine thisMachine();
 
+// Which boot of which machine this is, as Linux names it: processes that see the same share their
+// monotonic clock. Empty if it does not say.
+kj::String thisBoot();
+
 // How many whole cores a cgroup's `cpu.max` allows, at least 1; null if it sets no limit. `text` is
 // quota and period in microseconds, `150000 100000`, or `max` in place of the quota
 // (https://docs.kernel.org/admin-guide/cgroup-v2.html).

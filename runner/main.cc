@@ -24,6 +24,7 @@
 #include "runner/role_options.h"
 #include "runner/roles.h"
 #include "runner/run_command.h"
+#include "runner/trace_file.h"
 #include "runner/update_plan.h"
 #include "runner/version.h"
 
@@ -103,15 +104,26 @@ private:
     return withFile(builder)
         .addOptionWithArg({"runs"}, KJ_BIND_METHOD(*this, setRuns), "DIR",
             "where the folders of runs are (default: runs)")
+        .addOptionWithArg({"trace"}, KJ_BIND_METHOD(*this, setTrace), "FILE",
+            "record what each role does when, for Perfetto (https://ui.perfetto.dev)")
+        .addOptionWithArg({"trace-steps"}, KJ_BIND_METHOD(*this, setTraceSteps), "A-B",
+            "of these steps only, from 0 (default: all that there is room for)")
         .callAfterParsing(KJ_BIND_METHOD(*this, run))
         .build();
   }
 
   kj::MainBuilder::Validity run() {
     auto all = loadAll();
+    kj::Maybe<TraceOrder> trace;
+    if (tracePath.size() > 0) {
+      if (all.sweep != nullptr) return kj::str("--trace is for a single run, and this is a sweep");
+      trace = TraceOrder{traceSteps.orDefault(rpc::TraceSteps()), tracePath};
+    } else if (traceSteps != nullptr) {
+      return kj::str("--trace-steps needs --trace FILE");
+    }
     prepareData(all.runs);
     warnOf(all.runs);
-    runExperiment(all, runs, commandLine);
+    runExperiment(all, runs, trace, commandLine);
   }
 
   // ---- runner table
@@ -154,8 +166,10 @@ private:
             "which server or worker, from 0: its rank (default: 0)")
         .addOptionWithArg({"coordinator"}, KJ_BIND_METHOD(*this, setCoordinator), "ADDRESS",
             "where the coordinator listens")
-        .addOptionWithArg(
-            {"folder"}, KJ_BIND_METHOD(*this, setFolder), "DIR", "the coordinator's run folder")
+        .addOptionWithArg({"folder"}, KJ_BIND_METHOD(*this, setFolder), "DIR",
+            "the coordinator's run folder; where a role leaves its trace")
+        .addOptionWithArg({"trace-steps"}, KJ_BIND_METHOD(*this, setTraceSteps), "A-B",
+            "record what it does in these steps, from 0, and leave it in DIR")
         .addOption({"until-stdin-closes"}, KJ_BIND_METHOD(*this, setUntilStdinCloses),
             "end at once when standard input closes")
         .expectArg("FILE", KJ_BIND_METHOD(*this, setFile))
@@ -171,6 +185,9 @@ private:
       if (*r == Role::COORDINATOR && folder.size() == 0) {
         return kj::str("a coordinator needs --folder DIR");
       }
+      if (traceSteps != nullptr && folder.size() == 0) {
+        return kj::str("a role leaves its trace in a folder: --folder DIR");
+      }
       if (untilStdinCloses) endWithStdin();
       auto loaded = load();
       auto& cluster = KJ_ASSERT_NONNULL(loaded.experiment).cluster;
@@ -179,7 +196,7 @@ private:
         return kj::str(
             "there is no ", roleName(*r, index), " in this job: it has ", cluster.roles());
       }
-      runRole(loaded, {*r, index, kj::mv(coordinator), {kj::mv(folder)}},
+      runRole(loaded, {*r, index, kj::mv(coordinator), {kj::mv(folder)}, traceSteps},
           kj::AutoCloseFd(::dup(STDOUT_FILENO)));
       return true;
     }
@@ -344,6 +361,16 @@ private:
     runs = kj::str(word);
     return true;
   }
+  kj::MainBuilder::Validity setTrace(kj::StringPtr word) {
+    if (word.size() == 0) return kj::str("name a file, e.g. --trace trace.json");
+    tracePath = kj::str(word);
+    return true;
+  }
+  kj::MainBuilder::Validity setTraceSteps(kj::StringPtr word) {
+    traceSteps = parseTraceSteps(word);
+    if (traceSteps == nullptr) return kj::str("write --trace-steps A-B, e.g. 100-199");
+    return true;
+  }
   kj::MainBuilder::Validity addRuns(kj::StringPtr word) {
     if (word.size() == 0) return kj::str("name a folder, e.g. runs/fashion_mnist_dist_sync");
     runsNamed.add(kj::str(word));
@@ -384,6 +411,8 @@ private:
   kj::Vector<kj::StringPtr> sweeps;
   kj::String runs = kj::str("runs");
   kj::Vector<kj::String> runsNamed;
+  kj::String tracePath;
+  kj::Maybe<rpc::TraceSteps> traceSteps;
   kj::Maybe<Role> role;
   uint index = 0;
   kj::String coordinator;

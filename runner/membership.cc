@@ -3,6 +3,9 @@
 #include <kj/debug.h>
 #include <unistd.h>
 
+#include "runner/clock_offset.h"
+#include "runner/machine.h"
+
 namespace runner {
 
 namespace {
@@ -57,8 +60,14 @@ public:
     request.setMember(kj::heap<MemberServer>(kj::mv(paf.fulfiller), kj::mv(count)));
     return request.send().then([this](capnp::Response<Coordinator::JoinResults>&& response) {
       seat = response.getSession();
+      auto boot = thisBoot();
+      sharesClock = boot.size() > 0 && response.getBoot() == boot;
       beating = beat().eagerlyEvaluate(nullptr);
     });
+  }
+
+  kj::Duration clockAhead() const override {
+    return sharesClock ? 0 * kj::NANOSECONDS : clockOffset.get();
   }
 
   Session::Client session() override { return KJ_ASSERT_NONNULL(seat); }
@@ -78,16 +87,23 @@ private:
   kj::Promise<void> beat() {
     auto request = KJ_ASSERT_NONNULL(seat).heartbeatRequest();
     progress(request.initProgress());
-    return request.send().ignoreResult().then(
-        [this]() { return timer.afterDelay(interval).then([this]() { return beat(); }); });
+    auto asked = clock.now();
+    return request.send().then([this, asked](capnp::Response<Session::HeartbeatResults>&& answer) {
+      auto other = kj::origin<kj::TimePoint>() + answer.getClockNs() * kj::NANOSECONDS;
+      clockOffset.hear(asked, clock.now(), other);
+      return timer.afterDelay(interval).then([this]() { return beat(); });
+    });
   }
 
   kj::Timer& timer;
+  const kj::MonotonicClock& clock = kj::systemPreciseMonotonicClock();
   const kj::Duration interval;
   const kj::String coordinator;
   kj::Function<void(RoleProgress::Builder)> progress;
   rpc::Peer peer;
   kj::Maybe<Session::Client> seat;
+  bool sharesClock = false;
+  ClockOffset clockOffset;
   kj::Promise<void> told = nullptr;
   kj::Promise<void> beating = nullptr;
 };

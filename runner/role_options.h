@@ -3,6 +3,7 @@
 
 #include <kj/string.h>
 
+#include "rpc/trace.h"
 #include "runner/job.capnp.h"
 #include "runner/run_folder.h"
 
@@ -19,8 +20,9 @@ kj::String roleName(Role role, uint index);
 struct RoleOptions {
   Role role;
   uint index = 0;
-  kj::String coordinator;  // its address; empty for the coordinator itself
-  RunFolder folder;        // the coordinator's
+  kj::String coordinator;                      // its address; empty for the coordinator itself
+  RunFolder folder;                            // the coordinator's
+  kj::Maybe<rpc::TraceSteps> trace = nullptr;  // what to record, and leave in `folder`
 };
 
 }  // namespace runner

@@ -9,6 +9,7 @@
 #include "runner/model_facts.h"
 #include "runner/run_log.h"
 #include "runner/store_updater.h"
+#include "runner/trace_file.h"
 
 namespace runner {
 
@@ -62,7 +63,10 @@ void runServer(const LoadedExperiment& loaded, const RoleOptions& options) {
   kj::Maybe<kj::UnixEventPort&> port;
   if (experiment.kvstore.sharesMemory()) port = io.unixEventPort;
   auto listener = listen(io, *experiment.kvstore.transport);
-  auto store = rpc::newShardServer(placement, options.index, experiment.rounds(), *updater, port);
+  auto trace = traceOf(options, experiment, placement);
+  kj::Maybe<rpc::ShardTrace&> shardTrace = trace.map([](auto& own) -> auto& { return own->shard; });
+  auto store = rpc::newShardServer(
+      placement, options.index, experiment.rounds(), *updater, port, shardTrace);
   auto serving =
       listener->serve(rpc::limitsFor(placement, experiment.cluster.connectionSilence()), store);
   auto membership = Membership::join(
@@ -70,6 +74,9 @@ void runServer(const LoadedExperiment& loaded, const RoleOptions& options) {
       [](RoleProgress::Builder) {}, counting(store))
                         .wait(io.waitScope);
   membership->ended().exclusiveJoin(kj::mv(serving)).wait(io.waitScope);
+  KJ_IF_MAYBE(own, trace) {
+    writeTrace(**own, experiment, options, placement, facts.graph.keys, membership->clockAhead());
+  }
 }
 
 void runRole(const LoadedExperiment& loaded, const RoleOptions& options, kj::AutoCloseFd events) {

@@ -14,6 +14,7 @@
 #include "runner/run_tables.h"
 #include "runner/run_view.h"
 #include "runner/sweep_launch.h"
+#include "runner/trace_file.h"
 
 namespace runner {
 
@@ -76,8 +77,8 @@ kj::String titleOf(kj::ArrayPtr<const ReportedRun> runs) {
   return kj::str(runs.size(), " runs: ", kj::strArray(names, ", "));
 }
 
-[[noreturn]] void runOne(const LoadedExperiment& loaded, kj::StringPtr runs, kj::AsyncIoContext& io,
-    CommandLine& commandLine) {
+[[noreturn]] void runOne(const LoadedExperiment& loaded, kj::StringPtr runs,
+    kj::Maybe<TraceOrder> trace, kj::AsyncIoContext& io, CommandLine& commandLine) {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   ModelFacts facts(experiment);
   auto folder = newRunFolder(runs, experiment.name);
@@ -87,9 +88,16 @@ kj::String titleOf(kj::ArrayPtr<const ReportedRun> runs) {
       counted(experiment.globalBatchSize(), "image"), " a step, ",
       counted(facts.steps(experiment), "step")));
 
+  kj::Maybe<rpc::TraceSteps> traced;
+  KJ_IF_MAYBE(order, trace) {
+    // Not after hours that it cannot be written.
+    writeWhole(order->path, "[]\n");
+    traced = order->steps;
+  }
   Outcome outcome;
-  auto ended =
-      launch(loaded, folder, view, io).then([&outcome](Outcome&& how) { outcome = kj::mv(how); });
+  auto ended = launch(loaded, folder, view, io, traced).then([&outcome](Outcome&& how) {
+    outcome = kj::mv(how);
+  });
   if (!endsUninterrupted(kj::mv(ended), io)) {
     view.say("interrupted; nothing is left running");
     commandLine.endWith(INTERRUPTED);
@@ -103,6 +111,7 @@ kj::String titleOf(kj::ArrayPtr<const ReportedRun> runs) {
     });
     commandLine.endWith(RUN_FAILED);
   }
+  KJ_IF_MAYBE(order, trace) joinTraces(experiment, folder, order->path);
   auto run = readRun(folder.path, experiment.name);
   writeReport(folder.path, run[0].label, run);
   print(kj::str(tableMarkdown(run, STEP_ROWS_MAX),
@@ -149,12 +158,13 @@ kj::String titleOf(kj::ArrayPtr<const ReportedRun> runs) {
 
 }  // namespace
 
-void runExperiment(const LoadedRuns& all, kj::StringPtr runs, CommandLine& commandLine) {
+void runExperiment(const LoadedRuns& all, kj::StringPtr runs, kj::Maybe<TraceOrder> trace,
+    CommandLine& commandLine) {
   kj::UnixEventPort::captureSignal(SIGINT);
   kj::UnixEventPort::captureSignal(SIGTERM);
   kj::UnixEventPort::captureChildExit();
   auto io = kj::setupAsyncIo();
-  if (all.sweep == nullptr) runOne(all.runs[0].loaded, runs, io, commandLine);
+  if (all.sweep == nullptr) runOne(all.runs[0].loaded, runs, trace, io, commandLine);
   runSweep(all, runs, io, commandLine);
 }
 

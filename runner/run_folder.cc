@@ -37,7 +37,7 @@ bool isWritten(kj::StringPtr name) {
   }
   bool ofRole =
       name.startsWith("coordinator-") || name.startsWith("server-") || name.startsWith("worker-");
-  return ofRole && name.endsWith(".log");
+  return ofRole && (name.endsWith(".log") || name.endsWith(".trace.json"));
 }
 
 [[noreturn]] void failToMake(kj::StringPtr path, int error) {

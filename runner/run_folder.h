@@ -16,6 +16,10 @@ struct RunFolder {
   kj::String roleLog(kj::StringPtr role, kj::uint index) const {
     return kj::str(path, '/', role, '-', index, ".log");
   }
+  // Likewise; what the role has recorded, if it was to: worker-0.trace.json.
+  kj::String trace(kj::StringPtr role, kj::uint index) const {
+    return kj::str(path, '/', role, '-', index, ".trace.json");
+  }
   kj::String events() const { return kj::str(path, "/events.jsonl"); }
   kj::String weights() const { return kj::str(path, "/weights.safetensors"); }
   kj::String tensorboard() const { return kj::str(path, "/tensorboard"); }

@@ -26,6 +26,8 @@ public:
     begin = clock.now();
     return passed_s;
   }
+  // When it was restarted last.
+  kj::TimePoint begun() const { return begin; }
   // Adds the time since the last restart to `verb_s`.
   void chargeTo(double& verb_s) { verb_s += restart_s(); }
 

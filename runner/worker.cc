@@ -14,6 +14,7 @@
 #include "runner/model_facts.h"
 #include "runner/roles.h"
 #include "runner/store_updater.h"
+#include "runner/trace_file.h"
 #include "runner/verb_times.h"
 #include "runner/worker_store.h"
 
@@ -46,8 +47,9 @@ public:
       : experiment(KJ_ASSERT_NONNULL(loaded.experiment)),
         rank(options.index),
         facts(experiment),
-        ioThread(kj::heap<IoThread>(loaded, options, jobMessageLimits(facts.graph), progress)),
         placement(placementOf(experiment, facts.graph)),
+        trace(traceOf(options, experiment, placement)),
+        ioThread(kj::heap<IoThread>(loaded, options, jobMessageLimits(facts.graph), progress)),
         updater(experiment, facts),
         dataset(io::openDataset(experiment.data, [](kj::StringPtr, uint64_t, uint64_t) {})),
         training(io::Batcher::training(
@@ -61,6 +63,9 @@ public:
         program->gradients(), shared());
     store = kj::mv(made.store);
     remote = made.remote;
+    KJ_IF_MAYBE(r, remote) {
+      KJ_IF_MAYBE(own, trace) r->traceTo(**own);
+    }
   }
 
   // The io thread uses the store, which is younger than itself.
@@ -83,6 +88,15 @@ public:
     }
     ioThread->finish(
         first ? program->parameters() : nullptr, first ? program->statistics() : nullptr);
+  }
+
+  // What was recorded, if it was: after run().
+  void leaveTrace(const RoleOptions& options) {
+    KJ_IF_MAYBE(own, trace) {
+      auto ahead = ioThread->clockAhead();
+      ioThread = nullptr;
+      writeTrace(**own, experiment, options, placement, facts.graph.keys, ahead);
+    }
   }
 
 private:
@@ -109,7 +123,10 @@ private:
       makeShard = [this, &updater](kj::UnixEventPort& port) {
         kj::Maybe<kj::UnixEventPort&> sharing;
         if (experiment.kvstore.sharesMemory()) sharing = port;
-        return rpc::newShardServer(placement, rank, experiment.rounds(), updater, sharing);
+        kj::Maybe<rpc::ShardTrace&> shardTrace;
+        KJ_IF_MAYBE(own, trace) shardTrace = (*own)->shard;
+        return rpc::newShardServer(
+            placement, rank, experiment.rounds(), updater, sharing, shardTrace);
       };
     }
     ioThread->start(remote, *experiment.kvstore.transport,
@@ -142,7 +159,7 @@ private:
     }
     verb.restart_s();
     store->rest();
-    verb.chargeTo(times.pull_s);
+    charge(rpc::Mark::PULL, times.pull_s, 0);
     reportTrained(epoch, step - begin, epochTime.elapsed_s());
     reportBadRecords(*training);
   }
@@ -152,18 +169,18 @@ private:
     verb.restart_s();
     auto& batch = KJ_ASSERT_NONNULL(training->next(), "the training stream has no end");
     program->setBatch(batch.pixels, batch.labels, batch.draws);
-    verb.chargeTo(times.read_s);
+    charge(rpc::Mark::READ, times.read_s, 0);
     for (uint s = 0; s < segments.size(); s++) {
       store->await(step, segments[s].parameters.begin, segments[s].parameters.end);
-      verb.chargeTo(times.pull_s);
+      charge(rpc::Mark::PULL, times.pull_s, s);
       program->forward(nn::Phase::TRAIN, s);
-      verb.chargeTo(times.forward_s);
+      charge(rpc::Mark::FORWARD, times.forward_s, s);
     }
     for (uint s = segments.size(); s-- > 0;) {
       program->backward(s);
-      verb.chargeTo(times.backward_s);
+      charge(rpc::Mark::BACKWARD, times.backward_s, s);
       store->push(step, segments[s].parameters.begin, segments[s].parameters.end);
-      verb.chargeTo(times.push_s);
+      charge(rpc::Mark::PUSH, times.push_s, s);
     }
     last = program->result();
     add(last);
@@ -173,6 +190,13 @@ private:
     progress.lossSum = sums.lossSum;
     progress.correct = sums.correct;
     progress.images = sums.images;
+  }
+
+  // What the compute thread did since the stopwatch was started was this verb, of a segment.
+  void charge(rpc::Mark mark, double& verb_s, uint segment) {
+    auto begun = verb.begun();
+    verb.chargeTo(verb_s);
+    KJ_IF_MAYBE(own, trace) (*own)->compute.add(mark, rank, step, segment, begun, verb.begun());
   }
 
   // Of the moving statistics, which never reach a store: by the worker's own steps.
@@ -377,8 +401,9 @@ private:
   const uint rank;
   const ModelFacts facts;
   LiveProgress progress;
-  kj::Own<IoThread> ioThread;  // joins while the rest is made ready
   const rpc::Placement placement;
+  kj::Maybe<kj::Own<rpc::Trace>> trace;  // what both threads record, if they are to
+  kj::Own<IoThread> ioThread;            // joins while the rest is made ready
   StoreUpdater updater;
   kj::Maybe<kj::Own<rpc::Updater>> ownShardUpdater;  // of the shard that this worker holds, if any
   kj::Own<io::Dataset> dataset;
@@ -404,7 +429,9 @@ private:
 }  // namespace
 
 void runWorker(const LoadedExperiment& loaded, const RoleOptions& options) {
-  Worker(loaded, options).run();
+  Worker worker(loaded, options);
+  worker.run();
+  worker.leaveTrace(options);
 }
 
 }  // namespace runner

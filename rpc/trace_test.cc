@@ -1,0 +1,65 @@
+#include "rpc/trace.h"
+
+#include <doctest/doctest.h>
+#include <kj/vector.h>
+
+namespace rpc {
+namespace {
+
+TEST_CASE("TraceLane: when it is full the oldest events stay, and the others are counted") {
+  TraceLane lane({}, 3);
+  for (uint step = 0; step < 5; step++) lane.add(Mark::SENT, 1, step, 7);
+  REQUIRE(lane.all().size() == 3);
+  for (uint step = 0; step < 3; step++) CHECK(lane.all()[step].step == step);
+  CHECK(lane.all()[0].begin_ns <= lane.all()[2].begin_ns);
+  CHECK(lane.all()[2].worker == 1);
+  CHECK(lane.all()[2].item == 7);
+  CHECK(lane.dropped() == 2);
+}
+
+TEST_CASE("TraceLane: steps that nobody asked for take no room") {
+  TraceLane lane({2, 3}, 4);
+  for (uint step = 0; step < 6; step++) lane.add(Mark::SENT, 0, step, 0);
+  REQUIRE(lane.all().size() == 2);
+  CHECK(lane.all()[0].step == 2);
+  CHECK(lane.all()[1].step == 3);
+  CHECK(lane.dropped() == 0);
+}
+
+TEST_CASE("ShardTrace: a push is applied when its progress is there, and only then") {
+  TraceLane lane({}, 100);
+  ShardTrace trace(lane, 2, 3);
+  // A round of both workers: the second one fills it.
+  trace.arrived(0, 4, 2);
+  trace.counted(0, 2, 5);
+  trace.reached(2, 4);
+  trace.arrived(1, 4, 2);
+  trace.counted(1, 2, 5);
+  trace.reached(1, 9);
+  trace.reached(2, 5);
+  trace.reached(2, 5);
+  trace.answered(0, 2);
+  trace.answered(1, 2);
+  trace.answered(1, 2);  // to a pull
+
+  kj::Vector<Mark> marks[2];
+  int64_t last_ns = 0;
+  for (auto& event: lane.all()) {
+    marks[event.worker].add(event.mark);
+    CHECK(event.step == 4);
+    CHECK(event.item == 2);
+    CHECK(event.end_ns >= last_ns);
+    CHECK(event.begin_ns <= event.end_ns);
+    last_ns = event.end_ns;
+  }
+  Mark expected[] = {Mark::ARRIVED, Mark::COUNTED, Mark::APPLIED, Mark::ANSWERED};
+  for (auto& found: marks) {
+    REQUIRE(found.size() == kj::size(expected));
+    for (uint i = 0; i < found.size(); i++) CHECK(found[i] == expected[i]);
+  }
+  // The first waits for the second.
+  CHECK(lane.all()[4].mark == Mark::APPLIED);
+}
+
+}  // namespace
+}  // namespace rpc
