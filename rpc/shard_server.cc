@@ -5,10 +5,12 @@
 #include <kj/vector.h>
 
 #include "rpc/answer_encoder.h"
+#include "rpc/asked.h"
 #include "rpc/descriptor.h"
 #include "rpc/payload.h"
 #include "rpc/ring_session.h"
 #include "rpc/shard.h"
+#include "rpc/shared_values.h"
 #include "rpc/waiting.h"
 
 namespace rpc {
@@ -23,32 +25,6 @@ struct WaitingCall final: public Waiter {
   void reach(SliceId) override {
     if (--missing == 0) fulfiller->fulfill();
   }
-};
-
-// Memory for planes of values, which a server may share. Slices that follow one another lie so in a
-// plane, if their sizes are whole cache lines: then one entry answers for them.
-class SharedValues {
-public:
-  SharedValues(const Placement& placement, uint shard, const Rounds& rounds)
-      : layout(placement, shard, rounds),
-        memory(SharedMemory::create(layout.bytes(), SharedMemory::READ)) {}
-
-  kj::Array<float> of(SliceId id, uint plane) const {
-    auto values = layout.values(memory->bytes(), id, plane);
-    return kj::Array<float>(values.begin(), values.size(), kj::NullArrayDisposer::instance);
-  }
-  int descriptor() const { return memory->descriptor(); }
-
-private:
-  ServerLayout layout;
-  kj::Own<SharedMemory> memory;
-};
-
-// A slice of a call.
-struct Asked {
-  SliceId id;
-  codec::Bytes payload;
-  uint64_t due;  // progress
 };
 
 class ShardServer final: public ShardService::Server {
@@ -69,6 +45,7 @@ public:
             ValueMemory([this](SliceId id, uint plane) { return values.of(id, plane); })),
         trace(trace),
         waiting(placement.slices.size(), trace),
+        asked(placement),
         sessions(kj::heapArray<uint>(rounds.workers)),
         started(kj::heapArray<bool>(rounds.workers)) {
     for (auto& count: sessions) count = 0;
@@ -92,12 +69,6 @@ public:
 private:
   class Session;
 
-  // Fill `asked`: slices ascend.
-  void read(capnp::List<SliceFloats>::Reader list, const codec::Encoding& encoding);
-  void read(capnp::List<uint32_t>::Reader list);
-  void add(SliceId id, codec::Bytes payload);
-  uint slicesIn(uint64_t bytes, SliceId id) const;
-
   // Resolves when the slices of `asked` have values, and the progress that is due.
   kj::Promise<void> whenDue();
   // Answers the calls that slice `id` kept waiting.
@@ -117,56 +88,16 @@ private:
   kj::Maybe<ShardTrace&> trace;
   Waiting waiting;
   // Of the call that is carried out, and of the answer that is made; keep their memory.
-  kj::Vector<Asked> asked;
+  Asked asked;
   Entries entries;
   kj::Array<uint> sessions;  // hellos of each rank: the last one counts
   kj::Array<bool> started;   // ranks that called start()
   kj::Vector<kj::Own<kj::PromiseFulfiller<void>>> starting;
 };
 
-void ShardServer::read(capnp::List<SliceFloats>::Reader list, const codec::Encoding& encoding) {
-  asked.clear();
-  bool areFloats = encoding.kind == codec::Encoding::FLOAT32;
-  for (auto entry: list) {
-    SliceId id = entry.getSlice();
-    // Asked for once: each access counts against the message's limit.
-    codec::Bytes bytes = entry.getFloats();
-    uint count = areFloats ? slicesIn(bytes.size(), id) : 1;
-    for (uint i = 1; i < count; i++, id++) {
-      uint64_t own = placement.slices[id].size * sizeof(float);
-      add(id, bytes.slice(0, own));
-      bytes = bytes.slice(own, bytes.size());
-    }
-    add(id, bytes);
-  }
-}
-
-// How many slices from `id` on make up so many bytes of floats; 1 if none do: the shard says what
-// is wrong.
-uint ShardServer::slicesIn(uint64_t bytes, SliceId id) const {
-  SliceId end = id;
-  uint64_t covered = 0;
-  while (covered < bytes && end < placement.slices.size()) {
-    covered += placement.slices[end++].size * sizeof(float);
-  }
-  return covered == bytes && end > id ? end - id : 1;
-}
-
-void ShardServer::read(capnp::List<uint32_t>::Reader list) {
-  asked.clear();
-  for (auto id: list) add(id, nullptr);
-}
-
-void ShardServer::add(SliceId id, codec::Bytes payload) {
-  // Also keeps a call from naming a slice twice.
-  KJ_REQUIRE(asked.size() == 0 || asked.back().id < id, "the slices of a call must ascend",
-      asked.back().id, id);
-  asked.add(Asked{id, payload, 0});
-}
-
 kj::Promise<void> ShardServer::whenDue() {
   kj::Maybe<kj::Own<WaitingCall>> call;
-  for (auto& each: asked) {
+  for (auto& each: asked.all()) {
     bool hasValues = shard.version(each.id) != nullptr;
     if (hasValues && shard.progress(each.id) >= each.due) continue;
     if (call == nullptr) call = kj::refcounted<WaitingCall>();
@@ -192,9 +123,9 @@ public:
   kj::Promise<void> initialize(InitializeContext context) override {
     requireNewest();
     KJ_REQUIRE(rank == 0, "only rank 0 sends initial values", rank);
-    server.read(context.getParams().getValues(), {});
-    for (auto& each: server.asked) server.shard.checkInitialize(each.id, floats(each));
-    for (auto& each: server.asked) {
+    server.asked.read(context.getParams().getValues(), {});
+    for (auto& each: server.asked.all()) server.shard.checkInitialize(each.id, floats(each));
+    for (auto& each: server.asked.all()) {
       server.shard.initialize(each.id, floats(each));
       server.wake(each.id);
     }
@@ -229,8 +160,8 @@ public:
   kj::Promise<void> pull(PullContext context) override {
     requireNewest();
     auto params = context.getParams();
-    server.read(params.getSlices());
-    for (auto& each: server.asked) server.shard.version(each.id);  // throws if there is none
+    server.asked.read(params.getSlices());
+    for (auto& each: server.asked.all()) server.shard.version(each.id);  // throws if there is none
     return answerWhenDue(context, server.wholeValues);
   }
 
@@ -238,12 +169,12 @@ public:
     requireNewest();
     auto params = context.getParams();
     uint64_t step = params.getStep();
-    server.read(params.getGradients(), server.pushes);
-    for (auto& each: server.asked) {
+    server.asked.read(params.getGradients(), server.pushes);
+    for (auto& each: server.asked.all()) {
       KJ_IF_MAYBE(t, server.trace) t->arrived(rank, step, each.id);
       server.shard.checkPush(rank, each.id, step, {server.pushes, each.payload});
     }
-    for (auto& each: server.asked) {
+    for (auto& each: server.asked.all()) {
       each.due = server.shard.push(rank, each.id, step, {server.pushes, each.payload});
       KJ_IF_MAYBE(t, server.trace) t->counted(rank, each.id, each.due);
       server.wake(each.id);
@@ -296,7 +227,7 @@ private:
   }
 
   // First values are always float32.
-  static codec::Floats floats(const Asked& slice) {
+  static codec::Floats floats(const Asked::Slice& slice) {
     KJ_REQUIRE(slice.payload.size() % sizeof(float) == 0,
         "initial values must be whole float32 values of 4 bytes", slice.payload.size());
     // A message's Data begins at a multiple of 8 bytes.
@@ -307,7 +238,7 @@ private:
   // Answers the call of `server.asked` with their newest values.
   template <typename Context>
   kj::Promise<void> answerWhenDue(Context& context, AnswerEncoder& encoder) {
-    auto ids = KJ_MAP(each, server.asked) {
+    auto ids = KJ_MAP(each, server.asked.all()) {
       return each.id;
     };
     return server.whenDue().then(
