@@ -102,25 +102,27 @@ kj::String ownUpdates(
       " optimizer state in each\n");
 }
 
-// What a worker and all of them send and receive, of parameters of so many bytes.
-kj::String traffic(const Experiment& experiment, double bytes) {
-  auto& kvstore = experiment.kvstore;
-  uint workers = experiment.cluster.workers;
-  if (kvstore.mode->shards == rpc::Mode::IN_WORKER) return kj::str();
-  if (kvstore.mode->shards == rpc::Mode::IN_EVERY_WORKER) {
-    // All gradients but those of its own share to the others, and its share to each of them.
-    double own = 2 * bytes * (workers - 1) / workers;
-    return kj::str("a worker sends and receives about ", megabytes(own),
-        " a step each way; all of them ", megabytes(own * workers), "\n");
+// What goes over connections in a step, and how long that takes at least.
+kj::String traffic(
+    const Experiment& experiment, const rpc::Placement& placement, const kj::Maybe<Links>& links) {
+  auto& mode = *experiment.kvstore.mode;
+  if (mode.shards == rpc::Mode::IN_WORKER) return kj::str();
+  auto traffic = stepTraffic(experiment, placement);
+  kj::Vector<kj::String> lines;
+  lines.add(kj::str("a worker sends ", megabytes(traffic.pushed_bytes), " and receives ",
+      megabytes(traffic.answered_bytes), " a step; the busiest ",
+      mode.hasServers() ? "server" : "shard", " receives ", megabytes(traffic.shardIn_bytes),
+      " and sends ", megabytes(traffic.shardOut_bytes), "\n"));
+  KJ_IF_MAYBE(given, links) {
+    lines.add(kj::str("with worker and server number i on host i, the busiest link carries ",
+        megabytes(traffic.link_bytes), " a step: ", fixedPoint(network_ms(traffic, *given), 1),
+        " ms of network at ", sixDigits(given->mbit), " Mbit/s\n"));
   }
-  auto often = kvstore.mode->sends == rpc::Mode::GRADIENT
-                   ? kj::str("a step")
-                   : kj::str("every ", counted(kvstore.localSteps, "step"));
-  return kj::str("a worker sends and receives ", megabytes(bytes), " ", often,
-      " each way; all of them ", megabytes(bytes * workers), "\n");
+  return kj::strArray(lines, "");
 }
 
-kj::String store(const Experiment& experiment, const ModelFacts& facts) {
+kj::String store(
+    const Experiment& experiment, const ModelFacts& facts, const kj::Maybe<Links>& links) {
   auto& graph = facts.graph;
   auto& mode = *experiment.kvstore.mode;
   auto placement = placementOf(experiment, graph);
@@ -141,14 +143,14 @@ kj::String store(const Experiment& experiment, const ModelFacts& facts) {
     auto& transport = *experiment.kvstore.transport;
     lines.add(kj::str("transport ", transport.name, ": ", transport.doc, "\n"));
   }
-  lines.add(traffic(experiment, graph.parameters * 4.0));
+  lines.add(traffic(experiment, placement, links));
   lines.add(ownUpdates(experiment, facts, placement));
   return kj::strArray(lines, "");
 }
 
 }  // namespace
 
-kj::String explain(const LoadedExperiment& loaded) {
+kj::String explain(const LoadedExperiment& loaded, const kj::Maybe<Links>& links) {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   ModelFacts facts(experiment);
   auto& cluster = experiment.cluster;
@@ -164,13 +166,13 @@ kj::String explain(const LoadedExperiment& loaded) {
       experiment.globalBatchSize(), " images a step, ", fixedPoint(perEpoch, 2),
       " steps an epoch, ", grouped(facts.steps(experiment)), " steps in all\n",
       views(experiment.data), "\n# layers\n\n", layers(facts.graph), "\n# updates\n\n",
-      updates(experiment, facts), "\n# store\n\n", store(experiment, facts), "\n# memory\n\n",
-      "a worker's program: ", megabytes(program->memory_bytes()), " (instruction set ",
-      nn::instructionSet(), ")\n");
+      updates(experiment, facts), "\n# store\n\n", store(experiment, facts, links),
+      "\n# memory\n\n", "a worker's program: ", megabytes(program->memory_bytes()),
+      " (instruction set ", nn::instructionSet(), ")\n");
 }
 
-kj::String explain(const LoadedRuns& all) {
-  auto first = explain(all.runs[0].loaded);
+kj::String explain(const LoadedRuns& all, const kj::Maybe<Links>& links) {
+  auto first = explain(all.runs[0].loaded, links);
   if (all.sweep == nullptr) return first;
   kj::Vector<kj::String> lines;
   for (size_t i: kj::indices(all.runs)) lines.add(kj::str(i + 1, "  ", all.runs[i].name, "\n"));

@@ -5,15 +5,16 @@
 
 #include "runner/experiment.h"
 #include "runner/loaded_runs.h"
+#include "runner/step_traffic.h"
 
 namespace runner {
 
 // Every value used, roles, layers with shapes, parameters and FLOPs, the rules of keys, their deal
-// over servers with optimizer state, bytes of a step, and memory. Starts nothing, but looks at the
-// records where the data set's size is not known.
-kj::String explain(const LoadedExperiment& loaded);
+// over servers with optimizer state, bytes of a step, and memory; with links what these take for
+// the bytes. Starts nothing, but looks at the records where the data set's size is not known.
+kj::String explain(const LoadedExperiment& loaded, const kj::Maybe<Links>& links = nullptr);
 
 // Of a sweep: its runs, each with its folder's name, then that of the first.
-kj::String explain(const LoadedRuns& all);
+kj::String explain(const LoadedRuns& all, const kj::Maybe<Links>& links = nullptr);
 
 }  // namespace runner

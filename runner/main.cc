@@ -79,15 +79,34 @@ private:
         "Shows what FILE resolves to: every value used, the layers with shapes, parameters and "
         "FLOPs, the deal of keys over servers, bytes and memory. Starts nothing.\n"
         "\n"
-        "  runner explain configs/cifar10_dist_sync.toml");
-    return withFile(builder).callAfterParsing(KJ_BIND_METHOD(*this, explainFile)).build();
+        "  runner explain configs/cifar10_dist_sync.toml\n"
+        "  runner explain configs/cifar10_dist_sync.toml --bandwidth 1000 --overhead 12");
+    return withFile(builder)
+        .addOptionWithArg({"bandwidth"}, amountSetter(bandwidth_mbit), "MBIT",
+            "Mbit/s each way of a host's link: tells how long a step's pushes and pulls take")
+        .addOptionWithArg({"overhead"}, amountSetter(overhead_ms), "MS",
+            "of them beside their bytes, as `bench network` measures it at any bandwidth (default: "
+            "0)")
+        .callAfterParsing(KJ_BIND_METHOD(*this, explainFile))
+        .build();
   }
 
   kj::MainBuilder::Validity explainFile() {
     auto all = loadAll();
     if (mustLook(all)) prepareData(all.runs);
-    print(explain(all));
+    kj::Maybe<Links> links;
+    if (bandwidth_mbit > 0) links = Links{.mbit = bandwidth_mbit, .overhead_ms = overhead_ms};
+    print(explain(all, links));
     return true;
+  }
+
+  static kj::Function<kj::MainBuilder::Validity(kj::StringPtr)> amountSetter(double& to) {
+    return [&to](kj::StringPtr word) -> kj::MainBuilder::Validity {
+      char* end;
+      to = strtod(word.cStr(), &end);
+      if (word.size() > 0 && *end == '\0' && to > 0 && to < 1e9) return true;
+      return kj::str("not a number above 0");
+    };
   }
 
   // ---- runner run
@@ -418,6 +437,8 @@ private:
   kj::String coordinator;
   kj::String folder;
   bool untilStdinCloses = false;
+  double bandwidth_mbit = 0;  // of explain; 0: not told
+  double overhead_ms = 0;
 };
 
 // Files must not get the numbers of the standard streams.
