@@ -3,6 +3,8 @@
 #include "tools/bench_kv_roles.h"
 #include "tools/bench_kvstore.h"
 #include "tools/bench_losses.h"
+#include "tools/bench_network.h"
+#include "tools/bench_network_roles.h"
 #include "tools/bench_peers.h"
 #include "tools/bench_train.h"
 
@@ -17,6 +19,7 @@ public:
         losses(commandLine),
         peers(commandLine),
         kvStore(commandLine),
+        network(commandLine),
         codec(commandLine) {}
 
   kj::MainFunc getMain() {
@@ -28,6 +31,8 @@ public:
         .addSubCommand("peers", KJ_BIND_METHOD(peers, getMain), "ours and PyTorch, in alternation")
         .addSubCommand("kvstore", KJ_BIND_METHOD(kvStore, getMain),
             "push and pull beside what the machine can do")
+        .addSubCommand("network", KJ_BIND_METHOD(network, getMain),
+            "training steps on hosts behind slow links")
         .addSubCommand(
             "codec", KJ_BIND_METHOD(codec, getMain), "what travels: encoding and decoding, a value")
         .build();
@@ -39,6 +44,7 @@ private:
   BenchLosses losses;
   BenchPeers peers;
   BenchKvStore kvStore;
+  BenchNetwork network;
   BenchCodec codec;
 };
 
@@ -48,14 +54,17 @@ private:
 int main(int argc, char* argv[]) {
   runner::setThreadEnvironment(argv);
   runner::CommandLine commandLine("bench");
-  // A process that `bench kvstore` starts.
-  if (argc > 1 && argv[1] == tools::KV_ROLE) {
+  // A process that `bench kvstore` or `bench network` starts.
+  auto runRole = [&](kj::StringPtr word, void (*role)(kj::ArrayPtr<const kj::StringPtr>)) {
+    if (argc < 2 || argv[1] != word) return;
     commandLine.run(
-        [](kj::StringPtr, kj::ArrayPtr<const kj::StringPtr> words) {
-          tools::runKvRole(words.slice(1, words.size()));
+        [role](kj::StringPtr, kj::ArrayPtr<const kj::StringPtr> words) {
+          role(words.slice(1, words.size()));
         },
         argc, argv);
-  }
+  };
+  runRole(tools::KV_ROLE, tools::runKvRole);
+  runRole(tools::NETWORK_ROLE, tools::runNetworkRole);
   tools::Bench bench(commandLine);
   commandLine.run(bench.getMain(), argc, argv);
 }

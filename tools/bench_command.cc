@@ -36,4 +36,31 @@ kj::Function<kj::MainBuilder::Validity(kj::StringPtr)> numberSetter(uint& to) {
   };
 }
 
+kj::Vector<kj::String> splitAtCommas(kj::StringPtr words) {
+  kj::Vector<kj::String> parts;
+  for (;;) {
+    KJ_IF_MAYBE(comma, words.findFirst(',')) {
+      parts.add(kj::heapString(words.begin(), *comma));
+      words = words.slice(*comma + 1);
+    } else {
+      parts.add(kj::str(words));
+      return parts;
+    }
+  }
+}
+
+kj::Maybe<uint64_t> numberOf(kj::StringPtr word, uint64_t least, uint64_t most) {
+  char* end;
+  unsigned long long n = ::strtoull(word.cStr(), &end, 10);
+  if (word.size() == 0 || *end != '\0' || word[0] == '-' || n < least || n > most) return nullptr;
+  return uint64_t(n);
+}
+
+kj::Maybe<double> amountOf(kj::StringPtr word, double most) {
+  char* end;
+  double amount = ::strtod(word.cStr(), &end);
+  if (word.size() == 0 || *end != '\0' || !(amount > 0 && amount <= most)) return nullptr;
+  return amount;
+}
+
 }  // namespace tools

@@ -27,6 +27,8 @@ protected:
   // Reads and checks the file; ends the process, with all that is wrong, if it cannot be run.
   runner::LoadedExperiment load();
   const kj::String& path() const { return file; }
+  // What --set said.
+  kj::ArrayPtr<const kj::StringPtr> settings() const { return overrides; }
 
 private:
   kj::String file;
@@ -35,5 +37,14 @@ private:
 
 // Takes the argument of an option: a whole number from 1 to a million. `to` must outlive it.
 kj::Function<kj::MainBuilder::Validity(kj::StringPtr)> numberSetter(uint& to);
+
+// `a,b,c`: its parts.
+kj::Vector<kj::String> splitAtCommas(kj::StringPtr words);
+
+// Whole, from `least` to `most`; null if the word is no such number.
+kj::Maybe<uint64_t> numberOf(kj::StringPtr word, uint64_t least, uint64_t most);
+
+// The number of seconds or the like that a word is: above 0 and at most `most`; else null.
+kj::Maybe<double> amountOf(kj::StringPtr word, double most);
 
 }  // namespace tools

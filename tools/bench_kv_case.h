@@ -77,8 +77,13 @@ struct KvOrder {
     // Make a few round trips and compare all values with what they should be; the answer is 8
     // bytes. A role that finds them wrong says so and ends.
     CHECK,
+    // What only workers of `bench network` know: see bench_network_roles.h.
+    COMPUTE,
+    EXCHANGE,
+    WAIT,
+    TRAFFIC,
   } what;
-  uint64_t trips;
+  uint64_t count;
 };
 
 }  // namespace tools

@@ -13,6 +13,7 @@
 #include "configs/language/failure.h"
 #include "nn/each_instruction_set.h"
 #include "tools/bench_kv_roles.h"
+#include "tools/bench_roles.h"
 
 namespace tools {
 namespace {

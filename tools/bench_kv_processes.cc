@@ -3,8 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <kj/debug.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -16,53 +14,18 @@
 #include "configs/language/failure.h"
 #include "tools/bench_kv_roles.h"
 #include "tools/bench_process.h"
+#include "tools/bench_streams.h"
 
 namespace tools {
 namespace {
 
-struct Pair {
-  kj::AutoCloseFd near, far;
-};
-
-Pair newPipe() {
-  int fds[2];
-  KJ_SYSCALL(::pipe2(fds, O_CLOEXEC));
-  return {kj::AutoCloseFd(fds[0]), kj::AutoCloseFd(fds[1])};
-}
-
-kj::AutoCloseFd newTcpSocket() {
-  int fd;
-  KJ_SYSCALL(fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  kj::AutoCloseFd own(fd);
-  int one = 1;
-  KJ_SYSCALL(::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)));
-  return own;
-}
-
-// Two ends of a connection over the loopback. Nobody can come between: the port listens for one
-// connection, and that was made before anybody knew of it.
-Pair newTcpPair() {
-  auto listener = newTcpSocket();
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  auto any = reinterpret_cast<sockaddr*>(&address);
-  KJ_SYSCALL(::bind(listener, any, size));
-  KJ_SYSCALL(::listen(listener, 1));
-  KJ_SYSCALL(::getsockname(listener, any, &size));
-  auto near = newTcpSocket();
-  KJ_SYSCALL(::connect(near, any, size));
-  int far;
-  KJ_SYSCALL(far = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
-  // It has the listener's TCP_NODELAY.
-  return {kj::mv(near), kj::AutoCloseFd(far)};
-}
-
-Pair newStream(Wire wire, uint64_t floats) {
+StreamPair newStream(Wire wire, uint64_t floats) {
   switch (wire) {
-    case Wire::TCP:
-      return newTcpPair();
+    case Wire::TCP: {
+      TcpMeeting meeting(INADDR_LOOPBACK);
+      auto near = meeting.connect();
+      return {kj::mv(near), meeting.accept()};
+    }
     case Wire::UNIX: {
       int fds[2];
       KJ_SYSCALL(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds));
@@ -81,15 +44,6 @@ Pair newStream(Wire wire, uint64_t floats) {
       break;
   }
   KJ_UNREACHABLE;
-}
-
-// This very program as a role.
-kj::Own<KvProcess> startRole(const KvRole& role, Core core, kj::ArrayPtr<const int> streams) {
-  kj::Vector<kj::String> words;
-  words.add(kj::str("/proc/self/exe"));
-  words.add(kj::str(KV_ROLE));
-  for (auto& word: wordsOf(role)) words.add(kj::mv(word));
-  return kj::heap<KvProcess>(kj::str(role), words, core, streams);
 }
 
 // In the child. Descriptors above all that it is to have, so that none is overwritten too early.
@@ -158,22 +112,30 @@ uint64_t KvProcess::used_ns() const {
   return uint64_t(used.tv_sec) * 1'000'000'000 + uint64_t(used.tv_nsec);
 }
 
+kj::Own<KvProcess> startRole(const KvRole& role, Core core, kj::ArrayPtr<const int> streams) {
+  kj::Vector<kj::String> words;
+  words.add(kj::str("/proc/self/exe"));
+  words.add(kj::str(KV_ROLE));
+  for (auto& word: wordsOf(role)) words.add(kj::mv(word));
+  return kj::heap<KvProcess>(kj::str(role), words, core, streams);
+}
+
 void KvSide::add(kj::Own<KvProcess> process, bool asks) {
   if (asks) asking.add(process);
   processes.add(kj::mv(process));
 }
 
-void KvSide::check() {
-  for (auto process: asking) process->order({KvOrder::CHECK, 0});
-  for (auto process: asking) process->answer(1);
+kj::Array<kj::Array<uint64_t>> KvSide::ask(KvOrder order, uint64_t numbers) {
+  for (auto process: asking) process->order(order);
+  return KJ_MAP(process, asking) {
+    return process->answer(numbers);
+  };
 }
 
 kj::Array<uint64_t> KvSide::trips(uint64_t count) {
-  for (auto process: asking) process->order({KvOrder::TRIPS, count});
   auto slowest = kj::heapArray<uint64_t>(count);
   for (auto& time: slowest) time = 0;
-  for (auto process: asking) {
-    auto times = process->answer(count);
+  for (auto& times: ask({KvOrder::TRIPS, count}, count)) {
     for (auto i: kj::indices(times)) slowest[i] = kj::max(slowest[i], times[i]);
   }
   return slowest;
@@ -187,7 +149,7 @@ uint64_t KvSide::used_ns() const {
 
 kj::Own<KvSide> startStore(const KvCase& kvCase, Wire wire, KvCores cores) {
   auto side = kj::heap<KvSide>(kj::str(wire, " store"));
-  auto streams = kj::heapArray<Pair>(kvCase.workers * kvCase.servers);
+  auto streams = kj::heapArray<StreamPair>(kvCase.workers * kvCase.servers);
   // Shared memory is handed over on a Unix socket.
   for (auto& stream: streams) stream = newStream(wire == Wire::MEMORY ? Wire::UNIX : wire, 0);
   for (auto server: kj::range(0u, kvCase.servers)) {

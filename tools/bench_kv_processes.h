@@ -39,6 +39,9 @@ private:
   kj::AutoCloseFd answers;
 };
 
+// This very program as a role.
+kj::Own<KvProcess> startRole(const KvRole& role, Core core, kj::ArrayPtr<const int> streams);
+
 // What is measured as one: processes that make round trips together, and those that they make them
 // to.
 class KvSide {
@@ -51,7 +54,9 @@ public:
 
   // `asks`: it takes orders.
   void add(kj::Own<KvProcess> process, bool asks);
-  void check();
+  void check() { ask({KvOrder::CHECK, 0}, 1); }
+  // The answers of those that take orders, of so many numbers each.
+  kj::Array<kj::Array<uint64_t>> ask(KvOrder order, uint64_t numbers);
   // The time of each of so many round trips, in ns: that of the slowest process.
   kj::Array<uint64_t> trips(uint64_t count);
   // As KvProcess's, of all.

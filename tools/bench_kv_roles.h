@@ -2,7 +2,6 @@
 #pragma once
 
 #include <kj/array.h>
-#include <kj/function.h>
 #include <kj/string.h>
 
 #include "tools/bench_kv_case.h"
@@ -11,9 +10,6 @@ namespace tools {
 
 // Is the role that `words` name (see wordsOf()) until the bench lets it go.
 void runKvRole(kj::ArrayPtr<const kj::StringPtr> words);
-
-// Carries out the orders that standard input brings, until it closes.
-void carryOutOrders(kj::FunctionParam<void()> trip, kj::FunctionParam<void()> check);
 
 // The limits: PROBE and ECHO.
 void runProbe(const KvRole& role);

@@ -3,7 +3,6 @@
 #include <kj/debug.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdlib.h>
 
 #include "configs/language/failure.h"
 #include "tools/bench_command.h"
@@ -20,27 +19,6 @@ constexpr Wire STORE_WIRES[] = {Wire::TCP, Wire::UNIX, Wire::MEMORY};
 // A block has at least so many round trips, and at most so many.
 constexpr uint64_t TRIPS_MIN = 3, TRIPS_MAX = 20'000;
 constexpr double WARM_UP_S = 0.1;
-
-kj::Vector<kj::String> split(kj::StringPtr words) {
-  kj::Vector<kj::String> parts;
-  for (;;) {
-    KJ_IF_MAYBE(comma, words.findFirst(',')) {
-      parts.add(kj::heapString(words.begin(), *comma));
-      words = words.slice(*comma + 1);
-    } else {
-      parts.add(kj::str(words));
-      return parts;
-    }
-  }
-}
-
-// Whole, from `least` to `most`; null if the word is no such number.
-kj::Maybe<uint64_t> numberOf(kj::StringPtr word, uint64_t least, uint64_t most) {
-  char* end;
-  unsigned long long n = ::strtoull(word.cStr(), &end, 10);
-  if (word.size() == 0 || *end != '\0' || word[0] == '-' || n < least || n > most) return nullptr;
-  return uint64_t(n);
-}
 
 cpu_set_t allowedCores() {
   cpu_set_t allowed;
@@ -127,7 +105,7 @@ kj::MainFunc BenchKvStore::getMain() {
 }
 
 kj::MainBuilder::Validity BenchKvStore::setBytes(kj::StringPtr words) {
-  for (auto& word: split(words)) {
+  for (auto& word: splitAtCommas(words)) {
     auto bytes = numberOf(word, sizeof(float), BYTES_MAX).orDefault(1);
     if (bytes % sizeof(float) != 0) return kj::str("not bytes of whole floats, 4 to ", BYTES_MAX);
     sizes.add(bytes);
@@ -136,7 +114,7 @@ kj::MainBuilder::Validity BenchKvStore::setBytes(kj::StringPtr words) {
 }
 
 kj::MainBuilder::Validity BenchKvStore::setWires(kj::StringPtr words) {
-  for (auto& word: split(words)) {
+  for (auto& word: splitAtCommas(words)) {
     size_t before = wires.size();
     for (auto wire: STORE_WIRES) {
       if (kj::str(wire) == word) wires.add(wire);
@@ -151,7 +129,7 @@ kj::MainBuilder::Validity BenchKvStore::setCores(kj::StringPtr words) {
     cores = KvCores{};
     return true;
   }
-  auto parts = split(words);
+  auto parts = splitAtCommas(words);
   auto allowed = allowedCores();
   auto coreOf = [&](kj::StringPtr word) -> Core {
     KJ_IF_MAYBE(core, numberOf(word, 0, CPU_SETSIZE - 1)) {
@@ -170,12 +148,11 @@ kj::MainBuilder::Validity BenchKvStore::setCores(kj::StringPtr words) {
 }
 
 kj::MainBuilder::Validity BenchKvStore::setSeconds(kj::StringPtr word) {
-  char* end;
-  seconds = ::strtod(word.cStr(), &end);
-  if (word.size() == 0 || *end != '\0' || !(seconds > 0 && seconds <= 3600)) {
-    return kj::str("not a number of seconds");
+  KJ_IF_MAYBE(amount, amountOf(word, 3600)) {
+    seconds = *amount;
+    return true;
   }
-  return true;
+  return kj::str("not a number of seconds");
 }
 
 kj::MainBuilder::Validity BenchKvStore::run() {

@@ -50,6 +50,27 @@ SyntheticBatch::SyntheticBatch(const nn::Graph& graph, uint images, uint number)
   batch = {.step = number, .pixels = pixels, .labels = labels, .images = images, .draws = draws};
 }
 
+nn::BatchResult trainingStep(nn::Program& program, rpc::KvStore& store, const nn::Graph& graph,
+    uint64_t step, const io::Batch& batch, runner::VerbTimes& verbs) {
+  auto& segments = graph.segments;
+  runner::Stopwatch verb;
+  program.setBatch(batch.pixels, batch.labels, batch.draws);
+  verb.chargeTo(verbs.read_s);
+  for (uint s = 0; s < segments.size(); s++) {
+    store.await(step, segments[s].parameters.begin, segments[s].parameters.end);
+    verb.chargeTo(verbs.pull_s);
+    program.forward(nn::Phase::TRAIN, s);
+    verb.chargeTo(verbs.forward_s);
+  }
+  for (uint s = segments.size(); s-- > 0;) {
+    program.backward(s);
+    verb.chargeTo(verbs.backward_s);
+    store.push(step, segments[s].parameters.begin, segments[s].parameters.end);
+    verb.chargeTo(verbs.push_s);
+  }
+  return program.result();
+}
+
 Training::Training(
     const runner::Experiment& experiment, kj::Maybe<nn::Profile&> profile, uint classes)
     : experiment(experiment),
@@ -115,24 +136,7 @@ kj::String Training::check(const io::Batch& batch) {
 }
 
 nn::BatchResult Training::step(const io::Batch& batch, runner::VerbTimes& verbs) {
-  auto& segments = graph().segments;
-  runner::Stopwatch verb;
-  program->setBatch(batch.pixels, batch.labels, batch.draws);
-  verb.chargeTo(verbs.read_s);
-  for (uint s = 0; s < segments.size(); s++) {
-    store->await(done, segments[s].parameters.begin, segments[s].parameters.end);
-    verb.chargeTo(verbs.pull_s);
-    program->forward(nn::Phase::TRAIN, s);
-    verb.chargeTo(verbs.forward_s);
-  }
-  for (uint s = segments.size(); s-- > 0;) {
-    program->backward(s);
-    verb.chargeTo(verbs.backward_s);
-    store->push(done, segments[s].parameters.begin, segments[s].parameters.end);
-    verb.chargeTo(verbs.push_s);
-  }
-  done++;
-  return program->result();
+  return trainingStep(*program, *store, graph(), done++, batch, verbs);
 }
 
 void Training::awaitUpdate() {

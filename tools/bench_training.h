@@ -28,6 +28,11 @@ private:
   io::Batch batch;
 };
 
+// A worker's training step with this batch, number `step` of its store: the loss and its gradient,
+// which are pushed, segment by segment. What takes how long is added to `verbs`, but for reading.
+nn::BatchResult trainingStep(nn::Program& program, rpc::KvStore& store, const nn::Graph& graph,
+    uint64_t step, const io::Batch& batch, runner::VerbTimes& verbs);
+
 // The program of an experiment's network with its first weights, and the store, called directly:
 // what a worker of `local` is, but for logs and meetings. Called by one thread.
 class Training {
