@@ -60,7 +60,7 @@ private:
   kj::Own<kj::AsyncIoStream> stream;
   kj::Maybe<kj::AsyncCapabilityStream&> local;  // the same, if it is a Unix socket
   kj::Own<capnp::MessageStream> messages;
-  Wire outgoing{*messages};
+  Wire outgoing{*messages, stream->getFd()};
   capnp::TwoPartyVatNetwork network;
   capnp::RpcSystem<capnp::rpc::twoparty::VatId> system;
 };

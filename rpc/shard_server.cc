@@ -171,10 +171,11 @@ public:
     uint64_t step = params.getStep();
     server.asked.read(params.getGradients(), server.pushes);
     for (auto& each: server.asked.all()) {
-      KJ_IF_MAYBE(t, server.trace) t->arrived(rank, step, each.id);
       server.shard.checkPush(rank, each.id, step, {server.pushes, each.payload});
     }
     for (auto& each: server.asked.all()) {
+      // Not before all are known to be slices of this server.
+      KJ_IF_MAYBE(t, server.trace) t->arrived(rank, step, each.id);
       each.due = server.shard.push(rank, each.id, step, {server.pushes, each.payload});
       KJ_IF_MAYBE(t, server.trace) t->counted(rank, each.id, each.due);
       server.wake(each.id);

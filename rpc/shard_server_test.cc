@@ -117,6 +117,22 @@ TEST_CASE("ShardServer: wrong messages are refused, change nothing, and the serv
   CHECK(all(answer0.wait(bench.scope), 10, 3));
 }
 
+TEST_CASE("ShardServer: a trace holds no slice that the server does not have") {
+  Bench bench(makeKeys({10}), "dist_sync");
+  TraceLane lane({}, 10);
+  ShardTrace trace(lane, 2, 1);
+  auto traced = newShardServer(bench.placement, 0, bench.rounds, bench.updater, nullptr, trace);
+  auto link = Link::connect(traced);
+  auto worker = bench.open(link, 0, 1);
+  for (SliceId id: {1, 7, 1 << 30}) {
+    CHECK(contains(bench.refusal(bench.push(worker, id, 0, Bench::filled(10, 1))), "no such"));
+  }
+  CHECK(lane.all().size() == 0);
+  bench.push(worker, 0, 0, 1);
+  bench.scope.poll();
+  CHECK(lane.all().size() == 2);  // arrived, counted
+}
+
 TEST_CASE("ShardServer: start is answered when every worker has called it") {
   Bench bench(makeKeys({10}), "dist_async");
   auto link0 = Link::connect(bench.server);

@@ -20,8 +20,8 @@ kj::ArrayPtr<kj::byte> mapAll(int descriptor, uint64_t bytes, int protection) {
   void* at = ::mmap(nullptr, bytes, protection, MAP_SHARED, descriptor, 0);
   if (at == MAP_FAILED) {
     int error = errno;
-    configs::fail("cannot map ", bytes, " bytes of shared memory: ", strerror(error),
-        "; kvstore.transport = \"unix\" needs none");
+    configs::fail("cannot map ", bytes, " bytes of memory: ", strerror(error),
+        "; is there a limit (ulimit -v)? With more servers each needs less");
   }
   return kj::arrayPtr(static_cast<kj::byte*>(at), bytes);
 }
@@ -34,8 +34,8 @@ kj::Own<SharedMemory> SharedMemory::create(uint64_t bytes, Access others) {
   if (raw < 0 || ::ftruncate(raw, bytes) < 0) {
     int error = errno;
     kj::AutoCloseFd closes(raw);
-    configs::fail("cannot make shared memory of ", bytes, " bytes: ", strerror(error),
-        "; kvstore.transport = \"unix\" needs none");
+    configs::fail("cannot make memory of ", bytes, " bytes: ", strerror(error),
+        "; with more servers each needs less");
   }
   kj::AutoCloseFd descriptor(raw);
   // Mapped before it is sealed: this mapping stays writable.

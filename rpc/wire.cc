@@ -1,19 +1,30 @@
 #include "rpc/wire.h"
 
+// The system's: the C library's header lacks the shortest round trip in tcp_info.
+#include <linux/tcp.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 namespace rpc {
 
 namespace {
 
-constexpr auto WINDOW_TIME = 2 * kj::MILLISECONDS;
+constexpr auto WINDOW_TIME = 1 * kj::MILLISECONDS;
 constexpr uint64_t WINDOW_BYTES_MIN = 16 << 10;
 constexpr uint64_t WINDOW_BYTES_MAX = 256 << 10;
 
 // What was written before that much is soon forgotten.
 constexpr uint64_t MEMORY_BYTES = 1 << 20;
+
+// A socket's buffer has what the way takes in its shortest round trip, and for so long more: enough
+// that a link does not run dry between two turns of the event loop.
+constexpr auto QUEUED_TIME = 1 * kj::MILLISECONDS;
+constexpr double BUFFER_BYTES_MIN = 16 << 10;
+// Where that is more, the system's own buffer stays: a long and fast way needs it, and a short and
+// fast one has no queues.
+constexpr double BUFFER_BYTES_MAX = 192 << 10;
+// Looked at whenever so much was written.
+constexpr uint64_t FIT_BYTES = 256 << 10;
 
 }  // namespace
 
@@ -59,6 +70,8 @@ kj::Promise<void> Wire::count(uint64_t bytes, kj::Promise<void> write) {
     }
     written_bytes += bytes;
     writingTime += clock.now() - begun;
+    sinceFit_bytes += bytes;
+    if (sinceFit_bytes >= FIT_BYTES) fitBuffer();
     if (--writing > 0) return;
     KJ_IF_MAYBE(fulfiller, waiting) {
       (*fulfiller)->fulfill();
@@ -67,11 +80,37 @@ kj::Promise<void> Wire::count(uint64_t bytes, kj::Promise<void> write) {
   });
 }
 
+void Wire::fitBuffer() {
+  sinceFit_bytes = 0;
+  KJ_IF_MAYBE(fd, socket) {
+    tcp_info info = {};
+    socklen_t size = sizeof(info);
+    // Fails where there is no TCP.
+    if (::getsockopt(*fd, IPPROTO_TCP, TCP_INFO, &info, &size) < 0) {
+      socket = nullptr;
+      return;
+    }
+    // Not tcpi_delivery_rate: that is the last burst's.
+    auto time = info.tcpi_min_rtt * kj::MICROSECONDS + QUEUED_TIME;
+    double bytes = rate_bytes_per_ns() * (time / kj::NANOSECONDS);
+    // What was set once cannot be given back to the system.
+    if (bytes > BUFFER_BYTES_MAX && buffer_bytes == 0) return;
+    int fitting = kj::max(BUFFER_BYTES_MIN, kj::min(bytes, BUFFER_BYTES_MAX));
+    if (fitting > buffer_bytes / 5 * 4 && fitting < buffer_bytes / 4 * 5) return;
+    buffer_bytes = fitting;
+    (void)::setsockopt(*fd, SOL_SOCKET, SO_SNDBUF, &fitting, sizeof(fitting));
+  }
+}
+
+// Of the wire, while there is something to write.
+double Wire::rate_bytes_per_ns() const {
+  return written_bytes / kj::max(1.0, double(writingTime / kj::NANOSECONDS));
+}
+
 uint64_t Wire::window_bytes() const {
   // What the kernel took at first says nothing of the wire.
   if (written_bytes < MEMORY_BYTES / 2) return WINDOW_BYTES_MAX;
-  double bytes_per_ns = written_bytes / kj::max(1.0, double(writingTime / kj::NANOSECONDS));
-  double window = bytes_per_ns * (WINDOW_TIME / kj::NANOSECONDS);
+  double window = rate_bytes_per_ns() * (WINDOW_TIME / kj::NANOSECONDS);
   return kj::max(WINDOW_BYTES_MIN, uint64_t(kj::min(window, double(WINDOW_BYTES_MAX))));
 }
 

@@ -19,18 +19,22 @@ void limitUnsent(kj::AsyncIoStream& stream);
 // Breaks the connection when the other end's kernel has acknowledged nothing for `silence`: of what
 // was sent, or, to the next second or fifth of `silence`, of probes where there is nothing to send.
 // Its machine is gone, or the way to it. (Otherwise the system tries for a quarter of an hour, or
-// for ever.) Breaking is an ordinary disconnection. A process that is stopped is not silent so: its
-// kernel acknowledges. For what is not TCP it does nothing.
+// for ever.) Breaking is an ordinary disconnection. A process that is stopped or busy is not silent
+// so, for its kernel acknowledges, until its buffers are full: what then takes nothing for so long
+// breaks, too. For what is not TCP it does nothing.
 void breakOnSilence(kj::AsyncIoStream& stream, kj::Duration silence);
 
 // Passes messages on to another stream. All belongs to one event loop.
+//
+// Over TCP it keeps the socket's buffer as small as the way allows: the system's own grows until
+// the queues on the way are full, and what is urgent then comes through all of them (bufferbloat).
 class Wire final: public capnp::MessageStream {
 public:
-  // `inner` must outlive it.
-  explicit Wire(capnp::MessageStream& inner): inner(inner) {}
+  // `inner` must outlive it; so must its socket, if it has one.
+  Wire(capnp::MessageStream& inner, kj::Maybe<int> socket): inner(inner), socket(socket) {}
   KJ_DISALLOW_COPY(Wire);
 
-  // How much is worth sending before one looks again what is urgent: what takes the wire 2 ms, as
+  // How much is worth sending before one looks again what is urgent: what takes the wire 1 ms, as
   // far as its speed is known, within limits. Much less would cost more time for calls than it
   // saves (40 µs each, of both ends together), much more is what urgent values wait for, and what
   // the first of a call wait for its last.
@@ -63,9 +67,14 @@ public:
 
 private:
   kj::Promise<void> count(uint64_t bytes, kj::Promise<void> write);
+  void fitBuffer();
+  double rate_bytes_per_ns() const;
   static uint64_t bytesOf(kj::ArrayPtr<const kj::ArrayPtr<const capnp::word>> segments);
 
   capnp::MessageStream& inner;
+  kj::Maybe<int> socket;
+  uint64_t sinceFit_bytes = 0;  // written
+  int buffer_bytes = 0;         // what the socket was told; 0: nothing
   const kj::MonotonicClock& clock = kj::systemPreciseMonotonicClock();
   kj::uint writing = 0;  // messages that the kernel has not taken whole
   // What was written lately, and the time for which it was being written.

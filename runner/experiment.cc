@@ -193,8 +193,8 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::Mode& mode
       {.atLeast = 1, .atMost = 86400}, 60);
   config.silenceTimeout_s = reader.integer("silence_timeout_s",
       "A role whose io thread is silent for this long is lost. A long step is not silence. A "
-      "connection between a worker and a server over which for half this time nothing is "
-      "acknowledged, as when a machine is gone, is made anew; a server that then cannot be reached "
+      "connection between a worker and a server over which for half this time nothing gets "
+      "through, as when a machine is gone, is made anew; a server that then cannot be reached "
       "for this time is lost.",
       {.atLeast = 1, .atMost = 3600}, 5);
 
