@@ -297,10 +297,10 @@ void Exchange::answered(uint server, const Outbox::Call& call, kj::Duration roun
     auto& traffic = lock->traffic[server];
     if (call.what == Outbox::Call::PUSH) {
       for (auto id: call.slices) lock->answered[id] = call.number + 1;
+      traffic.calls++;
+      traffic.roundTrips += roundTrip;
+      traffic.roundTripMax = kj::max(traffic.roundTripMax, roundTrip);
     }
-    traffic.calls++;
-    traffic.roundTrips += roundTrip;
-    traffic.roundTripMax = kj::max(traffic.roundTripMax, roundTrip);
     traffic.waitingMax_bytes = outbox.waitingMax_bytes(server);
   }
   // What waited for this answer.

@@ -97,11 +97,14 @@ public:
   // What went over the connections to one server so far.
   struct Traffic {
     const char* transport = "";  // tcp, unix, shared_memory, in_process: in use
-    uint64_t calls = 0;          // answered; through shared memory each slice's push is one
-    uint64_t pushed_bytes = 0;   // payload of these, and what was read from shared memory
+    // Calls with pushes that were answered; through shared memory each slice's push is one. What
+    // comes once, at the start or an epoch's end, waits for other roles and says nothing of a step.
+    uint64_t calls = 0;
+    uint64_t pushed_bytes = 0;  // payload of all calls, and what was read from shared memory
     uint64_t pulled_bytes = 0;
-    // From handing a call to the connection until its answer is there, or, through shared memory,
-    // until the compute thread comes to wait for it and finds it: their sum, and the longest.
+    // From handing such a call to the connection until its answer is there, or, through shared
+    // memory, until the compute thread comes to wait for it and finds it: their sum, and the
+    // longest.
     kj::Duration roundTrips = 0 * kj::NANOSECONDS;
     kj::Duration roundTripMax = 0 * kj::NANOSECONDS;
     uint64_t waitingMax_bytes = 0;  // payload that was ordered, but not handed over: the most

@@ -140,6 +140,21 @@ void checkBits(
   }
 }
 
+TEST_CASE("RemoteStore: what is no push is not among the calls, whose round trips are of steps") {
+  auto placement = placeBalanced(oddKeys(), 4096, 2);
+  auto rounds = roundsOf("dist_sync", 1);
+  MomentumUpdater updater;
+  auto threads = startServers(placement, rounds, updater);
+  Worker worker(placement, rounds, 0, threads);
+  worker.store->initialize();
+  worker.store->refresh();
+  for (auto& traffic: worker.store->traffic()) {
+    CHECK(traffic.calls == 0);
+    CHECK(traffic.roundTripMax == 0 * kj::NANOSECONDS);
+    CHECK(traffic.pulled_bytes > 0);
+  }
+}
+
 TEST_CASE("RemoteStore: workers and servers give the replay's bits, whatever the transport") {
   auto keys = oddKeys();
   for (auto& transport: TRANSPORTS) {

@@ -253,14 +253,15 @@ struct Event {
 struct Traffic {
   # Between a worker and a server, since the beginning of the run.
   calls @0 :Float64;
-  # Answered; through shared memory each slice's push is one.
+  # Those with pushes that were answered; through shared memory each slice's push is one.
   pushedBytes @1 :Float64 $Json.name("pushed_bytes");
   pulledBytes @2 :Float64 $Json.name("pulled_bytes");
-  # Payload of these.
+  # Payload of all calls.
   roundTripsS @3 :Float64 $Json.name("round_trips_s");
   roundTripMaxS @4 :Float64 $Json.name("round_trip_max_s");
-  # From handing a call to the connection until its answer, waiting for other workers included: the
-  # sum, and the longest. Through shared memory until the compute thread comes to wait for it.
+  # From handing one of these calls to the connection until its answer, waiting for other workers
+  # included: the sum, and the longest. Through shared memory until the compute thread comes to
+  # wait for it.
   waitingMaxBytes @5 :Float64 $Json.name("waiting_max_bytes");
   # The most payload that was ordered and not yet handed to the connection.
   reconnects @6 :UInt32;

@@ -155,47 +155,48 @@ private:
 
   void takeCounted(uint server, Pushes::Reader pushes) {
     auto& record = find(counted, [&](auto& each) { return each.server == server; });
-    record = {server, pushes.getPushed(), pushes.getDropped(),
-        KJ_MAP(count, pushes.getStaleness()){return count;
+    auto staleness = pushes.getStaleness();
+    auto counts = KJ_MAP(count, staleness) {
+      return count;
+    };
+    record = {server, pushes.getPushed(), pushes.getDropped(), kj::mv(counts)};
   }
-};
-}  // namespace
 
-void takeValidated(Event::Validated::Reader validated) {
-  auto& sums = sumsOf(validated.getEpoch());
-  sums.validations++;
-  sums.validationLoss += validated.getLoss();
-  sums.validationAccuracy += validated.getAccuracy();
-  sums.epoch.validationViews = validated.getViews();
-}
-
-static void finish(Sums& sums) {
-  auto& epoch = sums.epoch;
-  if (epoch.images > 0) {
-    epoch.trainLoss /= epoch.images;
-    epoch.trainAccuracy /= epoch.images;
+  void takeValidated(Event::Validated::Reader validated) {
+    auto& sums = sumsOf(validated.getEpoch());
+    sums.validations++;
+    sums.validationLoss += validated.getLoss();
+    sums.validationAccuracy += validated.getAccuracy();
+    sums.epoch.validationViews = validated.getViews();
   }
-  if (epoch.workers > 0) {
-    epoch.epoch_s /= epoch.workers;
-    auto& verbs = epoch.verbs;
-    for (auto verb:
-        {&verbs.read_s, &verbs.forward_s, &verbs.backward_s, &verbs.push_s, &verbs.pull_s}) {
-      *verb /= epoch.workers;
+
+  static void finish(Sums& sums) {
+    auto& epoch = sums.epoch;
+    if (epoch.images > 0) {
+      epoch.trainLoss /= epoch.images;
+      epoch.trainAccuracy /= epoch.images;
+    }
+    if (epoch.workers > 0) {
+      epoch.epoch_s /= epoch.workers;
+      auto& verbs = epoch.verbs;
+      for (auto verb:
+          {&verbs.read_s, &verbs.forward_s, &verbs.backward_s, &verbs.push_s, &verbs.pull_s}) {
+        *verb /= epoch.workers;
+      }
+    }
+    if (sums.validations > 0) {
+      epoch.validationLoss = sums.validationLoss / sums.validations;
+      epoch.validationAccuracy = sums.validationAccuracy / sums.validations;
     }
   }
-  if (sums.validations > 0) {
-    epoch.validationLoss = sums.validationLoss / sums.validations;
-    epoch.validationAccuracy = sums.validationAccuracy / sums.validations;
-  }
-}
 
-RunRecord& record;
-kj::Vector<Sums> epochs;
-kj::Vector<SpeedRecord> speeds;
-kj::Vector<LinkRecord> links;
-kj::Vector<WaitRecord> waits;
-kj::Vector<CountedRecord> counted;
-};  // namespace runner
+  RunRecord& record;
+  kj::Vector<Sums> epochs;
+  kj::Vector<SpeedRecord> speeds;
+  kj::Vector<LinkRecord> links;
+  kj::Vector<WaitRecord> waits;
+  kj::Vector<CountedRecord> counted;
+};
 
 }  // namespace
 

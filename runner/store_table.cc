@@ -20,6 +20,7 @@ struct Sum {
   double roundTrips_s = 0;
   double roundTripMax_s = 0;
   double waitingMax_bytes = 0;
+  uint64_t reconnects = 0;
 
   void add(const LinkRecord& link) {
     bool known = false;
@@ -31,6 +32,7 @@ struct Sum {
     roundTrips_s += link.roundTrips_s;
     roundTripMax_s = kj::max(roundTripMax_s, link.roundTripMax_s);
     waitingMax_bytes = kj::max(waitingMax_bytes, link.waitingMax_bytes);
+    reconnects += link.reconnects;
   }
 };
 
@@ -53,8 +55,8 @@ kj::String stalenessOf(const CountedRecord& counted) {
   return kj::strArray(parts, ", ");
 }
 
-// One role's cells: what it has not is empty.
-kj::Array<kj::String> row(kj::String role, const Sum& sum, kj::Maybe<const WaitRecord&> wait,
+// One role's cells, but for reconnects: what it has not is empty.
+kj::Vector<kj::String> row(kj::String role, const Sum& sum, kj::Maybe<const WaitRecord&> wait,
     kj::Maybe<const CountedRecord&> counted) {
   kj::Vector<kj::String> cells;
   cells.add(kj::mv(role));
@@ -77,7 +79,7 @@ kj::Array<kj::String> row(kj::String role, const Sum& sum, kj::Maybe<const WaitR
   } else {
     for (uint i = 0; i < 3; i++) cells.add();
   }
-  return cells.releaseAsArray();
+  return cells;
 }
 
 template <typename Record, typename Condition>
@@ -102,27 +104,34 @@ kj::Maybe<Sum> sumOf(const RunRecord& record, Condition&& isOfRole) {
 }  // namespace
 
 TextTable storeTable(const RunRecord& record) {
-  kj::StringPtr names[] = {"role"_kj, "over"_kj, "calls"_kj, "pushed"_kj, "pulled"_kj,
-      "round trip ms"_kj, "at most"_kj, "queue at most"_kj, "wait ms a step"_kj, "pushes"_kj,
-      "dropped"_kj, "staleness"_kj};
+  kj::Vector<kj::String> header;
+  for (auto name: {"role", "over", "calls", "pushed", "pulled", "round trip ms", "at most",
+           "queue at most", "wait ms a step", "pushes", "dropped", "staleness"}) {
+    header.add(kj::str(name));
+  }
+  bool anyReconnects = false;
+  for (auto& link: record.links) anyReconnects = anyReconnects || link.reconnects > 0;
+  if (anyReconnects) header.add(kj::str("reconnects"));
+
   kj::Vector<kj::Array<kj::String>> rows;
+  auto add = [&](const Sum& sum, kj::Vector<kj::String> cells) {
+    if (anyReconnects) cells.add(kj::str(sum.reconnects));
+    rows.add(cells.releaseAsArray());
+  };
   uint holders = record.servers > 0 ? record.servers : record.workers;
   for (uint worker = 0; worker < record.workers; worker++) {
     auto wait = findIn(record.waits, [&](auto& each) { return each.worker == worker; });
     auto sum = sumOf(record, [&](auto& link) { return link.worker == worker; });
-    KJ_IF_MAYBE(s, sum) rows.add(row(kj::str("worker ", worker), *s, wait, nullptr));
+    KJ_IF_MAYBE(s, sum) add(*s, row(kj::str("worker ", worker), *s, wait, nullptr));
   }
   for (uint server = 0; server < holders; server++) {
     auto counted = findIn(record.counted, [&](auto& each) { return each.server == server; });
     auto name =
         record.servers > 0 ? kj::str("server ", server) : kj::str("shard of worker ", server);
     auto sum = sumOf(record, [&](auto& link) { return link.server == server; });
-    KJ_IF_MAYBE(s, sum) rows.add(row(kj::mv(name), *s, nullptr, counted));
+    KJ_IF_MAYBE(s, sum) add(*s, row(kj::mv(name), *s, nullptr, counted));
   }
-  return {KJ_MAP(name, names){return kj::str(name);
-}
-, rows.releaseAsArray(), nullptr
-};  // namespace runner
+  return {header.releaseAsArray(), rows.releaseAsArray(), nullptr};
 }
 
 }  // namespace runner

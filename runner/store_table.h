@@ -7,13 +7,14 @@
 namespace runner {
 
 // A row for each worker, of all its traffic since the run began and how long its steps waited, and
-// one for each server (or worker that holds a shard), of the traffic of all workers with it and
-// what it has counted. No rows where nothing went to a server.
+// one for each server (or worker that holds a shard), of the traffic of all workers with it and, of
+// a server, what it has counted. No rows where nothing went to a server.
 //
-// A round trip is that of a call over a connection, waiting for other workers included, or of a
-// slice's push through shared memory. `queue` is the most payload that waited at one worker for one
-// server. `staleness` says how many pushes were applied so many updates after those that they were
-// computed on: `0: 10, 2: 3`.
+// Calls and their round trips are those of pushes: of a call over a connection, waiting for other
+// workers included, or of a slice through shared memory. `queue` is the most payload that waited at
+// one worker for one server. `reconnects` is there where a connection was made anew. `staleness`
+// says how many pushes were applied so many updates after those that they were computed on: `0: 10,
+// 2: 3`.
 TextTable storeTable(const RunRecord& record);
 
 }  // namespace runner

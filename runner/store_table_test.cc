@@ -12,7 +12,7 @@ RunRecord twoWorkers() {
   record.workers = 2;
   record.servers = 1;
   record.links = kj::heapArray<LinkRecord>(2);
-  record.links[0] = {0, 0, kj::str("tcp"), 10, 2048, 4096, 0.02, 0.005, 1024, 1};
+  record.links[0] = {0, 0, kj::str("tcp"), 10, 2048, 4096, 0.02, 0.005, 1024, 0};
   record.links[1] = {1, 0, kj::str("shared_memory"), 30, 1024, 1024, 0.02, 0.015, 0, 0};
   record.waits = kj::heapArray<WaitRecord>(2);
   record.waits[0] = {0, 4, 0.01};
@@ -35,6 +35,18 @@ TEST_CASE("storeTable: a worker's row is over its servers, a server's over its w
         "|  |\n"
         "| server 0 | tcp, shared_memory | 40 | 3.0 KiB | 5.0 KiB | 1.00 | 15.00 | 1.0 KiB |  | 14 "
         "| 1 | 0: 7, 2: 3, 8 and more: 3 |\n");
+}
+
+TEST_CASE("storeTable: reconnects have a column where there were some") {
+  auto record = twoWorkers();
+  record.links[1].reconnects = 2;
+  auto table = storeTable(record);
+  CHECK(table.header.back() == "reconnects");
+  REQUIRE(table.rows.size() == 3);
+  CHECK(table.rows[0].back() == "0");
+  CHECK(table.rows[1].back() == "2");
+  CHECK(table.rows[2].back() == "2");
+  for (auto& row: table.rows) CHECK(row.size() == table.header.size());
 }
 
 TEST_CASE("storeTable: where workers hold the shards, those have rows; own shards are no traffic") {
