@@ -13,9 +13,16 @@ namespace {
 constexpr auto PAUSE_MIN = 10 * kj::MILLISECONDS;
 constexpr auto PAUSE_MAX = 500 * kj::MILLISECONDS;
 
-// Whether nobody listens: the server's process has ended. (An exception keeps the text only.)
+constexpr kj::StringPtr UNREACHABLE = "could not be reached for "_kj;
+
+// An exception keeps the text only.
+bool tells(const kj::Exception& exception, kj::StringPtr what) {
+  return strstr(exception.getDescription().cStr(), what.cStr()) != nullptr;
+}
+
+// Whether nobody listens: the server's process has ended.
 bool isRefused(const kj::Exception& exception) {
-  return strstr(exception.getDescription().cStr(), strerror(ECONNREFUSED)) != nullptr;
+  return tells(exception, strerror(ECONNREFUSED));
 }
 
 // The server is there, and says no.
@@ -83,9 +90,8 @@ kj::Promise<kj::Own<Connection>> Opening::failed(kj::Exception&& exception) {
     return kj::mv(exception);
   }
   if (servers.timer.now() + pause >= deadline) {
-    // Not DISCONNECTED: no process need have ended that could tell more.
-    return kj::Exception(kj::Exception::Type::OVERLOADED, __FILE__, __LINE__,
-        kj::str("it could not be reached for ", servers.patience / kj::SECONDS,
+    return kj::Exception(kj::Exception::Type::DISCONNECTED, __FILE__, __LINE__,
+        kj::str("it ", UNREACHABLE, servers.patience / kj::SECONDS,
             " s; is its machine gone, or the network between? (cluster.silence_timeout_s)"));
   }
   auto wait = servers.timer.afterDelay(pause);
@@ -94,6 +100,10 @@ kj::Promise<kj::Own<Connection>> Opening::failed(kj::Exception&& exception) {
 }
 
 }  // namespace
+
+bool isUnreachable(const kj::Exception& exception) {
+  return tells(exception, UNREACHABLE);
+}
 
 Connection::Connection(kj::Maybe<kj::Own<Peer>> ownPeer, ShardSession::Client session)
     : peer(kj::mv(ownPeer)),

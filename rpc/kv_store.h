@@ -63,6 +63,10 @@ struct Servers {
   kj::Maybe<ShardService::Client> own = nullptr;
 };
 
+// Whether the server that run() lost could not be reached, rather than that it ended: no process
+// need have ended that could tell more.
+bool isUnreachable(const kj::Exception& exception);
+
 // Servers behind Cap'n Proto connections. Made by anyone; `run` belongs to the io thread, the
 // KvStore methods to the compute thread. They meet in one queue of ready ranges and one array of
 // answered pushes.

@@ -256,6 +256,9 @@ void Job::heartbeat(Seat& seat, RoleProgress::Reader progress) {
 }
 
 void Job::report(Seat& seat, Event::Reader event) {
+  if (event.isFailed()) {
+    return fail(kj::str(roleName(seat.role, seat.index), ": ", event.getFailed().getReason()));
+  }
   capnp::MallocMessageBuilder message;
   message.setRoot(event);
   auto copy = message.getRoot<Event>();

@@ -240,6 +240,16 @@ TEST_CASE("a role that leaves before the end is lost") {
   CHECK(job.failure().startsWith("worker 0 closed its connection"));
 }
 
+TEST_CASE("a worker that tells why it must end, ends the job with its reason") {
+  TestJob job("told");
+  auto server = job.join(Role::SERVER, 0);
+  auto worker = job.join(Role::WORKER, 1);
+  auto request = worker.reportRequest();
+  request.initEvent().initFailed().setReason("lost server 0: it could not be reached for 5 s");
+  request.send().wait(job.waitScope);
+  CHECK(job.failure() == "worker 1: lost server 0: it could not be reached for 5 s");
+}
+
 TEST_CASE("a meeting answers when all workers are there, with the sums of all") {
   TestJob job("meeting");
   auto server = job.join(Role::SERVER, 0);

@@ -58,7 +58,8 @@ interface Session {
   # empty. Answers the coordinator's monotonic clock: see ClockOffset.
 
   report @2 (event :Event);
-  # Appends to the run's events and log. The coordinator fills in time, role and index.
+  # Appends to the run's events and log. The coordinator fills in time, role and index. `failed`, of
+  # a worker that cannot reach a server, ends the job.
 
   meet @3 (epoch :UInt32, point :MeetingPoint, result :Result, statistics :Data)
       -> (result :Result, statistics :Data);

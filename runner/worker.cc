@@ -8,10 +8,12 @@
 #include "nn/floats.h"
 #include "nn/initializer.h"
 #include "nn/softmax.h"
+#include "rpc/kv_store.h"
 #include "rpc/shard_server.h"
 #include "rpc/shared_layout.h"
 #include "runner/io_thread.h"
 #include "runner/model_facts.h"
+#include "runner/reason.h"
 #include "runner/roles.h"
 #include "runner/store_updater.h"
 #include "runner/trace_file.h"
@@ -88,6 +90,12 @@ public:
     }
     ioThread->finish(
         first ? program->parameters() : nullptr, first ? program->statistics() : nullptr);
+  }
+
+  // To the coordinator, which hears of it from nobody else.
+  void tellFailure(const kj::Exception& exception) {
+    ioThread->report(
+        [&](Event::Builder event) { event.initFailed().setReason(reasonOf(exception)); });
   }
 
   // What was recorded, if it was: after run().
@@ -430,7 +438,13 @@ private:
 
 void runWorker(const LoadedExperiment& loaded, const RoleOptions& options) {
   Worker worker(loaded, options);
-  worker.run();
+  KJ_IF_MAYBE(failure, kj::runCatchingExceptions([&]() { worker.run(); })) {
+    // A server that is there for the coordinator is none that it misses.
+    if (rpc::isUnreachable(*failure)) {
+      kj::runCatchingExceptions([&]() { worker.tellFailure(*failure); });
+    }
+    kj::throwFatalException(kj::mv(*failure));
+  }
   worker.leaveTrace(options);
 }
 
