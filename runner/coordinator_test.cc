@@ -148,6 +148,12 @@ TEST_CASE("a job that misses a role tells, at growing distances, whom it waits f
   REQUIRE(waited.size() == 2);
   CHECK(waited[0] == doctest::Approx(5).epsilon(0.05));
   CHECK(waited[1] == doctest::Approx(15).epsilon(0.05));
+  // They may come yet.
+  auto started = worker.startRequest().send();
+  auto server = job.join(Role::SERVER, 0);
+  CHECK_FALSE(started.poll(job.waitScope));
+  auto late = job.join(Role::WORKER, 1);
+  started.wait(job.waitScope);
 }
 
 TEST_CASE("a job that misses a role at the start names it") {

@@ -191,18 +191,6 @@ TEST_CASE("roles that never join are named when the time to start is over") {
   CHECK(server->wait(FAILS_WITHIN_S).exitCode == 75);
 }
 
-TEST_CASE(
-    "a worker that is missing at the start is named while the others wait, and may come yet") {
-  auto coordinator = startCoordinator(ENDLESS);
-  auto address = addressOf(*coordinator);
-  auto server0 = startRole(ENDLESS, "server", 0, address);
-  auto server1 = startRole(ENDLESS, "server", 1, address);
-  auto worker0 = startRole(ENDLESS, "worker", 0, address);
-  REQUIRE(coordinator->waitForOutput("\"waiting\":{\"roles\":\"worker 1\""));
-  auto worker1 = startRole(ENDLESS, "worker", 1, address);
-  CHECK(coordinator->waitForOutput("\"speed\""));
-}
-
 TEST_CASE("two roles of one index: the second is refused and told why") {
   auto coordinator = startCoordinator(ENDLESS);
   auto address = addressOf(*coordinator);
