@@ -19,7 +19,11 @@ public:
         outbox(worker.placement, worker.rank),
         encoder(worker.rounds.codec, worker.placement, worker.rounds.workers),
         lines(kj::heapArray<Line>(servers.names.size())),
-        keeping(*this) {}
+        traced(
+            kj::heapArray<uint64_t>(worker.trace == nullptr ? 0 : worker.placement.slices.size())),
+        keeping(*this) {
+    for (auto& pushes: traced) pushes = 0;
+  }
 
   ~Exchange() noexcept(false) {
     // The compute thread may not wait for what will not come.
@@ -75,6 +79,7 @@ private:
   Entries entries;  // of the call that is made
   kj::Own<kj::PromiseFulfiller<void>> failed;
   kj::Array<Line> lines;
+  kj::Array<uint64_t> traced;  // each slice's pushes that the trace knows to be sent
   kj::TaskSet keeping;
 };
 
@@ -310,7 +315,14 @@ void Exchange::answered(uint server, const Outbox::Call& call, kj::Duration roun
 void Exchange::record(Mark station, const Outbox::Call& call) {
   KJ_IF_MAYBE(trace, worker.trace) {
     if (call.what != Outbox::Call::PUSH) return;
-    for (auto id: call.slices) trace->io.add(station, worker.rank, call.number, id);
+    for (auto id: call.slices) {
+      if (station == Mark::SENT) {
+        // What goes again, since its connection broke, has been on its way from the first time.
+        if (traced[id] > call.number) continue;
+        traced[id] = call.number + 1;
+      }
+      trace->io.add(station, worker.rank, call.number, id);
+    }
   }
 }
 

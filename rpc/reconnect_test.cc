@@ -89,6 +89,47 @@ TEST_CASE("RemoteStore: connections that are cut leave dist_sync its bits") {
   }
 }
 
+TEST_CASE(
+    "RemoteStore: a push that goes again after a cut is sent once in the trace, and returns") {
+  constexpr uint STEPS = 5;
+  auto keys = makeKeys({1000, 10, 40000});
+  auto placement = placeBalanced(keys, 4096, 2);
+  auto rounds = roundsOf("dist_sync", 1);
+  TestUpdater updater(1);
+  uint64_t reconnects = 0;
+  for (uint seed = 0; seed < 4; seed++) {
+    CAPTURE(seed);
+    Trace trace({});
+    {
+      auto servers = startServers(placement, rounds, updater);
+      Worker worker(placement, rounds, 0, servers, cutting(seed, 0, 500'000), TCP, trace);
+      for (auto& value: worker.gradients) value = 1;
+      worker.store->initialize();
+      for (uint64_t step = 0; step < STEPS; step++) {
+        worker.store->await(step, 0, placement.parameters());
+        worker.store->push(step, 0, placement.parameters());
+      }
+      worker.store->rest();
+      for (auto& traffic: worker.store->traffic()) reconnects += traffic.reconnects;
+    }
+    // Of each slice and step: how often sent, how often returned.
+    struct Count {
+      uint sent = 0;
+      uint returned = 0;
+    };
+    auto counts = kj::heapArray<Count>(placement.slices.size() * STEPS);
+    for (auto& event: trace.io.all()) {
+      auto& count = counts[event.item * STEPS + event.step];
+      ++(event.mark == Mark::SENT ? count.sent : count.returned);
+    }
+    for (auto& count: counts) {
+      CHECK(count.sent == 1);
+      CHECK(count.returned == 1);
+    }
+  }
+  CHECK(reconnects > 0);
+}
+
 TEST_CASE("RemoteStore: connections that are cut make no gradient count twice, or not at all") {
   TestUpdater updater(1);
   for (auto mode: {"dist_async"_kj, "dist_ssp"_kj}) {

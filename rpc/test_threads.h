@@ -136,12 +136,15 @@ struct Worker {
   Worker(
       const Placement& placement, const Rounds& rounds, uint rank,
       kj::ArrayPtr<const kj::Own<ServerThread>> servers,
-      Through through = [](auto stream) { return stream; }, const Transport& transport = TCP)
+      Through through = [](auto stream) { return stream; }, const Transport& transport = TCP,
+      kj::Maybe<Trace&> trace = nullptr)
       : memory(memoryFor(placement, transport)),
         parameters(kj::heapArray<float>(placement.parameters())),
         gradients(gradientsIn(memory, placement)),
-        store(RemoteStore::create(placement, rounds, rank, parameters, gradients,
-            memory.map([](kj::Own<SharedMemory>& own) -> SharedMemory& { return *own; }))),
+        store(traced(
+            RemoteStore::create(placement, rounds, rank, parameters, gradients,
+                memory.map([](kj::Own<SharedMemory>& own) -> SharedMemory& { return *own; })),
+            trace)),
         io(*store, placement, servers, kj::mv(through), transport) {
     for (auto i: kj::indices(parameters)) parameters[i] = rank == 0 ? noise(99, i, 0) : -1;
   }
@@ -155,6 +158,11 @@ private:
       const Placement& placement, const Transport& transport) {
     if (!transport.sharesMemory) return nullptr;
     return newWorkerMemory(placement);
+  }
+
+  static kj::Own<RemoteStore> traced(kj::Own<RemoteStore> store, kj::Maybe<Trace&> trace) {
+    KJ_IF_MAYBE(t, trace) store->traceTo(*t);
+    return store;
   }
 
   static kj::Array<float> gradientsIn(

@@ -16,6 +16,10 @@ struct TraceSteps {
   uint64_t last = kj::maxValue;
 };
 
+// The step that ends what a worker's n-th push is of, in rising order, where not every step pushes
+// (local_sgd); empty: the n-th.
+using StepsOfPushes = kj::ArrayPtr<const uint64_t>;
+
 // The verbs of a worker's compute thread, and the stations of a push of one slice for one step.
 // What takes time is an event with a beginning and an end, a station a moment.
 enum class Mark : uint8_t {
@@ -36,7 +40,7 @@ enum class Mark : uint8_t {
 struct TraceEvent {
   int64_t begin_ns;  // of the machine's CLOCK_MONOTONIC
   int64_t end_ns;
-  uint64_t step;    // of a push: the worker's own count
+  uint64_t step;    // the worker's own count
   uint32_t item;    // a segment for the verbs, else a slice
   uint16_t worker;  // whose push it is
   Mark mark;
@@ -50,8 +54,10 @@ public:
   // 4 MiB a thread, and some 20 MB of JSON.
   static constexpr size_t EVENTS_MAX = 1 << 17;
 
-  explicit TraceLane(TraceSteps steps, size_t eventsMax = EVENTS_MAX)
-      : steps(steps), events(kj::heapArray<TraceEvent>(eventsMax)) {
+  // `stepsOfPushes` outlives it.
+  explicit TraceLane(
+      TraceSteps steps, size_t eventsMax = EVENTS_MAX, StepsOfPushes stepsOfPushes = nullptr)
+      : steps(steps), stepsOfPushes(stepsOfPushes), events(kj::heapArray<TraceEvent>(eventsMax)) {
     // So that no page is first touched in a step.
     for (auto& event: events) event = {};
   }
@@ -59,8 +65,10 @@ public:
 
   kj::TimePoint now() const { return clock.now(); }
 
+  // `step` of a station, and of COUNTED, is the number of the worker's push.
   void add(
       Mark mark, uint worker, uint64_t step, uint item, kj::TimePoint begin, kj::TimePoint end) {
+    if (mark >= Mark::QUEUED && step < stepsOfPushes.size()) step = stepsOfPushes[step];
     if (step < steps.first || step > steps.last) return;
     if (count == events.size()) {
       ++lost;
@@ -70,9 +78,9 @@ public:
         TraceEvent{inNanoseconds(begin), inNanoseconds(end), step, item, uint16_t(worker), mark};
   }
   // A station of a slice, now.
-  void add(Mark mark, uint worker, uint64_t step, SliceId id) {
+  void add(Mark mark, uint worker, uint64_t number, SliceId id) {
     auto moment = now();
-    add(mark, worker, step, id, moment, moment);
+    add(mark, worker, number, id, moment, moment);
   }
 
   // In the order in which they ended.
@@ -87,6 +95,7 @@ private:
 
   const kj::MonotonicClock& clock = kj::systemPreciseMonotonicClock();
   const TraceSteps steps;
+  const StepsOfPushes stepsOfPushes;
   kj::Array<TraceEvent> events;
   size_t count = 0;
   uint64_t lost = 0;
@@ -99,17 +108,21 @@ public:
   ShardTrace(TraceLane& lane, uint workers, size_t slices)
       : lane(lane), slices(slices), pushes(kj::heapArray<Push>(workers * slices)) {}
 
-  // A push has come. Each worker has at most one of a slice under way.
-  void arrived(uint rank, uint64_t step, SliceId id) {
-    of(rank, id) = {step, 0, Push::HERE};
-    lane.add(Mark::ARRIVED, rank, step, id);
+  // A push has come. Each worker has at most one of a slice under way. One that comes again, after
+  // its connection broke, goes on from where it was.
+  void arrived(uint rank, uint64_t number, SliceId id) {
     since = lane.now();
+    auto& push = of(rank, id);
+    if (push.state != Push::NEVER && push.number == number) return;
+    push = {number, 0, Push::HERE};
+    lane.add(Mark::ARRIVED, rank, number, id, since, since);
   }
   // Shard::push() has returned `due`. reached() must follow before answered().
   void counted(uint rank, SliceId id, uint64_t due) {
     auto& push = of(rank, id);
+    if (push.state != Push::HERE) return;
     auto end = lane.now();
-    lane.add(Mark::COUNTED, rank, push.step, id, since, end);
+    lane.add(Mark::COUNTED, rank, push.number, id, since, end);
     since = end;
     push.due = due;
     push.state = Push::WAITS;
@@ -120,22 +133,22 @@ public:
       auto& push = of(rank, id);
       if (push.state != Push::WAITS || progress < push.due) continue;
       push.state = Push::APPLIED;
-      lane.add(Mark::APPLIED, rank, push.step, id);
+      lane.add(Mark::APPLIED, rank, push.number, id);
     }
   }
   // The slice's values are on their way to this worker: whether it has pushed or pulled.
   void answered(uint rank, SliceId id) {
     auto& push = of(rank, id);
     if (push.state != Push::APPLIED) return;
-    push.state = Push::NONE;
-    lane.add(Mark::ANSWERED, rank, push.step, id);
+    push.state = Push::ANSWERED;
+    lane.add(Mark::ANSWERED, rank, push.number, id);
   }
 
 private:
   struct Push {
-    uint64_t step = 0;
+    uint64_t number = 0;
     uint64_t due = 0;
-    enum { NONE, HERE, WAITS, APPLIED } state = NONE;
+    enum { NEVER, HERE, WAITS, APPLIED, ANSWERED } state = NEVER;
   };
 
   Push& of(uint rank, SliceId id) { return pushes[rank * slices + id]; }
@@ -148,13 +161,20 @@ private:
 
 // A role's.
 struct Trace {
-  // `workers` and `slices` are those of the job; `eventsMax` is a thread's.
-  Trace(TraceSteps steps, uint workers, size_t slices, size_t eventsMax = TraceLane::EVENTS_MAX)
-      : compute(steps, eventsMax), io(steps, eventsMax), shard(io, workers, slices) {}
+  // `eventsMax` is a thread's.
+  explicit Trace(TraceSteps steps, kj::Array<uint64_t> ownStepsOfPushes = nullptr,
+      size_t eventsMax = TraceLane::EVENTS_MAX)
+      : stepsOfPushes(kj::mv(ownStepsOfPushes)),
+        compute(steps, eventsMax, stepsOfPushes),
+        io(steps, eventsMax, stepsOfPushes) {}
 
+  // Makes `shard`, whose job has so many workers and slices.
+  ShardTrace& ofShard(uint workers, size_t slices) { return shard.emplace(io, workers, slices); }
+
+  const kj::Array<const uint64_t> stepsOfPushes;
   TraceLane compute;  // a worker's alone
   TraceLane io;
-  ShardTrace shard;  // of the shard that the role holds, if it does
+  kj::Maybe<ShardTrace> shard;  // of the shard that the role holds, if it does
 };
 
 }  // namespace rpc

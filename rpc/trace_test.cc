@@ -26,6 +26,40 @@ TEST_CASE("TraceLane: steps that nobody asked for take no room") {
   CHECK(lane.dropped() == 0);
 }
 
+TEST_CASE("TraceLane: what a worker pushes after several steps is of the last of them") {
+  uint64_t steps[] = {2, 5, 6, 9};
+  TraceLane lane({5, 6}, 10, steps);
+  for (uint number = 0; number < 4; number++) lane.add(Mark::SENT, 0, number, 0);
+  for (uint step = 4; step < 8; step++) {
+    lane.add(Mark::READ, 0, step, 0, lane.now(), lane.now());
+  }
+  REQUIRE(lane.all().size() == 4);
+  uint64_t expected[] = {5, 6, 5, 6};
+  for (uint i = 0; i < 4; i++) CHECK(lane.all()[i].step == expected[i]);
+}
+
+TEST_CASE("ShardTrace: a push that comes again, at whatever station it is, is told once") {
+  TraceLane lane({}, 100);
+  ShardTrace trace(lane, 1, 1);
+  auto push = [&]() {
+    trace.arrived(0, 0, 0);
+    trace.counted(0, 0, 1);
+  };
+  push();
+  push();
+  trace.reached(0, 1);
+  push();
+  trace.answered(0, 0);
+  push();
+  trace.reached(0, 1);
+  trace.answered(0, 0);
+  Mark expected[] = {Mark::ARRIVED, Mark::COUNTED, Mark::APPLIED, Mark::ANSWERED};
+  REQUIRE(lane.all().size() == kj::size(expected));
+  for (uint i = 0; i < kj::size(expected); i++) CHECK(lane.all()[i].mark == expected[i]);
+  trace.arrived(0, 1, 0);
+  CHECK(lane.all().back().step == 1);
+}
+
 TEST_CASE("ShardTrace: a push is applied when its progress is there, and only then") {
   TraceLane lane({}, 100);
   ShardTrace trace(lane, 2, 3);

@@ -15,41 +15,81 @@ namespace runner {
 
 namespace {
 
-[[noreturn]] void failToWrite(kj::StringPtr name, int error) {
-  kj::StringPtr wayOut = error == ENOSPC || error == EDQUOT || error == EFBIG
-                             ? "; free some space, or choose another folder with --runs"
-                             : "";
-  configs::fail("cannot write ", name, ": ", strerror(error), wayOut);
+constexpr kj::StringPtr OTHER_RUNS = "choose another folder with --runs"_kj;
+
+[[noreturn]] void failToWrite(kj::StringPtr name, int error, kj::StringPtr wayOut = OTHER_RUNS) {
+  bool isFull = error == ENOSPC || error == EDQUOT || error == EFBIG;
+  configs::fail("cannot write ", name, ": ", strerror(error),
+      isFull ? kj::str("; free some space, or ", wayOut) : kj::str());
 }
 
-void writeAll(int fd, kj::ArrayPtr<const kj::byte> bytes, kj::StringPtr name) {
+void writeAll(int fd, kj::ArrayPtr<const kj::byte> bytes, kj::StringPtr name,
+    kj::StringPtr wayOut = OTHER_RUNS) {
   while (bytes.size() > 0) {
     ssize_t n = ::write(fd, bytes.begin(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) failToWrite(name, errno);
+    if (n < 0) failToWrite(name, errno, wayOut);
     bytes = bytes.slice(n, bytes.size());
   }
 }
 
-kj::AutoCloseFd openToWrite(kj::StringPtr path, int flags) {
+kj::AutoCloseFd openToWrite(kj::StringPtr path, int flags, kj::StringPtr wayOut = OTHER_RUNS) {
   int fd = ::open(path.cStr(), flags | O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-  if (fd < 0) failToWrite(path, errno);
+  if (fd < 0) failToWrite(path, errno, wayOut);
   return kj::AutoCloseFd(fd);
+}
+
+kj::String temporaryFor(kj::StringPtr path) {
+  return kj::str(path, ".part");
 }
 
 }  // namespace
 
+WholeFile::WholeFile(kj::StringPtr path, kj::StringPtr wayOut)
+    : path(kj::str(path)),
+      temporary(temporaryFor(path)),
+      wayOut(wayOut),
+      fd(openToWrite(temporary, O_TRUNC, wayOut)) {}
+
+WholeFile::~WholeFile() noexcept {
+  if (!finished) ::unlink(temporary.cStr());
+}
+
+void WholeFile::append(kj::ArrayPtr<const kj::byte> bytes) {
+  writeAll(fd, bytes, path, wayOut);
+}
+
+void WholeFile::finish() {
+  if (::fsync(fd) != 0) failToWrite(path, errno, wayOut);
+  if (::rename(temporary.cStr(), path.cStr()) != 0) failToWrite(path, errno, wayOut);
+  finished = true;
+}
+
 void writeWhole(kj::StringPtr path, kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> pieces) {
-  auto temporary = kj::str(path, ".part");
-  auto fd = openToWrite(temporary, O_TRUNC);
-  for (auto piece: pieces) writeAll(fd, piece, path);
-  if (::fsync(fd) != 0) failToWrite(path, errno);
-  if (::rename(temporary.cStr(), path.cStr()) != 0) failToWrite(path, errno);
+  WholeFile file(path);
+  for (auto piece: pieces) file.append(piece);
+  file.finish();
 }
 
 void writeWhole(kj::StringPtr path, kj::StringPtr text) {
   auto bytes = text.asBytes();
   writeWhole(path, kj::arrayPtr(&bytes, 1));
+}
+
+kj::Maybe<kj::String> whyUnwritable(kj::StringPtr path) {
+  struct stat found;
+  if (::lstat(path.cStr(), &found) == 0 && !S_ISREG(found.st_mode)) {
+    return kj::str("it is there, and no regular file");
+  }
+  auto temporary = temporaryFor(path);
+  int fd = ::open(temporary.cStr(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (fd < 0) {
+    if (errno == EEXIST) return nullptr;
+    return kj::str(strerror(errno));
+  }
+  kj::AutoCloseFd probe(fd);
+  ::unlink(temporary.cStr());
+  return nullptr;
 }
 
 void writeQuietly(int fd, kj::StringPtr text) {

@@ -13,6 +13,32 @@ namespace runner {
 void writeWhole(kj::StringPtr path, kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> pieces);
 void writeWhole(kj::StringPtr path, kj::StringPtr text);
 
+// The same, piece by piece. What is not finished is removed.
+class WholeFile {
+public:
+  // Throws as append() does. `wayOut` is where else to write, for a disk that is full.
+  explicit WholeFile(
+      kj::StringPtr path, kj::StringPtr wayOut = "choose another folder with --runs");
+  ~WholeFile() noexcept;
+  KJ_DISALLOW_COPY(WholeFile);
+
+  // Throws with path, cause and way out.
+  void append(kj::ArrayPtr<const kj::byte> bytes);
+  // Puts it at its path, in place of a file that is there.
+  void finish();
+
+private:
+  const kj::String path;
+  const kj::String temporary;
+  const kj::StringPtr wayOut;
+  kj::AutoCloseFd fd;
+  bool finished = false;
+};
+
+// Why no WholeFile can be written to `path` now, or null if it can: only a regular file, and no
+// link, may be replaced. Leaves what is there as it is.
+kj::Maybe<kj::String> whyUnwritable(kj::StringPtr path);
+
 // Writes all of `text` to an open descriptor, for the eyes of a user; ends quietly if it cannot be
 // written.
 void writeQuietly(int fd, kj::StringPtr text);

@@ -141,6 +141,13 @@ private:
       return kj::str("--trace-steps needs --trace FILE");
     }
     prepareData(all.runs);
+    KJ_IF_MAYBE(order, trace) {
+      auto& experiment = KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment);
+      auto made = ModelFacts(experiment).steps(experiment);
+      KJ_IF_MAYBE(why, whyNoTrace(order->steps, made, order->path, "--trace FILE")) {
+        return kj::mv(*why);
+      }
+    }
     warnOf(all.runs);
     runExperiment(all, runs, trace, commandLine);
   }
@@ -215,8 +222,14 @@ private:
         return kj::str(
             "there is no ", roleName(*r, index), " in this job: it has ", cluster.roles());
       }
-      runRole(loaded, {*r, index, kj::mv(coordinator), {kj::mv(folder)}, traceSteps},
-          kj::AutoCloseFd(::dup(STDOUT_FILENO)));
+      RoleOptions options{*r, index, kj::mv(coordinator), {kj::mv(folder)}, traceSteps};
+      KJ_IF_MAYBE(steps, traceSteps) {
+        auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+        auto made = ModelFacts(experiment).steps(experiment);
+        auto path = options.folder.trace(roleWord(*r), index);
+        KJ_IF_MAYBE(why, whyNoTrace(*steps, made, path, "--folder DIR")) return kj::mv(*why);
+      }
+      runRole(loaded, options, kj::AutoCloseFd(::dup(STDOUT_FILENO)));
       return true;
     }
     return kj::str("--role is missing");

@@ -63,8 +63,11 @@ void runServer(const LoadedExperiment& loaded, const RoleOptions& options) {
   kj::Maybe<kj::UnixEventPort&> port;
   if (experiment.kvstore.sharesMemory()) port = io.unixEventPort;
   auto listener = listen(io, *experiment.kvstore.transport);
-  auto trace = traceOf(options, experiment, placement);
-  kj::Maybe<rpc::ShardTrace&> shardTrace = trace.map([](auto& own) -> auto& { return own->shard; });
+  auto trace = traceOf(options, experiment, facts);
+  kj::Maybe<rpc::ShardTrace&> shardTrace;
+  KJ_IF_MAYBE(own, trace) {
+    shardTrace = (*own)->ofShard(experiment.cluster.workers, placement.slices.size());
+  }
   auto store = rpc::newShardServer(
       placement, options.index, experiment.rounds(), *updater, port, shardTrace);
   auto serving =

@@ -9,6 +9,7 @@
 #include "runner/find_runs.h"
 #include "runner/launchers.h"
 #include "runner/model_facts.h"
+#include "runner/reason.h"
 #include "runner/report.h"
 #include "runner/run_folder.h"
 #include "runner/run_tables.h"
@@ -89,11 +90,7 @@ kj::String titleOf(kj::ArrayPtr<const ReportedRun> runs) {
       counted(facts.steps(experiment), "step")));
 
   kj::Maybe<rpc::TraceSteps> traced;
-  KJ_IF_MAYBE(order, trace) {
-    // Not after hours that it cannot be written.
-    writeWhole(order->path, "[]\n");
-    traced = order->steps;
-  }
+  KJ_IF_MAYBE(order, trace) traced = order->steps;
   Outcome outcome;
   auto ended = launch(loaded, folder, view, io, traced).then([&outcome](Outcome&& how) {
     outcome = kj::mv(how);
@@ -111,13 +108,21 @@ kj::String titleOf(kj::ArrayPtr<const ReportedRun> runs) {
     });
     commandLine.endWith(RUN_FAILED);
   }
-  KJ_IF_MAYBE(order, trace) joinTraces(experiment, folder, order->path);
   auto run = readRun(folder.path, experiment.name);
   writeReport(folder.path, run[0].label, run);
   print(kj::str(tableMarkdown(run, STEP_ROWS_MAX),
       "weights sha256=", KJ_ASSERT_NONNULL(outcome.weightsSha256, "the run ended without weights"),
       "  ", folder.path, "\n"));
-  commandLine.endWith(codeOf(run));
+  auto code = codeOf(run);
+  KJ_IF_MAYBE(order, trace) {
+    auto join = [&]() { joinTraces(experiment, folder, order->path); };
+    KJ_IF_MAYBE(failure, kj::runCatchingExceptions(join)) {
+      commandLine.error(kj::str("the run is complete; its trace could not be written: ",
+          reasonOf(*failure), "; the roles' files are in ", folder.path));
+      commandLine.endWith(RUN_FAILED);
+    }
+  }
+  commandLine.endWith(code);
 }
 
 [[noreturn]] void runSweep(

@@ -195,10 +195,38 @@ kj::String traceStepsText(const rpc::TraceSteps& steps) {
   return kj::str(steps.first, '-', last);
 }
 
+kj::Maybe<kj::String> whyNoTrace(
+    const rpc::TraceSteps& steps, uint64_t made, kj::StringPtr path, kj::StringPtr option) {
+  if (steps.first >= made) {
+    return kj::str("--trace-steps ", traceStepsText(steps), " would record nothing: the run makes ",
+        made, " steps, from 0");
+  }
+  KJ_IF_MAYBE(why, whyUnwritable(path)) {
+    return kj::str(
+        "cannot write the trace ", path, ": ", *why, "; choose another place with ", option);
+  }
+  return nullptr;
+}
+
+kj::Array<uint64_t> stepsOfPushes(const Experiment& experiment, const ModelFacts& facts) {
+  auto& kvstore = experiment.kvstore;
+  if (kvstore.mode->sends != rpc::Mode::DIFFERENCE) return nullptr;
+  // A block that the end of an epoch finds begun ends there.
+  kj::Vector<uint64_t> steps;
+  uint64_t begin = 0;
+  for (uint epoch = 1; epoch <= facts.epochs(experiment); epoch++) {
+    uint64_t end = facts.stepsUntilEndOf(epoch, experiment);
+    for (; begin < end; begin = steps.back() + 1) {
+      steps.add(kj::min(begin + kvstore.localSteps, end) - 1);
+    }
+  }
+  return steps.releaseAsArray();
+}
+
 kj::Maybe<kj::Own<rpc::Trace>> traceOf(
-    const RoleOptions& options, const Experiment& experiment, const rpc::Placement& placement) {
+    const RoleOptions& options, const Experiment& experiment, const ModelFacts& facts) {
   KJ_IF_MAYBE(steps, options.trace) {
-    return kj::heap<rpc::Trace>(*steps, experiment.cluster.workers, placement.slices.size());
+    return kj::heap<rpc::Trace>(*steps, stepsOfPushes(experiment, facts));
   }
   return nullptr;
 }
@@ -224,23 +252,21 @@ void writeTrace(const rpc::Trace& trace, const Experiment& experiment, const Rol
 }
 
 void joinTraces(const Experiment& experiment, const RunFolder& folder, kj::StringPtr path) {
-  kj::Vector<kj::String> files;
-  for (auto role: {Role::WORKER, Role::SERVER}) {
-    auto& cluster = experiment.cluster;
-    uint count = role == Role::WORKER ? cluster.workers : cluster.servers;
-    for (uint i = 0; i < count; i++) {
-      files.add(readWhole(folder.trace(roleWord(role), i), FILE_BYTES_MAX));
-    }
-  }
-  kj::Vector<kj::ArrayPtr<const kj::byte>> pieces;
-  pieces.add("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"_kj.asBytes());
-  for (auto& file: files) {
-    if (&file != files.begin()) pieces.add(",\n"_kj.asBytes());
+  kj::Vector<kj::String> parts;
+  auto& cluster = experiment.cluster;
+  for (uint i = 0; i < cluster.workers; i++) parts.add(folder.trace(roleWord(Role::WORKER), i));
+  for (uint i = 0; i < cluster.servers; i++) parts.add(folder.trace(roleWord(Role::SERVER), i));
+  WholeFile file(path, "choose another file with --trace");
+  file.append("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"_kj.asBytes());
+  for (auto& part: parts) {
+    if (&part != parts.begin()) file.append(",\n"_kj.asBytes());
+    auto text = readWhole(part, FILE_BYTES_MAX);
     // Without the brackets, each on a line of its own.
-    pieces.add(file.slice(2, file.size() - 3).asBytes());
+    file.append(text.slice(2, text.size() - 3).asBytes());
   }
-  pieces.add("\n]}\n"_kj.asBytes());
-  writeWhole(path, pieces);
+  file.append("\n]}\n"_kj.asBytes());
+  file.finish();
+  for (auto& part: parts) ::unlink(part.cStr());
 }
 
 }  // namespace runner

@@ -9,6 +9,7 @@
 #include "rpc/placement.h"
 #include "rpc/trace.h"
 #include "runner/experiment.h"
+#include "runner/model_facts.h"
 #include "runner/role_options.h"
 
 namespace runner {
@@ -18,9 +19,18 @@ kj::Maybe<rpc::TraceSteps> parseTraceSteps(kj::StringPtr text);
 // The same, so that it can be parsed.
 kj::String traceStepsText(const rpc::TraceSteps& steps);
 
+// Why a run of so many steps would leave no trace of `steps` in `path`, or null if it will. The way
+// out names `option`: `--trace FILE`.
+kj::Maybe<kj::String> whyNoTrace(
+    const rpc::TraceSteps& steps, uint64_t made, kj::StringPtr path, kj::StringPtr option);
+
+// The step that each push of a worker ends, where that is not its own number: see
+// rpc::StepsOfPushes.
+kj::Array<uint64_t> stepsOfPushes(const Experiment& experiment, const ModelFacts& facts);
+
 // The memory for what a role is to record, if it is to.
 kj::Maybe<kj::Own<rpc::Trace>> traceOf(
-    const RoleOptions& options, const Experiment& experiment, const rpc::Placement& placement);
+    const RoleOptions& options, const Experiment& experiment, const ModelFacts& facts);
 
 // The events of a role as a JSON array: a process with the threads `compute` and `io`, on which
 // verbs, and what a shard counts, are spans (`X`); and for each push of a slice, in the process of
@@ -38,8 +48,8 @@ kj::String traceJson(const rpc::Trace& trace, uint workers, Role role, uint inde
 void writeTrace(const rpc::Trace& trace, const Experiment& experiment, const RoleOptions& options,
     const rpc::Placement& placement, kj::ArrayPtr<const nn::Key> keys, kj::Duration ahead);
 
-// Joins the files of all roles of a run in `folder` into `path`, one JSON object. Throws if one is
-// missing.
+// Joins the files of all roles of a run in `folder` into `path`, one JSON object, and removes them.
+// Throws if one is missing or `path` cannot be written: then they stay.
 void joinTraces(const Experiment& experiment, const RunFolder& folder, kj::StringPtr path);
 
 }  // namespace runner

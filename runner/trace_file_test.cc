@@ -1,7 +1,12 @@
 #include "runner/trace_file.h"
 
 #include <doctest/doctest.h>
+#include <kj/debug.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "runner/files.h"
 #include "tests/text.h"
 
 namespace runner {
@@ -44,7 +49,7 @@ kj::String jsonOf(const rpc::Trace& trace, Role role, kj::Duration ahead) {
 }
 
 TEST_CASE("traceJson: verbs are spans, a push goes from one stretch of its way into the next") {
-  rpc::Trace trace({}, 3, 3);
+  rpc::Trace trace({});
   trace.compute.add(rpc::Mark::BACKWARD, 1, 5, 2, at(1000), at(3005));
   trace.compute.add(rpc::Mark::QUEUED, 1, 5, 2, at(3010), at(3010));
   trace.io.add(rpc::Mark::SENT, 1, 5, 2, at(4000), at(4000));
@@ -66,7 +71,7 @@ TEST_CASE("traceJson: verbs are spans, a push goes from one stretch of its way i
 }
 
 TEST_CASE("traceJson: that events were dropped is told behind the last") {
-  rpc::Trace trace({}, 3, 3, 1);
+  rpc::Trace trace({}, nullptr, 1);
   trace.io.add(rpc::Mark::APPLIED, 0, 0, 0, at(2000), at(2000));
   trace.io.add(rpc::Mark::ANSWERED, 0, 0, 0, at(2001), at(2001));
   auto json = jsonOf(trace, Role::SERVER, 0 * kj::NANOSECONDS);
@@ -74,6 +79,48 @@ TEST_CASE("traceJson: that events were dropped is told behind the last") {
       R"({"ph":"i","s":"p","name":"1 later events were dropped","pid":5,"tid":10,"ts":2.000})"));
   CHECK(contains(json, "\"name\":\"answer\""));
   CHECK_FALSE(contains(json, "to worker"));
+}
+
+TEST_CASE("stepsOfPushes: local_sgd pushes at the end of a block, or of an epoch within one") {
+  auto stepsOf = [](kj::ArrayPtr<const kj::StringPtr> overrides) {
+    auto loaded = loadExperiment("configs/fashion_mnist_dist_sync.toml", overrides);
+    REQUIRE(loaded.errors == "");
+    auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+    ModelFacts facts(experiment);
+    return stepsOfPushes(experiment, facts);
+  };
+  // 60,000 images, two workers: 6 steps an epoch.
+  kj::StringPtr local[] = {
+      "data.batch_size=5000", "train.epochs=2", "kvstore.mode=local_sgd", "kvstore.local_steps=4"};
+  CHECK(kj::str(stepsOf(local)) == "3, 5, 9, 11");
+  CHECK(stepsOf({}).size() == 0);
+}
+
+TEST_CASE("whyNoTrace: steps that the run does not make, and places that cannot be written") {
+  auto folder = kj::str(::getenv("TEST_TMPDIR"), "/why");
+  KJ_SYSCALL(::mkdir(folder.cStr(), 0777));
+  auto why = [](rpc::TraceSteps steps, kj::StringPtr path) {
+    return whyNoTrace(steps, 600, path, "--trace FILE").orDefault(kj::str("fine"));
+  };
+  auto file = kj::str(folder, "/trace.json");
+  CHECK(why({599, 700}, file) == "fine");
+  CHECK(::access(kj::str(file, ".part").cStr(), F_OK) != 0);
+  CHECK(why({600, 700}, file) ==
+        "--trace-steps 600-700 would record nothing: the run makes 600 steps, from 0");
+  writeWhole(file, "kept");
+  CHECK(why({}, file) == "fine");
+  CHECK(readWhole(file, 100) == "kept");
+  CHECK(why({}, kj::str(folder, "/none/trace.json")) ==
+        kj::str("cannot write the trace ", folder,
+            "/none/trace.json: No such file or directory; choose another place with --trace FILE"));
+  for (kj::StringPtr special: {folder.asPtr(), "/dev/null"_kj}) {
+    CHECK(why({}, special) ==
+          kj::str("cannot write the trace ", special,
+              ": it is there, and no regular file; choose another place with --trace FILE"));
+  }
+  auto link = kj::str(folder, "/link.json");
+  KJ_SYSCALL(::symlink(file.cStr(), link.cStr()));
+  CHECK(why({}, link) != "fine");
 }
 
 }  // namespace

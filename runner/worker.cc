@@ -50,7 +50,7 @@ public:
         rank(options.index),
         facts(experiment),
         placement(placementOf(experiment, facts.graph)),
-        trace(traceOf(options, experiment, placement)),
+        trace(traceOf(options, experiment, facts)),
         ioThread(kj::heap<IoThread>(loaded, options, jobMessageLimits(facts.graph), progress)),
         updater(experiment, facts),
         dataset(io::openDataset(experiment.data, [](kj::StringPtr, uint64_t, uint64_t) {})),
@@ -132,7 +132,9 @@ private:
         kj::Maybe<kj::UnixEventPort&> sharing;
         if (experiment.kvstore.sharesMemory()) sharing = port;
         kj::Maybe<rpc::ShardTrace&> shardTrace;
-        KJ_IF_MAYBE(own, trace) shardTrace = (*own)->shard;
+        KJ_IF_MAYBE(own, trace) {
+          shardTrace = (*own)->ofShard(experiment.cluster.workers, placement.slices.size());
+        }
         return rpc::newShardServer(
             placement, rank, experiment.rounds(), updater, sharing, shardTrace);
       };

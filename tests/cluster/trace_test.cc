@@ -49,18 +49,27 @@ private:
 };
 
 // Runs two workers with two servers and leaves the trace in `path`.
-void trace(kj::StringPtr path, kj::StringPtr transport, kj::StringPtr steps) {
+void trace(kj::StringPtr path, kj::StringPtr transport, kj::StringPtr steps,
+    kj::ArrayPtr<const kj::StringPtr> settings = nullptr) {
   auto folder = newFolder();
   auto limit = kj::str("train.steps=", STEPS);
   auto chosen = kj::str("kvstore.transport=", transport);
   auto cache = cacheSetting();
   kj::StringPtr environment[] = {cache};
-  Command command({RUNNER, "run", MLP, "--set", limit, "--set", chosen, "--runs", folder, "--trace",
-                      path, "--trace-steps", steps},
-      {.environment = environment});
+  kj::Vector<kj::StringPtr> words;
+  words.addAll(kj::ArrayPtr<const kj::StringPtr>({RUNNER, "run", MLP, "--set", limit, "--set",
+      chosen, "--runs", folder, "--trace", path, "--trace-steps", steps}));
+  for (auto setting: settings) {
+    words.add("--set");
+    words.add(setting);
+  }
+  Command command(words, {.environment = environment});
   auto ended = command.wait();
   INFO(ended.errors);
   REQUIRE(ended.exitCode == 0);
+  // The roles' files are in it now.
+  auto left = Command({"sh", "-c", kj::str("ls ", folder, "/mlp/1 | grep trace")}).wait();
+  CHECK(left.output == "");
 }
 
 // When a push of a slice was where, in µs; as many entries as it was there.
@@ -203,6 +212,24 @@ TEST_CASE("a trace of some steps has those alone") {
   checkTrace("tcp", "3-6", 3, 4);
 }
 
+TEST_CASE("local_sgd: a push is of the last step of its block, and so chosen") {
+  auto path = kj::str(newFolder(), "/trace.json");
+  trace(path, "tcp", "5-", {"kvstore.mode=local_sgd", "kvstore.local_steps=5"});
+  TraceFile file(path);
+  checkVerbs(file, 5, STEPS - 5);
+  kj::HashMap<uint, uint> pushes;  // by step
+  for (auto& entry: journeysOf(file)) {
+    for (auto& times: entry.value.at_us) CHECK(times.size() == 1);
+    pushes.findOrCreate(entry.value.step, [&]() {
+      return kj::HashMap<uint, uint>::Entry{entry.value.step, 0};
+    })++;
+  }
+  // Blocks end with steps 4 and 9, and the run with 11.
+  CHECK(pushes.size() == 2);
+  CHECK(pushes.find(9) != nullptr);
+  CHECK(pushes.find(11) != nullptr);
+}
+
 TEST_CASE("what cannot be traced is told before anything runs") {
   auto folder = newFolder();
   auto file = kj::str(folder, "/trace.json");
@@ -214,6 +241,24 @@ TEST_CASE("what cannot be traced is told before anything runs") {
   auto nowhere = Command({RUNNER, "run", MLP, "--runs", folder, "--trace-steps", "1-2"}).wait();
   CHECK(nowhere.exitCode == 2);
   CHECK(contains(nowhere.errors, "--trace-steps needs --trace FILE"));
+  auto cache = cacheSetting();
+  kj::StringPtr environment[] = {cache};
+  auto special = Command(
+      {RUNNER, "run", MLP, "--runs", folder, "--trace", "/dev/null"}, {.environment = environment})
+                     .wait();
+  CHECK(special.exitCode == 2);
+  CHECK(contains(
+      special.errors, "cannot write the trace /dev/null: it is there, and no regular file"));
+  auto role = Command({RUNNER, "role", MLP, "--role", "worker", "--coordinator", "127.0.0.1:1",
+                          "--folder", "/nope", "--trace-steps", "0-"},
+      {.environment = environment})
+                  .wait();
+  CHECK(role.exitCode == 2);
+  CHECK(contains(role.errors,
+      "/nope/worker-0.trace.json: No such file or directory; choose another place with --folder "
+      "DIR"));
+  // Nothing was begun.
+  CHECK(Command({"ls", "-A", folder}).wait().output == "");
 }
 
 }  // namespace

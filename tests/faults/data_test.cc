@@ -48,6 +48,31 @@ TEST_CASE("a disk that has no room for the weights ends the run, which says so")
                          "No space left on device", "free some space", "--runs"});
 }
 
+TEST_CASE("a disk that has no room for the trace costs a run neither its table nor its report") {
+  if (!canMount()) SKIP_CASE("this machine lets no user mount a file system");
+  auto small = newFolder(), runs = newFolder();
+  auto cache = cacheSetting();
+  kj::StringPtr environment[] = {cache};
+  constexpr kj::StringPtr SCRIPT =
+      "mount -t tmpfs -o size=16k none \"$1\" && \"$2\" run \"$3\" --runs \"$4\" "
+      "--set train.epochs=1 --set train.steps=20 --trace \"$1/trace.json\"; code=$?; "
+      "ls -A \"$1\" >&2; exit $code"_kj;
+  Command command({"unshare", "--user", "--map-root-user", "--mount", "sh", "-c", SCRIPT, "sh",
+                      small, RUNNER, ENDLESS, runs},
+      {.environment = environment});
+  auto ended = command.wait();
+  checkFailed(ended, {"the run is complete; its trace could not be written: cannot write ",
+                         "/trace.json: No space left on device; free some space, or choose "
+                         "another file with --trace; the roles' files are in ",
+                         "/endless/1"});
+  // Nothing is left of it.
+  CHECK(ended.errors.endsWith("/endless/1\n"));
+  CHECK(contains(ended.output, "weights sha256="));
+  for (auto name: {"report.html", "worker-1.trace.json", "server-0.trace.json"}) {
+    CHECK(readFile(kj::str(runs, "/endless/1/", name)).size() > 0);
+  }
+}
+
 // The folder of fashion_mnist's databases in `cache`.
 kj::String importedIn(kj::StringPtr cache) {
   auto found = Command({"sh", "-c", kj::str("echo ", cache, "/fashion_mnist-raw-*/")}).wait();
