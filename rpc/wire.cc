@@ -19,7 +19,7 @@ constexpr uint64_t MEMORY_BYTES = 1 << 20;
 // A socket's buffer has what the way takes in its shortest round trip, and for so long more: enough
 // that a link does not run dry between two turns of the event loop.
 constexpr auto QUEUED_TIME = 1 * kj::MILLISECONDS;
-constexpr double BUFFER_BYTES_MIN = 16 << 10;
+constexpr kj::uint SEGMENTS_MIN = 12;
 // Where that is more, the system's own buffer stays: a long and fast way needs it, and a short and
 // fast one has no queues.
 constexpr double BUFFER_BYTES_MAX = 192 << 10;
@@ -93,9 +93,12 @@ void Wire::fitBuffer() {
     // Not tcpi_delivery_rate: that is the last burst's.
     auto time = info.tcpi_min_rtt * kj::MICROSECONDS + QUEUED_TIME;
     double bytes = rate_bytes_per_ns() * (time / kj::NANOSECONDS);
+    // With less than some segments the ends wait for each other's timers. Those of a loopback are
+    // of 64 KiB: it is never touched.
+    bytes = kj::max(bytes, double(SEGMENTS_MIN) * info.tcpi_snd_mss);
     // What was set once cannot be given back to the system.
     if (bytes > BUFFER_BYTES_MAX && buffer_bytes == 0) return;
-    int fitting = kj::max(BUFFER_BYTES_MIN, kj::min(bytes, BUFFER_BYTES_MAX));
+    int fitting = kj::min(bytes, BUFFER_BYTES_MAX);
     if (fitting > buffer_bytes / 5 * 4 && fitting < buffer_bytes / 4 * 5) return;
     buffer_bytes = fitting;
     (void)::setsockopt(*fd, SOL_SOCKET, SO_SNDBUF, &fitting, sizeof(fitting));
