@@ -234,7 +234,8 @@ KvStoreConfig KvStoreConfig::read(configs::Reader& reader) {
   }
   auto sliceBytes = reader.integer("slice_bytes",
       "The largest piece of a parameter array that travels and is updated as one. Small models are "
-      "cut finer, so that every server gets a fair share.",
+      "cut finer, so that every server gets a fair share. On links of 1 Gbit/s and less 32768 lets "
+      "what the next step needs first overtake sooner.",
       {.atLeast = 4096, .atMost = 256 << 20}, 1 << 20);
   config.slice_bytes = uint64_t(sliceBytes);
   config.placement = &reader.choose(
