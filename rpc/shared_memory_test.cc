@@ -33,7 +33,9 @@ kj::AutoCloseFd newFile(int seals) {
   KJ_SYSCALL(raw = ::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   kj::AutoCloseFd file(raw);
   KJ_SYSCALL(::ftruncate(file, BYTES));
-  if (seals != 0) KJ_SYSCALL(::fcntl(file, F_ADD_SEALS, seals));
+  if (seals != 0) {
+    KJ_SYSCALL(::fcntl(file, F_ADD_SEALS, seals));
+  }
   return file;
 }
 
