@@ -94,7 +94,9 @@ size_t Outbox::mostUrgent(Line& line) const {
 Outbox::Call Outbox::collect(Line& line) {
   size_t i = mostUrgent(line);
   auto [state, what, step] = line.pieces[i];
-  uint64_t room_bytes = kj::min(line.window_bytes - line.given_bytes, CALL_BYTES_MAX);
+  uint64_t calls = (line.waiting_bytes + CALL_BYTES_MAX - 1) / CALL_BYTES_MAX;
+  uint64_t equal_bytes = (line.waiting_bytes + calls - 1) / calls;
+  uint64_t room_bytes = kj::min(line.window_bytes, equal_bytes);
   uint64_t bytes = 0;
   kj::Vector<SliceId> slices;
   for (; i < line.pieces.size() && slices.size() < CALL_SLICES_MAX; i++) {

@@ -31,9 +31,10 @@ struct Order {
 // it, and a test a simulated network.
 //
 // Calls are made when they go, not when they were ordered. So what the next forward needs first
-// overtakes what waits, and what has waited shares calls: first the oldest step, in it the lowest
-// slices (priority by layer: P3, Jayarajan et al. 2019). A call that was not answered when its
-// connection broke goes again; the server counts a repeated push once.
+// overtakes what waits, and what has waited shares calls of equal size, so that the server adds up
+// one while the next comes: first the oldest step, in it the lowest slices (priority by layer: P3,
+// Jayarajan et al. 2019). A call that was not answered when its connection broke goes again; the
+// server counts a repeated push once.
 class Outbox {
 public:
   struct Call {

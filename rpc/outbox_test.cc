@@ -83,15 +83,19 @@ struct Sender {
 constexpr uint64_t FLOATS_MAX = CALL_BYTES_MAX / sizeof(float);
 constexpr uint64_t QUARTER = FLOATS_MAX / 4;
 
-TEST_CASE("Outbox: slices of a server share a call up to 256 KiB") {
+TEST_CASE("Outbox: slices of a server share calls up to 256 KiB, as equal as they can be") {
+  auto four = placementOf({QUARTER, QUARTER, QUARTER, QUARTER});
+  Sender full(four, 0);
+  full.push(0, {0, 4});
+  CHECK(full.all() == "push 0: 0 1 2 3");
   auto even = placementOf({QUARTER, QUARTER, QUARTER, QUARTER, QUARTER});
   Sender sender(even, 0);
   sender.push(0, {0, 5});
-  CHECK(sender.all() == "push 0: 0 1 2 3, push 0: 4");
+  CHECK(sender.all() == "push 0: 0 1, push 0: 2 3 4");
   auto above = placementOf({QUARTER, QUARTER, QUARTER, QUARTER + 1});
   Sender other(above, 0);
   other.push(0, {0, 4});
-  CHECK(other.all() == "push 0: 0 1 2, push 0: 3");
+  CHECK(other.all() == "push 0: 0 1, push 0: 2 3");
 }
 
 TEST_CASE("Outbox: a slice above 256 KiB travels alone") {
