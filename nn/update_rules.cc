@@ -66,13 +66,11 @@ bool KeyGroup::holds(kj::StringPtr key) const {
 
 KeyGroup KeyGroup::read(configs::Reader& reader, const Conventions& conventions) {
   KeyGroup group;
-  size_t errorsBefore = reader.isManual() ? 0 : reader.diagnostics().count();
   group.patterns = reader.texts("keys",
       "Which keys: names as weights.safetensors has them (`conv1_weight`, `conv1_bias`, "
       "`bn1_gamma`, `bn1_beta`), `*` for any letters. A key belongs to the first group that has "
       "it.");
-  if (!reader.isManual() && group.patterns.size() == 0 &&
-      reader.diagnostics().count() == errorsBefore) {
+  if (!reader.isManual() && group.patterns.size() == 0 && reader.isRight("keys")) {
     reader.error("keys", "a group needs `keys`", "write keys = [\"*_bias\"]");
   }
   group.learningRateFactor = reader.real("learning_rate_factor",

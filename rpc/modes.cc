@@ -65,12 +65,14 @@ constexpr UpdatePlace PLACES[] = {
 
 // Whether to read a key that only some modes have, `where` among them: not where it is absent and
 // says nothing, so that it is not told either.
-bool hasOwn(
-    configs::Reader& reader, kj::StringPtr key, const Mode& mode, bool fits, kj::StringPtr where) {
+bool hasOwn(configs::Reader& reader, kj::StringPtr key, const KvStoreConfig& config, bool fits,
+    kj::StringPtr where) {
   if (fits || reader.isManual()) return true;
   if (!reader.has(key)) return false;
-  reader.error(key, kj::str("mode `", mode.name, "` has no `", key, "`"),
-      kj::str("leave it out, or choose mode = \"", where, "\""));
+  if (config.modeIsRight) {
+    reader.error(key, kj::str("mode `", config.mode->name, "` has no `", key, "`"),
+        kj::str("leave it out, or choose mode = \"", where, "\""));
+  }
   return true;
 }
 
@@ -124,14 +126,13 @@ constexpr configs::Kind<OuterConfig> OUTERS[] = {
 };
 
 void readLocalSteps(configs::Reader& reader, KvStoreConfig& config) {
-  auto& mode = *config.mode;
-  bool local = mode.sends == Mode::DIFFERENCE;
-  if (hasOwn(reader, "local_steps", mode, local, "local_sgd")) {
+  bool local = config.mode->sends == Mode::DIFFERENCE;
+  if (hasOwn(reader, "local_steps", config, local, "local_sgd")) {
     config.localSteps = uint(reader.integer("local_steps",
         "Of `local_sgd`: steps that a worker makes between two means. Fewer where an epoch ends.",
         {.atLeast = 1, .atMost = 1 << 20}, 16));
   }
-  if (hasOwn(reader, "outer", mode, local, "local_sgd")) {
+  if (hasOwn(reader, "outer", config, local, "local_sgd")) {
     config.outer = reader.kind("outer",
         "Of `local_sgd`: what the servers do with the mean of all workers' values.",
         kj::arrayPtr(OUTERS, kj::size(OUTERS)), "average");
@@ -183,8 +184,9 @@ KvStoreConfig KvStoreConfig::read(configs::Reader& reader) {
   KvStoreConfig config{};
   config.mode =
       &reader.choose("mode", "When gradients are applied and who waits for whom.", MODES, "local");
+  config.modeIsRight = reader.isRight("mode");
   auto& mode = *config.mode;
-  if (hasOwn(reader, "staleness", mode, mode.answers == Mode::BOUND, "dist_ssp")) {
+  if (hasOwn(reader, "staleness", config, mode.answers == Mode::BOUND, "dist_ssp")) {
     config.staleness = reader.integer("staleness",
         "Of `dist_ssp`: steps that a worker may be ahead of the slowest. A worker that has ended "
         "its epoch keeps nobody waiting.",
@@ -192,7 +194,7 @@ KvStoreConfig KvStoreConfig::read(configs::Reader& reader) {
   }
   bool together = mode.shards != Mode::IN_WORKER && mode.counts == Mode::WITH_ALL &&
                   mode.sends == Mode::GRADIENT;
-  if (hasOwn(reader, "aggregate", mode, together && mode.hasServers(), "dist_sync")) {
+  if (hasOwn(reader, "aggregate", config, together && mode.hasServers(), "dist_sync")) {
     auto aggregate = reader.maybeInteger("aggregate",
         "Of `dist_sync`: gradients that make a round. Fewer than there are workers leave the "
         "slowest behind: what they push for a round that is over is dropped, and counted in the "
@@ -202,34 +204,34 @@ KvStoreConfig KvStoreConfig::read(configs::Reader& reader) {
     config.aggregateSpan = reader.span("aggregate");
   }
   config.aggregateFrom = AGGREGATE_FROM;
-  if (hasOwn(reader, "aggregate_from", mode, config.aggregate != nullptr, "dist_sync")) {
+  if (hasOwn(reader, "aggregate_from", config, config.aggregate != nullptr, "dist_sync")) {
     config.aggregateFrom = &reader.choose("aggregate_from", "Whose gradients `aggregate` counts.",
         kj::arrayPtr(AGGREGATE_FROM, kj::size(AGGREGATE_FROM)), "distinct");
   }
   readLocalSteps(reader, config);
   config.update = UPDATE_PLACES.begin();
-  if (hasOwn(reader, "update", mode, together, "dist_sync")) {
+  if (hasOwn(reader, "update", config, together, "dist_sync")) {
     config.update =
         &reader.choose("update", "Where parameters are updated.", UPDATE_PLACES, "server");
     config.updateSpan = reader.span("update");
   }
-  if (hasOwn(reader, "staleness_aware", mode, mode.counts == Mode::BY_ITSELF, "dist_async")) {
+  if (hasOwn(reader, "staleness_aware", config, mode.counts == Mode::BY_ITSELF, "dist_async")) {
     config.stalenessAware = reader.flag("staleness_aware",
         "Where every push is an update: divides the learning rate by the number of updates between "
         "the values that a gradient was computed on and those that it changes, if that is 2 or "
         "more (Zhang et al. 2016, arXiv 1511.05950).",
         false);
   }
-  if (hasOwn(reader, "compensation", mode, mode.applied == Mode::COMPENSATED, "dc_asgd")) {
+  if (hasOwn(reader, "compensation", config, mode.applied == Mode::COMPENSATED, "dc_asgd")) {
     config.compensation = reader.section("compensation",
         "Of `dc_asgd`: how a gradient is corrected (Zheng et al. 2017, arXiv 1609.08326).",
         readCompensation);
   }
   bool travels = mode.shards != Mode::IN_WORKER;
-  if (hasOwn(reader, "compression", mode, travels, "dist_sync")) {
+  if (hasOwn(reader, "compression", config, travels, "dist_sync")) {
     config.codec = codec::Codec::read(reader);
   }
-  if (hasOwn(reader, "wire", mode, travels, "dist_sync")) {
+  if (hasOwn(reader, "wire", config, travels, "dist_sync")) {
     config.codec.wire = codec::readWire(reader);
   }
   auto sliceBytes = reader.integer("slice_bytes",
@@ -241,7 +243,7 @@ KvStoreConfig KvStoreConfig::read(configs::Reader& reader) {
   config.placement = &reader.choose(
       "placement", "How the pieces are dealt to the servers.", PLACEMENTS, "balanced");
   config.transport = TRANSPORTS.begin();
-  if (hasOwn(reader, "transport", mode, mode.shards != Mode::IN_WORKER, "dist_sync")) {
+  if (hasOwn(reader, "transport", config, mode.shards != Mode::IN_WORKER, "dist_sync")) {
     config.transport = &reader.choose(
         "transport", "How workers reach servers. Never changes a result.", TRANSPORTS, "auto");
   }

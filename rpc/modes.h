@@ -74,6 +74,7 @@ struct CompensationConfig {
 // [kvstore]
 struct KvStoreConfig {
   const Mode* mode;
+  bool modeIsRight;           // else `mode` is a row that nobody asked for
   kj::Maybe<uint> aggregate;  // null: all workers
   const AggregateFrom* aggregateFrom;
   uint64_t staleness;  // dist_ssp

@@ -31,6 +31,12 @@ void CommandLine::endWith(ExitCode code) {
   ::_exit(code);
 }
 
+void CommandLine::endWith(const kj::Exception& exception, int disconnected) {
+  error(reasonOf(exception));
+  bool lost = exception.getType() == kj::Exception::Type::DISCONNECTED;
+  ::_exit(lost ? disconnected : RUN_FAILED);
+}
+
 void CommandLine::warning(kj::StringPtr message) {
   writeQuietly(STDERR_FILENO, kj::str("warning: ", message, "\n"));
 }
@@ -53,9 +59,7 @@ void CommandLine::run(kj::MainFunc main, int argc, char* argv[], int disconnecte
   auto params = kj::heapArrayBuilder<kj::StringPtr>(kj::max(argc, 1) - 1);
   for (int i = 1; i < argc; i++) params.add(argv[i]);
   KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { main(programName, params); })) {
-    error(reasonOf(*e));
-    bool lost = e->getType() == kj::Exception::Type::DISCONNECTED;
-    ::_exit(lost ? disconnected : RUN_FAILED);
+    endWith(*e, disconnected);
   }
   endWith(OK);
 }

@@ -1,6 +1,7 @@
 // runner/command_line.h: what the program's commands share with the shell: exit codes and streams.
 #pragma once
 
+#include <kj/exception.h>
 #include <kj/main.h>
 
 namespace runner {
@@ -35,6 +36,8 @@ public:
   // on stderr, and ends with RUN_FAILED, or with `disconnected` if its type is DISCONNECTED; a bug
   // with its trace.
   [[noreturn]] void run(kj::MainFunc main, int argc, char* argv[], int disconnected = RUN_FAILED);
+  // Ends the process so, from any thread.
+  [[noreturn]] void endWith(const kj::Exception& exception, int disconnected);
 
 private:
   kj::StringPtr programName;

@@ -164,13 +164,27 @@ TrainConfig TrainConfig::read(configs::Reader& reader, const nn::Conventions& co
   return config;
 }
 
-ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::Mode& mode, uint batchSize) {
+uint ClusterConfig::serversOfProcess(uint first) const {
+  if (first >= servers || first % serversPerProcess != 0) return 0;
+  return kj::min(serversPerProcess, servers - first);
+}
+
+ClusterConfig ClusterConfig::read(
+    configs::Reader& reader, const rpc::KvStoreConfig& kvstore, uint batchSize) {
   ClusterConfig config;
+  auto& mode = *kvstore.mode;
   config.launcher = &reader.choose("launcher", "Who starts the roles.",
       kj::arrayPtr(LAUNCHERS, kj::size(LAUNCHERS)), kj::StringPtr("local"));
   config.servers = reader.integer("servers",
-      "Server processes; the parameters are dealt over them. 0 for modes without servers.",
+      "Servers; the parameters are dealt over them. 0 for modes without servers.",
       {.atLeast = 0, .atMost = 1024}, mode.hasServers() ? 1 : 0);
+  auto shared = reader.maybeInteger("servers_per_process",
+      "Servers that share a process, each on a thread of its own: for a machine with cores to "
+      "spare. Never changes a result. Absent: one.",
+      {.atLeast = 1, .atMost = 1024});
+  // Roles that are threads share one anyway.
+  bool apart = config.launcher->word == LauncherKind::INLINE || shared == nullptr;
+  config.serversPerProcess = apart ? 1 : uint(KJ_ASSERT_NONNULL(shared));
   config.workers =
       reader.integer("workers", "Worker processes.", {.atLeast = 1, .atMost = 4096}, 1);
   config.threadsPerWorker = reader.integer("threads_per_worker",
@@ -178,14 +192,12 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::Mode& mode
       "weight gradients depend on their number, so it is part of the experiment.",
       {.atLeast = 1, .atMost = 256}, 1);
   constexpr kj::StringPtr ONE_DEVICE[] = {"cpu"_kj};
-  size_t errorsBefore = reader.isManual() ? 0 : reader.diagnostics().count();
   config.devices = reader.texts("devices",
       "The devices of each worker, `\"cpu\"` or `\"cpu:N\"`: each is a program of its own with "
       "`threads_per_worker` threads. A worker's batch is dealt over them in equal slices, the last "
       "takes what is left; batch norm sees one slice. More than one needs a `kvstore.mode` other "
       "than `local`.",
       ONE_DEVICE);
-  bool areTexts = reader.isManual() || reader.diagnostics().count() == errorsBefore;
   config.onLoss = &reader.choose("on_loss", "What happens when a role is lost.",
       kj::arrayPtr(LOSS_POLICIES, kj::size(LOSS_POLICIES)), kj::StringPtr("fail"));
   config.startTimeout_s = reader.integer("start_timeout_s",
@@ -198,7 +210,7 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::Mode& mode
       "for this time is lost.",
       {.atLeast = 1, .atMost = 3600}, 5);
 
-  if (reader.isManual()) return config;
+  if (reader.isManual() || !kvstore.modeIsRight) return config;
   if (mode.hasServers() && config.servers == 0) {
     reader.error("servers", kj::str("mode `", mode.name, "` needs at least one server"),
         "write servers = 1");
@@ -211,7 +223,7 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::Mode& mode
     reader.error("workers", kj::str("mode `", mode.name, "` has one worker"),
         "choose kvstore.mode = \"dist_sync\" or \"dist_async\" for several");
   }
-  if (areTexts) checkDevices(reader, config.devices, mode, batchSize);
+  if (reader.isRight("devices")) checkDevices(reader, config.devices, mode, batchSize);
   return config;
 }
 
@@ -246,7 +258,7 @@ Experiment Experiment::read(configs::Reader& reader) {
       rpc::KvStoreConfig::read);
   experiment.cluster = reader.section(
       "cluster", "Which roles there are, and who starts them.", [&](configs::Reader& section) {
-        return ClusterConfig::read(section, *experiment.kvstore.mode, experiment.data.batchSize);
+        return ClusterConfig::read(section, experiment.kvstore, experiment.data.batchSize);
       });
   if (!reader.isManual()) {
     experiment.kvstore.check(experiment.cluster.workers, reader.diagnostics());

@@ -65,6 +65,7 @@ struct LossPolicy {
 struct ClusterConfig {
   const LauncherKind* launcher;
   uint servers;
+  uint serversPerProcess;
   uint workers;
   uint threadsPerWorker;          // of each device
   kj::Array<kj::String> devices;  // of each worker: "cpu", "cpu:1"
@@ -78,8 +79,12 @@ struct ClusterConfig {
   // "2 servers and 1 worker".
   kj::String roles() const;
 
+  // How many servers, from number `first` on, share a process. 0 if none begins with it.
+  uint serversOfProcess(uint first) const;
+
   // `batchSize` images a step are dealt over the devices of a worker.
-  static ClusterConfig read(configs::Reader& reader, const rpc::Mode& mode, uint batchSize);
+  static ClusterConfig read(
+      configs::Reader& reader, const rpc::KvStoreConfig& kvstore, uint batchSize);
 };
 
 // [log]

@@ -63,8 +63,8 @@ StartedRole& Launch::add(Role role, uint index, kj::StringPtr coordinator) {
     KJ_IF_MAYBE(f, failed) return fail(kj::mv(*f));
     member.hasEnded = true;
     lastHeard = timer.now();
-    uint all = 1 + experiment.cluster.servers + experiment.cluster.workers;
-    if (stayed().size() == 0 && members.size() == all) overFulfiller->fulfill();
+    // The others are started all at once.
+    if (stayed().size() == 0 && members.size() > 1) overFulfiller->fulfill();
   }));
   return *member.role;
 }
@@ -86,8 +86,11 @@ void Launch::take(kj::StringPtr line) {
   view.show(event);
   if (event.isListening()) {
     auto address = event.getListening().getAddress();
-    for (uint i = 0; i < experiment.cluster.servers; i++) add(Role::SERVER, i, address);
-    for (uint i = 0; i < experiment.cluster.workers; i++) add(Role::WORKER, i, address);
+    auto& cluster = experiment.cluster;
+    for (uint i = 0; i < cluster.servers; i += cluster.serversPerProcess) {
+      add(Role::SERVER, i, address);
+    }
+    for (uint i = 0; i < cluster.workers; i++) add(Role::WORKER, i, address);
   }
 }
 

@@ -23,9 +23,10 @@ namespace {
 
 class RoleProcess final: public StartedRole {
 public:
-  RoleProcess(const RoleOptions& options, RunView& view, kj::AsyncIoContext& io)
+  RoleProcess(const RoleOptions& options, const ClusterConfig& cluster, RunView& view,
+      kj::AsyncIoContext& io)
       : view(view),
-        process(roleName(options.role, options.index), arguments(options), *io.lowLevelProvider,
+        process(processName(options, cluster), arguments(options), *io.lowLevelProvider,
             io.unixEventPort) {}
 
   kj::Own<kj::AsyncInputStream> events() override { return kj::mv(process.output); }
@@ -38,6 +39,12 @@ public:
   }
 
 private:
+  static kj::String processName(const RoleOptions& options, const ClusterConfig& cluster) {
+    uint count = options.role == Role::SERVER ? cluster.serversOfProcess(options.index) : 1;
+    if (count == 1) return roleName(options.role, options.index);
+    return kj::str("servers ", options.index, " to ", options.index + count - 1);
+  }
+
   static kj::Array<kj::String> arguments(const RoleOptions& options) {
     kj::Vector<kj::String> words;
     words.add(kj::str("runner"));
@@ -148,7 +155,7 @@ kj::Promise<Outcome> launch(const LoadedExperiment& loaded, const RunFolder& fol
     RoleOptions options{role, index, kj::str(coordinator), {kj::str(folder.path)}, trace};
     switch (experiment.cluster.launcher->word) {
       case LauncherKind::LOCAL:
-        return kj::heap<RoleProcess>(options, view, io);
+        return kj::heap<RoleProcess>(options, experiment.cluster, view, io);
       case LauncherKind::INLINE:
         return kj::heap<RoleThread>(loaded, kj::mv(options), io);
     }

@@ -21,8 +21,7 @@
 #include "runner/model_facts.h"
 #include "runner/progress.h"
 #include "runner/reason.h"
-#include "runner/role_options.h"
-#include "runner/roles.h"
+#include "runner/role_command.h"
 #include "runner/run_command.h"
 #include "runner/trace_file.h"
 #include "runner/update_plan.h"
@@ -189,7 +188,9 @@ private:
         .addOptionWithArg(
             {"role"}, KJ_BIND_METHOD(*this, setRole), "ROLE", "coordinator, server or worker")
         .addOptionWithArg({"index"}, KJ_BIND_METHOD(*this, setIndex), "N",
-            "which server or worker, from 0: its rank (default: 0)")
+            "which server or worker, from 0: its rank (default: 0); of several servers in a "
+            "process the "
+            "first")
         .addOptionWithArg({"coordinator"}, KJ_BIND_METHOD(*this, setCoordinator), "ADDRESS",
             "where the coordinator listens")
         .addOptionWithArg({"folder"}, KJ_BIND_METHOD(*this, setFolder), "DIR",
@@ -216,20 +217,8 @@ private:
       }
       if (untilStdinCloses) endWithStdin();
       auto loaded = load();
-      auto& cluster = KJ_ASSERT_NONNULL(loaded.experiment).cluster;
-      uint places = *r == Role::SERVER ? cluster.servers : *r == Role::WORKER ? cluster.workers : 1;
-      if (index >= places) {
-        return kj::str(
-            "there is no ", roleName(*r, index), " in this job: it has ", cluster.roles());
-      }
       RoleOptions options{*r, index, kj::mv(coordinator), {kj::mv(folder)}, traceSteps};
-      KJ_IF_MAYBE(steps, traceSteps) {
-        auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
-        auto made = ModelFacts(experiment).steps(experiment);
-        auto path = options.folder.trace(roleWord(*r), index);
-        KJ_IF_MAYBE(why, whyNoTrace(*steps, made, path, "--folder DIR")) return kj::mv(*why);
-      }
-      runRole(loaded, options, kj::AutoCloseFd(::dup(STDOUT_FILENO)));
+      KJ_IF_MAYBE(why, runRoles(loaded, options, commandLine)) return kj::mv(*why);
       return true;
     }
     return kj::str("--role is missing");

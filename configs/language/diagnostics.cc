@@ -125,6 +125,16 @@ size_t Diagnostics::count() const {
   return errors.size();
 }
 
+bool Diagnostics::hasErrorIn(const Span& span) const {
+  auto begin = std::make_pair(span.line, span.column);
+  auto end = std::make_pair(span.endLine, span.endColumn);
+  for (auto& error: errors) {
+    auto at = std::make_pair(error.span.line, error.span.column);
+    if (error.span.source == span.source && begin <= at && at < end) return true;
+  }
+  return false;
+}
+
 kj::String Diagnostics::format(kj::StringPtr file) const {
   if (errors.empty()) return kj::str();
 

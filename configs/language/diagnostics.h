@@ -66,6 +66,8 @@ public:
   void addNew(const Diagnostics& others);
 
   size_t count() const;
+  // Whether an error begins within `span`.
+  bool hasErrorIn(const Span& span) const;
 
   // All errors in the order of their places (those of `file` first), or "" if there are none. Each
   // reads

@@ -120,6 +120,10 @@ bool Reader::has(kj::StringPtr key) const {
   return false;
 }
 
+bool Reader::isRight(kj::StringPtr key) const {
+  return !has(key) || !sink.diagnostics.hasErrorIn(span(key));
+}
+
 bool Reader::isManual() const {
   return table == nullptr;
 }

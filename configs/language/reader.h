@@ -132,6 +132,9 @@ public:
 
   // Whether the file has `key`. False in a manual.
   bool has(kj::StringPtr key) const;
+  // Whether nothing was found wrong with `key`'s value so far: only then is what follows from it
+  // worth a check.
+  bool isRight(kj::StringPtr key) const;
   // Whether there is no file to read, only a reference to print (or nothing, below a table whose
   // kind is unknown): a check across keys has nothing to check then.
   bool isManual() const;

@@ -56,6 +56,24 @@ TEST_CASE("dist_sync: every transport has the same bits, with any number of serv
   }
 }
 
+TEST_CASE("servers that share a process have the same bits, and are servers all the same") {
+  auto bits = bitsAfterFifty(MLP);
+  for (auto transport: TRANSPORTS) {
+    CAPTURE(transport);
+    auto run = trainFifty(MLP, {transport, "cluster.servers=3", "cluster.servers_per_process=2"});
+    CHECK(run.weightsSha256 == bits);
+    kj::Vector<uint> processes;  // of servers
+    eachEvent(run, [&](runner::Event::Reader event) {
+      if (!event.isJoined() || event.getRole() != runner::Role::SERVER) return;
+      processes.resize(kj::max(processes.size(), event.getIndex() + 1));
+      processes[event.getIndex()] = event.getJoined().getPid();
+    });
+    REQUIRE(processes.size() == 3);
+    CHECK(processes[0] == processes[1]);
+    CHECK(processes[0] != processes[2]);
+  }
+}
+
 TEST_CASE("dist_sync: nor do slices and their placement change a bit") {
   // The second model has an array that mxnet_hash cuts: 784 × 1276 values.
   constexpr auto WIDE =

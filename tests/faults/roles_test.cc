@@ -42,6 +42,15 @@ TEST_CASE("a killed role ends the run, which says who was killed and by what") {
   }
 }
 
+TEST_CASE("servers that share a process go together, and the run says which") {
+  auto run = startedRun(ENDLESS, {"cluster.servers_per_process=2"});
+  CHECK(run->roles().size() == 4);
+  KJ_SYSCALL(::kill(run->role("server", 0).pid, SIGKILL));
+  auto ended = run->command.wait(FAILS_WITHIN_S);
+  checkFailed(ended, {"servers 0 to 1", "killed by signal 9", "dmesg"});
+  checkNothingLeft(*run);
+}
+
 TEST_CASE("a stopped role ends the run, which says who was silent and for how long") {
   for (auto& fault: ROLES) {
     CAPTURE(fault.name);
