@@ -1,0 +1,68 @@
+// nn/cuda/block.h: how kernels are written so that they run on a host as well: a body is what one
+// block of threads does, step by step, with a barrier behind each step.
+#pragma once
+
+#include "nn/cuda/element.h"
+
+namespace nn::cuda {
+
+// How a kernel is launched. Shared memory is for the block's threads, and zeros nowhere.
+struct Grid {
+  uint32_t blocks;
+  uint32_t threads;  // of a block
+  uint32_t shared_bytes = 0;
+};
+
+// A body is a function template over its block:
+//
+//   template <typename Block> HOST_DEVICE void body(const SumRows& k, Block& block) {
+//     auto sums = block.template shared<double>();
+//     block.each([&](uint32_t thread) { sums[thread] = …; });
+//     block.each([&](uint32_t thread) { if (thread == 0) …; });
+//   }
+//
+// each() runs its step for every thread of the block, then waits for all of them: what a step left
+// in shared memory the next may read. Nothing else goes from step to step.
+#ifdef __CUDACC__
+class DeviceBlock {
+public:
+  __device__ uint32_t index() const { return blockIdx.x; }
+  __device__ uint32_t blocks() const { return gridDim.x; }
+  __device__ uint32_t threads() const { return blockDim.x; }
+  template <typename T>
+  __device__ T* shared() const {
+    extern __shared__ __align__(16) unsigned char memory[];
+    return reinterpret_cast<T*>(memory);
+  }
+  template <typename Step>
+  __device__ void each(Step&& step) const {
+    step(threadIdx.x);
+    __syncthreads();
+  }
+};
+#endif
+
+class HostBlock {
+public:
+  HostBlock(uint32_t index, const Grid& grid, void* memory)
+      : place(index), grid(grid), memory(memory) {}
+
+  uint32_t index() const { return place; }
+  uint32_t blocks() const { return grid.blocks; }
+  uint32_t threads() const { return grid.threads; }
+  template <typename T>
+  T* shared() const {
+    return static_cast<T*>(memory);
+  }
+  template <typename Step>
+  void each(Step&& step) const {
+    for (uint32_t thread = 0; thread < grid.threads; thread++) step(thread);
+  }
+
+private:
+  uint32_t place;
+  const Grid& grid;
+  void* memory;
+};
+
+}  // namespace nn::cuda

@@ -1,0 +1,87 @@
+// nn/cuda/element.h: how values are stored in a device's memory. For host and device alike: no KJ
+// here.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+// What a compiler for devices takes as code for both sides.
+#ifdef __CUDACC__
+#define HOST_DEVICE __host__ __device__ inline
+#else
+#define HOST_DEVICE inline
+#endif
+
+namespace nn::cuda {
+
+// Sums, statistics, parameters and the loss are float32 whatever the values are.
+enum class Element : uint8_t { FLOAT32, BFLOAT16, FLOAT16 };
+
+constexpr size_t bytesOf(Element element) {
+  return element == Element::FLOAT32 ? 4 : 2;
+}
+
+// Channels that one load of 16 bytes takes: what channels are padded to.
+constexpr unsigned packOf(Element element) {
+  return unsigned(16 / bytesOf(element));
+}
+
+// Bits of a bfloat16 and of an IEEE half. Rounding is to nearest, ties to even; what is too large
+// for a half becomes infinite.
+struct Bfloat16 {
+  uint16_t bits;
+};
+struct Float16 {
+  uint16_t bits;
+};
+
+HOST_DEVICE uint32_t bitsOf(float value) {
+  uint32_t bits;
+  __builtin_memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+HOST_DEVICE float floatOf(uint32_t bits) {
+  float value;
+  __builtin_memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+HOST_DEVICE float load(float value) {
+  return value;
+}
+HOST_DEVICE float load(Bfloat16 value) {
+  return floatOf(uint32_t(value.bits) << 16);
+}
+// A half's exponent is moved to a float's by a product, which also takes care of subnormal ones.
+HOST_DEVICE float load(Float16 value) {
+  uint32_t magnitude = uint32_t(value.bits & 0x7fff) << 13;
+  uint32_t sign = uint32_t(value.bits & 0x8000) << 16;
+  if (magnitude >= 0x0f800000) return floatOf(sign | 0x70000000 | magnitude);  // inf, NaN
+  return floatOf(sign | bitsOf(floatOf(magnitude) * 0x1p112f));
+}
+
+HOST_DEVICE void store(float& to, float value) {
+  to = value;
+}
+HOST_DEVICE void store(Bfloat16& to, float value) {
+  uint32_t bits = bitsOf(value);
+  bool isNan = (bits & 0x7fffffff) > 0x7f800000;
+  to.bits = uint16_t(isNan ? bits >> 16 | 0x40 : (bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+HOST_DEVICE void store(Float16& to, float value) {
+  uint32_t bits = bitsOf(value);
+  uint32_t magnitude = bits & 0x7fffffff;
+  uint32_t half;
+  if (magnitude > 0x7f800000) {
+    half = 0x7e00;
+  } else if (magnitude >= 0x477ff000) {  // 65520: the first that rounds to 2^16
+    half = 0x7c00;
+  } else if (magnitude < 0x38800000) {  // 2^-14: the unit of a sum with 1/2 is a subnormal half's
+    half = bitsOf(floatOf(magnitude) + 0.5f) - 0x3f000000;
+  } else {
+    half = (magnitude + 0x0fff + (magnitude >> 13 & 1) - 0x38000000) >> 13;
+  }
+  to.bits = uint16_t((bits >> 16 & 0x8000) | half);
+}
+
+}  // namespace nn::cuda

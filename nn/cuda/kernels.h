@@ -1,0 +1,347 @@
+// nn/cuda/kernels.h: the closed list of our own kernels: what each computes, and its arguments.
+// What they do is in kernel_bodies.h, for host and device alike: no KJ here.
+#pragma once
+
+#include <variant>
+
+#include "nn/cuda/element.h"
+
+namespace nn::cuda {
+
+// A batch in a device's memory: pixels (N·H·W of them, image by image, row by row) of `width`
+// values, `stride` values apart. The first `channels` of a pixel are the tensor's, the others are
+// zeros: whoever writes a pixel writes these too, so that libraries may compute with them.
+struct View {
+  void* data = nullptr;
+  uint32_t pixels = 0;    // of all images
+  uint32_t channels = 0;  // of the tensor
+  uint32_t width = 0;     // with the zeros; at most stride
+  uint32_t stride = 0;
+};
+
+// Height and width of one image.
+struct Plane {
+  uint32_t height = 1;
+  uint32_t width = 1;
+};
+
+// An array of a convolution or a dense layer, in the flat arrays O×I×H×W of floats; on the device
+// O'×H×W×I' of values, where O' and I' are O and I with zeros behind. (A dense layer's H×W is the
+// plane of its input.)
+struct Filters {
+  uint32_t outputs, inputs, plane;  // O, I, H·W
+  uint32_t paddedOutputs, paddedInputs;
+};
+
+// nn::Activation's functions, and none.
+enum class Function : uint8_t { NONE, RELU, TANH, SIGMOID, ELU, GELU };
+
+// ---- between the host's arrays and the device's
+
+// to = from, N×C×H×W floats.
+struct ImportPixels {
+  static constexpr const char* NAME = "import_pixels";
+  Element element;
+  const float* from;
+  View to;
+  Plane plane;
+};
+
+struct ImportFilters {
+  static constexpr const char* NAME = "import_filters";
+  Element element;
+  const float* from;
+  void* to;
+  Filters filters;
+};
+
+// to = factor · from: a gradient, without its padding.
+struct ExportFilters {
+  static constexpr const char* NAME = "export_filters";
+  Element element;
+  const void* from;
+  float* to;
+  Filters filters;
+  float factor;
+};
+
+// to[n,k] = from, the logits as floats.
+struct ExportRows {
+  static constexpr const char* NAME = "export_rows";
+  Element element;
+  View from;
+  float* to;
+};
+
+// ---- element by element; y may be x
+
+// y = f(x + bias), bias null or of `channels` floats.
+struct Activate {
+  static constexpr const char* NAME = "activate";
+  Element element;
+  Function function;
+  View x;
+  const float* bias;
+  View y;
+};
+
+// dx (+)= dy · f'(u), with u what f was applied to. `from` is y, for GELU it is u.
+struct ActivateBackward {
+  static constexpr const char* NAME = "activate_backward";
+  Element element;
+  Function function;
+  View from;
+  View dy;
+  View dx;
+  bool adds;
+};
+
+// y (+)= factor · x.
+struct ScaleBy {
+  static constexpr const char* NAME = "scale_by";
+  Element element;
+  float factor;
+  View x;
+  View y;
+  bool adds;
+};
+
+// y (+)= x · m / (1 - rate), with the masks of nn/dropout.h, one of each row; forward and backward.
+struct DropoutMaskOfRow {
+  uint32_t first, second, threshold;
+  float scale;
+};
+struct DropOut {
+  static constexpr const char* NAME = "drop_out";
+  Element element;
+  const DropoutMaskOfRow* masks;
+  Plane plane;
+  View x;
+  View y;
+  bool adds;
+};
+
+// y = a + b.
+struct AddUp {
+  static constexpr const char* NAME = "add_up";
+  Element element;
+  View a;
+  View b;
+  View y;
+};
+
+// ---- batch norm
+//
+// Sums over all pixels are made in two launches: each block sums its rows in a fixed order into
+// `partial`, PARTIAL_ROWS rows of 2·width floats (the sums of a channel's two terms beside each
+// other); then one block for some channels adds these up. So they depend on no scheduling, and on
+// no number of multiprocessors.
+constexpr uint32_t PARTIAL_ROWS = 256;
+
+// Sums of x - k and (x - k)², where k is the channel's first value: no cancellation for channels
+// far from 0.
+struct SumMoments {
+  static constexpr const char* NAME = "sum_moments";
+  Element element;
+  View x;
+  float* partial;
+};
+
+// What batch norm does to a channel, y = f(x · scale + shift), and what its gradient needs.
+// Arrays of `width` floats, zeros behind the channels.
+struct NormArrays {
+  float* scale;      // gamma / sqrt(variance + epsilon)
+  float* shift;      // beta - mean · scale
+  float* mean;       // of the batch
+  float* deviation;  // 1 / sqrt(variance + epsilon)
+};
+
+// Mean and variance of the batch out of the sums, the moving ones moved, `to` filled.
+struct FinishMoments {
+  static constexpr const char* NAME = "finish_moments";
+  Element element;
+  View x;  // for the channels' first values
+  const float* partial;
+  const float* gamma;  // null: 1
+  const float* beta;
+  float* movingMean;
+  float* movingVariance;
+  float epsilon;
+  float momentum;
+  NormArrays to;
+};
+
+// Of validation: `scale` and `shift` alone, out of the moving statistics.
+struct FoldMoments {
+  static constexpr const char* NAME = "fold_moments";
+  uint32_t channels;
+  uint32_t width;
+  const float* gamma;  // null: 1
+  const float* beta;
+  const float* movingMean;
+  const float* movingVariance;
+  float epsilon;
+  NormArrays to;
+};
+
+// y = f(x · scale + shift + residual); no residual: its data is null.
+struct Normalize {
+  static constexpr const char* NAME = "normalize";
+  Element element;
+  Function function;
+  View x;
+  const float* scale;
+  const float* shift;
+  View residual;
+  View y;
+};
+
+// With u = x · scale + shift + residual, g = dy · f'(u) and h = (x - mean) · deviation: sums of g
+// and g · h. Writes g to `slope`, the residual's gradient, if that is there.
+struct SumSlopes {
+  static constexpr const char* NAME = "sum_slopes";
+  Element element;
+  Function function;
+  View x;
+  View residual;
+  View dy;
+  NormArrays norm;
+  float* partial;
+  View slope;
+  bool slopeAdds;
+};
+
+// Of sums of g and g · h: dbeta and dgamma, times `factor`, to the flat gradients; and coefficients
+// of dx = a · g + b · x + c, three arrays of `width` floats one after another.
+struct FinishSlopes {
+  static constexpr const char* NAME = "finish_slopes";
+  uint32_t pixels;
+  uint32_t channels;
+  uint32_t width;
+  const float* partial;
+  NormArrays norm;
+  float* dgamma;  // null: none, gamma is fixed (its gradient in the flat array stays 0)
+  float* dbeta;
+  float factor;
+  float* coefficients;
+};
+
+// dx (+)= a · g + b · x + c, with g as in SumSlopes.
+struct NormalizeBackward {
+  static constexpr const char* NAME = "normalize_backward";
+  Element element;
+  Function function;
+  View x;
+  View residual;
+  View dy;
+  NormArrays norm;
+  const float* coefficients;
+  View dx;
+  bool adds;
+};
+
+// ---- biases
+
+// Sums of dy over all pixels, beside zeros.
+struct SumColumns {
+  static constexpr const char* NAME = "sum_columns";
+  Element element;
+  View dy;
+  float* partial;
+};
+
+// to = factor · the first sums of `partial`.
+struct FinishColumns {
+  static constexpr const char* NAME = "finish_columns";
+  uint32_t channels;
+  uint32_t width;
+  const float* partial;
+  float* to;
+  float factor;
+};
+
+// ---- pools: windows as nn::Pool has them
+
+struct Windows {
+  Plane in;
+  Plane out;
+  uint32_t kernel, stride, pad;
+};
+
+// Writes which of its window's places (row · kernel + column) each maximum has, a byte each in rows
+// of y.width, for the backward pass; null: nobody wants to know.
+struct PoolMax {
+  static constexpr const char* NAME = "pool_max";
+  Element element;
+  Windows windows;
+  View x;
+  View y;
+  uint8_t* places;
+};
+struct PoolMaxBackward {
+  static constexpr const char* NAME = "pool_max_backward";
+  Element element;
+  Windows windows;
+  View dy;
+  const uint8_t* places;
+  View dx;
+  bool adds;
+};
+struct PoolAverage {
+  static constexpr const char* NAME = "pool_average";
+  Element element;
+  Windows windows;
+  View x;
+  View y;
+};
+struct PoolAverageBackward {
+  static constexpr const char* NAME = "pool_average_backward";
+  Element element;
+  Windows windows;
+  View dy;
+  View dx;
+  bool adds;
+};
+
+// ---- the loss
+
+// What a row adds to nn::BatchResult.
+struct RowResult {
+  float loss;
+  uint8_t correct;
+  uint8_t counts;  // its label is not -1
+};
+
+// nn::SoftmaxCrossEntropy over logits that are floats, N rows. `dx`, if it is there, gets
+// `factor` times the gradient.
+struct SoftmaxLoss {
+  static constexpr const char* NAME = "softmax_loss";
+  Element element;  // of dx
+  View x;           // of floats
+  const int32_t* labels;
+  float smoothing;
+  RowResult* rows;
+  View dx;
+  float factor;
+};
+
+// As nn::BatchResult.
+struct BatchSums {
+  double lossSum;
+  uint64_t correct;
+  uint64_t images;
+};
+
+struct SumRows {
+  static constexpr const char* NAME = "sum_rows";
+  const RowResult* rows;
+  uint32_t count;
+  BatchSums* to;
+};
+
+using Kernel = std::variant<ImportPixels, ImportFilters, ExportFilters, ExportRows, Activate,
+    ActivateBackward, ScaleBy, DropOut, AddUp, SumMoments, FinishMoments, FoldMoments, Normalize,
+    SumSlopes, FinishSlopes, NormalizeBackward, SumColumns, FinishColumns, PoolMax, PoolMaxBackward,
+    PoolAverage, PoolAverageBackward, SoftmaxLoss, SumRows>;
+
+}  // namespace nn::cuda
