@@ -111,7 +111,7 @@ public:
     // longest.
     kj::Duration roundTrips = 0 * kj::NANOSECONDS;
     kj::Duration roundTripMax = 0 * kj::NANOSECONDS;
-    uint64_t waitingMax_bytes = 0;  // payload that was ordered, but not handed over: the most
+    uint64_t waitingMax_bytes = 0;  // of pushes that were ordered, but not handed over: the most
     uint64_t reconnects = 0;
   };
   // Of each server, in order. Any thread.

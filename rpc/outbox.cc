@@ -54,10 +54,13 @@ void Outbox::add(Call::What what, uint64_t step, SliceRange range) {
       line.pieces[i] = {WAITING, what, step};
       line.waiting_bytes += bytesOf(line, i);
     }
-    line.waitingMax_bytes = kj::max(line.waitingMax_bytes, line.waiting_bytes);
     line.waiting += end - begin;
     if (begin < end) line.lowest = kj::min(line.lowest, begin);
-    if (what != Call::PUSH) missing += end - begin;
+    if (what == Call::PUSH) {
+      line.waitingMax_bytes = kj::max(line.waitingMax_bytes, line.waiting_bytes);
+    } else {
+      missing += end - begin;
+    }
   }
 }
 
@@ -156,9 +159,10 @@ void Outbox::lost(uint server) {
     line.waiting++;
     line.sent--;
     line.waiting_bytes += bytesOf(line, i);
+    if (line.pieces[i].what != Call::PUSH) continue;
+    line.waitingMax_bytes = kj::max(line.waitingMax_bytes, line.waiting_bytes);
   }
   if (line.last == SENT) line.last = WAITING;
-  line.waitingMax_bytes = kj::max(line.waitingMax_bytes, line.waiting_bytes);
 }
 
 }  // namespace rpc

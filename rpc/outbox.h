@@ -68,7 +68,8 @@ public:
   // The connection to `server` broke: of the calls before, no answer will come.
   void lost(uint server);
 
-  // Payload that is ordered but not with the wire, and the most that there was of it.
+  // Payload that is ordered but not with the wire; and the most that pushes made it. (First values
+  // and pulls order the whole model at once, which says nothing of a step.)
   uint64_t waiting_bytes(uint server) const { return lines[server].waiting_bytes; }
   uint64_t waitingMax_bytes(uint server) const { return lines[server].waitingMax_bytes; }
 

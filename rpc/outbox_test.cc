@@ -209,6 +209,29 @@ TEST_CASE("Outbox: nothing goes before a session is open, and what broke off goe
   CHECK(sender.all() == "");
 }
 
+TEST_CASE("Outbox: the most that waited is of pushes, those that go again too") {
+  auto placement = placementOf({QUARTER, QUARTER, QUARTER});
+  Sender sender(placement, 0);
+  sender.outbox.add({Order::INITIALIZE, 0, {}});
+  CHECK(sender.next() == "initialize 0: 0 1 2");
+  sender.outbox.lost(0);
+  sender.sent.clear();
+  sender.outbox.opened(0);
+  CHECK(sender.next() == "initialize 0: 0 1 2");
+  sender.answer();
+  CHECK(sender.next() == "start 0:");
+  sender.answer();
+  sender.outbox.taken(0);
+  CHECK(sender.outbox.waitingMax_bytes(0) == 0);
+  sender.push(0, {1, 2});
+  CHECK(sender.next() == "push 0: 1");
+  CHECK(sender.outbox.waitingMax_bytes(0) == CALL_BYTES_MAX / 4);
+  sender.push(0, {0, 1});
+  CHECK(sender.outbox.waitingMax_bytes(0) == CALL_BYTES_MAX / 4);
+  sender.outbox.lost(0);
+  CHECK(sender.outbox.waitingMax_bytes(0) == CALL_BYTES_MAX / 2);
+}
+
 TEST_CASE("Outbox: rests are numbered, and a repeated one keeps its number") {
   auto placement = placementOf({1, 1}, {0, 1});
   Sender sender(placement, 0, 2);
