@@ -14,6 +14,10 @@ namespace {
 // end's core was idle.
 constexpr uint64_t WAKE_BYTES = 1 << 20;
 
+// So much of gradients is taken before others have their turn: calls, timers and with them
+// heartbeats, other workers' rings.
+constexpr uint64_t TURN_BYTES = 1 << 20;
+
 kj::AutoCloseFd newBell() {
   int raw;
   KJ_SYSCALL(raw = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -49,7 +53,11 @@ kj::Promise<void> RingSession::listen() {
     // What is written from here on is a new event of the observer.
     ssize_t n = ::read(doorbell, &rung, sizeof(rung));
     KJ_ASSERT(n == sizeof(rung) || errno == EAGAIN, errno);
-    takePushes();
+    if (!takePushes()) {
+      rung = 1;
+      KJ_SYSCALL(::write(doorbell, &rung, sizeof(rung)));
+      break;
+    }
     server.lieDown();
     if (pushes.isEmpty()) break;
     server.getUp();
@@ -57,19 +65,22 @@ kj::Promise<void> RingSession::listen() {
   return observer.whenBecomesReadable().then([this]() { return listen(); });
 }
 
-void RingSession::takePushes() {
+// False if it is the turn of others before all are taken.
+bool RingSession::takePushes() {
   isTaking = true;
   KJ_DEFER({
     isTaking = false;
     if (unheard_bytes > 0) wakeWorker();
   });
-  for (;;) {
+  for (uint64_t taken_bytes = 0; taken_bytes < TURN_BYTES;) {
     KJ_IF_MAYBE(note, pushes.take()) {
       push(*note);
+      taken_bytes += service.placement.slices[note->slice].size * sizeof(float);
     } else {
-      return;
+      return true;
     }
   }
+  return false;
 }
 
 void RingSession::push(Note note) {

@@ -44,7 +44,7 @@ public:
 
 private:
   kj::Promise<void> listen();
-  void takePushes();
+  bool takePushes();
   void push(Note note);
   void answer(SliceId id);
   void wakeWorker();

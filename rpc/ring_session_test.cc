@@ -17,15 +17,16 @@ namespace {
 // A server and its workers' Unix sockets in one event loop.
 struct SharingBench {
   kj::AsyncIoContext io = kj::setupAsyncIo();
-  kj::Array<Key> keys = makeKeys({1000, 10});
-  Placement placement = placeBalanced(keys, 1 << 20, 1);
+  Placement placement;
   WorkerLayout layout{placement};
-  Rounds rounds = roundsOf("dist_sync", 2);
-  TestUpdater updater{1};
+  Rounds rounds;
+  TestUpdater testUpdater{1};
   kj::Own<Listener> listener;
   kj::Promise<void> serving = nullptr;
 
-  SharingBench() {
+  SharingBench(): SharingBench({1000, 10}, roundsOf("dist_sync", 2), testUpdater) {}
+  SharingBench(std::initializer_list<uint64_t> sizes, const Rounds& rounds, Updater& updater)
+      : placement(placeBalanced(makeKeys(sizes), 1 << 20, 1)), rounds(rounds) {
     auto& network = io.provider->getNetwork();
     listener = Listener::listen(network, TRANSPORTS[0]).wait(io.waitScope);
     auto server = newShardServer(placement, 0, rounds, updater, io.unixEventPort);
@@ -66,7 +67,7 @@ struct RawWorker {
   ShardSession::Client hello(uint rank) {
     auto request = peer->bootstrap().castAs<ShardService>().helloRequest();
     request.setRank(rank);
-    request.setWorkers(2);
+    request.setWorkers(bench.rounds.workers);
     request.setMode(kj::str(bench.rounds));
     request.setPlacement(bench.placement.digest());
     return request.send().wait(bench.io.waitScope).getSession();
@@ -80,13 +81,12 @@ struct RawWorker {
 
   // Shares its memory, and gives all slices values.
   void share() {
-    auto initialize = session.initializeRequest();
-    auto values = initialize.initValues(2);
-    for (SliceId id: {0, 1}) {
-      values[id].setSlice(id);
-      values[id].setFloats(Bench::filled(bench.placement.slices[id].size, 1).asBytes());
+    for (SliceId id: kj::indices(bench.placement.slices)) {
+      auto initialize = session.initializeRequest();
+      auto values = Bench::filled(bench.placement.slices[id].size, 1);
+      Bench::set(initialize.initValues(1)[0], id, values);
+      initialize.send().wait(bench.io.waitScope);
     }
-    initialize.send().wait(bench.io.waitScope);
     auto shared = offer(memory->descriptor()).wait(bench.io.waitScope);
     auto fd = shared.getBell().getFd().wait(bench.io.waitScope);
     bell = duplicate(KJ_ASSERT_NONNULL(fd));
@@ -153,6 +153,29 @@ TEST_CASE("a ring that claims more notes than it holds ends its session") {
   worker.channel.pushes.written.value = 1000;
   worker.ring();
   CHECK(contains(worker.complaint(), "more than it can"));
+}
+
+TEST_CASE("a ring full of pushes lets a timer of the loop wait for a few MiB of them only") {
+  CountingUpdater updater;
+  // 4 MiB, in 64 slices.
+  SharingBench bench({1 << 20}, roundsOf("dist_async", 1), updater);
+  CHECK(bench.placement.slices.size() == 64);
+  RawWorker worker(bench, 0);
+  worker.share();
+  auto fired = updater.untilFired(bench.io.provider->getTimer());
+  for (SliceId id: kj::indices(bench.placement.slices)) worker.put(Note{id, 0, 0});
+  worker.ring();
+  // Twice 1 MiB: the bell that comes with the timer is heard first.
+  CHECK(fired.wait(bench.io.waitScope) <= 32);
+  // The rest is taken, though nobody rings again.
+  RingReader answers(worker.channel.answers);
+  for (uint answered = 0; answered < 64;) {
+    if (answers.take() != nullptr) {
+      answered++;
+    } else {
+      bench.io.provider->getTimer().afterDelay(0 * kj::NANOSECONDS).wait(bench.io.waitScope);
+    }
+  }
 }
 
 TEST_CASE("a gradient in shared memory counts although its worker went away before the round") {

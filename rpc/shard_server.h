@@ -2,6 +2,7 @@
 #pragma once
 
 #include <kj/async-unix.h>
+#include <kj/async.h>
 #include <kj/memory.h>
 
 #include "rpc/kvstore.capnp.h"
@@ -11,6 +12,13 @@
 #include "rpc/updater.h"
 
 namespace rpc {
+
+// For the event loop of a server: sockets and timers have their turn after about a call. KJ by
+// itself looks at them when there is nothing else to do; while one worker's pushes lie there, the
+// others would not be read, and no heartbeat would go, however long the updates take together.
+inline void lookOftenAround(kj::WaitScope& scope) {
+  scope.setBusyPollInterval(20);
+}
 
 // The bootstrap capability of server `shard`. Everything in a message is checked before it is used:
 // a wrong rank, slice, size, step or placement digest is refused with an exception to the caller

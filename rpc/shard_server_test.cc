@@ -213,5 +213,36 @@ TEST_CASE("ShardServer: bytes that are no messages, or too large ones, end only 
   CHECK(all(bench.push(worker, 0, 0, 1).wait(bench.scope), 10, 2));
 }
 
+TEST_CASE("ShardServer: pushes that lie there let a timer wait for a few of them only") {
+  constexpr uint PUSHES = 100;
+  auto io = kj::setupAsyncIo();
+  lookOftenAround(io.waitScope);
+  auto placement = placeBalanced(makeKeys({10}), 4096, 1);
+  auto rounds = roundsOf("dist_async", 1);
+  CountingUpdater updater;
+  auto link = Link::connect(newShardServer(placement, 0, rounds, updater));
+  auto hello = link.service.helloRequest();
+  hello.setWorkers(1);
+  hello.setMode(kj::str(rounds));
+  hello.setPlacement(placement.digest());
+  auto session = hello.send().wait(io.waitScope).getSession();
+  auto values = Bench::filled(10, 0);
+  auto initialize = session.initializeRequest();
+  Bench::set(initialize.initValues(1)[0], 0, values);
+  initialize.send().wait(io.waitScope);
+
+  auto fired = updater.untilFired(io.provider->getTimer());
+  kj::Vector<kj::Promise<void>> answers;
+  for (uint step = 0; step < PUSHES; step++) {
+    auto request = session.pushPullRequest();
+    request.setStep(step);
+    Bench::set(request.initGradients(1)[0], 0, values);
+    answers.add(request.send().ignoreResult());
+  }
+  CHECK(fired.wait(io.waitScope) < PUSHES / 4);
+  kj::joinPromises(answers.releaseAsArray()).wait(io.waitScope);
+  CHECK(updater.updates == PUSHES);
+}
+
 }  // namespace
 }  // namespace rpc

@@ -126,6 +126,27 @@ struct Bench {
   }
 };
 
+// Changes nothing, and counts how often.
+class CountingUpdater final: public Updater {
+public:
+  uint updates = 0;
+
+  // How many updates come before a timer that is due at the first one. Call once.
+  kj::Promise<uint> untilFired(kj::Timer& timer) {
+    return begun.promise.then([&timer]() { return timer.afterDelay(0 * kj::NANOSECONDS); })
+        .then([this]() { return updates; });
+  }
+
+  uint stateArrays(const Slice&) const override { return 0; }
+  void update(const Slice&, const Round&, kj::ArrayPtr<const float>, kj::ArrayPtr<float>,
+      kj::ArrayPtr<float>) override {
+    if (updates++ == 0) begun.fulfiller->fulfill();
+  }
+
+private:
+  kj::PromiseFulfillerPair<void> begun = kj::newPromiseAndFulfiller<void>();
+};
+
 // Whether all values of an answer's entry are `value`.
 template <typename Answer>
 bool all(const Answer& answer, uint64_t size, float value, uint entry = 0) {

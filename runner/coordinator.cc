@@ -29,6 +29,11 @@ double perImage(double sum, uint64_t images) {
   return images == 0 ? 0 : sum / images;
 }
 
+// How far a role got, behind `words`: of a worker, since servers count no steps.
+kj::String reached(Role role, kj::StringPtr words, uint64_t step) {
+  return role == Role::WORKER ? kj::str(words, " at step ", step) : kj::str();
+}
+
 }  // namespace
 
 // One role's seat, as the role sees it. The connection's end drops it.
@@ -372,8 +377,8 @@ kj::Promise<void> Job::endAll() {
 
 void Job::leave(Seat& seat) {
   if (over) return;
-  fail(kj::str(roleName(seat.role, seat.index), " closed its connection at step ", seat.step,
-           "; its own output says why, or it was killed"),
+  fail(kj::str(roleName(seat.role, seat.index), " closed its connection",
+           reached(seat.role, "", seat.step), "; its own output says why, or it was killed"),
       kj::Exception::Type::DISCONNECTED);
 }
 
@@ -443,9 +448,12 @@ kj::Promise<void> Job::watchSilence() {
   return timer.afterDelay(SILENCE_CHECK).then([this, limit]() {
     for (auto& seat: seats) {
       if (seat.joined && timer.now() - seat.lastHeard > limit * kj::SECONDS) {
-        fail(kj::str(roleName(seat.role, seat.index), " has been silent for ", limit,
-            " s, last heard at step ", seat.step,
-            "; was it stopped, or is its machine overloaded? (cluster.silence_timeout_s)"));
+        fail(kj::str(roleName(seat.role, seat.index), " has been silent for ", limit, " s",
+            reached(seat.role, ", last heard", seat.step), "; was it stopped, ",
+            seat.role == Role::SERVER
+                ? "is its machine overloaded, or does a single update take it so long?"
+                : "or is its machine overloaded?",
+            " (cluster.silence_timeout_s)"));
       }
     }
     return watchSilence();

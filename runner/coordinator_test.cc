@@ -239,11 +239,23 @@ TEST_CASE("a silent role is lost, one that calls is not") {
   CHECK(job.failure().startsWith("worker 1 has been silent for 5 s, last heard at step 0"));
 }
 
+TEST_CASE("of a lost server no step is told: it counts none") {
+  {
+    TestJob job("silent server");
+    auto server = job.join(Role::SERVER, 0);
+    job.pass(6 * kj::SECONDS);
+    CHECK(job.failure().startsWith("server 0 has been silent for 5 s; was it stopped, is its"));
+  }
+  TestJob job("server leaves");
+  { auto server = job.join(Role::SERVER, 0); }
+  CHECK(job.failure().startsWith("server 0 closed its connection; its own output"));
+}
+
 TEST_CASE("a role that leaves before the end is lost") {
   TestJob job("leave");
   auto server = job.join(Role::SERVER, 0);
   { auto worker = job.join(Role::WORKER, 0); }
-  CHECK(job.failure().startsWith("worker 0 closed its connection"));
+  CHECK(job.failure().startsWith("worker 0 closed its connection at step 0;"));
 }
 
 TEST_CASE("a worker that tells why it must end, ends the job with its reason") {

@@ -2,6 +2,8 @@
 
 #include <kj/debug.h>
 
+#include "rpc/shard_server.h"
+
 namespace runner {
 
 namespace {
@@ -37,6 +39,7 @@ void IoThread::main(const LoadedExperiment& loaded, const RoleOptions& options,
   kj::Maybe<kj::Own<rpc::Listener>> listener;
   kj::Maybe<const rpc::ServerAddress&> address;
   if (kvstore.mode->shards == rpc::Mode::IN_EVERY_WORKER) {
+    rpc::lookOftenAround(io.waitScope);
     auto listening = rpc::Listener::listen(io.provider->getNetwork(), *kvstore.transport);
     auto& own = *listener.emplace(listening.wait(io.waitScope));
     address = own.address();

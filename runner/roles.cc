@@ -57,6 +57,7 @@ void runCoordinator(
 void runServer(const LoadedExperiment& loaded, const RoleOptions& options) {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   auto io = kj::setupAsyncIo();
+  rpc::lookOftenAround(io.waitScope);
   ModelFacts facts(experiment);
   auto placement = placementOf(experiment, facts.graph);
   auto updater = shardUpdater(experiment, facts);
