@@ -461,7 +461,9 @@ kj::Promise<void> Job::watchSilence() {
 }
 
 kj::Promise<void> Job::showProgress(kj::TimePoint since, uint64_t before) {
-  return timer.afterDelay(1 * kj::SECONDS).then([this, since, before]() {
+  // In a quiet epoch the launcher hears nothing else.
+  auto pause = kj::min(1 * kj::SECONDS, experiment.cluster.silence() / 2);
+  return timer.afterDelay(pause).then([this, since, before]() {
     uint64_t steps = 0;
     Sums sums;
     const Seat* slowest = nullptr;

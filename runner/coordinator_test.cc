@@ -29,8 +29,8 @@ struct TestJob {
   kj::Own<Job> job;
   kj::Promise<void> over = nullptr;
 
-  explicit TestJob(kj::StringPtr name) {
-    kj::StringPtr overrides[] = {"cluster.servers=1", "cluster.start_timeout_s=30"};
+  explicit TestJob(kj::StringPtr name, kj::StringPtr silence = "cluster.silence_timeout_s=5"_kj) {
+    kj::StringPtr overrides[] = {"cluster.servers=1", "cluster.start_timeout_s=30", silence};
     loaded = loadExperiment("configs/fashion_mnist_dist_sync.toml", overrides);
     REQUIRE(loaded.errors == "");
     auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
@@ -237,6 +237,16 @@ TEST_CASE("a silent role is lost, one that calls is not") {
     job.pass(1 * kj::SECONDS);
   }
   CHECK(job.failure().startsWith("worker 1 has been silent for 5 s, last heard at step 0"));
+}
+
+TEST_CASE("the launcher hears of a quiet job well before it takes the coordinator for silent") {
+  TestJob job("quiet", "cluster.silence_timeout_s=1");
+  auto lengthOfTold = [&]() { return readWhole(job.told(), TEXT_BYTES_MAX).size(); };
+  for (uint i = 0; i < 4; i++) {
+    auto before = lengthOfTold();
+    job.pass(500 * kj::MILLISECONDS);
+    CHECK(lengthOfTold() > before);
+  }
 }
 
 TEST_CASE("of a lost server no step is told: it counts none") {
