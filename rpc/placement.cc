@@ -104,6 +104,10 @@ SliceRange Placement::slicesOf(uint64_t begin, uint64_t end) const {
   return {borderAt(begin), borderAt(end)};
 }
 
+// Of the messages in kvstore.capnp: one more with each change of what their fields mean, so that
+// another binary is refused with a word about it.
+constexpr uint64_t PROTOCOL = 2;
+
 uint64_t Placement::digest() const {
   uint64_t hash = 0xcbf29ce484222325;
   auto add = [&](uint64_t value) {
@@ -111,6 +115,7 @@ uint64_t Placement::digest() const {
       hash = (hash ^ ((value >> (8 * byte)) & 0xff)) * 0x100000001b3;
     }
   };
+  add(PROTOCOL);
   add(shards.size());
   for (auto& slice: slices) {
     add(slice.key);

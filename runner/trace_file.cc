@@ -1,10 +1,12 @@
 #include "runner/trace_file.h"
 
+#include <kj/exception.h>
 #include <kj/vector.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "runner/files.h"
+#include "runner/reason.h"
 
 namespace runner {
 
@@ -242,8 +244,13 @@ kj::String traceJson(const rpc::Trace& trace, uint workers, Role role, uint inde
 void writeTrace(const rpc::Trace& trace, const Experiment& experiment, const RoleOptions& options,
     const rpc::Placement& placement, kj::ArrayPtr<const nn::Key> keys, kj::Duration ahead) {
   auto path = options.folder.trace(roleWord(options.role), options.index);
-  writeWhole(path, traceJson(trace, experiment.cluster.workers, options.role, options.index,
-                       placement, keys, ahead));
+  auto json = traceJson(
+      trace, experiment.cluster.workers, options.role, options.index, placement, keys, ahead);
+  // The run went well all the same.
+  auto failure = kj::runCatchingExceptions([&]() { writeWhole(path, json); });
+  KJ_IF_MAYBE(e, failure) {
+    writeQuietly(STDERR_FILENO, kj::str("warning: no trace: ", reasonOf(*e), "\n"));
+  }
   uint64_t dropped = trace.compute.dropped() + trace.io.dropped();
   if (dropped == 0) return;
   writeQuietly(STDERR_FILENO,

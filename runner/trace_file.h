@@ -43,8 +43,8 @@ kj::Maybe<kj::Own<rpc::Trace>> traceOf(
 kj::String traceJson(const rpc::Trace& trace, uint workers, Role role, uint index,
     const rpc::Placement& placement, kj::ArrayPtr<const nn::Key> keys, kj::Duration ahead);
 
-// Writes traceJson() to the role's file in options.folder. Tells on stderr if events were dropped.
-// The threads that record must have ended.
+// Writes traceJson() to the role's file in options.folder. Tells on stderr if events were dropped,
+// or if it cannot be written: that costs no run its end. The threads that record must have ended.
 void writeTrace(const rpc::Trace& trace, const Experiment& experiment, const RoleOptions& options,
     const rpc::Placement& placement, kj::ArrayPtr<const nn::Key> keys, kj::Duration ahead);
 

@@ -41,11 +41,15 @@ kj::TimePoint at(int64_t ns) {
   return kj::origin<kj::TimePoint>() + ns * kj::NANOSECONDS;
 }
 
-kj::String jsonOf(const rpc::Trace& trace, Role role, kj::Duration ahead) {
+kj::Array<nn::Key> keys() {
   auto keys = kj::heapArray<nn::Key>(2);
   keys[0].name = kj::str("bias");
   keys[1].name = kj::str("a \"weight\"");
-  return traceJson(trace, 3, role, 1, placement(), keys, ahead);
+  return keys;
+}
+
+kj::String jsonOf(const rpc::Trace& trace, Role role, kj::Duration ahead) {
+  return traceJson(trace, 3, role, 1, placement(), keys(), ahead);
 }
 
 TEST_CASE("traceJson: verbs are spans, a push goes from one stretch of its way into the next") {
@@ -79,6 +83,15 @@ TEST_CASE("traceJson: that events were dropped is told behind the last") {
       R"({"ph":"i","s":"p","name":"1 later events were dropped","pid":5,"tid":10,"ts":2.000})"));
   CHECK(contains(json, "\"name\":\"answer\""));
   CHECK_FALSE(contains(json, "to worker"));
+}
+
+TEST_CASE("writeTrace: a folder that cannot be written costs no role its end") {
+  auto loaded = loadExperiment("configs/fashion_mnist_dist_sync.toml", nullptr);
+  auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+  rpc::Trace trace({}, nullptr, 1);
+  RoleOptions options{Role::SERVER, 1, kj::str(), {kj::str(::getenv("TEST_TMPDIR"), "/none")}};
+  writeTrace(trace, experiment, options, placement(), keys(), 0 * kj::NANOSECONDS);
+  CHECK(::access(options.folder.trace("server", 1).cStr(), F_OK) != 0);
 }
 
 TEST_CASE("stepsOfPushes: local_sgd pushes at the end of a block, or of an epoch within one") {
