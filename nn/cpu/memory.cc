@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include <algorithm>
+#include "nn/lifetimes.h"
 
 namespace nn::cpu {
 namespace {
@@ -13,33 +13,14 @@ size_t roundUp(size_t bytes) {
   return (bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
 }
 
-bool meet(const Buffer& a, const Buffer& b) {
-  return a.first <= b.last && b.first <= a.last;
-}
-
 }  // namespace
 
 size_t pack(kj::ArrayPtr<Buffer* const> buffers) {
-  auto order = kj::heapArray<Buffer*>(buffers);
-  std::stable_sort(
-      order.begin(), order.end(), [](Buffer* a, Buffer* b) { return a->bytes() > b->bytes(); });
-
-  size_t total = 0;
-  kj::Vector<Buffer*> placed;  // by offset
-  for (auto* buffer: order) {
-    size_t size = roundUp(buffer->bytes());
-    size_t offset = 0;
-    for (auto* other: placed) {
-      if (!meet(*buffer, *other)) continue;
-      if (offset + size <= other->offset) break;
-      offset = kj::max(offset, other->offset + roundUp(other->bytes()));
-    }
-    buffer->offset = offset;
-    total = kj::max(total, offset + size);
-    placed.add(buffer);
-    std::stable_sort(
-        placed.begin(), placed.end(), [](Buffer* a, Buffer* b) { return a->offset < b->offset; });
-  }
+  auto tenants = KJ_MAP(buffer, buffers) {
+    return Tenant{buffer->bytes(), buffer->first, buffer->last};
+  };
+  size_t total = nn::pack(tenants, LINE_BYTES);
+  for (auto i: kj::indices(buffers)) buffers[i]->offset = tenants[i].offset;
   return total;
 }
 

@@ -29,10 +29,11 @@ struct Extent {
 };
 
 // What a convolution is made for. x, y and the filters (O'×kernelHeight×kernelWidth×I') hold
-// values of `element`; sums are float32. A dense layer is the convolution whose kernel is its
-// input's plane.
+// values of `element`, but the y of FORWARD those of `output`; sums are float32. A dense layer is
+// the convolution whose kernel is its input's plane.
 struct ConvolutionShape {
   Element element;
+  Element output;
   bool tensorFloats;  // FLOAT32: may round factors to TF32
   uint images;
   Extent x, y;
@@ -69,7 +70,7 @@ class Device {
 public:
   virtual ~Device() noexcept(false) = default;
 
-  virtual kj::Own<Memory> allocate(size_t bytes) = 0;  // on the device, zeros
+  virtual kj::Own<Memory> allocate(size_t bytes) = 0;  // on the device, holding anything
   // On the host, where copies to and from the device wait for nobody; zeros.
   virtual kj::Own<Memory> allocateOnHost(size_t bytes) = 0;
   // The same of memory that is there already, and must stay until what is returned is dropped.

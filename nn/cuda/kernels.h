@@ -269,7 +269,7 @@ struct Windows {
 };
 
 // Writes which of its window's places (row · kernel + column) each maximum has, a byte each in rows
-// of y.width, for the backward pass; null: nobody wants to know.
+// of y.channels, for the backward pass; null: nobody wants to know.
 struct PoolMax {
   static constexpr const char* NAME = "pool_max";
   Element element;

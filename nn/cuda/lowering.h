@@ -1,0 +1,48 @@
+// nn/cuda/lowering.h: from a graph to lists of work.
+#pragma once
+
+#include "nn/cuda/draft.h"
+#include "nn/cuda/units.h"
+
+namespace nn::cuda {
+
+// What is on the device all along. Arrays of floats are the program's flat ones.
+struct DeviceArrays {
+  const float* parameters;
+  float* gradients;
+  float* statistics;
+  const float* pixels;    // N×C×H×W
+  const int32_t* labels;  // N
+  // N for each of masks(), one after another
+  const DropoutMaskOfRow* masks;
+  RowResult* rows;
+  BatchSums* sums;
+  float* logits;  // N×classes
+};
+
+struct LoweringOptions {
+  Element element;     // of values
+  bool tensorFloats;   // see ConvolutionShape
+  bool deterministic;  // likewise
+};
+
+// Work of each segment.
+struct SegmentWork {
+  kj::Vector<Work> forward;
+  kj::Vector<Work> backward;
+};
+
+// How a network runs. Values are stored image by image, channels innermost. A pass over memory does
+// as much as it can: a batch norm is one pass that sums, and one that normalizes, adds a residual,
+// applies an activation and writes to where a concat wants it; backward likewise. Convolutions are
+// the library's. Gradients of the flat arrays are sums over the batch.
+//
+// Asks `draft` for the work of all segments; to be called for both drafts, with the same arguments.
+// Only the second fills the lists.
+kj::Array<SegmentWork> lower(Draft& draft, const Graph& graph, Phase phase,
+    const LoweringOptions& options, const DeviceArrays& arrays);
+
+// The nodes that drop out, in the order of their masks.
+kj::Array<NodeId> droppingNodes(const Graph& graph);
+
+}  // namespace nn::cuda

@@ -1,0 +1,112 @@
+// nn/cuda/passes.h: the work of one unit, forward and backward.
+#pragma once
+
+#include "nn/cuda/lowering.h"
+
+namespace nn::cuda {
+
+// Call forward() for all units in order; when training, then backward() for those that train, in
+// the opposite order.
+class Passes {
+public:
+  Passes(Draft& draft, const Graph& graph, Phase phase, const LoweringOptions& options,
+      const DeviceArrays& arrays);
+
+  void forward(UnitId unit);
+  void backward(UnitId unit);
+
+  const kj::Array<Unit> units;
+
+private:
+  // What is known of a unit on the way.
+  struct State {
+    kj::Maybe<Tensor> value;
+    kj::Maybe<Tensor> slope;  // the gradient of its value, as far as it is there
+    // What its backward pass needs of its forward pass.
+    kj::Maybe<Tensor> input;   // as its convolution read it
+    kj::Maybe<Tensor> before;  // of GELU: what it was applied to
+    Room filters;              // of a convolution or dense layer, as the library wants them
+    Room norm;                 // a batch norm's NormArrays, one after another
+    Room places;               // a max pool's
+  };
+  // Where a concat wants the value of one of its inputs.
+  struct Target {
+    UnitId concat;
+    uint firstChannel;
+  };
+
+  // A convolution, or a dense layer as one.
+  struct Layer {
+    Filters filters;
+    uint kernelHeight, kernelWidth, stride, pad;
+    const float* weight;
+    float* weightGradient;
+    kj::Maybe<const Key&> bias;
+  };
+
+  void forwardLayer(UnitId u);
+  void backwardLayer(UnitId u);
+  void forwardNorm(UnitId u, const BatchNorm& op);
+  void backwardNorm(UnitId u, const BatchNorm& op);
+  void forwardPool(UnitId u, const Pool& op);
+  void backwardPool(UnitId u, const Pool& op);
+  void forwardAdd(UnitId u);
+  void backwardAdd(UnitId u);
+  void forwardConcat(UnitId u);
+  void backwardConcat(UnitId u);
+  void forwardActivation(UnitId u);
+  void forwardDropout(UnitId u);
+  void backwardDropout(UnitId u);
+  void forwardLoss(UnitId u, const SoftmaxCrossEntropy& op);
+
+  // ---- values
+
+  Element elementOf(UnitId u) const;
+  // Where to write the value of `u`: in the concat that alone reads it, or a tensor of its own.
+  Tensor place(UnitId u);
+  // A new tensor of `u`'s shape.
+  Tensor tensorOf(UnitId u);
+  // The value of input number `i`.
+  const Tensor& input(UnitId u, uint i = 0) const;
+  // `tensor`, or a dense copy of it.
+  Tensor dense(const Tensor& tensor);
+  // `from` in `element`, packed row by row as floats on the way; a vector of each image.
+  Tensor converted(const Tensor& from, Element element);
+  void copy(const Tensor& from, const Tensor& to, bool adds = false);
+
+  // ---- gradients
+
+  const Tensor& slope(UnitId u) const;
+  // Where to write, or to add, the gradient of input number `i`; null if it has none.
+  struct Sink {
+    Tensor tensor;
+    bool adds;
+  };
+  kj::Maybe<Sink> sink(UnitId u, uint i = 0);
+
+  // ---- layers
+
+  Layer layerOf(UnitId u) const;
+  ConvolutionShape shapeOf(const Layer& layer, const Tensor& x, const Tensor& y) const;
+  void sumBias(const Key& bias, const Tensor& dy);
+
+  // The second input's value, or none.
+  View residual(UnitId u);
+  NormArrays normArrays(UnitId u, uint width);
+  static size_t partialBytes(uint width) { return PARTIAL_ROWS * 2 * width * sizeof(float); }
+  Windows windowsOf(UnitId u, const Pool& op) const;
+  const DropoutMaskOfRow* masksOf(UnitId u) const;
+
+  const float* parameter(const Key& key) const { return arrays.parameters + key.offset; }
+  float* gradient(const Key& key) const { return arrays.gradients + key.offset; }
+
+  Draft& draft;
+  const Graph& graph;
+  const Phase phase;
+  const LoweringOptions options;
+  const DeviceArrays arrays;
+  kj::Array<State> states;
+  kj::Array<kj::Maybe<Target>> targets;
+};
+
+}  // namespace nn::cuda

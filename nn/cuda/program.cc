@@ -1,0 +1,272 @@
+#include "nn/cuda/program.h"
+
+#include <kj/debug.h>
+
+#include "nn/cuda/lowering.h"
+#include "nn/dropout.h"
+#include "nn/floats.h"
+
+namespace nn::cuda {
+
+namespace {
+
+// An array that is on both sides.
+template <typename T>
+class Mirrored {
+public:
+  Mirrored(Device& device, size_t size)
+      : there(device.allocate(size * sizeof(T))),
+        owned(device.allocateOnHost(size * sizeof(T))),
+        here(kj::arrayPtr(reinterpret_cast<T*>(owned->begin()), size)) {}
+  // The host's side is `memory`, unless that is empty.
+  Mirrored(Device& device, size_t size, kj::ArrayPtr<T> memory)
+      : there(device.allocate(size * sizeof(T))),
+        owned(memory.size() > 0 ? device.pin(memory.asBytes())
+                                : device.allocateOnHost(size * sizeof(T))),
+        here(kj::arrayPtr(reinterpret_cast<T*>(owned->begin()), size)) {
+    KJ_REQUIRE(memory.size() == 0 || memory.size() == size, memory.size(), size);
+    for (auto& value: here) value = {};
+  }
+
+  kj::ArrayPtr<T> onHost() { return here; }
+  T* onDevice() { return reinterpret_cast<T*>(there->begin()); }
+  uint64_t bytes() const { return here.size() * sizeof(T); }
+
+  void upload(Device& device, Range range) {
+    if (range.size() == 0) return;
+    device.upload(onDevice() + range.begin, here.slice(range.begin, range.end).asBytes());
+  }
+  void download(Device& device, Range range) {
+    if (range.size() == 0) return;
+    device.download(here.slice(range.begin, range.end).asBytes(), onDevice() + range.begin);
+  }
+  Range all() const { return {0, here.size()}; }
+
+private:
+  kj::Own<Memory> there;
+  kj::Own<Memory> owned;
+  kj::ArrayPtr<T> here;
+};
+
+Element elementOf(Precision precision) {
+  switch (precision) {
+    case Precision::FP32:
+      return Element::FLOAT32;
+    case Precision::BF16:
+      return Element::BFLOAT16;
+  }
+  KJ_UNREACHABLE;
+}
+
+// The work of a phase, recorded.
+struct Recordings {
+  kj::Array<SegmentWork> work;
+  kj::Array<kj::Own<Recording>> forward;
+  kj::Array<kj::Own<Recording>> backward;
+};
+
+class CudaProgram final: public Program {
+public:
+  CudaProgram(const Graph& graph, kj::Own<Device> ownDevice, ProgramOptions options)
+      : graph(graph),
+        device(kj::mv(ownDevice)),
+        images(options.batchSize),
+        dropping(droppingNodes(graph)),
+        flatParameters(*device, graph.parameters),
+        flatGradients(*device, graph.parameters, options.gradients),
+        flatStatistics(*device, graph.statisticsSize),
+        pixels(*device, images * graph.inputShape().size()),
+        labels(*device, images),
+        masks(*device, images * dropping.size()),
+        rows(device->allocate(images * sizeof(RowResult))),
+        sums(*device, 1),
+        plainLogits(*device, size_t(images) * graph.classes) {
+    KJ_REQUIRE(images > 0, "a batch needs at least one image");
+    LoweringOptions lowering{
+        .element = elementOf(options.precision), .tensorFloats = false, .deterministic = false};
+    // What no work writes, as the gradient of a fixed gamma, is 0.
+    flatGradients.upload(*device, flatGradients.all());
+    auto training = draft(Phase::TRAIN, lowering);
+    auto validation = draft(Phase::VALIDATE, lowering);
+    memory_bytes_ = kj::max(training.pack(), validation.pack());
+    memory = device->allocate(memory_bytes_);
+    train = finish(Phase::TRAIN, kj::mv(training), lowering);
+    validate = finish(Phase::VALIDATE, kj::mv(validation), lowering);
+    workspace = device->allocate(workspace_bytes);
+    record(train);
+    record(validate);
+    device->finish();
+  }
+
+  kj::ArrayPtr<float> parameters() override { return flatParameters.onHost(); }
+  kj::ArrayPtr<float> gradients() override { return flatGradients.onHost(); }
+  kj::ArrayPtr<float> statistics() override {
+    if (!statisticsAreHere) {
+      flatStatistics.download(*device, flatStatistics.all());
+      device->finish();
+      statisticsAreHere = true;
+    }
+    return flatStatistics.onHost();
+  }
+
+  void setBatch(kj::ArrayPtr<const float> batch, kj::ArrayPtr<const int32_t> batchLabels,
+      kj::ArrayPtr<const uint64_t> draws) override {
+    KJ_REQUIRE(batchLabels.size() == images && batch.size() == pixels.onHost().size(),
+        "a batch has the wrong size", batchLabels.size(), batch.size(), images);
+    for (auto label: batchLabels) {
+      KJ_REQUIRE(label >= -1 && label < int32_t(graph.classes), "a label names no class", label,
+          graph.classes);
+    }
+    // What was copied from here before must be on the device.
+    device->finish();
+    nn::copy(batch, pixels.onHost());
+    memcpy(labels.onHost().begin(), batchLabels.begin(), images * sizeof(int32_t));
+    pixels.upload(*device, pixels.all());
+    labels.upload(*device, labels.all());
+    hasDraws = draws.size() == images;
+    if (hasDraws) setMasks(draws);
+    hasBatch = true;
+  }
+
+  void forward(Phase phase, uint segment) override {
+    KJ_REQUIRE(hasBatch, "a step needs a batch: call setBatch() first");
+    KJ_REQUIRE(phase == Phase::VALIDATE || dropping.size() == 0 || hasDraws,
+        "dropout needs a number for each row", images);
+    if (segment == 0 && statisticsAreHere) {
+      flatStatistics.upload(*device, flatStatistics.all());
+      statisticsAreHere = false;
+    }
+    last = phase;
+    flatParameters.upload(*device, graph.segments[segment].parameters);
+    device->replay(*recordings(phase).forward[segment]);
+    if (segment + 1 == graph.segments.size()) {
+      sums.download(*device, sums.all());
+      wasForward = true;
+    }
+  }
+
+  void backward(uint segment) override {
+    KJ_REQUIRE(last == Phase::TRAIN, "backward() follows forward() of training");
+    device->replay(*train.backward[segment]);
+    flatGradients.download(*device, graph.segments[segment].parameters);
+    device->finish();
+  }
+
+  BatchResult result() const override {
+    KJ_REQUIRE(wasForward, "result() follows forward()");
+    device->finish();
+    auto& found = sums.onHost()[0];
+    return {found.lossSum, found.correct, found.images};
+  }
+
+  kj::ArrayPtr<const float> logits() override {
+    KJ_REQUIRE(wasForward, "logits() follows forward()");
+    plainLogits.download(*device, plainLogits.all());
+    device->finish();
+    return plainLogits.onHost();
+  }
+
+  uint64_t memory_bytes() const override {
+    return memory_bytes_ + workspace_bytes + flatParameters.bytes() + flatGradients.bytes() +
+           flatStatistics.bytes() + pixels.bytes() + labels.bytes() + masks.bytes() +
+           plainLogits.bytes() + images * sizeof(RowResult);
+  }
+
+private:
+  DeviceArrays arrays() {
+    return {.parameters = flatParameters.onDevice(),
+        .gradients = flatGradients.onDevice(),
+        .statistics = flatStatistics.onDevice(),
+        .pixels = pixels.onDevice(),
+        .labels = labels.onDevice(),
+        .masks = masks.onDevice(),
+        .rows = reinterpret_cast<RowResult*>(rows->begin()),
+        .sums = sums.onDevice(),
+        .logits = plainLogits.onDevice()};
+  }
+
+  Draft draft(Phase phase, const LoweringOptions& options) {
+    Draft first(images);
+    lower(first, graph, phase, options, arrays());
+    return first;
+  }
+
+  Recordings finish(Phase phase, Draft&& first, const LoweringOptions& options) {
+    Draft second(kj::mv(first), memory->begin(), *device);
+    Recordings result{.work = lower(second, graph, phase, options, arrays())};
+    workspace_bytes = kj::max(workspace_bytes, second.workspace_bytes());
+    return result;
+  }
+
+  void record(Recordings& phase) {
+    auto recorded = [this](kj::Vector<Work>& work) {
+      return device->record([&]() {
+        for (auto& each: work) run(each);
+      });
+    };
+    phase.forward = KJ_MAP(segment, phase.work) {
+      return recorded(segment.forward);
+    };
+    phase.backward = KJ_MAP(segment, phase.work) {
+      return recorded(segment.backward);
+    };
+  }
+
+  void run(Work& work) {
+    KJ_SWITCH_ONEOF(work) {
+      KJ_CASE_ONEOF(kernel, Kernel) {
+        device->run(kernel);
+      }
+      KJ_CASE_ONEOF(each, ConvolutionWork) {
+        device->run(*each.convolution, each.a, each.b, each.c, workspace->begin());
+      }
+    }
+  }
+
+  Recordings& recordings(Phase phase) { return phase == Phase::TRAIN ? train : validate; }
+
+  void setMasks(kj::ArrayPtr<const uint64_t> draws) {
+    auto to = masks.onHost().begin();
+    for (NodeId node: dropping) {
+      double rate = graph.nodes[node].op.get<Dropout>().rate;
+      for (auto draw: draws) {
+        auto mask = dropoutMask(rate, draw, node);
+        *to++ = {mask.first, mask.second, mask.threshold, mask.scale};
+      }
+    }
+    masks.upload(*device, masks.all());
+  }
+
+  const Graph& graph;
+  mutable kj::Own<Device> device;  // result() waits for it
+  const uint images;
+  const kj::Array<NodeId> dropping;
+  Mirrored<float> flatParameters;
+  Mirrored<float> flatGradients;
+  Mirrored<float> flatStatistics;
+  Mirrored<float> pixels;
+  Mirrored<int32_t> labels;
+  Mirrored<DropoutMaskOfRow> masks;
+  kj::Own<Memory> rows;
+  mutable Mirrored<BatchSums> sums;
+  Mirrored<float> plainLogits;
+  size_t memory_bytes_ = 0;
+  kj::Own<Memory> memory;  // of all tensors, training's and validation's
+  size_t workspace_bytes = 0;
+  kj::Own<Memory> workspace;
+  Recordings train;
+  Recordings validate;
+  Phase last = Phase::VALIDATE;
+  bool hasBatch = false;
+  bool hasDraws = false;
+  bool wasForward = false;
+  bool statisticsAreHere = true;
+};
+
+}  // namespace
+
+kj::Own<Program> newProgram(const Graph& graph, kj::Own<Device> device, ProgramOptions options) {
+  return kj::heap<CudaProgram>(graph, kj::mv(device), options);
+}
+
+}  // namespace nn::cuda
