@@ -1,0 +1,4 @@
+// A vendor's library, for shared_library_test: both of its releases.
+extern "C" int sampleAnswer() {
+  return 42;
+}

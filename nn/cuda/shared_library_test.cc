@@ -1,0 +1,132 @@
+#include "nn/cuda/shared_library.h"
+
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+#include <kj/filesystem.h>
+
+#include "tests/command.h"
+#include "tests/text.h"
+
+extern "C" {
+int sampleAnswer();
+int sampleQuestion(int six, int nine);
+int absentAnswer();
+}
+
+namespace nn::cuda {
+
+// Of dl_stubs, in BUILD.
+extern const SharedLibrary SAMPLE;
+extern const SharedLibrary ABSENT;
+
+namespace {
+
+constexpr kj::StringPtr IN_PYTHON = "lib/python3.11/site-packages/nvidia/cudnn/lib"_kj;
+constexpr kj::StringPtr OLD = "nn/cuda/libsample_old.so"_kj;
+constexpr kj::StringPtr WHOLE = "nn/cuda/libsample.so"_kj;
+
+// A tree of files that stands for a machine's.
+class Tree {
+public:
+  Tree(): root(tests::newFolder()), filesystem(kj::newDiskFilesystem()) {}
+
+  const kj::String root;
+
+  // A copy of `source`, one of Bazel's, or an empty file that may be executed.
+  void add(kj::StringPtr path, kj::StringPtr source = nullptr) {
+    auto bytes = source.size() == 0
+                     ? nullptr
+                     : filesystem->getCurrent().openFile(kj::Path::parse(source))->readAllBytes();
+    auto place = kj::Path(nullptr).evalNative(kj::str(root, '/', path));
+    constexpr auto MODE = kj::WriteMode::CREATE | kj::WriteMode::CREATE_PARENT;
+    filesystem->getRoot().openFile(place, MODE | kj::WriteMode::EXECUTABLE)->writeAll(bytes);
+  }
+  void link(kj::StringPtr path, kj::StringPtr to) {
+    auto place = kj::Path(nullptr).evalNative(kj::str(root, '/', path));
+    filesystem->getRoot().symlink(place, to, kj::WriteMode::CREATE | kj::WriteMode::CREATE_PARENT);
+  }
+
+  // placesOf(), a line each, without the root.
+  kj::String places(kj::StringPtr soname, Surroundings surroundings) const {
+    surroundings.root = root;
+    auto lines = KJ_MAP(place, placesOf(soname, surroundings)) {
+      return kj::str(place.startsWith(root) ? place.slice(root.size()) : place, "\n");
+    };
+    return kj::strArray(lines, "");
+  }
+
+private:
+  kj::Own<kj::Filesystem> filesystem;
+};
+
+TEST_CASE("Libraries: nothing is set and nothing is there: only the loader may know") {
+  CHECK(Tree().places("libx.so.1", {}) == "libx.so.1\n");
+}
+
+TEST_CASE("Libraries: the folders named come first, then the loader, the toolkit, the Pythons") {
+  Tree tree;
+  tree.add("usr/local/cuda/lib64/libx.so.1");
+  tree.add(kj::str("venv/", IN_PYTHON, "/libx.so.1"));
+  tree.add(kj::str("conda/", IN_PYTHON, "/libx.so.1"));
+  tree.add("opt/python/bin/python3");
+  tree.add("opt/python/lib/python3.13/site-packages/nvidia/cu13/lib/libx.so.1");
+  tree.add("usr/local/lib/python3.11/dist-packages/nvidia/cudnn/lib/libx.so.1");
+  tree.add("usr/lib/python3/dist-packages/nvidia/cudnn/lib/libx.so.1");
+  Surroundings surroundings{.libraries = "/a::/b",
+      .path = "/nowhere:/opt/python/bin",
+      .virtualEnv = "/venv",
+      .condaPrefix = "/conda"};
+  CHECK(tree.places("libx.so.1", surroundings) ==
+        "/a/libx.so.1\n"
+        "/b/libx.so.1\n"
+        "libx.so.1\n"
+        "/usr/local/cuda/lib64/libx.so.1\n"
+        "/venv/lib/python3.11/site-packages/nvidia/cudnn/lib/libx.so.1\n"
+        "/conda/lib/python3.11/site-packages/nvidia/cudnn/lib/libx.so.1\n"
+        "/opt/python/lib/python3.13/site-packages/nvidia/cu13/lib/libx.so.1\n"
+        "/usr/local/lib/python3.11/dist-packages/nvidia/cudnn/lib/libx.so.1\n"
+        "/usr/lib/python3/dist-packages/nvidia/cudnn/lib/libx.so.1\n");
+  CHECK(tree.places("liby.so.1", surroundings) == "/a/liby.so.1\n/b/liby.so.1\nliby.so.1\n");
+}
+
+TEST_CASE("Libraries: a file is sought once, by the first name that leads to it") {
+  Tree tree;
+  tree.add("usr/bin/python3");
+  tree.link("bin", "usr/bin");
+  tree.add("store/libx.so.1");
+  tree.link(kj::str("venv/", IN_PYTHON, "/libx.so.1"), kj::str(tree.root, "/store/libx.so.1"));
+  tree.link(kj::str("usr/", IN_PYTHON, "/libx.so.1"), kj::str(tree.root, "/store/libx.so.1"));
+  CHECK(tree.places("libx.so.1", {.path = "/bin:/usr/bin", .virtualEnv = "/venv"}) ==
+        "libx.so.1\n/venv/lib/python3.11/site-packages/nvidia/cudnn/lib/libx.so.1\n");
+}
+
+TEST_CASE("Libraries: one that is nowhere is told with its places and the way out") {
+  Tree tree;
+  tree.add("usr/local/cuda/lib64/libabsent.so.7");  // of no bytes
+  auto places = placesOf("libabsent.so.7", {.root = tree.root, .libraries = "/mine"});
+  auto why = KJ_ASSERT_NONNULL(load(ABSENT, places));
+  CHECK(why.startsWith("libabsent.so.7 was not found: "));
+  CHECK(tests::contains(why, kj::str(tree.root, "/mine/libabsent.so.7: cannot open")));
+  CHECK(tests::contains(why, "; libabsent.so.7: cannot open shared object file: No such file"));
+  CHECK(tests::contains(why, "/usr/local/cuda/lib64/libabsent.so.7: file too short"));
+  CHECK(why.endsWith("; install the absent, or name its folder in RUNNER_CUDA_LIBRARIES"));
+
+  auto called = kj::runCatchingExceptions([]() { absentAnswer(); });
+  CHECK(tests::contains(KJ_ASSERT_NONNULL(called).getDescription(), "libabsent.so.7"));
+}
+
+TEST_CASE("Libraries: one that lacks a function is passed over; the next serves every call") {
+  Tree tree;
+  tree.add("mine/libsample.so.1", OLD);
+  Surroundings surroundings{.root = tree.root, .libraries = "/mine", .virtualEnv = "/venv"};
+  auto why = KJ_ASSERT_NONNULL(load(SAMPLE, placesOf(SAMPLE.soname, surroundings)));
+  CHECK(tests::contains(why, "/mine/libsample.so.1: has no function sampleQuestion; "));
+
+  tree.add(kj::str("venv/", IN_PYTHON, "/libsample.so.1"), WHOLE);
+  CHECK(load(SAMPLE, placesOf(SAMPLE.soname, surroundings)) == nullptr);
+  CHECK(sampleAnswer() == 42);
+  CHECK(sampleQuestion(6, 9) == 69);
+}
+
+}  // namespace
+}  // namespace nn::cuda
