@@ -1,11 +1,11 @@
 #include "runner/experiment.h"
 
 #include <kj/debug.h>
-#include <string.h>
 
 #include "io/augment.h"
 #include "io/checksum.h"
 #include "nn/word.h"
+#include "runner/devices.h"
 #include "runner/run_length.h"
 #include "runner/sweep.h"
 
@@ -42,52 +42,6 @@ constexpr nn::Word<nn::Precision> PRECISIONS[] = {
         "loss stay float32. On a CPU it takes AVX512_BF16.",
         nn::Precision::BF16},
 };
-
-// Reports what is wrong with `devices`.
-void checkDevices(configs::Reader& reader, kj::ArrayPtr<const kj::String> devices,
-    const rpc::Mode& mode, uint batchSize) {
-  kj::Vector<uint64_t> seen;
-  for (auto& device: devices) {
-    auto error = [&](kj::StringPtr what, kj::StringPtr help) {
-      reader.error("devices", kj::str("device `", device, "` ", what), help);
-    };
-    kj::StringPtr number = "0";
-    if (device.startsWith("cpu:")) {
-      number = device.slice(strlen("cpu:"));
-    } else if (device == "cuda" || device.startsWith("cuda:")) {
-      error("is not built in: this program knows processors alone", "choose \"cpu\"");
-      continue;
-    } else if (device != "cpu") {
-      error("is not known", "known: \"cpu\", \"cpu:0\", \"cpu:1\", …");
-      continue;
-    }
-    bool good = 0 < number.size() && number.size() <= 4;
-    uint64_t index = 0;
-    for (char c: number) {
-      good = good && '0' <= c && c <= '9';
-      index = 10 * index + (c - '0');
-    }
-    if (!good) {
-      error("has no number from 0 to 9999 behind its colon", "write \"cpu:0\"");
-      continue;
-    }
-    for (auto other: seen) {
-      if (other == index) error("is named twice", "\"cpu\" is \"cpu:0\"");
-    }
-    seen.add(index);
-  }
-  if (devices.size() == 0) {
-    reader.error("devices", "a worker needs at least one device", "write devices = [\"cpu\"]");
-  } else if (devices.size() > 1 && !mode.severalDevices) {
-    reader.error("devices", kj::str("mode `", mode.name, "` has one device"),
-        "choose kvstore.mode = \"device\" for several");
-  } else if (devices.size() > batchSize) {
-    reader.error("devices",
-        kj::str("a batch of ", counted(batchSize, "image"), " cannot be dealt over ",
-            devices.size(), " devices"),
-        "make data.batch_size larger, or name fewer devices");
-  }
-}
 
 nn::Graph build(const Experiment& experiment, const io::DatasetFacts& facts,
     configs::Diagnostics& diagnostics) {
@@ -194,7 +148,8 @@ ClusterConfig ClusterConfig::read(
   constexpr kj::StringPtr ONE_DEVICE[] = {"cpu"_kj};
   config.devices = reader.texts("devices",
       "The devices of each worker, `\"cpu\"` or `\"cpu:N\"`: each is a program of its own with "
-      "`threads_per_worker` threads. A worker's batch is dealt over them in equal slices, the last "
+      "`threads_per_worker` threads. `\"cuda:N\"` is a GPU (`runner devices` shows them), which no "
+      "program runs on yet. A worker's batch is dealt over them in equal slices, the last "
       "takes what is left; batch norm sees one slice. More than one needs a `kvstore.mode` other "
       "than `local`.",
       ONE_DEVICE);

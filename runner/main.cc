@@ -13,6 +13,7 @@
 
 #include "io/datasets.h"
 #include "runner/command_line.h"
+#include "runner/devices.h"
 #include "runner/experiment.h"
 #include "runner/explain.h"
 #include "runner/files.h"
@@ -47,6 +48,8 @@ public:
         .addSubCommand("table", KJ_BIND_METHOD(*this, tableMain),
             "print the table of runs, and write their report")
         .addSubCommand("role", KJ_BIND_METHOD(*this, roleMain), "run one role of a job")
+        .addSubCommand(
+            "devices", KJ_BIND_METHOD(*this, devicesMain), "show what this machine can compute on")
         .addSubCommand("reference", KJ_BIND_METHOD(*this, referenceMain),
             "print the reference of the language of experiment files")
         .build();
@@ -222,6 +225,19 @@ private:
       return true;
     }
     return kj::str("--role is missing");
+  }
+
+  // ---- runner devices
+
+  kj::MainFunc devicesMain() {
+    return kj::MainBuilder(commandLine, VERSION,
+        "Shows what this machine and program can compute on: the processor's instruction set, and "
+        "each GPU, or why there is none.")
+        .callAfterParsing([]() -> kj::MainBuilder::Validity {
+          print(describeDevices());
+          return true;
+        })
+        .build();
   }
 
   // ---- runner reference

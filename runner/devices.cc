@@ -1,0 +1,120 @@
+#include "runner/devices.h"
+
+#include <kj/vector.h>
+#include <string.h>
+
+#include "nn/cpu/cpu.h"
+#include "nn/cuda/presence.h"
+
+namespace runner {
+
+namespace {
+
+struct Device {
+  const char* kind;  // a row of KINDS
+  uint index;
+};
+
+constexpr const char* CPU = "cpu";
+constexpr const char* CUDA = "cuda";
+constexpr const char* KINDS[] = {CPU, CUDA};
+
+// What is wrong with a word, and the way out.
+struct Complaint {
+  kj::String what;
+  kj::String help;
+};
+
+// `number` is what stands behind the kind's colon.
+kj::Maybe<uint> parseNumber(kj::StringPtr number) {
+  if (number.size() == 0 || number.size() > 4) return nullptr;
+  uint index = 0;
+  for (char c: number) {
+    if (c < '0' || c > '9') return nullptr;
+    index = 10 * index + (c - '0');
+  }
+  return index;
+}
+
+kj::OneOf<Device, Complaint> parse(kj::StringPtr word) {
+  for (auto kind: KINDS) {
+    if (word == kind) return Device{kind, 0};
+    if (!word.startsWith(kj::str(kind, ':'))) continue;
+    KJ_IF_MAYBE(index, parseNumber(word.slice(strlen(kind) + 1))) return Device{kind, *index};
+    return Complaint{kj::str(" has no number from 0 to 9999 behind its colon"),
+        kj::str("write \"", kind, ":0\"")};
+  }
+  return Complaint{kj::str(" is not known"),
+      kj::str("known: \"cpu\", \"cpu:0\", \"cpu:1\", …, \"cuda\", \"cuda:0\", \"cuda:1\", …")};
+}
+
+// Why nothing can be computed on the device here.
+kj::Maybe<kj::String> whyNot(const Device& device) {
+  if (device.kind == CPU) return nullptr;
+  KJ_IF_MAYBE(why, nn::cuda::whyNot(nn::cuda::presence(), device.index)) return kj::mv(*why);
+  return kj::str("the CUDA program is not built yet");
+}
+
+// Null if the device, which comes behind `before`, is fine.
+kj::Maybe<Complaint> complaintOf(const Device& device, kj::ArrayPtr<const Device> before) {
+  for (auto& other: before) {
+    if (other.kind != device.kind || other.index != device.index) continue;
+    return Complaint{
+        kj::str(" is named twice"), kj::str('"', device.kind, "\" is \"", device.kind, ":0\"")};
+  }
+  KJ_IF_MAYBE(why, whyNot(device)) {
+    return Complaint{kj::str(": ", *why), kj::str("choose \"cpu\"")};
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void checkDevices(configs::Reader& reader, kj::ArrayPtr<const kj::String> devices,
+    const rpc::Mode& mode, uint batchSize) {
+  kj::Vector<Device> known;
+  for (auto& word: devices) {
+    auto complain = [&](const Complaint& complaint) {
+      reader.error("devices", kj::str("device `", word, "`", complaint.what), complaint.help);
+    };
+    auto parsed = parse(word);
+    KJ_SWITCH_ONEOF(parsed) {
+      KJ_CASE_ONEOF(complaint, Complaint) {
+        complain(complaint);
+      }
+      KJ_CASE_ONEOF(device, Device) {
+        KJ_IF_MAYBE(complaint, complaintOf(device, known)) complain(*complaint);
+        known.add(device);
+      }
+    }
+  }
+  if (devices.size() == 0) {
+    reader.error("devices", "a worker needs at least one device", "write devices = [\"cpu\"]");
+  } else if (devices.size() > 1 && !mode.severalDevices) {
+    reader.error("devices", kj::str("mode `", mode.name, "` has one device"),
+        "choose kvstore.mode = \"device\" for several");
+  } else if (devices.size() > batchSize) {
+    reader.error("devices",
+        kj::str("a batch of ", batchSize, batchSize == 1 ? " image" : " images",
+            " cannot be dealt over ", devices.size(), " devices"),
+        "make data.batch_size larger, or name fewer devices");
+  }
+}
+
+kj::String describeDevices() {
+  auto cpu = kj::str("cpu: ", nn::instructionSet(), "\n");
+  auto& found = nn::cuda::presence();
+  if (found.gpus.size() == 0) return kj::str(cpu, "cuda: ", found.whyNone, "\n");
+  kj::Vector<kj::String> lines;
+  for (uint i = 0; i < found.gpus.size(); ++i) {
+    auto& gpu = found.gpus[i];
+    auto tenthsOfGiB = gpu.memory_bytes * 10 >> 30;
+    auto why = nn::cuda::whyNot(found, i).map(
+        [](kj::StringPtr why) { return kj::str("; cannot be used: ", why); });
+    lines.add(kj::str("cuda:", i, ": ", gpu.name, ", ", tenthsOfGiB / 10, '.', tenthsOfGiB % 10,
+        " GiB, compute capability ", gpu.major, '.', gpu.minor, why.orDefault(kj::str()), "\n"));
+  }
+  return kj::str(cpu, kj::strArray(lines, ""));
+}
+
+}  // namespace runner

@@ -1,0 +1,23 @@
+// runner/devices.h: the words of cluster.devices, and what stands behind them on this machine.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/string.h>
+
+#include "configs/language/reader.h"
+#include "rpc/modes.h"
+
+namespace runner {
+
+using kj::uint;
+
+// Reports what is wrong with the `devices` of a worker, whose mode and batch these are: words, and
+// GPUs that this machine does not have. Looks for GPUs only where one is named.
+void checkDevices(configs::Reader& reader, kj::ArrayPtr<const kj::String> devices,
+    const rpc::Mode& mode, uint batchSize);
+
+// A line for each kind of device of this machine, or for each GPU: `cuda:0: NVIDIA H100 80GB HBM3,
+// 79.2 GiB, compute capability 9.0`; `cuda: no GPU found (no driver)`.
+kj::String describeDevices();
+
+}  // namespace runner

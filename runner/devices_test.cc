@@ -1,0 +1,42 @@
+#include "runner/devices.h"
+
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+
+#include "nn/cuda/presence.h"
+#include "runner/experiment.h"
+#include "tests/text.h"
+
+namespace runner {
+namespace {
+
+kj::String errorsWith(kj::StringPtr setting) {
+  return loadExperiment("configs/mnist_mlp_local.toml", kj::arrayPtr(&setting, 1)).errors;
+}
+
+TEST_CASE("a GPU that this machine or program has not is refused with the reason") {
+  auto why = nn::cuda::whyNot(nn::cuda::presence(), 9999)
+                 .orDefault(kj::str("the CUDA program is not built yet"));
+  auto errors = errorsWith("cluster.devices=[\"cuda:9999\"]");
+  CHECK(tests::contains(errors, kj::str("error: device `cuda:9999`: ", why, "\n")));
+  CHECK(tests::contains(errors, "  help: choose \"cpu\"\n"));
+  CHECK(tests::contains(errorsWith("cluster.devices=[\"cuda\"]"), "error: device `cuda`: "));
+}
+
+TEST_CASE("a GPU may be named once") {
+  auto errors = errorsWith("cluster.devices=[\"cuda:0\", \"cuda\"]");
+  CHECK(tests::contains(errors, "error: device `cuda` is named twice\n"));
+  CHECK(tests::contains(errors, "  help: \"cuda\" is \"cuda:0\"\n"));
+}
+
+TEST_CASE("what is told of the devices is the cpu, and each GPU or why there is none") {
+  auto& found = nn::cuda::presence();
+  auto told = describeDevices();
+  CHECK(told.startsWith("cpu: avx"));
+  CHECK(tests::contains(told, "\ncuda: ") == (found.gpus.size() == 0));
+  CHECK(tests::contains(told, found.whyNone));
+  for (auto& gpu: found.gpus) CHECK(tests::contains(told, gpu.name));
+}
+
+}  // namespace
+}  // namespace runner
