@@ -237,7 +237,8 @@ TEST_CASE("Batcher: held-out records are validated on as validation images are, 
     for (auto label: KJ_ASSERT_NONNULL(training->next()).labels) CHECK(label >= 11);
   }
   // The data set's own, unless it is told otherwise.
-  CHECK(KJ_ASSERT_NONNULL(Batcher::validation(*dataset, packed.config, 1, 0)->next()).images == 3);
+  auto own = Batcher::validation(*dataset, packed.config, 1, 0);
+  CHECK(KJ_ASSERT_NONNULL(own->next()).images == 3);
 
   packed.config.validateOn = row(VALIDATION_SETS, "held_out");
   auto labelsOf = [&](uint workers, uint rank) {

@@ -4,6 +4,7 @@
 #include <kj/vector.h>
 
 #include "io/checksum.h"
+#include "nn/floats.h"
 #include "runner/files.h"
 
 namespace runner {
@@ -45,17 +46,16 @@ kj::String writeWeights(kj::StringPtr path, const nn::Graph& graph, kj::StringPt
   // The values then begin at a multiple of 8, as the format's readers like it.
   auto padded = kj::str(header, kj::repeat(' ', (8 - header.size() % 8) % 8));
 
-  auto values = kj::heapArray<kj::byte>((parameters.size() + statistics.size()) * sizeof(float));
-  memcpy(values.begin(), parameters.begin(), parameters.size() * sizeof(float));
-  memcpy(values.begin() + parameters.size() * sizeof(float), statistics.begin(),
-      statistics.size() * sizeof(float));
+  auto values = kj::heapArray<float>(parameters.size() + statistics.size());
+  nn::copy(parameters, values.slice(0, parameters.size()));
+  nn::copy(statistics, values.slice(parameters.size(), values.size()));
 
   kj::byte length[8];
   for (uint i = 0; i < 8; i++) length[i] = kj::byte(uint64_t(padded.size()) >> (8 * i));
   kj::ArrayPtr<const kj::byte> pieces[] = {
-      kj::arrayPtr(length, sizeof(length)), padded.asBytes(), values};
+      kj::arrayPtr(length, sizeof(length)), padded.asBytes(), values.asBytes()};
   writeWhole(path, kj::arrayPtr(pieces, kj::size(pieces)));
-  return io::sha256Hex(values);
+  return io::sha256Hex(values.asBytes());
 }
 
 }  // namespace runner
