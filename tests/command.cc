@@ -94,6 +94,12 @@ private:
   kj::TimePoint end;
 };
 
+// memmem() takes no null, which is where nothing yet begins.
+bool contains(kj::ArrayPtr<const char> text, kj::StringPtr part) {
+  return text.size() > 0 &&
+         ::memmem(text.begin(), text.size(), part.begin(), part.size()) != nullptr;
+}
+
 }  // namespace
 
 Command::Command(kj::ArrayPtr<const kj::StringPtr> words): Command(words, {}) {}
@@ -167,15 +173,11 @@ bool Command::readUntil(uint seconds, kj::FunctionParam<bool()> enough) {
 }
 
 bool Command::waitForOutput(kj::StringPtr part, uint seconds) {
-  return readUntil(seconds, [&]() {
-    return ::memmem(outputText.begin(), outputText.size(), part.begin(), part.size()) != nullptr;
-  });
+  return readUntil(seconds, [&]() { return contains(outputText, part); });
 }
 
 bool Command::waitForErrors(kj::StringPtr part, uint seconds) {
-  return readUntil(seconds, [&]() {
-    return ::memmem(errorText.begin(), errorText.size(), part.begin(), part.size()) != nullptr;
-  });
+  return readUntil(seconds, [&]() { return contains(errorText, part); });
 }
 
 Ended Command::wait(uint seconds) {
