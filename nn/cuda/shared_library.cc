@@ -4,12 +4,15 @@
 #include <glob.h>
 #include <kj/debug.h>
 #include <kj/vector.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 namespace nn::cuda {
 
 namespace {
+
+using kj::uint;
 
 kj::StringPtr variable(const char* name) {
   const char* value = ::getenv(name);
@@ -47,18 +50,38 @@ kj::Maybe<kj::String> resolved(kj::StringPtr path) {
   return kj::heapString(real);
 }
 
-// Folders with a `lib/python3…`, those of the environment that is switched on first.
+// What stands before the last slash, of which there must be one.
+kj::String parentOf(kj::StringPtr path) {
+  return kj::heapString(path.slice(0, KJ_ASSERT_NONNULL(path.findLast('/'))));
+}
+
+// The path that the link at `path` holds; null if there is no link.
+kj::Maybe<kj::String> linkAt(kj::StringPtr path) {
+  char target[PATH_MAX];
+  ssize_t size = ::readlink(path.cStr(), target, sizeof(target));
+  if (size <= 0) return nullptr;
+  auto held = kj::heapString(target, size);
+  if (held.startsWith("/")) return kj::mv(held);
+  return kj::str(parentOf(path), '/', held);
+}
+
+// Folders with a `lib/python3…`, those of the environment that is switched on first. A `python3` on
+// the path may be a link to that of an environment, which is one to the system's: each counts.
 kj::Array<kj::String> pythonPrefixes(const Surroundings& surroundings) {
+  constexpr uint LINKS_MAX = 8;
   kj::Vector<kj::String> prefixes;
   for (auto prefix: {surroundings.virtualEnv, surroundings.condaPrefix}) {
     if (prefix.size() > 0) prefixes.add(kj::str(surroundings.root, prefix));
   }
   for (auto& folder: split(surroundings.path)) {
-    auto inRoot = kj::str(surroundings.root, folder);
-    if (::access(kj::str(inRoot, "/python3").cStr(), X_OK) != 0) continue;
-    KJ_IF_MAYBE(programs, resolved(inRoot)) {
-      KJ_IF_MAYBE(slash, programs->findLast('/')) {
-        prefixes.add(kj::heapString(programs->slice(0, *slash)));
+    auto python = kj::str(surroundings.root, folder, "/python3");
+    if (::access(python.cStr(), X_OK) != 0) continue;
+    for (uint i = 0; i < LINKS_MAX; ++i) {
+      KJ_IF_MAYBE(programs, resolved(parentOf(python))) prefixes.add(parentOf(*programs));
+      KJ_IF_MAYBE(next, linkAt(python)) {
+        python = kj::mv(*next);
+      } else {
+        break;
       }
     }
   }

@@ -100,6 +100,17 @@ TEST_CASE("Libraries: a file is sought once, by the first name that leads to it"
         "libx.so.1\n/venv/lib/python3.11/site-packages/nvidia/cudnn/lib/libx.so.1\n");
 }
 
+TEST_CASE("Libraries: python3 may be a link to an environment's, which is one to the system's") {
+  Tree tree;
+  tree.add("usr/bin/python3.12");
+  tree.link("usr/bin/python3", "python3.12");
+  tree.link("opt/venv/bin/python3", kj::str(tree.root, "/usr/bin/python3"));
+  tree.link("usr/local/bin/python3", kj::str(tree.root, "/opt/venv/bin/python3"));
+  tree.add("opt/venv/lib/python3.12/site-packages/nvidia/cu13/lib/libx.so.1");
+  CHECK(tree.places("libx.so.1", {.path = "/usr/local/bin"}) ==
+        "libx.so.1\n/opt/venv/lib/python3.12/site-packages/nvidia/cu13/lib/libx.so.1\n");
+}
+
 TEST_CASE("Libraries: one that is nowhere is told with its places and the way out") {
   Tree tree;
   tree.add("usr/local/cuda/lib64/libabsent.so.7");  // of no bytes
