@@ -1,0 +1,12 @@
+// nn/cuda/host_kernels.h: the kernels on the host: what a GPU would do, block after block.
+#pragma once
+
+#include "nn/cuda/kernels.h"
+
+namespace nn::cuda {
+
+// Addresses are the host's. Values are those of a GPU but for the rounding of products that it
+// adds at once, and of functions.
+void runOnHost(const Kernel& kernel);
+
+}  // namespace nn::cuda

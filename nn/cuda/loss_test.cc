@@ -1,0 +1,105 @@
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+
+#include <cmath>
+
+#include "nn/cuda/host_kernels.h"
+#include "nn/cuda/test_batch.h"
+#include "nn/softmax.h"
+
+namespace nn::cuda {
+namespace {
+
+constexpr uint ROWS = 70;
+
+kj::Array<int32_t> drawLabels(uint classes) {
+  auto labels = kj::heapArray<int32_t>(ROWS);
+  for (uint n = 0; n < ROWS; ++n) labels[n] = n % 5 == 3 ? -1 : int32_t(n * 7 % classes);
+  return labels;
+}
+
+// Large logits too, of which no power is to be taken; among them equal largest ones.
+Tensor drawLogits(uint classes) {
+  auto logits = drawTensor(1, ROWS, {classes}, 30, 500);
+  for (double& value: logits.values) value = std::round(value / 8) * 8;
+  return logits;
+}
+
+void check(Element element, Form form, uint classes, float smoothing) {
+  Batch x(Element::FLOAT32, form, drawLogits(classes)), dx(element, form, ROWS, {classes});
+  auto labels = drawLabels(classes);
+  auto results = kj::heapArray<RowResult>(ROWS);
+  SoftmaxLoss kernel{
+      element, x.view(), labels.begin(), smoothing, results.begin(), dx.view(), 0.25f};
+  runOnHost(kernel);
+
+  SoftmaxCrossEntropy op{smoothing};
+  auto values = x.values();
+  Tensor losses(ROWS, {1}), slopes(ROWS, {classes});
+  for (double& slope: slopes.values) slope = 0;
+  reference::forward(op, values, labels, losses);
+  reference::backward(op, values, labels, slopes);
+  for (double& slope: slopes.values) slope *= 0.25;
+  double lossSum = 0;
+  uint64_t images = 0;
+  for (uint n = 0; n < ROWS; ++n) {
+    REQUIRE(std::abs(results[n].loss - losses.values[n]) <= 1e-6 * (1 + losses.values[n]));
+    REQUIRE(bool(results[n].counts) == (labels[n] != -1));
+    lossSum += results[n].loss;
+    images += labels[n] != -1;
+  }
+  CHECK(distance(dx.values(), slopes) <= 1e-6 + roundingOf(element));
+
+  auto floats = KJ_MAP(value, values.values) {
+    return float(value);
+  };
+  BatchSums sums{-1, 7, 7};
+  runOnHost(SumRows{results.begin(), ROWS, &sums});
+  CHECK(sums.correct == judge(floats, labels).correct);
+  CHECK(sums.images == images);
+  CHECK(std::abs(sums.lossSum - lossSum) <= 1e-12 * lossSum);
+
+  // Of validation.
+  auto again = kj::heapArray<RowResult>(ROWS);
+  kernel.rows = again.begin();
+  kernel.dx = {};
+  runOnHost(kernel);
+  for (uint n = 0; n < ROWS; ++n) REQUIRE(again[n].loss == results[n].loss);
+}
+
+TEST_CASE("loss: rows, gradients and sums are those of plain loops") {
+  for (auto element: {Element::FLOAT32, Element::BFLOAT16, Element::FLOAT16}) {
+    for (auto form: {Form::PADDED, Form::PART, Form::ALIGNED_PART}) {
+      // More classes than threads, and fewer.
+      for (uint classes: {1, 10, 301}) {
+        for (float smoothing: {0.0f, 0.2f}) check(element, form, classes, smoothing);
+      }
+    }
+  }
+}
+
+TEST_CASE("loss: logits that are no numbers give a loss that is none") {
+  for (double bad: {double(NAN), double(INFINITY)}) {
+    Tensor logits = drawTensor(1, 1, {10});
+    logits.values[4] = bad;
+    Batch x(Element::FLOAT32, Form::PADDED, logits);
+    int32_t label = 3;
+    RowResult result;
+    runOnHost(SoftmaxLoss{Element::FLOAT32, x.view(), &label, 0, &result, {}, 1});
+    CHECK(!std::isfinite(result.loss));
+  }
+}
+
+TEST_CASE("loss: more rows than threads are summed in double") {
+  constexpr uint COUNT = 1000;
+  auto rows = kj::heapArray<RowResult>(COUNT);
+  for (uint n = 0; n < COUNT; ++n) rows[n] = {n == 999 ? 0x1p-20f : 0x1p20f, n % 3 == 0, 1};
+  BatchSums sums;
+  runOnHost(SumRows{rows.begin(), COUNT, &sums});
+  CHECK(sums.lossSum == 999 * 0x1p20 + 0x1p-20);
+  CHECK(sums.correct == 334);
+  CHECK(sums.images == COUNT);
+}
+
+}  // namespace
+}  // namespace nn::cuda

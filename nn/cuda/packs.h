@@ -1,0 +1,128 @@
+// nn/cuda/packs.h: how kernels go over pixels: a thread moves some neighbouring channels, a pack,
+// at once.
+#pragma once
+
+#include <initializer_list>
+
+#include "nn/cuda/block.h"
+#include "nn/cuda/kernels.h"
+
+namespace nn::cuda {
+
+// ---- values
+
+template <typename T, unsigned N>
+struct alignas(N * sizeof(T)) Pack {
+  T values[N];
+};
+
+template <typename T>
+HOST_DEVICE T* placeIn(const View& view, uint32_t pixel, uint32_t channel) {
+  return static_cast<T*>(view.data) + size_t(pixel) * view.stride + channel;
+}
+
+// A pack of a pixel. Behind the tensor's channels nothing is read: a view that is narrower than
+// the one that is written may end there.
+template <typename T, unsigned N>
+HOST_DEVICE void read(const View& view, uint32_t pixel, uint32_t channel, float (&values)[N]) {
+  Pack<T, N> pack = {};
+  if (channel < view.channels) {
+    pack = *reinterpret_cast<const Pack<T, N>*>(placeIn<T>(view, pixel, channel));
+  }
+  for (unsigned i = 0; i < N; i++) values[i] = load(pack.values[i]);
+}
+
+// A pack of `width` floats, of which those behind `channels` are 0.
+template <unsigned N>
+HOST_DEVICE void read(const float* array, uint32_t channels, uint32_t channel, float (&values)[N]) {
+  View view = {const_cast<float*>(array), 1, channels, channels, channels};
+  constexpr unsigned PART = N < 4 ? N : 4;
+  for (unsigned i = 0; i < N; i += PART) {
+    float part[PART];
+    read<float>(view, 0, channel + i, part);
+    for (unsigned j = 0; j < PART; j++) values[i + j] = part[j];
+  }
+}
+
+// Writes a pack, added to what is there if `adds`, and zeros behind the tensor's channels. A view
+// may be narrower than others of its kernel: nothing is written behind its width.
+template <typename T, unsigned N>
+HOST_DEVICE void write(
+    const View& view, uint32_t pixel, uint32_t channel, const float (&values)[N], bool adds) {
+  if (channel >= view.width) return;
+  float before[N] = {};
+  if (adds) read<T>(view, pixel, channel, before);
+  Pack<T, N> pack;
+  for (unsigned i = 0; i < N; i++) {
+    float value = adds ? before[i] + values[i] : values[i];
+    store(pack.values[i], channel + i < view.channels ? value : 0);
+  }
+  *reinterpret_cast<Pack<T, N>*>(placeIn<T>(view, pixel, channel)) = pack;
+}
+
+// ---- loops
+
+// Calls step(row, column) for each place of a table that all blocks share: threads beside each
+// other have columns beside each other.
+template <typename Block, typename Step>
+HOST_DEVICE void eachPlace(Block& block, uint32_t rows, uint32_t columns, Step&& step) {
+  block.each([&](uint32_t thread) {
+    uint32_t all = block.blocks() * block.threads();
+    uint32_t first = block.index() * block.threads() + thread;
+    uint32_t row = first / columns, column = first % columns;
+    uint32_t moreRows = all / columns, moreColumns = all % columns;
+    while (row < rows) {
+      step(row, column);
+      row += moreRows;
+      column += moreColumns;
+      if (column >= columns) {
+        column -= columns;
+        row++;
+      }
+    }
+  });
+}
+
+// Calls make(pixel, channel, values) for each pack of y, and writes what it made.
+template <typename T, unsigned N, typename Block, typename Make>
+HOST_DEVICE void eachPack(Block& block, const View& y, bool adds, Make&& make) {
+  eachPlace(block, y.pixels, y.width / N, [&](uint32_t pixel, uint32_t pack) {
+    float values[N];
+    make(pixel, pack * N, values);
+    write<T>(y, pixel, pack * N, values, adds);
+  });
+}
+
+// ---- launches
+
+constexpr uint32_t MOST_THREADS = 512;  // of a block of any kernel
+
+// Of eachPlace(): blocks enough to fill a device; what they do depends on no number of them.
+inline Grid gridOfPlaces(uint64_t places) {
+  constexpr uint32_t THREADS = 256, MOST_BLOCKS = 2048;
+  uint64_t blocks = (places + THREADS - 1) / THREADS;
+  return {blocks == 0 ? 1 : blocks < MOST_BLOCKS ? uint32_t(blocks) : MOST_BLOCKS, THREADS};
+}
+
+inline Grid gridOfPacks(const View& y, uint32_t pack) {
+  return gridOfPlaces(uint64_t(y.pixels) * (y.width / pack));
+}
+
+inline bool isAligned(const void* address) {
+  return reinterpret_cast<uintptr_t>(address) % 16 == 0;
+}
+
+// Whether all of these can be moved in packs of 16 bytes. Those that are not there can.
+inline bool movesInPacks(Element element, std::initializer_list<View> views,
+    std::initializer_list<const void*> arrays = {}) {
+  uint32_t pack = packOf(element);
+  bool fits = true;
+  for (const View& view: views) {
+    fits &= view.data == nullptr ||
+            (isAligned(view.data) && view.width % pack == 0 && view.stride % pack == 0);
+  }
+  for (const void* array: arrays) fits &= isAligned(array);
+  return fits;
+}
+
+}  // namespace nn::cuda

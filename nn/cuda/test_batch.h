@@ -1,0 +1,63 @@
+// nn/cuda/test_batch.h: batches in memory as kernels see them, to compare with plain loops.
+#pragma once
+
+#include <kj/array.h>
+
+#include "nn/cuda/kernels.h"
+#include "nn/reference/loops.h"
+
+namespace nn::cuda {
+
+using kj::uint;
+using reference::Tensor;
+
+// How a batch lies in memory.
+enum class Form {
+  PADDED,        // alone, with zeros behind the channels
+  PART,          // between a concat's other channels, at any address
+  ALIGNED_PART,  // the last part of a concat: packs can be moved, and there are zeros behind it
+};
+
+class Batch {
+public:
+  // Every byte of it is 0xff, and so every value a NaN.
+  Batch(Element element, Form form, uint images, Shape shape);
+  // As a kernel's input: values rounded to the element, and zeros behind.
+  Batch(Element element, Form form, const Tensor& values);
+
+  View view() const;
+
+  // Rounds `values` to the element. What stands behind the channels stays as it is.
+  void fill(const Tensor& values);
+
+  // Requires that what is behind the channels is 0, and that nothing outside of the view was
+  // touched.
+  Tensor values() const;
+
+  Plane plane() const { return {shape.height, shape.width}; }
+
+private:
+  struct alignas(16) Line {
+    kj::byte bytes[16];
+  };
+
+  Element element;
+  uint images;
+  Shape shape;
+  uint width, stride, offset;  // in values
+  kj::Array<Line> memory;
+
+  size_t placeOf(uint image, uint channel, uint row, uint column) const;
+};
+
+// Normal values, times `scale` plus `shift`: the same for the same seed.
+Tensor drawTensor(uint seed, uint images, Shape shape, double scale = 1, double shift = 0);
+kj::Array<float> drawFloats(uint seed, uint count);
+
+// How far rounding to the element takes a value, relatively.
+double roundingOf(Element element);
+
+// The largest |a - b| / (1 + |b|): not a number if there is one among them.
+double distance(const Tensor& a, const Tensor& b);
+
+}  // namespace nn::cuda

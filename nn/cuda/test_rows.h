@@ -1,0 +1,52 @@
+// nn/cuda/test_rows.h: tables of kernels, each with the loop that it is to agree with.
+#pragma once
+
+#include <kj/function.h>
+#include <kj/string.h>
+#include <kj/vector.h>
+
+#include "nn/cuda/test_batch.h"
+
+namespace nn::cuda {
+
+// What a row is tried with.
+struct Trial {
+  Element element;
+  Shape shape;
+  uint images;
+  bool adds;
+  kj::ArrayPtr<const Tensor> values;  // of the inputs, as they are after rounding
+  kj::ArrayPtr<Batch> inputs;
+  Batch& output;
+};
+
+struct Row {
+  kj::String name;
+  uint inputs;
+  bool canAdd;
+  // Runs the kernel.
+  kj::Function<void(const Trial&)> run;
+  // Adds to `y`, zeros, what the kernel should.
+  kj::Function<void(const Trial&, Tensor& y)> expect;
+  // Of a pool: a sole input is its input, a second one and the output are of its other side.
+  kj::Maybe<Pool> pool = nullptr;
+  // How far 16 bits may be from the truth, in roundings, and any element besides.
+  double roundings = 1.01;
+  double error = 2e-6;
+};
+
+// Runs every row on the host with every element, all forms of memory, more and fewer pixels than
+// PARTIAL_ROWS, adding and not, and checks what it wrote, and that it wrote nothing else.
+void checkRows(kj::ArrayPtr<Row> rows);
+
+constexpr Function FUNCTIONS[] = {Function::NONE, Function::RELU, Function::TANH, Function::SIGMOID,
+    Function::ELU, Function::GELU};
+kj::StringPtr nameOf(Function function);
+
+// Adds f(u) to y, f'(u) · dy to dx.
+void addActivated(Function function, const Tensor& u, Tensor& y);
+void addSlope(Function function, const Tensor& u, const Tensor& dy, Tensor& dx);
+
+void addTo(Tensor& y, const Tensor& more);
+
+}  // namespace nn::cuda
