@@ -41,21 +41,21 @@ void add(kj::ArrayPtr<const float> more, kj::ArrayPtr<float> sum) {
 
 class DeviceGroup final: public Program {
 public:
-  DeviceGroup(
-      const Graph& graph, kj::ArrayPtr<const Backend* const> backends, ProgramOptions options)
+  DeviceGroup(const Graph& graph, kj::ArrayPtr<const Target> targets, ProgramOptions options)
       : graph(graph),
         images(options.batchSize),
         flatParameters(zeros(graph.parameters)),
         flatGradients(zerosIn(options.gradients, graph.parameters)),
         flatStatistics(zeros(graph.statisticsSize)),
         allLogits(zeros(uint64_t(images) * graph.classes)) {
-    KJ_REQUIRE(backends.size() >= 1 && backends.size() <= images, backends.size(), images);
-    for (auto d: kj::indices(backends)) {
-      auto rows = rowsOf(d, backends.size(), images);
+    KJ_REQUIRE(targets.size() >= 1 && targets.size() <= images, targets.size(), images);
+    for (auto d: kj::indices(targets)) {
+      auto rows = rowsOf(d, targets.size(), images);
       auto own = options;
       own.batchSize = rows.size();
       own.gradients = nullptr;
-      devices.add(Device{backends[d]->lower(graph, own), rows});
+      own.device = targets[d].device;
+      devices.add(Device{targets[d].backend->lower(graph, own), rows});
     }
     {
       auto lock = orders.lockExclusive();
@@ -174,6 +174,7 @@ private:
       }
       case Order::BACKWARD:
         device.program->backward(order.segment);
+        device.program->awaitGradients(order.segment);
         break;
     }
   }
@@ -245,8 +246,8 @@ Range rowsOf(uint device, uint devices, uint batchSize) {
 }
 
 kj::Own<Program> newDeviceGroup(
-    const Graph& graph, kj::ArrayPtr<const Backend* const> backends, ProgramOptions options) {
-  return kj::heap<DeviceGroup>(graph, backends, options);
+    const Graph& graph, kj::ArrayPtr<const Target> targets, ProgramOptions options) {
+  return kj::heap<DeviceGroup>(graph, targets, options);
 }
 
 }  // namespace nn

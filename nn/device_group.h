@@ -9,9 +9,9 @@ namespace nn {
 // them one after another, the last device those that are left. 1 ≤ devices ≤ batchSize.
 Range rowsOf(uint device, uint devices, uint batchSize);
 
-// A program whose batch is dealt over `backends`, one device each; options.threads are those of
-// each device. The calling thread runs the first device, a thread of its own each of the others;
-// they wait without spinning.
+// A program whose batch is dealt over `targets`; options.threads are those of each device, and
+// options.device is not looked at. The calling thread runs the first device, a thread of its own
+// each of the others; they wait without spinning.
 //
 // What its arrays hold, beyond Program's contract:
 //   parameters()  forward(s) copies those of segment s to every device
@@ -23,8 +23,8 @@ Range rowsOf(uint device, uint devices, uint batchSize);
 // overwritten.
 //
 // An exception of a device is thrown by the next call that waits for it: setBatch, backward,
-// result, logits or statistics. Graph and backends must outlive the program.
+// result, logits or statistics. The graph must outlive the program.
 kj::Own<Program> newDeviceGroup(
-    const Graph& graph, kj::ArrayPtr<const Backend* const> backends, ProgramOptions options);
+    const Graph& graph, kj::ArrayPtr<const Target> targets, ProgramOptions options);
 
 }  // namespace nn

@@ -76,9 +76,9 @@ BatchResult step(const Graph& graph, Program& program, const Data& data) {
 }
 
 kj::Own<Program> group(const Graph& graph, uint devices, uint images, uint threads = 1) {
-  auto backends = kj::heapArray<const Backend*>(devices);
-  for (auto& backend: backends) backend = &CPU;
-  return newDeviceGroup(graph, backends, {.batchSize = images, .threads = threads});
+  auto targets = kj::heapArray<Target>(devices);
+  for (auto& target: targets) target.backend = &CPU;
+  return newDeviceGroup(graph, targets, {.batchSize = images, .threads = threads});
 }
 
 bool near(kj::ArrayPtr<const float> a, kj::ArrayPtr<const float> b) {
@@ -264,8 +264,8 @@ TEST_CASE("DeviceGroup: what a device throws is thrown by whoever waits for it, 
       }};
   auto graph = smallGraph(With::NOTHING);
   Data data(graph, 8);
-  const Backend* backends[] = {&CPU, &BROKEN};
-  auto several = newDeviceGroup(graph, backends, {.batchSize = 8});
+  Target targets[] = {{&CPU}, {&BROKEN}};
+  auto several = newDeviceGroup(graph, targets, {.batchSize = 8});
   several->setBatch(data.pixels, data.labels, data.draws);
   several->forward(Phase::TRAIN, 0);
   CHECK_THROWS_WITH(several->result(), doctest::Contains("the device broke down"));

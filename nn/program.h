@@ -3,6 +3,7 @@
 #pragma once
 
 #include <kj/array.h>
+#include <kj/function.h>
 #include <kj/memory.h>
 
 #include "nn/graph.h"
@@ -26,16 +27,16 @@ struct BatchResult {
 //
 // Called by one thread. One step:
 //   setBatch, forward(TRAIN, 0 … S-1), result, backward(S-1 … 0).
-// Before forward(phase, s) the parameters of segment s must be in place; they are not read between
-// the end of backward(s) and the next forward of s, so they may be overwritten then, also by
-// another thread. After backward(s) the gradients of segment s are in place until the next
-// backward(s).
+// Before forward(phase, s) the parameters of segment s must be in place. backward(s) may return
+// before its work is done: once hasGradients(s), the gradients of segment s are in place until the
+// next backward(s), and its parameters are not read before the next forward of s, so they may be
+// overwritten then, also by another thread.
 class Program {
 public:
   virtual ~Program() noexcept(false) = default;
 
   // The flat arrays (see Graph), owned by the program unless its options say otherwise. gradients()
-  // holds sums over the batch.
+  // holds sums over the batch; it waits for none.
   virtual kj::ArrayPtr<float> parameters() = 0;
   virtual kj::ArrayPtr<float> gradients() = 0;
   virtual kj::ArrayPtr<float> statistics() = 0;
@@ -48,6 +49,10 @@ public:
       kj::ArrayPtr<const uint64_t> draws) = 0;
   virtual void forward(Phase phase, uint segment) = 0;
   virtual void backward(uint segment) = 0;
+  // Whether the work of the last backward(segment) is done; awaitGradients() waits until it is.
+  // Programs whose work is done when it is asked for have nothing to add.
+  virtual bool hasGradients(uint segment) { return true; }
+  virtual void awaitGradients(uint segment) {}
   // Of the last forward of all segments; there must have been one, here and for the logits.
   virtual BatchResult result() const = 0;
 
@@ -56,6 +61,21 @@ public:
   // Bytes of all its arrays, for `explain`.
   virtual uint64_t memory_bytes() const = 0;
 };
+
+// The backward part of a step: from the last segment to the first, calls done(segment) when its
+// gradients are in place, while the work on those before it is under way.
+inline void backwardAll(
+    Program& program, uint segments, kj::FunctionParam<void(uint segment)> done) {
+  uint next = segments;
+  for (uint s = segments; s-- > 0;) {
+    program.backward(s);
+    while (next > s && program.hasGradients(next - 1)) done(--next);
+  }
+  while (next > 0) {
+    program.awaitGradients(--next);
+    done(next);
+  }
+}
 
 // What a program calculates with. FP32: float32 alone. BF16: values (activations and their
 // gradients) are bfloat16, rounded to nearest, ties to even, at each addition of a residual sum or
@@ -72,6 +92,7 @@ struct ProgramOptions {
   // Where gradients() lies, as many floats as the graph has parameters: the caller's, and outlives
   // the program. Empty: the program's own.
   kj::ArrayPtr<float> gradients = nullptr;
+  uint device = 0;  // which of several GPUs
 };
 
 // A row of the table of backends.
@@ -80,6 +101,12 @@ struct Backend {
   const char* doc;
   // The graph must outlive the program.
   kj::Own<Program> (*lower)(const Graph& graph, ProgramOptions options);
+};
+
+// What a program can be lowered for: which of those that a backend knows.
+struct Target {
+  const Backend* backend;
+  uint device = 0;
 };
 
 }  // namespace nn

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "nn/cpu/cpu.h"
+#include "nn/cuda/cuda.h"
 #include "nn/cuda/presence.h"
 
 namespace runner {
@@ -52,7 +53,7 @@ kj::OneOf<Device, Complaint> parse(kj::StringPtr word) {
 kj::Maybe<kj::String> whyNot(const Device& device) {
   if (device.kind == CPU) return nullptr;
   KJ_IF_MAYBE(why, nn::cuda::whyNot(nn::cuda::presence(), device.index)) return kj::mv(*why);
-  return kj::str("the CUDA program is not built yet");
+  return nullptr;
 }
 
 // Null if the device, which comes behind `before`, is fine.
@@ -99,6 +100,11 @@ void checkDevices(configs::Reader& reader, kj::ArrayPtr<const kj::String> device
             " cannot be dealt over ", devices.size(), " devices"),
         "make data.batch_size larger, or name fewer devices");
   }
+}
+
+nn::Target targetOf(kj::StringPtr word) {
+  auto device = parse(word).get<Device>();
+  return {device.kind == CPU ? &nn::CPU : &nn::cuda::CUDA, device.index};
 }
 
 kj::String describeDevices() {

@@ -5,6 +5,7 @@
 #include <kj/string.h>
 
 #include "configs/language/reader.h"
+#include "nn/program.h"
 #include "rpc/modes.h"
 
 namespace runner {
@@ -15,6 +16,9 @@ using kj::uint;
 // GPUs that this machine does not have. Looks for GPUs only where one is named.
 void checkDevices(configs::Reader& reader, kj::ArrayPtr<const kj::String> devices,
     const rpc::Mode& mode, uint batchSize);
+
+// What a word that checkDevices() finds nothing wrong with stands for.
+nn::Target targetOf(kj::StringPtr device);
 
 // A line for each kind of device of this machine, or for each GPU: `cuda:0: NVIDIA H100 80GB HBM3,
 // 79.2 GiB, compute capability 9.0`; `cuda: no GPU found (no driver)`.

@@ -3,6 +3,7 @@
 #include "io/batcher.h"
 #include "nn/cpu/cpu.h"
 #include "nn/device_group.h"
+#include "runner/devices.h"
 #include "runner/run_length.h"
 
 namespace runner {
@@ -16,7 +17,9 @@ io::DatasetFacts datasetFacts(const io::DataConfig& config) {
 }
 
 void requireMachineFor(const Experiment& experiment) {
-  nn::requirePrecision(experiment.train.precision);
+  for (auto& device: experiment.cluster.devices) {
+    if (targetOf(device).backend == &nn::CPU) nn::requirePrecision(experiment.train.precision);
+  }
 }
 
 ModelFacts::ModelFacts(const Experiment& experiment)
@@ -51,11 +54,12 @@ kj::Own<nn::Program> programOf(const Experiment& experiment, const nn::Graph& gr
       .profile = profile,
       .precision = experiment.train.precision,
       .gradients = gradients};
-  auto backends = KJ_MAP(device, experiment.cluster.devices) {
-    return &nn::CPU;
+  auto targets = KJ_MAP(device, experiment.cluster.devices) {
+    return targetOf(device);
   };
-  if (backends.size() == 1) return backends[0]->lower(graph, options);
-  return nn::newDeviceGroup(graph, backends, options);
+  if (targets.size() > 1) return nn::newDeviceGroup(graph, targets, options);
+  options.device = targets[0].device;
+  return targets[0].backend->lower(graph, options);
 }
 
 rpc::MessageLimits jobMessageLimits(const nn::Graph& graph) {

@@ -186,12 +186,11 @@ private:
       program->forward(nn::Phase::TRAIN, s);
       charge(rpc::Mark::FORWARD, times.forward_s, s);
     }
-    for (uint s = segments.size(); s-- > 0;) {
-      program->backward(s);
+    nn::backwardAll(*program, segments.size(), [&](uint s) {
       charge(rpc::Mark::BACKWARD, times.backward_s, s);
       store->push(step, segments[s].parameters.begin, segments[s].parameters.end);
       charge(rpc::Mark::PUSH, times.push_s, s);
-    }
+    });
     last = program->result();
     add(last);
     lookAhead();

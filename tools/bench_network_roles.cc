@@ -107,7 +107,7 @@ private:
     uint segments = facts.graph.segments.size();
     program->setBatch(batch.get().pixels, batch.get().labels, batch.get().draws);
     for (uint s = 0; s < segments; ++s) program->forward(nn::Phase::TRAIN, s);
-    for (uint s = segments; s-- > 0;) program->backward(s);
+    nn::backwardAll(*program, segments, [](uint) {});
   }
 
   void awaitAll() { store->await(step, 0, facts.graph.parameters); }

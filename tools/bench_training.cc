@@ -62,12 +62,11 @@ nn::BatchResult trainingStep(nn::Program& program, rpc::KvStore& store, const nn
     program.forward(nn::Phase::TRAIN, s);
     verb.chargeTo(verbs.forward_s);
   }
-  for (uint s = segments.size(); s-- > 0;) {
-    program.backward(s);
+  nn::backwardAll(program, segments.size(), [&](uint s) {
     verb.chargeTo(verbs.backward_s);
     store.push(step, segments[s].parameters.begin, segments[s].parameters.end);
     verb.chargeTo(verbs.push_s);
-  }
+  });
   return program.result();
 }
 
@@ -126,7 +125,7 @@ kj::String Training::check(const io::Batch& batch) {
   kj::StringPtr what = "logits";
   KJ_IF_MAYBE(gradient, tolerance.gradient) {
     for (auto* each: {oracle.get(), program.get()}) {
-      for (uint s = graph().segments.size(); s-- > 0;) each->backward(s);
+      nn::backwardAll(*each, graph().segments.size(), [](uint) {});
     }
     for (float& value: oracle->gradients()) value *= float(all / images);
     requireSameGradients(graph(), *program, *oracle, *gradient);

@@ -95,6 +95,9 @@ public:
     workspace = device->allocate(workspace_bytes);
     record(train);
     record(validate);
+    gradientsAreHere = KJ_MAP(segment, graph.segments) {
+      return device->newMark();
+    };
     device->finish();
   }
 
@@ -149,8 +152,10 @@ public:
     KJ_REQUIRE(last == Phase::TRAIN, "backward() follows forward() of training");
     device->replay(*train.backward[segment]);
     flatGradients.download(*device, graph.segments[segment].parameters);
-    device->finish();
+    device->set(*gradientsAreHere[segment]);
   }
+  bool hasGradients(uint segment) override { return device->isPast(*gradientsAreHere[segment]); }
+  void awaitGradients(uint segment) override { device->wait(*gradientsAreHere[segment]); }
 
   BatchResult result() const override {
     KJ_REQUIRE(wasForward, "result() follows forward()");
@@ -256,6 +261,7 @@ private:
   kj::Own<Memory> workspace;
   Recordings train;
   Recordings validate;
+  kj::Array<kj::Own<Mark>> gradientsAreHere;  // of each segment
   Phase last = Phase::VALIDATE;
   bool hasBatch = false;
   bool hasDraws = false;

@@ -451,9 +451,7 @@ void fill(const nn::Graph& graph, nn::Program& program) {
 nn::BatchResult step(const nn::Graph& graph, nn::Program& program, nn::Phase phase) {
   uint segments = graph.segments.size();
   for (uint s = 0; s < segments; ++s) program.forward(phase, s);
-  if (phase == nn::Phase::TRAIN) {
-    for (uint s = segments; s-- > 0;) program.backward(s);
-  }
+  if (phase == nn::Phase::TRAIN) nn::backwardAll(program, segments, [](uint) {});
   return program.result();
 }
 

@@ -7,6 +7,10 @@
 #include <cmath>
 
 #include "nn/cpu/cpu.h"
+#include "nn/cuda/cuda.h"
+#include "nn/cuda/host_device.h"
+#include "nn/cuda/presence.h"
+#include "nn/cuda/program.h"
 #include "nn/reference/reference.h"
 #include "tests/ops/cases.h"
 #include "tests/skip.h"
@@ -14,9 +18,16 @@
 namespace tests {
 namespace {
 
+// What the CUDA program asks of a GPU, done by the host.
+constexpr nn::Backend CUDA_ON_HOST = {.name = "cuda, done by the host",
+    .doc = "",
+    .lower = [](const nn::Graph& graph, nn::ProgramOptions options) {
+      return nn::cuda::newProgram(graph, kj::heap<nn::cuda::HostDevice>(), options);
+    }};
+
 // The reference is checked against itself too: that shows that a program keeps nothing from step to
 // step.
-const nn::Backend* const BACKENDS[] = {&nn::REFERENCE, &nn::CPU};
+const nn::Backend* const BACKENDS[] = {&nn::REFERENCE, &nn::CPU, &CUDA_ON_HOST};
 
 double norm(kj::ArrayPtr<const float> values) {
   double squares = 0;
@@ -122,6 +133,24 @@ TEST_CASE(
         check(*backend, nn::Precision::FP32, c, threads);
       }
     }
+  }
+}
+
+TEST_CASE("Ops: cuda:0 agrees with the reference on every case, with floats and with bfloat16") {
+  KJ_IF_MAYBE(why, nn::cuda::whyNot(nn::cuda::presence(), 0)) SKIP_CASE(why->cStr());
+  for (auto& c: CASES) {
+    INFO(doctest::String(c.name));
+    for (auto precision: {nn::Precision::FP32, nn::Precision::BF16}) {
+      INFO("bf16: " << (precision == nn::Precision::BF16));
+      check(nn::cuda::CUDA, precision, c, 1);
+    }
+  }
+}
+
+TEST_CASE("Ops: with bfloat16, so does what the CUDA program asks for, as far as these carry") {
+  for (auto& c: CASES) {
+    INFO(doctest::String(c.name));
+    check(CUDA_ON_HOST, nn::Precision::BF16, c, 1);
   }
 }
 

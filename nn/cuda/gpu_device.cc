@@ -1,0 +1,201 @@
+#include "nn/cuda/gpu_device.h"
+
+#include <cuda_runtime_api.h>
+#include <kj/debug.h>
+
+#include "configs/language/failure.h"
+#include "nn/cuda/launch.h"
+
+namespace nn::cuda {
+
+namespace {
+
+// Throws with `what` could not be done, in the runtime's words.
+void check(cudaError_t status, kj::StringPtr what) {
+  if (status == cudaSuccess) return;
+  configs::fail(
+      "GPU: cannot ", what, ": ", cudaGetErrorName(status), ": ", cudaGetErrorString(status));
+}
+
+class DeviceMemory final: public Memory {
+public:
+  explicit DeviceMemory(size_t bytes) {
+    if (bytes > 0) check(cudaMalloc(&start, bytes), kj::str("allocate ", bytes, " bytes"));
+  }
+  ~DeviceMemory() noexcept(false) { cudaFree(start); }
+  KJ_DISALLOW_COPY(DeviceMemory);
+  byte* begin() override { return static_cast<byte*>(start); }
+
+private:
+  void* start = nullptr;
+};
+
+class HostMemory final: public Memory {
+public:
+  explicit HostMemory(size_t bytes) {
+    if (bytes == 0) return;
+    check(cudaMallocHost(&start, bytes), kj::str("allocate ", bytes, " bytes on the host"));
+    memset(start, 0, bytes);
+  }
+  ~HostMemory() noexcept(false) { cudaFreeHost(start); }
+  KJ_DISALLOW_COPY(HostMemory);
+  byte* begin() override { return static_cast<byte*>(start); }
+
+private:
+  void* start = nullptr;
+};
+
+// The caller's memory, which cannot be paged out while this lives.
+class PinnedMemory final: public Memory {
+public:
+  explicit PinnedMemory(kj::ArrayPtr<byte> memory): memory(memory) {
+    check(cudaHostRegister(memory.begin(), memory.size(), cudaHostRegisterDefault),
+        "pin memory of the host");
+  }
+  ~PinnedMemory() noexcept(false) { cudaHostUnregister(memory.begin()); }
+  KJ_DISALLOW_COPY(PinnedMemory);
+  byte* begin() override { return memory.begin(); }
+
+private:
+  kj::ArrayPtr<byte> memory;
+};
+
+// A CUDA graph, ready to be launched; null if nothing was asked for.
+class GraphRecording final: public Recording {
+public:
+  explicit GraphRecording(cudaGraph_t graph) {
+    KJ_DEFER(cudaGraphDestroy(graph));
+    size_t nodes = 0;
+    check(cudaGraphGetNodes(graph, nullptr, &nodes), "count the work of a graph");
+    if (nodes == 0) return;
+    check(cudaGraphInstantiate(&executable, graph, 0), "make a graph of recorded work");
+  }
+  ~GraphRecording() noexcept(false) {
+    if (executable != nullptr) cudaGraphExecDestroy(executable);
+  }
+  KJ_DISALLOW_COPY(GraphRecording);
+
+  cudaGraphExec_t executable = nullptr;
+};
+
+class EventMark final: public Mark {
+public:
+  EventMark() {
+    check(cudaEventCreateWithFlags(&event, cudaEventBlockingSync | cudaEventDisableTiming),
+        "make an event");
+  }
+  ~EventMark() noexcept(false) { cudaEventDestroy(event); }
+  KJ_DISALLOW_COPY(EventMark);
+
+  cudaEvent_t event;
+};
+
+class GpuDevice final: public Device {
+public:
+  explicit GpuDevice(uint number): number(number) {
+    // A thread that waits leaves its core to others.
+    check(cudaInitDevice(number, cudaDeviceScheduleBlockingSync, cudaInitDeviceFlagsAreValid),
+        kj::str("begin with device ", number));
+    choose();
+    check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "make a stream");
+  }
+  ~GpuDevice() noexcept(false) {
+    choose();
+    cudaStreamDestroy(stream);
+  }
+  KJ_DISALLOW_COPY(GpuDevice);
+
+  kj::Own<Memory> allocate(size_t bytes) override {
+    choose();
+    return kj::heap<DeviceMemory>(bytes);
+  }
+  kj::Own<Memory> allocateOnHost(size_t bytes) override {
+    choose();
+    return kj::heap<HostMemory>(bytes);
+  }
+  kj::Own<Memory> pin(kj::ArrayPtr<byte> memory) override {
+    choose();
+    return kj::heap<PinnedMemory>(memory);
+  }
+
+  kj::Own<Convolution> plan(const ConvolutionShape& shape, Direction direction) override {
+    KJ_UNIMPLEMENTED("plan");
+  }
+  void run(
+      Convolution& convolution, const void* a, const void* b, void* c, void* workspace) override {
+    KJ_UNIMPLEMENTED("run");
+  }
+
+  void upload(void* to, kj::ArrayPtr<const byte> from) override {
+    choose();
+    check(cudaMemcpyAsync(to, from.begin(), from.size(), cudaMemcpyHostToDevice, stream),
+        "copy to the device");
+  }
+  void download(kj::ArrayPtr<byte> to, const void* from) override {
+    choose();
+    check(cudaMemcpyAsync(to.begin(), from, to.size(), cudaMemcpyDeviceToHost, stream),
+        "copy from the device");
+  }
+  void run(const Kernel& kernel) override {
+    choose();
+    launch(kernel, stream);
+    check(cudaGetLastError(), kj::str("launch ", nameOf(kernel)));
+  }
+
+  kj::Own<Recording> record(kj::FunctionParam<void()> ask) override {
+    choose();
+    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "record work");
+    cudaGraph_t graph = nullptr;
+    auto failure = kj::runCatchingExceptions([&]() { ask(); });
+    auto ended = cudaStreamEndCapture(stream, &graph);
+    KJ_IF_MAYBE(e, failure) {
+      if (graph != nullptr) cudaGraphDestroy(graph);
+      kj::throwFatalException(kj::mv(*e));
+    }
+    check(ended, "record work");
+    return kj::heap<GraphRecording>(graph);
+  }
+  void replay(Recording& recording) override {
+    auto executable = kj::downcast<GraphRecording>(recording).executable;
+    if (executable == nullptr) return;
+    choose();
+    check(cudaGraphLaunch(executable, stream), "launch recorded work");
+  }
+
+  kj::Own<Mark> newMark() override {
+    choose();
+    return kj::heap<EventMark>();
+  }
+  void set(Mark& mark) override {
+    choose();
+    check(cudaEventRecord(kj::downcast<EventMark>(mark).event, stream), "record an event");
+  }
+  bool isPast(Mark& mark) override {
+    auto status = cudaEventQuery(kj::downcast<EventMark>(mark).event);
+    if (status == cudaErrorNotReady) return false;
+    check(status, "do the work before an event");
+    return true;
+  }
+  void wait(Mark& mark) override {
+    check(cudaEventSynchronize(kj::downcast<EventMark>(mark).event), "do the work before an event");
+  }
+  void finish() override { check(cudaStreamSynchronize(stream), "do the work"); }
+
+private:
+  static kj::StringPtr nameOf(const Kernel& kernel) {
+    return std::visit([](auto& each) { return kj::StringPtr(each.NAME); }, kernel);
+  }
+  // The runtime remembers a device for each thread.
+  void choose() { check(cudaSetDevice(number), kj::str("choose device ", number)); }
+
+  const uint number;
+  cudaStream_t stream = nullptr;
+};
+
+}  // namespace
+
+kj::Own<Device> newGpuDevice(uint number) {
+  return kj::heap<GpuDevice>(number);
+}
+
+}  // namespace nn::cuda

@@ -1,0 +1,12 @@
+// nn/cuda/host_convolution.h: a device library's convolutions, as plain loops.
+#pragma once
+
+#include "nn/cuda/device.h"
+
+namespace nn::cuda {
+
+// Operands as for Device::run(), in the host's memory. Sums in double.
+void convolveOnHost(
+    const ConvolutionShape& shape, Direction direction, const void* a, const void* b, void* c);
+
+}  // namespace nn::cuda

@@ -1,0 +1,152 @@
+#include "nn/cuda/host_device.h"
+
+#include <kj/debug.h>
+#include <string.h>
+
+#include "nn/cuda/host_convolution.h"
+#include "nn/cuda/host_kernels.h"
+
+namespace nn::cuda {
+
+namespace {
+
+// A value of any element that consists of it is a NaN.
+constexpr int NAN_BYTE = 0xff;
+
+class HostMemory final: public Memory {
+public:
+  // Beginning where a device's does.
+  HostMemory(size_t bytes, int fill): bytes(kj::heapArray<byte>(bytes + ALIGNMENT_BYTES)) {
+    memset(this->bytes.begin(), fill, this->bytes.size());
+  }
+  byte* begin() override {
+    auto address = reinterpret_cast<uintptr_t>(bytes.begin());
+    return bytes.begin() + (-address % ALIGNMENT_BYTES);
+  }
+
+private:
+  static constexpr size_t ALIGNMENT_BYTES = 256;
+  kj::Array<byte> bytes;
+};
+
+class PinnedMemory final: public Memory {
+public:
+  explicit PinnedMemory(byte* start): start(start) {}
+  byte* begin() override { return start; }
+
+private:
+  byte* start;
+};
+
+class HostConvolution final: public Convolution {
+public:
+  HostConvolution(const ConvolutionShape& shape, Direction direction)
+      : shape(shape), direction(direction) {}
+  size_t workspace_bytes() const override { return 16; }
+
+  const ConvolutionShape shape;
+  const Direction direction;
+};
+
+class HostMark final: public Mark {};
+
+kj::StringPtr nameOf(Direction direction) {
+  switch (direction) {
+    case Direction::FORWARD:
+      return "convolution forward";
+    case Direction::BACKWARD_DATA:
+      return "convolution backward data";
+    case Direction::BACKWARD_FILTERS:
+      return "convolution backward filters";
+  }
+  KJ_UNREACHABLE;
+}
+
+}  // namespace
+
+class HostDevice::Recorded final: public Recording {
+public:
+  kj::Vector<kj::Function<void()>> work;
+};
+
+kj::Own<Memory> HostDevice::allocate(size_t bytes) {
+  return kj::heap<HostMemory>(bytes, NAN_BYTE);
+}
+
+kj::Own<Memory> HostDevice::allocateOnHost(size_t bytes) {
+  return kj::heap<HostMemory>(bytes, 0);
+}
+
+kj::Own<Memory> HostDevice::pin(kj::ArrayPtr<byte> memory) {
+  return kj::heap<PinnedMemory>(memory.begin());
+}
+
+kj::Own<Convolution> HostDevice::plan(const ConvolutionShape& shape, Direction direction) {
+  return kj::heap<HostConvolution>(shape, direction);
+}
+
+void HostDevice::ask(kj::Function<void()> work) {
+  KJ_IF_MAYBE(recorded, recording) {
+    recorded->work.add(kj::mv(work));
+  } else {
+    work();
+  }
+}
+
+void HostDevice::upload(void* to, kj::ArrayPtr<const byte> from) {
+  ask([to, from]() { memcpy(to, from.begin(), from.size()); });
+}
+
+void HostDevice::download(kj::ArrayPtr<byte> to, const void* from) {
+  ask([to, from]() mutable { memcpy(to.begin(), from, to.size()); });
+}
+
+void HostDevice::run(const Kernel& kernel) {
+  ask([this, kernel]() {
+    done.add(std::visit([](auto& each) { return kj::StringPtr(each.NAME); }, kernel));
+    runOnHost(kernel);
+  });
+}
+
+void HostDevice::run(
+    Convolution& convolution, const void* a, const void* b, void* c, void* workspace) {
+  KJ_REQUIRE(workspace != nullptr);
+  auto& planned = kj::downcast<HostConvolution>(convolution);
+  ask([this, &planned, a, b, c]() {
+    done.add(nameOf(planned.direction));
+    convolveOnHost(planned.shape, planned.direction, a, b, c);
+  });
+}
+
+kj::Own<Recording> HostDevice::record(kj::FunctionParam<void()> ask) {
+  auto recorded = kj::heap<Recorded>();
+  KJ_REQUIRE(recording == nullptr, "one recording at a time");
+  recording = *recorded;
+  KJ_DEFER(recording = nullptr);
+  ask();
+  return recorded;
+}
+
+void HostDevice::replay(Recording& recording) {
+  for (auto& work: kj::downcast<Recorded>(recording).work) ask([&work]() { work(); });
+}
+
+kj::Own<Mark> HostDevice::newMark() {
+  return kj::heap<HostMark>();
+}
+
+void HostDevice::set(Mark&) {}
+
+bool HostDevice::isPast(Mark&) {
+  return true;
+}
+
+void HostDevice::wait(Mark&) {}
+
+void HostDevice::finish() {}
+
+kj::Array<kj::StringPtr> HostDevice::takeWork() {
+  return done.releaseAsArray();
+}
+
+}  // namespace nn::cuda
