@@ -77,18 +77,23 @@ inline void backwardAll(
   }
 }
 
-// What a program calculates with. FP32: float32 alone. BF16: values (activations and their
+// What a program calculates with. FP32: float32 alone. TF32, on GPUs: the same, but factors within
+// convolutions and dense layers are rounded to 11 bits. BF16: values (activations and their
 // gradients) are bfloat16, rounded to nearest, ties to even, at each addition of a residual sum or
 // of gradients of several readers too; so are the weights of convolutions that run on instructions
 // for it. Flat arrays, sums within an op, what batch norms and dense layers calculate, the logits
-// of a dense layer and the loss stay float32.
-enum class Precision { FP32, BF16 };
+// of a dense layer and the loss stay float32. FP16, on GPUs: the same with halves of IEEE 754,
+// whose range is small: the gradient of the loss is multiplied by ProgramOptions::lossScale, those
+// of parameters are divided by it.
+enum class Precision { FP32, TF32, BF16, FP16 };
 
 struct ProgramOptions {
   uint batchSize;                         // rows of a batch
   uint threads = 1;                       // threads that share the images of a batch
   kj::Maybe<Profile&> profile = nullptr;  // where to note what each node takes
   Precision precision = Precision::FP32;
+  float lossScale = 1;         // of FP16
+  bool deterministic = false;  // on GPUs: only what gives the same bits every time
   // Where gradients() lies, as many floats as the graph has parameters: the caller's, and outlives
   // the program. Empty: the program's own.
   kj::ArrayPtr<float> gradients = nullptr;

@@ -41,6 +41,11 @@ constexpr nn::Word<nn::Precision> PRECISIONS[] = {
         "Parameters, their gradients, sums within an op, batch statistics, dense layers and the "
         "loss stay float32. On a CPU it takes AVX512_BF16.",
         nn::Precision::BF16},
+    {"tf32",
+        "On GPUs: float32 whose factors are rounded to TF32 (11 bits) within convolutions and "
+        "dense layers.",
+        nn::Precision::TF32},
+    {"fp16", "On GPUs: as bf16, with halves; see `loss_scale`.", nn::Precision::FP16},
 };
 
 nn::Graph build(const Experiment& experiment, const io::DatasetFacts& facts,
@@ -90,6 +95,34 @@ kj::String ClusterConfig::roles() const {
   return kj::str(counted(servers, "server"), " and ", counted(workers, "worker"));
 }
 
+namespace {
+
+// What means nothing elsewhere, and is not told where the file does not have it.
+void readOfGpus(configs::Reader& reader, TrainConfig& config) {
+  constexpr double LOSS_SCALE = 128;
+  config.lossScale = LOSS_SCALE;
+  if (reader.isManual() || reader.has("loss_scale")) {
+    config.lossScale = reader.real("loss_scale",
+        "Of `fp16`: what the loss's gradient is multiplied by and parameters' gradients are "
+        "divided by, so that small ones are no zeros. A gradient of the loss is a sum over the "
+        "batch, so this is beside a factor of the batch size.",
+        {.above = 0}, LOSS_SCALE);
+    if (!reader.isManual() && config.precision != nn::Precision::FP16) {
+      reader.error("loss_scale", "only precision `fp16` has a `loss_scale`",
+          "leave it out, or choose precision = \"fp16\"");
+    }
+  }
+  config.deterministic = false;
+  if (reader.isManual() || reader.has("deterministic")) {
+    config.deterministic = reader.flag("deterministic",
+        "On GPUs: algorithms that give the same bits every time, chosen by a fixed rule and not by "
+        "their speed. On CPUs all do.",
+        false);
+  }
+}
+
+}  // namespace
+
 TrainConfig TrainConfig::read(configs::Reader& reader, const nn::Conventions& conventions) {
   TrainConfig config;
   auto steps = reader.maybeInteger("steps",
@@ -115,6 +148,7 @@ TrainConfig TrainConfig::read(configs::Reader& reader, const nn::Conventions& co
       {.atLeast = 0, .below = 1}, 0);
   config.precision =
       nn::chooseWord(reader, "precision", "What is calculated with.", PRECISIONS, "fp32");
+  readOfGpus(reader, config);
   return config;
 }
 

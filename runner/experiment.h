@@ -48,6 +48,8 @@ struct TrainConfig {
   const LossReduction* loss;
   double labelSmoothing;
   nn::Precision precision;
+  double lossScale;  // of FP16
+  bool deterministic;
 
   static TrainConfig read(configs::Reader& reader, const nn::Conventions& conventions);
 };

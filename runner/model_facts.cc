@@ -53,6 +53,8 @@ kj::Own<nn::Program> programOf(const Experiment& experiment, const nn::Graph& gr
       .threads = experiment.cluster.threadsPerWorker,
       .profile = profile,
       .precision = experiment.train.precision,
+      .lossScale = float(experiment.train.lossScale),
+      .deterministic = experiment.train.deterministic,
       .gradients = gradients};
   auto targets = KJ_MAP(device, experiment.cluster.devices) {
     return targetOf(device);

@@ -238,6 +238,10 @@ const Backend CPU = {
 };
 
 void requirePrecision(Precision precision) {
+  if (precision == Precision::TF32 || precision == Precision::FP16) {
+    configs::fail("train.precision = \"", precision == Precision::TF32 ? "tf32" : "fp16",
+        "\" is for GPUs; take \"fp32\", or \"bf16\" where the processor has it");
+  }
   if (precision == Precision::FP32 || cpu::has(dnnl::cpu_isa::avx512_core_bf16)) return;
   configs::fail(
       "train.precision = \"bf16\" takes a processor with AVX512_BF16, which this one does "

@@ -24,6 +24,7 @@ struct LoweringOptions {
   Element element;     // of values
   bool tensorFloats;   // see ConvolutionShape
   bool deterministic;  // likewise
+  float lossScale;     // see nn::Precision
 };
 
 // Work of each segment.
@@ -35,7 +36,8 @@ struct SegmentWork {
 // How a network runs. Values are stored image by image, channels innermost. A pass over memory does
 // as much as it can: a batch norm is one pass that sums, and one that normalizes, adds a residual,
 // applies an activation and writes to where a concat wants it; backward likewise. Convolutions are
-// the library's. Gradients of the flat arrays are sums over the batch.
+// the library's. Gradients of the flat arrays are sums over the batch, those of values are
+// lossScale times as large.
 //
 // Asks `draft` for the work of all segments; to be called for both drafts, with the same arguments.
 // Only the second fills the lists.

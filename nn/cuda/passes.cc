@@ -341,8 +341,8 @@ void Passes::forwardLoss(UnitId u, const SoftmaxCrossEntropy& op) {
       element = to->tensor.element;
     }
   }
-  draft.run(SoftmaxLoss{
-      element, logits, arrays.labels, trains ? op.smoothing : 0, arrays.rows, slope, 1});
+  draft.run(SoftmaxLoss{element, logits, arrays.labels, trains ? op.smoothing : 0, arrays.rows,
+      slope, options.lossScale});
   draft.run(SumRows{arrays.rows, draft.images, arrays.sums});
 }
 

@@ -101,7 +101,8 @@ void Passes::backwardLayer(UnitId u) {
                          bytesOf(options.element));
   draft.run(
       shape, Direction::BACKWARD_FILTERS, draft.use(x).data, draft.use(dy).data, draft.use(sums));
-  draft.run(ExportFilters{options.element, draft.use(sums), layer.weightGradient, filters, 1});
+  draft.run(ExportFilters{
+      options.element, draft.use(sums), layer.weightGradient, filters, 1 / options.lossScale});
 
   KJ_IF_MAYBE(to, sink(u)) {
     // The library neither adds, nor writes but densely, nor floats.
@@ -116,7 +117,8 @@ void Passes::backwardLayer(UnitId u) {
 void Passes::sumBias(const Key& bias, const Tensor& dy) {
   auto partial = draft.room(partialBytes(dy.width));
   draft.run(SumColumns{dy.element, draft.use(dy), draft.use<float>(partial)});
-  draft.run(FinishColumns{dy.channels, dy.width, draft.use<float>(partial), gradient(bias), 1});
+  draft.run(FinishColumns{
+      dy.channels, dy.width, draft.use<float>(partial), gradient(bias), 1 / options.lossScale});
 }
 
 // ---- batch norm
@@ -181,8 +183,8 @@ void Passes::backwardNorm(UnitId u, const BatchNorm& op) {
   auto coefficients = draft.room(3 * x.width * sizeof(float));
   auto view = draft.use(x);
   draft.run(FinishSlopes{view.pixels, x.channels, x.width, draft.use<float>(partial),
-      normArrays(u, x.width), op.fixedGamma ? nullptr : gradient(gamma), gradient(beta), 1,
-      draft.use<float>(coefficients)});
+      normArrays(u, x.width), op.fixedGamma ? nullptr : gradient(gamma), gradient(beta),
+      1 / options.lossScale, draft.use<float>(coefficients)});
   KJ_IF_MAYBE(to, sink(u)) {
     draft.run(NormalizeBackward{x.element, unit.function, draft.use(x), residual(u), draft.use(dy),
         normArrays(u, x.width), draft.use<float>(coefficients), draft.use(to->tensor), to->adds});

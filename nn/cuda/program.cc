@@ -51,9 +51,12 @@ private:
 Element elementOf(Precision precision) {
   switch (precision) {
     case Precision::FP32:
+    case Precision::TF32:
       return Element::FLOAT32;
     case Precision::BF16:
       return Element::BFLOAT16;
+    case Precision::FP16:
+      return Element::FLOAT16;
   }
   KJ_UNREACHABLE;
 }
@@ -82,8 +85,10 @@ public:
         sums(*device, 1),
         plainLogits(*device, size_t(images) * graph.classes) {
     KJ_REQUIRE(images > 0, "a batch needs at least one image");
-    LoweringOptions lowering{
-        .element = elementOf(options.precision), .tensorFloats = false, .deterministic = false};
+    LoweringOptions lowering{.element = elementOf(options.precision),
+        .tensorFloats = options.precision == Precision::TF32,
+        .deterministic = options.deterministic,
+        .lossScale = options.precision == Precision::FP16 ? options.lossScale : 1};
     // What no work writes, as the gradient of a fixed gamma, is 0.
     flatGradients.upload(*device, flatGradients.all());
     auto training = draft(Phase::TRAIN, lowering);

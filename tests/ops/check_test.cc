@@ -81,7 +81,10 @@ Tolerance toleranceOf(const Case& c, nn::Precision precision) {
   // a ReLU or beside another maximum, rounding moves it over, and its gradient with it: of images
   // as small as these that is up to a quarter of an array.
   bool hasEdges = strstr(c.layers, "relu") != nullptr || strstr(c.layers, "max") != nullptr;
-  return {.loss = 3e-2, .logits = 2e-2, .gradients = hasEdges ? 0.4 : 5e-2, .statistics = 3e-3};
+  Tolerance ofBf16{3e-2, 2e-2, hasEdges ? 0.4 : 5e-2, 3e-3};
+  if (precision == nn::Precision::BF16) return ofBf16;
+  // Halves, and factors of TF32, have three bits more; edges are edges.
+  return {ofBf16.loss / 8, ofBf16.logits / 8, hasEdges ? 0.4 : 5e-2 / 8, ofBf16.statistics / 8};
 }
 
 void check(const nn::Backend& backend, nn::Precision precision, const Case& c, uint threads) {
@@ -89,8 +92,8 @@ void check(const nn::Backend& backend, nn::Precision precision, const Case& c, u
   bool isExact = precision == nn::Precision::FP32;
   auto built = build(c);
   auto& graph = built.graph;
-  auto program =
-      backend.lower(graph, {.batchSize = c.batchSize, .threads = threads, .precision = precision});
+  auto program = backend.lower(graph,
+      {.batchSize = c.batchSize, .threads = threads, .precision = precision, .lossScale = 64});
   auto reference = nn::REFERENCE.lower(graph, {.batchSize = c.batchSize});
   fill(graph, *program);
   fill(graph, *reference);
@@ -136,21 +139,25 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("Ops: cuda:0 agrees with the reference on every case, with floats and with bfloat16") {
+TEST_CASE("Ops: cuda:0 agrees with the reference on every case, in every precision") {
   KJ_IF_MAYBE(why, nn::cuda::whyNot(nn::cuda::presence(), 0)) SKIP_CASE(why->cStr());
   for (auto& c: CASES) {
     INFO(doctest::String(c.name));
-    for (auto precision: {nn::Precision::FP32, nn::Precision::BF16}) {
-      INFO("bf16: " << (precision == nn::Precision::BF16));
+    for (auto precision:
+        {nn::Precision::FP32, nn::Precision::TF32, nn::Precision::BF16, nn::Precision::FP16}) {
+      INFO("precision " << uint(precision));
       check(nn::cuda::CUDA, precision, c, 1);
     }
   }
 }
 
-TEST_CASE("Ops: with bfloat16, so does what the CUDA program asks for, as far as these carry") {
+TEST_CASE("Ops: so does what the CUDA program asks for, as far as bfloat16 and halves carry") {
   for (auto& c: CASES) {
     INFO(doctest::String(c.name));
-    check(CUDA_ON_HOST, nn::Precision::BF16, c, 1);
+    for (auto precision: {nn::Precision::BF16, nn::Precision::FP16}) {
+      INFO("precision " << uint(precision));
+      check(CUDA_ON_HOST, precision, c, 1);
+    }
   }
 }
 
