@@ -42,10 +42,14 @@ public:
 };
 #endif
 
+// In which order a host goes through blocks, and a block through its threads. A kernel whose
+// outcome depends on it is wrong.
+enum class Order : uint8_t { ASCENDING, DESCENDING };
+
 class HostBlock {
 public:
-  HostBlock(uint32_t index, const Grid& grid, void* memory)
-      : place(index), grid(grid), memory(memory) {}
+  HostBlock(uint32_t index, const Grid& grid, Order order, void* memory)
+      : place(index), grid(grid), order(order), memory(memory) {}
 
   uint32_t index() const { return place; }
   uint32_t blocks() const { return grid.blocks; }
@@ -56,12 +60,15 @@ public:
   }
   template <typename Step>
   void each(Step&& step) const {
-    for (uint32_t thread = 0; thread < grid.threads; thread++) step(thread);
+    for (uint32_t i = 0; i < grid.threads; i++) {
+      step(order == Order::ASCENDING ? i : grid.threads - 1 - i);
+    }
   }
 
 private:
   uint32_t place;
   const Grid& grid;
+  Order order;
   void* memory;
 };
 

@@ -9,6 +9,8 @@ namespace nn::cuda {
 namespace {
 
 struct HostRun {
+  Order order;
+
   template <typename T, unsigned N, typename K>
   void operator()(const K& kernel, const Grid& grid) const {
     struct alignas(16) Line {
@@ -17,7 +19,8 @@ struct HostRun {
     auto shared = kj::heapArray<Line>((grid.shared_bytes + sizeof(Line) - 1) / sizeof(Line));
     for (uint32_t i = 0; i < grid.blocks; i++) {
       memset(shared.begin(), 0xff, shared.asBytes().size());  // NaNs: shared memory is not cleared
-      HostBlock block(i, grid, shared.begin());
+      uint32_t place = order == Order::ASCENDING ? i : grid.blocks - 1 - i;
+      HostBlock block(place, grid, order, shared.begin());
       body<T, N>(kernel, block);
     }
   }
@@ -25,8 +28,8 @@ struct HostRun {
 
 }  // namespace
 
-void runOnHost(const Kernel& kernel) {
-  choose(kernel, HostRun());
+void runOnHost(const Kernel& kernel, Order order) {
+  choose(kernel, HostRun{order});
 }
 
 }  // namespace nn::cuda

@@ -134,8 +134,8 @@ HOST_DEVICE uint32_t widthOf(const SumSlopes& k) {
 }
 
 inline bool takesPacks(const SumSlopes& k) {
-  return movesInPacks(k.element, {k.x, k.residual, k.dy, k.slope},
-      {k.norm.scale, k.norm.shift, k.norm.mean, k.norm.deviation});
+  return movesInPacks(
+      k.element, {k.x, k.residual, k.dy, k.slope}, {k.norm.scale, k.norm.shift, k.norm.mean});
 }
 inline Grid gridOf(const SumSlopes& k, uint32_t pack) {
   return gridOfSums(widthOf(k), pack);
@@ -143,7 +143,7 @@ inline Grid gridOf(const SumSlopes& k, uint32_t pack) {
 template <typename T, unsigned N, typename Block>
 HOST_DEVICE void body(const SumSlopes& k, Block& block) {
   struct Norm {
-    float scale[N], shift[N], mean[N], deviation[N];
+    float scale[N], shift[N], mean[N];
   };
   sumPixels<N>(
       block, k.x.pixels, widthOf(k), k.partial, k.x.width,
@@ -152,7 +152,6 @@ HOST_DEVICE void body(const SumSlopes& k, Block& block) {
         read(k.norm.scale, k.x.channels, channel, norm.scale);
         read(k.norm.shift, k.x.channels, channel, norm.shift);
         read(k.norm.mean, k.x.channels, channel, norm.mean);
-        read(k.norm.deviation, k.x.channels, channel, norm.deviation);
         return norm;
       },
       [&](const Norm& norm, uint32_t pixel, uint32_t channel, float(&first)[N], float(&second)[N]) {
@@ -162,7 +161,7 @@ HOST_DEVICE void body(const SumSlopes& k, Block& block) {
         slopeOf<T>(k, norm.scale, norm.shift, pixel, channel, u, g);
         for (unsigned i = 0; i < N; i++) {
           first[i] += g[i];
-          second[i] += g[i] * ((x[i] - norm.mean[i]) * norm.deviation[i]);
+          second[i] += g[i] * (x[i] - norm.mean[i]);
         }
         if (k.slope.data != nullptr) write<T>(k.slope, pixel, channel, g, k.slopeAdds);
       });
@@ -173,12 +172,13 @@ inline Grid gridOf(const FinishSlopes& k, uint32_t) {
 }
 template <typename T, unsigned N, typename Block>
 HOST_DEVICE void body(const FinishSlopes& k, Block& block) {
-  finishSums(block, k.partial, k.width, [&](uint32_t channel, double slopes, double products) {
+  finishSums(block, k.partial, k.width, [&](uint32_t channel, double slopes, double moments) {
     float* to = k.coefficients + channel;
     if (channel >= k.channels) {
       to[0] = to[k.width] = to[2 * size_t(k.width)] = 0;
       return;
     }
+    double products = moments * k.norm.deviation[channel];  // sum of g · h
     k.dbeta[channel] = float(k.factor * slopes);
     if (k.dgamma != nullptr) k.dgamma[channel] = float(k.factor * products);
     double scale = k.norm.scale[channel];

@@ -196,8 +196,8 @@ struct Normalize {
   View y;
 };
 
-// With u = x · scale + shift + residual, g = dy · f'(u) and h = (x - mean) · deviation: sums of g
-// and g · h. Writes g to `slope`, the residual's gradient, if that is there.
+// With u = x · scale + shift + residual and g = dy · f'(u): sums of g and g · (x - mean). Writes g
+// to `slope`, the residual's gradient, if that is there.
 struct SumSlopes {
   static constexpr const char* NAME = "sum_slopes";
   Element element;
@@ -211,8 +211,8 @@ struct SumSlopes {
   bool slopeAdds;
 };
 
-// Of sums of g and g · h: dbeta and dgamma, times `factor`, to the flat gradients; and coefficients
-// of dx = a · g + b · x + c, three arrays of `width` floats one after another.
+// Of these sums: dbeta and dgamma, times `factor`, to the flat gradients; and coefficients of
+// dx = a · g + b · x + c, three arrays of `width` floats one after another.
 struct FinishSlopes {
   static constexpr const char* NAME = "finish_slopes";
   uint32_t pixels;

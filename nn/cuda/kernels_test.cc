@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 #include <kj/debug.h>
+#include <math.h>
 
 #include "nn/cuda/host_kernels.h"
 #include "nn/cuda/kernel_bodies.h"
@@ -20,7 +21,7 @@ kj::Array<float> floatsOf(const Tensor& tensor) {
 Row activation(Function function, bool isBiased) {
   auto run = [=](const Trial& t) {
     auto bias = drawFloats(3, t.shape.channels);
-    runOnHost(Activate{t.element, function, t.inputs[0].view(), isBiased ? bias.begin() : nullptr,
+    t.run(Activate{t.element, function, t.inputs[0].view(), isBiased ? bias.begin() : nullptr,
         t.output.view()});
   };
   auto expect = [=](const Trial& t, Tensor& y) {
@@ -39,7 +40,7 @@ Row activation(Function function, bool isBiased) {
 Row activationInPlace() {
   auto run = [](const Trial& t) {
     t.output.fill(t.values[0]);
-    runOnHost(Activate{t.element, Function::TANH, t.output.view(), nullptr, t.output.view()});
+    t.run(Activate{t.element, Function::TANH, t.output.view(), nullptr, t.output.view()});
   };
   auto expect = [](const Trial& t, Tensor& y) { addActivated(Function::TANH, t.values[0], y); };
   return {kj::str("activate in place"), 1, false, kj::mv(run), kj::mv(expect)};
@@ -51,7 +52,7 @@ Row activationBackward(Function function) {
     for (double& value: y.values) value = 0;
     addActivated(function == Function::GELU ? Function::NONE : function, t.values[0], y);
     Batch from(t.element, Form::ALIGNED_PART, y);
-    runOnHost(ActivateBackward{
+    t.run(ActivateBackward{
         t.element, function, from.view(), t.inputs[1].view(), t.output.view(), t.adds});
   };
   auto expect = [=](const Trial& t, Tensor& dx) {
@@ -64,7 +65,7 @@ Row activationBackward(Function function) {
 
 Row scaling() {
   auto run = [](const Trial& t) {
-    runOnHost(ScaleBy{t.element, -1.5, t.inputs[0].view(), t.output.view(), t.adds});
+    t.run(ScaleBy{t.element, -1.5, t.inputs[0].view(), t.output.view(), t.adds});
   };
   auto expect = [](const Trial& t, Tensor& y) { reference::forward(Scale{-1.5}, t.values[0], y); };
   return {kj::str("scale_by"), 1, true, kj::mv(run), kj::mv(expect)};
@@ -80,7 +81,7 @@ Row droppingOut() {
       auto mask = dropoutMask(RATE, DRAWS[n], NODE);
       masks.add(DropoutMaskOfRow{mask.first, mask.second, mask.threshold, mask.scale});
     }
-    runOnHost(DropOut{
+    t.run(DropOut{
         t.element, masks.begin(), t.output.plane(), t.inputs[0].view(), t.output.view(), t.adds});
   };
   auto expect = [](const Trial& t, Tensor& y) {
@@ -91,7 +92,7 @@ Row droppingOut() {
 
 Row adding() {
   auto run = [](const Trial& t) {
-    runOnHost(AddUp{t.element, t.inputs[0].view(), t.inputs[1].view(), t.output.view()});
+    t.run(AddUp{t.element, t.inputs[0].view(), t.inputs[1].view(), t.output.view()});
   };
   auto expect = [](const Trial& t, Tensor& y) {
     addTo(y, t.values[0]);
@@ -105,7 +106,7 @@ Row adding() {
 Row importing() {
   auto run = [](const Trial& t) {
     auto floats = floatsOf(t.values[0]);
-    runOnHost(ImportPixels{t.element, floats.begin(), t.output.view(), t.output.plane()});
+    t.run(ImportPixels{t.element, floats.begin(), t.output.view(), t.output.plane()});
   };
   auto expect = [](const Trial& t, Tensor& y) { addTo(y, t.values[0]); };
   return {kj::str("import_pixels"), 1, false, kj::mv(run), kj::mv(expect)};
@@ -137,6 +138,7 @@ TEST_CASE("kernels: filters go to the device with zeros around them, and come ba
           values.values[i] = 0;
         }
         auto floats = floatsOf(values);
+        for (size_t i = filters.outputs * inputs * plane; i < floats.size(); ++i) floats[i] = NAN;
         Batch expected(element, Form::PADDED, values);
         Batch batch(element, Form::PADDED, 16, {inputs, 1, plane});
         filters.paddedInputs = batch.view().width;
@@ -166,6 +168,21 @@ TEST_CASE("kernels: rows of logits come back as floats") {
 }
 
 // ---- how they are launched
+
+TEST_CASE("kernels: threads go on to further values where there are more than threads") {
+  auto drawn = drawTensor(1, 120000, {5});
+  for (auto form: {Form::PADDED, Form::PART}) {
+    Batch x(Element::FLOAT32, form, drawn), y(Element::FLOAT32, form, 120000, {5});
+    ScaleBy kernel{Element::FLOAT32, 2, x.view(), y.view(), false};
+    auto grid = gridOf(kernel, 1);
+    REQUIRE((form == Form::PADDED || grid.blocks * grid.threads < 5 * 120000));
+    runOnHost(kernel);
+    auto doubled = y.values();
+    for (size_t i = 0; i < doubled.values.size(); ++i) {
+      REQUIRE(doubled.values[i] == 2 * float(drawn.values[i]));
+    }
+  }
+}
 
 struct Choice {
   unsigned& pack;

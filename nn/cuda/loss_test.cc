@@ -59,12 +59,19 @@ void check(Element element, Form form, uint classes, float smoothing) {
   CHECK(sums.images == images);
   CHECK(std::abs(sums.lossSum - lossSum) <= 1e-12 * lossSum);
 
-  // Of validation.
+  // Of validation; in another order.
   auto again = kj::heapArray<RowResult>(ROWS);
   kernel.rows = again.begin();
   kernel.dx = {};
-  runOnHost(kernel);
-  for (uint n = 0; n < ROWS; ++n) REQUIRE(again[n].loss == results[n].loss);
+  runOnHost(kernel, Order::DESCENDING);
+  for (uint n = 0; n < ROWS; ++n) {
+    REQUIRE(again[n].loss == results[n].loss);
+    REQUIRE(again[n].correct == results[n].correct);
+  }
+  BatchSums sumsAgain;
+  runOnHost(SumRows{again.begin(), ROWS, &sumsAgain}, Order::DESCENDING);
+  CHECK(sumsAgain.lossSum == sums.lossSum);
+  CHECK(sumsAgain.correct == sums.correct);
 }
 
 TEST_CASE("loss: rows, gradients and sums are those of plain loops") {

@@ -40,10 +40,14 @@ struct Norm {
   const float* gamma() const { return op.fixedGamma ? nullptr : parameters.begin(); }
   const float* beta() const { return parameters.begin() + channels; }
 
-  void measure(Element element, View x) {
-    runOnHost(SumMoments{element, x, partial.begin()});
+  void measure(Element element, View x, Order order = Order::ASCENDING) {
+    runOnHost(SumMoments{element, x, partial.begin()}, order);
+    finish(element, x, order);
+  }
+  void finish(Element element, View x, Order order = Order::ASCENDING) {
     runOnHost(FinishMoments{element, x, partial.begin(), gamma(), beta(), movingMean.begin(),
-        movingVariance.begin(), EPSILON, MOMENTUM, norm});
+                  movingVariance.begin(), EPSILON, MOMENTUM, norm},
+        order);
   }
 };
 
@@ -80,8 +84,8 @@ Row normalizing(Variant variant) {
   auto run = [=](const Trial& t) {
     auto x = t.inputs[0].view();
     Norm norm(x, variant.fixedGamma);
-    norm.measure(t.element, x);
-    runOnHost(Normalize{t.element, variant.function, x, norm.norm.scale, norm.norm.shift,
+    norm.measure(t.element, x, t.order);
+    t.run(Normalize{t.element, variant.function, x, norm.norm.scale, norm.norm.shift,
         variant.residual(t), t.output.view()});
   };
   auto expect = [=](const Trial& t, Tensor& y) {
@@ -96,15 +100,15 @@ Row normalizingBackward(Variant variant) {
   auto run = [=](const Trial& t) {
     auto x = t.inputs[0].view();
     Norm norm(x, variant.fixedGamma);
-    norm.measure(t.element, x);
+    norm.measure(t.element, x, t.order);
     auto residual = variant.residual(t), dy = variant.dy(t);
-    runOnHost(SumSlopes{
+    t.run(SumSlopes{
         t.element, variant.function, x, residual, dy, norm.norm, norm.partial.begin(), {}, false});
     auto gradients = room(2 * x.channels), coefficients = room(3 * x.width);
-    runOnHost(FinishSlopes{x.pixels, x.channels, x.width, norm.partial.begin(), norm.norm,
+    t.run(FinishSlopes{x.pixels, x.channels, x.width, norm.partial.begin(), norm.norm,
         variant.fixedGamma ? nullptr : gradients.begin(), gradients.begin() + x.channels, 0.5,
         coefficients.begin()});
-    runOnHost(NormalizeBackward{t.element, variant.function, x, residual, dy, norm.norm,
+    t.run(NormalizeBackward{t.element, variant.function, x, residual, dy, norm.norm,
         coefficients.begin(), t.output.view(), t.adds});
 
     auto expected = kj::heapArray<double>(2 * x.channels);
@@ -131,9 +135,9 @@ Row residualBackward(Variant variant) {
   auto run = [=](const Trial& t) {
     auto x = t.inputs[0].view();
     Norm norm(x, variant.fixedGamma);
-    norm.measure(t.element, x);
-    runOnHost(SumSlopes{t.element, variant.function, x, variant.residual(t), variant.dy(t),
-        norm.norm, norm.partial.begin(), t.output.view(), t.adds});
+    norm.measure(t.element, x, t.order);
+    t.run(SumSlopes{t.element, variant.function, x, variant.residual(t), variant.dy(t), norm.norm,
+        norm.partial.begin(), t.output.view(), t.adds});
   };
   auto expect = [=](const Trial& t, Tensor& dx) { addTo(dx, variant.slope(t)); };
   return {variant.name("sum_slopes"), 3, true, kj::mv(run), kj::mv(expect)};
@@ -180,6 +184,18 @@ TEST_CASE("norms: channels far from 0 keep their variance, and one that never va
   }
 }
 
+TEST_CASE("norms: sums that rounding took below 0 give a variance of 0") {
+  Batch x(Element::FLOAT32, Form::PADDED, drawTensor(1, 3, {1}));
+  Norm norm(x.view(), false);
+  for (float& value: norm.partial) value = 0;
+  norm.partial[0] = 3;      // of 3 values 1 above the first
+  norm.partial[1] = 2.99f;  // and of their squares
+  float before = norm.movingVariance[0];
+  norm.finish(Element::FLOAT32, x.view());
+  CHECK(norm.norm.deviation[0] == doctest::Approx(1 / std::sqrt(EPSILON)));
+  CHECK(norm.movingVariance[0] == MOMENTUM * before);
+}
+
 TEST_CASE("norms: validation's scale and shift are made of moving statistics") {
   constexpr uint CHANNELS = 300, WIDTH = 304;
   auto gamma = drawFloats(1, CHANNELS), beta = drawFloats(2, CHANNELS);
@@ -211,14 +227,20 @@ TEST_CASE("biases: their gradients are sums over all pixels") {
       for (auto form: {Form::PADDED, Form::PART, Form::ALIGNED_PART}) {
         Batch dy(element, form, drawn);
         auto view = dy.view();
-        auto partial = room(size_t(PARTIAL_ROWS) * 2 * view.width), to = room(size.channels + 1);
-        runOnHost(SumColumns{element, view, partial.begin()});
-        runOnHost(FinishColumns{size.channels, view.width, partial.begin(), to.begin(), 0.5});
+        auto sum = [&](Order order) {
+          auto partial = room(size_t(PARTIAL_ROWS) * 2 * view.width), to = room(size.channels + 1);
+          runOnHost(SumColumns{element, view, partial.begin()}, order);
+          runOnHost(
+              FinishColumns{size.channels, view.width, partial.begin(), to.begin(), 0.5}, order);
+          return to;
+        };
+        auto to = sum(Order::ASCENDING), again = sum(Order::DESCENDING);
         auto values = dy.values();
         for (uint c = 0; c < size.channels; ++c) {
-          double sum = 0;
-          for (uint i = 0; i < view.pixels; ++i) sum += values.at(i / 3, c, 0, i % 3);
-          REQUIRE(std::abs(to[c] - 0.5 * sum) < 1e-7 * view.pixels + 1e-6);
+          double expected = 0;
+          for (uint i = 0; i < view.pixels; ++i) expected += values.at(i / 3, c, 0, i % 3) / 2;
+          REQUIRE(std::abs(to[c] - expected) < 1e-7 * view.pixels + 1e-6);
+          REQUIRE(again[c] == to[c]);
         }
         CHECK(std::isnan(to[size.channels]));
       }

@@ -23,9 +23,9 @@ Row pooling(Pool pool) {
   auto run = [=](const Trial& t) {
     auto windows = windowsOf(pool, t.shape);
     if (pool.function == Pool::MAX) {
-      runOnHost(PoolMax{t.element, windows, t.inputs[0].view(), t.output.view(), nullptr});
+      t.run(PoolMax{t.element, windows, t.inputs[0].view(), t.output.view(), nullptr});
     } else {
-      runOnHost(PoolAverage{t.element, windows, t.inputs[0].view(), t.output.view()});
+      t.run(PoolAverage{t.element, windows, t.inputs[0].view(), t.output.view()});
     }
   };
   auto expect = [=](const Trial& t, Tensor& y) { reference::forward(pool, t.values[0], y); };
@@ -37,16 +37,16 @@ Row poolingBackward(Pool pool) {
     auto windows = windowsOf(pool, t.shape);
     auto dy = t.inputs[1].view(), dx = t.output.view();
     if (pool.function == Pool::AVERAGE) {
-      runOnHost(PoolAverageBackward{t.element, windows, dy, dx, t.adds});
+      t.run(PoolAverageBackward{t.element, windows, dy, dx, t.adds});
       return;
     }
     Batch y(t.element, Form::PART, t.images, t.values[1].shape);
     size_t size = size_t(dy.pixels) * dy.channels;
     auto places = kj::heapArray<uint8_t>(size + 1);
     memset(places.begin(), 0xff, places.size());
-    runOnHost(PoolMax{t.element, windows, t.inputs[0].view(), y.view(), places.begin()});
+    t.run(PoolMax{t.element, windows, t.inputs[0].view(), y.view(), places.begin()});
     KJ_REQUIRE(places[size] == 0xff);
-    runOnHost(PoolMaxBackward{t.element, windows, dy, places.begin(), dx, t.adds});
+    t.run(PoolMaxBackward{t.element, windows, dy, places.begin(), dx, t.adds});
   };
   auto expect = [=](const Trial& t, Tensor& dx) {
     reference::backward(pool, t.values[0], t.values[1], dx);

@@ -32,24 +32,27 @@ void check(Row& row, Element element, Forms forms, Shape shape, uint images, boo
     values.add(inputs.back().values());
   }
   Shape outputShape = isPooled ? pooled : shape;
-  Batch output(element, forms.output, images, outputShape);
+  auto before = drawCoarse(9, images, outputShape);
   Tensor expected(images, outputShape);
   for (double& value: expected.values) value = 0;
-  Trial trial{element, shape, images, adds, values, inputs, output};
-  row.expect(trial, expected);
-  if (adds) {
-    auto before = drawCoarse(9, images, outputShape);
-    output.fill(before);
-    addTo(expected, before);
-  }
-  row.run(trial);
+  auto run = [&](Order order) {
+    Batch output(element, forms.output, images, outputShape);
+    Trial trial{element, shape, images, adds, values, inputs, output, order};
+    if (order == Order::ASCENDING) row.expect(trial, expected);
+    if (adds) output.fill(before);
+    row.run(trial);
+    return output.values();
+  };
+  auto result = run(Order::ASCENDING);
+  if (adds) addTo(expected, before);
 
   INFO(doctest::String(kj::str(row.name, ": element ", uint(element), ", ", shape, ", forms ",
       uint(forms.inputs), ' ', uint(forms.output), adds ? ", adds" : "")
                            .cStr()));
   bool isFloat = element == Element::FLOAT32;
   double limit = row.error + (isFloat ? 1 : row.roundings) * roundingOf(element);
-  CHECK(distance(output.values(), expected) <= limit);
+  CHECK(distance(result, expected) <= limit);
+  CHECK(distance(run(Order::DESCENDING), result) == 0);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <kj/string.h>
 #include <kj/vector.h>
 
+#include "nn/cuda/host_kernels.h"
 #include "nn/cuda/test_batch.h"
 
 namespace nn::cuda {
@@ -18,13 +19,16 @@ struct Trial {
   kj::ArrayPtr<const Tensor> values;  // of the inputs, as they are after rounding
   kj::ArrayPtr<Batch> inputs;
   Batch& output;
+  Order order;
+
+  void run(const Kernel& kernel) const { runOnHost(kernel, order); }
 };
 
 struct Row {
   kj::String name;
   uint inputs;
   bool canAdd;
-  // Runs the kernel.
+  // Has the trial run the kernel.
   kj::Function<void(const Trial&)> run;
   // Adds to `y`, zeros, what the kernel should.
   kj::Function<void(const Trial&, Tensor& y)> expect;
@@ -36,7 +40,8 @@ struct Row {
 };
 
 // Runs every row on the host with every element, all forms of memory, more and fewer pixels than
-// PARTIAL_ROWS, adding and not, and checks what it wrote, and that it wrote nothing else.
+// PARTIAL_ROWS, adding and not, in both orders, and checks what it wrote, that it wrote nothing
+// else, and that the order changed no bit.
 void checkRows(kj::ArrayPtr<Row> rows);
 
 constexpr Function FUNCTIONS[] = {Function::NONE, Function::RELU, Function::TANH, Function::SIGMOID,
