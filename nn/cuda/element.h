@@ -27,7 +27,7 @@ constexpr unsigned packOf(Element element) {
 }
 
 // Bits of a bfloat16 and of an IEEE half. Rounding is to nearest, ties to even; what is too large
-// for a half becomes infinite.
+// for a half becomes infinite. A device has instructions for that, alike but for the bits of a NaN.
 struct Bfloat16 {
   uint16_t bits;
 };
@@ -54,6 +54,11 @@ HOST_DEVICE float load(Bfloat16 value) {
 }
 // A half's exponent is moved to a float's by a product, which also takes care of subnormal ones.
 HOST_DEVICE float load(Float16 value) {
+#ifdef __CUDA_ARCH__
+  float result;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(result) : "h"(value.bits));
+  return result;
+#endif
   uint32_t magnitude = uint32_t(value.bits & 0x7fff) << 13;
   uint32_t sign = uint32_t(value.bits & 0x8000) << 16;
   if (magnitude >= 0x0f800000) return floatOf(sign | 0x70000000 | magnitude);  // inf, NaN
@@ -64,11 +69,19 @@ HOST_DEVICE void store(float& to, float value) {
   to = value;
 }
 HOST_DEVICE void store(Bfloat16& to, float value) {
+#ifdef __CUDA_ARCH__
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(to.bits) : "f"(value));
+  return;
+#endif
   uint32_t bits = bitsOf(value);
   bool isNan = (bits & 0x7fffffff) > 0x7f800000;
   to.bits = uint16_t(isNan ? bits >> 16 | 0x40 : (bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 HOST_DEVICE void store(Float16& to, float value) {
+#ifdef __CUDA_ARCH__
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(to.bits) : "f"(value));
+  return;
+#endif
   uint32_t bits = bitsOf(value);
   uint32_t magnitude = bits & 0x7fffffff;
   uint32_t half;
