@@ -89,7 +89,7 @@ public:
   virtual void run(
       Convolution& convolution, const void* a, const void* b, void* c, void* workspace) = 0;
 
-  // Records the work that `ask` asks for, in place of doing it.
+  // Records the work that `ask` asks for. It may be done as well, and `ask` be called twice.
   virtual kj::Own<Recording> record(kj::FunctionParam<void()> ask) = 0;
   virtual void replay(Recording& recording) = 0;
 

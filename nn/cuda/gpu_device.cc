@@ -144,6 +144,9 @@ public:
 
   kj::Own<Recording> record(kj::FunctionParam<void()> ask) override {
     choose();
+    // What is loaded at its first use cannot be loaded within a recording.
+    ask();
+    finish();
     check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "record work");
     cudaGraph_t graph = nullptr;
     auto failure = kj::runCatchingExceptions([&]() { ask(); });

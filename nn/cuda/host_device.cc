@@ -119,6 +119,8 @@ void HostDevice::run(
 }
 
 kj::Own<Recording> HostDevice::record(kj::FunctionParam<void()> ask) {
+  ask();
+  done.clear();
   auto recorded = kj::heap<Recorded>();
   KJ_REQUIRE(recording == nullptr, "one recording at a time");
   recording = *recorded;

@@ -263,6 +263,7 @@ struct FinishColumns {
 // ---- pools: windows as nn::Pool has them
 
 struct Windows {
+  static constexpr uint32_t MAX_KERNEL = 16;  // of PoolMax: a place is a byte
   Plane in;
   Plane out;
   uint32_t kernel, stride, pad;

@@ -4,6 +4,8 @@
 
 #include <kj/debug.h>
 
+#include "configs/language/failure.h"
+
 namespace nn::cuda {
 
 namespace {
@@ -233,6 +235,12 @@ Windows Passes::windowsOf(UnitId u, const Pool& op) const {
 
 void Passes::forwardPool(UnitId u, const Pool& op) {
   auto windows = windowsOf(u, op);
+  if (op.function == Pool::MAX && op.kernel > Windows::MAX_KERNEL) {
+    auto side = op.kernel;
+    configs::fail("a GPU takes the maximum over windows of at most ", Windows::MAX_KERNEL, "×",
+        Windows::MAX_KERNEL, ", and `", units[u].node->name, "` has ", side, "×", side,
+        "; choose devices = [\"cpu\"]");
+  }
   auto& x = input(u);
   auto y = place(u);
   if (op.function == Pool::AVERAGE) {

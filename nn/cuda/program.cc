@@ -89,8 +89,9 @@ public:
         .tensorFloats = options.precision == Precision::TF32,
         .deterministic = options.deterministic,
         .lossScale = options.precision == Precision::FP16 ? options.lossScale : 1};
-    // What no work writes, as the gradient of a fixed gamma, is 0.
+    // What no work writes, as the gradient of a fixed gamma, is 0; and recording may do the work.
     flatGradients.upload(*device, flatGradients.all());
+    labels.upload(*device, labels.all());
     auto training = draft(Phase::TRAIN, lowering);
     auto validation = draft(Phase::VALIDATE, lowering);
     memory_bytes_ = kj::max(training.pack(), validation.pack());

@@ -1,0 +1,118 @@
+// Which work a program asks for. That it is right, tests/ops/check_test shows.
+#include "nn/cuda/program.h"
+
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+#include <kj/vector.h>
+
+#include "configs/language/diagnostics.h"
+#include "nn/cuda/host_device.h"
+
+namespace nn::cuda {
+namespace {
+
+struct Network {
+  configs::Diagnostics diagnostics;
+  GraphBuilder builder{Shape{8, 20, 20}, diagnostics};
+
+  NodeId add(Op op, std::initializer_list<NodeId> inputs) {
+    return builder.add("", op, kj::arrayPtr(inputs.begin(), inputs.size()), {});
+  }
+  NodeId conv(NodeId input, bool bias = false) { return add(Conv2d{8, 3, 1, 1, bias}, {input}); }
+  NodeId norm(NodeId input) { return add(BatchNorm{1e-5f, 0.9f, false}, {input}); }
+  NodeId relu(NodeId input) { return add(Activation{Activation::RELU}, {input}); }
+  Graph finish(NodeId last) {
+    auto graph = builder.finish(add(Dense{4, true}, {last}), {});
+    REQUIRE(diagnostics.count() == 0);
+    return graph;
+  }
+};
+
+// A program, the device that it owns, and a batch of nothing.
+struct Running {
+  explicit Running(const Graph& graph): graph(graph) {
+    auto own = kj::heap<HostDevice>();
+    device = own.get();
+    program = newProgram(graph, kj::mv(own), {.batchSize = 2});
+    pixels = kj::heapArray<float>(2 * graph.inputShape().size());
+    for (auto& pixel: pixels) pixel = 0;
+    program->setBatch(pixels, labels, nullptr);
+  }
+
+  // One after another, but for those that only bring values to the device or back.
+  kj::String takeWork() {
+    kj::Vector<kj::StringPtr> names;
+    for (auto name: device->takeWork()) {
+      if (!name.startsWith("import_") && !name.startsWith("export_")) names.add(name);
+    }
+    return kj::strArray(names, ", ");
+  }
+  kj::String forward(Phase phase) {
+    for (uint s = 0; s < graph.segments.size(); s++) program->forward(phase, s);
+    return takeWork();
+  }
+  kj::String backward() {
+    backwardAll(*program, graph.segments.size(), [](uint) {});
+    return takeWork();
+  }
+
+  const Graph& graph;
+  HostDevice* device;
+  kj::Own<Program> program;
+  kj::Array<float> pixels;
+  const int32_t labels[2] = {0, 1};
+};
+
+TEST_CASE("program: batch norm, residual sum and activation are one pass, forward and backward") {
+  Network net;
+  auto a = net.relu(net.conv(0, true));
+  auto graph = net.finish(net.relu(net.add(Add{}, {a, net.norm(net.conv(a))})));
+  Running run(graph);
+  CHECK(
+      run.forward(Phase::TRAIN) ==
+      "convolution forward, activate, convolution forward, sum_moments, finish_moments, normalize, "
+      "convolution forward, activate, softmax_loss, sum_rows");
+  CHECK(run.backward() ==
+        // the dense layer
+        "sum_columns, finish_columns, convolution backward filters, convolution backward data, "
+        // the batch norm, with the residual's gradient, and the convolution before it
+        "sum_slopes, finish_slopes, normalize_backward, convolution backward filters, "
+        "convolution backward data, scale_by, "
+        // the first convolution
+        "activate_backward, sum_columns, finish_columns, convolution backward filters");
+  CHECK(run.forward(Phase::VALIDATE) ==
+        "convolution forward, activate, convolution forward, fold_moments, normalize, convolution "
+        "forward, activate, softmax_loss, sum_rows");
+}
+
+TEST_CASE("program: what a concat alone reads is written where the concat wants it") {
+  Network net;
+  auto left = net.relu(net.norm(net.conv(0)));
+  auto right = net.add(Pool{Pool::MAX, 3, 1, 1, Pool::FLOOR}, {0});
+  auto graph = net.finish(net.add(Concat{}, {left, right}));
+  Running run(graph);
+  CHECK(
+      run.forward(Phase::TRAIN) ==
+      "convolution forward, sum_moments, finish_moments, normalize, pool_max, convolution forward, "
+      "activate, softmax_loss, sum_rows");
+}
+
+TEST_CASE("program: values share memory once nobody reads them any more") {
+  auto bytesOf = [](uint layers) {
+    Network net;
+    NodeId last = 0;
+    for (uint i = 0; i < layers; i++) last = net.add(Scale{2}, {last});
+    return newProgram(net.finish(last), kj::heap<HostDevice>(), {.batchSize = 2})->memory_bytes();
+  };
+  CHECK(bytesOf(8) == bytesOf(2));
+}
+
+TEST_CASE("program: a maximum over more than a byte can number is refused") {
+  Network net;
+  auto graph = net.finish(net.add(Pool{Pool::MAX, 17, 1, 0, Pool::FLOOR}, {0}));
+  CHECK_THROWS_WITH(newProgram(graph, kj::heap<HostDevice>(), {.batchSize = 2}),
+      doctest::Contains("at most 16×16, and `pool"));
+}
+
+}  // namespace
+}  // namespace nn::cuda
