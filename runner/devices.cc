@@ -49,24 +49,8 @@ kj::OneOf<Device, Complaint> parse(kj::StringPtr word) {
       kj::str("known: \"cpu\", \"cpu:0\", \"cpu:1\", …, \"cuda\", \"cuda:0\", \"cuda:1\", …")};
 }
 
-// Why nothing can be computed on the device here.
-kj::Maybe<kj::String> whyNot(const Device& device) {
-  if (device.kind == CPU) return nullptr;
-  KJ_IF_MAYBE(why, nn::cuda::whyNot(nn::cuda::presence(), device.index)) return kj::mv(*why);
-  return nullptr;
-}
-
-// Null if the device, which comes behind `before`, is fine.
-kj::Maybe<Complaint> complaintOf(const Device& device, kj::ArrayPtr<const Device> before) {
-  for (auto& other: before) {
-    if (other.kind != device.kind || other.index != device.index) continue;
-    return Complaint{
-        kj::str(" is named twice"), kj::str('"', device.kind, "\" is \"", device.kind, ":0\"")};
-  }
-  KJ_IF_MAYBE(why, whyNot(device)) {
-    return Complaint{kj::str(": ", *why), kj::str("choose \"cpu\"")};
-  }
-  return nullptr;
+bool operator==(const Device& a, const Device& b) {
+  return a.kind == b.kind && a.index == b.index;
 }
 
 }  // namespace
@@ -84,7 +68,11 @@ void checkDevices(configs::Reader& reader, kj::ArrayPtr<const kj::String> device
         complain(complaint);
       }
       KJ_CASE_ONEOF(device, Device) {
-        KJ_IF_MAYBE(complaint, complaintOf(device, known)) complain(*complaint);
+        for (auto& other: known) {
+          if (other != device) continue;
+          complain({kj::str(" is named twice"),
+              kj::str('"', device.kind, "\" is \"", device.kind, ":0\"")});
+        }
         known.add(device);
       }
     }
@@ -100,6 +88,12 @@ void checkDevices(configs::Reader& reader, kj::ArrayPtr<const kj::String> device
             " cannot be dealt over ", devices.size(), " devices"),
         "make data.batch_size larger, or name fewer devices");
   }
+}
+
+kj::Maybe<kj::String> whyNotHere(kj::StringPtr word) {
+  auto device = parse(word).get<Device>();
+  if (device.kind == CPU) return nullptr;
+  return nn::cuda::whyNot(nn::cuda::presence(), device.index);
 }
 
 nn::Target targetOf(kj::StringPtr word) {

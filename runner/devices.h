@@ -12,10 +12,14 @@ namespace runner {
 
 using kj::uint;
 
-// Reports what is wrong with the `devices` of a worker, whose mode and batch these are: words, and
-// GPUs that this machine does not have. Looks for GPUs only where one is named.
+// Reports what is wrong with the `devices` of a worker, whose mode and batch these are. Whether
+// this machine has them is another matter: a file is checked on others, too.
 void checkDevices(configs::Reader& reader, kj::ArrayPtr<const kj::String> devices,
     const rpc::Mode& mode, uint batchSize);
+
+// Why nothing can be computed here on a device that checkDevices() finds nothing wrong with, in a
+// few words; null if it can. Looks for GPUs only where the word names one.
+kj::Maybe<kj::String> whyNotHere(kj::StringPtr device);
 
 // What a word that checkDevices() finds nothing wrong with stands for.
 nn::Target targetOf(kj::StringPtr device);

@@ -5,6 +5,7 @@
 
 #include "nn/cuda/presence.h"
 #include "runner/experiment.h"
+#include "runner/model_facts.h"
 #include "tests/text.h"
 
 namespace runner {
@@ -14,14 +15,18 @@ kj::String errorsWith(kj::StringPtr setting) {
   return loadExperiment("configs/mnist_mlp_local.toml", kj::arrayPtr(&setting, 1)).errors;
 }
 
-TEST_CASE("a GPU that this machine or program has not is refused with the reason") {
+TEST_CASE("a GPU that this machine or program has not is refused by a run, with place and reason") {
+  kj::StringPtr setting = "cluster.devices=[\"cuda:9999\"]";
+  auto loaded = loadExperiment("configs/mnist_mlp_local.toml", kj::arrayPtr(&setting, 1));
+  REQUIRE(loaded.errors == "");
   auto why = KJ_ASSERT_NONNULL(nn::cuda::whyNot(nn::cuda::presence(), 9999));
-  auto errors = errorsWith("cluster.devices=[\"cuda:9999\"]");
+  configs::Diagnostics diagnostics;
+  requireMachineFor(KJ_ASSERT_NONNULL(loaded.experiment), diagnostics);
+  auto errors = diagnostics.format("configs/mnist_mlp_local.toml");
+  CHECK(tests::contains(errors, "--set cluster.devices:1:"));
   CHECK(tests::contains(errors, kj::str("error: device `cuda:9999`: ", why, "\n")));
   CHECK(tests::contains(errors, "  help: choose \"cpu\"\n"));
-  bool isThere = nn::cuda::whyNot(nn::cuda::presence(), 0) == nullptr;
-  auto first = errorsWith("cluster.devices=[\"cuda\"]");
-  CHECK(tests::contains(first, "error: device `cuda`: ") == !isThere);
+  CHECK(whyNotHere("cpu:7") == nullptr);
 }
 
 TEST_CASE("a GPU may be named once") {

@@ -181,12 +181,12 @@ ClusterConfig ClusterConfig::read(
       {.atLeast = 1, .atMost = 256}, 1);
   constexpr kj::StringPtr ONE_DEVICE[] = {"cpu"_kj};
   config.devices = reader.texts("devices",
-      "The devices of each worker, `\"cpu\"` or `\"cpu:N\"`: each is a program of its own with "
-      "`threads_per_worker` threads. `\"cuda:N\"` is a GPU (`runner devices` shows them), which no "
-      "program runs on yet. A worker's batch is dealt over them in equal slices, the last "
-      "takes what is left; batch norm sees one slice. More than one needs a `kvstore.mode` other "
-      "than `local`.",
+      "The devices of each worker: `\"cpu\"` or `\"cpu:N\"`, a program of its own with "
+      "`threads_per_worker` threads; `\"cuda:N\"`, a GPU (`runner devices` shows them). A worker's "
+      "batch is dealt over them in equal slices, the last takes what is left; batch norm sees one "
+      "slice. More than one needs a `kvstore.mode` other than `local`.",
       ONE_DEVICE);
+  config.devicesSpan = reader.span("devices");
   config.onLoss = &reader.choose("on_loss", "What happens when a role is lost.",
       kj::arrayPtr(LOSS_POLICIES, kj::size(LOSS_POLICIES)), kj::StringPtr("fail"));
   config.startTimeout_s = reader.integer("start_timeout_s",

@@ -70,7 +70,8 @@ struct ClusterConfig {
   uint serversPerProcess;
   uint workers;
   uint threadsPerWorker;          // of each device
-  kj::Array<kj::String> devices;  // of each worker: "cpu", "cpu:1"
+  kj::Array<kj::String> devices;  // of each worker: "cpu", "cuda:1"
+  configs::Span devicesSpan;
   const LossPolicy* onLoss;
   uint startTimeout_s;
   uint silenceTimeout_s;

@@ -316,7 +316,15 @@ private:
     endAtInterrupt();
     configs::Diagnostics diagnostics;
     kj::HashSet<kj::String> prepared;
-    for (auto& run: runs) requireMachineFor(KJ_ASSERT_NONNULL(run.loaded.experiment));
+    auto endIfWrong = [&]() {
+      if (diagnostics.count() > 0) commandLine.exitError(diagnostics.format(file));
+    };
+    for (auto& run: runs) {
+      configs::Diagnostics own;
+      requireMachineFor(KJ_ASSERT_NONNULL(run.loaded.experiment), own);
+      diagnostics.addNew(own);
+    }
+    endIfWrong();
     for (auto& run: runs) {
       auto& experiment = KJ_ASSERT_NONNULL(run.loaded.experiment);
       auto data = dataSection(run.loaded.resolved);
@@ -329,7 +337,7 @@ private:
       }
       checkAgainst(experiment, datasetFacts(experiment.data), diagnostics);
     }
-    if (diagnostics.count() > 0) commandLine.exitError(diagnostics.format(file));
+    endIfWrong();
   }
 
   // What is allowed, but hardly meant: each sentence once.

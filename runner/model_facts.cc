@@ -16,8 +16,12 @@ io::DatasetFacts datasetFacts(const io::DataConfig& config) {
       dataset->validation().count()};
 }
 
-void requireMachineFor(const Experiment& experiment) {
+void requireMachineFor(const Experiment& experiment, configs::Diagnostics& diagnostics) {
   for (auto& device: experiment.cluster.devices) {
+    KJ_IF_MAYBE(why, whyNotHere(device)) {
+      diagnostics.error(experiment.cluster.devicesSpan, kj::str("device `", device, "`: ", *why),
+          "choose \"cpu\"");
+    }
     if (targetOf(device).backend == &nn::CPU) nn::requirePrecision(experiment.train.precision);
   }
 }

@@ -11,9 +11,9 @@ namespace runner {
 // Asks the data set's table, or the imported records where that does not know (image folders).
 io::DatasetFacts datasetFacts(const io::DataConfig& config);
 
-// Throws FAILED if this machine cannot calculate as the experiment asks for. Call it before what
-// may take long, as fetching data.
-void requireMachineFor(const Experiment& experiment);
+// Reports devices that this machine does not have. Throws FAILED if it cannot calculate as the
+// experiment asks for. Call it before what may take long, as fetching data.
+void requireMachineFor(const Experiment& experiment, configs::Diagnostics& diagnostics);
 
 // What every role must know of the data before it can start.
 struct ModelFacts {
