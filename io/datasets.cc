@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "configs/language/environment.h"
 #include "configs/language/failure.h"
 #include "io/archives.h"
 #include "io/augment.h"
@@ -25,19 +26,6 @@
 namespace io {
 
 namespace {
-
-kj::Maybe<kj::StringPtr> environment(const char* name) {
-  auto value = ::getenv(name);
-  if (value == nullptr || *value == '\0') return nullptr;
-  return kj::StringPtr(value);
-}
-
-kj::String cacheFolder() {
-  KJ_IF_MAYBE(folder, environment("RUNNER_CACHE")) return kj::str(*folder);
-  KJ_IF_MAYBE(folder, environment("XDG_CACHE_HOME")) return kj::str(*folder, "/runner");
-  KJ_IF_MAYBE(folder, environment("HOME")) return kj::str(*folder, "/.cache/runner");
-  configs::fail("there is no place for imported data: set RUNNER_CACHE to a folder");
-}
 
 kj::Maybe<kj::StringPtr> sourceOf(const DataConfig& config) {
   KJ_IF_MAYBE(source, config.source) return kj::StringPtr(*source);
@@ -86,7 +74,8 @@ kj::String cacheName(const DataConfig& config) {
   for (auto& file: config.dataset->source->files) add(file.sha256);
   if (config.dataset->source->format == DatasetSource::FOLDER) {
     add(config.onBadRecord->name);
-    auto place = findImages(*config.dataset, sourceOf(config), environment("RUNNER_DATASETS"));
+    auto place =
+        findImages(*config.dataset, sourceOf(config), configs::environment("RUNNER_DATASETS"));
     auto absolute = kj::newDiskFilesystem()->getCurrentPath().evalNative(place.images);
     add(absolute.toString());
     add(identityOf(place.images));
@@ -128,7 +117,7 @@ void importInto(const DataConfig& config, kj::StringPtr into, Progress& progress
   removeFolder(part);
   makeFolders(part);
   KJ_ON_SCOPE_FAILURE(removeFolder(part));
-  importDataset(config, environment("RUNNER_DATASETS"), part, progress);
+  importDataset(config, configs::environment("RUNNER_DATASETS"), part, progress);
   for (auto name: config.dataset->source->downloads) {
     ::unlink(kj::str(part, "/", name).cStr());
   }
@@ -156,7 +145,7 @@ kj::String folderOf(const DataConfig& config, Progress& progress) {
           ": write it again with pack_records");
     }
   }
-  auto cache = cacheFolder();
+  auto cache = configs::cacheFolder();
   auto folder = kj::str(cache, "/", cacheName(config));
   if (!isPacked(folder)) {
     makeFolders(cache);

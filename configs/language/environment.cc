@@ -1,0 +1,22 @@
+#include "configs/language/environment.h"
+
+#include <stdlib.h>
+
+#include "configs/language/failure.h"
+
+namespace configs {
+
+kj::Maybe<kj::StringPtr> environment(const char* name) {
+  auto value = ::getenv(name);
+  if (value == nullptr || *value == '\0') return nullptr;
+  return kj::StringPtr(value);
+}
+
+kj::String cacheFolder() {
+  KJ_IF_MAYBE(folder, environment("RUNNER_CACHE")) return kj::str(*folder);
+  KJ_IF_MAYBE(folder, environment("XDG_CACHE_HOME")) return kj::str(*folder, "/runner");
+  KJ_IF_MAYBE(folder, environment("HOME")) return kj::str(*folder, "/.cache/runner");
+  fail("there is no place for what is kept from run to run: set RUNNER_CACHE to a folder");
+}
+
+}  // namespace configs

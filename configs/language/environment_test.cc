@@ -1,0 +1,24 @@
+#include "configs/language/environment.h"
+
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+#include <stdlib.h>
+
+namespace configs {
+namespace {
+
+TEST_CASE("cacheFolder: the first of what the environment says, where empty says nothing") {
+  KJ_ASSERT(::setenv("RUNNER_CACHE", "/a", 1) == 0);
+  KJ_ASSERT(::setenv("XDG_CACHE_HOME", "/b", 1) == 0);
+  KJ_ASSERT(::setenv("HOME", "/c", 1) == 0);
+  CHECK(cacheFolder() == "/a");
+  KJ_ASSERT(::setenv("RUNNER_CACHE", "", 1) == 0);
+  CHECK(cacheFolder() == "/b/runner");
+  KJ_ASSERT(::unsetenv("XDG_CACHE_HOME") == 0);
+  CHECK(cacheFolder() == "/c/.cache/runner");
+  KJ_ASSERT(::unsetenv("HOME") == 0);
+  CHECK(kj::runCatchingExceptions([]() { cacheFolder(); }) != nullptr);
+}
+
+}  // namespace
+}  // namespace configs
