@@ -1,0 +1,23 @@
+// nn/cuda/network_convolutions.h: for tests: what a network asks of a convolution library.
+#pragma once
+
+#include "nn/cuda/device.h"
+#include "nn/cuda/lowering.h"
+
+namespace nn::cuda {
+
+struct AskedConvolution {
+  ConvolutionShape shape;
+  Direction direction;
+};
+
+// Each convolution that training `network` (a name of NETWORKS) with batches of `images` takes,
+// once, in the order of the work.
+kj::Array<AskedConvolution> convolutionsOf(kj::StringPtr network, nn::Shape input, uint classes,
+    uint images, const LoweringOptions& options);
+
+// For describedDevice(): two GPUs that need not be here, by their public figures.
+kj::String h100();
+kj::String h200();
+
+}  // namespace nn::cuda

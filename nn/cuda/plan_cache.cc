@@ -1,0 +1,127 @@
+#include "nn/cuda/plan_cache.h"
+
+#include <kj/debug.h>
+#include <kj/vector.h>
+
+namespace nn::cuda {
+
+namespace {
+
+constexpr auto FILE_NAME = "cuda_plans.txt"_kj;
+// Of this format: a file that begins otherwise is not read.
+constexpr auto FIRST_LINE = "runner's fastest CUDA plans, 1\n"_kj;
+
+kj::StringPtr nameOf(Element element) {
+  switch (element) {
+    case Element::FLOAT32:
+      return "fp32"_kj;
+    case Element::BFLOAT16:
+      return "bf16"_kj;
+    case Element::FLOAT16:
+      return "fp16"_kj;
+  }
+  KJ_UNREACHABLE;
+}
+
+kj::StringPtr nameOf(Direction direction) {
+  switch (direction) {
+    case Direction::FORWARD:
+      return "forward"_kj;
+    case Direction::BACKWARD_DATA:
+      return "data"_kj;
+    case Direction::BACKWARD_FILTERS:
+      return "filters"_kj;
+  }
+  KJ_UNREACHABLE;
+}
+
+kj::String textOf(const Extent& extent) {
+  auto apart = extent.stride == extent.channels ? kj::String() : kj::str("/", extent.stride);
+  return kj::str(extent.channels, apart, "x", extent.height, "x", extent.width);
+}
+
+struct Entry {
+  kj::String key, name;
+};
+
+// Lines of a key, a tab and a name; null if it is anything else.
+kj::Maybe<kj::Array<Entry>> entriesOf(kj::StringPtr text) {
+  if (!text.startsWith(FIRST_LINE)) return nullptr;
+  kj::Vector<Entry> entries;
+  for (auto rest = text.slice(FIRST_LINE.size()); rest.size() > 0;) {
+    auto tab = rest.findFirst('\t').orDefault(rest.size());
+    auto end = rest.findFirst('\n').orDefault(rest.size());
+    if (tab >= end || end == rest.size()) return nullptr;
+    entries.add(
+        Entry{kj::heapString(rest.slice(0, tab)), kj::heapString(rest.slice(tab + 1, end))});
+    rest = rest.slice(end + 1);
+  }
+  return entries.releaseAsArray();
+}
+
+}  // namespace
+
+kj::String textOf(const ConvolutionShape& s, Direction direction) {
+  bool widens = direction == Direction::FORWARD && s.output != s.element;
+  return kj::str(nameOf(direction), " ", nameOf(s.element),
+      widens ? kj::str(" to ", nameOf(s.output)) : kj::String(), " ", s.images, " ", textOf(s.x),
+      " to ", textOf(s.y), ", ", s.kernelHeight, "x", s.kernelWidth, " stride ", s.stride, " pad ",
+      s.pad, s.tensorFloats ? ", tf32" : "", s.deterministic ? ", deterministic" : "");
+}
+
+PlanCache::PlanCache(kj::Own<const kj::Directory> folder): folder(kj::mv(folder)) {
+  read();
+}
+
+kj::Maybe<kj::StringPtr> PlanCache::find(kj::StringPtr key) const {
+  return names.find(key).map([](const kj::String& name) -> kj::StringPtr { return name; });
+}
+
+void PlanCache::remember(kj::StringPtr key, kj::StringPtr name) {
+  read();  // others may have written meanwhile
+  put(kj::str(key), kj::str(name));
+  auto thrown = kj::runCatchingExceptions([&]() { write(); });
+  KJ_IF_MAYBE(cause, thrown) {
+    KJ_LOG(
+        WARNING, "which CUDA plans are fastest cannot be kept", FILE_NAME, cause->getDescription());
+  }
+}
+
+void PlanCache::put(kj::String key, kj::String name) {
+  names.upsert(kj::mv(key), kj::mv(name),
+      [](kj::String& present, kj::String&& newer) { present = kj::mv(newer); });
+}
+
+void PlanCache::read() {
+  KJ_IF_MAYBE(file, folder->tryOpenFile(kj::Path(FILE_NAME))) {
+    KJ_IF_MAYBE(entries, entriesOf((*file)->readAllText())) {
+      for (auto& entry: *entries) put(kj::mv(entry.key), kj::mv(entry.name));
+    } else {
+      KJ_LOG(WARNING, "not as this program writes it, so it will be written anew", FILE_NAME);
+    }
+  }
+}
+
+void PlanCache::write() const {
+  kj::Vector<kj::String> lines;
+  for (auto& entry: names) lines.add(kj::str(entry.key, "\t", entry.value, "\n"));
+  auto replacer =
+      folder->replaceFile(kj::Path(FILE_NAME), kj::WriteMode::CREATE | kj::WriteMode::MODIFY);
+  replacer->get().writeAll(kj::str(FIRST_LINE, kj::strArray(lines, "")));
+  replacer->commit();
+}
+
+kj::Maybe<kj::Own<Plan>> fastest(kj::Array<kj::Own<Plan>> plans, Measure measure) {
+  kj::Maybe<kj::Own<Plan>> best;
+  double best_s = kj::inf();
+  for (auto& plan: plans) {
+    KJ_IF_MAYBE(took_s, measure(*plan)) {
+      if (*took_s >= best_s) continue;
+      best_s = *took_s;
+      best = kj::mv(plan);
+    }
+  }
+  return best;
+}
+
+}  // namespace nn::cuda

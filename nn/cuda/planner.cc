@@ -1,0 +1,85 @@
+#include "nn/cuda/planner.h"
+
+#include <kj/debug.h>
+#include <kj/vector.h>
+
+#include "configs/language/failure.h"
+#include "nn/cuda/handles.h"
+
+namespace nn::cuda {
+
+namespace {
+
+// Of each library: the fastest is among the first few that its heuristics propose.
+constexpr uint MEASURED_MAX = 16;
+
+size_t bytesOf(Element element, uint images, const Extent& extent) {
+  return size_t(images) * extent.height * extent.width * extent.stride * bytesOf(element);
+}
+
+}  // namespace
+
+OperandBytes operandBytesOf(const ConvolutionShape& shape, Direction direction) {
+  auto x = bytesOf(shape.element, shape.images, shape.x);
+  auto filters = bytesOf(shape.element, shape.y.channels,
+      {shape.x.channels, shape.kernelHeight, shape.kernelWidth, shape.x.channels});
+  switch (direction) {
+    case Direction::FORWARD:
+      return {x, filters, bytesOf(shape.output, shape.images, shape.y)};
+    case Direction::BACKWARD_DATA:
+      return {bytesOf(shape.element, shape.images, shape.y), filters, x};
+    case Direction::BACKWARD_FILTERS:
+      return {x, bytesOf(shape.element, shape.images, shape.y), filters};
+  }
+  KJ_UNREACHABLE;
+}
+
+Planner::Planner(CudnnTarget cudnn, cublasLtContext* cublasLt, kj::StringPtr deviceName,
+    kj::Own<const kj::Directory> folder)
+    : cudnn(kj::mv(cudnn)),
+      cublasLt(cublasLt),
+      surroundings(kj::str(
+          deviceName, ", cuDNN ", cudnnGetVersion(), ", cuBLASLt ", cublasLtGetVersion(), ": ")),
+      cache(kj::mv(folder)) {}
+
+kj::Own<Plan> Planner::plan(const ConvolutionShape& shape, Direction direction,
+    size_t workspaceMax_bytes, Measure measure) {
+  auto text = textOf(shape, direction);
+  auto key = kj::str(surroundings, text);
+  KJ_IF_MAYBE(name, cache.find(key)) {
+    KJ_IF_MAYBE(plan, named(shape, direction, *name)) {
+      if ((*plan)->workspace_bytes() <= workspaceMax_bytes) return kj::mv(*plan);
+    }
+  }
+
+  uint most = shape.deterministic ? 1 : MEASURED_MAX;
+  kj::Vector<kj::Own<Plan>> plans;
+  if (cublasLt != nullptr) {
+    for (auto& plan: ltPlans(cublasLt, shape, direction, workspaceMax_bytes, most)) {
+      plans.add(kj::mv(plan));
+    }
+  }
+  for (auto& plan: cudnnPlans(cudnn, shape, direction, workspaceMax_bytes, most)) {
+    plans.add(kj::mv(plan));
+  }
+  if (plans.size() == 0) {
+    configs::fail("neither cuDNN nor cuBLASLt can do this convolution: ", text, ", with ",
+        workspaceMax_bytes >> 20, " MiB beside; CUDNN_LOGLEVEL_DBG=2 CUDNN_LOGDEST_DBG=stderr ",
+        "shows cuDNN's reasons");
+  }
+  if (shape.deterministic) return kj::mv(plans[0]);
+  KJ_IF_MAYBE(best, fastest(plans.releaseAsArray(), measure)) {
+    cache.remember(key, (*best)->name());
+    return kj::mv(*best);
+  }
+  configs::fail("no way to do this convolution that cuDNN or cuBLASLt propose can be run: ", text);
+}
+
+kj::Maybe<kj::Own<Plan>> Planner::named(
+    const ConvolutionShape& shape, Direction direction, kj::StringPtr name) const {
+  KJ_IF_MAYBE(plan, cudnnPlanNamed(cudnn, shape, direction, name)) return kj::mv(*plan);
+  if (cublasLt == nullptr) return nullptr;
+  return ltPlanNamed(cublasLt, shape, direction, name);
+}
+
+}  // namespace nn::cuda
