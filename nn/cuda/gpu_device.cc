@@ -4,6 +4,7 @@
 #include <kj/debug.h>
 
 #include "configs/language/failure.h"
+#include "nn/cuda/gpu_convolutions.h"
 #include "nn/cuda/launch.h"
 
 namespace nn::cuda {
@@ -98,9 +99,13 @@ public:
         kj::str("begin with device ", number));
     choose();
     check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "make a stream");
+    cudaDeviceProp about;
+    check(cudaGetDeviceProperties(&about, number), kj::str("look at device ", number));
+    convolutions = kj::heap<GpuConvolutions>(*this, about.name, stream);
   }
   ~GpuDevice() noexcept(false) {
     choose();
+    convolutions = nullptr;
     cudaStreamDestroy(stream);
   }
   KJ_DISALLOW_COPY(GpuDevice);
@@ -119,11 +124,13 @@ public:
   }
 
   kj::Own<Convolution> plan(const ConvolutionShape& shape, Direction direction) override {
-    KJ_UNIMPLEMENTED("plan");
+    choose();
+    return convolutions->plan(shape, direction);
   }
   void run(
       Convolution& convolution, const void* a, const void* b, void* c, void* workspace) override {
-    KJ_UNIMPLEMENTED("run");
+    choose();
+    convolutions->run(kj::downcast<Plan>(convolution), a, b, c, workspace);
   }
 
   void upload(void* to, kj::ArrayPtr<const byte> from) override {
@@ -193,6 +200,7 @@ private:
 
   const uint number;
   cudaStream_t stream = nullptr;
+  kj::Own<GpuConvolutions> convolutions;
 };
 
 }  // namespace

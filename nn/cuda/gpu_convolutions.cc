@@ -1,0 +1,123 @@
+#include "nn/cuda/gpu_convolutions.h"
+
+#include <cuda_runtime_api.h>
+#include <kj/debug.h>
+
+#include "configs/language/environment.h"
+#include "configs/language/failure.h"
+
+namespace nn::cuda {
+
+namespace {
+
+// Of one convolution. In float32 the fastest ways copy all of x into another order.
+constexpr size_t WORKSPACE_MAX_BYTES = size_t(2) << 30;
+constexpr uint MEASURED_RUNS = 5;
+// As any value: a small number, and no zero, which would take less power than others.
+constexpr int MEASURED_BYTE = 0x3c;
+
+void check(cudaError_t status, kj::StringPtr what) {
+  if (status == cudaSuccess) return;
+  configs::fail(
+      "GPU: cannot ", what, ": ", cudaGetErrorName(status), ": ", cudaGetErrorString(status));
+}
+
+kj::Own<const kj::Directory> openCache() {
+  auto filesystem = kj::newDiskFilesystem();
+  auto path = filesystem->getCurrentPath().evalNative(configs::cacheFolder());
+  return filesystem->getRoot().openSubdir(
+      path, kj::WriteMode::CREATE | kj::WriteMode::MODIFY | kj::WriteMode::CREATE_PARENT);
+}
+
+}  // namespace
+
+// Measures plans of one convolution, all on the same operands.
+class GpuConvolutions::Stopwatch {
+public:
+  Stopwatch(Device& device, const Handles& handles, const OperandBytes& bytes)
+      : device(device),
+        handles(handles),
+        a(filled(bytes.a)),
+        b(filled(bytes.b)),
+        c(filled(bytes.c)) {
+    check(cudaEventCreate(&start), "make an event");
+    check(cudaEventCreate(&end), "make an event");
+  }
+  ~Stopwatch() noexcept(false) {
+    cudaEventDestroy(start);
+    cudaEventDestroy(end);
+  }
+  KJ_DISALLOW_COPY(Stopwatch);
+
+  // Seconds; null if the library does not take it.
+  kj::Maybe<double> measure(Plan& plan) {
+    auto workspace = device.allocate(plan.workspace_bytes());
+    auto run = [&]() {
+      auto refused = plan.run(handles, a->begin(), b->begin(), c->begin(), workspace->begin());
+      if (refused != nullptr) cudaGetLastError();  // or the next who looks takes it for its own
+      return refused == nullptr;
+    };
+    // The first run loads code.
+    if (!run()) return nullptr;
+    check(cudaEventRecord(start, handles.stream), "record an event");
+    for (uint i = 0; i < MEASURED_RUNS; i++) {
+      if (!run()) return nullptr;
+    }
+    check(cudaEventRecord(end, handles.stream), "record an event");
+    check(cudaEventSynchronize(end), kj::str("measure ", plan.name()));
+    float took_ms = 0;
+    check(cudaEventElapsedTime(&took_ms, start, end), "read the time");
+    return took_ms / 1e3 / MEASURED_RUNS;
+  }
+
+private:
+  kj::Own<Memory> filled(size_t bytes) {
+    auto memory = device.allocate(bytes);
+    check(cudaMemsetAsync(memory->begin(), MEASURED_BYTE, bytes, handles.stream), "fill memory");
+    return memory;
+  }
+
+  Device& device;
+  const Handles& handles;
+  kj::Own<Memory> a, b, c;
+  cudaEvent_t start = nullptr, end = nullptr;
+};
+
+GpuConvolutions::GpuConvolutions(Device& device, kj::StringPtr deviceName, cudaStream_t stream)
+    : device(device) {
+  KJ_ON_SCOPE_FAILURE(close());
+  handles.stream = stream;
+  KJ_IF_MAYBE(reason, refusal(cudnnCreate(&handles.cudnn), "begin")) configs::fail(*reason);
+  KJ_IF_MAYBE(reason, refusal(cudnnSetStream(handles.cudnn, stream), "take a stream")) {
+    configs::fail(*reason);
+  }
+  auto status = cublasLtCreate(&handles.cublasLt);
+  if (status != CUBLAS_STATUS_SUCCESS) {
+    configs::fail("cuBLASLt cannot begin: ", cublasLtGetStatusString(status));
+  }
+  planner.emplace(handles.cudnn, handles.cublasLt, deviceName, openCache());
+}
+
+GpuConvolutions::~GpuConvolutions() noexcept(false) {
+  close();
+}
+
+void GpuConvolutions::close() {
+  if (handles.cublasLt != nullptr) cublasLtDestroy(handles.cublasLt);
+  if (handles.cudnn != nullptr) cudnnDestroy(handles.cudnn);
+}
+
+kj::Own<Plan> GpuConvolutions::plan(const ConvolutionShape& shape, Direction direction) {
+  kj::Maybe<Stopwatch> stopwatch;  // takes memory, and only what is new is measured
+  auto measure = [&](Plan& plan) {
+    KJ_IF_MAYBE(present, stopwatch) return present->measure(plan);
+    return stopwatch.emplace(device, handles, operandBytesOf(shape, direction)).measure(plan);
+  };
+  return KJ_ASSERT_NONNULL(planner).plan(shape, direction, WORKSPACE_MAX_BYTES, measure);
+}
+
+void GpuConvolutions::run(Plan& plan, const void* a, const void* b, void* c, void* workspace) {
+  KJ_IF_MAYBE(reason, plan.run(handles, a, b, c, workspace)) configs::fail(*reason);
+}
+
+}  // namespace nn::cuda
