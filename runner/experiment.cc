@@ -48,6 +48,17 @@ constexpr nn::Word<nn::Precision> PRECISIONS[] = {
     {"fp16", "On GPUs: as bf16, with halves; see `loss_scale`.", nn::Precision::FP16},
 };
 
+}  // namespace
+
+kj::StringPtr wordOf(nn::Precision precision) {
+  for (auto& row: PRECISIONS) {
+    if (row.value == precision) return row.name;
+  }
+  KJ_UNREACHABLE;
+}
+
+namespace {
+
 nn::Graph build(const Experiment& experiment, const io::DatasetFacts& facts,
     configs::Diagnostics& diagnostics) {
   auto shape = io::batchShapeOf(experiment.data.augment, facts.shape);

@@ -99,6 +99,9 @@ struct LogConfig {
   static LogConfig read(configs::Reader& reader);
 };
 
+// The word of `train.precision`.
+kj::StringPtr wordOf(nn::Precision precision);
+
 // Immutable once read; shared by all threads of a role.
 struct Experiment {
   kj::String name;

@@ -6,7 +6,6 @@
 
 #include "configs/language/failure.h"
 #include "runner/log_lines.h"
-#include "tools/bench_training.h"
 
 namespace tools {
 namespace {
@@ -154,6 +153,9 @@ kj::MainFunc BenchLosses::getMain() {
           "train on the experiment's own records, read as a worker reads them")
       .addOptionWithArg({"batches"}, numberSetter(batches), "N",
           "take N batches in turn (default: each step another)")
+      .addOptionWithArg({"classes"}, numberSetter(assumed.classes), "N",
+          "do without the data set: it has images as large as the crop, in N classes")
+      .addOptionWithArg({"colours"}, numberSetter(assumed.colours), "N", "of these (default: 3)")
       .callAfterParsing(KJ_BIND_METHOD(*this, run))
       .build();
 }
@@ -161,7 +163,9 @@ kj::MainFunc BenchLosses::getMain() {
 kj::MainBuilder::Validity BenchLosses::run() {
   auto loaded = load();
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
-  Training training(experiment);
+  if (data && assumed.classes > 0)
+    return kj::str("--data reads the data set, --classes does without");
+  Training training(experiment, nullptr, assumed);
   uint kept = kj::min(batches, steps);
   auto all = data ? readBatches(experiment, kept)
                   : syntheticBatches(training.graph(), experiment.data.batchSize, kept);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "tools/bench_command.h"
+#include "tools/bench_training.h"
 
 namespace tools {
 
@@ -18,6 +19,7 @@ private:
 
   kj::String folder;  // empty: nothing is written
   uint batches = kj::maxValue;
+  AssumedImages assumed;
   bool data = false;
 };
 

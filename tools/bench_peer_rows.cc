@@ -16,9 +16,6 @@
 namespace tools {
 namespace {
 
-// Debian's python3-torch belongs to this one, whatever comes first on the path.
-constexpr kj::StringPtr PYTHON = "/usr/bin/python3"_kj;
-constexpr kj::StringPtr SCRIPT = "tests/peers/train_step.py"_kj;
 constexpr int NO_TORCH = 77;
 constexpr uint WORKERS = 2;
 // Speed lines of a worker that come before all is warm.
@@ -57,7 +54,8 @@ constexpr PeerRow ROWS[] = {
 
 enum class Precision { FP32, BF16 };
 
-// What a program complained of: we say it first, Python last.
+}  // namespace
+
 kj::String reasonOf(const Ended& ended) {
   auto lines = kj::Vector<kj::String>();
   kj::StringPtr rest = ended.errors;
@@ -75,6 +73,8 @@ Figure figureOf(const Ended& ended, kj::StringPtr key) {
   return {numberIn(ended.output, key), kj::str("no `", key, "` in what it printed")};
 }
 
+namespace {
+
 // Ours is this very program.
 Ended runOurs(const PeerRow& row, Precision precision, kj::ArrayPtr<const kj::StringPtr> options) {
   kj::Vector<kj::String> words;
@@ -90,7 +90,8 @@ Ended runOurs(const PeerRow& row, Precision precision, kj::ArrayPtr<const kj::St
   return runProgram(words);
 }
 
-Ended runTheirs(const PeerRow& row, Precision precision, uint seconds, uint workers = 1) {
+Ended runTheirs(
+    const PeerRow& row, kj::StringPtr python, Precision precision, uint seconds, uint workers = 1) {
   kj::Vector<kj::String> words;
   if (row.what != PeerRow::MEMORY) {
     // Memory that was freed is kept, and large arrays are not mapped anew each step: the most that
@@ -100,7 +101,7 @@ Ended runTheirs(const PeerRow& row, Precision precision, uint seconds, uint work
       words.add(kj::str(word));
     }
   }
-  for (auto word: {PYTHON, SCRIPT, kj::StringPtr(row.network), "--json"_kj}) {
+  for (auto word: {python, PEER_SCRIPT, kj::StringPtr(row.network), "--json"_kj}) {
     words.add(kj::str(word));
   }
   words.add(kj::str("--batch=", row.batch));
@@ -176,9 +177,9 @@ bool isRefusal(kj::StringPtr reason) {
 
 Figure betterSpeed(Run& run) {
   auto fp32 = speed(run, Precision::FP32);
-  fp32.precision = "fp32"_kj;
+  fp32.how = "fp32"_kj;
   auto bf16 = speed(run, Precision::BF16);
-  bf16.precision = "bf16"_kj;
+  bf16.how = "bf16"_kj;
   if (bf16.value == nullptr) return isRefusal(bf16.reason) ? kj::mv(fp32) : kj::mv(bf16);
   return bf16.value.orDefault(0) > fp32.value.orDefault(kj::inf()) ? kj::mv(bf16) : kj::mv(fp32);
 }
@@ -211,10 +212,6 @@ double megabytes(double bytes) {
   return bytes / 1e6;
 }
 
-}  // namespace
-
-constinit const kj::ArrayPtr<const PeerRow> PEER_ROWS = ROWS;
-
 kj::StringPtr unitOf(PeerRow::What what) {
   switch (what) {
     case PeerRow::MEMORY:
@@ -236,14 +233,13 @@ Figure ours(const PeerRow& row, uint seconds) {
   return bytes;
 }
 
-Figure theirs(const PeerRow& row, uint seconds) {
-  auto run = [&](Precision precision) { return runTheirs(row, precision, seconds); };
+Figure theirs(const PeerRow& row, kj::StringPtr python, uint seconds) {
+  auto run = [&](Precision precision) { return runTheirs(row, python, precision, seconds); };
   KJ_IF_MAYBE(figure, measure(row, run)) return kj::mv(*figure);
   if (row.what == PeerRow::WORKERS) {
-    return figureOf(runTheirs(row, Precision::FP32, seconds, WORKERS), "images_per_s");
+    return figureOf(runTheirs(row, python, Precision::FP32, seconds, WORKERS), "images_per_s");
   }
-  auto loaded = runProgram(
-      kj::arr(kj::str(PYTHON), kj::str(SCRIPT), kj::str("--import-only"), kj::str("--json")));
+  auto loaded = runPeerScript(python, {"--import-only"_kj, "--json"_kj});
   return combined(figureOf(run(Precision::FP32), "peak_bytes"), figureOf(loaded, "peak_bytes"),
       [](double whole, double load) { return megabytes(whole - load); });
 }
@@ -263,12 +259,33 @@ kj::Maybe<kj::String> checkOurs(const PeerRow& row) {
   return nullptr;
 }
 
-kj::Maybe<kj::String> noPeer() {
-  if (::access(SCRIPT.cStr(), R_OK) != 0) {
-    configs::fail("there is no ", SCRIPT, " here: run bench peers in the project's folder");
+}  // namespace
+
+constinit const kj::ArrayPtr<const PeerRow> PEER_ROWS = ROWS;
+
+kj::Own<Contest> contestOf(const PeerRow& row, kj::StringPtr python, uint seconds) {
+  auto contest = kj::heap<Contest>();
+  contest->name = kj::str(row.name);
+  contest->unit = unitOf(row.what);
+  contest->check = [&row]() { return checkOurs(row); };
+  contest->ours = [&row, seconds]() { return ours(row, seconds); };
+  contest->theirs = [&row, python, seconds]() { return theirs(row, python, seconds); };
+  return contest;
+}
+
+Ended runPeerScript(kj::StringPtr python, kj::ArrayPtr<const kj::StringPtr> options) {
+  if (::access(PEER_SCRIPT.cStr(), R_OK) != 0) {
+    configs::fail("there is no ", PEER_SCRIPT, " here: run bench peers in the project's folder");
   }
-  auto ended = runProgram(
-      kj::arr(kj::str(PYTHON), kj::str(SCRIPT), kj::str("--import-only"), kj::str("--json")));
+  kj::Vector<kj::String> words;
+  words.add(kj::str(python));
+  words.add(kj::str(PEER_SCRIPT));
+  for (auto option: options) words.add(kj::str(option));
+  return runProgram(words);
+}
+
+kj::Maybe<kj::String> noPeer(kj::StringPtr python) {
+  auto ended = runPeerScript(python, {"--import-only"_kj, "--json"_kj});
   if (ended.exitCode == 0) return nullptr;
   if (ended.exitCode == NO_TORCH || ended.exitCode == 127) return kj::str("no python3-torch");
   configs::fail("PyTorch does not load: ", reasonOf(ended));

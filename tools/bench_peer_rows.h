@@ -2,7 +2,12 @@
 #pragma once
 
 #include <kj/array.h>
+#include <kj/function.h>
+#include <kj/memory.h>
 #include <kj/string.h>
+#include <kj/vector.h>
+
+#include "tools/bench_process.h"
 
 namespace tools {
 
@@ -31,27 +36,41 @@ struct PeerRow {
 
 extern const kj::ArrayPtr<const PeerRow> PEER_ROWS;
 
-// images/s, MB, part.
-kj::StringPtr unitOf(PeerRow::What what);
-
 // A figure, or why there is none.
 struct Figure {
   kj::Maybe<double> value;
   kj::String reason;
-  kj::StringPtr precision = ""_kj;  // of a BETTER row: the one that won
+  kj::StringPtr how = ""_kj;  // of several precisions or modes the one that won
 };
 
-// Both run other programs for some `seconds` at a time, `theirs` Debian's Python with the scripts
-// of tests/peers. The current folder is the project's root.
-Figure ours(const PeerRow& row, uint seconds);
-Figure theirs(const PeerRow& row, uint seconds);
+// The number behind `key` in what a program printed, or why there is none.
+Figure figureOf(const Ended& ended, kj::StringPtr key);
+// What a program complained of: we say it first, Python last.
+kj::String reasonOf(const Ended& ended);
 
-// Compares our steps with the naive oracle's, in each precision that the row measures: why they
-// cannot be measured, or null.
-kj::Maybe<kj::String> checkOurs(const PeerRow& row);
+// A line of the table, to be measured: each call runs other programs for some seconds. The current
+// folder is the project's root.
+struct Contest {
+  kj::String name;
+  kj::StringPtr unit;                           // images/s, MB, part
+  kj::Function<kj::Maybe<kj::String>()> check;  // why ours cannot be measured, or null
+  kj::Function<Figure()> ours;
+  kj::Function<Figure()> theirs;
+};
+
+// Measurements take some `seconds`. The check compares our steps with the naive oracle's, in each
+// precision that the row measures.
+kj::Own<Contest> contestOf(const PeerRow& row, kj::StringPtr python, uint seconds);
+
+// Debian's python3-torch belongs to this one, whatever comes first on the path.
+constexpr kj::StringPtr DEBIANS_PYTHON = "/usr/bin/python3"_kj;
+constexpr kj::StringPtr PEER_SCRIPT = "tests/peers/train_step.py"_kj;
+
+// Throws if the current folder is not the project's root.
+Ended runPeerScript(kj::StringPtr python, kj::ArrayPtr<const kj::StringPtr> options);
 
 // Null if PyTorch is there. Throws if the current folder is not the project's root, or the script
 // fails.
-kj::Maybe<kj::String> noPeer();
+kj::Maybe<kj::String> noPeer(kj::StringPtr python);
 
 }  // namespace tools

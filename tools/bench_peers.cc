@@ -1,5 +1,6 @@
 #include "tools/bench_peers.h"
 
+#include <capnp/compat/json.h>
 #include <kj/debug.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include "runner/log_lines.h"
 #include "tools/bench_columns.h"
 #include "tools/bench_command.h"
+#include "tools/bench_gpu_peers.h"
 
 namespace tools {
 namespace {
@@ -31,10 +33,10 @@ double median(kj::Vector<double>& values) {
   return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-kj::Array<kj::String> cellsOf(const PeerRow& row, kj::ArrayPtr<const kj::StringPtr> figures) {
+kj::Array<kj::String> cellsOf(const Contest& contest, kj::ArrayPtr<const kj::StringPtr> figures) {
   kj::Vector<kj::String> cells;
-  cells.add(kj::str(row.name));
-  cells.add(kj::str(unitOf(row.what)));
+  cells.add(kj::str(contest.name));
+  cells.add(kj::str(contest.unit));
   for (auto figure: figures) cells.add(kj::str(figure));
   return cells.releaseAsArray();
 }
@@ -42,11 +44,36 @@ kj::Array<kj::String> cellsOf(const PeerRow& row, kj::ArrayPtr<const kj::StringP
 // A figure of one side, for the line of a round.
 kj::String told(const Figure& figure) {
   auto value = shown(KJ_ASSERT_NONNULL(figure.value));
-  return figure.precision == "" ? kj::mv(value) : kj::str(value, " (", figure.precision, ")");
+  return figure.how == "" ? kj::mv(value) : kj::str(value, " (", figure.how, ")");
 }
 
-void tell(const PeerRow& row, kj::StringPtr what) {
-  runner::writeQuietly(STDERR_FILENO, kj::str(row.name, " ", what, "\n"));
+void tell(const Contest& contest, kj::StringPtr what) {
+  runner::writeQuietly(STDERR_FILENO, kj::str(contest.name, " ", what, "\n"));
+}
+
+// One line of JSON; `note` says why figures are missing.
+kj::String jsonOf(const Contest& contest, Rounds& all, kj::StringPtr how, kj::StringPtr noteKey,
+    kj::StringPtr note) {
+  auto quoted = [](kj::StringPtr text) {
+    return capnp::JsonCodec().encode(capnp::Text::Reader(text));
+  };
+  kj::Vector<kj::String> pairs;
+  auto add = [&](kj::StringPtr key, kj::StringPtr value) {
+    pairs.add(kj::str('"', key, "\":", value));
+  };
+  add("row", quoted(contest.name));
+  add("unit", quoted(contest.unit));
+  add("rounds", kj::str(all.ours.size()));
+  if (all.ours.size() > 0) add("ours", shown(median(all.ours)));
+  if (all.theirs.size() > 0) {
+    add("theirs", shown(median(all.theirs)));
+    add("ratio", shown(median(all.ratios)));
+    add("lowest", shown(all.ratios.front()));
+    add("highest", shown(all.ratios.back()));
+  }
+  if (how.size() > 0) add("how", quoted(how));
+  if (note.size() > 0) add(noteKey, quoted(note));
+  return kj::str('{', kj::strArray(pairs, ","), "}\n");
 }
 
 }  // namespace
@@ -54,6 +81,9 @@ void tell(const PeerRow& row, kj::StringPtr what) {
 kj::MainFunc BenchPeers::getMain() {
   kj::Vector<kj::String> known;
   for (auto& row: PEER_ROWS) known.add(kj::str("  ", row.name, ": ", row.doc, "\n"));
+  auto gpuNames = KJ_MAP(network, GPU_NETWORKS) {
+    return kj::str(network.name);
+  };
   doc = kj::str(
       "Trains the same networks with this program and with PyTorch (Debian's "
       "python3-torch; scripts in tests/peers), in alternation, and prints the medians of "
@@ -64,46 +94,92 @@ kj::MainFunc BenchPeers::getMain() {
       "\n"
       "  bench peers\n"
       "  bench peers mlp lenet --rounds 3 --seconds 2\n"
+      "  bench peers lenet-compiled --device cuda --python python3\n"
       "\n"
       "Of `memory` less is better; of all others more. NAME is one of\n\n",
-      kj::strArray(known, ""));
+      kj::strArray(known, ""),
+      "\nWith --device cuda no data set is needed, ours is not checked, and PyTorch's process "
+      "stays "
+      "through all rounds of a row: what it takes to compile is not counted, but has a limit. "
+      "NAME is one of ",
+      kj::strArray(gpuNames, ", "),
+      ", or one of these with -plain (PyTorch as it comes, tf32), -autocast (channels_last, bf16), "
+      "-compiled (the same with torch.compile, in the faster one of two modes).\n");
   return kj::MainBuilder(commandLine, "bench", doc)
       .addOptionWithArg({"rounds"}, numberSetter(rounds), "N", "pairs of each row (default: 5)")
       .addOptionWithArg({"seconds"}, numberSetter(seconds), "S", "of each measurement (default: 8)")
-      .expectZeroOrMoreArgs("NAME", KJ_BIND_METHOD(*this, addRow))
+      .addOptionWithArg({"device"}, KJ_BIND_METHOD(*this, setDevice), "cpu|cuda",
+          "what is compared: rows for a processor (the default) or for a GPU")
+      .addOptionWithArg(
+          {"python"},
+          [this](kj::StringPtr word) {
+            python = word;
+            return true;
+          },
+          "PROGRAM", "the Python that has PyTorch (default: Debian's, /usr/bin/python3)")
+      .addOption(
+          {"json"},
+          [this]() {
+            json = true;
+            return true;
+          },
+          "print one line of JSON a row, without a table")
+      .expectZeroOrMoreArgs("NAME",
+          [this](kj::StringPtr word) {
+            names.add(word);
+            return true;
+          })
       .callAfterParsing(KJ_BIND_METHOD(*this, run))
       .build();
 }
 
-kj::MainBuilder::Validity BenchPeers::addRow(kj::StringPtr word) {
+kj::MainBuilder::Validity BenchPeers::setDevice(kj::StringPtr word) {
+  onGpu = word == "cuda";
+  return onGpu || word == "cpu" ? kj::MainBuilder::Validity(true) : kj::str("not cpu or cuda");
+}
+
+kj::Vector<kj::Own<Contest>> BenchPeers::contestsOf(kj::StringPtr word) {
+  if (onGpu) return gpuContests(word, python, seconds);
+  kj::Vector<kj::Own<Contest>> contests;
   for (auto& row: PEER_ROWS) {
-    if (row.name == word) {
-      rows.add(&row);
-      return true;
-    }
+    if (word == row.name) contests.add(contestOf(row, python, seconds));
   }
-  return kj::str("no such row");
+  return contests;
 }
 
 kj::MainBuilder::Validity BenchPeers::run() {
-  if (rows.size() == 0) {
-    for (auto& row: PEER_ROWS) rows.add(&row);
+  if (names.size() == 0) {
+    if (onGpu) {
+      for (auto& network: GPU_NETWORKS) names.add(network.name);
+    } else {
+      for (auto& row: PEER_ROWS) names.add(row.name);
+    }
   }
-  auto missing = noPeer();
+  kj::Vector<kj::Own<Contest>> contests;
+  for (auto name: names) {
+    auto named = contestsOf(name);
+    if (named.size() == 0) return kj::str(name, ": no such row");
+    for (auto& contest: named) contests.add(kj::mv(contest));
+  }
+  auto missing = onGpu ? noGpuPeer(python) : noPeer(python);
   kj::Vector<kj::Array<kj::String>> cells;
-  for (auto row: rows) cells.add(measure(*row, missing));
+  for (auto& contest: contests) {
+    auto measured = kj::mv(contest);  // ends with its row, and with it what it has started
+    cells.add(measure(*measured, missing));
+  }
   auto header = kj::arr(kj::str("row"), kj::str("unit"), kj::str("ours"), kj::str("PyTorch"),
       kj::str("ratio"), kj::str("lowest"), kj::str("highest"));
-  runner::print(inColumns({kj::mv(header), cells.releaseAsArray(), nullptr}, 2));
+  if (!json) runner::print(inColumns({kj::mv(header), cells.releaseAsArray(), nullptr}, 2));
   if (failed) commandLine.endWith(runner::RUN_FAILED);
   return true;
 }
 
-kj::Array<kj::String> BenchPeers::measure(const PeerRow& row, kj::Maybe<kj::String>& missing) {
+kj::Array<kj::String> BenchPeers::measure(Contest& contest, kj::Maybe<kj::String>& missing) {
   Rounds all;
-  kj::Maybe<kj::String> failure = checkOurs(row);
+  kj::StringPtr how = "";
+  kj::Maybe<kj::String> failure = contest.check();
   for (uint round = 1; round <= rounds && failure == nullptr; ++round) {
-    auto our = ours(row, seconds);
+    auto our = contest.ours();
     if (our.value == nullptr) {
       failure = kj::mv(our.reason);
       break;
@@ -111,31 +187,43 @@ kj::Array<kj::String> BenchPeers::measure(const PeerRow& row, kj::Maybe<kj::Stri
     auto head = kj::str(round, "/", rounds, ": ours ", told(our));
     if (missing != nullptr) {
       all.ours.add(KJ_ASSERT_NONNULL(our.value));
-      tell(row, kj::str(head, " ", unitOf(row.what)));
+      tell(contest, kj::str(head, " ", contest.unit));
       continue;
     }
-    auto their = theirs(row, seconds);
+    auto their = contest.theirs();
     if (their.value == nullptr) {
       failure = kj::str("PyTorch: ", their.reason);
       break;
     }
+    how = their.how;
     all.ours.add(KJ_ASSERT_NONNULL(our.value));
     all.theirs.add(KJ_ASSERT_NONNULL(their.value));
     all.ratios.add(all.ours.back() / all.theirs.back());
-    tell(row, kj::str(head, ", PyTorch ", told(their), " ", unitOf(row.what), ", ratio ",
-                  shown(all.ratios.back())));
+    tell(contest, kj::str(head, ", PyTorch ", told(their), " ", contest.unit, ", ratio ",
+                      shown(all.ratios.back())));
   }
   KJ_IF_MAYBE(reason, failure) {
     failed = true;
-    tell(row, kj::str("failed: ", *reason));
-    if (all.ours.size() == 0) return cellsOf(row, {kj::str("failed: ", *reason), "", "", "", ""});
+    tell(contest, kj::str("failed: ", *reason));
+  }
+  if (json) {
+    auto note = failure.map([](auto& reason) -> kj::StringPtr { return reason; });
+    if (note == nullptr) note = missing.map([](auto& reason) -> kj::StringPtr { return reason; });
+    runner::print(
+        jsonOf(contest, all, how, failure == nullptr ? "skipped" : "failed", note.orDefault("")));
+    return nullptr;
+  }
+  KJ_IF_MAYBE(reason, failure) {
+    if (all.ours.size() == 0) {
+      return cellsOf(contest, {kj::str("failed: ", *reason), "", "", "", ""});
+    }
   }
   auto our = shown(median(all.ours));
   KJ_IF_MAYBE(reason, missing) {
-    return cellsOf(row, {our, kj::str("skipped: ", *reason), "", "", ""});
+    return cellsOf(contest, {our, kj::str("skipped: ", *reason), "", "", ""});
   }
   auto ratio = shown(median(all.ratios));
-  return cellsOf(row,
+  return cellsOf(contest,
       {our, shown(median(all.theirs)), ratio, shown(all.ratios.front()), shown(all.ratios.back())});
 }
 

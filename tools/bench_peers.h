@@ -17,16 +17,21 @@ public:
   kj::MainFunc getMain();
 
 private:
-  kj::MainBuilder::Validity addRow(kj::StringPtr word);
+  kj::MainBuilder::Validity setDevice(kj::StringPtr word);
   kj::MainBuilder::Validity run();
-  // The cells of a row, measured in rounds: ours, theirs, ours, theirs; ours alone where there is
-  // no peer. What goes wrong ends the row, whose rounds until then count.
-  kj::Array<kj::String> measure(const PeerRow& row, kj::Maybe<kj::String>& missing);
+  // Of a word: a row, or of a GPU's network all. None: there is no such row.
+  kj::Vector<kj::Own<Contest>> contestsOf(kj::StringPtr word);
+  // A line of JSON, or the cells of a row, measured in rounds: ours, theirs, ours, theirs; ours
+  // alone where there is no peer. What goes wrong ends the row, whose rounds until then count.
+  kj::Array<kj::String> measure(Contest& contest, kj::Maybe<kj::String>& missing);
 
   runner::CommandLine& commandLine;
   kj::String doc;                   // of the sub-command
-  kj::Vector<const PeerRow*> rows;  // empty: all
-  bool failed = false;              // of any row anything
+  kj::Vector<kj::StringPtr> names;  // empty: all
+  kj::StringPtr python = DEBIANS_PYTHON;
+  bool onGpu = false;
+  bool json = false;
+  bool failed = false;  // of any row anything
   uint rounds = 5;
   uint seconds = 8;
 };

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 #include <kj/debug.h>
+#include <kj/io.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -35,6 +36,36 @@ TEST_CASE("Ctrl-C ends the program that runs, then is thrown, so that things are
   auto thrown = kj::runCatchingExceptions([&]() { shell(script); });
   CHECK(KJ_ASSERT_NONNULL(thrown).getDescription() == "interrupted");
   CHECK(shell("exit 3").exitCode == 3);
+}
+
+TEST_CASE("a program that stays is asked again and again, until it ends") {
+  AskedProgram program(kj::arr(kj::str("sh"), kj::str("-c"),
+      kj::str("for i in 1 2; do read question; echo answer $i; done; echo tired >&2; exit 3")));
+  for (auto answer: {"answer 1\n", "answer 2\n"}) {
+    auto ended = program.ask(60);
+    CHECK(ended.exitCode == 0);
+    CHECK(ended.output == answer);
+  }
+  auto ended = program.ask(60);
+  CHECK(ended.exitCode == 3);
+  CHECK(ended.errors == "tired\n");
+}
+
+TEST_CASE("a program that does not answer in time is ended, with all that it has started") {
+  // The last process that keeps the pipe open is one that the program started.
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  kj::AutoCloseFd reading(ends[0]);
+  {
+    kj::AutoCloseFd writing(ends[1]);
+    AskedProgram program(
+        kj::arr(kj::str("sh"), kj::str("-c"), kj::str("cat /dev/zero >/dev/null & wait")));
+    auto ended = program.ask(1);
+    CHECK(ended.exitCode == 124);
+    CHECK(ended.errors == "took more than 1 s");
+  }
+  char c;
+  CHECK(::read(reading, &c, 1) == 0);
 }
 
 TEST_CASE("a number is found in JSON by its key") {

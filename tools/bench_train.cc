@@ -10,7 +10,6 @@
 #include "runner/log_lines.h"
 #include "tools/bench_columns.h"
 #include "tools/bench_ops.h"
-#include "tools/bench_training.h"
 
 namespace tools {
 namespace {
@@ -150,9 +149,10 @@ kj::String jsonOf(const Report& report) {
       ",\"step_cpu_s\":", number(seen.cpu_s), ",\"steps\":", seen.steps,
       ",\"batch\":", experiment.data.batchSize,
       ",\"threads\":", experiment.cluster.threadsPerWorker, ",\"precision\":\"",
-      experiment.train.precision == nn::Precision::BF16 ? "bf16" : "fp32",
-      "\",\"instruction_set\":\"", nn::instructionSet(), "\",\"checked\":\"", report.checked,
-      "\",\"read_s\":", number(seen.verbs.read_s), ",\"forward_s\":", number(seen.verbs.forward_s),
+      runner::wordOf(experiment.train.precision), "\",\"instruction_set\":\"", nn::instructionSet(),
+      "\",\"devices\":\"", kj::strArray(experiment.cluster.devices, " "), "\",\"checked\":\"",
+      report.checked, "\",\"read_s\":", number(seen.verbs.read_s),
+      ",\"forward_s\":", number(seen.verbs.forward_s),
       ",\"backward_s\":", number(seen.verbs.backward_s), ",\"push_s\":", number(seen.verbs.push_s),
       ",\"pull_s\":", number(seen.verbs.pull_s),
       ",\"gflop_per_s\":", number(report.flops / seen.median_s / 1e9),
@@ -174,20 +174,22 @@ kj::String textOf(const Report& report) {
         rate(measured->best_s), "; ", verbs(measured->verbs));
   }
   return kj::str(experiment.name, ": batch ", experiment.data.batchSize, ", ",
-      runner::counted(experiment.cluster.threadsPerWorker, "thread"), ", ", nn::instructionSet(),
-      experiment.train.precision == nn::Precision::BF16 ? ", bf16, " : ", ",
-      runner::counted(seen.steps, "step"), "; ", report.checked, "\n", "step     median ",
-      milliseconds(seen.median_s), ", best ", milliseconds(seen.best_s), ", cpu ",
-      milliseconds(seen.cpu_s), "\n", "images/s median ", rate(seen.median_s), ", best ",
-      rate(seen.best_s), "; ", runner::fixedPoint(report.flops / seen.median_s / 1e9, 0),
-      " GFLOP/s\n", "verbs    ", verbs(seen.verbs), data, "memory   program ",
-      megabytes(report.program_bytes), ", process ", megabytes(report.peak_bytes), " at most\n");
+      runner::counted(experiment.cluster.threadsPerWorker, "thread"), ", ",
+      kj::strArray(experiment.cluster.devices, " "), ", ", nn::instructionSet(), ", ",
+      runner::wordOf(experiment.train.precision), ", ", runner::counted(seen.steps, "step"), "; ",
+      report.checked, "\n", "step     median ", milliseconds(seen.median_s), ", best ",
+      milliseconds(seen.best_s), ", cpu ", milliseconds(seen.cpu_s), "\n", "images/s median ",
+      rate(seen.median_s), ", best ", rate(seen.best_s), "; ",
+      runner::fixedPoint(report.flops / seen.median_s / 1e9, 0), " GFLOP/s\n", "verbs    ",
+      verbs(seen.verbs), data, "memory   program ", megabytes(report.program_bytes), ", process ",
+      megabytes(report.peak_bytes), " at most\n");
 }
 
 // The steps of this table are timed apart: their program reads the clock between its tasks.
-kj::String opsText(const runner::Experiment& experiment, uint classes, bool byOp, double step_s) {
+kj::String opsText(
+    const runner::Experiment& experiment, AssumedImages assumed, bool byOp, double step_s) {
   nn::Profile profile;
-  Training training(experiment, profile, classes);
+  Training training(experiment, profile, assumed);
   SyntheticBatch batch(training.graph(), experiment.data.batchSize);
   NextBatch next = [&]() -> const io::Batch& { return batch.get(); };
   warmUp(training, next);
@@ -246,8 +248,9 @@ kj::MainFunc BenchTrain::getMain() {
   return builder
       .addOptionWithArg({"seconds"}, numberSetter(seconds), "S",
           "time steps for so long, rather than a number of them")
-      .addOptionWithArg({"classes"}, numberSetter(classes), "N",
-          "do without the data set: it has colour images, as large as the crop, in N classes")
+      .addOptionWithArg({"classes"}, numberSetter(assumed.classes), "N",
+          "do without the data set: it has images as large as the crop, in N classes")
+      .addOptionWithArg({"colours"}, numberSetter(assumed.colours), "N", "of these (default: 3)")
       .addOption({"data"}, set(data, true),
           "also time steps on the experiment's own records, read as a worker reads them")
       .addOption({"ops"}, setTable(Table::BY_OP), "a table of every op, not of kinds of ops")
@@ -262,10 +265,11 @@ kj::MainBuilder::Validity BenchTrain::run() {
   auto loaded = load();
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   if (json && table != nullptr) return kj::str("--json prints no table: leave out --ops, --no-ops");
-  if (data && classes > 0) return kj::str("--data reads the data set, --classes does without");
+  if (data && assumed.classes > 0)
+    return kj::str("--data reads the data set, --classes does without");
   kj::Maybe<Report> made;
   {
-    Training training(experiment, nullptr, classes);
+    Training training(experiment, nullptr, assumed);
     SyntheticBatch synthetic(training.graph(), experiment.data.batchSize);
     auto checked = checks ? training.check(synthetic.get()) : kj::str("not checked");
     NextBatch next = [&]() -> const io::Batch& { return synthetic.get(); };
@@ -296,7 +300,7 @@ kj::MainBuilder::Validity BenchTrain::run() {
   runner::print(textOf(report));
   auto wanted = table.orDefault(Table::BY_KIND);
   if (wanted != Table::NONE) {
-    runner::print(opsText(experiment, classes, wanted == Table::BY_OP, report.synthetic.mean_s));
+    runner::print(opsText(experiment, assumed, wanted == Table::BY_OP, report.synthetic.mean_s));
   }
   return true;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tools/bench_command.h"
+#include "tools/bench_training.h"
 
 namespace tools {
 
@@ -20,7 +21,7 @@ private:
 
   kj::Maybe<Table> table;  // null: by kind, but with JSON none
   uint seconds = 0;        // rather than steps; 0: steps
-  uint classes = 0;        // of a data set that is not there; 0: it is
+  AssumedImages assumed;
   bool json = false;
   bool data = false;
   bool checks = true;

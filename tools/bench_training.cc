@@ -16,7 +16,7 @@ namespace {
 constexpr uint CHECKED_IMAGES = 2;
 constexpr uint64_t CHECKED_FLOPS = 1200000000;
 // Of a data set that is not there.
-constexpr uint COLOURS = 3, ASSUMED_RECORDS = 1000000;
+constexpr uint ASSUMED_RECORDS = 1000000;
 
 uint64_t forwardFlops(const nn::Graph& graph) {
   uint64_t flops = 0;
@@ -29,11 +29,12 @@ uint64_t forwardFlops(const nn::Graph& graph) {
   return flops;
 }
 
-runner::ModelFacts factsOf(const runner::Experiment& experiment, uint classes) {
-  if (classes == 0) return runner::ModelFacts(experiment);
+runner::ModelFacts factsOf(const runner::Experiment& experiment, AssumedImages assumed) {
+  if (assumed.classes == 0) return runner::ModelFacts(experiment);
   uint side = experiment.data.augment.crop;
   if (side == 0) configs::fail("--classes needs data.augment.crop: the size of the images");
-  io::DatasetFacts facts = {{COLOURS, side, side}, classes, ASSUMED_RECORDS, ASSUMED_RECORDS};
+  io::DatasetFacts facts = {
+      {assumed.colours, side, side}, assumed.classes, ASSUMED_RECORDS, ASSUMED_RECORDS};
   return runner::ModelFacts(experiment, facts);
 }
 
@@ -71,9 +72,9 @@ nn::BatchResult trainingStep(nn::Program& program, rpc::KvStore& store, const nn
 }
 
 Training::Training(
-    const runner::Experiment& experiment, kj::Maybe<nn::Profile&> profile, uint classes)
+    const runner::Experiment& experiment, kj::Maybe<nn::Profile&> profile, AssumedImages assumed)
     : experiment(experiment),
-      facts(factsOf(experiment, classes)),
+      facts(factsOf(experiment, assumed)),
       placement(rpc::place(runner::storeKeys(experiment, facts.graph),
           experiment.kvstore.slice_bytes, 1, *experiment.kvstore.placement)),
       updater(experiment, facts),

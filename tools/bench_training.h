@@ -33,14 +33,20 @@ private:
 nn::BatchResult trainingStep(nn::Program& program, rpc::KvStore& store, const nn::Graph& graph,
     uint64_t step, const io::Batch& batch, runner::VerbTimes& verbs);
 
+// Of a data set that need not be there: its images are as large as the crop.
+struct AssumedImages {
+  uint classes = 0;  // 0: the data set is there, and asked
+  uint colours = 3;
+};
+
 // The program of an experiment's network with its first weights, and the store, called directly:
 // what a worker of `local` is, but for logs and meetings. Called by one thread.
 class Training {
 public:
-  // Both must outlive it. With a profile the program notes what each node takes. With a number of
-  // classes the data set is not asked for its facts: it need not be there.
+  // Both must outlive it. With a profile the program notes what each node takes. Throws if images
+  // are assumed and have no size.
   explicit Training(const runner::Experiment& experiment, kj::Maybe<nn::Profile&> profile = nullptr,
-      uint classes = 0);
+      AssumedImages assumed = {});
 
   const nn::Graph& graph() const { return facts.graph; }
   // The flat arrays. Parameters are the newest behind awaitUpdate().

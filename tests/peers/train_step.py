@@ -1,15 +1,23 @@
 #!/usr/bin/env python3
-"""train_step: images/s of a network's training steps in PyTorch on this processor, at its best.
+"""train_step: images/s of a network's training steps in PyTorch, at its best.
 
   train_step.py inception-bn-28-small --threads 2 --precision fp32 --seconds 8 --json
   train_step.py mlp --workers 2            two processes that exchange gradients (DDP over gloo)
   train_step.py --import-only --json       what a process takes that only loads PyTorch
+  train_step.py lenet --device cuda --precision bf16 --compile reduce-overhead --asked
 
 A synthetic batch lies in memory; a step is forward, backward and SGD with momentum. Images and
 weights are in PyTorch's fastest layout (channels_last), bf16 is its autocast, OpenBLAS is told to
 use AVX-512 where the processor has it. --workers: each has --threads threads and a whole batch.
 --json prints one line: images_per_s (of all workers, from the median step), ms_median, ms_best,
-steps, peak_bytes (of this process). Exit code 77: PyTorch is not installed.
+steps, peak_bytes (of this process). Exit code 77: PyTorch is not installed, or has no such device.
+
+On a GPU the batch lies in its memory, steps are queued without waiting for each other, and CUDA's
+events on the GPU say how long each took; bf16 and fp16 are autocast, fp16 with a GradScaler; fp32
+is without TF32, all others with it. --plain: images and weights are in the layout that a model has
+as it comes. --compile: torch.compile() of the forward pass and the loss, in that mode; compiling
+is part of the warm-up. --asked: answers each line of standard input with --json's line, of a
+measurement made then.
 """
 
 import argparse
@@ -25,6 +33,7 @@ import time
 
 NO_TORCH = 77
 WARM_UP_STEPS = 3
+WARM_UP_STEPS_GPU = 12  # cuDNN tries its algorithms, and graphs of kernels are recorded
 STEPS_MIN = 3
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 PARENT = "TRAIN_STEP_PARENT"  # the variable that tells workers its process id
@@ -47,13 +56,23 @@ def arguments():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", nargs="?", default="mlp", help="a network of networks.py")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32")
+    parser.add_argument("--precision", choices=("fp32", "tf32", "bf16", "fp16"),
+                        default="fp32", help="on a processor fp32 or bf16")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--plain", action="store_true", help="not channels_last")
+    parser.add_argument("--compile", metavar="MODE", help="of torch.compile()")
+    parser.add_argument("--asked", action="store_true", help="one answer a line of input")
     parser.add_argument("--batch", type=int, help="images a step (default: the network's own)")
     parser.add_argument("--seconds", type=float, default=8)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--import-only", action="store_true")
     parser.add_argument("--json", action="store_true")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.device == "cpu" and options.precision in ("tf32", "fp16"):
+        parser.error(f"argument --precision: {options.precision} is of GPUs")
+    if options.workers > 1 and (options.device != "cpu" or options.asked):
+        parser.error("argument --workers: several are of processors, and not asked")
+    return options
 
 
 def prepare_environment(threads):
@@ -66,7 +85,7 @@ def prepare_environment(threads):
 
 
 class Training:
-    """One worker: step() does a step and returns its seconds."""
+    """One worker: measure() does steps and returns the seconds of each."""
 
     def __init__(self, options):
         import torch
@@ -75,42 +94,93 @@ class Training:
         torch.manual_seed(1)
         torch.set_num_threads(options.threads)
         self.torch = torch
-        self.bf16 = options.precision == "bf16"
+        self.device = options.device
+        self.low = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(options.precision)
         network = NETWORKS[options.name]
+        layout = torch.contiguous_format if options.plain else torch.channels_last
         self.images = options.batch or network.batch
-        self.net = network.build().to(memory_format=torch.channels_last).train()
+        self.net = network.build().to(self.device, memory_format=layout).train()
         self.pixels = torch.randn(self.images, *network.input)
-        self.pixels = self.pixels.contiguous(memory_format=torch.channels_last)
-        self.labels = torch.randint(0, network.classes, (self.images,))
+        self.pixels = self.pixels.contiguous(memory_format=layout).to(self.device)
+        self.labels = torch.randint(0, network.classes, (self.images,)).to(self.device)
         if options.workers > 1:
             # Without copies that these networks do not need: each worker keeps its own moving
             # statistics, and gradients lie where they are exchanged.
             self.net = torch.nn.parallel.DistributedDataParallel(
                 self.net, broadcast_buffers=False, gradient_as_bucket_view=True)
         trained = [array for array in self.net.parameters() if array.requires_grad]
-        self.optimizer = torch.optim.SGD(trained, 1e-3, momentum=0.9, weight_decay=1e-5)
+        self.optimizer = torch.optim.SGD(trained, 1e-3, momentum=0.9, weight_decay=1e-5,
+                                         **self.prepare_gpu(options))
+        self.loss = torch.compile(self.loss_of, mode=options.compile) if options.compile else \
+            self.loss_of
+
+    def prepare_gpu(self, options):
+        """What is set for all of PyTorch, and returned for the optimizer."""
+        self.scaler = None
+        if self.device == "cpu":
+            return {}
+        backends = self.torch.backends
+        backends.cudnn.benchmark = True
+        backends.cudnn.allow_tf32 = options.precision != "fp32"
+        backends.cuda.matmul.allow_tf32 = options.precision != "fp32"
+        if options.precision == "fp16":
+            self.scaler = self.torch.amp.GradScaler("cuda")
+        return {"fused": True}
+
+    def loss_of(self, pixels, labels):
+        if self.low is not None:
+            with self.torch.autocast(self.device, dtype=self.low):
+                logits = self.net(pixels)
+        else:
+            logits = self.net(pixels)
+        return self.torch.nn.functional.cross_entropy(logits.float(), labels)
 
     def step(self):
-        begin = time.perf_counter()
         self.optimizer.zero_grad(set_to_none=True)
-        if self.bf16:
-            with self.torch.autocast("cpu", dtype=self.torch.bfloat16):
-                logits = self.net(self.pixels)
+        loss = self.loss(self.pixels, self.labels)
+        if self.scaler is None:
+            loss.backward()
+            self.optimizer.step()
         else:
-            logits = self.net(self.pixels)
-        self.torch.nn.functional.cross_entropy(logits.float(), self.labels).backward()
-        self.optimizer.step()
-        return time.perf_counter() - begin
+            self.scaler.scale(loss).backward()
+            self.scaler.step(self.optimizer)
+            self.scaler.update()
+
+    def measure(self, count):
+        times = []
+        if self.device == "cpu":
+            for _ in range(count):
+                begin = time.perf_counter()
+                self.step()
+                times.append(time.perf_counter() - begin)
+            return times
+        cuda = self.torch.cuda
+        events = [cuda.Event(enable_timing=True) for _ in range(count + 1)]
+        cuda.synchronize()
+        events[0].record()
+        for event in events[1:]:
+            self.step()
+            event.record()
+        cuda.synchronize()
+        return [a.elapsed_time(b) / 1e3 for a, b in zip(events, events[1:])]
 
 
-def measure(options, agree=lambda seconds: seconds):
-    """Seconds of the steps. `agree` makes of a step's seconds what all workers reckon with, so that
-    all make the same number of steps."""
+def measurements(options, agree=lambda seconds: seconds):
+    """Again and again, of --seconds: the images of a step, and the seconds of each. `agree` makes
+    of a step's seconds what all workers reckon with, so that all make the same number of steps."""
     training = Training(options)
-    for _ in range(WARM_UP_STEPS):
-        step_s = training.step()
+    step_s = training.measure(WARM_UP_STEPS if options.device == "cpu" else WARM_UP_STEPS_GPU)[-1]
     count = max(STEPS_MIN, round(options.seconds / agree(step_s)))
-    return training.images, [training.step() for _ in range(count)]
+    while True:
+        yield training.images, training.measure(count)
+
+
+def answer(options):
+    """A measurement for each line; the first one warms up before."""
+    measured = measurements(options)
+    for _ in sys.stdin:
+        report(options, *next(measured))
+        sys.stdout.flush()
 
 
 def report(options, images, times):
@@ -122,7 +192,7 @@ def report(options, images, times):
         "steps": len(times),
         "peak_bytes": peak_bytes(),
     }
-    if options.json:
+    if options.json or options.asked:
         print(json.dumps(figures))
     else:
         print(f"{options.name}: {figures['images_per_s']:.1f} images/s, "
@@ -154,7 +224,7 @@ def work(rank, options, port):
         distributed.all_reduce(longest, distributed.ReduceOp.MAX)
         return longest.item()
 
-    images, times = measure(options, slowest)
+    images, times = next(measurements(options, slowest))
     if rank == 0:
         report(options, images, times)
         sys.stdout.flush()
@@ -168,13 +238,18 @@ def main():
     except ImportError:
         print("train_step: PyTorch is not installed (python3-torch)", file=sys.stderr)
         return NO_TORCH
+    if options.device == "cuda" and not torch.cuda.is_available():
+        print("train_step: PyTorch finds no GPU", file=sys.stderr)
+        return NO_TORCH
     if options.import_only:
         print(json.dumps({"peak_bytes": peak_bytes(), "version": torch.__version__}))
     elif options.workers > 1:
         os.environ[PARENT] = str(os.getpid())
         torch.multiprocessing.spawn(work, args=(options, free_port()), nprocs=options.workers)
+    elif options.asked:
+        answer(options)
     else:
-        report(options, *measure(options))
+        report(options, *next(measurements(options)))
     return 0
 
 
