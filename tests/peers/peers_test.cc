@@ -1,6 +1,7 @@
 // `bench peers`, and the networks that it compares with.
 #include <doctest/doctest.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "tests/command.h"
 #include "tests/skip.h"
@@ -62,6 +63,41 @@ TEST_CASE("bench peers: a row that fails says why, and the exit code is 1") {
   CHECK(ended.exitCode == 1);
   CHECK(contains(ended.output, "failed: "));
   CHECK(!contains(ended.output, "skipped"));
+}
+
+TEST_CASE("bench peers: verify.sh knows the networks for a GPU; without one, each row says why") {
+  if (::access("/dev/nvidiactl", F_OK) == 0) SKIP_CASE("there is a GPU here");
+  auto ended = Command({"sh", "-c",
+                           ". tools/gpu/networks.sh && exec tools/bench peers --device=cuda --json "
+                           "--rounds=1 --seconds=1 $(echo \"$NETWORKS\" | cut -d ' ' -f 1)"})
+                   .wait();
+  INFO(ended.output);
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 1);
+  size_t rows = 0;
+  for (char c: ended.output) rows += c == '\n';
+  CHECK(rows == 8 * 3);
+  CHECK(contains(ended.output,
+      "\n{\"row\":\"inception-224-compiled\",\"unit\":\"images/s\",\"rounds\":0,\"failed\":\""));
+  CHECK(Command({"tools/bench", "peers", "disturbed", "--device=cuda"}).wait().exitCode == 2);
+}
+
+TEST_CASE("train_step.py: asked, it answers each line with a measurement") {
+  if (Command({PYTHON, "-c", "import torch"}).wait().exitCode != 0) SKIP_CASE("no python3-torch");
+  auto ended = Command({"sh", "-c",
+                           "printf '\\n\\n' | \"$0\" tests/peers/train_step.py mlp --asked "
+                           "--plain --seconds=0.1",
+                           PYTHON})
+                   .wait();
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 0);
+  size_t answers = 0;
+  for (char c: ended.output) answers += c == '\n';
+  CHECK(answers == 2);
+  CHECK(ended.output.startsWith("{\"images_per_s\": "));
+  auto gpu = Command({PYTHON, "tests/peers/train_step.py", "--precision=tf32"}).wait();
+  CHECK(gpu.exitCode == 2);
+  CHECK(contains(gpu.errors, "argument --precision: tf32 is of GPUs"));
 }
 
 TEST_CASE("the peers' networks have the published numbers of parameters") {

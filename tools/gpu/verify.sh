@@ -1,29 +1,51 @@
 #!/usr/bin/env bash
 # Shows on a machine with a GPU that the CUDA backend is right and fast. Runs from the root of the
 # repository, after a build, or from the folder that //runner:dist unpacks to:
-# tools/gpu/verify.sh check|train|peers|cifar [FOLDER]
-#   check   every op's cases against the reference, on the GPU too
-#   train   an experiment trains on the GPU as on the processor
-#   peers   a step's time beside PyTorch's
-#   cifar   a whole CIFAR-10 run reaches what its file expects
-# Each leaves FOLDER/STAGE.json (default: gpu_results) and ends within 9 minutes.
-# Exit codes: 0 it holds, 1 it does not, 2 the command is wrong, 4 no GPU, 5 not there yet,
-# 124 it took too long.
+# tools/gpu/verify.sh check|train|peers|cifar [FOLDER] [--again]
+#   check   every op's cases against the reference, on the GPU too; the same losses as the
+#           processor's; no error that compute-sanitizer finds, where that is
+#   train   images/s of each network in each precision; a training reaches what it does on the
+#           processor
+#   peers   a step's time beside PyTorch's: the first python3 on the path is the one that has it
+#   cifar   whole CIFAR-10 runs, one a seed, reach what their file expects; RUNNER_DATASETS holds
+#           cifar10
+# A stage is made of parts. Finished ones are kept in FOLDER/STAGE.parts (default: gpu_results), and
+# not done again but with --again. A call ends within 9 minutes, writes FOLDER/STAGE.json, and what
+# the parts said goes to FOLDER/STAGE.log.
+# Exit codes: 0 it holds, 1 it does not, 2 the command is wrong, 3 no data set, 4 no GPU,
+# 5 parts are left: the same command does them.
 set -uo pipefail
-LIMIT_S=540
+HOLDS_NOT=1
+WRONG=2
+NO_DATA=3
 NO_GPU=4
-NOT_YET=5
+LEFT=5
+LIMIT_S=530
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
-stage=${1:-}
-folder=${2:-gpu_results}
+usage() {
+  sed -n '/^# tools\/gpu/,/^set/{/^#/s/^# //p}' "$0" >&2
+  exit $WRONG
+}
+words=()
+again=
+for word in "$@"; do
+  case $word in
+    --again) again=yes ;;
+    -*) usage ;;
+    *) words+=("$word") ;;
+  esac
+done
+[ ${#words[@]} -ge 1 ] && [ ${#words[@]} -le 2 ] || usage
+stage=${words[0]}
 case $stage in
   check | train | peers | cifar) ;;
-  *)
-    sed -n '/^# tools\/gpu/,/^set/{/^#/s/^# //p}' "$0" >&2
-    exit 2
-    ;;
+  *) usage ;;
 esac
+mkdir -p "${words[1]:-gpu_results}" || exit $WRONG
+folder=$(cd "${words[1]:-gpu_results}" && pwd)
+[ -z "${RUNNER_DATASETS:-}" ] || RUNNER_DATASETS=$(realpath -m "$RUNNER_DATASETS")
+cd "$root" || exit $WRONG
 
 # program FOLDER NAME: where it is, unpacked or built.
 program() {
@@ -31,49 +53,18 @@ program() {
     [ -x "$place" ] && [ -f "$place" ] && echo "$place" && return
   done
   echo "error: $2 is not here; build //runner:dist, or unpack what it made" >&2
-  exit 2
+  exit $WRONG
 }
 
-# quoted TEXT: as a string of JSON.
-quoted() {
-  printf '"%s"' "$(printf %s "$1" | sed 's/[\\"]/\\&/g' | tr '\n\t' '; ')"
-}
+runner=$(program runner runner) || exit $WRONG
+devices=$("$runner" devices) || exit $HOLDS_NOT
+. tools/gpu/parts.sh
+. tools/gpu/networks.sh
+. "tools/gpu/stage_$stage.sh"
 
-mkdir -p "$folder" || exit 2
-runner=$(program runner runner) || exit 2
-devices=$("$runner" devices) || exit 1
-begun=$(date +%s)
-
-# leave EXIT_CODE OUTCOME: writes the stage's JSON, says the same, and ends.
-leave() {
-  printf '{"stage": "%s", "exit_code": %d, "outcome": %s, "seconds": %d, "devices": %s}\n' \
-    "$stage" "$1" "$(quoted "$2")" $(($(date +%s) - begun)) "$(quoted "$devices")" \
-    >"$folder/$stage.json"
-  echo "$stage: $2"
-  exit "$1"
-}
-
-reason=$(sed -n 's/^cuda: //p' <<<"$devices")
+reason=$(sed -n 's/^cuda: //p; s/^cuda:0: .*; cannot be used: //p' <<<"$devices")
 [ -z "$reason" ] || leave $NO_GPU "no GPU: nothing to verify ($reason)"
-
-# run WORD…: the stage's own program, within its time.
-run() {
-  timeout --kill-after=10 "$LIMIT_S" "$@" 2>&1 | tee "$folder/$stage.log"
-  code=${PIPESTATUS[0]}
-  case $code in
-    0) leave 0 "holds" ;;
-    124 | 137) leave 124 "took more than $LIMIT_S s" ;;
-    *) leave 1 "does not hold: exit code $code, see $folder/$stage.log" ;;
-  esac
-}
-
-case $stage in
-  check)
-    ops=$(program tests/ops check_test) || exit 2
-    # Its cases for a GPU are named by the backend.
-    cases=$("$ops" --list-test-cases --test-case='*cuda*' | grep -ci '^ops:.*cuda')
-    [ "$cases" -gt 0 ] || leave $NOT_YET "not there yet: no op has a case for the GPU"
-    run "$ops"
-    ;;
-  *) leave $NOT_YET "not there yet: no program trains on a GPU" ;;
-esac
+bench=$(program tools bench) || exit $WRONG
+[ -z "$again" ] || rm -f "$parts"
+begin_parts
+"stage_$stage"

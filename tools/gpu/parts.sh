@@ -1,0 +1,119 @@
+# tools/gpu/parts.sh: a stage's parts, for verify.sh: what is kept of them, and the stage's end.
+# shellcheck shell=bash disable=SC2154
+
+parts=$folder/$stage.parts # lines: a part's name, a tab, its JSON; the first: the devices
+log=$folder/$stage.log
+errors=$folder/$stage.errors
+begun=$(date +%s)
+left=()   # JSON: "name"
+failed=() # JSON: "name": "reason"
+
+# quoted TEXT: as a string of JSON.
+quoted() {
+  printf '"%s"' "$(printf %s "$1" | sed 's/[\\"]/\\&/g' | tr '\n\t' '; ' | tr -d '\000-\037')"
+}
+
+# number JSON KEY: the number behind it.
+number() {
+  sed -nE 's/.*"'"$2"'": ?(-?[0-9][-+.0-9e]*).*/\1/p' <<<"$1"
+}
+
+elapsed_s() {
+  echo $(($(date +%s) - begun))
+}
+
+# leave EXIT_CODE OUTCOME: writes the stage's JSON, says the same, and ends.
+leave() {
+  local separator=''
+  {
+    printf '{"stage": "%s", "exit_code": %d, "outcome": %s, "seconds": %d, "devices": %s' \
+      "$stage" "$1" "$(quoted "$2")" "$(elapsed_s)" "$(quoted "$devices")"
+    printf ', "parts": {'
+    if [ -f "$parts" ]; then
+      while IFS=$'\t' read -r name json; do
+        printf '%s"%s": %s' "$separator" "$name" "$json"
+        separator=', '
+      done < <(tail -n +2 "$parts")
+    fi
+    printf '}, "failed": {%s}, "left": [%s]}\n' "$(joined ${failed[@]+"${failed[@]}"})" \
+      "$(joined ${left[@]+"${left[@]}"})"
+  } >"$folder/$stage.json"
+  echo "$stage: $2"
+  exit "$1"
+}
+
+# joined WORD…: with commas.
+joined() {
+  local separator='' word
+  for word in "$@"; do
+    printf '%s%s' "$separator" "$word"
+    separator=', '
+  done
+}
+
+# Of another machine's parts nothing can be kept here.
+begin_parts() {
+  local here
+  here=devices$'\t'$(quoted "$devices")
+  [ -f "$parts" ] || echo "$here" >"$parts"
+  [ "$(head -n 1 "$parts")" = "$here" ] && return
+  echo "error: $parts is of another machine; choose another folder, or --again" >&2
+  exit "$WRONG"
+}
+
+# kept NAME: the JSON of a finished part; false if it is none.
+kept() {
+  awk -F '\t' -v name="$1" '
+    NR > 1 && $1 == name { print $2; found = 1 }
+    END { exit !found }' "$parts"
+}
+
+# part NAME LIMIT_S WORDS…: runs WORDS, which print one line of JSON, unless that is kept. With
+# less time left than a quarter of the limit it does not begin; one that is cut by the end of the
+# stage is left, one by its own limit has failed.
+part() {
+  local name=$1 limit_s=$2 json code remaining_s=$((LIMIT_S - $(elapsed_s))) cut=
+  shift 2
+  kept "$name" >/dev/null && return
+  if [ "$remaining_s" -lt $((limit_s / 4)) ]; then
+    left+=("\"$name\"")
+    return
+  fi
+  [ "$limit_s" -gt "$remaining_s" ] && limit_s=$remaining_s cut=yes
+  echo "--- $name" | tee -a "$log" >&2
+  json=$("$@" 2>"$errors")
+  code=$?
+  cat "$errors" >>"$log"
+  if [ $code = 0 ] && [[ $json == \{*\} ]]; then
+    printf '%s\t%s\n' "$name" "$json" >>"$parts"
+  elif [ -n "$cut" ] && { [ $code = 124 ] || [ $code = 137 ]; }; then
+    left+=("\"$name\"")
+  else
+    fail_part "$name" "$code" "$limit_s"
+  fi
+  rm -f "$errors"
+}
+
+fail_part() {
+  local why
+  # Ours says it first, Python last.
+  why=$(grep -m 1 -E '(^|: )error: ' "$errors" || grep -v '^ *$' "$errors" | tail -n 1)
+  case $2 in
+    124 | 137) why="took more than $3 s" ;;
+    *) why=${why:-exit code $2} ;;
+  esac
+  failed+=("\"$1\": $(quoted "$why")")
+  echo "$1 failed: $why"
+}
+
+# limited WORDS…: within the time of the part.
+limited() {
+  timeout --kill-after=10 "$limit_s" "$@"
+}
+
+# end_stage: as its parts say.
+end_stage() {
+  [ ${#failed[@]} = 0 ] || leave "$HOLDS_NOT" "does not hold: ${#failed[@]} failed, see $log"
+  [ ${#left[@]} = 0 ] || leave "$LEFT" "parts are left (${#left[@]}): the same command does them"
+  leave 0 "holds"
+}

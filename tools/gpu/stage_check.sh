@@ -1,0 +1,90 @@
+# tools/gpu/stage_check.sh: what `check` is made of: ops, losses, and accesses of memory.
+# shellcheck shell=bash disable=SC2154
+
+# With a GPU its cases must not be skipped.
+check_gpu_ops() {
+  local ops said code
+  ops=$(program tests/ops check_test) || return 1
+  said=$(limited "$ops" --test-case='*cuda:0*')
+  code=$?
+  echo "$said" >&2
+  [ $code = 0 ] || return $code
+  grep 'SKIPPED CASE' <<<"$said" >&2 && return 1
+  grep -q 'test cases: *0 ' <<<"$said" && echo "no op has a case for the GPU" >&2 && return 1
+  echo '{"holds": true}'
+}
+
+check_other_ops() {
+  local ops
+  ops=$(program tests/ops check_test) || return 1
+  limited "$ops" --test-case-exclude='*cuda:0*' >&2 && echo '{"holds": true}'
+}
+
+# same_losses FILE OPTION…: of 20 steps on the processor and on the GPU, to a thousandth.
+same_losses() {
+  local file=$1 cpu gpu
+  shift
+  cpu=$(limited "$bench" losses "$file" "$@" --set="$CPU") || return
+  gpu=$(limited "$bench" losses "$file" "$@" --set="$GPU") || return
+  printf 'cpu %s\ngpu %s\n' "$cpu" "$gpu" >&2
+  printf '%s\n%s\n' "$cpu" "$gpu" | tr -d '{}[]" ' | sed 's/^losses://' | awk -F , '
+    NR == 1 { steps = split($0, cpu, ",") }
+    NR == 2 {
+      if (NF != steps) bad = 1
+      for (i = 1; i <= steps; i++) {
+        if ($i !~ /^[0-9]/) bad = 1
+        apart = ($i - cpu[i]) / cpu[i]
+        if (apart < 0) apart = -apart
+        if (apart > most) most = apart
+      }
+    }
+    END {
+      if (NR != 2 || steps == 0 || bad || most > 1e-3) {
+        print "the losses of the GPU differ by " most ", relatively, or are none" >"/dev/stderr"
+        exit 1
+      }
+      printf "{\"steps\": %d, \"largest_difference\": %.3g}\n", steps, most
+    }'
+}
+
+# Few steps: it slows kernels down a hundredfold.
+sanitize() {
+  local tool said code
+  tool=$(command -v compute-sanitizer || echo "${CUDA_HOME:-/usr/local/cuda}/bin/compute-sanitizer")
+  if [ ! -x "$tool" ]; then
+    echo '{"outcome": "compute-sanitizer is not there"}'
+    return 0
+  fi
+  # Libraries ask for what a GPU may not have: an error that they expect.
+  said=$(limited "$tool" --tool memcheck --report-api-errors no --error-exitcode 9 \
+    "$bench" losses tests/peers/losses_cifar10.toml --steps=2 --set=model.network=resnet-20 \
+    --set=data.batch_size=8 --classes=10 --set="$GPU" 2>&1)
+  code=$?
+  echo "$said" >&2
+  if grep -q 'Device not supported' <<<"$said"; then
+    echo '{"outcome": "compute-sanitizer does not support this machine"}'
+    return 0
+  fi
+  [ $code = 0 ] || return $code
+  echo '{"outcome": "no error"}'
+}
+
+stage_check() {
+  local grey cifar
+  grey="tests/peers/losses_fashion_mnist.toml $(synthetic 1 28 10)"
+  cifar="tests/peers/losses_cifar10.toml --classes=10"
+  part ops-gpu 400 check_gpu_ops
+  part ops 300 check_other_ops
+  # shellcheck disable=SC2086
+  {
+    part losses-mlp 120 same_losses $grey
+    part losses-lenet 120 same_losses $grey --set=model.network=lenet
+    part losses-inception-small 200 same_losses $cifar
+    part losses-resnet-20 200 same_losses $cifar --set=model.network=resnet-20
+    part losses-airbench94 200 same_losses $cifar --set=model.network=airbench94 \
+      --set=data.augment.crop=32
+  }
+  part compute-sanitizer 300 sanitize
+  tail -n +2 "$parts"
+  end_stage
+}
