@@ -28,14 +28,21 @@ bool Lookahead::isDueAfter(uint64_t update, const RunLength& run) const {
 void Lookahead::apply(uint64_t update, const RunLength& run, kj::ArrayPtr<float> values,
     kj::ArrayPtr<float> slow) const {
   KJ_REQUIRE(values.size() == slow.size(), values.size(), slow.size());
-  uint64_t done = update + 1;
-  if (done % every == 0) {
-    double gone = done >= run.updates ? 1 : double(done) / double(run.updates);
-    double share = decay * realPower(gone, power);
-    drawBack(values.begin(), slow.begin(), values.size(), float(1 - share));
-  } else if (done == run.updates) {
-    memcpy(values.begin(), slow.begin(), values.asBytes().size());
+  KJ_IF_MAYBE(step, stepAfter(update, run)) {
+    if (*step == 0) {
+      memcpy(values.begin(), slow.begin(), values.asBytes().size());
+    } else {
+      drawBack(values.begin(), slow.begin(), values.size(), *step);
+    }
   }
+}
+
+kj::Maybe<float> Lookahead::stepAfter(uint64_t update, const RunLength& run) const {
+  if (!isDueAfter(update, run)) return nullptr;
+  uint64_t done = update + 1;
+  if (done % every != 0) return 0.0f;
+  double gone = done >= run.updates ? 1 : double(done) / double(run.updates);
+  return float(1 - decay * realPower(gone, power));
 }
 
 Lookahead Lookahead::inStepsOf(uint64_t updates) const {

@@ -21,6 +21,8 @@ class Lookahead {
 public:
   // Whether values change after update number `update` (from 0).
   bool isDueAfter(uint64_t update, const RunLength& run) const;
+  // If they do: what of (w - slow) goes to the slow values, 0 for nothing at all.
+  kj::Maybe<float> stepAfter(uint64_t update, const RunLength& run) const;
 
   // After update number `update`, which left `values`; `slow` are those of before, both of the same
   // length. Changes nothing if it is not due.

@@ -7,6 +7,7 @@
 #include "configs/language/reader.h"
 #include "nn/conventions.h"
 #include "nn/graph.h"
+#include "nn/value_rule.h"
 
 namespace nn {
 
@@ -37,6 +38,9 @@ public:
   virtual bool needsWholeKeys() const { return false; }
   // Whether it is for weights alone: an update of a key of another role is a bug.
   virtual bool isForWeightsAlone() const { return false; }
+  // What `update`, whose arrays are not looked at, does with each value; null if that depends on
+  // others of the key.
+  virtual kj::Maybe<ValueRule> valueRule(const Update& update) const { return nullptr; }
   // The same bits on every machine, whatever its instruction set.
   virtual void apply(Update update) const = 0;
   // From the file: before schedule and factors.

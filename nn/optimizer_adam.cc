@@ -1,4 +1,6 @@
 // Steps from the moments of the gradient: adam and adamw.
+#include <kj/debug.h>
+
 #include <cmath>
 
 #include "nn/adam_loop.h"
@@ -26,31 +28,46 @@ public:
   double learningRate() const override { return settings.learningRate; }
   double weightDecay() const override { return settings.weightDecay; }
 
-protected:
-  // sqrt(1 - beta2^t)
-  double rootCorrection(uint64_t number) const {
-    return std::sqrt(1 - power(settings.beta2, number + 1));
-  }
-
-  void apply(Update update, double epsilon, double decay, double shrink) const {
+  void apply(Update update) const override {
     size_t size = sizeOf(update, stateArrays());
-    double rate = update.learningRate * rootCorrection(update.number) /
-                  (1 - power(settings.beta1, update.number + 1));
+    auto rule = KJ_ASSERT_NONNULL(valueRule(update));
     adam({.size = size,
         .gradient = update.gradient.begin(),
         .current = update.current.begin(),
         .next = update.next.begin(),
         .mean = update.state.begin(),
         .square = update.state.begin() + size,
+        .rescale = rule.rescale,
+        .learningRate = rule.learningRate,
+        .beta1 = rule.keptOfMean,
+        .rest1 = rule.newOfMean,
+        .beta2 = rule.keptOfSquare,
+        .rest2 = rule.newOfSquare,
+        .epsilon = rule.epsilonOutside,
+        .decay = rule.decay,
+        .shrink = rule.shrink});
+  }
+
+protected:
+  // sqrt(1 - beta2^t)
+  double rootCorrection(uint64_t number) const {
+    return std::sqrt(1 - power(settings.beta2, number + 1));
+  }
+
+  ValueRule rule(const Update& update, double epsilon, double decay, double shrink) const {
+    double rate = update.learningRate * rootCorrection(update.number) /
+                  (1 - power(settings.beta1, update.number + 1));
+    return {.kind = ValueRule::ADAM,
+        .states = stateArrays(),
         .rescale = update.rescale,
-        .learningRate = float(rate),
-        .beta1 = float(settings.beta1),
-        .rest1 = float(1 - settings.beta1),
-        .beta2 = float(settings.beta2),
-        .rest2 = float(1 - settings.beta2),
-        .epsilon = float(epsilon),
         .decay = float(decay),
-        .shrink = float(shrink)});
+        .learningRate = float(rate),
+        .keptOfMean = float(settings.beta1),
+        .newOfMean = float(1 - settings.beta1),
+        .keptOfSquare = float(settings.beta2),
+        .newOfSquare = float(1 - settings.beta2),
+        .epsilonOutside = float(epsilon),
+        .shrink = float(shrink)};
   }
 
   const Settings settings;
@@ -64,10 +81,10 @@ public:
   Adam(Settings settings, bool epsilonComesLast)
       : Moments(settings), epsilonComesLast(epsilonComesLast) {}
   kj::StringPtr name() const override { return "adam"; }
-  void apply(Update update) const override {
+  kj::Maybe<ValueRule> valueRule(const Update& update) const override {
     double epsilon = settings.epsilon;
     if (epsilonComesLast) epsilon *= rootCorrection(update.number);
-    Moments::apply(update, epsilon, update.decay, 0);
+    return rule(update, epsilon, update.decay, 0);
   }
 
 private:
@@ -82,8 +99,8 @@ class Adamw final: public Moments {
 public:
   using Moments::Moments;
   kj::StringPtr name() const override { return "adamw"; }
-  void apply(Update update) const override {
-    Moments::apply(update, settings.epsilon * rootCorrection(update.number), 0,
+  kj::Maybe<ValueRule> valueRule(const Update& update) const override {
+    return rule(update, settings.epsilon * rootCorrection(update.number), 0,
         update.learningRate * update.decay);
   }
 };

@@ -31,37 +31,57 @@ public:
   double learningRate() const override { return settings.learningRate; }
   double weightDecay() const override { return settings.weightDecay; }
 
+  kj::Maybe<ValueRule> valueRule(const Update& update) const override { return rule(update); }
+
   void apply(Update update) const override {
     size_t size = sizeOf(update, stateArrays());
     float* square = update.state.begin();
     float* mean = square + size;
-    bool below = settings.epsilonBelowRoot.orDefault(!conventions.epsilonComesLast);
     float* moving = settings.centered ? mean + size : mean;
+    auto rule = this->rule(update);
     RmspropLoop loop{.size = size,
         .gradient = update.gradient.begin(),
         .current = update.current.begin(),
         .next = update.next.begin(),
         .square = square,
         .mean = mean,
-        .rescale = update.rescale,
-        .decay = float(update.decay),
-        .smoothing = float(settings.smoothing),
-        .rest = float(1 - settings.smoothing),
-        .epsilonBelowRoot = below ? float(settings.epsilon) : 0,
-        .epsilonOutside = below ? 0 : float(settings.epsilon)};
+        .rescale = rule.rescale,
+        .decay = rule.decay,
+        .smoothing = rule.keptOfSquare,
+        .rest = rule.newOfSquare,
+        .epsilonBelowRoot = rule.epsilonBelowRoot,
+        .epsilonOutside = rule.epsilonOutside};
     settings.centered ? rmspropCentered(loop) : rmspropPlain(loop);
-
-    float rate = float(update.learningRate);
-    bool inside = conventions.learningRateInsideMomentum;
     if (settings.momentum == 0) {
-      step(size, update.current.begin(), update.next.begin(), rate);
+      step(size, update.current.begin(), update.next.begin(), rule.learningRate);
     } else {
-      stepWithMomentum(size, update.current.begin(), update.next.begin(), moving,
-          float(settings.momentum), inside ? rate : 1, inside ? 1 : rate);
+      stepWithMomentum(size, update.current.begin(), update.next.begin(), moving, rule.momentum,
+          rule.rateInside, rule.learningRate);
     }
   }
 
 private:
+  ValueRule rule(const Update& update) const {
+    bool below = settings.epsilonBelowRoot.orDefault(!conventions.epsilonComesLast);
+    float rate = float(update.learningRate), epsilon = float(settings.epsilon);
+    float smoothing = float(settings.smoothing), rest = float(1 - settings.smoothing);
+    bool inside = settings.momentum != 0 && conventions.learningRateInsideMomentum;
+    return {.kind = settings.momentum == 0 ? ValueRule::RMSPROP : ValueRule::RMSPROP_WITH_MOMENTUM,
+        .states = stateArrays(),
+        .isCentered = settings.centered,
+        .rescale = update.rescale,
+        .decay = float(update.decay),
+        .learningRate = inside ? 1 : rate,
+        .momentum = float(settings.momentum),
+        .rateInside = inside ? rate : 1,
+        .keptOfMean = smoothing,
+        .newOfMean = rest,
+        .keptOfSquare = smoothing,
+        .newOfSquare = rest,
+        .epsilonBelowRoot = below ? epsilon : 0,
+        .epsilonOutside = below ? 0 : epsilon};
+  }
+
   Settings settings;
   const Conventions& conventions;
 };

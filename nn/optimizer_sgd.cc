@@ -1,4 +1,6 @@
 // Gradient descent with momentum: sgd, and LARS, which gives each key its own rate.
+#include <kj/debug.h>
+
 #include <cmath>
 
 #include "nn/optimizer_rows.h"
@@ -24,6 +26,15 @@ public:
   double learningRate() const override { return settings.learningRate; }
   double weightDecay() const override { return settings.weightDecay; }
 
+  kj::Maybe<ValueRule> valueRule(const Update& update) const override {
+    return ValueRule{.kind = kind(),
+        .states = stateArrays(),
+        .rescale = update.rescale,
+        .decay = float(update.decay),
+        .learningRate = float(update.learningRate),
+        .momentum = float(settings.momentum)};
+  }
+
   void apply(Update update) const override {
     SgdLoop loop{.size = sizeOf(update, stateArrays()),
         .gradient = update.gradient.begin(),
@@ -34,18 +45,28 @@ public:
         .learningRate = float(update.learningRate),
         .momentum = float(settings.momentum),
         .decay = float(update.decay)};
-    if (settings.momentum == 0) {
-      sgdPlain(loop);
-    } else if (settings.nesterov) {
-      sgdNesterov(loop);
-    } else if (conventions.learningRateInsideMomentum) {
-      sgdRateInside(loop);
-    } else {
-      sgdRateOutside(loop);
+    switch (kind()) {
+      case ValueRule::SGD:
+        return sgdPlain(loop);
+      case ValueRule::SGD_NESTEROV:
+        return sgdNesterov(loop);
+      case ValueRule::SGD_RATE_INSIDE:
+        return sgdRateInside(loop);
+      case ValueRule::SGD_RATE_OUTSIDE:
+        return sgdRateOutside(loop);
+      default:
+        KJ_UNREACHABLE;
     }
   }
 
 private:
+  ValueRule::Kind kind() const {
+    if (settings.momentum == 0) return ValueRule::SGD;
+    if (settings.nesterov) return ValueRule::SGD_NESTEROV;
+    return conventions.learningRateInsideMomentum ? ValueRule::SGD_RATE_INSIDE
+                                                  : ValueRule::SGD_RATE_OUTSIDE;
+  }
+
   Settings settings;
   const Conventions& conventions;
 };

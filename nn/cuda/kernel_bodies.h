@@ -9,6 +9,7 @@
 #include "nn/cuda/kernel_bodies_loss.h"
 #include "nn/cuda/kernel_bodies_norm.h"
 #include "nn/cuda/kernel_bodies_pools.h"
+#include "nn/cuda/kernel_bodies_update.h"
 
 namespace nn::cuda {
 

@@ -132,7 +132,12 @@ HOST_DEVICE void body(const SumRows& k, Block& block) {
     mine.images += other.images;
   });
   block.each([&](uint32_t thread) {
-    if (thread == 0) *k.to = sums[0];
+    if (thread != 0) return;
+    *k.to = sums[0];
+    if (k.total == nullptr) return;
+    k.total->lossSum += sums[0].lossSum;
+    k.total->correct += sums[0].correct;
+    k.total->images += sums[0].images;
   });
 }
 

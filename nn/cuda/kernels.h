@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "nn/cuda/element.h"
+#include "nn/value_rule.h"
 
 namespace nn::cuda {
 
@@ -333,16 +334,42 @@ struct BatchSums {
   uint64_t images;
 };
 
+// to = the sums of the rows; total, if it is there, grows by these.
 struct SumRows {
   static constexpr const char* NAME = "sum_rows";
   const RowResult* rows;
   uint32_t count;
   BatchSums* to;
+  BatchSums* total;
+};
+
+// ---- the update
+
+// Values that one block updates.
+struct UpdatePiece {
+  uint64_t begin;
+  uint32_t size;
+  uint32_t rule;  // into the updates
+};
+constexpr uint32_t MOST_OF_PIECE = 4096;  // values
+
+// What each piece's update makes of its values. States stand behind one another, `stride` values
+// each; no lookahead: `slow` is null.
+struct UpdateParameters {
+  static constexpr const char* NAME = "update_parameters";
+  const UpdatePiece* pieces;
+  uint32_t count;
+  const ValueUpdate* updates;
+  float* values;
+  const float* gradients;
+  float* states;
+  uint64_t stride;
+  float* slow;
 };
 
 using Kernel = std::variant<ImportPixels, ImportFilters, ExportFilters, ExportRows, Activate,
     ActivateBackward, ScaleBy, DropOut, AddUp, SumMoments, FinishMoments, FoldMoments, Normalize,
     SumSlopes, FinishSlopes, NormalizeBackward, SumColumns, FinishColumns, PoolMax, PoolMaxBackward,
-    PoolAverage, PoolAverageBackward, SoftmaxLoss, SumRows>;
+    PoolAverage, PoolAverageBackward, SoftmaxLoss, SumRows, UpdateParameters>;
 
 }  // namespace nn::cuda

@@ -53,11 +53,14 @@ void check(Element element, Form form, uint classes, float smoothing) {
   auto floats = KJ_MAP(value, values.values) {
     return float(value);
   };
-  BatchSums sums{-1, 7, 7};
-  runOnHost(SumRows{results.begin(), ROWS, &sums});
+  BatchSums sums{-1, 7, 7}, total{1, 2, 3};
+  runOnHost(SumRows{results.begin(), ROWS, &sums, &total});
   CHECK(sums.correct == judge(floats, labels).correct);
   CHECK(sums.images == images);
   CHECK(std::abs(sums.lossSum - lossSum) <= 1e-12 * lossSum);
+  CHECK(total.lossSum == 1 + sums.lossSum);
+  CHECK(total.correct == 2 + sums.correct);
+  CHECK(total.images == 3 + sums.images);
 
   // Of validation; in another order.
   auto again = kj::heapArray<RowResult>(ROWS);

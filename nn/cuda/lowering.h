@@ -16,8 +16,8 @@ struct DeviceArrays {
   // N for each of masks(), one after another
   const DropoutMaskOfRow* masks;
   RowResult* rows;
-  BatchSums* sums;
-  float* logits;  // N×classes
+  BatchSums* sums;  // two: of the last batch, and the total
+  float* logits;    // N×classes
 };
 
 struct LoweringOptions {

@@ -351,7 +351,7 @@ void Passes::forwardLoss(UnitId u, const SoftmaxCrossEntropy& op) {
   }
   draft.run(SoftmaxLoss{element, logits, arrays.labels, trains ? op.smoothing : 0, arrays.rows,
       slope, options.lossScale});
-  draft.run(SumRows{arrays.rows, draft.images, arrays.sums});
+  draft.run(SumRows{arrays.rows, draft.images, arrays.sums, arrays.sums + 1});
 }
 
 }  // namespace nn::cuda

@@ -82,7 +82,7 @@ public:
         labels(*device, images),
         masks(*device, images * dropping.size()),
         rows(device->allocate(images * sizeof(RowResult))),
-        sums(*device, 1),
+        sums(*device, 2),
         plainLogits(*device, size_t(images) * graph.classes) {
     KJ_REQUIRE(images > 0, "a batch needs at least one image");
     LoweringOptions lowering{.element = elementOf(options.precision),

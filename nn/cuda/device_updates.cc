@@ -1,0 +1,86 @@
+#include "nn/cuda/device_updates.h"
+
+#include <kj/debug.h>
+#include <kj/vector.h>
+
+namespace nn::cuda {
+
+namespace {
+
+void cut(Range range, uint rule, kj::Vector<UpdatePiece>& pieces) {
+  for (uint64_t at = range.begin; at < range.end; at += MOST_OF_PIECE) {
+    uint32_t size = kj::min(uint64_t(MOST_OF_PIECE), range.end - at);
+    pieces.add(UpdatePiece{at, size, rule});
+  }
+}
+
+template <typename T>
+T* in(kj::Own<Memory>& memory) {
+  return reinterpret_cast<T*>(memory->begin());
+}
+
+}  // namespace
+
+DeviceUpdates::DeviceUpdates(
+    Device& device, const ValueUpdates& updates, const UpdatedArrays& arrays)
+    : device(device), updates(updates), arrays(arrays) {
+  kj::Vector<UpdatePiece> all;
+  for (auto& piece: updates.pieces()) cut(piece.range, piece.rule, all);
+  parameterPieces = all.size();
+  bool looksBack = updates.looksBack();
+  if (looksBack) cut({0, arrays.statisticsSize}, ValueUpdates::OF_STATISTICS, all);
+  statisticsPieces = all.size() - parameterPieces;
+  pieces = room<UpdatePiece>(all.size());
+  device.upload(pieces->begin(), all.asPtr().asConst().asBytes());
+  told = room<ValueUpdate>(updates.rules());
+  size_t told_bytes = updates.rules() * sizeof(ValueUpdate);
+  toTell = device.allocateOnHost(told_bytes);
+  // Zeros: work that is done because it is recorded changes nothing.
+  device.upload(told->begin(), kj::arrayPtr(toTell->begin(), told_bytes));
+  device.finish();  // before `all` goes
+  wasTold = device.newMark();
+  states = room<float>(updates.states() * arrays.parametersSize);
+  slowParameters = room<float>(looksBack ? arrays.parametersSize : 0);
+  slowStatistics = room<float>(looksBack ? arrays.statisticsSize : 0);
+}
+
+template <typename T>
+kj::Own<Memory> DeviceUpdates::room(size_t count) {
+  bytes += count * sizeof(T);
+  return device.allocate(count * sizeof(T));
+}
+
+void DeviceUpdates::begin(
+    kj::ArrayPtr<const float> parameters, kj::ArrayPtr<const float> statistics) {
+  if (!updates.looksBack()) return;
+  device.upload(slowParameters->begin(), parameters.asBytes());
+  device.upload(slowStatistics->begin(), statistics.asBytes());
+}
+
+void DeviceUpdates::prepare(uint64_t number) {
+  device.wait(*wasTold);
+  auto rules = kj::arrayPtr(in<ValueUpdate>(toTell), updates.rules());
+  updates.tell(number, rules);
+  device.upload(told->begin(), rules.asConst().asBytes());
+  device.set(*wasTold);
+}
+
+void DeviceUpdates::ask() {
+  UpdateParameters update{.pieces = in<UpdatePiece>(pieces),
+      .count = parameterPieces,
+      .updates = in<ValueUpdate>(told),
+      .values = arrays.parameters,
+      .gradients = arrays.gradients,
+      .states = in<float>(states),
+      .stride = arrays.parametersSize,
+      .slow = in<float>(slowParameters)};
+  if (parameterPieces > 0) device.run(update);
+  if (statisticsPieces == 0) return;
+  update.pieces += parameterPieces;
+  update.count = statisticsPieces;
+  update.values = arrays.statistics;
+  update.slow = in<float>(slowStatistics);
+  device.run(update);
+}
+
+}  // namespace nn::cuda
