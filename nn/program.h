@@ -22,6 +22,20 @@ struct BatchResult {
   uint64_t images = 0;
 };
 
+class ValueUpdates;  // see value_updates.h
+
+// A program that updates its parameters itself, where it has them: no gradient leaves it.
+class Trainer {
+public:
+  // A step with the batch that was set: forward, backward, and update number `number` (from 0, one
+  // after another). Its work may be done later; result() waits for it.
+  virtual void step(uint64_t number) = 0;
+  // Sums over all batches since restartSums(), those of validation included; waits for them. When
+  // they are looked at changes no bit of them.
+  virtual BatchResult runningSums() = 0;
+  virtual void restartSums() = 0;
+};
+
 // A graph lowered for one batch size on one device. All memory is laid out when it is made: a step
 // allocates nothing of ours (what a library does inside is its own).
 //
@@ -40,6 +54,14 @@ public:
   virtual kj::ArrayPtr<float> parameters() = 0;
   virtual kj::ArrayPtr<float> gradients() = 0;
   virtual kj::ArrayPtr<float> statistics() = 0;
+
+  // Has the program update its parameters itself from now on; at most once. From then on step() is
+  // how it trains: forward() is for validation. Null if it cannot, as on CPUs, where the host's
+  // arrays are the program's. `updates` must outlive it; moving statistics are drawn back too.
+  //
+  // parameters() and statistics() fetch what is newer elsewhere; what they hold at the next step()
+  // or forward(0) is what that begins with.
+  virtual kj::Maybe<Trainer&> trainBy(const ValueUpdates& updates) { return nullptr; }
 
   // N×C×H×W pixels, N labels (-1 = the row counts nothing), and N numbers that decide what dropout
   // takes away of each row: the same number, the same elements. A graph without dropout, and a

@@ -121,14 +121,17 @@ kj::String traffic(
   return kj::strArray(lines, "");
 }
 
-kj::String store(
-    const Experiment& experiment, const ModelFacts& facts, const kj::Maybe<Links>& links) {
+// `itself`: the worker's program updates its parameters, and there is no shard.
+kj::String store(const Experiment& experiment, const ModelFacts& facts,
+    const kj::Maybe<Links>& links, bool itself) {
   auto& graph = facts.graph;
   auto& mode = *experiment.kvstore.mode;
   auto placement = placementOf(experiment, graph);
   auto updater = shardUpdater(experiment, facts);
   kj::Vector<kj::String> lines;
   lines.add(kj::str("mode ", mode.name, ": ", mode.doc, "\n"));
+  lines.add(kj::str(placeOfUpdates(experiment, itself), "\n"));
+  if (itself) return kj::strArray(lines, "");
   for (uint shard = 0; shard < placement.shards.size(); shard++) {
     uint64_t size = 0;
     for (auto id: placement.shards[shard]) size += placement.slices[id].size;
@@ -154,7 +157,10 @@ kj::String explain(const LoadedExperiment& loaded, const kj::Maybe<Links>& links
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   ModelFacts facts(experiment);
   auto& cluster = experiment.cluster;
+  auto valueUpdates = StoreUpdater(experiment, facts).byValue();
   auto program = programOf(experiment, facts.graph);
+  bool itself = false;
+  KJ_IF_MAYBE(own, valueUpdates) itself = program->trainBy(*own) != nullptr;
   double perEpoch = double(facts.trainingRecords) * experiment.data.readings(cluster.workers) /
                     experiment.globalBatchSize();
   return kj::str("# every value used\n\n", loaded.resolved, "\n# roles\n\n", "launcher ",
@@ -166,7 +172,7 @@ kj::String explain(const LoadedExperiment& loaded, const kj::Maybe<Links>& links
       experiment.globalBatchSize(), " images a step, ", fixedPoint(perEpoch, 2),
       " steps an epoch, ", grouped(facts.steps(experiment)), " steps in all\n",
       views(experiment.data), "\n# layers\n\n", layers(facts.graph), "\n# updates\n\n",
-      updates(experiment, facts), "\n# store\n\n", store(experiment, facts, links),
+      updates(experiment, facts), "\n# store\n\n", store(experiment, facts, links, itself),
       "\n# memory\n\n", "a worker's program: ", megabytes(program->memory_bytes()),
       " (instruction set ", nn::instructionSet(), ")\n");
 }

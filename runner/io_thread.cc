@@ -52,6 +52,7 @@ void IoThread::main(const LoadedExperiment& loaded, const RoleOptions& options,
         result.setLossSum(progress.lossSum);
         result.setCorrect(progress.correct);
         result.setImages(progress.images);
+        progress.wasRead = true;
       });
   Loop here{.executor = kj::getCurrentThreadExecutor(),
       .io = io,

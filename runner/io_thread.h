@@ -22,6 +22,8 @@ struct LiveProgress {
   std::atomic<double> lossSum{0};
   std::atomic<uint64_t> correct{0};
   std::atomic<uint64_t> images{0};
+  // Whether it was read since the compute thread last asked: for one that must fetch its sums.
+  mutable std::atomic<bool> wasRead{false};
 };
 
 // Sums of all workers, and the mean of their statistics.

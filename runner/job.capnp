@@ -137,6 +137,8 @@ struct Event {
       batchesPerEpoch @54 :UInt32 $Json.name("batches_per_epoch");
       devices @77 :UInt32;
       # Of this worker.
+      updates @86 :Text;
+      # Where parameters are updated: a sentence.
     }
     speed :group {
       # Every log.every steps of each worker, and at the end of an epoch that does not end so.

@@ -10,6 +10,7 @@ namespace runner {
 
 StoreUpdater::StoreUpdater(const Experiment& experiment, const ModelFacts& facts)
     : train(experiment.train),
+      exchanges(experiment.kvstore.mode->shards != rpc::Mode::IN_WORKER),
       graph(facts.graph),
       rules(KJ_MAP(key, facts.graph.keys) { return experiment.train.rules.of(key); }),
       imagesPerPush(
@@ -62,6 +63,28 @@ void StoreUpdater::apply(const nn::KeyRule& rule, uint keyIndex, const rpc::Roun
 
 double StoreUpdater::learningRate(uint64_t round) const {
   return train.rules.optimizer->learningRate() * train.rules.schedule->factor(round, run);
+}
+
+kj::Maybe<nn::ValueUpdates> StoreUpdater::byValue() const {
+  if (exchanges) return nullptr;
+  return nn::ValueUpdates::of(train.rules, graph.keys, run, 1.0f / imagesPerPush);
+}
+
+kj::String placeOfUpdates(const Experiment& experiment, bool itself) {
+  auto& mode = *experiment.kvstore.mode;
+  if (itself) {
+    return kj::str(experiment.cluster.devices[0], " updates the parameters, which stay there");
+  }
+  if (mode.shards == rpc::Mode::IN_WORKER)
+    return kj::str("the worker's host updates the parameters");
+  if (experiment.kvstore.updatesInWorkers()) {
+    return kj::str("every worker updates all parameters, on its host");
+  }
+  if (mode.sends == rpc::Mode::DIFFERENCE) {
+    return kj::str("every worker updates its parameters by itself, on its host, until they meet");
+  }
+  return kj::str(mode.hasServers() ? "the servers update" : "the workers' hosts update",
+      " the parameters, each its share");
 }
 
 kj::Own<rpc::Updater> shardUpdater(const Experiment& experiment, const ModelFacts& facts) {

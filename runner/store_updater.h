@@ -2,6 +2,7 @@
 #pragma once
 
 #include "nn/graph.h"
+#include "nn/value_updates.h"
 #include "rpc/updater.h"
 #include "runner/experiment.h"
 #include "runner/model_facts.h"
@@ -26,6 +27,9 @@ public:
   double learningRate(uint64_t round) const;
   // In updates of each parameter.
   const nn::RunLength& runLength() const { return run; }
+  // The same, of a worker that exchanges nothing, value by value; null if there is none, or if an
+  // optimizer needs whole keys.
+  kj::Maybe<nn::ValueUpdates> byValue() const;
   // What a push's sum is divided by to be what the optimizer takes: 1 for a summed loss.
   uint64_t imagesOfPush() const { return imagesPerPush; }
 
@@ -35,12 +39,17 @@ private:
       kj::ArrayPtr<const float> current, kj::ArrayPtr<float> next, kj::ArrayPtr<float> state) const;
 
   const TrainConfig& train;
+  const bool exchanges;  // gradients or values, with other roles
   const nn::Graph& graph;
   const kj::Array<nn::KeyRule> rules;  // of each of the graph's keys
   const uint64_t imagesPerPush;        // 1 where the loss is a sum
   const bool stalenessAware;
   const nn::RunLength run;
 };
+
+// A sentence on where the parameters of this experiment are updated; `itself`: by a worker's
+// program (nn::Trainer).
+kj::String placeOfUpdates(const Experiment& experiment, bool itself);
 
 // What the shards of this experiment call: the same, behind what the mode does with a gradient
 // first; where workers update, what hands the sum on, or what becomes of their differences. For the

@@ -59,10 +59,13 @@ public:
         validation(
             io::Batcher::validation(*dataset, experiment.data, experiment.cluster.workers, rank)),
         memory(newMemory()),
+        updates(updater.byValue()),
         program(programOf(experiment, facts.graph, nullptr, gradientsInMemory())),
         meanLogits(nn::zeros(experiment.data.batchSize * size_t(facts.graph.classes))) {
-    auto made = makeWorkerStore(experiment, placement, rank, updater, program->parameters(),
-        program->gradients(), shared());
+    KJ_IF_MAYBE(own, updates) trainer = program->trainBy(*own);
+    auto made = trainer != nullptr ? noStore()
+                                   : makeWorkerStore(experiment, placement, rank, updater,
+                                         program->parameters(), program->gradients(), shared());
     store = kj::mv(made.store);
     remote = made.remote;
     KJ_IF_MAYBE(r, remote) {
@@ -155,7 +158,7 @@ private:
   void train(uint epoch) {
     progress.epoch = epoch;
     times = {};
-    sums = {};
+    restartSums();
     Stopwatch epochTime;
     uint64_t begin = step;
     uint64_t end = facts.stepsUntilEndOf(epoch, experiment);
@@ -165,8 +168,12 @@ private:
     while (step < end) {
       trainStep();
       bool full = (step - counted) % experiment.log.every == 0;
-      if (full || (inEpoch && step == end)) reportSpeed(epoch, step - counted, !full, end - begin);
+      if (full || (inEpoch && step == end)) {
+        look();
+        reportSpeed(epoch, step - counted, !full, end - begin);
+      }
     }
+    look();
     verb.restart_s();
     store->rest();
     charge(rpc::Mark::PULL, times.pull_s, 0);
@@ -175,6 +182,16 @@ private:
   }
 
   void trainStep() {
+    KJ_IF_MAYBE(own, trainer) {
+      stepBy(*own);
+    } else {
+      stepWithStore();
+    }
+    step++;
+    progress.step = step;
+  }
+
+  void stepWithStore() {
     auto& segments = facts.graph.segments;
     verb.restart_s();
     auto& batch = KJ_ASSERT_NONNULL(training->next(), "the training stream has no end");
@@ -194,8 +211,37 @@ private:
     last = program->result();
     add(last);
     lookAhead();
-    step++;
-    progress.step = step;
+    showSums();
+  }
+
+  // The program runs behind by a step: whatever the host waits for it is `forward`.
+  void stepBy(nn::Trainer& own) {
+    verb.restart_s();
+    auto& batch = KJ_ASSERT_NONNULL(training->next(), "the training stream has no end");
+    charge(rpc::Mark::READ, times.read_s, 0);
+    program->setBatch(batch.pixels, batch.labels, batch.draws);
+    own.step(step);
+    charge(rpc::Mark::FORWARD, times.forward_s, 0);
+    if (progress.wasRead.exchange(false)) look();
+  }
+
+  // Fetches what the epoch has come to so far, where that is not known here.
+  void look() {
+    KJ_IF_MAYBE(own, trainer) {
+      verb.restart_s();
+      sums = finite(own->runningSums());
+      last = program->result();
+      charge(rpc::Mark::FORWARD, times.forward_s, 0);
+      showSums();
+    }
+  }
+
+  void restartSums() {
+    sums = {};
+    KJ_IF_MAYBE(own, trainer) own->restartSums();
+  }
+
+  void showSums() {
     progress.lossSum = sums.lossSum;
     progress.correct = sums.correct;
     progress.images = sums.images;
@@ -220,14 +266,19 @@ private:
     }
   }
 
-  void add(const nn::BatchResult& result) {
+  void add(const nn::BatchResult& more) {
+    auto& result = finite(more);
+    sums.lossSum += result.lossSum;
+    sums.correct += result.correct;
+    sums.images += result.images;
+  }
+
+  const nn::BatchResult& finite(const nn::BatchResult& result) const {
     if (!isfinite(result.lossSum)) {
       configs::fail("the loss is ", result.lossSum, " at step ", step, " (epoch ",
           progress.epoch.load(), "): training diverged; lower train.optimizer.learning_rate");
     }
-    sums.lossSum += result.lossSum;
-    sums.correct += result.correct;
-    sums.images += result.images;
+    return result;
   }
 
   // A loss need not show it: batch norm divides by an infinite deviation and gives 0.
@@ -248,7 +299,7 @@ private:
     nn::copy(trained.statistics, program->statistics());
     store->refresh();
 
-    sums = {};
+    restartSums();
     validation->restart(experiment.data.views(isLast));
     for (;;) {
       KJ_IF_MAYBE(batch, validation->next()) {
@@ -256,10 +307,15 @@ private:
         for (uint s = 0; s < facts.graph.segments.size(); s++) {
           program->forward(nn::Phase::VALIDATE, s);
         }
+        // What the program adds up itself is fetched once.
+        if (trainer != nullptr && batch->views == 1) continue;
         KJ_IF_MAYBE(result, judged(*batch)) add(*result);
       } else {
         break;
       }
+    }
+    KJ_IF_MAYBE(own, trainer) {
+      if (experiment.data.views(isLast).size() == 1) sums = finite(own->runningSums());
     }
     reportBadRecords(*validation);
     auto all = ioThread->meet(epoch, MeetingPoint::VALIDATED, sums, nullptr);
@@ -303,6 +359,7 @@ private:
       auto begun = event.initBegun();
       begun.setBatchesPerEpoch(facts.stepsUntilEndOf(1, experiment));
       begun.setDevices(experiment.cluster.devices.size());
+      begun.setUpdates(placeOfUpdates(experiment, trainer != nullptr));
     });
   }
 
@@ -419,9 +476,11 @@ private:
   kj::Own<io::Batcher> training;
   kj::Own<io::Batcher> validation;
   kj::Maybe<kj::Own<rpc::SharedMemory>>
-      memory;  // where the gradients lie, if servers may read them
+      memory;                                 // where the gradients lie, if servers may read them
+  const kj::Maybe<nn::ValueUpdates> updates;  // for a program that can make them itself
   kj::Own<nn::Program> program;
-  kj::Array<float> meanLogits;  // N×classes: over the views of a validation batch so far
+  kj::Maybe<nn::Trainer&> trainer;  // the program, if it does
+  kj::Array<float> meanLogits;      // N×classes: over the views of a validation batch so far
   kj::Own<rpc::KvStore> store;
   kj::Maybe<rpc::RemoteStore&> remote;  // of it, if it has servers
 

@@ -6,6 +6,16 @@ namespace runner {
 
 namespace {
 
+class NoStore final: public rpc::KvStore {
+public:
+  void initialize() override {}
+  void push(uint64_t, uint64_t, uint64_t) override {}
+  void await(uint64_t, uint64_t, uint64_t) override {}
+  void rest() override {}
+  void refresh() override {}
+  uint64_t updates() const override { return 0; }
+};
+
 WorkerStore around(kj::Own<rpc::UpdatingStore> store) {
   auto& remote = store->remote();
   return {kj::mv(store), remote};
@@ -32,6 +42,10 @@ WorkerStore makeWorkerStore(const Experiment& experiment, const rpc::Placement& 
   auto store = rpc::RemoteStore::create(placement, rounds, rank, parameters, gradients, memory);
   auto& remote = *store;
   return {kj::mv(store), remote};
+}
+
+WorkerStore noStore() {
+  return {kj::heap<NoStore>(), nullptr};
 }
 
 }  // namespace runner

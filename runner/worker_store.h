@@ -20,4 +20,7 @@ WorkerStore makeWorkerStore(const Experiment& experiment, const rpc::Placement& 
     uint rank, rpc::Updater& updater, kj::ArrayPtr<float> parameters,
     kj::ArrayPtr<const float> gradients, kj::Maybe<rpc::SharedMemory&> memory);
 
+// For the worker of a program that updates its parameters itself: it does nothing.
+WorkerStore noStore();
+
 }  // namespace runner

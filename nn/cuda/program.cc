@@ -2,6 +2,7 @@
 
 #include <kj/debug.h>
 
+#include "nn/cuda/device_updates.h"
 #include "nn/cuda/lowering.h"
 #include "nn/dropout.h"
 #include "nn/floats.h"
@@ -68,7 +69,7 @@ struct Recordings {
   kj::Array<kj::Own<Recording>> backward;
 };
 
-class CudaProgram final: public Program {
+class CudaProgram final: public Program, private Trainer {
 public:
   CudaProgram(const Graph& graph, kj::Own<Device> ownDevice, ProgramOptions options)
       : graph(graph),
@@ -107,15 +108,54 @@ public:
     device->finish();
   }
 
-  kj::ArrayPtr<float> parameters() override { return flatParameters.onHost(); }
+  kj::ArrayPtr<float> parameters() override {
+    fetch(flatParameters, parametersAreHere);
+    return flatParameters.onHost();
+  }
   kj::ArrayPtr<float> gradients() override { return flatGradients.onHost(); }
   kj::ArrayPtr<float> statistics() override {
-    if (!statisticsAreHere) {
-      flatStatistics.download(*device, flatStatistics.all());
-      device->finish();
-      statisticsAreHere = true;
-    }
+    fetch(flatStatistics, statisticsAreHere);
     return flatStatistics.onHost();
+  }
+
+  kj::Maybe<Trainer&> trainBy(const ValueUpdates& rules) override {
+    KJ_REQUIRE(updates == nullptr, "it trains by itself already");
+    auto& own = updates.emplace(*device, rules,
+        UpdatedArrays{flatParameters.onDevice(), graph.parameters, flatGradients.onDevice(),
+            flatStatistics.onDevice(), graph.statisticsSize});
+    statistics();  // they may be moved by recording, and go back then
+    wholeStep = device->record([&]() {
+      for (auto& segment: train.work) {
+        for (auto& each: segment.forward) run(each);
+      }
+      for (auto s = train.work.size(); s-- > 0;) {
+        for (auto& each: train.work[s].backward) run(each);
+      }
+      own.ask();
+    });
+    restartSums();
+    return *this;
+  }
+
+  void step(uint64_t number) override {
+    requireBatch(Phase::TRAIN);
+    auto& own = KJ_ASSERT_NONNULL(updates);
+    if (number == 0) own.begin(parameters(), statistics());
+    bring();
+    own.prepare(number);
+    device->replay(*wholeStep);
+    last = Phase::TRAIN;
+    sumsAreHere = false;
+    wasForward = true;
+  }
+
+  BatchResult runningSums() override {
+    fetch(sums, sumsAreHere);
+    return resultOf(sums.onHost()[1]);
+  }
+  void restartSums() override {
+    sums.onHost()[1] = {};
+    sums.upload(*device, {1, 2});
   }
 
   void setBatch(kj::ArrayPtr<const float> batch, kj::ArrayPtr<const int32_t> batchLabels,
@@ -138,18 +178,15 @@ public:
   }
 
   void forward(Phase phase, uint segment) override {
-    KJ_REQUIRE(hasBatch, "a step needs a batch: call setBatch() first");
-    KJ_REQUIRE(phase == Phase::VALIDATE || dropping.size() == 0 || hasDraws,
-        "dropout needs a number for each row", images);
-    if (segment == 0 && statisticsAreHere) {
-      flatStatistics.upload(*device, flatStatistics.all());
-      statisticsAreHere = false;
-    }
+    requireBatch(phase);
+    if (segment == 0) bring();
     last = phase;
-    flatParameters.upload(*device, graph.segments[segment].parameters);
+    if (updates == nullptr) {
+      flatParameters.upload(*device, graph.segments[segment].parameters);
+    }
     device->replay(*recordings(phase).forward[segment]);
     if (segment + 1 == graph.segments.size()) {
-      sums.download(*device, sums.all());
+      sumsAreHere = false;
       wasForward = true;
     }
   }
@@ -165,9 +202,8 @@ public:
 
   BatchResult result() const override {
     KJ_REQUIRE(wasForward, "result() follows forward()");
-    device->finish();
-    auto& found = sums.onHost()[0];
-    return {found.lossSum, found.correct, found.images};
+    fetch(sums, sumsAreHere);
+    return resultOf(sums.onHost()[0]);
   }
 
   kj::ArrayPtr<const float> logits() override {
@@ -180,7 +216,8 @@ public:
   uint64_t memory_bytes() const override {
     return memory_bytes_ + workspace_bytes + flatParameters.bytes() + flatGradients.bytes() +
            flatStatistics.bytes() + pixels.bytes() + labels.bytes() + masks.bytes() +
-           plainLogits.bytes() + images * sizeof(RowResult);
+           plainLogits.bytes() + images * sizeof(RowResult) +
+           updates.map([](auto& own) { return own.memory_bytes(); }).orDefault(0);
   }
 
 private:
@@ -234,6 +271,37 @@ private:
     }
   }
 
+  static BatchResult resultOf(const BatchSums& sums) {
+    return {sums.lossSum, sums.correct, sums.images};
+  }
+
+  void requireBatch(Phase phase) const {
+    KJ_REQUIRE(hasBatch, "a step needs a batch: call setBatch() first");
+    KJ_REQUIRE(phase == Phase::VALIDATE || dropping.size() == 0 || hasDraws,
+        "dropout needs a number for each row", images);
+  }
+
+  // The device's values, if they are newer.
+  template <typename T>
+  void fetch(Mirrored<T>& array, bool& isHere) const {
+    if (isHere) return;
+    array.download(*device, array.all());
+    device->finish();
+    isHere = true;
+  }
+
+  // The host's, which may have been written to.
+  void bring() {
+    if (statisticsAreHere) {
+      flatStatistics.upload(*device, flatStatistics.all());
+      statisticsAreHere = false;
+    }
+    if (updates != nullptr && parametersAreHere) {
+      flatParameters.upload(*device, flatParameters.all());
+      parametersAreHere = false;
+    }
+  }
+
   Recordings& recordings(Phase phase) { return phase == Phase::TRAIN ? train : validate; }
 
   void setMasks(kj::ArrayPtr<const uint64_t> draws) {
@@ -272,7 +340,12 @@ private:
   bool hasBatch = false;
   bool hasDraws = false;
   bool wasForward = false;
+  kj::Maybe<DeviceUpdates> updates;  // if it trains by itself,
+  kj::Own<Recording> wholeStep;      // in one
+  // Whether the host's are the newest values, which go to the device before they are used there.
   bool statisticsAreHere = true;
+  bool parametersAreHere = true;  // all along, if it does not train by itself
+  mutable bool sumsAreHere = false;
 };
 
 }  // namespace

@@ -12,6 +12,9 @@ namespace nn::cuda {
 // made, and replayed.
 //
 // statistics() fetches the device's; what the array holds at the next forward(0) goes back.
+//
+// It can train by itself: then all of a step is one recording, and parameters are fetched and go
+// back as statistics do.
 kj::Own<Program> newProgram(const Graph& graph, kj::Own<Device> device, ProgramOptions options);
 
 }  // namespace nn::cuda

@@ -6,12 +6,15 @@
 
 #include <cmath>
 
+#include "configs/language/reader.h"
 #include "nn/cpu/cpu.h"
 #include "nn/cuda/cuda.h"
 #include "nn/cuda/host_device.h"
 #include "nn/cuda/presence.h"
 #include "nn/cuda/program.h"
+#include "nn/floats.h"
 #include "nn/reference/reference.h"
+#include "nn/value_updates.h"
 #include "tests/ops/cases.h"
 #include "tests/skip.h"
 
@@ -136,6 +139,116 @@ TEST_CASE(
         check(*backend, nn::Precision::FP32, c, threads);
       }
     }
+  }
+}
+
+constexpr nn::RunLength RUN{.updatesPerEpoch = 3, .updates = 3};
+
+nn::UpdateRules someRules() {
+  configs::Diagnostics diagnostics;
+  auto document = configs::parse("x.toml",
+      "optimizer = { kind = \"sgd\", learning_rate = 0.1, momentum = 0.9 }\n[lookahead]\nevery = 2",
+      diagnostics);
+  configs::Reading reading{diagnostics, {}};
+  auto rules = configs::readDocument(*document, reading,
+      [](configs::Reader& reader) { return nn::UpdateRules::read(reader, nn::CONVENTIONS[0]); });
+  REQUIRE(diagnostics.count() == 0);
+  return rules;
+}
+
+// Updates a program's parameters by its gradients, key by key.
+class KeyUpdates {
+public:
+  KeyUpdates(const nn::Graph& graph, const nn::UpdateRules& rules, nn::Program& program)
+      : graph(graph),
+        rules(rules),
+        program(program),
+        momentum(nn::zeros(graph.parameters)),
+        next(kj::heapArray<float>(program.parameters().asConst())),
+        slow(kj::heapArray<float>(program.parameters().asConst())),
+        slowStatistics(kj::heapArray<float>(program.statistics().asConst())) {}
+
+  void update(uint64_t number, float rescale) {
+    for (auto& key: graph.keys) {
+      auto rule = rules.of(key);
+      if (rule.isFrozen()) continue;
+      auto of = [&](kj::ArrayPtr<float> flat) {
+        return flat.slice(key.offset, key.offset + key.size);
+      };
+      rule.optimizer->apply({.gradient = of(program.gradients()),
+          .rescale = rescale,
+          .current = of(program.parameters()),
+          .next = of(next),
+          .state = of(momentum),
+          .learningRate = rule.learningRate(number, RUN),
+          .decay = rule.decay(),
+          .number = number});
+    }
+    nn::copy(next, program.parameters());
+    auto& lookahead = KJ_ASSERT_NONNULL(rules.lookahead);
+    lookahead.apply(number, RUN, program.parameters(), slow);
+    lookahead.apply(number, RUN, program.statistics(), slowStatistics);
+  }
+
+private:
+  const nn::Graph& graph;
+  const nn::UpdateRules& rules;
+  nn::Program& program;
+  kj::Array<float> momentum;
+  kj::Array<float> next;
+  kj::Array<float> slow;
+  kj::Array<float> slowStatistics;
+};
+
+// A backend whose programs update their parameters themselves, against the reference with the
+// optimizer's loop.
+void checkUpdates(const nn::Backend& backend, const Case& c) {
+  auto built = build(c);
+  auto& graph = built.graph;
+  float rescale = 1.0f / c.batchSize;
+  auto rules = someRules();
+  auto updates = KJ_ASSERT_NONNULL(nn::ValueUpdates::of(rules, graph.keys, RUN, rescale));
+  auto program = backend.lower(graph, {.batchSize = c.batchSize});
+  auto reference = nn::REFERENCE.lower(graph, {.batchSize = c.batchSize});
+  fill(graph, *program);
+  fill(graph, *reference);
+  auto first = kj::heapArray<float>(reference->parameters().asConst());
+  KeyUpdates byKeys(graph, rules, *reference);
+  auto& trainer = KJ_ASSERT_NONNULL(program->trainBy(updates));
+  nn::BatchResult sums;
+  for (uint64_t number = 0; number < RUN.updates; ++number) {
+    auto batch = draw(c, number + 1);
+    program->setBatch(batch.pixels, batch.labels, batch.draws);
+    trainer.step(number);
+    reference->setBatch(batch.pixels, batch.labels, batch.draws);
+    auto result = step(graph, *reference, nn::Phase::TRAIN);
+    byKeys.update(number, rescale);
+    sums.lossSum += result.lossSum;
+    sums.images += result.images;
+  }
+  // What an update is off by, the next step's gradients are off by, too.
+  double tolerance = 50 * c.tolerance;
+  auto found = trainer.runningSums();
+  CHECK(found.lossSum == doctest::Approx(sums.lossSum).epsilon(tolerance));
+  CHECK(found.images == sums.images);
+  double moved = distance(reference->parameters(), first);
+  CHECK(moved > 0);
+  CHECK(distance(program->parameters(), reference->parameters()) <= tolerance * moved);
+  checkStatistics(graph, *program, *reference, tolerance);
+}
+
+TEST_CASE("Ops: the CUDA program's own updates on every case are those of the optimizer's loop") {
+  for (auto& c: CASES) {
+    INFO(doctest::String(c.name));
+    checkUpdates(CUDA_ON_HOST, c);
+  }
+}
+
+TEST_CASE("Ops: so are those of cuda:0") {
+  KJ_IF_MAYBE(why, nn::cuda::whyNot(nn::cuda::presence(), 0)) SKIP_CASE(why->cStr());
+  for (auto& c: CASES) {
+    INFO(doctest::String(c.name));
+    checkUpdates(nn::cuda::CUDA, c);
   }
 }
 
