@@ -247,6 +247,16 @@ Range rowsOf(uint device, uint devices, uint batchSize) {
 
 kj::Own<Program> newDeviceGroup(
     const Graph& graph, kj::ArrayPtr<const Target> targets, ProgramOptions options) {
+  KJ_REQUIRE(targets.size() >= 1);
+  auto& first = *targets[0].backend;
+  bool areAlike = true;
+  for (auto& target: targets) areAlike = areAlike && target.backend == &first;
+  if (areAlike && first.lowerGroup != nullptr) {
+    auto devices = KJ_MAP(target, targets) {
+      return target.device;
+    };
+    return first.lowerGroup(graph, devices, options);
+  }
   return kj::heap<DeviceGroup>(graph, targets, options);
 }
 

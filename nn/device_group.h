@@ -9,9 +9,9 @@ namespace nn {
 // them one after another, the last device those that are left. 1 ≤ devices ≤ batchSize.
 Range rowsOf(uint device, uint devices, uint batchSize);
 
-// A program whose batch is dealt over `targets`; options.threads are those of each device, and
-// options.device is not looked at. The calling thread runs the first device, a thread of its own
-// each of the others; they wait without spinning.
+// A program whose batch is dealt over `targets`, by their backend's own way where all have one;
+// options.threads are those of each device, and options.device is not looked at. The calling thread
+// runs the first device, a thread of its own each of the others; they wait without spinning.
 //
 // What its arrays hold, beyond Program's contract:
 //   parameters()  forward(s) copies those of segment s to every device

@@ -128,6 +128,10 @@ struct Backend {
   const char* doc;
   // The graph must outlive the program.
   kj::Own<Program> (*lower)(const Graph& graph, ProgramOptions options);
+  // For several devices of this kind, by their numbers, which share the rows of a batch as
+  // nn/device_group.h says; null: it has no better way than that.
+  kj::Own<Program> (*lowerGroup)(
+      const Graph& graph, kj::ArrayPtr<const uint> devices, ProgramOptions options) = nullptr;
 };
 
 // What a program can be lowered for: which of those that a backend knows.

@@ -57,7 +57,7 @@ public:
   virtual ~Recording() noexcept(false) = default;
 };
 
-// A place in the order of a device's work.
+// A place in the order of a device's work. One that was never set is past.
 class Mark {
 public:
   virtual ~Mark() noexcept(false) = default;
@@ -82,7 +82,11 @@ public:
   // ---- work
 
   virtual void upload(void* to, kj::ArrayPtr<const byte> from) = 0;
+  // Work that is asked for from now on is done behind `mark` as it was set last.
+  virtual void follow(Mark& mark) = 0;
   virtual void download(kj::ArrayPtr<byte> to, const void* from) = 0;
+  // From another device, or this one.
+  virtual void copyFrom(void* to, Device& other, const void* from, size_t bytes) = 0;
   virtual void run(const Kernel& kernel) = 0;
   // FORWARD: c = convolution(a = x, b = filters); BACKWARD_DATA: c = dx of (a = dy, b = filters);
   // BACKWARD_FILTERS: c = gradient of the filters of (a = x, b = dy).

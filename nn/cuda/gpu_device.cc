@@ -138,10 +138,19 @@ public:
     check(cudaMemcpyAsync(to, from.begin(), from.size(), cudaMemcpyHostToDevice, stream),
         "copy to the device");
   }
+  void follow(Mark& mark) override {
+    choose();
+    check(cudaStreamWaitEvent(stream, kj::downcast<EventMark>(mark).event, 0), "wait for an event");
+  }
   void download(kj::ArrayPtr<byte> to, const void* from) override {
     choose();
     check(cudaMemcpyAsync(to.begin(), from, to.size(), cudaMemcpyDeviceToHost, stream),
         "copy from the device");
+  }
+  void copyFrom(void* to, Device& other, const void* from, size_t bytes) override {
+    choose();
+    int there = kj::downcast<GpuDevice>(other).number;
+    check(cudaMemcpyPeerAsync(to, number, from, there, bytes, stream), "copy between devices");
   }
   void run(const Kernel& kernel) override {
     choose();

@@ -101,6 +101,10 @@ void HostDevice::download(kj::ArrayPtr<byte> to, const void* from) {
   ask([to, from]() mutable { memcpy(to.begin(), from, to.size()); });
 }
 
+void HostDevice::copyFrom(void* to, Device&, const void* from, size_t bytes) {
+  ask([to, from, bytes]() { memcpy(to, from, bytes); });
+}
+
 void HostDevice::run(const Kernel& kernel) {
   ask([this, kernel]() {
     done.add(std::visit([](auto& each) { return kj::StringPtr(each.NAME); }, kernel));

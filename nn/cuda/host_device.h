@@ -17,7 +17,9 @@ public:
   kj::Own<Memory> pin(kj::ArrayPtr<byte> memory) override;
   kj::Own<Convolution> plan(const ConvolutionShape& shape, Direction direction) override;
   void upload(void* to, kj::ArrayPtr<const byte> from) override;
+  void follow(Mark& mark) override {}
   void download(kj::ArrayPtr<byte> to, const void* from) override;
+  void copyFrom(void* to, Device& other, const void* from, size_t bytes) override;
   void run(const Kernel& kernel) override;
   void run(
       Convolution& convolution, const void* a, const void* b, void* c, void* workspace) override;

@@ -69,7 +69,7 @@ struct Recordings {
   kj::Array<kj::Own<Recording>> backward;
 };
 
-class CudaProgram final: public Program, private Trainer {
+class CudaProgram final: public DeviceProgram, private Trainer {
 public:
   CudaProgram(const Graph& graph, kj::Own<Device> ownDevice, ProgramOptions options)
       : graph(graph),
@@ -184,6 +184,21 @@ public:
     if (updates == nullptr) {
       flatParameters.upload(*device, graph.segments[segment].parameters);
     }
+    replayForward(phase, segment);
+  }
+
+  void forwardWith(Phase phase, uint segment, kj::ArrayPtr<const float> all) override {
+    requireBatch(phase);
+    if (segment == 0) bring();
+    last = phase;
+    auto [begin, end] = graph.segments[segment].parameters;
+    if (begin < end) {
+      device->upload(flatParameters.onDevice() + begin, all.slice(begin, end).asBytes());
+    }
+    replayForward(phase, segment);
+  }
+
+  void replayForward(Phase phase, uint segment) {
     device->replay(*recordings(phase).forward[segment]);
     if (segment + 1 == graph.segments.size()) {
       sumsAreHere = false;
@@ -193,10 +208,12 @@ public:
 
   void backward(uint segment) override {
     KJ_REQUIRE(last == Phase::TRAIN, "backward() follows forward() of training");
-    device->replay(*train.backward[segment]);
+    backwardThere(segment);
     flatGradients.download(*device, graph.segments[segment].parameters);
     device->set(*gradientsAreHere[segment]);
   }
+  void backwardThere(uint segment) override { device->replay(*train.backward[segment]); }
+  float* gradientsThere() override { return flatGradients.onDevice(); }
   bool hasGradients(uint segment) override { return device->isPast(*gradientsAreHere[segment]); }
   void awaitGradients(uint segment) override { device->wait(*gradientsAreHere[segment]); }
 
@@ -351,6 +368,11 @@ private:
 }  // namespace
 
 kj::Own<Program> newProgram(const Graph& graph, kj::Own<Device> device, ProgramOptions options) {
+  return newDeviceProgram(graph, kj::mv(device), options);
+}
+
+kj::Own<DeviceProgram> newDeviceProgram(
+    const Graph& graph, kj::Own<Device> device, ProgramOptions options) {
   return kj::heap<CudaProgram>(graph, kj::mv(device), options);
 }
 

@@ -17,4 +17,18 @@ namespace nn::cuda {
 // back as statistics do.
 kj::Own<Program> newProgram(const Graph& graph, kj::Own<Device> device, ProgramOptions options);
 
+// The same as one of several that share a step: parameters come from elsewhere, gradients stay.
+class DeviceProgram: public Program {
+public:
+  // forward() with `all` parameters of the host's, for whom parameters() are. They must stay
+  // unchanged until the work is done.
+  virtual void forwardWith(Phase phase, uint segment, kj::ArrayPtr<const float> all) = 0;
+  // backward() without bringing the gradients to the host.
+  virtual void backwardThere(uint segment) = 0;
+  // The flat gradients, on the device.
+  virtual float* gradientsThere() = 0;
+};
+kj::Own<DeviceProgram> newDeviceProgram(
+    const Graph& graph, kj::Own<Device> device, ProgramOptions options);
+
 }  // namespace nn::cuda

@@ -1,0 +1,180 @@
+#include "nn/cuda/group.h"
+
+#include <kj/debug.h>
+#include <kj/vector.h>
+
+#include "nn/cuda/program.h"
+#include "nn/device_group.h"
+#include "nn/floats.h"
+
+namespace nn::cuda {
+
+namespace {
+
+View viewOf(float* start, uint64_t size) {
+  return {start, 1, uint32_t(size), uint32_t(size), uint32_t(size)};
+}
+
+class CudaGroup final: public Program {
+public:
+  CudaGroup(const Graph& graph, kj::Array<kj::Own<Device>> devices, ProgramOptions options)
+      : graph(graph), images(options.batchSize), flatStatistics(zeros(graph.statisticsSize)) {
+    KJ_REQUIRE(devices.size() >= 1 && devices.size() <= images, devices.size(), options.batchSize);
+    for (auto d: kj::indices(devices)) {
+      auto own = options;
+      auto rows = rowsOf(d, devices.size(), images);
+      own.batchSize = rows.size();
+      own.gradients = nullptr;
+      auto& device = *devices[d];
+      members.add(Member{device, newDeviceProgram(graph, kj::mv(devices[d]), own), rows,
+          marksOf(device), marksOf(device)});
+    }
+    auto& device = first();
+    uint64_t largest_bytes = 0;
+    for (auto& segment: graph.segments) {
+      largest_bytes = kj::max(largest_bytes, segment.parameters.size() * sizeof(float));
+    }
+    staging = device.allocate(largest_bytes);
+    size_t all_bytes = graph.parameters * sizeof(float);
+    parametersMemory = device.allocateOnHost(all_bytes);
+    gradientsMemory = options.gradients.size() == 0 ? device.allocateOnHost(all_bytes)
+                                                    : device.pin(options.gradients.asBytes());
+    for (auto& value: gradients()) value = 0;
+    allLogits = zeros(size_t(images) * graph.classes);
+  }
+
+  kj::ArrayPtr<float> parameters() override { return flat(*parametersMemory); }
+  kj::ArrayPtr<float> gradients() override { return flat(*gradientsMemory); }
+
+  kj::ArrayPtr<float> statistics() override {
+    if (!statisticsAreHere) {
+      averageStatistics();
+      statisticsAreHere = true;
+    }
+    return flatStatistics;
+  }
+
+  void setBatch(kj::ArrayPtr<const float> pixels, kj::ArrayPtr<const int32_t> labels,
+      kj::ArrayPtr<const uint64_t> draws) override {
+    uint64_t size = graph.inputShape().size();
+    KJ_REQUIRE(labels.size() == images && pixels.size() == images * size,
+        "a batch has the wrong size", labels.size(), pixels.size(), images);
+    KJ_REQUIRE(draws.size() == 0 || draws.size() == images, draws.size(), images);
+    for (auto& [device, program, rows, ready, read]: members) {
+      program->setBatch(pixels.slice(rows.begin * size, rows.end * size),
+          labels.slice(rows.begin, rows.end),
+          draws.size() == 0 ? draws : draws.slice(rows.begin, rows.end));
+    }
+  }
+
+  void forward(Phase phase, uint segment) override {
+    if (statisticsAreHere) {
+      for (auto& member: members) copy(flatStatistics, member.program->statistics());
+      statisticsAreHere = false;
+    }
+    for (auto& member: members) member.program->forwardWith(phase, segment, parameters());
+  }
+
+  void backward(uint segment) override {
+    auto [begin, end] = graph.segments[segment].parameters;
+    for (auto d: kj::indices(members)) {
+      auto& member = members[d];
+      // Not before what it left there last time was read.
+      if (d > 0) member.device.follow(*member.read[segment]);
+      member.program->backwardThere(segment);
+      member.device.set(*member.ready[segment]);
+    }
+    auto sum = members[0].program->gradientsThere() + begin;
+    auto part = reinterpret_cast<float*>(staging->begin());
+    size_t size_bytes = (end - begin) * sizeof(float);
+    for (uint d = 1; d < members.size() && end > begin; ++d) {
+      auto& member = members[d];
+      first().follow(*member.ready[segment]);
+      first().copyFrom(part, member.device, member.program->gradientsThere() + begin, size_bytes);
+      first().set(*member.read[segment]);
+      first().run(AddUp{Element::FLOAT32, viewOf(sum, end - begin), viewOf(part, end - begin),
+          viewOf(sum, end - begin)});
+    }
+    first().download(gradients().slice(begin, end).asBytes(), sum);
+    first().set(*members[0].ready[segment]);
+  }
+  bool hasGradients(uint segment) override { return first().isPast(*members[0].ready[segment]); }
+  void awaitGradients(uint segment) override { first().wait(*members[0].ready[segment]); }
+
+  BatchResult result() const override {
+    BatchResult sums;
+    for (auto& member: members) {
+      auto part = member.program->result();
+      sums.lossSum += part.lossSum;
+      sums.correct += part.correct;
+      sums.images += part.images;
+    }
+    return sums;
+  }
+
+  kj::ArrayPtr<const float> logits() override {
+    for (auto& member: members) {
+      copy(member.program->logits(),
+          allLogits.slice(member.rows.begin * graph.classes, member.rows.end * graph.classes));
+    }
+    return allLogits;
+  }
+
+  uint64_t memory_bytes() const override {
+    uint64_t bytes = (2 * graph.parameters + allLogits.size()) * sizeof(float);
+    for (auto& member: members) bytes += member.program->memory_bytes();
+    return bytes;
+  }
+
+private:
+  struct Member {
+    Device& device;  // of the program
+    kj::Own<DeviceProgram> program;
+    Range rows;
+    kj::Array<kj::Own<Mark>> ready;  // of each segment: its gradients; of the first, their sum
+    kj::Array<kj::Own<Mark>> read;   // of each segment: by the first device
+  };
+
+  Device& first() { return members[0].device; }
+
+  kj::Array<kj::Own<Mark>> marksOf(Device& device) const {
+    return KJ_MAP(segment, graph.segments) {
+      return device.newMark();
+    };
+  }
+
+  kj::ArrayPtr<float> flat(Memory& memory) const {
+    return kj::arrayPtr(reinterpret_cast<float*>(memory.begin()), graph.parameters);
+  }
+
+  // In double, so that the mean of equal values is this value.
+  void averageStatistics() {
+    auto sums = kj::heapArray<double>(flatStatistics.size());
+    for (auto& sum: sums) sum = 0;
+    for (auto& member: members) {
+      auto part = member.program->statistics();
+      for (auto i: kj::indices(sums)) sums[i] += part[i] * double(member.rows.size());
+    }
+    for (auto i: kj::indices(sums)) flatStatistics[i] = float(sums[i] / images);
+  }
+
+  const Graph& graph;
+  const uint images;
+  kj::Array<float> flatStatistics;
+  // Whether flatStatistics hold the newest values, which go to the devices at the next forward.
+  bool statisticsAreHere = false;
+  kj::Array<float> allLogits;
+  kj::Vector<Member> members;  // with the devices, which all else is memory of
+  kj::Own<Memory> staging;     // another device's gradients, on the first
+  kj::Own<Memory> parametersMemory;
+  kj::Own<Memory> gradientsMemory;
+};
+
+}  // namespace
+
+kj::Own<Program> newGroup(
+    const Graph& graph, kj::Array<kj::Own<Device>> devices, ProgramOptions options) {
+  return kj::heap<CudaGroup>(graph, kj::mv(devices), options);
+}
+
+}  // namespace nn::cuda
