@@ -136,7 +136,9 @@ struct Event {
       # A worker has the initial values and takes its first step.
       batchesPerEpoch @54 :UInt32 $Json.name("batches_per_epoch");
       devices @77 :UInt32;
-      # Of this worker.
+      # Of this worker; how many they are.
+      deviceNames @87 :List(Text) $Json.name("device_names");
+      # As cluster.devices has them.
       updates @86 :Text;
       # Where parameters are updated: a sentence.
     }

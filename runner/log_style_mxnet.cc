@@ -16,7 +16,7 @@ public:
     auto add = [&](kj::String line) { result.add(kj::str(prefix, line)); };
     switch (event.which()) {
       case Event::BEGUN:
-        add(startLine(event.getBegun().getDevices()));
+        add(startLine(event.getBegun().getDeviceNames()));
         break;
       case Event::SPEED: {
         auto speed = event.getSpeed();
@@ -44,10 +44,14 @@ public:
   }
 
 private:
-  // `Start training with [cpu(0), cpu(1)]`
-  static kj::String startLine(uint devices) {
-    kj::Vector<kj::String> names;
-    for (uint i = 0; i < devices; i++) names.add(kj::str("cpu(", i, ')'));
+  // `Start training with [cpu(0), gpu(1)]`
+  static kj::String startLine(capnp::List<capnp::Text>::Reader devices) {
+    auto names = KJ_MAP(device, devices) {
+      kj::StringPtr word = device;
+      auto colon = word.findFirst(':');
+      auto number = colon.map([&](size_t at) { return word.slice(at + 1); }).orDefault("0");
+      return kj::str(word.startsWith("cuda") ? "gpu(" : "cpu(", number, ')');
+    };
     return kj::str("Start training with [", kj::strArray(names, ", "), ']');
   }
 };

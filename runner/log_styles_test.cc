@@ -51,8 +51,12 @@ struct Told {
     return (*this)(role, index, [](Event::Builder event) { event.initJoined().setPid(7); });
   }
   kj::String begun(uint worker) {
-    return (*this)(
-        Role::WORKER, worker, [](Event::Builder event) { event.initBegun().setDevices(2); });
+    return (*this)(Role::WORKER, worker, [](Event::Builder event) {
+      auto names = event.initBegun().initDeviceNames(3);
+      names.set(0, "cpu");
+      names.set(1, "cpu:1");
+      names.set(2, "cuda:3");
+    });
   }
   // `batches` of an epoch of `of`, the last `interval` of them in a second.
   kj::String speed(uint worker, uint epoch, uint batches, uint of, uint interval, uint globalStep) {
@@ -147,7 +151,7 @@ TEST_CASE("schlag: also the last batches of an epoch have their own mean time") 
 
 TEST_CASE("mxnet: a worker names its devices first") {
   Told told("mxnet");
-  CHECK(told.begun(1).slice(23) == " Node[1] Start training with [cpu(0), cpu(1)]\n");
+  CHECK(told.begun(1).slice(23) == " Node[1] Start training with [cpu(0), cpu(1), gpu(3)]\n");
 }
 
 TEST_CASE("mxnet: the steps that an epoch ends with have no speed line") {

@@ -358,7 +358,10 @@ private:
     ioThread->report([&](Event::Builder event) {
       auto begun = event.initBegun();
       begun.setBatchesPerEpoch(facts.stepsUntilEndOf(1, experiment));
-      begun.setDevices(experiment.cluster.devices.size());
+      auto& devices = experiment.cluster.devices;
+      begun.setDevices(devices.size());
+      auto names = begun.initDeviceNames(devices.size());
+      for (auto i: kj::indices(devices)) names.set(i, devices[i]);
       begun.setUpdates(placeOfUpdates(experiment, trainer != nullptr));
     });
   }
