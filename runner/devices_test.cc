@@ -5,6 +5,7 @@
 
 #include "nn/cuda/presence.h"
 #include "runner/experiment.h"
+#include "runner/explain.h"
 #include "runner/model_facts.h"
 #include "tests/text.h"
 
@@ -27,6 +28,20 @@ TEST_CASE("a GPU that this machine or program has not is refused by a run, with 
   CHECK(tests::contains(errors, kj::str("error: device `cuda:9999`: ", why, "\n")));
   CHECK(tests::contains(errors, "  help: choose \"cpu\"\n"));
   CHECK(whyNotHere("cpu:7") == nullptr);
+}
+
+TEST_CASE("an experiment on a GPU can be explained where there is none") {
+  kj::StringPtr settings[] = {"cluster.devices=[\"cuda\"]", "train.deterministic=true"};
+  for (uint count: {1, 2}) {
+    auto loaded = loadExperiment("configs/mnist_mlp_local.toml", kj::arrayPtr(settings, count));
+    REQUIRE(loaded.errors == "");
+    auto text = explain(loaded, nullptr);
+    CHECK(tests::contains(text, "cuda updates the parameters, which stay there"));
+    CHECK(tests::contains(text, "bits may differ from run to run") == (count == 1));
+    KJ_IF_MAYBE(why, whyNotHere("cuda")) {
+      CHECK(tests::contains(text, kj::str("not known on this machine (device cuda: ", *why, ")")));
+    }
+  }
 }
 
 TEST_CASE("a GPU may be named once") {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "nn/cpu/cpu.h"
+#include "runner/devices.h"
 #include "runner/launchers.h"
 #include "runner/log_lines.h"
 #include "runner/model_facts.h"
@@ -121,6 +122,34 @@ kj::String traffic(
   return kj::strArray(lines, "");
 }
 
+// A worker's program, or why there is none here.
+using Lowered = kj::OneOf<kj::Own<nn::Program>, kj::String>;
+
+Lowered tryToLower(const Experiment& experiment, const nn::Graph& graph) {
+  for (auto& device: experiment.cluster.devices) {
+    KJ_IF_MAYBE(why, whyNotHere(device)) return kj::str("device ", device, ": ", *why);
+  }
+  return programOf(experiment, graph);
+}
+
+kj::String bits(const Experiment& experiment) {
+  KJ_IF_MAYBE(why, whyBitsDiffer(experiment)) return kj::str(*why, "\n");
+  return kj::str();
+}
+
+kj::String memory(const Lowered& program) {
+  KJ_SWITCH_ONEOF(program) {
+    KJ_CASE_ONEOF(lowered, kj::Own<nn::Program>) {
+      return kj::str(
+          megabytes(lowered->memory_bytes()), " (instruction set ", nn::instructionSet(), ")");
+    }
+    KJ_CASE_ONEOF(why, kj::String) {
+      return kj::str("not known on this machine (", why, ")");
+    }
+  }
+  KJ_UNREACHABLE;
+}
+
 // `itself`: the worker's program updates its parameters, and there is no shard.
 kj::String store(const Experiment& experiment, const ModelFacts& facts,
     const kj::Maybe<Links>& links, bool itself) {
@@ -158,9 +187,14 @@ kj::String explain(const LoadedExperiment& loaded, const kj::Maybe<Links>& links
   ModelFacts facts(experiment);
   auto& cluster = experiment.cluster;
   auto valueUpdates = StoreUpdater(experiment, facts).byValue();
-  auto program = programOf(experiment, facts.graph);
-  bool itself = false;
-  KJ_IF_MAYBE(own, valueUpdates) itself = program->trainBy(*own) != nullptr;
+  auto program = tryToLower(experiment, facts.graph);
+  // Also where it cannot be asked.
+  bool itself = valueUpdates != nullptr && cluster.devices.size() == 1 &&
+                targetOf(cluster.devices[0]).backend != &nn::CPU;
+  if (program.is<kj::Own<nn::Program>>()) {
+    auto& lowered = *program.get<kj::Own<nn::Program>>();
+    KJ_IF_MAYBE(own, valueUpdates) KJ_ASSERT((lowered.trainBy(*own) != nullptr) == itself);
+  }
   double perEpoch = double(facts.trainingRecords) * experiment.data.readings(cluster.workers) /
                     experiment.globalBatchSize();
   return kj::str("# every value used\n\n", loaded.resolved, "\n# roles\n\n", "launcher ",
@@ -171,10 +205,10 @@ kj::String explain(const LoadedExperiment& loaded, const kj::Maybe<Links>& links
       " training and ", grouped(facts.validationRecords), " validation records; ",
       experiment.globalBatchSize(), " images a step, ", fixedPoint(perEpoch, 2),
       " steps an epoch, ", grouped(facts.steps(experiment)), " steps in all\n",
-      views(experiment.data), "\n# layers\n\n", layers(facts.graph), "\n# updates\n\n",
-      updates(experiment, facts), "\n# store\n\n", store(experiment, facts, links, itself),
-      "\n# memory\n\n", "a worker's program: ", megabytes(program->memory_bytes()),
-      " (instruction set ", nn::instructionSet(), ")\n");
+      views(experiment.data), bits(experiment), "\n# layers\n\n", layers(facts.graph),
+      "\n# updates\n\n", updates(experiment, facts), "\n# store\n\n",
+      store(experiment, facts, links, itself), "\n# memory\n\n",
+      "a worker's program: ", memory(program), "\n");
 }
 
 kj::String explain(const LoadedRuns& all, const kj::Maybe<Links>& links) {

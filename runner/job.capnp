@@ -141,6 +141,8 @@ struct Event {
       # As cluster.devices has them.
       updates @86 :Text;
       # Where parameters are updated: a sentence.
+      bits @88 :Text;
+      # Why another run may end on other bits, if it may: a sentence.
     }
     speed :group {
       # Every log.every steps of each worker, and at the end of an epoch that does not end so.

@@ -26,6 +26,16 @@ void requireMachineFor(const Experiment& experiment, configs::Diagnostics& diagn
   }
 }
 
+kj::Maybe<kj::StringPtr> whyBitsDiffer(const Experiment& experiment) {
+  if (experiment.train.deterministic) return nullptr;
+  for (auto& device: experiment.cluster.devices) {
+    if (targetOf(device).backend == &nn::CPU) continue;
+    return "a GPU's algorithms are chosen by their speed, so bits may differ from run to run; "
+           "train.deterministic = true chooses by a fixed rule"_kj;
+  }
+  return nullptr;
+}
+
 ModelFacts::ModelFacts(const Experiment& experiment)
     : ModelFacts(experiment, datasetFacts(experiment.data)) {}
 

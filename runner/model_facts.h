@@ -15,6 +15,9 @@ io::DatasetFacts datasetFacts(const io::DataConfig& config);
 // experiment asks for. Call it before what may take long, as fetching data.
 void requireMachineFor(const Experiment& experiment, configs::Diagnostics& diagnostics);
 
+// Why two runs may end on other bits, as a sentence without a full stop; null if they do not.
+kj::Maybe<kj::StringPtr> whyBitsDiffer(const Experiment& experiment);
+
 // What every role must know of the data before it can start.
 struct ModelFacts {
   explicit ModelFacts(const Experiment& experiment);

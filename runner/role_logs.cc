@@ -23,8 +23,9 @@ kj::String wordsOf(Event::Reader event) {
                                           : kj::str(", listens on ", joined.getAddress()));
     }
     case Event::BEGUN:
-      return kj::str(
-          "has the initial values and takes its first step; ", event.getBegun().getUpdates());
+      return kj::str("has the initial values and takes its first step; ",
+          event.getBegun().getUpdates(), event.getBegun().hasBits() ? "; " : "",
+          event.getBegun().getBits());
     case Event::BAD_RECORD:
       return kj::str("warning: ", event.getBadRecord().getReason());
     case Event::ENDED:

@@ -363,6 +363,7 @@ private:
       auto names = begun.initDeviceNames(devices.size());
       for (auto i: kj::indices(devices)) names.set(i, devices[i]);
       begun.setUpdates(placeOfUpdates(experiment, trainer != nullptr));
+      KJ_IF_MAYBE(why, whyBitsDiffer(experiment)) begun.setBits(*why);
     });
   }
 
