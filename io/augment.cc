@@ -68,17 +68,17 @@ ImageShape batchShapeOf(const AugmentConfig& config, ImageShape stored) {
 Augmenter::Augmenter(const AugmentConfig& config, ImageShape shape, ImageShape stored,
     kj::ArrayPtr<const float> meanImage)
     : shape(shape),
+      padMode(config.padMode),
+      padValue(config.padValue),
+      meanImage(meanImage),
+      means(perChannel(config.mean, shape.channels, 0, "mean", [](double x) { return x; })),
+      factors(perChannel(config.deviation, shape.channels, 1, "deviation",
+          [&](double deviation) { return config.scale / deviation; })),
       mirror(config.mirror),
       crops(config.crop > 0),
       cropsAtRandom((crops || config.pad > 0) && config.cropAt == CropPlace::RANDOM),
       pad(config.pad),
-      padMode(config.padMode),
-      padValue(config.padValue),
-      meanShape(stored),
-      meanImage(meanImage),
-      means(perChannel(config.mean, shape.channels, 0, "mean", [](double x) { return x; })),
-      factors(perChannel(config.deviation, shape.channels, 1, "deviation",
-          [&](double deviation) { return config.scale / deviation; })) {
+      meanShape(stored) {
   KJ_REQUIRE(meanImage.size() == 0 || meanImage.size() == stored.size());
 }
 
@@ -169,6 +169,35 @@ void Augmenter::apply(ImageView image, Augmentation augmentation, kj::ArrayPtr<f
       };
       for (int x = 0; x < from; ++x) applyOutside(x);
       for (int x = until; x < width; ++x) applyOutside(x);
+    }
+  }
+}
+
+bool Augmenter::canCut() const {
+  return padMode != Padding::VALUE || padValue == float(kj::byte(padValue));
+}
+
+void Augmenter::cut(ImageView image, Augmentation augmentation, kj::ArrayPtr<kj::byte> out) const {
+  auto& stored = image.shape;
+  KJ_REQUIRE(out.size() == shape.size() && image.bytes.size() == stored.size());
+  KJ_REQUIRE(stored.channels == shape.channels);
+  bool isPlanes = image.layout == Layout::PLANES;
+  size_t stride = isPlanes ? 1 : stored.channels;
+  size_t plane = size_t(stored.height) * stored.width;
+  auto to = out.begin();
+  for (uint c = 0; c < shape.channels; ++c) {
+    auto pixels = image.bytes.begin() + (isPlanes ? c * plane : c);
+    for (uint y = 0; y < shape.height; ++y) {
+      int top = augmentation.top + int(y);
+      uint row = sourceOf(top, stored.height, padMode);
+      for (uint x = 0; x < shape.width; ++x) {
+        int left = augmentation.left + int(x);
+        uint column = sourceOf(left, stored.width, padMode);
+        bool isInside = int(row) == top && int(column) == left;
+        *to++ = isInside || padMode != Padding::VALUE
+                    ? pixels[(size_t(row) * stored.width + column) * stride]
+                    : kj::byte(padValue);
+      }
     }
   }
 }

@@ -47,7 +47,20 @@ public:
   // `out` has the size of `shape`.
   void apply(ImageView image, Augmentation augmentation, kj::ArrayPtr<float> out) const;
 
+  // For whoever applies the rest elsewhere: the pixels of the crop, not mirrored, planes of bytes
+  // as they are stored. `out` has the size of `shape`. Where canCut(): a `pad_value` need not be a
+  // byte.
+  void cut(ImageView image, Augmentation augmentation, kj::ArrayPtr<kj::byte> out) const;
+  bool canCut() const;
+
   const ImageShape shape;
+
+  // What apply() calculates with.
+  const Padding::Word padMode;
+  const float padValue;
+  const kj::ArrayPtr<const float> meanImage;
+  const kj::Array<float> means;    // C
+  const kj::Array<float> factors;  // C
 
 private:
   void checkSize(ImageShape stored) const;
@@ -56,12 +69,7 @@ private:
   bool crops;
   bool cropsAtRandom;  // in training
   uint pad;
-  Padding::Word padMode;
-  float padValue;
   ImageShape meanShape;
-  kj::ArrayPtr<const float> meanImage;
-  kj::Array<float> means;    // C
-  kj::Array<float> factors;  // C
 };
 
 }  // namespace io

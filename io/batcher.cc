@@ -11,7 +11,6 @@
 
 #include "configs/language/failure.h"
 #include "configs/language/random.h"
-#include "io/augment.h"
 #include "io/pixels.h"
 
 namespace io {
@@ -35,7 +34,11 @@ struct Plan {
 // the next call.
 struct Slot {
   Plan plan;
+  // Empty where the form has none.
   kj::Array<float> pixels;
+  kj::Array<kj::byte> bytes;
+  kj::Array<uint64_t> records;
+  kj::Array<Augmentation> augmentations;
   kj::Array<int32_t> labels;
   kj::Array<uint64_t> draws;
   uint images = 0;
@@ -49,6 +52,9 @@ struct Work {
   enum class Kind { TRAINING, VALIDATION };
 
   Kind kind;
+  BatchForm::Word form;
+  kj::ArrayPtr<const int32_t> labels;  // see BatchForm
+  kj::Maybe<ImageShape> stored;        // of all images
   const RecordDb& records;
   Augmenter augmenter;
   uint64_t seed;
@@ -62,21 +68,47 @@ public:
   explicit ImageReader(const Work& work): work(work), reader(RecordReader::open(work.records)) {}
 
   // Fills one row of a batch. Throws if the record is bad: a sentence that names it.
-  void read(Stream::Place place, const View& view, kj::ArrayPtr<float> pixels, int32_t& label) {
+  void read(Stream::Place place, const View& view, Slot& slot, size_t row) {
+    if (work.form == BatchForm::NUMBERS) {
+      slot.augmentations[row] = draw(place, view, KJ_ASSERT_NONNULL(work.stored));
+      slot.records[row] = place.record;
+      slot.labels[row] = work.labels[place.record];
+      return;
+    }
     auto record = reader->read(place.record);
     auto problem = kj::runCatchingExceptions([&]() {
       auto image = pixelsOf(record, decoder);
-      auto augmentation =
-          work.kind == Work::Kind::TRAINING
-              ? work.augmenter.draw(work.seed, place.pass, place.record, image.shape)
-              : work.augmenter.view(view, image.shape);
-      work.augmenter.apply(image, augmentation, pixels);
+      auto augmentation = draw(place, view, image.shape);
+      if (work.form == BatchForm::PIXELS) {
+        work.augmenter.apply(image, augmentation, rowOf(slot.pixels, slot, row));
+        return;
+      }
+      auto to = rowOf(slot.bytes, slot, row);
+      if (work.stored != nullptr) {
+        toPlanes(image, to);
+      } else {
+        work.augmenter.cut(image, augmentation, to);
+        augmentation = {0, 0, augmentation.mirror};
+      }
+      slot.augmentations[row] = augmentation;
+      slot.records[row] = place.record;
     });
     KJ_IF_MAYBE(e, problem) configs::fail(badImage(work.records, place.record, record, *e));
-    label = record.label;
+    slot.labels[row] = record.label;
   }
 
 private:
+  template <typename T>
+  static kj::ArrayPtr<T> rowOf(kj::Array<T>& all, const Slot& slot, size_t row) {
+    size_t size = all.size() / slot.labels.size();
+    return all.slice(row * size, (row + 1) * size);
+  }
+
+  Augmentation draw(Stream::Place place, const View& view, ImageShape shape) const {
+    if (work.kind == Work::Kind::VALIDATION) return work.augmenter.view(view, shape);
+    return work.augmenter.draw(work.seed, place.pass, place.record, shape);
+  }
+
   const Work& work;
   kj::Own<RecordReader> reader;
   JpegDecoder decoder;
@@ -109,11 +141,14 @@ public:
       ++slot.images;
     }
     // Rows without an image.
-    size_t size = work.augmenter.shape.size();
+    size_t size = slot.pixels.size() / slot.labels.size();
+    for (auto& pixel: slot.pixels.slice(slot.images * size, slot.pixels.size())) pixel = 0;
     for (size_t row = slot.images; row < slot.labels.size(); ++row) {
       slot.labels[row] = -1;
       slot.draws[row] = 0;
-      for (auto& pixel: slot.pixels.slice(row * size, (row + 1) * size)) pixel = 0;
+      if (work.form == BatchForm::PIXELS) continue;
+      slot.records[row] = 0;
+      slot.augmentations[row] = {0, 0, false};
     }
   }
 
@@ -122,12 +157,9 @@ private:
   // may be skipped.
   bool readGood(Slot& slot, size_t index) {
     auto place = slot.plan.places[index];
-    size_t size = work.augmenter.shape.size();
     size_t row = slot.images;
-    auto problem = kj::runCatchingExceptions([&]() {
-      reader.read(
-          place, slot.plan.view, slot.pixels.slice(row * size, (row + 1) * size), slot.labels[row]);
-    });
+    auto problem =
+        kj::runCatchingExceptions([&]() { reader.read(place, slot.plan.view, slot, row); });
     KJ_IF_MAYBE(e, problem) {
       auto report = e->getDescription();
       if (work.policy == BadRecordPolicy::FAIL) configs::fail(report, OR_SKIP);
@@ -173,21 +205,19 @@ public:
   // `first` is the first record of validation, or the first step of training. `stream` is null for
   // validation of `count` records from `first`.
   RingBatcher(const Dataset& dataset, const DataConfig& config, Work::Kind kind, uint64_t seed,
-      kj::Maybe<Stream> stream, uint64_t first, uint64_t count)
-      : work{kind, recordsOf(dataset, config, kind),
-            Augmenter(config.augment, dataset.batchShape(),
-                dataset.storedShape().orDefault(dataset.batchShape()), dataset.meanImage()),
-            seed, config.onBadRecord->word},
+      kj::Maybe<Stream> stream, uint64_t first, uint64_t count, BatchForm form)
+      : work{kind, form.word, form.labels, dataset.storedShape(), recordsOf(dataset, config, kind),
+            augmenterOf(dataset, config), seed, config.onBadRecord->word},
         first(first),
         count(count),
         batchSize(config.batchSize) {
-    size_t size = dataset.batchShape().size();
+    KJ_REQUIRE(form.word != BatchForm::NUMBERS || form.labels.size() == work.records.count());
     // One batch is at work, one waits for it, and each reader fills one.
     auto all = kj::heapArrayBuilder<Slot>(config.readerThreads + 2);
     for (size_t i = 0; i < config.readerThreads + 2; ++i) {
       auto& slot = all.add();
       slot.plan.places = kj::heapArray<Stream::Place>(batchSize);
-      slot.pixels = kj::heapArray<float>(batchSize * size);
+      allocate(slot, dataset, config, form);
       slot.labels = kj::heapArray<int32_t>(batchSize);
       slot.draws = kj::heapArray<uint64_t>(batchSize);
     }
@@ -239,8 +269,8 @@ public:
     totals.badRecords += slot.badRecords;
     for (auto& report: slot.reports) reports.add(kj::mv(report));
     slot.reports.clear();
-    batch = {slot.plan.step, slot.pixels, slot.labels, slot.images, slot.draws, slot.plan.views,
-        slot.plan.view.weight, slot.plan.isLastView};
+    batch = {slot.plan.step, slot.pixels, slot.bytes, slot.records, slot.augmentations, slot.labels,
+        slot.images, slot.draws, slot.plan.views, slot.plan.view.weight, slot.plan.isLastView};
     return batch;
   }
 
@@ -269,6 +299,19 @@ private:
       const Dataset& dataset, const DataConfig& config, Work::Kind kind) {
     bool own = config.validateOn->word == ValidationSet::VALIDATION;
     return kind == Work::Kind::VALIDATION && own ? dataset.validation() : dataset.training();
+  }
+
+  void allocate(Slot& slot, const Dataset& dataset, const DataConfig& config, BatchForm& form) {
+    if (form.word == BatchForm::PIXELS) {
+      slot.pixels = kj::heapArray<float>(batchSize * dataset.batchShape().size());
+      return;
+    }
+    slot.records = kj::heapArray<uint64_t>(batchSize);
+    slot.augmentations = kj::heapArray<Augmentation>(batchSize);
+    if (form.word == BatchForm::BYTES) {
+      auto shape = KJ_REQUIRE_NONNULL(shapeOfBytes(dataset, config));
+      slot.bytes = KJ_REQUIRE_NONNULL(form.allocate)(batchSize * shape.size());
+    }
   }
 
   // A reader thread.
@@ -346,15 +389,21 @@ private:
 
 }  // namespace
 
+kj::Maybe<ImageShape> shapeOfBytes(const Dataset& dataset, const DataConfig& config) {
+  KJ_IF_MAYBE(stored, dataset.storedShape()) return *stored;
+  if (!augmenterOf(dataset, config).canCut()) return nullptr;
+  return dataset.batchShape();
+}
+
 kj::Own<Batcher> Batcher::training(const Dataset& dataset, const DataConfig& config, uint64_t seed,
-    uint workers, uint rank, uint64_t firstStep) {
+    uint workers, uint rank, uint64_t firstStep, BatchForm form) {
   Stream stream(config, dataset.training().count(), seed, workers, rank);
   return kj::heap<RingBatcher>(
-      dataset, config, Work::Kind::TRAINING, seed, kj::mv(stream), firstStep, 0);
+      dataset, config, Work::Kind::TRAINING, seed, kj::mv(stream), firstStep, 0, kj::mv(form));
 }
 
 kj::Own<Batcher> Batcher::validation(
-    const Dataset& dataset, const DataConfig& config, uint workers, uint rank) {
+    const Dataset& dataset, const DataConfig& config, uint workers, uint rank, BatchForm form) {
   bool own = config.validateOn->word == ValidationSet::VALIDATION;
   uint64_t records = own ? dataset.validation().count() : config.heldOut;
   KJ_REQUIRE(rank < workers, rank, workers);
@@ -363,7 +412,7 @@ kj::Own<Batcher> Batcher::validation(
   uint64_t begin = split ? rank * records / workers : 0;
   uint64_t end = split ? (rank + uint64_t(1)) * records / workers : records;
   return kj::heap<RingBatcher>(
-      dataset, config, Work::Kind::VALIDATION, 0, nullptr, begin, end - begin);
+      dataset, config, Work::Kind::VALIDATION, 0, nullptr, begin, end - begin, kj::mv(form));
 }
 
 }  // namespace io

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <kj/array.h>
+#include <kj/function.h>
 #include <kj/memory.h>
 #include <kj/string.h>
 
@@ -10,10 +11,34 @@
 
 namespace io {
 
+// How a batch has its images.
+struct BatchForm {
+  enum Word {
+    PIXELS,   // augmented
+    BYTES,    // as they are stored, for whoever augments them
+    NUMBERS,  // not at all: for whoever has all records
+  } word = PIXELS;
+  // Of BYTES: gives zeros, memory that readers write to.
+  kj::Maybe<kj::Function<kj::Array<kj::byte>(size_t bytes)>> allocate = nullptr;
+  // Of NUMBERS: a label for each record, which is not read then.
+  kj::ArrayPtr<const int32_t> labels = nullptr;
+};
+
+// The shape of the images of BYTES: as they are stored, or if they differ in shape, the batch's:
+// then they are cropped, and only mirrors are left to draw. Null if they cannot be cropped to
+// bytes.
+kj::Maybe<ImageShape> shapeOfBytes(const Dataset& dataset, const DataConfig& config);
+
 // Images ready for a step. Valid until the next call of Batcher::next().
 struct Batch {
   uint64_t step;
-  kj::ArrayPtr<const float> pixels;    // N×C×H×W, N = batchSize; 0 in rows that do not count
+  // One of these, or none, by the batch's form; N = batchSize.
+  kj::ArrayPtr<const float> pixels;  // N×C×H×W; 0 in rows that do not count
+  // N×C×H×W of shapeOfBytes(); anything in rows that do not count
+  kj::ArrayPtr<const kj::byte> bytes;
+  // N each, but for PIXELS: the records, and what was drawn for them.
+  kj::ArrayPtr<const uint64_t> records;
+  kj::ArrayPtr<const Augmentation> augmentations;
   kj::ArrayPtr<const int32_t> labels;  // N; -1 in rows that do not count, which come last
   uint images;                         // rows that count: always N in training
   // N; what a row's dropout is drawn from: a function of (seed, pass, record). 0 in rows that do
@@ -42,15 +67,15 @@ struct BatcherCounts {
 class Batcher {
 public:
   // Training batches of worker `rank` of `workers`, from `firstStep` on, without end, in the order
-  // of its Stream. `dataset` must outlive it.
+  // of its Stream. `dataset` must outlive it, and so must what `form` points to.
   static kj::Own<Batcher> training(const Dataset& dataset, const DataConfig& config, uint64_t seed,
-      uint workers, uint rank, uint64_t firstStep);
+      uint workers, uint rank, uint64_t firstStep, BatchForm form = {});
   // Validation batches of this worker's part (or of all records), in order, once for each view;
   // then next() gives null. It begins with the views of a validation that is not the last, and is
   // started over with restart(). Part r of W of M records is those from floor(r·M/W) to before
   // floor((r+1)·M/W). The records are the data set's own, or those held out.
-  static kj::Own<Batcher> validation(
-      const Dataset& dataset, const DataConfig& config, uint workers, uint rank);
+  static kj::Own<Batcher> validation(const Dataset& dataset, const DataConfig& config, uint workers,
+      uint rank, BatchForm form = {});
 
   virtual ~Batcher() noexcept(false) = default;
 

@@ -387,6 +387,64 @@ TEST_CASE("Batcher: skipped records are counted and named; the next good one sta
   CHECK(validation->counts().badRecords == 4);
 }
 
+TEST_CASE("Batcher: bytes, and what was drawn for them, come to the pixels; so with bad records") {
+  const uint bad[] = {3, 21, 22, 40};
+  Packed packed(48, 11, bad);
+  packed.config.onBadRecord = row(BAD_RECORD_POLICIES, "skip");
+  auto dataset = packed.open();
+  auto augmenter = augmenterOf(*dataset, packed.config);
+  size_t given = 0;
+  auto bytes = [&]() {
+    kj::Function<kj::Array<kj::byte>(size_t)> allocate = [&](size_t size) {
+      given += size;
+      return kj::heapArray<kj::byte>(size);
+    };
+    return BatchForm{.word = BatchForm::BYTES, .allocate = kj::mv(allocate)};
+  };
+  auto check = [&](kj::Own<Batcher> pixels, kj::Own<Batcher> raw, uint steps) {
+    for (uint step = 0; step < steps; ++step) {
+      auto& expected = KJ_ASSERT_NONNULL(pixels->next());
+      auto& found = KJ_ASSERT_NONNULL(raw->next());
+      CHECK(found.pixels.size() == 0);
+      CHECK(found.labels == expected.labels);
+      CHECK(found.draws == expected.draws);
+      CHECK(found.images == expected.images);
+      for (uint i = 0; i < found.images; ++i) {
+        CHECK(found.records[i] == uint64_t(found.labels[i]));
+        float out[16];
+        augmenter.apply({SHAPE, Layout::PLANES, found.bytes.slice(i * 36, i * 36 + 36)},
+            found.augmentations[i], out);
+        CHECK(kj::arrayPtr(out, 16) == expected.pixels.slice(i * 16, i * 16 + 16));
+      }
+    }
+    CHECK(raw->counts().badRecords == pixels->counts().badRecords);
+  };
+  check(Batcher::training(*dataset, packed.config, 5, 1, 0, 0),
+      Batcher::training(*dataset, packed.config, 5, 1, 0, 0, bytes()), 12);
+  CHECK(given == (packed.config.readerThreads + 2) * 8 * SHAPE.size());
+  check(Batcher::validation(*dataset, packed.config, 1, 0),
+      Batcher::validation(*dataset, packed.config, 1, 0, bytes()), 2);
+}
+
+TEST_CASE("Batcher: numbers are the records of the pixels, with the labels that were given") {
+  Packed packed(48, 0);
+  auto dataset = packed.open();
+  int32_t labels[48];
+  for (int32_t i = 0; i < 48; ++i) labels[i] = 100 - i;
+  auto pixels = Batcher::training(*dataset, packed.config, 5, 1, 0, 0);
+  auto numbers = Batcher::training(
+      *dataset, packed.config, 5, 1, 0, 0, {.word = BatchForm::NUMBERS, .labels = labels});
+  for (uint step = 0; step < 12; ++step) {
+    auto& expected = KJ_ASSERT_NONNULL(pixels->next());
+    auto& found = KJ_ASSERT_NONNULL(numbers->next());
+    CHECK((found.pixels.size() == 0 && found.bytes.size() == 0));
+    for (uint i = 0; i < 8; ++i) {
+      CHECK(found.records[i] == uint64_t(expected.labels[i]));
+      CHECK(found.labels[i] == 100 - expected.labels[i]);
+    }
+  }
+}
+
 TEST_CASE("Batcher: a batch without any good record is an error even if they may be skipped") {
   const uint bad[] = {0, 1, 2, 3};
   Packed packed(4, 0, bad);

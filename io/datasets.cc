@@ -275,6 +275,12 @@ kj::Own<Dataset> openDataset(const DataConfig& config, Progress progress) {
   return dataset;
 }
 
+Augmenter augmenterOf(const Dataset& dataset, const DataConfig& config) {
+  auto batch = dataset.batchShape();
+  return Augmenter(
+      config.augment, batch, dataset.storedShape().orDefault(batch), dataset.meanImage());
+}
+
 void packDataset(const DataConfig& config, kj::StringPtr into, Progress progress) {
   if (pathKind(into) != PathKind::NOTHING) {
     configs::fail(into, " is there already: name a new folder");

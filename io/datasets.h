@@ -5,6 +5,7 @@
 #include <kj/memory.h>
 #include <kj/string.h>
 
+#include "io/augment.h"
 #include "io/data_config.h"
 #include "io/fetch.h"
 #include "io/record_db.h"
@@ -40,6 +41,9 @@ public:
 // it is, whatever `encoding` and `resize_short_side` say. Throws with the way out if the source
 // cannot be found, read or trusted.
 kj::Own<Dataset> openDataset(const DataConfig& config, Progress progress);
+
+// What is applied to its images. The data set, of this `config`, must outlive it.
+Augmenter augmenterOf(const Dataset& dataset, const DataConfig& config);
 
 // Imports the data set of `config` into the new folder `into`, with its mean image if its images
 // have one shape. The folder appears when it is complete. Throws if it exists.

@@ -1,7 +1,6 @@
 #include "io/first_images.h"
 
 #include "configs/language/failure.h"
-#include "io/augment.h"
 #include "io/pixels.h"
 
 namespace io {
@@ -12,8 +11,7 @@ kj::Array<float> firstImages(const Dataset& dataset, const DataConfig& config, u
   uint64_t begin = kj::min(config.heldOut, db.count());
   uint64_t end = begin + kj::min(count, db.count() - begin);
   auto shape = dataset.batchShape();
-  Augmenter augmenter(
-      config.augment, shape, dataset.storedShape().orDefault(shape), dataset.meanImage());
+  auto augmenter = augmenterOf(dataset, config);
   auto reader = RecordReader::open(db);
   JpegDecoder decoder;
 

@@ -1,6 +1,7 @@
 #include "io/image.h"
 
 #include <kj/debug.h>
+#include <string.h>
 
 #include <algorithm>
 
@@ -44,8 +45,18 @@ kj::Array<Between> betweens(uint from, uint to) {
 }  // namespace
 
 kj::Array<kj::byte> toPlanes(ImageView image) {
-  auto strides = stridesOf(image);
   auto out = kj::heapArray<kj::byte>(image.bytes.size());
+  toPlanes(image, out);
+  return out;
+}
+
+void toPlanes(ImageView image, kj::ArrayPtr<kj::byte> out) {
+  KJ_REQUIRE(out.size() == image.shape.size() && image.bytes.size() == out.size());
+  if (image.layout == Layout::PLANES) {
+    memcpy(out.begin(), image.bytes.begin(), out.size());
+    return;
+  }
+  auto strides = stridesOf(image);
   auto to = out.begin();
   for (uint c = 0; c < image.shape.channels; ++c) {
     for (uint y = 0; y < image.shape.height; ++y) {
@@ -53,7 +64,6 @@ kj::Array<kj::byte> toPlanes(ImageView image) {
       for (uint x = 0; x < image.shape.width; ++x) *to++ = from[x * strides.column];
     }
   }
-  return out;
 }
 
 ImageShape resizedShape(ImageShape shape, uint shortSide) {

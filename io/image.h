@@ -35,8 +35,9 @@ struct ImageView {
   kj::ArrayPtr<const kj::byte> bytes;  // shape.size() of them
 };
 
-// The bytes as C×H×W.
+// The bytes as C×H×W; `out` has shape.size() of them.
 kj::Array<kj::byte> toPlanes(ImageView image);
+void toPlanes(ImageView image, kj::ArrayPtr<kj::byte> out);
 
 // The shape whose shorter side is `shortSide`, the longer in proportion, rounded to the nearest
 // pixel.
