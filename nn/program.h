@@ -8,6 +8,7 @@
 
 #include "nn/graph.h"
 #include "nn/profile.h"
+#include "nn/raw_batch.h"
 
 namespace nn {
 
@@ -69,6 +70,10 @@ public:
   // backward.
   virtual void setBatch(kj::ArrayPtr<const float> pixels, kj::ArrayPtr<const int32_t> labels,
       kj::ArrayPtr<const uint64_t> draws) = 0;
+  // Has the program take raw batches from now on, and none of floats; at most once, before its
+  // first batch and before trainBy(). Null if it cannot, as on CPUs, where whoever reads augments.
+  // `images` is copied. Throws if those that are to be kept do not fit.
+  virtual kj::Maybe<RawInput&> takeRaw(const RawImages& images) { return nullptr; }
   virtual void forward(Phase phase, uint segment) = 0;
   virtual void backward(uint segment) = 0;
   // Whether the work of the last backward(segment) is done; awaitGradients() waits until it is.

@@ -1,4 +1,4 @@
-// nn/cuda/device.h: what a program asks of a GPU: memory, and work on one stream.
+// nn/cuda/device.h: what a program asks of a GPU: memory, work on one stream, copies beside it.
 #pragma once
 
 #include <kj/array.h>
@@ -57,7 +57,8 @@ public:
   virtual ~Recording() noexcept(false) = default;
 };
 
-// A place in the order of a device's work. One that was never set is past.
+// A place in the order of a device's work: the device makes the mark and sets it, others may follow
+// it. One that was never set is past.
 class Mark {
 public:
   virtual ~Mark() noexcept(false) = default;
@@ -82,6 +83,9 @@ public:
   // ---- work
 
   virtual void upload(void* to, kj::ArrayPtr<const byte> from) = 0;
+  // The same beside the work: behind `free`, set before, and what was uploaded so before; then
+  // `done` is set there. Work that reads it is to follow `done`.
+  virtual void upload(void* to, kj::ArrayPtr<const byte> from, Mark& free, Mark& done) = 0;
   // Work that is asked for from now on is done behind `mark` as it was set last.
   virtual void follow(Mark& mark) = 0;
   virtual void download(kj::ArrayPtr<byte> to, const void* from) = 0;

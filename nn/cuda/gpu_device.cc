@@ -99,6 +99,7 @@ public:
         kj::str("begin with device ", number));
     choose();
     check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "make a stream");
+    check(cudaStreamCreateWithFlags(&copies, cudaStreamNonBlocking), "make a stream");
     cudaDeviceProp about;
     check(cudaGetDeviceProperties(&about, number), kj::str("look at device ", number));
     convolutions = kj::heap<GpuConvolutions>(*this, about.name, stream);
@@ -106,6 +107,7 @@ public:
   ~GpuDevice() noexcept(false) {
     choose();
     convolutions = nullptr;
+    cudaStreamDestroy(copies);
     cudaStreamDestroy(stream);
   }
   KJ_DISALLOW_COPY(GpuDevice);
@@ -138,9 +140,16 @@ public:
     check(cudaMemcpyAsync(to, from.begin(), from.size(), cudaMemcpyHostToDevice, stream),
         "copy to the device");
   }
+  void upload(void* to, kj::ArrayPtr<const byte> from, Mark& free, Mark& done) override {
+    choose();
+    check(cudaStreamWaitEvent(copies, eventOf(free), 0), "wait for an event");
+    check(cudaMemcpyAsync(to, from.begin(), from.size(), cudaMemcpyHostToDevice, copies),
+        "copy to the device");
+    check(cudaEventRecord(eventOf(done), copies), "record an event");
+  }
   void follow(Mark& mark) override {
     choose();
-    check(cudaStreamWaitEvent(stream, kj::downcast<EventMark>(mark).event, 0), "wait for an event");
+    check(cudaStreamWaitEvent(stream, eventOf(mark), 0), "wait for an event");
   }
   void download(kj::ArrayPtr<byte> to, const void* from) override {
     choose();
@@ -187,20 +196,21 @@ public:
   }
   void set(Mark& mark) override {
     choose();
-    check(cudaEventRecord(kj::downcast<EventMark>(mark).event, stream), "record an event");
+    check(cudaEventRecord(eventOf(mark), stream), "record an event");
   }
   bool isPast(Mark& mark) override {
-    auto status = cudaEventQuery(kj::downcast<EventMark>(mark).event);
+    auto status = cudaEventQuery(eventOf(mark));
     if (status == cudaErrorNotReady) return false;
     check(status, "do the work before an event");
     return true;
   }
   void wait(Mark& mark) override {
-    check(cudaEventSynchronize(kj::downcast<EventMark>(mark).event), "do the work before an event");
+    check(cudaEventSynchronize(eventOf(mark)), "do the work before an event");
   }
   void finish() override { check(cudaStreamSynchronize(stream), "do the work"); }
 
 private:
+  static cudaEvent_t eventOf(Mark& mark) { return kj::downcast<EventMark>(mark).event; }
   static kj::StringPtr nameOf(const Kernel& kernel) {
     return std::visit([](auto& each) { return kj::StringPtr(each.NAME); }, kernel);
   }
@@ -209,6 +219,7 @@ private:
 
   const uint number;
   cudaStream_t stream = nullptr;
+  cudaStream_t copies = nullptr;  // what is uploaded beside the work
   kj::Own<GpuConvolutions> convolutions;
 };
 

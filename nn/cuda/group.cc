@@ -15,7 +15,7 @@ View viewOf(float* start, uint64_t size) {
   return {start, 1, uint32_t(size), uint32_t(size), uint32_t(size)};
 }
 
-class CudaGroup final: public Program {
+class CudaGroup final: public Program, private RawInput {
 public:
   CudaGroup(const Graph& graph, kj::Array<kj::Own<Device>> devices, ProgramOptions options)
       : graph(graph), images(options.batchSize), flatStatistics(zeros(graph.statisticsSize)) {
@@ -27,7 +27,7 @@ public:
       own.gradients = nullptr;
       auto& device = *devices[d];
       members.add(Member{device, newDeviceProgram(graph, kj::mv(devices[d]), own), rows,
-          marksOf(device), marksOf(device)});
+          marksOf(device), marksOf(d == 0 ? device : first()), nullptr});
     }
     auto& device = first();
     uint64_t largest_bytes = 0;
@@ -60,11 +60,20 @@ public:
     KJ_REQUIRE(labels.size() == images && pixels.size() == images * size,
         "a batch has the wrong size", labels.size(), pixels.size(), images);
     KJ_REQUIRE(draws.size() == 0 || draws.size() == images, draws.size(), images);
-    for (auto& [device, program, rows, ready, read]: members) {
-      program->setBatch(pixels.slice(rows.begin * size, rows.end * size),
+    for (auto& member: members) {
+      auto& rows = member.rows;
+      member.program->setBatch(pixels.slice(rows.begin * size, rows.end * size),
           labels.slice(rows.begin, rows.end),
           draws.size() == 0 ? draws : draws.slice(rows.begin, rows.end));
     }
+  }
+
+  kj::Maybe<RawInput&> takeRaw(const RawImages& given) override {
+    for (auto& member: members) {
+      member.raw = KJ_ASSERT_NONNULL(member.program->takeRaw(given));
+    }
+    rawSize_bytes = given.shape.size();
+    return *this;
   }
 
   void forward(Phase phase, uint segment) override {
@@ -132,8 +141,40 @@ private:
     kj::Own<DeviceProgram> program;
     Range rows;
     kj::Array<kj::Own<Mark>> ready;  // of each segment: its gradients; of the first, their sum
-    kj::Array<kj::Own<Mark>> read;   // of each segment: by the first device
+    kj::Array<kj::Own<Mark>> read;   // of each segment: by the first device, which sets it
+    kj::Maybe<RawInput&> raw;        // the program, if it takes raw batches
   };
+
+  // ---- RawInput
+
+  kj::Array<byte> allocate(size_t bytes) override { return rawOf(members[0]).allocate(bytes); }
+
+  void keep(uint64_t begin, kj::ArrayPtr<const byte> more) override {
+    for (auto& member: members) rawOf(member).keep(begin, more);
+  }
+
+  void setBatch(const RawBatch& batch) override {
+    KJ_REQUIRE(batch.labels.size() == images, batch.labels.size(), images);
+    for (auto& member: members) {
+      auto part = [&](auto all, uint64_t size = 1) {
+        if (all.size() == 0) return all;
+        return all.slice(member.rows.begin * size, member.rows.end * size);
+      };
+      rawOf(member).setBatch({.images = part(batch.images, rawSize_bytes),
+          .numbers = part(batch.numbers),
+          .crops = part(batch.crops),
+          .labels = part(batch.labels),
+          .draws = part(batch.draws)});
+    }
+  }
+
+  void awaitBatch() override {
+    for (auto& member: members) rawOf(member).awaitBatch();
+  }
+
+  static RawInput& rawOf(Member& member) { return KJ_ASSERT_NONNULL(member.raw); }
+
+  // ---- devices
 
   Device& first() { return members[0].device; }
 
@@ -164,6 +205,7 @@ private:
   // Whether flatStatistics hold the newest values, which go to the devices at the next forward.
   bool statisticsAreHere = false;
   kj::Array<float> allLogits;
+  uint64_t rawSize_bytes = 0;  // of an image
   kj::Vector<Member> members;  // with the devices, which all else is memory of
   kj::Own<Memory> staging;     // another device's gradients, on the first
   kj::Own<Memory> parametersMemory;

@@ -48,8 +48,6 @@ public:
   const Direction direction;
 };
 
-class HostMark final: public Mark {};
-
 kj::StringPtr nameOf(Direction direction) {
   switch (direction) {
     case Direction::FORWARD:
@@ -69,7 +67,18 @@ public:
   kj::Vector<kj::Function<void()>> work;
 };
 
+class HostDevice::HostMark final: public Mark {
+public:
+  explicit HostMark(HostDevice& owner): owner(owner) {}
+
+  HostDevice& owner;
+  Stream* stream = nullptr;
+  uint64_t set = 0;      // so often
+  uint64_t reached = 0;  // so many of these places
+};
+
 kj::Own<Memory> HostDevice::allocate(size_t bytes) {
+  KJ_REQUIRE(bytes <= bytesMax, "out of memory");
   return kj::heap<HostMemory>(bytes, NAN_BYTE);
 }
 
@@ -85,16 +94,78 @@ kj::Own<Convolution> HostDevice::plan(const ConvolutionShape& shape, Direction d
   return kj::heap<HostConvolution>(shape, direction);
 }
 
-void HostDevice::ask(kj::Function<void()> work) {
+// ---- streams
+
+void HostDevice::ask(kj::Function<void()> what) {
   KJ_IF_MAYBE(recorded, recording) {
-    recorded->work.add(kj::mv(work));
+    recorded->work.add(kj::mv(what));
   } else {
-    work();
+    ask(work, {kj::mv(what), {}, {}});
   }
 }
 
+void HostDevice::ask(Stream& stream, Step step) {
+  KJ_REQUIRE(recording == nullptr, "this is not recorded");
+  stream.steps.push_back(kj::mv(step));
+  advance();
+}
+
+void HostDevice::advance() {
+  for (bool goesOn = true; goesOn;) {
+    goesOn = false;
+    for (auto stream: {&work, &copies}) {
+      while (!stream->isLate && !stream->steps.empty() && stream->steps.front().behind.isPast()) {
+        doNext(*stream);
+        goesOn = true;
+      }
+    }
+  }
+}
+
+void HostDevice::doNext(Stream& stream) {
+  auto step = kj::mv(stream.steps.front());
+  stream.steps.pop_front();
+  reach(step.behind);
+  step.what();
+  if (step.reaches.mark != nullptr) step.reaches.mark->reached = step.reaches.count;
+}
+
+bool HostDevice::Place::isPast() const {
+  return mark == nullptr || mark->reached >= count;
+}
+
+void HostDevice::reach(Place place) {
+  while (!place.isPast()) doNext(*place.mark->stream);
+}
+
+HostDevice::Place HostDevice::placeOf(Mark& mark) {
+  auto& own = kj::downcast<HostMark>(mark);
+  return {&own, own.set};
+}
+
+HostDevice::Place HostDevice::place(Mark& mark, Stream& stream) {
+  auto& own = kj::downcast<HostMark>(mark);
+  KJ_REQUIRE(&own.owner == this, "a mark of another device");
+  KJ_REQUIRE(own.stream == nullptr || own.stream == &stream, "a mark of another stream");
+  own.stream = &stream;
+  own.set++;
+  return placeOf(mark);
+}
+
+// ---- work
+
 void HostDevice::upload(void* to, kj::ArrayPtr<const byte> from) {
   ask([to, from]() { memcpy(to, from.begin(), from.size()); });
+}
+
+void HostDevice::upload(void* to, kj::ArrayPtr<const byte> from, Mark& free, Mark& done) {
+  auto behind = placeOf(free);
+  ask(copies,
+      {[to, from]() { memcpy(to, from.begin(), from.size()); }, behind, place(done, copies)});
+}
+
+void HostDevice::follow(Mark& mark) {
+  ask(work, {[]() {}, placeOf(mark), {}});
 }
 
 void HostDevice::download(kj::ArrayPtr<byte> to, const void* from) {
@@ -138,18 +209,26 @@ void HostDevice::replay(Recording& recording) {
 }
 
 kj::Own<Mark> HostDevice::newMark() {
-  return kj::heap<HostMark>();
+  return kj::heap<HostMark>(*this);
 }
 
-void HostDevice::set(Mark&) {}
-
-bool HostDevice::isPast(Mark&) {
-  return true;
+void HostDevice::set(Mark& mark) {
+  ask(work, {[]() {}, {}, place(mark, work)});
 }
 
-void HostDevice::wait(Mark&) {}
+bool HostDevice::isPast(Mark& mark) {
+  return placeOf(mark).isPast();
+}
 
-void HostDevice::finish() {}
+void HostDevice::wait(Mark& mark) {
+  reach(placeOf(mark));
+  advance();
+}
+
+void HostDevice::finish() {
+  while (!work.steps.empty()) doNext(work);
+  advance();
+}
 
 kj::Array<kj::StringPtr> HostDevice::takeWork() {
   return done.releaseAsArray();

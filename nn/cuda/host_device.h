@@ -4,20 +4,35 @@
 
 #include <kj/vector.h>
 
+#include <deque>
+
 #include "nn/cuda/device.h"
 
 namespace nn::cuda {
 
-// Work is done when it is asked for. What `Device` says holds anything holds NaNs, so that it shows
-// who reads it. For tests.
+// What of it is done as late as it may be: once somebody waits for it. The rest is done as early as
+// it may be. So each shows who does not wait: for what he reads, or for those who read what he
+// overwrites.
+struct Late {
+  bool work = false;
+  bool copies = false;  // uploads beside the work
+};
+
+// Work is done when it is asked for, but for what is `late`. What `Device` says holds anything
+// holds NaNs, so that it shows who reads it. For tests.
 class HostDevice final: public Device {
 public:
+  // No piece of memory may be larger than `bytesMax`.
+  explicit HostDevice(Late late = {}, uint64_t bytesMax = kj::maxValue)
+      : bytesMax(bytesMax), work{late.work}, copies{late.copies} {}
+
   kj::Own<Memory> allocate(size_t bytes) override;
   kj::Own<Memory> allocateOnHost(size_t bytes) override;
   kj::Own<Memory> pin(kj::ArrayPtr<byte> memory) override;
   kj::Own<Convolution> plan(const ConvolutionShape& shape, Direction direction) override;
   void upload(void* to, kj::ArrayPtr<const byte> from) override;
-  void follow(Mark& mark) override {}
+  void upload(void* to, kj::ArrayPtr<const byte> from, Mark& free, Mark& done) override;
+  void follow(Mark& mark) override;
   void download(kj::ArrayPtr<byte> to, const void* from) override;
   void copyFrom(void* to, Device& other, const void* from, size_t bytes) override;
   void run(const Kernel& kernel) override;
@@ -36,10 +51,39 @@ public:
 
 private:
   class Recorded;
+  class HostMark;
+  struct Stream;
+  // Where a mark was when it was set for the `count`th time: nowhere if it never was.
+  struct Place {
+    HostMark* mark = nullptr;
+    uint64_t count = 0;
+
+    bool isPast() const;
+  };
+  // What is done behind `behind`, and then reaches `reaches`.
+  struct Step {
+    kj::Function<void()> what;
+    Place behind;
+    Place reaches;
+  };
+  struct Stream {
+    bool isLate;
+    std::deque<Step> steps;
+  };
 
   // Does it, or appends it to what is being recorded.
   void ask(kj::Function<void()> work);
+  void ask(Stream& stream, Step step);
+  // Does what may be done and is not late.
+  void advance();
+  void doNext(Stream& stream);
+  void reach(Place place);
+  static Place placeOf(Mark& mark);
+  // Sets it at what is asked for next.
+  Place place(Mark& mark, Stream& stream);
 
+  const uint64_t bytesMax;
+  Stream work, copies;
   kj::Maybe<Recorded&> recording;
   kj::Vector<kj::StringPtr> done;
 };

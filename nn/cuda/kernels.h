@@ -48,6 +48,29 @@ struct ImportPixels {
   Plane plane;
 };
 
+// A row of a batch as it is stored.
+struct RawRow {
+  const uint8_t* image;  // C×H×W; null: the row is zeros
+  int32_t top, left;
+  uint32_t mirror;
+};
+
+// to = the rows, augmented: see nn::RawImages.
+struct Augment {
+  static constexpr const char* NAME = "augment";
+  Element element;
+  const RawRow* rows;
+  Plane stored;
+  bool reflects;
+  bool hasGrey;
+  float grey;
+  const float* meanImage;  // null: means
+  const float* means;
+  const float* factors;
+  View to;
+  Plane plane;
+};
+
 struct ImportFilters {
   static constexpr const char* NAME = "import_filters";
   Element element;
@@ -367,9 +390,9 @@ struct UpdateParameters {
   float* slow;
 };
 
-using Kernel = std::variant<ImportPixels, ImportFilters, ExportFilters, ExportRows, Activate,
-    ActivateBackward, ScaleBy, DropOut, AddUp, SumMoments, FinishMoments, FoldMoments, Normalize,
-    SumSlopes, FinishSlopes, NormalizeBackward, SumColumns, FinishColumns, PoolMax, PoolMaxBackward,
-    PoolAverage, PoolAverageBackward, SoftmaxLoss, SumRows, UpdateParameters>;
+using Kernel = std::variant<ImportPixels, Augment, ImportFilters, ExportFilters, ExportRows,
+    Activate, ActivateBackward, ScaleBy, DropOut, AddUp, SumMoments, FinishMoments, FoldMoments,
+    Normalize, SumSlopes, FinishSlopes, NormalizeBackward, SumColumns, FinishColumns, PoolMax,
+    PoolMaxBackward, PoolAverage, PoolAverageBackward, SoftmaxLoss, SumRows, UpdateParameters>;
 
 }  // namespace nn::cuda

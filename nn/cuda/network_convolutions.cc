@@ -27,6 +27,9 @@ public:
   kj::Own<Memory> allocateOnHost(size_t) override { KJ_UNIMPLEMENTED("collects only"); }
   kj::Own<Memory> pin(kj::ArrayPtr<byte>) override { KJ_UNIMPLEMENTED("collects only"); }
   void upload(void*, kj::ArrayPtr<const byte>) override { KJ_UNIMPLEMENTED("collects only"); }
+  void upload(void*, kj::ArrayPtr<const byte>, Mark&, Mark&) override {
+    KJ_UNIMPLEMENTED("collects only");
+  }
   void follow(Mark&) override { KJ_UNIMPLEMENTED("collects only"); }
   void download(kj::ArrayPtr<byte>, const void*) override { KJ_UNIMPLEMENTED("collects only"); }
   void copyFrom(void*, Device&, const void*, size_t) override { KJ_UNIMPLEMENTED("collects only"); }

@@ -3,9 +3,8 @@
 #include <kj/debug.h>
 
 #include "nn/cuda/device_updates.h"
+#include "nn/cuda/input.h"
 #include "nn/cuda/lowering.h"
-#include "nn/dropout.h"
-#include "nn/floats.h"
 
 namespace nn::cuda {
 
@@ -75,13 +74,10 @@ public:
       : graph(graph),
         device(kj::mv(ownDevice)),
         images(options.batchSize),
-        dropping(droppingNodes(graph)),
         flatParameters(*device, graph.parameters),
         flatGradients(*device, graph.parameters, options.gradients),
         flatStatistics(*device, graph.statisticsSize),
-        pixels(*device, images * graph.inputShape().size()),
-        labels(*device, images),
-        masks(*device, images * dropping.size()),
+        input(*device, images, graph),
         rows(device->allocate(images * sizeof(RowResult))),
         sums(*device, 2),
         plainLogits(*device, size_t(images) * graph.classes) {
@@ -92,7 +88,6 @@ public:
         .lossScale = options.precision == Precision::FP16 ? options.lossScale : 1};
     // What no work writes, as the gradient of a fixed gamma, is 0; and recording may do the work.
     flatGradients.upload(*device, flatGradients.all());
-    labels.upload(*device, labels.all());
     auto training = draft(Phase::TRAIN, lowering);
     auto validation = draft(Phase::VALIDATE, lowering);
     memory_bytes_ = kj::max(training.pack(), validation.pack());
@@ -138,12 +133,13 @@ public:
   }
 
   void step(uint64_t number) override {
-    requireBatch(Phase::TRAIN);
+    input.require(Phase::TRAIN);
     auto& own = KJ_ASSERT_NONNULL(updates);
     if (number == 0) own.begin(parameters(), statistics());
     bring();
     own.prepare(number);
     device->replay(*wholeStep);
+    input.release();
     last = Phase::TRAIN;
     sumsAreHere = false;
     wasForward = true;
@@ -160,25 +156,22 @@ public:
 
   void setBatch(kj::ArrayPtr<const float> batch, kj::ArrayPtr<const int32_t> batchLabels,
       kj::ArrayPtr<const uint64_t> draws) override {
-    KJ_REQUIRE(batchLabels.size() == images && batch.size() == pixels.onHost().size(),
-        "a batch has the wrong size", batchLabels.size(), batch.size(), images);
-    for (auto label: batchLabels) {
-      KJ_REQUIRE(label >= -1 && label < int32_t(graph.classes), "a label names no class", label,
-          graph.classes);
+    input.set(batch, batchLabels, draws);
+  }
+
+  kj::Maybe<RawInput&> takeRaw(const RawImages& raw) override {
+    KJ_REQUIRE(wholeStep.get() == nullptr, "it trains by itself already");
+    input.takeRaw(raw);
+    for (auto phase: {&train, &validate}) {
+      augmentFirst(phase->work[0].forward);
+      record(*phase);
     }
-    // What was copied from here before must be on the device.
     device->finish();
-    nn::copy(batch, pixels.onHost());
-    memcpy(labels.onHost().begin(), batchLabels.begin(), images * sizeof(int32_t));
-    pixels.upload(*device, pixels.all());
-    labels.upload(*device, labels.all());
-    hasDraws = draws.size() == images;
-    if (hasDraws) setMasks(draws);
-    hasBatch = true;
+    return input;
   }
 
   void forward(Phase phase, uint segment) override {
-    requireBatch(phase);
+    input.require(phase);
     if (segment == 0) bring();
     last = phase;
     if (updates == nullptr) {
@@ -188,7 +181,7 @@ public:
   }
 
   void forwardWith(Phase phase, uint segment, kj::ArrayPtr<const float> all) override {
-    requireBatch(phase);
+    input.require(phase);
     if (segment == 0) bring();
     last = phase;
     auto [begin, end] = graph.segments[segment].parameters;
@@ -200,6 +193,7 @@ public:
 
   void replayForward(Phase phase, uint segment) {
     device->replay(*recordings(phase).forward[segment]);
+    if (segment == 0) input.release();
     if (segment + 1 == graph.segments.size()) {
       sumsAreHere = false;
       wasForward = true;
@@ -232,8 +226,8 @@ public:
 
   uint64_t memory_bytes() const override {
     return memory_bytes_ + workspace_bytes + flatParameters.bytes() + flatGradients.bytes() +
-           flatStatistics.bytes() + pixels.bytes() + labels.bytes() + masks.bytes() +
-           plainLogits.bytes() + images * sizeof(RowResult) +
+           flatStatistics.bytes() + input.memory_bytes() + plainLogits.bytes() +
+           images * sizeof(RowResult) +
            updates.map([](auto& own) { return own.memory_bytes(); }).orDefault(0);
   }
 
@@ -242,9 +236,9 @@ private:
     return {.parameters = flatParameters.onDevice(),
         .gradients = flatGradients.onDevice(),
         .statistics = flatStatistics.onDevice(),
-        .pixels = pixels.onDevice(),
-        .labels = labels.onDevice(),
-        .masks = masks.onDevice(),
+        .pixels = pixels,
+        .labels = input.labels(),
+        .masks = input.masks(),
         .rows = reinterpret_cast<RowResult*>(rows->begin()),
         .sums = sums.onDevice(),
         .logits = plainLogits.onDevice()};
@@ -288,14 +282,22 @@ private:
     }
   }
 
-  static BatchResult resultOf(const BatchSums& sums) {
-    return {sums.lossSum, sums.correct, sums.images};
+  // Has work that imports the pixels augment raw images in their place.
+  void augmentFirst(kj::Vector<Work>& works) {
+    uint importing = 0;
+    for (auto& work: works) {
+      KJ_IF_MAYBE(kernel, work.tryGet<Kernel>()) {
+        auto import = std::get_if<ImportPixels>(kernel);
+        if (import == nullptr || import->from != pixels) continue;
+        *kernel = input.augment(*import);
+        ++importing;
+      }
+    }
+    KJ_ASSERT(importing == 1, importing);
   }
 
-  void requireBatch(Phase phase) const {
-    KJ_REQUIRE(hasBatch, "a step needs a batch: call setBatch() first");
-    KJ_REQUIRE(phase == Phase::VALIDATE || dropping.size() == 0 || hasDraws,
-        "dropout needs a number for each row", images);
+  static BatchResult resultOf(const BatchSums& sums) {
+    return {sums.lossSum, sums.correct, sums.images};
   }
 
   // The device's values, if they are newer.
@@ -307,8 +309,9 @@ private:
     isHere = true;
   }
 
-  // The host's, which may have been written to.
+  // The next batch, and of arrays the host's, which may have been written to.
   void bring() {
+    input.bring();
     if (statisticsAreHere) {
       flatStatistics.upload(*device, flatStatistics.all());
       statisticsAreHere = false;
@@ -321,28 +324,14 @@ private:
 
   Recordings& recordings(Phase phase) { return phase == Phase::TRAIN ? train : validate; }
 
-  void setMasks(kj::ArrayPtr<const uint64_t> draws) {
-    auto to = masks.onHost().begin();
-    for (NodeId node: dropping) {
-      double rate = graph.nodes[node].op.get<Dropout>().rate;
-      for (auto draw: draws) {
-        auto mask = dropoutMask(rate, draw, node);
-        *to++ = {mask.first, mask.second, mask.threshold, mask.scale};
-      }
-    }
-    masks.upload(*device, masks.all());
-  }
-
   const Graph& graph;
   mutable kj::Own<Device> device;  // result() waits for it
   const uint images;
-  const kj::Array<NodeId> dropping;
   Mirrored<float> flatParameters;
   Mirrored<float> flatGradients;
   Mirrored<float> flatStatistics;
-  Mirrored<float> pixels;
-  Mirrored<int32_t> labels;
-  Mirrored<DropoutMaskOfRow> masks;
+  Input input;
+  const float* const pixels = input.pixels();  // where they lie on the device, if images come so
   kj::Own<Memory> rows;
   mutable Mirrored<BatchSums> sums;
   Mirrored<float> plainLogits;
@@ -354,8 +343,6 @@ private:
   Recordings validate;
   kj::Array<kj::Own<Mark>> gradientsAreHere;  // of each segment
   Phase last = Phase::VALIDATE;
-  bool hasBatch = false;
-  bool hasDraws = false;
   bool wasForward = false;
   kj::Maybe<DeviceUpdates> updates;  // if it trains by itself,
   kj::Own<Recording> wholeStep;      // in one

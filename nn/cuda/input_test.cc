@@ -1,0 +1,171 @@
+// That nothing of a raw batch is overwritten before it is read, nor read before it is there, in
+// whatever order a device does what it was asked for. What is read, tests/input shows.
+#include "nn/cuda/input.h"
+
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+#include <string.h>
+
+#include "configs/language/diagnostics.h"
+#include "nn/cuda/host_device.h"
+#include "nn/cuda/program.h"
+
+namespace nn::cuda {
+namespace {
+
+constexpr Late LATES[] = {{true, false}, {false, true}, {true, true}};
+
+struct Bytes {
+  explicit Bytes(Device& device): there(device.allocate(4)), here(device.allocateOnHost(4)) {}
+  void write(byte value) { memset(here->begin(), value, 4); }
+  kj::ArrayPtr<byte> onHost() { return kj::arrayPtr(here->begin(), 4); }
+
+  kj::Own<Memory> there, here;
+};
+
+TEST_CASE("HostDevice: a late copy comes behind work that does not follow it") {
+  for (bool follows: {false, true}) {
+    HostDevice device({.copies = true});
+    Bytes x(device), seen(device);
+    auto free = device.newMark(), done = device.newMark();
+    x.write(7);
+    device.upload(x.there->begin(), x.onHost(), *free, *done);
+    if (follows) device.follow(*done);
+    device.download(seen.onHost(), x.there->begin());
+    device.finish();
+    CHECK(seen.onHost()[0] == (follows ? 7 : 0xff));
+  }
+}
+
+TEST_CASE("HostDevice: a copy comes before late work whose end it does not wait for") {
+  for (bool waits: {false, true}) {
+    HostDevice device({.work = true});
+    Bytes x(device), seen(device);
+    auto free = device.newMark(), done = device.newMark();
+    x.write(1);
+    device.upload(x.there->begin(), x.onHost());
+    device.finish();
+    device.download(seen.onHost(), x.there->begin());
+    if (waits) device.set(*free);
+    x.write(2);
+    device.upload(x.there->begin(), x.onHost(), *free, *done);
+    CHECK(device.isPast(*done) == !waits);
+    device.finish();
+    CHECK(device.isPast(*done));
+    CHECK(seen.onHost()[0] == (waits ? 1 : 2));
+  }
+}
+
+TEST_CASE("HostDevice: what is late reads what the host has written since, but for a wait") {
+  for (bool waits: {false, true}) {
+    HostDevice device({.work = true, .copies = true});
+    Bytes x(device), seen(device);
+    auto free = device.newMark(), done = device.newMark();
+    x.write(1);
+    device.upload(x.there->begin(), x.onHost(), *free, *done);
+    device.follow(*done);
+    if (waits) device.wait(*done);
+    x.write(2);
+    device.download(seen.onHost(), x.there->begin());
+    device.finish();
+    CHECK(seen.onHost()[0] == (waits ? 1 : 2));
+  }
+}
+
+// Moving statistics after some steps of which the host waits for none: each batch leaves its trace.
+kj::Array<float> trace(Late late, uint64_t kept) {
+  constexpr uint IMAGES = 3, STEPS = 7;
+  constexpr Shape STORED = {2, 5, 5};
+  configs::Diagnostics diagnostics;
+  GraphBuilder builder(Shape{2, 4, 4}, diagnostics);
+  auto norm = builder.add("", BatchNorm{1e-5f, 0.9f, false}, kj::arr(NodeId(0)), {});
+  auto dense = builder.add("", Dense{4, true}, kj::arr(norm), {});
+  auto graph = builder.finish(dense, {});
+  REQUIRE(diagnostics.count() == 0);
+  auto program = newProgram(graph, kj::heap<HostDevice>(late), {.batchSize = IMAGES});
+  const float means[] = {10, 20}, factors[] = {0.5, 0.25};
+  auto& raw = KJ_ASSERT_NONNULL(program->takeRaw(
+      {.shape = STORED, .reflects = true, .means = means, .factors = factors, .kept = kept}));
+
+  auto memory = raw.allocate(IMAGES * STORED.size());
+  auto fill = [&](uint seed) {
+    for (auto i: kj::indices(memory)) memory[i] = (i * 37 + seed * 101 + i * i % 11) % 256;
+  };
+  for (uint64_t first = 0; first < kept; first += IMAGES) {
+    fill(first);
+    raw.keep(first, memory);
+  }
+  for (uint step = 0; step < STEPS; ++step) {
+    raw.awaitBatch();
+    fill(step);
+    Crop crops[IMAGES];
+    uint64_t numbers[IMAGES];
+    int32_t labels[IMAGES];
+    for (uint n = 0; n < IMAGES; ++n) {
+      crops[n] = {int(step) - 3, int(n) - 1, step % 2 == 0};
+      numbers[n] = (step + 2 * n) % kj::max(kept, 1);
+      labels[n] = n;
+    }
+    raw.setBatch({.images = kept > 0 ? nullptr : memory.asPtr(),
+        .numbers = numbers,
+        .crops = crops,
+        .labels = labels,
+        .draws = nullptr});
+    for (uint s = 0; s < graph.segments.size(); ++s) program->forward(Phase::TRAIN, s);
+  }
+  return kj::heapArray<float>(program->statistics());
+}
+
+TEST_CASE("Input: the next batches come while work is late, or late themselves: no bit changes") {
+  for (uint64_t kept: {0, 6}) {
+    INFO("kept " << kept);
+    auto expected = trace({}, kept);
+    for (auto late: LATES) {
+      INFO("late work " << late.work << ", late copies " << late.copies);
+      auto found = trace(late, kept);
+      CHECK(memcmp(found.begin(), expected.begin(), found.asBytes().size()) == 0);
+    }
+  }
+}
+
+// A program for an image of one channel, on a device with a MiB for each array.
+kj::Own<Program> smallProgram(const Graph& graph) {
+  return newProgram(graph, kj::heap<HostDevice>(Late{}, 1 << 20), {.batchSize = 1});
+}
+Graph smallGraph() {
+  configs::Diagnostics diagnostics;
+  GraphBuilder builder(Shape{1, 2, 2}, diagnostics);
+  auto graph = builder.finish(builder.add("", Dense{4, true}, kj::arr(NodeId(0)), {}), {});
+  REQUIRE(diagnostics.count() == 0);
+  return graph;
+}
+constexpr float ONE[] = {1};
+
+TEST_CASE("Input: images that do not fit on the device are refused; how many bytes, is told") {
+  auto graph = smallGraph();
+  RawImages images{.shape = {1, 2, 2}, .means = ONE, .factors = ONE, .kept = 1 << 18};
+  auto program = smallProgram(graph);
+  CHECK(program->takeRaw(images) != nullptr);
+  ++images.kept;
+  CHECK_THROWS_WITH(smallProgram(graph)->takeRaw(images),
+      doctest::Contains("its 262145 images take 1048580 bytes"));
+}
+
+TEST_CASE("Input: a number of no image that is kept is refused") {
+  auto graph = smallGraph();
+  auto program = smallProgram(graph);
+  auto& raw = KJ_ASSERT_NONNULL(
+      program->takeRaw({.shape = {1, 2, 2}, .means = ONE, .factors = ONE, .kept = 2}));
+  uint64_t numbers[] = {2};
+  Crop crops[] = {{0, 0, false}};
+  int32_t labels[] = {0};
+  RawBatch batch{
+      .images = nullptr, .numbers = numbers, .crops = crops, .labels = labels, .draws = nullptr};
+  CHECK_THROWS_WITH(raw.setBatch(batch), doctest::Contains("number < own.kept"));
+  // Nothing is read of a row that counts nothing.
+  labels[0] = -1;
+  raw.setBatch(batch);
+}
+
+}  // namespace
+}  // namespace nn::cuda
