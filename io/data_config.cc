@@ -47,6 +47,14 @@ constexpr BadRecordPolicy BAD_RECORD_POLICY_ROWS[] = {
         BadRecordPolicy::SKIP},
 };
 
+constexpr DataCache DATA_CACHE_ROWS[] = {
+    {"none", "Nowhere: each batch is read.", DataCache::NONE},
+    {"device",
+        "On each GPU, as bytes: they are read once, and a step takes along only which they are and "
+        "what was drawn for them. For images of one size.",
+        DataCache::DEVICE},
+};
+
 constexpr CropPlace CROP_PLACE_ROWS[] = {
     {"random", "At a place drawn for each image and pass.", CropPlace::RANDOM},
     {"centre", "In the middle, as validation images are.", CropPlace::CENTRE},
@@ -125,6 +133,23 @@ bool reachesOver(kj::ArrayPtr<const View> views) {
   return false;
 }
 
+// What means nothing on CPUs, and is not told where the file does not have it.
+void readCache(configs::Reader& reader, DataConfig& config) {
+  config.cache = DataCache::NONE;
+  config.cacheSpan = reader.span("cache");
+  if (!reader.isManual() && !reader.has("cache")) return;
+  config.cache = reader
+                     .choose<DataCache>("cache",
+                         "Where a worker has the images of all records, beside where they are "
+                         "stored.",
+                         DATA_CACHES, "none")
+                     .word;
+  if (config.cache == DataCache::DEVICE && config.onBadRecord->word == BadRecordPolicy::SKIP) {
+    reader.error("on_bad_record", "a record that is kept on a device cannot be left out",
+        "leave `on_bad_record` out, or set cache = \"none\"");
+  }
+}
+
 Mirror readMirror(configs::Reader& reader) {
   auto mirror = reader.flagOrWord("mirror",
       "Whether training images are mirrored left to right with probability 1/2, drawn for each "
@@ -175,6 +200,7 @@ constinit const kj::ArrayPtr<const RecordOrder> RECORD_ORDERS(RECORD_ORDER_ROWS)
 constinit const kj::ArrayPtr<const ValidationSet> VALIDATION_SETS(VALIDATION_SET_ROWS);
 constinit const kj::ArrayPtr<const ValidationPart> VALIDATION_PARTS(VALIDATION_PART_ROWS);
 constinit const kj::ArrayPtr<const BadRecordPolicy> BAD_RECORD_POLICIES(BAD_RECORD_POLICY_ROWS);
+constinit const kj::ArrayPtr<const DataCache> DATA_CACHES(DATA_CACHE_ROWS);
 constinit const kj::ArrayPtr<const CropPlace> CROP_PLACES(CROP_PLACE_ROWS);
 constinit const kj::ArrayPtr<const Padding> PADDINGS(PADDING_ROWS);
 constinit const kj::ArrayPtr<const ValidationViews> VALIDATION_VIEWS(VALIDATION_VIEW_ROWS);
@@ -263,6 +289,7 @@ DataConfig DataConfig::read(configs::Reader& reader) {
       0);
   config.onBadRecord = &reader.choose<BadRecordPolicy>("on_bad_record",
       "What is done about a record that cannot be read.", BAD_RECORD_POLICIES, "fail");
+  readCache(reader, config);
   auto stored = source.shape;
   if (stored.size() > 0 && config.resizeShortSide > 0) {
     stored = resizedShape(stored, config.resizeShortSide);

@@ -53,6 +53,13 @@ struct BadRecordPolicy {
   enum Word { FAIL, SKIP } word;
 };
 
+// Where a worker has the images of all records, beside where they are stored.
+struct DataCache {
+  const char* name;  // none, device
+  const char* doc;
+  enum Word { NONE, DEVICE } word;
+};
+
 // Where training images are cropped.
 struct CropPlace {
   const char* name;  // random, centre
@@ -99,6 +106,7 @@ extern const kj::ArrayPtr<const RecordOrder> RECORD_ORDERS;
 extern const kj::ArrayPtr<const ValidationSet> VALIDATION_SETS;
 extern const kj::ArrayPtr<const ValidationPart> VALIDATION_PARTS;
 extern const kj::ArrayPtr<const BadRecordPolicy> BAD_RECORD_POLICIES;
+extern const kj::ArrayPtr<const DataCache> DATA_CACHES;
 extern const kj::ArrayPtr<const CropPlace> CROP_PLACES;
 extern const kj::ArrayPtr<const Padding> PADDINGS;
 extern const kj::ArrayPtr<const ValidationViews> VALIDATION_VIEWS;
@@ -142,6 +150,8 @@ struct DataConfig {
   const Encoding* encoding;
   uint resizeShortSide;  // at import; 0 = as they are
   const BadRecordPolicy* onBadRecord;
+  DataCache::Word cache = DataCache::NONE;
+  configs::Span cacheSpan;
   AugmentConfig augment;
 
   // How often all workers together read each record that is trained on in an epoch.

@@ -22,6 +22,31 @@ kj::String badImage(
       "; repair or remove that image where the data comes from");
 }
 
+kj::Array<int32_t> readImages(const RecordDb& db, kj::ArrayPtr<kj::byte> buffer,
+    kj::FunctionParam<void(uint64_t first, kj::ArrayPtr<const kj::byte> images)> take) {
+  auto labels = kj::heapArrayBuilder<int32_t>(db.count());
+  auto reader = RecordReader::open(db);
+  JpegDecoder decoder;
+  uint64_t first = 0;
+  size_t filled = 0;
+  for (uint64_t i = 0; i < db.count(); ++i) {
+    auto record = reader->read(i);
+    size_t size = record.shape.size();
+    if (filled + size > buffer.size()) {
+      take(first, buffer.slice(0, filled));
+      first = i;
+      filled = 0;
+    }
+    auto problem = kj::runCatchingExceptions(
+        [&]() { toPlanes(pixelsOf(record, decoder), buffer.slice(filled, filled + size)); });
+    KJ_IF_MAYBE(e, problem) configs::fail(badImage(db, i, record, *e));
+    filled += size;
+    labels.add(record.label);
+  }
+  if (filled > 0) take(first, buffer.slice(0, filled));
+  return labels.finish();
+}
+
 namespace {
 
 void add(ImageView image, kj::ArrayPtr<uint64_t> sums) {

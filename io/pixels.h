@@ -1,6 +1,8 @@
 // io/pixels.h: the pixels of records, however they are kept, and their mean.
 #pragma once
 
+#include <kj/function.h>
+
 #include "io/fetch.h"
 #include "io/image.h"
 #include "io/jpeg.h"
@@ -11,6 +13,12 @@ namespace io {
 // The pixels of `record`; valid as long as the record, and until the next use of `decoder`. Throws
 // if it is a JPEG file that cannot be decoded.
 ImageView pixelsOf(const Record& record, JpegDecoder& decoder);
+
+// Reads all images of `db`, which have one shape, in order, and hands them on as planes, as many at
+// once as `buffer` takes: N×C×H×W from record `first` on. Returns their labels. Throws over a bad
+// record.
+kj::Array<int32_t> readImages(const RecordDb& db, kj::ArrayPtr<kj::byte> buffer,
+    kj::FunctionParam<void(uint64_t first, kj::ArrayPtr<const kj::byte> images)> take);
 
 // The sentence on a record whose image is of no use, though it is stored as it came: badRecord()'s
 // and the way out. `problem` is what was thrown over it.

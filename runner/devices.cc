@@ -96,6 +96,11 @@ kj::Maybe<kj::String> whyNotHere(kj::StringPtr word) {
   return nn::cuda::whyNot(nn::cuda::presence(), device.index);
 }
 
+bool isGpu(kj::StringPtr word) {
+  auto parsed = parse(word);
+  return parsed.is<Device>() && parsed.get<Device>().kind == CUDA;
+}
+
 nn::Target targetOf(kj::StringPtr word) {
   auto device = parse(word).get<Device>();
   return {device.kind == CPU ? &nn::CPU : &nn::cuda::CUDA, device.index};

@@ -21,6 +21,9 @@ void checkDevices(configs::Reader& reader, kj::ArrayPtr<const kj::String> device
 // few words; null if it can. Looks for GPUs only where the word names one.
 kj::Maybe<kj::String> whyNotHere(kj::StringPtr device);
 
+// Whether the word names a GPU; false for what checkDevices() finds something wrong with.
+bool isGpu(kj::StringPtr device);
+
 // What a word that checkDevices() finds nothing wrong with stands for.
 nn::Target targetOf(kj::StringPtr device);
 

@@ -241,6 +241,22 @@ LogConfig LogConfig::read(configs::Reader& reader) {
   return config;
 }
 
+namespace {
+
+// Only what augments by itself can keep images.
+void checkCache(const Experiment& experiment, configs::Diagnostics& diagnostics) {
+  if (experiment.data.cache != io::DataCache::DEVICE) return;
+  for (auto& device: experiment.cluster.devices) {
+    if (!isGpu(device)) {
+      diagnostics.error(experiment.data.cacheSpan,
+          kj::str("images are kept on GPUs, and device `", device, "` is none"),
+          "leave data.cache out, or choose cluster.devices = [\"cuda\"]");
+    }
+  }
+}
+
+}  // namespace
+
 Experiment Experiment::read(configs::Reader& reader) {
   Experiment experiment;
   experiment.name = reader.text("name",
@@ -261,6 +277,7 @@ Experiment Experiment::read(configs::Reader& reader) {
       "cluster", "Which roles there are, and who starts them.", [&](configs::Reader& section) {
         return ClusterConfig::read(section, experiment.kvstore, experiment.data.batchSize);
       });
+  if (!reader.isManual()) checkCache(experiment, reader.diagnostics());
   if (!reader.isManual()) {
     experiment.kvstore.check(experiment.cluster.workers, reader.diagnostics());
   }

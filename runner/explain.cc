@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "nn/cpu/cpu.h"
+#include "runner/batches.h"
 #include "runner/devices.h"
 #include "runner/launchers.h"
 #include "runner/log_lines.h"
@@ -180,6 +181,13 @@ kj::String store(const Experiment& experiment, const ModelFacts& facts,
   return kj::strArray(lines, "");
 }
 
+// The images that stay on the devices, if they do.
+kj::String cache(const Experiment& experiment) {
+  if (experiment.data.cache != io::DataCache::DEVICE) return kj::str();
+  return kj::str("images that stay on each device: ",
+      megabytes(kept_bytes(experiment.data, datasetFacts(experiment.data))), "\n");
+}
+
 }  // namespace
 
 kj::String explain(const LoadedExperiment& loaded, const kj::Maybe<Links>& links) {
@@ -208,7 +216,7 @@ kj::String explain(const LoadedExperiment& loaded, const kj::Maybe<Links>& links
       views(experiment.data), bits(experiment), "\n# layers\n\n", layers(facts.graph),
       "\n# updates\n\n", updates(experiment, facts), "\n# store\n\n",
       store(experiment, facts, links, itself), "\n# memory\n\n",
-      "a worker's program: ", memory(program), "\n");
+      "a worker's program: ", memory(program), "\n", cache(experiment));
 }
 
 kj::String explain(const LoadedRuns& all, const kj::Maybe<Links>& links) {

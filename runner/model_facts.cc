@@ -12,8 +12,8 @@ io::DatasetFacts datasetFacts(const io::DataConfig& config) {
   KJ_IF_MAYBE(facts, io::factsOf(config)) return *facts;
   auto dataset = io::openDataset(config, [](kj::StringPtr, uint64_t, uint64_t) {});
   // Crops of one size come out of images of any size.
-  return {dataset->batchShape(), dataset->classes(), dataset->training().count(),
-      dataset->validation().count()};
+  return {dataset->storedShape().orDefault(dataset->batchShape()), dataset->classes(),
+      dataset->training().count(), dataset->validation().count()};
 }
 
 void requireMachineFor(const Experiment& experiment, configs::Diagnostics& diagnostics) {

@@ -3,7 +3,6 @@
 #include <math.h>
 
 #include "configs/language/failure.h"
-#include "io/batcher.h"
 #include "io/first_images.h"
 #include "nn/floats.h"
 #include "nn/initializer.h"
@@ -11,6 +10,7 @@
 #include "rpc/kv_store.h"
 #include "rpc/shard_server.h"
 #include "rpc/shared_layout.h"
+#include "runner/batches.h"
 #include "runner/io_thread.h"
 #include "runner/model_facts.h"
 #include "runner/reason.h"
@@ -54,13 +54,11 @@ public:
         ioThread(kj::heap<IoThread>(loaded, options, jobMessageLimits(facts.graph), progress)),
         updater(experiment, facts),
         dataset(io::openDataset(experiment.data, [](kj::StringPtr, uint64_t, uint64_t) {})),
-        training(io::Batcher::training(
-            *dataset, experiment.data, experiment.train.seed, experiment.cluster.workers, rank, 0)),
-        validation(
-            io::Batcher::validation(*dataset, experiment.data, experiment.cluster.workers, rank)),
         memory(newMemory()),
         updates(updater.byValue()),
         program(programOf(experiment, facts.graph, nullptr, gradientsInMemory())),
+        batches(*program, *dataset, experiment.data, experiment.train.seed,
+            experiment.cluster.workers, rank),
         meanLogits(nn::zeros(experiment.data.batchSize * size_t(facts.graph.classes))) {
     KJ_IF_MAYBE(own, updates) trainer = program->trainBy(*own);
     auto made = trainer != nullptr ? noStore()
@@ -166,7 +164,7 @@ private:
     uint64_t counted = inEpoch ? begin : 0;
     if (inEpoch || epoch == 1) interval.restart(begin);
     while (step < end) {
-      trainStep();
+      trainStep(step + 1 == end);
       bool full = (step - counted) % experiment.log.every == 0;
       if (full || (inEpoch && step == end)) {
         look();
@@ -178,31 +176,39 @@ private:
     store->rest();
     charge(rpc::Mark::PULL, times.pull_s, 0);
     reportTrained(epoch, step - begin, epochTime.elapsed_s());
-    reportBadRecords(*training);
+    reportBadRecords(batches.ofTraining());
   }
 
-  void trainStep() {
+  void trainStep(bool isLast) {
     KJ_IF_MAYBE(own, trainer) {
       stepBy(*own);
     } else {
-      stepWithStore();
+      stepWithStore(isLast);
     }
     step++;
     progress.step = step;
   }
 
-  void stepWithStore() {
+  void takeBatch() {
+    batches.readTraining();
+    batches.set();
+    charge(rpc::Mark::READ, times.read_s, 0);
+  }
+
+  // `isLast`: of an epoch.
+  void stepWithStore(bool isLast) {
     auto& segments = facts.graph.segments;
     verb.restart_s();
-    auto& batch = KJ_ASSERT_NONNULL(training->next(), "the training stream has no end");
-    program->setBatch(batch.pixels, batch.labels, batch.draws);
-    charge(rpc::Mark::READ, times.read_s, 0);
+    if (!isAhead) takeBatch();
     for (uint s = 0; s < segments.size(); s++) {
       store->await(step, segments[s].parameters.begin, segments[s].parameters.end);
       charge(rpc::Mark::PULL, times.pull_s, s);
       program->forward(nn::Phase::TRAIN, s);
       charge(rpc::Mark::FORWARD, times.forward_s, s);
     }
+    // Under the work of this step. Validation comes between the last of an epoch and the next.
+    isAhead = batches.mayBeAhead() && !isLast;
+    if (isAhead) takeBatch();
     nn::backwardAll(*program, segments.size(), [&](uint s) {
       charge(rpc::Mark::BACKWARD, times.backward_s, s);
       store->push(step, segments[s].parameters.begin, segments[s].parameters.end);
@@ -217,9 +223,9 @@ private:
   // The program runs behind by a step: whatever the host waits for it is `forward`.
   void stepBy(nn::Trainer& own) {
     verb.restart_s();
-    auto& batch = KJ_ASSERT_NONNULL(training->next(), "the training stream has no end");
+    batches.readTraining();
     charge(rpc::Mark::READ, times.read_s, 0);
-    program->setBatch(batch.pixels, batch.labels, batch.draws);
+    batches.set();
     own.step(step);
     charge(rpc::Mark::FORWARD, times.forward_s, 0);
     if (progress.wasRead.exchange(false)) look();
@@ -300,10 +306,10 @@ private:
     store->refresh();
 
     restartSums();
-    validation->restart(experiment.data.views(isLast));
+    batches.ofValidation().restart(experiment.data.views(isLast));
     for (;;) {
-      KJ_IF_MAYBE(batch, validation->next()) {
-        program->setBatch(batch->pixels, batch->labels, batch->draws);
+      KJ_IF_MAYBE(batch, batches.readValidation()) {
+        batches.set();
         for (uint s = 0; s < facts.graph.segments.size(); s++) {
           program->forward(nn::Phase::VALIDATE, s);
         }
@@ -317,7 +323,7 @@ private:
     KJ_IF_MAYBE(own, trainer) {
       if (experiment.data.views(isLast).size() == 1) sums = finite(own->runningSums());
     }
-    reportBadRecords(*validation);
+    reportBadRecords(batches.ofValidation());
     auto all = ioThread->meet(epoch, MeetingPoint::VALIDATED, sums, nullptr);
     bool whole = experiment.data.validation->word == io::ValidationPart::WHOLE;
     reportValidated(epoch, whole ? sums : all.result, isLast);
@@ -413,7 +419,7 @@ private:
       trained.setBackwardS(times.backward_s);
       trained.setPushS(times.push_s);
       trained.setPullS(times.pull_s);
-      trained.setBadRecords(training->counts().badRecords);
+      trained.setBadRecords(batches.ofTraining().counts().badRecords);
       trained.setStep(step);
       trained.setGlobalStep(globalStep());
       trained.setLearningRate(learningRate());
@@ -477,18 +483,18 @@ private:
   StoreUpdater updater;
   kj::Maybe<kj::Own<rpc::Updater>> ownShardUpdater;  // of the shard that this worker holds, if any
   kj::Own<io::Dataset> dataset;
-  kj::Own<io::Batcher> training;
-  kj::Own<io::Batcher> validation;
   kj::Maybe<kj::Own<rpc::SharedMemory>>
       memory;                                 // where the gradients lie, if servers may read them
   const kj::Maybe<nn::ValueUpdates> updates;  // for a program that can make them itself
   kj::Own<nn::Program> program;
+  Batches batches;
   kj::Maybe<nn::Trainer&> trainer;  // the program, if it does
   kj::Array<float> meanLogits;      // N×classes: over the views of a validation batch so far
   kj::Own<rpc::KvStore> store;
   kj::Maybe<rpc::RemoteStore&> remote;  // of it, if it has servers
 
   kj::Array<float> slowStatistics;  // of the lookahead
+  bool isAhead = false;             // the batch of the next step is set
   uint64_t step = 0;                // steps done, from the beginning of the run
   nn::BatchResult sums;             // of the epoch so far
   nn::BatchResult last;             // of the last training batch
