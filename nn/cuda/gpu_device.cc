@@ -105,7 +105,7 @@ public:
     convolutions = kj::heap<GpuConvolutions>(*this, about.name, stream);
   }
   ~GpuDevice() noexcept(false) {
-    choose();
+    cudaSetDevice(number);  // a failure is under way, then, and was told
     convolutions = nullptr;
     cudaStreamDestroy(copies);
     cudaStreamDestroy(stream);
@@ -200,7 +200,10 @@ public:
   }
   bool isPast(Mark& mark) override {
     auto status = cudaEventQuery(eventOf(mark));
-    if (status == cudaErrorNotReady) return false;
+    if (status == cudaErrorNotReady) {
+      cudaGetLastError();  // or the next launch takes it for its own
+      return false;
+    }
     check(status, "do the work before an event");
     return true;
   }
