@@ -85,6 +85,11 @@ public:
   void write(kj::StringPtr name, kj::StringPtr text) { writeFile(kj::str(root, '/', name), text); }
   void makeFolder(kj::StringPtr name) { ::mkdir(kj::str(root, '/', name).cStr(), 0777); }
 
+  void program(kj::StringPtr name, kj::StringPtr text) {
+    write(name, text);
+    ::chmod(kj::str(root, '/', name).cStr(), 0755);
+  }
+
   // A call of verify.sh at a time of its own, with how many calls of other programs it made.
   struct Verified {
     Ended ended;
@@ -112,11 +117,6 @@ public:
 
 private:
   kj::String root, results;
-
-  void program(kj::StringPtr name, kj::StringPtr text) {
-    write(name, text);
-    ::chmod(kj::str(root, '/', name).cStr(), 0755);
-  }
 };
 
 // Calls of one stage until none of its parts is left: how many.
@@ -194,6 +194,15 @@ TEST_CASE("verify.sh check: losses may differ by a thousandth, and the ops' GPU 
   machine.write("losses", "{\"losses\":[2.0,1.0]}");
   machine.write("fail", "check_test .*test-case=");
   CHECK(contains(machine.verify({"check", "--again"}).json, "\"ops-gpu\": \"the GPU fell off\""));
+}
+
+TEST_CASE("verify.sh check: accesses are looked at in a run that has measured nothing") {
+  Machine machine;
+  machine.write("tick", "1");
+  machine.program("bin/compute-sanitizer", R"sh(#!/bin/sh
+grep -q 'losses.* --steps=2 .*batch_size=8 .*cuda:0' "$(dirname "$0")/../calls" || exit 9
+)sh");
+  CHECK(contains(machine.verify({"check"}).json, "{\"outcome\": \"no error\"}"));
 }
 
 TEST_CASE("verify.sh train: what is trained on the GPU reaches the processor's accuracy") {
