@@ -29,7 +29,8 @@ class ValueUpdates;  // see value_updates.h
 class Trainer {
 public:
   // A step with the batch that was set: forward, backward, and update number `number` (from 0, one
-  // after another). Its work may be done later; result() waits for it.
+  // after another). Its work may be done later; result() waits for it, and until then what
+  // parameters() and statistics() hold must stay as it is.
   virtual void step(uint64_t number) = 0;
   // Sums over all batches since restartSums(), those of validation included; waits for them. When
   // they are looked at changes no bit of them.

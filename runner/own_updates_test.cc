@@ -75,8 +75,9 @@ Batch draw(const nn::Graph& graph, uint64_t step) {
 
 kj::Own<nn::Program> programOf(const Settings& settings) {
   auto& graph = settings.facts.graph;
-  auto program = nn::cuda::newProgram(
-      graph, kj::heap<nn::cuda::HostDevice>(), {.batchSize = BATCH, .deterministic = true});
+  auto program =
+      nn::cuda::newProgram(graph, kj::heap<nn::cuda::HostDevice>(nn::cuda::Late{.work = true}),
+          {.batchSize = BATCH, .deterministic = true});
   nn::initialize(graph, settings.experiment.model.initializer, 1, program->parameters(),
       program->statistics());
   return program;
@@ -148,6 +149,7 @@ TEST_CASE("a program that updates its parameters itself ends where the local sto
     trainer.step(step);
     // Nothing but the first values comes from the host.
     if (step == 0) {
+      program->result();  // waits until the device has them
       for (auto& value: begun) value = NAN;
     }
   }
