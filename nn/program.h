@@ -111,8 +111,8 @@ inline void backwardAll(
 // of gradients of several readers too; so are the weights of convolutions that run on instructions
 // for it. Flat arrays, sums within an op, what batch norms and dense layers calculate, the logits
 // of a dense layer and the loss stay float32. FP16, on GPUs: the same with halves of IEEE 754,
-// whose range is small: the gradient of the loss is multiplied by ProgramOptions::lossScale, those
-// of parameters are divided by it.
+// whose range is small: what goes backward is the gradient of ProgramOptions::lossScale times the
+// batch's mean loss, and those of parameters become sums at the end.
 enum class Precision { FP32, TF32, BF16, FP16 };
 
 struct ProgramOptions {

@@ -110,13 +110,12 @@ namespace {
 
 // What means nothing elsewhere, and is not told where the file does not have it.
 void readOfGpus(configs::Reader& reader, TrainConfig& config) {
-  constexpr double LOSS_SCALE = 128;
+  constexpr double LOSS_SCALE = 1024;
   config.lossScale = LOSS_SCALE;
   if (reader.isManual() || reader.has("loss_scale")) {
     config.lossScale = reader.real("loss_scale",
-        "Of `fp16`: what the loss's gradient is multiplied by and parameters' gradients are "
-        "divided by, so that small ones are no zeros. A gradient of the loss is a sum over the "
-        "batch, so this is beside a factor of the batch size.",
+        "Of `fp16`: what the mean loss of a batch is multiplied by, and parameters' gradients are "
+        "divided by again, so that small ones on the way are no zeros.",
         {.above = 0}, LOSS_SCALE);
     if (!reader.isManual() && config.precision != nn::Precision::FP16) {
       reader.error("loss_scale", "only precision `fp16` has a `loss_scale`",

@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 #include <kj/debug.h>
+#include <kj/vector.h>
 
 #include "configs/language/failure.h"
 #include "nn/cuda/gpu_convolutions.h"
@@ -159,6 +160,7 @@ public:
   void copyFrom(void* to, Device& other, const void* from, size_t bytes) override {
     choose();
     int there = kj::downcast<GpuDevice>(other).number;
+    reach(there);
     check(cudaMemcpyPeerAsync(to, number, from, there, bytes, stream), "copy between devices");
   }
   void run(const Kernel& kernel) override {
@@ -217,10 +219,27 @@ private:
   static kj::StringPtr nameOf(const Kernel& kernel) {
     return std::visit([](auto& each) { return kj::StringPtr(each.NAME); }, kernel);
   }
+  // Where the machine can, copies from device `other` do not go through the host from now on.
+  void reach(int other) {
+    for (auto known: reached) {
+      if (known == other) return;
+    }
+    reached.add(other);
+    int can = 0;
+    check(cudaDeviceCanAccessPeer(&can, number, other), "look at another device");
+    if (!can) return;
+    auto status = cudaDeviceEnablePeerAccess(other, 0);
+    if (status == cudaErrorPeerAccessAlreadyEnabled) {
+      cudaGetLastError();  // or the next who looks takes it for its own
+    } else {
+      check(status, "reach another device");
+    }
+  }
   // The runtime remembers a device for each thread.
   void choose() { check(cudaSetDevice(number), kj::str("choose device ", number)); }
 
   const uint number;
+  kj::Vector<int> reached;  // other devices
   cudaStream_t stream = nullptr;
   cudaStream_t copies = nullptr;  // what is uploaded beside the work
   kj::Own<GpuConvolutions> convolutions;

@@ -85,7 +85,8 @@ public:
     LoweringOptions lowering{.element = elementOf(options.precision),
         .tensorFloats = options.precision == Precision::TF32,
         .deterministic = options.deterministic,
-        .lossScale = options.precision == Precision::FP16 ? options.lossScale : 1};
+        .lossScale =
+            options.precision == Precision::FP16 ? options.lossScale / options.batchSize : 1};
     // What no work writes, as the gradient of a fixed gamma, is 0; and recording may do the work.
     flatGradients.upload(*device, flatGradients.all());
     auto training = draft(Phase::TRAIN, lowering);
