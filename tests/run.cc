@@ -15,10 +15,10 @@ kj::String nameOf(kj::StringPtr file) {
   return kj::heapString(file.slice(0, KJ_ASSERT_NONNULL(file.findLast('.'))));
 }
 
-kj::Array<kj::StringPtr> words(
-    kj::StringPtr file, kj::StringPtr runs, kj::ArrayPtr<const kj::StringPtr> settings) {
+kj::Array<kj::StringPtr> words(kj::StringPtr program, kj::StringPtr file, kj::StringPtr runs,
+    kj::ArrayPtr<const kj::StringPtr> settings) {
   kj::Vector<kj::StringPtr> result;
-  result.addAll(kj::ArrayPtr<const kj::StringPtr>({RUNNER, "run", file, "--runs", runs}));
+  result.addAll(kj::ArrayPtr<const kj::StringPtr>({program, "run", file, "--runs", runs}));
   for (auto setting: settings) {
     result.add("--set");
     result.add(setting);
@@ -33,13 +33,13 @@ kj::String cacheSetting() {
   return kj::str("RUNNER_CACHE=", parent == nullptr ? "/tmp" : parent, "/cache");
 }
 
-Run::Run(kj::StringPtr file, kj::ArrayPtr<const kj::StringPtr> settings)
-    : Run(file, settings, newFolder(), cacheSetting()) {}
+Run::Run(kj::StringPtr file, kj::ArrayPtr<const kj::StringPtr> settings, kj::StringPtr program)
+    : Run(program, file, settings, newFolder(), cacheSetting()) {}
 
-Run::Run(kj::StringPtr file, kj::ArrayPtr<const kj::StringPtr> settings, kj::StringPtr runs,
-    kj::StringPtr cache)
+Run::Run(kj::StringPtr program, kj::StringPtr file, kj::ArrayPtr<const kj::StringPtr> settings,
+    kj::StringPtr runs, kj::StringPtr cache)
     : folder(kj::str(runs, "/", nameOf(file), "/1")),
-      command(words(file, runs, settings), {.environment = kj::arrayPtr(&cache, 1)}) {}
+      command(words(program, file, runs, settings), {.environment = kj::arrayPtr(&cache, 1)}) {}
 
 Process Run::role(kj::StringPtr role, uint index) const {
   for (auto& process: roles()) {
@@ -50,8 +50,9 @@ Process Run::role(kj::StringPtr role, uint index) const {
   KJ_FAIL_REQUIRE("no such role runs", role, index, command.output(), command.errors());
 }
 
-Trained train(kj::StringPtr file, kj::ArrayPtr<const kj::StringPtr> settings) {
-  Run run(file, settings);
+Trained train(
+    kj::StringPtr file, kj::ArrayPtr<const kj::StringPtr> settings, kj::StringPtr program) {
+  Run run(file, settings, program);
   auto ended = run.command.wait();
   KJ_REQUIRE(ended.exitCode == 0, "the run failed", file, kj::strArray(settings, " "), ended.output,
       ended.errors);

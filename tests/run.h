@@ -13,7 +13,8 @@ class Run {
 public:
   // Starts `runner run FILE --set …` with each of `settings` (`train.seed=2`). FILE is
   // `<name>.toml` with that name inside.
-  explicit Run(kj::StringPtr file, kj::ArrayPtr<const kj::StringPtr> settings = nullptr);
+  explicit Run(kj::StringPtr file, kj::ArrayPtr<const kj::StringPtr> settings = nullptr,
+      kj::StringPtr program = RUNNER);
 
   // The run's folder; what it writes there so far.
   const kj::String folder;
@@ -26,8 +27,8 @@ public:
   Command command;
 
 private:
-  Run(kj::StringPtr file, kj::ArrayPtr<const kj::StringPtr> settings, kj::StringPtr runs,
-      kj::StringPtr cache);
+  Run(kj::StringPtr program, kj::StringPtr file, kj::ArrayPtr<const kj::StringPtr> settings,
+      kj::StringPtr runs, kj::StringPtr cache);
 };
 
 // `RUNNER_CACHE=…`: where Run keeps imported data.
@@ -40,7 +41,8 @@ struct Trained {
 };
 
 // Runs `file` and waits. Throws, with what it wrote, if it does not end with exit code 0.
-Trained train(kj::StringPtr file, kj::ArrayPtr<const kj::StringPtr> settings = nullptr);
+Trained train(kj::StringPtr file, kj::ArrayPtr<const kj::StringPtr> settings = nullptr,
+    kj::StringPtr program = RUNNER);
 
 // All values of the folder's weights.safetensors.
 kj::Array<float> weightsOf(const Trained& run);
