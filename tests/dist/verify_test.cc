@@ -49,6 +49,7 @@ exit 3
 
 constexpr kj::StringPtr BENCH_SCRIPT = R"sh(
 case $call in
+  *" losses "*cuda:0*deterministic*) [ ! -f drifts ] || wc -l <calls; cat losses ;;
   *" losses "*cuda:0*) cat losses ;;
   *" losses "*) echo '{"losses":[2.000000000,1.000000000]}' ;;
   *" train "*) echo '{"images_per_s":123456.789,"steps":3}' ;;
@@ -194,6 +195,16 @@ TEST_CASE("verify.sh check: losses may differ by a thousandth, and the ops' GPU 
   machine.write("losses", "{\"losses\":[2.0,1.0]}");
   machine.write("fail", "check_test .*test-case=");
   CHECK(contains(machine.verify({"check", "--again"}).json, "\"ops-gpu\": \"the GPU fell off\""));
+}
+
+TEST_CASE("verify.sh check: a deterministic run must have the same losses twice") {
+  Machine machine;
+  machine.write("tick", "1");
+  CHECK(contains(machine.verify({"check"}).json, "\"deterministic\": {\"same\": true}"));
+  machine.write("drifts", "");
+  auto bad = machine.verify({"check", "--again"});
+  CHECK(bad.ended.exitCode == 1);
+  CHECK(contains(bad.json, "\"deterministic\": \"the same run has other losses the second time"));
 }
 
 TEST_CASE("verify.sh check: accesses are looked at in a run that has measured nothing") {

@@ -1,4 +1,5 @@
-# tools/gpu/stage_check.sh: what `check` is made of: ops, losses, and accesses of memory.
+# tools/gpu/stage_check.sh: what `check` is made of: ops, losses, the same bits twice, and accesses
+# of memory.
 # shellcheck shell=bash disable=SC2154
 
 # With a GPU its cases must not be skipped.
@@ -47,6 +48,18 @@ same_losses() {
     }'
 }
 
+# same_twice FILE OPTION…: with train.deterministic, to the last digit.
+same_twice() {
+  local words=("$bench" losses "$@" --set="$GPU" --set=train.deterministic=true) first second
+  first=$(limited "${words[@]}") && second=$(limited "${words[@]}") || return
+  printf 'first %s\nsecond %s\n' "$first" "$second" >&2
+  if [ "$first" != "$second" ]; then
+    echo "the same run has other losses the second time" >&2
+    return 1
+  fi
+  echo '{"same": true}'
+}
+
 # Few steps: it slows kernels down a hundredfold.
 sanitize() {
   local tool said code
@@ -87,6 +100,8 @@ stage_check() {
     part losses-airbench94 200 same_losses $cifar --set=model.network=airbench94 \
       --set=data.augment.crop=32
   }
+  # shellcheck disable=SC2086
+  part deterministic 200 same_twice $cifar --set=train.precision=bf16
   part compute-sanitizer 300 sanitize
   tail -n +2 "$parts"
   end_stage
