@@ -129,6 +129,11 @@ public:
       }
       own.ask();
     });
+    wholeValidation = device->record([&]() {
+      for (auto& segment: validate.work) {
+        for (auto& each: segment.forward) run(each);
+      }
+    });
     restartSums();
     return *this;
   }
@@ -193,7 +198,12 @@ public:
   }
 
   void replayForward(Phase phase, uint segment) {
-    device->replay(*recordings(phase).forward[segment]);
+    if (phase == Phase::VALIDATE && updates != nullptr) {
+      // Nothing comes from elsewhere between its segments.
+      if (segment == 0) device->replay(*wholeValidation);
+    } else {
+      device->replay(*recordings(phase).forward[segment]);
+    }
     if (segment == 0) input.release();
     if (segment + 1 == graph.segments.size()) {
       sumsAreHere = false;
@@ -347,6 +357,7 @@ private:
   bool wasForward = false;
   kj::Maybe<DeviceUpdates> updates;  // if it trains by itself,
   kj::Own<Recording> wholeStep;      // in one
+  kj::Own<Recording> wholeValidation;
   // Whether the host's are the newest values, which go to the device before they are used there.
   bool statisticsAreHere = true;
   bool parametersAreHere = true;  // all along, if it does not train by itself
