@@ -56,6 +56,7 @@ public:
       own.gradients = nullptr;
       own.device = targets[d].device;
       devices.add(Device{targets[d].backend->lower(graph, own), rows});
+      shares.add(graph, *devices.back().program, rows);
     }
     {
       auto lock = orders.lockExclusive();
@@ -83,7 +84,7 @@ public:
   kj::ArrayPtr<float> statistics() override {
     if (!statisticsAreHere) {
       join();
-      averageStatistics();
+      shares.averageStatistics(flatStatistics);
       statisticsAreHere = true;
     }
     return flatStatistics;
@@ -91,16 +92,8 @@ public:
 
   void setBatch(kj::ArrayPtr<const float> pixels, kj::ArrayPtr<const int32_t> labels,
       kj::ArrayPtr<const uint64_t> draws) override {
-    uint64_t size = graph.inputShape().size();
-    KJ_REQUIRE(labels.size() == images && pixels.size() == images * size,
-        "a batch has the wrong size", labels.size(), pixels.size(), images);
-    KJ_REQUIRE(draws.size() == 0 || draws.size() == images, draws.size(), images);
     join();
-    for (auto& [program, rows]: devices) {
-      program->setBatch(pixels.slice(rows.begin * size, rows.end * size),
-          labels.slice(rows.begin, rows.end),
-          draws.size() == 0 ? draws : draws.slice(rows.begin, rows.end));
-    }
+    shares.setBatch(pixels, labels, draws);
   }
 
   void forward(Phase phase, uint segment) override {
@@ -126,22 +119,12 @@ public:
 
   BatchResult result() const override {
     join();
-    BatchResult sums;
-    for (auto& device: devices) {
-      auto part = device.program->result();
-      sums.lossSum += part.lossSum;
-      sums.correct += part.correct;
-      sums.images += part.images;
-    }
-    return sums;
+    return shares.result();
   }
 
   kj::ArrayPtr<const float> logits() override {
     join();
-    for (auto& [program, rows]: devices) {
-      copy(
-          program->logits(), allLogits.slice(rows.begin * graph.classes, rows.end * graph.classes));
-    }
+    shares.gatherLogits(allLogits);
     return allLogits;
   }
 
@@ -213,17 +196,6 @@ private:
 
   void end() { orders.lockExclusive()->ending = true; }
 
-  // In double, so that the mean of equal values is this value.
-  void averageStatistics() {
-    for (auto i: kj::indices(flatStatistics)) {
-      double sum = 0;
-      for (auto& device: devices) {
-        sum += device.program->statistics()[i] * double(device.rows.size());
-      }
-      flatStatistics[i] = sum / images;
-    }
-  }
-
   const Graph& graph;
   const uint images;
   kj::Array<float> flatParameters;
@@ -233,6 +205,7 @@ private:
   bool statisticsAreHere = false;
   kj::Array<float> allLogits;
   kj::Vector<Device> devices;
+  RowShares shares;  // of devices
   kj::MutexGuarded<Orders> orders;
   kj::Array<kj::Own<kj::Thread>> threads;  // last: they use all of the above
 };
@@ -243,6 +216,54 @@ Range rowsOf(uint device, uint devices, uint batchSize) {
   KJ_REQUIRE(device < devices && devices <= batchSize, device, devices, batchSize);
   uint64_t each = batchSize / devices;
   return {device * each, device + 1 == devices ? batchSize : (device + 1) * each};
+}
+
+void RowShares::add(const Graph& graph, Program& program, Range rows) {
+  KJ_REQUIRE(rows.begin == images, rows.begin, images);
+  all.add(RowShare{&program, rows});
+  images = rows.end;
+  pixelsOfImage = graph.inputShape().size();
+  classes = graph.classes;
+}
+
+void RowShares::setBatch(kj::ArrayPtr<const float> pixels, kj::ArrayPtr<const int32_t> labels,
+    kj::ArrayPtr<const uint64_t> draws) {
+  KJ_REQUIRE(labels.size() == images && pixels.size() == images * pixelsOfImage,
+      "a batch has the wrong size", labels.size(), pixels.size(), images);
+  KJ_REQUIRE(draws.size() == 0 || draws.size() == images, draws.size(), images);
+  for (auto& [program, rows]: all) {
+    program->setBatch(pixels.slice(rows.begin * pixelsOfImage, rows.end * pixelsOfImage),
+        labels.slice(rows.begin, rows.end),
+        draws.size() == 0 ? draws : draws.slice(rows.begin, rows.end));
+  }
+}
+
+BatchResult RowShares::result() const {
+  BatchResult sums;
+  for (auto& share: all) {
+    auto part = share.program->result();
+    sums.lossSum += part.lossSum;
+    sums.correct += part.correct;
+    sums.images += part.images;
+  }
+  return sums;
+}
+
+// In double, so that the mean of equal values is this value.
+void RowShares::averageStatistics(kj::ArrayPtr<float> mean) const {
+  auto sums = kj::heapArray<double>(mean.size());
+  for (auto& sum: sums) sum = 0;
+  for (auto& share: all) {
+    auto part = share.program->statistics();
+    for (auto i: kj::indices(sums)) sums[i] += part[i] * double(share.rows.size());
+  }
+  for (auto i: kj::indices(sums)) mean[i] = float(sums[i] / images);
+}
+
+void RowShares::gatherLogits(kj::ArrayPtr<float> logits) const {
+  for (auto& [program, rows]: all) {
+    copy(program->logits(), logits.slice(rows.begin * classes, rows.end * classes));
+  }
 }
 
 kj::Own<Program> newDeviceGroup(

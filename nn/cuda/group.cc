@@ -28,6 +28,7 @@ public:
       auto& device = *devices[d];
       members.add(Member{device, newDeviceProgram(graph, kj::mv(devices[d]), own), rows,
           marksOf(device), marksOf(d == 0 ? device : first()), nullptr});
+      shares.add(graph, *members.back().program, rows);
     }
     auto& device = first();
     uint64_t largest_bytes = 0;
@@ -48,7 +49,7 @@ public:
 
   kj::ArrayPtr<float> statistics() override {
     if (!statisticsAreHere) {
-      averageStatistics();
+      shares.averageStatistics(flatStatistics);
       statisticsAreHere = true;
     }
     return flatStatistics;
@@ -56,16 +57,7 @@ public:
 
   void setBatch(kj::ArrayPtr<const float> pixels, kj::ArrayPtr<const int32_t> labels,
       kj::ArrayPtr<const uint64_t> draws) override {
-    uint64_t size = graph.inputShape().size();
-    KJ_REQUIRE(labels.size() == images && pixels.size() == images * size,
-        "a batch has the wrong size", labels.size(), pixels.size(), images);
-    KJ_REQUIRE(draws.size() == 0 || draws.size() == images, draws.size(), images);
-    for (auto& member: members) {
-      auto& rows = member.rows;
-      member.program->setBatch(pixels.slice(rows.begin * size, rows.end * size),
-          labels.slice(rows.begin, rows.end),
-          draws.size() == 0 ? draws : draws.slice(rows.begin, rows.end));
-    }
+    shares.setBatch(pixels, labels, draws);
   }
 
   kj::Maybe<RawInput&> takeRaw(const RawImages& given) override {
@@ -110,22 +102,10 @@ public:
   bool hasGradients(uint segment) override { return first().isPast(*members[0].ready[segment]); }
   void awaitGradients(uint segment) override { first().wait(*members[0].ready[segment]); }
 
-  BatchResult result() const override {
-    BatchResult sums;
-    for (auto& member: members) {
-      auto part = member.program->result();
-      sums.lossSum += part.lossSum;
-      sums.correct += part.correct;
-      sums.images += part.images;
-    }
-    return sums;
-  }
+  BatchResult result() const override { return shares.result(); }
 
   kj::ArrayPtr<const float> logits() override {
-    for (auto& member: members) {
-      copy(member.program->logits(),
-          allLogits.slice(member.rows.begin * graph.classes, member.rows.end * graph.classes));
-    }
+    shares.gatherLogits(allLogits);
     return allLogits;
   }
 
@@ -188,17 +168,6 @@ private:
     return kj::arrayPtr(reinterpret_cast<float*>(memory.begin()), graph.parameters);
   }
 
-  // In double, so that the mean of equal values is this value.
-  void averageStatistics() {
-    auto sums = kj::heapArray<double>(flatStatistics.size());
-    for (auto& sum: sums) sum = 0;
-    for (auto& member: members) {
-      auto part = member.program->statistics();
-      for (auto i: kj::indices(sums)) sums[i] += part[i] * double(member.rows.size());
-    }
-    for (auto i: kj::indices(sums)) flatStatistics[i] = float(sums[i] / images);
-  }
-
   const Graph& graph;
   const uint images;
   kj::Array<float> flatStatistics;
@@ -207,6 +176,7 @@ private:
   kj::Array<float> allLogits;
   uint64_t rawSize_bytes = 0;  // of an image
   kj::Vector<Member> members;  // with the devices, which all else is memory of
+  RowShares shares;            // of members
   kj::Own<Memory> staging;     // another device's gradients, on the first
   kj::Own<Memory> parametersMemory;
   kj::Own<Memory> gradientsMemory;
