@@ -42,7 +42,7 @@ private:
   static kj::String processName(const RoleOptions& options, const ClusterConfig& cluster) {
     uint count = options.role == Role::SERVER ? cluster.serversOfProcess(options.index) : 1;
     if (count == 1) return roleName(options.role, options.index);
-    return kj::str("servers ", options.index, " to ", options.index + count - 1);
+    return kj::str("the process of servers ", options.index, " to ", options.index + count - 1);
   }
 
   static kj::Array<kj::String> arguments(const RoleOptions& options) {
