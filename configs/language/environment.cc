@@ -16,7 +16,7 @@ kj::String cacheFolder() {
   KJ_IF_MAYBE(folder, environment("RUNNER_CACHE")) return kj::str(*folder);
   KJ_IF_MAYBE(folder, environment("XDG_CACHE_HOME")) return kj::str(*folder, "/runner");
   KJ_IF_MAYBE(folder, environment("HOME")) return kj::str(*folder, "/.cache/runner");
-  fail("there is no place for what is kept from run to run: set RUNNER_CACHE to a folder");
+  fail("no cache folder: HOME is not set. Set RUNNER_CACHE to a folder");
 }
 
 }  // namespace configs

@@ -17,7 +17,9 @@ TEST_CASE("cacheFolder: the first of what the environment says, where empty says
   KJ_ASSERT(::unsetenv("XDG_CACHE_HOME") == 0);
   CHECK(cacheFolder() == "/c/.cache/runner");
   KJ_ASSERT(::unsetenv("HOME") == 0);
-  CHECK(kj::runCatchingExceptions([]() { cacheFolder(); }) != nullptr);
+  auto e = kj::runCatchingExceptions([]() { cacheFolder(); });
+  CHECK(KJ_ASSERT_NONNULL(e).getDescription().endsWith(
+      "no cache folder: HOME is not set. Set RUNNER_CACHE to a folder"));
 }
 
 }  // namespace
