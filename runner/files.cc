@@ -1,21 +1,22 @@
 #include "runner/files.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <kj/debug.h>
 #include <kj/vector.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <atomic>
 
 #include "configs/language/failure.h"
 
 namespace runner {
 
 namespace {
-
-constexpr kj::StringPtr OTHER_RUNS = "choose another folder with --runs"_kj;
 
 [[noreturn]] void failToWrite(kj::StringPtr name, int error, kj::StringPtr wayOut = OTHER_RUNS) {
   bool isFull = error == ENOSPC || error == EDQUOT || error == EFBIG;
@@ -39,17 +40,79 @@ kj::AutoCloseFd openToWrite(kj::StringPtr path, int flags, kj::StringPtr wayOut 
   return kj::AutoCloseFd(fd);
 }
 
-kj::String temporaryFor(kj::StringPtr path) {
-  return kj::str(path, ".part");
+constexpr kj::StringPtr TEMPORARY = ".part-"_kj;
+
+// Ends with a slash, or is empty for a path in the working folder.
+kj::String folderOf(kj::StringPtr path) {
+  KJ_IF_MAYBE(slash, path.findLast('/')) return kj::heapString(path.slice(0, *slash + 1));
+  return nullptr;
+}
+
+bool isAllDigits(kj::ArrayPtr<const char> text) {
+  for (char c: text) {
+    if (c < '0' || c > '9') return false;
+  }
+  return text.size() > 0;
+}
+
+// Whether `fd` is the file that `path` names.
+bool isNamed(int fd, kj::StringPtr path) {
+  struct stat open, named;
+  return ::fstat(fd, &open) == 0 && ::stat(path.cStr(), &named) == 0 &&
+         open.st_ino == named.st_ino && open.st_dev == named.st_dev;
+}
+
+// A new temporary file of a path, locked.
+struct Temporary {
+  kj::String name;
+  kj::AutoCloseFd fd;  // none if it could not be made
+  int error = 0;       // of the system, then
+};
+
+Temporary newTemporary(kj::StringPtr path) {
+  static std::atomic<kj::uint> made = 0;
+  for (;;) {
+    Temporary result;
+    result.name = kj::str(path, TEMPORARY, ::getpid(), "-", made++);
+    int raw = ::open(result.name.cStr(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (raw < 0) {
+      // A process of another machine may have the same number.
+      if (errno == EEXIST) continue;
+      result.error = errno;
+      return result;
+    }
+    result.fd = kj::AutoCloseFd(raw);
+    // A file system without locks keeps abandoned files.
+    bool locked = ::flock(raw, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+    // Before it was locked, another process may have removed it as an abandoned one.
+    if (locked && isNamed(raw, result.name)) return result;
+    ::unlink(result.name.cStr());
+  }
+}
+
+// So that the new name of `file` in `folder` outlasts a crash of the machine.
+void syncFolder(kj::StringPtr folder, int file, kj::StringPtr path, kj::StringPtr wayOut) {
+  auto name = folder.size() == 0 ? "."_kj : folder;
+  int raw = ::open(name.cStr(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (raw < 0) {
+    // A folder that may be written but not read.
+    if (::syncfs(file) != 0) failToWrite(path, errno, wayOut);
+    return;
+  }
+  kj::AutoCloseFd fd(raw);
+  // Some file systems of networks cannot sync a folder.
+  if (::fsync(fd) != 0 && errno != EINVAL) failToWrite(path, errno, wayOut);
 }
 
 }  // namespace
 
-WholeFile::WholeFile(kj::StringPtr path, kj::StringPtr wayOut)
-    : path(kj::str(path)),
-      temporary(temporaryFor(path)),
-      wayOut(wayOut),
-      fd(openToWrite(temporary, O_TRUNC, wayOut)) {}
+WholeFile::WholeFile(kj::StringPtr path, kj::StringPtr wayOut): path(kj::str(path)), wayOut(wayOut) {
+  removeAbandoned(path);
+  auto made = newTemporary(path);
+  if (made.error != 0) failToWrite(path, made.error, wayOut);
+  temporary = kj::mv(made.name);
+  fd = kj::mv(made.fd);
+}
 
 WholeFile::~WholeFile() noexcept {
   if (!finished) ::unlink(temporary.cStr());
@@ -63,32 +126,61 @@ void WholeFile::finish() {
   if (::fsync(fd) != 0) failToWrite(path, errno, wayOut);
   if (::rename(temporary.cStr(), path.cStr()) != 0) failToWrite(path, errno, wayOut);
   finished = true;
+  syncFolder(folderOf(path), fd, path, wayOut);
 }
 
-void writeWhole(kj::StringPtr path, kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> pieces) {
-  WholeFile file(path);
+void writeWhole(kj::StringPtr path, kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> pieces,
+    kj::StringPtr wayOut) {
+  WholeFile file(path, wayOut);
   for (auto piece: pieces) file.append(piece);
   file.finish();
 }
 
-void writeWhole(kj::StringPtr path, kj::StringPtr text) {
+void writeWhole(kj::StringPtr path, kj::StringPtr text, kj::StringPtr wayOut) {
   auto bytes = text.asBytes();
-  writeWhole(path, kj::arrayPtr(&bytes, 1));
+  writeWhole(path, kj::arrayPtr(&bytes, 1), wayOut);
+}
+
+kj::Maybe<kj::String> wholeFileOf(kj::StringPtr path) {
+  // `<path>.part-<process>-<number>`, read from its end.
+  KJ_IF_MAYBE(dash, path.findLast('-')) {
+    auto front = kj::heapString(path.slice(0, *dash));
+    KJ_IF_MAYBE(before, front.findLast('-')) {
+      auto whole = kj::heapString(front.slice(0, *before + 1));
+      bool isTemporary = isAllDigits(path.slice(*dash + 1)) &&
+                         isAllDigits(front.slice(*before + 1)) && whole.endsWith(TEMPORARY);
+      if (isTemporary) return kj::heapString(whole.slice(0, whole.size() - TEMPORARY.size()));
+    }
+  }
+  return nullptr;
+}
+
+void removeAbandoned(kj::StringPtr path) {
+  auto folder = folderOf(path);
+  DIR* dir = ::opendir(folder.size() == 0 ? "." : folder.cStr());
+  // Nothing is known of a folder that cannot be read; writing to it says what is wrong with it.
+  if (dir == nullptr) return;
+  KJ_DEFER(::closedir(dir));
+  while (dirent* entry = ::readdir(dir)) {
+    auto name = kj::str(folder, entry->d_name);
+    KJ_IF_MAYBE(whole, wholeFileOf(name)) {
+      if (*whole != path) continue;
+      int raw = ::open(name.cStr(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+      if (raw < 0) continue;
+      kj::AutoCloseFd fd(raw);
+      if (::flock(fd, LOCK_EX | LOCK_NB) == 0 && isNamed(fd, name)) ::unlink(name.cStr());
+    }
+  }
 }
 
 kj::Maybe<kj::String> whyUnwritable(kj::StringPtr path) {
   struct stat found;
   if (::lstat(path.cStr(), &found) == 0 && !S_ISREG(found.st_mode)) {
-    return kj::str("it is there, and no regular file");
+    return kj::str("exists but is not a regular file");
   }
-  auto temporary = temporaryFor(path);
-  int fd = ::open(temporary.cStr(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (fd < 0) {
-    if (errno == EEXIST) return nullptr;
-    return kj::str(strerror(errno));
-  }
-  kj::AutoCloseFd probe(fd);
-  ::unlink(temporary.cStr());
+  auto probe = newTemporary(path);
+  if (probe.error != 0) return kj::str(strerror(probe.error));
+  ::unlink(probe.name.cStr());
   return nullptr;
 }
 

@@ -7,18 +7,26 @@
 
 namespace runner {
 
-// Writes `pieces` one after another to `path` by way of a temporary file beside it, fsync and
-// rename, so that a crash at any point leaves the old file or the new one. Throws with path, cause
-// and way out (a full disk).
-void writeWhole(kj::StringPtr path, kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> pieces);
-void writeWhole(kj::StringPtr path, kj::StringPtr text);
+// Where else to write a run, for a disk that is full or a folder that cannot be written.
+constexpr kj::StringPtr OTHER_RUNS =
+    "choose another folder with --runs (--folder of a role started by hand)"_kj;
 
-// The same, piece by piece. What is not finished is removed.
+// Writes `pieces` one after another to `path`, as a WholeFile. Throws with path, cause and way out
+// (a full disk).
+void writeWhole(kj::StringPtr path, kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> pieces,
+    kj::StringPtr wayOut = OTHER_RUNS);
+void writeWhole(kj::StringPtr path, kj::StringPtr text, kj::StringPtr wayOut = OTHER_RUNS);
+
+// A file that appears at its path when it is complete. It is written under a temporary name in the
+// same folder, `<path>.part-<process>-<number>`, then synced to disk and renamed, and the folder is
+// synced too. A crash at any point leaves the old file or the new one. Several processes and
+// threads may write the same path at once: each file is whole, and the last one stays. A file that
+// is not finished is removed by its destructor. If the process was killed, the next WholeFile of
+// that path removes it: a writer holds a file lock on its temporary file as long as it lives.
 class WholeFile {
 public:
   // Throws as append() does. `wayOut` is where else to write, for a disk that is full.
-  explicit WholeFile(
-      kj::StringPtr path, kj::StringPtr wayOut = "choose another folder with --runs");
+  explicit WholeFile(kj::StringPtr path, kj::StringPtr wayOut = OTHER_RUNS);
   ~WholeFile() noexcept;
   KJ_DISALLOW_COPY(WholeFile);
 
@@ -29,11 +37,18 @@ public:
 
 private:
   const kj::String path;
-  const kj::String temporary;
   const kj::StringPtr wayOut;
+  kj::String temporary;
   kj::AutoCloseFd fd;
   bool finished = false;
 };
+
+// The path of the WholeFile that a temporary file belongs to; null if `path` is not the name of a
+// temporary file.
+kj::Maybe<kj::String> wholeFileOf(kj::StringPtr path);
+
+// Removes the temporary files of `path` whose writer was killed.
+void removeAbandoned(kj::StringPtr path);
 
 // Why no WholeFile can be written to `path` now, or null if it can: only a regular file, and no
 // link, may be replaced. Leaves what is there as it is.

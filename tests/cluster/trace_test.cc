@@ -248,7 +248,7 @@ TEST_CASE("what cannot be traced is told before anything runs") {
                      .wait();
   CHECK(special.exitCode == 2);
   CHECK(contains(
-      special.errors, "cannot write the trace /dev/null: it is there, and no regular file"));
+      special.errors, "cannot write the trace /dev/null: exists but is not a regular file"));
   auto role = Command({RUNNER, "role", MLP, "--role", "worker", "--coordinator", "127.0.0.1:1",
                           "--folder", "/nope", "--trace-steps", "0-"},
       {.environment = environment})
