@@ -6,7 +6,6 @@
 #include <kj/debug.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -16,6 +15,7 @@
 #include <system_error>
 
 #include "configs/language/failure.h"
+#include "runner/files.h"
 
 namespace runner {
 
@@ -28,10 +28,6 @@ constexpr kj::StringPtr WRITTEN[] = {"experiment.toml"_kj, "log.txt"_kj, "events
     "table.md"_kj, "table.csv"_kj, "report.html"_kj, "weights.safetensors"_kj, "tensorboard"_kj};
 
 bool isWritten(kj::StringPtr name) {
-  constexpr kj::StringPtr HALF = ".part"_kj;
-  if (name.endsWith(HALF)) {
-    return isWritten(kj::heapString(name.slice(0, name.size() - HALF.size())));
-  }
   for (auto known: WRITTEN) {
     if (name == known) return true;
   }
@@ -40,32 +36,44 @@ bool isWritten(kj::StringPtr name) {
   return ofRole && (name.endsWith(".log") || name.endsWith(".trace.json"));
 }
 
-[[noreturn]] void failToMake(kj::StringPtr path, int error) {
-  configs::fail(
-      "cannot make the folder ", path, ": ", strerror(error), "; choose another one with --runs");
+[[noreturn]] void failToMake(kj::StringPtr path, int error, kj::StringPtr wayOut = OTHER_RUNS) {
+  configs::fail("cannot make the folder ", path, ": ", strerror(error), "; ", wayOut);
 }
 
-// The largest number that names an entry of `path`, or 0.
+// The number of a run that `name` is: as newRunFolder() writes it, `7` but not `007`. Null for
+// every other name, and for numbers that no run comes to, such as a date.
+kj::Maybe<uint64_t> runNumberOf(kj::StringPtr name) {
+  constexpr size_t DIGITS_MAX = 7;
+  if (name.size() == 0 || name.size() > DIGITS_MAX || name[0] == '0') return nullptr;
+  uint64_t number = 0;
+  for (char c: name) {
+    if (c < '0' || c > '9') return nullptr;
+    number = 10 * number + (c - '0');
+  }
+  return number;
+}
+
+// The largest number of a run that names an entry of `path`, or 0.
 uint64_t newest(kj::StringPtr path) {
   DIR* dir = ::opendir(path.cStr());
   if (dir == nullptr) failToMake(path, errno);
   KJ_DEFER(::closedir(dir));
   uint64_t largest = 0;
   while (dirent* entry = ::readdir(dir)) {
-    char* end;
-    uint64_t n = strtoull(entry->d_name, &end, 10);
-    if (*end == '\0') largest = kj::max(largest, n);
+    KJ_IF_MAYBE(number, runNumberOf(entry->d_name)) largest = kj::max(largest, *number);
   }
   return largest;
 }
 
 }  // namespace
 
-void makeFolders(kj::StringPtr path) {
+void makeFolders(kj::StringPtr path, kj::StringPtr wayOut) {
   for (size_t i = 1; i <= path.size(); i++) {
     if (i < path.size() && path[i] != '/') continue;
     auto prefix = kj::heapString(path.slice(0, i));
-    if (::mkdir(prefix.cStr(), 0777) != 0 && errno != EEXIST) failToMake(prefix, errno);
+    if (::mkdir(prefix.cStr(), 0777) != 0 && errno != EEXIST) {
+      failToMake(prefix, errno, wayOut);
+    }
   }
 }
 
@@ -78,8 +86,10 @@ RunFolder newRunFolder(kj::StringPtr runs, kj::StringPtr name) {
       if (errno == EEXIST) continue;
       failToMake(path, errno);
     }
-    // A link cannot be replaced in place, only renamed over.
+    // A link cannot be replaced in place, only renamed over. The number is ours alone: a link of
+    // that name is left from a killed process.
     auto link = kj::str(parent, "/.last-", n);
+    ::unlink(link.cStr());
     auto last = kj::str(parent, "/last");
     if (::symlink(kj::str(n).cStr(), link.cStr()) != 0) failToMake(link, errno);
     if (::rename(link.cStr(), last.cStr()) != 0) failToMake(last, errno);
@@ -115,8 +125,11 @@ void HeldRunFolder::empty() const {
   KJ_DEFER(::closedir(dir));
   while (dirent* entry = ::readdir(dir)) {
     kj::StringPtr name = entry->d_name;
-    if (!isWritten(name)) continue;
     auto path = kj::str(folder.path, "/", name);
+    KJ_IF_MAYBE(whole, wholeFileOf(name)) {
+      if (isWritten(*whole)) removeAbandoned(kj::str(folder.path, "/", *whole));
+    }
+    if (!isWritten(name)) continue;
     std::error_code error;
     std::filesystem::remove_all(path.cStr(), error);
     if (error) configs::fail("cannot remove ", path, ": ", strerror(error.value()));

@@ -4,6 +4,8 @@
 #include <kj/io.h>
 #include <kj/string.h>
 
+#include "runner/files.h"
+
 namespace runner {
 
 // Paths of one run, all under `path`.
@@ -25,11 +27,13 @@ struct RunFolder {
   kj::String tensorboard() const { return kj::str(path, "/tensorboard"); }
 };
 
-// Makes `path` with every folder above it that is not there. Throws as newRunFolder() does.
-void makeFolders(kj::StringPtr path);
+// Makes `path` with every folder above it that is not there. Throws as newRunFolder() does;
+// `wayOut` says where else the user may write.
+void makeFolders(kj::StringPtr path, kj::StringPtr wayOut = OTHER_RUNS);
 
-// Makes the next free `runs`/`name`/<n> (n = 1, 2, …) and lets `runs`/`name`/last point to it. Safe
-// against others that do the same at the same moment. Throws with path, cause and way out.
+// Makes the next free `runs`/`name`/<n> (n = 1, 2, …) and lets `runs`/`name`/last point to it. Other
+// names in that folder, as `007` and `20261122`, do not count. Safe against others that do the same
+// at the same moment. Throws with path, cause and way out.
 RunFolder newRunFolder(kj::StringPtr runs, kj::StringPtr name);
 
 // `runs`/`name`/`run`, whether it is there or not.
