@@ -106,7 +106,8 @@ void syncFolder(kj::StringPtr folder, int file, kj::StringPtr path, kj::StringPt
 
 }  // namespace
 
-WholeFile::WholeFile(kj::StringPtr path, kj::StringPtr wayOut): path(kj::str(path)), wayOut(wayOut) {
+WholeFile::WholeFile(kj::StringPtr path, kj::StringPtr wayOut)
+    : path(kj::str(path)), wayOut(wayOut) {
   removeAbandoned(path);
   auto made = newTemporary(path);
   if (made.error != 0) failToWrite(path, made.error, wayOut);

@@ -123,7 +123,8 @@ TEST_CASE("WholeFile: what a killed process has left is removed by the next writ
 TEST_CASE("WholeFile: an unfinished one leaves nothing, and files of similar names stay") {
   auto folder = newFolder();
   auto path = kj::str(folder, "/whole");
-  for (auto name: {"whole.part", "whole.part-", "whole.part-1", "whole.part-a-1", "whole.part-1-b"}) {
+  for (auto name:
+      {"whole.part", "whole.part-", "whole.part-1", "whole.part-a-1", "whole.part-1-b"}) {
     tests::writeFile(kj::str(folder, "/", name), "the user's own");
   }
   { WholeFile file(path); }

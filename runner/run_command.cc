@@ -137,9 +137,10 @@ kj::String titleOf(kj::ArrayPtr<const ReportedRun> runs) {
     commandLine.endWith(INTERRUPTED);
   }
   kj::Vector<kj::String> weights;
-  uint failed = 0;
+  uint failed = 0, elsewhere = 0;
   for (auto& record: records) {
     if (record.state == RunRecord::FAILED) failed++;
+    if (record.state == RunRecord::ELSEWHERE) elsewhere++;
     if (record.state == RunRecord::FINISHED) {
       weights.add(kj::str("weights sha256=", record.weightsSha256, "  ", record.folder, "\n"));
     }
@@ -154,7 +155,15 @@ kj::String titleOf(kj::ArrayPtr<const ReportedRun> runs) {
   auto finished = judged(reported.finish());
   print(kj::str(tableMarkdown(finished), kj::strArray(weights, "")));
   auto& name = KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment).name;
-  writeReport(kj::str(runs, "/", name), name, finished);
+  auto folder = kj::str(runs, "/", name);
+  if (elsewhere == 0) {
+    writeReport(folder, name, finished);
+  } else {
+    tell(kj::str(elsewhere, " of ", counted(finished.size(), "run"),
+        elsewhere == 1 ? " is" : " are", " running elsewhere. The tables in ", folder,
+        " are left to the process that ends last; `runner table ", folder,
+        "` writes them at any time"));
+  }
   if (failed == 0) commandLine.endWith(codeOf(finished));
   commandLine.error(kj::str(failed, " of ", counted(finished.size(), "run"),
       " failed: the table says why; the same command tries them again"));

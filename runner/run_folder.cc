@@ -65,6 +65,10 @@ uint64_t newest(kj::StringPtr path) {
   return largest;
 }
 
+kj::String lockFile(const RunFolder& folder) {
+  return kj::str(folder.path, "/", LOCK);
+}
+
 }  // namespace
 
 void makeFolders(kj::StringPtr path, kj::StringPtr wayOut) {
@@ -105,19 +109,43 @@ kj::String runOrderFile(kj::StringPtr parent) {
   return kj::str(parent, "/runs.txt");
 }
 
-HeldRunFolder::HeldRunFolder(RunFolder folder): folder(kj::mv(folder)) {
-  auto& path = this->folder.path;
-  makeFolders(path);
-  auto name = kj::str(path, "/", LOCK);
-  int fd = ::open(name.cStr(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (fd < 0) configs::fail("cannot write ", name, ": ", strerror(errno));
-  lock = kj::AutoCloseFd(fd);
-  if (::flock(lock, LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) configs::fail("cannot lock ", name, ": ", strerror(errno));
-    configs::fail(
-        "another runner works in ", path, "; wait for it, or choose another folder with --runs");
+kj::Maybe<kj::AutoCloseFd> lockOf(const RunFolder& folder) {
+  makeFolders(folder.path);
+  auto name = lockFile(folder);
+  int raw = ::open(name.cStr(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (raw < 0) configs::fail("cannot write ", name, ": ", strerror(errno), "; ", OTHER_RUNS);
+  kj::AutoCloseFd fd(raw);
+  if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) return nullptr;
+    configs::fail("cannot lock ", name, ": ", strerror(errno), "; ", OTHER_RUNS);
+  }
+  // For messages of others, and no more: see holderOf().
+  auto number = kj::str(::getpid(), "\n");
+  (void)!::ftruncate(fd, 0);
+  (void)!::pwrite(fd, number.begin(), number.size(), 0);
+  return kj::mv(fd);
+}
+
+kj::String holderOf(const RunFolder& folder) {
+  constexpr uint64_t NUMBER_BYTES_MAX = 64;
+  kj::String text;
+  // On a full disk the holder can lock the file, but not write to it.
+  kj::runCatchingExceptions([&]() { text = readWhole(lockFile(folder), NUMBER_BYTES_MAX); });
+  KJ_IF_MAYBE(end, text.findFirst('\n')) return kj::str("process ", text.slice(0, *end));
+  return kj::str("another process");
+}
+
+HeldRunFolder::HeldRunFolder(RunFolder ownFolder): folder(kj::mv(ownFolder)) {
+  KJ_IF_MAYBE(fd, lockOf(folder)) {
+    lock = kj::mv(*fd);
+  } else {
+    configs::fail(holderOf(folder), " works in ", folder.path,
+        "; wait until it has ended, or choose another folder with --runs");
   }
 }
+
+HeldRunFolder::HeldRunFolder(RunFolder folder, kj::AutoCloseFd lock)
+    : folder(kj::mv(folder)), lock(kj::mv(lock)) {}
 
 void HeldRunFolder::empty() const {
   DIR* dir = ::opendir(folder.path.cStr());

@@ -31,9 +31,9 @@ struct RunFolder {
 // `wayOut` says where else the user may write.
 void makeFolders(kj::StringPtr path, kj::StringPtr wayOut = OTHER_RUNS);
 
-// Makes the next free `runs`/`name`/<n> (n = 1, 2, …) and lets `runs`/`name`/last point to it. Other
-// names in that folder, as `007` and `20261122`, do not count. Safe against others that do the same
-// at the same moment. Throws with path, cause and way out.
+// Makes the next free `runs`/`name`/<n> (n = 1, 2, …) and lets `runs`/`name`/last point to it.
+// Other names in that folder, as `007` and `20261122`, do not count. Safe against others that do
+// the same at the same moment. Throws with path, cause and way out.
 RunFolder newRunFolder(kj::StringPtr runs, kj::StringPtr name);
 
 // `runs`/`name`/`run`, whether it is there or not.
@@ -43,12 +43,21 @@ RunFolder runFolder(kj::StringPtr runs, kj::StringPtr name, kj::StringPtr run);
 // line.
 kj::String runOrderFile(kj::StringPtr parent);
 
+// The lock of `folder`, which is made if it is not there; null if another process has it. It is
+// released when the descriptor closes. Throws with path, cause and way out.
+kj::Maybe<kj::AutoCloseFd> lockOf(const RunFolder& folder);
+
+// Who has that lock, for messages: "process 4711", or "another process" if it has not said so.
+kj::String holderOf(const RunFolder& folder);
+
 // A folder in which no other process of ours works.
 class HeldRunFolder {
 public:
-  // Makes the folder if it is not there, and holds it as long as this object lives, or its process.
-  // Throws, with the way out, if another process holds it.
+  // Takes the lock of `folder`, and has it as long as this object lives, or its process. Throws,
+  // with the way out, if another process has it.
   explicit HeldRunFolder(RunFolder folder);
+  // `lock` is what lockOf() gave.
+  HeldRunFolder(RunFolder folder, kj::AutoCloseFd lock);
 
   const RunFolder folder;
 

@@ -82,9 +82,9 @@ struct RunRecord {
   kj::String folder;
   kj::String name;
 
-  // UNFINISHED: it runs now, or was killed.
-  enum State { FINISHED, FAILED, STOPPED, UNFINISHED } state = UNFINISHED;
-  kj::String reason;  // of FAILED and STOPPED
+  // UNFINISHED: it runs now, or was killed. ELSEWHERE: another process runs it now.
+  enum State { FINISHED, FAILED, STOPPED, ELSEWHERE, UNFINISHED } state = UNFINISHED;
+  kj::String reason;  // of FAILED and STOPPED; of ELSEWHERE the process
   kj::String rule;    // of STOPPED: the sweep.stop that decided it
   kj::String digest;
   kj::String weightsSha256;  // of FINISHED

@@ -73,6 +73,8 @@ kj::StringPtr stateWord(RunRecord::State state) {
       return "failed"_kj;
     case RunRecord::STOPPED:
       return "stopped"_kj;
+    case RunRecord::ELSEWHERE:
+      return "running elsewhere"_kj;
     case RunRecord::UNFINISHED:
       return "unfinished"_kj;
   }

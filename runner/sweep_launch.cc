@@ -31,10 +31,10 @@ private:
 };
 
 struct SweepLaunch::Running {
-  Running(SweepLaunch& sweep, size_t index, const ModelFacts& facts)
+  Running(SweepLaunch& sweep, size_t index, kj::AutoCloseFd lock, const ModelFacts& facts)
       : sweep(sweep),
         index(index),
-        held(sweep.folderOf(index)),
+        held(sweep.folderOf(index), kj::mv(lock)),
         view(sweep, *this, facts.epochs(sweep.experimentOf(index)),
             facts.steps(sweep.experimentOf(index))) {
     sweep.running.add(this);
@@ -174,14 +174,31 @@ kj::Promise<kj::Array<RunRecord>> SweepLaunch::run() {
       waiting.add(index);
     }
   }
-  kj::Vector<kj::Promise<void>> lanes;
-  uint parallel = kj::min(parallelRuns(all, thisMachine().cores), waiting.size());
-  say(kj::str("sweep ", experimentOf(0).name, ": ", counted(waiting.size(), "run"), " to do, ",
-      before, " done before, ", parallel, " side by side"));
-  for (uint i = 0; i < parallel; i++) lanes.add(takeNext());
-  return kj::joinPromises(lanes.releaseAsArray()).then([this]() {
+  toDo = waiting.size();
+  uint parallel = kj::min(parallelRuns(all, thisMachine().cores), toDo);
+  say(kj::str("sweep ", experimentOf(0).name, ": ", counted(toDo, "run"), " to do, ", before,
+      " done before, ", parallel, " side by side"));
+  return runWaiting(parallel).then([this]() {
     progress.clear();
     return kj::mv(records);
+  });
+}
+
+kj::Promise<void> SweepLaunch::runWaiting(uint parallel) {
+  kj::Vector<kj::Promise<void>> lanes;
+  for (uint i = 0; i < parallel; i++) lanes.add(takeNext());
+  return kj::joinPromises(lanes.releaseAsArray()).then([this, parallel]() -> kj::Promise<void> {
+    auto looked = kj::mv(elsewhere);
+    for (size_t index: looked) {
+      if (lockOf(folderOf(index)) == nullptr) {
+        elsewhere.add(index);
+      } else {
+        waiting.add(index);
+      }
+    }
+    if (elsewhere.size() < looked.size()) return runWaiting(parallel);
+    for (size_t index: elsewhere) records[index] = recordElsewhere(index);
+    return kj::READY_NOW;
   });
 }
 
@@ -199,14 +216,36 @@ kj::Promise<void> SweepLaunch::takeNext() {
             return record;
           })
       .then([this, index](RunRecord&& record) {
-        finish(index, kj::mv(record));
+        if (record.state == RunRecord::ELSEWHERE) {
+          elsewhere.add(index);
+        } else {
+          finish(index, kj::mv(record));
+        }
         return takeNext();
       });
 }
 
+RunRecord SweepLaunch::recordElsewhere(size_t index) const {
+  auto folder = folderOf(index);
+  RunRecord record;
+  // It may not have come so far as to write its first event.
+  auto ignored = kj::runCatchingExceptions([&]() { record = readRunRecord(folder.path); });
+  record.folder = kj::str(folder.path);
+  record.state = RunRecord::ELSEWHERE;
+  record.reason = holderOf(folder);
+  return record;
+}
+
 kj::Promise<RunRecord> SweepLaunch::start(size_t index) {
   auto& loaded = all.runs[index].loaded;
-  auto running = kj::heap<Running>(*this, index, ModelFacts(experimentOf(index)));
+  auto free = lockOf(folderOf(index));
+  if (free == nullptr) {
+    auto record = recordElsewhere(index);
+    tell(index, record);
+    return kj::mv(record);
+  }
+  auto running = kj::heap<Running>(
+      *this, index, kj::mv(KJ_ASSERT_NONNULL(free)), ModelFacts(experimentOf(index)));
   auto& held = running->held;
   // Another runner may have done it since.
   KJ_IF_MAYBE(record, skipped(index)) return kj::mv(*record);
@@ -289,8 +328,8 @@ void SweepLaunch::redraw() {
   }
   kj::Maybe<double> eta_s;
   double elapsed_s = (io.provider->getTimer().now() - began) / kj::MILLISECONDS / 1e3;
-  if (done > 0) eta_s = elapsed_s / done * (waiting.size() - done);
-  uint before = all.runs.size() - waiting.size();
+  if (done > 0) eta_s = elapsed_s / done * (toDo - done);
+  uint before = all.runs.size() - toDo;
   lines.add(progressText(before + ended, all.runs.size(), failed, eta_s));
   progress.show(lines);
 }

@@ -25,8 +25,10 @@ public:
   KJ_DISALLOW_COPY(SweepLaunch);
 
   // Skips what is finished, runs the rest, and resolves to what is known of every run, in the order
-  // of the list. A run that fails ends no other one. What runs is taken down when the promise is
-  // dropped; it begins anew with the next call. Call once; the promise goes before this.
+  // of the list. A run that fails ends no other one. A run that another process runs is left to it
+  // and looked at again at the end: its record then says what became of it, or ELSEWHERE. What runs
+  // is taken down when the promise is dropped; it begins anew with the next call. Call once; the
+  // promise goes before this.
   kj::Promise<kj::Array<RunRecord>> run();
   // Takes the progress lines away.
   void clear() { progress.clear(); }
@@ -49,9 +51,13 @@ private:
   // Leaves the order of the runs for `runner table`.
   void writeOrder() const;
 
+  // Runs what waits, several side by side, and what other processes have released meanwhile.
+  kj::Promise<void> runWaiting(uint parallel);
   // Starts one run after another, each when the one before has ended.
   kj::Promise<void> takeNext();
   kj::Promise<RunRecord> start(size_t index);
+  // What is known of a run that another process runs now.
+  RunRecord recordElsewhere(size_t index) const;
   static RunRecord recordOf(const Running& running, Outcome& outcome);
   // Says how it ended.
   void tell(size_t index, const RunRecord& record);
@@ -68,9 +74,12 @@ private:
   ProgressLine progress;
   kj::Maybe<Asha> asha;
   kj::Array<RunRecord> records;  // by index; those of runs that are to come are empty
+  size_t toDo = 0;               // runs that were not done before
   kj::Vector<size_t> waiting;    // indices of runs to start, and how many have been
   size_t started = 0;
-  uint ended = 0;   // of them
+  kj::Vector<size_t>
+      elsewhere;    // indices of runs that another process had when they were looked at
+  uint ended = 0;   // of those to do
   uint failed = 0;  // of these
   kj::TimePoint began;
   kj::Vector<Running*> running;

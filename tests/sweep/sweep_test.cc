@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/file.h>
+#include <unistd.h>
 
 #include "runner/run_record.h"
 #include "tests/run.h"
@@ -209,24 +210,102 @@ TEST_CASE("a run that fails ends no other one, is told with its reason, and is t
   }
 }
 
-TEST_CASE("a folder in which another process works is not touched") {
+TEST_CASE("a run whose folder another process holds is running elsewhere, and is not touched") {
   auto runs = newFolder();
   REQUIRE(run(runs).exitCode == 0);
   auto folder = folderOf(runs, NAMES[2]);
   auto events = kj::str(folder, "/events.jsonl");
   writeFile(events, "");
+  auto tables = reportOf(kj::str(runs, "/small"));
   int raw;
   KJ_SYSCALL(raw = ::open(kj::str(folder, "/.lock").cStr(), O_RDWR | O_CLOEXEC));
   kj::AutoCloseFd lock(raw);
   KJ_SYSCALL(::flock(lock, LOCK_EX | LOCK_NB));
 
+  // Who holds it says so in the lock.
+  writeFile(kj::str(folder, "/.lock"), "4711\n");
   auto ended = run(runs);
-  CHECK(ended.exitCode == 1);
-  CHECK(contains(ended.output, kj::str(" failed: another runner works in ", folder)));
+  INFO(ended.output, ended.errors);
+  CHECK(ended.exitCode == 0);
+  CHECK(contains(
+      ended.output, "- batch_size=256,learning_rate=0.05 running elsewhere: process 4711"));
+  CHECK(contains(ended.errors, "1 of 4 runs is running elsewhere"));
   CHECK(readFile(events) == "");
+  CHECK(reportOf(kj::str(runs, "/small")) == tables);
 
   KJ_SYSCALL(::flock(lock, LOCK_UN));
   CHECK(run(runs).exitCode == 0);
+}
+
+TEST_CASE("a second call of a running sweep leaves its runs and its tables to the first") {
+  auto runs = newFolder();
+  kj::StringPtr words[] = {"--set", "train.epochs=1000000", "--set", "sweep.parallel_runs=4"};
+  auto first = start(runs, words);
+  REQUIRE(first->waitForErrors("sweep 0/4 done"));
+  auto second = run(runs, words);
+  INFO(second.output, second.errors);
+  CHECK(second.exitCode == 0);
+  for (uint number = 1; number <= 4; ++number) {
+    auto line = kj::str("run ", number, "/4 ", NAMES[number - 1], ": running elsewhere: process ",
+        first->pid(), "\n");
+    CHECK(contains(second.errors, line));
+  }
+  CHECK_FALSE(contains(second.output, "failed"));
+  for (auto name: {"table.md", "table.csv", "report.html"}) {
+    auto file = kj::str(runs, "/small/", name);
+    CHECK(::access(file.cStr(), F_OK) != 0);
+  }
+}
+
+TEST_CASE("two calls of one sweep share its runs, and the last to end writes all of them down") {
+  auto runs = newFolder();
+  kj::StringPtr words[] = {"--set", "sweep.parallel_runs=1"};
+  auto first = start(runs, words);
+  auto second = start(runs, words);
+  auto firstEnded = first->wait(), secondEnded = second->wait();
+  INFO(firstEnded.errors, secondEnded.errors);
+  CHECK(firstEnded.exitCode == 0);
+  CHECK(secondEnded.exitCode == 0);
+  uint trained = 0, finished = 0;
+  for (uint number = 1; number <= 4; ++number) {
+    auto line = kj::str("run ", number, "/4 ", NAMES[number - 1], ": accuracy 0.");
+    trained += contains(firstEnded.errors, line);
+    trained += contains(secondEnded.errors, line);
+  }
+  CHECK(trained == 4);
+  for (auto& line: linesOf(readFile(kj::str(runs, "/small/table.md")))) {
+    finished += line.endsWith("| finished |");
+  }
+  CHECK(finished == 4);
+}
+
+TEST_CASE("sweeps of one name that start at the same moment all work, and so do their tables") {
+  auto runs = newFolder();
+  constexpr uint COUNT = 4;
+  kj::Vector<kj::Own<Command>> sweeps;
+  for (uint i = 0; i < COUNT; ++i) {
+    auto seeds = kj::str("train.seed=", 2 * i + 1, ",", 2 * i + 2);
+    kj::StringPtr words[] = {"--sweep", seeds, "--sweep", "data.batch_size=1000", "--sweep",
+        "train.optimizer.learning_rate=0.1", "--set", "train.epochs=1"};
+    sweeps.add(start(runs, words));
+  }
+  for (auto& sweep: sweeps) {
+    auto ended = sweep->wait();
+    INFO(ended.errors);
+    CHECK(ended.exitCode == 0);
+  }
+  auto folder = kj::str(runs, "/small");
+  kj::Vector<kj::Own<Command>> tables;
+  for (uint i = 0; i < COUNT; ++i) {
+    kj::StringPtr words[] = {RUNNER, "table", folder};
+    tables.add(kj::heap<Command>(words));
+  }
+  for (auto& table: tables) {
+    auto ended = table->wait();
+    INFO(ended.errors);
+    CHECK(ended.exitCode == 0);
+  }
+  CHECK_FALSE(contains(Command({"ls", folder}).wait().output, ".part"));
 }
 
 // Two runs one after the other, of which the second learns nothing.
