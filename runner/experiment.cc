@@ -305,7 +305,7 @@ Experiment Experiment::read(configs::Reader& reader) {
   bool good =
       experiment.name.size() > 0 && experiment.name.size() <= 100 && letter(experiment.name[0]);
   for (char c: experiment.name) good = good && (letter(c) || c == '_' || c == '-' || c == '.');
-  if (!good && reader.has("name")) {
+  if (!good && reader.isRight("name") && reader.has("name")) {
     reader.error("name", kj::str("`", experiment.name, "` cannot name a folder"),
         "use up to 100 letters, digits, `_`, `-` and `.`, beginning with a letter or digit");
   }

@@ -277,6 +277,14 @@ private:
 // -------------------------------------------------------------------------------------------------
 // --set.
 
+// Whether text that is not TOML, and begins with `first`, was meant to be TOML: then `error` says
+// what is wrong with it. Any other text is a string, `mnist` for `"mnist"`: a shell takes the
+// quotes away.
+bool wasMeantAsToml(char first, const toml::parse_error& error) {
+  return first == '"' || first == '\'' || first == '[' || first == '{' ||
+         isOutOfRange(string(error.description()));
+}
+
 // The tree of one `a.b=value`, or null after reporting what is wrong with it.
 kj::Maybe<Table> parseOverride(const Source& source, Diagnostics& diagnostics) {
   Line line(source, 1);
@@ -298,13 +306,10 @@ kj::Maybe<Table> parseOverride(const Source& source, Diagnostics& diagnostics) {
   }
   size_t begin = equals + 1;
   while (text[begin] == ' ') ++begin;
-  // What opens like TOML was meant to be TOML.
-  char first = text[begin];
-  if (first == '"' || first == '\'' || first == '[' || first == '{') {
+  if (wasMeantAsToml(text[begin], result.error())) {
     reportSyntax(source, result.error(), diagnostics);
     return nullptr;
   }
-  // Anything else is a string, `mnist` for `"mnist"`: a shell takes the quotes away.
   auto keyAlone = kj::str(text.slice(0, equals), "=0");
   auto key = toml::parse(std::string_view(keyAlone.cStr(), keyAlone.size()));
   if (!key) {
@@ -367,8 +372,7 @@ kj::Maybe<kj::Own<Value>> parseValue(
     auto table = convertTable(source, result.table(), diagnostics);
     return kj::mv(table.entries[0].value);
   }
-  char first = piece[0];
-  if (first == '"' || first == '\'' || first == '[' || first == '{') {
+  if (wasMeantAsToml(piece[0], result.error())) {
     reportSyntax(source, result.error(), diagnostics);
     return nullptr;
   }

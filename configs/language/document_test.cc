@@ -111,7 +111,7 @@ TEST_CASE("parse: a syntax error is shown at the word it is in") {
 )");
   CHECK(
       errorsOf("a = \"abc\nb = 1\n") ==
-      R"(x.toml:1:6: error: a string goes on past the end of its line, or holds a control character
+      R"(x.toml:1:6: error: the string is not closed on this line (or contains a control character)
   1 | a = "abc
     |      ^^^
   help: close it with the quote that it began with

@@ -64,15 +64,22 @@ kj::String Reader::pathOf(kj::StringPtr key) const {
 }
 
 kj::Maybe<const Value&> Reader::find(kj::StringPtr key) {
-  bool isKnown = false;
-  for (auto other: known) isKnown = isKnown || other == key;
-  if (!isKnown) known.add(key);
+  note(key, true);
   KJ_IF_MAYBE(t, table) {
     KJ_IF_MAYBE(entry, t->find(key)) {
       return *entry->value;
     }
   }
   return nullptr;
+}
+
+void Reader::note(kj::StringPtr key, bool isRead) const {
+  for (auto& each: known) {
+    if (each.key != key) continue;
+    each.isRead = each.isRead || isRead;
+    return;
+  }
+  known.add(Known{key, isRead});
 }
 
 void Reader::missing(kj::StringPtr key, kj::StringPtr type, kj::StringPtr doc) {
@@ -103,17 +110,23 @@ void Reader::keep(kj::StringPtr key, kj::Own<Value> value) {
 void Reader::finish() {
   KJ_IF_MAYBE(t, table) {
     for (auto& entry: t->entries) {
-      bool isKnown = false;
-      for (auto key: known) isKnown = isKnown || key == entry.key;
-      if (isKnown) continue;
+      bool isRead = false;
+      for (auto& each: known) isRead = isRead || (each.isRead && each.key == entry.key);
+      if (isRead) continue;
       auto where = path.size() > 0 ? kj::str("in [", path, "]") : kj::str("at the top level");
       sink.diagnostics.error(entry.keySpan, kj::str("unknown key `", entry.key, "` ", where),
-          suggest(entry.key, known));
+          suggest(
+              entry.key, KJ_MAP(each, known) { return each.key; }));
     }
   }
 }
 
 bool Reader::has(kj::StringPtr key) const {
+  note(key, false);
+  return isWritten(key);
+}
+
+bool Reader::isWritten(kj::StringPtr key) const {
   KJ_IF_MAYBE(t, table) {
     return t->find(key) != nullptr;
   }
@@ -121,7 +134,7 @@ bool Reader::has(kj::StringPtr key) const {
 }
 
 bool Reader::isRight(kj::StringPtr key) const {
-  return !has(key) || !sink.diagnostics.hasErrorIn(span(key));
+  return !isWritten(key) || !sink.diagnostics.hasErrorIn(span(key));
 }
 
 bool Reader::isManual() const {
@@ -141,7 +154,7 @@ Span Reader::span() const {
 
 void Reader::error(kj::StringPtr key, kj::StringPtr message, kj::StringPtr help) {
   // What is wrong about an absent key may be right in the text that could not be read.
-  if (table != nullptr && !complete && !has(key)) return;
+  if (table != nullptr && !complete && !isWritten(key)) return;
   sink.diagnostics.error(span(key), message, help);
 }
 

@@ -130,7 +130,8 @@ public:
   template <typename Func>
   auto entry(kj::StringPtr key, const Entry& entry, Func&& read);
 
-  // Whether the file has `key`. False in a manual.
+  // Whether the file has `key`, which the section may hold: it is among the keys that the help for
+  // an unknown one lists. False in a manual.
   bool has(kj::StringPtr key) const;
   // Whether nothing was found wrong with `key`'s value so far: only then is what follows from it
   // worth a check.
@@ -176,7 +177,12 @@ private:
   Span place;
   kj::String path;  // "train.optimizer", "model.layers[2]"
   bool complete;    // false: what is missing may stand where the file could not be read
-  kj::Vector<kj::StringPtr> known;
+  // The keys that this section may hold, in the order in which they were first asked for.
+  struct Known {
+    kj::StringPtr key;
+    bool isRead;  // by a getter, and not only asked for by has()
+  };
+  mutable kj::Vector<Known> known;
 
   Reader(const Table& table, Span place, Sink sink, kj::String path, bool complete);
   Reader(Manual& manual, size_t section, kj::String path);
@@ -188,6 +194,8 @@ private:
   // Getters in parts: `find` notes that the key is known; `missing` and `wrongType` report; `keep`
   // resolves.
   kj::Maybe<const Value&> find(kj::StringPtr key);
+  void note(kj::StringPtr key, bool isRead) const;
+  bool isWritten(kj::StringPtr key) const;
   void missing(kj::StringPtr key, kj::StringPtr type, kj::StringPtr doc);
   void wrongType(
       kj::StringPtr name, const Value& value, kj::StringPtr expected, kj::StringPtr help = nullptr);

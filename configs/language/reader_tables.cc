@@ -13,6 +13,20 @@ kj::Array<kj::StringPtr> namesOf(kj::ArrayPtr<const T> rows) {
   };
 }
 
+// The way out for `value` where `{ kind = … }` is wanted: a word that is a kind, or nearly one, is
+// put into such a table.
+kj::String helpForKind(
+    kj::StringPtr name, const Value& value, kj::ArrayPtr<const kj::StringPtr> kinds) {
+  if (value.content.is<kj::String>()) {
+    KJ_IF_MAYBE(kind, nearest(value.content.get<kj::String>(), kinds)) {
+      // An element of a list, `layers[2]`, has no key of its own.
+      auto key = name.endsWith("]") ? kj::str() : kj::str(name, " = ");
+      return kj::str("write `", key, "{ kind = \"", *kind, "\" }`");
+    }
+  }
+  return kj::str("write { kind = \"", kinds[0], "\", … }");
+}
+
 }  // namespace
 
 // -------------------------------------------------------------------------------------------------
@@ -70,7 +84,7 @@ kj::Own<Value> Reader::readRow(kj::StringPtr name, kj::String path, const Value&
     return newValue(Table());
   };
   if (!value.content.is<Table>()) {
-    wrongType(name, value, "a table", kj::str("write { kind = \"", rows[0].name, "\", … }"));
+    wrongType(name, value, "a table", helpForKind(name, value, names));
     return nothing();
   }
   auto& table = value.content.get<Table>();

@@ -184,7 +184,7 @@ layers = [{ kind = "relu", x = 1 }, { kind = "convolution", y = 2 }, { kind = 3 
 x.toml:5:9: error: `other` is a table, not a string
   5 | other = "sgd"
     |         ^^^^^
-  help: write { kind = "sgd", … }
+  help: write `other = { kind = "sgd" }`
 x.toml:7:28: error: unknown key `x` in [model.layers[0]]
   7 | layers = [{ kind = "relu", x = 1 }, { kind = "convolution", y = 2 }, { kind = 3 }, 4]
     |                            ^

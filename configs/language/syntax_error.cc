@@ -51,7 +51,15 @@ bool contains(kj::StringPtr text, const char* part) {
   return std::string_view(text.cStr(), text.size()).find(part) != std::string_view::npos;
 }
 
+// What toml++ says of a real number and of an integer that is too large.
+constexpr const char* REAL_OUT_OF_RANGE = "could not be interpreted as a value";
+constexpr const char* INTEGER_OUT_OF_RANGE = "not representable in 64 bits";
+
 }  // namespace
+
+bool isOutOfRange(kj::StringPtr description) {
+  return contains(description, REAL_OUT_OF_RANGE) || contains(description, INTEGER_OUT_OF_RANGE);
+}
 
 void reportSyntax(const Source& source, uint lineNumber, uint column, kj::StringPtr description,
     Diagnostics& diagnostics) {
@@ -76,6 +84,12 @@ void reportSyntax(const Source& source, uint lineNumber, uint column, kj::String
     auto word = textOf(span);
     diagnostics.error(span, kj::str("`", word, "` is not a value"),
         kj::str("a string stands in quotes: \"", word, "\"; truth is `true` or `false`"));
+  } else if (contains(what, REAL_OUT_OF_RANGE)) {
+    diagnostics.error(span, kj::str("`", textOf(span), "` is outside the range of numbers"),
+        "write a number between -1.79e308 and 1.79e308");
+  } else if (contains(what, INTEGER_OUT_OF_RANGE)) {
+    diagnostics.error(span, kj::str("`", textOf(span), "` is outside the range of integers"),
+        "write an integer from -9223372036854775808 to 9223372036854775807");
   } else if (contains(what, "expected value, saw")) {
     diagnostics.error(span, "a value is missing here");
   } else if (contains(what, "end-of-file")) {
@@ -84,7 +98,7 @@ void reportSyntax(const Source& source, uint lineNumber, uint column, kj::String
         span, kj::str("the text ends in the middle of ", vowel ? "an " : "a ", thing));
   } else if (contains(what, "unescaped control characters")) {
     diagnostics.error(span,
-        "a string goes on past the end of its line, or holds a control character",
+        "the string is not closed on this line (or contains a control character)",
         "close it with the quote that it began with");
   } else if (contains(what, "utf-8")) {
     diagnostics.error(span, "this is not UTF-8 text");

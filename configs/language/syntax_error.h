@@ -12,4 +12,7 @@ namespace configs {
 void reportSyntax(const Source& source, uint line, uint column, kj::StringPtr description,
     Diagnostics& diagnostics);
 
+// Whether toml++ complains of a number that is too large for its type.
+bool isOutOfRange(kj::StringPtr description);
+
 }  // namespace configs
