@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "configs/language/diagnostics.h"
 #include "runner/files.h"
 #include "runner/reason.h"
 
@@ -57,11 +58,30 @@ void CommandLine::exitInfo(kj::StringPtr message) {
 
 void CommandLine::run(kj::MainFunc main, int argc, char* argv[], int disconnected) {
   auto params = kj::heapArrayBuilder<kj::StringPtr>(kj::max(argc, 1) - 1);
-  for (int i = 1; i < argc; i++) params.add(argv[i]);
+  bool options = true;  // until `--`
+  for (int i = 1; i < argc; i++) {
+    kj::StringPtr word = argv[i];
+    options = options && word != "--";
+    params.add(options && word == "-h" ? "--help"_kj : word);
+  }
+  checkCommand(params);
   KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { main(programName, params); })) {
     endWith(*e, disconnected);
   }
   endWith(OK);
+}
+
+void CommandLine::checkCommand(kj::ArrayPtr<const kj::StringPtr> words) {
+  // kj knows `help` by itself.
+  if (commands.empty() || words.size() == 0 || words[0].startsWith("-") || words[0] == "help") {
+    return;
+  }
+  for (auto command: commands) {
+    if (command == words[0]) return;
+  }
+  exitError(kj::str(programName, ": `", words[0], "` is not a command; ",
+      configs::suggest(words[0], commands), "\nTry '", programName,
+      " --help' for more information."));
 }
 
 }  // namespace runner

@@ -3,6 +3,7 @@
 
 #include <kj/exception.h>
 #include <kj/main.h>
+#include <kj/vector.h>
 
 namespace runner {
 
@@ -32,15 +33,22 @@ public:
   [[noreturn]] void exitInfo(kj::StringPtr message) override;
   void increaseLoggingVerbosity() override {}
 
-  // Runs `main` over the arguments of the process. An exception is printed as one line, `error: …`,
-  // on stderr, and ends with RUN_FAILED, or with `disconnected` if its type is DISCONNECTED; a bug
-  // with its trace.
+  // Makes `command` one of those that an unknown first word is compared with: run() names the one
+  // that was most likely meant, and all of them.
+  void addCommand(kj::StringPtr command) { commands.add(command); }
+
+  // Runs `main` over the arguments of the process; `-h` is `--help`. An exception is printed as one
+  // line, `error: …`, on stderr, and ends with RUN_FAILED, or with `disconnected` if its type is
+  // DISCONNECTED; a bug with its trace.
   [[noreturn]] void run(kj::MainFunc main, int argc, char* argv[], int disconnected = RUN_FAILED);
   // Ends the process so, from any thread.
   [[noreturn]] void endWith(const kj::Exception& exception, int disconnected);
 
 private:
+  void checkCommand(kj::ArrayPtr<const kj::StringPtr> words);
+
   kj::StringPtr programName;
+  kj::Vector<kj::StringPtr> commands;
 };
 
 // Sets what the runtime of oneDNN's threads reads when it is loaded, before main, and starts the

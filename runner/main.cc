@@ -37,22 +37,25 @@ public:
   explicit Main(CommandLine& commandLine): commandLine(commandLine) {}
 
   kj::MainFunc getMain() {
-    return kj::MainBuilder(commandLine, VERSION,
+    kj::MainBuilder builder(commandLine, VERSION,
         "Trains image classifiers: one TOML file describes model, data, kvstore mode and roles.\n"
         "\n"
         "  runner check configs/cifar10_dist_sync.toml\n"
-        "  runner run configs/cifar10_dist_sync.toml --set train.epochs=1")
-        .addSubCommand("check", KJ_BIND_METHOD(*this, checkMain), "report all errors of a file")
-        .addSubCommand("explain", KJ_BIND_METHOD(*this, explainMain), "show the resolved plan")
-        .addSubCommand("run", KJ_BIND_METHOD(*this, runMain), "run it and print the table")
-        .addSubCommand("table", KJ_BIND_METHOD(*this, tableMain),
-            "print the table of runs, and write their report")
-        .addSubCommand("role", KJ_BIND_METHOD(*this, roleMain), "run one role of a job")
-        .addSubCommand(
-            "devices", KJ_BIND_METHOD(*this, devicesMain), "show what this machine can compute on")
-        .addSubCommand("reference", KJ_BIND_METHOD(*this, referenceMain),
-            "print the reference of the language of experiment files")
-        .build();
+        "  runner run configs/cifar10_dist_sync.toml --set train.epochs=1");
+    auto add = [&](kj::StringPtr name, kj::Function<kj::MainFunc()> command, kj::StringPtr doc) {
+      commandLine.addCommand(name);
+      builder.addSubCommand(name, kj::mv(command), doc);
+    };
+    add("check", KJ_BIND_METHOD(*this, checkMain), "report all errors of a file");
+    add("explain", KJ_BIND_METHOD(*this, explainMain), "show the resolved plan");
+    add("run", KJ_BIND_METHOD(*this, runMain), "run it and print the table");
+    add("table", KJ_BIND_METHOD(*this, tableMain),
+        "print the table of runs, and write their report");
+    add("role", KJ_BIND_METHOD(*this, roleMain), "run one role of a job");
+    add("devices", KJ_BIND_METHOD(*this, devicesMain), "show what this machine can compute on");
+    add("reference", KJ_BIND_METHOD(*this, referenceMain),
+        "print the reference of the language of experiment files");
+    return builder.build();
   }
 
 private:
@@ -68,9 +71,10 @@ private:
 
   kj::MainBuilder::Validity check() {
     auto all = loadAll();
-    print(kj::str(file, ": fine",
+    bool open = mustLook(all);
+    print(kj::str(file, open ? ": OK so far" : ": fine",
         all.sweep == nullptr ? kj::str() : kj::str(", ", counted(all.runs.size(), "run")),
-        mustLook(all) ? "; its shapes are checked when its images are there" : "", "\n"));
+        open ? "; image shapes are checked once the data is imported" : "", "\n"));
     return true;
   }
 
@@ -87,8 +91,9 @@ private:
         .addOptionWithArg({"bandwidth"}, amountSetter(bandwidth_mbit), "MBIT",
             "Mbit/s each way of a host's link: tells how long a step's pushes and pulls take")
         .addOptionWithArg({"overhead"}, amountSetter(overhead_ms), "MS",
-            "of them beside their bytes, as `bench network` measures it at any bandwidth (default: "
-            "0)")
+            "fixed network time per step in ms, added to the transfer time; `bench network` "
+            "measures "
+            "it (default: 0)")
         .callAfterParsing(KJ_BIND_METHOD(*this, explainFile))
         .build();
   }
@@ -128,7 +133,7 @@ private:
         .addOptionWithArg({"trace"}, KJ_BIND_METHOD(*this, setTrace), "FILE",
             "record what each role does when, for Perfetto (https://ui.perfetto.dev)")
         .addOptionWithArg({"trace-steps"}, KJ_BIND_METHOD(*this, setTraceSteps), "A-B",
-            "of these steps only, from 0 (default: all that there is room for)")
+            "record only these steps, counted from 0 (default: as many as fit into the buffer)")
         .callAfterParsing(KJ_BIND_METHOD(*this, run))
         .build();
   }
@@ -258,7 +263,7 @@ private:
   kj::MainBuilder& withFile(kj::MainBuilder& builder) {
     return builder
         .addOptionWithArg({"set"}, KJ_BIND_METHOD(*this, addOverride), "KEY=VALUE",
-            "lay a value over the file's, e.g. --set train.epochs=2; may be repeated")
+            "override a value of the file, e.g. --set train.epochs=2; may be repeated")
         .addOptionWithArg({"sweep"}, KJ_BIND_METHOD(*this, addSweep), "KEY=V1,V2",
             "run it for each of these values, e.g. --sweep data.batch_size=64,128, or for those of "
             "a range, in place of the values that the file's grid has for the key; with several, "
@@ -290,7 +295,9 @@ private:
       commandLine.exitError(kj::str("error: cannot read ", file, ": ", strerror(errno)));
     }
     if (!S_ISREG(about.st_mode)) {
-      commandLine.exitError(kj::str("error: ", file, " is no file: name the .toml file"));
+      commandLine.exitError(kj::str("error: ", file,
+          S_ISDIR(about.st_mode) ? " is a directory" : " is not a regular file",
+          "; give the path of a .toml file"));
     }
   }
 

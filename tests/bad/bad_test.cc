@@ -65,6 +65,67 @@ TEST_CASE("check says where there is no file, and ends with exit code 2") {
   CHECK(ended.exitCode == 2);
 }
 
+TEST_CASE("check says that a directory is not an experiment file, and ends with exit code 2") {
+  auto ended = check("tests/bad", nullptr);
+  CHECK(ended.errors == "error: tests/bad is a directory; give the path of a .toml file\n");
+  CHECK(ended.exitCode == 2);
+}
+
+TEST_CASE("check says that image shapes are still unchecked where the data is not imported yet") {
+  auto ended = check("configs/imagenet_inception_bn.toml", nullptr);
+  CHECK(ended.output ==
+        "configs/imagenet_inception_bn.toml: OK so far; image shapes are checked once the data is "
+        "imported\n");
+  CHECK(ended.exitCode == 0);
+}
+
+TEST_CASE("a misspelt command is answered with the nearest one and with all of them") {
+  auto ended = Command({RUNNER, "chekc", "x.toml"}).wait();
+  CHECK(ended.errors ==
+        "runner: `chekc` is not a command; did you mean `check`? (check, explain, run, table, "
+        "role, devices, reference)\nTry 'runner --help' for more information.\n");
+  CHECK(ended.exitCode == 2);
+  CHECK(contains(Command({RUNNER, "trian"}).wait().errors,
+      "`trian` is not a command; known: check, explain, run, "));
+}
+
+TEST_CASE("-h prints the same help as --help, of the program and of each command") {
+  auto same = [](kj::ArrayPtr<const kj::StringPtr> command) {
+    kj::Vector<kj::StringPtr> brief, whole;
+    brief.addAll(command);
+    brief.add("-h");
+    whole.addAll(command);
+    whole.add("--help");
+    auto ended = Command(brief).wait();
+    CHECK(ended.exitCode == 0);
+    CHECK(ended.output.startsWith("Usage: runner"));
+    CHECK(ended.output == Command(whole).wait().output);
+  };
+  same({RUNNER});
+  same({RUNNER, "run"});
+}
+
+// What a command prints as its help, with one space wherever the text is broken into lines.
+kj::String helpOf(kj::StringPtr command) {
+  kj::Vector<char> text;
+  for (char c: Command({RUNNER, command, "--help"}).wait().output) {
+    if (c != ' ' && c != '\n') {
+      text.add(c);
+    } else if (!text.empty() && text.back() != ' ') {
+      text.add(' ');
+    }
+  }
+  return kj::heapString(text.asPtr());
+}
+
+TEST_CASE("the help says what options do") {
+  auto run = helpOf("run");
+  CHECK(contains(run, "override a value of the file"));
+  CHECK(contains(run, "as many as fit into the buffer"));
+  auto explain = helpOf("explain");
+  CHECK(contains(explain, "fixed network time per step in ms, added to the transfer time"));
+}
+
 TEST_CASE("a command that cannot be understood ends with exit code 2 and says how to ask") {
   auto refuse = [](kj::ArrayPtr<const kj::StringPtr> words) {
     auto ended = Command(words).wait();
