@@ -24,6 +24,8 @@ struct Conventions {
   // Adam and RMSprop: epsilon is added to the root that a step is divided by as it ends up (adam:
   // with the bias corrected), or before that (adam: to the uncorrected root; rmsprop: below it).
   bool epsilonComesLast;
+  // xavier's fan out of a convolution: filters × the kernel's area, or the filters alone.
+  bool fanOutHasKernelArea;
   // Weight decay on all arrays, or on weights and gammas only.
   bool decayOnAllArrays;
 };

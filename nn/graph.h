@@ -74,6 +74,8 @@ struct Graph {
   uint64_t parameters;              // floats in the flat array
   uint64_t statisticsSize;          // floats in the statistics array
   uint classes;                     // channels of the loss's input
+  // Whether xavier's fan out of a convolution counts the kernel's area: see nn/conventions.h.
+  bool fanOutHasKernelArea = false;
 
   Shape inputShape() const { return nodes[0].shape; }
 };

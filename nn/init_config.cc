@@ -22,7 +22,11 @@ constexpr Word<Initializer::Distribution> HE_DISTRIBUTIONS[] = {
 constexpr Word<Initializer::Factor> FACTORS[] = {
     {"fan_in", "Inputs of one output: the product of all dimensions of the weight but the first.",
         Initializer::FAN_IN},
-    {"fan_out", "Outputs: the first dimension of the weight.", Initializer::FAN_OUT},
+    {"fan_out",
+        "Outputs: the first dimension of the weight. The conventions `mxnet_1x` and `torch` "
+        "multiply it by the area of a convolution's kernel, as MXNet does since 2016, PyTorch and "
+        "Keras; `mxnet` does not, as MXNet of 2015.",
+        Initializer::FAN_OUT},
     {"average", "The mean of both.", Initializer::AVERAGE},
 };
 
@@ -59,8 +63,10 @@ Initializer readXavier(configs::Reader& reader) {
       chooseWord(reader, "distribution", "How weights are spread.", DISTRIBUTIONS, "uniform");
   result.factor =
       chooseWord(reader, "factor", "What the magnitude is divided by.", FACTORS, "average");
-  result.magnitude =
-      reader.real("magnitude", "Weights grow with its root; see `distribution`.", {.above = 0}, 3);
+  result.magnitude = reader.real("magnitude",
+      "Weights grow with its root; see `distribution`. MXNet's first Xavier (2015) had "
+      "±sqrt(3 / (fan_in + fan_out)), which is `magnitude = 1.5` here.",
+      {.above = 0}, 3);
   return result;
 }
 

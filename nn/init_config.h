@@ -34,8 +34,8 @@ struct Initializer {
   // cut, about sqrt(2 / fan in) after it (TensorFlow's variance_scaling_initializer).
   // Truncated: what lies beyond two deviations is drawn again.
   enum Distribution { FLAT, GAUSSIAN, TRUNCATED } distribution = FLAT;
-  // Of a weight's first dimension (fan out) and the product of the others (fan in): one, or their
-  // mean.
+  // xavier: fan in, the product of all dimensions of a weight but the first; fan out, the first
+  // dimension, times the kernel's area if Graph::fanOutHasKernelArea says so; or the mean of both.
   enum Factor { FAN_IN, FAN_OUT, AVERAGE } factor = AVERAGE;
   double magnitude = 3;
   // Afterwards the first min(filters, input channels) filters become the identity: 1 at the centre

@@ -39,8 +39,9 @@ Spread torchSpread(double fanIn) {
   return {Initializer::FLAT, 1 / std::sqrt(fanIn)};
 }
 
-Spread spreadOf(const Initializer& initializer, const Key& key) {
-  double fanIn = key.cols, fanOut = key.rows;
+// `area` is what the fan out of a convolution is multiplied by.
+Spread spreadOf(const Initializer& initializer, const Key& key, uint area) {
+  double fanIn = key.cols, fanOut = double(key.rows) * area;
   switch (initializer.kind) {
     case Initializer::UNIFORM:
       return {Initializer::FLAT, initializer.scale};
@@ -88,7 +89,8 @@ public:
         if (initializer.kind == Initializer::WHITENING) {
           fillWhitening(key, initializer, values);
         } else {
-          draw(spreadOf(initializer, key), random, values);
+          uint kernel = graph.fanOutHasKernelArea ? kernelOf(key) : 1;
+          draw(spreadOf(initializer, key, kernel * kernel), random, values);
         }
         if (initializer.identity) setIdentity(key, values);
         break;

@@ -77,6 +77,28 @@ TEST_CASE("Initializer: xavier takes its factor from the weight's dimensions") {
         doctest::Approx(std::sqrt(2.0 / 800)).epsilon(0.02));
 }
 
+TEST_CASE(
+    "Initializer: xavier's fan out of a convolution has the kernel's area if the graph says") {
+  auto largest = [](Initializer::Factor factor, uint key) {
+    Graph graph = nn::graph();
+    graph.fanOutHasKernelArea = true;
+    auto parameters = kj::heapArray<float>(graph.parameters);
+    auto statistics = kj::heapArray<float>(graph.statisticsSize);
+    initialize(graph, {.kind = Initializer::XAVIER, .factor = factor}, 1, parameters, statistics);
+    float result = 0;
+    for (float value:
+        parameters.slice(graph.keys[key].offset, graph.keys[key].offset + graph.keys[key].size)) {
+      result = kj::max(result, std::abs(value));
+    }
+    return result;
+  };
+  auto root = [](double factor) { return doctest::Approx(std::sqrt(3.0 / factor)).epsilon(0.01); };
+  CHECK(largest(Initializer::FAN_OUT, CONV_WEIGHT) == root(50 * 9));
+  CHECK(largest(Initializer::AVERAGE, CONV_WEIGHT) == root((50 * 9 + 72) / 2.0));
+  CHECK(largest(Initializer::FAN_IN, CONV_WEIGHT) == root(72));
+  CHECK(largest(Initializer::FAN_OUT, DENSE_WEIGHT) == root(40));
+}
+
 TEST_CASE("Initializer: normal weights have the deviation given, whatever their dimensions") {
   Initializer normal{.kind = Initializer::NORMAL, .scale = 0.5};
   CHECK(Values(normal).deviation(DENSE_WEIGHT) == doctest::Approx(0.5).epsilon(0.02));

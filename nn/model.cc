@@ -93,6 +93,7 @@ Graph buildGraph(const ModelConfig& config, Shape input, uint classes,
                                 " values, but the data set has ", classes, " classes"));
   }
   Graph graph = builder.finish(logits, span, loss);
+  graph.fanOutHasKernelArea = config.conventions->fanOutHasKernelArea;
   if (!config.conventions->decayOnAllArrays) {
     for (auto& key: graph.keys) {
       if (key.role == Key::BIAS || key.role == Key::BETA) key.decayFactor = 0;

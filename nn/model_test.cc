@@ -218,6 +218,17 @@ TEST_CASE("Model: the conventions say how pools round, what norms begin with, wh
   }
 }
 
+TEST_CASE(
+    "Model: fan out has the kernel's area, except with the conventions of MXNet's first year") {
+  auto counts = [](kj::StringPtr conventions) {
+    Built model(kj::str("network = \"mlp\"\nconventions = \"", conventions, "\""));
+    return model.graph.fanOutHasKernelArea;
+  };
+  CHECK(!counts("mxnet"));
+  CHECK(counts("mxnet_1x"));
+  CHECK(counts("torch"));
+}
+
 TEST_CASE("Model: the reference lists every kind of layer once, composites too") {
   auto text = configs::printReference("Model", [](configs::Reader& reader) {
     reader.section("model", "The network.", [](configs::Reader& r) {
