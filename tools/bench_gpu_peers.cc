@@ -137,7 +137,7 @@ kj::Vector<kj::Own<Contest>> gpuContests(kj::StringPtr word, kj::StringPtr pytho
 kj::Maybe<kj::String> noGpuPeer(kj::StringPtr python) {
   auto ended = runPeerScript(python, {"--import-only"_kj, "--json"_kj, "--device=cuda"_kj});
   if (ended.exitCode == 0) return nullptr;
-  return ended.exitCode == 127 ? kj::str("no ", python) : reasonOf(ended);
+  return reasonOf(ended);
 }
 
 }  // namespace tools

@@ -25,7 +25,7 @@ extern const kj::ArrayPtr<const GpuNetwork> GPU_NETWORKS;
 // for the tests of ops and `bench losses`.
 kj::Vector<kj::Own<Contest>> gpuContests(kj::StringPtr word, kj::StringPtr python, uint seconds);
 
-// Null if PyTorch is there with a GPU; else why not. Throws if the current folder is not the
+// Null if this Python's PyTorch finds a GPU; else why not. Throws if the current folder is not the
 // project's root.
 kj::Maybe<kj::String> noGpuPeer(kj::StringPtr python);
 

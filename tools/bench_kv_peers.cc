@@ -9,15 +9,13 @@
 
 #include "configs/language/failure.h"
 #include "tools/bench_process.h"
+#include "tools/torch_python.h"
 
 namespace tools {
 namespace {
 
-// Debian's python3-torch belongs to this one, whatever comes first on the path.
-constexpr kj::StringPtr PYTHON = "/usr/bin/python3"_kj;
 constexpr kj::StringPtr SCRIPT = "tests/peers/allreduce.py"_kj;
 constexpr kj::StringPtr MPI_SOURCE = "tests/peers/allreduce.c"_kj;
-constexpr int NO_TORCH = 77;
 
 // Free a moment ago: Python's processes meet there.
 uint freePort() {
@@ -39,13 +37,13 @@ uint processesOf(const KvCase& kvCase) {
 
 class Gloo final: public KvPeer {
 public:
-  Gloo(): KvPeer("gloo") { missing = whyMissing(); }
+  explicit Gloo(kj::StringPtr chosen): KvPeer("gloo") { missing = whyMissing(chosen); }
 
   kj::Own<KvSide> start(const KvCase& kvCase, KvCores cores) override {
     auto side = kj::heap<KvSide>(kj::str(name));
     uint port = freePort();
     for (auto rank: kj::range(0u, processesOf(kvCase))) {
-      auto words = kj::arr(kj::str(PYTHON), kj::str(SCRIPT), kj::str("--rank=", rank),
+      auto words = kj::arr(kj::str(python), kj::str(SCRIPT), kj::str("--rank=", rank),
           kj::str("--world=", processesOf(kvCase)), kj::str("--port=", port),
           kj::str("--floats=", kvCase.floats()));
       auto core = rank % 2 == 0 ? cores.workers : cores.servers;
@@ -55,12 +53,20 @@ public:
   }
 
 private:
-  static kj::Maybe<kj::String> whyMissing() {
+  kj::String python;
+
+  kj::Maybe<kj::String> whyMissing(kj::StringPtr chosen) {
     if (::access(SCRIPT.cStr(), R_OK) != 0) return kj::str("no ", SCRIPT, " in this folder");
-    auto ended = runProgram(kj::arr(kj::str(PYTHON), kj::str(SCRIPT), kj::str("--import-only")));
+    auto search = findTorch(chosen);
+    KJ_IF_MAYBE(newest, search.newest) {
+      python = kj::mv(newest->program);
+      version = kj::str("PyTorch ", newest->version, " of ", python);
+    } else {
+      return search.whyNone();
+    }
+    auto ended = runProgram(kj::arr(kj::str(python), kj::str(SCRIPT), kj::str("--import-only")));
     if (ended.exitCode == 0) return nullptr;
-    if (ended.exitCode == NO_TORCH || ended.exitCode == 127) return kj::str("no python3-torch");
-    configs::fail("PyTorch does not load: ", ended.errors);
+    configs::fail("torch.distributed of ", python, " does not load: ", ended.errors);
   }
 };
 
@@ -115,8 +121,8 @@ private:
 
 }  // namespace
 
-kj::Own<KvPeer> newGloo() {
-  return kj::heap<Gloo>();
+kj::Own<KvPeer> newGloo(kj::StringPtr python) {
+  return kj::heap<Gloo>(python);
 }
 
 kj::Own<KvPeer> newMpi() {

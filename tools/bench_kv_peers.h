@@ -15,6 +15,8 @@ public:
   virtual ~KvPeer() noexcept(false) = default;
 
   const kj::StringPtr name;
+  // The program behind it with its version; empty if there is nothing to tell.
+  kj::String version;
   // Why it is not here; null if it is.
   kj::Maybe<kj::String> missing;
 
@@ -25,8 +27,8 @@ protected:
   explicit KvPeer(kj::StringPtr name): name(name) {}
 };
 
-// torch.distributed's, over gloo.
-kj::Own<KvPeer> newGloo();
+// torch.distributed's, over gloo. `python` is for findTorch(), which may throw.
+kj::Own<KvPeer> newGloo(kj::StringPtr python);
 // MPI_Allreduce; the program is compiled here.
 kj::Own<KvPeer> newMpi();
 

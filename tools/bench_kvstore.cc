@@ -3,8 +3,10 @@
 #include <kj/debug.h>
 #include <sched.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include "configs/language/failure.h"
+#include "runner/files.h"
 #include "tools/bench_command.h"
 
 namespace tools {
@@ -55,7 +57,7 @@ kj::MainFunc BenchKvStore::getMain() {
   return kj::MainBuilder(commandLine, "bench",
       "Measures push and pull of the parameter server, as a training worker uses it (dist_sync), "
       "beside what the machine can do: a raw stream of the same kind that writes and reads back as "
-      "much, shared memory, copies, and the allreduces of gloo and MPI where python3-torch, mpirun "
+      "much, shared memory, copies, and the allreduces of gloo and MPI where PyTorch, mpirun "
       "and mpicc are there. Each "
       "worker and server, and each end of a raw stream, is a process; all are measured in turn, "
       "block by block, on the same cores. First the values that come out are compared with a "
@@ -91,6 +93,13 @@ kj::MainFunc BenchKvStore::getMain() {
           "of a block, which has at least 3 round trips (default: 0.5)")
       .addOptionWithArg({"pin"}, KJ_BIND_METHOD(*this, setCores), "W,S",
           "the core of workers and that of servers, or none (default: the first and the last)")
+      .addOptionWithArg(
+          {"python"},
+          [this](kj::StringPtr word) {
+            python = word;
+            return true;
+          },
+          "PATH", "a Python that has PyTorch, as of `bench peers`: for gloo")
       .addOption(
           {"no-peers"},
           [this]() {
@@ -165,8 +174,12 @@ kj::MainBuilder::Validity BenchKvStore::run() {
   // A process that has ended is told by its answer that does not come.
   ::signal(SIGPIPE, SIG_IGN);
   if (hasPeers) {
-    peers.add(newGloo());
+    peers.add(newGloo(python));
     peers.add(newMpi());
+    for (auto& peer: peers) {
+      if (peer->version.size() == 0) continue;
+      runner::writeQuietly(STDERR_FILENO, kj::str(peer->name, ": ", peer->version, "\n"));
+    }
   }
 
   auto placement = kj::str("\"worker_core\":\"", nameOf(cores.workers), "\",\"server_core\":\"",

@@ -38,6 +38,7 @@ private:
   double seconds = 0.5;
   bool sgd = true;
   bool hasPeers = true;
+  kj::StringPtr python;  // of --python; empty: the newest PyTorch on the path
   bool json = false;
 };
 

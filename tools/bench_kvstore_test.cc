@@ -86,7 +86,7 @@ TEST_CASE("bench kvstore: JSON has a row of every store, limit and peer, whose f
   // Of one block, the ratio is that of the medians.
   CHECK(numberOf(store, "ratio") ==
         doctest::Approx(numberOf(store, "median_us") / numberOf(rows[1].getObject(), "median_us")));
-  if (skipped > 0) SKIP_CASE("no python3-torch, or no MPI");
+  if (skipped > 0) SKIP_CASE("no Python with PyTorch, or no MPI");
 }
 
 TEST_CASE("bench kvstore: several workers, servers and keys make a table, and nothing is left") {

@@ -16,7 +16,6 @@
 namespace tools {
 namespace {
 
-constexpr int NO_TORCH = 77;
 constexpr uint WORKERS = 2;
 // Speed lines of a worker that come before all is warm.
 constexpr uint FIRST_LINES = 1;
@@ -273,22 +272,19 @@ kj::Own<Contest> contestOf(const PeerRow& row, kj::StringPtr python, uint second
   return contest;
 }
 
-Ended runPeerScript(kj::StringPtr python, kj::ArrayPtr<const kj::StringPtr> options) {
+void requirePeerScript() {
   if (::access(PEER_SCRIPT.cStr(), R_OK) != 0) {
     configs::fail("there is no ", PEER_SCRIPT, " here: run bench peers in the project's folder");
   }
+}
+
+Ended runPeerScript(kj::StringPtr python, kj::ArrayPtr<const kj::StringPtr> options) {
+  requirePeerScript();
   kj::Vector<kj::String> words;
   words.add(kj::str(python));
   words.add(kj::str(PEER_SCRIPT));
   for (auto option: options) words.add(kj::str(option));
   return runProgram(words);
-}
-
-kj::Maybe<kj::String> noPeer(kj::StringPtr python) {
-  auto ended = runPeerScript(python, {"--import-only"_kj, "--json"_kj});
-  if (ended.exitCode == 0) return nullptr;
-  if (ended.exitCode == NO_TORCH || ended.exitCode == 127) return kj::str("no python3-torch");
-  configs::fail("PyTorch does not load: ", reasonOf(ended));
 }
 
 }  // namespace tools

@@ -62,15 +62,10 @@ struct Contest {
 // precision that the row measures.
 kj::Own<Contest> contestOf(const PeerRow& row, kj::StringPtr python, uint seconds);
 
-// Debian's python3-torch belongs to this one, whatever comes first on the path.
-constexpr kj::StringPtr DEBIANS_PYTHON = "/usr/bin/python3"_kj;
 constexpr kj::StringPtr PEER_SCRIPT = "tests/peers/train_step.py"_kj;
 
 // Throws if the current folder is not the project's root.
+void requirePeerScript();
 Ended runPeerScript(kj::StringPtr python, kj::ArrayPtr<const kj::StringPtr> options);
-
-// Null if PyTorch is there. Throws if the current folder is not the project's root, or the script
-// fails.
-kj::Maybe<kj::String> noPeer(kj::StringPtr python);
 
 }  // namespace tools

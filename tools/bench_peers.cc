@@ -11,6 +11,7 @@
 #include "tools/bench_columns.h"
 #include "tools/bench_command.h"
 #include "tools/bench_gpu_peers.h"
+#include "tools/torch_python.h"
 
 namespace tools {
 namespace {
@@ -52,8 +53,8 @@ void tell(const Contest& contest, kj::StringPtr what) {
 }
 
 // One line of JSON; `note` says why figures are missing.
-kj::String jsonOf(const Contest& contest, Rounds& all, kj::StringPtr how, kj::StringPtr noteKey,
-    kj::StringPtr note) {
+kj::String jsonOf(const Contest& contest, Rounds& all, kj::StringPtr version, kj::StringPtr how,
+    kj::StringPtr noteKey, kj::StringPtr note) {
   auto quoted = [](kj::StringPtr text) {
     return capnp::JsonCodec().encode(capnp::Text::Reader(text));
   };
@@ -73,6 +74,7 @@ kj::String jsonOf(const Contest& contest, Rounds& all, kj::StringPtr how, kj::St
   }
   if (how.size() > 0) add("how", quoted(how));
   if (note.size() > 0) add(noteKey, quoted(note));
+  if (version.size() > 0) add("pytorch", quoted(version));
   return kj::str('{', kj::strArray(pairs, ","), "}\n");
 }
 
@@ -85,16 +87,20 @@ kj::MainFunc BenchPeers::getMain() {
     return kj::str(network.name);
   };
   doc = kj::str(
-      "Trains the same networks with this program and with PyTorch (Debian's "
-      "python3-torch; scripts in tests/peers), in alternation, and prints the medians of "
+      "Trains the same networks with this program and with PyTorch (scripts in tests/peers), "
+      "in alternation, and prints the medians of "
       "both and of the ratios, ours / theirs, of the rounds. Each measurement is a "
       "process of its own. Ours is `bench train`, which first is checked; of two workers it "
       "is `runner run`. A row that fails says why, and the exit code is 1. Run it from the "
       "project's folder, with nothing else on the machine.\n"
       "\n"
+      "PyTorch is the newest one that loads, of the active virtual environment, of every python3 "
+      "on the path, and of Debian's package python3-torch. --python or the environment variable "
+      "RUNNER_PYTHON names another one.\n"
+      "\n"
       "  bench peers\n"
       "  bench peers mlp lenet --rounds 3 --seconds 2\n"
-      "  bench peers lenet-compiled --device cuda --python python3\n"
+      "  bench peers lenet-compiled --device cuda --python ~/environments/torch\n"
       "\n"
       "Of `memory` less is better; of all others more. NAME is one of\n\n",
       kj::strArray(known, ""),
@@ -113,10 +119,10 @@ kj::MainFunc BenchPeers::getMain() {
       .addOptionWithArg(
           {"python"},
           [this](kj::StringPtr word) {
-            python = word;
+            chosenPython = word;
             return true;
           },
-          "PROGRAM", "the Python that has PyTorch (default: Debian's, /usr/bin/python3)")
+          "PATH", "a Python that has PyTorch, or the folder of a virtual environment")
       .addOption(
           {"json"},
           [this]() {
@@ -147,6 +153,20 @@ kj::Vector<kj::Own<Contest>> BenchPeers::contestsOf(kj::StringPtr word) {
   return contests;
 }
 
+kj::Maybe<kj::String> BenchPeers::findPeer() {
+  requirePeerScript();
+  auto search = findTorch(chosenPython);
+  auto say = [](auto&&... words) { runner::writeQuietly(STDERR_FILENO, kj::str(words..., "\n")); };
+  for (auto& note: search.notes) say(note);
+  KJ_IF_MAYBE(newest, search.newest) {
+    python = kj::mv(newest->program);
+    version = kj::mv(newest->version);
+    say("PyTorch ", version, " of ", python);
+    return onGpu ? noGpuPeer(python) : nullptr;
+  }
+  return search.whyNone();
+}
+
 kj::MainBuilder::Validity BenchPeers::run() {
   if (names.size() == 0) {
     if (onGpu) {
@@ -155,20 +175,22 @@ kj::MainBuilder::Validity BenchPeers::run() {
       for (auto& row: PEER_ROWS) names.add(row.name);
     }
   }
+  for (auto name: names) {
+    if (contestsOf(name).size() == 0) return kj::str(name, ": no such row");
+  }
+  auto missing = findPeer();
   kj::Vector<kj::Own<Contest>> contests;
   for (auto name: names) {
-    auto named = contestsOf(name);
-    if (named.size() == 0) return kj::str(name, ": no such row");
-    for (auto& contest: named) contests.add(kj::mv(contest));
+    for (auto& contest: contestsOf(name)) contests.add(kj::mv(contest));
   }
-  auto missing = onGpu ? noGpuPeer(python) : noPeer(python);
   kj::Vector<kj::Array<kj::String>> cells;
   for (auto& contest: contests) {
     auto measured = kj::mv(contest);  // ends with its row, and with it what it has started
     cells.add(measure(*measured, missing));
   }
-  auto header = kj::arr(kj::str("row"), kj::str("unit"), kj::str("ours"), kj::str("PyTorch"),
-      kj::str("ratio"), kj::str("lowest"), kj::str("highest"));
+  auto header = kj::arr(kj::str("row"), kj::str("unit"), kj::str("ours"),
+      kj::str("PyTorch", version == "" ? "" : " ", version), kj::str("ratio"), kj::str("lowest"),
+      kj::str("highest"));
   if (!json) runner::print(inColumns({kj::mv(header), cells.releaseAsArray(), nullptr}, 2));
   if (failed) commandLine.endWith(runner::RUN_FAILED);
   return true;
@@ -209,8 +231,8 @@ kj::Array<kj::String> BenchPeers::measure(Contest& contest, kj::Maybe<kj::String
   if (json) {
     auto note = failure.map([](auto& reason) -> kj::StringPtr { return reason; });
     if (note == nullptr) note = missing.map([](auto& reason) -> kj::StringPtr { return reason; });
-    runner::print(
-        jsonOf(contest, all, how, failure == nullptr ? "skipped" : "failed", note.orDefault("")));
+    runner::print(jsonOf(
+        contest, all, version, how, failure == nullptr ? "skipped" : "failed", note.orDefault("")));
     return nullptr;
   }
   KJ_IF_MAYBE(reason, failure) {

@@ -54,7 +54,7 @@ def main():
         import torch
         import torch.distributed as distributed
     except ImportError:
-        print("allreduce: PyTorch is not installed (python3-torch)", file=sys.stderr)
+        print("allreduce: PyTorch is not installed", file=sys.stderr)
         return NO_TORCH
     if options.import_only:
         return 0

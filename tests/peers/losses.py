@@ -15,7 +15,11 @@ import argparse
 import csv
 import os
 import sys
-import tomllib
+
+try:
+    import tomllib
+except ImportError:  # before Python 3.11, pip brings its own copy
+    from pip._vendor import tomli as tomllib
 
 NO_TORCH = 77
 UNKNOWN = 2
@@ -208,7 +212,7 @@ def main():
     try:
         import torch
     except ImportError:
-        print("losses: PyTorch is not installed (python3-torch)", file=sys.stderr)
+        print("losses: PyTorch is not installed", file=sys.stderr)
         return NO_TORCH
     try:
         with open(os.path.join(options.folder, "losses.txt"), encoding="ascii") as file:

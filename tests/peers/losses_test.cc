@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/command.h"
+#include "tests/peers/torch.h"
 #include "tests/run.h"
 #include "tests/skip.h"
 #include "tests/text.h"
@@ -9,9 +10,6 @@
 namespace tests {
 namespace {
 
-// Debian's python3-torch belongs to this one, whatever comes first on the path.
-constexpr kj::StringPtr PYTHON = "/usr/bin/python3"_kj;
-constexpr int NO_TORCH = 77;
 constexpr uint SECONDS = 900;
 
 constexpr kj::StringPtr CIFAR10 = "tests/peers/losses_cifar10.toml"_kj;
@@ -34,7 +32,8 @@ constexpr Peer EXACT = {"--precision=fp64"_kj, "--tolerance=3e-3"_kj, "--move-to
 
 // Trains 20 steps with both and returns how the comparison ended. `arguments` are for
 // `bench losses`.
-Ended compare(Peer peer, kj::StringPtr file, std::initializer_list<kj::StringPtr> arguments) {
+Ended compare(kj::StringPtr python, Peer peer, kj::StringPtr file,
+    std::initializer_list<kj::StringPtr> arguments) {
   auto folder = newFolder();
   kj::Vector<kj::StringPtr> words;
   for (auto word: {"tools/bench"_kj, "losses"_kj, file, "--dump"_kj, folder.asPtr()})
@@ -48,7 +47,7 @@ Ended compare(Peer peer, kj::StringPtr file, std::initializer_list<kj::StringPtr
   CHECK(ours.errors == "");
   REQUIRE(ours.exitCode == 0);
   auto ended = Command(
-      {PYTHON, "tests/peers/losses.py", folder, peer.precision, peer.tolerance, peer.moveTolerance})
+      {python, "tests/peers/losses.py", folder, peer.precision, peer.tolerance, peer.moveTolerance})
                    .wait(SECONDS);
   MESSAGE(file, " ", kj::strArray(words.slice(5, words.size()), " "), "\n", ended.output);
   return ended;
@@ -57,8 +56,9 @@ Ended compare(Peer peer, kj::StringPtr file, std::initializer_list<kj::StringPtr
 // A case's body: a macro, since SKIP_CASE leaves the case itself.
 #define CHECK_SAME_LOSSES(peer, file, ...)                                           \
   do {                                                                               \
-    auto ended = compare(peer, file, {__VA_ARGS__});                                 \
-    if (ended.exitCode == NO_TORCH) SKIP_CASE("no python3-torch");                   \
+    auto python = torchPython();                                                     \
+    if (python == "") SKIP_CASE(NO_TORCH);                                           \
+    auto ended = compare(python, peer, file, {__VA_ARGS__});                         \
     if (contains(ended.errors, "AVX512_BF16")) SKIP_CASE("no AVX512_BF16 for bf16"); \
     INFO(ended.output);                                                              \
     CHECK(ended.errors == "");                                                       \
@@ -115,6 +115,8 @@ TEST_CASE("PyTorch's losses are ours: airbench94, synthetic images, smoothed lab
 }
 
 TEST_CASE("losses.py refuses what it does not follow, and a folder without losses, in one line") {
+  auto python = torchPython();
+  if (python == "") SKIP_CASE(NO_TORCH);
   auto folder = newFolder();
   auto cache = cacheSetting();
   kj::StringPtr setting = cache;
@@ -123,12 +125,11 @@ TEST_CASE("losses.py refuses what it does not follow, and a folder without losse
                   .wait();
   REQUIRE(ours.exitCode == 0);
   auto refusal = [&](kj::StringPtr path) {
-    return Command({PYTHON, "tests/peers/losses.py", path}).wait(SECONDS);
+    return Command({python, "tests/peers/losses.py", path}).wait(SECONDS);
   };
   auto experiment = kj::str(folder, "/experiment.toml");
   writeFile(experiment, kj::str(readFile(experiment), "\n[train.lookahead]\nevery = 5\n"));
   auto ended = refusal(folder);
-  if (ended.exitCode == NO_TORCH) SKIP_CASE("no python3-torch");
   CHECK(ended.exitCode == 2);
   CHECK(ended.errors == "losses: train.lookahead is not written here\n");
   writeFile(kj::str(folder, "/losses.txt"), "");

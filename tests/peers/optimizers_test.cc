@@ -10,13 +10,13 @@
 
 #include "configs/language/random.h"
 #include "tests/command.h"
+#include "tests/peers/torch.h"
 #include "tests/skip.h"
 #include "tests/text.h"
 
 namespace tests {
 namespace {
 
-constexpr int NO_TORCH = 77;
 constexpr size_t ROWS = 8, COLS = 27, SIZE = ROWS * COLS, UPDATES = 20;
 
 // As optimizers.py has them, in its order.
@@ -65,15 +65,14 @@ kj::Array<float> updated(kj::StringPtr keys, kj::ArrayPtr<const float> inputs) {
 }
 
 TEST_CASE("sgd, adam, adamw and rmsprop stay beside PyTorch's for 20 updates") {
+  auto python = torchPython();
+  if (python == "") SKIP_CASE(NO_TORCH);
   auto inputs = drawn();
   auto folder = newFolder();
   auto source = kj::str(folder, "/in"), target = kj::str(folder, "/out");
   writeFile(source, kj::heapString(inputs.asPtr().asChars()));
-  // Debian's interpreter, which has Debian's PyTorch.
   auto rows = kj::str(ROWS), cols = kj::str(COLS);
-  auto ended =
-      Command({"/usr/bin/python3", "tests/peers/optimizers.py", source, rows, cols, target}).wait();
-  if (ended.exitCode == NO_TORCH) SKIP_CASE("no PyTorch to compare with (python3-torch)");
+  auto ended = Command({python, "tests/peers/optimizers.py", source, rows, cols, target}).wait();
   INFO(ended.errors);
   REQUIRE(ended.exitCode == 0);
   auto text = readFile(target);

@@ -4,13 +4,12 @@
 #include <unistd.h>
 
 #include "tests/command.h"
+#include "tests/peers/torch.h"
 #include "tests/skip.h"
 #include "tests/text.h"
 
 namespace tests {
 namespace {
-
-constexpr kj::StringPtr PYTHON = "/usr/bin/python3"_kj;
 
 // The cells of the last line, which are two spaces or more apart.
 kj::Vector<kj::String> lastCells(kj::StringPtr text) {
@@ -28,21 +27,37 @@ kj::Vector<kj::String> lastCells(kj::StringPtr text) {
 }
 
 TEST_CASE("bench peers: a row has both figures and their ratio, or says why it has none") {
+  auto python = torchPython();
   auto ended = Command({"tools/bench", "peers", "mlp", "--rounds=1", "--seconds=1"}).wait();
   REQUIRE(ended.exitCode == 0);
   INFO(ended.output);
+  if (python != "") CHECK(ended.errors.startsWith("PyTorch "));
   auto cells = lastCells(ended.output);
   REQUIRE(cells.size() >= 3);
   CHECK(cells[0] == "mlp");
   CHECK(cells[1] == "images/s");
   double ours = strtod(cells[2].cStr(), nullptr);
   CHECK(ours > 0);
-  if (cells[3] == "skipped: no python3-torch") SKIP_CASE("no python3-torch");
+  if (python == "") {
+    CHECK(cells[3] == "skipped: no Python with PyTorch");
+    SKIP_CASE(NO_TORCH);
+  }
   REQUIRE(cells.size() == 7);
   double theirs = strtod(cells[3].cStr(), nullptr);
   CHECK(strtod(cells[4].cStr(), nullptr) == doctest::Approx(ours / theirs).epsilon(0.01));
   CHECK(cells[5] == cells[4]);
   CHECK(cells[6] == cells[4]);
+}
+
+TEST_CASE("bench peers --python: a Python without PyTorch is an error that names it") {
+  auto folder = newFolder();
+  auto python = kj::str(folder, "/bin/python3");
+  REQUIRE(Command({"mkdir", kj::str(folder, "/bin")}).wait().exitCode == 0);
+  writeFile(python, "#!/bin/sh\nexit 77\n");
+  REQUIRE(Command({"chmod", "+x", python}).wait().exitCode == 0);
+  auto ended = Command({"tools/bench", "peers", "mlp", "--python", folder}).wait();
+  CHECK(ended.exitCode == 1);
+  CHECK(contains(ended.errors, kj::str("error: ", python, " has no PyTorch. Name another Python")));
 }
 
 TEST_CASE("bench peers: a row that there is not is a wrong command") {
@@ -83,11 +98,12 @@ TEST_CASE("bench peers: verify.sh knows the networks for a GPU; without one, eac
 }
 
 TEST_CASE("train_step.py: asked, it answers each line with a measurement") {
-  if (Command({PYTHON, "-c", "import torch"}).wait().exitCode != 0) SKIP_CASE("no python3-torch");
+  auto python = torchPython();
+  if (python == "") SKIP_CASE(NO_TORCH);
   auto ended = Command({"sh", "-c",
                            "printf '\\n\\n' | \"$0\" tests/peers/train_step.py mlp --asked "
                            "--plain --seconds=0.1",
-                           PYTHON})
+                           python})
                    .wait();
   INFO(ended.errors);
   CHECK(ended.exitCode == 0);
@@ -95,14 +111,15 @@ TEST_CASE("train_step.py: asked, it answers each line with a measurement") {
   for (char c: ended.output) answers += c == '\n';
   CHECK(answers == 2);
   CHECK(ended.output.startsWith("{\"images_per_s\": "));
-  auto gpu = Command({PYTHON, "tests/peers/train_step.py", "--precision=tf32"}).wait();
+  auto gpu = Command({python, "tests/peers/train_step.py", "--precision=tf32"}).wait();
   CHECK(gpu.exitCode == 2);
   CHECK(contains(gpu.errors, "argument --precision: tf32 is of GPUs"));
 }
 
 TEST_CASE("the peers' networks have the published numbers of parameters") {
-  if (Command({PYTHON, "-c", "import torch"}).wait().exitCode != 0) SKIP_CASE("no python3-torch");
-  auto ended = Command({PYTHON, "tests/peers/networks.py"}).wait();
+  auto python = torchPython();
+  if (python == "") SKIP_CASE(NO_TORCH);
+  auto ended = Command({python, "tests/peers/networks.py"}).wait();
   INFO(ended.output);
   CHECK(ended.errors == "");
   CHECK(ended.exitCode == 0);

@@ -236,7 +236,7 @@ def main():
     try:
         import torch
     except ImportError:
-        print("train_step: PyTorch is not installed (python3-torch)", file=sys.stderr)
+        print("train_step: PyTorch is not installed", file=sys.stderr)
         return NO_TORCH
     if options.device == "cuda" and not torch.cuda.is_available():
         print("train_step: PyTorch finds no GPU", file=sys.stderr)
