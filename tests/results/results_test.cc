@@ -1,6 +1,8 @@
 // RESULTS.md and results/ as they stand in the repository.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,6 +19,32 @@ TEST_CASE("RESULTS.md is what results/ makes of it") {
   INFO(check.errors, "After a change of results/: parse_log --update RESULTS.md");
   CHECK(check.exitCode == 0);
   CHECK(check.output == ""_kj);
+}
+
+TEST_CASE("The files that publish MXNet's asynchronous CIFAR-10 run have the means of its log") {
+  auto table = Command(
+      {PARSE_LOG, "tests/parse_log/multi_node_async.log", "--epochs", "1,10,20", "--format", "csv"})
+                   .wait();
+  INFO(table.output, table.errors);
+  // A header, and a line for each epoch.
+  auto lines = kj::str(table.output);
+  uint rows = 0;
+  for (char* line = ::strtok(lines.begin(), "\n"); line != nullptr;
+       line = ::strtok(nullptr, "\n")) {
+    uint epoch;
+    double train, validation, time_s;
+    if (::sscanf(line, "%u,%lf,%lf,%lf", &epoch, &train, &validation, &time_s) != 4) continue;
+    ++rows;
+    char row[100];
+    ::snprintf(row, sizeof(row), "epoch = %u, train_accuracy = %.6f, validation_accuracy = %.6f",
+        epoch, train, validation);
+    for (auto name:
+        {"cifar10_dist_async", "mxnet_cifar10_dist_async", "mxnet_dist_async_inception"}) {
+      CAPTURE(name);
+      CHECK(contains(readFile(kj::str("configs/", name, ".toml")), row));
+    }
+  }
+  CHECK(rows == 3);
 }
 
 TEST_CASE("results/REFERENCE.md is what parse_log prints") {
