@@ -5,6 +5,8 @@
 
 #include <cstring>
 
+#include "rpc/running_time.h"
+
 namespace rpc {
 
 namespace {
@@ -35,11 +37,7 @@ bool isFinal(const kj::Exception& exception) {
 class Opening {
 public:
   Opening(const WorkerSide& worker, Servers& servers, uint server, kj::Maybe<kj::Exception> loss)
-      : worker(worker),
-        servers(servers),
-        server(server),
-        loss(kj::mv(loss)),
-        deadline(servers.timer.now() + servers.patience) {}
+      : worker(worker), servers(servers), server(server), loss(kj::mv(loss)), time(servers.timer) {}
 
   kj::Promise<kj::Own<Connection>> attempt();
 
@@ -51,7 +49,7 @@ private:
   Servers& servers;
   const uint server;
   kj::Maybe<kj::Exception> loss;
-  const kj::TimePoint deadline;
+  RunningTime time;  // since the first attempt
   kj::Duration pause = PAUSE_MIN;
 };
 
@@ -64,7 +62,10 @@ kj::Promise<kj::Own<Connection>> Opening::attempt() {
         auto shard = peer->bootstrap().template castAs<ShardService>();
         return hello(kj::mv(shard), kj::mv(peer));
       });
-  return servers.timer.timeoutAt(deadline, kj::mv(connection)).catch_([this](kj::Exception&& e) {
+  auto tooLate = time.until(servers.patience).then([]() -> kj::Own<Connection> {
+    kj::throwFatalException(KJ_EXCEPTION(OVERLOADED, "no answer in time"));
+  });
+  return connection.exclusiveJoin(kj::mv(tooLate)).catch_([this](kj::Exception&& e) {
     return failed(kj::mv(e));
   });
 }
@@ -89,12 +90,12 @@ kj::Promise<kj::Own<Connection>> Opening::failed(kj::Exception&& exception) {
     KJ_IF_MAYBE(former, loss) return kj::mv(*former);
     return kj::mv(exception);
   }
-  if (servers.timer.now() + pause >= deadline) {
+  if (time.passed() + pause >= servers.patience) {
     return kj::Exception(kj::Exception::Type::DISCONNECTED, __FILE__, __LINE__,
         kj::str("it ", UNREACHABLE, servers.patience / kj::SECONDS,
             " s; is its machine gone, or the network between? (cluster.silence_timeout_s)"));
   }
-  auto wait = servers.timer.afterDelay(pause);
+  auto wait = time.until(time.passed() + pause);
   pause = kj::min(2 * pause, PAUSE_MAX);
   return wait.then([this]() { return attempt(); });
 }

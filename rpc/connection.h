@@ -39,9 +39,9 @@ private:
 };
 
 // Connects to `server` and says hello. Tries again, with growing pauses, until servers.patience is
-// over; rejects at once if the server refuses, or if nobody listens there. `loss` is what ended the
-// connection before: what rejections tell, if there was one. `worker` and `servers` outlive the
-// promise.
+// over (see RunningTime); rejects at once if the server refuses, or if nobody listens there. `loss`
+// is what ended the connection before: what rejections tell, if there was one. `worker` and
+// `servers` outlive the promise.
 kj::Promise<kj::Own<Connection>> openSession(
     const WorkerSide& worker, Servers& servers, uint server, kj::Maybe<kj::Exception> loss);
 

@@ -51,6 +51,8 @@ public:
   capnp::Capability::Client bootstrap();
   // Resolves when the other end has gone.
   kj::Promise<void> onDisconnect() { return network.onDisconnect(); }
+  // See breakOnSilence() in rpc/wire.h.
+  void breakOnSilence(kj::Duration silence) { rpc::breakOnSilence(*stream, silence); }
   // What this end's messages go through.
   Wire& wire() { return outgoing; }
   // Whether the other end is reached by a Unix socket.

@@ -14,9 +14,6 @@ namespace runner {
 
 namespace {
 
-// A fifth of the shortest silence_timeout_s.
-constexpr auto SILENCE_CHECK = 200 * kj::MILLISECONDS;
-
 // Roles of one machine have joined long before.
 constexpr auto TELL_MISSING = 5 * kj::SECONDS;
 
@@ -143,6 +140,7 @@ Job::Job(const Experiment& experiment, kj::StringPtr digest, const ModelFacts& f
       timer(timer),
       clock(clock),
       begin(timer.now()),
+      running(timer),
       allJoined(joinedPair.promise.fork()),
       allJoinedFulfiller(kj::mv(joinedPair.fulfiller)),
       ended(kj::mv(endedPair.promise)),
@@ -237,7 +235,7 @@ void Job::join(Seat& seat, Member::Client member, Address::Reader address, uint 
   }
   seat.joined = true;
   seat.member = kj::mv(member);
-  seat.lastHeard = timer.now();
+  seat.lastHeard = running.passed();
 
   capnp::MallocMessageBuilder message;
   auto event = message.initRoot<Event>();
@@ -253,7 +251,7 @@ void Job::join(Seat& seat, Member::Client member, Address::Reader address, uint 
 }
 
 void Job::heartbeat(Seat& seat, RoleProgress::Reader progress) {
-  seat.lastHeard = timer.now();
+  seat.lastHeard = running.passed();
   seat.epoch = progress.getEpoch();
   seat.step = progress.getStep();
   auto result = progress.getResult();
@@ -369,7 +367,7 @@ kj::Promise<void> Job::endAll() {
     return KJ_ASSERT_NONNULL(seat.member).endRequest().send().ignoreResult();
   };
   return kj::joinPromises(kj::mv(calls))
-      .exclusiveJoin(timer.afterDelay(1 * kj::SECONDS))
+      .exclusiveJoin(running.until(running.passed() + 1 * kj::SECONDS))
       // A role that leaves while it is being told has heard it.
       .catch_([](kj::Exception&&) {})
       .then([this]() { endedFulfiller->fulfill(); });
@@ -434,7 +432,7 @@ kj::Promise<void> Job::tellMissing(kj::Duration pause) {
 
 kj::Promise<void> Job::watchStart() {
   auto limit = experiment.cluster.startTimeout_s;
-  return timer.afterDelay(limit * kj::SECONDS).then([this, limit]() -> kj::Promise<void> {
+  return running.until(limit * kj::SECONDS).then([this, limit]() -> kj::Promise<void> {
     if (joined < seats.size()) {
       fail(kj::str("not joined within ", limit, " s: ", missing(),
           "; see why they did not start, or raise cluster.start_timeout_s"));
@@ -445,9 +443,10 @@ kj::Promise<void> Job::watchStart() {
 
 kj::Promise<void> Job::watchSilence() {
   auto limit = experiment.cluster.silenceTimeout_s;
-  return timer.afterDelay(SILENCE_CHECK).then([this, limit]() {
+  return timer.afterDelay(rpc::RunningTime::LOOK_INTERVAL).then([this, limit]() {
+    auto now = running.passed();
     for (auto& seat: seats) {
-      if (seat.joined && timer.now() - seat.lastHeard > limit * kj::SECONDS) {
+      if (seat.joined && now - seat.lastHeard > limit * kj::SECONDS) {
         fail(kj::str(roleName(seat.role, seat.index), " has been silent for ", limit, " s",
             reached(seat.role, ", last heard", seat.step), "; was it stopped, ",
             seat.role == Role::SERVER

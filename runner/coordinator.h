@@ -7,6 +7,7 @@
 #include <kj/timer.h>
 #include <kj/vector.h>
 
+#include "rpc/running_time.h"
 #include "runner/experiment.h"
 #include "runner/job.capnp.h"
 #include "runner/model_facts.h"
@@ -54,8 +55,8 @@ private:
     bool finished = false;
     kj::Maybe<Member::Client> member;
     rpc::ServerAddress address;
-    kj::TimePoint lastHeard = kj::origin<kj::TimePoint>();
-    uint epoch = 0;  // how far it got: see RoleProgress in job.capnp
+    kj::Duration lastHeard = 0 * kj::NANOSECONDS;  // by `running`
+    uint epoch = 0;                                // how far it got: see RoleProgress in job.capnp
     uint64_t step = 0;
     Sums sums;
   };
@@ -114,6 +115,7 @@ private:
   kj::Timer& timer;
   const kj::Clock& clock;
   const kj::TimePoint begin;
+  rpc::RunningTime running;  // since `begin`
 
   kj::Array<Seat> seats;
   uint joined = 0;

@@ -239,6 +239,19 @@ TEST_CASE("a silent role is lost, one that calls is not") {
   CHECK(job.failure().startsWith("worker 1 has been silent for 5 s, last heard at step 0"));
 }
 
+TEST_CASE("a coordinator that was stopped itself takes no role for silent or missing") {
+  TestJob job("stopped coordinator");
+  auto server = job.join(Role::SERVER, 0);
+  auto first = job.join(Role::WORKER, 0);
+  job.pass(1 * kj::SECONDS);
+  job.timer.advanceTo(job.timer.now() + 1 * kj::HOURS);
+  job.pass(2 * kj::SECONDS);
+  CHECK_FALSE(job.over.poll(job.waitScope));
+  auto second = job.join(Role::WORKER, 1);
+  job.pass(4 * kj::SECONDS);
+  CHECK(job.failure().startsWith("server 0 has been silent for 5 s"));
+}
+
 TEST_CASE("the launcher hears of a quiet job well before it takes the coordinator for silent") {
   TestJob job("quiet", "cluster.silence_timeout_s=1");
   auto lengthOfTold = [&]() { return readWhole(job.told(), TEXT_BYTES_MAX).size(); };

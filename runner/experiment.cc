@@ -203,7 +203,8 @@ ClusterConfig ClusterConfig::read(
       "All roles must have joined after this time; the message names those that have not.",
       {.atLeast = 1, .atMost = 86400}, 60);
   config.silenceTimeout_s = reader.integer("silence_timeout_s",
-      "A role whose io thread is silent for this long is lost. A long step is not silence; a "
+      "A role whose io thread is silent for this long is lost. Time in which the whole job is "
+      "stopped does not count. A long step is not silence; a "
       "single update that takes a server so long is, say muon's of a very large weight. A "
       "connection between a worker and a server over which for half this time nothing gets "
       "through, as when a machine is gone, is made anew; a server that then cannot be reached "

@@ -15,9 +15,6 @@ namespace {
 // it.
 constexpr auto CAUSE_WINDOW = 2 * kj::SECONDS;
 
-// A fifth of the shortest silence_timeout_s.
-constexpr auto SILENCE_CHECK = 200 * kj::MILLISECONDS;
-
 }  // namespace
 
 Launch::Launch(const Experiment& experiment, RunView& view, kj::Timer& timer, Start start)
@@ -25,7 +22,7 @@ Launch::Launch(const Experiment& experiment, RunView& view, kj::Timer& timer, St
       view(view),
       timer(timer),
       start(kj::mv(start)),
-      lastHeard(timer.now()),
+      running(timer),
       over(nullptr),
       causeKnown(nullptr),
       tasks(kj::heap<kj::TaskSet>(static_cast<kj::TaskSet::ErrorHandler&>(*this))) {
@@ -62,7 +59,7 @@ StartedRole& Launch::add(Role role, uint index, kj::StringPtr coordinator) {
   tasks->add(member.role->ended().then([this, &member](kj::Maybe<Failure> failed) {
     KJ_IF_MAYBE(f, failed) return fail(kj::mv(*f));
     member.hasEnded = true;
-    lastHeard = timer.now();
+    lastHeard = running.passed();
     // The others are started all at once.
     if (stayed().size() == 0 && members.size() > 1) overFulfiller->fulfill();
   }));
@@ -78,8 +75,8 @@ kj::Vector<kj::StringPtr> Launch::stayed() {
 }
 
 void Launch::take(kj::StringPtr line) {
-  lastHeard = timer.now();
-  heard = true;
+  lastHeard = running.passed();
+  members[0]->hasJoined = true;
   capnp::MallocMessageBuilder message;
   auto event = message.initRoot<Event>();
   parseEvent(line, event);
@@ -107,20 +104,28 @@ void Launch::taskFailed(kj::Exception&& exception) {
 }
 
 kj::Promise<void> Launch::watchSilence() {
-  return timer.afterDelay(SILENCE_CHECK).then([this]() -> kj::Promise<void> {
-    auto& cluster = experiment.cluster;
-    auto limit = heard ? cluster.silenceTimeout_s : cluster.startTimeout_s;
-    if (timer.now() - lastHeard > limit * kj::SECONDS) {
-      auto reason = members[0]->hasEnded ? kj::str("the job is over, but still there after ", limit,
-                                               " s: ", kj::strArray(stayed(), ", "))
-                                         : kj::str("coordinator has been silent for ", limit, " s");
-      fail({Failure::SILENT,
-          kj::str(reason,
-              "; was it stopped, or is its machine overloaded? (cluster.silence_timeout_s)")});
-      return kj::READY_NOW;
-    }
+  return timer.afterDelay(rpc::RunningTime::LOOK_INTERVAL).then([this]() -> kj::Promise<void> {
+    checkCoordinator();
+    if (failure != nullptr) return kj::READY_NOW;
     return watchSilence();
   });
+}
+
+void Launch::checkCoordinator() {
+  auto& cluster = experiment.cluster;
+  auto& coordinator = *members[0];
+  auto limit = coordinator.hasJoined ? cluster.silenceTimeout_s : cluster.startTimeout_s;
+  if (running.passed() - lastHeard <= limit * kj::SECONDS) return;
+  if (!coordinator.hasJoined) {
+    return fail({Failure::SILENT, kj::str("the coordinator has not reported within ", limit,
+                                      " s; is its machine overloaded? (cluster.start_timeout_s)")});
+  }
+  auto reason = coordinator.hasEnded ? kj::str("the job is over, but still there after ", limit,
+                                           " s: ", kj::strArray(stayed(), ", "))
+                                     : kj::str("coordinator has been silent for ", limit, " s");
+  fail({Failure::SILENT,
+      kj::str(
+          reason, "; was it stopped, or is its machine overloaded? (cluster.silence_timeout_s)")});
 }
 
 }  // namespace runner

@@ -5,6 +5,7 @@
 #include <kj/timer.h>
 #include <kj/vector.h>
 
+#include "rpc/running_time.h"
 #include "runner/job.capnp.h"
 #include "runner/launchers.h"
 
@@ -49,11 +50,13 @@ private:
   void taskFailed(kj::Exception&& exception) override;
   // Fails the run when the coordinator is silent, or when roles stay although the job is over.
   kj::Promise<void> watchSilence();
+  void checkCoordinator();
 
   // A role with what is known of it.
   struct Member {
     kj::String name;
     kj::Own<StartedRole> role;
+    bool hasJoined = false;  // of the coordinator: it has spoken
     bool hasEnded = false;
   };
 
@@ -63,8 +66,8 @@ private:
   Start start;
 
   kj::Own<kj::AsyncInputStream> events;
-  kj::TimePoint lastHeard;  // of the coordinator
-  bool heard = false;
+  rpc::RunningTime running;
+  kj::Duration lastHeard = 0 * kj::NANOSECONDS;  // of the coordinator, by `running`
   kj::Maybe<Failure> failure;  // the one nearest to the cause, of what several roles say
   kj::Promise<void> over;
   kj::Own<kj::PromiseFulfiller<void>> overFulfiller;

@@ -27,6 +27,10 @@ struct FakeLaunch {
   kj::Own<kj::AsyncOutputStream> events;  // the coordinator's end
   kj::Vector<FakeRole*> roles;            // coordinator, server 0, worker 0, worker 1
   kj::Function<void(FakeLaunch&)> then;
+  kj::Own<kj::AsyncInputStream> coordinatorEvents;  // until the coordinator is started
+  kj::Maybe<SingleRunView> view;
+  kj::Maybe<Launch> launch;
+  kj::Promise<Outcome> outcome = nullptr;
 
   explicit FakeLaunch(kj::Function<void(FakeLaunch&)> then): then(kj::mv(then)) {
     kj::StringPtr overrides[] = {"cluster.servers=1"};
@@ -35,21 +39,34 @@ struct FakeLaunch {
   }
 
   Outcome run() {
+    begin(io.provider->getTimer());
+    say([](Event::Builder event) { event.initListening().setAddress("here"); });
+    return outcome.wait(io.waitScope);
+  }
+
+  // Starts the coordinator. `timer` must outlive this object.
+  void begin(kj::Timer& timer) {
     auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
-    SingleRunView view(experiment, 1, 1);
     auto pipe = io.provider->newOneWayPipe();
     events = kj::mv(pipe.out);
-    auto listening = line([](Event::Builder event) { event.initListening().setAddress("here"); });
-    auto written = events->write(listening.begin(), listening.size()).eagerlyEvaluate(nullptr);
-    Launch launch(experiment, view, io.provider->getTimer(),
-        [&](Role role, uint index, kj::StringPtr coordinator) -> kj::Own<StartedRole> {
-          CHECK(coordinator == (role == Role::COORDINATOR ? "" : "here"));
-          auto own = kj::heap<FakeRole>(kj::mv(pipe.in));
-          roles.add(own.get());
-          if (roles.size() == 4) then(*this);
-          return own;
-        });
-    return launch.run().wait(io.waitScope);
+    coordinatorEvents = kj::mv(pipe.in);
+    auto& shown = view.emplace(experiment, 1, 1);
+    auto start = [this](Role role, uint, kj::StringPtr coordinator) -> kj::Own<StartedRole> {
+      CHECK(coordinator == (role == Role::COORDINATOR ? "" : "here"));
+      auto own = kj::heap<FakeRole>(kj::mv(coordinatorEvents));
+      roles.add(own.get());
+      if (roles.size() == 4) then(*this);
+      return own;
+    };
+    outcome = launch.emplace(experiment, shown, timer, kj::mv(start)).run();
+  }
+
+  // The coordinator writes an event, which the launch then reads.
+  template <typename Func>
+  void say(Func&& fill) {
+    auto text = line(fill);
+    events->write(text.begin(), text.size()).wait(io.waitScope);
+    io.waitScope.poll();
   }
 
   template <typename Func>
@@ -125,6 +142,67 @@ TEST_CASE("Launch: a line of the coordinator that is no event ends the run") {
   FakeLaunch launch(
       [](FakeLaunch& all) { all.events->write("nonsense\n", 9).detach([](kj::Exception&&) {}); });
   CHECK(failureOf(launch.run()).size() > 0);
+}
+
+// -------------------------------------------------------------------------------------------------
+// Silence, on a clock that the test turns.
+
+struct TimedLaunch: public FakeLaunch {
+  kj::TimerImpl timer{kj::origin<kj::TimePoint>()};
+
+  TimedLaunch(): FakeLaunch([](FakeLaunch&) {}) { begin(timer); }
+  // What waits for the timer goes before it.
+  ~TimedLaunch() {
+    outcome = nullptr;
+    launch = nullptr;
+  }
+
+  // The launcher itself is stopped for so long.
+  void stop(kj::Duration time) { timer.advanceTo(timer.now() + time); }
+  // It runs for so long and hears nothing.
+  void pass(kj::Duration time) {
+    for (auto end = timer.now() + time; timer.now() < end;) {
+      stop(100 * kj::MILLISECONDS);
+      io.waitScope.poll();
+    }
+  }
+  void listen() {
+    say([](Event::Builder event) { event.initListening().setAddress("here"); });
+    REQUIRE(roles.size() == 4);
+  }
+  void progress() {
+    say([](Event::Builder event) { event.initProgress(); });
+  }
+  bool isOver() { return outcome.poll(io.waitScope); }
+  // A moment passes before the launch tells of silence: somebody else may know more.
+  kj::String failure() {
+    pass(3 * kj::SECONDS);
+    return failureOf(outcome.wait(io.waitScope));
+  }
+};
+
+TEST_CASE("Launch: a launcher that was stopped itself does not take the coordinator for silent") {
+  TimedLaunch launch;
+  launch.listen();
+  launch.pass(1 * kj::SECONDS);
+  launch.stop(1 * kj::HOURS);
+  launch.pass(1 * kj::SECONDS);
+  CHECK_FALSE(launch.isOver());
+  launch.progress();
+  launch.pass(4 * kj::SECONDS);
+  CHECK_FALSE(launch.isOver());
+  launch.pass(2 * kj::SECONDS);
+  CHECK(launch.failure().startsWith("coordinator has been silent for 5 s; "));
+}
+
+TEST_CASE("Launch: a coordinator that never reports fails the run, which names start_timeout_s") {
+  TimedLaunch launch;
+  launch.pass(59 * kj::SECONDS);
+  CHECK_FALSE(launch.isOver());
+  launch.pass(2 * kj::SECONDS);
+  auto failure = launch.failure();
+  CHECK(failure.startsWith("the coordinator has not reported within 60 s"));
+  CHECK(failure.endsWith("(cluster.start_timeout_s)"));
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ public:
       kj::Own<kj::AsyncIoStream> stream, rpc::MessageLimits limits,
       kj::Function<void(RoleProgress::Builder)> progress)
       : timer(io.provider->getTimer()),
-        interval(KJ_ASSERT_NONNULL(loaded.experiment).cluster.silence() / 5),
+        silence(KJ_ASSERT_NONNULL(loaded.experiment).cluster.silence()),
         coordinator(kj::str(options.coordinator)),
         progress(kj::mv(progress)),
         peer(kj::mv(stream), limits) {}
@@ -61,13 +61,17 @@ public:
     return request.send().then([this](capnp::Response<Coordinator::JoinResults>&& response) {
       seat = response.getSession();
       auto boot = thisBoot();
-      sharesClock = boot.size() > 0 && response.getBoot() == boot;
+      sharesMachine = boot.size() > 0 && response.getBoot() == boot;
+      // The coordinator hears of a role's silence by heartbeats; a role by its connection. One
+      // machine cannot lose itself, and a coordinator that is stopped together with its job takes
+      // nothing meanwhile.
+      if (!sharesMachine) peer.breakOnSilence(silence);
       beating = beat().eagerlyEvaluate(nullptr);
     });
   }
 
   kj::Duration clockAhead() const override {
-    return sharesClock ? 0 * kj::NANOSECONDS : clockOffset.get();
+    return sharesMachine ? 0 * kj::NANOSECONDS : clockOffset.get();
   }
 
   Session::Client session() override { return KJ_ASSERT_NONNULL(seat); }
@@ -91,18 +95,18 @@ private:
     return request.send().then([this, asked](capnp::Response<Session::HeartbeatResults>&& answer) {
       auto other = kj::origin<kj::TimePoint>() + answer.getClockNs() * kj::NANOSECONDS;
       clockOffset.hear(asked, clock.now(), other);
-      return timer.afterDelay(interval).then([this]() { return beat(); });
+      return timer.afterDelay(silence / 5).then([this]() { return beat(); });
     });
   }
 
   kj::Timer& timer;
   const kj::MonotonicClock& clock = kj::systemPreciseMonotonicClock();
-  const kj::Duration interval;
+  const kj::Duration silence;
   const kj::String coordinator;
   kj::Function<void(RoleProgress::Builder)> progress;
   rpc::Peer peer;
   kj::Maybe<Session::Client> seat;
-  bool sharesClock = false;
+  bool sharesMachine = false;
   ClockOffset clockOffset;
   kj::Promise<void> told = nullptr;
   kj::Promise<void> beating = nullptr;
@@ -127,8 +131,6 @@ kj::Promise<kj::Own<Membership>> Membership::join(kj::AsyncIoContext& io,
       })
       .then([&io, &loaded, &options, limits, address, progress = kj::mv(progress),
                 count = kj::mv(count)](kj::Own<kj::AsyncIoStream> stream) mutable {
-        // The coordinator hears of a role's silence by itself; a role by its connection.
-        limits.silence = KJ_ASSERT_NONNULL(loaded.experiment).cluster.silence();
         auto seated =
             kj::heap<Seated>(io, loaded, options, kj::mv(stream), limits, kj::mv(progress));
         auto joined = seated->join(loaded, options, address, kj::mv(count));

@@ -1,0 +1,75 @@
+// Processes that are stopped for longer than silence_timeout_s and then continue: by Ctrl-Z, or as
+// `docker pause` does it. While a process is stopped it hears nobody, and takes nobody for silent.
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+#include <signal.h>
+
+#include "tests/faults/failure.h"
+#include "tests/text.h"
+
+namespace tests {
+namespace {
+
+// With events enough to fill the pipe to a launcher that does not read: the coordinator then waits.
+constexpr kj::StringPtr SETTINGS[] = {
+    "cluster.silence_timeout_s=1"_kj, "log.every=1"_kj, "train.epochs=1"_kj};
+constexpr kj::StringPtr SHORT = "tests/faults/short.toml"_kj;
+// Several times the time-out. This is what is tested, so the test waits.
+constexpr uint STOPPED_S = 3;
+
+kj::String weightsOf(const Ended& ended) {
+  INFO("stderr:\n", ended.errors);
+  REQUIRE(ended.exitCode == 0);
+  constexpr kj::StringPtr MARK = "weights sha256="_kj;
+  auto& text = ended.output;
+  for (size_t i: kj::indices(text)) {
+    if (text.slice(i).startsWith(MARK)) return kj::heapString(text.slice(i, i + MARK.size() + 64));
+  }
+  KJ_FAIL_REQUIRE("no weights", text);
+}
+
+// The weights of a run that nobody stopped.
+kj::StringPtr undisturbed() {
+  static const kj::String weights = weightsOf(Run(SHORT, SETTINGS).command.wait());
+  return weights;
+}
+
+kj::Own<Run> started(kj::StringPtr setting) {
+  kj::StringPtr settings[] = {SETTINGS[0], SETTINGS[1], SETTINGS[2], setting};
+  return startedRun(SHORT, settings);
+}
+
+// Stops the launcher, and then `roles`, and lets them all continue after some seconds.
+void freeze(Run& run, kj::ArrayPtr<const Process> roles) {
+  run.command.kill(SIGSTOP);
+  for (auto& role: roles) KJ_SYSCALL(::kill(role.pid, SIGSTOP));
+  CHECK_FALSE(run.command.waitForErrors("error: ", STOPPED_S));
+  for (auto& role: roles) KJ_SYSCALL(::kill(role.pid, SIGCONT));
+  run.command.kill(SIGCONT);
+}
+
+TEST_CASE("a launcher that is stopped and continues carries its run to the same weights") {
+  auto run = started("cluster.launcher=local");
+  freeze(*run, nullptr);
+  CHECK(weightsOf(run->command.wait()) == undisturbed());
+}
+
+TEST_CASE("an inline run that is stopped and continues comes to the same weights") {
+  auto run = started("cluster.launcher=inline");
+  freeze(*run, nullptr);
+  CHECK(weightsOf(run->command.wait()) == undisturbed());
+}
+
+TEST_CASE("a job that is stopped as a whole and continues comes to the same weights") {
+  for (auto transport: {"kvstore.transport=auto"_kj, "kvstore.transport=tcp"_kj}) {
+    CAPTURE(transport);
+    auto run = started(transport);
+    auto roles = run->roles();
+    CHECK(roles.size() == 5);
+    freeze(*run, roles);
+    CHECK(weightsOf(run->command.wait()) == undisturbed());
+  }
+}
+
+}  // namespace
+}  // namespace tests
