@@ -87,4 +87,14 @@ kj::Promise<int> ChildProcess::ended() {
   return kj::mv(exit);
 }
 
+bool ChildProcess::isStopped() const {
+  KJ_IF_MAYBE(p, pid) {
+    // Does not take the news away, so it stays until the child continues.
+    siginfo_t info = {};
+    int result = ::waitid(P_PID, *p, &info, WSTOPPED | WNOHANG | WNOWAIT);
+    return result == 0 && info.si_pid == *p;
+  }
+  return false;
+}
+
 }  // namespace runner

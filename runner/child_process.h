@@ -27,6 +27,8 @@ public:
 
   // Resolves with the status of wait() when it has ended. Call once.
   kj::Promise<int> ended();
+  // Whether a signal has stopped it and it has not continued since.
+  bool isStopped() const;
 
 private:
   kj::Maybe<pid_t> pid;  // null once it was waited for

@@ -54,8 +54,8 @@ kj::Promise<Outcome> Launch::run() {
 }
 
 StartedRole& Launch::add(Role role, uint index, kj::StringPtr coordinator) {
-  auto& member = *members.add(
-      kj::heap<Member>(Member{roleName(role, index), start(role, index, coordinator)}));
+  auto& member = *members.add(kj::heap<Member>(
+      Member{role, index, roleName(role, index), start(role, index, coordinator)}));
   tasks->add(member.role->ended().then([this, &member](kj::Maybe<Failure> failed) {
     KJ_IF_MAYBE(f, failed) return fail(kj::mv(*f));
     member.hasEnded = true;
@@ -81,6 +81,13 @@ void Launch::take(kj::StringPtr line) {
   auto event = message.initRoot<Event>();
   parseEvent(line, event);
   view.show(event);
+  if (event.isJoined()) {
+    for (auto& member: members) {
+      if (member->kind == event.getRole() && member->index == event.getIndex()) {
+        member->hasJoined = true;
+      }
+    }
+  }
   if (event.isListening()) {
     auto address = event.getListening().getAddress();
     auto& cluster = experiment.cluster;
@@ -106,6 +113,7 @@ void Launch::taskFailed(kj::Exception&& exception) {
 kj::Promise<void> Launch::watchSilence() {
   return timer.afterDelay(rpc::RunningTime::LOOK_INTERVAL).then([this]() -> kj::Promise<void> {
     checkCoordinator();
+    checkStopped();
     if (failure != nullptr) return kj::READY_NOW;
     return watchSilence();
   });
@@ -126,6 +134,26 @@ void Launch::checkCoordinator() {
   fail({Failure::SILENT,
       kj::str(
           reason, "; was it stopped, or is its machine overloaded? (cluster.silence_timeout_s)")});
+}
+
+void Launch::checkStopped() {
+  auto limit = experiment.cluster.silenceTimeout_s;
+  auto now = running.passed();
+  for (auto& member: members) {
+    if (member->hasJoined || member->hasEnded || !member->role->isStopped()) {
+      member->stoppedSince = nullptr;
+    } else KJ_IF_MAYBE(since, member->stoppedSince) {
+      if (now - *since < limit * kj::SECONDS) continue;
+      fail({Failure::STOPPED, kj::str(member->name,
+                                  " was stopped by a signal before it joined the job, and has not "
+                                  "continued for ",
+                                  limit,
+                                  " s; find what sent the signal, or raise "
+                                  "cluster.silence_timeout_s")});
+    } else {
+      member->stoppedSince = now;
+    }
+  }
 }
 
 }  // namespace runner

@@ -11,9 +11,9 @@
 
 namespace runner {
 
-// Why a role ended badly. A lower rank is nearer to the cause.
+// Why a role ended badly, or will. A lower rank is nearer to the cause.
 struct Failure {
-  enum Rank { KILLED, FAILED, SILENT, LOST_A_PEER } rank;
+  enum Rank { KILLED, STOPPED, FAILED, SILENT, LOST_A_PEER } rank;
   kj::String reason;
 };
 
@@ -25,6 +25,8 @@ public:
   virtual kj::Own<kj::AsyncInputStream> events() = 0;
   // Resolves when the role has ended: null if it ended well. Once.
   virtual kj::Promise<kj::Maybe<Failure>> ended() = 0;
+  // Whether a signal has stopped it (SIGSTOP, SIGTSTP) and it has not continued.
+  virtual bool isStopped() = 0;
 };
 
 // One run. A launcher is a way to start a role; everything else is here.
@@ -48,16 +50,21 @@ private:
   void take(kj::StringPtr line);
   void fail(Failure failure);
   void taskFailed(kj::Exception&& exception) override;
-  // Fails the run when the coordinator is silent, or when roles stay although the job is over.
+  // Fails the run when the coordinator is silent, when a role is stopped before the coordinator
+  // would notice, or when roles stay although the job is over.
   kj::Promise<void> watchSilence();
   void checkCoordinator();
+  void checkStopped();
 
   // A role with what is known of it.
   struct Member {
+    Role kind;
+    uint index;
     kj::String name;
     kj::Own<StartedRole> role;
-    bool hasJoined = false;  // of the coordinator: it has spoken
+    bool hasJoined = false;  // or, of the coordinator: it has spoken
     bool hasEnded = false;
+    kj::Maybe<kj::Duration> stoppedSince = nullptr;  // by `running`; only before it has joined
   };
 
   const Experiment& experiment;

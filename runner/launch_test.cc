@@ -14,9 +14,12 @@ struct FakeRole final: public StartedRole {
   kj::PromiseFulfillerPair<kj::Maybe<Failure>> end =
       kj::newPromiseAndFulfiller<kj::Maybe<Failure>>();
 
+  bool stopped = false;
+
   explicit FakeRole(kj::Own<kj::AsyncInputStream> stream): stream(kj::mv(stream)) {}
   kj::Own<kj::AsyncInputStream> events() override { return kj::mv(stream); }
   kj::Promise<kj::Maybe<Failure>> ended() override { return kj::mv(end.promise); }
+  bool isStopped() override { return stopped; }
 };
 
 // A launch of one server and two workers, none of which is there. `then` is called when the last
@@ -119,6 +122,7 @@ TEST_CASE("Launch: a run that is given up takes its roles with it") {
     ~Gone() noexcept(false) { gone = true; }
     kj::Own<kj::AsyncInputStream> events() override { return kj::heap<Silent>(); }
     kj::Promise<kj::Maybe<Failure>> ended() override { return kj::NEVER_DONE; }
+    bool isStopped() override { return false; }
 
     struct Silent final: public kj::AsyncInputStream {
       kj::Promise<size_t> tryRead(void*, size_t, size_t) override { return kj::NEVER_DONE; }
@@ -170,6 +174,13 @@ struct TimedLaunch: public FakeLaunch {
     say([](Event::Builder event) { event.initListening().setAddress("here"); });
     REQUIRE(roles.size() == 4);
   }
+  void join(Role role, uint index) {
+    say([&](Event::Builder event) {
+      event.setRole(role);
+      event.setIndex(index);
+      event.initJoined();
+    });
+  }
   void progress() {
     say([](Event::Builder event) { event.initProgress(); });
   }
@@ -203,6 +214,51 @@ TEST_CASE("Launch: a coordinator that never reports fails the run, which names s
   auto failure = launch.failure();
   CHECK(failure.startsWith("the coordinator has not reported within 60 s"));
   CHECK(failure.endsWith("(cluster.start_timeout_s)"));
+}
+
+TEST_CASE("Launch: a role that is stopped before it joins fails the run after the silence limit") {
+  TimedLaunch launch;
+  launch.listen();
+  launch.join(Role::WORKER, 0);
+  launch.roles[3]->stopped = true;
+  // The coordinator itself goes on.
+  auto pass = [&](uint seconds) {
+    for (uint second = 0; second < seconds; second++) {
+      launch.pass(1 * kj::SECONDS);
+      launch.progress();
+    }
+  };
+  pass(4);
+  CHECK_FALSE(launch.isOver());
+  // What continues is not lost, however often it is stopped.
+  launch.roles[3]->stopped = false;
+  pass(1);
+  launch.roles[3]->stopped = true;
+  pass(4);
+  CHECK_FALSE(launch.isOver());
+  pass(2);
+  CHECK(launch.isOver());
+  CHECK(launch.failure().startsWith(
+      "worker 1 was stopped by a signal before it joined the job, and has not continued for 5 s"));
+}
+
+TEST_CASE("Launch: a coordinator that is stopped before it reports is named as stopped") {
+  TimedLaunch launch;
+  launch.roles[0]->stopped = true;
+  launch.pass(6 * kj::SECONDS);
+  CHECK(launch.failure().startsWith("coordinator was stopped by a signal before it"));
+}
+
+TEST_CASE("Launch: a role that joined is the coordinator's to watch, stopped or not") {
+  TimedLaunch launch;
+  launch.listen();
+  launch.join(Role::WORKER, 1);
+  launch.roles[3]->stopped = true;
+  for (uint second = 0; second < 8; second++) {
+    launch.pass(1 * kj::SECONDS);
+    launch.progress();
+  }
+  CHECK_FALSE(launch.isOver());
 }
 
 }  // namespace

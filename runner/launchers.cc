@@ -38,6 +38,8 @@ public:
     });
   }
 
+  bool isStopped() override { return process.isStopped(); }
+
 private:
   static kj::String processName(const RoleOptions& options, const ClusterConfig& cluster) {
     uint count = options.role == Role::SERVER ? cluster.serversOfProcess(options.index) : 1;
@@ -136,6 +138,9 @@ public:
               lost ? Failure::LOST_A_PEER : Failure::FAILED, kj::str(name, ": ", reasonOf(e))};
         });
   }
+
+  // A stopped process stops its launcher too.
+  bool isStopped() override { return false; }
 
 private:
   const kj::String name;

@@ -71,5 +71,48 @@ TEST_CASE("a job that is stopped as a whole and continues comes to the same weig
   }
 }
 
+// -------------------------------------------------------------------------------------------------
+// Roles that are stopped alone, and too early for the coordinator to miss their heartbeats.
+
+// Stops the role as soon as its process is there. False if it has joined already.
+bool stopEarly(Run& run, kj::StringPtr role, kj::StringPtr begun) {
+  auto words = kj::str("--role=", role);
+  for (;;) {
+    for (auto& process: run.roles()) {
+      if (!contains(process.commandLine, words)) continue;
+      KJ_SYSCALL(::kill(process.pid, SIGSTOP));
+      Command({"true"}).wait();  // time for what it wrote before
+      auto events = Command({"sh", "-c", kj::str("cat ", run.folder, "/events.jsonl")}).wait();
+      return !contains(events.output, begun);
+    }
+    KJ_REQUIRE(!run.command.waitForErrors("error: ", 0), run.command.errors());
+  }
+}
+
+TEST_CASE("a role that is stopped before it joins ends the run within 10 s, which says so") {
+  struct Case {
+    kj::StringPtr role;
+    kj::StringPtr name;
+    kj::StringPtr begun;
+  };
+  for (auto& each:
+      {Case{"worker --index=1"_kj, "worker 1"_kj, "\"role\":\"worker\",\"index\":1,\"joined\""_kj},
+          Case{"server --index=0"_kj, "server 0"_kj,
+              "\"role\":\"server\",\"index\":0,\"joined\""_kj},
+          Case{"coordinator"_kj, "coordinator"_kj, "\"started\""_kj}}) {
+    CAPTURE(each.name);
+    for (uint attempt = 0;; attempt++) {
+      REQUIRE(attempt < 50);
+      Run run(ENDLESS);
+      if (!stopEarly(run, each.role, each.begun)) continue;
+      auto ended = run.command.wait(FAILS_WITHIN_S);
+      checkFailed(ended, {each.name, "was stopped by a signal before it joined", "for 5 s",
+                             "cluster.silence_timeout_s"});
+      checkNothingLeft(run);
+      break;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tests
