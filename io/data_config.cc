@@ -255,6 +255,7 @@ DataConfig DataConfig::read(configs::Reader& reader) {
     }
   }
   config.batchSize = reader.integer("batch_size", "Images a step a worker.", BATCH_SIZES, 128);
+  config.batchSizeSpan = reader.span("batch_size");
   config.part = &reader.choose<TrainingPart>(
       "part", "Which training records a worker reads.", TRAINING_PARTS, "split");
   config.order = &reader.choose<RecordOrder>(

@@ -137,7 +137,8 @@ struct DataConfig {
   const DatasetKind* dataset;
   // A local folder or mirror; else RUNNER_DATASETS; else the official address.
   kj::Maybe<kj::String> source;
-  uint batchSize;  // images a step a worker
+  uint batchSize;               // images a step a worker
+  configs::Span batchSizeSpan;  // of its value, or of [data] without one
   const TrainingPart* part;
   const RecordOrder* order;
   uint64_t heldOut;  // the first training records, which are not trained on

@@ -310,7 +310,6 @@ Experiment Experiment::read(configs::Reader& reader) {
     reader.error("name", kj::str("`", experiment.name, "` cannot name a folder"),
         "use up to 100 letters, digits, `_`, `-` and `.`, beginning with a letter or digit");
   }
-  experiment.dataSpan = reader.span("data");
   // Numbers that are wrong by themselves would only be reported again by what is computed from
   // them.
   if (!reader.isManual() && reader.diagnostics().count() == 0) {
@@ -394,7 +393,7 @@ void checkAgainst(const Experiment& experiment, const io::DatasetFacts& facts,
   uint64_t images = uint64_t(workers) * data.batchSize;
   if (records > 0 && images > records) {
     bool together = data.part->word == io::TrainingPart::SPLIT;
-    diagnostics.error(experiment.dataSpan,
+    diagnostics.error(data.batchSizeSpan,
         kj::str("a step ", together ? "" : "of each worker ", "takes ", images, " images",
             together ? kj::str(" (", counted(workers, "worker"), " × ", data.batchSize, ")")
                      : kj::str(),

@@ -113,7 +113,6 @@ struct Experiment {
   LogConfig log;
   kj::Maybe<Published> published;  // of this run
   kj::Array<Expectation> expectations;
-  configs::Span dataSpan;  // of [data]
 
   static Experiment read(configs::Reader& reader);
 

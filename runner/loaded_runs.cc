@@ -1,6 +1,7 @@
 #include "runner/loaded_runs.h"
 
 #include "runner/differences.h"
+#include "runner/run_errors.h"
 
 #include <kj/debug.h>
 #include <kj/map.h>
@@ -171,9 +172,12 @@ LoadedRuns loadRuns(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overri
       readExperiment(kj::mv(rest), diagnostics);
     }
     kj::HashSet<kj::String> names;
+    RunErrors errors;
     for (auto& settings: list) {
       configs::Diagnostics own;
-      auto document = documentOf(*all.document, settings, own);
+      // A run that is kept takes them along; they stay where they are.
+      kj::ArrayPtr<const Setting> ofRun = settings;
+      auto document = documentOf(*all.document, ofRun, own);
       auto loaded = readExperiment(kj::mv(document), own);
       KJ_IF_MAYBE(experiment, loaded.experiment) {
         checkLauncher(*experiment, *loaded.document, own);
@@ -184,8 +188,9 @@ LoadedRuns loadRuns(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overri
           runs.add(LoadedRun{kj::mv(settings), kj::mv(name), kj::mv(loaded)});
         }
       }
-      diagnostics.addNew(own);
+      errors.add(ofRun, kj::mv(own));
     }
+    errors.tell(all.shortKeys, diagnostics);
     all.sweep = kj::mv(sweep);
   }
   if (diagnostics.count() > 0) {

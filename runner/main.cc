@@ -24,6 +24,7 @@
 #include "runner/reason.h"
 #include "runner/role_command.h"
 #include "runner/run_command.h"
+#include "runner/run_errors.h"
 #include "runner/trace_file.h"
 #include "runner/update_plan.h"
 #include "runner/version.h"
@@ -100,7 +101,7 @@ private:
 
   kj::MainBuilder::Validity explainFile() {
     auto all = loadAll();
-    if (mustLook(all)) prepareData(all.runs);
+    if (mustLook(all)) prepareData(all);
     kj::Maybe<Links> links;
     if (bandwidth_mbit > 0) links = Links{.mbit = bandwidth_mbit, .overhead_ms = overhead_ms};
     print(explain(all, links));
@@ -147,7 +148,7 @@ private:
     } else if (traceSteps != nullptr) {
       return kj::str("--trace-steps needs --trace FILE");
     }
-    prepareData(all.runs);
+    prepareData(all);
     KJ_IF_MAYBE(order, trace) {
       auto& experiment = KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment);
       auto made = ModelFacts(experiment).steps(experiment);
@@ -319,7 +320,8 @@ private:
 
   // Before any role starts, so that none waits for another's download; with progress. What only the
   // records can tell of an experiment is checked here.
-  void prepareData(kj::ArrayPtr<const LoadedRun> runs) {
+  void prepareData(LoadedRuns& all) {
+    auto runs = all.runs.asPtr();
     endAtInterrupt();
     configs::Diagnostics diagnostics;
     kj::HashSet<kj::String> prepared;
@@ -332,6 +334,7 @@ private:
       diagnostics.addNew(own);
     }
     endIfWrong();
+    RunErrors errors;
     for (auto& run: runs) {
       auto& experiment = KJ_ASSERT_NONNULL(run.loaded.experiment);
       auto data = dataSection(run.loaded.resolved);
@@ -342,8 +345,11 @@ private:
         });
         prepared.insert(kj::mv(data));
       }
-      checkAgainst(experiment, datasetFacts(experiment.data), diagnostics);
+      configs::Diagnostics own;
+      checkAgainst(experiment, datasetFacts(experiment.data), own);
+      errors.add(run.settings, kj::mv(own));
     }
+    errors.tell(all.shortKeys, diagnostics);
     endIfWrong();
   }
 

@@ -68,6 +68,12 @@ kj::String Span::toString() const {
   return kj::str(source->name, ":", line, ":", column);
 }
 
+bool Span::beginsIn(const Span& outer) const {
+  auto at = std::make_pair(line, column);
+  return source == outer.source && at >= std::make_pair(outer.line, outer.column) &&
+         at < std::make_pair(outer.endLine, outer.endColumn);
+}
+
 Line::Line(const Source& source, uint number): source(source), number(number) {
   kj::StringPtr text = source.text;
   auto next = [&]() { return text.slice(beginByte).findFirst('\n'); };
@@ -126,11 +132,8 @@ size_t Diagnostics::count() const {
 }
 
 bool Diagnostics::hasErrorIn(const Span& span) const {
-  auto begin = std::make_pair(span.line, span.column);
-  auto end = std::make_pair(span.endLine, span.endColumn);
   for (auto& error: errors) {
-    auto at = std::make_pair(error.span.line, error.span.column);
-    if (error.span.source == span.source && begin <= at && at < end) return true;
+    if (error.span.beginsIn(span)) return true;
   }
   return false;
 }

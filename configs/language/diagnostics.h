@@ -30,6 +30,9 @@ struct Span {
   // `file:line:column`, or "" without source: goes into the context of exceptions, and so from a
   // remote role to the user.
   kj::String toString() const;
+
+  // Whether this begins within `outer`, a span of the same source.
+  bool beginsIn(const Span& outer) const;
 };
 
 // A line of a source (counted from 1), for those who make spans: bytes here, characters there. Its
@@ -58,14 +61,21 @@ private:
 // Collects errors; nothing is thrown while a file is read, so that one run reports all of them.
 class Diagnostics {
 public:
+  struct Error {
+    Span span;
+    kj::String message;
+    kj::String help;
+  };
+
   // `message` is one sentence without a full stop. `help`, if given, says the way out.
   void error(Span span, kj::StringPtr message, kj::StringPtr help = nullptr);
 
-  // Adds those of `others` that are not here yet: the same message for the same place. The runs of
-  // a sweep are read one by one, and most of what is wrong with one is wrong with all.
+  // Adds those of `others` that are not here yet: the same message for the same place.
   void addNew(const Diagnostics& others);
 
   size_t count() const;
+  // All errors in the order in which they were found.
+  kj::ArrayPtr<const Error> all() const { return errors; }
   // Whether an error begins within `span`.
   bool hasErrorIn(const Span& span) const;
 
@@ -82,11 +92,6 @@ public:
   kj::String format(kj::StringPtr file) const;
 
 private:
-  struct Error {
-    Span span;
-    kj::String message;
-    kj::String help;
-  };
   kj::Vector<Error> errors;
 };
 
