@@ -5,6 +5,7 @@
 
 #include "configs/language/failure.h"
 #include "nn/cpu/cpu.h"
+#include "runner/disk_room.h"
 #include "runner/machine.h"
 #include "runner/role_options.h"
 #include "runner/version.h"
@@ -159,6 +160,7 @@ Coordinator::Client Job::bootstrap() {
 }
 
 void Job::showAddress(kj::StringPtr address) {
+  if (over) return;
   capnp::MallocMessageBuilder message;
   auto event = message.initRoot<Event>();
   stamp(event);
@@ -187,6 +189,7 @@ kj::Promise<void> Job::run() {
   started.setGlobalBatchSize(experiment.globalBatchSize());
   log.append(event);
   reportPlacement();
+  checkRoom(0);
 
   // Whichever of them ends first, ends the job; only `ended` can end it well.
   return kj::mv(ended)
@@ -269,6 +272,11 @@ void Job::report(Seat& seat, Event::Reader event) {
   copy.setRole(seat.role);
   copy.setIndex(seat.index);
   append(copy);
+  // Once an epoch is often enough: of the first worker that ends it.
+  if (event.isTrained() && event.getTrained().getEpoch() > epochsChecked) {
+    epochsChecked = event.getTrained().getEpoch();
+    checkRoom(epochsChecked);
+  }
 }
 
 kj::Promise<void> Job::meet(Seat& seat, uint epoch, MeetingPoint point, Contribution contribution) {
@@ -315,6 +323,12 @@ kj::Promise<void> Job::meet(Seat& seat, uint epoch, MeetingPoint point, Contribu
 void Job::endMeeting() {
   for (auto& fulfiller: meeting.waiting) fulfiller->fulfill();
   meeting.waiting.clear();
+}
+
+void Job::checkRoom(uint epochsDone) {
+  auto needed = neededRoom(experiment, facts);
+  if (epochsDone == facts.epochs(experiment)) needed.logs_bytes = 0;
+  KJ_IF_MAYBE(why, whyNoRoom(folder, needed)) fail(kj::mv(*why));
 }
 
 kj::Promise<void> Job::countPushes(uint epoch) {

@@ -26,12 +26,14 @@ public:
       const RunFolder& folder, RunLog& log, kj::Timer& timer, const kj::Clock& clock);
 
   Coordinator::Client bootstrap();
-  // Tells the launcher where bootstrap() is served.
+  // Tells the launcher where bootstrap() is served, unless the job has failed already: then no role
+  // need start.
   void showAddress(kj::StringPtr address);
 
   // Resolves when the weights are written and every role was told to end. Rejects, with a sentence
   // that names role, cause and way out, when a role does not join in time, is lost, or is silent
-  // for too long, or when a file cannot be written. Call once.
+  // for too long, when a file cannot be written, or when the disk has no room for the weights and
+  // the logs of the next epoch, at the start and at the end of each epoch. Call once.
   kj::Promise<void> run();
 
 private:
@@ -83,6 +85,8 @@ private:
   kj::Promise<void> meet(Seat& seat, uint epoch, MeetingPoint point, Contribution contribution);
   // Lets all go on.
   void endMeeting();
+  // Fails unless the disk has room for what comes after so many epochs.
+  void checkRoom(uint epochsDone);
   // Writes down what the servers have counted.
   kj::Promise<void> countPushes(uint epoch);
   void finish(
@@ -121,8 +125,9 @@ private:
   uint joined = 0;
   uint finished = 0;
   kj::String weightsSha256;
-  double imagesPerS = 0;  // of all workers, as the progress line shows it
-  bool over = false;      // well or badly: losses no longer count
+  uint epochsChecked = 0;  // at whose end the room on the disk was looked at
+  double imagesPerS = 0;   // of all workers, as the progress line shows it
+  bool over = false;       // well or badly: losses no longer count
   kj::ForkedPromise<void> allJoined;
   kj::Own<kj::PromiseFulfiller<void>> allJoinedFulfiller;
   Meeting meeting;

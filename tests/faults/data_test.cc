@@ -13,16 +13,19 @@ namespace {
 // -------------------------------------------------------------------------------------------------
 // Disks and data.
 
-// Runs `file` with its runs on a file system of `size` that only this run sees.
-Ended runOnDisk(kj::StringPtr size, kj::StringPtr file, kj::StringPtr setting) {
+// Runs `file` with its runs on a file system of `size` that only this run sees. Once it trains,
+// `filler`, a size too, is filled by somebody else: by default nothing.
+Ended runOnDisk(
+    kj::StringPtr size, kj::StringPtr file, kj::StringPtr setting, kj::StringPtr filler = "0") {
   auto folder = newFolder();
   auto cache = cacheSetting();
   kj::StringPtr environment[] = {cache};
   constexpr kj::StringPtr SCRIPT =
-      "mount -t tmpfs -o size=\"$1\" none \"$2\" && exec \"$3\" run \"$4\" --runs \"$2\" "
-      "--set \"$5\""_kj;
-  Command command({"unshare", "--user", "--map-root-user", "--mount", "sh", "-c", SCRIPT, "sh",
-                      size, folder, RUNNER, file, setting},
+      "set -o pipefail; mount -t tmpfs -o size=\"$1\" none \"$2\" && "
+      "\"$3\" run \"$4\" --runs \"$2\" --set \"$5\" | "
+      "{ read line; echo \"$line\"; head -c \"$6\" /dev/zero >\"$2/filler\"; cat; }"_kj;
+  Command command({"unshare", "--user", "--map-root-user", "--mount", "bash", "-c", SCRIPT, "bash",
+                      size, folder, RUNNER, file, setting, filler},
       {.environment = environment});
   return command.wait();
 }
@@ -36,16 +39,26 @@ bool canMount() {
 
 TEST_CASE("a disk that fills up while training ends the run, which says which file") {
   if (!canMount()) SKIP_CASE("this machine lets no user mount a file system");
-  auto ended = runOnDisk("64k", ENDLESS, "log.every=1");
+  auto ended = runOnDisk("8M", ENDLESS, "log.every=1", "8M");
   checkFailed(ended, {"coordinator", "cannot write", "/endless/1/", "No space left on device",
                          "free some space", "--runs"});
 }
 
-TEST_CASE("a disk that has no room for the weights ends the run, which says so") {
+TEST_CASE("a disk that has no room for the weights is refused before any role starts") {
   if (!canMount()) SKIP_CASE("this machine lets no user mount a file system");
   auto ended = runOnDisk("256k", "tests/faults/short.toml", "train.seed=1");
-  checkFailed(ended, {"coordinator", "cannot write", "/short/1/weights.safetensors",
-                         "No space left on device", "free some space", "--runs"});
+  checkFailed(ended, {"coordinator", "not enough room on the disk of ", "/short/1: ",
+                         " are free, but the weights need ", "free some space", "--runs"});
+  CHECK_FALSE(contains(ended.output, "Speed:"));
+}
+
+TEST_CASE("a disk that loses the room for the weights ends the run at the end of the epoch") {
+  if (!canMount()) SKIP_CASE("this machine lets no user mount a file system");
+  auto ended = runOnDisk("1M", "tests/faults/short.toml", "train.epochs=1000000", "700k");
+  checkFailed(ended, {"coordinator", "not enough room on the disk of ", "/short/1: ",
+                         " are free, but the weights need ", "free some space", "--runs"});
+  CHECK(contains(ended.output, "Epoch[0] Batch"));
+  CHECK_FALSE(contains(ended.output, "Epoch[1]"));
 }
 
 TEST_CASE("a disk that has no room for the trace costs a run neither its table nor its report") {
