@@ -25,6 +25,7 @@
 #include "runner/role_command.h"
 #include "runner/run_command.h"
 #include "runner/run_errors.h"
+#include "runner/run_folder.h"
 #include "runner/trace_file.h"
 #include "runner/update_plan.h"
 #include "runner/version.h"
@@ -178,9 +179,13 @@ private:
   }
 
   kj::MainBuilder::Validity table() {
-    kj::Maybe<kj::StringPtr> into;
-    if (folder.size() > 0) into = folder;
-    commandLine.endWith(showRuns(runsNamed, into));
+    kj::Vector<kj::Array<FoundRun>> found;
+    orEnd([&]() {
+      for (auto& each: runsNamed) found.add(findRuns(each));
+      if (folder.size() > 0) makeFolders(folder, OTHER_REPORT);
+    });
+    if (folder.size() == 0 && runsNamed.size() == 1) folder = kj::str(runsNamed[0]);
+    commandLine.endWith(showRuns(found, folder));
   }
 
   // ---- runner role
@@ -310,7 +315,8 @@ private:
     return false;
   }
 
-  // A file that cannot be read is a wrong one.
+  // The command is wrong if it names a file that cannot be read, a folder without runs, or one that
+  // cannot be made.
   template <typename Func>
   void orEnd(Func&& read) {
     KJ_IF_MAYBE(e, kj::runCatchingExceptions(read)) {

@@ -245,10 +245,10 @@ kj::String reportHtml(kj::StringPtr title, Runs runs) {
       "</body>\n</html>\n");
 }
 
-void writeReport(kj::StringPtr folder, kj::StringPtr title, Runs runs) {
-  writeWhole(kj::str(folder, "/table.md"), tableMarkdown(runs));
-  writeWhole(kj::str(folder, "/table.csv"), tableCsv(runs));
-  writeWhole(kj::str(folder, "/report.html"), reportHtml(title, runs));
+void writeReport(kj::StringPtr folder, kj::StringPtr title, Runs runs, kj::StringPtr wayOut) {
+  writeWhole(kj::str(folder, "/table.md"), tableMarkdown(runs), wayOut);
+  writeWhole(kj::str(folder, "/table.csv"), tableCsv(runs), wayOut);
+  writeWhole(kj::str(folder, "/report.html"), reportHtml(title, runs), wayOut);
 }
 
 }  // namespace runner

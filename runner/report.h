@@ -2,6 +2,7 @@
 // file that needs nothing else.
 #pragma once
 
+#include "runner/files.h"
 #include "runner/reported_run.h"
 
 namespace runner {
@@ -14,7 +15,9 @@ kj::String reportHtml(kj::StringPtr title, kj::ArrayPtr<const ReportedRun> runs)
 // One line that says what came out of all of them: states, accuracy, time, expectations.
 kj::String verdictOf(kj::ArrayPtr<const ReportedRun> runs);
 
-// Writes table.md, table.csv and report.html to `folder`. Throws if one of them cannot be written.
-void writeReport(kj::StringPtr folder, kj::StringPtr title, kj::ArrayPtr<const ReportedRun> runs);
+// Writes table.md, table.csv and report.html to `folder`. Throws if one of them cannot be written;
+// `wayOut` says where else.
+void writeReport(kj::StringPtr folder, kj::StringPtr title, kj::ArrayPtr<const ReportedRun> runs,
+    kj::StringPtr wayOut = OTHER_RUNS);
 
 }  // namespace runner

@@ -182,10 +182,10 @@ void runExperiment(const LoadedRuns& all, kj::StringPtr runs, kj::Maybe<TraceOrd
   runSweep(all, runs, io, commandLine);
 }
 
-ExitCode showRuns(kj::ArrayPtr<const kj::String> folders, kj::Maybe<kj::StringPtr> into) {
+ExitCode showRuns(kj::ArrayPtr<const kj::Array<FoundRun>> folders, kj::StringPtr into) {
   kj::Vector<ReportedRun> found;
   for (auto& folder: folders) {
-    for (auto& each: findRuns(folder)) {
+    for (auto& each: folder) {
       // Paths below different folders may be the same.
       auto& label = folders.size() > 1 ? each.folder : each.label;
       found.add(readReportedRun(each.folder, label));
@@ -194,11 +194,10 @@ ExitCode showRuns(kj::ArrayPtr<const kj::String> folders, kj::Maybe<kj::StringPt
   if (found.size() == 1) found[0].label = labelOf(found[0].record.folder, found[0].record.name);
   auto runs = judged(found.releaseAsArray());
   print(tableMarkdown(runs, STEP_ROWS_MAX));
-  if (into == nullptr && folders.size() > 1) {
+  if (into.size() == 0) {
     tell("nothing is written for several RUNS: name a folder with --into DIR");
   } else {
-    KJ_IF_MAYBE(folder, into) makeFolders(*folder);
-    writeReport(into.orDefault(folders[0]), titleOf(runs), runs);
+    writeReport(into, titleOf(runs), runs, OTHER_REPORT);
   }
   return codeOf(runs);
 }

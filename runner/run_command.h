@@ -3,6 +3,7 @@
 
 #include "rpc/trace.h"
 #include "runner/command_line.h"
+#include "runner/find_runs.h"
 #include "runner/loaded_runs.h"
 
 namespace runner {
@@ -19,9 +20,12 @@ struct TraceOrder {
 [[noreturn]] void runExperiment(const LoadedRuns& all, kj::StringPtr runs,
     kj::Maybe<TraceOrder> trace, CommandLine& commandLine);
 
-// Prints the table of all runs found in `folders`, and writes their report to `into`, or else to
-// the only one of `folders`. MISSED if a run is not what it expects, which is told, as is what
-// could not be read.
-ExitCode showRuns(kj::ArrayPtr<const kj::String> folders, kj::Maybe<kj::StringPtr> into);
+// Where else to write a report.
+constexpr kj::StringPtr OTHER_REPORT = "choose another folder with --into"_kj;
+
+// Prints the table of all runs in `folders`, what findRuns() gave for each folder that was named.
+// Writes their report to the folder `into`, which must be there, or none if that is empty. MISSED
+// if a run is not what it expects, which is told, as is what could not be read.
+ExitCode showRuns(kj::ArrayPtr<const kj::Array<FoundRun>> folders, kj::StringPtr into);
 
 }  // namespace runner

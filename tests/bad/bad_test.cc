@@ -79,6 +79,25 @@ TEST_CASE("check says that image shapes are still unchecked where the data is no
   CHECK(ended.exitCode == 0);
 }
 
+TEST_CASE("table says which folder is wrong and what to do, and ends with exit code 2") {
+  auto refuse = [](kj::ArrayPtr<const kj::StringPtr> words, kj::StringPtr errors) {
+    auto ended = Command(words).wait();
+    CHECK(ended.errors == errors);
+    CHECK(ended.exitCode == 2);
+    CHECK(ended.output == "");
+  };
+  auto folder = newFolder();
+  refuse({RUNNER, "table", "/nowhere"},
+      "error: cannot read the folder /nowhere: No such file or directory\n");
+  refuse({RUNNER, "table", folder},
+      kj::str("error: there is no run in ", folder,
+          ": name the folder of a run, such as runs/<name>/1, or one that holds such folders\n"));
+  writeFile(kj::str(folder, "/events.jsonl"), "");
+  refuse({RUNNER, "table", folder, "--into", "/proc/foo"},
+      "error: cannot make the folder /proc/foo: No such file or directory; choose another folder "
+      "with --into\n");
+}
+
 TEST_CASE("a misspelt command is answered with the nearest one and with all of them") {
   auto ended = Command({RUNNER, "chekc", "x.toml"}).wait();
   CHECK(ended.errors ==

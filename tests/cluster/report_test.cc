@@ -128,11 +128,5 @@ TEST_CASE("runner table tells what was missed, as the run did, and names runs by
   CHECK(contains(both.errors, kj::str("expectation missed: ", bad.folder, ": ")));
 }
 
-TEST_CASE("runner table says where there is no run") {
-  auto nowhere = Command({RUNNER, "table", newFolder()}).wait();
-  CHECK(nowhere.exitCode != 0);
-  CHECK(contains(nowhere.errors, "there is no run in "));
-}
-
 }  // namespace
 }  // namespace tests
