@@ -225,6 +225,13 @@ kj::String readWhole(int fd, kj::StringPtr name, uint64_t bytesMax) {
 
 LineFile::LineFile(kj::StringPtr path): name(kj::str(path)), fd(openToWrite(path, O_APPEND)) {}
 
+kj::Maybe<LineFile> LineFile::create(kj::StringPtr path) {
+  int fd = ::open(path.cStr(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
+  if (fd >= 0) return LineFile(kj::AutoCloseFd(fd), path);
+  if (errno != EEXIST) failToWrite(path, errno);
+  return nullptr;
+}
+
 LineFile::LineFile(kj::AutoCloseFd fd, kj::StringPtr name): name(kj::str(name)), fd(kj::mv(fd)) {}
 
 void LineFile::append(kj::StringPtr line) {

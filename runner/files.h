@@ -69,6 +69,8 @@ class LineFile {
 public:
   // Creates or appends to `path`.
   explicit LineFile(kj::StringPtr path);
+  // Creates `path`; null if it exists, whoever else creates it at the same moment.
+  static kj::Maybe<LineFile> create(kj::StringPtr path);
   // Takes over an open descriptor; `name` is what messages call it.
   LineFile(kj::AutoCloseFd fd, kj::StringPtr name);
 

@@ -13,6 +13,12 @@ namespace {
 // Some 300 bytes every log.every steps of each worker.
 constexpr uint64_t EVENTS_BYTES_MAX = 1ull << 34;
 
+LineFile newEvents(const RunFolder& folder) {
+  KJ_IF_MAYBE(file, LineFile::create(folder.events())) return kj::mv(*file);
+  configs::fail(folder.path, " holds a run already: ", folder.events(),
+      " exists. Choose a folder without a run");
+}
+
 }  // namespace
 
 kj::String formatEvent(Event::Reader event) {
@@ -51,7 +57,7 @@ void eachEvent(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> t
 
 RunLog::RunLog(
     const RunFolder& folder, const LogStyle& style, LineFile launcher, kj::Maybe<TensorBoard> board)
-    : events(folder.events()),
+    : events(newEvents(folder)),
       log(folder.log()),
       roles(folder),
       writer(style.writer()),

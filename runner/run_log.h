@@ -29,8 +29,9 @@ void eachEvent(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> t
 // with each other.
 class RunLog {
 public:
-  // Appends to the files of `folder`, log.txt and those of the roles in `style`, and hands each
-  // event on to `launcher`, one JSON line each. `board`, if there is one, takes all events too.
+  // Writes the files of `folder`, log.txt and those of the roles in `style`, and hands each event
+  // on to `launcher`, one JSON line each. `board`, if there is one, takes all events too. Throws if
+  // the folder has events: those of a run that has ended, or of one that goes on now.
   RunLog(const RunFolder& folder, const LogStyle& style, LineFile launcher,
       kj::Maybe<TensorBoard> board = nullptr);
 

@@ -171,10 +171,9 @@ kj::Own<Command> startRole(
   return kj::heap<Command>(words, Command::Surroundings{.environment = environment});
 }
 
-kj::Own<Command> startCoordinator(kj::StringPtr file) {
+kj::Own<Command> startCoordinator(kj::StringPtr file, kj::StringPtr folder = newFolder()) {
   auto cache = cacheSetting();
   kj::StringPtr environment[] = {cache};
-  auto folder = newFolder();
   kj::StringPtr words[] = {RUNNER, "role", file, "--role", "coordinator", "--folder", folder};
   return kj::heap<Command>(words, Command::Surroundings{.environment = environment});
 }
@@ -198,6 +197,22 @@ TEST_CASE("roles that never join are named when the time to start is over") {
       ended, {"not joined within 3 s: server 0, worker 0, worker 1;", "cluster.start_timeout_s"});
   // The role that waited for the others is not left behind.
   CHECK(server->wait(FAILS_WITHIN_S).exitCode == 75);
+}
+
+TEST_CASE("a coordinator is refused in the folder of a run that goes on, or has ended") {
+  auto folder = newFolder();
+  auto first = startCoordinator(ENDLESS, folder);
+  addressOf(*first);
+  auto refuse = [&]() {
+    auto events = readFile(kj::str(folder, "/events.jsonl"));
+    auto second = startCoordinator(ENDLESS, folder);
+    checkFailed(second->wait(FAILS_WITHIN_S), {kj::str(folder, " holds a run already")});
+    CHECK(readFile(kj::str(folder, "/events.jsonl")) == events);
+  };
+  refuse();
+  first->kill(SIGKILL);
+  first->wait();
+  refuse();
 }
 
 TEST_CASE("two roles of one index: the second is refused and told why") {
