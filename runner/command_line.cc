@@ -1,6 +1,9 @@
 #include "runner/command_line.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <kj/debug.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,8 +14,28 @@
 
 namespace runner {
 
+namespace {
+
+// Of the first write to stdout that failed; 0 if all went well.
+int printError = 0;
+
+}  // namespace
+
 void print(kj::StringPtr text) {
-  writeQuietly(STDOUT_FILENO, text);
+  if (printError == 0) printError = writeAll(STDOUT_FILENO, text.asBytes());
+}
+
+void openStandardStreams() {
+  for (int fd: {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(fd, F_GETFD) >= 0) continue;
+    // The system takes the lowest number that is free.
+    if (::open("/dev/null", O_RDWR) >= 0) continue;
+    auto reason = strerror(errno);
+    writeQuietly(STDERR_FILENO,
+        kj::str("error: cannot open /dev/null: ", reason,
+            "; it stands in for a standard stream that is closed: leave all three open\n"));
+    ::_exit(RUN_FAILED);
+  }
 }
 
 void setThreadEnvironment(char* argv[]) {
@@ -29,6 +52,12 @@ void setThreadEnvironment(char* argv[]) {
 }
 
 void CommandLine::endWith(ExitCode code) {
+  bool isLost = printError != 0 && printError != EPIPE;
+  if (isLost && (code == OK || code == MISSED)) {
+    error(kj::str("cannot write to standard output: ", strerror(printError),
+        "; what was printed is not complete"));
+    code = RUN_FAILED;
+  }
   ::_exit(code);
 }
 
@@ -57,6 +86,8 @@ void CommandLine::exitInfo(kj::StringPtr message) {
 }
 
 void CommandLine::run(kj::MainFunc main, int argc, char* argv[], int disconnected) {
+  // A pipe that nobody reads is an error of write(): see print().
+  ::signal(SIGPIPE, SIG_IGN);
   auto params = kj::heapArrayBuilder<kj::StringPtr>(kj::max(argc, 1) - 1);
   bool options = true;  // until `--`
   for (int i = 1; i < argc; i++) {

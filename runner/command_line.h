@@ -23,6 +23,7 @@ class CommandLine final: public kj::ProcessContext {
 public:
   explicit CommandLine(kj::StringPtr programName): programName(programName) {}
 
+  // A program that ends well, but has lost what it printed, ends with RUN_FAILED: see print().
   [[noreturn]] void endWith(ExitCode code);
 
   kj::StringPtr getProgramName() override { return programName; }
@@ -51,12 +52,19 @@ private:
   kj::Vector<kj::StringPtr> commands;
 };
 
+// Opens /dev/null in place of those standard streams that are closed: files must not get their
+// numbers. Ends the program with RUN_FAILED and one sentence if it cannot be opened.
+void openStandardStreams();
+
 // Sets what the runtime of oneDNN's threads reads when it is loaded, before main, and starts the
 // program again if that changed anything. Threads are ours to count, and a waiting one must not
 // spin: other workers share the cores. The first thing that a main does.
 void setThreadEnvironment(char* argv[]);
 
-// Writes all of `text` to stdout; ends quietly if nobody reads it.
+// Writes all of `text` to stdout. If it cannot be written (a full disk), what follows is dropped
+// too, the program does the rest of its work, and CommandLine ends it with RUN_FAILED and one
+// sentence. If the reader of a pipe has gone (`runner explain FILE | head`), that is no failure.
+// Call it from one thread at a time.
 void print(kj::StringPtr text);
 
 }  // namespace runner

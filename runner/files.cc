@@ -26,12 +26,8 @@ namespace {
 
 void writeAll(int fd, kj::ArrayPtr<const kj::byte> bytes, kj::StringPtr name,
     kj::StringPtr wayOut = OTHER_RUNS) {
-  while (bytes.size() > 0) {
-    ssize_t n = ::write(fd, bytes.begin(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) failToWrite(name, errno, wayOut);
-    bytes = bytes.slice(n, bytes.size());
-  }
+  int error = runner::writeAll(fd, bytes);
+  if (error != 0) failToWrite(name, error, wayOut);
 }
 
 kj::AutoCloseFd openToWrite(kj::StringPtr path, int flags, kj::StringPtr wayOut = OTHER_RUNS) {
@@ -185,13 +181,18 @@ kj::Maybe<kj::String> whyUnwritable(kj::StringPtr path) {
   return nullptr;
 }
 
-void writeQuietly(int fd, kj::StringPtr text) {
-  while (text.size() > 0) {
-    ssize_t n = ::write(fd, text.begin(), text.size());
+int writeAll(int fd, kj::ArrayPtr<const kj::byte> bytes) {
+  while (bytes.size() > 0) {
+    ssize_t n = ::write(fd, bytes.begin(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return;
-    text = text.slice(n);
+    if (n < 0) return errno;
+    bytes = bytes.slice(n, bytes.size());
   }
+  return 0;
+}
+
+void writeQuietly(int fd, kj::StringPtr text) {
+  (void)writeAll(fd, text.asBytes());
 }
 
 kj::String readWhole(kj::StringPtr path, uint64_t bytesMax) {

@@ -54,8 +54,10 @@ void removeAbandoned(kj::StringPtr path);
 // link, may be replaced. Leaves what is there as it is.
 kj::Maybe<kj::String> whyUnwritable(kj::StringPtr path);
 
-// Writes all of `text` to an open descriptor, for the eyes of a user; ends quietly if it cannot be
+// Writes all of `bytes` to an open descriptor. Returns 0, or the system's error if it cannot be
 // written.
+int writeAll(int fd, kj::ArrayPtr<const kj::byte> bytes);
+// The same for a text, where nobody can be told of an error.
 void writeQuietly(int fd, kj::StringPtr text);
 
 // The whole text of a file, or of an open descriptor (a pipe, standard input) that messages call

@@ -486,15 +486,6 @@ private:
   double overhead_ms = 0;
 };
 
-// Files must not get the numbers of the standard streams.
-void openStandardStreams() {
-  int fd;
-  do {
-    KJ_SYSCALL(fd = ::open("/dev/null", O_RDWR));
-  } while (fd <= STDERR_FILENO);
-  ::close(fd);
-}
-
 }  // namespace
 }  // namespace runner
 

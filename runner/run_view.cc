@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include "io/datasets.h"
+#include "runner/command_line.h"
+#include "runner/files.h"
 #include "runner/role_options.h"
 
 namespace runner {
@@ -44,15 +46,12 @@ kj::Maybe<kj::String> RunView::noticeOf(Event::Reader event) {
 }
 
 SingleRunView::SingleRunView(const Experiment& experiment, uint epochs, uint64_t steps)
-    : RunView(epochs, steps),
-      out(kj::AutoCloseFd(::dup(STDOUT_FILENO)), "standard output"),
-      writer(experiment.log.style->writer()),
-      progress(STDERR_FILENO) {}
+    : RunView(epochs, steps), writer(experiment.log.style->writer()), progress(STDERR_FILENO) {}
 
 void SingleRunView::show(Event::Reader event) {
   for (auto& line: linesOf(*writer, event)) {
     progress.clear();
-    out.append(line);
+    print(kj::str(line, '\n'));
   }
   KJ_IF_MAYBE(text, note(event)) progress.show(*text);
   KJ_IF_MAYBE(line, noticeOf(event)) say(*line);

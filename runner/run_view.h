@@ -4,7 +4,6 @@
 #include <kj/string.h>
 
 #include "runner/experiment.h"
-#include "runner/files.h"
 #include "runner/job.capnp.h"
 #include "runner/log_styles.h"
 #include "runner/progress.h"
@@ -53,14 +52,12 @@ public:
   // `experiment` must outlive the view.
   SingleRunView(const Experiment& experiment, uint epochs, uint64_t steps);
 
-  // Throws if stdout is gone.
   void show(Event::Reader event) override;
   void say(kj::StringPtr line) override;
   // Takes the progress line away.
   void end() override;
 
 private:
-  LineFile out;
   kj::Own<LineWriter> writer;
   ProgressLine progress;
 };

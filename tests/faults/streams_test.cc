@@ -1,0 +1,86 @@
+// Standard streams that cannot be written, or are closed: a command whose output is lost says so
+// and does not end as if all were well.
+#include <doctest/doctest.h>
+
+#include "tests/faults/failure.h"
+#include "tests/skip.h"
+#include "tests/text.h"
+
+namespace tests {
+namespace {
+
+constexpr kj::StringPtr PARSE_LOG = "tools/parse_log"_kj;
+
+// Runs the words behind a shell's redirection, `>/dev/full` or `2>&-`.
+Ended redirected(kj::StringPtr redirection, Words words,
+    kj::ArrayPtr<const kj::StringPtr> environment = nullptr) {
+  auto script = kj::str("exec \"$@\" ", redirection);
+  kj::Vector<kj::StringPtr> all;
+  all.addAll(kj::ArrayPtr<const kj::StringPtr>({"sh", "-c", script, "sh"}));
+  all.addAll(words);
+  return Command(all, {.environment = environment}).wait();
+}
+
+TEST_CASE("a command whose output finds the disk full ends with exit code 1 and says so") {
+  auto fails = [](Words words) {
+    INFO(kj::strArray(words, " "));
+    auto ended = redirected(">/dev/full", words);
+    checkFailed(ended, {"cannot write to standard output: No space left on device"});
+  };
+  auto run = newFolder();
+  writeFile(kj::str(run, "/events.jsonl"), "");
+  fails({RUNNER, "check", ENDLESS});
+  fails({RUNNER, "explain", ENDLESS});
+  fails({RUNNER, "table", run});
+  fails({RUNNER, "devices"});
+  fails({RUNNER, "reference"});
+  fails({RUNNER, "--help"});
+  fails({RUNNER, "--version"});
+  fails({PARSE_LOG, "--help"});
+}
+
+TEST_CASE("a run whose log lines find the disk full trains to its end, and then says so") {
+  auto runs = newFolder();
+  auto cache = cacheSetting();
+  kj::StringPtr environment[] = {cache};
+  auto ended = redirected(">/dev/full",
+      {RUNNER, "run", ENDLESS, "--runs", runs, "--set", "train.epochs=1"}, environment);
+  checkFailed(ended, {"cannot write to standard output: No space left on device"});
+  CHECK(contains(readFile(kj::str(runs, "/endless/1/events.jsonl")), "\"finished\""));
+  CHECK(readFile(kj::str(runs, "/endless/1/report.html")).size() > 0);
+}
+
+TEST_CASE("a pipe that nobody reads is no failure: the command does the rest of its work") {
+  auto run = newFolder();
+  writeFile(kj::str(run, "/events.jsonl"), "");
+  // The reader is gone before the command starts: that takes the end of the first process.
+  constexpr kj::StringPtr SCRIPT =
+      "set -o pipefail; { read line <\"$1\"; exec \"$2\" table \"$3\"; } | "
+      "{ exec <&-; echo >\"$1\"; }"_kj;
+  auto fifo = kj::str(newFolder(), "/fifo");
+  REQUIRE(Command({"mkfifo", fifo}).wait().exitCode == 0);
+  auto ended = Command({"bash", "-c", SCRIPT, "bash", fifo, RUNNER, run}).wait();
+  CHECK(ended.exitCode == 0);
+  CHECK(ended.errors == "");
+  CHECK(readFile(kj::str(run, "/report.html")).size() > 0);
+}
+
+TEST_CASE("closed standard streams hurt no command, with /dev/null or without") {
+  for (auto stream: {"<&-"_kj, ">&-"_kj, "2>&-"_kj, "<&- >&- 2>&-"_kj}) {
+    CAPTURE(stream);
+    CHECK(redirected(stream, {RUNNER, "devices"}).exitCode == 0);
+  }
+  constexpr kj::StringPtr WITHOUT =
+      "mount -t tmpfs none /dev && \"$1\" devices && \"$1\" devices <&-"_kj;
+  Command mounted(
+      {"unshare", "--user", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "none", "/dev"});
+  if (mounted.wait().exitCode != 0) SKIP_CASE("this machine lets no user mount a file system");
+  auto ended = Command(
+      {"unshare", "--user", "--map-root-user", "--mount", "sh", "-c", WITHOUT, "sh", RUNNER})
+                   .wait();
+  checkFailed(ended, {"cannot open /dev/null: No such file or directory"});
+  CHECK(ended.output.startsWith("cpu"));
+}
+
+}  // namespace
+}  // namespace tests
