@@ -245,10 +245,11 @@ DataConfig DataConfig::read(configs::Reader& reader) {
   DataConfig config;
   config.dataset = &reader.choose<DatasetKind>("dataset", "Which images.", DATASETS);
   auto& source = *config.dataset->source;
-  config.source = reader.maybeText("source",
+  config.source = reader.maybePath("source",
       "Where they come from: a folder, an archive, a folder written by `pack_records`, or the "
-      "address of a mirror. Absent = the folder named by the environment's RUNNER_DATASETS, then "
-      "where Debian installs it, then the official address.");
+      "address of a mirror. A relative path counts from the folder of the file that says it, with "
+      "`--set` and `--sweep` from the current folder. Absent = the folder named by the "
+      "environment's RUNNER_DATASETS, then where Debian installs it, then the official address.");
   KJ_IF_MAYBE(place, config.source) {
     if (place->size() == 0) {
       reader.error("source", "`source` is empty", "name a folder or an archive, or leave it out");

@@ -300,4 +300,19 @@ kj::Maybe<DatasetFacts> factsOf(const DataConfig& config) {
   return DatasetFacts{shape, source.classes, source.trainingRecords, source.validationRecords};
 }
 
+bool areRecordsKnown(const DataConfig& config) {
+  KJ_IF_MAYBE(source, config.source) {
+    if (isPacked(*source)) return false;
+  }
+  return config.dataset->source->format != DatasetSource::FOLDER;
+}
+
+kj::String recordsSha256(const DataConfig& config) {
+  auto dataset = openDataset(config, [](kj::StringPtr, uint64_t, uint64_t) {});
+  Sha256 sum;
+  sum.update(dataset->training().digest());
+  sum.update(dataset->validation().digest());
+  return kj::encodeHex(sum.finish());
+}
+
 }  // namespace io

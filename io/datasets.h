@@ -59,4 +59,12 @@ struct DatasetFacts {
 };
 kj::Maybe<DatasetFacts> factsOf(const DataConfig& config);
 
+// Whether [data] without `source` says what the records are: true of data sets of fixed content,
+// false of image folders and of folders of packed records.
+bool areRecordsKnown(const DataConfig& config);
+
+// The SHA-256 of all records in their order, training before validation, as 64 hexadecimal digits:
+// the same for the same records, wherever they lie. Opens the data set as openDataset() does.
+kj::String recordsSha256(const DataConfig& config);
+
 }  // namespace io

@@ -316,6 +316,32 @@ TEST_CASE("openDataset: sub-folders of images are classes, every tenth image is 
   CHECK(RecordReader::open(resized->training())->read(3).encoding == Encoding::RAW);
 }
 
+TEST_CASE("recordsSha256: the same images anywhere, packed or not, have the same sum, others not") {
+  Scratch scratch;
+  useCache(scratch);
+  auto config = testConfig("image_folder");
+  config.source = writeClasses(scratch);
+  CHECK(!areRecordsKnown(config));
+  auto sum = recordsSha256(config);
+  CHECK(sum.size() == 64);
+
+  auto moved = scratch.path("moved");
+  KJ_SYSCALL(::rename(scratch.path("images").cStr(), moved.cStr()));
+  config.source = kj::str(moved);
+  CHECK(recordsSha256(config) == sum);
+
+  packDataset(config, scratch.path("packed"), silent());
+  config.source = scratch.path("packed");
+  CHECK(!areRecordsKnown(config));
+  CHECK(recordsSha256(config) == sum);
+
+  scratch.write("moved/cat/105.jpg", jpegOf(251, {3, 16, 16}));
+  config.source = kj::mv(moved);
+  CHECK(recordsSha256(config) != sum);
+
+  CHECK(areRecordsKnown(testConfig("mnist")));
+}
+
 TEST_CASE("openDataset: a changed image folder is imported again") {
   Scratch scratch;
   useCache(scratch);

@@ -85,14 +85,23 @@ void checkRules(const Experiment& experiment, configs::Diagnostics& diagnostics)
 // What says nothing of how a run goes.
 constexpr kj::StringPtr BESIDE_THE_RUN[] = {"expect"_kj, "published"_kj, "sweep"_kj};
 
-// Two experiments with the same digest train the same.
-kj::String digestOf(const configs::Table& resolved) {
-  configs::Table trained;
-  for (auto& entry: resolved.entries) {
-    bool counts = true;
-    for (auto beside: BESIDE_THE_RUN) counts = counts && entry.key != beside;
-    if (counts) trained.entries.add(configs::Entry{kj::str(entry.key), {}, clone(*entry.value)});
+// The entries of `table` but those of `keys`.
+configs::Table without(kj::ArrayPtr<const kj::StringPtr> keys, const configs::Table& table) {
+  configs::Table rest;
+  for (auto& entry: table.entries) {
+    bool kept = true;
+    for (auto key: keys) kept = kept && entry.key != key;
+    if (kept) rest.entries.add(configs::Entry{kj::str(entry.key), {}, clone(*entry.value)});
   }
+  return rest;
+}
+
+// Two experiments with the same digest and the same records train the same.
+kj::String settingsDigestOf(const configs::Table& resolved) {
+  auto trained = without(BESIDE_THE_RUN, resolved);
+  constexpr kj::StringPtr PLACE[] = {"source"_kj};
+  auto& data = KJ_ASSERT_NONNULL(trained.find("data")).value->content.get<configs::Table>();
+  data = without(PLACE, data);
   return io::sha256Hex(configs::print(trained).asBytes());
 }
 
@@ -356,7 +365,8 @@ LoadedExperiment readExperiment(
   }
   loaded.experiment = kj::mv(experiment);
   loaded.resolved = configs::print(reading.resolved);
-  loaded.digest = digestOf(reading.resolved);
+  loaded.settingsDigest = settingsDigestOf(reading.resolved);
+  loaded.digest = kj::str(loaded.settingsDigest);
   return loaded;
 }
 
@@ -373,6 +383,13 @@ LoadedExperiment loadExperiment(kj::StringPtr path, kj::ArrayPtr<const kj::Strin
     loaded.errors = diagnostics.format(path);
   }
   return loaded;
+}
+
+void addRecords(LoadedExperiment& loaded) {
+  auto& data = KJ_ASSERT_NONNULL(loaded.experiment).data;
+  if (io::areRecordsKnown(data)) return;
+  auto both = kj::str(loaded.settingsDigest, ' ', io::recordsSha256(data));
+  loaded.digest = io::sha256Hex(both.asBytes());
 }
 
 kj::String languageReference() {

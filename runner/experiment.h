@@ -130,8 +130,12 @@ struct LoadedExperiment {
   kj::Own<configs::Document> document;
   kj::Maybe<Experiment> experiment;  // null if there are errors
   kj::String resolved;               // the text of `experiment.toml`
-  kj::String digest;                 // sha256 of what of `resolved` the run depends on, hexadecimal
-  kj::String errors;                 // everything wrong with the file, to be printed; empty = fine
+  // What two experiments that train the same have in common: a sha256, hexadecimal. It is that of
+  // `resolved` without data.source and what says nothing of how a run goes. Where only the records
+  // say what the data are, addRecords() has to put theirs into it before it is used.
+  kj::String digest;
+  kj::String settingsDigest;  // the same without the records
+  kj::String errors;          // everything wrong with the file, to be printed; empty = fine
 };
 
 // The tree of the file at `path` (relative to the current folder), with `overrides` (`a.b=value`)
@@ -148,6 +152,10 @@ LoadedExperiment readExperiment(
 // (`a.b=value`) laid over it. Shapes are checked too where the data set's are known without
 // fetching it, groups of keys in any case. A file with a sweep is an error: see loadRuns().
 LoadedExperiment loadExperiment(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overrides);
+
+// Puts what the records are into the digest, unless [data] says it all: the same records give the
+// same digest wherever they lie. Opens the data set, so imports it if that was not done before.
+void addRecords(LoadedExperiment& loaded);
 
 // The reference of the language: configs/REFERENCE.md.
 kj::String languageReference();

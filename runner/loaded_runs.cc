@@ -142,7 +142,27 @@ void checkLauncher(const Experiment& experiment, const configs::Document& docume
       "write launcher = \"local\"");
 }
 
+kj::String folderNameOf(kj::ArrayPtr<const Setting> settings,
+    kj::ArrayPtr<const kj::String> shortKeys, const LoadedExperiment& loaded) {
+  return kj::str(nameOf(settings, shortKeys), "-", loaded.digest.slice(0, DIGEST_DIGITS));
+}
+
 }  // namespace
+
+void addRecords(LoadedRuns& all) {
+  kj::Vector<LoadedRun> runs;
+  kj::HashSet<kj::String> names;
+  for (auto& run: all.runs) {
+    addRecords(run.loaded);
+    if (all.sweep != nullptr) {
+      run.name = folderNameOf(run.settings, all.shortKeys, run.loaded);
+      if (names.contains(run.name)) continue;
+      names.insert(kj::str(run.name));
+    }
+    runs.add(kj::mv(run));
+  }
+  all.runs = runs.releaseAsArray();
+}
 
 LoadedRuns loadRuns(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overrides,
     kj::ArrayPtr<const kj::StringPtr> sweeps) {
@@ -171,7 +191,7 @@ LoadedRuns loadRuns(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overri
       rest->complete = false;
       readExperiment(kj::mv(rest), diagnostics);
     }
-    kj::HashSet<kj::String> names;
+    kj::HashSet<kj::String> known;
     RunErrors errors;
     for (auto& settings: list) {
       configs::Diagnostics own;
@@ -181,10 +201,11 @@ LoadedRuns loadRuns(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overri
       auto loaded = readExperiment(kj::mv(document), own);
       KJ_IF_MAYBE(experiment, loaded.experiment) {
         checkLauncher(*experiment, *loaded.document, own);
-        auto name =
-            kj::str(nameOf(settings, all.shortKeys), "-", loaded.digest.slice(0, DIGEST_DIGITS));
-        if (!names.contains(name)) {
-          names.insert(kj::str(name));
+        auto name = folderNameOf(settings, all.shortKeys, loaded);
+        // The digest does not have the place of the data, and the name may have it in part.
+        auto identity = kj::str(name, '\0', loaded.resolved);
+        if (!known.contains(identity)) {
+          known.insert(kj::mv(identity));
           runs.add(LoadedRun{kj::mv(settings), kj::mv(name), kj::mv(loaded)});
         }
       }

@@ -8,7 +8,8 @@ namespace runner {
 
 struct LoadedRun {
   Settings settings;  // empty without a sweep
-  // Of its folder: the settings, and the first digits of the digest. Empty without a sweep.
+  // Of its folder: the settings, and the first digits of the digest. Empty without a sweep, and not
+  // final before addRecords().
   kj::String name;
   LoadedExperiment loaded;  // its experiment is there
 };
@@ -27,5 +28,8 @@ struct LoadedRuns {
 // of its runs as loadExperiment() does.
 LoadedRuns loadRuns(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overrides,
     kj::ArrayPtr<const kj::StringPtr> sweeps);
+
+// Calls addRecords() for every run. Runs of a sweep that turn out to be equal become one.
+void addRecords(LoadedRuns& all);
 
 }  // namespace runner

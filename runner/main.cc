@@ -102,7 +102,7 @@ private:
 
   kj::MainBuilder::Validity explainFile() {
     auto all = loadAll();
-    if (mustLook(all)) prepareData(all);
+    if (!areRecordsKnown(all)) prepareData(all);
     kj::Maybe<Links> links;
     if (bandwidth_mbit > 0) links = Links{.mbit = bandwidth_mbit, .overhead_ms = overhead_ms};
     print(explain(all, links));
@@ -315,6 +315,13 @@ private:
     return false;
   }
 
+  static bool areRecordsKnown(const LoadedRuns& all) {
+    for (auto& run: all.runs) {
+      if (!io::areRecordsKnown(KJ_ASSERT_NONNULL(run.loaded.experiment).data)) return false;
+    }
+    return true;
+  }
+
   // The command is wrong if it names a file that cannot be read, a folder without runs, or one that
   // cannot be made.
   template <typename Func>
@@ -357,6 +364,7 @@ private:
     }
     errors.tell(all.shortKeys, diagnostics);
     endIfWrong();
+    addRecords(all);
   }
 
   // What is allowed, but hardly meant: each sentence once.

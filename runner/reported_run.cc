@@ -140,15 +140,17 @@ private:
 // What its experiment.toml says of the run.
 void readExperimentOf(ReportedRun& run, kj::StringPtr path) {
   run.resolved = readWhole(path, EXPERIMENT_BYTES_MAX);
-  auto loaded = loadExperiment(path, nullptr);
+  configs::Diagnostics diagnostics;
+  // By itself, since a file of a run extends nothing: where its data lay is of no interest here.
+  auto loaded = readExperiment(configs::parse(path, run.resolved, diagnostics), diagnostics);
+  if (diagnostics.count() > 0) {
+    auto errors = diagnostics.format(path);
+    configs::fail(errors.slice(0, errors.findFirst('\n').orDefault(errors.size())));
+  }
   KJ_IF_MAYBE(experiment, loaded.experiment) {
     run.bySteps = experiment->log.style->tells == LogStyle::STEPS;
     run.published = kj::mv(experiment->published);
     run.expectations = kj::mv(experiment->expectations);
-  } else {
-    kj::StringPtr errors = loaded.errors;
-    auto first = errors.slice(0, errors.findFirst('\n').orDefault(errors.size()));
-    configs::fail(first);
   }
 }
 

@@ -48,9 +48,10 @@ kj::Maybe<kj::String> wrong(const Experiment& experiment, const RoleOptions& opt
 }  // namespace
 
 kj::Maybe<kj::String> runRoles(
-    const LoadedExperiment& loaded, const RoleOptions& options, CommandLine& commandLine) {
+    LoadedExperiment& loaded, const RoleOptions& options, CommandLine& commandLine) {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   KJ_IF_MAYBE(why, wrong(experiment, options)) return kj::mv(*why);
+  addRecords(loaded);
 
   // Nobody but the coordinator has events to write.
   auto run = [&](uint index) {

@@ -11,6 +11,6 @@ namespace runner {
 // each on a thread of its own. The first that fails ends the process: see CommandLine. Returns what
 // is wrong with `options`, if it is: then nothing was started.
 kj::Maybe<kj::String> runRoles(
-    const LoadedExperiment& loaded, const RoleOptions& options, CommandLine& commandLine);
+    LoadedExperiment& loaded, const RoleOptions& options, CommandLine& commandLine);
 
 }  // namespace runner

@@ -15,6 +15,8 @@ using kj::uint;
 struct Source {
   kj::String name;
   kj::String text;
+  // The absolute path of the folder that relative paths in it count from; empty: the current one.
+  kj::String folder;
 };
 
 // A place in a source: from (line, column) up to, not including, (endLine, endColumn). Counted from

@@ -162,7 +162,7 @@ public:
   // The tree of the file at `path` with everything that it extends below it. `name` is what
   // messages call it.
   Table read(kj::Path path, kj::StringPtr name, kj::String text) {
-    auto source = kj::heap(Source{kj::str(name), kj::mv(text)});
+    auto source = kj::heap(Source{kj::str(name), kj::mv(text), path.parent().toString(true)});
     auto& kept = *source;
     document.sources.add(kj::mv(source));
     chain.add(path.clone());
@@ -396,7 +396,7 @@ kj::Own<Document> load(const kj::ReadableDirectory& folder, kj::StringPtr path,
   }
   for (auto text: overrides) {
     auto key = text.slice(0, text.findFirst('=').orDefault(text.size()));
-    auto source = kj::heap(Source{kj::str(OVERRIDE, key), kj::str(text)});
+    auto source = kj::heap(Source{kj::str(OVERRIDE, key), kj::str(text), {}});
     KJ_IF_MAYBE(table, parseOverride(*source, diagnostics)) {
       lay(kj::mv(*table), document->root, Place::UNDER);
     } else {
@@ -411,7 +411,7 @@ kj::Maybe<Entry> parseValues(
     Document& document, kj::StringPtr option, kj::StringPtr text, Diagnostics& diagnostics) {
   auto equals = text.findFirst('=').orDefault(text.size());
   auto key = kj::heapString(text.slice(0, equals));
-  auto kept = kj::heap(Source{kj::str(option, " ", key), kj::str(text)});
+  auto kept = kj::heap(Source{kj::str(option, " ", key), kj::str(text), {}});
   auto& source = *kept;
   document.sources.add(kj::mv(kept));
   Line line(source, 1);
@@ -442,7 +442,7 @@ bool isOverride(Span span) {
 kj::Own<Document> parse(kj::StringPtr name, kj::StringPtr text, Diagnostics& diagnostics) {
   auto document = kj::heap<Document>();
   document->file = kj::str(name);
-  auto source = kj::heap(Source{kj::str(name), kj::str(text)});
+  auto source = kj::heap(Source{kj::str(name), kj::str(text), {}});
   KJ_IF_MAYBE(table, parseSource(*source, diagnostics)) {
     document->root = kj::mv(*table);
   } else {

@@ -1,4 +1,5 @@
-// What all getters share. The getters stand in reader_values.cc and reader_tables.cc.
+// What all getters share. The getters stand in reader_values.cc, reader_paths.cc and
+// reader_tables.cc.
 #include "configs/language/reader.h"
 
 #include "configs/language/manual.h"

@@ -69,6 +69,11 @@ public:
   kj::String text(kj::StringPtr key, kj::StringPtr doc);
   kj::String text(kj::StringPtr key, kj::StringPtr doc, kj::StringPtr defaultValue);
   kj::Maybe<kj::String> maybeText(kj::StringPtr key, kj::StringPtr doc);
+  // The path of a file or folder, absolute. A relative one counts from the folder of the file that
+  // says it, one in a `--set` or `--sweep` from the current folder. An address (`http://…`) comes
+  // back as it is. Earlier versions counted from the current folder everywhere: it is an error if
+  // that folder has something else at this path, or something where the file's folder has nothing.
+  kj::Maybe<kj::String> maybePath(kj::StringPtr key, kj::StringPtr doc);
 
   // Lists. Absent = empty.
   kj::Array<int64_t> integers(kj::StringPtr key, kj::StringPtr doc, IntegerLimits limits);
@@ -221,6 +226,8 @@ private:
   template <typename T, typename Limits>
   kj::Array<T> numbers(kj::StringPtr key, kj::StringPtr doc, Limits limits, kj::StringPtr example);
   kj::String textOf(kj::StringPtr name, const Value& value);
+  kj::String pathAt(kj::StringPtr key, kj::String given, Span span);
+  void refuseIfElsewhere(kj::StringPtr key, kj::StringPtr given, kj::StringPtr meant, Span span);
   // Calls `each(name, element, resolved)` for every element of a list; none if it is no list.
   void eachOf(kj::StringPtr key, const Value& value, kj::StringPtr example,
       kj::FunctionParam<void(kj::StringPtr name, const Value& element, List& resolved)> each);

@@ -1,0 +1,99 @@
+// Paths, and what they count from.
+#include <kj/filesystem.h>
+#include <sys/stat.h>
+
+#include "configs/language/reader.h"
+
+namespace configs {
+
+namespace {
+
+// An address is read from elsewhere: it counts from nothing.
+bool isAddress(kj::StringPtr text) {
+  KJ_IF_MAYBE(colon, text.findFirst(':')) return text.slice(*colon).startsWith("://");
+  return false;
+}
+
+kj::String currentFolder() {
+  return kj::newDiskFilesystem()->getCurrentPath().toString(true);
+}
+
+bool isLink(kj::StringPtr path) {
+  struct stat about;
+  return ::lstat(path.cStr(), &about) == 0 && S_ISLNK(about.st_mode);
+}
+
+// The absolute path of `relative` as seen from `folder`. A `..` takes away the name before it,
+// unless that name is a symbolic link: what lies above a link is known to the system alone.
+kj::String join(kj::StringPtr folder, kj::StringPtr relative) {
+  auto path = kj::str(folder == "/" ? ""_kj : folder);
+  size_t begin = 0;
+  for (size_t end = 0; end <= relative.size(); ++end) {
+    if (end < relative.size() && relative[end] != '/') continue;
+    auto part = kj::heapString(relative.slice(begin, end));
+    begin = end + 1;
+    if (part == "" || part == ".") continue;
+    auto slash = path.findLast('/').orDefault(0);
+    if (part == ".." && !path.endsWith("/..") && !isLink(path)) {
+      path = kj::heapString(path.slice(0, slash));
+    } else {
+      path = kj::str(path, "/", part);
+    }
+  }
+  return path.size() == 0 ? kj::str("/") : kj::mv(path);
+}
+
+// What a path leads to; null: to nothing.
+struct Place {
+  dev_t device;
+  ino_t number;
+};
+kj::Maybe<Place> placeAt(kj::StringPtr path) {
+  struct stat about;
+  if (::stat(path.cStr(), &about) != 0) return nullptr;
+  return Place{about.st_dev, about.st_ino};
+}
+
+}  // namespace
+
+kj::Maybe<kj::String> Reader::maybePath(kj::StringPtr key, kj::StringPtr doc) {
+  describe(key, "path", "none", doc);
+  KJ_IF_MAYBE(value, find(key)) {
+    auto result = pathAt(key, textOf(key, *value), value->span);
+    keep(key, newValue(kj::str(result)));
+    return kj::mv(result);
+  }
+  return nullptr;
+}
+
+kj::String Reader::pathAt(kj::StringPtr key, kj::String given, Span span) {
+  if (given.size() == 0 || given.startsWith("/") || isAddress(given)) return given;
+  bool inFile = span.source != nullptr && span.source->folder.size() > 0;
+  if (!inFile) return join(currentFolder(), given);
+  auto result = join(span.source->folder, given);
+  refuseIfElsewhere(key, given, result, span);
+  return result;
+}
+
+void Reader::refuseIfElsewhere(
+    kj::StringPtr key, kj::StringPtr given, kj::StringPtr meant, Span span) {
+  auto before = join(currentFolder(), given);
+  auto there = placeAt(meant);
+  KJ_IF_MAYBE(other, placeAt(before)) {
+    KJ_IF_MAYBE(place, there) {
+      if (place->device == other->device && place->number == other->number) return;
+      sink.diagnostics.error(span,
+          kj::str("`", given, "` is both ", meant, ", seen from the folder of this file, and ",
+              before, ", seen from the current folder"),
+          kj::str("a relative `", key, "` counts from the file that says it, and counted from the ",
+              "current folder before: write the absolute path of the one that is meant"));
+    } else {
+      sink.diagnostics.error(span,
+          kj::str("there is nothing at ", meant, ", but there is at ", before),
+          kj::str("a relative `", key, "` counts from the file that says it, not from the current ",
+              "folder: write `", key, " = \"", before, "\"`, or --set ", pathOf(key), "=", given));
+    }
+  }
+}
+
+}  // namespace configs

@@ -1,0 +1,143 @@
+// What relative paths in experiment files count from.
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+#include <kj/filesystem.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "configs/language/reader.h"
+
+namespace configs {
+namespace {
+
+// A folder in which files lie, and a current folder below it.
+class Folders {
+public:
+  Folders() {
+    auto pattern = kj::str(::getenv("TEST_TMPDIR"), "/paths-XXXXXX");
+    KJ_REQUIRE(::mkdtemp(pattern.begin()) != nullptr, pattern);
+    path = kj::mv(pattern);
+    write("current/.keep", "");
+    KJ_SYSCALL(::chdir(at("current").cStr()));
+    KJ_SYSCALL(::setenv("PWD", at("current").cStr(), 1));
+  }
+
+  kj::String path;
+  kj::String at(kj::StringPtr name) const { return kj::str(path, "/", name); }
+
+  void write(kj::StringPtr name, kj::StringPtr text) {
+    std::filesystem::path path(at(name).cStr());
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path) << text.cStr();
+  }
+  void link(kj::StringPtr name, kj::StringPtr to) {
+    KJ_SYSCALL(::symlink(to.cStr(), at(name).cStr()));
+  }
+};
+
+// The value of `place` in the file at `path`, and the errors.
+struct Read {
+  kj::Own<Document> document;
+  kj::Maybe<kj::String> place;
+  kj::String resolved;
+  kj::String errors;
+
+  explicit Read(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overrides = nullptr) {
+    auto filesystem = kj::newDiskFilesystem();
+    Diagnostics diagnostics;
+    document =
+        load(filesystem->getRoot(), path, overrides, diagnostics, filesystem->getCurrentPath());
+    Reading reading{diagnostics, {}};
+    readDocument(*document, reading, [&](Reader& reader) {
+      place = reader.maybePath("place", "Where it is.");
+      return 0;
+    });
+    resolved = print(reading.resolved);
+    errors = diagnostics.format(path);
+  }
+
+  kj::StringPtr is() const { return KJ_REQUIRE_NONNULL(place); }
+};
+
+TEST_CASE("a relative path counts from the folder of the file that says it, and is kept absolute") {
+  Folders folders;
+  folders.write("files/x.toml", "place = \"photos\"\n");
+  folders.write("files/photos", "");
+  auto path = folders.at("files/x.toml");
+  for (auto name: {kj::StringPtr(path), "../files/x.toml"_kj}) {
+    Read read(name);
+    CHECK(read.errors == "");
+    CHECK(read.is() == folders.at("files/photos"));
+    CHECK(read.resolved == kj::str("place = \"", folders.at("files/photos"), "\"\n"));
+  }
+}
+
+TEST_CASE("a path of a file that is extended counts from that file's folder") {
+  Folders folders;
+  folders.write("files/below/base.toml", "place = \"../photos\"\n");
+  folders.write("files/x.toml", "extends = \"below/base.toml\"\n");
+  CHECK(Read(folders.at("files/x.toml")).is() == folders.at("files/photos"));
+}
+
+TEST_CASE("a path in a --set counts from the current folder, as every path on a command line") {
+  Folders folders;
+  folders.write("files/x.toml", "place = \"photos\"\n");
+  folders.write("files/photos", "");
+  Read read(folders.at("files/x.toml"), kj::arr("place=./photos"_kj));
+  CHECK(read.errors == "");
+  CHECK(read.is() == folders.at("current/photos"));
+}
+
+TEST_CASE("absolute paths, addresses and empty texts stay as they are") {
+  Folders folders;
+  for (auto text: {"/a/../b", "http://host/a", "file:///a", ""}) {
+    folders.write("x.toml", kj::str("place = \"", text, "\"\n"));
+    Read read(folders.at("x.toml"));
+    CHECK(read.errors == "");
+    CHECK(read.is() == text);
+  }
+}
+
+TEST_CASE("`..` behind a symbolic link is left to the system, which knows where the link leads") {
+  Folders folders;
+  folders.write("elsewhere/files/x.toml", "place = \"../photos\"\n");
+  folders.link("files", folders.at("elsewhere/files"));
+  CHECK(Read(folders.at("files/x.toml")).is() == folders.at("files/../photos"));
+}
+
+TEST_CASE("a path that leads to something from the current folder alone is refused") {
+  Folders folders;
+  folders.write("files/x.toml", "place = \"photos\"\n");
+  folders.write("current/photos", "");
+  CHECK(Read(folders.at("files/x.toml")).errors ==
+        kj::str(folders.at("files/x.toml"), ":1:9: error: there is nothing at ",
+            folders.at("files/photos"), ", but there is at ", folders.at("current/photos"),
+            "\n"
+            "  1 | place = \"photos\"\n"
+            "    |         ^^^^^^^^\n"
+            "  help: a relative `place` counts from the file that says it, not from the current "
+            "folder: write `place = \"",
+            folders.at("current/photos"), "\"`, or --set place=photos\n1 error in ",
+            folders.at("files/x.toml"), "; nothing was started.\n"));
+}
+
+TEST_CASE("a path that leads to different things from both folders is refused, to one is not") {
+  Folders folders;
+  folders.write("files/x.toml", "place = \"photos\"\n");
+  folders.write("files/photos", "");
+  folders.write("current/photos", "");
+  auto errors = Read(folders.at("files/x.toml")).errors;
+  CHECK(errors.startsWith(kj::str(folders.at("files/x.toml"), ":1:9: error: `photos` is both ",
+      folders.at("files/photos"), ", seen from the folder of this file, and ",
+      folders.at("current/photos"), ", seen from the current folder\n")));
+
+  KJ_SYSCALL(::unlink(folders.at("current/photos").cStr()));
+  folders.link("current/photos", "../files/photos");
+  CHECK(Read(folders.at("files/x.toml")).errors == "");
+}
+
+}  // namespace
+}  // namespace configs

@@ -1,0 +1,156 @@
+// Where an experiment's images lie: what a relative data.source counts from, and that a run is
+// known by its images and not by their place.
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+#include <kj/filesystem.h>
+#include <string.h>
+
+#include "io/jpeg.h"
+#include "tests/run.h"
+#include "tests/text.h"
+
+namespace tests {
+namespace {
+
+constexpr kj::StringPtr EXPERIMENT = R"(name = "x"
+
+[data]
+dataset = "image_folder"
+source = "photos"
+batch_size = 4
+reader_threads = 1
+
+[model]
+layers = [{ kind = "dense", units = 2 }]
+
+[train]
+steps = 2
+optimizer = { kind = "sgd", learning_rate = 1e-6 }
+
+[kvstore]
+mode = "dist_sync"
+
+[cluster]
+workers = 1
+)"_kj;
+
+kj::String absolute(kj::StringPtr path) {
+  auto filesystem = kj::newDiskFilesystem();
+  return filesystem->getCurrentPath().eval(path).toString(true);
+}
+
+// A folder with x.toml and, in `photos`, twenty images of two classes.
+kj::String newExperiment(uint brightness) {
+  auto folder = newFolder();
+  REQUIRE(Command({"mkdir", "-p", kj::str(folder, "/photos/cat"), kj::str(folder, "/photos/dog")})
+              .wait()
+              .exitCode == 0);
+  io::ImageShape shape = {3, 8, 8};
+  for (uint i = 0; i < 20; i++) {
+    auto pixels = kj::heapArray<kj::byte>(shape.size());
+    for (size_t k: kj::indices(pixels)) pixels[k] = (k * (i + 3) * 37 + brightness) % 251;
+    auto jpeg = io::encodeJpeg({shape, io::Layout::PIXELS, pixels});
+    auto name = kj::str(i % 2 == 0 ? "cat" : "dog", "/", i / 10, i % 10, ".jpeg");
+    writeFile(kj::str(folder, "/photos/", name), kj::heapString(jpeg.asChars()));
+  }
+  writeFile(kj::str(folder, "/x.toml"), EXPERIMENT);
+  return folder;
+}
+
+struct Place {
+  kj::String folder = newFolder();  // where the program is called
+  kj::String cache = kj::str("RUNNER_CACHE=", newFolder());
+  kj::String runs = newFolder();
+
+  Ended call(kj::ArrayPtr<const kj::StringPtr> words) {
+    auto program = absolute(RUNNER);
+    kj::Vector<kj::StringPtr> all;
+    all.add(program);
+    all.addAll(words);
+    kj::StringPtr environment[] = {cache};
+    return Command(all, {.folder = folder, .environment = environment}).wait();
+  }
+
+  // The folder of the run that is made of `file`.
+  kj::String train(kj::StringPtr file, kj::ArrayPtr<const kj::StringPtr> more = nullptr) {
+    kj::Vector<kj::StringPtr> words;
+    words.addAll(kj::ArrayPtr<const kj::StringPtr>({"run", file, "--runs", runs}));
+    words.addAll(more);
+    auto ended = call(words);
+    INFO(ended.errors);
+    REQUIRE(ended.exitCode == 0);
+    auto line = KJ_ASSERT_NONNULL(ended.output.findLast(' '));
+    return kj::heapString(ended.output.slice(line + 1, ended.output.size() - 1));
+  }
+};
+
+kj::String digestOf(kj::StringPtr runFolder) {
+  auto events = readFile(kj::str(runFolder, "/events.jsonl"));
+  constexpr kj::StringPtr MARK = "\"digest\":\""_kj;
+  auto at = ::strstr(events.cStr(), MARK.cStr());
+  REQUIRE(at != nullptr);
+  return kj::heapString(at + MARK.size(), 64);
+}
+
+TEST_CASE("a run finds images beside its file from any folder, and keeps their absolute path") {
+  Place place;
+  auto experiment = newExperiment(0);
+  auto run = place.train(kj::str(experiment, "/x.toml"));
+  auto kept = kj::str(run, "/experiment.toml");
+  CHECK(contains(readFile(kept), kj::str("\nsource = \"", experiment, "/photos\"\n")));
+  // That file says the same wherever it lies.
+  CHECK(digestOf(place.train(kept)) == digestOf(run));
+}
+
+TEST_CASE("the digest of a run tells other images apart, and not other places of the same ones") {
+  Place place;
+  auto first = newExperiment(0), same = newExperiment(0), other = newExperiment(1);
+  auto digest = digestOf(place.train(kj::str(first, "/x.toml")));
+  CHECK(digestOf(place.train(kj::str(same, "/x.toml"))) == digest);
+  CHECK(digestOf(place.train(kj::str(other, "/x.toml"))) != digest);
+  // Other images in the place of the first.
+  REQUIRE(Command({"cp", "-r", kj::str(other, "/photos"), first}).wait().exitCode == 0);
+  CHECK(digestOf(place.train(kj::str(first, "/x.toml"))) != digest);
+}
+
+TEST_CASE("a sweep runs anew where its images are others, and skips what is finished where not") {
+  Place place;
+  auto first = newExperiment(0), other = newExperiment(1);
+  auto sweep = [&]() {
+    auto ended = place.call(
+        {"run", kj::str(first, "/x.toml"), "--runs", place.runs, "--sweep", "train.seed=1,2"});
+    INFO(ended.errors);
+    REQUIRE(ended.exitCode == 0);
+    return kj::mv(ended.errors);
+  };
+  CHECK(contains(sweep(), "2 runs to do, 0 done before"));
+  CHECK(contains(sweep(), "0 runs to do, 2 done before"));
+  REQUIRE(Command({"cp", "-r", kj::str(other, "/photos"), first}).wait().exitCode == 0);
+  CHECK(contains(sweep(), "2 runs to do, 0 done before"));
+}
+
+TEST_CASE("images that only the current folder has are refused before anything is imported") {
+  Place place;
+  auto elsewhere = newFolder();
+  writeFile(kj::str(elsewhere, "/x.toml"), EXPERIMENT);
+  place.folder = newExperiment(0);
+  auto ended = place.call({"run", kj::str(elsewhere, "/x.toml"), "--runs", place.runs});
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 2);
+  CHECK(contains(ended.errors, kj::str("there is nothing at ", elsewhere, "/photos, but there is ",
+                                   "at ", place.folder, "/photos")));
+  CHECK(contains(ended.errors, "--set data.source=photos"));
+  // The way out that it names.
+  auto run = place.train(kj::str(elsewhere, "/x.toml"), {"--set", "data.source=photos"});
+  CHECK(contains(readFile(kj::str(run, "/experiment.toml")), kj::str(place.folder, "/photos")));
+}
+
+TEST_CASE("check imports nothing") {
+  Place place;
+  CHECK(place.call({"check", kj::str(newExperiment(0), "/x.toml")}).exitCode == 0);
+  auto folder = place.cache.slice(kj::StringPtr("RUNNER_CACHE=").size());
+  CHECK(Command({"ls", "-A", kj::StringPtr(folder)}).wait().output == "");
+}
+
+}  // namespace
+}  // namespace tests
