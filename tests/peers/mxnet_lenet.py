@@ -2,17 +2,25 @@
 """mxnet_lenet: trains LeNet on Fashion-MNIST with MXNet's kvstore `dist_sync`, on this machine.
 
   mxnet_lenet.py --epochs 3                      two workers, two servers, MXNet's own weights
-  mxnet_lenet.py --epochs 3 --weights weights.f32    the weights that `bench losses --dump` writes
+  mxnet_lenet.py --epochs 3 --weights FOLDER/weights.f32    those of `bench losses --dump FOLDER`
+  mxnet_lenet.py --compare FOLDER                the losses of `bench losses --dump FOLDER`
 
 The work is that of configs/fashion_mnist_dist_sync.toml with data.order = "stored": the same
 network, batches, optimizer and learning rates. Each role is a process with one thread for
 computing. Each worker takes its part of every global batch, in the order of the data set.
+--compare makes as many steps as FOLDER/losses.txt has lines, in one worker without servers, and
+prints the largest relative difference of a loss; its batch is --batch:
 
-Standard output has lines of JSON of worker 0: begun (the time of the first step, in seconds since
-1970), then for each epoch epoch_s (without validation), train_accuracy and accuracy (of the 10,000
-test images). It needs MXNet 1.9 (PyPI; Python 3.8 with numpy before 1.24) and Debian's
-dataset-fashion-mnist. Exit code 77: one of them is not installed. `beside.py mxnet` measures this
-script beside ours.
+  bench losses configs/fashion_mnist_dist_sync.toml --set 'data.order="stored"' \\
+    --set data.batch_size=128 --data --steps=20 --dump FOLDER
+  mxnet_lenet.py --compare FOLDER --batch 128
+
+Otherwise standard output has lines of JSON of worker 0: begun (the time of the first step, in
+seconds since 1970), then for each epoch epoch_s (without validation), train_accuracy and accuracy
+(of the 10,000 test images).
+
+It needs MXNet 1.9 (PyPI; Python 3.8 with numpy before 1.24) and Debian's dataset-fashion-mnist.
+Exit code 77: one of them is not installed. `beside.py mxnet` measures this script beside ours.
 """
 
 import argparse
@@ -42,6 +50,7 @@ def arguments():
     parser.add_argument("--servers", type=int, default=2)
     parser.add_argument("--batch", type=int, default=64, help="images per step and worker")
     parser.add_argument("--weights", help="the first weights: float32 in our order")
+    parser.add_argument("--compare", metavar="FOLDER", help="losses, instead of training")
     parser.add_argument("--data", default="/usr/share/datasets/fashion-mnist",
                         help="the folder of the four *-ubyte.gz files")
     parser.add_argument("--role", choices=("launcher", "scheduler", "server", "worker"),
@@ -111,7 +120,7 @@ class Worker:
     def __init__(self, mx, options):
         self.mx = mx
         self.batch = options.batch
-        self.kvstore = mx.kv.create("dist_sync")
+        self.kvstore = mx.kv.create("local" if options.compare else "dist_sync")
         self.workers = self.kvstore.num_workers
         self.rank = self.kvstore.rank
         self.images, self.labels = images_and_labels(options.data, "train")
@@ -147,6 +156,16 @@ class Worker:
         self.module.forward_backward(batch)
         self.module.update()
         self.module.update_metric(metric, batch.label)
+
+    def compare(self, folder):
+        with open(os.path.join(folder, "losses.txt"), encoding="ascii") as file:
+            ours = [float(line) for line in file]
+        largest = 0
+        for number, our in enumerate(ours):
+            loss = self.mx.metric.CrossEntropy()
+            self.step(number, loss)
+            largest = max(largest, abs(our - loss.get()[1]) / loss.get()[1])
+        print(f"{len(ours)} steps: largest relative difference of a loss {largest:.2e}")
 
     def validate(self):
         """The share of right answers; the last batch is filled up, and only its rest counts."""
@@ -191,9 +210,13 @@ def main():
         print(f"mxnet_lenet: no folder {options.data} (Debian: dataset-fashion-mnist)",
               file=sys.stderr)
         return NOT_HERE
-    if options.role == "launcher":
+    if options.compare:
+        options.weights = os.path.join(options.compare, "weights.f32")
+        Worker(mx, options).compare(options.compare)
+    elif options.role == "launcher":
         return launch(options)
-    Worker(mx, options).train(options.epochs)
+    else:
+        Worker(mx, options).train(options.epochs)
     return 0
 
 
