@@ -59,9 +59,9 @@ Expectation readExpectation(configs::Reader& reader, const ExpectedFigure& figur
 
 // In at most six decimals, as the classic lines have them.
 kj::String shortest(double value) {
-  auto text = fixedPoint(value, 6);
+  auto text = figureText(value, 6);
   size_t end = text.size();
-  if (text.findFirst('.') == nullptr) return text;
+  if (text.findFirst('.') == nullptr || text.findFirst('e') != nullptr) return text;
   while (text[end - 1] == '0') --end;
   if (text[end - 1] == '.') --end;
   return kj::heapString(text.slice(0, end));

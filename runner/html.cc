@@ -8,27 +8,6 @@ namespace {
 
 using Row = kj::ArrayPtr<const kj::String>;
 
-bool isNumber(kj::StringPtr text) {
-  bool digit = false;
-  for (char c: text) {
-    bool isDigit = '0' <= c && c <= '9';
-    digit = digit || isDigit;
-    if (!isDigit && c != '.' && c != ',' && c != '-' && c != '+') return false;
-  }
-  return digit;
-}
-
-// Whether all texts of a column are numbers, empty ones aside.
-bool isOfNumbers(const TextTable& table, size_t column) {
-  bool any = false;
-  for (auto& row: table.rows) {
-    if (row[column].size() == 0) continue;
-    if (!isNumber(row[column])) return false;
-    any = true;
-  }
-  return any;
-}
-
 // `ofNumbers` says which columns are.
 kj::String htmlRow(kj::ArrayPtr<const bool> ofNumbers, Row row, kj::StringPtr element) {
   kj::Vector<kj::String> cells;

@@ -65,6 +65,33 @@ kj::String fixedPoint(double value, uint decimals) {
   return kj::heapString(buffer, end - buffer);
 }
 
+kj::String figureText(double value, uint decimals) {
+  constexpr double LARGE = 1e7;
+  bool large = std::isfinite(value) && std::fabs(value) >= LARGE;
+  return large ? withExponent(value, 2) : fixedPoint(value, decimals);
+}
+
+kj::String withExponent(double value, uint decimals) {
+  KJ_REQUIRE(decimals <= 17, "a double has no more than 17 meaningful digits", decimals);
+  if (!std::isfinite(value)) return fixedPoint(value, 0);
+  char buffer[32];
+  auto [end, error] = std::to_chars(buffer, buffer + sizeof(buffer), value,
+      std::chars_format::scientific, static_cast<int>(decimals));
+  KJ_ASSERT(error == std::errc());
+  // `1.760e+32` has parts: the digits, and the exponent with its sign.
+  auto digitsEnd = static_cast<char*>(memchr(buffer, 'e', end - buffer));
+  auto exponent = digitsEnd + 1;
+  bool negative = *exponent == '-';
+  exponent++;
+  while (end - exponent > 1 && *exponent == '0') exponent++;
+  if (decimals > 0) {
+    while (digitsEnd[-1] == '0') digitsEnd--;
+    if (digitsEnd[-1] == '.') digitsEnd--;
+  }
+  return kj::str(kj::arrayPtr(buffer, digitsEnd), negative ? "e-" : "e",
+      kj::arrayPtr(exponent, end));
+}
+
 kj::String sixDigits(double value) {
   if (std::isnan(value)) return kj::str("nan");
   char buffer[32];

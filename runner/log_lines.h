@@ -39,6 +39,14 @@ kj::String speedLine(uint epoch, uint batch, double imagesPerS, kj::StringPtr me
 // at most 17.
 kj::String fixedPoint(double value, uint decimals);
 
+// `value` for people: as fixedPoint(), but from ten million on in three digits and with an
+// exponent, such as `1.76e32`.
+kj::String figureText(double value, uint decimals);
+
+// `value` with an exponent and at most `decimals` digits behind the point, without zeros at their
+// end: `1.76e32`, `2e-7`. A NaN is `nan`.
+kj::String withExponent(double value, uint decimals);
+
 // `value` as C's `%g`: six digits at most, in every locale. A NaN is `nan`.
 kj::String sixDigits(double value);
 

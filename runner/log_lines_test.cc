@@ -63,6 +63,23 @@ TEST_CASE("numbers are written as printf writes them, but nan has no sign") {
   CHECK(fixedPoint(std::numeric_limits<double>::max(), 17).size() == 309 + 18);
 }
 
+TEST_CASE("figureText: a huge number has three digits and an exponent") {
+  same(figureText(175827461273158795294793340059648.0, 6), "1.76e32");
+  same(figureText(-2e7, 6), "-2e7");
+  same(figureText(9999999.25, 2), "9999999.25");
+  same(figureText(0.5, 3), "0.500");
+  same(figureText(std::nan(""), 3), "nan");
+  same(figureText(std::numeric_limits<double>::infinity(), 3), "inf");
+}
+
+TEST_CASE("withExponent: zeros at the end of the digits are left out") {
+  same(withExponent(1.5e-7, 3), "1.5e-7");
+  same(withExponent(1e100, 2), "1e100");
+  same(withExponent(0, 2), "0e0");
+  same(withExponent(20, 0), "2e1");
+  same(withExponent(std::nan(""), 0), "nan");
+}
+
 TEST_CASE("what is written is read back") {
   auto prefix = logPrefix(kj::UNIX_EPOCH, 3);
   same(told(kj::str(prefix, trainLine(4, "accuracy", 0.449129))), "train 4 3 accuracy 0.449129");

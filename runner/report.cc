@@ -27,7 +27,7 @@ constexpr uint DECIMALS = 4;
 constexpr size_t PUBLISHED_ROWS_MAX = 24;
 
 kj::String runTime(double seconds) {
-  return seconds < 120 ? kj::str(fixedPoint(seconds, 1), " s") : durationText(seconds);
+  return seconds < 120 ? kj::str(figureText(seconds, 1), " s") : durationText(seconds);
 }
 
 kj::String expectationsWords(Runs runs) {
@@ -48,7 +48,7 @@ kj::String verdictOfOne(const ReportedRun& run) {
   if (record.state == RunRecord::FINISHED) parts.add(kj::str(" in ", runTime(record.run_s)));
   KJ_IF_MAYBE(accuracy, finalAccuracy(record)) {
     auto epochs = record.epochRecords.size();
-    parts.add(kj::str("; validation accuracy ", fixedPoint(*accuracy, DECIMALS), " after ", epochs,
+    parts.add(kj::str("; validation accuracy ", figureText(*accuracy, DECIMALS), " after ", epochs,
         epochs == 1 ? " epoch" : " epochs"));
   }
   return kj::strArray(parts, "");
@@ -216,7 +216,7 @@ kj::String verdictOf(Runs runs) {
   kj::String found;
   KJ_IF_MAYBE(run, best) {
     found =
-        kj::str("; best validation accuracy ", fixedPoint(most, DECIMALS), " (", run->label, ")");
+        kj::str("; best validation accuracy ", figureText(most, DECIMALS), " (", run->label, ")");
   }
   return kj::str(runs.size(), " runs: ", kj::strArray(states, ", "), found, expected);
 }

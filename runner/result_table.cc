@@ -179,7 +179,7 @@ bool isWanted(uint epoch, const TableOptions& options) {
 // The figure as text, or nothing.
 kj::String cell(kj::Maybe<double> value, uint decimals) {
   KJ_IF_MAYBE(v, value) {
-    return fixedPoint(*v, decimals);
+    return figureText(*v, decimals);
   }
   return nullptr;
 }

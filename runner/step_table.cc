@@ -154,7 +154,7 @@ TextTable textOf(const StepTable& table) {
   auto rows = KJ_MAP(row, table.rows) {
     return kj::arr(countCell(row.step), countCell(row.globalStep), cell(row.loss, sixDigits),
         cell(row.accuracy, sixDigits),
-        cell(row.batch_s, [](double seconds) { return fixedPoint(seconds, 6); }));
+        cell(row.batch_s, [](double seconds) { return figureText(seconds, 6); }));
   };
   return {kj::mv(header), kj::mv(rows), nullptr};
 }

@@ -37,7 +37,7 @@ struct Sum {
 };
 
 kj::String ms(double seconds) {
-  return fixedPoint(seconds * 1e3, 2);
+  return figureText(seconds * 1e3, 2);
 }
 
 kj::String stalenessOf(const CountedRecord& counted) {

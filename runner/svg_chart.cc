@@ -123,7 +123,7 @@ kj::String drawSeries(const Series& series, const Plane& plane) {
     // The last point always has its mark.
     if (series.shape == Series::MARKS || (series.points.size() - 1 - i) % every == 0) {
       marks.add(mark(series, x, y,
-          kj::str(series.name, ": ", fixedPoint(point.y, 4), " at ", plane.x.label(point.x))));
+          kj::str(series.name, ": ", figureText(point.y, 4), " at ", plane.x.label(point.x))));
     }
   }
   auto path = series.shape == Series::MARKS || line.size() < 2
@@ -175,7 +175,7 @@ kj::String drawBars(
     for (size_t p: kj::indices(parts)) {
       if (longest == 0 || !std::isfinite(bar.parts[p])) continue;
       double width = bar.parts[p] / longest * WIDTH;
-      auto words = kj::str(parts[p], " ", fixedPoint(bar.parts[p], 2));
+      auto words = kj::str(parts[p], " ", figureText(bar.parts[p], 2));
       rows.add(kj::str("<rect class=\"p", p, "\" x=\"", number(x), "\" y=\"", number(top + 16),
           "\" width=\"", number(width), "\" height=\"", BAR, "\"><title>", escaped(words), " ",
           unit, "</title></rect>"));
@@ -189,7 +189,7 @@ kj::String drawBars(
       sum += bar.parts[p];
     }
     rows.add(kj::str("<text x=\"0\" y=\"", number(top + 11), "\">", escaped(bar.name), ": ",
-        fixedPoint(sum, 2), " ", unit, "</text>"));
+        figureText(sum, 2), " ", unit, "</text>"));
   }
   return kj::str("<svg class=\"bars\" viewBox=\"0 0 ", WIDTH, " ",
       number(kj::max(size_t(1), bars.size()) * ROW), "\" role=\"img\">\n", kj::strArray(rows, "\n"),

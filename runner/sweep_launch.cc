@@ -286,7 +286,7 @@ void SweepLaunch::tell(size_t index, const RunRecord& record) {
   if (record.state == RunRecord::FINISHED && record.epochRecords.size() > 0) {
     KJ_IF_MAYBE(accuracy, record.epochRecords.back().validationAccuracy) {
       text =
-          kj::str("accuracy ", fixedPoint(*accuracy, 4), " in ", fixedPoint(record.run_s, 1), " s");
+          kj::str("accuracy ", figureText(*accuracy, 4), " in ", figureText(record.run_s, 1), " s");
     }
   }
   say(kj::str(nameOf(index), ": ", text));
@@ -313,7 +313,7 @@ void SweepLaunch::validated(Running& running, Event::Validated::Reader validated
   KJ_IF_MAYBE(a, asha) {
     if (a->keeps(epoch, accuracy) || validated.getLast()) return;
     running.stop = Stop{epoch, a->rule(),
-        kj::str("at epoch ", epoch, ": validation accuracy ", fixedPoint(accuracy, 4),
+        kj::str("at epoch ", epoch, ": validation accuracy ", figureText(accuracy, 4),
             " is not among the best so far")};
     running.givenUp.fulfiller->fulfill();
   }

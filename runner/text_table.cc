@@ -69,6 +69,18 @@ bool sameName(kj::StringPtr a, kj::StringPtr b) {
   return true;
 }
 
+bool isNumber(kj::StringPtr text) {
+  if (text == "nan" || text == "inf" || text == "-inf") return true;
+  bool digit = false;
+  for (char c: text) {
+    bool isDigit = '0' <= c && c <= '9';
+    bool isExponent = digit && c == 'e';
+    digit = digit || isDigit;
+    if (!isDigit && !isExponent && c != '.' && c != ',' && c != '-' && c != '+') return false;
+  }
+  return digit;
+}
+
 size_t columnOf(const TextTable& table, kj::StringPtr file, kj::StringPtr name) {
   for (size_t i: kj::indices(table.header)) {
     if (sameName(table.header[i], name)) return i;
@@ -84,7 +96,7 @@ size_t columnOf(const TextTable& table, kj::StringPtr file, kj::StringPtr name) 
 }  // namespace
 
 kj::String figureCell(kj::Maybe<double> value, uint decimals) {
-  KJ_IF_MAYBE(v, value) return fixedPoint(*v, decimals);
+  KJ_IF_MAYBE(v, value) return figureText(*v, decimals);
   return nullptr;
 }
 
@@ -97,6 +109,17 @@ kj::String bytesCell(double bytes) {
     if (bytes >= unit.unit) return kj::str(fixedPoint(bytes / unit.unit, 1), " ", unit.name);
   }
   return kj::str(uint64_t(bytes), " bytes");
+}
+
+bool isOfNumbers(const TextTable& table, size_t column) {
+  bool any = false;
+  for (auto& row: table.rows) {
+    auto text = trimmed(row[column]);
+    if (text.size() == 0) continue;
+    if (!isNumber(text)) return false;
+    any = true;
+  }
+  return any;
 }
 
 TextTable selectColumns(

@@ -31,11 +31,14 @@ struct NamedTable {
   TextTable table;
 };
 
-// `value` as C's `%.<decimals>f`; empty where it is not known.
+// `value` as figureText() writes it; empty where it is not known.
 kj::String figureCell(kj::Maybe<double> value, uint decimals);
 
 // `1.5 MiB`; below a KiB `512 bytes`.
 kj::String bytesCell(double bytes);
+
+// Whether all cells of a column are numbers (`-1.5`, `12,000`, `1.76e32`, `nan`), empty ones aside.
+bool isOfNumbers(const TextTable& table, size_t column);
 
 // The columns `names`, in that order; `-` in a name is a space in the header or a `-`. Throws
 // FAILED, with the file's name and the columns there are, if one is missing.

@@ -32,6 +32,19 @@ TEST_CASE("figureCell: so many decimals, or nothing") {
   CHECK(figureCell(nullptr, 3) == "");
 }
 
+TEST_CASE("isOfNumbers: empty cells, exponents and nan are no words") {
+  CHECK(isOfNumbers(table(), 0));
+  CHECK_FALSE(isOfNumbers(table(), 1));
+  TextTable losses{kj::arr(kj::str("loss")),
+      kj::arr(kj::arr(kj::str("1.76e32")), kj::arr(kj::str("nan")), kj::arr(kj::str("-0.5"))),
+      nullptr};
+  CHECK(isOfNumbers(losses, 0));
+  losses.rows[0][0] = kj::str("e2");
+  CHECK_FALSE(isOfNumbers(losses, 0));
+  losses.rows = nullptr;
+  CHECK_FALSE(isOfNumbers(losses, 0));
+}
+
 TEST_CASE("bytesCell: one decimal of the largest unit that fits") {
   CHECK(bytesCell(1023) == "1023 bytes");
   CHECK(bytesCell(1536) == "1.5 KiB");
