@@ -321,6 +321,11 @@ kj::Promise<void> Job::meet(Seat& seat, uint epoch, MeetingPoint point, Contribu
 }
 
 void Job::endMeeting() {
+  validating = meeting.point == MeetingPoint::TRAINED;
+  if (validating) {
+    hasValidated = true;
+    tellProgress();
+  }
   for (auto& fulfiller: meeting.waiting) fulfiller->fulfill();
   meeting.waiting.clear();
 }
@@ -478,31 +483,42 @@ kj::Promise<void> Job::showProgress(kj::TimePoint since, uint64_t before) {
   auto pause = kj::min(1 * kj::SECONDS, experiment.cluster.silence() / 2);
   return timer.afterDelay(pause).then([this, since, before]() {
     uint64_t steps = 0;
-    Sums sums;
-    const Seat* slowest = nullptr;
     for (auto& seat: seats) {
-      if (seat.role != Role::WORKER) continue;
-      steps += seat.step;
-      sums.add(seat.sums);
-      if (slowest == nullptr || seat.step < slowest->step) slowest = &seat;
+      if (seat.role == Role::WORKER) steps += seat.step;
     }
     auto now = timer.now();
-    capnp::MallocMessageBuilder message;
-    auto event = message.initRoot<Event>();
-    stamp(event);
-    auto progress = event.initProgress();
-    progress.setEpoch(slowest->epoch);
-    progress.setStep(slowest->step);
-    // Smoothed over some five seconds: a step may take longer than a second.
-    double latest =
-        (steps - before) * experiment.data.batchSize / ((now - since) / kj::NANOSECONDS * 1e-9);
-    imagesPerS = imagesPerS == 0 ? latest : 0.8 * imagesPerS + 0.2 * latest;
-    progress.setImagesPerS(imagesPerS);
-    progress.setLoss(perImage(sums.loss, sums.images));
-    progress.setAccuracy(perImage(sums.correct, sums.images));
-    log.show(event);
+    // A moment without training says nothing about its speed.
+    if (!hasValidated) {
+      // Smoothed over some five seconds: a step may take longer than a second.
+      double latest =
+          (steps - before) * experiment.data.batchSize / ((now - since) / kj::NANOSECONDS * 1e-9);
+      imagesPerS = imagesPerS == 0 ? latest : 0.8 * imagesPerS + 0.2 * latest;
+    }
+    hasValidated = validating;
+    tellProgress();
     return showProgress(now, steps);
   });
+}
+
+void Job::tellProgress() {
+  Sums sums;
+  const Seat* slowest = nullptr;
+  for (auto& seat: seats) {
+    if (seat.role != Role::WORKER) continue;
+    sums.add(seat.sums);
+    if (slowest == nullptr || seat.step < slowest->step) slowest = &seat;
+  }
+  capnp::MallocMessageBuilder message;
+  auto event = message.initRoot<Event>();
+  stamp(event);
+  auto progress = event.initProgress();
+  progress.setEpoch(slowest->epoch);
+  progress.setStep(slowest->step);
+  progress.setImagesPerS(imagesPerS);
+  progress.setLoss(perImage(sums.loss, sums.images));
+  progress.setAccuracy(perImage(sums.correct, sums.images));
+  progress.setValidating(validating);
+  log.show(event);
 }
 
 }  // namespace runner

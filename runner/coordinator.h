@@ -109,6 +109,8 @@ private:
   kj::Promise<void> tellMissing(kj::Duration pause);
   kj::Promise<void> watchSilence();
   kj::Promise<void> showProgress(kj::TimePoint since, uint64_t stepsBefore);
+  // Tells the launcher how far the workers are.
+  void tellProgress();
 
   const Experiment& experiment;
   kj::StringPtr digest;
@@ -126,8 +128,10 @@ private:
   uint finished = 0;
   kj::String weightsSha256;
   uint epochsChecked = 0;  // at whose end the room on the disk was looked at
-  double imagesPerS = 0;   // of all workers, as the progress line shows it
-  bool over = false;       // well or badly: losses no longer count
+  double imagesPerS = 0;   // of all workers while they train, as the progress line shows it
+  bool validating = false;
+  bool hasValidated = false;  // since imagesPerS was measured last
+  bool over = false;          // well or badly: losses no longer count
   kj::ForkedPromise<void> allJoined;
   kj::Own<kj::PromiseFulfiller<void>> allJoinedFulfiller;
   Meeting meeting;

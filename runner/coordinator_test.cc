@@ -262,6 +262,63 @@ TEST_CASE("the launcher hears of a quiet job well before it takes the coordinato
   }
 }
 
+TEST_CASE("during validation the progress says so, and the speed stays that of the training") {
+  TestJob job("validating");
+  auto server = job.join(Role::SERVER, 0);
+  auto first = job.join(Role::WORKER, 0), second = job.join(Role::WORKER, 1);
+  uint64_t step = 0;
+  auto pass = [&](uint seconds, uint stepsPerSecond) {
+    for (uint i = 0; i < seconds; i++) {
+      step += stepsPerSecond;
+      server.heartbeatRequest().send().wait(job.waitScope);
+      for (auto worker: {&first, &second}) {
+        auto request = worker->heartbeatRequest();
+        request.initProgress().setEpoch(1);
+        request.getProgress().setStep(step);
+        request.send().wait(job.waitScope);
+      }
+      job.pass(1 * kj::SECONDS);
+    }
+  };
+  struct Told {
+    bool validating = false;
+    double imagesPerS = 0;
+  };
+  auto lastTold = [&]() {
+    Told told;
+    auto text = readWhole(job.told(), TEXT_BYTES_MAX);
+    for (kj::StringPtr rest = text; rest.size() > 0;) {
+      auto end = KJ_ASSERT_NONNULL(rest.findFirst('\n'));
+      capnp::MallocMessageBuilder message;
+      auto event = message.initRoot<Event>();
+      parseEvent(kj::heapString(rest.slice(0, end)), event);
+      rest = rest.slice(end + 1);
+      if (!event.isProgress()) continue;
+      told = {event.getProgress().getValidating(), event.getProgress().getImagesPerS()};
+    }
+    return told;
+  };
+  auto meetAll = [&](MeetingPoint point) {
+    auto met = meet(first, 1, 10, point);
+    meet(second, 1, 10, point).wait(job.waitScope);
+    met.wait(job.waitScope);
+  };
+  pass(4, 10);
+  auto training = lastTold();
+  CHECK_FALSE(training.validating);
+  CHECK(training.imagesPerS > 0);
+  meetAll(MeetingPoint::TRAINED);
+  // At once, not a second later.
+  CHECK(lastTold().validating);
+  pass(5, 0);
+  CHECK(lastTold().validating);
+  CHECK(lastTold().imagesPerS == training.imagesPerS);
+  meetAll(MeetingPoint::VALIDATED);
+  pass(1, 10);
+  CHECK_FALSE(lastTold().validating);
+  CHECK(lastTold().imagesPerS == training.imagesPerS);
+}
+
 TEST_CASE("of a lost server no step is told: it counts none") {
   {
     TestJob job("silent server");

@@ -215,12 +215,14 @@ struct Event {
       # Of each image.
     }
     progress :group {
-      # About once a second, to the launcher only.
+      # About once a second and when validation begins, to the launcher only.
       epoch @37 :UInt32;
       step @38 :UInt32;
       imagesPerS @39 :Float64 $Json.name("images_per_s");
       loss @40 :Float64;
       accuracy @41 :Float64;
+      validating @89 :Bool;
+      # All workers have done the epoch's steps, and not all have validated.
     }
     waiting :group {
       # While roles are missing at the start, now and then, to the launcher only.

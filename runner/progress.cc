@@ -1,13 +1,13 @@
 #include "runner/progress.h"
 
 #include <kj/vector.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cmath>
 
 #include "runner/files.h"
 #include "runner/log_lines.h"
+#include "runner/terminal.h"
 
 namespace runner {
 namespace {
@@ -20,38 +20,19 @@ constexpr kj::Duration PLAIN_INTERVAL = 10 * kj::SECONDS;
 constexpr kj::StringPtr CLEAR_LINE = "\x1b[K"_kj;
 constexpr kj::StringPtr CLEAR_BELOW = "\x1b[J"_kj;
 
-// What a terminal that does not tell its size gets.
-constexpr uint WIDTH_DEFAULT = 80;
-constexpr uint ROWS_DEFAULT = 24;
-
-struct Size {
-  uint columns;
-  uint rows;
-};
-
-Size sizeOf(int fd) {
-  struct winsize size;
-  if (ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return {WIDTH_DEFAULT, ROWS_DEFAULT};
-  return {size.ws_col, kj::max(1u, uint(size.ws_row))};
-}
-
 // To the start of the first of `lines` lines, the cursor being in the last.
 kj::String toFirst(uint lines) {
   return lines > 1 ? kj::str("\r\x1b[", lines - 1, "A") : kj::str("\r");
 }
 
-// The first `columns` characters of `text`, each taken to be one column wide; control characters,
-// which would leave the line, become spaces.
-kj::String cut(kj::StringPtr text, uint columns) {
-  kj::Vector<char> result;
-  uint used = 0;
-  for (char c: text) {
-    bool continues = (c & 0xc0) == 0x80;
-    if (!continues && ++used > columns) break;
+// Control characters, which would leave the line, become spaces.
+kj::String onOneLine(kj::StringPtr text) {
+  auto result = kj::str(text);
+  for (char& c: result) {
     auto byte = static_cast<unsigned char>(c);
-    result.add(byte < ' ' || byte == 0x7f ? ' ' : c);
+    if (byte < ' ' || byte == 0x7f) c = ' ';
   }
-  return kj::heapString(result);
+  return result;
 }
 
 void addEta(kj::Vector<kj::String>& parts, kj::Maybe<double> eta_s) {
@@ -67,15 +48,19 @@ kj::String progressText(const Progress& progress) {
   kj::Vector<kj::String> parts;
   parts.add(kj::str("epoch ", progress.epoch));
   if (progress.epochs > 0) parts.back() = kj::str(parts.back(), '/', progress.epochs);
-  parts.add(kj::str("step ", progress.step, '/', progress.steps));
-  // Slow runs (ImageNet on a laptop) would otherwise seem to stand at 0 or 1.
-  parts.add(
-      kj::str(fixedPoint(progress.imagesPerS, progress.imagesPerS < 10 ? 1 : 0), " images/s"));
+  if (progress.validating) {
+    parts.add(kj::str("validating"));
+  } else {
+    parts.add(kj::str("step ", progress.step, '/', progress.steps));
+    // Slow runs (ImageNet on a laptop) would otherwise seem to stand at 0 or 1.
+    parts.add(
+        kj::str(figureText(progress.imagesPerS, progress.imagesPerS < 10 ? 1 : 0), " images/s"));
+  }
   KJ_IF_MAYBE(loss, progress.loss) {
-    parts.add(kj::str("loss ", fixedPoint(*loss, 3)));
+    parts.add(kj::str("loss ", figureText(*loss, 3)));
   }
   KJ_IF_MAYBE(accuracy, progress.accuracy) {
-    parts.add(kj::str("accuracy ", fixedPoint(*accuracy, 3)));
+    parts.add(kj::str("accuracy ", figureText(*accuracy, 3)));
   }
   addEta(parts, progress.eta_s);
   return kj::strArray(parts, "  ");
@@ -137,7 +122,7 @@ void ProgressLine::show(kj::ArrayPtr<const kj::String> texts) {
   written = now;
   if (!terminal) return writeQuietly(fd, kj::str(texts.back(), '\n'));
 
-  auto size = sizeOf(fd);
+  auto size = terminalSize(fd).orDefault(TerminalSize());
   size_t room = kj::min(texts.size(), size_t(size.rows));
   kj::Vector<kj::String> lines;
   for (auto& text: texts) {
@@ -145,7 +130,7 @@ void ProgressLine::show(kj::ArrayPtr<const kj::String> texts) {
     if (!last && lines.size() + 1 == room) continue;
     // One column stays free: behind a full line some terminals clear the last character, others
     // wrap.
-    lines.add(kj::str(CLEAR_LINE, cut(text, size.columns - 1)));
+    lines.add(kj::str(CLEAR_LINE, fitted(onOneLine(text), size.columns - 1)));
   }
   // One write, so that the cleared lines are never seen.
   writeQuietly(fd, kj::str(toFirst(visible), kj::strArray(lines, "\r\n"),

@@ -28,10 +28,13 @@ struct Progress {
 
   // Seconds that the rest will take; null while nobody can tell.
   kj::Maybe<double> eta_s;
+
+  // The epoch's steps are done, and the workers validate.
+  bool validating = false;
 };
 
 // `epoch 3/10  step 1170/3900  812 images/s  loss 0.412  accuracy 0.861  ETA 1:23`, without the
-// parts that are null.
+// parts that are null. `epoch 3/10  validating  loss 0.412  accuracy 0.861` during validation.
 kj::String progressText(const Progress& progress);
 
 // `unpacking images, bytes: 64,546,447 of 129,050,204 (50 %)`; `total` 0 is not known.
@@ -61,8 +64,8 @@ public:
   ~ProgressLine() noexcept(false);
   KJ_DISALLOW_COPY(ProgressLine);
 
-  // Replaces the line by `text` (UTF-8), cut to the terminal's width of this moment. At most 20
-  // times a second; text that comes faster is dropped, unless the line is not there.
+  // Replaces the line by `text` (UTF-8), fitted() to the terminal's width of this moment. At most
+  // 20 times a second; text that comes faster is dropped, unless the line is not there.
   void show(kj::StringPtr text);
 
   // The same with several lines, one under the other, of which a terminal shows as many as it has

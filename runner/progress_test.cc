@@ -91,6 +91,17 @@ TEST_CASE("a time that cannot be told is left out") {
   }
 }
 
+TEST_CASE("during validation the text has neither steps nor a speed") {
+  Progress progress{2, 2, 937, 937, 6447, 0.291, 0.894, nullptr};
+  progress.validating = true;
+  CHECK(progressText(progress) == "epoch 2/2  validating  loss 0.291  accuracy 0.894");
+}
+
+TEST_CASE("a huge loss has an exponent") {
+  CHECK(progressText(Progress{1, 2, 3, 4, 50, 1.75827e32, nullptr, nullptr}) ==
+        "epoch 1/2  step 3/4  50 images/s  loss 1.76e32");
+}
+
 TEST_CASE("where there is no terminal, a plain line comes at once and then every 10 s") {
   Pipe pipe;
   HandClock clock;
@@ -107,15 +118,15 @@ TEST_CASE("where there is no terminal, a plain line comes at once and then every
   CHECK(isDrained(pipe.out));
 }
 
-TEST_CASE("on a terminal the line is rewritten in place, cut to the width and cleared at the end") {
+TEST_CASE("on a terminal the line is rewritten in place, fitted to the width and cleared at the end") {
   KJ_IF_MAYBE(terminal, openTerminal(10)) {
     HandClock clock;
     {
       ProgressLine line(terminal->fd, clock);
       CHECK(line.isTerminal());
       line.clear();  // Nothing to clear yet.
-      line.show("123456789012");
-      CHECK(readAll(terminal->screen, 13) == "\r\x1b[K123456789");
+      line.show("epoch 1  step");
+      CHECK(readAll(terminal->screen, 11) == "\r\x1b[Kepoch 1");
       line.show("too soon");
       clock.time += 50 * kj::MILLISECONDS;
       line.show("a\nä");
@@ -185,7 +196,8 @@ TEST_CASE("a terminal that does not tell its width has 80 columns") {
   KJ_IF_MAYBE(terminal, openTerminal(0)) {
     ProgressLine line(terminal->fd);
     line.show(kj::strArray(kj::repeat("x"_kj, 200), ""));
-    CHECK(readAll(terminal->screen, 83).size() == 83);
+    // The ellipsis has three bytes.
+    CHECK(readAll(terminal->screen, 4 + 78 + 3).size() == 4 + 78 + 3);
     CHECK(isDrained(terminal->screen));
   } else {
     SKIP_CASE("no pseudo terminal here");

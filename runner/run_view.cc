@@ -23,10 +23,11 @@ kj::Maybe<kj::String> RunView::note(Event::Reader event) {
   text.imagesPerS = now.getImagesPerS();
   text.loss = now.getLoss();
   text.accuracy = now.getAccuracy();
+  text.validating = now.getValidating();
   if (firstStep == 0) {
     firstStep = lastStep;
     firstTime_s = event.getTimeS();
-  } else if (lastStep > firstStep) {
+  } else if (lastStep > firstStep && lastStep < steps && !text.validating) {
     text.eta_s = (event.getTimeS() - firstTime_s) / (lastStep - firstStep) * (steps - lastStep);
   }
   return progressText(text);

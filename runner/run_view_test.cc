@@ -1,0 +1,52 @@
+#include "runner/run_view.h"
+
+#include <capnp/message.h>
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+
+#include "tests/text.h"
+
+namespace runner {
+namespace {
+
+using tests::contains;
+
+// A run of 2 epochs and 100 steps, of which only the progress text is looked at.
+class TestView final: public RunView {
+public:
+  TestView(): RunView(2, 100) {}
+
+  void show(Event::Reader) override {}
+  void say(kj::StringPtr) override {}
+  void end() override {}
+
+  kj::String textAt(double time_s, uint step, bool validating) {
+    capnp::MallocMessageBuilder message;
+    auto event = message.initRoot<Event>();
+    event.setTimeS(time_s);
+    auto progress = event.initProgress();
+    progress.setEpoch(2);
+    progress.setStep(step);
+    progress.setImagesPerS(64);
+    progress.setValidating(validating);
+    return KJ_ASSERT_NONNULL(note(event));
+  }
+};
+
+TEST_CASE("RunView: the remaining time is told while the workers train, not while they validate") {
+  TestView view;
+  CHECK_FALSE(contains(view.textAt(10, 50, false), "ETA"));
+  CHECK(view.textAt(20, 75, false).endsWith("  ETA 0:10"));
+  auto validating = view.textAt(30, 99, true);
+  CHECK(contains(validating, "epoch 2/2  validating"));
+  CHECK_FALSE(contains(validating, "ETA"));
+}
+
+TEST_CASE("RunView: after the last step no remaining time is told") {
+  TestView view;
+  view.textAt(10, 50, false);
+  CHECK_FALSE(contains(view.textAt(30, 100, false), "ETA"));
+}
+
+}  // namespace
+}  // namespace runner
