@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "runner/files.h"
+#include "runner/fitted_text.h"
 #include "runner/log_lines.h"
 #include "runner/terminal.h"
 

@@ -118,7 +118,8 @@ TEST_CASE("where there is no terminal, a plain line comes at once and then every
   CHECK(isDrained(pipe.out));
 }
 
-TEST_CASE("on a terminal the line is rewritten in place, fitted to the width and cleared at the end") {
+TEST_CASE(
+    "on a terminal the line is rewritten in place, fitted to the width and cleared at the end") {
   KJ_IF_MAYBE(terminal, openTerminal(10)) {
     HandClock clock;
     {

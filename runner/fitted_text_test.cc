@@ -1,13 +1,9 @@
-#include "runner/terminal.h"
+#include "runner/fitted_text.h"
 
 #include <doctest/doctest.h>
 
 namespace runner {
 namespace {
-
-TEST_CASE("terminalSize: a file is not a terminal") {
-  CHECK(terminalSize(-1) == nullptr);
-}
 
 TEST_CASE("columnsOf: a character counts once, however many bytes it has") {
   CHECK(columnsOf("") == 0);
@@ -27,6 +23,15 @@ TEST_CASE("shortened: a single long word is cut between two characters") {
   CHECK(shortened("a bcdefghijkl", 8) == "a bcdef…");
   CHECK(shortened("abc", 1) == "…");
   CHECK(shortened("abc", 0) == "");
+}
+
+TEST_CASE("shortenedName: the start and the end stay") {
+  CHECK(shortenedName("grid/rate=0.05-3123b34d", 23) == "grid/rate=0.05-3123b34d");
+  CHECK(shortenedName("grid/rate=0.05-3123b34d", 11) == "grid/…3b34d");
+  CHECK(shortenedName("äöüäöü", 4) == "ä…öü");
+  CHECK(shortenedName("abc", 2) == "…c");
+  CHECK(shortenedName("abc", 1) == "…");
+  CHECK(shortenedName("abc", 0) == "");
 }
 
 TEST_CASE("wrapped: lines break at spaces, and only there") {
