@@ -9,6 +9,8 @@ namespace {
 
 constexpr size_t DIGITS_MAX = 9;
 
+constexpr kj::StringPtr QUOTED_NEWLINE = "\\n"_kj, QUOTED_TAB = "\\t"_kj;
+
 bool isDigit(char c) {
   return c >= '0' && c <= '9';
 }
@@ -28,7 +30,17 @@ void eachLine(LineText log, kj::FunctionParam<void(LineText line, uint64_t numbe
   for (const char* position = log.begin(); position != log.end();) {
     auto newline = static_cast<const char*>(memchr(position, '\n', log.end() - position));
     auto end = newline == nullptr ? log.end() : newline;
-    use(kj::arrayPtr(position, end), ++number);
+    auto line = kj::arrayPtr(position, end);
+    ++number;
+    while (true) {
+      KJ_IF_MAYBE(place, find(line, QUOTED_NEWLINE)) {
+        use(line.slice(0, *place), number);
+        line = line.slice(*place + QUOTED_NEWLINE.size(), line.size());
+      } else {
+        break;
+      }
+    }
+    use(line, number);
     position = newline == nullptr ? end : newline + 1;
   }
 }
@@ -88,8 +100,18 @@ kj::Maybe<double> takeValue(LineText& rest) {
   return value;
 }
 
+bool takeGap(LineText& rest) {
+  size_t before = rest.size();
+  while (take(rest, " ") || take(rest, "\t") || take(rest, QUOTED_TAB)) {
+  }
+  return rest.size() < before;
+}
+
 bool endsHere(LineText rest) {
-  return rest.size() == 0 || static_cast<unsigned char>(rest[0]) <= ' ';
+  if (rest.size() == 0) return true;
+  char c = rest[0];
+  return static_cast<unsigned char>(c) <= ' ' || c == '"' || c == '\'' || c == '`' ||
+         startsWith(rest, QUOTED_TAB);
 }
 
 }  // namespace runner

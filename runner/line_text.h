@@ -13,7 +13,9 @@ using kj::uint;
 // A line, or what is left of it. Points into the log's text.
 using LineText = kj::ArrayPtr<const char>;
 
-// Calls `use` with each line of `log`, without its newline, and its place in the file, from 1.
+// Calls `use` with each line of `log`, without its newline, and its place in the file, from 1. A
+// backslash and an `n`, by which notebooks write a newline into a text, ends a line as well: what
+// follows has the same place.
 void eachLine(LineText log, kj::FunctionParam<void(LineText line, uint64_t number)> use);
 
 bool startsWith(LineText text, kj::StringPtr word);
@@ -38,8 +40,12 @@ kj::Maybe<uint> takeCountFromEnd(LineText& rest);
 // Takes a number off the front of `rest`: anything that printf writes for a double, nan included.
 kj::Maybe<double> takeValue(LineText& rest);
 
-// Whether the line or the word ends here: nothing, a space or a control character follows. Half a
-// number, or two lines run into each other, are no value.
+// Takes what stands between two columns of a line: spaces, tabs, and a backslash and a `t`, by
+// which notebooks write a tab. False, and nothing taken, if there is none of them.
+bool takeGap(LineText& rest);
+
+// Whether the line or the word ends here: nothing, a space, a control character or the quote that
+// ends a quoted line follows. Half a number, or two lines run into each other, are no value.
 bool endsHere(LineText rest);
 
 }  // namespace runner

@@ -38,5 +38,29 @@ TEST_CASE("lines are numbered from 1, and the last needs no newline") {
   eachLine(nullptr, [&](LineText, uint64_t) { FAIL("an empty text has no lines"); });
 }
 
+TEST_CASE("a newline that a notebook quotes ends a line, which keeps its number") {
+  kj::String seen = kj::str();
+  eachLine("\"a\\n\",\n\"b\""_kj.asArray(), [&](LineText line, uint64_t number) {
+    seen = kj::str(seen, number, kj::heapString(line), ';');
+  });
+  CHECK(seen == "1\"a;1\",;2\"b\";");
+}
+
+TEST_CASE("a gap is of spaces and tabs, quoted ones too") {
+  LineText rest = "\t \\tx"_kj;
+  CHECK(takeGap(rest));
+  CHECK(kj::heapString(rest) == "x");
+  CHECK_FALSE(takeGap(rest));
+}
+
+TEST_CASE("a word ends before a space or a quote") {
+  for (auto rest: {""_kj, " x"_kj, "\r"_kj, "\","_kj, "'"_kj, "```"_kj, "\\tx"_kj}) {
+    INFO(rest.cStr());
+    CHECK(endsHere(rest));
+  }
+  CHECK_FALSE(endsHere("x"_kj));
+  CHECK_FALSE(endsHere(".5"_kj));
+}
+
 }  // namespace
 }  // namespace runner

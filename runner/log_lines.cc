@@ -16,6 +16,10 @@ namespace {
 // from each of them to its end.
 constexpr size_t METRIC_BYTES_MAX = 256;
 
+char small(char c) {
+  return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c;
+}
+
 // Reads the number that `rest` consists of, or that a space ends.
 bool readValue(LineText rest, double& value) {
   KJ_IF_MAYBE(v, takeValue(rest)) {
@@ -36,7 +40,8 @@ bool readContent(LineText rest, LogLine& line) {
     // `[50]`, or the range `[0-50]` of MXNet 1.5 and later.
     if (takeCount(rest) == nullptr) return false;
     if (take(rest, "-") && takeCount(rest) == nullptr) return false;
-    return take(rest, "]\tSpeed: ") && readValue(rest, line.value);
+    // Pasted into a page, a tab may have become spaces.
+    return take(rest, "]") && takeGap(rest) && take(rest, "Speed: ") && readValue(rest, line.value);
   }
   if (take(rest, "Train-")) {
     line.kind = LogLineKind::TRAIN;
@@ -88,8 +93,8 @@ kj::String withExponent(double value, uint decimals) {
     while (digitsEnd[-1] == '0') digitsEnd--;
     if (digitsEnd[-1] == '.') digitsEnd--;
   }
-  return kj::str(kj::arrayPtr(buffer, digitsEnd), negative ? "e-" : "e",
-      kj::arrayPtr(exponent, end));
+  return kj::str(
+      kj::arrayPtr(buffer, digitsEnd), negative ? "e-" : "e", kj::arrayPtr(exponent, end));
 }
 
 kj::String sixDigits(double value) {
@@ -139,6 +144,14 @@ kj::String speedLine(
     uint epoch, uint batch, double imagesPerS, kj::StringPtr metric, double value) {
   return kj::str("Epoch[", epoch, "] Batch [", batch, "]\tSpeed: ", fixedPoint(imagesPerS, 2),
       " samples/sec\tTrain-", metric, '=', fixedPoint(value, 6));
+}
+
+bool isCalled(kj::ArrayPtr<const char> metric, kj::StringPtr name) {
+  if (metric.size() != name.size()) return false;
+  for (size_t i: kj::indices(metric)) {
+    if (small(metric[i]) != small(name[i])) return false;
+  }
+  return true;
 }
 
 kj::Maybe<LogLine> readLogLine(LineText text, uint64_t number) {

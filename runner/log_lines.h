@@ -79,6 +79,9 @@ struct LogLine {
   uint64_t number;
 };
 
+// Whether `metric`, of a line, is the one called `name`: capital and small letters are the same.
+bool isCalled(kj::ArrayPtr<const char> metric, kj::StringPtr name);
+
 // Recognises `line` (without its newline; `\r` at its end does no harm), which stands at `number`.
 // Null for any other line, also for one whose number is broken off or whose epoch has more than
 // nine digits.

@@ -99,6 +99,29 @@ TEST_CASE("the lines of every period are recognised, behind any prefix") {
   same(told("INFO [main] (x[7]) Epoch[2] Time cost=1\r"), "time 2 -  1.000000");
 }
 
+TEST_CASE("lines are recognised in notebooks, behind a fence, and indented") {
+  kj::StringPtr notebook =
+      "     \"INFO:root:Epoch[4] Train-accuracy=0.5\\n\",\n"
+      "     \"INFO:root:Epoch[4] Batch [50]\\tSpeed: 9.00 samples/sec\\taccuracy=0.4\\n\",\n"
+      "     \"INFO:root:Epoch[4] Validation-accuracy=0.75\"\n";
+  auto lines = readLogLines(notebook.asArray());
+  REQUIRE(lines.size() == 3);
+  CHECK(lines[0].value == 0.5);
+  CHECK(lines[1].value == 9);
+  CHECK(lines[2].value == 0.75);
+  CHECK(lines[2].number == 3);
+  same(told("```Epoch[4] Train-accuracy=0.5```"), "train 4 - accuracy 0.500000");
+  same(told("`Epoch[4] Time cost=1.5`"), "time 4 -  1.500000");
+  same(told("    Epoch[4] Batch [5]   Speed: 9 samples/sec"), "speed 4 -  9.000000");
+}
+
+TEST_CASE("isCalled: capital and small letters are the same") {
+  CHECK(isCalled("Accuracy"_kj.asArray(), "accuracy"));
+  CHECK(isCalled("top_k_Accuracy_5"_kj.asArray(), "TOP_K_accuracy_5"));
+  CHECK_FALSE(isCalled("accuracy"_kj.asArray(), "accurac"));
+  CHECK_FALSE(isCalled("accuracy"_kj.asArray(), "accurace"));
+}
+
 TEST_CASE("negative numbers, exponents, nan and infinity are values") {
   same(told("Epoch[0] Train-loss=-0.25"), "train 0 - loss -0.250000");
   same(told("Epoch[0] Train-loss=1e-05"), "train 0 - loss 0.000010");

@@ -90,20 +90,42 @@ void requireOneRun(kj::ArrayPtr<const StepLine> steps, kj::StringPtr name) {
   }
 }
 
+bool areSpeedsAlone(kj::ArrayPtr<const LogLine> lines) {
+  for (auto& line: lines) {
+    if (line.kind != LogLineKind::SPEED) return false;
+  }
+  return lines.size() > 0;
+}
+
 }  // namespace
 
 LogTable readLogTable(
     kj::ArrayPtr<const char> log, kj::StringPtr name, const TableOptions& options) {
   auto steps = readStepLines(log);
-  if (steps.empty()) return readResultTable(log, name, options);
+  bool choosesOfEpochs =
+      options.epochs.size() > 0 || options.run != nullptr || options.metrics.size() > 0;
+  if (steps.empty()) {
+    auto lines = readLogLines(log);
+    if (!areSpeedsAlone(lines)) return resultTable(lines, name, options);
+    if (choosesOfEpochs || options.every != 1) {
+      configs::fail(name,
+          " has speed lines alone: --every, --epochs, --run and --metric-names are for logs with "
+          "lines per epoch or step.");
+    }
+    return speedTable(lines);
+  }
   requireOneStyle(steps, readLogLines(log), name);
   requireOneRun(steps, name);
-  if (options.epochs.size() > 0 || options.run != nullptr) {
+  if (choosesOfEpochs) {
     configs::fail(name,
-        " has a line a step: --epochs and --run choose in logs with a line an "
-        "epoch; thin it with --every.");
+        " has one line per step: --epochs, --run and --metric-names are for logs with lines per "
+        "epoch; choose steps with --every.");
   }
-  return everyNth(stepTable(steps), options.every);
+  auto table = everyNth(stepTable(steps), options.every);
+  if (table.rows.size() == 0) {
+    configs::fail(name, " has no step that ", options.every, " divides.");
+  }
+  return kj::mv(table);
 }
 
 TextTable textOf(const LogTable& table) {
@@ -113,6 +135,9 @@ TextTable textOf(const LogTable& table) {
     }
     KJ_CASE_ONEOF(steps, StepTable) {
       return textOf(steps);
+    }
+    KJ_CASE_ONEOF(speeds, SpeedTable) {
+      return textOf(speeds);
     }
   }
   KJ_UNREACHABLE;

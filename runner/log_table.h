@@ -4,18 +4,21 @@
 #include <kj/one-of.h>
 
 #include "runner/result_table.h"
+#include "runner/speed_table.h"
 #include "runner/step_table.h"
 
 namespace runner {
 
-// By epochs (style mxnet), or by steps (tf_replica, tf_aws, schlag).
-using LogTable = kj::OneOf<ResultTable, StepTable>;
+// By epochs (style mxnet), by steps (tf_replica, tf_aws, schlag), or, where a log of style mxnet
+// has no lines but those of speed, by workers.
+using LogTable = kj::OneOf<ResultTable, StepTable, SpeedTable>;
 
 // Makes the table of the log file `name` (used in messages), whose whole text is `log`. Throws
 // FAILED if lines of two styles are found, if lines by steps are of several runs (the updates of
 // the whole job go back: those that a worker saw, or, where no line says whose it is, to less than
 // half; runs of a few lines may pass), if `options` has what the kind of table does not
-// (epochs or a run of steps), and where readResultTable() does.
+// (epochs, a run or metrics of steps and of speeds), if no step is left to show, and where
+// readResultTable() does.
 LogTable readLogTable(
     kj::ArrayPtr<const char> log, kj::StringPtr name, const TableOptions& options = {});
 

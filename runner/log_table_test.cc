@@ -81,11 +81,26 @@ TEST_CASE("what chooses epochs or runs is refused where there are steps") {
   TableOptions options;
   options.run = 1;
   CHECK(complaint(AWS, options) ==
-        "x.log has a line a step: --epochs and --run choose in logs with a line an epoch; thin it "
-        "with --every.");
+        "x.log has one line per step: --epochs, --run and --metric-names are for logs with lines "
+        "per epoch; choose steps with --every.");
   TableOptions every;
   every.every = 3;
-  CHECK(csv(AWS, every) == "step,global step,loss,accuracy,s/batch\n");
+  CHECK(complaint(AWS, every) == "x.log has no step that 3 divides.");
+}
+
+TEST_CASE("a log of speed lines alone has a table by workers") {
+  kj::StringPtr log =
+      "Node[0] Epoch[0] Batch [0-50]\tSpeed: 100.00 samples/sec\taccuracy=0.5\n"
+      "Node[0] Epoch[0] Batch [50-100]\tSpeed: 200.00 samples/sec\taccuracy=0.75\n";
+  CHECK(csv(log) == "worker,images/s,minimum,maximum,count\n0,150.00,100.00,200.00,2\n");
+  TableOptions options;
+  options.epochs = kj::heapArray<uint>({1});
+  CHECK(complaint(log, options) ==
+        "x.log has speed lines alone: --every, --epochs, --run and --metric-names are for logs "
+        "with lines per epoch or step.");
+  // One line of an epoch, and the table is one of epochs.
+  CHECK(csv(kj::str(log, "Node[0] Epoch[0] Time cost=2\n"))
+            .startsWith("epoch,train-accuracy,valid-accuracy,time\n"));
 }
 
 }  // namespace

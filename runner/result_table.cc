@@ -8,111 +8,19 @@
 
 #include "configs/language/failure.h"
 #include "runner/log_lines.h"
+#include "runner/log_runs.h"
 
 namespace runner {
 namespace {
 
-constexpr kj::StringPtr METRIC = "accuracy"_kj;
+using Names = kj::ArrayPtr<const kj::String>;
 
-// Whether a table has a column for what `line` says.
-bool countsForTable(const LogLine& line) {
-  return line.kind == LogLineKind::TIME || line.metric == METRIC.asArray();
-}
-
-// Where a run gives way to the next in one file: its last line and the line that cannot belong to
-// it.
-struct Seam {
-  const LogLine* before;
-  const LogLine* after;
-
-  // Place of `after` among the recognised lines.
-  size_t index;
-};
-
-// Walks through the lines of one run and tells when another begins.
-class RunWatch {
-public:
-  // The earlier line that shows `line` to be of another run, or null; `line` then counts as seen.
-  const LogLine* follow(const LogLine& line) {
-    auto conflict = findConflict(line);
-    if (conflict != nullptr) {
-      // The other nodes too are in the new run from here on.
-      newest = {};
-      lateUnranked = nullptr;
-    }
-    KJ_IF_MAYBE(rank, line.rank) {
-      auto& said = newest.findOrCreate(*rank, [&]() { return decltype(newest)::Entry{*rank, {}}; });
-      if (!said.empty() && said.back()->epoch != line.epoch) said.clear();
-      if (said.empty() || countsForTable(line)) said.add(&line);
-    } else if (line.epoch >= 2) {
-      lateUnranked = &line;
-    }
-    return conflict;
+// The place of a line's metric among `metrics`. Null if it is none of them.
+kj::Maybe<size_t> placeOf(kj::ArrayPtr<const char> metric, Names metrics) {
+  for (size_t i: kj::indices(metrics)) {
+    if (isCalled(metric, metrics[i])) return i;
   }
-
-private:
-  // What each node has said of its newest epoch: few lines, however many metrics there are.
-  kj::HashMap<uint, kj::Vector<const LogLine*>> newest;
-
-  // The last line without a node and of epoch 2 or later. Workers that cannot be told apart may be
-  // an epoch apart (one still validates while another trains), but not two.
-  const LogLine* lateUnranked = nullptr;
-
-  const LogLine* findConflict(const LogLine& line) {
-    KJ_IF_MAYBE(rank, line.rank) {
-      KJ_IF_MAYBE(said, newest.find(*rank)) {
-        if (line.epoch < said->back()->epoch) return said->back();
-        if (!countsForTable(line)) return nullptr;
-        for (auto earlier: *said) {
-          bool again = earlier->epoch == line.epoch && earlier->kind == line.kind &&
-                       earlier->metric == line.metric;
-          if (again) return earlier;
-        }
-      }
-      return nullptr;
-    }
-    return line.epoch == 0 ? lateUnranked : nullptr;
-  }
-};
-
-kj::Vector<Seam> findSeams(kj::ArrayPtr<const LogLine> lines) {
-  kj::Vector<Seam> seams;
-  RunWatch watch;
-  for (size_t i: kj::indices(lines)) {
-    auto conflict = watch.follow(lines[i]);
-    if (conflict != nullptr) seams.add(Seam{conflict, &lines[i], i});
-  }
-  return seams;
-}
-
-kj::String describe(const LogLine& line) {
-  KJ_IF_MAYBE(rank, line.rank) {
-    return kj::str("Node[", *rank, "] Epoch[", line.epoch, "]");
-  }
-  return kj::str("Epoch[", line.epoch, "]");
-}
-
-// The lines of the run that `wanted` (from 1) names, or of the only one.
-kj::ArrayPtr<const LogLine> chooseRun(
-    kj::ArrayPtr<const LogLine> lines, kj::StringPtr name, kj::Maybe<uint> wanted) {
-  auto seams = findSeams(lines);
-  size_t runs = seams.size() + 1;
-  KJ_IF_MAYBE(run, wanted) {
-    if (*run < 1 || *run > runs) {
-      configs::fail(name, " holds ", runs, runs == 1 ? " run" : " runs", ": there is no run ", *run,
-          "; runs count from 1.");
-    }
-    size_t begin = *run == 1 ? 0 : seams[*run - 2].index;
-    size_t end = *run == runs ? lines.size() : seams[*run - 1].index;
-    return lines.slice(begin, end);
-  }
-  if (runs > 1) {
-    auto& seam = seams[0];
-    configs::fail(name, " holds ", runs, " runs: line ", seam.before->number, " is ",
-        describe(*seam.before), ", and line ", seam.after->number, " is ", describe(*seam.after),
-        " again; choose one with --run 1 to --run ", runs, ".");
-  }
-  return lines;
+  return nullptr;
 }
 
 // The figures of one cell, one per worker.
@@ -135,37 +43,77 @@ private:
   uint count = 0;
 };
 
-// The metrics of a log, the first few of them.
-class Metrics {
+// Which of the wanted metrics a log has, and the names of the first few of all that it has.
+class KnownMetrics {
 public:
-  void add(kj::ArrayPtr<const char> metric) {
-    accuracy = accuracy || metric == METRIC.asArray();
-    for (auto& name: names) {
-      if (name == metric) return;
-    }
-    if (names.size() < NAMES_MAX) names.add(metric);
+  explicit KnownMetrics(Names wanted): wanted(wanted), isThere(kj::heapArray<bool>(wanted.size())) {
+    for (auto& is: isThere) is = false;
   }
 
-  // None if accuracy is one of them.
-  kj::Array<kj::String> others() const {
-    if (accuracy) return nullptr;
-    return KJ_MAP(name, names) {
-      return kj::str(name);
-    };
+  // The place of `metric` among the wanted ones, or null.
+  kj::Maybe<size_t> add(kj::ArrayPtr<const char> metric) {
+    bool isNew = names.size() < NAMES_MAX;
+    for (auto& name: names) isNew = isNew && name != metric;
+    if (isNew) names.add(metric);
+    auto place = placeOf(metric, wanted);
+    KJ_IF_MAYBE(p, place) isThere[*p] = true;
+    return place;
+  }
+
+  // Throws unless the log `file` has each of the wanted ones. `isDefault`: nobody asked for them,
+  // and a log without any metric will do.
+  void requireAll(kj::StringPtr file, bool isDefault) const {
+    if (names.empty() && isDefault) return;
+    for (size_t i: kj::indices(wanted)) {
+      if (isThere[i]) continue;
+      if (names.empty()) {
+        configs::fail(file, " has no ", wanted[i], ": its epoch lines tell times only.");
+      }
+      configs::fail(file, " has no ", wanted[i], ", but ", kj::strArray(names, ", "),
+          "; choose with --metric-names ", kj::strArray(names, ","), ".");
+    }
   }
 
 private:
   static constexpr size_t NAMES_MAX = 10;  // as many as a message can tell
 
+  Names wanted;
+  kj::Array<bool> isThere;
   kj::Vector<kj::ArrayPtr<const char>> names;
-  bool accuracy = false;
 };
 
 struct Epoch {
-  Figures train;
-  Figures validation;
+  struct Metric {
+    Figures train;
+    Figures validation;
+  };
+  kj::Array<Metric> metrics;
   Figures time;
 };
+
+using Epochs = kj::TreeMap<uint, Epoch>;
+
+// `epochs 1 to 5`, or which ones, if some between are missing.
+kj::String describe(const Epochs& epochs) {
+  constexpr size_t LISTED_MAX = 10;
+  kj::Vector<uint> all;
+  for (auto& entry: epochs) all.add(entry.key + 1);
+  if (all.size() == 1) return kj::str("epoch ", all[0], " only");
+  bool whole = all.back() - all.front() + 1 == all.size();
+  if (!whole && all.size() <= LISTED_MAX) return kj::str("epochs ", kj::strArray(all, ", "));
+  return kj::str(whole ? "" : "some of the ", "epochs ", all.front(), " to ", all.back());
+}
+
+// Which of the wanted epochs the log `name` does not have, a sentence; empty if it has them all.
+kj::String absentEpochs(const Epochs& epochs, kj::StringPtr name, kj::ArrayPtr<const uint> wanted) {
+  kj::Vector<uint> absent;
+  for (uint epoch: wanted) {
+    if (epochs.find(epoch - 1) == nullptr) absent.add(epoch);
+  }
+  if (absent.empty()) return nullptr;
+  return kj::str(
+      name, " has no epoch ", kj::strArray(absent, ", "), ": it has ", describe(epochs), ".");
+}
 
 bool isWanted(uint epoch, const TableOptions& options) {
   if (epoch % options.every != 0) return false;
@@ -176,21 +124,25 @@ bool isWanted(uint epoch, const TableOptions& options) {
   return false;
 }
 
-// The figure as text, or nothing.
-kj::String cell(kj::Maybe<double> value, uint decimals) {
-  KJ_IF_MAYBE(v, value) {
-    return figureText(*v, decimals);
-  }
-  return nullptr;
+kj::Array<kj::String> metricsOf(const TableOptions& options) {
+  if (options.metrics.size() == 0) return kj::arr(kj::str("accuracy"));
+  return KJ_MAP(metric, options.metrics) {
+    return kj::str(metric);
+  };
 }
 
 }  // namespace
 
 ResultTable readResultTable(
     kj::ArrayPtr<const char> log, kj::StringPtr name, const TableOptions& options) {
+  return resultTable(readLogLines(log), name, options);
+}
+
+ResultTable resultTable(
+    kj::ArrayPtr<const LogLine> all, kj::StringPtr name, const TableOptions& options) {
   KJ_REQUIRE(options.every > 0, "every 0th epoch is none");
   kj::Vector<LogLine> lines;
-  for (auto& line: readLogLines(log)) {
+  for (auto& line: all) {
     if (line.kind != LogLineKind::SPEED) lines.add(line);
   }
   if (lines.empty()) {
@@ -198,21 +150,23 @@ ResultTable readResultTable(
         ": a table is made of lines such as `Epoch[0] Train-accuracy=0.345109`.");
   }
 
-  kj::TreeMap<uint, Epoch> epochs;
-  Metrics metrics;
-  for (auto& line: chooseRun(lines, name, options.run)) {
+  auto wanted = metricsOf(options);
+  Epochs epochs;
+  KnownMetrics known(wanted);
+  for (auto& line: chooseRun(lines, name, wanted, options.run)) {
     auto& epoch = epochs.findOrCreate(line.epoch, [&]() {
-      return kj::TreeMap<uint, Epoch>::Entry{line.epoch, {}};
+      return Epochs::Entry{line.epoch, Epoch{kj::heapArray<Epoch::Metric>(wanted.size()), {}}};
     });
     if (line.kind == LogLineKind::TIME) {
       epoch.time.add(line.value);
       continue;
     }
-    metrics.add(line.metric);
-    if (line.metric == METRIC.asArray()) {
-      (line.kind == LogLineKind::TRAIN ? epoch.train : epoch.validation).add(line.value);
+    KJ_IF_MAYBE(place, known.add(line.metric)) {
+      auto& metric = epoch.metrics[*place];
+      (line.kind == LogLineKind::TRAIN ? metric.train : metric.validation).add(line.value);
     }
   }
+  known.requireAll(name, options.metrics.size() == 0);
 
   kj::Vector<ResultRow> rows;
   Figures later;
@@ -224,21 +178,39 @@ ResultTable readResultTable(
     }
     first = false;
     if (!isWanted(entry.key + 1, options)) continue;
-    auto& epoch = entry.value;
-    rows.add(ResultRow{entry.key + 1, epoch.train.combine(options.combine),
-        epoch.validation.combine(options.combine), time_s});
+    auto metrics = KJ_MAP(metric, entry.value.metrics) {
+      return MetricFigures{
+          metric.train.combine(options.combine), metric.validation.combine(options.combine)};
+    };
+    rows.add(ResultRow{entry.key + 1, kj::mv(metrics), time_s});
   }
-  return ResultTable{rows.releaseAsArray(), later.combine(Combine::MEAN), metrics.others()};
+  auto absent = absentEpochs(epochs, name, options.epochs);
+  if (rows.empty()) {
+    if (absent.size() > 0) configs::fail(absent);
+    configs::fail(
+        name, " has no epoch that ", options.every, " divides: it has ", describe(epochs), ".");
+  }
+  return ResultTable{
+      rows.releaseAsArray(), later.combine(Combine::MEAN), kj::mv(wanted), kj::mv(absent)};
 }
 
 TextTable textOf(const ResultTable& table) {
-  auto header = kj::arr(
-      kj::str("epoch"), kj::str("train-accuracy"), kj::str("valid-accuracy"), kj::str("time"));
+  kj::Vector<kj::String> header;
+  header.add(kj::str("epoch"));
+  for (auto part: {"train-", "valid-"}) {
+    for (auto& metric: table.metrics) header.add(kj::str(part, metric));
+  }
+  header.add(kj::str("time"));
   auto rows = KJ_MAP(row, table.rows) {
-    return kj::arr(kj::str(row.epoch < 10 ? " " : "", row.epoch), cell(row.train, 6),
-        cell(row.validation, 6), cell(row.time_s, 1));
+    kj::Vector<kj::String> cells;
+    cells.add(kj::str(row.epoch < 10 ? " " : "", row.epoch));
+    for (auto figure: {&MetricFigures::train, &MetricFigures::validation}) {
+      for (auto& metric: row.metrics) cells.add(figureCell(metric.*figure, 6));
+    }
+    cells.add(figureCell(row.time_s, 1));
+    return cells.releaseAsArray();
   };
-  return {kj::mv(header), kj::mv(rows), nullptr};
+  return {header.releaseAsArray(), kj::mv(rows), nullptr};
 }
 
 TextTable pageTable(const TextTable& table, kj::StringPtr file) {

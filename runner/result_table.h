@@ -5,6 +5,7 @@
 #include <kj/common.h>
 #include <kj/string.h>
 
+#include "runner/log_lines.h"
 #include "runner/text_table.h"
 
 namespace runner {
@@ -18,16 +19,21 @@ enum class Combine {
   MAX
 };
 
-// One epoch, over all workers. A figure that the log does not have is null.
+// What a metric was in one epoch, over all workers. A figure that the log does not have is null.
+struct MetricFigures {
+  kj::Maybe<double> train;
+  kj::Maybe<double> validation;
+};
+
+// One epoch, over all workers.
 struct ResultRow {
   // From 1: the log's number plus one.
   uint epoch;
 
-  // Accuracies, 0 to 1.
-  kj::Maybe<double> train;
-  kj::Maybe<double> validation;
+  // One for each of the table's metrics. Accuracies are 0 to 1.
+  kj::Array<MetricFigures> metrics;
 
-  // Seconds of training.
+  // Seconds of training. Null if the log does not have them.
   kj::Maybe<double> time_s;
 };
 
@@ -39,9 +45,11 @@ struct ResultTable {
   // is left out, because it also pays for what happens once.
   kj::Maybe<double> laterEpochs_s;
 
-  // What the run measures in place of accuracy, in the log's order: the first few metrics. Empty
-  // where there is an accuracy, or nothing at all.
-  kj::Array<kj::String> otherMetrics;
+  // As TableOptions has them.
+  kj::Array<kj::String> metrics = kj::arr(kj::str("accuracy"));
+
+  // Which of the wanted epochs the log does not have, a sentence; empty if it has them all.
+  kj::String absent;
 };
 
 struct TableOptions {
@@ -55,10 +63,13 @@ struct TableOptions {
 
   // Only these epochs (from 1); empty: all. Those that the log does not have make no row.
   kj::Array<uint> epochs;
+
+  // The metrics that have columns; capital and small letters count as the same. Empty: accuracy.
+  kj::Array<kj::String> metrics;
 };
 
 // Makes the table of the log file `name` (used in messages), whose whole text is `log`, ours or
-// MXNet's of any period (see log_lines.h). Takes the epoch lines of the metric `accuracy` and the
+// MXNet's of any period (see log_lines.h). Takes the epoch lines of the wanted metrics and the
 // times. The lines of all workers for one epoch are combined.
 //
 // A second run in the file begins where a node's epoch goes back, or says the same of the same
@@ -67,12 +78,18 @@ struct TableOptions {
 // run.)
 //
 // Throws FAILED if the log has no epoch lines, holds several runs and `options.run` is null (the
-// message has both lines of the first seam), or has fewer runs than `options.run`.
+// message has both lines of the first seam), or has fewer runs than `options.run`; if it has other
+// metrics and not one of the wanted ones, which the message names; and if no epoch is left to show.
+// A log of times alone has empty columns for accuracy.
 ResultTable readResultTable(
     kj::ArrayPtr<const char> log, kj::StringPtr name, const TableOptions& options = {});
 
-// The columns epoch, train-accuracy, valid-accuracy and time; a figure that is not there leaves its
-// cell empty. In Markdown the rows are `| %2d | %f | %f | %.1f |`.
+// The same of the log's lines, as readLogLines() gives them.
+ResultTable resultTable(
+    kj::ArrayPtr<const LogLine> lines, kj::StringPtr name, const TableOptions& options);
+
+// The columns epoch, train-<metric> for each metric, valid-<metric> for each, and time; a figure
+// that is not there leaves its cell empty. In Markdown the rows are `| %2d | %f | %f | %.1f |`.
 TextTable textOf(const ResultTable& table);
 
 // The table of `file` as MXNet's results page has it: `| epoch | train accuracy | valid accuracy

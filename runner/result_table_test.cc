@@ -75,6 +75,48 @@ TEST_CASE("every N and a list of epochs choose rows") {
   TableOptions list;
   list.epochs = kj::heapArray<uint>({3, 1, 7});
   CHECK(rows(log, list) == "|  1 |  |  | 1.0 |\n|  3 |  |  | 3.0 |\n");
+  CHECK(readResultTable(log.asArray(), "x.log", list).absent ==
+        "x.log has no epoch 7: it has epochs 1 to 4.");
+}
+
+TEST_CASE("a table without rows is an error, which says which epochs there are") {
+  auto log = "Epoch[0] Time cost=1\nEpoch[1] Time cost=2\nEpoch[2] Time cost=3\n"_kj;
+  TableOptions list;
+  list.epochs = kj::heapArray<uint>({9, 20});
+  CHECK(complaint(log, list) == "x.log has no epoch 9, 20: it has epochs 1 to 3.");
+  CHECK(complaint("Epoch[4] Time cost=1\n", list) ==
+        "x.log has no epoch 9, 20: it has epoch 5 only.");
+  CHECK(complaint("Epoch[4] Time cost=1\nEpoch[9] Time cost=1\n", list) ==
+        "x.log has no epoch 9, 20: it has epochs 5, 10.");
+  TableOptions every;
+  every.every = 5;
+  CHECK(complaint(log, every) == "x.log has no epoch that 5 divides: it has epochs 1 to 3.");
+}
+
+TableOptions withMetrics(std::initializer_list<kj::StringPtr> names) {
+  TableOptions options;
+  options.metrics = KJ_MAP(name, kj::arrayPtr(names.begin(), names.size())) {
+    return kj::str(name);
+  };
+  return options;
+}
+
+TEST_CASE("each wanted metric has two columns, all of training first") {
+  auto log =
+      "Epoch[0] Train-accuracy=0.5\nEpoch[0] Train-ce=1.5\nEpoch[0] Time cost=2\n"
+      "Epoch[0] Validation-accuracy=0.75\nEpoch[0] Validation-ce=1e32\n"_kj;
+  CHECK(markdown(log, withMetrics({"accuracy", "ce"})) ==
+        "| epoch | train-accuracy | train-ce | valid-accuracy | valid-ce | time |\n"
+        "| --- | --- | --- | --- | --- | --- |\n"
+        "|  1 | 0.500000 | 1.500000 | 0.750000 | 1e32 | 2.0 |\n");
+}
+
+TEST_CASE("capital and small letters of a metric are the same") {
+  CHECK(rows("Epoch[0] Train-Accuracy=0.5\nEpoch[0] Validation-Accuracy=0.75\n") ==
+        "|  1 | 0.500000 | 0.750000 |  |\n");
+  CHECK(markdown("Epoch[0] Train-ce=0.5\n", withMetrics({"CE"})) ==
+        "| epoch | train-CE | valid-CE | time |\n| --- | --- | --- | --- |\n"
+        "|  1 | 0.500000 |  |  |\n");
 }
 
 TEST_CASE("a node's epoch that goes back begins a second run, for the other nodes too") {
@@ -128,14 +170,17 @@ TEST_CASE("without nodes, epoch 0 after epoch 1 is another worker, after epoch 2
   CHECK(rows(log, onlyRun(2)) == "|  1 |  |  | 4.0 |\n|  2 |  |  | 4.0 |\n");
 }
 
-TEST_CASE("a log without accuracy tells what it measures instead") {
-  auto metrics = [](kj::StringPtr log) {
-    return kj::strArray(readResultTable(log.asArray(), "x.log").otherMetrics, " ");
-  };
+TEST_CASE("a log without the wanted metric is refused, and the message names those it has") {
   auto log = "Epoch[0] Train-top_k=0.5\nEpoch[0] Validation-ce=1\nEpoch[1] Train-top_k=0.6\n"_kj;
-  CHECK(metrics(log) == "top_k ce");
-  CHECK(metrics(kj::str(log, "Epoch[1] Validation-accuracy=0.5\n")) == "");
-  CHECK(metrics("Epoch[0] Time cost=1\n") == "");
+  CHECK(complaint(log) ==
+        "x.log has no accuracy, but top_k, ce; choose with --metric-names top_k,ce.");
+  CHECK(complaint(log, withMetrics({"ce", "F1"})) ==
+        "x.log has no F1, but top_k, ce; choose with --metric-names top_k,ce.");
+  CHECK(complaint(kj::str(log, "Epoch[1] Validation-accuracy=0.5\n")) == "");
+  // Times alone are a table, unless somebody asks for more.
+  CHECK(complaint("Epoch[0] Time cost=1\n") == "");
+  CHECK(complaint("Epoch[0] Time cost=1\n", withMetrics({"accuracy"})) ==
+        "x.log has no accuracy: its epoch lines tell times only.");
 }
 
 TEST_CASE("speed lines make neither rows nor runs") {

@@ -37,7 +37,7 @@ ReportedRun run(kj::StringPtr label, double accuracy) {
   epoch.validationAccuracy = accuracy;
   record.epochRecords = kj::mv(epochs);
   auto rows = kj::heapArray<ResultRow>(1);
-  rows[0] = ResultRow{1, 0.25, accuracy, 2.0};
+  rows[0] = ResultRow{1, kj::arr(MetricFigures{0.25, accuracy}), 2.0};
   result.logTable = LogTable(ResultTable{kj::mv(rows), nullptr});
   return result;
 }

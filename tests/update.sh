@@ -1,14 +1,35 @@
 #!/usr/bin/env bash
-# Writes tests/bad/*.expected anew from what the program prints. Read the differences: each line
-# must tell a user what is wrong, where, and the way out.
+# Writes tests/bad/*.expected and tests/parse_log/*.expected anew from what the programs print. Read
+# the differences: each line must tell a user what is wrong, where, and the way out.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-bazel build --noshow_progress --show_result=0 --ui_event_filters=-info //runner >&2
-runner=$(bazel info bazel-bin 2>/dev/null)/runner/runner
+bazel build --noshow_progress --show_result=0 --ui_event_filters=-info \
+  //runner //tools:parse_log >&2
+bin=$(bazel info bazel-bin 2>/dev/null)
 for file in tests/bad/*.toml; do
   read -r -a words <<<"$(sed -n '1s/^# with: //p' "$file")"
   status=0
-  "$runner" check "$file" "${words[@]}" 2>"${file%.toml}.expected" >/dev/null || status=$?
+  "$bin/runner/runner" check "$file" "${words[@]}" \
+    2>"${file%.toml}.expected" >/dev/null || status=$?
   [ $status = 2 ] || echo "$file: exit code $status in place of 2" >&2
 done
-git --no-pager diff --stat -- tests/bad
+
+# The file $1: what stands above its first command, then each command and what it prints.
+transcript() {
+  sed '/^\$ /,$d' "$1"
+  sed -n 's/^\$ //p' "$1" | while IFS= read -r command; do
+    echo "\$ $command"
+    (
+      cd tests/parse_log
+      export TEST_TMPDIR=$work PATH=$bin/tools:/usr/bin:/bin
+      sh -c "{ $command; } 2>&1; echo exit \$?" </dev/null
+    )
+  done
+}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+for file in tests/parse_log/*.expected; do
+  transcript "$file" >"$work/transcript"
+  cp "$work/transcript" "$file"
+done
+git --no-pager diff --stat -- tests/bad tests/parse_log

@@ -25,15 +25,19 @@ constexpr kj::StringPtr DESCRIPTION =
     "Prints the result table of each log FILE (`-` is standard input). What is found in a file "
     "decides which; it must be of one style.\n"
     "\n"
-    "Logs with lines an epoch (ours and MXNet's: `Epoch[..]` and `Iteration[..]` lines, with and "
-    "without `Node[r]`) give, for each epoch, counted from 1, the accuracy on training and "
-    "validation images and the training time in seconds, over all workers whose lines the file "
-    "holds. A log of other metrics gives empty columns, and stderr says which it has.\n"
+    "Logs with lines per epoch (ours and MXNet's: `Epoch[..]` and `Iteration[..]` lines, with and "
+    "without `Node[r]`, also quoted in a notebook or on a Markdown page) give, for each epoch, "
+    "counted from 1, the accuracy on training and validation images and the training time in "
+    "seconds, over all workers whose lines the file holds. --metric-names chooses other metrics.\n"
     "\n"
-    "Logs with lines a step (styles tf_replica, tf_aws and schlag, also edited by hand) give the "
-    "columns step (of the worker), global step (of the job), loss, accuracy and s/batch, a row a "
-    "line, in the order of the file: tf_aws and schlag do not say which worker wrote a line. A "
-    "cell is empty where the line does not tell. s/batch is the time since the start over the "
+    "Logs with speed lines alone (`Epoch[0] Batch [50]`, `Speed: 820.11 samples/sec`) give the "
+    "images/s of each worker: their mean, minimum, maximum and count.\n"
+    "\n"
+    "Logs with one line per step (styles tf_replica, tf_aws and schlag, also edited by hand) give "
+    "the columns step (of the worker), global step (of the job), loss, accuracy and s/batch, one "
+    "row per line, in the order of the file: tf_aws and schlag do not say which worker wrote a "
+    "line. A cell is empty where the line does not tell. s/batch is the time since the start over "
+    "the "
     "global step in tf_aws, the mean over the last batches in schlag (original logs divide by 100 "
     "always: at an epoch's end, "
     "after 50 batches, they say half of it), and the time since the same worker's line before in "
@@ -47,6 +51,7 @@ constexpr kj::StringPtr DESCRIPTION =
     "  parse_log runs/cifar10/1/log.txt\n"
     "  parse_log log.txt --every 5 --op max\n"
     "  parse_log log.txt --columns page --every 10\n"
+    "  parse_log log.txt --metric-names accuracy top_k_accuracy_5\n"
     "  parse_log steps.log --columns step,accuracy --every 500\n"
     "  parse_log a.log b.log --format csv > both.csv\n"
     "  grep 'Node.0.' log.txt | parse_log - --epochs 10,20\n"
@@ -58,6 +63,9 @@ constexpr kj::StringPtr DESCRIPTION =
 
 // --columns=page: the form of MXNet's results page.
 constexpr kj::StringPtr PAGE = "page"_kj;
+
+// The option that may have several words.
+constexpr const char* METRIC_NAMES = "metric-names";
 
 template <typename T>
 struct Word {
@@ -121,6 +129,11 @@ public:
             "Prints only these columns, in this order: epoch, train-accuracy, valid-accuracy, "
             "time; or step, global-step, loss, accuracy, s/batch. `page` is epoch, train accuracy "
             "and valid accuracy as MXNet's results page has them.")
+        .addOptionWithArg({METRIC_NAMES}, KJ_BIND_METHOD(*this, setMetrics), "NAME NAME",
+            "The metrics that have columns, in place of accuracy: `Train-cross-entropy=…` is a "
+            "line of cross-entropy. Separate several by spaces, as for MXNet's tool, or by commas. "
+            "The names end at the next option, or at a file that exists. Capital and small letters "
+            "are the same.")
         .addOptionWithArg({"format"}, KJ_BIND_METHOD(*this, setFormat), "markdown|none|csv",
             "How the table is written: markdown (the default), none (columns with tabs between "
             "them) or csv (several files: one table, with a first column `file`).")
@@ -130,13 +143,16 @@ public:
             "worker's nan makes "
             "the mean nan; the maximum is nan only if all are.")
         .addOptionWithArg({"every"}, KJ_BIND_METHOD(*this, setEvery), "N",
-            "Prints only the epochs or steps that N divides: 5 gives 5, 10, 15. The end stays.")
-        .addOptionWithArg(
-            {"epochs"}, KJ_BIND_METHOD(*this, setEpochs), "10,20", "Prints only these epochs.")
+            "Prints only the epochs or steps that N divides: 5 gives 5, 10, 15. The end stays. It "
+            "is an error if none is left.")
+        .addOptionWithArg({"epochs"}, KJ_BIND_METHOD(*this, setEpochs), "10,20",
+            "Prints only these epochs. It is an error if the log has none of them, and a warning "
+            "names those that are missing.")
         .addOptionWithArg({"run"}, KJ_BIND_METHOD(*this, setRun), "N",
             "Takes the N-th run of a file that holds several, one behind the other; for logs with "
-            "lines an epoch. Without it such a file is refused, and one of several runs with lines "
-            "a step is in any case. Some cannot be told: without `Node[r]`, runs of one or two "
+            "lines per epoch. Without it such a file is refused, and one of several runs with one "
+            "line per step is in any case. Some cannot be told: without `Node[r]`, runs of one or "
+            "two "
             "epochs look like workers of one run, and in tf_aws and schlag only a fall to less "
             "than half of the global step shows another.")
         .addOption({"summary"}, KJ_BIND_METHOD(*this, setSummary),
@@ -208,6 +224,14 @@ private:
     return true;
   }
 
+  Validity setMetrics(kj::StringPtr list) {
+    options.metrics = split(list);
+    for (auto& metric: options.metrics) {
+      if (metric.size() == 0) return kj::str("`", list, "` is not a list of metrics such as a,b");
+    }
+    return true;
+  }
+
   Validity setSummary() {
     summary = true;
     return true;
@@ -218,19 +242,27 @@ private:
     return true;
   }
 
-  // Says why a table without accuracies has none.
-  void tellMetrics(const runner::LogTable& table, kj::StringPtr name) {
-    if (!table.is<runner::ResultTable>()) return;
-    auto& metrics = table.get<runner::ResultTable>().otherMetrics;
-    if (metrics.size() == 0) return;
-    commandLine.warning(kj::str(
-        name, " has no accuracy, which the table is of, but ", kj::strArray(metrics, ", ")));
+  // Says what of a log's table is not there.
+  void tellMissing(const runner::LogTable& table, kj::StringPtr name) {
+    KJ_SWITCH_ONEOF(table) {
+      KJ_CASE_ONEOF(epochs, runner::ResultTable) {
+        if (epochs.absent.size() > 0) commandLine.warning(epochs.absent);
+      }
+      KJ_CASE_ONEOF(steps, runner::StepTable) {
+      }
+      KJ_CASE_ONEOF(speeds, runner::SpeedTable) {
+        if (speeds.withoutSpeed > 0) {
+          commandLine.warning(kj::str(name, ": left out ", speeds.withoutSpeed,
+              speeds.withoutSpeed == 1 ? " line" : " lines", " whose speed is infinite or nan"));
+        }
+      }
+    }
   }
 
   // The table of the log of `name` as it is printed.
   runner::TextTable tableOf(kj::StringPtr log, kj::StringPtr name) {
     auto table = runner::readLogTable(log, name, options);
-    tellMetrics(table, name);
+    tellMissing(table, name);
     auto text = runner::textOf(table);
     if (columns.size() == 1 && columns[0] == PAGE) {
       text = runner::pageTable(text, name);
@@ -314,11 +346,33 @@ private:
   }
 };
 
+// The words of the command line with the names of --metric-names in one of them, between commas:
+// MXNet's tool takes `--metric-names accuracy top_k_accuracy_5`.
+kj::Array<kj::String> joinedMetricNames(kj::ArrayPtr<char* const> words) {
+  kj::Vector<kj::String> joined;
+  for (size_t i = 0; i < words.size();) {
+    kj::StringPtr word = words[i++];
+    joined.add(kj::str(word));
+    if (word != kj::str("--", METRIC_NAMES)) continue;
+    kj::Vector<kj::StringPtr> names;
+    auto isName = [&](kj::StringPtr next) {
+      return !next.startsWith("-") && (names.empty() || ::access(next.cStr(), F_OK) != 0);
+    };
+    while (i < words.size() && isName(words[i])) names.add(words[i++]);
+    if (names.size() > 0) joined.add(kj::strArray(names, ","));
+  }
+  return joined.releaseAsArray();
+}
+
 }  // namespace
 }  // namespace tools
 
 int main(int argc, char* argv[]) {
   runner::CommandLine commandLine("parse_log");
   tools::ParseLog parseLog(commandLine);
-  commandLine.run(parseLog.getMain(), argc, argv);
+  auto words = tools::joinedMetricNames(kj::arrayPtr(argv, argc));
+  auto pointers = KJ_MAP(word, words) {
+    return word.begin();
+  };
+  commandLine.run(parseLog.getMain(), pointers.size(), pointers.begin());
 }

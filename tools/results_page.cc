@@ -148,6 +148,9 @@ RunFigures readFigures(
     runner::TableOptions options;
     options.combine = combine;
     RunFigures figures{run, runner::readLogTable(log.text, log.name, options)};
+    if (figures.table.is<runner::SpeedTable>()) {
+      configs::fail(log.name, " has speed lines alone, of which the page has no table.");
+    }
     requireShown(run, figures.table);
     return figures;
   }

@@ -1,5 +1,6 @@
 #include "tools/results_tables.h"
 
+#include <kj/debug.h>
 #include <kj/map.h>
 #include <kj/vector.h>
 
@@ -120,8 +121,8 @@ kj::String epochsTable(const ExperimentFigures& figures) {
       kj::String cells[] = {figures.runs.size() > 1 ? kj::str(each.run.name) : kj::String(),
           kj::str(row.key), nullptr, nullptr, nullptr, nullptr};
       if (row.value.ours != nullptr) {
-        cells[2] = figureCell(row.value.ours->train, 6);
-        cells[3] = figureCell(row.value.ours->validation, 6);
+        cells[2] = figureCell(row.value.ours->metrics[0].train, 6);
+        cells[3] = figureCell(row.value.ours->metrics[0].validation, 6);
       }
       cells[4] = figureCell(row.value.publishedTrain, 6);
       cells[5] = figureCell(row.value.publishedValidation, 6);
@@ -219,6 +220,9 @@ Speed speedOf(const RunFigures& figures, const IndexedExperiment& experiment) {
     KJ_CASE_ONEOF(steps, runner::StepTable) {
       speed.images_per_s = endOf(steps, experiment.combine, figures.stepImages()).images_per_s;
       speed.epoch_s = speed.images_per_s.map(byOther);
+    }
+    KJ_CASE_ONEOF(speeds, runner::SpeedTable) {
+      KJ_FAIL_REQUIRE("readFigures() refuses a log of speeds alone");
     }
   }
   return speed;
