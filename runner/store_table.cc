@@ -105,8 +105,8 @@ kj::Maybe<Sum> sumOf(const RunRecord& record, Condition&& isOfRole) {
 
 TextTable storeTable(const RunRecord& record) {
   kj::Vector<kj::String> header;
-  for (auto name: {"role", "over", "calls", "pushed", "pulled", "round trip ms", "at most",
-           "queue at most", "wait ms a step", "pushes", "dropped", "staleness"}) {
+  for (auto name: {"role", "transport", "calls", "pushed", "pulled", "round trip ms",
+           "max round trip ms", "max queue", "wait ms/step", "pushes", "dropped", "staleness"}) {
     header.add(kj::str(name));
   }
   bool anyReconnects = false;

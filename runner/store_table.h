@@ -11,8 +11,8 @@ namespace runner {
 // a server, what it has counted. No rows where nothing went to a server.
 //
 // Calls and their round trips are those of pushes: of a call over a connection, waiting for other
-// workers included, or of a slice through shared memory. `queue` is the most payload of pushes that
-// waited at one worker for one server. `reconnects` is there where a connection was made anew.
+// workers included, or of a slice through shared memory. `max queue` is the most payload of pushes
+// that waited at one worker for one server. `reconnects` is there where a connection was made anew.
 // `staleness` says how many pushes were applied so many updates after those that they were computed
 // on: `0: 10, 2: 3`.
 TextTable storeTable(const RunRecord& record);

@@ -27,8 +27,8 @@ RunRecord twoWorkers() {
 
 TEST_CASE("storeTable: a worker's row is over its servers, a server's over its workers") {
   CHECK(formatTable(storeTable(twoWorkers()), TableFormat::MARKDOWN) ==
-        "| role | over | calls | pushed | pulled | round trip ms | at most | queue at most | wait "
-        "ms a step | pushes | dropped | staleness |\n"
+        "| role | transport | calls | pushed | pulled | round trip ms | max round trip ms | max "
+        "queue | wait ms/step | pushes | dropped | staleness |\n"
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"
         "| worker 0 | tcp | 10 | 2.0 KiB | 4.0 KiB | 2.00 | 5.00 | 1.0 KiB | 2.50 |  |  |  |\n"
         "| worker 1 | shared_memory | 30 | 1.0 KiB | 1.0 KiB | 0.67 | 15.00 | 0 bytes | 5.00 |  |  "
