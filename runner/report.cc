@@ -13,6 +13,7 @@
 #include "runner/report_style.h"
 #include "runner/run_tables.h"
 #include "runner/store_table.h"
+#include "runner/table_page.h"
 
 namespace runner {
 

@@ -19,6 +19,10 @@ namespace {
 constexpr uint64_t LOG_BYTES_MAX = 1ull << 34;
 constexpr uint64_t EXPERIMENT_BYTES_MAX = 1 << 24;
 
+// Of a label made of settings. A sweep's folder has no longer name. Runs of different experiments
+// differ in dozens of settings.
+constexpr size_t LABEL_BYTES_MAX = 180;
+
 kj::ArrayPtr<const EpochRecord> warmEpochs(const RunRecord& record) {
   auto epochs = record.epochRecords.asPtr();
   if (epochs.size() < 2) return epochs;
@@ -209,6 +213,9 @@ void tellApart(kj::ArrayPtr<ReportedRun> runs) {
     if (!labels.contains(label)) labels.insert(kj::mv(label));
   }
   if (!allKnown || runs.size() < 2 || labels.size() < runs.size()) return;
+  for (auto& label: labels) {
+    if (label.size() > LABEL_BYTES_MAX) return;
+  }
   for (auto& run: runs) run.label = settingsOf(run);
 }
 
@@ -217,6 +224,13 @@ kj::String settingsOf(const ReportedRun& run) {
     return kj::str(setting.key, "=", setting.value);
   };
   return kj::strArray(words, ",");
+}
+
+bool areNamedBySettings(kj::ArrayPtr<const ReportedRun> runs) {
+  for (auto& run: runs) {
+    if (run.label != settingsOf(run)) return false;
+  }
+  return true;
 }
 
 void judgeAll(kj::ArrayPtr<ReportedRun> runs) {

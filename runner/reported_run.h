@@ -42,11 +42,14 @@ ReportedRun reportedRun(RunRecord record, kj::String label);
 void readLog(ReportedRun& run);
 
 // Gives the runs their settings, all the same keys, and their labels: `batch_size=128,momentum=0`
-// where the settings tell them apart, else what they were called before.
+// where the settings tell them apart and are few, else what they were called before.
 void tellApart(kj::ArrayPtr<ReportedRun> runs);
 
 // `batch_size=128,momentum=0`.
 kj::String settingsOf(const ReportedRun& run);
+
+// Whether the label of each run is its settings.
+bool areNamedBySettings(kj::ArrayPtr<const ReportedRun> runs);
 
 // Judges each run that has finished by its own expectations. The first run is the one that
 // `within_of_first_run` means, unless there is only one.

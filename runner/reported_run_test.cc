@@ -246,6 +246,20 @@ TEST_CASE("reportedRun: an experiment.toml that is no longer understood is said 
   CHECK(reportedRun(kj::mv(bare), kj::str("x")).unread.size() == 0);
 }
 
+TEST_CASE("tellApart: runs that differ in dozens of settings keep their names") {
+  auto runs = kj::heapArray<ReportedRun>(2);
+  for (uint i = 0; i < 2; i++) {
+    runs[i].label = kj::str("x/", i);
+    kj::String text = kj::str("[train]\n");
+    for (uint key = 0; key < 40; key++) text = kj::str(text, "setting_", key, " = ", i, "\n");
+    runs[i].resolved = kj::mv(text);
+  }
+  tellApart(runs);
+  CHECK(runs[1].settings.size() == 40);
+  CHECK(runs[1].label == "x/1");
+  CHECK_FALSE(areNamedBySettings(runs));
+}
+
 TEST_CASE("tellApart: names stay where one run's experiment is not known") {
   auto runs = kj::heapArray<ReportedRun>(3);
   for (uint i = 0; i < 3; i++) {

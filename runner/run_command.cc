@@ -15,6 +15,8 @@
 #include "runner/run_tables.h"
 #include "runner/run_view.h"
 #include "runner/sweep_launch.h"
+#include "runner/table_page.h"
+#include "runner/terminal.h"
 #include "runner/trace_file.h"
 
 namespace runner {
@@ -55,6 +57,21 @@ kj::Array<ReportedRun> judged(kj::Array<ReportedRun> runs) {
 
 kj::Array<ReportedRun> readRun(kj::StringPtr folder, kj::StringPtr name) {
   return judged(kj::arr(readReportedRun(folder, labelOf(folder, name))));
+}
+
+// Prints the tables: to a terminal what fits its width, else Markdown.
+void printTables(kj::ArrayPtr<const ReportedRun> runs, uint stepRowsMax = uint(kj::maxValue)) {
+  KJ_IF_MAYBE(size, terminalSize(STDOUT_FILENO)) {
+    print(tableForTerminal(runs, size->columns, stepRowsMax));
+  } else {
+    print(tableMarkdown(runs, stepRowsMax));
+  }
+}
+
+// Tells somebody at a terminal, who may not see every column, where the others are.
+void printWhereTablesAre(kj::StringPtr folder) {
+  if (terminalSize(STDOUT_FILENO) == nullptr) return;
+  print(kj::str("\nAll columns: table.md and report.html in ", folder, "\n"));
 }
 
 // Exit code of runs that all went well: what was missed is told.
@@ -110,7 +127,9 @@ kj::String titleOf(kj::ArrayPtr<const ReportedRun> runs) {
   }
   auto run = readRun(folder.path, experiment.name);
   writeReport(folder.path, run[0].label, run);
-  print(kj::str(tableMarkdown(run, STEP_ROWS_MAX),
+  printTables(run, STEP_ROWS_MAX);
+  printWhereTablesAre(folder.path);
+  print(kj::str(
       "weights sha256=", KJ_ASSERT_NONNULL(outcome.weightsSha256, "the run ended without weights"),
       "  ", folder.path, "\n"));
   auto code = codeOf(run);
@@ -153,11 +172,13 @@ kj::String titleOf(kj::ArrayPtr<const ReportedRun> runs) {
     reported.add(kj::mv(run));
   }
   auto finished = judged(reported.finish());
-  print(kj::str(tableMarkdown(finished), kj::strArray(weights, "")));
   auto& name = KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment).name;
   auto folder = kj::str(runs, "/", name);
+  printTables(finished);
+  print(kj::strArray(weights, ""));
   if (elsewhere == 0) {
     writeReport(folder, name, finished);
+    printWhereTablesAre(folder);
   } else {
     tell(kj::str(elsewhere, " of ", counted(finished.size(), "run"),
         elsewhere == 1 ? " is" : " are", " running elsewhere. The tables in ", folder,
@@ -193,11 +214,12 @@ ExitCode showRuns(kj::ArrayPtr<const kj::Array<FoundRun>> folders, kj::StringPtr
   }
   if (found.size() == 1) found[0].label = labelOf(found[0].record.folder, found[0].record.name);
   auto runs = judged(found.releaseAsArray());
-  print(tableMarkdown(runs, STEP_ROWS_MAX));
+  printTables(runs, STEP_ROWS_MAX);
   if (into.size() == 0) {
     tell("nothing is written for several RUNS: name a folder with --into DIR");
   } else {
     writeReport(into, titleOf(runs), runs, OTHER_REPORT);
+    printWhereTablesAre(into);
   }
   return codeOf(runs);
 }

@@ -3,16 +3,12 @@
 #include <kj/debug.h>
 
 #include "runner/log_lines.h"
-#include "runner/store_table.h"
 
 namespace runner {
 
 namespace {
 
 using Runs = kj::ArrayPtr<const ReportedRun>;
-
-// Decimals of accuracies and losses in files: as the classic lines have them.
-constexpr uint DECIMALS = 6;
 
 kj::String machineOf(const RunRecord& record) {
   auto memory =
@@ -37,30 +33,6 @@ kj::Array<kj::String> cells(Cells&&... texts) {
 
 TextTable tableOf(kj::Array<kj::String> header, kj::Vector<kj::Array<kj::String>> rows) {
   return {kj::mv(header), rows.releaseAsArray(), nullptr};
-}
-
-// What a single run's log shows, or a row of each run.
-TextTable mainTable(Runs runs, uint stepRowsMax) {
-  if (runs.size() == 1) {
-    KJ_IF_MAYBE(table, runs[0].logTable) {
-      if (!table->is<StepTable>()) return textOf(*table);
-      auto& steps = table->get<StepTable>();
-      return textOf(steps.rows.size() > stepRowsMax
-                        ? thinned(steps, stepRowsMax)
-                        : StepTable{kj::heapArray(steps.rows.asPtr()), steps.style});
-    }
-  }
-  return resultsTable(runs, DECIMALS);
-}
-
-kj::String reasonsOf(Runs runs) {
-  kj::Vector<kj::String> lines;
-  for (auto& run: runs) {
-    auto& record = run.record;
-    if (record.reason.size() == 0) continue;
-    lines.add(kj::str("- ", run.label, " ", stateWord(record.state), ": ", record.reason, "\n"));
-  }
-  return lines.empty() ? kj::str() : kj::str("\n", kj::strArray(lines, ""));
 }
 
 }  // namespace
@@ -120,16 +92,22 @@ Met metOf(const ReportedRun& run) {
 }
 
 TextTable resultsTable(Runs runs, uint decimals) {
-  // The settings say which run it is, unless two have the same.
-  bool named = false, judged = false;
-  for (auto& run: runs) {
-    named = named || run.label != settingsOf(run);
-    judged = judged || run.verdicts.size() > 0;
-  }
+  // Two runs may have the same settings.
+  if (areNamedBySettings(runs)) return resultsTable(runs, decimals, nullptr);
+  auto labels = KJ_MAP(run, runs)->kj::StringPtr {
+    return run.label;
+  };
+  return resultsTable(runs, decimals, labels);
+}
+
+TextTable resultsTable(Runs runs, uint decimals, kj::ArrayPtr<const kj::StringPtr> names) {
+  // The columns of a sweep do not depend on how its runs ended.
+  bool judged = false;
+  for (auto& run: runs) judged = judged || run.expectations.size() > 0 || run.verdicts.size() > 0;
   auto row = [&](kj::StringPtr name, auto&& setting, kj::Array<kj::String> figures,
                  kj::StringPtr expected) {
     kj::Vector<kj::String> all;
-    if (named) all.add(kj::str(name));
+    if (names.size() > 0) all.add(kj::str(name));
     for (size_t i: kj::indices(runs[0].settings)) all.add(kj::str(setting(i)));
     for (auto& figure: figures) all.add(kj::mv(figure));
     if (judged) all.add(kj::str(expected));
@@ -141,19 +119,21 @@ TextTable resultsTable(Runs runs, uint decimals) {
           "s/epoch", "images/s", "state"),
       "expected");
   kj::Vector<kj::Array<kj::String>> rows;
-  for (auto& run: runs) {
+  for (size_t r: kj::indices(runs)) {
+    auto& run = runs[r];
     auto& record = run.record;
     kj::String trainAccuracy, validationAccuracy, trainLoss, validationLoss;
     if (record.epochRecords.size() > 0) {
       auto& last = record.epochRecords.back();
-      trainAccuracy = fixedPoint(last.trainAccuracy, decimals);
-      trainLoss = fixedPoint(last.trainLoss, decimals);
+      trainAccuracy = figureText(last.trainAccuracy, decimals);
+      trainLoss = figureText(last.trainLoss, decimals);
       validationAccuracy = figureCell(last.validationAccuracy, decimals);
       validationLoss = figureCell(last.validationLoss, decimals);
     }
     auto met = metOf(run);
     rows.add(row(
-        run.label, [&](size_t i) -> kj::StringPtr { return run.settings[i].value; },
+        names.size() > 0 ? names[r] : nullptr,
+        [&](size_t i) -> kj::StringPtr { return run.settings[i].value; },
         cells(record.epochRecords.size(), trainAccuracy, validationAccuracy, trainLoss,
             validationLoss, figureCell(meanEpoch_s(record), 1),
             figureCell(meanImages_per_s(record), 0), stateWord(record.state)),
@@ -167,10 +147,10 @@ TextTable epochsTable(const RunRecord& record) {
   auto header = cells("epoch", "train-accuracy", "valid-accuracy", "train-loss", "valid-loss",
       "time s", "images/s", "learning rate");
   for (auto& epoch: record.epochRecords) {
-    rows.add(cells(epoch.epoch, fixedPoint(epoch.trainAccuracy, 4),
-        figureCell(epoch.validationAccuracy, 4), fixedPoint(epoch.trainLoss, 4),
-        figureCell(epoch.validationLoss, 4), fixedPoint(epoch.epoch_s, 1),
-        fixedPoint(epoch.images_per_s, 0), kj::str(float(epoch.learningRate))));
+    rows.add(cells(epoch.epoch, figureText(epoch.trainAccuracy, 4),
+        figureCell(epoch.validationAccuracy, 4), figureText(epoch.trainLoss, 4),
+        figureCell(epoch.validationLoss, 4), figureText(epoch.epoch_s, 1),
+        figureText(epoch.images_per_s, 0), kj::str(float(epoch.learningRate))));
   }
   return tableOf(kj::mv(header), kj::mv(rows));
 }
@@ -194,11 +174,11 @@ TextTable publishedTable(Runs runs) {
       kj::String difference;
       KJ_IF_MAYBE(ours, each.ours) {
         double by = *ours - each.published;
-        difference = kj::str(by < 0 ? "" : "+", fixedPoint(by, each.decimals));
+        difference = kj::str(by < 0 ? "" : "+", figureText(by, each.decimals));
       }
       rows.add(labelled(runs, run.label,
           cells(each.at, each.figure, figureCell(each.ours, each.decimals),
-              fixedPoint(each.published, each.decimals), difference)));
+              figureText(each.published, each.decimals), difference)));
     }
   }
   return tableOf(kj::mv(header), kj::mv(rows));
@@ -212,7 +192,7 @@ TextTable stepTimesTable(Runs runs) {
   for (auto& run: runs) {
     auto& record = run.record;
     KJ_IF_MAYBE(mean, meanStep(record)) {
-      auto ms = [](double seconds) { return fixedPoint(seconds * 1e3, 2); };
+      auto ms = [](double seconds) { return figureText(seconds * 1e3, 2); };
       auto& last = record.epochRecords.back();
       double sum = mean->read_s + mean->forward_s + mean->backward_s + mean->push_s + mean->pull_s;
       double traffic = last.pushed_bytes + last.pulled_bytes;
@@ -251,32 +231,6 @@ TextTable weightsTable(Runs runs) {
     rows.add(labelled(runs, run.label, cells(run.record.weightsSha256, run.record.digest)));
   }
   return tableOf(kj::mv(header), kj::mv(rows));
-}
-
-kj::String tableMarkdown(Runs runs, uint stepRowsMax) {
-  kj::Vector<kj::String> parts;
-  parts.add(formatTable(mainTable(runs, stepRowsMax), TableFormat::MARKDOWN));
-  if (runs.size() == 1) {
-    auto note = viewsNote(runs[0].record);
-    if (note.size() > 0) parts.add(kj::str("\n", note, "\n"));
-  }
-  parts.add(reasonsOf(runs));
-  auto published = publishedTable(runs);
-  if (published.rows.size() > 0) {
-    parts.add(kj::str("\nPublished: ", kj::strArray(sourcesOf(runs), "; "), "\n\n",
-        formatTable(published, TableFormat::MARKDOWN)));
-  }
-  if (runs.size() == 1) {
-    auto store = storeTable(runs[0].record);
-    if (store.rows.size() > 0) {
-      parts.add(kj::str("\nStore:\n\n", formatTable(store, TableFormat::MARKDOWN)));
-    }
-  }
-  return kj::strArray(parts, "");
-}
-
-kj::String tableCsv(Runs runs) {
-  return formatTable(mainTable(runs, kj::maxValue), TableFormat::CSV);
 }
 
 }  // namespace runner

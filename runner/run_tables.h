@@ -12,6 +12,9 @@ constexpr uint STEP_ROWS_MAX = 20;
 // One row a run: what tells it from the others, last figures, mean time of an epoch, state, and, if
 // any was expected, what was met. `decimals` are those of accuracies and losses.
 TextTable resultsTable(kj::ArrayPtr<const ReportedRun> runs, uint decimals);
+// The same with a column `run` of these names; without it if there are none.
+TextTable resultsTable(
+    kj::ArrayPtr<const ReportedRun> runs, uint decimals, kj::ArrayPtr<const kj::StringPtr> names);
 
 // | epoch | … one row an epoch, over all workers.
 TextTable epochsTable(const RunRecord& record);
@@ -51,13 +54,5 @@ struct Met {
   uint all = 0;
 };
 Met metOf(const ReportedRun& run);
-
-// The files table.md and table.csv. A single run has the table of its log, with at most
-// `stepRowsMax` rows if that is one by steps; several have one row a run, and the reasons of those
-// that failed. What was published follows in Markdown, and of a single run what went through its
-// store.
-kj::String tableMarkdown(
-    kj::ArrayPtr<const ReportedRun> runs, uint stepRowsMax = uint(kj::maxValue));
-kj::String tableCsv(kj::ArrayPtr<const ReportedRun> runs);
 
 }  // namespace runner

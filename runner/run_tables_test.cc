@@ -36,69 +36,7 @@ ReportedRun run(kj::StringPtr label, double accuracy) {
   epoch.validationLoss = 0.75;
   epoch.validationAccuracy = accuracy;
   record.epochRecords = kj::mv(epochs);
-  auto rows = kj::heapArray<ResultRow>(1);
-  rows[0] = ResultRow{1, kj::arr(MetricFigures{0.25, accuracy}), 2.0};
-  result.logTable = LogTable(ResultTable{kj::mv(rows), nullptr});
   return result;
-}
-
-PublishedFigures published(double accuracy) {
-  PublishedFigures figures;
-  figures.validationAccuracy = accuracy;
-  return figures;
-}
-
-constexpr kj::StringPtr CLASSIC =
-    "| epoch | train-accuracy | valid-accuracy | time |\n"
-    "| --- | --- | --- | --- |\n"
-    "|  1 | 0.250000 | 0.900000 | 2.0 |\n"_kj;
-
-TEST_CASE("tableMarkdown: a single run has the classic table, then what was published") {
-  auto one = kj::arr(run("x/1", 0.9));
-  CHECK(tableMarkdown(one) == CLASSIC);
-  CHECK(tableCsv(one) == "epoch,train-accuracy,valid-accuracy,time\n1,0.250000,0.900000,2.0\n");
-
-  one[0].published = Published{kj::str("a page"), kj::arr(published(0.95))};
-  CHECK(tableMarkdown(one) == kj::str(CLASSIC,
-                                  "\nPublished: a page\n\n"
-                                  "| at | figure | ours | published | difference |\n"
-                                  "| --- | --- | --- | --- | --- |\n"
-                                  "| the end | validation accuracy | 0.9000 | 0.9500 | -0.0500 "
-                                  "|\n"));
-}
-
-TEST_CASE("tableMarkdown: a last validation over more views than those before is told") {
-  auto one = kj::arr(run("x/1", 0.9));
-  auto epochs = kj::heapArray<EpochRecord>(2);
-  for (auto& epoch: epochs) epoch.validationViews = 1;
-  epochs[1].validationViews = 6;
-  one[0].record.epochRecords = kj::mv(epochs);
-  CHECK(tableMarkdown(one) ==
-        kj::str(CLASSIC,
-            "\nThe last validation is over 6 views of each image, those before are over 1.\n"));
-  one[0].record.epochRecords[0].validationViews = 6;
-  CHECK(tableMarkdown(one) == CLASSIC);
-}
-
-TEST_CASE("tableMarkdown: several runs have a row each, and failures their reason") {
-  auto runs = kj::heapArrayBuilder<ReportedRun>(2);
-  runs.add(run("lr=0.1", 0.9));
-  auto failed = run("lr=9", 0.1);
-  failed.record.state = RunRecord::FAILED;
-  failed.record.reason = kj::str("the loss is nan");
-  failed.record.epochRecords = nullptr;
-  runs.add(kj::mv(failed));
-  auto all = runs.finish();
-  all[0].verdicts = kj::arr(Verdict{true, kj::str("yes")}, Verdict{false, kj::str("no")});
-  CHECK(
-      tableMarkdown(all) ==
-      "| run | epochs done | train-accuracy | valid-accuracy | train-loss | valid-loss | s/epoch | "
-      "images/s | state | expected |\n"
-      "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"
-      "| lr=0.1 | 1 | 0.250000 | 0.900000 | 0.500000 | 0.750000 | 2.0 | 500 | finished | 1 of 2 "
-      "|\n"
-      "| lr=9 | 0 |  |  |  |  |  |  | failed |  |\n"
-      "\n- lr=9 failed: the loss is nan\n");
 }
 
 TEST_CASE(
@@ -120,24 +58,6 @@ TEST_CASE(
   runs[0].label = kj::str("a");
   tellApart(runs);
   CHECK(formatTable(resultsTable(runs, 1), TableFormat::CSV).startsWith("run,epochs done,"));
-}
-
-TEST_CASE("tableMarkdown: a table by steps may be thinned, without one a run has its state") {
-  auto one = kj::arr(run("x/1", 0.9));
-  auto rows = kj::heapArray<StepRow>(100);
-  for (uint i = 0; i < 100; i++) rows[i].step = i + 1;
-  one[0].logTable = LogTable(StepTable{kj::mv(rows)});
-  auto lines = [](kj::StringPtr text) {
-    uint count = 0;
-    for (char c: text) count += c == '\n';
-    return count;
-  };
-  CHECK(lines(tableMarkdown(one)) == 102);
-  CHECK(lines(tableCsv(one)) == 101);
-  CHECK(lines(tableMarkdown(one, 20)) <= 24);
-
-  one[0].logTable = nullptr;
-  CHECK(tableMarkdown(one).startsWith("| run | epochs done |"));
 }
 
 TEST_CASE("validationsTable: one row a validated epoch") {

@@ -1,0 +1,157 @@
+#include "runner/table_page.h"
+
+#include <kj/vector.h>
+
+#include "runner/fitted_text.h"
+#include "runner/run_tables.h"
+#include "runner/store_table.h"
+#include "runner/terminal_table.h"
+
+namespace runner {
+namespace {
+
+using Runs = kj::ArrayPtr<const ReportedRun>;
+
+// Decimals of accuracies and losses of several runs: in files as the classic lines have them.
+constexpr uint DECIMALS = 6, TERMINAL_DECIMALS = 4;
+
+// What a single run's log shows. Null if it has none, or if there are several runs.
+kj::Maybe<TextTable> logTableOf(Runs runs, uint stepRowsMax) {
+  if (runs.size() != 1) return nullptr;
+  KJ_IF_MAYBE(table, runs[0].logTable) {
+    if (!table->is<StepTable>()) return textOf(*table);
+    auto& steps = table->get<StepTable>();
+    return textOf(steps.rows.size() > stepRowsMax
+                      ? thinned(steps, stepRowsMax)
+                      : StepTable{kj::heapArray(steps.rows.asPtr()), steps.style});
+  }
+  return nullptr;
+}
+
+constexpr kj::StringPtr IMPORTANT_PUBLISHED_COLUMNS[] = {
+    "run"_kj, "figure"_kj, "ours"_kj, "published"_kj};
+
+// How tables and the lines between them are written.
+class Form {
+public:
+  Form() = default;
+  explicit Form(uint columns): columns(columns) {}
+
+  // `important` as fittedTable() takes it.
+  kj::String table(const TextTable& table, kj::ArrayPtr<const kj::StringPtr> important) const {
+    KJ_IF_MAYBE(c, columns) return fittedTable(table, important, *c);
+    return formatTable(table, TableFormat::MARKDOWN);
+  }
+  // Lines after the first are indented.
+  kj::String line(kj::StringPtr text) const {
+    KJ_IF_MAYBE(c, columns) return kj::str(wrapped(text, *c, 2), "\n");
+    return kj::str(text, "\n");
+  }
+
+private:
+  kj::Maybe<uint> columns;  // of the terminal; null: the form is Markdown
+};
+
+kj::String reasonsOf(Runs runs, const Form& form) {
+  kj::Vector<kj::String> lines;
+  for (auto& run: runs) {
+    auto& record = run.record;
+    if (record.reason.size() == 0) continue;
+    lines.add(
+        form.line(kj::str("- ", run.label, " ", stateWord(record.state), ": ", record.reason)));
+  }
+  return lines.empty() ? kj::str() : kj::str("\n", kj::strArray(lines, ""));
+}
+
+// `results`, and below it what else there is to say of the runs.
+kj::String pageOf(Runs runs, kj::String results, const Form& form) {
+  kj::Vector<kj::String> parts;
+  parts.add(kj::mv(results));
+  if (runs.size() == 1) {
+    auto note = viewsNote(runs[0].record);
+    if (note.size() > 0) parts.add(kj::str("\n", form.line(note)));
+  }
+  parts.add(reasonsOf(runs, form));
+  auto published = publishedTable(runs);
+  if (published.rows.size() > 0) {
+    auto sources = kj::str("Published: ", kj::strArray(sourcesOf(runs), "; "));
+    parts.add(kj::str(
+        "\n", form.line(sources), "\n", form.table(published, IMPORTANT_PUBLISHED_COLUMNS)));
+  }
+  if (runs.size() == 1) {
+    auto store = storeTable(runs[0].record);
+    if (store.rows.size() > 0) {
+      parts.add(kj::str("\nStore:\n\n", form.table(store, IMPORTANT_STORE_COLUMNS)));
+    }
+  }
+  return kj::strArray(parts, "");
+}
+
+// Behind what tells runs apart. Settings are there if runs differ in them.
+constexpr kj::StringPtr IMPORTANT_RESULT_COLUMNS[] = {"valid-accuracy"_kj, "state"_kj,
+    "expected"_kj, "epochs done"_kj, "mode"_kj, "batch_size"_kj, "learning_rate"_kj, "workers"_kj,
+    "train-accuracy"_kj, "s/epoch"_kj, "images/s"_kj};
+
+// Room for a validation accuracy and a state.
+constexpr uint RESULT_COLUMNS_MIN = 26;
+
+// How many columns of a terminal the settings take.
+uint columnsOfSettings(Runs runs) {
+  uint sum = 0;
+  for (size_t i: kj::indices(runs[0].settings)) {
+    uint width = columnsOf(runs[0].settings[i].key);
+    for (auto& run: runs) width = kj::max(width, columnsOf(run.settings[i].value));
+    sum += width + 2;
+  }
+  return sum;
+}
+
+// resultsTable() for a terminal. Where the settings leave too little room for results, labels tell
+// the runs apart.
+kj::String resultsForTerminal(Runs runs, uint columns) {
+  bool bySettings =
+      areNamedBySettings(runs) && columnsOfSettings(runs) + RESULT_COLUMNS_MIN <= columns;
+  auto settings = KJ_MAP(setting, runs[0].settings)->kj::StringPtr {
+    return setting.key;
+  };
+  auto labels = KJ_MAP(run, runs)->kj::StringPtr {
+    return run.label;
+  };
+  kj::Vector<kj::StringPtr> important;
+  if (bySettings) {
+    important.addAll(settings);
+  } else {
+    important.add("run"_kj);
+  }
+  important.addAll(kj::arrayPtr(IMPORTANT_RESULT_COLUMNS, kj::size(IMPORTANT_RESULT_COLUMNS)));
+  auto names = bySettings ? nullptr : labels.asPtr();
+  return fittedTable(resultsTable(runs, TERMINAL_DECIMALS, names), important, columns);
+}
+
+}  // namespace
+
+kj::String tableMarkdown(Runs runs, uint stepRowsMax) {
+  Form form;
+  KJ_IF_MAYBE(table, logTableOf(runs, stepRowsMax)) {
+    return pageOf(runs, form.table(*table, nullptr), form);
+  }
+  return pageOf(runs, form.table(resultsTable(runs, DECIMALS), nullptr), form);
+}
+
+kj::String tableForTerminal(Runs runs, uint columns, uint stepRowsMax) {
+  Form form(columns);
+  KJ_IF_MAYBE(table, logTableOf(runs, stepRowsMax)) {
+    return pageOf(runs, form.table(*table, nullptr), form);
+  }
+  return pageOf(runs, resultsForTerminal(runs, columns), form);
+}
+
+kj::String tableCsv(Runs runs) {
+  auto text = [](const TextTable& table) { return formatTable(table, TableFormat::CSV); };
+  if (runs.size() > 1) return text(resultsTable(runs, DECIMALS));
+  KJ_IF_MAYBE(table, logTableOf(runs, kj::maxValue)) return text(*table);
+  // A run without such a table has the same columns and no rows.
+  return text(runs[0].bySteps ? textOf(StepTable()) : textOf(ResultTable()));
+}
+
+}  // namespace runner

@@ -1,0 +1,114 @@
+#include "runner/terminal_table.h"
+
+#include <kj/vector.h>
+
+#include "runner/fitted_text.h"
+
+namespace runner {
+namespace {
+
+constexpr uint GAP = 2;
+
+// `table` with cells as they are shown: without spaces that align them, and without control
+// characters, which would break the lines.
+TextTable cleaned(const TextTable& table) {
+  auto clean = [](const kj::Array<kj::String>& cells) {
+    return KJ_MAP(cell, cells) {
+      kj::StringPtr text = cell;
+      while (text.startsWith(" ")) text = text.slice(1);
+      auto result = kj::str(text);
+      for (char& c: result) {
+        if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = ' ';
+      }
+      return result;
+    };
+  };
+  auto rows = KJ_MAP(row, table.rows) {
+    return clean(row);
+  };
+  return {clean(table.header), kj::mv(rows), nullptr};
+}
+
+bool isEmpty(const TextTable& table, size_t column) {
+  for (auto& row: table.rows) {
+    if (row[column].size() > 0) return false;
+  }
+  return table.rows.size() > 0;
+}
+
+// The table's columns, the most important one first.
+kj::Vector<size_t> byImportance(
+    const TextTable& table, kj::ArrayPtr<const kj::StringPtr> important) {
+  kj::Vector<size_t> order;
+  auto isImportant = [&](kj::StringPtr title) {
+    for (auto name: important) {
+      if (name == title) return true;
+    }
+    return false;
+  };
+  for (auto name: important) {
+    for (size_t i: kj::indices(table.header)) {
+      if (table.header[i] == name) order.add(i);
+    }
+  }
+  for (size_t i: kj::indices(table.header)) {
+    if (!isImportant(table.header[i])) order.add(i);
+  }
+  return order;
+}
+
+// The widths of the columns that are shown; 0 of the others.
+kj::Array<uint> widthsOf(
+    const TextTable& table, kj::ArrayPtr<const kj::StringPtr> important, uint columns) {
+  auto widths = kj::heapArray<uint>(table.header.size());
+  for (auto& width: widths) width = 0;
+  uint used = 0;
+  for (size_t column: byImportance(table, important)) {
+    if (isEmpty(table, column)) continue;
+    uint width = columnsOf(table.header[column]);
+    for (auto& row: table.rows) width = kj::max(width, columnsOf(row[column]));
+    // The first column is shown whatever it takes. It leaves room for figures beside it.
+    if (used == 0) width = kj::min(width, kj::max(1u, columns / 2));
+    uint gap = used == 0 ? 0 : GAP;
+    if (used + gap + width > columns) continue;
+    widths[column] = width;
+    used += gap + width;
+  }
+  return widths;
+}
+
+kj::String lineOf(kj::ArrayPtr<const kj::String> cells, kj::ArrayPtr<const uint> widths,
+    kj::ArrayPtr<const bool> ofNumbers) {
+  kj::Vector<char> line;
+  uint pending = 0;  // spaces before the next text; those at the line's end are never written
+  for (size_t i: kj::indices(cells)) {
+    if (widths[i] == 0) continue;
+    auto text = shortenedName(cells[i], widths[i]);
+    uint rest = widths[i] - columnsOf(text);
+    if (ofNumbers[i]) pending += rest;
+    if (text.size() > 0) {
+      while (pending > 0) line.add(' '), pending--;
+      line.addAll(text);
+    }
+    pending += GAP + (ofNumbers[i] ? 0 : rest);
+  }
+  line.add('\n');
+  return kj::heapString(line);
+}
+
+}  // namespace
+
+kj::String fittedTable(
+    const TextTable& table, kj::ArrayPtr<const kj::StringPtr> important, uint columns) {
+  auto shown = cleaned(table);
+  auto widths = widthsOf(shown, important, columns);
+  auto ofNumbers = KJ_MAP(i, kj::indices(shown.header)) {
+    return isOfNumbers(shown, i);
+  };
+  kj::Vector<kj::String> lines;
+  lines.add(lineOf(shown.header, widths, ofNumbers));
+  for (auto& row: shown.rows) lines.add(lineOf(row, widths, ofNumbers));
+  return kj::strArray(lines, "");
+}
+
+}  // namespace runner
