@@ -33,7 +33,13 @@ kj::String Axis::label(double value) const {
     kj::StringPtr letter;
   } units[] = {{1e9, "G"_kj}, {1e6, "M"_kj}, {1e3, "k"_kj}, {1, ""_kj}};
   if (value == 0 && step >= 1) return kj::str("0");
-  if (std::fabs(step) >= 1e13 || step < 1e-6) return kj::str(value);
+  if (std::fabs(step) >= 1e13 || step < 1e-6) {
+    if (value == 0) return kj::str("0");
+    // As many digits as tell it from the next tick.
+    auto place = [](double x) { return std::floor(std::log10(x) + SAME); };
+    double digits = place(std::fabs(value)) - place(step);
+    return withExponent(value, uint(kj::max(0.0, kj::min(15.0, digits))));
+  }
   for (auto& unit: units) {
     if (step < unit.unit && unit.unit > 1) continue;
     return kj::str(fixedPoint(value / unit.unit, decimalsOf(step / unit.unit)), unit.letter);

@@ -25,6 +25,12 @@ TEST_CASE("axisOver: ticks are round numbers within the values") {
   CHECK(ticksOf({1.0, 2.0}, {.whole = true}) == "1 2");
 }
 
+TEST_CASE("axisOver: ticks of huge and of tiny numbers have few digits") {
+  CHECK(ticksOf({0.0, 6.74e32}, {.rounded = true}) == "0 2e32 4e32 6e32 8e32");
+  CHECK(ticksOf({1e20, 3e20}, {.rounded = true}) == "1e20 1.5e20 2e20 2.5e20 3e20");
+  CHECK(ticksOf({1e-7, 3e-7}, {.rounded = true}) == "1e-7 1.5e-7 2e-7 2.5e-7 3e-7");
+}
+
 TEST_CASE("axisOver: a rounded axis begins and ends at a tick, and 0 is on it where wanted") {
   auto axis = axisOver({0.83, 0.93}, {.rounded = true});
   CHECK(axis.low == doctest::Approx(0.82));

@@ -132,19 +132,20 @@ kj::String curves(Runs runs) {
 kj::String stepTimes(Runs runs) {
   kj::StringPtr verbs[] = {"read"_kj, "forward"_kj, "backward"_kj, "push"_kj, "pull"_kj};
   kj::Vector<Bar> bars;
+  bool leavesFirstOut = false;
   for (auto& run: runs) {
     KJ_IF_MAYBE(mean, meanStep(run.record)) {
+      leavesFirstOut = leavesFirstOut || run.record.epochRecords.size() > 1;
       bars.add(Bar{
           kj::str(run.label), kj::arr(mean->read_s * 1e3, mean->forward_s * 1e3,
                                   mean->backward_s * 1e3, mean->push_s * 1e3, mean->pull_s * 1e3)});
     }
   }
   if (bars.empty()) return nullptr;
-  return kj::str(
-      "<p class=\"quiet\">A worker's compute thread, in the mean over workers and over "
-      "the epochs after the first. Left to right: read, forward, backward, push, "
-      "pull.</p>\n",
-      drawBars(bars, verbs, "ms"), htmlOf(stepTimesTable(runs)));
+  return kj::str("<p class=\"quiet\">A worker's compute thread, averaged over workers",
+      leavesFirstOut ? " and epochs, without the first epoch" : "",
+      ". Left to right: read, forward, backward, push, pull.</p>\n", drawBars(bars, verbs, "ms"),
+      htmlOf(stepTimesTable(runs)));
 }
 
 // What went through each run's store; folded where there are several.

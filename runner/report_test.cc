@@ -111,6 +111,17 @@ TEST_CASE("reportHtml: the same runs give the same page, and texts in it are esc
   CHECK(contains(page, "<h2>Time of a step, traffic</h2>"));
 }
 
+TEST_CASE("reportHtml: step times say what they are averaged over") {
+  auto runs = two(run("a", 0.9, 0.1), run("b", 0.9, 0.1));
+  CHECK(contains(reportHtml("x", runs),
+      "A worker's compute thread, averaged over workers and epochs, without the first epoch. "));
+  // A run of one epoch has no epoch after the first.
+  for (auto& each: runs) {
+    each.record.epochRecords = kj::arr(each.record.epochRecords[0]);
+  }
+  CHECK(contains(reportHtml("x", runs), "A worker's compute thread, averaged over workers. "));
+}
+
 TEST_CASE("reportHtml: nothing is fetched and nothing runs") {
   auto page = reportHtml("x", kj::arr(run("a", 0.9, 0.1)));
   for (auto part: {"http:"_kj, "https:"_kj, "<script"_kj, "<link"_kj, "src="_kj, "url("_kj}) {

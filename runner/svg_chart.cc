@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "runner/fitted_text.h"
 #include "runner/html.h"
 #include "runner/log_lines.h"
 
@@ -160,7 +161,8 @@ kj::String drawLegend(kj::ArrayPtr<const Series> series) {
 
 kj::String drawBars(
     kj::ArrayPtr<const Bar> bars, kj::ArrayPtr<const kj::StringPtr> parts, kj::StringPtr unit) {
-  constexpr double ROW = 42, BAR = 20, LETTER = 6.1;
+  // A letter's mean width in the widest of the fonts that the style sheet asks for.
+  constexpr double ROW = 42, BAR = 20, LETTER = 7.2;
   double longest = 0;
   for (auto& bar: bars) {
     double sum = 0;
@@ -181,15 +183,17 @@ kj::String drawBars(
           unit, "</title></rect>"));
       // The value too where there is room.
       kj::StringPtr shown = width > words.size() * LETTER + 4 ? kj::StringPtr(words) : parts[p];
-      if (width > shown.size() * LETTER + 2) {
+      if (width > shown.size() * LETTER + 4) {
         rows.add(kj::str("<text class=\"on", p, "\" x=\"", number(x + width / 2), "\" y=\"",
             number(top + 30), "\" text-anchor=\"middle\">", escaped(shown), "</text>"));
       }
       x += width;
       sum += bar.parts[p];
     }
-    rows.add(kj::str("<text x=\"0\" y=\"", number(top + 11), "\">", escaped(bar.name), ": ",
-        figureText(sum, 2), " ", unit, "</text>"));
+    auto total = kj::str(": ", figureText(sum, 2), " ", unit);
+    auto name = shortened(bar.name, uint(WIDTH / LETTER) - total.size());
+    rows.add(kj::str("<text x=\"0\" y=\"", number(top + 11), "\">", escaped(name), total, "<title>",
+        escaped(bar.name), "</title></text>"));
   }
   return kj::str("<svg class=\"bars\" viewBox=\"0 0 ", WIDTH, " ",
       number(kj::max(size_t(1), bars.size()) * ROW), "\" role=\"img\">\n", kj::strArray(rows, "\n"),

@@ -74,6 +74,26 @@ TEST_CASE("drawLegend: names are escaped") {
   CHECK(countOf(text, "<b>") == 0);
 }
 
+TEST_CASE("drawBars: a part has its name, and its value, only where they have room") {
+  kj::StringPtr parts[] = {"forward"_kj, "backward"_kj};
+  // A bar of 420 units: a part of 54 has no room for `forward` in a wide font, one of 55 has.
+  auto bar = [&](double width) {
+    return drawBars(kj::arr(Bar{kj::str("1"), kj::arr(width, 420 - width)}), parts, "ms");
+  };
+  CHECK(countOf(bar(54), ">forward</text>") == 0);
+  CHECK(countOf(bar(55), ">forward</text>") == 1);
+  CHECK(countOf(bar(90), ">forward</text>") == 1);
+  CHECK(countOf(bar(110), ">forward 110.00</text>") == 1);
+}
+
+TEST_CASE("drawBars: a name that is too long is shortened, the sum stays") {
+  kj::StringPtr parts[] = {"read"_kj};
+  auto name = kj::strArray(kj::repeat("batch_size=128"_kj, 20), ",");
+  auto text = drawBars(kj::arr(Bar{kj::str(name), kj::arr(3.0)}), parts, "ms");
+  CHECK(countOf(text, ",…: 3.00 ms<title>") == 1);
+  CHECK(countOf(text, kj::str("<title>", name, "</title>")) == 1);
+}
+
 TEST_CASE("drawBars: the longest bar fills the width, and parts lie side by side") {
   kj::StringPtr parts[] = {"read"_kj, "push"_kj};
   auto bars = kj::heapArrayBuilder<Bar>(2);
