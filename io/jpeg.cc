@@ -52,23 +52,35 @@ Header readHeader(void* handle, kj::ArrayPtr<const kj::byte> file) {
   return h;
 }
 
+void* newHandle() {
+  auto handle = tjInitDecompress();
+  KJ_REQUIRE(handle != nullptr, "libjpeg-turbo cannot start", causeOf(nullptr));
+  return handle;
+}
+
 }  // namespace
 
-JpegDecoder::JpegDecoder(): handle(tjInitDecompress()) {
-  KJ_REQUIRE(handle != nullptr, "libjpeg-turbo cannot start", causeOf(nullptr));
-}
+JpegDecoder::JpegDecoder(): handle(newHandle()) {}
 
 JpegDecoder::~JpegDecoder() noexcept(false) {
   tjDestroy(handle);
 }
 
+void JpegDecoder::replaceHandle() {
+  auto fresh = newHandle();
+  tjDestroy(handle);
+  handle = fresh;
+}
+
 ImageShape JpegDecoder::shapeOf(kj::ArrayPtr<const kj::byte> file) {
+  KJ_ON_SCOPE_FAILURE(replaceHandle());
   auto header = readHeader(handle, file);
   return {3, static_cast<uint>(header.height), static_cast<uint>(header.width)};
 }
 
 kj::ArrayPtr<const kj::byte> JpegDecoder::decode(
     kj::ArrayPtr<const kj::byte> file, ImageShape shape) {
+  KJ_ON_SCOPE_FAILURE(replaceHandle());
   KJ_REQUIRE(shape.channels == 1 || shape.channels == 3, shape.channels);
   auto header = readHeader(handle, file);
   if (uint(header.height) != shape.height || uint(header.width) != shape.width) {

@@ -8,7 +8,7 @@
 
 namespace io {
 
-// Decodes JPEG files. One a thread.
+// Decodes JPEG files, for one thread. A file that is refused does not disturb those that follow.
 class JpegDecoder {
 public:
   JpegDecoder();
@@ -26,6 +26,10 @@ public:
   kj::ArrayPtr<const kj::byte> decode(kj::ArrayPtr<const kj::byte> file, ImageShape shape);
 
 private:
+  // Libjpeg remembers where it stopped in a file that it gave up, and goes on from there with the
+  // next one. So a handle that has failed is replaced.
+  void replaceHandle();
+
   void* handle;
   kj::Array<kj::byte> pixels;
 };

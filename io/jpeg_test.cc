@@ -77,6 +77,26 @@ TEST_CASE("JpegDecoder: a file that ends early is an error, and the decoder goes
   CHECK(largestDifference(planes, decoded) <= 3);
 }
 
+TEST_CASE("JpegDecoder: a file with a bad header is refused, and the decoder reads the next file") {
+  ImageShape shape = {3, 16, 16};
+  auto planes = picture(shape);
+  auto good = encodeJpeg({shape, Layout::PLANES, planes});
+  auto bad = kj::heapArray<kj::byte>(good);
+  // The first table of quantization steps: the marker FF DB, a length of two bytes, its number.
+  const kj::byte marker[] = {0xff, 0xdb};
+  auto table = static_cast<kj::byte*>(memmem(bad.begin(), bad.size(), marker, 2));
+  REQUIRE(table != nullptr);
+  table[4] = 0x0f;
+  JpegDecoder decoder;
+  CHECK(descriptionOf(kj::runCatchingExceptions([&]() { decoder.shapeOf(bad); })) ==
+        "not a JPEG file that can be read: Bogus DQT index 15");
+  CHECK(decoder.shapeOf(good) == shape);
+  CHECK(descriptionOf(kj::runCatchingExceptions([&]() { decoder.decode(bad, shape); })) ==
+        "not a JPEG file that can be read: Bogus DQT index 15");
+  auto decoded = toPlanes({shape, Layout::PIXELS, decoder.decode(good, shape)});
+  CHECK(largestDifference(planes, decoded) <= 3);
+}
+
 TEST_CASE("JpegDecoder: what is no JPEG file, or too large, is refused before memory is taken") {
   JpegDecoder decoder;
   auto text = kj::StringPtr("not a picture").asBytes();
