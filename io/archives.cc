@@ -2,19 +2,14 @@
 
 #include <archive.h>
 #include <archive_entry.h>
-#include <dirent.h>
-#include <fcntl.h>
 #include <kj/debug.h>
-#include <kj/io.h>
 #include <kj/vector.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
 #include <cstring>
 
 #include "configs/language/failure.h"
+#include "io/paths.h"
 
 namespace io {
 
@@ -151,32 +146,6 @@ private:
   size_t position = 0;
 };
 
-// A folder nested deeper than any data set is a link to itself.
-constexpr kj::uint DEPTH_MAX = 32;
-
-// `prefix` is what stands before the names that come back: "" or "a/b/".
-void addFilesBelow(
-    kj::StringPtr folder, kj::StringPtr prefix, kj::uint depth, kj::Vector<kj::String>& names) {
-  if (depth > DEPTH_MAX) configs::fail("cannot list ", folder, ": it is nested too deep");
-  auto handle = ::opendir(folder.cStr());
-  if (handle == nullptr) configs::fail("cannot list ", folder, ": ", strerror(errno));
-  KJ_DEFER(::closedir(handle));
-  while (auto entry = ::readdir(handle)) {
-    if (entry->d_name[0] == '.') continue;
-    auto path = kj::str(folder, "/", entry->d_name);
-    switch (pathKind(path)) {
-      case PathKind::FILE:
-        names.add(kj::str(prefix, entry->d_name));
-        break;
-      case PathKind::FOLDER:
-        addFilesBelow(path, kj::str(prefix, entry->d_name, "/"), depth + 1, names);
-        break;
-      case PathKind::NOTHING:
-        break;
-    }
-  }
-}
-
 }  // namespace
 
 kj::Own<Members> Members::open(kj::StringPtr path) {
@@ -195,47 +164,6 @@ kj::Array<kj::byte> readUnpacked(kj::StringPtr path, size_t sizeMax) {
   Archive archive(path, Archive::Content::RAW);
   if (archive.next() == nullptr) return nullptr;
   return archive.read(path, 0, sizeMax);
-}
-
-kj::Array<kj::byte> readFile(kj::StringPtr path, size_t sizeMax) {
-  int fd = ::open(path.cStr(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) configs::fail("cannot open ", path, ": ", strerror(errno));
-  kj::AutoCloseFd owned(fd);
-  struct stat status;
-  KJ_SYSCALL(::fstat(fd, &status), path);
-  if (uint64_t(status.st_size) > sizeMax) tooLarge(path, sizeMax);
-  auto bytes = kj::heapArray<kj::byte>(status.st_size);
-  auto n = kj::FdInputStream(fd).tryRead(bytes.begin(), bytes.size(), bytes.size());
-  if (n < bytes.size()) configs::fail("cannot read ", path, ": it became shorter meanwhile");
-  return bytes;
-}
-
-kj::StringPtr baseName(kj::StringPtr path) {
-  KJ_IF_MAYBE(slash, path.findLast('/')) {
-    return path.slice(*slash + 1);
-  }
-  return path;
-}
-
-kj::String folderName(kj::StringPtr path) {
-  KJ_IF_MAYBE(slash, path.findLast('/')) {
-    return kj::heapString(path.slice(0, *slash));
-  }
-  return kj::str();
-}
-
-PathKind pathKind(kj::StringPtr path) {
-  struct stat status;
-  if (::stat(path.cStr(), &status) != 0) return PathKind::NOTHING;
-  if (S_ISREG(status.st_mode)) return PathKind::FILE;
-  return S_ISDIR(status.st_mode) ? PathKind::FOLDER : PathKind::NOTHING;
-}
-
-kj::Array<kj::String> filesBelow(kj::StringPtr folder) {
-  kj::Vector<kj::String> names;
-  addFilesBelow(folder, "", 0, names);
-  std::sort(names.begin(), names.end());
-  return names.releaseAsArray();
 }
 
 }  // namespace io

@@ -34,20 +34,4 @@ public:
 // be read, or is larger than `sizeMax`.
 kj::Array<kj::byte> readUnpacked(kj::StringPtr path, size_t sizeMax);
 
-// A file's whole content as it is. Throws as readUnpacked() does.
-kj::Array<kj::byte> readFile(kj::StringPtr path, size_t sizeMax);
-
-// `path` behind its last `/`.
-kj::StringPtr baseName(kj::StringPtr path);
-// `path` before its last `/`; "" if there is none.
-kj::String folderName(kj::StringPtr path);
-
-// What stands at `path`.
-enum class PathKind { NOTHING, FILE, FOLDER };
-PathKind pathKind(kj::StringPtr path);
-
-// The paths of all regular files below `folder`, relative and sorted. Links are followed, hidden
-// files left out.
-kj::Array<kj::String> filesBelow(kj::StringPtr folder);
-
 }  // namespace io

@@ -134,11 +134,4 @@ TEST_CASE("readUnpacked: unpacks a compressed file and leaves another as it is")
   CHECK(readUnpacked(scratch.write("empty", nullptr), 100).size() == 0);
 }
 
-TEST_CASE("baseName, folderName: cut at the last slash") {
-  CHECK(baseName("a/b/c") == "c");
-  CHECK(baseName("c") == "c");
-  CHECK(folderName("a/b/c") == "a/b");
-  CHECK(folderName("c") == "");
-}
-
 }  // namespace io

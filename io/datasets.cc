@@ -16,10 +16,10 @@
 
 #include "configs/language/environment.h"
 #include "configs/language/failure.h"
-#include "io/archives.h"
 #include "io/augment.h"
 #include "io/checksum.h"
 #include "io/import.h"
+#include "io/paths.h"
 #include "io/pixels.h"
 #include "io/sources.h"
 

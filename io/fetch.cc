@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "configs/language/failure.h"
-#include "io/archives.h"
+#include "io/paths.h"
 
 namespace io {
 

@@ -4,7 +4,7 @@
 #include <kj/filesystem.h>
 #include <unistd.h>
 
-#include "io/archives.h"
+#include "io/paths.h"
 #include "io/scratch.h"
 
 namespace io {

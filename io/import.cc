@@ -10,6 +10,7 @@
 #include "configs/language/failure.h"
 #include "io/archives.h"
 #include "io/jpeg.h"
+#include "io/paths.h"
 #include "io/record_db.h"
 #include "io/sources.h"
 

@@ -9,7 +9,7 @@
 
 namespace io {
 
-// One record as stored; `bytes` points into the map of the database.
+// One record as stored; `bytes` are its reader's.
 struct Record {
   uint32_t label;
   uint64_t id;  // its number in the original order
@@ -19,10 +19,11 @@ struct Record {
 };
 
 // A database of records 0 … count-1, opened read-only. Thread-safe; each thread reads through its
-// own RecordReader. The value's layout is specified at the head of record_db.cc.
+// own RecordReader. The layout of the file is specified in record_format.h.
 //
 // A database is never changed after RecordWriter::finish(), so it is opened without locks: it may
-// lie on a read-only disk, and may be opened any number of times in one process.
+// lie on a read-only disk, and may be opened any number of times in one process. A damaged one is
+// an error, whatever its bytes are.
 class RecordDb {
 public:
   // Throws if `path` cannot be opened or is not a whole record database of this version; the
@@ -39,6 +40,9 @@ public:
   // records.
   virtual kj::ArrayPtr<const kj::byte> digest() const = 0;
   virtual kj::StringPtr path() const = 0;
+  // The path of record `index`'s image in the data that was imported; null where records do not
+  // come from files of their own, and in databases of older programs.
+  virtual kj::Maybe<kj::String> source(uint64_t index) const = 0;
 };
 
 // A read transaction on one thread. The database must outlive it.
@@ -47,13 +51,14 @@ public:
   static kj::Own<RecordReader> open(const RecordDb& db);
   virtual ~RecordReader() noexcept(false) = default;
 
-  // Record `index`; checks its checksum. Valid as long as the reader. Throws badRecord()'s sentence
+  // Record `index`; checks its checksum. Valid until the next call. Throws badRecord()'s sentence
   // with the way out if it is missing or damaged.
   virtual Record read(uint64_t index) = 0;
 };
 
-// The sentence on a record that is of no use: "record 42 (image 46 of the source, counted from 0)
-// of PATH is bad: " and the cause. `id` is that of the record, where it is known.
+// The sentence on a record that is of no use: "record 42 (cat/7.jpg) of PATH is bad: " and the
+// cause. Where the database does not know the image's file, it is "image 46 of the source, counted
+// from 0", by the record's `id`, if that is known.
 kj::String badRecord(
     const RecordDb& db, uint64_t index, kj::Maybe<uint64_t> id, kj::StringPtr cause);
 
@@ -63,8 +68,10 @@ class RecordWriter {
 public:
   static kj::Own<RecordWriter> create(kj::StringPtr path);
   virtual ~RecordWriter() noexcept(false) = default;
+  // `source` is the path of the image's file in the data that is imported. All records have one, or
+  // none has.
   virtual void add(uint32_t label, uint64_t id, Encoding::Word encoding, ImageShape shape,
-      kj::ArrayPtr<const kj::byte> bytes) = 0;
+      kj::ArrayPtr<const kj::byte> bytes, kj::StringPtr source = nullptr) = 0;
   // Commits, syncs and moves the database to its place.
   virtual void finish() = 0;
 };

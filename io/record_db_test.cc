@@ -1,10 +1,14 @@
 #include "io/record_db.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <kj/filesystem.h>
+#include <kj/io.h>
 #include <kj/thread.h>
+#include <lmdb.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include <cstring>
 
@@ -155,14 +159,13 @@ TEST_CASE("RecordDb: what is not a whole database is refused with its path and c
 
   auto empty = scratch.write("empty.mdb", nullptr);
   CHECK(thrownBy([&]() { RecordDb::open(empty); }) ==
-        kj::str("cannot open the record database ", empty, ": it is no file, or empty", wayOut));
+        kj::str("cannot open the record database ", empty, ": the file is empty", wayOut));
 
   auto noise = kj::heapArray<kj::byte>(100000);
   for (auto i: kj::indices(noise)) noise[i] = i * 31;
   auto other = scratch.write("noise.mdb", noise);
   CHECK(thrownBy([&]() { RecordDb::open(other); }) ==
-        kj::str("cannot open the record database ", other,
-            ": MDB_INVALID: File is not an LMDB file", wayOut));
+        kj::str("cannot open the record database ", other, ": it is not an LMDB file", wayOut));
 
   writeRecords(path, 5000);
   auto whole = fileOf(path);
@@ -190,6 +193,138 @@ TEST_CASE("RecordReader: a damaged record is refused, its neighbours are read") 
   CHECK(thrownBy([&]() { reader->read(42); }) ==
         kj::str("record 42 (image 42 of the source, counted from 0) of ", path,
             " is bad: its checksum is wrong", WAY_OUT));
+}
+
+TEST_CASE("badRecord: names the image's file where the database knows it") {
+  Scratch scratch;
+  auto path = scratch.path("records.mdb");
+  auto writer = RecordWriter::create(path);
+  writer->add(0, 0, Encoding::RAW, SHAPE, pixels(0), "cat/1.jpg");
+  writer->add(0, 9, Encoding::RAW, SHAPE, pixels(1), "Äpfel/2.jpg");
+  writer->finish();
+  auto db = RecordDb::open(path);
+  CHECK(KJ_ASSERT_NONNULL(db->source(0)) == "cat/1.jpg");
+  CHECK(db->source(2) == nullptr);
+  CHECK(badRecord(*db, 1, uint64_t(9), "no reason") ==
+        kj::str("record 1 (Äpfel/2.jpg) of ", path, " is bad: no reason"));
+  CHECK(RecordReader::open(*db)->read(1).id == 9);
+}
+
+TEST_CASE("RecordWriter: the values in the file have the documented layout") {
+  Scratch scratch;
+  auto path = scratch.path("records.mdb");
+  writeRecords(path, 3);
+  MDB_env* env = nullptr;
+  REQUIRE(mdb_env_create(&env) == MDB_SUCCESS);
+  KJ_DEFER(mdb_env_close(env));
+  REQUIRE(mdb_env_open(env, path.cStr(), MDB_RDONLY | MDB_NOSUBDIR | MDB_NOLOCK, 0) == MDB_SUCCESS);
+  MDB_txn* txn = nullptr;
+  REQUIRE(mdb_txn_begin(env, nullptr, MDB_RDONLY, &txn) == MDB_SUCCESS);
+  KJ_DEFER(mdb_txn_abort(txn));
+  MDB_dbi dbi;
+  REQUIRE(mdb_dbi_open(txn, nullptr, 0, &dbi) == MDB_SUCCESS);
+  auto valueOf = [&](uint64_t number) {
+    auto bigEndian = __builtin_bswap64(number);
+    MDB_val key = {sizeof(bigEndian), &bigEndian}, value;
+    REQUIRE(mdb_get(txn, dbi, &key, &value) == MDB_SUCCESS);
+    return kj::arrayPtr(static_cast<const kj::byte*>(value.mv_data), value.mv_size);
+  };
+  auto u32 = [](kj::ArrayPtr<const kj::byte> bytes, size_t at) {
+    uint32_t number;
+    memcpy(&number, bytes.begin() + at, sizeof(number));
+    return number;
+  };
+
+  auto record = valueOf(2);
+  REQUIRE(record.size() == 40 + SHAPE.size());
+  CHECK(kj::heapString(record.slice(0, 4).asChars()) == "RREC");
+  CHECK(u32(record, 8) == 2);    // label
+  CHECK(u32(record, 12) == 4);   // height
+  CHECK(u32(record, 16) == 5);   // width
+  CHECK(u32(record, 20) == 60);  // size
+  CHECK(u32(record, 24) == 2);   // id
+  auto crc = crc32_z(crc32_z(0, record.begin(), 32), record.begin() + 40, 60);
+  CHECK(u32(record, 32) == crc);
+  CHECK(u32(record, 36) == 0);
+
+  auto description = valueOf(kj::maxValue);
+  REQUIRE(description.size() == 72);
+  CHECK(kj::heapString(description.slice(0, 4).asChars()) == "RDES");
+  CHECK(u32(description, 4) == 1);   // version
+  CHECK(u32(description, 8) == 3);   // count
+  CHECK(u32(description, 16) == 3);  // classes
+  CHECK(u32(description, 20) == 3);  // channels
+  CHECK(u32(description, 64) == crc32_z(0, description.begin(), 64));
+  CHECK(u32(description, 68) == 0);
+}
+
+TEST_CASE("RecordDb: with any byte of its structure changed, it is refused or read as before") {
+  Scratch scratch;
+  auto path = scratch.path("records.mdb");
+  // Both ways to keep a value: beside its key, and in pages of its own.
+  auto large = kj::heapArray<kj::byte>(3 * 40 * 40);
+  memset(large.begin(), 3, large.size());
+  {
+    auto writer = RecordWriter::create(path);
+    for (uint64_t i = 0; i < 150; ++i) {
+      bool isLarge = i % 50 == 0;
+      writer->add(i % 10, i, Encoding::RAW, isLarge ? ImageShape{3, 40, 40} : SHAPE,
+          isLarge ? large.asPtr() : pixels(i).asPtr(), kj::str(i, ".jpg"));
+    }
+    writer->finish();
+  }
+  auto bytes = fileOf(path);
+  auto damaged = scratch.path("damaged.mdb");
+  int fd = ::open(damaged.cStr(), O_RDWR | O_CREAT, 0666);
+  REQUIRE(fd >= 0);
+  kj::AutoCloseFd owned(fd);
+  REQUIRE(::pwrite(fd, bytes.begin(), bytes.size(), 0) == ssize_t(bytes.size()));
+  uint64_t refused = 0, tried = 0;
+  auto tryToRead = [&]() {
+    ++tried;
+    KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() {
+                  auto db = RecordDb::open(damaged);
+                  KJ_ASSERT(db->count() == 150);
+                  auto reader = RecordReader::open(*db);
+                  for (uint64_t i = 0; i < 150; ++i) {
+                    if (i % 30 == 0) db->source(i);
+                    reader->read(i);
+                  }
+                })) {
+      ++refused;
+      bool named = memmem(e->getDescription().begin(), e->getDescription().size(), damaged.begin(),
+                       damaged.size()) != nullptr;
+      CHECK(named);
+    }
+  };
+  // The heads of all pages: the two meta pages, and where the others keep their offsets and nodes.
+  constexpr size_t PAGE_BYTES = 4096, HEAD_BYTES = 40;
+  for (size_t at = 0; at < bytes.size(); ++at) {
+    if (at % PAGE_BYTES >= (at < 2 * PAGE_BYTES ? 160 : HEAD_BYTES)) continue;
+    for (kj::byte value: {0, 255, bytes[at] ^ 1}) {
+      if (value == bytes[at]) continue;
+      REQUIRE(::pwrite(fd, &value, 1, at) == 1);
+      tryToRead();
+    }
+    REQUIRE(::pwrite(fd, &bytes[at], 1, at) == 1);
+  }
+  CHECK(refused > 0);
+  CHECK(refused < tried);
+  refused = 0;
+  tryToRead();
+  CHECK(refused == 0);
+}
+
+TEST_CASE("RecordReader: a file that becomes shorter while it is open is an error") {
+  Scratch scratch;
+  auto path = scratch.path("records.mdb");
+  writeRecords(path, 5000);
+  auto db = RecordDb::open(path);
+  auto reader = RecordReader::open(*db);
+  CHECK(reader->read(4000).id == 4000);
+  REQUIRE(::truncate(path.cStr(), 8192) == 0);
+  CHECK(thrownBy([&]() { reader->read(10); }) ==
+        kj::str("record 10 of ", path, " is bad: the file is cut short", WAY_OUT));
 }
 
 }  // namespace io

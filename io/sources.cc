@@ -9,6 +9,7 @@
 #include "configs/language/failure.h"
 #include "io/archives.h"
 #include "io/checksum.h"
+#include "io/paths.h"
 
 namespace io {
 

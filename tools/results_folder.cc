@@ -7,6 +7,7 @@
 #include "configs/language/document.h"
 #include "configs/language/failure.h"
 #include "io/archives.h"
+#include "io/paths.h"
 #include "runner/files.h"
 #include "tools/results_page.h"
 

@@ -107,13 +107,17 @@ public:
     REQUIRE(Command({"sh", "-c", script, "sh", file, size}).wait().exitCode == 0);
   }
 
-  // A run must fail on it with one line that holds `words`, the file, and what to do; then that is
-  // done, and a run must go well.
-  void checkMessageHelps(Words words) {
+  // A run must fail on it with one line that holds `words`, the file, and what to do.
+  void checkFails(Words words) {
     INFO(file);
     auto ended = run("train.epochs=1000000");
     checkFailed(ended, words);
     checkFailed(ended, {file, "; delete this file"});
+  }
+
+  // The same; then that is done, and a run must go well.
+  void checkMessageHelps(Words words) {
+    checkFails(words);
     REQUIRE(Command({"rm", file}).wait().exitCode == 0);
     auto again = run("train.epochs=1");
     INFO(again.errors);
@@ -152,6 +156,24 @@ TEST_CASE("a database with changed pixels ends the run, which names the record a
   DamagedData data(
       "printf %0100d 7 | dd of=\"$1\" bs=1 seek=$(($2 / 8192 * 4096 + 3996)) conv=notrunc");
   data.checkMessageHelps({"worker ", "record ", " (image ", "checksum", "data.on_bad_record"});
+}
+
+TEST_CASE("a database with one changed byte ends the run, which names the file: never a signal") {
+  struct Change {
+    kj::StringPtr script;
+    kj::StringPtr cause;
+  };
+  // The size of pages; that in the second meta page; its root; where the offsets of a page end.
+  const Change changes[] = {
+      {"printf '\\000' | dd of=\"$1\" bs=1 seek=41 conv=notrunc", "page 0 of the file is damaged"},
+      {"printf '\\377' | dd of=\"$1\" bs=1 seek=4138 conv=notrunc",
+          "page 1 of the file is damaged"},
+      {"printf '\\000' | dd of=\"$1\" bs=1 seek=4224 conv=notrunc",
+          "a page number in the file is wrong: 0"},
+      {"printf '\\000' | dd of=\"$1\" bs=1 seek=8204 conv=notrunc",
+          "page 2 of the file is damaged"},
+  };
+  for (auto& change: changes) DamagedData(change.script).checkFails({change.cause});
 }
 
 // -------------------------------------------------------------------------------------------------

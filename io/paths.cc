@@ -1,0 +1,139 @@
+#include "io/paths.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <kj/debug.h>
+#include <kj/io.h>
+#include <kj/vector.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace io {
+
+namespace {
+
+// A folder nested deeper than any data set is a link to itself.
+constexpr kj::uint DEPTH_MAX = 32;
+
+// `prefix` is what stands before the names that come back: "" or "a/b/".
+void addFilesBelow(kj::StringPtr folder, kj::StringPtr prefix, kj::uint depth,
+    kj::Vector<kj::String>& names, kj::Vector<kj::String>& others) {
+  if (depth > DEPTH_MAX) configs::fail("cannot list ", folder, ": it is nested too deep");
+  auto handle = ::opendir(folder.cStr());
+  if (handle == nullptr) configs::fail("cannot list ", folder, ": ", strerror(errno));
+  KJ_DEFER(::closedir(handle));
+  while (auto entry = ::readdir(handle)) {
+    if (entry->d_name[0] == '.') continue;
+    auto path = kj::str(folder, "/", entry->d_name);
+    auto name = kj::str(prefix, entry->d_name);
+    switch (pathKind(path)) {
+      case PathKind::FILE:
+        names.add(kj::mv(name));
+        break;
+      case PathKind::FOLDER:
+        addFilesBelow(path, kj::str(name, "/"), depth + 1, names, others);
+        break;
+      case PathKind::NOTHING:
+        KJ_IF_MAYBE(why, whyNeither(path)) others.add(kj::str(name, " (", *why, ")"));
+        break;
+    }
+  }
+}
+
+// Returns when the disk knows the names in `folder`. A file system that cannot do that is not an
+// error.
+void syncFolder(kj::StringPtr folder) {
+  int fd = ::open(folder.cStr(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return;
+  kj::AutoCloseFd owned(fd);
+  ::fsync(fd);
+}
+
+}  // namespace
+
+kj::StringPtr baseName(kj::StringPtr path) {
+  KJ_IF_MAYBE(slash, path.findLast('/')) {
+    return path.slice(*slash + 1);
+  }
+  return path;
+}
+
+kj::String folderName(kj::StringPtr path) {
+  KJ_IF_MAYBE(slash, path.findLast('/')) {
+    return kj::heapString(path.slice(0, *slash));
+  }
+  return kj::str();
+}
+
+PathKind pathKind(kj::StringPtr path) {
+  struct stat status;
+  if (::stat(path.cStr(), &status) != 0) return PathKind::NOTHING;
+  if (S_ISREG(status.st_mode)) return PathKind::FILE;
+  return S_ISDIR(status.st_mode) ? PathKind::FOLDER : PathKind::NOTHING;
+}
+
+kj::Maybe<kj::String> whyNeither(kj::StringPtr path) {
+  struct stat status;
+  if (::stat(path.cStr(), &status) == 0) {
+    if (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)) return nullptr;
+    if (S_ISFIFO(status.st_mode)) return kj::str("a pipe");
+    if (S_ISSOCK(status.st_mode)) return kj::str("a socket");
+    return kj::str("a device");
+  }
+  int error = errno;
+  if (::lstat(path.cStr(), &status) != 0) {
+    if (errno == ENOENT || errno == ENOTDIR) return nullptr;
+    return kj::str(strerror(errno));
+  }
+  return error == ENOENT ? kj::str("a link to nothing") : kj::str(strerror(error));
+}
+
+kj::Array<kj::String> filesBelow(kj::StringPtr folder, kj::Maybe<LeftOut&> leftOut) {
+  kj::Vector<kj::String> names, others;
+  addFilesBelow(folder, "", 0, names, others);
+  std::sort(names.begin(), names.end());
+  std::sort(others.begin(), others.end());
+  KJ_IF_MAYBE(l, leftOut) {
+    for (auto& other: others) l->add(other);
+  }
+  return names.releaseAsArray();
+}
+
+kj::Array<kj::byte> contentOf(kj::StringPtr path, size_t bytesMax) {
+  int fd = ::open(path.cStr(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) configs::fail("cannot be opened: ", strerror(errno));
+  kj::AutoCloseFd owned(fd);
+  struct stat status;
+  KJ_SYSCALL(::fstat(fd, &status), path);
+  if (uint64_t(status.st_size) > bytesMax) {
+    configs::fail("has ", status.st_size, " bytes; at most ", bytesMax, " are read");
+  }
+  auto bytes = kj::heapArray<kj::byte>(status.st_size);
+  for (auto rest = bytes.asPtr(); rest.size() > 0;) {
+    auto n = ::read(fd, rest.begin(), rest.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) configs::fail("cannot be read: ", strerror(errno));
+    if (n == 0) configs::fail("became shorter while it was read");
+    rest = rest.slice(n, rest.size());
+  }
+  return bytes;
+}
+
+kj::Array<kj::byte> readFile(kj::StringPtr path, size_t bytesMax) {
+  return about(path, [&]() { return contentOf(path, bytesMax); });
+}
+
+void moveIntoPlace(kj::StringPtr from, kj::StringPtr to) {
+  if (::rename(from.cStr(), to.cStr()) != 0) {
+    configs::fail("cannot move ", from, " to ", to, ": ", strerror(errno));
+  }
+  auto folder = folderName(to);
+  syncFolder(folder == "" ? kj::str(to.startsWith("/") ? "/" : ".") : kj::mv(folder));
+}
+
+}  // namespace io

@@ -1,0 +1,51 @@
+// io/paths.h: paths, files and folders of this machine.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/string.h>
+
+#include "configs/language/failure.h"
+#include "io/left_out.h"
+
+namespace io {
+
+// `path` behind its last `/`.
+kj::StringPtr baseName(kj::StringPtr path);
+// `path` before its last `/`; "" if there is none.
+kj::String folderName(kj::StringPtr path);
+
+// What stands at `path`; links are followed.
+enum class PathKind { NOTHING, FILE, FOLDER };
+PathKind pathKind(kj::StringPtr path);
+
+// What stands at `path` in place of a file or a folder: "a link to nothing", "a pipe". Null if it
+// is a file or a folder, or nothing at all.
+kj::Maybe<kj::String> whyNeither(kj::StringPtr path);
+
+// The paths of all regular files below `folder`, relative and sorted. Links are followed, hidden
+// files passed over. What is neither a file nor a folder is added to `leftOut`, with its kind.
+kj::Array<kj::String> filesBelow(kj::StringPtr folder, kj::Maybe<LeftOut&> leftOut = nullptr);
+
+// A file's whole content. Throws if it cannot be read, or is larger than `bytesMax`, before taking
+// memory for it.
+kj::Array<kj::byte> readFile(kj::StringPtr path, size_t bytesMax);
+
+// Renames the file or folder `from` to `to`, and returns when the disk knows of it: a crash leaves
+// the one or the other. Throws with the cause.
+void moveIntoPlace(kj::StringPtr from, kj::StringPtr to);
+
+// Calls `func` and returns what it returns. What it throws must begin with a verb ("cannot be
+// opened: …") and is thrown again behind `subject`.
+template <typename Func>
+auto about(kj::StringPtr subject, Func&& func) {
+  kj::Maybe<decltype(func())> result;
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { result = func(); })) {
+    configs::fail(subject, " ", e->getDescription());
+  }
+  return kj::mv(KJ_ASSERT_NONNULL(result));
+}
+
+// The same without a path: throws what begins with a verb.
+kj::Array<kj::byte> contentOf(kj::StringPtr path, size_t bytesMax);
+
+}  // namespace io

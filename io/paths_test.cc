@@ -1,0 +1,50 @@
+#include "io/paths.h"
+
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "io/scratch.h"
+
+namespace io {
+
+TEST_CASE("baseName, folderName: cut at the last slash") {
+  CHECK(baseName("a/b/c") == "c");
+  CHECK(baseName("c") == "c");
+  CHECK(folderName("a/b/c") == "a/b");
+  CHECK(folderName("c") == "");
+}
+
+TEST_CASE("filesBelow: follows links, and names what is neither a file nor a folder") {
+  Scratch scratch;
+  scratch.write("f/b/x.jpg", kj::StringPtr("1").asBytes());
+  REQUIRE(::symlink("b/x.jpg", scratch.path("f/a.jpg").cStr()) == 0);
+  REQUIRE(::symlink("nowhere", scratch.path("f/z.jpg").cStr()) == 0);
+  REQUIRE(::mkfifo(scratch.path("f/b/pipe").cStr(), 0666) == 0);
+  LeftOut leftOut;
+  CHECK(kj::strArray(filesBelow(scratch.path("f"), leftOut), " ") == "a.jpg b/x.jpg");
+  CHECK(leftOut.count() == 2);
+  CHECK(leftOut.names() == "b/pipe (a pipe), z.jpg (a link to nothing)");
+}
+
+TEST_CASE("LeftOut: counts all and names the first five") {
+  LeftOut leftOut;
+  for (auto name: {"a", "b", "c", "d", "e"}) leftOut.add(name);
+  CHECK(leftOut.names() == "a, b, c, d, e");
+  leftOut.add("f");
+  CHECK(leftOut.count() == 6);
+  CHECK(leftOut.names() == "a, b, c, d, e, …");
+}
+
+TEST_CASE("readFile: a file that is too large, or not there, is refused by name") {
+  Scratch scratch;
+  auto path = scratch.write("x", kj::StringPtr("twelve bytes").asBytes());
+  CHECK(kj::heapString(readFile(path, 12).asChars()) == "twelve bytes");
+  CHECK(thrownBy([&]() { readFile(path, 11); }) ==
+        kj::str(path, " has 12 bytes; at most 11 are read"));
+  auto none = scratch.path("none");
+  CHECK(thrownBy([&]() { readFile(none, 11); }) ==
+        kj::str(none, " cannot be opened: No such file or directory"));
+}
+
+}  // namespace io
