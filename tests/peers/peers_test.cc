@@ -39,7 +39,7 @@ TEST_CASE("bench peers: a row has both figures and their ratio, or says why it h
   double ours = strtod(cells[2].cStr(), nullptr);
   CHECK(ours > 0);
   if (python == "") {
-    CHECK(cells[3] == "skipped: no Python with PyTorch");
+    CHECK(cells[3].startsWith("skipped: "));
     SKIP_CASE(NO_TORCH);
   }
   REQUIRE(cells.size() == 7);
