@@ -7,6 +7,7 @@
 #include "nn/cpu/cpu.h"
 #include "runner/disk_room.h"
 #include "runner/machine.h"
+#include "runner/reason.h"
 #include "runner/role_options.h"
 #include "runner/version.h"
 #include "runner/weights.h"
@@ -27,9 +28,9 @@ double perImage(double sum, uint64_t images) {
   return images == 0 ? 0 : sum / images;
 }
 
-// How far a role got, behind `words`: of a worker, since servers count no steps.
-kj::String reached(Role role, kj::StringPtr words, uint64_t step) {
-  return role == Role::WORKER ? kj::str(words, " at step ", step) : kj::str();
+// How far a role got: of a worker, since servers count no steps.
+kj::String reached(Role role, uint64_t step) {
+  return role == Role::WORKER ? kj::str("; ", lastReportedStep(step)) : kj::str();
 }
 
 }  // namespace
@@ -105,8 +106,9 @@ public:
     auto& seat = job->seatOf(params.getRole(), params.getIndex());
     if (params.getDigest() != job->digest) {
       configs::fail(roleName(seat.role, seat.index),
-          " read another experiment file than the coordinator: start all roles with the same "
-          "file");
+          " was started with a different experiment file than the coordinator: start all roles "
+          "with "
+          "the same file");
     }
     job->join(seat, params.getMember(), params.getAddress(), params.getPid());
     context.getResults().setSession(kj::heap<SessionServer>(kj::addRef(*job), seat));
@@ -265,6 +267,8 @@ void Job::report(Seat& seat, Event::Reader event) {
   if (event.isFailed()) {
     return fail(kj::str(roleName(seat.role, seat.index), ": ", event.getFailed().getReason()));
   }
+  // Newer than the latest heartbeat.
+  if (event.isSpeed()) seat.step = kj::max(seat.step, event.getSpeed().getStep());
   capnp::MallocMessageBuilder message;
   message.setRoot(event);
   auto copy = message.getRoot<Event>();
@@ -394,8 +398,10 @@ kj::Promise<void> Job::endAll() {
 
 void Job::leave(Seat& seat) {
   if (over) return;
-  fail(kj::str(roleName(seat.role, seat.index), " closed its connection",
-           reached(seat.role, "", seat.step), "; its own output says why, or it was killed"),
+  // A role that fails by itself tells why, or tells the launcher.
+  fail(kj::str(roleName(seat.role, seat.index),
+           " closed its connection without giving a reason: it was killed or it crashed",
+           reached(seat.role, seat.step)),
       kj::Exception::Type::DISCONNECTED);
 }
 
@@ -406,12 +412,6 @@ void Job::taskFailed(kj::Exception&& exception) {
 void Job::fail(kj::String reason, kj::Exception::Type type) {
   if (over) return;
   over = true;
-  capnp::MallocMessageBuilder message;
-  auto event = message.initRoot<Event>();
-  stamp(event);
-  event.initFailed().setReason(reason);
-  // The reason may be that nothing can be written; then it still goes to whoever waits for run().
-  append(event);
   endedFulfiller->reject(kj::Exception(type, __FILE__, __LINE__, kj::mv(reason)));
 }
 
@@ -467,7 +467,7 @@ kj::Promise<void> Job::watchSilence() {
     for (auto& seat: seats) {
       if (seat.joined && now - seat.lastHeard > limit * kj::SECONDS) {
         fail(kj::str(roleName(seat.role, seat.index), " has been silent for ", limit, " s",
-            reached(seat.role, ", last heard", seat.step), "; was it stopped, ",
+            reached(seat.role, seat.step), "; was it stopped, ",
             seat.role == Role::SERVER
                 ? "is its machine overloaded, or does a single update take it so long?"
                 : "or is its machine overloaded?",

@@ -33,7 +33,8 @@ public:
   // Resolves when the weights are written and every role was told to end. Rejects, with a sentence
   // that names role, cause and way out, when a role does not join in time, is lost, or is silent
   // for too long, when a file cannot be written, or when the disk has no room for the weights and
-  // the logs of the next epoch, at the start and at the end of each epoch. Call once.
+  // the logs of the next epoch, at the start and at the end of each epoch. The log then has no
+  // event that says so: whoever knows the cause best appends it. Call once.
   kj::Promise<void> run();
 
 private:

@@ -236,7 +236,7 @@ TEST_CASE("a silent role is lost, one that calls is not") {
     first.heartbeatRequest().send().wait(job.waitScope);
     job.pass(1 * kj::SECONDS);
   }
-  CHECK(job.failure().startsWith("worker 1 has been silent for 5 s, last heard at step 0"));
+  CHECK(job.failure().startsWith("worker 1 has been silent for 5 s; no step was reported yet;"));
 }
 
 TEST_CASE("a coordinator that was stopped itself takes no role for silent or missing") {
@@ -328,14 +328,31 @@ TEST_CASE("of a lost server no step is told: it counts none") {
   }
   TestJob job("server leaves");
   { auto server = job.join(Role::SERVER, 0); }
-  CHECK(job.failure().startsWith("server 0 closed its connection; its own output"));
+  CHECK(job.failure().startsWith("server 0 closed its connection without giving a reason"));
 }
 
 TEST_CASE("a role that leaves before the end is lost") {
   TestJob job("leave");
   auto server = job.join(Role::SERVER, 0);
   { auto worker = job.join(Role::WORKER, 0); }
-  CHECK(job.failure().startsWith("worker 0 closed its connection at step 0;"));
+  CHECK(job.failure() ==
+        "worker 0 closed its connection without giving a reason: it was killed or it crashed; no "
+        "step was reported yet");
+}
+
+TEST_CASE("of a lost worker the newest step is told that it has reported in any way") {
+  TestJob job("newest step");
+  auto server = job.join(Role::SERVER, 0);
+  {
+    auto worker = job.join(Role::WORKER, 0);
+    auto beat = worker.heartbeatRequest();
+    beat.initProgress().setStep(214);
+    beat.send().wait(job.waitScope);
+    auto report = worker.reportRequest();
+    report.initEvent().initSpeed().setStep(350);
+    report.send().wait(job.waitScope);
+  }
+  CHECK(job.failure().endsWith("; last reported step: 350"));
 }
 
 TEST_CASE("a worker that tells why it must end, ends the job with its reason") {

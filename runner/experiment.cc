@@ -112,6 +112,7 @@ kj::String counted(uint64_t n, kj::StringPtr noun) {
 }
 
 kj::String ClusterConfig::roles() const {
+  if (servers == 0) return kj::str(counted(workers, "worker"), ", no servers");
   return kj::str(counted(servers, "server"), " and ", counted(workers, "worker"));
 }
 

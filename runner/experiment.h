@@ -79,7 +79,7 @@ struct ClusterConfig {
   kj::Duration silence() const { return silenceTimeout_s * kj::SECONDS; }
   // Between a worker and a server: leaves time to make a new connection.
   kj::Duration connectionSilence() const { return silence() / 2; }
-  // "2 servers and 1 worker".
+  // "2 servers and 1 worker", or "1 worker, no servers".
   kj::String roles() const;
 
   // How many servers, from number `first` on, share a process. 0 if none begins with it.

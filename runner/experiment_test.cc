@@ -79,5 +79,13 @@ TEST_CASE("the networks have the parameters that their publications count") {
   }
 }
 
+TEST_CASE("roles() names the servers and workers of a job, and says if it has no servers") {
+  ClusterConfig cluster{};
+  cluster.workers = 1;
+  CHECK(cluster.roles() == "1 worker, no servers");
+  cluster.servers = 2;
+  CHECK(cluster.roles() == "2 servers and 1 worker");
+}
+
 }  // namespace
 }  // namespace runner

@@ -206,15 +206,15 @@ kj::String explain(const LoadedExperiment& loaded, const kj::Maybe<Links>& links
   double perEpoch = double(facts.trainingRecords) * experiment.data.readings(cluster.workers) /
                     experiment.globalBatchSize();
   return kj::str("# every value used\n\n", loaded.resolved, "\n# roles\n\n", "launcher ",
-      cluster.launcher->name, ": 1 coordinator, ", cluster.roles(), " × ",
+      cluster.launcher->name, ": 1 coordinator, ", cluster.roles(), "; ",
       cluster.devices.size() > 1 ? kj::str(cluster.devices.size(), " devices × ") : kj::str(),
       counted(cluster.threadsPerWorker, "thread"),
-      "; addresses on 127.0.0.1, ports chosen by the system\n", grouped(facts.trainingRecords),
-      " training and ", grouped(facts.validationRecords), " validation records; ",
-      experiment.globalBatchSize(), " images a step, ", fixedPoint(perEpoch, 2),
-      " steps an epoch, ", grouped(facts.steps(experiment)), " steps in all\n",
-      views(experiment.data), bits(experiment), "\n# layers\n\n", layers(facts.graph),
-      "\n# updates\n\n", updates(experiment, facts), "\n# store\n\n",
+      " per worker; addresses on 127.0.0.1, ports chosen by the system\n",
+      grouped(facts.trainingRecords), " training and ", grouped(facts.validationRecords),
+      " validation records; ", experiment.globalBatchSize(), " images a step, ",
+      fixedPoint(perEpoch, 2), " steps an epoch, ", grouped(facts.steps(experiment)),
+      " steps in all\n", views(experiment.data), bits(experiment), "\n# layers\n\n",
+      layers(facts.graph), "\n# updates\n\n", updates(experiment, facts), "\n# store\n\n",
       store(experiment, facts, links, itself), "\n# memory\n\n",
       "a worker's program: ", memory(program), "\n", cache(experiment));
 }

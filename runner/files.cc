@@ -224,6 +224,21 @@ kj::String readWhole(int fd, kj::StringPtr name, uint64_t bytesMax) {
   return kj::String(text.releaseAsArray());
 }
 
+void removeTornLine(kj::StringPtr path) {
+  int raw = ::open(path.cStr(), O_RDWR | O_CLOEXEC);
+  if (raw < 0 && errno == ENOENT) return;
+  if (raw < 0) failToWrite(path, errno);
+  kj::AutoCloseFd fd(raw);
+  off_t size = ::lseek(fd, 0, SEEK_END);
+  if (size < 0) failToWrite(path, errno);
+  off_t whole = size;
+  for (char last; whole > 0; whole--) {
+    if (::pread(fd, &last, 1, whole - 1) != 1) failToWrite(path, errno);
+    if (last == '\n') break;
+  }
+  if (whole < size && ::ftruncate(fd, whole) != 0) failToWrite(path, errno);
+}
+
 LineFile::LineFile(kj::StringPtr path): name(kj::str(path)), fd(openToWrite(path, O_APPEND)) {}
 
 kj::Maybe<LineFile> LineFile::create(kj::StringPtr path) {

@@ -65,6 +65,10 @@ void writeQuietly(int fd, kj::StringPtr text);
 kj::String readWhole(kj::StringPtr path, uint64_t bytesMax);
 kj::String readWhole(int fd, kj::StringPtr name, uint64_t bytesMax);
 
+// Removes what follows the last newline of the file at `path`: a full disk may have torn that line.
+// Does nothing if there is no such file. Throws with path and cause.
+void removeTornLine(kj::StringPtr path);
+
 // A file that grows by whole lines or records; each is handed to the kernel at once, so that a kill
 // tears none.
 class LineFile {

@@ -164,6 +164,17 @@ Met IoThread::meet(uint epoch, MeetingPoint point, const nn::BatchResult& result
   });
 }
 
+void IoThread::tellFailure(kj::StringPtr reason) {
+  auto& there = getLoop();
+  there.executor.executeSync([&]() {
+    auto limit = there.io.provider->getTimer().afterDelay(1 * kj::SECONDS);
+    return there.joined.addBranch().exclusiveJoin(kj::mv(limit)).then([&there, reason]() {
+      return there.membership.get() == nullptr ? kj::Promise<void>(kj::READY_NOW)
+                                               : there.membership->tellFailure(reason);
+    });
+  });
+}
+
 kj::Duration IoThread::clockAhead() {
   auto& there = getLoop();
   return there.executor.executeSync([&]() { return there.membership->clockAhead(); });

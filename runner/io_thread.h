@@ -57,6 +57,9 @@ public:
   void report(kj::Function<void(Event::Builder)> fill);
   Met meet(uint epoch, MeetingPoint point, const nn::BatchResult& result,
       kj::ArrayPtr<const float> statistics);
+  // Membership::tellFailure(), once the job is joined, which takes another second at most. Throws
+  // if it never will be.
+  void tellFailure(kj::StringPtr reason);
   // Membership::clockAhead(), before the thread ends.
   kj::Duration clockAhead();
   // The store is not used any more. Rank 0 hands in the weights. Returns when the whole job is

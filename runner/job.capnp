@@ -58,8 +58,9 @@ interface Session {
   # empty. Answers the coordinator's monotonic clock: see ClockOffset.
 
   report @2 (event :Event);
-  # Appends to the run's events and log. The coordinator fills in time, role and index. `failed`, of
-  # a worker that cannot reach a server, ends the job.
+  # Appends to the run's events and log. The coordinator fills in time, role and index. `failed`
+  # ends the job with its reason: from a worker that cannot reach a server, and from every role that
+  # was started by hand.
 
   meet @3 (epoch :UInt32, point :MeetingPoint, result :Result, statistics :Data)
       -> (result :Result, statistics :Data);
@@ -246,8 +247,13 @@ struct Event {
       seconds @44 :Float64 $Json.name("run_s");
     }
     failed :group {
-      # Last line of a run that did not.
+      # Last line of a run that did not. The launcher writes it when the roles are gone; a
+      # coordinator that was started by hand writes it itself.
       reason @45 :Text;
+    }
+    interrupted :group {
+      # Last line of a run that Ctrl-C or another signal to its launcher ended.
+      reason @90 :Text;
     }
     stopped :group {
       # Last line of a run that its sweep gave up, by the rule of sweep.stop.

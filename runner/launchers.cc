@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <kj/debug.h>
 #include <kj/thread.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include "runner/reason.h"
 #include "runner/role_options.h"
 #include "runner/roles.h"
+#include "runner/run_ending.h"
 #include "runner/trace_file.h"
 
 namespace runner {
@@ -61,6 +63,7 @@ private:
       words.add(kj::str("--trace-steps=", traceStepsText(*steps)));
     }
     words.add(kj::str("--until-stdin-closes"));
+    words.add(kj::str("--launched"));
     words.add(options.folder.experiment());
     return words.releaseAsArray();
   }
@@ -78,9 +81,9 @@ private:
     if (WIFSIGNALED(status)) {
       int signal = WTERMSIG(status);
       return Failure{Failure::KILLED,
-          kj::str(process.name, " was killed by signal ", signal, " (", strsignal(signal),
-              ") after step ", view.step(),
-              "; if nobody did that by hand, see in `dmesg` whether memory ran out")};
+          kj::str(process.name, " was killed by signal ", signal, " (", strsignal(signal), "); ",
+              lastReportedStep(view.reportedStep()), "; if nobody did that by hand, ",
+              signal == SIGKILL ? "see in `dmesg` whether memory ran out" : "please report it")};
     }
     int code = WEXITSTATUS(status);
     if (code == 0) return nullptr;
@@ -157,7 +160,7 @@ kj::Promise<Outcome> launch(const LoadedExperiment& loaded, const RunFolder& fol
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   auto start = [&loaded, &experiment, &folder, &view, &io, trace](
                    Role role, uint index, kj::StringPtr coordinator) -> kj::Own<StartedRole> {
-    RoleOptions options{role, index, kj::str(coordinator), {kj::str(folder.path)}, trace};
+    RoleOptions options{role, index, kj::str(coordinator), {kj::str(folder.path)}, trace, true};
     switch (experiment.cluster.launcher->word) {
       case LauncherKind::LOCAL:
         return kj::heap<RoleProcess>(options, experiment.cluster, view, io);
@@ -167,8 +170,20 @@ kj::Promise<Outcome> launch(const LoadedExperiment& loaded, const RunFolder& fol
     KJ_UNREACHABLE;
   };
   auto launch = kj::heap<Launch>(experiment, view, io.provider->getTimer(), kj::mv(start));
-  auto outcome = launch->run();
-  return outcome.attach(kj::mv(launch));
+  return kj::evalNow([&]() { return launch->run(); })
+      .catch_([](kj::Exception&& e) { return Outcome{.failure = reasonOf(e)}; })
+      .then([&experiment, &folder, &view](Outcome&& outcome) {
+        KJ_IF_MAYBE(reason, outcome.failure) {
+          auto& style = *experiment.log.style;
+          KJ_IF_MAYBE(e, kj::runCatchingExceptions(
+                             [&]() { recordEnding(folder, style, Ending::FAILED, *reason); })) {
+            view.say(kj::str(
+                "warning: the failure is not recorded in ", folder.path, ": ", reasonOf(*e)));
+          }
+        }
+        return kj::mv(outcome);
+      })
+      .attach(kj::mv(launch));
 }
 
 }  // namespace runner

@@ -22,7 +22,8 @@ struct Outcome {
 constexpr int LOST_A_PEER_EXIT = 75;
 
 // Starts every role of `loaded` by the launcher that it names, hands the coordinator's events to
-// `view`, and resolves when all have ended or the run has failed. Processes are gone then, and when
+// `view`, and resolves when all have ended or the run has failed. The files in `folder` then state
+// the failure too. Processes are gone then, and when
 // the promise is dropped; threads (inline) of a failed or dropped run are not, so the caller must
 // end the process. All arguments must outlive the promise; `io`'s port must capture child exits.
 // Several runs may go side by side on one event loop. With `trace`, servers and workers leave what

@@ -34,15 +34,25 @@ constexpr LogStyle ROWS[] = {
 
 kj::Array<kj::String> linesOf(LineWriter& writer, Event::Reader event) {
   auto lines = writer.lines(event);
+  auto time = kj::UNIX_EPOCH + int64_t(event.getTimeS() * 1e6) * kj::MICROSECONDS;
+  auto end = brokenEndOf(event);
+  if (end.size() > 0) return kj::arr(kj::str(logTime(time), end));
   if (!event.isCounted()) return lines;
   auto pushes = event.getCounted().getPushes();
   if (pushes.getDropped() == 0) return lines;
-  auto time = kj::UNIX_EPOCH + int64_t(event.getTimeS() * 1e6) * kj::MICROSECONDS;
   kj::Vector<kj::String> all;
   for (auto& line: lines) all.add(kj::mv(line));
   all.add(kj::str(logTime(time), "server ", event.getIndex(), ": ", uint64_t(pushes.getDropped()),
       " of ", uint64_t(pushes.getPushed()), " pushes came late and were dropped"));
   return all.releaseAsArray();
+}
+
+kj::String brokenEndOf(Event::Reader event) {
+  if (event.isFailed()) return kj::str("the job failed: ", event.getFailed().getReason());
+  if (event.isInterrupted()) {
+    return kj::str("the job was interrupted: ", event.getInterrupted().getReason());
+  }
+  return nullptr;
 }
 
 constinit const kj::ArrayPtr<const LogStyle> LOG_STYLES = ROWS;

@@ -23,8 +23,13 @@ public:
 };
 
 // The lines of `writer`, and those that every style has: `2016-01-22 14:22:03,897 server 0: 12 of
-// 800 pushes came late and were dropped`, at the end of each epoch, if there are any.
+// 800 pushes came late and were dropped`, at the end of each epoch, if there are any; and how the
+// job ended, unless it went well.
 kj::Array<kj::String> linesOf(LineWriter& writer, Event::Reader event);
+
+// "the job failed: worker 0: the loss is nan …", or that it was interrupted; empty for other
+// events.
+kj::String brokenEndOf(Event::Reader event);
 
 // A row: a system whose logs people and parsers know.
 struct LogStyle {

@@ -17,6 +17,7 @@
 #include "runner/experiment.h"
 #include "runner/explain.h"
 #include "runner/files.h"
+#include "runner/interrupts.h"
 #include "runner/launchers.h"
 #include "runner/loaded_runs.h"
 #include "runner/model_facts.h"
@@ -213,6 +214,8 @@ private:
             "record what it does in these steps, from 0, and leave it in DIR")
         .addOption({"until-stdin-closes"}, KJ_BIND_METHOD(*this, setUntilStdinCloses),
             "end at once when standard input closes")
+        .addOption({"launched"}, KJ_BIND_METHOD(*this, setLaunched),
+            "a launcher started this role and records how the run ends")
         .expectArg("FILE", KJ_BIND_METHOD(*this, setFile))
         .callAfterParsing(KJ_BIND_METHOD(*this, runOneRole))
         .build();
@@ -231,7 +234,7 @@ private:
       }
       if (untilStdinCloses) endWithStdin();
       auto loaded = load();
-      RoleOptions options{*r, index, kj::mv(coordinator), {kj::mv(folder)}, traceSteps};
+      RoleOptions options{*r, index, kj::mv(coordinator), {kj::mv(folder)}, traceSteps, launched};
       KJ_IF_MAYBE(why, runRoles(loaded, options, commandLine)) return kj::mv(*why);
       return true;
     }
@@ -393,11 +396,11 @@ private:
   static void endAtInterrupt() {
     struct sigaction action = {};
     action.sa_handler = [](int) {
-      constexpr char WORDS[] = "\ninterrupted; nothing is left running\n";
+      constexpr char WORDS[] = "\ninterrupted; all processes have ended\n";
       (void)!::write(STDERR_FILENO, WORDS, sizeof(WORDS) - 1);
       ::_exit(INTERRUPTED);
     };
-    for (int signal: {SIGINT, SIGTERM}) KJ_SYSCALL(::sigaction(signal, &action, nullptr));
+    for (int signal: interrupts()) KJ_SYSCALL(::sigaction(signal, &action, nullptr));
   }
 
   // A launcher that dies closes our standard input. A thread of its own sees that whatever the
@@ -476,6 +479,10 @@ private:
     untilStdinCloses = true;
     return true;
   }
+  kj::MainBuilder::Validity setLaunched() {
+    launched = true;
+    return true;
+  }
 
   CommandLine& commandLine;
   kj::String file;
@@ -490,6 +497,7 @@ private:
   kj::String coordinator;
   kj::String folder;
   bool untilStdinCloses = false;
+  bool launched = false;
   double bandwidth_mbit = 0;  // of explain; 0: not told
   double overhead_ms = 0;
 };

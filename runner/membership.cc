@@ -86,6 +86,15 @@ public:
     return heard.exclusiveJoin(kj::mv(lost)).exclusiveJoin(kj::mv(beating));
   }
 
+  kj::Promise<void> tellFailure(kj::StringPtr reason) override {
+    auto request = session().reportRequest();
+    request.initEvent().initFailed().setReason(reason);
+    return request.send()
+        .ignoreResult()
+        .exclusiveJoin(timer.afterDelay(1 * kj::SECONDS))
+        .catch_([](kj::Exception&&) {});
+  }
+
 private:
   // Rejects when a call fails; never resolves.
   kj::Promise<void> beat() {

@@ -33,6 +33,9 @@ public:
   // Resolves when the coordinator says that the job is over; rejects (DISCONNECTED) when the
   // coordinator is lost. Call once.
   virtual kj::Promise<void> ended() = 0;
+  // Tells the coordinator why this role ends, which ends the job. Resolves when the coordinator has
+  // taken it, and anyway after a second: a coordinator that is gone needs to hear nothing.
+  virtual kj::Promise<void> tellFailure(kj::StringPtr reason) = 0;
   // What to add to times of the monotonic clock here so that they are the coordinator's: 0 on its
   // own machine, else by the quickest heartbeat so far.
   virtual kj::Duration clockAhead() const = 0;

@@ -33,4 +33,9 @@ kj::String reasonOf(const kj::Exception& exception) {
   return text;
 }
 
+kj::String lastReportedStep(uint64_t step) {
+  if (step == 0) return kj::str("no step was reported yet");
+  return kj::str("last reported step: ", step);
+}
+
 }  // namespace runner

@@ -73,7 +73,7 @@ TEST_CASE("reportHtml: all is well where every run finished or was stopped, and 
   CHECK(contains(reportHtml("x", runs), GOOD));
   runs[1].record.state = RunRecord::STOPPED;
   CHECK(contains(reportHtml("x", runs), GOOD));
-  for (auto state: {RunRecord::FAILED, RunRecord::UNFINISHED}) {
+  for (auto state: {RunRecord::FAILED, RunRecord::INTERRUPTED, RunRecord::UNFINISHED}) {
     runs[1].record.state = state;
     CHECK_FALSE(contains(reportHtml("x", runs), GOOD));
   }

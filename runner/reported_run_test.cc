@@ -96,7 +96,8 @@ TEST_CASE("means leave out a last epoch that was cut short, unless nothing else 
 
 TEST_CASE(
     "compare: a run that has not finished has no figures of the end, but those of its epochs") {
-  for (auto state: {RunRecord::FAILED, RunRecord::STOPPED, RunRecord::UNFINISHED}) {
+  for (auto state:
+      {RunRecord::FAILED, RunRecord::INTERRUPTED, RunRecord::STOPPED, RunRecord::UNFINISHED}) {
     PublishedFigures end;
     end.validationAccuracy = 0.9;
     end.loss = 0.1;

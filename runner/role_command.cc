@@ -56,7 +56,7 @@ kj::Maybe<kj::String> runRoles(
   // Nobody but the coordinator has events to write.
   auto run = [&](uint index) {
     RoleOptions own{options.role, index, kj::str(options.coordinator),
-        {kj::str(options.folder.path)}, options.trace};
+        {kj::str(options.folder.path)}, options.trace, options.launched};
     auto failure = kj::runCatchingExceptions(
         [&]() { runRole(loaded, own, kj::AutoCloseFd(::dup(STDOUT_FILENO))); });
     // Without a word to the others, which would wait for this one.

@@ -1,6 +1,11 @@
 #include "runner/role_logs.h"
 
+#include <dirent.h>
+#include <kj/common.h>
+#include <stdio.h>
+
 #include "runner/log_lines.h"
+#include "runner/log_styles.h"
 #include "runner/role_options.h"
 
 namespace runner {
@@ -40,18 +45,33 @@ kj::String endOf(Event::Reader event) {
   switch (event.which()) {
     case Event::FINISHED:
       return kj::str("the job is done, weights sha256=", event.getFinished().getWeightsSha256());
-    case Event::FAILED:
-      return kj::str("the job failed: ", event.getFailed().getReason());
     case Event::STOPPED:
       return kj::str("the job was stopped: ", event.getStopped().getReason());
     default:
-      return nullptr;
+      return brokenEndOf(event);
   }
 }
 
 }  // namespace
 
 RoleLogs::RoleLogs(const RunFolder& folder): folder{kj::str(folder.path)} {}
+
+void RoleLogs::reopen() {
+  DIR* dir = ::opendir(folder.path.cStr());
+  if (dir == nullptr) return;  // then no file can be written either, which says why
+  KJ_DEFER(::closedir(dir));
+  while (dirent* entry = ::readdir(dir)) {
+    for (auto role: {Role::SERVER, Role::WORKER}) {
+      uint index;
+      int length = 0;
+      auto pattern = kj::str(roleWord(role), "-%u.log%n");
+      if (::sscanf(entry->d_name, pattern.cStr(), &index, &length) != 1) continue;
+      if (length == 0 || entry->d_name[length] != '\0') continue;
+      removeTornLine(folder.roleLog(roleWord(role), index));
+      fileOf(role, index);
+    }
+  }
+}
 
 void RoleLogs::append(Event::Reader event, kj::ArrayPtr<const kj::String> lines) {
   if (event.isPlaced()) {

@@ -19,6 +19,10 @@ public:
   // `folder` is copied.
   explicit RoleLogs(const RunFolder& folder);
 
+  // Goes on with the files that are in the folder, without a last line that a full disk has torn.
+  // Without this, what ends the job is appended only to files that were begun here.
+  void reopen();
+
   // `lines` are those of `event` in the log's style. Throws if a file cannot be written.
   void append(Event::Reader event, kj::ArrayPtr<const kj::String> lines);
 
@@ -31,7 +35,7 @@ private:
 
   LineFile& fileOf(Role role, kj::uint index);
 
-  const RunFolder folder;
+  RunFolder folder;
   kj::Vector<Log> logs;
 };
 

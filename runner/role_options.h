@@ -23,6 +23,9 @@ struct RoleOptions {
   kj::String coordinator;                      // its address; empty for the coordinator itself
   RunFolder folder;                            // the coordinator's
   kj::Maybe<rpc::TraceSteps> trace = nullptr;  // what to record, and leave in `folder`
+  // Whether a launcher started it, which hears from every role why it ended and records how the run
+  // ended. Without one the roles tell the coordinator, which records it.
+  bool launched = false;
 };
 
 }  // namespace runner

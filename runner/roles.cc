@@ -7,6 +7,8 @@
 #include "runner/coordinator.h"
 #include "runner/membership.h"
 #include "runner/model_facts.h"
+#include "runner/reason.h"
+#include "runner/run_ending.h"
 #include "runner/run_log.h"
 #include "runner/store_updater.h"
 #include "runner/trace_file.h"
@@ -51,7 +53,14 @@ void runCoordinator(
   auto over = job->run();
 
   job->showAddress(listener->address().tcp);
-  over.exclusiveJoin(kj::mv(serving)).wait(io.waitScope);
+  auto run = [&]() { over.exclusiveJoin(kj::mv(serving)).wait(io.waitScope); };
+  KJ_IF_MAYBE(failure, kj::runCatchingExceptions(run)) {
+    if (!options.launched) {
+      // The failure may be that nothing can be written. The caller still tells of it.
+      kj::runCatchingExceptions([&]() { appendEnding(log, Ending::FAILED, reasonOf(*failure)); });
+    }
+    kj::throwFatalException(kj::mv(*failure));
+  }
 }
 
 void runServer(const LoadedExperiment& loaded, const RoleOptions& options) {
@@ -77,7 +86,11 @@ void runServer(const LoadedExperiment& loaded, const RoleOptions& options) {
       io, loaded, options, listener->address(), jobMessageLimits(facts.graph),
       [](RoleProgress::Builder) {}, counting(store))
                         .wait(io.waitScope);
-  membership->ended().exclusiveJoin(kj::mv(serving)).wait(io.waitScope);
+  auto run = [&]() { membership->ended().exclusiveJoin(kj::mv(serving)).wait(io.waitScope); };
+  KJ_IF_MAYBE(failure, kj::runCatchingExceptions(run)) {
+    if (!options.launched) membership->tellFailure(reasonOf(*failure)).wait(io.waitScope);
+    kj::throwFatalException(kj::mv(*failure));
+  }
   KJ_IF_MAYBE(own, trace) {
     writeTrace(**own, experiment, options, placement, facts.graph.keys, membership->clockAhead());
   }

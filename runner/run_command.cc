@@ -7,10 +7,12 @@
 
 #include "runner/files.h"
 #include "runner/find_runs.h"
+#include "runner/interrupts.h"
 #include "runner/launchers.h"
 #include "runner/model_facts.h"
 #include "runner/reason.h"
 #include "runner/report.h"
+#include "runner/run_ending.h"
 #include "runner/run_folder.h"
 #include "runner/run_tables.h"
 #include "runner/run_view.h"
@@ -23,14 +25,26 @@ namespace runner {
 
 namespace {
 
-// False if Ctrl-C or SIGTERM came before: what `promise` stands for is taken down then.
-bool endsUninterrupted(kj::Promise<void> promise, kj::AsyncIoContext& io) {
-  auto& port = io.unixEventPort;
-  auto interrupt = port.onSignal(SIGINT).exclusiveJoin(port.onSignal(SIGTERM));
-  return promise.then([]() { return true; })
-      .exclusiveJoin(interrupt.then([](siginfo_t&&) { return false; }))
-      .wait(io.waitScope);
-}
+// An event loop, and the signals that interrupt what it waits for.
+struct Course {
+  kj::AsyncIoContext io;
+  kj::Array<int> signals;
+
+  // False if a signal comes before `promise` resolves. `interrupted` is then called with the
+  // reason, and after that what `promise` stands for is taken down.
+  bool endsUninterrupted(kj::Promise<void> promise, kj::Function<void(kj::StringPtr)> interrupted) {
+    auto ended = promise.then([]() { return true; });
+    for (int signal: signals) {
+      auto interrupt = io.unixEventPort.onSignal(signal).then([&interrupted](siginfo_t&& info) {
+        interrupted(reasonOfInterrupt(info.si_signo));
+        return false;
+      });
+      // Not only when the other promises are gone.
+      ended = ended.exclusiveJoin(interrupt.eagerlyEvaluate(nullptr));
+    }
+    return ended.wait(io.waitScope);
+  }
+};
 
 // "fashion_mnist_dist_sync/3".
 kj::String labelOf(kj::StringPtr folder, kj::StringPtr name) {
@@ -96,7 +110,7 @@ kj::String titleOf(kj::ArrayPtr<const ReportedRun> runs) {
 }
 
 [[noreturn]] void runOne(const LoadedExperiment& loaded, kj::StringPtr runs,
-    kj::Maybe<TraceOrder> trace, kj::AsyncIoContext& io, CommandLine& commandLine) {
+    kj::Maybe<TraceOrder> trace, Course& course, CommandLine& commandLine) {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   ModelFacts facts(experiment);
   auto folder = newRunFolder(runs, experiment.name);
@@ -109,20 +123,31 @@ kj::String titleOf(kj::ArrayPtr<const ReportedRun> runs) {
   kj::Maybe<rpc::TraceSteps> traced;
   KJ_IF_MAYBE(order, trace) traced = order->steps;
   Outcome outcome;
-  auto ended = launch(loaded, folder, view, io, traced).then([&outcome](Outcome&& how) {
+  auto ended = launch(loaded, folder, view, course.io, traced).then([&outcome](Outcome&& how) {
     outcome = kj::mv(how);
   });
-  if (!endsUninterrupted(kj::mv(ended), io)) {
-    view.say("interrupted; nothing is left running");
-    commandLine.endWith(INTERRUPTED);
-  }
-  KJ_IF_MAYBE(failure, outcome.failure) {
-    view.say(kj::str("error: ", *failure, "; nothing is left running (log: ", folder.log(), ")"));
-    // What the run has left is worth a report; that there is none adds nothing to the failure.
+  // What a broken run has left is worth a report; that there is none adds nothing to the cause.
+  auto reportBroken = [&]() {
     kj::runCatchingExceptions([&]() {
       auto run = readRun(folder.path, experiment.name);
       writeReport(folder.path, run[0].label, run);
     });
+  };
+  kj::StringPtr interruption;
+  if (!course.endsUninterrupted(
+          kj::mv(ended), [&](kj::StringPtr reason) { interruption = reason; })) {
+    view.say("interrupted; all processes have ended");
+    KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() {
+                  recordEnding(folder, *experiment.log.style, Ending::INTERRUPTED, interruption);
+                })) {
+      view.say(kj::str("warning: the interruption is not recorded: ", reasonOf(*e)));
+    }
+    reportBroken();
+    commandLine.endWith(INTERRUPTED);
+  }
+  KJ_IF_MAYBE(failure, outcome.failure) {
+    view.say(kj::str("error: ", *failure, "; nothing is left running (log: ", folder.log(), ")"));
+    reportBroken();
     commandLine.endWith(RUN_FAILED);
   }
   auto run = readRun(folder.path, experiment.name);
@@ -145,14 +170,14 @@ kj::String titleOf(kj::ArrayPtr<const ReportedRun> runs) {
 }
 
 [[noreturn]] void runSweep(
-    const LoadedRuns& all, kj::StringPtr runs, kj::AsyncIoContext& io, CommandLine& commandLine) {
-  SweepLaunch sweep(all, runs, io);
+    const LoadedRuns& all, kj::StringPtr runs, Course& course, CommandLine& commandLine) {
+  SweepLaunch sweep(all, runs, course.io);
   kj::Array<RunRecord> records;
   auto ended = sweep.run().then([&records](kj::Array<RunRecord>&& all) { records = kj::mv(all); });
-  if (!endsUninterrupted(kj::mv(ended), io)) {
+  if (!course.endsUninterrupted(
+          kj::mv(ended), [&](kj::StringPtr reason) { sweep.interrupt(reason); })) {
     sweep.clear();
-    commandLine.warning(
-        "interrupted; nothing is left running; the same command goes on with what is missing");
+    commandLine.warning("interrupted; all processes have ended. Run the same command to continue");
     commandLine.endWith(INTERRUPTED);
   }
   kj::Vector<kj::String> weights;
@@ -195,12 +220,12 @@ kj::String titleOf(kj::ArrayPtr<const ReportedRun> runs) {
 
 void runExperiment(const LoadedRuns& all, kj::StringPtr runs, kj::Maybe<TraceOrder> trace,
     CommandLine& commandLine) {
-  kj::UnixEventPort::captureSignal(SIGINT);
-  kj::UnixEventPort::captureSignal(SIGTERM);
+  auto signals = interrupts();
+  for (int signal: signals) kj::UnixEventPort::captureSignal(signal);
   kj::UnixEventPort::captureChildExit();
-  auto io = kj::setupAsyncIo();
-  if (all.sweep == nullptr) runOne(all.runs[0].loaded, runs, trace, io, commandLine);
-  runSweep(all, runs, io, commandLine);
+  Course course{kj::setupAsyncIo(), kj::mv(signals)};
+  if (all.sweep == nullptr) runOne(all.runs[0].loaded, runs, trace, course, commandLine);
+  runSweep(all, runs, course, commandLine);
 }
 
 ExitCode showRuns(kj::ArrayPtr<const kj::Array<FoundRun>> folders, kj::StringPtr into) {

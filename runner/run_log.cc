@@ -57,7 +57,18 @@ void eachEvent(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> t
 
 RunLog::RunLog(
     const RunFolder& folder, const LogStyle& style, LineFile launcher, kj::Maybe<TensorBoard> board)
-    : events(newEvents(folder)),
+    : RunLog(newEvents(folder), folder, style, kj::mv(launcher), kj::mv(board)) {}
+
+RunLog RunLog::reopen(const RunFolder& folder, const LogStyle& style) {
+  for (auto& path: {folder.events(), folder.log()}) removeTornLine(path);
+  RunLog log(LineFile(folder.events()), folder, style, LineFile("/dev/null"), nullptr);
+  log.roles.reopen();
+  return log;
+}
+
+RunLog::RunLog(LineFile events, const RunFolder& folder, const LogStyle& style, LineFile launcher,
+    kj::Maybe<TensorBoard> board)
+    : events(kj::mv(events)),
       log(folder.log()),
       roles(folder),
       writer(style.writer()),

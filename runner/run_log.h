@@ -25,8 +25,8 @@ void parseEvent(kj::StringPtr line, Event::Builder event);
 // them is no event.
 void eachEvent(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> take);
 
-// Written by the coordinator alone, so that lines of different roles are never torn or out of step
-// with each other.
+// Written by one role alone, so that lines of different roles are never torn or out of step with
+// each other: by the coordinator, and after its end by the launcher.
 class RunLog {
 public:
   // Writes the files of `folder`, log.txt and those of the roles in `style`, and hands each event
@@ -34,6 +34,9 @@ public:
   // the folder has events: those of a run that has ended, or of one that goes on now.
   RunLog(const RunFolder& folder, const LogStyle& style, LineFile launcher,
       kj::Maybe<TensorBoard> board = nullptr);
+  // Goes on with the files that roles have left in `folder`, or begins them; there is no launcher
+  // to tell. The roles must be gone. A last line that a full disk has torn is removed.
+  static RunLog reopen(const RunFolder& folder, const LogStyle& style);
 
   // Writes the event to all of them. Throws if one of them cannot be written.
   void append(Event::Reader event);
@@ -41,6 +44,9 @@ public:
   void show(Event::Reader event);
 
 private:
+  RunLog(LineFile events, const RunFolder& folder, const LogStyle& style, LineFile launcher,
+      kj::Maybe<TensorBoard> board);
+
   LineFile events;
   LineFile log;
   RoleLogs roles;

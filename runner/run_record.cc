@@ -39,6 +39,10 @@ public:
         record.state = RunRecord::FAILED;
         record.reason = kj::str(event.getFailed().getReason());
         return;
+      case Event::INTERRUPTED:
+        record.state = RunRecord::INTERRUPTED;
+        record.reason = kj::str(event.getInterrupted().getReason());
+        return;
       case Event::STOPPED:
         record.state = RunRecord::STOPPED;
         record.reason = kj::str(event.getStopped().getReason());

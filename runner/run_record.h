@@ -82,9 +82,10 @@ struct RunRecord {
   kj::String folder;
   kj::String name;
 
-  // UNFINISHED: it runs now, or was killed. ELSEWHERE: another process runs it now.
-  enum State { FINISHED, FAILED, STOPPED, ELSEWHERE, UNFINISHED } state = UNFINISHED;
-  kj::String reason;  // of FAILED and STOPPED; of ELSEWHERE the process
+  // INTERRUPTED: by Ctrl-C or another signal to its launcher. UNFINISHED: it runs now, or was
+  // killed. ELSEWHERE: another process runs it now.
+  enum State { FINISHED, FAILED, INTERRUPTED, STOPPED, ELSEWHERE, UNFINISHED } state = UNFINISHED;
+  kj::String reason;  // of FAILED, INTERRUPTED and STOPPED; of ELSEWHERE the process
   kj::String rule;    // of STOPPED: the sweep.stop that decided it
   kj::String digest;
   kj::String weightsSha256;  // of FINISHED

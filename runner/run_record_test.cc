@@ -187,6 +187,12 @@ TEST_CASE("readRunRecord: a run that failed or was given up has its reason") {
   CHECK(record.reason == "the loss is nan");
   CHECK(record.epochRecords.size() == 0);
 
+  Events interrupted("interrupted");
+  interrupted.start(1);
+  interrupted.add(
+      0, [](Event::Builder event) { event.initInterrupted().setReason("received SIGTERM"); });
+  CHECK(interrupted.read().state == RunRecord::INTERRUPTED);
+
   Events stopped("stopped");
   stopped.start(1);
   stopped.add(0, [](Event::Builder event) { event.initStopped().setReason("not among the best"); });

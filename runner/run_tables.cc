@@ -43,6 +43,8 @@ kj::StringPtr stateWord(RunRecord::State state) {
       return "finished"_kj;
     case RunRecord::FAILED:
       return "failed"_kj;
+    case RunRecord::INTERRUPTED:
+      return "interrupted"_kj;
     case RunRecord::STOPPED:
       return "stopped"_kj;
     case RunRecord::ELSEWHERE:

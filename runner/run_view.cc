@@ -11,9 +11,11 @@ namespace runner {
 
 kj::Maybe<kj::String> RunView::note(Event::Reader event) {
   if (event.isFinished()) weightsSha256 = kj::str(event.getFinished().getWeightsSha256());
+  if (event.isSpeed()) newestStep = kj::max(newestStep, event.getSpeed().getStep());
   if (!event.isProgress()) return nullptr;
   auto now = event.getProgress();
   lastStep = now.getStep();
+  newestStep = kj::max(newestStep, lastStep);
   if (lastStep == 0) return nullptr;  // still starting
   Progress text{};
   text.epoch = now.getEpoch();

@@ -24,8 +24,8 @@ public:
   // The run is over.
   virtual void end() = 0;
 
-  // The largest step that all workers are known to have done.
-  uint64_t step() const { return lastStep; }
+  // The largest step that any worker has reported; 0 before that.
+  uint64_t reportedStep() const { return newestStep; }
   // What part of the run that is, 0 to 1.
   double partDone() const { return steps == 0 ? 0 : double(lastStep) / steps; }
 
@@ -41,7 +41,8 @@ protected:
 private:
   const uint epochs;
   const uint64_t steps;
-  uint64_t lastStep = 0;
+  uint64_t lastStep = 0;  // the largest that all workers are known to have done
+  uint64_t newestStep = 0;
   uint64_t firstStep = 0;  // where the measurement for the remaining time began
   double firstTime_s = 0;
 };

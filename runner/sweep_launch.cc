@@ -8,6 +8,7 @@
 #include "runner/model_facts.h"
 #include "runner/reason.h"
 #include "runner/role_options.h"
+#include "runner/run_ending.h"
 #include "runner/run_tables.h"
 #include "runner/stopped_run.h"
 
@@ -39,7 +40,11 @@ struct SweepLaunch::Running {
             facts.steps(sweep.experimentOf(index))) {
     sweep.running.add(this);
   }
+  // Its roles are gone.
   ~Running() noexcept(false) {
+    KJ_IF_MAYBE(reason, sweep.interruption) {
+      if (!hasEnded) recordInterruption(*reason);
+    }
     kj::Vector<Running*> others;
     for (auto other: sweep.running) {
       if (other != this) others.add(other);
@@ -47,9 +52,18 @@ struct SweepLaunch::Running {
     sweep.running = kj::mv(others);
   }
 
+  void recordInterruption(kj::StringPtr reason) {
+    auto& style = *sweep.experimentOf(index).log.style;
+    KJ_IF_MAYBE(e, kj::runCatchingExceptions(
+                       [&]() { recordEnding(held.folder, style, Ending::INTERRUPTED, reason); })) {
+      view.say(kj::str("warning: the interruption is not recorded: ", reasonOf(*e)));
+    }
+  }
+
   SweepLaunch& sweep;
   const size_t index;
   HeldRunFolder held;
+  bool hasEnded = false;
   View view;
   // What workers have told of the latest epoch that they validated. They meet at each one's end: no
   // other is told of before all have told of this one.
@@ -255,6 +269,7 @@ kj::Promise<RunRecord> SweepLaunch::start(size_t index) {
   return launch(loaded, held.folder, running->view, io)
       .exclusiveJoin(kj::mv(givenUp))
       .then([this, index, &running = *running](Outcome&& outcome) {
+        running.hasEnded = true;
         auto record = recordOf(running, outcome);
         tell(index, record);
         return record;

@@ -30,6 +30,8 @@ public:
   // is taken down when the promise is dropped; it begins anew with the next call. Call once; the
   // promise goes before this.
   kj::Promise<kj::Array<RunRecord>> run();
+  // Before the promise is dropped: `reason` is recorded of every run that is then taken down.
+  void interrupt(kj::StringPtr reason) { interruption = kj::str(reason); }
   // Takes the progress lines away.
   void clear() { progress.clear(); }
 
@@ -81,6 +83,7 @@ private:
       elsewhere;    // indices of runs that another process had when they were looked at
   uint ended = 0;   // of those to do
   uint failed = 0;  // of these
+  kj::Maybe<kj::String> interruption;
   kj::TimePoint began;
   kj::Vector<Running*> running;
 };

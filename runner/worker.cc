@@ -42,16 +42,29 @@ struct Interval {
   }
 };
 
+// A worker's place in the job. Joins at once, while the rest of the worker is made ready.
+struct Place {
+  Place(const LoadedExperiment& loaded, const RoleOptions& options)
+      : facts(KJ_ASSERT_NONNULL(loaded.experiment)),
+        ioThread(kj::heap<IoThread>(loaded, options, jobMessageLimits(facts.graph), progress)) {}
+
+  const ModelFacts facts;
+  LiveProgress progress;
+  kj::Own<IoThread> ioThread;
+};
+
 // One worker's compute thread.
 class Worker {
 public:
-  Worker(const LoadedExperiment& loaded, const RoleOptions& options)
+  // `place` must outlive it. Its io thread ends with this object.
+  Worker(Place& place, const LoadedExperiment& loaded, const RoleOptions& options)
       : experiment(KJ_ASSERT_NONNULL(loaded.experiment)),
         rank(options.index),
-        facts(experiment),
+        facts(place.facts),
+        progress(place.progress),
+        ioThread(place.ioThread),
         placement(placementOf(experiment, facts.graph)),
         trace(traceOf(options, experiment, facts)),
-        ioThread(kj::heap<IoThread>(loaded, options, jobMessageLimits(facts.graph), progress)),
         updater(experiment, facts),
         dataset(io::openDataset(experiment.data, [](kj::StringPtr, uint64_t, uint64_t) {})),
         memory(newMemory()),
@@ -91,12 +104,6 @@ public:
     }
     ioThread->finish(
         first ? program->parameters() : nullptr, first ? program->statistics() : nullptr);
-  }
-
-  // To the coordinator, which hears of it from nobody else.
-  void tellFailure(const kj::Exception& exception) {
-    ioThread->report(
-        [&](Event::Builder event) { event.initFailed().setReason(reasonOf(exception)); });
   }
 
   // What was recorded, if it was: after run().
@@ -475,11 +482,11 @@ private:
 
   const Experiment& experiment;
   const uint rank;
-  const ModelFacts facts;
-  LiveProgress progress;
+  const ModelFacts& facts;
+  LiveProgress& progress;
+  kj::Own<IoThread>& ioThread;
   const rpc::Placement placement;
   kj::Maybe<kj::Own<rpc::Trace>> trace;  // what both threads record, if they are to
-  kj::Own<IoThread> ioThread;            // joins while the rest is made ready
   StoreUpdater updater;
   kj::Maybe<kj::Own<rpc::Updater>> ownShardUpdater;  // of the shard that this worker holds, if any
   kj::Own<io::Dataset> dataset;
@@ -507,15 +514,21 @@ private:
 }  // namespace
 
 void runWorker(const LoadedExperiment& loaded, const RoleOptions& options) {
-  Worker worker(loaded, options);
-  KJ_IF_MAYBE(failure, kj::runCatchingExceptions([&]() { worker.run(); })) {
-    // A server that is there for the coordinator is none that it misses.
-    if (rpc::isUnreachable(*failure)) {
-      kj::runCatchingExceptions([&]() { worker.tellFailure(*failure); });
+  Place place(loaded, options);
+  kj::Own<Worker> worker;
+  auto run = [&]() {
+    worker = kj::heap<Worker>(place, loaded, options);
+    worker->run();
+  };
+  KJ_IF_MAYBE(failure, kj::runCatchingExceptions(run)) {
+    // A server that this worker cannot reach may be there for the coordinator and the launcher.
+    if (!options.launched || rpc::isUnreachable(*failure)) {
+      // If the coordinator hears nothing, that is no news for whoever started this role.
+      kj::runCatchingExceptions([&]() { place.ioThread->tellFailure(reasonOf(*failure)); });
     }
     kj::throwFatalException(kj::mv(*failure));
   }
-  worker.leaveTrace(options);
+  worker->leaveTrace(options);
 }
 
 }  // namespace runner

@@ -8,7 +8,9 @@ namespace {
 
 TEST_CASE("what is no number comes through ReLU to the loss, and ends the run") {
   Run run("tests/faults/short.toml", {"data.augment.deviation=[1e-300]"});
-  checkFailed(run.command.wait(), {"worker", "the loss is", "at step 0", "training diverged"});
+  auto ended = run.command.wait();
+  checkFailed(ended, {"worker", "the loss is", "at step 0", "training diverged"});
+  checkRecorded(run, ended);
 }
 
 TEST_CASE("a run whose losses are finite fails if its moving statistics are not") {

@@ -1,6 +1,8 @@
 #include "tests/faults/failure.h"
 
+#include <doctest/doctest.h>
 #include <kj/debug.h>
+#include <kj/vector.h>
 #include <string.h>
 
 #include "tests/text.h"
@@ -26,6 +28,58 @@ void checkFailed(const Ended& ended, Words words) {
   for (auto word: words) {
     INFO("must name: ", word);
     for (auto& line: lines) CHECK(contains(line, word));
+  }
+}
+
+namespace {
+
+// As JSON and HTML have it: without what they escape.
+kj::String plain(kj::StringPtr text) {
+  kj::Vector<char> kept;
+  for (char c: text) {
+    if (::strchr("\\\"`<>&;'", c) == nullptr) kept.add(c);
+  }
+  kept.add('\0');
+  return kj::String(kept.releaseAsArray());
+}
+
+kj::StringPtr lastLineOf(kj::StringPtr text) {
+  KJ_REQUIRE(text.endsWith("\n"), "a torn line", text);
+  size_t begin = text.size() - 1;
+  while (begin > 0 && text[begin - 1] != '\n') begin--;
+  return text.slice(begin);
+}
+
+}  // namespace
+
+void checkRecorded(const Run& run, const Ended& ended) {
+  auto lines = errorLines(ended.errors);
+  REQUIRE(lines.size() == 1);
+  constexpr kj::StringPtr BEGIN = "error: "_kj;
+  auto end = ::strstr(lines[0].cStr(), "; nothing is left running");
+  REQUIRE(end != nullptr);
+  auto cause =
+      kj::heapString(lines[0].begin() + BEGIN.size(), end - lines[0].begin() - BEGIN.size());
+  INFO("cause: ", cause);
+  auto events = run.read("events.jsonl");
+  auto last = plain(lastLineOf(events));
+  CHECK(contains(last, kj::str("failed:{reason:", plain(cause), "}}")));
+  kj::Vector<kj::String> logs;
+  logs.add(kj::str("log.txt"));
+  for (auto role: {"server", "worker"}) {
+    for (uint i = 0; i < 2; i++) {
+      auto joined = kj::str("\"role\":\"", role, "\",\"index\":", i, ",\"joined\"");
+      if (contains(events, joined)) logs.add(kj::str(role, "-", i, ".log"));
+    }
+  }
+  for (auto& name: logs) {
+    INFO(name);
+    auto log = run.read(name);
+    CHECK(lastLineOf(log).endsWith(kj::str("the job failed: ", cause, "\n")));
+  }
+  for (auto name: {"table.md", "report.html"}) {
+    INFO(name);
+    CHECK(contains(plain(run.read(name)), plain(kj::str("failed: ", cause))));
   }
 }
 

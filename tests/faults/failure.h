@@ -18,6 +18,10 @@ kj::Array<kj::String> errorLines(kj::StringPtr text);
 // Checks: exit code 1, and one line of error that holds all of `words`.
 void checkFailed(const Ended& ended, Words words);
 
+// Checks that everything in the run's folder states the cause that `ended` states: the last event,
+// log.txt, the log of each role that joined, the tables and the report.
+void checkRecorded(const Run& run, const Ended& ended);
+
 // Checks that no process has the run's folder in its command line.
 void checkNothingLeft(const Run& run);
 

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 #include <errno.h>
 #include <kj/debug.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -37,9 +38,47 @@ TEST_CASE("a killed role ends the run, which says who was killed and by what") {
     auto run = startedRun(ENDLESS);
     KJ_SYSCALL(::kill(run->role(fault.role, fault.index).pid, SIGKILL));
     auto ended = run->command.wait(FAILS_WITHIN_S);
-    checkFailed(ended, {fault.name, "killed by signal 9", "dmesg"});
+    checkFailed(ended, {fault.name, "killed by signal 9", "; last reported step: ", "dmesg"});
+    checkRecorded(*run, ended);
     checkNothingLeft(*run);
   }
+}
+
+// The number behind the last `mark` in `text`.
+uint64_t lastNumber(kj::StringPtr text, kj::StringPtr mark) {
+  uint64_t number = 0;
+  for (auto at = ::strstr(text.cStr(), mark.cStr()); at != nullptr;
+       at = ::strstr(at + 1, mark.cStr())) {
+    number = ::strtoull(at + mark.size(), nullptr, 10);
+  }
+  return number;
+}
+
+TEST_CASE("the step that a failure names is not behind the log lines above it") {
+  auto run = startedRun(ENDLESS);
+  REQUIRE(run->command.waitForOutput("Batch [100]"));
+  KJ_SYSCALL(::kill(run->role("server", 1).pid, SIGKILL));
+  auto ended = run->command.wait(FAILS_WITHIN_S);
+  // Batches count from the beginning of the first epoch.
+  REQUIRE(contains(ended.output, "Epoch[0] Batch ["));
+  REQUIRE_FALSE(contains(ended.output, "Epoch[1] Batch ["));
+  auto shown = lastNumber(ended.output, "Batch [");
+  CHECK(lastNumber(ended.errors, "; last reported step: ") >= shown);
+}
+
+TEST_CASE("a role that is killed before its first step: no step is named") {
+  Run run(ENDLESS);
+  for (;;) {
+    auto roles = run.roles();
+    if (roles.size() > 0) {
+      KJ_SYSCALL(::kill(roles[0].pid, SIGKILL));
+      break;
+    }
+    REQUIRE_FALSE(run.command.waitForErrors("error: ", 0));
+  }
+  auto ended = run.command.wait(FAILS_WITHIN_S);
+  checkFailed(ended, {"killed by signal 9", "; no step was reported yet; "});
+  checkRecorded(run, ended);
 }
 
 TEST_CASE("servers that share a process go together, and the run says which") {
@@ -58,6 +97,7 @@ TEST_CASE("a stopped role ends the run, which says who was silent and for how lo
     KJ_SYSCALL(::kill(run->role(fault.role, fault.index).pid, SIGSTOP));
     auto ended = run->command.wait(FAILS_WITHIN_S);
     checkFailed(ended, {fault.name, "silent for 2 s", "cluster.silence_timeout_s"});
+    checkRecorded(*run, ended);
     checkNothingLeft(*run);
   }
 }
@@ -107,8 +147,8 @@ TEST_CASE("a launcher that is killed leaves no role behind") {
   CHECK(haveEnded(roles, 2));
 }
 
-TEST_CASE("Ctrl-C and SIGTERM end a run with exit code 130") {
-  for (int signal: {SIGINT, SIGTERM}) {
+TEST_CASE("Ctrl-C, SIGTERM and SIGHUP end a run with exit code 130, and it is recorded as such") {
+  for (int signal: {SIGINT, SIGTERM, SIGHUP}) {
     for (auto launcher: {"cluster.launcher=local"_kj, "cluster.launcher=inline"_kj}) {
       CAPTURE(signal);
       CAPTURE(launcher);
@@ -122,9 +162,31 @@ TEST_CASE("Ctrl-C and SIGTERM end a run with exit code 130") {
       auto ended = run->command.wait(FAILS_WITHIN_S);
       CHECK(ended.exitCode == 130);
       CHECK(errorLines(ended.errors).size() == 0);
+      CHECK(contains(ended.errors, "interrupted; all processes have ended\n"));
       checkNothingLeft(*run);
+      auto name = signal == SIGINT ? "SIGINT"_kj : signal == SIGTERM ? "SIGTERM"_kj : "SIGHUP"_kj;
+      auto reason = kj::str("received ", name);
+      auto events = run->read("events.jsonl");
+      CHECK(contains(events, kj::str("\"interrupted\":{\"reason\":\"", reason)));
+      CHECK_FALSE(contains(events, "\"failed\""));
+      CHECK(contains(run->read("table.md"), "| interrupted |\n"));
+      for (auto file: {"log.txt", "worker-0.log", "server-1.log"}) {
+        CHECK(contains(run->read(file), kj::str("the job was interrupted: ", reason)));
+      }
     }
   }
+}
+
+TEST_CASE("a run that was started to ignore SIGHUP, as nohup does, goes on") {
+  auto cache = cacheSetting();
+  auto runs = newFolder();
+  kj::StringPtr environment[] = {cache};
+  kj::StringPtr words[] = {"sh", "-c", "trap '' HUP; exec \"$0\" run \"$1\" --runs \"$2\"", RUNNER,
+      "tests/faults/short.toml", runs};
+  Command command(words, {.environment = environment});
+  REQUIRE(command.waitForOutput("Speed: "));
+  command.kill(SIGHUP);
+  CHECK(command.wait().exitCode == 0);
 }
 
 TEST_CASE("Ctrl-C ends a run that is still fetching its data") {
@@ -215,6 +277,74 @@ TEST_CASE("a coordinator is refused in the folder of a run that goes on, or has 
   refuse();
 }
 
+// All roles of ENDLESS.
+struct JobByHand {
+  explicit JobByHand(kj::StringPtr file): coordinator(startCoordinator(file, folder)) {
+    auto address = addressOf(*coordinator);
+    for (uint i = 0; i < 2; i++) {
+      servers.add(startRole(file, "server", i, address));
+      workers.add(startRole(file, "worker", i, address));
+    }
+  }
+
+  kj::String failedEvent() {
+    auto events = readFile(kj::str(folder, "/events.jsonl"));
+    auto at = ::strstr(events.cStr(), "\"failed\"");
+    return at == nullptr ? kj::str() : kj::str(at);
+  }
+
+  kj::String folder = newFolder();
+  kj::Own<Command> coordinator;
+  kj::Vector<kj::Own<Command>> servers;
+  kj::Vector<kj::Own<Command>> workers;
+};
+
+// A file that is ENDLESS with `lines` after it.
+kj::String endlessWith(kj::StringPtr lines) {
+  auto file = kj::str(newFolder(), "/endless.toml");
+  char path[PATH_MAX];
+  KJ_REQUIRE(::realpath(ENDLESS.cStr(), path) != nullptr);
+  writeFile(file, kj::str("extends = \"", path, "\"\n", lines));
+  return file;
+}
+
+TEST_CASE("a worker started by hand that fails tells the coordinator why, which records it") {
+  JobByHand job(endlessWith("[data]\naugment = { deviation = [1e-300] }\n"));
+  auto ended = job.coordinator->wait();
+  checkFailed(ended, {"error: worker ", ": the loss is ", "training diverged"});
+  CHECK(contains(job.failedEvent(), "\"failed\":{\"reason\":\"worker "));
+  CHECK(contains(job.failedEvent(), ": the loss is "));
+  for (auto& role: job.servers) CHECK(role->wait(FAILS_WITHIN_S).exitCode == 75);
+}
+
+TEST_CASE("a worker started by hand whose data are missing tells the coordinator why") {
+  auto file = endlessWith("[data]\nsource = \"/nowhere\"\n");
+  auto coordinator = startCoordinator(file);
+  auto address = addressOf(*coordinator);
+  auto cache = kj::str("RUNNER_CACHE=", newFolder());
+  kj::StringPtr environment[] = {cache};
+  kj::StringPtr words[] = {RUNNER, "role", file, "--role", "worker", "--coordinator", address};
+  Command worker(words, {.environment = environment});
+  auto said = errorLines(worker.wait().errors);
+  REQUIRE(said.size() == 1);
+  CHECK(contains(said[0], "/nowhere"));
+  auto cause = kj::str("error: worker 0: ", said[0].slice(7));
+  checkFailed(coordinator->wait(FAILS_WITHIN_S), {cause});
+}
+
+TEST_CASE("a role started by hand that is killed: the coordinator says that it gave no reason") {
+  JobByHand job(ENDLESS);
+  REQUIRE(job.coordinator->waitForOutput("\"role\":\"worker\",\"index\":1,\"speed\""));
+  job.workers[1]->kill(SIGKILL);
+  auto ended = job.coordinator->wait(FAILS_WITHIN_S);
+  CHECK(ended.exitCode == 75);
+  constexpr kj::StringPtr CAUSE =
+      "worker 1 closed its connection without giving a reason: it was killed or it crashed; "
+      "last reported step: "_kj;
+  CHECK(contains(ended.errors, kj::str("error: ", CAUSE)));
+  CHECK(contains(job.failedEvent(), CAUSE));
+}
+
 TEST_CASE("two roles of one index: the second is refused and told why") {
   auto coordinator = startCoordinator(ENDLESS);
   auto address = addressOf(*coordinator);
@@ -232,10 +362,11 @@ TEST_CASE("two roles of one index: the second is refused and told why") {
   CHECK_FALSE(haveEnded(one, 0));
 }
 
-TEST_CASE("a role that read another experiment file is refused and told why") {
+TEST_CASE("a role that was started with a different file is refused and told why") {
   auto coordinator = startCoordinator(ENDLESS);
   auto role = startRole("tests/faults/impatient.toml", "worker", 0, addressOf(*coordinator));
-  checkFailed(role->wait(FAILS_WITHIN_S), {"worker 0 read another experiment file", "same file"});
+  checkFailed(role->wait(FAILS_WITHIN_S),
+      {"worker 0 was started with a different experiment file", "same file"});
 }
 
 // -------------------------------------------------------------------------------------------------

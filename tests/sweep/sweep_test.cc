@@ -165,8 +165,8 @@ TEST_CASE("a sweep that was killed goes on with what is missing, to the same tab
   CHECK(readFile(kj::str(folder, "/notes.txt")) == "the user's own");
 }
 
-TEST_CASE("a sweep that is killed or interrupted leaves no role behind") {
-  for (int signal: {SIGKILL, SIGINT, SIGTERM}) {
+TEST_CASE("a sweep that is killed or interrupted leaves no role behind, and records that") {
+  for (int signal: {SIGKILL, SIGINT, SIGTERM, SIGHUP}) {
     CAPTURE(signal);
     auto runs = newFolder();
     auto sweep = start(runs, {"--set", "train.epochs=1000000"});
@@ -180,13 +180,18 @@ TEST_CASE("a sweep that is killed or interrupted leaves no role behind") {
       sweep->kill(signal);
     }
     auto ended = sweep->wait(10);
+    auto state = runner::RunRecord::UNFINISHED;
     if (signal == SIGKILL) {
       CHECK(haveEnded(roles, 2));
     } else {
       CHECK(ended.exitCode == 130);
-      CHECK(contains(ended.errors, "nothing is left running"));
+      CHECK(contains(ended.errors,
+          "interrupted; all processes have ended. Run the same command to continue\n"));
       CHECK(haveEnded(roles, 0));
+      state = runner::RunRecord::INTERRUPTED;
     }
+    for (uint i = 0; i < 2; ++i)
+      CHECK(runner::readRunRecord(folderOf(runs, NAMES[i])).state == state);
   }
 }
 
