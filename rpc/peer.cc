@@ -47,32 +47,6 @@ kj::Own<kj::AsyncIoStream> tuned(kj::Own<kj::AsyncIoStream> stream, MessageLimit
   return stream;
 }
 
-// Accepts for as long as it lives.
-class Acceptor final: private kj::TaskSet::ErrorHandler {
-public:
-  Acceptor(
-      kj::ConnectionReceiver& receiver, MessageLimits limits, capnp::Capability::Client bootstrap)
-      : receiver(receiver), limits(limits), bootstrap(kj::mv(bootstrap)), connections(*this) {}
-
-  kj::Promise<void> accept() {
-    return receiver.accept().then([this](kj::Own<kj::AsyncIoStream>&& stream) {
-      connections.add(serve(kj::mv(stream), limits, bootstrap));
-      return accept();
-    });
-  }
-
-private:
-  // A broken connection is its peer's loss: the calls over it have failed there.
-  void taskFailed(kj::Exception&& exception) override {
-    KJ_LOG(INFO, "a connection broke", exception);
-  }
-
-  kj::ConnectionReceiver& receiver;
-  MessageLimits limits;
-  capnp::Capability::Client bootstrap;
-  kj::TaskSet connections;
-};
-
 }  // namespace
 
 MessageLimits limitsFor(const Placement& placement, kj::Maybe<kj::Duration> silence) {
@@ -116,13 +90,6 @@ kj::Promise<void> serve(
   auto gone = peer->onDisconnect();
   // `bootstrap` goes last: queued answers refer to its memory.
   return gone.attach(kj::mv(peer), kj::mv(bootstrap));
-}
-
-kj::Promise<void> serveAll(
-    kj::ConnectionReceiver& receiver, MessageLimits limits, capnp::Capability::Client bootstrap) {
-  auto acceptor = kj::heap<Acceptor>(receiver, limits, kj::mv(bootstrap));
-  auto accepting = acceptor->accept();
-  return accepting.attach(kj::mv(acceptor));
 }
 
 }  // namespace rpc

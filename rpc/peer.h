@@ -72,10 +72,4 @@ private:
 kj::Promise<void> serve(
     kj::Own<kj::AsyncIoStream> stream, MessageLimits limits, capnp::Capability::Client bootstrap);
 
-// Serves `bootstrap` over every connection that `receiver` accepts; one that breaks does not
-// disturb the others. Never resolves; rejects when accepting fails. Dropping the promise closes
-// all. `receiver` must outlive it.
-kj::Promise<void> serveAll(
-    kj::ConnectionReceiver& receiver, MessageLimits limits, capnp::Capability::Client bootstrap);
-
 }  // namespace rpc

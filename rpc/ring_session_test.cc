@@ -30,7 +30,8 @@ struct SharingBench {
     auto& network = io.provider->getNetwork();
     listener = Listener::listen(network, TRANSPORTS[0]).wait(io.waitScope);
     auto server = newShardServer(placement, 0, rounds, updater, io.unixEventPort);
-    serving = listener->serve(limitsFor(placement), server).eagerlyEvaluate(nullptr);
+    serving = listener->serve(io.provider->getTimer(), limitsFor(placement), server)
+                  .eagerlyEvaluate(nullptr);
   }
   KJ_DISALLOW_COPY(SharingBench);
 

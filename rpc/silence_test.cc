@@ -29,9 +29,10 @@ struct OverTcp {
   Rounds rounds = roundsOf("dist_sync", 2);
   TestUpdater updater{1};
   kj::Own<Listener> listener = Listener::listen(io.provider->getNetwork(), TCP).wait(io.waitScope);
-  kj::Promise<void> serving =
-      listener->serve(limitsFor(placement), newShardServer(placement, 0, rounds, updater))
-          .eagerlyEvaluate(nullptr);
+  kj::Promise<void> serving = listener
+                                  ->serve(io.provider->getTimer(), limitsFor(placement),
+                                      newShardServer(placement, 0, rounds, updater))
+                                  .eagerlyEvaluate(nullptr);
   kj::Own<kj::AsyncIoStream> owned =
       connect(io.provider->getNetwork(), listener->address(), TCP).wait(io.waitScope);
   const int socket = owned->getFd().orDefault(-1);

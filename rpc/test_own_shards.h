@@ -35,7 +35,7 @@ private:
         .then([this, &io, own](kj::Own<Listener> listener) mutable {
           auto& here = listener->address();
           (*addresses.lockExclusive())[rank] = ServerAddress{kj::str(here.tcp), nullptr};
-          auto serving = listener->serve(limitsFor(placement), own);
+          auto serving = listener->serve(io.provider->getTimer(), limitsFor(placement), own);
           return serving.exclusiveJoin(run(io, kj::mv(own))).attach(kj::mv(listener));
         });
   }

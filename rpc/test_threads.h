@@ -56,9 +56,10 @@ public:
           if (transport.sharesMemory) port = io.unixEventPort;
           auto server = newShardServer(placement, shard, rounds, updater, port);
           return Listener::listen(io.provider->getNetwork(), transport)
-              .then([this, &placement, server](kj::Own<Listener> listener) mutable {
+              .then([this, &io, &placement, server](kj::Own<Listener> listener) mutable {
                 *where.lockExclusive() = listener->address();
-                auto serving = listener->serve(limitsFor(placement), kj::mv(server));
+                auto serving =
+                    listener->serve(io.provider->getTimer(), limitsFor(placement), kj::mv(server));
                 return serving.attach(kj::mv(listener));
               });
         }) {}

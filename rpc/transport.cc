@@ -4,6 +4,8 @@
 #include <kj/encoding.h>
 #include <sys/random.h>
 
+#include "rpc/acceptor.h"
+
 namespace rpc {
 
 namespace {
@@ -47,10 +49,11 @@ class Sockets final: public Listener {
 public:
   const ServerAddress& address() const override { return where; }
 
-  kj::Promise<void> serve(MessageLimits limits, capnp::Capability::Client bootstrap) override {
-    auto serving = serveAll(*tcp, limits, bootstrap);
+  kj::Promise<void> serve(
+      kj::Timer& timer, MessageLimits limits, capnp::Capability::Client bootstrap) override {
+    auto serving = serveAll(timer, *tcp, limits, bootstrap);
     KJ_IF_MAYBE(receiver, local) {
-      serving = serving.exclusiveJoin(serveAll(**receiver, limits, kj::mv(bootstrap)));
+      serving = serving.exclusiveJoin(serveAll(timer, **receiver, limits, kj::mv(bootstrap)));
     }
     return kj::mv(serving);
   }

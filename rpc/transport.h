@@ -39,8 +39,9 @@ public:
   virtual ~Listener() noexcept(false) = default;
   virtual const ServerAddress& address() const = 0;
   // Serves `bootstrap` over every connection to any of the sockets; see serveAll(). The listener
-  // must outlive the promise.
-  virtual kj::Promise<void> serve(MessageLimits limits, capnp::Capability::Client bootstrap) = 0;
+  // and `timer` must outlive the promise.
+  virtual kj::Promise<void> serve(
+      kj::Timer& timer, MessageLimits limits, capnp::Capability::Client bootstrap) = 0;
 };
 
 // Connects to a server by `transport`. A name of a Unix socket is drawn at random, so that whoever

@@ -109,7 +109,7 @@ void IoThread::serve(Loop& here, rpc::ShardService::Client shard, rpc::RemoteSto
     rpc::MessageLimits limits) {
   here.shard = shard;
   here.serving = KJ_ASSERT_NONNULL(here.listener)
-                     ->serve(limits, kj::mv(shard))
+                     ->serve(here.io.provider->getTimer(), limits, kj::mv(shard))
                      .eagerlyEvaluate([&store](kj::Exception&& e) { store.fail(kj::mv(e)); });
 }
 

@@ -49,7 +49,8 @@ void runCoordinator(
   auto job = kj::refcounted<Job>(experiment, loaded.digest, facts, options.folder, log,
       io.provider->getTimer(), kj::systemPreciseCalendarClock());
   auto listener = listen(io, rpc::TCP);
-  auto serving = listener->serve(jobMessageLimits(facts.graph), job->bootstrap());
+  auto serving =
+      listener->serve(io.provider->getTimer(), jobMessageLimits(facts.graph), job->bootstrap());
   auto over = job->run();
 
   job->showAddress(listener->address().tcp);
@@ -80,8 +81,8 @@ void runServer(const LoadedExperiment& loaded, const RoleOptions& options) {
   }
   auto store = rpc::newShardServer(
       placement, options.index, experiment.rounds(), *updater, port, shardTrace);
-  auto serving =
-      listener->serve(rpc::limitsFor(placement, experiment.cluster.connectionSilence()), store);
+  auto serving = listener->serve(io.provider->getTimer(),
+      rpc::limitsFor(placement, experiment.cluster.connectionSilence()), store);
   auto membership = Membership::join(
       io, loaded, options, listener->address(), jobMessageLimits(facts.graph),
       [](RoleProgress::Builder) {}, counting(store))

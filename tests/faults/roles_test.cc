@@ -1,9 +1,8 @@
-// Roles that are killed, stopped, late or strangers. A run that cannot go on ends within 10 s with
+// Roles that are killed, stopped, or late. A run that cannot go on ends within 10 s with
 // exit code 1, one line that begins with `error: ` and names role, cause and way out, and leaves no
 // process behind.
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
-#include <errno.h>
 #include <kj/debug.h>
 #include <limits.h>
 #include <netinet/in.h>
@@ -367,64 +366,6 @@ TEST_CASE("a role that was started with a different file is refused and told why
   auto role = startRole("tests/faults/impatient.toml", "worker", 0, addressOf(*coordinator));
   checkFailed(role->wait(FAILS_WITHIN_S),
       {"worker 0 was started with a different experiment file", "same file"});
-}
-
-// -------------------------------------------------------------------------------------------------
-// Strangers.
-
-kj::AutoCloseFd connectTo(kj::StringPtr address) {
-  auto colon = KJ_ASSERT_NONNULL(address.findLast(':'));
-  sockaddr_in name = {};
-  name.sin_family = AF_INET;
-  name.sin_port = htons(atoi(address.slice(colon + 1).cStr()));
-  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  int raw;
-  KJ_SYSCALL(raw = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  kj::AutoCloseFd fd(raw);
-  KJ_SYSCALL(::connect(fd, reinterpret_cast<sockaddr*>(&name), sizeof(name)), address);
-  return fd;
-}
-
-void send(int fd, const void* bytes, size_t size) {
-  // The other end may have closed by then.
-  if (::send(fd, bytes, size, MSG_NOSIGNAL) >= 0) return;
-  KJ_REQUIRE(errno == EPIPE || errno == ECONNRESET, strerror(errno));
-}
-
-TEST_CASE("garbage and half messages at the ports of a running job do not hurt it") {
-  Run run("tests/faults/short.toml");
-  REQUIRE(run.command.waitForOutput("Speed: "));
-  // What roles and servers were told stands in command lines and events.
-  kj::Vector<kj::String> addresses;
-  auto words = kj::str(run.role("worker", 0).commandLine, run.read("events.jsonl"));
-  kj::StringPtr rest = words;
-  constexpr kj::StringPtr LOOPBACK = "127.0.0.1:"_kj;
-  while (auto at = ::memmem(rest.begin(), rest.size(), LOOPBACK.begin(), LOOPBACK.size())) {
-    rest = rest.slice(static_cast<const char*>(at) - rest.begin());
-    size_t end = LOOPBACK.size();
-    while (rest[end] >= '0' && rest[end] <= '9') ++end;
-    addresses.add(kj::heapString(rest.slice(0, end)));
-    rest = rest.slice(end);
-  }
-  CHECK(addresses.size() == 3);
-
-  kj::Vector<kj::AutoCloseFd> open;
-  for (auto& address: addresses) {
-    char noise[65536];
-    for (size_t i = 0; i < sizeof(noise); ++i) noise[i] = char(i * 2654435761u >> 13);
-    send(open.add(connectTo(address)), noise, sizeof(noise));
-    // Cap'n Proto begins with the number of segments less one, then their sizes in words.
-    uint32_t manySegments[] = {0xffffffff, 1, 1, 1};
-    send(open.add(connectTo(address)), manySegments, sizeof(manySegments));
-    uint32_t hugeSegment[] = {0, 0xfffffff0, 0, 0};
-    send(open.add(connectTo(address)), hugeSegment, sizeof(hugeSegment));
-    uint32_t halfMessage[] = {0, 100, 7};
-    send(open.add(connectTo(address)), halfMessage, sizeof(halfMessage));
-    connectTo(address);  // and closed without a word
-  }
-  auto ended = run.command.wait();
-  INFO(ended.errors);
-  CHECK(ended.exitCode == 0);
 }
 
 }  // namespace

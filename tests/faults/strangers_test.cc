@@ -1,0 +1,150 @@
+// Strangers at the ports of a running job: whatever they send, or do not, the job goes on.
+#include <arpa/inet.h>
+#include <capnp/message.h>
+#include <capnp/rpc.capnp.h>
+#include <capnp/serialize.h>
+#include <doctest/doctest.h>
+#include <errno.h>
+#include <kj/debug.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/faults/failure.h"
+#include "tests/skip.h"
+#include "tests/text.h"
+
+namespace tests {
+namespace {
+
+constexpr kj::StringPtr SHORT = "tests/faults/short.toml"_kj;
+
+kj::AutoCloseFd connectTo(kj::StringPtr address) {
+  auto colon = KJ_ASSERT_NONNULL(address.findLast(':'));
+  sockaddr_in name = {};
+  name.sin_family = AF_INET;
+  name.sin_port = htons(atoi(address.slice(colon + 1).cStr()));
+  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  int raw;
+  KJ_SYSCALL(raw = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  kj::AutoCloseFd fd(raw);
+  KJ_SYSCALL(::connect(fd, reinterpret_cast<sockaddr*>(&name), sizeof(name)), address);
+  return fd;
+}
+
+// False if the other end has closed by then.
+bool send(int fd, const void* bytes, size_t size) {
+  if (::send(fd, bytes, size, MSG_NOSIGNAL) >= 0) return true;
+  KJ_REQUIRE(errno == EPIPE || errno == ECONNRESET, strerror(errno));
+  return false;
+}
+
+// Where the coordinator and the servers of `run` listen: what roles and servers were told stands in
+// command lines and events.
+kj::Vector<kj::String> addressesOf(Run& run) {
+  REQUIRE(run.command.waitForOutput("Speed: "));
+  kj::Vector<kj::String> addresses;
+  auto words = kj::str(run.role("worker", 0).commandLine, run.read("events.jsonl"));
+  kj::StringPtr rest = words;
+  constexpr kj::StringPtr LOOPBACK = "127.0.0.1:"_kj;
+  while (auto at = ::memmem(rest.begin(), rest.size(), LOOPBACK.begin(), LOOPBACK.size())) {
+    rest = rest.slice(static_cast<const char*>(at) - rest.begin());
+    size_t end = LOOPBACK.size();
+    while (rest[end] >= '0' && rest[end] <= '9') ++end;
+    addresses.add(kj::heapString(rest.slice(0, end)));
+    rest = rest.slice(end);
+  }
+  return addresses;
+}
+
+void checkGoesWell(Run& run) {
+  auto ended = run.command.wait();
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 0);
+}
+
+TEST_CASE("more silent connections than a process has descriptors do not hurt a job") {
+  constexpr rlim_t FEW = 1024, MANY = 4096;
+  constexpr uint CONNECTIONS = 1100;
+  rlimit before;
+  KJ_SYSCALL(::getrlimit(RLIMIT_NOFILE, &before));
+  if (before.rlim_max < MANY) SKIP_CASE("this machine lets a process open too few files");
+  auto allow = [&](rlim_t count) {
+    rlimit limit = {count, before.rlim_max};
+    KJ_SYSCALL(::setrlimit(RLIMIT_NOFILE, &limit));
+  };
+  allow(FEW);
+  Run run(SHORT);
+  allow(MANY);
+  auto addresses = addressesOf(run);
+  kj::Vector<kj::AutoCloseFd> silent;
+  for (uint i = 0; i < CONNECTIONS; ++i) {
+    for (auto& address: addresses) silent.add(connectTo(address));
+  }
+  checkGoesWell(run);
+}
+
+// A mebibyte of valid messages, each of which makes the peer keep an answer: `question` is the next
+// one's number.
+kj::Vector<kj::byte> questions(uint32_t& question) {
+  kj::Vector<kj::byte> bytes;
+  while (bytes.size() < (1 << 20)) {
+    capnp::MallocMessageBuilder message;
+    message.initRoot<capnp::rpc::Message>().initBootstrap().setQuestionId(question++);
+    bytes.addAll(capnp::messageToFlatArray(message).asBytes());
+  }
+  return bytes;
+}
+
+TEST_CASE("a flood of valid messages from strangers does not starve a job") {
+  // What the system's buffers of a connection hold is less.
+  constexpr uint FLOOD_MIB = 29;
+  Run run(ENDLESS);
+  for (auto& address: addressesOf(run)) {
+    for (uint i = 0; i < 3; ++i) {
+      auto flood = connectTo(address);
+      uint mebibytes = 0;
+      uint32_t question = 0;
+      for (bool open = true; open && mebibytes < FLOOD_MIB;) {
+        auto bytes = questions(question);
+        open = send(flood, bytes.begin(), bytes.size());
+        mebibytes += open;
+      }
+      CHECK(mebibytes < FLOOD_MIB);
+    }
+  }
+  CHECK(run.roles().size() == 5);
+  run.command.kill(SIGINT);
+  auto ended = run.command.wait();
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 130);
+}
+
+TEST_CASE("garbage and half messages at the ports of a running job do not hurt it") {
+  Run run(SHORT);
+  auto addresses = addressesOf(run);
+  CHECK(addresses.size() == 3);
+
+  kj::Vector<kj::AutoCloseFd> open;
+  for (auto& address: addresses) {
+    char noise[65536];
+    for (size_t i = 0; i < sizeof(noise); ++i) noise[i] = char(i * 2654435761u >> 13);
+    send(open.add(connectTo(address)), noise, sizeof(noise));
+    // Cap'n Proto begins with the number of segments less one, then their sizes in words.
+    uint32_t manySegments[] = {0xffffffff, 1, 1, 1};
+    send(open.add(connectTo(address)), manySegments, sizeof(manySegments));
+    uint32_t hugeSegment[] = {0, 0xfffffff0, 0, 0};
+    send(open.add(connectTo(address)), hugeSegment, sizeof(hugeSegment));
+    uint32_t halfMessage[] = {0, 100, 7};
+    send(open.add(connectTo(address)), halfMessage, sizeof(halfMessage));
+    connectTo(address);  // and closed without a word
+  }
+  checkGoesWell(run);
+}
+
+}  // namespace
+}  // namespace tests
