@@ -202,7 +202,7 @@ TEST_CASE("table.md begins with what parse_log makes of log.txt, and ends with t
   auto table = Command({"tools/parse_log", log}).wait();
   CHECK(table.exitCode == 0);
   auto written = readFile(kj::str(run.folder, "/table.md"));
-  CHECK(written.startsWith(kj::str(table.output, "\nStore:\n\n| role | over | calls | ")));
+  CHECK(written.startsWith(kj::str(table.output, "\nStore:\n\n| role | transport | calls | ")));
   for (auto role: {"worker 0", "worker 1", "server 0", "server 1"}) {
     CHECK(contains(written, kj::str("\n| ", role, " | ")));
   }
