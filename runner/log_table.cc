@@ -90,7 +90,7 @@ void requireOneRun(kj::ArrayPtr<const StepLine> steps, kj::StringPtr name) {
   }
 }
 
-bool areSpeedsAlone(kj::ArrayPtr<const LogLine> lines) {
+bool areOnlySpeeds(kj::ArrayPtr<const LogLine> lines) {
   for (auto& line: lines) {
     if (line.kind != LogLineKind::SPEED) return false;
   }
@@ -106,10 +106,10 @@ LogTable readLogTable(
       options.epochs.size() > 0 || options.run != nullptr || options.metrics.size() > 0;
   if (steps.empty()) {
     auto lines = readLogLines(log);
-    if (!areSpeedsAlone(lines)) return resultTable(lines, name, options);
+    if (!areOnlySpeeds(lines)) return resultTable(lines, name, options);
     if (choosesOfEpochs || options.every != 1) {
       configs::fail(name,
-          " has speed lines alone: --every, --epochs, --run and --metric-names are for logs with "
+          " has only speed lines: --every, --epochs, --run and --metric-names are for logs with "
           "lines per epoch or step.");
     }
     return speedTable(lines);
@@ -123,7 +123,7 @@ LogTable readLogTable(
   }
   auto table = everyNth(stepTable(steps), options.every);
   if (table.rows.size() == 0) {
-    configs::fail(name, " has no step that ", options.every, " divides.");
+    configs::fail(name, " has no step that is a multiple of ", options.every, ".");
   }
   return kj::mv(table);
 }

@@ -9,8 +9,8 @@
 
 namespace runner {
 
-// By epochs (style mxnet), by steps (tf_replica, tf_aws, schlag), or, where a log of style mxnet
-// has no lines but those of speed, by workers.
+// By epochs (style mxnet), by steps (tf_replica, tf_aws, schlag), or by workers, if a log of style
+// mxnet has only speed lines.
 using LogTable = kj::OneOf<ResultTable, StepTable, SpeedTable>;
 
 // Makes the table of the log file `name` (used in messages), whose whole text is `log`. Throws

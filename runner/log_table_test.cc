@@ -85,10 +85,10 @@ TEST_CASE("what chooses epochs or runs is refused where there are steps") {
         "per epoch; choose steps with --every.");
   TableOptions every;
   every.every = 3;
-  CHECK(complaint(AWS, every) == "x.log has no step that 3 divides.");
+  CHECK(complaint(AWS, every) == "x.log has no step that is a multiple of 3.");
 }
 
-TEST_CASE("a log of speed lines alone has a table by workers") {
+TEST_CASE("a log of nothing but speed lines has a table by workers") {
   kj::StringPtr log =
       "Node[0] Epoch[0] Batch [0-50]\tSpeed: 100.00 samples/sec\taccuracy=0.5\n"
       "Node[0] Epoch[0] Batch [50-100]\tSpeed: 200.00 samples/sec\taccuracy=0.75\n";
@@ -96,7 +96,7 @@ TEST_CASE("a log of speed lines alone has a table by workers") {
   TableOptions options;
   options.epochs = kj::heapArray<uint>({1});
   CHECK(complaint(log, options) ==
-        "x.log has speed lines alone: --every, --epochs, --run and --metric-names are for logs "
+        "x.log has only speed lines: --every, --epochs, --run and --metric-names are for logs "
         "with lines per epoch or step.");
   // One line of an epoch, and the table is one of epochs.
   CHECK(csv(kj::str(log, "Node[0] Epoch[0] Time cost=2\n"))

@@ -43,7 +43,7 @@ private:
   uint count = 0;
 };
 
-// Which of the wanted metrics a log has, and the names of the first few of all that it has.
+// Notes which of the wanted metrics a log has, and the names of the first few of all its metrics.
 class KnownMetrics {
 public:
   explicit KnownMetrics(Names wanted): wanted(wanted), isThere(kj::heapArray<bool>(wanted.size())) {
@@ -67,10 +67,10 @@ public:
     for (size_t i: kj::indices(wanted)) {
       if (isThere[i]) continue;
       if (names.empty()) {
-        configs::fail(file, " has no ", wanted[i], ": its epoch lines tell times only.");
+        configs::fail(file, " has no metric ", wanted[i], ": its epoch lines have only times.");
       }
-      configs::fail(file, " has no ", wanted[i], ", but ", kj::strArray(names, ", "),
-          "; choose with --metric-names ", kj::strArray(names, ","), ".");
+      configs::fail(file, " has no metric ", wanted[i], ". It has ", kj::strArray(names, ", "),
+          ": choose with --metric-names ", kj::strArray(names, ","), ".");
     }
   }
 
@@ -98,7 +98,7 @@ kj::String describe(const Epochs& epochs) {
   constexpr size_t LISTED_MAX = 10;
   kj::Vector<uint> all;
   for (auto& entry: epochs) all.add(entry.key + 1);
-  if (all.size() == 1) return kj::str("epoch ", all[0], " only");
+  if (all.size() == 1) return kj::str("only epoch ", all[0]);
   bool whole = all.back() - all.front() + 1 == all.size();
   if (!whole && all.size() <= LISTED_MAX) return kj::str("epochs ", kj::strArray(all, ", "));
   return kj::str(whole ? "" : "some of the ", "epochs ", all.front(), " to ", all.back());
@@ -187,8 +187,8 @@ ResultTable resultTable(
   auto absent = absentEpochs(epochs, name, options.epochs);
   if (rows.empty()) {
     if (absent.size() > 0) configs::fail(absent);
-    configs::fail(
-        name, " has no epoch that ", options.every, " divides: it has ", describe(epochs), ".");
+    configs::fail(name, " has no epoch that is a multiple of ", options.every, ": it has ",
+        describe(epochs), ".");
   }
   return ResultTable{
       rows.releaseAsArray(), later.combine(Combine::MEAN), kj::mv(wanted), kj::mv(absent)};

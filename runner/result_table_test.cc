@@ -85,12 +85,13 @@ TEST_CASE("a table without rows is an error, which says which epochs there are")
   list.epochs = kj::heapArray<uint>({9, 20});
   CHECK(complaint(log, list) == "x.log has no epoch 9, 20: it has epochs 1 to 3.");
   CHECK(complaint("Epoch[4] Time cost=1\n", list) ==
-        "x.log has no epoch 9, 20: it has epoch 5 only.");
+        "x.log has no epoch 9, 20: it has only epoch 5.");
   CHECK(complaint("Epoch[4] Time cost=1\nEpoch[9] Time cost=1\n", list) ==
         "x.log has no epoch 9, 20: it has epochs 5, 10.");
   TableOptions every;
   every.every = 5;
-  CHECK(complaint(log, every) == "x.log has no epoch that 5 divides: it has epochs 1 to 3.");
+  CHECK(
+      complaint(log, every) == "x.log has no epoch that is a multiple of 5: it has epochs 1 to 3.");
 }
 
 TableOptions withMetrics(std::initializer_list<kj::StringPtr> names) {
@@ -173,14 +174,14 @@ TEST_CASE("without nodes, epoch 0 after epoch 1 is another worker, after epoch 2
 TEST_CASE("a log without the wanted metric is refused, and the message names those it has") {
   auto log = "Epoch[0] Train-top_k=0.5\nEpoch[0] Validation-ce=1\nEpoch[1] Train-top_k=0.6\n"_kj;
   CHECK(complaint(log) ==
-        "x.log has no accuracy, but top_k, ce; choose with --metric-names top_k,ce.");
+        "x.log has no metric accuracy. It has top_k, ce: choose with --metric-names top_k,ce.");
   CHECK(complaint(log, withMetrics({"ce", "F1"})) ==
-        "x.log has no F1, but top_k, ce; choose with --metric-names top_k,ce.");
+        "x.log has no metric F1. It has top_k, ce: choose with --metric-names top_k,ce.");
   CHECK(complaint(kj::str(log, "Epoch[1] Validation-accuracy=0.5\n")) == "");
   // Times alone are a table, unless somebody asks for more.
   CHECK(complaint("Epoch[0] Time cost=1\n") == "");
   CHECK(complaint("Epoch[0] Time cost=1\n", withMetrics({"accuracy"})) ==
-        "x.log has no accuracy: its epoch lines tell times only.");
+        "x.log has no metric accuracy: its epoch lines have only times.");
 }
 
 TEST_CASE("speed lines make neither rows nor runs") {

@@ -1,5 +1,4 @@
-// runner/speed_table.h: how fast each worker was, for a log that has speed lines and nothing else
-// to make a table of: text in, text out.
+// runner/speed_table.h: how fast each worker was: the table of a log that has only speed lines.
 #pragma once
 
 #include <kj/array.h>

@@ -17,7 +17,7 @@ namespace runner {
 // on: `0: 10, 2: 3`.
 TextTable storeTable(const RunRecord& record);
 
-// The columns that are worth most where not all of them have room, the first one first.
+// The columns to keep where a terminal has no room for all of them, the most important one first.
 constexpr kj::StringPtr IMPORTANT_STORE_COLUMNS[] = {"role"_kj, "wait ms/step"_kj,
     "round trip ms"_kj, "max round trip ms"_kj, "pushed"_kj, "pulled"_kj, "transport"_kj,
     "dropped"_kj, "reconnects"_kj};

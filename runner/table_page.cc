@@ -87,7 +87,8 @@ kj::String pageOf(Runs runs, kj::String results, const Form& form) {
   return kj::strArray(parts, "");
 }
 
-// Behind what tells runs apart. Settings are there if runs differ in them.
+// The most important columns after those that tell runs apart. A setting has a column only if the
+// runs differ in it.
 constexpr kj::StringPtr IMPORTANT_RESULT_COLUMNS[] = {"valid-accuracy"_kj, "state"_kj,
     "expected"_kj, "epochs done"_kj, "mode"_kj, "batch_size"_kj, "learning_rate"_kj, "workers"_kj,
     "train-accuracy"_kj, "s/epoch"_kj, "images/s"_kj};

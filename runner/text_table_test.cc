@@ -32,7 +32,7 @@ TEST_CASE("figureCell: so many decimals, or nothing") {
   CHECK(figureCell(nullptr, 3) == "");
 }
 
-TEST_CASE("isOfNumbers: empty cells, exponents and nan are no words") {
+TEST_CASE("isOfNumbers: exponents and nan are numbers, and empty cells do not count") {
   CHECK(isOfNumbers(table(), 0));
   CHECK_FALSE(isOfNumbers(table(), 1));
   TextTable losses{kj::arr(kj::str("loss")),

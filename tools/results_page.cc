@@ -149,7 +149,7 @@ RunFigures readFigures(
     options.combine = combine;
     RunFigures figures{run, runner::readLogTable(log.text, log.name, options)};
     if (figures.table.is<runner::SpeedTable>()) {
-      configs::fail(log.name, " has speed lines alone, of which the page has no table.");
+      configs::fail(log.name, " has only speed lines, and the page has no table for them.");
     }
     requireShown(run, figures.table);
     return figures;

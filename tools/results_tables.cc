@@ -222,7 +222,7 @@ Speed speedOf(const RunFigures& figures, const IndexedExperiment& experiment) {
       speed.epoch_s = speed.images_per_s.map(byOther);
     }
     KJ_CASE_ONEOF(speeds, runner::SpeedTable) {
-      KJ_FAIL_REQUIRE("readFigures() refuses a log of speeds alone");
+      KJ_FAIL_REQUIRE("readFigures() refuses a log of nothing but speeds");
     }
   }
   return speed;
