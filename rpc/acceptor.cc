@@ -24,13 +24,14 @@ public:
       : left_bytes(bytes), fulfiller(kj::mv(fulfiller)) {}
 
   void admit() {
-    isAdmitted = true;
+    admitted = true;
     fulfiller->fulfill();
   }
+  // Then nothing is bounded any more.
+  bool isAdmitted() const { return admitted; }
   // How much of a read that needs `minBytes` and has room for `maxBytes` may be read now. Throws if
   // that is not enough.
   size_t allowed(size_t minBytes, size_t maxBytes) const {
-    if (isAdmitted) return maxBytes;
     KJ_REQUIRE(minBytes <= left_bytes, "a peer sends too much before it opens a session");
     return kj::min(maxBytes, left_bytes);
   }
@@ -38,7 +39,7 @@ public:
 
 private:
   uint64_t left_bytes;
-  bool isAdmitted = false;
+  bool admitted = false;
   kj::Own<kj::PromiseFulfiller<void>> fulfiller;
 };
 
@@ -77,6 +78,7 @@ public:
         admission(kj::mv(admission)) {}
 
   kj::Promise<size_t> tryRead(void* buffer, size_t minBytes, size_t maxBytes) override {
+    if (admission->isAdmitted()) return inner->tryRead(buffer, minBytes, maxBytes);
     maxBytes = admission->allowed(minBytes, maxBytes);
     return inner->tryRead(buffer, minBytes, maxBytes).then([this](size_t n) {
       admission->count(n);
@@ -85,6 +87,9 @@ public:
   }
   kj::Promise<ReadResult> tryReadWithFds(void* buffer, size_t minBytes, size_t maxBytes,
       kj::AutoCloseFd* fds, size_t fdsMax) override {
+    if (admission->isAdmitted()) {
+      return withDescriptors().tryReadWithFds(buffer, minBytes, maxBytes, fds, fdsMax);
+    }
     maxBytes = admission->allowed(minBytes, maxBytes);
     return withDescriptors()
         .tryReadWithFds(buffer, minBytes, maxBytes, fds, fdsMax)
