@@ -152,6 +152,10 @@ kj::String titleOf(kj::ArrayPtr<const ReportedRun> runs) {
   }
   auto run = readRun(folder.path, experiment.name);
   writeReport(folder.path, run[0].label, run);
+  if (view.linesLeftOut() > 0) {
+    print(kj::str(
+        counted(view.linesLeftOut(), "more line"), " on single steps: see ", folder.log(), "\n"));
+  }
   printTables(run, STEP_ROWS_MAX);
   printWhereTablesAre(folder.path);
   print(kj::str(

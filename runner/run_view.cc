@@ -49,15 +49,37 @@ kj::Maybe<kj::String> RunView::noticeOf(Event::Reader event) {
 }
 
 SingleRunView::SingleRunView(const Experiment& experiment, uint epochs, uint64_t steps)
-    : RunView(epochs, steps), writer(experiment.log.style->writer()), progress(STDERR_FILENO) {}
+    : RunView(epochs, steps),
+      experiment(experiment),
+      writer(experiment.log.style->writer()),
+      progress(STDERR_FILENO) {}
 
 void SingleRunView::show(Event::Reader event) {
+  bool left = isLeftOut(event);
   for (auto& line: linesOf(*writer, event)) {
+    if (left) {
+      leftOut++;
+      continue;
+    }
     progress.clear();
     print(kj::str(line, '\n'));
   }
   KJ_IF_MAYBE(text, note(event)) progress.show(*text);
   KJ_IF_MAYBE(line, noticeOf(event)) say(*line);
+}
+
+bool SingleRunView::isLeftOut(Event::Reader event) {
+  constexpr uint64_t SHOWN = 20;
+  auto& log = experiment.log;
+  if (!event.isSpeed() || log.style->tells != LogStyle::STEPS) return false;
+  uint64_t all = steps / log.every;
+  uint64_t stride = kj::max(uint64_t(1), (all + SHOWN - 1) / SHOWN);
+  uint64_t number =
+      ++speeds.findOrCreate(event.getIndex(), [&]() -> kj::HashMap<uint, uint64_t>::Entry {
+        return {event.getIndex(), 0};
+      });
+  bool isLast = event.getSpeed().getStep() + log.every > steps;
+  return number > 1 && number % stride != 0 && !isLast;
 }
 
 void SingleRunView::say(kj::StringPtr line) {

@@ -1,6 +1,7 @@
 // runner/run_view.h: what the launcher shows a user of a run.
 #pragma once
 
+#include <kj/map.h>
 #include <kj/string.h>
 
 #include "runner/experiment.h"
@@ -14,7 +15,7 @@ namespace runner {
 class RunView {
 public:
   // `epochs` and `steps` are how many the whole run takes.
-  RunView(uint epochs, uint64_t steps): epochs(epochs), steps(steps) {}
+  RunView(uint epochs, uint64_t steps): steps(steps), epochs(epochs) {}
   virtual ~RunView() noexcept(false) = default;
   KJ_DISALLOW_COPY(RunView);
 
@@ -38,16 +39,19 @@ protected:
   // The line to say() at this event, if it calls for one.
   static kj::Maybe<kj::String> noticeOf(Event::Reader event);
 
+  const uint64_t steps;
+
 private:
   const uint epochs;
-  const uint64_t steps;
   uint64_t lastStep = 0;  // the largest that all workers are known to have done
   uint64_t newestStep = 0;
   uint64_t firstStep = 0;  // where the measurement for the remaining time began
   double firstTime_s = 0;
 };
 
-// A run that is alone: log lines on stdout, one progress line on stderr.
+// A run that is alone: log lines on stdout, one progress line on stderr. Of the lines on steps, in
+// styles that write one for every few steps, stdout has of each worker the first, the last, and at
+// most twenty between.
 class SingleRunView final: public RunView {
 public:
   // `experiment` must outlive the view.
@@ -58,8 +62,16 @@ public:
   // Takes the progress line away.
   void end() override;
 
+  // How many lines of log.txt stdout does not have so far.
+  uint64_t linesLeftOut() const { return leftOut; }
+
 private:
+  const Experiment& experiment;
   kj::Own<LineWriter> writer;
+  kj::HashMap<uint, uint64_t> speeds;  // of each worker, events on its speed so far
+  uint64_t leftOut = 0;
+
+  bool isLeftOut(Event::Reader event);
   ProgressLine progress;
 };
 

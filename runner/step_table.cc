@@ -143,9 +143,16 @@ StepTable thinned(const StepTable& table, uint rowsMax) {
   for (auto& row: table.rows) {
     if (!row.end) steps++;
   }
-  size_t stride = kj::max<size_t>(1, (steps + rowsMax - 1) / rowsMax);
-  size_t i = 0;
-  return filtered(table, [&](const StepRow&) { return ++i % stride == 0; });
+  KJ_REQUIRE(rowsMax >= 2, rowsMax);
+  size_t shown = kj::min(steps, size_t(rowsMax));
+  size_t i = 0, taken = 0;
+  return filtered(table, [&](const StepRow&) {
+    // Row `taken` of those that are shown: 0 is the first, `shown` - 1 the last.
+    size_t place = shown > 1 ? taken * (steps - 1) / (shown - 1) : 0;
+    bool keeps = i++ == place && taken < shown;
+    taken += keeps;
+    return keeps;
+  });
 }
 
 TextTable textOf(const StepTable& table) {

@@ -37,7 +37,8 @@ StepTable stepTable(kj::ArrayPtr<const StepLine> lines);
 // Only the rows of steps that `every` divides, and those of the end.
 StepTable everyNth(const StepTable& table, uint every);
 
-// Some `rowsMax` of the rows, evenly, and those of the end.
+// At most `rowsMax` of the rows, at least two, from the first to the last in even distances, and
+// those of the end.
 StepTable thinned(const StepTable& table, uint rowsMax);
 
 // The columns step, global step, loss, accuracy and s/batch; a figure that is not there leaves its

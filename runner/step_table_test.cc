@@ -54,7 +54,7 @@ TEST_CASE("schlag: accuracy and cost of each worker's end make a row") {
                   "Final Cost: 1.8\n")) == ",,1.5,0.42,\n,,1.6,0.43,\n,,1.7,0.44,\n,,1.8,,\n");
 }
 
-TEST_CASE("a table is thinned, but keeps its end") {
+TEST_CASE("a table is thinned evenly, and keeps its first row, its last and its end") {
   kj::Vector<kj::String> lines;
   for (uint step = 1; step <= 45; step++) {
     lines.add(kj::str("1.00: Worker 0: training step ", step, " done (global step: ", step, ")\n"));
@@ -62,8 +62,10 @@ TEST_CASE("a table is thinned, but keeps its end") {
   lines.add(kj::str("After 45 training step(s), validation cross entropy = 7\n"));
   auto table = read(kj::strArray(lines, ""));
   auto few = thinned(table, 20);
-  CHECK(few.rows.size() == 16);
-  CHECK(rows(few).endsWith("\n45,45,,,0.000000\n,45,7,,\n"));
+  CHECK(few.rows.size() == 21);
+  CHECK(rows(few).startsWith("1,1,,,\n3,3,,,0.000000\n5,5,"));
+  CHECK(rows(few).endsWith("\n42,42,,,0.000000\n45,45,,,0.000000\n,45,7,,\n"));
+  CHECK(thinned(table, 2).rows.size() == 3);
   CHECK(rows(thinned(table, 45)) == rows(table));
   CHECK(rows(everyNth(table, 20)) == "20,20,,,0.000000\n40,40,,,0.000000\n,45,7,,\n");
   CHECK(thinned(StepTable{}, 20).rows.size() == 0);

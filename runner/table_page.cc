@@ -21,9 +21,10 @@ kj::Maybe<TextTable> logTableOf(Runs runs, uint stepRowsMax) {
   KJ_IF_MAYBE(table, runs[0].logTable) {
     if (!table->is<StepTable>()) return textOf(*table);
     auto& steps = table->get<StepTable>();
-    return textOf(steps.rows.size() > stepRowsMax
-                      ? thinned(steps, stepRowsMax)
-                      : StepTable{kj::heapArray(steps.rows.asPtr()), steps.style});
+    if (steps.rows.size() <= stepRowsMax) return textOf(steps);
+    auto few = textOf(thinned(steps, stepRowsMax));
+    few.foot = kj::str(few.rows.size(), " of ", steps.rows.size(), " rows; table.md has all.");
+    return kj::mv(few);
   }
   return nullptr;
 }
@@ -39,7 +40,10 @@ public:
 
   // `important` as fittedTable() takes it.
   kj::String table(const TextTable& table, kj::ArrayPtr<const kj::StringPtr> important) const {
-    KJ_IF_MAYBE(c, columns) return fittedTable(table, important, *c);
+    KJ_IF_MAYBE(c, columns) {
+      auto foot = table.foot.size() == 0 ? kj::str() : kj::str("\n", line(table.foot));
+      return kj::str(fittedTable(table, important, *c), foot);
+    }
     return formatTable(table, TableFormat::MARKDOWN);
   }
   // Lines after the first are indented.

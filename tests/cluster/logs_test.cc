@@ -136,20 +136,48 @@ TEST_CASE("schlag ends each epoch with a line, and the run with the test's accur
   CHECK(countOf(lines, "Test-Accuracy: 0.") == 1);
 }
 
-TEST_CASE("stdout has the lines of log.txt, then at most twenty rows of the steps' table") {
-  Run run(MLP, {"log.style=tf_replica", "log.every=1", "train.steps=30"});
+TEST_CASE("stdout has the lines of log.txt where each worker has few on its steps") {
+  Run run(MLP, {"log.style=tf_replica", "log.every=1", "train.steps=20"});
   auto ended = run.command.wait();
   REQUIRE(ended.exitCode == 0);
   CHECK(ended.output.startsWith(run.read("log.txt")));
-  auto begin = ended.output.cStr() + run.read("log.txt").size();
-  auto store = strstr(begin, "\nStore:\n");
-  REQUIRE(store != nullptr);
-  auto table = kj::arrayPtr(begin, store);
+  CHECK(!contains(ended.output, "more line"));
+}
+
+TEST_CASE(
+    "of many lines on steps stdout has the first, some and the last, and says where all are") {
+  Run run(MLP, {"log.style=tf_replica", "log.every=1", "train.steps=210"});
+  auto ended = run.command.wait();
+  REQUIRE(ended.exitCode == 0);
+  auto marked = [](kj::StringPtr text, kj::StringPtr part) {
+    uint count = 0;
+    for (auto at = strstr(text.cStr(), part.cStr()); at != nullptr;
+         at = strstr(at + part.size(), part.cStr())) {
+      count++;
+    }
+    return count;
+  };
+  // Steps 11, 22, … 209 are 19.
+  CHECK(marked(run.read("log.txt"), ": Worker 0: training step ") == 210);
+  CHECK(marked(ended.output, ": Worker 0: training step ") == 21);
+  CHECK(contains(ended.output, ": Worker 1: training step 1 done"));
+  CHECK(contains(ended.output, ": Worker 1: training step 11 done"));
+  CHECK(contains(ended.output, ": Worker 1: training step 210 done"));
+  CHECK(contains(
+      ended.output, kj::str("\n378 more lines on single steps: see ", run.folder, "/log.txt\n")));
+  CHECK(contains(ended.output, "\nTraining ends @ "));
+
+  // The table of 420 steps and two ends.
+  kj::StringPtr table = strstr(ended.output.cStr(), "more lines on single steps");
+  CHECK(contains(table, "\n22 of 422 rows; table.md has all.\n"));
   uint rows = 0;
-  for (char c: table) rows += c == '\n';
-  // Title, dashes, 20 of 60 steps, two ends.
-  CHECK(rows == 24);
-  CHECK(contains(store, "\nweights sha256="));
+  auto end = strstr(table.cStr(), "\nStore:\n");
+  REQUIRE(end != nullptr);
+  for (char c: kj::arrayPtr(table.cStr(), end)) rows += c == '\n';
+  // The end of that line, title, dashes, 22 rows, an empty line and the one below the table.
+  CHECK(rows == 27);
+  CHECK(contains(run.read("table.md"), "\n| 100 |"));
+  CHECK(contains(end, "\nweights sha256="));
 }
 
 }  // namespace
