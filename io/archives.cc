@@ -3,7 +3,9 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <kj/debug.h>
+#include <kj/map.h>
 #include <kj/vector.h>
+#include <locale.h>
 #include <sys/stat.h>
 
 #include <cstring>
@@ -18,9 +20,49 @@ namespace {
 // What libarchive asks of the disk at a time: large enough that a network disk is not slow.
 constexpr size_t BLOCK_BYTES = size_t(1) << 20;
 
-[[noreturn]] void tooLarge(kj::StringPtr path, size_t sizeMax) {
-  configs::fail(path, " is refused: it has more than the ", sizeMax, " bytes that are read");
+// A locale in which libarchive gives names as UTF-8. In the "C" locale, which the program otherwise
+// keeps, it gives no name that has a character beyond ASCII. Numbers stay as they are.
+class Utf8Locale {
+public:
+  Utf8Locale() {
+    for (auto name: {"C.UTF-8", "en_US.UTF-8"}) {
+      // A machine without any of them has entries that are `nameless()`.
+      if (locale == locale_t(0)) locale = ::newlocale(LC_CTYPE_MASK, name, locale_t(0));
+    }
+  }
+  ~Utf8Locale() noexcept(false) {
+    if (locale != locale_t(0)) ::freelocale(locale);
+  }
+  KJ_DISALLOW_COPY(Utf8Locale);
+
+  // Makes it the locale of this thread, and of no other, while it exists.
+  class Scope {
+  public:
+    explicit Scope(const Utf8Locale& utf8): before(::uselocale(utf8.locale)) {}
+    ~Scope() noexcept(false) { ::uselocale(before); }
+    KJ_DISALLOW_COPY(Scope);
+
+  private:
+    locale_t before;
+  };
+
+private:
+  locale_t locale = locale_t(0);
+};
+
+kj::Maybe<kj::String> withoutDot(const char* path) {
+  if (path == nullptr) return nullptr;
+  while (strncmp(path, "./", 2) == 0) path += 2;
+  return kj::str(path);
 }
+
+// An entry of an archive.
+struct Entry {
+  unsigned type;                 // AE_IFREG, …; 0 where the archive does not say
+  kj::Maybe<kj::String> name;    // null: it cannot be read
+  kj::Maybe<kj::String> target;  // of a hard link without content of its own: the file it names
+  int64_t size;                  // 0: not known
+};
 
 // An archive open for reading; `raw` takes any compressed file as an archive of one.
 class Archive {
@@ -47,28 +89,37 @@ public:
   ~Archive() noexcept(false) { archive_read_free(handle); }
   KJ_DISALLOW_COPY(Archive);
 
-  // The next member's header, of whatever type.
-  kj::Maybe<archive_entry*> next() {
+  // The next entry, of whatever type.
+  kj::Maybe<Entry> next() {
+    Utf8Locale::Scope scope(utf8);
     archive_entry* entry = nullptr;
     int result = archive_read_next_header(handle, &entry);
     if (result == ARCHIVE_EOF) return nullptr;
-    // A warning is about an attribute we do not use (a character set, an owner).
-    if (result != ARCHIVE_OK && result != ARCHIVE_WARN) failed();
-    return entry;
+    // A warning is about an attribute: its name, which is null then, or one that we do not use.
+    if (result != ARCHIVE_OK && result != ARCHIVE_WARN) {
+      configs::fail("cannot read ", path, ": ", cause(), "; is the file whole? get it again");
+    }
+    auto size = archive_entry_size_is_set(entry) ? archive_entry_size(entry) : 0;
+    auto target = withoutDot(archive_entry_hardlink(entry));
+    // Some formats keep the content with the link.
+    if (size > 0) target = nullptr;
+    return Entry{target == nullptr && archive_entry_hardlink(entry) != nullptr
+                     ? unsigned(AE_IFREG)
+                     : unsigned(archive_entry_filetype(entry)),
+        withoutDot(archive_entry_pathname(entry)), kj::mv(target), size};
   }
 
-  kj::Array<kj::byte> read(kj::StringPtr name, int64_t sizeHint, size_t sizeMax) {
-    auto refuse = [&]() {
-      tooLarge(name == path ? kj::str(path) : kj::str(name, " of ", path), sizeMax);
-    };
-    if (sizeHint > 0 && uint64_t(sizeHint) > sizeMax) refuse();
+  // Throws what begins with a verb.
+  kj::Array<kj::byte> read(int64_t sizeHint, size_t bytesMax) {
+    auto refuse = [&]() { configs::fail("has more than the ", bytesMax, " bytes that are read"); };
+    if (sizeHint > 0 && uint64_t(sizeHint) > bytesMax) refuse();
     kj::Vector<kj::byte> bytes(kj::max(sizeHint, int64_t(0)));
     auto buffer = kj::heapArray<kj::byte>(BLOCK_BYTES);
     for (;;) {
       auto n = archive_read_data(handle, buffer.begin(), buffer.size());
-      if (n < 0) failed();
+      if (n < 0) configs::fail("cannot be read: ", cause(), "; is the file whole? get it again");
       if (n == 0) return bytes.releaseAsArray();
-      if (bytes.size() + n > sizeMax) refuse();
+      if (bytes.size() + n > bytesMax) refuse();
       bytes.addAll(buffer.begin(), buffer.begin() + n);
     }
   }
@@ -77,71 +128,225 @@ public:
   uint64_t done() const { return archive_filter_bytes(handle, -1); }
 
 private:
-  [[noreturn]] void failed() {
-    auto cause = archive_error_string(handle);
-    configs::fail("cannot read ", path, ": ", cause == nullptr ? "it is damaged" : cause,
-        "; is the file whole? get it again");
+  kj::StringPtr cause() const {
+    auto words = archive_error_string(handle);
+    return words == nullptr ? "it is damaged" : words;
   }
 
   kj::String path;
   struct archive* handle;
+  Utf8Locale utf8;
 };
 
+// An archive's hard links, by the file that each of them names.
+class HardLinks {
+public:
+  void add(kj::String name, kj::String target) {
+    order.add(kj::str(name));
+    targets.upsert(kj::mv(name), kj::mv(target),
+        [](kj::String& earlier, kj::String&& later) { earlier = kj::mv(later); });
+  }
+
+  bool empty() const { return order.size() == 0; }
+
+  // The links to the file `name`, each once over all calls.
+  kj::Array<kj::String> take(kj::StringPtr name) {
+    if (!grouped) group();
+    KJ_IF_MAYBE(links, byFile.find(name)) {
+      auto taken = links->releaseAsArray();
+      byFile.erase(name);
+      return taken;
+    }
+    return nullptr;
+  }
+
+  // The links that nobody has taken: they name no file.
+  kj::Array<kj::String> takeRest() {
+    if (!grouped) group();
+    kj::Vector<kj::String> rest;
+    for (auto& name: order) {
+      if (byFile.find(fileOf(name)) != nullptr) rest.add(kj::str(name));
+    }
+    byFile.clear();
+    return rest.releaseAsArray();
+  }
+
+  kj::StringPtr targetOf(kj::StringPtr name) const { return KJ_ASSERT_NONNULL(targets.find(name)); }
+
+private:
+  // A link may name a link.
+  kj::StringPtr fileOf(kj::StringPtr name) const {
+    for (size_t steps = 0; steps <= order.size(); ++steps) {
+      KJ_IF_MAYBE(target, targets.find(name)) {
+        name = *target;
+      } else {
+        break;
+      }
+    }
+    return name;
+  }
+
+  void group() {
+    for (auto& name: order) {
+      auto& links = byFile.findOrCreate(fileOf(name), [&]() {
+        return kj::HashMap<kj::String, kj::Vector<kj::String>>::Entry{
+            kj::str(fileOf(name)), kj::Vector<kj::String>()};
+      });
+      links.add(kj::str(name));
+    }
+    grouped = true;
+  }
+
+  kj::Vector<kj::String> order;
+  kj::HashMap<kj::String, kj::String> targets;
+  kj::HashMap<kj::String, kj::Vector<kj::String>> byFile;
+  bool grouped = false;
+};
+
+kj::StringPtr wordFor(unsigned type) {
+  switch (type) {
+    case AE_IFLNK:
+      return "a symbolic link"_kj;
+    case AE_IFIFO:
+      return "a pipe"_kj;
+    case AE_IFSOCK:
+      return "a socket"_kj;
+    case AE_IFCHR:
+    case AE_IFBLK:
+      return "a device"_kj;
+    default:
+      return "of an unknown kind"_kj;
+  }
+}
+
+// Goes over the archive once, and a second time if it holds hard links: what they name may come
+// before them, and nothing that was read is kept.
 class ArchiveMembers final: public Members {
 public:
-  explicit ArchiveMembers(kj::StringPtr path): archive(path, Archive::Content::MEMBERS) {
+  explicit ArchiveMembers(kj::StringPtr path): path(kj::str(path)) {
+    archive.emplace(path, Archive::Content::MEMBERS);
     struct stat status;
     if (::stat(path.cStr(), &status) == 0) bytes = status.st_size;
   }
 
   kj::Maybe<kj::StringPtr> next() override {
     for (;;) {
-      KJ_IF_MAYBE(found, archive.next()) {
-        entry = *found;
-        if (archive_entry_filetype(entry) != AE_IFREG) continue;
-        auto path = archive_entry_pathname(entry);
-        if (path == nullptr) path = archive_entry_pathname_utf8(entry);
-        if (path == nullptr) continue;
-        while (strncmp(path, "./", 2) == 0) path += 2;
-        name = kj::str(path);
+      if (linksHere.size() > linkPosition) {
+        name = kj::mv(linksHere[linkPosition++]);
         return kj::StringPtr(name);
+      }
+      if (ended) return nullptr;
+      KJ_IF_MAYBE(entry, KJ_ASSERT_NONNULL(archive).next()) {
+        size = entry->size;
+        if (secondPass) {
+          if (entry->type != AE_IFREG || entry->target != nullptr) continue;
+          KJ_IF_MAYBE(n, entry->name) takeLinks(links.take(*n));
+        } else if (isFile(*entry)) {
+          return kj::StringPtr(name);
+        }
+      } else if (secondPass || links.empty()) {
+        ended = true;
+        if (secondPass) takeLinks(links.takeRest());
       } else {
-        return nullptr;
+        secondPass = true;
+        archive.emplace(path, Archive::Content::MEMBERS);
       }
     }
   }
 
-  kj::Array<kj::byte> read(size_t sizeMax) override {
-    return archive.read(
-        name, archive_entry_size_is_set(entry) ? archive_entry_size(entry) : 0, sizeMax);
+  kj::Array<kj::byte> read(size_t bytesMax) override {
+    if (secondPass) {
+      if (ended) {
+        configs::fail(
+            "is a hard link to ", links.targetOf(name), ", which is not a file of ", path);
+      }
+      if (content == nullptr && problem == nullptr) {
+        problem = kj::runCatchingExceptions([&]() { content = readEntry(bytesMax); });
+      }
+      KJ_IF_MAYBE(e, problem) kj::throwFatalException(kj::cp(*e));
+      return kj::heapArray<kj::byte>(KJ_ASSERT_NONNULL(content));
+    }
+    return readEntry(bytesMax);
   }
 
-  uint64_t done() const override { return archive.done(); }
-  uint64_t total() const override { return bytes; }
+  const LeftOut& notRegular() const override { return others; }
+  const LeftOut& nameless() const override { return unnamed; }
+  uint64_t done() const override {
+    return (secondPass ? bytes : 0) + KJ_ASSERT_NONNULL(archive).done();
+  }
+  uint64_t total() const override { return links.empty() ? bytes : 2 * bytes; }
 
 private:
-  Archive archive;
-  archive_entry* entry = nullptr;
-  kj::String name;
+  // Whether `entry` is one to return from the first pass; then `name` is its name.
+  bool isFile(Entry& entry) {
+    ++position;
+    if (entry.type == AE_IFDIR) return false;
+    KJ_IF_MAYBE(n, entry.name) {
+      name = kj::mv(*n);
+    } else {
+      unnamed.add(kj::str("entry ", position));
+      return false;
+    }
+    KJ_IF_MAYBE(target, entry.target) {
+      links.add(kj::mv(name), kj::mv(*target));
+      return false;
+    }
+    if (entry.type == AE_IFREG) return true;
+    others.add(name, wordFor(entry.type));
+    return false;
+  }
+
+  void takeLinks(kj::Array<kj::String> taken) {
+    linksHere = kj::mv(taken);
+    linkPosition = 0;
+    content = nullptr;
+    problem = nullptr;
+  }
+
+  kj::Array<kj::byte> readEntry(size_t bytesMax) {
+    return KJ_ASSERT_NONNULL(archive).read(size, bytesMax);
+  }
+
+  kj::String path;
+  kj::Maybe<Archive> archive;
   uint64_t bytes = 0;
+  uint64_t position = 0;  // of the entry, from 1
+  kj::String name;
+  int64_t size = 0;
+  LeftOut others;
+  LeftOut unnamed;
+
+  HardLinks links;
+  bool secondPass = false;
+  bool ended = false;
+  kj::Array<kj::String> linksHere;  // to the entry of the second pass; at its end, to none
+  size_t linkPosition = 0;
+  // What reading that entry gave.
+  kj::Maybe<kj::Array<kj::byte>> content;
+  kj::Maybe<kj::Exception> problem;
 };
 
 class FolderMembers final: public Members {
 public:
-  explicit FolderMembers(kj::StringPtr path): folder(kj::str(path)), names(filesBelow(path)) {}
+  explicit FolderMembers(kj::StringPtr path)
+      : folder(kj::str(path)), names(filesBelow(path, others)) {}
 
   kj::Maybe<kj::StringPtr> next() override {
     if (position == names.size()) return nullptr;
     return kj::StringPtr(names[position++]);
   }
-  kj::Array<kj::byte> read(size_t sizeMax) override {
-    return readFile(kj::str(folder, "/", names[position - 1]), sizeMax);
+  kj::Array<kj::byte> read(size_t bytesMax) override {
+    return contentOf(kj::str(folder, "/", names[position - 1]), bytesMax);
   }
+  const LeftOut& notRegular() const override { return others; }
+  const LeftOut& nameless() const override { return unnamed; }
   uint64_t done() const override { return position; }
   uint64_t total() const override { return names.size(); }
 
 private:
   kj::String folder;
+  LeftOut others;
+  LeftOut unnamed;  // stays empty
   kj::Array<kj::String> names;
   size_t position = 0;
 };
@@ -160,10 +365,10 @@ kj::Own<Members> Members::open(kj::StringPtr path) {
   configs::fail("there is no folder or archive at ", path);
 }
 
-kj::Array<kj::byte> readUnpacked(kj::StringPtr path, size_t sizeMax) {
+kj::Array<kj::byte> readUnpacked(kj::StringPtr path, size_t bytesMax) {
   Archive archive(path, Archive::Content::RAW);
   if (archive.next() == nullptr) return nullptr;
-  return archive.read(path, 0, sizeMax);
+  return about(path, [&]() { return archive.read(0, bytesMax); });
 }
 
 }  // namespace io

@@ -8,10 +8,13 @@
 
 #include <cstdint>
 
+#include "io/left_out.h"
+
 namespace io {
 
-// Goes through the regular files of a folder (sorted by path, sub-folders included) or of an
-// archive of any format that libarchive reads (in the archive's own order).
+// Goes through the regular files of a folder (sorted by path, sub-folders included, links followed)
+// or of an archive of any format that libarchive reads (in the archive's own order; hard links to
+// its files come last, each with the content of the file that it names).
 class Members {
 public:
   // Throws if `path` is neither, naming the cause.
@@ -19,11 +22,18 @@ public:
   virtual ~Members() noexcept(false) = default;
 
   // The path of the next file, relative, `/` between folders, without a leading `./`; null after
-  // the last. Valid until the next call.
+  // the last. Valid until the next call. Names are UTF-8 where the archive says so, else its bytes.
   virtual kj::Maybe<kj::StringPtr> next() = 0;
-  // The content of that file; once a file. Throws if it is larger than `sizeMax`, before taking
-  // memory for it.
-  virtual kj::Array<kj::byte> read(size_t sizeMax) = 0;
+  // The content of that file; once per file. Throws if it cannot be read, or is larger than
+  // `bytesMax`, before taking memory for it. What is thrown begins with a verb ("has more than …"):
+  // the caller names the file. next() may be called after that, and throws if the archive itself
+  // cannot be read further.
+  virtual kj::Array<kj::byte> read(size_t bytesMax) = 0;
+
+  // What next() has passed over so far: entries that are neither regular files nor folders, and
+  // entries whose names cannot be read ("entry 17").
+  virtual const LeftOut& notRegular() const = 0;
+  virtual const LeftOut& nameless() const = 0;
 
   // How far it has come, in bytes of the archive or files of the folder.
   virtual uint64_t done() const = 0;
@@ -31,7 +41,7 @@ public:
 };
 
 // A file's whole content, unpacked if it is compressed (gzip, xz, bzip2, zstd). Throws if it cannot
-// be read, or is larger than `sizeMax`.
-kj::Array<kj::byte> readUnpacked(kj::StringPtr path, size_t sizeMax);
+// be read, or is larger than `bytesMax`.
+kj::Array<kj::byte> readUnpacked(kj::StringPtr path, size_t bytesMax);
 
 }  // namespace io

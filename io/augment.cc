@@ -86,8 +86,9 @@ void Augmenter::checkSize(ImageShape stored) const {
   bool same = stored.height == shape.height && stored.width == shape.width;
   bool reaches = stored.height + 2 * pad >= shape.height && stored.width + 2 * pad >= shape.width;
   if (stored.channels == shape.channels && (crops ? reaches : same)) return;
-  configs::fail("an image of ", stored.channels, "×", stored.height, "×", stored.width,
-      " gives none of ", shape.channels, "×", shape.height, "×", shape.width);
+  configs::fail("has ", stored.channels, "×", stored.height, "×", stored.width,
+      " values, from which ", shape.channels, "×", shape.height, "×", shape.width,
+      " cannot be cut");
 }
 
 Augmentation Augmenter::draw(

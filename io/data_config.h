@@ -132,6 +132,18 @@ struct AugmentConfig {
   static AugmentConfig read(configs::Reader& reader);
 };
 
+// What messages call the settings of a data set: the keys of an experiment file, or the flags of a
+// command.
+struct SettingNames {
+  const char* source = "data.source";
+  const char* dataset = "data.dataset";
+  const char* resize = "data.resize_short_side";
+  const char* folder = "RUNNER_CACHE";  // says where records are written
+  // What leaves bad records out: as advice, and beside a record that was left out.
+  const char* skip = "set data.on_bad_record = \"skip\"";
+  const char* skipped = "on_bad_record = \"skip\"";
+};
+
 // [data]
 struct DataConfig {
   const DatasetKind* dataset;
@@ -154,6 +166,7 @@ struct DataConfig {
   DataCache::Word cache = DataCache::NONE;
   configs::Span cacheSpan;
   AugmentConfig augment;
+  SettingNames names;
 
   // How often all workers together read each record that is trained on in an epoch.
   uint readings(uint workers) const { return part->word == TrainingPart::SPLIT ? 1 : workers; }

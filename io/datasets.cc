@@ -27,12 +27,7 @@ namespace io {
 
 namespace {
 
-kj::Maybe<kj::StringPtr> sourceOf(const DataConfig& config) {
-  KJ_IF_MAYBE(source, config.source) return kj::StringPtr(*source);
-  return nullptr;
-}
-
-void makeFolders(kj::StringPtr path) {
+void makeFolders(const DataConfig& config, kj::StringPtr path) {
   for (size_t i = 1; i <= path.size(); ++i) {
     if (i < path.size() && path[i] != '/') continue;
     auto folder = kj::heapString(path.slice(0, i));
@@ -40,8 +35,8 @@ void makeFolders(kj::StringPtr path) {
       int error = errno;
       // On the way to a folder that is there, others may not be ours to make.
       if (pathKind(folder) == PathKind::FOLDER) continue;
-      configs::fail("cannot make the folder ", folder, ": ", strerror(error),
-          "; set RUNNER_CACHE to a folder that can be written");
+      configs::fail("cannot make the folder ", folder, ": ", strerror(error), "; set ",
+          config.names.folder, " to a folder that can be written");
     }
   }
 }
@@ -69,13 +64,12 @@ kj::String cacheName(const DataConfig& config) {
     sum.update(kj::StringPtr("\n").asBytes());
   };
   // To be counted up when the import of the same files gives other records.
-  add("import 1");
+  add(config.dataset->source->format == DatasetSource::FOLDER ? "import 2" : "import 1");
   add(kj::str(config.dataset->name, " ", config.encoding->name, " ", config.resizeShortSide));
   for (auto& file: config.dataset->source->files) add(file.sha256);
   if (config.dataset->source->format == DatasetSource::FOLDER) {
     add(config.onBadRecord->name);
-    auto place =
-        findImages(*config.dataset, sourceOf(config), configs::environment("RUNNER_DATASETS"));
+    auto place = findImages(config, configs::environment("RUNNER_DATASETS"));
     auto absolute = kj::newDiskFilesystem()->getCurrentPath().evalNative(place.images);
     add(absolute.toString());
     add(identityOf(place.images));
@@ -108,23 +102,23 @@ kj::AutoCloseFd lock(kj::StringPtr path, Progress& progress) {
   return owned;
 }
 
-// Imports into a folder beside `into`, then moves it there. What stands at `into` is replaced: the
-// rest of a folder of which a file was deleted. Who reads that keeps its opened files. The caller
-// sees to it that nobody else does the same.
-void importInto(const DataConfig& config, kj::StringPtr into, Progress& progress) {
+// Imports into a folder beside `into`, calls `complete` with that folder, then moves it there. What
+// stands at `into` is replaced: the rest of a folder of which a file was deleted. Who reads that
+// keeps its opened files. The caller sees to it that nobody else does the same.
+void importInto(const DataConfig& config, kj::StringPtr into, Progress& progress, Warn& warn,
+    kj::FunctionParam<void(kj::StringPtr part)> complete) {
   auto part = kj::str(into, ".part");
   // Left over by a process that was killed.
   removeFolder(part);
-  makeFolders(part);
+  makeFolders(config, part);
   KJ_ON_SCOPE_FAILURE(removeFolder(part));
-  importDataset(config, configs::environment("RUNNER_DATASETS"), part, progress);
+  importDataset(config, configs::environment("RUNNER_DATASETS"), part, progress, warn);
   for (auto name: config.dataset->source->downloads) {
     ::unlink(kj::str(part, "/", name).cStr());
   }
+  complete(part);
   removeFolder(into);
-  if (::rename(part.cStr(), into.cStr()) != 0) {
-    configs::fail("cannot move ", part, " to ", into, ": ", strerror(errno));
-  }
+  moveIntoPlace(part, into);
 }
 
 bool hasFile(kj::StringPtr folder, kj::StringPtr name) {
@@ -136,7 +130,7 @@ bool isPacked(kj::StringPtr folder) {
 }
 
 // The folder with the databases of `config`, which is made if it is not there.
-kj::String folderOf(const DataConfig& config, Progress& progress) {
+kj::String folderOf(const DataConfig& config, Progress& progress, Warn& warn) {
   KJ_IF_MAYBE(source, config.source) {
     if (isPacked(*source)) return kj::str(*source);
     if (hasFile(*source, TRAINING_FILE) || hasFile(*source, VALIDATION_FILE)) {
@@ -148,11 +142,26 @@ kj::String folderOf(const DataConfig& config, Progress& progress) {
   auto cache = configs::cacheFolder();
   auto folder = kj::str(cache, "/", cacheName(config));
   if (!isPacked(folder)) {
-    makeFolders(cache);
+    makeFolders(config, cache);
     auto locked = lock(kj::str(folder, ".lock"), progress);
-    if (!isPacked(folder)) importInto(config, folder, progress);
+    if (!isPacked(folder)) importInto(config, folder, progress, warn, [](kj::StringPtr) {});
   }
   return folder;
+}
+
+// The shape of the first record that can be read: its channels are those of all.
+ImageShape someShape(const RecordDb& db, const DataConfig& config) {
+  auto reader = RecordReader::open(db);
+  for (uint64_t i = 0; i < db.count(); ++i) {
+    kj::Maybe<ImageShape> shape;
+    KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { shape = reader->read(i).shape; })) {
+      if (config.onBadRecord->word == BadRecordPolicy::FAIL) {
+        configs::fail(e->getDescription(), ", or ", config.names.skip);
+      }
+    }
+    KJ_IF_MAYBE(found, shape) return *found;
+  }
+  configs::fail("no record of ", db.path(), " can be read");
 }
 
 // The mean image beside the records: read if it is there, else computed and, where that is
@@ -170,7 +179,7 @@ kj::Array<float> loadMeanImage(const DataConfig& config, const RecordDb& trainin
       return mean;
     }
   }
-  auto mean = meanImageOf(training, config.onBadRecord->word, progress);
+  auto mean = meanImageOf(training, config.onBadRecord->word, progress, config.names.skip);
   auto part = kj::str(path, ".part-", ::getpid(), "-", ::gettid());
   int fd = ::open(part.cStr(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   // A folder that cannot be written costs a second the next time, no more.
@@ -235,7 +244,7 @@ private:
       configs::fail("the images of ", folder,
           " differ in size, and those of a batch may not: set data.augment.crop");
     }
-    return batchShapeOf(config.augment, RecordReader::open(*trainingDb)->read(0).shape);
+    return batchShapeOf(config.augment, someShape(*trainingDb, config));
   }
 
   kj::Own<RecordDb> trainingDb;
@@ -247,8 +256,8 @@ private:
 
 }  // namespace
 
-kj::Own<Dataset> openDataset(const DataConfig& config, Progress progress) {
-  auto folder = folderOf(config, progress);
+kj::Own<Dataset> openDataset(const DataConfig& config, Progress progress, Warn warn) {
+  auto folder = folderOf(config, progress, warn);
   auto dataset = kj::heap<CachedDataset>(config, folder, progress);
   // A folder of packed records may be of anything.
   KJ_IF_MAYBE(facts, factsOf(config)) {
@@ -281,15 +290,16 @@ Augmenter augmenterOf(const Dataset& dataset, const DataConfig& config) {
       config.augment, batch, dataset.storedShape().orDefault(batch), dataset.meanImage());
 }
 
-void packDataset(const DataConfig& config, kj::StringPtr into, Progress progress) {
+void packDataset(const DataConfig& config, kj::StringPtr into, Progress progress, Warn warn) {
   if (pathKind(into) != PathKind::NOTHING) {
     configs::fail(into, " is there already: name a new folder");
   }
-  importInto(config, into, progress);
-  auto training = RecordDb::open(kj::str(into, "/", TRAINING_FILE));
-  KJ_IF_MAYBE(shape, training->shape()) {
-    loadMeanImage(config, *training, into, *shape, progress);
-  }
+  importInto(config, into, progress, warn, [&](kj::StringPtr part) {
+    auto training = RecordDb::open(kj::str(part, "/", TRAINING_FILE));
+    KJ_IF_MAYBE(shape, training->shape()) {
+      loadMeanImage(config, *training, part, *shape, progress);
+    }
+  });
 }
 
 kj::Maybe<DatasetFacts> factsOf(const DataConfig& config) {

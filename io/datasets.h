@@ -5,9 +5,11 @@
 #include <kj/memory.h>
 #include <kj/string.h>
 
+#include "configs/language/warning.h"
 #include "io/augment.h"
 #include "io/data_config.h"
 #include "io/fetch.h"
+#include "io/left_out.h"
 #include "io/record_db.h"
 
 namespace io {
@@ -38,16 +40,19 @@ public:
 // one of several processes (or threads) import while the others wait. An import is complete or not
 // there (written beside, then renamed); one of which a file was deleted is made anew. Checksums are
 // those of the extracted files. A `source` that is a folder written by pack_records is opened where
-// it is, whatever `encoding` and `resize_short_side` say. Throws with the way out if the source
-// cannot be found, read or trusted.
-kj::Own<Dataset> openDataset(const DataConfig& config, Progress progress);
+// it is, whatever `encoding` and `resize_short_side` say. `warn` is told what an import leaves out,
+// and writes to stderr by default. Throws with the way out if the source cannot be found, read or
+// trusted.
+kj::Own<Dataset> openDataset(
+    const DataConfig& config, Progress progress, Warn warn = &configs::warn);
 
 // What is applied to its images. The data set, of this `config`, must outlive it.
 Augmenter augmenterOf(const Dataset& dataset, const DataConfig& config);
 
 // Imports the data set of `config` into the new folder `into`, with its mean image if its images
 // have one shape. The folder appears when it is complete. Throws if it exists.
-void packDataset(const DataConfig& config, kj::StringPtr into, Progress progress);
+void packDataset(
+    const DataConfig& config, kj::StringPtr into, Progress progress, Warn warn = &configs::warn);
 
 // Shape and number of classes, and numbers of records, of the data set, known without fetching it
 // where it has a fixed size (all but image folders); null where the records must be looked at.

@@ -352,45 +352,26 @@ TEST_CASE("openDataset: a changed image folder is imported again") {
   CHECK(openDataset(config, silent())->classes() == 3);
 }
 
-TEST_CASE(
-    "openDataset: labels.tsv beside the images names their labels, and its mistakes are shown") {
+TEST_CASE("packDataset: a failure names the flags of pack_records, and leaves nothing") {
   Scratch scratch;
   useCache(scratch);
-  auto source = writeClasses(scratch);
-  kj::Vector<kj::String> lines;
-  lines.add(kj::str("#path\tlabel\tname"));
-  for (uint i = 0; i < 20; ++i) {
-    lines.add(kj::str(i < 12 ? "cat" : "dog", "/", 100 + i, ".jpg\t", 30 + i, "\tx"));
-  }
-  auto labels = [&]() { return kj::str(kj::strArray(lines, "\n"), "\n"); };
-  auto path = scratch.write("images/labels.tsv", labels().asBytes());
-  auto config = testConfig("image_folder", kj::str(source));
-  auto dataset = openDataset(config, silent());
-  CHECK(dataset->classes() == 50);
-  CHECK(RecordReader::open(dataset->training())->read(4).label == 34);
-
-  lines[3] = kj::str("cat/102.jpg\tminus");
-  scratch.write("images/labels.tsv", labels().asBytes());
-  CHECK(thrownBy([&]() { openDataset(config, silent()); }) ==
-        kj::str(path, ":4: a line is a path, a tab and a label from 0 to 1000000"));
-  lines[3] = kj::str("cat/none.jpg\t1");
-  scratch.write("images/labels.tsv", labels().asBytes());
-  CHECK(thrownBy([&]() { openDataset(config, silent()); }) ==
-        kj::str("cat/102.jpg of ", source, " has no label in ", path,
-            ": give it one, or take it away"));
-}
-
-TEST_CASE("openDataset: an image that is none is refused by name, or left out, by policy") {
-  Scratch scratch;
-  useCache(scratch);
-  auto source = writeClasses(scratch);
-  scratch.write("images/cat/105.jpg", kj::StringPtr("text").asBytes());
-  auto config = testConfig("image_folder", kj::str(source));
-  auto message = thrownBy([&]() { openDataset(config, silent()); });
-  CHECK(message.startsWith(kj::str("cannot import cat/105.jpg of ", source, ": not a JPEG file")));
+  auto config = testConfig("image_folder", writeClasses(scratch));
+  config.names.skip = "give --skip-bad";
+  // Its header is good, so that only the mean image meets the damage.
+  auto planes = kj::heapArray<kj::byte>(3 * 16 * 16);
+  for (auto i: kj::indices(planes)) planes[i] = i * 37 % 251;
+  auto file = encodeJpeg({{3, 16, 16}, Layout::PLANES, planes});
+  scratch.write("images/cat/103.jpg", file.slice(0, file.size() * 4 / 5));
+  auto packed = scratch.path("packed");
+  auto message = thrownBy([&]() { packDataset(config, packed, silent()); });
+  CHECK(message.startsWith("record 3 (cat/103.jpg) of "));
+  CHECK(
+      message.endsWith("; repair or remove that image where the data comes from, or give "
+                       "--skip-bad"));
+  CHECK(::access(packed.cStr(), F_OK) != 0);
   config.onBadRecord = row(BAD_RECORD_POLICIES, "skip");
-  auto dataset = openDataset(config, silent());
-  CHECK(dataset->training().count() + dataset->validation().count() == 19);
+  packDataset(config, packed, silent());
+  CHECK(::access(kj::str(packed, "/", MEAN_FILE).cStr(), F_OK) == 0);
 }
 
 TEST_CASE("packDataset: a packed folder is a source of its own, and holds the mean image") {

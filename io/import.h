@@ -5,6 +5,7 @@
 
 #include "io/data_config.h"
 #include "io/fetch.h"
+#include "io/left_out.h"
 
 namespace io {
 
@@ -16,12 +17,8 @@ constexpr kj::StringPtr MEAN_FILE = "mean.f32"_kj;
 // Finds the files of the data set of `config` (see sources.h), or downloads them, and writes its
 // training and validation records into the existing folder `into`, with `config.encoding` and
 // `config.resizeShortSide`. Ids count the images of each database in their original order; those of
-// an image folder count over both.
-//
-// Every tenth image of an image folder is for validation. An image that is no JPEG file with a good
-// header (or, where it must be decoded, that cannot be) is refused, or left out with a warning, by
-// `config.onBadRecord`.
+// an image folder count over both (see import_folder.h, also for what `warn` is told).
 void importDataset(const DataConfig& config, kj::Maybe<kj::StringPtr> datasets, kj::StringPtr into,
-    Progress& progress);
+    Progress& progress, Warn& warn);
 
 }  // namespace io

@@ -43,11 +43,14 @@ Header readHeader(void* handle, kj::ArrayPtr<const kj::byte> file) {
   Header h;
   if (tjDecompressHeader3(handle, file.begin(), file.size(), &h.width, &h.height, &h.subsampling,
           &h.colorspace) != 0) {
-    configs::fail("not a JPEG file that can be read: ", causeOf(handle));
+    // Every JPEG file begins with the marker "start of image".
+    bool begins = file.size() >= 2 && file[0] == 0xff && file[1] == 0xd8;
+    if (!begins) configs::fail("is not a JPEG file");
+    configs::fail("has a damaged JPEG header: ", causeOf(handle));
   }
   if (h.width <= 0 || h.height <= 0 || size_t(h.width) * size_t(h.height) > IMAGE_PIXELS_MAX) {
-    configs::fail("a JPEG file of ", h.width, "×", h.height, " pixels is refused: at most ",
-        IMAGE_PIXELS_MAX, " are read");
+    configs::fail(
+        "has ", h.width, "×", h.height, " pixels; at most ", IMAGE_PIXELS_MAX, " are read");
   }
   return h;
 }
@@ -84,8 +87,8 @@ kj::ArrayPtr<const kj::byte> JpegDecoder::decode(
   KJ_REQUIRE(shape.channels == 1 || shape.channels == 3, shape.channels);
   auto header = readHeader(handle, file);
   if (uint(header.height) != shape.height || uint(header.width) != shape.width) {
-    configs::fail("a JPEG file has ", header.width, "×", header.height, " pixels, not ",
-        shape.width, "×", shape.height, " as its record says");
+    configs::fail("has ", header.width, "×", header.height, " pixels, not ", shape.width, "×",
+        shape.height, " as its record says");
   }
   bool inks = isFourInks(header.colorspace);
   KJ_REQUIRE(!inks || shape.channels == 3, "a JPEG file of four inks cannot be made grey");
@@ -98,7 +101,7 @@ kj::ArrayPtr<const kj::byte> JpegDecoder::decode(
   // Without the limit a small progressive file of many thousand scans decodes for minutes.
   if (tjDecompress2(handle, file.begin(), file.size(), decoded.begin(), header.width, 0,
           header.height, format, TJFLAG_LIMITSCANS) != 0) {
-    configs::fail("cannot decode a JPEG file: ", causeOf(handle));
+    configs::fail("cannot be decoded: ", causeOf(handle));
   }
   if (inks) inksToRgb(decoded, out);
   return out;

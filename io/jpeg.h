@@ -9,20 +9,22 @@
 namespace io {
 
 // Decodes JPEG files, for one thread. A file that is refused does not disturb those that follow.
+//
+// What is thrown over a file begins with the verb ("is not a JPEG file", "has …", "cannot be
+// decoded: …"), so that the caller can put the file's name before it.
 class JpegDecoder {
 public:
   JpegDecoder();
   ~JpegDecoder() noexcept(false);
   KJ_DISALLOW_COPY(JpegDecoder);
 
-  // Height and width as the file's header says, with 3 channels. Throws if it is no JPEG, or one of
-  // more than IMAGE_PIXELS_MAX pixels.
+  // Height and width as the file's header says, with 3 channels. Throws if it is not a JPEG file,
+  // or has more than IMAGE_PIXELS_MAX pixels.
   ImageShape shapeOf(kj::ArrayPtr<const kj::byte> file);
 
   // The pixels, H×W×C, valid until the next call. `shape` must be what shapeOf() says, with 3
   // channels (RGB; a grey file gives three equal ones) or 1 (grey). A warning of libjpeg (a file
-  // that ends early, a bad code) is an error: the pixels behind it are made up. Throws with
-  // libjpeg's words.
+  // that ends early, a bad code) is an error: the pixels behind it are made up.
   kj::ArrayPtr<const kj::byte> decode(kj::ArrayPtr<const kj::byte> file, ImageShape shape);
 
 private:

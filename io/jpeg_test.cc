@@ -72,7 +72,7 @@ TEST_CASE("JpegDecoder: a file that ends early is an error, and the decoder goes
   CHECK(decoder.shapeOf(cut) == shape);
   auto description =
       descriptionOf(kj::runCatchingExceptions([&]() { decoder.decode(cut, shape); }));
-  CHECK(description == "cannot decode a JPEG file: Premature end of JPEG file");
+  CHECK(description == "cannot be decoded: Premature end of JPEG file");
   auto decoded = toPlanes({shape, Layout::PIXELS, decoder.decode(file, shape)});
   CHECK(largestDifference(planes, decoded) <= 3);
 }
@@ -89,19 +89,19 @@ TEST_CASE("JpegDecoder: a file with a bad header is refused, and the decoder rea
   table[4] = 0x0f;
   JpegDecoder decoder;
   CHECK(descriptionOf(kj::runCatchingExceptions([&]() { decoder.shapeOf(bad); })) ==
-        "not a JPEG file that can be read: Bogus DQT index 15");
+        "has a damaged JPEG header: Bogus DQT index 15");
   CHECK(decoder.shapeOf(good) == shape);
   CHECK(descriptionOf(kj::runCatchingExceptions([&]() { decoder.decode(bad, shape); })) ==
-        "not a JPEG file that can be read: Bogus DQT index 15");
+        "has a damaged JPEG header: Bogus DQT index 15");
   auto decoded = toPlanes({shape, Layout::PIXELS, decoder.decode(good, shape)});
   CHECK(largestDifference(planes, decoded) <= 3);
 }
 
-TEST_CASE("JpegDecoder: what is no JPEG file, or too large, is refused before memory is taken") {
+TEST_CASE("JpegDecoder: what is not a JPEG file, or too large, is refused before memory is taken") {
   JpegDecoder decoder;
   auto text = kj::StringPtr("not a picture").asBytes();
   CHECK(descriptionOf(kj::runCatchingExceptions([&]() { decoder.shapeOf(text); })) ==
-        "not a JPEG file that can be read: Not a JPEG file: starts with 0x6e 0x6f");
+        "is not a JPEG file");
   CHECK(kj::runCatchingExceptions([&]() { decoder.shapeOf(nullptr); }) != nullptr);
 
   ImageShape shape = {1, 8, 8};
@@ -113,7 +113,7 @@ TEST_CASE("JpegDecoder: what is no JPEG file, or too large, is refused before me
   REQUIRE(frame != nullptr);
   memset(frame + 5, 0x7f, 4);
   CHECK(descriptionOf(kj::runCatchingExceptions([&]() { decoder.shapeOf(file); })) ==
-        "a JPEG file of 32639×32639 pixels is refused: at most 67108864 are read");
+        "has 32639×32639 pixels; at most 67108864 are read");
 }
 
 TEST_CASE("JpegDecoder: a file of another size than its record says is refused") {

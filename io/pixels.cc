@@ -18,7 +18,7 @@ ImageView pixelsOf(const Record& record, JpegDecoder& decoder) {
 
 kj::String badImage(
     const RecordDb& db, uint64_t index, const Record& record, const kj::Exception& problem) {
-  return kj::str(badRecord(db, index, record.id, problem.getDescription()),
+  return kj::str(badRecord(db, index, record.id, kj::str("its image ", problem.getDescription())),
       "; repair or remove that image where the data comes from");
 }
 
@@ -64,7 +64,8 @@ constexpr uint64_t RECORDS_A_REPORT = 1000;
 
 }  // namespace
 
-kj::Array<float> meanImageOf(const RecordDb& db, BadRecordPolicy::Word policy, Progress& progress) {
+kj::Array<float> meanImageOf(
+    const RecordDb& db, BadRecordPolicy::Word policy, Progress& progress, kj::StringPtr skip) {
   if (db.count() == 0) configs::fail("there is no mean image of ", db.path(), ": it is empty");
   ImageShape shape = {0, 0, 0};
   KJ_IF_MAYBE(s, db.shape()) {
@@ -87,8 +88,8 @@ kj::Array<float> meanImageOf(const RecordDb& db, BadRecordPolicy::Word policy, P
     });
     KJ_IF_MAYBE(e, problem) {
       if (policy == BadRecordPolicy::FAIL) {
-        KJ_IF_MAYBE(r, record) configs::fail(badImage(db, i, *r, *e), OR_SKIP);
-        configs::fail(e->getDescription(), OR_SKIP);
+        KJ_IF_MAYBE(r, record) configs::fail(badImage(db, i, *r, *e), ", or ", skip);
+        configs::fail(e->getDescription(), ", or ", skip);
       }
     }
     if (i % RECORDS_A_REPORT == 0) progress("computing the mean image, images", i, db.count());

@@ -21,7 +21,7 @@ kj::Array<int32_t> readImages(const RecordDb& db, kj::ArrayPtr<kj::byte> buffer,
     kj::FunctionParam<void(uint64_t first, kj::ArrayPtr<const kj::byte> images)> take);
 
 // The sentence on a record whose image is of no use, though it is stored as it came: badRecord()'s
-// and the way out. `problem` is what was thrown over it.
+// and the way out. `problem` is what was thrown over it, which begins with a verb.
 kj::String badImage(
     const RecordDb& db, uint64_t index, const Record& record, const kj::Exception& problem);
 
@@ -30,7 +30,8 @@ constexpr kj::StringPtr OR_SKIP = ", or set data.on_bad_record = \"skip\""_kj;
 
 // The mean of all images of `db`, C×H×W: sums of integers, divided in double, rounded once. Throws
 // if `db` is empty or its images differ in shape. With `policy` SKIP a record that cannot be read
-// is left out.
-kj::Array<float> meanImageOf(const RecordDb& db, BadRecordPolicy::Word policy, Progress& progress);
+// is left out; otherwise `skip` is the advice how to do that.
+kj::Array<float> meanImageOf(const RecordDb& db, BadRecordPolicy::Word policy, Progress& progress,
+    kj::StringPtr skip = SettingNames().skip);
 
 }  // namespace io

@@ -33,19 +33,22 @@ kj::Array<kj::String> namesIn(kj::StringPtr folder) {
   return names.releaseAsArray();
 }
 
-void check(const DatasetFile& file, kj::StringPtr path, kj::ArrayPtr<const kj::byte> bytes) {
+void check(const DataConfig& config, const DatasetFile& file, kj::StringPtr path,
+    kj::ArrayPtr<const kj::byte> bytes) {
+  auto otherwise = kj::str("; get it again, or set ", config.names.source, " to another place");
   if (bytes.size() != file.size) {
     configs::fail(file.name, " from ", path, " is damaged: unpacked it has ", bytes.size(),
-        " bytes, not ", file.size, "; get it again, or set data.source to another place");
+        " bytes, not ", file.size, otherwise);
   }
   auto sum = sha256Hex(bytes);
   if (sum != file.sha256) {
     configs::fail(file.name, " from ", path, " is damaged: the sha256 of its content is ", sum,
-        ", not ", file.sha256, "; get it again, or set data.source to another place");
+        ", not ", file.sha256, otherwise);
   }
 }
 
-Files readArchive(const DatasetSource& source, kj::StringPtr path, Progress& progress) {
+Files readArchive(const DataConfig& config, kj::StringPtr path, Progress& progress) {
+  auto& source = *config.dataset->source;
   auto what = kj::str("unpacking ", baseName(path), ", bytes");
   auto files = kj::heapArray<kj::Array<kj::byte>>(source.files.size());
   auto members = Members::open(path);
@@ -55,7 +58,8 @@ Files readArchive(const DatasetSource& source, kj::StringPtr path, Progress& pro
     KJ_IF_MAYBE(n, name) {
       for (auto i: kj::indices(source.files)) {
         if (baseName(*n) == source.files[i].name && files[i].size() == 0) {
-          files[i] = members->read(source.files[i].size);
+          files[i] = about(
+              kj::str(*n, " of ", path), [&]() { return members->read(source.files[i].size); });
         }
       }
     } else {
@@ -64,10 +68,10 @@ Files readArchive(const DatasetSource& source, kj::StringPtr path, Progress& pro
   }
   for (auto i: kj::indices(source.files)) {
     if (files[i].size() == 0) {
-      configs::fail(path, " does not hold ", source.files[i].name,
-          ": set data.source to a folder or an archive that does");
+      configs::fail(path, " does not hold ", source.files[i].name, ": set ", config.names.source,
+          " to a folder or an archive that does");
     }
-    check(source.files[i], path, files[i]);
+    check(config, source.files[i], path, files[i]);
   }
   return files;
 }
@@ -89,7 +93,8 @@ kj::Maybe<kj::String> findFile(
 // What was looked at in vain, each a clause for the message.
 using Seen = kj::Vector<kj::String>;
 
-kj::Maybe<Files> readFolder(const DatasetSource& source, kj::StringPtr folder, Progress& progress) {
+kj::Maybe<Files> readFolder(const DataConfig& config, kj::StringPtr folder, Progress& progress) {
+  auto& source = *config.dataset->source;
   kj::Vector<kj::String> paths;
   for (auto& file: source.files) {
     KJ_IF_MAYBE(path, findFile(source, folder, file)) paths.add(kj::mv(*path));
@@ -99,7 +104,7 @@ kj::Maybe<Files> readFolder(const DatasetSource& source, kj::StringPtr folder, P
     for (auto i: kj::indices(paths)) {
       progress(kj::str("reading ", folder, ", files"), i, paths.size());
       auto bytes = readUnpacked(paths[i], source.files[i].size);
-      check(source.files[i], paths[i], bytes);
+      check(config, source.files[i], paths[i], bytes);
       files.add(kj::mv(bytes));
     }
     return files.finish();
@@ -107,7 +112,7 @@ kj::Maybe<Files> readFolder(const DatasetSource& source, kj::StringPtr folder, P
   if (source.archivePrefix != nullptr) {
     for (auto& name: namesIn(folder)) {
       if (name.startsWith(source.archivePrefix)) {
-        return readArchive(source, kj::str(folder, "/", name), progress);
+        return readArchive(config, kj::str(folder, "/", name), progress);
       }
     }
   }
@@ -116,13 +121,14 @@ kj::Maybe<Files> readFolder(const DatasetSource& source, kj::StringPtr folder, P
 
 // `place` itself, and its sub-folder for this data set.
 kj::Maybe<Files> readPlace(
-    const DatasetKind& kind, kj::StringPtr place, Progress& progress, Seen& seen) {
+    const DataConfig& config, kj::StringPtr place, Progress& progress, Seen& seen) {
+  auto& kind = *config.dataset;
   auto& source = *kind.source;
-  if (pathKind(place) == PathKind::FILE) return readArchive(source, place, progress);
+  if (pathKind(place) == PathKind::FILE) return readArchive(config, place, progress);
   // The sub-folder first: mnist and fashion_mnist have the same file names.
   for (auto& folder:
       kj::arr(kj::str(place, "/", source.folder), kj::str(place, "/", kind.name), kj::str(place))) {
-    KJ_IF_MAYBE(files, readFolder(source, folder, progress)) {
+    KJ_IF_MAYBE(files, readFolder(config, folder, progress)) {
       return kj::mv(*files);
     }
   }
@@ -141,14 +147,14 @@ kj::Maybe<Files> readPlace(
 
 // Downloads from `address`, which ends in '/'; null, and a clause for `seen`, if that fails: what a
 // host sends in place of the files is no reason not to ask the next.
-kj::Maybe<Files> readAddress(const DatasetKind& kind, kj::StringPtr address,
+kj::Maybe<Files> readAddress(const DataConfig& config, kj::StringPtr address,
     kj::StringPtr downloads, Progress& progress, Seen& seen) {
   kj::Maybe<Files> files;
   auto problem = kj::runCatchingExceptions([&]() {
-    for (auto name: kind.source->downloads) {
+    for (auto name: config.dataset->source->downloads) {
       download(kj::str(address, name), kj::str(downloads, "/", name), DOWNLOAD_BYTES_MAX, progress);
     }
-    files = readFolder(*kind.source, downloads, progress);
+    files = readFolder(config, downloads, progress);
   });
   KJ_IF_MAYBE(e, problem) seen.add(kj::str(e->getDescription()));
   return files;
@@ -162,13 +168,15 @@ kj::Maybe<Files> readAddress(const DatasetKind& kind, kj::StringPtr address,
 
 }  // namespace
 
-kj::Array<kj::Array<kj::byte>> findFiles(const DatasetKind& kind, kj::Maybe<kj::StringPtr> source,
+kj::Array<kj::Array<kj::byte>> findFiles(const DataConfig& config,
     kj::Maybe<kj::StringPtr> datasets, kj::StringPtr downloads, Progress& progress) {
+  auto& kind = *config.dataset;
+  auto sourceName = config.names.source;
   Seen seen;
   auto fromAddress = [&](kj::StringPtr address) {
-    return readAddress(kind, address, downloads, progress, seen);
+    return readAddress(config, address, downloads, progress, seen);
   };
-  KJ_IF_MAYBE(s, source) {
+  KJ_IF_MAYBE(s, config.source) {
     if (isAddress(*s)) {
       auto slash = s->endsWith("/") ? "" : "/";
       KJ_IF_MAYBE(files, fromAddress(kj::str(*s, slash, kind.source->folder, "/"))) {
@@ -176,15 +184,15 @@ kj::Array<kj::Array<kj::byte>> findFiles(const DatasetKind& kind, kj::Maybe<kj::
       }
       KJ_IF_MAYBE(files, fromAddress(kj::str(*s, slash))) return kj::mv(*files);
     } else {
-      KJ_IF_MAYBE(files, readPlace(kind, *s, progress, seen)) return kj::mv(*files);
+      KJ_IF_MAYBE(files, readPlace(config, *s, progress, seen)) return kj::mv(*files);
     }
-    notFound(kind, seen, "data.source", ", or leave it out");
+    notFound(kind, seen, sourceName, ", or leave it out");
   }
   KJ_IF_MAYBE(d, datasets) {
-    KJ_IF_MAYBE(files, readPlace(kind, *d, progress, seen)) return kj::mv(*files);
+    KJ_IF_MAYBE(files, readPlace(config, *d, progress, seen)) return kj::mv(*files);
   }
   if (kind.source->systemFolder != nullptr) {
-    KJ_IF_MAYBE(files, readPlace(kind, kind.source->systemFolder, progress, seen)) {
+    KJ_IF_MAYBE(files, readPlace(config, kind.source->systemFolder, progress, seen)) {
       return kj::mv(*files);
     }
   }
@@ -195,35 +203,42 @@ kj::Array<kj::Array<kj::byte>> findFiles(const DatasetKind& kind, kj::Maybe<kj::
   if (kind.source->systemPackage != nullptr) {
     package = kj::str(", or install Debian's package ", kind.source->systemPackage);
   }
-  notFound(kind, seen, "data.source or the environment's RUNNER_DATASETS", package);
+  notFound(kind, seen, kj::str(sourceName, " or the environment's RUNNER_DATASETS"), package);
 }
 
-ImagePlace findImages(
-    const DatasetKind& kind, kj::Maybe<kj::StringPtr> source, kj::Maybe<kj::StringPtr> datasets) {
+ImagePlace findImages(const DataConfig& config, kj::Maybe<kj::StringPtr> datasets) {
+  auto& kind = *config.dataset;
+  auto sourceName = config.names.source;
   kj::String path;
-  KJ_IF_MAYBE(s, source) {
+  KJ_IF_MAYBE(s, config.source) {
     if (isAddress(*s)) {
-      configs::fail("images cannot be read from ", *s,
-          ": download the archive and set data.source to its path");
+      configs::fail("images cannot be read from ", *s, ": download the archive and set ",
+          sourceName, " to its path");
     }
     path = kj::str(*s);
   } else KJ_IF_MAYBE(d, datasets) {
     path = kj::str(*d, "/", kind.source->folder);
   } else {
-    configs::fail("the data set ", kind.name,
-        " is a folder of your own: set data.source to a folder or an archive of JPEG files");
+    configs::fail("the data set ", kind.name, " is a folder of your own: set ", sourceName,
+        " to a folder or an archive of JPEG files");
   }
   auto kindOfPath = pathKind(path);
   if (kindOfPath == PathKind::NOTHING) {
-    configs::fail(
-        "there is nothing at ", path, ": set data.source to a folder or an archive of JPEG files");
+    configs::fail("there is nothing at ", path, ": set ", sourceName,
+        " to a folder or an archive of JPEG files");
   }
   bool isFolder = kindOfPath == PathKind::FOLDER;
   auto folder = isFolder ? kj::str(path) : folderName(path);
   if (folder == "") folder = kj::str(path.startsWith("/") ? "/" : ".");
   ImagePlace place;
   auto labels = kj::str(folder, "/labels.tsv");
-  if (pathKind(labels) == PathKind::FILE) place.labels = kj::mv(labels);
+  if (pathKind(labels) == PathKind::FILE) {
+    place.labels = kj::mv(labels);
+  } else if (pathKind(labels) == PathKind::NOTHING) {
+    KJ_IF_MAYBE(why, whyNeither(labels)) {
+      configs::fail(labels, " is ", *why, ": repair or remove it");
+    }
+  }
   if (isFolder && place.labels != nullptr) {
     kj::Vector<kj::String> archives;
     for (auto& name: namesIn(folder)) {

@@ -5,7 +5,7 @@
 #include <kj/array.h>
 #include <kj/string.h>
 
-#include "io/dataset_kinds.h"
+#include "io/data_config.h"
 #include "io/fetch.h"
 
 namespace io {
@@ -13,7 +13,8 @@ namespace io {
 // The files of a data set of fixed content, in the order of its table row, unpacked, each with the
 // size and checksum that the row says. Looked for
 //
-// 1. in `source`, if given: a folder with the files (packed by gzip or not) or with their archive,
+// 1. in `config.source`, if given: a folder with the files (packed by gzip or not) or with their
+// archive,
 //    the folder above it, an archive, or the address of a mirror of such a folder; nowhere else
 //    then;
 // 2. in the folder `datasets` ($RUNNER_DATASETS), if given;
@@ -21,7 +22,9 @@ namespace io {
 // 4. at the official addresses. Downloads go to `downloads`, a folder.
 //
 // Throws if they are nowhere, naming the places, or if one is damaged.
-kj::Array<kj::Array<kj::byte>> findFiles(const DatasetKind& kind, kj::Maybe<kj::StringPtr> source,
+//
+// Of `config` only the data set, the source and the names of settings are read.
+kj::Array<kj::Array<kj::byte>> findFiles(const DataConfig& config,
     kj::Maybe<kj::StringPtr> datasets, kj::StringPtr downloads, Progress& progress);
 
 // Where the images of an image folder are.
@@ -30,10 +33,9 @@ struct ImagePlace {
   kj::Maybe<kj::String> labels;  // the file of labels, if there is one
 };
 
-// Looks at `source`, else at the row's folder in `datasets`. A folder that holds one archive and
-// `labels.tsv` means that archive; `labels.tsv` may lie in the folder, or beside the archive.
+// Looks at `config.source`, else at the row's folder in `datasets`. A folder that holds one archive
+// and `labels.tsv` means that archive; `labels.tsv` may lie in the folder, or beside the archive.
 // Throws if there is nothing.
-ImagePlace findImages(
-    const DatasetKind& kind, kj::Maybe<kj::StringPtr> source, kj::Maybe<kj::StringPtr> datasets);
+ImagePlace findImages(const DataConfig& config, kj::Maybe<kj::StringPtr> datasets);
 
 }  // namespace io

@@ -356,9 +356,15 @@ private:
       auto data = dataSection(run.loaded.resolved);
       if (!prepared.contains(data)) {
         ProgressLine line(STDERR_FILENO);
-        io::openDataset(experiment.data, [&](kj::StringPtr what, uint64_t done, uint64_t total) {
-          line.show(progressText(what, done, total));
-        });
+        io::openDataset(
+            experiment.data,
+            [&](kj::StringPtr what, uint64_t done, uint64_t total) {
+              line.show(progressText(what, done, total));
+            },
+            [&](kj::StringPtr sentence) {
+              line.clear();
+              commandLine.warning(sentence);
+            });
         prepared.insert(kj::mv(data));
       }
       configs::Diagnostics own;

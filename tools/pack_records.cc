@@ -48,6 +48,12 @@ public:
     config.resizeShortSide = 0;
     config.dataset = nullptr;
     config.onBadRecord = io::BAD_RECORD_POLICIES.begin();
+    config.names = {.source = "--source",
+        .dataset = "--dataset",
+        .resize = "--resize",
+        .folder = "OUT",
+        .skip = "give --skip-bad",
+        .skipped = "--skip-bad"};
   }
 
   kj::MainFunc getMain() {
@@ -117,9 +123,15 @@ private:
           KJ_ASSERT_NONNULL(rowNamed(io::ENCODINGS, config.dataset->source->encoding));
     }
     runner::ProgressLine line(STDERR_FILENO);
-    io::packDataset(config, out, [&](kj::StringPtr what, uint64_t done, uint64_t total) {
-      line.show(runner::progressText(what, done, total));
-    });
+    io::packDataset(
+        config, out,
+        [&](kj::StringPtr what, uint64_t done, uint64_t total) {
+          line.show(runner::progressText(what, done, total));
+        },
+        [&](kj::StringPtr sentence) {
+          line.clear();
+          commandLine.warning(sentence);
+        });
     line.clear();
     for (auto name: {"training", "validation"}) {
       auto db = io::RecordDb::open(kj::str(out, "/", name, ".mdb"));

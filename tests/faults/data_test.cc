@@ -200,7 +200,7 @@ kj::String imageFolder() {
 TEST_CASE("a JPEG file that was cut short ends the run, which names the record") {
   auto source = kj::str("data.source=", imageFolder());
   Run run("tests/faults/images.toml", {source});
-  checkFailed(run.command.wait(), {"worker ", "record 12 (image 13 of the source, ", "training.mdb",
+  checkFailed(run.command.wait(), {"worker ", "record 12 (dog/07.jpeg) of ", "training.mdb",
                                       "repair or remove that image", "data.on_bad_record"});
   checkNothingLeft(run);
 }
@@ -215,6 +215,40 @@ TEST_CASE("a JPEG file that was cut short is counted, named and skipped where th
   INFO(events);
   CHECK(contains(events, "\"bad_records\":1"));
   CHECK(contains(events, "\"bad_record\":{\"reason\":\"record "));
+}
+
+TEST_CASE("a file that is not a JPEG file is named without internals, and left out where asked") {
+  auto folder = imageFolder();
+  writeFile(kj::str(folder, "/cat/04.jpeg"), "text");
+  auto source = kj::str("data.source=", folder);
+  checkFailed(Run("tests/faults/images.toml", {source}).command.wait(),
+      {kj::str("error: cannot import cat/04.jpeg of ", folder,
+          ": it is not a JPEG file; repair or remove it, or set data.on_bad_record = \"skip\"")});
+  Run run("tests/faults/images.toml", {source, "data.on_bad_record=skip"});
+  auto ended = run.command.wait();
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 0);
+  CHECK(contains(kj::str("\n", ended.errors),
+      "\nwarning: cat/04.jpeg is not a JPEG file; left out (on_bad_record = \"skip\")\n"));
+  CHECK(!contains(ended.errors, "import"));
+}
+
+TEST_CASE("pack_records advises its own flags, and names what it leaves out") {
+  auto folder = imageFolder();
+  writeFile(kj::str(folder, "/cat/04.jpeg"), "text");
+  auto out = kj::str(newFolder(), "/packed");
+  kj::StringPtr words[] = {
+      "tools/pack_records", "--dataset", "image_folder", "--source", folder, out, "--skip-bad"};
+  auto refused = Command(kj::arrayPtr(words, 6)).wait();
+  checkFailed(refused, {"cannot import cat/04.jpeg of ", ", or give --skip-bad"});
+  CHECK(!contains(refused.errors, "data."));
+  kj::StringPtr more[] = {
+      "tools/pack_records", "--skip-bad", "--dataset", "image_folder", "--source", folder, out};
+  auto packed = Command(more).wait();
+  INFO(packed.errors);
+  CHECK(packed.exitCode == 0);
+  CHECK(
+      contains(packed.errors, "warning: cat/04.jpeg is not a JPEG file; left out (--skip-bad)\n"));
 }
 
 }  // namespace

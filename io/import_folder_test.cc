@@ -1,0 +1,207 @@
+#include "io/import_folder.h"
+
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+#include <kj/vector.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "io/jpeg.h"
+#include "io/scratch.h"
+
+namespace io {
+
+namespace {
+
+kj::Array<kj::byte> jpegOf(kj::byte level) {
+  ImageShape shape = {3, 16, 16};
+  auto planes = kj::heapArray<kj::byte>(shape.size());
+  memset(planes.begin(), level, planes.size());
+  return encodeJpeg({shape, Layout::PLANES, planes});
+}
+
+struct Imported {
+  kj::Vector<kj::String> warnings;
+  kj::Vector<kj::String> paths;  // of all images, those for training first
+  kj::Vector<uint32_t> labels;
+};
+
+// A folder of images, and what its import gives.
+struct Images {
+  Scratch scratch;
+  DataConfig config = testConfig("image_folder");
+
+  Images() { config.source = scratch.path("images"); }
+
+  kj::String folder() const { return scratch.path("images"); }
+  void write(kj::StringPtr name, kj::ArrayPtr<const kj::byte> bytes) {
+    scratch.write(kj::str("images/", name), bytes);
+  }
+  // `count` images in each of the classes cat and dog.
+  void writeClasses(uint count) {
+    for (uint i = 0; i < count; ++i) {
+      write(kj::str("cat/", 10 + i, ".jpg"), jpegOf(i));
+      write(kj::str("dog/", 10 + i, ".jpg"), jpegOf(100 + i));
+    }
+  }
+  void skipBad() { config.onBadRecord = row(BAD_RECORD_POLICIES, "skip"); }
+
+  Imported import() {
+    Imported result;
+    Progress progress = [](kj::StringPtr, uint64_t, uint64_t) {};
+    Warn warn = [&](kj::StringPtr sentence) { result.warnings.add(kj::str(sentence)); };
+    auto training = RecordWriter::create(scratch.path("training.mdb"));
+    auto validation = RecordWriter::create(scratch.path("validation.mdb"));
+    importFolder(config, findImages(config, nullptr), *training, *validation, progress, warn);
+    training->finish();
+    validation->finish();
+    for (auto name: {"training.mdb", "validation.mdb"}) {
+      auto db = RecordDb::open(scratch.path(name));
+      auto reader = RecordReader::open(*db);
+      for (uint64_t i = 0; i < db->count(); ++i) {
+        result.labels.add(reader->read(i).label);
+        result.paths.add(kj::str(KJ_ASSERT_NONNULL(db->source(i))));
+      }
+    }
+    return result;
+  }
+  kj::String refusal() {
+    return thrownBy([&]() { import(); });
+  }
+};
+
+}  // namespace
+
+TEST_CASE("importFolder: labels.tsv beside the images names their labels") {
+  Images images;
+  images.writeClasses(2);
+  auto write = [&](kj::StringPtr text) { images.write("labels.tsv", text.asBytes()); };
+  auto path = kj::str(images.folder(), "/labels.tsv");
+  write(
+      "#path\tlabel\tname\n"
+      "cat/10.jpg\t30\tx\ncat/11.jpg\t31\r\n\ndog/10.jpg\t32\ndog/11.jpg\t33");
+  auto imported = images.import();
+  CHECK(kj::strArray(imported.paths, " ") == "cat/10.jpg cat/11.jpg dog/10.jpg dog/11.jpg");
+  CHECK(kj::strArray(imported.labels, " ") == "30 31 32 33");
+  CHECK(imported.warnings.size() == 0);
+
+  write("cat/10.jpg\t1\ncat/11.jpg\tminus\n");
+  CHECK(images.refusal() ==
+        kj::str(path, ":2: a line is a path, a tab and a label from 0 to 1000000"));
+  write("cat/10.jpg\t1\n");
+  CHECK(images.refusal() == kj::str("cat/11.jpg of ", images.folder(), " has no label in ", path,
+                                ": give it one, or take it away"));
+}
+
+TEST_CASE("importFolder: a labelled image that is not there is named, with the reason") {
+  Images images;
+  images.writeClasses(2);
+  REQUIRE(::symlink("nowhere", images.scratch.path("images/z.jpg").cStr()) == 0);
+  auto path = kj::str(images.folder(), "/labels.tsv");
+  images.write(
+      "labels.tsv", kj::StringPtr("cat/10.jpg\t0\ncat/11.jpg\t0\ndog/10.jpg\t1\ndog/11.jpg\t1\n"
+                                  "z.jpg\t1\ndog/12.jpg\t1\ndog/13.png\t1\n")
+                        .asBytes());
+  CHECK(images.refusal() ==
+        kj::str(images.folder(), " has 4 of the 7 images that ", path,
+            " names; missing: z.jpg (a link to nothing), dog/12.jpg, dog/13.png (its name does not "
+            "end in .jpeg or .jpg); put them there, or remove their lines"));
+}
+
+TEST_CASE("importFolder: a labels.tsv that is a link to nothing is refused") {
+  Images images;
+  images.writeClasses(2);
+  REQUIRE(::symlink("nowhere", images.scratch.path("images/labels.tsv").cStr()) == 0);
+  CHECK(images.refusal() ==
+        kj::str(images.folder(), "/labels.tsv is a link to nothing: repair or remove it"));
+}
+
+TEST_CASE("importFolder: links to nothing and images that are not JPEG files are named") {
+  Images images;
+  images.writeClasses(2);
+  REQUIRE(::symlink("nowhere", images.scratch.path("images/dog/z.jpg").cStr()) == 0);
+  REQUIRE(::mkfifo(images.scratch.path("images/cat/pipe").cStr(), 0666) == 0);
+  images.write("dog/x.PNG", nullptr);
+  images.write("README.md", nullptr);
+  auto imported = images.import();
+  CHECK(imported.paths.size() == 4);
+  REQUIRE(imported.warnings.size() == 2);
+  CHECK(imported.warnings[0] ==
+        kj::str("left out 2 entries of ", images.folder(),
+            " that are not regular files: cat/pipe (a pipe), dog/z.jpg (a link to nothing)"));
+  CHECK(imported.warnings[1] == kj::str("left out 1 image of ", images.folder(),
+                                    " whose name ends in neither .jpeg nor .jpg: dog/x.PNG"));
+}
+
+TEST_CASE("importFolder: a file that is not an image is refused by name, or left out, by policy") {
+  Images images;
+  images.writeClasses(3);
+  images.write("cat/11.jpg", kj::StringPtr("text").asBytes());
+  CHECK(images.refusal() ==
+        kj::str("cannot import cat/11.jpg of ", images.folder(),
+            ": it is not a JPEG file; repair or remove it, or set data.on_bad_record = "
+            "\"skip\""));
+  images.skipBad();
+  auto imported = images.import();
+  CHECK(kj::strArray(imported.paths, " ") ==
+        "cat/10.jpg cat/12.jpg dog/10.jpg dog/11.jpg dog/12.jpg");
+  REQUIRE(imported.warnings.size() == 1);
+  CHECK(
+      imported.warnings[0] == "cat/11.jpg is not a JPEG file; left out (on_bad_record = \"skip\")");
+}
+
+TEST_CASE("importFolder: one bad header does not cost the images after it") {
+  Images images;
+  images.writeClasses(20);
+  auto bad = jpegOf(1);
+  // The first table of quantization steps: the marker FF DB, a length of two bytes, its number.
+  const kj::byte marker[] = {0xff, 0xdb};
+  auto table = static_cast<kj::byte*>(memmem(bad.begin(), bad.size(), marker, 2));
+  REQUIRE(table != nullptr);
+  table[4] = 0x0f;
+  images.write("cat/10.jpg", bad);
+  images.skipBad();
+  auto imported = images.import();
+  CHECK(imported.paths.size() == 39);
+  REQUIRE(imported.warnings.size() == 1);
+  CHECK(imported.warnings[0] ==
+        "cat/10.jpg has a damaged JPEG header: Bogus DQT index 15; left "
+        "out (on_bad_record = \"skip\")");
+}
+
+TEST_CASE("importFolder: a file that is too large or may not be read is left out by policy") {
+  Images images;
+  images.writeClasses(2);
+  images.write("cat/11.jpg", nullptr);
+  REQUIRE(::truncate(images.scratch.path("images/cat/11.jpg").cStr(), (1 << 28) + 1) == 0);
+  CHECK(images.refusal().startsWith("cannot import cat/11.jpg of "));
+  images.skipBad();
+  REQUIRE(::symlink("/proc/self/mem", images.scratch.path("images/dog/12.jpg").cStr()) == 0);
+  auto imported = images.import();
+  CHECK(kj::strArray(imported.paths, " ") == "cat/10.jpg dog/10.jpg dog/11.jpg");
+  REQUIRE(imported.warnings.size() == 3);
+  CHECK(imported.warnings[0] ==
+        "cat/11.jpg has 268435457 bytes; at most 268435456 are read; left "
+        "out (on_bad_record = \"skip\")");
+  CHECK(imported.warnings[1].startsWith("dog/12.jpg "));
+  CHECK(imported.warnings[2] ==
+        kj::str("left out 2 of the 5 images of ", images.folder(), " (on_bad_record = \"skip\")"));
+}
+
+TEST_CASE("importFolder: a folder without images, and one without a good image, are refused") {
+  Images images;
+  images.write("x.txt", nullptr);
+  CHECK(images.refusal() ==
+        kj::str("there is no image in ", images.folder(),
+            ": set data.source to a folder or an archive of JPEG files, whose names end in .jpeg "
+            "or .jpg"));
+  images.skipBad();
+  images.write("cat/1.jpg", nullptr);
+  images.write("dog/2.jpg", nullptr);
+  CHECK(images.refusal() ==
+        kj::str("no image of ", images.folder(), " can be read: all 2 were left out"));
+}
+
+}  // namespace io

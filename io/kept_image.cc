@@ -1,0 +1,42 @@
+#include "io/kept_image.h"
+
+#include "configs/language/failure.h"
+
+namespace io {
+
+KeptImage keep(const DataConfig& config, ImageView image) {
+  kj::Array<kj::byte> own;
+  if (config.resizeShortSide > 0) {
+    auto shape = resizedShape(image.shape, config.resizeShortSide);
+    if (size_t(shape.height) * shape.width > IMAGE_PIXELS_MAX) {
+      configs::fail("would have ", shape.height, "×", shape.width, " pixels when resized; at most ",
+          IMAGE_PIXELS_MAX, " are kept");
+    }
+    if (!(shape == image.shape)) {
+      own = resize(image, shape);
+      image = {shape, Layout::PLANES, own};
+    }
+  }
+  auto encoding = config.encoding->word;
+  if (encoding == Encoding::JPEG) {
+    own = encodeJpeg(image);
+    image.bytes = own;
+  } else if (image.layout == Layout::PIXELS) {
+    own = toPlanes(image);
+    image.bytes = own;
+  }
+  return {encoding, image.shape, image.bytes, kj::mv(own)};
+}
+
+KeptImage keepJpeg(
+    const DataConfig& config, kj::ArrayPtr<const kj::byte> file, JpegDecoder& decoder) {
+  auto shape = decoder.shapeOf(file);
+  bool sameSize =
+      config.resizeShortSide == 0 || kj::min(shape.height, shape.width) == config.resizeShortSide;
+  if (sameSize && config.encoding->word == Encoding::JPEG) {
+    return {Encoding::JPEG, shape, file, nullptr};
+  }
+  return keep(config, {shape, Layout::PIXELS, decoder.decode(file, shape)});
+}
+
+}  // namespace io

@@ -1,0 +1,145 @@
+#include "io/labels.h"
+
+#include <kj/vector.h>
+
+#include <algorithm>
+
+#include "configs/language/failure.h"
+#include "io/paths.h"
+
+namespace io {
+
+namespace {
+
+// Larger labels are a mistake in the file, and would make a network of that many outputs.
+constexpr uint64_t LABEL_MAX = 1000000;
+constexpr size_t LABEL_FILE_BYTES_MAX = size_t(1) << 30;
+
+// What people call the folders of a data set that is split already.
+constexpr kj::StringPtr TRAINING_NAMES[] = {"train"_kj, "training"_kj};
+constexpr kj::StringPtr VALIDATION_NAMES[] = {
+    "val"_kj, "valid"_kj, "validation"_kj, "test"_kj, "testing"_kj};
+
+kj::Maybe<uint64_t> parseLabel(kj::ArrayPtr<const char> digits) {
+  uint64_t label = 0;
+  if (digits.size() == 0 || digits.size() > 9) return nullptr;
+  for (char c: digits) {
+    if (c < '0' || c > '9') return nullptr;
+    label = label * 10 + (c - '0');
+  }
+  return label;
+}
+
+bool isOneOf(kj::ArrayPtr<const char> name, kj::ArrayPtr<const kj::StringPtr> names) {
+  auto lower = kj::heapString(name);
+  for (auto& c: lower) {
+    if (c >= 'A' && c <= 'Z') c += 'a' - 'A';
+  }
+  for (auto each: names) {
+    if (lower == each) return true;
+  }
+  return false;
+}
+
+// Two folders beside each other, for training and for validation.
+struct Split {
+  kj::String training;
+  kj::String validation;
+};
+
+// Finds them among the folders that hold images, or above these.
+kj::Maybe<Split> findSplit(kj::ArrayPtr<const kj::String> folders) {
+  // By the folder above.
+  kj::HashMap<kj::String, kj::String> training;
+  kj::HashMap<kj::String, kj::String> validation;
+  for (auto& folder: folders) {
+    for (size_t begin = 0; begin < folder.size();) {
+      size_t end = std::find(folder.begin() + begin, folder.end(), '/') - folder.begin();
+      auto name = folder.slice(begin, end);
+      auto put = [&](kj::HashMap<kj::String, kj::String>& found) {
+        found.upsert(kj::heapString(folder.slice(0, begin)), kj::heapString(folder.slice(0, end)),
+            [](kj::String&, kj::String&&) {});
+      };
+      if (isOneOf(name, TRAINING_NAMES)) put(training);
+      if (isOneOf(name, VALIDATION_NAMES)) put(validation);
+      begin = end + 1;
+    }
+  }
+  for (auto& entry: training) {
+    KJ_IF_MAYBE(other, validation.find(entry.key)) {
+      return Split{kj::str(entry.value), kj::str(*other)};
+    }
+  }
+  return nullptr;
+}
+
+[[noreturn]] void refuseSplit(const DataConfig& config, kj::StringPtr images, const Split& split,
+    kj::ArrayPtr<const kj::String> folders) {
+  auto wayOut =
+      pathKind(images) == PathKind::FOLDER
+          ? kj::str("set ", config.names.source, " to ", images, "/", split.training)
+          : kj::str("unpack it and set ", config.names.source, " to its folder ", split.training);
+  configs::fail(images, " has the folders ", split.training, " and ", split.validation,
+      ", which would become one data set of ", folders.size(), " classes (",
+      kj::strArray(folders.slice(0, kj::min(folders.size(), size_t(3))), ", "),
+      folders.size() > 3 ? ", …" : "", "): ", wayOut,
+      " (every tenth of its images is for validation then), or put the labels of all images into "
+      "labels.tsv beside them");
+}
+
+}  // namespace
+
+Labels readLabels(kj::StringPtr path) {
+  auto bytes = readFile(path, LABEL_FILE_BYTES_MAX);
+  auto text = bytes.asChars();
+  Labels labels;
+  uint line = 0;
+  for (size_t at = 0; at < text.size();) {
+    ++line;
+    size_t end = std::find(text.begin() + at, text.end(), '\n') - text.begin();
+    auto row = text.slice(at, end);
+    at = end + 1;
+    if (row.size() > 0 && row.back() == '\r') row = row.slice(0, row.size() - 1);
+    if (row.size() == 0 || row[0] == '#') continue;
+    size_t tab = std::find(row.begin(), row.end(), '\t') - row.begin();
+    auto rest = row.slice(kj::min(tab + 1, row.size()), row.size());
+    auto label =
+        parseLabel(rest.slice(0, std::find(rest.begin(), rest.end(), '\t') - rest.begin()));
+    KJ_IF_MAYBE(l, label) {
+      if (*l > LABEL_MAX) {
+        configs::fail(path, ":", line, ": the label ", *l, " is above ", LABEL_MAX);
+      }
+      auto& entry = labels.upsert(
+          kj::heapString(row.slice(0, tab)), Label{uint32_t(*l)}, [](Label&, Label&&) {});
+      if (entry.value.number != *l) {
+        configs::fail(path, ":", line, ": ", entry.key, " has two labels");
+      }
+    } else {
+      configs::fail(path, ":", line, ": a line is a path, a tab and a label from 0 to ", LABEL_MAX);
+    }
+  }
+  return labels;
+}
+
+Labels labelsByFolder(const DataConfig& config, kj::StringPtr images, kj::Array<kj::String> paths) {
+  auto names = KJ_MAP(path, paths) {
+    return folderName(path);
+  };
+  std::sort(names.begin(), names.end());
+  size_t count = std::unique(names.begin(), names.end()) - names.begin();
+  auto folders = names.slice(0, count);
+  if (count == 1) {
+    configs::fail("all images of ", images,
+        " lie in one folder, which makes one class: put those of each class into a sub-folder of "
+        "its own, or their labels into labels.tsv beside them");
+  }
+  KJ_IF_MAYBE(split, findSplit(folders)) refuseSplit(config, images, *split, folders);
+  Labels labels;
+  for (auto& path: paths) {
+    auto place = std::lower_bound(folders.begin(), folders.end(), folderName(path));
+    labels.upsert(kj::mv(path), Label{uint32_t(place - folders.begin())}, [](Label&, Label&&) {});
+  }
+  return labels;
+}
+
+}  // namespace io

@@ -1,0 +1,31 @@
+// io/labels.h: which class each image of a folder or an archive belongs to.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/map.h>
+#include <kj/string.h>
+
+#include <cstdint>
+
+#include "io/data_config.h"
+
+namespace io {
+
+struct Label {
+  uint32_t number;
+  bool met = false;  // for whoever goes through the images
+};
+
+// By the path of the image.
+using Labels = kj::HashMap<kj::String, Label>;
+
+// Reads a file of lines `path<TAB>label`, with more columns at will. Lines that begin with '#' are
+// comments. Throws with file and line over anything else.
+Labels readLabels(kj::StringPtr path);
+
+// Labels by folder: the folders that hold images, sorted by path, are classes 0, 1, …. `paths` are
+// those of all images of `images`, a folder or an archive. Throws if there is one folder only, or
+// if they are split into folders for training and validation, which would become classes.
+Labels labelsByFolder(const DataConfig& config, kj::StringPtr images, kj::Array<kj::String> paths);
+
+}  // namespace io

@@ -1,0 +1,57 @@
+#include "io/labels.h"
+
+#include <doctest/doctest.h>
+#include <kj/vector.h>
+
+#include "io/scratch.h"
+
+namespace io {
+
+namespace {
+
+kj::Array<kj::String> paths(kj::ArrayPtr<const kj::StringPtr> all) {
+  return KJ_MAP(path, all) {
+    return kj::str(path);
+  };
+}
+
+}  // namespace
+
+TEST_CASE("labelsByFolder: folders sorted by path are the classes 0, 1, …") {
+  auto config = testConfig("image_folder");
+  auto labels =
+      labelsByFolder(config, "x", paths({"dog/1.jpg"_kj, "cat/2.jpg"_kj, "dog/3.jpg"_kj}));
+  CHECK(KJ_ASSERT_NONNULL(labels.find("cat/2.jpg"_kj)).number == 0);
+  CHECK(KJ_ASSERT_NONNULL(labels.find("dog/1.jpg"_kj)).number == 1);
+  CHECK(KJ_ASSERT_NONNULL(labels.find("dog/3.jpg"_kj)).number == 1);
+}
+
+TEST_CASE("labelsByFolder: folders for training and validation are not made into classes") {
+  Scratch scratch;
+  scratch.write("photos/x", nullptr);
+  auto config = testConfig("image_folder");
+  auto folder = scratch.path("photos");
+  auto refusal = [&](kj::StringPtr images, kj::ArrayPtr<const kj::StringPtr> all) {
+    return thrownBy([&]() { labelsByFolder(config, images, paths(all)); });
+  };
+  CHECK(refusal(folder,
+            {"train/cat/1.jpg"_kj, "train/dog/2.jpg"_kj, "val/cat/3.jpg"_kj, "val/dog/4.jpg"_kj}) ==
+        kj::str(folder,
+            " has the folders train and val, which would become one data set of 4 classes "
+            "(train/cat, train/dog, val/cat, …): set data.source to ",
+            folder,
+            "/train (every tenth of its images is for validation then), or put the labels of all "
+            "images into labels.tsv beside them"));
+  // Of other names, below other folders, and in an archive.
+  CHECK(refusal("x.tar", {"a/Training/cat/1.jpg"_kj, "a/Test/cat/3.jpg"_kj}) ==
+        "x.tar has the folders a/Training and a/Test, which would become one data set of 2 classes "
+        "(a/Test/cat, a/Training/cat): unpack it and set data.source to its folder a/Training "
+        "(every tenth of its images is for validation then), or put the labels of all images into "
+        "labels.tsv beside them");
+  CHECK(refusal(folder, {"cat/train/1.jpg"_kj, "cat/valid/1.jpg"_kj}).size() > 0);
+  // One of them alone, or in different places, may be a class.
+  CHECK(refusal(folder, {"train/1.jpg"_kj, "bus/1.jpg"_kj}) == "");
+  CHECK(refusal(folder, {"train/1.jpg"_kj, "bus/test/1.jpg"_kj}) == "");
+}
+
+}  // namespace io
