@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 
 #include "configs/language/environment.h"
@@ -19,8 +18,8 @@
 #include "io/augment.h"
 #include "io/checksum.h"
 #include "io/import.h"
+#include "io/mean_file.h"
 #include "io/paths.h"
-#include "io/pixels.h"
 #include "io/sources.h"
 
 namespace io {
@@ -162,35 +161,6 @@ ImageShape someShape(const RecordDb& db, const DataConfig& config) {
     KJ_IF_MAYBE(found, shape) return *found;
   }
   configs::fail("no record of ", db.path(), " can be read");
-}
-
-// The mean image beside the records: read if it is there, else computed and, where that is
-// possible, written. Several processes may do so at once: each writes the same bytes to a file of
-// its own name, and moves it.
-kj::Array<float> loadMeanImage(const DataConfig& config, const RecordDb& training,
-    kj::StringPtr folder, ImageShape shape, Progress& progress) {
-  auto path = kj::str(folder, "/", MEAN_FILE);
-  if (pathKind(path) == PathKind::FILE) {
-    size_t size = shape.size() * sizeof(float);
-    auto bytes = readFile(path, kj::max(size, size_t(1) << 30));
-    if (bytes.size() == size) {
-      auto mean = kj::heapArray<float>(shape.size());
-      memcpy(mean.begin(), bytes.begin(), size);
-      return mean;
-    }
-  }
-  auto mean = meanImageOf(training, config.onBadRecord->word, progress, config.names.skip);
-  auto part = kj::str(path, ".part-", ::getpid(), "-", ::gettid());
-  int fd = ::open(part.cStr(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  // A folder that cannot be written costs a second the next time, no more.
-  if (fd < 0) return mean;
-  kj::AutoCloseFd owned(fd);
-  auto bytes = mean.asPtr().asBytes();
-  if (::write(fd, bytes.begin(), bytes.size()) != ssize_t(bytes.size()) ||
-      ::rename(part.cStr(), path.cStr()) != 0) {
-    ::unlink(part.cStr());
-  }
-  return mean;
 }
 
 class CachedDataset final: public Dataset {

@@ -13,6 +13,7 @@
 #include "io/checksum.h"
 #include "io/import.h"
 #include "io/jpeg.h"
+#include "io/mean_file.h"
 #include "io/scratch.h"
 #include "tests/skip.h"
 
@@ -350,6 +351,59 @@ TEST_CASE("openDataset: a changed image folder is imported again") {
   CHECK(openDataset(config, silent())->classes() == 2);
   scratch.write("images/eel/1.jpg", jpegOf(7, {3, 16, 16}));
   CHECK(openDataset(config, silent())->classes() == 3);
+}
+
+TEST_CASE("openDataset: a mean image that is damaged or of other records is refused by name") {
+  Scratch scratch;
+  useCache(scratch);
+  auto config = testConfig("image_folder", writeClasses(scratch));
+  auto packed = scratch.path("packed");
+  packDataset(config, packed, silent());
+  auto read = [&]() {
+    auto again = testConfig("image_folder", kj::str(packed));
+    again.augment.meanImage = true;
+    return kj::heapArray<float>(openDataset(again, silent())->meanImage());
+  };
+  auto path = kj::str(packed, "/", MEAN_FILE);
+  auto contentOfFile = [&]() {
+    auto filesystem = kj::newDiskFilesystem();
+    return filesystem->getRoot().openFile(kj::Path(nullptr).evalNative(path))->readAllBytes();
+  };
+  auto good = read();
+  auto bytes = contentOfFile();
+  REQUIRE(bytes.size() == 768 * 4 + 32);
+  CHECK(memcmp(bytes.begin(), good.begin(), 768 * 4) == 0);
+
+  auto checkRefused = [&](kj::ArrayPtr<const kj::byte> content, kj::StringPtr cause) {
+    scratch.write(kj::str("packed/", MEAN_FILE), content);
+    CHECK(thrownBy([&]() { read(); }) ==
+          kj::str("cannot use the mean image ", path, ": ", cause,
+              "; delete this file and the next run computes it again"));
+    REQUIRE(::unlink(path.cStr()) == 0);
+    CHECK(read() == good);
+    CHECK(contentOfFile() == bytes);
+  };
+  constexpr kj::StringPtr WRONG =
+      "its checksum is wrong, so it is damaged or belongs to other records"_kj;
+  auto flipped = kj::heapArray<kj::byte>(bytes);
+  flipped[1000] ^= 1;
+  checkRefused(flipped, WRONG);
+  auto zeros = kj::heapArray<kj::byte>(bytes.size());
+  memset(zeros.begin(), 0, zeros.size());
+  checkRefused(zeros, WRONG);
+  checkRefused(bytes.slice(0, 1000), "it has 1000 bytes, not 3104");
+  // An older program wrote the numbers alone. Nothing says whether they are good.
+  scratch.write(kj::str("packed/", MEAN_FILE), zeros.slice(0, 768 * 4));
+  CHECK(read() == good);
+  CHECK(contentOfFile() == bytes);
+
+  // The records of another folder.
+  scratch.write("images/dog/113.jpg", jpegOf(250, {3, 16, 16}));
+  auto other = scratch.path("other");
+  packDataset(testConfig("image_folder", scratch.path("images")), other, silent());
+  REQUIRE(::rename(kj::str(other, "/", TRAINING_FILE).cStr(),
+              kj::str(packed, "/", TRAINING_FILE).cStr()) == 0);
+  CHECK(thrownBy([&]() { read(); }).size() > 0);
 }
 
 TEST_CASE("packDataset: a failure names the flags of pack_records, and leaves nothing") {

@@ -12,7 +12,6 @@ namespace io {
 // Names of the files in a folder of packed records.
 constexpr kj::StringPtr TRAINING_FILE = "training.mdb"_kj;
 constexpr kj::StringPtr VALIDATION_FILE = "validation.mdb"_kj;
-constexpr kj::StringPtr MEAN_FILE = "mean.f32"_kj;
 
 // Finds the files of the data set of `config` (see sources.h), or downloads them, and writes its
 // training and validation records into the existing folder `into`, with `config.encoding` and

@@ -1,0 +1,84 @@
+// The file: C×H×W float32 in little-endian order, then the 32 bytes of the SHA-256 over the digest
+// of the training records and these numbers. Older programs wrote the numbers alone: such a file is
+// not trusted, but written anew.
+
+#include "io/mean_file.h"
+
+#include <fcntl.h>
+#include <kj/io.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "configs/language/failure.h"
+#include "io/checksum.h"
+#include "io/paths.h"
+#include "io/pixels.h"
+
+namespace io {
+
+namespace {
+
+constexpr size_t SUM_BYTES = 32;
+constexpr size_t FILE_BYTES_MAX = size_t(1) << 30;
+
+kj::Array<kj::byte> sumOf(const RecordDb& training, kj::ArrayPtr<const float> mean) {
+  Sha256 sum;
+  sum.update(training.digest());
+  sum.update(mean.asBytes());
+  return sum.finish();
+}
+
+// What `path` holds; null if an older program wrote it.
+kj::Maybe<kj::Array<float>> readMean(
+    kj::StringPtr path, const RecordDb& training, ImageShape shape) {
+  auto refuse = [&](kj::StringPtr cause) {
+    configs::fail("cannot use the mean image ", path, ": ", cause,
+        "; delete this file and the next run computes it again");
+  };
+  auto mean = kj::heapArray<float>(shape.size());
+  auto bytes = readFile(path, FILE_BYTES_MAX);
+  size_t size = mean.asBytes().size();
+  if (bytes.size() == size) return nullptr;
+  if (bytes.size() != size + SUM_BYTES) {
+    refuse(kj::str("it has ", bytes.size(), " bytes, not ", size + SUM_BYTES));
+  }
+  memcpy(mean.begin(), bytes.begin(), size);
+  if (bytes.slice(size, bytes.size()) != sumOf(training, mean)) {
+    refuse("its checksum is wrong, so it is damaged or belongs to other records");
+  }
+  return kj::mv(mean);
+}
+
+// Each process writes the same bytes to a file of its own name, and moves it.
+void writeMean(kj::StringPtr path, const RecordDb& training, kj::ArrayPtr<const float> mean) {
+  auto part = kj::str(path, ".part-", ::getpid(), "-", ::gettid());
+  int fd = ::open(part.cStr(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  // A folder that cannot be written costs a second the next time, no more.
+  if (fd < 0) return;
+  kj::AutoCloseFd owned(fd);
+  auto problem = kj::runCatchingExceptions([&]() {
+    kj::FdOutputStream stream(fd);
+    stream.write(mean.asBytes().begin(), mean.asBytes().size());
+    auto sum = sumOf(training, mean);
+    stream.write(sum.begin(), sum.size());
+    KJ_SYSCALL(::fsync(fd));
+    moveIntoPlace(part, path);
+  });
+  if (problem != nullptr) ::unlink(part.cStr());
+}
+
+}  // namespace
+
+kj::Array<float> loadMeanImage(const DataConfig& config, const RecordDb& training,
+    kj::StringPtr folder, ImageShape shape, Progress& progress) {
+  auto path = kj::str(folder, "/", MEAN_FILE);
+  if (pathKind(path) == PathKind::FILE) {
+    KJ_IF_MAYBE(mean, readMean(path, training, shape)) return kj::mv(*mean);
+  }
+  auto mean = meanImageOf(training, config.onBadRecord->word, progress, config.names.skip);
+  writeMean(path, training, mean);
+  return mean;
+}
+
+}  // namespace io

@@ -1,0 +1,21 @@
+// io/mean_file.h: the mean image of training records, kept in a file beside them.
+#pragma once
+
+#include "io/data_config.h"
+#include "io/fetch.h"
+#include "io/record_db.h"
+
+namespace io {
+
+// Its name, in the folder of the records.
+constexpr kj::StringPtr MEAN_FILE = "mean.f32"_kj;
+
+// The mean of all images of `training`, which have one `shape`: C×H×W float32. Reads it from
+// `folder` if it is there. Otherwise computes it and, where the folder can be written, keeps it
+// there. Several processes may do so at once.
+//
+// Throws if the file there is damaged or belongs to other records, and as meanImageOf() does.
+kj::Array<float> loadMeanImage(const DataConfig& config, const RecordDb& training,
+    kj::StringPtr folder, ImageShape shape, Progress& progress);
+
+}  // namespace io
