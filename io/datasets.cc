@@ -163,6 +163,39 @@ ImageShape someShape(const RecordDb& db, const DataConfig& config) {
   configs::fail("no record of ", db.path(), " can be read");
 }
 
+// Checks that the records, which were packed elsewhere, have the short side that `config` says. Of
+// images of many shapes it looks at a sample: all records of a large database take minutes to read.
+void checkShortSide(const DataConfig& config, kj::StringPtr folder, const RecordDb& db) {
+  constexpr uint64_t SAMPLES = 100;
+  uint least = kj::maxValue, most = 0;
+  auto add = [&](ImageShape shape) {
+    auto side = kj::min(shape.height, shape.width);
+    least = kj::min(least, side);
+    most = kj::max(most, side);
+  };
+  KJ_IF_MAYBE(shape, db.shape()) {
+    add(*shape);
+  } else {
+    auto reader = RecordReader::open(db);
+    auto samples = kj::min(SAMPLES, db.count());
+    for (uint64_t i = 0; i < samples; ++i) {
+      // A bad record is for whoever reads all of them.
+      kj::runCatchingExceptions([&]() { add(reader->read(i * db.count() / samples).shape); });
+    }
+  }
+  auto wanted = config.resizeShortSide;
+  if (least > most || (least == wanted && most == wanted)) return;
+  if (least == most) {
+    configs::fail("the records in ", folder, " were packed with a short side of ", least,
+        " pixels, not ", wanted, ": set ", config.names.resize,
+        " to what was packed, or leave it out");
+  }
+  configs::fail("the records in ", folder,
+      " were packed without one short side for all: they have ", least, " to ", most,
+      " pixels, not ", wanted, "; leave ", config.names.resize,
+      " out, or pack them again with --resize ", wanted);
+}
+
 class CachedDataset final: public Dataset {
 public:
   CachedDataset(const DataConfig& config, kj::StringPtr folder, Progress& progress)
@@ -211,8 +244,9 @@ private:
       return result;
     }
     if (config.augment.crop == 0) {
-      configs::fail("the images of ", folder,
-          " differ in size, and those of a batch may not: set data.augment.crop");
+      kj::StringPtr source = folder;
+      KJ_IF_MAYBE(s, config.source) source = *s;
+      configs::fail("images in ", source, " have different sizes; set data.augment.crop");
     }
     return batchShapeOf(config.augment, someShape(*trainingDb, config));
   }
@@ -242,13 +276,10 @@ kj::Own<Dataset> openDataset(const DataConfig& config, Progress progress, Warn w
           " classes; set data.dataset or data.resize_short_side to what was packed");
     }
   }
-  if (config.resizeShortSide > 0) {
-    auto shape = RecordReader::open(dataset->training())->read(0).shape;
-    auto side = kj::min(shape.height, shape.width);
-    if (side != config.resizeShortSide) {
-      configs::fail("the records in ", folder, " were packed with a short side of ", side,
-          " pixels, not ", config.resizeShortSide,
-          ": set data.resize_short_side to what was packed, or leave it out");
+  KJ_IF_MAYBE(source, config.source) {
+    bool isPackedThere = folder == *source;
+    if (isPackedThere && config.resizeShortSide > 0) {
+      checkShortSide(config, folder, dataset->training());
     }
   }
   return dataset;

@@ -460,6 +460,55 @@ TEST_CASE("packDataset: a packed folder is a source of its own, and holds the me
 }
 
 TEST_CASE(
+    "openDataset: images of different sizes need a crop, and the message names their source") {
+  Scratch scratch;
+  useCache(scratch);
+  scratch.write("images/cat/1.jpg", jpegOf(1, {3, 16, 16}));
+  scratch.write("images/dog/2.jpg", jpegOf(1, {3, 16, 20}));
+  auto source = scratch.path("images");
+  CHECK(thrownBy([&]() { openDataset(testConfig("image_folder", kj::str(source)), silent()); }) ==
+        kj::str("images in ", source, " have different sizes; set data.augment.crop"));
+}
+
+TEST_CASE("openDataset: packed images of different sizes are said to have no one short side") {
+  Scratch scratch;
+  useCache(scratch);
+  const uint sides[] = {20, 20, 17, 18};
+  for (auto i: kj::indices(sides)) {
+    scratch.write(kj::str("images/", i % 2, "/", 10 + i, ".jpg"),
+        jpegOf(i, {3, sides[i], sides[i] + 10 + uint(i)}));
+  }
+  auto packed = scratch.path("packed");
+  packDataset(testConfig("image_folder", scratch.path("images")), packed, silent());
+  auto config = testConfig("image_folder", kj::str(packed));
+  config.augment.crop = 8;
+  CHECK(thrownBy([&]() { openDataset(config, silent()); }) == "");
+  // The first record has this side, but not the others.
+  for (uint wanted: {20, 12}) {
+    config.resizeShortSide = wanted;
+    CHECK(
+        thrownBy([&]() { openDataset(config, silent()); }) ==
+        kj::str("the records in ", packed,
+            " were packed without one short side for all: they have 17 to 20 pixels, not ", wanted,
+            "; leave data.resize_short_side out, or pack them again with --resize ", wanted));
+  }
+
+  // Packed with one short side, in different shapes.
+  auto resized = testConfig("image_folder", scratch.path("images"));
+  resized.resizeShortSide = 12;
+  packDataset(resized, scratch.path("resized"), silent());
+  config = testConfig("image_folder", scratch.path("resized"));
+  config.augment.crop = 8;
+  config.resizeShortSide = 12;
+  CHECK(thrownBy([&]() { openDataset(config, silent()); }) == "");
+  config.resizeShortSide = 13;
+  CHECK(thrownBy([&]() { openDataset(config, silent()); }) ==
+        kj::str("the records in ", scratch.path("resized"),
+            " were packed with a short side of 12 pixels, not 13: set data.resize_short_side to "
+            "what was packed, or leave it out"));
+}
+
+TEST_CASE(
     "openDataset: of processes that start at the same moment one imports, all read the same") {
   Scratch scratch;
   useCache(scratch);
