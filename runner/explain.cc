@@ -6,21 +6,64 @@
 #include "nn/cpu/cpu.h"
 #include "runner/batches.h"
 #include "runner/devices.h"
+#include "runner/fitted_text.h"
 #include "runner/launchers.h"
 #include "runner/log_lines.h"
 #include "runner/model_facts.h"
 #include "runner/progress.h"
 #include "runner/store_updater.h"
+#include "runner/terminal_table.h"
 #include "runner/update_plan.h"
 
 namespace runner {
 
 namespace {
 
-// `text` at the left of `width` columns.
-kj::String left(kj::StringPtr text, size_t width) {
-  return kj::str(text, kj::repeat(' ', width - kj::min(width, text.size())));
+// How tables and sentences are written.
+class Form {
+public:
+  explicit Form(kj::Maybe<uint> columns): columns(columns) {}
+
+  // `important` as fittedTable() takes it.
+  kj::String table(const TextTable& table, kj::ArrayPtr<const kj::StringPtr> important) const {
+    // More than any table takes.
+    constexpr uint ALL = 1 << 20;
+    auto whole = fittedTable(table, important, ALL);
+    KJ_IF_MAYBE(c, columns) {
+      auto fitting = fittedTable(table, important, *c);
+      if (fitting == whole) return whole;
+      return kj::str(fitting, "(columns are left out; `runner explain FILE | cat` shows all)\n");
+    }
+    return whole;
+  }
+
+  // `text` may have several lines, each with a newline.
+  kj::String lines(kj::StringPtr text) const {
+    KJ_IF_MAYBE(c, columns) {
+      kj::Vector<kj::String> parts;
+      while (text.size() > 0) {
+        auto end = text.findFirst('\n').orDefault(text.size() - 1);
+        parts.add(kj::str(wrapped(kj::heapString(text.slice(0, end)), *c, 2), "\n"));
+        text = text.slice(end + 1);
+      }
+      return kj::strArray(parts, "");
+    }
+    return kj::str(text);
+  }
+
+private:
+  kj::Maybe<uint> columns;  // of the terminal
+};
+
+template <typename... Cells>
+kj::Array<kj::String> cells(Cells&&... texts) {
+  return kj::arr(kj::str(kj::fwd<Cells>(texts))...);
 }
+
+constexpr kj::StringPtr IMPORTANT_LAYER_COLUMNS[] = {
+    "layer"_kj, "op"_kj, "output"_kj, "parameters"_kj, "MFLOP"_kj};
+constexpr kj::StringPtr IMPORTANT_UPDATE_COLUMNS[] = {
+    "group"_kj, "rule"_kj, "learning rate"_kj, "decay"_kj, "until"_kj, "keys"_kj};
 
 kj::String megabytes(double bytes) {
   return kj::str(fixedPoint(bytes / 1e6, 2), " MB");
@@ -30,10 +73,8 @@ kj::String shapeText(const nn::Shape& shape) {
   return kj::str(shape.channels, "×", shape.height, "×", shape.width);
 }
 
-kj::String layers(const nn::Graph& graph) {
-  kj::Vector<kj::String> lines;
-  lines.add(kj::str(left("layer", 24), left("op", 24), alignedRight("output", 12),
-      alignedRight("parameters", 13), alignedRight("MFLOP", 9), alignedRight("segment", 9), "\n"));
+kj::String layers(const nn::Graph& graph, const Form& form) {
+  kj::Vector<kj::Array<kj::String>> rows;
   uint64_t flops = 0;
   for (uint id = 0; id < graph.nodes.size(); id++) {
     auto& node = graph.nodes[id];
@@ -46,12 +87,12 @@ kj::String layers(const nn::Graph& graph) {
     for (uint64_t k = node.keys.begin; k < node.keys.end; k++) parameters += graph.keys[k].size;
     uint segment = 0;
     while (graph.segments[segment].nodes.end <= id) segment++;
-    auto shape = shapeText(node.shape);
-    // × is two bytes and one column.
-    lines.add(kj::str(left(node.name, 24), left(nn::nameOf(node.op), 24), alignedRight(shape, 14),
-        alignedRight(parameters == 0 ? kj::str("") : grouped(parameters), 13),
-        alignedRight(fixedPoint(own / 1e6, 2), 9), alignedRight(kj::str(segment), 9), "\n"));
+    rows.add(cells(node.name, nn::nameOf(node.op), shapeText(node.shape),
+        parameters == 0 ? kj::str() : grouped(parameters), fixedPoint(own / 1e6, 2), segment));
   }
+  TextTable table{cells("layer", "op", "output", "parameters", "MFLOP", "segment"),
+      rows.releaseAsArray(), nullptr};
+  kj::Vector<kj::String> lines;
   lines.add(kj::str(grouped(graph.parameters), " parameters in ", graph.keys.size(), " keys, ",
       grouped(graph.statisticsSize), " moving statistics, ", fixedPoint(flops / 1e6, 1),
       " MFLOP an image forward, about three times that in training\n"));
@@ -62,7 +103,7 @@ kj::String layers(const nn::Graph& graph) {
   if (!modelsInit) {
     lines.add(kj::str("`init` of [model] is unused: every weight has an init of its own\n"));
   }
-  return kj::strArray(lines, "");
+  return kj::str(form.table(table, IMPORTANT_LAYER_COLUMNS), form.lines(kj::strArray(lines, "")));
 }
 
 kj::String views(const io::DataConfig& data) {
@@ -72,12 +113,12 @@ kj::String views(const io::DataConfig& data) {
       " views of each image, those before are over ", before, "\n");
 }
 
-kj::String updates(const Experiment& experiment, const ModelFacts& facts) {
+kj::String updates(const Experiment& experiment, const ModelFacts& facts, const Form& form) {
   auto warnings = KJ_MAP(sentence, endlessWarmUps(experiment, facts)) {
     return kj::str(sentence, "\n");
   };
-  return kj::str(formatTable(updatePlan(experiment, facts), TableFormat::MARKDOWN),
-      kj::strArray(warnings, ""));
+  return kj::str(form.table(updatePlan(experiment, facts), IMPORTANT_UPDATE_COLUMNS),
+      form.lines(kj::strArray(warnings, "")));
 }
 
 // Floats of state that `updater` has for all slices of a list.
@@ -153,7 +194,7 @@ kj::String memory(const Lowered& program) {
 
 // `itself`: the worker's program updates its parameters, and there is no shard.
 kj::String store(const Experiment& experiment, const ModelFacts& facts,
-    const kj::Maybe<Links>& links, bool itself) {
+    const kj::Maybe<Links>& links, bool itself, const Form& form) {
   auto& graph = facts.graph;
   auto& mode = *experiment.kvstore.mode;
   auto placement = placementOf(experiment, graph);
@@ -161,16 +202,20 @@ kj::String store(const Experiment& experiment, const ModelFacts& facts,
   kj::Vector<kj::String> lines;
   lines.add(kj::str("mode ", mode.name, ": ", mode.doc, "\n"));
   lines.add(kj::str(placeOfUpdates(experiment, itself), "\n"));
-  if (itself) return kj::strArray(lines, "");
+  if (itself) return form.lines(kj::strArray(lines, ""));
+  auto head = form.lines(kj::strArray(lines, ""));
+  lines.clear();
+  kj::Vector<kj::Array<kj::String>> rows;
   for (uint shard = 0; shard < placement.shards.size(); shard++) {
     uint64_t size = 0;
     for (auto id: placement.shards[shard]) size += placement.slices[id].size;
     uint64_t state = stateOf(*updater, placement, placement.shards[shard]);
     constexpr kj::StringPtr HOLDERS[] = {"shard "_kj, "server "_kj, "worker "_kj};
-    lines.add(
-        kj::str(HOLDERS[mode.shards], shard, ": ", placement.shards[shard].size(), " slices, ",
-            megabytes(size * 4.0), " values, ", megabytes(state * 4.0), " optimizer state\n"));
+    rows.add(cells(kj::str(HOLDERS[mode.shards], shard), placement.shards[shard].size(),
+        fixedPoint(size * 4 / 1e6, 2), fixedPoint(state * 4 / 1e6, 2)));
   }
+  TextTable table{
+      cells("where", "slices", "values MB", "optimizer state MB"), rows.releaseAsArray(), nullptr};
   lines.add(kj::str("largest share ", fixedPoint(100 * placement.largestShare(), 1), " %\n"));
   if (mode.shards != rpc::Mode::IN_WORKER) {
     auto& transport = *experiment.kvstore.transport;
@@ -178,7 +223,7 @@ kj::String store(const Experiment& experiment, const ModelFacts& facts,
   }
   lines.add(traffic(experiment, placement, links));
   lines.add(ownUpdates(experiment, facts, placement));
-  return kj::strArray(lines, "");
+  return kj::str(head, "\n", form.table(table, nullptr), "\n", form.lines(kj::strArray(lines, "")));
 }
 
 // The images that stay on the devices, if they do.
@@ -190,7 +235,9 @@ kj::String cache(const Experiment& experiment) {
 
 }  // namespace
 
-kj::String explain(const LoadedExperiment& loaded, const kj::Maybe<Links>& links) {
+kj::String explain(
+    const LoadedExperiment& loaded, const kj::Maybe<Links>& links, kj::Maybe<uint> columns) {
+  Form form(columns);
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   ModelFacts facts(experiment);
   auto& cluster = experiment.cluster;
@@ -205,22 +252,23 @@ kj::String explain(const LoadedExperiment& loaded, const kj::Maybe<Links>& links
   }
   double perEpoch = double(facts.trainingRecords) * experiment.data.readings(cluster.workers) /
                     experiment.globalBatchSize();
-  return kj::str("# every value used\n\n", loaded.resolved, "\n# roles\n\n", "launcher ",
-      cluster.launcher->name, ": 1 coordinator, ", cluster.roles(), "; ",
-      cluster.devices.size() > 1 ? kj::str(cluster.devices.size(), " devices × ") : kj::str(),
+  auto roles = kj::str("launcher ", cluster.launcher->name, ": 1 coordinator, ", cluster.roles(),
+      "; ", cluster.devices.size() > 1 ? kj::str(cluster.devices.size(), " devices × ") : kj::str(),
       counted(cluster.threadsPerWorker, "thread"),
       " per worker; addresses on 127.0.0.1, ports chosen by the system\n",
       grouped(facts.trainingRecords), " training and ", grouped(facts.validationRecords),
       " validation records; ", experiment.globalBatchSize(), " images a step, ",
       fixedPoint(perEpoch, 2), " steps an epoch, ", grouped(facts.steps(experiment)),
-      " steps in all\n", views(experiment.data), bits(experiment), "\n# layers\n\n",
-      layers(facts.graph), "\n# updates\n\n", updates(experiment, facts), "\n# store\n\n",
-      store(experiment, facts, links, itself), "\n# memory\n\n",
-      "a worker's program: ", memory(program), "\n", cache(experiment));
+      " steps in all\n", views(experiment.data), bits(experiment));
+  return kj::str("# every value used\n\n", loaded.resolved, "\n# roles\n\n", form.lines(roles),
+      "\n# layers\n\n", layers(facts.graph, form), "\n# updates\n\n",
+      updates(experiment, facts, form), "\n# store\n\n",
+      store(experiment, facts, links, itself, form), "\n# memory\n\n",
+      form.lines(kj::str("a worker's program: ", memory(program), "\n", cache(experiment))));
 }
 
-kj::String explain(const LoadedRuns& all, const kj::Maybe<Links>& links) {
-  auto first = explain(all.runs[0].loaded, links);
+kj::String explain(const LoadedRuns& all, const kj::Maybe<Links>& links, kj::Maybe<uint> columns) {
+  auto first = explain(all.runs[0].loaded, links, columns);
   if (all.sweep == nullptr) return first;
   kj::Vector<kj::String> lines;
   for (size_t i: kj::indices(all.runs)) lines.add(kj::str(i + 1, "  ", all.runs[i].name, "\n"));

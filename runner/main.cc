@@ -27,6 +27,7 @@
 #include "runner/run_command.h"
 #include "runner/run_errors.h"
 #include "runner/run_folder.h"
+#include "runner/terminal.h"
 #include "runner/trace_file.h"
 #include "runner/update_plan.h"
 #include "runner/version.h"
@@ -106,7 +107,9 @@ private:
     if (!areRecordsKnown(all)) prepareData(all);
     kj::Maybe<Links> links;
     if (bandwidth_mbit > 0) links = Links{.mbit = bandwidth_mbit, .overhead_ms = overhead_ms};
-    print(explain(all, links));
+    kj::Maybe<uint> columns;
+    KJ_IF_MAYBE(size, terminalSize(STDOUT_FILENO)) columns = size->columns;
+    print(explain(all, links, columns));
     return true;
   }
 

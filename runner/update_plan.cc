@@ -2,6 +2,7 @@
 
 #include <kj/vector.h>
 
+#include "runner/log_lines.h"
 #include "runner/store_updater.h"
 
 namespace runner {
@@ -41,7 +42,7 @@ kj::Vector<Alike> alike(const nn::UpdateRules& rules, kj::ArrayPtr<const nn::Key
 }
 
 kj::String product(double value, double factor) {
-  return factor == 1 ? kj::str(value) : kj::str(value, " × ", factor);
+  return factor == 1 ? sixDigits(value) : kj::str(sixDigits(value), " × ", sixDigits(factor));
 }
 
 kj::String untilText(const nn::KeyRule& rule, const nn::RunLength& run) {

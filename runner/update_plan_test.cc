@@ -27,11 +27,11 @@ struct Loaded {
 TEST_CASE("updatePlan: a row for each group, and for keys with factors of their own") {
   CHECK(Loaded("configs/cifar10_airbench94.toml", nullptr).plan() ==
         "group,keys,first,rule,learning rate,decay,until,schedule over,warm-up\n"
-        "whiten_weight,1,whiten_weight,sgd,0.00146484375 × 0,1.3623652173913,never updated,483,\n"
-        "whiten_bias,1,whiten_bias,sgd,0.00146484375,1.3623652173913,\"epoch 3, update 146\",483,\n"
-        "*_beta,6,group1_bn1_beta,sgd,0.00146484375 × 64,1.3623652173913 × 0.015625,the end,483,\n"
-        "the rest,7,group1_conv1_weight,sgd,0.00146484375,1.3623652173913,the end,483,\n"
-        "the rest,6,group1_bn1_gamma,sgd,0.00146484375 × 0,1.3623652173913 × 0,never updated,483,"
+        "whiten_weight,1,whiten_weight,sgd,0.00146484 × 0,1.36237,never updated,483,\n"
+        "whiten_bias,1,whiten_bias,sgd,0.00146484,1.36237,\"epoch 3, update 146\",483,\n"
+        "*_beta,6,group1_bn1_beta,sgd,0.00146484 × 64,1.36237 × 0.015625,the end,483,\n"
+        "the rest,7,group1_conv1_weight,sgd,0.00146484,1.36237,the end,483,\n"
+        "the rest,6,group1_bn1_gamma,sgd,0.00146484 × 0,1.36237 × 0,never updated,483,"
         "\n");
 }
 
