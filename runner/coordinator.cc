@@ -106,9 +106,8 @@ public:
     auto& seat = job->seatOf(params.getRole(), params.getIndex());
     if (params.getDigest() != job->digest) {
       configs::fail(roleName(seat.role, seat.index),
-          " was started with a different experiment file than the coordinator: start all roles "
-          "with "
-          "the same file");
+          " was started with a different experiment file than the coordinator, or has other "
+          "images: start all roles with the same file");
     }
     job->join(seat, params.getMember(), params.getAddress(), params.getPid());
     context.getResults().setSession(kj::heap<SessionServer>(kj::addRef(*job), seat));
