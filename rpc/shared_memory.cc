@@ -35,7 +35,10 @@ kj::Own<SharedMemory> SharedMemory::create(uint64_t bytes, Access others) {
     int error = errno;
     kj::AutoCloseFd closes(raw);
     configs::fail("cannot make memory of ", bytes, " bytes: ", strerror(error),
-        "; with more servers each needs less");
+        error == EFBIG
+            ? "; raise the limit on the size of a file (`ulimit -f`): it holds for memory "
+              "that processes share too"
+            : "; with more servers each needs less");
   }
   kj::AutoCloseFd descriptor(raw);
   // Mapped before it is sealed: this mapping stays writable.

@@ -4,9 +4,12 @@
 #include <fcntl.h>
 #include <kj/debug.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "runner/own_program.h"
 
 namespace runner {
 
@@ -21,6 +24,11 @@ Pipe newPipe() {
   int fds[2];
   KJ_SYSCALL(::pipe2(fds, O_CLOEXEC));
   return {kj::AutoCloseFd(fds[0]), kj::AutoCloseFd(fds[1])};
+}
+
+// What the launcher takes for the reason of a role's end.
+void say(const char* text) {
+  (void)!::write(STDERR_FILENO, text, strlen(text));
 }
 
 // In the child: nothing here may allocate. The signal mask and the handlers of the launcher are not
@@ -39,7 +47,10 @@ Pipe newPipe() {
   ::dup2(input, STDIN_FILENO);
   ::dup2(output, STDOUT_FILENO);
   ::dup2(errors, STDERR_FILENO);
-  ::execv("/proc/self/exe", arguments);
+  becomeOwnProgram(arguments);
+  say("error: cannot start this program again: ");
+  say(::strerrordesc_np(errno));
+  say("; is the file still there, and can it be executed?\n");
   ::_exit(127);
 }
 

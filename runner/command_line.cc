@@ -10,6 +10,7 @@
 
 #include "configs/language/diagnostics.h"
 #include "runner/files.h"
+#include "runner/own_program.h"
 #include "runner/reason.h"
 
 namespace runner {
@@ -48,7 +49,7 @@ void setThreadEnvironment(char* argv[]) {
     KJ_SYSCALL(::setenv(name, value, 1));
     changed = true;
   }
-  if (changed) ::execv("/proc/self/exe", argv);
+  if (changed) becomeOwnProgram(argv);
 }
 
 void CommandLine::endWith(ExitCode code) {
@@ -88,6 +89,8 @@ void CommandLine::exitInfo(kj::StringPtr message) {
 void CommandLine::run(kj::MainFunc main, int argc, char* argv[], int disconnected) {
   // A pipe that nobody reads is an error of write(): see print().
   ::signal(SIGPIPE, SIG_IGN);
+  // So is a file that becomes larger than `ulimit -f` allows. Roles inherit that.
+  ::signal(SIGXFSZ, SIG_IGN);
   auto params = kj::heapArrayBuilder<kj::StringPtr>(kj::max(argc, 1) - 1);
   bool options = true;  // until `--`
   for (int i = 1; i < argc; i++) {

@@ -19,9 +19,12 @@ namespace runner {
 namespace {
 
 [[noreturn]] void failToWrite(kj::StringPtr name, int error, kj::StringPtr wayOut = OTHER_RUNS) {
-  bool isFull = error == ENOSPC || error == EDQUOT || error == EFBIG;
+  bool isFull = error == ENOSPC || error == EDQUOT;
   configs::fail("cannot write ", name, ": ", strerror(error),
-      isFull ? kj::str("; free some space, or ", wayOut) : kj::str());
+      isFull ? kj::str("; free some space, or ", wayOut)
+      : error == EFBIG
+          ? kj::str("; raise the limit on the size of a file (`ulimit -f`), or ", wayOut)
+          : kj::str());
 }
 
 void writeAll(int fd, kj::ArrayPtr<const kj::byte> bytes, kj::StringPtr name,

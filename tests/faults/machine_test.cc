@@ -1,7 +1,9 @@
-// Processors that lack what an experiment takes: found before anything else is begun.
+// Machines that lack what a run takes, or limit it.
 #include <doctest/doctest.h>
 
 #include "tests/faults/failure.h"
+#include "tests/skip.h"
+#include "tests/text.h"
 
 namespace tests {
 namespace {
@@ -20,6 +22,42 @@ TEST_CASE("a processor without bfloat16 ends a run before data is read and roles
         ended, {"train.precision = \"bf16\"", "AVX512_BF16", "DNNL_MAX_CPU_ISA", "\"fp32\""});
     CHECK(Command({"ls", "-A", folder}).wait().output == "");
   }
+}
+
+// Runs `script`, in which $1 is the program and $2 the folder of the runs.
+Ended runScript(kj::ArrayPtr<const kj::StringPtr> before, kj::StringPtr script) {
+  auto cache = cacheSetting();
+  auto runs = newFolder();
+  kj::StringPtr environment[] = {cache};
+  kj::Vector<kj::StringPtr> words;
+  words.addAll(before);
+  words.addAll(kj::ArrayPtr<const kj::StringPtr>({"sh", "-c", script, "sh", RUNNER, runs}));
+  return Command(words, {.environment = environment}).wait();
+}
+
+TEST_CASE("a limit on the size of files fails a run with an error that names the limit") {
+  train("tests/faults/short.toml", {"train.epochs=1"});  // imports the data
+  // Blocks of 512 bytes: too little for shared memory, and for all events.
+  for (auto script: {"ulimit -f 100; exec \"$1\" run tests/faults/short.toml --runs \"$2\""_kj,
+           "ulimit -f 1000; exec \"$1\" run tests/faults/short.toml --runs \"$2\" "
+           "--set log.every=1 --set train.epochs=10"_kj}) {
+    INFO(script);
+    auto ended = runScript(nullptr, script);
+    checkFailed(ended, {"File too large", "raise the limit on the size of a file (`ulimit -f`)"});
+    CHECK_FALSE(contains(ended.errors, "memory ran out"));
+  }
+}
+
+TEST_CASE("a run needs no /proc") {
+  kj::StringPtr unshare[] = {"unshare", "--user", "--map-root-user", "--mount"};
+  if (runScript(unshare, "mount -t tmpfs none /proc").exitCode != 0) {
+    SKIP_CASE("this machine lets no user mount a file system");
+  }
+  auto ended = runScript(unshare,
+      "mount -t tmpfs none /proc && exec \"$1\" run tests/faults/short.toml --runs \"$2\" "
+      "--set train.epochs=1");
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 0);
 }
 
 }  // namespace
