@@ -6,6 +6,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "rpc/running_time.h"
+
 namespace rpc {
 
 namespace {
@@ -154,6 +156,7 @@ public:
         limits(limits),
         bootstrap(kj::mv(bootstrap)),
         strangerLimits(strangerLimits),
+        running(timer),
         connections(*this) {}
 
   kj::Promise<void> accept() {
@@ -201,7 +204,7 @@ private:
     auto admitted = kj::newPromiseAndFulfiller<void>();
     auto admission = kj::refcounted<Admission>(strangerLimits.bytes, kj::mv(admitted.fulfiller));
     auto stranger = kj::heap<Stranger>(*this);
-    auto late = timer.afterDelay(strangerLimits.patience)
+    auto late = running.until(running.passed() + strangerLimits.patience)
                     .exclusiveJoin(kj::mv(stranger->dropped.promise))
                     .then([]() { return false; });
     auto limit =
@@ -254,6 +257,7 @@ private:
   const MessageLimits limits;
   capnp::Capability::Client bootstrap;
   const StrangerLimits strangerLimits;
+  RunningTime running;
   bool isTold = false;
   kj::Vector<Stranger*> strangers;                         // the oldest first
   kj::Maybe<kj::Own<kj::PromiseFulfiller<void>>> waiting;  // for one of them to go

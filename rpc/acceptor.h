@@ -14,7 +14,7 @@ struct StrangerLimits {
   // Connections of strangers at a time. By default as many as leave most of the process's file
   // descriptors to the job.
   uint connections = defaultConnections();
-  // How long a stranger may take to open its session.
+  // How long a stranger may take to open its session, in the running time of this process.
   kj::Duration patience = 5 * kj::SECONDS;
   // The same when there are as many strangers as there may be, and another one waits.
   kj::Duration patienceWhenFull = 1 * kj::SECONDS;

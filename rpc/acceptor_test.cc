@@ -60,10 +60,14 @@ struct Served {
 
   // Whatever can happen at this time happens.
   void settle() { kj::Promise<void>(kj::NEVER_DONE).poll(bench.scope); }
+  // In one leap, as for a process that was stopped meanwhile.
   void pass(kj::Duration time) {
     settle();
     timer.advanceTo(timer.now() + time);
     settle();
+  }
+  void run(kj::Duration time) {
+    for (auto end = timer.now() + time; timer.now() < end;) pass(100 * kj::MILLISECONDS);
   }
   // Whether the server has closed its end.
   bool isClosed(kj::AsyncIoStream& stream) {
@@ -79,12 +83,23 @@ TEST_CASE("serveAll: a peer that opens no session is disconnected in time, and a
   Peer worker(served.receiver.connect(), limitsFor(served.bench.placement));
   auto service = worker.bootstrap().castAs<ShardService>();
   served.bench.hello(service, 0, 1).wait(served.bench.scope);
-  served.pass(4900 * kj::MILLISECONDS);
+  served.run(4900 * kj::MILLISECONDS);
   CHECK_FALSE(served.isClosed(*silent));
-  served.pass(200 * kj::MILLISECONDS);
+  served.run(200 * kj::MILLISECONDS);
   CHECK(served.isClosed(*silent));
   served.pass(3600 * kj::SECONDS);
   service.countsRequest().send().wait(served.bench.scope);
+}
+
+TEST_CASE("serveAll: time in which the server itself was stopped does not count for a stranger") {
+  Served served;
+  auto silent = served.receiver.connect();
+  served.run(1 * kj::SECONDS);
+  served.pass(1 * kj::HOURS);
+  served.run(3500 * kj::MILLISECONDS);
+  CHECK_FALSE(served.isClosed(*silent));
+  served.run(200 * kj::MILLISECONDS);
+  CHECK(served.isClosed(*silent));
 }
 
 TEST_CASE("serveAll: when there are too many strangers, the oldest makes room after a second") {
@@ -168,9 +183,9 @@ TEST_CASE("serveAll: a role that is refused has opened no session") {
       [&]() { served.bench.hello(service, 7, 1).wait(served.bench.scope); });
   CHECK(KJ_ASSERT_NONNULL(refused).getType() == kj::Exception::Type::FAILED);
   auto gone = worker.onDisconnect();
-  served.pass(4900 * kj::MILLISECONDS);
+  served.run(4900 * kj::MILLISECONDS);
   CHECK_FALSE(gone.poll(served.bench.scope));
-  served.pass(200 * kj::MILLISECONDS);
+  served.run(200 * kj::MILLISECONDS);
   CHECK(gone.poll(served.bench.scope));
 }
 
