@@ -23,6 +23,9 @@
 #include "io/lmdb_file.h"
 
 #include <fcntl.h>
+#include <kj/debug.h>
+#include <kj/io.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -46,9 +49,6 @@ constexpr size_t PAGE_BYTES_MIN = 512;
 constexpr size_t PAGE_BYTES_MAX = 32768;
 // LMDB's own limit.
 constexpr uint DEPTH_MAX = 32;
-
-// Of branches, and of leaves, in each reader. That is all branches of a million records.
-constexpr size_t CACHED_PAGES = 256;
 
 constexpr uint32_t MAGIC = 0xBEEFC0DE;
 constexpr uint32_t VERSION = 1;
@@ -134,12 +134,16 @@ kj::AutoCloseFd openToRead(kj::StringPtr path) {
   return kj::AutoCloseFd(fd);
 }
 
-uint64_t bytesOf(int fd) {
+kj::Array<const kj::byte> mapped(kj::StringPtr path) {
+  auto fd = openToRead(path);
   struct stat status;
   KJ_SYSCALL(::fstat(fd, &status));
   if (!S_ISREG(status.st_mode)) configs::fail("it is not a regular file");
   if (status.st_size == 0) configs::fail("the file is empty");
-  return status.st_size;
+  void* bytes = ::mmap(nullptr, status.st_size, PROT_READ, MAP_SHARED, fd, 0);
+  if (bytes == MAP_FAILED) configs::fail("it cannot be mapped: ", strerror(errno));
+  return kj::arrayPtr(static_cast<const kj::byte*>(bytes), status.st_size)
+      .attach(kj::defer([bytes, size = status.st_size]() { ::munmap(bytes, size); }));
 }
 
 // The size that the first meta page says.
@@ -152,10 +156,8 @@ size_t pageBytesIn(kj::ArrayPtr<const kj::byte> meta) {
 
 }  // namespace
 
-LmdbFile::LmdbFile(kj::StringPtr path)
-    : fd(openToRead(path)), file_bytes(bytesOf(fd)), page_bytes(PAGE_BYTES_MIN) {
-  kj::byte meta[META_END];
-  read(0, meta);
+LmdbFile::LmdbFile(kj::StringPtr path): file(mapped(path)) {
+  auto meta = slice(0, META_END);
   if (numberAt<uint32_t>(meta, 16) != MAGIC) configs::fail("it is not an LMDB file");
   if (numberAt<uint32_t>(meta, 20) != VERSION) {
     configs::fail("it is an LMDB file of another version");
@@ -168,8 +170,7 @@ LmdbFile::LmdbFile(kj::StringPtr path)
 }
 
 LmdbFile::Tree LmdbFile::readMeta(uint number) const {
-  kj::byte meta[META_END];
-  read(number * page_bytes, meta);
+  auto meta = slice(number * page_bytes, META_END);
   Tree found = {numberAt<uint64_t>(meta, 128), numberAt<uint64_t>(meta, 136),
       numberAt<uint64_t>(meta, 144), numberAt<uint16_t>(meta, 94)};
   bool same = numberAt<uint64_t>(meta, 0) == number &&
@@ -177,85 +178,60 @@ LmdbFile::Tree LmdbFile::readMeta(uint number) const {
               numberAt<uint32_t>(meta, 16) == MAGIC && numberAt<uint32_t>(meta, 20) == VERSION &&
               numberAt<uint32_t>(meta, 40) == page_bytes;
   if (!same || numberAt<uint16_t>(meta, 92) != 0 || found.depth > DEPTH_MAX) damaged(number);
-  if (found.lastPage >= file_bytes / page_bytes) configs::fail("the file is cut short");
+  if (found.lastPage >= file.size() / page_bytes) configs::fail("the file is cut short");
   return found;
 }
 
-void LmdbFile::read(uint64_t offset, kj::ArrayPtr<kj::byte> bytes) const {
-  while (bytes.size() > 0) {
-    auto n = ::pread(fd, bytes.begin(), bytes.size(), offset);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) configs::fail("it cannot be read: ", strerror(errno));
-    if (n == 0) configs::fail("the file is cut short");
-    offset += n;
-    bytes = bytes.slice(n, bytes.size());
-  }
+kj::ArrayPtr<const kj::byte> LmdbFile::slice(uint64_t offset, size_t size) const {
+  if (offset > file.size() || size > file.size() - offset) configs::fail("the file is cut short");
+  return file.slice(offset, offset + size);
 }
 
-LmdbReader::LmdbReader(const LmdbFile& file)
-    : file(file),
-      branches(kj::heapArray<Page>(CACHED_PAGES)),
-      leaves(kj::heapArray<Page>(CACHED_PAGES)) {}
-
-kj::Maybe<kj::ArrayPtr<const kj::byte>> LmdbReader::find(uint64_t key) {
-  if (file.tree.depth == 0) return nullptr;
-  uint64_t number = file.tree.root;
-  for (uint level = 1; level < file.tree.depth; ++level) {
-    auto& page = load(branches, BRANCH, number);
-    Nodes nodes(page.bytes, number);
+kj::Maybe<kj::ArrayPtr<const kj::byte>> LmdbFile::find(uint64_t key) const {
+  if (tree.depth == 0) return nullptr;
+  uint64_t number = tree.root;
+  for (uint level = 1; level < tree.depth; ++level) {
+    auto page = pageOf(BRANCH, number);
+    Nodes nodes(page, number);
     // The first key of a branch stands for all that are lower.
-    number = pageBelow(page.bytes, nodes.at(nodes.upTo(key, 1)));
+    number = pageBelow(page, nodes.at(nodes.upTo(key, 1)));
   }
-  auto& page = load(leaves, LEAF, number);
-  Nodes nodes(page.bytes, number);
+  auto page = pageOf(LEAF, number);
+  Nodes nodes(page, number);
   size_t upTo = nodes.upTo(key, 0);
   if (upTo == 0 || nodes.key(upTo - 1) != key) return nullptr;
   size_t node = nodes.at(upTo - 1);
-  size_t size = numberAt<uint32_t>(page.bytes, node);
+  size_t size = numberAt<uint32_t>(page, node);
   size_t value = node + NODE_HEADER_BYTES + KEY_BYTES;
-  switch (numberAt<uint16_t>(page.bytes, node + 4)) {
+  switch (numberAt<uint16_t>(page, node + 4)) {
     case 0:
-      if (size > page.bytes.size() - value) damaged(number);
-      return page.bytes.slice(value, value + size).asConst();
+      if (size > page.size() - value) damaged(number);
+      return page.slice(value, value + size);
     case IN_OVERFLOW:
-      if (sizeof(uint64_t) > page.bytes.size() - value) damaged(number);
-      return readOverflow(numberAt<uint64_t>(page.bytes, value), size);
+      if (sizeof(uint64_t) > page.size() - value) damaged(number);
+      return overflowOf(numberAt<uint64_t>(page, value), size);
     default:
       damaged(number);
   }
 }
 
-const LmdbReader::Page& LmdbReader::load(Cache& cache, uint16_t kind, uint64_t number) {
-  if (number < 2 || number > file.tree.lastPage) {
+kj::ArrayPtr<const kj::byte> LmdbFile::pageOf(uint16_t kind, uint64_t number) const {
+  if (number < 2 || number > tree.lastPage) {
     configs::fail("a page number in the file is wrong: ", number);
   }
-  auto& page = cache[number % cache.size()];
-  if (page.number == number) return page;
-  if (page.bytes == nullptr) page.bytes = kj::heapArray<kj::byte>(file.page_bytes);
-  page.number = 0;
-  file.read(number * file.page_bytes, page.bytes);
-  bool fits = numberAt<uint64_t>(page.bytes, 0) == number &&
-              (numberAt<uint16_t>(page.bytes, 10) & KINDS) == kind;
+  auto page = slice(number * page_bytes, page_bytes);
+  bool fits =
+      numberAt<uint64_t>(page, 0) == number && (numberAt<uint16_t>(page, 10) & KINDS) == kind;
   if (!fits) damaged(number);
-  page.number = number;
   return page;
 }
 
-kj::ArrayPtr<const kj::byte> LmdbReader::readOverflow(uint64_t number, size_t size) {
-  size_t needed = PAGE_HEADER_BYTES + size;
-  size_t pages = (needed + file.page_bytes - 1) / file.page_bytes;
-  // Before memory is taken for it.
-  if (number < 2 || number > file.tree.lastPage || pages > file.tree.lastPage - number + 1) {
-    configs::fail("a page number in the file is wrong: ", number);
-  }
-  if (overflow.size() < needed) overflow = kj::heapArray<kj::byte>(needed);
-  auto bytes = overflow.slice(0, needed);
-  file.read(number * file.page_bytes, bytes);
-  bool fits = numberAt<uint64_t>(bytes, 0) == number &&
-              (numberAt<uint16_t>(bytes, 10) & KINDS) == OVERFLOW &&
-              numberAt<uint32_t>(bytes, 12) == pages;
+kj::ArrayPtr<const kj::byte> LmdbFile::overflowOf(uint64_t number, size_t size) const {
+  auto first = pageOf(OVERFLOW, number);
+  size_t pages = (PAGE_HEADER_BYTES + size + page_bytes - 1) / page_bytes;
+  bool fits = numberAt<uint32_t>(first, 12) == pages && pages <= tree.lastPage - number + 1;
   if (!fits) damaged(number);
-  return bytes.slice(PAGE_HEADER_BYTES, needed);
+  return slice(number * page_bytes + PAGE_HEADER_BYTES, size);
 }
 
 }  // namespace io

@@ -41,18 +41,17 @@ void write(kj::StringPtr path, uint64_t end) {
 
 }  // namespace
 
-TEST_CASE("LmdbReader: finds every key that LMDB wrote, and no other") {
+TEST_CASE("LmdbFile: finds every key that LMDB wrote, and no other") {
   Scratch scratch;
   auto path = scratch.path("x.mdb");
   for (uint64_t end: {1, 100, 30000}) {
     ::unlink(path.cStr());
     write(path, end);
     LmdbFile file(path);
-    LmdbReader reader(file);
     for (uint64_t i = 0; i < end + 5; ++i) {
       // In an order that often leaves the page read last.
       uint64_t key = i * 7919 % (end + 5);
-      auto value = reader.find(key);
+      auto value = file.find(key);
       REQUIRE((value != nullptr) == (key < end && key % 3 == 0));
       KJ_IF_MAYBE(bytes, value) {
         REQUIRE(bytes->size() == sizeOf(key));
@@ -62,12 +61,12 @@ TEST_CASE("LmdbReader: finds every key that LMDB wrote, and no other") {
   }
 }
 
-TEST_CASE("LmdbReader: an empty database has no key") {
+TEST_CASE("LmdbFile: an empty database has no key") {
   Scratch scratch;
   auto path = scratch.path("x.mdb");
   write(path, 0);
   LmdbFile file(path);
-  CHECK(LmdbReader(file).find(0) == nullptr);
+  CHECK(file.find(0) == nullptr);
 }
 
 TEST_CASE("LmdbFile: a folder, an empty file and one of another kind are refused") {

@@ -47,8 +47,7 @@ public:
     kj::Maybe<kj::String> found;
     // Whoever asks has something worse to say than that this cannot be read.
     KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() {
-                  LmdbReader reader(pages());
-                  KJ_IF_MAYBE(bytes, reader.find(PATH_KEYS + index)) {
+                  KJ_IF_MAYBE(bytes, pages().find(PATH_KEYS + index)) {
                     found = kj::heapString(bytes->asChars());
                   }
                 })) {
@@ -61,8 +60,7 @@ public:
 
 private:
   void readDescription() {
-    LmdbReader reader(pages());
-    KJ_IF_MAYBE(value, reader.find(DESCRIPTION_KEY)) {
+    KJ_IF_MAYBE(value, pages().find(DESCRIPTION_KEY)) {
       if (value->size() == sizeof(description) && memcmp(value->begin(), "RDES", 4) == 0) {
         memcpy(&description, value->begin(), sizeof(description));
         if (description.version != RECORD_VERSION) {
@@ -82,7 +80,7 @@ private:
 
 class LmdbRecordReader final: public RecordReader {
 public:
-  explicit LmdbRecordReader(const LmdbRecordDb& db): db(db), reader(db.pages()) {}
+  explicit LmdbRecordReader(const LmdbRecordDb& db): db(db) {}
 
   Record read(uint64_t index) override {
     KJ_REQUIRE(index < db.count(), "there are fewer records", db.path(), index, db.count());
@@ -92,7 +90,7 @@ public:
     };
     kj::ArrayPtr<const kj::byte> value;
     KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() {
-                  KJ_IF_MAYBE(found, reader.find(index)) {
+                  KJ_IF_MAYBE(found, db.pages().find(index)) {
                     value = *found;
                   } else {
                     configs::fail("it is missing");
@@ -120,7 +118,6 @@ public:
 
 private:
   const LmdbRecordDb& db;
-  LmdbReader reader;
 };
 
 }  // namespace

@@ -9,7 +9,7 @@
 
 namespace io {
 
-// One record as stored; `bytes` are its reader's.
+// One record as stored; `bytes` point into the map of the database.
 struct Record {
   uint32_t label;
   uint64_t id;  // its number in the original order
@@ -23,7 +23,8 @@ struct Record {
 //
 // A database is never changed after RecordWriter::finish(), so it is opened without locks: it may
 // lie on a read-only disk, and may be opened any number of times in one process. A damaged one is
-// an error, whatever its bytes are.
+// an error, whatever its bytes are; one that is cut short while it is open ends the process by
+// SIGBUS.
 class RecordDb {
 public:
   // Throws if `path` cannot be opened or is not a whole record database of this version; the

@@ -315,16 +315,4 @@ TEST_CASE("RecordDb: with any byte of its structure changed, it is refused or re
   CHECK(refused == 0);
 }
 
-TEST_CASE("RecordReader: a file that becomes shorter while it is open is an error") {
-  Scratch scratch;
-  auto path = scratch.path("records.mdb");
-  writeRecords(path, 5000);
-  auto db = RecordDb::open(path);
-  auto reader = RecordReader::open(*db);
-  CHECK(reader->read(4000).id == 4000);
-  REQUIRE(::truncate(path.cStr(), 8192) == 0);
-  CHECK(thrownBy([&]() { reader->read(10); }) ==
-        kj::str("record 10 of ", path, " is bad: the file is cut short", WAY_OUT));
-}
-
 }  // namespace io

@@ -23,6 +23,17 @@ namespace {
 
 // ---- local: processes on this machine, connected over the loopback.
 
+kj::StringPtr adviceOn(int signal) {
+  switch (signal) {
+    case SIGKILL:
+      return "see in `dmesg` whether memory ran out"_kj;
+    case SIGBUS:
+      return "see whether a record database was cut short, or a disk failed or was full"_kj;
+    default:
+      return "please report it"_kj;
+  }
+}
+
 class RoleProcess final: public StartedRole {
 public:
   RoleProcess(const RoleOptions& options, const ClusterConfig& cluster, RunView& view,
@@ -83,7 +94,7 @@ private:
       return Failure{Failure::KILLED,
           kj::str(process.name, " was killed by signal ", signal, " (", strsignal(signal), "); ",
               lastReportedStep(view.reportedStep()), "; if nobody did that by hand, ",
-              signal == SIGKILL ? "see in `dmesg` whether memory ran out" : "please report it")};
+              adviceOn(signal))};
     }
     int code = WEXITSTATUS(status);
     if (code == 0) return nullptr;
