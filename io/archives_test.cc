@@ -73,7 +73,10 @@ void writeTar(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> entries) {
 kj::Array<kj::byte> zipOf(kj::ArrayPtr<const kj::StringPtr> names, bool utf8) {
   kj::Vector<kj::byte> zip, directory;
   auto put = [](kj::Vector<kj::byte>& to, uint64_t number, uint bytes) {
-    for (uint i = 0; i < bytes; ++i) to.add(kj::byte(number >> 8 * i));
+    for (uint i = 0; i < bytes; ++i) {
+      to.add(kj::byte(number));
+      number >>= 8;
+    }
   };
   uint flags = utf8 ? 0x800 : 0;
   for (auto name: names) {
