@@ -38,8 +38,7 @@ struct TestJob {
     folder.path = kj::str(::getenv("TEST_TMPDIR"), "/", name);
     REQUIRE(::mkdir(folder.path.cStr(), 0777) == 0);
     log = kj::heap<RunLog>(folder, *experiment.log.style,
-        LineFile(
-            kj::AutoCloseFd(::open(told().cStr(), O_WRONLY | O_CREAT, 0666)), "the launcher's"));
+        RunLog::toLauncher(kj::AutoCloseFd(::open(told().cStr(), O_WRONLY | O_CREAT, 0666))));
     job = kj::refcounted<Job>(
         experiment, loaded.digest, *facts, folder, *log, timer, kj::systemPreciseCalendarClock());
     over = job->run().eagerlyEvaluate(nullptr);

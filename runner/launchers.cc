@@ -91,10 +91,10 @@ private:
   kj::Maybe<Failure> judge(int status) {
     if (WIFSIGNALED(status)) {
       int signal = WTERMSIG(status);
-      return Failure{Failure::KILLED,
-          kj::str(process.name, " was killed by signal ", signal, " (", strsignal(signal), "); ",
-              lastReportedStep(view.reportedStep()), "; if nobody did that by hand, ",
-              adviceOn(signal))};
+      return Failure{
+          Failure::KILLED, kj::str(process.name, " was killed by signal ", signal, " (",
+                               strsignal(signal), "); ", lastReportedStep(view.reportedStep()),
+                               "; if nobody did that by hand, ", adviceOn(signal))};
     }
     int code = WEXITSTATUS(status);
     if (code == 0) return nullptr;
@@ -124,8 +124,9 @@ public:
 
     thread = kj::heap<kj::Thread>([&loaded, options = kj::mv(options), toWrite = kj::mv(toWrite),
                                       fulfiller = kj::mv(paf.fulfiller)]() mutable {
-      KJ_IF_MAYBE(e,
-          kj::runCatchingExceptions([&]() { runRole(loaded, options, kj::mv(toWrite)); })) {
+      KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() {
+                    runRole(loaded, options, RunLog::toLauncher(kj::mv(toWrite)));
+                  })) {
         fulfiller->reject(kj::mv(*e));
       } else {
         fulfiller->fulfill();

@@ -196,9 +196,10 @@ private:
 
   kj::MainFunc roleMain() {
     return kj::MainBuilder(commandLine, VERSION,
-        "Runs one role of the job described by FILE, by hand or for a launcher. All roles must be "
-        "given the same file. The coordinator prints the events of the run, and with the second "
-        "one its address. Exit code 75 says that another role was lost.\n"
+        "Runs one role of the job described by FILE. Start all roles on one machine, with the same "
+        "file. The coordinator makes its folder, says where it listens, shows the log of the run, "
+        "prints its table and leaves its report, as `runner run` does. Exit code 75 says that "
+        "another role was lost.\n"
         "\n"
         "  runner role x.toml --role coordinator --folder /tmp/run\n"
         "  runner role x.toml --role server --index 0 --coordinator 127.0.0.1:41234\n"
@@ -212,13 +213,16 @@ private:
         .addOptionWithArg({"coordinator"}, KJ_BIND_METHOD(*this, setCoordinator), "ADDRESS",
             "where the coordinator listens")
         .addOptionWithArg({"folder"}, KJ_BIND_METHOD(*this, setFolder), "DIR",
-            "the coordinator's run folder; where a role leaves its trace")
+            "the coordinator's run folder: made if it is not there, and it may hold no run; where "
+            "a "
+            "role leaves its trace")
         .addOptionWithArg({"trace-steps"}, KJ_BIND_METHOD(*this, setTraceSteps), "A-B",
             "record what it does in these steps, from 0, and leave it in DIR")
         .addOption({"until-stdin-closes"}, KJ_BIND_METHOD(*this, setUntilStdinCloses),
             "end at once when standard input closes")
         .addOption({"launched"}, KJ_BIND_METHOD(*this, setLaunched),
-            "a launcher started this role and records how the run ends")
+            "a launcher started this role and records how the run ends: the coordinator prints its "
+            "events as lines of JSON, and the others only what goes wrong")
         .expectArg("FILE", KJ_BIND_METHOD(*this, setFile))
         .callAfterParsing(KJ_BIND_METHOD(*this, runOneRole))
         .build();
@@ -231,6 +235,11 @@ private:
       }
       if (*r == Role::COORDINATOR && folder.size() == 0) {
         return kj::str("a coordinator needs --folder DIR");
+      }
+      if (*r == Role::COORDINATOR && coordinator.size() > 0) {
+        return kj::str(
+            "a coordinator takes no --coordinator ADDRESS: it listens on a free port of "
+            "127.0.0.1 and says which, since all roles run on one machine");
       }
       if (traceSteps != nullptr && folder.size() == 0) {
         return kj::str("a role leaves its trace in a folder: --folder DIR");

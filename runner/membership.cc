@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "runner/clock_offset.h"
+#include "runner/files.h"
 #include "runner/machine.h"
 
 namespace runner {
@@ -136,15 +137,20 @@ kj::Promise<kj::Own<Membership>> Membership::join(kj::AsyncIoContext& io,
       .catch_([&options](kj::Exception&& e) -> kj::Own<kj::AsyncIoStream> {
         kj::throwFatalException(kj::Exception(e.getType(), kj::heapString(e.getFile()), e.getLine(),
             kj::str("cannot reach the coordinator at ", options.coordinator, ": ",
-                e.getDescription(), "; its first event says where it listens")));
+                e.getDescription(), "; it says where it listens when it starts")));
       })
       .then([&io, &loaded, &options, limits, address, progress = kj::mv(progress),
                 count = kj::mv(count)](kj::Own<kj::AsyncIoStream> stream) mutable {
         auto seated =
             kj::heap<Seated>(io, loaded, options, kj::mv(stream), limits, kj::mv(progress));
         auto joined = seated->join(loaded, options, address, kj::mv(count));
-        return joined.then(
-            [seated = kj::mv(seated)]() mutable -> kj::Own<Membership> { return kj::mv(seated); });
+        return joined.then([&options, seated = kj::mv(seated)]() mutable -> kj::Own<Membership> {
+          if (!options.launched) {
+            writeQuietly(STDERR_FILENO, kj::str(roleName(options.role, options.index),
+                                            " joined the job at ", options.coordinator, "\n"));
+          }
+          return kj::mv(seated);
+        });
       });
 }
 

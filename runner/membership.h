@@ -19,9 +19,10 @@ public:
   // Fills in what a server has counted; the builder lives until the promise resolves.
   using CountPushes = kj::Function<kj::Promise<void>(Pushes::Builder)>;
 
-  // Connects to options.coordinator and joins. `address` is where this role listens, if it
-  // holds a shard. `progress` fills in each heartbeat; `count`, a server's alone, answers the
-  // coordinator. The promise resolves once seated; all arguments must outlive the membership.
+  // Connects to options.coordinator and joins; a role without a launcher says so on stderr.
+  // `address` is where this role listens, if it holds a shard. `progress` fills in each heartbeat;
+  // `count`, a server's alone, answers the coordinator. The promise resolves once seated; all
+  // arguments must outlive the membership.
   static kj::Promise<kj::Own<Membership>> join(kj::AsyncIoContext& io,
       const LoadedExperiment& loaded, const RoleOptions& options,
       kj::Maybe<const rpc::ServerAddress&> address, rpc::MessageLimits limits,

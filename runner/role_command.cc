@@ -4,9 +4,12 @@
 #include <kj/vector.h>
 #include <unistd.h>
 
+#include "runner/files.h"
 #include "runner/launchers.h"
 #include "runner/model_facts.h"
 #include "runner/roles.h"
+#include "runner/run_command.h"
+#include "runner/run_view.h"
 #include "runner/trace_file.h"
 
 namespace runner {
@@ -45,6 +48,34 @@ kj::Maybe<kj::String> wrong(const Experiment& experiment, const RoleOptions& opt
   return nullptr;
 }
 
+// A coordinator without a launcher says of the run what a launcher would say, and leaves in the
+// folder what a launcher would leave there.
+[[noreturn]] void runCoordinatorByHand(
+    const LoadedExperiment& loaded, const RoleOptions& options, CommandLine& commandLine) {
+  auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+  ModelFacts facts(experiment);
+  HeldRunFolder held({kj::str(options.folder.path)});
+  SingleRunView view(experiment, facts.epochs(experiment), facts.steps(experiment));
+  bool hasBegun = false;
+  auto show = [&](Event::Reader event, kj::StringPtr) {
+    hasBegun = true;
+    if (!event.isListening()) return view.show(event);
+    auto address = event.getListening().getAddress();
+    view.say(openingOf(experiment, facts, held.folder));
+    view.say(kj::str("coordinator listens on ", address,
+        "; start the servers and workers with --coordinator ", address));
+  };
+  auto failure = kj::runCatchingExceptions([&]() { runCoordinator(loaded, options, show); });
+  view.end();
+  KJ_IF_MAYBE(e, failure) {
+    // Otherwise the folder may hold another run.
+    if (hasBegun) reportBrokenRun(held.folder, experiment.name);
+    commandLine.endWith(*e, LOST_A_PEER_EXIT);
+  }
+  auto& weights = KJ_ASSERT_NONNULL(view.weightsSha256, "the run ended without weights");
+  commandLine.endWith(reportRun(held.folder, experiment.name, weights, view));
+}
+
 }  // namespace
 
 kj::Maybe<kj::String> runRoles(
@@ -52,15 +83,21 @@ kj::Maybe<kj::String> runRoles(
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   KJ_IF_MAYBE(why, wrong(experiment, options)) return kj::mv(*why);
   addRecords(loaded);
+  if (options.role == Role::COORDINATOR && !options.launched) {
+    runCoordinatorByHand(loaded, options, commandLine);
+  }
 
-  // Nobody but the coordinator has events to write.
   auto run = [&](uint index) {
     RoleOptions own{options.role, index, kj::str(options.coordinator),
         {kj::str(options.folder.path)}, options.trace, options.launched};
-    auto failure = kj::runCatchingExceptions(
-        [&]() { runRole(loaded, own, kj::AutoCloseFd(::dup(STDOUT_FILENO))); });
+    auto failure = kj::runCatchingExceptions([&]() {
+      // Only the coordinator has events to tell.
+      runRole(loaded, own, RunLog::toLauncher(kj::AutoCloseFd(::dup(STDOUT_FILENO))));
+    });
     // Without a word to the others, which would wait for this one.
     KJ_IF_MAYBE(e, failure) commandLine.endWith(*e, LOST_A_PEER_EXIT);
+    if (own.launched) return;
+    writeQuietly(STDERR_FILENO, kj::str(roleName(own.role, own.index), ": the job is done\n"));
   };
   uint first = options.index;
   uint count = options.role == Role::SERVER ? experiment.cluster.serversOfProcess(first) : 1;

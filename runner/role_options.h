@@ -24,7 +24,8 @@ struct RoleOptions {
   RunFolder folder;                            // the coordinator's
   kj::Maybe<rpc::TraceSteps> trace = nullptr;  // what to record, and leave in `folder`
   // Whether a launcher started it, which hears from every role why it ended and records how the run
-  // ended. Without one the roles tell the coordinator, which records it.
+  // ended. Without one the roles tell the coordinator, which records it, and every role tells the
+  // user on stderr how it goes.
   bool launched = false;
 };
 

@@ -37,15 +37,15 @@ kj::Own<rpc::Listener> listen(kj::AsyncIoContext& io, const rpc::Transport& tran
 
 }  // namespace
 
-void runCoordinator(
-    const LoadedExperiment& loaded, const RoleOptions& options, kj::AutoCloseFd events) {
+void runCoordinator(const LoadedExperiment& loaded, const RoleOptions& options, RunLog::Tell tell) {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   auto io = kj::setupAsyncIo();
   ModelFacts facts(experiment);
   kj::Maybe<TensorBoard> board;
   if (experiment.log.tensorboard) board.emplace(options.folder.tensorboard());
-  RunLog log(options.folder, *experiment.log.style, LineFile(kj::mv(events), "the launcher's pipe"),
-      kj::mv(board));
+  RunLog log(options.folder, *experiment.log.style, kj::mv(tell), kj::mv(board));
+  // A launcher has written it.
+  if (!options.launched) writeWhole(options.folder.experiment(), loaded.resolved);
   auto job = kj::refcounted<Job>(experiment, loaded.digest, facts, options.folder, log,
       io.provider->getTimer(), kj::systemPreciseCalendarClock());
   auto listener = listen(io, rpc::TCP);
@@ -97,10 +97,10 @@ void runServer(const LoadedExperiment& loaded, const RoleOptions& options) {
   }
 }
 
-void runRole(const LoadedExperiment& loaded, const RoleOptions& options, kj::AutoCloseFd events) {
+void runRole(const LoadedExperiment& loaded, const RoleOptions& options, RunLog::Tell tell) {
   switch (options.role) {
     case Role::COORDINATOR:
-      return runCoordinator(loaded, options, kj::mv(events));
+      return runCoordinator(loaded, options, kj::mv(tell));
     case Role::SERVER:
       return runServer(loaded, options);
     case Role::WORKER:

@@ -6,6 +6,7 @@
 
 #include "runner/experiment.h"
 #include "runner/role_options.h"
+#include "runner/run_log.h"
 
 namespace runner {
 
@@ -13,14 +14,13 @@ namespace runner {
 // with role, cause and way out; the exception's type is DISCONNECTED if what went wrong is that
 // another role was lost.
 
-// Listens on a port of the loopback that the system chooses, tells it in its first event, and
-// writes events to `events`.
-void runCoordinator(
-    const LoadedExperiment& loaded, const RoleOptions& options, kj::AutoCloseFd events);
+// Listens on a port of the loopback that the system chooses, and says so in its first event. Every
+// event goes to the files of options.folder, and to `tell`. Refuses a folder that holds a run.
+void runCoordinator(const LoadedExperiment& loaded, const RoleOptions& options, RunLog::Tell tell);
 void runServer(const LoadedExperiment& loaded, const RoleOptions& options);
 void runWorker(const LoadedExperiment& loaded, const RoleOptions& options);
 
-// Calls the one for options.role; `events` is for the coordinator.
-void runRole(const LoadedExperiment& loaded, const RoleOptions& options, kj::AutoCloseFd events);
+// Calls the one for options.role; `tell` is for the coordinator.
+void runRole(const LoadedExperiment& loaded, const RoleOptions& options, RunLog::Tell tell);
 
 }  // namespace runner

@@ -109,6 +109,38 @@ kj::String titleOf(kj::ArrayPtr<const ReportedRun> runs) {
   return kj::str(runs.size(), " runs: ", kj::strArray(names, ", "));
 }
 
+}  // namespace
+
+void reportBrokenRun(const RunFolder& folder, kj::StringPtr name) {
+  kj::runCatchingExceptions([&]() {
+    auto run = readRun(folder.path, name);
+    writeReport(folder.path, run[0].label, run);
+  });
+}
+
+ExitCode reportRun(const RunFolder& folder, kj::StringPtr name, kj::StringPtr weightsSha256,
+    const SingleRunView& view) {
+  auto run = readRun(folder.path, name);
+  writeReport(folder.path, run[0].label, run);
+  if (view.linesLeftOut() > 0) {
+    print(kj::str(
+        counted(view.linesLeftOut(), "more line"), " on single steps: see ", folder.log(), "\n"));
+  }
+  printTables(run, STEP_ROWS_MAX);
+  printWhereTablesAre(folder.path);
+  print(kj::str("weights sha256=", weightsSha256, "  ", folder.path, "\n"));
+  return codeOf(run);
+}
+
+kj::String openingOf(
+    const Experiment& experiment, const ModelFacts& facts, const RunFolder& folder) {
+  return kj::str("run ", folder.path, ": ", experiment.cluster.roles(), ", ",
+      counted(experiment.globalBatchSize(), "image"), " a step, ",
+      counted(facts.steps(experiment), "step"));
+}
+
+namespace {
+
 [[noreturn]] void runOne(const LoadedExperiment& loaded, kj::StringPtr runs,
     kj::Maybe<TraceOrder> trace, Course& course, CommandLine& commandLine) {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
@@ -116,9 +148,7 @@ kj::String titleOf(kj::ArrayPtr<const ReportedRun> runs) {
   auto folder = newRunFolder(runs, experiment.name);
   writeWhole(folder.experiment(), loaded.resolved);
   SingleRunView view(experiment, facts.epochs(experiment), facts.steps(experiment));
-  view.say(kj::str("run ", folder.path, ": ", experiment.cluster.roles(), ", ",
-      counted(experiment.globalBatchSize(), "image"), " a step, ",
-      counted(facts.steps(experiment), "step")));
+  view.say(openingOf(experiment, facts, folder));
 
   kj::Maybe<rpc::TraceSteps> traced;
   KJ_IF_MAYBE(order, trace) traced = order->steps;
@@ -126,13 +156,6 @@ kj::String titleOf(kj::ArrayPtr<const ReportedRun> runs) {
   auto ended = launch(loaded, folder, view, course.io, traced).then([&outcome](Outcome&& how) {
     outcome = kj::mv(how);
   });
-  // What a broken run has left is worth a report; that there is none adds nothing to the cause.
-  auto reportBroken = [&]() {
-    kj::runCatchingExceptions([&]() {
-      auto run = readRun(folder.path, experiment.name);
-      writeReport(folder.path, run[0].label, run);
-    });
-  };
   kj::StringPtr interruption;
   if (!course.endsUninterrupted(
           kj::mv(ended), [&](kj::StringPtr reason) { interruption = reason; })) {
@@ -142,26 +165,16 @@ kj::String titleOf(kj::ArrayPtr<const ReportedRun> runs) {
                 })) {
       view.say(kj::str("warning: the interruption is not recorded: ", reasonOf(*e)));
     }
-    reportBroken();
+    reportBrokenRun(folder, experiment.name);
     commandLine.endWith(INTERRUPTED);
   }
   KJ_IF_MAYBE(failure, outcome.failure) {
     view.say(kj::str("error: ", *failure, "; nothing is left running (log: ", folder.log(), ")"));
-    reportBroken();
+    reportBrokenRun(folder, experiment.name);
     commandLine.endWith(RUN_FAILED);
   }
-  auto run = readRun(folder.path, experiment.name);
-  writeReport(folder.path, run[0].label, run);
-  if (view.linesLeftOut() > 0) {
-    print(kj::str(
-        counted(view.linesLeftOut(), "more line"), " on single steps: see ", folder.log(), "\n"));
-  }
-  printTables(run, STEP_ROWS_MAX);
-  printWhereTablesAre(folder.path);
-  print(kj::str(
-      "weights sha256=", KJ_ASSERT_NONNULL(outcome.weightsSha256, "the run ended without weights"),
-      "  ", folder.path, "\n"));
-  auto code = codeOf(run);
+  auto& weights = KJ_ASSERT_NONNULL(outcome.weightsSha256, "the run ended without weights");
+  auto code = reportRun(folder, experiment.name, weights, view);
   KJ_IF_MAYBE(order, trace) {
     auto join = [&]() { joinTraces(experiment, folder, order->path); };
     KJ_IF_MAYBE(failure, kj::runCatchingExceptions(join)) {

@@ -5,6 +5,9 @@
 #include "runner/command_line.h"
 #include "runner/find_runs.h"
 #include "runner/loaded_runs.h"
+#include "runner/model_facts.h"
+#include "runner/run_folder.h"
+#include "runner/run_view.h"
 
 namespace runner {
 
@@ -19,6 +22,20 @@ struct TraceOrder {
 // process, whose threads of a failed run cannot be joined. A `trace` is of a single run.
 [[noreturn]] void runExperiment(const LoadedRuns& all, kj::StringPtr runs,
     kj::Maybe<TraceOrder> trace, CommandLine& commandLine);
+
+// What a user reads when the run in `folder` begins.
+kj::String openingOf(
+    const Experiment& experiment, const ModelFacts& facts, const RunFolder& folder);
+
+// What is left to do when the run in `folder` has finished: prints its table and its weights' hash,
+// and leaves its report there. `view` has shown its log. MISSED if the run is not what it expects,
+// which is told.
+ExitCode reportRun(const RunFolder& folder, kj::StringPtr name, kj::StringPtr weightsSha256,
+    const SingleRunView& view);
+
+// Leaves a report of a run that has failed or was interrupted, if it came so far as to have one.
+// That it has none adds nothing to the cause.
+void reportBrokenRun(const RunFolder& folder, kj::StringPtr name);
 
 // Where else to write a report.
 constexpr kj::StringPtr OTHER_REPORT = "choose another folder with --into"_kj;

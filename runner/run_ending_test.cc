@@ -24,7 +24,7 @@ RunFolder newFolder(kj::StringPtr name) {
 // What the coordinator of a killed job has left: one worker that joined.
 RunFolder brokenRun(kj::StringPtr name) {
   auto folder = newFolder(name);
-  RunLog log(folder, LOG_STYLES[0], LineFile("/dev/null"));
+  RunLog log(folder, LOG_STYLES[0], RunLog::toNobody());
   capnp::MallocMessageBuilder message;
   auto event = message.initRoot<Event>();
   event.initStarted().setName("broken");

@@ -139,8 +139,8 @@ HeldRunFolder::HeldRunFolder(RunFolder ownFolder): folder(kj::mv(ownFolder)) {
   KJ_IF_MAYBE(fd, lockOf(folder)) {
     lock = kj::mv(*fd);
   } else {
-    configs::fail(holderOf(folder), " works in ", folder.path,
-        "; wait until it has ended, or choose another folder with --runs");
+    configs::fail(
+        holderOf(folder), " works in ", folder.path, "; wait until it has ended, or ", OTHER_RUNS);
   }
 }
 

@@ -55,24 +55,33 @@ void eachEvent(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> t
   }
 }
 
+RunLog::Tell RunLog::toLauncher(kj::AutoCloseFd pipe) {
+  LineFile lines(kj::mv(pipe), "the launcher's pipe");
+  return [lines = kj::mv(lines)](Event::Reader, kj::StringPtr json) mutable { lines.append(json); };
+}
+
+RunLog::Tell RunLog::toNobody() {
+  return [](Event::Reader, kj::StringPtr) {};
+}
+
 RunLog::RunLog(
-    const RunFolder& folder, const LogStyle& style, LineFile launcher, kj::Maybe<TensorBoard> board)
-    : RunLog(newEvents(folder), folder, style, kj::mv(launcher), kj::mv(board)) {}
+    const RunFolder& folder, const LogStyle& style, Tell tell, kj::Maybe<TensorBoard> board)
+    : RunLog(newEvents(folder), folder, style, kj::mv(tell), kj::mv(board)) {}
 
 RunLog RunLog::reopen(const RunFolder& folder, const LogStyle& style) {
   for (auto& path: {folder.events(), folder.log()}) removeTornLine(path);
-  RunLog log(LineFile(folder.events()), folder, style, LineFile("/dev/null"), nullptr);
+  RunLog log(LineFile(folder.events()), folder, style, toNobody(), nullptr);
   log.roles.reopen();
   return log;
 }
 
-RunLog::RunLog(LineFile events, const RunFolder& folder, const LogStyle& style, LineFile launcher,
+RunLog::RunLog(LineFile events, const RunFolder& folder, const LogStyle& style, Tell tell,
     kj::Maybe<TensorBoard> board)
     : events(kj::mv(events)),
       log(folder.log()),
       roles(folder),
       writer(style.writer()),
-      launcher(kj::mv(launcher)),
+      tell(kj::mv(tell)),
       board(kj::mv(board)) {}
 
 void RunLog::append(Event::Reader event) {
@@ -82,11 +91,11 @@ void RunLog::append(Event::Reader event) {
   for (auto& line: lines) log.append(line);
   roles.append(event, lines);
   KJ_IF_MAYBE(b, board) b->append(event);
-  launcher.append(json);
+  tell(event, json);
 }
 
 void RunLog::show(Event::Reader event) {
-  launcher.append(formatEvent(event));
+  tell(event, formatEvent(event));
 }
 
 }  // namespace runner

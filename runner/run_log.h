@@ -29,10 +29,17 @@ void eachEvent(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> t
 // each other: by the coordinator, and after its end by the launcher.
 class RunLog {
 public:
+  // Takes an event for whoever watches the run, and the same as a line of JSON.
+  using Tell = kj::Function<void(Event::Reader event, kj::StringPtr json)>;
+  // Writes the lines to a launcher's pipe.
+  static Tell toLauncher(kj::AutoCloseFd pipe);
+  // Nobody watches.
+  static Tell toNobody();
+
   // Writes the files of `folder`, log.txt and those of the roles in `style`, and hands each event
-  // on to `launcher`, one JSON line each. `board`, if there is one, takes all events too. Throws if
+  // on to `tell`. `board`, if there is one, takes all events too. Throws if
   // the folder has events: those of a run that has ended, or of one that goes on now.
-  RunLog(const RunFolder& folder, const LogStyle& style, LineFile launcher,
+  RunLog(const RunFolder& folder, const LogStyle& style, Tell tell,
       kj::Maybe<TensorBoard> board = nullptr);
   // Goes on with the files that roles have left in `folder`, or begins them; there is no launcher
   // to tell. The roles must be gone. A last line that a full disk has torn is removed.
@@ -40,18 +47,18 @@ public:
 
   // Writes the event to all of them. Throws if one of them cannot be written.
   void append(Event::Reader event);
-  // Hands an event to the launcher only: it is not part of the record.
+  // Hands an event to `tell` only: it is not part of the record.
   void show(Event::Reader event);
 
 private:
-  RunLog(LineFile events, const RunFolder& folder, const LogStyle& style, LineFile launcher,
+  RunLog(LineFile events, const RunFolder& folder, const LogStyle& style, Tell tell,
       kj::Maybe<TensorBoard> board);
 
   LineFile events;
   LineFile log;
   RoleLogs roles;
   kj::Own<LineWriter> writer;
-  LineFile launcher;
+  Tell tell;
   kj::Maybe<TensorBoard> board;
 };
 

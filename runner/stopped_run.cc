@@ -52,7 +52,7 @@ void recordStop(const HeldRunFolder& held, const LoadedExperiment& loaded, const
   auto& config = KJ_ASSERT_NONNULL(loaded.experiment).log;
   kj::Maybe<TensorBoard> board;
   if (config.tensorboard) board.emplace(folder.tensorboard());
-  RunLog log(folder, *config.style, LineFile("/dev/null"), kj::mv(board));
+  RunLog log(folder, *config.style, RunLog::toNobody(), kj::mv(board));
   double time_s = 0;
   for (auto& line: lines) {
     capnp::MallocMessageBuilder message;

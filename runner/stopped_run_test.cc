@@ -28,7 +28,7 @@ struct TestRun {
   explicit TestRun(kj::StringPtr name)
       : loaded(loadExperiment("configs/fashion_mnist_dist_sync.toml", nullptr)),
         held({kj::str(::getenv("TEST_TMPDIR"), "/", name)}),
-        log(held.folder, *KJ_ASSERT_NONNULL(loaded.experiment).log.style, LineFile("/dev/null"),
+        log(held.folder, *KJ_ASSERT_NONNULL(loaded.experiment).log.style, RunLog::toNobody(),
             TensorBoard(held.folder.tensorboard())) {
     append(0, 0, [](Event::Builder event) { event.initStarted().setDigest("abc"); });
   }

@@ -239,15 +239,15 @@ kj::Own<Command> startCoordinator(kj::StringPtr file, kj::StringPtr folder = new
   return kj::heap<Command>(words, Command::Surroundings{.environment = environment});
 }
 
-// Where it listens: in the event that it prints once it does.
+// Where it listens: it says so once it does.
 kj::String addressOf(Command& coordinator) {
-  constexpr kj::StringPtr MARK = "\"listening\":{\"address\":\""_kj;
-  KJ_REQUIRE(coordinator.waitForOutput(MARK), coordinator.errors());
-  auto output = coordinator.output();
+  constexpr kj::StringPtr MARK = "coordinator listens on "_kj;
+  KJ_REQUIRE(coordinator.waitForErrors(MARK), coordinator.errors());
+  auto errors = coordinator.errors();
   auto at =
-      static_cast<const char*>(::memmem(output.begin(), output.size(), MARK.begin(), MARK.size()));
-  kj::StringPtr rest = output.slice(at - output.begin() + MARK.size());
-  return kj::heapString(rest.slice(0, KJ_ASSERT_NONNULL(rest.findFirst('"'))));
+      static_cast<const char*>(::memmem(errors.begin(), errors.size(), MARK.begin(), MARK.size()));
+  kj::StringPtr rest = errors.slice(at - errors.begin() + MARK.size());
+  return kj::heapString(rest.slice(0, KJ_ASSERT_NONNULL(rest.findFirst(';'))));
 }
 
 TEST_CASE("roles that never join are named when the time to start is over") {
@@ -264,22 +264,22 @@ TEST_CASE("a coordinator is refused in the folder of a run that goes on, or has 
   auto folder = newFolder();
   auto first = startCoordinator(ENDLESS, folder);
   addressOf(*first);
-  auto refuse = [&]() {
+  auto refuse = [&](kj::StringPtr why) {
     auto events = readFile(kj::str(folder, "/events.jsonl"));
     auto second = startCoordinator(ENDLESS, folder);
-    checkFailed(second->wait(FAILS_WITHIN_S), {kj::str(folder, " holds a run already")});
+    checkFailed(second->wait(FAILS_WITHIN_S), {why});
     CHECK(readFile(kj::str(folder, "/events.jsonl")) == events);
   };
-  refuse();
+  refuse(kj::str("process ", first->pid(), " works in ", folder));
   first->kill(SIGKILL);
   first->wait();
-  refuse();
+  refuse(kj::str(folder, " holds a run already"));
 }
 
 // All roles of ENDLESS.
 struct JobByHand {
   explicit JobByHand(kj::StringPtr file): coordinator(startCoordinator(file, folder)) {
-    auto address = addressOf(*coordinator);
+    address = addressOf(*coordinator);
     for (uint i = 0; i < 2; i++) {
       servers.add(startRole(file, "server", i, address));
       workers.add(startRole(file, "worker", i, address));
@@ -292,8 +292,10 @@ struct JobByHand {
     return at == nullptr ? kj::str() : kj::str(at);
   }
 
-  kj::String folder = newFolder();
+  // The coordinator makes it.
+  kj::String folder = kj::str(newFolder(), "/a/b");
   kj::Own<Command> coordinator;
+  kj::String address;
   kj::Vector<kj::Own<Command>> servers;
   kj::Vector<kj::Own<Command>> workers;
 };
@@ -305,6 +307,50 @@ kj::String endlessWith(kj::StringPtr lines) {
   KJ_REQUIRE(::realpath(ENDLESS.cStr(), path) != nullptr);
   writeFile(file, kj::str("extends = \"", path, "\"\n", lines));
   return file;
+}
+
+TEST_CASE("a job started by hand says and leaves what runner run says and leaves") {
+  constexpr kj::StringPtr SHORT = "tests/faults/short.toml"_kj;
+  auto launched = train(SHORT);
+  JobByHand job(SHORT);
+  auto ended = job.coordinator->wait();
+  INFO(ended.output, ended.errors);
+  CHECK(ended.exitCode == 0);
+  CHECK(contains(
+      ended.errors, kj::str("coordinator listens on ", job.address,
+                        "; start the servers and workers with --coordinator ", job.address, "\n")));
+  CHECK(ended.output.endsWith(
+      kj::str("\nweights sha256=", launched.weightsSha256, "  ", job.folder, "\n")));
+  CHECK(contains(ended.output, "Epoch[1] Validation-accuracy="));
+  // No event of the launcher's.
+  CHECK_FALSE(contains(ended.output, "{"));
+  CHECK_FALSE(contains(ended.errors, "{"));
+  CHECK(contains(ended.output, readFile(kj::str(job.folder, "/table.md"))));
+  for (auto name: {"experiment.toml", "table.csv", "report.html", "weights.safetensors"}) {
+    CHECK(readFile(kj::str(job.folder, "/", name)).size() > 0);
+  }
+  CHECK(readFile(kj::str(job.folder, "/experiment.toml")) ==
+        readFile(kj::str(launched.folder, "/experiment.toml")));
+  auto check = [&](Command& role, kj::StringPtr name) {
+    auto ended = role.wait(FAILS_WITHIN_S);
+    CHECK(ended.exitCode == 0);
+    CHECK(ended.output == "");
+    CHECK(ended.errors ==
+          kj::str(name, " joined the job at ", job.address, "\n", name, ": the job is done\n"));
+  };
+  for (uint i = 0; i < 2; i++) {
+    check(*job.servers[i], kj::str("server ", i));
+    check(*job.workers[i], kj::str("worker ", i));
+  }
+}
+
+TEST_CASE("a coordinator that is told an address refuses it and says where it listens") {
+  auto ended = Command({RUNNER, "role", ENDLESS, "--role", "coordinator", "--folder", newFolder(),
+                           "--coordinator", "192.0.2.2:7777"})
+                   .wait();
+  CHECK(ended.exitCode == 2);
+  CHECK(contains(ended.errors,
+      "a coordinator takes no --coordinator ADDRESS: it listens on a free port of 127.0.0.1"));
 }
 
 TEST_CASE("a worker started by hand that fails tells the coordinator why, which records it") {
@@ -333,7 +379,8 @@ TEST_CASE("a worker started by hand whose data are missing tells the coordinator
 
 TEST_CASE("a role started by hand that is killed: the coordinator says that it gave no reason") {
   JobByHand job(ENDLESS);
-  REQUIRE(job.coordinator->waitForOutput("\"role\":\"worker\",\"index\":1,\"speed\""));
+  // No worker comes so far before each has reported a step.
+  REQUIRE(job.coordinator->waitForOutput("Batch [20]"));
   job.workers[1]->kill(SIGKILL);
   auto ended = job.coordinator->wait(FAILS_WITHIN_S);
   CHECK(ended.exitCode == 75);
@@ -348,7 +395,7 @@ TEST_CASE("two roles of one index: the second is refused and told why") {
   auto coordinator = startCoordinator(ENDLESS);
   auto address = addressOf(*coordinator);
   auto first = startRole(ENDLESS, "server", 0, address);
-  REQUIRE(coordinator->waitForOutput("\"joined\""));
+  REQUIRE(first->waitForErrors("server 0 joined the job"));
   auto second = startRole(ENDLESS, "server", 0, address);
   checkFailed(second->wait(FAILS_WITHIN_S), {"server 0 has joined already", "--index"});
   auto beyond = startRole(ENDLESS, "worker", 2, address);
