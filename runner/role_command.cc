@@ -65,12 +65,19 @@ kj::Maybe<kj::String> wrong(const Experiment& experiment, const RoleOptions& opt
     view.say(kj::str("coordinator listens on ", address,
         "; start the servers and workers with --coordinator ", address));
   };
-  auto failure = kj::runCatchingExceptions([&]() { runCoordinator(loaded, options, show); });
+  bool isWhole = true;
+  auto failure =
+      kj::runCatchingExceptions([&]() { isWhole = runCoordinator(loaded, options, show); });
   view.end();
   KJ_IF_MAYBE(e, failure) {
     // Otherwise the folder may hold another run.
     if (hasBegun) reportBrokenRun(held.folder, experiment.name);
     commandLine.endWith(*e, LOST_A_PEER_EXIT);
+  }
+  if (!isWhole) {
+    view.say("interrupted; the servers and workers lose the coordinator and end");
+    reportBrokenRun(held.folder, experiment.name);
+    commandLine.endWith(INTERRUPTED);
   }
   auto& weights = KJ_ASSERT_NONNULL(view.weightsSha256, "the run ended without weights");
   commandLine.endWith(reportRun(held.folder, experiment.name, weights, view));

@@ -5,6 +5,7 @@
 #include "rpc/shard_server.h"
 #include "rpc/transport.h"
 #include "runner/coordinator.h"
+#include "runner/interrupts.h"
 #include "runner/membership.h"
 #include "runner/model_facts.h"
 #include "runner/reason.h"
@@ -37,8 +38,10 @@ kj::Own<rpc::Listener> listen(kj::AsyncIoContext& io, const rpc::Transport& tran
 
 }  // namespace
 
-void runCoordinator(const LoadedExperiment& loaded, const RoleOptions& options, RunLog::Tell tell) {
+bool runCoordinator(const LoadedExperiment& loaded, const RoleOptions& options, RunLog::Tell tell) {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+  auto signals = options.launched ? nullptr : interrupts();
+  for (int signal: signals) kj::UnixEventPort::captureSignal(signal);
   auto io = kj::setupAsyncIo();
   ModelFacts facts(experiment);
   kj::Maybe<TensorBoard> board;
@@ -54,14 +57,26 @@ void runCoordinator(const LoadedExperiment& loaded, const RoleOptions& options, 
   auto over = job->run();
 
   job->showAddress(listener->address().tcp);
+  int interrupt = 0;
+  for (int signal: signals) {
+    auto received = io.unixEventPort.onSignal(signal).then(
+        [&interrupt, signal](siginfo_t&&) { interrupt = signal; });
+    over = over.exclusiveJoin(kj::mv(received));
+  }
   auto run = [&]() { over.exclusiveJoin(kj::mv(serving)).wait(io.waitScope); };
-  KJ_IF_MAYBE(failure, kj::runCatchingExceptions(run)) {
+  auto failed = kj::runCatchingExceptions(run);
+  if (interrupt != 0) {
+    appendEnding(log, Ending::INTERRUPTED, reasonOfInterrupt(interrupt));
+    return false;
+  }
+  KJ_IF_MAYBE(failure, failed) {
     if (!options.launched) {
       // The failure may be that nothing can be written. The caller still tells of it.
       kj::runCatchingExceptions([&]() { appendEnding(log, Ending::FAILED, reasonOf(*failure)); });
     }
     kj::throwFatalException(kj::mv(*failure));
   }
+  return true;
 }
 
 void runServer(const LoadedExperiment& loaded, const RoleOptions& options) {
@@ -100,7 +115,8 @@ void runServer(const LoadedExperiment& loaded, const RoleOptions& options) {
 void runRole(const LoadedExperiment& loaded, const RoleOptions& options, RunLog::Tell tell) {
   switch (options.role) {
     case Role::COORDINATOR:
-      return runCoordinator(loaded, options, kj::mv(tell));
+      runCoordinator(loaded, options, kj::mv(tell));
+      return;
     case Role::SERVER:
       return runServer(loaded, options);
     case Role::WORKER:

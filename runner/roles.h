@@ -16,7 +16,9 @@ namespace runner {
 
 // Listens on a port of the loopback that the system chooses, and says so in its first event. Every
 // event goes to the files of options.folder, and to `tell`. Refuses a folder that holds a run.
-void runCoordinator(const LoadedExperiment& loaded, const RoleOptions& options, RunLog::Tell tell);
+// Without a launcher, Ctrl-C, SIGTERM and SIGHUP end it too: then it records that, and returns
+// false.
+bool runCoordinator(const LoadedExperiment& loaded, const RoleOptions& options, RunLog::Tell tell);
 void runServer(const LoadedExperiment& loaded, const RoleOptions& options);
 void runWorker(const LoadedExperiment& loaded, const RoleOptions& options);
 

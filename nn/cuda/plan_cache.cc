@@ -3,6 +3,8 @@
 #include <kj/debug.h>
 #include <kj/vector.h>
 
+#include "configs/language/warning.h"
+
 namespace nn::cuda {
 
 namespace {
@@ -82,8 +84,8 @@ void PlanCache::remember(kj::StringPtr key, kj::StringPtr name) {
   put(kj::str(key), kj::str(name));
   auto thrown = kj::runCatchingExceptions([&]() { write(); });
   KJ_IF_MAYBE(cause, thrown) {
-    KJ_LOG(
-        WARNING, "which CUDA plans are fastest cannot be kept", FILE_NAME, cause->getDescription());
+    configs::warn(kj::str("cannot write ", FILE_NAME, ": ", cause->getDescription(),
+        "; the next run measures the CUDA plans again"));
   }
 }
 
@@ -97,7 +99,7 @@ void PlanCache::read() {
     KJ_IF_MAYBE(entries, entriesOf((*file)->readAllText())) {
       for (auto& entry: *entries) put(kj::mv(entry.key), kj::mv(entry.name));
     } else {
-      KJ_LOG(WARNING, "not as this program writes it, so it will be written anew", FILE_NAME);
+      configs::warn(kj::str(FILE_NAME, " is damaged; it is written anew"));
     }
   }
 }

@@ -391,6 +391,25 @@ TEST_CASE("a role started by hand that is killed: the coordinator says that it g
   CHECK(contains(job.failedEvent(), CAUSE));
 }
 
+TEST_CASE("Ctrl-C of a coordinator that was started by hand is recorded, and ends every role") {
+  JobByHand job(ENDLESS);
+  REQUIRE(job.coordinator->waitForOutput("Batch [20]"));
+  job.coordinator->kill(SIGINT);
+  auto ended = job.coordinator->wait(FAILS_WITHIN_S);
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 130);
+  CHECK(
+      contains(ended.errors, "interrupted; the servers and workers lose the coordinator and end"));
+  for (uint i = 0; i < 2; i++) {
+    CHECK(job.servers[i]->wait(FAILS_WITHIN_S).exitCode == 75);
+    CHECK(job.workers[i]->wait(FAILS_WITHIN_S).exitCode == 75);
+  }
+  constexpr kj::StringPtr REASON = "received SIGINT (Ctrl-C)"_kj;
+  for (auto file: {"/events.jsonl", "/log.txt", "/table.md", "/report.html"}) {
+    CHECK(contains(readFile(kj::str(job.folder, file)), REASON));
+  }
+}
+
 TEST_CASE("two roles of one index: the second is refused and told why") {
   auto coordinator = startCoordinator(ENDLESS);
   auto address = addressOf(*coordinator);
