@@ -2,6 +2,7 @@
 
 #include <capnp/message.h>
 #include <kj/debug.h>
+#include <math.h>
 
 #include "configs/language/failure.h"
 #include "nn/cpu/cpu.h"
@@ -257,7 +258,8 @@ void Job::join(Seat& seat, Member::Client member, Address::Reader address, uint 
 void Job::heartbeat(Seat& seat, RoleProgress::Reader progress) {
   seat.lastHeard = running.passed();
   seat.epoch = progress.getEpoch();
-  seat.step = progress.getStep();
+  seat.step = kj::max(seat.step, progress.getStep());
+  if (seat.epoch == seat.trainedEpoch) return;
   auto result = progress.getResult();
   seat.sums = {result.getLossSum(), result.getCorrect(), result.getImages()};
 }
@@ -268,6 +270,14 @@ void Job::report(Seat& seat, Event::Reader event) {
   }
   // Newer than the latest heartbeat.
   if (event.isSpeed()) seat.step = kj::max(seat.step, event.getSpeed().getStep());
+  if (event.isTrained()) {
+    auto trained = event.getTrained();
+    uint64_t images = trained.getImages();
+    seat.epoch = seat.trainedEpoch = trained.getEpoch();
+    seat.step = trained.getStep();
+    seat.sums = {
+        trained.getLoss() * images, uint64_t(round(trained.getAccuracy() * images)), images};
+  }
   capnp::MallocMessageBuilder message;
   message.setRoot(event);
   auto copy = message.getRoot<Event>();

@@ -62,6 +62,7 @@ private:
     uint epoch = 0;                                // how far it got: see RoleProgress in job.capnp
     uint64_t step = 0;
     Sums sums;
+    uint trainedEpoch = 0;  // whose sums are final
   };
 
   // What one worker brings to a meeting, and what all get.

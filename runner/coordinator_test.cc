@@ -282,6 +282,10 @@ TEST_CASE("during validation the progress says so, and the speed stays that of t
   struct Told {
     bool validating = false;
     double imagesPerS = 0;
+    uint epoch = 0;
+    uint64_t step = 0;
+    double loss = 0;
+    double accuracy = 0;
   };
   auto lastTold = [&]() {
     Told told;
@@ -293,7 +297,9 @@ TEST_CASE("during validation the progress says so, and the speed stays that of t
       parseEvent(kj::heapString(rest.slice(0, end)), event);
       rest = rest.slice(end + 1);
       if (!event.isProgress()) continue;
-      told = {event.getProgress().getValidating(), event.getProgress().getImagesPerS()};
+      auto progress = event.getProgress();
+      told = {progress.getValidating(), progress.getImagesPerS(), progress.getEpoch(),
+          progress.getStep(), progress.getLoss(), progress.getAccuracy()};
     }
     return told;
   };
@@ -306,9 +312,25 @@ TEST_CASE("during validation the progress says so, and the speed stays that of t
   auto training = lastTold();
   CHECK_FALSE(training.validating);
   CHECK(training.imagesPerS > 0);
+  // The last steps came after the last heartbeats.
+  for (auto worker: {&first, &second}) {
+    auto request = worker->reportRequest();
+    auto trained = request.initEvent().initTrained();
+    trained.setEpoch(1);
+    trained.setStep(step + 5);
+    trained.setImages(100);
+    trained.setLoss(0.5);
+    trained.setAccuracy(0.75);
+    request.send().wait(job.waitScope);
+  }
   meetAll(MeetingPoint::TRAINED);
   // At once, not a second later.
-  CHECK(lastTold().validating);
+  auto begun = lastTold();
+  CHECK(begun.validating);
+  CHECK(begun.epoch == 1);
+  CHECK(begun.step == step + 5);
+  CHECK(begun.loss == 0.5);
+  CHECK(begun.accuracy == 0.75);
   pass(5, 0);
   CHECK(lastTold().validating);
   CHECK(lastTold().imagesPerS == training.imagesPerS);
