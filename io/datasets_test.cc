@@ -411,17 +411,15 @@ TEST_CASE("packDataset: a failure names the flags of pack_records, and leaves no
   useCache(scratch);
   auto config = testConfig("image_folder", writeClasses(scratch));
   config.names.skip = "give --skip-bad";
-  // Its header is good, so that only the mean image meets the damage.
+  // Its header is good.
   auto planes = kj::heapArray<kj::byte>(3 * 16 * 16);
   for (auto i: kj::indices(planes)) planes[i] = i * 37 % 251;
   auto file = encodeJpeg({{3, 16, 16}, Layout::PLANES, planes});
   scratch.write("images/cat/103.jpg", file.slice(0, file.size() * 4 / 5));
   auto packed = scratch.path("packed");
   auto message = thrownBy([&]() { packDataset(config, packed, silent()); });
-  CHECK(message.startsWith("record 3 (cat/103.jpg) of "));
-  CHECK(
-      message.endsWith("; repair or remove that image where the data comes from, or give "
-                       "--skip-bad"));
+  CHECK(message.startsWith("cannot import cat/103.jpg of "));
+  CHECK(message.endsWith("; repair or remove it, or give --skip-bad"));
   CHECK(::access(packed.cStr(), F_OK) != 0);
   config.onBadRecord = row(BAD_RECORD_POLICIES, "skip");
   packDataset(config, packed, silent());

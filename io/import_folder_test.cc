@@ -152,6 +152,21 @@ TEST_CASE("importFolder: a file that is not an image is refused by name, or left
       imported.warnings[0] == "cat/11.jpg is not a JPEG file; left out (on_bad_record = \"skip\")");
 }
 
+TEST_CASE("importFolder: a JPEG file that was cut short is refused, or left out, by policy") {
+  Images images;
+  images.writeClasses(3);
+  auto whole = jpegOf(1);
+  images.write("cat/11.jpg", whole.slice(0, whole.size() - 8));
+  CHECK(images.refusal().startsWith(kj::str(
+      "cannot import cat/11.jpg of ", images.folder(), ": it cannot be decoded: ")));
+  images.skipBad();
+  auto imported = images.import();
+  CHECK(kj::strArray(imported.paths, " ") ==
+        "cat/10.jpg cat/12.jpg dog/10.jpg dog/11.jpg dog/12.jpg");
+  REQUIRE(imported.warnings.size() == 1);
+  CHECK(imported.warnings[0].startsWith("cat/11.jpg cannot be decoded: "));
+}
+
 TEST_CASE("importFolder: one bad header does not cost the images after it") {
   Images images;
   images.writeClasses(20);

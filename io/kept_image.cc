@@ -31,12 +31,14 @@ KeptImage keep(const DataConfig& config, ImageView image) {
 KeptImage keepJpeg(
     const DataConfig& config, kj::ArrayPtr<const kj::byte> file, JpegDecoder& decoder) {
   auto shape = decoder.shapeOf(file);
+  // Also where the file stays as it is: a header does not show that its pixels are all there.
+  auto pixels = decoder.decode(file, shape);
   bool sameSize =
       config.resizeShortSide == 0 || kj::min(shape.height, shape.width) == config.resizeShortSide;
   if (sameSize && config.encoding->word == Encoding::JPEG) {
     return {Encoding::JPEG, shape, file, nullptr};
   }
-  return keep(config, {shape, Layout::PIXELS, decoder.decode(file, shape)});
+  return keep(config, {shape, Layout::PIXELS, pixels});
 }
 
 }  // namespace io

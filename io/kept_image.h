@@ -19,8 +19,8 @@ struct KeptImage {
 // `image`, resized and encoded as `config` says.
 KeptImage keep(const DataConfig& config, ImageView image);
 
-// The image of a JPEG file. The file stays as it is where `config` allows it; then only its header
-// is read. Throws over a file that cannot be used; what is thrown begins with a verb.
+// The image of a JPEG file. The file stays as it is where `config` allows it. It is decoded in any
+// case. Throws over a file that cannot be used or decoded; what is thrown begins with a verb.
 KeptImage keepJpeg(
     const DataConfig& config, kj::ArrayPtr<const kj::byte> file, JpegDecoder& decoder);
 

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "io/jpeg.h"
+#include "io/record_db.h"
 #include "tests/faults/failure.h"
 #include "tests/skip.h"
 #include "tests/text.h"
@@ -179,34 +180,58 @@ TEST_CASE("a database with one changed byte ends the run, which names the file: 
 // -------------------------------------------------------------------------------------------------
 // Images.
 
-// A folder with 20 JPEG files in two classes; the 8th was cut short.
+constexpr io::ImageShape IMAGES = {3, 16, 16};
+
+// The `i`-th of 20 images, as a JPEG file.
+kj::Array<kj::byte> jpegOf(uint i) {
+  auto pixels = kj::heapArray<kj::byte>(IMAGES.size());
+  for (size_t k: kj::indices(pixels)) pixels[k] = (k * (i + 3) * 37) % 251;
+  return io::encodeJpeg({IMAGES, io::Layout::PIXELS, pixels});
+}
+
+kj::String nameOf(uint i) {
+  return kj::str(i % 2 == 0 ? "cat" : "dog", "/", i / 10, i % 10, ".jpeg");
+}
+
+// A folder with 20 JPEG files in two classes.
 kj::String imageFolder() {
   auto folder = newFolder();
-  io::ImageShape shape = {3, 16, 16};
   for (auto name: {"cat", "dog"}) {
     REQUIRE(Command({"mkdir", kj::str(folder, "/", name)}).wait().exitCode == 0);
   }
   for (uint i = 0; i < 20; ++i) {
-    auto pixels = kj::heapArray<kj::byte>(shape.size());
-    for (size_t k: kj::indices(pixels)) pixels[k] = (k * (i + 3) * 37) % 251;
-    auto jpeg = io::encodeJpeg({shape, io::Layout::PIXELS, pixels});
-    auto bytes = jpeg.slice(0, i == 7 ? jpeg.size() * 2 / 3 : jpeg.size()).asChars();
-    auto name = kj::str(i % 2 == 0 ? "cat" : "dog", "/", i / 10, i % 10, ".jpeg");
-    writeFile(kj::str(folder, "/", name), kj::heapString(bytes));
+    writeFile(kj::str(folder, "/", nameOf(i)), kj::heapString(jpegOf(i).asChars()));
   }
   return folder;
 }
 
+// A folder of packed records of these images. The 8th was cut short, which an import would have
+// refused.
+kj::String packedFolder() {
+  auto folder = newFolder();
+  auto training = io::RecordWriter::create(kj::str(folder, "/training.mdb"));
+  auto validation = io::RecordWriter::create(kj::str(folder, "/validation.mdb"));
+  for (uint i = 0; i < 20; ++i) {
+    auto jpeg = jpegOf(i);
+    auto bytes = jpeg.slice(0, i == 7 ? jpeg.size() * 2 / 3 : jpeg.size());
+    auto& writer = i % 10 == 9 ? validation : training;
+    writer->add(i % 2, i, io::Encoding::JPEG, IMAGES, bytes, nameOf(i));
+  }
+  training->finish();
+  validation->finish();
+  return folder;
+}
+
 TEST_CASE("a JPEG file that was cut short ends the run, which names the record") {
-  auto source = kj::str("data.source=", imageFolder());
+  auto source = kj::str("data.source=", packedFolder());
   Run run("tests/faults/images.toml", {source});
-  checkFailed(run.command.wait(), {"worker ", "record 12 (dog/07.jpeg) of ", "training.mdb",
+  checkFailed(run.command.wait(), {"worker ", "record 7 (dog/07.jpeg) of ", "training.mdb",
                                       "repair or remove that image", "data.on_bad_record"});
   checkNothingLeft(run);
 }
 
 TEST_CASE("a JPEG file that was cut short is counted, named and skipped where the file says so") {
-  auto source = kj::str("data.source=", imageFolder());
+  auto source = kj::str("data.source=", packedFolder());
   Run run("tests/faults/images.toml", {source, "data.on_bad_record=skip"});
   auto ended = run.command.wait();
   INFO(ended.errors);
