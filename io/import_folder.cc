@@ -43,6 +43,7 @@ public:
   void run(RecordWriter& training, RecordWriter& validation) {
     KJ_IF_MAYBE(path, place.labels) {
       labels = readLabels(*path);
+      labelsFile = kj::str(*path);
     } else {
       list();
     }
@@ -70,14 +71,19 @@ public:
   }
 
 private:
-  // Finds all images, and labels them by their folders.
+  // Finds all images, and labels them by the labels.tsv of the archive, else by their folders.
   void list() {
     kj::Vector<kj::String> paths;
+    bool isArchive = pathKind(images) == PathKind::FILE;
     auto members = Members::open(images);
     auto what = kj::str("listing ", baseName(images));
     for (;;) {
       KJ_IF_MAYBE(path, members->next()) {
-        if (isImage(*path)) paths.add(kj::str(*path));
+        if (isArchive && baseName(*path) == LABELS_FILE) {
+          readLabelsOf(*members, *path);
+        } else if (isImage(*path)) {
+          paths.add(kj::str(*path));
+        }
       } else {
         break;
       }
@@ -85,7 +91,22 @@ private:
     }
     tellPassedOver(*members);
     listed = true;
-    labels = labelsByFolder(config, images, paths.releaseAsArray());
+    if (labelsFile == nullptr) labels = labelsByFolder(config, images, paths.releaseAsArray());
+  }
+
+  // Reads the archive's member `path`. Its lines count from the folder that it lies in, which may
+  // be the one folder that was packed.
+  void readLabelsOf(Members& members, kj::StringPtr path) {
+    auto name = kj::str(path, " of ", images);
+    KJ_IF_MAYBE(other, labelsFile) {
+      configs::fail("there are two files of labels: ", *other, " and ", name,
+          "; leave one of them, or unpack the archive and set ", config.names.source,
+          " to the folder that is meant");
+    }
+    auto content = about(name, [&]() { return members.read(LABELS_FILE_BYTES_MAX); });
+    labels = parseLabels(
+        name, content, kj::heapString(path.slice(0, path.size() - LABELS_FILE.size())));
+    labelsFile = kj::mv(name);
   }
 
   bool isImage(kj::StringPtr path) {
@@ -100,7 +121,7 @@ private:
       ++met;
       return label->number;
     }
-    KJ_IF_MAYBE(file, place.labels) {
+    KJ_IF_MAYBE(file, labelsFile) {
       configs::fail(
           path, " of ", images, " has no label in ", *file, ": give it one, or take it away");
     }
@@ -174,7 +195,7 @@ private:
       }
     }
     if (missing.count() == 0) return;
-    KJ_IF_MAYBE(file, place.labels) {
+    KJ_IF_MAYBE(file, labelsFile) {
       configs::fail(images, " has ", labels.size() - missing.count(), " of the ", labels.size(),
           " images that ", *file, " names; missing: ", missing.names(),
           "; put them there, or remove their lines");
@@ -197,7 +218,8 @@ private:
   Warn& warn;
 
   Labels labels;
-  bool listed = false;  // by list(), which has told what is passed over
+  kj::Maybe<kj::String> labelsFile;  // as messages name it; null: labels by folder
+  bool listed = false;               // by list(), which has told what is passed over
   LeftOut otherImages;
   JpegDecoder decoder;
   kj::Array<kj::byte> file;  // the image read last

@@ -14,8 +14,8 @@ namespace io {
 //
 // A file that is not a good image is an error, or `warn` names it and it is left out, by
 // `config.onBadRecord`. Entries that are not files are named and left out. Throws if a labelled
-// image is missing or an image has no label, if there is no image at all, or as labelsByFolder()
-// does.
+// image is missing or an image has no label, if an archive has two files of labels, if there is no
+// image at all, or as labelsByFolder() does.
 void importFolder(const DataConfig& config, const ImagePlace& place, RecordWriter& training,
     RecordWriter& validation, Progress& progress, Warn& warn);
 

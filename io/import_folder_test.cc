@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <kj/vector.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -32,6 +33,15 @@ struct Imported {
 struct Images {
   Scratch scratch;
   DataConfig config = testConfig("image_folder");
+
+  // Puts all of the folder into an archive, from its folder `from` on, and imports that.
+  kj::String pack(kj::StringPtr from) {
+    auto archive = scratch.path("images.tar");
+    auto command = kj::str("tar cf ", archive, " -C ", scratch.path(""), from, " .");
+    KJ_ASSERT(::system(command.cStr()) == 0);
+    config.source = kj::str(archive);
+    return archive;
+  }
 
   Images() { config.source = scratch.path("images"); }
 
@@ -93,6 +103,37 @@ TEST_CASE("importFolder: labels.tsv beside the images names their labels") {
   write("cat/10.jpg\t1\n");
   CHECK(images.refusal() == kj::str("cat/11.jpg of ", images.folder(), " has no label in ", path,
                                 ": give it one, or take it away"));
+}
+
+TEST_CASE("importFolder: labels.tsv in an archive names the labels, from its own folder on") {
+  // The archive of the folder's content, and that of a folder above.
+  for (auto from: {"images", ""}) {
+    Images images;
+    images.write("10.jpg", jpegOf(1));
+    images.write("a/11.jpg", jpegOf(2));
+    images.write("labels.tsv", kj::StringPtr("10.jpg\t7\na/11.jpg\t5\n").asBytes());
+    images.pack(from);
+    auto imported = images.import();
+    for (auto i: kj::indices(imported.paths)) {
+      CHECK(imported.labels[i] == (imported.paths[i].endsWith("10.jpg") ? 7 : 5));
+    }
+    CHECK(imported.paths.size() == 2);
+    CHECK(imported.warnings.size() == 0);
+  }
+}
+
+TEST_CASE(
+    "importFolder: an image that an archive's labels.tsv lacks, and a second one, are refused") {
+  Images images;
+  images.write("10.jpg", jpegOf(1));
+  images.write("a/11.jpg", jpegOf(2));
+  images.write("labels.tsv", kj::StringPtr("10.jpg\t7\n").asBytes());
+  auto archive = images.pack("images");
+  CHECK(images.refusal() == kj::str("a/11.jpg of ", archive, " has no label in labels.tsv of ",
+                                archive, ": give it one, or take it away"));
+  images.write("a/labels.tsv", kj::StringPtr("11.jpg\t7\n").asBytes());
+  images.pack("images");
+  CHECK(images.refusal().startsWith("there are two files of labels: "));
 }
 
 TEST_CASE("importFolder: a labelled image that is not there is named, with the reason") {
@@ -157,8 +198,8 @@ TEST_CASE("importFolder: a JPEG file that was cut short is refused, or left out,
   images.writeClasses(3);
   auto whole = jpegOf(1);
   images.write("cat/11.jpg", whole.slice(0, whole.size() - 8));
-  CHECK(images.refusal().startsWith(kj::str(
-      "cannot import cat/11.jpg of ", images.folder(), ": it cannot be decoded: ")));
+  CHECK(images.refusal().startsWith(
+      kj::str("cannot import cat/11.jpg of ", images.folder(), ": it cannot be decoded: ")));
   images.skipBad();
   auto imported = images.import();
   CHECK(kj::strArray(imported.paths, " ") ==

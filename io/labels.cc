@@ -13,7 +13,6 @@ namespace {
 
 // Larger labels are a mistake in the file, and would make a network of that many outputs.
 constexpr uint64_t LABEL_MAX = 1000000;
-constexpr size_t LABEL_FILE_BYTES_MAX = size_t(1) << 30;
 
 // What people call the folders of a data set that is split already.
 constexpr kj::StringPtr TRAINING_NAMES[] = {"train"_kj, "training"_kj};
@@ -90,8 +89,11 @@ kj::Maybe<Split> findSplit(kj::ArrayPtr<const kj::String> folders) {
 }  // namespace
 
 Labels readLabels(kj::StringPtr path) {
-  auto bytes = readFile(path, LABEL_FILE_BYTES_MAX);
-  auto text = bytes.asChars();
+  return parseLabels(path, readFile(path, LABELS_FILE_BYTES_MAX), "");
+}
+
+Labels parseLabels(kj::StringPtr file, kj::ArrayPtr<const kj::byte> content, kj::StringPtr folder) {
+  auto text = content.asChars();
   Labels labels;
   uint line = 0;
   for (size_t at = 0; at < text.size();) {
@@ -107,15 +109,15 @@ Labels readLabels(kj::StringPtr path) {
         parseLabel(rest.slice(0, std::find(rest.begin(), rest.end(), '\t') - rest.begin()));
     KJ_IF_MAYBE(l, label) {
       if (*l > LABEL_MAX) {
-        configs::fail(path, ":", line, ": the label ", *l, " is above ", LABEL_MAX);
+        configs::fail(file, ":", line, ": the label ", *l, " is above ", LABEL_MAX);
       }
       auto& entry = labels.upsert(
-          kj::heapString(row.slice(0, tab)), Label{uint32_t(*l)}, [](Label&, Label&&) {});
+          kj::str(folder, row.slice(0, tab)), Label{uint32_t(*l)}, [](Label&, Label&&) {});
       if (entry.value.number != *l) {
-        configs::fail(path, ":", line, ": ", entry.key, " has two labels");
+        configs::fail(file, ":", line, ": ", entry.key, " has two labels");
       }
     } else {
-      configs::fail(path, ":", line, ": a line is a path, a tab and a label from 0 to ", LABEL_MAX);
+      configs::fail(file, ":", line, ": a line is a path, a tab and a label from 0 to ", LABEL_MAX);
     }
   }
   return labels;

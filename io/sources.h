@@ -30,7 +30,7 @@ kj::Array<kj::Array<kj::byte>> findFiles(const DataConfig& config,
 // Where the images of an image folder are.
 struct ImagePlace {
   kj::String images;             // a folder or an archive
-  kj::Maybe<kj::String> labels;  // the file of labels, if there is one
+  kj::Maybe<kj::String> labels;  // the file of labels in the folder or beside the archive, if any
 };
 
 // Looks at `config.source`, else at the row's folder in `datasets`. A folder that holds one archive
