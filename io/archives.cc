@@ -233,6 +233,7 @@ public:
     for (;;) {
       if (linksHere.size() > linkPosition) {
         name = kj::mv(linksHere[linkPosition++]);
+        if (isHidden(name)) continue;
         return kj::StringPtr(name);
       }
       if (ended) return nullptr;
@@ -271,6 +272,7 @@ public:
 
   const LeftOut& notRegular() const override { return others; }
   const LeftOut& nameless() const override { return unnamed; }
+  const LeftOut& hidden() const override { return hiddenOnes; }
   uint64_t done() const override {
     return (secondPass ? bytes : 0) + KJ_ASSERT_NONNULL(archive).done();
   }
@@ -288,11 +290,25 @@ private:
       return false;
     }
     KJ_IF_MAYBE(target, entry.target) {
+      // Also a hidden one: another link may name it.
       links.add(kj::mv(name), kj::mv(*target));
       return false;
     }
+    if (isHidden(name)) return false;
     if (entry.type == AE_IFREG) return true;
     others.add(name, wordFor(entry.type));
+    return false;
+  }
+
+  // Whether `path` is passed over as hidden; then it is counted. A hidden folder is counted once.
+  bool isHidden(kj::StringPtr path) {
+    KJ_IF_MAYBE(part, hiddenPartOf(path)) {
+      if (!hiddenNames.contains(*part)) {
+        hiddenOnes.add(*part);
+        hiddenNames.insert(kj::mv(*part));
+      }
+      return true;
+    }
     return false;
   }
 
@@ -315,6 +331,8 @@ private:
   int64_t size = 0;
   LeftOut others;
   LeftOut unnamed;
+  LeftOut hiddenOnes;
+  kj::HashSet<kj::String> hiddenNames;
 
   HardLinks links;
   bool secondPass = false;
@@ -329,7 +347,7 @@ private:
 class FolderMembers final: public Members {
 public:
   explicit FolderMembers(kj::StringPtr path)
-      : folder(kj::str(path)), names(filesBelow(path, others)) {}
+      : folder(kj::str(path)), names(filesBelow(path, passedOver)) {}
 
   kj::Maybe<kj::StringPtr> next() override {
     if (position == names.size()) return nullptr;
@@ -338,14 +356,15 @@ public:
   kj::Array<kj::byte> read(size_t bytesMax) override {
     return contentOf(kj::str(folder, "/", names[position - 1]), bytesMax);
   }
-  const LeftOut& notRegular() const override { return others; }
+  const LeftOut& notRegular() const override { return passedOver.notRegular; }
+  const LeftOut& hidden() const override { return passedOver.hidden; }
   const LeftOut& nameless() const override { return unnamed; }
   uint64_t done() const override { return position; }
   uint64_t total() const override { return names.size(); }
 
 private:
   kj::String folder;
-  LeftOut others;
+  PassedOver passedOver;
   LeftOut unnamed;  // stays empty
   kj::Array<kj::String> names;
   size_t position = 0;

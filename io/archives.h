@@ -14,7 +14,8 @@ namespace io {
 
 // Goes through the regular files of a folder (sorted by path, sub-folders included, links followed)
 // or of an archive of any format that libarchive reads (in the archive's own order; hard links to
-// its files come last, each with the content of the file that it names).
+// its files come last, each with the content of the file that it names). Hidden files and what is
+// in hidden folders are passed over.
 class Members {
 public:
   // Throws if `path` is neither, naming the cause.
@@ -31,8 +32,10 @@ public:
   virtual kj::Array<kj::byte> read(size_t bytesMax) = 0;
 
   // What next() has passed over so far: entries that are neither regular files nor folders, and
-  // entries whose names cannot be read ("entry 17").
+  // entries whose names cannot be read ("entry 17"), and hidden files and folders (those whose
+  // names begin with a dot), without what is in these.
   virtual const LeftOut& notRegular() const = 0;
+  virtual const LeftOut& hidden() const = 0;
   virtual const LeftOut& nameless() const = 0;
 
   // How far it has come, in bytes of the archive or files of the folder.

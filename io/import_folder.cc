@@ -19,17 +19,15 @@ constexpr uint64_t HELD_OUT = 10;
 constexpr uint64_t IMAGES_A_REPORT = 16;
 constexpr size_t IMAGE_FILE_BYTES_MAX = size_t(1) << 28;
 
-// How the names of images end: of those that are read, and of those that are not.
-constexpr kj::StringPtr JPEG_ENDINGS[] = {".jpeg"_kj, ".jpg"_kj};
-constexpr kj::StringPtr OTHER_ENDINGS[] = {".avif"_kj, ".bmp"_kj, ".gif"_kj, ".heic"_kj, ".jfif"_kj,
-    ".jpe"_kj, ".png"_kj, ".ppm"_kj, ".tif"_kj, ".tiff"_kj, ".webp"_kj};
+// How the names of images end.
+constexpr kj::StringPtr ENDINGS[] = {".jpeg"_kj, ".jpg"_kj};
 
-bool endsInOneOf(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> endings) {
+bool isNamedAsImage(kj::StringPtr path) {
   auto name = kj::str(baseName(path));
   for (auto& c: name) {
     if (c >= 'A' && c <= 'Z') c += 'a' - 'A';
   }
-  for (auto ending: endings) {
+  for (auto ending: ENDINGS) {
     if (name.endsWith(ending)) return true;
   }
   return false;
@@ -110,8 +108,9 @@ private:
   }
 
   bool isImage(kj::StringPtr path) {
-    if (endsInOneOf(path, JPEG_ENDINGS)) return true;
-    if (!listed && endsInOneOf(path, OTHER_ENDINGS)) otherImages.add(path);
+    if (isNamedAsImage(path)) return true;
+    bool isFileOfLabels = path == LABELS_FILE && place.labels != nullptr;
+    if (!listed && !isFileOfLabels) otherFiles.add(path);
     return false;
   }
 
@@ -152,10 +151,17 @@ private:
           others.count() == 1 ? " that is not a regular file: " : " that are not regular files: ",
           others.names()));
     }
-    if (otherImages.count() > 0) {
-      warn(kj::str("left out ", counted(otherImages.count(), "image", "images"), " of ", images,
-          " whose ", otherImages.count() == 1 ? "name ends" : "names end",
-          " in neither .jpeg nor .jpg: ", otherImages.names()));
+    if (otherFiles.count() > 0) {
+      warn(kj::str("left out ", counted(otherFiles.count(), "file", "files"), " of ", images,
+          " whose ", otherFiles.count() == 1 ? "name ends" : "names end",
+          " in neither .jpeg nor .jpg: ", otherFiles.names()));
+    }
+    auto& hidden = members.hidden();
+    if (hidden.count() > 0) {
+      warn(kj::str("left out ",
+          counted(hidden.count(), "hidden file or folder", "hidden files or folders"), " of ",
+          images, " (", hidden.count() == 1 ? "its name begins" : "their names begin",
+          " with a dot): ", hidden.names()));
     }
     auto& nameless = members.nameless();
     if (nameless.count() == 0) return;
@@ -205,7 +211,10 @@ private:
   }
 
   kj::Maybe<kj::String> whyMissing(kj::StringPtr path) const {
-    if (!endsInOneOf(path, JPEG_ENDINGS)) {
+    if (hiddenPartOf(path) != nullptr) {
+      return kj::str("hidden: a name in its path begins with a dot");
+    }
+    if (!isNamedAsImage(path)) {
       return kj::str("its name does not end in .jpeg or .jpg");
     }
     return whyNeither(kj::str(images, "/", path));
@@ -220,7 +229,7 @@ private:
   Labels labels;
   kj::Maybe<kj::String> labelsFile;  // as messages name it; null: labels by folder
   bool listed = false;               // by list(), which has told what is passed over
-  LeftOut otherImages;
+  LeftOut otherFiles;
   JpegDecoder decoder;
   kj::Array<kj::byte> file;  // the image read last
   uint64_t met = 0;          // images with a label

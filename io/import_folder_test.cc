@@ -159,21 +159,44 @@ TEST_CASE("importFolder: a labels.tsv that is a link to nothing is refused") {
         kj::str(images.folder(), "/labels.tsv is a link to nothing: repair or remove it"));
 }
 
-TEST_CASE("importFolder: links to nothing and images that are not JPEG files are named") {
+TEST_CASE("importFolder: links to nothing and files that are not named as JPEG files are named") {
   Images images;
   images.writeClasses(2);
   REQUIRE(::symlink("nowhere", images.scratch.path("images/dog/z.jpg").cStr()) == 0);
   REQUIRE(::mkfifo(images.scratch.path("images/cat/pipe").cStr(), 0666) == 0);
   images.write("dog/x.PNG", nullptr);
-  images.write("README.md", nullptr);
+  images.write("dog/y.jpg~", nullptr);
+  images.write("README", nullptr);
   auto imported = images.import();
   CHECK(imported.paths.size() == 4);
   REQUIRE(imported.warnings.size() == 2);
   CHECK(imported.warnings[0] ==
         kj::str("left out 2 entries of ", images.folder(),
             " that are not regular files: cat/pipe (a pipe), dog/z.jpg (a link to nothing)"));
-  CHECK(imported.warnings[1] == kj::str("left out 1 image of ", images.folder(),
-                                    " whose name ends in neither .jpeg nor .jpg: dog/x.PNG"));
+  CHECK(imported.warnings[1] ==
+        kj::str("left out 3 files of ", images.folder(),
+            " whose names end in neither .jpeg nor .jpg: README, dog/x.PNG, dog/y.jpg~"));
+}
+
+TEST_CASE("importFolder: a folder and its archive give the same images, without hidden ones") {
+  Images images;
+  images.writeClasses(2);
+  images.write("cat/._10.jpg", jpegOf(9));
+  images.write(".trash/cat/12.jpg", jpegOf(9));
+  images.write(".trash/cat/13.jpg", jpegOf(9));
+  auto expect = [&](kj::StringPtr place) {
+    auto imported = images.import();
+    CHECK(imported.paths.size() == 4);
+    REQUIRE(imported.warnings.size() == 1);
+    auto begin = kj::str(
+        "left out 2 hidden files or folders of ", place, " (their names begin with a dot): ");
+    CHECK(imported.warnings[0].startsWith(begin));
+    auto names = imported.warnings[0].slice(begin.size());
+    bool bothOrders = names == ".trash, cat/._10.jpg" || names == "cat/._10.jpg, .trash";
+    CHECK(bothOrders);
+  };
+  expect(images.folder());
+  expect(images.pack("images"));
 }
 
 TEST_CASE("importFolder: a file that is not an image is refused by name, or left out, by policy") {

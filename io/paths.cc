@@ -22,21 +22,26 @@ constexpr kj::uint DEPTH_MAX = 32;
 
 // `prefix` is what stands before the names that come back: "" or "a/b/".
 void addFilesBelow(kj::StringPtr folder, kj::StringPtr prefix, kj::uint depth,
-    kj::Vector<kj::String>& names, kj::Vector<kj::String>& others) {
+    kj::Vector<kj::String>& names, kj::Vector<kj::String>& others, kj::Vector<kj::String>& hidden) {
   if (depth > DEPTH_MAX) configs::fail("cannot list ", folder, ": it is nested too deep");
   auto handle = ::opendir(folder.cStr());
   if (handle == nullptr) configs::fail("cannot list ", folder, ": ", strerror(errno));
   KJ_DEFER(::closedir(handle));
   while (auto entry = ::readdir(handle)) {
-    if (entry->d_name[0] == '.') continue;
-    auto path = kj::str(folder, "/", entry->d_name);
-    auto name = kj::str(prefix, entry->d_name);
+    kj::StringPtr own = entry->d_name;
+    if (own == "." || own == "..") continue;
+    auto path = kj::str(folder, "/", own);
+    auto name = kj::str(prefix, own);
+    if (own.startsWith(".")) {
+      hidden.add(kj::mv(name));
+      continue;
+    }
     switch (pathKind(path)) {
       case PathKind::FILE:
         names.add(kj::mv(name));
         break;
       case PathKind::FOLDER:
-        addFilesBelow(path, kj::str(name, "/"), depth + 1, names, others);
+        addFilesBelow(path, kj::str(name, "/"), depth + 1, names, others, hidden);
         break;
       case PathKind::NOTHING:
         KJ_IF_MAYBE(why, whyNeither(path)) others.add(kj::str(name, " (", *why, ")"));
@@ -93,13 +98,26 @@ kj::Maybe<kj::String> whyNeither(kj::StringPtr path) {
   return error == ENOENT ? kj::str("a link to nothing") : kj::str(strerror(error));
 }
 
-kj::Array<kj::String> filesBelow(kj::StringPtr folder, kj::Maybe<LeftOut&> leftOut) {
-  kj::Vector<kj::String> names, others;
-  addFilesBelow(folder, "", 0, names, others);
+kj::Maybe<kj::String> hiddenPartOf(kj::StringPtr path) {
+  for (size_t begin = 0; begin < path.size();) {
+    size_t end = std::find(path.begin() + begin, path.end(), '/') - path.begin();
+    auto name = kj::heapString(path.slice(begin, end));
+    bool isHidden = name.startsWith(".") && name != "." && name != "..";
+    if (isHidden) return kj::heapString(path.slice(0, end));
+    begin = end + 1;
+  }
+  return nullptr;
+}
+
+kj::Array<kj::String> filesBelow(kj::StringPtr folder, kj::Maybe<PassedOver&> passedOver) {
+  kj::Vector<kj::String> names, others, hidden;
+  addFilesBelow(folder, "", 0, names, others, hidden);
   std::sort(names.begin(), names.end());
-  std::sort(others.begin(), others.end());
-  KJ_IF_MAYBE(l, leftOut) {
-    for (auto& other: others) l->add(other);
+  KJ_IF_MAYBE(p, passedOver) {
+    std::sort(others.begin(), others.end());
+    std::sort(hidden.begin(), hidden.end());
+    for (auto& name: others) p->notRegular.add(name);
+    for (auto& name: hidden) p->hidden.add(name);
   }
   return names.releaseAsArray();
 }

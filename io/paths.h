@@ -22,9 +22,19 @@ PathKind pathKind(kj::StringPtr path);
 // is a file or a folder, or nothing at all.
 kj::Maybe<kj::String> whyNeither(kj::StringPtr path);
 
-// The paths of all regular files below `folder`, relative and sorted. Links are followed, hidden
-// files passed over. What is neither a file nor a folder is added to `leftOut`, with its kind.
-kj::Array<kj::String> filesBelow(kj::StringPtr folder, kj::Maybe<LeftOut&> leftOut = nullptr);
+// The beginning of the relative path `path` up to its first name that begins with a dot, `.` and
+// `..` aside: a hidden file, or a hidden folder. Null if it has no such name.
+kj::Maybe<kj::String> hiddenPartOf(kj::StringPtr path);
+
+// What filesBelow() passes over.
+struct PassedOver {
+  LeftOut notRegular;  // neither files nor folders, each with its kind
+  LeftOut hidden;      // files and folders, without what is in these
+};
+
+// The paths of all regular files below `folder`, relative and sorted. Links are followed. Hidden
+// files and folders are passed over, and what is neither a file nor a folder.
+kj::Array<kj::String> filesBelow(kj::StringPtr folder, kj::Maybe<PassedOver&> passedOver = nullptr);
 
 // A file's whole content. Throws if it cannot be read, or is larger than `bytesMax`, before taking
 // memory for it.

@@ -15,16 +15,26 @@ TEST_CASE("baseName, folderName: cut at the last slash") {
   CHECK(folderName("c") == "");
 }
 
-TEST_CASE("filesBelow: follows links, and names what is neither a file nor a folder") {
+TEST_CASE("filesBelow: follows links, and names what is hidden or neither a file nor a folder") {
   Scratch scratch;
   scratch.write("f/b/x.jpg", kj::StringPtr("1").asBytes());
   REQUIRE(::symlink("b/x.jpg", scratch.path("f/a.jpg").cStr()) == 0);
   REQUIRE(::symlink("nowhere", scratch.path("f/z.jpg").cStr()) == 0);
   REQUIRE(::mkfifo(scratch.path("f/b/pipe").cStr(), 0666) == 0);
-  LeftOut leftOut;
-  CHECK(kj::strArray(filesBelow(scratch.path("f"), leftOut), " ") == "a.jpg b/x.jpg");
-  CHECK(leftOut.count() == 2);
-  CHECK(leftOut.names() == "b/pipe (a pipe), z.jpg (a link to nothing)");
+  scratch.write("f/b/.x.jpg", nullptr);
+  scratch.write("f/.c/x.jpg", nullptr);
+  PassedOver passedOver;
+  CHECK(kj::strArray(filesBelow(scratch.path("f"), passedOver), " ") == "a.jpg b/x.jpg");
+  CHECK(passedOver.notRegular.count() == 2);
+  CHECK(passedOver.notRegular.names() == "b/pipe (a pipe), z.jpg (a link to nothing)");
+  CHECK(passedOver.hidden.names() == ".c, b/.x.jpg");
+}
+
+TEST_CASE("hiddenPartOf: ends with the first name that begins with a dot, . and .. aside") {
+  CHECK(hiddenPartOf("a/b.jpg") == nullptr);
+  CHECK(hiddenPartOf("../a/./b.jpg") == nullptr);
+  CHECK(KJ_ASSERT_NONNULL(hiddenPartOf("a/.b/.c/d.jpg")) == "a/.b");
+  CHECK(KJ_ASSERT_NONNULL(hiddenPartOf("._d.jpg")) == "._d.jpg");
 }
 
 TEST_CASE("LeftOut: counts all and names the first five") {
