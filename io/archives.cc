@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "configs/language/failure.h"
+#include "io/archive_end.h"
 #include "io/paths.h"
 
 namespace io {
@@ -69,7 +70,8 @@ class Archive {
 public:
   enum class Content { MEMBERS, RAW };
 
-  Archive(kj::StringPtr path, Content content): path(kj::str(path)), handle(archive_read_new()) {
+  Archive(kj::StringPtr path, Content content)
+      : path(kj::str(path)), content(content), handle(archive_read_new()) {
     KJ_REQUIRE(handle != nullptr, "libarchive cannot start");
     archive_read_support_filter_all(handle);
     if (content == Content::RAW) {
@@ -94,7 +96,10 @@ public:
     Utf8Locale::Scope scope(utf8);
     archive_entry* entry = nullptr;
     int result = archive_read_next_header(handle, &entry);
-    if (result == ARCHIVE_EOF) return nullptr;
+    if (result == ARCHIVE_EOF) {
+      if (!checked && content == Content::MEMBERS) checkWhole();
+      return nullptr;
+    }
     // A warning is about an attribute: its name, which is null then, or one that we do not use.
     if (result != ARCHIVE_OK && result != ARCHIVE_WARN) {
       configs::fail("cannot read ", path, ": ", cause(), "; is the file whole? get it again");
@@ -133,7 +138,19 @@ private:
     return words == nullptr ? "it is damaged" : words;
   }
 
+  // Libarchive takes a tar that stops between two entries for a whole one, and does not look at the
+  // checksum of a gzip file.
+  void checkWhole() {
+    kj::Maybe<uint64_t> tarEnd;
+    bool isTar = (archive_format(handle) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_TAR;
+    if (isTar) tarEnd = uint64_t(archive_read_header_position(handle));
+    checkEnd(path, tarEnd, archive_filter_count(handle) > 1);
+    checked = true;
+  }
+
   kj::String path;
+  Content content;
+  bool checked = false;
   struct archive* handle;
   Utf8Locale utf8;
 };

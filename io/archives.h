@@ -23,7 +23,8 @@ public:
   virtual ~Members() noexcept(false) = default;
 
   // The path of the next file, relative, `/` between folders, without a leading `./`; null after
-  // the last. Valid until the next call. Names are UTF-8 where the archive says so, else its bytes.
+  // the last. Valid until the next call. Throws if the archive is damaged or ends early. Names are
+  // UTF-8 where the archive says so, else its bytes.
   virtual kj::Maybe<kj::StringPtr> next() = 0;
   // The content of that file; once per file. Throws if it cannot be read, or is larger than
   // `bytesMax`, before taking memory for it. What is thrown begins with a verb ("has more than …"):

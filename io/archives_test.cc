@@ -6,11 +6,13 @@
 #include <kj/debug.h>
 #include <kj/vector.h>
 #include <locale.h>
+#include <stdlib.h>
 #include <zlib.h>
 
 #include <cstdio>
 #include <cstring>
 
+#include "io/paths.h"
 #include "io/scratch.h"
 
 namespace io {
@@ -197,6 +199,56 @@ TEST_CASE("Members: a file of absurd size, or one that ends early, is refused by
   auto message = thrownBy([&]() { members->read(size_t(1) << 33); });
   CHECK(message.startsWith("cannot be read: "));
   CHECK(message.endsWith("; is the file whole? get it again"));
+}
+
+TEST_CASE("Members: a tar without its end mark, or with a header of zeros, is refused") {
+  Scratch scratch;
+  auto tar = scratch.path("x.tar");
+  writeTar(tar, {"a=one"_kj, "b=two"_kj, "c=three"_kj});
+  auto whole = readFile(tar, 1 << 20);
+  CHECK(contents(tar) == "a=one b=two c=three");
+  // Each entry has a header and one block.
+  auto cut = scratch.write("cut.tar", whole.slice(0, 4 * 512));
+  CHECK(thrownBy([&]() { contents(cut); }) ==
+        kj::str("cannot read ", cut,
+            ": the archive ends early: it has no end mark; is the file whole? get it again"));
+  memset(whole.begin() + 2 * 512, 0, 512);
+  auto zeros = scratch.write("zeros.tar", whole);
+  CHECK(thrownBy([&]() { contents(zeros); }) ==
+        kj::str("cannot read ", zeros,
+            ": the archive has other data behind its end mark, or a damaged header; is the file "
+            "whole? get it again"));
+}
+
+TEST_CASE("Members: a compressed tar without its end mark is refused") {
+  Scratch scratch;
+  auto tar = scratch.path("x.tar");
+  writeTar(tar, {"a=one"_kj, "b=two"_kj, "c=three"_kj});
+  scratch.write("cut.tar", readFile(tar, 1 << 20).slice(0, 4 * 512));
+  for (auto program: {"gzip", "bzip2"}) {
+    for (auto name: {"x.tar", "cut.tar"}) {
+      auto packed = scratch.path(kj::str(name, ".", program));
+      auto command = kj::str(program, " <", scratch.path(name), " >", packed);
+      REQUIRE(::system(command.cStr()) == 0);
+      bool isRefused = thrownBy([&]() { contents(packed); }) != "";
+      CHECK(isRefused == (name == "cut.tar"_kj));
+    }
+  }
+}
+
+TEST_CASE("Members: a gzip file whose checksum is wrong is refused") {
+  Scratch scratch;
+  auto packed = scratch.path("x.tar.gz");
+  const kj::StringPtr names[] = {"some text"};
+  writeArchive(packed, archive_write_add_filter_gzip, archive_write_set_format_ustar, names);
+  CHECK(contents(packed) == "some text=some text");
+  auto bytes = readFile(packed, 1 << 20);
+  // The last eight bytes are the checksum and the size.
+  bytes[bytes.size() - 8] ^= 1;
+  scratch.write("x.tar.gz", bytes);
+  auto message = thrownBy([&]() { contents(packed); });
+  CHECK(message.startsWith(kj::str("cannot read ", packed, ": ")));
+  CHECK(message.endsWith("incorrect data check; is the file whole? get it again"));
 }
 
 TEST_CASE("Members: names beyond ASCII are read, whether or not the zip says that they are UTF-8") {
