@@ -5,11 +5,13 @@
 #include <kj/encoding.h>
 #include <kj/filesystem.h>
 #include <kj/io.h>
+#include <kj/vector.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -101,6 +103,48 @@ kj::AutoCloseFd lock(kj::StringPtr path, Progress& progress) {
   return owned;
 }
 
+// The sentences on what an import left out, one per line, beside its databases. There is no such
+// file if it left out nothing.
+constexpr kj::StringPtr LEFT_OUT_FILE = "left_out.txt"_kj;
+constexpr size_t LEFT_OUT_BYTES_MAX = size_t(1) << 30;
+
+void writeLeftOut(kj::StringPtr folder, kj::ArrayPtr<const kj::String> sentences) {
+  if (sentences.size() == 0) return;
+  auto path = kj::str(folder, "/", LEFT_OUT_FILE);
+  int fd = ::open(path.cStr(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd < 0) configs::fail("cannot make ", path, ": ", strerror(errno));
+  kj::AutoCloseFd owned(fd);
+  auto text = kj::str(kj::strArray(sentences, "\n"), "\n");
+  about(path, [&]() {
+    kj::FdOutputStream(fd).write(text.begin(), text.size());
+    return true;
+  });
+}
+
+// As Dataset::leftOut() returns them.
+kj::Array<kj::String> readLeftOut(kj::StringPtr folder) {
+  constexpr uint SENTENCES_MAX = 5;
+  auto path = kj::str(folder, "/", LEFT_OUT_FILE);
+  if (pathKind(path) != PathKind::FILE) return nullptr;
+  auto bytes = readFile(path, LEFT_OUT_BYTES_MAX);
+  kj::Vector<kj::String> sentences;
+  uint64_t more = 0;
+  for (size_t begin = 0; begin < bytes.size();) {
+    size_t end = std::find(bytes.begin() + begin, bytes.end(), '\n') - bytes.begin();
+    if (sentences.size() < SENTENCES_MAX) {
+      sentences.add(kj::heapString(bytes.slice(begin, end).asChars()));
+    } else {
+      ++more;
+    }
+    begin = end + 1;
+  }
+  if (more > 0) {
+    sentences.add(kj::str(counted(more, "more sentence", "more sentences"),
+        " on what the import left out: see ", path));
+  }
+  return sentences.releaseAsArray();
+}
+
 // Imports into a folder beside `into`, calls `complete` with that folder, then moves it there. What
 // stands at `into` is replaced: the rest of a folder of which a file was deleted. Who reads that
 // keeps its opened files. The caller sees to it that nobody else does the same.
@@ -111,7 +155,13 @@ void importInto(const DataConfig& config, kj::StringPtr into, Progress& progress
   removeFolder(part);
   makeFolders(config, part);
   KJ_ON_SCOPE_FAILURE(removeFolder(part));
-  importDataset(config, configs::environment("RUNNER_DATASETS"), part, progress, warn);
+  kj::Vector<kj::String> leftOut;
+  Warn warnAndKeep = [&](kj::StringPtr sentence) {
+    leftOut.add(kj::str(sentence));
+    warn(sentence);
+  };
+  importDataset(config, configs::environment("RUNNER_DATASETS"), part, progress, warnAndKeep);
+  writeLeftOut(part, leftOut);
   for (auto name: config.dataset->source->downloads) {
     ::unlink(kj::str(part, "/", name).cStr());
   }
@@ -201,6 +251,7 @@ public:
   CachedDataset(const DataConfig& config, kj::StringPtr folder, Progress& progress)
       : trainingDb(RecordDb::open(kj::str(folder, "/", TRAINING_FILE))),
         validationDb(RecordDb::open(kj::str(folder, "/", VALIDATION_FILE))),
+        folder(kj::str(folder)),
         stored(commonShape()),
         batch(batchShapeIn(config, folder)) {
     if (!config.augment.meanImage) return;
@@ -218,6 +269,7 @@ public:
   kj::Maybe<ImageShape> storedShape() const override { return stored; }
   ImageShape batchShape() const override { return batch; }
   kj::ArrayPtr<const float> meanImage() const override { return mean; }
+  kj::Array<kj::String> leftOut() const override { return readLeftOut(folder); }
 
 private:
   kj::Maybe<ImageShape> commonShape() const {
@@ -253,6 +305,7 @@ private:
 
   kj::Own<RecordDb> trainingDb;
   kj::Own<RecordDb> validationDb;
+  kj::String folder;
   kj::Maybe<ImageShape> stored;
   ImageShape batch;
   kj::Array<float> mean;

@@ -32,6 +32,9 @@ public:
   // Mean of the un-augmented training images, C×H×W float32 of the stored shape; empty unless it
   // was asked for.
   virtual kj::ArrayPtr<const float> meanImage() const = 0;
+  // What its import left out: the first five of the sentences that `warn` was told then, and one on
+  // how many more there are, and where. Empty if it left out nothing.
+  virtual kj::Array<kj::String> leftOut() const = 0;
 };
 
 // Fetches, imports and caches the data set of `config` unless that was done before, and opens it.
@@ -41,7 +44,8 @@ public:
 // there (written beside, then renamed); one of which a file was deleted is made anew. Checksums are
 // those of the extracted files. A `source` that is a folder written by pack_records is opened where
 // it is, whatever `encoding` and `resize_short_side` say. `warn` is told what an import leaves out,
-// and writes to stderr by default. Throws with the way out if the source cannot be found, read or
+// and writes to stderr by default. It is told nothing if the data set is there already: see
+// Dataset::leftOut(). Throws with the way out if the source cannot be found, read or
 // trusted.
 kj::Own<Dataset> openDataset(
     const DataConfig& config, Progress progress, Warn warn = &configs::warn);

@@ -353,6 +353,32 @@ TEST_CASE("openDataset: a changed image folder is imported again") {
   CHECK(openDataset(config, silent())->classes() == 3);
 }
 
+TEST_CASE("openDataset: what an import left out is kept beside its records") {
+  Scratch scratch;
+  useCache(scratch);
+  auto config = testConfig("image_folder", writeClasses(scratch));
+  CHECK(openDataset(config, silent())->leftOut().size() == 0);
+  scratch.write("images/x.png", nullptr);
+  config.onBadRecord = row(BAD_RECORD_POLICIES, "skip");
+  for (uint i = 0; i < 7; ++i) scratch.write(kj::str("images/cat/bad-", i, ".jpg"), nullptr);
+  kj::Vector<kj::String> told;
+  Warn warn = [&](kj::StringPtr sentence) { told.add(kj::str(sentence)); };
+  auto check = [&](const Dataset& dataset) {
+    auto leftOut = dataset.leftOut();
+    REQUIRE(leftOut.size() == 6);
+    for (uint i = 0; i < 5; ++i) CHECK(leftOut[i] == told[i]);
+    CHECK(leftOut[5].startsWith("4 more sentences on what the import left out: see "));
+    CHECK(leftOut[5].endsWith("/left_out.txt"));
+  };
+  check(*openDataset(config, silent(), kj::mv(warn)));
+  // One per bad image, one on their number, one on the other file.
+  CHECK(told.size() == 9);
+  check(*openDataset(config, silent()));
+  packDataset(config, scratch.path("packed"), silent(), [](kj::StringPtr) {});
+  config.source = scratch.path("packed");
+  check(*openDataset(config, silent()));
+}
+
 TEST_CASE("openDataset: a mean image that is damaged or of other records is refused by name") {
   Scratch scratch;
   useCache(scratch);

@@ -368,15 +368,22 @@ private:
       auto data = dataSection(run.loaded.resolved);
       if (!prepared.contains(data)) {
         ProgressLine line(STDERR_FILENO);
-        io::openDataset(
+        bool warned = false;
+        auto dataset = io::openDataset(
             experiment.data,
             [&](kj::StringPtr what, uint64_t done, uint64_t total) {
               line.show(progressText(what, done, total));
             },
             [&](kj::StringPtr sentence) {
+              warned = true;
               line.clear();
               commandLine.warning(sentence);
             });
+        line.clear();
+        // An earlier command imported it.
+        if (!warned) {
+          for (auto& sentence: dataset->leftOut()) commandLine.warning(sentence);
+        }
         prepared.insert(kj::mv(data));
       }
       configs::Diagnostics own;
