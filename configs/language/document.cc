@@ -1,6 +1,11 @@
 #include "configs/language/document.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <kj/debug.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "configs/language/failure.h"
 #include "configs/language/syntax_error.h"
@@ -185,25 +190,22 @@ public:
     return table;
   }
 
-  // The text of a file, or null if there is none.
-  kj::Maybe<kj::String> readText(kj::PathPtr path, kj::StringPtr name) {
+  // The text of a file; or null, and then `why` says what is wrong with it.
+  kj::Maybe<kj::String> readText(kj::PathPtr path, kj::StringPtr name, kj::String& why) {
     KJ_CONTEXT("reading an experiment file", name);
-    KJ_IF_MAYBE(entry, folder.tryLstat(path)) {
-      if (entry->type == kj::FsNode::Type::DIRECTORY) return nullptr;
+    why = whyUnreadable(path, name);
+    if (why.size() > 0) return nullptr;
+    auto file = folder.openFile(path);
+    auto size = file->stat().size;
+    if (size > FILE_BYTES_MAX) {
+      why = kj::str("cannot read ", name, " as an experiment file: it has ", size,
+          " bytes, and one has at most ", FILE_BYTES_MAX, "; name the .toml file");
+      return nullptr;
     }
-    KJ_IF_MAYBE(file, folder.tryOpenFile(path)) {
-      auto about = (*file)->stat();
-      if (about.type != kj::FsNode::Type::FILE) return nullptr;
-      if (about.size > FILE_BYTES_MAX) {
-        fail("cannot read ", name, " as an experiment file: it has ", about.size,
-            " bytes, and one has at most ", FILE_BYTES_MAX, "; name the .toml file");
-      }
-      auto text = (*file)->readAllText();
-      // A byte-order mark would shift the columns of the first line.
-      if (text.startsWith("\xef\xbb\xbf")) text = kj::str(text.slice(3));
-      return kj::mv(text);
-    }
-    return nullptr;
+    auto text = file->readAllText();
+    // A byte-order mark would shift the columns of the first line.
+    if (text.startsWith("\xef\xbb\xbf")) text = kj::str(text.slice(3));
+    return kj::mv(text);
   }
 
 private:
@@ -211,6 +213,33 @@ private:
   Document& document;
   Diagnostics& diagnostics;
   kj::Vector<kj::Path> chain;
+
+  // Why the file at `path` cannot be read, or "" if it can. Opens nothing: to open a FIFO would
+  // wait for its writer.
+  kj::String whyUnreadable(kj::PathPtr path, kj::StringPtr name) {
+    auto type = kj::FsNode::Type::FILE;
+    KJ_IF_MAYBE(fd, folder.getFd()) {
+      auto relative = path.toString();
+      struct stat about;
+      if (::fstatat(*fd, relative.cStr(), &about, 0) != 0 ||
+          ::faccessat(*fd, relative.cStr(), R_OK, 0) != 0) {
+        if (errno == ENOENT) return kj::str("there is no file `", name, "`");
+        return kj::str("cannot read ", name, ": ", strerror(errno));
+      }
+      if (S_ISDIR(about.st_mode)) {
+        type = kj::FsNode::Type::DIRECTORY;
+      } else if (!S_ISREG(about.st_mode)) {
+        type = kj::FsNode::Type::OTHER;
+      }
+    } else KJ_IF_MAYBE(entry, folder.tryLstat(path)) {
+      type = entry->type;
+    } else {
+      return kj::str("there is no file `", name, "`");
+    }
+    if (type == kj::FsNode::Type::FILE) return kj::str();
+    return kj::str("cannot read ", name, ": it is ",
+        type == kj::FsNode::Type::DIRECTORY ? "a directory" : "not a regular file");
+  }
 
   kj::Maybe<Table> readBase(kj::PathPtr from, kj::StringPtr fromName, const Value& value) {
     auto& content = value.content;
@@ -221,6 +250,7 @@ private:
     auto& relative = content.get<kj::String>();
     auto place = evaluate(from.parent(), relative);
     auto name = beside(fromName, relative);
+    auto why = kj::str("there is no file `", name, "`");
     KJ_IF_MAYBE(path, place) {
       for (size_t i: kj::indices(chain)) {
         if (chain[i] != *path) continue;
@@ -232,12 +262,12 @@ private:
             "a file that others extend cannot extend one of them");
         return nullptr;
       }
-      KJ_IF_MAYBE(text, readText(*path, name)) {
+      KJ_IF_MAYBE(text, readText(*path, name, why)) {
         return read(kj::mv(*path), name, kj::mv(*text));
       }
     }
-    diagnostics.error(value.span, kj::str("there is no file `", name, "` to extend"),
-        kj::str("the path is taken from the folder of ", fromName));
+    diagnostics.error(
+        value.span, why, kj::str("the path is taken from the folder of ", fromName));
     return nullptr;
   }
 
@@ -389,10 +419,11 @@ kj::Own<Document> load(const kj::ReadableDirectory& folder, kj::StringPtr path,
   document->file = kj::str(path);
   Loader loader(folder, *document, diagnostics);
   auto place = current.eval(path);
-  KJ_IF_MAYBE(text, loader.readText(place, path)) {
+  kj::String why;
+  KJ_IF_MAYBE(text, loader.readText(place, path, why)) {
     document->root = loader.read(kj::mv(place), path, kj::mv(*text));
   } else {
-    fail("cannot read the experiment file ", path, ": there is no such file; check the path");
+    fail(why);
   }
   for (auto text: overrides) {
     auto key = text.slice(0, text.findFirst('=').orDefault(text.size()));

@@ -3,6 +3,9 @@
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <kj/time.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace configs {
 namespace {
@@ -215,7 +218,7 @@ TEST_CASE("load: a path is seen from the current folder, absolute ones from the 
 TEST_CASE("load: extending a missing file, or in a circle, is an error at the word") {
   Loaded loaded;
   loaded.write("c/x.toml", "extends = 'bas.toml'\na = 1\n").read("c/x.toml");
-  CHECK(loaded.errors() == R"(c/x.toml:1:11: error: there is no file `c/bas.toml` to extend
+  CHECK(loaded.errors() == R"(c/x.toml:1:11: error: there is no file `c/bas.toml`
   1 | extends = 'bas.toml'
     |           ^^^^^^^^^^
   help: the path is taken from the folder of c/x.toml
@@ -243,6 +246,37 @@ TEST_CASE("load: extending a missing file, or in a circle, is an error at the wo
   }
 }
 
+TEST_CASE("load: what is no readable regular file cannot be extended, and the error says why") {
+  char top[] = "/tmp/document_test.XXXXXX";
+  REQUIRE(mkdtemp(top) != nullptr);
+  auto system = kj::newDiskFilesystem();
+  auto place = kj::Path::parse(kj::StringPtr(top).slice(1));
+  auto folder = system->getRoot().openSubdir(place, kj::WriteMode::MODIFY);
+  KJ_DEFER(system->getRoot().remove(place));
+  REQUIRE(::mkfifo(kj::str(top, "/pipe").cStr(), 0666) == 0);
+  REQUIRE(::mkdir(kj::str(top, "/folder").cStr(), 0777) == 0);
+  REQUIRE(::symlink("loop", kj::str(top, "/loop").cStr()) == 0);
+  REQUIRE(::symlink("pipe", kj::str(top, "/link").cStr()) == 0);
+  auto errorOf = [&](kj::StringPtr base) {
+    folder->openFile(kj::Path("x.toml"), kj::WriteMode::CREATE | kj::WriteMode::MODIFY)
+        ->writeAll(kj::str("extends = '", base, "'\n"));
+    Diagnostics diagnostics;
+    auto document = load(*folder, "x.toml", nullptr, diagnostics);
+    REQUIRE(diagnostics.count() == 1);
+    auto& error = diagnostics.all()[0];
+    return shown(kj::str(error.span.toString(), " ", error.message));
+  };
+  CHECK(errorOf("pipe") == "x.toml:1:11 cannot read pipe: it is not a regular file");
+  CHECK(errorOf("link") == "x.toml:1:11 cannot read link: it is not a regular file");
+  CHECK(errorOf("folder") == "x.toml:1:11 cannot read folder: it is a directory");
+  CHECK(errorOf("loop") == "x.toml:1:11 cannot read loop: Too many levels of symbolic links");
+  CHECK(errorOf("none") == "x.toml:1:11 there is no file `none`");
+  if (::geteuid() == 0) return;  // root may read every file
+  folder->openFile(kj::Path("secret"), kj::WriteMode::CREATE);
+  REQUIRE(::chmod(kj::str(top, "/secret").cStr(), 0) == 0);
+  CHECK(errorOf("secret") == "x.toml:1:11 cannot read secret: Permission denied");
+}
+
 TEST_CASE("load: a syntax error in a base is shown there, and the rest is read") {
   Loaded loaded;
   loaded.write("x.toml", "extends = 'base.toml'\na = 1\n")
@@ -266,10 +300,10 @@ TEST_CASE("load: only a file that cannot be read throws") {
     return kj::str("none");
   };
   CHECK(shown(failureOf("c/none.toml")) ==
-        "cannot read the experiment file c/none.toml: there is no such file; check the path");
+        "there is no file `c/none.toml`");
   loaded.write("folder/x", "");
   CHECK(shown(failureOf("folder")) ==
-        "cannot read the experiment file folder: there is no such file; check the path");
+        "cannot read folder: it is a directory");
   loaded.write("large.toml", kj::str("# ", kj::repeat('x', 1 << 20)));
   CHECK(shown(failureOf("large.toml")) ==
         "cannot read large.toml as an experiment file: it has 1048578 bytes, and one has at most "
