@@ -186,6 +186,8 @@ public:
       } else {
         document.complete = false;
       }
+    } else {
+      reportMisspeltExtends(table);
     }
     return table;
   }
@@ -213,6 +215,19 @@ private:
   Document& document;
   Diagnostics& diagnostics;
   kj::Vector<kj::Path> chain;
+
+  // What the file was meant to extend is not there: no key counts as missing.
+  void reportMisspeltExtends(Table& table) {
+    const kj::StringPtr known[] = {"extends"_kj};
+    for (auto& entry: table.entries) {
+      if (!entry.value->content.is<kj::String>() || nearest(entry.key, known) == nullptr) continue;
+      diagnostics.error(entry.keySpan, kj::str("unknown key `", entry.key, "` at the top level"),
+          "did you mean `extends`?");
+      document.complete = false;
+      takeEntry(table, kj::str(entry.key));
+      return;
+    }
+  }
 
   // Why the file at `path` cannot be read, or "" if it can. Opens nothing: to open a FIFO would
   // wait for its writer.
@@ -429,6 +444,10 @@ kj::Own<Document> load(const kj::ReadableDirectory& folder, kj::StringPtr path,
     auto key = text.slice(0, text.findFirst('=').orDefault(text.size()));
     auto source = kj::heap(Source{kj::str(OVERRIDE, key), kj::str(text), {}});
     KJ_IF_MAYBE(table, parseOverride(*source, diagnostics)) {
+      KJ_IF_MAYBE(extends, takeEntry(*table, "extends")) {
+        diagnostics.error(extends->keySpan, "`extends` cannot be set on the command line",
+            "write it into an experiment file");
+      }
       lay(kj::mv(*table), document->root, Place::UNDER);
     } else {
       document->complete = false;

@@ -277,6 +277,31 @@ TEST_CASE("load: what is no readable regular file cannot be extended, and the er
   CHECK(errorOf("secret") == "x.toml:1:11 cannot read secret: Permission denied");
 }
 
+TEST_CASE("load: a misspelt `extends` is the only error, and `--set extends=…` is refused") {
+  Loaded loaded;
+  loaded.write("x.toml", "extend = 'base.toml'\na = 1\n").read("x.toml");
+  CHECK(loaded.errors() == R"(x.toml:1:1: error: unknown key `extend` at the top level
+  1 | extend = 'base.toml'
+    | ^^^^^^
+  help: did you mean `extends`?
+1 error in x.toml; nothing was started.
+)");
+  CHECK(!loaded.document->complete);
+  CHECK(loaded.printed() == "a = 1\n");
+
+  Loaded set;
+  const kj::StringPtr overrides[] = {"extends=base.toml"};
+  set.write("x.toml", "a = 1\n").read("x.toml", overrides);
+  CHECK(set.errors() ==
+        R"(--set extends:1:1: error: `extends` cannot be set on the command line
+  1 | extends=base.toml
+    | ^^^^^^^
+  help: write it into an experiment file
+1 error in x.toml; nothing was started.
+)");
+  CHECK(set.printed() == "a = 1\n");
+}
+
 TEST_CASE("load: a syntax error in a base is shown there, and the rest is read") {
   Loaded loaded;
   loaded.write("x.toml", "extends = 'base.toml'\na = 1\n")
