@@ -40,6 +40,11 @@ bool holds(kj::ArrayPtr<const configs::Entry> where, kj::ArrayPtr<const configs:
     for (auto& value: values) {
       if (value.key != condition.key) continue;
       found = true;
+      if (condition.value->content.is<kj::String>() && numberOf(*value.value) != nullptr) {
+        diagnostics.error(condition.value->span,
+            kj::str("`", condition.key, "` is a number, not a string: this holds for no run"),
+            "a number stands without quotes");
+      }
       result = result && same(*condition.value, *value.value);
     }
     if (found) continue;

@@ -67,6 +67,20 @@ rows = [{ where = { "run.worker" = 2 }, loss = 1 }]
 )");
 }
 
+TEST_CASE("Published: a condition with a string for a number is reported at its value") {
+  auto kept = keep(R"([published]
+source = "a page"
+rows = [{ where = { "run.workers" = "1" }, loss = 1 }]
+)");
+  CHECK(kept.errors ==
+        R"(x.toml:3:37: error: `run.workers` is a number, not a string: this holds for no run
+  3 | rows = [{ where = { "run.workers" = "1" }, loss = 1 }]
+    |                                     ^^^
+  help: a number stands without quotes
+1 error in x.toml; nothing was started.
+)");
+}
+
 TEST_CASE("Published: what another kind has is no mistake, and holds for no run of this one") {
   auto kept = keep(R"([published]
 source = "a page"
