@@ -228,6 +228,10 @@ private:
     options.metrics = split(list);
     for (auto& metric: options.metrics) {
       if (metric.size() == 0) return kj::str("`", list, "` is not a list of metrics such as a,b");
+      for (auto& other: options.metrics) {
+        if (&other == &metric) break;
+        if (other == metric) return kj::str(metric, " stands there twice");
+      }
     }
     return true;
   }
@@ -305,11 +309,19 @@ private:
     commandLine.endWith(wrong ? runner::RUN_FAILED : runner::OK);
   }
 
+  // The last name after --metric-names may have been meant as FILE: only a file that is there ends
+  // the names.
+  kj::String mistakenForMetric() const {
+    if (options.metrics.size() < 2) return kj::str();
+    auto& last = options.metrics.back();
+    return kj::str("; there is no file `", last, "`, so it counts as one of --metric-names");
+  }
+
   // Prints the tables of all files that are right, and says what is wrong with the others.
   Validity print() {
     KJ_IF_MAYBE(path, page) return makeResultsPage(*path);
     if (pageAction == PageAction::CHECK) return kj::str("--check belongs to --update");
-    if (files.size() == 0) return kj::str("missing argument FILE");
+    if (files.size() == 0) return kj::str("missing argument FILE", mistakenForMetric());
     if (options.every != 1 && options.epochs.size() > 0) {
       return kj::str("--every and --epochs exclude each other");
     }
