@@ -168,6 +168,7 @@ struct Event {
       # Updates of the parameters: where a round takes all workers, `step`; else what the newest
       # values that have come hold.
       learningRate @62 :Float64 $Json.name("learning_rate");
+      # Of the latest update.
       partial @75 :Bool;
       # The epoch ended after fewer than log.every steps.
       epochBatches @76 :UInt32 $Json.name("epoch_batches");
@@ -192,6 +193,7 @@ struct Event {
       step @63 :UInt32;
       globalStep @64 :UInt32 $Json.name("global_step");
       learningRate @65 :Float64 $Json.name("learning_rate");
+      # Of the latest update.
       servers @80 :List(Traffic);
       # What went between this worker and each of them.
     }

@@ -364,7 +364,12 @@ private:
     KJ_UNREACHABLE;
   }
 
-  double learningRate() const { return updater.learningRate(globalStep()); }
+  // Of the latest update: an event at the end of an epoch reports the rate of that epoch, even if
+  // the schedule changes the rate with the next update.
+  double learningRate() const {
+    uint64_t updates = globalStep();
+    return updater.learningRate(updates > 0 ? updates - 1 : 0);
+  }
 
   void reportBegun() {
     trainingTime.restart_s();

@@ -48,6 +48,13 @@ TEST_CASE("a run that reaches what is expected ends with 0, one that does not wi
   CHECK(bad.read("weights.safetensors").size() > 0);
 }
 
+TEST_CASE("the report shows the learning rate that each epoch trained with") {
+  auto run = train(MLP, {"train.epochs=2", "train.schedule={ kind = \"step\", epochs = [1] }"});
+  auto page = readFile(kj::str(run.folder, "/report.html"));
+  CHECK(contains(page, "<td class=\"n\">0.05</td></tr>"));
+  CHECK(contains(page, "<td class=\"n\">0.005</td></tr>"));
+}
+
 TEST_CASE("runner table makes the same of a run as its end did, and one page of several") {
   auto first = train(MLP, {"train.steps=20"});
   auto second = train(MLP, {"train.steps=20", "train.seed=2"});
