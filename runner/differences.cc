@@ -2,8 +2,9 @@
 
 #include <kj/map.h>
 #include <kj/vector.h>
+#include <string.h>
 
-#include "configs/language/document.h"
+#include <algorithm>
 
 namespace runner {
 
@@ -31,10 +32,7 @@ kj::Maybe<Leaves> leavesOf(kj::StringPtr text) {
   Leaves leaves;
   for (auto& entry: configs::leavesOf(document->root.entries)) {
     if (entry.key.startsWith("expect.") || entry.key.startsWith("published.")) continue;
-    auto& content = entry.value->content;
-    leaves.values.insert(kj::str(entry.key), content.is<kj::String>()
-                                                 ? kj::str(content.get<kj::String>())
-                                                 : configs::print(*entry.value));
+    leaves.values.insert(kj::str(entry.key), shortValue(*entry.value));
     leaves.keys.add(kj::mv(entry.key));
   }
   return kj::mv(leaves);
@@ -74,6 +72,28 @@ kj::Array<kj::String> shortKeys(kj::ArrayPtr<const kj::StringPtr> keys) {
     for (auto other: keys) alike += lastWord(other) == lastWord(key);
     return kj::str(alike > 1 ? key : lastWord(key));
   };
+}
+
+kj::String shortValue(const configs::Value& value) {
+  if (value.content.is<kj::String>()) return kj::str(value.content.get<kj::String>());
+  auto text = configs::print(value);
+  bool isWholeReal = value.content.is<double>() && text.endsWith(".0");
+  return isWholeReal ? kj::heapString(text.slice(0, text.size() - 2)) : kj::mv(text);
+}
+
+kj::Array<size_t> orderIn(kj::StringPtr label, kj::ArrayPtr<const kj::String> keys) {
+  KJ_IF_MAYBE(slash, label.findLast('/')) label = label.slice(*slash + 1);
+  auto text = kj::str(",", label);
+  auto places = KJ_MAP(key, keys)->size_t {
+    auto place = strstr(text.cStr(), kj::str(",", key, "=").cStr());
+    return place == nullptr ? size_t(kj::maxValue) : place - text.begin();
+  };
+  auto order = KJ_MAP(k, kj::indices(keys))->size_t {
+    return k;
+  };
+  std::stable_sort(
+      order.begin(), order.end(), [&](size_t a, size_t b) { return places[a] < places[b]; });
+  return order;
 }
 
 Differences differencesOf(kj::ArrayPtr<const kj::StringPtr> experiments) {

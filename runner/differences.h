@@ -5,10 +5,20 @@
 #include <kj/array.h>
 #include <kj/string.h>
 
+#include "configs/language/document.h"
+
 namespace runner {
 
 // What tables and folders call dotted keys: the last word, or the whole where two end alike.
 kj::Array<kj::String> shortKeys(kj::ArrayPtr<const kj::StringPtr> keys);
+
+// What tables and folders call a value: a text without its quotes, a whole real without `.0`.
+kj::String shortValue(const configs::Value& value);
+
+// The places of `keys` in the order in which `label` names them, such as
+// `mnist/momentum=0,seed=1-1f00cafe` of a sweep's run. Keys that the label does not name come last,
+// in their own order.
+kj::Array<size_t> orderIn(kj::StringPtr label, kj::ArrayPtr<const kj::String> keys);
 
 struct Differences {
   kj::Array<kj::String> keys;  // short, in the order of the first text that has them

@@ -198,13 +198,14 @@ void tellApart(kj::ArrayPtr<ReportedRun> runs) {
     return run.resolved;
   };
   auto differences = differencesOf(texts);
+  auto order = orderIn(runs.size() > 0 ? kj::StringPtr(runs[0].label) : nullptr, differences.keys);
   kj::HashSet<kj::String> labels;
   bool allKnown = true;
   for (size_t r: kj::indices(runs)) {
     bool known = differences.values[r].size() == differences.keys.size();
     allKnown = allKnown && known;
     kj::Vector<ReportedRun::Setting> settings;
-    for (size_t k: kj::indices(differences.keys)) {
+    for (size_t k: order) {
       auto value = known ? kj::mv(differences.values[r][k]) : kj::String();
       settings.add(ReportedRun::Setting{kj::str(differences.keys[k]), kj::mv(value)});
     }

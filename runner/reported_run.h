@@ -42,7 +42,8 @@ ReportedRun reportedRun(RunRecord record, kj::String label);
 void readLog(ReportedRun& run);
 
 // Gives the runs their settings, all the same keys, and their labels: `batch_size=128,momentum=0`
-// where the settings tell them apart and are few, else what they were called before.
+// where the settings tell them apart and are few, else what they were called before. The settings
+// have the order of the first run's label, if that names them as the folder of a sweep's run does.
 void tellApart(kj::ArrayPtr<ReportedRun> runs);
 
 // `batch_size=128,momentum=0`.

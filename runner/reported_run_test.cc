@@ -261,6 +261,17 @@ TEST_CASE("tellApart: runs that differ in dozens of settings keep their names") 
   CHECK_FALSE(areNamedBySettings(runs));
 }
 
+TEST_CASE("tellApart: a sweep's runs have the order and the spelling of their folders") {
+  auto runs = kj::heapArray<ReportedRun>(2);
+  for (uint i = 0; i < 2; i++) {
+    runs[i].label = kj::str("mnist/momentum=", i, ",batch_size=", 100 + i, "-1f00cafe");
+    runs[i].resolved = kj::str(
+        "[data]\nbatch_size = ", 100 + i, "\nseed = ", i, "\n[train]\nmomentum = ", i, ".0\n");
+  }
+  tellApart(runs);
+  CHECK(runs[1].label == "momentum=1,batch_size=101,seed=1");
+}
+
 TEST_CASE("tellApart: names stay where one run's experiment is not known") {
   auto runs = kj::heapArray<ReportedRun>(3);
   for (uint i = 0; i < 3; i++) {

@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "configs/language/random.h"
+#include "runner/differences.h"
 
 namespace runner {
 
@@ -237,12 +238,10 @@ void check(const SweepConfig& config, bool hasDraws, configs::Reader& reader) {
 // ---- Listing.
 
 kj::String nameOfValue(const configs::Value& value, size_t place) {
-  if (value.content.is<kj::String>()) return kj::str(value.content.get<kj::String>());
   if (value.content.is<configs::List>() || value.content.is<configs::Table>()) {
     return kj::str(place + 1);
   }
-  auto text = configs::print(value);
-  return text.endsWith(".0") ? kj::heapString(text.slice(0, text.size() - 2)) : kj::mv(text);
+  return shortValue(value);
 }
 
 Setting settingOf(const SweptKey& key, size_t place) {
