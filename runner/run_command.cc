@@ -73,12 +73,12 @@ kj::Array<ReportedRun> readRun(kj::StringPtr folder, kj::StringPtr name) {
   return judged(kj::arr(readReportedRun(folder, labelOf(folder, name))));
 }
 
-// Prints the tables: to a terminal what fits its width, else Markdown.
-void printTables(kj::ArrayPtr<const ReportedRun> runs, uint stepRowsMax = uint(kj::maxValue)) {
+// Prints the tables: to a terminal what fits its width, else Markdown. A table by steps is thinned.
+void printTables(kj::ArrayPtr<const ReportedRun> runs) {
   KJ_IF_MAYBE(size, terminalSize(STDOUT_FILENO)) {
-    print(tableForTerminal(runs, size->columns, stepRowsMax));
+    print(tableForTerminal(runs, size->columns, STEP_ROWS_MAX));
   } else {
-    print(tableMarkdown(runs, stepRowsMax));
+    print(tableMarkdown(runs, STEP_ROWS_MAX));
   }
 }
 
@@ -126,7 +126,7 @@ ExitCode reportRun(const RunFolder& folder, kj::StringPtr name, kj::StringPtr we
     print(kj::str(
         counted(view.linesLeftOut(), "more line"), " on single steps: see ", folder.log(), "\n"));
   }
-  printTables(run, STEP_ROWS_MAX);
+  printTables(run);
   printWhereTablesAre(folder.path);
   print(kj::str("weights sha256=", weightsSha256, "  ", folder.path, "\n"));
   return codeOf(run);
@@ -256,7 +256,7 @@ ExitCode showRuns(kj::ArrayPtr<const kj::Array<FoundRun>> folders, kj::StringPtr
   }
   if (found.size() == 1) found[0].label = labelOf(found[0].record.folder, found[0].record.name);
   auto runs = judged(found.releaseAsArray());
-  printTables(runs, STEP_ROWS_MAX);
+  printTables(runs);
   if (into.size() == 0) {
     tell("nothing is written for several RUNS: name a folder with --into DIR");
   } else {

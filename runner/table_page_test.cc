@@ -119,6 +119,12 @@ TEST_CASE("tableMarkdown: a table by steps may be thinned, without one a run has
       "| 100 |  |  |  |  |\n\n20 of 100 rows; table.md has all.\n"));
   CHECK(tableForTerminal(one, 80, 20).endsWith("\n 100\n\n20 of 100 rows; table.md has all.\n"));
 
+  auto atTheEnd = kj::heapArray<StepRow>(21);
+  atTheEnd.back().end = true;
+  one[0].logTable = LogTable(StepTable{kj::mv(atTheEnd)});
+  CHECK(lines(tableMarkdown(one, 20)) == 23);
+  CHECK_FALSE(contains(tableMarkdown(one, 20), "table.md has all"));
+
   one[0].logTable = nullptr;
   CHECK(tableMarkdown(one).startsWith("| run | epochs done |"));
 }

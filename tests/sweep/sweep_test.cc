@@ -122,6 +122,18 @@ TEST_CASE("every run has a folder named by its settings; what is finished is ski
   CHECK_FALSE(contains(changed.errors, "skipped"));
 }
 
+TEST_CASE("a sweep of one run prints some rows of a table by steps; table.md has all") {
+  auto runs = newFolder();
+  auto ended = run(
+      runs, {"--set", "log.style=\"tf_replica\"", "--set", "log.every=5", "--set", "train.epochs=1",
+                "--sweep", "data.batch_size=128", "--sweep", "train.optimizer.learning_rate=0.1"});
+  INFO(ended.output, ended.errors);
+  REQUIRE(ended.exitCode == 0);
+  CHECK(contains(ended.output, " rows; table.md has all.\n"));
+  CHECK(linesOf(ended.output).size() < 40);
+  CHECK(linesOf(readFile(kj::str(runs, "/small/table.md"))).size() > 90);
+}
+
 TEST_CASE("runner table makes of a sweep's folder what the sweep wrote, in the sweep's order") {
   auto runs = newFolder();
   auto ended = run(
