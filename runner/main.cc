@@ -174,7 +174,7 @@ private:
         "folder.\n"
         "\n"
         "  runner table runs/fashion_mnist_dist_sync\n"
-        "  runner table runs/cifar10_dist_sync/1 runs/cifar10_dist_async/1 --into /tmp/both")
+        "  runner table runs/cifar10_dist_sync/1 runs/cifar10_dist_async/1 --into both")
         .addOptionWithArg({"into"}, KJ_BIND_METHOD(*this, setFolder), "DIR",
             "the folder to write to: made if it is not there")
         .expectOneOrMoreArgs("RUNS", KJ_BIND_METHOD(*this, addRuns))

@@ -145,6 +145,23 @@ TEST_CASE("the help says what options do") {
   CHECK(contains(explain, "fixed network time per step in ms, added to the transfer time"));
 }
 
+TEST_CASE("every example in the help of a command stands on one line") {
+  for (kj::StringPtr command: {"check", "explain", "run", "table", "role"}) {
+    auto help = Command({RUNNER, command, "--help"}).wait().output;
+    INFO(help);
+    auto example = kj::str("\n  runner ", command, " ");
+    kj::StringPtr rest = help;
+    uint examples = 0;
+    while (auto found = strstr(rest.cStr(), example.cStr())) {
+      rest = rest.slice(found - rest.begin() + 1);
+      auto next = rest.slice(KJ_ASSERT_NONNULL(rest.findFirst('\n')) + 1);
+      CHECK((next.startsWith("\n") || next.startsWith("  runner ")));
+      examples++;
+    }
+    CHECK(examples > 0);
+  }
+}
+
 TEST_CASE("a command that cannot be understood ends with exit code 2 and says how to ask") {
   auto refuse = [](kj::ArrayPtr<const kj::StringPtr> words) {
     auto ended = Command(words).wait();
