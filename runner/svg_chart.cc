@@ -135,6 +135,24 @@ kj::String drawSeries(const Series& series, const Plane& plane) {
       "<g class=\"c", series.look % COLOURS, "\">", path, kj::strArray(marks, ""), "</g>");
 }
 
+// `text` in lines of at most `columns`. They end behind a comma or a space where there is one.
+kj::Vector<kj::String> brokenInto(kj::StringPtr text, uint columns) {
+  kj::Vector<kj::String> lines;
+  while (columnsOf(text) > columns) {
+    size_t end = 0, best = 0;
+    for (uint used = 0; end < text.size(); end++) {
+      bool isFirstByte = (text[end] & 0xc0) != 0x80;
+      if (isFirstByte && ++used > columns) break;
+      if (text[end] == ',' || text[end] == ' ') best = end + 1;
+    }
+    if (best == 0) best = end;
+    lines.add(kj::heapString(text.slice(0, best)));
+    text = text.slice(best);
+  }
+  lines.add(kj::str(text));
+  return lines;
+}
+
 }  // namespace
 
 kj::String drawChart(const Chart& chart) {
@@ -162,7 +180,7 @@ kj::String drawLegend(kj::ArrayPtr<const Series> series) {
 kj::String drawBars(
     kj::ArrayPtr<const Bar> bars, kj::ArrayPtr<const kj::StringPtr> parts, kj::StringPtr unit) {
   // A letter's mean width in the widest of the fonts that the style sheet asks for.
-  constexpr double ROW = 42, BAR = 20, LETTER = 7.2;
+  constexpr double ROW = 42, LINE = 14, BAR = 20, LETTER = 7.2;
   double longest = 0;
   for (auto& bar: bars) {
     double sum = 0;
@@ -170,10 +188,18 @@ kj::String drawBars(
     longest = kj::max(longest, sum);
   }
   kj::Vector<kj::String> rows;
-  for (size_t i: kj::indices(bars)) {
-    auto& bar = bars[i];
+  double top = 0;
+  for (auto& bar: bars) {
     KJ_REQUIRE(bar.parts.size() == parts.size(), "a bar has a part for each name");
-    double top = i * ROW, x = 0, sum = 0;
+    double x = 0, sum = 0;
+    for (double part: bar.parts) sum += std::isfinite(part) ? part : 0;
+    auto name = kj::str(bar.name, ": ", figureText(sum, 2), " ", unit);
+    auto lines = brokenInto(name, uint(WIDTH / LETTER));
+    for (auto& line: lines) {
+      rows.add(kj::str("<text x=\"0\" y=\"", number(top + 11), "\">", escaped(line), "</text>"));
+      top += LINE;
+    }
+    top -= LINE;  // the last line is part of the bar's row
     for (size_t p: kj::indices(parts)) {
       if (longest == 0 || !std::isfinite(bar.parts[p])) continue;
       double width = bar.parts[p] / longest * WIDTH;
@@ -188,16 +214,11 @@ kj::String drawBars(
             number(top + 30), "\" text-anchor=\"middle\">", escaped(shown), "</text>"));
       }
       x += width;
-      sum += bar.parts[p];
     }
-    auto total = kj::str(": ", figureText(sum, 2), " ", unit);
-    auto name = shortened(bar.name, uint(WIDTH / LETTER) - total.size());
-    rows.add(kj::str("<text x=\"0\" y=\"", number(top + 11), "\">", escaped(name), total, "<title>",
-        escaped(bar.name), "</title></text>"));
+    top += ROW;
   }
-  return kj::str("<svg class=\"bars\" viewBox=\"0 0 ", WIDTH, " ",
-      number(kj::max(size_t(1), bars.size()) * ROW), "\" role=\"img\">\n", kj::strArray(rows, "\n"),
-      "\n</svg>\n");
+  return kj::str("<svg class=\"bars\" viewBox=\"0 0 ", WIDTH, " ", number(kj::max(ROW, top)),
+      "\" role=\"img\">\n", kj::strArray(rows, "\n"), "\n</svg>\n");
 }
 
 }  // namespace runner

@@ -44,7 +44,7 @@ kj::String drawLegend(kj::ArrayPtr<const Series> series);
 
 // A whole cut in parts, drawn as a row of a stacked bar chart.
 struct Bar {
-  kj::String name;
+  kj::String name;          // takes several lines if it is long
   kj::Array<double> parts;  // none negative
 };
 

@@ -86,12 +86,20 @@ TEST_CASE("drawBars: a part has its name, and its value, only where they have ro
   CHECK(countOf(bar(110), ">forward 110.00</text>") == 1);
 }
 
-TEST_CASE("drawBars: a name that is too long is shortened, the sum stays") {
+TEST_CASE("drawBars: a name that is too long takes several lines, and keeps what tells it apart") {
   kj::StringPtr parts[] = {"read"_kj};
-  auto name = kj::strArray(kj::repeat("batch_size=128"_kj, 20), ",");
-  auto text = drawBars(kj::arr(Bar{kj::str(name), kj::arr(3.0)}), parts, "ms");
-  CHECK(countOf(text, ",…: 3.00 ms<title>") == 1);
-  CHECK(countOf(text, kj::str("<title>", name, "</title>")) == 1);
+  auto start = kj::strArray(kj::repeat("batch_size=128"_kj, 4), ",");
+  auto bars = kj::heapArrayBuilder<Bar>(2);
+  bars.add(Bar{kj::str(start, ",seed=1"), kj::arr(3.0)});
+  bars.add(Bar{kj::str(start, ",seed=2"), kj::arr(3.0)});
+  auto text = drawBars(bars, parts, "ms");
+  CHECK(countOf(text, ">batch_size=128,batch_size=128,batch_size=128,</text>") == 2);
+  CHECK(countOf(text, ">batch_size=128,seed=1: 3.00 ms</text>") == 1);
+  CHECK(countOf(text, ">batch_size=128,seed=2: 3.00 ms</text>") == 1);
+  // The second bar begins below the two lines and the bar of the first.
+  CHECK(countOf(text, "y=\"30.0\" width") == 1);
+  CHECK(countOf(text, "y=\"86.0\" width") == 1);
+  CHECK(countOf(text, "viewBox=\"0 0 420 112.0\"") == 1);
 }
 
 TEST_CASE("drawBars: the longest bar fills the width, and parts lie side by side") {
