@@ -155,7 +155,8 @@ void addCharts(kj::Vector<Chart>& charts, kj::ArrayPtr<const ReportedRun> runs,
   }
 }
 
-// The sum of the workers' latest rates, from when all have told one.
+// The sum of the workers' latest rates: a point each time that all have reported a new one. Workers
+// report at about the same time, and a sum with only a part of the new rates never was the speed.
 kj::Array<Point> jobSpeed(const RunRecord& record) {
   kj::Vector<const SpeedRecord*> speeds;
   for (auto& speed: record.speeds) {
@@ -164,10 +165,13 @@ kj::Array<Point> jobSpeed(const RunRecord& record) {
   std::stable_sort(
       speeds.begin(), speeds.end(), [](auto* a, auto* b) { return a->training_s < b->training_s; });
   kj::TreeMap<uint, double> latest;
+  kj::HashSet<uint> renewed;
   kj::Vector<Point> points;
   for (auto* speed: speeds) {
     latest.upsert(speed->worker, speed->images_per_s, [](double& old, double rate) { old = rate; });
-    if (latest.size() < record.workers) continue;
+    if (!renewed.contains(speed->worker)) renewed.insert(speed->worker);
+    if (renewed.size() < record.workers) continue;
+    renewed.clear();
     double sum = 0;
     for (auto& entry: latest) sum += entry.value;
     points.add(Point{speed->training_s, sum});

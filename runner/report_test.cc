@@ -160,6 +160,23 @@ TEST_CASE("chartsOf: a run that diverged does not press the others onto the axis
   CHECK(charts[2].y.atMost == 2);
 }
 
+TEST_CASE("chartsOf: the speed has one point per report of all workers") {
+  auto one = kj::arr(run("a", 0.9, 0.5));
+  one[0].record.workers = 2;
+  auto speeds = kj::heapArrayBuilder<SpeedRecord>(4);
+  for (uint i = 0; i < 4; i++) {
+    uint step = 10 * (i / 2 + 1);
+    speeds.add(SpeedRecord{
+        i % 2, 1, step, step, i / 2 + 1.0 + i % 2 * 0.001, i < 2 ? 100.0 : 200.0, 1, 1, 1, 1});
+  }
+  one[0].record.speeds = speeds.finish();
+  auto charts = chartsOf(one);
+  auto& points = charts.back().series[0].points;
+  REQUIRE(points.size() == 2);
+  CHECK(points[0].y == 200);
+  CHECK(points[1].y == 400);
+}
+
 TEST_CASE("chartsOf: what was published of all runs stands there once") {
   auto runs = two(run("a", 0.9, 0.5), run("b", 0.8, 0.5));
   for (auto& each: runs) {

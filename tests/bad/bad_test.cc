@@ -3,7 +3,9 @@
 // file, run tests/update.sh, and read what it wrote as a user would.
 #include <doctest/doctest.h>
 #include <glob.h>
+#include <kj/debug.h>
 #include <kj/vector.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "tests/command.h"
