@@ -268,8 +268,14 @@ void Job::report(Seat& seat, Event::Reader event) {
   if (event.isFailed()) {
     return fail(kj::str(roleName(seat.role, seat.index), ": ", event.getFailed().getReason()));
   }
-  // Newer than the latest heartbeat.
-  if (event.isSpeed()) seat.step = kj::max(seat.step, event.getSpeed().getStep());
+  if (event.isSpeed() && event.getSpeed().getStep() >= seat.step) {
+    // Newer than the latest heartbeat. Epoch, step and figures belong to the same moment.
+    auto speed = event.getSpeed();
+    uint64_t images = uint64_t(speed.getBatch()) * experiment.data.batchSize;
+    seat.epoch = speed.getEpoch();
+    seat.step = speed.getStep();
+    seat.sums = {speed.getLoss() * images, uint64_t(round(speed.getAccuracy() * images)), images};
+  }
   if (event.isTrained()) {
     auto trained = event.getTrained();
     uint64_t images = trained.getImages();
@@ -524,8 +530,8 @@ void Job::tellProgress() {
   progress.setEpoch(slowest->epoch);
   progress.setStep(slowest->step);
   progress.setImagesPerS(imagesPerS);
-  progress.setLoss(perImage(sums.loss, sums.images));
-  progress.setAccuracy(perImage(sums.correct, sums.images));
+  progress.setLoss(sums.images == 0 ? kj::nan() : sums.loss / sums.images);
+  progress.setAccuracy(sums.images == 0 ? kj::nan() : double(sums.correct) / sums.images);
   progress.setValidating(validating);
   log.show(event);
 }

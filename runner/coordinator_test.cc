@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include <cmath>
+
 #include "runner/files.h"
 #include "runner/model_facts.h"
 #include "runner/run_log.h"
@@ -261,6 +263,61 @@ TEST_CASE("the launcher hears of a quiet job well before it takes the coordinato
   }
 }
 
+// The latest progress that the launcher was told.
+struct Told {
+  bool validating = false;
+  double imagesPerS = 0;
+  uint epoch = 0;
+  uint64_t step = 0;
+  double loss = 0;
+  double accuracy = 0;
+};
+Told lastTold(TestJob& job) {
+  Told told;
+  auto text = readWhole(job.told(), TEXT_BYTES_MAX);
+  for (kj::StringPtr rest = text; rest.size() > 0;) {
+    auto end = KJ_ASSERT_NONNULL(rest.findFirst('\n'));
+    capnp::MallocMessageBuilder message;
+    auto event = message.initRoot<Event>();
+    parseEvent(kj::heapString(rest.slice(0, end)), event);
+    rest = rest.slice(end + 1);
+    if (!event.isProgress()) continue;
+    auto progress = event.getProgress();
+    told = {progress.getValidating(), progress.getImagesPerS(), progress.getEpoch(),
+        progress.getStep(), progress.getLoss(), progress.getAccuracy()};
+  }
+  return told;
+}
+
+TEST_CASE("the progress takes epoch, step and figures from one event, and invents none") {
+  TestJob job("progress");
+  auto server = job.join(Role::SERVER, 0);
+  auto first = job.join(Role::WORKER, 0), second = job.join(Role::WORKER, 1);
+  job.pass(1 * kj::SECONDS);
+  CHECK(std::isnan(lastTold(job).loss));
+  CHECK(std::isnan(lastTold(job).accuracy));
+  for (auto worker: {&first, &second}) {
+    auto beat = worker->heartbeatRequest();
+    beat.initProgress().setEpoch(1);
+    beat.getProgress().setStep(20);
+    beat.send().wait(job.waitScope);
+    auto request = worker->reportRequest();
+    auto speed = request.initEvent().initSpeed();
+    speed.setEpoch(2);
+    speed.setBatch(20);
+    speed.setStep(50);
+    speed.setLoss(0.5);
+    speed.setAccuracy(0.75);
+    request.send().wait(job.waitScope);
+  }
+  job.pass(1 * kj::SECONDS);
+  auto told = lastTold(job);
+  CHECK(told.epoch == 2);
+  CHECK(told.step == 50);
+  CHECK(told.loss == 0.5);
+  CHECK(told.accuracy == 0.75);
+}
+
 TEST_CASE("during validation the progress says so, and the speed stays that of the training") {
   TestJob job("validating");
   auto server = job.join(Role::SERVER, 0);
@@ -279,37 +336,13 @@ TEST_CASE("during validation the progress says so, and the speed stays that of t
       job.pass(1 * kj::SECONDS);
     }
   };
-  struct Told {
-    bool validating = false;
-    double imagesPerS = 0;
-    uint epoch = 0;
-    uint64_t step = 0;
-    double loss = 0;
-    double accuracy = 0;
-  };
-  auto lastTold = [&]() {
-    Told told;
-    auto text = readWhole(job.told(), TEXT_BYTES_MAX);
-    for (kj::StringPtr rest = text; rest.size() > 0;) {
-      auto end = KJ_ASSERT_NONNULL(rest.findFirst('\n'));
-      capnp::MallocMessageBuilder message;
-      auto event = message.initRoot<Event>();
-      parseEvent(kj::heapString(rest.slice(0, end)), event);
-      rest = rest.slice(end + 1);
-      if (!event.isProgress()) continue;
-      auto progress = event.getProgress();
-      told = {progress.getValidating(), progress.getImagesPerS(), progress.getEpoch(),
-          progress.getStep(), progress.getLoss(), progress.getAccuracy()};
-    }
-    return told;
-  };
   auto meetAll = [&](MeetingPoint point) {
     auto met = meet(first, 1, 10, point);
     meet(second, 1, 10, point).wait(job.waitScope);
     met.wait(job.waitScope);
   };
   pass(4, 10);
-  auto training = lastTold();
+  auto training = lastTold(job);
   CHECK_FALSE(training.validating);
   CHECK(training.imagesPerS > 0);
   // The last steps came after the last heartbeats.
@@ -325,19 +358,19 @@ TEST_CASE("during validation the progress says so, and the speed stays that of t
   }
   meetAll(MeetingPoint::TRAINED);
   // At once, not a second later.
-  auto begun = lastTold();
+  auto begun = lastTold(job);
   CHECK(begun.validating);
   CHECK(begun.epoch == 1);
   CHECK(begun.step == step + 5);
   CHECK(begun.loss == 0.5);
   CHECK(begun.accuracy == 0.75);
   pass(5, 0);
-  CHECK(lastTold().validating);
-  CHECK(lastTold().imagesPerS == training.imagesPerS);
+  CHECK(lastTold(job).validating);
+  CHECK(lastTold(job).imagesPerS == training.imagesPerS);
   meetAll(MeetingPoint::VALIDATED);
   pass(1, 10);
-  CHECK_FALSE(lastTold().validating);
-  CHECK(lastTold().imagesPerS == training.imagesPerS);
+  CHECK_FALSE(lastTold(job).validating);
+  CHECK(lastTold(job).imagesPerS == training.imagesPerS);
 }
 
 TEST_CASE("of a lost server no step is told: it counts none") {

@@ -53,9 +53,10 @@ kj::String progressText(const Progress& progress) {
     parts.add(kj::str("validating"));
   } else {
     parts.add(kj::str("step ", progress.step, '/', progress.steps));
-    // Slow runs (ImageNet on a laptop) would otherwise seem to stand at 0 or 1.
-    parts.add(
-        kj::str(figureText(progress.imagesPerS, progress.imagesPerS < 10 ? 1 : 0), " images/s"));
+    KJ_IF_MAYBE(speed, progress.imagesPerS) {
+      // Slow runs (ImageNet on a laptop) would otherwise seem to stand at 0 or 1.
+      parts.add(kj::str(figureText(*speed, *speed < 10 ? 1 : 0), " images/s"));
+    }
   }
   KJ_IF_MAYBE(loss, progress.loss) {
     parts.add(kj::str("loss ", figureText(*loss, 3)));

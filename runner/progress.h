@@ -19,8 +19,8 @@ struct Progress {
   uint64_t step;
   uint64_t steps;
 
-  // Of all workers together.
-  double imagesPerS;
+  // Of all workers together; null while it has not been measured.
+  kj::Maybe<double> imagesPerS;
 
   // Latest loss and accuracy; null while there is none.
   kj::Maybe<double> loss;

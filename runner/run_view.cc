@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <cmath>
+
 #include "io/datasets.h"
 #include "runner/command_line.h"
 #include "runner/files.h"
@@ -22,9 +24,10 @@ kj::Maybe<kj::String> RunView::note(Event::Reader event) {
   text.epochs = epochs;
   text.step = lastStep;
   text.steps = steps;
-  text.imagesPerS = now.getImagesPerS();
-  text.loss = now.getLoss();
-  text.accuracy = now.getAccuracy();
+  if (now.getImagesPerS() > 0) text.imagesPerS = now.getImagesPerS();
+  // NaN: no figure has been measured yet.
+  if (!std::isnan(now.getLoss())) text.loss = now.getLoss();
+  if (!std::isnan(now.getAccuracy())) text.accuracy = now.getAccuracy();
   text.validating = now.getValidating();
   if (firstStep == 0) {
     firstStep = lastStep;

@@ -15,6 +15,7 @@ using tests::contains;
 class TestView final: public RunView {
 public:
   TestView(): RunView(2, 100) {}
+  using RunView::note;
 
   void show(Event::Reader) override {}
   void say(kj::StringPtr) override {}
@@ -40,6 +41,18 @@ TEST_CASE("RunView: the remaining time is told while the workers train, not whil
   auto validating = view.textAt(30, 99, true);
   CHECK(contains(validating, "epoch 2/2  validating"));
   CHECK_FALSE(contains(validating, "ETA"));
+}
+
+TEST_CASE("RunView: a figure that has not been measured is left out") {
+  TestView view;
+  capnp::MallocMessageBuilder message;
+  auto event = message.initRoot<Event>();
+  auto progress = event.initProgress();
+  progress.setEpoch(1);
+  progress.setStep(50);
+  progress.setLoss(kj::nan());
+  progress.setAccuracy(kj::nan());
+  CHECK(KJ_ASSERT_NONNULL(view.note(event)) == "epoch 1/2  step 50/100");
 }
 
 TEST_CASE("RunView: after the last step no remaining time is told") {
