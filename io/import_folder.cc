@@ -102,8 +102,8 @@ private:
           " to the folder that is meant");
     }
     auto content = about(name, [&]() { return members.read(LABELS_FILE_BYTES_MAX); });
-    labels = parseLabels(
-        name, content, kj::heapString(path.slice(0, path.size() - LABELS_FILE.size())));
+    labels =
+        parseLabels(name, content, kj::heapString(path.slice(0, path.size() - LABELS_FILE.size())));
     labelsFile = kj::mv(name);
   }
 

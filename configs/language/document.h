@@ -84,8 +84,8 @@ public:
 // what could be read comes back.
 //
 // `path` is seen from `current`, a place in `folder`. A program passes the root folder and the
-// current path, so that absolute paths and `..` work; a test a folder in memory. Reads regular files
-// only. Throws only if `path` itself cannot be read.
+// current path, so that absolute paths and `..` work; a test a folder in memory. Reads regular
+// files only. Throws only if `path` itself cannot be read.
 kj::Own<Document> load(const kj::ReadableDirectory& folder, kj::StringPtr path,
     kj::ArrayPtr<const kj::StringPtr> overrides, Diagnostics& diagnostics,
     kj::PathPtr current = nullptr);

@@ -324,11 +324,9 @@ TEST_CASE("load: only a file that cannot be read throws") {
     }
     return kj::str("none");
   };
-  CHECK(shown(failureOf("c/none.toml")) ==
-        "there is no file `c/none.toml`");
+  CHECK(shown(failureOf("c/none.toml")) == "there is no file `c/none.toml`");
   loaded.write("folder/x", "");
-  CHECK(shown(failureOf("folder")) ==
-        "cannot read folder: it is a directory");
+  CHECK(shown(failureOf("folder")) == "cannot read folder: it is a directory");
   loaded.write("large.toml", kj::str("# ", kj::repeat('x', 1 << 20)));
   CHECK(shown(failureOf("large.toml")) ==
         "cannot read large.toml as an experiment file: it has 1048578 bytes, and one has at most "
