@@ -281,8 +281,7 @@ private:
         return read(kj::mv(*path), name, kj::mv(*text));
       }
     }
-    diagnostics.error(
-        value.span, why, kj::str("the path is taken from the folder of ", fromName));
+    diagnostics.error(value.span, why, kj::str("the path is taken from the folder of ", fromName));
     return nullptr;
   }
 
