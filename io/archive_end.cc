@@ -65,7 +65,12 @@ void unpackGzip(kj::StringPtr path, Take take) {
     int error = Z_OK;
     auto words = ::gzerror(file, &error);
     // Z_BUF_ERROR: it ends early.
-    if (n < 0 || error != Z_OK) refuse(path, error == Z_ERRNO ? strerror(errno) : words);
+    if (n < 0 || error != Z_OK) {
+      kj::StringPtr cause = error == Z_ERRNO ? strerror(errno) : words;
+      // Zlib puts the path before its words.
+      auto begin = kj::str(path, ": ");
+      refuse(path, cause.startsWith(begin) ? cause.slice(begin.size()) : cause);
+    }
     if (n == 0) return;
     take(buffer.slice(0, n).asConst());
   }

@@ -247,8 +247,8 @@ TEST_CASE("Members: a gzip file whose checksum is wrong is refused") {
   bytes[bytes.size() - 8] ^= 1;
   scratch.write("x.tar.gz", bytes);
   auto message = thrownBy([&]() { contents(packed); });
-  CHECK(message.startsWith(kj::str("cannot read ", packed, ": ")));
-  CHECK(message.endsWith("incorrect data check; is the file whole? get it again"));
+  CHECK(message ==
+        kj::str("cannot read ", packed, ": incorrect data check; is the file whole? get it again"));
 }
 
 TEST_CASE("Members: names beyond ASCII are read, whether or not the zip says that they are UTF-8") {
