@@ -33,8 +33,8 @@ public:
   virtual kj::Array<kj::byte> read(size_t bytesMax) = 0;
 
   // What next() has passed over so far: entries that are neither regular files nor folders, and
-  // entries whose names cannot be read ("entry 17"), and hidden files and folders (those whose
-  // names begin with a dot), without what is in these.
+  // entries whose names cannot be read ("entry 17"), and hidden files and folders, without what is
+  // in these (see hiddenPartOf()).
   virtual const LeftOut& notRegular() const = 0;
   virtual const LeftOut& hidden() const = 0;
   virtual const LeftOut& nameless() const = 0;

@@ -160,8 +160,7 @@ private:
     if (hidden.count() > 0) {
       warn(kj::str("left out ",
           counted(hidden.count(), "hidden file or folder", "hidden files or folders"), " of ",
-          images, " (", hidden.count() == 1 ? "its name begins" : "their names begin",
-          " with a dot): ", hidden.names()));
+          images, ": ", hidden.names()));
     }
     auto& nameless = members.nameless();
     if (nameless.count() == 0) return;
@@ -212,7 +211,7 @@ private:
 
   kj::Maybe<kj::String> whyMissing(kj::StringPtr path) const {
     if (hiddenPartOf(path) != nullptr) {
-      return kj::str("hidden: a name in its path begins with a dot");
+      return kj::str("it is hidden");
     }
     if (!isNamedAsImage(path)) {
       return kj::str("its name does not end in .jpeg or .jpg");

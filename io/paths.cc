@@ -20,6 +20,10 @@ namespace {
 // A folder nested deeper than any data set is a link to itself.
 constexpr kj::uint DEPTH_MAX = 32;
 
+bool isHidden(kj::StringPtr name) {
+  return name == "__MACOSX" || (name.startsWith(".") && name != "." && name != "..");
+}
+
 // `prefix` is what stands before the names that come back: "" or "a/b/".
 void addFilesBelow(kj::StringPtr folder, kj::StringPtr prefix, kj::uint depth,
     kj::Vector<kj::String>& names, kj::Vector<kj::String>& others, kj::Vector<kj::String>& hidden) {
@@ -32,7 +36,7 @@ void addFilesBelow(kj::StringPtr folder, kj::StringPtr prefix, kj::uint depth,
     if (own == "." || own == "..") continue;
     auto path = kj::str(folder, "/", own);
     auto name = kj::str(prefix, own);
-    if (own.startsWith(".")) {
+    if (isHidden(own)) {
       hidden.add(kj::mv(name));
       continue;
     }
@@ -102,8 +106,7 @@ kj::Maybe<kj::String> hiddenPartOf(kj::StringPtr path) {
   for (size_t begin = 0; begin < path.size();) {
     size_t end = std::find(path.begin() + begin, path.end(), '/') - path.begin();
     auto name = kj::heapString(path.slice(begin, end));
-    bool isHidden = name.startsWith(".") && name != "." && name != "..";
-    if (isHidden) return kj::heapString(path.slice(0, end));
+    if (isHidden(name)) return kj::heapString(path.slice(0, end));
     begin = end + 1;
   }
   return nullptr;

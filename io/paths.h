@@ -22,8 +22,8 @@ PathKind pathKind(kj::StringPtr path);
 // is a file or a folder, or nothing at all.
 kj::Maybe<kj::String> whyNeither(kj::StringPtr path);
 
-// The beginning of the relative path `path` up to its first name that begins with a dot, `.` and
-// `..` aside: a hidden file, or a hidden folder. Null if it has no such name.
+// The beginning of the relative path `path` up to its first hidden name: one that begins with a dot
+// (`.` and `..` aside), or the folder `__MACOSX` that macOS adds to archives. Null if it has none.
 kj::Maybe<kj::String> hiddenPartOf(kj::StringPtr path);
 
 // What filesBelow() passes over.

@@ -30,11 +30,12 @@ TEST_CASE("filesBelow: follows links, and names what is hidden or neither a file
   CHECK(passedOver.hidden.names() == ".c, b/.x.jpg");
 }
 
-TEST_CASE("hiddenPartOf: ends with the first name that begins with a dot, . and .. aside") {
+TEST_CASE("hiddenPartOf: ends with the first hidden name") {
   CHECK(hiddenPartOf("a/b.jpg") == nullptr);
   CHECK(hiddenPartOf("../a/./b.jpg") == nullptr);
   CHECK(KJ_ASSERT_NONNULL(hiddenPartOf("a/.b/.c/d.jpg")) == "a/.b");
   CHECK(KJ_ASSERT_NONNULL(hiddenPartOf("._d.jpg")) == "._d.jpg");
+  CHECK(KJ_ASSERT_NONNULL(hiddenPartOf("__MACOSX/a/d.jpg")) == "__MACOSX");
 }
 
 TEST_CASE("LeftOut: counts all and names the first five") {
