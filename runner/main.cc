@@ -384,6 +384,13 @@ private:
         if (!warned) {
           for (auto& sentence: dataset->leftOut()) commandLine.warning(sentence);
         }
+        bool validates = experiment.data.validateOn->word == io::ValidationSet::VALIDATION;
+        if (validates && dataset->validation().count() == 0) {
+          commandLine.warning(kj::str(
+              "the data set has no validation records, so its runs have no ",
+              "validation accuracy: of an image folder every tenth image is for validation, and ",
+              "this one has ", dataset->training().count()));
+        }
         prepared.insert(kj::mv(data));
       }
       configs::Diagnostics own;

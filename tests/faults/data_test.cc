@@ -2,6 +2,8 @@
 // goes on without the bad record where the experiment wants that.
 #include <doctest/doctest.h>
 
+#include <cstring>
+
 #include "io/jpeg.h"
 #include "io/record_db.h"
 #include "tests/faults/failure.h"
@@ -193,13 +195,13 @@ kj::String nameOf(uint i) {
   return kj::str(i % 2 == 0 ? "cat" : "dog", "/", i / 10, i % 10, ".jpeg");
 }
 
-// A folder with 20 JPEG files in two classes.
-kj::String imageFolder() {
+// A folder with `count` JPEG files in two classes.
+kj::String imageFolder(uint count = 20) {
   auto folder = newFolder();
   for (auto name: {"cat", "dog"}) {
     REQUIRE(Command({"mkdir", kj::str(folder, "/", name)}).wait().exitCode == 0);
   }
-  for (uint i = 0; i < 20; ++i) {
+  for (uint i = 0; i < count; ++i) {
     writeFile(kj::str(folder, "/", nameOf(i)), kj::heapString(jpegOf(i).asChars()));
   }
   return folder;
@@ -240,6 +242,35 @@ TEST_CASE("a JPEG file that was cut short is counted, named and skipped where th
   INFO(events);
   CHECK(contains(events, "\"bad_records\":1"));
   CHECK(contains(events, "\"bad_record\":{\"reason\":\"record "));
+}
+
+TEST_CASE("a run says that fewer than ten images give no validation records") {
+  for (uint count: {9, 10}) {
+    auto source = kj::str("data.source=", imageFolder(count));
+    Run run("tests/faults/images.toml", {source});
+    auto ended = run.command.wait();
+    INFO(ended.errors);
+    CHECK(ended.exitCode == 0);
+    CHECK(
+        contains(ended.errors, "warning: the data set has no validation records") == (count < 10));
+  }
+}
+
+TEST_CASE("a run says what its import left out, also when an earlier run imported the data") {
+  auto folder = imageFolder();
+  writeFile(kj::str(folder, "/cat/04.png"), "text");
+  auto source = kj::str("data.source=", folder);
+  for (uint i = 0; i < 2; ++i) {
+    auto ended = Run("tests/faults/images.toml", {source}).command.wait();
+    INFO(ended.errors);
+    CHECK(ended.exitCode == 0);
+    auto sentence = kj::str("warning: left out 1 file of ", folder,
+        " whose name ends in neither .jpeg nor .jpg: cat/04.png\n");
+    auto at = strstr(ended.errors.cStr(), sentence.cStr());
+    REQUIRE(at != nullptr);
+    // Once: its workers do not repeat it.
+    CHECK(strstr(at + 1, sentence.cStr()) == nullptr);
+  }
 }
 
 TEST_CASE("a file that is not a JPEG file is named without internals, and left out where asked") {
