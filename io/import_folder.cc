@@ -121,10 +121,11 @@ private:
       return label->number;
     }
     KJ_IF_MAYBE(file, labelsFile) {
-      configs::fail(
-          path, " of ", images, " has no label in ", *file, ": give it one, or take it away");
+      configs::fail(printable(path), " of ", images, " has no label in ", *file,
+          ": give it one, or take it away");
     }
-    configs::fail(images, " was changed while it was imported: ", path, " is new; try again");
+    configs::fail(
+        images, " was changed while it was imported: ", printable(path), " is new; try again");
   }
 
   // The image of the member `path`; null, after a warning, if it is of no use.
@@ -135,11 +136,12 @@ private:
                   kept = keepJpeg(config, file, decoder);
                 })) {
       if (config.onBadRecord->word == BadRecordPolicy::FAIL) {
-        configs::fail("cannot import ", path, " of ", images, ": it ", e->getDescription(),
-            "; repair or remove it, or ", config.names.skip);
+        configs::fail("cannot import ", printable(path), " of ", images, ": it ",
+            e->getDescription(), "; repair or remove it, or ", config.names.skip);
       }
       ++bad;
-      warn(kj::str(path, " ", e->getDescription(), "; left out (", config.names.skipped, ")"));
+      warn(kj::str(
+          printable(path), " ", e->getDescription(), "; left out (", config.names.skipped, ")"));
     }
     return kept;
   }

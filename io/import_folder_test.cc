@@ -230,6 +230,29 @@ TEST_CASE("importFolder: a JPEG file that was cut short is refused, or left out,
   CHECK(imported.warnings[0].startsWith("cat/11.jpg cannot be decoded: "));
 }
 
+TEST_CASE("importFolder: names are told without their control characters") {
+  Images images;
+  images.writeClasses(2);
+  images.write("cat/a\x1b[31m\n.jpg", nullptr);
+  images.write("cat/b\t.png", nullptr);
+  images.skipBad();
+  auto imported = images.import();
+  REQUIRE(imported.warnings.size() == 2);
+  CHECK(imported.warnings[1].startsWith("cat/a\\x1b[31m\\x0a.jpg is not a JPEG file"));
+  CHECK(imported.warnings[0].endsWith(": cat/b\\x09.png"));
+}
+
+TEST_CASE("importFolder: a folder is the same with a slash behind its name") {
+  Images images;
+  images.writeClasses(2);
+  auto place = [&](kj::StringPtr source) {
+    images.config.source = kj::str(source);
+    return findImages(images.config, nullptr).images;
+  };
+  CHECK(place(kj::str(images.folder(), "//")) == images.folder());
+  CHECK(place("/") == "/");
+}
+
 TEST_CASE("importFolder: one bad header does not cost the images after it") {
   Images images;
   images.writeClasses(20);

@@ -1,4 +1,5 @@
-// io/left_out.h: what an import passes over: how many, and the names of the first few.
+// io/left_out.h: what an import passes over: how many, and the names of the first few, which may
+// come from anybody's archive.
 #pragma once
 
 #include <kj/function.h>
@@ -12,8 +13,12 @@ namespace io {
 // Told of what is left out, in one plain sentence each time.
 using Warn = kj::Function<void(kj::StringPtr sentence)>;
 
+// `name` for a message: control characters become `\x1b` and the like.
+kj::String printable(kj::StringPtr name);
+
 class LeftOut {
 public:
+  // Names are kept as printable() gives them.
   void add(kj::StringPtr name);
   // `a (why), b (why), …`.
   void add(kj::StringPtr name, kj::StringPtr why);

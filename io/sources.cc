@@ -215,7 +215,10 @@ ImagePlace findImages(const DataConfig& config, kj::Maybe<kj::StringPtr> dataset
       configs::fail("images cannot be read from ", *s, ": download the archive and set ",
           sourceName, " to its path");
     }
-    path = kj::str(*s);
+    // Messages show the last name of the path.
+    size_t size = s->size();
+    while (size > 1 && (*s)[size - 1] == '/') --size;
+    path = kj::heapString(s->slice(0, size));
   } else KJ_IF_MAYBE(d, datasets) {
     path = kj::str(*d, "/", kind.source->folder);
   } else {
