@@ -59,7 +59,10 @@ kj::Maybe<Place> placeAt(kj::StringPtr path) {
 kj::Maybe<kj::String> Reader::maybePath(kj::StringPtr key, kj::StringPtr doc) {
   describe(key, "path", "none", doc);
   KJ_IF_MAYBE(value, find(key)) {
-    auto result = pathAt(key, textOf(key, *value), value->span);
+    auto given = textOf(key, *value);
+    // Its error has been reported.
+    if (!value->content.is<kj::String>()) return nullptr;
+    auto result = pathAt(key, kj::mv(given), value->span);
     keep(key, newValue(kj::str(result)));
     return kj::mv(result);
   }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -89,6 +90,14 @@ TEST_CASE("a path in a --set counts from the current folder, as every path on a 
   Read read(folders.at("files/x.toml"), kj::arr("place=./photos"_kj));
   CHECK(read.errors == "");
   CHECK(read.is() == folders.at("current/photos"));
+}
+
+TEST_CASE("a path that is not a string is one error, and no path") {
+  Folders folders;
+  folders.write("x.toml", "place = 3\n");
+  Read read(folders.at("x.toml"));
+  CHECK(read.place == nullptr);
+  CHECK(strstr(read.errors.cStr(), "`place` is a string, not an integer") != nullptr);
 }
 
 TEST_CASE("absolute paths, addresses and empty texts stay as they are") {
