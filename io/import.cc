@@ -90,8 +90,8 @@ void importFiles(const DataConfig& config, kj::ArrayPtr<const kj::Array<kj::byte
 
 void importDataset(const DataConfig& config, kj::Maybe<kj::StringPtr> datasets, kj::StringPtr into,
     Progress& progress, Warn& warn) {
-  auto training = RecordWriter::create(kj::str(into, "/", TRAINING_FILE));
-  auto validation = RecordWriter::create(kj::str(into, "/", VALIDATION_FILE));
+  auto training = RecordWriter::create(kj::str(into, "/", TRAINING_FILE), config.names.folder);
+  auto validation = RecordWriter::create(kj::str(into, "/", VALIDATION_FILE), config.names.folder);
   if (config.dataset->source->format == DatasetSource::FOLDER) {
     auto place = findImages(config, datasets);
     importFolder(config, place, *training, *validation, progress, warn);

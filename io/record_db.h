@@ -67,7 +67,9 @@ kj::String badRecord(
 // written is removed if finish() is not reached. Throws if the disk is full, naming path and cause.
 class RecordWriter {
 public:
-  static kj::Own<RecordWriter> create(kj::StringPtr path);
+  // Messages advise to set `setting` to another folder.
+  static kj::Own<RecordWriter> create(
+      kj::StringPtr path, kj::StringPtr setting = "RUNNER_CACHE"_kj);
   virtual ~RecordWriter() noexcept(false) = default;
   // `source` is the path of the image's file in the data that is imported. All records have one, or
   // none has.

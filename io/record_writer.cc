@@ -1,6 +1,7 @@
 #include <kj/debug.h>
 #include <kj/vector.h>
 #include <lmdb.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -30,34 +31,43 @@ public:
   // `mapBytes` is the address space taken. MDB_NOLOCK: LMDB's lock file serves writers beside
   // readers, which do not exist here. Its fcntl() locks are also what forbids opening a file twice
   // in one process.
-  Environment(kj::StringPtr path, uint flags, size_t mapBytes, kj::StringPtr doing) {
-    check(mdb_env_create(&env), path, doing);
+  Environment(
+      kj::StringPtr path, kj::StringPtr setting, uint flags, size_t mapBytes, kj::StringPtr doing) {
+    check(mdb_env_create(&env), path, doing, setting);
     KJ_ON_SCOPE_FAILURE(mdb_env_close(env));
-    check(mdb_env_set_mapsize(env, mapBytes), path, doing);
+    check(mdb_env_set_mapsize(env, mapBytes), path, doing, setting);
     check(mdb_env_open(env, path.cStr(), flags | MDB_NOSUBDIR | MDB_NOLOCK | MDB_NOTLS, 0644), path,
-        doing);
+        doing, setting);
   }
   ~Environment() noexcept(false) { mdb_env_close(env); }
   KJ_DISALLOW_COPY(Environment);
 
-  static void check(int result, kj::StringPtr path, kj::StringPtr doing) {
+  static void check(int result, kj::StringPtr path, kj::StringPtr doing, kj::StringPtr setting) {
     if (result != MDB_SUCCESS) {
       configs::fail("cannot ", doing, " the record database ", path, ": ", mdb_strerror(result),
-          wayOut(result));
+          wayOut(result, setting));
     }
   }
 
-  static kj::StringPtr wayOut(int result) {
+  static kj::String wayOut(int result, kj::StringPtr setting) {
     switch (result) {
       case ENOSPC:
-      // What LMDB says when only a part of a page fits on the disk.
-      case EIO:
-        return "; is the disk full? make room, or set RUNNER_CACHE to a folder on another disk"_kj;
+      case EFBIG:
+      // What LMDB says when only a part of a page can be written.
+      case EIO: {
+        struct rlimit limit;
+        if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+          return kj::str("; this process may write files of at most ", limit.rlim_cur,
+              " bytes: raise that limit (`ulimit -f`), or make room if the disk is full");
+        }
+        return kj::str(
+            "; is the disk full? make room, or set ", setting, " to a folder on another disk");
+      }
       case EACCES:
       case EROFS:
-        return "; look at the rights of the file and its folder"_kj;
+        return kj::str("; look at the rights of the file and its folder");
       default:
-        return "; set RUNNER_CACHE to a folder on another disk"_kj;
+        return kj::str("; set ", setting, " to a folder on another disk");
     }
   }
 
@@ -72,11 +82,11 @@ constexpr size_t PAYLOAD_BYTES_MAX = size_t(1) << 28;
 
 class LmdbRecordWriter final: public RecordWriter {
 public:
-  explicit LmdbRecordWriter(kj::StringPtr path)
-      : name(kj::str(path)), part(kj::str(path, ".part-", ::getpid())) {
+  LmdbRecordWriter(kj::StringPtr path, kj::StringPtr setting)
+      : name(kj::str(path)), part(kj::str(path, ".part-", ::getpid())), setting(kj::str(setting)) {
     removePart();
     // Synced once, by finish().
-    environment.emplace(part, MDB_NOSYNC, 2 * MAP_AHEAD_BYTES, "create");
+    environment.emplace(part, this->setting, MDB_NOSYNC, 2 * MAP_AHEAD_BYTES, "create");
     mapBytes = 2 * MAP_AHEAD_BYTES;
     begin();
   }
@@ -127,20 +137,24 @@ public:
     memcpy(put(DESCRIPTION_KEY, sizeof(description)), &description, sizeof(description));
     commit();
     KJ_IF_MAYBE(e, environment) {
-      Environment::check(mdb_env_sync(e->env, 1), part, "sync");
+      check(mdb_env_sync(e->env, 1), "sync");
     }
     environment = nullptr;
     moveIntoPlace(part, name);
   }
 
 private:
+  void check(int result, kj::StringPtr doing) const {
+    Environment::check(result, part, doing, setting);
+  }
+
   // Room for the value of `number`, to be filled before the next call. Keys come in order, so pages
   // are filled whole.
   kj::byte* put(uint64_t number, size_t size) {
     Key key(number);
     auto keyVal = key.val();
     MDB_val value = {size, nullptr};
-    Environment::check(mdb_put(txn, dbi, &keyVal, &value, MDB_APPEND | MDB_RESERVE), part, "write");
+    check(mdb_put(txn, dbi, &keyVal, &value, MDB_APPEND | MDB_RESERVE), "write");
     uncommittedBytes += size;
     return static_cast<kj::byte*>(value.mv_data);
   }
@@ -149,14 +163,14 @@ private:
     auto env = KJ_ASSERT_NONNULL(environment).env;
     MDB_envinfo info;
     MDB_stat stat;
-    Environment::check(mdb_env_info(env, &info), part, "write");
-    Environment::check(mdb_env_stat(env, &stat), part, "write");
+    check(mdb_env_info(env, &info), "write");
+    check(mdb_env_stat(env, &stat), "write");
     if ((info.me_last_pgno + 1) * stat.ms_psize + MAP_AHEAD_BYTES > mapBytes) {
       mapBytes *= 2;
-      Environment::check(mdb_env_set_mapsize(env, mapBytes), part, "write");
+      check(mdb_env_set_mapsize(env, mapBytes), "write");
     }
-    Environment::check(mdb_txn_begin(env, nullptr, 0, &txn), part, "write");
-    Environment::check(mdb_dbi_open(txn, nullptr, 0, &dbi), part, "write");
+    check(mdb_txn_begin(env, nullptr, 0, &txn), "write");
+    check(mdb_dbi_open(txn, nullptr, 0, &dbi), "write");
     uncommittedBytes = 0;
   }
 
@@ -170,7 +184,7 @@ private:
     // The transaction is gone whether or not this succeeds.
     int result = mdb_txn_commit(txn);
     txn = nullptr;
-    Environment::check(result, part, "write");
+    check(result, "write");
   }
 
   void removePart() {
@@ -182,6 +196,7 @@ private:
 
   kj::String name;
   kj::String part;
+  kj::String setting;
   kj::Maybe<Environment> environment;
   size_t mapBytes = 0;
   MDB_txn* txn = nullptr;
@@ -196,8 +211,8 @@ private:
 
 }  // namespace
 
-kj::Own<RecordWriter> RecordWriter::create(kj::StringPtr path) {
-  return kj::heap<LmdbRecordWriter>(path);
+kj::Own<RecordWriter> RecordWriter::create(kj::StringPtr path, kj::StringPtr setting) {
+  return kj::heap<LmdbRecordWriter>(path, setting);
 }
 
 }  // namespace io

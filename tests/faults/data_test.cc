@@ -307,5 +307,16 @@ TEST_CASE("pack_records advises its own flags, and names what it leaves out") {
       contains(packed.errors, "warning: cat/04.jpeg is not a JPEG file; left out (--skip-bad)\n"));
 }
 
+TEST_CASE("pack_records that may not write a file so large names the limit") {
+  auto out = kj::str(newFolder(), "/packed");
+  constexpr kj::StringPtr SCRIPT =
+      "ulimit -f 8; exec tools/pack_records --dataset image_folder --source \"$1\" \"$2\""_kj;
+  auto ended = Command({"bash", "-c", SCRIPT, "bash", imageFolder(), out}).wait();
+  checkFailed(ended, {"training.mdb",
+                         "this process may write files of at most 8192 bytes: raise "
+                         "that limit (`ulimit -f`)"});
+  CHECK(!contains(ended.errors, "RUNNER_CACHE"));
+}
+
 }  // namespace
 }  // namespace tests
