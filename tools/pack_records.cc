@@ -1,11 +1,16 @@
 // tools/pack_records.cc: raw archives or a folder of images to record databases, outside the cache.
+#include <kj/debug.h>
 #include <kj/main.h>
+#include <signal.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 
+#include "configs/language/failure.h"
 #include "io/datasets.h"
 #include "runner/command_line.h"
+#include "runner/interrupts.h"
 #include "runner/progress.h"
 
 namespace tools {
@@ -39,6 +44,23 @@ kj::String unknown(kj::ArrayPtr<const T> rows) {
     return kj::StringPtr(row.name);
   };
   return kj::str("one of: ", kj::strArray(names, ", "));
+}
+
+volatile std::sig_atomic_t interrupted = 0;
+
+// Lets SIGINT, SIGTERM and SIGHUP end the import at its next report of progress, so that it removes
+// what it has written. A second one ends the program at once.
+void endImportAtInterrupt() {
+  struct sigaction action = {};
+  action.sa_handler = [](int) { interrupted = 1; };
+  action.sa_flags = SA_RESETHAND;
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (int signal: runner::interrupts()) {
+    KJ_SYSCALL(::sigaction(signal, &action, nullptr));
+    sigaddset(&signals, signal);
+  }
+  KJ_SYSCALL(::sigprocmask(SIG_UNBLOCK, &signals, nullptr));
 }
 
 class PackRecords {
@@ -123,16 +145,25 @@ private:
           KJ_ASSERT_NONNULL(rowNamed(io::ENCODINGS, config.dataset->source->encoding));
     }
     runner::ProgressLine line(STDERR_FILENO);
-    io::packDataset(
-        config, out,
-        [&](kj::StringPtr what, uint64_t done, uint64_t total) {
-          line.show(runner::progressText(what, done, total));
-        },
-        [&](kj::StringPtr sentence) {
-          line.clear();
-          commandLine.warning(sentence);
-        });
+    endImportAtInterrupt();
+    auto problem = kj::runCatchingExceptions([&]() {
+      io::packDataset(
+          config, out,
+          [&](kj::StringPtr what, uint64_t done, uint64_t total) {
+            if (interrupted) configs::fail("interrupted");
+            line.show(runner::progressText(what, done, total));
+          },
+          [&](kj::StringPtr sentence) {
+            line.clear();
+            commandLine.warning(sentence);
+          });
+    });
     line.clear();
+    KJ_IF_MAYBE(e, problem) {
+      if (!interrupted) kj::throwFatalException(kj::mv(*e));
+      commandLine.error(kj::str("interrupted; ", out, " was not written"));
+      commandLine.endWith(runner::INTERRUPTED);
+    }
     for (auto name: {"training", "validation"}) {
       auto db = io::RecordDb::open(kj::str(out, "/", name, ".mdb"));
       runner::print(kj::str(db->path(), ": ", runner::grouped(db->count()),
