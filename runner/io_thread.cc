@@ -81,7 +81,13 @@ T IoThread::run(kj::Function<kj::Promise<T>(Loop&)> call) {
   Loop& there = getLoop();
   return there.executor.executeSync([&]() -> kj::Promise<T> {
     auto over = there.ended.addBranch().then([]() -> kj::Promise<T> { return kj::NEVER_DONE; });
-    return call(there).exclusiveJoin(kj::mv(over));
+    // All calls go to the coordinator. If it is gone, `ended` says so in plain words.
+    auto answered = call(there).catch_([&there](kj::Exception&& e) -> kj::Promise<T> {
+      if (e.getType() != kj::Exception::Type::DISCONNECTED) return kj::mv(e);
+      return there.ended.addBranch().then(
+          [e = kj::mv(e)]() mutable -> kj::Promise<T> { return kj::mv(e); });
+    });
+    return answered.exclusiveJoin(kj::mv(over));
   });
 }
 

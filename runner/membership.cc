@@ -33,6 +33,11 @@ private:
   kj::Maybe<Membership::CountPushes> countPushes;
 };
 
+kj::Exception gone(kj::StringPtr coordinator) {
+  return kj::Exception(kj::Exception::Type::DISCONNECTED, __FILE__, __LINE__,
+      kj::str("the coordinator at ", coordinator, " is gone"));
+}
+
 class Seated final: public Membership {
 public:
   Seated(kj::AsyncIoContext& io, const LoadedExperiment& loaded, const RoleOptions& options,
@@ -79,12 +84,15 @@ public:
 
   kj::Promise<void> ended() override {
     auto lost = peer.onDisconnect().then([this]() {
-      kj::throwFatalException(kj::Exception(kj::Exception::Type::DISCONNECTED, __FILE__, __LINE__,
-          kj::str("the coordinator at ", coordinator, " is gone")));
+      kj::throwFatalException(gone(coordinator));
+    });
+    auto beats = beating.catch_([this](kj::Exception&& e) -> kj::Promise<void> {
+      if (e.getType() == kj::Exception::Type::DISCONNECTED) return gone(coordinator);
+      return kj::mv(e);
     });
     // A coordinator that goes drops our Member too: `lost` says it better.
     auto heard = told.catch_([](kj::Exception&&) -> kj::Promise<void> { return kj::NEVER_DONE; });
-    return heard.exclusiveJoin(kj::mv(lost)).exclusiveJoin(kj::mv(beating));
+    return heard.exclusiveJoin(kj::mv(lost)).exclusiveJoin(kj::mv(beats));
   }
 
   kj::Promise<void> tellFailure(kj::StringPtr reason) override {
@@ -122,6 +130,14 @@ private:
   kj::Promise<void> beating = nullptr;
 };
 
+// A coordinator's own reason stays as it is.
+kj::Exception whyNotJoined(kj::Exception e, kj::StringPtr coordinator) {
+  if (e.getDescription().startsWith("remote exception: ")) return e;
+  return kj::Exception(e.getType(), __FILE__, __LINE__,
+      kj::str("what answers at ", coordinator, " is not a coordinator of runner, or it ended; a "
+          "coordinator says where it listens when it starts"));
+}
+
 }  // namespace
 
 kj::Promise<kj::Own<Membership>> Membership::join(kj::AsyncIoContext& io,
@@ -144,6 +160,9 @@ kj::Promise<kj::Own<Membership>> Membership::join(kj::AsyncIoContext& io,
         auto seated =
             kj::heap<Seated>(io, loaded, options, kj::mv(stream), limits, kj::mv(progress));
         auto joined = seated->join(loaded, options, address, kj::mv(count));
+        joined = joined.catch_([&options](kj::Exception&& e) {
+          kj::throwFatalException(whyNotJoined(kj::mv(e), options.coordinator));
+        });
         return joined.then([&options, seated = kj::mv(seated)]() mutable -> kj::Own<Membership> {
           if (!options.launched) {
             writeQuietly(STDERR_FILENO, kj::str(roleName(options.role, options.index),

@@ -410,6 +410,46 @@ TEST_CASE("Ctrl-C of a coordinator that was started by hand is recorded, and end
   }
 }
 
+TEST_CASE("a worker that waits for others says that the coordinator is gone, with exit code 75") {
+  auto coordinator = startCoordinator(ENDLESS);
+  auto address = addressOf(*coordinator);
+  auto worker = startRole(ENDLESS, "worker", 0, address);
+  REQUIRE(worker->waitForErrors("worker 0 joined the job"));
+  coordinator->killGroup(SIGKILL);
+  auto ended = worker->wait(FAILS_WITHIN_S);
+  CHECK(ended.exitCode == 75);
+  INFO(ended.errors);
+  CHECK(contains(ended.errors, kj::str("error: the coordinator at ", address, " is gone")));
+}
+
+TEST_CASE("a role says that what answers at the address is not a coordinator") {
+  sockaddr_in name = {};
+  socklen_t size = sizeof(name);
+  name.sin_family = AF_INET;
+  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  auto address = reinterpret_cast<sockaddr*>(&name);
+  int raw;
+  KJ_SYSCALL(raw = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  kj::AutoCloseFd web(raw);
+  timeval patience = {PATIENCE_S, 0};
+  KJ_SYSCALL(::setsockopt(web, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)));
+  KJ_SYSCALL(::bind(web, address, size));
+  KJ_SYSCALL(::listen(web, 1));
+  KJ_SYSCALL(::getsockname(web, address, &size));
+  auto place = kj::str("127.0.0.1:", ntohs(name.sin_port));
+
+  auto worker = startRole(ENDLESS, "worker", 0, place);
+  KJ_SYSCALL(raw = ::accept(web, nullptr, nullptr));
+  kj::AutoCloseFd call(raw);
+  constexpr char ANSWER[] = "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n";
+  KJ_SYSCALL(::send(call, ANSWER, sizeof(ANSWER) - 1, MSG_NOSIGNAL));
+  auto ended = worker->wait(FAILS_WITHIN_S);
+  CHECK(ended.exitCode == 75);
+  INFO(ended.errors);
+  CHECK(contains(
+      ended.errors, kj::str("error: what answers at ", place, " is not a coordinator of runner")));
+}
+
 TEST_CASE("two roles of one index: the second is refused and told why") {
   auto coordinator = startCoordinator(ENDLESS);
   auto address = addressOf(*coordinator);
