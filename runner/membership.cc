@@ -83,9 +83,7 @@ public:
   Session::Client session() override { return KJ_ASSERT_NONNULL(seat); }
 
   kj::Promise<void> ended() override {
-    auto lost = peer.onDisconnect().then([this]() {
-      kj::throwFatalException(gone(coordinator));
-    });
+    auto lost = peer.onDisconnect().then([this]() { kj::throwFatalException(gone(coordinator)); });
     auto beats = beating.catch_([this](kj::Exception&& e) -> kj::Promise<void> {
       if (e.getType() == kj::Exception::Type::DISCONNECTED) return gone(coordinator);
       return kj::mv(e);
@@ -134,7 +132,8 @@ private:
 kj::Exception whyNotJoined(kj::Exception e, kj::StringPtr coordinator) {
   if (e.getDescription().startsWith("remote exception: ")) return e;
   return kj::Exception(e.getType(), __FILE__, __LINE__,
-      kj::str("what answers at ", coordinator, " is not a coordinator of runner, or it ended; a "
+      kj::str("what answers at ", coordinator,
+          " is not a coordinator of runner, or it ended; a "
           "coordinator says where it listens when it starts"));
 }
 
