@@ -156,6 +156,14 @@ Span Reader::span() const {
 void Reader::error(kj::StringPtr key, kj::StringPtr message, kj::StringPtr help) {
   // What is wrong about an absent key may be right in the text that could not be read.
   if (table != nullptr && !complete && !isWritten(key)) return;
+  // What a getter returns for a wrong value is not what the user wrote: a further error would judge
+  // that substitute.
+  KJ_IF_MAYBE(t, table) {
+    KJ_IF_MAYBE(value, valueAt(*t, key)) {
+      bool isScalar = !value->content.is<Table>() && !value->content.is<List>();
+      if (isScalar && sink.diagnostics.hasErrorIn(value->span)) return;
+    }
+  }
   sink.diagnostics.error(span(key), message, help);
 }
 
