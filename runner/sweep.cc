@@ -14,6 +14,8 @@ namespace {
 constexpr kj::StringPtr VALUES =
     "a list of values, or a range "
     "`{ from = 0.01, to = 1, count = 5, scale = \"log\" }`"_kj;
+constexpr kj::StringPtr DRAWN_VALUES =
+    "a list of values, or a range `{ from = 0.01, to = 1, scale = \"log\" }`"_kj;
 
 constexpr int DIGITS = 4;
 constexpr int DIGITS_MAX = 17;  // tell all doubles apart
@@ -144,7 +146,8 @@ kj::Maybe<SweptKey> readKey(
     }
   } else {
     reader.diagnostics().error(entry.value->span,
-        kj::str("`", entry.key, "` is ", VALUES, ", not ", configs::print(*entry.value)),
+        kj::str("`", entry.key, "` is ", drawn ? DRAWN_VALUES : VALUES, ", not ",
+            configs::print(*entry.value)),
         kj::str("write [", configs::print(*entry.value), "]"));
   }
   auto first = entry.key.slice(0, entry.key.findFirst('.').orDefault(entry.key.size()));
