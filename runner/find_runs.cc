@@ -25,8 +25,10 @@ constexpr uint DEPTH_MAX = 4;
 // 10,000 names of at most 255 bytes fill less.
 constexpr uint64_t ORDER_BYTES_MAX = 4 << 20;
 
+// Even if its events cannot be read: who reads them says why.
 bool isRun(kj::StringPtr folder) {
-  return ::access(RunFolder{kj::str(folder)}.events().cStr(), F_OK) == 0;
+  struct stat about;
+  return ::lstat(RunFolder{kj::str(folder)}.events().cStr(), &about) == 0;
 }
 
 bool isFolder(kj::StringPtr path) {

@@ -2,6 +2,7 @@
 
 #include <capnp/compat/json.h>
 #include <capnp/message.h>
+#include <errno.h>
 #include <unistd.h>
 
 #include "configs/language/failure.h"
@@ -34,7 +35,7 @@ void parseEvent(kj::StringPtr line, Event::Builder event) {
 }
 
 void eachEvent(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> take) {
-  if (::access(folder.events().cStr(), R_OK) != 0) {
+  if (::access(folder.events().cStr(), F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
     configs::fail(folder.path, " is no folder of a run: it has no events.jsonl");
   }
   auto text = readWhole(folder.events(), EVENTS_BYTES_MAX);

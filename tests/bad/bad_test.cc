@@ -94,7 +94,14 @@ TEST_CASE("table says which folder is wrong and what to do, and ends with exit c
   refuse({RUNNER, "table", folder},
       kj::str("error: there is no run in ", folder,
           ": name the folder of a run, such as runs/<name>/1, or one that holds such folders\n"));
-  writeFile(kj::str(folder, "/events.jsonl"), "");
+  auto events = kj::str(folder, "/events.jsonl");
+  REQUIRE(::symlink("events.jsonl", events.cStr()) == 0);
+  auto unreadable = Command({RUNNER, "table", folder}).wait();
+  CHECK(unreadable.exitCode != 0);
+  CHECK(unreadable.errors ==
+        kj::str("error: cannot read ", events, ": Too many levels of symbolic links\n"));
+  REQUIRE(::unlink(events.cStr()) == 0);
+  writeFile(events, "");
   refuse({RUNNER, "table", folder, "--into", "/proc/foo"},
       "error: cannot make the folder /proc/foo: No such file or directory; choose another folder "
       "with --into\n");
