@@ -36,6 +36,22 @@ namespace runner {
 
 namespace {
 
+// Whether `word` may be the address of a coordinator, such as 127.0.0.1:41234: a host, and a port
+// from 1 to 65535. Does not look the host up.
+bool isHostAndPort(kj::StringPtr word) {
+  KJ_IF_MAYBE(colon, word.findLast(':')) {
+    auto port = word.slice(*colon + 1);
+    if (*colon == 0 || port.size() == 0 || port.size() > 5) return false;
+    uint number = 0;
+    for (char digit: port) {
+      if (digit < '0' || digit > '9') return false;
+      number = 10 * number + (digit - '0');
+    }
+    return number >= 1 && number <= 65535;
+  }
+  return false;
+}
+
 class Main {
 public:
   explicit Main(CommandLine& commandLine): commandLine(commandLine) {}
@@ -92,9 +108,9 @@ private:
         "  runner explain configs/cifar10_dist_sync.toml\n"
         "  runner explain configs/cifar10_dist_sync.toml --bandwidth 1000 --overhead 12");
     return withFile(builder)
-        .addOptionWithArg({"bandwidth"}, amountSetter(bandwidth_mbit), "MBIT",
+        .addOptionWithArg({"bandwidth"}, amountSetter(bandwidth_mbit, false), "MBIT",
             "Mbit/s each way of a host's link: tells how long a step's pushes and pulls take")
-        .addOptionWithArg({"overhead"}, amountSetter(overhead_ms), "MS",
+        .addOptionWithArg({"overhead"}, amountSetter(overhead_ms, true), "MS",
             "fixed network time per step in ms, added to the transfer time; `bench network` "
             "measures "
             "it (default: 0)")
@@ -103,6 +119,9 @@ private:
   }
 
   kj::MainBuilder::Validity explainFile() {
+    if (bandwidth_mbit == 0 && overhead_ms > 0) {
+      return kj::str("--overhead needs --bandwidth MBIT: it is added to the transfer time");
+    }
     auto all = loadAll();
     if (!areRecordsKnown(all)) prepareData(all);
     kj::Maybe<Links> links;
@@ -113,12 +132,15 @@ private:
     return true;
   }
 
-  static kj::Function<kj::MainBuilder::Validity(kj::StringPtr)> amountSetter(double& to) {
-    return [&to](kj::StringPtr word) -> kj::MainBuilder::Validity {
+  static kj::Function<kj::MainBuilder::Validity(kj::StringPtr)> amountSetter(
+      double& to, bool mayBeZero) {
+    return [&to, mayBeZero](kj::StringPtr word) -> kj::MainBuilder::Validity {
       char* end;
       to = strtod(word.cStr(), &end);
-      if (word.size() > 0 && *end == '\0' && to > 0 && to < 1e9) return true;
-      return kj::str("not a number above 0");
+      bool isLargeEnough = mayBeZero ? to >= 0 : to > 0;
+      if (word.size() > 0 && *end == '\0' && isLargeEnough && to < 1e9) return true;
+      return kj::str("`", word, "` is not a number ", mayBeZero ? "of at least 0" : "above 0",
+          " and below 1000000000");
     };
   }
 
@@ -232,6 +254,9 @@ private:
     KJ_IF_MAYBE(r, role) {
       if (*r != Role::COORDINATOR && coordinator.size() == 0) {
         return kj::str("a ", roleWord(*r), " needs --coordinator ADDRESS");
+      }
+      if (*r == Role::COORDINATOR && index > 0) {
+        return kj::str("a coordinator takes no --index N: a job has one coordinator");
       }
       if (*r == Role::COORDINATOR && folder.size() == 0) {
         return kj::str("a coordinator needs --folder DIR");
@@ -459,6 +484,13 @@ private:
   }
   kj::MainBuilder::Validity addSweep(kj::StringPtr word) {
     if (word.findFirst('=') == nullptr) return kj::str("write --sweep KEY=V1,V2");
+    auto keyOf = [](kj::StringPtr text) {
+      return text.slice(0, text.findFirst('=').orDefault(text.size()));
+    };
+    for (auto other: sweeps) {
+      if (keyOf(other) != keyOf(word)) continue;
+      return kj::str("--sweep names ", keyOf(word), " twice: write all its values in one --sweep");
+    }
     sweeps.add(word);
     return true;
   }
@@ -475,7 +507,9 @@ private:
   }
   kj::MainBuilder::Validity setTraceSteps(kj::StringPtr word) {
     traceSteps = parseTraceSteps(word);
-    if (traceSteps == nullptr) return kj::str("write --trace-steps A-B, e.g. 100-199");
+    if (traceSteps == nullptr) {
+      return kj::str("write --trace-steps A-B with A up to B, e.g. 100-199");
+    }
     return true;
   }
   kj::MainBuilder::Validity addRuns(kj::StringPtr word) {
@@ -500,10 +534,16 @@ private:
     return true;
   }
   kj::MainBuilder::Validity setCoordinator(kj::StringPtr word) {
+    if (!isHostAndPort(word)) {
+      return kj::str("`", word,
+          "` is not HOST:PORT with a port from 1 to 65535; the coordinator "
+          "says where it listens, e.g. 127.0.0.1:41234");
+    }
     coordinator = kj::str(word);
     return true;
   }
   kj::MainBuilder::Validity setFolder(kj::StringPtr word) {
+    if (word.size() == 0) return kj::str("name a folder, e.g. /tmp/runs");
     folder = kj::str(word);
     return true;
   }

@@ -171,6 +171,37 @@ TEST_CASE("every example in the help of a command stands on one line") {
   }
 }
 
+TEST_CASE("role checks --coordinator and --index where the command line is read") {
+  auto errorOf = [](kj::ArrayPtr<const kj::StringPtr> words) {
+    auto ended = Command(words).wait();
+    CHECK(ended.exitCode == 2);
+    return kj::mv(ended.errors);
+  };
+  constexpr kj::StringPtr FILE = "configs/mnist_mlp_local.toml"_kj;
+  for (auto address: {"x", "127.0.0.1", "127.0.0.1:99999", "127.0.0.1:0", ":80", "host:8o"}) {
+    auto errors = errorOf({RUNNER, "role", FILE, "--role", "worker", "--coordinator", address});
+    INFO(errors);
+    CHECK(
+        contains(errors, kj::str("`", address, "` is not HOST:PORT with a port from 1 to 65535")));
+  }
+  CHECK(contains(
+      errorOf({RUNNER, "role", FILE, "--role", "coordinator", "--index", "3", "--folder", "/x"}),
+      "a coordinator takes no --index N: a job has one coordinator"));
+}
+
+TEST_CASE("explain takes an overhead of 0, and says what amounts it takes") {
+  constexpr kj::StringPtr FILE = "configs/mnist_mlp_local.toml"_kj;
+  auto explained = [](kj::ArrayPtr<const kj::StringPtr> words) { return Command(words).wait(); };
+  CHECK(
+      explained({RUNNER, "explain", FILE, "--bandwidth", "1000", "--overhead", "0"}).exitCode == 0);
+  auto large = explained({RUNNER, "explain", FILE, "--bandwidth", "1e300"});
+  CHECK(large.exitCode == 2);
+  CHECK(contains(large.errors, "`1e300` is not a number above 0 and below 1000000000"));
+  auto alone = explained({RUNNER, "explain", FILE, "--overhead", "3"});
+  CHECK(alone.exitCode == 2);
+  CHECK(contains(alone.errors, "--overhead needs --bandwidth MBIT"));
+}
+
 TEST_CASE("a command that cannot be understood ends with exit code 2 and says how to ask") {
   auto refuse = [](kj::ArrayPtr<const kj::StringPtr> words) {
     auto ended = Command(words).wait();
@@ -184,6 +215,8 @@ TEST_CASE("a command that cannot be understood ends with exit code 2 and says ho
   refuse({RUNNER, "check"});
   refuse({RUNNER, "check", "x.toml", "--set", "train.epochs"});
   refuse({RUNNER, "check", "--no-such-option", "x.toml"});
+  refuse({RUNNER, "check", "x.toml", "--sweep", "a.b=1,2", "--sweep", "a.b=3,4"});
+  refuse({RUNNER, "table", "x", "--into", ""});
   refuse({RUNNER, "role", "x.toml"});
 }
 
