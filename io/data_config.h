@@ -149,7 +149,7 @@ struct DataConfig {
   const DatasetKind* dataset;
   // A local folder or mirror; else RUNNER_DATASETS; else the official address.
   kj::Maybe<kj::String> source;
-  uint batchSize;               // images a step a worker
+  uint batchSize;               // images per step and worker
   configs::Span batchSizeSpan;  // of its value, or of [data] without one
   const TrainingPart* part;
   const RecordOrder* order;
