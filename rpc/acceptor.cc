@@ -157,15 +157,18 @@ public:
         bootstrap(kj::mv(bootstrap)),
         strangerLimits(strangerLimits),
         running(timer),
+        pauseEnd(timer.now()),
         connections(*this) {}
 
   kj::Promise<void> accept() {
-    return whenRoom()
+    return whenDue()
         .then([this]() { return receiver.accept(); })
         .then(
-            [this](kj::Own<kj::AsyncIoStream>&& stream) -> kj::Promise<void> {
-              add(kj::mv(stream));
-              return kj::READY_NOW;
+            [this](kj::Own<kj::AsyncIoStream>&& stream) {
+              accepted++;
+              // The one that waits for a place.
+              return whenRoom().then(
+                  [this, stream = kj::mv(stream)]() mutable { add(kj::mv(stream)); });
             },
             [this](kj::Exception&& e) -> kj::Promise<void> {
               if (e.getType() != kj::Exception::Type::OVERLOADED) return kj::mv(e);
@@ -220,6 +223,19 @@ private:
     connections.add(served.exclusiveJoin(kj::mv(limit)));
   }
 
+  // Resolves when another connection may be accepted. KJ looks at sockets and timers only when
+  // nothing else is to do: without a pause, strangers that come fast enough would keep it from
+  // that.
+  kj::Promise<void> whenDue() {
+    auto now = timer.now();
+    if (now >= pauseEnd) {
+      accepted = 0;
+      pauseEnd = now + strangerLimits.pause;
+    }
+    if (accepted < strangerLimits.accepted) return kj::READY_NOW;
+    return timer.atTime(pauseEnd).then([this]() { return whenDue(); });
+  }
+
   bool isFull() const { return strangers.size() >= strangerLimits.connections; }
 
   // Resolves when another stranger may come.
@@ -258,6 +274,8 @@ private:
   capnp::Capability::Client bootstrap;
   const StrangerLimits strangerLimits;
   RunningTime running;
+  kj::TimePoint pauseEnd;
+  uint accepted = 0;  // until then
   bool isTold = false;
   kj::Vector<Stranger*> strangers;                         // the oldest first
   kj::Maybe<kj::Own<kj::PromiseFulfiller<void>>> waiting;  // for one of them to go

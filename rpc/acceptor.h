@@ -16,8 +16,12 @@ struct StrangerLimits {
   uint connections = defaultConnections();
   // How long a stranger may take to open its session, in the running time of this process.
   kj::Duration patience = 5 * kj::SECONDS;
-  // The same when there are as many strangers as there may be, and another one waits.
+  // The same when there are as many strangers as there may be, and another one waits for a place.
   kj::Duration patienceWhenFull = 1 * kj::SECONDS;
+  // Connections that are accepted in each `pause`, whoever makes them. Each costs some 0.06 ms. So
+  // a flood of them takes a small part of the thread's time, and roles that have joined are heard.
+  uint accepted = 32;
+  kj::Duration pause = 10 * kj::MILLISECONDS;
   // What a stranger may send. What a role sends takes a tenth of it. Each byte may cost some forty
   // of memory, in answers to tiny messages.
   uint64_t bytes = 8 << 10;
@@ -27,9 +31,9 @@ struct StrangerLimits {
 
 // Serves `bootstrap` over every connection that `receiver` accepts; one that breaks does not
 // disturb the others. A stranger that exceeds `strangers` is disconnected. While there are too many
-// of them, or the process has no file descriptor left, new connections wait. Never resolves;
-// rejects when accepting fails for another reason. Dropping the promise closes all. `timer` and
-// `receiver` must outlive it.
+// of them, or they come too fast, or the process has no file descriptor left, new connections wait.
+// Never resolves; rejects when accepting fails for another reason. Dropping the promise closes all.
+// `timer` and `receiver` must outlive it.
 kj::Promise<void> serveAll(kj::Timer& timer, kj::ConnectionReceiver& receiver, MessageLimits limits,
     capnp::Capability::Client bootstrap, StrangerLimits strangers = {});
 

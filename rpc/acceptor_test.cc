@@ -107,12 +107,42 @@ TEST_CASE("serveAll: when there are too many strangers, the oldest makes room af
   kj::Own<kj::AsyncIoStream> strangers[3];
   for (auto& each: strangers) each = served.receiver.connect();
   served.pass(900 * kj::MILLISECONDS);
-  CHECK(served.receiver.accepted == 2);
+  CHECK_FALSE(served.isClosed(*strangers[0]));
   served.pass(200 * kj::MILLISECONDS);
-  CHECK(served.receiver.accepted == 3);
   CHECK(served.isClosed(*strangers[0]));
   CHECK_FALSE(served.isClosed(*strangers[1]));
   CHECK_FALSE(served.isClosed(*strangers[2]));
+}
+
+TEST_CASE("serveAll: a stranger for whose place nobody waits has its whole time") {
+  Served served({.connections = 2});
+  kj::Own<kj::AsyncIoStream> strangers[2];
+  for (auto& each: strangers) each = served.receiver.connect();
+  served.run(4900 * kj::MILLISECONDS);
+  for (auto& each: strangers) CHECK_FALSE(served.isClosed(*each));
+  auto third = served.receiver.connect();
+  served.pass(0 * kj::MILLISECONDS);
+  CHECK(served.isClosed(*strangers[0]));
+  CHECK_FALSE(served.isClosed(*strangers[1]));
+  CHECK_FALSE(served.isClosed(*third));
+}
+
+TEST_CASE("serveAll: however fast connections come, sockets and timers have their turn") {
+  constexpr uint FLOOD = 1000;
+  StrangerLimits limits;
+  Served served(limits);
+  // None stays, so there is always room for the next one.
+  for (uint i = 0; i < FLOOD; i++) served.receiver.connect();
+  served.settle();
+  CHECK(served.receiver.accepted == limits.accepted);
+  served.pass(limits.pause);
+  CHECK(served.receiver.accepted == 2 * limits.accepted);
+  while (served.receiver.accepted < FLOOD) served.pass(limits.pause);
+  Peer worker(served.receiver.connect(), limitsFor(served.bench.placement));
+  auto service = worker.bootstrap().castAs<ShardService>();
+  auto hello = served.bench.hello(service, 0, 1);
+  served.pass(limits.pause);
+  hello.wait(served.bench.scope);
 }
 
 TEST_CASE("serveAll: a stranger that leaves makes room at once, and a worker takes none") {
@@ -121,12 +151,15 @@ TEST_CASE("serveAll: a stranger that leaves makes room at once, and a worker tak
   auto service = worker.bootstrap().castAs<ShardService>();
   served.bench.hello(service, 0, 1).wait(served.bench.scope);
   auto first = served.receiver.connect(), second = served.receiver.connect();
+  auto third = served.receiver.connect();
   served.settle();
-  CHECK(served.receiver.accepted == 2);
+  // The last of them waits for a place.
+  CHECK(served.receiver.accepted == 3);
   first = nullptr;
   served.settle();
-  CHECK(served.receiver.accepted == 3);
+  CHECK(served.receiver.accepted == 4);
   CHECK_FALSE(served.isClosed(*second));
+  CHECK_FALSE(served.isClosed(*third));
 }
 
 TEST_CASE("serveAll: connections wait while the process has no descriptor, and are served later") {
