@@ -227,6 +227,27 @@ kj::String readWhole(int fd, kj::StringPtr name, uint64_t bytesMax) {
   return kj::String(text.releaseAsArray());
 }
 
+kj::String lastLineOf(kj::StringPtr path) {
+  int raw = ::open(path.cStr(), O_RDONLY | O_CLOEXEC);
+  if (raw < 0 && errno == ENOENT) return nullptr;
+  if (raw < 0) configs::fail("cannot read ", path, ": ", strerror(errno));
+  kj::AutoCloseFd fd(raw);
+  off_t size = ::lseek(fd, 0, SEEK_END);
+  // Twice as much of the end each time, until it holds the whole line.
+  for (off_t wanted = 1 << 16;; wanted *= 2) {
+    auto begin = kj::max(off_t(0), size - wanted);
+    auto tail = kj::heapArray<char>(kj::max(off_t(0), size - begin));
+    ssize_t n = ::pread(fd, tail.begin(), tail.size(), begin);
+    if (n != ssize_t(tail.size())) configs::fail("cannot read ", path, ": ", strerror(errno));
+    size_t end = tail.size();
+    while (end > 0 && tail[end - 1] != '\n') end--;
+    if (end == 0 && begin == 0) return nullptr;
+    size_t first = kj::max(end, size_t(1)) - 1;
+    while (first > 0 && tail[first - 1] != '\n') first--;
+    if (first > 0 || begin == 0) return kj::heapString(tail.begin() + first, end - 1 - first);
+  }
+}
+
 void removeTornLine(kj::StringPtr path) {
   int raw = ::open(path.cStr(), O_RDWR | O_CLOEXEC);
   if (raw < 0 && errno == ENOENT) return;

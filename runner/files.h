@@ -65,6 +65,10 @@ void writeQuietly(int fd, kj::StringPtr text);
 kj::String readWhole(kj::StringPtr path, uint64_t bytesMax);
 kj::String readWhole(int fd, kj::StringPtr name, uint64_t bytesMax);
 
+// The last line of the file at `path` that has its newline, without that newline. Empty if there is
+// no such line, or no such file. Throws with path and cause.
+kj::String lastLineOf(kj::StringPtr path);
+
 // Removes what follows the last newline of the file at `path`: a full disk may have torn that line.
 // Does nothing if there is no such file. Throws with path and cause.
 void removeTornLine(kj::StringPtr path);

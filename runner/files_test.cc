@@ -138,6 +138,24 @@ TEST_CASE("wholeFileOf: knows the names of temporary files") {
   }
 }
 
+TEST_CASE("lastLineOf: the last whole line, however long it is, or nothing") {
+  auto path = kj::str(newFolder(), "/lines");
+  CHECK(lastLineOf(path) == "");
+  auto large = kj::heapString(200000);
+  for (char& c: large) c = 'x';
+  struct Case {
+    kj::String text;
+    kj::StringPtr last;
+  };
+  Case cases[] = {{kj::str(), ""}, {kj::str("torn"), ""}, {kj::str("one\n"), "one"},
+      {kj::str("one\ntwo\ntorn"), "two"}, {kj::str("one\n\n"), ""},
+      {kj::str("one\n", large, "\n"), large}, {kj::str("one\n", large), "one"}};
+  for (auto& each: cases) {
+    tests::writeFile(path, each.text);
+    CHECK(lastLineOf(path) == each.last);
+  }
+}
+
 TEST_CASE("whyUnwritable: leaves nothing, and refuses what is not a regular file") {
   auto folder = newFolder();
   auto path = kj::str(folder, "/whole");

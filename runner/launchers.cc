@@ -113,7 +113,9 @@ private:
 class RoleThread final: public StartedRole {
 public:
   RoleThread(const LoadedExperiment& loaded, RoleOptions options, kj::AsyncIoContext& io)
-      : name(roleName(options.role, options.index)), endedPromise(nullptr) {
+      : name(roleName(options.role, options.index)),
+        access(kj::atomicRefcounted<LogAccess>()),
+        endedPromise(nullptr) {
     int fds[2];
     KJ_SYSCALL(::pipe2(fds, O_CLOEXEC));
     kj::AutoCloseFd toRead(fds[0]), toWrite(fds[1]);
@@ -122,19 +124,22 @@ public:
     auto paf = kj::newPromiseAndCrossThreadFulfiller<void>();
     endedPromise = kj::mv(paf.promise);
 
-    thread = kj::heap<kj::Thread>([&loaded, options = kj::mv(options), toWrite = kj::mv(toWrite),
-                                      fulfiller = kj::mv(paf.fulfiller)]() mutable {
-      KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() {
-                    runRole(loaded, options, RunLog::toLauncher(kj::mv(toWrite)));
-                  })) {
-        fulfiller->reject(kj::mv(*e));
-      } else {
-        fulfiller->fulfill();
-      }
-    });
+    thread = kj::heap<kj::Thread>(
+        [&loaded, options = kj::mv(options), toWrite = kj::mv(toWrite),
+            access = kj::atomicAddRef(*access), fulfiller = kj::mv(paf.fulfiller)]() mutable {
+          KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() {
+                        auto tell = RunLog::toLauncher(kj::mv(toWrite));
+                        runRole(loaded, options, kj::mv(tell), kj::mv(access));
+                      })) {
+            fulfiller->reject(kj::mv(*e));
+          } else {
+            fulfiller->fulfill();
+          }
+        });
   }
 
   ~RoleThread() noexcept(false) {
+    access->close();
     if (!hasEnded) thread->detach();  // a thread cannot be taken down: see LauncherKind
   }
 
@@ -159,6 +164,7 @@ public:
 
 private:
   const kj::String name;
+  const kj::Own<const LogAccess> access;  // a coordinator's, to the files of the run
   kj::Own<kj::AsyncInputStream> eventStream;
   kj::Promise<void> endedPromise;
   bool hasEnded = false;
@@ -187,10 +193,16 @@ kj::Promise<Outcome> launch(const LoadedExperiment& loaded, const RunFolder& fol
       .then([&experiment, &folder, &view](Outcome&& outcome) {
         KJ_IF_MAYBE(reason, outcome.failure) {
           auto& style = *experiment.log.style;
-          KJ_IF_MAYBE(e, kj::runCatchingExceptions(
-                             [&]() { recordEnding(folder, style, Ending::FAILED, *reason); })) {
+          Outcome recorded;
+          auto record = [&]() { recorded = recordEnding(folder, style, Ending::FAILED, *reason); };
+          KJ_IF_MAYBE(e, kj::runCatchingExceptions(record)) {
             view.say(kj::str(
                 "warning: the failure is not recorded in ", folder.path, ": ", reasonOf(*e)));
+          } else {
+            if (recorded.failure == nullptr) {
+              view.say(kj::str("warning: after the run had finished: ", *reason));
+            }
+            return recorded;
           }
         }
         return kj::mv(outcome);

@@ -7,27 +7,23 @@
 
 #include "rpc/trace.h"
 #include "runner/experiment.h"
+#include "runner/run_ending.h"
 #include "runner/run_folder.h"
 #include "runner/run_view.h"
 
 namespace runner {
 
-// How a run ended: one of the two, or neither if nobody waited for its end.
-struct Outcome {
-  kj::Maybe<kj::String> failure;  // one sentence: role, cause, way out
-  kj::Maybe<kj::String> weightsSha256;
-};
-
 // Exit code of a role that failed because another one did.
 constexpr int LOST_A_PEER_EXIT = 75;
 
 // Starts every role of `loaded` by the launcher that it names, hands the coordinator's events to
-// `view`, and resolves when all have ended or the run has failed. The files in `folder` then state
-// the failure too. Processes are gone then, and when
-// the promise is dropped; threads (inline) of a failed or dropped run are not, so the caller must
-// end the process. All arguments must outlive the promise; `io`'s port must capture child exits.
-// Several runs may go side by side on one event loop. With `trace`, servers and workers leave what
-// they recorded of these steps in the folder, when all went well: see joinTraces().
+// `view`, and resolves when all have ended or the run has failed. The outcome is what the run's
+// last event says: what goes wrong after that is told to `view` as a warning. Processes are gone
+// then, and when the promise is dropped; threads (inline) of a failed or dropped run are not, so
+// the caller must end the process, but they no longer write to the run's logs. All arguments must
+// outlive the promise; `io`'s port must capture child exits. Several runs may go side by side on
+// one event loop. With `trace`, servers and workers leave what they recorded of these steps in the
+// folder, when all went well: see joinTraces().
 kj::Promise<Outcome> launch(const LoadedExperiment& loaded, const RunFolder& folder, RunView& view,
     kj::AsyncIoContext& io, kj::Maybe<rpc::TraceSteps> trace = nullptr);
 

@@ -38,7 +38,8 @@ kj::Own<rpc::Listener> listen(kj::AsyncIoContext& io, const rpc::Transport& tran
 
 }  // namespace
 
-bool runCoordinator(const LoadedExperiment& loaded, const RoleOptions& options, RunLog::Tell tell) {
+bool runCoordinator(const LoadedExperiment& loaded, const RoleOptions& options, RunLog::Tell tell,
+    kj::Maybe<kj::Own<const LogAccess>> access) {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   auto signals = options.launched ? nullptr : interrupts();
   for (int signal: signals) kj::UnixEventPort::captureSignal(signal);
@@ -46,7 +47,7 @@ bool runCoordinator(const LoadedExperiment& loaded, const RoleOptions& options, 
   ModelFacts facts(experiment);
   kj::Maybe<TensorBoard> board;
   if (experiment.log.tensorboard) board.emplace(options.folder.tensorboard());
-  RunLog log(options.folder, *experiment.log.style, kj::mv(tell), kj::mv(board));
+  RunLog log(options.folder, *experiment.log.style, kj::mv(tell), kj::mv(board), kj::mv(access));
   // A launcher has written it.
   if (!options.launched) writeWhole(options.folder.experiment(), loaded.resolved);
   auto job = kj::refcounted<Job>(experiment, loaded.digest, facts, options.folder, log,
@@ -65,6 +66,8 @@ bool runCoordinator(const LoadedExperiment& loaded, const RoleOptions& options, 
   }
   auto run = [&]() { over.exclusiveJoin(kj::mv(serving)).wait(io.waitScope); };
   auto failed = kj::runCatchingExceptions(run);
+  // Roles were only taking their leave.
+  if (log.lastEvent() != nullptr) return true;
   if (interrupt != 0) {
     appendEnding(log, Ending::INTERRUPTED, reasonOfInterrupt(interrupt));
     return false;
@@ -112,10 +115,11 @@ void runServer(const LoadedExperiment& loaded, const RoleOptions& options) {
   }
 }
 
-void runRole(const LoadedExperiment& loaded, const RoleOptions& options, RunLog::Tell tell) {
+void runRole(const LoadedExperiment& loaded, const RoleOptions& options, RunLog::Tell tell,
+    kj::Maybe<kj::Own<const LogAccess>> access) {
   switch (options.role) {
     case Role::COORDINATOR:
-      runCoordinator(loaded, options, kj::mv(tell));
+      runCoordinator(loaded, options, kj::mv(tell), kj::mv(access));
       return;
     case Role::SERVER:
       return runServer(loaded, options);

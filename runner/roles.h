@@ -15,14 +15,16 @@ namespace runner {
 // another role was lost.
 
 // Listens on a port of the loopback that the system chooses, and says so in its first event. Every
-// event goes to the files of options.folder, and to `tell`. Refuses a folder that holds a run.
-// Without a launcher, Ctrl-C, SIGTERM and SIGHUP end it too: then it records that, and returns
-// false.
-bool runCoordinator(const LoadedExperiment& loaded, const RoleOptions& options, RunLog::Tell tell);
+// event goes to the files of options.folder while `access` is open, and to `tell`. Refuses a folder
+// that holds a run. Without a launcher, Ctrl-C, SIGTERM and SIGHUP end it too: then it records
+// that, and returns false. What happens after the run has finished changes nothing.
+bool runCoordinator(const LoadedExperiment& loaded, const RoleOptions& options, RunLog::Tell tell,
+    kj::Maybe<kj::Own<const LogAccess>> access = nullptr);
 void runServer(const LoadedExperiment& loaded, const RoleOptions& options);
 void runWorker(const LoadedExperiment& loaded, const RoleOptions& options);
 
-// Calls the one for options.role; `tell` is for the coordinator.
-void runRole(const LoadedExperiment& loaded, const RoleOptions& options, RunLog::Tell tell);
+// Calls the one for options.role; `tell` and `access` are for the coordinator.
+void runRole(const LoadedExperiment& loaded, const RoleOptions& options, RunLog::Tell tell,
+    kj::Maybe<kj::Own<const LogAccess>> access = nullptr);
 
 }  // namespace runner

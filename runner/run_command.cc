@@ -156,15 +156,21 @@ namespace {
   auto ended = launch(loaded, folder, view, course.io, traced).then([&outcome](Outcome&& how) {
     outcome = kj::mv(how);
   });
-  kj::StringPtr interruption;
-  if (!course.endsUninterrupted(
-          kj::mv(ended), [&](kj::StringPtr reason) { interruption = reason; })) {
-    view.say("interrupted; all processes have ended");
-    KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() {
-                  recordEnding(folder, *experiment.log.style, Ending::INTERRUPTED, interruption);
-                })) {
+  kj::StringPtr signal;
+  if (!course.endsUninterrupted(kj::mv(ended), [&](kj::StringPtr reason) { signal = reason; })) {
+    auto record = [&]() {
+      outcome = recordEnding(folder, *experiment.log.style, Ending::INTERRUPTED, signal);
+    };
+    KJ_IF_MAYBE(e, kj::runCatchingExceptions(record)) {
       view.say(kj::str("warning: the interruption is not recorded: ", reasonOf(*e)));
+      outcome = {.interruption = kj::str(signal)};
     }
+    if (outcome.interruption == nullptr) {
+      view.say(kj::str(signal, " after the run had ended; all processes have ended"));
+    }
+  }
+  if (outcome.interruption != nullptr) {
+    view.say("interrupted; all processes have ended");
     reportBrokenRun(folder, experiment.name);
     commandLine.endWith(INTERRUPTED);
   }

@@ -1,9 +1,25 @@
 #include "runner/run_ending.h"
 
 #include <capnp/message.h>
+#include <kj/debug.h>
 #include <kj/time.h>
 
 namespace runner {
+
+namespace {
+
+Outcome outcomeOf(kj::StringPtr lastEvent) {
+  capnp::MallocMessageBuilder message;
+  auto event = message.initRoot<Event>();
+  parseEvent(lastEvent, event);
+  Outcome outcome;
+  if (event.isFinished()) outcome.weightsSha256 = kj::str(event.getFinished().getWeightsSha256());
+  if (event.isFailed()) outcome.failure = kj::str(event.getFailed().getReason());
+  if (event.isInterrupted()) outcome.interruption = kj::str(event.getInterrupted().getReason());
+  return outcome;
+}
+
+}  // namespace
 
 void appendEnding(RunLog& log, Ending ending, kj::StringPtr reason) {
   capnp::MallocMessageBuilder message;
@@ -21,10 +37,11 @@ void appendEnding(RunLog& log, Ending ending, kj::StringPtr reason) {
   log.append(event);
 }
 
-void recordEnding(
+Outcome recordEnding(
     const RunFolder& folder, const LogStyle& style, Ending ending, kj::StringPtr reason) {
   auto log = RunLog::reopen(folder, style);
-  appendEnding(log, ending, reason);
+  if (log.lastEvent() == nullptr) appendEnding(log, ending, reason);
+  return outcomeOf(KJ_ASSERT_NONNULL(log.lastEvent()));
 }
 
 }  // namespace runner

@@ -2,6 +2,7 @@
 
 #include <capnp/message.h>
 #include <doctest/doctest.h>
+#include <kj/debug.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -58,6 +59,50 @@ TEST_CASE("recordEnding: an interruption is no failure") {
   CHECK(record.reason == "received SIGTERM");
   auto text = readWhole(folder.log(), TEXT_BYTES_MAX);
   CHECK(text.endsWith("the job was interrupted: received SIGTERM\n"));
+}
+
+TEST_CASE("recordEnding: a run that has finished stays finished, whatever is said of it later") {
+  auto folder = brokenRun("finished");
+  {
+    auto log = RunLog::reopen(folder, LOG_STYLES[0]);
+    capnp::MallocMessageBuilder message;
+    message.initRoot<Event>().initFinished().setWeightsSha256("0123");
+    log.append(message.getRoot<Event>());
+    CHECK(log.lastEvent() != nullptr);
+    CHECK_THROWS(appendEnding(log, Ending::FAILED, "worker 0: killed"));
+  }
+  auto events = readWhole(folder.events(), TEXT_BYTES_MAX);
+  for (auto ending: {Ending::FAILED, Ending::INTERRUPTED}) {
+    auto outcome = recordEnding(folder, LOG_STYLES[0], ending, "coordinator has been silent");
+    CHECK(KJ_ASSERT_NONNULL(outcome.weightsSha256) == "0123");
+    CHECK(outcome.failure == nullptr);
+    CHECK(outcome.interruption == nullptr);
+  }
+  CHECK(readWhole(folder.events(), TEXT_BYTES_MAX) == events);
+  CHECK_FALSE(contains(readWhole(folder.log(), TEXT_BYTES_MAX), "silent"));
+}
+
+TEST_CASE("recordEnding: what ended a run first is what it returns") {
+  auto folder = brokenRun("twice");
+  auto first = recordEnding(folder, LOG_STYLES[0], Ending::FAILED, "worker 0: killed");
+  CHECK(KJ_ASSERT_NONNULL(first.failure) == "worker 0: killed");
+  auto second = recordEnding(folder, LOG_STYLES[0], Ending::INTERRUPTED, "received SIGTERM");
+  CHECK(KJ_ASSERT_NONNULL(second.failure) == "worker 0: killed");
+  CHECK(second.interruption == nullptr);
+}
+
+TEST_CASE("RunLog: nothing is written once the access is closed, and the writer is told") {
+  auto folder = newFolder("closed");
+  auto access = kj::atomicRefcounted<LogAccess>();
+  RunLog log(folder, LOG_STYLES[0], RunLog::toNobody(), nullptr, kj::atomicAddRef(*access));
+  capnp::MallocMessageBuilder message;
+  auto event = message.initRoot<Event>();
+  event.initStarted().setName("closed");
+  log.append(event);
+  access->close();
+  auto events = readWhole(folder.events(), TEXT_BYTES_MAX);
+  CHECK_THROWS(log.append(event));
+  CHECK(readWhole(folder.events(), TEXT_BYTES_MAX) == events);
 }
 
 TEST_CASE("recordEnding: a line that a full disk has torn is removed") {

@@ -56,6 +56,10 @@ void eachEvent(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> t
   }
 }
 
+bool isLast(Event::Reader event) {
+  return event.isFinished() || event.isFailed() || event.isInterrupted() || event.isStopped();
+}
+
 RunLog::Tell RunLog::toLauncher(kj::AutoCloseFd pipe) {
   LineFile lines(kj::mv(pipe), "the launcher's pipe");
   return [lines = kj::mv(lines)](Event::Reader, kj::StringPtr json) mutable { lines.append(json); };
@@ -65,34 +69,57 @@ RunLog::Tell RunLog::toNobody() {
   return [](Event::Reader, kj::StringPtr) {};
 }
 
-RunLog::RunLog(
-    const RunFolder& folder, const LogStyle& style, Tell tell, kj::Maybe<TensorBoard> board)
-    : RunLog(newEvents(folder), folder, style, kj::mv(tell), kj::mv(board)) {}
+RunLog::RunLog(const RunFolder& folder, const LogStyle& style, Tell tell,
+    kj::Maybe<TensorBoard> board, kj::Maybe<kj::Own<const LogAccess>> access)
+    : RunLog(newEvents(folder), folder, style, kj::mv(tell), kj::mv(board), kj::mv(access)) {}
 
 RunLog RunLog::reopen(const RunFolder& folder, const LogStyle& style) {
   for (auto& path: {folder.events(), folder.log()}) removeTornLine(path);
-  RunLog log(LineFile(folder.events()), folder, style, toNobody(), nullptr);
+  RunLog log(LineFile(folder.events()), folder, style, toNobody(), nullptr, nullptr);
   log.roles.reopen();
+  auto line = lastLineOf(folder.events());
+  capnp::MallocMessageBuilder message;
+  auto event = message.initRoot<Event>();
+  // Tables say what is wrong with a line that is no event.
+  auto wrong = kj::runCatchingExceptions([&]() { parseEvent(line, event); });
+  if (wrong == nullptr && isLast(event)) log.last = kj::mv(line);
   return log;
 }
 
 RunLog::RunLog(LineFile events, const RunFolder& folder, const LogStyle& style, Tell tell,
-    kj::Maybe<TensorBoard> board)
+    kj::Maybe<TensorBoard> board, kj::Maybe<kj::Own<const LogAccess>> access)
     : events(kj::mv(events)),
       log(folder.log()),
       roles(folder),
       writer(style.writer()),
       tell(kj::mv(tell)),
-      board(kj::mv(board)) {}
+      board(kj::mv(board)),
+      access(kj::mv(access)) {}
 
 void RunLog::append(Event::Reader event) {
   auto json = formatEvent(event);
+  KJ_IF_MAYBE(a, access) {
+    (*a)->use([&]() { write(event, json); });
+  } else {
+    write(event, json);
+  }
+  // Outside: a launcher that closes the access does not read.
+  tell(event, json);
+}
+
+void RunLog::write(Event::Reader event, kj::StringPtr json) {
+  KJ_REQUIRE(last == nullptr, "the run has ended");
   events.append(json);
+  if (isLast(event)) last = kj::str(json);
   auto lines = linesOf(*writer, event);
   for (auto& line: lines) log.append(line);
   roles.append(event, lines);
   KJ_IF_MAYBE(b, board) b->append(event);
-  tell(event, json);
+}
+
+kj::Maybe<kj::StringPtr> RunLog::lastEvent() const {
+  KJ_IF_MAYBE(line, last) return kj::StringPtr(*line);
+  return nullptr;
 }
 
 void RunLog::show(Event::Reader event) {

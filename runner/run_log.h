@@ -3,6 +3,8 @@
 #pragma once
 
 #include <kj/function.h>
+#include <kj/mutex.h>
+#include <kj/refcount.h>
 #include <kj/string.h>
 #include <kj/vector.h>
 
@@ -25,8 +27,31 @@ void parseEvent(kj::StringPtr line, Event::Builder event);
 // them is no event.
 void eachEvent(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> take);
 
+// Whether `event` is the last one of a run: it has finished, failed, or was interrupted or stopped.
+bool isLast(Event::Reader event);
+
+// Whether an inline coordinator may still write its run's files. Nobody can end its thread, so the
+// launcher closes the access before it writes to the files itself. For any threads.
+class LogAccess final: public kj::AtomicRefcounted {
+public:
+  // Waits for what is being written now.
+  void close() const { *isOpen.lockExclusive() = false; }
+  // Calls `write` while nobody can close the access. Throws, and does not call it, if it is closed.
+  template <typename Func>
+  void use(Func&& write) const {
+    auto open = isOpen.lockExclusive();
+    KJ_REQUIRE(*open, "the launcher has taken the run's files over");
+    write();
+  }
+
+private:
+  kj::MutexGuarded<bool> isOpen{true};
+};
+
 // Written by one role alone, so that lines of different roles are never torn or out of step with
 // each other: by the coordinator, and after its end by the launcher.
+//
+// A run has one last event: see isLast(). Whoever appends the first one decides how the run ended.
 class RunLog {
 public:
   // Takes an event for whoever watches the run, and the same as a line of JSON.
@@ -37,22 +62,27 @@ public:
   static Tell toNobody();
 
   // Writes the files of `folder`, log.txt and those of the roles in `style`, and hands each event
-  // on to `tell`. `board`, if there is one, takes all events too. Throws if
-  // the folder has events: those of a run that has ended, or of one that goes on now.
+  // on to `tell`. `board`, if there is one, takes all events too. Nothing is written once `access`
+  // is closed. Throws if the folder has events: those of a run that has ended, or of one that goes
+  // on now.
   RunLog(const RunFolder& folder, const LogStyle& style, Tell tell,
-      kj::Maybe<TensorBoard> board = nullptr);
+      kj::Maybe<TensorBoard> board = nullptr, kj::Maybe<kj::Own<const LogAccess>> access = nullptr);
   // Goes on with the files that roles have left in `folder`, or begins them; there is no launcher
   // to tell. The roles must be gone. A last line that a full disk has torn is removed.
   static RunLog reopen(const RunFolder& folder, const LogStyle& style);
 
-  // Writes the event to all of them. Throws if one of them cannot be written.
+  // Writes the event to all of them. Throws if one of them cannot be written, and if the run has
+  // its last event.
   void append(Event::Reader event);
+  // The run's last event as a line of JSON; null while the run goes on.
+  kj::Maybe<kj::StringPtr> lastEvent() const;
   // Hands an event to `tell` only: it is not part of the record.
   void show(Event::Reader event);
 
 private:
   RunLog(LineFile events, const RunFolder& folder, const LogStyle& style, Tell tell,
-      kj::Maybe<TensorBoard> board);
+      kj::Maybe<TensorBoard> board, kj::Maybe<kj::Own<const LogAccess>> access);
+  void write(Event::Reader event, kj::StringPtr json);
 
   LineFile events;
   LineFile log;
@@ -60,6 +90,8 @@ private:
   kj::Own<LineWriter> writer;
   Tell tell;
   kj::Maybe<TensorBoard> board;
+  kj::Maybe<kj::Own<const LogAccess>> access;
+  kj::Maybe<kj::String> last;  // see lastEvent()
 };
 
 }  // namespace runner

@@ -31,7 +31,7 @@ kj::Vector<kj::String> eventsUntil(const RunFolder& folder, uint epoch) {
   kj::Vector<kj::String> lines;
   size_t kept = 0;
   eachEvent(folder, [&](Event::Reader event) {
-    bool isEnd = event.isEnded() || event.isFinished() || event.isFailed() || event.isInterrupted();
+    bool isEnd = event.isEnded() || isLast(event);
     auto of = epochOf(event);
     if (isEnd || of.orDefault(0) > epoch) return;
     lines.add(formatEvent(event));
