@@ -193,6 +193,7 @@ kj::Promise<kj::Array<RunRecord>> SweepLaunch::run() {
   say(kj::str("sweep ", experimentOf(0).name, ": ", counted(toDo, "run"), " to do, ", before,
       " done before, ", parallel, " side by side"));
   return runWaiting(parallel).then([this]() {
+    lookAgainAtFailed();
     progress.clear();
     return kj::mv(records);
   });
@@ -214,6 +215,22 @@ kj::Promise<void> SweepLaunch::runWaiting(uint parallel) {
     for (size_t index: elsewhere) records[index] = recordElsewhere(index);
     return kj::READY_NOW;
   });
+}
+
+void SweepLaunch::lookAgainAtFailed() {
+  for (size_t index: kj::indices(records)) {
+    if (records[index].state != RunRecord::FAILED) continue;
+    KJ_IF_MAYBE(record, doneBefore(index)) {
+      say(kj::str(
+          nameOf(index), ": another process has run it again since, and it has ended well"));
+      records[index] = kj::mv(*record);
+    } else {
+      // A folder that cannot be made or locked is why the run failed.
+      kj::runCatchingExceptions([&]() {
+        if (lockOf(folderOf(index)) == nullptr) records[index] = recordElsewhere(index);
+      });
+    }
+  }
 }
 
 kj::Promise<void> SweepLaunch::takeNext() {

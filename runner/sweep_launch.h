@@ -25,10 +25,10 @@ public:
   KJ_DISALLOW_COPY(SweepLaunch);
 
   // Skips what is finished, runs the rest, and resolves to what is known of every run, in the order
-  // of the list. A run that fails ends no other one. A run that another process runs is left to it
-  // and looked at again at the end: its record then says what became of it, or ELSEWHERE. What runs
-  // is taken down when the promise is dropped; it begins anew with the next call. Call once; the
-  // promise goes before this.
+  // of the list. A run that fails ends no other one. A run that another process runs, or tries
+  // again after it failed here, is left to it and looked at again at the end: its record then says
+  // what became of it, or ELSEWHERE. What runs is taken down when the promise is dropped; it begins
+  // anew with the next call. Call once; the promise goes before this.
   kj::Promise<kj::Array<RunRecord>> run();
   // Before the promise is dropped: `reason` is recorded of every run that is then taken down.
   void interrupt(kj::StringPtr reason) { interruption = kj::str(reason); }
@@ -55,6 +55,8 @@ private:
 
   // Runs what waits, several side by side, and what other processes have released meanwhile.
   kj::Promise<void> runWaiting(uint parallel);
+  // What became of runs that failed here, and that another process has tried again since.
+  void lookAgainAtFailed();
   // Starts one run after another, each when the one before has ended.
   kj::Promise<void> takeNext();
   kj::Promise<RunRecord> start(size_t index);

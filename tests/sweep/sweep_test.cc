@@ -296,6 +296,40 @@ TEST_CASE("two calls of one sweep share its runs, and the last to end writes all
   CHECK(finished == 4);
 }
 
+TEST_CASE("a sweep whose failed run another call has done since says that it has finished") {
+  auto runs = newFolder();
+  kj::StringPtr words[] = {"--set", "sweep.parallel_runs=1"};
+  auto first = start(runs, words);
+  auto folder = kj::str("--folder=", runs, "/small/", NAMES[0]);
+  for (;;) {
+    auto roles = processesWith(folder);
+    if (roles.size() > 0) {
+      KJ_SYSCALL(::kill(roles[0].pid, SIGKILL));
+      break;
+    }
+    REQUIRE_FALSE(first->waitForErrors("run 1/4 batch_size=128,learning_rate=0.05: acc", 0));
+  }
+  REQUIRE(first->waitForErrors("run 1/4 batch_size=128,learning_rate=0.05: failed: "));
+  // The second call does everything but the run that the first one has begun.
+  while (processesWith(kj::str("--folder=", runs, "/small/", NAMES[1])).size() == 0) {
+    REQUIRE_FALSE(first->waitForErrors("run 2/4 batch_size=128,learning_rate=0.1: acc", 0));
+  }
+  first->kill(SIGSTOP);
+  auto second = run(runs, words);
+  first->kill(SIGCONT);
+  auto ended = first->wait();
+  INFO(ended.output, ended.errors, second.errors);
+  CHECK(contains(second.errors, "run 1/4 batch_size=128,learning_rate=0.05: accuracy 0."));
+  CHECK(contains(ended.errors,
+      "run 1/4 batch_size=128,learning_rate=0.05: another process has run it again since"));
+  CHECK(ended.exitCode == 0);
+  for (auto& table: {kj::str(ended.output), readFile(kj::str(runs, "/small/table.md"))}) {
+    uint finished = 0;
+    for (auto& line: linesOf(table)) finished += line.endsWith("| finished |");
+    CHECK(finished == 4);
+  }
+}
+
 TEST_CASE("sweeps of one name that start at the same moment all work, and so do their tables") {
   auto runs = newFolder();
   constexpr uint COUNT = 4;
