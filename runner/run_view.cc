@@ -45,7 +45,8 @@ kj::Maybe<kj::String> RunView::noticeOf(Event::Reader event) {
   }
   if (event.isWaiting()) {
     auto waiting = event.getWaiting();
-    return kj::str("waiting for ", waiting.getRoles(), ": not joined after ", waiting.getWaitedS(),
+    double waited_s = std::round(waiting.getWaitedS() * 10) / 10;
+    return kj::str("waiting for ", waiting.getRoles(), ": not joined after ", waited_s,
         " s; the run ends when that is ", waiting.getLimitS(), " s (cluster.start_timeout_s)");
   }
   return nullptr;

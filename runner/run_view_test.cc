@@ -16,6 +16,7 @@ class TestView final: public RunView {
 public:
   TestView(): RunView(2, 100) {}
   using RunView::note;
+  using RunView::noticeOf;
 
   void show(Event::Reader) override {}
   void say(kj::StringPtr) override {}
@@ -53,6 +54,20 @@ TEST_CASE("RunView: a figure that has not been measured is left out") {
   progress.setLoss(kj::nan());
   progress.setAccuracy(kj::nan());
   CHECK(KJ_ASSERT_NONNULL(view.note(event)) == "epoch 1/2  step 50/100");
+}
+
+TEST_CASE("RunView: how long a role was waited for is told to a tenth of a second") {
+  TestView view;
+  capnp::MallocMessageBuilder message;
+  auto waiting = message.initRoot<Event>().initWaiting();
+  waiting.setRoles("worker 1");
+  waiting.setLimitS(60);
+  auto said = [&](double waited_s) {
+    waiting.setWaitedS(waited_s);
+    return KJ_ASSERT_NONNULL(view.noticeOf(message.getRoot<Event>()));
+  };
+  CHECK(said(5.002).startsWith("waiting for worker 1: not joined after 5 s; "));
+  CHECK(said(1.503).startsWith("waiting for worker 1: not joined after 1.5 s; "));
 }
 
 TEST_CASE("RunView: after the last step no remaining time is told") {
