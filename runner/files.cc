@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <atomic>
@@ -19,12 +20,17 @@ namespace runner {
 namespace {
 
 [[noreturn]] void failToWrite(kj::StringPtr name, int error, kj::StringPtr wayOut = OTHER_RUNS) {
-  bool isFull = error == ENOSPC || error == EDQUOT;
-  configs::fail("cannot write ", name, ": ", strerror(error),
-      isFull ? kj::str("; free some space, or ", wayOut)
-      : error == EFBIG
-          ? kj::str("; raise the limit on the size of a file (`ulimit -f`), or ", wayOut)
-          : kj::str());
+  kj::String advice;
+  if (error == ENOSPC || error == EDQUOT) advice = kj::str("; free some space, or ", wayOut);
+  if (error == EFBIG) {
+    rlimit limit;
+    bool isLimited = ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+    // In every folder.
+    advice = isLimited ? kj::str("; raise the limit on the size of a file (`ulimit -f`), which is ",
+                             limit.rlim_cur, " bytes")
+                       : kj::str("; its file system has no larger files: ", wayOut);
+  }
+  configs::fail("cannot write ", name, ": ", strerror(error), advice);
 }
 
 void writeAll(int fd, kj::ArrayPtr<const kj::byte> bytes, kj::StringPtr name,

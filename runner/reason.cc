@@ -1,6 +1,7 @@
 #include "runner/reason.h"
 
 #include <string.h>
+#include <sys/resource.h>
 
 namespace runner {
 
@@ -27,8 +28,13 @@ kj::String reasonOf(const kj::Exception& exception) {
         "memory ran out: make data.batch_size smaller or start fewer workers "
         "(`runner explain` says what a worker needs)");
   }
-  if (contains(text, "Too many open files")) {
-    return kj::str(text, "; raise the limit: `ulimit -n 4096`");
+  // Which file it was does not matter, and often it has no name. A limit of the whole system is
+  // another matter.
+  rlimit limit;
+  if (contains(text, "Too many open files") && !contains(text, "Too many open files in system") &&
+      ::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    return kj::str("cannot open more files: the limit (`ulimit -n`) is ", limit.rlim_cur,
+        "; raise it: `ulimit -n 4096`");
   }
   return text;
 }

@@ -1,6 +1,7 @@
 #include "runner/reason.h"
 
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 
 namespace runner {
 namespace {
@@ -18,8 +19,16 @@ TEST_CASE("reasonOf: one line, without the words of RPC") {
 
 TEST_CASE("reasonOf: what ran out comes with its way out") {
   CHECK(reason("std::bad_alloc: std::bad_alloc").startsWith("memory ran out: "));
-  CHECK(reason("pipe2(fds): Too many open files") ==
-        "pipe2(fds): Too many open files; raise the limit: `ulimit -n 4096`");
+  CHECK(reason("pipe2(fds): Too many open files in system") ==
+        "pipe2(fds): Too many open files in system");
+}
+
+TEST_CASE("reasonOf: a process that may open no more files is told its limit, and no system call") {
+  rlimit limit;
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &limit) == 0);
+  CHECK(reason("::pipe2(fds, O_CLOEXEC): Too many open files") ==
+        kj::str("cannot open more files: the limit (`ulimit -n`) is ", limit.rlim_cur,
+            "; raise it: `ulimit -n 4096`"));
 }
 
 }  // namespace

@@ -45,6 +45,25 @@ TEST_CASE("a limit on the size of files fails a run with an error that names the
     auto ended = runScript(nullptr, script);
     checkFailed(ended, {"File too large", "raise the limit on the size of a file (`ulimit -f`)"});
     CHECK_FALSE(contains(ended.errors, "memory ran out"));
+    CHECK_FALSE(contains(ended.errors, "choose another folder"));
+  }
+}
+
+TEST_CASE("a limit on the number of open files fails a run with an error that names the limit") {
+  train("tests/faults/short.toml", {"train.epochs=1"});  // imports the data
+  for (auto launcher: {"local"_kj, "inline"_kj}) {
+    for (uint limit: {9, 12, 16}) {
+      CAPTURE(launcher);
+      CAPTURE(limit);
+      auto ended =
+          runScript(nullptr, kj::str("ulimit -n ", limit,
+                                 "; exec \"$1\" run tests/faults/short.toml --runs \"$2\" --set "
+                                 "cluster.launcher=",
+                                 launcher));
+      auto words = kj::str("cannot open more files: the limit (`ulimit -n`) is ", limit);
+      checkFailed(ended, {words});
+      for (auto call: {"::pipe2", "open(", "eventfd("}) CHECK_FALSE(contains(ended.errors, call));
+    }
   }
 }
 
