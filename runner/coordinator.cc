@@ -481,7 +481,7 @@ kj::Promise<void> Job::watchSilence() {
     auto now = running.passed();
     for (auto& seat: seats) {
       if (seat.joined && now - seat.lastHeard > limit * kj::SECONDS) {
-        fail(kj::str(roleName(seat.role, seat.index), " has been silent for ", limit, " s",
+        fail(kj::str(nameOfSilent(seat), " has been silent for ", limit, " s",
             reached(seat.role, seat.step), "; was it stopped, ",
             seat.role == Role::SERVER
                 ? "is its machine overloaded, or does a single update take it so long?"
@@ -491,6 +491,20 @@ kj::Promise<void> Job::watchSilence() {
     }
     return watchSilence();
   });
+}
+
+kj::String Job::nameOfSilent(const Seat& seat) {
+  auto& cluster = experiment.cluster;
+  if (seat.role != Role::SERVER) return roleName(seat.role, seat.index);
+  uint first = seat.index - seat.index % cluster.serversPerProcess;
+  uint count = cluster.serversOfProcess(first);
+  auto now = running.passed();
+  for (uint i = first; i < first + count; i++) {
+    // Heartbeats come five times as often, and those of one process not at the same time.
+    bool isSilent = now - seatOf(Role::SERVER, i).lastHeard > cluster.silence() / 2;
+    if (!isSilent) return roleName(seat.role, seat.index);
+  }
+  return processName(Role::SERVER, first, count);
 }
 
 kj::Promise<void> Job::showProgress(kj::TimePoint since, uint64_t before) {

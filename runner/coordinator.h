@@ -104,6 +104,9 @@ private:
   void reportPlacement();
   void append(Event::Reader event);
   void stamp(Event::Builder event);
+  // Of a role that is silent: its name, or that of its process, if none of the process's servers
+  // keeps its heartbeats.
+  kj::String nameOfSilent(const Seat& seat);
   // The names of the roles that have not joined.
   kj::String missing() const;
   kj::Promise<void> watchStart();

@@ -39,8 +39,8 @@ public:
   RoleProcess(const RoleOptions& options, const ClusterConfig& cluster, RunView& view,
       kj::AsyncIoContext& io)
       : view(view),
-        process(processName(options, cluster), arguments(options), *io.lowLevelProvider,
-            io.unixEventPort) {}
+        process(processName(options.role, options.index, rolesOf(options, cluster)),
+            arguments(options), *io.lowLevelProvider, io.unixEventPort) {}
 
   kj::Own<kj::AsyncInputStream> events() override { return kj::mv(process.output); }
 
@@ -54,10 +54,8 @@ public:
   bool isStopped() override { return process.isStopped(); }
 
 private:
-  static kj::String processName(const RoleOptions& options, const ClusterConfig& cluster) {
-    uint count = options.role == Role::SERVER ? cluster.serversOfProcess(options.index) : 1;
-    if (count == 1) return roleName(options.role, options.index);
-    return kj::str("the process of servers ", options.index, " to ", options.index + count - 1);
+  static uint rolesOf(const RoleOptions& options, const ClusterConfig& cluster) {
+    return options.role == Role::SERVER ? cluster.serversOfProcess(options.index) : 1;
   }
 
   static kj::Array<kj::String> arguments(const RoleOptions& options) {

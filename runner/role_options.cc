@@ -19,4 +19,9 @@ kj::String roleName(Role role, uint index) {
   return kj::str(roleWord(role), " ", index);
 }
 
+kj::String processName(Role role, uint first, uint count) {
+  if (count <= 1) return roleName(role, first);
+  return kj::str("the process of ", roleWord(role), "s ", first, " to ", first + count - 1);
+}
+
 }  // namespace runner

@@ -15,6 +15,9 @@ using kj::uint;
 kj::StringPtr roleWord(Role role);
 // "worker 1": what messages call a role.
 kj::String roleName(Role role, uint index);
+// "the process of servers 0 to 1": what they call a process of `count` servers. Of one role, its
+// name.
+kj::String processName(Role role, uint first, uint count);
 
 // One role of a job.
 struct RoleOptions {

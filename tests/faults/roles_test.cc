@@ -89,6 +89,15 @@ TEST_CASE("servers that share a process go together, and the run says which") {
   checkNothingLeft(*run);
 }
 
+TEST_CASE("a stopped process of several servers is named as one process") {
+  auto run = startedRun(ENDLESS, {"cluster.servers_per_process=2", "cluster.silence_timeout_s=2"});
+  KJ_SYSCALL(::kill(run->role("server", 0).pid, SIGSTOP));
+  auto ended = run->command.wait(FAILS_WITHIN_S);
+  checkFailed(ended, {"the process of servers 0 to 1 has been silent for 2 s"});
+  checkRecorded(*run, ended);
+  checkNothingLeft(*run);
+}
+
 TEST_CASE("a stopped role ends the run, which says who was silent and for how long") {
   for (auto& fault: ROLES) {
     CAPTURE(fault.name);
