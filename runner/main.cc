@@ -64,7 +64,13 @@ public:
         "  runner run configs/cifar10_dist_sync.toml --set train.epochs=1");
     auto add = [&](kj::StringPtr name, kj::Function<kj::MainFunc()> command, kj::StringPtr doc) {
       commandLine.addCommand(name);
-      builder.addSubCommand(name, kj::mv(command), doc);
+      // A role that a launcher starts is the launcher's to end.
+      bool isRole = name == "role";
+      auto begin = [isRole, command = kj::mv(command)]() mutable {
+        if (!isRole) endAtInterrupt("\ninterrupted; all processes have ended\n");
+        return command();
+      };
+      builder.addSubCommand(name, kj::mv(begin), doc);
     };
     add("check", KJ_BIND_METHOD(*this, checkMain), "report all errors of a file");
     add("explain", KJ_BIND_METHOD(*this, explainMain), "show the resolved plan");
@@ -220,8 +226,8 @@ private:
     return kj::MainBuilder(commandLine, VERSION,
         "Runs one role of the job described by FILE. Start all roles on one machine, with the same "
         "file. The coordinator makes its folder, says where it listens, shows the log of the run, "
-        "prints its table and leaves its report, as `runner run` does. Exit code 75 says that "
-        "another role was lost.\n"
+        "prints its table and leaves its report, as `runner run` does, and ends with the same exit "
+        "codes. A server or worker that ends because another role was lost has exit code 75.\n"
         "\n"
         "  runner role x.toml --role coordinator --folder /tmp/run\n"
         "  runner role x.toml --role server --index 0 --coordinator 127.0.0.1:41234\n"
@@ -270,6 +276,7 @@ private:
         return kj::str("a role leaves its trace in a folder: --folder DIR");
       }
       if (untilStdinCloses) endWithStdin();
+      if (!launched) endAtInterrupt("\ninterrupted\n");
       auto loaded = load();
       RoleOptions options{*r, index, kj::mv(coordinator), {kj::mv(folder)}, traceSteps, launched};
       KJ_IF_MAYBE(why, runRoles(loaded, options, commandLine)) return kj::mv(*why);
@@ -375,7 +382,6 @@ private:
   // records can tell of an experiment is checked here.
   void prepareData(LoadedRuns& all) {
     auto runs = all.runs.asPtr();
-    endAtInterrupt();
     configs::Diagnostics diagnostics;
     kj::HashSet<kj::String> prepared;
     auto endIfWrong = [&]() {
@@ -448,13 +454,14 @@ private:
     return kj::heapString(rest.begin(), end == nullptr ? rest.size() : end - rest.begin());
   }
 
-  // A download or an import may take hours, and no event loop runs that would hear of a Ctrl-C.
-  // What they have half written is in nobody's way.
-  static void endAtInterrupt() {
+  // Until an event loop hears of interrupts, if ever: a download or an import may take hours. What
+  // is half written then is in nobody's way.
+  static void endAtInterrupt(const char* words) {
+    static const char* said;
+    said = words;
     struct sigaction action = {};
     action.sa_handler = [](int) {
-      constexpr char WORDS[] = "\ninterrupted; all processes have ended\n";
-      (void)!::write(STDERR_FILENO, WORDS, sizeof(WORDS) - 1);
+      (void)!::write(STDERR_FILENO, said, strlen(said));
       ::_exit(INTERRUPTED);
     };
     for (int signal: interrupts()) KJ_SYSCALL(::sigaction(signal, &action, nullptr));

@@ -72,7 +72,8 @@ kj::Maybe<kj::String> wrong(const Experiment& experiment, const RoleOptions& opt
   KJ_IF_MAYBE(e, failure) {
     // Otherwise the folder may hold another run.
     if (hasBegun) reportBrokenRun(held.folder, experiment.name);
-    commandLine.endWith(*e, LOST_A_PEER_EXIT);
+    // Nobody else says that the run has failed.
+    commandLine.endWith(*e, RUN_FAILED);
   }
   if (!isWhole) {
     view.say("interrupted; the servers and workers lose the coordinator and end");

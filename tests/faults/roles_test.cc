@@ -392,7 +392,7 @@ TEST_CASE("a role started by hand that is killed: the coordinator says that it g
   REQUIRE(job.coordinator->waitForOutput("Batch [20]"));
   job.workers[1]->kill(SIGKILL);
   auto ended = job.coordinator->wait(FAILS_WITHIN_S);
-  CHECK(ended.exitCode == 75);
+  CHECK(ended.exitCode == 1);
   constexpr kj::StringPtr CAUSE =
       "worker 1 closed its connection without giving a reason: it was killed or it crashed; "
       "last reported step: "_kj;
@@ -416,6 +416,24 @@ TEST_CASE("Ctrl-C of a coordinator that was started by hand is recorded, and end
   constexpr kj::StringPtr REASON = "received SIGINT (Ctrl-C)"_kj;
   for (auto file: {"/events.jsonl", "/log.txt", "/table.md", "/report.html"}) {
     CHECK(contains(readFile(kj::str(job.folder, file)), REASON));
+  }
+}
+
+TEST_CASE("a server and a worker that were started by hand end with 130 at Ctrl-C and SIGTERM") {
+  for (int signal: {SIGINT, SIGTERM, SIGHUP}) {
+    for (kj::StringPtr kind: {"server"_kj, "worker"_kj}) {
+      CAPTURE(signal);
+      CAPTURE(kind);
+      auto job = startCoordinator(ENDLESS);
+      auto role = startRole(ENDLESS, kind, 0, addressOf(*job));
+      REQUIRE(role->waitForErrors(kj::str(kind, " 0 joined the job")));
+      role->kill(signal);
+      auto ended = role->wait(FAILS_WITHIN_S);
+      INFO(ended.errors);
+      CHECK(ended.exitCode == 130);
+      CHECK(contains(ended.errors, "interrupted\n"));
+      CHECK(job->wait(FAILS_WITHIN_S).exitCode == 1);
+    }
   }
 }
 
