@@ -274,6 +274,12 @@ TEST_CASE("a run says what its import left out, also when an earlier run importe
 }
 
 TEST_CASE("a file that is not a JPEG file is named without internals, and left out where asked") {
+    // Without them there is no figure.
+    CHECK(contains(run.read("log.txt"), "Validation-") == (count == 10));
+    for (auto name: {"table.md", "table.csv"}) CHECK(!contains(run.read(name), "nan"));
+    CHECK(!contains(run.read("report.html"), "nan<"));
+    CHECK(!contains(run.read("events.jsonl"), "NaN"));
+    CHECK(!contains(ended.output, "nan |"));
   auto folder = imageFolder();
   writeFile(kj::str(folder, "/cat/04.jpeg"), "text");
   auto source = kj::str("data.source=", folder);
