@@ -286,6 +286,12 @@ void Job::report(Seat& seat, Event::Reader event) {
   }
   capnp::MallocMessageBuilder message;
   message.setRoot(event);
+  if (event.isBadRecord()) {
+    // Every epoch meets it again.
+    auto reason = event.getBadRecord().getReason();
+    if (badRecords.contains(reason)) return;
+    badRecords.insert(kj::str(reason));
+  }
   auto copy = message.getRoot<Event>();
   stamp(copy);
   copy.setRole(seat.role);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <kj/async.h>
+#include <kj/map.h>
 #include <kj/refcount.h>
 #include <kj/time.h>
 #include <kj/timer.h>
@@ -132,8 +133,9 @@ private:
   uint joined = 0;
   uint finished = 0;
   kj::String weightsSha256;
-  uint epochsChecked = 0;  // at whose end the room on the disk was looked at
-  double imagesPerS = 0;   // of all workers while they train, as the progress line shows it
+  kj::HashSet<kj::String> badRecords;  // that were told, in the words of the event
+  uint epochsChecked = 0;              // at whose end the room on the disk was looked at
+  double imagesPerS = 0;  // of all workers while they train, as the progress line shows it
   bool validating = false;
   bool hasValidated = false;  // since imagesPerS was measured last
   bool over = false;          // well or badly: losses no longer count

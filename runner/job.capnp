@@ -190,6 +190,7 @@ struct Event {
       badRecords @30 :UInt32 $Json.name("bad_records");
       pushedBytes @31 :Float64 $Json.name("pushed_bytes");
       pulledBytes @32 :Float64 $Json.name("pulled_bytes");
+      # In this epoch.
       step @63 :UInt32;
       globalStep @64 :UInt32 $Json.name("global_step");
       learningRate @65 :Float64 $Json.name("learning_rate");
@@ -243,6 +244,7 @@ struct Event {
     badRecord :group $Json.name("bad_record") {
       reason @42 :Text;
     }
+      # Of all workers and epochs, the record has one.
     finished :group {
       # Last line of a run that went well.
       weightsSha256 @43 :Text $Json.name("weights_sha256");

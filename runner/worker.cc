@@ -431,7 +431,9 @@ private:
       trained.setBackwardS(times.backward_s);
       trained.setPushS(times.push_s);
       trained.setPullS(times.pull_s);
-      trained.setBadRecords(batches.ofTraining().counts().badRecords);
+      auto badRecords = batches.ofTraining().counts().badRecords;
+      trained.setBadRecords(badRecords - badRecordsBefore);
+      badRecordsBefore = badRecords;
       trained.setStep(step);
       trained.setGlobalStep(globalStep());
       trained.setLearningRate(learningRate());
@@ -510,6 +512,7 @@ private:
   kj::Array<float> slowStatistics;  // of the lookahead
   bool isAhead = false;             // the batch of the next step is set
   uint64_t step = 0;                // steps done, from the beginning of the run
+  uint64_t badRecordsBefore = 0;    // before this epoch
   nn::BatchResult sums;             // of the epoch so far
   nn::BatchResult last;             // of the last training batch
   VerbTimes times;                  // likewise

@@ -244,6 +244,27 @@ TEST_CASE("a JPEG file that was cut short is counted, named and skipped where th
   CHECK(contains(events, "\"bad_record\":{\"reason\":\"record "));
 }
 
+// How often `part` stands in `text`.
+uint countOf(kj::StringPtr text, kj::StringPtr part) {
+  uint count = 0;
+  for (auto at = text.cStr(); (at = strstr(at, part.cStr())) != nullptr; ++at) ++count;
+  return count;
+}
+
+TEST_CASE("a bad record is named once in a run, and counted in each epoch") {
+  auto source = kj::str("data.source=", packedFolder());
+  // Three steps read all 18 records.
+  Run run("tests/faults/images.toml", {source, "data.on_bad_record=skip", "cluster.workers=1",
+                                          "data.batch_size=6", "train.epochs=3"});
+  auto ended = run.command.wait();
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 0);
+  CHECK(countOf(ended.errors, "warning: worker 0: record 7 ") == 1);
+  auto events = run.read("events.jsonl");
+  CHECK(countOf(events, "\"bad_record\":") == 1);
+  CHECK(countOf(events, "\"bad_records\":1") == 3);
+}
+
 TEST_CASE("a run says that fewer than ten images give no validation records") {
   for (uint count: {9, 10}) {
     auto source = kj::str("data.source=", imageFolder(count));
