@@ -66,6 +66,7 @@ struct DatasetFacts {
   uint64_t trainingRecords;
   uint64_t validationRecords;
 };
+  kj::Array<kj::String> leftOut = nullptr;  // as Dataset::leftOut() returns it
 kj::Maybe<DatasetFacts> factsOf(const DataConfig& config);
 
 // Whether [data] without `source` says what the records are: true of data sets of fixed content,

@@ -189,6 +189,8 @@ kj::Promise<void> Job::run() {
   started.setEpochs(facts.epochs(experiment));
   started.setSteps(facts.steps(experiment));
   started.setGlobalBatchSize(experiment.globalBatchSize());
+  auto leftOut = started.initLeftOut(facts.leftOut.size());
+  for (auto i: kj::indices(facts.leftOut)) leftOut.set(i, facts.leftOut[i]);
   log.append(event);
   reportPlacement();
   checkRoom(0);
@@ -284,14 +286,14 @@ void Job::report(Seat& seat, Event::Reader event) {
     seat.sums = {
         trained.getLoss() * images, uint64_t(round(trained.getAccuracy() * images)), images};
   }
-  capnp::MallocMessageBuilder message;
-  message.setRoot(event);
   if (event.isBadRecord()) {
     // Every epoch meets it again.
     auto reason = event.getBadRecord().getReason();
     if (badRecords.contains(reason)) return;
     badRecords.insert(kj::str(reason));
   }
+  capnp::MallocMessageBuilder message;
+  message.setRoot(event);
   auto copy = message.getRoot<Event>();
   stamp(copy);
   copy.setRole(seat.role);

@@ -118,6 +118,8 @@ struct Event {
       # The coordinator's machine.
       cores @49 :UInt32;
       memoryBytes @50 :Float64 $Json.name("memory_bytes");
+      leftOut @91 :List(Text) $Json.name("left_out");
+      # By the import of the data set, a sentence each.
     }
     placed :group {
       # A key's values on one server, before anything starts.
@@ -188,9 +190,9 @@ struct Event {
       pushS @28 :Float64 $Json.name("push_s");
       pullS @29 :Float64 $Json.name("pull_s");
       badRecords @30 :UInt32 $Json.name("bad_records");
+      # In this epoch.
       pushedBytes @31 :Float64 $Json.name("pushed_bytes");
       pulledBytes @32 :Float64 $Json.name("pulled_bytes");
-      # In this epoch.
       step @63 :UInt32;
       globalStep @64 :UInt32 $Json.name("global_step");
       learningRate @65 :Float64 $Json.name("learning_rate");
@@ -242,9 +244,9 @@ struct Event {
       pushes @82 :Pushes;
     }
     badRecord :group $Json.name("bad_record") {
+      # Of all workers and epochs, the record has one.
       reason @42 :Text;
     }
-      # Of all workers and epochs, the record has one.
     finished :group {
       # Last line of a run that went well.
       weightsSha256 @43 :Text $Json.name("weights_sha256");

@@ -9,11 +9,11 @@
 namespace runner {
 
 io::DatasetFacts datasetFacts(const io::DataConfig& config) {
-  KJ_IF_MAYBE(facts, io::factsOf(config)) return *facts;
+  KJ_IF_MAYBE(facts, io::factsOf(config)) return kj::mv(*facts);
   auto dataset = io::openDataset(config, [](kj::StringPtr, uint64_t, uint64_t) {});
   // Crops of one size come out of images of any size.
   return {dataset->storedShape().orDefault(dataset->batchShape()), dataset->classes(),
-      dataset->training().count(), dataset->validation().count()};
+      dataset->training().count(), dataset->validation().count(), dataset->leftOut()};
 }
 
 void requireMachineFor(const Experiment& experiment, configs::Diagnostics& diagnostics) {
@@ -44,7 +44,8 @@ ModelFacts::ModelFacts(const Experiment& experiment, io::DatasetFacts facts)
       validationRecords(experiment.data.validateOn->word == io::ValidationSet::HELD_OUT
                             ? experiment.data.heldOut
                             : facts.validationRecords),
-      graph(graphOf(experiment, facts)) {}
+      graph(graphOf(experiment, facts)),
+      leftOut(kj::mv(facts.leftOut)) {}
 
 uint64_t ModelFacts::steps(const Experiment& experiment) const {
   return stepsOf(experiment, trainingRecords);

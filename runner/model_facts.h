@@ -27,6 +27,7 @@ struct ModelFacts {
   uint64_t trainingRecords;    // those that are trained on
   uint64_t validationRecords;  // those that are validated on
   nn::Graph graph;
+  kj::Array<kj::String> leftOut;  // by the import of the data, a sentence each
 
   // Epochs of the run, the last of which may be a part of one.
   uint epochs(const Experiment& experiment) const;

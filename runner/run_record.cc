@@ -98,6 +98,10 @@ private:
     record.parameters = started.getParameters();
     record.steps = started.getSteps();
     record.globalBatchSize = started.getGlobalBatchSize();
+    auto leftOut = started.getLeftOut();
+    record.leftOut = KJ_MAP(sentence, leftOut) {
+      return kj::str(sentence);
+    };
   }
 
   void takeSpeed(uint worker, Event::Speed::Reader speed) {

@@ -100,6 +100,7 @@ struct RunRecord {
   uint64_t parameters = 0;
   uint64_t steps = 0;
   uint64_t globalBatchSize = 0;
+  kj::Array<kj::String> leftOut;  // by the import of its data set, a sentence each
 
   kj::Array<EpochRecord> epochRecords;  // in rising order
   kj::Array<SpeedRecord> speeds;

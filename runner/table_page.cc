@@ -1,5 +1,6 @@
 #include "runner/table_page.h"
 
+#include <kj/map.h>
 #include <kj/vector.h>
 
 #include "runner/fitted_text.h"
@@ -69,6 +70,21 @@ kj::String reasonsOf(Runs runs, const Form& form) {
   return lines.empty() ? kj::str() : kj::str("\n", kj::strArray(lines, ""));
 }
 
+// What the imports of the runs' data sets left out: each sentence once.
+kj::String leftOutOf(Runs runs, const Form& form) {
+  kj::HashSet<kj::String> known;
+  kj::Vector<kj::String> lines;
+  for (auto& run: runs) {
+    for (auto& sentence: run.record.leftOut) {
+      if (known.contains(sentence)) continue;
+      known.insert(kj::str(sentence));
+      lines.add(form.line(kj::str("- ", sentence)));
+    }
+  }
+  if (lines.empty()) return kj::str();
+  return kj::str("\n", form.line("The import of the data set:"), "\n", kj::strArray(lines, ""));
+}
+
 // `results`, and below it what else there is to say of the runs.
 kj::String pageOf(Runs runs, kj::String results, const Form& form) {
   kj::Vector<kj::String> parts;
@@ -78,6 +94,7 @@ kj::String pageOf(Runs runs, kj::String results, const Form& form) {
     if (note.size() > 0) parts.add(kj::str("\n", form.line(note)));
   }
   parts.add(reasonsOf(runs, form));
+  parts.add(leftOutOf(runs, form));
   auto published = publishedTable(runs);
   if (published.rows.size() > 0) {
     auto sources = kj::str("Published: ", kj::strArray(sourcesOf(runs), "; "));

@@ -475,10 +475,10 @@ private:
   }
 
   void reportValidated(uint epoch, const nn::BatchResult& result, bool isLast) {
-    ioThread->report([&](Event::Builder event) {
-      auto validated = event.initValidated();
     // Without validation images there are no figures.
     if (result.images == 0) return;
+    ioThread->report([&](Event::Builder event) {
+      auto validated = event.initValidated();
       validated.setEpoch(epoch);
       validated.setImages(result.images);
       setMeans(validated, result);

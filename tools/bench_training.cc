@@ -35,7 +35,7 @@ runner::ModelFacts factsOf(const runner::Experiment& experiment, AssumedImages a
   if (side == 0) configs::fail("--classes needs data.augment.crop: the size of the images");
   io::DatasetFacts facts = {
       {assumed.colours, side, side}, assumed.classes, ASSUMED_RECORDS, ASSUMED_RECORDS};
-  return runner::ModelFacts(experiment, facts);
+  return runner::ModelFacts(experiment, kj::mv(facts));
 }
 
 }  // namespace
