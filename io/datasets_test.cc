@@ -402,9 +402,8 @@ TEST_CASE("openDataset: a mean image that is damaged or of other records is refu
 
   auto checkRefused = [&](kj::ArrayPtr<const kj::byte> content, kj::StringPtr cause) {
     scratch.write(kj::str("packed/", MEAN_FILE), content);
-    CHECK(thrownBy([&]() { read(); }) ==
-          kj::str("cannot use the mean image ", path, ": ", cause,
-              "; delete this file and the next run computes it again"));
+    CHECK(thrownBy([&]() { read(); }) == kj::str("cannot use the mean image ", path, ": ", cause,
+                                             "; delete it and the next run computes it again"));
     REQUIRE(::unlink(path.cStr()) == 0);
     CHECK(read() == good);
     CHECK(contentOfFile() == bytes);
@@ -422,6 +421,12 @@ TEST_CASE("openDataset: a mean image that is damaged or of other records is refu
   scratch.write(kj::str("packed/", MEAN_FILE), zeros.slice(0, 768 * 4));
   CHECK(read() == good);
   CHECK(contentOfFile() == bytes);
+  REQUIRE(::unlink(path.cStr()) == 0);
+  REQUIRE(::mkdir(path.cStr(), 0777) == 0);
+  CHECK(thrownBy([&]() { read(); }) ==
+        kj::str("cannot use the mean image ", path,
+            ": it is a folder; delete it and the next run computes it again"));
+  REQUIRE(::rmdir(path.cStr()) == 0);
 
   // The records of another folder.
   scratch.write("images/dog/113.jpg", jpegOf(250, {3, 16, 16}));

@@ -29,23 +29,24 @@ kj::Array<kj::byte> sumOf(const RecordDb& training, kj::ArrayPtr<const float> me
   return sum.finish();
 }
 
+[[noreturn]] void refuse(kj::StringPtr path, kj::StringPtr cause) {
+  configs::fail("cannot use the mean image ", path, ": ", cause,
+      "; delete it and the next run computes it again");
+}
+
 // What `path` holds; null if an older program wrote it.
 kj::Maybe<kj::Array<float>> readMean(
     kj::StringPtr path, const RecordDb& training, ImageShape shape) {
-  auto refuse = [&](kj::StringPtr cause) {
-    configs::fail("cannot use the mean image ", path, ": ", cause,
-        "; delete this file and the next run computes it again");
-  };
   auto mean = kj::heapArray<float>(shape.size());
   auto bytes = readFile(path, FILE_BYTES_MAX);
   size_t size = mean.asBytes().size();
   if (bytes.size() == size) return nullptr;
   if (bytes.size() != size + SUM_BYTES) {
-    refuse(kj::str("it has ", bytes.size(), " bytes, not ", size + SUM_BYTES));
+    refuse(path, kj::str("it has ", bytes.size(), " bytes, not ", size + SUM_BYTES));
   }
   memcpy(mean.begin(), bytes.begin(), size);
   if (bytes.slice(size, bytes.size()) != sumOf(training, mean)) {
-    refuse("its checksum is wrong, so it is damaged or belongs to other records");
+    refuse(path, "its checksum is wrong, so it is damaged or belongs to other records");
   }
   return kj::mv(mean);
 }
@@ -73,7 +74,11 @@ void writeMean(kj::StringPtr path, const RecordDb& training, kj::ArrayPtr<const 
 kj::Array<float> loadMeanImage(const DataConfig& config, const RecordDb& training,
     kj::StringPtr folder, ImageShape shape, Progress& progress) {
   auto path = kj::str(folder, "/", MEAN_FILE);
-  if (pathKind(path) == PathKind::FILE) {
+  auto kind = pathKind(path);
+  // Otherwise it would be computed at each start, and never kept.
+  if (kind == PathKind::FOLDER) refuse(path, "it is a folder");
+  KJ_IF_MAYBE(why, whyNeither(path)) refuse(path, kj::str("it is ", *why));
+  if (kind == PathKind::FILE) {
     KJ_IF_MAYBE(mean, readMean(path, training, shape)) return kj::mv(*mean);
   }
   auto mean = meanImageOf(training, config.onBadRecord->word, progress, config.names.skip);
