@@ -48,7 +48,9 @@ Header readHeader(void* handle, kj::ArrayPtr<const kj::byte> file) {
     if (!begins) configs::fail("is not a JPEG file");
     configs::fail("has a damaged JPEG header: ", causeOf(handle));
   }
-  if (h.width <= 0 || h.height <= 0 || size_t(h.width) * size_t(h.height) > IMAGE_PIXELS_MAX) {
+  // Libjpeg takes a file that ends before its sizes for a list of tables.
+  if (h.width <= 0 || h.height <= 0) configs::fail("holds no image: is the file cut short?");
+  if (size_t(h.width) * size_t(h.height) > IMAGE_PIXELS_MAX) {
     configs::fail(
         "has ", h.width, "×", h.height, " pixels; at most ", IMAGE_PIXELS_MAX, " are read");
   }

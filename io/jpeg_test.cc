@@ -107,6 +107,9 @@ TEST_CASE("JpegDecoder: what is not a JPEG file, or too large, is refused before
   ImageShape shape = {1, 8, 8};
   auto planes = picture(shape);
   auto file = encodeJpeg({shape, Layout::PLANES, planes});
+  auto beginning = file.slice(0, 20);
+  CHECK(descriptionOf(kj::runCatchingExceptions([&]() { decoder.shapeOf(beginning); })) ==
+        "holds no image: is the file cut short?");
   // Height and width stand behind the marker FF C0, a length of two bytes and a precision of one.
   const kj::byte marker[] = {0xff, 0xc0};
   auto frame = static_cast<kj::byte*>(memmem(file.begin(), file.size(), marker, 2));
