@@ -30,16 +30,21 @@ constexpr uint64_t END_MARK_BYTES = 512;
 // Takes the unpacked bytes of a tar from its first.
 class TarEnd {
 public:
-  TarEnd(kj::StringPtr path, uint64_t end): path(path), end(end) {}
+  // `end` is where its end mark begins; messages put `ofWhat` behind such numbers.
+  TarEnd(kj::StringPtr path, uint64_t end, kj::StringPtr ofWhat)
+      : path(path), end(end), ofWhat(ofWhat) {}
 
   // The next `bytes`, of which those before the end do not matter.
   void add(kj::ArrayPtr<const kj::byte> bytes) {
-    auto begin = at < end ? kj::min(end - at, uint64_t(bytes.size())) : 0;
-    at += bytes.size();
-    for (auto b: bytes.slice(begin, bytes.size())) {
-      if (b == 0) continue;
-      refuse(path, "the archive has other data behind its end mark, or a damaged header");
+    for (uint64_t i = at < end ? kj::min(end - at, uint64_t(bytes.size())) : 0; i < bytes.size();
+         ++i) {
+      if (bytes[i] == 0) continue;
+      configs::fail("cannot read ", path, ": its end mark is at byte ", end, ofWhat,
+          ", but data follow at byte ", at + i,
+          "; if archives were put one behind the other, unpack it with `tar --ignore-zeros -xf` "
+          "and name the folder; otherwise it is damaged: get it again");
     }
+    at += bytes.size();
   }
   void skip(uint64_t bytes) { at += bytes; }
   void finish() {
@@ -49,6 +54,7 @@ public:
 private:
   kj::StringPtr path;
   uint64_t end;
+  kj::StringPtr ofWhat;
   uint64_t at = 0;
 };
 
@@ -119,7 +125,7 @@ void checkEnd(kj::StringPtr path, kj::Maybe<uint64_t> tarEnd, bool isPacked) {
   kj::byte magic[2] = {};
   bool isGzip = ::pread(fd, magic, 2, 0) == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
   KJ_IF_MAYBE(end, tarEnd) {
-    TarEnd rest(path, *end);
+    TarEnd rest(path, *end, isPacked ? " of the unpacked archive" : "");
     auto take = [&](kj::ArrayPtr<const kj::byte> bytes) { rest.add(bytes); };
     if (isGzip) {
       unpackGzip(path, take);

@@ -14,6 +14,7 @@
 
 #include "io/paths.h"
 #include "io/scratch.h"
+#include "tests/text.h"
 
 namespace io {
 
@@ -214,10 +215,37 @@ TEST_CASE("Members: a tar without its end mark, or with a header of zeros, is re
             ": the archive ends early: it has no end mark; is the file whole? get it again"));
   memset(whole.begin() + 2 * 512, 0, 512);
   auto zeros = scratch.write("zeros.tar", whole);
-  CHECK(thrownBy([&]() { contents(zeros); }) ==
-        kj::str("cannot read ", zeros,
-            ": the archive has other data behind its end mark, or a damaged header; is the file "
-            "whole? get it again"));
+  CHECK(thrownBy([&]() { contents(zeros); })
+            .startsWith(kj::str("cannot read ", zeros,
+                ": its end mark is at byte 1024, but data follow at byte 1536; ")));
+}
+
+TEST_CASE("Members: data behind the end mark of a tar are refused, packed or not") {
+  Scratch scratch;
+  writeTar(scratch.path("x.tar"), {"a=one"_kj});
+  writeTar(scratch.path("y.tar"), {"b=two"_kj});
+  auto made = [&](kj::StringPtr name, kj::StringPtr command) {
+    auto line = kj::str("cd ", scratch.path(""), " && ", command);
+    REQUIRE(::system(line.cStr()) == 0);
+    return scratch.path(name);
+  };
+  auto refusal = [&](kj::StringPtr path) { return thrownBy([&]() { contents(path); }); };
+  auto both = made("both.tar", "cat x.tar y.tar >both.tar");
+  CHECK(refusal(both) ==
+        kj::str("cannot read ", both,
+            ": its end mark is at byte 1024, but data follow at byte 2048; if archives were put "
+            "one behind the other, unpack it with `tar --ignore-zeros -xf` and name the folder; "
+            "otherwise it is damaged: get it again"));
+  auto packed = made("both.tgz", "gzip <x.tar >both.tgz && gzip <y.tar >>both.tgz");
+  CHECK(tests::contains(
+      refusal(packed), "at byte 1024 of the unpacked archive, but data follow at byte 2048; "));
+  auto rubbish = made("rubbish.tar", "(cat x.tar; echo rubbish) >rubbish.tar");
+  CHECK(tests::contains(refusal(rubbish), "data follow at byte 2048; "));
+  // What tar itself puts together has one end mark, with as many zeros behind it as it likes.
+  CHECK(contents(made("added.tar", "cp x.tar added.tar && tar -A -f added.tar y.tar")) ==
+        "a=one b=two");
+  CHECK(
+      contents(made("padded.tar", "cp x.tar padded.tar && truncate -s 1M padded.tar")) == "a=one");
 }
 
 TEST_CASE("Members: a compressed tar without its end mark is refused") {
