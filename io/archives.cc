@@ -51,10 +51,10 @@ private:
   locale_t locale = locale_t(0);
 };
 
-kj::Maybe<kj::String> withoutDot(const char* path) {
+// The name of an entry; null if libarchive cannot read it.
+kj::Maybe<kj::String> nameOf(const char* path) {
   if (path == nullptr) return nullptr;
-  while (strncmp(path, "./", 2) == 0) path += 2;
-  return kj::str(path);
+  return kj::str(withoutDot(path));
 }
 
 // An entry of an archive.
@@ -105,13 +105,13 @@ public:
       configs::fail("cannot read ", path, ": ", cause(), "; is the file whole? get it again");
     }
     auto size = archive_entry_size_is_set(entry) ? archive_entry_size(entry) : 0;
-    auto target = withoutDot(archive_entry_hardlink(entry));
+    auto target = nameOf(archive_entry_hardlink(entry));
     // Some formats keep the content with the link.
     if (size > 0) target = nullptr;
     return Entry{target == nullptr && archive_entry_hardlink(entry) != nullptr
                      ? unsigned(AE_IFREG)
                      : unsigned(archive_entry_filetype(entry)),
-        withoutDot(archive_entry_pathname(entry)), kj::mv(target), size};
+        nameOf(archive_entry_pathname(entry)), kj::mv(target), size};
   }
 
   // Throws what begins with a verb.
@@ -399,6 +399,13 @@ kj::Own<Members> Members::open(kj::StringPtr path) {
       break;
   }
   configs::fail("there is no folder or archive at ", path);
+}
+
+bool isNamedAsArchive(kj::StringPtr path) {
+  for (auto ending: {".zip", ".tar", ".tgz", ".tar.gz", ".tar.xz", ".tar.zst"}) {
+    if (path.endsWith(ending)) return true;
+  }
+  return false;
 }
 
 kj::Array<kj::byte> readUnpacked(kj::StringPtr path, size_t bytesMax) {

@@ -15,7 +15,7 @@ namespace io {
 // Goes through the regular files of a folder (sorted by path, sub-folders included, links followed)
 // or of an archive of any format that libarchive reads (in the archive's own order; hard links to
 // its files come last, each with the content of the file that it names). Hidden files and what is
-// in hidden folders are passed over.
+// in hidden folders are passed over. A name comes as often as the archive has it.
 class Members {
 public:
   // Throws if `path` is neither, naming the cause.
@@ -43,6 +43,9 @@ public:
   virtual uint64_t done() const = 0;
   virtual uint64_t total() const = 0;
 };
+
+// Whether the name at the end of `path` is that of an archive.
+bool isNamedAsArchive(kj::StringPtr path);
 
 // A file's whole content, unpacked if it is compressed (gzip, xz, bzip2, zstd). Throws if it cannot
 // be read, or is larger than `bytesMax`.

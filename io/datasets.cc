@@ -65,7 +65,7 @@ kj::String cacheName(const DataConfig& config) {
     sum.update(kj::StringPtr("\n").asBytes());
   };
   // To be counted up when the import of the same files gives other records.
-  add(config.dataset->source->format == DatasetSource::FOLDER ? "import 3" : "import 1");
+  add(config.dataset->source->format == DatasetSource::FOLDER ? "import 4" : "import 1");
   add(kj::str(config.dataset->name, " ", config.encoding->name, " ", config.resizeShortSide));
   for (auto& file: config.dataset->source->files) add(file.sha256);
   if (config.dataset->source->format == DatasetSource::FOLDER) {

@@ -36,15 +36,19 @@ bool isNamedAsImage(kj::StringPtr path) {
 class FolderImport {
 public:
   FolderImport(const DataConfig& config, const ImagePlace& place, Progress& progress, Warn& warn)
-      : config(config), images(place.images), place(place), progress(progress), warn(warn) {}
+      : config(config),
+        images(place.images),
+        place(place),
+        isArchive(pathKind(place.images) == PathKind::FILE),
+        progress(progress),
+        warn(warn) {}
 
   void run(RecordWriter& training, RecordWriter& validation) {
     KJ_IF_MAYBE(path, place.labels) {
       labels = readLabels(*path);
       labelsFile = kj::str(*path);
-    } else {
-      list();
     }
+    list();
     auto members = Members::open(images);
     for (;;) {
       kj::StringPtr path;
@@ -53,7 +57,7 @@ public:
       } else {
         break;
       }
-      if (!isImage(path)) continue;
+      if (!isNamedAsImage(path) || !isLast(path)) continue;
       auto label = labelOf(path);
       KJ_IF_MAYBE(kept, read(*members, path)) {
         auto& writer = good % HELD_OUT == HELD_OUT - 1 ? validation : training;
@@ -63,33 +67,45 @@ public:
       if (met % IMAGES_A_REPORT == 0) progress("importing, images", met, labels.size());
     }
     progress("importing, images", met, labels.size());
-    if (!listed) tellPassedOver(*members);
     tellOfBadImages();
     checkAllMet();
   }
 
 private:
-  // Finds all images, and labels them by the labels.tsv of the archive, else by their folders.
+  // Finds all images, and labels them, unless a file did, by the labels.tsv of the archive, else by
+  // their folders. Tells what else is there.
   void list() {
-    kj::Vector<kj::String> paths;
-    bool isArchive = pathKind(images) == PathKind::FILE;
     auto members = Members::open(images);
     auto what = kj::str("listing ", baseName(images));
     for (;;) {
       KJ_IF_MAYBE(path, members->next()) {
-        if (isArchive && baseName(*path) == LABELS_FILE) {
-          readLabelsOf(*members, *path);
-        } else if (isImage(*path)) {
-          paths.add(kj::str(*path));
-        }
+        note(*members, *path);
       } else {
         break;
       }
       progress(what, members->done(), members->total());
     }
     tellPassedOver(*members);
-    listed = true;
-    if (labelsFile == nullptr) labels = labelsByFolder(config, images, paths.releaseAsArray());
+    if (entries.size() == 0) refuseWithoutImage();
+    if (labelsFile != nullptr) return;
+    labels = labelsByFolder(
+        config, images, KJ_MAP(entry, entries) { return kj::str(entry.key); });
+  }
+
+  void note(Members& members, kj::StringPtr path) {
+    if (isNamedAsImage(path)) {
+      entries.upsert(kj::str(path), 1, [&](uint& count, uint) {
+        if (++count == 2) repeated.add(path);
+      });
+      return;
+    }
+    if (baseName(path) == LABELS_FILE) {
+      bool isOfFolder = place.labels != nullptr && path == LABELS_FILE;
+      if (isOfFolder) return;
+      if (place.labels == nullptr && isArchive) return readLabelsOf(members, path);
+    }
+    otherFiles.add(path);
+    if (isNamedAsArchive(path)) archives.add(path);
   }
 
   // Reads the archive's member `path`. Its lines count from the folder that it lies in, which may
@@ -97,9 +113,11 @@ private:
   void readLabelsOf(Members& members, kj::StringPtr path) {
     auto name = kj::str(path, " of ", images);
     KJ_IF_MAYBE(other, labelsFile) {
-      configs::fail("there are two files of labels: ", *other, " and ", name,
-          "; leave one of them, or unpack the archive and set ", config.names.source,
-          " to the folder that is meant");
+      // The later entry of a name replaces the earlier one.
+      if (*other != name)
+        configs::fail("there are two files of labels: ", *other, " and ", name,
+            "; leave one of them, or unpack the archive and set ", config.names.source,
+            " to the folder that is meant");
     }
     auto content = about(name, [&]() { return members.read(LABELS_FILE_BYTES_MAX); });
     labels =
@@ -107,11 +125,13 @@ private:
     labelsFile = kj::mv(name);
   }
 
-  bool isImage(kj::StringPtr path) {
-    if (isNamedAsImage(path)) return true;
-    bool isFileOfLabels = path == LABELS_FILE && place.labels != nullptr;
-    if (!listed && !isFileOfLabels) otherFiles.add(path);
-    return false;
+  // Whether no later entry has the name `path`. Call it once for each entry.
+  bool isLast(kj::StringPtr path) {
+    KJ_IF_MAYBE(left, entries.find(path)) {
+      if (*left > 0) return --*left == 0;
+    }
+    configs::fail(
+        images, " was changed while it was imported: ", printable(path), " is new; try again");
   }
 
   uint32_t labelOf(kj::StringPtr path) {
@@ -120,12 +140,8 @@ private:
       ++met;
       return label->number;
     }
-    KJ_IF_MAYBE(file, labelsFile) {
-      configs::fail(printable(path), " of ", images, " has no label in ", *file,
-          ": give it one, or take it away");
-    }
-    configs::fail(
-        images, " was changed while it was imported: ", printable(path), " is new; try again");
+    configs::fail(printable(path), " of ", images, " has no label in ",
+        KJ_ASSERT_NONNULL(labelsFile), ": give it one, or take it away");
   }
 
   // The image of the member `path`; null, after a warning, if it is of no use.
@@ -158,6 +174,10 @@ private:
           " whose ", otherFiles.count() == 1 ? "name ends" : "names end",
           " in neither .jpeg nor .jpg: ", otherFiles.names()));
     }
+    if (repeated.count() > 0) {
+      warn(kj::str(images, " has several entries of ", counted(repeated.count(), "name", "names"),
+          ", of which the last counts: ", repeated.names()));
+    }
     auto& hidden = members.hidden();
     if (hidden.count() > 0) {
       warn(kj::str("left out ",
@@ -184,11 +204,22 @@ private:
     }
   }
 
-  void checkAllMet() {
-    if (met == 0) {
-      configs::fail("there is no image in ", images, ": set ", config.names.source,
+  [[noreturn]] void refuseWithoutImage() {
+    auto source = config.names.source;
+    if (archives.count() == 0) {
+      configs::fail("there is no image in ", images, ": set ", source,
           " to a folder or an archive of JPEG files, whose names end in .jpeg or .jpg");
     }
+    auto wayOut =
+        !isArchive && archives.count() == 1
+            ? kj::str("set ", source, " to ", images, "/", archives.names())
+            : kj::str("unpack each into a folder of its own, and set ", source,
+                  " to the folder that these are in", isArchive ? "" : ", or to one archive");
+    configs::fail("there is no image in ", images, ", but ",
+        counted(archives.count(), "archive", "archives"), " (", archives.names(), "): ", wayOut);
+  }
+
+  void checkAllMet() {
     if (good == 0) {
       configs::fail("no image of ", images, " can be read: all ", bad, " were left out");
     }
@@ -224,13 +255,16 @@ private:
   const DataConfig& config;
   kj::StringPtr images;
   const ImagePlace& place;
+  const bool isArchive;
   Progress& progress;
   Warn& warn;
 
   Labels labels;
-  kj::Maybe<kj::String> labelsFile;  // as messages name it; null: labels by folder
-  bool listed = false;               // by list(), which has told what is passed over
+  kj::Maybe<kj::String> labelsFile;       // as messages name it; null: labels by folder
+  kj::HashMap<kj::String, uint> entries;  // of each image: those that have not been met
+  LeftOut repeated;                       // names of several entries
   LeftOut otherFiles;
+  LeftOut archives;  // among these
   JpegDecoder decoder;
   kj::Array<kj::byte> file;  // the image read last
   uint64_t met = 0;          // images with a label

@@ -136,6 +136,70 @@ TEST_CASE(
   CHECK(images.refusal().startsWith("there are two files of labels: "));
 }
 
+TEST_CASE("importFolder: of several entries of one name the last counts, as it does for tar") {
+  Images images;
+  images.writeClasses(1);
+  auto archive = images.pack("images");
+  images.write("cat/10.jpg", jpegOf(200));
+  images.write("cat/11.jpg", jpegOf(201));
+  // One name without `./`, one with it.
+  for (auto name: {"cat/10.jpg", "./cat/10.jpg", "cat/11.jpg"}) {
+    auto command = kj::str("tar rf ", archive, " -C ", images.folder(), " ", name);
+    REQUIRE(::system(command.cStr()) == 0);
+  }
+  for (bool hasFileOfLabels: {false, true}) {
+    if (hasFileOfLabels) {
+      images.scratch.write(
+          "labels.tsv", kj::StringPtr("./cat/10.jpg\t0\ncat/11.jpg\t0\ndog/10.jpg\t1\n").asBytes());
+    }
+    auto imported = images.import();
+    CHECK(kj::strArray(imported.paths, " ") == "dog/10.jpg cat/10.jpg cat/11.jpg");
+    REQUIRE(imported.warnings.size() == 1);
+    CHECK(imported.warnings[0] ==
+          kj::str(archive, " has several entries of 1 name, of which the last counts: cat/10.jpg"));
+    auto db = RecordDb::open(images.scratch.path("training.mdb"));
+    CHECK(RecordReader::open(*db)->read(1).bytes == jpegOf(200));
+  }
+}
+
+TEST_CASE("importFolder: labels.tsv may begin with the mark of UTF-8") {
+  Images images;
+  images.write("10.jpg", jpegOf(1));
+  images.write("11.jpg", jpegOf(2));
+  images.write("labels.tsv", kj::StringPtr("\xef\xbb\xbf"
+                                           "10.jpg\t7\n11.jpg\t5\n")
+                                 .asBytes());
+  CHECK(kj::strArray(images.import().labels, " ") == "7 5");
+}
+
+TEST_CASE("importFolder: a folder or an archive that holds only archives says so") {
+  Images images;
+  images.write("a.tar", nullptr);
+  CHECK(images.refusal() == kj::str("there is no image in ", images.folder(),
+                                ", but 1 archive (a.tar): set data.source to ", images.folder(),
+                                "/a.tar"));
+  images.write("b.zip", nullptr);
+  auto begin = [](kj::StringPtr place) {
+    return kj::str("there is no image in ", place,
+        ", but 2 archives (a.tar, b.zip): unpack each into a folder of its own, and set "
+        "data.source to the folder that these are in");
+  };
+  CHECK(images.refusal() == kj::str(begin(images.folder()), ", or to one archive"));
+  auto archive = images.scratch.path("all.tar");
+  auto command = kj::str("tar cf ", archive, " -C ", images.folder(), " a.tar b.zip");
+  REQUIRE(::system(command.cStr()) == 0);
+  images.config.source = kj::str(archive);
+  CHECK(images.refusal() == begin(archive));
+}
+
+TEST_CASE("importFolder: a source that is a link to itself is named") {
+  Images images;
+  REQUIRE(::symlink("images", images.folder().cStr()) == 0);
+  CHECK(images.refusal() == kj::str(images.folder(),
+                                " is a link to itself: set data.source to a folder or an archive "
+                                "of JPEG files"));
+}
+
 TEST_CASE("importFolder: a labelled image that is not there is named, with the reason") {
   Images images;
   images.writeClasses(2);

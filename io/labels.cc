@@ -94,6 +94,11 @@ Labels readLabels(kj::StringPtr path) {
 
 Labels parseLabels(kj::StringPtr file, kj::ArrayPtr<const kj::byte> content, kj::StringPtr folder) {
   auto text = content.asChars();
+  // Some editors put the mark of UTF-8 before the text.
+  constexpr kj::StringPtr UTF8_MARK = "\xef\xbb\xbf"_kj;
+  if (text.size() >= UTF8_MARK.size() && text.slice(0, UTF8_MARK.size()) == UTF8_MARK) {
+    text = text.slice(UTF8_MARK.size(), text.size());
+  }
   Labels labels;
   uint line = 0;
   for (size_t at = 0; at < text.size();) {
@@ -111,8 +116,9 @@ Labels parseLabels(kj::StringPtr file, kj::ArrayPtr<const kj::byte> content, kj:
       if (*l > LABEL_MAX) {
         configs::fail(file, ":", line, ": the label ", *l, " is above ", LABEL_MAX);
       }
+      auto path = kj::heapString(row.slice(0, tab));
       auto& entry = labels.upsert(
-          kj::str(folder, row.slice(0, tab)), Label{uint32_t(*l)}, [](Label&, Label&&) {});
+          kj::str(folder, withoutDot(path)), Label{uint32_t(*l)}, [](Label&, Label&&) {});
       if (entry.value.number != *l) {
         configs::fail(file, ":", line, ": ", entry.key, " has two labels");
       }

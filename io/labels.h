@@ -23,8 +23,8 @@ using Labels = kj::HashMap<kj::String, Label>;
 constexpr kj::StringPtr LABELS_FILE = "labels.tsv"_kj;
 constexpr size_t LABELS_FILE_BYTES_MAX = size_t(1) << 30;
 
-// Reads a file of lines `path<TAB>label`, with more columns at will. Lines that begin with '#' are
-// comments. Throws with file and line over anything else.
+// Reads a file of lines `path<TAB>label`, with more columns at will. A `./` before a path says
+// nothing. Lines that begin with '#' are comments. Throws with file and line over anything else.
 Labels readLabels(kj::StringPtr path);
 
 // The same for the content of such a file. Errors name it `file`. Each path gets `folder` before

@@ -17,20 +17,30 @@ namespace io {
 
 namespace {
 
-// A folder nested deeper than any data set is a link to itself.
-constexpr kj::uint DEPTH_MAX = 32;
-
 bool isHidden(kj::StringPtr name) {
   return name == "__MACOSX" || (name.startsWith(".") && name != "." && name != "..");
 }
 
-// `prefix` is what stands before the names that come back: "" or "a/b/".
-void addFilesBelow(kj::StringPtr folder, kj::StringPtr prefix, kj::uint depth,
+// A folder on the way down, by what tells it from all others of the machine.
+struct Level {
+  dev_t device;
+  ino_t number;
+  const Level* above;
+};
+
+// `prefix` is what stands before the names that come back: "" or "a/b/". Returns false if `folder`
+// is one of those above it, which a link leads back to.
+bool addFilesBelow(kj::StringPtr folder, kj::StringPtr prefix, const Level* above,
     kj::Vector<kj::String>& names, kj::Vector<kj::String>& others, kj::Vector<kj::String>& hidden) {
-  if (depth > DEPTH_MAX) configs::fail("cannot list ", folder, ": it is nested too deep");
   auto handle = ::opendir(folder.cStr());
   if (handle == nullptr) configs::fail("cannot list ", folder, ": ", strerror(errno));
   KJ_DEFER(::closedir(handle));
+  struct stat status;
+  KJ_SYSCALL(::fstat(::dirfd(handle), &status), folder);
+  for (auto level = above; level != nullptr; level = level->above) {
+    if (level->device == status.st_dev && level->number == status.st_ino) return false;
+  }
+  Level here = {status.st_dev, status.st_ino, above};
   while (auto entry = ::readdir(handle)) {
     kj::StringPtr own = entry->d_name;
     if (own == "." || own == "..") continue;
@@ -45,13 +55,16 @@ void addFilesBelow(kj::StringPtr folder, kj::StringPtr prefix, kj::uint depth,
         names.add(kj::mv(name));
         break;
       case PathKind::FOLDER:
-        addFilesBelow(path, kj::str(name, "/"), depth + 1, names, others, hidden);
+        if (!addFilesBelow(path, kj::str(name, "/"), &here, names, others, hidden)) {
+          others.add(kj::str(name, " (a link to a folder that it lies in)"));
+        }
         break;
       case PathKind::NOTHING:
         KJ_IF_MAYBE(why, whyNeither(path)) others.add(kj::str(name, " (", *why, ")"));
         break;
     }
   }
+  return true;
 }
 
 // Returns when the disk knows the names in `folder`. A file system that cannot do that is not an
@@ -79,6 +92,20 @@ kj::String folderName(kj::StringPtr path) {
   return kj::str();
 }
 
+kj::StringPtr withoutDot(kj::StringPtr path) {
+  while (path.startsWith("./")) {
+    path = path.slice(2);
+    while (path.startsWith("/")) path = path.slice(1);
+  }
+  return path;
+}
+
+kj::String withoutSlash(kj::StringPtr path) {
+  size_t size = path.size();
+  while (size > 1 && path[size - 1] == '/') --size;
+  return kj::heapString(path.slice(0, size));
+}
+
 PathKind pathKind(kj::StringPtr path) {
   struct stat status;
   if (::stat(path.cStr(), &status) != 0) return PathKind::NOTHING;
@@ -99,7 +126,14 @@ kj::Maybe<kj::String> whyNeither(kj::StringPtr path) {
     if (errno == ENOENT || errno == ENOTDIR) return nullptr;
     return kj::str(strerror(errno));
   }
-  return error == ENOENT ? kj::str("a link to nothing") : kj::str(strerror(error));
+  switch (error) {
+    case ENOENT:
+      return kj::str("a link to nothing");
+    case ELOOP:
+      return kj::str("a link to itself");
+    default:
+      return kj::str(strerror(error));
+  }
 }
 
 kj::Maybe<kj::String> hiddenPartOf(kj::StringPtr path) {
@@ -114,7 +148,7 @@ kj::Maybe<kj::String> hiddenPartOf(kj::StringPtr path) {
 
 kj::Array<kj::String> filesBelow(kj::StringPtr folder, kj::Maybe<PassedOver&> passedOver) {
   kj::Vector<kj::String> names, others, hidden;
-  addFilesBelow(folder, "", 0, names, others, hidden);
+  addFilesBelow(folder, "", nullptr, names, others, hidden);
   std::sort(names.begin(), names.end());
   KJ_IF_MAYBE(p, passedOver) {
     std::sort(others.begin(), others.end());
@@ -147,6 +181,20 @@ kj::Array<kj::byte> contentOf(kj::StringPtr path, size_t bytesMax) {
 
 kj::Array<kj::byte> readFile(kj::StringPtr path, size_t bytesMax) {
   return about(path, [&]() { return contentOf(path, bytesMax); });
+}
+
+kj::String replaced(kj::StringPtr text, kj::StringPtr from, kj::StringPtr to) {
+  kj::Vector<char> result;
+  for (auto rest = text;;) {
+    auto found = strstr(rest.cStr(), from.cStr());
+    if (found == nullptr) {
+      result.addAll(rest);
+      return kj::heapString(result);
+    }
+    result.addAll(rest.begin(), found);
+    result.addAll(to);
+    rest = rest.slice(found - rest.begin() + from.size());
+  }
 }
 
 void moveIntoPlace(kj::StringPtr from, kj::StringPtr to) {

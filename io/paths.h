@@ -14,6 +14,12 @@ kj::StringPtr baseName(kj::StringPtr path);
 // `path` before its last `/`; "" if there is none.
 kj::String folderName(kj::StringPtr path);
 
+// `path` without the `./` that it may begin with.
+kj::StringPtr withoutDot(kj::StringPtr path);
+
+// `path` without the slashes that it may end in; "/" stays.
+kj::String withoutSlash(kj::StringPtr path);
+
 // What stands at `path`; links are followed.
 enum class PathKind { NOTHING, FILE, FOLDER };
 PathKind pathKind(kj::StringPtr path);
@@ -33,7 +39,8 @@ struct PassedOver {
 };
 
 // The paths of all regular files below `folder`, relative and sorted. Links are followed. Hidden
-// files and folders are passed over, and what is neither a file nor a folder.
+// files and folders are passed over, and what is neither a file nor a folder: among that is a link
+// to a folder that the link lies in.
 kj::Array<kj::String> filesBelow(kj::StringPtr folder, kj::Maybe<PassedOver&> passedOver = nullptr);
 
 // A file's whole content. Throws if it cannot be read, or is larger than `bytesMax`, before taking
@@ -43,6 +50,9 @@ kj::Array<kj::byte> readFile(kj::StringPtr path, size_t bytesMax);
 // Renames the file or folder `from` to `to`, and returns when the disk knows of it: a crash leaves
 // the one or the other. Throws with the cause.
 void moveIntoPlace(kj::StringPtr from, kj::StringPtr to);
+
+// `text` with `to` in place of each `from`, which is not empty.
+kj::String replaced(kj::StringPtr text, kj::StringPtr from, kj::StringPtr to);
 
 // Calls `func` and returns what it returns. What it throws must begin with a verb ("cannot be
 // opened: …") and is thrown again behind `subject`.
@@ -55,7 +65,17 @@ auto about(kj::StringPtr subject, Func&& func) {
   return kj::mv(KJ_ASSERT_NONNULL(result));
 }
 
-// The same without a path: throws what begins with a verb.
+// Calls `func`. What it throws is thrown again with `name` in place of each `path`: a temporary
+// path that the user has not named.
+template <typename Func>
+void naming(kj::StringPtr path, kj::StringPtr name, Func&& func) {
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions(kj::fwd<Func>(func))) {
+    kj::throwFatalException(kj::Exception(
+        e->getType(), e->getFile(), e->getLine(), replaced(e->getDescription(), path, name)));
+  }
+}
+
+// readFile() without a path: throws what begins with a verb.
 kj::Array<kj::byte> contentOf(kj::StringPtr path, size_t bytesMax);
 
 }  // namespace io

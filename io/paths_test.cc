@@ -30,6 +30,41 @@ TEST_CASE("filesBelow: follows links, and names what is hidden or neither a file
   CHECK(passedOver.hidden.names() == ".c, b/.x.jpg");
 }
 
+TEST_CASE("filesBelow: names links that lead to themselves or back to a folder above them") {
+  Scratch scratch;
+  scratch.write("f/a/x.jpg", nullptr);
+  scratch.write("f/b/y.jpg", nullptr);
+  REQUIRE(::symlink("z", scratch.path("f/z").cStr()) == 0);
+  // Followed on and on, two links would make two paths at each level.
+  REQUIRE(::symlink("..", scratch.path("f/a/up").cStr()) == 0);
+  REQUIRE(::symlink("../../f", scratch.path("f/a/top").cStr()) == 0);
+  PassedOver passedOver;
+  CHECK(kj::strArray(filesBelow(scratch.path("f"), passedOver), " ") == "a/x.jpg b/y.jpg");
+  CHECK(passedOver.notRegular.names() ==
+        "a/top (a link to a folder that it lies in), a/up (a link to a folder that it lies in), "
+        "z (a link to itself)");
+}
+
+TEST_CASE("filesBelow: follows a link to a folder beside it") {
+  Scratch scratch;
+  scratch.write("f/a/x.jpg", nullptr);
+  REQUIRE(::symlink("a", scratch.path("f/b").cStr()) == 0);
+  CHECK(kj::strArray(filesBelow(scratch.path("f")), " ") == "a/x.jpg b/x.jpg");
+}
+
+TEST_CASE("withoutDot, withoutSlash: a path without what says nothing") {
+  CHECK(withoutDot("././a/./b") == "a/./b");
+  CHECK(withoutDot(".//a") == "a");
+  CHECK(withoutDot("../a") == "../a");
+  CHECK(withoutSlash("a/b//") == "a/b");
+  CHECK(withoutSlash("/") == "/");
+}
+
+TEST_CASE("replaced: replaces each occurrence, once") {
+  CHECK(replaced("x.part: x.part/a", "x.part", "x.part.part") == "x.part.part: x.part.part/a");
+  CHECK(replaced("x", "y", "z") == "x");
+}
+
 TEST_CASE("hiddenPartOf: ends with the first hidden name") {
   CHECK(hiddenPartOf("a/b.jpg") == nullptr);
   CHECK(hiddenPartOf("../a/./b.jpg") == nullptr);

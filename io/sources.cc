@@ -216,9 +216,7 @@ ImagePlace findImages(const DataConfig& config, kj::Maybe<kj::StringPtr> dataset
           sourceName, " to its path");
     }
     // Messages show the last name of the path.
-    size_t size = s->size();
-    while (size > 1 && (*s)[size - 1] == '/') --size;
-    path = kj::heapString(s->slice(0, size));
+    path = withoutSlash(*s);
   } else KJ_IF_MAYBE(d, datasets) {
     path = kj::str(*d, "/", kind.source->folder);
   } else {
@@ -227,8 +225,9 @@ ImagePlace findImages(const DataConfig& config, kj::Maybe<kj::StringPtr> dataset
   }
   auto kindOfPath = pathKind(path);
   if (kindOfPath == PathKind::NOTHING) {
-    configs::fail("there is nothing at ", path, ": set ", sourceName,
-        " to a folder or an archive of JPEG files");
+    auto wayOut = kj::str(": set ", sourceName, " to a folder or an archive of JPEG files");
+    KJ_IF_MAYBE(why, whyNeither(path)) configs::fail(path, " is ", *why, wayOut);
+    configs::fail("there is nothing at ", path, wayOut);
   }
   bool isFolder = kindOfPath == PathKind::FOLDER;
   auto folder = isFolder ? kj::str(path) : folderName(path);
@@ -245,10 +244,7 @@ ImagePlace findImages(const DataConfig& config, kj::Maybe<kj::StringPtr> dataset
   if (isFolder && place.labels != nullptr) {
     kj::Vector<kj::String> archives;
     for (auto& name: namesIn(folder)) {
-      bool packed = name.endsWith(".zip") || name.endsWith(".tar") || name.endsWith(".tgz") ||
-                    name.endsWith(".tar.gz") || name.endsWith(".tar.xz") ||
-                    name.endsWith(".tar.zst");
-      if (packed) archives.add(kj::str(folder, "/", name));
+      if (isNamedAsArchive(name)) archives.add(kj::str(folder, "/", name));
     }
     if (archives.size() == 1) path = kj::mv(archives[0]);
   }
