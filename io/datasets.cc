@@ -145,29 +145,60 @@ kj::Array<kj::String> readLeftOut(kj::StringPtr folder) {
   return sentences.releaseAsArray();
 }
 
+bool isOpenedAt(int fd, kj::StringPtr path) {
+  struct stat opened, there;
+  return ::fstat(fd, &opened) == 0 && ::stat(path.cStr(), &there) == 0 &&
+         opened.st_dev == there.st_dev && opened.st_ino == there.st_ino;
+}
+
+// Makes the folder `part`, in which `into` is made, and empties it of what a killed process left.
+// Holds its lock until what comes back is destroyed: a process that is killed leaves no lock.
+// Throws if another process has it.
+kj::AutoCloseFd takeFolder(const DataConfig& config, kj::StringPtr part, kj::StringPtr into) {
+  for (;;) {
+    naming(part, into, [&]() { makeFolders(config, part); });
+    int fd = ::open(part.cStr(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    // Its owner has just moved or removed it.
+    if (fd < 0 && errno == ENOENT) continue;
+    if (fd < 0) configs::fail("cannot open the folder ", part, ": ", strerror(errno));
+    kj::AutoCloseFd owned(fd);
+    // Where a file system has no such locks, nothing keeps two processes apart.
+    if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+      configs::fail("another process is writing ", into, ": wait until it has ended, or set ",
+          config.names.folder, " to another folder");
+    }
+    if (!isOpenedAt(fd, part)) continue;
+    auto filesystem = kj::newDiskFilesystem();
+    auto folder = filesystem->getRoot().openSubdir(
+        filesystem->getCurrentPath().evalNative(part), kj::WriteMode::MODIFY);
+    for (auto& name: folder->listNames()) folder->remove(kj::Path(name));
+    return owned;
+  }
+}
+
 // Imports into a folder beside `into`, calls `complete` with that folder, then moves it there. What
 // stands at `into` is replaced: the rest of a folder of which a file was deleted. Who reads that
-// keeps its opened files. The caller sees to it that nobody else does the same.
+// keeps its opened files. Throws if another process does the same.
 void importInto(const DataConfig& config, kj::StringPtr into, Progress& progress, Warn& warn,
     kj::FunctionParam<void(kj::StringPtr part)> complete) {
   auto part = kj::str(into, ".part");
-  // Left over by a process that was killed.
-  removeFolder(part);
-  makeFolders(config, part);
-  KJ_ON_SCOPE_FAILURE(removeFolder(part));
-  kj::Vector<kj::String> leftOut;
-  Warn warnAndKeep = [&](kj::StringPtr sentence) {
-    leftOut.add(kj::str(sentence));
-    warn(sentence);
-  };
-  importDataset(config, configs::environment("RUNNER_DATASETS"), part, progress, warnAndKeep);
-  writeLeftOut(part, leftOut);
-  for (auto name: config.dataset->source->downloads) {
-    ::unlink(kj::str(part, "/", name).cStr());
-  }
-  complete(part);
-  removeFolder(into);
-  moveIntoPlace(part, into);
+  auto locked = takeFolder(config, part, into);
+  naming(part, into, [&]() {
+    KJ_ON_SCOPE_FAILURE(removeFolder(part));
+    kj::Vector<kj::String> leftOut;
+    Warn warnAndKeep = [&](kj::StringPtr sentence) {
+      leftOut.add(kj::str(sentence));
+      warn(sentence);
+    };
+    importDataset(config, configs::environment("RUNNER_DATASETS"), part, progress, warnAndKeep);
+    writeLeftOut(part, leftOut);
+    for (auto name: config.dataset->source->downloads) {
+      ::unlink(kj::str(part, "/", name).cStr());
+    }
+    complete(part);
+    removeFolder(into);
+    moveIntoPlace(part, into);
+  });
 }
 
 bool hasFile(kj::StringPtr folder, kj::StringPtr name) {
@@ -246,6 +277,12 @@ void checkShortSide(const DataConfig& config, kj::StringPtr folder, const Record
       " out, or pack them again with --resize ", wanted);
 }
 
+// What the user knows the records by.
+kj::String placeOf(const DataConfig& config) {
+  KJ_IF_MAYBE(source, config.source) return kj::str(*source);
+  return kj::str("the data set ", config.dataset->name);
+}
+
 class CachedDataset final: public Dataset {
 public:
   CachedDataset(const DataConfig& config, kj::StringPtr folder, Progress& progress)
@@ -258,7 +295,7 @@ public:
     KJ_IF_MAYBE(shape, stored) {
       mean = loadMeanImage(config, *trainingDb, folder, *shape, progress);
     } else {
-      configs::fail("there is no mean image of ", folder,
+      configs::fail("there is no mean image of ", placeOf(config),
           ": its images differ in shape; give data.augment.mean as one number a channel");
     }
   }
@@ -284,21 +321,21 @@ private:
   }
 
   ImageShape batchShapeIn(const DataConfig& config, kj::StringPtr folder) const {
-    if (trainingDb->count() == 0) configs::fail("there is no training record in ", folder);
+    if (trainingDb->count() == 0) {
+      configs::fail("there is no training record in ", placeOf(config));
+    }
     KJ_IF_MAYBE(shape, stored) {
       auto result = batchShapeOf(config.augment, *shape);
       uint padding = 2 * config.augment.pad;
       if (result.height > shape->height + padding || result.width > shape->width + padding) {
         configs::fail("data.augment.crop = ", config.augment.crop, " is larger than the images of ",
-            folder, ", which have ", shape->height, "×", shape->width, " pixels",
+            placeOf(config), ", which have ", shape->height, "×", shape->width, " pixels",
             padding > 0 ? " without data.augment.pad" : "");
       }
       return result;
     }
     if (config.augment.crop == 0) {
-      kj::StringPtr source = folder;
-      KJ_IF_MAYBE(s, config.source) source = *s;
-      configs::fail("images in ", source, " have different sizes; set data.augment.crop");
+      configs::fail("images in ", placeOf(config), " have different sizes; set data.augment.crop");
     }
     return batchShapeOf(config.augment, someShape(*trainingDb, config));
   }
@@ -345,14 +382,19 @@ Augmenter augmenterOf(const Dataset& dataset, const DataConfig& config) {
 }
 
 void packDataset(const DataConfig& config, kj::StringPtr into, Progress progress, Warn warn) {
-  if (pathKind(into) != PathKind::NOTHING) {
-    configs::fail(into, " is there already: name a new folder");
-  }
-  importInto(config, into, progress, warn, [&](kj::StringPtr part) {
+  auto folder = withoutSlash(into);
+  auto refuseIfThere = [&]() {
+    if (pathKind(folder) == PathKind::NOTHING && whyNeither(folder) == nullptr) return;
+    configs::fail(folder, " is there already: name a new folder");
+  };
+  refuseIfThere();
+  importInto(config, folder, progress, warn, [&](kj::StringPtr part) {
     auto training = RecordDb::open(kj::str(part, "/", TRAINING_FILE));
     KJ_IF_MAYBE(shape, training->shape()) {
       loadMeanImage(config, *training, part, *shape, progress);
     }
+    // Meanwhile another process may have put it there.
+    refuseIfThere();
   });
 }
 

@@ -54,7 +54,8 @@ kj::Own<Dataset> openDataset(
 Augmenter augmenterOf(const Dataset& dataset, const DataConfig& config);
 
 // Imports the data set of `config` into the new folder `into`, with its mean image if its images
-// have one shape. The folder appears when it is complete. Throws if it exists.
+// have one shape. The folder appears when it is complete. Throws if it exists, or if another
+// process is making it.
 void packDataset(
     const DataConfig& config, kj::StringPtr into, Progress progress, Warn warn = &configs::warn);
 
@@ -65,8 +66,8 @@ struct DatasetFacts {
   uint classes;
   uint64_t trainingRecords;
   uint64_t validationRecords;
-};
   kj::Array<kj::String> leftOut = nullptr;  // as Dataset::leftOut() returns it
+};
 kj::Maybe<DatasetFacts> factsOf(const DataConfig& config);
 
 // Whether [data] without `source` says what the records are: true of data sets of fixed content,

@@ -4,7 +4,10 @@
 #include <kj/debug.h>
 #include <kj/filesystem.h>
 #include <kj/vector.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +19,7 @@
 #include "io/mean_file.h"
 #include "io/scratch.h"
 #include "tests/skip.h"
+#include "tests/text.h"
 
 namespace io {
 
@@ -417,16 +421,16 @@ TEST_CASE("openDataset: a mean image that is damaged or of other records is refu
   memset(zeros.begin(), 0, zeros.size());
   checkRefused(zeros, WRONG);
   checkRefused(bytes.slice(0, 1000), "it has 1000 bytes, not 3104");
-  // An older program wrote the numbers alone. Nothing says whether they are good.
-  scratch.write(kj::str("packed/", MEAN_FILE), zeros.slice(0, 768 * 4));
-  CHECK(read() == good);
-  CHECK(contentOfFile() == bytes);
   REQUIRE(::unlink(path.cStr()) == 0);
   REQUIRE(::mkdir(path.cStr(), 0777) == 0);
   CHECK(thrownBy([&]() { read(); }) ==
         kj::str("cannot use the mean image ", path,
             ": it is a folder; delete it and the next run computes it again"));
   REQUIRE(::rmdir(path.cStr()) == 0);
+  // An older program wrote the numbers alone. Nothing says whether they are good.
+  scratch.write(kj::str("packed/", MEAN_FILE), zeros.slice(0, 768 * 4));
+  CHECK(read() == good);
+  CHECK(contentOfFile() == bytes);
 
   // The records of another folder.
   scratch.write("images/dog/113.jpg", jpegOf(250, {3, 16, 16}));
@@ -455,6 +459,80 @@ TEST_CASE("packDataset: a failure names the flags of pack_records, and leaves no
   config.onBadRecord = row(BAD_RECORD_POLICIES, "skip");
   packDataset(config, packed, silent());
   CHECK(::access(kj::str(packed, "/", MEAN_FILE).cStr(), F_OK) == 0);
+}
+
+TEST_CASE("packDataset: messages name the folder that is to be, not the one that is written") {
+  Scratch scratch;
+  useCache(scratch);
+  auto config = testConfig("image_folder", writeClasses(scratch));
+  config.names.folder = "OUT";
+  auto packed = scratch.path("packed");
+  struct rlimit before, small;
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  small = before;
+  small.rlim_cur = 8192;
+  ::signal(SIGXFSZ, SIG_IGN);
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+  auto message = thrownBy([&]() { packDataset(config, packed, silent()); });
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
+  CHECK(message.startsWith(kj::str("cannot ")));
+  CHECK(tests::contains(message, kj::str(" the record database ", packed, "/training.mdb: ")));
+  CHECK(!tests::contains(message, ".part"));
+  scratch.write("file", nullptr);
+  CHECK(thrownBy([&]() { packDataset(config, scratch.path("file/packed"), silent()); }) ==
+        kj::str("cannot make the folder ", scratch.path("file/packed"),
+            ": Not a directory; set OUT to a folder that can be written"));
+}
+
+TEST_CASE("packDataset: a slash behind the folder's name changes nothing") {
+  Scratch scratch;
+  useCache(scratch);
+  auto config = testConfig("image_folder", writeClasses(scratch));
+  packDataset(config, scratch.path("packed/"), silent());
+  CHECK(namesIn(scratch.path("packed")).size() == 3);
+}
+
+TEST_CASE("packDataset: two at once into one folder are kept apart") {
+  Scratch scratch;
+  useCache(scratch);
+  auto config = testConfig("image_folder", writeClasses(scratch));
+  config.names.folder = "OUT";
+  auto packed = scratch.path("packed");
+  kj::String other;
+  bool isFirst = true;
+  // The second begins while the first one is at work.
+  packDataset(config, packed, [&](kj::StringPtr, uint64_t, uint64_t) {
+    if (!isFirst) return;
+    isFirst = false;
+    other = thrownBy([&]() { packDataset(config, packed, silent()); });
+  });
+  CHECK(other == kj::str("another process is writing ", packed,
+                     ": wait until it has ended, or set OUT to another folder"));
+  CHECK(namesIn(packed).size() == 3);
+}
+
+TEST_CASE("packDataset: what a killed process left behind is removed") {
+  Scratch scratch;
+  useCache(scratch);
+  auto config = testConfig("image_folder", writeClasses(scratch));
+  scratch.write("packed.part/training.mdb.part-1/x", nullptr);
+  packDataset(config, scratch.path("packed"), silent());
+  CHECK(namesIn(scratch.path("packed")).size() == 3);
+  CHECK(::access(scratch.path("packed.part").cStr(), F_OK) != 0);
+  // Nobody asked for a file to be removed.
+  scratch.write("other.part", nullptr);
+  CHECK(thrownBy([&]() { packDataset(config, scratch.path("other"), silent()); }) ==
+        kj::str("cannot open the folder ", scratch.path("other.part"), ": Not a directory"));
+}
+
+TEST_CASE("openDataset: messages name the source of images, not their folder in the cache") {
+  Scratch scratch;
+  useCache(scratch);
+  auto config = testConfig("image_folder", writeClasses(scratch));
+  config.augment.crop = 17;
+  CHECK(thrownBy([&]() { openDataset(config, silent()); }) ==
+        kj::str("data.augment.crop = 17 is larger than the images of ", scratch.path("images"),
+            ", which have 16×16 pixels"));
 }
 
 TEST_CASE("packDataset: a packed folder is a source of its own, and holds the mean image") {

@@ -28,23 +28,23 @@ struct Key {
 
 class Environment {
 public:
-  // `mapBytes` is the address space taken. MDB_NOLOCK: LMDB's lock file serves writers beside
-  // readers, which do not exist here. Its fcntl() locks are also what forbids opening a file twice
-  // in one process.
-  Environment(
-      kj::StringPtr path, kj::StringPtr setting, uint flags, size_t mapBytes, kj::StringPtr doing) {
-    check(mdb_env_create(&env), path, doing, setting);
+  // Messages call the file `name`. `mapBytes` is the address space taken. MDB_NOLOCK: LMDB's lock
+  // file serves writers beside readers, which do not exist here. Its fcntl() locks are also what
+  // forbids opening a file twice in one process.
+  Environment(kj::StringPtr path, kj::StringPtr name, kj::StringPtr setting, uint flags,
+      size_t mapBytes, kj::StringPtr doing) {
+    check(mdb_env_create(&env), name, doing, setting);
     KJ_ON_SCOPE_FAILURE(mdb_env_close(env));
-    check(mdb_env_set_mapsize(env, mapBytes), path, doing, setting);
-    check(mdb_env_open(env, path.cStr(), flags | MDB_NOSUBDIR | MDB_NOLOCK | MDB_NOTLS, 0644), path,
+    check(mdb_env_set_mapsize(env, mapBytes), name, doing, setting);
+    check(mdb_env_open(env, path.cStr(), flags | MDB_NOSUBDIR | MDB_NOLOCK | MDB_NOTLS, 0644), name,
         doing, setting);
   }
   ~Environment() noexcept(false) { mdb_env_close(env); }
   KJ_DISALLOW_COPY(Environment);
 
-  static void check(int result, kj::StringPtr path, kj::StringPtr doing, kj::StringPtr setting) {
+  static void check(int result, kj::StringPtr name, kj::StringPtr doing, kj::StringPtr setting) {
     if (result != MDB_SUCCESS) {
-      configs::fail("cannot ", doing, " the record database ", path, ": ", mdb_strerror(result),
+      configs::fail("cannot ", doing, " the record database ", name, ": ", mdb_strerror(result),
           wayOut(result, setting));
     }
   }
@@ -86,7 +86,7 @@ public:
       : name(kj::str(path)), part(kj::str(path, ".part-", ::getpid())), setting(kj::str(setting)) {
     removePart();
     // Synced once, by finish().
-    environment.emplace(part, this->setting, MDB_NOSYNC, 2 * MAP_AHEAD_BYTES, "create");
+    environment.emplace(part, name, this->setting, MDB_NOSYNC, 2 * MAP_AHEAD_BYTES, "create");
     mapBytes = 2 * MAP_AHEAD_BYTES;
     begin();
   }
@@ -145,7 +145,7 @@ public:
 
 private:
   void check(int result, kj::StringPtr doing) const {
-    Environment::check(result, part, doing, setting);
+    Environment::check(result, name, doing, setting);
   }
 
   // Room for the value of `number`, to be filled before the next call. Keys come in order, so pages

@@ -154,7 +154,12 @@ kj::Maybe<Files> readAddress(const DataConfig& config, kj::StringPtr address,
     for (auto name: config.dataset->source->downloads) {
       download(kj::str(address, name), kj::str(downloads, "/", name), DOWNLOAD_BYTES_MAX, progress);
     }
-    files = readFolder(config, downloads, progress);
+    // Nobody has named the folder of downloads.
+    auto place = withoutSlash(address);
+    Progress reading = [&](kj::StringPtr what, uint64_t done, uint64_t total) {
+      progress(replaced(what, downloads, place), done, total);
+    };
+    naming(downloads, place, [&]() { files = readFolder(config, downloads, reading); });
   });
   KJ_IF_MAYBE(e, problem) seen.add(kj::str(e->getDescription()));
   return files;
