@@ -49,6 +49,9 @@ TEST_CASE("labelsByFolder: folders for training and validation are not made into
         "(every tenth of its images is for validation then), or put the labels of all images into "
         "labels.tsv beside them");
   CHECK(refusal(folder, {"cat/train/1.jpg"_kj, "cat/valid/1.jpg"_kj}).size() > 0);
+  CHECK(refusal(folder, {"Train/cat/1.jpg"_kj, "VAL/cat/2.jpg"_kj}).size() > 0);
+  CHECK(refusal(folder, {"training/cat/1.jpg"_kj, "validation/cat/2.jpg"_kj}).size() > 0);
+  CHECK(refusal(folder, {"train/cat/1.jpg"_kj, "test/cat/2.jpg"_kj}).size() > 0);
   // One of them alone, or in different places, may be a class.
   CHECK(refusal(folder, {"train/1.jpg"_kj, "bus/1.jpg"_kj}) == "");
   CHECK(refusal(folder, {"train/1.jpg"_kj, "bus/test/1.jpg"_kj}) == "");
