@@ -16,8 +16,9 @@ namespace {
 
 // The share for validation: images HELD_OUT-1, 2·HELD_OUT-1, …
 constexpr uint64_t HELD_OUT = 10;
-constexpr uint64_t IMAGES_A_REPORT = 16;
 constexpr size_t IMAGE_FILE_BYTES_MAX = size_t(1) << 28;
+// No more files are decoded at once when they have so many bytes.
+constexpr size_t WAITING_BYTES_MAX = size_t(1) << 24;
 
 // How the names of images end.
 constexpr kj::StringPtr ENDINGS[] = {".jpeg"_kj, ".jpg"_kj};
@@ -58,15 +59,17 @@ public:
         break;
       }
       if (!isNamedAsImage(path) || !isLast(path)) continue;
-      auto label = labelOf(path);
-      KJ_IF_MAYBE(kept, read(*members, path)) {
-        auto& writer = good % HELD_OUT == HELD_OUT - 1 ? validation : training;
-        writer.add(label, good, kept->encoding, kept->shape, kept->bytes, path);
-        ++good;
+      auto& file = waiting.add();
+      file.path = kj::str(path);
+      file.label = labelOf(path);
+      file.problem =
+          kj::runCatchingExceptions([&]() { file.bytes = members->read(IMAGE_FILE_BYTES_MAX); });
+      waiting_bytes += file.bytes.size();
+      if (waiting.size() >= keeper.filesAtOnce() || waiting_bytes >= WAITING_BYTES_MAX) {
+        write(training, validation);
       }
-      if (met % IMAGES_A_REPORT == 0) progress("importing, images", met, labels.size());
     }
-    progress("importing, images", met, labels.size());
+    write(training, validation);
     tellOfBadImages();
     checkAllMet();
   }
@@ -144,22 +147,29 @@ private:
         KJ_ASSERT_NONNULL(labelsFile), ": give it one, or take it away");
   }
 
-  // The image of the member `path`; null, after a warning, if it is of no use.
-  kj::Maybe<KeptImage> read(Members& members, kj::StringPtr path) {
-    kj::Maybe<KeptImage> kept;
-    KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() {
-                  file = members.read(IMAGE_FILE_BYTES_MAX);
-                  kept = keepJpeg(config, file, decoder);
-                })) {
-      if (config.onBadRecord->word == BadRecordPolicy::FAIL) {
-        configs::fail("cannot import ", printable(path), " of ", images, ": it ",
-            e->getDescription(), "; repair or remove it, or ", config.names.skip);
+  // Writes the images of the files that wait. Those that are of no use are left out with a warning.
+  void write(RecordWriter& training, RecordWriter& validation) {
+    keeper.keep(waiting);
+    for (auto& file: waiting) {
+      KJ_IF_MAYBE(e, file.problem) leaveOut(file.path, e->getDescription());
+      KJ_IF_MAYBE(kept, file.kept) {
+        auto& writer = good % HELD_OUT == HELD_OUT - 1 ? validation : training;
+        writer.add(file.label, good, kept->encoding, kept->shape, kept->bytes, file.path);
+        ++good;
       }
-      ++bad;
-      warn(kj::str(
-          printable(path), " ", e->getDescription(), "; left out (", config.names.skipped, ")"));
     }
-    return kept;
+    waiting.clear();
+    waiting_bytes = 0;
+    progress("importing, images", met, labels.size());
+  }
+
+  void leaveOut(kj::StringPtr path, kj::StringPtr why) {
+    if (config.onBadRecord->word == BadRecordPolicy::FAIL) {
+      configs::fail("cannot import ", printable(path), " of ", images, ": it ", why,
+          "; repair or remove it, or ", config.names.skip);
+    }
+    ++bad;
+    warn(kj::str(printable(path), " ", why, "; left out (", config.names.skipped, ")"));
   }
 
   void tellPassedOver(const Members& members) {
@@ -265,9 +275,10 @@ private:
   LeftOut repeated;                       // names of several entries
   LeftOut otherFiles;
   LeftOut archives;  // among these
-  JpegDecoder decoder;
-  kj::Array<kj::byte> file;  // the image read last
-  uint64_t met = 0;          // images with a label
+  ImageKeeper keeper{config};
+  kj::Vector<ImageFile> waiting;
+  size_t waiting_bytes = 0;
+  uint64_t met = 0;  // images with a label
   uint64_t good = 0;
   uint64_t bad = 0;
 };

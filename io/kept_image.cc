@@ -1,5 +1,11 @@
 #include "io/kept_image.h"
 
+#include <kj/thread.h>
+#include <kj/vector.h>
+
+#include <atomic>
+#include <thread>
+
 #include "configs/language/failure.h"
 
 namespace io {
@@ -39,6 +45,27 @@ KeptImage keepJpeg(
     return {Encoding::JPEG, shape, file, nullptr};
   }
   return keep(config, {shape, Layout::PIXELS, pixels});
+}
+
+ImageKeeper::ImageKeeper(const DataConfig& config)
+    : config(config),
+      decoders(kj::heapArray<JpegDecoder>(kj::max(1u, std::thread::hardware_concurrency()))) {}
+
+void ImageKeeper::keep(kj::ArrayPtr<ImageFile> files) {
+  std::atomic<size_t> next{0};
+  auto work = [&](JpegDecoder& decoder) {
+    for (size_t i; (i = next++) < files.size();) {
+      auto& file = files[i];
+      if (file.problem != nullptr) continue;
+      file.problem =
+          kj::runCatchingExceptions([&]() { file.kept = keepJpeg(config, file.bytes, decoder); });
+    }
+  };
+  kj::Vector<kj::Own<kj::Thread>> others;
+  for (size_t i = 1; i < kj::min(decoders.size(), files.size()); ++i) {
+    others.add(kj::heap<kj::Thread>([&work, &decoder = decoders[i]]() { work(decoder); }));
+  }
+  work(decoders[0]);
 }
 
 }  // namespace io
