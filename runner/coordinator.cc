@@ -144,6 +144,7 @@ Job::Job(const Experiment& experiment, kj::StringPtr digest, const ModelFacts& f
       clock(clock),
       begin(timer.now()),
       running(timer),
+      counted(begin),
       allJoined(joinedPair.promise.fork()),
       allJoinedFulfiller(kj::mv(joinedPair.fulfiller)),
       ended(kj::mv(endedPair.promise)),
@@ -201,7 +202,7 @@ kj::Promise<void> Job::run() {
       .exclusiveJoin(
           tellMissing(kj::min(TELL_MISSING, experiment.cluster.startTimeout_s * kj::SECONDS / 2)))
       .exclusiveJoin(watchSilence())
-      .exclusiveJoin(showProgress(timer.now(), 0));
+      .exclusiveJoin(showProgress(0));
 }
 
 void Job::reportPlacement() {
@@ -348,11 +349,9 @@ kj::Promise<void> Job::meet(Seat& seat, uint epoch, MeetingPoint point, Contribu
 }
 
 void Job::endMeeting() {
+  countTraining();
   validating = meeting.point == MeetingPoint::TRAINED;
-  if (validating) {
-    hasValidated = true;
-    tellProgress();
-  }
+  tellProgress();
   for (auto& fulfiller: meeting.waiting) fulfiller->fulfill();
   meeting.waiting.clear();
 }
@@ -515,26 +514,38 @@ kj::String Job::nameOfSilent(const Seat& seat) {
   return processName(Role::SERVER, first, count);
 }
 
-kj::Promise<void> Job::showProgress(kj::TimePoint since, uint64_t before) {
+kj::Promise<void> Job::showProgress(uint64_t before) {
   // In a quiet epoch the launcher hears nothing else.
   auto pause = kj::min(1 * kj::SECONDS, experiment.cluster.silence() / 2);
-  return timer.afterDelay(pause).then([this, since, before]() {
+  return timer.afterDelay(pause).then([this, before]() {
     uint64_t steps = 0;
     for (auto& seat: seats) {
       if (seat.role == Role::WORKER) steps += seat.step;
     }
-    auto now = timer.now();
-    // A moment without training says nothing about its speed.
-    if (!hasValidated) {
-      // Smoothed over some five seconds: a step may take longer than a second.
-      double latest =
-          (steps - before) * experiment.data.batchSize / ((now - since) / kj::NANOSECONDS * 1e-9);
-      imagesPerS = imagesPerS == 0 ? latest : 0.8 * imagesPerS + 0.2 * latest;
-    }
-    hasValidated = validating;
+    countTraining();
+    speed.add((steps - before) * experiment.data.batchSize, trained_s);
+    trained_s = 0;
     tellProgress();
-    return showProgress(now, steps);
+    return showProgress(steps);
   });
+}
+
+void Job::countTraining() {
+  auto now = timer.now();
+  if (!validating) trained_s += (now - counted) / kj::NANOSECONDS * 1e-9;
+  counted = now;
+}
+
+void Job::Speed::add(double newImages, double newSeconds) {
+  // The workers prepare before the first images, and nobody knows for how long.
+  if (!hasBegun) {
+    hasBegun = newImages > 0;
+    return;
+  }
+  // Smoothed over some five seconds: a step may take longer than a second.
+  double kept = pow(0.8, newSeconds);
+  images = images * kept + newImages;
+  seconds = seconds * kept + newSeconds;
 }
 
 void Job::tellProgress() {
@@ -551,7 +562,7 @@ void Job::tellProgress() {
   auto progress = event.initProgress();
   progress.setEpoch(slowest->epoch);
   progress.setStep(slowest->step);
-  progress.setImagesPerS(imagesPerS);
+  progress.setImagesPerS(speed.images_per_s());
   progress.setLoss(sums.images == 0 ? kj::nan() : sums.loss / sums.images);
   progress.setAccuracy(sums.images == 0 ? kj::nan() : double(sums.correct) / sums.images);
   progress.setValidating(validating);

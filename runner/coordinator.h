@@ -66,6 +66,19 @@ private:
     uint trainedEpoch = 0;  // whose sums are final
   };
 
+  // The images that all workers train on, and the time that this takes them without validations.
+  // The longer ago something was added, the less it weighs. The first call of add() that has images
+  // only starts the measurement.
+  struct Speed {
+    double images = 0;
+    double seconds = 0;
+    bool hasBegun = false;
+
+    void add(double newImages, double newSeconds);
+    // 0 before anything was measured.
+    double images_per_s() const { return seconds == 0 ? 0 : images / seconds; }
+  };
+
   // What one worker brings to a meeting, and what all get.
   struct Contribution {
     Sums sums;
@@ -114,7 +127,11 @@ private:
   // Tells who is waited for, after `pause`, and after twice that, and so on. Never resolves.
   kj::Promise<void> tellMissing(kj::Duration pause);
   kj::Promise<void> watchSilence();
-  kj::Promise<void> showProgress(kj::TimePoint since, uint64_t stepsBefore);
+  // Measures the speed and tells the progress, again and again. `before`: the steps of all workers
+  // when that was done last. Never resolves.
+  kj::Promise<void> showProgress(uint64_t before);
+  // Adds the time since the last call to `trained_s`, unless the workers validated in it.
+  void countTraining();
   // Tells the launcher how far the workers are.
   void tellProgress();
 
@@ -135,10 +152,11 @@ private:
   kj::String weightsSha256;
   kj::HashSet<kj::String> badRecords;  // that were told, in the words of the event
   uint epochsChecked = 0;              // at whose end the room on the disk was looked at
-  double imagesPerS = 0;  // of all workers while they train, as the progress line shows it
+  Speed speed;
+  kj::TimePoint counted;  // when countTraining() was called last
+  double trained_s = 0;   // time that is not in `speed` yet
   bool validating = false;
-  bool hasValidated = false;  // since imagesPerS was measured last
-  bool over = false;          // well or badly: losses no longer count
+  bool over = false;  // well or badly: losses no longer count
   kj::ForkedPromise<void> allJoined;
   kj::Own<kj::PromiseFulfiller<void>> allJoinedFulfiller;
   Meeting meeting;

@@ -346,6 +346,7 @@ TEST_CASE("during validation the progress says so, and the speed stays that of t
   CHECK_FALSE(training.validating);
   CHECK(training.imagesPerS > 0);
   // The last steps came after the last heartbeats.
+  job.pass(500 * kj::MILLISECONDS);
   for (auto worker: {&first, &second}) {
     auto request = worker->reportRequest();
     auto trained = request.initEvent().initTrained();
@@ -364,13 +365,55 @@ TEST_CASE("during validation the progress says so, and the speed stays that of t
   CHECK(begun.step == step + 5);
   CHECK(begun.loss == 0.5);
   CHECK(begun.accuracy == 0.75);
+  job.pass(500 * kj::MILLISECONDS);
   pass(5, 0);
   CHECK(lastTold(job).validating);
-  CHECK(lastTold(job).imagesPerS == training.imagesPerS);
+  CHECK(lastTold(job).imagesPerS == doctest::Approx(training.imagesPerS));
+  step += 5;
   meetAll(MeetingPoint::VALIDATED);
+  CHECK_FALSE(lastTold(job).validating);
   pass(1, 10);
   CHECK_FALSE(lastTold(job).validating);
-  CHECK(lastTold(job).imagesPerS == training.imagesPerS);
+  CHECK(lastTold(job).imagesPerS == doctest::Approx(training.imagesPerS));
+}
+
+TEST_CASE("the speed follows the training where every second has a validation") {
+  TestJob job("short epochs");
+  auto server = job.join(Role::SERVER, 0);
+  auto first = job.join(Role::WORKER, 0), second = job.join(Role::WORKER, 1);
+  uint epoch = 0;
+  uint64_t step = 0;
+  // Epochs of 20 steps, which end with 300 ms of validation.
+  auto pass = [&](uint epochs, kj::Duration training) {
+    for (uint i = 0; i < epochs; i++) {
+      epoch++;
+      step += 20;
+      job.pass(training);
+      server.heartbeatRequest().send().wait(job.waitScope);
+      for (auto worker: {&first, &second}) {
+        auto request = worker->reportRequest();
+        auto trained = request.initEvent().initTrained();
+        trained.setEpoch(epoch);
+        trained.setStep(step);
+        request.send().wait(job.waitScope);
+        auto beat = worker->heartbeatRequest();
+        beat.initProgress().setEpoch(epoch);
+        beat.getProgress().setStep(step);
+        beat.send().wait(job.waitScope);
+      }
+      for (auto point: {MeetingPoint::TRAINED, MeetingPoint::VALIDATED}) {
+        auto met = meet(first, 1, 10, point);
+        meet(second, 1, 10, point).wait(job.waitScope);
+        met.wait(job.waitScope);
+        if (point == MeetingPoint::TRAINED) job.pass(300 * kj::MILLISECONDS);
+      }
+    }
+  };
+  double images = 2.0 * 20 * KJ_ASSERT_NONNULL(job.loaded.experiment).data.batchSize;
+  pass(20, 200 * kj::MILLISECONDS);
+  CHECK(lastTold(job).imagesPerS == doctest::Approx(images / 0.2).epsilon(0.05));
+  pass(80, 400 * kj::MILLISECONDS);
+  CHECK(lastTold(job).imagesPerS == doctest::Approx(images / 0.4).epsilon(0.2));
 }
 
 TEST_CASE("of a lost server no step is told: it counts none") {
