@@ -5,12 +5,12 @@
 #include <kj/debug.h>
 #include <kj/map.h>
 #include <kj/vector.h>
-#include <locale.h>
 #include <sys/stat.h>
 
 #include <cstring>
 
 #include "configs/language/failure.h"
+#include "configs/language/utf8_locale.h"
 #include "io/archive_end.h"
 #include "io/paths.h"
 
@@ -20,36 +20,6 @@ namespace {
 
 // What libarchive asks of the disk at a time: large enough that a network disk is not slow.
 constexpr size_t BLOCK_BYTES = size_t(1) << 20;
-
-// A locale in which libarchive gives names as UTF-8. In the "C" locale, which the program otherwise
-// keeps, it gives no name that has a character beyond ASCII. Numbers stay as they are.
-class Utf8Locale {
-public:
-  Utf8Locale() {
-    for (auto name: {"C.UTF-8", "en_US.UTF-8"}) {
-      // A machine without any of them has entries that are `nameless()`.
-      if (locale == locale_t(0)) locale = ::newlocale(LC_CTYPE_MASK, name, locale_t(0));
-    }
-  }
-  ~Utf8Locale() noexcept(false) {
-    if (locale != locale_t(0)) ::freelocale(locale);
-  }
-  KJ_DISALLOW_COPY(Utf8Locale);
-
-  // Makes it the locale of this thread, and of no other, while it exists.
-  class Scope {
-  public:
-    explicit Scope(const Utf8Locale& utf8): before(::uselocale(utf8.locale)) {}
-    ~Scope() noexcept(false) { ::uselocale(before); }
-    KJ_DISALLOW_COPY(Scope);
-
-  private:
-    locale_t before;
-  };
-
-private:
-  locale_t locale = locale_t(0);
-};
 
 // The name of an entry; null if libarchive cannot read it.
 kj::Maybe<kj::String> nameOf(const char* path) {
@@ -93,7 +63,7 @@ public:
 
   // The next entry, of whatever type.
   kj::Maybe<Entry> next() {
-    Utf8Locale::Scope scope(utf8);
+    configs::Utf8Locale::Scope scope(utf8);
     archive_entry* entry = nullptr;
     int result = archive_read_next_header(handle, &entry);
     if (result == ARCHIVE_EOF) {
@@ -152,7 +122,9 @@ private:
   Content content;
   bool checked = false;
   struct archive* handle;
-  Utf8Locale utf8;
+  // In any other libarchive gives no name that has a character beyond ASCII. A machine without it
+  // has entries that are `nameless()`.
+  configs::Utf8Locale utf8;
 };
 
 // An archive's hard links, by the file that each of them names.

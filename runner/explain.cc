@@ -32,22 +32,15 @@ public:
     KJ_IF_MAYBE(c, columns) {
       auto fitting = fittedTable(table, important, *c);
       if (fitting == whole) return whole;
-      return kj::str(fitting, "(columns are left out; `runner explain FILE | cat` shows all)\n");
+      return kj::str(
+          fitting, lines("(columns are left out; `runner explain FILE | cat` shows all)\n"));
     }
     return whole;
   }
 
   // `text` may have several lines, each with a newline.
   kj::String lines(kj::StringPtr text) const {
-    KJ_IF_MAYBE(c, columns) {
-      kj::Vector<kj::String> parts;
-      while (text.size() > 0) {
-        auto end = text.findFirst('\n').orDefault(text.size() - 1);
-        parts.add(kj::str(wrapped(kj::heapString(text.slice(0, end)), *c, 2), "\n"));
-        text = text.slice(end + 1);
-      }
-      return kj::strArray(parts, "");
-    }
+    KJ_IF_MAYBE(c, columns) return wrapped(text, *c);
     return kj::str(text);
   }
 

@@ -4,7 +4,7 @@
 #include <kj/vector.h>
 #include <string.h>
 
-#include "runner/fitted_text.h"
+#include "configs/language/display_width.h"
 #include "tests/text.h"
 
 namespace runner {
@@ -26,7 +26,7 @@ uint widestOf(kj::StringPtr text) {
   uint widest = 0;
   while (text.size() > 0) {
     auto end = text.findFirst('\n').orDefault(text.size() - 1);
-    widest = kj::max(widest, columnsOf(kj::heapString(text.slice(0, end))));
+    widest = kj::max(widest, configs::columnsOf(text.slice(0, end)));
     text = text.slice(end + 1);
   }
   return widest;

@@ -5,11 +5,14 @@
 
 #include <cmath>
 
-#include "runner/fitted_text.h"
+#include "configs/language/display_width.h"
 #include "runner/html.h"
 #include "runner/log_lines.h"
 
 namespace runner {
+
+using configs::columnsOf;
+using configs::glyphsOf;
 
 namespace {
 
@@ -140,10 +143,12 @@ kj::Vector<kj::String> brokenInto(kj::StringPtr text, uint columns) {
   kj::Vector<kj::String> lines;
   while (columnsOf(text) > columns) {
     size_t end = 0, best = 0;
-    for (uint used = 0; end < text.size(); end++) {
-      bool isFirstByte = (text[end] & 0xc0) != 0x80;
-      if (isFirstByte && ++used > columns) break;
-      if (text[end] == ',' || text[end] == ' ') best = end + 1;
+    uint used = 0;
+    for (auto& glyph: glyphsOf(text)) {
+      used += glyph.columns;
+      if (used > columns) break;
+      end += glyph.bytes.size();
+      if (glyph.bytes[0] == ',' || glyph.bytes[0] == ' ') best = end;
     }
     if (best == 0) best = end;
     lines.add(kj::heapString(text.slice(0, best)));

@@ -3,12 +3,16 @@
 #include <kj/map.h>
 #include <kj/vector.h>
 
+#include "configs/language/display_width.h"
 #include "runner/fitted_text.h"
 #include "runner/run_tables.h"
 #include "runner/store_table.h"
 #include "runner/terminal_table.h"
 
 namespace runner {
+
+using configs::columnsOf;
+
 namespace {
 
 using Runs = kj::ArrayPtr<const ReportedRun>;
@@ -49,9 +53,8 @@ public:
     }
     return formatTable(table, TableFormat::MARKDOWN);
   }
-  // Lines after the first are indented.
   kj::String line(kj::StringPtr text) const {
-    KJ_IF_MAYBE(c, columns) return kj::str(wrapped(text, *c, 2), "\n");
+    KJ_IF_MAYBE(c, columns) return kj::str(wrapped(text, *c), "\n");
     return kj::str(text, "\n");
   }
 

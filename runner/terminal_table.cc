@@ -2,9 +2,13 @@
 
 #include <kj/vector.h>
 
+#include "configs/language/display_width.h"
 #include "runner/fitted_text.h"
 
 namespace runner {
+
+using configs::columnsOf;
+
 namespace {
 
 constexpr uint GAP = 2;

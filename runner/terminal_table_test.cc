@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "runner/fitted_text.h"
+#include "configs/language/display_width.h"
 
 namespace runner {
 namespace {
@@ -45,7 +45,7 @@ TEST_CASE("fittedTable: no line is wider than the terminal, however narrow that 
     auto text = fittedTable(table(), nullptr, columns);
     for (kj::StringPtr rest = text; rest.size() > 0;) {
       size_t end = rest.findFirst('\n').orDefault(0);
-      CHECK(columnsOf(kj::heapString(rest.slice(0, end))) <= columns);
+      CHECK(configs::columnsOf(rest.slice(0, end)) <= columns);
       rest = rest.slice(end + 1);
     }
   }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "configs/language/display_width.h"
+
 namespace configs {
 
 namespace {
@@ -16,49 +18,78 @@ uint charactersOf(kj::ArrayPtr<const char> text) {
   return result;
 }
 
-// Of a longer line, only this many columns are shown, from a little before the place on.
+// Of a longer line, only this many columns are shown, half of them before the place.
 constexpr uint COLUMNS_MAX = 160;
-constexpr uint COLUMNS_BEFORE = 80;
+constexpr uint COLUMNS_MIN = 8;
 
-// The line with its number, and under it the carets. A span over several lines is underlined on its
-// first.
-kj::String excerpt(const Span& span) {
-  auto line = Line(*span.source, span.line).text();
-  uint length = charactersOf(line);
-  uint end = span.endLine > span.line ? length + 1 : span.endColumn;
-  uint first =
-      length > COLUMNS_MAX && span.column > COLUMNS_BEFORE ? span.column - COLUMNS_BEFORE : 1;
-  uint last = length > COLUMNS_MAX ? first + COLUMNS_MAX - 1 : length;
+constexpr kj::StringPtr CUT = "…"_kj;
 
-  constexpr kj::StringPtr CUT = "…"_kj;
-  kj::Vector<char> shown;
-  kj::Vector<char> padding;
-  if (first > 1) {
-    shown.addAll(CUT);
-    padding.add(' ');
+// `text` as a terminal may show it: behind `before`, which is shown on the same line. Tabs end at
+// every eighth column.
+kj::String shown(kj::ArrayPtr<const char> text, kj::StringPtr before) {
+  constexpr uint TAB = 8;
+  kj::Vector<char> result;
+  uint column = columnsOf(before);
+  for (auto& glyph: glyphsOf(text)) {
+    char c = glyph.bytes[0];
+    column += glyph.columns;
+    if (c == '\t') {
+      result.add(' ');
+      while (column % TAB != 0) result.add(' '), column++;
+    } else if ((c >= 0 && c < ' ') || c == 0x7f) {
+      // A terminal must not obey what stands in a file.
+      result.add('?');
+    } else {
+      result.addAll(glyph.bytes);
+    }
   }
-  uint column = 0;
-  for (char c: line) {
-    column += startsCharacter(c);
-    if (column < first) continue;
-    if (column > last) break;
-    // A terminal must not obey what stands in a file.
-    bool control = (c >= 0 && c < ' ' && c != '\t') || c == 0x7f;
-    shown.add(control ? '?' : c);
-    // Tabs are kept, so that the carets stand right whatever their width is.
-    if (startsCharacter(c) && column < span.column) padding.add(c == '\t' ? '\t' : ' ');
-  }
-  if (last < length) {
-    shown.addAll(CUT);
-    end = kj::min(end, last + 1);
-  }
+  return kj::heapString(result);
+}
+
+// The line with its number, and under it the carets, in `columnsMax` columns. A span over several
+// lines is underlined on its first.
+kj::String excerpt(const Span& span, uint columnsMax) {
+  Line line(*span.source, span.line);
+  auto text = line.text();
+  uint characters = charactersOf(text);
+  size_t begin = line.byteAt(span.column) - line.begin();
+  size_t end = span.endLine > span.line ? text.size() : line.byteAt(span.endColumn) - line.begin();
+  auto before = shown(text.slice(0, begin), "");
+  auto place = shown(text.slice(begin, end), before);
+  auto both = kj::str(before, place);
+  auto whole = kj::str(both, shown(text.slice(end, text.size()), both));
+
+  // From 0.
+  uint caret = columnsOf(before);
+  uint caretEnd = caret + columnsOf(place);
   // A place may lie behind the end of its line.
-  for (column = length; column + 1 < span.column; column++) padding.add(' ');
+  if (span.column > characters + 1) caret = caretEnd = caret + span.column - characters - 1;
+  caretEnd = kj::max(caretEnd, caret + 1);
+
   auto number = kj::str(span.line);
   auto margin = kj::repeat(' ', number.size());
-  auto carets = kj::repeat('^', end > span.column ? end - span.column : 1);
-  return kj::str("  ", number, shown.empty() ? " |" : " | ", shown, "\n  ", margin, " | ", padding,
-      carets, "\n");
+  uint room = kj::max(COLUMNS_MIN, columnsMax - kj::min(columnsMax, 5 + number.size()));
+  uint columns = columnsOf(whole);
+  uint first = 0, last = columns;
+  if (columns > kj::min(room, COLUMNS_MAX)) {
+    uint kept = kj::min(room - 2 * columnsOf(CUT), COLUMNS_MAX);
+    if (caret > kept / 2) first = caret - kept / 2;
+    last = kj::min(columns, first + kept);
+  }
+  kj::Vector<char> part;
+  uint column = 0;
+  for (auto& glyph: glyphsOf(whole)) {
+    column += glyph.columns;
+    // Half of a wide character is a space.
+    if (column > first && column - glyph.columns < first) part.add(' ');
+    if (column - glyph.columns >= first && column <= last) part.addAll(glyph.bytes);
+  }
+  bool isCutBefore = first > 0, isCutBehind = last < columns;
+  if (isCutBehind) caretEnd = kj::min(caretEnd, last + 1);
+  auto padding = kj::repeat(' ', caret - first + isCutBefore);
+  auto carets = kj::repeat('^', caretEnd - caret);
+  return kj::str("  ", number, columns == 0 ? " |" : " | ", isCutBefore ? CUT : ""_kj, part,
+      isCutBehind ? CUT : ""_kj, "\n  ", margin, " | ", padding, carets, "\n");
 }
 
 }  // namespace
@@ -138,7 +169,7 @@ bool Diagnostics::hasErrorIn(const Span& span) const {
   return false;
 }
 
-kj::String Diagnostics::format(kj::StringPtr file) const {
+kj::String Diagnostics::format(kj::StringPtr file, kj::Maybe<uint> columns) const {
   if (errors.empty()) return kj::str();
 
   // Errors without a place come first, then those of `file`, then other sources as they came up.
@@ -168,8 +199,8 @@ kj::String Diagnostics::format(kj::StringPtr file) const {
     bool placed = span.source != nullptr;
     bool wide = placed && (span.endLine != span.line || span.endColumn != span.column);
     blocks.add(kj::str(span.toString(), placed ? ": " : "", "error: ", error->message, "\n",
-        wide ? excerpt(span) : kj::str(), error->help.size() > 0 ? "  help: " : "", error->help,
-        error->help.size() > 0 ? "\n" : ""));
+        wide ? excerpt(span, columns.orDefault(uint(kj::maxValue))) : kj::str(),
+        error->help.size() > 0 ? "  help: " : "", error->help, error->help.size() > 0 ? "\n" : ""));
   }
   return kj::str(kj::strArray(blocks, ""), errors.size(), errors.size() == 1 ? " error" : " errors",
       " in ", file, "; nothing was started.\n");

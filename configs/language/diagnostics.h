@@ -90,8 +90,10 @@ public:
   //       help: did you mean `learning_rate`? (kind, learning_rate, momentum, weight_decay)
   //
   // and last `1 error in <file>; nothing was started.` Every line ends with \n. A span of no width
-  // shows no line.
-  kj::String format(kj::StringPtr file) const;
+  // shows no line. The carets stand under the place on a terminal, where a character may take two
+  // columns, or none. Tabs are spaces. Of a line that is too long for `columns`, those of a
+  // terminal, only what is around the place is shown; sentences are not shortened.
+  kj::String format(kj::StringPtr file, kj::Maybe<uint> columns = nullptr) const;
 
 private:
   kj::Vector<Error> errors;

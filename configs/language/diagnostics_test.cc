@@ -44,15 +44,47 @@ TEST_CASE("Diagnostics: errors come in the order of their places, those of the f
 }
 
 TEST_CASE(
-    "Diagnostics: columns count characters, tabs stay, line ends and control characters do not") {
+    "Diagnostics: columns count characters, tabs are spaces, line ends and control characters go") {
   auto x = source("x.toml", "\tä = \"€\x1b\" # ü\r\nb");
   Diagnostics diagnostics;
   diagnostics.error(Span{&x, 1, 6, 1, 10}, "here");
   CHECK(diagnostics.format("x.toml") ==
         "x.toml:1:6: error: here\n"
-        "  1 | \tä = \"€?\" # ü\n"
-        "    | \t    ^^^^\n"
+        "  1 |         ä = \"€?\" # ü\n"
+        "    |             ^^^^\n"
         "1 error in x.toml; nothing was started.\n");
+}
+
+TEST_CASE("Diagnostics: carets stand under the columns of a terminal that the place takes") {
+  // Two wide characters, a letter with a mark, a wide emoji, and a tab up to column 16.
+  auto x = source("x.toml", "名前 = \"e\u0301🙂\t.\" # no");
+  Diagnostics diagnostics;
+  diagnostics.error(Span{&x, 1, 6, 1, 13}, "the value");
+  diagnostics.error(Span{&x, 1, 14, 1, 15}, "the comment");
+  CHECK(diagnostics.format("x.toml") ==
+        "x.toml:1:6: error: the value\n"
+        "  1 | 名前 = \"e\u0301🙂     .\" # no\n"
+        "    |        ^^^^^^^^^^^\n"
+        "x.toml:1:14: error: the comment\n"
+        "  1 | 名前 = \"e\u0301🙂     .\" # no\n"
+        "    |                    ^\n"
+        "2 errors in x.toml; nothing was started.\n");
+}
+
+TEST_CASE("Diagnostics: on a terminal a source line is as long as there is room, with its place") {
+  auto x = source("x.toml", "batch_size = 64  # 学習 and many more words\n");
+  Diagnostics diagnostics;
+  diagnostics.error(Span{&x, 1, 1, 1, 11}, "a key");
+  diagnostics.error(Span{&x, 1, 20, 1, 22}, "wide");
+  CHECK(diagnostics.format("x.toml", 30) ==
+        "x.toml:1:1: error: a key\n"
+        "  1 | batch_size = 64  # 学…\n"
+        "    | ^^^^^^^^^^\n"
+        "x.toml:1:20: error: wide\n"
+        "  1 | …ze = 64  # 学習 and ma…\n"
+        "    |             ^^^^\n"
+        "2 errors in x.toml; nothing was started.\n");
+  CHECK(diagnostics.format("x.toml", 50) == diagnostics.format("x.toml"));
 }
 
 TEST_CASE("Diagnostics: a span over several lines is underlined to the end of its first") {

@@ -1,0 +1,46 @@
+#include "configs/language/display_width.h"
+
+#include <doctest/doctest.h>
+#include <locale.h>
+
+namespace configs {
+namespace {
+
+uint widthOf(kj::StringPtr text) {
+  return columnsOf(text);
+}
+
+TEST_CASE("columnsOf: a character takes as many columns as a terminal shows it in") {
+  CHECK(widthOf("") == 0);
+  CHECK(widthOf("Äpfel …×") == 8);
+  CHECK(widthOf("学習率") == 6);
+  CHECK(widthOf("🙂!") == 3);
+  // Two marks on an `e`.
+  CHECK(widthOf("e\u0301\u0323") == 1);
+}
+
+TEST_CASE("columnsOf: bytes that are not UTF-8 and control characters take one column each") {
+  CHECK(widthOf("\xff\xe2\x80") == 3);
+  CHECK(widthOf("a\tb\x1b") == 4);
+}
+
+TEST_CASE("glyphsOf: a mark stays with the character before it") {
+  auto text = "e\u0301学a"_kj;
+  auto glyphs = glyphsOf(text);
+  REQUIRE(glyphs.size() == 3);
+  CHECK(kj::heapString(glyphs[0].bytes) == "e\u0301");
+  CHECK(glyphs[0].columns == 1);
+  CHECK(kj::heapString(glyphs[1].bytes) == "学");
+  CHECK(glyphs[1].columns == 2);
+  CHECK(glyphs[2].bytes.end() == text.end());
+}
+
+TEST_CASE("columnsOf: leaves the locale of the program as it was") {
+  auto before = ::uselocale(locale_t(0));
+  CHECK(widthOf("学") == 2);
+  CHECK(::uselocale(locale_t(0)) == before);
+  CHECK(kj::StringPtr(::setlocale(LC_ALL, nullptr)) == "C");
+}
+
+}  // namespace
+}  // namespace configs
