@@ -3,16 +3,12 @@
 #include <kj/map.h>
 #include <kj/vector.h>
 
-#include "configs/language/display_width.h"
 #include "runner/fitted_text.h"
 #include "runner/run_tables.h"
 #include "runner/store_table.h"
 #include "runner/terminal_table.h"
 
 namespace runner {
-
-using configs::columnsOf;
-
 namespace {
 
 using Runs = kj::ArrayPtr<const ReportedRun>;
@@ -113,46 +109,31 @@ kj::String pageOf(Runs runs, kj::String results, const Form& form) {
   return kj::strArray(parts, "");
 }
 
-// The most important columns after those that tell runs apart. A setting has a column only if the
-// runs differ in it.
+// The most important columns after the names of the runs. A setting has a column only if the runs
+// differ in it.
 constexpr kj::StringPtr IMPORTANT_RESULT_COLUMNS[] = {"valid-accuracy"_kj, "state"_kj,
     "expected"_kj, "epochs done"_kj, "mode"_kj, "batch_size"_kj, "learning_rate"_kj, "workers"_kj,
     "train-accuracy"_kj, "s/epoch"_kj, "images/s"_kj};
 
-// Room for a validation accuracy and a state.
-constexpr uint RESULT_COLUMNS_MIN = 26;
-
-// How many columns of a terminal the settings take.
-uint columnsOfSettings(Runs runs) {
-  uint sum = 0;
-  for (size_t i: kj::indices(runs[0].settings)) {
-    uint width = columnsOf(runs[0].settings[i].key);
-    for (auto& run: runs) width = kj::max(width, columnsOf(run.settings[i].value));
-    sum += width + 2;
-  }
-  return sum;
-}
-
-// resultsTable() for a terminal. Where the settings leave too little room for results, labels tell
-// the runs apart.
+// resultsTable() for a terminal. However narrow that is, the labels tell the runs apart. What they
+// say has columns too where all results have.
 kj::String resultsForTerminal(Runs runs, uint columns) {
-  bool bySettings =
-      areNamedBySettings(runs) && columnsOfSettings(runs) + RESULT_COLUMNS_MIN <= columns;
-  auto settings = KJ_MAP(setting, runs[0].settings)->kj::StringPtr {
-    return setting.key;
-  };
   auto labels = KJ_MAP(run, runs)->kj::StringPtr {
     return run.label;
   };
+  bool bySettings = areNamedBySettings(runs);
+  auto isInLabel = [&](kj::StringPtr title) {
+    for (auto& setting: runs[0].settings) {
+      if (bySettings && setting.key == title) return true;
+    }
+    return false;
+  };
   kj::Vector<kj::StringPtr> important;
-  if (bySettings) {
-    important.addAll(settings);
-  } else {
-    important.add("run"_kj);
+  important.add("run"_kj);
+  for (auto title: IMPORTANT_RESULT_COLUMNS) {
+    if (!isInLabel(title)) important.add(title);
   }
-  important.addAll(kj::arrayPtr(IMPORTANT_RESULT_COLUMNS, kj::size(IMPORTANT_RESULT_COLUMNS)));
-  auto names = bySettings ? nullptr : labels.asPtr();
-  return fittedTable(resultsTable(runs, TERMINAL_DECIMALS, names), important, columns);
+  return fittedTable(resultsTable(runs, TERMINAL_DECIMALS, labels), important, columns);
 }
 
 }  // namespace

@@ -16,8 +16,7 @@ kj::String tableMarkdown(
 kj::String tableCsv(kj::ArrayPtr<const ReportedRun> runs);
 
 // What tableMarkdown() has, for people at a terminal: aligned, and with as many columns as fit into
-// `columns`. Of several runs those columns are what tells them apart, then the most important
-// results.
+// `columns`. Of several runs those columns are their labels, then the most important results.
 kj::String tableForTerminal(
     kj::ArrayPtr<const ReportedRun> runs, uint columns, uint stepRowsMax = uint(kj::maxValue));
 

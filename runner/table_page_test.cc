@@ -165,16 +165,18 @@ TEST_CASE("tableCsv: the columns of a sweep are the same if one of its runs fail
   CHECK(header(sweepOf(RunRecord::FAILED, RunRecord::FAILED)) == expected);
 }
 
-TEST_CASE("tableForTerminal: the settings of a sweep and its results fit, in aligned columns") {
+TEST_CASE("tableForTerminal: the runs of a sweep have their labels and results, aligned") {
   auto runs = sweepOf(RunRecord::FINISHED, RunRecord::FAILED);
   runs[1].record.reason = kj::str("worker 1 closed its connection; its log has the last words");
   CHECK(tableForTerminal(runs, 60) ==
-        "seed  epochs done  valid-accuracy  state     expected\n"
-        "   1            1          0.9000  finished  1 of 1\n"
-        "   2            1          0.9000  failed\n"
+        "run     epochs done  valid-accuracy  state     expected\n"
+        "seed=1            1          0.9000  finished  1 of 1\n"
+        "seed=2            1          0.9000  failed\n"
         "\n"
         "- seed=2 failed: worker 1 closed its connection; its log has\n"
         "  the last words\n");
+  // A wide terminal has the settings as well.
+  CHECK(tableForTerminal(runs, 200).startsWith("run     seed  epochs done  "));
 }
 
 TEST_CASE("tableForTerminal: of runs of many settings the names and the results come first") {

@@ -10,10 +10,11 @@ namespace runner {
 using kj::uint;
 
 // `table` in aligned columns with two spaces between them and a newline after each line. No line
-// takes more than `columns`. Columns whose cells are all empty are left out, and so are those for
-// which there is no room. `important` names the columns that are kept first, in this order; all
-// others follow in the table's order. The most important column is always there. It takes half of
-// the terminal at most: longer cells are shortenedName().
+// takes more than `columns`. Columns whose cells are all empty are left out. The others are taken
+// in the order of their importance up to the first for which there is no room, so a wider terminal
+// shows the columns of a narrower one and more: first those that `important` names, in its order,
+// then all others in the table's. The most important column is always there. It takes half of the
+// terminal at most: longer cells are shortenedNames().
 kj::String fittedTable(
     const TextTable& table, kj::ArrayPtr<const kj::StringPtr> important, uint columns);
 
