@@ -12,6 +12,7 @@
 #include "runner/files.h"
 #include "runner/own_program.h"
 #include "runner/reason.h"
+#include "runner/terminal.h"
 
 namespace runner {
 
@@ -26,15 +27,18 @@ void print(kj::StringPtr text) {
   if (printError == 0) printError = writeAll(STDOUT_FILENO, text.asBytes());
 }
 
+void printWrapped(kj::StringPtr text) {
+  print(wrappedFor(STDOUT_FILENO, text));
+}
+
 void openStandardStreams() {
   for (int fd: {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(fd, F_GETFD) >= 0) continue;
     // The system takes the lowest number that is free.
     if (::open("/dev/null", O_RDWR) >= 0) continue;
     auto reason = strerror(errno);
-    writeQuietly(STDERR_FILENO,
-        kj::str("error: cannot open /dev/null: ", reason,
-            "; it stands in for a standard stream that is closed: leave all three open\n"));
+    tell(kj::str("error: cannot open /dev/null: ", reason,
+        "; it stands in for a standard stream that is closed: leave all three open"));
     ::_exit(RUN_FAILED);
   }
 }
@@ -69,20 +73,24 @@ void CommandLine::endWith(const kj::Exception& exception, int disconnected) {
 }
 
 void CommandLine::warning(kj::StringPtr message) {
-  writeQuietly(STDERR_FILENO, kj::str("warning: ", message, "\n"));
+  tell(kj::str("warning: ", message));
 }
 
 void CommandLine::error(kj::StringPtr message) {
-  writeQuietly(STDERR_FILENO, kj::str("error: ", message, "\n"));
+  tell(kj::str("error: ", message));
 }
 
 void CommandLine::exitError(kj::StringPtr message) {
-  writeQuietly(STDERR_FILENO, kj::str(message, message.endsWith("\n") ? "" : "\n"));
+  if (message.endsWith("\n")) {
+    tell(kj::heapString(message.begin(), message.size() - 1));
+  } else {
+    tell(message);
+  }
   endWith(WRONG_INPUT);
 }
 
 void CommandLine::exitInfo(kj::StringPtr message) {
-  print(kj::str(message, message.endsWith("\n") ? "" : "\n"));
+  printWrapped(kj::str(message, message.endsWith("\n") ? "" : "\n"));
   endWith(OK);
 }
 

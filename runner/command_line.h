@@ -67,4 +67,7 @@ void setThreadEnvironment(char* argv[]);
 // Call it from one thread at a time.
 void print(kj::StringPtr text);
 
+// The same for sentences: on a terminal they are wrapped() to its width.
+void printWrapped(kj::StringPtr text);
+
 }  // namespace runner

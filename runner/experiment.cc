@@ -371,7 +371,8 @@ LoadedExperiment readExperiment(
   return loaded;
 }
 
-LoadedExperiment loadExperiment(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overrides) {
+LoadedExperiment loadExperiment(
+    kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overrides, kj::Maybe<uint> columns) {
   configs::Diagnostics diagnostics;
   auto document = loadDocument(path, overrides, diagnostics);
   KJ_IF_MAYBE(sweep, document->root.find("sweep")) {
@@ -381,7 +382,7 @@ LoadedExperiment loadExperiment(kj::StringPtr path, kj::ArrayPtr<const kj::Strin
   auto loaded = readExperiment(kj::mv(document), diagnostics);
   if (diagnostics.count() > 0) {
     loaded.experiment = nullptr;
-    loaded.errors = diagnostics.format(path);
+    loaded.errors = diagnostics.format(path, columns);
   }
   return loaded;
 }

@@ -150,8 +150,10 @@ LoadedExperiment readExperiment(
 
 // Reads and checks the file of one run at `path` (relative to the current folder), with `overrides`
 // (`a.b=value`) laid over it. Shapes are checked too where the data set's are known without
-// fetching it, groups of keys in any case. A file with a sweep is an error: see loadRuns().
-LoadedExperiment loadExperiment(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overrides);
+// fetching it, groups of keys in any case. A file with a sweep is an error: see loadRuns(). Errors
+// show source lines that fit into `columns`, those of a terminal.
+LoadedExperiment loadExperiment(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overrides,
+    kj::Maybe<uint> columns = nullptr);
 
 // Puts what the records are into the digest, unless [data] says it all: the same records give the
 // same digest wherever they lie. Opens the data set, so imports it if that was not done before.

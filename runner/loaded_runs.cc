@@ -165,7 +165,7 @@ void addRecords(LoadedRuns& all) {
 }
 
 LoadedRuns loadRuns(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overrides,
-    kj::ArrayPtr<const kj::StringPtr> sweeps) {
+    kj::ArrayPtr<const kj::StringPtr> sweeps, kj::Maybe<uint> columns) {
   LoadedRuns all;
   configs::Diagnostics diagnostics;
   all.document = loadDocument(path, overrides, diagnostics);
@@ -215,7 +215,7 @@ LoadedRuns loadRuns(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overri
     all.sweep = kj::mv(sweep);
   }
   if (diagnostics.count() > 0) {
-    all.errors = diagnostics.format(path);
+    all.errors = diagnostics.format(path, columns);
   } else {
     all.runs = runs.releaseAsArray();
   }

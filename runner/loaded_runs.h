@@ -27,7 +27,7 @@ struct LoadedRuns {
 // (`a.b=v1,v2`) added to the grid of its sweep, in place of what it has for the key, and then each
 // of its runs as loadExperiment() does.
 LoadedRuns loadRuns(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overrides,
-    kj::ArrayPtr<const kj::StringPtr> sweeps);
+    kj::ArrayPtr<const kj::StringPtr> sweeps, kj::Maybe<uint> columns = nullptr);
 
 // Calls addRecords() for every run. Runs of a sweep that turn out to be equal become one.
 void addRecords(LoadedRuns& all);

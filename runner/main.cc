@@ -98,7 +98,7 @@ private:
   kj::MainBuilder::Validity check() {
     auto all = loadAll();
     bool open = mustLook(all);
-    print(kj::str(file, open ? ": OK so far" : ": fine",
+    printWrapped(kj::str(file, open ? ": OK so far" : ": fine",
         all.sweep == nullptr ? kj::str() : kj::str(", ", counted(all.runs.size(), "run")),
         open ? "; image shapes are checked once the data is imported" : "", "\n"));
     return true;
@@ -132,9 +132,7 @@ private:
     if (!areRecordsKnown(all)) prepareData(all);
     kj::Maybe<Links> links;
     if (bandwidth_mbit > 0) links = Links{.mbit = bandwidth_mbit, .overhead_ms = overhead_ms};
-    kj::Maybe<uint> columns;
-    KJ_IF_MAYBE(size, terminalSize(STDOUT_FILENO)) columns = size->columns;
-    print(explain(all, links, columns));
+    print(explain(all, links, terminalColumns(STDOUT_FILENO)));
     return true;
   }
 
@@ -292,7 +290,7 @@ private:
         "Shows what this machine and program can compute on: the processor's instruction set, and "
         "each GPU, or why there is none.")
         .callAfterParsing([]() -> kj::MainBuilder::Validity {
-          print(describeDevices());
+          printWrapped(describeDevices());
           return true;
         })
         .build();
@@ -328,7 +326,7 @@ private:
   LoadedExperiment load() {
     checkFile();
     LoadedExperiment loaded;
-    orEnd([&]() { loaded = loadExperiment(file, overrides); });
+    orEnd([&]() { loaded = loadExperiment(file, overrides, terminalColumns(STDERR_FILENO)); });
     if (loaded.experiment == nullptr) commandLine.exitError(loaded.errors);
     return loaded;
   }
@@ -337,7 +335,7 @@ private:
   LoadedRuns loadAll() {
     checkFile();
     LoadedRuns all;
-    orEnd([&]() { all = loadRuns(file, overrides, sweeps); });
+    orEnd([&]() { all = loadRuns(file, overrides, sweeps, terminalColumns(STDERR_FILENO)); });
     if (all.errors.size() > 0) commandLine.exitError(all.errors);
     return all;
   }
@@ -385,7 +383,9 @@ private:
     configs::Diagnostics diagnostics;
     kj::HashSet<kj::String> prepared;
     auto endIfWrong = [&]() {
-      if (diagnostics.count() > 0) commandLine.exitError(diagnostics.format(file));
+      if (diagnostics.count() > 0) {
+        commandLine.exitError(diagnostics.format(file, terminalColumns(STDERR_FILENO)));
+      }
     };
     for (auto& run: runs) {
       configs::Diagnostics own;

@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "runner/clock_offset.h"
-#include "runner/files.h"
 #include "runner/machine.h"
+#include "runner/terminal.h"
 
 namespace runner {
 
@@ -164,8 +164,8 @@ kj::Promise<kj::Own<Membership>> Membership::join(kj::AsyncIoContext& io,
         });
         return joined.then([&options, seated = kj::mv(seated)]() mutable -> kj::Own<Membership> {
           if (!options.launched) {
-            writeQuietly(STDERR_FILENO, kj::str(roleName(options.role, options.index),
-                                            " joined the job at ", options.coordinator, "\n"));
+            tell(kj::str(
+                roleName(options.role, options.index), " joined the job at ", options.coordinator));
           }
           return kj::mv(seated);
         });

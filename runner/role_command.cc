@@ -4,12 +4,12 @@
 #include <kj/vector.h>
 #include <unistd.h>
 
-#include "runner/files.h"
 #include "runner/launchers.h"
 #include "runner/model_facts.h"
 #include "runner/roles.h"
 #include "runner/run_command.h"
 #include "runner/run_view.h"
+#include "runner/terminal.h"
 #include "runner/trace_file.h"
 
 namespace runner {
@@ -105,7 +105,7 @@ kj::Maybe<kj::String> runRoles(
     // Without a word to the others, which would wait for this one.
     KJ_IF_MAYBE(e, failure) commandLine.endWith(*e, LOST_A_PEER_EXIT);
     if (own.launched) return;
-    writeQuietly(STDERR_FILENO, kj::str(roleName(own.role, own.index), ": the job is done\n"));
+    tell(kj::str(roleName(own.role, own.index), ": the job is done"));
   };
   uint first = options.index;
   uint count = options.role == Role::SERVER ? experiment.cluster.serversOfProcess(first) : 1;

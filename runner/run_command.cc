@@ -52,11 +52,6 @@ kj::String labelOf(kj::StringPtr folder, kj::StringPtr name) {
   return kj::str(name, "/", folder);
 }
 
-// A line for the user.
-void tell(kj::StringPtr line) {
-  writeQuietly(STDERR_FILENO, kj::str(line, "\n"));
-}
-
 // All that can be said of the runs once they are over. A single one keeps its label. What of them
 // cannot be read is told.
 kj::Array<ReportedRun> judged(kj::Array<ReportedRun> runs) {
@@ -75,8 +70,8 @@ kj::Array<ReportedRun> readRun(kj::StringPtr folder, kj::StringPtr name) {
 
 // Prints the tables: to a terminal what fits its width, else Markdown. A table by steps is thinned.
 void printTables(kj::ArrayPtr<const ReportedRun> runs) {
-  KJ_IF_MAYBE(size, terminalSize(STDOUT_FILENO)) {
-    print(tableForTerminal(runs, size->columns, STEP_ROWS_MAX));
+  KJ_IF_MAYBE(columns, terminalColumns(STDOUT_FILENO)) {
+    print(tableForTerminal(runs, *columns, STEP_ROWS_MAX));
   } else {
     print(tableMarkdown(runs, STEP_ROWS_MAX));
   }
@@ -85,7 +80,13 @@ void printTables(kj::ArrayPtr<const ReportedRun> runs) {
 // Tells somebody at a terminal, who may not see every column, where the others are.
 void printWhereTablesAre(kj::StringPtr folder) {
   if (terminalSize(STDOUT_FILENO) == nullptr) return;
-  print(kj::str("\nAll columns: table.md and report.html in ", folder, "\n"));
+  auto line = withPath(STDOUT_FILENO, "All columns: table.md and report.html in ", folder);
+  print(kj::str("\n", line, "\n"));
+}
+
+void printWeights(kj::StringPtr sha256, kj::StringPtr folder) {
+  auto weights = kj::str("weights sha256=", sha256, "  ");
+  print(kj::str(withPath(STDOUT_FILENO, weights, folder), "\n"));
 }
 
 // Exit code of runs that all went well: what was missed is told.
@@ -123,12 +124,12 @@ ExitCode reportRun(const RunFolder& folder, kj::StringPtr name, kj::StringPtr we
   auto run = readRun(folder.path, name);
   writeReport(folder.path, run[0].label, run);
   if (view.linesLeftOut() > 0) {
-    print(kj::str(
-        counted(view.linesLeftOut(), "more line"), " on single steps: see ", folder.log(), "\n"));
+    auto more = kj::str(counted(view.linesLeftOut(), "more line"), " on single steps: see ");
+    print(kj::str(withPath(STDOUT_FILENO, more, folder.log()), "\n"));
   }
   printTables(run);
   printWhereTablesAre(folder.path);
-  print(kj::str("weights sha256=", weightsSha256, "  ", folder.path, "\n"));
+  printWeights(weightsSha256, folder.path);
   return codeOf(run);
 }
 
@@ -203,14 +204,10 @@ namespace {
     commandLine.warning("interrupted; all processes have ended. Run the same command to continue");
     commandLine.endWith(INTERRUPTED);
   }
-  kj::Vector<kj::String> weights;
   uint failed = 0, elsewhere = 0;
   for (auto& record: records) {
     if (record.state == RunRecord::FAILED) failed++;
     if (record.state == RunRecord::ELSEWHERE) elsewhere++;
-    if (record.state == RunRecord::FINISHED) {
-      weights.add(kj::str("weights sha256=", record.weightsSha256, "  ", record.folder, "\n"));
-    }
   }
   auto reported = kj::heapArrayBuilder<ReportedRun>(records.size());
   for (size_t i: kj::indices(records)) {
@@ -223,7 +220,10 @@ namespace {
   auto& name = KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment).name;
   auto folder = kj::str(runs, "/", name);
   printTables(finished);
-  print(kj::strArray(weights, ""));
+  for (auto& run: finished) {
+    if (run.record.state != RunRecord::FINISHED) continue;
+    printWeights(run.record.weightsSha256, run.record.folder);
+  }
   if (elsewhere == 0) {
     writeReport(folder, name, finished);
     printWhereTablesAre(folder);

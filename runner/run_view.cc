@@ -6,8 +6,8 @@
 
 #include "io/datasets.h"
 #include "runner/command_line.h"
-#include "runner/files.h"
 #include "runner/role_options.h"
+#include "runner/terminal.h"
 
 namespace runner {
 
@@ -88,7 +88,7 @@ bool SingleRunView::isLeftOut(Event::Reader event) {
 
 void SingleRunView::say(kj::StringPtr line) {
   progress.clear();
-  writeQuietly(STDERR_FILENO, kj::str(line, "\n"));
+  tell(line);
 }
 
 void SingleRunView::end() {

@@ -11,6 +11,7 @@
 #include "runner/run_ending.h"
 #include "runner/run_tables.h"
 #include "runner/stopped_run.h"
+#include "runner/terminal.h"
 
 namespace runner {
 
@@ -368,7 +369,7 @@ void SweepLaunch::redraw() {
 
 void SweepLaunch::say(kj::StringPtr line) {
   progress.clear();
-  writeQuietly(STDERR_FILENO, kj::str(line, "\n"));
+  runner::tell(line);
 }
 
 }  // namespace runner

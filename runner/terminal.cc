@@ -3,6 +3,10 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "configs/language/display_width.h"
+#include "runner/files.h"
+#include "runner/fitted_text.h"
+
 namespace runner {
 
 kj::Maybe<TerminalSize> terminalSize(int fd) {
@@ -10,6 +14,30 @@ kj::Maybe<TerminalSize> terminalSize(int fd) {
   struct winsize size;
   if (ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return TerminalSize();
   return TerminalSize{size.ws_col, kj::max(1u, uint(size.ws_row))};
+}
+
+kj::Maybe<uint> terminalColumns(int fd) {
+  return terminalSize(fd).map([](const TerminalSize& size) { return size.columns; });
+}
+
+kj::String wrappedFor(int fd, kj::StringPtr text) {
+  KJ_IF_MAYBE(columns, terminalColumns(fd)) return wrapped(text, *columns);
+  return kj::str(text);
+}
+
+kj::String withPath(int fd, kj::StringPtr text, kj::StringPtr path) {
+  auto line = kj::str(text, path);
+  KJ_IF_MAYBE(columns, terminalColumns(fd)) {
+    if (configs::columnsOf(line) <= *columns) return line;
+    size_t end = text.size();
+    while (end > 0 && text[end - 1] == ' ') end--;
+    return kj::str(wrapped(kj::heapString(text.begin(), end), *columns), "\n", path);
+  }
+  return line;
+}
+
+void tell(kj::StringPtr line) {
+  writeQuietly(STDERR_FILENO, kj::str(wrappedFor(STDERR_FILENO, line), "\n"));
 }
 
 }  // namespace runner

@@ -7,6 +7,7 @@
 
 #include "runner/files.h"
 #include "runner/reason.h"
+#include "runner/terminal.h"
 
 namespace runner {
 
@@ -249,13 +250,12 @@ void writeTrace(const rpc::Trace& trace, const Experiment& experiment, const Rol
   // The run went well all the same.
   auto failure = kj::runCatchingExceptions([&]() { writeWhole(path, json); });
   KJ_IF_MAYBE(e, failure) {
-    writeQuietly(STDERR_FILENO, kj::str("warning: no trace: ", reasonOf(*e), "\n"));
+    tell(kj::str("warning: no trace: ", reasonOf(*e)));
   }
   uint64_t dropped = trace.compute.dropped() + trace.io.dropped();
   if (dropped == 0) return;
-  writeQuietly(STDERR_FILENO,
-      kj::str("warning: the trace lacks the last ", dropped, " events: it has room for ",
-          rpc::TraceLane::EVENTS_MAX, " a thread; choose steps with --trace-steps\n"));
+  tell(kj::str("warning: the trace lacks the last ", dropped, " events: it has room for ",
+      rpc::TraceLane::EVENTS_MAX, " a thread; choose steps with --trace-steps"));
 }
 
 void joinTraces(const Experiment& experiment, const RunFolder& folder, kj::StringPtr path) {

@@ -79,40 +79,6 @@ TEST_CASE("runner table makes the same of a run as its end did, and one page of 
   CHECK(isWellFormed(kj::str(into, "/report.html")));
 }
 
-// What `runner table FOLDER` prints at a terminal of so many columns.
-kj::String tableAt(uint columns, kj::StringPtr folder) {
-  auto command = kj::str("stty cols ", columns, " rows 24; ", RUNNER, " table ", folder);
-  auto ended = Command({"script", "--quiet", "--command", command, "/dev/null"}).wait();
-  INFO(ended.output, ended.errors);
-  CHECK(ended.exitCode == 0);
-  // The terminal's driver makes \r\n of \n.
-  kj::Vector<char> text;
-  for (char c: ended.output) {
-    if (c != '\r') text.add(c);
-  }
-  return kj::heapString(text);
-}
-
-TEST_CASE("at a terminal a table is aligned, as wide as the terminal, and says where the rest is") {
-  auto run = train(MLP, {"train.steps=20", "cluster.workers=2", "cluster.servers=1"});
-  auto wide = tableAt(250, run.folder), narrow = tableAt(50, run.folder);
-  for (auto text: {kj::StringPtr(wide), kj::StringPtr(narrow)}) {
-    INFO(text);
-    CHECK(text.startsWith("epoch  train-accuracy  valid-accuracy  time\n"));
-    CHECK(contains(text, "\nworker 1  "));
-    CHECK_FALSE(contains(text, "|"));
-    CHECK(text.endsWith(kj::str("\nAll columns: table.md and report.html in ", run.folder, "\n")));
-  }
-  CHECK(contains(wide, "  transport  "));
-  CHECK(contains(wide, "  staleness\n"));
-  CHECK_FALSE(contains(narrow, "staleness"));
-  for (kj::StringPtr rest = narrow; !rest.startsWith("All columns");) {
-    size_t end = KJ_REQUIRE_NONNULL(rest.findFirst('\n'), narrow);
-    CHECK(end <= 50);
-    rest = rest.slice(end + 1);
-  }
-}
-
 // The lines of the run's record with `old` in them are left out, and `last` is added.
 void endAnew(kj::StringPtr folder, kj::StringPtr old, kj::StringPtr last) {
   auto path = kj::str(folder, "/events.jsonl");
