@@ -187,15 +187,22 @@ kj::Duration IoThread::clockAhead() {
 }
 
 void IoThread::finish(kj::ArrayPtr<const float> parameters, kj::ArrayPtr<const float> statistics) {
-  run<void>([&](Loop& here) {
-    here.store = kj::NEVER_DONE;  // servers may leave from now on
-    auto request = here.membership->session().finishRequest();
+  auto& there = getLoop();
+  there.executor.executeSync([&]() {
+    there.store = kj::NEVER_DONE;  // servers may leave from now on
+    auto request = there.membership->session().finishRequest();
     request.setParameters(dataOf(parameters));
     request.setStatistics(dataOf(statistics));
-    return request.send().ignoreResult();
+    // The end of the job says more than the answer. If this process was stopped meanwhile, the
+    // coordinator has left after both, and the connection may break before the answer is read.
+    auto refused =
+        request.send().ignoreResult().then([]() -> kj::Promise<void> { return kj::NEVER_DONE; },
+            [](kj::Exception&& e) -> kj::Promise<void> {
+              if (e.getType() == kj::Exception::Type::DISCONNECTED) return kj::NEVER_DONE;
+              return kj::mv(e);
+            });
+    return there.ended.addBranch().exclusiveJoin(kj::mv(refused));
   });
-  auto& there = getLoop();
-  there.executor.executeSync([&]() { return there.ended.addBranch(); });
 }
 
 }  // namespace runner

@@ -84,8 +84,10 @@ public:
 
   kj::Promise<void> ended() override {
     auto lost = peer.onDisconnect().then([this]() { kj::throwFatalException(gone(coordinator)); });
-    auto beats = beating.catch_([this](kj::Exception&& e) -> kj::Promise<void> {
-      if (e.getType() == kj::Exception::Type::DISCONNECTED) return gone(coordinator);
+    // What the coordinator sent before it left is still to be read, and may be that the job is
+    // over: `lost` comes after that.
+    auto beats = beating.catch_([](kj::Exception&& e) -> kj::Promise<void> {
+      if (e.getType() == kj::Exception::Type::DISCONNECTED) return kj::NEVER_DONE;
       return kj::mv(e);
     });
     // A coordinator that goes drops our Member too: `lost` says it better.
