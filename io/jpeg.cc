@@ -49,7 +49,7 @@ Header readHeader(void* handle, kj::ArrayPtr<const kj::byte> file) {
     configs::fail("has a damaged JPEG header: ", causeOf(handle));
   }
   // Libjpeg takes a file that ends before its sizes for a list of tables.
-  if (h.width <= 0 || h.height <= 0) configs::fail("holds no image: is the file cut short?");
+  if (h.width <= 0 || h.height <= 0) configs::fail("ends before its image begins");
   if (size_t(h.width) * size_t(h.height) > IMAGE_PIXELS_MAX) {
     configs::fail(
         "has ", h.width, "×", h.height, " pixels; at most ", IMAGE_PIXELS_MAX, " are read");
