@@ -9,6 +9,7 @@
 
 #include "configs/language/failure.h"
 #include "io/datasets.h"
+#include "io/paths.h"
 #include "runner/command_line.h"
 #include "runner/interrupts.h"
 #include "runner/progress.h"
@@ -134,7 +135,7 @@ private:
   }
 
   kj::MainBuilder::Validity setOut(kj::StringPtr path) {
-    out = kj::str(path);
+    out = io::withoutSlash(path);
     return true;
   }
 
