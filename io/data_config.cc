@@ -121,7 +121,7 @@ void readPadding(configs::Reader& reader, AugmentConfig& config) {
       0);
   if (config.padValue != 0 && config.padMode != Padding::VALUE) {
     reader.error("pad_value", "`pad_value` means nothing without `pad_mode = \"value\"`",
-        "set pad_mode = \"value\", or leave `pad_value` out");
+        "set pad_mode = \"value\", or leave `pad_value` out", {"pad_mode"_kj});
   }
 }
 
@@ -146,7 +146,7 @@ void readCache(configs::Reader& reader, DataConfig& config) {
                      .word;
   if (config.cache == DataCache::DEVICE && config.onBadRecord->word == BadRecordPolicy::SKIP) {
     reader.error("on_bad_record", "a record that is kept on a device cannot be left out",
-        "leave `on_bad_record` out, or set cache = \"none\"");
+        "leave `on_bad_record` out, or set cache = \"none\"", {"cache"_kj});
   }
 }
 
@@ -167,14 +167,15 @@ Mirror readMirror(configs::Reader& reader) {
   KJ_UNREACHABLE;
 }
 
-// What a fixed shape allows to be seen while the file is read.
+// What a fixed shape allows to be seen while the file is read. `reader` is that of [data].
 void check(configs::Reader& reader, const AugmentConfig& augment, ImageShape stored) {
+  constexpr kj::StringPtr SHAPE[] = {"dataset"_kj, "resize_short_side"_kj};
   auto checkNumbers = [&](kj::StringPtr key, kj::ArrayPtr<const double> numbers) {
     if (numbers.size() > 1 && numbers.size() != stored.channels) {
-      reader.error(key,
+      reader.error(kj::str("augment.", key),
           kj::str("`", key, "` has ", numbers.size(), " numbers for images of ", stored.channels,
               stored.channels == 1 ? " channel" : " channels"),
-          "give one number, or one a channel");
+          "give one number, or one a channel", SHAPE);
     }
   };
   checkNumbers("mean", augment.mean);
@@ -182,13 +183,15 @@ void check(configs::Reader& reader, const AugmentConfig& augment, ImageShape sto
   auto size = kj::str("the images, which have ", stored.height, "×", stored.width, " pixels");
   uint side = kj::min(stored.height, stored.width);
   if (augment.pad >= side) {
-    reader.error("pad", kj::str("`pad` is not smaller than ", size));
+    reader.error("augment.pad", kj::str("`pad` is not smaller than ", size), nullptr, SHAPE);
   } else if (augment.crop > side + 2 * augment.pad) {
-    reader.error("crop", kj::str("`crop` is larger than ", size, paddingBeside(augment)));
+    reader.error("augment.crop", kj::str("`crop` is larger than ", size, paddingBeside(augment)),
+        nullptr, {"dataset"_kj, "resize_short_side"_kj, "augment.pad"_kj});
   }
   if (augment.pad > 0 && augment.cropAt == CropPlace::CENTRE && augment.crop <= side) {
-    reader.error("pad", "`pad` means nothing where images are cropped in the middle",
-        "set crop_at = \"random\", or leave `pad` out");
+    reader.error("augment.pad", "`pad` means nothing where images are cropped in the middle",
+        "set crop_at = \"random\", or leave `pad` out",
+        {"augment.crop_at"_kj, "augment.crop"_kj, "dataset"_kj, "resize_short_side"_kj});
   }
 }
 
@@ -244,6 +247,7 @@ AugmentConfig AugmentConfig::read(configs::Reader& reader) {
 DataConfig DataConfig::read(configs::Reader& reader) {
   DataConfig config;
   config.dataset = &reader.choose<DatasetKind>("dataset", "Which images.", DATASETS);
+  config.datasetSpan = reader.span("dataset");
   auto& source = *config.dataset->source;
   config.source = reader.maybePath("source",
       "Where they come from: a folder, an archive, a folder written by `pack_records`, or the "
@@ -270,7 +274,7 @@ DataConfig DataConfig::read(configs::Reader& reader) {
       "validate_on", "Which records are validated on.", VALIDATION_SETS, "validation");
   if (config.validateOn->word == ValidationSet::HELD_OUT && config.heldOut == 0) {
     reader.error("validate_on", "no training records are held out that could be validated on",
-        "set data.held_out, or leave `validate_on` out");
+        "set data.held_out, or leave `validate_on` out", {"held_out"_kj});
   }
   config.validation = &reader.choose<ValidationPart>(
       "validation", "How validation images are dealt to the workers.", VALIDATION_PARTS, "split");
@@ -296,26 +300,24 @@ DataConfig DataConfig::read(configs::Reader& reader) {
   if (stored.size() > 0 && config.resizeShortSide > 0) {
     stored = resizedShape(stored, config.resizeShortSide);
   }
-  config.augment = reader.section("augment", "What is done to an image on its way into a batch.",
-      [&](configs::Reader& section) {
-        auto augment = AugmentConfig::read(section);
-        if (section.isManual()) return augment;
-        if (augment.padMode != Padding::REFLECT && augment.pad == 0 &&
-            !reachesOver(config.validationViews->views)) {
-          section.error("pad_mode", "`pad_mode` means nothing without `pad`",
-              "set `pad`, or leave `pad_mode` out");
-        }
-        if (stored.size() > 0) {
-          check(section, augment, stored);
-        } else if (config.resizeShortSide > 0 &&
-                   augment.crop > config.resizeShortSide + 2 * augment.pad) {
-          section.error("crop",
-              kj::str("`crop` is larger than the images, whose shorter side gets ",
-                  config.resizeShortSide, " pixels", paddingBeside(augment)),
-              kj::str("make data.resize_short_side at least ", augment.crop - 2 * augment.pad));
-        }
-        return augment;
-      });
+  config.augment = reader.section(
+      "augment", "What is done to an image on its way into a batch.", AugmentConfig::read);
+  auto& augment = config.augment;
+  if (augment.padMode != Padding::REFLECT && augment.pad == 0 &&
+      !reachesOver(config.validationViews->views)) {
+    reader.error("augment.pad_mode", "`pad_mode` means nothing without `pad`",
+        "set `pad`, or leave `pad_mode` out", {"augment.pad"_kj, "validation_views"_kj});
+  }
+  if (stored.size() > 0) {
+    check(reader, augment, stored);
+  } else if (config.resizeShortSide > 0 &&
+             augment.crop > config.resizeShortSide + 2 * augment.pad) {
+    reader.error("augment.crop",
+        kj::str("`crop` is larger than the images, whose shorter side gets ",
+            config.resizeShortSide, " pixels", paddingBeside(augment)),
+        kj::str("make data.resize_short_side at least ", augment.crop - 2 * augment.pad),
+        {"resize_short_side"_kj, "augment.pad"_kj});
+  }
   return config;
 }
 

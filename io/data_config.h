@@ -147,6 +147,7 @@ struct SettingNames {
 // [data]
 struct DataConfig {
   const DatasetKind* dataset;
+  configs::Span datasetSpan;
   // A local folder or mirror; else RUNNER_DATASETS; else the official address.
   kj::Maybe<kj::String> source;
   uint batchSize;               // images per step and worker

@@ -9,20 +9,6 @@ constexpr size_t NAMES_MAX = 5;
 
 }  // namespace
 
-kj::String printable(kj::StringPtr name) {
-  constexpr char DIGITS[] = "0123456789abcdef";
-  kj::Vector<char> text(name.size() + 1);
-  for (unsigned char c: name) {
-    if (c >= ' ' && c != 0x7f) {
-      text.add(c);
-    } else {
-      text.addAll(kj::str("\\x", DIGITS[c / 16], DIGITS[c % 16]));
-    }
-  }
-  text.add('\0');
-  return kj::String(text.releaseAsArray());
-}
-
 void LeftOut::add(kj::StringPtr name) {
   ++counted;
   if (first.size() < NAMES_MAX) first.add(printable(name));

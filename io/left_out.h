@@ -8,13 +8,14 @@
 
 #include <cstdint>
 
+#include "configs/language/printable.h"
+
 namespace io {
 
 // Told of what is left out, in one plain sentence each time.
 using Warn = kj::Function<void(kj::StringPtr sentence)>;
 
-// `name` for a message: control characters become `\x1b` and the like.
-kj::String printable(kj::StringPtr name);
+using configs::printable;
 
 class LeftOut {
 public:

@@ -13,6 +13,7 @@ constexpr double IMAGES_BYTES_MAX = double(1 << 30);
 GraphBuilder::GraphBuilder(Shape input, configs::Diagnostics& diagnostics)
     : diagnostics(diagnostics) {
   nodes.add(Node{.name = kj::str("data"), .op = Input(), .shape = input});
+  isShapeKnown.add(true);
 }
 
 kj::String GraphBuilder::nameFor(kj::StringPtr name, const Op& op, configs::Span span) {
@@ -79,9 +80,8 @@ void GraphBuilder::addParameters(const Node& node, Shape input) {
 void GraphBuilder::reportMisfit(
     const Op& op, kj::StringPtr node, kj::StringPtr sentence, configs::Span span) {
   if (op.is<SoftmaxCrossEntropy>()) {
-    if (misfits == 0) diagnostics.error(span, sentence);
+    diagnostics.error(span, sentence);
   } else {
-    // Layers of a network by name have one place, its name: which of them it is has to be told.
     // Where a window does not fit, the images were too small from the start.
     auto& input = nodes[0].shape;
     bool isWindow = op.is<Conv2d>() || op.is<Pool>();
@@ -89,7 +89,6 @@ void GraphBuilder::reportMisfit(
         isWindow ? kj::str("the network begins with images of ", input.height, "×", input.width)
                  : kj::str());
   }
-  ++misfits;
 }
 
 kj::Maybe<kj::String> GraphBuilder::whiteningMisfit(
@@ -122,7 +121,7 @@ kj::Maybe<kj::String> GraphBuilder::whiteningMisfit(
 }
 
 NodeId GraphBuilder::add(kj::StringPtr name, Op op, kj::ArrayPtr<const NodeId> inputs,
-    configs::Span span, const kj::Maybe<Initializer>& initializer) {
+    configs::Span span, const kj::Maybe<Initializer>& initializer, kj::StringPtr kind) {
   KJ_REQUIRE(inputs.size() > 0, "every node but the first needs an input", name);
   auto shapes = KJ_MAP(input, inputs) {
     return shapeOf(input);
@@ -130,10 +129,15 @@ NodeId GraphBuilder::add(kj::StringPtr name, Op op, kj::ArrayPtr<const NodeId> i
 
   auto unique = nameFor(name, op, span);
   Shape shape = shapes[0];
-  KJ_IF_MAYBE(sentence, misfit(op, shapes)) {
-    reportMisfit(op, unique, *sentence, span);
-  } else {
-    shape = inferShape(op, shapes);
+  bool isKnown = true;
+  for (auto input: inputs) isKnown = isKnown && isShapeKnown[input];
+  if (isKnown) {
+    KJ_IF_MAYBE(sentence, misfit(op, shapes)) {
+      reportMisfit(op, name.size() == 0 && kind != nullptr ? kind : unique, *sentence, span);
+      isKnown = false;
+    } else {
+      shape = inferShape(op, shapes);
+    }
   }
   Node node{.name = kj::mv(unique),
       .op = kj::mv(op),
@@ -146,7 +150,7 @@ NodeId GraphBuilder::add(kj::StringPtr name, Op op, kj::ArrayPtr<const NodeId> i
   node.keys.end = keys.size();
   KJ_IF_MAYBE(own, initializer) {
     for (auto k = node.keys.begin; k < node.keys.end; ++k) keys[k].initializer = *own;
-    if (own->kind == Initializer::WHITENING) {
+    if (own->kind == Initializer::WHITENING && isKnown) {
       KJ_IF_MAYBE(sentence, whiteningMisfit(node, *own)) {
         diagnostics.error(span, kj::str("layer `", node.name, "`: ", *sentence));
       }
@@ -154,6 +158,7 @@ NodeId GraphBuilder::add(kj::StringPtr name, Op op, kj::ArrayPtr<const NodeId> i
   }
   node.statistics.end = statistics.size();
   nodes.add(kj::mv(node));
+  isShapeKnown.add(isKnown);
   return nodes.size() - 1;
 }
 

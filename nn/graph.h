@@ -81,20 +81,21 @@ struct Graph {
 };
 
 // Builds a Graph node by node. Shapes that do not fit are reported to `diagnostics` at the node's
-// span; building goes on with the input's shape, so that more misfits are found.
+// span. The shape of such a node is not known, so nothing is checked of the nodes that depend on
+// it; other branches are.
 class GraphBuilder {
 public:
   GraphBuilder(Shape input, configs::Diagnostics& diagnostics);
 
   // Appends a node and returns its id. An empty `name` gets the op's name and how many such ops
   // came before ("conv2d3"). A name given twice is reported too. `initializer` is that of the
-  // node's weight and bias, null for the model's.
+  // node's weight and bias, null for the model's. `kind` is what messages call a node without a
+  // name; absent: the name that it gets.
   NodeId add(kj::StringPtr name, Op op, kj::ArrayPtr<const NodeId> inputs, configs::Span span,
-      const kj::Maybe<Initializer>& initializer = nullptr);
+      const kj::Maybe<Initializer>& initializer = nullptr, kj::StringPtr kind = nullptr);
   Shape shapeOf(NodeId node) const;
 
-  // Ends the graph with `loss` over `logits`. Its misfit is reported only if there was none before,
-  // as it would follow from that.
+  // Ends the graph with `loss` over `logits`.
   Graph finish(NodeId logits, configs::Span span, SoftmaxCrossEntropy loss = {});
 
 private:
@@ -108,11 +109,11 @@ private:
 
   configs::Diagnostics& diagnostics;
   kj::Vector<Node> nodes;
+  kj::Vector<bool> isShapeKnown;  // of each node
   kj::Vector<Key> keys;
   kj::Vector<Statistic> statistics;
   uint64_t parameters = 0;
   uint64_t statisticsSize = 0;
-  uint misfits = 0;
 };
 
 // Cuts the graph: a segment begins at node 0, and at each node with a weight (conv2d, dense) before

@@ -116,9 +116,11 @@ TEST_CASE("Graph: every misfit is reported, what follows from one is not") {
   auto one = [](const NodeId& id) { return kj::arrayPtr(&id, 1); };
   NodeId data = 0;
   NodeId a = builder.add("x", Conv2d{3, 5, 1, 0, true}, one(data), {});
-  NodeId b = builder.add("x", Conv2d{3, 7, 1, 0, true}, one(a), {});
-  builder.finish(b, {});
-  // Both kernels and the name given twice; not the loss, which would see 1×4×4.
+  NodeId b = builder.add("x", Conv2d{3, 7, 1, 0, true}, one(data), {});
+  NodeId behind = builder.add("y", Conv2d{3, 9, 1, 0, true}, one(b), {});
+  NodeId both[] = {a, behind};
+  builder.finish(builder.add("join", Concat(), both, {}), {});
+  // Both kernels over the images, and the name given twice. The shapes behind them are not known.
   CHECK(diagnostics.count() == 3);
 }
 

@@ -62,9 +62,10 @@ kj::Array<Layer> readList(configs::Reader& reader, kj::StringPtr key, kj::String
   return reader.kinds<Layer>(key, doc, LAYERS);
 }
 
-void requireLayers(configs::Reader& reader, kj::StringPtr key, size_t count) {
+void requireLayers(configs::Reader& reader, kj::StringPtr key, size_t count,
+    kj::StringPtr what = "one layer", kj::StringPtr help = nullptr) {
   if (count == 0 && !reader.isManual()) {
-    reader.error(key, kj::str("`", key, "` needs at least one layer"));
+    reader.error(key, kj::str("`", key, "` needs at least ", what), help);
   }
 }
 
@@ -147,7 +148,8 @@ Layer readPool(configs::Reader& reader) {
     pool.kernel = *side;
   } else {
     if (!isGlobal && !reader.isManual()) {
-      reader.error("kernel", "a pool needs `kernel`", "or `global = true` for one window over all");
+      reader.error("kernel", "a pool needs `kernel`", "or `global = true` for one window over all",
+          {"global"_kj});
     }
     pool.kernel = 0;
   }
@@ -168,7 +170,8 @@ Layer readBranches(configs::Reader& reader) {
   result.branches = reader.kindLists<Layer>("branches",
       "Lists of layers over the same input, `[[…], […]]`; an empty list is the input itself.",
       LAYERS);
-  requireLayers(reader, "branches", result.branches.size());
+  requireLayers(reader, "branches", result.branches.size(), "one list of layers",
+      "write branches = [[{ kind = \"relu\" }], []]: each list begins with the same input");
   result.join = chooseWord(reader, "join", "How they end.", JOINS, "concat");
   return make(reader, kj::mv(result));
 }
@@ -208,8 +211,11 @@ Layer readRepeat(configs::Reader& reader) {
   requireLayers(reader, "layers", result.layers.size());
   uint64_t nodes = result.times * unrolled(result.layers);
   if (nodes > UNROLLED_MAX) {
-    reader.error("times", kj::str("`repeat` unrolls to ", nodes, " layers"),
-        kj::str("at most ", UNROLLED_MAX, " are taken"));
+    // With a `repeat` inside that is too large by itself, this one is, too.
+    reader.error("times",
+        kj::str(
+            "`repeat` unrolls to ", nodes, " layers, and at most ", UNROLLED_MAX, " are allowed"),
+        "make `times` smaller, here or in a `repeat` inside", {"layers"_kj});
     result.times = 1;
   }
   return make(reader, kj::mv(result));
@@ -255,9 +261,11 @@ private:
   GraphBuilder& builder;
   const Conventions& conventions;
 
-  NodeId addOp(const Layer& layer, Op op, kj::ArrayPtr<const NodeId> inputs, kj::StringPtr suffix) {
+  // `kind` is the layer's where the op is called otherwise.
+  NodeId addOp(const Layer& layer, Op op, kj::ArrayPtr<const NodeId> inputs, kj::StringPtr suffix,
+      kj::StringPtr kind = nullptr) {
     auto name = layer.name.size() == 0 ? kj::str() : kj::str(layer.name, suffix);
-    return builder.add(name, kj::mv(op), inputs, layer.span, layer.initializer);
+    return builder.add(name, kj::mv(op), inputs, layer.span, layer.initializer, kind);
   }
 
   Op resolve(const BatchNormLayer& norm) {
@@ -295,13 +303,15 @@ private:
         auto ends = KJ_MAP(branch, branches.branches) {
           return addAll(branch, input, suffix);
         };
-        if (branches.join == BranchesLayer::ADD) return addOp(layer, Add(), ends, suffix);
-        return addOp(layer, Concat(), ends, suffix);
+        if (branches.join == BranchesLayer::ADD) {
+          return addOp(layer, Add(), ends, suffix, "branches");
+        }
+        return addOp(layer, Concat(), ends, suffix, "branches");
       }
       KJ_CASE_ONEOF(residual, ResidualLayer) {
         NodeId ends[] = {
             addAll(residual.layers, input, suffix), addAll(residual.shortcut, input, suffix)};
-        return addOp(layer, Add(), ends, suffix);
+        return addOp(layer, Add(), ends, suffix, "residual");
       }
       KJ_CASE_ONEOF(repeat, RepeatLayer) {
         for (uint i = 1; i <= repeat.times; ++i) {

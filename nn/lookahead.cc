@@ -79,7 +79,7 @@ Lookahead Lookahead::read(configs::Reader& reader) {
   if (lookahead.decay == 1 && lookahead.power == 0) {
     reader.error("decay",
         "each look back keeps all of the slow values: the run ends on its first weights",
-        "make `decay` less than 1, or `power` more than 0");
+        "make `decay` less than 1, or `power` more than 0", {"power"_kj});
   }
   lookahead.everySpan = reader.span("every");
   return lookahead;

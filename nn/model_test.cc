@@ -124,18 +124,45 @@ TEST_CASE("Model: a last layer that does not give one value a class is reported 
   CHECK(wide.reports("the loss needs one number a class, but the last layer gives 10×6×6"));
 }
 
-TEST_CASE("Model: all misfits of a file are reported, each at its layer") {
+TEST_CASE("Model: misfits in branches are reported at their layers, what follows is not") {
   Built model(R"(layers = [
-  { kind = "conv", filters = 4, kernel = 9 },
-  { kind = "pool", function = "max", kernel = 11 },
-  { kind = "dense", units = 10 },
+  { kind = "branches", branches = [
+    [{ kind = "conv", filters = 4, kernel = 9 }, { kind = "conv", filters = 4, kernel = 10 }],
+    [{ kind = "pool", function = "max", kernel = 11 }],
+  ] },
+  { kind = "conv", filters = 4, kernel = 12 },
 ]
 )");
   CHECK(model.diagnostics.count() == 2);
   CHECK(
-      model.reports("x.toml:2:3: error: layer `conv2d0`: kernel 9 does not fit in 8×8 with pad 0"));
+      model.reports("x.toml:3:6: error: layer `conv2d0`: kernel 9 does not fit in 8×8 with pad 0"));
   CHECK(
-      model.reports("x.toml:3:3: error: layer `pool0`: kernel 11 does not fit in 8×8 with pad 0"));
+      model.reports("x.toml:4:6: error: layer `pool0`: kernel 11 does not fit in 8×8 with pad 0"));
+}
+
+TEST_CASE("Model: a network by name that images do not fit gives one error") {
+  Built model("network = \"inception-bn\"", {3, 28, 28});
+  CHECK(model.diagnostics.count() == 1);
+  CHECK(model.reports("x.toml:1:11: error: network `inception-bn` does not fit images of 28×28: "));
+}
+
+TEST_CASE("Model: a residual layer whose sum does not fit is called by its kind") {
+  Built model(R"(layers = [
+  { kind = "residual", layers = [{ kind = "conv", filters = 3, kernel = 3 }] },
+  { kind = "dense", units = 10 },
+]
+)");
+  CHECK(model.reports("x.toml:2:3: error: layer `residual`: the branches give 3×6×6 and 3×8×8"));
+}
+
+TEST_CASE("Model: branches without a list are refused with an example") {
+  configs::Diagnostics diagnostics;
+  auto document = configs::parse("x.toml", "layers = [{ kind = \"branches\" }]", diagnostics);
+  configs::Reading reading{diagnostics, {}};
+  configs::readDocument(*document, reading, ModelConfig::read);
+  REQUIRE(diagnostics.count() == 1);
+  CHECK(diagnostics.all()[0].message == "`branches` needs at least one list of layers");
+  CHECK(diagnostics.all()[0].help.startsWith("write branches = [[{ kind = \"relu\" }], []]"));
 }
 
 TEST_CASE("Model: network and layers exclude each other, and one is needed") {
@@ -249,7 +276,23 @@ kind = "repeat"
 times = 1000
 layers = [{ kind = "repeat", times = 1000, layers = [{ kind = "relu" }] }]
 )");
-  CHECK(model.reports("x.toml:4:9: error: `repeat` unrolls to 1000000 layers"));
+  CHECK(model.reports(
+      "x.toml:4:9: error: `repeat` unrolls to 1000000 layers, and at most 100000 are allowed"));
+}
+
+TEST_CASE("Model: of repeats within repeats only the innermost that is too large is reported") {
+  Built model(R"(
+[[layers]]
+kind = "repeat"
+times = 1000
+layers = [
+  { kind = "repeat", times = 1000, layers = [
+    { kind = "repeat", times = 1000, layers = [{ kind = "relu" }] },
+  ] },
+]
+)");
+  CHECK(model.reports("x.toml:6:30: error: `repeat` unrolls to 1000000 layers"));
+  CHECK(!model.reports("x.toml:4:9: error"));
 }
 
 }  // namespace

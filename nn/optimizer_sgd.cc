@@ -135,7 +135,8 @@ OptimizerMaker readSgd(configs::Reader& reader) {
   settings.weightDecay = reader.real(
       "weight_decay", "Pull of each parameter towards 0, times its value.", {.atLeast = 0}, 0);
   if (settings.nesterov && settings.momentum == 0 && !reader.isManual()) {
-    reader.error("nesterov", "`nesterov` needs a momentum", "add momentum = 0.9, or leave it out");
+    reader.error("nesterov", "`nesterov` needs a momentum", "add momentum = 0.9, or leave it out",
+        {"momentum"_kj});
   }
   return [settings](const Conventions& conventions) -> kj::Own<const Optimizer> {
     return kj::heap<Sgd>(settings, conventions);

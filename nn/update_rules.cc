@@ -70,7 +70,7 @@ KeyGroup KeyGroup::read(configs::Reader& reader, const Conventions& conventions)
       "Which keys: names as weights.safetensors has them (`conv1_weight`, `conv1_bias`, "
       "`bn1_gamma`, `bn1_beta`), `*` for any letters. A key belongs to the first group that has "
       "it.");
-  if (!reader.isManual() && group.patterns.size() == 0 && reader.isRight("keys")) {
+  if (!reader.isManual() && group.patterns.size() == 0) {
     reader.error("keys", "a group needs `keys`", "write keys = [\"*_bias\"]");
   }
   group.learningRateFactor = reader.real("learning_rate_factor",

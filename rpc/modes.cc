@@ -69,10 +69,8 @@ bool hasOwn(configs::Reader& reader, kj::StringPtr key, const KvStoreConfig& con
     kj::StringPtr where) {
   if (fits || reader.isManual()) return true;
   if (!reader.has(key)) return false;
-  if (config.modeIsRight) {
-    reader.error(key, kj::str("mode `", config.mode->name, "` has no `", key, "`"),
-        kj::str("leave it out, or choose mode = \"", where, "\""));
-  }
+  reader.error(key, kj::str("mode `", config.mode->name, "` has no `", key, "`"),
+      kj::str("leave it out, or choose mode = \"", where, "\""), {"mode"_kj});
   return true;
 }
 
@@ -165,17 +163,18 @@ Rounds KvStoreConfig::rounds(uint workers) const {
   return rounds;
 }
 
-void KvStoreConfig::check(uint workers, configs::Diagnostics& diagnostics) const {
+void KvStoreConfig::check(configs::Reader& reader, uint workers) const {
   KJ_IF_MAYBE(n, aggregate) {
     if (*n > workers && aggregateFrom->counted == Rounds::FIRST) {
-      diagnostics.error(aggregateSpan,
+      reader.error("kvstore.aggregate",
           kj::str("a round of ", *n, " different workers waits for ever where there are ", workers),
-          "make cluster.workers larger, or write aggregate_from = \"any\"");
+          "make cluster.workers larger, or write aggregate_from = \"any\"",
+          {"kvstore.aggregate_from"_kj, "cluster.workers"_kj});
     }
     if (updatesInWorkers() && rounds(workers).counted != Rounds::ALL) {
-      diagnostics.error(updateSpan,
+      reader.error("kvstore.update",
           "workers that update by themselves need every round's sum, and one push of each in it",
-          "leave `aggregate` out, or write update = \"server\"");
+          "leave `aggregate` out, or write update = \"server\"", {"kvstore.aggregate"_kj});
     }
   }
 }
@@ -184,7 +183,6 @@ KvStoreConfig KvStoreConfig::read(configs::Reader& reader) {
   KvStoreConfig config{};
   config.mode =
       &reader.choose("mode", "When gradients are applied and who waits for whom.", MODES, "local");
-  config.modeIsRight = reader.isRight("mode");
   auto& mode = *config.mode;
   if (hasOwn(reader, "staleness", config, mode.answers == Mode::BOUND, "dist_ssp")) {
     config.staleness = reader.integer("staleness",
@@ -201,7 +199,6 @@ KvStoreConfig KvStoreConfig::read(configs::Reader& reader) {
         "log. Absent: one of every worker.",
         {.atLeast = 1, .atMost = 4096});
     KJ_IF_MAYBE(n, aggregate) config.aggregate = uint(*n);
-    config.aggregateSpan = reader.span("aggregate");
   }
   config.aggregateFrom = AGGREGATE_FROM;
   if (hasOwn(reader, "aggregate_from", config, config.aggregate != nullptr, "dist_sync")) {
@@ -213,7 +210,6 @@ KvStoreConfig KvStoreConfig::read(configs::Reader& reader) {
   if (hasOwn(reader, "update", config, together, "dist_sync")) {
     config.update =
         &reader.choose("update", "Where parameters are updated.", UPDATE_PLACES, "server");
-    config.updateSpan = reader.span("update");
   }
   if (hasOwn(reader, "staleness_aware", config, mode.counts == Mode::BY_ITSELF, "dist_async")) {
     config.stalenessAware = reader.flag("staleness_aware",

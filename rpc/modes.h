@@ -74,7 +74,6 @@ struct CompensationConfig {
 // [kvstore]
 struct KvStoreConfig {
   const Mode* mode;
-  bool modeIsRight;           // else `mode` is a row that nobody asked for
   kj::Maybe<uint> aggregate;  // null: all workers
   const AggregateFrom* aggregateFrom;
   uint64_t staleness;  // dist_ssp
@@ -87,8 +86,6 @@ struct KvStoreConfig {
   uint64_t slice_bytes;
   const PlacementRule* placement;
   const Transport* transport;
-  configs::Span aggregateSpan;
-  configs::Span updateSpan;
 
   Rounds rounds(uint workers) const;
   // Whether shards hand sums on, for workers to update by.
@@ -97,8 +94,8 @@ struct KvStoreConfig {
   bool sharesMemory() const {
     return mode->shards != Mode::IN_WORKER && transport->sharesMemory && codec.isPlain();
   }
-  // Reports what does not go with so many workers.
-  void check(uint workers, configs::Diagnostics& diagnostics) const;
+  // Reports what does not go with so many workers. `reader` is that of the whole file.
+  void check(configs::Reader& reader, uint workers) const;
 
   static KvStoreConfig read(configs::Reader& reader);
 };

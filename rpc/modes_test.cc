@@ -70,12 +70,20 @@ TEST_CASE("[kvstore]: a key of another mode is a mistake, also with its default"
 TEST_CASE("[kvstore]: a round of more different workers than there are is refused") {
   auto mistakes = [](kj::StringPtr text, uint workers) {
     configs::Diagnostics diagnostics;
-    read(text).config.check(workers, diagnostics);
+    auto document = configs::parse("x.toml", kj::str("[kvstore]\n", text), diagnostics);
+    configs::Reading reading{diagnostics, {}};
+    configs::readDocument(*document, reading, [&](configs::Reader& reader) {
+      auto config = reader.section("kvstore", "", KvStoreConfig::read);
+      config.check(reader, workers);
+      return true;
+    });
     return diagnostics.count();
   };
   CHECK(mistakes("mode = 'dist_sync'\naggregate = 2", 1) == 1);
   CHECK(mistakes("mode = 'dist_sync'\naggregate = 2", 2) == 0);
   CHECK(mistakes("mode = 'dist_sync'\naggregate = 2\naggregate_from = 'any'", 1) == 0);
+  // That `local` has none is the only mistake then.
+  CHECK(mistakes("mode = 'local'\naggregate = 2", 1) == 1);
 }
 
 TEST_CASE("Modes: a bound of 0 counts as dist_sync does, and so does an aggregate of all") {

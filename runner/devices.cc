@@ -57,10 +57,12 @@ bool operator==(const Device& a, const Device& b) {
 
 void checkDevices(configs::Reader& reader, kj::ArrayPtr<const kj::String> devices,
     const rpc::Mode& mode, uint batchSize) {
+  if (reader.isManual() || !reader.isRight("cluster.devices")) return;
   kj::Vector<Device> known;
   for (auto& word: devices) {
     auto complain = [&](const Complaint& complaint) {
-      reader.error("devices", kj::str("device `", word, "`", complaint.what), complaint.help);
+      reader.error(
+          "cluster.devices", kj::str("device `", word, "`", complaint.what), complaint.help);
     };
     auto parsed = parse(word);
     KJ_SWITCH_ONEOF(parsed) {
@@ -78,15 +80,16 @@ void checkDevices(configs::Reader& reader, kj::ArrayPtr<const kj::String> device
     }
   }
   if (devices.size() == 0) {
-    reader.error("devices", "a worker needs at least one device", "write devices = [\"cpu\"]");
+    reader.error(
+        "cluster.devices", "a worker needs at least one device", "write devices = [\"cpu\"]");
   } else if (devices.size() > 1 && !mode.severalDevices) {
-    reader.error("devices", kj::str("mode `", mode.name, "` has one device"),
-        "choose kvstore.mode = \"device\" for several");
+    reader.error("cluster.devices", kj::str("mode `", mode.name, "` has one device"),
+        "choose kvstore.mode = \"device\" for several", {"kvstore.mode"_kj});
   } else if (devices.size() > batchSize) {
-    reader.error("devices",
+    reader.error("cluster.devices",
         kj::str("a batch of ", batchSize, batchSize == 1 ? " image" : " images",
             " cannot be dealt over ", devices.size(), " devices"),
-        "make data.batch_size larger, or name fewer devices");
+        "make data.batch_size larger, or name fewer devices", {"data.batch_size"_kj});
   }
 }
 

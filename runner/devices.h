@@ -12,8 +12,9 @@ namespace runner {
 
 using kj::uint;
 
-// Reports what is wrong with the `devices` of a worker, whose mode and batch these are. Whether
-// this machine has them is another matter: a file is checked on others, too.
+// Reports what is wrong with the `devices` of a worker, whose mode and batch these are. `reader` is
+// that of the whole file. Whether this machine has them is another matter: a file is checked on
+// others, too.
 void checkDevices(configs::Reader& reader, kj::ArrayPtr<const kj::String> devices,
     const rpc::Mode& mode, uint batchSize);
 

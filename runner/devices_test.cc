@@ -30,6 +30,17 @@ TEST_CASE("a GPU that this machine or program has not is refused by a run, with 
   CHECK(whyNotHere("cpu:7") == nullptr);
 }
 
+TEST_CASE("a precision that is for GPUs alone is refused where a worker has a CPU") {
+  for (kj::StringPtr word: {"fp16"_kj, "tf32"_kj}) {
+    auto errors = errorsWith(kj::str("train.precision=", word));
+    CHECK(tests::contains(errors, kj::str("--set train.precision:1:17: error: precision `", word,
+                                      "` is for GPUs, but device `cpu` is not a GPU\n")));
+  }
+  auto setting = kj::str("train.precision=fp16");
+  kj::StringPtr settings[] = {setting, "cluster.devices=[\"cuda\"]"};
+  CHECK(loadExperiment("configs/mnist_mlp_local.toml", settings).errors == "");
+}
+
 TEST_CASE("an experiment on a GPU can be explained where there is none") {
   kj::StringPtr settings[] = {"cluster.devices=[\"cuda\"]", "train.deterministic=true"};
   for (uint count: {1, 2}) {

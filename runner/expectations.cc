@@ -50,7 +50,7 @@ Expectation readExpectation(configs::Reader& reader, const ExpectedFigure& figur
     KJ_IF_MAYBE(most, result.atMost) {
       if (*least > *most) {
         reader.error("at_most", "no figure is at least `at_least` and at most `at_most`",
-            "make at_most the larger one");
+            "make at_most the larger one", {"at_least"_kj});
       }
     }
   }

@@ -129,7 +129,7 @@ void readOfGpus(configs::Reader& reader, TrainConfig& config) {
         {.above = 0}, LOSS_SCALE);
     if (!reader.isManual() && config.precision != nn::Precision::FP16) {
       reader.error("loss_scale", "only precision `fp16` has a `loss_scale`",
-          "leave it out, or choose precision = \"fp16\"");
+          "leave it out, or choose precision = \"fp16\"", {"precision"_kj});
     }
   }
   config.deterministic = false;
@@ -168,6 +168,7 @@ TrainConfig TrainConfig::read(configs::Reader& reader, const nn::Conventions& co
       {.atLeast = 0, .below = 1}, 0);
   config.precision =
       nn::chooseWord(reader, "precision", "What is calculated with.", PRECISIONS, "fp32");
+  config.precisionSpan = reader.span("precision");
   readOfGpus(reader, config);
   return config;
 }
@@ -177,10 +178,8 @@ uint ClusterConfig::serversOfProcess(uint first) const {
   return kj::min(serversPerProcess, servers - first);
 }
 
-ClusterConfig ClusterConfig::read(
-    configs::Reader& reader, const rpc::KvStoreConfig& kvstore, uint batchSize) {
+ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::Mode& mode) {
   ClusterConfig config;
-  auto& mode = *kvstore.mode;
   config.launcher = &reader.choose("launcher", "Who starts the roles.",
       kj::arrayPtr(LAUNCHERS, kj::size(LAUNCHERS)), kj::StringPtr("local"));
   config.servers = reader.integer("servers",
@@ -220,21 +219,6 @@ ClusterConfig ClusterConfig::read(
       "through, as when a machine is gone, is made anew; a server that then cannot be reached "
       "for this time is lost.",
       {.atLeast = 1, .atMost = 3600}, 5);
-
-  if (reader.isManual() || !kvstore.modeIsRight) return config;
-  if (mode.hasServers() && config.servers == 0) {
-    reader.error("servers", kj::str("mode `", mode.name, "` needs at least one server"),
-        "write servers = 1");
-  }
-  if (!mode.hasServers() && config.servers > 0) {
-    reader.error("servers", kj::str("mode `", mode.name, "` has no servers"),
-        "leave the key out, or choose kvstore.mode = \"dist_sync\"");
-  }
-  if (mode.shards == rpc::Mode::IN_WORKER && config.workers > 1) {
-    reader.error("workers", kj::str("mode `", mode.name, "` has one worker"),
-        "choose kvstore.mode = \"dist_sync\" or \"dist_async\" for several");
-  }
-  if (reader.isRight("devices")) checkDevices(reader, config.devices, mode, batchSize);
   return config;
 }
 
@@ -253,14 +237,44 @@ LogConfig LogConfig::read(configs::Reader& reader) {
 
 namespace {
 
-// Only what augments by itself can keep images.
-void checkCache(const Experiment& experiment, configs::Diagnostics& diagnostics) {
-  if (experiment.data.cache != io::DataCache::DEVICE) return;
+// How many roles there are of each kind.
+void checkRoles(const Experiment& experiment, configs::Reader& reader) {
+  auto& cluster = experiment.cluster;
+  auto& mode = *experiment.kvstore.mode;
+  constexpr kj::StringPtr MODE[] = {"kvstore.mode"_kj};
+  if (mode.hasServers() && cluster.servers == 0) {
+    reader.error("cluster.servers", kj::str("mode `", mode.name, "` needs at least one server"),
+        "write servers = 1", MODE);
+  }
+  if (!mode.hasServers() && cluster.servers > 0) {
+    reader.error("cluster.servers", kj::str("mode `", mode.name, "` has no servers"),
+        "leave the key out, or choose kvstore.mode = \"dist_sync\"", MODE);
+  }
+  if (mode.shards == rpc::Mode::IN_WORKER && cluster.workers > 1) {
+    reader.error("cluster.workers", kj::str("mode `", mode.name, "` has one worker"),
+        "choose kvstore.mode = \"dist_sync\" or \"dist_async\" for several", MODE);
+  }
+}
+
+// What only GPUs can do, where a worker has other devices too.
+void checkDevicesAreGpus(const Experiment& experiment, configs::Reader& reader) {
+  // Only what augments by itself can keep images.
+  bool keepsImages = experiment.data.cache == io::DataCache::DEVICE;
+  auto precision = experiment.train.precision;
+  bool isOfGpus = precision == nn::Precision::TF32 || precision == nn::Precision::FP16;
+  constexpr kj::StringPtr DEVICES[] = {"cluster.devices"_kj};
   for (auto& device: experiment.cluster.devices) {
-    if (!isGpu(device)) {
-      diagnostics.error(experiment.data.cacheSpan,
-          kj::str("images are kept on GPUs, and device `", device, "` is none"),
-          "leave data.cache out, or choose cluster.devices = [\"cuda\"]");
+    if (isGpu(device)) continue;
+    if (keepsImages) {
+      reader.error("data.cache",
+          kj::str("images are kept on GPUs, but device `", device, "` is not a GPU"),
+          "leave data.cache out, or choose cluster.devices = [\"cuda\"]", DEVICES);
+    }
+    if (isOfGpus) {
+      reader.error("train.precision",
+          kj::str("precision `", wordOf(precision), "` is for GPUs, but device `", device,
+              "` is not a GPU"),
+          "choose precision = \"fp32\", or cluster.devices = [\"cuda\"]", DEVICES);
     }
   }
 }
@@ -285,12 +299,13 @@ Experiment Experiment::read(configs::Reader& reader) {
       rpc::KvStoreConfig::read);
   experiment.cluster = reader.section(
       "cluster", "Which roles there are, and who starts them.", [&](configs::Reader& section) {
-        return ClusterConfig::read(section, experiment.kvstore, experiment.data.batchSize);
+        return ClusterConfig::read(section, *experiment.kvstore.mode);
       });
-  if (!reader.isManual()) checkCache(experiment, reader.diagnostics());
-  if (!reader.isManual()) {
-    experiment.kvstore.check(experiment.cluster.workers, reader.diagnostics());
-  }
+  checkRoles(experiment, reader);
+  checkDevices(
+      reader, experiment.cluster.devices, *experiment.kvstore.mode, experiment.data.batchSize);
+  checkDevicesAreGpus(experiment, reader);
+  experiment.kvstore.check(reader, experiment.cluster.workers);
   experiment.log = reader.section("log", "What is logged, and how often.", LogConfig::read);
   KJ_IF_MAYBE(expectations, reader.maybeSection("expect",
                                 "What a run must reach. A miss is told, and makes the exit code 3. "
@@ -316,7 +331,7 @@ Experiment Experiment::read(configs::Reader& reader) {
   bool good =
       experiment.name.size() > 0 && experiment.name.size() <= 100 && letter(experiment.name[0]);
   for (char c: experiment.name) good = good && (letter(c) || c == '_' || c == '-' || c == '.');
-  if (!good && reader.isRight("name") && reader.has("name")) {
+  if (!good && reader.has("name")) {
     reader.error("name", kj::str("`", experiment.name, "` cannot name a folder"),
         "use up to 100 letters, digits, `_`, `-` and `.`, beginning with a letter or digit");
   }
@@ -412,14 +427,17 @@ void checkAgainst(const Experiment& experiment, const io::DatasetFacts& facts,
   uint64_t images = uint64_t(workers) * data.batchSize;
   if (records > 0 && images > records) {
     bool together = data.part->word == io::TrainingPart::SPLIT;
-    diagnostics.error(data.batchSizeSpan,
+    bool wouldFit = images <= facts.trainingRecords;  // if none were held out
+    diagnostics.error(wouldFit ? data.heldOutSpan : data.batchSizeSpan,
         kj::str("a step ", together ? "" : "of each worker ", "takes ", images, " images",
             together ? kj::str(" (", counted(workers, "worker"), " × ", data.batchSize, ")")
                      : kj::str(),
             ", but ", data.dataset->name, " has ", records, " training records",
             data.heldOut > 0 ? kj::str(" beside the ", data.heldOut, " held out") : kj::str()),
-        together ? "make data.batch_size or cluster.workers smaller"
-                 : "make data.batch_size smaller");
+        wouldFit   ? kj::str("hold out at most ", facts.trainingRecords - images,
+                         ", or make data.batch_size smaller")
+        : together ? kj::str("make data.batch_size or cluster.workers smaller")
+                   : kj::str("make data.batch_size smaller"));
   }
   KJ_IF_MAYBE(lookahead, experiment.train.rules.lookahead) {
     if (images > 0 && images <= records) {

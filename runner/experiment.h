@@ -48,7 +48,8 @@ struct TrainConfig {
   const LossReduction* loss;
   double labelSmoothing;
   nn::Precision precision;
-  double lossScale;  // of FP16
+  configs::Span precisionSpan;  // of its value, or of [train] without one
+  double lossScale;             // of FP16
   bool deterministic;
 
   static TrainConfig read(configs::Reader& reader, const nn::Conventions& conventions);
@@ -85,9 +86,8 @@ struct ClusterConfig {
   // How many servers, from number `first` on, share a process. 0 if none begins with it.
   uint serversOfProcess(uint first) const;
 
-  // `batchSize` images a step are dealt over the devices of a worker.
-  static ClusterConfig read(
-      configs::Reader& reader, const rpc::KvStoreConfig& kvstore, uint batchSize);
+  // The defaults depend on `mode`. Whether the rest goes with it is checked by Experiment::read().
+  static ClusterConfig read(configs::Reader& reader, const rpc::Mode& mode);
 };
 
 // [log]

@@ -17,12 +17,18 @@ io::DatasetFacts datasetFacts(const io::DataConfig& config) {
 }
 
 void requireMachineFor(const Experiment& experiment, configs::Diagnostics& diagnostics) {
+  bool usesCpu = false;
   for (auto& device: experiment.cluster.devices) {
     KJ_IF_MAYBE(why, whyNotHere(device)) {
       diagnostics.error(experiment.cluster.devicesSpan, kj::str("device `", device, "`: ", *why),
           "choose \"cpu\"");
     }
-    if (targetOf(device).backend == &nn::CPU) nn::requirePrecision(experiment.train.precision);
+    usesCpu = usesCpu || targetOf(device).backend == &nn::CPU;
+  }
+  if (!usesCpu) return;
+  auto require = [&]() { nn::requirePrecision(experiment.train.precision); };
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions(require)) {
+    diagnostics.error(experiment.train.precisionSpan, e->getDescription());
   }
 }
 

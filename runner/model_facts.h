@@ -11,8 +11,8 @@ namespace runner {
 // Asks the data set's table, or the imported records where that does not know (image folders).
 io::DatasetFacts datasetFacts(const io::DataConfig& config);
 
-// Reports devices that this machine does not have. Throws FAILED if it cannot calculate as the
-// experiment asks for. Call it before what may take long, as fetching data.
+// Reports devices that this machine does not have, and a precision that its processor cannot
+// calculate with. Call it before what may take long, as fetching data.
 void requireMachineFor(const Experiment& experiment, configs::Diagnostics& diagnostics);
 
 // Why two runs may end on other bits, as a sentence without a full stop; null if they do not.

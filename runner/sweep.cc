@@ -107,9 +107,9 @@ SweptRange readRange(configs::Reader& reader, const configs::Value& table, kj::M
   range.isWhole = isInteger(table, "from") && isInteger(table, "to");
   range.span = table.span;
   if (reader.has("from") && reader.has("to") && !(range.from < range.to)) {
-    reader.error("to", "`to` must be greater than `from`");
+    reader.error("to", "`to` must be greater than `from`", nullptr, {"from"_kj});
   } else if (range.isLog && !(range.from > 0)) {
-    reader.error("from", "a log range begins above 0");
+    reader.error("from", "a log range begins above 0", nullptr, {"scale"_kj});
   }
   return range;
 }
@@ -220,14 +220,16 @@ void check(const SweepConfig& config, bool hasDraws, configs::Reader& reader) {
         "lists in `zip` go side by side: give all the same length");
   }
   if (config.draw.size() > 0 && !hasDraws) {
-    reader.error("draw", "how often to draw is missing", "write draws = 20");
+    reader.error("draw", "how often to draw is missing", "write draws = 20", {"draws"_kj});
   }
   if (hasDraws && !reader.has("draw")) {
-    reader.error("draws", "there is nothing to draw", "write draw = { … }, or leave `draws` out");
+    reader.error("draws", "there is nothing to draw", "write draw = { … }, or leave `draws` out",
+        {"draw"_kj});
   }
   if (!reader.has("grid") && !reader.has("zip") && !reader.has("draw")) {
     reader.error("grid", "this sweeps nothing",
-        "write grid = { \"data.batch_size\" = [128, 256] }, or leave [sweep] out");
+        "write grid = { \"data.batch_size\" = [128, 256] }, or leave [sweep] out",
+        {"zip"_kj, "draw"_kj});
   }
   double runs = double(config.draws) * (config.zip.size() > 0 ? config.zip[0].values.size() : 1);
   for (auto& key: config.grid) runs *= key.values.size();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "configs/language/display_width.h"
+#include "configs/language/printable.h"
 
 namespace configs {
 
@@ -138,8 +139,16 @@ Span Line::span(size_t from, size_t to) const {
   return {&source, number, column, number, kj::max(columnOf(to), column + 1)};
 }
 
-void Diagnostics::error(Span span, kj::StringPtr message, kj::StringPtr help) {
-  errors.add(Error{span, kj::str(message), kj::str(help)});
+void Diagnostics::error(Span span, kj::StringPtr message, kj::StringPtr help, Premise premise) {
+  errors.add(Error{span, kj::str(message), kj::str(help), premise});
+}
+
+void Diagnostics::withdraw(Premise premise) {
+  kj::Vector<Error> rest;
+  for (auto& error: errors) {
+    if (error.premise != premise) rest.add(kj::mv(error));
+  }
+  errors = kj::mv(rest);
 }
 
 void Diagnostics::addNew(const Diagnostics& others) {
@@ -198,12 +207,14 @@ kj::String Diagnostics::format(kj::StringPtr file, kj::Maybe<uint> columns) cons
     auto& span = error->span;
     bool placed = span.source != nullptr;
     bool wide = placed && (span.endLine != span.line || span.endColumn != span.column);
-    blocks.add(kj::str(span.toString(), placed ? ": " : "", "error: ", error->message, "\n",
-        wide ? excerpt(span, columns.orDefault(uint(kj::maxValue))) : kj::str(),
-        error->help.size() > 0 ? "  help: " : "", error->help, error->help.size() > 0 ? "\n" : ""));
+    auto help =
+        error->help.size() > 0 ? kj::str("  help: ", printable(error->help), "\n") : nullptr;
+    blocks.add(kj::str(printable(span.toString()), placed ? ": " : "",
+        "error: ", printable(error->message), "\n",
+        wide ? excerpt(span, columns.orDefault(uint(kj::maxValue))) : kj::str(), help));
   }
   return kj::str(kj::strArray(blocks, ""), errors.size(), errors.size() == 1 ? " error" : " errors",
-      " in ", file, "; nothing was started.\n");
+      " in ", printable(file), "; nothing was started.\n");
 }
 
 namespace {
@@ -235,6 +246,21 @@ size_t distance(kj::StringPtr a, kj::StringPtr b) {
   return at(a.size(), b.size());
 }
 
+// The words of `known` that begin with `word`: "`a`, `b` or `c`". Empty if none does, and if `word`
+// is too short to tell which are meant.
+kj::String wordsThatBegin(kj::StringPtr word, kj::ArrayPtr<const kj::StringPtr> known) {
+  constexpr size_t LETTERS_MIN = 3;
+  kj::Vector<kj::String> found;
+  for (auto candidate: known) {
+    if (candidate.startsWith(word)) found.add(kj::str("`", candidate, "`"));
+  }
+  if (word.size() < LETTERS_MIN || found.empty()) return kj::str();
+  auto last = kj::mv(found.back());
+  found.removeLast();
+  if (found.empty()) return last;
+  return kj::str(kj::strArray(found, ", "), " or ", last);
+}
+
 }  // namespace
 
 kj::Maybe<kj::StringPtr> nearest(kj::StringPtr word, kj::ArrayPtr<const kj::StringPtr> known) {
@@ -255,6 +281,8 @@ kj::Maybe<kj::StringPtr> nearest(kj::StringPtr word, kj::ArrayPtr<const kj::Stri
 
 kj::String suggest(kj::StringPtr word, kj::ArrayPtr<const kj::StringPtr> known) {
   auto list = kj::strArray(known, ", ");
+  auto longer = wordsThatBegin(word, known);
+  if (longer.size() > 0) return kj::str("did you mean ", kj::mv(longer), "? (", list, ")");
   KJ_IF_MAYBE(meant, nearest(word, known)) {
     return kj::str("did you mean `", *meant, "`? (", list, ")");
   }

@@ -63,14 +63,21 @@ private:
 // Collects errors; nothing is thrown while a file is read, so that one run reports all of them.
 class Diagnostics {
 public:
+  using Premise = uint;
   struct Error {
     Span span;
     kj::String message;
     kj::String help;
+    Premise premise;  // see withdraw(); 0: it stands in any case
   };
 
   // `message` is one sentence without a full stop. `help`, if given, says the way out.
-  void error(Span span, kj::StringPtr message, kj::StringPtr help = nullptr);
+  void error(Span span, kj::StringPtr message, kj::StringPtr help = nullptr, Premise premise = 0);
+
+  // A new premise: something that errors follow from, and that is not known when they are reported.
+  Premise newPremise() { return ++lastPremise; }
+  // Removes the errors that rest on `premise`, which does not hold.
+  void withdraw(Premise premise);
 
   // Adds those of `others` that are not here yet: the same message for the same place.
   void addNew(const Diagnostics& others);
@@ -92,11 +99,13 @@ public:
   // and last `1 error in <file>; nothing was started.` Every line ends with \n. A span of no width
   // shows no line. The carets stand under the place on a terminal, where a character may take two
   // columns, or none. Tabs are spaces. Of a line that is too long for `columns`, those of a
-  // terminal, only what is around the place is shown; sentences are not shortened.
+  // terminal, only what is around the place is shown; sentences are not shortened. Control
+  // characters in names and values are shown as printable() has them.
   kj::String format(kj::StringPtr file, kj::Maybe<uint> columns = nullptr) const;
 
 private:
   kj::Vector<Error> errors;
+  Premise lastPremise = 0;
 };
 
 // The word of `known` that is most likely meant by `word`: the smallest edit distance (insertion,
@@ -104,7 +113,8 @@ private:
 // length; null if none is near. Upper and lower case count as the same letter.
 kj::Maybe<kj::StringPtr> nearest(kj::StringPtr word, kj::ArrayPtr<const kj::StringPtr> known);
 
-// The help for a `word` that is not in `known`: "did you mean `x`? (x, y)", or "known: x, y".
+// The help for a `word` that is not in `known`: "did you mean `x`? (x, y)", or "known: x, y". Words
+// that begin with `word` go before the nearest one: "did you mean `x-1` or `x-2`? (…)".
 kj::String suggest(kj::StringPtr word, kj::ArrayPtr<const kj::StringPtr> known);
 
 }  // namespace configs

@@ -130,6 +130,31 @@ TEST_CASE("nearest: a third of the letters may be wrong, and a swap of neighbour
   CHECK(nearest("a", nullptr) == nullptr);
 }
 
+TEST_CASE("suggest: the words that begin with what was given go before the nearest one") {
+  const kj::StringPtr known[] = {"lenet"_kj, "resnet-20"_kj, "resnet-32"_kj, "mlp"_kj};
+  CHECK(suggest("resnet", known) ==
+        "did you mean `resnet-20` or `resnet-32`? (lenet, resnet-20, resnet-32, mlp)");
+  CHECK(
+      suggest("resnet-2", known) == "did you mean `resnet-20`? (lenet, resnet-20, resnet-32, mlp)");
+  CHECK(suggest("lenat", known) == "did you mean `lenet`? (lenet, resnet-20, resnet-32, mlp)");
+  // Two letters begin too many words.
+  CHECK(suggest("ml", known) == "did you mean `mlp`? (lenet, resnet-20, resnet-32, mlp)");
+  CHECK(suggest("re", known) == "known: lenet, resnet-20, resnet-32, mlp");
+}
+
+TEST_CASE("Diagnostics: the errors that rest on a premise are withdrawn together, others stay") {
+  Diagnostics diagnostics;
+  auto first = diagnostics.newPremise(), second = diagnostics.newPremise();
+  diagnostics.error(Span{}, "on nothing");
+  diagnostics.error(Span{}, "on the first", nullptr, first);
+  diagnostics.error(Span{}, "on the second", nullptr, second);
+  diagnostics.error(Span{}, "on the first, too", nullptr, first);
+  diagnostics.withdraw(first);
+  REQUIRE(diagnostics.count() == 2);
+  CHECK(diagnostics.all()[0].message == "on nothing");
+  CHECK(diagnostics.all()[1].message == "on the second");
+}
+
 TEST_CASE("Diagnostics: of a line that fills a screen only what is around the place is shown") {
   Source source{kj::str("x.toml"), kj::str(kj::repeat('a', 300), "bad", kj::repeat('c', 300))};
   Diagnostics diagnostics;

@@ -32,10 +32,45 @@ kj::StringPtr nameOf(const Value& value) {
   KJ_UNREACHABLE;
 }
 
+// Whether `diagnostics` have an error in `value`. A table of a file lies in several places: its
+// header, and the lines of its keys.
+bool hasErrorIn(const Diagnostics& diagnostics, const Value& value) {
+  if (diagnostics.hasErrorIn(value.span)) return true;
+  if (value.content.is<List>()) {
+    for (auto& element: value.content.get<List>()) {
+      if (hasErrorIn(diagnostics, *element)) return true;
+    }
+  } else if (value.content.is<Table>()) {
+    auto& table = value.content.get<Table>();
+    if (diagnostics.hasErrorIn(table.span)) return true;
+    for (auto& entry: table.entries) {
+      if (diagnostics.hasErrorIn(entry.keySpan)) return true;
+      if (hasErrorIn(diagnostics, *entry.value)) return true;
+    }
+  }
+  return false;
+}
+
+// Whether `value`, which may be a table, was found to have a key that nobody knows, or to be no
+// table.
+bool hasUnknownKey(const Diagnostics& diagnostics, const Value& value) {
+  if (!value.content.is<Table>()) return diagnostics.hasErrorIn(value.span);
+  for (auto& entry: value.content.get<Table>().entries) {
+    if (diagnostics.hasErrorIn(entry.keySpan)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
-Reader::Reader(const Table& table, Span place, Sink sink, kj::String path, bool complete)
-    : table(table), sink(sink), place(place), path(kj::mv(path)), complete(complete) {}
+Reader::Reader(const Table& table, Span place, Sink sink, kj::String path, bool complete,
+    Diagnostics::Premise allKnown)
+    : table(table),
+      sink(sink),
+      place(place),
+      path(kj::mv(path)),
+      complete(complete),
+      allKnown(allKnown != 0 ? allKnown : sink.diagnostics.newPremise()) {}
 
 Reader::Reader(Manual& manual, size_t section, kj::String path)
     : manual(manual),
@@ -87,7 +122,7 @@ void Reader::missing(kj::StringPtr key, kj::StringPtr type, kj::StringPtr doc) {
   if (table == nullptr || !complete) return;
   auto where = path.size() > 0 ? kj::str(" in [", path, "]") : kj::str();
   sink.diagnostics.error(place, kj::str("missing key `", key, "`", where),
-      kj::str("add `", key, " = …` (", type, "): ", doc));
+      kj::str("add `", key, " = …` (", type, "): ", doc), allKnown);
 }
 
 void Reader::wrongType(
@@ -114,6 +149,7 @@ void Reader::finish() {
       bool isRead = false;
       for (auto& each: known) isRead = isRead || (each.isRead && each.key == entry.key);
       if (isRead) continue;
+      sink.diagnostics.withdraw(allKnown);
       auto where = path.size() > 0 ? kj::str("in [", path, "]") : kj::str("at the top level");
       sink.diagnostics.error(entry.keySpan, kj::str("unknown key `", entry.key, "` ", where),
           suggest(
@@ -135,7 +171,10 @@ bool Reader::isWritten(kj::StringPtr key) const {
 }
 
 bool Reader::isRight(kj::StringPtr key) const {
-  return !isWritten(key) || !sink.diagnostics.hasErrorIn(span(key));
+  KJ_IF_MAYBE(t, table) {
+    KJ_IF_MAYBE(value, valueAt(*t, key)) return !hasErrorIn(sink.diagnostics, *value);
+  }
+  return true;
 }
 
 bool Reader::isManual() const {
@@ -153,18 +192,36 @@ Span Reader::span() const {
   return place;
 }
 
-void Reader::error(kj::StringPtr key, kj::StringPtr message, kj::StringPtr help) {
-  // What is wrong about an absent key may be right in the text that could not be read.
-  if (table != nullptr && !complete && !isWritten(key)) return;
-  // What a getter returns for a wrong value is not what the user wrote: a further error would judge
-  // that substitute.
-  KJ_IF_MAYBE(t, table) {
-    KJ_IF_MAYBE(value, valueAt(*t, key)) {
-      bool isScalar = !value->content.is<Table>() && !value->content.is<List>();
-      if (isScalar && sink.diagnostics.hasErrorIn(value->span)) return;
+void Reader::error(kj::StringPtr key, kj::StringPtr message, kj::StringPtr help,
+    kj::ArrayPtr<const kj::StringPtr> others) {
+  if (table == nullptr) return;
+  auto& t = KJ_ASSERT_NONNULL(table);
+  bool isAllWritten = true;
+  // Whether an error may follow from `each`.
+  auto mayFollowFrom = [&](kj::StringPtr each) {
+    if (valueAt(t, each) != nullptr) return isRight(each);
+    isAllWritten = false;
+    // What is wrong about an absent key may be right in the text that could not be read.
+    if (!complete) return false;
+    // The table that it would be in is read already, unless that is this one: see finish().
+    KJ_IF_MAYBE(dot, each.findLast('.')) {
+      KJ_IF_MAYBE(parent, valueAt(t, kj::heapString(each.slice(0, *dot)))) {
+        return !hasUnknownKey(sink.diagnostics, *parent);
+      }
     }
+    return true;
+  };
+  KJ_IF_MAYBE(value, valueAt(t, key)) {
+    // One error is enough for a value. Different parts of a table or list may each have one.
+    bool isScalar = !value->content.is<Table>() && !value->content.is<List>();
+    if (isScalar && sink.diagnostics.hasErrorIn(value->span)) return;
+  } else if (!mayFollowFrom(key)) {
+    return;
   }
-  sink.diagnostics.error(span(key), message, help);
+  for (auto& each: others) {
+    if (!mayFollowFrom(each)) return;
+  }
+  sink.diagnostics.error(span(key), message, help, isAllWritten ? 0 : allKnown);
 }
 
 Diagnostics& Reader::diagnostics() {

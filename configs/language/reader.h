@@ -41,6 +41,9 @@ class Manual;
 // the default, or failing that with the nearest allowed value. On no table (a Manual) the same
 // calls print the reference and return defaults.
 //
+// One mistake gives one error. Nothing counts as missing from a table that has an unknown key: that
+// key may be what it was meant to be. error() is told which keys an error follows from.
+//
 // Key names are snake_case with the unit last. `doc` is one or two sentences. A getter without a
 // default makes the key required. Strings passed as names and docs must live as long as the reader
 // (literals do).
@@ -138,8 +141,9 @@ public:
   // Whether the file has `key`, which the section may hold: it is among the keys that the help for
   // an unknown one lists. False in a manual.
   bool has(kj::StringPtr key) const;
-  // Whether nothing was found wrong with `key`'s value so far: only then is what follows from it
-  // worth a check.
+  // Whether nothing was found wrong so far in the value of `key`, which may be dotted, or in what
+  // that value holds. A check of keys of several tables asks this first: what follows from a wrong
+  // value is not worth an error.
   bool isRight(kj::StringPtr key) const;
   // Whether there is no file to read, only a reference to print (or nothing, below a table whose
   // kind is unknown): a check across keys has nothing to check then.
@@ -148,9 +152,12 @@ public:
   // (`optimizer.kind`).
   Span span(kj::StringPtr key) const;
   Span span() const;
-  // Reports something that the getters cannot see (a clash of two keys). `key` may be absent from
-  // the file.
-  void error(kj::StringPtr key, kj::StringPtr message, kj::StringPtr help = nullptr);
+  // Reports something that the getters cannot see (a clash of two keys) at the value of `key`.
+  // `others` are the further keys that it follows from. Each may be dotted, and absent from the
+  // file. Says nothing if one of them is wrong, or is absent from a table that has an unknown key:
+  // the error would follow from that one.
+  void error(kj::StringPtr key, kj::StringPtr message, kj::StringPtr help = nullptr,
+      kj::ArrayPtr<const kj::StringPtr> others = nullptr);
 
   // Where errors go; valid while this section is read.
   Diagnostics& diagnostics();
@@ -182,6 +189,8 @@ private:
   Span place;
   kj::String path;  // "train.optimizer", "model.layers[2]"
   bool complete;    // false: what is missing may stand where the file could not be read
+  // That the table has no unknown key. An absent table has the premise of the one that lacks it.
+  Diagnostics::Premise allKnown = 0;
   // The keys that this section may hold, in the order in which they were first asked for.
   struct Known {
     kj::StringPtr key;
@@ -189,7 +198,9 @@ private:
   };
   mutable kj::Vector<Known> known;
 
-  Reader(const Table& table, Span place, Sink sink, kj::String path, bool complete);
+  // `allKnown` is that of the table that lacks this one; 0: the file has it.
+  Reader(const Table& table, Span place, Sink sink, kj::String path, bool complete,
+      Diagnostics::Premise allKnown = 0);
   Reader(Manual& manual, size_t section, kj::String path);
   explicit Reader(Sink nowhere);
 
@@ -247,7 +258,7 @@ private:
   void readEntry(kj::StringPtr key, const Entry& entry, ReadTable read);
 
   kj::Own<Value> readRow(kj::StringPtr name, kj::String path, const Value& value,
-      kj::ArrayPtr<const Row> rows, ReadRow& read);
+      kj::ArrayPtr<const Row> rows, ReadRow& read, Diagnostics::Premise allKnown = 0);
   List readRows(kj::StringPtr name, kj::StringPtr path, const Value& value,
       kj::ArrayPtr<const Row> rows, ReadRow& read);
   static void readNothing(size_t row, ReadRow& read);

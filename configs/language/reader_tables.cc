@@ -27,6 +27,13 @@ kj::String helpForKind(
   return kj::str("write { kind = \"", kinds[0], "\", … }");
 }
 
+// Whether the file has no header for `table`: `[data.augment]` alone makes `data`, too.
+bool isImplicit(const Table& table) {
+  if (table.entries.empty() || !table.entries[0].value->content.is<Table>()) return false;
+  auto& first = table.entries[0].value->content.get<Table>().span;
+  return first.line == table.span.line && first.column == table.span.column;
+}
+
 }  // namespace
 
 // -------------------------------------------------------------------------------------------------
@@ -77,7 +84,7 @@ size_t Reader::chooseRow(kj::StringPtr key, kj::StringPtr doc, kj::ArrayPtr<cons
 // Tables.
 
 kj::Own<Value> Reader::readRow(kj::StringPtr name, kj::String path, const Value& value,
-    kj::ArrayPtr<const Row> rows, ReadRow& read) {
+    kj::ArrayPtr<const Row> rows, ReadRow& read, Diagnostics::Premise allKnown) {
   auto names = namesOf(rows);
   auto nothing = [&]() {
     readNothing(0, read);
@@ -89,7 +96,8 @@ kj::Own<Value> Reader::readRow(kj::StringPtr name, kj::String path, const Value&
   }
   auto& table = value.content.get<Table>();
   Table resolved;
-  Reader reader(table, table.span, Sink{sink.diagnostics, resolved}, kj::mv(path), complete);
+  Reader reader(
+      table, table.span, Sink{sink.diagnostics, resolved}, kj::mv(path), complete, allKnown);
   KJ_IF_MAYBE(kind, reader.find("kind")) {
     if (!kind->content.is<kj::String>()) {
       wrongType("kind", *kind, "a string", kj::str("one of ", kj::strArray(names, ", ")));
@@ -150,7 +158,7 @@ bool Reader::readKind(kj::StringPtr key, kj::StringPtr doc, const Rows& rows, Ne
     only.span = place;
     only.entries.add(Entry{kj::str("kind"), place, kj::heap(Value{place, kj::str(defaultKind)})});
     absent.content = kj::mv(only);
-    keep(key, readRow(key, pathOf(key), absent, rows.rows, read));
+    keep(key, readRow(key, pathOf(key), absent, rows.rows, read, allKnown));
     return true;
   }
   missing(
@@ -200,22 +208,26 @@ bool Reader::readSection(kj::StringPtr key, kj::StringPtr doc, Need need, ReadTa
     read(reader);
     return need != Need::OPTIONAL;
   }
-  auto readTable = [&](const Table& table, Span span) {
+  auto readTable = [&](const Table& table, Span span, Diagnostics::Premise allKnown) {
     Table resolved;
-    Reader reader(table, span, Sink{sink.diagnostics, resolved}, pathOf(key), complete);
+    Reader reader(table, span, Sink{sink.diagnostics, resolved}, pathOf(key), complete, allKnown);
     read(reader);
     reader.finish();
     keep(key, newValue(kj::mv(resolved)));
   };
   KJ_IF_MAYBE(value, find(key)) {
     if (value->content.is<Table>()) {
-      readTable(value->content.get<Table>(), value->content.get<Table>().span);
+      auto& table = value->content.get<Table>();
+      readTable(table, table.span, isImplicit(table) ? allKnown : 0);
       return true;
     }
-    wrongType(key, *value, "a table", kj::str("write [", pathOf(key), "] on a line of its own"));
+    // A `--set` is one line.
+    wrongType(key, *value, "a table",
+        isOverride(value->span) ? kj::str("set one of its keys: --set ", pathOf(key), ".KEY=VALUE")
+                                : kj::str("write [", pathOf(key), "] on a line of its own"));
   } else if (table != nullptr) {
     if (need == Need::OPTIONAL) return false;
-    readTable(Table(), place);
+    readTable(Table(), place, allKnown);
     return true;
   } else if (need == Need::OPTIONAL) {
     return false;

@@ -360,6 +360,85 @@ x.toml:2:5: error: too much
 )");
 }
 
+TEST_CASE("Reader: nothing is said to be missing from a table that has an unknown key") {
+  CHECK(errorsOf(R"(name = "a"
+[data]
+datset = "raw"
+)") == R"(x.toml:3:1: error: unknown key `datset` in [data]
+  3 | datset = "raw"
+    | ^^^^^^
+  help: did you mean `dataset`? (dataset, encoding, batch_size, source, mean)
+1 error in x.toml; nothing was started.
+)");
+  // The same of a table whose header is misspelt.
+  CHECK(errorsOf(R"(name = "a"
+[dat]
+dataset = "raw"
+)") == R"(x.toml:2:2: error: unknown key `dat` at the top level
+  2 | [dat]
+    |  ^^^
+  help: did you mean `data`? (name, data, model, train, log)
+1 error in x.toml; nothing was started.
+)");
+}
+
+TEST_CASE("Reader: a misspelt header is the only error where a table inside has the right one") {
+  Diagnostics diagnostics;
+  auto document = parse("x.toml", "[otter]\na = 1\n[outer.inner]\n", diagnostics);
+  Reading reading{diagnostics, {}};
+  readDocument(*document, reading, [](Reader& reader) {
+    return reader.section("outer", "", [](Reader& outer) {
+      outer.section("inner", "", [](Reader&) { return true; });
+      return outer.integer("a", "", {});
+    });
+  });
+  REQUIRE(diagnostics.count() == 1);
+  CHECK(diagnostics.all()[0].message == "unknown key `otter` at the top level");
+}
+
+TEST_CASE("Reader: a check across keys is silent where one of them is wrong, or may be misspelt") {
+  auto isReported = [](kj::StringPtr text) {
+    Diagnostics diagnostics;
+    auto document = parse("x.toml", text, diagnostics);
+    Reading reading{diagnostics, {}};
+    readDocument(*document, reading, [](Reader& reader) {
+      auto a = reader.integer("a", "", {.atLeast = 1}, 2);
+      auto b = reader.integer("b", "", {.atLeast = 1}, 2);
+      if (b > a) reader.error("b", "larger than a", nullptr, {"a"_kj});
+      return reader.section(
+          "inner", "", [](Reader& inner) { return inner.integer("c", "", {}, 0); });
+    });
+    for (auto& error: diagnostics.all()) {
+      if (error.message == "larger than a") return true;
+    }
+    return false;
+  };
+  CHECK(isReported("b = 3\n"));
+  CHECK(isReported("a = 2\nb = 3\nc = 5\n"));
+  CHECK(!isReported("a = 0\nb = 3\n"));
+  CHECK(!isReported("aa = 5\nb = 3\n"));
+  // What is wrong in a table inside is another matter.
+  CHECK(isReported("b = 3\n[inner]\nc = 'x'\n"));
+}
+
+TEST_CASE("Reader: a value is right if nothing was found wrong in what it holds") {
+  Diagnostics diagnostics;
+  auto document = parse("x.toml", "[good]\na = 1\n[wrong]\na = 'x'\n[odd]\nb = 1\n", diagnostics);
+  Reading reading{diagnostics, {}};
+  readDocument(*document, reading, [](Reader& reader) {
+    for (auto key: {"good", "wrong", "odd"}) {
+      reader.section(key, "", [](Reader& inner) { return inner.integer("a", "", {}, 0); });
+    }
+    CHECK(reader.isRight("good"));
+    CHECK(!reader.isRight("wrong"));
+    CHECK(!reader.isRight("odd"));
+    CHECK(reader.isRight("good.a"));
+    CHECK(!reader.isRight("wrong.a"));
+    CHECK(reader.isRight("absent"));
+    return true;
+  });
+}
+
 TEST_CASE("Reader: a check across keys is silent about a key that a syntax error may hide") {
   Diagnostics diagnostics;
   auto document = parse("x.toml", "b = \n", diagnostics);

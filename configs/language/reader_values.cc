@@ -1,6 +1,8 @@
 // Numbers, flags, texts, and lists of them.
 #include "configs/language/reader.h"
 
+#include <cmath>
+
 namespace configs {
 
 namespace {
@@ -62,7 +64,8 @@ double Reader::numberOf(
   }
   if (allows(limits, result)) return result;
   sink.diagnostics.error(
-      value.span, kj::str("`", name, "` must be a ", typeOf(limits), ", not ", print(value)));
+      value.span, kj::str("`", name, "` must be a ", std::isfinite(result) ? "" : "finite ",
+                      typeOf(limits), ", not ", print(value)));
   return fallback.orDefault(clamp(limits, result));
 }
 

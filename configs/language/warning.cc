@@ -3,10 +3,12 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "configs/language/printable.h"
+
 namespace configs {
 
 void warn(kj::StringPtr sentence) {
-  auto line = kj::str("warning: ", sentence, "\n");
+  auto line = kj::str("warning: ", printable(sentence), "\n");
   kj::StringPtr rest = line;
   while (rest.size() > 0) {
     auto n = ::write(STDERR_FILENO, rest.begin(), rest.size());
