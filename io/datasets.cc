@@ -375,6 +375,20 @@ kj::Own<Dataset> openDataset(const DataConfig& config, Progress progress, Warn w
   return dataset;
 }
 
+void requireSource(const DataConfig& config, configs::Diagnostics& diagnostics) {
+  auto& kind = *config.dataset;
+  if (kind.source->format != DatasetSource::FOLDER || config.source != nullptr) return;
+  kj::String where;
+  KJ_IF_MAYBE(datasets, configs::environment("RUNNER_DATASETS")) {
+    auto folder = kj::str(*datasets, "/", kind.source->folder);
+    if (pathKind(folder) == PathKind::FOLDER) return;
+    where = kj::str(", and RUNNER_DATASETS has no folder ", folder);
+  }
+  diagnostics.error(config.datasetSpan,
+      kj::str("data set `", kind.name, "` needs a `source`", where),
+      kj::str("set ", config.names.source, " to a folder or an archive of JPEG files"));
+}
+
 Augmenter augmenterOf(const Dataset& dataset, const DataConfig& config) {
   auto batch = dataset.batchShape();
   return Augmenter(
@@ -384,8 +398,12 @@ Augmenter augmenterOf(const Dataset& dataset, const DataConfig& config) {
 void packDataset(const DataConfig& config, kj::StringPtr into, Progress progress, Warn warn) {
   auto folder = withoutSlash(into);
   auto refuseIfThere = [&]() {
-    if (pathKind(folder) == PathKind::NOTHING && whyNeither(folder) == nullptr) return;
-    configs::fail(folder, " is there already: name a new folder");
+    KJ_IF_MAYBE(why, whyNeither(folder)) {
+      configs::fail("cannot write records to ", folder, " (", *why, "): name a new folder");
+    }
+    if (pathKind(folder) != PathKind::NOTHING) {
+      configs::fail(folder, " is there already: name a new folder");
+    }
   };
   refuseIfThere();
   importInto(config, folder, progress, warn, [&](kj::StringPtr part) {

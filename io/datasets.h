@@ -50,6 +50,10 @@ public:
 kj::Own<Dataset> openDataset(
     const DataConfig& config, Progress progress, Warn warn = &configs::warn);
 
+// Reports that `config` is for images of the user's own, and neither it nor the environment says
+// where these are.
+void requireSource(const DataConfig& config, configs::Diagnostics& diagnostics);
+
 // What is applied to its images. The data set, of this `config`, must outlive it.
 Augmenter augmenterOf(const Dataset& dataset, const DataConfig& config);
 

@@ -441,6 +441,26 @@ TEST_CASE("openDataset: a mean image that is damaged or of other records is refu
   CHECK(thrownBy([&]() { read(); }).size() > 0);
 }
 
+TEST_CASE("packDataset: what is not a new folder is refused before anything is read") {
+  Scratch scratch;
+  auto config = testConfig("image_folder", scratch.path("images"));
+  CHECK(thrownBy([&]() { packDataset(config, "/dev/null", silent()); }) ==
+        "cannot write records to /dev/null (a device): name a new folder");
+}
+
+TEST_CASE("openDataset: a source that is a pipe is not waited for, and called so") {
+  Scratch scratch;
+  useCache(scratch);
+  auto pipe = scratch.path("photos.tar");
+  REQUIRE(::mkfifo(pipe.cStr(), 0600) == 0);
+  CHECK(thrownBy([&]() {
+    openDataset(testConfig("image_folder", kj::str(pipe)), silent());
+  }).startsWith(kj::str(pipe, " (a pipe) is not a folder or an archive: set ")));
+  auto message = thrownBy([&]() { openDataset(testConfig("mnist", kj::str(pipe)), silent()); });
+  INFO(message.cStr());
+  CHECK(strstr(message.cStr(), " (a pipe) is not a folder or an archive") != nullptr);
+}
+
 TEST_CASE("packDataset: a failure names the flags of pack_records, and leaves nothing") {
   Scratch scratch;
   useCache(scratch);

@@ -196,7 +196,8 @@ TEST_CASE("importFolder: a source that is a link to itself is named") {
   Images images;
   REQUIRE(::symlink("images", images.folder().cStr()) == 0);
   CHECK(images.refusal() == kj::str(images.folder(),
-                                " is a link to itself: set data.source to a folder or an archive "
+                                " (a link to itself) is not a folder or an archive: set "
+                                "data.source to a folder or an archive "
                                 "of JPEG files"));
 }
 

@@ -133,7 +133,11 @@ kj::Maybe<Files> readPlace(
     }
   }
   if (pathKind(place) == PathKind::NOTHING) {
-    seen.add(kj::str(place, " is not there"));
+    KJ_IF_MAYBE(why, whyNeither(place)) {
+      seen.add(kj::str(place, " (", *why, ") is not a folder or an archive"));
+    } else {
+      seen.add(kj::str(place, " is not there"));
+    }
     return nullptr;
   }
   for (auto& file: source.files) {
@@ -231,7 +235,9 @@ ImagePlace findImages(const DataConfig& config, kj::Maybe<kj::StringPtr> dataset
   auto kindOfPath = pathKind(path);
   if (kindOfPath == PathKind::NOTHING) {
     auto wayOut = kj::str(": set ", sourceName, " to a folder or an archive of JPEG files");
-    KJ_IF_MAYBE(why, whyNeither(path)) configs::fail(path, " is ", *why, wayOut);
+    KJ_IF_MAYBE(why, whyNeither(path)) {
+      configs::fail(path, " (", *why, ") is not a folder or an archive", wayOut);
+    }
     configs::fail("there is nothing at ", path, wayOut);
   }
   bool isFolder = kindOfPath == PathKind::FOLDER;
