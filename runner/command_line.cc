@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "configs/language/diagnostics.h"
+#include "configs/language/printable.h"
 #include "runner/files.h"
 #include "runner/own_program.h"
 #include "runner/reason.h"
@@ -20,11 +21,46 @@ namespace {
 
 // Of the first write to stdout that failed; 0 if all went well.
 int printError = 0;
+bool isOutputClosed = false;  // since the program began
+
+// `-5` and `-.5` are values, not options.
+bool isNegativeNumber(kj::StringPtr word) {
+  if (!word.startsWith("-")) return false;
+  auto digits = word.slice(word.startsWith("-.") ? 2 : 1);
+  return digits.size() > 0 && '0' <= digits[0] && digits[0] <= '9';
+}
+
+// The words of the command line as kj takes them: `--help` for `-h`, and a negative number in one
+// word with the option before it, since kj takes a word with a dash for an option.
+kj::Array<kj::String> wordsForKj(kj::ArrayPtr<char* const> arguments) {
+  kj::Vector<kj::String> words;
+  bool options = true;      // until `--`
+  bool takesValue = false;  // whether the word before is an option without one
+  for (kj::StringPtr word: arguments) {
+    options = options && word != "--";
+    if (takesValue && isNegativeNumber(word)) {
+      words.back() = kj::str(words.back(), words.back().startsWith("--") ? "=" : "", word);
+    } else {
+      words.add(options && word == "-h" ? kj::str("--help") : kj::str(word));
+    }
+    bool isLong = word.startsWith("--") && word.findFirst('=') == nullptr;
+    bool isShort = word.size() == 2 && word.startsWith("-") && word != "--";
+    takesValue = options && (isLong || isShort) && !isNegativeNumber(word);
+  }
+  return words.releaseAsArray();
+}
 
 }  // namespace
 
 void print(kj::StringPtr text) {
-  if (printError == 0) printError = writeAll(STDOUT_FILENO, text.asBytes());
+  if (printError != 0) return;
+  if (isOutputClosed) {
+    printError = EBADF;
+  } else if (::isatty(STDOUT_FILENO) == 1) {
+    printError = writeAll(STDOUT_FILENO, configs::printableLines(text).asBytes());
+  } else {
+    printError = writeAll(STDOUT_FILENO, text.asBytes());
+  }
 }
 
 void printWrapped(kj::StringPtr text) {
@@ -34,6 +70,7 @@ void printWrapped(kj::StringPtr text) {
 void openStandardStreams() {
   for (int fd: {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(fd, F_GETFD) >= 0) continue;
+    if (fd == STDOUT_FILENO) isOutputClosed = true;
     // The system takes the lowest number that is free.
     if (::open("/dev/null", O_RDWR) >= 0) continue;
     auto reason = strerror(errno);
@@ -59,7 +96,8 @@ void setThreadEnvironment(char* argv[]) {
 void CommandLine::endWith(ExitCode code) {
   bool isLost = printError != 0 && printError != EPIPE;
   if (isLost && (code == OK || code == MISSED)) {
-    error(kj::str("cannot write to standard output: ", strerror(printError),
+    error(kj::str(
+        "cannot write to standard output: ", isOutputClosed ? "it is closed" : strerror(printError),
         "; what was printed is not complete"));
     code = RUN_FAILED;
   }
@@ -81,11 +119,9 @@ void CommandLine::error(kj::StringPtr message) {
 }
 
 void CommandLine::exitError(kj::StringPtr message) {
-  if (message.endsWith("\n")) {
-    tell(kj::heapString(message.begin(), message.size() - 1));
-  } else {
-    tell(message);
-  }
+  auto text = configs::printableLines(message);
+  writeQuietly(
+      STDERR_FILENO, kj::str(wrappedFor(STDERR_FILENO, text), text.endsWith("\n") ? "" : "\n"));
   endWith(WRONG_INPUT);
 }
 
@@ -99,13 +135,10 @@ void CommandLine::run(kj::MainFunc main, int argc, char* argv[], int disconnecte
   ::signal(SIGPIPE, SIG_IGN);
   // So is a file that becomes larger than `ulimit -f` allows. Roles inherit that.
   ::signal(SIGXFSZ, SIG_IGN);
-  auto params = kj::heapArrayBuilder<kj::StringPtr>(kj::max(argc, 1) - 1);
-  bool options = true;  // until `--`
-  for (int i = 1; i < argc; i++) {
-    kj::StringPtr word = argv[i];
-    options = options && word != "--";
-    params.add(options && word == "-h" ? "--help"_kj : word);
-  }
+  auto words = wordsForKj(kj::arrayPtr(argv, argc).slice(argc > 0 ? 1 : 0, argc));
+  auto params = KJ_MAP(word, words)->kj::StringPtr {
+    return word;
+  };
   checkCommand(params);
   KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { main(programName, params); })) {
     endWith(*e, disconnected);

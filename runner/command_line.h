@@ -38,9 +38,9 @@ public:
   // that was most likely meant, and all of them.
   void addCommand(kj::StringPtr command) { commands.add(command); }
 
-  // Runs `main` over the arguments of the process; `-h` is `--help`. An exception is printed as one
-  // line, `error: …`, on stderr, and ends with RUN_FAILED, or with `disconnected` if its type is
-  // DISCONNECTED; a bug with its trace.
+  // Runs `main` over the arguments of the process; `-h` is `--help`, and a negative number behind
+  // an option is its value. An exception is printed as one line, `error: …`, on stderr, and ends
+  // with RUN_FAILED, or with `disconnected` if its type is DISCONNECTED; a bug with its trace.
   [[noreturn]] void run(kj::MainFunc main, int argc, char* argv[], int disconnected = RUN_FAILED);
   // Ends the process so, from any thread.
   [[noreturn]] void endWith(const kj::Exception& exception, int disconnected);
@@ -53,7 +53,8 @@ private:
 };
 
 // Opens /dev/null in place of those standard streams that are closed: files must not get their
-// numbers. Ends the program with RUN_FAILED and one sentence if it cannot be opened.
+// numbers. print() remembers that there was no stdout. Ends the program with RUN_FAILED and one
+// sentence if /dev/null cannot be opened.
 void openStandardStreams();
 
 // Sets what the runtime of oneDNN's threads reads when it is loaded, before main, and starts the
@@ -61,10 +62,11 @@ void openStandardStreams();
 // spin: other workers share the cores. The first thing that a main does.
 void setThreadEnvironment(char* argv[]);
 
-// Writes all of `text` to stdout. If it cannot be written (a full disk), what follows is dropped
-// too, the program does the rest of its work, and CommandLine ends it with RUN_FAILED and one
-// sentence. If the reader of a pipe has gone (`runner explain FILE | head`), that is no failure.
-// Call it from one thread at a time.
+// Writes all of `text` to stdout; to a terminal with control characters as
+// configs::printableLines() shows them. If it cannot be written (a full disk), what follows is
+// dropped too, the program does the rest of its work, and CommandLine ends it with RUN_FAILED and
+// one sentence. If the reader of a pipe has gone (`runner explain FILE | head`), that is no
+// failure. Call it from one thread at a time.
 void print(kj::StringPtr text);
 
 // The same for sentences: on a terminal they are wrapped() to its width.

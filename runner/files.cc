@@ -14,6 +14,7 @@
 #include <atomic>
 
 #include "configs/language/failure.h"
+#include "configs/language/printable.h"
 
 namespace runner {
 
@@ -204,11 +205,24 @@ void writeQuietly(int fd, kj::StringPtr text) {
   (void)writeAll(fd, text.asBytes());
 }
 
+void writeLineQuietly(int fd, kj::StringPtr line) {
+  writeQuietly(fd, kj::str(configs::printable(line), "\n"));
+}
+
 kj::String readWhole(kj::StringPtr path, uint64_t bytesMax) {
   int raw = ::open(path.cStr(), O_RDONLY | O_CLOEXEC);
   if (raw < 0) configs::fail("cannot read ", path, ": ", strerror(errno));
   kj::AutoCloseFd fd(raw);
   return readWhole(fd, path, bytesMax);
+}
+
+kj::String readRegular(kj::StringPtr path, uint64_t bytesMax) {
+  struct stat about;
+  if (::stat(path.cStr(), &about) == 0 && !S_ISREG(about.st_mode)) {
+    configs::fail("cannot read ", path, ": it is ",
+        S_ISDIR(about.st_mode) ? "a directory" : "not a regular file");
+  }
+  return readWhole(path, bytesMax);
 }
 
 kj::String readWhole(int fd, kj::StringPtr name, uint64_t bytesMax) {

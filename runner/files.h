@@ -59,11 +59,17 @@ kj::Maybe<kj::String> whyUnwritable(kj::StringPtr path);
 int writeAll(int fd, kj::ArrayPtr<const kj::byte> bytes);
 // The same for a text, where nobody can be told of an error.
 void writeQuietly(int fd, kj::StringPtr text);
+// Writes `line` and a newline so, with control characters as configs::printable() shows them: what
+// a user reads may hold names from anywhere.
+void writeLineQuietly(int fd, kj::StringPtr line);
 
 // The whole text of a file, or of an open descriptor (a pipe, standard input) that messages call
 // `name`. Throws if it cannot be read, is a folder, or is longer than `bytesMax`.
 kj::String readWhole(kj::StringPtr path, uint64_t bytesMax);
 kj::String readWhole(int fd, kj::StringPtr name, uint64_t bytesMax);
+// The same of a file that must be a regular one: to open a pipe would wait for whoever writes to
+// it.
+kj::String readRegular(kj::StringPtr path, uint64_t bytesMax);
 
 // The last line of the file at `path` that has its newline, without that newline. Empty if there is
 // no such line, or no such file. Throws with path and cause.

@@ -97,6 +97,7 @@ private:
 
   kj::MainBuilder::Validity check() {
     auto all = loadAll();
+    requireSources(all);
     bool open = mustLook(all);
     printWrapped(kj::str(file, open ? ": OK so far" : ": fine",
         all.sweep == nullptr ? kj::str() : kj::str(", ", counted(all.runs.size(), "run")),
@@ -209,13 +210,15 @@ private:
   }
 
   kj::MainBuilder::Validity table() {
-    kj::Vector<kj::Array<FoundRun>> found;
+    kj::Array<ReportedRun> runs;
     orEnd([&]() {
+      kj::Vector<kj::Array<FoundRun>> found;
       for (auto& each: runsNamed) found.add(findRuns(each));
+      runs = readRuns(found);
       if (folder.size() > 0) makeFolders(folder, OTHER_REPORT);
     });
     if (folder.size() == 0 && runsNamed.size() == 1) folder = kj::str(runsNamed[0]);
-    commandLine.endWith(showRuns(found, folder));
+    commandLine.endWith(showRuns(kj::mv(runs), folder));
   }
 
   // ---- runner role
@@ -352,6 +355,17 @@ private:
     }
   }
 
+  // Ends the program if a run has no place to take its images from.
+  void requireSources(const LoadedRuns& all) {
+    configs::Diagnostics diagnostics;
+    for (auto& run: all.runs) {
+      configs::Diagnostics own;
+      io::requireSource(KJ_ASSERT_NONNULL(run.loaded.experiment).data, own);
+      diagnostics.addNew(own);
+    }
+    if (diagnostics.count() > 0) commandLine.exitError(diagnostics.format(file));
+  }
+
   // Whether a run's shapes are known from its data set's records alone.
   static bool mustLook(const LoadedRuns& all) {
     for (auto& run: all.runs) {
@@ -387,6 +401,7 @@ private:
         commandLine.exitError(diagnostics.format(file, terminalColumns(STDERR_FILENO)));
       }
     };
+    requireSources(all);
     for (auto& run: runs) {
       configs::Diagnostics own;
       requireMachineFor(KJ_ASSERT_NONNULL(run.loaded.experiment), own);
@@ -534,9 +549,12 @@ private:
     return kj::str("there is no role `", word, "` (coordinator, server, worker)");
   }
   kj::MainBuilder::Validity setIndex(kj::StringPtr word) {
+    constexpr uint INDEX_MAX = 1000000;
     char* end;
-    unsigned long n = strtoul(word.cStr(), &end, 10);
-    if (word.size() == 0 || *end != '\0' || n > 1000000) return kj::str("not a number from 0");
+    long n = strtol(word.cStr(), &end, 10);
+    if (word.size() == 0 || *end != '\0' || n < 0 || n > long(INDEX_MAX)) {
+      return kj::str("`", word, "` is not a whole number from 0 to ", INDEX_MAX);
+    }
     index = n;
     return true;
   }
@@ -585,8 +603,9 @@ private:
 }  // namespace runner
 
 int main(int argc, char* argv[]) {
-  runner::openStandardStreams();
+  // Before the streams are opened: the program that it starts must see which are closed.
   runner::setThreadEnvironment(argv);
+  runner::openStandardStreams();
   runner::CommandLine commandLine("runner");
   runner::Main main(commandLine);
   commandLine.run(main.getMain(), argc, argv, runner::LOST_A_PEER_EXIT);

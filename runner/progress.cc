@@ -122,7 +122,7 @@ void ProgressLine::show(kj::ArrayPtr<const kj::String> texts) {
     if ((visible > 0 || !terminal) && now - *last < interval) return;
   }
   written = now;
-  if (!terminal) return writeQuietly(fd, kj::str(texts.back(), '\n'));
+  if (!terminal) return writeLineQuietly(fd, texts.back());
 
   auto size = terminalSize(fd).orDefault(TerminalSize());
   size_t room = kj::min(texts.size(), size_t(size.rows));

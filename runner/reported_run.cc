@@ -143,7 +143,7 @@ private:
 
 // What its experiment.toml says of the run.
 void readExperimentOf(ReportedRun& run, kj::StringPtr path) {
-  run.resolved = readWhole(path, EXPERIMENT_BYTES_MAX);
+  run.resolved = readRegular(path, EXPERIMENT_BYTES_MAX);
   configs::Diagnostics diagnostics;
   // By itself, since a file of a run extends nothing: where its data lay is of no interest here.
   auto loaded = readExperiment(configs::parse(path, run.resolved, diagnostics), diagnostics);
@@ -190,7 +190,7 @@ void readLog(ReportedRun& run) {
   if (run.bySteps ? record.speeds.size() == 0 : record.epochRecords.size() == 0) return;
   auto path = RunFolder{kj::str(record.folder)}.log();
   orLeaveOut(run, "the table of the log is",
-      [&]() { run.logTable = readLogTable(readWhole(path, LOG_BYTES_MAX), path); });
+      [&]() { run.logTable = readLogTable(readRegular(path, LOG_BYTES_MAX), path); });
 }
 
 void tellApart(kj::ArrayPtr<ReportedRun> runs) {

@@ -251,7 +251,7 @@ void runExperiment(const LoadedRuns& all, kj::StringPtr runs, kj::Maybe<TraceOrd
   runSweep(all, runs, course, commandLine);
 }
 
-ExitCode showRuns(kj::ArrayPtr<const kj::Array<FoundRun>> folders, kj::StringPtr into) {
+kj::Array<ReportedRun> readRuns(kj::ArrayPtr<const kj::Array<FoundRun>> folders) {
   kj::Vector<ReportedRun> found;
   for (auto& folder: folders) {
     for (auto& each: folder) {
@@ -261,7 +261,11 @@ ExitCode showRuns(kj::ArrayPtr<const kj::Array<FoundRun>> folders, kj::StringPtr
     }
   }
   if (found.size() == 1) found[0].label = labelOf(found[0].record.folder, found[0].record.name);
-  auto runs = judged(found.releaseAsArray());
+  return found.releaseAsArray();
+}
+
+ExitCode showRuns(kj::Array<ReportedRun> read, kj::StringPtr into) {
+  auto runs = judged(kj::mv(read));
   printTables(runs);
   if (into.size() == 0) {
     tell("nothing is written for several RUNS: name a folder with --into DIR");

@@ -6,6 +6,7 @@
 #include "runner/find_runs.h"
 #include "runner/loaded_runs.h"
 #include "runner/model_facts.h"
+#include "runner/reported_run.h"
 #include "runner/run_folder.h"
 #include "runner/run_view.h"
 
@@ -40,9 +41,13 @@ void reportBrokenRun(const RunFolder& folder, kj::StringPtr name);
 // Where else to write a report.
 constexpr kj::StringPtr OTHER_REPORT = "choose another folder with --into"_kj;
 
-// Prints the table of all runs in `folders`, what findRuns() gave for each folder that was named.
-// Writes their report to the folder `into`, which must be there, or none if that is empty. MISSED
-// if a run is not what it expects, which is told, as is what could not be read.
-ExitCode showRuns(kj::ArrayPtr<const kj::Array<FoundRun>> folders, kj::StringPtr into);
+// The runs in `folders`: what findRuns() gave for each folder that was named. Throws if the events
+// of one cannot be read.
+kj::Array<ReportedRun> readRuns(kj::ArrayPtr<const kj::Array<FoundRun>> folders);
+
+// Prints the table of what readRuns() gave. Writes its report to the folder `into`, which must be
+// there, or none if that is empty. MISSED if a run is not what it expects, which is told, as is
+// what could not be read.
+ExitCode showRuns(kj::Array<ReportedRun> read, kj::StringPtr into);
 
 }  // namespace runner

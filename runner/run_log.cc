@@ -38,7 +38,7 @@ void eachEvent(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> t
   if (::access(folder.events().cStr(), F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
     configs::fail(folder.path, " is no folder of a run: it has no events.jsonl");
   }
-  auto text = readWhole(folder.events(), EVENTS_BYTES_MAX);
+  auto text = readRegular(folder.events(), EVENTS_BYTES_MAX);
   uint64_t number = 1;
   for (kj::StringPtr rest = text;; number++) {
     KJ_IF_MAYBE(length, rest.findFirst('\n')) {

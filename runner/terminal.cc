@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "configs/language/display_width.h"
+#include "configs/language/printable.h"
 #include "runner/files.h"
 #include "runner/fitted_text.h"
 
@@ -37,7 +38,7 @@ kj::String withPath(int fd, kj::StringPtr text, kj::StringPtr path) {
 }
 
 void tell(kj::StringPtr line) {
-  writeQuietly(STDERR_FILENO, kj::str(wrappedFor(STDERR_FILENO, line), "\n"));
+  writeQuietly(STDERR_FILENO, kj::str(wrappedFor(STDERR_FILENO, configs::printable(line)), "\n"));
 }
 
 }  // namespace runner

@@ -28,7 +28,8 @@ kj::String wrappedFor(int fd, kj::StringPtr text);
 kj::String withPath(int fd, kj::StringPtr text, kj::StringPtr path);
 
 // Writes a line to standard error, which is where everything goes that a person is told and that is
-// not a result. On a terminal the line is wrapped(). Errors of writing are ignored.
+// not a result. Control characters are shown as configs::printable() has them. On a terminal the
+// line is wrapped(). Errors of writing are ignored.
 void tell(kj::StringPtr line);
 
 }  // namespace runner

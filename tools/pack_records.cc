@@ -140,6 +140,7 @@ private:
   }
 
   kj::MainBuilder::Validity run() {
+    if (out.size() == 0) return kj::str("OUT is empty: name a new folder, e.g. records/mnist");
     if (config.dataset == nullptr) return kj::str("--dataset is missing: ", unknown(io::DATASETS));
     if (config.encoding == nullptr) {
       config.encoding =
@@ -183,6 +184,7 @@ private:
 }  // namespace tools
 
 int main(int argc, char* argv[]) {
+  runner::openStandardStreams();
   runner::CommandLine commandLine("pack_records");
   tools::PackRecords program(commandLine);
   commandLine.run(program.getMain(), argc, argv);

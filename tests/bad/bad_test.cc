@@ -6,6 +6,7 @@
 #include <kj/debug.h>
 #include <kj/vector.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/command.h"
@@ -74,11 +75,58 @@ TEST_CASE("check says that a directory is not an experiment file, and ends with 
 }
 
 TEST_CASE("check says that image shapes are still unchecked where the data is not imported yet") {
-  auto ended = check("configs/imagenet_inception_bn.toml", nullptr);
+  auto source = kj::arr(kj::str("--set"), kj::str("data.source=images"));
+  auto ended = check("configs/imagenet_inception_bn.toml", source);
   CHECK(ended.output ==
         "configs/imagenet_inception_bn.toml: OK so far; image shapes are checked once the data is "
         "imported\n");
   CHECK(ended.exitCode == 0);
+}
+
+TEST_CASE("check refuses an image folder without a source, unless the environment names one") {
+  auto check = [](kj::StringPtr environment) {
+    return Command({RUNNER, "check", "configs/imagenet_inception_bn.toml"},
+        {.environment = kj::arrayPtr(&environment, 1)})
+        .wait();
+  };
+  auto refused = check("RUNNER_DATASETS=");
+  CHECK(refused.exitCode == 2);
+  CHECK(contains(refused.errors, "inception_bn.toml:8:11: error: data set `image_folder` needs"));
+  CHECK(contains(refused.errors, "help: set data.source to a folder or an archive of JPEG files"));
+  CHECK(contains(check("RUNNER_DATASETS=/nowhere").errors,
+      "needs a `source`, and RUNNER_DATASETS has no folder /nowhere/imagenet-sample\n"));
+  auto datasets = newFolder();
+  REQUIRE(Command({"mkdir", kj::str(datasets, "/imagenet-sample")}).wait().exitCode == 0);
+  CHECK(check(kj::str("RUNNER_DATASETS=", datasets)).exitCode == 0);
+}
+
+TEST_CASE("a negative number behind an option is its value") {
+  constexpr kj::StringPtr FILE = "configs/mnist_mlp_local.toml"_kj;
+  auto errorOf = [](kj::ArrayPtr<const kj::StringPtr> words) {
+    auto ended = Command(words).wait();
+    CHECK(ended.exitCode == 2);
+    return kj::mv(ended.errors);
+  };
+  CHECK(contains(errorOf({RUNNER, "explain", FILE, "--bandwidth", "-1"}),
+      "--bandwidth=-1: `-1` is not a number above 0 and below 1000000000"));
+  CHECK(contains(errorOf({RUNNER, "explain", FILE, "--bandwidth", "5", "--overhead", "-.5"}),
+      "`-.5` is not a number of at least 0 and below 1000000000"));
+  CHECK(contains(errorOf({RUNNER, "role", FILE, "--role", "worker", "--index", "-1"}),
+      "`-1` is not a whole number from 0 to 1000000"));
+  CHECK(contains(errorOf({RUNNER, "explain", FILE, "--bandwidth", "--overhead", "1"}),
+      "--bandwidth: missing argument"));
+}
+
+TEST_CASE("control characters of names are shown, not sent to the terminal") {
+  auto ended = check("tests/bad/no\x1b[31mwhere.toml", nullptr);
+  CHECK(ended.errors ==
+        "error: cannot read tests/bad/no\\x1b[31mwhere.toml: No such file or directory\n");
+  auto set = kj::arr(kj::str("--set"), kj::str("a\x1b=1"));
+  auto wrong = check("configs/mnist_mlp_local.toml", set);
+  CHECK(wrong.exitCode == 2);
+  CHECK(wrong.errors.findFirst('\x1b') == nullptr);
+  auto name = kj::arr(kj::str("--set"), kj::str("name=\"a\\u001bb\""));
+  CHECK(contains(check("configs/mnist_mlp_local.toml", name).errors, "`a\\x1bb` cannot name a "));
 }
 
 TEST_CASE("table says which folder is wrong and what to do, and ends with exit code 2") {
@@ -96,11 +144,15 @@ TEST_CASE("table says which folder is wrong and what to do, and ends with exit c
           ": name the folder of a run, such as runs/<name>/1, or one that holds such folders\n"));
   auto events = kj::str(folder, "/events.jsonl");
   REQUIRE(::symlink("events.jsonl", events.cStr()) == 0);
-  auto unreadable = Command({RUNNER, "table", folder}).wait();
-  CHECK(unreadable.exitCode != 0);
-  CHECK(unreadable.errors ==
-        kj::str("error: cannot read ", events, ": Too many levels of symbolic links\n"));
+  refuse({RUNNER, "table", folder},
+      kj::str("error: cannot read ", events, ": Too many levels of symbolic links\n"));
   REQUIRE(::unlink(events.cStr()) == 0);
+  REQUIRE(::mkfifo(events.cStr(), 0600) == 0);
+  refuse({RUNNER, "table", folder},
+      kj::str("error: cannot read ", events, ": it is not a regular file\n"));
+  REQUIRE(::unlink(events.cStr()) == 0);
+  writeFile(events, "nonsense\n");
+  CHECK(Command({RUNNER, "table", folder}).wait().exitCode == 2);
   writeFile(events, "");
   refuse({RUNNER, "table", folder, "--into", "/proc/foo"},
       "error: cannot make the folder /proc/foo: No such file or directory; choose another folder "

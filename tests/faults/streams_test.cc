@@ -65,10 +65,23 @@ TEST_CASE("a pipe that nobody reads is no failure: the command does the rest of 
   CHECK(readFile(kj::str(run, "/report.html")).size() > 0);
 }
 
-TEST_CASE("closed standard streams hurt no command, with /dev/null or without") {
+TEST_CASE("a command whose output is closed ends with exit code 1 and says so") {
+  auto fails = [](Words words) {
+    INFO(kj::strArray(words, " "));
+    checkFailed(redirected(">&-", words), {"cannot write to standard output: it is closed"});
+  };
+  fails({RUNNER, "check", ENDLESS});
+  fails({RUNNER, "explain", ENDLESS});
+  fails({RUNNER, "reference"});
+  fails({RUNNER, "--help"});
+  fails({PARSE_LOG, "--help"});
+}
+
+TEST_CASE("closed standard streams harm no command, with /dev/null or without") {
   for (auto stream: {"<&-"_kj, ">&-"_kj, "2>&-"_kj, "<&- >&- 2>&-"_kj}) {
     CAPTURE(stream);
-    CHECK(redirected(stream, {RUNNER, "devices"}).exitCode == 0);
+    bool isLost = contains(stream, ">&- ") || stream == ">&-";
+    CHECK(redirected(stream, {RUNNER, "devices"}).exitCode == (isLost ? 1 : 0));
   }
   constexpr kj::StringPtr WITHOUT =
       "mount -t tmpfs none /dev && \"$1\" devices && \"$1\" devices <&-"_kj;
