@@ -12,7 +12,6 @@
 #include <algorithm>
 
 #include "configs/language/failure.h"
-#include "runner/files.h"
 #include "runner/run_folder.h"
 
 namespace runner {
@@ -21,9 +20,6 @@ namespace {
 
 // runs/<name>/<settings>/<n>: nothing of ours lies deeper.
 constexpr uint DEPTH_MAX = 4;
-
-// 10,000 names of at most 255 bytes fill less.
-constexpr uint64_t ORDER_BYTES_MAX = 4 << 20;
 
 // Even if its events cannot be read: who reads them says why.
 bool isRun(kj::StringPtr folder) {
@@ -36,25 +32,17 @@ bool isFolder(kj::StringPtr path) {
   return ::lstat(path.cStr(), &about) == 0 && S_ISDIR(about.st_mode);
 }
 
-// The place of each run that the sweep of the folder `path` names; empty without a sweep.
+// The place of each run that the sweeps of the folder `path` name; empty without a sweep.
 kj::HashMap<kj::String, size_t> orderIn(kj::StringPtr path) {
   kj::HashMap<kj::String, size_t> places;
-  auto file = runOrderFile(path);
-  if (::access(file.cStr(), R_OK) != 0) return places;
-  auto text = readWhole(file, ORDER_BYTES_MAX);
-  for (kj::StringPtr rest = text;;) {
-    KJ_IF_MAYBE(length, rest.findFirst('\n')) {
-      places.upsert(
-          kj::heapString(rest.slice(0, *length)), places.size(), [](size_t&, size_t&&) {});
-      rest = rest.slice(*length + 1);
-    } else {
-      return places;
-    }
+  for (auto& name: runOrderIn(path)) {
+    places.upsert(kj::mv(name), places.size(), [](size_t&, size_t&&) {});
   }
+  return places;
 }
 
-// The names of the folders in `path`: those of a sweep in its order, then the others as people sort
-// them.
+// The names of the folders in `path`: those of sweeps in their order, then the others as people
+// sort them.
 kj::Vector<kj::String> foldersIn(kj::StringPtr path) {
   DIR* dir = ::opendir(path.cStr());
   if (dir == nullptr) configs::fail("cannot read the folder ", path, ": ", strerror(errno));

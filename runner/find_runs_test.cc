@@ -54,6 +54,17 @@ TEST_CASE("findRuns: the runs of a sweep come in its order, before others that a
   CHECK(labelsOf(all) == "b=10-cc b=1-aa b=2-bb a c");
 }
 
+TEST_CASE(
+    "findRuns: the runs of a later sweep come first, those of the earlier one stay in order") {
+  for (auto name: {"b=1-aa", "b=2-bb", "b=10-cc", "a=1-dd"}) addRun(kj::str("sweeps/", name));
+  auto all = folder("sweeps");
+  writeRunOrder(all, {"b=10-cc"_kj, "b=2-bb"_kj, "b=1-aa"_kj});
+  CHECK(labelsOf(all) == "b=10-cc b=2-bb b=1-aa a=1-dd");
+  // One run is of both sweeps.
+  writeRunOrder(all, {"a=1-dd"_kj, "b=2-bb"_kj});
+  CHECK(labelsOf(all) == "a=1-dd b=2-bb b=10-cc b=1-aa");
+}
+
 TEST_CASE("findRuns: a folder without runs, and none at all, are told") {
   CHECK_THROWS(findRuns(folder("none")));
   CHECK_THROWS(findRuns("/nowhere"));

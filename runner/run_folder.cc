@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <kj/debug.h>
+#include <kj/map.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -107,6 +108,44 @@ RunFolder runFolder(kj::StringPtr runs, kj::StringPtr name, kj::StringPtr run) {
 
 kj::String runOrderFile(kj::StringPtr parent) {
   return kj::str(parent, "/runs.txt");
+}
+
+kj::Array<kj::String> runOrderIn(kj::StringPtr parent) {
+  // Dozens of sweeps of 10,000 runs, whose names have at most 255 bytes, fill less.
+  constexpr uint64_t ORDER_BYTES_MAX = 128 << 20;
+  kj::Vector<kj::String> names;
+  auto file = runOrderFile(parent);
+  if (::access(file.cStr(), R_OK) != 0) return nullptr;
+  auto text = readRegular(file, ORDER_BYTES_MAX);
+  for (kj::StringPtr rest = text;;) {
+    KJ_IF_MAYBE(length, rest.findFirst('\n')) {
+      names.add(kj::heapString(rest.slice(0, *length)));
+      rest = rest.slice(*length + 1);
+    } else {
+      return names.releaseAsArray();
+    }
+  }
+}
+
+void writeRunOrder(kj::StringPtr parent, kj::ArrayPtr<const kj::StringPtr> names) {
+  // Sweeps that begin at the same time would each leave out the other's runs.
+  int raw = ::open(parent.cStr(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (raw < 0) configs::fail("cannot read ", parent, ": ", strerror(errno), "; ", OTHER_RUNS);
+  kj::AutoCloseFd lock(raw);
+  while (::flock(lock, LOCK_EX) != 0 && errno == EINTR) {
+  }
+  kj::HashSet<kj::StringPtr> own;
+  kj::Vector<kj::StringPtr> all;
+  for (auto name: names) {
+    own.insert(name);
+    all.add(name);
+  }
+  auto before = runOrderIn(parent);
+  for (auto& name: before) {
+    // Also one that has no folder yet: another sweep may be about to begin it.
+    if (!own.contains(name.asPtr())) all.add(name);
+  }
+  writeWhole(runOrderFile(parent), kj::str(kj::strArray(all, "\n"), "\n"));
 }
 
 kj::Maybe<kj::AutoCloseFd> lockOf(const RunFolder& folder) {

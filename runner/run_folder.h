@@ -39,9 +39,14 @@ RunFolder newRunFolder(kj::StringPtr runs, kj::StringPtr name);
 // `runs`/`name`/`run`, whether it is there or not.
 RunFolder runFolder(kj::StringPtr runs, kj::StringPtr name, kj::StringPtr run);
 
-// Where a sweep tells the order of the runs in the folder `parent`: the name of a run's folder a
-// line.
+// Where sweeps tell the order of their runs in the folder `parent`: one line for each run, the name
+// of its folder.
 kj::String runOrderFile(kj::StringPtr parent);
+// The names in that file; empty if there is none. Throws if it cannot be read.
+kj::Array<kj::String> runOrderIn(kj::StringPtr parent);
+// Writes the runs of a sweep there, in their order. Those of other sweeps stay behind them. Several
+// processes may do this at once.
+void writeRunOrder(kj::StringPtr parent, kj::ArrayPtr<const kj::StringPtr> names);
 
 // The lock of `folder`, which is made if it is not there; null if another process has it. It is
 // released when the descriptor closes. Throws with path, cause and way out.

@@ -175,7 +175,7 @@ void SweepLaunch::writeOrder() const {
   };
   auto parent = kj::str(runs, "/", experimentOf(0).name);
   makeFolders(parent);
-  writeWhole(runOrderFile(parent), kj::str(kj::strArray(names, "\n"), "\n"));
+  writeRunOrder(parent, names);
 }
 
 kj::Promise<kj::Array<RunRecord>> SweepLaunch::run() {
