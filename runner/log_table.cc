@@ -102,15 +102,15 @@ bool areOnlySpeeds(kj::ArrayPtr<const LogLine> lines) {
 LogTable readLogTable(
     kj::ArrayPtr<const char> log, kj::StringPtr name, const TableOptions& options) {
   auto steps = readStepLines(log);
-  bool choosesOfEpochs =
-      options.epochs.size() > 0 || options.run != nullptr || options.metrics.size() > 0;
+  bool choosesOfEpochs = options.epochs.size() > 0 || options.run != nullptr ||
+                         options.metrics.size() > 0 || options.combine != Combine::MEAN;
   if (steps.empty()) {
     auto lines = readLogLines(log);
     if (!areOnlySpeeds(lines)) return resultTable(lines, name, options);
     if (choosesOfEpochs || options.every != 1) {
       configs::fail(name,
-          " has only speed lines: --every, --epochs, --run and --metric-names are for logs with "
-          "lines per epoch or step.");
+          " has only speed lines: --every, --epochs, --run, --metric-names and --op max are for "
+          "logs with lines per epoch or step.");
     }
     return speedTable(lines);
   }
@@ -118,8 +118,8 @@ LogTable readLogTable(
   requireOneRun(steps, name);
   if (choosesOfEpochs) {
     configs::fail(name,
-        " has one line per step: --epochs, --run and --metric-names are for logs with lines per "
-        "epoch; choose steps with --every.");
+        " has one line per step: --epochs, --run, --metric-names and --op max are for logs with "
+        "lines per epoch; choose steps with --every.");
   }
   auto table = everyNth(stepTable(steps), options.every);
   if (table.rows.size() == 0) {

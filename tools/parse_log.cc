@@ -6,6 +6,7 @@
 #include <kj/vector.h>
 #include <unistd.h>
 
+#include "configs/language/failure.h"
 #include "runner/command_line.h"
 #include "runner/files.h"
 #include "runner/log_table.h"
@@ -269,6 +270,9 @@ private:
     tellMissing(table, name);
     auto text = runner::textOf(table);
     if (columns.size() == 1 && columns[0] == PAGE) {
+      if (!table.is<runner::ResultTable>()) {
+        configs::fail(name, " has no lines per epoch: --columns page is for logs that have them");
+      }
       text = runner::pageTable(text, name);
     } else if (columns.size() > 0) {
       text = runner::selectColumns(text, name, columns);
@@ -380,6 +384,7 @@ kj::Array<kj::String> joinedMetricNames(kj::ArrayPtr<char* const> words) {
 }  // namespace tools
 
 int main(int argc, char* argv[]) {
+  runner::openStandardStreams();
   runner::CommandLine commandLine("parse_log");
   tools::ParseLog parseLog(commandLine);
   auto words = tools::joinedMetricNames(kj::arrayPtr(argv, argc));

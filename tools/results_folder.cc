@@ -42,16 +42,20 @@ bool isFile(kj::StringPtr path) {
 }  // namespace
 
 PageOutcome makePage(kj::StringPtr path, PageAction action) {
-  auto page = runner::readWhole(path, PAGE_BYTES_MAX);
+  auto page = runner::readRegular(path, PAGE_BYTES_MAX);
   auto base = kj::heapString(path.slice(0, path.size() - io::baseName(path).size()));
   auto folder = kj::str(base, "results");
+  auto indexPath = kj::str(folder, "/index.toml");
+  if (!isFile(indexPath)) {
+    configs::fail(path, " is not a results page: there is no ", indexPath,
+        ", which says what its tables are made of");
+  }
   auto logs = readLogs(folder);
   auto names = KJ_MAP(log, logs)->kj::StringPtr {
     return log.name;
   };
 
   auto filesystem = kj::newDiskFilesystem();
-  auto indexPath = kj::str(folder, "/index.toml");
   configs::Diagnostics diagnostics;
   auto document = configs::load(
       filesystem->getRoot(), indexPath, nullptr, diagnostics, filesystem->getCurrentPath());
