@@ -449,11 +449,14 @@ void Job::stamp(Event::Builder event) {
 }
 
 kj::String Job::missing() const {
+  constexpr size_t NAMES_MAX = 5;
   kj::Vector<kj::String> names;
   for (auto& seat: seats) {
     if (!seat.joined) names.add(roleName(seat.role, seat.index));
   }
-  return kj::strArray(names, ", ");
+  if (names.size() <= NAMES_MAX) return kj::strArray(names, ", ");
+  return kj::str(
+      kj::strArray(names.slice(0, NAMES_MAX), ", "), ", … (", names.size(), " roles in all)");
 }
 
 kj::Promise<void> Job::tellMissing(kj::Duration pause) {

@@ -269,6 +269,19 @@ TEST_CASE("roles that never join are named when the time to start is over") {
   CHECK(server->wait(FAILS_WITHIN_S).exitCode == 75);
 }
 
+TEST_CASE("of many roles that never join the first few are named, and all are counted") {
+  // A run of so many workers has a file of its own: a role takes no --set.
+  auto file = kj::str(newFolder(), "/many.toml");
+  auto folder = Command({"pwd"}).wait().output;
+  writeFile(file,
+      kj::str("extends = \"", folder.slice(0, folder.size() - 1),
+          "/tests/faults/impatient.toml\"\n[data]\nbatch_size = 1\n[cluster]\nworkers = 400\n"));
+  auto ended = startCoordinator(file)->wait();
+  checkFailed(ended,
+      {"not joined within 3 s: server 0, server 1, worker 0, worker 1, worker 2, … (402 roles in "
+       "all);"});
+}
+
 TEST_CASE("a coordinator is refused in the folder of a run that goes on, or has ended") {
   auto folder = newFolder();
   auto first = startCoordinator(ENDLESS, folder);
