@@ -83,7 +83,10 @@ public:
   Session::Client session() override { return KJ_ASSERT_NONNULL(seat); }
 
   kj::Promise<void> ended() override {
-    auto lost = peer.onDisconnect().then([this]() { kj::throwFatalException(gone(coordinator)); });
+    // Last: the end of the job may have been read just before the end of the connection.
+    auto lost = peer.onDisconnect().then([this]() {
+      return kj::evalLast([this]() { kj::throwFatalException(gone(coordinator)); });
+    });
     // What the coordinator sent before it left is still to be read, and may be that the job is
     // over: `lost` comes after that.
     auto beats = beating.catch_([](kj::Exception&& e) -> kj::Promise<void> {
