@@ -81,7 +81,8 @@ TEST_CASE("what chooses epochs or runs is refused where there are steps") {
   TableOptions options;
   options.run = 1;
   CHECK(complaint(AWS, options) ==
-        "x.log has one line per step: --epochs, --run and --metric-names are for logs with lines "
+        "x.log has one line per step: --epochs, --run, --metric-names and --op max are for logs "
+        "with lines "
         "per epoch; choose steps with --every.");
   TableOptions every;
   every.every = 3;
@@ -96,7 +97,8 @@ TEST_CASE("a log of nothing but speed lines has a table by workers") {
   TableOptions options;
   options.epochs = kj::heapArray<uint>({1});
   CHECK(complaint(log, options) ==
-        "x.log has only speed lines: --every, --epochs, --run and --metric-names are for logs "
+        "x.log has only speed lines: --every, --epochs, --run, --metric-names and --op max are for "
+        "logs "
         "with lines per epoch or step.");
   // One line of an epoch, and the table is one of epochs.
   CHECK(csv(kj::str(log, "Node[0] Epoch[0] Time cost=2\n"))
