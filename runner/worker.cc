@@ -194,6 +194,12 @@ private:
     }
     step++;
     progress.step = step;
+    if (trainer == nullptr) {
+      add(last);
+      showSums();
+    } else if (progress.wasRead.exchange(false)) {
+      look();
+    }
   }
 
   void takeBatch() {
@@ -222,9 +228,7 @@ private:
       charge(rpc::Mark::PUSH, times.push_s, s);
     });
     last = program->result();
-    add(last);
     lookAhead();
-    showSums();
   }
 
   // The program runs behind by a step: whatever the host waits for it is `forward`.
@@ -235,7 +239,6 @@ private:
     batches.set();
     own.step(step);
     charge(rpc::Mark::FORWARD, times.forward_s, 0);
-    if (progress.wasRead.exchange(false)) look();
   }
 
   // Fetches what the epoch has come to so far, where that is not known here.

@@ -9,7 +9,7 @@ namespace {
 TEST_CASE("what is no number comes through ReLU to the loss, and ends the run") {
   Run run("tests/faults/short.toml", {"data.augment.deviation=[1e-300]"});
   auto ended = run.command.wait();
-  checkFailed(ended, {"worker", "the loss is", "at step 0", "training diverged"});
+  checkFailed(ended, {"worker", "the loss is", "at step 1 (epoch 1)", "training diverged"});
   checkRecorded(run, ended);
 }
 
