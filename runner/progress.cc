@@ -1,7 +1,6 @@
 #include "runner/progress.h"
 
 #include <kj/vector.h>
-#include <unistd.h>
 
 #include <cmath>
 
@@ -104,7 +103,7 @@ kj::String grouped(uint64_t n) {
 }
 
 ProgressLine::ProgressLine(int fd, const kj::MonotonicClock& clock)
-    : fd(fd), clock(clock), terminal(isatty(fd) == 1) {}
+    : fd(fd), clock(clock), inPlace(canMoveCursor(fd)) {}
 
 ProgressLine::~ProgressLine() noexcept(false) {
   clear();
@@ -118,11 +117,11 @@ void ProgressLine::show(kj::StringPtr text) {
 void ProgressLine::show(kj::ArrayPtr<const kj::String> texts) {
   auto now = clock.now();
   KJ_IF_MAYBE(last, written) {
-    auto interval = terminal ? REDRAW_INTERVAL : PLAIN_INTERVAL;
-    if ((visible > 0 || !terminal) && now - *last < interval) return;
+    auto interval = inPlace ? REDRAW_INTERVAL : PLAIN_INTERVAL;
+    if ((visible > 0 || !inPlace) && now - *last < interval) return;
   }
   written = now;
-  if (!terminal) return writeLineQuietly(fd, texts.back());
+  if (!inPlace) return writeLineQuietly(fd, texts.back());
 
   auto size = terminalSize(fd).orDefault(TerminalSize());
   size_t room = kj::min(texts.size(), size_t(size.rows));

@@ -50,10 +50,11 @@ kj::String durationText(double seconds);
 // 1652826 as `1,652,826`.
 kj::String grouped(uint64_t n);
 
-// Shows text on one line of a terminal, again and again in place. Where `fd` is no terminal, it
-// writes plain lines instead, the first at once and then at most one in 10 s. Whoever prints
-// something else to the same terminal calls clear() before; the next show() brings the line back.
-// Errors of writing are ignored: a run does not end because nobody watches. For one thread.
+// Shows text on one line of a terminal, again and again in place. Where `fd` is not a terminal or
+// its cursor cannot be moved (TERM=dumb), it writes plain lines instead, the first at once and then
+// at most one in 10 s. Whoever prints something else to the same terminal calls clear() before; the
+// next show() brings the line back. Errors of writing are ignored: a run does not end because
+// nobody watches. For one thread.
 class ProgressLine {
 public:
   // Writes to `fd`, which stays the caller's. `clock` must outlive the line.
@@ -69,18 +70,18 @@ public:
   void show(kj::StringPtr text);
 
   // The same with several lines, one under the other, of which a terminal shows as many as it has
-  // room for, the last one always. Where there is no terminal, only the last one is written.
+  // room for, the last one always. Where it writes plain lines, it writes only the last one.
   void show(kj::ArrayPtr<const kj::String> texts);
 
   // Takes the lines away, the cursor at the start of the first. Does nothing where there is none.
   void clear();
 
-  bool isTerminal() const { return terminal; }
+  bool isInPlace() const { return inPlace; }
 
 private:
   int fd;
   const kj::MonotonicClock& clock;
-  bool terminal;
+  bool inPlace;
   uint visible = 0;  // lines that are there
   kj::Maybe<kj::TimePoint> written;
 };

@@ -53,6 +53,24 @@ struct Pipe {
   }
 };
 
+// Sets TERM as long as it lives.
+struct Term {
+  explicit Term(const char* name) {
+    const char* present = getenv("TERM");
+    if (present != nullptr) before = kj::str(present);
+    KJ_SYSCALL(setenv("TERM", name, 1));
+  }
+  ~Term() noexcept(false) {
+    KJ_IF_MAYBE(name, before) {
+      KJ_SYSCALL(setenv("TERM", name->cStr(), 1));
+    } else {
+      KJ_SYSCALL(unsetenv("TERM"));
+    }
+  }
+
+  kj::Maybe<kj::String> before;
+};
+
 // A terminal; `screen` is where its output comes out. Null where the system has none to give.
 struct Terminal {
   kj::AutoCloseFd screen, fd;
@@ -106,7 +124,7 @@ TEST_CASE("where there is no terminal, a plain line comes at once and then every
   Pipe pipe;
   HandClock clock;
   ProgressLine line(pipe.in, clock);
-  CHECK(!line.isTerminal());
+  CHECK(!line.isInPlace());
   line.show("one");
   clock.time += 9 * kj::SECONDS;
   line.show("two");
@@ -120,11 +138,12 @@ TEST_CASE("where there is no terminal, a plain line comes at once and then every
 
 TEST_CASE(
     "on a terminal the line is rewritten in place, fitted to the width and cleared at the end") {
+  Term term("xterm");
   KJ_IF_MAYBE(terminal, openTerminal(10)) {
     HandClock clock;
     {
       ProgressLine line(terminal->fd, clock);
-      CHECK(line.isTerminal());
+      CHECK(line.isInPlace());
       line.clear();  // Nothing to clear yet.
       line.show("epoch 1  step");
       CHECK(readAll(terminal->screen, 11) == "\r\x1b[Kepoch 1");
@@ -146,12 +165,33 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("on a terminal whose cursor cannot be moved, plain lines come") {
+  for (auto name: {"dumb", ""}) {
+    Term term(name);
+    KJ_IF_MAYBE(terminal, openTerminal(10)) {
+      HandClock clock;
+      ProgressLine line(terminal->fd, clock);
+      CHECK(!line.isInPlace());
+      line.show("one");
+      clock.time += 1 * kj::SECONDS;
+      line.show("two");
+      line.clear();
+      // The terminal's driver makes \r\n of \n.
+      CHECK(readAll(terminal->screen, 5) == "one\r\n");
+      CHECK(isDrained(terminal->screen));
+    } else {
+      SKIP_CASE("no pseudo terminal here");
+    }
+  }
+}
+
 TEST_CASE("the text of a sweep says how many runs have ended, and how many of them have failed") {
   CHECK(progressText(3, 12, 1, 250.0) == "sweep 3/12 done  1 failed  ETA 4:10");
   CHECK(progressText(0, 4, 0, nullptr) == "sweep 0/4 done");
 }
 
 TEST_CASE("several lines are rewritten in place, as many as the terminal has room for") {
+  Term term("xterm");
   KJ_IF_MAYBE(terminal, openTerminal(10, 3)) {
     HandClock clock;
     ProgressLine board(terminal->fd, clock);
@@ -194,6 +234,7 @@ TEST_CASE("where there is no terminal, the last of several lines is written") {
 }
 
 TEST_CASE("a terminal that does not tell its width has 80 columns") {
+  Term term("xterm");
   KJ_IF_MAYBE(terminal, openTerminal(0)) {
     ProgressLine line(terminal->fd);
     line.show(kj::strArray(kj::repeat("x"_kj, 200), ""));
@@ -209,7 +250,7 @@ TEST_CASE("a descriptor that cannot be written to does no harm") {
   HandClock clock;
   ProgressLine line(-1, clock);
   line.show("nobody sees this");
-  CHECK(!line.isTerminal());
+  CHECK(!line.isInPlace());
 }
 
 }  // namespace

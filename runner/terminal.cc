@@ -1,5 +1,6 @@
 #include "runner/terminal.h"
 
+#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -19,6 +20,12 @@ kj::Maybe<TerminalSize> terminalSize(int fd) {
 
 kj::Maybe<uint> terminalColumns(int fd) {
   return terminalSize(fd).map([](const TerminalSize& size) { return size.columns; });
+}
+
+bool canMoveCursor(int fd) {
+  const char* set = ::getenv("TERM");
+  kj::StringPtr term = set == nullptr ? "" : set;
+  return isatty(fd) == 1 && term != "" && term != "dumb";
 }
 
 kj::String wrappedFor(int fd, kj::StringPtr text) {

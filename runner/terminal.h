@@ -20,6 +20,10 @@ kj::Maybe<TerminalSize> terminalSize(int fd);
 // Its columns.
 kj::Maybe<uint> terminalColumns(int fd);
 
+// Whether the cursor of the terminal behind `fd` can be moved, so that a line can be rewritten in
+// place. False if `fd` is not a terminal, or if TERM is `dumb`, empty or not set.
+bool canMoveCursor(int fd);
+
 // `text`, wrapped() to the columns of the terminal behind `fd`; as it is if `fd` is not a terminal.
 kj::String wrappedFor(int fd, kj::StringPtr text);
 
