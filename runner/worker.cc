@@ -164,6 +164,7 @@ private:
     progress.epoch = epoch;
     times = {};
     restartSums();
+    showSums();
     Stopwatch epochTime;
     uint64_t begin = step;
     uint64_t end = facts.stepsUntilEndOf(epoch, experiment);
