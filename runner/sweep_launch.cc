@@ -12,6 +12,7 @@
 #include "runner/run_tables.h"
 #include "runner/stopped_run.h"
 #include "runner/terminal.h"
+#include "runner/weights.h"
 
 namespace runner {
 
@@ -131,7 +132,7 @@ kj::String SweepLaunch::nameOf(size_t index) const {
       "run ", index + 1, "/", all.runs.size(), " ", runner::nameOf(run.settings, all.shortKeys));
 }
 
-kj::Maybe<RunRecord> SweepLaunch::doneBefore(size_t index) const {
+kj::Maybe<RunRecord> SweepLaunch::endedBefore(size_t index) const {
   auto folder = folderOf(index);
   if (::access(folder.events().cStr(), R_OK) != 0) return nullptr;
   kj::Maybe<RunRecord> result;
@@ -144,6 +145,19 @@ kj::Maybe<RunRecord> SweepLaunch::doneBefore(size_t index) const {
               (record.state == RunRecord::STOPPED && asha != nullptr && record.rule == stopRule());
   if (!done) return nullptr;
   return kj::mv(record);
+}
+
+kj::Maybe<kj::String> SweepLaunch::whyNoWeights(size_t index, const RunRecord& record) const {
+  if (record.state != RunRecord::FINISHED) return nullptr;
+  return whyNotWeights(folderOf(index).weights(), record.weightsSha256);
+}
+
+kj::Maybe<RunRecord> SweepLaunch::doneBefore(size_t index) const {
+  auto ended = endedBefore(index);
+  KJ_IF_MAYBE(record, ended) {
+    if (whyNoWeights(index, *record) != nullptr) return nullptr;
+  }
+  return ended;
 }
 
 kj::Maybe<RunRecord> SweepLaunch::skipped(size_t index) {
@@ -281,6 +295,11 @@ kj::Promise<RunRecord> SweepLaunch::start(size_t index) {
   auto& held = running->held;
   // Another runner may have done it since.
   KJ_IF_MAYBE(record, skipped(index)) return kj::mv(*record);
+  KJ_IF_MAYBE(record, endedBefore(index)) {
+    KJ_IF_MAYBE(why, whyNoWeights(index, *record)) {
+      say(kj::str(nameOf(index), ": had finished before, but runs again: ", *why));
+    }
+  }
   held.empty();
   writeWhole(held.folder.experiment(), loaded.resolved);
   auto givenUp = running->givenUp.promise.then([]() { return Outcome{}; });

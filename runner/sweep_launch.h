@@ -42,7 +42,12 @@ private:
   const Experiment& experimentOf(size_t index) const;
   RunFolder folderOf(size_t index) const;
   kj::String nameOf(size_t index) const;
-  // The record of a run that needs no more, by an earlier call.
+  // The record of a run that has finished, or was stopped by the same rule, in an earlier call.
+  kj::Maybe<RunRecord> endedBefore(size_t index) const;
+  // Why the folder of that run no longer holds the weights that the record names; null if it does,
+  // or if a stopped run never had weights.
+  kj::Maybe<kj::String> whyNoWeights(size_t index, const RunRecord& record) const;
+  // The record of a run that needs no more: it has ended before, and its weights are there.
   kj::Maybe<RunRecord> doneBefore(size_t index) const;
   // The same, said to be skipped and counted at the rungs.
   kj::Maybe<RunRecord> skipped(size_t index);

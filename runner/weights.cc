@@ -11,6 +11,11 @@ namespace runner {
 
 namespace {
 
+// Of the number in front of the header.
+constexpr uint LENGTH_BYTES = 8;
+
+constexpr uint64_t FILE_BYTES_MAX = 1ull << 36;
+
 kj::String shapeOf(const nn::Key& key, const nn::Node& node) {
   if (key.role != nn::Key::WEIGHT) return kj::str(key.rows);
   if (node.op.is<nn::Conv2d>()) {
@@ -50,12 +55,28 @@ kj::String writeWeights(kj::StringPtr path, const nn::Graph& graph, kj::StringPt
   nn::copy(parameters, values.slice(0, parameters.size()));
   nn::copy(statistics, values.slice(parameters.size(), values.size()));
 
-  kj::byte length[8];
-  for (uint i = 0; i < 8; i++) length[i] = kj::byte(uint64_t(padded.size()) >> (8 * i));
+  kj::byte length[LENGTH_BYTES];
+  for (uint i = 0; i < LENGTH_BYTES; i++) length[i] = kj::byte(uint64_t(padded.size()) >> (8 * i));
   kj::ArrayPtr<const kj::byte> pieces[] = {
       kj::arrayPtr(length, sizeof(length)), padded.asBytes(), values.asBytes()};
   writeWhole(path, kj::arrayPtr(pieces, kj::size(pieces)));
   return io::sha256Hex(values.asBytes());
+}
+
+kj::Maybe<kj::String> whyNotWeights(kj::StringPtr path, kj::StringPtr sha256) {
+  kj::String text;
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { text = readWhole(path, FILE_BYTES_MAX); })) {
+    return kj::str(e->getDescription());
+  }
+  auto bytes = text.asBytes();
+  if (bytes.size() < LENGTH_BYTES) return kj::str(path, " is cut short");
+  uint64_t header_bytes = 0;
+  for (uint i = 0; i < LENGTH_BYTES; i++) header_bytes |= uint64_t(bytes[i]) << (8 * i);
+  auto rest = bytes.slice(LENGTH_BYTES, bytes.size());
+  if (header_bytes > rest.size()) return kj::str(path, " is cut short");
+  auto values = rest.slice(header_bytes, rest.size());
+  if (io::sha256Hex(values) == sha256) return nullptr;
+  return kj::str(path, " does not hold the weights that the run has written");
 }
 
 }  // namespace runner

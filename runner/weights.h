@@ -17,4 +17,8 @@ using kj::uint;
 kj::String writeWeights(kj::StringPtr path, const nn::Graph& graph, kj::StringPtr digest,
     kj::ArrayPtr<const float> parameters, kj::ArrayPtr<const float> statistics);
 
+// Why the file at `path` is not the one for which writeWeights() returned `sha256`: it is gone, cut
+// short, or holds other values. Null if it is that file.
+kj::Maybe<kj::String> whyNotWeights(kj::StringPtr path, kj::StringPtr sha256);
+
 }  // namespace runner

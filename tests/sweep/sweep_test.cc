@@ -122,6 +122,34 @@ TEST_CASE("every run has a folder named by its settings; what is finished is ski
   CHECK_FALSE(contains(changed.errors, "skipped"));
 }
 
+TEST_CASE("a finished run whose weights are gone or damaged runs again, and the sweep says why") {
+  auto runs = newFolder();
+  auto first = run(runs);
+  REQUIRE(first.exitCode == 0);
+  auto weights = [&](uint i) { return kj::str(folderOf(runs, NAMES[i]), "/weights.safetensors"); };
+  auto whole = readFile(weights(0));
+  KJ_SYSCALL(::unlink(weights(0).cStr()));
+  KJ_SYSCALL(::truncate(weights(1).cStr(), 100));
+  auto values = readFile(weights(2));
+  values[values.size() - 1] ^= 1;
+  writeFile(weights(2), values);
+  auto second = run(runs);
+  INFO(second.errors);
+  CHECK(second.exitCode == 0);
+  constexpr kj::StringPtr CAUSES[] = {
+      ": No such file or directory"_kj, " is cut short"_kj, " does not hold the weights"_kj};
+  for (uint i = 0; i < 3; i++) {
+    CAPTURE(i);
+    CHECK_FALSE(isSkipped(second, i + 1));
+    auto again = kj::str(NAMES[i], ": had finished before, but runs again: ");
+    CHECK(contains(second.errors, again));
+    CHECK(contains(second.errors, kj::str(weights(i), CAUSES[i])));
+  }
+  CHECK(isSkipped(second, 4));
+  CHECK(resultsOf(second, runs) == resultsOf(first, runs));
+  CHECK(readFile(weights(0)) == whole);
+}
+
 TEST_CASE("a sweep of one run prints some rows of a table by steps; table.md has all") {
   auto runs = newFolder();
   auto ended = run(
