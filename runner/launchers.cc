@@ -29,6 +29,8 @@ kj::StringPtr adviceOn(int signal) {
       return "see in `dmesg` whether memory ran out"_kj;
     case SIGBUS:
       return "see whether a record database was cut short, or a disk failed or was full"_kj;
+    case SIGXCPU:
+      return "raise the limit on its CPU time (`ulimit -t`)"_kj;
     default:
       return "please report it"_kj;
   }

@@ -31,5 +31,42 @@ TEST_CASE("reasonOf: a process that may open no more files is told its limit, an
             "; raise it: `ulimit -n 4096`"));
 }
 
+// A lower limit on `resource`, as long as this object lives.
+struct Limited {
+  __rlimit_resource resource;
+  rlimit before;
+
+  Limited(__rlimit_resource resource, rlim_t limit): resource(resource) {
+    REQUIRE(::getrlimit(resource, &before) == 0);
+    rlimit lower = {limit, before.rlim_max};
+    REQUIRE(::setrlimit(resource, &lower) == 0);
+  }
+  ~Limited() { ::setrlimit(resource, &before); }
+};
+
+TEST_CASE("reasonOf: a limit on memory is named, and no file is to be deleted for it") {
+  constexpr kj::StringPtr MAPPING =
+      "cannot open the record database a.rdb: it cannot be mapped: Cannot allocate memory; delete "
+      "this file"_kj;
+  CHECK(reason(MAPPING).startsWith("memory ran out: make data.batch_size smaller"));
+  // No address of today's processors lies above it.
+  Limited limited(RLIMIT_AS, 1ull << 60);
+  for (auto text: {MAPPING, "std::bad_alloc: std::bad_alloc"_kj}) {
+    CHECK(reason(text) ==
+          "memory ran out: the limit (`ulimit -v`) is 1125899906842624 kB; raise it: "
+          "`ulimit -v unlimited`");
+  }
+}
+
+TEST_CASE("reasonOf: limits on processes and memory are named if no process can be started") {
+  Limited limited(RLIMIT_NPROC, 1000);
+  for (auto text: {"::fork(): Resource temporarily unavailable; cannot start a process"_kj,
+           "pthread_create: Resource temporarily unavailable"_kj}) {
+    CHECK(reason(text).startsWith(
+        "cannot start another process or thread; raise the limit on processes and threads "
+        "(`ulimit -u`), which is 1000"));
+  }
+}
+
 }  // namespace
 }  // namespace runner

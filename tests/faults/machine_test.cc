@@ -69,6 +69,13 @@ TEST_CASE("a limit on the number of open files fails a run with an error that na
   }
 }
 
+TEST_CASE("a limit on CPU time fails a run with an error that names the limit") {
+  train("tests/faults/short.toml", {"train.epochs=1"});  // imports the data
+  auto ended =
+      runScript(nullptr, "ulimit -S -t 2; exec \"$1\" run tests/faults/endless.toml --runs \"$2\"");
+  checkFailed(ended, {"CPU time limit exceeded", "raise the limit on its CPU time (`ulimit -t`)"});
+}
+
 TEST_CASE("a run needs no /proc") {
   kj::StringPtr unshare[] = {"unshare", "--user", "--map-root-user", "--mount"};
   if (runScript(unshare, "mount -t tmpfs none /proc").exitCode != 0) {
