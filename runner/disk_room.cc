@@ -42,10 +42,13 @@ kj::Maybe<kj::String> whyNoRoom(const RunFolder& folder, NeededRoom needed) {
   if (disk.f_blocks == 0) return nullptr;
   uint64_t free_bytes = uint64_t(disk.f_bavail) * disk.f_frsize;
   if (free_bytes >= needed.weights_bytes + needed.logs_bytes) return nullptr;
+  // After the last epoch there are no more logs.
+  auto logs = needed.logs_bytes == 0
+                  ? kj::str()
+                  : kj::str(" and the logs of an epoch about ", bytesCell(needed.logs_bytes));
   return kj::str("not enough room on the disk of ", folder.path, ": ", bytesCell(free_bytes),
-      " are free, but the weights need ", bytesCell(needed.weights_bytes),
-      " and the logs of an epoch about ", bytesCell(needed.logs_bytes), "; free some space, or ",
-      OTHER_RUNS);
+      " are free, but the weights need ", bytesCell(needed.weights_bytes), logs,
+      "; free some space, or ", OTHER_RUNS);
 }
 
 }  // namespace runner

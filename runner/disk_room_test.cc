@@ -32,6 +32,8 @@ TEST_CASE("whyNoRoom: compares with what the disk has, and says what to do") {
   CHECK(contains(why, kj::str("not enough room on the disk of ", folder.path, ": ")));
   CHECK(contains(why, "the weights need 4294967296.0 GiB and the logs of an epoch about 2.0 KiB"));
   CHECK(contains(why, "free some space, or choose another folder with --runs"));
+  auto atTheEnd = KJ_ASSERT_NONNULL(whyNoRoom(folder, {1ull << 62, 0}));
+  CHECK(contains(atTheEnd, "the weights need 4294967296.0 GiB; free some space"));
 }
 
 TEST_CASE("whyNoRoom: a file system that does not say how much room it has is not asked") {
