@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "configs/language/diagnostics.h"
@@ -48,6 +49,17 @@ kj::Array<kj::String> wordsForKj(kj::ArrayPtr<char* const> arguments) {
     takesValue = options && (isLong || isShort) && !isNegativeNumber(word);
   }
   return words.releaseAsArray();
+}
+
+// KJ warns of a PWD that names another folder than the current one, as whoever starts a program in
+// a folder without a shell leaves it.
+void forgetForeignFolder() {
+  const char* folder = ::getenv("PWD");
+  if (folder == nullptr) return;
+  struct stat named, here;
+  bool isHere = folder[0] == '/' && ::lstat(folder, &named) == 0 && ::lstat(".", &here) == 0 &&
+                named.st_ino == here.st_ino && named.st_dev == here.st_dev;
+  if (!isHere) ::unsetenv("PWD");
 }
 
 }  // namespace
@@ -135,6 +147,7 @@ void CommandLine::run(kj::MainFunc main, int argc, char* argv[], int disconnecte
   ::signal(SIGPIPE, SIG_IGN);
   // So is a file that becomes larger than `ulimit -f` allows. Roles inherit that.
   ::signal(SIGXFSZ, SIG_IGN);
+  forgetForeignFolder();
   auto words = wordsForKj(kj::arrayPtr(argv, argc).slice(argc > 0 ? 1 : 0, argc));
   auto params = KJ_MAP(word, words)->kj::StringPtr {
     return word;

@@ -5,6 +5,7 @@
 #include <kj/debug.h>
 #include <kj/main.h>
 #include <kj/map.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -347,6 +348,11 @@ private:
     struct stat about;
     if (::access(file.cStr(), R_OK) != 0 || ::stat(file.cStr(), &about) != 0) {
       commandLine.exitError(kj::str("error: cannot read ", file, ": ", strerror(errno)));
+    }
+    char folder[PATH_MAX];
+    if (::getcwd(folder, sizeof(folder)) == nullptr && errno == ENOENT) {
+      commandLine.exitError(
+          "error: the current folder was removed: change to one that exists (`cd`)");
     }
     if (!S_ISREG(about.st_mode)) {
       commandLine.exitError(kj::str("error: ", file,

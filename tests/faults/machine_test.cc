@@ -76,6 +76,22 @@ TEST_CASE("a limit on CPU time fails a run with an error that names the limit") 
   checkFailed(ended, {"CPU time limit exceeded", "raise the limit on its CPU time (`ulimit -t`)"});
 }
 
+TEST_CASE("a PWD that names another folder than the current one is no matter") {
+  kj::StringPtr environment[] = {"PWD=/"};
+  auto ended = Command({RUNNER, "check", ENDLESS}, {.environment = environment}).wait();
+  CHECK(ended.exitCode == 0);
+  CHECK(ended.errors == "");
+}
+
+TEST_CASE("in a folder that was removed, a command says so in one line") {
+  auto folder = kj::str(newFolder(), "/gone");
+  auto ended =
+      runScript(nullptr, kj::str("mkdir ", folder, " && program=$(realpath \"$1\") && cd ", folder,
+                             " && rmdir ", folder, " && exec \"$program\" check /any.toml"));
+  CHECK(ended.exitCode == 2);
+  CHECK(contains(ended.errors, "error: the current folder was removed: change to one that exists"));
+}
+
 TEST_CASE("a run needs no /proc") {
   kj::StringPtr unshare[] = {"unshare", "--user", "--map-root-user", "--mount"};
   if (runScript(unshare, "mount -t tmpfs none /proc").exitCode != 0) {
