@@ -40,8 +40,16 @@ kj::Maybe<kj::String> RunView::note(Event::Reader event) {
 
 kj::Maybe<kj::String> RunView::noticeOf(Event::Reader event) {
   if (event.isBadRecord()) {
+    if (++badRecords > BAD_RECORDS_SAID) return nullptr;
     return kj::str("warning: ", roleName(event.getRole(), event.getIndex()), ": ",
         event.getBadRecord().getReason());
+  }
+  if (event.isTrained() || event.isValidated() || event.isFinished()) {
+    auto count = badRecords;
+    badRecords = 0;
+    if (count <= BAD_RECORDS_SAID) return nullptr;
+    return kj::str("warning: ", count - BAD_RECORDS_SAID,
+        " more bad records; events.jsonl and the logs of the roles name them all");
   }
   if (event.isWaiting()) {
     auto waiting = event.getWaiting();

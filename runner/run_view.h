@@ -36,8 +36,11 @@ public:
 protected:
   // Notes what the event tells of the run. Gives the text of a progress line if it has a new one.
   kj::Maybe<kj::String> note(Event::Reader event);
-  // The line to say() at this event, if it calls for one.
-  static kj::Maybe<kj::String> noticeOf(Event::Reader event);
+  // The line to say() at this event, if it calls for one. Of many bad records the first
+  // BAD_RECORDS_SAID are named; the others are counted when a worker has ended its next part of the
+  // run, and the next ones are named again.
+  kj::Maybe<kj::String> noticeOf(Event::Reader event);
+  static constexpr uint64_t BAD_RECORDS_SAID = 20;
 
   const uint64_t steps;
 
@@ -47,6 +50,7 @@ private:
   uint64_t newestStep = 0;
   uint64_t firstStep = 0;  // where the measurement for the remaining time began
   double firstTime_s = 0;
+  uint64_t badRecords = 0;  // since they were last counted
 };
 
 // A run that is alone: log lines on stdout, one progress line on stderr. Of the lines on steps, in

@@ -70,6 +70,27 @@ TEST_CASE("RunView: how long a role was waited for is told to a tenth of a secon
   CHECK(said(1.503).startsWith("waiting for worker 1: not joined after 1.5 s; "));
 }
 
+TEST_CASE("RunView: of many bad records the first are named, and the others are counted") {
+  TestView view;
+  capnp::MallocMessageBuilder message;
+  auto event = message.initRoot<Event>();
+  event.setRole(Role::WORKER);
+  uint named = 0;
+  auto meet = [&](uint count) {
+    for (uint i = 0; i < count; i++) {
+      event.initBadRecord().setReason(kj::str("record ", i, " is bad"));
+      if (view.noticeOf(event) != nullptr) named++;
+    }
+    event.initTrained();
+    return view.noticeOf(event);
+  };
+  CHECK(KJ_ASSERT_NONNULL(meet(25)) ==
+        "warning: 5 more bad records; events.jsonl and the logs of the roles name them all");
+  CHECK(named == 20);
+  CHECK(meet(20) == nullptr);
+  CHECK(named == 40);
+}
+
 TEST_CASE("RunView: after the last step no remaining time is told") {
   TestView view;
   view.textAt(10, 50, false);
