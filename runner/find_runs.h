@@ -18,4 +18,8 @@ struct FoundRun {
 // there is none.
 kj::Array<FoundRun> findRuns(kj::StringPtr path);
 
+// Which runs of the sweeps in the folder `path` have left no events yet, in one sentence. Null if
+// there is no such run, or no sweep.
+kj::Maybe<kj::String> notBegunIn(kj::StringPtr path);
+
 }  // namespace runner

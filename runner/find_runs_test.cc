@@ -1,6 +1,7 @@
 #include "runner/find_runs.h"
 
 #include <doctest/doctest.h>
+#include <kj/debug.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -68,6 +69,23 @@ TEST_CASE(
 TEST_CASE("findRuns: a folder without runs, and none at all, are told") {
   CHECK_THROWS(findRuns(folder("none")));
   CHECK_THROWS(findRuns("/nowhere"));
+}
+
+TEST_CASE("notBegunIn: counts the runs of a sweep that have left no events") {
+  addRun("rest/b");
+  folder("rest/c");
+  CHECK(notBegunIn(folder("rest")) == nullptr);
+  writeWhole(runOrderFile(folder("rest")), "c\nb\na\n");
+  auto file = runOrderFile(folder("rest"));
+  CHECK(KJ_ASSERT_NONNULL(notBegunIn(folder("rest"))) ==
+        kj::str("2 of the 3 runs that ", file,
+            " lists have not begun and have no row in the table: c and others"));
+  addRun("rest/c");
+  CHECK(KJ_ASSERT_NONNULL(notBegunIn(folder("rest"))) ==
+        kj::str(
+            "1 of the 3 runs that ", file, " lists has not begun and has no row in the table: a"));
+  addRun("rest/a");
+  CHECK(notBegunIn(folder("rest")) == nullptr);
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include "runner/experiment.h"
 #include "runner/explain.h"
 #include "runner/files.h"
+#include "runner/find_runs.h"
 #include "runner/interrupts.h"
 #include "runner/launchers.h"
 #include "runner/loaded_runs.h"
@@ -218,6 +219,9 @@ private:
       runs = readRuns(found);
       if (folder.size() > 0) makeFolders(folder, OTHER_REPORT);
     });
+    for (auto& each: runsNamed) {
+      KJ_IF_MAYBE(sentence, notBegunIn(each)) commandLine.warning(*sentence);
+    }
     if (folder.size() == 0 && runsNamed.size() == 1) folder = kj::str(runsNamed[0]);
     commandLine.endWith(showRuns(kj::mv(runs), folder));
   }
@@ -345,14 +349,14 @@ private:
   }
 
   void checkFile() {
-    struct stat about;
-    if (::access(file.cStr(), R_OK) != 0 || ::stat(file.cStr(), &about) != 0) {
-      commandLine.exitError(kj::str("error: cannot read ", file, ": ", strerror(errno)));
-    }
     char folder[PATH_MAX];
     if (::getcwd(folder, sizeof(folder)) == nullptr && errno == ENOENT) {
       commandLine.exitError(
           "error: the current folder was removed: change to one that exists (`cd`)");
+    }
+    struct stat about;
+    if (::access(file.cStr(), R_OK) != 0 || ::stat(file.cStr(), &about) != 0) {
+      commandLine.exitError(kj::str("error: cannot read ", file, ": ", strerror(errno)));
     }
     if (!S_ISREG(about.st_mode)) {
       commandLine.exitError(kj::str("error: ", file,

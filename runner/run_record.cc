@@ -214,6 +214,9 @@ RunRecord readRunRecord(kj::StringPtr folder) {
   Recorder recorder(record);
   eachEvent({kj::str(folder)}, [&](Event::Reader event) { recorder.take(event); });
   recorder.finish();
+  if (record.state == RunRecord::UNFINISHED) {
+    record.reason = kj::str("it still goes on, or its processes were killed");
+  }
   return record;
 }
 

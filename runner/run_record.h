@@ -85,8 +85,9 @@ struct RunRecord {
   // INTERRUPTED: by Ctrl-C or another signal to its launcher. UNFINISHED: it runs now, or was
   // killed. ELSEWHERE: another process runs it now.
   enum State { FINISHED, FAILED, INTERRUPTED, STOPPED, ELSEWHERE, UNFINISHED } state = UNFINISHED;
-  kj::String reason;  // of FAILED, INTERRUPTED and STOPPED; of ELSEWHERE the process
-  kj::String rule;    // of STOPPED: the sweep.stop that decided it
+  // Of FAILED, INTERRUPTED and STOPPED; of ELSEWHERE the process; of UNFINISHED what may be.
+  kj::String reason;
+  kj::String rule;  // of STOPPED: the sweep.stop that decided it
   kj::String digest;
   kj::String weightsSha256;  // of FINISHED
   double run_s = 0;          // of FINISHED

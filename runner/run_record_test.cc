@@ -175,6 +175,7 @@ TEST_CASE("readRunRecord: a last line that is torn is left out, and the run is u
   events.train(0, 1, 100, 0.1, 1);
   auto record = events.read("{\"time_s\":17951700");
   CHECK(record.state == RunRecord::UNFINISHED);
+  CHECK(record.reason == "it still goes on, or its processes were killed");
   CHECK(record.epochRecords.size() == 1);
 }
 
