@@ -3,6 +3,7 @@
 #include <kj/debug.h>
 
 #include "rpc/shard_server.h"
+#include "runner/reason.h"
 
 namespace runner {
 
@@ -170,13 +171,13 @@ Met IoThread::meet(uint epoch, MeetingPoint point, const nn::BatchResult& result
   });
 }
 
-void IoThread::tellFailure(kj::StringPtr reason) {
+kj::String IoThread::tellFailure(const kj::Exception& failure) {
   auto& there = getLoop();
-  there.executor.executeSync([&]() {
+  return there.executor.executeSync([&]() {
     auto limit = there.io.provider->getTimer().afterDelay(1 * kj::SECONDS);
-    return there.joined.addBranch().exclusiveJoin(kj::mv(limit)).then([&there, reason]() {
-      return there.membership.get() == nullptr ? kj::Promise<void>(kj::READY_NOW)
-                                               : there.membership->tellFailure(reason);
+    return there.joined.addBranch().exclusiveJoin(kj::mv(limit)).then([&]() {
+      return there.membership.get() == nullptr ? kj::Promise<kj::String>(reasonOf(failure))
+                                               : there.membership->tellFailure(failure);
     });
   });
 }

@@ -59,7 +59,7 @@ public:
       kj::ArrayPtr<const float> statistics);
   // Membership::tellFailure(), once the job is joined, which takes another second at most. Throws
   // if it never will be.
-  void tellFailure(kj::StringPtr reason);
+  kj::String tellFailure(const kj::Exception& failure);
   // Membership::clockAhead(), before the thread ends.
   kj::Duration clockAhead();
   // The store is not used any more. Rank 0 hands in the weights. Returns when the whole job is

@@ -3,8 +3,10 @@
 #include <kj/debug.h>
 #include <unistd.h>
 
+#include "rpc/running_time.h"
 #include "runner/clock_offset.h"
 #include "runner/machine.h"
+#include "runner/reason.h"
 #include "runner/terminal.h"
 
 namespace runner {
@@ -33,9 +35,17 @@ private:
   kj::Maybe<Membership::CountPushes> countPushes;
 };
 
-kj::Exception gone(kj::StringPtr coordinator) {
+// `how` follows the coordinator's address.
+kj::Exception lost(kj::StringPtr coordinator, kj::StringPtr how) {
   return kj::Exception(kj::Exception::Type::DISCONNECTED, __FILE__, __LINE__,
-      kj::str("the coordinator at ", coordinator, " is gone"));
+      kj::str("the coordinator at ", coordinator, how));
+}
+
+constexpr kj::StringPtr GONE = " is gone; see there why the job has ended"_kj;
+constexpr kj::StringPtr DUMB = " does not answer"_kj;
+
+kj::Exception gone(kj::StringPtr coordinator) {
+  return lost(coordinator, GONE);
 }
 
 class Seated final: public Membership {
@@ -44,7 +54,9 @@ public:
       kj::Own<kj::AsyncIoStream> stream, rpc::MessageLimits limits,
       kj::Function<void(RoleProgress::Builder)> progress)
       : timer(io.provider->getTimer()),
+        running(timer),
         silence(KJ_ASSERT_NONNULL(loaded.experiment).cluster.silence()),
+        launched(options.launched),
         coordinator(kj::str(options.coordinator)),
         progress(kj::mv(progress)),
         peer(kj::mv(stream), limits) {}
@@ -72,6 +84,7 @@ public:
       // machine cannot lose itself, and a coordinator that is stopped together with its job takes
       // nothing meanwhile.
       if (!sharesMachine) peer.breakOnSilence(silence);
+      lastHeard = running.passed();
       beating = beat().eagerlyEvaluate(nullptr);
     });
   }
@@ -84,27 +97,42 @@ public:
 
   kj::Promise<void> ended() override {
     // Last: the end of the job may have been read just before the end of the connection.
-    auto lost = peer.onDisconnect().then([this]() {
+    auto left = peer.onDisconnect().then([this]() {
       return kj::evalLast([this]() { kj::throwFatalException(gone(coordinator)); });
     });
     // What the coordinator sent before it left is still to be read, and may be that the job is
-    // over: `lost` comes after that.
+    // over: `left` comes after that.
     auto beats = beating.catch_([](kj::Exception&& e) -> kj::Promise<void> {
       if (e.getType() == kj::Exception::Type::DISCONNECTED) return kj::NEVER_DONE;
       return kj::mv(e);
     });
-    // A coordinator that goes drops our Member too: `lost` says it better.
+    // A coordinator that goes drops our Member too: `left` says it better.
     auto heard = told.catch_([](kj::Exception&&) -> kj::Promise<void> { return kj::NEVER_DONE; });
-    return heard.exclusiveJoin(kj::mv(lost)).exclusiveJoin(kj::mv(beats));
+    auto all = heard.exclusiveJoin(kj::mv(left)).exclusiveJoin(kj::mv(beats));
+    if (launched) return all;
+    return all.exclusiveJoin(watchSilence());
   }
 
-  kj::Promise<void> tellFailure(kj::StringPtr reason) override {
+  kj::Promise<kj::String> tellFailure(const kj::Exception& failure) override {
+    auto reason = reasonOf(failure);
+    bool isOfOther = failure.getType() == kj::Exception::Type::DISCONNECTED &&
+                     !reason.startsWith(lost(coordinator, "").getDescription());
     auto request = session().reportRequest();
     request.initEvent().initFailed().setReason(reason);
-    return request.send()
-        .ignoreResult()
-        .exclusiveJoin(timer.afterDelay(1 * kj::SECONDS))
-        .catch_([](kj::Exception&&) {});
+    // How the coordinator was lost, if it was.
+    using Loss = kj::Maybe<kj::StringPtr>;
+    auto taken = request.send().then(
+        [](auto&&) -> Loss { return nullptr; }, [](kj::Exception&&) -> Loss { return GONE; });
+    auto late = timer.afterDelay(1 * kj::SECONDS).then([]() -> Loss { return DUMB; });
+    return taken.exclusiveJoin(kj::mv(late))
+        .then([this, isOfOther, reason = kj::mv(reason)](Loss loss) mutable {
+          KJ_IF_MAYBE(how, loss) {
+            if (isOfOther) {
+              return kj::str("the coordinator at ", coordinator, *how, "; noticed here: ", reason);
+            }
+          }
+          return kj::mv(reason);
+        });
   }
 
 private:
@@ -116,13 +144,27 @@ private:
     return request.send().then([this, asked](capnp::Response<Session::HeartbeatResults>&& answer) {
       auto other = kj::origin<kj::TimePoint>() + answer.getClockNs() * kj::NANOSECONDS;
       clockOffset.hear(asked, clock.now(), other);
+      lastHeard = running.passed();
       return timer.afterDelay(silence / 5).then([this]() { return beat(); });
     });
   }
 
+  // Rejects when the coordinator has answered no heartbeat for so long; never resolves.
+  kj::Promise<void> watchSilence() {
+    return timer.afterDelay(rpc::RunningTime::LOOK_INTERVAL).then([this]() -> kj::Promise<void> {
+      if (running.passed() - lastHeard <= silence) return watchSilence();
+      return lost(coordinator,
+          kj::str(" has been silent for ", silence / kj::SECONDS,
+              " s; was it stopped, or is its machine overloaded? (cluster.silence_timeout_s)"));
+    });
+  }
+
   kj::Timer& timer;
+  rpc::RunningTime running;
   const kj::MonotonicClock& clock = kj::systemPreciseMonotonicClock();
   const kj::Duration silence;
+  const bool launched;
+  kj::Duration lastHeard = 0 * kj::NANOSECONDS;  // of the coordinator, by `running`
   const kj::String coordinator;
   kj::Function<void(RoleProgress::Builder)> progress;
   rpc::Peer peer;
@@ -148,6 +190,17 @@ kj::Promise<kj::Own<Membership>> Membership::join(kj::AsyncIoContext& io,
     const LoadedExperiment& loaded, const RoleOptions& options,
     kj::Maybe<const rpc::ServerAddress&> address, rpc::MessageLimits limits,
     kj::Function<void(RoleProgress::Builder)> progress, kj::Maybe<CountPushes> count) {
+  auto& timer = io.provider->getTimer();
+  auto running = kj::heap<rpc::RunningTime>(timer);
+  auto limit = KJ_ASSERT_NONNULL(loaded.experiment).cluster.startTimeout_s;
+  auto late = running->until(limit * kj::SECONDS)
+                  .attach(kj::mv(running))
+                  .then([&options, limit]() -> kj::Promise<kj::Own<Membership>> {
+                    return lost(options.coordinator,
+                        kj::str(" has not answered within ", limit,
+                            " s; does a coordinator of runner listen there, and does it run? "
+                            "(cluster.start_timeout_s)"));
+                  });
   return io.provider->getNetwork()
       .parseAddress(options.coordinator)
       .then([](kj::Own<kj::NetworkAddress> parsed) {
@@ -174,7 +227,8 @@ kj::Promise<kj::Own<Membership>> Membership::join(kj::AsyncIoContext& io,
           }
           return kj::mv(seated);
         });
-      });
+      })
+      .exclusiveJoin(kj::mv(late));
 }
 
 }  // namespace runner

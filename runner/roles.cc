@@ -107,8 +107,9 @@ void runServer(const LoadedExperiment& loaded, const RoleOptions& options) {
                         .wait(io.waitScope);
   auto run = [&]() { membership->ended().exclusiveJoin(kj::mv(serving)).wait(io.waitScope); };
   KJ_IF_MAYBE(failure, kj::runCatchingExceptions(run)) {
-    if (!options.launched) membership->tellFailure(reasonOf(*failure)).wait(io.waitScope);
-    kj::throwFatalException(kj::mv(*failure));
+    if (options.launched) kj::throwFatalException(kj::mv(*failure));
+    auto reason = membership->tellFailure(*failure).wait(io.waitScope);
+    kj::throwFatalException(kj::Exception(failure->getType(), __FILE__, __LINE__, kj::mv(reason)));
   }
   KJ_IF_MAYBE(own, trace) {
     writeTrace(**own, experiment, options, placement, facts.graph.keys, membership->clockAhead());

@@ -538,7 +538,12 @@ void runWorker(const LoadedExperiment& loaded, const RoleOptions& options) {
     // A server that this worker cannot reach may be there for the coordinator and the launcher.
     if (!options.launched || rpc::isUnreachable(*failure)) {
       // If the coordinator hears nothing, that is no news for whoever started this role.
-      kj::runCatchingExceptions([&]() { place.ioThread->tellFailure(reasonOf(*failure)); });
+      kj::String reason;
+      auto tell = [&]() { reason = place.ioThread->tellFailure(*failure); };
+      if (kj::runCatchingExceptions(tell) == nullptr) {
+        kj::throwFatalException(
+            kj::Exception(failure->getType(), __FILE__, __LINE__, kj::mv(reason)));
+      }
     }
     kj::throwFatalException(kj::mv(*failure));
   }

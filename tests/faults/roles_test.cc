@@ -197,30 +197,45 @@ TEST_CASE("a run that was started to ignore SIGHUP, as nohup does, goes on") {
   CHECK(command.wait().exitCode == 0);
 }
 
-TEST_CASE("Ctrl-C ends a run that is still fetching its data") {
-  // A mirror that takes calls and says nothing.
-  sockaddr_in name = {};
-  socklen_t size = sizeof(name);
-  name.sin_family = AF_INET;
-  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  auto address = reinterpret_cast<sockaddr*>(&name);
-  int raw;
-  KJ_SYSCALL(raw = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  kj::AutoCloseFd mirror(raw);
-  timeval patience = {PATIENCE_S, 0};
-  KJ_SYSCALL(::setsockopt(mirror, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)));
-  KJ_SYSCALL(::bind(mirror, address, size));
-  KJ_SYSCALL(::listen(mirror, 1));
-  KJ_SYSCALL(::getsockname(mirror, address, &size));
+// Somebody who listens on a port of his own, and takes calls.
+struct Stranger {
+  Stranger() {
+    sockaddr_in name = {};
+    socklen_t size = sizeof(name);
+    name.sin_family = AF_INET;
+    name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    auto address = reinterpret_cast<sockaddr*>(&name);
+    int raw;
+    KJ_SYSCALL(raw = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    listener = kj::AutoCloseFd(raw);
+    timeval patience = {PATIENCE_S, 0};
+    KJ_SYSCALL(::setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)));
+    KJ_SYSCALL(::bind(listener, address, size));
+    KJ_SYSCALL(::listen(listener, 1));
+    KJ_SYSCALL(::getsockname(listener, address, &size));
+    port = ntohs(name.sin_port);
+  }
 
+  kj::AutoCloseFd accept() {
+    int raw;
+    KJ_SYSCALL(raw = ::accept(listener, nullptr, nullptr));
+    return kj::AutoCloseFd(raw);
+  }
+
+  kj::AutoCloseFd listener;
+  uint port;
+};
+
+TEST_CASE("Ctrl-C ends a run that is still fetching its data") {
+  // A mirror that says nothing.
+  Stranger mirror;
   auto cache = kj::str("RUNNER_CACHE=", newFolder());
   auto runs = newFolder();
-  auto source = kj::str("data.source=\"http://127.0.0.1:", ntohs(name.sin_port), "\"");
+  auto source = kj::str("data.source=\"http://127.0.0.1:", mirror.port, "\"");
   kj::StringPtr environment[] = {cache};
   kj::StringPtr words[] = {RUNNER, "run", ENDLESS, "--set", source, "--runs", runs};
   Command command(words, {.environment = environment});
-  KJ_SYSCALL(raw = ::accept(mirror, nullptr, nullptr));
-  kj::AutoCloseFd call(raw);
+  auto call = mirror.accept();
   command.killGroup(SIGINT);
   auto ended = command.wait(FAILS_WITHIN_S);
   CHECK(ended.exitCode == 130);
@@ -422,9 +437,15 @@ TEST_CASE("Ctrl-C of a coordinator that was started by hand is recorded, and end
   CHECK(ended.exitCode == 130);
   CHECK(
       contains(ended.errors, "interrupted; the servers and workers lose the coordinator and end"));
+  auto gone = kj::str("error: the coordinator at ", job.address, " is gone; ");
+  auto check = [&](Command& role) {
+    auto ended = role.wait(FAILS_WITHIN_S);
+    CHECK(ended.exitCode == 75);
+    CHECK(contains(ended.errors, gone));
+  };
   for (uint i = 0; i < 2; i++) {
-    CHECK(job.servers[i]->wait(FAILS_WITHIN_S).exitCode == 75);
-    CHECK(job.workers[i]->wait(FAILS_WITHIN_S).exitCode == 75);
+    check(*job.servers[i]);
+    check(*job.workers[i]);
   }
   constexpr kj::StringPtr REASON = "received SIGINT (Ctrl-C)"_kj;
   for (auto file: {"/events.jsonl", "/log.txt", "/table.md", "/report.html"}) {
@@ -462,25 +483,39 @@ TEST_CASE("a worker that waits for others says that the coordinator is gone, wit
   CHECK(contains(ended.errors, kj::str("error: the coordinator at ", address, " is gone")));
 }
 
-TEST_CASE("a role says that what answers at the address is not a coordinator") {
-  sockaddr_in name = {};
-  socklen_t size = sizeof(name);
-  name.sin_family = AF_INET;
-  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  auto address = reinterpret_cast<sockaddr*>(&name);
-  int raw;
-  KJ_SYSCALL(raw = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  kj::AutoCloseFd web(raw);
-  timeval patience = {PATIENCE_S, 0};
-  KJ_SYSCALL(::setsockopt(web, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)));
-  KJ_SYSCALL(::bind(web, address, size));
-  KJ_SYSCALL(::listen(web, 1));
-  KJ_SYSCALL(::getsockname(web, address, &size));
-  auto place = kj::str("127.0.0.1:", ntohs(name.sin_port));
+TEST_CASE("a role whose coordinator never answers ends after start_timeout_s and says so") {
+  Stranger silent;
+  auto place = kj::str("127.0.0.1:", silent.port);
+  auto server = startRole("tests/faults/impatient.toml", "server", 0, place);
+  auto call = silent.accept();
+  auto ended = server->wait(FAILS_WITHIN_S);
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 75);
+  CHECK(contains(ended.errors,
+      kj::str("error: the coordinator at ", place, " has not answered within 3 s; ")));
+}
 
+TEST_CASE("roles started by hand notice that their coordinator is stopped") {
+  JobByHand job(endlessWith("[cluster]\nsilence_timeout_s = 2\n"));
+  REQUIRE(job.coordinator->waitForOutput("Batch [20]"));
+  job.coordinator->kill(SIGSTOP);
+  auto check = [&](Command& role) {
+    auto ended = role.wait(FAILS_WITHIN_S);
+    INFO(ended.errors);
+    CHECK(ended.exitCode == 75);
+    CHECK(contains(ended.errors, kj::str("error: the coordinator at ", job.address)));
+  };
+  for (uint i = 0; i < 2; i++) {
+    check(*job.servers[i]);
+    check(*job.workers[i]);
+  }
+}
+
+TEST_CASE("a role says that what answers at the address is not a coordinator") {
+  Stranger web;
+  auto place = kj::str("127.0.0.1:", web.port);
   auto worker = startRole(ENDLESS, "worker", 0, place);
-  KJ_SYSCALL(raw = ::accept(web, nullptr, nullptr));
-  kj::AutoCloseFd call(raw);
+  auto call = web.accept();
   constexpr char ANSWER[] = "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n";
   KJ_SYSCALL(::send(call, ANSWER, sizeof(ANSWER) - 1, MSG_NOSIGNAL));
   auto ended = worker->wait(FAILS_WITHIN_S);
