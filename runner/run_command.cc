@@ -113,23 +113,29 @@ kj::String titleOf(kj::ArrayPtr<const ReportedRun> runs) {
 }  // namespace
 
 void reportBrokenRun(const RunFolder& folder, kj::StringPtr name) {
-  kj::runCatchingExceptions([&]() {
+  auto report = [&]() {
     auto run = readRun(folder.path, name);
     writeReport(folder.path, run[0].label, run);
-  });
+  };
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions(report)) {
+    if (::access(folder.path.cStr(), F_OK) != 0) return;
+    tell(kj::str("warning: the run has no tables and no report: ", reasonOf(*e)));
+  }
 }
 
 ExitCode reportRun(const RunFolder& folder, kj::StringPtr name, kj::StringPtr weightsSha256,
     const SingleRunView& view) {
   auto run = readRun(folder.path, name);
-  writeReport(folder.path, run[0].label, run);
+  auto unwritten =
+      kj::runCatchingExceptions([&]() { writeReport(folder.path, run[0].label, run); });
   if (view.linesLeftOut() > 0) {
     auto more = kj::str(counted(view.linesLeftOut(), "more line"), " on single steps: see ");
     print(kj::str(withPath(STDOUT_FILENO, more, folder.log()), "\n"));
   }
   printTables(run);
-  printWhereTablesAre(folder.path);
+  if (unwritten == nullptr) printWhereTablesAre(folder.path);
   printWeights(weightsSha256, folder.path);
+  KJ_IF_MAYBE(e, unwritten) kj::throwFatalException(kj::mv(*e));
   return codeOf(run);
 }
 
@@ -224,16 +230,25 @@ namespace {
     if (run.record.state != RunRecord::FINISHED) continue;
     printWeights(run.record.weightsSha256, run.record.folder);
   }
+  bool isWritten = true;
   if (elsewhere == 0) {
-    writeReport(folder, name, finished);
-    printWhereTablesAre(folder);
+    auto write = [&]() { writeReport(folder, name, finished); };
+    KJ_IF_MAYBE(e, kj::runCatchingExceptions(write)) {
+      isWritten = false;
+      commandLine.error(reasonOf(*e));
+    } else {
+      printWhereTablesAre(folder);
+    }
   } else {
     tell(kj::str(elsewhere, " of ", counted(finished.size(), "run"),
         elsewhere == 1 ? " is" : " are", " running elsewhere. The tables in ", folder,
         " are left to the process that ends last; `runner table ", folder,
         "` writes them at any time"));
   }
-  if (failed == 0) commandLine.endWith(codeOf(finished));
+  if (failed == 0) {
+    auto code = codeOf(finished);
+    commandLine.endWith(isWritten ? code : RUN_FAILED);
+  }
   commandLine.error(kj::str(failed, " of ", counted(finished.size(), "run"),
       " failed: the table says why; the same command tries them again"));
   commandLine.endWith(RUN_FAILED);

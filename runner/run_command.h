@@ -30,12 +30,12 @@ kj::String openingOf(
 
 // What is left to do when the run in `folder` has finished: prints its table and its weights' hash,
 // and leaves its report there. `view` has shown its log. MISSED if the run is not what it expects,
-// which is told.
+// which is told. Throws if the report cannot be written, once everything is printed.
 ExitCode reportRun(const RunFolder& folder, kj::StringPtr name, kj::StringPtr weightsSha256,
     const SingleRunView& view);
 
-// Leaves a report of a run that has failed or was interrupted, if it came so far as to have one.
-// That it has none adds nothing to the cause.
+// Leaves a report of a run that has failed or was interrupted. A report that cannot be written is
+// told, unless the folder itself is gone.
 void reportBrokenRun(const RunFolder& folder, kj::StringPtr name);
 
 // Where else to write a report.

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/faults/failure.h"
@@ -144,6 +145,22 @@ TEST_CASE("a stopped role is noticed within 10 s with the time-out of an ordinar
   auto ended = run->command.wait(FAILS_WITHIN_S);
   checkFailed(ended, {"worker 1", "silent for 5 s", "cluster.silence_timeout_s"});
   checkNothingLeft(*run);
+}
+
+TEST_CASE("tables that cannot be written: stdout has all the same, and an error says it") {
+  auto finished = startedRun("tests/faults/short.toml");
+  KJ_SYSCALL(::mkdir(kj::str(finished->folder, "/table.csv").cStr(), 0777));
+  auto ended = finished->command.wait();
+  checkFailed(ended, {finished->folder, "/table.csv", "Is a directory"});
+  CHECK(contains(ended.output, "| epoch | "));
+  CHECK(contains(ended.output, "\nweights sha256="));
+
+  auto killed = startedRun(ENDLESS);
+  KJ_SYSCALL(::mkdir(kj::str(killed->folder, "/table.md").cStr(), 0777));
+  KJ_SYSCALL(::kill(killed->role("worker", 0).pid, SIGKILL));
+  ended = killed->command.wait(FAILS_WITHIN_S);
+  checkFailed(ended, {"worker 0 was killed by signal 9"});
+  CHECK(contains(ended.errors, "warning: the run has no tables and no report: cannot write "));
 }
 
 TEST_CASE("a launcher that is killed leaves no role behind") {

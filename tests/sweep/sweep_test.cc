@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "runner/run_record.h"
@@ -148,6 +149,17 @@ TEST_CASE("a finished run whose weights are gone or damaged runs again, and the 
   CHECK(isSkipped(second, 4));
   CHECK(resultsOf(second, runs) == resultsOf(first, runs));
   CHECK(readFile(weights(0)) == whole);
+}
+
+TEST_CASE("a sweep whose tables cannot be written prints them all the same, and ends with 1") {
+  auto runs = newFolder();
+  KJ_SYSCALL(::mkdir(kj::str(runs, "/small").cStr(), 0777));
+  KJ_SYSCALL(::mkdir(kj::str(runs, "/small/table.md").cStr(), 0777));
+  auto ended = run(runs, {"--set", "train.epochs=1"});
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 1);
+  CHECK(linesOf(ended.output).size() == 2 + 4 + 4);
+  CHECK(contains(ended.errors, kj::str("\nerror: cannot write ", runs, "/small/table.md: ")));
 }
 
 TEST_CASE("a sweep of one run prints some rows of a table by steps; table.md has all") {
