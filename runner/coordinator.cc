@@ -171,7 +171,7 @@ void Job::showAddress(kj::StringPtr address) {
   log.show(event);
 }
 
-kj::Promise<void> Job::run() {
+kj::Promise<void> Job::run(bool launched) {
   capnp::MallocMessageBuilder message;
   auto event = message.initRoot<Event>();
   stamp(event);
@@ -198,7 +198,7 @@ kj::Promise<void> Job::run() {
 
   // Whichever of them ends first, ends the job; only `ended` can end it well.
   return kj::mv(ended)
-      .exclusiveJoin(watchStart())
+      .exclusiveJoin(launched ? kj::Promise<void>(kj::NEVER_DONE) : watchStart())
       .exclusiveJoin(
           tellMissing(kj::min(TELL_MISSING, experiment.cluster.startTimeout_s * kj::SECONDS / 2)))
       .exclusiveJoin(watchSilence())
@@ -449,14 +449,11 @@ void Job::stamp(Event::Builder event) {
 }
 
 kj::String Job::missing() const {
-  constexpr size_t NAMES_MAX = 5;
   kj::Vector<kj::String> names;
   for (auto& seat: seats) {
     if (!seat.joined) names.add(roleName(seat.role, seat.index));
   }
-  if (names.size() <= NAMES_MAX) return kj::strArray(names, ", ");
-  return kj::str(
-      kj::strArray(names.slice(0, NAMES_MAX), ", "), ", … (", names.size(), " roles in all)");
+  return roleList(names);
 }
 
 kj::Promise<void> Job::tellMissing(kj::Duration pause) {

@@ -33,10 +33,12 @@ public:
 
   // Resolves when the weights are written and every role was told to end. Rejects, with a sentence
   // that names role, cause and way out, when a role does not join in time, is lost, or is silent
-  // for too long, when a file cannot be written, or when the disk has no room for the weights and
-  // the logs of the next epoch, at the start and at the end of each epoch. The log then has no
-  // event that says so: whoever knows the cause best appends it. Call once.
-  kj::Promise<void> run();
+  // for too long, when a file cannot be written, when the run's folder is removed or renamed, or
+  // when at the start or at the end of an epoch the folder is read-only, or the disk has no room
+  // for the weights and the logs of the next epoch. The log then has no event that says so: whoever
+  // knows the cause best appends it. With `launched`, the launcher judges whether roles join in
+  // time: it knows when it has started them. Call once.
+  kj::Promise<void> run(bool launched);
 
 private:
   friend class CoordinatorServer;

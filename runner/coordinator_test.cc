@@ -31,7 +31,8 @@ struct TestJob {
   kj::Own<Job> job;
   kj::Promise<void> over = nullptr;
 
-  explicit TestJob(kj::StringPtr name, kj::StringPtr silence = "cluster.silence_timeout_s=5"_kj) {
+  explicit TestJob(kj::StringPtr name, kj::StringPtr silence = "cluster.silence_timeout_s=5"_kj,
+      bool launched = false) {
     kj::StringPtr overrides[] = {"cluster.servers=1", "cluster.start_timeout_s=30", silence};
     loaded = loadExperiment("configs/fashion_mnist_dist_sync.toml", overrides);
     REQUIRE(loaded.errors == "");
@@ -43,7 +44,7 @@ struct TestJob {
         RunLog::toLauncher(kj::AutoCloseFd(::open(told().cStr(), O_WRONLY | O_CREAT, 0666))));
     job = kj::refcounted<Job>(
         experiment, loaded.digest, *facts, folder, *log, timer, kj::systemPreciseCalendarClock());
-    over = job->run().eagerlyEvaluate(nullptr);
+    over = job->run(launched).eagerlyEvaluate(nullptr);
   }
 
   // What the launcher hears.
@@ -169,6 +170,12 @@ TEST_CASE("a job that misses a role at the start names it") {
   CHECK(job.failure() ==
         "not joined within 30 s: worker 0; see why they did not start, or raise "
         "cluster.start_timeout_s");
+}
+
+TEST_CASE("a job that a launcher started leaves it to the launcher who has not joined in time") {
+  TestJob job("launched", "cluster.silence_timeout_s=5", true);
+  job.pass(1 * kj::HOURS);
+  CHECK_FALSE(job.over.poll(job.waitScope));
 }
 
 TEST_CASE("a heartbeat answers the coordinator's monotonic clock") {

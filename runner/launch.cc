@@ -54,8 +54,9 @@ kj::Promise<Outcome> Launch::run() {
 }
 
 StartedRole& Launch::add(Role role, uint index, kj::StringPtr coordinator) {
-  auto& member = *members.add(kj::heap<Member>(
-      Member{role, index, roleName(role, index), start(role, index, coordinator)}));
+  uint count = role == Role::SERVER ? experiment.cluster.serversOfProcess(index) : 1;
+  auto& member = *members.add(kj::heap<Member>(Member{
+      role, index, count, processName(role, index, count), start(role, index, coordinator)}));
   tasks->add(member.role->ended().then([this, &member](kj::Maybe<Failure> failed) {
     KJ_IF_MAYBE(f, failed) return fail(kj::mv(*f));
     member.hasEnded = true;
@@ -76,16 +77,17 @@ kj::Vector<kj::StringPtr> Launch::stayed() {
 
 void Launch::take(kj::StringPtr line) {
   lastHeard = running.passed();
-  members[0]->hasJoined = true;
+  members[0]->joined = 1;
   capnp::MallocMessageBuilder message;
   auto event = message.initRoot<Event>();
   parseEvent(line, event);
   view.show(event);
   if (event.isJoined()) {
     for (auto& member: members) {
-      if (member->kind == event.getRole() && member->index == event.getIndex()) {
-        member->hasJoined = true;
-      }
+      uint index = event.getIndex();
+      bool isOne = member->kind == event.getRole() && index >= member->index &&
+                   index < member->index + member->count;
+      if (isOne) member->joined++;
     }
   }
   if (event.isListening()) {
@@ -95,6 +97,7 @@ void Launch::take(kj::StringPtr line) {
       add(Role::SERVER, i, address);
     }
     for (uint i = 0; i < cluster.workers; i++) add(Role::WORKER, i, address);
+    rolesStarted = running.passed();
   }
 }
 
@@ -114,6 +117,7 @@ kj::Promise<void> Launch::watchSilence() {
   return timer.afterDelay(rpc::RunningTime::LOOK_INTERVAL).then([this]() -> kj::Promise<void> {
     checkCoordinator();
     checkStopped();
+    checkJoined();
     if (failure != nullptr) return kj::READY_NOW;
     return watchSilence();
   });
@@ -122,9 +126,9 @@ kj::Promise<void> Launch::watchSilence() {
 void Launch::checkCoordinator() {
   auto& cluster = experiment.cluster;
   auto& coordinator = *members[0];
-  auto limit = coordinator.hasJoined ? cluster.silenceTimeout_s : cluster.startTimeout_s;
+  auto limit = coordinator.hasJoined() ? cluster.silenceTimeout_s : cluster.startTimeout_s;
   if (running.passed() - lastHeard <= limit * kj::SECONDS) return;
-  if (!coordinator.hasJoined) {
+  if (!coordinator.hasJoined()) {
     return fail({Failure::SILENT, kj::str("the coordinator has not reported within ", limit,
                                       " s; is its machine overloaded? (cluster.start_timeout_s)")});
   }
@@ -140,7 +144,7 @@ void Launch::checkStopped() {
   auto limit = experiment.cluster.silenceTimeout_s;
   auto now = running.passed();
   for (auto& member: members) {
-    if (member->hasJoined || member->hasEnded || !member->role->isStopped()) {
+    if (member->hasJoined() || member->hasEnded || !member->role->isStopped()) {
       member->stoppedSince = nullptr;
     } else KJ_IF_MAYBE(since, member->stoppedSince) {
       if (now - *since < limit * kj::SECONDS) continue;
@@ -153,6 +157,20 @@ void Launch::checkStopped() {
     } else {
       member->stoppedSince = now;
     }
+  }
+}
+
+void Launch::checkJoined() {
+  KJ_IF_MAYBE(since, rolesStarted) {
+    auto limit = experiment.cluster.startTimeout_s;
+    if (running.passed() - *since <= limit * kj::SECONDS) return;
+    kj::Vector<kj::String> missing;
+    for (auto& member: members) {
+      if (!member->hasJoined()) missing.add(kj::str(member->name));
+    }
+    if (missing.empty()) return;
+    fail({Failure::SILENT, kj::str("not joined within ", limit, " s: ", roleList(missing),
+                               "; see why they did not start, or raise cluster.start_timeout_s")});
   }
 }
 

@@ -55,16 +55,21 @@ private:
   kj::Promise<void> watchSilence();
   void checkCoordinator();
   void checkStopped();
+  // Fails the run when roles have not joined cluster.start_timeout_s after they were started.
+  void checkJoined();
 
-  // A role with what is known of it.
+  // A process with what is known of it.
   struct Member {
     Role kind;
-    uint index;
+    uint index;  // of its first role
+    uint count;  // of its roles
     kj::String name;
     kj::Own<StartedRole> role;
-    bool hasJoined = false;  // or, of the coordinator: it has spoken
+    uint joined = 0;  // of its roles; of the coordinator: it has spoken
     bool hasEnded = false;
     kj::Maybe<kj::Duration> stoppedSince = nullptr;  // by `running`; only before it has joined
+
+    bool hasJoined() const { return joined == count; }
   };
 
   const Experiment& experiment;
@@ -75,6 +80,7 @@ private:
   kj::Own<kj::AsyncInputStream> events;
   rpc::RunningTime running;
   kj::Duration lastHeard = 0 * kj::NANOSECONDS;  // of the coordinator, by `running`
+  kj::Maybe<kj::Duration> rolesStarted;          // when the last one was, by `running`
   kj::Maybe<Failure> failure;  // the one nearest to the cause, of what several roles say
   kj::Promise<void> over;
   kj::Own<kj::PromiseFulfiller<void>> overFulfiller;

@@ -216,6 +216,28 @@ TEST_CASE("Launch: a coordinator that never reports fails the run, which names s
   CHECK(failure.endsWith("(cluster.start_timeout_s)"));
 }
 
+TEST_CASE("Launch: roles have start_timeout_s to join from when the launcher has started them") {
+  TimedLaunch launch;
+  auto pass = [&](uint seconds) {
+    for (uint second = 0; second < seconds; second++) {
+      launch.pass(1 * kj::SECONDS);
+      launch.progress();
+    }
+  };
+  pass(50);
+  // The launcher is stopped before it has read where the coordinator listens.
+  launch.stop(1 * kj::HOURS);
+  launch.listen();
+  launch.join(Role::SERVER, 0);
+  launch.join(Role::WORKER, 1);
+  pass(59);
+  CHECK_FALSE(launch.isOver());
+  pass(2);
+  CHECK(launch.failure() ==
+        "not joined within 60 s: worker 0; see why they did not start, or raise "
+        "cluster.start_timeout_s");
+}
+
 TEST_CASE("Launch: a role that is stopped before it joins fails the run after the silence limit") {
   TimedLaunch launch;
   launch.listen();

@@ -24,4 +24,11 @@ kj::String processName(Role role, uint first, uint count) {
   return kj::str("the process of ", roleWord(role), "s ", first, " to ", first + count - 1);
 }
 
+kj::String roleList(kj::ArrayPtr<const kj::String> names) {
+  constexpr size_t NAMES_MAX = 5;
+  if (names.size() <= NAMES_MAX) return kj::strArray(names, ", ");
+  return kj::str(
+      kj::strArray(names.slice(0, NAMES_MAX), ", "), ", … (", names.size(), " roles in all)");
+}
+
 }  // namespace runner

@@ -18,6 +18,8 @@ kj::String roleName(Role role, uint index);
 // "the process of servers 0 to 1": what they call a process of `count` servers. Of one role, its
 // name.
 kj::String processName(Role role, uint first, uint count);
+// The names in one text. Of many the first five, and how many there are.
+kj::String roleList(kj::ArrayPtr<const kj::String> names);
 
 // One role of a job.
 struct RoleOptions {

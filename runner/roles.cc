@@ -55,7 +55,7 @@ bool runCoordinator(const LoadedExperiment& loaded, const RoleOptions& options, 
   auto listener = listen(io, rpc::TCP);
   auto serving =
       listener->serve(io.provider->getTimer(), jobMessageLimits(facts.graph), job->bootstrap());
-  auto over = job->run();
+  auto over = job->run(options.launched);
 
   job->showAddress(listener->address().tcp);
   int interrupt = 0;
