@@ -46,6 +46,8 @@ public:
     return job->allJoined.addBranch().then([this, context]() mutable {
       auto& experiment = job->experiment;
       auto where = experiment.kvstore.mode->shards;
+    // Otherwise the session of a role that is gone would wait with it, and nobody would notice.
+    context.allowCancellation();
       if (where == rpc::Mode::IN_WORKER) return;
       auto role = where == rpc::Mode::IN_SERVERS ? Role::SERVER : Role::WORKER;
       auto shards = context.getResults().initShards(experiment.shards());
@@ -79,6 +81,7 @@ public:
     return met.then([this, context]() mutable {
       auto& outcome = job->meeting.outcome;
       auto results = context.getResults();
+    context.allowCancellation();
       auto result = results.initResult();
       result.setLossSum(outcome.sums.loss);
       result.setCorrect(outcome.sums.correct);

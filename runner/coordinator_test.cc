@@ -444,6 +444,29 @@ TEST_CASE("a role that leaves before the end is lost") {
         "step was reported yet");
 }
 
+TEST_CASE("a worker that leaves while it waits for the others is lost at once") {
+  SUBCASE("at the start") {
+    TestJob job("leave at the start");
+    {
+      auto worker = job.join(Role::WORKER, 0);
+      auto start = worker.startRequest().send();
+      CHECK_FALSE(start.poll(job.waitScope));
+    }
+    CHECK(job.failure().startsWith("worker 0 closed its connection without giving a reason"));
+  }
+  SUBCASE("in a meeting") {
+    TestJob job("leave a meeting");
+    auto server = job.join(Role::SERVER, 0);
+    auto other = job.join(Role::WORKER, 1);
+    {
+      auto worker = job.join(Role::WORKER, 0);
+      auto met = meet(worker, 1, 1);
+      CHECK_FALSE(met.poll(job.waitScope));
+    }
+    CHECK(job.failure().startsWith("worker 0 closed its connection without giving a reason"));
+  }
+}
+
 TEST_CASE("of a lost worker the newest step is told that it has reported in any way") {
   TestJob job("newest step");
   auto server = job.join(Role::SERVER, 0);

@@ -445,6 +445,17 @@ TEST_CASE("a role started by hand that is killed: the coordinator says that it g
   CHECK(contains(job.failedEvent(), CAUSE));
 }
 
+TEST_CASE("a worker started by hand that is killed before all have joined is lost at once") {
+  // No role is silent for so long.
+  auto file = endlessWith("[cluster]\nsilence_timeout_s = 600\n");
+  auto coordinator = startCoordinator(file);
+  auto worker = startRole(file, "worker", 0, addressOf(*coordinator));
+  REQUIRE(worker->waitForErrors("worker 0 joined the job"));
+  worker->kill(SIGKILL);
+  checkFailed(coordinator->wait(FAILS_WITHIN_S),
+      {"worker 0 closed its connection without giving a reason: it was killed or it crashed"});
+}
+
 TEST_CASE("Ctrl-C of a coordinator that was started by hand is recorded, and ends every role") {
   JobByHand job(ENDLESS);
   REQUIRE(job.coordinator->waitForOutput("Batch [20]"));
