@@ -1,8 +1,11 @@
 #include "runner/coordinator.h"
 
 #include <capnp/message.h>
+#include <errno.h>
 #include <kj/debug.h>
 #include <math.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "configs/language/failure.h"
 #include "nn/cpu/cpu.h"
@@ -43,11 +46,11 @@ public:
   ~SessionServer() noexcept(false) { job->leave(seat); }
 
   kj::Promise<void> start(StartContext context) override {
+    // Otherwise the session of a role that is gone would wait with it, and nobody would notice.
+    context.allowCancellation();
     return job->allJoined.addBranch().then([this, context]() mutable {
       auto& experiment = job->experiment;
       auto where = experiment.kvstore.mode->shards;
-    // Otherwise the session of a role that is gone would wait with it, and nobody would notice.
-    context.allowCancellation();
       if (where == rpc::Mode::IN_WORKER) return;
       auto role = where == rpc::Mode::IN_SERVERS ? Role::SERVER : Role::WORKER;
       auto shards = context.getResults().initShards(experiment.shards());
@@ -78,10 +81,10 @@ public:
         kj::heapArray<float>(floats(params.getStatistics()))};
     auto met = job->meet(seat, params.getEpoch(), params.getPoint(), kj::mv(contribution));
     context.releaseParams();
+    context.allowCancellation();
     return met.then([this, context]() mutable {
       auto& outcome = job->meeting.outcome;
       auto results = context.getResults();
-    context.allowCancellation();
       auto result = results.initResult();
       result.setLossSum(outcome.sums.loss);
       result.setCorrect(outcome.sums.correct);
@@ -197,7 +200,7 @@ kj::Promise<void> Job::run(bool launched) {
   for (auto i: kj::indices(facts.leftOut)) leftOut.set(i, facts.leftOut[i]);
   log.append(event);
   reportPlacement();
-  checkRoom(0);
+  checkFolder(0);
 
   // Whichever of them ends first, ends the job; only `ended` can end it well.
   return kj::mv(ended)
@@ -306,7 +309,7 @@ void Job::report(Seat& seat, Event::Reader event) {
   // Once an epoch is often enough: of the first worker that ends it.
   if (event.isTrained() && event.getTrained().getEpoch() > epochsChecked) {
     epochsChecked = event.getTrained().getEpoch();
-    checkRoom(epochsChecked);
+    checkFolder(epochsChecked);
   }
 }
 
@@ -359,10 +362,22 @@ void Job::endMeeting() {
   meeting.waiting.clear();
 }
 
-void Job::checkRoom(uint epochsDone) {
+void Job::checkFolder(uint epochsDone) {
+  if (!isInPlace()) return;
+  if (::access(folder.path.cStr(), W_OK | X_OK) != 0) {
+    return fail(kj::str("cannot write to the folder of the run, ", folder.path, ": ",
+        strerror(errno), "; make it writable, or ", OTHER_RUNS));
+  }
   auto needed = neededRoom(experiment, facts);
   if (epochsDone == facts.epochs(experiment)) needed.logs_bytes = 0;
   KJ_IF_MAYBE(why, whyNoRoom(folder, needed)) fail(kj::mv(*why));
+}
+
+bool Job::isInPlace() {
+  if (log.isInPlace()) return true;
+  fail(kj::str("the folder of the run, ", folder.path, ", or its events.jsonl, was removed or ",
+      "renamed while the run went on; start the run again, and leave its folder in place"));
+  return false;
 }
 
 kj::Promise<void> Job::countPushes(uint epoch) {
@@ -395,9 +410,10 @@ void Job::finish(
     if (seat.index == 0) {
       KJ_REQUIRE(parameters.size() == graph.parameters && statistics.size() == graph.statisticsSize,
           "weights of another network", parameters.size(), statistics.size());
+      if (!isInPlace()) return kj::READY_NOW;
       weightsSha256 = writeWeights(folder.weights(), graph, digest, parameters, statistics);
     }
-    if (finished < experiment.cluster.workers) return kj::READY_NOW;
+    if (over || finished < experiment.cluster.workers) return kj::READY_NOW;
     capnp::MallocMessageBuilder message;
     auto event = message.initRoot<Event>();
     stamp(event);
@@ -525,6 +541,7 @@ kj::Promise<void> Job::showProgress(uint64_t before) {
     for (auto& seat: seats) {
       if (seat.role == Role::WORKER) steps += seat.step;
     }
+    isInPlace();
     countTraining();
     speed.add((steps - before) * experiment.data.batchSize, trained_s);
     trained_s = 0;

@@ -103,8 +103,11 @@ private:
   kj::Promise<void> meet(Seat& seat, uint epoch, MeetingPoint point, Contribution contribution);
   // Lets all go on.
   void endMeeting();
-  // Fails unless the disk has room for what comes after so many epochs.
-  void checkRoom(uint epochsDone);
+  // Fails unless the run's folder is in place and can be written, and its disk has room for what
+  // comes after so many epochs.
+  void checkFolder(uint epochsDone);
+  // Whether the run's folder still is at its path; fails if it is not.
+  bool isInPlace();
   // Writes down what the servers have counted.
   kj::Promise<void> countPushes(uint epoch);
   void finish(

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <kj/timer.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -465,6 +466,20 @@ TEST_CASE("a worker that leaves while it waits for the others is lost at once") 
     }
     CHECK(job.failure().startsWith("worker 0 closed its connection without giving a reason"));
   }
+}
+
+TEST_CASE("a run whose folder is removed or renamed fails at once and says so") {
+  TestJob job("home");
+  auto server = job.join(Role::SERVER, 0);
+  job.pass(2 * kj::SECONDS);
+  CHECK_FALSE(job.over.poll(job.waitScope));
+  auto other = kj::str(job.folder.path, " elsewhere");
+  REQUIRE(::rename(job.folder.path.cStr(), other.cStr()) == 0);
+  job.pass(2 * kj::SECONDS);
+  CHECK(job.failure() ==
+        kj::str("the folder of the run, ", job.folder.path, ", or its events.jsonl, was removed ",
+            "or renamed while the run went on; start the run again, and leave its folder in ",
+            "place"));
 }
 
 TEST_CASE("of a lost worker the newest step is told that it has reported in any way") {

@@ -23,6 +23,9 @@ namespace {
 [[noreturn]] void failToWrite(kj::StringPtr name, int error, kj::StringPtr wayOut = OTHER_RUNS) {
   kj::String advice;
   if (error == ENOSPC || error == EDQUOT) advice = kj::str("; free some space, or ", wayOut);
+  if (error == EACCES || error == EPERM || error == EROFS) {
+    advice = kj::str("; make its folder writable, or ", wayOut);
+  }
   if (error == EFBIG) {
     rlimit limit;
     bool isLimited = ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
@@ -301,6 +304,10 @@ void LineFile::append(kj::StringPtr line) {
 
 void LineFile::appendWhole(kj::ArrayPtr<const kj::byte> record) {
   writeAll(fd, record, name);
+}
+
+bool LineFile::isInPlace() const {
+  return isNamed(fd, name);
 }
 
 }  // namespace runner

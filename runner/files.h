@@ -94,6 +94,8 @@ public:
   void append(kj::StringPtr line);
   // Appends `record` as it is. Throws likewise.
   void appendWhole(kj::ArrayPtr<const kj::byte> record);
+  // Whether the file is still at its path: nobody has removed or renamed it, or its folder.
+  bool isInPlace() const;
 
 private:
   kj::String name;

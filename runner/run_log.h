@@ -76,6 +76,8 @@ public:
   void append(Event::Reader event);
   // The run's last event as a line of JSON; null while the run goes on.
   kj::Maybe<kj::StringPtr> lastEvent() const;
+  // Whether the events are still at their path: see LineFile::isInPlace().
+  bool isInPlace() const { return events.isInPlace(); }
   // Hands an event to `tell` only: it is not part of the record.
   void show(Event::Reader event);
 

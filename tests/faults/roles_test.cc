@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -144,6 +145,16 @@ TEST_CASE("a stopped role is noticed within 10 s with the time-out of an ordinar
   KJ_SYSCALL(::kill(run->role("worker", 1).pid, SIGSTOP));
   auto ended = run->command.wait(FAILS_WITHIN_S);
   checkFailed(ended, {"worker 1", "silent for 5 s", "cluster.silence_timeout_s"});
+  checkNothingLeft(*run);
+}
+
+TEST_CASE("a run whose folder is renamed while it trains ends and says so") {
+  auto run = startedRun(ENDLESS);
+  KJ_SYSCALL(::rename(run->folder.cStr(), kj::str(run->folder, "-renamed").cStr()));
+  auto ended = run->command.wait(FAILS_WITHIN_S);
+  auto words = kj::str("the folder of the run, ", run->folder,
+      ", or its events.jsonl, was removed or renamed while the run went on");
+  checkFailed(ended, {words});
   checkNothingLeft(*run);
 }
 
