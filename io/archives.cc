@@ -123,7 +123,7 @@ private:
   bool checked = false;
   struct archive* handle;
   // In any other libarchive gives no name that has a character beyond ASCII. A machine without it
-  // has entries that are `nameless()`.
+  // has entries that are `unreadable()`.
   configs::Utf8Locale utf8;
 };
 
@@ -260,7 +260,7 @@ public:
   }
 
   const LeftOut& notRegular() const override { return others; }
-  const LeftOut& nameless() const override { return unnamed; }
+  const LeftOut& unreadable() const override { return nameless; }
   const LeftOut& hidden() const override { return hiddenOnes; }
   uint64_t done() const override {
     return (secondPass ? bytes : 0) + KJ_ASSERT_NONNULL(archive).done();
@@ -275,7 +275,8 @@ private:
     KJ_IF_MAYBE(n, entry.name) {
       name = kj::mv(*n);
     } else {
-      unnamed.add(kj::str("entry ", position));
+      nameless.add(kj::str("entry ", position),
+          "its name is not valid, or this machine has no UTF-8 locale");
       return false;
     }
     KJ_IF_MAYBE(target, entry.target) {
@@ -319,7 +320,7 @@ private:
   kj::String name;
   int64_t size = 0;
   LeftOut others;
-  LeftOut unnamed;
+  LeftOut nameless;
   LeftOut hiddenOnes;
   kj::HashSet<kj::String> hiddenNames;
 
@@ -335,8 +336,13 @@ private:
 
 class FolderMembers final: public Members {
 public:
-  explicit FolderMembers(kj::StringPtr path)
-      : folder(kj::str(path)), names(filesBelow(path, passedOver)) {}
+  explicit FolderMembers(kj::StringPtr path): folder(kj::str(path)) {
+    auto below = allBelow(path);
+    for (auto& each: below.notRegular) others.add(each);
+    for (auto& each: below.hidden) hiddenOnes.add(each);
+    for (auto& each: below.unreadable) closed.add(each);
+    names = kj::mv(below.files);
+  }
 
   kj::Maybe<kj::StringPtr> next() override {
     if (position == names.size()) return nullptr;
@@ -345,16 +351,17 @@ public:
   kj::Array<kj::byte> read(size_t bytesMax) override {
     return contentOf(kj::str(folder, "/", names[position - 1]), bytesMax);
   }
-  const LeftOut& notRegular() const override { return passedOver.notRegular; }
-  const LeftOut& hidden() const override { return passedOver.hidden; }
-  const LeftOut& nameless() const override { return unnamed; }
+  const LeftOut& notRegular() const override { return others; }
+  const LeftOut& hidden() const override { return hiddenOnes; }
+  const LeftOut& unreadable() const override { return closed; }
   uint64_t done() const override { return position; }
   uint64_t total() const override { return names.size(); }
 
 private:
   kj::String folder;
-  PassedOver passedOver;
-  LeftOut unnamed;  // stays empty
+  LeftOut others;
+  LeftOut hiddenOnes;
+  LeftOut closed;
   kj::Array<kj::String> names;
   size_t position = 0;
 };

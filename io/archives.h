@@ -32,12 +32,12 @@ public:
   // cannot be read further.
   virtual kj::Array<kj::byte> read(size_t bytesMax) = 0;
 
-  // What next() has passed over so far: entries that are neither regular files nor folders, and
-  // entries whose names cannot be read ("entry 17"), and hidden files and folders, without what is
-  // in these (see hiddenPartOf()).
+  // What next() has passed over so far: entries that are neither regular files nor folders, each
+  // with its kind; hidden files and folders, without what is in these (see hiddenPartOf()); and
+  // what cannot be read, each with the reason: folders, and entries of archives by their names.
   virtual const LeftOut& notRegular() const = 0;
   virtual const LeftOut& hidden() const = 0;
-  virtual const LeftOut& nameless() const = 0;
+  virtual const LeftOut& unreadable() const = 0;
 
   // How far it has come, in bytes of the archive or files of the folder.
   virtual uint64_t done() const = 0;

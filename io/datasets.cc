@@ -64,8 +64,8 @@ kj::String cacheName(const DataConfig& config) {
     sum.update(line.asBytes());
     sum.update(kj::StringPtr("\n").asBytes());
   };
-  // To be counted up when the import of the same files gives other records.
-  add(config.dataset->source->format == DatasetSource::FOLDER ? "import 4" : "import 1");
+  // To be counted up when the import of the same files gives other records or other warnings.
+  add(config.dataset->source->format == DatasetSource::FOLDER ? "import 5" : "import 1");
   add(kj::str(config.dataset->name, " ", config.encoding->name, " ", config.resizeShortSide));
   for (auto& file: config.dataset->source->files) add(file.sha256);
   if (config.dataset->source->format == DatasetSource::FOLDER) {
@@ -76,9 +76,15 @@ kj::String cacheName(const DataConfig& config) {
     add(identityOf(place.images));
     KJ_IF_MAYBE(labels, place.labels) add(identityOf(*labels));
     if (pathKind(place.images) == PathKind::FOLDER) {
-      for (auto& name: filesBelow(place.images)) {
+      auto below = allBelow(place.images);
+      for (auto& name: below.files) {
         add(name);
         add(identityOf(kj::str(place.images, "/", name)));
+      }
+      // What is left out is told of, so another import is due when that changes.
+      for (auto list: {&below.notRegular, &below.unreadable, &below.hidden}) {
+        add(kj::str(list->size()));
+        for (auto& name: *list) add(name);
       }
     }
   }

@@ -357,6 +357,32 @@ TEST_CASE("openDataset: a changed image folder is imported again") {
   CHECK(openDataset(config, silent())->classes() == 3);
 }
 
+TEST_CASE("openDataset: an image folder is imported again when other things are left out") {
+  Scratch scratch;
+  useCache(scratch);
+  auto config = testConfig("image_folder", writeClasses(scratch));
+  auto opened = [&]() {
+    auto dataset = openDataset(config, silent(), [](kj::StringPtr) {});
+    return kj::str(dataset->training().count() + dataset->validation().count(), "; ",
+        kj::strArray(dataset->leftOut(), "; "));
+  };
+  CHECK(opened() == "20; ");
+  scratch.write("far/1.jpg", jpegOf(7, {3, 16, 16}));
+  REQUIRE(::symlink("../../far/1.jpg", scratch.path("images/cat/far.jpg").cStr()) == 0);
+  CHECK(opened() == "21; ");
+  REQUIRE(::rename(scratch.path("far").cStr(), scratch.path("gone").cStr()) == 0);
+  auto begin = kj::str("20; left out 1 entry of ", scratch.path("images"),
+      " that is not a regular file: cat/far.jpg ");
+  CHECK(opened() == kj::str(begin, "(a link to nothing)"));
+  REQUIRE(::unlink(scratch.path("images/cat/far.jpg").cStr()) == 0);
+  REQUIRE(::mkfifo(scratch.path("images/cat/far.jpg").cStr(), 0666) == 0);
+  CHECK(opened() == kj::str(begin, "(a pipe)"));
+  scratch.write("images/cat/.x", nullptr);
+  CHECK(tests::contains(opened(), "left out 1 hidden file or folder of "));
+  REQUIRE(::unlink(scratch.path("images/cat/.x").cStr()) == 0);
+  CHECK(opened() == kj::str(begin, "(a pipe)"));
+}
+
 TEST_CASE("openDataset: what an import left out is kept beside its records") {
   Scratch scratch;
   useCache(scratch);

@@ -194,16 +194,17 @@ private:
           counted(hidden.count(), "hidden file or folder", "hidden files or folders"), " of ",
           images, ": ", hidden.names()));
     }
-    auto& nameless = members.nameless();
-    if (nameless.count() == 0) return;
-    auto what = kj::str(
-        counted(nameless.count(), "entry", "entries"), " of ", images, " (", nameless.names(), ")");
+    auto& unreadable = members.unreadable();
+    if (unreadable.count() == 0) return;
+    auto what = kj::str(counted(unreadable.count(), "entry", "entries"), " of ", images);
     if (config.onBadRecord->word == BadRecordPolicy::FAIL) {
-      configs::fail("cannot read the names of ", what,
-          ": they are not valid, or this machine has no UTF-8 locale; unpack the archive and set ",
-          config.names.source, " to the folder, or ", config.names.skip);
+      configs::fail("cannot read ", what, ": ", unreadable.names(), "; ",
+          isArchive ? kj::str("unpack the archive and set ", config.names.source, " to the folder")
+                    : kj::str("give yourself the right to read and search them"),
+          ", or ", config.names.skip);
     }
-    warn(kj::str("left out ", what, ", whose names cannot be read (", config.names.skipped, ")"));
+    warn(kj::str("left out ", what, " that cannot be read: ", unreadable.names(), " (",
+        config.names.skipped, ")"));
   }
 
   void tellOfBadImages() {
@@ -259,7 +260,9 @@ private:
     if (!isNamedAsImage(path)) {
       return kj::str("its name does not end in .jpeg or .jpg");
     }
-    return whyNeither(kj::str(images, "/", path));
+    auto file = kj::str(images, "/", path);
+    KJ_IF_MAYBE(why, whyUnreadable(file)) return kj::mv(*why);
+    return whyNeither(file);
   }
 
   const DataConfig& config;

@@ -216,6 +216,31 @@ TEST_CASE("importFolder: a labelled image that is not there is named, with the r
             "end in .jpeg or .jpg); put them there, or remove their lines"));
 }
 
+TEST_CASE("importFolder: a folder that may not be searched is refused, or left out, by policy") {
+  Images images;
+  images.writeClasses(2);
+  images.write("eel/1.jpg", jpegOf(1));
+  AsOrdinaryUser user;
+  auto closed = images.scratch.path("images/eel");
+  REQUIRE(::chmod(closed.cStr(), 0444) == 0);
+  auto entry = kj::str("1 entry of ", images.folder());
+  CHECK(images.refusal() == kj::str("cannot read ", entry,
+                                ": eel (Permission denied); give yourself the right to read "
+                                "and search them, or set data.on_bad_record = \"skip\""));
+  images.skipBad();
+  auto imported = images.import();
+  CHECK(imported.paths.size() == 4);
+  REQUIRE(imported.warnings.size() == 1);
+  CHECK(imported.warnings[0] ==
+        kj::str("left out ", entry,
+            " that cannot be read: eel (Permission denied) (on_bad_record = \"skip\")"));
+  REQUIRE(::chmod(images.folder().cStr(), 0444) == 0);
+  CHECK(images.refusal() ==
+        kj::str("cannot look into the folder ", images.folder(), ": Permission denied"));
+  REQUIRE(::chmod(images.folder().cStr(), 0755) == 0);
+  REQUIRE(::chmod(closed.cStr(), 0755) == 0);
+}
+
 TEST_CASE("importFolder: a labels.tsv that is a link to nothing is refused") {
   Images images;
   images.writeClasses(2);

@@ -28,44 +28,73 @@ struct Level {
   const Level* above;
 };
 
-// `prefix` is what stands before the names that come back: "" or "a/b/". Returns false if `folder`
-// is one of those above it, which a link leads back to.
-bool addFilesBelow(kj::StringPtr folder, kj::StringPtr prefix, const Level* above,
-    kj::Vector<kj::String>& names, kj::Vector<kj::String>& others, kj::Vector<kj::String>& hidden) {
-  auto handle = ::opendir(folder.cStr());
-  if (handle == nullptr) configs::fail("cannot list ", folder, ": ", strerror(errno));
-  KJ_DEFER(::closedir(handle));
-  struct stat status;
-  KJ_SYSCALL(::fstat(::dirfd(handle), &status), folder);
-  for (auto level = above; level != nullptr; level = level->above) {
-    if (level->device == status.st_dev && level->number == status.st_ino) return false;
-  }
-  Level here = {status.st_dev, status.st_ino, above};
-  while (auto entry = ::readdir(handle)) {
-    kj::StringPtr own = entry->d_name;
-    if (own == "." || own == "..") continue;
-    auto path = kj::str(folder, "/", own);
-    auto name = kj::str(prefix, own);
-    if (isHidden(own)) {
-      hidden.add(kj::mv(name));
-      continue;
+// Goes down a folder.
+class Lister {
+public:
+  explicit Lister(kj::StringPtr root) {
+    KJ_IF_MAYBE(why, list(root, "", nullptr)) {
+      configs::fail("cannot look into the folder ", root, ": ", *why);
     }
+  }
+
+  Below finish() { return {sorted(files), sorted(notRegular), sorted(unreadable), sorted(hidden)}; }
+
+private:
+  // `prefix` is what stands before the names in `folder`: "" or "a/b/". Returns why nothing is
+  // known of them; null if all is well.
+  kj::Maybe<kj::String> list(kj::StringPtr folder, kj::StringPtr prefix, const Level* above) {
+    auto handle = ::opendir(folder.cStr());
+    if (handle == nullptr) return kj::str(strerror(errno));
+    KJ_DEFER(::closedir(handle));
+    struct stat status;
+    KJ_SYSCALL(::fstat(::dirfd(handle), &status), folder);
+    for (auto level = above; level != nullptr; level = level->above) {
+      if (level->device == status.st_dev && level->number == status.st_ino) {
+        notRegular.add(kj::str(withoutSlash(prefix), " (a link to a folder that it lies in)"));
+        return nullptr;
+      }
+    }
+    // A folder that may be listed, but not searched, shows names and nothing else.
+    if (::faccessat(::dirfd(handle), ".", X_OK, AT_EACCESS) != 0) return kj::str(strerror(errno));
+    Level here = {status.st_dev, status.st_ino, above};
+    while (auto entry = ::readdir(handle)) {
+      kj::StringPtr own = entry->d_name;
+      if (own == "." || own == "..") continue;
+      auto name = kj::str(prefix, own);
+      if (isHidden(own)) {
+        hidden.add(kj::mv(name));
+      } else {
+        add(kj::str(folder, "/", own), kj::mv(name), &here);
+      }
+    }
+    return nullptr;
+  }
+
+  void add(kj::StringPtr path, kj::String name, const Level* above) {
+    auto put = [&](kj::Vector<kj::String>& to, kj::StringPtr why) {
+      to.add(kj::str(name, " (", why, ")"));
+    };
     switch (pathKind(path)) {
       case PathKind::FILE:
-        names.add(kj::mv(name));
+        files.add(kj::mv(name));
         break;
       case PathKind::FOLDER:
-        if (!addFilesBelow(path, kj::str(name, "/"), &here, names, others, hidden)) {
-          others.add(kj::str(name, " (a link to a folder that it lies in)"));
-        }
+        KJ_IF_MAYBE(why, list(path, kj::str(name, "/"), above)) put(unreadable, *why);
         break;
       case PathKind::NOTHING:
-        KJ_IF_MAYBE(why, whyNeither(path)) others.add(kj::str(name, " (", *why, ")"));
+        KJ_IF_MAYBE(why, whyNeither(path)) put(notRegular, *why);
+        KJ_IF_MAYBE(why, whyUnreadable(path)) put(unreadable, *why);
         break;
     }
   }
-  return true;
-}
+
+  static kj::Array<kj::String> sorted(kj::Vector<kj::String>& names) {
+    std::sort(names.begin(), names.end());
+    return names.releaseAsArray();
+  }
+
+  kj::Vector<kj::String> files, notRegular, unreadable, hidden;
+};
 
 // Returns when the disk knows the names in `folder`. A file system that cannot do that is not an
 // error.
@@ -122,18 +151,23 @@ kj::Maybe<kj::String> whyNeither(kj::StringPtr path) {
     return kj::str("a device");
   }
   int error = errno;
-  if (::lstat(path.cStr(), &status) != 0) {
-    if (errno == ENOENT || errno == ENOTDIR) return nullptr;
-    return kj::str(strerror(errno));
-  }
+  if (::lstat(path.cStr(), &status) != 0) return nullptr;
   switch (error) {
     case ENOENT:
+    case ENOTDIR:
       return kj::str("a link to nothing");
     case ELOOP:
       return kj::str("a link to itself");
     default:
-      return kj::str(strerror(error));
+      return nullptr;
   }
+}
+
+kj::Maybe<kj::String> whyUnreadable(kj::StringPtr path) {
+  struct stat status;
+  if (::stat(path.cStr(), &status) == 0) return nullptr;
+  if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP) return nullptr;
+  return kj::str(strerror(errno));
 }
 
 kj::Maybe<kj::String> hiddenPartOf(kj::StringPtr path) {
@@ -146,17 +180,8 @@ kj::Maybe<kj::String> hiddenPartOf(kj::StringPtr path) {
   return nullptr;
 }
 
-kj::Array<kj::String> filesBelow(kj::StringPtr folder, kj::Maybe<PassedOver&> passedOver) {
-  kj::Vector<kj::String> names, others, hidden;
-  addFilesBelow(folder, "", nullptr, names, others, hidden);
-  std::sort(names.begin(), names.end());
-  KJ_IF_MAYBE(p, passedOver) {
-    std::sort(others.begin(), others.end());
-    std::sort(hidden.begin(), hidden.end());
-    for (auto& name: others) p->notRegular.add(name);
-    for (auto& name: hidden) p->hidden.add(name);
-  }
-  return names.releaseAsArray();
+Below allBelow(kj::StringPtr folder) {
+  return Lister(folder).finish();
 }
 
 kj::Array<kj::byte> contentOf(kj::StringPtr path, size_t bytesMax) {

@@ -5,7 +5,6 @@
 #include <kj/string.h>
 
 #include "configs/language/failure.h"
-#include "io/left_out.h"
 
 namespace io {
 
@@ -25,23 +24,31 @@ enum class PathKind { NOTHING, FILE, FOLDER };
 PathKind pathKind(kj::StringPtr path);
 
 // What stands at `path` in place of a file or a folder: "a link to nothing", "a pipe". Null if it
-// is a file or a folder, or nothing at all.
+// is a file or a folder, or nothing at all, or if nobody can tell.
 kj::Maybe<kj::String> whyNeither(kj::StringPtr path);
+
+// Why nobody can tell what stands at `path`: "Permission denied". Null if anybody can, also if
+// there is nothing.
+kj::Maybe<kj::String> whyUnreadable(kj::StringPtr path);
 
 // The beginning of the relative path `path` up to its first hidden name: one that begins with a dot
 // (`.` and `..` aside), or the folder `__MACOSX` that macOS adds to archives. Null if it has none.
 kj::Maybe<kj::String> hiddenPartOf(kj::StringPtr path);
 
-// What filesBelow() passes over.
-struct PassedOver {
-  LeftOut notRegular;  // neither files nor folders, each with its kind
-  LeftOut hidden;      // files and folders, without what is in these
+// What lies below a folder, by paths from there, each list sorted.
+struct Below {
+  kj::Array<kj::String> files;  // regular ones; links are followed
+  // Neither files nor folders, with what they are: "a/x.jpg (a pipe)". Among them is a link to a
+  // folder that the link lies in.
+  kj::Array<kj::String> notRegular;
+  // Folders that cannot be listed or searched, and links into such, with the reason: "a/b
+  // (Permission denied)".
+  kj::Array<kj::String> unreadable;
+  kj::Array<kj::String> hidden;  // files and folders, without what is in these
 };
 
-// The paths of all regular files below `folder`, relative and sorted. Links are followed. Hidden
-// files and folders are passed over, and what is neither a file nor a folder: among that is a link
-// to a folder that the link lies in.
-kj::Array<kj::String> filesBelow(kj::StringPtr folder, kj::Maybe<PassedOver&> passedOver = nullptr);
+// Throws if `folder` itself cannot be listed or searched.
+Below allBelow(kj::StringPtr folder);
 
 // A file's whole content. Throws if it cannot be read, or is larger than `bytesMax`, before taking
 // memory for it.

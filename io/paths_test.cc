@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "io/left_out.h"
 #include "io/scratch.h"
 
 namespace io {
@@ -15,7 +16,7 @@ TEST_CASE("baseName, folderName: cut at the last slash") {
   CHECK(folderName("c") == "");
 }
 
-TEST_CASE("filesBelow: follows links, and names what is hidden or neither a file nor a folder") {
+TEST_CASE("allBelow: follows links, and names what is hidden or neither a file nor a folder") {
   Scratch scratch;
   scratch.write("f/b/x.jpg", kj::StringPtr("1").asBytes());
   REQUIRE(::symlink("b/x.jpg", scratch.path("f/a.jpg").cStr()) == 0);
@@ -23,14 +24,14 @@ TEST_CASE("filesBelow: follows links, and names what is hidden or neither a file
   REQUIRE(::mkfifo(scratch.path("f/b/pipe").cStr(), 0666) == 0);
   scratch.write("f/b/.x.jpg", nullptr);
   scratch.write("f/.c/x.jpg", nullptr);
-  PassedOver passedOver;
-  CHECK(kj::strArray(filesBelow(scratch.path("f"), passedOver), " ") == "a.jpg b/x.jpg");
-  CHECK(passedOver.notRegular.count() == 2);
-  CHECK(passedOver.notRegular.names() == "b/pipe (a pipe), z.jpg (a link to nothing)");
-  CHECK(passedOver.hidden.names() == ".c, b/.x.jpg");
+  auto below = allBelow(scratch.path("f"));
+  CHECK(kj::strArray(below.files, " ") == "a.jpg b/x.jpg");
+  CHECK(kj::strArray(below.notRegular, ", ") == "b/pipe (a pipe), z.jpg (a link to nothing)");
+  CHECK(kj::strArray(below.hidden, ", ") == ".c, b/.x.jpg");
+  CHECK(below.unreadable.size() == 0);
 }
 
-TEST_CASE("filesBelow: names links that lead to themselves or back to a folder above them") {
+TEST_CASE("allBelow: names links that lead to themselves or back to a folder above them") {
   Scratch scratch;
   scratch.write("f/a/x.jpg", nullptr);
   scratch.write("f/b/y.jpg", nullptr);
@@ -38,18 +39,38 @@ TEST_CASE("filesBelow: names links that lead to themselves or back to a folder a
   // Followed on and on, two links would make two paths at each level.
   REQUIRE(::symlink("..", scratch.path("f/a/up").cStr()) == 0);
   REQUIRE(::symlink("../../f", scratch.path("f/a/top").cStr()) == 0);
-  PassedOver passedOver;
-  CHECK(kj::strArray(filesBelow(scratch.path("f"), passedOver), " ") == "a/x.jpg b/y.jpg");
-  CHECK(passedOver.notRegular.names() ==
+  auto below = allBelow(scratch.path("f"));
+  CHECK(kj::strArray(below.files, " ") == "a/x.jpg b/y.jpg");
+  CHECK(kj::strArray(below.notRegular, ", ") ==
         "a/top (a link to a folder that it lies in), a/up (a link to a folder that it lies in), "
         "z (a link to itself)");
 }
 
-TEST_CASE("filesBelow: follows a link to a folder beside it") {
+TEST_CASE("allBelow: follows a link to a folder beside it") {
   Scratch scratch;
   scratch.write("f/a/x.jpg", nullptr);
   REQUIRE(::symlink("a", scratch.path("f/b").cStr()) == 0);
-  CHECK(kj::strArray(filesBelow(scratch.path("f")), " ") == "a/x.jpg b/x.jpg");
+  CHECK(kj::strArray(allBelow(scratch.path("f")).files, " ") == "a/x.jpg b/x.jpg");
+}
+
+TEST_CASE("allBelow: names a folder that may not be searched, whether or not it may be listed") {
+  Scratch scratch;
+  for (auto name: {"f/a/x.jpg", "f/b/c/x.jpg", "f/d/x.jpg"}) scratch.write(name, nullptr);
+  REQUIRE(::symlink("../b/c/x.jpg", scratch.path("f/d/link.jpg").cStr()) == 0);
+  AsOrdinaryUser user;
+  REQUIRE(::chmod(scratch.path("f/a").cStr(), 0444) == 0);
+  REQUIRE(::chmod(scratch.path("f/b/c").cStr(), 0000) == 0);
+  auto below = allBelow(scratch.path("f"));
+  CHECK(kj::strArray(below.files, " ") == "d/x.jpg");
+  CHECK(kj::strArray(below.unreadable, ", ") ==
+        "a (Permission denied), b/c (Permission denied), d/link.jpg (Permission denied)");
+  CHECK(below.notRegular.size() == 0);
+  CHECK(thrownBy([&]() { allBelow(scratch.path("f/a")); }) ==
+        kj::str("cannot look into the folder ", scratch.path("f/a"), ": Permission denied"));
+  CHECK(KJ_ASSERT_NONNULL(whyUnreadable(scratch.path("f/a/x.jpg"))) == "Permission denied");
+  CHECK(whyNeither(scratch.path("f/a/x.jpg")) == nullptr);
+  CHECK(whyUnreadable(scratch.path("f/none")) == nullptr);
+  for (auto name: {"f/a", "f/b/c"}) REQUIRE(::chmod(scratch.path(name).cStr(), 0755) == 0);
 }
 
 TEST_CASE("withoutDot, withoutSlash: a path without what says nothing") {

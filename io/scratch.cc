@@ -1,8 +1,13 @@
 #include "io/scratch.h"
 
 #include <kj/filesystem.h>
+#include <linux/capability.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <utility>
 
 namespace io {
 
@@ -29,6 +34,27 @@ kj::String Scratch::write(kj::StringPtr name, kj::ArrayPtr<const kj::byte> bytes
           kj::WriteMode::CREATE | kj::WriteMode::MODIFY | kj::WriteMode::CREATE_PARENT)
       ->writeAll(bytes);
   return result;
+}
+
+namespace {
+
+// Replaces the capabilities in effect by `effective`, and leaves what they were in it.
+void exchangeCapabilities(uint32_t (&effective)[2]) {
+  __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct data[2];
+  KJ_SYSCALL(::syscall(SYS_capget, &header, data));
+  for (auto i: {0, 1}) std::swap(data[i].effective, effective[i]);
+  KJ_SYSCALL(::syscall(SYS_capset, &header, data));
+}
+
+}  // namespace
+
+AsOrdinaryUser::AsOrdinaryUser(): capabilities{0, 0} {
+  exchangeCapabilities(capabilities);
+}
+
+AsOrdinaryUser::~AsOrdinaryUser() noexcept(false) {
+  exchangeCapabilities(capabilities);
 }
 
 DataConfig testConfig(kj::StringPtr name, kj::Maybe<kj::String> source) {

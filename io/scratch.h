@@ -5,6 +5,8 @@
 #include <kj/debug.h>
 #include <kj/string.h>
 
+#include <cstdint>
+
 #include "io/data_config.h"
 
 namespace io {
@@ -23,6 +25,17 @@ public:
 
 private:
   kj::String folder;
+};
+
+// While it exists, root has no more rights over files than their owner, in this thread.
+class AsOrdinaryUser {
+public:
+  AsOrdinaryUser();
+  ~AsOrdinaryUser() noexcept(false);
+  KJ_DISALLOW_COPY(AsOrdinaryUser);
+
+private:
+  uint32_t capabilities[2];  // the words of those that were in effect
 };
 
 // [data] with its defaults for the data set `name`, from `source`.

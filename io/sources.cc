@@ -232,6 +232,7 @@ ImagePlace findImages(const DataConfig& config, kj::Maybe<kj::StringPtr> dataset
     configs::fail("the data set ", kind.name, " is a folder of your own: set ", sourceName,
         " to a folder or an archive of JPEG files");
   }
+  KJ_IF_MAYBE(why, whyUnreadable(path)) configs::fail("cannot look at ", path, ": ", *why);
   auto kindOfPath = pathKind(path);
   if (kindOfPath == PathKind::NOTHING) {
     auto wayOut = kj::str(": set ", sourceName, " to a folder or an archive of JPEG files");
@@ -245,6 +246,9 @@ ImagePlace findImages(const DataConfig& config, kj::Maybe<kj::StringPtr> dataset
   if (folder == "") folder = kj::str(path.startsWith("/") ? "/" : ".");
   ImagePlace place;
   auto labels = kj::str(folder, "/labels.tsv");
+  KJ_IF_MAYBE(why, whyUnreadable(labels)) {
+    configs::fail("cannot look into the folder ", folder, ": ", *why);
+  }
   if (pathKind(labels) == PathKind::FILE) {
     place.labels = kj::mv(labels);
   } else if (pathKind(labels) == PathKind::NOTHING) {

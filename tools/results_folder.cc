@@ -25,7 +25,11 @@ constexpr kj::StringPtr LOG_ENDING = ".log.xz"_kj;
 
 kj::Array<KeptLog> readLogs(kj::StringPtr folder) {
   kj::Vector<KeptLog> logs;
-  for (auto& file: io::filesBelow(folder)) {
+  auto below = io::allBelow(folder);
+  if (below.unreadable.size() > 0) {
+    configs::fail("cannot read ", below.unreadable[0], " in ", folder);
+  }
+  for (auto& file: below.files) {
     if (!file.endsWith(LOG_ENDING)) continue;
     auto bytes = io::readUnpacked(kj::str(folder, "/", file), LOG_BYTES_MAX);
     logs.add(KeptLog{kj::heapString(file.slice(0, file.size() - LOG_ENDING.size())),
