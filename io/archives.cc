@@ -387,6 +387,19 @@ bool isNamedAsArchive(kj::StringPtr path) {
   return false;
 }
 
+kj::String composed(kj::StringPtr name) {
+  bool isAscii = true;
+  for (unsigned char c: name) isAscii = isAscii && c < 0x80;
+  if (isAscii) return kj::str(name);
+  static const configs::Utf8Locale UTF8;
+  configs::Utf8Locale::Scope scope(UTF8);
+  auto entry = archive_entry_new();
+  KJ_DEFER(archive_entry_free(entry));
+  archive_entry_set_pathname_utf8(entry, name.cStr());
+  auto result = archive_entry_pathname(entry);
+  return result == nullptr ? kj::str(name) : kj::str(result);
+}
+
 kj::Array<kj::byte> readUnpacked(kj::StringPtr path, size_t bytesMax) {
   Archive archive(path, Archive::Content::RAW);
   if (archive.next() == nullptr) return nullptr;

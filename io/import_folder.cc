@@ -61,7 +61,10 @@ public:
       if (!isNamedAsImage(path) || !isLast(path)) continue;
       auto& file = waiting.add();
       file.path = kj::str(path);
-      file.label = labelOf(path);
+      auto& label = KJ_ASSERT_NONNULL(labelOf(path));
+      label.met = true;
+      ++met;
+      file.label = label.number;
       file.problem =
           kj::runCatchingExceptions([&]() { file.bytes = members->read(IMAGE_FILE_BYTES_MAX); });
       waiting_bytes += file.bytes.size();
@@ -90,9 +93,29 @@ private:
     }
     tellPassedOver(*members);
     if (entries.size() == 0) refuseWithoutImage();
-    if (labelsFile != nullptr) return;
-    labels = labelsByFolder(
-        config, images, KJ_MAP(entry, entries) { return kj::str(entry.key); });
+    if (labelsFile == nullptr) {
+      labels = labelsByFolder(
+          config, images, KJ_MAP(entry, entries) { return kj::str(entry.key); });
+    } else {
+      checkAllLabelled();
+    }
+  }
+
+  void checkAllLabelled() {
+    LeftOut without;
+    for (auto& entry: entries) {
+      if (labelOf(entry.key) == nullptr) without.add(entry.key);
+    }
+    if (without.count() == 0) return;
+    auto& file = KJ_ASSERT_NONNULL(labelsFile);
+    if (without.count() == 1) {
+      configs::fail(without.names(), " of ", images, " has no label in ", file,
+          ": give it one, or take it away");
+    }
+    configs::fail(without.count(), " of the ", entries.size(), " images of ", images,
+        " have no label in ", file, ": ", without.names(),
+        "; give each of them one, or take them "
+        "away");
   }
 
   void note(Members& members, kj::StringPtr path) {
@@ -137,14 +160,17 @@ private:
         images, " was changed while it was imported: ", printable(path), " is new; try again");
   }
 
-  uint32_t labelOf(kj::StringPtr path) {
-    KJ_IF_MAYBE(label, labels.find(path)) {
-      label->met = true;
-      ++met;
-      return label->number;
+  // The label of an image. A file of labels may write its name in another of Unicode's forms.
+  kj::Maybe<Label&> labelOf(kj::StringPtr path) {
+    KJ_IF_MAYBE(label, labels.find(path)) return *label;
+    if (composedNames.size() == 0) {
+      for (auto& entry: labels) {
+        composedNames.upsert(
+            composed(entry.key), entry.key, [](kj::StringPtr&, kj::StringPtr&&) {});
+      }
     }
-    configs::fail(printable(path), " of ", images, " has no label in ",
-        KJ_ASSERT_NONNULL(labelsFile), ": give it one, or take it away");
+    KJ_IF_MAYBE(name, composedNames.find(composed(path))) return labels.find(*name);
+    return nullptr;
   }
 
   // Writes the images of the files that wait. Those that are of no use are left out with a warning.
@@ -273,6 +299,7 @@ private:
   Warn& warn;
 
   Labels labels;
+  kj::HashMap<kj::String, kj::StringPtr> composedNames;  // of `labels`, once one was not found
   kj::Maybe<kj::String> labelsFile;       // as messages name it; null: labels by folder
   kj::HashMap<kj::String, uint> entries;  // of each image: those that have not been met
   LeftOut repeated;                       // names of several entries

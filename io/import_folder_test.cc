@@ -101,6 +101,11 @@ TEST_CASE("importFolder: labels.tsv beside the images names their labels") {
   CHECK(images.refusal() ==
         kj::str(path, ":2: a line is a path, a tab and a label from 0 to 1000000"));
   write("cat/10.jpg\t1\n");
+  CHECK(images.refusal() == kj::str("3 of the 4 images of ", images.folder(), " have no label in ",
+                                path,
+                                ": cat/11.jpg, dog/10.jpg, dog/11.jpg; "
+                                "give each of them one, or take them away"));
+  write("cat/10.jpg\t1\ndog/10.jpg\t1\ndog/11.jpg\t1\n");
   CHECK(images.refusal() == kj::str("cat/11.jpg of ", images.folder(), " has no label in ", path,
                                 ": give it one, or take it away"));
 }
@@ -159,6 +164,28 @@ TEST_CASE("importFolder: of several entries of one name the last counts, as it d
           kj::str(archive, " has several entries of 1 name, of which the last counts: cat/10.jpg"));
     auto db = RecordDb::open(images.scratch.path("training.mdb"));
     CHECK(RecordReader::open(*db)->read(1).bytes == jpegOf(200));
+  }
+}
+
+TEST_CASE(
+    "importFolder: labels.tsv may write a letter and its accent as two characters or as one") {
+  for (bool isArchive: {false, true}) {
+    for (auto name: {"Ka\xcc\x88se.jpg"_kj, "K\xc3\xa4se.jpg"_kj}) {
+      for (auto label: {"Ka\xcc\x88se.jpg\t7\n"_kj, "K\xc3\xa4se.jpg\t7\n"_kj}) {
+        Images images;
+        images.write(isArchive ? "x.jpg" : name, jpegOf(1));
+        if (isArchive) {
+          // A tar that says that its names are UTF-8, as macOS writes it.
+          auto archive = images.scratch.path("images.tar");
+          auto command = kj::str("tar --format=posix --pax-option='path:=", name, "' -cf ", archive,
+              " -C ", images.folder(), " x.jpg");
+          REQUIRE(::system(command.cStr()) == 0);
+          images.config.source = kj::mv(archive);
+        }
+        images.scratch.write(isArchive ? "labels.tsv" : "images/labels.tsv", label.asBytes());
+        CHECK(kj::strArray(images.import().labels, " ") == "7");
+      }
+    }
   }
 }
 
