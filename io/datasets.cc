@@ -157,9 +157,34 @@ bool isOpenedAt(int fd, kj::StringPtr path) {
          opened.st_dev == there.st_dev && opened.st_ino == there.st_ino;
 }
 
+bool hasFile(kj::StringPtr folder, kj::StringPtr name) {
+  return pathKind(kj::str(folder, "/", name)) == PathKind::FILE;
+}
+
+// Lies in a folder while an import writes it: without it, the folder is somebody else's.
+constexpr kj::StringPtr UNFINISHED_FILE = "unfinished"_kj;
+
+// Removes all from the folder `part`, which an import that was killed has left, and marks it as
+// that of an import. Throws if anybody else has put something there.
+void takeOver(const DataConfig& config, kj::StringPtr part) {
+  auto filesystem = kj::newDiskFilesystem();
+  auto folder = filesystem->getRoot().openSubdir(
+      filesystem->getCurrentPath().evalNative(part), kj::WriteMode::MODIFY);
+  auto names = folder->listNames();
+  if (names.size() > 0 && !hasFile(part, UNFINISHED_FILE)) {
+    configs::fail("the folder ", part, " is in the way: it holds ", printable(names[0]),
+        ", and is not what an unfinished import has left; rename or remove it, or set ",
+        config.names.folder, " to another folder");
+  }
+  folder->openFile(kj::Path(UNFINISHED_FILE), kj::WriteMode::CREATE | kj::WriteMode::MODIFY);
+  for (auto& name: names) {
+    if (name != UNFINISHED_FILE) folder->remove(kj::Path(name));
+  }
+}
+
 // Makes the folder `part`, in which `into` is made, and empties it of what a killed process left.
 // Holds its lock until what comes back is destroyed: a process that is killed leaves no lock.
-// Throws if another process has it.
+// Throws if another process has it, or if it is not an import's.
 kj::AutoCloseFd takeFolder(const DataConfig& config, kj::StringPtr part, kj::StringPtr into) {
   for (;;) {
     naming(part, into, [&]() { makeFolders(config, part); });
@@ -174,10 +199,7 @@ kj::AutoCloseFd takeFolder(const DataConfig& config, kj::StringPtr part, kj::Str
           config.names.folder, " to another folder");
     }
     if (!isOpenedAt(fd, part)) continue;
-    auto filesystem = kj::newDiskFilesystem();
-    auto folder = filesystem->getRoot().openSubdir(
-        filesystem->getCurrentPath().evalNative(part), kj::WriteMode::MODIFY);
-    for (auto& name: folder->listNames()) folder->remove(kj::Path(name));
+    takeOver(config, part);
     return owned;
   }
 }
@@ -202,13 +224,29 @@ void importInto(const DataConfig& config, kj::StringPtr into, Progress& progress
       ::unlink(kj::str(part, "/", name).cStr());
     }
     complete(part);
+    KJ_SYSCALL(::unlink(kj::str(part, "/", UNFINISHED_FILE).cStr()));
     removeFolder(into);
     moveIntoPlace(part, into);
   });
 }
 
-bool hasFile(kj::StringPtr folder, kj::StringPtr name) {
-  return pathKind(kj::str(folder, "/", name)) == PathKind::FILE;
+// Removes from `cache` what imports that were killed have left there, as a download does at Ctrl-C.
+// Whoever still imports holds a lock.
+void removeUnfinished(kj::StringPtr cache) {
+  constexpr kj::StringPtr ENDING = ".part"_kj;
+  auto filesystem = kj::newDiskFilesystem();
+  auto folder = filesystem->getRoot().openSubdir(filesystem->getCurrentPath().evalNative(cache));
+  for (auto& name: folder->listNames()) {
+    if (!name.endsWith(ENDING)) continue;
+    auto path = kj::str(cache, "/", name);
+    auto lockPath = kj::str(path.slice(0, path.size() - ENDING.size()), ".lock");
+    int fd = ::open(lockPath.cStr(), O_RDWR | O_CLOEXEC);
+    if (fd < 0) continue;
+    kj::AutoCloseFd owned(fd);
+    if (::flock(fd, LOCK_EX | LOCK_NB) != 0) continue;
+    // What cannot be removed, as another user's, takes room and does no other harm.
+    kj::runCatchingExceptions([&]() { removeFolder(path); });
+  }
 }
 
 bool isPacked(kj::StringPtr folder) {
@@ -229,6 +267,7 @@ kj::String folderOf(const DataConfig& config, Progress& progress, Warn& warn) {
   auto folder = kj::str(cache, "/", cacheName(config));
   if (!isPacked(folder)) {
     makeFolders(config, cache);
+    removeUnfinished(cache);
     auto locked = lock(kj::str(folder, ".lock"), progress);
     if (!isPacked(folder)) importInto(config, folder, progress, warn, [](kj::StringPtr) {});
   }

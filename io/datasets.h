@@ -41,7 +41,8 @@ public:
 //
 // The cache is $RUNNER_CACHE, else $XDG_CACHE_HOME/runner, else ~/.cache/runner; a file lock lets
 // one of several processes (or threads) import while the others wait. An import is complete or not
-// there (written beside, then renamed); one of which a file was deleted is made anew. Checksums are
+// there (written beside, then renamed); one of which a file was deleted is made anew. What a killed
+// process has left, the next import removes. Checksums are
 // those of the extracted files. A `source` that is a folder written by pack_records is opened where
 // it is, whatever `encoding` and `resize_short_side` say. `warn` is told what an import leaves out,
 // and writes to stderr by default. It is told nothing if the data set is there already: see
@@ -58,8 +59,8 @@ void requireSource(const DataConfig& config, configs::Diagnostics& diagnostics);
 Augmenter augmenterOf(const Dataset& dataset, const DataConfig& config);
 
 // Imports the data set of `config` into the new folder `into`, with its mean image if its images
-// have one shape. The folder appears when it is complete. Throws if it exists, or if another
-// process is making it.
+// have one shape. The folder appears when it is complete. Throws if it exists, if another process
+// is making it, or if the folder `into`.part, in which it is made, is somebody else's.
 void packDataset(
     const DataConfig& config, kj::StringPtr into, Progress progress, Warn warn = &configs::warn);
 

@@ -561,7 +561,15 @@ TEST_CASE("packDataset: what a killed process left behind is removed") {
   Scratch scratch;
   useCache(scratch);
   auto config = testConfig("image_folder", writeClasses(scratch));
-  scratch.write("packed.part/training.mdb.part-1/x", nullptr);
+  auto pid = ::fork();
+  if (pid == 0) {
+    packDataset(config, scratch.path("packed"),
+        [](kj::StringPtr, uint64_t, uint64_t) { ::raise(SIGKILL); });
+  }
+  int status;
+  REQUIRE(::waitpid(pid, &status, 0) == pid);
+  REQUIRE(::access(scratch.path("packed.part/training.mdb").cStr(), F_OK) != 0);
+  REQUIRE(namesIn(scratch.path("packed.part")).size() > 1);
   packDataset(config, scratch.path("packed"), silent());
   CHECK(namesIn(scratch.path("packed")).size() == 3);
   CHECK(::access(scratch.path("packed.part").cStr(), F_OK) != 0);
@@ -569,6 +577,54 @@ TEST_CASE("packDataset: what a killed process left behind is removed") {
   scratch.write("other.part", nullptr);
   CHECK(thrownBy([&]() { packDataset(config, scratch.path("other"), silent()); }) ==
         kj::str("cannot open the folder ", scratch.path("other.part"), ": Not a directory"));
+}
+
+TEST_CASE("packDataset: a folder of somebody else at the place of the unfinished one is refused") {
+  Scratch scratch;
+  useCache(scratch);
+  auto config = testConfig("image_folder", writeClasses(scratch));
+  config.names.folder = "OUT";
+  auto part = scratch.path("packed.part");
+  // Another data set, packed under that name.
+  packDataset(config, part, silent());
+  CHECK(thrownBy([&]() {
+    packDataset(config, scratch.path("packed"), silent());
+  }).startsWith(kj::str("the folder ", part, " is in the way: it holds ")));
+  CHECK(namesIn(part).size() == 3);
+  CHECK(::access(scratch.path("packed").cStr(), F_OK) != 0);
+}
+
+TEST_CASE("openDataset: what an import that was killed left in the cache, the next one removes") {
+  Scratch scratch;
+  useCache(scratch);
+  auto config = testConfig("image_folder", writeClasses(scratch));
+  auto pid = ::fork();
+  if (pid == 0) {
+    openDataset(config, [](kj::StringPtr, uint64_t, uint64_t) { ::raise(SIGKILL); });
+  }
+  int status;
+  REQUIRE(::waitpid(pid, &status, 0) == pid);
+  auto unfinished = [&]() {
+    uint count = 0;
+    for (auto& name: namesIn(scratch.path("cache"))) count += name.endsWith(".part");
+    return count;
+  };
+  REQUIRE(unfinished() == 1);
+  // Of other images: those have another place in the cache.
+  scratch.write("images/cat/999.jpg", jpegOf(1, {3, 16, 16}));
+  uint atWork = 0;
+  auto check = [&](kj::StringPtr, uint64_t, uint64_t) {
+    // One import does not touch what another one is writing.
+    if (atWork++ > 0) return;
+    CHECK(unfinished() == 1);
+    scratch.write("images/cat/998.jpg", jpegOf(1, {3, 16, 16}));
+    openDataset(config, silent());
+    CHECK(unfinished() == 1);
+  };
+  // It reports progress while it lists the images, before it has looked at any.
+  kj::runCatchingExceptions([&]() { openDataset(config, check); });
+  CHECK(atWork > 0);
+  CHECK(unfinished() == 0);
 }
 
 TEST_CASE("openDataset: messages name the source of images, not their folder in the cache") {

@@ -479,8 +479,8 @@ private:
     return kj::heapString(rest.begin(), end == nullptr ? rest.size() : end - rest.begin());
   }
 
-  // Until an event loop hears of interrupts, if ever: a download or an import may take hours. What
-  // is half written then is in nobody's way.
+  // Until an event loop hears of interrupts, if ever: a download or an import may take hours. The
+  // next import removes what is half written then.
   static void endAtInterrupt(const char* words) {
     static const char* said;
     said = words;
