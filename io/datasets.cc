@@ -122,7 +122,7 @@ void writeLeftOut(kj::StringPtr folder, kj::ArrayPtr<const kj::String> sentences
   kj::AutoCloseFd owned(fd);
   auto text = kj::str(kj::strArray(sentences, "\n"), "\n");
   about(path, [&]() {
-    kj::FdOutputStream(fd).write(text.begin(), text.size());
+    writeTo(fd, text.asBytes());
     return true;
   });
 }
@@ -330,7 +330,7 @@ kj::String placeOf(const DataConfig& config) {
 
 class CachedDataset final: public Dataset {
 public:
-  CachedDataset(const DataConfig& config, kj::StringPtr folder, Progress& progress)
+  CachedDataset(const DataConfig& config, kj::StringPtr folder, Progress& progress, Warn& warn)
       : trainingDb(RecordDb::open(kj::str(folder, "/", TRAINING_FILE))),
         validationDb(RecordDb::open(kj::str(folder, "/", VALIDATION_FILE))),
         folder(kj::str(folder)),
@@ -338,7 +338,7 @@ public:
         batch(batchShapeIn(config, folder)) {
     if (!config.augment.meanImage) return;
     KJ_IF_MAYBE(shape, stored) {
-      mean = loadMeanImage(config, *trainingDb, folder, *shape, progress);
+      mean = loadMeanImage(config, *trainingDb, folder, *shape, progress, warn);
     } else {
       configs::fail("there is no mean image of ", placeOf(config),
           ": its images differ in shape; give data.augment.mean as one number a channel");
@@ -397,7 +397,7 @@ private:
 
 kj::Own<Dataset> openDataset(const DataConfig& config, Progress progress, Warn warn) {
   auto folder = folderOf(config, progress, warn);
-  auto dataset = kj::heap<CachedDataset>(config, folder, progress);
+  auto dataset = kj::heap<CachedDataset>(config, folder, progress, warn);
   // A folder of packed records may be of anything.
   KJ_IF_MAYBE(facts, factsOf(config)) {
     auto shape = dataset->storedShape().orDefault(ImageShape{0, 0, 0});
@@ -454,7 +454,9 @@ void packDataset(const DataConfig& config, kj::StringPtr into, Progress progress
   importInto(config, folder, progress, warn, [&](kj::StringPtr part) {
     auto training = RecordDb::open(kj::str(part, "/", TRAINING_FILE));
     KJ_IF_MAYBE(shape, training->shape()) {
-      loadMeanImage(config, *training, part, *shape, progress);
+      // It belongs to what the folder is for.
+      Warn refuse = [](kj::StringPtr sentence) { configs::fail(sentence); };
+      loadMeanImage(config, *training, part, *shape, progress, refuse);
     }
     // Meanwhile another process may have put it there.
     refuseIfThere();

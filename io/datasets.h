@@ -45,9 +45,9 @@ public:
 // process has left, the next import removes. Checksums are
 // those of the extracted files. A `source` that is a folder written by pack_records is opened where
 // it is, whatever `encoding` and `resize_short_side` say. `warn` is told what an import leaves out,
-// and writes to stderr by default. It is told nothing if the data set is there already: see
-// Dataset::leftOut(). Throws with the way out if the source cannot be found, read or
-// trusted.
+// and writes to stderr by default. It is told none of that if the data set is there already: see
+// Dataset::leftOut(). It is also told if the mean image cannot be kept. Throws with the way out if
+// the source cannot be found, read or trusted.
 kj::Own<Dataset> openDataset(
     const DataConfig& config, Progress progress, Warn warn = &configs::warn);
 

@@ -487,6 +487,40 @@ TEST_CASE("openDataset: a source that is a pipe is not waited for, and called so
   CHECK(strstr(message.cStr(), " (a pipe) is not a folder or an archive") != nullptr);
 }
 
+TEST_CASE("openDataset: a mean image that cannot be written is told of, and used") {
+  Scratch scratch;
+  useCache(scratch);
+  auto packed = scratch.path("packed");
+  packDataset(testConfig("image_folder", writeClasses(scratch)), packed, silent());
+  auto path = kj::str(packed, "/", MEAN_FILE);
+  REQUIRE(::unlink(path.cStr()) == 0);
+  auto config = testConfig("image_folder", kj::str(packed));
+  config.augment.meanImage = true;
+  kj::Vector<kj::String> told;
+  Warn warn = [&](kj::StringPtr sentence) { told.add(kj::str(sentence)); };
+  struct rlimit before, small;
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  small = before;
+  small.rlim_cur = 1024;
+  ::signal(SIGXFSZ, SIG_IGN);
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+  auto size = openDataset(config, silent(), kj::mv(warn))->meanImage().size();
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
+  CHECK(size == 768);
+  REQUIRE(told.size() == 1);
+  CHECK(told[0] ==
+        kj::str("the mean image is not kept: ", path, " cannot be written: File too large"));
+  CHECK(namesIn(packed).size() == 2);
+  // Of a folder that is read-only nobody expects it.
+  AsOrdinaryUser user;
+  REQUIRE(::chmod(packed.cStr(), 0555) == 0);
+  told.clear();
+  Warn again = [&](kj::StringPtr sentence) { told.add(kj::str(sentence)); };
+  CHECK(openDataset(config, silent(), kj::mv(again))->meanImage().size() == 768);
+  CHECK(told.size() == 0);
+  REQUIRE(::chmod(packed.cStr(), 0755) == 0);
+}
+
 TEST_CASE("packDataset: a failure names the flags of pack_records, and leaves nothing") {
   Scratch scratch;
   useCache(scratch);

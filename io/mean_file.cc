@@ -8,6 +8,7 @@
 #include <kj/io.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 
 #include "configs/language/failure.h"
@@ -55,24 +56,26 @@ kj::Maybe<kj::Array<float>> readMean(
 void writeMean(kj::StringPtr path, const RecordDb& training, kj::ArrayPtr<const float> mean) {
   auto part = kj::str(path, ".part-", ::getpid(), "-", ::gettid());
   int fd = ::open(part.cStr(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  // A folder that cannot be written costs a second the next time, no more.
-  if (fd < 0) return;
+  if (fd < 0) {
+    // A folder that is read-only costs a second the next time, no more.
+    if (errno == EACCES || errno == EROFS || errno == EPERM) return;
+    configs::fail(path, " cannot be made: ", strerror(errno));
+  }
   kj::AutoCloseFd owned(fd);
-  auto problem = kj::runCatchingExceptions([&]() {
-    kj::FdOutputStream stream(fd);
-    stream.write(mean.asBytes().begin(), mean.asBytes().size());
-    auto sum = sumOf(training, mean);
-    stream.write(sum.begin(), sum.size());
-    KJ_SYSCALL(::fsync(fd));
-    moveIntoPlace(part, path);
+  KJ_ON_SCOPE_FAILURE(::unlink(part.cStr()));
+  about(path, [&]() {
+    writeTo(fd, mean.asBytes());
+    writeTo(fd, sumOf(training, mean));
+    if (::fsync(fd) != 0) configs::fail("cannot be written: ", strerror(errno));
+    return true;
   });
-  if (problem != nullptr) ::unlink(part.cStr());
+  moveIntoPlace(part, path);
 }
 
 }  // namespace
 
 kj::Array<float> loadMeanImage(const DataConfig& config, const RecordDb& training,
-    kj::StringPtr folder, ImageShape shape, Progress& progress) {
+    kj::StringPtr folder, ImageShape shape, Progress& progress, Warn& warn) {
   auto path = kj::str(folder, "/", MEAN_FILE);
   auto kind = pathKind(path);
   // Otherwise it would be computed at each start, and never kept.
@@ -82,7 +85,9 @@ kj::Array<float> loadMeanImage(const DataConfig& config, const RecordDb& trainin
     KJ_IF_MAYBE(mean, readMean(path, training, shape)) return kj::mv(*mean);
   }
   auto mean = meanImageOf(training, config.onBadRecord->word, progress, config.names.skip);
-  writeMean(path, training, mean);
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { writeMean(path, training, mean); })) {
+    warn(kj::str("the mean image is not kept: ", e->getDescription()));
+  }
   return mean;
 }
 

@@ -3,6 +3,7 @@
 
 #include "io/data_config.h"
 #include "io/fetch.h"
+#include "io/left_out.h"
 #include "io/record_db.h"
 
 namespace io {
@@ -11,11 +12,11 @@ namespace io {
 constexpr kj::StringPtr MEAN_FILE = "mean.f32"_kj;
 
 // The mean of all images of `training`, which have one `shape`: C×H×W float32. Reads it from
-// `folder` if it is there. Otherwise computes it and, where the folder can be written, keeps it
-// there. Several processes may do so at once.
+// `folder` if it is there. Otherwise computes it and, unless the folder is read-only, keeps it
+// there; `warn` is told if that fails. Several processes may do so at once.
 //
 // Throws if the file there is damaged or belongs to other records, and as meanImageOf() does.
 kj::Array<float> loadMeanImage(const DataConfig& config, const RecordDb& training,
-    kj::StringPtr folder, ImageShape shape, Progress& progress);
+    kj::StringPtr folder, ImageShape shape, Progress& progress, Warn& warn);
 
 }  // namespace io

@@ -208,6 +208,20 @@ kj::Array<kj::byte> readFile(kj::StringPtr path, size_t bytesMax) {
   return about(path, [&]() { return contentOf(path, bytesMax); });
 }
 
+void writeTo(int fd, kj::ArrayPtr<const kj::byte> bytes) {
+  for (auto rest = bytes; rest.size() > 0;) {
+    auto n = ::write(fd, rest.begin(), rest.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) {
+      int error = errno;
+      bool isFull = error == ENOSPC || error == EDQUOT;
+      configs::fail(
+          "cannot be written: ", strerror(error), isFull ? "; make room on its disk" : "");
+    }
+    rest = rest.slice(n, rest.size());
+  }
+}
+
 kj::String replaced(kj::StringPtr text, kj::StringPtr from, kj::StringPtr to) {
   kj::Vector<char> result;
   for (auto rest = text;;) {

@@ -54,6 +54,9 @@ Below allBelow(kj::StringPtr folder);
 // memory for it.
 kj::Array<kj::byte> readFile(kj::StringPtr path, size_t bytesMax);
 
+// Writes all of `bytes` to the open file `fd`. What is thrown begins with a verb.
+void writeTo(int fd, kj::ArrayPtr<const kj::byte> bytes);
+
 // Renames the file or folder `from` to `to`, and returns when the disk knows of it: a crash leaves
 // the one or the other. Throws with the cause.
 void moveIntoPlace(kj::StringPtr from, kj::StringPtr to);

@@ -348,6 +348,23 @@ TEST_CASE("pack_records that may not write a file so large names the limit") {
   CHECK(!contains(ended.errors, "RUNNER_CACHE"));
 }
 
+TEST_CASE("pack_records on a disk that is too small fails, or has packed everything") {
+  if (!canMount()) SKIP_CASE("this machine lets no user mount a file system");
+  auto images = imageFolder();
+  auto place = newFolder();
+  constexpr kj::StringPtr SCRIPT =
+      "for kib in $(seq 24 4 200); do mount -t tmpfs -o size=${kib}k none \"$1\" && "
+      "if tools/pack_records --dataset image_folder --source \"$2\" \"$1/out\"; "
+      "then ls \"$1/out\"; break; fi; umount \"$1\"; done"_kj;
+  auto ended = Command(
+      {"unshare", "--user", "--map-root-user", "--mount", "sh", "-c", SCRIPT, "sh", place, images})
+                   .wait();
+  INFO(ended.errors);
+  CHECK(ended.output.endsWith("mean.f32\ntraining.mdb\nvalidation.mdb\n"));
+  CHECK(contains(ended.errors, "error: the mean image is not kept: "));
+  CHECK(contains(ended.errors, "/out/mean.f32 cannot be written: No space left on device; make "));
+}
+
 TEST_CASE("pack_records says that it was interrupted, and removes what it has written") {
   auto folder = imageFolder();
   for (auto signal: {"INT", "TERM"}) {
