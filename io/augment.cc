@@ -82,10 +82,14 @@ Augmenter::Augmenter(const AugmentConfig& config, ImageShape shape, ImageShape s
   KJ_REQUIRE(meanImage.size() == 0 || meanImage.size() == stored.size());
 }
 
+bool Augmenter::reaches(ImageShape stored) const {
+  return !crops ||
+         (stored.height + 2 * pad >= shape.height && stored.width + 2 * pad >= shape.width);
+}
+
 void Augmenter::checkSize(ImageShape stored) const {
   bool same = stored.height == shape.height && stored.width == shape.width;
-  bool reaches = stored.height + 2 * pad >= shape.height && stored.width + 2 * pad >= shape.width;
-  if (stored.channels == shape.channels && (crops ? reaches : same)) return;
+  if (stored.channels == shape.channels && (crops ? reaches(stored) : same)) return;
   configs::fail("has ", stored.channels, "×", stored.height, "×", stored.width,
       " values, from which ", shape.channels, "×", shape.height, "×", shape.width,
       " cannot be cut");

@@ -36,6 +36,9 @@ public:
   Augmenter(const AugmentConfig& config, ImageShape shape, ImageShape stored,
       kj::ArrayPtr<const float> meanImage);
 
+  // Whether an image of `stored`, with its padding, is large enough for the crop; true without one.
+  bool reaches(ImageShape stored) const;
+
   // The augmentation of a training image: a function of (seed, pass, record) alone. Throws if
   // `stored` with its padding is smaller than the crop, or not of this shape where there is no
   // crop.

@@ -76,6 +76,9 @@ public:
       return;
     }
     auto record = reader->read(place.record);
+    if (!work.augmenter.reaches(record.shape)) {
+      configs::fail(tooSmall(work.records, place.record, record, work.augmenter.shape.height));
+    }
     auto problem = kj::runCatchingExceptions([&]() {
       auto image = pixelsOf(record, decoder);
       auto augmentation = draw(place, view, image.shape);

@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "io/first_images.h"
 #include "io/import.h"
 #include "io/jpeg.h"
 #include "io/scratch.h"
@@ -456,7 +457,7 @@ TEST_CASE("Batcher: a batch without any good record is an error even if they may
   }).startsWith("step 0 has no record that can be read; the first: record "));
 }
 
-TEST_CASE("Batcher: an image smaller than the crop is a bad record") {
+TEST_CASE("Batcher: an image smaller than the crop is named, and the crop, not a bad record") {
   Packed packed(20, 0);
   packed.config.augment.crop = 4;
   auto writer = RecordWriter::create(packed.scratch.path(TRAINING_FILE));
@@ -470,7 +471,14 @@ TEST_CASE("Batcher: an image smaller than the crop is a bad record") {
   auto dataset = packed.open();
   auto batcher = Batcher::training(*dataset, packed.config, 5, 1, 0, 0);
   auto message = thrownBy([&]() { batcher->next(); });
-  CHECK(message.startsWith("record 5 (image 5 of the source, counted from 0) of "));
+  CHECK(message ==
+        kj::str("data.augment.crop = 4 is larger than the image of record 5 (image 5 of the "
+                "source, counted from 0) of ",
+            dataset->training().path(),
+            ", which has 12×3 pixels; make it smaller, or the images larger with "
+            "data.resize_short_side, or set data.on_bad_record = \"skip\""));
+  CHECK(thrownBy([&]() { firstImages(*dataset, packed.config, 8); }) == message);
+  CHECK(firstImages(*dataset, packed.config, 5).size() == 5 * 16);
 }
 
 TEST_CASE("Batcher: it ends at any time, full, untouched or in the middle") {

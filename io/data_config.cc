@@ -167,20 +167,27 @@ Mirror readMirror(configs::Reader& reader) {
   KJ_UNREACHABLE;
 }
 
-// What a fixed shape allows to be seen while the file is read. `reader` is that of [data].
-void check(configs::Reader& reader, const AugmentConfig& augment, ImageShape stored) {
-  constexpr kj::StringPtr SHAPE[] = {"dataset"_kj, "resize_short_side"_kj};
-  auto checkNumbers = [&](kj::StringPtr key, kj::ArrayPtr<const double> numbers) {
-    if (numbers.size() > 1 && numbers.size() != stored.channels) {
+// Keys that say of which shape images are.
+constexpr kj::StringPtr SHAPE[] = {"dataset"_kj, "resize_short_side"_kj};
+
+// `reader` is that of [data].
+void checkNumbers(configs::Reader& reader, const AugmentConfig& augment, uint channels) {
+  auto check = [&](kj::StringPtr key, kj::ArrayPtr<const double> numbers) {
+    if (numbers.size() > 1 && numbers.size() != channels) {
       reader.error(kj::str("augment.", key),
-          kj::str("`", key, "` has ", numbers.size(), " numbers for images of ", stored.channels,
-              stored.channels == 1 ? " channel" : " channels"),
-          "give one number, or one a channel", SHAPE);
+          kj::str("`", key, "` has ", numbers.size(), " numbers for images of ", channels,
+              channels == 1 ? " channel" : " channels"),
+          "give one number, or one per channel", SHAPE);
     }
   };
-  checkNumbers("mean", augment.mean);
-  checkNumbers("deviation", augment.deviation);
-  auto size = kj::str("the images, which have ", stored.height, "×", stored.width, " pixels");
+  check("mean", augment.mean);
+  check("deviation", augment.deviation);
+}
+
+// What a fixed shape allows to be seen while the file is read.
+void check(configs::Reader& reader, const AugmentConfig& augment, ImageShape stored) {
+  checkNumbers(reader, augment, stored.channels);
+  auto size = kj::str("the images, which have ", sizeOf(stored), " pixels");
   uint side = kj::min(stored.height, stored.width);
   if (augment.pad >= side) {
     reader.error("augment.pad", kj::str("`pad` is not smaller than ", size), nullptr, SHAPE);
@@ -310,8 +317,11 @@ DataConfig DataConfig::read(configs::Reader& reader) {
   }
   if (stored.size() > 0) {
     check(reader, augment, stored);
-  } else if (config.resizeShortSide > 0 &&
-             augment.crop > config.resizeShortSide + 2 * augment.pad) {
+    return config;
+  }
+  // Every JPEG file is imported with three channels.
+  if (!reader.isManual()) checkNumbers(reader, augment, 3);
+  if (config.resizeShortSide > 0 && augment.crop > config.resizeShortSide + 2 * augment.pad) {
     reader.error("augment.crop",
         kj::str("`crop` is larger than the images, whose shorter side gets ",
             config.resizeShortSide, " pixels", paddingBeside(augment)),

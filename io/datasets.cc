@@ -374,7 +374,7 @@ private:
       uint padding = 2 * config.augment.pad;
       if (result.height > shape->height + padding || result.width > shape->width + padding) {
         configs::fail("data.augment.crop = ", config.augment.crop, " is larger than the images of ",
-            placeOf(config), ", which have ", shape->height, "×", shape->width, " pixels",
+            placeOf(config), ", which have ", sizeOf(*shape), " pixels",
             padding > 0 ? " without data.augment.pad" : "");
       }
       return result;

@@ -19,15 +19,21 @@ kj::Array<float> firstImages(const Dataset& dataset, const DataConfig& config, u
   size_t filled = 0;
   for (uint64_t index = begin; index < end; ++index) {
     kj::Maybe<Record> record;
+    bool isTooSmall = false;
     auto problem = kj::runCatchingExceptions([&]() {
-      auto image = pixelsOf(record.emplace(reader->read(index)), decoder);
+      auto& found = record.emplace(reader->read(index));
+      isTooSmall = !augmenter.reaches(found.shape);
+      if (isTooSmall) configs::fail(tooSmall(db, index, found, augmenter.shape.height));
+      auto image = pixelsOf(found, decoder);
       augmenter.apply(
           image, augmenter.centre(image.shape), pixels.slice(filled, filled + shape.size()));
       filled += shape.size();
     });
     KJ_IF_MAYBE(e, problem) {
       if (config.onBadRecord->word == BadRecordPolicy::SKIP) continue;
-      KJ_IF_MAYBE(r, record) configs::fail(badImage(db, index, *r, *e), OR_SKIP);
+      KJ_IF_MAYBE(r, record) {
+        if (!isTooSmall) configs::fail(badImage(db, index, *r, *e), OR_SKIP);
+      }
       configs::fail(e->getDescription(), OR_SKIP);
     }
   }

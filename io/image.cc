@@ -44,6 +44,10 @@ kj::Array<Between> betweens(uint from, uint to) {
 
 }  // namespace
 
+kj::String sizeOf(ImageShape shape) {
+  return kj::str(shape.width, "×", shape.height);
+}
+
 kj::Array<kj::byte> toPlanes(ImageView image) {
   auto out = kj::heapArray<kj::byte>(image.bytes.size());
   toPlanes(image, out);

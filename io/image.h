@@ -3,6 +3,7 @@
 
 #include <kj/array.h>
 #include <kj/common.h>
+#include <kj/string.h>
 
 #include <cstdint>
 
@@ -19,6 +20,9 @@ struct ImageShape {
   size_t size() const { return size_t(channels) * height * width; }
   bool operator==(const ImageShape&) const = default;
 };
+
+// What messages call the size of an image, in pixels: width×height, "640×480".
+kj::String sizeOf(ImageShape shape);
 
 // More pixels than this are refused before memory is taken for them: 64 Mi, twice the largest
 // photograph in ImageNet.

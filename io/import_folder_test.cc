@@ -408,6 +408,20 @@ TEST_CASE("importFolder: a file that is too large or may not be read is left out
         kj::str("left out 2 of the 5 images of ", images.folder(), " (on_bad_record = \"skip\")"));
 }
 
+TEST_CASE("importFolder: an image that gets a side too long for a JPEG file is refused by name") {
+  Images images;
+  images.writeClasses(1);
+  auto line = kj::heapArray<kj::byte>(3 * 4000);
+  memset(line.begin(), 100, line.size());
+  images.write("cat/long.jpg", encodeJpeg({{3, 4000, 1}, Layout::PLANES, line}));
+  images.config.resizeShortSide = 17;
+  CHECK(images.refusal() ==
+        kj::str("cannot import cat/long.jpg of ", images.folder(),
+            ": it would have 17×68000 "
+            "pixels when resized by data.resize_short_side; a side of a JPEG file has at most "
+            "65500; repair or remove it, or set data.on_bad_record = \"skip\""));
+}
+
 TEST_CASE("importFolder: a folder without images, and one without a good image, are refused") {
   Images images;
   images.write("x.txt", nullptr);

@@ -89,8 +89,8 @@ kj::ArrayPtr<const kj::byte> JpegDecoder::decode(
   KJ_REQUIRE(shape.channels == 1 || shape.channels == 3, shape.channels);
   auto header = readHeader(handle, file);
   if (uint(header.height) != shape.height || uint(header.width) != shape.width) {
-    configs::fail("has ", header.width, "×", header.height, " pixels, not ", shape.width, "×",
-        shape.height, " as its record says");
+    configs::fail("has ", header.width, "×", header.height, " pixels, not ", sizeOf(shape),
+        " as its record says");
   }
   bool inks = isFourInks(header.colorspace);
   KJ_REQUIRE(!inks || shape.channels == 3, "a JPEG file of four inks cannot be made grey");
@@ -130,7 +130,7 @@ kj::Array<kj::byte> encodeJpeg(ImageView image) {
   bool grey = shape.channels == 1;
   if (tjCompress2(handle, pixels.begin(), shape.width, 0, shape.height, grey ? TJPF_GRAY : TJPF_RGB,
           &file, &size, grey ? TJSAMP_GRAY : TJSAMP_444, QUALITY, 0) != 0) {
-    KJ_FAIL_REQUIRE("cannot encode a JPEG file", causeOf(handle));
+    configs::fail("cannot be encoded as a JPEG file: ", causeOf(handle));
   }
   return kj::heapArray<kj::byte>(file, size);
 }

@@ -36,7 +36,11 @@ private:
   kj::Array<kj::byte> pixels;
 };
 
-// The image as a JPEG file of quality 95 without subsampling of colours. 1 or 3 channels.
+// The longest side that a JPEG file of libjpeg-turbo may have, in pixels.
+constexpr uint JPEG_SIDE_MAX = 65500;
+
+// The image as a JPEG file of quality 95 without subsampling of colours. 1 or 3 channels. Throws if
+// it is too large; what is thrown begins with a verb.
 kj::Array<kj::byte> encodeJpeg(ImageView image);
 
 }  // namespace io

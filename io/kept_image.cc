@@ -14,9 +14,16 @@ KeptImage keep(const DataConfig& config, ImageView image) {
   kj::Array<kj::byte> own;
   if (config.resizeShortSide > 0) {
     auto shape = resizedShape(image.shape, config.resizeShortSide);
+    auto refuse = [&](kj::StringPtr limit) {
+      configs::fail("would have ", sizeOf(shape), " pixels when resized by ", config.names.resize,
+          "; ", limit);
+    };
     if (size_t(shape.height) * shape.width > IMAGE_PIXELS_MAX) {
-      configs::fail("would have ", shape.height, "×", shape.width, " pixels when resized; at most ",
-          IMAGE_PIXELS_MAX, " are kept");
+      refuse(kj::str("at most ", IMAGE_PIXELS_MAX, " are kept"));
+    }
+    if (config.encoding->word == Encoding::JPEG &&
+        kj::max(shape.height, shape.width) > JPEG_SIDE_MAX) {
+      refuse(kj::str("a side of a JPEG file has at most ", JPEG_SIDE_MAX));
     }
     if (!(shape == image.shape)) {
       own = resize(image, shape);

@@ -22,6 +22,12 @@ kj::String badImage(
       "; repair or remove that image where the data comes from");
 }
 
+kj::String tooSmall(const RecordDb& db, uint64_t index, const Record& record, uint crop) {
+  return kj::str("data.augment.crop = ", crop, " is larger than the image of ",
+      nameOfRecord(db, index, record.id), ", which has ", sizeOf(record.shape),
+      " pixels; make it smaller, or the images larger with data.resize_short_side");
+}
+
 kj::Array<int32_t> readImages(const RecordDb& db, kj::ArrayPtr<kj::byte> buffer,
     kj::FunctionParam<void(uint64_t first, kj::ArrayPtr<const kj::byte> images)> take) {
   auto labels = kj::heapArrayBuilder<int32_t>(db.count());

@@ -25,6 +25,10 @@ kj::Array<int32_t> readImages(const RecordDb& db, kj::ArrayPtr<kj::byte> buffer,
 kj::String badImage(
     const RecordDb& db, uint64_t index, const Record& record, const kj::Exception& problem);
 
+// The sentence on a record whose image is smaller than data.augment.crop, and the way out. The
+// record is good: the setting does not fit it.
+kj::String tooSmall(const RecordDb& db, uint64_t index, const Record& record, uint crop);
+
 // What may follow a sentence on a bad record where such records end the run.
 constexpr kj::StringPtr OR_SKIP = ", or set data.on_bad_record = \"skip\""_kj;
 

@@ -130,15 +130,19 @@ kj::Own<RecordReader> RecordReader::open(const RecordDb& db) {
   return kj::heap<LmdbRecordReader>(kj::downcast<const LmdbRecordDb>(db));
 }
 
-kj::String badRecord(
-    const RecordDb& db, uint64_t index, kj::Maybe<uint64_t> id, kj::StringPtr cause) {
+kj::String nameOfRecord(const RecordDb& db, uint64_t index, kj::Maybe<uint64_t> id) {
   kj::String image;
   KJ_IF_MAYBE(path, db.source(index)) {
     image = kj::str(" (", *path, ")");
   } else KJ_IF_MAYBE(i, id) {
     image = kj::str(" (image ", *i, " of the source, counted from 0)");
   }
-  return kj::str("record ", index, image, " of ", db.path(), " is bad: ", cause);
+  return kj::str("record ", index, image, " of ", db.path());
+}
+
+kj::String badRecord(
+    const RecordDb& db, uint64_t index, kj::Maybe<uint64_t> id, kj::StringPtr cause) {
+  return kj::str(nameOfRecord(db, index, id), " is bad: ", cause);
 }
 
 }  // namespace io

@@ -57,9 +57,12 @@ public:
   virtual Record read(uint64_t index) = 0;
 };
 
-// The sentence on a record that is of no use: "record 42 (cat/7.jpg) of PATH is bad: " and the
-// cause. Where the database does not know the image's file, it is "image 46 of the source, counted
-// from 0", by the record's `id`, if that is known.
+// What messages call record `index`: "record 42 (cat/7.jpg) of PATH". Where the database does not
+// know the image's file, it is "image 46 of the source, counted from 0", by the record's `id`, if
+// that is known.
+kj::String nameOfRecord(const RecordDb& db, uint64_t index, kj::Maybe<uint64_t> id);
+
+// The sentence on a record that is of no use: nameOfRecord(), " is bad: " and the cause.
 kj::String badRecord(
     const RecordDb& db, uint64_t index, kj::Maybe<uint64_t> id, kj::StringPtr cause);
 
