@@ -67,6 +67,12 @@ kj::String shortest(double value) {
   return kj::heapString(text.slice(0, end));
 }
 
+// The same, but with all digits where six decimals could hide a miss by `excess`.
+kj::String shortest(double value, double excess) {
+  constexpr double HIDDEN = 2e-6;
+  return excess > 0 && excess < HIDDEN ? kj::str(value) : shortest(value);
+}
+
 kj::Maybe<const EpochRecord&> findEpoch(const RunRecord& run, kj::Maybe<uint> wanted) {
   auto& epochs = run.epochRecords;
   KJ_IF_MAYBE(number, wanted) {
@@ -101,10 +107,10 @@ public:
     KJ_IF_MAYBE(v, value) {
       // A nan meets nothing.
       KJ_IF_MAYBE(bound, expectation.atLeast) {
-        add(*v >= *bound, kj::str("at least ", shortest(*bound)));
+        add(*bound - *v, kj::str("at least ", *bound));
       }
       KJ_IF_MAYBE(bound, expectation.atMost) {
-        add(*v <= *bound, kj::str("at most ", shortest(*bound)));
+        add(*v - *bound, kj::str("at most ", *bound));
       }
       KJ_IF_MAYBE(bound, expectation.withinOfFirstEpoch) {
         addNear(*v, *bound, figureOf(run, *expectation.figure, uint(1)), "epoch 1");
@@ -120,17 +126,19 @@ public:
   }
 
 private:
-  void add(bool met, kj::StringPtr expected) {
-    verdicts.add(Verdict{met, kj::str(subject, " is ", shortest(KJ_ASSERT_NONNULL(value)),
+  // `excess`: by how much the figure lies outside of the bound; met if that is not above 0.
+  void add(double excess, kj::StringPtr expected) {
+    bool met = excess <= 0;
+    verdicts.add(Verdict{met, kj::str(subject, " is ", shortest(KJ_ASSERT_NONNULL(value), excess),
                                   met ? ", as expected " : ", expected ", expected)});
   }
 
   void addNear(double v, double bound, kj::Maybe<double> other, kj::StringPtr whose) {
     KJ_IF_MAYBE(o, other) {
-      add(std::fabs(v - *o) <= bound,
-          kj::str("within ", shortest(bound), " of ", whose, "'s ", shortest(*o)));
+      double excess = std::fabs(v - *o) - bound;
+      add(excess, kj::str("within ", bound, " of ", whose, "'s ", shortest(*o, excess)));
     } else {
-      add(false, kj::str("within ", shortest(bound), " of ", whose, "'s, which is not there"));
+      add(NAN, kj::str("within ", bound, " of ", whose, "'s, which is not there"));
     }
   }
 
@@ -138,7 +146,7 @@ private:
     if (first.state == RunRecord::FINISHED) {
       addNear(v, bound, figureOf(first, *expectation.figure, expectation.epoch), "the first run");
     } else {
-      add(false, kj::str("within ", shortest(bound), " of the first run's, which did not finish"));
+      add(NAN, kj::str("within ", bound, " of the first run's, which did not finish"));
     }
   }
 
@@ -165,7 +173,7 @@ kj::Array<Expectation> readExpectations(configs::Reader& reader) {
 kj::Array<Verdict> judge(kj::ArrayPtr<const Expectation> expectations, const RunRecord& run,
     kj::Maybe<const RunRecord&> first) {
   KJ_IF_MAYBE(f, first) {
-    if (f == &run) first = nullptr;
+    if (f->folder == run.folder) first = nullptr;
   }
   kj::Vector<Verdict> verdicts;
   for (auto& expectation: expectations) Judge(expectation, run, verdicts).judge(first);

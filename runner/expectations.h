@@ -37,9 +37,10 @@ struct Verdict {
   kj::String sentence;
 };
 
-// Judges a run that has ended, bound by bound. `first` is the first run of its sweep; what is
-// expected of the distance to it is not judged where there is none, nor of `first` itself, and is
-// missed where that has not finished. A figure that the run does not have is missed.
+// Judges a run that has ended, bound by bound. `first` is the first run of its sweep. What is
+// expected of the distance to it is not judged where there is none, nor of `first` itself, the run
+// with the same folder, and is missed where that has not finished. A figure that the run does not
+// have is missed.
 kj::Array<Verdict> judge(kj::ArrayPtr<const Expectation> expectations, const RunRecord& run,
     kj::Maybe<const RunRecord&> first = nullptr);
 

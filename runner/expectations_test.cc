@@ -58,6 +58,15 @@ TEST_CASE("judge: a figure that is not there or no number is missed") {
         "- validation_accuracy of epoch 2 is nan, expected at least 0\n");
 }
 
+TEST_CASE("judge: a figure that misses narrowly has the digits that show it") {
+  CHECK(judged("validation_accuracy = { at_least = 0.80960001 }", run(0.1, 0.8096)) ==
+        "- validation_accuracy of epoch 2 is 0.8096, expected at least 0.80960001\n");
+  CHECK(judged("validation_accuracy = { at_most = 0.8 }", run(0.1, 0.80000001)) ==
+        "- validation_accuracy of epoch 2 is 0.80000001, expected at most 0.8\n");
+  CHECK(judged("validation_accuracy = { within_of_first_epoch = 0 }", run(0.5, 0.50000001)) ==
+        "- validation_accuracy of epoch 2 is 0.50000001, expected within 0 of epoch 1's 0.5\n");
+}
+
 TEST_CASE("judge: distances are those to epoch 1, and to the same epoch of the first run") {
   constexpr kj::StringPtr NEAR_EPOCH = "validation_accuracy = { within_of_first_epoch = 0.01 }"_kj;
   CHECK(judged(NEAR_EPOCH, run(0.5, 0.505)).startsWith("+ "));
@@ -66,6 +75,7 @@ TEST_CASE("judge: distances are those to epoch 1, and to the same epoch of the f
 
   constexpr kj::StringPtr NEAR_RUN = "validation_accuracy = { within_of_first_run = 0.01 }"_kj;
   auto first = run(0.1, 0.9);
+  first.folder = kj::str("first");
   CHECK(judged(NEAR_RUN, run(0.2, 0.895), first).startsWith("+ "));
   CHECK(judged(NEAR_RUN, run(0.1, 0.88), first) ==
         "- validation_accuracy of epoch 2 is 0.88, expected within 0.01 of the first run's 0.9\n");

@@ -141,9 +141,9 @@ private:
   kj::Maybe<const SpeedRecord&> speed;
 };
 
-// What its experiment.toml says of the run.
-void readExperimentOf(ReportedRun& run, kj::StringPtr path) {
-  run.resolved = readRegular(path, EXPERIMENT_BYTES_MAX);
+// What the text of an experiment.toml says of the run.
+void readExperimentOf(ReportedRun& run, kj::StringPtr path, kj::String resolved) {
+  run.resolved = kj::mv(resolved);
   configs::Diagnostics diagnostics;
   // By itself, since a file of a run extends nothing: where its data lay is of no interest here.
   auto loaded = readExperiment(configs::parse(path, run.resolved, diagnostics), diagnostics);
@@ -166,21 +166,43 @@ void orLeaveOut(ReportedRun& run, kj::StringPtr what, Func&& read) {
   }
 }
 
+// The sweep that began last in a folder.
+struct Sweep {
+  kj::HashSet<kj::String> names;  // of the folders of its runs
+  RunRecord first;
+};
+
+Sweep readSweepIn(kj::StringPtr parent) {
+  Sweep sweep;
+  auto names = latestSweepIn(parent);
+  if (names.size() == 0) return sweep;
+  auto folder = kj::str(parent, "/", names[0]);
+  // A run that has not begun has no events: it did not finish.
+  kj::runCatchingExceptions([&]() { sweep.first = readRunRecord(folder); });
+  sweep.first.folder = kj::mv(folder);
+  for (auto& name: names) sweep.names.upsert(kj::mv(name), [](auto&, auto&&) {});
+  return sweep;
+}
+
 }  // namespace
 
 ReportedRun readReportedRun(kj::StringPtr folder, kj::StringPtr label) {
   return reportedRun(readRunRecord(folder), kj::str(label));
 }
 
-ReportedRun reportedRun(RunRecord record, kj::String label) {
+ReportedRun reportedRun(RunRecord record, kj::String label, kj::Maybe<kj::String> resolved) {
   ReportedRun run;
   run.record = kj::mv(record);
   run.label = kj::mv(label);
-  RunFolder paths{kj::str(run.record.folder)};
-  if (::access(paths.experiment().cStr(), R_OK) == 0) {
-    orLeaveOut(run, "what the run expects and what was published of it is",
-        [&]() { readExperimentOf(run, paths.experiment()); });
-  }
+  auto path = RunFolder{kj::str(run.record.folder)}.experiment();
+  if (resolved == nullptr && ::access(path.cStr(), R_OK) != 0) return run;
+  orLeaveOut(run, "what the run expects and what was published of it is", [&]() {
+    KJ_IF_MAYBE(text, resolved) {
+      readExperimentOf(run, path, kj::mv(*text));
+    } else {
+      readExperimentOf(run, path, readRegular(path, EXPERIMENT_BYTES_MAX));
+    }
+  });
   return run;
 }
 
@@ -240,6 +262,23 @@ void judgeAll(kj::ArrayPtr<ReportedRun> runs) {
   for (auto& run: runs) {
     if (run.record.state != RunRecord::FINISHED) continue;
     run.verdicts = judge(run.expectations, run.record, first);
+  }
+}
+
+void judgeBySweeps(kj::ArrayPtr<ReportedRun> runs) {
+  kj::HashMap<kj::String, Sweep> sweeps;  // by the folder around their runs
+  for (auto& run: runs) {
+    auto& record = run.record;
+    if (record.state != RunRecord::FINISHED) continue;
+    kj::Maybe<const RunRecord&> first;
+    KJ_IF_MAYBE(slash, record.folder.findLast('/')) {
+      auto parent = kj::heapString(record.folder.slice(0, *slash));
+      auto& sweep = sweeps.findOrCreate(parent, [&]() {
+        return kj::HashMap<kj::String, Sweep>::Entry{kj::str(parent), readSweepIn(parent)};
+      });
+      if (sweep.names.contains(record.folder.slice(*slash + 1))) first = sweep.first;
+    }
+    run.verdicts = judge(run.expectations, record, first);
   }
 }
 

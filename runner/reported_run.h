@@ -35,7 +35,10 @@ struct ReportedRun {
 ReportedRun readReportedRun(kj::StringPtr folder, kj::StringPtr label);
 
 // The same of a run whose record is at hand; it may not have come so far as to leave a folder.
-ReportedRun reportedRun(RunRecord record, kj::String label);
+// `resolved` is the text of its experiment; null means that of the folder. [expect] and [published]
+// may have changed since the run, because a run does not depend on them.
+ReportedRun reportedRun(
+    RunRecord record, kj::String label, kj::Maybe<kj::String> resolved = nullptr);
 
 // Reads the log of a run that is shown alone, of several no one shows it: its table, unless it has
 // none yet. A log that cannot be read, or makes no table, is `unread`.
@@ -52,9 +55,14 @@ kj::String settingsOf(const ReportedRun& run);
 // Whether the label of each run is its settings.
 bool areNamedBySettings(kj::ArrayPtr<const ReportedRun> runs);
 
-// Judges each run that has finished by its own expectations. The first run is the one that
-// `within_of_first_run` means, unless there is only one.
+// Judges each run that has finished by its own expectations. The runs are those of one sweep in its
+// order: the first is the one that `within_of_first_run` means, unless there is only one.
 void judgeAll(kj::ArrayPtr<ReportedRun> runs);
+
+// The same for runs from anywhere, in any order. `within_of_first_run` means the first run of the
+// sweep that began last in the folder around the run. It is not judged of a run that this sweep
+// does not have. Throws if the order of a sweep cannot be read.
+void judgeBySweeps(kj::ArrayPtr<ReportedRun> runs);
 
 // What was missed, a sentence each: "expectation missed: validation_accuracy of epoch 10 is 0.7912,
 // expected at least 0.82". Of several runs each says which.

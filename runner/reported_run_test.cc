@@ -171,6 +171,7 @@ TEST_CASE("judgeAll: runs that have finished are judged, a sweep's by its first 
     expectation.withinOfFirstRun = 0.01;
     each.expectations = kj::arr(expectation);
     each.label = kj::str("run ", i);
+    each.record.folder = kj::str("runs/x/", i);
     if (i == 1) each.record.epochRecords[2].trainLoss = 0.5;
     if (i == 2) each.record.state = RunRecord::FAILED;
     runs.add(kj::mv(each));
@@ -241,6 +242,10 @@ TEST_CASE("reportedRun: an experiment.toml that is no longer understood is said 
       old.unread[0].startsWith("what the run expects and what was published of it is left out: "));
   CHECK(contains(old.unread[0], "/old/experiment.toml:"));
   CHECK_FALSE(contains(old.unread[0], "\n"));
+
+  RunRecord again;
+  again.folder = kj::str(folder);
+  CHECK(reportedRun(kj::mv(again), kj::str("x"), kj::str("name = 3\n")).resolved == "name = 3\n");
 
   RunRecord bare;
   bare.folder = folderWith("bare", nullptr);

@@ -49,15 +49,17 @@ struct Course {
 // "fashion_mnist_dist_sync/3".
 kj::String labelOf(kj::StringPtr folder, kj::StringPtr name) {
   KJ_IF_MAYBE(slash, folder.findLast('/')) folder = folder.slice(*slash + 1);
-  return kj::str(name, "/", folder);
+  // Without events nobody knows its name.
+  return name.size() == 0 ? kj::str(folder) : kj::str(name, "/", folder);
 }
 
-// All that can be said of the runs once they are over. A single one keeps its label. What of them
-// cannot be read is told.
-kj::Array<ReportedRun> judged(kj::Array<ReportedRun> runs) {
+// All that can be said of the runs once they are over, judged by `judge`. A single one keeps its
+// label. What of them cannot be read is told.
+kj::Array<ReportedRun> judged(
+    kj::Array<ReportedRun> runs, void (*judge)(kj::ArrayPtr<ReportedRun>) = &judgeAll) {
   if (runs.size() == 1) readLog(runs[0]);
   tellApart(runs);
-  judgeAll(runs);
+  judge(runs);
   for (auto& run: runs) {
     for (auto& each: run.unread) tell(kj::str("warning: ", run.record.folder, ": ", each));
   }
@@ -217,10 +219,9 @@ namespace {
   }
   auto reported = kj::heapArrayBuilder<ReportedRun>(records.size());
   for (size_t i: kj::indices(records)) {
-    auto run = reportedRun(kj::mv(records[i]), nameOf(all.runs[i].settings, all.shortKeys));
-    // One that failed early has left none.
-    run.resolved = kj::str(all.runs[i].loaded.resolved);
-    reported.add(kj::mv(run));
+    // By the file at hand: a finished run keeps an older [expect] and [published] in its folder.
+    reported.add(reportedRun(kj::mv(records[i]), nameOf(all.runs[i].settings, all.shortKeys),
+        kj::str(all.runs[i].loaded.resolved)));
   }
   auto finished = judged(reported.finish());
   auto& name = KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment).name;
@@ -280,7 +281,7 @@ kj::Array<ReportedRun> readRuns(kj::ArrayPtr<const kj::Array<FoundRun>> folders)
 }
 
 ExitCode showRuns(kj::Array<ReportedRun> read, kj::StringPtr into) {
-  auto runs = judged(kj::mv(read));
+  auto runs = judged(kj::mv(read), &judgeBySweeps);
   printTables(runs);
   if (into.size() == 0) {
     tell("nothing is written for several RUNS: name a folder with --into DIR");

@@ -127,6 +127,15 @@ kj::Array<kj::String> runOrderIn(kj::StringPtr parent) {
   }
 }
 
+kj::Array<kj::String> latestSweepIn(kj::StringPtr parent) {
+  kj::Vector<kj::String> names;
+  for (auto& name: runOrderIn(parent)) {
+    if (name.size() == 0) break;
+    names.add(kj::mv(name));
+  }
+  return names.releaseAsArray();
+}
+
 void writeRunOrder(kj::StringPtr parent, kj::ArrayPtr<const kj::StringPtr> names) {
   // Sweeps that begin at the same time would each leave out the other's runs.
   int raw = ::open(parent.cStr(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -141,9 +150,12 @@ void writeRunOrder(kj::StringPtr parent, kj::ArrayPtr<const kj::StringPtr> names
     all.add(name);
   }
   auto before = runOrderIn(parent);
+  kj::StringPtr end = "";
   for (auto& name: before) {
     // Also one that has no folder yet: another sweep may be about to begin it.
-    if (!own.contains(name.asPtr())) all.add(name);
+    if (name.size() == 0 || own.contains(name.asPtr())) continue;
+    if (all.size() == names.size()) all.add(end);
+    all.add(name);
   }
   writeWhole(runOrderFile(parent), kj::str(kj::strArray(all, "\n"), "\n"));
 }

@@ -42,10 +42,12 @@ RunFolder runFolder(kj::StringPtr runs, kj::StringPtr name, kj::StringPtr run);
 // Where sweeps tell the order of their runs in the folder `parent`: one line for each run, the name
 // of its folder.
 kj::String runOrderFile(kj::StringPtr parent);
-// The names in that file; empty if there is none. Throws if it cannot be read.
+// The lines of that file; empty if there is none. Throws if it cannot be read.
 kj::Array<kj::String> runOrderIn(kj::StringPtr parent);
-// Writes the runs of a sweep there, in their order. Those of other sweeps stay behind them. Several
-// processes may do this at once.
+// The names in it of the sweep that began last, in their order: those before the first empty line.
+kj::Array<kj::String> latestSweepIn(kj::StringPtr parent);
+// Writes the runs of a sweep there, in their order. Those of other sweeps stay behind them, after
+// an empty line. Several processes may do this at once.
 void writeRunOrder(kj::StringPtr parent, kj::ArrayPtr<const kj::StringPtr> names);
 
 // The lock of `folder`, which is made if it is not there; null if another process has it. It is

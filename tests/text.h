@@ -11,6 +11,16 @@ inline bool contains(kj::StringPtr text, kj::StringPtr part) {
   return ::memmem(text.begin(), text.size(), part.begin(), part.size()) != nullptr;
 }
 
+// How often `part` is in `text`.
+inline size_t countOf(kj::StringPtr text, kj::StringPtr part) {
+  size_t count = 0;
+  while (auto found = ::memmem(text.begin(), text.size(), part.begin(), part.size())) {
+    text = text.slice(static_cast<const char*>(found) - text.begin() + part.size());
+    count++;
+  }
+  return count;
+}
+
 }  // namespace tests
 
 namespace doctest {

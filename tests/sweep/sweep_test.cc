@@ -162,6 +162,41 @@ TEST_CASE("a sweep whose tables cannot be written prints them all the same, and 
   CHECK(contains(ended.errors, kj::str("\nerror: cannot write ", runs, "/small/table.md: ")));
 }
 
+TEST_CASE("finished runs are judged by the file at hand, and by the first run of their sweep") {
+  auto runs = newFolder();
+  kj::StringPtr near[] = {"--set"_kj, "expect.train_loss={ within_of_first_run = 0.0001 }"_kj};
+  auto first = run(runs, near);
+  INFO(first.output, first.errors);
+  CHECK(first.exitCode == 3);
+  constexpr kj::StringPtr MISSED = "within 0.0001 of the first run's "_kj;
+  CHECK(countOf(first.errors, MISSED) == 3);
+
+  auto table = [](kj::ArrayPtr<const kj::StringPtr> folders) {
+    kj::Vector<kj::StringPtr> words;
+    words.addAll(kj::ArrayPtr<const kj::StringPtr>({RUNNER, "table"}));
+    words.addAll(folders);
+    return Command(words).wait();
+  };
+  auto firstFolder = folderOf(runs, NAMES[0]), third = folderOf(runs, NAMES[2]);
+  // Whichever is named first, and whether the first run of the sweep is named at all.
+  auto ended = table({third, firstFolder});
+  CHECK(ended.exitCode == 3);
+  CHECK(countOf(ended.errors, MISSED) == 1);
+  CHECK(countOf(table({third}).errors, MISSED) == 1);
+  // Outside of the folder of their sweep nobody knows which run was its first.
+  auto elsewhere = newFolder();
+  REQUIRE(Command({"cp", "-r", firstFolder, third, elsewhere}).wait().exitCode == 0);
+  CHECK(table({elsewhere}).exitCode == 0);
+
+  auto none = run(runs);
+  CHECK(none.exitCode == 0);
+  CHECK_FALSE(contains(none.errors, "expectation missed"));
+  auto other = run(runs, {"--set", "expect.validation_accuracy={ at_least = 0.999 }"});
+  CHECK(other.exitCode == 3);
+  CHECK(countOf(other.errors, "expected at least 0.999") == 4);
+  for (uint number = 1; number <= 4; ++number) CHECK(isSkipped(other, number));
+}
+
 TEST_CASE("a sweep of one run prints some rows of a table by steps; table.md has all") {
   auto runs = newFolder();
   auto ended = run(
