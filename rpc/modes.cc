@@ -192,7 +192,8 @@ KvStoreConfig KvStoreConfig::read(configs::Reader& reader) {
   }
   bool together = mode.shards != Mode::IN_WORKER && mode.counts == Mode::WITH_ALL &&
                   mode.sends == Mode::GRADIENT;
-  if (hasOwn(reader, "aggregate", config, together && mode.hasServers(), "dist_sync")) {
+  bool mayCount = together && mode.hasServers();
+  if (hasOwn(reader, "aggregate", config, mayCount, "dist_sync")) {
     auto aggregate = reader.maybeInteger("aggregate",
         "Of `dist_sync`: gradients that make a round. Fewer than there are workers leave the "
         "slowest behind: what they push for a round that is over is dropped, and counted in the "
@@ -201,7 +202,14 @@ KvStoreConfig KvStoreConfig::read(configs::Reader& reader) {
     KJ_IF_MAYBE(n, aggregate) config.aggregate = uint(*n);
   }
   config.aggregateFrom = AGGREGATE_FROM;
-  if (hasOwn(reader, "aggregate_from", config, config.aggregate != nullptr, "dist_sync")) {
+  bool lacksCount = mayCount && config.aggregate == nullptr && reader.has("aggregate_from");
+  if (lacksCount) {
+    reader.error("aggregate_from", "`aggregate_from` needs `aggregate`",
+        "add `aggregate = …`, how many gradients make a round, or leave `aggregate_from` out",
+        {"mode"_kj, "aggregate"_kj});
+  }
+  bool isOwn = lacksCount || config.aggregate != nullptr;
+  if (hasOwn(reader, "aggregate_from", config, isOwn, "dist_sync")) {
     config.aggregateFrom = &reader.choose("aggregate_from", "Whose gradients `aggregate` counts.",
         kj::arrayPtr(AGGREGATE_FROM, kj::size(AGGREGATE_FROM)), "distinct");
   }

@@ -178,7 +178,8 @@ bool Diagnostics::hasErrorIn(const Span& span) const {
   return false;
 }
 
-kj::String Diagnostics::format(kj::StringPtr file, kj::Maybe<uint> columns) const {
+kj::String Diagnostics::format(
+    kj::StringPtr file, kj::Maybe<uint> columns, kj::StringPtr end) const {
   if (errors.empty()) return kj::str();
 
   // Errors without a place come first, then those of `file`, then other sources as they came up.
@@ -214,7 +215,7 @@ kj::String Diagnostics::format(kj::StringPtr file, kj::Maybe<uint> columns) cons
         wide ? excerpt(span, columns.orDefault(uint(kj::maxValue))) : kj::str(), help));
   }
   return kj::str(kj::strArray(blocks, ""), errors.size(), errors.size() == 1 ? " error" : " errors",
-      " in ", printable(file), "; nothing was started.\n");
+      " in ", printable(file), "; ", end, ".\n");
 }
 
 namespace {
@@ -263,6 +264,23 @@ kj::String wordsThatBegin(kj::StringPtr word, kj::ArrayPtr<const kj::StringPtr> 
 
 }  // namespace
 
+namespace {
+
+// Whether `word` is `candidate` without some of its letters, but not without the first.
+bool isShortened(kj::StringPtr word, kj::StringPtr candidate) {
+  size_t found = 0;
+  for (char c: candidate) {
+    if (found < word.size() && lower(c) == lower(word[found])) {
+      ++found;
+    } else if (found == 0) {
+      return false;
+    }
+  }
+  return found == word.size();
+}
+
+}  // namespace
+
 kj::Maybe<kj::StringPtr> nearest(kj::StringPtr word, kj::ArrayPtr<const kj::StringPtr> known) {
   kj::Maybe<kj::StringPtr> result;
   size_t best = kj::maxValue;
@@ -271,8 +289,10 @@ kj::Maybe<kj::StringPtr> nearest(kj::StringPtr word, kj::ArrayPtr<const kj::Stri
     // Also keeps the table small when the word is a page long.
     if (word.size() > candidate.size() + allowed) continue;
     size_t edits = distance(word, candidate);
-    if (edits <= allowed && edits < best) {
-      best = edits;
+    // `valid_accuracy` means `validation_accuracy`, not `train_accuracy`.
+    size_t weight = isShortened(word, candidate) ? edits : 2 * edits;
+    if (edits <= allowed && weight < best) {
+      best = weight;
       result = candidate;
     }
   }

@@ -101,7 +101,9 @@ public:
   // columns, or none. Tabs are spaces. Of a line that is too long for `columns`, those of a
   // terminal, only what is around the place is shown; sentences are not shortened. Control
   // characters in names and values are shown as printable() has them.
-  kj::String format(kj::StringPtr file, kj::Maybe<uint> columns = nullptr) const;
+  // `end` is that second clause of the last line.
+  kj::String format(kj::StringPtr file, kj::Maybe<uint> columns = nullptr,
+      kj::StringPtr end = "nothing was started") const;
 
 private:
   kj::Vector<Error> errors;

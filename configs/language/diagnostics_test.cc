@@ -142,6 +142,12 @@ TEST_CASE("suggest: the words that begin with what was given go before the neare
   CHECK(suggest("re", known) == "known: lenet, resnet-20, resnet-32, mlp");
 }
 
+TEST_CASE("nearest: a word without some of its letters is nearer than one with other letters") {
+  const kj::StringPtr known[] = {"train_accuracy"_kj, "validation_accuracy"_kj};
+  CHECK(nearest("valid_accuracy", known).orDefault("") == "validation_accuracy");
+  CHECK(nearest("trian_accuracy", known).orDefault("") == "train_accuracy");
+}
+
 TEST_CASE("Diagnostics: the errors that rest on a premise are withdrawn together, others stay") {
   Diagnostics diagnostics;
   auto first = diagnostics.newPremise(), second = diagnostics.newPremise();

@@ -484,6 +484,10 @@ kj::Maybe<Entry> parseValues(
   return kj::mv(entry);
 }
 
+bool isOnCommandLine(Span span) {
+  return span.source != nullptr && span.source->name.startsWith("--");
+}
+
 bool isOverride(Span span) {
   return span.source != nullptr && span.source->name.startsWith(OVERRIDE);
 }

@@ -100,7 +100,11 @@ kj::Own<Document> parse(kj::StringPtr name, kj::StringPtr text, Diagnostics& dia
 kj::Maybe<Entry> parseValues(
     Document& document, kj::StringPtr option, kj::StringPtr text, Diagnostics& diagnostics);
 
-// Whether `span` lies in a `--set`, whose words the user gave to a shell.
+// Whether `span` lies in an option of a command, such as `--set` or `--sweep`, whose words the user
+// gave to a shell.
+bool isOnCommandLine(Span span);
+
+// Whether `span` lies in a `--set`.
 bool isOverride(Span span);
 
 // `table` as TOML text: scalars, then one `[section]` a sub-table, values below that inline.

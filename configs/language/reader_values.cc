@@ -11,14 +11,20 @@ kj::String code(const Value& value) {
   return kj::str("`", print(value), "`");
 }
 
-// The way out for `value` where `wanted` ("a number") stands without quotes. In a `--set` a word
-// without quotes is a string too: taking quotes away is no way out there.
+// The text of `value` in its source, which has one line.
+kj::ArrayPtr<const char> givenText(const Value& value) {
+  Line line(*value.span.source, value.span.line);
+  size_t begin = line.byteAt(value.span.column), end = line.byteAt(value.span.endColumn);
+  return value.span.source->text.slice(begin, end);
+}
+
+// The way out for `value` where `wanted` ("a number") stands without quotes. On a command line a
+// word without quotes is a string too: taking quotes away is no way out there.
 kj::String helpWithoutQuotes(const Value& value, kj::StringPtr wanted) {
   auto help = kj::str(wanted, " stands without quotes");
   if (!value.content.is<kj::String>()) return kj::str();
-  if (!isOverride(value.span)) return help;
-  Line line(*value.span.source, value.span.line);
-  auto given = line.text().slice(line.byteAt(value.span.column) - line.begin(), line.text().size());
+  if (!isOnCommandLine(value.span)) return help;
+  auto given = givenText(value);
   if (given.size() == 0) return kj::str("write ", wanted, " behind the `=`");
   if (given[0] == '"' || given[0] == '\'') return help;
   return kj::str("`", given, "` is not ", wanted);
@@ -26,11 +32,15 @@ kj::String helpWithoutQuotes(const Value& value, kj::StringPtr wanted) {
 
 // The way out for `value` where a string is wanted.
 kj::String helpForString(const Value& value) {
-  if (!isOverride(value.span)) return kj::str("a string stands in quotes");
+  if (!isOnCommandLine(value.span)) return kj::str("a string stands in quotes");
   // The shell takes one pair of quotes away.
-  Line line(*value.span.source, value.span.line);
-  auto key = line.text().slice(0, line.byteAt(value.span.column) - line.begin());
-  return kj::str("write --set '", key, "\"…\"': the shell takes the outer quotes away");
+  auto& source = *value.span.source;
+  auto given = givenText(value);
+  auto before = kj::arrayPtr(source.text.begin(), given.begin());
+  auto behind = kj::arrayPtr(given.end(), source.text.end());
+  auto option = source.name.slice(0, source.name.findFirst(' ').orDefault(source.name.size()));
+  return kj::str(
+      "write ", option, " '", before, "\"…\"", behind, "': the shell takes the outer quotes away");
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "configs/language/syntax_error.h"
 
+#include <kj/vector.h>
+
 #include <string_view>
 
 namespace configs {
@@ -22,6 +24,82 @@ Span wordAt(const Source& source, const Line& line, size_t at) {
   while (from > line.begin() && isWord(from - 1)) --from;
   while (to < line.end() && isWord(to)) ++to;
   return line.span(from, to);
+}
+
+// The text of a value without quotes around the place `at`, such as `/data/x` or `my words`: from
+// behind the `=`, comma or bracket before it, to the comma, bracket, comment or line's end after
+// it.
+Span bareValueAt(const Source& source, const Line& line, size_t at) {
+  auto& text = source.text;
+  auto isOneOf = [&](size_t i, kj::StringPtr characters) {
+    for (char c: characters) {
+      if (text[i] == c) return true;
+    }
+    return false;
+  };
+  size_t from = at, to = at;
+  while (from > line.begin() && !isOneOf(from - 1, " \t=,[{")) --from;
+  while (to < line.end() && !isOneOf(to, ",]}#\"'\r")) ++to;
+  while (to > from && isOneOf(to - 1, " \t")) --to;
+  return line.span(from, to);
+}
+
+// The bracket of a list that is still open where the line at `end` begins; null if there is none.
+// What is before `end` is right by itself.
+kj::Maybe<size_t> openBracketBefore(kj::StringPtr text, size_t end) {
+  kj::Vector<size_t> open;
+  char quote = 0;
+  bool comment = false;
+  for (size_t i = 0; i < end; ++i) {
+    char c = text[i];
+    if (comment) {
+      comment = c != '\n';
+    } else if (quote != 0) {
+      if (c == '\\' && quote == '"') {
+        ++i;
+      } else if (c == quote) {
+        quote = 0;
+      }
+    } else if (c == '"' || c == '\'') {
+      quote = c;
+    } else if (c == '#') {
+      comment = true;
+    } else if (c == '[') {
+      open.add(i);
+    } else if (c == ']' && !open.empty()) {
+      open.removeLast();
+    }
+  }
+  if (open.empty()) return nullptr;
+  return open.back();
+}
+
+// Whether the line begins as `key =` or `[header]` do, which are no values, or is the end of the
+// text.
+bool beginsAnew(const Source& source, const Line& line) {
+  auto& text = source.text;
+  size_t i = line.begin();
+  auto skip = [&](auto&& belongs) {
+    while (i < line.end() && belongs(text[i])) ++i;
+  };
+  auto isSpace = [](char c) { return c == ' ' || c == '\t'; };
+  skip(isSpace);
+  if (i == text.size()) return true;
+  bool isHeader = i < line.end() && text[i] == '[';
+  skip([](char c) { return c == '['; });
+  size_t begin = i;
+  skip([](char c) { return isKeyCharacter(c) || c == '.' || c == '"'; });
+  if (i == begin) return false;
+  skip(isSpace);
+  if (i == line.end()) return false;
+  return isHeader ? text[i] == ']' : text[i] == '=';
+}
+
+// The place of the byte `at` of `source`.
+Span spanAt(const Source& source, size_t at) {
+  uint number = 1;
+  for (char c: source.text.slice(0, at)) number += c == '\n';
+  return Line(source, number).span(at, at + 1);
 }
 
 // The key or header that is given a second time: toml++ names its value, or the header's bracket.
@@ -51,6 +129,27 @@ bool contains(kj::StringPtr text, const char* part) {
   return std::string_view(text.cStr(), text.size()).find(part) != std::string_view::npos;
 }
 
+bool isLetter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+// Reports what stands where a value is wanted.
+void reportBareValue(const Span& span, Diagnostics& diagnostics) {
+  auto word = textOf(span);
+  if (word.startsWith("=")) {
+    diagnostics.error(span, "this is one `=` too many", "write key = value");
+    return;
+  }
+  for (auto curly: {"“", "”", "„", "‘", "’"}) {
+    if (!word.startsWith(curly)) continue;
+    diagnostics.error(
+        span, kj::str("`", curly, "` is not a quote"), "write the straight quote \" on both sides");
+    return;
+  }
+  diagnostics.error(span, kj::str("`", word, "` is not a value"),
+      kj::str("a string stands in quotes: \"", word, "\"; truth is `true` or `false`"));
+}
+
 // What toml++ says of a real number and of an integer that is too large.
 constexpr const char* REAL_OUT_OF_RANGE = "could not be interpreted as a value";
 constexpr const char* INTEGER_OUT_OF_RANGE = "not representable in 64 bits";
@@ -76,14 +175,22 @@ void reportSyntax(const Source& source, uint lineNumber, uint column, kj::String
   auto at = line.byteAt(column);
   auto span = wordAt(source, line, at);
 
+  bool isOfString = thing == "literal string" && contains(what, "control characters");
+
+  if (beginsAnew(source, line)) {
+    KJ_IF_MAYBE(bracket, openBracketBefore(source.text, line.begin())) {
+      diagnostics.error(
+          spanAt(source, *bracket), "the list that begins here is not closed", "close it with `]`");
+      return;
+    }
+  }
   if (contains(what, "cannot redefine")) {
     auto key = keyBefore(source, line, at);
     diagnostics.error(key, kj::str("`", textOf(key), "` is given twice"),
         "one of the two has to go: which one was meant cannot be told");
-  } else if (contains(what, "could not determine value type") || thing == "boolean") {
-    auto word = textOf(span);
-    diagnostics.error(span, kj::str("`", word, "` is not a value"),
-        kj::str("a string stands in quotes: \"", word, "\"; truth is `true` or `false`"));
+  } else if (contains(what, "could not determine value type") || thing == "boolean" ||
+             (thing == "floating-point" && isLetter(textOf(span)[0]))) {
+    reportBareValue(bareValueAt(source, line, at), diagnostics);
   } else if (contains(what, REAL_OUT_OF_RANGE)) {
     diagnostics.error(span, kj::str("`", textOf(span), "` is outside the range of numbers"),
         "write a number between -1.79e308 and 1.79e308");
@@ -96,7 +203,7 @@ void reportSyntax(const Source& source, uint lineNumber, uint column, kj::String
     bool vowel = thing.startsWith("a") || thing.startsWith("i");
     diagnostics.error(
         span, kj::str("the text ends in the middle of ", vowel ? "an " : "a ", thing));
-  } else if (contains(what, "unescaped control characters")) {
+  } else if (contains(what, "unescaped control characters") || isOfString) {
     diagnostics.error(span,
         "the string is not closed on this line (or contains a control character)",
         "close it with the quote that it began with");
