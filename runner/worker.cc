@@ -196,7 +196,7 @@ private:
     step++;
     progress.step = step;
     if (trainer == nullptr) {
-      add(last);
+      add(last, step == 1);
       showSums();
     } else if (progress.wasRead.exchange(false)) {
       look();
@@ -246,7 +246,7 @@ private:
   void look() {
     KJ_IF_MAYBE(own, trainer) {
       verb.restart_s();
-      sums = finite(own->runningSums());
+      sums = finite(own->runningSums(), step == 1);
       last = program->result();
       charge(rpc::Mark::FORWARD, times.forward_s, 0);
       showSums();
@@ -283,17 +283,21 @@ private:
     }
   }
 
-  void add(const nn::BatchResult& more) {
-    auto& result = finite(more);
+  void add(const nn::BatchResult& more, bool isFirst = false) {
+    auto& result = finite(more, isFirst);
     sums.lossSum += result.lossSum;
     sums.correct += result.correct;
     sums.images += result.images;
   }
 
-  const nn::BatchResult& finite(const nn::BatchResult& result) const {
+  // `isFirst`: of the first step, whose loss follows from the initial values alone.
+  const nn::BatchResult& finite(const nn::BatchResult& result, bool isFirst = false) const {
     if (!isfinite(result.lossSum)) {
       configs::fail("the loss is ", result.lossSum, " at step ", step, " (epoch ",
-          progress.epoch.load(), "): training diverged; lower train.optimizer.learning_rate");
+          progress.epoch.load(), ")",
+          isFirst ? ", before this worker's first update: check the scale of the images "
+                    "(data.augment.scale, mean and deviation) and model.init"
+                  : ": training diverged; lower train.optimizer.learning_rate");
     }
     return result;
   }
