@@ -260,7 +260,10 @@ DataConfig DataConfig::read(configs::Reader& reader) {
       "Where they come from: a folder, an archive, a folder written by `pack_records`, or the "
       "address of a mirror. A relative path counts from the folder of the file that says it, with "
       "`--set` and `--sweep` from the current folder. Absent = the folder named by the "
-      "environment's RUNNER_DATASETS, then where Debian installs it, then the official address.");
+      "environment's RUNNER_DATASETS, then where Debian installs it, then the official address. "
+      "Where a data set of fixed content is in the cache, no file of the source is read again. A "
+      "folder written by `pack_records` is taken for `dataset` if its images have that number, "
+      "shape and number of classes.");
   KJ_IF_MAYBE(place, config.source) {
     if (place->size() == 0) {
       reader.error("source", "`source` is empty", "name a folder or an archive, or leave it out");

@@ -255,6 +255,8 @@ bool isPacked(kj::StringPtr folder) {
 
 // The folder with the databases of `config`, which is made if it is not there.
 kj::String folderOf(const DataConfig& config, Progress& progress, Warn& warn) {
+  // Also where the import is in the cache: a mistyped source is no reason to train on other files.
+  requireSourcePlace(config);
   KJ_IF_MAYBE(source, config.source) {
     if (isPacked(*source)) return kj::str(*source);
     if (hasFile(*source, TRAINING_FILE) || hasFile(*source, VALIDATION_FILE)) {

@@ -120,6 +120,10 @@ TEST_CASE("openDataset: Fashion-MNIST is read from Debian's package, and its cac
   reports = 0;
   auto second = openDataset(config, progress);
   CHECK(reports == 0);
+  auto mistyped = testConfig("fashion_mnist", scratch.path("nothing"));
+  CHECK(thrownBy([&]() {
+    openDataset(mistyped, silent());
+  }).startsWith("cannot find the data set fashion_mnist: "));
   CHECK(second->training().digest() == first->training().digest());
 }
 

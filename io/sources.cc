@@ -119,6 +119,14 @@ kj::Maybe<Files> readFolder(const DataConfig& config, kj::StringPtr folder, Prog
   return nullptr;
 }
 
+// The clause for a place that is neither a file nor a folder.
+kj::String nothingAt(kj::StringPtr place) {
+  KJ_IF_MAYBE(why, whyNeither(place)) {
+    return kj::str(place, " (", *why, ") is not a folder or an archive");
+  }
+  return kj::str(place, " is not there");
+}
+
 // `place` itself, and its sub-folder for this data set.
 kj::Maybe<Files> readPlace(
     const DataConfig& config, kj::StringPtr place, Progress& progress, Seen& seen) {
@@ -133,11 +141,7 @@ kj::Maybe<Files> readPlace(
     }
   }
   if (pathKind(place) == PathKind::NOTHING) {
-    KJ_IF_MAYBE(why, whyNeither(place)) {
-      seen.add(kj::str(place, " (", *why, ") is not a folder or an archive"));
-    } else {
-      seen.add(kj::str(place, " is not there"));
-    }
+    seen.add(nothingAt(place));
     return nullptr;
   }
   for (auto& file: source.files) {
@@ -169,6 +173,8 @@ kj::Maybe<Files> readAddress(const DataConfig& config, kj::StringPtr address,
   return files;
 }
 
+constexpr kj::StringPtr OR_NO_SOURCE = ", or leave it out"_kj;
+
 [[noreturn]] void notFound(
     const DatasetKind& kind, const Seen& seen, kj::StringPtr what, kj::StringPtr otherwise) {
   configs::fail("cannot find the data set ", kind.name, ": ", kj::strArray(seen, ", "), "; set ",
@@ -195,7 +201,7 @@ kj::Array<kj::Array<kj::byte>> findFiles(const DataConfig& config,
     } else {
       KJ_IF_MAYBE(files, readPlace(config, *s, progress, seen)) return kj::mv(*files);
     }
-    notFound(kind, seen, sourceName, ", or leave it out");
+    notFound(kind, seen, sourceName, OR_NO_SOURCE);
   }
   KJ_IF_MAYBE(d, datasets) {
     KJ_IF_MAYBE(files, readPlace(config, *d, progress, seen)) return kj::mv(*files);
@@ -213,6 +219,17 @@ kj::Array<kj::Array<kj::byte>> findFiles(const DataConfig& config,
     package = kj::str(", or install Debian's package ", kind.source->systemPackage);
   }
   notFound(kind, seen, kj::str(sourceName, " or the environment's RUNNER_DATASETS"), package);
+}
+
+void requireSourcePlace(const DataConfig& config) {
+  auto& kind = *config.dataset;
+  KJ_IF_MAYBE(s, config.source) {
+    if (kind.source->format == DatasetSource::FOLDER || isAddress(*s)) return;
+    if (pathKind(*s) != PathKind::NOTHING) return;
+    Seen seen;
+    seen.add(nothingAt(*s));
+    notFound(kind, seen, config.names.source, OR_NO_SOURCE);
+  }
 }
 
 ImagePlace findImages(const DataConfig& config, kj::Maybe<kj::StringPtr> datasets) {

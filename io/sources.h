@@ -27,6 +27,10 @@ namespace io {
 kj::Array<kj::Array<kj::byte>> findFiles(const DataConfig& config,
     kj::Maybe<kj::StringPtr> datasets, kj::StringPtr downloads, Progress& progress);
 
+// Throws as findFiles() does if `config.source` is a path where nothing is. Says nothing of the
+// images of an image folder: see findImages().
+void requireSourcePlace(const DataConfig& config);
+
 // Where the images of an image folder are.
 struct ImagePlace {
   kj::String images;             // a folder or an archive
