@@ -152,6 +152,9 @@ void CommandLine::run(kj::MainFunc main, int argc, char* argv[], int disconnecte
   auto params = KJ_MAP(word, words)->kj::StringPtr {
     return word;
   };
+  // kj answers `help help` with a joke.
+  bool isHelpOnHelp = params.size() > 1 && params[0] == "help" && params[1] == "help";
+  if (isHelpOnHelp) params = kj::heapArray<kj::StringPtr>({"--help"_kj});
   checkCommand(params);
   KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { main(programName, params); })) {
     endWith(*e, disconnected);

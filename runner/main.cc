@@ -54,6 +54,14 @@ bool isHostAndPort(kj::StringPtr word) {
   return false;
 }
 
+// Why no folder can be at `path`: a file is there, or on the way to it. Null if one can.
+kj::Maybe<kj::String> whyNoFolder(kj::StringPtr path) {
+  struct stat about;
+  bool isThere = ::stat(path.cStr(), &about) == 0;
+  if (isThere ? S_ISDIR(about.st_mode) : errno != ENOTDIR) return nullptr;
+  return kj::str("`", path, "` is ", isThere ? "" : "below ", "a file; name a folder");
+}
+
 class Main {
 public:
   explicit Main(CommandLine& commandLine): commandLine(commandLine) {}
@@ -212,18 +220,19 @@ private:
   }
 
   kj::MainBuilder::Validity table() {
-    kj::Array<ReportedRun> runs;
+    kj::Vector<kj::String> errors;
+    auto runs = readRuns(runsNamed, errors);
+    for (auto& each: errors) commandLine.error(each);
+    if (runs.size() == 0) commandLine.endWith(WRONG_INPUT);
     orEnd([&]() {
-      kj::Vector<kj::Array<FoundRun>> found;
-      for (auto& each: runsNamed) found.add(findRuns(each));
-      runs = readRuns(found);
       if (folder.size() > 0) makeFolders(folder, OTHER_REPORT);
     });
     for (auto& each: runsNamed) {
       KJ_IF_MAYBE(sentence, notBegunIn(each)) commandLine.warning(*sentence);
     }
     if (folder.size() == 0 && runsNamed.size() == 1) folder = kj::str(runsNamed[0]);
-    commandLine.endWith(showRuns(kj::mv(runs), folder));
+    auto code = showRuns(kj::mv(runs), folder);
+    commandLine.endWith(errors.size() > 0 ? WRONG_INPUT : code);
   }
 
   // ---- runner role
@@ -529,6 +538,7 @@ private:
   kj::MainBuilder::Validity setRuns(kj::StringPtr word) {
     // A path that is put behind an empty one begins at the root.
     if (word.size() == 0) return kj::str("name a folder, e.g. --runs runs");
+    KJ_IF_MAYBE(why, whyNoFolder(word)) return kj::mv(*why);
     runs = kj::str(word);
     return true;
   }
@@ -579,6 +589,7 @@ private:
   }
   kj::MainBuilder::Validity setFolder(kj::StringPtr word) {
     if (word.size() == 0) return kj::str("name a folder, e.g. /tmp/runs");
+    KJ_IF_MAYBE(why, whyNoFolder(word)) return kj::mv(*why);
     folder = kj::str(word);
     return true;
   }

@@ -208,9 +208,11 @@ kj::Promise<kj::Own<Membership>> Membership::join(kj::AsyncIoContext& io,
         return promise.attach(kj::mv(parsed));
       })
       .catch_([&options](kj::Exception&& e) -> kj::Own<kj::AsyncIoStream> {
+        auto why = e.getDescription();
+        if (why.startsWith("DNS lookup failed")) why = "no machine of this name is known";
         kj::throwFatalException(kj::Exception(e.getType(), kj::heapString(e.getFile()), e.getLine(),
-            kj::str("cannot reach the coordinator at ", options.coordinator, ": ",
-                e.getDescription(), "; it says where it listens when it starts")));
+            kj::str("cannot reach the coordinator at ", options.coordinator, ": ", why,
+                "; it says where it listens when it starts")));
       })
       .then([&io, &loaded, &options, limits, address, progress = kj::mv(progress),
                 count = kj::mv(count)](kj::Own<kj::AsyncIoStream> stream) mutable {

@@ -267,13 +267,19 @@ void runExperiment(const LoadedRuns& all, kj::StringPtr runs, kj::Maybe<TraceOrd
   runSweep(all, runs, course, commandLine);
 }
 
-kj::Array<ReportedRun> readRuns(kj::ArrayPtr<const kj::Array<FoundRun>> folders) {
+kj::Array<ReportedRun> readRuns(
+    kj::ArrayPtr<const kj::String> named, kj::Vector<kj::String>& errors) {
   kj::Vector<ReportedRun> found;
-  for (auto& folder: folders) {
-    for (auto& each: folder) {
+  auto orLeaveOut = [&](auto&& read) {
+    KJ_IF_MAYBE(e, kj::runCatchingExceptions(read)) errors.add(reasonOf(*e));
+  };
+  for (auto& folder: named) {
+    kj::Array<FoundRun> runs;
+    orLeaveOut([&]() { runs = findRuns(folder); });
+    for (auto& each: runs) {
       // Paths below different folders may be the same.
-      auto& label = folders.size() > 1 ? each.folder : each.label;
-      found.add(readReportedRun(each.folder, label));
+      auto& label = named.size() > 1 ? each.folder : each.label;
+      orLeaveOut([&]() { found.add(readReportedRun(each.folder, label)); });
     }
   }
   if (found.size() == 1) found[0].label = labelOf(found[0].record.folder, found[0].record.name);

@@ -41,9 +41,11 @@ void reportBrokenRun(const RunFolder& folder, kj::StringPtr name);
 // Where else to write a report.
 constexpr kj::StringPtr OTHER_REPORT = "choose another folder with --into"_kj;
 
-// The runs in `folders`: what findRuns() gave for each folder that was named. Throws if the events
-// of one cannot be read.
-kj::Array<ReportedRun> readRuns(kj::ArrayPtr<const kj::Array<FoundRun>> folders);
+// The runs in the folders `named`: of runs, or of folders that hold such. Adds to `errors` one
+// sentence for each folder without runs, and each run whose events cannot be read: these are left
+// out.
+kj::Array<ReportedRun> readRuns(
+    kj::ArrayPtr<const kj::String> named, kj::Vector<kj::String>& errors);
 
 // Prints the table of what readRuns() gave. Writes its report to the folder `into`, which must be
 // there, or none if that is empty. MISSED if a run is not what it expects, which is told, as is

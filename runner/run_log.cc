@@ -45,8 +45,10 @@ void eachEvent(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> t
       auto line = kj::heapString(rest.slice(0, *length));
       capnp::MallocMessageBuilder message;
       auto event = message.initRoot<Event>();
-      KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { parseEvent(line, event); })) {
-        configs::fail(folder.events(), ":", number, ": not an event: ", e->getDescription());
+      // What the parser says is about its own code.
+      if (kj::runCatchingExceptions([&]() { parseEvent(line, event); }) != nullptr) {
+        configs::fail(folder.events(), ":", number, " is not an event of a run: another program ",
+            "or version wrote or changed it; leave this folder out");
       }
       take(event);
       rest = rest.slice(*length + 1);

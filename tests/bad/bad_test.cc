@@ -152,7 +152,21 @@ TEST_CASE("table says which folder is wrong and what to do, and ends with exit c
       kj::str("error: cannot read ", events, ": it is not a regular file\n"));
   REQUIRE(::unlink(events.cStr()) == 0);
   writeFile(events, "nonsense\n");
-  CHECK(Command({RUNNER, "table", folder}).wait().exitCode == 2);
+  refuse({RUNNER, "table", folder},
+      kj::str("error: ", events,
+          ":1 is not an event of a run: another program or version wrote or "
+          "changed it; leave this folder out\n"));
+  // Of several folders the others have their table.
+  auto good = newFolder();
+  writeFile(kj::str(good, "/events.jsonl"), "");
+  auto several = Command({RUNNER, "table", folder, good, "/nowhere"}).wait();
+  CHECK(several.exitCode == 2);
+  CHECK(several.errors.startsWith(kj::str("error: ", events, ":1 is not an event of a run")));
+  CHECK(contains(several.errors, "error: cannot read the folder /nowhere: "));
+  // A run without events has no name but that of its folder.
+  auto name = good.slice(KJ_ASSERT_NONNULL(good.findLast('/')) + 1);
+  CHECK(contains(several.output, kj::str("| ", name, " |")));
+  CHECK(Command({RUNNER, "table", good, "--into", events}).wait().exitCode == 2);
   writeFile(events, "");
   refuse({RUNNER, "table", folder, "--into", "/proc/foo"},
       "error: cannot make the folder /proc/foo: No such file or directory; choose another folder "
@@ -167,6 +181,12 @@ TEST_CASE("a misspelt command is answered with the nearest one and with all of t
   CHECK(ended.exitCode == 2);
   CHECK(contains(Command({RUNNER, "trian"}).wait().errors,
       "`trian` is not a command; known: check, explain, run, "));
+}
+
+TEST_CASE("help on help is the help of the program") {
+  auto ended = Command({RUNNER, "help", "help"}).wait();
+  CHECK(ended.exitCode == 0);
+  CHECK(ended.output.startsWith("Usage: runner"));
 }
 
 TEST_CASE("-h prints the same help as --help, of the program and of each command") {
@@ -269,6 +289,8 @@ TEST_CASE("a command that cannot be understood ends with exit code 2 and says ho
   refuse({RUNNER, "check", "--no-such-option", "x.toml"});
   refuse({RUNNER, "check", "x.toml", "--sweep", "a.b=1,2", "--sweep", "a.b=3,4"});
   refuse({RUNNER, "table", "x", "--into", ""});
+  refuse({RUNNER, "run", "configs/mnist_mlp_local.toml", "--runs", RUNNER});
+  refuse({RUNNER, "run", "configs/mnist_mlp_local.toml", "--runs", kj::str(RUNNER, "/x")});
   refuse({RUNNER, "role", "x.toml"});
 }
 
