@@ -98,8 +98,8 @@ kj::String describe(const LogLine& line) {
 
 }  // namespace
 
-kj::ArrayPtr<const LogLine> chooseRun(
-    kj::ArrayPtr<const LogLine> lines, kj::StringPtr name, Names metrics, kj::Maybe<uint> wanted) {
+kj::ArrayPtr<const LogLine> chooseRun(kj::ArrayPtr<const LogLine> lines, kj::StringPtr name,
+    Names metrics, kj::Maybe<uint> wanted, kj::StringPtr wayOut) {
   auto seams = findSeams(lines, metrics);
   size_t runs = seams.size() + 1;
   KJ_IF_MAYBE(run, wanted) {
@@ -115,7 +115,9 @@ kj::ArrayPtr<const LogLine> chooseRun(
     auto& seam = seams[0];
     configs::fail(name, " holds ", runs, " runs: line ", seam.before->number, " is ",
         describe(*seam.before), ", and line ", seam.after->number, " is ", describe(*seam.after),
-        " again; choose one with --run 1 to --run ", runs, ".");
+        " again; ",
+        wayOut.size() > 0 ? kj::str(wayOut) : kj::str("choose one with --run 1 to --run ", runs),
+        ".");
   }
   return lines;
 }

@@ -153,7 +153,7 @@ ResultTable resultTable(
   auto wanted = metricsOf(options);
   Epochs epochs;
   KnownMetrics known(wanted);
-  for (auto& line: chooseRun(lines, name, wanted, options.run)) {
+  for (auto& line: chooseRun(lines, name, wanted, options.run, options.otherRuns)) {
     auto& epoch = epochs.findOrCreate(line.epoch, [&]() {
       return Epochs::Entry{line.epoch, Epoch{kj::heapArray<Epoch::Metric>(wanted.size()), {}}};
     });

@@ -57,6 +57,8 @@ struct TableOptions {
 
   // Which of the log's runs, from 1. Null: the log must hold one only.
   kj::Maybe<uint> run;
+  // What to do about a log with several runs where `run` is null. Empty: choose one with --run.
+  kj::StringPtr otherRuns;
 
   // Only epochs (from 1) that this divides. Not 0.
   uint every = 1;

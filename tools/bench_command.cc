@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "runner/reason.h"
+
 namespace tools {
 
 void ExperimentCommand::addArguments(kj::MainBuilder& builder, kj::StringPtr stepsDoc) {
@@ -21,7 +23,11 @@ void ExperimentCommand::addArguments(kj::MainBuilder& builder, kj::StringPtr ste
 }
 
 runner::LoadedExperiment ExperimentCommand::load() {
-  auto loaded = runner::loadExperiment(file, overrides);
+  runner::LoadedExperiment loaded;
+  KJ_IF_MAYBE(e,
+      kj::runCatchingExceptions([&]() { loaded = runner::loadExperiment(file, overrides); })) {
+    commandLine.exitError(kj::str("error: ", runner::reasonOf(*e)));
+  }
   if (loaded.experiment == nullptr) commandLine.exitError(loaded.errors);
   return loaded;
 }
@@ -30,7 +36,8 @@ kj::Function<kj::MainBuilder::Validity(kj::StringPtr)> numberSetter(uint& to) {
   return [&to](kj::StringPtr word) -> kj::MainBuilder::Validity {
     char* end;
     unsigned long n = ::strtoul(word.cStr(), &end, 10);
-    if (*end != '\0' || n < 1 || n > 1000000) return kj::str("not a number from 1");
+    if (*end != '\0' || n < 1 || n > 1000000)
+      return kj::str("not a whole number from 1 to 1000000");
     to = n;
     return true;
   };

@@ -32,7 +32,12 @@ private:
   static kj::Own<const kj::Directory> open(kj::StringPtr path) {
     auto files = kj::newDiskFilesystem();
     auto mode = kj::WriteMode::CREATE | kj::WriteMode::MODIFY | kj::WriteMode::CREATE_PARENT;
-    return files->getRoot().openSubdir(files->getCurrentPath().evalNative(path), mode);
+    kj::Maybe<kj::Own<const kj::Directory>> folder;
+    kj::Maybe<kj::Exception> failure = kj::runCatchingExceptions([&]() {
+      folder = files->getRoot().tryOpenSubdir(files->getCurrentPath().evalNative(path), mode);
+    });
+    KJ_IF_MAYBE(opened, folder) return kj::mv(*opened);
+    configs::fail(path, " cannot be made or opened as a folder: name another one with --dump");
   }
   kj::Own<const kj::File> create(kj::StringPtr name) {
     auto file = folder->openFile(kj::Path(name), kj::WriteMode::CREATE | kj::WriteMode::MODIFY);

@@ -234,7 +234,8 @@ kj::MainFunc BenchTrain::getMain() {
       "  bench train configs/fashion_mnist_dist_sync.toml --steps 100 --json");
   addArguments(builder, "steps to time, after three that are not (default: 20)");
   auto setTable = [this](Table value) {
-    return [this, value]() {
+    return [this, value]() -> kj::MainBuilder::Validity {
+      if (table.orDefault(value) != value) return kj::str("--ops and --no-ops exclude each other");
       table = value;
       return true;
     };

@@ -107,6 +107,10 @@ private:
   }
 
   kj::MainBuilder::Validity setSource(kj::StringPtr place) {
+    bool isNothing = !io::isAddress(place) && io::pathKind(place) == io::PathKind::NOTHING;
+    if (isNothing && io::whyNeither(place) == nullptr) {
+      return kj::str("there is nothing at `", place, "`: name a folder, an archive or an address");
+    }
     config.source = kj::str(place);
     return true;
   }
@@ -123,7 +127,7 @@ private:
     char* end = nullptr;
     unsigned long number = std::strtoul(pixels.cStr(), &end, 10);
     if (end == pixels.begin() || *end != '\0' || number < 1 || number > 8192) {
-      return "must be from 1 to 8192";
+      return kj::str("`", pixels, "` is not a whole number from 1 to 8192");
     }
     config.resizeShortSide = number;
     return true;
@@ -135,6 +139,9 @@ private:
   }
 
   kj::MainBuilder::Validity setOut(kj::StringPtr path) {
+    if (io::pathKind(path) != io::PathKind::NOTHING) {
+      return kj::str("`", path, "` is there already: name a new folder");
+    }
     out = io::withoutSlash(path);
     return true;
   }

@@ -298,6 +298,12 @@ private:
 
   Validity makeResultsPage(kj::StringPtr path) {
     if (files.size() > 0) return kj::str("--update takes its logs from the folder results");
+    if (options.run != nullptr || columns.size() > 0 || options.metrics.size() > 0 ||
+        options.epochs.size() > 0 || options.every != 1 || summary) {
+      return kj::str(
+          "--update takes no other option than --check: results/index.toml says what "
+          "its tables are made of");
+    }
     PageOutcome outcome;
     KJ_IF_MAYBE(exception,
         kj::runCatchingExceptions([&]() { outcome = makePage(path, pageAction); })) {

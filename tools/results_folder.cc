@@ -2,6 +2,7 @@
 
 #include <kj/filesystem.h>
 #include <kj/vector.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "configs/language/document.h"
@@ -23,6 +24,13 @@ constexpr uint64_t LOG_BYTES_MAX = 1 << 26;
 
 constexpr kj::StringPtr LOG_ENDING = ".log.xz"_kj;
 
+// Whether the file begins as every xz file does.
+bool isXz(kj::StringPtr path) {
+  constexpr kj::byte MAGIC[] = {0xfd, '7', 'z', 'X', 'Z', 0};
+  auto bytes = io::readFile(path, LOG_BYTES_MAX);
+  return bytes.size() > sizeof(MAGIC) && memcmp(bytes.begin(), MAGIC, sizeof(MAGIC)) == 0;
+}
+
 kj::Array<KeptLog> readLogs(kj::StringPtr folder) {
   kj::Vector<KeptLog> logs;
   auto below = io::allBelow(folder);
@@ -31,7 +39,12 @@ kj::Array<KeptLog> readLogs(kj::StringPtr folder) {
   }
   for (auto& file: below.files) {
     if (!file.endsWith(LOG_ENDING)) continue;
-    auto bytes = io::readUnpacked(kj::str(folder, "/", file), LOG_BYTES_MAX);
+    auto path = kj::str(folder, "/", file);
+    if (!isXz(path)) {
+      configs::fail(
+          path, " is not an xz file: keep logs with tools/keep_log.py, or pack it with xz");
+    }
+    auto bytes = io::readUnpacked(path, LOG_BYTES_MAX);
     logs.add(KeptLog{kj::heapString(file.slice(0, file.size() - LOG_ENDING.size())),
         kj::heapString(bytes.asChars())});
   }
@@ -68,7 +81,9 @@ PageOutcome makePage(kj::StringPtr path, PageAction action) {
     return ResultsIndex::read(
         reader, names, [&](kj::StringPtr file) { return isFile(kj::str(base, file)); });
   });
-  if (diagnostics.count() > 0) return {diagnostics.format(indexPath), nullptr};
+  if (diagnostics.count() > 0) {
+    return {diagnostics.format(indexPath, nullptr, "no table was written"), nullptr};
+  }
 
   auto result = readPage(path, page, index, logs);
   auto complaints = result.complaints(path);

@@ -147,6 +147,7 @@ RunFigures readFigures(
     if (log.name != run.log) continue;
     runner::TableOptions options;
     options.combine = combine;
+    options.otherRuns = "keep each run in a log of its own";
     RunFigures figures{run, runner::readLogTable(log.text, log.name, options)};
     if (figures.table.is<runner::SpeedTable>()) {
       configs::fail(log.name, " has only speed lines, and the page has no table for them.");
@@ -201,7 +202,9 @@ kj::String complaint(kj::StringPtr page, const PageTable& table) {
   };
   size_t i = 0;
   while (lineOf(current, i) == lineOf(fresh, i) && i < fresh.size()) i++;
-  return kj::str(page, ":", table.line + 1 + i, ": the table `", table.name,
+  // Behind the table as it is stands its end.
+  size_t line = table.line + 1 + kj::min(i, current.size() - 1);
+  return kj::str(page, ":", line, ": the table `", table.name,
       "` is out of date, or was edited by hand: it has `", lineOf(current, i),
       "` where its logs give `", lineOf(fresh, i), "`");
 }

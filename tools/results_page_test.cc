@@ -142,7 +142,7 @@ TEST_CASE("ResultsPage: a change by hand is shown with its line, and one outside
 
   found = complaints("<!-- results: small begin -->\n<!-- results: small end -->");
   REQUIRE(found.size() == 1);
-  CHECK(found[0].startsWith("PAGE.md:3: the table `small` is out of date"));
+  CHECK(found[0].startsWith("PAGE.md:2: the table `small` is out of date"));
 }
 
 TEST_CASE("ResultsPage: markers without partner, twice or of no table are refused") {

@@ -337,6 +337,22 @@ TEST_CASE("pack_records advises its own flags, and names what it leaves out") {
       contains(packed.errors, "warning: cat/04.jpeg is not a JPEG file; left out (--skip-bad)\n"));
 }
 
+TEST_CASE("pack_records refuses what its command line names wrongly with exit code 2") {
+  auto folder = imageFolder();
+  auto errorOf = [](kj::ArrayPtr<const kj::StringPtr> more) {
+    kj::Vector<kj::StringPtr> words;
+    words.addAll(kj::ArrayPtr<const kj::StringPtr>({"tools/pack_records", "--dataset", "mnist"}));
+    words.addAll(more);
+    auto ended = Command(words).wait();
+    CHECK(ended.exitCode == 2);
+    return kj::mv(ended.errors);
+  };
+  CHECK(contains(errorOf({"--source", "/nowhere", "out"}), "there is nothing at `/nowhere`"));
+  CHECK(
+      contains(errorOf({"--resize", "2.5", "out"}), "`2.5` is not a whole number from 1 to 8192"));
+  CHECK(contains(errorOf({folder}), "is there already: name a new folder"));
+}
+
 TEST_CASE("pack_records that may not write a file so large names the limit") {
   auto out = kj::str(newFolder(), "/packed");
   constexpr kj::StringPtr SCRIPT =

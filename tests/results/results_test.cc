@@ -121,6 +121,15 @@ TEST_CASE("a log that is damaged, gone or unnamed ends with 2 and leaves the pag
   CHECK(damaged.exitCode == 2);
   CHECK(damaged.errors.startsWith(kj::str("error: cannot open ", log)));
 
+  writeFile(log, "Epoch[0] Train-accuracy=0.5\n");
+  auto unpacked = copy.run();
+  CHECK(unpacked.exitCode == 2);
+  CHECK(contains(unpacked.errors, kj::str(log, " is not an xz file")));
+
+  auto chosen = copy.run({"--run", "1"});
+  CHECK(chosen.exitCode == 2);
+  CHECK(contains(chosen.errors, "--update takes no other option than --check"));
+
   REQUIRE(::unlink(log.cStr()) == 0);
   auto gone = copy.run();
   CHECK(gone.exitCode == 2);
