@@ -129,24 +129,23 @@ void writeLeftOut(kj::StringPtr folder, kj::ArrayPtr<const kj::String> sentences
 
 // As Dataset::leftOut() returns them.
 kj::Array<kj::String> readLeftOut(kj::StringPtr folder) {
-  constexpr uint SENTENCES_MAX = 5;
+  constexpr size_t SENTENCES_MAX = 5;
   auto path = kj::str(folder, "/", LEFT_OUT_FILE);
   if (pathKind(path) != PathKind::FILE) return nullptr;
   auto bytes = readFile(path, LEFT_OUT_BYTES_MAX);
   kj::Vector<kj::String> sentences;
-  uint64_t more = 0;
-  for (size_t begin = 0; begin < bytes.size();) {
+  uint64_t count = 0;
+  for (size_t begin = 0; begin < bytes.size(); count++) {
     size_t end = std::find(bytes.begin() + begin, bytes.end(), '\n') - bytes.begin();
-    if (sentences.size() < SENTENCES_MAX) {
+    if (count <= SENTENCES_MAX) {
       sentences.add(kj::heapString(bytes.slice(begin, end).asChars()));
-    } else {
-      ++more;
     }
     begin = end + 1;
   }
-  if (more > 0) {
-    sentences.add(kj::str(counted(more, "more sentence", "more sentences"),
-        " on what the import left out: see ", path));
+  // A sentence on a single hidden one would take as much room as that one.
+  if (count > SENTENCES_MAX + 1) {
+    sentences[SENTENCES_MAX] =
+        kj::str(count - SENTENCES_MAX, " more sentences on what the import left out: see ", path);
   }
   return sentences.releaseAsArray();
 }

@@ -32,8 +32,8 @@ public:
   // Mean of the un-augmented training images, C×H×W float32 of the stored shape; empty unless it
   // was asked for.
   virtual kj::ArrayPtr<const float> meanImage() const = 0;
-  // What its import left out: the first five of the sentences that `warn` was told then, and one on
-  // how many more there are, and where. Empty if it left out nothing.
+  // What its import left out: the sentences that `warn` was told then. If they are more than six,
+  // the first five, and one on how many more there are, and where. Empty if it left out nothing.
   virtual kj::Array<kj::String> leftOut() const = 0;
 };
 

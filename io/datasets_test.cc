@@ -413,6 +413,20 @@ TEST_CASE("openDataset: what an import left out is kept beside its records") {
   check(*openDataset(config, silent()));
 }
 
+TEST_CASE("openDataset: six sentences on what an import left out are not shortened") {
+  Scratch scratch;
+  useCache(scratch);
+  auto config = testConfig("image_folder", writeClasses(scratch));
+  config.onBadRecord = row(BAD_RECORD_POLICIES, "skip");
+  // One sentence per bad image, and one on their number.
+  for (uint i = 0; i < 5; ++i) scratch.write(kj::str("images/cat/bad-", i, ".jpg"), nullptr);
+  kj::Vector<kj::String> told;
+  auto dataset =
+      openDataset(config, silent(), [&](kj::StringPtr sentence) { told.add(kj::str(sentence)); });
+  CHECK(told.size() == 6);
+  CHECK(kj::strArray(dataset->leftOut(), "\n") == kj::strArray(told, "\n"));
+}
+
 TEST_CASE("openDataset: a mean image that is damaged or of other records is refused by name") {
   Scratch scratch;
   useCache(scratch);

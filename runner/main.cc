@@ -415,6 +415,13 @@ private:
     auto runs = all.runs.asPtr();
     configs::Diagnostics diagnostics;
     kj::HashSet<kj::String> prepared;
+    // Runs may differ in [data] and have the same records: each sentence is told once.
+    kj::HashSet<kj::String> told;
+    auto warnOnce = [&](kj::StringPtr sentence) {
+      if (told.contains(sentence)) return;
+      commandLine.warning(sentence);
+      told.insert(kj::str(sentence));
+    };
     auto endIfWrong = [&]() {
       if (diagnostics.count() > 0) {
         commandLine.exitError(diagnostics.format(file, terminalColumns(STDERR_FILENO)));
@@ -442,17 +449,16 @@ private:
             [&](kj::StringPtr sentence) {
               warned = true;
               line.clear();
-              commandLine.warning(sentence);
+              warnOnce(sentence);
             });
         line.clear();
         // An earlier command imported it.
         if (!warned) {
-          for (auto& sentence: dataset->leftOut()) commandLine.warning(sentence);
+          for (auto& sentence: dataset->leftOut()) warnOnce(sentence);
         }
         bool validates = experiment.data.validateOn->word == io::ValidationSet::VALIDATION;
         if (validates && dataset->validation().count() == 0) {
-          commandLine.warning(kj::str(
-              "the data set has no validation records, so its runs have no ",
+          warnOnce(kj::str("the data set has no validation records, so its runs have no ",
               "validation accuracy: of an image folder every tenth image is for validation, and ",
               "this one has ", dataset->training().count()));
         }

@@ -303,6 +303,20 @@ TEST_CASE("a run says what its import left out, also when an earlier run importe
   }
 }
 
+TEST_CASE("a sweep says once what the import of its data set left out") {
+  auto folder = imageFolder();
+  writeFile(kj::str(folder, "/cat/04.png"), "text");
+  auto cache = cacheSetting();
+  auto runs = newFolder(), source = kj::str("data.source=", folder);
+  Command command({RUNNER, "run", "tests/faults/images.toml", "--runs", runs, "--set", source,
+                      "--sweep", "data.batch_size=2,4"},
+      {.environment = kj::arrayPtr<const kj::StringPtr>({cache})});
+  auto ended = command.wait();
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 0);
+  CHECK(countOf(ended.errors, "warning: left out 1 file of ") == 1);
+}
+
 TEST_CASE("a file that is not a JPEG file is named without internals, and left out where asked") {
   auto folder = imageFolder();
   writeFile(kj::str(folder, "/cat/04.jpeg"), "text");
