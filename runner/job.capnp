@@ -201,11 +201,13 @@ struct Event {
       # What went between this worker and each of them.
     }
     ended :group {
-      # A worker's last step is done; the last validation follows.
+      # A worker's last step is done; the last validation follows, if the run has one.
       step @66 :UInt32;
       globalStep @67 :UInt32 $Json.name("global_step");
       trainingS @68 :Float64 $Json.name("training_s");
       batchLoss @69 :Float64 $Json.name("batch_loss");
+      validates @92 :Bool;
+      # There are records to validate on.
     }
     validated :group {
       # The common figure of all workers.

@@ -22,15 +22,13 @@ public:
         break;
       case Event::ENDED:
         workerOf(rank).finalCost = event.getEnded().getBatchLoss();
+        if (!event.getEnded().getValidates()) addEnd(event, result);
         break;
       case Event::VALIDATED: {
         auto validated = event.getValidated();
         if (!validated.getLast()) break;
-        auto& worker = workerOf(rank);
         result.add(kj::str("Test-Accuracy: ", fixedPoint(validated.getAccuracy(), 2)));
-        result.add(kj::str("Total Time: ", fixedPoint(event.getTimeS() - worker.begin_s, 2), "s"));
-        result.add(kj::str("Final Cost: ", fixedPoint(worker.finalCost, 4)));
-        result.add(kj::str("done"));
+        addEnd(event, result);
         break;
       }
       default:
@@ -47,6 +45,14 @@ private:
 
   Worker& workerOf(uint rank) {
     return workers.findOrCreate(rank, [&]() { return kj::HashMap<uint, Worker>::Entry{rank, {}}; });
+  }
+
+  // The last lines of the worker that `event` is of.
+  void addEnd(Event::Reader event, kj::Vector<kj::String>& lines) {
+    auto& worker = workerOf(event.getIndex());
+    lines.add(kj::str("Total Time: ", fixedPoint(event.getTimeS() - worker.begin_s, 2), "s"));
+    lines.add(kj::str("Final Cost: ", fixedPoint(worker.finalCost, 4)));
+    lines.add(kj::str("done"));
   }
 
   static kj::String stepLine(Event::Speed::Reader speed) {

@@ -75,13 +75,14 @@ struct Told {
       speed.setPartial(interval < 100);
     });
   }
-  kj::String ended(uint worker) {
-    return (*this)(Role::WORKER, worker, [](Event::Builder event) {
+  kj::String ended(uint worker, bool validates = true) {
+    return (*this)(Role::WORKER, worker, [&](Event::Builder event) {
       auto ended = event.initEnded();
       ended.setStep(2005);
       ended.setGlobalStep(2000);
       ended.setTrainingS(12.222222);
       ended.setBatchLoss(0.5 + 1e-9);
+      ended.setValidates(validates);
     });
   }
   kj::String validated(uint worker, bool last) {
@@ -147,6 +148,12 @@ TEST_CASE("schlag: also the last batches of an epoch have their own mean time") 
   CHECK(told.ended(0) == "");
   CHECK(told.validated(0, true) ==
         "Test-Accuracy: 0.83\nTotal Time: 1.50s\nFinal Cost: 0.5000\ndone\n");
+}
+
+TEST_CASE("schlag: a run without validation has all last lines but that of the accuracy") {
+  Told told("schlag");
+  told.begun(0);
+  CHECK(told.ended(0, false) == "Total Time: 0.25s\nFinal Cost: 0.5000\ndone\n");
 }
 
 TEST_CASE("mxnet: a worker names its devices first") {

@@ -423,6 +423,7 @@ private:
       ended.setGlobalStep(globalStep());
       ended.setTrainingS(trainingTime.elapsed_s());
       ended.setBatchLoss(last.lossSum / last.images);
+      ended.setValidates(facts.validationRecords > 0);
     });
   }
 

@@ -276,6 +276,7 @@ TEST_CASE("a run says that fewer than ten images give no validation records") {
         contains(ended.errors, "warning: the data set has no validation records") == (count < 10));
     // Without them there is no figure.
     CHECK(contains(run.read("log.txt"), "Validation-") == (count == 10));
+    CHECK(contains(run.read("events.jsonl"), "\"validates\":true") == (count == 10));
     for (auto name: {"table.md", "table.csv"}) CHECK(!contains(run.read(name), "nan"));
     CHECK(!contains(run.read("report.html"), "nan<"));
     CHECK(!contains(run.read("events.jsonl"), "NaN"));
