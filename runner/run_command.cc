@@ -209,7 +209,7 @@ namespace {
   if (!course.endsUninterrupted(
           kj::mv(ended), [&](kj::StringPtr reason) { sweep.interrupt(reason); })) {
     sweep.clear();
-    commandLine.warning("interrupted; all processes have ended. Run the same command to continue");
+    tell("interrupted; all processes have ended. Run the same command to continue");
     commandLine.endWith(INTERRUPTED);
   }
   uint failed = 0, elsewhere = 0;

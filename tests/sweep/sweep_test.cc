@@ -273,7 +273,7 @@ TEST_CASE("a sweep that is killed or interrupted leaves no role behind, and reco
     } else {
       CHECK(ended.exitCode == 130);
       CHECK(contains(ended.errors,
-          "interrupted; all processes have ended. Run the same command to continue\n"));
+          "\ninterrupted; all processes have ended. Run the same command to continue\n"));
       CHECK(haveEnded(roles, 0));
       state = runner::RunRecord::INTERRUPTED;
     }
