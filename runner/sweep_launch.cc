@@ -205,8 +205,9 @@ kj::Promise<kj::Array<RunRecord>> SweepLaunch::run() {
   }
   toDo = waiting.size();
   uint parallel = kj::min(parallelRuns(all, thisMachine().cores), toDo);
+  auto inParallel = toDo == 0 ? kj::str() : kj::str(", ", parallel, " side by side");
   say(kj::str("sweep ", experimentOf(0).name, ": ", counted(toDo, "run"), " to do, ", before,
-      " done before, ", parallel, " side by side"));
+      " done before", inParallel));
   return runWaiting(parallel).then([this]() {
     lookAgainAtFailed();
     progress.clear();
