@@ -76,6 +76,11 @@ kj::String figureText(double value, uint decimals) {
   return large ? withExponent(value, 2) : fixedPoint(value, decimals);
 }
 
+kj::String rateText(double images_per_s) {
+  if (images_per_s == 0 || images_per_s >= 10) return figureText(images_per_s, 0);
+  return figureText(images_per_s, images_per_s >= 0.1 ? 1 : 4);
+}
+
 kj::String withExponent(double value, uint decimals) {
   KJ_REQUIRE(decimals <= 17, "a double has no more than 17 meaningful digits", decimals);
   if (!std::isfinite(value)) return fixedPoint(value, 0);

@@ -53,6 +53,10 @@ kj::String sixDigits(double value);
 // `text` at the right of `width` columns (of a byte each); as it is if it is wider.
 kj::String alignedRight(kj::StringPtr text, size_t width);
 
+// A number of images per second: `812`, with more decimals where it is small, so that a slow run
+// does not seem to stand still.
+kj::String rateText(double images_per_s);
+
 // Reading. Takes what MXNet wrote in any period (`Iteration[..]`, `Iter[..]` or `Epoch[..]`, behind
 // any prefix, with or without `Node[r]`), and what the functions above write.
 

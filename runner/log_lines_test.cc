@@ -35,6 +35,15 @@ bool same(kj::StringPtr a, kj::StringPtr b) {
   return a == b;
 }
 
+TEST_CASE("rateText: a slow run has more decimals") {
+  CHECK(rateText(812.4) == "812");
+  CHECK(rateText(9.96) == "10.0");
+  CHECK(rateText(0.25) == "0.2");
+  CHECK(rateText(0.0421) == "0.0421");
+  CHECK(rateText(0) == "0");
+  CHECK(rateText(kj::nan()) == "nan");
+}
+
 TEST_CASE("log lines have the classic shapes") {
   same(trainLine(4, "accuracy", 0.449129), "Epoch[4] Train-accuracy=0.449129");
   same(timeLine(0, 10.6234), "Epoch[0] Time cost=10.623");

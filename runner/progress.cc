@@ -53,8 +53,7 @@ kj::String progressText(const Progress& progress) {
   } else {
     parts.add(kj::str("step ", progress.step, '/', progress.steps));
     KJ_IF_MAYBE(speed, progress.imagesPerS) {
-      // Slow runs (ImageNet on a laptop) would otherwise seem to stand at 0 or 1.
-      parts.add(kj::str(figureText(*speed, *speed < 10 ? 1 : 0), " images/s"));
+      parts.add(kj::str(rateText(*speed), " images/s"));
     }
   }
   KJ_IF_MAYBE(loss, progress.loss) {

@@ -31,6 +31,12 @@ kj::Array<kj::String> cells(Cells&&... texts) {
   return kj::arr(kj::str(kj::fwd<Cells>(texts))...);
 }
 
+// Empty where it is not known.
+kj::String rateCell(kj::Maybe<double> images_per_s) {
+  KJ_IF_MAYBE(rate, images_per_s) return rateText(*rate);
+  return nullptr;
+}
+
 TextTable tableOf(kj::Array<kj::String> header, kj::Vector<kj::Array<kj::String>> rows) {
   return {kj::mv(header), rows.releaseAsArray(), nullptr};
 }
@@ -137,8 +143,8 @@ TextTable resultsTable(Runs runs, uint decimals, kj::ArrayPtr<const kj::StringPt
         names.size() > 0 ? names[r] : nullptr,
         [&](size_t i) -> kj::StringPtr { return run.settings[i].value; },
         cells(record.epochRecords.size(), trainAccuracy, validationAccuracy, trainLoss,
-            validationLoss, figureCell(meanEpoch_s(record), 1),
-            figureCell(meanImages_per_s(record), 0), stateWord(record.state)),
+            validationLoss, figureCell(meanEpoch_s(record), 1), rateCell(meanImages_per_s(record)),
+            stateWord(record.state)),
         met.all == 0 ? kj::str() : kj::str(met.met, " of ", met.all)));
   }
   return tableOf(kj::mv(header), kj::mv(rows));
@@ -152,7 +158,7 @@ TextTable epochsTable(const RunRecord& record) {
     rows.add(cells(epoch.epoch, figureText(epoch.trainAccuracy, 4),
         figureCell(epoch.validationAccuracy, 4), figureText(epoch.trainLoss, 4),
         figureCell(epoch.validationLoss, 4), figureText(epoch.epoch_s, 1),
-        figureText(epoch.images_per_s, 0), kj::str(float(epoch.learningRate))));
+        rateText(epoch.images_per_s), kj::str(float(epoch.learningRate))));
   }
   return tableOf(kj::mv(header), kj::mv(rows));
 }
