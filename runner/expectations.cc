@@ -11,15 +11,15 @@ namespace runner {
 namespace {
 
 constexpr ExpectedFigure FIGURES[] = {
-    {"validation_accuracy", "Share of the validation images that are classified rightly.",
+    {"validation_accuracy", "Share of the validation images that are classified rightly.", 1,
         [](const EpochRecord& epoch) { return epoch.validationAccuracy; }},
-    {"train_accuracy", "The same of the training images, taken while training.",
+    {"train_accuracy", "The same of the training images, taken while training.", 1,
         [](const EpochRecord& epoch) {
           return epoch.images > 0 ? kj::Maybe<double>(epoch.trainAccuracy) : nullptr;
         }},
-    {"validation_loss", "Mean loss of the validation images.",
+    {"validation_loss", "Mean loss of the validation images.", kj::inf(),
         [](const EpochRecord& epoch) { return epoch.validationLoss; }},
-    {"train_loss", "Mean loss of the training images, taken while training.",
+    {"train_loss", "Mean loss of the training images, taken while training.", kj::inf(),
         [](const EpochRecord& epoch) {
           return epoch.images > 0 ? kj::Maybe<double>(epoch.trainLoss) : nullptr;
         }},
@@ -32,7 +32,8 @@ Expectation readExpectation(configs::Reader& reader, const ExpectedFigure& figur
                          {.atLeast = 1, .atMost = 1000000})) {
     result.epoch = uint(*epoch);
   }
-  result.atLeast = reader.maybeReal("at_least", "The smallest figure that is well.", {});
+  result.atLeast =
+      reader.maybeReal("at_least", "The smallest figure that is well.", {.atMost = figure.atMost});
   result.atMost = reader.maybeReal("at_most", "The largest.", {});
   result.withinOfFirstRun = reader.maybeReal("within_of_first_run",
       "How far it may lie from the same figure of the sweep's first run. Without a sweep it says "

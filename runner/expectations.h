@@ -13,6 +13,7 @@ namespace runner {
 struct ExpectedFigure {
   const char* name;
   const char* doc;
+  double atMost;  // what no run exceeds
   // Null where the run did not find it.
   kj::Maybe<double> (*of)(const EpochRecord& epoch);
 };
