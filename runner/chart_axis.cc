@@ -40,8 +40,11 @@ kj::String Axis::label(double value) const {
     double digits = place(std::fabs(value)) - place(step);
     return withExponent(value, uint(kj::max(0.0, kj::min(15.0, digits))));
   }
+  double most = kj::max(std::fabs(low), std::fabs(high));
   for (auto& unit: units) {
-    if (step < unit.unit && unit.unit > 1) continue;
+    // `0.5M` and `1.0M`, not `500k` and `1000k`.
+    bool isTenth = unit.unit > 1e3 && most >= unit.unit && step >= unit.unit / 10;
+    if (step < unit.unit && unit.unit > 1 && !isTenth) continue;
     return kj::str(fixedPoint(value / unit.unit, decimalsOf(step / unit.unit)), unit.letter);
   }
   KJ_UNREACHABLE;

@@ -20,6 +20,8 @@ TEST_CASE("axisOver: ticks are round numbers within the values") {
   CHECK(ticksOf({0.83, 0.93}) == "0.84 0.86 0.88 0.90 0.92");
   CHECK(ticksOf({0.0, 1.0}) == "0.0 0.2 0.4 0.6 0.8 1.0");
   CHECK(ticksOf({3.0, 12400.0}) == "5k 10k");
+  CHECK(ticksOf({0.0, 900000.0}) == "0 200k 400k 600k 800k");
+  CHECK(ticksOf({0.0, 1000000.0}) == "0 0.2M 0.4M 0.6M 0.8M 1.0M");
   CHECK(ticksOf({-3.0, 7.0}) == "-2 0 2 4 6");
   CHECK(ticksOf({1.0, 4.0}, {.whole = true}) == "1 2 3 4");
   CHECK(ticksOf({1.0, 2.0}, {.whole = true}) == "1 2");
