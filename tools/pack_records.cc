@@ -28,8 +28,8 @@ constexpr kj::StringPtr DESCRIPTION =
     "\n"
     "Examples:\n"
     "  pack_records --dataset cifar10 records/cifar10\n"
-    "  pack_records --dataset mnist --source downloads/mnist --encoding jpeg records/mnist\n"
-    "  pack_records --dataset image_folder --source photos.tar --resize 256 records/photos"_kj;
+    "  pack_records --dataset mnist --source mnist --encoding jpeg records/mnist\n"
+    "  pack_records --dataset image_folder --source photos.tar --resize 256 photos"_kj;
 
 template <typename T>
 kj::Maybe<const T*> rowNamed(kj::ArrayPtr<const T> rows, kj::StringPtr name) {
