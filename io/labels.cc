@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "configs/language/failure.h"
+#include "io/left_out.h"
 #include "io/paths.h"
 
 namespace io {
@@ -16,8 +17,8 @@ constexpr uint64_t LABEL_MAX = 1000000;
 
 // What people call the folders of a data set that is split already.
 constexpr kj::StringPtr TRAINING_NAMES[] = {"train"_kj, "training"_kj};
-constexpr kj::StringPtr VALIDATION_NAMES[] = {
-    "val"_kj, "valid"_kj, "validation"_kj, "test"_kj, "testing"_kj};
+constexpr kj::StringPtr VALIDATION_NAMES[] = {"val"_kj, "valid"_kj, "validation"_kj};
+constexpr kj::StringPtr TEST_NAMES[] = {"test"_kj, "testing"_kj};
 
 kj::Maybe<uint64_t> parseLabel(kj::ArrayPtr<const char> digits) {
   uint64_t label = 0;
@@ -40,7 +41,8 @@ bool isOneOf(kj::ArrayPtr<const char> name, kj::ArrayPtr<const kj::StringPtr> na
   return false;
 }
 
-// Two folders beside each other, for training and for validation.
+// Two folders beside each other, for training, validation or tests: the one to train on comes
+// first.
 struct Split {
   kj::String training;
   kj::String validation;
@@ -49,27 +51,54 @@ struct Split {
 // Finds them among the folders that hold images, or above these.
 kj::Maybe<Split> findSplit(kj::ArrayPtr<const kj::String> folders) {
   // By the folder above.
-  kj::HashMap<kj::String, kj::String> training;
-  kj::HashMap<kj::String, kj::String> validation;
+  using Found = kj::HashMap<kj::String, kj::String>;
+  Found training, validation, test;
   for (auto& folder: folders) {
     for (size_t begin = 0; begin < folder.size();) {
       size_t end = std::find(folder.begin() + begin, folder.end(), '/') - folder.begin();
       auto name = folder.slice(begin, end);
-      auto put = [&](kj::HashMap<kj::String, kj::String>& found) {
+      auto put = [&](Found& found) {
         found.upsert(kj::heapString(folder.slice(0, begin)), kj::heapString(folder.slice(0, end)),
             [](kj::String&, kj::String&&) {});
       };
       if (isOneOf(name, TRAINING_NAMES)) put(training);
       if (isOneOf(name, VALIDATION_NAMES)) put(validation);
+      if (isOneOf(name, TEST_NAMES)) put(test);
       begin = end + 1;
     }
   }
-  for (auto& entry: training) {
-    KJ_IF_MAYBE(other, validation.find(entry.key)) {
-      return Split{kj::str(entry.value), kj::str(*other)};
+  kj::Maybe<Split> split;
+  auto look = [&](const Found& first, const Found& second) {
+    for (auto& entry: first) {
+      if (split != nullptr) return;
+      KJ_IF_MAYBE(other, second.find(entry.key)) {
+        split = Split{kj::str(entry.value), kj::str(*other)};
+      }
     }
+  };
+  look(training, validation);
+  look(training, test);
+  look(validation, test);
+  return split;
+}
+
+// Refuses images that lie beside the folders of others, in the folder that holds all: it would be a
+// class too. `folders` are sorted.
+void checkNoneBeside(kj::StringPtr images, kj::ArrayPtr<const kj::String> folders,
+    kj::ArrayPtr<const kj::String> paths) {
+  auto& top = folders[0];
+  auto below = top == "" ? kj::str() : kj::str(top, "/");
+  for (auto& folder: folders.slice(1, folders.size())) {
+    if (!folder.startsWith(below)) return;
   }
-  return nullptr;
+  LeftOut beside;
+  for (auto& path: paths) {
+    if (folderName(path) == top) beside.add(path);
+  }
+  configs::fail(counted(beside.count(), "image", "images"), " of ", images, " (", beside.names(),
+      ") ", beside.count() == 1 ? "lies" : "lie", " beside the folders of the classes (",
+      folders[1], folders.size() > 2 ? ", …" : "", "): put ", beside.count() == 1 ? "it" : "them",
+      " into one of these, or the labels of all images into labels.tsv beside them");
 }
 
 [[noreturn]] void refuseSplit(const DataConfig& config, kj::StringPtr images, const Split& split,
@@ -142,6 +171,7 @@ Labels labelsByFolder(const DataConfig& config, kj::StringPtr images, kj::Array<
         "its own, or their labels into labels.tsv beside them");
   }
   KJ_IF_MAYBE(split, findSplit(folders)) refuseSplit(config, images, *split, folders);
+  checkNoneBeside(images, folders, paths);
   Labels labels;
   for (auto& path: paths) {
     auto place = std::lower_bound(folders.begin(), folders.end(), folderName(path));

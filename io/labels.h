@@ -32,8 +32,9 @@ Labels readLabels(kj::StringPtr path);
 Labels parseLabels(kj::StringPtr file, kj::ArrayPtr<const kj::byte> content, kj::StringPtr folder);
 
 // Labels by folder: the folders that hold images, sorted by path, are classes 0, 1, …. `paths` are
-// those of all images of `images`, a folder or an archive. Throws if there is one folder only, or
-// if they are split into folders for training and validation, which would become classes.
+// those of all images of `images`, a folder or an archive. Throws if there is one folder only, if
+// they are split into folders for training and validation, which would become classes, or if some
+// lie beside all the folders of the others.
 Labels labelsByFolder(const DataConfig& config, kj::StringPtr images, kj::Array<kj::String> paths);
 
 }  // namespace io

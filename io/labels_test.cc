@@ -4,6 +4,7 @@
 #include <kj/vector.h>
 
 #include "io/scratch.h"
+#include "tests/text.h"
 
 namespace io {
 
@@ -55,6 +56,26 @@ TEST_CASE("labelsByFolder: folders for training and validation are not made into
   // One of them alone, or in different places, may be a class.
   CHECK(refusal(folder, {"train/1.jpg"_kj, "bus/1.jpg"_kj}) == "");
   CHECK(refusal(folder, {"train/1.jpg"_kj, "bus/test/1.jpg"_kj}) == "");
+  // Without one for training.
+  CHECK(tests::contains(refusal(folder, {"test/cat/1.jpg"_kj, "val/cat/2.jpg"_kj}),
+      " has the folders val and test, which would become one data set of 2 classes "));
+}
+
+TEST_CASE("labelsByFolder: images beside the folders of the classes are no class") {
+  auto config = testConfig("image_folder");
+  auto refusal = [&](kj::ArrayPtr<const kj::StringPtr> all) {
+    return thrownBy([&]() { labelsByFolder(config, "x.tar", paths(all)); });
+  };
+  CHECK(refusal({"1.jpg"_kj, "cat/2.jpg"_kj, "dog/3.jpg"_kj, "4.jpg"_kj}) ==
+        "2 images of x.tar (1.jpg, 4.jpg) lie beside the folders of the classes (cat, …): put them "
+        "into one of these, or the labels of all images into labels.tsv beside them");
+  // In the one folder that was packed.
+  CHECK(refusal({"photos/1.jpg"_kj, "photos/cat/2.jpg"_kj}) ==
+        "1 image of x.tar (photos/1.jpg) lies beside the folders of the classes (photos/cat): put "
+        "it into one of these, or the labels of all images into labels.tsv beside them");
+  // A class may lie in another one, if there is a third.
+  CHECK(refusal({"cat/1.jpg"_kj, "cat/tabby/2.jpg"_kj, "dog/3.jpg"_kj}) == "");
+  CHECK(refusal({"cat/1.jpg"_kj, "cats/2.jpg"_kj}) == "");
 }
 
 }  // namespace io
