@@ -2,11 +2,14 @@
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <fcntl.h>
 #include <kj/debug.h>
+#include <kj/io.h>
 #include <kj/map.h>
 #include <kj/vector.h>
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <cstring>
 
 #include "configs/language/failure.h"
@@ -51,11 +54,15 @@ public:
     } else {
       archive_read_support_format_all(handle);
     }
-    if (archive_read_open_filename(handle, path.cStr(), BLOCK_BYTES) != ARCHIVE_OK) {
-      auto cause = kj::str(archive_error_string(handle));
-      archive_read_free(handle);
-      configs::fail(
-          "cannot open ", path, ": ", cause, "; name a folder, or an archive that can be read");
+    KJ_ON_SCOPE_FAILURE(archive_read_free(handle));
+    // Libarchive would not say why it cannot.
+    int fd = ::open(path.cStr(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) configs::fail("cannot open ", path, ": ", strerror(errno));
+    file = kj::AutoCloseFd(fd);
+    if (archive_read_open_fd(handle, file, BLOCK_BYTES) != ARCHIVE_OK) {
+      configs::fail("cannot open ", path, ": ", cause(),
+          isNamedAsArchive(path) ? "; is the file whole? get it again"
+                                 : "; name a folder, or an archive that can be read");
     }
   }
   ~Archive() noexcept(false) { archive_read_free(handle); }
@@ -74,6 +81,7 @@ public:
     if (result != ARCHIVE_OK && result != ARCHIVE_WARN) {
       configs::fail("cannot read ", path, ": ", cause(), "; is the file whole? get it again");
     }
+    isEncrypted = archive_entry_is_data_encrypted(entry) != 0;
     auto size = archive_entry_size_is_set(entry) ? archive_entry_size(entry) : 0;
     auto target = nameOf(archive_entry_hardlink(entry));
     // Some formats keep the content with the link.
@@ -87,6 +95,7 @@ public:
   // Throws what begins with a verb.
   kj::Array<kj::byte> read(int64_t sizeHint, size_t bytesMax) {
     auto refuse = [&]() { configs::fail("has more than the ", bytesMax, " bytes that are read"); };
+    if (isEncrypted) configs::fail("is encrypted: unpack the archive with its password");
     if (sizeHint > 0 && uint64_t(sizeHint) > bytesMax) refuse();
     kj::Vector<kj::byte> bytes(kj::max(sizeHint, int64_t(0)));
     auto buffer = kj::heapArray<kj::byte>(BLOCK_BYTES);
@@ -121,6 +130,8 @@ private:
   kj::String path;
   Content content;
   bool checked = false;
+  bool isEncrypted = false;  // the entry
+  kj::AutoCloseFd file;
   struct archive* handle;
   // In any other libarchive gives no name that has a character beyond ASCII. A machine without it
   // has entries that are `unreadable()`.
@@ -216,6 +227,7 @@ public:
     archive.emplace(path, Archive::Content::MEMBERS);
     struct stat status;
     if (::stat(path.cStr(), &status) == 0) bytes = status.st_size;
+    if (bytes == 0) configs::fail("cannot read ", path, ": it is empty; get it again");
   }
 
   kj::Maybe<kj::StringPtr> next() override {

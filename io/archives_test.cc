@@ -7,6 +7,7 @@
 #include <kj/vector.h>
 #include <locale.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <zlib.h>
 
 #include <cstdio>
@@ -171,6 +172,38 @@ TEST_CASE("Members: a file larger than allowed, and what is no archive, are refu
             ": Unrecognized archive format; name a folder, or an archive that can be read"));
   CHECK(thrownBy([&]() { Members::open(scratch.path("none")); }) ==
         kj::str("there is no folder or archive at ", scratch.path("none")));
+}
+
+TEST_CASE("Members: an archive that cannot be opened says why, and one cut at its start asks") {
+  Scratch scratch;
+  const kj::StringPtr names[] = {"0123456789"};
+  auto tar = scratch.path("x.tar.gz");
+  writeArchive(tar, archive_write_add_filter_gzip, archive_write_set_format_pax, names);
+  auto cut = scratch.write("cut.tar.gz", readFile(tar, 1 << 20).slice(0, 20));
+  auto message = thrownBy([&]() { contents(cut); });
+  CHECK(message.startsWith(kj::str("cannot open ", cut, ": ")));
+  CHECK(message.endsWith("; is the file whole? get it again"));
+  auto empty = scratch.write("empty.tar", nullptr);
+  CHECK(thrownBy([&]() { contents(empty); }) ==
+        kj::str("cannot read ", empty, ": it is empty; get it again"));
+  AsOrdinaryUser user;
+  REQUIRE(::chmod(tar.cStr(), 0000) == 0);
+  CHECK(thrownBy([&]() { contents(tar); }) == kj::str("cannot open ", tar, ": Permission denied"));
+}
+
+TEST_CASE("Members: a file that is encrypted says so") {
+  Scratch scratch;
+  auto zip = zipOf({"a.jpg"_kj}, false);
+  // The lowest bit of the flags, in the header of the file and in the directory.
+  zip[6] |= 1;
+  const kj::byte DIRECTORY[] = {0x50, 0x4b, 0x01, 0x02};
+  auto entry = static_cast<kj::byte*>(memmem(zip.begin(), zip.size(), DIRECTORY, 4));
+  REQUIRE(entry != nullptr);
+  entry[8] |= 1;
+  auto members = Members::open(scratch.write("x.zip", zip));
+  CHECK(KJ_ASSERT_NONNULL(members->next()) == "a.jpg");
+  CHECK(thrownBy([&]() { members->read(100); }) ==
+        "is encrypted: unpack the archive with its password");
 }
 
 TEST_CASE("Members: a file of absurd size, or one that ends early, is refused by name") {

@@ -92,6 +92,11 @@ void download(kj::StringPtr address, kj::StringPtr path, uint64_t bytesMax, Prog
   KJ_IF_MAYBE(e, transfer.exception) {
     configs::fail("cannot download ", address, ": ", e->getDescription());
   }
+  if (result == CURLE_HTTP_RETURNED_ERROR) {
+    long status = 0;
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+    configs::fail("cannot download ", address, ": the server answered with HTTP status ", status);
+  }
   if (result != CURLE_OK) {
     configs::fail("cannot download ", address, ": ", curl_easy_strerror(result));
   }

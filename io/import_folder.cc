@@ -138,17 +138,18 @@ private:
   // be the one folder that was packed.
   void readLabelsOf(Members& members, kj::StringPtr path) {
     auto name = kj::str(path, " of ", images);
+    auto called = kj::str("its ", path);
     KJ_IF_MAYBE(other, labelsFile) {
       // The later entry of a name replaces the earlier one.
-      if (*other != name)
-        configs::fail("there are two files of labels: ", *other, " and ", name,
+      if (*other != called)
+        configs::fail(images, " has two files of labels, ", *other, " and ", called,
             "; leave one of them, or unpack the archive and set ", config.names.source,
             " to the folder that is meant");
     }
     auto content = about(name, [&]() { return members.read(LABELS_FILE_BYTES_MAX); });
     labels =
         parseLabels(name, content, kj::heapString(path.slice(0, path.size() - LABELS_FILE.size())));
-    labelsFile = kj::mv(name);
+    labelsFile = kj::mv(called);
   }
 
   // Whether no later entry has the name `path`. Call it once for each entry.

@@ -121,6 +121,9 @@ kj::Maybe<Files> readFolder(const DataConfig& config, kj::StringPtr folder, Prog
 
 // The clause for a place that is neither a file nor a folder.
 kj::String nothingAt(kj::StringPtr place) {
+  KJ_IF_MAYBE(why, whyUnreadable(place)) {
+    return kj::str(place, " cannot be looked at: ", *why);
+  }
   KJ_IF_MAYBE(why, whyNeither(place)) {
     return kj::str(place, " (", *why, ") is not a folder or an archive");
   }

@@ -419,7 +419,7 @@ void checkAgainst(const Experiment& experiment, const io::DatasetFacts& facts,
   if (data.heldOut >= facts.trainingRecords) {
     diagnostics.error(data.heldOutSpan,
         kj::str("`held_out` leaves nothing to train on: ", data.dataset->name, " has ",
-            facts.trainingRecords, " training records"),
+            counted(facts.trainingRecords, "training record")),
         kj::str("hold out less than ", facts.trainingRecords));
   }
   uint64_t records = facts.trainingRecords - kj::min(data.heldOut, facts.trainingRecords);
@@ -432,7 +432,7 @@ void checkAgainst(const Experiment& experiment, const io::DatasetFacts& facts,
         kj::str("a step ", together ? "" : "of each worker ", "takes ", images, " images",
             together ? kj::str(" (", counted(workers, "worker"), " × ", data.batchSize, ")")
                      : kj::str(),
-            ", but ", data.dataset->name, " has ", records, " training records",
+            ", but ", data.dataset->name, " has ", counted(records, "training record"),
             data.heldOut > 0 ? kj::str(" beside the ", data.heldOut, " held out") : kj::str()),
         wouldFit   ? kj::str("hold out at most ", facts.trainingRecords - images,
                          ", or make data.batch_size smaller")

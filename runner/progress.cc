@@ -67,6 +67,7 @@ kj::String progressText(const Progress& progress) {
 }
 
 kj::String progressText(kj::StringPtr what, uint64_t done, uint64_t total) {
+  if (total == 0 && done == 0) return kj::str(what);
   if (total == 0) return kj::str(what, ": ", grouped(done));
   return kj::str(
       what, ": ", grouped(done), " of ", grouped(total), " (", done * 100 / total, " %)");

@@ -115,6 +115,12 @@ TEST_CASE("during validation the text has neither steps nor a speed") {
   CHECK(progressText(progress) == "epoch 2/2  validating  loss 0.291  accuracy 0.894");
 }
 
+TEST_CASE("progressText: what is waited for has no number") {
+  CHECK(progressText("waiting for another process", 0, 0) == "waiting for another process");
+  CHECK(progressText("downloading x, bytes", 1200, 0) == "downloading x, bytes: 1,200");
+  CHECK(progressText("importing, images", 1, 4) == "importing, images: 1 of 4 (25 %)");
+}
+
 TEST_CASE("a huge loss has an exponent") {
   CHECK(progressText(Progress{1, 2, 3, 4, 50, 1.75827e32, nullptr, nullptr}) ==
         "epoch 1/2  step 3/4  50 images/s  loss 1.76e32");
