@@ -153,7 +153,7 @@ void addRecords(LoadedRuns& all) {
   kj::Vector<LoadedRun> runs;
   kj::HashSet<kj::String> names;
   for (auto& run: all.runs) {
-    addRecords(run.loaded);
+    if (run.problem == nullptr) addRecords(run.loaded);
     if (all.sweep != nullptr) {
       run.name = folderNameOf(run.settings, all.shortKeys, run.loaded);
       if (names.contains(run.name)) continue;

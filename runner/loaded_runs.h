@@ -12,6 +12,8 @@ struct LoadedRun {
   // final before addRecords().
   kj::String name;
   LoadedExperiment loaded;  // its experiment is there
+  // Why its data cannot be had, once somebody has tried: a run of a sweep that will fail.
+  kj::Maybe<kj::String> problem;
 };
 
 struct LoadedRuns {
@@ -29,7 +31,8 @@ struct LoadedRuns {
 LoadedRuns loadRuns(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overrides,
     kj::ArrayPtr<const kj::StringPtr> sweeps, kj::Maybe<uint> columns = nullptr);
 
-// Calls addRecords() for every run. Runs of a sweep that turn out to be equal become one.
+// Calls addRecords() for every run whose data can be had. Runs of a sweep that turn out to be equal
+// become one.
 void addRecords(LoadedRuns& all);
 
 }  // namespace runner

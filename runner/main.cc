@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "configs/language/failure.h"
 #include "io/datasets.h"
 #include "runner/command_line.h"
 #include "runner/devices.h"
@@ -190,7 +191,7 @@ private:
     } else if (traceSteps != nullptr) {
       return kj::str("--trace-steps needs --trace FILE");
     }
-    prepareData(all);
+    prepareData(all, all.sweep != nullptr);
     KJ_IF_MAYBE(order, trace) {
       auto& experiment = KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment);
       auto made = ModelFacts(experiment).steps(experiment);
@@ -409,12 +410,41 @@ private:
     }
   }
 
-  // Before any role starts, so that none waits for another's download; with progress. What only the
-  // records can tell of an experiment is checked here.
-  void prepareData(LoadedRuns& all) {
+  // Fetches and imports a data set, with progress and warnings.
+  void prepare(const io::DataConfig& config, kj::FunctionParam<void(kj::StringPtr)> warn) {
+    ProgressLine line(STDERR_FILENO);
+    KJ_DEFER(line.clear());
+    bool warned = false;
+    auto dataset = io::openDataset(
+        config,
+        [&](kj::StringPtr what, uint64_t done, uint64_t total) {
+          line.show(progressText(what, done, total));
+        },
+        [&](kj::StringPtr sentence) {
+          warned = true;
+          line.clear();
+          warn(sentence);
+        });
+    line.clear();
+    // An earlier command imported it.
+    if (!warned) {
+      for (auto& sentence: dataset->leftOut()) warn(sentence);
+    }
+    bool validates = config.validateOn->word == io::ValidationSet::VALIDATION;
+    if (validates && dataset->validation().count() == 0) {
+      warn(kj::str("the data set has no validation records, so its runs have no ",
+          "validation accuracy: of an image folder every tenth image is for validation, and ",
+          "this one has ", dataset->training().count()));
+    }
+  }
+
+  // Before any role starts, so that none waits for another's download. What only the records can
+  // tell of an experiment is checked here. Throws if the data of a run cannot be had; where
+  // `mayFail`, it does so only if that is true of all runs, and leaves it with those of which it
+  // is.
+  void prepareData(LoadedRuns& all, bool mayFail = false) {
     auto runs = all.runs.asPtr();
     configs::Diagnostics diagnostics;
-    kj::HashSet<kj::String> prepared;
     // Runs may differ in [data] and have the same records: each sentence is told once.
     kj::HashSet<kj::String> told;
     auto warnOnce = [&](kj::StringPtr sentence) {
@@ -422,6 +452,8 @@ private:
       commandLine.warning(sentence);
       told.insert(kj::str(sentence));
     };
+    // The lines of [data] of each data set, and why it cannot be had.
+    kj::HashMap<kj::String, kj::Maybe<kj::String>> prepared;
     auto endIfWrong = [&]() {
       if (diagnostics.count() > 0) {
         commandLine.exitError(diagnostics.format(file, terminalColumns(STDERR_FILENO)));
@@ -438,38 +470,30 @@ private:
     for (auto& run: runs) {
       auto& experiment = KJ_ASSERT_NONNULL(run.loaded.experiment);
       auto data = dataSection(run.loaded.resolved);
-      if (!prepared.contains(data)) {
-        ProgressLine line(STDERR_FILENO);
-        bool warned = false;
-        auto dataset = io::openDataset(
-            experiment.data,
-            [&](kj::StringPtr what, uint64_t done, uint64_t total) {
-              line.show(progressText(what, done, total));
-            },
-            [&](kj::StringPtr sentence) {
-              warned = true;
-              line.clear();
-              warnOnce(sentence);
-            });
-        line.clear();
-        // An earlier command imported it.
-        if (!warned) {
-          for (auto& sentence: dataset->leftOut()) warnOnce(sentence);
+      KJ_IF_MAYBE(earlier, prepared.find(data)) {
+        KJ_IF_MAYBE(why, *earlier) run.problem = kj::str(*why);
+      } else {
+        KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { prepare(experiment.data, warnOnce); })) {
+          // One that fails ends no other.
+          if (!mayFail) kj::throwFatalException(kj::mv(*e));
+          run.problem = reasonOf(*e);
         }
-        bool validates = experiment.data.validateOn->word == io::ValidationSet::VALIDATION;
-        if (validates && dataset->validation().count() == 0) {
-          warnOnce(kj::str("the data set has no validation records, so its runs have no ",
-              "validation accuracy: of an image folder every tenth image is for validation, and ",
-              "this one has ", dataset->training().count()));
-        }
-        prepared.insert(kj::mv(data));
+        kj::Maybe<kj::String> problem;
+        KJ_IF_MAYBE(why, run.problem) problem = kj::str(*why);
+        prepared.insert(kj::mv(data), kj::mv(problem));
       }
+      if (run.problem != nullptr) continue;
       configs::Diagnostics own;
       checkAgainst(experiment, datasetFacts(experiment.data), own);
       errors.add(run.settings, kj::mv(own));
     }
     errors.tell(all.shortKeys, diagnostics);
     endIfWrong();
+    bool allFail = true;
+    for (auto& run: runs) allFail = allFail && run.problem != nullptr;
+    if (allFail) {
+      KJ_IF_MAYBE(why, runs[0].problem) configs::fail(*why);
+    }
     addRecords(all);
   }
 
@@ -477,6 +501,7 @@ private:
   void warnOf(kj::ArrayPtr<const LoadedRun> runs) {
     kj::HashSet<kj::String> told;
     for (auto& run: runs) {
+      if (run.problem != nullptr) continue;
       auto& experiment = KJ_ASSERT_NONNULL(run.loaded.experiment);
       for (auto& sentence: endlessWarmUps(experiment, ModelFacts(experiment))) {
         if (told.contains(sentence)) continue;

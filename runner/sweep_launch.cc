@@ -3,6 +3,7 @@
 #include <kj/debug.h>
 #include <unistd.h>
 
+#include "configs/language/failure.h"
 #include "runner/files.h"
 #include "runner/log_lines.h"
 #include "runner/model_facts.h"
@@ -285,6 +286,7 @@ RunRecord SweepLaunch::recordElsewhere(size_t index) const {
 
 kj::Promise<RunRecord> SweepLaunch::start(size_t index) {
   auto& loaded = all.runs[index].loaded;
+  KJ_IF_MAYBE(problem, all.runs[index].problem) configs::fail(*problem);
   auto free = lockOf(folderOf(index));
   if (free == nullptr) {
     auto record = recordElsewhere(index);

@@ -318,6 +318,36 @@ TEST_CASE("a sweep says once what the import of its data set left out") {
   CHECK(countOf(ended.errors, "warning: left out 1 file of ") == 1);
 }
 
+TEST_CASE("a sweep over data of which some cannot be had runs the others") {
+  auto good = imageFolder(), bad = kj::str(newFolder(), "/none");
+  auto runs = newFolder();
+  auto cache = cacheSetting();
+  kj::StringPtr environment[] = {cache};
+  auto sweep = [&](kj::StringPtr sources) {
+    auto key = kj::str("data.source=", sources);
+    return Command({RUNNER, "run", "tests/faults/images.toml", "--runs", runs, "--sweep", key},
+        {.environment = environment})
+        .wait();
+  };
+  auto ended = sweep(kj::str(good, ",", bad));
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 1);
+  auto sentence = kj::str("there is nothing at ", bad);
+  CHECK(contains(ended.errors, kj::str(": failed: ", sentence)));
+  CHECK(contains(ended.errors, "error: 1 of 2 runs failed: the table says why"));
+  CHECK(countOf(ended.output, " finished |") == 1);
+  CHECK(countOf(ended.output, "weights sha256=") == 1);
+  CHECK(contains(ended.output, sentence));
+  // Once the data are there, the same command runs what is missing.
+  CHECK(Command({"mv", imageFolder(), bad}).wait().exitCode == 0);
+  auto again = sweep(kj::str(good, ",", bad));
+  INFO(again.errors);
+  CHECK(again.exitCode == 0);
+  CHECK(countOf(again.errors, "skipped, it has finished before") == 1);
+  auto none = sweep(kj::str(bad, "x,", bad, "y"));
+  checkFailed(none, {"there is nothing at ", "x: set data.source"});
+}
+
 TEST_CASE("a file that is not a JPEG file is named without internals, and left out where asked") {
   auto folder = imageFolder();
   writeFile(kj::str(folder, "/cat/04.jpeg"), "text");
