@@ -178,10 +178,15 @@ private:
   void write(RecordWriter& training, RecordWriter& validation) {
     keeper.keep(waiting);
     for (auto& file: waiting) {
+      auto& its = classes.findOrCreate(file.label, [&]() {
+        auto name = labelsFile == nullptr ? folderName(file.path) : kj::str(file.label);
+        return kj::HashMap<uint32_t, Class>::Entry{file.label, {kj::mv(name)}};
+      });
       KJ_IF_MAYBE(e, file.problem) leaveOut(file.path, e->getDescription());
       KJ_IF_MAYBE(kept, file.kept) {
         auto& writer = good % HELD_OUT == HELD_OUT - 1 ? validation : training;
         writer.add(file.label, good, kept->encoding, kept->shape, kept->bytes, file.path);
+        ++its.good;
         ++good;
       }
     }
@@ -239,6 +244,14 @@ private:
     if (bad > 1) {
       warn(kj::str("left out ", bad, " of the ", met, " images of ", images, " (",
           config.names.skipped, ")"));
+    }
+    LeftOut empty;
+    for (auto& entry: classes) {
+      if (entry.value.good == 0) empty.add(entry.value.name);
+    }
+    if (empty.count() > 0 && good > 0) {
+      warn(kj::str("no image is left of ", counted(empty.count(), "class", "classes"), " of ",
+          images, ": ", empty.names(), " (", config.names.skipped, ")"));
     }
   }
 
@@ -309,7 +322,12 @@ private:
   ImageKeeper keeper{config};
   kj::Vector<ImageFile> waiting;
   size_t waiting_bytes = 0;
-  uint64_t met = 0;  // images with a label
+  struct Class {
+    kj::String name;  // its folder, or its number
+    uint64_t good = 0;
+  };
+  kj::HashMap<uint32_t, Class> classes;  // by their labels
+  uint64_t met = 0;                      // images with a label
   uint64_t good = 0;
   uint64_t bad = 0;
 };

@@ -332,6 +332,17 @@ TEST_CASE("importFolder: a file that is not an image is refused by name, or left
       imported.warnings[0] == "cat/11.jpg is not a JPEG file; left out (on_bad_record = \"skip\")");
 }
 
+TEST_CASE("importFolder: a class of which no image is left is named") {
+  Images images;
+  images.writeClasses(2);
+  images.write("eel/1.jpg", nullptr);
+  images.skipBad();
+  auto imported = images.import();
+  REQUIRE(imported.warnings.size() == 2);
+  CHECK(imported.warnings[1] == kj::str("no image is left of 1 class of ", images.folder(),
+                                    ": eel (on_bad_record = \"skip\")"));
+}
+
 TEST_CASE("importFolder: a JPEG file that was cut short is refused, or left out, by policy") {
   Images images;
   images.writeClasses(3);
