@@ -295,7 +295,7 @@ private:
     if (!isfinite(result.lossSum)) {
       configs::fail("the loss is ", result.lossSum, " at step ", step, " (epoch ",
           progress.epoch.load(), ")",
-          isFirst ? ", before this worker's first update: check the scale of the images "
+          isFirst ? ", before the first update of this worker: check the scale of the images "
                     "(data.augment.scale, mean and deviation) and model.init"
                   : ": training diverged; lower train.optimizer.learning_rate");
     }

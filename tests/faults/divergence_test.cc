@@ -9,9 +9,9 @@ namespace {
 TEST_CASE("what is no number comes through ReLU to the loss, and ends the run") {
   Run run("tests/faults/short.toml", {"data.augment.deviation=[1e-300]"});
   auto ended = run.command.wait();
-  checkFailed(
-      ended, {"worker", "the loss is", "at step 1 (epoch 1)", "before this worker's first update",
-                 "data.augment.scale, mean and deviation"});
+  checkFailed(ended,
+      {"worker", "the loss is", "at step 1 (epoch 1)", "before the first update of this worker",
+          "data.augment.scale, mean and deviation"});
   checkRecorded(run, ended);
 }
 
