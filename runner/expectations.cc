@@ -11,15 +11,16 @@ namespace runner {
 namespace {
 
 constexpr ExpectedFigure FIGURES[] = {
-    {"validation_accuracy", "Share of the validation images that are classified rightly.", 1,
-        [](const EpochRecord& epoch) { return epoch.validationAccuracy; }},
-    {"train_accuracy", "The same of the training images, taken while training.", 1,
+    {"validation_accuracy", "Share of the validation images that are classified rightly.",
+        [](const EpochRecord& epoch) { return epoch.validationAccuracy; }, 1},
+    {"train_accuracy", "The same of the training images, taken while training.",
         [](const EpochRecord& epoch) {
           return epoch.images > 0 ? kj::Maybe<double>(epoch.trainAccuracy) : nullptr;
-        }},
-    {"validation_loss", "Mean loss of the validation images.", kj::inf(),
+        },
+        1},
+    {"validation_loss", "Mean loss of the validation images.",
         [](const EpochRecord& epoch) { return epoch.validationLoss; }},
-    {"train_loss", "Mean loss of the training images, taken while training.", kj::inf(),
+    {"train_loss", "Mean loss of the training images, taken while training.",
         [](const EpochRecord& epoch) {
           return epoch.images > 0 ? kj::Maybe<double>(epoch.trainLoss) : nullptr;
         }},

@@ -13,9 +13,9 @@ namespace runner {
 struct ExpectedFigure {
   const char* name;
   const char* doc;
-  double atMost;  // what no run exceeds
   // Null where the run did not find it.
   kj::Maybe<double> (*of)(const EpochRecord& epoch);
+  double atMost = kj::inf();  // what no run exceeds
 };
 
 // What one figure of one epoch must be. Bounds that are null bind nothing.

@@ -20,7 +20,7 @@ struct Shown {
 Shown shownAt(uint columns, kj::StringPtr command) {
   auto shell = kj::str("stty cols ", columns, " rows 24; ", command);
   auto cache = cacheSetting();
-  kj::StringPtr environment[] = {cache};
+  kj::StringPtr environment[] = {cache, "TERM=xterm"};
   auto ended = Command({"script", "--quiet", "--return", "--command", shell, "/dev/null"},
       {.environment = environment})
                    .wait();

@@ -308,10 +308,11 @@ TEST_CASE("a sweep says once what the import of its data set left out") {
   auto folder = imageFolder();
   writeFile(kj::str(folder, "/cat/04.png"), "text");
   auto cache = cacheSetting();
+  kj::StringPtr environment[] = {cache};
   auto runs = newFolder(), source = kj::str("data.source=", folder);
   Command command({RUNNER, "run", "tests/faults/images.toml", "--runs", runs, "--set", source,
                       "--sweep", "data.batch_size=2,4"},
-      {.environment = kj::arrayPtr<const kj::StringPtr>({cache})});
+      {.environment = environment});
   auto ended = command.wait();
   INFO(ended.errors);
   CHECK(ended.exitCode == 0);

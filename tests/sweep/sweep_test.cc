@@ -116,6 +116,8 @@ TEST_CASE("every run has a folder named by its settings; what is finished is ski
   CHECK(second.exitCode == 0);
   for (uint number = 1; number <= 4; ++number) CHECK(isSkipped(second, number));
   CHECK(second.output == first.output);
+  CHECK(contains(first.errors, "sweep small: 4 runs to do, 0 done before, "));
+  CHECK(contains(second.errors, "sweep small: 0 runs to do, 4 done before\n"));
 
   // A change of the file makes other runs.
   auto changed = run(runs, {"--set", "train.epochs=1"});
