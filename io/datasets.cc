@@ -444,6 +444,8 @@ Augmenter augmenterOf(const Dataset& dataset, const DataConfig& config) {
 void packDataset(const DataConfig& config, kj::StringPtr into, Progress progress, Warn warn) {
   auto folder = withoutSlash(into);
   auto refuseIfThere = [&]() {
+    auto name = baseName(folder);
+    if (name == "." || name == "..") configs::fail(folder, " names no new folder");
     KJ_IF_MAYBE(why, whyNeither(folder)) {
       configs::fail("cannot write records to ", folder, " (", *why, "): name a new folder");
     }

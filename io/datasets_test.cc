@@ -586,6 +586,9 @@ TEST_CASE("packDataset: a slash behind the folder's name changes nothing") {
   Scratch scratch;
   useCache(scratch);
   auto config = testConfig("image_folder", writeClasses(scratch));
+  CHECK(thrownBy([&]() { packDataset(config, scratch.path("packed/."), silent()); }) ==
+        kj::str(scratch.path("packed/."), " names no new folder"));
+  CHECK(::access(scratch.path("packed").cStr(), F_OK) != 0);
   packDataset(config, scratch.path("packed/"), silent());
   CHECK(namesIn(scratch.path("packed")).size() == 3);
 }
