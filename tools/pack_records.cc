@@ -139,7 +139,6 @@ private:
   }
 
   kj::MainBuilder::Validity setOut(kj::StringPtr path) {
-    if (path.size() == 0) return "name a new folder, e.g. records/mnist";
     if (io::pathKind(path) != io::PathKind::NOTHING) {
       return kj::str("`", path, "` is there already: name a new folder");
     }
