@@ -2,6 +2,9 @@
 // and does not end as if all were well.
 #include <doctest/doctest.h>
 
+#include <cstring>
+
+#include "io/jpeg.h"
 #include "tests/faults/failure.h"
 #include "tests/skip.h"
 #include "tests/text.h"
@@ -82,6 +85,20 @@ TEST_CASE("closed standard streams harm no command, with /dev/null or without") 
     CAPTURE(stream);
     bool isLost = contains(stream, ">&- ") || stream == ">&-";
     CHECK(redirected(stream, {RUNNER, "devices"}).exitCode == (isLost ? 1 : 0));
+    auto folder = newFolder();
+    for (auto name: {"cat", "dog"}) {
+      auto in = kj::str(folder, "/in/", name);
+      REQUIRE(Command({"mkdir", "-p", in}).wait().exitCode == 0);
+      auto pixels = kj::heapArray<kj::byte>(3 * 16 * 16);
+      memset(pixels.begin(), 100, pixels.size());
+      auto jpeg = io::encodeJpeg({{3, 16, 16}, io::Layout::PIXELS, pixels});
+      writeFile(kj::str(in, "/1.jpg"), kj::heapString(jpeg.asChars()));
+    }
+    auto in = kj::str(folder, "/in"), out = kj::str(folder, "/out");
+    auto packed = redirected(
+        stream, {"tools/pack_records", "--dataset", "image_folder", "--source", in, out});
+    CHECK(packed.exitCode == (isLost ? 1 : 0));
+    CHECK(readFile(kj::str(out, "/training.mdb")).size() > 0);
   }
   constexpr kj::StringPtr WITHOUT =
       "mount -t tmpfs none /dev && \"$1\" devices && \"$1\" devices <&-"_kj;
