@@ -421,7 +421,8 @@ TEST_CASE("a coordinator that is told an address refuses it and says where it li
 TEST_CASE("a worker started by hand that fails tells the coordinator why, which records it") {
   JobByHand job(endlessWith("[data]\naugment = { deviation = [1e-300] }\n"));
   auto ended = job.coordinator->wait();
-  checkFailed(ended, {"error: worker ", ": the loss is ", "before the first update of this worker"});
+  checkFailed(
+      ended, {"error: worker ", ": the loss is ", "before the first update of this worker"});
   CHECK(contains(job.failedEvent(), "\"failed\":{\"reason\":\"worker "));
   CHECK(contains(job.failedEvent(), ": the loss is "));
   for (auto& role: job.servers) CHECK(role->wait(FAILS_WITHIN_S).exitCode == 75);
