@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "io/left_out.h"
-#include "io/scratch.h"
+#include "io/testing/scratch.h"
 
 namespace io {
 

@@ -5,7 +5,7 @@
 #include <kj/thread.h>
 #include <kj/vector.h>
 
-#include "nn/floats.h"
+#include "nn/loops/floats.h"
 
 namespace nn {
 

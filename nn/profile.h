@@ -4,7 +4,7 @@
 #include <kj/array.h>
 #include <kj/vector.h>
 
-#include "nn/graph.h"
+#include "nn/network/graph.h"
 
 namespace nn {
 

@@ -6,7 +6,7 @@
 #include <kj/function.h>
 #include <kj/memory.h>
 
-#include "nn/graph.h"
+#include "nn/network/graph.h"
 #include "nn/profile.h"
 #include "nn/raw_batch.h"
 

@@ -3,7 +3,7 @@
 
 #include <kj/array.h>
 
-#include "nn/ops.h"
+#include "nn/network/ops.h"
 
 namespace nn {
 

@@ -24,7 +24,7 @@ $Cxx.namespace("rpc");
 # A call carries several slices of its server, in ascending order, and its answer has them in the
 # same order. It waits for the slowest of them: so a worker groups what it pushes, up to some 256
 # KiB a call, does not wait for answers before it sends the next, and sends first what its next step
-# needs first (rpc/outbox.h).
+# needs first (rpc/store/outbox.h).
 # How slices are grouped is the worker's affair: rounds, versions and repeats are counted for each
 # slice, and workers need not group alike.
 #
@@ -84,11 +84,12 @@ interface ShardSession {
 
   share @5 (memory :Descriptor) -> (memory :Descriptor, bell :Descriptor);
   # From here on pushes come through the rings in the worker's `memory`, not by pushPull, and their
-  # answers name places in the server's, which the worker maps to read; rpc/shared_layout.h says
-  # what lies where. `bell` is an eventfd for the worker to ring when it has written pushes and the
-  # server sleeps. Answered without both where the descriptor does not come through, that is, to a
-  # worker of another machine: then nothing has changed. Memory of another size than both ends
-  # compute, or whose size may still change, is refused.
+  # answers name places in the server's, which the worker maps to read:
+  # rpc/shared_memory/shared_layout.h says what lies where. `bell` is an eventfd for the worker to
+  # ring when it has written pushes and the server sleeps. Answered without both where the
+  # descriptor does not come through, that is, to a worker of another machine: then nothing has
+  # changed. Memory of another size than both ends compute, or whose size may still change, is
+  # refused.
 
   watch @6 ();
   # After share(), never answered: refused with what was wrong with a push that came through the

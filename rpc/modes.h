@@ -65,7 +65,7 @@ struct OuterConfig {
   double momentumOf(uint workers) const { return momentum.orDefault(1 - 1.0 / workers); }
 };
 
-// Delay compensation of dc_asgd; see rpc/delay_compensation.h.
+// Delay compensation of dc_asgd; see rpc/shard/delay_compensation.h.
 struct CompensationConfig {
   double lambda;
   bool adaptive;

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 #include <kj/vector.h>
 
-#include "rpc/test_model.h"
+#include "rpc/testing/test_model.h"
 
 namespace rpc {
 namespace {

@@ -8,11 +8,12 @@
 #include <cstdlib>
 
 #include "configs/language/failure.h"
-#include "io/datasets.h"
+#include "io/datasets/datasets.h"
+#include "io/datasets/fetch.h"
 #include "io/paths.h"
-#include "runner/command_line.h"
-#include "runner/interrupts.h"
-#include "runner/progress.h"
+#include "runner/launch/progress.h"
+#include "runner/system/command_line.h"
+#include "runner/system/interrupts.h"
 
 namespace tools {
 

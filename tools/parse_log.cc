@@ -7,11 +7,11 @@
 #include <unistd.h>
 
 #include "configs/language/failure.h"
-#include "runner/command_line.h"
-#include "runner/files.h"
-#include "runner/log_table.h"
-#include "tools/results_folder.h"
-#include "tools/results_index.h"
+#include "runner/system/command_line.h"
+#include "runner/system/files.h"
+#include "runner/tables/log_table.h"
+#include "tools/results/folder.h"
+#include "tools/results/index.h"
 
 namespace tools {
 namespace {

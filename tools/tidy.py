@@ -12,6 +12,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import build_files
+
 COLUMNS = 100
 CODE = {".cc", ".h", ".capnp", ".bzl", ".py", ".sh"}
 CXX = {".cc", ".h", ".cu"}
@@ -155,9 +157,10 @@ class Tidy:
         relative = str(path.relative_to(build.parent))
         if f'"{relative}"' in text:
             return True
-        # The macro unit_test(name = "x_test") compiles x_test.cc.
-        stem, dot, suffix = relative.rpartition(".")
-        return suffix == "cc" and stem.endswith("_test") and f'name = "{stem}"' in text
+        # module(name = "x") compiles x.h, x.cc and x_test.cc, unit_test(name = "x_test") x_test.cc.
+        stem = path.stem
+        return build.parent == path.parent and any(
+            f'name = "{name}"' in text for name in (stem, stem.removesuffix("_test")))
 
     def check_format(self, files):
         sources = [path for path in files if path.suffix in (".cc", ".h")]
@@ -201,6 +204,8 @@ def main():
     for path in files:
         tidy.check_file(path, texts[path])
     tidy.check_orphans(files, texts)
+    for path, line, what, way_out in build_files.findings(files):
+        tidy.find(path, line, what, way_out)
     tidy.check_format(files)
 
     for path, line, message in sorted(tidy.findings):

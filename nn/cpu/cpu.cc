@@ -7,7 +7,7 @@
 
 #include "configs/language/failure.h"
 #include "nn/cpu/lowering.h"
-#include "nn/floats.h"
+#include "nn/loops/floats.h"
 
 namespace nn {
 namespace cpu {

@@ -5,7 +5,7 @@
 #include <kj/array.h>
 #include <kj/vector.h>
 
-#include "nn/graph.h"
+#include "nn/network/graph.h"
 #include "nn/program.h"
 
 namespace nn::cpu {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "nn/cuda/device.h"
-#include "nn/value_updates.h"
+#include "nn/optimizer/value_updates.h"
 
 namespace nn::cuda {
 

@@ -6,7 +6,7 @@
 
 #include "nn/cuda/device.h"
 #include "nn/lifetimes.h"
-#include "nn/ops.h"
+#include "nn/network/ops.h"
 
 namespace nn::cuda {
 

@@ -1,4 +1,4 @@
-// nn/cuda/functions.h: the activations of nn/ops.h, and their slopes, on packs.
+// nn/cuda/functions.h: the activations of nn/network/ops.h, and their slopes, on packs.
 #pragma once
 
 #include <math.h>

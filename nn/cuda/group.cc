@@ -5,7 +5,7 @@
 
 #include "nn/cuda/program.h"
 #include "nn/device_group.h"
-#include "nn/floats.h"
+#include "nn/loops/floats.h"
 
 namespace nn::cuda {
 

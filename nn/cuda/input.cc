@@ -6,7 +6,7 @@
 #include "configs/language/failure.h"
 #include "nn/cuda/lowering.h"
 #include "nn/dropout.h"
-#include "nn/floats.h"
+#include "nn/loops/floats.h"
 
 namespace nn::cuda {
 

@@ -5,7 +5,7 @@
 #include <variant>
 
 #include "nn/cuda/element.h"
-#include "nn/value_rule.h"
+#include "nn/optimizer/value_rule.h"
 
 namespace nn::cuda {
 

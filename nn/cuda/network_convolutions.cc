@@ -3,7 +3,7 @@
 #include <kj/debug.h>
 
 #include "nn/cuda/plan_cache.h"
-#include "nn/model.h"
+#include "nn/network/model.h"
 
 namespace nn::cuda {
 

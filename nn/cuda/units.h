@@ -6,7 +6,7 @@
 #include <kj/vector.h>
 
 #include "nn/cuda/kernels.h"
-#include "nn/graph.h"
+#include "nn/network/graph.h"
 #include "nn/program.h"
 
 namespace nn::cuda {

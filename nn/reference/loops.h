@@ -1,9 +1,10 @@
-// nn/reference/loops.h: the formulas of nn/ops.h as plain loops in double, forward and backward.
+// nn/reference/loops.h: the formulas of nn/network/ops.h as plain loops in double, forward and
+// backward.
 #pragma once
 
 #include <kj/array.h>
 
-#include "nn/ops.h"
+#include "nn/network/ops.h"
 
 namespace nn {
 namespace reference {

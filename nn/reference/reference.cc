@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "nn/floats.h"
+#include "nn/loops/floats.h"
 #include "nn/reference/loops.h"
 
 namespace nn {

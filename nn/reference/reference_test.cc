@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "configs/language/random.h"
-#include "nn/initializer.h"
-#include "nn/layers.h"
-#include "nn/networks.h"
+#include "nn/network/initializer.h"
+#include "nn/network/layers.h"
+#include "nn/network/networks.h"
 
 namespace nn {
 namespace {

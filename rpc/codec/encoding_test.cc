@@ -7,7 +7,7 @@
 
 #include "rpc/codec/digits.h"
 #include "rpc/codec/loops.h"
-#include "rpc/test_model.h"
+#include "rpc/testing/test_model.h"
 
 namespace rpc::codec {
 namespace {

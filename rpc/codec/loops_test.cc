@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "rpc/codec/bits.h"
-#include "rpc/test_model.h"
+#include "rpc/testing/test_model.h"
 
 namespace rpc::codec {
 namespace {

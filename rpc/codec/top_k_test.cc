@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "rpc/test_model.h"
+#include "rpc/testing/test_model.h"
 
 namespace rpc::codec {
 namespace {

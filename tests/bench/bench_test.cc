@@ -13,7 +13,7 @@ namespace {
 
 Ended bench(std::initializer_list<kj::StringPtr> words, kj::StringPtr setting = "BENCH=1") {
   kj::Vector<kj::StringPtr> all;
-  all.add("tools/bench");
+  all.add("tools/bench/bench");
   for (auto word: words) all.add(word);
   return Command(all, {.environment = kj::arrayPtr(&setting, 1)}).wait();
 }

@@ -5,7 +5,7 @@
 #include <kj/filesystem.h>
 #include <string.h>
 
-#include "io/jpeg.h"
+#include "io/images/jpeg.h"
 #include "tests/run.h"
 #include "tests/text.h"
 

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "runner/log_styles.h"
-#include "runner/run_log.h"
+#include "runner/logs/log_styles.h"
+#include "runner/logs/run_log.h"
 #include "tests/run.h"
 #include "tests/text.h"
 

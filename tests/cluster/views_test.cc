@@ -8,9 +8,9 @@
 #include <cmath>
 
 #include "configs/language/random.h"
-#include "io/import.h"
-#include "io/record_db.h"
-#include "runner/run_log.h"
+#include "io/datasets/import.h"
+#include "io/records/record_db.h"
+#include "runner/logs/run_log.h"
 #include "tests/run.h"
 #include "tests/text.h"
 

@@ -6,7 +6,7 @@
 #include <kj/debug.h>
 #include <math.h>
 
-#include "runner/run_log.h"
+#include "runner/logs/run_log.h"
 #include "tests/run.h"
 #include "tests/text.h"
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/jpeg.h"
+#include "io/images/jpeg.h"
 #include "tests/run.h"
 #include "tests/skip.h"
 #include "tests/text.h"

@@ -10,7 +10,7 @@
 
 #include <cstdio>
 
-#include "runner/run_log.h"
+#include "runner/logs/run_log.h"
 #include "tests/run.h"
 #include "tests/skip.h"
 #include "tests/text.h"

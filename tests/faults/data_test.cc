@@ -4,8 +4,8 @@
 
 #include <cstring>
 
-#include "io/jpeg.h"
-#include "io/record_db.h"
+#include "io/images/jpeg.h"
+#include "io/records/record_db.h"
 #include "tests/faults/failure.h"
 #include "tests/skip.h"
 #include "tests/text.h"

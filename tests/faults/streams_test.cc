@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "io/jpeg.h"
+#include "io/images/jpeg.h"
 #include "tests/faults/failure.h"
 #include "tests/skip.h"
 #include "tests/text.h"

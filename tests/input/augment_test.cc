@@ -1,5 +1,5 @@
 // The kernel that augments against io's, which is the formula.
-#include "io/augment.h"
+#include "io/images/augment.h"
 
 #include <doctest/doctest.h>
 #include <string.h>

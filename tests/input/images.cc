@@ -1,7 +1,7 @@
 #include "tests/input/images.h"
 
-#include "io/import.h"
-#include "io/jpeg.h"
+#include "io/datasets/import.h"
+#include "io/images/jpeg.h"
 
 namespace tests {
 

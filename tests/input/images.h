@@ -1,8 +1,8 @@
 // tests/input/images.h: small data sets of each kind, with all that may be done to an image.
 #pragma once
 
-#include "io/datasets.h"
-#include "io/scratch.h"
+#include "io/datasets/datasets.h"
+#include "io/testing/scratch.h"
 
 namespace tests {
 

@@ -8,7 +8,7 @@
 #include "nn/cuda/host_device.h"
 #include "nn/cuda/program.h"
 #include "nn/reference/reference.h"
-#include "runner/batches.h"
+#include "runner/roles/batches.h"
 #include "tests/input/images.h"
 
 namespace tests {

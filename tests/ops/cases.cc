@@ -4,8 +4,8 @@
 
 #include "configs/language/random.h"
 #include "configs/language/reader.h"
-#include "nn/initializer.h"
-#include "nn/model.h"
+#include "nn/network/initializer.h"
+#include "nn/network/model.h"
 
 namespace tests {
 namespace {

@@ -10,7 +10,7 @@
 #include <kj/memory.h>
 
 #include "configs/language/document.h"
-#include "nn/graph.h"
+#include "nn/network/graph.h"
 #include "nn/program.h"
 
 namespace tests {

@@ -12,9 +12,9 @@
 #include "nn/cuda/host_device.h"
 #include "nn/cuda/presence.h"
 #include "nn/cuda/program.h"
-#include "nn/floats.h"
+#include "nn/loops/floats.h"
+#include "nn/optimizer/value_updates.h"
 #include "nn/reference/reference.h"
-#include "nn/value_updates.h"
 #include "tests/ops/cases.h"
 #include "tests/skip.h"
 

@@ -9,7 +9,7 @@
 #include "nn/cpu/cpu.h"
 #include "nn/cuda/host_device.h"
 #include "nn/cuda/program.h"
-#include "nn/model.h"
+#include "nn/network/model.h"
 #include "tests/ops/cases.h"
 
 namespace tests {

@@ -180,7 +180,7 @@ def after_kill(name, side, patience_s):
 def first_weights(options, folder):
     """The weights with which ours begins."""
     if options.peer == "mxnet":
-        subprocess.run([f"{options.programs}/tools/bench", "losses", LENET, "--steps=1",
+        subprocess.run([f"{options.programs}/tools/bench/bench", "losses", LENET, "--steps=1",
                         f"--dump={folder}"], check=True, stdout=subprocess.DEVNULL)
     return f"{folder}/weights.f32"
 

@@ -36,7 +36,7 @@ Ended compare(kj::StringPtr python, Peer peer, kj::StringPtr file,
     std::initializer_list<kj::StringPtr> arguments) {
   auto folder = newFolder();
   kj::Vector<kj::StringPtr> words;
-  for (auto word: {"tools/bench"_kj, "losses"_kj, file, "--dump"_kj, folder.asPtr()})
+  for (auto word: {"tools/bench/bench"_kj, "losses"_kj, file, "--dump"_kj, folder.asPtr()})
     words.add(word);
   for (auto word: arguments) words.add(word);
   if (peer.precision == BFLOAT.precision) words.add("--set=train.precision=bf16"_kj);
@@ -120,7 +120,7 @@ TEST_CASE("losses.py refuses what it does not follow, and a folder without losse
   auto folder = newFolder();
   auto cache = cacheSetting();
   kj::StringPtr setting = cache;
-  auto ours = Command({"tools/bench", "losses", FASHION_MNIST, "--steps=1", "--dump", folder},
+  auto ours = Command({"tools/bench/bench", "losses", FASHION_MNIST, "--steps=1", "--dump", folder},
       {.environment = kj::arrayPtr(&setting, 1)})
                   .wait();
   REQUIRE(ours.exitCode == 0);

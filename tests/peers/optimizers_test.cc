@@ -1,5 +1,5 @@
 // Our optimizers beside PyTorch's, for 20 updates with the same gradients.
-#include "nn/optimizer.h"
+#include "nn/optimizer/optimizer.h"
 
 #include <doctest/doctest.h>
 #include <kj/debug.h>

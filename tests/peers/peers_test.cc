@@ -28,7 +28,7 @@ kj::Vector<kj::String> lastCells(kj::StringPtr text) {
 
 TEST_CASE("bench peers: a row has both figures and their ratio, or says why it has none") {
   auto python = torchPython();
-  auto ended = Command({"tools/bench", "peers", "mlp", "--rounds=1", "--seconds=1"}).wait();
+  auto ended = Command({"tools/bench/bench", "peers", "mlp", "--rounds=1", "--seconds=1"}).wait();
   REQUIRE(ended.exitCode == 0);
   INFO(ended.output);
   if (python != "") CHECK(ended.errors.startsWith("PyTorch "));
@@ -55,23 +55,23 @@ TEST_CASE("bench peers --python: a Python without PyTorch is an error that names
   REQUIRE(Command({"mkdir", kj::str(folder, "/bin")}).wait().exitCode == 0);
   writeFile(python, "#!/bin/sh\nexit 77\n");
   REQUIRE(Command({"chmod", "+x", python}).wait().exitCode == 0);
-  auto ended = Command({"tools/bench", "peers", "mlp", "--python", folder}).wait();
+  auto ended = Command({"tools/bench/bench", "peers", "mlp", "--python", folder}).wait();
   CHECK(ended.exitCode == 1);
   CHECK(contains(ended.errors, kj::str("error: ", python, " has no PyTorch. Name another Python")));
 }
 
 TEST_CASE("bench peers: a row that there is not is a wrong command") {
-  auto ended = Command({"tools/bench", "peers", "alexnet"}).wait();
+  auto ended = Command({"tools/bench/bench", "peers", "alexnet"}).wait();
   CHECK(ended.exitCode == 2);
   CHECK(contains(ended.errors, "no such row"));
-  auto help = Command({"tools/bench", "peers", "--help"}).wait();
+  auto help = Command({"tools/bench/bench", "peers", "--help"}).wait();
   CHECK(contains(help.output, "two-workers: the small Inception in two workers"));
 }
 
 TEST_CASE("bench peers: a row that fails says why, and the exit code is 1") {
   // bf16 is refused then.
   kj::StringPtr setting = "DNNL_MAX_CPU_ISA=AVX2";
-  auto ended = Command({"tools/bench", "peers", "inception-small-bf16", "--rounds=1"},
+  auto ended = Command({"tools/bench/bench", "peers", "inception-small-bf16", "--rounds=1"},
       {.environment = kj::arrayPtr(&setting, 1)})
                    .wait();
   INFO(ended.output);
@@ -82,10 +82,11 @@ TEST_CASE("bench peers: a row that fails says why, and the exit code is 1") {
 
 TEST_CASE("bench peers: verify.sh knows the networks for a GPU; without one, each row says why") {
   if (::access("/dev/nvidiactl", F_OK) == 0) SKIP_CASE("there is a GPU here");
-  auto ended = Command({"sh", "-c",
-                           ". tools/gpu/networks.sh && exec tools/bench peers --device=cuda --json "
-                           "--rounds=1 --seconds=1 $(echo \"$NETWORKS\" | cut -d ' ' -f 1)"})
-                   .wait();
+  auto ended =
+      Command({"sh", "-c",
+                  ". tools/gpu/networks.sh && exec tools/bench/bench peers --device=cuda --json "
+                  "--rounds=1 --seconds=1 $(echo \"$NETWORKS\" | cut -d ' ' -f 1)"})
+          .wait();
   INFO(ended.output);
   INFO(ended.errors);
   CHECK(ended.exitCode == 1);
@@ -94,7 +95,7 @@ TEST_CASE("bench peers: verify.sh knows the networks for a GPU; without one, eac
   CHECK(rows == 8 * 3);
   CHECK(contains(ended.output,
       "\n{\"row\":\"inception-224-compiled\",\"unit\":\"images/s\",\"rounds\":0,\"failed\":\""));
-  CHECK(Command({"tools/bench", "peers", "disturbed", "--device=cuda"}).wait().exitCode == 2);
+  CHECK(Command({"tools/bench/bench", "peers", "disturbed", "--device=cuda"}).wait().exitCode == 2);
 }
 
 TEST_CASE("train_step.py: asked, it answers each line with a measurement") {

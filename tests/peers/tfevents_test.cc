@@ -5,7 +5,7 @@
 #include <kj/debug.h>
 #include <stdio.h>
 
-#include "runner/run_log.h"
+#include "runner/logs/run_log.h"
 #include "tests/run.h"
 #include "tests/skip.h"
 #include "tests/text.h"

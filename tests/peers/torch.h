@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/text.h"
-#include "tools/torch_python.h"
+#include "tools/bench/torch_python.h"
 
 namespace tests {
 

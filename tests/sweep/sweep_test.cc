@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runner/run_record.h"
+#include "runner/logs/run_record.h"
 #include "tests/run.h"
 #include "tests/text.h"
 

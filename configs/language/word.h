@@ -1,0 +1,25 @@
+// configs/language/word.h: a row of a closed table of words, each of which stands for one value of
+// an enum.
+#pragma once
+
+#include "configs/language/reader.h"
+
+namespace configs {
+
+template <typename T>
+struct Word {
+  const char* name;
+  const char* doc;
+  T value;
+};
+
+// Reader::choose over a table of words; without `defaultName` the key is required.
+template <typename T, size_t count>
+T chooseWord(Reader& reader, kj::StringPtr key, kj::StringPtr doc, const Word<T> (&rows)[count],
+    kj::StringPtr defaultName = nullptr) {
+  kj::ArrayPtr<const Word<T>> table = rows;
+  if (defaultName == nullptr) return reader.choose(key, doc, table).value;
+  return reader.choose(key, doc, table, defaultName).value;
+}
+
+}  // namespace configs

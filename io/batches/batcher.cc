@@ -1,0 +1,421 @@
+#include "io/batches/batcher.h"
+
+#include <kj/debug.h>
+#include <kj/function.h>
+#include <kj/mutex.h>
+#include <kj/thread.h>
+#include <kj/time.h>
+#include <kj/vector.h>
+
+#include <atomic>
+
+#include "configs/language/failure.h"
+#include "configs/language/random.h"
+#include "io/images/pixels.h"
+
+namespace io {
+
+namespace {
+
+// More than these a batch are counted, not described.
+constexpr size_t REPORTS_A_BATCH = 4;
+
+// What a batch is to hold.
+struct Plan {
+  uint64_t step = 0;
+  kj::Array<Stream::Place> places;  // batchSize of them, the first `count` are used
+  size_t count = 0;
+  uint views = 1;  // in validation, of which this is one:
+  View view = CENTRE_VIEW[0];
+  bool isLastView = true;
+};
+
+// A batch in the ring. A reader thread owns it from claiming to filling, next() from handing out to
+// the next call.
+struct Slot {
+  Plan plan;
+  // Empty where the form has none.
+  kj::Array<float> pixels;
+  kj::Array<kj::byte> bytes;
+  kj::Array<uint64_t> records;
+  kj::Array<Augmentation> augmentations;
+  kj::Array<int32_t> labels;
+  kj::Array<uint64_t> draws;
+  uint images = 0;
+  uint64_t badRecords = 0;
+  kj::Vector<kj::String> reports;
+  kj::Maybe<kj::Exception> error;
+};
+
+// What all reader threads share. Immutable but for `stopping`.
+struct Work {
+  enum class Kind { TRAINING, VALIDATION };
+
+  Kind kind;
+  BatchForm::Word form;
+  kj::ArrayPtr<const int32_t> labels;  // see BatchForm
+  kj::Maybe<ImageShape> stored;        // of all images
+  const RecordDb& records;
+  Augmenter augmenter;
+  uint64_t seed;
+  BadRecordPolicy::Word policy;
+  std::atomic<bool> stopping{false};
+};
+
+// Reads single images on one thread.
+class ImageReader {
+public:
+  explicit ImageReader(const Work& work): work(work), reader(RecordReader::open(work.records)) {}
+
+  // Fills one row of a batch. Throws if the record is bad: a sentence that names it.
+  void read(Stream::Place place, const View& view, Slot& slot, size_t row) {
+    if (work.form == BatchForm::NUMBERS) {
+      slot.augmentations[row] = draw(place, view, KJ_ASSERT_NONNULL(work.stored));
+      slot.records[row] = place.record;
+      slot.labels[row] = work.labels[place.record];
+      return;
+    }
+    auto record = reader->read(place.record);
+    if (!work.augmenter.reaches(record.shape)) {
+      configs::fail(tooSmall(work.records, place.record, record, work.augmenter.shape.height));
+    }
+    auto problem = kj::runCatchingExceptions([&]() {
+      auto image = pixelsOf(record, decoder);
+      auto augmentation = draw(place, view, image.shape);
+      if (work.form == BatchForm::PIXELS) {
+        work.augmenter.apply(image, augmentation, rowOf(slot.pixels, slot, row));
+        return;
+      }
+      auto to = rowOf(slot.bytes, slot, row);
+      if (work.stored != nullptr) {
+        toPlanes(image, to);
+      } else {
+        work.augmenter.cut(image, augmentation, to);
+        augmentation = {0, 0, augmentation.mirror};
+      }
+      slot.augmentations[row] = augmentation;
+      slot.records[row] = place.record;
+    });
+    KJ_IF_MAYBE(e, problem) configs::fail(badImage(work.records, place.record, record, *e));
+    slot.labels[row] = record.label;
+  }
+
+private:
+  template <typename T>
+  static kj::ArrayPtr<T> rowOf(kj::Array<T>& all, const Slot& slot, size_t row) {
+    size_t size = all.size() / slot.labels.size();
+    return all.slice(row * size, (row + 1) * size);
+  }
+
+  Augmentation draw(Stream::Place place, const View& view, ImageShape shape) const {
+    if (work.kind == Work::Kind::VALIDATION) return work.augmenter.view(view, shape);
+    return work.augmenter.draw(work.seed, place.pass, place.record, shape);
+  }
+
+  const Work& work;
+  kj::Own<RecordReader> reader;
+  JpegDecoder decoder;
+};
+
+// Fills one slot after its plan.
+class BatchReader {
+public:
+  explicit BatchReader(const Work& work): work(work), reader(work) {}
+
+  void fill(Slot& slot) {
+    slot.images = 0;
+    slot.badRecords = 0;
+    slot.reports.clear();
+    auto& plan = slot.plan;
+    for (size_t i = 0; i < plan.count && !work.stopping; ++i) {
+      if (readGood(slot, i)) {
+        ++slot.images;
+        continue;
+      }
+      if (work.kind == Work::Kind::VALIDATION) continue;
+      bool found = false;
+      for (size_t n = 1; n < plan.count && !found && !work.stopping; ++n) {
+        found = readGood(slot, (i + n) % plan.count);
+      }
+      if (!found && !work.stopping) {
+        configs::fail(
+            "step ", plan.step, " has no record that can be read; the first: ", slot.reports[0]);
+      }
+      ++slot.images;
+    }
+    // Rows without an image.
+    size_t size = slot.pixels.size() / slot.labels.size();
+    for (auto& pixel: slot.pixels.slice(slot.images * size, slot.pixels.size())) pixel = 0;
+    for (size_t row = slot.images; row < slot.labels.size(); ++row) {
+      slot.labels[row] = -1;
+      slot.draws[row] = 0;
+      if (work.form == BatchForm::PIXELS) continue;
+      slot.records[row] = 0;
+      slot.augmentations[row] = {0, 0, false};
+    }
+  }
+
+private:
+  // Reads place `index` of the plan into the next free row. Returns false if the record is bad and
+  // may be skipped.
+  bool readGood(Slot& slot, size_t index) {
+    auto place = slot.plan.places[index];
+    size_t row = slot.images;
+    auto problem =
+        kj::runCatchingExceptions([&]() { reader.read(place, slot.plan.view, slot, row); });
+    KJ_IF_MAYBE(e, problem) {
+      auto report = e->getDescription();
+      if (work.policy == BadRecordPolicy::FAIL) configs::fail(report, OR_SKIP);
+      // Each view meets it; it is told once.
+      if (!slot.plan.isLastView) return false;
+      ++slot.badRecords;
+      if (slot.reports.size() < REPORTS_A_BATCH) slot.reports.add(kj::str(report));
+      return false;
+    }
+    slot.draws[row] =
+        work.kind == Work::Kind::TRAINING
+            ? configs::Random(work.seed, configs::Purpose::DROPOUT, place.pass, place.record).next()
+            : 0;
+    return true;
+  }
+
+  const Work& work;
+  ImageReader reader;
+};
+
+// Sequence numbers count batches from the start, or restart: batch s lies in slot s mod slots.
+struct Ring {
+  uint64_t claimed = 0;   // batches that readers have begun
+  uint64_t released = 0;  // batches that next() has given back
+  uint64_t end = kj::maxValue;
+  uint working = 0;  // readers inside a batch
+  bool paused = false;
+  bool stopping = false;
+  kj::Array<bool> filled;  // a slot
+  kj::Maybe<Stream> stream;
+  kj::ArrayPtr<const View> views = CENTRE_VIEW;  // of validation
+
+  // Validation: as many batches as `images` take, each once for each view.
+  void setEnd(uint64_t images, size_t batchSize) {
+    end = (images + batchSize - 1) / batchSize * views.size();
+  }
+  bool canClaim() const { return !paused && claimed < end && claimed - released < filled.size(); }
+  bool isFilled(uint64_t sequence) const { return filled[sequence % filled.size()]; }
+};
+
+class RingBatcher final: public Batcher {
+public:
+  // `first` is the first record of validation, or the first step of training. `stream` is null for
+  // validation of `count` records from `first`.
+  RingBatcher(const Dataset& dataset, const DataConfig& config, Work::Kind kind, uint64_t seed,
+      kj::Maybe<Stream> stream, uint64_t first, uint64_t count, BatchForm form)
+      : work{kind, form.word, form.labels, dataset.storedShape(), recordsOf(dataset, config, kind),
+            augmenterOf(dataset, config), seed, config.onBadRecord->word},
+        first(first),
+        count(count),
+        batchSize(config.batchSize) {
+    KJ_REQUIRE(form.word != BatchForm::NUMBERS || form.labels.size() == work.records.count());
+    // One batch is at work, one waits for it, and each reader fills one.
+    auto all = kj::heapArrayBuilder<Slot>(config.readerThreads + 2);
+    for (size_t i = 0; i < config.readerThreads + 2; ++i) {
+      auto& slot = all.add();
+      slot.plan.places = kj::heapArray<Stream::Place>(batchSize);
+      allocate(slot, dataset, config, form);
+      slot.labels = kj::heapArray<int32_t>(batchSize);
+      slot.draws = kj::heapArray<uint64_t>(batchSize);
+    }
+    slots = all.finish();
+    {
+      auto locked = ring.lockExclusive();
+      locked->filled = kj::heapArray<bool>(slots.size());
+      for (auto& filled: locked->filled) filled = false;
+      locked->stream = kj::mv(stream);
+      if (kind == Work::Kind::VALIDATION) {
+        locked->views = config.views(false);
+        locked->setEnd(count, batchSize);
+      }
+    }
+    auto builder = kj::heapArrayBuilder<kj::Own<kj::Thread>>(config.readerThreads);
+    KJ_ON_SCOPE_FAILURE(stop());
+    for (uint i = 0; i < config.readerThreads; ++i) {
+      builder.add(kj::heap<kj::Thread>([this]() { run(); }));
+    }
+    threads = builder.finish();
+  }
+
+  ~RingBatcher() noexcept(false) {
+    stop();
+    threads = nullptr;
+  }
+
+  kj::Maybe<const Batch&> next() override {
+    auto& clock = kj::systemPreciseMonotonicClock();
+    auto before = clock.now();
+    // Gives back the batch handed out last.
+    uint64_t sequence;
+    {
+      auto locked = ring.lockExclusive();
+      if (handedOut) {
+        locked->filled[locked->released % slots.size()] = false;
+        ++locked->released;
+        handedOut = false;
+      }
+      sequence = locked->released;
+    }
+    bool ended = ring.when([&](const Ring& r) { return sequence == r.end || r.isFilled(sequence); },
+        [&](Ring& r) { return sequence == r.end; });
+    totals.waited_ns += (clock.now() - before) / kj::NANOSECONDS;
+    if (ended) return nullptr;
+    auto& slot = slots[sequence % slots.size()];
+    KJ_IF_MAYBE(e, slot.error) kj::throwFatalException(kj::cp(*e));
+    handedOut = true;
+    totals.badRecords += slot.badRecords;
+    for (auto& report: slot.reports) reports.add(kj::mv(report));
+    slot.reports.clear();
+    batch = {slot.plan.step, slot.pixels, slot.bytes, slot.records, slot.augmentations, slot.labels,
+        slot.images, slot.draws, slot.plan.views, slot.plan.view.weight, slot.plan.isLastView};
+    return batch;
+  }
+
+  void restart(kj::ArrayPtr<const View> views) override {
+    KJ_REQUIRE(work.kind == Work::Kind::VALIDATION, "only validation can be started over");
+    KJ_REQUIRE(views.size() > 0);
+    ring.lockExclusive()->paused = true;
+    ring.when([](const Ring& r) { return r.working == 0; },
+        [&](Ring& r) {
+          for (auto& filled: r.filled) filled = false;
+          r.claimed = 0;
+          r.released = 0;
+          r.views = views;
+          r.setEnd(count, batchSize);
+          r.paused = false;
+        });
+    handedOut = false;
+  }
+
+  BatcherCounts counts() const override { return totals; }
+
+  kj::Array<kj::String> takeReports() override { return reports.releaseAsArray(); }
+
+private:
+  static const RecordDb& recordsOf(
+      const Dataset& dataset, const DataConfig& config, Work::Kind kind) {
+    bool own = config.validateOn->word == ValidationSet::VALIDATION;
+    return kind == Work::Kind::VALIDATION && own ? dataset.validation() : dataset.training();
+  }
+
+  void allocate(Slot& slot, const Dataset& dataset, const DataConfig& config, BatchForm& form) {
+    if (form.word == BatchForm::PIXELS) {
+      slot.pixels = kj::heapArray<float>(batchSize * dataset.batchShape().size());
+      return;
+    }
+    slot.records = kj::heapArray<uint64_t>(batchSize);
+    slot.augmentations = kj::heapArray<Augmentation>(batchSize);
+    if (form.word == BatchForm::BYTES) {
+      auto shape = KJ_REQUIRE_NONNULL(shapeOfBytes(dataset, config));
+      slot.bytes = KJ_REQUIRE_NONNULL(form.allocate)(batchSize * shape.size());
+    }
+  }
+
+  // A reader thread.
+  void run() {
+    kj::Maybe<BatchReader> reader;
+    for (;;) {
+      kj::Maybe<uint64_t> claimed = claim();
+      KJ_IF_MAYBE(sequence, claimed) {
+        auto& slot = slots[*sequence % slots.size()];
+        // What a thread throws reaches nobody before the thread is joined: next() passes it on.
+        slot.error = kj::runCatchingExceptions([&]() {
+          KJ_IF_MAYBE(r, reader) {
+            r->fill(slot);
+          } else {
+            reader.emplace(work).fill(slot);
+          }
+        });
+        auto locked = ring.lockExclusive();
+        locked->filled[*sequence % slots.size()] = true;
+        --locked->working;
+      } else {
+        return;
+      }
+    }
+  }
+
+  // Waits for a free slot and plans its batch; null when the batcher ends. Batches are claimed in
+  // their order.
+  kj::Maybe<uint64_t> claim() {
+    return ring.when([](const Ring& r) { return r.stopping || r.canClaim(); },
+        [&](Ring& r) -> kj::Maybe<uint64_t> {
+          if (r.stopping) return nullptr;
+          uint64_t sequence = r.claimed++;
+          ++r.working;
+          auto& plan = slots[sequence % slots.size()].plan;
+          KJ_IF_MAYBE(stream, r.stream) {
+            plan.step = first + sequence;
+            plan.count = batchSize;
+            stream->places(plan.step, plan.places);
+          } else {
+            plan.step = sequence / r.views.size();
+            size_t view = sequence % r.views.size();
+            plan.views = r.views.size();
+            plan.view = r.views[view];
+            plan.isLastView = view + 1 == r.views.size();
+            uint64_t begin = plan.step * batchSize;
+            plan.count = kj::min(batchSize, count - begin);
+            for (size_t i = 0; i < plan.count; ++i) plan.places[i] = {first + begin + i, 0};
+          }
+          return sequence;
+        });
+  }
+
+  void stop() {
+    work.stopping = true;
+    ring.lockExclusive()->stopping = true;
+  }
+
+  Work work;
+  const uint64_t first;
+  const uint64_t count;
+  const size_t batchSize;
+  kj::Array<Slot> slots;
+  kj::MutexGuarded<Ring> ring;
+
+  // Of the thread that calls next().
+  bool handedOut = false;
+  Batch batch;
+  BatcherCounts totals;
+  kj::Vector<kj::String> reports;
+
+  // Last: they use all of the above.
+  kj::Array<kj::Own<kj::Thread>> threads;
+};
+
+}  // namespace
+
+kj::Maybe<ImageShape> shapeOfBytes(const Dataset& dataset, const DataConfig& config) {
+  KJ_IF_MAYBE(stored, dataset.storedShape()) return *stored;
+  if (!augmenterOf(dataset, config).canCut()) return nullptr;
+  return dataset.batchShape();
+}
+
+kj::Own<Batcher> Batcher::training(const Dataset& dataset, const DataConfig& config, uint64_t seed,
+    uint workers, uint rank, uint64_t firstStep, BatchForm form) {
+  Stream stream(config, dataset.training().count(), seed, workers, rank);
+  return kj::heap<RingBatcher>(
+      dataset, config, Work::Kind::TRAINING, seed, kj::mv(stream), firstStep, 0, kj::mv(form));
+}
+
+kj::Own<Batcher> Batcher::validation(
+    const Dataset& dataset, const DataConfig& config, uint workers, uint rank, BatchForm form) {
+  bool own = config.validateOn->word == ValidationSet::VALIDATION;
+  uint64_t records = own ? dataset.validation().count() : config.heldOut;
+  KJ_REQUIRE(rank < workers, rank, workers);
+  KJ_REQUIRE(own || records <= dataset.training().count(), records, dataset.training().count());
+  bool split = config.validation->word == ValidationPart::SPLIT;
+  uint64_t begin = split ? rank * records / workers : 0;
+  uint64_t end = split ? (rank + uint64_t(1)) * records / workers : records;
+  return kj::heap<RingBatcher>(
+      dataset, config, Work::Kind::VALIDATION, 0, nullptr, begin, end - begin, kj::mv(form));
+}
+
+}  // namespace io

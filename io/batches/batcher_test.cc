@@ -1,0 +1,495 @@
+#include "io/batches/batcher.h"
+
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+#include <kj/vector.h>
+
+#include <cstring>
+
+#include "io/batches/first_images.h"
+#include "io/datasets/import.h"
+#include "io/images/jpeg.h"
+#include "io/testing/scratch.h"
+
+namespace io {
+
+namespace {
+
+constexpr ImageShape SHAPE = {1, 6, 6};
+
+// A packed data set by hand: record i of training has label i, and pixels that tell record and
+// place. Those named `bad` hold JPEG files that are none.
+struct Packed {
+  Scratch scratch;
+  DataConfig config;
+
+  explicit Packed(uint64_t training, uint64_t validation, kj::ArrayPtr<const uint> bad = nullptr)
+      : config(testConfig("image_folder", kj::str(scratch.path("")))) {
+    write(TRAINING_FILE, training, bad);
+    write(VALIDATION_FILE, validation, bad);
+    config.batchSize = 8;
+    config.augment.crop = 4;
+    config.augment.mirror = Mirror::RANDOM;
+  }
+
+  void write(kj::StringPtr name, uint64_t count, kj::ArrayPtr<const uint> bad) {
+    auto writer = RecordWriter::create(scratch.path(name));
+    for (uint64_t i = 0; i < count; ++i) {
+      auto pixels = kj::heapArray<kj::byte>(SHAPE.size());
+      for (auto p: kj::indices(pixels)) pixels[p] = i * 36 + p;
+      bool isBad = false;
+      for (auto b: bad) isBad = isBad || b == i;
+      if (isBad) {
+        writer->add(i, i, Encoding::JPEG, SHAPE, kj::StringPtr("none").asBytes());
+      } else {
+        writer->add(i, i, Encoding::RAW, SHAPE, pixels);
+      }
+    }
+    writer->finish();
+  }
+
+  kj::Own<Dataset> open() const {
+    return openDataset(config, [](kj::StringPtr, uint64_t, uint64_t) {});
+  }
+};
+
+// All bytes of the next `steps` batches: labels and pixels.
+kj::Array<kj::byte> bytesOf(Batcher& batcher, uint steps) {
+  kj::Vector<kj::byte> all;
+  for (uint i = 0; i < steps; ++i) {
+    auto& batch = KJ_ASSERT_NONNULL(batcher.next());
+    all.addAll(batch.labels.asBytes());
+    all.addAll(batch.pixels.asBytes());
+  }
+  return all.releaseAsArray();
+}
+
+// Labels and pixels of one image each, of the next `steps` batches.
+kj::Array<kj::Array<kj::byte>> imagesOf(Batcher& batcher, uint steps) {
+  kj::Vector<kj::Array<kj::byte>> all;
+  for (uint i = 0; i < steps; ++i) {
+    auto& batch = KJ_ASSERT_NONNULL(batcher.next());
+    size_t size = batch.pixels.size() / batch.labels.size();
+    for (auto row: kj::indices(batch.labels)) {
+      kj::Vector<kj::byte> image;
+      image.addAll(batch.labels.slice(row, row + 1).asBytes());
+      image.addAll(batch.pixels.slice(row * size, (row + 1) * size).asBytes());
+      all.add(image.releaseAsArray());
+    }
+  }
+  return all.releaseAsArray();
+}
+
+}  // namespace
+
+TEST_CASE("Batcher: a batch does not depend on the number of reader threads") {
+  Packed packed(50, 0);
+  auto dataset = packed.open();
+  kj::Vector<kj::Array<kj::byte>> runs;
+  for (uint threads: {1, 4, 16}) {
+    packed.config.readerThreads = threads;
+    auto batcher = Batcher::training(*dataset, packed.config, 5, 2, 1, 0);
+    runs.add(bytesOf(*batcher, 40));
+  }
+  CHECK(runs[0] == runs[1]);
+  CHECK(runs[0] == runs[2]);
+}
+
+TEST_CASE("Batcher: two workers of batch b read what one worker of batch 2b reads") {
+  Packed packed(50, 0);
+  auto dataset = packed.open();
+  auto first = Batcher::training(*dataset, packed.config, 5, 2, 0, 0);
+  auto second = Batcher::training(*dataset, packed.config, 5, 2, 1, 0);
+  packed.config.batchSize = 16;
+  auto both = Batcher::training(*dataset, packed.config, 5, 1, 0, 0);
+  for (uint step = 0; step < 20; ++step) {
+    auto a = imagesOf(*first, 1);
+    auto b = imagesOf(*second, 1);
+    auto all = imagesOf(*both, 1);
+    for (uint i = 0; i < 8; ++i) {
+      CHECK(a[i] == all[i]);
+      CHECK(b[i] == all[8 + i]);
+    }
+  }
+}
+
+TEST_CASE("Batcher: begun at a later step, it goes on as if it had read the earlier ones") {
+  Packed packed(50, 0);
+  auto dataset = packed.open();
+  auto batcher = Batcher::training(*dataset, packed.config, 5, 1, 0, 0);
+  auto later = Batcher::training(*dataset, packed.config, 5, 1, 0, 7);
+  bytesOf(*batcher, 7);
+  CHECK(KJ_ASSERT_NONNULL(later->next()).step == 7);
+  CHECK(KJ_ASSERT_NONNULL(batcher->next()).step == 7);
+  CHECK(bytesOf(*batcher, 10) == bytesOf(*later, 10));
+}
+
+TEST_CASE("Batcher: an epoch holds every record once, its pixels as drawn for it") {
+  Packed packed(48, 0);
+  packed.config.augment.mirror = Mirror::NEVER;
+  auto dataset = packed.open();
+  auto batcher = Batcher::training(*dataset, packed.config, 5, 1, 0, 0);
+  bool seen[48] = {};
+  bool moved = false;
+  for (uint step = 0; step < 6; ++step) {
+    auto& batch = KJ_ASSERT_NONNULL(batcher->next());
+    CHECK(batch.images == 8);
+    CHECK(batch.pixels.size() == 8 * 16);
+    for (uint i = 0; i < 8; ++i) {
+      uint record = batch.labels[i];
+      REQUIRE(record < 48);
+      CHECK(!seen[record]);
+      seen[record] = true;
+      // The crop's first pixel names its place, the others follow.
+      uint place = (uint(batch.pixels[i * 16]) - record * 36) % 256;
+      moved = moved || place != 0;
+      CHECK((place / 6 <= 2 && place % 6 <= 2));
+      CHECK(uint(batch.pixels[i * 16 + 6]) == (record * 36 + place + 6 + 2) % 256);
+    }
+  }
+  CHECK(moved);
+}
+
+TEST_CASE("Batcher: validation deals all records once, in order, from the centre, and again") {
+  Packed packed(8, 43);
+  auto dataset = packed.open();
+  for (uint workers: {1, 2, 3}) {
+    kj::Vector<int32_t> labels;
+    for (uint rank = 0; rank < workers; ++rank) {
+      auto batcher = Batcher::validation(*dataset, packed.config, workers, rank);
+      kj::Vector<int32_t> first, second;
+      for (auto round: {&first, &second}) {
+        for (;;) {
+          KJ_IF_MAYBE(batch, batcher->next()) {
+            for (uint i = 0; i < batch->images; ++i) {
+              round->add(batch->labels[i]);
+              CHECK(uint(batch->pixels[i * 16]) == (batch->labels[i] * 36u + 7) % 256);
+            }
+            for (uint i = batch->images; i < 8; ++i) {
+              CHECK(batch->labels[i] == -1);
+              CHECK(batch->pixels[i * 16] == 0);
+            }
+          } else {
+            break;
+          }
+        }
+        CHECK(batcher->next() == nullptr);
+        batcher->restart(CENTRE_VIEW);
+      }
+      CHECK(first.asPtr() == second.asPtr());
+      CHECK(first.size() == (rank + 1) * 43 / workers - rank * 43 / workers);
+      labels.addAll(first);
+    }
+    REQUIRE(labels.size() == 43);
+    for (int32_t i = 0; i < 43; ++i) CHECK(labels[i] == i);
+  }
+}
+
+TEST_CASE("Batcher: each batch of validation comes once for each of its views") {
+  Packed packed(8, 19);
+  auto dataset = packed.open();
+  packed.config.validationViews = row(VALIDATION_VIEWS, "mirror_shift");
+  packed.config.viewsAt = row(VIEWS_AT, "last");
+  auto batcher = Batcher::validation(*dataset, packed.config, 1, 0);
+  for (bool isLast: {false, true, false}) {
+    auto views = packed.config.views(isLast);
+    batcher->restart(views);
+    for (uint step = 0; step < 3; ++step) {
+      for (auto& view: views) {
+        auto& batch = KJ_ASSERT_NONNULL(batcher->next());
+        CHECK(batch.step == step);
+        CHECK(batch.images == (step < 2 ? 8 : 3));
+        CHECK(batch.views == views.size());
+        CHECK(batch.weight == view.weight);
+        CHECK(batch.isLastView == (&view == &views.back()));
+        for (uint i = 0; i < batch.images; ++i) {
+          CHECK(batch.labels[i] == int32_t(step * 8 + i));
+          // The crop of 4 from the centre of 6, moved: its first pixel, or its first row's last.
+          uint place = (1 + view.down) * 6 + 1 + view.right + (view.mirror ? 3 : 0);
+          CHECK(uint(batch.pixels[i * 16]) == (batch.labels[i] * 36u + place) % 256);
+        }
+      }
+    }
+    CHECK(batcher->next() == nullptr);
+  }
+}
+
+TEST_CASE("Batcher: a bad record is told once, however many views are taken of it") {
+  const uint bad[] = {3};
+  Packed packed(8, 8, bad);
+  packed.config.onBadRecord = row(BAD_RECORD_POLICIES, "skip");
+  packed.config.validationViews = row(VALIDATION_VIEWS, "mirror");
+  auto dataset = packed.open();
+  auto batcher = Batcher::validation(*dataset, packed.config, 1, 0);
+  for (uint view = 0; view < 2; ++view) {
+    CHECK(KJ_ASSERT_NONNULL(batcher->next()).images == 7);
+  }
+  CHECK(batcher->next() == nullptr);
+  CHECK(batcher->counts().badRecords == 1);
+  CHECK(batcher->takeReports().size() == 1);
+}
+
+TEST_CASE("Batcher: held-out records are validated on as validation images are, split or whole") {
+  Packed packed(50, 3);
+  packed.config.heldOut = 11;
+  auto dataset = packed.open();
+  auto training = Batcher::training(*dataset, packed.config, 5, 1, 0, 0);
+  for (uint step = 0; step < 20; ++step) {
+    for (auto label: KJ_ASSERT_NONNULL(training->next()).labels) CHECK(label >= 11);
+  }
+  // The data set's own, unless it is told otherwise.
+  auto own = Batcher::validation(*dataset, packed.config, 1, 0);
+  CHECK(KJ_ASSERT_NONNULL(own->next()).images == 3);
+
+  packed.config.validateOn = row(VALIDATION_SETS, "held_out");
+  auto labelsOf = [&](uint workers, uint rank) {
+    auto batcher = Batcher::validation(*dataset, packed.config, workers, rank);
+    kj::Vector<int32_t> labels;
+    for (;;) {
+      KJ_IF_MAYBE(batch, batcher->next()) {
+        for (uint i = 0; i < batch->images; ++i) {
+          labels.add(batch->labels[i]);
+          // From the centre, and not mirrored.
+          CHECK(uint(batch->pixels[i * 16]) == (batch->labels[i] * 36u + 7) % 256);
+          CHECK(uint(batch->pixels[i * 16 + 1]) == (batch->labels[i] * 36u + 8) % 256);
+        }
+      } else {
+        return labels;
+      }
+    }
+  };
+  kj::Vector<int32_t> all;
+  for (uint rank = 0; rank < 2; ++rank) all.addAll(labelsOf(2, rank));
+  REQUIRE(all.size() == 11);
+  for (int32_t i = 0; i < 11; ++i) CHECK(all[i] == i);
+  packed.config.validation = row(VALIDATION_PARTS, "whole");
+  CHECK(labelsOf(2, 1).asPtr() == all.asPtr());
+}
+
+TEST_CASE("Batcher: a row's draw is a function of (seed, pass, record)") {
+  Packed packed(16, 5);
+  auto dataset = packed.open();
+  uint64_t drawn[2][2][16];  // of each run, pass and record
+  for (uint run = 0; run < 2; ++run) {
+    packed.config.batchSize = 8 >> run;
+    packed.config.readerThreads = 1 + 2 * run;
+    auto batcher = Batcher::training(*dataset, packed.config, 5, 1, 0, 0);
+    for (uint i = 0; i < 32;) {
+      auto& batch = KJ_ASSERT_NONNULL(batcher->next());
+      for (auto n: kj::indices(batch.labels)) {
+        drawn[run][i++ / 16][batch.labels[n]] = batch.draws[n];
+      }
+    }
+  }
+  for (uint record = 0; record < 16; ++record) {
+    CHECK(drawn[0][0][record] == drawn[1][0][record]);
+    CHECK(drawn[0][1][record] == drawn[1][1][record]);
+    CHECK(drawn[0][0][record] != drawn[0][1][record]);
+    if (record > 0) CHECK(drawn[0][0][record] != drawn[0][0][record - 1]);
+  }
+  packed.config.batchSize = 8;
+  auto other = Batcher::training(*dataset, packed.config, 6, 1, 0, 0);
+  auto& batch = KJ_ASSERT_NONNULL(other->next());
+  CHECK(batch.draws[0] != drawn[0][0][batch.labels[0]]);
+  auto validation = Batcher::validation(*dataset, packed.config, 1, 0);
+  for (auto draw: KJ_ASSERT_NONNULL(validation->next()).draws) CHECK(draw == 0);
+}
+
+TEST_CASE("Batcher: validation started over in its middle begins with the first batch") {
+  Packed packed(8, 43);
+  auto dataset = packed.open();
+  auto batcher = Batcher::validation(*dataset, packed.config, 1, 0);
+  auto first = bytesOf(*batcher, 2);
+  batcher->restart(CENTRE_VIEW);
+  CHECK(bytesOf(*batcher, 2) == first);
+}
+
+TEST_CASE("Batcher: whole validation gives every worker all records; a part may be empty") {
+  Packed packed(8, 5);
+  auto dataset = packed.open();
+  packed.config.validation = row(VALIDATION_PARTS, "whole");
+  auto whole = Batcher::validation(*dataset, packed.config, 3, 2);
+  CHECK(KJ_ASSERT_NONNULL(whole->next()).images == 5);
+  packed.config.validation = row(VALIDATION_PARTS, "split");
+  auto part = Batcher::validation(*dataset, packed.config, 100, 1);
+  CHECK(part->next() == nullptr);
+}
+
+TEST_CASE("Batcher: a bad record ends the run when its batch is due, naming record and database") {
+  const uint bad[] = {21};
+  Packed packed(50, 0, bad);
+  auto dataset = packed.open();
+  uint64_t step = 0;
+  {
+    Stream stream(packed.config, 50, 5, 1, 0);
+    Stream::Place places[8];
+    for (bool found = false; !found; step += !found) {
+      stream.places(step, places);
+      for (auto& place: places) found = found || place.record == 21;
+    }
+  }
+  for (uint threads: {1, 4}) {
+    packed.config.readerThreads = threads;
+    auto batcher = Batcher::training(*dataset, packed.config, 5, 1, 0, 0);
+    bytesOf(*batcher, step);
+    auto message = thrownBy([&]() { batcher->next(); });
+    CHECK(message.startsWith(kj::str("record 21 (image 21 of the source, counted from 0) of ",
+        dataset->training().path(), " is bad: ")));
+    CHECK(message.endsWith("or set data.on_bad_record = \"skip\""));
+    CHECK(thrownBy([&]() { batcher->next(); }) == message);
+  }
+}
+
+TEST_CASE("Batcher: skipped records are counted and named; the next good one stands in") {
+  const uint bad[] = {3, 21, 22, 40};
+  Packed packed(48, 48, bad);
+  packed.config.onBadRecord = row(BAD_RECORD_POLICIES, "skip");
+  auto dataset = packed.open();
+  kj::Vector<kj::Array<kj::byte>> runs;
+  for (uint threads: {1, 4}) {
+    packed.config.readerThreads = threads;
+    auto batcher = Batcher::training(*dataset, packed.config, 5, 1, 0, 0);
+    runs.add(bytesOf(*batcher, 6));
+    CHECK(batcher->counts().badRecords >= 4);
+    auto reports = batcher->takeReports();
+    CHECK(reports.size() >= 4);
+    CHECK(reports[0].startsWith("record "));
+    CHECK(batcher->takeReports().size() == 0);
+  }
+  CHECK(runs[0] == runs[1]);
+
+  // Without bad records the labels of a batch would be those of the stream.
+  auto batcher = Batcher::training(*dataset, packed.config, 5, 1, 0, 0);
+  Stream stream(packed.config, 48, 5, 1, 0);
+  Stream::Place places[8];
+  auto isBad = [&](uint64_t record) {
+    return record == 3 || record == 21 || record == 22 || record == 40;
+  };
+  for (uint step = 0; step < 6; ++step) {
+    stream.places(step, places);
+    auto& batch = KJ_ASSERT_NONNULL(batcher->next());
+    for (uint i = 0; i < 8; ++i) {
+      uint from = i;
+      while (isBad(places[from].record)) from = (from + 1) % 8;
+      CHECK(batch.labels[i] == int32_t(places[from].record));
+    }
+  }
+
+  auto validation = Batcher::validation(*dataset, packed.config, 1, 0);
+  uint images = 0;
+  for (;;) {
+    KJ_IF_MAYBE(batch, validation->next()) {
+      images += batch->images;
+    } else {
+      break;
+    }
+  }
+  CHECK(images == 44);
+  CHECK(validation->counts().badRecords == 4);
+}
+
+TEST_CASE("Batcher: bytes, and what was drawn for them, come to the pixels; so with bad records") {
+  const uint bad[] = {3, 21, 22, 40};
+  Packed packed(48, 11, bad);
+  packed.config.onBadRecord = row(BAD_RECORD_POLICIES, "skip");
+  auto dataset = packed.open();
+  auto augmenter = augmenterOf(*dataset, packed.config);
+  size_t given = 0;
+  auto bytes = [&]() {
+    kj::Function<kj::Array<kj::byte>(size_t)> allocate = [&](size_t size) {
+      given += size;
+      return kj::heapArray<kj::byte>(size);
+    };
+    return BatchForm{.word = BatchForm::BYTES, .allocate = kj::mv(allocate)};
+  };
+  auto check = [&](kj::Own<Batcher> pixels, kj::Own<Batcher> raw, uint steps) {
+    for (uint step = 0; step < steps; ++step) {
+      auto& expected = KJ_ASSERT_NONNULL(pixels->next());
+      auto& found = KJ_ASSERT_NONNULL(raw->next());
+      CHECK(found.pixels.size() == 0);
+      CHECK(found.labels == expected.labels);
+      CHECK(found.draws == expected.draws);
+      CHECK(found.images == expected.images);
+      for (uint i = 0; i < found.images; ++i) {
+        CHECK(found.records[i] == uint64_t(found.labels[i]));
+        float out[16];
+        augmenter.apply({SHAPE, Layout::PLANES, found.bytes.slice(i * 36, i * 36 + 36)},
+            found.augmentations[i], out);
+        CHECK(kj::arrayPtr(out, 16) == expected.pixels.slice(i * 16, i * 16 + 16));
+      }
+    }
+    CHECK(raw->counts().badRecords == pixels->counts().badRecords);
+  };
+  check(Batcher::training(*dataset, packed.config, 5, 1, 0, 0),
+      Batcher::training(*dataset, packed.config, 5, 1, 0, 0, bytes()), 12);
+  CHECK(given == (packed.config.readerThreads + 2) * 8 * SHAPE.size());
+  check(Batcher::validation(*dataset, packed.config, 1, 0),
+      Batcher::validation(*dataset, packed.config, 1, 0, bytes()), 2);
+}
+
+TEST_CASE("Batcher: numbers are the records of the pixels, with the labels that were given") {
+  Packed packed(48, 0);
+  auto dataset = packed.open();
+  int32_t labels[48];
+  for (int32_t i = 0; i < 48; ++i) labels[i] = 100 - i;
+  auto pixels = Batcher::training(*dataset, packed.config, 5, 1, 0, 0);
+  auto numbers = Batcher::training(
+      *dataset, packed.config, 5, 1, 0, 0, {.word = BatchForm::NUMBERS, .labels = labels});
+  for (uint step = 0; step < 12; ++step) {
+    auto& expected = KJ_ASSERT_NONNULL(pixels->next());
+    auto& found = KJ_ASSERT_NONNULL(numbers->next());
+    CHECK((found.pixels.size() == 0 && found.bytes.size() == 0));
+    for (uint i = 0; i < 8; ++i) {
+      CHECK(found.records[i] == uint64_t(expected.labels[i]));
+      CHECK(found.labels[i] == 100 - expected.labels[i]);
+    }
+  }
+}
+
+TEST_CASE("Batcher: a batch without any good record is an error even if they may be skipped") {
+  const uint bad[] = {0, 1, 2, 3};
+  Packed packed(4, 0, bad);
+  packed.config.onBadRecord = row(BAD_RECORD_POLICIES, "skip");
+  auto dataset = packed.open();
+  auto batcher = Batcher::training(*dataset, packed.config, 5, 1, 0, 0);
+  CHECK(thrownBy([&]() {
+    batcher->next();
+  }).startsWith("step 0 has no record that can be read; the first: record "));
+}
+
+TEST_CASE("Batcher: an image smaller than the crop is named, and the crop, not a bad record") {
+  Packed packed(20, 0);
+  packed.config.augment.crop = 4;
+  auto writer = RecordWriter::create(packed.scratch.path(TRAINING_FILE));
+  auto bytes = kj::heapArray<kj::byte>(36);
+  memset(bytes.begin(), 1, bytes.size());
+  for (uint i = 0; i < 8; ++i) {
+    ImageShape shape = i == 5 ? ImageShape{1, 3, 12} : SHAPE;
+    writer->add(i, i, Encoding::RAW, shape, bytes);
+  }
+  writer->finish();
+  auto dataset = packed.open();
+  auto batcher = Batcher::training(*dataset, packed.config, 5, 1, 0, 0);
+  auto message = thrownBy([&]() { batcher->next(); });
+  CHECK(message ==
+        kj::str("data.augment.crop = 4 is larger than the image of record 5 (image 5 of the "
+                "source, counted from 0) of ",
+            dataset->training().path(),
+            ", which has 12×3 pixels; make it smaller, or the images larger with "
+            "data.resize_short_side, or set data.on_bad_record = \"skip\""));
+  CHECK(thrownBy([&]() { firstImages(*dataset, packed.config, 8); }) == message);
+  CHECK(firstImages(*dataset, packed.config, 5).size() == 5 * 16);
+}
+
+TEST_CASE("Batcher: it ends at any time, full, untouched or in the middle") {
+  Packed packed(50, 50);
+  auto dataset = packed.open();
+  packed.config.readerThreads = 8;
+  for (uint steps = 0; steps < 20; ++steps) {
+    auto training = Batcher::training(*dataset, packed.config, 5, 1, 0, 0);
+    auto validation = Batcher::validation(*dataset, packed.config, 1, 0);
+    bytesOf(*training, steps);
+  }
+}
+
+}  // namespace io

@@ -1,0 +1,45 @@
+#include "io/batches/first_images.h"
+
+#include "configs/language/failure.h"
+#include "io/images/pixels.h"
+
+namespace io {
+
+kj::Array<float> firstImages(const Dataset& dataset, const DataConfig& config, uint64_t count) {
+  if (count == 0) return nullptr;
+  auto& db = dataset.training();
+  uint64_t begin = kj::min(config.heldOut, db.count());
+  uint64_t end = begin + kj::min(count, db.count() - begin);
+  auto shape = dataset.batchShape();
+  auto augmenter = augmenterOf(dataset, config);
+  auto reader = RecordReader::open(db);
+  JpegDecoder decoder;
+
+  auto pixels = kj::heapArray<float>((end - begin) * shape.size());
+  size_t filled = 0;
+  for (uint64_t index = begin; index < end; ++index) {
+    kj::Maybe<Record> record;
+    bool isTooSmall = false;
+    auto problem = kj::runCatchingExceptions([&]() {
+      auto& found = record.emplace(reader->read(index));
+      isTooSmall = !augmenter.reaches(found.shape);
+      if (isTooSmall) configs::fail(tooSmall(db, index, found, augmenter.shape.height));
+      auto image = pixelsOf(found, decoder);
+      augmenter.apply(
+          image, augmenter.centre(image.shape), pixels.slice(filled, filled + shape.size()));
+      filled += shape.size();
+    });
+    KJ_IF_MAYBE(e, problem) {
+      if (config.onBadRecord->word == BadRecordPolicy::SKIP) continue;
+      KJ_IF_MAYBE(r, record) {
+        if (!isTooSmall) configs::fail(badImage(db, index, *r, *e), OR_SKIP);
+      }
+      configs::fail(e->getDescription(), OR_SKIP);
+    }
+  }
+  if (filled == 0)
+    configs::fail("none of the first ", count, " training images can be read: ", db.path());
+  return kj::heapArray<float>(pixels.slice(0, filled).asConst());
+}
+
+}  // namespace io

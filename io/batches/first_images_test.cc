@@ -1,0 +1,85 @@
+#include "io/batches/first_images.h"
+
+#include <doctest/doctest.h>
+
+#include "io/batches/batcher.h"
+#include "io/datasets/import.h"
+#include "io/testing/scratch.h"
+
+namespace io {
+
+namespace {
+
+constexpr ImageShape SHAPE = {1, 6, 6};
+constexpr size_t CROPPED = 4 * 4;
+
+// Twelve images by hand, of which number 2 is bad; cropped to 4×4 and mirrored in training.
+struct Packed {
+  Scratch scratch;
+  DataConfig config;
+
+  Packed(): config(testConfig("image_folder", kj::str(scratch.path("")))) {
+    for (auto file: {TRAINING_FILE, VALIDATION_FILE}) {
+      auto writer = RecordWriter::create(scratch.path(file));
+      for (uint i = 0; i < 12; ++i) {
+        auto pixels = kj::heapArray<kj::byte>(SHAPE.size());
+        for (auto p: kj::indices(pixels)) pixels[p] = i * 10 + p;
+        if (i == 2) {
+          writer->add(i, i, Encoding::JPEG, SHAPE, kj::StringPtr("none").asBytes());
+        } else {
+          writer->add(i, i, Encoding::RAW, SHAPE, pixels);
+        }
+      }
+      writer->finish();
+    }
+    config.batchSize = 4;
+    config.augment.crop = 4;
+    config.augment.mirror = Mirror::RANDOM;
+    config.augment.scale = 0.5;
+    config.onBadRecord = row(BAD_RECORD_POLICIES, "skip");
+  }
+
+  kj::Own<Dataset> open() const {
+    return openDataset(config, [](kj::StringPtr, uint64_t, uint64_t) {});
+  }
+};
+
+}  // namespace
+
+TEST_CASE("First images: they are those that validation would see of the same records") {
+  Packed packed;
+  auto dataset = packed.open();
+  auto images = firstImages(*dataset, packed.config, 5);
+  // One of the five is bad.
+  REQUIRE(images.size() == 4 * CROPPED);
+  auto validation = Batcher::validation(*dataset, packed.config, 1, 0);
+  auto& batch = KJ_ASSERT_NONNULL(validation->next());
+  REQUIRE(batch.images == 3);
+  CHECK(images.slice(0, 3 * CROPPED) == batch.pixels.slice(0, 3 * CROPPED));
+  // Row 1, column 1 of image 4, at half size.
+  CHECK(images[3 * CROPPED] == (4 * 10 + 7) * 0.5f);
+}
+
+TEST_CASE(
+    "First images: records held out are none of them, and there may be fewer than asked for") {
+  Packed packed;
+  packed.config.heldOut = 4;
+  auto dataset = packed.open();
+  auto images = firstImages(*dataset, packed.config, 100);
+  REQUIRE(images.size() == 8 * CROPPED);
+  CHECK(images[0] == (4 * 10 + 7) * 0.5f);
+  CHECK(firstImages(*dataset, packed.config, 0).size() == 0);
+}
+
+TEST_CASE("First images: a bad record ends the run where it should") {
+  Packed packed;
+  packed.config.onBadRecord = row(BAD_RECORD_POLICIES, "fail");
+  auto dataset = packed.open();
+  CHECK(firstImages(*dataset, packed.config, 2).size() == 2 * CROPPED);
+  auto sentence = thrownBy([&]() { firstImages(*dataset, packed.config, 3); });
+  INFO(sentence.cStr());
+  CHECK(sentence.startsWith("record 2 (image 2 of the source, counted from 0) of "));
+  CHECK(sentence.endsWith("on_bad_record = \"skip\""));
+}
+
+}  // namespace io

@@ -1,0 +1,152 @@
+#include "io/batches/stream.h"
+
+#include <doctest/doctest.h>
+#include <kj/vector.h>
+
+#include "io/testing/scratch.h"
+
+namespace io {
+
+namespace {
+
+DataConfig configOf(
+    uint batchSize, kj::StringPtr part = "split", kj::StringPtr order = "shuffled") {
+  auto config = testConfig("mnist");
+  config.batchSize = batchSize;
+  config.part = row(TRAINING_PARTS, part);
+  config.order = row(RECORD_ORDERS, order);
+  return config;
+}
+
+// The first `count` places of a worker's stream.
+kj::Array<Stream::Place> placesOf(const DataConfig& config, uint64_t records, uint64_t seed,
+    uint workers, uint rank, size_t count) {
+  Stream stream(config, records, seed, workers, rank);
+  auto result = kj::heapArray<Stream::Place>(count);
+  for (size_t i = 0; i < count; i += config.batchSize) {
+    stream.places(i / config.batchSize, result.slice(i, i + config.batchSize));
+  }
+  return result;
+}
+
+// The first `count` places of the stream as one worker of batch 1 reads them.
+kj::Array<Stream::Place> serial(uint64_t records, uint64_t seed, size_t count) {
+  return placesOf(configOf(1), records, seed, 1, 0, count);
+}
+
+}  // namespace
+
+TEST_CASE("Stream: every pass holds every record once, in an order of its own") {
+  auto all = serial(100, 7, 300);
+  uint sameAsBefore = 0;
+  for (uint pass = 0; pass < 3; ++pass) {
+    bool seen[100] = {};
+    for (uint i = 0; i < 100; ++i) {
+      auto& place = all[pass * 100 + i];
+      CHECK(place.pass == pass);
+      CHECK(!seen[place.record]);
+      seen[place.record] = true;
+      if (pass > 0 && all[(pass - 1) * 100 + i].record == place.record) ++sameAsBefore;
+    }
+  }
+  CHECK(sameAsBefore < 20);
+}
+
+TEST_CASE("Stream: the order depends on the seed alone") {
+  auto one = serial(50, 1, 50);
+  CHECK(one == serial(50, 1, 50));
+  CHECK(one != serial(50, 2, 50));
+}
+
+TEST_CASE("Stream: W workers of batch b read what one worker of batch W·b reads") {
+  for (uint workers: {1, 2, 3}) {
+    // 47 records: batches cross the ends of passes.
+    auto all = serial(47, 3, 5 * 8 * workers);
+    for (uint rank = 0; rank < workers; ++rank) {
+      Stream stream(configOf(8), 47, 3, workers, rank);
+      Stream::Place batch[8];
+      for (uint step = 0; step < 5; ++step) {
+        stream.places(step, batch);
+        size_t from = (step * workers + rank) * 8;
+        CHECK(kj::arrayPtr(batch, 8) == all.slice(from, from + 8));
+      }
+    }
+  }
+}
+
+TEST_CASE("Stream: a batch may be larger than the data set, and steps may be asked in any order") {
+  auto all = serial(5, 9, 64);
+  Stream stream(configOf(16), 5, 9, 1, 0);
+  Stream::Place batch[16];
+  for (uint step: {3, 0, 2}) {
+    stream.places(step, batch);
+    CHECK(kj::arrayPtr(batch, 16) == all.slice(step * 16, step * 16 + 16));
+  }
+}
+
+TEST_CASE("Stream: an epoch ends after floor(e·N / (W·b)) steps") {
+  auto config = configOf(128);
+  CHECK(Stream::stepsUntilEndOf(1, config, 50000, 2) == 195);
+  CHECK(Stream::stepsUntilEndOf(2, config, 50000, 2) == 390);
+  CHECK(Stream::stepsUntilEndOf(8, config, 50000, 2) == 1562);
+}
+
+TEST_CASE("Stream: where every worker reads all records, it ends after floor(e·N / b)") {
+  for (auto part: {"whole", "same"}) {
+    auto config = configOf(128, part);
+    CHECK(Stream::stepsUntilEndOf(1, config, 50000, 2) == 390);
+    CHECK(Stream::stepsUntilEndOf(2, config, 50000, 3) == 781);
+  }
+}
+
+TEST_CASE("Stream: with \"same\" every worker reads what one worker alone reads") {
+  auto all = serial(47, 3, 96);
+  for (uint rank = 0; rank < 3; ++rank) {
+    CHECK(placesOf(configOf(8, "same"), 47, 3, 3, rank, 96) == all);
+  }
+}
+
+TEST_CASE("Stream: with \"whole\" every worker reads all records, in an order of its own") {
+  auto config = configOf(5, "whole");
+  auto first = placesOf(config, 50, 3, 3, 0, 100);
+  CHECK(first == serial(50, 3, 100));
+  for (uint rank = 1; rank < 3; ++rank) {
+    auto places = placesOf(config, 50, 3, 3, rank, 100);
+    for (uint pass = 0; pass < 2; ++pass) {
+      bool seen[50] = {};
+      uint same = 0;
+      for (uint i = 50 * pass; i < 50 * (pass + 1); ++i) {
+        CHECK(places[i].pass == pass);
+        CHECK(!seen[places[i].record]);
+        seen[places[i].record] = true;
+        same += places[i].record == first[i].record;
+      }
+      CHECK(same < 10);
+    }
+    // It depends on the rank, not on how many workers there are.
+    CHECK(placesOf(config, 50, 3, 5, rank, 100) == places);
+  }
+  CHECK(placesOf(config, 50, 3, 3, 1, 100) != placesOf(config, 50, 3, 3, 2, 100));
+}
+
+TEST_CASE("Stream: a stored order is that of the records, in every pass") {
+  for (auto part: {"split", "whole", "same"}) {
+    auto places = placesOf(configOf(5, part, "stored"), 25, 3, 1, 0, 75);
+    for (uint i = 0; i < 75; ++i) CHECK(places[i] == Stream::Place{i % 25, i / 25});
+  }
+  // Worker 1 of 2 reads every second batch.
+  auto second = placesOf(configOf(5, "split", "stored"), 30, 3, 2, 1, 15);
+  for (uint i = 0; i < 15; ++i) CHECK(second[i].record == i / 5 * 10 + 5 + i % 5);
+}
+
+TEST_CASE("Stream: records held out are never read, and the order is that of the others alone") {
+  auto config = configOf(1);
+  config.heldOut = 7;
+  auto places = placesOf(config, 57, 3, 1, 0, 100);
+  auto others = serial(50, 3, 100);
+  for (uint i = 0; i < 100; ++i) {
+    CHECK(places[i] == Stream::Place{others[i].record + 7, others[i].pass});
+  }
+}
+
+}  // namespace io

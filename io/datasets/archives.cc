@@ -1,0 +1,421 @@
+#include "io/datasets/archives.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <fcntl.h>
+#include <kj/debug.h>
+#include <kj/io.h>
+#include <kj/map.h>
+#include <kj/vector.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "configs/language/failure.h"
+#include "configs/language/utf8_locale.h"
+#include "io/datasets/archive_end.h"
+#include "io/paths.h"
+
+namespace io {
+
+namespace {
+
+// What libarchive asks of the disk at a time: large enough that a network disk is not slow.
+constexpr size_t BLOCK_BYTES = size_t(1) << 20;
+
+// The name of an entry; null if libarchive cannot read it.
+kj::Maybe<kj::String> nameOf(const char* path) {
+  if (path == nullptr) return nullptr;
+  return kj::str(withoutDot(path));
+}
+
+// An entry of an archive.
+struct Entry {
+  unsigned type;                 // AE_IFREG, …; 0 where the archive does not say
+  kj::Maybe<kj::String> name;    // null: it cannot be read
+  kj::Maybe<kj::String> target;  // of a hard link without content of its own: the file it names
+  int64_t size;                  // 0: not known
+};
+
+// An archive open for reading; `raw` takes any compressed file as an archive of one.
+class Archive {
+public:
+  enum class Content { MEMBERS, RAW };
+
+  Archive(kj::StringPtr path, Content content)
+      : path(kj::str(path)), content(content), handle(archive_read_new()) {
+    KJ_REQUIRE(handle != nullptr, "libarchive cannot start");
+    archive_read_support_filter_all(handle);
+    if (content == Content::RAW) {
+      archive_read_support_format_raw(handle);
+      // Otherwise an empty file is an error.
+      archive_read_support_format_empty(handle);
+    } else {
+      archive_read_support_format_all(handle);
+    }
+    KJ_ON_SCOPE_FAILURE(archive_read_free(handle));
+    // Libarchive would not say why it cannot.
+    int fd = ::open(path.cStr(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) configs::fail("cannot open ", path, ": ", strerror(errno));
+    file = kj::AutoCloseFd(fd);
+    if (archive_read_open_fd(handle, file, BLOCK_BYTES) != ARCHIVE_OK) {
+      configs::fail("cannot open ", path, ": ", cause(),
+          isNamedAsArchive(path) ? "; is the file whole? get it again"
+                                 : "; name a folder, or an archive that can be read");
+    }
+  }
+  ~Archive() noexcept(false) { archive_read_free(handle); }
+  KJ_DISALLOW_COPY(Archive);
+
+  // The next entry, of whatever type.
+  kj::Maybe<Entry> next() {
+    configs::Utf8Locale::Scope scope(utf8);
+    archive_entry* entry = nullptr;
+    int result = archive_read_next_header(handle, &entry);
+    if (result == ARCHIVE_EOF) {
+      if (!checked && content == Content::MEMBERS) checkWhole();
+      return nullptr;
+    }
+    // A warning is about an attribute: its name, which is null then, or one that we do not use.
+    if (result != ARCHIVE_OK && result != ARCHIVE_WARN) {
+      configs::fail("cannot read ", path, ": ", cause(), "; is the file whole? get it again");
+    }
+    isEncrypted = archive_entry_is_data_encrypted(entry) != 0;
+    auto size = archive_entry_size_is_set(entry) ? archive_entry_size(entry) : 0;
+    auto target = nameOf(archive_entry_hardlink(entry));
+    // Some formats keep the content with the link.
+    if (size > 0) target = nullptr;
+    return Entry{target == nullptr && archive_entry_hardlink(entry) != nullptr
+                     ? unsigned(AE_IFREG)
+                     : unsigned(archive_entry_filetype(entry)),
+        nameOf(archive_entry_pathname(entry)), kj::mv(target), size};
+  }
+
+  // Throws what begins with a verb.
+  kj::Array<kj::byte> read(int64_t sizeHint, size_t bytesMax) {
+    auto refuse = [&]() { configs::fail("has more than the ", bytesMax, " bytes that are read"); };
+    if (isEncrypted) configs::fail("is encrypted: unpack the archive with its password");
+    if (sizeHint > 0 && uint64_t(sizeHint) > bytesMax) refuse();
+    kj::Vector<kj::byte> bytes(kj::max(sizeHint, int64_t(0)));
+    auto buffer = kj::heapArray<kj::byte>(BLOCK_BYTES);
+    for (;;) {
+      auto n = archive_read_data(handle, buffer.begin(), buffer.size());
+      if (n < 0) configs::fail("cannot be read: ", cause(), "; is the file whole? get it again");
+      if (n == 0) return bytes.releaseAsArray();
+      if (bytes.size() + n > bytesMax) refuse();
+      bytes.addAll(buffer.begin(), buffer.begin() + n);
+    }
+  }
+
+  // Bytes of the file read so far.
+  uint64_t done() const { return archive_filter_bytes(handle, -1); }
+
+private:
+  kj::StringPtr cause() const {
+    auto words = archive_error_string(handle);
+    return words == nullptr ? "it is damaged" : words;
+  }
+
+  // Libarchive takes a tar that stops between two entries for a whole one, and does not look at the
+  // checksum of a gzip file.
+  void checkWhole() {
+    kj::Maybe<uint64_t> tarEnd;
+    bool isTar = (archive_format(handle) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_TAR;
+    if (isTar) tarEnd = uint64_t(archive_read_header_position(handle));
+    checkEnd(path, tarEnd, archive_filter_count(handle) > 1);
+    checked = true;
+  }
+
+  kj::String path;
+  Content content;
+  bool checked = false;
+  bool isEncrypted = false;  // the entry
+  kj::AutoCloseFd file;
+  struct archive* handle;
+  // In any other libarchive gives no name that has a character beyond ASCII. A machine without it
+  // has entries that are `unreadable()`.
+  configs::Utf8Locale utf8;
+};
+
+// An archive's hard links, by the file that each of them names.
+class HardLinks {
+public:
+  void add(kj::String name, kj::String target) {
+    order.add(kj::str(name));
+    targets.upsert(kj::mv(name), kj::mv(target),
+        [](kj::String& earlier, kj::String&& later) { earlier = kj::mv(later); });
+  }
+
+  bool empty() const { return order.size() == 0; }
+
+  // The links to the file `name`, each once over all calls.
+  kj::Array<kj::String> take(kj::StringPtr name) {
+    if (!grouped) group();
+    KJ_IF_MAYBE(links, byFile.find(name)) {
+      auto taken = links->releaseAsArray();
+      byFile.erase(name);
+      return taken;
+    }
+    return nullptr;
+  }
+
+  // The links that nobody has taken: they name no file.
+  kj::Array<kj::String> takeRest() {
+    if (!grouped) group();
+    kj::Vector<kj::String> rest;
+    for (auto& name: order) {
+      if (byFile.find(fileOf(name)) != nullptr) rest.add(kj::str(name));
+    }
+    byFile.clear();
+    return rest.releaseAsArray();
+  }
+
+  kj::StringPtr targetOf(kj::StringPtr name) const { return KJ_ASSERT_NONNULL(targets.find(name)); }
+
+private:
+  // A link may name a link.
+  kj::StringPtr fileOf(kj::StringPtr name) const {
+    for (size_t steps = 0; steps <= order.size(); ++steps) {
+      KJ_IF_MAYBE(target, targets.find(name)) {
+        name = *target;
+      } else {
+        break;
+      }
+    }
+    return name;
+  }
+
+  void group() {
+    for (auto& name: order) {
+      auto& links = byFile.findOrCreate(fileOf(name), [&]() {
+        return kj::HashMap<kj::String, kj::Vector<kj::String>>::Entry{
+            kj::str(fileOf(name)), kj::Vector<kj::String>()};
+      });
+      links.add(kj::str(name));
+    }
+    grouped = true;
+  }
+
+  kj::Vector<kj::String> order;
+  kj::HashMap<kj::String, kj::String> targets;
+  kj::HashMap<kj::String, kj::Vector<kj::String>> byFile;
+  bool grouped = false;
+};
+
+kj::StringPtr wordFor(unsigned type) {
+  switch (type) {
+    case AE_IFLNK:
+      return "a symbolic link"_kj;
+    case AE_IFIFO:
+      return "a pipe"_kj;
+    case AE_IFSOCK:
+      return "a socket"_kj;
+    case AE_IFCHR:
+    case AE_IFBLK:
+      return "a device"_kj;
+    default:
+      return "of an unknown kind"_kj;
+  }
+}
+
+// Goes over the archive once, and a second time if it holds hard links: what they name may come
+// before them, and nothing that was read is kept.
+class ArchiveMembers final: public Members {
+public:
+  explicit ArchiveMembers(kj::StringPtr path): path(kj::str(path)) {
+    archive.emplace(path, Archive::Content::MEMBERS);
+    struct stat status;
+    if (::stat(path.cStr(), &status) == 0) bytes = status.st_size;
+    if (bytes == 0) configs::fail("cannot read ", path, ": it is empty; get it again");
+  }
+
+  kj::Maybe<kj::StringPtr> next() override {
+    for (;;) {
+      if (linksHere.size() > linkPosition) {
+        name = kj::mv(linksHere[linkPosition++]);
+        if (isHidden(name)) continue;
+        return kj::StringPtr(name);
+      }
+      if (ended) return nullptr;
+      KJ_IF_MAYBE(entry, KJ_ASSERT_NONNULL(archive).next()) {
+        size = entry->size;
+        if (secondPass) {
+          if (entry->type != AE_IFREG || entry->target != nullptr) continue;
+          KJ_IF_MAYBE(n, entry->name) takeLinks(links.take(*n));
+        } else if (isFile(*entry)) {
+          return kj::StringPtr(name);
+        }
+      } else if (secondPass || links.empty()) {
+        ended = true;
+        if (secondPass) takeLinks(links.takeRest());
+      } else {
+        secondPass = true;
+        archive.emplace(path, Archive::Content::MEMBERS);
+      }
+    }
+  }
+
+  kj::Array<kj::byte> read(size_t bytesMax) override {
+    if (secondPass) {
+      if (ended) {
+        configs::fail(
+            "is a hard link to ", links.targetOf(name), ", which is not a file of ", path);
+      }
+      if (content == nullptr && problem == nullptr) {
+        problem = kj::runCatchingExceptions([&]() { content = readEntry(bytesMax); });
+      }
+      KJ_IF_MAYBE(e, problem) kj::throwFatalException(kj::cp(*e));
+      return kj::heapArray<kj::byte>(KJ_ASSERT_NONNULL(content));
+    }
+    return readEntry(bytesMax);
+  }
+
+  const LeftOut& notRegular() const override { return others; }
+  const LeftOut& unreadable() const override { return nameless; }
+  const LeftOut& hidden() const override { return hiddenOnes; }
+  uint64_t done() const override {
+    return (secondPass ? bytes : 0) + KJ_ASSERT_NONNULL(archive).done();
+  }
+  uint64_t total() const override { return links.empty() ? bytes : 2 * bytes; }
+
+private:
+  // Whether `entry` is one to return from the first pass; then `name` is its name.
+  bool isFile(Entry& entry) {
+    ++position;
+    if (entry.type == AE_IFDIR) return false;
+    KJ_IF_MAYBE(n, entry.name) {
+      name = kj::mv(*n);
+    } else {
+      nameless.add(kj::str("entry ", position),
+          "its name is not valid, or this machine has no UTF-8 locale");
+      return false;
+    }
+    KJ_IF_MAYBE(target, entry.target) {
+      // Also a hidden one: another link may name it.
+      links.add(kj::mv(name), kj::mv(*target));
+      return false;
+    }
+    if (isHidden(name)) return false;
+    if (entry.type == AE_IFREG) return true;
+    others.add(name, wordFor(entry.type));
+    return false;
+  }
+
+  // Whether `path` is passed over as hidden; then it is counted. A hidden folder is counted once.
+  bool isHidden(kj::StringPtr path) {
+    KJ_IF_MAYBE(part, hiddenPartOf(path)) {
+      if (!hiddenNames.contains(*part)) {
+        hiddenOnes.add(*part);
+        hiddenNames.insert(kj::mv(*part));
+      }
+      return true;
+    }
+    return false;
+  }
+
+  void takeLinks(kj::Array<kj::String> taken) {
+    linksHere = kj::mv(taken);
+    linkPosition = 0;
+    content = nullptr;
+    problem = nullptr;
+  }
+
+  kj::Array<kj::byte> readEntry(size_t bytesMax) {
+    return KJ_ASSERT_NONNULL(archive).read(size, bytesMax);
+  }
+
+  kj::String path;
+  kj::Maybe<Archive> archive;
+  uint64_t bytes = 0;
+  uint64_t position = 0;  // of the entry, from 1
+  kj::String name;
+  int64_t size = 0;
+  LeftOut others;
+  LeftOut nameless;
+  LeftOut hiddenOnes;
+  kj::HashSet<kj::String> hiddenNames;
+
+  HardLinks links;
+  bool secondPass = false;
+  bool ended = false;
+  kj::Array<kj::String> linksHere;  // to the entry of the second pass; at its end, to none
+  size_t linkPosition = 0;
+  // What reading that entry gave.
+  kj::Maybe<kj::Array<kj::byte>> content;
+  kj::Maybe<kj::Exception> problem;
+};
+
+class FolderMembers final: public Members {
+public:
+  explicit FolderMembers(kj::StringPtr path): folder(kj::str(path)) {
+    auto below = allBelow(path);
+    for (auto& each: below.notRegular) others.add(each);
+    for (auto& each: below.hidden) hiddenOnes.add(each);
+    for (auto& each: below.unreadable) closed.add(each);
+    names = kj::mv(below.files);
+  }
+
+  kj::Maybe<kj::StringPtr> next() override {
+    if (position == names.size()) return nullptr;
+    return kj::StringPtr(names[position++]);
+  }
+  kj::Array<kj::byte> read(size_t bytesMax) override {
+    return contentOf(kj::str(folder, "/", names[position - 1]), bytesMax);
+  }
+  const LeftOut& notRegular() const override { return others; }
+  const LeftOut& hidden() const override { return hiddenOnes; }
+  const LeftOut& unreadable() const override { return closed; }
+  uint64_t done() const override { return position; }
+  uint64_t total() const override { return names.size(); }
+
+private:
+  kj::String folder;
+  LeftOut others;
+  LeftOut hiddenOnes;
+  LeftOut closed;
+  kj::Array<kj::String> names;
+  size_t position = 0;
+};
+
+}  // namespace
+
+kj::Own<Members> Members::open(kj::StringPtr path) {
+  switch (pathKind(path)) {
+    case PathKind::FOLDER:
+      return kj::heap<FolderMembers>(path);
+    case PathKind::FILE:
+      return kj::heap<ArchiveMembers>(path);
+    case PathKind::NOTHING:
+      break;
+  }
+  configs::fail("there is no folder or archive at ", path);
+}
+
+bool isNamedAsArchive(kj::StringPtr path) {
+  for (auto ending: {".zip", ".tar", ".tgz", ".tar.gz", ".tar.xz", ".tar.zst"}) {
+    if (path.endsWith(ending)) return true;
+  }
+  return false;
+}
+
+kj::String composed(kj::StringPtr name) {
+  bool isAscii = true;
+  for (unsigned char c: name) isAscii = isAscii && c < 0x80;
+  if (isAscii) return kj::str(name);
+  static const configs::Utf8Locale UTF8;
+  configs::Utf8Locale::Scope scope(UTF8);
+  auto entry = archive_entry_new();
+  KJ_DEFER(archive_entry_free(entry));
+  archive_entry_set_pathname_utf8(entry, name.cStr());
+  auto result = archive_entry_pathname(entry);
+  return result == nullptr ? kj::str(name) : kj::str(result);
+}
+
+kj::Array<kj::byte> readUnpacked(kj::StringPtr path, size_t bytesMax) {
+  Archive archive(path, Archive::Content::RAW);
+  if (archive.next() == nullptr) return nullptr;
+  return about(path, [&]() { return archive.read(0, bytesMax); });
+}
+
+}  // namespace io

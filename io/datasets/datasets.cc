@@ -1,0 +1,492 @@
+#include "io/datasets/datasets.h"
+
+#include <fcntl.h>
+#include <kj/debug.h>
+#include <kj/encoding.h>
+#include <kj/filesystem.h>
+#include <kj/io.h>
+#include <kj/vector.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "configs/language/environment.h"
+#include "configs/language/failure.h"
+#include "io/checksum.h"
+#include "io/datasets/import.h"
+#include "io/datasets/sources.h"
+#include "io/images/augment.h"
+#include "io/images/mean_file.h"
+#include "io/paths.h"
+
+namespace io {
+
+namespace {
+
+void makeFolders(const DataConfig& config, kj::StringPtr path) {
+  for (size_t i = 1; i <= path.size(); ++i) {
+    if (i < path.size() && path[i] != '/') continue;
+    auto folder = kj::heapString(path.slice(0, i));
+    if (::mkdir(folder.cStr(), 0777) != 0 && errno != EEXIST) {
+      int error = errno;
+      // On the way to a folder that is there, others may not be ours to make.
+      if (pathKind(folder) == PathKind::FOLDER) continue;
+      configs::fail("cannot make the folder ", folder, ": ", strerror(error), "; set ",
+          config.names.folder, " to a folder that can be written");
+    }
+  }
+}
+
+void removeFolder(kj::StringPtr path) {
+  if (pathKind(path) == PathKind::NOTHING) return;
+  auto filesystem = kj::newDiskFilesystem();
+  filesystem->getRoot().remove(filesystem->getCurrentPath().evalNative(path));
+}
+
+// Size and time of last change: what tells that a file is another one.
+kj::String identityOf(kj::StringPtr path) {
+  struct stat status;
+  if (::stat(path.cStr(), &status) != 0) {
+    configs::fail("cannot look at ", path, ": ", strerror(errno));
+  }
+  return kj::str(status.st_size, " ", status.st_mtim.tv_sec, ".", status.st_mtim.tv_nsec);
+}
+
+// The folder in the cache: a name that is another one whenever the records would be others.
+kj::String cacheName(const DataConfig& config) {
+  Sha256 sum;
+  auto add = [&](kj::StringPtr line) {
+    sum.update(line.asBytes());
+    sum.update(kj::StringPtr("\n").asBytes());
+  };
+  // To be counted up when the import of the same files gives other records or other warnings.
+  add(config.dataset->source->format == DatasetSource::FOLDER ? "import 5" : "import 1");
+  add(kj::str(config.dataset->name, " ", config.encoding->name, " ", config.resizeShortSide));
+  for (auto& file: config.dataset->source->files) add(file.sha256);
+  if (config.dataset->source->format == DatasetSource::FOLDER) {
+    add(config.onBadRecord->name);
+    auto place = findImages(config, configs::environment("RUNNER_DATASETS"));
+    auto absolute = kj::newDiskFilesystem()->getCurrentPath().evalNative(place.images);
+    add(absolute.toString());
+    add(identityOf(place.images));
+    KJ_IF_MAYBE(labels, place.labels) add(identityOf(*labels));
+    if (pathKind(place.images) == PathKind::FOLDER) {
+      auto below = allBelow(place.images);
+      for (auto& name: below.files) {
+        add(name);
+        add(identityOf(kj::str(place.images, "/", name)));
+      }
+      // What is left out is told of, so another import is due when that changes.
+      for (auto list: {&below.notRegular, &below.unreadable, &below.hidden}) {
+        add(kj::str(list->size()));
+        for (auto& name: *list) add(name);
+      }
+    }
+  }
+  // 64 bits: two that meet would be the first.
+  auto digest = kj::encodeHex(sum.finish());
+  return kj::str(config.dataset->name, "-", config.encoding->name, "-", digest.slice(0, 16));
+}
+
+// Holds the lock of `path` until destroyed; the file stays. A lock of flock() belongs to the opened
+// file, so it also keeps threads of one process apart.
+kj::AutoCloseFd lock(kj::StringPtr path, Progress& progress) {
+  int fd = ::open(path.cStr(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (fd < 0) {
+    configs::fail("cannot make ", path, ": ", strerror(errno),
+        "; set RUNNER_CACHE to a folder that can be written");
+  }
+  kj::AutoCloseFd owned(fd);
+  if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    progress("waiting for another process that imports the same data", 0, 0);
+    KJ_SYSCALL(::flock(fd, LOCK_EX), path);
+  }
+  return owned;
+}
+
+// The sentences on what an import left out, one per line, beside its databases. There is no such
+// file if it left out nothing.
+constexpr kj::StringPtr LEFT_OUT_FILE = "left_out.txt"_kj;
+constexpr size_t LEFT_OUT_BYTES_MAX = size_t(1) << 30;
+
+void writeLeftOut(kj::StringPtr folder, kj::ArrayPtr<const kj::String> sentences) {
+  if (sentences.size() == 0) return;
+  auto path = kj::str(folder, "/", LEFT_OUT_FILE);
+  int fd = ::open(path.cStr(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd < 0) configs::fail("cannot make ", path, ": ", strerror(errno));
+  kj::AutoCloseFd owned(fd);
+  auto text = kj::str(kj::strArray(sentences, "\n"), "\n");
+  about(path, [&]() {
+    writeTo(fd, text.asBytes());
+    return true;
+  });
+}
+
+// As Dataset::leftOut() returns them.
+kj::Array<kj::String> readLeftOut(kj::StringPtr folder) {
+  constexpr size_t SENTENCES_MAX = 5;
+  auto path = kj::str(folder, "/", LEFT_OUT_FILE);
+  if (pathKind(path) != PathKind::FILE) return nullptr;
+  auto bytes = readFile(path, LEFT_OUT_BYTES_MAX);
+  kj::Vector<kj::String> sentences;
+  uint64_t count = 0;
+  for (size_t begin = 0; begin < bytes.size(); count++) {
+    size_t end = std::find(bytes.begin() + begin, bytes.end(), '\n') - bytes.begin();
+    if (count <= SENTENCES_MAX) {
+      sentences.add(kj::heapString(bytes.slice(begin, end).asChars()));
+    }
+    begin = end + 1;
+  }
+  // A sentence on a single hidden one would take as much room as that one.
+  if (count > SENTENCES_MAX + 1) {
+    sentences[SENTENCES_MAX] =
+        kj::str(count - SENTENCES_MAX, " more sentences on what the import left out: see ", path);
+  }
+  return sentences.releaseAsArray();
+}
+
+bool isOpenedAt(int fd, kj::StringPtr path) {
+  struct stat opened, there;
+  return ::fstat(fd, &opened) == 0 && ::stat(path.cStr(), &there) == 0 &&
+         opened.st_dev == there.st_dev && opened.st_ino == there.st_ino;
+}
+
+bool hasFile(kj::StringPtr folder, kj::StringPtr name) {
+  return pathKind(kj::str(folder, "/", name)) == PathKind::FILE;
+}
+
+// Lies in a folder while an import writes it: without it, the folder is somebody else's.
+constexpr kj::StringPtr UNFINISHED_FILE = "unfinished"_kj;
+
+// Removes all from the folder `part`, which an import that was killed has left, and marks it as
+// that of an import. Throws if anybody else has put something there.
+void takeOver(const DataConfig& config, kj::StringPtr part) {
+  auto filesystem = kj::newDiskFilesystem();
+  auto folder = filesystem->getRoot().openSubdir(
+      filesystem->getCurrentPath().evalNative(part), kj::WriteMode::MODIFY);
+  auto names = folder->listNames();
+  if (names.size() > 0 && !hasFile(part, UNFINISHED_FILE)) {
+    configs::fail("the folder ", part, " is in the way: it holds ", printable(names[0]),
+        ", and is not what an unfinished import has left; rename or remove it, or set ",
+        config.names.folder, " to another folder");
+  }
+  folder->openFile(kj::Path(UNFINISHED_FILE), kj::WriteMode::CREATE | kj::WriteMode::MODIFY);
+  for (auto& name: names) {
+    if (name != UNFINISHED_FILE) folder->remove(kj::Path(name));
+  }
+}
+
+// Makes the folder `part`, in which `into` is made, and empties it of what a killed process left.
+// Holds its lock until what comes back is destroyed: a process that is killed leaves no lock.
+// Throws if another process has it, or if it is not an import's.
+kj::AutoCloseFd takeFolder(const DataConfig& config, kj::StringPtr part, kj::StringPtr into) {
+  for (;;) {
+    naming(part, into, [&]() { makeFolders(config, part); });
+    int fd = ::open(part.cStr(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    // Its owner has just moved or removed it.
+    if (fd < 0 && errno == ENOENT) continue;
+    if (fd < 0) configs::fail("cannot open the folder ", part, ": ", strerror(errno));
+    kj::AutoCloseFd owned(fd);
+    // Where a file system has no such locks, nothing keeps two processes apart.
+    if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+      configs::fail("another process is writing ", into, ": wait until it has ended, or set ",
+          config.names.folder, " to another folder");
+    }
+    if (!isOpenedAt(fd, part)) continue;
+    takeOver(config, part);
+    return owned;
+  }
+}
+
+// Imports into a folder beside `into`, calls `complete` with that folder, then moves it there. What
+// stands at `into` is replaced: the rest of a folder of which a file was deleted. Who reads that
+// keeps its opened files. Throws if another process does the same.
+void importInto(const DataConfig& config, kj::StringPtr into, Progress& progress, Warn& warn,
+    kj::FunctionParam<void(kj::StringPtr part)> complete) {
+  auto part = kj::str(into, ".part");
+  auto locked = takeFolder(config, part, into);
+  naming(part, into, [&]() {
+    KJ_ON_SCOPE_FAILURE(removeFolder(part));
+    kj::Vector<kj::String> leftOut;
+    Warn warnAndKeep = [&](kj::StringPtr sentence) {
+      leftOut.add(kj::str(sentence));
+      warn(sentence);
+    };
+    importDataset(config, configs::environment("RUNNER_DATASETS"), part, progress, warnAndKeep);
+    writeLeftOut(part, leftOut);
+    for (auto name: config.dataset->source->downloads) {
+      ::unlink(kj::str(part, "/", name).cStr());
+    }
+    complete(part);
+    KJ_SYSCALL(::unlink(kj::str(part, "/", UNFINISHED_FILE).cStr()));
+    removeFolder(into);
+    moveIntoPlace(part, into);
+  });
+}
+
+// Removes from `cache` what imports that were killed have left there, as a download does at Ctrl-C.
+// Whoever still imports holds a lock.
+void removeUnfinished(kj::StringPtr cache) {
+  constexpr kj::StringPtr ENDING = ".part"_kj;
+  auto filesystem = kj::newDiskFilesystem();
+  auto folder = filesystem->getRoot().openSubdir(filesystem->getCurrentPath().evalNative(cache));
+  for (auto& name: folder->listNames()) {
+    if (!name.endsWith(ENDING)) continue;
+    auto path = kj::str(cache, "/", name);
+    auto lockPath = kj::str(path.slice(0, path.size() - ENDING.size()), ".lock");
+    int fd = ::open(lockPath.cStr(), O_RDWR | O_CLOEXEC);
+    if (fd < 0) continue;
+    kj::AutoCloseFd owned(fd);
+    if (::flock(fd, LOCK_EX | LOCK_NB) != 0) continue;
+    // What cannot be removed, as another user's, takes room and does no other harm.
+    kj::runCatchingExceptions([&]() { removeFolder(path); });
+  }
+}
+
+bool isPacked(kj::StringPtr folder) {
+  return hasFile(folder, TRAINING_FILE) && hasFile(folder, VALIDATION_FILE);
+}
+
+// The folder with the databases of `config`, which is made if it is not there.
+kj::String folderOf(const DataConfig& config, Progress& progress, Warn& warn) {
+  // Also where the import is in the cache: a mistyped source is no reason to train on other files.
+  requireSourcePlace(config);
+  KJ_IF_MAYBE(source, config.source) {
+    if (isPacked(*source)) return kj::str(*source);
+    if (hasFile(*source, TRAINING_FILE) || hasFile(*source, VALIDATION_FILE)) {
+      configs::fail("the folder of packed records ", *source, " has no ",
+          hasFile(*source, TRAINING_FILE) ? VALIDATION_FILE : TRAINING_FILE,
+          ": write it again with pack_records");
+    }
+  }
+  auto cache = configs::cacheFolder();
+  auto folder = kj::str(cache, "/", cacheName(config));
+  if (!isPacked(folder)) {
+    makeFolders(config, cache);
+    removeUnfinished(cache);
+    auto locked = lock(kj::str(folder, ".lock"), progress);
+    if (!isPacked(folder)) importInto(config, folder, progress, warn, [](kj::StringPtr) {});
+  }
+  return folder;
+}
+
+// The shape of the first record that can be read: its channels are those of all.
+ImageShape someShape(const RecordDb& db, const DataConfig& config) {
+  auto reader = RecordReader::open(db);
+  for (uint64_t i = 0; i < db.count(); ++i) {
+    kj::Maybe<ImageShape> shape;
+    KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { shape = reader->read(i).shape; })) {
+      if (config.onBadRecord->word == BadRecordPolicy::FAIL) {
+        configs::fail(e->getDescription(), ", or ", config.names.skip);
+      }
+    }
+    KJ_IF_MAYBE(found, shape) return *found;
+  }
+  configs::fail("no record of ", db.path(), " can be read");
+}
+
+// Checks that the records, which were packed elsewhere, have the short side that `config` says. Of
+// images of many shapes it looks at a sample: all records of a large database take minutes to read.
+void checkShortSide(const DataConfig& config, kj::StringPtr folder, const RecordDb& db) {
+  constexpr uint64_t SAMPLES = 100;
+  uint least = kj::maxValue, most = 0;
+  auto add = [&](ImageShape shape) {
+    auto side = kj::min(shape.height, shape.width);
+    least = kj::min(least, side);
+    most = kj::max(most, side);
+  };
+  KJ_IF_MAYBE(shape, db.shape()) {
+    add(*shape);
+  } else {
+    auto reader = RecordReader::open(db);
+    auto samples = kj::min(SAMPLES, db.count());
+    for (uint64_t i = 0; i < samples; ++i) {
+      // A bad record is for whoever reads all of them.
+      kj::runCatchingExceptions([&]() { add(reader->read(i * db.count() / samples).shape); });
+    }
+  }
+  auto wanted = config.resizeShortSide;
+  if (least > most || (least == wanted && most == wanted)) return;
+  if (least == most) {
+    configs::fail("the records in ", folder, " were packed with a short side of ", least,
+        " pixels, not ", wanted, ": set ", config.names.resize,
+        " to what was packed, or leave it out");
+  }
+  configs::fail("the records in ", folder,
+      " were packed without one short side for all: they have ", least, " to ", most,
+      " pixels, not ", wanted, "; leave ", config.names.resize,
+      " out, or pack them again with --resize ", wanted);
+}
+
+// What the user knows the records by.
+kj::String placeOf(const DataConfig& config) {
+  KJ_IF_MAYBE(source, config.source) return kj::str(*source);
+  return kj::str("the data set ", config.dataset->name);
+}
+
+class CachedDataset final: public Dataset {
+public:
+  CachedDataset(const DataConfig& config, kj::StringPtr folder, Progress& progress, Warn& warn)
+      : trainingDb(RecordDb::open(kj::str(folder, "/", TRAINING_FILE))),
+        validationDb(RecordDb::open(kj::str(folder, "/", VALIDATION_FILE))),
+        folder(kj::str(folder)),
+        stored(commonShape()),
+        batch(batchShapeIn(config, folder)) {
+    if (!config.augment.meanImage) return;
+    KJ_IF_MAYBE(shape, stored) {
+      mean = loadMeanImage(config, *trainingDb, folder, *shape, progress, warn);
+    } else {
+      configs::fail("there is no mean image of ", placeOf(config),
+          ": its images differ in shape; give data.augment.mean as one number a channel");
+    }
+  }
+
+  const RecordDb& training() const override { return *trainingDb; }
+  const RecordDb& validation() const override { return *validationDb; }
+  uint classes() const override { return kj::max(trainingDb->classes(), validationDb->classes()); }
+  kj::Maybe<ImageShape> storedShape() const override { return stored; }
+  ImageShape batchShape() const override { return batch; }
+  kj::ArrayPtr<const float> meanImage() const override { return mean; }
+  kj::Array<kj::String> leftOut() const override { return readLeftOut(folder); }
+
+private:
+  kj::Maybe<ImageShape> commonShape() const {
+    auto training = trainingDb->shape();
+    if (validationDb->count() == 0) return training;
+    KJ_IF_MAYBE(t, training) {
+      KJ_IF_MAYBE(v, validationDb->shape()) {
+        if (*t == *v) return *t;
+      }
+    }
+    return nullptr;
+  }
+
+  ImageShape batchShapeIn(const DataConfig& config, kj::StringPtr folder) const {
+    if (trainingDb->count() == 0) {
+      configs::fail("there is no training record in ", placeOf(config));
+    }
+    KJ_IF_MAYBE(shape, stored) {
+      auto result = batchShapeOf(config.augment, *shape);
+      uint padding = 2 * config.augment.pad;
+      if (result.height > shape->height + padding || result.width > shape->width + padding) {
+        configs::fail("data.augment.crop = ", config.augment.crop, " is larger than the images of ",
+            placeOf(config), ", which have ", sizeOf(*shape), " pixels",
+            padding > 0 ? " without data.augment.pad" : "");
+      }
+      return result;
+    }
+    if (config.augment.crop == 0) {
+      configs::fail("images in ", placeOf(config), " have different sizes; set data.augment.crop");
+    }
+    return batchShapeOf(config.augment, someShape(*trainingDb, config));
+  }
+
+  kj::Own<RecordDb> trainingDb;
+  kj::Own<RecordDb> validationDb;
+  kj::String folder;
+  kj::Maybe<ImageShape> stored;
+  ImageShape batch;
+  kj::Array<float> mean;
+};
+
+}  // namespace
+
+kj::Own<Dataset> openDataset(const DataConfig& config, Progress progress, Warn warn) {
+  auto folder = folderOf(config, progress, warn);
+  auto dataset = kj::heap<CachedDataset>(config, folder, progress, warn);
+  // A folder of packed records may be of anything.
+  KJ_IF_MAYBE(facts, factsOf(config)) {
+    auto shape = dataset->storedShape().orDefault(ImageShape{0, 0, 0});
+    if (!(shape == facts->shape) || dataset->classes() != facts->classes ||
+        dataset->training().count() != facts->trainingRecords ||
+        dataset->validation().count() != facts->validationRecords) {
+      configs::fail("the records in ", folder, " are not those of the data set ",
+          config.dataset->name, ": ", dataset->training().count(), " + ",
+          dataset->validation().count(), " images of ", shape.channels, "×", shape.height, "×",
+          shape.width, " in ", dataset->classes(),
+          " classes; set data.dataset or data.resize_short_side to what was packed");
+    }
+  }
+  KJ_IF_MAYBE(source, config.source) {
+    bool isPackedThere = folder == *source;
+    if (isPackedThere && config.resizeShortSide > 0) {
+      checkShortSide(config, folder, dataset->training());
+    }
+  }
+  return dataset;
+}
+
+void requireSource(const DataConfig& config, configs::Diagnostics& diagnostics) {
+  auto& kind = *config.dataset;
+  if (kind.source->format != DatasetSource::FOLDER || config.source != nullptr) return;
+  kj::String where;
+  KJ_IF_MAYBE(datasets, configs::environment("RUNNER_DATASETS")) {
+    auto folder = kj::str(*datasets, "/", kind.source->folder);
+    if (pathKind(folder) == PathKind::FOLDER) return;
+    where = kj::str(", and RUNNER_DATASETS has no folder ", folder);
+  }
+  diagnostics.error(config.datasetSpan,
+      kj::str("data set `", kind.name, "` needs a `source`", where),
+      kj::str("set ", config.names.source, " to a folder or an archive of JPEG files"));
+}
+
+Augmenter augmenterOf(const Dataset& dataset, const DataConfig& config) {
+  auto batch = dataset.batchShape();
+  return Augmenter(
+      config.augment, batch, dataset.storedShape().orDefault(batch), dataset.meanImage());
+}
+
+void packDataset(const DataConfig& config, kj::StringPtr into, Progress progress, Warn warn) {
+  auto folder = withoutSlash(into);
+  auto refuseIfThere = [&]() {
+    auto name = baseName(folder);
+    if (name == "." || name == "..") configs::fail(folder, " names no new folder");
+    KJ_IF_MAYBE(why, whyNeither(folder)) {
+      configs::fail("cannot write records to ", folder, " (", *why, "): name a new folder");
+    }
+    if (pathKind(folder) != PathKind::NOTHING) {
+      configs::fail(folder, " is there already: name a new folder");
+    }
+  };
+  refuseIfThere();
+  importInto(config, folder, progress, warn, [&](kj::StringPtr part) {
+    auto training = RecordDb::open(kj::str(part, "/", TRAINING_FILE));
+    KJ_IF_MAYBE(shape, training->shape()) {
+      // It belongs to what the folder is for.
+      Warn refuse = [](kj::StringPtr sentence) { configs::fail(sentence); };
+      loadMeanImage(config, *training, part, *shape, progress, refuse);
+    }
+    // Meanwhile another process may have put it there.
+    refuseIfThere();
+  });
+}
+
+kj::Maybe<DatasetFacts> factsOf(const DataConfig& config) {
+  auto& source = *config.dataset->source;
+  if (source.format == DatasetSource::FOLDER) return nullptr;
+  auto shape = source.shape;
+  if (config.resizeShortSide > 0) shape = resizedShape(shape, config.resizeShortSide);
+  return DatasetFacts{shape, source.classes, source.trainingRecords, source.validationRecords};
+}
+
+bool areRecordsKnown(const DataConfig& config) {
+  KJ_IF_MAYBE(source, config.source) {
+    if (isPacked(*source)) return false;
+  }
+  return config.dataset->source->format != DatasetSource::FOLDER;
+}
+
+kj::String recordsSha256(const DataConfig& config) {
+  auto dataset = openDataset(config, [](kj::StringPtr, uint64_t, uint64_t) {});
+  Sha256 sum;
+  sum.update(dataset->training().digest());
+  sum.update(dataset->validation().digest());
+  return kj::encodeHex(sum.finish());
+}
+
+}  // namespace io

@@ -1,0 +1,342 @@
+#include "io/datasets/import_folder.h"
+
+#include <kj/debug.h>
+#include <kj/vector.h>
+
+#include "configs/language/failure.h"
+#include "io/datasets/archives.h"
+#include "io/datasets/labels.h"
+#include "io/images/kept_image.h"
+#include "io/left_out.h"
+#include "io/paths.h"
+
+namespace io {
+
+namespace {
+
+// The share for validation: images HELD_OUT-1, 2·HELD_OUT-1, …
+constexpr uint64_t HELD_OUT = 10;
+constexpr size_t IMAGE_FILE_BYTES_MAX = size_t(1) << 28;
+// No more files are decoded at once when they have so many bytes.
+constexpr size_t WAITING_BYTES_MAX = size_t(1) << 24;
+
+// How the names of images end.
+constexpr kj::StringPtr ENDINGS[] = {".jpeg"_kj, ".jpg"_kj};
+
+bool isNamedAsImage(kj::StringPtr path) {
+  auto name = kj::str(baseName(path));
+  for (auto& c: name) {
+    if (c >= 'A' && c <= 'Z') c += 'a' - 'A';
+  }
+  for (auto ending: ENDINGS) {
+    if (name.endsWith(ending)) return true;
+  }
+  return false;
+}
+
+class FolderImport {
+public:
+  FolderImport(const DataConfig& config, const ImagePlace& place, Progress& progress, Warn& warn)
+      : config(config),
+        images(place.images),
+        place(place),
+        isArchive(pathKind(place.images) == PathKind::FILE),
+        progress(progress),
+        warn(warn) {}
+
+  void run(RecordWriter& training, RecordWriter& validation) {
+    KJ_IF_MAYBE(path, place.labels) {
+      labels = readLabels(*path);
+      labelsFile = kj::str(*path);
+    }
+    list();
+    auto members = Members::open(images);
+    for (;;) {
+      kj::StringPtr path;
+      KJ_IF_MAYBE(p, members->next()) {
+        path = *p;
+      } else {
+        break;
+      }
+      if (!isNamedAsImage(path) || !isLast(path)) continue;
+      auto& file = waiting.add();
+      file.path = kj::str(path);
+      auto& label = KJ_ASSERT_NONNULL(labelOf(path));
+      label.met = true;
+      ++met;
+      file.label = label.number;
+      file.problem =
+          kj::runCatchingExceptions([&]() { file.bytes = members->read(IMAGE_FILE_BYTES_MAX); });
+      waiting_bytes += file.bytes.size();
+      if (waiting.size() >= keeper.filesAtOnce() || waiting_bytes >= WAITING_BYTES_MAX) {
+        write(training, validation);
+      }
+    }
+    write(training, validation);
+    tellOfBadImages();
+    checkAllMet();
+  }
+
+private:
+  // Finds all images, and labels them, unless a file did, by the labels.tsv of the archive, else by
+  // their folders. Tells what else is there.
+  void list() {
+    auto members = Members::open(images);
+    auto what = kj::str("listing ", baseName(images));
+    for (;;) {
+      KJ_IF_MAYBE(path, members->next()) {
+        note(*members, *path);
+      } else {
+        break;
+      }
+      progress(what, members->done(), members->total());
+    }
+    tellPassedOver(*members);
+    if (entries.size() == 0) refuseWithoutImage();
+    if (labelsFile == nullptr) {
+      labels = labelsByFolder(
+          config, images, KJ_MAP(entry, entries) { return kj::str(entry.key); });
+    } else {
+      checkAllLabelled();
+    }
+  }
+
+  void checkAllLabelled() {
+    LeftOut without;
+    for (auto& entry: entries) {
+      if (labelOf(entry.key) == nullptr) without.add(entry.key);
+    }
+    if (without.count() == 0) return;
+    auto& file = KJ_ASSERT_NONNULL(labelsFile);
+    if (without.count() == 1) {
+      configs::fail(without.names(), " of ", images, " has no label in ", file,
+          ": give it one, or take it away");
+    }
+    configs::fail(without.count(), " of the ", entries.size(), " images of ", images,
+        " have no label in ", file, ": ", without.names(),
+        "; give each of them one, or take them "
+        "away");
+  }
+
+  void note(Members& members, kj::StringPtr path) {
+    if (isNamedAsImage(path)) {
+      entries.upsert(kj::str(path), 1, [&](uint& count, uint) {
+        if (++count == 2) repeated.add(path);
+      });
+      return;
+    }
+    if (baseName(path) == LABELS_FILE) {
+      bool isOfFolder = place.labels != nullptr && path == LABELS_FILE;
+      if (isOfFolder) return;
+      if (place.labels == nullptr && isArchive) return readLabelsOf(members, path);
+    }
+    otherFiles.add(path);
+    if (isNamedAsArchive(path)) archives.add(path);
+  }
+
+  // Reads the archive's member `path`. Its lines count from the folder that it lies in, which may
+  // be the one folder that was packed.
+  void readLabelsOf(Members& members, kj::StringPtr path) {
+    auto name = kj::str(path, " of ", images);
+    auto called = kj::str("its ", path);
+    KJ_IF_MAYBE(other, labelsFile) {
+      // The later entry of a name replaces the earlier one.
+      if (*other != called)
+        configs::fail(images, " has two files of labels, ", *other, " and ", called,
+            "; leave one of them, or unpack the archive and set ", config.names.source,
+            " to the folder that is meant");
+    }
+    auto content = about(name, [&]() { return members.read(LABELS_FILE_BYTES_MAX); });
+    labels =
+        parseLabels(name, content, kj::heapString(path.slice(0, path.size() - LABELS_FILE.size())));
+    labelsFile = kj::mv(called);
+  }
+
+  // Whether no later entry has the name `path`. Call it once for each entry.
+  bool isLast(kj::StringPtr path) {
+    KJ_IF_MAYBE(left, entries.find(path)) {
+      if (*left > 0) return --*left == 0;
+    }
+    configs::fail(
+        images, " was changed while it was imported: ", printable(path), " is new; try again");
+  }
+
+  // The label of an image. A file of labels may write its name in another of Unicode's forms.
+  kj::Maybe<Label&> labelOf(kj::StringPtr path) {
+    KJ_IF_MAYBE(label, labels.find(path)) return *label;
+    if (composedNames.size() == 0) {
+      for (auto& entry: labels) {
+        composedNames.upsert(
+            composed(entry.key), entry.key, [](kj::StringPtr&, kj::StringPtr&&) {});
+      }
+    }
+    KJ_IF_MAYBE(name, composedNames.find(composed(path))) return labels.find(*name);
+    return nullptr;
+  }
+
+  // Writes the images of the files that wait. Those that are of no use are left out with a warning.
+  void write(RecordWriter& training, RecordWriter& validation) {
+    keeper.keep(waiting);
+    for (auto& file: waiting) {
+      auto& its = classes.findOrCreate(file.label, [&]() {
+        auto name = labelsFile == nullptr ? folderName(file.path) : kj::str(file.label);
+        return kj::HashMap<uint32_t, Class>::Entry{file.label, {kj::mv(name)}};
+      });
+      KJ_IF_MAYBE(e, file.problem) leaveOut(file.path, e->getDescription());
+      KJ_IF_MAYBE(kept, file.kept) {
+        auto& writer = good % HELD_OUT == HELD_OUT - 1 ? validation : training;
+        writer.add(file.label, good, kept->encoding, kept->shape, kept->bytes, file.path);
+        ++its.good;
+        ++good;
+      }
+    }
+    waiting.clear();
+    waiting_bytes = 0;
+    progress("importing, images", met, labels.size());
+  }
+
+  void leaveOut(kj::StringPtr path, kj::StringPtr why) {
+    if (config.onBadRecord->word == BadRecordPolicy::FAIL) {
+      configs::fail("cannot import ", printable(path), " of ", images, ": it ", why,
+          "; repair or remove it, or ", config.names.skip);
+    }
+    ++bad;
+    warn(kj::str(printable(path), " ", why, "; left out (", config.names.skipped, ")"));
+  }
+
+  void tellPassedOver(const Members& members) {
+    auto& others = members.notRegular();
+    if (others.count() > 0) {
+      warn(kj::str("left out ", counted(others.count(), "entry", "entries"), " of ", images,
+          others.count() == 1 ? " that is not a regular file: " : " that are not regular files: ",
+          others.names()));
+    }
+    if (otherFiles.count() > 0) {
+      warn(kj::str("left out ", counted(otherFiles.count(), "file", "files"), " of ", images,
+          " whose ", otherFiles.count() == 1 ? "name ends" : "names end",
+          " in neither .jpeg nor .jpg: ", otherFiles.names()));
+    }
+    if (repeated.count() > 0) {
+      warn(kj::str(images, " has several entries of ", counted(repeated.count(), "name", "names"),
+          ", of which the last counts: ", repeated.names()));
+    }
+    auto& hidden = members.hidden();
+    if (hidden.count() > 0) {
+      warn(kj::str("left out ",
+          counted(hidden.count(), "hidden file or folder", "hidden files or folders"), " of ",
+          images, ": ", hidden.names()));
+    }
+    auto& unreadable = members.unreadable();
+    if (unreadable.count() == 0) return;
+    auto what = kj::str(counted(unreadable.count(), "entry", "entries"), " of ", images);
+    if (config.onBadRecord->word == BadRecordPolicy::FAIL) {
+      configs::fail("cannot read ", what, ": ", unreadable.names(), "; ",
+          isArchive ? kj::str("unpack the archive and set ", config.names.source, " to the folder")
+                    : kj::str("give yourself the right to read and search them"),
+          ", or ", config.names.skip);
+    }
+    warn(kj::str("left out ", what, " that cannot be read: ", unreadable.names(), " (",
+        config.names.skipped, ")"));
+  }
+
+  void tellOfBadImages() {
+    // One was named already; of several, their number is news.
+    if (bad > 1) {
+      warn(kj::str("left out ", bad, " of the ", met, " images of ", images, " (",
+          config.names.skipped, ")"));
+    }
+    LeftOut empty;
+    for (auto& entry: classes) {
+      if (entry.value.good == 0) empty.add(entry.value.name);
+    }
+    if (empty.count() > 0 && good > 0) {
+      warn(kj::str("no image is left of ", counted(empty.count(), "class", "classes"), " of ",
+          images, ": ", empty.names(), " (", config.names.skipped, ")"));
+    }
+  }
+
+  [[noreturn]] void refuseWithoutImage() {
+    auto source = config.names.source;
+    if (archives.count() == 0) {
+      configs::fail("there is no image in ", images, ": set ", source,
+          " to a folder or an archive of JPEG files, whose names end in .jpeg or .jpg");
+    }
+    auto wayOut =
+        !isArchive && archives.count() == 1
+            ? kj::str("set ", source, " to ", images, "/", archives.names())
+            : kj::str("unpack each into a folder of its own, and set ", source,
+                  " to the folder that these are in", isArchive ? "" : ", or to one archive");
+    configs::fail("there is no image in ", images, ", but ",
+        counted(archives.count(), "archive", "archives"), " (", archives.names(), "): ", wayOut);
+  }
+
+  void checkAllMet() {
+    if (good == 0) {
+      configs::fail("no image of ", images, " can be read: all ", bad, " were left out");
+    }
+    LeftOut missing;
+    for (auto& entry: labels) {
+      if (entry.value.met) continue;
+      KJ_IF_MAYBE(why, whyMissing(entry.key)) {
+        missing.add(entry.key, *why);
+      } else {
+        missing.add(entry.key);
+      }
+    }
+    if (missing.count() == 0) return;
+    KJ_IF_MAYBE(file, labelsFile) {
+      configs::fail(images, " has ", labels.size() - missing.count(), " of the ", labels.size(),
+          " images that ", *file, " names; missing: ", missing.names(),
+          "; put them there, or remove their lines");
+    }
+    configs::fail(images, " was changed while it was imported: ", missing.names(),
+        missing.count() == 1 ? " is" : " are", " gone; try again");
+  }
+
+  kj::Maybe<kj::String> whyMissing(kj::StringPtr path) const {
+    if (hiddenPartOf(path) != nullptr) {
+      return kj::str("it is hidden");
+    }
+    if (!isNamedAsImage(path)) {
+      return kj::str("its name does not end in .jpeg or .jpg");
+    }
+    auto file = kj::str(images, "/", path);
+    KJ_IF_MAYBE(why, whyUnreadable(file)) return kj::mv(*why);
+    return whyNeither(file);
+  }
+
+  const DataConfig& config;
+  kj::StringPtr images;
+  const ImagePlace& place;
+  const bool isArchive;
+  Progress& progress;
+  Warn& warn;
+
+  Labels labels;
+  kj::HashMap<kj::String, kj::StringPtr> composedNames;  // of `labels`, once one was not found
+  kj::Maybe<kj::String> labelsFile;       // as messages name it; null: labels by folder
+  kj::HashMap<kj::String, uint> entries;  // of each image: those that have not been met
+  LeftOut repeated;                       // names of several entries
+  LeftOut otherFiles;
+  LeftOut archives;  // among these
+  ImageKeeper keeper{config};
+  kj::Vector<ImageFile> waiting;
+  size_t waiting_bytes = 0;
+  struct Class {
+    kj::String name;  // its folder, or its number
+    uint64_t good = 0;
+  };
+  kj::HashMap<uint32_t, Class> classes;  // by their labels
+  uint64_t met = 0;                      // images with a label
+  uint64_t good = 0;
+  uint64_t bad = 0;
+};
+
+}  // namespace
+
+void importFolder(const DataConfig& config, const ImagePlace& place, RecordWriter& training,
+    RecordWriter& validation, Progress& progress, Warn& warn) {
+  FolderImport(config, place, progress, warn).run(training, validation);
+}
+
+}  // namespace io

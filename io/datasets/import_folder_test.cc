@@ -1,0 +1,450 @@
+#include "io/datasets/import_folder.h"
+
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+#include <kj/vector.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "io/images/jpeg.h"
+#include "io/testing/scratch.h"
+
+namespace io {
+
+namespace {
+
+kj::Array<kj::byte> jpegOf(kj::byte level) {
+  ImageShape shape = {3, 16, 16};
+  auto planes = kj::heapArray<kj::byte>(shape.size());
+  memset(planes.begin(), level, planes.size());
+  return encodeJpeg({shape, Layout::PLANES, planes});
+}
+
+struct Imported {
+  kj::Vector<kj::String> warnings;
+  kj::Vector<kj::String> paths;  // of all images, those for training first
+  kj::Vector<uint32_t> labels;
+};
+
+// A folder of images, and what its import gives.
+struct Images {
+  Scratch scratch;
+  DataConfig config = testConfig("image_folder");
+
+  // Puts all of the folder into an archive, from its folder `from` on, and imports that.
+  kj::String pack(kj::StringPtr from) {
+    auto archive = scratch.path("images.tar");
+    auto command = kj::str("tar cf ", archive, " -C ", scratch.path(""), from, " .");
+    KJ_ASSERT(::system(command.cStr()) == 0);
+    config.source = kj::str(archive);
+    return archive;
+  }
+
+  Images() { config.source = scratch.path("images"); }
+
+  kj::String folder() const { return scratch.path("images"); }
+  void write(kj::StringPtr name, kj::ArrayPtr<const kj::byte> bytes) {
+    scratch.write(kj::str("images/", name), bytes);
+  }
+  // `count` images in each of the classes cat and dog.
+  void writeClasses(uint count) {
+    for (uint i = 0; i < count; ++i) {
+      write(kj::str("cat/", 10 + i, ".jpg"), jpegOf(i));
+      write(kj::str("dog/", 10 + i, ".jpg"), jpegOf(100 + i));
+    }
+  }
+  void skipBad() { config.onBadRecord = row(BAD_RECORD_POLICIES, "skip"); }
+
+  Imported import() {
+    Imported result;
+    Progress progress = [](kj::StringPtr, uint64_t, uint64_t) {};
+    Warn warn = [&](kj::StringPtr sentence) { result.warnings.add(kj::str(sentence)); };
+    auto training = RecordWriter::create(scratch.path("training.mdb"));
+    auto validation = RecordWriter::create(scratch.path("validation.mdb"));
+    importFolder(config, findImages(config, nullptr), *training, *validation, progress, warn);
+    training->finish();
+    validation->finish();
+    for (auto name: {"training.mdb", "validation.mdb"}) {
+      auto db = RecordDb::open(scratch.path(name));
+      auto reader = RecordReader::open(*db);
+      for (uint64_t i = 0; i < db->count(); ++i) {
+        result.labels.add(reader->read(i).label);
+        result.paths.add(kj::str(KJ_ASSERT_NONNULL(db->source(i))));
+      }
+    }
+    return result;
+  }
+  kj::String refusal() {
+    return thrownBy([&]() { import(); });
+  }
+};
+
+}  // namespace
+
+TEST_CASE("importFolder: labels.tsv beside the images names their labels") {
+  Images images;
+  images.writeClasses(2);
+  auto write = [&](kj::StringPtr text) { images.write("labels.tsv", text.asBytes()); };
+  auto path = kj::str(images.folder(), "/labels.tsv");
+  write(
+      "#path\tlabel\tname\n"
+      "cat/10.jpg\t30\tx\ncat/11.jpg\t31\r\n\ndog/10.jpg\t32\ndog/11.jpg\t33");
+  auto imported = images.import();
+  CHECK(kj::strArray(imported.paths, " ") == "cat/10.jpg cat/11.jpg dog/10.jpg dog/11.jpg");
+  CHECK(kj::strArray(imported.labels, " ") == "30 31 32 33");
+  CHECK(imported.warnings.size() == 0);
+
+  write("cat/10.jpg\t1\ncat/11.jpg\tminus\n");
+  CHECK(images.refusal() ==
+        kj::str(path, ":2: a line is a path, a tab and a label from 0 to 1000000"));
+  write("cat/10.jpg\t1\n");
+  CHECK(images.refusal() == kj::str("3 of the 4 images of ", images.folder(), " have no label in ",
+                                path,
+                                ": cat/11.jpg, dog/10.jpg, dog/11.jpg; "
+                                "give each of them one, or take them away"));
+  write("cat/10.jpg\t1\ndog/10.jpg\t1\ndog/11.jpg\t1\n");
+  CHECK(images.refusal() == kj::str("cat/11.jpg of ", images.folder(), " has no label in ", path,
+                                ": give it one, or take it away"));
+}
+
+TEST_CASE("importFolder: labels.tsv in an archive names the labels, from its own folder on") {
+  // The archive of the folder's content, and that of a folder above.
+  for (auto from: {"images", ""}) {
+    Images images;
+    images.write("10.jpg", jpegOf(1));
+    images.write("a/11.jpg", jpegOf(2));
+    images.write("labels.tsv", kj::StringPtr("10.jpg\t7\na/11.jpg\t5\n").asBytes());
+    images.pack(from);
+    auto imported = images.import();
+    for (auto i: kj::indices(imported.paths)) {
+      CHECK(imported.labels[i] == (imported.paths[i].endsWith("10.jpg") ? 7 : 5));
+    }
+    CHECK(imported.paths.size() == 2);
+    CHECK(imported.warnings.size() == 0);
+  }
+}
+
+TEST_CASE(
+    "importFolder: an image that an archive's labels.tsv lacks, and a second one, are refused") {
+  Images images;
+  images.write("10.jpg", jpegOf(1));
+  images.write("a/11.jpg", jpegOf(2));
+  images.write("labels.tsv", kj::StringPtr("10.jpg\t7\n").asBytes());
+  auto archive = images.pack("images");
+  CHECK(images.refusal() == kj::str("a/11.jpg of ", archive,
+                                " has no label in its labels.tsv: give it one, or take it away"));
+  images.write("a/labels.tsv", kj::StringPtr("11.jpg\t7\n").asBytes());
+  images.pack("images");
+  CHECK(images.refusal().startsWith(kj::str(archive, " has two files of labels, its ")));
+}
+
+TEST_CASE("importFolder: of several entries of one name the last counts, as it does for tar") {
+  Images images;
+  images.writeClasses(1);
+  auto archive = images.pack("images");
+  images.write("cat/10.jpg", jpegOf(200));
+  images.write("cat/11.jpg", jpegOf(201));
+  // One name without `./`, one with it.
+  for (auto name: {"cat/10.jpg", "./cat/10.jpg", "cat/11.jpg"}) {
+    auto command = kj::str("tar rf ", archive, " -C ", images.folder(), " ", name);
+    REQUIRE(::system(command.cStr()) == 0);
+  }
+  for (bool hasFileOfLabels: {false, true}) {
+    if (hasFileOfLabels) {
+      images.scratch.write(
+          "labels.tsv", kj::StringPtr("./cat/10.jpg\t0\ncat/11.jpg\t0\ndog/10.jpg\t1\n").asBytes());
+    }
+    auto imported = images.import();
+    CHECK(kj::strArray(imported.paths, " ") == "dog/10.jpg cat/10.jpg cat/11.jpg");
+    REQUIRE(imported.warnings.size() == 1);
+    CHECK(imported.warnings[0] ==
+          kj::str(archive, " has several entries of 1 name, of which the last counts: cat/10.jpg"));
+    auto db = RecordDb::open(images.scratch.path("training.mdb"));
+    CHECK(RecordReader::open(*db)->read(1).bytes == jpegOf(200));
+  }
+}
+
+TEST_CASE(
+    "importFolder: labels.tsv may write a letter and its accent as two characters or as one") {
+  for (bool isArchive: {false, true}) {
+    for (auto name: {"Ka\xcc\x88se.jpg"_kj, "K\xc3\xa4se.jpg"_kj}) {
+      for (auto label: {"Ka\xcc\x88se.jpg\t7\n"_kj, "K\xc3\xa4se.jpg\t7\n"_kj}) {
+        Images images;
+        images.write(isArchive ? "x.jpg" : name, jpegOf(1));
+        if (isArchive) {
+          // A tar that says that its names are UTF-8, as macOS writes it.
+          auto archive = images.scratch.path("images.tar");
+          auto command = kj::str("tar --format=posix --pax-option='path:=", name, "' -cf ", archive,
+              " -C ", images.folder(), " x.jpg");
+          REQUIRE(::system(command.cStr()) == 0);
+          images.config.source = kj::mv(archive);
+        }
+        images.scratch.write(isArchive ? "labels.tsv" : "images/labels.tsv", label.asBytes());
+        CHECK(kj::strArray(images.import().labels, " ") == "7");
+      }
+    }
+  }
+}
+
+TEST_CASE("importFolder: labels.tsv may begin with the mark of UTF-8") {
+  Images images;
+  images.write("10.jpg", jpegOf(1));
+  images.write("11.jpg", jpegOf(2));
+  images.write("labels.tsv", kj::StringPtr("\xef\xbb\xbf"
+                                           "10.jpg\t7\n11.jpg\t5\n")
+                                 .asBytes());
+  CHECK(kj::strArray(images.import().labels, " ") == "7 5");
+}
+
+TEST_CASE("importFolder: a folder or an archive that holds only archives says so") {
+  Images images;
+  images.write("a.tar", nullptr);
+  CHECK(images.refusal() == kj::str("there is no image in ", images.folder(),
+                                ", but 1 archive (a.tar): set data.source to ", images.folder(),
+                                "/a.tar"));
+  images.write("b.zip", nullptr);
+  auto begin = [](kj::StringPtr place) {
+    return kj::str("there is no image in ", place,
+        ", but 2 archives (a.tar, b.zip): unpack each into a folder of its own, and set "
+        "data.source to the folder that these are in");
+  };
+  CHECK(images.refusal() == kj::str(begin(images.folder()), ", or to one archive"));
+  auto archive = images.scratch.path("all.tar");
+  auto command = kj::str("tar cf ", archive, " -C ", images.folder(), " a.tar b.zip");
+  REQUIRE(::system(command.cStr()) == 0);
+  images.config.source = kj::str(archive);
+  CHECK(images.refusal() == begin(archive));
+}
+
+TEST_CASE("importFolder: a source that is a link to itself is named") {
+  Images images;
+  REQUIRE(::symlink("images", images.folder().cStr()) == 0);
+  CHECK(images.refusal() == kj::str(images.folder(),
+                                " (a link to itself) is not a folder or an archive: set "
+                                "data.source to a folder or an archive "
+                                "of JPEG files"));
+}
+
+TEST_CASE("importFolder: a labelled image that is not there is named, with the reason") {
+  Images images;
+  images.writeClasses(2);
+  REQUIRE(::symlink("nowhere", images.scratch.path("images/z.jpg").cStr()) == 0);
+  auto path = kj::str(images.folder(), "/labels.tsv");
+  images.write(
+      "labels.tsv", kj::StringPtr("cat/10.jpg\t0\ncat/11.jpg\t0\ndog/10.jpg\t1\ndog/11.jpg\t1\n"
+                                  "z.jpg\t1\ndog/12.jpg\t1\ndog/13.png\t1\n")
+                        .asBytes());
+  CHECK(images.refusal() ==
+        kj::str(images.folder(), " has 4 of the 7 images that ", path,
+            " names; missing: z.jpg (a link to nothing), dog/12.jpg, dog/13.png (its name does not "
+            "end in .jpeg or .jpg); put them there, or remove their lines"));
+}
+
+TEST_CASE("importFolder: a folder that may not be searched is refused, or left out, by policy") {
+  Images images;
+  images.writeClasses(2);
+  images.write("eel/1.jpg", jpegOf(1));
+  AsOrdinaryUser user;
+  auto closed = images.scratch.path("images/eel");
+  REQUIRE(::chmod(closed.cStr(), 0444) == 0);
+  auto entry = kj::str("1 entry of ", images.folder());
+  CHECK(images.refusal() == kj::str("cannot read ", entry,
+                                ": eel (Permission denied); give yourself the right to read "
+                                "and search them, or set data.on_bad_record = \"skip\""));
+  images.skipBad();
+  auto imported = images.import();
+  CHECK(imported.paths.size() == 4);
+  REQUIRE(imported.warnings.size() == 1);
+  CHECK(imported.warnings[0] ==
+        kj::str("left out ", entry,
+            " that cannot be read: eel (Permission denied) (on_bad_record = \"skip\")"));
+  REQUIRE(::chmod(images.folder().cStr(), 0444) == 0);
+  CHECK(images.refusal() ==
+        kj::str("cannot look into the folder ", images.folder(), ": Permission denied"));
+  REQUIRE(::chmod(images.folder().cStr(), 0755) == 0);
+  REQUIRE(::chmod(closed.cStr(), 0755) == 0);
+}
+
+TEST_CASE("importFolder: a labels.tsv that is a link to nothing is refused") {
+  Images images;
+  images.writeClasses(2);
+  REQUIRE(::symlink("nowhere", images.scratch.path("images/labels.tsv").cStr()) == 0);
+  CHECK(images.refusal() ==
+        kj::str(images.folder(), "/labels.tsv is a link to nothing: repair or remove it"));
+}
+
+TEST_CASE("importFolder: links to nothing and files that are not named as JPEG files are named") {
+  Images images;
+  images.writeClasses(2);
+  REQUIRE(::symlink("nowhere", images.scratch.path("images/dog/z.jpg").cStr()) == 0);
+  REQUIRE(::mkfifo(images.scratch.path("images/cat/pipe").cStr(), 0666) == 0);
+  images.write("dog/x.PNG", nullptr);
+  images.write("dog/y.jpg~", nullptr);
+  images.write("README", nullptr);
+  auto imported = images.import();
+  CHECK(imported.paths.size() == 4);
+  REQUIRE(imported.warnings.size() == 2);
+  CHECK(imported.warnings[0] ==
+        kj::str("left out 2 entries of ", images.folder(),
+            " that are not regular files: cat/pipe (a pipe), dog/z.jpg (a link to nothing)"));
+  CHECK(imported.warnings[1] ==
+        kj::str("left out 3 files of ", images.folder(),
+            " whose names end in neither .jpeg nor .jpg: README, dog/x.PNG, dog/y.jpg~"));
+}
+
+TEST_CASE("importFolder: a folder and its archive give the same images, without hidden ones") {
+  Images images;
+  images.writeClasses(2);
+  images.write("cat/._10.jpg", jpegOf(9));
+  images.write(".trash/cat/12.jpg", jpegOf(9));
+  images.write(".trash/cat/13.jpg", jpegOf(9));
+  auto expect = [&](kj::StringPtr place) {
+    auto imported = images.import();
+    CHECK(imported.paths.size() == 4);
+    REQUIRE(imported.warnings.size() == 1);
+    auto begin = kj::str("left out 2 hidden files or folders of ", place, ": ");
+    CHECK(imported.warnings[0].startsWith(begin));
+    auto names = imported.warnings[0].slice(begin.size());
+    bool bothOrders = names == ".trash, cat/._10.jpg" || names == "cat/._10.jpg, .trash";
+    CHECK(bothOrders);
+  };
+  expect(images.folder());
+  expect(images.pack("images"));
+}
+
+TEST_CASE("importFolder: a file that is not an image is refused by name, or left out, by policy") {
+  Images images;
+  images.writeClasses(3);
+  images.write("cat/11.jpg", kj::StringPtr("text").asBytes());
+  CHECK(images.refusal() ==
+        kj::str("cannot import cat/11.jpg of ", images.folder(),
+            ": it is not a JPEG file; repair or remove it, or set data.on_bad_record = "
+            "\"skip\""));
+  images.skipBad();
+  auto imported = images.import();
+  CHECK(kj::strArray(imported.paths, " ") ==
+        "cat/10.jpg cat/12.jpg dog/10.jpg dog/11.jpg dog/12.jpg");
+  REQUIRE(imported.warnings.size() == 1);
+  CHECK(
+      imported.warnings[0] == "cat/11.jpg is not a JPEG file; left out (on_bad_record = \"skip\")");
+}
+
+TEST_CASE("importFolder: a class of which no image is left is named") {
+  Images images;
+  images.writeClasses(2);
+  images.write("eel/1.jpg", nullptr);
+  images.skipBad();
+  auto imported = images.import();
+  REQUIRE(imported.warnings.size() == 2);
+  CHECK(imported.warnings[1] == kj::str("no image is left of 1 class of ", images.folder(),
+                                    ": eel (on_bad_record = \"skip\")"));
+}
+
+TEST_CASE("importFolder: a JPEG file that was cut short is refused, or left out, by policy") {
+  Images images;
+  images.writeClasses(3);
+  auto whole = jpegOf(1);
+  images.write("cat/11.jpg", whole.slice(0, whole.size() - 8));
+  CHECK(images.refusal().startsWith(
+      kj::str("cannot import cat/11.jpg of ", images.folder(), ": it cannot be decoded: ")));
+  images.skipBad();
+  auto imported = images.import();
+  CHECK(kj::strArray(imported.paths, " ") ==
+        "cat/10.jpg cat/12.jpg dog/10.jpg dog/11.jpg dog/12.jpg");
+  REQUIRE(imported.warnings.size() == 1);
+  CHECK(imported.warnings[0].startsWith("cat/11.jpg cannot be decoded: "));
+}
+
+TEST_CASE("importFolder: names are told without their control characters") {
+  Images images;
+  images.writeClasses(2);
+  images.write("cat/a\x1b[31m\n.jpg", nullptr);
+  images.write("cat/b\t.png", nullptr);
+  images.skipBad();
+  auto imported = images.import();
+  REQUIRE(imported.warnings.size() == 2);
+  CHECK(imported.warnings[1].startsWith("cat/a\\x1b[31m\\x0a.jpg is not a JPEG file"));
+  CHECK(imported.warnings[0].endsWith(": cat/b\\x09.png"));
+}
+
+TEST_CASE("importFolder: a folder is the same with a slash behind its name") {
+  Images images;
+  images.writeClasses(2);
+  auto place = [&](kj::StringPtr source) {
+    images.config.source = kj::str(source);
+    return findImages(images.config, nullptr).images;
+  };
+  CHECK(place(kj::str(images.folder(), "//")) == images.folder());
+  CHECK(place("/") == "/");
+}
+
+TEST_CASE("importFolder: one bad header does not cost the images after it") {
+  Images images;
+  images.writeClasses(20);
+  auto bad = jpegOf(1);
+  // The first table of quantization steps: the marker FF DB, a length of two bytes, its number.
+  const kj::byte marker[] = {0xff, 0xdb};
+  auto table = static_cast<kj::byte*>(memmem(bad.begin(), bad.size(), marker, 2));
+  REQUIRE(table != nullptr);
+  table[4] = 0x0f;
+  images.write("cat/10.jpg", bad);
+  images.skipBad();
+  auto imported = images.import();
+  CHECK(imported.paths.size() == 39);
+  REQUIRE(imported.warnings.size() == 1);
+  CHECK(imported.warnings[0] ==
+        "cat/10.jpg has a damaged JPEG header: Bogus DQT index 15; left "
+        "out (on_bad_record = \"skip\")");
+}
+
+TEST_CASE("importFolder: a file that is too large or may not be read is left out by policy") {
+  Images images;
+  images.writeClasses(2);
+  images.write("cat/11.jpg", nullptr);
+  REQUIRE(::truncate(images.scratch.path("images/cat/11.jpg").cStr(), (1 << 28) + 1) == 0);
+  CHECK(images.refusal().startsWith("cannot import cat/11.jpg of "));
+  images.skipBad();
+  REQUIRE(::symlink("/proc/self/mem", images.scratch.path("images/dog/12.jpg").cStr()) == 0);
+  auto imported = images.import();
+  CHECK(kj::strArray(imported.paths, " ") == "cat/10.jpg dog/10.jpg dog/11.jpg");
+  REQUIRE(imported.warnings.size() == 3);
+  CHECK(imported.warnings[0] ==
+        "cat/11.jpg has 268435457 bytes; at most 268435456 are read; left "
+        "out (on_bad_record = \"skip\")");
+  CHECK(imported.warnings[1].startsWith("dog/12.jpg "));
+  CHECK(imported.warnings[2] ==
+        kj::str("left out 2 of the 5 images of ", images.folder(), " (on_bad_record = \"skip\")"));
+}
+
+TEST_CASE("importFolder: an image that gets a side too long for a JPEG file is refused by name") {
+  Images images;
+  images.writeClasses(1);
+  auto line = kj::heapArray<kj::byte>(3 * 4000);
+  memset(line.begin(), 100, line.size());
+  images.write("cat/long.jpg", encodeJpeg({{3, 4000, 1}, Layout::PLANES, line}));
+  images.config.resizeShortSide = 17;
+  CHECK(images.refusal() ==
+        kj::str("cannot import cat/long.jpg of ", images.folder(),
+            ": it would have 17×68000 "
+            "pixels when resized by data.resize_short_side; a side of a JPEG file has at most "
+            "65500; repair or remove it, or set data.on_bad_record = \"skip\""));
+}
+
+TEST_CASE("importFolder: a folder without images, and one without a good image, are refused") {
+  Images images;
+  images.write("x.txt", nullptr);
+  CHECK(images.refusal() ==
+        kj::str("there is no image in ", images.folder(),
+            ": set data.source to a folder or an archive of JPEG files, whose names end in .jpeg "
+            "or .jpg"));
+  images.skipBad();
+  images.write("cat/1.jpg", nullptr);
+  images.write("dog/2.jpg", nullptr);
+  CHECK(images.refusal() ==
+        kj::str("no image of ", images.folder(), " can be read: all 2 were left out"));
+}
+
+}  // namespace io

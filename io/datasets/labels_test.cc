@@ -1,0 +1,81 @@
+#include "io/datasets/labels.h"
+
+#include <doctest/doctest.h>
+#include <kj/vector.h>
+
+#include "io/testing/scratch.h"
+#include "tests/text.h"
+
+namespace io {
+
+namespace {
+
+kj::Array<kj::String> paths(kj::ArrayPtr<const kj::StringPtr> all) {
+  return KJ_MAP(path, all) {
+    return kj::str(path);
+  };
+}
+
+}  // namespace
+
+TEST_CASE("labelsByFolder: folders sorted by path are the classes 0, 1, …") {
+  auto config = testConfig("image_folder");
+  auto labels =
+      labelsByFolder(config, "x", paths({"dog/1.jpg"_kj, "cat/2.jpg"_kj, "dog/3.jpg"_kj}));
+  CHECK(KJ_ASSERT_NONNULL(labels.find("cat/2.jpg"_kj)).number == 0);
+  CHECK(KJ_ASSERT_NONNULL(labels.find("dog/1.jpg"_kj)).number == 1);
+  CHECK(KJ_ASSERT_NONNULL(labels.find("dog/3.jpg"_kj)).number == 1);
+}
+
+TEST_CASE("labelsByFolder: folders for training and validation are not made into classes") {
+  Scratch scratch;
+  scratch.write("photos/x", nullptr);
+  auto config = testConfig("image_folder");
+  auto folder = scratch.path("photos");
+  auto refusal = [&](kj::StringPtr images, kj::ArrayPtr<const kj::StringPtr> all) {
+    return thrownBy([&]() { labelsByFolder(config, images, paths(all)); });
+  };
+  CHECK(refusal(folder,
+            {"train/cat/1.jpg"_kj, "train/dog/2.jpg"_kj, "val/cat/3.jpg"_kj, "val/dog/4.jpg"_kj}) ==
+        kj::str(folder,
+            " has the folders train and val, which would become one data set of 4 classes "
+            "(train/cat, train/dog, val/cat, …): set data.source to ",
+            folder,
+            "/train (every tenth of its images is for validation then), or put the labels of all "
+            "images into labels.tsv beside them"));
+  // Of other names, below other folders, and in an archive.
+  CHECK(refusal("x.tar", {"a/Training/cat/1.jpg"_kj, "a/Test/cat/3.jpg"_kj}) ==
+        "x.tar has the folders a/Training and a/Test, which would become one data set of 2 classes "
+        "(a/Test/cat, a/Training/cat): unpack it and set data.source to its folder a/Training "
+        "(every tenth of its images is for validation then), or put the labels of all images into "
+        "labels.tsv beside them");
+  CHECK(refusal(folder, {"cat/train/1.jpg"_kj, "cat/valid/1.jpg"_kj}).size() > 0);
+  CHECK(refusal(folder, {"Train/cat/1.jpg"_kj, "VAL/cat/2.jpg"_kj}).size() > 0);
+  CHECK(refusal(folder, {"training/cat/1.jpg"_kj, "validation/cat/2.jpg"_kj}).size() > 0);
+  CHECK(refusal(folder, {"train/cat/1.jpg"_kj, "test/cat/2.jpg"_kj}).size() > 0);
+  // One of them alone, or in different places, may be a class.
+  CHECK(refusal(folder, {"train/1.jpg"_kj, "bus/1.jpg"_kj}) == "");
+  CHECK(refusal(folder, {"train/1.jpg"_kj, "bus/test/1.jpg"_kj}) == "");
+  // Without one for training.
+  CHECK(tests::contains(refusal(folder, {"test/cat/1.jpg"_kj, "val/cat/2.jpg"_kj}),
+      " has the folders val and test, which would become one data set of 2 classes "));
+}
+
+TEST_CASE("labelsByFolder: images beside the folders of the classes are no class") {
+  auto config = testConfig("image_folder");
+  auto refusal = [&](kj::ArrayPtr<const kj::StringPtr> all) {
+    return thrownBy([&]() { labelsByFolder(config, "x.tar", paths(all)); });
+  };
+  CHECK(refusal({"1.jpg"_kj, "cat/2.jpg"_kj, "dog/3.jpg"_kj, "4.jpg"_kj}) ==
+        "2 images of x.tar (1.jpg, 4.jpg) lie beside the folders of the classes (cat, …): put them "
+        "into one of these, or the labels of all images into labels.tsv beside them");
+  // In the one folder that was packed.
+  CHECK(refusal({"photos/1.jpg"_kj, "photos/cat/2.jpg"_kj}) ==
+        "1 image of x.tar (photos/1.jpg) lies beside the folders of the classes (photos/cat): put "
+        "it into one of these, or the labels of all images into labels.tsv beside them");
+  // A class may lie in another one, if there is a third.
+  CHECK(refusal({"cat/1.jpg"_kj, "cat/tabby/2.jpg"_kj, "dog/3.jpg"_kj}) == "");
+  CHECK(refusal({"cat/1.jpg"_kj, "cats/2.jpg"_kj}) == "");
+}
+
+}  // namespace io

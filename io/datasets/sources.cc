@@ -1,0 +1,291 @@
+#include "io/datasets/sources.h"
+
+#include <dirent.h>
+#include <kj/debug.h>
+#include <kj/vector.h>
+
+#include <algorithm>
+
+#include "configs/language/failure.h"
+#include "io/checksum.h"
+#include "io/datasets/archives.h"
+#include "io/datasets/fetch.h"
+#include "io/paths.h"
+
+namespace io {
+
+namespace {
+
+using Files = kj::Array<kj::Array<kj::byte>>;
+
+// Downloads are packed: their size is not known, but they are not larger than this.
+constexpr uint64_t DOWNLOAD_BYTES_MAX = uint64_t(1) << 30;
+
+// The names of what is directly in `folder`, sorted; nothing if it cannot be listed.
+kj::Array<kj::String> namesIn(kj::StringPtr folder) {
+  kj::Vector<kj::String> names;
+  auto handle = ::opendir(folder.cStr());
+  if (handle == nullptr) return nullptr;
+  KJ_DEFER(::closedir(handle));
+  while (auto entry = ::readdir(handle)) {
+    if (entry->d_name[0] != '.') names.add(kj::str(entry->d_name));
+  }
+  std::sort(names.begin(), names.end());
+  return names.releaseAsArray();
+}
+
+void check(const DataConfig& config, const DatasetFile& file, kj::StringPtr path,
+    kj::ArrayPtr<const kj::byte> bytes) {
+  auto otherwise = kj::str("; get it again, or set ", config.names.source, " to another place");
+  if (bytes.size() != file.size) {
+    configs::fail(file.name, " from ", path, " is damaged: unpacked it has ", bytes.size(),
+        " bytes, not ", file.size, otherwise);
+  }
+  auto sum = sha256Hex(bytes);
+  if (sum != file.sha256) {
+    configs::fail(file.name, " from ", path, " is damaged: the sha256 of its content is ", sum,
+        ", not ", file.sha256, otherwise);
+  }
+}
+
+Files readArchive(const DataConfig& config, kj::StringPtr path, Progress& progress) {
+  auto& source = *config.dataset->source;
+  auto what = kj::str("unpacking ", baseName(path), ", bytes");
+  auto files = kj::heapArray<kj::Array<kj::byte>>(source.files.size());
+  auto members = Members::open(path);
+  for (;;) {
+    auto name = members->next();
+    progress(what, members->done(), members->total());
+    KJ_IF_MAYBE(n, name) {
+      for (auto i: kj::indices(source.files)) {
+        if (baseName(*n) == source.files[i].name && files[i].size() == 0) {
+          files[i] = about(
+              kj::str(*n, " of ", path), [&]() { return members->read(source.files[i].size); });
+        }
+      }
+    } else {
+      break;
+    }
+  }
+  for (auto i: kj::indices(source.files)) {
+    if (files[i].size() == 0) {
+      configs::fail(path, " does not hold ", source.files[i].name, ": set ", config.names.source,
+          " to a folder or an archive that does");
+    }
+    check(config, source.files[i], path, files[i]);
+  }
+  return files;
+}
+
+// The path of one file in `folder`, packed or not; null if it is not there.
+kj::Maybe<kj::String> findFile(
+    const DatasetSource& source, kj::StringPtr folder, const DatasetFile& file) {
+  for (auto suffix: {"", ".gz"}) {
+    auto path = kj::str(folder, "/", file.name, suffix);
+    if (pathKind(path) == PathKind::FILE) return kj::mv(path);
+    if (source.archiveFolder != nullptr) {
+      path = kj::str(folder, "/", source.archiveFolder, "/", file.name, suffix);
+      if (pathKind(path) == PathKind::FILE) return kj::mv(path);
+    }
+  }
+  return nullptr;
+}
+
+// What was looked at in vain, each a clause for the message.
+using Seen = kj::Vector<kj::String>;
+
+kj::Maybe<Files> readFolder(const DataConfig& config, kj::StringPtr folder, Progress& progress) {
+  auto& source = *config.dataset->source;
+  kj::Vector<kj::String> paths;
+  for (auto& file: source.files) {
+    KJ_IF_MAYBE(path, findFile(source, folder, file)) paths.add(kj::mv(*path));
+  }
+  if (paths.size() == source.files.size()) {
+    auto files = kj::heapArrayBuilder<kj::Array<kj::byte>>(paths.size());
+    for (auto i: kj::indices(paths)) {
+      progress(kj::str("reading ", folder, ", files"), i, paths.size());
+      auto bytes = readUnpacked(paths[i], source.files[i].size);
+      check(config, source.files[i], paths[i], bytes);
+      files.add(kj::mv(bytes));
+    }
+    return files.finish();
+  }
+  if (source.archivePrefix != nullptr) {
+    for (auto& name: namesIn(folder)) {
+      if (name.startsWith(source.archivePrefix)) {
+        return readArchive(config, kj::str(folder, "/", name), progress);
+      }
+    }
+  }
+  return nullptr;
+}
+
+// The clause for a place that is neither a file nor a folder.
+kj::String nothingAt(kj::StringPtr place) {
+  KJ_IF_MAYBE(why, whyUnreadable(place)) {
+    return kj::str(place, " cannot be looked at: ", *why);
+  }
+  KJ_IF_MAYBE(why, whyNeither(place)) {
+    return kj::str(place, " (", *why, ") is not a folder or an archive");
+  }
+  return kj::str(place, " is not there");
+}
+
+// `place` itself, and its sub-folder for this data set.
+kj::Maybe<Files> readPlace(
+    const DataConfig& config, kj::StringPtr place, Progress& progress, Seen& seen) {
+  auto& kind = *config.dataset;
+  auto& source = *kind.source;
+  if (pathKind(place) == PathKind::FILE) return readArchive(config, place, progress);
+  // The sub-folder first: mnist and fashion_mnist have the same file names.
+  for (auto& folder:
+      kj::arr(kj::str(place, "/", source.folder), kj::str(place, "/", kind.name), kj::str(place))) {
+    KJ_IF_MAYBE(files, readFolder(config, folder, progress)) {
+      return kj::mv(*files);
+    }
+  }
+  if (pathKind(place) == PathKind::NOTHING) {
+    seen.add(nothingAt(place));
+    return nullptr;
+  }
+  for (auto& file: source.files) {
+    if (findFile(source, place, file) == nullptr) {
+      seen.add(kj::str(place, " has no ", file.name));
+      break;
+    }
+  }
+  return nullptr;
+}
+
+// Downloads from `address`, which ends in '/'; null, and a clause for `seen`, if that fails: what a
+// host sends in place of the files is no reason not to ask the next.
+kj::Maybe<Files> readAddress(const DataConfig& config, kj::StringPtr address,
+    kj::StringPtr downloads, Progress& progress, Seen& seen) {
+  kj::Maybe<Files> files;
+  auto problem = kj::runCatchingExceptions([&]() {
+    for (auto name: config.dataset->source->downloads) {
+      download(kj::str(address, name), kj::str(downloads, "/", name), DOWNLOAD_BYTES_MAX, progress);
+    }
+    // Nobody has named the folder of downloads.
+    auto place = withoutSlash(address);
+    Progress reading = [&](kj::StringPtr what, uint64_t done, uint64_t total) {
+      progress(replaced(what, downloads, place), done, total);
+    };
+    naming(downloads, place, [&]() { files = readFolder(config, downloads, reading); });
+  });
+  KJ_IF_MAYBE(e, problem) seen.add(kj::str(e->getDescription()));
+  return files;
+}
+
+constexpr kj::StringPtr OR_NO_SOURCE = ", or leave it out"_kj;
+
+[[noreturn]] void notFound(
+    const DatasetKind& kind, const Seen& seen, kj::StringPtr what, kj::StringPtr otherwise) {
+  configs::fail("cannot find the data set ", kind.name, ": ", kj::strArray(seen, ", "), "; set ",
+      what, " to a folder that holds ", kj::strArray(kind.source->downloads, ", "), otherwise);
+}
+
+}  // namespace
+
+kj::Array<kj::Array<kj::byte>> findFiles(const DataConfig& config,
+    kj::Maybe<kj::StringPtr> datasets, kj::StringPtr downloads, Progress& progress) {
+  auto& kind = *config.dataset;
+  auto sourceName = config.names.source;
+  Seen seen;
+  auto fromAddress = [&](kj::StringPtr address) {
+    return readAddress(config, address, downloads, progress, seen);
+  };
+  KJ_IF_MAYBE(s, config.source) {
+    if (isAddress(*s)) {
+      auto slash = s->endsWith("/") ? "" : "/";
+      KJ_IF_MAYBE(files, fromAddress(kj::str(*s, slash, kind.source->folder, "/"))) {
+        return kj::mv(*files);
+      }
+      KJ_IF_MAYBE(files, fromAddress(kj::str(*s, slash))) return kj::mv(*files);
+    } else {
+      KJ_IF_MAYBE(files, readPlace(config, *s, progress, seen)) return kj::mv(*files);
+    }
+    notFound(kind, seen, sourceName, OR_NO_SOURCE);
+  }
+  KJ_IF_MAYBE(d, datasets) {
+    KJ_IF_MAYBE(files, readPlace(config, *d, progress, seen)) return kj::mv(*files);
+  }
+  if (kind.source->systemFolder != nullptr) {
+    KJ_IF_MAYBE(files, readPlace(config, kind.source->systemFolder, progress, seen)) {
+      return kj::mv(*files);
+    }
+  }
+  for (auto address: kind.source->addresses) {
+    KJ_IF_MAYBE(files, fromAddress(address)) return kj::mv(*files);
+  }
+  kj::String package;
+  if (kind.source->systemPackage != nullptr) {
+    package = kj::str(", or install Debian's package ", kind.source->systemPackage);
+  }
+  notFound(kind, seen, kj::str(sourceName, " or the environment's RUNNER_DATASETS"), package);
+}
+
+void requireSourcePlace(const DataConfig& config) {
+  auto& kind = *config.dataset;
+  KJ_IF_MAYBE(s, config.source) {
+    if (kind.source->format == DatasetSource::FOLDER || isAddress(*s)) return;
+    if (pathKind(*s) != PathKind::NOTHING) return;
+    Seen seen;
+    seen.add(nothingAt(*s));
+    notFound(kind, seen, config.names.source, OR_NO_SOURCE);
+  }
+}
+
+ImagePlace findImages(const DataConfig& config, kj::Maybe<kj::StringPtr> datasets) {
+  auto& kind = *config.dataset;
+  auto sourceName = config.names.source;
+  kj::String path;
+  KJ_IF_MAYBE(s, config.source) {
+    if (isAddress(*s)) {
+      configs::fail("images cannot be read from ", *s, ": download the archive and set ",
+          sourceName, " to its path");
+    }
+    // Messages show the last name of the path.
+    path = withoutSlash(*s);
+  } else KJ_IF_MAYBE(d, datasets) {
+    path = kj::str(*d, "/", kind.source->folder);
+  } else {
+    configs::fail("the data set ", kind.name, " is a folder of your own: set ", sourceName,
+        " to a folder or an archive of JPEG files");
+  }
+  KJ_IF_MAYBE(why, whyUnreadable(path)) configs::fail("cannot look at ", path, ": ", *why);
+  auto kindOfPath = pathKind(path);
+  if (kindOfPath == PathKind::NOTHING) {
+    auto wayOut = kj::str(": set ", sourceName, " to a folder or an archive of JPEG files");
+    KJ_IF_MAYBE(why, whyNeither(path)) {
+      configs::fail(path, " (", *why, ") is not a folder or an archive", wayOut);
+    }
+    configs::fail("there is nothing at ", path, wayOut);
+  }
+  bool isFolder = kindOfPath == PathKind::FOLDER;
+  auto folder = isFolder ? kj::str(path) : folderName(path);
+  if (folder == "") folder = kj::str(path.startsWith("/") ? "/" : ".");
+  ImagePlace place;
+  auto labels = kj::str(folder, "/labels.tsv");
+  KJ_IF_MAYBE(why, whyUnreadable(labels)) {
+    configs::fail("cannot look into the folder ", folder, ": ", *why);
+  }
+  if (pathKind(labels) == PathKind::FILE) {
+    place.labels = kj::mv(labels);
+  } else if (pathKind(labels) == PathKind::NOTHING) {
+    KJ_IF_MAYBE(why, whyNeither(labels)) {
+      configs::fail(labels, " is ", *why, ": repair or remove it");
+    }
+  }
+  if (isFolder && place.labels != nullptr) {
+    kj::Vector<kj::String> archives;
+    for (auto& name: namesIn(folder)) {
+      if (isNamedAsArchive(name)) archives.add(kj::str(folder, "/", name));
+    }
+    if (archives.size() == 1) path = kj::mv(archives[0]);
+  }
+  place.images = kj::mv(path);
+  return place;
+}
+
+}  // namespace io

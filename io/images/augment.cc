@@ -1,0 +1,210 @@
+// Built with -O3: the loops over a row are what the compiler turns into vector code.
+#include "io/images/augment.h"
+
+#include <kj/debug.h>
+
+#include "configs/language/failure.h"
+#include "configs/language/random.h"
+
+namespace io {
+
+namespace {
+
+// `number(x)` for the x of each channel: the list's, its only one, or `otherwise` where there is no
+// list.
+template <typename Func>
+kj::Array<float> perChannel(kj::ArrayPtr<const double> numbers, uint channels, double otherwise,
+    kj::StringPtr key, Func&& number) {
+  if (numbers.size() > 1 && numbers.size() != channels) {
+    configs::fail("data.augment.", key, " has ", numbers.size(), " numbers for images of ",
+        channels, " channels: give one, or one a channel");
+  }
+  auto result = kj::heapArrayBuilder<float>(channels);
+  for (uint c = 0; c < channels; ++c) {
+    double x = otherwise;
+    if (numbers.size() > 0) x = numbers[numbers.size() == 1 ? 0 : c];
+    result.add(static_cast<float>(number(x)));
+  }
+  return result.finish();
+}
+
+// One row of one channel, `width` pixels that lie `STRIDE` apart. The mean is that of `mean[x]`, or
+// `constant`.
+template <size_t STRIDE, bool MIRROR, bool IMAGE>
+void applyRow(const kj::byte* __restrict__ pixels, const float* __restrict__ mean, float constant,
+    float factor, size_t width, float* __restrict__ out) {
+  for (size_t x = 0; x < width; ++x) {
+    size_t from = MIRROR ? width - 1 - x : x;
+    float subtract = IMAGE ? mean[from] : constant;
+    out[x] = (static_cast<float>(pixels[from * STRIDE]) - subtract) * factor;
+  }
+}
+
+using ApplyRow = void (*)(const kj::byte*, const float*, float, float, size_t, float*);
+
+template <size_t STRIDE>
+ApplyRow rowFunction(bool mirror, bool image) {
+  if (mirror) return image ? &applyRow<STRIDE, true, true> : &applyRow<STRIDE, true, false>;
+  return image ? &applyRow<STRIDE, false, true> : &applyRow<STRIDE, false, false>;
+}
+
+// The row or column of `size` that one inside or outside of the image is taken from.
+uint sourceOf(int at, uint size, Padding::Word mode) {
+  int last = int(size) - 1;
+  if (at >= 0 && at <= last) return at;
+  if (mode != Padding::REFLECT || last == 0) return at < 0 ? 0 : last;
+  // There and back again.
+  int phase = (at < 0 ? -at : at) % (2 * last);
+  return phase <= last ? phase : 2 * last - phase;
+}
+
+}  // namespace
+
+ImageShape batchShapeOf(const AugmentConfig& config, ImageShape stored) {
+  if (config.crop == 0) return stored;
+  return {stored.channels, config.crop, config.crop};
+}
+
+Augmenter::Augmenter(const AugmentConfig& config, ImageShape shape, ImageShape stored,
+    kj::ArrayPtr<const float> meanImage)
+    : shape(shape),
+      padMode(config.padMode),
+      padValue(config.padValue),
+      meanImage(meanImage),
+      means(perChannel(config.mean, shape.channels, 0, "mean", [](double x) { return x; })),
+      factors(perChannel(config.deviation, shape.channels, 1, "deviation",
+          [&](double deviation) { return config.scale / deviation; })),
+      mirror(config.mirror),
+      crops(config.crop > 0),
+      cropsAtRandom((crops || config.pad > 0) && config.cropAt == CropPlace::RANDOM),
+      pad(config.pad),
+      meanShape(stored) {
+  KJ_REQUIRE(meanImage.size() == 0 || meanImage.size() == stored.size());
+}
+
+bool Augmenter::reaches(ImageShape stored) const {
+  return !crops ||
+         (stored.height + 2 * pad >= shape.height && stored.width + 2 * pad >= shape.width);
+}
+
+void Augmenter::checkSize(ImageShape stored) const {
+  bool same = stored.height == shape.height && stored.width == shape.width;
+  if (stored.channels == shape.channels && (crops ? reaches(stored) : same)) return;
+  configs::fail("has ", stored.channels, "×", stored.height, "×", stored.width,
+      " values, from which ", shape.channels, "×", shape.height, "×", shape.width,
+      " cannot be cut");
+}
+
+Augmentation Augmenter::draw(
+    uint64_t seed, uint64_t pass, uint64_t record, ImageShape stored) const {
+  using configs::Purpose;
+  auto result = centre(stored);
+  if (cropsAtRandom) {
+    configs::Random random(seed, Purpose::CROP, pass, record);
+    result.top = int(random.below(stored.height + 2 * pad - shape.height + 1)) - int(pad);
+    result.left = int(random.below(stored.width + 2 * pad - shape.width + 1)) - int(pad);
+  }
+  auto drawn = [&](uint64_t of) {
+    return configs::Random(seed, Purpose::MIRROR, of, record).below(2) == 1;
+  };
+  switch (mirror) {
+    case Mirror::NEVER:
+      break;
+    case Mirror::RANDOM:
+      result.mirror = drawn(pass);
+      break;
+    case Mirror::ALTERNATE:
+      result.mirror = drawn(0) != (pass % 2 == 1);
+      break;
+  }
+  return result;
+}
+
+Augmentation Augmenter::centre(ImageShape stored) const {
+  checkSize(stored);
+  // Of the padded image, which a large crop may need: half a pixel is rounded alike with any `pad`.
+  auto begin = [&](uint size, uint cropped) {
+    return int((size + 2 * pad - cropped) / 2) - int(pad);
+  };
+  return {begin(stored.height, shape.height), begin(stored.width, shape.width), false};
+}
+
+Augmentation Augmenter::view(const View& view, ImageShape stored) const {
+  auto result = centre(stored);
+  return {result.top + view.down, result.left + view.right, view.mirror};
+}
+
+void Augmenter::apply(ImageView image, Augmentation augmentation, kj::ArrayPtr<float> out) const {
+  auto& stored = image.shape;
+  KJ_REQUIRE(out.size() == shape.size() && image.bytes.size() == stored.size());
+  KJ_REQUIRE(stored.channels == shape.channels);
+  bool subtractImage = meanImage.size() > 0;
+  KJ_REQUIRE(!subtractImage || stored == meanShape);
+
+  size_t stride = image.layout == Layout::PLANES ? 1 : stored.channels;
+  KJ_REQUIRE(stride == 1 || stride == 3, "interleaved images have 3 channels");
+  auto applyRow = stride == 1 ? rowFunction<1>(augmentation.mirror, subtractImage)
+                              : rowFunction<3>(augmentation.mirror, subtractImage);
+  auto [top, left, mirrored] = augmentation;
+  int width = shape.width;
+  // The columns of the crop that lie in the image, counted from its left.
+  int begin = kj::max(0, kj::min(width, -left));
+  int end = kj::max(begin, kj::min(width, int(stored.width) - left));
+  size_t plane = size_t(stored.height) * stored.width;
+  auto to = out.begin();
+  for (uint c = 0; c < shape.channels; ++c) {
+    auto pixels = image.bytes.begin() + (stride == 1 ? c * plane : c);
+    auto mean = subtractImage ? meanImage.begin() + c * plane : nullptr;
+    for (int y = top; y < top + int(shape.height); ++y, to += width) {
+      int source = sourceOf(y, stored.height, padMode);
+      size_t row = size_t(source) * stored.width;
+      bool isImage = source == y || padMode != Padding::VALUE;
+      int from = isImage ? begin : width;
+      int until = isImage ? end : width;
+      if (until > from) {
+        size_t first = row + (left + from);
+        applyRow(pixels + first * stride, subtractImage ? mean + first : nullptr, means[c],
+            factors[c], until - from, to + (mirrored ? width - until : from));
+      }
+      auto applyOutside = [&](int x) {
+        size_t at = row + sourceOf(left + x, stored.width, padMode);
+        float grey = padMode == Padding::VALUE ? padValue : pixels[at * stride];
+        float subtract = subtractImage ? mean[at] : means[c];
+        to[mirrored ? width - 1 - x : x] = (grey - subtract) * factors[c];
+      };
+      for (int x = 0; x < from; ++x) applyOutside(x);
+      for (int x = until; x < width; ++x) applyOutside(x);
+    }
+  }
+}
+
+bool Augmenter::canCut() const {
+  return padMode != Padding::VALUE || padValue == float(kj::byte(padValue));
+}
+
+void Augmenter::cut(ImageView image, Augmentation augmentation, kj::ArrayPtr<kj::byte> out) const {
+  auto& stored = image.shape;
+  KJ_REQUIRE(out.size() == shape.size() && image.bytes.size() == stored.size());
+  KJ_REQUIRE(stored.channels == shape.channels);
+  bool isPlanes = image.layout == Layout::PLANES;
+  size_t stride = isPlanes ? 1 : stored.channels;
+  size_t plane = size_t(stored.height) * stored.width;
+  auto to = out.begin();
+  for (uint c = 0; c < shape.channels; ++c) {
+    auto pixels = image.bytes.begin() + (isPlanes ? c * plane : c);
+    for (uint y = 0; y < shape.height; ++y) {
+      int top = augmentation.top + int(y);
+      uint row = sourceOf(top, stored.height, padMode);
+      for (uint x = 0; x < shape.width; ++x) {
+        int left = augmentation.left + int(x);
+        uint column = sourceOf(left, stored.width, padMode);
+        bool isInside = int(row) == top && int(column) == left;
+        *to++ = isInside || padMode != Padding::VALUE
+                    ? pixels[(size_t(row) * stored.width + column) * stride]
+                    : kj::byte(padValue);
+      }
+    }
+  }
+}
+
+}  // namespace io

@@ -1,0 +1,276 @@
+#include "io/images/augment.h"
+
+#include <doctest/doctest.h>
+
+namespace io {
+
+namespace {
+
+constexpr ImageShape STORED = {3, 6, 7};
+
+kj::Array<kj::byte> pixels() {
+  auto result = kj::heapArray<kj::byte>(STORED.size());
+  for (auto i: kj::indices(result)) result[i] = i * 53 % 251;
+  return result;
+}
+
+// `plane` of height × width with `pad` more at each side, made by copying: rows, then columns. The
+// oracle of padding.
+template <typename T>
+kj::Array<T> padded(
+    kj::ArrayPtr<const T> plane, int height, int width, int pad, Padding::Word mode, T value) {
+  auto result = kj::heapArray<T>((height + 2 * pad) * (width + 2 * pad));
+  auto source = [&](int at, int size) {
+    if (mode == Padding::REFLECT) {
+      if (at < 0) at = -at;
+      return at < size ? at : 2 * (size - 1) - at;
+    }
+    return at < 0 ? 0 : at < size ? at : size - 1;
+  };
+  for (int y = -pad; y < height + pad; ++y) {
+    for (int x = -pad; x < width + pad; ++x) {
+      bool outside = y < 0 || y >= height || x < 0 || x >= width;
+      auto& to = result[(y + pad) * (width + 2 * pad) + x + pad];
+      to = mode == Padding::VALUE && outside ? value
+                                             : plane[source(y, height) * width + source(x, width)];
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("Augmenter: crop, mean image, mirror, deviation and scale follow the formula") {
+  AugmentConfig config;
+  config.crop = 4;
+  config.mirror = Mirror::RANDOM;
+  config.meanImage = true;
+  config.deviation = kj::heapArray<double>({2, 4, 8});
+  config.scale = 0.5;
+  auto image = pixels();
+  auto mean = kj::heapArray<float>(STORED.size());
+  for (auto i: kj::indices(mean)) mean[i] = i * 0.25f;
+  ImageShape shape = {3, 4, 4};
+  Augmenter augmenter(config, shape, STORED, mean);
+  const double factors[] = {0.25, 0.125, 0.0625};
+  for (bool mirror: {false, true}) {
+    float out[48];
+    augmenter.apply({STORED, Layout::PLANES, image}, {2, 3, mirror}, out);
+    for (uint c = 0; c < 3; ++c) {
+      for (uint y = 0; y < 4; ++y) {
+        for (uint x = 0; x < 4; ++x) {
+          uint from = (c * 6 + 2 + y) * 7 + 3 + (mirror ? 3 - x : x);
+          CHECK(out[(c * 4 + y) * 4 + x] == float((image[from] - mean[from]) * factors[c]));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("Augmenter: a crop over the edge is the one of a padded image, whatever is there") {
+  constexpr int PAD = 4, CROP = 5;
+  auto interleaved = pixels();
+  ImageView view = {STORED, Layout::PIXELS, interleaved};
+  auto planes = toPlanes(view);
+  auto mean = kj::heapArray<float>(STORED.size());
+  for (auto i: kj::indices(mean)) mean[i] = i * 0.25f;
+  AugmentConfig config;
+  config.pad = PAD;
+  config.padValue = 127;
+  config.crop = CROP;
+  config.mean = kj::heapArray<double>({100, 120, 140});
+  config.scale = 0.5;
+  for (auto mode: {Padding::REFLECT, Padding::EDGE, Padding::VALUE}) {
+    config.padMode = mode;
+    kj::Array<kj::byte> paddedPixels[3];
+    kj::Array<float> paddedMean[3];
+    for (uint c = 0; c < 3; ++c) {
+      paddedPixels[c] = padded<kj::byte>(planes.slice(c * 42, c * 42 + 42), 6, 7, PAD, mode, 127);
+      // Beside a value the mean image goes on with its edge.
+      auto meanMode = mode == Padding::VALUE ? Padding::EDGE : mode;
+      paddedMean[c] = padded<float>(mean.slice(c * 42, c * 42 + 42), 6, 7, PAD, meanMode, 0);
+    }
+    for (bool subtractImage: {false, true}) {
+      Augmenter augmenter(config, {3, CROP, CROP}, STORED,
+          subtractImage ? mean.asPtr() : kj::ArrayPtr<const float>());
+      bool same = true;
+      for (int top = -PAD; top <= 6 + PAD - CROP; ++top) {
+        for (int left = -PAD; left <= 7 + PAD - CROP; ++left) {
+          for (bool mirror: {false, true}) {
+            float a[3 * CROP * CROP], b[3 * CROP * CROP];
+            augmenter.apply(view, {top, left, mirror}, a);
+            augmenter.apply({STORED, Layout::PLANES, planes}, {top, left, mirror}, b);
+            for (int i = 0; i < 3 * CROP * CROP; ++i) {
+              int c = i / (CROP * CROP), y = i / CROP % CROP, x = i % CROP;
+              int column = PAD + left + (mirror ? CROP - 1 - x : x);
+              int from = (PAD + top + y) * (7 + 2 * PAD) + column;
+              float subtract = subtractImage ? paddedMean[c][from] : float(config.mean[c]);
+              float expected = (float(paddedPixels[c][from]) - subtract) * 0.5f;
+              same = same && a[i] == expected && b[i] == expected;
+            }
+          }
+        }
+      }
+      CHECK_MESSAGE(same, int(mode), subtractImage);
+    }
+  }
+}
+
+TEST_CASE("Augmenter: reflected, an image goes on for ever: there and back again") {
+  kj::byte pixels[] = {10, 20, 30};
+  AugmentConfig config;
+  config.pad = 5;
+  config.crop = 1;
+  Augmenter augmenter(config, {1, 1, 1}, {1, 1, 3}, nullptr);
+  kj::byte expected[] = {20, 10, 20, 30, 20, 10, 20, 30};
+  for (int left = -5; left < 3; ++left) {
+    float out[1];
+    // One row: each row beside it is the same.
+    augmenter.apply({{1, 1, 3}, Layout::PLANES, pixels}, {-2, left, false}, out);
+    CHECK(out[0] == expected[left + 5]);
+  }
+}
+
+TEST_CASE("Augmenter: planes and pixels of one image come out the same") {
+  auto interleaved = pixels();
+  ImageView view = {STORED, Layout::PIXELS, interleaved};
+  auto planes = toPlanes(view);
+  AugmentConfig config;
+  config.crop = 5;
+  config.mean = kj::heapArray<double>({123.68, 116.779, 103.939});
+  Augmenter augmenter(config, {3, 5, 5}, STORED, nullptr);
+  for (bool mirror: {false, true}) {
+    float a[75], b[75];
+    augmenter.apply(view, {1, 2, mirror}, a);
+    augmenter.apply({STORED, Layout::PLANES, planes}, {1, 2, mirror}, b);
+    CHECK(kj::arrayPtr(a, 75) == kj::arrayPtr(b, 75));
+  }
+}
+
+TEST_CASE("Augmenter: without any key the pixels come out as they are") {
+  auto image = pixels();
+  AugmentConfig config;
+  Augmenter augmenter(config, STORED, STORED, nullptr);
+  auto out = kj::heapArray<float>(STORED.size());
+  augmenter.apply({STORED, Layout::PLANES, image}, augmenter.draw(1, 0, 5, STORED), out);
+  for (auto i: kj::indices(out)) CHECK(out[i] == image[i]);
+}
+
+TEST_CASE(
+    "Augmenter: a draw depends on seed, pass and record, covers every place and mirrors half") {
+  AugmentConfig config;
+  config.crop = 4;
+  config.mirror = Mirror::RANDOM;
+  Augmenter augmenter(config, {3, 4, 4}, STORED, nullptr);
+  CHECK(augmenter.draw(1, 2, 3, STORED) == augmenter.draw(1, 2, 3, STORED));
+  uint counts[3][4] = {};
+  uint mirrored = 0, otherPass = 0, otherSeed = 0;
+  for (uint record = 0; record < 1200; ++record) {
+    auto drawn = augmenter.draw(1, 0, record, STORED);
+    REQUIRE(drawn.top <= 2);
+    REQUIRE(drawn.left <= 3);
+    ++counts[drawn.top][drawn.left];
+    mirrored += drawn.mirror;
+    otherPass += !(drawn == augmenter.draw(1, 1, record, STORED));
+    otherSeed += !(drawn == augmenter.draw(2, 0, record, STORED));
+  }
+  for (auto& row: counts) {
+    for (uint count: row) CHECK((count > 60 && count < 140));
+  }
+  CHECK((mirrored > 540 && mirrored < 660));
+  CHECK(otherPass > 1000);
+  CHECK(otherSeed > 1000);
+}
+
+TEST_CASE("Augmenter: with padding a crop begins at each place, and validation in the middle") {
+  AugmentConfig config;
+  config.pad = 2;
+  for (uint crop: {0u, 6u}) {
+    config.crop = crop;
+    Augmenter augmenter(config, {3, 6, 6}, {3, 6, 6}, nullptr);
+    uint counts[5][5] = {};
+    for (uint record = 0; record < 2500; ++record) {
+      auto drawn = augmenter.draw(1, 0, record, {3, 6, 6});
+      REQUIRE((drawn.top >= -2 && drawn.top <= 2 && drawn.left >= -2 && drawn.left <= 2));
+      ++counts[drawn.top + 2][drawn.left + 2];
+    }
+    for (auto& row: counts) {
+      for (uint count: row) CHECK((count > 60 && count < 140));
+    }
+    CHECK(augmenter.centre({3, 6, 6}) == Augmentation{0, 0, false});
+  }
+  config.crop = 9;
+  CHECK(Augmenter(config, {3, 9, 9}, STORED, nullptr).centre(STORED) == Augmentation{-2, -1});
+}
+
+TEST_CASE("Augmenter: alternately mirrored, an image is the other way round in every other pass") {
+  AugmentConfig config;
+  config.mirror = Mirror::ALTERNATE;
+  Augmenter augmenter(config, STORED, STORED, nullptr);
+  uint mirrored = 0;
+  for (uint record = 0; record < 1200; ++record) {
+    bool first = augmenter.draw(1, 0, record, STORED).mirror;
+    for (uint pass = 1; pass < 5; ++pass) {
+      CHECK(augmenter.draw(1, pass, record, STORED).mirror == (first != (pass % 2 == 1)));
+    }
+    mirrored += first;
+  }
+  CHECK((mirrored > 540 && mirrored < 660));
+}
+
+TEST_CASE("Augmenter: a view of a validation image is moved from the centre, then mirrored") {
+  AugmentConfig config;
+  config.crop = 4;
+  config.mirror = Mirror::RANDOM;
+  Augmenter augmenter(config, {3, 4, 4}, STORED, nullptr);
+  CHECK(augmenter.view({0, 0, false, 1}, STORED) == augmenter.centre(STORED));
+  CHECK(augmenter.view({1, -1, true, 0.5}, STORED) == Augmentation{2, 0, true});
+}
+
+TEST_CASE("Augmenter: validation takes the centre, not mirrored") {
+  AugmentConfig config;
+  config.crop = 28;
+  config.mirror = Mirror::RANDOM;
+  Augmenter augmenter(config, {3, 28, 28}, {3, 32, 32}, nullptr);
+  CHECK(augmenter.centre({3, 32, 32}) == Augmentation{2, 2, false});
+  CHECK(augmenter.centre({3, 28, 41}) == Augmentation{0, 6, false});
+}
+
+TEST_CASE("Augmenter: cropped at the centre, training images are as validation images are") {
+  AugmentConfig config;
+  config.crop = 28;
+  config.cropAt = CropPlace::CENTRE;
+  Augmenter augmenter(config, {3, 28, 28}, {3, 32, 32}, nullptr);
+  for (uint record = 0; record < 20; ++record) {
+    auto drawn = augmenter.draw(1, 0, record, {3, 32, 32});
+    CHECK(drawn == augmenter.centre({3, 32, 32}));
+    CHECK(drawn == Augmentation{2, 2, false});
+  }
+}
+
+TEST_CASE(
+    "Augmenter: an image smaller than the crop, or of another shape without crop, is refused") {
+  AugmentConfig config;
+  config.crop = 28;
+  Augmenter cropping(config, {3, 28, 28}, {3, 28, 28}, nullptr);
+  CHECK_THROWS(cropping.draw(1, 0, 0, {3, 27, 40}));
+  CHECK_THROWS(cropping.centre({3, 40, 27}));
+  CHECK_THROWS(cropping.centre({1, 40, 40}));
+  config.pad = 1;
+  Augmenter padding(config, {3, 28, 28}, {3, 28, 28}, nullptr);
+  CHECK(padding.centre({3, 26, 40}).top == -1);
+  CHECK_THROWS(padding.centre({3, 25, 40}));
+  AugmentConfig whole;
+  whole.pad = 1;
+  Augmenter augmenter(whole, {3, 28, 28}, {3, 28, 28}, nullptr);
+  CHECK_THROWS(augmenter.centre({3, 28, 29}));
+  CHECK_THROWS(augmenter.centre({3, 28, 27}));
+}
+
+TEST_CASE("Augmenter: a list that has neither one number nor one a channel is refused") {
+  AugmentConfig config;
+  config.mean = kj::heapArray<double>({1, 2});
+  CHECK_THROWS(Augmenter(config, STORED, STORED, nullptr));
+}
+
+}  // namespace io

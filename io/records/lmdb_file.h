@@ -1,0 +1,56 @@
+// io/records/lmdb_file.h: reads LMDB files, damaged ones too.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/common.h>
+#include <kj/string.h>
+
+#include <cstdint>
+
+namespace io {
+
+using kj::uint;
+
+// An LMDB file (data version 1, that of LMDB 0.9) whose unnamed database has keys of 8 bytes in
+// big-endian order. Thread-safe.
+//
+// LMDB itself trusts its files: one changed byte in a page can end the process by SIGFPE, SIGBUS,
+// SIGSEGV or an assertion. Here every number of the file is checked before it is used.
+//
+// The file is mapped. Nobody may write to it meanwhile: where it becomes shorter, or its disk
+// fails, a read ends the process by SIGBUS.
+class LmdbFile {
+public:
+  // Reads and checks the two meta pages, nothing else, so that a large file opens as fast as a
+  // small one. Throws a clause without the path ("page 0 of the file is damaged").
+  explicit LmdbFile(kj::StringPtr path);
+  KJ_DISALLOW_COPY(LmdbFile);
+
+  // The value of `key`, which lives as long as this object; null if there is none. Throws a clause
+  // without the path if a page on the way is damaged.
+  kj::Maybe<kj::ArrayPtr<const kj::byte>> find(uint64_t key) const;
+
+private:
+  // Which pages hold the database.
+  struct Tree {
+    uint64_t root;  // page of the root, if depth > 0
+    uint64_t lastPage;
+    uint64_t transaction;
+    uint16_t depth;  // levels of pages
+  };
+
+  // Checks meta page `number`, 0 or 1.
+  Tree readMeta(uint number) const;
+  // Page `number`, which must be of `kind`.
+  kj::ArrayPtr<const kj::byte> pageOf(uint16_t kind, uint64_t number) const;
+  // A value of `size` bytes that begins in overflow page `number`.
+  kj::ArrayPtr<const kj::byte> overflowOf(uint64_t number, size_t size) const;
+  // Throws if the file ends before.
+  kj::ArrayPtr<const kj::byte> slice(uint64_t offset, size_t size) const;
+
+  kj::Array<const kj::byte> file;
+  size_t page_bytes;
+  Tree tree;
+};
+
+}  // namespace io

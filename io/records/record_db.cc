@@ -1,0 +1,148 @@
+#include "io/records/record_db.h"
+
+#include <kj/debug.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "configs/language/failure.h"
+#include "io/records/lmdb_file.h"
+#include "io/records/record_format.h"
+
+namespace io {
+
+namespace {
+
+constexpr kj::StringPtr WAY_OUT =
+    "; delete this file and the next run imports the data again (if pack_records wrote it: pack "
+    "again)"_kj;
+
+class LmdbRecordDb final: public RecordDb {
+public:
+  explicit LmdbRecordDb(kj::StringPtr path): name(kj::str(path)) {
+    if (::access(path.cStr(), R_OK) != 0) {
+      bool mayNot = errno == EACCES;
+      configs::fail("cannot open the record database ", path, ": ", strerror(errno),
+          mayNot ? "; look at the rights of the file and its folder" : "");
+    }
+    KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() {
+                  file.emplace(path);
+                  readDescription();
+                })) {
+      configs::fail("cannot open the record database ", path, ": ", e->getDescription(), WAY_OUT);
+    }
+  }
+
+  uint64_t count() const override { return description.count; }
+  uint classes() const override { return description.classes; }
+  kj::Maybe<ImageShape> shape() const override {
+    if (description.channels == 0) return nullptr;
+    return ImageShape{description.channels, description.height, description.width};
+  }
+  kj::ArrayPtr<const kj::byte> digest() const override { return description.digest; }
+  kj::StringPtr path() const override { return name; }
+
+  kj::Maybe<kj::String> source(uint64_t index) const override {
+    kj::Maybe<kj::String> found;
+    // Whoever asks has something worse to say than that this cannot be read.
+    KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() {
+                  KJ_IF_MAYBE(bytes, pages().find(PATH_KEYS + index)) {
+                    found = kj::heapString(bytes->asChars());
+                  }
+                })) {
+      return nullptr;
+    }
+    return found;
+  }
+
+  const LmdbFile& pages() const { return KJ_ASSERT_NONNULL(file); }
+
+private:
+  void readDescription() {
+    KJ_IF_MAYBE(value, pages().find(DESCRIPTION_KEY)) {
+      if (value->size() == sizeof(description) && memcmp(value->begin(), "RDES", 4) == 0) {
+        memcpy(&description, value->begin(), sizeof(description));
+        if (description.version != RECORD_VERSION) {
+          configs::fail("it was written by another version of this program");
+        }
+        if (description.crc != checksum(description)) configs::fail("its description is damaged");
+        return;
+      }
+    }
+    configs::fail("it holds something else, or is not finished");
+  }
+
+  kj::String name;
+  kj::Maybe<LmdbFile> file;
+  Description description;
+};
+
+class LmdbRecordReader final: public RecordReader {
+public:
+  explicit LmdbRecordReader(const LmdbRecordDb& db): db(db) {}
+
+  Record read(uint64_t index) override {
+    KJ_REQUIRE(index < db.count(), "there are fewer records", db.path(), index, db.count());
+    kj::Maybe<uint64_t> id;
+    auto refuse = [&](kj::StringPtr cause) {
+      configs::fail(badRecord(db, index, id, cause), WAY_OUT);
+    };
+    kj::ArrayPtr<const kj::byte> value;
+    KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() {
+                  KJ_IF_MAYBE(found, db.pages().find(index)) {
+                    value = *found;
+                  } else {
+                    configs::fail("it is missing");
+                  }
+                })) {
+      refuse(e->getDescription());
+    }
+    RecordHeader header;
+    if (value.size() < sizeof(header)) refuse("it is shorter than its header");
+    memcpy(&header, value.begin(), sizeof(header));
+    auto payload = value.slice(sizeof(header), value.size());
+    if (memcmp(header.magic, "RREC", 4) != 0 || header.version != RECORD_VERSION ||
+        header.encoding > Encoding::JPEG || header.size != payload.size()) {
+      refuse("its header is wrong");
+    }
+    // A guess until the checksum is good, and a good one: pixels are more than a header.
+    id = header.id;
+    if (header.crc != checksum(header, payload)) refuse("its checksum is wrong");
+    ImageShape shape = {header.channels, header.height, header.width};
+    if (header.encoding == Encoding::RAW && shape.size() != payload.size()) {
+      refuse("its size is not that of its pixels");
+    }
+    return {header.label, header.id, static_cast<Encoding::Word>(header.encoding), shape, payload};
+  }
+
+private:
+  const LmdbRecordDb& db;
+};
+
+}  // namespace
+
+kj::Own<RecordDb> RecordDb::open(kj::StringPtr path) {
+  return kj::heap<LmdbRecordDb>(path);
+}
+
+kj::Own<RecordReader> RecordReader::open(const RecordDb& db) {
+  return kj::heap<LmdbRecordReader>(kj::downcast<const LmdbRecordDb>(db));
+}
+
+kj::String nameOfRecord(const RecordDb& db, uint64_t index, kj::Maybe<uint64_t> id) {
+  kj::String image;
+  KJ_IF_MAYBE(path, db.source(index)) {
+    image = kj::str(" (", *path, ")");
+  } else KJ_IF_MAYBE(i, id) {
+    image = kj::str(" (image ", *i, " of the source, counted from 0)");
+  }
+  return kj::str("record ", index, image, " of ", db.path());
+}
+
+kj::String badRecord(
+    const RecordDb& db, uint64_t index, kj::Maybe<uint64_t> id, kj::StringPtr cause) {
+  return kj::str(nameOfRecord(db, index, id), " is bad: ", cause);
+}
+
+}  // namespace io

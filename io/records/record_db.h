@@ -1,0 +1,85 @@
+// io/records/record_db.h: image records in LMDB: fixed-width keys, one lookup each.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/memory.h>
+#include <kj/string.h>
+
+#include "io/data_config.h"
+
+namespace io {
+
+// One record as stored; `bytes` point into the map of the database.
+struct Record {
+  uint32_t label;
+  uint64_t id;  // its number in the original order
+  Encoding::Word encoding;
+  ImageShape shape;                    // of the decoded image; for JPEG as its header says
+  kj::ArrayPtr<const kj::byte> bytes;  // C×H×W uint8, or a JPEG file
+};
+
+// A database of records 0 … count-1, opened read-only. Thread-safe; each thread reads through its
+// own RecordReader. The layout of the file is specified in record_format.h.
+//
+// A database is never changed after RecordWriter::finish(), so it is opened without locks: it may
+// lie on a read-only disk, and may be opened any number of times in one process. A damaged one is
+// an error, whatever its bytes are; one that is cut short while it is open ends the process by
+// SIGBUS.
+class RecordDb {
+public:
+  // Throws if `path` cannot be opened or is not a whole record database of this version; the
+  // message names the path, the cause and the way out.
+  static kj::Own<RecordDb> open(kj::StringPtr path);
+
+  virtual ~RecordDb() noexcept(false) = default;
+  virtual uint64_t count() const = 0;
+  // The largest label plus one; 0 without records.
+  virtual uint classes() const = 0;
+  // The shape of all images, if they have the same.
+  virtual kj::Maybe<ImageShape> shape() const = 0;
+  // SHA-256 over all values in order, 32 bytes: two databases with the same digest hold the same
+  // records.
+  virtual kj::ArrayPtr<const kj::byte> digest() const = 0;
+  virtual kj::StringPtr path() const = 0;
+  // The path of record `index`'s image in the data that was imported; null where records do not
+  // come from files of their own, and in databases of older programs.
+  virtual kj::Maybe<kj::String> source(uint64_t index) const = 0;
+};
+
+// A read transaction on one thread. The database must outlive it.
+class RecordReader {
+public:
+  static kj::Own<RecordReader> open(const RecordDb& db);
+  virtual ~RecordReader() noexcept(false) = default;
+
+  // Record `index`; checks its checksum. Valid until the next call. Throws badRecord()'s sentence
+  // with the way out if it is missing or damaged.
+  virtual Record read(uint64_t index) = 0;
+};
+
+// What messages call record `index`: "record 42 (cat/7.jpg) of PATH". Where the database does not
+// know the image's file, it is "image 46 of the source, counted from 0", by the record's `id`, if
+// that is known.
+kj::String nameOfRecord(const RecordDb& db, uint64_t index, kj::Maybe<uint64_t> id);
+
+// The sentence on a record that is of no use: nameOfRecord(), " is bad: " and the cause.
+kj::String badRecord(
+    const RecordDb& db, uint64_t index, kj::Maybe<uint64_t> id, kj::StringPtr cause);
+
+// Writes records in order, from 0. Nothing is visible under `path` before finish(); what was
+// written is removed if finish() is not reached. Throws if the disk is full, naming path and cause.
+class RecordWriter {
+public:
+  // Messages advise to set `setting` to another folder.
+  static kj::Own<RecordWriter> create(
+      kj::StringPtr path, kj::StringPtr setting = "RUNNER_CACHE"_kj);
+  virtual ~RecordWriter() noexcept(false) = default;
+  // `source` is the path of the image's file in the data that is imported. All records have one, or
+  // none has.
+  virtual void add(uint32_t label, uint64_t id, Encoding::Word encoding, ImageShape shape,
+      kj::ArrayPtr<const kj::byte> bytes, kj::StringPtr source = nullptr) = 0;
+  // Commits, syncs and moves the database to its place.
+  virtual void finish() = 0;
+};
+
+}  // namespace io

@@ -1,0 +1,218 @@
+#include <kj/debug.h>
+#include <kj/vector.h>
+#include <lmdb.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <limits>
+
+#include "configs/language/failure.h"
+#include "configs/language/warning.h"
+#include "io/checksum.h"
+#include "io/paths.h"
+#include "io/records/record_db.h"
+#include "io/records/record_format.h"
+
+namespace io {
+
+namespace {
+
+// An LMDB key: it lives as long as the MDB_val made from it is used.
+struct Key {
+  explicit Key(uint64_t number): bigEndian(__builtin_bswap64(number)) {}
+  MDB_val val() { return {sizeof(bigEndian), &bigEndian}; }
+  uint64_t bigEndian;
+};
+
+class Environment {
+public:
+  // Messages call the file `name`. `mapBytes` is the address space taken. MDB_NOLOCK: LMDB's lock
+  // file serves writers beside readers, which do not exist here. Its fcntl() locks are also what
+  // forbids opening a file twice in one process.
+  Environment(kj::StringPtr path, kj::StringPtr name, kj::StringPtr setting, uint flags,
+      size_t mapBytes, kj::StringPtr doing) {
+    check(mdb_env_create(&env), name, doing, setting);
+    KJ_ON_SCOPE_FAILURE(mdb_env_close(env));
+    check(mdb_env_set_mapsize(env, mapBytes), name, doing, setting);
+    check(mdb_env_open(env, path.cStr(), flags | MDB_NOSUBDIR | MDB_NOLOCK | MDB_NOTLS, 0644), name,
+        doing, setting);
+  }
+  ~Environment() noexcept(false) { mdb_env_close(env); }
+  KJ_DISALLOW_COPY(Environment);
+
+  static void check(int result, kj::StringPtr name, kj::StringPtr doing, kj::StringPtr setting) {
+    if (result != MDB_SUCCESS) {
+      configs::fail("cannot ", doing, " the record database ", name, ": ", mdb_strerror(result),
+          wayOut(result, setting));
+    }
+  }
+
+  static kj::String wayOut(int result, kj::StringPtr setting) {
+    switch (result) {
+      case ENOSPC:
+      case EFBIG:
+      // What LMDB says when only a part of a page can be written.
+      case EIO: {
+        struct rlimit limit;
+        if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+          return kj::str("; this process may write files of at most ", limit.rlim_cur,
+              " bytes: raise that limit (`ulimit -f`), or make room if the disk is full");
+        }
+        return kj::str(
+            "; is the disk full? make room, or set ", setting, " to a folder on another disk");
+      }
+      case EACCES:
+      case EROFS:
+        return kj::str("; look at the rights of the file and its folder");
+      default:
+        return kj::str("; set ", setting, " to a folder on another disk");
+    }
+  }
+
+  MDB_env* env = nullptr;
+};
+
+// A commit every so many bytes keeps the dirty pages in memory few.
+constexpr size_t COMMIT_BYTES = size_t(64) << 20;
+// Address space ahead of the file's end: more than a transaction and its largest record can take.
+constexpr size_t MAP_AHEAD_BYTES = size_t(1) << 30;
+constexpr size_t PAYLOAD_BYTES_MAX = size_t(1) << 28;
+
+class LmdbRecordWriter final: public RecordWriter {
+public:
+  LmdbRecordWriter(kj::StringPtr path, kj::StringPtr setting)
+      : name(kj::str(path)), part(kj::str(path, ".part-", ::getpid())), setting(kj::str(setting)) {
+    removePart();
+    // Synced once, by finish().
+    environment.emplace(part, name, this->setting, MDB_NOSYNC, 2 * MAP_AHEAD_BYTES, "create");
+    mapBytes = 2 * MAP_AHEAD_BYTES;
+    begin();
+  }
+
+  ~LmdbRecordWriter() noexcept(false) {
+    if (txn != nullptr) mdb_txn_abort(txn);
+    environment = nullptr;
+    removePart();
+  }
+
+  void add(uint32_t label, uint64_t id, Encoding::Word encoding, ImageShape shape,
+      kj::ArrayPtr<const kj::byte> bytes, kj::StringPtr source) override {
+    KJ_REQUIRE(shape.channels <= 255 && bytes.size() <= PAYLOAD_BYTES_MAX &&
+                   label < std::numeric_limits<int32_t>::max(),
+        "a record is too large", name, id);
+    RecordHeader header = {{'R', 'R', 'E', 'C'}, RECORD_VERSION, static_cast<uint8_t>(encoding),
+        static_cast<uint8_t>(shape.channels), label, shape.height, shape.width,
+        static_cast<uint32_t>(bytes.size()), id, 0, 0};
+    header.crc = checksum(header, bytes);
+    auto value = put(count, sizeof(header) + bytes.size());
+    memcpy(value, &header, sizeof(header));
+    memcpy(value + sizeof(header), bytes.begin(), bytes.size());
+    digest.update(kj::arrayPtr(value, sizeof(header) + bytes.size()));
+
+    classes = kj::max(classes, label + 1);
+    if (count == 0) common = shape;
+    KJ_IF_MAYBE(c, common) {
+      if (!(*c == shape)) common = nullptr;
+    }
+    ++count;
+    if (source.size() > 0) sources.add(kj::str(source));
+    KJ_REQUIRE(sources.size() == 0 || sources.size() == count, "a record has no source", id);
+    commitIfLarge();
+  }
+
+  void finish() override {
+    for (auto i: kj::indices(sources)) {
+      auto bytes = sources[i].asBytes();
+      memcpy(put(PATH_KEYS + i, bytes.size()), bytes.begin(), bytes.size());
+      commitIfLarge();
+    }
+    auto shape = common.orDefault(ImageShape{0, 0, 0});
+    Description description = {{'R', 'D', 'E', 'S'}, RECORD_VERSION, count, classes, shape.channels,
+        shape.height, shape.width, {}, 0, 0};
+    auto sum = digest.finish();
+    memcpy(description.digest, sum.begin(), sizeof(description.digest));
+    description.crc = checksum(description);
+    memcpy(put(DESCRIPTION_KEY, sizeof(description)), &description, sizeof(description));
+    commit();
+    KJ_IF_MAYBE(e, environment) {
+      check(mdb_env_sync(e->env, 1), "sync");
+    }
+    environment = nullptr;
+    moveIntoPlace(part, name);
+  }
+
+private:
+  void check(int result, kj::StringPtr doing) const {
+    Environment::check(result, name, doing, setting);
+  }
+
+  // Room for the value of `number`, to be filled before the next call. Keys come in order, so pages
+  // are filled whole.
+  kj::byte* put(uint64_t number, size_t size) {
+    Key key(number);
+    auto keyVal = key.val();
+    MDB_val value = {size, nullptr};
+    check(mdb_put(txn, dbi, &keyVal, &value, MDB_APPEND | MDB_RESERVE), "write");
+    uncommittedBytes += size;
+    return static_cast<kj::byte*>(value.mv_data);
+  }
+
+  void begin() {
+    auto env = KJ_ASSERT_NONNULL(environment).env;
+    MDB_envinfo info;
+    MDB_stat stat;
+    check(mdb_env_info(env, &info), "write");
+    check(mdb_env_stat(env, &stat), "write");
+    if ((info.me_last_pgno + 1) * stat.ms_psize + MAP_AHEAD_BYTES > mapBytes) {
+      mapBytes *= 2;
+      check(mdb_env_set_mapsize(env, mapBytes), "write");
+    }
+    check(mdb_txn_begin(env, nullptr, 0, &txn), "write");
+    check(mdb_dbi_open(txn, nullptr, 0, &dbi), "write");
+    uncommittedBytes = 0;
+  }
+
+  void commitIfLarge() {
+    if (uncommittedBytes <= COMMIT_BYTES) return;
+    commit();
+    begin();
+  }
+
+  void commit() {
+    // The transaction is gone whether or not this succeeds.
+    int result = mdb_txn_commit(txn);
+    txn = nullptr;
+    check(result, "write");
+  }
+
+  void removePart() {
+    if (::unlink(part.cStr()) != 0 && errno != ENOENT) {
+      configs::warn(
+          kj::str("cannot remove the unfinished record database ", part, ": ", strerror(errno)));
+    }
+  }
+
+  kj::String name;
+  kj::String part;
+  kj::String setting;
+  kj::Maybe<Environment> environment;
+  size_t mapBytes = 0;
+  MDB_txn* txn = nullptr;
+  MDB_dbi dbi = 0;
+  size_t uncommittedBytes = 0;
+  uint64_t count = 0;
+  uint32_t classes = 0;
+  kj::Vector<kj::String> sources;  // one per record, or none
+  kj::Maybe<ImageShape> common;
+  Sha256 digest;
+};
+
+}  // namespace
+
+kj::Own<RecordWriter> RecordWriter::create(kj::StringPtr path, kj::StringPtr setting) {
+  return kj::heap<LmdbRecordWriter>(path, setting);
+}
+
+}  // namespace io

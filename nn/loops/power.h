@@ -1,0 +1,36 @@
+// nn/loops/power.h: powers, the same on every machine.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+namespace nn {
+
+// base^exponent by squaring: plain multiplications give the same bits with every C library.
+inline double power(double base, uint64_t exponent) {
+  double result = 1;
+  for (; exponent > 0; exponent /= 2, base *= base) {
+    if (exponent % 2 == 1) result *= base;
+  }
+  return result;
+}
+
+// base^exponent, neither below 0: the whole part of the exponent as above, and for each binary
+// digit behind its point a square root more, which IEEE 754 rounds exactly. pow() differs between
+// machines.
+inline double realPower(double base, double exponent) {
+  double whole = std::floor(exponent);
+  double result = power(base, uint64_t(whole));
+  double root = base;
+  for (double rest = exponent - whole; rest > 0;) {
+    root = std::sqrt(root);
+    rest *= 2;
+    if (rest >= 1) {
+      result *= root;
+      rest -= 1;
+    }
+  }
+  return result;
+}
+
+}  // namespace nn

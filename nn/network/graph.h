@@ -1,0 +1,125 @@
+// nn/network/graph.h: a network as a DAG of ops, with the table of its parameters' keys and its cut
+// into segments.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/memory.h>
+#include <kj/string.h>
+#include <kj/vector.h>
+
+#include "configs/language/diagnostics.h"
+#include "nn/network/init_config.h"
+#include "nn/network/ops.h"
+
+namespace nn {
+
+using NodeId = uint;
+
+// A named range of the flat parameter array: one array of one op.
+struct Key {
+  kj::String name;  // "conv1_weight": node name and role, as MXNet names them
+  enum Role { WEIGHT, BIAS, GAMMA, BETA } role;
+  NodeId node;
+  uint64_t offset;  // floats
+  uint64_t size;    // floats
+  uint rows;        // first dimension: filters, units, channels
+  uint cols;        // product of all other dimensions
+  float learningRateFactor = 1;
+  float decayFactor = 1;
+  kj::Maybe<Initializer> initializer;  // the layer's own; null: the model's
+
+  // Whether its layer holds it as it began (a fixed gamma).
+  bool isHeld() const { return learningRateFactor == 0; }
+};
+
+// A named range of the flat statistics array (moving means and variances), which is never pushed.
+struct Statistic {
+  kj::String name;
+  NodeId node;
+  uint64_t offset;
+  uint64_t size;
+  float initialValue;
+};
+
+// A half-open range.
+struct Range {
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  uint64_t size() const { return end - begin; }
+};
+
+struct Node {
+  kj::String name;  // unique in the graph
+  Op op;
+  kj::Array<NodeId> inputs;
+  Shape shape;         // of its output
+  Range keys;          // into Graph::keys
+  Range statistics;    // into Graph::statistics
+  configs::Span span;  // the layer in the file that made it
+};
+
+// A part of the graph between two places where a single tensor crosses: what is pushed and waited
+// for as one.
+struct Segment {
+  Range nodes;       // consecutive in Graph::nodes
+  Range parameters;  // floats of the flat array
+};
+
+// Nodes in topological order: node 0 is the Input, the last the SoftmaxCrossEntropy. Immutable.
+struct Graph {
+  kj::Array<Node> nodes;
+  kj::Array<Key> keys;              // in the order of nodes; offsets ascend without gaps
+  kj::Array<Statistic> statistics;  // likewise
+  kj::Array<Segment> segments;      // together all nodes but none twice
+  uint64_t parameters;              // floats in the flat array
+  uint64_t statisticsSize;          // floats in the statistics array
+  uint classes;                     // channels of the loss's input
+  // Whether xavier's fan out of a convolution counts the kernel's area: see
+  // nn/network/conventions.h.
+  bool fanOutHasKernelArea = false;
+
+  Shape inputShape() const { return nodes[0].shape; }
+};
+
+// Builds a Graph node by node. Shapes that do not fit are reported to `diagnostics` at the node's
+// span. The shape of such a node is not known, so nothing is checked of the nodes that depend on
+// it; other branches are.
+class GraphBuilder {
+public:
+  GraphBuilder(Shape input, configs::Diagnostics& diagnostics);
+
+  // Appends a node and returns its id. An empty `name` gets the op's name and how many such ops
+  // came before ("conv2d3"). A name given twice is reported too. `initializer` is that of the
+  // node's weight and bias, null for the model's. `kind` is what messages call a node without a
+  // name; absent: the name that it gets.
+  NodeId add(kj::StringPtr name, Op op, kj::ArrayPtr<const NodeId> inputs, configs::Span span,
+      const kj::Maybe<Initializer>& initializer = nullptr, kj::StringPtr kind = nullptr);
+  Shape shapeOf(NodeId node) const;
+
+  // Ends the graph with `loss` over `logits`.
+  Graph finish(NodeId logits, configs::Span span, SoftmaxCrossEntropy loss = {});
+
+private:
+  kj::String nameFor(kj::StringPtr name, const Op& op, configs::Span span);
+  void reportMisfit(const Op& op, kj::StringPtr node, kj::StringPtr sentence, configs::Span span);
+  void addKey(kj::StringPtr name, Key::Role role, uint rows, uint cols);
+  void addStatistic(kj::StringPtr name, uint size, float initialValue);
+  void addParameters(const Node& node, Shape input);
+  // Why `node`, which was appended last, cannot begin with whitening filters.
+  kj::Maybe<kj::String> whiteningMisfit(const Node& node, const Initializer& initializer) const;
+
+  configs::Diagnostics& diagnostics;
+  kj::Vector<Node> nodes;
+  kj::Vector<bool> isShapeKnown;  // of each node
+  kj::Vector<Key> keys;
+  kj::Vector<Statistic> statistics;
+  uint64_t parameters = 0;
+  uint64_t statisticsSize = 0;
+};
+
+// Cuts the graph: a segment begins at node 0, and at each node with a weight (conv2d, dense) before
+// which a single tensor crosses from all earlier nodes to all later ones. What comes before the
+// first weight belongs to its segment.
+kj::Array<Segment> cut(const Graph& graph);
+
+}  // namespace nn

@@ -1,0 +1,140 @@
+#include "nn/network/graph.h"
+
+#include <doctest/doctest.h>
+
+#include "nn/network/networks.h"
+
+namespace nn {
+namespace {
+
+Graph named(kj::StringPtr name, Shape input) {
+  configs::Diagnostics diagnostics;
+  GraphBuilder builder(input, diagnostics);
+  NodeId last = 0;
+  for (auto& network: NETWORKS) {
+    if (network.name == name) {
+      last = addLayers(builder, network.layers(10, {}), 0, CONVENTIONS[0]);
+    }
+  }
+  Graph graph = builder.finish(last, {});
+  REQUIRE(diagnostics.count() == 0);
+  return graph;
+}
+
+kj::String nodesOf(const Graph& graph, const Segment& segment) {
+  auto names = kj::heapArray<kj::String>(segment.nodes.size());
+  for (size_t i = 0; i < names.size(); ++i) {
+    names[i] = kj::str(graph.nodes[segment.nodes.begin + i].name);
+  }
+  return kj::strArray(names, " ");
+}
+
+TEST_CASE(
+    "Graph: keys lie in the order of the layers, without gaps, weight before bias before gamma") {
+  auto graph = named("inception-bn-28-small", {3, 28, 28});
+  uint64_t offset = 0;
+  for (auto& key: graph.keys) {
+    CHECK(key.offset == offset);
+    CHECK(key.size == uint64_t(key.rows) * key.cols);
+    offset += key.size;
+  }
+  CHECK(offset == graph.parameters);
+
+  kj::StringPtr first[] = {"conv1_weight", "conv1_bias", "conv1_bn_gamma", "conv1_bn_beta",
+      "in3a_1x1_weight", "in3a_1x1_bias", "in3a_1x1_bn_gamma", "in3a_1x1_bn_beta",
+      "in3a_3x3_weight"};
+  for (size_t i = 0; i < kj::size(first); ++i) CHECK(graph.keys[i].name == first[i]);
+  CHECK(graph.keys[0].rows == 96);
+  CHECK(graph.keys[0].cols == 27);
+  CHECK(graph.keys.back().name == "fc_bias");
+  CHECK(graph.statistics[0].name == "conv1_bn_moving_mean");
+  CHECK(graph.statistics[0].initialValue == 0);
+  CHECK(graph.statistics[1].name == "conv1_bn_moving_var");
+  CHECK(graph.statistics[1].initialValue == 1);
+}
+
+TEST_CASE("Graph: inception is cut where one tensor crosses") {
+  auto graph = named("inception-bn-28-small", {3, 28, 28});
+  REQUIRE(graph.segments.size() == 12);
+  CHECK(nodesOf(graph, graph.segments[0]) == "data conv1 conv1_bn conv1_relu");
+  CHECK(nodesOf(graph, graph.segments[1]) ==
+        "in3a_1x1 in3a_1x1_bn in3a_1x1_relu in3a_3x3 in3a_3x3_bn in3a_3x3_relu in3a_concat");
+  CHECK(nodesOf(graph, graph.segments[3]) ==
+        "in3c_3x3 in3c_3x3_bn in3c_3x3_relu in3c_pool in3c_concat");
+  CHECK(nodesOf(graph, graph.segments[10]) ==
+        "in5b_1x1 in5b_1x1_bn in5b_1x1_relu in5b_3x3 in5b_3x3_bn in5b_3x3_relu in5b_concat "
+        "global_pool");
+  CHECK(nodesOf(graph, graph.segments[11]) == "fc loss");
+
+  uint64_t sizes[] = {
+      2880, 30912, 29936, 57840, 87520, 108000, 128480, 146352, 124704, 388848, 543984, 3370};
+  uint64_t node = 0, parameter = 0;
+  for (size_t i = 0; i < kj::size(sizes); ++i) {
+    auto& segment = graph.segments[i];
+    CHECK(segment.nodes.begin == node);
+    CHECK(segment.parameters.begin == parameter);
+    CHECK(segment.parameters.size() == sizes[i]);
+    node = segment.nodes.end;
+    parameter = segment.parameters.end;
+  }
+  CHECK(node == graph.nodes.size());
+  CHECK(parameter == graph.parameters);
+}
+
+TEST_CASE("Graph: layers without parameters before the first weight belong to its segment") {
+  configs::Diagnostics diagnostics;
+  GraphBuilder builder({1, 4, 4}, diagnostics);
+  NodeId data = 0;
+  NodeId relu = builder.add("", Activation{Activation::RELU}, kj::arrayPtr(&data, 1), {});
+  NodeId dense = builder.add("", Dense{3, true}, kj::arrayPtr(&relu, 1), {});
+  auto graph = builder.finish(dense, {});
+  REQUIRE(graph.segments.size() == 1);
+  CHECK(nodesOf(graph, graph.segments[0]) == "data activation0 dense0 loss");
+}
+
+TEST_CASE("Graph: a shortcut keeps its branch in one segment") {
+  configs::Diagnostics diagnostics;
+  GraphBuilder builder({1, 4, 4}, diagnostics);
+  auto one = [](const NodeId& id) { return kj::arrayPtr(&id, 1); };
+  NodeId data = 0;
+  NodeId a = builder.add("a", Conv2d{3, 3, 1, 1, true}, one(data), {});
+  NodeId b = builder.add("b", Conv2d{3, 3, 1, 1, true}, one(a), {});
+  NodeId c = builder.add("c", Conv2d{3, 3, 1, 1, true}, one(b), {});
+  NodeId ends[] = {c, a};
+  NodeId sum = builder.add("sum", Add(), ends, {});
+  NodeId dense = builder.add("fc", Dense{3, true}, one(sum), {});
+  auto graph = builder.finish(dense, {});
+  REQUIRE(graph.segments.size() == 3);
+  CHECK(nodesOf(graph, graph.segments[0]) == "data a");
+  CHECK(nodesOf(graph, graph.segments[1]) == "b c sum");
+  CHECK(nodesOf(graph, graph.segments[2]) == "fc loss");
+}
+
+TEST_CASE("Graph: every misfit is reported, what follows from one is not") {
+  configs::Diagnostics diagnostics;
+  GraphBuilder builder({1, 4, 4}, diagnostics);
+  auto one = [](const NodeId& id) { return kj::arrayPtr(&id, 1); };
+  NodeId data = 0;
+  NodeId a = builder.add("x", Conv2d{3, 5, 1, 0, true}, one(data), {});
+  NodeId b = builder.add("x", Conv2d{3, 7, 1, 0, true}, one(data), {});
+  NodeId behind = builder.add("y", Conv2d{3, 9, 1, 0, true}, one(b), {});
+  NodeId both[] = {a, behind};
+  builder.finish(builder.add("join", Concat(), both, {}), {});
+  // Both kernels over the images, and the name given twice. The shapes behind them are not known.
+  CHECK(diagnostics.count() == 3);
+}
+
+TEST_CASE("Graph: a gamma that is held neither learns nor decays") {
+  configs::Diagnostics diagnostics;
+  GraphBuilder builder({2, 1, 1}, diagnostics);
+  NodeId data = 0;
+  NodeId norm = builder.add("bn", BatchNorm{1e-3f, 0.9f, true}, kj::arrayPtr(&data, 1), {});
+  auto graph = builder.finish(norm, {});
+  CHECK(graph.keys[0].learningRateFactor == 0);
+  CHECK(graph.keys[0].decayFactor == 0);
+  CHECK(graph.keys[1].learningRateFactor == 1);
+  CHECK(graph.keys[1].decayFactor == 1);
+}
+
+}  // namespace
+}  // namespace nn

@@ -1,0 +1,59 @@
+// nn/network/init_config.h: `init` of an experiment file: how parameters begin.
+#pragma once
+
+#include <kj/array.h>
+
+#include "configs/language/reader.h"
+
+namespace nn {
+
+using kj::uint;
+
+// How the weights of a layer begin. Its bias begins at 0 unless the kind says otherwise; betas
+// begin at 0, gammas at 1.
+struct Initializer {
+  enum Kind {
+    UNIFORM,
+    NORMAL,
+    TRUNCATED_NORMAL,
+    XAVIER,
+    HE,
+    // Weights and biases flat in ±1 / sqrt(fan in of the weight): PyTorch's kaiming_uniform_ with
+    // a = sqrt(5), and what it does to biases.
+    TORCH,
+    // See nn/network/whitening.h.
+    WHITENING
+  } kind = UNIFORM;
+  // uniform: in ±scale. normal, truncated_normal: the deviation.
+  double scale = 0;
+  // truncated_normal: the deviation is scale / sqrt(fan in).
+  bool dividesByFanIn = false;
+  // xavier: flat in ±sqrt(magnitude / factor), or gaussian with deviation sqrt(magnitude / factor).
+  // he: gaussian with deviation sqrt(2 / fan in) (He et al. 2015, equation 10), flat with the same
+  // deviation, in ±sqrt(6 / fan in), or truncated with deviation sqrt(1.3 · 2 / fan in) before the
+  // cut, about sqrt(2 / fan in) after it (TensorFlow's variance_scaling_initializer).
+  // Truncated: what lies beyond two deviations is drawn again.
+  enum Distribution { FLAT, GAUSSIAN, TRUNCATED } distribution = FLAT;
+  // xavier: fan in, the product of all dimensions of a weight but the first; fan out, the first
+  // dimension, times the kernel's area if Graph::fanOutHasKernelArea says so; or the mean of both.
+  enum Factor { FAN_IN, FAN_OUT, AVERAGE } factor = AVERAGE;
+  double magnitude = 3;
+  // Afterwards the first min(filters, input channels) filters become the identity: 1 at the centre
+  // of their own channel (for an even kernel right and below of it), 0 elsewhere. A dense layer is
+  // a kernel of 1.
+  bool identity = false;
+  // whitening: of how many images, and what is added to an eigenvalue.
+  uint images = 0;
+  double epsilon = 0;
+
+  bool operator==(const Initializer&) const = default;
+};
+
+// Values of the largest patch that whitening takes: its matrix of second moments has the square of
+// that.
+constexpr uint WHITENED_VALUES_MAX = 1024;
+
+// `init = { kind = "…" }`
+extern const kj::ArrayPtr<const configs::Kind<Initializer>> INITIALIZERS;
+
+}  // namespace nn

@@ -1,0 +1,337 @@
+#include "nn/network/layers.h"
+
+#include <kj/debug.h>
+
+#include "configs/language/word.h"
+
+namespace nn {
+namespace {
+
+// Limits of the language: far above any known network, and small enough that products stay in 64
+// bits.
+constexpr configs::IntegerLimits CHANNELS = {.atLeast = 1, .atMost = 1 << 24};
+constexpr configs::IntegerLimits SIDE = {.atLeast = 1, .atMost = 4096};
+constexpr configs::IntegerLimits PAD = {.atLeast = 0, .atMost = 4096};
+constexpr configs::IntegerLimits TIMES = {.atLeast = 1, .atMost = 1000};
+// Far beyond any network, and still built in a moment.
+constexpr uint64_t UNROLLED_MAX = 100000;
+
+constexpr configs::Word<Activation::Function> ACTIVATIONS[] = {
+    {"relu", "max(x, 0).", Activation::RELU},
+    {"tanh", "The hyperbolic tangent.", Activation::TANH},
+    {"sigmoid", "1 / (1 + e^-x).", Activation::SIGMOID},
+    {"elu", "x above 0, e^x - 1 below (Clevert et al. 2016, with alpha 1).", Activation::ELU},
+    {"gelu", "x times the normal distribution's function at x (Hendrycks and Gimpel 2016).",
+        Activation::GELU},
+};
+
+constexpr configs::Word<Pool::Function> POOLS[] = {
+    {"max", "The largest value of the window.", Pool::MAX},
+    {"average", "The sum of the window over kernel², padding counted as zeros.", Pool::AVERAGE},
+};
+
+constexpr configs::Word<Pool::Rounding> ROUNDINGS[] = {
+    {"floor", "Only whole windows.", Pool::FLOOR},
+    {"ceil", "The last window may hang over the edge.", Pool::CEIL},
+};
+
+constexpr configs::Word<BranchesLayer::Join> JOINS[] = {
+    {"concat", "Channels one after another, in the order written.", BranchesLayer::CONCAT},
+    {"add", "Summed element by element.", BranchesLayer::ADD},
+};
+
+// The keys that all kinds share, with the kind's own content.
+template <typename Content>
+Layer make(configs::Reader& reader, Content&& content) {
+  Layer layer;
+  layer.name =
+      reader.text("name", "What its parameters are called; empty: the op's name and a number.", "");
+  layer.span = reader.span();
+  layer.content = kj::mv(content);
+  return layer;
+}
+
+// The key of layers that have a weight.
+Layer withInit(configs::Reader& reader, Layer layer) {
+  layer.initializer = reader.maybeKind("init",
+      "How its weights begin, and its bias. Absent: as `init` of [model] says.", INITIALIZERS);
+  return layer;
+}
+
+kj::Array<Layer> readList(configs::Reader& reader, kj::StringPtr key, kj::StringPtr doc) {
+  return reader.kinds<Layer>(key, doc, LAYERS);
+}
+
+void requireLayers(configs::Reader& reader, kj::StringPtr key, size_t count,
+    kj::StringPtr what = "one layer", kj::StringPtr help = nullptr) {
+  if (count == 0 && !reader.isManual()) {
+    reader.error(key, kj::str("`", key, "` needs at least ", what), help);
+  }
+}
+
+Layer readConv(configs::Reader& reader) {
+  Conv2d conv;
+  conv.filters = reader.integer("filters", "Channels of the output.", CHANNELS);
+  conv.kernel = reader.integer("kernel", "Side of the square kernel, in pixels.", SIDE);
+  conv.stride = reader.integer("stride", "Pixels between windows.", SIDE, 1);
+  conv.pad = reader.integer("pad", "Zeros around the input, in pixels.", PAD, 0);
+  conv.bias = reader.flag("bias", "Adds one learned number a filter.", true);
+  return withInit(reader, make(reader, kj::mv(conv)));
+}
+
+Layer readDense(configs::Reader& reader) {
+  Dense dense;
+  dense.units = reader.integer("units", "Length of the output; the input is flattened.", CHANNELS);
+  dense.bias = reader.flag("bias", "Adds one learned number a unit.", true);
+  return withInit(reader, make(reader, kj::mv(dense)));
+}
+
+Layer readBatchNorm(configs::Reader& reader) {
+  BatchNormLayer norm;
+  norm.epsilon = reader.maybeReal(
+      "epsilon", "Added to the variance. Absent: from the conventions.", {.above = 0});
+  norm.momentum = reader.maybeReal("momentum",
+      "Share of the old moving statistics that a step keeps. Absent: from the conventions.",
+      {.atLeast = 0, .atMost = 1});
+  if (reader.has("fixed_gamma") || reader.isManual()) {
+    norm.fixedGamma =
+        reader.flag("fixed_gamma", "Holds gamma at 1. Absent: from the conventions.", false);
+  }
+  return make(reader, kj::mv(norm));
+}
+
+Layer readActivation(configs::Reader& reader) {
+  auto function =
+      configs::chooseWord(reader, "function", "What is done to each element.", ACTIVATIONS);
+  return make(reader, Activation{function});
+}
+
+Layer readRelu(configs::Reader& reader) {
+  return make(reader, Activation{Activation::RELU});
+}
+Layer readTanh(configs::Reader& reader) {
+  return make(reader, Activation{Activation::TANH});
+}
+Layer readSigmoid(configs::Reader& reader) {
+  return make(reader, Activation{Activation::SIGMOID});
+}
+Layer readElu(configs::Reader& reader) {
+  return make(reader, Activation{Activation::ELU});
+}
+Layer readGelu(configs::Reader& reader) {
+  return make(reader, Activation{Activation::GELU});
+}
+
+Layer readScale(configs::Reader& reader) {
+  Scale scale;
+  scale.factor = float(reader.real("factor", "What each element is multiplied by.", {}));
+  return make(reader, kj::mv(scale));
+}
+
+Layer readDropout(configs::Reader& reader) {
+  Dropout dropout;
+  dropout.rate = reader.real(
+      "rate", "Share of the elements that a training step takes away.", {.atLeast = 0, .below = 1});
+  return make(reader, kj::mv(dropout));
+}
+
+Layer readPool(configs::Reader& reader) {
+  PoolLayer pool;
+  pool.function = configs::chooseWord(reader, "function", "What is taken of a window.", POOLS);
+  bool isGlobal =
+      reader.flag("global", "One window over the whole input, which must be square.", false);
+  auto kernel = reader.maybeInteger(
+      "kernel", "Side of the square window, in pixels. Needed unless `global`.", SIDE);
+  KJ_IF_MAYBE(side, kernel) {
+    if (isGlobal) {
+      reader.error("kernel", "`kernel` and `global` cannot both be given", "leave one of them out");
+    }
+    pool.kernel = *side;
+  } else {
+    if (!isGlobal && !reader.isManual()) {
+      reader.error("kernel", "a pool needs `kernel`", "or `global = true` for one window over all",
+          {"global"_kj});
+    }
+    pool.kernel = 0;
+  }
+  KJ_IF_MAYBE(stride,
+      reader.maybeInteger("stride", "Pixels between windows. Absent: the kernel.", SIDE)) {
+    pool.stride = uint(*stride);
+  }
+  pool.pad = reader.integer("pad", "Pixels around the input.", PAD, 0);
+  if (reader.has("rounding") || reader.isManual()) {
+    pool.rounding = configs::chooseWord(reader, "rounding",
+        "How many windows fit. Absent: from the conventions.", ROUNDINGS, "floor");
+  }
+  return make(reader, kj::mv(pool));
+}
+
+Layer readBranches(configs::Reader& reader) {
+  BranchesLayer result;
+  result.branches = reader.kindLists<Layer>("branches",
+      "Lists of layers over the same input, `[[…], […]]`; an empty list is the input itself.",
+      LAYERS);
+  requireLayers(reader, "branches", result.branches.size(), "one list of layers",
+      "write branches = [[{ kind = \"relu\" }], []]: each list begins with the same input");
+  result.join = configs::chooseWord(reader, "join", "How they end.", JOINS, "concat");
+  return make(reader, kj::mv(result));
+}
+
+Layer readResidual(configs::Reader& reader) {
+  ResidualLayer result;
+  result.layers = readList(reader, "layers", "The layers whose output is added to the shortcut.");
+  requireLayers(reader, "layers", result.layers.size());
+  result.shortcut =
+      readList(reader, "shortcut", "Layers on the shortcut. Absent: the input itself.");
+  return make(reader, kj::mv(result));
+}
+
+// Nodes that `layers` unroll to, or a little fewer.
+uint64_t unrolled(kj::ArrayPtr<const Layer> layers) {
+  uint64_t nodes = 0;
+  for (auto& layer: layers) {
+    KJ_IF_MAYBE(branches, layer.content.tryGet<BranchesLayer>()) {
+      for (auto& branch: branches->branches) nodes += unrolled(branch);
+    }
+    KJ_IF_MAYBE(residual, layer.content.tryGet<ResidualLayer>()) {
+      nodes += unrolled(residual->layers) + unrolled(residual->shortcut);
+    }
+    KJ_IF_MAYBE(repeat, layer.content.tryGet<RepeatLayer>()) {
+      nodes += repeat->times * unrolled(repeat->layers);
+    } else {
+      nodes++;
+    }
+  }
+  return nodes;
+}
+
+Layer readRepeat(configs::Reader& reader) {
+  RepeatLayer result;
+  result.times = reader.integer("times", "How many copies follow one another.", TIMES);
+  result.layers = readList(reader, "layers", "The layers of one copy.");
+  requireLayers(reader, "layers", result.layers.size());
+  uint64_t nodes = result.times * unrolled(result.layers);
+  if (nodes > UNROLLED_MAX) {
+    // With a `repeat` inside that is too large by itself, this one is, too.
+    reader.error("times",
+        kj::str(
+            "`repeat` unrolls to ", nodes, " layers, and at most ", UNROLLED_MAX, " are allowed"),
+        "make `times` smaller, here or in a `repeat` inside", {"layers"_kj});
+    result.times = 1;
+  }
+  return make(reader, kj::mv(result));
+}
+
+constexpr configs::Kind<Layer> ROWS[] = {
+    {"conv",
+        "Convolution: height and width become (side + 2·pad - kernel) / stride + 1, rounded down.",
+        readConv},
+    {"dense", "Fully connected: every input to every unit.", readDense},
+    {"batch_norm", "Batch normalisation (Ioffe and Szegedy 2015), a channel at a time.",
+        readBatchNorm},
+    {"activation", "A function of each element.", readActivation},
+    {"relu", "Short for activation with relu.", readRelu},
+    {"tanh", "Short for activation with tanh.", readTanh},
+    {"sigmoid", "Short for activation with sigmoid.", readSigmoid},
+    {"elu", "Short for activation with elu.", readElu},
+    {"gelu", "Short for activation with gelu.", readGelu},
+    {"scale", "Times a constant.", readScale},
+    {"dropout",
+        "Takes elements away at random in training and scales the others up by 1 / (1 - rate); "
+        "validation uses all (Srivastava et al. 2014). Which ones depends on the seed, the pass, "
+        "the record and the layer alone.",
+        readDropout},
+    {"pool", "Maximum or average of windows.", readPool},
+    {"branches", "Several lists of layers side by side.", readBranches},
+    {"residual", "Layers with a shortcut around them (He et al. 2015).", readResidual},
+    {"repeat", "The same layers several times over.", readRepeat},
+};
+
+// Unrolls layers; `suffix` tells copies under `repeat` apart ("_2").
+class Unrolling {
+public:
+  Unrolling(GraphBuilder& builder, const Conventions& conventions)
+      : builder(builder), conventions(conventions) {}
+
+  NodeId addAll(kj::ArrayPtr<const Layer> layers, NodeId input, kj::StringPtr suffix) {
+    for (auto& layer: layers) input = add(layer, input, suffix);
+    return input;
+  }
+
+private:
+  GraphBuilder& builder;
+  const Conventions& conventions;
+
+  // `kind` is the layer's where the op is called otherwise.
+  NodeId addOp(const Layer& layer, Op op, kj::ArrayPtr<const NodeId> inputs, kj::StringPtr suffix,
+      kj::StringPtr kind = nullptr) {
+    auto name = layer.name.size() == 0 ? kj::str() : kj::str(layer.name, suffix);
+    return builder.add(name, kj::mv(op), inputs, layer.span, layer.initializer, kind);
+  }
+
+  Op resolve(const BatchNormLayer& norm) {
+    return BatchNorm{.epsilon = float(norm.epsilon.orDefault(conventions.batchNormEpsilon)),
+        .momentum = float(norm.momentum.orDefault(conventions.batchNormMomentum)),
+        .fixedGamma = norm.fixedGamma.orDefault(conventions.fixedGamma),
+        .movingMeanStart = conventions.movingMeanStart,
+        .movingVarianceStart = conventions.movingVarianceStart};
+  }
+
+  Op resolve(const PoolLayer& pool, Shape x) {
+    // The larger side: on an input that is not square the kernel does not fit, and that is
+    // reported.
+    uint kernel = pool.kernel > 0 ? pool.kernel : kj::max(x.height, x.width);
+    return Pool{.function = pool.function,
+        .kernel = kernel,
+        .stride = pool.stride.orDefault(kernel),
+        .pad = pool.pad,
+        .rounding = pool.rounding.orDefault(conventions.poolRounding)};
+  }
+
+  NodeId add(const Layer& layer, NodeId input, kj::StringPtr suffix) {
+    auto single = kj::arrayPtr(&input, 1);
+    KJ_SWITCH_ONEOF(layer.content) {
+      KJ_CASE_ONEOF(conv, Conv2d) return addOp(layer, conv, single, suffix);
+      KJ_CASE_ONEOF(dense, Dense) return addOp(layer, dense, single, suffix);
+      KJ_CASE_ONEOF(norm, BatchNormLayer) return addOp(layer, resolve(norm), single, suffix);
+      KJ_CASE_ONEOF(activation, Activation) return addOp(layer, activation, single, suffix);
+      KJ_CASE_ONEOF(scale, Scale) return addOp(layer, scale, single, suffix);
+      KJ_CASE_ONEOF(dropout, Dropout) return addOp(layer, dropout, single, suffix);
+      KJ_CASE_ONEOF(pool, PoolLayer) {
+        return addOp(layer, resolve(pool, builder.shapeOf(input)), single, suffix);
+      }
+      KJ_CASE_ONEOF(branches, BranchesLayer) {
+        auto ends = KJ_MAP(branch, branches.branches) {
+          return addAll(branch, input, suffix);
+        };
+        if (branches.join == BranchesLayer::ADD) {
+          return addOp(layer, Add(), ends, suffix, "branches");
+        }
+        return addOp(layer, Concat(), ends, suffix, "branches");
+      }
+      KJ_CASE_ONEOF(residual, ResidualLayer) {
+        NodeId ends[] = {
+            addAll(residual.layers, input, suffix), addAll(residual.shortcut, input, suffix)};
+        return addOp(layer, Add(), ends, suffix, "residual");
+      }
+      KJ_CASE_ONEOF(repeat, RepeatLayer) {
+        for (uint i = 1; i <= repeat.times; ++i) {
+          input = addAll(repeat.layers, input, kj::str(suffix, "_", i));
+        }
+        return input;
+      }
+    }
+    KJ_UNREACHABLE;
+  }
+};
+
+}  // namespace
+
+constinit const kj::ArrayPtr<const configs::Kind<Layer>> LAYERS = ROWS;
+
+NodeId addLayers(GraphBuilder& builder, kj::ArrayPtr<const Layer> layers, NodeId input,
+    const Conventions& conventions) {
+  return Unrolling(builder, conventions).addAll(layers, input, "");
+}
+
+}  // namespace nn

@@ -1,0 +1,70 @@
+// nn/network/layers.h: the language of [[model.layers]]: layers as the file gives them, and how
+// they unroll into ops.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/one-of.h>
+#include <kj/string.h>
+
+#include "configs/language/reader.h"
+#include "nn/network/conventions.h"
+#include "nn/network/graph.h"
+
+namespace nn {
+
+struct Layer;
+
+// kind = "batch_norm". What is absent comes from the conventions.
+struct BatchNormLayer {
+  kj::Maybe<double> epsilon;
+  kj::Maybe<double> momentum;
+  kj::Maybe<bool> fixedGamma;
+};
+
+// kind = "pool".
+struct PoolLayer {
+  Pool::Function function;
+  uint kernel;             // 0 = global: the whole input, which is square then
+  kj::Maybe<uint> stride;  // absent = kernel
+  uint pad = 0;
+  kj::Maybe<Pool::Rounding> rounding;  // absent = from the conventions
+};
+
+// kind = "branches": several rows of layers over one input. An empty row is the input itself.
+struct BranchesLayer {
+  kj::Array<kj::Array<Layer>> branches;
+  enum Join { CONCAT, ADD } join;
+};
+
+// kind = "residual": layers(x) + shortcut(x); an empty shortcut is x itself.
+struct ResidualLayer {
+  kj::Array<Layer> layers;
+  kj::Array<Layer> shortcut;
+};
+
+// kind = "repeat": the same layers `times` times one after another, each with parameters of its
+// own.
+struct RepeatLayer {
+  uint times;
+  kj::Array<Layer> layers;
+};
+
+// One table of [[model.layers]].
+struct Layer {
+  kj::String name;     // of its node; empty = numbered
+  configs::Span span;  // where misfits are reported
+  kj::OneOf<Conv2d, Dense, BatchNormLayer, Activation, Scale, Dropout, PoolLayer, BranchesLayer,
+      ResidualLayer, RepeatLayer>
+      content;
+  kj::Maybe<Initializer> initializer;  // of a Conv2d or Dense; null: the model's
+};
+
+extern const kj::ArrayPtr<const configs::Kind<Layer>> LAYERS;
+
+// Unrolls `layers` into nodes over the node `input`, and returns the last (`input` if there are
+// none). Branches come in the order written, their join last. The n-th copy of a named layer under
+// `repeat` is called name_n, from 1.
+NodeId addLayers(GraphBuilder& builder, kj::ArrayPtr<const Layer> layers, NodeId input,
+    const Conventions& conventions);
+
+}  // namespace nn

@@ -1,0 +1,29 @@
+// nn/network/network_families.h: the layers of the networks that have a name, a file a family.
+#pragma once
+
+#include <kj/array.h>
+
+#include "nn/network/layers.h"
+
+namespace nn {
+
+// All end with a dense layer of `classes` values; misfits are reported at `span`. What a network
+// leaves to the conventions is the conventions' to say: batch norm's numbers mostly. Where images
+// must keep a size for the network to fit, its pools say themselves how they round.
+
+// networks_inception.cc: Inception with batch norm (Ioffe and Szegedy 2015), as MXNet's scripts of
+// 2015 have it; the second for images of 224 or 227, the first for 28.
+kj::Array<Layer> inceptionBn28Small(uint classes, configs::Span span);
+kj::Array<Layer> inceptionBn(uint classes, configs::Span span);
+
+// networks_resnet.cc: residual networks for CIFAR-10 (He et al. 2015, section 4.2) of depth 6n + 2,
+// as MXNet's two versions have them: with the activation after the sum (February 2016, for 28×28),
+// and before it (v0.8 on; He et al. 2016).
+kj::Array<Layer> resnet(uint depth, uint classes, configs::Span span);
+kj::Array<Layer> resnetV2(uint depth, uint classes, configs::Span span);
+
+// networks_airbench.cc: the network of airbench94 (Jordan 2024, arXiv 2404.00498), for 3×32×32,
+// with its own first weights and batch norm: the conventions change nothing.
+kj::Array<Layer> airbench94(uint classes, configs::Span span);
+
+}  // namespace nn

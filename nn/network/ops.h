@@ -1,0 +1,142 @@
+// nn/network/ops.h: the closed list of ops: what they compute, their gradients, and the shapes they
+// give.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/one-of.h>
+#include <kj/string.h>
+
+#include <cstdint>
+
+namespace nn {
+
+using kj::uint;
+
+// Shape of one image's tensor; a vector is C×1×1. Batches are N×C×H×W.
+struct Shape {
+  uint channels;
+  uint height = 1;
+  uint width = 1;
+
+  size_t size() const { return size_t(channels) * height * width; }
+  bool operator==(const Shape&) const = default;
+};
+
+// `3×28×28`, for messages.
+kj::String KJ_STRINGIFY(const Shape& shape);
+
+// The batch of images: node 0 of every graph.
+struct Input {};
+
+// y[n,k,i,j] = sum_{c,u,v} x[n, c, i·stride+u-pad, j·stride+v-pad] · w[k,c,u,v] + b[k]
+// Outside of x reads 0. Output side: floor((H + 2·pad - kernel) / stride) + 1.
+// Keys: weight O×I×kernel×kernel, then bias O if `bias`.
+//
+// dw[k,c,u,v] = sum_{n,i,j} g[n,k,i,j] · x[n, c, i·stride+u-pad, j·stride+v-pad], db[k] =
+// sum_{n,i,j} g[n,k,i,j], dx = the same products summed over k, each added where its x was read.
+struct Conv2d {
+  uint filters;
+  uint kernel;
+  uint stride;
+  uint pad;
+  bool bias;
+};
+
+// y[n,k] = sum_c x[n,c] w[k,c] + b[k], x flattened as C×H×W. Keys: weight out×in, then bias if
+// `bias`. dx[n,c] = sum_k g[n,k] w[k,c], dw[k,c] = sum_n g[n,k] x[n,c], db[k] = sum_n g[n,k].
+struct Dense {
+  uint units;
+  bool bias;
+};
+
+// y[n,c,·] = gamma[c] · (x - mean[c]) / sqrt(variance[c] + epsilon) + beta[c]
+//
+// Training: mean and (biased) variance over all rows of the batch and all pixels; moving ←
+// momentum · moving + (1 - momentum) · batch, for the variance the biased one too. Validation: the
+// moving ones. Keys: gamma, beta; statistics: moving mean, moving variance.
+//
+// `fixedGamma` takes gamma as 1, whatever stands in the array: its gradient is 0, and so are its
+// key's factors of learning rate and decay.
+//
+// With g the gradient of y, s = 1 / sqrt(variance[c] + epsilon), h = s · (x - mean[c]) and M values
+// a channel:
+//   dbeta = sum g, dgamma = sum g·h, dx = gamma · s · (g - dbeta / M - h · dgamma / M).
+struct BatchNorm {
+  float epsilon;
+  float momentum;
+  bool fixedGamma;
+  float movingMeanStart = 0;
+  float movingVarianceStart = 1;
+};
+
+// y = f(x) element by element; dx from the gradient g and the output y alone, but for GELU:
+//   RELU     max(x, 0)                dx = g where y > 0, else 0
+//   TANH     tanh(x)                  dx = g · (1 - y²)
+//   SIGMOID  1 / (1 + e^-x)           dx = g · y · (1 - y)
+//   ELU      x where x > 0, else e^x - 1 (Clevert et al. 2016, with alpha 1)
+//                                     dx = g where y > 0, else g · (y + 1)
+//   GELU     x · P(x), with P the normal distribution's function (Hendrycks and Gimpel 2016)
+//                                     dx = g · (P(x) + x · e^(-x²/2) / sqrt(2π))
+struct Activation {
+  enum Function { RELU, TANH, SIGMOID, ELU, GELU } function;
+};
+
+// y = factor · x; dx = factor · g.
+struct Scale {
+  float factor;
+};
+
+// Training: y = x · m / (1 - rate), m 0 with probability `rate`, else 1: which, is a function of
+// the row's number, the node and the element alone (nn/dropout.h). dx = g · m / (1 - rate).
+// Validation: y = x. (Srivastava et al. 2014, scaled while training.)
+struct Dropout {
+  double rate;  // 0 ≤ rate < 1
+};
+
+// Max or average over kernel×kernel windows. Output side, FLOOR: floor((H + 2·pad - kernel) /
+// stride) + 1; CEIL: min(H + 2·pad - kernel + stride - 1, H + 2·pad - 1) / stride + 1 in integer
+// division, so that windows may hang over the edge (MXNet's "full"). Max ignores what is outside,
+// the first maximum in row order gets the gradient; average divides by kernel² always. A window
+// that lies outside altogether is a misfit.
+struct Pool {
+  enum Function { MAX, AVERAGE } function;
+  uint kernel;
+  uint stride;
+  uint pad;
+  enum Rounding { FLOOR, CEIL } rounding;
+};
+
+// y = x₀ + x₁ + …, all of one shape.
+struct Add {};
+
+// Channels of the inputs one after another; heights and widths agree.
+struct Concat {};
+
+// loss[n] = -log softmax(x[n,·])[label[n]]. The gradient to x is softmax - onehot, summed over the
+// batch, never averaged: the store divides. Rows with label -1 count nothing and give no gradient.
+// The last node of every graph.
+//
+// Training with `smoothing` s takes (1 - s) · onehot + s / classes in place of onehot, in the loss
+// too (Szegedy et al. 2016, section 7); validation does not.
+struct SoftmaxCrossEntropy {
+  float smoothing = 0;  // 0 ≤ smoothing < 1
+};
+
+using Op = kj::OneOf<Input, Conv2d, Dense, BatchNorm, Activation, Scale, Dropout, Pool, Add, Concat,
+    SoftmaxCrossEntropy>;
+
+// `conv2d`, `dense`, …: for messages and profiles.
+kj::StringPtr nameOf(const Op& op);
+
+// Why `op` cannot take these inputs, as a sentence with the shapes ("kernel 5 does not fit in 3×3
+// with pad 0"); null if it can.
+kj::Maybe<kj::String> misfit(const Op& op, kj::ArrayPtr<const Shape> inputs);
+
+// The shape that `op` gives for these inputs; one number an image for the loss. Throws misfit()'s
+// sentence if there is one.
+Shape inferShape(const Op& op, kj::ArrayPtr<const Shape> inputs);
+
+// Multiply-adds times two of one image, forward; for ops without them about what they calculate.
+uint64_t forwardFlops(const Op& op, kj::ArrayPtr<const Shape> inputs);
+
+}  // namespace nn

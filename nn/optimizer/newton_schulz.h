@@ -1,0 +1,45 @@
+// nn/optimizer/newton_schulz.h: the loops of Muon, in the instruction set of the machine at hand.
+#pragma once
+
+#include <cstddef>
+
+namespace nn {
+
+// All arrays have `size` floats; `next` and `state` overlap nothing else.
+struct MomentumStep {
+  size_t size;
+  const float* gradient;
+  float* next;
+  float* state;  // the momentum
+  float rescale;
+  float momentum;
+  bool nesterov;
+};
+
+// With g = rescale · gradient, in float32, every operation rounded:
+// state ← momentum · state + g; next ← nesterov ? g + momentum · state : state
+void momentumStep(const MomentumStep& step);
+
+// next ← current - shrink · current - rate · next
+void shrinkAndStep(size_t size, const float* current, float* next, float shrink, float rate);
+
+// A matrix, row by row, and memory of its size thrice. Nothing overlaps.
+struct NewtonSchulz {
+  size_t rows;
+  size_t cols;
+  unsigned steps;
+  float* matrix;
+  float* scratch[3];
+};
+
+// Brings the singular values of `matrix` G near to 1 (to 0.7 … 1.2 where they were not much smaller
+// than the largest): with U S Vᵀ = G the result is near to U Vᵀ. Jordan 2024, five steps of
+//   X = G / (|G| + 1e-7);  A = X Xᵀ;  X ← a X + (b A + c A²) X
+// with (a, b, c) = (3.4445, -4.7750, 2.0315). A matrix with more rows than columns is transposed
+// before and after, so that A is the smaller one.
+//
+// In float32; each sum is added in ascending order of its index, every operation rounded: the bits
+// do not depend on the instruction set. No threads, no memory besides the given.
+void orthogonalize(const NewtonSchulz& work);
+
+}  // namespace nn

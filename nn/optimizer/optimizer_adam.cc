@@ -1,0 +1,142 @@
+// Steps from the moments of the gradient: adam and adamw.
+#include <kj/debug.h>
+
+#include <cmath>
+
+#include "nn/loops/power.h"
+#include "nn/optimizer/adam_loop.h"
+#include "nn/optimizer/optimizer_rows.h"
+
+namespace nn {
+namespace {
+
+struct Settings {
+  double learningRate;
+  double beta1;
+  double beta2;
+  double epsilon;
+  double weightDecay;
+};
+
+// Both rules are one loop, with t the number of the update from 1:
+//   rate_t = rate · sqrt(1 - beta2^t) / (1 - beta1^t)
+class Moments: public Optimizer {
+public:
+  explicit Moments(Settings settings): settings(settings) {}
+
+  uint stateArrays() const override { return 2; }
+  double learningRate() const override { return settings.learningRate; }
+  double weightDecay() const override { return settings.weightDecay; }
+
+  void apply(Update update) const override {
+    size_t size = sizeOf(update, stateArrays());
+    auto rule = KJ_ASSERT_NONNULL(valueRule(update));
+    adam({.size = size,
+        .gradient = update.gradient.begin(),
+        .current = update.current.begin(),
+        .next = update.next.begin(),
+        .mean = update.state.begin(),
+        .square = update.state.begin() + size,
+        .rescale = rule.rescale,
+        .learningRate = rule.learningRate,
+        .beta1 = rule.keptOfMean,
+        .rest1 = rule.newOfMean,
+        .beta2 = rule.keptOfSquare,
+        .rest2 = rule.newOfSquare,
+        .epsilon = rule.epsilonOutside,
+        .decay = rule.decay,
+        .shrink = rule.shrink});
+  }
+
+protected:
+  // sqrt(1 - beta2^t)
+  double rootCorrection(uint64_t number) const {
+    return std::sqrt(1 - power(settings.beta2, number + 1));
+  }
+
+  ValueRule rule(const Update& update, double epsilon, double decay, double shrink) const {
+    double rate = update.learningRate * rootCorrection(update.number) /
+                  (1 - power(settings.beta1, update.number + 1));
+    return {.kind = ValueRule::ADAM,
+        .states = stateArrays(),
+        .rescale = update.rescale,
+        .decay = float(decay),
+        .learningRate = float(rate),
+        .keptOfMean = float(settings.beta1),
+        .newOfMean = float(1 - settings.beta1),
+        .keptOfSquare = float(settings.beta2),
+        .newOfSquare = float(1 - settings.beta2),
+        .epsilonOutside = float(epsilon),
+        .shrink = float(shrink)};
+  }
+
+  const Settings settings;
+};
+
+// Kingma and Ba 2015 (arXiv 1412.6980). With `epsilonComesLast` algorithm 1, as PyTorch has it;
+// else in the order of the end of section 2, as TensorFlow and MXNet have it: the corrections of
+// both moments' bias go into the rate, so that epsilon stands beside the uncorrected root.
+class Adam final: public Moments {
+public:
+  Adam(Settings settings, bool epsilonComesLast)
+      : Moments(settings), epsilonComesLast(epsilonComesLast) {}
+  kj::StringPtr name() const override { return "adam"; }
+  kj::Maybe<ValueRule> valueRule(const Update& update) const override {
+    double epsilon = settings.epsilon;
+    if (epsilonComesLast) epsilon *= rootCorrection(update.number);
+    return rule(update, epsilon, update.decay, 0);
+  }
+
+private:
+  bool epsilonComesLast;
+};
+
+// Loshchilov and Hutter 2019 (arXiv 1711.05101), algorithm 2, with the decay times the learning
+// rate, and epsilon beside the corrected root, as PyTorch has both: w ← w - rate · decay · w, then
+//   w ← w - rate / (1 - beta1^t) · m / (sqrt(v) / sqrt(1 - beta2^t) + epsilon)
+// which is adam's step with epsilon · sqrt(1 - beta2^t) beside the uncorrected root.
+class Adamw final: public Moments {
+public:
+  using Moments::Moments;
+  kj::StringPtr name() const override { return "adamw"; }
+  kj::Maybe<ValueRule> valueRule(const Update& update) const override {
+    return rule(update, settings.epsilon * rootCorrection(update.number), 0,
+        update.learningRate * update.decay);
+  }
+};
+
+// The paper's defaults, but for the decay.
+Settings readMoments(configs::Reader& reader, kj::StringPtr epsilonDoc) {
+  Settings settings;
+  settings.learningRate = readLearningRate(reader, 0.001);
+  settings.beta1 =
+      readKeptShare(reader, "beta1", "Share of the gradients' moving mean that a step keeps.", 0.9);
+  settings.beta2 = readKeptShare(
+      reader, "beta2", "Share of the moving mean of their squares that a step keeps.", 0.999);
+  settings.epsilon = reader.real("epsilon", epsilonDoc, {.atLeast = 1e-30}, 1e-8);
+  return settings;
+}
+
+}  // namespace
+
+OptimizerMaker readAdam(configs::Reader& reader) {
+  Settings settings = readMoments(reader,
+      "Added to the root of the squares' mean: with the conventions `torch` after the mean's bias "
+      "is corrected (torch.optim.Adam), with the others before (TensorFlow, MXNet).");
+  settings.weightDecay = readWeightDecay(reader);
+  return [settings](const Conventions& conventions) -> kj::Own<const Optimizer> {
+    return kj::heap<Adam>(settings, conventions.epsilonComesLast);
+  };
+}
+
+OptimizerMaker readAdamw(configs::Reader& reader) {
+  Settings settings = readMoments(reader,
+      "Added to the root of the squares' mean, after its bias is corrected (torch.optim.AdamW), "
+      "whatever the conventions.");
+  // PyTorch's.
+  settings.weightDecay = readDecoupledDecay(reader, 0.01);
+  return [settings](
+             const Conventions&) -> kj::Own<const Optimizer> { return kj::heap<Adamw>(settings); };
+}
+
+}  // namespace nn

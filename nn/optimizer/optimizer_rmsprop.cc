@@ -1,0 +1,116 @@
+// RMSprop.
+#include "nn/optimizer/optimizer_rows.h"
+#include "nn/optimizer/rmsprop_loop.h"
+
+namespace nn {
+namespace {
+
+// Tieleman and Hinton 2012 (lecture 6.5 of "Neural Networks for Machine Learning"); `centered` is
+// Graves 2013 (arXiv 1308.0850), equations 38 to 45. Systems differ in three things: where epsilon
+// stands (TensorFlow and MXNet: below the root; PyTorch: outside) and where the rate stands with
+// momentum (TensorFlow and MXNet: inside; PyTorch: outside), which the conventions say, and how the
+// squares begin (TensorFlow: at 1; the others and this one: at 0).
+class Rmsprop final: public Optimizer {
+public:
+  struct Settings {
+    double learningRate;
+    double momentum;
+    double weightDecay;
+    double smoothing;
+    double epsilon;
+    kj::Maybe<bool> epsilonBelowRoot;  // null: as the conventions have it
+    bool centered;
+  };
+  Rmsprop(Settings settings, const Conventions& conventions)
+      : settings(settings), conventions(conventions) {}
+
+  kj::StringPtr name() const override { return "rmsprop"; }
+  uint stateArrays() const override {
+    return 1 + (settings.centered ? 1 : 0) + (settings.momentum == 0 ? 0 : 1);
+  }
+  double learningRate() const override { return settings.learningRate; }
+  double weightDecay() const override { return settings.weightDecay; }
+
+  kj::Maybe<ValueRule> valueRule(const Update& update) const override { return rule(update); }
+
+  void apply(Update update) const override {
+    size_t size = sizeOf(update, stateArrays());
+    float* square = update.state.begin();
+    float* mean = square + size;
+    float* moving = settings.centered ? mean + size : mean;
+    auto rule = this->rule(update);
+    RmspropLoop loop{.size = size,
+        .gradient = update.gradient.begin(),
+        .current = update.current.begin(),
+        .next = update.next.begin(),
+        .square = square,
+        .mean = mean,
+        .rescale = rule.rescale,
+        .decay = rule.decay,
+        .smoothing = rule.keptOfSquare,
+        .rest = rule.newOfSquare,
+        .epsilonBelowRoot = rule.epsilonBelowRoot,
+        .epsilonOutside = rule.epsilonOutside};
+    settings.centered ? rmspropCentered(loop) : rmspropPlain(loop);
+    if (settings.momentum == 0) {
+      step(size, update.current.begin(), update.next.begin(), rule.learningRate);
+    } else {
+      stepWithMomentum(size, update.current.begin(), update.next.begin(), moving, rule.momentum,
+          rule.rateInside, rule.learningRate);
+    }
+  }
+
+private:
+  ValueRule rule(const Update& update) const {
+    bool below = settings.epsilonBelowRoot.orDefault(!conventions.epsilonComesLast);
+    float rate = float(update.learningRate), epsilon = float(settings.epsilon);
+    float smoothing = float(settings.smoothing), rest = float(1 - settings.smoothing);
+    bool inside = settings.momentum != 0 && conventions.learningRateInsideMomentum;
+    return {.kind = settings.momentum == 0 ? ValueRule::RMSPROP : ValueRule::RMSPROP_WITH_MOMENTUM,
+        .states = stateArrays(),
+        .isCentered = settings.centered,
+        .rescale = update.rescale,
+        .decay = float(update.decay),
+        .learningRate = inside ? 1 : rate,
+        .momentum = float(settings.momentum),
+        .rateInside = inside ? rate : 1,
+        .keptOfMean = smoothing,
+        .newOfMean = rest,
+        .keptOfSquare = smoothing,
+        .newOfSquare = rest,
+        .epsilonBelowRoot = below ? epsilon : 0,
+        .epsilonOutside = below ? 0 : epsilon};
+  }
+
+  Settings settings;
+  const Conventions& conventions;
+};
+
+}  // namespace
+
+OptimizerMaker readRmsprop(configs::Reader& reader) {
+  Rmsprop::Settings settings;
+  // Hinton's rate and smoothing, which TensorFlow and MXNet took over.
+  settings.learningRate = readLearningRate(reader, 0.001);
+  settings.momentum = readMomentum(reader, 0);
+  settings.weightDecay = readWeightDecay(reader);
+  settings.smoothing = readKeptShare(
+      reader, "smoothing", "Share of the moving mean of the squares that a step keeps.", 0.9);
+  settings.epsilon =
+      reader.real("epsilon", "Keeps small roots away from 0.", {.atLeast = 1e-30}, 1e-8);
+  if (reader.has("epsilon_below_root") || reader.isManual()) {
+    settings.epsilonBelowRoot = reader.flag("epsilon_below_root",
+        "Adds epsilon to the mean of the squares, below the root (TensorFlow, MXNet), or to the "
+        "root (PyTorch). Absent: from the conventions.",
+        false);
+  }
+  settings.centered = reader.flag("centered",
+      "Divides by the gradient's moving deviation: the moving mean of the gradient counts away "
+      "(Graves 2013).",
+      false);
+  return [settings](const Conventions& conventions) -> kj::Own<const Optimizer> {
+    return kj::heap<Rmsprop>(settings, conventions);
+  };
+}
+
+}  // namespace nn

@@ -1,0 +1,164 @@
+// Gradient descent with momentum: sgd, and LARS, which gives each key its own rate.
+#include <kj/debug.h>
+
+#include <cmath>
+
+#include "nn/loops/squares.h"
+#include "nn/optimizer/optimizer_rows.h"
+#include "nn/optimizer/sgd_loop.h"
+
+namespace nn {
+namespace {
+
+class Sgd final: public Optimizer {
+public:
+  struct Settings {
+    double learningRate;
+    double momentum;
+    bool nesterov;
+    double weightDecay;
+  };
+  Sgd(Settings settings, const Conventions& conventions)
+      : settings(settings), conventions(conventions) {}
+
+  kj::StringPtr name() const override { return "sgd"; }
+  uint stateArrays() const override { return settings.momentum == 0 ? 0 : 1; }
+  double learningRate() const override { return settings.learningRate; }
+  double weightDecay() const override { return settings.weightDecay; }
+
+  kj::Maybe<ValueRule> valueRule(const Update& update) const override {
+    return ValueRule{.kind = kind(),
+        .states = stateArrays(),
+        .rescale = update.rescale,
+        .decay = float(update.decay),
+        .learningRate = float(update.learningRate),
+        .momentum = float(settings.momentum)};
+  }
+
+  void apply(Update update) const override {
+    SgdLoop loop{.size = sizeOf(update, stateArrays()),
+        .gradient = update.gradient.begin(),
+        .current = update.current.begin(),
+        .next = update.next.begin(),
+        .state = update.state.begin(),
+        .rescale = update.rescale,
+        .learningRate = float(update.learningRate),
+        .momentum = float(settings.momentum),
+        .decay = float(update.decay)};
+    switch (kind()) {
+      case ValueRule::SGD:
+        return sgdPlain(loop);
+      case ValueRule::SGD_NESTEROV:
+        return sgdNesterov(loop);
+      case ValueRule::SGD_RATE_INSIDE:
+        return sgdRateInside(loop);
+      case ValueRule::SGD_RATE_OUTSIDE:
+        return sgdRateOutside(loop);
+      default:
+        KJ_UNREACHABLE;
+    }
+  }
+
+private:
+  ValueRule::Kind kind() const {
+    if (settings.momentum == 0) return ValueRule::SGD;
+    if (settings.nesterov) return ValueRule::SGD_NESTEROV;
+    return conventions.learningRateInsideMomentum ? ValueRule::SGD_RATE_INSIDE
+                                                  : ValueRule::SGD_RATE_OUTSIDE;
+  }
+
+  Settings settings;
+  const Conventions& conventions;
+};
+
+// You, Gitman and Ginsburg 2017 (arXiv 1708.03888), algorithm 1, with the rate inside the momentum
+// as there; epsilon and the rate of a key without length as MXNet's LARS has them:
+//   g = rescale · gradient
+//   trust = |w| = 0 or |g| = 0 ? 1 : trust_ratio · |w| / (|g| + decay · |w| + epsilon)
+//   v ← momentum · v - rate · trust · (g + decay · w);  w ← w + v
+class Lars final: public Optimizer {
+public:
+  struct Settings {
+    double learningRate;
+    double momentum;
+    double weightDecay;
+    double trustRatio;
+    double epsilon;
+    bool everyKey;
+  };
+  explicit Lars(Settings settings): settings(settings) {}
+
+  kj::StringPtr name() const override { return "lars"; }
+  uint stateArrays() const override { return settings.momentum == 0 ? 0 : 1; }
+  bool needsWholeKeys() const override { return true; }
+  double learningRate() const override { return settings.learningRate; }
+  double weightDecay() const override { return settings.weightDecay; }
+
+  void apply(Update update) const override {
+    SgdLoop loop{.size = sizeOf(update, stateArrays()),
+        .gradient = update.gradient.begin(),
+        .current = update.current.begin(),
+        .next = update.next.begin(),
+        .state = update.state.begin(),
+        .rescale = update.rescale,
+        .learningRate = float(update.learningRate * trust(update)),
+        .momentum = float(settings.momentum),
+        .decay = float(update.decay)};
+    settings.momentum == 0 ? sgdPlain(loop) : sgdRateInside(loop);
+  }
+
+private:
+  double trust(const Update& update) const {
+    if (update.role != Key::WEIGHT && !settings.everyKey) return 1;
+    double length = std::sqrt(sumOfSquares(update.current.begin(), update.current.size()));
+    double slope =
+        update.rescale * std::sqrt(sumOfSquares(update.gradient.begin(), update.gradient.size()));
+    if (length == 0 || slope == 0) return 1;
+    return settings.trustRatio * length / (slope + update.decay * length + settings.epsilon);
+  }
+
+  Settings settings;
+};
+
+}  // namespace
+
+OptimizerMaker readSgd(configs::Reader& reader) {
+  Sgd::Settings settings;
+  // MXNet's default.
+  settings.learningRate = readLearningRate(reader, 0.01);
+  settings.momentum = readMomentum(reader, 0);
+  settings.nesterov = reader.flag("nesterov",
+      "The momentum of Nesterov 1983, as PyTorch's SGD and MXNet's NAG (2015) have it: the step is "
+      "gradient + momentum × (the new momentum), times the learning rate, which stands outside "
+      "whatever the conventions.",
+      false);
+  settings.weightDecay = reader.real(
+      "weight_decay", "Pull of each parameter towards 0, times its value.", {.atLeast = 0}, 0);
+  if (settings.nesterov && settings.momentum == 0 && !reader.isManual()) {
+    reader.error("nesterov", "`nesterov` needs a momentum", "add momentum = 0.9, or leave it out",
+        {"momentum"_kj});
+  }
+  return [settings](const Conventions& conventions) -> kj::Own<const Optimizer> {
+    return kj::heap<Sgd>(settings, conventions);
+  };
+}
+
+OptimizerMaker readLars(configs::Reader& reader) {
+  Lars::Settings settings;
+  settings.learningRate = readLearningRate(reader, 0.1);
+  settings.momentum = readMomentum(reader, 0.9);
+  settings.weightDecay = readWeightDecay(reader);
+  // The paper's.
+  settings.trustRatio = reader.real("trust_ratio",
+      "A key's rate is trust_ratio × |w| / (|g| + decay × |w| + epsilon), times the learning rate; "
+      "|w| and |g| are the lengths of its values and of its gradient.",
+      {.above = 0}, 0.001);
+  settings.epsilon = reader.real("epsilon", "Added to the lengths below.", {.atLeast = 0}, 0);
+  settings.everyKey = reader.flag("every_key",
+      "Scales the rates of biases, gammas and betas too, which otherwise are the learning rate.",
+      false);
+  return [settings](
+             const Conventions&) -> kj::Own<const Optimizer> { return kj::heap<Lars>(settings); };
+}
+
+}  // namespace nn

@@ -1,0 +1,265 @@
+#include "nn/optimizer/schedule.h"
+
+#include <float.h>
+#include <kj/array.h>
+
+#include "nn/loops/power.h"
+
+namespace nn {
+namespace {
+
+// Reports it unless exactly one of two keys is there.
+void requireOne(configs::Reader& reader, kj::StringPtr first, bool hasFirst, kj::StringPtr second,
+    bool hasSecond) {
+  if (hasFirst && hasSecond) {
+    reader.error(first, kj::str("`", first, "` and `", second, "` cannot both be given"),
+        "leave one of them out");
+  } else if (!hasFirst && !hasSecond && !reader.isManual()) {
+    reader.error(first, kj::str("this schedule needs `", first, "` or `", second, "`"));
+  }
+}
+
+// `updates` rounded down. What is whole but for the rounding of the factors that it is made of
+// stays whole: 0.29 · 100 is 28.999999999999996.
+uint64_t wholeUpdates(double updates) {
+  updates *= 1 + 4 * DBL_EPSILON;
+  return updates >= 0x1p63 ? uint64_t(1) << 63 : uint64_t(updates);
+}
+
+class Constant final: public Schedule {
+public:
+  double factor(uint64_t, const RunLength&) const override { return 1; }
+};
+
+// times `by` after every so many epochs or updates, until `stop`.
+class Factor final: public Schedule {
+public:
+  Factor(kj::Maybe<double> epochs, uint64_t steps, double by, double stop)
+      : epochs(epochs), steps(steps), by(by), stop(stop) {}
+
+  double factor(uint64_t update, const RunLength& run) const override {
+    uint64_t every = steps;
+    KJ_IF_MAYBE(e, epochs) every = run.updatesIn(*e);
+    return kj::max(power(by, update / every), stop);
+  }
+
+private:
+  kj::Maybe<double> epochs;
+  uint64_t steps;  // used without epochs
+  double by;
+  double stop;
+};
+
+// times `by` after each of the given epochs or updates.
+class Step final: public Schedule {
+public:
+  Step(kj::Array<double> epochs, kj::Array<int64_t> steps, double by)
+      : epochs(kj::mv(epochs)), steps(kj::mv(steps)), by(by) {}
+
+  double factor(uint64_t update, const RunLength& run) const override {
+    uint64_t drops = 0;
+    for (double epoch: epochs) drops += update >= run.updatesIn(epoch);
+    for (int64_t step: steps) drops += update >= uint64_t(step);
+    return power(by, drops);
+  }
+
+private:
+  kj::Array<double> epochs;
+  kj::Array<int64_t> steps;
+  double by;
+};
+
+// How far the run is before `update`: 0 … 1.
+double share(uint64_t update, const RunLength& run) {
+  return update >= run.updates ? 1 : double(update) / double(run.updates);
+}
+
+// end + (1 - end) (1 - u / T)^power
+class Poly final: public Schedule {
+public:
+  Poly(double exponent, double end): exponent(exponent), end(end) {}
+
+  double factor(uint64_t update, const RunLength& run) const override {
+    return end + (1 - end) * realPower(1 - share(update, run), exponent);
+  }
+
+private:
+  double exponent;
+  double end;
+};
+
+// cos(x) for 0 ≤ x ≤ pi / 2, by its series up to x^22: the rest is below 1e-18. cos() differs
+// between machines.
+double cosine(double x) {
+  double square = x * x, sum = 1;
+  for (int n = 22; n > 0; n -= 2) sum = 1 - sum * square / (n * (n - 1));
+  return sum;
+}
+
+// end + (1 - end) (1 + cos(pi u / T)) / 2 (Loshchilov and Hutter 2017, arXiv 1608.03983, equation
+// 5, without restarts)
+class Cosine final: public Schedule {
+public:
+  explicit Cosine(double end): end(end) {}
+
+  double factor(uint64_t update, const RunLength& run) const override {
+    constexpr double HALF_PI = 1.57079632679489661923;
+    // (1 + cos(2x)) / 2 = cos²(x)
+    double root = cosine(HALF_PI * share(update, run));
+    return end + (1 - end) * (root * root);
+  }
+
+private:
+  double end;
+};
+
+// start at update 0, 1 at update floor(peak · T), end at T; straight lines between.
+class Triangular final: public Schedule {
+public:
+  Triangular(double start, double peak, double end): start(start), peak(peak), end(end) {}
+
+  double factor(uint64_t update, const RunLength& run) const override {
+    uint64_t top = wholeUpdates(peak * double(run.updates));
+    if (update < top) {
+      double rise = double(update) / double(top);
+      return start * (1 - rise) + rise;
+    }
+    if (update >= run.updates) return end;
+    double fall = double(update - top) / double(run.updates - top);
+    return (1 - fall) + end * fall;
+  }
+
+private:
+  double start;
+  double peak;
+  double end;
+};
+
+// A row below a ramp over the first epochs or updates.
+class WarmUp final: public Schedule {
+public:
+  WarmUp(kj::Own<const Schedule> row, kj::Maybe<double> epochs, uint64_t steps, double from)
+      : row(kj::mv(row)), epochs(epochs), steps(steps), from(from) {}
+
+  double factor(uint64_t update, const RunLength& run) const override {
+    uint64_t length = warmUp(run);
+    double factor = row->factor(update, run);
+    if (update >= length) return factor;
+    return factor * (from + (1 - from) * (double(update) / double(length)));
+  }
+  uint64_t warmUp(const RunLength& run) const override {
+    KJ_IF_MAYBE(e, epochs) return run.updatesIn(*e);
+    return steps;
+  }
+
+private:
+  kj::Own<const Schedule> row;
+  kj::Maybe<double> epochs;
+  uint64_t steps;  // used without epochs
+  double from;
+};
+
+kj::Own<const Schedule> readConstant(configs::Reader&) {
+  return kj::heap<Constant>();
+}
+
+kj::Own<const Schedule> readFactor(configs::Reader& reader) {
+  auto epochs = reader.maybeReal(
+      "every_epochs", "Epochs between drops, also a part of one (0.5).", {.above = 0});
+  auto steps = reader.maybeInteger(
+      "every_steps", "Updates between drops, in place of `every_epochs`.", {.atLeast = 1});
+  double by = reader.real(
+      "factor", "What a drop multiplies the learning rate by.", {.above = 0, .atMost = 1});
+  double stop = reader.real("stop_factor", "Drops end at this share of the first learning rate.",
+      {.atLeast = 0, .atMost = 1}, 0);
+  requireOne(reader, "every_epochs", epochs != nullptr, "every_steps", steps != nullptr);
+  return kj::heap<Factor>(epochs, uint64_t(steps.orDefault(1)), by, stop);
+}
+
+kj::Own<const Schedule> readStep(configs::Reader& reader) {
+  auto epochs = reader.reals("epochs", "After which epochs to drop.", {.above = 0});
+  auto steps = reader.integers(
+      "steps", "After which updates to drop, in place of `epochs`.", {.atLeast = 1});
+  double by = reader.real(
+      "factor", "What a drop multiplies the learning rate by.", {.above = 0, .atMost = 1}, 0.1);
+  requireOne(reader, "epochs", epochs.size() > 0, "steps", steps.size() > 0);
+  return kj::heap<Step>(kj::mv(epochs), kj::mv(steps), by);
+}
+
+double readEndFactor(configs::Reader& reader) {
+  return reader.real("end_factor", "Share of the learning rate that is left at the end of the run.",
+      {.atLeast = 0, .atMost = 1}, 0);
+}
+
+kj::Own<const Schedule> readPoly(configs::Reader& reader) {
+  double exponent = reader.real("power", "1 is a straight line; more falls faster at first.",
+      {.above = 0, .atMost = 1000}, 1);
+  return kj::heap<Poly>(exponent, readEndFactor(reader));
+}
+
+kj::Own<const Schedule> readCosine(configs::Reader& reader) {
+  return kj::heap<Cosine>(readEndFactor(reader));
+}
+
+kj::Own<const Schedule> readTriangular(configs::Reader& reader) {
+  double start = reader.real("start_factor", "Share of the learning rate at the first update.",
+      {.atLeast = 0, .atMost = 1}, 0);
+  double peak = reader.real("peak_at",
+      "Share of the run after which the learning rate is whole, in updates rounded down.",
+      {.atLeast = 0, .below = 1}, 0.5);
+  return kj::heap<Triangular>(start, peak, readEndFactor(reader));
+}
+
+// `read`, with the keys of a warm-up.
+template <kj::Own<const Schedule> (*read)(configs::Reader&)>
+kj::Own<const Schedule> withWarmUp(configs::Reader& reader) {
+  auto row = read(reader);
+  auto epochs = reader.maybeReal("warmup_epochs",
+      "Epochs, also a part of one, over which the rate rises to the schedule's in a straight line "
+      "(Goyal et al. 2017).",
+      {.above = 0});
+  auto steps = reader.maybeInteger(
+      "warmup_steps", "The same in updates, in place of `warmup_epochs`.", {.atLeast = 1});
+  auto from = reader.maybeReal("warmup_from",
+      "Share of the schedule's rate that the first update of a warm-up has; 0 if absent.",
+      {.atLeast = 0, .atMost = 1});
+  if (epochs == nullptr && steps == nullptr) {
+    if (from != nullptr) {
+      reader.error("warmup_from", "`warmup_from` needs `warmup_epochs` or `warmup_steps`");
+    }
+    return row;
+  }
+  requireOne(reader, "warmup_epochs", epochs != nullptr, "warmup_steps", steps != nullptr);
+  return kj::heap<WarmUp>(kj::mv(row), epochs, uint64_t(steps.orDefault(1)), from.orDefault(0));
+}
+
+constexpr configs::Kind<kj::Own<const Schedule>> SCHEDULES[] = {
+    {"constant", "The learning rate stays.", withWarmUp<readConstant>},
+    {"factor", "Times a factor again and again, all at once each time: a staircase.",
+        withWarmUp<readFactor>},
+    {"step", "Times a factor at given places.", withWarmUp<readStep>},
+    {"poly", "Falls over the whole run as a power of what is left of it.", withWarmUp<readPoly>},
+    {"cosine", "Falls over the whole run as half a wave of a cosine.", withWarmUp<readCosine>},
+    {"triangular", "Rises in a straight line, and falls in another to the end of the run.",
+        withWarmUp<readTriangular>},
+};
+
+}  // namespace
+
+uint64_t RunLength::updatesIn(double epochs) const {
+  return kj::max(1u, wholeUpdates(epochs * updatesPerEpoch));
+}
+
+kj::Own<const Schedule> readSchedule(configs::Reader& reader, kj::StringPtr key) {
+  return reader.kind<kj::Own<const Schedule>>(key,
+      "How the learning rate changes while training. Update u (from 0) of a run of T has the curve "
+      "at u / T: the first its beginning; its end is what one after the last would have.",
+      SCHEDULES, "constant");
+}
+
+kj::Maybe<kj::Own<const Schedule>> maybeReadSchedule(
+    configs::Reader& reader, kj::StringPtr key, kj::StringPtr doc) {
+  return reader.maybeKind<kj::Own<const Schedule>>(key, doc, SCHEDULES);
+}
+
+}  // namespace nn

@@ -1,0 +1,320 @@
+#include "rpc/shard/shard_server.h"
+
+#include <kj/debug.h>
+#include <kj/refcount.h>
+#include <kj/vector.h>
+
+#include "rpc/shard/answer_encoder.h"
+#include "rpc/shard/asked.h"
+#include "rpc/shard/ring_session.h"
+#include "rpc/shard/shard.h"
+#include "rpc/shard/shared_values.h"
+#include "rpc/shard/waiting.h"
+#include "rpc/wire/descriptor.h"
+#include "rpc/wire/payload.h"
+
+namespace rpc {
+
+namespace {
+
+// A call that waits for the progress of slices.
+struct WaitingCall final: public Waiter {
+  uint missing = 0;  // slices
+  kj::Own<kj::PromiseFulfiller<void>> fulfiller;
+
+  void reach(SliceId) override {
+    if (--missing == 0) fulfiller->fulfill();
+  }
+};
+
+class ShardServer final: public ShardService::Server {
+public:
+  ShardServer(const Placement& placement, uint shard, const Rounds& rounds, Updater& updater,
+      kj::Maybe<kj::UnixEventPort&> port, kj::Maybe<ShardTrace&> trace)
+      : placement(placement),
+        digest(placement.digest()),
+        index(shard),
+        slices(placement.shards[shard]),
+        mode(kj::str(rounds)),
+        port(port),
+        values(placement, shard, rounds),
+        pushes(rounds.codec.pushes()),
+        answers(rounds.answers(), placement),
+        wholeValues({}, placement),
+        shard(placement, shard, rounds, updater,
+            ValueMemory([this](SliceId id, uint plane) { return values.of(id, plane); })),
+        trace(trace),
+        waiting(placement.slices.size(), trace),
+        asked(placement),
+        sessions(kj::heapArray<uint>(rounds.workers)),
+        started(kj::heapArray<bool>(rounds.workers)) {
+    for (auto& count: sessions) count = 0;
+    for (auto& flag: started) flag = false;
+  }
+
+  kj::Promise<void> hello(HelloContext context) override;
+
+  kj::Promise<void> counts(CountsContext context) override {
+    auto& counts = shard.counts();
+    size_t rows = kj::size(counts.staleness);
+    while (rows > 0 && counts.staleness[rows - 1] == 0) rows--;
+    auto results = context.getResults();
+    results.setPushed(counts.pushed);
+    results.setDropped(counts.dropped);
+    auto staleness = results.initStaleness(rows);
+    for (auto i: kj::indices(staleness)) staleness.set(i, counts.staleness[i]);
+    return kj::READY_NOW;
+  }
+
+private:
+  class Session;
+
+  // Resolves when the slices of `asked` have values, and the progress that is due.
+  kj::Promise<void> whenDue();
+  // Answers the calls that slice `id` kept waiting.
+  void wake(SliceId id) { waiting.reached(id, shard.progress(id)); }
+
+  const Placement& placement;
+  uint64_t digest;  // of the placement
+  uint index;       // of the shard
+  kj::ArrayPtr<const SliceId> slices;
+  kj::String mode;                     // what is counted how, and what travels
+  kj::Maybe<kj::UnixEventPort&> port;  // for sessions that share memory
+  SharedValues values;
+  const codec::Encoding pushes;
+  AnswerEncoder answers;      // to pushes
+  AnswerEncoder wholeValues;  // to pulls
+  Shard shard;
+  kj::Maybe<ShardTrace&> trace;
+  Waiting waiting;
+  // Of the call that is carried out, and of the answer that is made; keep their memory.
+  Asked asked;
+  Entries entries;
+  kj::Array<uint> sessions;  // hellos of each rank: the last one counts
+  kj::Array<bool> started;   // ranks that called start()
+  kj::Vector<kj::Own<kj::PromiseFulfiller<void>>> starting;
+};
+
+kj::Promise<void> ShardServer::whenDue() {
+  kj::Maybe<kj::Own<WaitingCall>> call;
+  for (auto& each: asked.all()) {
+    bool hasValues = shard.version(each.id) != nullptr;
+    if (hasValues && shard.progress(each.id) >= each.due) continue;
+    if (call == nullptr) call = kj::refcounted<WaitingCall>();
+    auto& waits = *KJ_ASSERT_NONNULL(call);
+    waiting.add(waits, each.id, each.due);
+    waits.missing++;
+  }
+  KJ_IF_MAYBE(waits, call) {
+    auto paf = kj::newPromiseAndFulfiller<void>();
+    (*waits)->fulfiller = kj::mv(paf.fulfiller);
+    return kj::mv(paf.promise);
+  }
+  return kj::READY_NOW;
+}
+
+// Calls stay not cancellable: that keeps a message, and with it a gradient that the shard still
+// needs, until the answer.
+class ShardServer::Session final: public ShardSession::Server {
+public:
+  Session(ShardServer& server, ShardService::Client keepAlive, uint rank)
+      : server(server), keepAlive(kj::mv(keepAlive)), rank(rank), number(++server.sessions[rank]) {}
+
+  kj::Promise<void> initialize(InitializeContext context) override {
+    requireNewest();
+    KJ_REQUIRE(rank == 0, "only rank 0 sends initial values", rank);
+    server.asked.read(context.getParams().getValues(), {});
+    for (auto& each: server.asked.all()) server.shard.checkInitialize(each.id, floats(each));
+    for (auto& each: server.asked.all()) {
+      server.shard.initialize(each.id, floats(each));
+      server.wake(each.id);
+    }
+    return kj::READY_NOW;
+  }
+
+  kj::Promise<void> start(StartContext) override {
+    requireNewest();
+    KJ_REQUIRE(
+        server.shard.isInitialized(), "a worker starts, but not all slices have values", rank);
+    server.started[rank] = true;
+    for (bool flag: server.started) {
+      if (flag) continue;
+      auto paf = kj::newPromiseAndFulfiller<void>();
+      server.starting.add(kj::mv(paf.fulfiller));
+      return kj::mv(paf.promise);
+    }
+    for (auto& fulfiller: server.starting) fulfiller->fulfill();
+    server.starting.clear();
+    return kj::READY_NOW;
+  }
+
+  kj::Promise<void> rest(RestContext context) override {
+    requireNewest();
+    server.shard.rest(rank, context.getParams().getNumber());
+    for (SliceId id: server.slices) {
+      if (server.shard.version(id) != nullptr) server.wake(id);
+    }
+    return kj::READY_NOW;
+  }
+
+  kj::Promise<void> pull(PullContext context) override {
+    requireNewest();
+    auto params = context.getParams();
+    server.asked.read(params.getSlices());
+    for (auto& each: server.asked.all()) server.shard.version(each.id);  // throws if there is none
+    return answerWhenDue(context, server.wholeValues);
+  }
+
+  kj::Promise<void> pushPull(PushPullContext context) override {
+    requireNewest();
+    auto params = context.getParams();
+    uint64_t step = params.getStep();
+    server.asked.read(params.getGradients(), server.pushes);
+    for (auto& each: server.asked.all()) {
+      server.shard.checkPush(rank, each.id, step, {server.pushes, each.payload});
+    }
+    for (auto& each: server.asked.all()) {
+      // Not before all are known to be slices of this server.
+      KJ_IF_MAYBE(t, server.trace) t->arrived(rank, step, each.id);
+      each.due = server.shard.push(rank, each.id, step, {server.pushes, each.payload});
+      KJ_IF_MAYBE(t, server.trace) t->counted(rank, each.id, each.due);
+      server.wake(each.id);
+    }
+    return answerWhenDue(context, server.answers);
+  }
+
+  kj::Promise<void> share(ShareContext context) override {
+    requireNewest();
+    KJ_REQUIRE(ring == nullptr, "a worker shares its memory once", rank);
+    auto memory = context.getParams().getMemory();
+    auto promise = memory.getFd();
+    return promise.then([this, context, memory = kj::mv(memory)](kj::Maybe<int> fd) mutable {
+      KJ_IF_MAYBE(descriptor, fd) {
+        KJ_IF_MAYBE(port, server.port) open(*descriptor, *port, context.getResults());
+      }
+    });
+  }
+
+  kj::Promise<void> watch(WatchContext context) override {
+    KJ_REQUIRE(ring != nullptr, "a worker that shares nothing has nothing to watch", rank);
+    // The session ends with its connection.
+    context.allowCancellation();
+    return serving.addBranch();
+  }
+
+private:
+  // Begins to serve a worker's rings.
+  void open(int descriptor, kj::UnixEventPort& port, ShareResults::Builder results) {
+    auto memory =
+        SharedMemory::map(descriptor, WorkerLayout(server.placement).bytes(), SharedMemory::WRITE);
+    RingService service{
+        server.placement, server.index, server.shard, server.waiting, port, server.trace};
+    // The server outlives whoever waits for its slices.
+    auto session = kj::refcounted<RingSession>(
+        service, rank, kj::mv(memory), [&server = server, rank = rank, number = number]() {
+          return number == server.sessions[rank];
+        });
+    results.setMemory(passed(server.values.descriptor()));
+    results.setBell(passed(session->bell()));
+    serving = session->serve().fork();
+    ring = kj::mv(session);
+  }
+
+  void requireNewest() {
+    if (number != server.sessions[rank]) {
+      KJ_FAIL_REQUIRE(
+          "another worker has said hello with this rank; give each worker its own", rank);
+    }
+  }
+
+  // First values are always float32.
+  static codec::Floats floats(const Asked::Slice& slice) {
+    KJ_REQUIRE(slice.payload.size() % sizeof(float) == 0,
+        "initial values must be whole float32 values of 4 bytes", slice.payload.size());
+    // A message's Data begins at a multiple of 8 bytes.
+    auto values = reinterpret_cast<const float*>(slice.payload.begin());
+    return kj::arrayPtr(values, slice.payload.size() / sizeof(float));
+  }
+
+  // Answers the call of `server.asked` with their newest values.
+  template <typename Context>
+  kj::Promise<void> answerWhenDue(Context& context, AnswerEncoder& encoder) {
+    auto ids = KJ_MAP(each, server.asked.all()) {
+      return each.id;
+    };
+    return server.whenDue().then(
+        [this, context, &encoder, ids = kj::mv(ids)]() mutable { answer(context, ids, encoder); });
+  }
+
+  template <typename Context>
+  void answer(Context& context, kj::ArrayPtr<const SliceId> ids, AnswerEncoder& encoder) {
+    // The loans of a rank are those of its newest session.
+    requireNewest();
+    auto& entries = server.entries;
+    entries.begin(encoder.encoding());
+    auto payload = Payload::STAYS;
+    for (auto id: ids) {
+      auto lent = server.shard.lend(rank, id);
+      auto answer = encoder.encode(id, lent.version, lent.values);
+      KJ_IF_MAYBE(t, server.trace) t->answered(rank, id);
+      entries.add(id, lent.version, answer.bytes);
+      payload = answer.payload;
+    }
+    auto all = entries.all();
+    auto values = context.getResults(SizeOfList(all, payload).size()).initValues(all.size());
+    for (auto i: kj::indices(all)) {
+      values[i].setVersion(all[i].number);
+      setFloats(values[i], all[i].bytes, payload);
+    }
+  }
+
+  ShardServer& server;
+  ShardService::Client keepAlive;
+  uint rank;
+  uint number;
+  kj::Maybe<kj::Own<RingSession>> ring;
+  kj::ForkedPromise<void> serving = nullptr;  // what ring serves
+};
+
+kj::Promise<void> ShardServer::hello(HelloContext context) {
+  auto params = context.getParams();
+  uint rank = params.getRank();
+  // Plain sentences: this is what a user reads who started a role with another file.
+  auto workerMode = params.getMode();
+  if (workerMode != mode) {
+    KJ_FAIL_REQUIRE(
+        "worker and server run different kvstore modes; start all roles with the same file", rank,
+        workerMode, mode);
+  }
+  auto workers = params.getWorkers();
+  if (workers != sessions.size()) {
+    KJ_FAIL_REQUIRE(
+        "worker and server count different numbers of workers; start all roles with the same file",
+        rank, workers, sessions.size());
+  }
+  if (rank >= workers) KJ_FAIL_REQUIRE("there is no worker of this rank", rank, workers);
+  if (params.getPlacement() != digest) {
+    KJ_FAIL_REQUIRE(
+        "worker and server divide the parameters differently; start all roles with the same file "
+        "and the same binary",
+        rank);
+  }
+  auto meant = params.getShard();
+  if (meant != index) {
+    KJ_FAIL_REQUIRE("a worker took this server for another; give it the servers in their order",
+        rank, meant, index);
+  }
+  context.getResults().setSession(kj::heap<Session>(*this, thisCap(), rank));
+  return kj::READY_NOW;
+}
+
+}  // namespace
+
+ShardService::Client newShardServer(const Placement& placement, uint shard, const Rounds& rounds,
+    Updater& updater, kj::Maybe<kj::UnixEventPort&> port, kj::Maybe<ShardTrace&> trace) {
+  // What is encoded is for messages.
+  if (!rounds.codec.isPlain()) port = nullptr;
+  return kj::heap<ShardServer>(placement, shard, rounds, updater, port, trace);
+}
+
+}  // namespace rpc

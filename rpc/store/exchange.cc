@@ -1,0 +1,348 @@
+#include "rpc/store/exchange.h"
+
+#include <kj/debug.h>
+
+#include "rpc/kvstore.capnp.h"
+#include "rpc/store/connection.h"
+#include "rpc/wire/payload.h"
+
+namespace rpc {
+
+namespace {
+
+// Cap'n Proto and promises around an Outbox: sessions with all servers, and the calls in flight.
+class Exchange final: private kj::TaskSet::ErrorHandler {
+public:
+  Exchange(WorkerSide& worker, Servers ownServers)
+      : worker(worker),
+        servers(kj::mv(ownServers)),
+        outbox(worker.placement, worker.rank),
+        encoder(worker.rounds.codec, worker.placement, worker.rounds.workers),
+        lines(kj::heapArray<Line>(servers.names.size())),
+        traced(
+            kj::heapArray<uint64_t>(worker.trace == nullptr ? 0 : worker.placement.slices.size())),
+        keeping(*this) {
+    for (auto& pushes: traced) pushes = 0;
+  }
+
+  ~Exchange() noexcept(false) {
+    // The compute thread may not wait for what will not come.
+    auto lock = worker.meeting.lockExclusive();
+    lock->fail(KJ_EXCEPTION(DISCONNECTED, "this worker's connections to the servers were closed"));
+    lock->bell = nullptr;
+  }
+
+  kj::Promise<void> run();
+
+private:
+  // One server's.
+  struct Line {
+    kj::Maybe<kj::Own<Connection>> connection;
+    bool asksWire = false;  // waits for the wire to take what it was given
+  };
+
+  kj::Promise<void> carryOut();
+  kj::Promise<void> keep(uint server, kj::Maybe<kj::Exception> loss);
+  kj::Promise<void> share(uint server, Connection& connection);
+  kj::Promise<void> reconnect(uint server, kj::Exception&& loss);
+  void send(uint server);
+
+  kj::Promise<void> call(ShardSession::Client& session, const Outbox::Call& call);
+  kj::Promise<void> initialize(ShardSession::Client& session, const Outbox::Call& call);
+  kj::Promise<void> pull(ShardSession::Client& session, const Outbox::Call& call);
+  kj::Promise<void> push(ShardSession::Client& session, const Outbox::Call& call);
+  template <typename Result>
+  void take(const Outbox::Call& call, uint64_t atLeastVersion, const codec::Encoding& encoding,
+      Result&& result);
+  void answered(uint server, const Outbox::Call& call, kj::Duration roundTrip);
+  void record(Mark station, const Outbox::Call& call);
+
+  template <typename T>
+  kj::ArrayPtr<T> part(kj::ArrayPtr<T> array, SliceId id) const {
+    return worker.placement.slices[id].of(array);
+  }
+  // Of a call with slices.
+  uint serverOf(const Outbox::Call& call) const {
+    return worker.placement.slices[call.slices[0]].shard;
+  }
+  kj::Promise<void> naming(uint server, kj::Promise<void> promise);
+  void taskFailed(kj::Exception&& exception) override { failed->reject(kj::mv(exception)); }
+
+  WorkerSide& worker;
+  Servers servers;
+  Outbox outbox;
+  const kj::MonotonicClock& clock = kj::systemPreciseMonotonicClock();
+  kj::Vector<Order> orders;  // taken from the meeting; keeps its memory from turn to turn
+  // On this thread, which has time while the other computes: so encoding takes none of a step's
+  // own as long as there is a core for it.
+  codec::PushEncoder encoder;
+  Entries entries;  // of the call that is made
+  kj::Own<kj::PromiseFulfiller<void>> failed;
+  kj::Array<Line> lines;
+  kj::Array<uint64_t> traced;  // each slice's pushes that the trace knows to be sent
+  kj::TaskSet keeping;
+};
+
+kj::Promise<void> Exchange::run() {
+  auto paf = kj::newPromiseAndFulfiller<void>();
+  failed = kj::mv(paf.fulfiller);
+  for (auto server: kj::indices(lines)) keeping.add(naming(server, keep(server, nullptr)));
+  return carryOut().exclusiveJoin(kj::mv(paf.promise)).catch_([this](kj::Exception&& exception) {
+    worker.meeting.lockExclusive()->fail(kj::cp(exception));
+    kj::throwFatalException(kj::mv(exception));
+  });
+}
+
+kj::Promise<void> Exchange::carryOut() {
+  kj::Promise<void> rung = kj::READY_NOW;
+  {
+    auto lock = worker.meeting.lockExclusive();
+    if (lock->orders.size() == 0) {
+      auto paf = kj::newPromiseAndCrossThreadFulfiller<void>();
+      lock->bell = kj::mv(paf.fulfiller);
+      rung = kj::mv(paf.promise);
+    } else {
+      auto empty = kj::mv(orders);
+      orders = kj::mv(lock->orders);
+      lock->orders = kj::mv(empty);
+    }
+  }
+  if (orders.size() > 0) {
+    for (auto& order: orders) outbox.add(order);
+    orders.clear();
+    for (auto server: kj::indices(lines)) send(server);
+  }
+  return rung.then([this]() { return carryOut(); });
+}
+
+// Talks to a server for as long as it can be reached.
+kj::Promise<void> Exchange::keep(uint server, kj::Maybe<kj::Exception> loss) {
+  return openSession(worker, servers, server, kj::mv(loss))
+      .then([this, server](kj::Own<Connection>&& opened) {
+        auto broken = opened->whenBroken();
+        auto begun = share(server, *opened).then([this, server]() -> kj::Promise<void> {
+          outbox.opened(server);
+          send(server);
+          return kj::NEVER_DONE;
+        });
+        lines[server].connection = kj::mv(opened);
+        return begun.exclusiveJoin(kj::mv(broken))
+            .catch_([this, server](kj::Exception&& exception) {
+              return reconnect(server, kj::mv(exception));
+            });
+      });
+}
+
+// Shares the worker's memory with a server, if both can.
+kj::Promise<void> Exchange::share(uint server, Connection& connection) {
+  auto named = connection.transport();
+  kj::Promise<bool> met = false;
+  KJ_IF_MAYBE(shared, worker.shared) met = (*shared)->meet(server, connection.session());
+  return met.then([this, server, &connection, named](bool isShared) {
+    worker.meeting.lockExclusive()->traffic[server].transport = isShared ? "shared_memory" : named;
+    if (!isShared) return;
+    auto watching = connection.session().watchRequest(capnp::MessageSize{4, 0}).send();
+    connection.add(watching.ignoreResult());
+  });
+}
+
+kj::Promise<void> Exchange::reconnect(uint server, kj::Exception&& loss) {
+  lines[server] = {};
+  outbox.lost(server);
+  if (loss.getType() != kj::Exception::Type::DISCONNECTED) return kj::mv(loss);
+  // Between processes of one machine a connection ends when one of them does.
+  if (worker.sharesWith(server)) return kj::mv(loss);
+  worker.meeting.lockExclusive()->traffic[server].reconnects++;
+  return keep(server, kj::mv(loss));
+}
+
+// Hands calls over until none may go.
+void Exchange::send(uint server) {
+  auto& line = lines[server];
+  KJ_IF_MAYBE(connection, line.connection) {
+    bool sent = false;
+    for (;;) {
+      KJ_IF_MAYBE(next, outbox.next(server)) {
+        sent = true;
+        auto begun = clock.now();
+        // The answer's continuation looks at it, too.
+        auto sending = kj::heap(kj::mv(*next));
+        record(Mark::SENT, *sending);
+        auto answer = call((*connection)->session(), *sending);
+        (*connection)->add(answer.then([this, server, begun, sent = kj::mv(sending)]() {
+          answered(server, *sent, clock.now() - begun);
+        }));
+      } else {
+        break;
+      }
+    }
+    if (!sent || line.asksWire) return;
+    line.asksWire = true;
+    (*connection)->add((*connection)->whenTaken().then([this, server](uint64_t window_bytes) {
+      lines[server].asksWire = false;
+      outbox.taken(server, window_bytes);
+      send(server);
+    }));
+  }
+}
+
+// Resolves when the answer is in its place.
+kj::Promise<void> Exchange::call(ShardSession::Client& session, const Outbox::Call& call) {
+  switch (call.what) {
+    case Outbox::Call::INITIALIZE:
+      return initialize(session, call);
+    case Outbox::Call::PULL:
+      return pull(session, call);
+    case Outbox::Call::PUSH:
+      return push(session, call);
+    case Outbox::Call::START:
+      return session.startRequest(capnp::MessageSize{4, 0}).send().ignoreResult();
+    case Outbox::Call::REST: {
+      auto request = session.restRequest(capnp::MessageSize{5, 0});
+      request.setNumber(call.number);
+      return request.send().ignoreResult();
+    }
+  }
+  KJ_UNREACHABLE;
+}
+
+kj::Promise<void> Exchange::initialize(ShardSession::Client& session, const Outbox::Call& call) {
+  entries.begin({});
+  for (auto id: call.slices) entries.add(id, 0, part(worker.parameters, id).asBytes());
+  auto all = entries.all();
+  auto request = session.initializeRequest();
+  auto values = request.initValues(all.size());
+  for (auto i: kj::indices(all)) {
+    values[i].setSlice(all[i].id);
+    // Copied: this happens once.
+    values[i].setFloats(all[i].bytes);
+  }
+  return request.send().ignoreResult();
+}
+
+kj::Promise<void> Exchange::pull(ShardSession::Client& session, const Outbox::Call& call) {
+  auto request = session.pullRequest();
+  auto slices = request.initSlices(call.slices.size());
+  for (auto i: kj::indices(call.slices)) slices.set(i, call.slices[i]);
+  return request.send().then([this, &call](capnp::Response<ShardSession::PullResults>&& result) {
+    take(call, 0, {}, result);
+  });
+}
+
+kj::Promise<void> Exchange::push(ShardSession::Client& session, const Outbox::Call& call) {
+  uint64_t bytes = 0;
+  entries.begin(worker.rounds.codec.pushes());
+  for (auto id: call.slices) {
+    // A repeated call finds what it sent before.
+    auto payload = encoder.encode(id, call.number, part(worker.gradients, id));
+    entries.add(id, call.number, payload);
+    bytes += payload.size();
+  }
+  auto all = entries.all();
+  auto request = session.pushPullRequest(SizeOfList(all, Payload::STAYS).size());
+  request.setStep(call.number);
+  auto gradients = request.initGradients(all.size());
+  for (auto i: kj::indices(all)) {
+    gradients[i].setSlice(all[i].id);
+    setFloats(gradients[i], all[i].bytes, Payload::STAYS);
+  }
+  return request.send().then(
+      [this, &call, bytes](capnp::Response<ShardSession::PushPullResults>&& result) {
+        // A push that counts is in the values that answer it.
+        bool counts = worker.rounds.counted == Rounds::ALL || worker.rounds.counted == Rounds::EACH;
+        take(call, counts ? call.number + 1 : 0, worker.rounds.answers(), result);
+        worker.meeting.lockExclusive()->traffic[serverOf(call)].pushed_bytes += bytes;
+      });
+}
+
+// Writes an answer to `parameters`. A wrong answer ends the store, and then nobody asks what
+// `parameters` hold.
+template <typename Result>
+void Exchange::take(const Outbox::Call& call, uint64_t atLeastVersion,
+    const codec::Encoding& encoding, Result&& result) {
+  uint64_t bytes = 0;
+  size_t next = 0;  // of the call's slices
+  for (auto entry: result.getValues()) {
+    // Asked for once: each access counts against the message's limit.
+    capnp::Data::Reader floats = entry.getFloats();
+    KJ_REQUIRE(next < call.slices.size(), "an answer has more than its call's slices", next);
+    auto id = call.slices[next++];
+    auto target = part(worker.parameters, id);
+    if (encoding.kind == codec::Encoding::FLOAT32) {
+      // Several slices.
+      while (target.asBytes().size() < floats.size() && next < call.slices.size() &&
+             call.slices[next] == call.slices[next - 1] + 1) {
+        target = kj::arrayPtr(target.begin(), part(worker.parameters, call.slices[next++]).end());
+      }
+    }
+    {
+      KJ_CONTEXT("an answer", id);
+      encoding.check(floats, target.size());
+    }
+    KJ_REQUIRE(entry.getVersion() >= atLeastVersion,
+        "the answer to a push holds values from before it", id, entry.getVersion(), atLeastVersion);
+    encoding.decode(floats, target);
+    bytes += floats.size();
+    if (id == 0) {
+      auto lock = worker.meeting.lockExclusive();
+      lock->updates = kj::max(lock->updates, entry.getVersion());
+    }
+  }
+  KJ_REQUIRE(next == call.slices.size(), "an answer does not have all of its call's slices", next,
+      call.slices.size());
+  worker.meeting.lockExclusive()->traffic[serverOf(call)].pulled_bytes += bytes;
+}
+
+void Exchange::answered(uint server, const Outbox::Call& call, kj::Duration roundTrip) {
+  record(Mark::RETURNED, call);
+  bool ends = outbox.answered(server, call);
+  {
+    auto lock = worker.meeting.lockExclusive();
+    if (ends) lock->completed++;
+    auto& traffic = lock->traffic[server];
+    if (call.what == Outbox::Call::PUSH) {
+      for (auto id: call.slices) lock->answered[id] = call.number + 1;
+      traffic.calls++;
+      traffic.roundTrips += roundTrip;
+      traffic.roundTripMax = kj::max(traffic.roundTripMax, roundTrip);
+    }
+    traffic.waitingMax_bytes = outbox.waitingMax_bytes(server);
+  }
+  // What waited for this answer.
+  send(server);
+}
+
+void Exchange::record(Mark station, const Outbox::Call& call) {
+  KJ_IF_MAYBE(trace, worker.trace) {
+    if (call.what != Outbox::Call::PUSH) return;
+    for (auto id: call.slices) {
+      if (station == Mark::SENT) {
+        // What goes again, since its connection broke, has been on its way from the first time.
+        if (traced[id] > call.number) continue;
+        traced[id] = call.number + 1;
+      }
+      trace->io.add(station, worker.rank, call.number, id);
+    }
+  }
+}
+
+kj::Promise<void> Exchange::naming(uint server, kj::Promise<void> promise) {
+  return promise.catch_([this, server](kj::Exception&& exception) {
+    bool lost = exception.getType() == kj::Exception::Type::DISCONNECTED;
+    auto text =
+        kj::str(lost ? "lost " : "", servers.names[server], ": ", exception.getDescription());
+    kj::throwFatalException(kj::Exception(exception.getType(), kj::heapString(exception.getFile()),
+        exception.getLine(), kj::mv(text)));
+  });
+}
+
+}  // namespace
+
+kj::Promise<void> exchange(WorkerSide& worker, Servers servers) {
+  KJ_REQUIRE(servers.names.size() == worker.placement.shards.size());
+  auto exchange = kj::heap<Exchange>(worker, kj::mv(servers));
+  auto running = exchange->run();
+  return running.attach(kj::mv(exchange));
+}
+
+}  // namespace rpc

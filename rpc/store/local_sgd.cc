@@ -1,0 +1,143 @@
+#include "rpc/store/local_sgd.h"
+
+#include <kj/debug.h>
+
+#include <cstring>
+
+#include "rpc/shared_memory/shared_layout.h"
+
+namespace rpc {
+
+namespace {
+
+void copy(kj::ArrayPtr<const float> source, kj::ArrayPtr<float> target) {
+  memcpy(target.begin(), source.begin(), target.asBytes().size());
+}
+
+// What is pushed, as many floats as there are parameters.
+kj::Array<float> arrayFor(const Placement& placement, kj::Maybe<SharedMemory&> memory) {
+  KJ_IF_MAYBE(shared, memory) {
+    auto lies = WorkerLayout(placement).gradients(shared->bytes());
+    return kj::Array<float>(lies.begin(), lies.size(), kj::NullArrayDisposer::instance);
+  }
+  return kj::heapArray<float>(placement.parameters());
+}
+
+class LocalSgdStore final: public UpdatingStore {
+public:
+  LocalSgdStore(const Placement& placement, const Rounds& rounds, uint rank, uint localSteps,
+      Updater& updater, kj::ArrayPtr<float> parameters, kj::ArrayPtr<const float> gradients,
+      kj::Maybe<SharedMemory&> memory)
+      : placement(placement),
+        localSteps(localSteps),
+        parameters(parameters),
+        gradients(gradients),
+        begun(kj::heapArray<float>(parameters.size())),
+        differences(arrayFor(placement, memory)),
+        own(placement, updater, parameters),
+        blocks(kj::heapArray<uint64_t>(placement.slices.size())),
+        store(RemoteStore::create(placement, rounds, rank, begun, differences, memory)) {
+    KJ_REQUIRE(rounds.counted == Rounds::ALL && localSteps > 0, rounds, localSteps);
+    KJ_REQUIRE(gradients.size() == parameters.size());
+    for (auto& block: blocks) block = 0;
+  }
+
+  RemoteStore& remote() override { return *store; }
+
+  void initialize() override {
+    copy(parameters, begun);
+    store->initialize();
+    copy(begun, parameters);
+  }
+
+  void push(uint64_t step, uint64_t begin, uint64_t end) override {
+    enter(step);
+    auto slices = placement.slicesOf(begin, end);
+    for (SliceId id = slices.begin; id < slices.end; id++) {
+      KJ_REQUIRE(blocks[id] == block, "pushed before the block before was waited for", id, step);
+      own.update(id, Round{step, placement.slices[id].of(gradients)});
+    }
+    steps = step + 1;
+    if (steps - blockBegin == localSteps) pushDifferences(slices);
+  }
+
+  void await(uint64_t step, uint64_t begin, uint64_t end) override {
+    enter(step);
+    auto slices = placement.slicesOf(begin, end);
+    for (SliceId id = slices.begin; id < slices.end; id++) fetch(id);
+  }
+
+  void rest() override {
+    uint64_t open = steps - blockBegin;
+    if (open == 0) return;
+    SliceRange all{0, SliceId(placement.slices.size())};
+    if (open < localSteps) pushDifferences(all);
+    closeBlock();
+    for (SliceId id = all.begin; id < all.end; id++) fetch(id);
+    store->rest();
+  }
+
+  // Answers may have come as halves.
+  void refresh() override {
+    store->refresh();
+    copy(begun, parameters);
+  }
+
+  uint64_t updates() const override { return steps; }
+
+private:
+  // Begins the next block if `step` is its first.
+  void enter(uint64_t step) {
+    if (step - blockBegin == localSteps) closeBlock();
+  }
+
+  void closeBlock() {
+    block++;
+    blockBegin = steps;
+  }
+
+  void pushDifferences(SliceRange slices) {
+    if (slices.begin == slices.end) return;
+    for (SliceId id = slices.begin; id < slices.end; id++) {
+      auto& slice = placement.slices[id];
+      auto before = slice.of(begun.asPtr()), now = slice.of(parameters);
+      auto difference = slice.of(differences.asPtr());
+      for (auto i: kj::indices(difference)) difference[i] = before[i] - now[i];
+    }
+    auto& last = placement.slices[slices.end - 1];
+    store->push(block, placement.slices[slices.begin].offset, last.offset + last.size);
+  }
+
+  // The values that slice `id` begins this block with.
+  void fetch(SliceId id) {
+    if (blocks[id] == block) return;
+    auto& slice = placement.slices[id];
+    store->await(block, slice.offset, slice.offset + slice.size);
+    copy(slice.of(begun.asPtr()), slice.of(parameters));
+    blocks[id] = block;
+  }
+
+  const Placement& placement;
+  const uint localSteps;
+  kj::ArrayPtr<float> parameters;
+  kj::ArrayPtr<const float> gradients;
+  kj::Array<float> begun;        // what the block began with; the shards' answers
+  kj::Array<float> differences;  // of the last full block
+  WorkerUpdate own;
+  uint64_t steps = 0;          // pushed
+  uint64_t block = 0;          // the one that the last step called for belongs to
+  uint64_t blockBegin = 0;     // its first step
+  kj::Array<uint64_t> blocks;  // the one whose values each slice began with last
+  kj::Own<RemoteStore> store;
+};
+
+}  // namespace
+
+kj::Own<UpdatingStore> newLocalSgdStore(const Placement& placement, const Rounds& rounds, uint rank,
+    uint localSteps, Updater& updater, kj::ArrayPtr<float> parameters,
+    kj::ArrayPtr<const float> gradients, kj::Maybe<SharedMemory&> memory) {
+  return kj::heap<LocalSgdStore>(
+      placement, rounds, rank, localSteps, updater, parameters, gradients, memory);
+}
+
+}  // namespace rpc

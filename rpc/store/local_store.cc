@@ -1,0 +1,64 @@
+#include <kj/debug.h>
+
+#include <cstring>
+
+#include "rpc/shard/shard.h"
+#include "rpc/store/kv_store.h"
+
+namespace rpc {
+
+namespace {
+
+// Every push fills its round, so its answer is in `parameters` when push() returns.
+class LocalStore final: public KvStore {
+public:
+  LocalStore(const Placement& placement, const Rounds& rounds, Updater& updater,
+      kj::ArrayPtr<float> parameters, kj::ArrayPtr<const float> gradients)
+      : placement(placement),
+        shard(placement, 0, rounds, updater),
+        parameters(parameters),
+        gradients(gradients) {
+    KJ_REQUIRE(placement.shards.size() == 1 && rounds.workers == 1);
+    KJ_REQUIRE(parameters.size() == placement.parameters());
+    KJ_REQUIRE(gradients.size() == placement.parameters());
+  }
+
+  void initialize() override {
+    for (SliceId id = 0; id < placement.slices.size(); id++) {
+      shard.initialize(id, placement.slices[id].of(parameters.asConst()));
+    }
+  }
+
+  void push(uint64_t step, uint64_t begin, uint64_t end) override {
+    auto range = placement.slicesOf(begin, end);
+    for (SliceId id = range.begin; id < range.end; id++) {
+      auto& slice = placement.slices[id];
+      shard.push(0, id, step, slice.of(gradients));
+      auto lent = shard.lend(0, id);
+      memcpy(slice.of(parameters).begin(), lent.values.begin(), lent.values.asBytes().size());
+    }
+  }
+
+  void await(uint64_t, uint64_t, uint64_t) override {}
+  void rest() override {}
+  void refresh() override {}
+
+  uint64_t updates() const override {
+    return placement.slices.size() == 0 ? 0 : shard.version(0).orDefault(0);
+  }
+
+private:
+  const Placement& placement;
+  Shard shard;
+  kj::ArrayPtr<float> parameters;
+  kj::ArrayPtr<const float> gradients;
+};
+
+}  // namespace
+
+kj::Own<KvStore> newLocalStore(const Placement& placement, const Rounds& rounds, Updater& updater,
+    kj::ArrayPtr<float> parameters, kj::ArrayPtr<const float> gradients) {
+  return kj::heap<LocalStore>(placement, rounds, updater, parameters, gradients);
+}
+
+}  // namespace rpc

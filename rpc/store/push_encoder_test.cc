@@ -1,0 +1,187 @@
+#include "rpc/store/push_encoder.h"
+
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+#include <math.h>
+
+#include <cstring>
+
+#include "rpc/testing/test_model.h"
+
+namespace rpc::codec {
+namespace {
+
+// Whole numbers of 2^-12: their sums are exact.
+float coarse(uint64_t a, uint64_t b, uint64_t c) {
+  return roundf(noise(a, b, c) * 4096) / 4096;
+}
+
+struct Pushing {
+  Placement placement;
+  Codec codec;
+  PushEncoder encoder;
+  kj::Array<float> gradient;
+  kj::Array<float> sent;  // in all
+
+  Pushing(Codec codec, std::initializer_list<uint64_t> sizes, uint workers = 1)
+      : placement(placeBalanced(makeKeys(sizes), 4096, 1)),
+        codec(codec),
+        encoder(codec, placement, workers),
+        gradient(kj::heapArray<float>(placement.parameters())),
+        sent(kj::heapArray<float>(placement.parameters())) {
+    for (auto& value: sent) value = 0;
+  }
+
+  // Of one value of `gradient`.
+  void push(uint64_t step) {
+    for (SliceId id = 0; id < placement.slices.size(); id++) {
+      auto& slice = placement.slices[id];
+      auto payload = encoder.encode(id, step, slice.of(gradient.asPtr().asConst()));
+      codec.pushes().check(payload, slice.size);
+      codec.pushes().add(payload, slice.of(sent.asPtr()));
+    }
+  }
+};
+
+TEST_CASE("PushEncoder: two-bit codes are MXNet's") {
+  Pushing one({.compression = Codec::TWO_BIT, .threshold = 0.5f}, {18});
+  // 11 from the threshold on, 10 from its negative on, 00 between; four values a byte from the top.
+  float gradient[] = {
+      0.5f, -0.5f, 0.25f, 2, 0, -3, -0.49f, 0.51f, 1, 0, 0, 0, 0, 0, 0, -1, 1, 0.3f};
+  memcpy(one.gradient.begin(), gradient, sizeof(gradient));
+  auto first = one.encoder.encode(0, 0, one.gradient);
+  kj::byte expected[] = {0b11100011, 0b00100011, 0b11000000, 0b00000010, 0b11000000, 0, 0, 0};
+  CHECK(first == kj::arrayPtr(expected, 8));
+  auto kept = one.encoder.unsent();
+  CHECK(kept[0] == 0);
+  CHECK(kept[2] == 0.25f);
+  CHECK(kept[3] == 1.5f);
+  CHECK(kept[5] == -2.5f);
+  CHECK(kept[17] == 0.3f);
+  // What was kept joins the next gradient: 0.25 + 0.25 reaches the threshold.
+  auto second = one.encoder.encode(0, 1, one.gradient);
+  kj::byte next[] = {0b11101111, 0b00101011, 0b11000000, 0b00000010, 0b11110000, 0, 0, 0};
+  CHECK(second == kj::arrayPtr(next, 8));
+}
+
+TEST_CASE("PushEncoder: what was sent and what is kept are the sum of all gradients, exactly") {
+  Codec codecs[] = {
+      {.compression = Codec::TWO_BIT, .threshold = 0.5f},
+      {.compression = Codec::TWO_BIT, .threshold = 0.0625f},
+      {.compression = Codec::TOP_K, .sparsity = 0.99},
+      {.compression = Codec::TOP_K, .sparsity = 0.9, .warmUp_steps = 7},
+      {.wire = Encoding::FLOAT16, .compression = Codec::TOP_K, .sparsity = 0.95},
+      {.wire = Encoding::BFLOAT16, .compression = Codec::TOP_K, .sparsity = 0.95},
+  };
+  for (auto& codec: codecs) {
+    CAPTURE(kj::str(codec).cStr());
+    Pushing all(codec, {1000, 3, 5000});
+    auto sum = kj::heapArray<double>(all.gradient.size());
+    for (auto& value: sum) value = 0;
+    for (uint64_t step = 0; step < 30; step++) {
+      for (auto i: kj::indices(sum)) sum[i] += all.gradient[i] = coarse(step, i, 3);
+      all.push(step);
+    }
+    for (auto i: kj::indices(sum)) {
+      REQUIRE(double(all.sent[i]) + double(all.encoder.unsent()[i]) == sum[i]);
+    }
+  }
+}
+
+TEST_CASE("PushEncoder: topk sends what deep gradient compression's formulas say") {
+  constexpr uint64_t SIZE = 2000;
+  constexpr uint WORKERS = 4;
+  Codec codec{.compression = Codec::TOP_K,
+      .sparsity = 0.98,
+      .momentum = 0.9f,
+      .clipNorm = 20,
+      .warmUp_steps = 4};
+  Pushing one(codec, {SIZE}, WORKERS);
+  REQUIRE(one.placement.slices.size() == 2);
+  for (auto& slice: one.placement.slices) {
+    auto u = kj::heapArray<double>(slice.size), v = kj::heapArray<double>(slice.size);
+    for (auto i: kj::indices(u)) u[i] = v[i] = 0;
+    for (uint64_t step = 0; step < 10; step++) {
+      double squares = 0;
+      for (auto& g: slice.of(one.gradient.asPtr())) {
+        g = noise(step, &g - one.gradient.begin(), 1);
+        squares += double(g) * g;
+      }
+      double clip = kj::min(1.0, 20 / sqrt(WORKERS) / sqrt(squares));
+      auto payload = one.encoder.encode(
+          slice.offset / slice.size, step, slice.of(one.gradient.asPtr().asConst()));
+      auto sent = kj::heapArray<float>(slice.size);
+      codec.pushes().decode(payload, sent);
+      double least = INFINITY, most = 0;
+      size_t count = 0;
+      for (auto i: kj::indices(u)) {
+        u[i] = 0.9f * u[i] + clip * slice.of(one.gradient.asPtr())[i];
+        v[i] += u[i];
+        if (sent[i] == 0) {
+          most = kj::max(most, fabs(v[i]));
+        } else {
+          count++;
+          least = kj::min(least, fabs(v[i]));
+          REQUIRE(fabs(sent[i] - v[i]) < 1e-5);
+          u[i] = v[i] = 0;
+        }
+      }
+      // A quarter for two steps, a 16th for two, then 2 %.
+      CHECK(count == (step < 2 ? slice.size / 4 : step < 4 ? (slice.size + 8) / 16 : 20));
+      CHECK(least > most - 1e-5);
+    }
+  }
+}
+
+TEST_CASE("PushEncoder: a repeated step has the same bytes, one out of turn is refused") {
+  for (auto& codec: {Codec{.wire = Encoding::FLOAT16}, Codec{.compression = Codec::TWO_BIT},
+           Codec{.compression = Codec::TOP_K, .sparsity = 0.9}}) {
+    Pushing one(codec, {100});
+    for (auto i: kj::indices(one.gradient)) one.gradient[i] = noise(1, i, 0);
+    auto first = kj::heapArray(one.encoder.encode(0, 0, one.gradient));
+    CHECK(one.encoder.encode(0, 0, one.gradient) == first);
+    CHECK_THROWS((void)one.encoder.encode(0, 2, one.gradient));
+    CHECK_NOTHROW((void)one.encoder.encode(0, 1, one.gradient));
+    CHECK_THROWS((void)one.encoder.encode(0, 0, one.gradient));
+  }
+}
+
+TEST_CASE("PushEncoder: without compression float32 is sent from where it lies") {
+  Pushing one({}, {100});
+  CHECK(one.encoder.encode(0, 5, one.gradient).begin() == one.gradient.asBytes().begin());
+  CHECK(one.encoder.unsent().size() == 0);
+}
+
+TEST_CASE(
+    "PushEncoder: a gradient that is no number ends training instead of hiding in a residual") {
+  Pushing one({.compression = Codec::TWO_BIT}, {100});
+  for (auto& value: one.gradient) value = 0;
+  one.gradient[98] = NAN;
+  CHECK_THROWS((void)one.encoder.encode(0, 0, one.gradient));
+}
+
+TEST_CASE("Codec: a threshold's sums are exact up to 4096 codes") {
+  float t = usedThreshold(0.3);
+  CHECK(fabs(t - 0.3) < 0.3 / 4096);
+  CHECK(usedThreshold(0.5) == 0.5f);
+  float sum = 0;
+  for (int i = 1; i <= 4096; i++) {
+    sum += t;
+    REQUIRE(double(sum) == i * double(t));
+  }
+}
+
+TEST_CASE("Codec: the warm-up of 99.9 % over four epochs is the paper's") {
+  Codec codec{.compression = Codec::TOP_K, .sparsity = 0.999, .warmUp_steps = 400};
+  CHECK(codec.sparsityAt(0) == 0.75);
+  CHECK(codec.sparsityAt(99) == 0.75);
+  CHECK(codec.sparsityAt(100) == 0.9375);
+  CHECK(codec.sparsityAt(200) == 0.984375);
+  CHECK(codec.sparsityAt(399) == 0.99609375);
+  CHECK(codec.sparsityAt(400) == 0.999);
+  codec.sparsity = 0.5;
+  CHECK(codec.sparsityAt(0) == 0.5);
+}
+
+}  // namespace
+}  // namespace rpc::codec

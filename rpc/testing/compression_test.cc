@@ -1,0 +1,198 @@
+// What travels, from the workers' gradients to their parameters, over real connections.
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+#include <kj/thread.h>
+
+#include <cstring>
+
+#include "rpc/shard/answer_encoder.h"
+#include "rpc/store/kv_store.h"
+#include "rpc/store/push_encoder.h"
+#include "rpc/testing/test_model.h"
+#include "rpc/testing/test_server.h"
+#include "rpc/testing/test_threads.h"
+
+namespace rpc {
+namespace {
+
+using codec::Codec;
+using codec::Encoding;
+
+// Answers the sum of the round.
+class SumOnly final: public Updater {
+public:
+  uint stateArrays(const Slice&) const override { return 0; }
+  void update(const Slice& slice, const Round& round, kj::ArrayPtr<const float>,
+      kj::ArrayPtr<float> next, kj::ArrayPtr<float>) override {
+    memcpy(next.begin(), round.gradientSum.begin(), slice.size * sizeof(float));
+  }
+};
+
+constexpr Codec CODECS[] = {
+    {.wire = Encoding::FLOAT16},
+    {.wire = Encoding::BFLOAT16},
+    {.compression = Codec::TWO_BIT, .threshold = 0.5f},
+    {.wire = Encoding::BFLOAT16, .compression = Codec::TWO_BIT, .threshold = 0.25f},
+    {.compression = Codec::TOP_K, .sparsity = 0.95, .momentum = 0.5f},
+    {.wire = Encoding::FLOAT16, .compression = Codec::TOP_K, .sparsity = 0.95},
+};
+
+// Where parts of steps are worth more than others: some codes are 0 and some are not.
+void makeGradients(
+    uint rank, uint64_t step, kj::ArrayPtr<const float> parameters, kj::ArrayPtr<float> gradients) {
+  for (auto i: kj::indices(gradients)) {
+    gradients[i] = 0.4f * noise(rank, i, step) + 0.01f * parameters[i];
+  }
+}
+
+// One thread, floats and formulas: each worker's parameters after so many steps of dist_sync.
+struct Model {
+  const Placement& placement;
+  Rounds rounds;
+  MomentumUpdater optimizer;
+  kj::Array<float> values, next, state, sum, answer, gradients;
+
+  Model(const Placement& placement, const Rounds& rounds): placement(placement), rounds(rounds) {
+    for (auto array: {&values, &next, &state, &sum, &answer, &gradients}) {
+      *array = kj::heapArray<float>(placement.parameters());
+      for (auto& value: *array) value = 0;
+    }
+    for (auto i: kj::indices(values)) values[i] = answer[i] = noise(99, i, 0);
+  }
+
+  void train(uint steps) {
+    auto encoders = KJ_MAP(rank, kj::zeroTo(rounds.workers)) {
+      return kj::heap<codec::PushEncoder>(rounds.codec, placement, rounds.workers);
+    };
+    codec::Encoder encoder;
+    codec::Buffer buffer;
+    for (uint64_t step = 0; step < steps; step++) {
+      for (auto rank: kj::indices(encoders)) {
+        makeGradients(rank, step, answer, gradients);
+        for (SliceId id = 0; id < placement.slices.size(); id++) {
+          auto& slice = placement.slices[id];
+          auto pushed = kj::heapArray<float>(slice.size);
+          rounds.codec.pushes().decode(
+              encoders[rank]->encode(id, step, slice.of(gradients.asPtr().asConst())), pushed);
+          auto target = slice.of(sum.asPtr());
+          for (auto i: kj::indices(pushed))
+            target[i] = rank == 0 ? pushed[i] : target[i] + pushed[i];
+        }
+      }
+      for (SliceId id = 0; id < placement.slices.size(); id++) {
+        auto& slice = placement.slices[id];
+        auto own = slice.of(next.asPtr());
+        if (rounds.codec.answersSums) {
+          memcpy(own.begin(), slice.of(sum.asPtr()).begin(), own.asBytes().size());
+        } else {
+          optimizer.update(slice, Round{step, slice.of(sum.asPtr())}, slice.of(values.asPtr()), own,
+              slice.of(state.asPtr()));
+        }
+        rounds.answers().decode(
+            encoder.encode(rounds.answers(), own, buffer), slice.of(answer.asPtr()));
+      }
+      auto former = kj::mv(values);
+      values = kj::mv(next);
+      next = kj::mv(former);
+    }
+  }
+};
+
+bool same(kj::ArrayPtr<const float> a, kj::ArrayPtr<const float> b) {
+  return a.size() == b.size() && memcmp(a.begin(), b.begin(), a.asBytes().size()) == 0;
+}
+
+TEST_CASE("RemoteStore: what is compressed gives the bits of its formulas, on any servers") {
+  constexpr uint STEPS = 12, WORKERS = 3;
+  auto keys = makeKeys({1000, 10, 5000, 7, 3000, 1, 20000});
+  for (auto codec: CODECS) {
+    for (bool sums: {false, true}) {
+      codec.answersSums = sums;
+      auto rounds = roundsOf("dist_sync", WORKERS);
+      rounds.codec = codec;
+      CAPTURE(kj::str(rounds).cStr());
+      for (uint servers: {1, 2}) {
+        auto placement = placeBalanced(keys, 4096, servers);
+        SumOnly sumOnly;
+        MomentumUpdater optimizer;
+        auto threads =
+            startServers(placement, rounds, sums ? static_cast<Updater&>(sumOnly) : optimizer);
+        auto workers = KJ_MAP(rank, kj::zeroTo(WORKERS)) {
+          return kj::heap<Worker>(placement, rounds, rank, threads);
+        };
+        auto answered = kj::heapArray<kj::Array<float>>(WORKERS);
+        {
+          auto computing = KJ_MAP(rank, kj::zeroTo(WORKERS)) {
+            return kj::heap<kj::Thread>([&, rank]() {
+              auto& worker = *workers[rank];
+              uint64_t size = placement.parameters();
+              worker.store->initialize();
+              for (uint64_t step = 0; step < STEPS; step++) {
+                makeGradients(rank, step, worker.parameters, worker.gradients);
+                worker.store->push(step, 0, size);
+                worker.store->await(step + 1, 0, size);
+              }
+              answered[rank] = kj::heapArray(worker.parameters.asPtr());
+              worker.store->rest();
+              worker.store->refresh();
+            });
+          };
+        }
+        Model model(placement, rounds);
+        model.train(STEPS);
+        for (auto rank: kj::indices(workers)) {
+          CHECK(same(answered[rank], model.answer));
+          // What is validated is whole.
+          CHECK(same(workers[rank]->parameters, model.values));
+        }
+        uint64_t pushed_bytes = 0, pulled_bytes = 0;
+        for (auto& traffic: workers[0]->store->traffic()) {
+          pushed_bytes += traffic.pushed_bytes;
+          pulled_bytes += traffic.pulled_bytes;
+        }
+        uint64_t bytes = placement.parameters() * sizeof(float);
+        CHECK(pushed_bytes < STEPS * bytes * 0.51);
+        if (codec.wire != Encoding::FLOAT32) CHECK(pulled_bytes < (STEPS * 0.51 + 2) * bytes);
+      }
+    }
+  }
+}
+
+TEST_CASE("Codec: topk that sends everything has the bits of float32") {
+  auto placement = placeBalanced(makeKeys({1000, 10, 5000}), 4096, 1);
+  auto plain = roundsOf("dist_sync", 2), all = plain;
+  all.codec = {.compression = Codec::TOP_K, .sparsity = 0};
+  Model expected(placement, plain), model(placement, all);
+  expected.train(5);
+  model.train(5);
+  CHECK(same(model.values, expected.values));
+}
+
+TEST_CASE("ShardServer: codes that are none are refused and count for nothing") {
+  Bench bench(makeKeys({40}), "dist_async");
+  bench.rounds.codec = {.compression = Codec::TWO_BIT, .threshold = 0.5f};
+  bench.server = newShardServer(bench.placement, 0, bench.rounds, bench.updater);
+  auto link = Link::connect(bench.server);
+  auto worker = bench.open(link, 0, 1.0f);
+  auto push = [&](kj::ArrayPtr<const uint32_t> words) {
+    auto request = worker.pushPullRequest();
+    request.initGradients(1)[0].setFloats(words.asBytes());
+    return request.send();
+  };
+  uint32_t good[] = {0xffffffff, 0xffffffff, 0x0000ffff}, wrong[] = {0x10, 0, 0};
+  CHECK(contains(bench.refusal(push(kj::arrayPtr(wrong, 3))), "no two-bit code 01"));
+  CHECK(contains(bench.refusal(push(kj::arrayPtr(good, 2))), "slice's size"));
+  CHECK(all(push(kj::arrayPtr(good, 3)).wait(bench.scope), 40, 1.5f));
+}
+
+TEST_CASE("ShardServer: a worker that sends otherwise is refused") {
+  Bench bench(makeKeys({40}), "dist_sync");
+  auto link = Link::connect(bench.server);
+  bench.rounds.codec = {.compression = Codec::TWO_BIT, .threshold = 0.5f};
+  auto text = bench.refusal(bench.hello(link.service, 0));
+  CHECK(contains(text, "start all roles with the same file"));
+  CHECK(contains(text, "dist_sync, 2bit of 0.5"));
+}
+
+}  // namespace
+}  // namespace rpc

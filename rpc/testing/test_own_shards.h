@@ -1,0 +1,77 @@
+// rpc/testing/test_own_shards.h: io threads of workers that each serve a shard of their own, for
+// the tests of stores.
+#pragma once
+
+#include <kj/debug.h>
+#include <kj/mutex.h>
+#include <kj/vector.h>
+
+#include "rpc/testing/test_threads.h"
+
+namespace rpc {
+
+// Where the shards of workers listen; all wait for all.
+using ShardAddresses = kj::MutexGuarded<kj::Vector<kj::Maybe<ServerAddress>>>;
+
+// An io thread that serves the worker's own shard, beside what StoreThread does.
+class OwnShardThread {
+public:
+  OwnShardThread(const Placement& placement, const Rounds& rounds, uint rank, RemoteStore& store,
+      Updater& updater, Through through, const ShardAddresses& addresses)
+      : placement(placement),
+        rounds(rounds),
+        rank(rank),
+        store(store),
+        updater(updater),
+        addresses(addresses),
+        through(kj::mv(through)),
+        io([this](kj::AsyncIoContext& io) { return talk(io); }) {}
+
+private:
+  kj::Promise<void> talk(kj::AsyncIoContext& io) {
+    auto& network = io.provider->getNetwork();
+    auto own = newShardServer(placement, rank, rounds, updater);
+    return Listener::listen(network, TCP)
+        .then([this, &io, own](kj::Own<Listener> listener) mutable {
+          auto& here = listener->address();
+          (*addresses.lockExclusive())[rank] = ServerAddress{kj::str(here.tcp), nullptr};
+          auto serving = listener->serve(io.provider->getTimer(), limitsFor(placement), own);
+          return serving.exclusiveJoin(run(io, kj::mv(own))).attach(kj::mv(listener));
+        });
+  }
+
+  kj::Promise<void> run(kj::AsyncIoContext& io, ShardService::Client own) {
+    auto& network = io.provider->getNetwork();
+    addresses.lockExclusive().wait([](const kj::Vector<kj::Maybe<ServerAddress>>& all) {
+      for (auto& address: all) {
+        if (address == nullptr) return false;
+      }
+      return true;
+    });
+    auto names = KJ_MAP(i, kj::zeroTo(rounds.workers)) {
+      return kj::str("worker ", i);
+    };
+    auto connect = [this, &network](uint other) {
+      auto lock = addresses.lockExclusive();
+      return rpc::connect(network, KJ_ASSERT_NONNULL((*lock)[other]), TCP)
+          .then([this](kj::Own<kj::AsyncIoStream>&& stream) {
+            return kj::heap<Peer>(through(kj::mv(stream)), limitsFor(placement));
+          });
+    };
+    return store
+        .run(
+            {kj::mv(names), kj::mv(connect), io.provider->getTimer(), 5 * kj::SECONDS, kj::mv(own)})
+        .catch_([](kj::Exception&&) { /* The compute thread throws the same. */ });
+  }
+
+  const Placement& placement;
+  const Rounds rounds;
+  const uint rank;
+  RemoteStore& store;
+  Updater& updater;
+  const ShardAddresses& addresses;
+  Through through;
+  LoopThread io;
+};
+
+}  // namespace rpc

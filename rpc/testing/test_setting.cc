@@ -1,0 +1,117 @@
+#include "rpc/testing/test_setting.h"
+
+#include <kj/debug.h>
+
+#include "rpc/shard/delay_compensation.h"
+#include "rpc/store/worker_update.h"
+#include "rpc/testing/test_model.h"
+
+namespace rpc {
+
+namespace {
+
+// All sums of these, divided by up to six pushes, are whole numbers, and exact in float32.
+constexpr int64_t UNIT = 60;
+
+// As a server's updater, by the model's rule.
+class RuleUpdater final: public Updater {
+public:
+  explicit RuleUpdater(const ModelRule& rule): rule(rule) {}
+
+  uint stateArrays(const Slice&) const override { return 0; }
+
+  void update(const Slice& slice, const Round& round, kj::ArrayPtr<const float> current,
+      kj::ArrayPtr<float> next, kj::ArrayPtr<float>) override {
+    KJ_REQUIRE(current.begin() != next.begin() && round.gradientSum.size() == slice.size);
+    uint64_t staleness = rule.kind == ModelRule::STALENESS_AWARE ? round.staleness : 0;
+    float rate = float(rule.rate) / kj::max(uint64_t(1), staleness);
+    for (uint64_t i = 0; i < slice.size; i++) {
+      next[i] = current[i] + rate * (round.gradientSum[i] / round.divisor);
+    }
+  }
+
+private:
+  const ModelRule rule;
+};
+
+Rounds drawRounds(Way way, Dice& dice) {
+  KvStoreConfig config{};
+  uint workers = dice.roll(1, 5);
+  auto set = [&](kj::StringPtr mode) { config.mode = &rowOf(MODES, mode); };
+  AggregateFrom from{"", "", Rounds::ALL};
+  config.aggregateFrom = &from;
+  switch (way) {
+    case Way::ALL:
+      // So is a bound of 0, and so are the differences of local_sgd.
+      set(dice.onceIn(2) ? "dist_sync" : dice.onceIn(2) ? "dist_ssp" : "local_sgd");
+      break;
+    case Way::SUMS:
+      set("dist_sync");
+      config.update = &rowOf(UPDATE_PLACES, "worker");
+      break;
+    case Way::OWN_SHARDS:
+      set("allreduce");
+      break;
+    case Way::FIRST:
+    case Way::ANY:
+      set("dist_sync");
+      from.counted = way == Way::FIRST ? Rounds::FIRST : Rounds::ANY;
+      workers = way == Way::FIRST ? dice.roll(2, 5) : workers;
+      config.aggregate = uint(dice.roll(1, way == Way::FIRST ? workers - 1 : 6));
+      break;
+    case Way::EACH:
+    case Way::STALENESS_AWARE:
+      set("dist_async");
+      break;
+    case Way::BOUNDED:
+      set("dist_ssp");
+      config.staleness = dice.roll(1, 4);
+      break;
+    case Way::COMPENSATED:
+      set("dc_asgd");
+      break;
+  }
+  return config.rounds(workers);
+}
+
+}  // namespace
+
+Setting Setting::draw(Way way, Dice& dice) {
+  Setting setting{.way = way, .rounds = drawRounds(way, dice), .rule = {}};
+  if (way == Way::STALENESS_AWARE) setting.rule = {ModelRule::STALENESS_AWARE, -0.5, 0, 1e-2};
+  // Draws values back to those that were seen: they stay small.
+  if (way == Way::COMPENSATED) setting.rule = {ModelRule::COMPENSATED, -0.25, 0.5, 1e-4};
+  kj::Vector<uint64_t> sizes;
+  for (uint64_t keys = dice.roll(1, 4); keys > 0; keys--) sizes.add(dice.roll(1, 9));
+  // One that is cut.
+  if (dice.onceIn(20)) sizes.add(dice.roll(1025, 2100));
+  setting.sizes = sizes.releaseAsArray();
+  if (way == Way::SUMS) setting.rule.kind = ModelRule::SUM;
+  setting.deal(way == Way::OWN_SHARDS ? setting.rounds.workers : dice.roll(1, 3));
+  setting.initial = kj::heapArray<float>(setting.placement.parameters());
+  for (auto i: kj::indices(setting.initial)) {
+    setting.initial[i] = setting.gradient(noise(7, i, 7));
+  }
+  return setting;
+}
+
+void Setting::deal(uint shards) {
+  placement = placeBalanced(makeKeys(sizes), 4096, shards);
+}
+
+float Setting::gradient(float noise) const {
+  if (rough) return noise;
+  int64_t whole = int64_t(8 * noise);
+  return rule.kind == ModelRule::COMPENSATED ? 0.25f * whole : UNIT * whole;
+}
+
+kj::Own<Updater> Setting::newUpdater() const {
+  if (rule.kind == ModelRule::SUM) return kj::heap<SumUpdater>();
+  auto updater = kj::heap<RuleUpdater>(rule);
+  if (rule.kind != ModelRule::COMPENSATED) return updater;
+  auto compensated = kj::heap<DelayCompensation>(
+      *updater, CompensationConfig{.lambda = rule.lambda, .adaptive = false}, 1);
+  return compensated.attach(kj::mv(updater));
+}
+
+}  // namespace rpc

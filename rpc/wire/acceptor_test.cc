@@ -1,0 +1,226 @@
+#include "rpc/wire/acceptor.h"
+
+#include <capnp/rpc.capnp.h>
+#include <capnp/serialize.h>
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+#include <deque>
+
+#include "rpc/testing/test_server.h"
+
+namespace rpc {
+namespace {
+
+// Connections that a test makes. The first attempts to accept one may find no descriptor.
+class TestReceiver final: public kj::ConnectionReceiver {
+public:
+  uint accepted = 0;
+  uint failures = 0;  // to come
+
+  // The other end of a new connection.
+  kj::Own<kj::AsyncIoStream> connect() {
+    auto pipe = kj::newTwoWayPipe();
+    waiting.push_back(kj::mv(pipe.ends[0]));
+    KJ_IF_MAYBE(f, fulfiller) (*f)->fulfill();
+    return kj::mv(pipe.ends[1]);
+  }
+
+  kj::Promise<kj::Own<kj::AsyncIoStream>> accept() override {
+    if (waiting.empty()) {
+      auto paf = kj::newPromiseAndFulfiller<void>();
+      fulfiller = kj::mv(paf.fulfiller);
+      return paf.promise.then([this]() { return accept(); });
+    }
+    if (failures > 0) {
+      failures--;
+      return KJ_EXCEPTION(OVERLOADED, "accept(): Too many open files");
+    }
+    accepted++;
+    auto stream = kj::mv(waiting.front());
+    waiting.pop_front();
+    return kj::mv(stream);
+  }
+  uint getPort() override { return 0; }
+
+private:
+  std::deque<kj::Own<kj::AsyncIoStream>> waiting;
+  kj::Maybe<kj::Own<kj::PromiseFulfiller<void>>> fulfiller;
+};
+
+// A server of one worker behind serveAll(), on a virtual clock.
+struct Served {
+  Bench bench{makeKeys({10000}), "dist_sync", 1};
+  kj::TimerImpl timer{kj::origin<kj::TimePoint>()};
+  TestReceiver receiver;
+  kj::Promise<void> serving;
+
+  explicit Served(StrangerLimits strangers = {})
+      : serving(serveAll(timer, receiver, limitsFor(bench.placement), bench.server, strangers)
+                    .eagerlyEvaluate(nullptr)) {}
+
+  // Whatever can happen at this time happens.
+  void settle() { kj::Promise<void>(kj::NEVER_DONE).poll(bench.scope); }
+  // In one leap, as for a process that was stopped meanwhile.
+  void pass(kj::Duration time) {
+    settle();
+    timer.advanceTo(timer.now() + time);
+    settle();
+  }
+  void run(kj::Duration time) {
+    for (auto end = timer.now() + time; timer.now() < end;) pass(100 * kj::MILLISECONDS);
+  }
+  // Whether the server has closed its end.
+  bool isClosed(kj::AsyncIoStream& stream) {
+    char bytes[1 << 16];
+    auto read = stream.tryRead(bytes, sizeof(bytes), sizeof(bytes));
+    return read.poll(bench.scope);
+  }
+};
+
+TEST_CASE("serveAll: a peer that opens no session is disconnected in time, and a worker stays") {
+  Served served;
+  auto silent = served.receiver.connect();
+  Peer worker(served.receiver.connect(), limitsFor(served.bench.placement));
+  auto service = worker.bootstrap().castAs<ShardService>();
+  served.bench.hello(service, 0, 1).wait(served.bench.scope);
+  served.run(4900 * kj::MILLISECONDS);
+  CHECK_FALSE(served.isClosed(*silent));
+  served.run(200 * kj::MILLISECONDS);
+  CHECK(served.isClosed(*silent));
+  served.pass(3600 * kj::SECONDS);
+  service.countsRequest().send().wait(served.bench.scope);
+}
+
+TEST_CASE("serveAll: time in which the server itself was stopped does not count for a stranger") {
+  Served served;
+  auto silent = served.receiver.connect();
+  served.run(1 * kj::SECONDS);
+  served.pass(1 * kj::HOURS);
+  served.run(3500 * kj::MILLISECONDS);
+  CHECK_FALSE(served.isClosed(*silent));
+  served.run(200 * kj::MILLISECONDS);
+  CHECK(served.isClosed(*silent));
+}
+
+TEST_CASE("serveAll: when there are too many strangers, the oldest makes room after a second") {
+  Served served({.connections = 2});
+  kj::Own<kj::AsyncIoStream> strangers[3];
+  for (auto& each: strangers) each = served.receiver.connect();
+  served.pass(900 * kj::MILLISECONDS);
+  CHECK_FALSE(served.isClosed(*strangers[0]));
+  served.pass(200 * kj::MILLISECONDS);
+  CHECK(served.isClosed(*strangers[0]));
+  CHECK_FALSE(served.isClosed(*strangers[1]));
+  CHECK_FALSE(served.isClosed(*strangers[2]));
+}
+
+TEST_CASE("serveAll: a stranger for whose place nobody waits has its whole time") {
+  Served served({.connections = 2});
+  kj::Own<kj::AsyncIoStream> strangers[2];
+  for (auto& each: strangers) each = served.receiver.connect();
+  served.run(4900 * kj::MILLISECONDS);
+  for (auto& each: strangers) CHECK_FALSE(served.isClosed(*each));
+  auto third = served.receiver.connect();
+  served.pass(0 * kj::MILLISECONDS);
+  CHECK(served.isClosed(*strangers[0]));
+  CHECK_FALSE(served.isClosed(*strangers[1]));
+  CHECK_FALSE(served.isClosed(*third));
+}
+
+TEST_CASE("serveAll: however fast connections come, sockets and timers have their turn") {
+  constexpr uint FLOOD = 1000;
+  StrangerLimits limits;
+  Served served(limits);
+  // None stays, so there is always room for the next one.
+  for (uint i = 0; i < FLOOD; i++) served.receiver.connect();
+  served.settle();
+  CHECK(served.receiver.accepted == limits.accepted);
+  served.pass(limits.pause);
+  CHECK(served.receiver.accepted == 2 * limits.accepted);
+  while (served.receiver.accepted < FLOOD) served.pass(limits.pause);
+  Peer worker(served.receiver.connect(), limitsFor(served.bench.placement));
+  auto service = worker.bootstrap().castAs<ShardService>();
+  auto hello = served.bench.hello(service, 0, 1);
+  served.pass(limits.pause);
+  hello.wait(served.bench.scope);
+}
+
+TEST_CASE("serveAll: a stranger that leaves makes room at once, and a worker takes none") {
+  Served served({.connections = 1});
+  Peer worker(served.receiver.connect(), limitsFor(served.bench.placement));
+  auto service = worker.bootstrap().castAs<ShardService>();
+  served.bench.hello(service, 0, 1).wait(served.bench.scope);
+  auto first = served.receiver.connect(), second = served.receiver.connect();
+  auto third = served.receiver.connect();
+  served.settle();
+  // The last of them waits for a place.
+  CHECK(served.receiver.accepted == 3);
+  first = nullptr;
+  served.settle();
+  CHECK(served.receiver.accepted == 4);
+  CHECK_FALSE(served.isClosed(*second));
+  CHECK_FALSE(served.isClosed(*third));
+}
+
+TEST_CASE("serveAll: connections wait while the process has no descriptor, and are served later") {
+  Served served;
+  served.receiver.failures = 3;
+  Peer worker(served.receiver.connect(), limitsFor(served.bench.placement));
+  auto service = worker.bootstrap().castAs<ShardService>();
+  auto hello = served.bench.hello(service, 0, 1);
+  CHECK_FALSE(hello.poll(served.bench.scope));
+  for (uint i = 0; i < 3; i++) served.pass(100 * kj::MILLISECONDS);
+  CHECK(served.receiver.failures == 0);
+  hello.wait(served.bench.scope);
+}
+
+TEST_CASE("serveAll: whoever sends much without a session is disconnected, a worker's is heard") {
+  Served served;
+  auto flood = served.receiver.connect();
+  size_t taken_bytes = 0;
+  auto failure = kj::runCatchingExceptions([&]() {
+    for (uint question = 0; taken_bytes < (1 << 20); question++) {
+      // Valid, and each makes the server keep an answer.
+      capnp::MallocMessageBuilder message;
+      message.initRoot<capnp::rpc::Message>().initBootstrap().setQuestionId(question);
+      auto flat = capnp::messageToFlatArray(message);
+      auto bytes = flat.asBytes();
+      flood->write(bytes.begin(), bytes.size()).wait(served.bench.scope);
+      taken_bytes += bytes.size();
+    }
+  });
+  CHECK(failure != nullptr);
+  CHECK(taken_bytes <= StrangerLimits().bytes);
+
+  // The whole message need not come: its length is enough.
+  auto large = served.receiver.connect();
+  uint32_t header[] = {0, 4000};
+  auto written = large->write(header, sizeof(header));
+  served.settle();
+  CHECK(served.isClosed(*large));
+
+  Peer worker(served.receiver.connect(), limitsFor(served.bench.placement));
+  auto service = worker.bootstrap().castAs<ShardService>();
+  auto session = served.bench.hello(service, 0, 1).wait(served.bench.scope).getSession();
+  CHECK(served.bench.placement.parameters() * sizeof(float) > StrangerLimits().bytes);
+  for (SliceId id: kj::indices(served.bench.placement.slices)) {
+    served.bench.initialize(session, id, 1).wait(served.bench.scope);
+  }
+}
+
+TEST_CASE("serveAll: a role that is refused has opened no session") {
+  Served served;
+  Peer worker(served.receiver.connect(), limitsFor(served.bench.placement));
+  auto service = worker.bootstrap().castAs<ShardService>();
+  auto refused = kj::runCatchingExceptions(
+      [&]() { served.bench.hello(service, 7, 1).wait(served.bench.scope); });
+  CHECK(KJ_ASSERT_NONNULL(refused).getType() == kj::Exception::Type::FAILED);
+  auto gone = worker.onDisconnect();
+  served.run(4900 * kj::MILLISECONDS);
+  CHECK_FALSE(gone.poll(served.bench.scope));
+  served.run(200 * kj::MILLISECONDS);
+  CHECK(gone.poll(served.bench.scope));
+}
+
+}  // namespace
+}  // namespace rpc

@@ -1,0 +1,39 @@
+// rpc/wire/listener.h: where a server listens, and how a worker connects to it.
+#pragma once
+
+#include <kj/async-io.h>
+#include <kj/memory.h>
+#include <kj/string.h>
+
+#include "rpc/transport.h"
+#include "rpc/wire/peer.h"
+
+namespace rpc {
+
+// Where a server listens.
+struct ServerAddress {
+  kj::String tcp;    // "127.0.0.1:4711"
+  kj::String local;  // "unix-abstract:…", of its machine (network namespace) alone; may be empty
+};
+
+// A server's sockets: a port of the loopback that the system chooses and, if the transport has it,
+// a Unix socket whose name nobody else has. That is an abstract one: it has no file, so nothing is
+// left of it however the process ends.
+class Listener {
+public:
+  static kj::Promise<kj::Own<Listener>> listen(kj::Network& network, const Transport& transport);
+
+  virtual ~Listener() noexcept(false) = default;
+  virtual const ServerAddress& address() const = 0;
+  // Serves `bootstrap` over every connection to any of the sockets; see serveAll(). The listener
+  // and `timer` must outlive the promise.
+  virtual kj::Promise<void> serve(
+      kj::Timer& timer, MessageLimits limits, capnp::Capability::Client bootstrap) = 0;
+};
+
+// Connects to a server by `transport`. A name of a Unix socket is drawn at random, so that whoever
+// reaches it is on the server's machine. Rejects if nothing leads there.
+kj::Promise<kj::Own<kj::AsyncIoStream>> connect(
+    kj::Network& network, const ServerAddress& address, const Transport& transport);
+
+}  // namespace rpc

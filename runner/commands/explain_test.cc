@@ -1,0 +1,63 @@
+#include "runner/commands/explain.h"
+
+#include <doctest/doctest.h>
+#include <kj/vector.h>
+#include <string.h>
+
+#include "configs/language/display_width.h"
+#include "tests/text.h"
+
+namespace runner {
+namespace {
+
+using tests::contains;
+
+// What stands below the values used, which are as wide as in a file.
+kj::String planOf(kj::StringPtr file, kj::Maybe<uint> columns = nullptr) {
+  auto all = loadRuns(file, nullptr, nullptr);
+  REQUIRE(all.errors == "");
+  auto text = explain(all, nullptr, columns);
+  auto begin = strstr(text.cStr(), "\n# roles\n");
+  REQUIRE(begin != nullptr);
+  return kj::str(begin);
+}
+
+uint widestOf(kj::StringPtr text) {
+  uint widest = 0;
+  while (text.size() > 0) {
+    auto end = text.findFirst('\n').orDefault(text.size() - 1);
+    widest = kj::max(widest, configs::columnsOf(text.slice(0, end)));
+    text = text.slice(end + 1);
+  }
+  return widest;
+}
+
+constexpr kj::StringPtr GROUPS = "configs/cifar10_airbench94.toml"_kj;
+
+TEST_CASE("explain: every table is aligned, and none is Markdown") {
+  auto plan = planOf(GROUPS);
+  CHECK(!contains(plan, "|"));
+  CHECK(!contains(plan, "---"));
+  CHECK(contains(plan,
+      "\nlayer         op                     output     parameters  MFLOP  "
+      "segment\n"));
+  CHECK(contains(plan,
+      "\ngroup          keys  first                rule  learning rate    decay"
+      "               until                schedule over\n"));
+  CHECK(contains(plan, "\nwhere    slices  values MB  optimizer state MB\n"));
+}
+
+TEST_CASE("explain: for a terminal the plan fits its width, and says where columns are left out") {
+  for (auto file: {GROUPS, "configs/cifar10_dist_sync.toml"_kj}) {
+    INFO(file);
+    CHECK(widestOf(planOf(file)) > 80);
+    CHECK(widestOf(planOf(file, 80)) <= 80);
+  }
+  auto plan = planOf(GROUPS, 80);
+  CHECK(contains(plan, "\ngroup          rule  learning rate    decay               until\n"));
+  CHECK(contains(plan, "\n(columns are left out; `runner explain FILE | cat` shows all)\n"));
+  CHECK(!contains(planOf(GROUPS, 200), "columns are left out"));
+}
+
+}  // namespace
+}  // namespace runner

@@ -1,0 +1,44 @@
+#include "runner/experiment/asha.h"
+
+#include <math.h>
+
+namespace runner {
+
+AshaConfig AshaConfig::read(configs::Reader& reader) {
+  AshaConfig config;
+  config.firstEpoch = reader.integer("first_epoch", "The first rung: no run is stopped before.",
+      {.atLeast = 1, .atMost = 1000000}, 1);
+  config.keepOneIn = reader.integer("keep_one_in",
+      "At a rung the best of so many go on; the next rung is so many times as far.",
+      {.atLeast = 2, .atMost = 1000}, 3);
+  return config;
+}
+
+kj::String AshaConfig::print() const {
+  return kj::str(
+      "{ kind = \"asha\", first_epoch = ", firstEpoch, ", keep_one_in = ", keepOneIn, " }");
+}
+
+bool Asha::isRung(uint epoch) const {
+  uint64_t rung = config.firstEpoch;
+  while (rung < epoch) rung *= config.keepOneIn;
+  return rung == epoch;
+}
+
+bool Asha::keeps(uint epoch, double accuracy) {
+  if (!isRung(epoch)) return true;
+  Rung* rung = nullptr;
+  for (auto& known: rungs) {
+    if (known.epoch == epoch) rung = &known;
+  }
+  if (rung == nullptr) rung = &rungs.add(Rung{epoch, {}});
+
+  if (isnan(accuracy)) accuracy = -kj::inf();
+  rung->accuracies.add(accuracy);
+  size_t better = 0;
+  for (double other: rung->accuracies) better += other > accuracy;
+  size_t kept = (rung->accuracies.size() + config.keepOneIn - 1) / config.keepOneIn;
+  return better < kept;
+}
+
+}  // namespace runner

@@ -1,0 +1,52 @@
+// runner/experiment/asha.h: which runs of a sweep are worth going on with: asynchronous successive
+// halving.
+#pragma once
+
+#include <kj/common.h>
+#include <kj/string.h>
+#include <kj/vector.h>
+
+#include "configs/language/reader.h"
+
+namespace runner {
+
+using kj::uint;
+
+// [sweep] stop = { kind = "asha", … }
+struct AshaConfig {
+  uint firstEpoch;
+  uint keepOneIn;
+
+  static AshaConfig read(configs::Reader& reader);
+
+  // As it is written in a file, every key with its value.
+  kj::String print() const;
+};
+
+// The rule of Li et al. 2020, "A System for Massively Parallel Hyperparameter Tuning"
+// (arXiv:1810.05934), in the form that stops runs and never waits for others: at a rung, an epoch
+// first_epoch · keep_one_in^k, a run goes on if it is among the best 1/keep_one_in (rounded up) of
+// those that have come so far, itself included.
+class Asha {
+public:
+  explicit Asha(AshaConfig config): config(config) {}
+
+  kj::String rule() const { return config.print(); }
+  bool isRung(uint epoch) const;
+
+  // Notes what a run has reached at `epoch`, and whether it may go on. A rung counts each run once:
+  // the caller sees to that. A NaN is worse than all numbers. Where there is no rung, every run
+  // goes on.
+  bool keeps(uint epoch, double accuracy);
+
+private:
+  struct Rung {
+    uint epoch;
+    kj::Vector<double> accuracies;
+  };
+
+  const AshaConfig config;
+  kj::Vector<Rung> rungs;
+};
+
+}  // namespace runner

@@ -1,0 +1,135 @@
+#include "runner/experiment/differences.h"
+
+#include <kj/map.h>
+#include <kj/vector.h>
+#include <string.h>
+
+#include <algorithm>
+
+namespace runner {
+
+namespace {
+
+// Of a list, as a cell of a table or a part of a label.
+constexpr size_t LIST_BYTES_MAX = 40;
+
+// Dotted keys with their values, in the order of the text.
+struct Leaves {
+  kj::Vector<kj::String> keys;
+  kj::HashMap<kj::String, kj::String> values;
+
+  kj::String valueOf(kj::StringPtr key) const {
+    KJ_IF_MAYBE(value, values.find(key)) return kj::str(*value);
+    return nullptr;
+  }
+};
+
+// Null if the text is empty or cannot be read.
+kj::Maybe<Leaves> leavesOf(kj::StringPtr text) {
+  configs::Diagnostics diagnostics;
+  auto document = configs::parse("experiment.toml", text, diagnostics);
+  if (text.size() == 0 || diagnostics.count() > 0) return nullptr;
+  Leaves leaves;
+  for (auto& entry: configs::leavesOf(document->root.entries)) {
+    if (entry.key.startsWith("expect.") || entry.key.startsWith("published.")) continue;
+    leaves.values.insert(kj::str(entry.key), shortValue(*entry.value));
+    leaves.keys.add(kj::mv(entry.key));
+  }
+  return kj::mv(leaves);
+}
+
+// The values of one key; in place of lists their numbers, if one of them is too long.
+kj::Array<kj::String> valuesOf(kj::StringPtr key, kj::ArrayPtr<const Leaves* const> all) {
+  auto values = KJ_MAP(leaves, all) {
+    return leaves->valueOf(key);
+  };
+  bool tooLong = false;
+  for (auto& value: values) {
+    tooLong = tooLong || (value.startsWith("[") && value.size() > LIST_BYTES_MAX);
+  }
+  if (!tooLong) return values;
+  kj::HashMap<kj::String, kj::uint> numbers;
+  for (auto& value: values) {
+    if (value.size() == 0) continue;
+    auto& number = numbers.findOrCreate(value, [&]() -> kj::HashMap<kj::String, kj::uint>::Entry {
+      return {kj::str(value), kj::uint(numbers.size()) + 1};
+    });
+    value = kj::str(number);
+  }
+  return values;
+}
+
+kj::StringPtr lastWord(kj::StringPtr key) {
+  KJ_IF_MAYBE(dot, key.findLast('.')) return key.slice(*dot + 1);
+  return key;
+}
+
+}  // namespace
+
+kj::Array<kj::String> shortKeys(kj::ArrayPtr<const kj::StringPtr> keys) {
+  return KJ_MAP(key, keys) {
+    kj::uint alike = 0;
+    for (auto other: keys) alike += lastWord(other) == lastWord(key);
+    return kj::str(alike > 1 ? key : lastWord(key));
+  };
+}
+
+kj::String shortValue(const configs::Value& value) {
+  if (value.content.is<kj::String>()) return kj::str(value.content.get<kj::String>());
+  auto text = configs::print(value);
+  bool isWholeReal = value.content.is<double>() && text.endsWith(".0");
+  return isWholeReal ? kj::heapString(text.slice(0, text.size() - 2)) : kj::mv(text);
+}
+
+kj::Array<size_t> orderIn(kj::StringPtr label, kj::ArrayPtr<const kj::String> keys) {
+  KJ_IF_MAYBE(slash, label.findLast('/')) label = label.slice(*slash + 1);
+  auto text = kj::str(",", label);
+  auto places = KJ_MAP(key, keys)->size_t {
+    auto place = strstr(text.cStr(), kj::str(",", key, "=").cStr());
+    return place == nullptr ? size_t(kj::maxValue) : place - text.begin();
+  };
+  auto order = KJ_MAP(k, kj::indices(keys))->size_t {
+    return k;
+  };
+  std::stable_sort(
+      order.begin(), order.end(), [&](size_t a, size_t b) { return places[a] < places[b]; });
+  return order;
+}
+
+Differences differencesOf(kj::ArrayPtr<const kj::StringPtr> experiments) {
+  auto texts = KJ_MAP(text, experiments) {
+    return leavesOf(text);
+  };
+  kj::Vector<const Leaves*> all;
+  for (auto& text: texts) {
+    KJ_IF_MAYBE(leaves, text) all.add(leaves);
+  }
+  kj::Vector<kj::StringPtr> differing;
+  kj::HashSet<kj::StringPtr> seen;
+  for (auto leaves: all) {
+    for (auto& key: leaves->keys) {
+      if (seen.contains(key)) continue;
+      seen.insert(key);
+      bool differs = false;
+      for (auto other: all) differs = differs || other->valueOf(key) != leaves->valueOf(key);
+      if (differs) differing.add(key);
+    }
+  }
+  auto columns = KJ_MAP(key, differing) {
+    return valuesOf(key, all);
+  };
+  Differences result;
+  result.keys = shortKeys(differing);
+  size_t row = 0;
+  result.values = KJ_MAP(text, texts) {
+    if (text == nullptr) return kj::Array<kj::String>();
+    auto values = KJ_MAP(column, columns) {
+      return kj::mv(column[row]);
+    };
+    ++row;
+    return values;
+  };
+  return result;
+}
+
+}  // namespace runner

@@ -1,0 +1,64 @@
+#include "runner/experiment/differences.h"
+
+#include <doctest/doctest.h>
+
+namespace runner {
+namespace {
+
+TEST_CASE("differencesOf: only keys whose values differ, in the order of the texts") {
+  kj::StringPtr texts[] = {R"(name = "x"
+[data]
+batch_size = 128
+[train]
+epochs = 2
+optimizer = { kind = "sgd", learning_rate = 0.1 }
+[expect]
+train_loss = { at_most = 1 }
+)",
+      R"(name = "x"
+[data]
+batch_size = 256
+[train]
+optimizer = { kind = "adam", learning_rate = 0.1 }
+[cluster]
+devices = ["cpu:0", "cpu:1"]
+)"};
+  auto found = differencesOf(texts);
+  CHECK(kj::strArray(found.keys, " ") == "batch_size epochs kind devices");
+  CHECK(kj::strArray(found.values[0], "; ") == "128; 2; sgd; ");
+  CHECK(kj::strArray(found.values[1], "; ") == "256; ; adam; [\"cpu:0\", \"cpu:1\"]");
+}
+
+TEST_CASE("differencesOf: equal texts have none, and one that cannot be read is not looked at") {
+  kj::StringPtr texts[] = {"a = 1\n", "a = 1\n"};
+  CHECK(differencesOf(texts).keys.size() == 0);
+  kj::StringPtr broken[] = {"a = 1\n", "a = \n"};
+  CHECK(differencesOf(broken).keys.size() == 0);
+  kj::StringPtr three[] = {"", "a = 1\n", "a = \n", "a = 2\n"};
+  auto found = differencesOf(three);
+  CHECK(kj::strArray(found.keys, " ") == "a");
+  CHECK(found.values[0].size() == 0);
+  CHECK(kj::strArray(found.values[1], "; ") == "1");
+  CHECK(found.values[2].size() == 0);
+  CHECK(kj::strArray(found.values[3], "; ") == "2");
+}
+
+TEST_CASE("differencesOf: lists too long for a cell have numbers, equal ones the same") {
+  kj::StringPtr texts[] = {"layers = [{ kind = \"dense\", units = 10 }, { kind = \"softmax\" }]\n",
+      "layers = [{ kind = \"dense\", units = 20 }, { kind = \"softmax\" }]\n",
+      "layers = [{ kind = \"dense\", units = 10 }, { kind = \"softmax\" }]\n", "a = 1\n"};
+  auto found = differencesOf(texts);
+  CHECK(kj::strArray(found.keys, " ") == "layers a");
+  auto layers = KJ_MAP(values, found.values) {
+    return kj::str(values[0]);
+  };
+  CHECK(kj::strArray(layers, "; ") == "1; 2; 1; ");
+}
+
+TEST_CASE("shortKeys: the last word, unless two end alike") {
+  kj::StringPtr keys[] = {"data.seed", "train.seed", "train.optimizer.momentum", "name"};
+  CHECK(kj::strArray(shortKeys(keys), " ") == "data.seed train.seed momentum name");
+}
+
+}  // namespace
+}  // namespace runner

@@ -1,0 +1,65 @@
+#include "runner/experiment/expectations.h"
+
+#include <kj/vector.h>
+
+namespace runner {
+
+namespace {
+
+constexpr ExpectedFigure FIGURES[] = {
+    {"validation_accuracy", "Share of the validation images that are classified rightly.",
+        ExpectedFigure::VALIDATION_ACCURACY, 1},
+    {"train_accuracy", "The same of the training images, taken while training.",
+        ExpectedFigure::TRAIN_ACCURACY, 1},
+    {"validation_loss", "Mean loss of the validation images.", ExpectedFigure::VALIDATION_LOSS},
+    {"train_loss", "Mean loss of the training images, taken while training.",
+        ExpectedFigure::TRAIN_LOSS},
+};
+
+Expectation readExpectation(configs::Reader& reader, const ExpectedFigure& figure) {
+  Expectation result;
+  result.figure = &figure;
+  KJ_IF_MAYBE(epoch, reader.maybeInteger("epoch", "Of which epoch. Absent: of the last.",
+                         {.atLeast = 1, .atMost = 1000000})) {
+    result.epoch = uint(*epoch);
+  }
+  result.atLeast =
+      reader.maybeReal("at_least", "The smallest figure that is well.", {.atMost = figure.atMost});
+  result.atMost = reader.maybeReal("at_most", "The largest.", {});
+  result.withinOfFirstRun = reader.maybeReal("within_of_first_run",
+      "How far it may lie from the same figure of the sweep's first run. Without a sweep it says "
+      "nothing.",
+      {.atLeast = 0});
+  result.withinOfFirstEpoch = reader.maybeReal(
+      "within_of_first_epoch", "How far it may lie from the figure of epoch 1.", {.atLeast = 0});
+  if (reader.isManual()) return result;
+  if (result.atLeast == nullptr && result.atMost == nullptr && result.withinOfFirstRun == nullptr &&
+      result.withinOfFirstEpoch == nullptr) {
+    reader.error("", "nothing is expected here",
+        "add at_least, at_most, within_of_first_run or within_of_first_epoch");
+  }
+  KJ_IF_MAYBE(least, result.atLeast) {
+    KJ_IF_MAYBE(most, result.atMost) {
+      if (*least > *most) {
+        reader.error("at_most", "no figure is at least `at_least` and at most `at_most`",
+            "make at_most the larger one", {"at_least"_kj});
+      }
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+kj::Array<Expectation> readExpectations(configs::Reader& reader) {
+  kj::Vector<Expectation> result;
+  for (auto& figure: FIGURES) {
+    auto read = [&](configs::Reader& section) { return readExpectation(section, figure); };
+    KJ_IF_MAYBE(expectation, reader.maybeSection(figure.name, figure.doc, read)) {
+      result.add(*expectation);
+    }
+  }
+  return result.releaseAsArray();
+}
+
+}  // namespace runner

@@ -1,0 +1,470 @@
+#include "runner/experiment/experiment.h"
+
+#include <kj/debug.h>
+
+#include "configs/language/word.h"
+#include "io/checksum.h"
+#include "io/images/augment.h"
+#include "runner/experiment/devices.h"
+#include "runner/experiment/run_length.h"
+#include "runner/experiment/sweep.h"
+
+namespace runner {
+
+namespace {
+
+constexpr LauncherKind LAUNCHERS[] = {
+    {"local", "Processes on this machine, connected over the loopback.", LauncherKind::LOCAL},
+    {"inline", "Threads of one process, connected over the loopback: for debuggers and tests.",
+        LauncherKind::INLINE},
+};
+
+constexpr LossPolicy LOSS_POLICIES[] = {
+    {"fail", "The job ends with exit code 1 and says which role was lost and why."},
+};
+
+constexpr LossReduction LOSS_REDUCTIONS[] = {
+    {"mean", "The mean over the images of a round.", LossReduction::MEAN},
+    {"sum",
+        "The sum over the images of a worker's batch; a round takes the mean of its pushes, as "
+        "TensorFlow's SyncReplicasOptimizer does: W workers of `dist_sync` divide by W, a worker's "
+        "devices by nothing.",
+        LossReduction::SUM},
+};
+
+constexpr configs::Word<nn::Precision> PRECISIONS[] = {
+    {"fp32", "float32 alone.", nn::Precision::FP32},
+    {"bf16",
+        "Activations and their gradients are rounded to bfloat16 (as PyTorch's autocast does), "
+        "residual sums and gradients of several readers at each addition; so are the weights of "
+        "convolutions that run on instructions for it (Winograd's and matrix products do not). "
+        "Parameters, their gradients, sums within an op, batch statistics, dense layers and the "
+        "loss stay float32. On a CPU it takes AVX512_BF16.",
+        nn::Precision::BF16},
+    {"tf32",
+        "On GPUs: float32 whose factors are rounded to TF32 (11 bits) within convolutions and "
+        "dense layers.",
+        nn::Precision::TF32},
+    {"fp16", "On GPUs: as bf16, with halves; see `loss_scale`.", nn::Precision::FP16},
+};
+
+}  // namespace
+
+kj::StringPtr wordOf(nn::Precision precision) {
+  for (auto& row: PRECISIONS) {
+    if (row.value == precision) return row.name;
+  }
+  KJ_UNREACHABLE;
+}
+
+namespace {
+
+nn::Graph build(const Experiment& experiment, const io::DatasetFacts& facts,
+    configs::Diagnostics& diagnostics) {
+  auto shape = io::batchShapeOf(experiment.data.augment, facts.shape);
+  size_t errorsBefore = diagnostics.count();
+  auto graph =
+      nn::buildGraph(experiment.model, nn::Shape{shape.channels, shape.height, shape.width},
+          facts.classes, diagnostics, {.smoothing = float(experiment.train.labelSmoothing)});
+  // A network that does not fit may have other keys.
+  if (diagnostics.count() == errorsBefore) experiment.train.rules.check(graph.keys, diagnostics);
+  return graph;
+}
+
+// Checks groups of keys where nobody has seen the images yet: on their shape no key's name depends,
+// nor its role.
+void checkRules(const Experiment& experiment, configs::Diagnostics& diagnostics) {
+  constexpr uint CHANNELS = 3, SIDE = 224, CLASSES = 1000;
+  auto shape = io::batchShapeOf(experiment.data.augment, {CHANNELS, SIDE, SIDE});
+  configs::Diagnostics unheard;  // of shapes
+  auto graph = nn::buildGraph(
+      experiment.model, nn::Shape{shape.channels, shape.height, shape.width}, CLASSES, unheard);
+  experiment.train.rules.check(graph.keys, diagnostics);
+}
+
+// What says nothing of how a run goes.
+constexpr kj::StringPtr BESIDE_THE_RUN[] = {"expect"_kj, "published"_kj, "sweep"_kj};
+
+// The entries of `table` but those of `keys`.
+configs::Table without(kj::ArrayPtr<const kj::StringPtr> keys, const configs::Table& table) {
+  configs::Table rest;
+  for (auto& entry: table.entries) {
+    bool kept = true;
+    for (auto key: keys) kept = kept && entry.key != key;
+    if (kept) rest.entries.add(configs::Entry{kj::str(entry.key), {}, clone(*entry.value)});
+  }
+  return rest;
+}
+
+// Two experiments with the same digest and the same records train the same.
+kj::String settingsDigestOf(const configs::Table& resolved) {
+  auto trained = without(BESIDE_THE_RUN, resolved);
+  constexpr kj::StringPtr PLACE[] = {"source"_kj};
+  auto& data = KJ_ASSERT_NONNULL(trained.find("data")).value->content.get<configs::Table>();
+  data = without(PLACE, data);
+  return io::sha256Hex(configs::print(trained).asBytes());
+}
+
+}  // namespace
+
+kj::String counted(uint64_t n, kj::StringPtr noun) {
+  return kj::str(n, " ", noun, n == 1 ? "" : "s");
+}
+
+kj::String ClusterConfig::roles() const {
+  if (servers == 0) return kj::str(counted(workers, "worker"), ", no servers");
+  return kj::str(counted(servers, "server"), " and ", counted(workers, "worker"));
+}
+
+namespace {
+
+// What means nothing elsewhere, and is not told where the file does not have it.
+void readOfGpus(configs::Reader& reader, TrainConfig& config) {
+  constexpr double LOSS_SCALE = 1024;
+  config.lossScale = LOSS_SCALE;
+  if (reader.isManual() || reader.has("loss_scale")) {
+    config.lossScale = reader.real("loss_scale",
+        "Of `fp16`: what the mean loss of a batch is multiplied by, and parameters' gradients are "
+        "divided by again, so that small ones on the way are no zeros.",
+        {.above = 0}, LOSS_SCALE);
+    if (!reader.isManual() && config.precision != nn::Precision::FP16) {
+      reader.error("loss_scale", "only precision `fp16` has a `loss_scale`",
+          "leave it out, or choose precision = \"fp16\"", {"precision"_kj});
+    }
+  }
+  config.deterministic = false;
+  if (reader.isManual() || reader.has("deterministic")) {
+    config.deterministic = reader.flag("deterministic",
+        "On GPUs: algorithms that give the same bits every time, chosen by a fixed rule and not by "
+        "their speed. On CPUs all do.",
+        false);
+  }
+}
+
+}  // namespace
+
+TrainConfig TrainConfig::read(configs::Reader& reader, const nn::Conventions& conventions) {
+  TrainConfig config;
+  auto steps = reader.maybeInteger("steps",
+      "Updates of the whole job after which it ends, if `epochs` are not over before. In "
+      "dist_async "
+      "every push is one, and each worker makes its share, rounded up.",
+      {.atLeast = 1, .atMost = 1 << 30});
+  KJ_IF_MAYBE(s, steps) config.steps = uint64_t(*s);
+  if (steps == nullptr || reader.has("epochs") || reader.isManual()) {
+    config.epochs = uint(reader.integer("epochs",
+        "Passes over the training records. With `steps`, these alone count if it is absent.",
+        {.atLeast = 1, .atMost = 1000000}, 10));
+  }
+  config.seed = reader.integer("seed",
+      "Everything random is a function of it: initial weights, order, crops, mirrors.",
+      {.atLeast = 0}, 1);
+  config.rules = nn::UpdateRules::read(reader, conventions);
+  config.loss = &reader.choose("loss", "What a gradient is the gradient of.",
+      kj::arrayPtr(LOSS_REDUCTIONS, kj::size(LOSS_REDUCTIONS)), "mean");
+  config.labelSmoothing = reader.real("label_smoothing",
+      "Share of a label's weight that training spreads over all classes (Szegedy et al. 2016). "
+      "Validation takes none.",
+      {.atLeast = 0, .below = 1}, 0);
+  config.precision =
+      configs::chooseWord(reader, "precision", "What is calculated with.", PRECISIONS, "fp32");
+  config.precisionSpan = reader.span("precision");
+  readOfGpus(reader, config);
+  return config;
+}
+
+uint ClusterConfig::serversOfProcess(uint first) const {
+  if (first >= servers || first % serversPerProcess != 0) return 0;
+  return kj::min(serversPerProcess, servers - first);
+}
+
+ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::Mode& mode) {
+  ClusterConfig config;
+  config.launcher = &reader.choose("launcher", "Who starts the roles.",
+      kj::arrayPtr(LAUNCHERS, kj::size(LAUNCHERS)), kj::StringPtr("local"));
+  config.servers = reader.integer("servers",
+      "Servers; the parameters are dealt over them. 0 for modes without servers.",
+      {.atLeast = 0, .atMost = 1024}, mode.hasServers() ? 1 : 0);
+  auto shared = reader.maybeInteger("servers_per_process",
+      "Servers that share a process, each on a thread of its own: for a machine with cores to "
+      "spare. Never changes a result. Absent: one.",
+      {.atLeast = 1, .atMost = 1024});
+  // Roles that are threads share one anyway.
+  bool apart = config.launcher->word == LauncherKind::INLINE || shared == nullptr;
+  config.serversPerProcess = apart ? 1 : uint(KJ_ASSERT_NONNULL(shared));
+  config.workers =
+      reader.integer("workers", "Worker processes.", {.atLeast = 1, .atMost = 4096}, 1);
+  config.threadsPerWorker = reader.integer("threads_per_worker",
+      "Threads of each of a worker's devices, which share the images of its batch. The sums of "
+      "weight gradients depend on their number, so it is part of the experiment.",
+      {.atLeast = 1, .atMost = 256}, 1);
+  constexpr kj::StringPtr ONE_DEVICE[] = {"cpu"_kj};
+  config.devices = reader.texts("devices",
+      "The devices of each worker: `\"cpu\"` or `\"cpu:N\"`, a program of its own with "
+      "`threads_per_worker` threads; `\"cuda:N\"`, a GPU (`runner devices` shows them). A worker's "
+      "batch is dealt over them in equal slices, the last takes what is left; batch norm sees one "
+      "slice. More than one needs a `kvstore.mode` other than `local`.",
+      ONE_DEVICE);
+  config.devicesSpan = reader.span("devices");
+  config.onLoss = &reader.choose("on_loss", "What happens when a role is lost.",
+      kj::arrayPtr(LOSS_POLICIES, kj::size(LOSS_POLICIES)), kj::StringPtr("fail"));
+  config.startTimeout_s = reader.integer("start_timeout_s",
+      "All roles must have joined after this time; the message names those that have not.",
+      {.atLeast = 1, .atMost = 86400}, 60);
+  config.silenceTimeout_s = reader.integer("silence_timeout_s",
+      "A role whose io thread is silent for this long is lost. Time in which the whole job is "
+      "stopped does not count. A long step is not silence; a "
+      "single update that takes a server so long is, say muon's of a very large weight. A "
+      "connection between a worker and a server over which for half this time nothing gets "
+      "through, as when a machine is gone, is made anew; a server that then cannot be reached "
+      "for this time is lost.",
+      {.atLeast = 1, .atMost = 3600}, 5);
+  return config;
+}
+
+LogConfig LogConfig::read(configs::Reader& reader) {
+  LogConfig config;
+  config.style = &reader.choose(
+      "style", "What the lines of log.txt look like.", LOG_STYLES, kj::StringPtr("mxnet"));
+  config.every = reader.integer("every",
+      "Steps between two speed lines of a worker. Absent: as the style's own system has it.",
+      {.atLeast = 1, .atMost = 1000000000}, config.style->every);
+  config.tensorboard = reader.flag("tensorboard",
+      "Writes loss, accuracy, images/s and learning rate for TensorBoard, in the run's folder.",
+      true);
+  return config;
+}
+
+namespace {
+
+// How many roles there are of each kind.
+void checkRoles(const Experiment& experiment, configs::Reader& reader) {
+  auto& cluster = experiment.cluster;
+  auto& mode = *experiment.kvstore.mode;
+  constexpr kj::StringPtr MODE[] = {"kvstore.mode"_kj};
+  if (mode.hasServers() && cluster.servers == 0) {
+    reader.error("cluster.servers", kj::str("mode `", mode.name, "` needs at least one server"),
+        "write servers = 1", MODE);
+  }
+  if (!mode.hasServers() && cluster.servers > 0) {
+    reader.error("cluster.servers", kj::str("mode `", mode.name, "` has no servers"),
+        "leave the key out, or choose kvstore.mode = \"dist_sync\"", MODE);
+  }
+  if (mode.shards == rpc::Mode::IN_WORKER && cluster.workers > 1) {
+    reader.error("cluster.workers", kj::str("mode `", mode.name, "` has one worker"),
+        "choose kvstore.mode = \"dist_sync\" or \"dist_async\" for several", MODE);
+  }
+}
+
+// What only GPUs can do, where a worker has other devices too.
+void checkDevicesAreGpus(const Experiment& experiment, configs::Reader& reader) {
+  // Only what augments by itself can keep images.
+  bool keepsImages = experiment.data.cache == io::DataCache::DEVICE;
+  auto precision = experiment.train.precision;
+  bool isOfGpus = precision == nn::Precision::TF32 || precision == nn::Precision::FP16;
+  constexpr kj::StringPtr DEVICES[] = {"cluster.devices"_kj};
+  for (auto& device: experiment.cluster.devices) {
+    if (isGpu(device)) continue;
+    if (keepsImages) {
+      reader.error("data.cache",
+          kj::str("images are kept on GPUs, but device `", device, "` is not a GPU"),
+          "leave data.cache out, or choose cluster.devices = [\"cuda\"]", DEVICES);
+    }
+    if (isOfGpus) {
+      reader.error("train.precision",
+          kj::str("precision `", wordOf(precision), "` is for GPUs, but device `", device,
+              "` is not a GPU"),
+          "choose precision = \"fp32\", or cluster.devices = [\"cuda\"]", DEVICES);
+    }
+  }
+}
+
+}  // namespace
+
+Experiment Experiment::read(configs::Reader& reader) {
+  Experiment experiment;
+  experiment.name = reader.text("name",
+      "Names the folder of its runs: letters, digits, `_`, `-` and `.`, beginning with a letter or "
+      "digit.");
+  experiment.data = reader.section("data",
+      "Which records, how many a step, and what is done to an image.", io::DataConfig::read);
+  experiment.model = reader.section("model",
+      "A network by name or layer by layer, and how its parameters begin.", nn::ModelConfig::read);
+  experiment.train = reader.section(
+      "train", "How long, and how parameters are updated.", [&](configs::Reader& section) {
+        return TrainConfig::read(section, *experiment.model.conventions);
+      });
+  experiment.kvstore = reader.section("kvstore",
+      "The parameter server: when gradients of several workers become one update.",
+      rpc::KvStoreConfig::read);
+  experiment.cluster = reader.section(
+      "cluster", "Which roles there are, and who starts them.", [&](configs::Reader& section) {
+        return ClusterConfig::read(section, *experiment.kvstore.mode);
+      });
+  checkRoles(experiment, reader);
+  checkDevices(
+      reader, experiment.cluster.devices, *experiment.kvstore.mode, experiment.data.batchSize);
+  checkDevicesAreGpus(experiment, reader);
+  experiment.kvstore.check(reader, experiment.cluster.workers);
+  experiment.log = reader.section("log", "What is logged, and how often.", LogConfig::read);
+  KJ_IF_MAYBE(expectations, reader.maybeSection("expect",
+                                "What a run must reach. A miss is told, and makes the exit code 3. "
+                                "The run does not depend on "
+                                "it.",
+                                readExpectations)) {
+    experiment.expectations = kj::mv(*expectations);
+  }
+  experiment.published = reader.maybeSection("published",
+      "What others found with this experiment: tables and reports show it beside what a run finds, "
+      "which does not depend on it.",
+      Published::read);
+
+  // Read by loadRuns(), which lays its values over the rest; here for the reference.
+  reader.maybeSection("sweep",
+      "Makes the file stand for many runs: `grid` × `zip` × draws. Each has a folder of its own, "
+      "runs/<name>/<settings>-<digest>; one that is finished is not run again.",
+      SweepConfig::read);
+
+  auto letter = [](char c) {
+    return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || ('0' <= c && c <= '9');
+  };
+  bool good =
+      experiment.name.size() > 0 && experiment.name.size() <= 100 && letter(experiment.name[0]);
+  for (char c: experiment.name) good = good && (letter(c) || c == '_' || c == '-' || c == '.');
+  if (!good && reader.has("name")) {
+    reader.error("name", kj::str("`", experiment.name, "` cannot name a folder"),
+        "use up to 100 letters, digits, `_`, `-` and `.`, beginning with a letter or digit");
+  }
+  // Numbers that are wrong by themselves would only be reported again by what is computed from
+  // them.
+  if (!reader.isManual() && reader.diagnostics().count() == 0) {
+    KJ_IF_MAYBE(facts, io::factsOf(experiment.data)) {
+      checkAgainst(experiment, *facts, reader.diagnostics());
+    } else {
+      checkRules(experiment, reader.diagnostics());
+    }
+  }
+  return experiment;
+}
+
+uint Experiment::shards() const {
+  switch (kvstore.mode->shards) {
+    case rpc::Mode::IN_WORKER:
+      return 1;
+    case rpc::Mode::IN_SERVERS:
+      return cluster.servers;
+    case rpc::Mode::IN_EVERY_WORKER:
+      return cluster.workers;
+  }
+  KJ_UNREACHABLE;
+}
+
+kj::Own<configs::Document> loadDocument(kj::StringPtr path,
+    kj::ArrayPtr<const kj::StringPtr> overrides, configs::Diagnostics& diagnostics) {
+  auto filesystem = kj::newDiskFilesystem();
+  return configs::load(
+      filesystem->getRoot(), path, overrides, diagnostics, filesystem->getCurrentPath());
+}
+
+LoadedExperiment readExperiment(
+    kj::Own<configs::Document> document, configs::Diagnostics& diagnostics) {
+  LoadedExperiment loaded;
+  loaded.document = kj::mv(document);
+  size_t before = diagnostics.count();
+  configs::Reading reading{diagnostics, {}};
+  auto experiment = configs::readDocument(*loaded.document, reading, Experiment::read);
+  if (diagnostics.count() > before) return loaded;
+  // Which rows speak of this run depends on all of its values.
+  KJ_IF_MAYBE(published, experiment.published) {
+    published->keepRowsOf(reading.resolved, diagnostics);
+    if (diagnostics.count() > before) return loaded;
+  }
+  loaded.experiment = kj::mv(experiment);
+  loaded.resolved = configs::print(reading.resolved);
+  loaded.settingsDigest = settingsDigestOf(reading.resolved);
+  loaded.digest = kj::str(loaded.settingsDigest);
+  return loaded;
+}
+
+LoadedExperiment loadExperiment(
+    kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overrides, kj::Maybe<uint> columns) {
+  configs::Diagnostics diagnostics;
+  auto document = loadDocument(path, overrides, diagnostics);
+  KJ_IF_MAYBE(sweep, document->root.find("sweep")) {
+    diagnostics.error(sweep->keySpan, "this file is a sweep, and one run is asked for",
+        "take the experiment.toml in the folder of one of its runs");
+  }
+  auto loaded = readExperiment(kj::mv(document), diagnostics);
+  if (diagnostics.count() > 0) {
+    loaded.experiment = nullptr;
+    loaded.errors = diagnostics.format(path, columns);
+  }
+  return loaded;
+}
+
+void addRecords(LoadedExperiment& loaded) {
+  auto& data = KJ_ASSERT_NONNULL(loaded.experiment).data;
+  if (io::areRecordsKnown(data)) return;
+  auto both = kj::str(loaded.settingsDigest, ' ', io::recordsSha256(data));
+  loaded.digest = io::sha256Hex(both.asBytes());
+}
+
+kj::String languageReference() {
+  return configs::printReference("The language of experiment files", Experiment::read);
+}
+
+void checkAgainst(const Experiment& experiment, const io::DatasetFacts& facts,
+    configs::Diagnostics& diagnostics) {
+  auto& data = experiment.data;
+  if (data.heldOut >= facts.trainingRecords) {
+    diagnostics.error(data.heldOutSpan,
+        kj::str("`held_out` leaves nothing to train on: ", data.dataset->name, " has ",
+            counted(facts.trainingRecords, "training record")),
+        kj::str("hold out less than ", facts.trainingRecords));
+  }
+  uint64_t records = facts.trainingRecords - kj::min(data.heldOut, facts.trainingRecords);
+  uint workers = experiment.cluster.workers / data.readings(experiment.cluster.workers);
+  uint64_t images = uint64_t(workers) * data.batchSize;
+  if (records > 0 && images > records) {
+    bool together = data.part->word == io::TrainingPart::SPLIT;
+    bool wouldFit = images <= facts.trainingRecords;  // if none were held out
+    diagnostics.error(wouldFit ? data.heldOutSpan : data.batchSizeSpan,
+        kj::str("a step ", together ? "" : "of each worker ", "takes ", images, " images",
+            together ? kj::str(" (", counted(workers, "worker"), " × ", data.batchSize, ")")
+                     : kj::str(),
+            ", but ", data.dataset->name, " has ", counted(records, "training record"),
+            data.heldOut > 0 ? kj::str(" beside the ", data.heldOut, " held out") : kj::str()),
+        wouldFit   ? kj::str("hold out at most ", facts.trainingRecords - images,
+                         ", or make data.batch_size smaller")
+        : together ? kj::str("make data.batch_size or cluster.workers smaller")
+                   : kj::str("make data.batch_size smaller"));
+  }
+  KJ_IF_MAYBE(lookahead, experiment.train.rules.lookahead) {
+    if (images > 0 && images <= records) {
+      lookahead->check(runLengthOf(experiment, records), diagnostics);
+    }
+  }
+  build(experiment, facts, diagnostics);
+}
+
+nn::Graph graphOf(const Experiment& experiment, const io::DatasetFacts& facts) {
+  configs::Diagnostics diagnostics;
+  auto graph = build(experiment, facts, diagnostics);
+  KJ_REQUIRE(diagnostics.count() == 0, "not checked before", diagnostics.format(experiment.name));
+  return graph;
+}
+
+kj::Array<rpc::Key> storeKeys(const Experiment& experiment, const nn::Graph& graph) {
+  return KJ_MAP(key, graph.keys) {
+    auto rule = experiment.train.rules.of(key);
+    bool splittable = rule.isFrozen() || !rule.optimizer->needsWholeKeys();
+    return rpc::Key{kj::str(key.name), key.offset, key.size, splittable};
+  };
+}
+
+rpc::Placement placementOf(const Experiment& experiment, const nn::Graph& graph) {
+  return rpc::place(storeKeys(experiment, graph), experiment.kvstore.slice_bytes,
+      experiment.shards(), *experiment.kvstore.placement);
+}
+
+}  // namespace runner

@@ -1,0 +1,91 @@
+#include "runner/experiment/experiment.h"
+
+#include <doctest/doctest.h>
+#include <stdlib.h>
+
+#include "runner/system/files.h"
+
+namespace runner {
+namespace {
+
+constexpr uint64_t TEXT_BYTES_MAX = 1 << 24;
+
+LoadedExperiment load(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overrides = nullptr) {
+  auto loaded = loadExperiment(path, overrides);
+  CAPTURE(loaded.errors.cStr());
+  REQUIRE(loaded.experiment != nullptr);
+  return loaded;
+}
+
+TEST_CASE("configs/REFERENCE.md is what the program prints") {
+  // On a difference: bazel-bin/runner/runner reference > configs/REFERENCE.md
+  CHECK(readWhole("configs/REFERENCE.md", TEXT_BYTES_MAX) == languageReference());
+}
+
+TEST_CASE("an override changes the value and the digest") {
+  kj::StringPtr override = "train.epochs=3";
+  auto plain = load("configs/mnist_mlp_local.toml");
+  auto changed = load("configs/mnist_mlp_local.toml", kj::arrayPtr(&override, 1));
+  CHECK(KJ_ASSERT_NONNULL(changed.experiment).train.epochs == 3);
+  CHECK(plain.digest != changed.digest);
+}
+
+TEST_CASE("where the data lie does not change the digest of a data set of fixed content") {
+  auto plain = load("configs/mnist_mlp_local.toml", nullptr);
+  kj::StringPtr override = "data.source=/somewhere";
+  auto moved = load("configs/mnist_mlp_local.toml", kj::arrayPtr(&override, 1));
+  CHECK(moved.resolved != plain.resolved);
+  CHECK(moved.digest == plain.digest);
+  addRecords(moved);  // reads nothing
+  CHECK(moved.digest == plain.digest);
+}
+
+TEST_CASE("what is published and expected is resolved, but the digest is without it") {
+  kj::StringPtr overrides[] = {"expect.train_loss.at_most=1", "published.source=\"a page\"",
+      "published.rows=[{ where = { cluster.workers = 1 }, loss = 0.5 },"
+      " { where = { \"cluster.workers\" = 2 }, loss = 0.6 }]"};
+  auto plain = load("configs/mnist_mlp_local.toml");
+  auto more = load("configs/mnist_mlp_local.toml", overrides);
+  auto& published = KJ_ASSERT_NONNULL(KJ_ASSERT_NONNULL(more.experiment).published);
+  REQUIRE(published.rows.size() == 1);
+  CHECK(published.rows[0].loss == 0.5);
+  CHECK(KJ_ASSERT_NONNULL(more.experiment).expectations.size() == 1);
+  CHECK(more.digest == plain.digest);
+
+  // A run folder keeps all of it.
+  auto path = kj::str(::getenv("TEST_TMPDIR"), "/resolved_more.toml");
+  writeWhole(path, more.resolved);
+  auto again = load(path);
+  CHECK(again.resolved == more.resolved);
+  CHECK(again.digest == plain.digest);
+}
+
+TEST_CASE("the networks have the parameters that their publications count") {
+  struct {
+    kj::StringPtr network;
+    kj::StringPtr dataset;
+    uint64_t parameters;
+  } rows[] = {{"mlp", "mnist", 109386}, {"lenet", "mnist", 431080},
+      {"inception-bn-28-small", "cifar10", 1652826}};
+  for (auto& row: rows) {
+    auto network = kj::str("model.network=", row.network);
+    auto dataset = kj::str("data.dataset=", row.dataset);
+    kj::StringPtr overrides[] = {network, dataset};
+    auto loaded = load("configs/cifar10_local.toml", kj::arrayPtr(overrides, 2));
+    auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+    auto facts = KJ_ASSERT_NONNULL(io::factsOf(experiment.data));
+    auto graph = graphOf(experiment, facts);
+    CHECK(graph.parameters == row.parameters);
+  }
+}
+
+TEST_CASE("roles() names the servers and workers of a job, and says if it has no servers") {
+  ClusterConfig cluster{};
+  cluster.workers = 1;
+  CHECK(cluster.roles() == "1 worker, no servers");
+  cluster.servers = 2;
+  CHECK(cluster.roles() == "2 servers and 1 worker");
+}
+
+}  // namespace
+}  // namespace runner

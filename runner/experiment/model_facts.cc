@@ -1,0 +1,94 @@
+#include "runner/experiment/model_facts.h"
+
+#include "io/batches/batcher.h"
+#include "nn/cpu/cpu.h"
+#include "nn/device_group.h"
+#include "runner/experiment/devices.h"
+#include "runner/experiment/run_length.h"
+
+namespace runner {
+
+io::DatasetFacts datasetFacts(const io::DataConfig& config) {
+  KJ_IF_MAYBE(facts, io::factsOf(config)) return kj::mv(*facts);
+  auto dataset = io::openDataset(config, [](kj::StringPtr, uint64_t, uint64_t) {});
+  // Crops of one size come out of images of any size.
+  return {dataset->storedShape().orDefault(dataset->batchShape()), dataset->classes(),
+      dataset->training().count(), dataset->validation().count(), dataset->leftOut()};
+}
+
+void requireMachineFor(const Experiment& experiment, configs::Diagnostics& diagnostics) {
+  bool usesCpu = false;
+  for (auto& device: experiment.cluster.devices) {
+    KJ_IF_MAYBE(why, whyNotHere(device)) {
+      diagnostics.error(experiment.cluster.devicesSpan, kj::str("device `", device, "`: ", *why),
+          "choose \"cpu\"");
+    }
+    usesCpu = usesCpu || targetOf(device).backend == &nn::CPU;
+  }
+  if (!usesCpu) return;
+  auto require = [&]() { nn::requirePrecision(experiment.train.precision); };
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions(require)) {
+    diagnostics.error(experiment.train.precisionSpan, e->getDescription());
+  }
+}
+
+kj::Maybe<kj::StringPtr> whyBitsDiffer(const Experiment& experiment) {
+  if (experiment.train.deterministic) return nullptr;
+  for (auto& device: experiment.cluster.devices) {
+    if (targetOf(device).backend == &nn::CPU) continue;
+    return "a GPU's algorithms are chosen by their speed, so bits may differ from run to run; "
+           "train.deterministic = true chooses by a fixed rule"_kj;
+  }
+  return nullptr;
+}
+
+ModelFacts::ModelFacts(const Experiment& experiment)
+    : ModelFacts(experiment, datasetFacts(experiment.data)) {}
+
+ModelFacts::ModelFacts(const Experiment& experiment, io::DatasetFacts facts)
+    : trainingRecords(facts.trainingRecords - experiment.data.heldOut),
+      validationRecords(experiment.data.validateOn->word == io::ValidationSet::HELD_OUT
+                            ? experiment.data.heldOut
+                            : facts.validationRecords),
+      graph(graphOf(experiment, facts)),
+      leftOut(kj::mv(facts.leftOut)) {}
+
+uint64_t ModelFacts::steps(const Experiment& experiment) const {
+  return stepsOf(experiment, trainingRecords);
+}
+
+uint ModelFacts::epochs(const Experiment& experiment) const {
+  uint epoch = 1;
+  uint64_t all = steps(experiment);
+  while (stepsIn(epoch, experiment, trainingRecords) < all) epoch++;
+  return epoch;
+}
+
+uint64_t ModelFacts::stepsUntilEndOf(uint epoch, const Experiment& experiment) const {
+  return kj::min(stepsIn(epoch, experiment, trainingRecords), steps(experiment));
+}
+
+kj::Own<nn::Program> programOf(const Experiment& experiment, const nn::Graph& graph,
+    kj::Maybe<nn::Profile&> profile, kj::ArrayPtr<float> gradients) {
+  nn::ProgramOptions options{.batchSize = experiment.data.batchSize,
+      .threads = experiment.cluster.threadsPerWorker,
+      .profile = profile,
+      .precision = experiment.train.precision,
+      .lossScale = float(experiment.train.lossScale),
+      .deterministic = experiment.train.deterministic,
+      .gradients = gradients};
+  auto targets = KJ_MAP(device, experiment.cluster.devices) {
+    return targetOf(device);
+  };
+  if (targets.size() > 1) return nn::newDeviceGroup(graph, targets, options);
+  options.device = targets[0].device;
+  return targets[0].backend->lower(graph, options);
+}
+
+rpc::MessageLimits jobMessageLimits(const nn::Graph& graph) {
+  uint64_t weights_bytes = (graph.parameters + graph.statisticsSize) * sizeof(float);
+  return {
+      .message_bytes = weights_bytes + 65536, .unanswered_bytes = 2 * weights_bytes + (1 << 20)};
+}
+
+}  // namespace runner

@@ -1,0 +1,54 @@
+#include "runner/experiment/model_facts.h"
+
+#include <doctest/doctest.h>
+
+namespace runner {
+namespace {
+
+// Facts of the quick start (60,000 records, 2 workers of batch 64) under some settings.
+struct Course {
+  uint64_t steps;
+  uint epochs;
+  uint64_t lastEpochSteps;
+
+  explicit Course(kj::ArrayPtr<const kj::StringPtr> overrides) {
+    auto loaded = loadExperiment("configs/fashion_mnist_dist_sync.toml", overrides);
+    REQUIRE(loaded.errors == "");
+    auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+    ModelFacts facts(experiment);
+    steps = facts.steps(experiment);
+    epochs = facts.epochs(experiment);
+    lastEpochSteps = facts.stepsUntilEndOf(epochs, experiment) -
+                     (epochs == 1 ? 0 : facts.stepsUntilEndOf(epochs - 1, experiment));
+  }
+};
+
+TEST_CASE("ModelFacts: epochs alone give the steps of whole epochs") {
+  Course course({"train.epochs=5"});
+  CHECK(course.steps == 5 * 60000 / 128);
+  CHECK(course.epochs == 5);
+}
+
+TEST_CASE("ModelFacts: what comes first of steps and epochs ends the run") {
+  Course steps({"train.epochs=5", "train.steps=1000"});
+  CHECK(steps.steps == 1000);
+  CHECK(steps.epochs == 3);
+  CHECK(steps.lastEpochSteps == 1000 - 2 * 60000 / 128);
+  Course epochs({"train.epochs=1", "train.steps=1000"});
+  CHECK(epochs.steps == 60000 / 128);
+  CHECK(epochs.epochs == 1);
+}
+
+TEST_CASE("ModelFacts: a run that ends where an epoch does has no empty epoch behind it") {
+  Course course({"train.steps=468"});
+  CHECK(course.steps == 468);
+  CHECK(course.epochs == 1);
+}
+
+TEST_CASE("ModelFacts: where every push is an update, workers share the steps, rounded up") {
+  Course course({"train.steps=1001", "kvstore.mode=dist_async"});
+  CHECK(course.steps == 501);
+}
+
+}  // namespace
+}  // namespace runner

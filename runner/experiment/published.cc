@@ -1,0 +1,121 @@
+#include "runner/experiment/published.h"
+
+#include <kj/vector.h>
+
+namespace runner {
+
+namespace {
+
+// As a number if it is one: an experiment may say 1 where a real number is meant.
+kj::Maybe<double> numberOf(const configs::Value& value) {
+  if (value.content.is<int64_t>()) return double(value.content.get<int64_t>());
+  if (value.content.is<double>()) return value.content.get<double>();
+  return nullptr;
+}
+
+bool same(const configs::Value& a, const configs::Value& b) {
+  KJ_IF_MAYBE(left, numberOf(a)) {
+    KJ_IF_MAYBE(right, numberOf(b)) return *left == *right;
+  }
+  return configs::print(a) == configs::print(b);
+}
+
+// Whether `key` lies in a table with a `kind`: others have other keys.
+bool dependsOnKind(kj::StringPtr key, kj::ArrayPtr<const configs::Entry> values) {
+  KJ_IF_MAYBE(dot, key.findLast('.')) {
+    auto kind = kj::str(key.slice(0, *dot), ".kind");
+    for (auto& value: values) {
+      if (value.key == kind) return true;
+    }
+  }
+  return false;
+}
+
+// Whether all of `where` holds among `values`. A key that is not there holds for no run.
+bool holds(kj::ArrayPtr<const configs::Entry> where, kj::ArrayPtr<const configs::Entry> values,
+    configs::Diagnostics& diagnostics) {
+  bool result = true;
+  for (auto& condition: where) {
+    bool found = false;
+    for (auto& value: values) {
+      if (value.key != condition.key) continue;
+      found = true;
+      if (condition.value->content.is<kj::String>() && numberOf(*value.value) != nullptr) {
+        diagnostics.error(condition.value->span,
+            kj::str("`", condition.key, "` is a number, not a string: this holds for no run"),
+            "a number stands without quotes");
+      }
+      result = result && same(*condition.value, *value.value);
+    }
+    if (found) continue;
+    result = false;
+    if (dependsOnKind(condition.key, values)) continue;
+    auto keys = KJ_MAP(value, values)->kj::StringPtr {
+      return value.key;
+    };
+    auto help = kj::str("`runner explain` shows all keys of a run");
+    KJ_IF_MAYBE(key, configs::nearest(condition.key, keys)) {
+      help = kj::str("did you mean `", *key, "`?");
+    }
+    diagnostics.error(
+        condition.keySpan, kj::str("this experiment has no key `", condition.key, "`"), help);
+  }
+  return result;
+}
+
+PublishedFigures readFigures(configs::Reader& reader) {
+  PublishedFigures row;
+  auto where = configs::leavesOf(reader.entries("where",
+      "Of which runs: dotted keys with their values, `{ \"cluster.workers\" = 2 }`. Absent: of "
+      "any run."));
+  row.where = where.releaseAsArray();
+  KJ_IF_MAYBE(epoch,
+      reader.maybeInteger("epoch", "After which epoch. Without `step` too: at the end.",
+          {.atLeast = 1, .atMost = 1000000})) {
+    row.epoch = uint(*epoch);
+  }
+  KJ_IF_MAYBE(step,
+      reader.maybeInteger("step", "After which update of the whole job.", {.atLeast = 1})) {
+    row.step = uint64_t(*step);
+  }
+  if (row.epoch != nullptr && row.step != nullptr) {
+    reader.error("step", "a figure is of an epoch or of a step, not both", "leave one out");
+  }
+  row.trainAccuracy = reader.maybeReal(
+      "train_accuracy", "Of the training images, 0 to 1.", {.atLeast = 0, .atMost = 1});
+  row.validationAccuracy = reader.maybeReal(
+      "validation_accuracy", "Of the validation images, 0 to 1.", {.atLeast = 0, .atMost = 1});
+  row.loss = reader.maybeReal("loss", "Of training.", {.atLeast = 0});
+  row.epoch_s = reader.maybeReal("epoch_s", "Seconds an epoch.", {.above = 0});
+  row.images_per_s = reader.maybeReal("images_per_s", "Of the whole job.", {.above = 0});
+  bool empty = row.trainAccuracy == nullptr && row.validationAccuracy == nullptr &&
+               row.loss == nullptr && row.epoch_s == nullptr && row.images_per_s == nullptr;
+  if (empty && !reader.isManual()) {
+    reader.error("", "this row publishes no figure",
+        "add train_accuracy, validation_accuracy, loss, epoch_s or images_per_s");
+  }
+  return row;
+}
+
+}  // namespace
+
+Published Published::read(configs::Reader& reader) {
+  Published published;
+  published.source = reader.text("source", "Where it was published: a page, a paper, its table.");
+  published.rows = reader.sections(
+      "rows", "One place of one run each: after an epoch, a step, or at the end.", readFigures);
+  return published;
+}
+
+void Published::keepRowsOf(const configs::Table& resolved, configs::Diagnostics& diagnostics) {
+  auto values = configs::leavesOf(resolved.entries);
+  kj::Vector<PublishedFigures> kept;
+  for (auto& row: rows) {
+    if (!holds(row.where, values, diagnostics)) continue;
+    row.where = nullptr;
+    kept.add(kj::mv(row));
+  }
+  rows = kept.releaseAsArray();
+}
+
+}  // namespace runner

@@ -1,0 +1,77 @@
+#include "runner/experiment/step_traffic.h"
+
+#include <math.h>
+
+#include "rpc/codec/expected_bytes.h"
+
+namespace runner {
+
+namespace {
+
+// A frame of Ethernet has 14 bytes besides, and in it TCP and IP take 52.
+constexpr double PAYLOAD_SHARE = 1448.0 / 1514;
+
+// Of what is pushed to each shard, and of what answers it, by one worker.
+struct ShardBytes {
+  double pushed = 0;
+  double answered = 0;
+};
+
+kj::Array<ShardBytes> shardBytes(const Experiment& experiment, const rpc::Placement& placement) {
+  auto rounds = experiment.rounds();
+  auto& codec = rounds.codec;
+  bool isSparse = codec.compression == rpc::codec::Codec::TOP_K;
+  double sent = isSparse ? 1 - codec.sparsity : 1;
+  double summed = isSparse && codec.answersSums ? 1 - pow(1 - sent, rounds.aggregate) : 1;
+  double exchanges = experiment.kvstore.mode->sends == rpc::Mode::GRADIENT
+                         ? 1
+                         : 1.0 / experiment.kvstore.localSteps;
+  return KJ_MAP(ids, placement.shards) {
+    ShardBytes bytes;
+    for (auto id: ids) {
+      uint64_t size = placement.slices[id].size;
+      bytes.pushed += exchanges * rpc::codec::expected_bytes(codec.pushes(), size, sent);
+      bytes.answered += exchanges * rpc::codec::expected_bytes(rounds.answers(), size, summed);
+    }
+    return bytes;
+  };
+}
+
+}  // namespace
+
+StepTraffic stepTraffic(const Experiment& experiment, const rpc::Placement& placement) {
+  auto shards = shardBytes(experiment, placement);
+  uint workers = experiment.cluster.workers;
+  bool ownShards = experiment.kvstore.mode->shards == rpc::Mode::IN_EVERY_WORKER;
+  ShardBytes all;
+  for (auto& shard: shards) {
+    all.pushed += shard.pushed;
+    all.answered += shard.answered;
+  }
+  StepTraffic traffic{};
+  uint hosts = kj::max(workers, uint(shards.size()));
+  for (uint host = 0; host < hosts; host++) {
+    auto own = host < shards.size() ? shards[host] : ShardBytes{};
+    bool hasWorker = host < workers;
+    ShardBytes asWorker;
+    if (hasWorker) asWorker = {all.pushed - own.pushed, all.answered - own.answered};
+    double others = hasWorker ? workers - 1 : workers;
+    traffic.link_bytes = kj::max(traffic.link_bytes,
+        kj::max(asWorker.pushed + others * own.answered, asWorker.answered + others * own.pushed));
+    double served = ownShards ? others : workers;
+    traffic.shardIn_bytes = kj::max(traffic.shardIn_bytes, served * own.pushed);
+    traffic.shardOut_bytes = kj::max(traffic.shardOut_bytes, served * own.answered);
+    if (!hasWorker) continue;
+    auto& remote = ownShards ? asWorker : all;
+    traffic.pushed_bytes = kj::max(traffic.pushed_bytes, remote.pushed);
+    traffic.answered_bytes = kj::max(traffic.answered_bytes, remote.answered);
+  }
+  return traffic;
+}
+
+double network_ms(const StepTraffic& traffic, const Links& links) {
+  double bits_per_ms = links.mbit * 1e6 * PAYLOAD_SHARE / 1e3;
+  return traffic.link_bytes * 8 / bits_per_ms + links.overhead_ms;
+}
+
+}  // namespace runner

@@ -1,0 +1,287 @@
+#include "runner/launch/launch.h"
+
+#include <capnp/message.h>
+#include <doctest/doctest.h>
+
+#include "runner/logs/run_log.h"
+
+namespace runner {
+namespace {
+
+// A role that ends when the test says so.
+struct FakeRole final: public StartedRole {
+  kj::Own<kj::AsyncInputStream> stream;
+  kj::PromiseFulfillerPair<kj::Maybe<Failure>> end =
+      kj::newPromiseAndFulfiller<kj::Maybe<Failure>>();
+
+  bool stopped = false;
+
+  explicit FakeRole(kj::Own<kj::AsyncInputStream> stream): stream(kj::mv(stream)) {}
+  kj::Own<kj::AsyncInputStream> events() override { return kj::mv(stream); }
+  kj::Promise<kj::Maybe<Failure>> ended() override { return kj::mv(end.promise); }
+  bool isStopped() override { return stopped; }
+};
+
+// A launch of one server and two workers, none of which is there. `then` is called when the last
+// one was started.
+struct FakeLaunch {
+  kj::AsyncIoContext io = kj::setupAsyncIo();
+  LoadedExperiment loaded;
+  kj::Own<kj::AsyncOutputStream> events;  // the coordinator's end
+  kj::Vector<FakeRole*> roles;            // coordinator, server 0, worker 0, worker 1
+  kj::Function<void(FakeLaunch&)> then;
+  kj::Own<kj::AsyncInputStream> coordinatorEvents;  // until the coordinator is started
+  kj::Maybe<SingleRunView> view;
+  kj::Maybe<Launch> launch;
+  kj::Promise<Outcome> outcome = nullptr;
+
+  explicit FakeLaunch(kj::Function<void(FakeLaunch&)> then): then(kj::mv(then)) {
+    kj::StringPtr overrides[] = {"cluster.servers=1"};
+    loaded = loadExperiment("configs/fashion_mnist_dist_sync.toml", overrides);
+    REQUIRE(loaded.errors == "");
+  }
+
+  Outcome run() {
+    begin(io.provider->getTimer());
+    say([](Event::Builder event) { event.initListening().setAddress("here"); });
+    return outcome.wait(io.waitScope);
+  }
+
+  // Starts the coordinator. `timer` must outlive this object.
+  void begin(kj::Timer& timer) {
+    auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+    auto pipe = io.provider->newOneWayPipe();
+    events = kj::mv(pipe.out);
+    coordinatorEvents = kj::mv(pipe.in);
+    auto& shown = view.emplace(experiment, 1, 1);
+    auto start = [this](Role role, uint, kj::StringPtr coordinator) -> kj::Own<StartedRole> {
+      CHECK(coordinator == (role == Role::COORDINATOR ? "" : "here"));
+      auto own = kj::heap<FakeRole>(kj::mv(coordinatorEvents));
+      roles.add(own.get());
+      if (roles.size() == 4) then(*this);
+      return own;
+    };
+    outcome = launch.emplace(experiment, shown, timer, kj::mv(start)).run();
+  }
+
+  // The coordinator writes an event, which the launch then reads.
+  template <typename Func>
+  void say(Func&& fill) {
+    auto text = line(fill);
+    events->write(text.begin(), text.size()).wait(io.waitScope);
+    io.waitScope.poll();
+  }
+
+  template <typename Func>
+  static kj::String line(Func&& fill) {
+    capnp::MallocMessageBuilder message;
+    auto event = message.initRoot<Event>();
+    fill(event);
+    return kj::str(formatEvent(event), "\n");
+  }
+
+  void endWell(uint role) { roles[role]->end.fulfiller->fulfill(nullptr); }
+  void fail(uint role, Failure::Rank rank, kj::StringPtr reason) {
+    roles[role]->end.fulfiller->fulfill(Failure{rank, kj::str(reason)});
+  }
+};
+
+kj::String failureOf(Outcome outcome) {
+  return kj::mv(KJ_REQUIRE_NONNULL(outcome.failure, "it did not fail"));
+}
+
+TEST_CASE("Launch: it is over when all roles have ended well") {
+  FakeLaunch launch([](FakeLaunch& all) {
+    for (uint role = 0; role < 4; role++) all.endWell(role);
+  });
+  auto outcome = launch.run();
+  CHECK(outcome.failure == nullptr);
+}
+
+TEST_CASE("Launch: a role's own failure is told before what others say of losing it") {
+  FakeLaunch launch([](FakeLaunch& all) {
+    all.fail(2, Failure::LOST_A_PEER, "worker 0 lost the server");
+    all.fail(0, Failure::LOST_A_PEER, "coordinator lost the server");
+    all.fail(1, Failure::FAILED, "server 0 has no memory");
+  });
+  CHECK(failureOf(launch.run()) == "server 0 has no memory");
+}
+
+TEST_CASE("Launch: a role that was killed is told before one that failed") {
+  FakeLaunch launch([](FakeLaunch& all) {
+    all.fail(2, Failure::FAILED, "worker 0 failed");
+    all.fail(1, Failure::KILLED, "server 0 was killed");
+  });
+  CHECK(failureOf(launch.run()) == "server 0 was killed");
+}
+
+TEST_CASE("Launch: a run that is given up takes its roles with it") {
+  struct Gone final: public StartedRole {
+    bool& gone;
+    explicit Gone(bool& gone): gone(gone) {}
+    ~Gone() noexcept(false) { gone = true; }
+    kj::Own<kj::AsyncInputStream> events() override { return kj::heap<Silent>(); }
+    kj::Promise<kj::Maybe<Failure>> ended() override { return kj::NEVER_DONE; }
+    bool isStopped() override { return false; }
+
+    struct Silent final: public kj::AsyncInputStream {
+      kj::Promise<size_t> tryRead(void*, size_t, size_t) override { return kj::NEVER_DONE; }
+    };
+  };
+  FakeLaunch fake([](FakeLaunch&) {});
+  auto& experiment = KJ_ASSERT_NONNULL(fake.loaded.experiment);
+  SingleRunView view(experiment, 1, 1);
+  bool gone = false;
+  {
+    Launch launch(experiment, view, fake.io.provider->getTimer(),
+        [&](Role, uint, kj::StringPtr) -> kj::Own<StartedRole> { return kj::heap<Gone>(gone); });
+    auto outcome = launch.run();
+    CHECK_FALSE(outcome.poll(fake.io.waitScope));
+    CHECK_FALSE(gone);
+  }
+  CHECK(gone);
+}
+
+TEST_CASE("Launch: a line of the coordinator that is no event ends the run") {
+  FakeLaunch launch(
+      [](FakeLaunch& all) { all.events->write("nonsense\n", 9).detach([](kj::Exception&&) {}); });
+  CHECK(failureOf(launch.run()).size() > 0);
+}
+
+// -------------------------------------------------------------------------------------------------
+// Silence, on a clock that the test turns.
+
+struct TimedLaunch: public FakeLaunch {
+  kj::TimerImpl timer{kj::origin<kj::TimePoint>()};
+
+  TimedLaunch(): FakeLaunch([](FakeLaunch&) {}) { begin(timer); }
+  // What waits for the timer goes before it.
+  ~TimedLaunch() {
+    outcome = nullptr;
+    launch = nullptr;
+  }
+
+  // The launcher itself is stopped for so long.
+  void stop(kj::Duration time) { timer.advanceTo(timer.now() + time); }
+  // It runs for so long and hears nothing.
+  void pass(kj::Duration time) {
+    for (auto end = timer.now() + time; timer.now() < end;) {
+      stop(100 * kj::MILLISECONDS);
+      io.waitScope.poll();
+    }
+  }
+  void listen() {
+    say([](Event::Builder event) { event.initListening().setAddress("here"); });
+    REQUIRE(roles.size() == 4);
+  }
+  void join(Role role, uint index) {
+    say([&](Event::Builder event) {
+      event.setRole(role);
+      event.setIndex(index);
+      event.initJoined();
+    });
+  }
+  void progress() {
+    say([](Event::Builder event) { event.initProgress(); });
+  }
+  bool isOver() { return outcome.poll(io.waitScope); }
+  // A moment passes before the launch tells of silence: somebody else may know more.
+  kj::String failure() {
+    pass(3 * kj::SECONDS);
+    return failureOf(outcome.wait(io.waitScope));
+  }
+};
+
+TEST_CASE("Launch: a launcher that was stopped itself does not take the coordinator for silent") {
+  TimedLaunch launch;
+  launch.listen();
+  launch.pass(1 * kj::SECONDS);
+  launch.stop(1 * kj::HOURS);
+  launch.pass(1 * kj::SECONDS);
+  CHECK_FALSE(launch.isOver());
+  launch.progress();
+  launch.pass(4 * kj::SECONDS);
+  CHECK_FALSE(launch.isOver());
+  launch.pass(2 * kj::SECONDS);
+  CHECK(launch.failure().startsWith("coordinator has been silent for 5 s; "));
+}
+
+TEST_CASE("Launch: a coordinator that never reports fails the run, which names start_timeout_s") {
+  TimedLaunch launch;
+  launch.pass(59 * kj::SECONDS);
+  CHECK_FALSE(launch.isOver());
+  launch.pass(2 * kj::SECONDS);
+  auto failure = launch.failure();
+  CHECK(failure.startsWith("the coordinator has not reported within 60 s"));
+  CHECK(failure.endsWith("(cluster.start_timeout_s)"));
+}
+
+TEST_CASE("Launch: roles have start_timeout_s to join from when the launcher has started them") {
+  TimedLaunch launch;
+  auto pass = [&](uint seconds) {
+    for (uint second = 0; second < seconds; second++) {
+      launch.pass(1 * kj::SECONDS);
+      launch.progress();
+    }
+  };
+  pass(50);
+  // The launcher is stopped before it has read where the coordinator listens.
+  launch.stop(1 * kj::HOURS);
+  launch.listen();
+  launch.join(Role::SERVER, 0);
+  launch.join(Role::WORKER, 1);
+  pass(59);
+  CHECK_FALSE(launch.isOver());
+  pass(2);
+  CHECK(launch.failure() ==
+        "not joined within 60 s: worker 0; see why they did not start, or raise "
+        "cluster.start_timeout_s");
+}
+
+TEST_CASE("Launch: a role that is stopped before it joins fails the run after the silence limit") {
+  TimedLaunch launch;
+  launch.listen();
+  launch.join(Role::WORKER, 0);
+  launch.roles[3]->stopped = true;
+  // The coordinator itself goes on.
+  auto pass = [&](uint seconds) {
+    for (uint second = 0; second < seconds; second++) {
+      launch.pass(1 * kj::SECONDS);
+      launch.progress();
+    }
+  };
+  pass(4);
+  CHECK_FALSE(launch.isOver());
+  // What continues is not lost, however often it is stopped.
+  launch.roles[3]->stopped = false;
+  pass(1);
+  launch.roles[3]->stopped = true;
+  pass(4);
+  CHECK_FALSE(launch.isOver());
+  pass(2);
+  CHECK(launch.isOver());
+  CHECK(launch.failure().startsWith(
+      "worker 1 was stopped by a signal before it joined the job, and has not continued for 5 s"));
+}
+
+TEST_CASE("Launch: a coordinator that is stopped before it reports is named as stopped") {
+  TimedLaunch launch;
+  launch.roles[0]->stopped = true;
+  launch.pass(6 * kj::SECONDS);
+  CHECK(launch.failure().startsWith("coordinator was stopped by a signal before it"));
+}
+
+TEST_CASE("Launch: a role that joined is the coordinator's to watch, stopped or not") {
+  TimedLaunch launch;
+  launch.listen();
+  launch.join(Role::WORKER, 1);
+  launch.roles[3]->stopped = true;
+  for (uint second = 0; second < 8; second++) {
+    launch.pass(1 * kj::SECONDS);
+    launch.progress();
+  }
+  CHECK_FALSE(launch.isOver());
+}
+
+}  // namespace
+}  // namespace runner

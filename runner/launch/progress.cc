@@ -1,0 +1,148 @@
+#include "runner/launch/progress.h"
+
+#include <kj/vector.h>
+
+#include <cmath>
+
+#include "runner/system/files.h"
+#include "runner/system/terminal.h"
+#include "runner/text/fitted_text.h"
+#include "runner/text/numbers.h"
+
+namespace runner {
+namespace {
+
+// Fast enough to look alive, slow enough to cost nothing, over a slow ssh too.
+constexpr kj::Duration REDRAW_INTERVAL = 50 * kj::MILLISECONDS;
+constexpr kj::Duration PLAIN_INTERVAL = 10 * kj::SECONDS;
+
+// To the end of the line, of the screen.
+constexpr kj::StringPtr CLEAR_LINE = "\x1b[K"_kj;
+constexpr kj::StringPtr CLEAR_BELOW = "\x1b[J"_kj;
+
+// To the start of the first of `lines` lines, the cursor being in the last.
+kj::String toFirst(uint lines) {
+  return lines > 1 ? kj::str("\r\x1b[", lines - 1, "A") : kj::str("\r");
+}
+
+// Control characters, which would leave the line, become spaces.
+kj::String onOneLine(kj::StringPtr text) {
+  auto result = kj::str(text);
+  for (char& c: result) {
+    auto byte = static_cast<unsigned char>(c);
+    if (byte < ' ' || byte == 0x7f) c = ' ';
+  }
+  return result;
+}
+
+void addEta(kj::Vector<kj::String>& parts, kj::Maybe<double> eta_s) {
+  KJ_IF_MAYBE(eta, eta_s) {
+    // A division by a speed of zero, or months: nobody can tell.
+    if (*eta >= 0 && *eta < 1e7) parts.add(kj::str("ETA ", durationText(*eta)));
+  }
+}
+
+}  // namespace
+
+kj::String progressText(const Progress& progress) {
+  kj::Vector<kj::String> parts;
+  parts.add(kj::str("epoch ", progress.epoch));
+  if (progress.epochs > 0) parts.back() = kj::str(parts.back(), '/', progress.epochs);
+  if (progress.validating) {
+    parts.add(kj::str("validating"));
+  } else {
+    parts.add(kj::str("step ", progress.step, '/', progress.steps));
+    KJ_IF_MAYBE(speed, progress.imagesPerS) {
+      parts.add(kj::str(rateText(*speed), " images/s"));
+    }
+  }
+  KJ_IF_MAYBE(loss, progress.loss) {
+    parts.add(kj::str("loss ", figureText(*loss, 3)));
+  }
+  KJ_IF_MAYBE(accuracy, progress.accuracy) {
+    parts.add(kj::str("accuracy ", figureText(*accuracy, 3)));
+  }
+  addEta(parts, progress.eta_s);
+  return kj::strArray(parts, "  ");
+}
+
+kj::String progressText(kj::StringPtr what, uint64_t done, uint64_t total) {
+  if (total == 0 && done == 0) return kj::str(what);
+  if (total == 0) return kj::str(what, ": ", grouped(done));
+  return kj::str(
+      what, ": ", grouped(done), " of ", grouped(total), " (", done * 100 / total, " %)");
+}
+
+kj::String progressText(uint done, uint runs, uint failed, kj::Maybe<double> eta_s) {
+  kj::Vector<kj::String> parts;
+  parts.add(kj::str("sweep ", done, '/', runs, " done"));
+  if (failed > 0) parts.add(kj::str(failed, " failed"));
+  addEta(parts, eta_s);
+  return kj::strArray(parts, "  ");
+}
+
+kj::String durationText(double seconds) {
+  auto total = static_cast<uint64_t>(std::round(seconds));
+  auto twoDigits = [](uint64_t n) { return kj::str(n < 10 ? "0" : "", n); };
+  uint64_t hours = total / 3600;
+  uint64_t minutes = total / 60 % 60;
+  auto rest = twoDigits(total % 60);
+  if (hours == 0) return kj::str(minutes, ':', rest);
+  return kj::str(hours, ':', twoDigits(minutes), ':', rest);
+}
+
+kj::String grouped(uint64_t n) {
+  auto digits = kj::str(n);
+  kj::Vector<char> out;
+  for (size_t i = 0; i < digits.size(); i++) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) out.add(',');
+    out.add(digits[i]);
+  }
+  out.add('\0');
+  return kj::String(out.releaseAsArray());
+}
+
+ProgressLine::ProgressLine(int fd, const kj::MonotonicClock& clock)
+    : fd(fd), clock(clock), inPlace(canMoveCursor(fd)) {}
+
+ProgressLine::~ProgressLine() noexcept(false) {
+  clear();
+}
+
+void ProgressLine::show(kj::StringPtr text) {
+  auto one = kj::str(text);
+  show(kj::arrayPtr(&one, 1));
+}
+
+void ProgressLine::show(kj::ArrayPtr<const kj::String> texts) {
+  auto now = clock.now();
+  KJ_IF_MAYBE(last, written) {
+    auto interval = inPlace ? REDRAW_INTERVAL : PLAIN_INTERVAL;
+    if ((visible > 0 || !inPlace) && now - *last < interval) return;
+  }
+  written = now;
+  if (!inPlace) return writeLineQuietly(fd, texts.back());
+
+  auto size = terminalSize(fd).orDefault(TerminalSize());
+  size_t room = kj::min(texts.size(), size_t(size.rows));
+  kj::Vector<kj::String> lines;
+  for (auto& text: texts) {
+    bool last = &text == &texts.back();
+    if (!last && lines.size() + 1 == room) continue;
+    // One column stays free: behind a full line some terminals clear the last character, others
+    // wrap.
+    lines.add(kj::str(CLEAR_LINE, fitted(onOneLine(text), size.columns - 1)));
+  }
+  // One write, so that the cleared lines are never seen.
+  writeQuietly(fd, kj::str(toFirst(visible), kj::strArray(lines, "\r\n"),
+                       visible > lines.size() ? CLEAR_BELOW : ""_kj));
+  visible = lines.size();
+}
+
+void ProgressLine::clear() {
+  if (visible == 0) return;
+  writeQuietly(fd, kj::str(toFirst(visible), visible > 1 ? CLEAR_BELOW : CLEAR_LINE));
+  visible = 0;
+}
+
+}  // namespace runner

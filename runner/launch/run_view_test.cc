@@ -1,0 +1,101 @@
+#include "runner/launch/run_view.h"
+
+#include <capnp/message.h>
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+
+#include "tests/text.h"
+
+namespace runner {
+namespace {
+
+using tests::contains;
+
+// A run of 2 epochs and 100 steps, of which only the progress text is looked at.
+class TestView final: public RunView {
+public:
+  TestView(): RunView(2, 100) {}
+  using RunView::note;
+  using RunView::noticeOf;
+
+  void show(Event::Reader) override {}
+  void say(kj::StringPtr) override {}
+  void end() override {}
+
+  kj::String textAt(double time_s, uint step, bool validating) {
+    capnp::MallocMessageBuilder message;
+    auto event = message.initRoot<Event>();
+    event.setTimeS(time_s);
+    auto progress = event.initProgress();
+    progress.setEpoch(2);
+    progress.setStep(step);
+    progress.setImagesPerS(64);
+    progress.setValidating(validating);
+    return KJ_ASSERT_NONNULL(note(event));
+  }
+};
+
+TEST_CASE("RunView: the remaining time is told while the workers train, not while they validate") {
+  TestView view;
+  CHECK_FALSE(contains(view.textAt(10, 50, false), "ETA"));
+  CHECK(view.textAt(20, 75, false).endsWith("  ETA 0:10"));
+  auto validating = view.textAt(30, 99, true);
+  CHECK(contains(validating, "epoch 2/2  validating"));
+  CHECK_FALSE(contains(validating, "ETA"));
+}
+
+TEST_CASE("RunView: a figure that has not been measured is left out") {
+  TestView view;
+  capnp::MallocMessageBuilder message;
+  auto event = message.initRoot<Event>();
+  auto progress = event.initProgress();
+  progress.setEpoch(1);
+  progress.setStep(50);
+  progress.setLoss(kj::nan());
+  progress.setAccuracy(kj::nan());
+  CHECK(KJ_ASSERT_NONNULL(view.note(event)) == "epoch 1/2  step 50/100");
+}
+
+TEST_CASE("RunView: how long a role was waited for is told to a tenth of a second") {
+  TestView view;
+  capnp::MallocMessageBuilder message;
+  auto waiting = message.initRoot<Event>().initWaiting();
+  waiting.setRoles("worker 1");
+  waiting.setLimitS(60);
+  auto said = [&](double waited_s) {
+    waiting.setWaitedS(waited_s);
+    return KJ_ASSERT_NONNULL(view.noticeOf(message.getRoot<Event>()));
+  };
+  CHECK(said(5.002).startsWith("waiting for worker 1: not joined after 5 s; "));
+  CHECK(said(1.503).startsWith("waiting for worker 1: not joined after 1.5 s; "));
+}
+
+TEST_CASE("RunView: of many bad records the first are named, and the others are counted") {
+  TestView view;
+  capnp::MallocMessageBuilder message;
+  auto event = message.initRoot<Event>();
+  event.setRole(Role::WORKER);
+  uint named = 0;
+  auto meet = [&](uint count) {
+    for (uint i = 0; i < count; i++) {
+      event.initBadRecord().setReason(kj::str("record ", i, " is bad"));
+      if (view.noticeOf(event) != nullptr) named++;
+    }
+    event.initTrained();
+    return view.noticeOf(event);
+  };
+  CHECK(KJ_ASSERT_NONNULL(meet(25)) ==
+        "warning: 5 more bad records; events.jsonl and the logs of the roles name them all");
+  CHECK(named == 20);
+  CHECK(meet(20) == nullptr);
+  CHECK(named == 40);
+}
+
+TEST_CASE("RunView: after the last step no remaining time is told") {
+  TestView view;
+  view.textAt(10, 50, false);
+  CHECK_FALSE(contains(view.textAt(30, 100, false), "ETA"));
+}
+
+}  // namespace
+}  // namespace runner

@@ -1,0 +1,306 @@
+@0xb5e1c0d2a7f34e61;
+# runner/logs/job.capnp: how the roles of one job speak with their coordinator, and the events of a
+# run.
+#
+# Life of a job: the coordinator listens; every server and worker connects, calls join() and gets a
+# Session. From then on it calls heartbeat() at least every silence_timeout_s / 5. start() answers
+# when all roles are there. Workers meet() at the ends of epochs, and finish() last. When all have,
+# the coordinator calls end() on every Member, and each role leaves. A session that is dropped
+# before end(), or silent for too long, is a lost role.
+
+using Cxx = import "/capnp/c++.capnp";
+using Json = import "/capnp/compat/json.capnp";
+
+$Cxx.namespace("runner");
+
+enum Role {
+  coordinator @0;
+  server @1;
+  worker @2;
+}
+
+struct Address {
+  # Where a role listens that holds a shard.
+  tcp @0 :Text;    # "127.0.0.1:4711"
+  local @1 :Text;  # "unix-abstract:…", a Unix socket of its machine; may be empty
+}
+
+interface Coordinator {
+  # The bootstrap capability of the coordinator's address.
+
+  join @0 (role :Role, index :UInt32, pid :UInt32, address :Address, digest :Text, member :Member)
+      -> (session :Session, boot :Text);
+  # Takes a place in the job. `index` is given by the launcher and is the rank: it never depends on
+  # who comes first. `address` is where a role that holds a shard listens. `digest` is the sha256
+  # of the resolved experiment: a role that read another file is refused, as is a place already
+  # taken. `boot` is which boot of which machine the coordinator runs in: where it is a role's own,
+  # they share a monotonic clock.
+}
+
+interface Member {
+  # A role, as the coordinator sees it.
+
+  end @0 ();
+  # The job is over and went well: leave.
+
+  count @1 () -> (pushes :Pushes);
+  # Servers only, when all workers have done the last step of an epoch.
+}
+
+interface Session {
+  # One role's seat in the job.
+
+  start @0 () -> (shards :List(Address));
+  # Waits until every role has joined; answers the addresses of those that hold shards, servers or
+  # all workers, by index.
+
+  heartbeat @1 (progress :RoleProgress) -> (clockNs :Int64);
+  # The role's io thread is alive; `progress` is how far its compute thread got. Servers leave it
+  # empty. Answers the coordinator's monotonic clock: see ClockOffset.
+
+  report @2 (event :Event);
+  # Appends to the run's events and log. The coordinator fills in time, role and index. `failed`
+  # ends the job with its reason: from a worker that cannot reach a server, and from every role that
+  # was started by hand.
+
+  meet @3 (epoch :UInt32, point :MeetingPoint, result :Result, statistics :Data)
+      -> (result :Result, statistics :Data);
+  # Workers only: waits for all workers at the same place of the run. Answers the sum of all
+  # results, and the mean of all statistics (float32) weighted by result.images, both added in rank
+  # order.
+
+  finish @4 (parameters :Data, statistics :Data);
+  # Workers only, once, last: nothing is left to do. Rank 0 hands in the final weights (float32),
+  # the others send none. Answers when they are on disk.
+}
+
+enum MeetingPoint {
+  trained @0;    # the epoch's last step is done and answered; statistics are averaged
+  validated @1;  # this worker's part of the validation records is through
+}
+
+struct Result {
+  # Sums over images.
+  lossSum @0 :Float64;
+  correct @1 :UInt64;
+  images @2 :UInt64;
+}
+
+struct RoleProgress {
+  epoch @0 :UInt32;  # from 1
+  step @1 :UInt64;   # steps done, from the beginning of the run
+  result @2 :Result; # of the epoch so far
+}
+
+struct Event {
+  # A line of events.jsonl.
+
+  timeS @0 :Float64 $Json.name("time_s");
+  # Seconds since 1970.
+  role @1 :Role;
+  index @2 :UInt32;
+
+  union {
+    started :group $Json.name("started") {
+      # First line: what runs.
+      name @3 :Text;
+      digest @4 :Text;
+      instructionSet @5 :Text $Json.name("instruction_set");
+      parameters @6 :UInt32;
+      workers @7 :UInt32;
+      servers @8 :UInt32;
+      epochs @9 :UInt32;
+      globalBatchSize @10 :UInt32 $Json.name("global_batch_size");
+      steps @46 :UInt32;
+      # Of each worker, in the whole run.
+      version @47 :Text;
+      # Of the program.
+      cpu @48 :Text;
+      # The coordinator's machine.
+      cores @49 :UInt32;
+      memoryBytes @50 :Float64 $Json.name("memory_bytes");
+      leftOut @91 :List(Text) $Json.name("left_out");
+      # By the import of the data set, a sentence each.
+    }
+    placed :group {
+      # A key's values on one server, before anything starts.
+      key @51 :Text;
+      server @52 :UInt32;
+      bytes @53 :Float64;
+    }
+    listening :group {
+      # The coordinator can be joined here.
+      address @11 :Text;
+    }
+    joined :group {
+      address @12 :Text;
+      pid @13 :UInt32;
+    }
+    begun :group {
+      # A worker has the initial values and takes its first step.
+      batchesPerEpoch @54 :UInt32 $Json.name("batches_per_epoch");
+      devices @77 :UInt32;
+      # Of this worker; how many they are.
+      deviceNames @87 :List(Text) $Json.name("device_names");
+      # As cluster.devices has them.
+      updates @86 :Text;
+      # Where parameters are updated: a sentence.
+      bits @88 :Text;
+      # Why another run may end on other bits, if it may: a sentence.
+    }
+    speed :group {
+      # Every log.every steps of each worker, and at the end of an epoch that does not end so.
+      epoch @14 :UInt32;
+      batch @15 :UInt32;
+      imagesPerS @16 :Float64 $Json.name("images_per_s");
+      # Since the last such event.
+      loss @17 :Float64;
+      accuracy @18 :Float64;
+      # Of the epoch so far.
+      batchLoss @55 :Float64 $Json.name("batch_loss");
+      batchAccuracy @56 :Float64 $Json.name("batch_accuracy");
+      # Of the last batch.
+      batches @57 :UInt32;
+      # Since the last such event.
+      intervalS @58 :Float64 $Json.name("interval_s");
+      trainingS @59 :Float64 $Json.name("training_s");
+      # Since `begun`, validation included.
+      step @60 :UInt32;
+      # Steps of this worker since `begun`.
+      globalStep @61 :UInt32 $Json.name("global_step");
+      # Updates of the parameters: where a round takes all workers, `step`; else what the newest
+      # values that have come hold.
+      learningRate @62 :Float64 $Json.name("learning_rate");
+      # Of the latest update.
+      partial @75 :Bool;
+      # The epoch ended after fewer than log.every steps.
+      epochBatches @76 :UInt32 $Json.name("epoch_batches");
+      # That this epoch has for each worker.
+    }
+    trained :group {
+      # End of an epoch of a worker: its own sums, and where the time of its compute thread went.
+      epoch @19 :UInt32;
+      steps @20 :UInt32;
+      images @21 :UInt32;
+      loss @22 :Float64;
+      accuracy @23 :Float64;
+      timeS @24 :Float64 $Json.name("epoch_s");
+      readS @25 :Float64 $Json.name("read_s");
+      forwardS @26 :Float64 $Json.name("forward_s");
+      backwardS @27 :Float64 $Json.name("backward_s");
+      pushS @28 :Float64 $Json.name("push_s");
+      pullS @29 :Float64 $Json.name("pull_s");
+      badRecords @30 :UInt32 $Json.name("bad_records");
+      # In this epoch.
+      pushedBytes @31 :Float64 $Json.name("pushed_bytes");
+      pulledBytes @32 :Float64 $Json.name("pulled_bytes");
+      step @63 :UInt32;
+      globalStep @64 :UInt32 $Json.name("global_step");
+      learningRate @65 :Float64 $Json.name("learning_rate");
+      # Of the latest update.
+      servers @80 :List(Traffic);
+      # What went between this worker and each of them.
+    }
+    ended :group {
+      # A worker's last step is done; the last validation follows, if the run has one.
+      step @66 :UInt32;
+      globalStep @67 :UInt32 $Json.name("global_step");
+      trainingS @68 :Float64 $Json.name("training_s");
+      batchLoss @69 :Float64 $Json.name("batch_loss");
+      validates @92 :Bool;
+      # There are records to validate on.
+    }
+    validated :group {
+      # The common figure of all workers.
+      epoch @33 :UInt32;
+      images @34 :UInt32;
+      loss @35 :Float64;
+      accuracy @36 :Float64;
+      step @70 :UInt32;
+      globalStep @71 :UInt32 $Json.name("global_step");
+      last @72 :Bool;
+      # Of the run.
+      views @79 :UInt16;
+      # Of each image.
+    }
+    progress :group {
+      # About once a second and when validation begins, to the launcher only.
+      epoch @37 :UInt32;
+      step @38 :UInt32;
+      imagesPerS @39 :Float64 $Json.name("images_per_s");
+      loss @40 :Float64;
+      accuracy @41 :Float64;
+      validating @89 :Bool;
+      # All workers have done the epoch's steps, and not all have validated.
+    }
+    waiting :group {
+      # While roles are missing at the start, now and then, to the launcher only.
+      roles @83 :Text;
+      # Those that have not joined: `server 0, worker 1`.
+      waitedS @84 :Float64 $Json.name("waited_s");
+      limitS @85 :Float64 $Json.name("limit_s");
+      # cluster.start_timeout_s.
+    }
+    counted :group {
+      # End of an epoch, of a server.
+      epoch @81 :UInt32;
+      pushes @82 :Pushes;
+    }
+    badRecord :group $Json.name("bad_record") {
+      # Of all workers and epochs, the record has one.
+      reason @42 :Text;
+    }
+    finished :group {
+      # Last line of a run that went well.
+      weightsSha256 @43 :Text $Json.name("weights_sha256");
+      seconds @44 :Float64 $Json.name("run_s");
+    }
+    failed :group {
+      # Last line of a run that did not. The launcher writes it when the roles are gone; a
+      # coordinator that was started by hand writes it itself.
+      reason @45 :Text;
+    }
+    interrupted :group {
+      # Last line of a run that Ctrl-C or another signal to its launcher ended.
+      reason @90 :Text;
+    }
+    stopped :group {
+      # Last line of a run that its sweep gave up, by the rule of sweep.stop.
+      epoch @73 :UInt32;
+      reason @74 :Text;
+      rule @78 :Text;
+      # `{ kind = "asha", first_epoch = 1, keep_one_in = 3 }`
+    }
+  }
+}
+
+struct Traffic {
+  # Between a worker and a server, since the beginning of the run.
+  calls @0 :Float64;
+  # Those with pushes that were answered; through shared memory each slice's push is one.
+  pushedBytes @1 :Float64 $Json.name("pushed_bytes");
+  pulledBytes @2 :Float64 $Json.name("pulled_bytes");
+  # Payload of all calls.
+  roundTripsS @3 :Float64 $Json.name("round_trips_s");
+  roundTripMaxS @4 :Float64 $Json.name("round_trip_max_s");
+  # From handing one of these calls to the connection until its answer, waiting for other workers
+  # included: the sum, and the longest. Through shared memory until the compute thread comes to
+  # wait for it.
+  waitingMaxBytes @5 :Float64 $Json.name("waiting_max_bytes");
+  # The most payload that was ordered and not yet handed to the connection.
+  reconnects @6 :UInt32;
+  # Connections that broke and were made again.
+  transport @7 :Text;
+  # tcp, unix or shared_memory: how they reach each other.
+}
+
+struct Pushes {
+  # Of a server, since the beginning of the run; each slice of each key counts by itself.
+  pushed @0 :Float64;
+  # Without repeats.
+  dropped @1 :Float64;
+  # Of these: came for a round that was over, and were not applied.
+  staleness @2 :List(Float64);
+  # Of the applied ones, how many had so many updates (the entry's index) between the values that
+  # they were computed on and those that they changed. The last possible entry, 63, has all beyond.
+}

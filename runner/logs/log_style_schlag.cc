@@ -1,0 +1,79 @@
+// runner/logs/log_style_schlag.cc: the lines of I. Schlag's distributed TensorFlow example.
+#include <kj/map.h>
+#include <kj/vector.h>
+
+#include "runner/logs/log_writers.h"
+#include "runner/text/numbers.h"
+
+namespace runner {
+namespace {
+
+class SchlagWriter final: public LineWriter {
+public:
+  kj::Array<kj::String> lines(Event::Reader event) override {
+    kj::Vector<kj::String> result;
+    uint rank = event.getIndex();
+    switch (event.which()) {
+      case Event::BEGUN:
+        workerOf(rank).begin_s = event.getTimeS();
+        break;
+      case Event::SPEED:
+        result.add(stepLine(event.getSpeed()));
+        break;
+      case Event::ENDED:
+        workerOf(rank).finalCost = event.getEnded().getBatchLoss();
+        if (!event.getEnded().getValidates()) addEnd(event, result);
+        break;
+      case Event::VALIDATED: {
+        auto validated = event.getValidated();
+        if (!validated.getLast()) break;
+        result.add(kj::str("Test-Accuracy: ", fixedPoint(validated.getAccuracy(), 2)));
+        addEnd(event, result);
+        break;
+      }
+      default:
+        break;
+    }
+    return result.releaseAsArray();
+  }
+
+private:
+  struct Worker {
+    double begin_s = 0;
+    double finalCost = 0;  // of its last batch
+  };
+
+  Worker& workerOf(uint rank) {
+    return workers.findOrCreate(rank, [&]() { return kj::HashMap<uint, Worker>::Entry{rank, {}}; });
+  }
+
+  // The last lines of the worker that `event` is of.
+  void addEnd(Event::Reader event, kj::Vector<kj::String>& lines) {
+    auto& worker = workerOf(event.getIndex());
+    lines.add(kj::str("Total Time: ", fixedPoint(event.getTimeS() - worker.begin_s, 2), "s"));
+    lines.add(kj::str("Final Cost: ", fixedPoint(worker.finalCost, 4)));
+    lines.add(kj::str("done"));
+  }
+
+  static kj::String stepLine(Event::Speed::Reader speed) {
+    // The example divides by 100 always, also where fewer batches end an epoch, and so prints too
+    // little there. This is the mean over the batches that there were.
+    auto batch_ms = speed.getIntervalS() * 1e3 / kj::max(1u, speed.getBatches());
+    return kj::str("Step: ", speed.getGlobalStep(),
+        ",  Epoch: ", alignedRight(kj::str(speed.getEpoch()), 2),
+        ",  Batch: ", alignedRight(kj::str(speed.getBatch()), 3), " of ",
+        alignedRight(kj::str(speed.getEpochBatches()), 3),
+        ",  Cost: ", fixedPoint(speed.getBatchLoss(), 4), ",  AvgTime: ", fixedPoint(batch_ms, 2),
+        "ms");
+  }
+
+  kj::HashMap<uint, Worker> workers;
+};
+
+}  // namespace
+
+kj::Own<LineWriter> newSchlagWriter() {
+  return kj::heap<SchlagWriter>();
+}
+
+}  // namespace runner

@@ -1,0 +1,55 @@
+// runner/logs/log_style_tf_aws.cc: the lines of a TensorFlow trainer between GPU servers.
+#include <kj/vector.h>
+
+#include "runner/logs/log_writers.h"
+#include "runner/text/numbers.h"
+
+namespace runner {
+namespace {
+
+class TfAwsWriter final: public LineWriter {
+public:
+  kj::Array<kj::String> lines(Event::Reader event) override {
+    kj::Vector<kj::String> result;
+    switch (event.which()) {
+      case Event::PLACED:
+        placements.add(placementLine(event.getPlaced()));
+        break;
+      case Event::BEGUN:
+        if (event.getIndex() == 0) result = kj::mv(placements);
+        result.add(kj::str("session started"));
+        break;
+      case Event::SPEED: {
+        auto speed = event.getSpeed();
+        // By the trainer's own rule: the time since the start over the updates of the whole job,
+        // so that in dist_async it shrinks with the number of workers.
+        auto batch_s = speed.getTrainingS() / kj::max(1u, speed.getGlobalStep());
+        result.add(kj::str("After ", speed.getStep(), " training steps (", speed.getGlobalStep(),
+            " global steps), loss on training batch is ", sixDigits(speed.getBatchLoss()),
+            ", accuracy is ", sixDigits(speed.getBatchAccuracy()), ". (", fixedPoint(batch_s, 3),
+            " sec/batch)"));
+        break;
+      }
+      case Event::ENDED: {
+        auto ended = event.getEnded();
+        result.add(
+            kj::str("total step: ", ended.getStep(), ", global_step: ", ended.getGlobalStep()));
+        break;
+      }
+      default:
+        break;
+    }
+    return result.releaseAsArray();
+  }
+
+private:
+  kj::Vector<kj::String> placements;  // until they are written
+};
+
+}  // namespace
+
+kj::Own<LineWriter> newTfAwsWriter() {
+  return kj::heap<TfAwsWriter>();
+}
+
+}  // namespace runner

@@ -1,0 +1,60 @@
+#include "runner/logs/log_styles.h"
+
+#include <kj/vector.h>
+
+#include "runner/logs/log_lines.h"
+#include "runner/logs/log_writers.h"
+
+namespace runner {
+namespace {
+
+constexpr LogStyle ROWS[] = {
+    {"mxnet",
+        "`2016-01-22 14:22:03,897 Node[0] Epoch[4] Train-accuracy=0.449129` and its sisters: MXNet "
+        "of 2016.",
+        50, LogStyle::IN_EPOCH, LogStyle::EPOCHS, newMxnetWriter},
+    {"tf_replica",
+        "`1502345678.234567: Worker 0: training step 1 done (global step: 0)`, with the servers "
+        "that hold each key at the start and the validation cross entropy at the end: "
+        "TensorFlow's mnist_replica.py.",
+        1, LogStyle::IN_RUN, LogStyle::STEPS, newTfReplicaWriter},
+    {"tf_aws",
+        "`After 100 training steps (95 global steps), loss on training batch is 2.3021, accuracy "
+        "is 0.12. (0.021 sec/batch)`, with the servers that hold each key at the start: "
+        "TensorFlow between GPU servers. sec/batch is the time since the start over the global "
+        "steps.",
+        100, LogStyle::IN_RUN, LogStyle::STEPS, newTfAwsWriter},
+    {"schlag",
+        "`Step: 100,  Epoch:  1,  Batch: 100 of 550,  Cost: 2.9133,  AvgTime: 3.11ms`, with test "
+        "accuracy, time and cost at the end: I. Schlag's example.",
+        100, LogStyle::IN_EPOCH, LogStyle::STEPS, newSchlagWriter},
+};
+
+}  // namespace
+
+kj::Array<kj::String> linesOf(LineWriter& writer, Event::Reader event) {
+  auto lines = writer.lines(event);
+  auto time = kj::UNIX_EPOCH + int64_t(event.getTimeS() * 1e6) * kj::MICROSECONDS;
+  auto end = brokenEndOf(event);
+  if (end.size() > 0) return kj::arr(kj::str(logTime(time), end));
+  if (!event.isCounted()) return lines;
+  auto pushes = event.getCounted().getPushes();
+  if (pushes.getDropped() == 0) return lines;
+  kj::Vector<kj::String> all;
+  for (auto& line: lines) all.add(kj::mv(line));
+  all.add(kj::str(logTime(time), "server ", event.getIndex(), ": ", uint64_t(pushes.getDropped()),
+      " of ", uint64_t(pushes.getPushed()), " pushes came late and were dropped"));
+  return all.releaseAsArray();
+}
+
+kj::String brokenEndOf(Event::Reader event) {
+  if (event.isFailed()) return kj::str("the job failed: ", event.getFailed().getReason());
+  if (event.isInterrupted()) {
+    return kj::str("the job was interrupted: ", event.getInterrupted().getReason());
+  }
+  return nullptr;
+}
+
+constinit const kj::ArrayPtr<const LogStyle> LOG_STYLES = ROWS;
+
+}  // namespace runner

@@ -1,0 +1,24 @@
+// runner/logs/log_writers.h: one LineWriter a log style; the table of styles is in log_styles.cc.
+#pragma once
+
+#include "runner/logs/log_styles.h"
+
+namespace runner {
+
+// MXNet's, from December 2015 to 0.9.3.
+kj::Own<LineWriter> newMxnetWriter();
+
+// The line after each step of TensorFlow's example mnist_replica.py.
+kj::Own<LineWriter> newTfReplicaWriter();
+
+// The lines of a TensorFlow trainer between GPU servers, every 100 steps.
+kj::Own<LineWriter> newTfAwsWriter();
+
+// The lines of I. Schlag's distributed TensorFlow example, every 100 batches.
+kj::Own<LineWriter> newSchlagWriter();
+
+// `fc1_weight: (VariableV2): /job:ps/replica:0/task:1/cpu:0`: as TensorFlow logs where a variable
+// is. A key whose slices are on several servers has a line for each of them.
+kj::String placementLine(Event::Placed::Reader placed);
+
+}  // namespace runner

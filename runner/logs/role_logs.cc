@@ -1,0 +1,106 @@
+#include "runner/logs/role_logs.h"
+
+#include <dirent.h>
+#include <kj/common.h>
+#include <stdio.h>
+
+#include "runner/logs/log_lines.h"
+#include "runner/logs/log_styles.h"
+#include "runner/logs/role_names.h"
+
+namespace runner {
+
+namespace {
+
+// `2016-01-22 14:22:03,897 worker 0: `
+kj::String prefix(Event::Reader event, Role role, uint index) {
+  auto time = kj::UNIX_EPOCH + int64_t(event.getTimeS() * 1e6) * kj::MICROSECONDS;
+  return kj::str(logTime(time), roleName(role, index), ": ");
+}
+
+// What `event` means in plain words; empty if the log's style says it.
+kj::String wordsOf(Event::Reader event) {
+  switch (event.which()) {
+    case Event::JOINED: {
+      auto joined = event.getJoined();
+      return kj::str("joined the job, process ", joined.getPid(),
+          joined.getAddress().size() == 0 ? kj::str()
+                                          : kj::str(", listens on ", joined.getAddress()));
+    }
+    case Event::BEGUN:
+      return kj::str("has the initial values and takes its first step; ",
+          event.getBegun().getUpdates(), event.getBegun().hasBits() ? "; " : "",
+          event.getBegun().getBits());
+    case Event::BAD_RECORD:
+      return kj::str("warning: ", event.getBadRecord().getReason());
+    case Event::ENDED:
+      return kj::str("has done its last step, ", event.getEnded().getStep());
+    default:
+      return nullptr;
+  }
+}
+
+// How the job ended; empty if it goes on.
+kj::String endOf(Event::Reader event) {
+  switch (event.which()) {
+    case Event::FINISHED:
+      return kj::str("the job is done, weights sha256=", event.getFinished().getWeightsSha256());
+    case Event::STOPPED:
+      return kj::str("the job was stopped: ", event.getStopped().getReason());
+    default:
+      return brokenEndOf(event);
+  }
+}
+
+}  // namespace
+
+RoleLogs::RoleLogs(const RunFolder& folder): folder{kj::str(folder.path)} {}
+
+void RoleLogs::reopen() {
+  DIR* dir = ::opendir(folder.path.cStr());
+  if (dir == nullptr) return;  // then no file can be written either, which says why
+  KJ_DEFER(::closedir(dir));
+  while (dirent* entry = ::readdir(dir)) {
+    for (auto role: {Role::SERVER, Role::WORKER}) {
+      uint index;
+      int length = 0;
+      auto pattern = kj::str(roleWord(role), "-%u.log%n");
+      if (::sscanf(entry->d_name, pattern.cStr(), &index, &length) != 1) continue;
+      if (length == 0 || entry->d_name[length] != '\0') continue;
+      removeTornLine(folder.roleLog(roleWord(role), index));
+      fileOf(role, index);
+    }
+  }
+}
+
+void RoleLogs::append(Event::Reader event, kj::ArrayPtr<const kj::String> lines) {
+  if (event.isPlaced()) {
+    auto placed = event.getPlaced();
+    uint server = placed.getServer();
+    fileOf(Role::SERVER, server)
+        .append(kj::str(prefix(event, Role::SERVER, server), "holds ", placed.getBytes(),
+            " bytes of ", placed.getKey()));
+    return;
+  }
+  auto end = endOf(event);
+  if (end.size() > 0) {
+    for (auto& log: logs) log.file.append(kj::str(prefix(event, log.role, log.index), end));
+    return;
+  }
+  if (event.getRole() == Role::COORDINATOR) return;
+  auto& file = fileOf(event.getRole(), event.getIndex());
+  for (auto& line: lines) file.append(line);
+  auto words = wordsOf(event);
+  if (words.size() > 0) {
+    file.append(kj::str(prefix(event, event.getRole(), event.getIndex()), words));
+  }
+}
+
+LineFile& RoleLogs::fileOf(Role role, uint index) {
+  for (auto& log: logs) {
+    if (log.role == role && log.index == index) return log.file;
+  }
+  return logs.add(Log{role, index, LineFile(folder.roleLog(roleWord(role), index))}).file;
+}
+
+}  // namespace runner

@@ -1,0 +1,103 @@
+#include "runner/logs/role_logs.h"
+
+#include <capnp/message.h>
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+#include <kj/function.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/text.h"
+
+namespace runner {
+namespace {
+
+constexpr uint64_t TEXT_BYTES_MAX = 1 << 20;
+
+// A folder, and events that go to its files.
+struct TestLogs {
+  RunFolder folder;
+  kj::Own<RoleLogs> logs;
+
+  explicit TestLogs(kj::StringPtr name) {
+    folder.path = kj::str(::getenv("TEST_TMPDIR"), "/", name);
+    REQUIRE(::mkdir(folder.path.cStr(), 0777) == 0);
+    logs = kj::heap<RoleLogs>(folder);
+  }
+
+  void append(Role role, uint index, kj::ArrayPtr<const kj::String> lines,
+      kj::FunctionParam<void(Event::Builder)> fill) {
+    capnp::MallocMessageBuilder message;
+    auto event = message.initRoot<Event>();
+    event.setTimeS(1.5e9);
+    event.setRole(role);
+    event.setIndex(index);
+    fill(event);
+    logs->append(event, lines);
+  }
+
+  void join(Role role, uint index, kj::StringPtr address) {
+    append(role, index, nullptr, [&](Event::Builder event) {
+      event.initJoined().setAddress(address);
+      event.getJoined().setPid(42);
+    });
+  }
+
+  // Without the 24 bytes of time before each role's own words.
+  kj::String read(kj::StringPtr role, uint index) {
+    auto text = readWhole(folder.roleLog(role, index), TEXT_BYTES_MAX);
+    kj::String result;
+    for (kj::StringPtr rest = text; rest.size() > 0;) {
+      auto end = KJ_ASSERT_NONNULL(rest.findFirst('\n'), "a torn line", rest);
+      auto line = kj::str(rest.slice(0, end));
+      kj::StringPtr shown = line;
+      if (line.startsWith("2017-07-1")) shown = shown.slice(24);
+      result = kj::str(result, shown, '\n');
+      rest = rest.slice(end + 1);
+    }
+    return result;
+  }
+};
+
+TEST_CASE("each role's file has its lines and what it does in plain words") {
+  TestLogs logs("words");
+  logs.append(Role::COORDINATOR, 0, nullptr, [](Event::Builder event) {
+    auto placed = event.initPlaced();
+    placed.setKey("fc1_weight");
+    placed.setServer(1);
+    placed.setBytes(4096);
+  });
+  logs.join(Role::SERVER, 1, "127.0.0.1:7");
+  logs.join(Role::WORKER, 0, "");
+  logs.join(Role::WORKER, 1, "");
+  kj::String lines[] = {kj::str("one"), kj::str("two")};
+  logs.append(Role::WORKER, 1, lines, [](Event::Builder event) { event.initTrained(); });
+  logs.append(Role::WORKER, 0, nullptr,
+      [](Event::Builder event) { event.initBadRecord().setReason("record 7 is no JPEG"); });
+  logs.append(Role::COORDINATOR, 0, nullptr,
+      [](Event::Builder event) { event.initFinished().setWeightsSha256("abc"); });
+
+  CHECK(logs.read("server", 1) ==
+        "server 1: holds 4096 bytes of fc1_weight\n"
+        "server 1: joined the job, process 42, listens on 127.0.0.1:7\n"
+        "server 1: the job is done, weights sha256=abc\n");
+  CHECK(logs.read("worker", 0) ==
+        "worker 0: joined the job, process 42\nworker 0: warning: record 7 is no JPEG\n"
+        "worker 0: the job is done, weights sha256=abc\n");
+  CHECK(logs.read("worker", 1) ==
+        "worker 1: joined the job, process 42\none\ntwo\n"
+        "worker 1: the job is done, weights sha256=abc\n");
+}
+
+TEST_CASE("the end of a failed job is in the files of those that came") {
+  TestLogs logs("failed");
+  logs.join(Role::WORKER, 0, "");
+  logs.append(Role::COORDINATOR, 0, nullptr,
+      [](Event::Builder event) { event.initFailed().setReason("worker 1 was lost"); });
+  CHECK(logs.read("worker", 0).endsWith("worker 0: the job failed: worker 1 was lost\n"));
+  CHECK(::access(logs.folder.roleLog("worker", 1).cStr(), F_OK) != 0);
+}
+
+}  // namespace
+}  // namespace runner

@@ -1,0 +1,218 @@
+#include "runner/logs/run_folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <kj/debug.h>
+#include <kj/map.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <system_error>
+
+#include "configs/language/failure.h"
+#include "runner/system/files.h"
+
+namespace runner {
+
+namespace {
+
+constexpr kj::StringPtr LOCK = ".lock"_kj;
+
+// What roles, the launcher and reports write to a run's folder, beside a log a role.
+constexpr kj::StringPtr WRITTEN[] = {"experiment.toml"_kj, "log.txt"_kj, "events.jsonl"_kj,
+    "table.md"_kj, "table.csv"_kj, "report.html"_kj, "weights.safetensors"_kj, "tensorboard"_kj};
+
+bool isWritten(kj::StringPtr name) {
+  for (auto known: WRITTEN) {
+    if (name == known) return true;
+  }
+  bool ofRole =
+      name.startsWith("coordinator-") || name.startsWith("server-") || name.startsWith("worker-");
+  return ofRole && (name.endsWith(".log") || name.endsWith(".trace.json"));
+}
+
+[[noreturn]] void failToMake(kj::StringPtr path, int error, kj::StringPtr wayOut = OTHER_RUNS) {
+  configs::fail("cannot make the folder ", path, ": ", strerror(error), "; ", wayOut);
+}
+
+// The number of a run that `name` is: as newRunFolder() writes it, `7` but not `007`. Null for
+// every other name, and for numbers that no run comes to, such as a date.
+kj::Maybe<uint64_t> runNumberOf(kj::StringPtr name) {
+  constexpr size_t DIGITS_MAX = 7;
+  if (name.size() == 0 || name.size() > DIGITS_MAX || name[0] == '0') return nullptr;
+  uint64_t number = 0;
+  for (char c: name) {
+    if (c < '0' || c > '9') return nullptr;
+    number = 10 * number + (c - '0');
+  }
+  return number;
+}
+
+// The largest number of a run that names an entry of `path`, or 0.
+uint64_t newest(kj::StringPtr path) {
+  DIR* dir = ::opendir(path.cStr());
+  if (dir == nullptr) failToMake(path, errno);
+  KJ_DEFER(::closedir(dir));
+  uint64_t largest = 0;
+  while (dirent* entry = ::readdir(dir)) {
+    KJ_IF_MAYBE(number, runNumberOf(entry->d_name)) largest = kj::max(largest, *number);
+  }
+  return largest;
+}
+
+kj::String lockFile(const RunFolder& folder) {
+  return kj::str(folder.path, "/", LOCK);
+}
+
+}  // namespace
+
+void makeFolders(kj::StringPtr path, kj::StringPtr wayOut) {
+  for (size_t i = 1; i <= path.size(); i++) {
+    if (i < path.size() && path[i] != '/') continue;
+    auto prefix = kj::heapString(path.slice(0, i));
+    if (::mkdir(prefix.cStr(), 0777) != 0 && errno != EEXIST) {
+      failToMake(prefix, errno, wayOut);
+    }
+  }
+}
+
+RunFolder newRunFolder(kj::StringPtr runs, kj::StringPtr name) {
+  auto parent = kj::str(runs, "/", name);
+  makeFolders(parent);
+  for (uint64_t n = newest(parent) + 1;; n++) {
+    auto path = kj::str(parent, "/", n);
+    if (::mkdir(path.cStr(), 0777) != 0) {
+      if (errno == EEXIST) continue;
+      failToMake(path, errno);
+    }
+    // A link cannot be replaced in place, only renamed over. The number is ours alone: a link of
+    // that name is left from a killed process.
+    auto link = kj::str(parent, "/.last-", n);
+    ::unlink(link.cStr());
+    auto last = kj::str(parent, "/last");
+    if (::symlink(kj::str(n).cStr(), link.cStr()) != 0) failToMake(link, errno);
+    if (::rename(link.cStr(), last.cStr()) != 0) failToMake(last, errno);
+    return {kj::mv(path)};
+  }
+}
+
+RunFolder runFolder(kj::StringPtr runs, kj::StringPtr name, kj::StringPtr run) {
+  return {kj::str(runs, "/", name, "/", run)};
+}
+
+kj::String runOrderFile(kj::StringPtr parent) {
+  return kj::str(parent, "/runs.txt");
+}
+
+kj::Array<kj::String> runOrderIn(kj::StringPtr parent) {
+  // Dozens of sweeps of 10,000 runs, whose names have at most 255 bytes, fill less.
+  constexpr uint64_t ORDER_BYTES_MAX = 128 << 20;
+  kj::Vector<kj::String> names;
+  auto file = runOrderFile(parent);
+  if (::access(file.cStr(), R_OK) != 0) return nullptr;
+  auto text = readRegular(file, ORDER_BYTES_MAX);
+  for (kj::StringPtr rest = text;;) {
+    KJ_IF_MAYBE(length, rest.findFirst('\n')) {
+      names.add(kj::heapString(rest.slice(0, *length)));
+      rest = rest.slice(*length + 1);
+    } else {
+      return names.releaseAsArray();
+    }
+  }
+}
+
+kj::Array<kj::String> latestSweepIn(kj::StringPtr parent) {
+  kj::Vector<kj::String> names;
+  for (auto& name: runOrderIn(parent)) {
+    if (name.size() == 0) break;
+    names.add(kj::mv(name));
+  }
+  return names.releaseAsArray();
+}
+
+void writeRunOrder(kj::StringPtr parent, kj::ArrayPtr<const kj::StringPtr> names) {
+  // Sweeps that begin at the same time would each leave out the other's runs.
+  int raw = ::open(parent.cStr(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (raw < 0) configs::fail("cannot read ", parent, ": ", strerror(errno), "; ", OTHER_RUNS);
+  kj::AutoCloseFd lock(raw);
+  while (::flock(lock, LOCK_EX) != 0 && errno == EINTR) {
+  }
+  kj::HashSet<kj::StringPtr> own;
+  kj::Vector<kj::StringPtr> all;
+  for (auto name: names) {
+    own.insert(name);
+    all.add(name);
+  }
+  auto before = runOrderIn(parent);
+  kj::StringPtr end = "";
+  for (auto& name: before) {
+    // Also one that has no folder yet: another sweep may be about to begin it.
+    if (name.size() == 0 || own.contains(name.asPtr())) continue;
+    if (all.size() == names.size()) all.add(end);
+    all.add(name);
+  }
+  writeWhole(runOrderFile(parent), kj::str(kj::strArray(all, "\n"), "\n"));
+}
+
+kj::Maybe<kj::AutoCloseFd> lockOf(const RunFolder& folder) {
+  makeFolders(folder.path);
+  auto name = lockFile(folder);
+  int raw = ::open(name.cStr(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (raw < 0) configs::fail("cannot write ", name, ": ", strerror(errno), "; ", OTHER_RUNS);
+  kj::AutoCloseFd fd(raw);
+  if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) return nullptr;
+    configs::fail("cannot lock ", name, ": ", strerror(errno), "; ", OTHER_RUNS);
+  }
+  // For messages of others, and no more: see holderOf().
+  auto number = kj::str(::getpid(), "\n");
+  (void)!::ftruncate(fd, 0);
+  (void)!::pwrite(fd, number.begin(), number.size(), 0);
+  return kj::mv(fd);
+}
+
+kj::String holderOf(const RunFolder& folder) {
+  constexpr uint64_t NUMBER_BYTES_MAX = 64;
+  kj::String text;
+  // On a full disk the holder can lock the file, but not write to it.
+  kj::runCatchingExceptions([&]() { text = readWhole(lockFile(folder), NUMBER_BYTES_MAX); });
+  KJ_IF_MAYBE(end, text.findFirst('\n')) return kj::str("process ", text.slice(0, *end));
+  return kj::str("another process");
+}
+
+HeldRunFolder::HeldRunFolder(RunFolder ownFolder): folder(kj::mv(ownFolder)) {
+  KJ_IF_MAYBE(fd, lockOf(folder)) {
+    lock = kj::mv(*fd);
+  } else {
+    configs::fail(
+        holderOf(folder), " works in ", folder.path, "; wait until it has ended, or ", OTHER_RUNS);
+  }
+}
+
+HeldRunFolder::HeldRunFolder(RunFolder folder, kj::AutoCloseFd lock)
+    : folder(kj::mv(folder)), lock(kj::mv(lock)) {}
+
+void HeldRunFolder::empty() const {
+  DIR* dir = ::opendir(folder.path.cStr());
+  if (dir == nullptr) configs::fail("cannot read ", folder.path, ": ", strerror(errno));
+  KJ_DEFER(::closedir(dir));
+  while (dirent* entry = ::readdir(dir)) {
+    kj::StringPtr name = entry->d_name;
+    auto path = kj::str(folder.path, "/", name);
+    KJ_IF_MAYBE(whole, wholeFileOf(name)) {
+      if (isWritten(*whole)) removeAbandoned(kj::str(folder.path, "/", *whole));
+    }
+    if (!isWritten(name)) continue;
+    std::error_code error;
+    std::filesystem::remove_all(path.cStr(), error);
+    if (error) configs::fail("cannot remove ", path, ": ", strerror(error.value()));
+  }
+}
+
+}  // namespace runner

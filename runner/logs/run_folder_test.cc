@@ -1,0 +1,42 @@
+#include "runner/logs/run_folder.h"
+
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+#include <unistd.h>
+
+#include "tests/command.h"
+#include "tests/text.h"
+
+namespace runner {
+namespace {
+
+TEST_CASE("newRunFolder: counts on from the largest number of a run, and from no other name") {
+  auto runs = tests::newFolder();
+  CHECK(newRunFolder(runs, "x").path == kj::str(runs, "/x/1"));
+  for (auto name: {"18446744073709551615", "18446744073709551616", "20261122", "007", "0", "9x",
+           "-5", "+6", " 8"}) {
+    makeFolders(kj::str(runs, "/x/", name));
+  }
+  CHECK(newRunFolder(runs, "x").path == kj::str(runs, "/x/2"));
+  makeFolders(kj::str(runs, "/x/41"));
+  CHECK(newRunFolder(runs, "x").path == kj::str(runs, "/x/42"));
+}
+
+TEST_CASE("newRunFolder: a link that a killed process has left is in nobody's way") {
+  auto runs = tests::newFolder();
+  makeFolders(kj::str(runs, "/x"));
+  KJ_SYSCALL(::symlink("7", kj::str(runs, "/x/.last-1").cStr()));
+  CHECK(newRunFolder(runs, "x").path == kj::str(runs, "/x/1"));
+  char target[16] = {};
+  KJ_SYSCALL(::readlink(kj::str(runs, "/x/last").cStr(), target, sizeof(target) - 1));
+  CHECK(kj::StringPtr(target) == "1");
+}
+
+TEST_CASE("makeFolders: says which folder cannot be made, and where else to write") {
+  auto e = kj::runCatchingExceptions([]() { makeFolders("/proc/foo/bar", "choose another"); });
+  CHECK(tests::contains(KJ_ASSERT_NONNULL(e).getDescription(),
+      "cannot make the folder /proc/foo: No such file or directory; choose another"));
+}
+
+}  // namespace
+}  // namespace runner

@@ -1,0 +1,131 @@
+#include "runner/logs/run_log.h"
+
+#include <capnp/compat/json.h>
+#include <capnp/message.h>
+#include <errno.h>
+#include <unistd.h>
+
+#include "configs/language/failure.h"
+
+namespace runner {
+
+namespace {
+
+// Some 300 bytes every log.every steps of each worker.
+constexpr uint64_t EVENTS_BYTES_MAX = 1ull << 34;
+
+LineFile newEvents(const RunFolder& folder) {
+  KJ_IF_MAYBE(file, LineFile::create(folder.events())) return kj::mv(*file);
+  configs::fail(folder.path, " holds a run already: ", folder.events(),
+      " exists. Choose a folder without a run");
+}
+
+}  // namespace
+
+kj::String formatEvent(Event::Reader event) {
+  capnp::JsonCodec codec;
+  codec.handleByAnnotation<Event>();
+  return codec.encode(event);
+}
+
+void parseEvent(kj::StringPtr line, Event::Builder event) {
+  capnp::JsonCodec codec;
+  codec.handleByAnnotation<Event>();
+  codec.decode(line, event);
+}
+
+void eachEvent(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> take) {
+  if (::access(folder.events().cStr(), F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
+    configs::fail(folder.path, " is no folder of a run: it has no events.jsonl");
+  }
+  auto text = readRegular(folder.events(), EVENTS_BYTES_MAX);
+  uint64_t number = 1;
+  for (kj::StringPtr rest = text;; number++) {
+    KJ_IF_MAYBE(length, rest.findFirst('\n')) {
+      auto line = kj::heapString(rest.slice(0, *length));
+      capnp::MallocMessageBuilder message;
+      auto event = message.initRoot<Event>();
+      // What the parser says is about its own code.
+      if (kj::runCatchingExceptions([&]() { parseEvent(line, event); }) != nullptr) {
+        configs::fail(folder.events(), ":", number, " is not an event of a run: another program ",
+            "or version wrote or changed it; leave this folder out");
+      }
+      take(event);
+      rest = rest.slice(*length + 1);
+    } else {
+      return;
+    }
+  }
+}
+
+bool isLast(Event::Reader event) {
+  return event.isFinished() || event.isFailed() || event.isInterrupted() || event.isStopped();
+}
+
+RunLog::Tell RunLog::toLauncher(kj::AutoCloseFd pipe) {
+  LineFile lines(kj::mv(pipe), "the launcher's pipe");
+  return [lines = kj::mv(lines)](Event::Reader, kj::StringPtr json) mutable { lines.append(json); };
+}
+
+RunLog::Tell RunLog::toNobody() {
+  return [](Event::Reader, kj::StringPtr) {};
+}
+
+RunLog::RunLog(const RunFolder& folder, const LogStyle& style, Tell tell,
+    kj::Maybe<TensorBoard> board, kj::Maybe<kj::Own<const LogAccess>> access)
+    : RunLog(newEvents(folder), folder, style, kj::mv(tell), kj::mv(board), kj::mv(access)) {}
+
+RunLog RunLog::reopen(const RunFolder& folder, const LogStyle& style) {
+  for (auto& path: {folder.events(), folder.log()}) removeTornLine(path);
+  RunLog log(LineFile(folder.events()), folder, style, toNobody(), nullptr, nullptr);
+  log.roles.reopen();
+  auto line = lastLineOf(folder.events());
+  capnp::MallocMessageBuilder message;
+  auto event = message.initRoot<Event>();
+  // Tables say what is wrong with a line that is no event.
+  auto wrong = kj::runCatchingExceptions([&]() { parseEvent(line, event); });
+  if (wrong == nullptr && isLast(event)) log.last = kj::mv(line);
+  return log;
+}
+
+RunLog::RunLog(LineFile events, const RunFolder& folder, const LogStyle& style, Tell tell,
+    kj::Maybe<TensorBoard> board, kj::Maybe<kj::Own<const LogAccess>> access)
+    : events(kj::mv(events)),
+      log(folder.log()),
+      roles(folder),
+      writer(style.writer()),
+      tell(kj::mv(tell)),
+      board(kj::mv(board)),
+      access(kj::mv(access)) {}
+
+void RunLog::append(Event::Reader event) {
+  auto json = formatEvent(event);
+  KJ_IF_MAYBE(a, access) {
+    (*a)->use([&]() { write(event, json); });
+  } else {
+    write(event, json);
+  }
+  // Outside: a launcher that closes the access does not read.
+  tell(event, json);
+}
+
+void RunLog::write(Event::Reader event, kj::StringPtr json) {
+  KJ_REQUIRE(last == nullptr, "the run has ended");
+  events.append(json);
+  if (isLast(event)) last = kj::str(json);
+  auto lines = linesOf(*writer, event);
+  for (auto& line: lines) log.append(line);
+  roles.append(event, lines);
+  KJ_IF_MAYBE(b, board) b->append(event);
+}
+
+kj::Maybe<kj::StringPtr> RunLog::lastEvent() const {
+  KJ_IF_MAYBE(line, last) return kj::StringPtr(*line);
+  return nullptr;
+}
+
+void RunLog::show(Event::Reader event) {
+  tell(event, formatEvent(event));
+}
+
+}  // namespace runner

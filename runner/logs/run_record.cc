@@ -1,0 +1,223 @@
+#include "runner/logs/run_record.h"
+
+#include <kj/vector.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "runner/logs/run_folder.h"
+#include "runner/logs/run_log.h"
+
+namespace runner {
+
+namespace {
+
+// Fills a record event by event.
+class Recorder {
+public:
+  explicit Recorder(RunRecord& record): record(record) {}
+
+  void take(Event::Reader event) {
+    switch (event.which()) {
+      case Event::STARTED:
+        return takeStarted(event.getStarted());
+      case Event::SPEED:
+        return takeSpeed(event.getIndex(), event.getSpeed());
+      case Event::TRAINED:
+        takeTraffic(event.getIndex(), event.getTrained());
+        return takeTrained(event.getTrained());
+      case Event::COUNTED:
+        return takeCounted(event.getIndex(), event.getCounted().getPushes());
+      case Event::VALIDATED:
+        return takeValidated(event.getValidated());
+      case Event::FINISHED:
+        record.state = RunRecord::FINISHED;
+        record.weightsSha256 = kj::str(event.getFinished().getWeightsSha256());
+        record.run_s = event.getFinished().getSeconds();
+        return;
+      case Event::FAILED:
+        record.state = RunRecord::FAILED;
+        record.reason = kj::str(event.getFailed().getReason());
+        return;
+      case Event::INTERRUPTED:
+        record.state = RunRecord::INTERRUPTED;
+        record.reason = kj::str(event.getInterrupted().getReason());
+        return;
+      case Event::STOPPED:
+        record.state = RunRecord::STOPPED;
+        record.reason = kj::str(event.getStopped().getReason());
+        record.rule = kj::str(event.getStopped().getRule());
+        return;
+      default:
+        return;
+    }
+  }
+
+  void finish() {
+    for (auto& sums: epochs) finish(sums);
+    // Workers may be an epoch apart, and the first to tell of one be the faster.
+    std::sort(epochs.begin(), epochs.end(),
+        [](const Sums& a, const Sums& b) { return a.epoch.epoch < b.epoch.epoch; });
+    record.epochRecords = KJ_MAP(sums, epochs) {
+      return kj::mv(sums.epoch);
+    };
+    record.speeds = speeds.releaseAsArray();
+    record.links = inOrder(links, [](auto& a) { return std::make_pair(a.worker, a.server); });
+    record.waits = inOrder(waits, [](auto& a) { return a.worker; });
+    record.counted = inOrder(counted, [](auto& a) { return a.server; });
+  }
+
+private:
+  // An epoch in the making: its means are sums still.
+  struct Sums {
+    EpochRecord epoch;
+    uint validations = 0;
+    double validationLoss = 0;
+    double validationAccuracy = 0;
+  };
+
+  Sums& sumsOf(uint epoch) {
+    for (auto& sums: epochs) {
+      if (sums.epoch.epoch == epoch) return sums;
+    }
+    auto& sums = epochs.add();
+    sums.epoch.epoch = epoch;
+    return sums;
+  }
+
+  void takeStarted(Event::Started::Reader started) {
+    record.name = kj::str(started.getName());
+    record.digest = kj::str(started.getDigest());
+    record.machine = {
+        kj::str(started.getCpu()), started.getCores(), uint64_t(started.getMemoryBytes())};
+    record.instructionSet = kj::str(started.getInstructionSet());
+    record.version = kj::str(started.getVersion());
+    record.workers = started.getWorkers();
+    record.servers = started.getServers();
+    record.epochs = started.getEpochs();
+    record.parameters = started.getParameters();
+    record.steps = started.getSteps();
+    record.globalBatchSize = started.getGlobalBatchSize();
+    auto leftOut = started.getLeftOut();
+    record.leftOut = KJ_MAP(sentence, leftOut) {
+      return kj::str(sentence);
+    };
+  }
+
+  void takeSpeed(uint worker, Event::Speed::Reader speed) {
+    speeds.add(SpeedRecord{worker, speed.getEpoch(), speed.getStep(), speed.getGlobalStep(),
+        speed.getTrainingS(), speed.getImagesPerS(), speed.getLoss(), speed.getAccuracy(),
+        speed.getBatchLoss(), speed.getBatchAccuracy()});
+  }
+
+  void takeTrained(Event::Trained::Reader trained) {
+    auto& epoch = sumsOf(trained.getEpoch()).epoch;
+    uint64_t images = trained.getImages();
+    epoch.step = epoch.workers == 0 ? trained.getStep() : kj::min(epoch.step, trained.getStep());
+    epoch.globalStep = kj::max(epoch.globalStep, trained.getGlobalStep());
+    epoch.workers++;
+    epoch.images += images;
+    epoch.trainLoss += trained.getLoss() * images;
+    epoch.trainAccuracy += trained.getAccuracy() * images;
+    epoch.epoch_s += trained.getTimeS();
+    if (trained.getTimeS() > 0) epoch.images_per_s += images / trained.getTimeS();
+    epoch.verbs.read_s += trained.getReadS();
+    epoch.verbs.forward_s += trained.getForwardS();
+    epoch.verbs.backward_s += trained.getBackwardS();
+    epoch.verbs.push_s += trained.getPushS();
+    epoch.verbs.pull_s += trained.getPullS();
+    epoch.pushed_bytes += trained.getPushedBytes();
+    epoch.pulled_bytes += trained.getPulledBytes();
+    epoch.learningRate = trained.getLearningRate();
+  }
+
+  template <typename Record, typename Key>
+  static kj::Array<Record> inOrder(kj::Vector<Record>& records, Key&& key) {
+    std::sort(records.begin(), records.end(), [&](auto& a, auto& b) { return key(a) < key(b); });
+    return records.releaseAsArray();
+  }
+
+  // The one that `isIt`, or a new one.
+  template <typename Record, typename Condition>
+  static Record& find(kj::Vector<Record>& records, Condition&& isIt) {
+    for (auto& each: records) {
+      if (isIt(each)) return each;
+    }
+    return records.add();
+  }
+
+  void takeTraffic(uint worker, Event::Trained::Reader trained) {
+    auto& wait = find(waits, [&](auto& each) { return each.worker == worker; });
+    wait.worker = worker;
+    wait.steps += trained.getSteps();
+    wait.pull_s += trained.getPullS();
+    uint server = 0;
+    for (auto from: trained.getServers()) {
+      auto& link =
+          find(links, [&](auto& each) { return each.worker == worker && each.server == server; });
+      link = {worker, server++, kj::str(from.getTransport()), from.getCalls(),
+          from.getPushedBytes(), from.getPulledBytes(), from.getRoundTripsS(),
+          from.getRoundTripMaxS(), from.getWaitingMaxBytes(), from.getReconnects()};
+    }
+  }
+
+  void takeCounted(uint server, Pushes::Reader pushes) {
+    auto& record = find(counted, [&](auto& each) { return each.server == server; });
+    auto staleness = pushes.getStaleness();
+    auto counts = KJ_MAP(count, staleness) {
+      return count;
+    };
+    record = {server, pushes.getPushed(), pushes.getDropped(), kj::mv(counts)};
+  }
+
+  void takeValidated(Event::Validated::Reader validated) {
+    auto& sums = sumsOf(validated.getEpoch());
+    sums.validations++;
+    sums.validationLoss += validated.getLoss();
+    sums.validationAccuracy += validated.getAccuracy();
+    sums.epoch.validationViews = validated.getViews();
+  }
+
+  static void finish(Sums& sums) {
+    auto& epoch = sums.epoch;
+    if (epoch.images > 0) {
+      epoch.trainLoss /= epoch.images;
+      epoch.trainAccuracy /= epoch.images;
+    }
+    if (epoch.workers > 0) {
+      epoch.epoch_s /= epoch.workers;
+      auto& verbs = epoch.verbs;
+      for (auto verb:
+          {&verbs.read_s, &verbs.forward_s, &verbs.backward_s, &verbs.push_s, &verbs.pull_s}) {
+        *verb /= epoch.workers;
+      }
+    }
+    if (sums.validations > 0) {
+      epoch.validationLoss = sums.validationLoss / sums.validations;
+      epoch.validationAccuracy = sums.validationAccuracy / sums.validations;
+    }
+  }
+
+  RunRecord& record;
+  kj::Vector<Sums> epochs;
+  kj::Vector<SpeedRecord> speeds;
+  kj::Vector<LinkRecord> links;
+  kj::Vector<WaitRecord> waits;
+  kj::Vector<CountedRecord> counted;
+};
+
+}  // namespace
+
+RunRecord readRunRecord(kj::StringPtr folder) {
+  RunRecord record;
+  record.folder = kj::str(folder);
+  Recorder recorder(record);
+  eachEvent({kj::str(folder)}, [&](Event::Reader event) { recorder.take(event); });
+  recorder.finish();
+  if (record.state == RunRecord::UNFINISHED) {
+    record.reason = kj::str("it still goes on, or its processes were killed");
+  }
+  return record;
+}
+
+}  // namespace runner

@@ -1,0 +1,218 @@
+#include "runner/logs/run_record.h"
+
+#include <capnp/message.h>
+#include <doctest/doctest.h>
+#include <kj/function.h>
+#include <kj/vector.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "runner/logs/run_log.h"
+#include "runner/system/files.h"
+
+namespace runner {
+namespace {
+
+// The events of a run in the making, and the folder that holds them.
+class Events {
+public:
+  explicit Events(kj::StringPtr name): folder(kj::str(::getenv("TEST_TMPDIR"), "/", name)) {
+    REQUIRE(::mkdir(folder.cStr(), 0777) == 0);
+  }
+
+  void add(uint worker, kj::FunctionParam<void(Event::Builder)> fill) {
+    capnp::MallocMessageBuilder message;
+    auto event = message.initRoot<Event>();
+    event.setRole(Role::WORKER);
+    event.setIndex(worker);
+    fill(event);
+    text.addAll(formatEvent(event));
+    text.add('\n');
+  }
+
+  void start(uint workers) {
+    add(0, [&](Event::Builder event) {
+      auto started = event.initStarted();
+      started.setName("x");
+      started.setDigest("abc");
+      started.setCpu("A processor");
+      started.setCores(2);
+      started.setWorkers(workers);
+      started.setParameters(1234);
+    });
+  }
+
+  void train(uint worker, uint epoch, uint images, double accuracy, double seconds) {
+    add(worker, [&](Event::Builder event) {
+      auto trained = event.initTrained();
+      trained.setEpoch(epoch);
+      trained.setImages(images);
+      trained.setAccuracy(accuracy);
+      trained.setLoss(1 - accuracy);
+      trained.setTimeS(seconds);
+      trained.setStep(10 * epoch + worker);
+      trained.setGlobalStep(20 * epoch + worker);
+      trained.setForwardS(seconds / 2);
+      trained.setPushedBytes(100);
+    });
+  }
+
+  void validate(uint worker, uint epoch, double accuracy) {
+    add(worker, [&](Event::Builder event) {
+      auto validated = event.initValidated();
+      validated.setEpoch(epoch);
+      validated.setAccuracy(accuracy);
+      validated.setLoss(0.5);
+    });
+  }
+
+  RunRecord read(kj::StringPtr torn = "") {
+    writeWhole(kj::str(folder, "/events.jsonl"), kj::str(text, torn));
+    return readRunRecord(folder);
+  }
+
+  const kj::String folder;
+
+private:
+  kj::Vector<char> text;
+};
+
+TEST_CASE("readRunRecord: traffic and counts are those of the last epoch, waits those of all") {
+  Events events("store");
+  events.start(2);
+  for (uint epoch = 1; epoch <= 2; epoch++) {
+    for (uint worker: {1, 0}) {
+      events.add(worker, [&](Event::Builder event) {
+        auto trained = event.initTrained();
+        trained.setEpoch(epoch);
+        trained.setSteps(10);
+        trained.setPullS(0.5);
+        auto servers = trained.initServers(2);
+        for (uint i = 0; i < 2; i++) {
+          servers[i].setTransport("tcp");
+          servers[i].setCalls(100 * epoch + 10 * worker + i);
+          servers[i].setRoundTripMaxS(0.25 * epoch);
+        }
+      });
+    }
+    events.add(0, [&](Event::Builder event) {
+      event.setRole(Role::SERVER);
+      auto pushes = event.initCounted().initPushes();
+      pushes.setPushed(1000 * epoch);
+      pushes.initStaleness(2).set(1, epoch);
+    });
+  }
+  auto record = events.read();
+  REQUIRE(record.links.size() == 4);
+  for (uint i = 0; i < 4; i++) {
+    CHECK(record.links[i].worker == i / 2);
+    CHECK(record.links[i].server == i % 2);
+    CHECK(record.links[i].calls == 200 + 10 * (i / 2) + i % 2);
+    CHECK(record.links[i].roundTripMax_s == 0.5);
+  }
+  REQUIRE(record.waits.size() == 2);
+  CHECK(record.waits[1].steps == 20);
+  CHECK(record.waits[1].pull_s == 1);
+  REQUIRE(record.counted.size() == 1);
+  CHECK(record.counted[0].pushed == 2000);
+  CHECK(record.counted[0].staleness[1] == 2);
+}
+
+TEST_CASE("readRunRecord: means over workers are weighted by images, speeds are added") {
+  Events events("workers");
+  events.start(2);
+  events.train(0, 1, 300, 0.5, 1);
+  events.train(1, 1, 100, 0.9, 3);
+  events.validate(0, 1, 0.7);
+  events.validate(1, 1, 0.7);
+  events.add(0, [](Event::Builder event) {
+    auto finished = event.initFinished();
+    finished.setWeightsSha256("def");
+    finished.setSeconds(4);
+  });
+  auto record = events.read();
+  CHECK(record.state == RunRecord::FINISHED);
+  CHECK(record.name == "x");
+  CHECK(record.digest == "abc");
+  CHECK(record.weightsSha256 == "def");
+  CHECK(record.run_s == 4);
+  CHECK(record.workers == 2);
+  CHECK(record.machine.cpu == "A processor");
+  CHECK(record.parameters == 1234);
+
+  REQUIRE(record.epochRecords.size() == 1);
+  auto& epoch = record.epochRecords[0];
+  CHECK(epoch.workers == 2);
+  CHECK(epoch.images == 400);
+  CHECK(epoch.trainAccuracy == doctest::Approx(0.6));
+  CHECK(epoch.trainLoss == doctest::Approx(0.4));
+  CHECK(epoch.epoch_s == doctest::Approx(2));
+  CHECK(epoch.images_per_s == doctest::Approx(300 + 100.0 / 3));
+  CHECK(epoch.step == 10);
+  CHECK(epoch.globalStep == 21);
+  CHECK(epoch.verbs.forward_s == doctest::Approx(1));
+  CHECK(epoch.pushed_bytes == 200);
+  CHECK(KJ_ASSERT_NONNULL(epoch.validationAccuracy) == doctest::Approx(0.7));
+}
+
+TEST_CASE("readRunRecord: epochs stand in rising order, whoever tells of them first") {
+  Events events("order");
+  events.start(2);
+  events.train(1, 1, 100, 0.1, 1);
+  events.train(1, 2, 100, 0.2, 1);
+  events.train(0, 1, 100, 0.1, 1);
+  events.train(0, 2, 100, 0.2, 1);
+  auto record = events.read();
+  REQUIRE(record.epochRecords.size() == 2);
+  CHECK(record.epochRecords[0].epoch == 1);
+  CHECK(record.epochRecords[1].epoch == 2);
+  CHECK(record.epochRecords[1].validationAccuracy == nullptr);
+}
+
+TEST_CASE("readRunRecord: a last line that is torn is left out, and the run is unfinished") {
+  Events events("torn");
+  events.start(1);
+  events.train(0, 1, 100, 0.1, 1);
+  auto record = events.read("{\"time_s\":17951700");
+  CHECK(record.state == RunRecord::UNFINISHED);
+  CHECK(record.reason == "it still goes on, or its processes were killed");
+  CHECK(record.epochRecords.size() == 1);
+}
+
+TEST_CASE("readRunRecord: a run that failed or was given up has its reason") {
+  Events failed("failed");
+  failed.start(1);
+  failed.add(0, [](Event::Builder event) { event.initFailed().setReason("the loss is nan"); });
+  auto record = failed.read();
+  CHECK(record.state == RunRecord::FAILED);
+  CHECK(record.reason == "the loss is nan");
+  CHECK(record.epochRecords.size() == 0);
+
+  Events interrupted("interrupted");
+  interrupted.start(1);
+  interrupted.add(
+      0, [](Event::Builder event) { event.initInterrupted().setReason("received SIGTERM"); });
+  CHECK(interrupted.read().state == RunRecord::INTERRUPTED);
+
+  Events stopped("stopped");
+  stopped.start(1);
+  stopped.add(0, [](Event::Builder event) { event.initStopped().setReason("not among the best"); });
+  CHECK(stopped.read().state == RunRecord::STOPPED);
+}
+
+TEST_CASE("readRunRecord: what is no event, and a folder without events, are told") {
+  Events events("wrong");
+  events.start(1);
+  CHECK_THROWS(events.read("nonsense\n"));
+  CHECK_THROWS(readRunRecord("/nowhere"));
+}
+
+TEST_CASE("readRunRecord: a worker that measured no time has no infinite speed") {
+  Events events("instant");
+  events.start(1);
+  events.train(0, 1, 100, 0.1, 0);
+  CHECK(events.read().epochRecords[0].images_per_s == 0);
+}
+
+}  // namespace
+}  // namespace runner

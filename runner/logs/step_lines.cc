@@ -1,0 +1,208 @@
+#include "runner/logs/step_lines.h"
+
+#include <kj/debug.h>
+
+#include "runner/text/line_text.h"
+
+namespace runner {
+namespace {
+
+// Whether `word` stands at the front of `rest`, then spaces and a number, which go to `count`.
+bool takeField(LineText& rest, kj::StringPtr word, uint& count) {
+  if (!take(rest, word)) return false;
+  takeSpaces(rest);
+  KJ_IF_MAYBE(c, takeCount(rest)) {
+    count = *c;
+    takeSpaces(rest);
+    return true;
+  }
+  return false;
+}
+
+bool takeField(LineText& rest, kj::StringPtr word, kj::Maybe<double>& value) {
+  if (!take(rest, word)) return false;
+  takeSpaces(rest);
+  value = takeValue(rest);
+  return value != nullptr;
+}
+
+// What follows the first `word` of `text`.
+kj::Maybe<LineText> after(LineText text, kj::StringPtr word) {
+  KJ_IF_MAYBE(place, find(text, word)) {
+    return text.slice(*place + word.size(), text.size());
+  }
+  return nullptr;
+}
+
+// Takes `word` off the end of `front`, if it stands there.
+bool takeFromEnd(LineText& front, kj::StringPtr word) {
+  if (!endsWith(front, word)) return false;
+  front = front.slice(0, front.size() - word.size());
+  return true;
+}
+
+// `front` is what precedes `training step` in `After 100 training steps`.
+bool readAfter(LineText front, kj::Maybe<uint>& steps) {
+  if (!takeFromEnd(front, " ")) return false;
+  steps = takeCountFromEnd(front);
+  return steps != nullptr && endsWith(front, "After ");
+}
+
+// The last word of `text` as a number.
+kj::Maybe<double> lastValue(LineText text) {
+  size_t begin = text.size();
+  while (begin > 0 && text[begin - 1] > ' ') begin--;
+  auto word = text.slice(begin, text.size());
+  auto value = takeValue(word);
+  if (word.size() > 0) return nullptr;
+  return value;
+}
+
+// `1502345678.234567: Worker 0: training step 1 done (global step: 0)`
+bool readReplicaStep(LineText front, LineText rest, StepLine& line) {
+  line.style = StepStyle::TF_REPLICA;
+  uint step, globalStep;
+  if (!takeField(rest, " ", step) || !takeField(rest, "done (global step:", globalStep) ||
+      !take(rest, ")")) {
+    return false;
+  }
+  line.step = step;
+  line.globalStep = globalStep;
+  if (!takeFromEnd(front, ": ")) return false;
+  line.rank = takeCountFromEnd(front);
+  if (line.rank == nullptr || !takeFromEnd(front, "Worker ")) return false;
+  if (takeFromEnd(front, ": ")) line.moment_s = lastValue(front);
+  return true;
+}
+
+// `After 200 training step(s), validation cross entropy = 1234.56`
+bool readReplicaEnd(LineText front, LineText rest, StepLine& line) {
+  line.style = StepStyle::TF_REPLICA;
+  line.end = true;
+  return takeField(rest, "(s), validation cross entropy =", line.loss) && endsHere(rest) &&
+         readAfter(front, line.globalStep);
+}
+
+bool isLetter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+// The first number in `rest` before any `(`, where other figures begin. `nan` and `inf` count where
+// they are words.
+kj::Maybe<double> firstValue(LineText& rest) {
+  bool inWord = true;  // `rest` follows letters
+  for (; rest.size() > 0 && rest[0] != '('; rest = rest.slice(1, rest.size())) {
+    bool word = isLetter(rest[0]) && !inWord;
+    inWord = isLetter(rest[0]);
+    if (!word && !(rest[0] >= '0' && rest[0] <= '9') && rest[0] != '.') continue;
+    auto tail = rest;
+    KJ_IF_MAYBE(value, takeValue(tail)) {
+      if (word && tail.size() > 0 && isLetter(tail[0])) continue;
+      rest = tail;
+      return *value;
+    }
+  }
+  return nullptr;
+}
+
+// `After 100 training steps (95 global steps), loss on training batch is 2.30259, accuracy is
+// 0.125. (0.021 sec/batch)`
+bool readAwsStep(LineText front, LineText rest, StepLine& line) {
+  line.style = StepStyle::TF_AWS;
+  uint globalStep;
+  if (!takeField(rest, "s (", globalStep) || !take(rest, "global steps)")) return false;
+  line.globalStep = globalStep;
+  if (!readAfter(front, line.step)) return false;
+  KJ_IF_MAYBE(loss, after(rest, "loss on training batch is ")) {
+    rest = *loss;
+    line.loss = takeValue(rest);
+  }
+  KJ_IF_MAYBE(accuracy, after(rest, "accura")) {
+    rest = *accuracy;
+    line.accuracy = firstValue(rest);
+  }
+  KJ_IF_MAYBE(time, after(rest, "(")) {
+    auto value = takeValue(*time);
+    if (take(*time, " sec/batch)")) line.batch_s = value;
+  }
+  return true;
+}
+
+// `Step: 100,  Epoch:  1,  Batch: 100 of 550,  Cost: 2.9133,  AvgTime: 3.11ms`, from the first
+// number on.
+bool readSchlagStep(LineText rest, StepLine& line) {
+  line.style = StepStyle::SCHLAG;
+  auto comma = [&]() {
+    bool is = take(rest, ",");
+    takeSpaces(rest);
+    return is;
+  };
+  uint globalStep;
+  kj::Maybe<double> batch_ms;
+  bool whole = takeField(rest, "", globalStep) && comma() &&
+               takeField(rest, "Epoch:", line.epoch) && comma() &&
+               takeField(rest, "Batch:", line.batch) && takeField(rest, "of", line.epochBatches) &&
+               comma() && takeField(rest, "Cost:", line.loss) && comma() &&
+               takeField(rest, "AvgTime:", batch_ms) && take(rest, "ms");
+  if (!whole) return false;
+  line.globalStep = globalStep;
+  line.batch_s = KJ_ASSERT_NONNULL(batch_ms) / 1e3;
+  return true;
+}
+
+bool readEndValue(LineText rest, StepStyle style, StepLine& line, kj::Maybe<double>& value) {
+  line.style = style;
+  line.end = true;
+  value = takeValue(rest);
+  return value != nullptr && endsHere(rest);
+}
+
+// `total step: 2005, global_step: 2000`, from the first number on.
+bool readAwsEnd(LineText rest, StepLine& line) {
+  line.style = StepStyle::TF_AWS;
+  line.end = true;
+  line.step = takeCount(rest);
+  uint globalStep;
+  if (line.step == nullptr || !takeField(rest, ", global_step:", globalStep)) return false;
+  line.globalStep = globalStep;
+  return true;
+}
+
+}  // namespace
+
+kj::Maybe<StepLine> readStepLine(LineText text, uint64_t number) {
+  StepLine line{};
+  line.number = number;
+  bool found = false;
+  // Each looks for its words' first place only: one pass, however long the line is.
+  constexpr kj::StringPtr TRAINING_STEP = "training step"_kj;
+  KJ_IF_MAYBE(place, find(text, TRAINING_STEP)) {
+    auto front = text.slice(0, *place);
+    auto rest = text.slice(*place + TRAINING_STEP.size(), text.size());
+    found = startsWith(rest, " ")   ? readReplicaStep(front, rest, line)
+            : startsWith(rest, "(") ? readReplicaEnd(front, rest, line)
+                                    : readAwsStep(front, rest, line);
+  } else KJ_IF_MAYBE(rest, after(text, "total step: ")) {
+    found = readAwsEnd(*rest, line);
+  } else KJ_IF_MAYBE(rest, after(text, "Step: ")) {
+    found = readSchlagStep(*rest, line);
+  } else KJ_IF_MAYBE(rest, after(text, "Test-Accuracy: ")) {
+    found = readEndValue(*rest, StepStyle::SCHLAG, line, line.accuracy);
+  } else KJ_IF_MAYBE(rest, after(text, "Final Cost: ")) {
+    found = readEndValue(*rest, StepStyle::SCHLAG, line, line.loss);
+  }
+  if (!found) return nullptr;
+  return line;
+}
+
+kj::Vector<StepLine> readStepLines(LineText log) {
+  kj::Vector<StepLine> lines;
+  eachLine(log, [&](LineText text, uint64_t number) {
+    KJ_IF_MAYBE(line, readStepLine(text, number)) {
+      lines.add(*line);
+    }
+  });
+  return lines;
+}
+
+}  // namespace runner

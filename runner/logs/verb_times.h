@@ -1,0 +1,39 @@
+// runner/logs/verb_times.h: where a worker's time goes, by the five verbs of a step.
+#pragma once
+
+#include <kj/time.h>
+
+namespace runner {
+
+// Seconds of the compute thread since the last reset, by verb.
+struct VerbTimes {
+  double read_s = 0;
+  double forward_s = 0;
+  double backward_s = 0;
+  double push_s = 0;
+  double pull_s = 0;
+};
+
+// Measures what passes between two calls.
+class Stopwatch {
+public:
+  Stopwatch(): clock(kj::systemPreciseMonotonicClock()), begin(clock.now()) {}
+
+  double elapsed_s() const { return (clock.now() - begin) / kj::NANOSECONDS * 1e-9; }
+  // The time since the last restart, which begins anew.
+  double restart_s() {
+    double passed_s = elapsed_s();
+    begin = clock.now();
+    return passed_s;
+  }
+  // When it was restarted last.
+  kj::TimePoint begun() const { return begin; }
+  // Adds the time since the last restart to `verb_s`.
+  void chargeTo(double& verb_s) { verb_s += restart_s(); }
+
+private:
+  const kj::MonotonicClock& clock;
+  kj::TimePoint begin;
+};
+
+}  // namespace runner

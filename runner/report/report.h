@@ -1,0 +1,23 @@
+// runner/report/report.h: the report of one or several runs: table.md, table.csv, and report.html,
+// one file that needs nothing else.
+#pragma once
+
+#include "runner/system/files.h"
+#include "runner/tables/reported_run.h"
+
+namespace runner {
+
+// The page: what came out, beside what was published; curves; where a step's time goes; traffic;
+// every value used; the machine; the weights. Well-formed XML too. The same runs give the same
+// text.
+kj::String reportHtml(kj::StringPtr title, kj::ArrayPtr<const ReportedRun> runs);
+
+// One line that says what came out of all of them: states, accuracy, time, expectations.
+kj::String verdictOf(kj::ArrayPtr<const ReportedRun> runs);
+
+// Writes table.md, table.csv and report.html to `folder`. Throws if one of them cannot be written;
+// `wayOut` says where else.
+void writeReport(kj::StringPtr folder, kj::StringPtr title, kj::ArrayPtr<const ReportedRun> runs,
+    kj::StringPtr wayOut = OTHER_RUNS);
+
+}  // namespace runner

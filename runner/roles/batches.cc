@@ -1,0 +1,124 @@
+#include "runner/roles/batches.h"
+
+#include <kj/debug.h>
+
+#include "configs/language/failure.h"
+#include "io/images/pixels.h"
+
+namespace runner {
+
+namespace {
+
+bool hasOwnValidation(const io::DataConfig& config) {
+  return config.validateOn->word == io::ValidationSet::VALIDATION;
+}
+
+}  // namespace
+
+uint64_t kept_bytes(const io::DataConfig& config, const io::DatasetFacts& facts) {
+  if (config.cache != io::DataCache::DEVICE) return 0;
+  uint64_t validation = hasOwnValidation(config) ? facts.validationRecords : 0;
+  return (facts.trainingRecords + validation) * facts.shape.size();
+}
+
+Batches::Batches(nn::Program& program, const io::Dataset& dataset, const io::DataConfig& config,
+    uint64_t seed, uint workers, uint rank)
+    : program(program),
+      crops(kj::heapArray<nn::Crop>(config.batchSize)),
+      numbers(kj::heapArray<uint64_t>(config.batchSize)) {
+  takeRaw(dataset, config);
+  bool own = hasOwnValidation(config);
+  if (keeps && own) firstOfValidation = dataset.training().count();
+  training =
+      io::Batcher::training(dataset, config, seed, workers, rank, 0, newForm(trainingLabels));
+  validation = io::Batcher::validation(
+      dataset, config, workers, rank, newForm(own ? validationLabels : trainingLabels));
+}
+
+void Batches::takeRaw(const io::Dataset& dataset, const io::DataConfig& config) {
+  bool wants = config.cache == io::DataCache::DEVICE;
+  if (wants && dataset.storedShape() == nullptr) {
+    configs::fail(
+        "images that differ in size cannot be kept on a device: set "
+        "data.cache = \"none\", or give them one size at import");
+  }
+  auto maybeShape = io::shapeOfBytes(dataset, config);
+  KJ_IF_MAYBE(shape, maybeShape) {
+    auto augmenter = io::augmenterOf(dataset, config);
+    nn::RawImages images{.shape = {shape->channels, shape->height, shape->width},
+        .reflects = augmenter.padMode == io::Padding::REFLECT,
+        .meanImage = augmenter.meanImage,
+        .means = augmenter.means,
+        .factors = augmenter.factors};
+    if (augmenter.padMode == io::Padding::VALUE) images.grey = augmenter.padValue;
+    if (wants) {
+      images.kept = dataset.training().count();
+      if (hasOwnValidation(config)) images.kept += dataset.validation().count();
+    }
+    raw = program.takeRaw(images);
+    if (wants && raw != nullptr) keep(dataset, *shape, hasOwnValidation(config));
+  }
+  if (wants && raw == nullptr) {
+    configs::fail("data.cache = \"device\" is for GPUs; set \"none\"");
+  }
+}
+
+void Batches::keep(const io::Dataset& dataset, io::ImageShape shape, bool validates) {
+  constexpr uint64_t BUFFER_BYTES = 16 << 20;
+  auto& to = KJ_ASSERT_NONNULL(raw);
+  keeps = true;
+  auto buffer = to.allocate(kj::max(1, BUFFER_BYTES / shape.size()) * shape.size());
+  auto keepAll = [&](const io::RecordDb& db, uint64_t begin) {
+    return io::readImages(
+        db, buffer, [&](uint64_t first, auto images) { to.keep(begin + first, images); });
+  };
+  trainingLabels = keepAll(dataset.training(), 0);
+  if (validates) validationLabels = keepAll(dataset.validation(), trainingLabels.size());
+}
+
+io::BatchForm Batches::newForm(kj::ArrayPtr<const int32_t> labels) {
+  KJ_IF_MAYBE(own, raw) {
+    if (keeps) return {.word = io::BatchForm::NUMBERS, .labels = labels};
+    kj::Function<kj::Array<kj::byte>(size_t)> allocate = [own](size_t bytes) {
+      return own->allocate(bytes);
+    };
+    return {.word = io::BatchForm::BYTES, .allocate = kj::mv(allocate)};
+  }
+  return {};
+}
+
+kj::Maybe<const io::Batch&> Batches::read(io::Batcher& from, uint64_t first) {
+  // The batch before is given back.
+  KJ_IF_MAYBE(own, raw) own->awaitBatch();
+  last = from.next();
+  firstNumber = first;
+  return last;
+}
+
+const io::Batch& Batches::readTraining() {
+  return KJ_ASSERT_NONNULL(read(*training, 0), "the training stream has no end");
+}
+
+kj::Maybe<const io::Batch&> Batches::readValidation() {
+  return read(*validation, firstOfValidation);
+}
+
+void Batches::set() {
+  auto& batch = KJ_REQUIRE_NONNULL(last);
+  KJ_IF_MAYBE(own, raw) {
+    for (auto n: kj::indices(crops)) {
+      auto& drawn = batch.augmentations[n];
+      crops[n] = {drawn.top, drawn.left, drawn.mirror};
+      numbers[n] = firstNumber + batch.records[n];
+    }
+    own->setBatch({.images = batch.bytes,
+        .numbers = numbers,
+        .crops = crops,
+        .labels = batch.labels,
+        .draws = batch.draws});
+  } else {
+    program.setBatch(batch.pixels, batch.labels, batch.draws);
+  }
+}
+
+}  // namespace runner

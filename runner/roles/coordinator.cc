@@ -1,0 +1,592 @@
+#include "runner/roles/coordinator.h"
+
+#include <capnp/message.h>
+#include <errno.h>
+#include <kj/debug.h>
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "configs/language/failure.h"
+#include "nn/cpu/cpu.h"
+#include "runner/logs/role_names.h"
+#include "runner/roles/disk_room.h"
+#include "runner/roles/weights.h"
+#include "runner/system/machine.h"
+#include "runner/system/reason.h"
+#include "runner/system/version.h"
+
+namespace runner {
+
+namespace {
+
+// Roles of one machine have joined long before.
+constexpr auto TELL_MISSING = 5 * kj::SECONDS;
+
+kj::ArrayPtr<const float> floats(capnp::Data::Reader data) {
+  KJ_REQUIRE(data.size() % sizeof(float) == 0, "not an array of float32", data.size());
+  return kj::arrayPtr(reinterpret_cast<const float*>(data.begin()), data.size() / sizeof(float));
+}
+
+double perImage(double sum, uint64_t images) {
+  return images == 0 ? 0 : sum / images;
+}
+
+// How far a role got: of a worker, since servers count no steps.
+kj::String reached(Role role, uint64_t step) {
+  return role == Role::WORKER ? kj::str("; ", lastReportedStep(step)) : kj::str();
+}
+
+}  // namespace
+
+// One role's seat, as the role sees it. The connection's end drops it.
+class SessionServer final: public Session::Server {
+public:
+  SessionServer(kj::Own<Job> job, Job::Seat& seat): job(kj::mv(job)), seat(seat) {}
+  ~SessionServer() noexcept(false) { job->leave(seat); }
+
+  kj::Promise<void> start(StartContext context) override {
+    // Otherwise the session of a role that is gone would wait with it, and nobody would notice.
+    context.allowCancellation();
+    return job->allJoined.addBranch().then([this, context]() mutable {
+      auto& experiment = job->experiment;
+      auto where = experiment.kvstore.mode->shards;
+      if (where == rpc::Mode::IN_WORKER) return;
+      auto role = where == rpc::Mode::IN_SERVERS ? Role::SERVER : Role::WORKER;
+      auto shards = context.getResults().initShards(experiment.shards());
+      for (uint i = 0; i < shards.size(); i++) {
+        auto& address = job->seatOf(role, i).address;
+        shards[i].setTcp(address.tcp);
+        shards[i].setLocal(address.local);
+      }
+    });
+  }
+
+  kj::Promise<void> heartbeat(HeartbeatContext context) override {
+    job->heartbeat(seat, context.getParams().getProgress());
+    auto now = kj::systemPreciseMonotonicClock().now() - kj::origin<kj::TimePoint>();
+    context.getResults().setClockNs(now / kj::NANOSECONDS);
+    return kj::READY_NOW;
+  }
+
+  kj::Promise<void> report(ReportContext context) override {
+    job->report(seat, context.getParams().getEvent());
+    return kj::READY_NOW;
+  }
+
+  kj::Promise<void> meet(MeetContext context) override {
+    auto params = context.getParams();
+    auto result = params.getResult();
+    Job::Contribution contribution{{result.getLossSum(), result.getCorrect(), result.getImages()},
+        kj::heapArray<float>(floats(params.getStatistics()))};
+    auto met = job->meet(seat, params.getEpoch(), params.getPoint(), kj::mv(contribution));
+    context.releaseParams();
+    context.allowCancellation();
+    return met.then([this, context]() mutable {
+      auto& outcome = job->meeting.outcome;
+      auto results = context.getResults();
+      auto result = results.initResult();
+      result.setLossSum(outcome.sums.loss);
+      result.setCorrect(outcome.sums.correct);
+      result.setImages(outcome.sums.images);
+      results.setStatistics(outcome.statistics.asPtr().asBytes());
+    });
+  }
+
+  kj::Promise<void> finish(FinishContext context) override {
+    auto params = context.getParams();
+    job->finish(seat, floats(params.getParameters()), floats(params.getStatistics()));
+    return kj::READY_NOW;
+  }
+
+private:
+  kj::Own<Job> job;
+  Job::Seat& seat;
+};
+
+class CoordinatorServer final: public Coordinator::Server {
+public:
+  explicit CoordinatorServer(kj::Own<Job> job): job(kj::mv(job)) {}
+
+  kj::Promise<void> join(JoinContext context) override {
+    auto params = context.getParams();
+    auto& seat = job->seatOf(params.getRole(), params.getIndex());
+    if (params.getDigest() != job->digest) {
+      configs::fail(roleName(seat.role, seat.index),
+          " was started with a different experiment file than the coordinator, or has other "
+          "images: start all roles with the same file");
+    }
+    job->join(seat, params.getMember(), params.getAddress(), params.getPid());
+    context.getResults().setSession(kj::heap<SessionServer>(kj::addRef(*job), seat));
+    context.getResults().setBoot(thisBoot());
+    return kj::READY_NOW;
+  }
+
+private:
+  kj::Own<Job> job;
+};
+
+void Job::Sums::add(const Sums& other) {
+  loss += other.loss;
+  correct += other.correct;
+  images += other.images;
+}
+
+Job::Job(const Experiment& experiment, kj::StringPtr digest, const ModelFacts& facts,
+    const RunFolder& folder, RunLog& log, kj::Timer& timer, const kj::Clock& clock)
+    : Job(experiment, digest, facts, folder, log, timer, clock, kj::newPromiseAndFulfiller<void>(),
+          kj::newPromiseAndFulfiller<void>()) {}
+
+Job::Job(const Experiment& experiment, kj::StringPtr digest, const ModelFacts& facts,
+    const RunFolder& folder, RunLog& log, kj::Timer& timer, const kj::Clock& clock,
+    kj::PromiseFulfillerPair<void> joinedPair, kj::PromiseFulfillerPair<void> endedPair)
+    : experiment(experiment),
+      digest(digest),
+      facts(facts),
+      graph(facts.graph),
+      folder(folder),
+      log(log),
+      timer(timer),
+      clock(clock),
+      begin(timer.now()),
+      running(timer),
+      counted(begin),
+      allJoined(joinedPair.promise.fork()),
+      allJoinedFulfiller(kj::mv(joinedPair.fulfiller)),
+      ended(kj::mv(endedPair.promise)),
+      endedFulfiller(kj::mv(endedPair.fulfiller)),
+      tasks(*this) {
+  auto& cluster = experiment.cluster;
+  auto builder = kj::heapArrayBuilder<Seat>(cluster.servers + cluster.workers);
+  for (uint i = 0; i < cluster.servers; i++) builder.add(Seat{Role::SERVER, i});
+  for (uint i = 0; i < cluster.workers; i++) builder.add(Seat{Role::WORKER, i});
+  seats = builder.finish();
+  meeting.contributions = kj::heapArray<kj::Maybe<Contribution>>(cluster.workers);
+}
+
+Coordinator::Client Job::bootstrap() {
+  return kj::heap<CoordinatorServer>(kj::addRef(*this));
+}
+
+void Job::showAddress(kj::StringPtr address) {
+  if (over) return;
+  capnp::MallocMessageBuilder message;
+  auto event = message.initRoot<Event>();
+  stamp(event);
+  event.initListening().setAddress(address);
+  log.show(event);
+}
+
+kj::Promise<void> Job::run(bool launched) {
+  capnp::MallocMessageBuilder message;
+  auto event = message.initRoot<Event>();
+  stamp(event);
+  auto started = event.initStarted();
+  started.setName(experiment.name);
+  started.setDigest(digest);
+  started.setInstructionSet(nn::instructionSet());
+  started.setParameters(graph.parameters);
+  started.setVersion(VERSION);
+  auto machine = thisMachine();
+  started.setCpu(machine.cpu);
+  started.setCores(machine.cores);
+  started.setMemoryBytes(machine.memory_bytes);
+  started.setWorkers(experiment.cluster.workers);
+  started.setServers(experiment.cluster.servers);
+  started.setEpochs(facts.epochs(experiment));
+  started.setSteps(facts.steps(experiment));
+  started.setGlobalBatchSize(experiment.globalBatchSize());
+  auto leftOut = started.initLeftOut(facts.leftOut.size());
+  for (auto i: kj::indices(facts.leftOut)) leftOut.set(i, facts.leftOut[i]);
+  log.append(event);
+  reportPlacement();
+  checkFolder(0);
+
+  // Whichever of them ends first, ends the job; only `ended` can end it well.
+  return kj::mv(ended)
+      .exclusiveJoin(launched ? kj::Promise<void>(kj::NEVER_DONE) : watchStart())
+      .exclusiveJoin(
+          tellMissing(kj::min(TELL_MISSING, experiment.cluster.startTimeout_s * kj::SECONDS / 2)))
+      .exclusiveJoin(watchSilence())
+      .exclusiveJoin(showProgress(0));
+}
+
+void Job::reportPlacement() {
+  if (experiment.cluster.servers == 0) return;
+  auto placement = placementOf(experiment, graph);
+  for (uint key: kj::indices(graph.keys)) {
+    for (uint server: kj::indices(placement.shards)) {
+      uint64_t floats = 0;
+      for (auto id: placement.shards[server]) {
+        auto& slice = placement.slices[id];
+        if (slice.key == key) floats += slice.size;
+      }
+      if (floats == 0) continue;
+      capnp::MallocMessageBuilder message;
+      auto event = message.initRoot<Event>();
+      stamp(event);
+      auto placed = event.initPlaced();
+      placed.setKey(graph.keys[key].name);
+      placed.setServer(server);
+      placed.setBytes(floats * sizeof(float));
+      log.append(event);
+    }
+  }
+}
+
+Job::Seat& Job::seatOf(Role role, uint index) {
+  for (auto& seat: seats) {
+    if (seat.role == role && seat.index == index) return seat;
+  }
+  configs::fail(
+      "there is no ", roleName(role, index), " in this job: it has ", experiment.cluster.roles());
+}
+
+void Job::join(Seat& seat, Member::Client member, Address::Reader address, uint pid) {
+  if (seat.joined) {
+    configs::fail(
+        roleName(seat.role, seat.index), " has joined already: give every process its own --index");
+  }
+  seat.joined = true;
+  seat.member = kj::mv(member);
+  seat.lastHeard = running.passed();
+
+  capnp::MallocMessageBuilder message;
+  auto event = message.initRoot<Event>();
+  stamp(event);
+  event.setRole(seat.role);
+  event.setIndex(seat.index);
+  event.initJoined().setAddress(address.getTcp());
+  event.getJoined().setPid(pid);
+  append(event);
+
+  seat.address = {kj::str(address.getTcp()), kj::str(address.getLocal())};
+  if (++joined == seats.size()) allJoinedFulfiller->fulfill();
+}
+
+void Job::heartbeat(Seat& seat, RoleProgress::Reader progress) {
+  seat.lastHeard = running.passed();
+  seat.epoch = progress.getEpoch();
+  seat.step = kj::max(seat.step, progress.getStep());
+  if (seat.epoch == seat.trainedEpoch) return;
+  auto result = progress.getResult();
+  seat.sums = {result.getLossSum(), result.getCorrect(), result.getImages()};
+}
+
+void Job::report(Seat& seat, Event::Reader event) {
+  if (event.isFailed()) {
+    return fail(kj::str(roleName(seat.role, seat.index), ": ", event.getFailed().getReason()));
+  }
+  if (event.isSpeed() && event.getSpeed().getStep() >= seat.step) {
+    // Newer than the latest heartbeat. Epoch, step and figures belong to the same moment.
+    auto speed = event.getSpeed();
+    uint64_t images = uint64_t(speed.getBatch()) * experiment.data.batchSize;
+    seat.epoch = speed.getEpoch();
+    seat.step = speed.getStep();
+    seat.sums = {speed.getLoss() * images, uint64_t(round(speed.getAccuracy() * images)), images};
+  }
+  if (event.isTrained()) {
+    auto trained = event.getTrained();
+    uint64_t images = trained.getImages();
+    seat.epoch = seat.trainedEpoch = trained.getEpoch();
+    seat.step = trained.getStep();
+    seat.sums = {
+        trained.getLoss() * images, uint64_t(round(trained.getAccuracy() * images)), images};
+  }
+  if (event.isBadRecord()) {
+    // Every epoch meets it again.
+    auto reason = event.getBadRecord().getReason();
+    if (badRecords.contains(reason)) return;
+    badRecords.insert(kj::str(reason));
+  }
+  capnp::MallocMessageBuilder message;
+  message.setRoot(event);
+  auto copy = message.getRoot<Event>();
+  stamp(copy);
+  copy.setRole(seat.role);
+  copy.setIndex(seat.index);
+  append(copy);
+  // Once an epoch is often enough: of the first worker that ends it.
+  if (event.isTrained() && event.getTrained().getEpoch() > epochsChecked) {
+    epochsChecked = event.getTrained().getEpoch();
+    checkFolder(epochsChecked);
+  }
+}
+
+kj::Promise<void> Job::meet(Seat& seat, uint epoch, MeetingPoint point, Contribution contribution) {
+  KJ_REQUIRE(seat.role == Role::WORKER, "only workers meet");
+  auto& mine = meeting.contributions[seat.index];
+  if (meeting.waiting.size() == 0) {
+    meeting.epoch = epoch;
+    meeting.point = point;
+  }
+  KJ_REQUIRE(meeting.epoch == epoch && meeting.point == point && mine == nullptr,
+      "workers lost step with each other", seat.index, epoch, meeting.epoch);
+  KJ_REQUIRE(
+      point != MeetingPoint::TRAINED || contribution.statistics.size() == graph.statisticsSize,
+      "statistics of another network", contribution.statistics.size(), graph.statisticsSize);
+  mine = kj::mv(contribution);
+  auto paf = kj::newPromiseAndFulfiller<void>();
+  meeting.waiting.add(kj::mv(paf.fulfiller));
+  if (meeting.waiting.size() < meeting.contributions.size()) return kj::mv(paf.promise);
+
+  // In rank order, whoever came first.
+  Contribution outcome;
+  for (auto& each: meeting.contributions) outcome.sums.add(KJ_ASSERT_NONNULL(each).sums);
+  auto size = KJ_ASSERT_NONNULL(meeting.contributions[0]).statistics.size();
+  auto sums = kj::heapArray<double>(size);
+  for (auto& sum: sums) sum = 0;
+  for (auto& each: meeting.contributions) {
+    auto& part = KJ_ASSERT_NONNULL(each);
+    for (size_t i = 0; i < size; i++) sums[i] += part.statistics[i] * double(part.sums.images);
+  }
+  outcome.statistics = KJ_MAP(sum, sums) {
+    return float(perImage(sum, outcome.sums.images));
+  };
+  meeting.outcome = kj::mv(outcome);
+  for (auto& each: meeting.contributions) each = nullptr;
+  if (point == MeetingPoint::TRAINED && experiment.cluster.servers > 0) {
+    // All pushes are answered, and none comes before all have left.
+    tasks.add(countPushes(epoch).then([this]() { endMeeting(); }));
+  } else {
+    endMeeting();
+  }
+  return kj::mv(paf.promise);
+}
+
+void Job::endMeeting() {
+  countTraining();
+  validating = meeting.point == MeetingPoint::TRAINED;
+  tellProgress();
+  for (auto& fulfiller: meeting.waiting) fulfiller->fulfill();
+  meeting.waiting.clear();
+}
+
+void Job::checkFolder(uint epochsDone) {
+  if (!isInPlace()) return;
+  if (::access(folder.path.cStr(), W_OK | X_OK) != 0) {
+    return fail(kj::str("cannot write to the folder of the run, ", folder.path, ": ",
+        strerror(errno), "; make it writable, or ", OTHER_RUNS));
+  }
+  auto needed = neededRoom(experiment, facts);
+  if (epochsDone == facts.epochs(experiment)) needed.logs_bytes = 0;
+  KJ_IF_MAYBE(why, whyNoRoom(folder, needed)) fail(kj::mv(*why));
+}
+
+bool Job::isInPlace() {
+  if (log.isInPlace()) return true;
+  fail(kj::str("the folder of the run, ", folder.path, ", or its events.jsonl, was removed or ",
+      "renamed while the run went on; start the run again, and leave its folder in place"));
+  return false;
+}
+
+kj::Promise<void> Job::countPushes(uint epoch) {
+  kj::Vector<kj::Promise<void>> counts;
+  for (auto& seat: seats) {
+    if (seat.role != Role::SERVER) continue;
+    auto counted = KJ_ASSERT_NONNULL(seat.member).countRequest().send();
+    counts.add(counted.then([this, &seat, epoch](capnp::Response<Member::CountResults>&& result) {
+      capnp::MallocMessageBuilder message;
+      auto event = message.initRoot<Event>();
+      event.initCounted().setEpoch(epoch);
+      event.getCounted().setPushes(result.getPushes());
+      report(seat, event);
+    }));
+  }
+  return kj::joinPromises(counts.releaseAsArray())
+      .catch_([](kj::Exception&& exception) -> kj::Promise<void> {
+        // That a server is gone is told where its session ends.
+        if (exception.getType() == kj::Exception::Type::DISCONNECTED) return kj::NEVER_DONE;
+        return kj::mv(exception);
+      });
+}
+
+void Job::finish(
+    Seat& seat, kj::ArrayPtr<const float> parameters, kj::ArrayPtr<const float> statistics) {
+  KJ_REQUIRE(seat.role == Role::WORKER && !seat.finished, "only workers finish, and once");
+  seat.finished = true;
+  finished++;
+  tasks.add(kj::evalNow([&]() -> kj::Promise<void> {
+    if (seat.index == 0) {
+      KJ_REQUIRE(parameters.size() == graph.parameters && statistics.size() == graph.statisticsSize,
+          "weights of another network", parameters.size(), statistics.size());
+      if (!isInPlace()) return kj::READY_NOW;
+      weightsSha256 = writeWeights(folder.weights(), graph, digest, parameters, statistics);
+    }
+    if (over || finished < experiment.cluster.workers) return kj::READY_NOW;
+    capnp::MallocMessageBuilder message;
+    auto event = message.initRoot<Event>();
+    stamp(event);
+    event.initFinished().setWeightsSha256(weightsSha256);
+    event.getFinished().setSeconds((timer.now() - begin) / kj::NANOSECONDS * 1e-9);
+    log.append(event);
+    over = true;
+    return endAll();
+  }));
+}
+
+// Every role is told, and has a second to hear it.
+kj::Promise<void> Job::endAll() {
+  auto calls = KJ_MAP(seat, seats) {
+    return KJ_ASSERT_NONNULL(seat.member).endRequest().send().ignoreResult();
+  };
+  return kj::joinPromises(kj::mv(calls))
+      .exclusiveJoin(running.until(running.passed() + 1 * kj::SECONDS))
+      // A role that leaves while it is being told has heard it.
+      .catch_([](kj::Exception&&) {})
+      .then([this]() { endedFulfiller->fulfill(); });
+}
+
+void Job::leave(Seat& seat) {
+  if (over) return;
+  // A role that fails by itself tells why, or tells the launcher.
+  fail(kj::str(roleName(seat.role, seat.index),
+           " closed its connection without giving a reason: it was killed or it crashed",
+           reached(seat.role, seat.step)),
+      kj::Exception::Type::DISCONNECTED);
+}
+
+void Job::taskFailed(kj::Exception&& exception) {
+  fail(kj::str(exception.getDescription()));
+}
+
+void Job::fail(kj::String reason, kj::Exception::Type type) {
+  if (over) return;
+  over = true;
+  endedFulfiller->reject(kj::Exception(type, __FILE__, __LINE__, kj::mv(reason)));
+}
+
+void Job::append(Event::Reader event) {
+  tasks.add(kj::evalNow([&]() -> kj::Promise<void> {
+    log.append(event);
+    return kj::READY_NOW;
+  }));
+}
+
+void Job::stamp(Event::Builder event) {
+  event.setTimeS((clock.now() - kj::UNIX_EPOCH) / kj::NANOSECONDS * 1e-9);
+}
+
+kj::String Job::missing() const {
+  kj::Vector<kj::String> names;
+  for (auto& seat: seats) {
+    if (!seat.joined) names.add(roleName(seat.role, seat.index));
+  }
+  return roleList(names);
+}
+
+kj::Promise<void> Job::tellMissing(kj::Duration pause) {
+  return timer.afterDelay(pause).then([this, pause]() -> kj::Promise<void> {
+    if (joined == seats.size()) return kj::NEVER_DONE;
+    capnp::MallocMessageBuilder message;
+    auto event = message.initRoot<Event>();
+    stamp(event);
+    auto waiting = event.initWaiting();
+    waiting.setRoles(missing());
+    waiting.setWaitedS((timer.now() - begin) / kj::MILLISECONDS / 1000.0);
+    waiting.setLimitS(experiment.cluster.startTimeout_s);
+    log.show(event);
+    return tellMissing(2 * pause);
+  });
+}
+
+kj::Promise<void> Job::watchStart() {
+  auto limit = experiment.cluster.startTimeout_s;
+  return running.until(limit * kj::SECONDS).then([this, limit]() -> kj::Promise<void> {
+    if (joined < seats.size()) {
+      fail(kj::str("not joined within ", limit, " s: ", missing(),
+          "; see why they did not start, or raise cluster.start_timeout_s"));
+    }
+    return kj::NEVER_DONE;
+  });
+}
+
+kj::Promise<void> Job::watchSilence() {
+  auto limit = experiment.cluster.silenceTimeout_s;
+  return timer.afterDelay(rpc::RunningTime::LOOK_INTERVAL).then([this, limit]() {
+    auto now = running.passed();
+    for (auto& seat: seats) {
+      if (seat.joined && now - seat.lastHeard > limit * kj::SECONDS) {
+        fail(kj::str(nameOfSilent(seat), " has been silent for ", limit, " s",
+            reached(seat.role, seat.step), "; was it stopped, ",
+            seat.role == Role::SERVER
+                ? "is its machine overloaded, or does a single update take it so long?"
+                : "or is its machine overloaded?",
+            " (cluster.silence_timeout_s)"));
+      }
+    }
+    return watchSilence();
+  });
+}
+
+kj::String Job::nameOfSilent(const Seat& seat) {
+  auto& cluster = experiment.cluster;
+  if (seat.role != Role::SERVER) return roleName(seat.role, seat.index);
+  uint first = seat.index - seat.index % cluster.serversPerProcess;
+  uint count = cluster.serversOfProcess(first);
+  auto now = running.passed();
+  for (uint i = first; i < first + count; i++) {
+    // Heartbeats come five times as often, and those of one process not at the same time.
+    bool isSilent = now - seatOf(Role::SERVER, i).lastHeard > cluster.silence() / 2;
+    if (!isSilent) return roleName(seat.role, seat.index);
+  }
+  return processName(Role::SERVER, first, count);
+}
+
+kj::Promise<void> Job::showProgress(uint64_t before) {
+  // In a quiet epoch the launcher hears nothing else.
+  auto pause = kj::min(1 * kj::SECONDS, experiment.cluster.silence() / 2);
+  return timer.afterDelay(pause).then([this, before]() {
+    uint64_t steps = 0;
+    for (auto& seat: seats) {
+      if (seat.role == Role::WORKER) steps += seat.step;
+    }
+    isInPlace();
+    countTraining();
+    speed.add((steps - before) * experiment.data.batchSize, trained_s);
+    trained_s = 0;
+    tellProgress();
+    return showProgress(steps);
+  });
+}
+
+void Job::countTraining() {
+  auto now = timer.now();
+  if (!validating) trained_s += (now - counted) / kj::NANOSECONDS * 1e-9;
+  counted = now;
+}
+
+void Job::Speed::add(double newImages, double newSeconds) {
+  // The workers prepare before the first images, and nobody knows for how long.
+  if (!hasBegun) {
+    hasBegun = newImages > 0;
+    return;
+  }
+  // Smoothed over some five seconds: a step may take longer than a second.
+  double kept = pow(0.8, newSeconds);
+  images = images * kept + newImages;
+  seconds = seconds * kept + newSeconds;
+}
+
+void Job::tellProgress() {
+  Sums sums;
+  const Seat* slowest = nullptr;
+  for (auto& seat: seats) {
+    if (seat.role != Role::WORKER) continue;
+    sums.add(seat.sums);
+    if (slowest == nullptr || seat.step < slowest->step) slowest = &seat;
+  }
+  capnp::MallocMessageBuilder message;
+  auto event = message.initRoot<Event>();
+  stamp(event);
+  auto progress = event.initProgress();
+  progress.setEpoch(slowest->epoch);
+  progress.setStep(slowest->step);
+  progress.setImagesPerS(speed.images_per_s());
+  progress.setLoss(sums.images == 0 ? kj::nan() : sums.loss / sums.images);
+  progress.setAccuracy(sums.images == 0 ? kj::nan() : double(sums.correct) / sums.images);
+  progress.setValidating(validating);
+  log.show(event);
+}
+
+}  // namespace runner

@@ -1,0 +1,545 @@
+#include "runner/roles/coordinator.h"
+
+#include <capnp/message.h>
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <kj/timer.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <cmath>
+
+#include "runner/experiment/model_facts.h"
+#include "runner/logs/run_log.h"
+#include "runner/system/files.h"
+
+namespace runner {
+namespace {
+
+constexpr uint64_t TEXT_BYTES_MAX = 1 << 24;
+
+// A job of one server and two workers, whose clock is turned by hand and whose roles are called
+// directly.
+struct TestJob {
+  kj::EventLoop loop;
+  kj::WaitScope waitScope{loop};
+  kj::TimerImpl timer{kj::origin<kj::TimePoint>()};
+  LoadedExperiment loaded;
+  kj::Own<ModelFacts> facts;
+  RunFolder folder;
+  kj::Own<RunLog> log;
+  kj::Own<Job> job;
+  kj::Promise<void> over = nullptr;
+
+  explicit TestJob(kj::StringPtr name, kj::StringPtr silence = "cluster.silence_timeout_s=5"_kj,
+      bool launched = false) {
+    kj::StringPtr overrides[] = {"cluster.servers=1", "cluster.start_timeout_s=30", silence};
+    loaded = loadExperiment("configs/fashion_mnist_dist_sync.toml", overrides);
+    REQUIRE(loaded.errors == "");
+    auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+    facts = kj::heap<ModelFacts>(experiment);
+    folder.path = kj::str(::getenv("TEST_TMPDIR"), "/", name);
+    REQUIRE(::mkdir(folder.path.cStr(), 0777) == 0);
+    log = kj::heap<RunLog>(folder, *experiment.log.style,
+        RunLog::toLauncher(kj::AutoCloseFd(::open(told().cStr(), O_WRONLY | O_CREAT, 0666))));
+    job = kj::refcounted<Job>(
+        experiment, loaded.digest, *facts, folder, *log, timer, kj::systemPreciseCalendarClock());
+    over = job->run(launched).eagerlyEvaluate(nullptr);
+  }
+
+  // What the launcher hears.
+  kj::String told() const { return kj::str(folder.path, "/told.jsonl"); }
+
+  class Hears final: public Member::Server {
+  public:
+    explicit Hears(uint& heard): heard(heard) {}
+    kj::Promise<void> end(EndContext) override {
+      heard++;
+      return kj::READY_NOW;
+    }
+    kj::Promise<void> count(CountContext context) override {
+      auto pushes = context.getResults().initPushes();
+      pushes.setPushed(800);
+      pushes.setDropped(12);
+      pushes.initStaleness(1).set(0, 788);
+      return kj::READY_NOW;
+    }
+
+  private:
+    uint& heard;
+  };
+  uint heard = 0;
+
+  kj::Promise<Session::Client> join(Role role, uint index, kj::StringPtr digest) {
+    auto request = job->bootstrap().joinRequest();
+    request.setRole(role);
+    request.setIndex(index);
+    request.setDigest(digest);
+    if (role == Role::SERVER) {
+      auto address = request.initAddress();
+      address.setTcp("127.0.0.1:1");
+      address.setLocal("unix-abstract:one");
+    }
+    request.setMember(kj::heap<Hears>(heard));
+    return request.send().then(
+        [](capnp::Response<Coordinator::JoinResults>&& response) { return response.getSession(); });
+  }
+  Session::Client join(Role role, uint index) {
+    return join(role, index, loaded.digest).wait(waitScope);
+  }
+
+  void pass(kj::Duration time) {
+    // Time-outs are chains of short waits.
+    for (auto end = timer.now() + time; timer.now() < end;) {
+      timer.advanceTo(timer.now() + 100 * kj::MILLISECONDS);
+      waitScope.poll();
+    }
+  }
+
+  kj::String failure() {
+    REQUIRE(over.poll(waitScope));
+    kj::String reason;
+    over.then([]() {}, [&](kj::Exception&& e) { reason = kj::str(e.getDescription()); })
+        .wait(waitScope);
+    return reason;
+  }
+};
+
+kj::Promise<capnp::Response<Session::MeetResults>> meet(Session::Client& session, double loss,
+    uint64_t images, MeetingPoint point = MeetingPoint::VALIDATED) {
+  auto request = session.meetRequest();
+  request.setEpoch(1);
+  request.setPoint(point);
+  auto result = request.initResult();
+  result.setLossSum(loss);
+  result.setCorrect(images / 2);
+  result.setImages(images);
+  return request.send();
+}
+
+TEST_CASE("a job that misses a role tells, at growing distances, whom it waits for") {
+  TestJob job("waiting");
+  // Of a line: the seconds that were waited.
+  auto lines = [&]() {
+    kj::Vector<double> found;
+    auto text = readWhole(job.told(), TEXT_BYTES_MAX);
+    for (kj::StringPtr rest = text; rest.size() > 0;) {
+      auto end = KJ_ASSERT_NONNULL(rest.findFirst('\n'));
+      capnp::MallocMessageBuilder message;
+      auto event = message.initRoot<Event>();
+      parseEvent(kj::heapString(rest.slice(0, end)), event);
+      rest = rest.slice(end + 1);
+      if (!event.isWaiting()) continue;
+      CHECK(event.getWaiting().getRoles() == "server 0, worker 1");
+      CHECK(event.getWaiting().getLimitS() == 30);
+      found.add(event.getWaiting().getWaitedS());
+    }
+    return found;
+  };
+  auto worker = job.join(Role::WORKER, 0);
+  auto pass = [&](uint seconds) {
+    for (uint second = 0; second < seconds; second++) {
+      worker.heartbeatRequest().send().wait(job.waitScope);
+      job.pass(1 * kj::SECONDS);
+    }
+  };
+  pass(4);
+  CHECK(lines().size() == 0);
+  pass(12);
+  auto waited = lines();
+  REQUIRE(waited.size() == 2);
+  CHECK(waited[0] == doctest::Approx(5).epsilon(0.05));
+  CHECK(waited[1] == doctest::Approx(15).epsilon(0.05));
+  // They may come yet.
+  auto started = worker.startRequest().send();
+  auto server = job.join(Role::SERVER, 0);
+  CHECK_FALSE(started.poll(job.waitScope));
+  auto late = job.join(Role::WORKER, 1);
+  started.wait(job.waitScope);
+}
+
+TEST_CASE("a job that misses a role at the start names it") {
+  TestJob job("missing");
+  auto server = job.join(Role::SERVER, 0);
+  auto worker = job.join(Role::WORKER, 1);
+  for (int second = 0; second < 31; second++) {
+    server.heartbeatRequest().send().wait(job.waitScope);
+    worker.heartbeatRequest().send().wait(job.waitScope);
+    job.pass(1 * kj::SECONDS);
+  }
+  CHECK(job.failure() ==
+        "not joined within 30 s: worker 0; see why they did not start, or raise "
+        "cluster.start_timeout_s");
+}
+
+TEST_CASE("a job that a launcher started leaves it to the launcher who has not joined in time") {
+  TestJob job("launched", "cluster.silence_timeout_s=5", true);
+  job.pass(1 * kj::HOURS);
+  CHECK_FALSE(job.over.poll(job.waitScope));
+}
+
+TEST_CASE("a heartbeat answers the coordinator's monotonic clock") {
+  TestJob job("clock");
+  auto server = job.join(Role::SERVER, 0);
+  auto& clock = kj::systemPreciseMonotonicClock();
+  auto asked = clock.now();
+  auto answer = server.heartbeatRequest().send().wait(job.waitScope);
+  auto there = kj::origin<kj::TimePoint>() + answer.getClockNs() * kj::NANOSECONDS;
+  CHECK(asked <= there);
+  CHECK(there <= clock.now());
+}
+
+TEST_CASE("all roles start together and learn the servers' addresses") {
+  TestJob job("start");
+  auto server = job.join(Role::SERVER, 0);
+  auto first = job.join(Role::WORKER, 0);
+  auto started = first.startRequest().send();
+  CHECK_FALSE(started.poll(job.waitScope));
+  auto second = job.join(Role::WORKER, 1);
+  auto response = started.wait(job.waitScope);
+  REQUIRE(response.getShards().size() == 1);
+  CHECK(kj::StringPtr(response.getShards()[0].getTcp()) == "127.0.0.1:1");
+  CHECK(kj::StringPtr(response.getShards()[0].getLocal()) == "unix-abstract:one");
+}
+
+TEST_CASE("at the end of an epoch servers tell what they counted, and what was dropped is a line") {
+  TestJob job("counted");
+  auto server = job.join(Role::SERVER, 0);
+  auto first = job.join(Role::WORKER, 0), second = job.join(Role::WORKER, 1);
+  auto met = meet(first, 1, 10, MeetingPoint::TRAINED);
+  meet(second, 1, 10, MeetingPoint::TRAINED).wait(job.waitScope);
+  met.wait(job.waitScope);
+  uint counted = 0;
+  eachEvent(job.folder, [&](Event::Reader event) {
+    if (!event.isCounted()) return;
+    counted++;
+    CHECK(event.getRole() == Role::SERVER);
+    CHECK(event.getCounted().getEpoch() == 1);
+    CHECK(event.getCounted().getPushes().getStaleness()[0] == 788);
+  });
+  CHECK(counted == 1);
+  auto log = readWhole(job.folder.log(), TEXT_BYTES_MAX);
+  CHECK(log.endsWith(" server 0: 12 of 800 pushes came late and were dropped\n"));
+  // The second meeting asks nobody.
+  auto again = meet(first, 1, 10);
+  meet(second, 1, 10).wait(job.waitScope);
+  again.wait(job.waitScope);
+}
+
+TEST_CASE("a place is given once, and only to readers of the same file") {
+  TestJob job("places");
+  auto server = job.join(Role::SERVER, 0);
+  CHECK_THROWS(job.join(Role::SERVER, 0));
+  CHECK_THROWS(job.join(Role::SERVER, 1));
+  CHECK_THROWS(job.join(Role::WORKER, 0, "another digest").wait(job.waitScope));
+}
+
+TEST_CASE("a silent role is lost, one that calls is not") {
+  TestJob job("silence");
+  auto server = job.join(Role::SERVER, 0);
+  auto first = job.join(Role::WORKER, 0);
+  auto second = job.join(Role::WORKER, 1);
+  for (int second = 0; second < 6; second++) {
+    server.heartbeatRequest().send().wait(job.waitScope);
+    first.heartbeatRequest().send().wait(job.waitScope);
+    job.pass(1 * kj::SECONDS);
+  }
+  CHECK(job.failure().startsWith("worker 1 has been silent for 5 s; no step was reported yet;"));
+}
+
+TEST_CASE("a coordinator that was stopped itself takes no role for silent or missing") {
+  TestJob job("stopped coordinator");
+  auto server = job.join(Role::SERVER, 0);
+  auto first = job.join(Role::WORKER, 0);
+  job.pass(1 * kj::SECONDS);
+  job.timer.advanceTo(job.timer.now() + 1 * kj::HOURS);
+  job.pass(2 * kj::SECONDS);
+  CHECK_FALSE(job.over.poll(job.waitScope));
+  auto second = job.join(Role::WORKER, 1);
+  job.pass(4 * kj::SECONDS);
+  CHECK(job.failure().startsWith("server 0 has been silent for 5 s"));
+}
+
+TEST_CASE("the launcher hears of a quiet job well before it takes the coordinator for silent") {
+  TestJob job("quiet", "cluster.silence_timeout_s=1");
+  auto lengthOfTold = [&]() { return readWhole(job.told(), TEXT_BYTES_MAX).size(); };
+  for (uint i = 0; i < 4; i++) {
+    auto before = lengthOfTold();
+    job.pass(500 * kj::MILLISECONDS);
+    CHECK(lengthOfTold() > before);
+  }
+}
+
+// The latest progress that the launcher was told.
+struct Told {
+  bool validating = false;
+  double imagesPerS = 0;
+  uint epoch = 0;
+  uint64_t step = 0;
+  double loss = 0;
+  double accuracy = 0;
+};
+Told lastTold(TestJob& job) {
+  Told told;
+  auto text = readWhole(job.told(), TEXT_BYTES_MAX);
+  for (kj::StringPtr rest = text; rest.size() > 0;) {
+    auto end = KJ_ASSERT_NONNULL(rest.findFirst('\n'));
+    capnp::MallocMessageBuilder message;
+    auto event = message.initRoot<Event>();
+    parseEvent(kj::heapString(rest.slice(0, end)), event);
+    rest = rest.slice(end + 1);
+    if (!event.isProgress()) continue;
+    auto progress = event.getProgress();
+    told = {progress.getValidating(), progress.getImagesPerS(), progress.getEpoch(),
+        progress.getStep(), progress.getLoss(), progress.getAccuracy()};
+  }
+  return told;
+}
+
+TEST_CASE("the progress takes epoch, step and figures from one event, and invents none") {
+  TestJob job("progress");
+  auto server = job.join(Role::SERVER, 0);
+  auto first = job.join(Role::WORKER, 0), second = job.join(Role::WORKER, 1);
+  job.pass(1 * kj::SECONDS);
+  CHECK(std::isnan(lastTold(job).loss));
+  CHECK(std::isnan(lastTold(job).accuracy));
+  for (auto worker: {&first, &second}) {
+    auto beat = worker->heartbeatRequest();
+    beat.initProgress().setEpoch(1);
+    beat.getProgress().setStep(20);
+    beat.send().wait(job.waitScope);
+    auto request = worker->reportRequest();
+    auto speed = request.initEvent().initSpeed();
+    speed.setEpoch(2);
+    speed.setBatch(20);
+    speed.setStep(50);
+    speed.setLoss(0.5);
+    speed.setAccuracy(0.75);
+    request.send().wait(job.waitScope);
+  }
+  job.pass(1 * kj::SECONDS);
+  auto told = lastTold(job);
+  CHECK(told.epoch == 2);
+  CHECK(told.step == 50);
+  CHECK(told.loss == 0.5);
+  CHECK(told.accuracy == 0.75);
+}
+
+TEST_CASE("during validation the progress says so, and the speed stays that of the training") {
+  TestJob job("validating");
+  auto server = job.join(Role::SERVER, 0);
+  auto first = job.join(Role::WORKER, 0), second = job.join(Role::WORKER, 1);
+  uint64_t step = 0;
+  auto pass = [&](uint seconds, uint stepsPerSecond) {
+    for (uint i = 0; i < seconds; i++) {
+      step += stepsPerSecond;
+      server.heartbeatRequest().send().wait(job.waitScope);
+      for (auto worker: {&first, &second}) {
+        auto request = worker->heartbeatRequest();
+        request.initProgress().setEpoch(1);
+        request.getProgress().setStep(step);
+        request.send().wait(job.waitScope);
+      }
+      job.pass(1 * kj::SECONDS);
+    }
+  };
+  auto meetAll = [&](MeetingPoint point) {
+    auto met = meet(first, 1, 10, point);
+    meet(second, 1, 10, point).wait(job.waitScope);
+    met.wait(job.waitScope);
+  };
+  pass(4, 10);
+  auto training = lastTold(job);
+  CHECK_FALSE(training.validating);
+  CHECK(training.imagesPerS > 0);
+  // The last steps came after the last heartbeats.
+  job.pass(500 * kj::MILLISECONDS);
+  for (auto worker: {&first, &second}) {
+    auto request = worker->reportRequest();
+    auto trained = request.initEvent().initTrained();
+    trained.setEpoch(1);
+    trained.setStep(step + 5);
+    trained.setImages(100);
+    trained.setLoss(0.5);
+    trained.setAccuracy(0.75);
+    request.send().wait(job.waitScope);
+  }
+  meetAll(MeetingPoint::TRAINED);
+  // At once, not a second later.
+  auto begun = lastTold(job);
+  CHECK(begun.validating);
+  CHECK(begun.epoch == 1);
+  CHECK(begun.step == step + 5);
+  CHECK(begun.loss == 0.5);
+  CHECK(begun.accuracy == 0.75);
+  job.pass(500 * kj::MILLISECONDS);
+  pass(5, 0);
+  CHECK(lastTold(job).validating);
+  CHECK(lastTold(job).imagesPerS == doctest::Approx(training.imagesPerS));
+  step += 5;
+  meetAll(MeetingPoint::VALIDATED);
+  CHECK_FALSE(lastTold(job).validating);
+  pass(1, 10);
+  CHECK_FALSE(lastTold(job).validating);
+  CHECK(lastTold(job).imagesPerS == doctest::Approx(training.imagesPerS));
+}
+
+TEST_CASE("the speed follows the training where every second has a validation") {
+  TestJob job("short epochs");
+  auto server = job.join(Role::SERVER, 0);
+  auto first = job.join(Role::WORKER, 0), second = job.join(Role::WORKER, 1);
+  uint epoch = 0;
+  uint64_t step = 0;
+  // Epochs of 20 steps, which end with 300 ms of validation.
+  auto pass = [&](uint epochs, kj::Duration training) {
+    for (uint i = 0; i < epochs; i++) {
+      epoch++;
+      step += 20;
+      job.pass(training);
+      server.heartbeatRequest().send().wait(job.waitScope);
+      for (auto worker: {&first, &second}) {
+        auto request = worker->reportRequest();
+        auto trained = request.initEvent().initTrained();
+        trained.setEpoch(epoch);
+        trained.setStep(step);
+        request.send().wait(job.waitScope);
+        auto beat = worker->heartbeatRequest();
+        beat.initProgress().setEpoch(epoch);
+        beat.getProgress().setStep(step);
+        beat.send().wait(job.waitScope);
+      }
+      for (auto point: {MeetingPoint::TRAINED, MeetingPoint::VALIDATED}) {
+        auto met = meet(first, 1, 10, point);
+        meet(second, 1, 10, point).wait(job.waitScope);
+        met.wait(job.waitScope);
+        if (point == MeetingPoint::TRAINED) job.pass(300 * kj::MILLISECONDS);
+      }
+    }
+  };
+  double images = 2.0 * 20 * KJ_ASSERT_NONNULL(job.loaded.experiment).data.batchSize;
+  pass(20, 200 * kj::MILLISECONDS);
+  CHECK(lastTold(job).imagesPerS == doctest::Approx(images / 0.2).epsilon(0.05));
+  pass(80, 400 * kj::MILLISECONDS);
+  CHECK(lastTold(job).imagesPerS == doctest::Approx(images / 0.4).epsilon(0.2));
+}
+
+TEST_CASE("of a lost server no step is told: it counts none") {
+  {
+    TestJob job("silent server");
+    auto server = job.join(Role::SERVER, 0);
+    job.pass(6 * kj::SECONDS);
+    CHECK(job.failure().startsWith("server 0 has been silent for 5 s; was it stopped, is its"));
+  }
+  TestJob job("server leaves");
+  { auto server = job.join(Role::SERVER, 0); }
+  CHECK(job.failure().startsWith("server 0 closed its connection without giving a reason"));
+}
+
+TEST_CASE("a role that leaves before the end is lost") {
+  TestJob job("leave");
+  auto server = job.join(Role::SERVER, 0);
+  { auto worker = job.join(Role::WORKER, 0); }
+  CHECK(job.failure() ==
+        "worker 0 closed its connection without giving a reason: it was killed or it crashed; no "
+        "step was reported yet");
+}
+
+TEST_CASE("a worker that leaves while it waits for the others is lost at once") {
+  SUBCASE("at the start") {
+    TestJob job("leave at the start");
+    {
+      auto worker = job.join(Role::WORKER, 0);
+      auto start = worker.startRequest().send();
+      CHECK_FALSE(start.poll(job.waitScope));
+    }
+    CHECK(job.failure().startsWith("worker 0 closed its connection without giving a reason"));
+  }
+  SUBCASE("in a meeting") {
+    TestJob job("leave a meeting");
+    auto server = job.join(Role::SERVER, 0);
+    auto other = job.join(Role::WORKER, 1);
+    {
+      auto worker = job.join(Role::WORKER, 0);
+      auto met = meet(worker, 1, 1);
+      CHECK_FALSE(met.poll(job.waitScope));
+    }
+    CHECK(job.failure().startsWith("worker 0 closed its connection without giving a reason"));
+  }
+}
+
+TEST_CASE("a run whose folder is removed or renamed fails at once and says so") {
+  TestJob job("home");
+  auto server = job.join(Role::SERVER, 0);
+  job.pass(2 * kj::SECONDS);
+  CHECK_FALSE(job.over.poll(job.waitScope));
+  auto other = kj::str(job.folder.path, " elsewhere");
+  REQUIRE(::rename(job.folder.path.cStr(), other.cStr()) == 0);
+  job.pass(2 * kj::SECONDS);
+  CHECK(job.failure() ==
+        kj::str("the folder of the run, ", job.folder.path, ", or its events.jsonl, was removed ",
+            "or renamed while the run went on; start the run again, and leave its folder in ",
+            "place"));
+}
+
+TEST_CASE("of a lost worker the newest step is told that it has reported in any way") {
+  TestJob job("newest step");
+  auto server = job.join(Role::SERVER, 0);
+  {
+    auto worker = job.join(Role::WORKER, 0);
+    auto beat = worker.heartbeatRequest();
+    beat.initProgress().setStep(214);
+    beat.send().wait(job.waitScope);
+    auto report = worker.reportRequest();
+    report.initEvent().initSpeed().setStep(350);
+    report.send().wait(job.waitScope);
+  }
+  CHECK(job.failure().endsWith("; last reported step: 350"));
+}
+
+TEST_CASE("a worker that tells why it must end, ends the job with its reason") {
+  TestJob job("told");
+  auto server = job.join(Role::SERVER, 0);
+  auto worker = job.join(Role::WORKER, 1);
+  auto request = worker.reportRequest();
+  request.initEvent().initFailed().setReason("lost server 0: it could not be reached for 5 s");
+  request.send().wait(job.waitScope);
+  CHECK(job.failure() == "worker 1: lost server 0: it could not be reached for 5 s");
+}
+
+TEST_CASE("a meeting answers when all workers are there, with the sums of all") {
+  TestJob job("meeting");
+  auto server = job.join(Role::SERVER, 0);
+  auto first = job.join(Role::WORKER, 0);
+  auto second = job.join(Role::WORKER, 1);
+  auto one = meet(second, 1.5, 10);
+  CHECK_FALSE(one.poll(job.waitScope));
+  auto other = meet(first, 2.5, 30);
+  auto answer = one.wait(job.waitScope);
+  auto result = answer.getResult();
+  CHECK(result.getLossSum() == 4.0);
+  CHECK(result.getCorrect() == 20);
+  CHECK(result.getImages() == 40);
+  CHECK(other.wait(job.waitScope).getResult().getImages() == 40);
+}
+
+TEST_CASE("the job is over when every worker has finished, and all roles hear it") {
+  TestJob job("finish");
+  auto server = job.join(Role::SERVER, 0);
+  auto first = job.join(Role::WORKER, 0);
+  auto second = job.join(Role::WORKER, 1);
+  auto request = first.finishRequest();
+  auto weights = kj::heapArray<float>(job.facts->graph.parameters);
+  for (auto& weight: weights) weight = 0.5;
+  request.setParameters(weights.asPtr().asBytes());
+  request.send().wait(job.waitScope);
+  CHECK_FALSE(job.over.poll(job.waitScope));
+  second.finishRequest().send().wait(job.waitScope);
+  job.over.wait(job.waitScope);
+  CHECK(job.heard == 3);
+  auto file = readWhole(job.folder.weights(), TEXT_BYTES_MAX);
+  CHECK(file.size() > weights.size() * sizeof(float));
+}
+
+}  // namespace
+}  // namespace runner

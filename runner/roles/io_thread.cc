@@ -1,0 +1,210 @@
+#include "runner/roles/io_thread.h"
+
+#include <kj/debug.h>
+
+#include "rpc/shard/shard_server.h"
+#include "runner/logs/role_names.h"
+#include "runner/system/reason.h"
+
+namespace runner {
+
+namespace {
+
+capnp::Data::Reader dataOf(kj::ArrayPtr<const float> values) {
+  return values.asBytes();
+}
+
+}  // namespace
+
+IoThread::IoThread(const LoadedExperiment& loaded, const RoleOptions& options,
+    rpc::MessageLimits limits, const LiveProgress& progress)
+    : thread([this, &loaded, &options, limits, &progress]() {
+        // Handed to the compute thread, which would wait for the loop for ever.
+        KJ_IF_MAYBE(e,
+            kj::runCatchingExceptions([&]() { main(loaded, options, limits, progress); })) {
+          begun.lockExclusive()->failure = kj::mv(*e);
+        }
+      }) {}
+
+IoThread::~IoThread() noexcept(false) {
+  begun.when([](const Start& start) { return start.isKnown(); },
+      [](Start& start) {
+        KJ_IF_MAYBE(here, start.loop) here->leave->fulfill();
+      });
+}
+
+void IoThread::main(const LoadedExperiment& loaded, const RoleOptions& options,
+    rpc::MessageLimits limits, const LiveProgress& progress) {
+  auto io = kj::setupAsyncIo();
+  auto leave = kj::newPromiseAndCrossThreadFulfiller<void>();
+  auto& kvstore = KJ_ASSERT_NONNULL(loaded.experiment).kvstore;
+  kj::Maybe<kj::Own<rpc::Listener>> listener;
+  kj::Maybe<const rpc::ServerAddress&> address;
+  if (kvstore.mode->shards == rpc::Mode::IN_EVERY_WORKER) {
+    rpc::lookOftenAround(io.waitScope);
+    auto listening = rpc::Listener::listen(io.provider->getNetwork(), *kvstore.transport);
+    auto& own = *listener.emplace(listening.wait(io.waitScope));
+    address = own.address();
+  }
+  auto joined = Membership::join(
+      io, loaded, options, address, limits, [&progress](RoleProgress::Builder builder) {
+        builder.setEpoch(progress.epoch);
+        builder.setStep(progress.step);
+        auto result = builder.initResult();
+        result.setLossSum(progress.lossSum);
+        result.setCorrect(progress.correct);
+        result.setImages(progress.images);
+        progress.wasRead = true;
+      });
+  Loop here{.executor = kj::getCurrentThreadExecutor(),
+      .io = io,
+      .listener = kj::mv(listener),
+      .serving = nullptr,
+      .joined = nullptr,
+      .ended = nullptr,
+      .store = kj::NEVER_DONE,
+      .leave = kj::mv(leave.fulfiller)};
+  here.joined = joined.then([&here](kj::Own<Membership> m) { here.membership = kj::mv(m); }).fork();
+  here.ended = here.joined.addBranch().then([&here]() { return here.membership->ended(); }).fork();
+  begun.lockExclusive()->loop = here;
+  leave.promise.wait(io.waitScope);
+}
+
+IoThread::Loop& IoThread::getLoop() {
+  return begun.when([](const Start& start) { return start.isKnown(); },
+      [](Start& start) -> Loop& {
+        KJ_IF_MAYBE(e, start.failure) kj::throwFatalException(kj::cp(*e));
+        return KJ_ASSERT_NONNULL(start.loop);
+      });
+}
+
+template <typename T>
+T IoThread::run(kj::Function<kj::Promise<T>(Loop&)> call) {
+  Loop& there = getLoop();
+  return there.executor.executeSync([&]() -> kj::Promise<T> {
+    auto over = there.ended.addBranch().then([]() -> kj::Promise<T> { return kj::NEVER_DONE; });
+    // All calls go to the coordinator. If it is gone, `ended` says so in plain words.
+    auto answered = call(there).catch_([&there](kj::Exception&& e) -> kj::Promise<T> {
+      if (e.getType() != kj::Exception::Type::DISCONNECTED) return kj::mv(e);
+      return there.ended.addBranch().then(
+          [e = kj::mv(e)]() mutable -> kj::Promise<T> { return kj::mv(e); });
+    });
+    return answered.exclusiveJoin(kj::mv(over));
+  });
+}
+
+void IoThread::start(kj::Maybe<rpc::RemoteStore&> store, const rpc::Transport& transport,
+    rpc::MessageLimits storeLimits, kj::Duration patience, kj::Maybe<MakeShard> makeShard) {
+  run<void>([&](Loop& here) {
+    KJ_IF_MAYBE(make, makeShard) {
+      serve(here, (*make)(here.io.unixEventPort), KJ_ASSERT_NONNULL(store), storeLimits);
+    }
+    return here.joined.addBranch()
+        .then([&here]() { return here.membership->session().startRequest().send(); })
+        .then([&here, store, &transport, storeLimits, patience](
+                  capnp::Response<Session::StartResults>&& response) {
+          KJ_IF_MAYBE(s, store) {
+            auto addresses = KJ_MAP(address, response.getShards()) {
+              return rpc::ServerAddress{kj::str(address.getTcp()), kj::str(address.getLocal())};
+            };
+            run(here, *s, kj::mv(addresses), transport, storeLimits, patience);
+          }
+        });
+  });
+}
+
+void IoThread::serve(Loop& here, rpc::ShardService::Client shard, rpc::RemoteStore& store,
+    rpc::MessageLimits limits) {
+  here.shard = shard;
+  here.serving = KJ_ASSERT_NONNULL(here.listener)
+                     ->serve(here.io.provider->getTimer(), limits, kj::mv(shard))
+                     .eagerlyEvaluate([&store](kj::Exception&& e) { store.fail(kj::mv(e)); });
+}
+
+void IoThread::run(Loop& here, rpc::RemoteStore& store, kj::Array<rpc::ServerAddress> addresses,
+    const rpc::Transport& transport, rpc::MessageLimits limits, kj::Duration patience) {
+  auto& provider = *here.io.provider;
+  auto role = here.shard == nullptr ? Role::SERVER : Role::WORKER;
+  auto names = KJ_MAP(i, kj::indices(addresses)) {
+    return kj::str(roleName(role, i), " at ", addresses[i].tcp);
+  };
+  auto connect = [&network = provider.getNetwork(), &transport, limits,
+                     addresses = kj::mv(addresses)](uint server) {
+    return rpc::connect(network, addresses[server], transport)
+        .then([limits](kj::Own<kj::AsyncIoStream> stream) {
+          return kj::heap<rpc::Peer>(kj::mv(stream), limits);
+        });
+  };
+  auto running =
+      store.run({kj::mv(names), kj::mv(connect), provider.getTimer(), patience, here.shard});
+  // If the coordinator is lost, nothing that the store waits for need ever come.
+  auto watch =
+      here.ended.addBranch().then([]() {}, [&store](kj::Exception&& e) { store.fail(kj::mv(e)); });
+  here.store = running.exclusiveJoin(kj::mv(watch)).eagerlyEvaluate(nullptr);
+}
+
+void IoThread::report(kj::Function<void(Event::Builder)> fill) {
+  run<void>([&](Loop& here) {
+    auto request = here.membership->session().reportRequest();
+    fill(request.initEvent());
+    return request.send().ignoreResult();
+  });
+}
+
+Met IoThread::meet(uint epoch, MeetingPoint point, const nn::BatchResult& result,
+    kj::ArrayPtr<const float> statistics) {
+  return run<Met>([&](Loop& here) {
+    auto request = here.membership->session().meetRequest();
+    request.setEpoch(epoch);
+    request.setPoint(point);
+    auto sums = request.initResult();
+    sums.setLossSum(result.lossSum);
+    sums.setCorrect(result.correct);
+    sums.setImages(result.images);
+    request.setStatistics(dataOf(statistics));
+    return request.send().then([](capnp::Response<Session::MeetResults>&& response) {
+      auto sums = response.getResult();
+      auto data = response.getStatistics();
+      auto mean = kj::heapArray<float>(data.size() / sizeof(float));
+      memcpy(mean.begin(), data.begin(), mean.size() * sizeof(float));
+      return Met{{sums.getLossSum(), sums.getCorrect(), sums.getImages()}, kj::mv(mean)};
+    });
+  });
+}
+
+kj::String IoThread::tellFailure(const kj::Exception& failure) {
+  auto& there = getLoop();
+  return there.executor.executeSync([&]() {
+    auto limit = there.io.provider->getTimer().afterDelay(1 * kj::SECONDS);
+    return there.joined.addBranch().exclusiveJoin(kj::mv(limit)).then([&]() {
+      return there.membership.get() == nullptr ? kj::Promise<kj::String>(reasonOf(failure))
+                                               : there.membership->tellFailure(failure);
+    });
+  });
+}
+
+kj::Duration IoThread::clockAhead() {
+  auto& there = getLoop();
+  return there.executor.executeSync([&]() { return there.membership->clockAhead(); });
+}
+
+void IoThread::finish(kj::ArrayPtr<const float> parameters, kj::ArrayPtr<const float> statistics) {
+  auto& there = getLoop();
+  there.executor.executeSync([&]() {
+    there.store = kj::NEVER_DONE;  // servers may leave from now on
+    auto request = there.membership->session().finishRequest();
+    request.setParameters(dataOf(parameters));
+    request.setStatistics(dataOf(statistics));
+    // The end of the job says more than the answer. If this process was stopped meanwhile, the
+    // coordinator has left after both, and the connection may break before the answer is read.
+    auto refused =
+        request.send().ignoreResult().then([]() -> kj::Promise<void> { return kj::NEVER_DONE; },
+            [](kj::Exception&& e) -> kj::Promise<void> {
+              if (e.getType() == kj::Exception::Type::DISCONNECTED) return kj::NEVER_DONE;
+              return kj::mv(e);
+            });
+    return there.ended.addBranch().exclusiveJoin(kj::mv(refused));
+  });
+}
+
+}  // namespace runner

@@ -1,0 +1,237 @@
+#include "runner/roles/membership.h"
+
+#include <kj/debug.h>
+#include <unistd.h>
+
+#include "rpc/wire/running_time.h"
+#include "runner/logs/role_names.h"
+#include "runner/roles/clock_offset.h"
+#include "runner/system/machine.h"
+#include "runner/system/reason.h"
+#include "runner/system/terminal.h"
+
+namespace runner {
+
+namespace {
+
+// Hears the coordinator.
+class MemberServer final: public Member::Server {
+public:
+  MemberServer(
+      kj::Own<kj::PromiseFulfiller<void>> ended, kj::Maybe<Membership::CountPushes> countPushes)
+      : ended(kj::mv(ended)), countPushes(kj::mv(countPushes)) {}
+
+  kj::Promise<void> end(EndContext) override {
+    ended->fulfill();
+    return kj::READY_NOW;
+  }
+
+  kj::Promise<void> count(CountContext context) override {
+    auto& fill = KJ_REQUIRE_NONNULL(countPushes, "only servers count pushes");
+    return fill(context.getResults().initPushes());
+  }
+
+private:
+  kj::Own<kj::PromiseFulfiller<void>> ended;
+  kj::Maybe<Membership::CountPushes> countPushes;
+};
+
+// `how` follows the coordinator's address.
+kj::Exception lost(kj::StringPtr coordinator, kj::StringPtr how) {
+  return kj::Exception(kj::Exception::Type::DISCONNECTED, __FILE__, __LINE__,
+      kj::str("the coordinator at ", coordinator, how));
+}
+
+constexpr kj::StringPtr GONE = " is gone; see there why the job has ended"_kj;
+constexpr kj::StringPtr DUMB = " does not answer"_kj;
+
+kj::Exception gone(kj::StringPtr coordinator) {
+  return lost(coordinator, GONE);
+}
+
+class Seated final: public Membership {
+public:
+  Seated(kj::AsyncIoContext& io, const LoadedExperiment& loaded, const RoleOptions& options,
+      kj::Own<kj::AsyncIoStream> stream, rpc::MessageLimits limits,
+      kj::Function<void(RoleProgress::Builder)> progress)
+      : timer(io.provider->getTimer()),
+        running(timer),
+        silence(KJ_ASSERT_NONNULL(loaded.experiment).cluster.silence()),
+        launched(options.launched),
+        coordinator(kj::str(options.coordinator)),
+        progress(kj::mv(progress)),
+        peer(kj::mv(stream), limits) {}
+
+  kj::Promise<void> join(const LoadedExperiment& loaded, const RoleOptions& options,
+      kj::Maybe<const rpc::ServerAddress&> address, kj::Maybe<CountPushes> count) {
+    auto paf = kj::newPromiseAndFulfiller<void>();
+    told = kj::mv(paf.promise);
+    auto request = peer.bootstrap().castAs<Coordinator>().joinRequest();
+    request.setRole(options.role);
+    request.setIndex(options.index);
+    request.setPid(::getpid());
+    KJ_IF_MAYBE(own, address) {
+      auto told = request.initAddress();
+      told.setTcp(own->tcp);
+      told.setLocal(own->local);
+    }
+    request.setDigest(loaded.digest);
+    request.setMember(kj::heap<MemberServer>(kj::mv(paf.fulfiller), kj::mv(count)));
+    return request.send().then([this](capnp::Response<Coordinator::JoinResults>&& response) {
+      seat = response.getSession();
+      auto boot = thisBoot();
+      sharesMachine = boot.size() > 0 && response.getBoot() == boot;
+      // The coordinator hears of a role's silence by heartbeats; a role by its connection. One
+      // machine cannot lose itself, and a coordinator that is stopped together with its job takes
+      // nothing meanwhile.
+      if (!sharesMachine) peer.breakOnSilence(silence);
+      lastHeard = running.passed();
+      beating = beat().eagerlyEvaluate(nullptr);
+    });
+  }
+
+  kj::Duration clockAhead() const override {
+    return sharesMachine ? 0 * kj::NANOSECONDS : clockOffset.get();
+  }
+
+  Session::Client session() override { return KJ_ASSERT_NONNULL(seat); }
+
+  kj::Promise<void> ended() override {
+    // Last: the end of the job may have been read just before the end of the connection.
+    auto left = peer.onDisconnect().then([this]() {
+      return kj::evalLast([this]() { kj::throwFatalException(gone(coordinator)); });
+    });
+    // What the coordinator sent before it left is still to be read, and may be that the job is
+    // over: `left` comes after that.
+    auto beats = beating.catch_([](kj::Exception&& e) -> kj::Promise<void> {
+      if (e.getType() == kj::Exception::Type::DISCONNECTED) return kj::NEVER_DONE;
+      return kj::mv(e);
+    });
+    // A coordinator that goes drops our Member too: `left` says it better.
+    auto heard = told.catch_([](kj::Exception&&) -> kj::Promise<void> { return kj::NEVER_DONE; });
+    auto all = heard.exclusiveJoin(kj::mv(left)).exclusiveJoin(kj::mv(beats));
+    if (launched) return all;
+    return all.exclusiveJoin(watchSilence());
+  }
+
+  kj::Promise<kj::String> tellFailure(const kj::Exception& failure) override {
+    auto reason = reasonOf(failure);
+    bool isOfOther = failure.getType() == kj::Exception::Type::DISCONNECTED &&
+                     !reason.startsWith(lost(coordinator, "").getDescription());
+    auto request = session().reportRequest();
+    request.initEvent().initFailed().setReason(reason);
+    // How the coordinator was lost, if it was.
+    using Loss = kj::Maybe<kj::StringPtr>;
+    auto taken = request.send().then(
+        [](auto&&) -> Loss { return nullptr; }, [](kj::Exception&&) -> Loss { return GONE; });
+    auto late = timer.afterDelay(1 * kj::SECONDS).then([]() -> Loss { return DUMB; });
+    return taken.exclusiveJoin(kj::mv(late))
+        .then([this, isOfOther, reason = kj::mv(reason)](Loss loss) mutable {
+          KJ_IF_MAYBE(how, loss) {
+            if (isOfOther) {
+              return kj::str("the coordinator at ", coordinator, *how, "; noticed here: ", reason);
+            }
+          }
+          return kj::mv(reason);
+        });
+  }
+
+private:
+  // Rejects when a call fails; never resolves.
+  kj::Promise<void> beat() {
+    auto request = KJ_ASSERT_NONNULL(seat).heartbeatRequest();
+    progress(request.initProgress());
+    auto asked = clock.now();
+    return request.send().then([this, asked](capnp::Response<Session::HeartbeatResults>&& answer) {
+      auto other = kj::origin<kj::TimePoint>() + answer.getClockNs() * kj::NANOSECONDS;
+      clockOffset.hear(asked, clock.now(), other);
+      lastHeard = running.passed();
+      return timer.afterDelay(silence / 5).then([this]() { return beat(); });
+    });
+  }
+
+  // Rejects when the coordinator has answered no heartbeat for so long; never resolves.
+  kj::Promise<void> watchSilence() {
+    return timer.afterDelay(rpc::RunningTime::LOOK_INTERVAL).then([this]() -> kj::Promise<void> {
+      if (running.passed() - lastHeard <= silence) return watchSilence();
+      return lost(coordinator,
+          kj::str(" has been silent for ", silence / kj::SECONDS,
+              " s; was it stopped, or is its machine overloaded? (cluster.silence_timeout_s)"));
+    });
+  }
+
+  kj::Timer& timer;
+  rpc::RunningTime running;
+  const kj::MonotonicClock& clock = kj::systemPreciseMonotonicClock();
+  const kj::Duration silence;
+  const bool launched;
+  kj::Duration lastHeard = 0 * kj::NANOSECONDS;  // of the coordinator, by `running`
+  const kj::String coordinator;
+  kj::Function<void(RoleProgress::Builder)> progress;
+  rpc::Peer peer;
+  kj::Maybe<Session::Client> seat;
+  bool sharesMachine = false;
+  ClockOffset clockOffset;
+  kj::Promise<void> told = nullptr;
+  kj::Promise<void> beating = nullptr;
+};
+
+// A coordinator's own reason stays as it is.
+kj::Exception whyNotJoined(kj::Exception e, kj::StringPtr coordinator) {
+  if (e.getDescription().startsWith("remote exception: ")) return e;
+  return kj::Exception(e.getType(), __FILE__, __LINE__,
+      kj::str("what answers at ", coordinator,
+          " is not a coordinator of runner, or it ended; a "
+          "coordinator says where it listens when it starts"));
+}
+
+}  // namespace
+
+kj::Promise<kj::Own<Membership>> Membership::join(kj::AsyncIoContext& io,
+    const LoadedExperiment& loaded, const RoleOptions& options,
+    kj::Maybe<const rpc::ServerAddress&> address, rpc::MessageLimits limits,
+    kj::Function<void(RoleProgress::Builder)> progress, kj::Maybe<CountPushes> count) {
+  auto& timer = io.provider->getTimer();
+  auto running = kj::heap<rpc::RunningTime>(timer);
+  auto limit = KJ_ASSERT_NONNULL(loaded.experiment).cluster.startTimeout_s;
+  auto late = running->until(limit * kj::SECONDS)
+                  .attach(kj::mv(running))
+                  .then([&options, limit]() -> kj::Promise<kj::Own<Membership>> {
+                    return lost(options.coordinator,
+                        kj::str(" has not answered within ", limit,
+                            " s; does a coordinator of runner listen there, and does it run? "
+                            "(cluster.start_timeout_s)"));
+                  });
+  return io.provider->getNetwork()
+      .parseAddress(options.coordinator)
+      .then([](kj::Own<kj::NetworkAddress> parsed) {
+        auto promise = parsed->connect();
+        return promise.attach(kj::mv(parsed));
+      })
+      .catch_([&options](kj::Exception&& e) -> kj::Own<kj::AsyncIoStream> {
+        auto why = e.getDescription();
+        if (why.startsWith("DNS lookup failed")) why = "no machine of this name is known";
+        kj::throwFatalException(kj::Exception(e.getType(), kj::heapString(e.getFile()), e.getLine(),
+            kj::str("cannot reach the coordinator at ", options.coordinator, ": ", why,
+                "; it says where it listens when it starts")));
+      })
+      .then([&io, &loaded, &options, limits, address, progress = kj::mv(progress),
+                count = kj::mv(count)](kj::Own<kj::AsyncIoStream> stream) mutable {
+        auto seated =
+            kj::heap<Seated>(io, loaded, options, kj::mv(stream), limits, kj::mv(progress));
+        auto joined = seated->join(loaded, options, address, kj::mv(count));
+        joined = joined.catch_([&options](kj::Exception&& e) {
+          kj::throwFatalException(whyNotJoined(kj::mv(e), options.coordinator));
+        });
+        return joined.then([&options, seated = kj::mv(seated)]() mutable -> kj::Own<Membership> {
+          if (!options.launched) {
+            tell(kj::str(
+                roleName(options.role, options.index), " joined the job at ", options.coordinator));
+          }
+          return kj::mv(seated);
+        });
+      })
+      .exclusiveJoin(kj::mv(late));
+}
+
+}  // namespace runner

@@ -1,0 +1,31 @@
+// runner/roles/outer_updater.h: what servers make of what workers have done by themselves.
+#pragma once
+
+#include "rpc/modes.h"
+#include "rpc/shard/updater.h"
+
+namespace runner {
+
+// The outer optimizer of local_sgd. A round's sum is that of the workers' differences old - new, so
+// its mean g is how far the mean of their values lies behind w, and one step of SGD goes there:
+//   average: w ← w - g
+//   block momentum: v ← momentum · v - rate · g;  w ← w + v
+//     (Chen and Huo 2016, BMUF with classical block momentum: v is their Δ, rate their ζ)
+//   nesterov: v ← momentum · v + g;  w ← w - rate · (g + momentum · v)
+//     (Douillard et al. 2023, arXiv 2311.08105, algorithm 1, with PyTorch's SGD)
+// Every key alike: one that no worker trains has differences of 0. Immutable; any thread.
+class OuterUpdater final: public rpc::Updater {
+public:
+  OuterUpdater(const rpc::OuterConfig& config, kj::uint workers);
+
+  kj::uint stateArrays(const rpc::Slice& slice) const override;
+  void update(const rpc::Slice& slice, const rpc::Round& round, kj::ArrayPtr<const float> current,
+      kj::ArrayPtr<float> next, kj::ArrayPtr<float> state) override;
+
+private:
+  const rpc::OuterConfig::Rule rule;
+  const float learningRate;
+  const float momentum;
+};
+
+}  // namespace runner

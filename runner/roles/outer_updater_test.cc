@@ -1,0 +1,58 @@
+#include "runner/roles/outer_updater.h"
+
+#include <doctest/doctest.h>
+#include <kj/array.h>
+
+namespace runner {
+namespace {
+
+using rpc::OuterConfig;
+
+// The value after each of three rounds of two workers whose values end 1 and 3 below those they
+// began with: the mean difference is 2. All figures are exact in float32.
+kj::Array<float> threeRounds(OuterConfig config) {
+  OuterUpdater updater(config, 2);
+  rpc::Slice slice{.key = 0, .offset = 0, .size = 1, .shard = 0};
+  auto state = kj::heapArray<float>(updater.stateArrays(slice));
+  for (auto& x: state) x = 0;
+  auto values = kj::heapArray<float>(4);
+  values[0] = 100;
+  const float sum[] = {4};
+  for (uint64_t round = 0; round < 3; round++) {
+    updater.update(slice, {.number = round, .gradientSum = sum, .divisor = 2},
+        values.slice(round, round + 1), values.slice(round + 1, round + 2), state);
+  }
+  return values;
+}
+
+TEST_CASE("average: the values become the mean of the workers', without state") {
+  auto values = threeRounds({OuterConfig::AVERAGE, 1, 0.0});
+  CHECK(values[1] == 98);
+  CHECK(values[2] == 96);
+  CHECK(values[3] == 94);
+  rpc::Slice slice{.key = 0, .offset = 0, .size = 1, .shard = 0};
+  CHECK(OuterUpdater({OuterConfig::AVERAGE, 1, 0.0}, 2).stateArrays(slice) == 0);
+}
+
+TEST_CASE("block_momentum: 1 - 1 / workers of the last change goes on") {
+  // Changes of 2, 2 + 2 / 2, 2 + 3 / 2.
+  auto values = threeRounds({OuterConfig::BLOCK_MOMENTUM, 1, nullptr});
+  CHECK(values[1] == 98);
+  CHECK(values[2] == 95);
+  CHECK(values[3] == 91.5f);
+  // One worker alone has nothing to make good for.
+  CHECK(OuterConfig{OuterConfig::BLOCK_MOMENTUM, 1, nullptr}.momentumOf(1) == 0);
+  CHECK(OuterConfig{OuterConfig::BLOCK_MOMENTUM, 1, nullptr}.momentumOf(4) == 0.75);
+  CHECK(OuterConfig{OuterConfig::BLOCK_MOMENTUM, 1, 0.25}.momentumOf(4) == 0.25);
+}
+
+TEST_CASE("nesterov: the new momentum counts in the step that makes it") {
+  // v = 2, 3, 3.5; steps (2 + v / 2) / 4.
+  auto values = threeRounds({OuterConfig::NESTEROV, 0.25, 0.5});
+  CHECK(values[1] == 100 - 0.75f);
+  CHECK(values[2] == 100 - 0.75f - 0.875f);
+  CHECK(values[3] == 100 - 0.75f - 0.875f - 0.9375f);
+}
+
+}  // namespace
+}  // namespace runner

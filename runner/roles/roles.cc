@@ -1,0 +1,132 @@
+#include "runner/roles/roles.h"
+
+#include <kj/debug.h>
+
+#include "rpc/shard/shard_server.h"
+#include "rpc/wire/listener.h"
+#include "runner/experiment/model_facts.h"
+#include "runner/logs/run_ending.h"
+#include "runner/logs/run_log.h"
+#include "runner/roles/coordinator.h"
+#include "runner/roles/membership.h"
+#include "runner/roles/store_updater.h"
+#include "runner/roles/trace_file.h"
+#include "runner/system/interrupts.h"
+#include "runner/system/reason.h"
+
+namespace runner {
+
+namespace {
+
+// What the coordinator is told that the store has counted.
+Membership::CountPushes counting(rpc::ShardService::Client store) {
+  return [store = kj::mv(store)](Pushes::Builder pushes) mutable {
+    return store.countsRequest().send().then(
+        [pushes](capnp::Response<rpc::ShardService::CountsResults>&& counts) mutable {
+          pushes.setPushed(counts.getPushed());
+          pushes.setDropped(counts.getDropped());
+          auto from = counts.getStaleness();
+          auto to = pushes.initStaleness(from.size());
+          for (auto i: kj::indices(from)) to.set(i, from[i]);
+        });
+  };
+}
+
+kj::Own<rpc::Listener> listen(kj::AsyncIoContext& io, const rpc::Transport& transport) {
+  return rpc::Listener::listen(io.provider->getNetwork(), transport).wait(io.waitScope);
+}
+
+}  // namespace
+
+bool runCoordinator(const LoadedExperiment& loaded, const RoleOptions& options, RunLog::Tell tell,
+    kj::Maybe<kj::Own<const LogAccess>> access) {
+  auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+  auto signals = options.launched ? nullptr : interrupts();
+  for (int signal: signals) kj::UnixEventPort::captureSignal(signal);
+  auto io = kj::setupAsyncIo();
+  ModelFacts facts(experiment);
+  kj::Maybe<TensorBoard> board;
+  if (experiment.log.tensorboard) board.emplace(options.folder.tensorboard());
+  RunLog log(options.folder, *experiment.log.style, kj::mv(tell), kj::mv(board), kj::mv(access));
+  // A launcher has written it.
+  if (!options.launched) writeWhole(options.folder.experiment(), loaded.resolved);
+  auto job = kj::refcounted<Job>(experiment, loaded.digest, facts, options.folder, log,
+      io.provider->getTimer(), kj::systemPreciseCalendarClock());
+  auto listener = listen(io, rpc::TCP);
+  auto serving =
+      listener->serve(io.provider->getTimer(), jobMessageLimits(facts.graph), job->bootstrap());
+  auto over = job->run(options.launched);
+
+  job->showAddress(listener->address().tcp);
+  int interrupt = 0;
+  for (int signal: signals) {
+    auto received = io.unixEventPort.onSignal(signal).then(
+        [&interrupt, signal](siginfo_t&&) { interrupt = signal; });
+    over = over.exclusiveJoin(kj::mv(received));
+  }
+  auto run = [&]() { over.exclusiveJoin(kj::mv(serving)).wait(io.waitScope); };
+  auto failed = kj::runCatchingExceptions(run);
+  // Roles were only taking their leave.
+  if (log.lastEvent() != nullptr) return true;
+  if (interrupt != 0) {
+    appendEnding(log, Ending::INTERRUPTED, reasonOfInterrupt(interrupt));
+    return false;
+  }
+  KJ_IF_MAYBE(failure, failed) {
+    if (!options.launched) {
+      // The failure may be that nothing can be written. The caller still tells of it.
+      kj::runCatchingExceptions([&]() { appendEnding(log, Ending::FAILED, reasonOf(*failure)); });
+    }
+    kj::throwFatalException(kj::mv(*failure));
+  }
+  return true;
+}
+
+void runServer(const LoadedExperiment& loaded, const RoleOptions& options) {
+  auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+  auto io = kj::setupAsyncIo();
+  rpc::lookOftenAround(io.waitScope);
+  ModelFacts facts(experiment);
+  auto placement = placementOf(experiment, facts.graph);
+  auto updater = shardUpdater(experiment, facts);
+  kj::Maybe<kj::UnixEventPort&> port;
+  if (experiment.kvstore.sharesMemory()) port = io.unixEventPort;
+  auto listener = listen(io, *experiment.kvstore.transport);
+  auto trace = traceOf(options, experiment, facts);
+  kj::Maybe<rpc::ShardTrace&> shardTrace;
+  KJ_IF_MAYBE(own, trace) {
+    shardTrace = (*own)->ofShard(experiment.cluster.workers, placement.slices.size());
+  }
+  auto store = rpc::newShardServer(
+      placement, options.index, experiment.rounds(), *updater, port, shardTrace);
+  auto serving = listener->serve(io.provider->getTimer(),
+      rpc::limitsFor(placement, experiment.cluster.connectionSilence()), store);
+  auto membership = Membership::join(
+      io, loaded, options, listener->address(), jobMessageLimits(facts.graph),
+      [](RoleProgress::Builder) {}, counting(store))
+                        .wait(io.waitScope);
+  auto run = [&]() { membership->ended().exclusiveJoin(kj::mv(serving)).wait(io.waitScope); };
+  KJ_IF_MAYBE(failure, kj::runCatchingExceptions(run)) {
+    if (options.launched) kj::throwFatalException(kj::mv(*failure));
+    auto reason = membership->tellFailure(*failure).wait(io.waitScope);
+    kj::throwFatalException(kj::Exception(failure->getType(), __FILE__, __LINE__, kj::mv(reason)));
+  }
+  KJ_IF_MAYBE(own, trace) {
+    writeTrace(**own, experiment, options, placement, facts.graph.keys, membership->clockAhead());
+  }
+}
+
+void runRole(const LoadedExperiment& loaded, const RoleOptions& options, RunLog::Tell tell,
+    kj::Maybe<kj::Own<const LogAccess>> access) {
+  switch (options.role) {
+    case Role::COORDINATOR:
+      runCoordinator(loaded, options, kj::mv(tell), kj::mv(access));
+      return;
+    case Role::SERVER:
+      return runServer(loaded, options);
+    case Role::WORKER:
+      return runWorker(loaded, options);
+  }
+}
+
+}  // namespace runner

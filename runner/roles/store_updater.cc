@@ -1,0 +1,103 @@
+#include "runner/roles/store_updater.h"
+
+#include "nn/loops/floats.h"
+#include "rpc/shard/delay_compensation.h"
+#include "rpc/store/worker_update.h"
+#include "runner/experiment/run_length.h"
+#include "runner/roles/outer_updater.h"
+
+namespace runner {
+
+StoreUpdater::StoreUpdater(const Experiment& experiment, const ModelFacts& facts)
+    : train(experiment.train),
+      exchanges(experiment.kvstore.mode->shards != rpc::Mode::IN_WORKER),
+      graph(facts.graph),
+      rules(KJ_MAP(key, facts.graph.keys) { return experiment.train.rules.of(key); }),
+      imagesPerPush(
+          train.loss->word == LossReduction::MEAN ? uint64_t(experiment.data.batchSize) : 1),
+      stalenessAware(experiment.kvstore.stalenessAware),
+      run(runLengthOf(experiment, facts.trainingRecords)) {}
+
+uint StoreUpdater::stateArrays(const rpc::Slice& slice) const {
+  auto& rule = rules[slice.key];
+  if (rule.isFrozen()) return 0;
+  return rule.optimizer->stateArrays() + (train.rules.lookahead == nullptr ? 0 : 1);
+}
+
+void StoreUpdater::update(const rpc::Slice& slice, const rpc::Round& round,
+    kj::ArrayPtr<const float> current, kj::ArrayPtr<float> next, kj::ArrayPtr<float> state) {
+  auto& rule = rules[slice.key];
+  size_t own = rule.isFrozen() ? 0 : rule.optimizer->stateArrays() * current.size();
+  if (rule.trainsIn(round.number, run)) {
+    apply(rule, slice.key, round, current, next, state.slice(0, own));
+  } else {
+    nn::copy(current, next);
+  }
+  KJ_IF_MAYBE(lookahead, train.rules.lookahead) {
+    if (rule.isFrozen()) return;
+    auto slow = state.slice(own, state.size());
+    if (round.number == 0) nn::copy(current, slow);
+    lookahead->apply(round.number, run, next, slow);
+  }
+}
+
+void StoreUpdater::apply(const nn::KeyRule& rule, uint keyIndex, const rpc::Round& round,
+    kj::ArrayPtr<const float> current, kj::ArrayPtr<float> next, kj::ArrayPtr<float> state) const {
+  auto& key = graph.keys[keyIndex];
+  // Zhang et al. 2016, equation 6.
+  uint64_t staleness = stalenessAware ? kj::max(1u, round.staleness) : 1;
+  rule.optimizer->apply({
+      .gradient = round.gradientSum,
+      .rescale = 1.0f / (imagesPerPush * round.divisor),
+      .current = current,
+      .next = next,
+      .state = state,
+      .learningRate = rule.learningRate(round.number, run) / staleness,
+      .decay = rule.decay(),
+      .number = round.number,
+      .role = key.role,
+      .rows = key.rows,
+      .cols = key.cols,
+  });
+}
+
+double StoreUpdater::learningRate(uint64_t round) const {
+  return train.rules.optimizer->learningRate() * train.rules.schedule->factor(round, run);
+}
+
+kj::Maybe<nn::ValueUpdates> StoreUpdater::byValue() const {
+  if (exchanges) return nullptr;
+  return nn::ValueUpdates::of(train.rules, graph.keys, run, 1.0f / imagesPerPush);
+}
+
+kj::String placeOfUpdates(const Experiment& experiment, bool itself) {
+  auto& mode = *experiment.kvstore.mode;
+  if (itself) {
+    return kj::str(experiment.cluster.devices[0], " updates the parameters, which stay there");
+  }
+  if (mode.shards == rpc::Mode::IN_WORKER)
+    return kj::str("the worker's host updates the parameters");
+  if (experiment.kvstore.updatesInWorkers()) {
+    return kj::str("every worker updates all parameters, on its host");
+  }
+  if (mode.sends == rpc::Mode::DIFFERENCE) {
+    return kj::str("every worker updates its parameters by itself, on its host, until they meet");
+  }
+  return kj::str(mode.hasServers() ? "the servers update" : "the workers' hosts update",
+      " the parameters, each its share");
+}
+
+kj::Own<rpc::Updater> shardUpdater(const Experiment& experiment, const ModelFacts& facts) {
+  auto& kvstore = experiment.kvstore;
+  if (kvstore.mode->sends == rpc::Mode::DIFFERENCE) {
+    return kj::heap<OuterUpdater>(kvstore.outer, experiment.cluster.workers);
+  }
+  if (kvstore.updatesInWorkers()) return kj::heap<rpc::SumUpdater>();
+  auto updater = kj::heap<StoreUpdater>(experiment, facts);
+  if (kvstore.mode->applied == rpc::Mode::AS_IT_IS) return updater;
+  auto compensation =
+      kj::heap<rpc::DelayCompensation>(*updater, kvstore.compensation, updater->imagesOfPush());
+  return compensation.attach(kj::mv(updater));
+}
+
+}  // namespace runner

@@ -1,0 +1,225 @@
+#include "runner/roles/store_updater.h"
+
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+
+#include "runner/experiment/model_facts.h"
+
+namespace runner {
+namespace {
+
+// The first round of two workers of batch 100 on MNIST whose learning rate is not that of round 0,
+// when it drops after every epoch.
+uint64_t firstDrop(kj::StringPtr mode, kj::StringPtr part) {
+  auto modeWord = kj::str("kvstore.mode=", mode), partWord = kj::str("data.part=", part);
+  kj::StringPtr overrides[] = {modeWord, partWord, "cluster.servers=1", "cluster.workers=2",
+      "data.batch_size=100", "train.schedule={ kind = \"factor\", every_epochs = 1, factor = 0.5 }",
+      "train.optimizer={ kind = \"sgd\", learning_rate = 1, momentum = 0 }"};
+  auto loaded = loadExperiment("configs/mnist_mlp_local.toml", overrides);
+  CAPTURE(loaded.errors.cStr());
+  REQUIRE(loaded.experiment != nullptr);
+  auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+  ModelFacts facts(experiment);
+  StoreUpdater updater(experiment, facts);
+  float gradient[] = {1}, current[] = {0}, first[1], next[1];
+  rpc::Slice slice{.key = 0, .offset = 0, .size = 1, .shard = 0};
+  auto state = kj::heapArray<float>(updater.stateArrays(slice));
+  updater.update(slice, {0, gradient}, current, first, state);
+  REQUIRE(first[0] < 0);
+  for (uint64_t round = 1; round < 5000; round++) {
+    updater.update(slice, {round, gradient}, current, next, state);
+    if (next[0] != first[0]) return round;
+  }
+  return 0;
+}
+
+TEST_CASE("an epoch of a schedule has as many updates as the store makes in it") {
+  CHECK(firstDrop("dist_sync", "split") == 300);
+  CHECK(firstDrop("dist_async", "split") == 600);
+  CHECK(firstDrop("local_sgd", "split") == 300);
+  CHECK(firstDrop("dist_sync", "whole") == 600);
+  CHECK(firstDrop("dist_async", "whole") == 1200);
+  CHECK(firstDrop("dist_async", "same") == 1200);
+}
+
+TEST_CASE("a schedule over the whole run ends with the store's last update in every mode") {
+  struct {
+    kj::StringPtr mode, part, length;
+    uint64_t updates;
+  } rows[] = {{"dist_sync", "split", "epochs=2", 600}, {"dist_async", "split", "epochs=2", 1200},
+      {"dist_sync", "same", "epochs=2", 1200}, {"dist_sync", "split", "steps=77", 77},
+      {"local_sgd", "split", "epochs=2", 600}, {"local_sgd", "split", "steps=77", 77},
+      {"dist_async", "split", "steps=77", 78}};
+  for (auto& row: rows) {
+    auto mode = kj::str("kvstore.mode=", row.mode), part = kj::str("data.part=", row.part);
+    auto length = kj::str("train.", row.length);
+    kj::StringPtr overrides[] = {mode, part, length, "cluster.servers=1", "cluster.workers=2",
+        "data.batch_size=100", "train.schedule={ kind = \"poly\" }"};
+    auto loaded = loadExperiment("configs/mnist_mlp_local.toml", overrides);
+    CAPTURE(loaded.errors.cStr());
+    REQUIRE(loaded.experiment != nullptr);
+    auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+    ModelFacts facts(experiment);
+    StoreUpdater updater(experiment, facts);
+    CHECK(updater.learningRate(row.updates - 1) > 0);
+    CHECK(updater.learningRate(row.updates) == 0);
+  }
+}
+
+TEST_CASE("where one worker fills a round of two, an update takes two of its steps") {
+  struct {
+    kj::StringPtr length;
+    uint64_t steps, updates;
+  } rows[] = {{"epochs=2", 1200, 600}, {"steps=77", 154, 77}};
+  for (auto& row: rows) {
+    auto length = kj::str("train.", row.length);
+    kj::StringPtr overrides[] = {"kvstore.mode=dist_sync", "kvstore.aggregate=2",
+        "kvstore.aggregate_from=any", length, "cluster.servers=1", "cluster.workers=1",
+        "data.batch_size=100"};
+    auto loaded = loadExperiment("configs/mnist_mlp_local.toml", overrides);
+    CAPTURE(loaded.errors.cStr());
+    REQUIRE(loaded.experiment != nullptr);
+    auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+    ModelFacts facts(experiment);
+    CHECK(facts.steps(experiment) == row.steps);
+    CHECK(StoreUpdater(experiment, facts).runLength().updates == row.updates);
+    CHECK(StoreUpdater(experiment, facts).runLength().updatesPerEpoch == 300);
+  }
+}
+
+TEST_CASE("a stale gradient is applied at the rate over its staleness, if the file says so") {
+  for (bool aware: {false, true}) {
+    auto word = kj::str("kvstore.staleness_aware=", aware ? "true" : "false");
+    kj::StringPtr overrides[] = {"kvstore.mode=dist_async", word, "cluster.servers=1",
+        "cluster.workers=2", "data.batch_size=100",
+        "train.optimizer={ kind = \"sgd\", learning_rate = 1, momentum = 0, weight_decay = 0 }"};
+    auto loaded = loadExperiment("configs/mnist_mlp_local.toml", overrides);
+    CAPTURE(loaded.errors.cStr());
+    REQUIRE(loaded.experiment != nullptr);
+    auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+    ModelFacts facts(experiment);
+    auto updater = shardUpdater(experiment, facts);
+    rpc::Slice slice{.key = 0, .offset = 0, .size = 1, .shard = 0};
+    auto state = kj::heapArray<float>(updater->stateArrays(slice));
+    for (uint64_t staleness: {0, 1, 2, 4}) {
+      float gradient[] = {800}, current[] = {0}, next[1];
+      updater->update(slice, {5, gradient, 1, staleness}, current, next, state);
+      CHECK(next[0] == -8.0f / (aware ? kj::max(uint64_t(1), staleness) : 1));
+    }
+  }
+}
+
+// An experiment with a network of two dense layers (fc1, fc2, ...: `explain` shows them) on MNIST:
+// 600 updates an epoch.
+LoadedExperiment grouped(kj::StringPtr groups) {
+  auto given = kj::str("train.groups=", groups);
+  kj::StringPtr overrides[] = {given, "train.epochs=3", "data.batch_size=100",
+      "train.optimizer={ kind = \"sgd\", learning_rate = 0.5, momentum = 0.5, weight_decay = 0.25 "
+      "}",
+      "train.schedule={ kind = \"poly\" }"};
+  auto loaded = loadExperiment("configs/mnist_mlp_local.toml", overrides);
+  CAPTURE(loaded.errors.cStr());
+  REQUIRE(loaded.experiment != nullptr);
+  return loaded;
+}
+
+// One value of a key in update `round`: begun at 2, with a gradient of 100 images that are 3 each.
+float updated(const LoadedExperiment& loaded, kj::StringPtr key, uint64_t round) {
+  auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+  ModelFacts facts(experiment);
+  StoreUpdater updater(experiment, facts);
+  rpc::Slice slice{.key = 0, .offset = 0, .size = 1, .shard = 0};
+  while (facts.graph.keys[slice.key].name != key) slice.key++;
+  auto state = kj::heapArray<float>(updater.stateArrays(slice));
+  for (float& value: state) value = 0;
+  float gradient[] = {300}, current[] = {2}, next[] = {7};
+  updater.update(slice, {round, gradient}, current, next, state);
+  return next[0];
+}
+
+TEST_CASE("a group has its own factors, optimizer and schedule; the first that matches counts") {
+  auto loaded = grouped(
+      "[{ keys = [\"fc1_weight\"], learning_rate_factor = 2, decay_factor = 4 }, "
+      "{ keys = [\"fc1_*\", \"fc2_b*s\"], optimizer = { kind = \"sgd\", "
+      "learning_rate = 0.125 }, schedule = { kind = \"constant\" } }]");
+  CHECK(updated(loaded, "fc1_weight", 0) == 2 - 2 * 0.5f * (3 + 4 * 0.25f * 2));
+  CHECK(updated(loaded, "fc1_bias", 0) == 2 - 0.125f * 3);
+  CHECK(updated(loaded, "fc2_bias", 0) == 2 - 0.125f * 3);
+  CHECK(updated(loaded, "fc2_weight", 0) == 2 - 0.5f * (3 + 0.25f * 2));
+  // In the middle of the run, the common schedule has gone half its way.
+  CHECK(updated(loaded, "fc1_bias", 900) == 2 - 0.125f * 3);
+  CHECK(updated(loaded, "fc1_weight", 900) == 2 - 0.5f * 2 * 0.5f * (3 + 4 * 0.25f * 2));
+  CHECK(updated(loaded, "fc2_weight", 900) == 2 - 0.5f * 0.5f * (3 + 0.25f * 2));
+}
+
+TEST_CASE("a frozen key keeps its bits and has no state") {
+  auto loaded = grouped("[{ keys = [\"fc1_weight\"], learning_rate_factor = 0 }]");
+  CHECK(updated(loaded, "fc1_weight", 0) == 2);
+  CHECK(updated(loaded, "fc1_weight", 1799) == 2);
+  CHECK(updated(loaded, "fc1_bias", 0) < 2);
+  auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+  ModelFacts facts(experiment);
+  StoreUpdater updater(experiment, facts);
+  CHECK(facts.graph.keys[0].name == "fc1_weight");
+  CHECK(updater.stateArrays({.key = 0, .offset = 0, .size = 1, .shard = 0}) == 0);
+  CHECK(updater.stateArrays({.key = 1, .offset = 0, .size = 1, .shard = 0}) == 1);
+}
+
+TEST_CASE("a key is trained for the epochs of its group, and its own schedule ends with them") {
+  auto common = grouped("[{ keys = [\"fc1_bias\"], epochs = 1.5 }]");
+  // The common schedule knows the whole run: half of it is over.
+  CHECK(updated(common, "fc1_bias", 899) < 2 - 0.5f * 0.5f * 3);
+  CHECK(updated(common, "fc1_bias", 900) == 2);
+  CHECK(updated(common, "fc1_bias", 1799) == 2);
+  CHECK(updated(common, "fc1_weight", 1799) < 2);
+  auto own = grouped("[{ keys = [\"fc1_bias\"], epochs = 1.5, schedule = { kind = \"poly\" } }]");
+  CHECK(updated(own, "fc1_bias", 450) == 2 - 0.5f * 0.5f * (3 + 0.25f * 2));
+  CHECK(updated(own, "fc1_bias", 900) == 2);
+}
+
+TEST_CASE("keys stay whole where their optimizer needs it, unless they are frozen") {
+  auto loaded = grouped(
+      "[{ keys = [\"fc2_weight\"], learning_rate_factor = 0, optimizer = { kind = "
+      "\"lars\" } }, { keys = [\"*_weight\"], optimizer = { kind = \"muon\" } }, "
+      "{ keys = [\"fc2_bias\"], optimizer = { kind = \"lars\" } }]");
+  auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+  ModelFacts facts(experiment);
+  for (auto& key: storeKeys(experiment, facts.graph)) {
+    CAPTURE(key.name.cStr());
+    bool whole =
+        key.name != "fc2_weight" && (key.name.endsWith("_weight") || key.name == "fc2_bias");
+    CHECK(key.splittable == !whole);
+  }
+}
+
+TEST_CASE("the lookahead draws back all keys but frozen ones, and the run ends on slow values") {
+  kj::StringPtr overrides[] = {"train.steps=3", "train.lookahead={ every = 2, decay = 0.5 }",
+      "data.batch_size=100",
+      "train.optimizer={ kind = \"sgd\", learning_rate = 1, momentum = 0, weight_decay = 0 }",
+      "train.groups=[{ keys = [\"fc1_weight\"], learning_rate_factor = 0 }]"};
+  auto loaded = loadExperiment("configs/mnist_mlp_local.toml", overrides);
+  CAPTURE(loaded.errors.cStr());
+  REQUIRE(loaded.experiment != nullptr);
+  auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+  ModelFacts facts(experiment);
+  StoreUpdater updater(experiment, facts);
+  rpc::Slice frozen{.key = 0, .offset = 0, .size = 1, .shard = 0};
+  CHECK(updater.stateArrays(frozen) == 0);
+  rpc::Slice slice{.key = 1, .offset = 0, .size = 1, .shard = 0};
+  REQUIRE(updater.stateArrays(slice) == 1);
+  // 8, after the first update 5, after the second 2 and half the way back to 8; after the third 5.
+  float gradient[] = {300}, values[4] = {8}, state[1] = {0};
+  for (uint64_t round = 0; round < 3; round++) {
+    updater.update(slice, {round, gradient}, kj::arrayPtr(&values[round], 1),
+        kj::arrayPtr(&values[round + 1], 1), state);
+  }
+  CHECK(values[1] == 5);
+  CHECK(values[2] == 5);
+  CHECK(values[3] == 5);
+  float same[1] = {7};
+  updater.update(frozen, {1, gradient}, kj::arrayPtr(&values[0], 1), same, nullptr);
+  CHECK(same[0] == 8);
+}
+
+}  // namespace
+}  // namespace runner

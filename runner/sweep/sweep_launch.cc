@@ -1,0 +1,397 @@
+#include "runner/sweep/sweep_launch.h"
+
+#include <kj/debug.h>
+#include <unistd.h>
+
+#include "configs/language/failure.h"
+#include "runner/experiment/model_facts.h"
+#include "runner/logs/run_ending.h"
+#include "runner/roles/role_options.h"
+#include "runner/roles/weights.h"
+#include "runner/sweep/stopped_run.h"
+#include "runner/system/files.h"
+#include "runner/system/reason.h"
+#include "runner/system/terminal.h"
+#include "runner/tables/run_tables.h"
+#include "runner/text/numbers.h"
+
+namespace runner {
+
+// A run of several: lines of the sweep's board.
+class SweepLaunch::View final: public RunView {
+public:
+  View(SweepLaunch& sweep, Running& running, uint epochs, uint64_t steps)
+      : RunView(epochs, steps), sweep(sweep), running(running) {}
+
+  void show(Event::Reader event) override;
+  void say(kj::StringPtr line) override;
+  void end() override {}
+
+  kj::String text = kj::str("starting");
+
+private:
+  SweepLaunch& sweep;
+  Running& running;
+};
+
+struct SweepLaunch::Running {
+  Running(SweepLaunch& sweep, size_t index, kj::AutoCloseFd lock, const ModelFacts& facts)
+      : sweep(sweep),
+        index(index),
+        held(sweep.folderOf(index), kj::mv(lock)),
+        view(sweep, *this, facts.epochs(sweep.experimentOf(index)),
+            facts.steps(sweep.experimentOf(index))) {
+    sweep.running.add(this);
+  }
+  // Its roles are gone.
+  ~Running() noexcept(false) {
+    KJ_IF_MAYBE(reason, sweep.interruption) {
+      if (!hasEnded) recordInterruption(*reason);
+    }
+    kj::Vector<Running*> others;
+    for (auto other: sweep.running) {
+      if (other != this) others.add(other);
+    }
+    sweep.running = kj::mv(others);
+  }
+
+  void recordInterruption(kj::StringPtr reason) {
+    auto& style = *sweep.experimentOf(index).log.style;
+    KJ_IF_MAYBE(e, kj::runCatchingExceptions(
+                       [&]() { recordEnding(held.folder, style, Ending::INTERRUPTED, reason); })) {
+      view.say(kj::str("warning: the interruption is not recorded: ", reasonOf(*e)));
+    }
+  }
+
+  SweepLaunch& sweep;
+  const size_t index;
+  HeldRunFolder held;
+  bool hasEnded = false;
+  View view;
+  // What workers have told of the latest epoch that they validated. They meet at each one's end: no
+  // other is told of before all have told of this one.
+  struct Validation {
+    uint workers = 0;
+    double accuracies = 0;  // their sum
+  } validation;
+  kj::Maybe<Stop> stop;  // once it is given up
+  kj::PromiseFulfillerPair<void> givenUp = kj::newPromiseAndFulfiller<void>();
+};
+
+void SweepLaunch::View::show(Event::Reader event) {
+  KJ_IF_MAYBE(progress, note(event)) {
+    text = kj::mv(*progress);
+    sweep.redraw();
+  }
+  KJ_IF_MAYBE(line, noticeOf(event)) say(*line);
+  if (event.isValidated()) {
+    sweep.validated(running, event.getValidated());
+  }
+}
+
+void SweepLaunch::View::say(kj::StringPtr line) {
+  sweep.say(kj::str(sweep.nameOf(running.index), ": ", line));
+}
+
+uint parallelRuns(const LoadedRuns& all, uint cores) {
+  KJ_IF_MAYBE(sweep, all.sweep) {
+    KJ_IF_MAYBE(wanted, sweep->parallelRuns) return *wanted;
+  }
+  uint largest = 1;
+  for (auto& run: all.runs) {
+    auto& cluster = KJ_ASSERT_NONNULL(run.loaded.experiment).cluster;
+    uint devices = cluster.devices.size();
+    largest = kj::max(largest, cluster.workers * cluster.threadsPerWorker * devices);
+  }
+  return kj::max(1u, cores / largest);
+}
+
+SweepLaunch::SweepLaunch(const LoadedRuns& all, kj::StringPtr runs, kj::AsyncIoContext& io)
+    : all(all),
+      runs(runs),
+      io(io),
+      progress(STDERR_FILENO),
+      records(kj::heapArray<RunRecord>(all.runs.size())),
+      began(io.provider->getTimer().now()) {
+  auto& sweep = KJ_ASSERT_NONNULL(all.sweep);
+  KJ_IF_MAYBE(config, sweep.stop) asha.emplace(*config);
+}
+
+SweepLaunch::~SweepLaunch() noexcept(false) = default;
+
+const Experiment& SweepLaunch::experimentOf(size_t index) const {
+  return KJ_ASSERT_NONNULL(all.runs[index].loaded.experiment);
+}
+
+RunFolder SweepLaunch::folderOf(size_t index) const {
+  return runFolder(runs, experimentOf(index).name, all.runs[index].name);
+}
+
+kj::String SweepLaunch::nameOf(size_t index) const {
+  auto& run = all.runs[index];
+  return kj::str(
+      "run ", index + 1, "/", all.runs.size(), " ", runner::nameOf(run.settings, all.shortKeys));
+}
+
+kj::Maybe<RunRecord> SweepLaunch::endedBefore(size_t index) const {
+  auto folder = folderOf(index);
+  if (::access(folder.events().cStr(), R_OK) != 0) return nullptr;
+  kj::Maybe<RunRecord> result;
+  // What cannot be read is run again.
+  auto wrong = kj::runCatchingExceptions([&]() { result = readRunRecord(folder.path); });
+  if (wrong != nullptr) return nullptr;
+  auto& record = KJ_ASSERT_NONNULL(result);
+  if (record.digest != all.runs[index].loaded.digest) return nullptr;
+  bool done = record.state == RunRecord::FINISHED ||
+              (record.state == RunRecord::STOPPED && asha != nullptr && record.rule == stopRule());
+  if (!done) return nullptr;
+  return kj::mv(record);
+}
+
+kj::Maybe<kj::String> SweepLaunch::whyNoWeights(size_t index, const RunRecord& record) const {
+  if (record.state != RunRecord::FINISHED) return nullptr;
+  return whyNotWeights(folderOf(index).weights(), record.weightsSha256);
+}
+
+kj::Maybe<RunRecord> SweepLaunch::doneBefore(size_t index) const {
+  auto ended = endedBefore(index);
+  KJ_IF_MAYBE(record, ended) {
+    if (whyNoWeights(index, *record) != nullptr) return nullptr;
+  }
+  return ended;
+}
+
+kj::Maybe<RunRecord> SweepLaunch::skipped(size_t index) {
+  auto done = doneBefore(index);
+  KJ_IF_MAYBE(record, done) {
+    say(kj::str(nameOf(index), ": skipped, it ",
+        record->state == RunRecord::STOPPED ? "was stopped" : "has finished", " before"));
+    noteRungs(*record);
+  }
+  return done;
+}
+
+kj::String SweepLaunch::stopRule() const {
+  KJ_IF_MAYBE(a, asha) return a->rule();
+  return nullptr;
+}
+
+void SweepLaunch::noteRungs(const RunRecord& record) {
+  KJ_IF_MAYBE(a, asha) {
+    for (auto& epoch: record.epochRecords) {
+      KJ_IF_MAYBE(accuracy, epoch.validationAccuracy) a->keeps(epoch.epoch, *accuracy);
+    }
+  }
+}
+
+void SweepLaunch::writeOrder() const {
+  auto names = KJ_MAP(run, all.runs)->kj::StringPtr {
+    return run.name;
+  };
+  auto parent = kj::str(runs, "/", experimentOf(0).name);
+  makeFolders(parent);
+  writeRunOrder(parent, names);
+}
+
+kj::Promise<kj::Array<RunRecord>> SweepLaunch::run() {
+  writeOrder();
+  uint before = 0;
+  for (size_t index: kj::indices(all.runs)) {
+    KJ_IF_MAYBE(record, skipped(index)) {
+      records[index] = kj::mv(*record);
+      before++;
+    } else {
+      waiting.add(index);
+    }
+  }
+  toDo = waiting.size();
+  uint parallel = kj::min(parallelRuns(all, thisMachine().cores), toDo);
+  auto inParallel = toDo == 0 ? kj::str() : kj::str(", ", parallel, " side by side");
+  say(kj::str("sweep ", experimentOf(0).name, ": ", counted(toDo, "run"), " to do, ", before,
+      " done before", inParallel));
+  return runWaiting(parallel).then([this]() {
+    lookAgainAtFailed();
+    progress.clear();
+    return kj::mv(records);
+  });
+}
+
+kj::Promise<void> SweepLaunch::runWaiting(uint parallel) {
+  kj::Vector<kj::Promise<void>> lanes;
+  for (uint i = 0; i < parallel; i++) lanes.add(takeNext());
+  return kj::joinPromises(lanes.releaseAsArray()).then([this, parallel]() -> kj::Promise<void> {
+    auto looked = kj::mv(elsewhere);
+    for (size_t index: looked) {
+      if (lockOf(folderOf(index)) == nullptr) {
+        elsewhere.add(index);
+      } else {
+        waiting.add(index);
+      }
+    }
+    if (elsewhere.size() < looked.size()) return runWaiting(parallel);
+    for (size_t index: elsewhere) records[index] = recordElsewhere(index);
+    return kj::READY_NOW;
+  });
+}
+
+void SweepLaunch::lookAgainAtFailed() {
+  for (size_t index: kj::indices(records)) {
+    if (records[index].state != RunRecord::FAILED) continue;
+    KJ_IF_MAYBE(record, doneBefore(index)) {
+      say(kj::str(
+          nameOf(index), ": another process has run it again since, and it has ended well"));
+      records[index] = kj::mv(*record);
+    } else {
+      // A folder that cannot be made or locked is why the run failed.
+      kj::runCatchingExceptions([&]() {
+        if (lockOf(folderOf(index)) == nullptr) records[index] = recordElsewhere(index);
+      });
+    }
+  }
+}
+
+kj::Promise<void> SweepLaunch::takeNext() {
+  if (started == waiting.size()) return kj::READY_NOW;
+  size_t index = waiting[started++];
+  return kj::evalNow([&]() { return start(index); })
+      .then([](RunRecord&& record) { return kj::mv(record); },
+          [this, index](kj::Exception&& e) {
+            RunRecord record;
+            record.folder = kj::str(folderOf(index).path);
+            record.state = RunRecord::FAILED;
+            record.reason = reasonOf(e);
+            tell(index, record);
+            return record;
+          })
+      .then([this, index](RunRecord&& record) {
+        if (record.state == RunRecord::ELSEWHERE) {
+          elsewhere.add(index);
+        } else {
+          finish(index, kj::mv(record));
+        }
+        return takeNext();
+      });
+}
+
+RunRecord SweepLaunch::recordElsewhere(size_t index) const {
+  auto folder = folderOf(index);
+  RunRecord record;
+  // It may not have come so far as to write its first event.
+  auto ignored = kj::runCatchingExceptions([&]() { record = readRunRecord(folder.path); });
+  record.folder = kj::str(folder.path);
+  record.state = RunRecord::ELSEWHERE;
+  record.reason = holderOf(folder);
+  return record;
+}
+
+kj::Promise<RunRecord> SweepLaunch::start(size_t index) {
+  auto& loaded = all.runs[index].loaded;
+  KJ_IF_MAYBE(problem, all.runs[index].problem) configs::fail(*problem);
+  auto free = lockOf(folderOf(index));
+  if (free == nullptr) {
+    auto record = recordElsewhere(index);
+    tell(index, record);
+    return kj::mv(record);
+  }
+  auto running = kj::heap<Running>(
+      *this, index, kj::mv(KJ_ASSERT_NONNULL(free)), ModelFacts(experimentOf(index)));
+  auto& held = running->held;
+  // Another runner may have done it since.
+  KJ_IF_MAYBE(record, skipped(index)) return kj::mv(*record);
+  KJ_IF_MAYBE(record, endedBefore(index)) {
+    KJ_IF_MAYBE(why, whyNoWeights(index, *record)) {
+      say(kj::str(nameOf(index), ": had finished before, but runs again: ", *why));
+    }
+  }
+  held.empty();
+  writeWhole(held.folder.experiment(), loaded.resolved);
+  auto givenUp = running->givenUp.promise.then([]() { return Outcome{}; });
+  return launch(loaded, held.folder, running->view, io)
+      .exclusiveJoin(kj::mv(givenUp))
+      .then([this, index, &running = *running](Outcome&& outcome) {
+        running.hasEnded = true;
+        auto record = recordOf(running, outcome);
+        tell(index, record);
+        return record;
+      })
+      .attach(kj::mv(running));
+}
+
+RunRecord SweepLaunch::recordOf(const Running& running, Outcome& outcome) {
+  auto& folder = running.held.folder;
+  // Whatever its end was: it came after what decided this.
+  KJ_IF_MAYBE(stop, running.stop) {
+    recordStop(running.held, running.sweep.all.runs[running.index].loaded, *stop);
+    return readRunRecord(folder.path);
+  }
+  KJ_IF_MAYBE(reason, outcome.failure) {
+    RunRecord record;
+    // A run that failed early has no events.
+    auto ignored = kj::runCatchingExceptions([&]() { record = readRunRecord(folder.path); });
+    record.folder = kj::str(folder.path);
+    record.state = RunRecord::FAILED;
+    record.reason = kj::mv(*reason);
+    return record;
+  }
+  return readRunRecord(folder.path);
+}
+
+void SweepLaunch::tell(size_t index, const RunRecord& record) {
+  auto text = kj::str(stateWord(record.state), record.reason.size() > 0 ? ": " : "", record.reason);
+  if (record.state == RunRecord::FINISHED && record.epochRecords.size() > 0) {
+    KJ_IF_MAYBE(accuracy, record.epochRecords.back().validationAccuracy) {
+      text =
+          kj::str("accuracy ", figureText(*accuracy, 4), " in ", figureText(record.run_s, 1), " s");
+    }
+  }
+  say(kj::str(nameOf(index), ": ", text));
+}
+
+void SweepLaunch::finish(size_t index, RunRecord record) {
+  ended++;
+  if (record.state == RunRecord::FAILED) failed++;
+  records[index] = kj::mv(record);
+  redraw();
+}
+
+void SweepLaunch::validated(Running& running, Event::Validated::Reader validated) {
+  // It was told faster than it was taken down.
+  if (running.stop != nullptr) return;
+  auto& validation = running.validation;
+  validation.accuracies += validated.getAccuracy();
+  uint workers = experimentOf(running.index).cluster.workers;
+  if (++validation.workers < workers) return;
+  // The figure of its record too, by which a later call goes.
+  double accuracy = validation.accuracies / workers;
+  validation = {};
+  uint epoch = validated.getEpoch();
+  KJ_IF_MAYBE(a, asha) {
+    if (a->keeps(epoch, accuracy) || validated.getLast()) return;
+    running.stop = Stop{epoch, a->rule(),
+        kj::str("at epoch ", epoch, ": validation accuracy ", figureText(accuracy, 4),
+            " is not among the best so far")};
+    running.givenUp.fulfiller->fulfill();
+  }
+}
+
+void SweepLaunch::redraw() {
+  kj::Vector<kj::String> lines;
+  double done = ended;
+  for (auto each: running) {
+    lines.add(kj::str(nameOf(each->index), ": ", each->view.text));
+    done += each->view.partDone();
+  }
+  kj::Maybe<double> eta_s;
+  double elapsed_s = (io.provider->getTimer().now() - began) / kj::MILLISECONDS / 1e3;
+  if (done > 0) eta_s = elapsed_s / done * (toDo - done);
+  uint before = all.runs.size() - toDo;
+  lines.add(progressText(before + ended, all.runs.size(), failed, eta_s));
+  progress.show(lines);
+}
+
+void SweepLaunch::say(kj::StringPtr line) {
+  progress.clear();
+  runner::tell(line);
+}
+
+}  // namespace runner

@@ -1,0 +1,98 @@
+// runner/sweep/sweep_launch.h: runs what a sweep lists, several side by side, and goes on where an
+// earlier call ended.
+#pragma once
+
+#include <kj/async-io.h>
+
+#include "runner/experiment/asha.h"
+#include "runner/launch/launchers.h"
+#include "runner/launch/progress.h"
+#include "runner/logs/run_record.h"
+#include "runner/sweep/loaded_runs.h"
+
+namespace runner {
+
+// How many runs go side by side: what the file says, or as many of the largest as `cores` hold.
+uint parallelRuns(const LoadedRuns& all, uint cores);
+
+// One process and one event loop carry all runs; the roles of each are processes of their own.
+class SweepLaunch {
+public:
+  // Runs go to folders below `runs`. All arguments must outlive it; `io`'s port must capture child
+  // exits.
+  SweepLaunch(const LoadedRuns& all, kj::StringPtr runs, kj::AsyncIoContext& io);
+  ~SweepLaunch() noexcept(false);
+  KJ_DISALLOW_COPY(SweepLaunch);
+
+  // Skips what is finished, runs the rest, and resolves to what is known of every run, in the order
+  // of the list. A run that fails ends no other one. A run that another process runs, or tries
+  // again after it failed here, is left to it and looked at again at the end: its record then says
+  // what became of it, or ELSEWHERE. What runs is taken down when the promise is dropped; it begins
+  // anew with the next call. Call once; the promise goes before this.
+  kj::Promise<kj::Array<RunRecord>> run();
+  // Before the promise is dropped: `reason` is recorded of every run that is then taken down.
+  void interrupt(kj::StringPtr reason) { interruption = kj::str(reason); }
+  // Takes the progress lines away.
+  void clear() { progress.clear(); }
+
+private:
+  class View;
+  struct Running;
+
+  const Experiment& experimentOf(size_t index) const;
+  RunFolder folderOf(size_t index) const;
+  kj::String nameOf(size_t index) const;
+  // The record of a run that has finished, or was stopped by the same rule, in an earlier call.
+  kj::Maybe<RunRecord> endedBefore(size_t index) const;
+  // Why the folder of that run no longer holds the weights that the record names; null if it does,
+  // or if a stopped run never had weights.
+  kj::Maybe<kj::String> whyNoWeights(size_t index, const RunRecord& record) const;
+  // The record of a run that needs no more: it has ended before, and its weights are there.
+  kj::Maybe<RunRecord> doneBefore(size_t index) const;
+  // The same, said to be skipped and counted at the rungs.
+  kj::Maybe<RunRecord> skipped(size_t index);
+  // sweep.stop; empty without.
+  kj::String stopRule() const;
+  void noteRungs(const RunRecord& record);
+
+  // Leaves the order of the runs for `runner table`.
+  void writeOrder() const;
+
+  // Runs what waits, several side by side, and what other processes have released meanwhile.
+  kj::Promise<void> runWaiting(uint parallel);
+  // What became of runs that failed here, and that another process has tried again since.
+  void lookAgainAtFailed();
+  // Starts one run after another, each when the one before has ended.
+  kj::Promise<void> takeNext();
+  kj::Promise<RunRecord> start(size_t index);
+  // What is known of a run that another process runs now.
+  RunRecord recordElsewhere(size_t index) const;
+  static RunRecord recordOf(const Running& running, Outcome& outcome);
+  // Says how it ended.
+  void tell(size_t index, const RunRecord& record);
+  void finish(size_t index, RunRecord record);
+
+  // What views tell.
+  void validated(Running& running, Event::Validated::Reader validated);
+  void redraw();
+  void say(kj::StringPtr line);
+
+  const LoadedRuns& all;
+  const kj::StringPtr runs;
+  kj::AsyncIoContext& io;
+  ProgressLine progress;
+  kj::Maybe<Asha> asha;
+  kj::Array<RunRecord> records;  // by index; those of runs that are to come are empty
+  size_t toDo = 0;               // runs that were not done before
+  kj::Vector<size_t> waiting;    // indices of runs to start, and how many have been
+  size_t started = 0;
+  kj::Vector<size_t>
+      elsewhere;    // indices of runs that another process had when they were looked at
+  uint ended = 0;   // of those to do
+  uint failed = 0;  // of these
+  kj::Maybe<kj::String> interruption;
+  kj::TimePoint began;
+  kj::Vector<Running*> running;
+};
+
+}  // namespace runner

@@ -1,0 +1,111 @@
+#include "runner/system/child_process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <kj/debug.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runner/system/own_program.h"
+
+namespace runner {
+
+namespace {
+
+struct Pipe {
+  kj::AutoCloseFd read;
+  kj::AutoCloseFd write;
+};
+
+Pipe newPipe() {
+  int fds[2];
+  KJ_SYSCALL(::pipe2(fds, O_CLOEXEC));
+  return {kj::AutoCloseFd(fds[0]), kj::AutoCloseFd(fds[1])};
+}
+
+// What the launcher takes for the reason of a role's end.
+void say(const char* text) {
+  (void)!::write(STDERR_FILENO, text, strlen(text));
+}
+
+// In the child: nothing here may allocate. The signal mask and the handlers of the launcher are not
+// the child's.
+[[noreturn]] void becomeRole(
+    pid_t launcher, int input, int output, int errors, char* const* arguments) {
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != launcher) ::_exit(1);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  // Ctrl-C goes to the launcher, which then takes the roles down in order.
+  ::signal(SIGINT, SIG_IGN);
+  ::signal(SIGCHLD, SIG_DFL);
+  ::dup2(input, STDIN_FILENO);
+  ::dup2(output, STDOUT_FILENO);
+  ::dup2(errors, STDERR_FILENO);
+  becomeOwnProgram(arguments);
+  say("error: cannot start this program again: ");
+  say(::strerrordesc_np(errno));
+  say("; is the file still there, and can it be executed?\n");
+  ::_exit(127);
+}
+
+}  // namespace
+
+ChildProcess::ChildProcess(kj::StringPtr name, kj::ArrayPtr<const kj::String> arguments,
+    kj::LowLevelAsyncIoProvider& io, kj::UnixEventPort& port)
+    : name(kj::str(name)), exit(nullptr) {
+  auto in = newPipe();
+  auto out = newPipe();
+  auto err = newPipe();
+  auto argv = kj::heapArray<char*>(arguments.size() + 1);
+  for (size_t i = 0; i < arguments.size(); i++) argv[i] = const_cast<char*>(arguments[i].cStr());
+  argv[arguments.size()] = nullptr;
+
+  pid_t launcher = ::getpid();
+  pid_t child;
+  KJ_SYSCALL(child = ::fork(), "cannot start a process", name);
+  if (child == 0) becomeRole(launcher, in.read, out.write, err.write, argv.begin());
+  pid = child;
+  input = kj::mv(in.write);
+  auto flags =
+      kj::LowLevelAsyncIoProvider::TAKE_OWNERSHIP | kj::LowLevelAsyncIoProvider::ALREADY_CLOEXEC;
+  output = io.wrapInputFd(kj::mv(out.read), flags);
+  errors = io.wrapInputFd(kj::mv(err.read), flags);
+  exit = port.onChildExit(pid);
+}
+
+ChildProcess::~ChildProcess() noexcept(false) {
+  // The port clears `pid` when it has waited for the child. Otherwise its promise is still there
+  // and must go first, or the port would wait for a process that is ours to reap.
+  exit = nullptr;
+  KJ_IF_MAYBE(p, pid) {
+    pid_t child = *p;
+    pid = nullptr;
+    ::kill(-child, SIGKILL);
+    ::kill(child, SIGKILL);
+    int status;
+    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+  }
+}
+
+kj::Promise<int> ChildProcess::ended() {
+  return kj::mv(exit);
+}
+
+bool ChildProcess::isStopped() const {
+  KJ_IF_MAYBE(p, pid) {
+    // Does not take the news away, so it stays until the child continues.
+    siginfo_t info = {};
+    int result = ::waitid(P_PID, *p, &info, WSTOPPED | WNOHANG | WNOWAIT);
+    return result == 0 && info.si_pid == *p;
+  }
+  return false;
+}
+
+}  // namespace runner

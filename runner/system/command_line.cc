@@ -1,0 +1,178 @@
+#include "runner/system/command_line.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <kj/debug.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "configs/language/diagnostics.h"
+#include "configs/language/printable.h"
+#include "runner/system/files.h"
+#include "runner/system/own_program.h"
+#include "runner/system/reason.h"
+#include "runner/system/terminal.h"
+
+namespace runner {
+
+namespace {
+
+// Of the first write to stdout that failed; 0 if all went well.
+int printError = 0;
+bool isOutputClosed = false;  // since the program began
+
+// `-5` and `-.5` are values, not options.
+bool isNegativeNumber(kj::StringPtr word) {
+  if (!word.startsWith("-")) return false;
+  auto digits = word.slice(word.startsWith("-.") ? 2 : 1);
+  return digits.size() > 0 && '0' <= digits[0] && digits[0] <= '9';
+}
+
+// The words of the command line as kj takes them: `--help` for `-h`, and a negative number in one
+// word with the option before it, since kj takes a word with a dash for an option.
+kj::Array<kj::String> wordsForKj(kj::ArrayPtr<char* const> arguments) {
+  kj::Vector<kj::String> words;
+  bool options = true;      // until `--`
+  bool takesValue = false;  // whether the word before is an option without one
+  for (kj::StringPtr word: arguments) {
+    options = options && word != "--";
+    if (takesValue && isNegativeNumber(word)) {
+      words.back() = kj::str(words.back(), words.back().startsWith("--") ? "=" : "", word);
+    } else {
+      words.add(options && word == "-h" ? kj::str("--help") : kj::str(word));
+    }
+    bool isLong = word.startsWith("--") && word.findFirst('=') == nullptr;
+    bool isShort = word.size() == 2 && word.startsWith("-") && word != "--";
+    takesValue = options && (isLong || isShort) && !isNegativeNumber(word);
+  }
+  return words.releaseAsArray();
+}
+
+// KJ warns of a PWD that names another folder than the current one, as whoever starts a program in
+// a folder without a shell leaves it.
+void forgetForeignFolder() {
+  const char* folder = ::getenv("PWD");
+  if (folder == nullptr) return;
+  struct stat named, here;
+  bool isHere = folder[0] == '/' && ::lstat(folder, &named) == 0 && ::lstat(".", &here) == 0 &&
+                named.st_ino == here.st_ino && named.st_dev == here.st_dev;
+  if (!isHere) ::unsetenv("PWD");
+}
+
+}  // namespace
+
+void print(kj::StringPtr text) {
+  if (printError != 0) return;
+  if (isOutputClosed) {
+    printError = EBADF;
+  } else if (::isatty(STDOUT_FILENO) == 1) {
+    printError = writeAll(STDOUT_FILENO, configs::printableLines(text).asBytes());
+  } else {
+    printError = writeAll(STDOUT_FILENO, text.asBytes());
+  }
+}
+
+void printWrapped(kj::StringPtr text) {
+  print(wrappedFor(STDOUT_FILENO, text));
+}
+
+void openStandardStreams() {
+  for (int fd: {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(fd, F_GETFD) >= 0) continue;
+    if (fd == STDOUT_FILENO) isOutputClosed = true;
+    // The system takes the lowest number that is free.
+    if (::open("/dev/null", O_RDWR) >= 0) continue;
+    auto reason = strerror(errno);
+    tell(kj::str("error: cannot open /dev/null: ", reason,
+        "; it stands in for a standard stream that is closed: leave all three open"));
+    ::_exit(RUN_FAILED);
+  }
+}
+
+void setThreadEnvironment(char* argv[]) {
+  constexpr const char* WANTED[][2] = {
+      {"OMP_NUM_THREADS", "1"}, {"OMP_WAIT_POLICY", "passive"}, {"OMP_DYNAMIC", "false"}};
+  bool changed = false;
+  for (auto& [name, value]: WANTED) {
+    const char* present = ::getenv(name);
+    if (present != nullptr && strcmp(present, value) == 0) continue;
+    KJ_SYSCALL(::setenv(name, value, 1));
+    changed = true;
+  }
+  if (changed) becomeOwnProgram(argv);
+}
+
+void CommandLine::endWith(ExitCode code) {
+  bool isLost = printError != 0 && printError != EPIPE;
+  if (isLost && (code == OK || code == MISSED)) {
+    error(kj::str(
+        "cannot write to standard output: ", isOutputClosed ? "it is closed" : strerror(printError),
+        "; what was printed is not complete"));
+    code = RUN_FAILED;
+  }
+  ::_exit(code);
+}
+
+void CommandLine::endWith(const kj::Exception& exception, int disconnected) {
+  error(reasonOf(exception));
+  bool lost = exception.getType() == kj::Exception::Type::DISCONNECTED;
+  ::_exit(lost ? disconnected : RUN_FAILED);
+}
+
+void CommandLine::warning(kj::StringPtr message) {
+  tell(kj::str("warning: ", message));
+}
+
+void CommandLine::error(kj::StringPtr message) {
+  tell(kj::str("error: ", message));
+}
+
+void CommandLine::exitError(kj::StringPtr message) {
+  auto text = configs::printableLines(message);
+  writeQuietly(
+      STDERR_FILENO, kj::str(wrappedFor(STDERR_FILENO, text), text.endsWith("\n") ? "" : "\n"));
+  endWith(WRONG_INPUT);
+}
+
+void CommandLine::exitInfo(kj::StringPtr message) {
+  printWrapped(kj::str(message, message.endsWith("\n") ? "" : "\n"));
+  endWith(OK);
+}
+
+void CommandLine::run(kj::MainFunc main, int argc, char* argv[], int disconnected) {
+  // A pipe that nobody reads is an error of write(): see print().
+  ::signal(SIGPIPE, SIG_IGN);
+  // So is a file that becomes larger than `ulimit -f` allows. Roles inherit that.
+  ::signal(SIGXFSZ, SIG_IGN);
+  forgetForeignFolder();
+  auto words = wordsForKj(kj::arrayPtr(argv, argc).slice(argc > 0 ? 1 : 0, argc));
+  auto params = KJ_MAP(word, words)->kj::StringPtr {
+    return word;
+  };
+  // kj answers `help help` with a joke.
+  bool isHelpOnHelp = params.size() > 1 && params[0] == "help" && params[1] == "help";
+  if (isHelpOnHelp) params = kj::heapArray<kj::StringPtr>({"--help"_kj});
+  checkCommand(params);
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { main(programName, params); })) {
+    endWith(*e, disconnected);
+  }
+  endWith(OK);
+}
+
+void CommandLine::checkCommand(kj::ArrayPtr<const kj::StringPtr> words) {
+  // kj knows `help` by itself.
+  if (commands.empty() || words.size() == 0 || words[0].startsWith("-") || words[0] == "help") {
+    return;
+  }
+  for (auto command: commands) {
+    if (command == words[0]) return;
+  }
+  exitError(kj::str(programName, ": `", words[0], "` is not a command; ",
+      configs::suggest(words[0], commands), "\nTry '", programName,
+      " --help' for more information."));
+}
+
+}  // namespace runner

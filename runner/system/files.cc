@@ -1,0 +1,313 @@
+#include "runner/system/files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <kj/debug.h>
+#include <kj/vector.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <atomic>
+
+#include "configs/language/failure.h"
+#include "configs/language/printable.h"
+
+namespace runner {
+
+namespace {
+
+[[noreturn]] void failToWrite(kj::StringPtr name, int error, kj::StringPtr wayOut = OTHER_RUNS) {
+  kj::String advice;
+  if (error == ENOSPC || error == EDQUOT) advice = kj::str("; free some space, or ", wayOut);
+  if (error == EACCES || error == EPERM || error == EROFS) {
+    advice = kj::str("; make its folder writable, or ", wayOut);
+  }
+  if (error == EFBIG) {
+    rlimit limit;
+    bool isLimited = ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+    // In every folder.
+    advice = isLimited ? kj::str("; raise the limit on the size of a file (`ulimit -f`), which is ",
+                             limit.rlim_cur, " bytes")
+                       : kj::str("; its file system has no larger files: ", wayOut);
+  }
+  configs::fail("cannot write ", name, ": ", strerror(error), advice);
+}
+
+void writeAll(int fd, kj::ArrayPtr<const kj::byte> bytes, kj::StringPtr name,
+    kj::StringPtr wayOut = OTHER_RUNS) {
+  int error = runner::writeAll(fd, bytes);
+  if (error != 0) failToWrite(name, error, wayOut);
+}
+
+kj::AutoCloseFd openToWrite(kj::StringPtr path, int flags, kj::StringPtr wayOut = OTHER_RUNS) {
+  int fd = ::open(path.cStr(), flags | O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  if (fd < 0) failToWrite(path, errno, wayOut);
+  return kj::AutoCloseFd(fd);
+}
+
+constexpr kj::StringPtr TEMPORARY = ".part-"_kj;
+
+// Ends with a slash, or is empty for a path in the working folder.
+kj::String folderOf(kj::StringPtr path) {
+  KJ_IF_MAYBE(slash, path.findLast('/')) return kj::heapString(path.slice(0, *slash + 1));
+  return nullptr;
+}
+
+bool isAllDigits(kj::ArrayPtr<const char> text) {
+  for (char c: text) {
+    if (c < '0' || c > '9') return false;
+  }
+  return text.size() > 0;
+}
+
+// Whether `fd` is the file that `path` names.
+bool isNamed(int fd, kj::StringPtr path) {
+  struct stat open, named;
+  return ::fstat(fd, &open) == 0 && ::stat(path.cStr(), &named) == 0 &&
+         open.st_ino == named.st_ino && open.st_dev == named.st_dev;
+}
+
+// A new temporary file of a path, locked.
+struct Temporary {
+  kj::String name;
+  kj::AutoCloseFd fd;  // none if it could not be made
+  int error = 0;       // of the system, then
+};
+
+Temporary newTemporary(kj::StringPtr path) {
+  static std::atomic<kj::uint> made = 0;
+  for (;;) {
+    Temporary result;
+    result.name = kj::str(path, TEMPORARY, ::getpid(), "-", made++);
+    int raw = ::open(result.name.cStr(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (raw < 0) {
+      // A process of another machine may have the same number.
+      if (errno == EEXIST) continue;
+      result.error = errno;
+      return result;
+    }
+    result.fd = kj::AutoCloseFd(raw);
+    // A file system without locks keeps abandoned files.
+    bool locked = ::flock(raw, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+    // Before it was locked, another process may have removed it as an abandoned one.
+    if (locked && isNamed(raw, result.name)) return result;
+    ::unlink(result.name.cStr());
+  }
+}
+
+// So that the new name of `file` in `folder` outlasts a crash of the machine.
+void syncFolder(kj::StringPtr folder, int file, kj::StringPtr path, kj::StringPtr wayOut) {
+  auto name = folder.size() == 0 ? "."_kj : folder;
+  int raw = ::open(name.cStr(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (raw < 0) {
+    // A folder that may be written but not read.
+    if (::syncfs(file) != 0) failToWrite(path, errno, wayOut);
+    return;
+  }
+  kj::AutoCloseFd fd(raw);
+  // Some file systems of networks cannot sync a folder.
+  if (::fsync(fd) != 0 && errno != EINVAL) failToWrite(path, errno, wayOut);
+}
+
+}  // namespace
+
+WholeFile::WholeFile(kj::StringPtr path, kj::StringPtr wayOut)
+    : path(kj::str(path)), wayOut(wayOut) {
+  removeAbandoned(path);
+  auto made = newTemporary(path);
+  if (made.error != 0) failToWrite(path, made.error, wayOut);
+  temporary = kj::mv(made.name);
+  fd = kj::mv(made.fd);
+}
+
+WholeFile::~WholeFile() noexcept {
+  if (!finished) ::unlink(temporary.cStr());
+}
+
+void WholeFile::append(kj::ArrayPtr<const kj::byte> bytes) {
+  writeAll(fd, bytes, path, wayOut);
+}
+
+void WholeFile::finish() {
+  if (::fsync(fd) != 0) failToWrite(path, errno, wayOut);
+  if (::rename(temporary.cStr(), path.cStr()) != 0) failToWrite(path, errno, wayOut);
+  finished = true;
+  syncFolder(folderOf(path), fd, path, wayOut);
+}
+
+void writeWhole(kj::StringPtr path, kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> pieces,
+    kj::StringPtr wayOut) {
+  WholeFile file(path, wayOut);
+  for (auto piece: pieces) file.append(piece);
+  file.finish();
+}
+
+void writeWhole(kj::StringPtr path, kj::StringPtr text, kj::StringPtr wayOut) {
+  auto bytes = text.asBytes();
+  writeWhole(path, kj::arrayPtr(&bytes, 1), wayOut);
+}
+
+kj::Maybe<kj::String> wholeFileOf(kj::StringPtr path) {
+  // `<path>.part-<process>-<number>`, read from its end.
+  KJ_IF_MAYBE(dash, path.findLast('-')) {
+    auto front = kj::heapString(path.slice(0, *dash));
+    KJ_IF_MAYBE(before, front.findLast('-')) {
+      auto whole = kj::heapString(front.slice(0, *before + 1));
+      bool isTemporary = isAllDigits(path.slice(*dash + 1)) &&
+                         isAllDigits(front.slice(*before + 1)) && whole.endsWith(TEMPORARY);
+      if (isTemporary) return kj::heapString(whole.slice(0, whole.size() - TEMPORARY.size()));
+    }
+  }
+  return nullptr;
+}
+
+void removeAbandoned(kj::StringPtr path) {
+  auto folder = folderOf(path);
+  DIR* dir = ::opendir(folder.size() == 0 ? "." : folder.cStr());
+  // Nothing is known of a folder that cannot be read; writing to it says what is wrong with it.
+  if (dir == nullptr) return;
+  KJ_DEFER(::closedir(dir));
+  while (dirent* entry = ::readdir(dir)) {
+    auto name = kj::str(folder, entry->d_name);
+    KJ_IF_MAYBE(whole, wholeFileOf(name)) {
+      if (*whole != path) continue;
+      int raw = ::open(name.cStr(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+      if (raw < 0) continue;
+      kj::AutoCloseFd fd(raw);
+      if (::flock(fd, LOCK_EX | LOCK_NB) == 0 && isNamed(fd, name)) ::unlink(name.cStr());
+    }
+  }
+}
+
+kj::Maybe<kj::String> whyUnwritable(kj::StringPtr path) {
+  struct stat found;
+  if (::lstat(path.cStr(), &found) == 0 && !S_ISREG(found.st_mode)) {
+    return kj::str("exists but is not a regular file");
+  }
+  auto probe = newTemporary(path);
+  if (probe.error != 0) return kj::str(strerror(probe.error));
+  ::unlink(probe.name.cStr());
+  return nullptr;
+}
+
+int writeAll(int fd, kj::ArrayPtr<const kj::byte> bytes) {
+  while (bytes.size() > 0) {
+    ssize_t n = ::write(fd, bytes.begin(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno;
+    bytes = bytes.slice(n, bytes.size());
+  }
+  return 0;
+}
+
+void writeQuietly(int fd, kj::StringPtr text) {
+  (void)writeAll(fd, text.asBytes());
+}
+
+void writeLineQuietly(int fd, kj::StringPtr line) {
+  writeQuietly(fd, kj::str(configs::printable(line), "\n"));
+}
+
+kj::String readWhole(kj::StringPtr path, uint64_t bytesMax) {
+  int raw = ::open(path.cStr(), O_RDONLY | O_CLOEXEC);
+  if (raw < 0) configs::fail("cannot read ", path, ": ", strerror(errno));
+  kj::AutoCloseFd fd(raw);
+  return readWhole(fd, path, bytesMax);
+}
+
+kj::String readRegular(kj::StringPtr path, uint64_t bytesMax) {
+  struct stat about;
+  if (::stat(path.cStr(), &about) == 0 && !S_ISREG(about.st_mode)) {
+    configs::fail("cannot read ", path, ": it is ",
+        S_ISDIR(about.st_mode) ? "a directory" : "not a regular file");
+  }
+  return readWhole(path, bytesMax);
+}
+
+kj::String readWhole(int fd, kj::StringPtr name, uint64_t bytesMax) {
+  // A pipe does not tell how much will come.
+  constexpr size_t STEP_BYTES = 1 << 20;
+  kj::Vector<char> text;
+  for (;;) {
+    size_t size = text.size();
+    text.resize(size + STEP_BYTES);
+    ssize_t n;
+    do {
+      n = ::read(fd, text.begin() + size, STEP_BYTES);
+    } while (n < 0 && errno == EINTR);
+    if (n < 0) configs::fail("cannot read ", name, ": ", strerror(errno));
+    text.resize(size + n);
+    if (n == 0) break;
+    if (text.size() > bytesMax) {
+      configs::fail(name, " is longer than ", bytesMax, " bytes: is it the right file?");
+    }
+  }
+  text.add('\0');
+  return kj::String(text.releaseAsArray());
+}
+
+kj::String lastLineOf(kj::StringPtr path) {
+  int raw = ::open(path.cStr(), O_RDONLY | O_CLOEXEC);
+  if (raw < 0 && errno == ENOENT) return nullptr;
+  if (raw < 0) configs::fail("cannot read ", path, ": ", strerror(errno));
+  kj::AutoCloseFd fd(raw);
+  off_t size = ::lseek(fd, 0, SEEK_END);
+  // Twice as much of the end each time, until it holds the whole line.
+  for (off_t wanted = 1 << 16;; wanted *= 2) {
+    auto begin = kj::max(off_t(0), size - wanted);
+    auto tail = kj::heapArray<char>(kj::max(off_t(0), size - begin));
+    ssize_t n = ::pread(fd, tail.begin(), tail.size(), begin);
+    if (n != ssize_t(tail.size())) configs::fail("cannot read ", path, ": ", strerror(errno));
+    size_t end = tail.size();
+    while (end > 0 && tail[end - 1] != '\n') end--;
+    if (end == 0 && begin == 0) return nullptr;
+    size_t first = kj::max(end, size_t(1)) - 1;
+    while (first > 0 && tail[first - 1] != '\n') first--;
+    if (first > 0 || begin == 0) return kj::heapString(tail.begin() + first, end - 1 - first);
+  }
+}
+
+void removeTornLine(kj::StringPtr path) {
+  int raw = ::open(path.cStr(), O_RDWR | O_CLOEXEC);
+  if (raw < 0 && errno == ENOENT) return;
+  if (raw < 0) failToWrite(path, errno);
+  kj::AutoCloseFd fd(raw);
+  off_t size = ::lseek(fd, 0, SEEK_END);
+  if (size < 0) failToWrite(path, errno);
+  off_t whole = size;
+  for (char last; whole > 0; whole--) {
+    if (::pread(fd, &last, 1, whole - 1) != 1) failToWrite(path, errno);
+    if (last == '\n') break;
+  }
+  if (whole < size && ::ftruncate(fd, whole) != 0) failToWrite(path, errno);
+}
+
+LineFile::LineFile(kj::StringPtr path): name(kj::str(path)), fd(openToWrite(path, O_APPEND)) {}
+
+kj::Maybe<LineFile> LineFile::create(kj::StringPtr path) {
+  int fd = ::open(path.cStr(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
+  if (fd >= 0) return LineFile(kj::AutoCloseFd(fd), path);
+  if (errno != EEXIST) failToWrite(path, errno);
+  return nullptr;
+}
+
+LineFile::LineFile(kj::AutoCloseFd fd, kj::StringPtr name): name(kj::str(name)), fd(kj::mv(fd)) {}
+
+void LineFile::append(kj::StringPtr line) {
+  auto text = kj::str(line, '\n');
+  writeAll(fd, text.asBytes(), name);
+}
+
+void LineFile::appendWhole(kj::ArrayPtr<const kj::byte> record) {
+  writeAll(fd, record, name);
+}
+
+bool LineFile::isInPlace() const {
+  return isNamed(fd, name);
+}
+
+}  // namespace runner

@@ -1,0 +1,169 @@
+#include "runner/system/files.h"
+
+#include <dirent.h>
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+#include <kj/thread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/command.h"
+#include "tests/text.h"
+
+namespace {
+
+// What was synced to disk, in order: the path that the descriptor had then.
+kj::Vector<kj::String> synced;
+bool keepsSynced = false;
+
+}  // namespace
+
+// In place of the system's, so that a test sees what is synced.
+extern "C" int fsync(int fd) {
+  if (keepsSynced) {
+    char path[4096] = {};
+    KJ_SYSCALL(::readlink(kj::str("/proc/self/fd/", fd).cStr(), path, sizeof(path) - 1));
+    synced.add(kj::str(path));
+  }
+  return ::syscall(SYS_fsync, fd);
+}
+
+namespace runner {
+namespace {
+
+using tests::contains;
+using tests::newFolder;
+using tests::readFile;
+
+kj::Array<kj::String> namesIn(kj::StringPtr folder) {
+  DIR* dir = ::opendir(folder.cStr());
+  KJ_REQUIRE(dir != nullptr, folder);
+  KJ_DEFER(::closedir(dir));
+  kj::Vector<kj::String> names;
+  while (dirent* entry = ::readdir(dir)) {
+    kj::StringPtr name = entry->d_name;
+    if (name != "." && name != "..") names.add(kj::str(name));
+  }
+  return names.releaseAsArray();
+}
+
+TEST_CASE("WholeFile: the file is synced before its rename, and the folder after it") {
+  auto folder = newFolder();
+  auto path = kj::str(folder, "/whole");
+  keepsSynced = true;
+  KJ_DEFER(keepsSynced = false; synced.clear());
+  writeWhole(path, "text");
+  REQUIRE(synced.size() == 2);
+  CHECK(synced[0].startsWith(kj::str(path, ".part-")));
+  CHECK(synced[1] == folder);
+}
+
+TEST_CASE("WholeFile: two writers of one path do not meet, and the last one stays") {
+  auto folder = newFolder();
+  auto path = kj::str(folder, "/whole");
+  WholeFile first(path), second(path);
+  first.append("first, which is longer"_kj.asBytes());
+  second.append("second"_kj.asBytes());
+  first.finish();
+  CHECK(readFile(path) == "first, which is longer");
+  second.finish();
+  CHECK(readFile(path) == "second");
+  CHECK(namesIn(folder).size() == 1);
+}
+
+TEST_CASE("WholeFile: many threads write one path, and every reader finds a whole file") {
+  auto path = kj::str(newFolder(), "/whole");
+  constexpr uint WRITERS = 4, TIMES = 50, SIZE = 10000;
+  writeWhole(path, kj::str(kj::repeat('0', SIZE)));
+  kj::Vector<kj::Own<kj::Thread>> writers;
+  for (uint i = 0; i < WRITERS; i++) {
+    writers.add(kj::heap<kj::Thread>([&path, i]() {
+      auto text = kj::str(kj::repeat(char('1' + i), SIZE));
+      for (uint n = 0; n < TIMES; n++) writeWhole(path, text);
+    }));
+  }
+  for (uint n = 0; n < TIMES; n++) {
+    auto text = readFile(path);
+    CHECK(text == kj::str(kj::repeat(text[0], SIZE)));
+  }
+  writers.clear();
+}
+
+TEST_CASE("WholeFile: what a killed process has left is removed by the next writer of that path") {
+  auto folder = newFolder();
+  auto path = kj::str(folder, "/whole");
+  int ready[2];
+  KJ_SYSCALL(::pipe(ready));
+  pid_t child;
+  KJ_SYSCALL(child = ::fork());
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    WholeFile mine(path), other(kj::str(folder, "/other"));
+    (void)!::write(ready[1], "x", 1);
+    for (;;) ::pause();
+  }
+  char byte;
+  KJ_SYSCALL(::read(ready[0], &byte, 1));
+  // It lives, and keeps its own.
+  writeWhole(path, "text");
+  CHECK(namesIn(folder).size() == 3);
+
+  KJ_SYSCALL(::kill(child, SIGKILL));
+  KJ_SYSCALL(::waitpid(child, nullptr, 0));
+  writeWhole(path, "text");
+  auto names = namesIn(folder);
+  CHECK(names.size() == 2);
+  // Another file's is that file's affair.
+  for (auto& name: names) CHECK((name == "whole" || name.startsWith("other.part-")));
+}
+
+TEST_CASE("WholeFile: an unfinished one leaves nothing, and files of similar names stay") {
+  auto folder = newFolder();
+  auto path = kj::str(folder, "/whole");
+  for (auto name:
+      {"whole.part", "whole.part-", "whole.part-1", "whole.part-a-1", "whole.part-1-b"}) {
+    tests::writeFile(kj::str(folder, "/", name), "the user's own");
+  }
+  { WholeFile file(path); }
+  CHECK(namesIn(folder).size() == 5);
+}
+
+TEST_CASE("wholeFileOf: knows the names of temporary files") {
+  CHECK(KJ_ASSERT_NONNULL(wholeFileOf("a/b-c.md.part-12-0")) == "a/b-c.md");
+  for (auto name: {"a/b.md", "a/b.md.part", "a/b.md.part-1", "a/b.md.part-x-1", "part-1-1"}) {
+    CHECK(wholeFileOf(name) == nullptr);
+  }
+}
+
+TEST_CASE("lastLineOf: the last whole line, however long it is, or nothing") {
+  auto path = kj::str(newFolder(), "/lines");
+  CHECK(lastLineOf(path) == "");
+  auto large = kj::heapString(200000);
+  for (char& c: large) c = 'x';
+  struct Case {
+    kj::String text;
+    kj::StringPtr last;
+  };
+  Case cases[] = {{kj::str(), ""}, {kj::str("torn"), ""}, {kj::str("one\n"), "one"},
+      {kj::str("one\ntwo\ntorn"), "two"}, {kj::str("one\n\n"), ""},
+      {kj::str("one\n", large, "\n"), large}, {kj::str("one\n", large), "one"}};
+  for (auto& each: cases) {
+    tests::writeFile(path, each.text);
+    CHECK(lastLineOf(path) == each.last);
+  }
+}
+
+TEST_CASE("whyUnwritable: leaves nothing, and refuses what is not a regular file") {
+  auto folder = newFolder();
+  auto path = kj::str(folder, "/whole");
+  CHECK(whyUnwritable(path) == nullptr);
+  CHECK(namesIn(folder).size() == 0);
+  CHECK(KJ_ASSERT_NONNULL(whyUnwritable(folder)) == "exists but is not a regular file");
+  CHECK(KJ_ASSERT_NONNULL(whyUnwritable("/nonexistent/file")) == "No such file or directory");
+}
+
+}  // namespace
+}  // namespace runner

@@ -1,0 +1,49 @@
+#include "runner/system/line_stream.h"
+
+#include <kj/vector.h>
+
+namespace runner {
+
+namespace {
+
+// The state of one readLines().
+struct LineReader {
+  kj::AsyncInputStream& input;
+  kj::Function<void(kj::StringPtr)> take;
+  kj::Array<char> buffer = kj::heapArray<char>(65536);
+  kj::Vector<char> pending = {};  // the beginning of a line whose end has not come yet
+
+  kj::Promise<void> readOn() {
+    return input.tryRead(buffer.begin(), 1, buffer.size())
+        .then([this](size_t n) -> kj::Promise<void> {
+          if (n == 0) {
+            if (pending.size() > 0) endLine();
+            return kj::READY_NOW;
+          }
+          for (char c: buffer.slice(0, n)) {
+            if (c == '\n') {
+              endLine();
+            } else {
+              pending.add(c);
+            }
+          }
+          return readOn();
+        });
+  }
+
+  void endLine() {
+    pending.add('\0');
+    take(kj::StringPtr(pending.begin(), pending.size() - 1));
+    pending.clear();
+  }
+};
+
+}  // namespace
+
+kj::Promise<void> readLines(kj::AsyncInputStream& input, kj::Function<void(kj::StringPtr)> take) {
+  auto reader = kj::heap<LineReader>(LineReader{input, kj::mv(take)});
+  auto promise = reader->readOn();
+  return promise.attach(kj::mv(reader));
+}
+
+}  // namespace runner

@@ -1,0 +1,14 @@
+// runner/system/line_stream.h: reads a pipe line by line on an event loop.
+#pragma once
+
+#include <kj/async-io.h>
+#include <kj/function.h>
+
+namespace runner {
+
+// Calls `take` with each line of `input` (without its newline; the last one need not have any) as
+// soon as it is there. Resolves at the end of the input; rejects with what `take` throws. `input`
+// must outlive the promise.
+kj::Promise<void> readLines(kj::AsyncInputStream& input, kj::Function<void(kj::StringPtr)> take);
+
+}  // namespace runner

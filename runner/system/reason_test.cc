@@ -1,0 +1,72 @@
+#include "runner/system/reason.h"
+
+#include <doctest/doctest.h>
+#include <sys/resource.h>
+
+namespace runner {
+namespace {
+
+kj::String reason(kj::StringPtr description) {
+  return reasonOf(
+      kj::Exception(kj::Exception::Type::FAILED, __FILE__, __LINE__, kj::heapString(description)));
+}
+
+TEST_CASE("reasonOf: one line, without the words of RPC") {
+  CHECK(reason("server 0: remote exception: remote exception: no room\nleft") ==
+        "server 0: no room left");
+  CHECK(reason("") == "");
+}
+
+TEST_CASE("reasonOf: what ran out comes with its way out") {
+  CHECK(reason("std::bad_alloc: std::bad_alloc").startsWith("memory ran out: "));
+  CHECK(reason("pipe2(fds): Too many open files in system") ==
+        "pipe2(fds): Too many open files in system");
+}
+
+TEST_CASE("reasonOf: a process that may open no more files is told its limit, and no system call") {
+  rlimit limit;
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &limit) == 0);
+  CHECK(reason("::pipe2(fds, O_CLOEXEC): Too many open files") ==
+        kj::str("cannot open more files: the limit (`ulimit -n`) is ", limit.rlim_cur,
+            "; raise it: `ulimit -n 4096`"));
+}
+
+// A lower limit on `resource`, as long as this object lives.
+struct Limited {
+  __rlimit_resource resource;
+  rlimit before;
+
+  Limited(__rlimit_resource resource, rlim_t limit): resource(resource) {
+    REQUIRE(::getrlimit(resource, &before) == 0);
+    rlimit lower = {limit, before.rlim_max};
+    REQUIRE(::setrlimit(resource, &lower) == 0);
+  }
+  ~Limited() { ::setrlimit(resource, &before); }
+};
+
+TEST_CASE("reasonOf: a limit on memory is named, and no file is to be deleted for it") {
+  constexpr kj::StringPtr MAPPING =
+      "cannot open the record database a.rdb: it cannot be mapped: Cannot allocate memory; delete "
+      "this file"_kj;
+  CHECK(reason(MAPPING).startsWith("memory ran out: make data.batch_size smaller"));
+  // No address of today's processors lies above it.
+  Limited limited(RLIMIT_AS, 1ull << 60);
+  for (auto text: {MAPPING, "std::bad_alloc: std::bad_alloc"_kj}) {
+    CHECK(reason(text) ==
+          "memory ran out: the limit (`ulimit -v`) is 1125899906842624 kB; raise it: "
+          "`ulimit -v unlimited`");
+  }
+}
+
+TEST_CASE("reasonOf: limits on processes and memory are named if no process can be started") {
+  Limited limited(RLIMIT_NPROC, 1000);
+  for (auto text: {"::fork(): Resource temporarily unavailable; cannot start a process"_kj,
+           "pthread_create: Resource temporarily unavailable"_kj}) {
+    CHECK(reason(text).startsWith(
+        "cannot start another process or thread; raise the limit on processes and threads "
+        "(`ulimit -u`), which is 1000"));
+  }
+}
+
+}  // namespace
+}  // namespace runner

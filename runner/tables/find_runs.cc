@@ -1,0 +1,112 @@
+#include "runner/tables/find_runs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <kj/debug.h>
+#include <kj/map.h>
+#include <kj/vector.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "configs/language/failure.h"
+#include "runner/logs/run_folder.h"
+
+namespace runner {
+
+namespace {
+
+// runs/<name>/<settings>/<n>: nothing of ours lies deeper.
+constexpr uint DEPTH_MAX = 4;
+
+// Even if its events cannot be read: who reads them says why.
+bool isRun(kj::StringPtr folder) {
+  struct stat about;
+  return ::lstat(RunFolder{kj::str(folder)}.events().cStr(), &about) == 0;
+}
+
+bool isFolder(kj::StringPtr path) {
+  struct stat about;
+  return ::lstat(path.cStr(), &about) == 0 && S_ISDIR(about.st_mode);
+}
+
+// The place of each run that the sweeps of the folder `path` name; empty without a sweep.
+kj::HashMap<kj::String, size_t> orderIn(kj::StringPtr path) {
+  kj::HashMap<kj::String, size_t> places;
+  for (auto& name: runOrderIn(path)) {
+    places.upsert(kj::mv(name), places.size(), [](size_t&, size_t&&) {});
+  }
+  return places;
+}
+
+// The names of the folders in `path`: those of sweeps in their order, then the others as people
+// sort them.
+kj::Vector<kj::String> foldersIn(kj::StringPtr path) {
+  DIR* dir = ::opendir(path.cStr());
+  if (dir == nullptr) configs::fail("cannot read the folder ", path, ": ", strerror(errno));
+  KJ_DEFER(::closedir(dir));
+  kj::Vector<kj::String> names;
+  while (dirent* entry = ::readdir(dir)) {
+    kj::StringPtr name = entry->d_name;
+    if (!name.startsWith(".") && isFolder(kj::str(path, "/", name))) names.add(kj::str(name));
+  }
+  auto places = orderIn(path);
+  auto placeOf = [&](const kj::String& name) { return places.find(name).orDefault(SIZE_MAX); };
+  std::sort(names.begin(), names.end(), [&](const kj::String& a, const kj::String& b) {
+    size_t first = placeOf(a), second = placeOf(b);
+    return first != second ? first < second : ::strverscmp(a.cStr(), b.cStr()) < 0;
+  });
+  return names;
+}
+
+void find(kj::StringPtr folder, kj::StringPtr label, uint depth, kj::Vector<FoundRun>& found) {
+  for (auto& name: foldersIn(folder)) {
+    auto below = kj::str(folder, "/", name);
+    auto called = label.size() == 0 ? kj::str(name) : kj::str(label, "/", name);
+    if (isRun(below)) {
+      found.add(FoundRun{kj::mv(below), kj::mv(called)});
+    } else if (depth < DEPTH_MAX) {
+      find(below, called, depth + 1, found);
+    }
+  }
+}
+
+}  // namespace
+
+kj::Array<FoundRun> findRuns(kj::StringPtr path) {
+  size_t length = path.size();
+  while (length > 1 && path[length - 1] == '/') --length;
+  auto folder = kj::heapString(path.slice(0, length));
+  kj::Vector<FoundRun> found;
+  if (isRun(folder)) {
+    found.add(FoundRun{kj::str(folder), kj::str(folder)});
+  } else {
+    find(folder, "", 1, found);
+  }
+  if (found.empty()) {
+    configs::fail("there is no run in ", folder,
+        ": name the folder of a run, such as runs/<name>/1, or one that holds such folders");
+  }
+  return found.releaseAsArray();
+}
+
+kj::Maybe<kj::String> notBegunIn(kj::StringPtr path) {
+  auto listed = runOrderIn(path);
+  kj::Maybe<kj::StringPtr> first;
+  size_t count = 0;
+  for (auto& name: listed) {
+    if (isRun(kj::str(path, "/", name))) continue;
+    if (count == 0) first = name;
+    count++;
+  }
+  KJ_IF_MAYBE(name, first) {
+    return kj::str(count, " of the ", listed.size(), " runs that ", runOrderFile(path), " lists ",
+        count == 1 ? "has" : "have", " not begun and ", count == 1 ? "has" : "have",
+        " no row in the table: ", *name, count == 1 ? "" : " and others");
+  }
+  return nullptr;
+}
+
+}  // namespace runner

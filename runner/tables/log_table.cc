@@ -1,0 +1,146 @@
+#include "runner/tables/log_table.h"
+
+#include <kj/debug.h>
+#include <kj/map.h>
+
+#include "configs/language/failure.h"
+#include "runner/logs/log_lines.h"
+
+namespace runner {
+namespace {
+
+kj::StringPtr nameOf(StepStyle style) {
+  switch (style) {
+    case StepStyle::TF_REPLICA:
+      return "tf_replica";
+    case StepStyle::TF_AWS:
+      return "tf_aws";
+    case StepStyle::SCHLAG:
+      return "schlag";
+  }
+  KJ_UNREACHABLE;
+}
+
+[[noreturn]] void refuse(kj::StringPtr name, uint64_t line, kj::StringPtr style, uint64_t otherLine,
+    kj::StringPtr other) {
+  configs::fail(name, " holds lines of two styles: line ", line, " is of ", style, ", and line ",
+      otherLine, " of ", other, "; make a file of each.");
+}
+
+// Throws if the lines are not all of one style.
+void requireOneStyle(
+    kj::ArrayPtr<const StepLine> steps, kj::ArrayPtr<const LogLine> epochs, kj::StringPtr name) {
+  auto& first = steps[0];
+  auto style = nameOf(first.style);
+  if (epochs.size() > 0) refuse(name, epochs[0].number, "mxnet", first.number, style);
+  for (auto& line: steps) {
+    if (line.style == first.style) continue;
+    refuse(name, first.number, style, line.number, nameOf(line.style));
+  }
+}
+
+// Updates that workers which begin together may see in any order.
+constexpr uint FIRST_UPDATES = 20;
+
+// Walks through the lines of one run and tells when another begins. What tells is the updates of
+// the whole job: they go on also where a worker begins late, again, or after another's end.
+class RunWatch {
+public:
+  // The earlier line that shows `line` to be of another run, or null; `line` then counts as seen.
+  kj::Maybe<const StepLine&> follow(const StepLine& line) {
+    KJ_IF_MAYBE(globalStep, line.globalStep) {
+      KJ_IF_MAYBE(rank, line.rank) return followWorker(line, *rank, *globalStep);
+      if (line.end) return nullptr;
+      // Lines of workers that cannot be told apart may come a little late, but no half a run.
+      if (*globalStep < greatest / 2 && greatest > FIRST_UPDATES) return *furthest;
+      if (furthest == nullptr || *globalStep > greatest) {
+        furthest = &line;
+        greatest = *globalStep;
+      }
+    }
+    return nullptr;
+  }
+
+private:
+  kj::Maybe<const StepLine&> followWorker(const StepLine& line, uint rank, uint globalStep) {
+    uint step = line.step.orDefault(0);
+    auto& last = lasts.findOrCreate(rank, [&]() { return decltype(lasts)::Entry{rank, &line}; });
+    uint lastStep = last->step.orDefault(0), lastGlobalStep = last->globalStep.orDefault(0);
+    bool back = step <= lastStep && globalStep < lastGlobalStep;
+    bool again = last != &line && step == lastStep && globalStep == lastGlobalStep;
+    if (back || again) return *last;
+    last = &line;
+    return nullptr;
+  }
+
+  kj::HashMap<uint, const StepLine*> lasts;  // of each worker that is known
+  const StepLine* furthest = nullptr;        // of the others
+  uint greatest = 0;                         // its global step
+};
+
+void requireOneRun(kj::ArrayPtr<const StepLine> steps, kj::StringPtr name) {
+  RunWatch watch;
+  for (auto& line: steps) {
+    KJ_IF_MAYBE(before, watch.follow(line)) {
+      configs::fail(name, " holds several runs, or workers' logs, one behind the other: line ",
+          before->number, " has global step ", KJ_ASSERT_NONNULL(before->globalStep), ", and line ",
+          line.number, " is back at ", KJ_ASSERT_NONNULL(line.globalStep),
+          "; make a file of each.");
+    }
+  }
+}
+
+bool areOnlySpeeds(kj::ArrayPtr<const LogLine> lines) {
+  for (auto& line: lines) {
+    if (line.kind != LogLineKind::SPEED) return false;
+  }
+  return lines.size() > 0;
+}
+
+}  // namespace
+
+LogTable readLogTable(
+    kj::ArrayPtr<const char> log, kj::StringPtr name, const TableOptions& options) {
+  auto steps = readStepLines(log);
+  bool choosesOfEpochs = options.epochs.size() > 0 || options.run != nullptr ||
+                         options.metrics.size() > 0 || options.combine != Combine::MEAN;
+  if (steps.empty()) {
+    auto lines = readLogLines(log);
+    if (!areOnlySpeeds(lines)) return resultTable(lines, name, options);
+    if (choosesOfEpochs || options.every != 1) {
+      configs::fail(name,
+          " has only speed lines: --every, --epochs, --run, --metric-names and --op max are for "
+          "logs with lines per epoch or step.");
+    }
+    return speedTable(lines);
+  }
+  requireOneStyle(steps, readLogLines(log), name);
+  requireOneRun(steps, name);
+  if (choosesOfEpochs) {
+    configs::fail(name,
+        " has one line per step: --epochs, --run, --metric-names and --op max are for logs with "
+        "lines per epoch; choose steps with --every.");
+  }
+  auto table = everyNth(stepTable(steps), options.every);
+  if (table.rows.size() == 0) {
+    configs::fail(name, " has no step that is a multiple of ", options.every, ".");
+  }
+  return kj::mv(table);
+}
+
+TextTable textOf(const LogTable& table) {
+  KJ_SWITCH_ONEOF(table) {
+    KJ_CASE_ONEOF(epochs, ResultTable) {
+      return textOf(epochs);
+    }
+    KJ_CASE_ONEOF(steps, StepTable) {
+      return textOf(steps);
+    }
+    KJ_CASE_ONEOF(speeds, SpeedTable) {
+      return textOf(speeds);
+    }
+  }
+  KJ_UNREACHABLE;
+}
+
+}  // namespace runner

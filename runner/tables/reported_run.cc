@@ -1,0 +1,339 @@
+#include "runner/tables/reported_run.h"
+
+#include <kj/debug.h>
+#include <kj/map.h>
+#include <kj/vector.h>
+#include <unistd.h>
+
+#include "configs/language/failure.h"
+#include "runner/experiment/differences.h"
+#include "runner/experiment/experiment.h"
+#include "runner/logs/run_folder.h"
+#include "runner/system/files.h"
+#include "runner/system/reason.h"
+
+namespace runner {
+
+namespace {
+
+constexpr uint64_t LOG_BYTES_MAX = 1ull << 34;
+constexpr uint64_t EXPERIMENT_BYTES_MAX = 1 << 24;
+
+// Of a label made of settings. A sweep's folder has no longer name. Runs of different experiments
+// differ in dozens of settings.
+constexpr size_t LABEL_BYTES_MAX = 180;
+
+kj::ArrayPtr<const EpochRecord> warmEpochs(const RunRecord& record) {
+  auto epochs = record.epochRecords.asPtr();
+  if (epochs.size() < 2) return epochs;
+  size_t end = epochs.size();
+  // Whole epochs may differ by a step.
+  bool isShort = epochs[end - 1].images + record.globalBatchSize < epochs[end - 2].images;
+  if (isShort && end > 2) --end;
+  return epochs.slice(1, end);
+}
+
+uint64_t distance(uint64_t a, uint64_t b) {
+  return a < b ? b - a : a - b;
+}
+
+// The one of `records` whose global step is nearest to `step`, if none is more than a tenth off.
+template <typename Record>
+kj::Maybe<const Record&> nearestTo(uint64_t step, kj::ArrayPtr<const Record> records) {
+  kj::Maybe<const Record&> best;
+  uint64_t nearest = step / 10;
+  for (auto& record: records) {
+    uint64_t off = distance(record.globalStep, step);
+    if (off > nearest || (best != nullptr && off == nearest)) continue;
+    nearest = off;
+    best = record;
+  }
+  return best;
+}
+
+// The last one in the job's count of updates.
+kj::Maybe<const SpeedRecord&> lastOf(kj::ArrayPtr<const SpeedRecord> speeds) {
+  kj::Maybe<const SpeedRecord&> last;
+  uint64_t most = 0;
+  for (auto& speed: speeds) {
+    if (last != nullptr && speed.globalStep <= most) continue;
+    most = speed.globalStep;
+    last = speed;
+  }
+  return last;
+}
+
+// Compares the figures of one row.
+class Row {
+public:
+  Row(const ReportedRun& run, const PublishedFigures& published, kj::Vector<Comparison>& result)
+      : record(run.record), published(published), result(result) {
+    auto epochs = record.epochRecords.asPtr();
+    KJ_IF_MAYBE(number, published.epoch) {
+      for (auto& each: epochs) {
+        if (each.epoch == *number) epoch = each;
+      }
+    } else KJ_IF_MAYBE(step, published.step) {
+      epoch = nearestTo(*step, epochs);
+      speed = nearestTo(*step, record.speeds.asPtr());
+    } else if (epochs.size() > 0 && record.state == RunRecord::FINISHED) {
+      epoch = epochs.back();
+      // Where logs count steps, what is published of training is of a batch.
+      if (run.bySteps) speed = lastOf(record.speeds);
+    }
+  }
+
+  void compare() {
+    add(
+        "train accuracy", published.trainAccuracy, 4, [](auto& e) { return e.trainAccuracy; },
+        [](auto& s) { return s.batchAccuracy; });
+    addOfEpoch("validation accuracy", published.validationAccuracy, 4,
+        [](auto& e) { return e.validationAccuracy; });
+    add(
+        "train loss", published.loss, 4, [](auto& e) { return e.trainLoss; },
+        [](auto& s) { return s.batchLoss; });
+    bool atEnd = published.epoch == nullptr && published.step == nullptr;
+    addOfEpoch("s an epoch", published.epoch_s, 1,
+        [&](auto& e) { return atEnd ? meanEpoch_s(record) : kj::Maybe<double>(e.epoch_s); });
+    addOfEpoch("images/s", published.images_per_s, 0, [&](auto& e) {
+      return atEnd ? meanImages_per_s(record) : kj::Maybe<double>(e.images_per_s);
+    });
+  }
+
+private:
+  // A figure of training: of the logged step if the row is of one.
+  template <typename OfEpoch, typename OfSpeed>
+  void add(kj::StringPtr figure, kj::Maybe<double> value, uint decimals, OfEpoch&& ofEpoch,
+      OfSpeed&& ofSpeed) {
+    KJ_IF_MAYBE(s, speed) {
+      KJ_IF_MAYBE(v, value) {
+        result.add(Comparison{figure, at(), nullptr, s->globalStep, ofSpeed(*s), *v, decimals});
+      }
+      return;
+    }
+    addOfEpoch(figure, value, decimals,
+        [&](const EpochRecord& e) { return kj::Maybe<double>(ofEpoch(e)); });
+  }
+
+  template <typename OfEpoch>
+  void addOfEpoch(kj::StringPtr figure, kj::Maybe<double> value, uint decimals, OfEpoch&& ofEpoch) {
+    KJ_IF_MAYBE(v, value) {
+      Comparison comparison{figure, at(), nullptr, 0, nullptr, *v, decimals};
+      KJ_IF_MAYBE(e, epoch) {
+        comparison.epoch = e->epoch;
+        comparison.step = e->globalStep;
+        comparison.ours = ofEpoch(*e);
+      }
+      result.add(kj::mv(comparison));
+    }
+  }
+
+  kj::String at() const {
+    KJ_IF_MAYBE(number, published.epoch) return kj::str("epoch ", *number);
+    KJ_IF_MAYBE(step, published.step) return kj::str("step ", *step);
+    return kj::str("the end");
+  }
+
+  const RunRecord& record;
+  const PublishedFigures& published;
+  kj::Vector<Comparison>& result;
+  kj::Maybe<const EpochRecord&> epoch;
+  kj::Maybe<const SpeedRecord&> speed;
+};
+
+// What the text of an experiment.toml says of the run.
+void readExperimentOf(ReportedRun& run, kj::StringPtr path, kj::String resolved) {
+  run.resolved = kj::mv(resolved);
+  configs::Diagnostics diagnostics;
+  // By itself, since a file of a run extends nothing: where its data lay is of no interest here.
+  auto loaded = readExperiment(configs::parse(path, run.resolved, diagnostics), diagnostics);
+  if (diagnostics.count() > 0) {
+    auto errors = diagnostics.format(path);
+    configs::fail(errors.slice(0, errors.findFirst('\n').orDefault(errors.size())));
+  }
+  KJ_IF_MAYBE(experiment, loaded.experiment) {
+    run.bySteps = experiment->log.style->tells == LogStyle::STEPS;
+    run.published = kj::mv(experiment->published);
+    run.expectations = kj::mv(experiment->expectations);
+  }
+}
+
+// Does what reads a part of the run's folder. If it throws, `what` is left out, and said to be.
+template <typename Func>
+void orLeaveOut(ReportedRun& run, kj::StringPtr what, Func&& read) {
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions(read)) {
+    run.unread.add(kj::str(what, " left out: ", reasonOf(*e)));
+  }
+}
+
+// The sweep that began last in a folder.
+struct Sweep {
+  kj::HashSet<kj::String> names;  // of the folders of its runs
+  RunRecord first;
+};
+
+Sweep readSweepIn(kj::StringPtr parent) {
+  Sweep sweep;
+  auto names = latestSweepIn(parent);
+  if (names.size() == 0) return sweep;
+  auto folder = kj::str(parent, "/", names[0]);
+  // A run that has not begun has no events: it did not finish.
+  kj::runCatchingExceptions([&]() { sweep.first = readRunRecord(folder); });
+  sweep.first.folder = kj::mv(folder);
+  for (auto& name: names) sweep.names.upsert(kj::mv(name), [](auto&, auto&&) {});
+  return sweep;
+}
+
+}  // namespace
+
+ReportedRun readReportedRun(kj::StringPtr folder, kj::StringPtr label) {
+  return reportedRun(readRunRecord(folder), kj::str(label));
+}
+
+ReportedRun reportedRun(RunRecord record, kj::String label, kj::Maybe<kj::String> resolved) {
+  ReportedRun run;
+  run.record = kj::mv(record);
+  run.label = kj::mv(label);
+  auto path = RunFolder{kj::str(run.record.folder)}.experiment();
+  if (resolved == nullptr && ::access(path.cStr(), R_OK) != 0) return run;
+  orLeaveOut(run, "what the run expects and what was published of it is", [&]() {
+    KJ_IF_MAYBE(text, resolved) {
+      readExperimentOf(run, path, kj::mv(*text));
+    } else {
+      readExperimentOf(run, path, readRegular(path, EXPERIMENT_BYTES_MAX));
+    }
+  });
+  return run;
+}
+
+void readLog(ReportedRun& run) {
+  auto& record = run.record;
+  // Nothing is amiss where it ended before the first line that a table is made of.
+  if (run.bySteps ? record.speeds.size() == 0 : record.epochRecords.size() == 0) return;
+  auto path = RunFolder{kj::str(record.folder)}.log();
+  orLeaveOut(run, "the table of the log is",
+      [&]() { run.logTable = readLogTable(readRegular(path, LOG_BYTES_MAX), path); });
+}
+
+void tellApart(kj::ArrayPtr<ReportedRun> runs) {
+  auto texts = KJ_MAP(run, runs)->kj::StringPtr {
+    return run.resolved;
+  };
+  auto differences = differencesOf(texts);
+  auto order = orderIn(runs.size() > 0 ? kj::StringPtr(runs[0].label) : nullptr, differences.keys);
+  kj::HashSet<kj::String> labels;
+  bool allKnown = true;
+  for (size_t r: kj::indices(runs)) {
+    bool known = differences.values[r].size() == differences.keys.size();
+    allKnown = allKnown && known;
+    kj::Vector<ReportedRun::Setting> settings;
+    for (size_t k: order) {
+      auto value = known ? kj::mv(differences.values[r][k]) : kj::String();
+      settings.add(ReportedRun::Setting{kj::str(differences.keys[k]), kj::mv(value)});
+    }
+    runs[r].settings = settings.releaseAsArray();
+    auto label = settingsOf(runs[r]);
+    if (!labels.contains(label)) labels.insert(kj::mv(label));
+  }
+  if (!allKnown || runs.size() < 2 || labels.size() < runs.size()) return;
+  for (auto& label: labels) {
+    if (label.size() > LABEL_BYTES_MAX) return;
+  }
+  for (auto& run: runs) run.label = settingsOf(run);
+}
+
+kj::String settingsOf(const ReportedRun& run) {
+  auto words = KJ_MAP(setting, run.settings) {
+    return kj::str(setting.key, "=", setting.value);
+  };
+  return kj::strArray(words, ",");
+}
+
+bool areNamedBySettings(kj::ArrayPtr<const ReportedRun> runs) {
+  for (auto& run: runs) {
+    if (run.label != settingsOf(run)) return false;
+  }
+  return true;
+}
+
+void judgeAll(kj::ArrayPtr<ReportedRun> runs) {
+  kj::Maybe<const RunRecord&> first;
+  if (runs.size() > 1) first = runs[0].record;
+  for (auto& run: runs) {
+    if (run.record.state != RunRecord::FINISHED) continue;
+    run.verdicts = judge(run.expectations, run.record, first);
+  }
+}
+
+void judgeBySweeps(kj::ArrayPtr<ReportedRun> runs) {
+  kj::HashMap<kj::String, Sweep> sweeps;  // by the folder around their runs
+  for (auto& run: runs) {
+    auto& record = run.record;
+    if (record.state != RunRecord::FINISHED) continue;
+    kj::Maybe<const RunRecord&> first;
+    KJ_IF_MAYBE(slash, record.folder.findLast('/')) {
+      auto parent = kj::heapString(record.folder.slice(0, *slash));
+      auto& sweep = sweeps.findOrCreate(parent, [&]() {
+        return kj::HashMap<kj::String, Sweep>::Entry{kj::str(parent), readSweepIn(parent)};
+      });
+      if (sweep.names.contains(record.folder.slice(*slash + 1))) first = sweep.first;
+    }
+    run.verdicts = judge(run.expectations, record, first);
+  }
+}
+
+kj::Array<kj::String> missedOf(kj::ArrayPtr<const ReportedRun> runs) {
+  kj::Vector<kj::String> result;
+  for (auto& run: runs) {
+    auto which = runs.size() == 1 ? kj::str() : kj::str(run.label, ": ");
+    for (auto& verdict: run.verdicts) {
+      if (!verdict.met) result.add(kj::str("expectation missed: ", which, verdict.sentence));
+    }
+  }
+  return result.releaseAsArray();
+}
+
+kj::Array<Comparison> compare(const ReportedRun& run) {
+  kj::Vector<Comparison> result;
+  KJ_IF_MAYBE(published, run.published) {
+    for (auto& row: published->rows) Row(run, row, result).compare();
+  }
+  return result.releaseAsArray();
+}
+
+kj::Maybe<double> meanEpoch_s(const RunRecord& record) {
+  auto epochs = warmEpochs(record);
+  if (epochs.size() == 0) return nullptr;
+  double sum = 0;
+  for (auto& epoch: epochs) sum += epoch.epoch_s;
+  return sum / epochs.size();
+}
+
+kj::Maybe<double> meanImages_per_s(const RunRecord& record) {
+  auto epochs = warmEpochs(record);
+  if (epochs.size() == 0) return nullptr;
+  double sum = 0;
+  for (auto& epoch: epochs) sum += epoch.images_per_s;
+  return sum / epochs.size();
+}
+
+kj::Maybe<VerbTimes> meanStep(const RunRecord& record) {
+  auto epochs = warmEpochs(record);
+  auto& all = record.epochRecords;
+  if (epochs.size() == 0) return nullptr;
+  uint64_t before = all.size() > 1 ? all[0].step : 0;
+  uint64_t after = epochs.back().step;
+  if (after <= before) return nullptr;
+  double factor = 1.0 / (after - before);
+  VerbTimes mean;
+  for (auto& epoch: epochs) {
+    mean.read_s += epoch.verbs.read_s * factor;
+    mean.forward_s += epoch.verbs.forward_s * factor;
+    mean.backward_s += epoch.verbs.backward_s * factor;
+    mean.push_s += epoch.verbs.push_s * factor;
+    mean.pull_s += epoch.verbs.pull_s * factor;
+  }
+  return mean;
+}
+
+}  // namespace runner

@@ -1,0 +1,242 @@
+#include "runner/tables/result_table.h"
+
+#include <kj/debug.h>
+#include <kj/map.h>
+#include <kj/vector.h>
+
+#include <cmath>
+
+#include "configs/language/failure.h"
+#include "runner/logs/log_lines.h"
+#include "runner/tables/log_runs.h"
+#include "runner/text/numbers.h"
+
+namespace runner {
+namespace {
+
+using Names = kj::ArrayPtr<const kj::String>;
+
+// The place of a line's metric among `metrics`. Null if it is none of them.
+kj::Maybe<size_t> placeOf(kj::ArrayPtr<const char> metric, Names metrics) {
+  for (size_t i: kj::indices(metrics)) {
+    if (isCalled(metric, metrics[i])) return i;
+  }
+  return nullptr;
+}
+
+// The figures of one cell, one per worker.
+class Figures {
+public:
+  void add(double value) {
+    sum += value;
+    greatest = count == 0 ? value : std::fmax(greatest, value);
+    ++count;
+  }
+
+  kj::Maybe<double> combine(Combine how) const {
+    if (count == 0) return nullptr;
+    return how == Combine::MAX ? greatest : sum / count;
+  }
+
+private:
+  double sum = 0;
+  double greatest = 0;
+  uint count = 0;
+};
+
+// Notes which of the wanted metrics a log has, and the names of the first few of all its metrics.
+class KnownMetrics {
+public:
+  explicit KnownMetrics(Names wanted): wanted(wanted), isThere(kj::heapArray<bool>(wanted.size())) {
+    for (auto& is: isThere) is = false;
+  }
+
+  // The place of `metric` among the wanted ones, or null.
+  kj::Maybe<size_t> add(kj::ArrayPtr<const char> metric) {
+    bool isNew = names.size() < NAMES_MAX;
+    for (auto& name: names) isNew = isNew && name != metric;
+    if (isNew) names.add(metric);
+    auto place = placeOf(metric, wanted);
+    KJ_IF_MAYBE(p, place) isThere[*p] = true;
+    return place;
+  }
+
+  // Throws unless the log `file` has each of the wanted ones. `isDefault`: nobody asked for them,
+  // and a log without any metric will do.
+  void requireAll(kj::StringPtr file, bool isDefault) const {
+    if (names.empty() && isDefault) return;
+    for (size_t i: kj::indices(wanted)) {
+      if (isThere[i]) continue;
+      if (names.empty()) {
+        configs::fail(file, " has no metric ", wanted[i], ": its epoch lines have only times.");
+      }
+      configs::fail(file, " has no metric ", wanted[i], ". It has ", kj::strArray(names, ", "),
+          ": choose with --metric-names ", kj::strArray(names, ","), ".");
+    }
+  }
+
+private:
+  static constexpr size_t NAMES_MAX = 10;  // as many as a message can tell
+
+  Names wanted;
+  kj::Array<bool> isThere;
+  kj::Vector<kj::ArrayPtr<const char>> names;
+};
+
+struct Epoch {
+  struct Metric {
+    Figures train;
+    Figures validation;
+  };
+  kj::Array<Metric> metrics;
+  Figures time;
+};
+
+using Epochs = kj::TreeMap<uint, Epoch>;
+
+// `epochs 1 to 5`, or which ones, if some between are missing.
+kj::String describe(const Epochs& epochs) {
+  constexpr size_t LISTED_MAX = 10;
+  kj::Vector<uint> all;
+  for (auto& entry: epochs) all.add(entry.key + 1);
+  if (all.size() == 1) return kj::str("only epoch ", all[0]);
+  bool whole = all.back() - all.front() + 1 == all.size();
+  if (!whole && all.size() <= LISTED_MAX) return kj::str("epochs ", kj::strArray(all, ", "));
+  return kj::str(whole ? "" : "some of the ", "epochs ", all.front(), " to ", all.back());
+}
+
+// Which of the wanted epochs the log `name` does not have, a sentence; empty if it has them all.
+kj::String absentEpochs(const Epochs& epochs, kj::StringPtr name, kj::ArrayPtr<const uint> wanted) {
+  kj::Vector<uint> absent;
+  for (uint epoch: wanted) {
+    if (epochs.find(epoch - 1) == nullptr) absent.add(epoch);
+  }
+  if (absent.empty()) return nullptr;
+  return kj::str(
+      name, " has no epoch ", kj::strArray(absent, ", "), ": it has ", describe(epochs), ".");
+}
+
+bool isWanted(uint epoch, const TableOptions& options) {
+  if (epoch % options.every != 0) return false;
+  if (options.epochs.size() == 0) return true;
+  for (uint wanted: options.epochs) {
+    if (wanted == epoch) return true;
+  }
+  return false;
+}
+
+kj::Array<kj::String> metricsOf(const TableOptions& options) {
+  if (options.metrics.size() == 0) return kj::arr(kj::str("accuracy"));
+  return KJ_MAP(metric, options.metrics) {
+    return kj::str(metric);
+  };
+}
+
+}  // namespace
+
+ResultTable readResultTable(
+    kj::ArrayPtr<const char> log, kj::StringPtr name, const TableOptions& options) {
+  return resultTable(readLogLines(log), name, options);
+}
+
+ResultTable resultTable(
+    kj::ArrayPtr<const LogLine> all, kj::StringPtr name, const TableOptions& options) {
+  KJ_REQUIRE(options.every > 0, "every 0th epoch is none");
+  kj::Vector<LogLine> lines;
+  for (auto& line: all) {
+    if (line.kind != LogLineKind::SPEED) lines.add(line);
+  }
+  if (lines.empty()) {
+    configs::fail("no epoch lines found in ", name,
+        ": a table is made of lines such as `Epoch[0] Train-accuracy=0.345109`.");
+  }
+
+  auto wanted = metricsOf(options);
+  Epochs epochs;
+  KnownMetrics known(wanted);
+  for (auto& line: chooseRun(lines, name, wanted, options.run, options.otherRuns)) {
+    auto& epoch = epochs.findOrCreate(line.epoch, [&]() {
+      return Epochs::Entry{line.epoch, Epoch{kj::heapArray<Epoch::Metric>(wanted.size()), {}}};
+    });
+    if (line.kind == LogLineKind::TIME) {
+      epoch.time.add(line.value);
+      continue;
+    }
+    KJ_IF_MAYBE(place, known.add(line.metric)) {
+      auto& metric = epoch.metrics[*place];
+      (line.kind == LogLineKind::TRAIN ? metric.train : metric.validation).add(line.value);
+    }
+  }
+  known.requireAll(name, options.metrics.size() == 0);
+
+  kj::Vector<ResultRow> rows;
+  Figures later;
+  bool first = true;
+  for (auto& entry: epochs) {
+    auto time_s = entry.value.time.combine(Combine::MEAN);
+    KJ_IF_MAYBE(t, time_s) {
+      if (!first) later.add(*t);
+    }
+    first = false;
+    if (!isWanted(entry.key + 1, options)) continue;
+    auto metrics = KJ_MAP(metric, entry.value.metrics) {
+      return MetricFigures{
+          metric.train.combine(options.combine), metric.validation.combine(options.combine)};
+    };
+    rows.add(ResultRow{entry.key + 1, kj::mv(metrics), time_s});
+  }
+  auto absent = absentEpochs(epochs, name, options.epochs);
+  if (rows.empty()) {
+    if (absent.size() > 0) configs::fail(absent);
+    configs::fail(name, " has no epoch that is a multiple of ", options.every, ": it has ",
+        describe(epochs), ".");
+  }
+  return ResultTable{
+      rows.releaseAsArray(), later.combine(Combine::MEAN), kj::mv(wanted), kj::mv(absent)};
+}
+
+TextTable textOf(const ResultTable& table) {
+  kj::Vector<kj::String> header;
+  header.add(kj::str("epoch"));
+  for (auto part: {"train-", "valid-"}) {
+    for (auto& metric: table.metrics) header.add(kj::str(part, metric));
+  }
+  header.add(kj::str("time"));
+  auto rows = KJ_MAP(row, table.rows) {
+    kj::Vector<kj::String> cells;
+    cells.add(kj::str(row.epoch < 10 ? " " : "", row.epoch));
+    for (auto figure: {&MetricFigures::train, &MetricFigures::validation}) {
+      for (auto& metric: row.metrics) cells.add(figureCell(metric.*figure, 6));
+    }
+    cells.add(figureCell(row.time_s, 1));
+    return cells.releaseAsArray();
+  };
+  return {header.releaseAsArray(), kj::mv(rows), nullptr};
+}
+
+TextTable pageTable(const TextTable& table, kj::StringPtr file) {
+  kj::String names[] = {kj::str("epoch"), kj::str("train-accuracy"), kj::str("valid-accuracy")};
+  auto page = selectColumns(table, file, names);
+  for (auto& title: page.header) {
+    for (auto& c: title.asArray()) {
+      if (c == '-') c = ' ';
+    }
+  }
+  for (auto& row: page.rows) {
+    if (row[0].startsWith(" ")) row[0] = kj::str(row[0].slice(1));
+  }
+  return page;
+}
+
+kj::String epochTimes(const ResultTable& table) {
+  KJ_IF_MAYBE(seconds, table.laterEpochs_s) {
+    return kj::str("Mean epoch time after the first epoch: ", fixedPoint(*seconds, 2), " s");
+  }
+  return kj::str("Mean epoch time after the first epoch: none is known");
+}
+
+kj::String formatTable(const ResultTable& table, TableFormat format) {
+  return formatTable(textOf(table), format);
+}
+
+}  // namespace runner

@@ -1,0 +1,239 @@
+#include "runner/tables/result_table.h"
+
+#include <doctest/doctest.h>
+#include <kj/exception.h>
+
+#include "runner/logs/log_lines.h"
+#include "tests/text.h"
+
+namespace runner {
+namespace {
+
+kj::String markdown(kj::StringPtr log, const TableOptions& options = {}) {
+  return formatTable(readResultTable(log.asArray(), "x.log", options), TableFormat::MARKDOWN);
+}
+
+// The rows alone.
+kj::String rows(kj::StringPtr log, const TableOptions& options = {}) {
+  auto text = markdown(log, options);
+  kj::StringPtr head =
+      "| epoch | train-accuracy | valid-accuracy | time |\n| --- | --- | --- | --- |\n";
+  REQUIRE(text.startsWith(head));
+  return kj::str(text.slice(head.size()));
+}
+
+// What readResultTable() complains about, or an empty text.
+kj::String complaint(kj::StringPtr log, const TableOptions& options = {}) {
+  KJ_IF_MAYBE(exception, kj::runCatchingExceptions([&]() { markdown(log, options); })) {
+    return kj::str(exception->getDescription());
+  }
+  return nullptr;
+}
+
+TableOptions maximum() {
+  TableOptions options;
+  options.combine = Combine::MAX;
+  return options;
+}
+
+TableOptions onlyRun(uint run) {
+  TableOptions options;
+  options.run = run;
+  return options;
+}
+
+TEST_CASE("the workers of an epoch are averaged") {
+  CHECK(rows("Node[0] Epoch[0] Train-accuracy=0.345109\n"
+             "Node[1] Epoch[0] Train-accuracy=0.344175\n"
+             "Node[0] Epoch[0] Time cost=10.623\n"
+             "Node[0] Epoch[0] Validation-accuracy=0.497656\n"
+             "Node[1] Epoch[0] Time cost=10.624\n"
+             "Node[1] Epoch[0] Validation-accuracy=0.493164\n") ==
+        "|  1 | 0.344642 | 0.495410 | 10.6 |\n");
+}
+
+TEST_CASE("max takes the greatest accuracies, but the mean of the times") {
+  auto log =
+      "Epoch[9] Train-accuracy=0.25\nEpoch[9] Train-accuracy=nan\nEpoch[9] Validation-accuracy=-1\n"
+      "Epoch[9] Time cost=1\nEpoch[9] Time cost=3\n"_kj;
+  CHECK(rows(log, maximum()) == "| 10 | 0.250000 | -1.000000 | 2.0 |\n");
+  CHECK(rows(log) == "| 10 | nan | -1.000000 | 2.0 |\n");
+}
+
+TEST_CASE("epochs are sorted, and what an epoch lacks is an empty cell") {
+  CHECK(rows("Epoch[11] Validation-accuracy=0.75\nEpoch[1] Time cost=2\n"
+             "Epoch[2] Train-accuracy=0.5\nEpoch[2] Train-cross-entropy=1.5\n") ==
+        "|  2 |  |  | 2.0 |\n|  3 | 0.500000 |  |  |\n| 12 |  | 0.750000 |  |\n");
+}
+
+TEST_CASE("every N and a list of epochs choose rows") {
+  auto log =
+      "Epoch[0] Time cost=1\nEpoch[1] Time cost=2\nEpoch[2] Time cost=3\nEpoch[3] Time cost=4\n"_kj;
+  TableOptions every;
+  every.every = 2;
+  CHECK(rows(log, every) == "|  2 |  |  | 2.0 |\n|  4 |  |  | 4.0 |\n");
+  TableOptions list;
+  list.epochs = kj::heapArray<uint>({3, 1, 7});
+  CHECK(rows(log, list) == "|  1 |  |  | 1.0 |\n|  3 |  |  | 3.0 |\n");
+  CHECK(readResultTable(log.asArray(), "x.log", list).absent ==
+        "x.log has no epoch 7: it has epochs 1 to 4.");
+}
+
+TEST_CASE("a table without rows is an error, which says which epochs there are") {
+  auto log = "Epoch[0] Time cost=1\nEpoch[1] Time cost=2\nEpoch[2] Time cost=3\n"_kj;
+  TableOptions list;
+  list.epochs = kj::heapArray<uint>({9, 20});
+  CHECK(complaint(log, list) == "x.log has no epoch 9, 20: it has epochs 1 to 3.");
+  CHECK(complaint("Epoch[4] Time cost=1\n", list) ==
+        "x.log has no epoch 9, 20: it has only epoch 5.");
+  CHECK(complaint("Epoch[4] Time cost=1\nEpoch[9] Time cost=1\n", list) ==
+        "x.log has no epoch 9, 20: it has epochs 5, 10.");
+  TableOptions every;
+  every.every = 5;
+  CHECK(
+      complaint(log, every) == "x.log has no epoch that is a multiple of 5: it has epochs 1 to 3.");
+}
+
+TableOptions withMetrics(std::initializer_list<kj::StringPtr> names) {
+  TableOptions options;
+  options.metrics = KJ_MAP(name, kj::arrayPtr(names.begin(), names.size())) {
+    return kj::str(name);
+  };
+  return options;
+}
+
+TEST_CASE("each wanted metric has two columns, all of training first") {
+  auto log =
+      "Epoch[0] Train-accuracy=0.5\nEpoch[0] Train-ce=1.5\nEpoch[0] Time cost=2\n"
+      "Epoch[0] Validation-accuracy=0.75\nEpoch[0] Validation-ce=1e32\n"_kj;
+  CHECK(markdown(log, withMetrics({"accuracy", "ce"})) ==
+        "| epoch | train-accuracy | train-ce | valid-accuracy | valid-ce | time |\n"
+        "| --- | --- | --- | --- | --- | --- |\n"
+        "|  1 | 0.500000 | 1.500000 | 0.750000 | 1e32 | 2.0 |\n");
+}
+
+TEST_CASE("capital and small letters of a metric are the same") {
+  CHECK(rows("Epoch[0] Train-Accuracy=0.5\nEpoch[0] Validation-Accuracy=0.75\n") ==
+        "|  1 | 0.500000 | 0.750000 |  |\n");
+  CHECK(markdown("Epoch[0] Train-ce=0.5\n", withMetrics({"CE"})) ==
+        "| epoch | train-CE | valid-CE | time |\n| --- | --- | --- | --- |\n"
+        "|  1 | 0.500000 |  |  |\n");
+}
+
+TEST_CASE("a node's epoch that goes back begins a second run, for the other nodes too") {
+  auto log =
+      "Node[0] Epoch[0] Train-accuracy=0.1\n"
+      "Node[1] Epoch[0] Train-accuracy=0.3\n"
+      "Node[1] Epoch[1] Train-accuracy=0.4\n"
+      "Node[0] Epoch[1] Train-accuracy=0.6\n"
+      "Node[0] Epoch[0] Train-accuracy=0.7\n"
+      "Node[1] Epoch[0] Train-accuracy=0.9\n"_kj;
+  CHECK(complaint(log) ==
+        "x.log holds 2 runs: line 4 is Node[0] Epoch[1], and line 5 is Node[0] Epoch[0] again; "
+        "choose one with "
+        "--run 1 to --run 2.");
+  CHECK(rows(log, onlyRun(1)) == "|  1 | 0.200000 |  |  |\n|  2 | 0.500000 |  |  |\n");
+  CHECK(rows(log, onlyRun(2)) == "|  1 | 0.800000 |  |  |\n");
+  CHECK(complaint(log, onlyRun(3)) == "x.log holds 2 runs: there is no run 3; runs count from 1.");
+  CHECK(complaint(log, onlyRun(0)) == "x.log holds 2 runs: there is no run 0; runs count from 1.");
+}
+
+TEST_CASE("a node's second figure of the same epoch begins a second run, however short the runs") {
+  auto log =
+      "Node[0] Epoch[0] Train-accuracy=0.1\n"
+      "Node[0] Epoch[0] Train-top-k=0.3\n"
+      "Node[1] Epoch[0] Train-accuracy=0.3\n"
+      "Node[0] Epoch[0] Validation-accuracy=0.4\n"
+      "Node[0] Epoch[0] Train-accuracy=0.5\n"
+      "Node[0] Epoch[0] Validation-accuracy=0.6\n"
+      "Node[1] Epoch[0] Train-accuracy=0.7\n"_kj;
+  CHECK(complaint(log) ==
+        "x.log holds 2 runs: line 1 is Node[0] Epoch[0], and line 5 is Node[0] Epoch[0] again; "
+        "choose one with --run 1 to --run 2.");
+  CHECK(rows(log, onlyRun(1)) == "|  1 | 0.200000 | 0.400000 |  |\n");
+  CHECK(rows(log, onlyRun(2)) == "|  1 | 0.600000 | 0.600000 |  |\n");
+}
+
+TEST_CASE("a node far behind the others is no second run") {
+  CHECK(rows("Node[0] Epoch[0] Time cost=1\nNode[0] Epoch[5] Time cost=1\nNode[1] Epoch[0] Time "
+             "cost=3\n") == "|  1 |  |  | 2.0 |\n|  6 |  |  | 1.0 |\n");
+}
+
+TEST_CASE("without nodes, epoch 0 after epoch 1 is another worker, after epoch 2 another run") {
+  CHECK(rows("Epoch[0] Time cost=1\nEpoch[1] Time cost=2\nEpoch[0] Time cost=3\n") ==
+        "|  1 |  |  | 2.0 |\n|  2 |  |  | 2.0 |\n");
+  auto log =
+      "Epoch[0] Time cost=1\nEpoch[2] Time cost=2\nother\nEpoch[0] Time cost=3\n"
+      "Epoch[1] Time cost=4\nEpoch[0] Time cost=5\n"_kj;
+  CHECK(complaint(log) ==
+        "x.log holds 2 runs: line 2 is Epoch[2], and line 4 is Epoch[0] again; choose one with "
+        "--run 1 to --run 2.");
+  CHECK(rows(log, onlyRun(2)) == "|  1 |  |  | 4.0 |\n|  2 |  |  | 4.0 |\n");
+}
+
+TEST_CASE("a log without the wanted metric is refused, and the message names those it has") {
+  auto log = "Epoch[0] Train-top_k=0.5\nEpoch[0] Validation-ce=1\nEpoch[1] Train-top_k=0.6\n"_kj;
+  CHECK(complaint(log) ==
+        "x.log has no metric accuracy. It has top_k, ce: choose with --metric-names top_k,ce.");
+  CHECK(complaint(log, withMetrics({"ce", "F1"})) ==
+        "x.log has no metric F1. It has top_k, ce: choose with --metric-names top_k,ce.");
+  CHECK(complaint(kj::str(log, "Epoch[1] Validation-accuracy=0.5\n")) == "");
+  // Times alone are a table, unless somebody asks for more.
+  CHECK(complaint("Epoch[0] Time cost=1\n") == "");
+  CHECK(complaint("Epoch[0] Time cost=1\n", withMetrics({"accuracy"})) ==
+        "x.log has no metric accuracy: its epoch lines have only times.");
+}
+
+TEST_CASE("speed lines make neither rows nor runs") {
+  CHECK(rows("Node[0] Epoch[3] Batch [50]\tSpeed: 9.00 samples/sec\tTrain-accuracy=0.5\n"
+             "Node[0] Epoch[0] Time cost=1\n") == "|  1 |  |  | 1.0 |\n");
+}
+
+TEST_CASE("a log without epoch lines has no table") {
+  CHECK(complaint("").startsWith("no epoch lines found in x.log: "));
+  CHECK(complaint("Epoch[0] Batch [5]\tSpeed: 9.00 samples/sec\n")
+            .startsWith("no epoch lines found"));
+}
+
+TEST_CASE("what the program writes becomes its table") {
+  auto log = kj::str(logPrefix(kj::UNIX_EPOCH, 0), trainLine(0, "accuracy", 0.5), '\n',
+      logPrefix(kj::UNIX_EPOCH, 0), timeLine(0, 12.34), '\n', logPrefix(kj::UNIX_EPOCH, 0),
+      validationLine(0, "accuracy", 0.75), '\n');
+  CHECK(rows(log) == "|  1 | 0.500000 | 0.750000 | 12.3 |\n");
+}
+
+TEST_CASE("the formats without lines and with commas") {
+  auto table = readResultTable(
+      "Epoch[0] Train-accuracy=0.5\nEpoch[1] Validation-accuracy=1\nEpoch[1] Time cost=2\n"_kj
+          .asArray(),
+      "x.log");
+  CHECK(formatTable(table, TableFormat::NONE) ==
+        "epoch\ttrain-accuracy\tvalid-accuracy\ttime\n 1\t0.500000\t\t\n 2\t\t1.000000\t2.0\n");
+  CHECK(formatTable(table, TableFormat::CSV) ==
+        "epoch,train-accuracy,valid-accuracy,time\n1,0.500000,,\n2,,1.000000,2.0\n");
+}
+
+TEST_CASE("the mean epoch time is that of all epochs after the first") {
+  auto log =
+      "Node[0] Epoch[0] Time cost=50\nNode[0] Epoch[1] Time cost=10\n"
+      "Node[1] Epoch[1] Time cost=14\nNode[0] Epoch[2] Time cost=11.5\n"_kj;
+  auto times = [&](kj::StringPtr text, const TableOptions& options = {}) {
+    return epochTimes(readResultTable(text.asArray(), "x.log", options));
+  };
+  CHECK(times(log) == "Mean epoch time after the first epoch: 11.75 s");
+  TableOptions last;
+  last.every = 3;
+  CHECK(times(log, last) == "Mean epoch time after the first epoch: 11.75 s");
+  CHECK(times("Epoch[0] Time cost=50\nEpoch[1] Train-accuracy=1\n") ==
+        "Mean epoch time after the first epoch: none is known");
+}
+
+TEST_CASE("the results page has no times, no hyphens and no padding") {
+  kj::StringPtr log = "Epoch[0] Train-accuracy=0.5\nEpoch[0] Time cost=2\n";
+  auto table = pageTable(textOf(readResultTable(log.asArray(), "x.log")), "x.log");
+  CHECK(formatTable(table, TableFormat::MARKDOWN) ==
+        "| epoch | train accuracy | valid accuracy |\n| --- | --- | --- |\n| 1 | 0.500000 |  |\n");
+}
+
+}  // namespace
+}  // namespace runner

@@ -1,0 +1,66 @@
+#include "runner/text/line_text.h"
+
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+
+#include "tests/text.h"
+
+namespace runner {
+namespace {
+
+TEST_CASE("what is taken from a line is gone from its front or end") {
+  LineText rest = "Step: 12 of345"_kj;
+  CHECK_FALSE(take(rest, "step"));
+  CHECK(take(rest, "Step:"));
+  takeSpaces(rest);
+  CHECK(KJ_ASSERT_NONNULL(takeCount(rest)) == 12);
+  CHECK(takeCount(rest) == nullptr);
+  CHECK(KJ_ASSERT_NONNULL(takeCountFromEnd(rest)) == 345);
+  CHECK(kj::heapString(rest) == " of");
+}
+
+TEST_CASE("a count has at most nine digits") {
+  LineText nine = "999999999"_kj, ten = "1234567890"_kj;
+  LineText both = nine;
+  CHECK(KJ_ASSERT_NONNULL(takeCount(both)) == 999999999);
+  CHECK(KJ_ASSERT_NONNULL(takeCountFromEnd(nine)) == 999999999);
+  CHECK(takeCount(ten) == nullptr);
+  CHECK(takeCountFromEnd(ten) == nullptr);
+  CHECK(ten.size() == 10);
+}
+
+TEST_CASE("lines are numbered from 1, and the last needs no newline") {
+  kj::String seen = kj::str();
+  eachLine("a\n\nb"_kj.asArray(), [&](LineText line, uint64_t number) {
+    seen = kj::str(seen, number, kj::heapString(line), ';');
+  });
+  CHECK(seen == "1a;2;3b;");
+  eachLine(nullptr, [&](LineText, uint64_t) { FAIL("an empty text has no lines"); });
+}
+
+TEST_CASE("a newline that a notebook quotes ends a line, which keeps its number") {
+  kj::String seen = kj::str();
+  eachLine("\"a\\n\",\n\"b\""_kj.asArray(), [&](LineText line, uint64_t number) {
+    seen = kj::str(seen, number, kj::heapString(line), ';');
+  });
+  CHECK(seen == "1\"a;1\",;2\"b\";");
+}
+
+TEST_CASE("a gap is of spaces and tabs, quoted ones too") {
+  LineText rest = "\t \\tx"_kj;
+  CHECK(takeGap(rest));
+  CHECK(kj::heapString(rest) == "x");
+  CHECK_FALSE(takeGap(rest));
+}
+
+TEST_CASE("a word ends before a space or a quote") {
+  for (auto rest: {""_kj, " x"_kj, "\r"_kj, "\","_kj, "'"_kj, "```"_kj, "\\tx"_kj}) {
+    INFO(rest.cStr());
+    CHECK(endsHere(rest));
+  }
+  CHECK_FALSE(endsHere("x"_kj));
+  CHECK_FALSE(endsHere(".5"_kj));
+}
+
+}  // namespace
+}  // namespace runner

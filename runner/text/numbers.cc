@@ -1,0 +1,67 @@
+#include "runner/text/numbers.h"
+
+#include <kj/debug.h>
+#include <string.h>
+
+#include <charconv>
+#include <cmath>
+
+namespace runner {
+
+kj::String fixedPoint(double value, uint decimals) {
+  KJ_REQUIRE(decimals <= 17, "a double has no more than 17 meaningful digits", decimals);
+  if (std::isnan(value)) return kj::str("nan");
+  // The largest double has 309 digits before the point.
+  char buffer[384];
+  auto [end, error] = std::to_chars(
+      buffer, buffer + sizeof(buffer), value, std::chars_format::fixed, static_cast<int>(decimals));
+  KJ_ASSERT(error == std::errc());
+  return kj::heapString(buffer, end - buffer);
+}
+
+kj::String figureText(double value, uint decimals) {
+  constexpr double LARGE = 1e7;
+  bool large = std::isfinite(value) && std::fabs(value) >= LARGE;
+  return large ? withExponent(value, 2) : fixedPoint(value, decimals);
+}
+
+kj::String rateText(double images_per_s) {
+  if (images_per_s == 0 || images_per_s >= 10) return figureText(images_per_s, 0);
+  return figureText(images_per_s, images_per_s >= 0.1 ? 1 : 4);
+}
+
+kj::String withExponent(double value, uint decimals) {
+  KJ_REQUIRE(decimals <= 17, "a double has no more than 17 meaningful digits", decimals);
+  if (!std::isfinite(value)) return fixedPoint(value, 0);
+  char buffer[32];
+  auto [end, error] = std::to_chars(buffer, buffer + sizeof(buffer), value,
+      std::chars_format::scientific, static_cast<int>(decimals));
+  KJ_ASSERT(error == std::errc());
+  // `1.760e+32` has parts: the digits, and the exponent with its sign.
+  auto digitsEnd = static_cast<char*>(memchr(buffer, 'e', end - buffer));
+  auto exponent = digitsEnd + 1;
+  bool negative = *exponent == '-';
+  exponent++;
+  while (end - exponent > 1 && *exponent == '0') exponent++;
+  if (decimals > 0) {
+    while (digitsEnd[-1] == '0') digitsEnd--;
+    if (digitsEnd[-1] == '.') digitsEnd--;
+  }
+  return kj::str(
+      kj::arrayPtr(buffer, digitsEnd), negative ? "e-" : "e", kj::arrayPtr(exponent, end));
+}
+
+kj::String sixDigits(double value) {
+  if (std::isnan(value)) return kj::str("nan");
+  char buffer[32];
+  auto [end, error] =
+      std::to_chars(buffer, buffer + sizeof(buffer), value, std::chars_format::general, 6);
+  KJ_ASSERT(error == std::errc());
+  return kj::heapString(buffer, end - buffer);
+}
+
+kj::String alignedRight(kj::StringPtr text, size_t width) {
+  return kj::str(kj::repeat(' ', width - kj::min(width, text.size())), text);
+}
+
+}  // namespace runner

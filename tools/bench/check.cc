@@ -1,0 +1,68 @@
+#include "tools/bench/check.h"
+
+#include <math.h>
+
+#include "configs/language/failure.h"
+
+namespace tools {
+namespace {
+
+using Values = kj::ArrayPtr<const float>;
+
+double lengthOf(Values values) {
+  double squares = 0;
+  for (double value: values) squares += value * value;
+  return sqrt(squares);
+}
+
+double distance(Values a, Values b) {
+  double squares = 0;
+  for (size_t i: kj::indices(a)) {
+    double difference = double(a[i]) - b[i];
+    squares += difference * difference;
+  }
+  return sqrt(squares);
+}
+
+// `length`: by which the difference is measured.
+void requireSame(
+    kj::StringPtr what, Values found, Values expected, double length, double tolerance) {
+  double difference = distance(found, expected);
+  // Written so that a NaN fails.
+  if (difference <= tolerance * length) return;
+  configs::fail("the cpu program's ", what, " differ from the oracle's by ", difference / length,
+      " of their length, ", tolerance,
+      " being allowed: nothing was measured; --no-check measures all the same");
+}
+
+}  // namespace
+
+CheckTolerance checkToleranceOf(nn::Precision precision) {
+  // One value at the edge of a ReLU, or beside another maximum, that rounding moves over it moves a
+  // gradient: measured are 4e-5 of resnet-56, but 2e-2 of the first arrays of inception-bn. In bf16
+  // many are: up to 3e-2 of the logits and, of the first arrays of resnet-56, more than the whole
+  // gradient. There each op is compared by itself, in tests/ops.
+  if (precision == nn::Precision::BF16) return {.logits = 5e-2, .gradient = nullptr};
+  return {.logits = 1e-3, .gradient = 5e-2};
+}
+
+void requireSameLogits(
+    nn::Program& program, nn::Program& oracle, double tolerance, nn::Phase phase) {
+  Values expected = oracle.logits();
+  Values found = program.logits().slice(0, expected.size());
+  requireSame(phase == nn::Phase::TRAIN ? "logits in training" : "logits in validation", found,
+      expected, lengthOf(expected), tolerance);
+}
+
+void requireSameGradients(
+    const nn::Graph& graph, nn::Program& program, nn::Program& oracle, double tolerance) {
+  double least = 0.01 * lengthOf(oracle.gradients());
+  for (auto& key: graph.keys) {
+    auto part = [&](Values all) { return all.slice(key.offset, key.offset + key.size); };
+    auto expected = part(oracle.gradients());
+    requireSame(kj::str("gradients of ", key.name), part(program.gradients()), expected,
+        kj::max(lengthOf(expected), least), tolerance);
+  }
+}
+
+}  // namespace tools

@@ -1,0 +1,167 @@
+#include "tools/bench/codec.h"
+
+#include <kj/debug.h>
+#include <kj/function.h>
+#include <math.h>
+#include <time.h>
+
+#include "configs/language/failure.h"
+#include "configs/language/random.h"
+#include "rpc/codec/loops.h"
+#include "rpc/store/push_encoder.h"
+#include "runner/text/numbers.h"
+#include "tools/bench/columns.h"
+#include "tools/bench/command.h"
+
+namespace tools {
+namespace {
+
+using rpc::codec::Codec;
+using rpc::codec::Encoding;
+using runner::fixedPoint;
+
+constexpr uint GRADIENTS = 8;  // that come round again
+constexpr uint ROUNDS = 9;     // of which the best counts
+constexpr double ROUND_S = 0.05;
+
+struct Row {
+  const char* name;
+  Codec codec;
+};
+
+// A threshold that a few per cent of the gathered values reach in a step; the default sparsity.
+constexpr Row ROWS[] = {
+    {"float16", {.wire = Encoding::FLOAT16}},
+    {"bfloat16", {.wire = Encoding::BFLOAT16}},
+    {"2bit", {.compression = Codec::TWO_BIT, .threshold = 8}},
+    {"topk 99 %", {.compression = Codec::TOP_K, .sparsity = 0.99, .momentum = 0.9f}},
+    {"topk 99.9 %", {.compression = Codec::TOP_K, .sparsity = 0.999, .momentum = 0.9f}},
+    {"topk 99 %, float16", {.wire = Encoding::FLOAT16,
+                               .compression = Codec::TOP_K,
+                               .sparsity = 0.99,
+                               .momentum = 0.9f}},
+};
+
+double threadSeconds() {
+  timespec now;
+  KJ_SYSCALL(::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now));
+  return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
+}
+
+// Of this thread's time, the best of several rounds.
+double secondsOf(kj::FunctionParam<void()> work) {
+  double best = kj::inf();
+  for (uint round = 0; round < ROUNDS; round++) {
+    double begin = threadSeconds(), end = begin;
+    uint64_t count = 0;
+    for (; end - begin < ROUND_S; end = threadSeconds()) {
+      for (uint i = 0; i < 16; i++) work();
+      count += 16;
+    }
+    best = kj::min(best, (end - begin) / double(count));
+  }
+  return best;
+}
+
+// One worker's, of so many values, which are about normal with deviation 1.
+kj::Array<kj::Array<float>> gradientsOf(uint worker, uint values) {
+  configs::Random random(worker, configs::Purpose::INITIAL_VALUES);
+  return KJ_MAP(i, kj::zeroTo(GRADIENTS)) {
+    auto gradient = kj::heapArray<float>(values);
+    for (auto& value: gradient) value = random.normal();
+    return gradient;
+  };
+}
+
+struct Times {
+  double encode_s, add_s, encodeSum_s, decodeSum_s;
+  double pushBytes, sumBytes;
+};
+
+Times measure(const Codec& codec, uint values, uint workers) {
+  rpc::Placement placement;
+  placement.slices = kj::heapArray<rpc::Slice>({{0, 0, values, 0}});
+  auto pushes = codec.pushes();
+  auto sum = kj::heapArray<float>(values), decoded = kj::heapArray<float>(values);
+  for (auto& value: sum) value = 0;
+  Times times{};
+  // The last worker is timed when all residuals are what they are in the middle of a run.
+  constexpr uint64_t STEPS_BEFORE = 64;
+  for (uint worker = 0; worker < workers; worker++) {
+    auto gradients = gradientsOf(worker, values);
+    rpc::codec::PushEncoder encoder(codec, placement, workers);
+    uint64_t step = 0;
+    auto encode = [&]() {
+      auto& gradient = gradients[step % GRADIENTS];
+      return encoder.encode(0, step++, gradient.asPtr());
+    };
+    while (step < STEPS_BEFORE) encode();
+    auto payload = encode();
+    pushes.check(payload, values);
+    pushes.add(payload, sum);
+    if (worker + 1 < workers) continue;
+    times.pushBytes = double(payload.size());
+    times.encode_s = secondsOf([&]() { encode(); });
+    payload = encode();
+    times.add_s = secondsOf([&]() {
+      pushes.check(payload, values);
+      pushes.add(payload, decoded);
+    });
+  }
+  Codec summed = codec;
+  summed.answersSums = true;
+  auto answers = summed.answers(workers);
+  rpc::codec::Encoder encoder;
+  rpc::codec::Buffer buffer;
+  auto payload = encoder.encode(answers, sum, buffer);
+  times.sumBytes = double(payload.size());
+  times.encodeSum_s = secondsOf([&]() { encoder.encode(answers, sum, buffer); });
+  times.decodeSum_s = secondsOf([&]() {
+    answers.check(payload, values);
+    answers.decode(payload, decoded);
+  });
+  bool exact = codec.wire == Encoding::FLOAT32;
+  for (auto i: kj::indices(sum)) {
+    double error = fabs(double(sum[i]) - double(decoded[i]));
+    if (error > (exact ? 0 : 0.01 * fabs(double(sum[i])))) {
+      configs::fail("a sum that was encoded is ", decoded[i], " in place of ", sum[i]);
+    }
+  }
+  return times;
+}
+
+}  // namespace
+
+kj::MainFunc BenchCodec::getMain() {
+  return kj::MainBuilder(commandLine, "bench",
+      "Times what a worker does with a slice before it is pushed, and a server with each push and "
+      "with the sum, on one thread, with data in cache. GB/s are of float32.")
+      .addOptionWithArg(
+          {"values"}, numberSetter(values), "N", "values of the slice (default: 65536)")
+      .addOptionWithArg({"workers"}, numberSetter(workers), "N", "pushes in a sum (default: 4)")
+      .callAfterParsing(KJ_BIND_METHOD(*this, run))
+      .build();
+}
+
+kj::MainBuilder::Validity BenchCodec::run() {
+  runner::TextTable table;
+  table.header = KJ_MAP(name, kj::ArrayPtr<const kj::StringPtr>({"", "bits pushed", "encode",
+                                  "check, add", "bits of the sum", "encode sum", "decode sum"})) {
+    return kj::str(name);
+  };
+  auto time = [&](double seconds) {
+    double ns = 1e9 * seconds / values;
+    return kj::str(fixedPoint(ns, 2), " ns, ", fixedPoint(sizeof(float) / ns, 1), " GB/s");
+  };
+  auto bits = [&](double bytes) { return fixedPoint(8 * bytes / values, 2); };
+  table.rows = KJ_MAP(row, kj::arrayPtr(ROWS, kj::size(ROWS))) {
+    auto times = measure(row.codec, values, workers);
+    return kj::arr(kj::str(row.name), bits(times.pushBytes), time(times.encode_s),
+        time(times.add_s), bits(times.sumBytes), time(times.encodeSum_s), time(times.decodeSum_s));
+  };
+  runner::print(kj::str(values, " values, ", workers, " workers, ", rpc::codec::loops().name,
+      "; figures are of a value\n", inColumns(table, 1)));
+  return true;
+}
+
+}  // namespace tools

@@ -1,0 +1,25 @@
+// tools/bench/codec.h: `bench codec`: what encoding and decoding cost, a value.
+#pragma once
+
+#include <kj/main.h>
+
+#include "runner/system/command_line.h"
+
+namespace tools {
+
+class BenchCodec {
+public:
+  explicit BenchCodec(runner::CommandLine& commandLine): commandLine(commandLine) {}
+
+  // Of the sub-command. This object must outlive it.
+  kj::MainFunc getMain();
+
+private:
+  kj::MainBuilder::Validity run();
+
+  runner::CommandLine& commandLine;
+  kj::uint values = 65536;
+  kj::uint workers = 4;
+};
+
+}  // namespace tools

@@ -1,0 +1,139 @@
+#include "tools/bench/kv_rows.h"
+
+#include <kj/debug.h>
+
+#include <algorithm>
+
+#include "runner/text/numbers.h"
+#include "tools/bench/columns.h"
+
+namespace tools {
+namespace {
+
+double medianOfCopy(kj::ArrayPtr<const double> values) {
+  auto copy = kj::heapArray(values);
+  return medianOf(copy);
+}
+
+// A figure with as many digits as tell something.
+kj::String shown(double value) {
+  return runner::fixedPoint(value, value < 10 ? 2 : value < 1000 ? 1 : 0);
+}
+
+// Each way, of one worker.
+double gigabytesPerS(const KvCase& kvCase, double us) {
+  return double(kvCase.bytes()) / us / 1000;
+}
+
+// The column of ratios to the limit is of a store; of a peer's row it says how much longer it takes
+// than the first store.
+kj::Array<kj::String> cellsOf(const KvRows& rows, const KvRow& row) {
+  if (row.skipped.size() > 0) {
+    return kj::arr(kj::str(row.name), kj::str("skipped: ", row.skipped), kj::str(), kj::str(),
+        kj::str(), kj::str(), kj::str(), kj::str());
+  }
+  auto& figures = row.figures;
+  kj::String ratio, bestRatio, share;
+  KJ_IF_MAYBE(index, row.other) {
+    auto& other = rows.rows[*index].figures;
+    double median = figures.ratioTo(other);
+    ratio = shown(median);
+    bestRatio = shown(figures.best_us() / other.best_us());
+    share = kj::str(runner::fixedPoint(100 / median, 0), " %");
+  }
+  return kj::arr(kj::str(row.name), shown(figures.median_us()), shown(figures.best_us()),
+      shown(gigabytesPerS(rows.kvCase, figures.median_us())),
+      figures.used_us().map(shown).orDefault(kj::String()), kj::mv(ratio), kj::mv(bestRatio),
+      kj::mv(share));
+}
+
+}  // namespace
+
+double medianOf(kj::ArrayPtr<double> values) {
+  std::sort(values.begin(), values.end());
+  size_t n = values.size();
+  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+void KvFigures::block(KvSide& side, uint64_t trips, bool counts) {
+  uint64_t before = side.used_ns();
+  auto times = side.trips(trips);
+  uint64_t used = side.used_ns() - before;
+  auto block = KJ_MAP(time, times) {
+    return double(time) / 1000;
+  };
+  last_us = medianOf(block);
+  isTimeKnown = !side.hasOthers;
+  if (!counts) return;
+  times_us.addAll(block);
+  medians_us.add(last_us);
+  used_ns += used;
+}
+
+double KvFigures::median_us() const {
+  return medianOfCopy(times_us);
+}
+
+kj::Maybe<double> KvFigures::used_us() const {
+  if (!isTimeKnown) return nullptr;
+  return double(used_ns) / double(times_us.size()) / 1000;
+}
+
+double KvFigures::best_us() const {
+  return *std::min_element(times_us.begin(), times_us.end());
+}
+
+double KvFigures::ratioTo(const KvFigures& other) const {
+  KJ_REQUIRE(medians_us.size() == other.medians_us.size());
+  auto ratios = KJ_MAP(i, kj::indices(medians_us)) {
+    return medians_us[i] / other.medians_us[i];
+  };
+  return medianOf(ratios);
+}
+
+kj::String textOf(const KvRows& rows) {
+  auto& kvCase = rows.kvCase;
+  auto cells = KJ_MAP(row, rows.rows) {
+    return cellsOf(rows, row);
+  };
+  auto header = kj::arr(kj::str("what"), kj::str("median µs"), kj::str("best µs"), kj::str("GB/s"),
+      kj::str("CPU µs"), kj::str("ratio"), kj::str("best"), kj::str("speed"));
+  return kj::str("\n", kvCase.key_bytes, " bytes × ", kvCase.keys,
+      kvCase.keys == 1 ? " key" : " keys", ", workers × servers: ", kvCase.workers, " × ",
+      kvCase.servers, "\n", inColumns({kj::mv(header), kj::mv(cells), nullptr}, 1));
+}
+
+kj::String jsonOf(const KvRows& rows) {
+  auto& kvCase = rows.kvCase;
+  auto objects = KJ_MAP(row, rows.rows) {
+    kj::Vector<kj::String> fields;
+    auto add = [&](kj::StringPtr key, auto value) { fields.add(kj::str("\"", key, "\":", value)); };
+    add("name", kj::str("\"", row.name, "\""));
+    add("key_bytes", kvCase.key_bytes);
+    add("keys", kvCase.keys);
+    add("workers", kvCase.workers);
+    add("servers", kvCase.servers);
+    if (row.skipped.size() > 0) {
+      add("skipped", kj::str("\"", row.skipped, "\""));
+    } else {
+      auto& figures = row.figures;
+      add("trips", figures.trips());
+      add("median_us", figures.median_us());
+      add("best_us", figures.best_us());
+      add("gigabytes_per_s", gigabytesPerS(kvCase, figures.median_us()));
+      KJ_IF_MAYBE(used, figures.used_us()) add("cpu_us", *used);
+    }
+    KJ_IF_MAYBE(index, row.other) {
+      if (row.skipped.size() == 0) {
+        auto& other = rows.rows[*index];
+        add("other", kj::str("\"", other.name, "\""));
+        add("ratio", row.figures.ratioTo(other.figures));
+        add("best_ratio", row.figures.best_us() / other.figures.best_us());
+      }
+    }
+    return kj::str("{", kj::strArray(fields, ","), "}");
+  };
+  return kj::strArray(objects, ",\n");
+}
+
+}  // namespace tools

@@ -1,0 +1,241 @@
+#include "tools/bench/kvstore.h"
+
+#include <kj/debug.h>
+#include <sched.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "configs/language/failure.h"
+#include "runner/system/files.h"
+#include "tools/bench/command.h"
+
+namespace tools {
+namespace {
+
+// A ping; the gradients of a 784-100-10 mlp and of inception-bn-28-small; a large model.
+constexpr uint64_t SIZES[] = {64, 318'040, 6'611'304, 64 << 20};
+constexpr uint64_t BYTES_MAX = 1 << 30;
+
+constexpr Wire STORE_WIRES[] = {Wire::TCP, Wire::UNIX, Wire::MEMORY};
+
+// A block has at least so many round trips, and at most so many.
+constexpr uint64_t TRIPS_MIN = 3, TRIPS_MAX = 20'000;
+constexpr double WARM_UP_S = 0.1;
+
+cpu_set_t allowedCores() {
+  cpu_set_t allowed;
+  KJ_SYSCALL(::sched_getaffinity(0, sizeof(allowed), &allowed));
+  return allowed;
+}
+
+KvCores firstAndLast() {
+  auto allowed = allowedCores();
+  KvCores cores;
+  for (Core core = 0; core < CPU_SETSIZE; ++core) {
+    if (!CPU_ISSET(core, &allowed)) continue;
+    if (cores.workers == ANY_CORE) cores.workers = core;
+    cores.servers = core;
+  }
+  return cores;
+}
+
+kj::String nameOf(Core core) {
+  return core == ANY_CORE ? kj::str("any") : kj::str(core);
+}
+
+uint64_t tripsFor(double seconds, double trip_us) {
+  double trips = seconds * 1e6 / kj::max(trip_us, 0.1);
+  return uint64_t(kj::max(double(TRIPS_MIN), kj::min(double(TRIPS_MAX), trips)));
+}
+
+}  // namespace
+
+BenchKvStore::BenchKvStore(runner::CommandLine& commandLine)
+    : commandLine(commandLine), cores(firstAndLast()) {}
+
+kj::MainFunc BenchKvStore::getMain() {
+  return kj::MainBuilder(commandLine, "bench",
+      "Measures push and pull of the parameter server, as a training worker uses it (dist_sync), "
+      "beside what the machine can do: a raw stream of the same kind that writes and reads back as "
+      "much, shared memory, copies, and the allreduces of gloo and MPI where PyTorch, mpirun "
+      "and mpicc are there. Each "
+      "worker and server, and each end of a raw stream, is a process; all are measured in turn, "
+      "block by block, on the same cores. First the values that come out are compared with a "
+      "replay, to the last bit; if they are wrong, there are no figures.\n"
+      "\n"
+      "  bench kvstore\n"
+      "  bench kvstore --bytes 318040 --transport unix --json\n"
+      "  bench kvstore --bytes 4194304 --keys 16 --workers 2 --servers 2\n"
+      "\n"
+      "GB/s are those of one worker, each way. CPU is of all processes that take part. ratio: the "
+      "time of a store divided by that of the raw stream of its kind, the median of the blocks; "
+      "best: the same of the shortest trips; speed: 1 / ratio. Of a peer they compare it with the "
+      "first store. Run it from the project's folder, with nothing else on the machine.")
+      .addOptionWithArg({"bytes"}, KJ_BIND_METHOD(*this, setBytes), "N,N…",
+          "of a key (default: 64,318040,6611304,67108864)")
+      .addOptionWithArg({"keys"}, numberSetter(keys), "K", "of that size each (default: 1)")
+      .addOptionWithArg({"workers"}, numberSetter(workers), "W", "processes (default: 1)")
+      .addOptionWithArg({"servers"}, numberSetter(servers), "S", "processes (default: 1)")
+      .addOptionWithArg({"transport"}, KJ_BIND_METHOD(*this, setWires), "WORD,WORD…",
+          "of tcp, unix, memory (default: all)")
+      .addOptionWithArg(
+          {"update"},
+          [this](kj::StringPtr word) -> kj::MainBuilder::Validity {
+            sgd = word == "sgd";
+            if (sgd || word == "none") return true;
+            return kj::str("not sgd or none");
+          },
+          "none|sgd", "what the servers do with a sum: momentum SGD (default), or send it back")
+      .addOptionWithArg(
+          {"slice-bytes"}, numberSetter(slice_bytes), "N", "kvstore.slice_bytes (default: 1048576)")
+      .addOptionWithArg({"rounds"}, numberSetter(rounds), "N", "blocks of each (default: 5)")
+      .addOptionWithArg({"seconds"}, KJ_BIND_METHOD(*this, setSeconds), "S",
+          "of a block, which has at least 3 round trips (default: 0.5)")
+      .addOptionWithArg({"pin"}, KJ_BIND_METHOD(*this, setCores), "W,S",
+          "the core of workers and that of servers, or none (default: the first and the last)")
+      .addOptionWithArg(
+          {"python"},
+          [this](kj::StringPtr word) {
+            python = word;
+            return true;
+          },
+          "PATH", "a Python that has PyTorch, as of `bench peers`: for gloo")
+      .addOption(
+          {"no-peers"},
+          [this]() {
+            hasPeers = false;
+            return true;
+          },
+          "leave out allreduce")
+      .addOption(
+          {"json"}, [this]() { return json = true; }, "print JSON, no tables")
+      .callAfterParsing(KJ_BIND_METHOD(*this, run))
+      .build();
+}
+
+kj::MainBuilder::Validity BenchKvStore::setBytes(kj::StringPtr words) {
+  for (auto& word: splitAtCommas(words)) {
+    auto bytes = numberOf(word, sizeof(float), BYTES_MAX).orDefault(1);
+    if (bytes % sizeof(float) != 0) return kj::str("not bytes of whole floats, 4 to ", BYTES_MAX);
+    sizes.add(bytes);
+  }
+  return true;
+}
+
+kj::MainBuilder::Validity BenchKvStore::setWires(kj::StringPtr words) {
+  for (auto& word: splitAtCommas(words)) {
+    size_t before = wires.size();
+    for (auto wire: STORE_WIRES) {
+      if (kj::str(wire) == word) wires.add(wire);
+    }
+    if (wires.size() == before) return kj::str("no such transport");
+  }
+  return true;
+}
+
+kj::MainBuilder::Validity BenchKvStore::setCores(kj::StringPtr words) {
+  if (words == "none") {
+    cores = KvCores{};
+    return true;
+  }
+  auto parts = splitAtCommas(words);
+  auto allowed = allowedCores();
+  auto coreOf = [&](kj::StringPtr word) -> Core {
+    KJ_IF_MAYBE(core, numberOf(word, 0, CPU_SETSIZE - 1)) {
+      if (CPU_ISSET(*core, &allowed)) return Core(*core);
+    }
+    return ANY_CORE;
+  };
+  if (parts.size() == 2) {
+    KvCores wanted{coreOf(parts[0]), coreOf(parts[1])};
+    if (wanted.workers != ANY_CORE && wanted.servers != ANY_CORE) {
+      cores = wanted;
+      return true;
+    }
+  }
+  return kj::str("not none, nor two cores that this process may use");
+}
+
+kj::MainBuilder::Validity BenchKvStore::setSeconds(kj::StringPtr word) {
+  KJ_IF_MAYBE(amount, amountOf(word, 3600)) {
+    seconds = *amount;
+    return true;
+  }
+  return kj::str("not a number of seconds");
+}
+
+kj::MainBuilder::Validity BenchKvStore::run() {
+  if (sizes.size() == 0) sizes.addAll(kj::arrayPtr(SIZES, kj::size(SIZES)));
+  if (wires.size() == 0) wires.addAll(kj::arrayPtr(STORE_WIRES, kj::size(STORE_WIRES)));
+  if (workers > 64 || servers > 64) return kj::str("more than 64 workers or servers");
+  for (auto bytes: sizes) {
+    if (bytes * keys > BYTES_MAX) return kj::str("more than ", BYTES_MAX, " bytes of all keys");
+  }
+  // A process that has ended is told by its answer that does not come.
+  ::signal(SIGPIPE, SIG_IGN);
+  if (hasPeers) {
+    peers.add(newGloo(python));
+    peers.add(newMpi());
+    for (auto& peer: peers) {
+      if (peer->version.size() == 0) continue;
+      runner::writeQuietly(STDERR_FILENO, kj::str(peer->name, ": ", peer->version, "\n"));
+    }
+  }
+
+  auto placement = kj::str("\"worker_core\":\"", nameOf(cores.workers), "\",\"server_core\":\"",
+      nameOf(cores.servers), "\"");
+  runner::print(json ? kj::str("{", placement, ",\"rows\":[\n")
+                     : kj::str("workers on core ", nameOf(cores.workers), ", servers on core ",
+                           nameOf(cores.servers), "; all values agree with a replay\n"));
+  for (auto i: kj::indices(sizes)) {
+    auto rows = measure({.key_bytes = sizes[i],
+        .keys = keys,
+        .workers = workers,
+        .servers = servers,
+        .slice_bytes = slice_bytes,
+        .sgd = sgd});
+    runner::print(json ? kj::str(i > 0 ? ",\n" : "", jsonOf(rows)) : textOf(rows));
+  }
+  if (json) runner::print("]}\n");
+  return true;
+}
+
+KvRows BenchKvStore::measure(const KvCase& kvCase) {
+  KvRows rows{kvCase, {}};
+  kj::Vector<kj::Own<KvSide>> sides;
+  auto add = [&](kj::Own<KvSide> side, kj::Maybe<uint> other = nullptr) {
+    rows.rows.add(KvRow{.name = kj::str(side->name), .other = other});
+    sides.add(kj::mv(side));
+  };
+  for (auto wire: wires) {
+    add(startStore(kvCase, wire, cores), uint(sides.size() + 1));
+    add(startLimit(kvCase, wire, cores));
+  }
+  bool hasMemory = false;
+  for (auto wire: wires) hasMemory = hasMemory || wire == Wire::MEMORY;
+  if (!hasMemory) add(startLimit(kvCase, Wire::MEMORY, cores));
+  add(startLimit(kvCase, Wire::COPY, cores));
+  for (auto& peer: peers) {
+    if (peer->missing == nullptr) add(peer->start(kvCase, cores), 0u);
+  }
+
+  for (auto& side: sides) side->check();
+  auto trips = KJ_MAP(i, kj::indices(sides)) {
+    auto& figures = rows.rows[i].figures;
+    figures.block(*sides[i], TRIPS_MIN, false);
+    figures.block(*sides[i], tripsFor(WARM_UP_S, figures.lastMedian_us()), false);
+    return tripsFor(seconds, figures.lastMedian_us());
+  };
+  for (uint round = 0; round < rounds; ++round) {
+    for (auto i: kj::indices(sides)) rows.rows[i].figures.block(*sides[i], trips[i], true);
+  }
+  for (auto& side: sides) side->check();
+  for (auto& peer: peers) {
+    KJ_IF_MAYBE(reason, peer->missing) {
+      rows.rows.add(KvRow{.name = kj::str(peer->name), .skipped = kj::str(*reason)});
+    }
+  }
+  return rows;
+}
+
+}  // namespace tools

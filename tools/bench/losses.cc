@@ -1,0 +1,211 @@
+#include "tools/bench/losses.h"
+
+#include <kj/debug.h>
+#include <kj/filesystem.h>
+#include <math.h>
+
+#include "configs/language/failure.h"
+#include "runner/text/numbers.h"
+
+namespace tools {
+namespace {
+
+constexpr uint DIGITS = 9;
+
+// A folder with what the losses follow from. Files of former times are replaced.
+class Dump {
+public:
+  explicit Dump(kj::StringPtr path): folder(open(path)) {}
+
+  void write(kj::StringPtr name, kj::StringPtr text) { create(name)->writeAll(text); }
+  void write(kj::StringPtr name, kj::ArrayPtr<const kj::byte> bytes) {
+    create(name)->writeAll(bytes);
+  }
+  void append(kj::StringPtr name, kj::ArrayPtr<const kj::byte> bytes) {
+    auto file = folder->openFile(kj::Path(name), kj::WriteMode::CREATE | kj::WriteMode::MODIFY);
+    file->write(file->stat().size, bytes);
+  }
+
+private:
+  kj::Own<const kj::Directory> folder;
+
+  static kj::Own<const kj::Directory> open(kj::StringPtr path) {
+    auto files = kj::newDiskFilesystem();
+    auto mode = kj::WriteMode::CREATE | kj::WriteMode::MODIFY | kj::WriteMode::CREATE_PARENT;
+    kj::Maybe<kj::Own<const kj::Directory>> folder;
+    kj::Maybe<kj::Exception> failure = kj::runCatchingExceptions([&]() {
+      folder = files->getRoot().tryOpenSubdir(files->getCurrentPath().evalNative(path), mode);
+    });
+    KJ_IF_MAYBE(opened, folder) return kj::mv(*opened);
+    configs::fail(path, " cannot be made or opened as a folder: name another one with --dump");
+  }
+  kj::Own<const kj::File> create(kj::StringPtr name) {
+    auto file = folder->openFile(kj::Path(name), kj::WriteMode::CREATE | kj::WriteMode::MODIFY);
+    file->truncate(0);
+    return file;
+  }
+};
+
+kj::StringPtr nameOf(nn::Key::Role role) {
+  switch (role) {
+    case nn::Key::WEIGHT:
+      return "weight";
+    case nn::Key::BIAS:
+      return "bias";
+    case nn::Key::GAMMA:
+      return "gamma";
+    case nn::Key::BETA:
+      return "beta";
+  }
+  KJ_UNREACHABLE;
+}
+
+// A line for each array of the flat one, with what a step does to it. `epsilon` and `momentum`: of
+// a batch norm, beside its gamma.
+kj::String keyTable(const nn::Graph& graph) {
+  kj::Vector<kj::String> lines;
+  lines.add(
+      kj::str("name\trole\trows\tcols\toffset\tsize\tlearning_rate_factor\tdecay_factor\t"
+              "epsilon\tmomentum\n"));
+  for (auto& key: graph.keys) {
+    auto& op = graph.nodes[key.node].op;
+    bool isGamma = op.is<nn::BatchNorm>() && key.role == nn::Key::GAMMA;
+    auto norm =
+        isGamma ? kj::str(op.get<nn::BatchNorm>().epsilon, '\t', op.get<nn::BatchNorm>().momentum)
+                : kj::str('\t');
+    lines.add(
+        kj::str(key.name, '\t', nameOf(key.role), '\t', key.rows, '\t', key.cols, '\t', key.offset,
+            '\t', key.size, '\t', key.learningRateFactor, '\t', key.decayFactor, '\t', norm, '\n'));
+  }
+  return kj::strArray(lines, "");
+}
+
+kj::String statisticTable(const nn::Graph& graph) {
+  auto lines = KJ_MAP(statistic, graph.statistics) {
+    return kj::str(statistic.name, '\t', statistic.offset, '\t', statistic.size, '\n');
+  };
+  return kj::str("name\toffset\tsize\n", kj::strArray(lines, ""));
+}
+
+// A batch that stays.
+class KeptBatch {
+public:
+  explicit KeptBatch(const io::Batch& from)
+      : pixels(kj::heapArray(from.pixels)),
+        labels(kj::heapArray(from.labels)),
+        draws(kj::heapArray(from.draws)),
+        batch({.step = from.step,
+            .pixels = pixels,
+            .labels = labels,
+            .images = from.images,
+            .draws = draws}) {}
+  const io::Batch& get() const { return batch; }
+
+private:
+  kj::Array<float> pixels;
+  kj::Array<int32_t> labels;
+  kj::Array<uint64_t> draws;
+  io::Batch batch;
+};
+
+kj::Vector<KeptBatch> syntheticBatches(const nn::Graph& graph, uint images, uint count) {
+  kj::Vector<KeptBatch> batches;
+  for (uint i = 0; i < count; i++) batches.add(SyntheticBatch(graph, images, i).get());
+  return batches;
+}
+
+kj::Vector<KeptBatch> readBatches(const runner::Experiment& experiment, uint count) {
+  auto dataset = io::openDataset(experiment.data, [](kj::StringPtr, uint64_t, uint64_t) {});
+  auto reader = io::Batcher::training(*dataset, experiment.data, experiment.train.seed, 1, 0, 0);
+  kj::Vector<KeptBatch> batches;
+  for (uint i = 0; i < count; i++) {
+    batches.add(KJ_ASSERT_NONNULL(reader->next(), "the training stream has no end"));
+  }
+  return batches;
+}
+
+}  // namespace
+
+kj::MainFunc BenchLosses::getMain() {
+  kj::MainBuilder builder(commandLine, "bench",
+      "Trains CONFIG's network for a few steps in one worker without servers, on synthetic "
+      "batches, each step another, and prints the mean loss of each step as one line of JSON. With "
+      "--dump it writes what the losses follow from: experiment.toml (every value used), keys.tsv "
+      "and statistics.tsv (the arrays of the flat ones), weights.f32 and statistics.f32 (the flat "
+      "arrays before the first step), pixels.f32 and labels.i32 (the batches one after another, "
+      "taken in turn); and what comes of it: losses.txt, and weights_after.f32 and "
+      "statistics_after.f32. All numbers are little-endian. tests/peers/losses.py trains PyTorch "
+      "on it and compares.\n"
+      "\n"
+      "  bench losses configs/cifar10_local.toml --set data.batch_size=32 --data\n"
+      "  bench losses configs/mnist_mlp_local.toml --dump /tmp/mlp\n"
+      "  python3 tests/peers/losses.py /tmp/mlp --tolerance 1e-4");
+  addArguments(builder, "steps to train (default: 20)");
+  return builder
+      .addOptionWithArg(
+          {"dump"},
+          [this](kj::StringPtr word) {
+            folder = kj::str(word);
+            return word.size() > 0 ? kj::MainBuilder::Validity(true) : kj::str("not a folder");
+          },
+          "FOLDER", "write there what the losses follow from; the folder is made")
+      .addOption(
+          {"data"},
+          [this]() {
+            data = true;
+            return true;
+          },
+          "train on the experiment's own records, read as a worker reads them")
+      .addOptionWithArg({"batches"}, numberSetter(batches), "N",
+          "take N batches in turn (default: each step another)")
+      .addOptionWithArg({"classes"}, numberSetter(assumed.classes), "N",
+          "do without the data set: it has images as large as the crop, in N classes")
+      .addOptionWithArg({"colours"}, numberSetter(assumed.colours), "N", "of these (default: 3)")
+      .callAfterParsing(KJ_BIND_METHOD(*this, run))
+      .build();
+}
+
+kj::MainBuilder::Validity BenchLosses::run() {
+  auto loaded = load();
+  auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+  if (data && assumed.classes > 0)
+    return kj::str("--data reads the data set, --classes does without");
+  Training training(experiment, nullptr, assumed);
+  uint kept = kj::min(batches, steps);
+  auto all = data ? readBatches(experiment, kept)
+                  : syntheticBatches(training.graph(), experiment.data.batchSize, kept);
+  kj::Maybe<Dump> dump;
+  if (folder.size() > 0) {
+    auto& files = dump.emplace(folder);
+    files.write("experiment.toml", loaded.resolved);
+    files.write("keys.tsv", keyTable(training.graph()));
+    files.write("statistics.tsv", statisticTable(training.graph()));
+    files.write("weights.f32", training.parameters().asBytes());
+    files.write("statistics.f32", training.statistics().asBytes());
+    for (auto name: {"pixels.f32", "labels.i32"}) files.write(name, ""_kj);
+    for (auto& batch: all) {
+      files.append("pixels.f32", batch.get().pixels.asBytes());
+      files.append("labels.i32", batch.get().labels.asBytes());
+    }
+  }
+  kj::Vector<kj::String> losses;
+  for (uint i = 0; i < steps; i++) {
+    runner::VerbTimes verbs;
+    auto result = training.step(all[i % kept].get(), verbs);
+    if (!isfinite(result.lossSum)) {
+      configs::fail("the loss is ", result.lossSum, " at step ", i + 1,
+          ": training diverged; lower train.optimizer.learning_rate");
+    }
+    losses.add(runner::fixedPoint(result.lossSum / result.images, DIGITS));
+  }
+  KJ_IF_MAYBE(files, dump) {
+    training.awaitUpdate();
+    files->write("losses.txt", kj::str(kj::strArray(losses, "\n"), "\n"));
+    files->write("weights_after.f32", training.parameters().asBytes());
+    files->write("statistics_after.f32", training.statistics().asBytes());
+  }
+  runner::print(kj::str("{\"losses\":[", kj::strArray(losses, ","), "]}\n"));
+  return true;
+}
+
+}  // namespace tools

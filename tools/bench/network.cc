@@ -1,0 +1,259 @@
+#include "tools/bench/network.h"
+
+#include <kj/debug.h>
+#include <signal.h>
+#include <sys/socket.h>
+
+#include "configs/language/failure.h"
+#include "tools/bench/kv_processes.h"
+#include "tools/bench/links.h"
+#include "tools/bench/network_roles.h"
+
+namespace tools {
+namespace {
+
+// What the raw stream carries one way takes about that.
+constexpr double RAW_S = 0.5;
+constexpr uint RAW_TRIPS = 2;
+constexpr double BITS_PER_BYTE = 8;
+constexpr uint64_t MBIT = 1'000'000;
+
+// Worker and server number i are at host i.
+uint hostsOf(const runner::Experiment& experiment) {
+  return kj::max(experiment.cluster.workers, experiment.cluster.servers);
+}
+
+// What a process asks of another, and what that answers, over one stream through two links.
+class RawStream {
+public:
+  RawStream(Links& links, uint mbit)
+      : side(kj::str("raw")),
+        kvCase{.key_bytes = uint64_t(RAW_S * mbit * MBIT / BITS_PER_BYTE) / 4 * 4,
+            .keys = 1,
+            .workers = 1,
+            .servers = 1,
+            .slice_bytes = 1 << 20,
+            .sgd = false} {
+    auto stream = links.connect(0, 1);
+    int near = stream.near, far = stream.far;
+    side.add(startRole({KvRole::ECHO, 0, Wire::TCP, kvCase}, ANY_CORE, {&far, 1}), false);
+    side.add(startRole({KvRole::PROBE, 0, Wire::TCP, kvCase}, ANY_CORE, {&near, 1}), true);
+    side.check();
+  }
+
+  // It writes, and then it reads.
+  double bytes_per_s() {
+    double best_ns = 0;
+    for (auto trip_ns: side.trips(RAW_TRIPS)) {
+      if (best_ns == 0 || trip_ns < best_ns) best_ns = trip_ns;
+    }
+    return 2 * double(kvCase.bytes()) / best_ns * 1e9;
+  }
+
+private:
+  KvSide side;
+  KvCase kvCase;
+};
+
+// Within a host, as `kvstore.transport` has it.
+StreamPair connect(Links& links, const runner::Experiment& experiment, uint worker, uint server) {
+  if (worker != server || !experiment.kvstore.transport->hasLocal) {
+    return links.connect(worker, server);
+  }
+  int fds[2];
+  KJ_SYSCALL(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds));
+  return {kj::AutoCloseFd(fds[0]), kj::AutoCloseFd(fds[1])};
+}
+
+// The experiment's workers and servers, connected.
+class Job {
+public:
+  Job(Links& links, const runner::Experiment& experiment, NetworkRole first)
+      : experiment(experiment), side(kj::str("job")) {
+    uint workers = experiment.cluster.workers, servers = experiment.cluster.servers;
+    auto streams = kj::heapArray<StreamPair>(workers * servers);
+    for (auto i: kj::indices(streams)) {
+      streams[i] = connect(links, experiment, i / servers, i % servers);
+    }
+    auto start = [&](NetworkRole role, kj::ArrayPtr<const int> ends) {
+      auto name = kj::str(role.isServer ? "server " : "worker ", role.index);
+      side.add(kj::heap<KvProcess>(kj::mv(name), wordsOf(role), ANY_CORE, ends), !role.isServer);
+    };
+    for (first.index = 0; first.index < servers; ++first.index) {
+      first.isServer = true;
+      auto ends = KJ_MAP(worker, kj::range(0u, workers))->int {
+        return streams[worker * servers + first.index].far;
+      };
+      start(first, ends);
+    }
+    for (first.index = 0; first.index < workers; ++first.index) {
+      first.isServer = false;
+      auto ends = KJ_MAP(server, kj::range(0u, servers))->int {
+        return streams[first.index * servers + server].near;
+      };
+      start(first, ends);
+    }
+    seconds(KvOrder::EXCHANGE, 1);
+  }
+
+  // The mean of so many, of all workers.
+  double seconds(KvOrder::What what, uint count) {
+    double sum = 0;
+    for (auto& times_ns: side.ask({what, count}, count)) {
+      for (auto time_ns: times_ns) sum += time_ns * 1e-9;
+    }
+    return sum / count / experiment.cluster.workers;
+  }
+
+  // Of training steps one after another. The first finds all values there, so it is no such step.
+  double step_s(uint count) {
+    double sum = 0;
+    for (auto& times_ns: side.ask({KvOrder::TRIPS, count + 1}, count + 1)) {
+      for (auto time_ns: times_ns.slice(1, times_ns.size())) sum += time_ns * 1e-9;
+    }
+    return sum / count / experiment.cluster.workers;
+  }
+
+  void wait(double seconds) { side.ask({KvOrder::WAIT, uint64_t(seconds * 1e9)}, 1); }
+
+  // Throws unless the parameters of all workers are the same, where the mode says so.
+  void check() {
+    if (experiment.rounds().counted != rpc::Rounds::ALL) return;
+    if (experiment.kvstore.mode->sends != rpc::Mode::GRADIENT) return;
+    auto answers = side.ask({KvOrder::CHECK, 0}, 1);
+    for (auto rank: kj::indices(answers)) {
+      if (answers[rank][0] == answers[0][0]) continue;
+      configs::fail("worker ", rank, " does not have the parameters of worker 0");
+    }
+  }
+
+  // Values that went through the busiest link's busier way so far.
+  uint64_t busiest_bytes() {
+    uint servers = experiment.cluster.servers;
+    uint hosts = hostsOf(experiment);
+    auto out = kj::heapArray<uint64_t>(hosts), in = kj::heapArray<uint64_t>(hosts);
+    for (auto i: kj::indices(out)) out[i] = in[i] = 0;
+    auto answers = side.ask({KvOrder::TRAFFIC, 0}, 2 * servers);
+    for (auto worker: kj::indices(answers)) {
+      for (uint server = 0; server < servers; ++server) {
+        if (server == worker) continue;
+        uint64_t pushed = answers[worker][2 * server], pulled = answers[worker][2 * server + 1];
+        out[worker] += pushed;
+        in[server] += pushed;
+        out[server] += pulled;
+        in[worker] += pulled;
+      }
+    }
+    uint64_t most = 0;
+    for (auto i: kj::indices(out)) most = kj::max(most, kj::max(out[i], in[i]));
+    return most;
+  }
+
+private:
+  const runner::Experiment& experiment;
+  KvSide side;
+};
+
+}  // namespace
+
+kj::MainFunc BenchNetwork::getMain() {
+  kj::MainBuilder builder(commandLine, "bench",
+      "Times training steps of CONFIG on hosts behind slow links: each worker and each server is a "
+      "process; worker and server number i are on host i, a network namespace with a token bucket "
+      "either way. Batches are synthetic. Needs root and iproute2; leaves nothing behind.\n"
+      "\n"
+      "  bench network configs/cifar10_dist_sync.toml \\\n"
+      "    --set cluster.workers=4 --set cluster.servers=4\n"
+      "  bench network configs/cifar10_dist_sync.toml \\\n"
+      "    --bandwidth 100,300,1000 --program wait\n"
+      "\n"
+      "raw: what one stream gets through two links. MB a step: values that travel the busier way "
+      "of the busiest link. network: what the links need for them, at the raw speed. exchange: all "
+      "pushes and pulls of a step, without computing; overhead: exchange - network, which `runner "
+      "explain` takes. compute: a step without pushes and pulls, by all workers at once. bound: "
+      "the larger of network and compute; share: "
+      "bound / step. Figures are medians of rounds, each of which measures all of them.");
+  addArguments(builder, "steps in a row (default: 10)");
+  return builder
+      .addOptionWithArg({"bandwidth"}, KJ_BIND_METHOD(*this, setBandwidths), "N,N…",
+          "of a link each way, Mbit/s, at most 2500 (default: 1000)")
+      .addOptionWithArg({"program"}, KJ_BIND_METHOD(*this, setProgram), "real|wait",
+          "what workers do: compute (default), or wait, each segment its share by FLOPs; it "
+          "takes no core a host")
+      .addOptionWithArg({"ms"}, KJ_BIND_METHOD(*this, setWait), "MS",
+          "of a step, with --program wait (default: what the network needs)")
+      .addOptionWithArg({"rounds"}, numberSetter(rounds), "N", "of measuring (default: 3)")
+      .addOption(
+          {"json"}, [this]() { return json = true; }, "print JSON, no table")
+      .callAfterParsing(KJ_BIND_METHOD(*this, run))
+      .build();
+}
+
+kj::MainBuilder::Validity BenchNetwork::setBandwidths(kj::StringPtr words) {
+  for (auto& word: splitAtCommas(words)) {
+    KJ_IF_MAYBE(mbit, numberOf(word, 1, Links::MBIT_MAX)) {
+      bandwidths_mbit.add(*mbit);
+    } else {
+      return kj::str("not Mbit/s from 1 to ", Links::MBIT_MAX);
+    }
+  }
+  return true;
+}
+
+kj::MainBuilder::Validity BenchNetwork::setProgram(kj::StringPtr word) {
+  waits = word == "wait";
+  if (waits || word == "real") return true;
+  return kj::str("not real or wait");
+}
+
+kj::MainBuilder::Validity BenchNetwork::setWait(kj::StringPtr word) {
+  wait_ms = amountOf(word, 60'000);
+  if (wait_ms == nullptr) return kj::str("not a number of ms");
+  return true;
+}
+
+kj::MainBuilder::Validity BenchNetwork::run() {
+  if (wait_ms != nullptr && !waits) return kj::str("--ms goes with --program wait");
+  auto loaded = load();
+  auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+  if (!experiment.kvstore.mode->hasServers()) {
+    return kj::str("kvstore.mode = \"", experiment.kvstore.mode->name, "\" has no servers");
+  }
+  uint hosts = hostsOf(experiment);
+  if (hosts < 2 || hosts > Links::HOSTS_MAX) {
+    return kj::str("it takes 2 to ", Links::HOSTS_MAX, " workers or servers");
+  }
+  // A process that has ended is told by its answer that does not come.
+  ::signal(SIGPIPE, SIG_IGN);
+  if (bandwidths_mbit.size() == 0) bandwidths_mbit.add(1000);
+  if (!json) runner::print(kj::str(experiment.cluster.roles(), "\n"));
+  auto rows = KJ_MAP(mbit, bandwidths_mbit) {
+    return measure(experiment, mbit);
+  };
+  runner::print(json ? jsonOf(rows) : textOf(rows));
+  return true;
+}
+
+NetworkRow BenchNetwork::measure(const runner::Experiment& experiment, uint mbit) {
+  Links links(hostsOf(experiment), mbit);
+  RawStream raw(links, mbit);
+  Job job(links, experiment,
+      {.isServer = true, .index = 0, .waits = waits, .file = path(), .settings = settings()});
+  kj::Vector<NetworkRound> measured;
+  for (uint i = 0; i < rounds; ++i) {
+    NetworkRound round;
+    round.raw_bytes_per_s = raw.bytes_per_s();
+    uint64_t before = job.busiest_bytes();
+    round.exchange_s = job.seconds(KvOrder::EXCHANGE, steps);
+    round.bytes = double(job.busiest_bytes() - before) / steps;
+    if (waits && i == 0)
+      job.wait(wait_ms.map([](double ms) { return ms / 1e3; }).orDefault(round.network_s()));
+    round.compute_s = job.seconds(KvOrder::COMPUTE, steps);
+    round.step_s = job.step_s(steps);
+    job.check();
+    measured.add(round);
+  }
+  return rowOf(mbit, measured);
+}
+
+}  // namespace tools

@@ -1,0 +1,123 @@
+// `bench network`: that it prints figures that fit each other, and leaves nothing behind. No
+// speeds.
+#include <capnp/compat/json.h>
+#include <capnp/message.h>
+#include <doctest/doctest.h>
+#include <signal.h>
+
+#include "tests/command.h"
+#include "tests/text.h"
+#include "tools/bench/network_roles.h"
+#include "tools/bench/network_rows.h"
+
+namespace tools {
+namespace {
+
+constexpr kj::StringPtr CONFIG = "tests/cluster/mlp.toml"_kj;
+constexpr uint64_t MODEL_BYTES = 4 * 109386;
+
+kj::Vector<kj::StringPtr> bench(std::initializer_list<kj::StringPtr> words) {
+  kj::Vector<kj::StringPtr> all;
+  for (auto word: {"tools/bench/bench"_kj, "network"_kj, CONFIG}) all.add(word);
+  for (auto word: words) all.add(word);
+  return all;
+}
+
+// The devices of this process's own network.
+kj::String devices() {
+  return tests::Command({"ip"_kj, "-brief"_kj, "link"_kj}).wait().output;
+}
+
+double numberOf(capnp::JsonValue::Reader row, kj::StringPtr name) {
+  for (auto field: row.getObject()) {
+    if (field.getName() == name) return field.getValue().getNumber();
+  }
+  return -1;
+}
+
+void checkFits(capnp::JsonValue::Reader row, double mbit) {
+  CHECK(numberOf(row, "mbit_per_s") == mbit);
+  // What a bucket has saved is less than 3 % of a stream.
+  CHECK(numberOf(row, "raw_mbit_per_s") > 0);
+  CHECK(numberOf(row, "raw_mbit_per_s") < 1.03 * mbit);
+  // Of two hosts each sends half of the values to the other's server, and the other half's answers.
+  CHECK(numberOf(row, "bytes") == doctest::Approx(MODEL_BYTES).epsilon(0.1));
+  double network_ms = numberOf(row, "network_ms");
+  CHECK(network_ms * numberOf(row, "raw_mbit_per_s") ==
+        doctest::Approx(numberOf(row, "bytes") * 8 / 1e3).epsilon(0.01));
+  CHECK(numberOf(row, "exchange_ms") ==
+        doctest::Approx(network_ms + numberOf(row, "overhead_ms")).epsilon(0.01));
+  double bound_ms = kj::max(network_ms, numberOf(row, "compute_ms"));
+  CHECK(numberOf(row, "step_ms") ==
+        doctest::Approx(bound_ms * numberOf(row, "step_per_bound")).epsilon(0.01));
+}
+
+TEST_CASE("bench network: figures of waiting and of real steps fit each other; nothing is left") {
+  auto before = devices();
+  for (auto program: {"--program=wait"_kj, "--program=real"_kj}) {
+    auto ended =
+        tests::Command(bench({"--bandwidth=50,400", program, "--steps=2", "--rounds=1", "--json"}))
+            .wait();
+    INFO(ended.errors);
+    REQUIRE(ended.exitCode == 0);
+    capnp::MallocMessageBuilder message;
+    auto root = message.initRoot<capnp::JsonValue>();
+    capnp::JsonCodec().decodeRaw(ended.output, root);
+    auto rows = root.asReader().getArray();
+    REQUIRE(rows.size() == 2);
+    checkFits(rows[0], 50);
+    checkFits(rows[1], 400);
+    CHECK(tests::processesWith(NETWORK_ROLE).size() == 0);
+  }
+  CHECK(devices() == before);
+}
+
+TEST_CASE("bench network: Ctrl-C and a kill leave nothing, either") {
+  auto before = devices();
+  for (int signal: {SIGINT, SIGKILL}) {
+    tests::Command command(bench({"--program=wait", "--ms=60000"}));
+    // The line that precedes the processes.
+    REQUIRE(command.waitForOutput("2 servers and 2 workers"));
+    kj::Array<tests::Process> processes;
+    while (processes.size() < 4 && tests::processesWith("--ms=60000").size() > 0) {
+      processes = tests::processesWith(NETWORK_ROLE);
+    }
+    REQUIRE(processes.size() == 4);
+    command.kill(signal);
+    CHECK(command.wait().signal == signal);
+    CHECK(tests::haveEnded(processes, tests::PATIENCE_S));
+  }
+  CHECK(devices() == before);
+}
+
+TEST_CASE("bench network: without root it says so; what it cannot do is a wrong command") {
+  auto words = bench({"--program=wait"});
+  kj::Vector<kj::StringPtr> asNobody;
+  for (auto word: {"unshare"_kj, "--user"_kj}) asNobody.add(word);
+  asNobody.addAll(words);
+  auto ended = tests::Command(asNobody).wait();
+  CHECK(ended.exitCode == 1);
+  CHECK(tests::contains(ended.errors, "which only root can make: run it as root"));
+  CHECK(tests::Command(bench({"--ms=5"})).wait().exitCode == 2);
+  CHECK(tests::Command(bench({"--bandwidth=10000"})).wait().exitCode == 2);
+  CHECK(tests::Command(bench({"--set=kvstore.mode=\"local\"", "--set=cluster.workers=1",
+                           "--set=cluster.servers=0"}))
+            .wait()
+            .exitCode == 2);
+}
+
+TEST_CASE("rowOf: medians of rounds, and of their ratios") {
+  NetworkRound rounds[] = {
+      {.raw_bytes_per_s = 100, .bytes = 50, .exchange_s = 0.6, .compute_s = 0.25, .step_s = 1},
+      {.raw_bytes_per_s = 200, .bytes = 50, .exchange_s = 0.6, .compute_s = 0.5, .step_s = 0.6},
+      {.raw_bytes_per_s = 100, .bytes = 50, .exchange_s = 0.7, .compute_s = 0.5, .step_s = 0.7}};
+  auto row = rowOf(3, rounds);
+  CHECK(row.raw_mbit == doctest::Approx(100 * 8e-6));
+  CHECK(row.network_s == doctest::Approx(0.5));
+  CHECK(row.overhead_s == doctest::Approx(0.2));
+  CHECK(row.step_s == doctest::Approx(0.7));
+  CHECK(row.stepPerBound == doctest::Approx(1.4));
+}
+
+}  // namespace
+}  // namespace tools

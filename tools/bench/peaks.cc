@@ -1,0 +1,124 @@
+#include "tools/bench/peaks.h"
+
+#include <immintrin.h>
+#include <kj/array.h>
+#include <kj/debug.h>
+#include <kj/thread.h>
+#include <kj/vector.h>
+#include <string.h>
+#include <time.h>
+
+namespace tools {
+namespace {
+
+using kj::byte;
+using kj::uint;
+
+constexpr uint ROUNDS = 10;
+constexpr double ROUND_S = 0.02;
+constexpr size_t COPIED_BYTES = 32 << 20;
+// Multiply-adds in flight: their latency times those begun a cycle is 8 on what there is today.
+constexpr uint CHAINS = 12;
+constexpr uint CALL_STEPS = 10000;
+
+// Each makes CALL_STEPS steps of CHAINS multiply-adds, and returns a sum so that none is left out;
+// `noipa`: nor a call whose result nobody reads.
+
+__attribute__((noipa, target("avx2,fma"))) float multiplyAddAvx2() {
+  __m256 factor = _mm256_set1_ps(0.5f), sums[CHAINS];
+  for (auto& sum: sums) sum = factor;
+  for (uint i = 0; i < CALL_STEPS; ++i) {
+#pragma GCC unroll 12
+    for (uint c = 0; c < CHAINS; ++c) sums[c] = _mm256_fmadd_ps(sums[c], factor, factor);
+  }
+  for (uint c = 1; c < CHAINS; ++c) sums[0] += sums[c];
+  return sums[0][0];
+}
+
+__attribute__((noipa, target("avx512f"))) float multiplyAddAvx512() {
+  __m512 factor = _mm512_set1_ps(0.5f), sums[CHAINS];
+  for (auto& sum: sums) sum = factor;
+  for (uint i = 0; i < CALL_STEPS; ++i) {
+#pragma GCC unroll 12
+    for (uint c = 0; c < CHAINS; ++c) sums[c] = _mm512_fmadd_ps(sums[c], factor, factor);
+  }
+  for (uint c = 1; c < CHAINS; ++c) sums[0] += sums[c];
+  return sums[0][0];
+}
+
+__attribute__((noipa, target("avx512f,avx512bf16"))) float multiplyAddBf16() {
+  // 1 in each half of a word.
+  auto ones = (__m512bh)_mm512_set1_epi32(0x3f803f80);
+  __m512 sums[CHAINS];
+  for (auto& sum: sums) sum = _mm512_set1_ps(0);
+  for (uint i = 0; i < CALL_STEPS; ++i) {
+#pragma GCC unroll 12
+    for (uint c = 0; c < CHAINS; ++c) sums[c] = _mm512_dpbf16_ps(sums[c], ones, ones);
+  }
+  for (uint c = 1; c < CHAINS; ++c) sums[0] += sums[c];
+  return sums[0][0];
+}
+
+double threadSeconds() {
+  timespec now;
+  KJ_SYSCALL(::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now));
+  return now.tv_sec + now.tv_nsec * 1e-9;
+}
+
+// Calls `work` on that many threads at the same time, again and again, and returns the calls a
+// second of all together, of the processor's time: what else runs here is no part of a peak. Each
+// thread gets its number.
+template <typename Work>
+double callsPerSecond(uint threads, Work&& work) {
+  double best = 0;
+  for (uint round = 0; round < ROUNDS; ++round) {
+    auto rates = kj::heapArray<double>(threads);
+    {
+      kj::Vector<kj::Own<kj::Thread>> running;
+      for (uint t = 0; t < threads; ++t) {
+        running.add(kj::heap<kj::Thread>([&rates, &work, t]() {
+          double begin = threadSeconds();
+          uint calls = 0;
+          for (; calls == 0 || threadSeconds() - begin < ROUND_S; ++calls) work(t);
+          rates[t] = calls / (threadSeconds() - begin);
+        }));
+      }
+    }
+    double sum = 0;
+    for (double rate: rates) sum += rate;
+    best = kj::max(best, sum);
+  }
+  return best;
+}
+
+double flops(uint threads, float (*multiplyAdd)(), uint lanes) {
+  auto sums = kj::heapArray<float>(threads);
+  double calls = callsPerSecond(threads, [&](uint t) { sums[t] = multiplyAdd(); });
+  return calls * CALL_STEPS * CHAINS * lanes * 2;
+}
+
+double copyBytes(uint threads) {
+  kj::Vector<kj::Array<byte>> from, to;
+  for (uint t = 0; t < threads; ++t) {
+    from.add(kj::heapArray<byte>(COPIED_BYTES));
+    to.add(kj::heapArray<byte>(COPIED_BYTES));
+    memset(from[t].begin(), 1, COPIED_BYTES);
+    memset(to[t].begin(), 0, COPIED_BYTES);
+  }
+  double calls = callsPerSecond(
+      threads, [&](uint t) { memcpy(to[t].begin(), from[t].begin(), COPIED_BYTES); });
+  return calls * 2 * COPIED_BYTES;
+}
+
+}  // namespace
+
+Peaks measurePeaks(uint threads, kj::StringPtr instructionSet) {
+  bool hasAvx512 = instructionSet == "avx512";
+  bool hasBf16 = hasAvx512 && __builtin_cpu_supports("avx512bf16");
+  return {.fp32_flops = hasAvx512 ? flops(threads, multiplyAddAvx512, 16)
+                                  : flops(threads, multiplyAddAvx2, 8),
+      .bf16_flops = hasBf16 ? flops(threads, multiplyAddBf16, 32) : 0,
+      .copy_bytes = copyBytes(threads)};
+}
+
+}  // namespace tools

@@ -1,0 +1,103 @@
+#include "tools/bench/roles.h"
+
+#include <kj/async-io.h>
+#include <kj/debug.h>
+#include <kj/io.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rpc/shard/shard_server.h"
+#include "rpc/wire/peer.h"
+
+namespace tools {
+namespace {
+
+// The stream that the bench has put at a place of this role.
+kj::Own<kj::AsyncIoStream> streamAt(kj::AsyncIoContext& io, uint index) {
+  return io.lowLevelProvider->wrapSocketFd(kj::AutoCloseFd(FIRST_STREAM + int(index)));
+}
+
+}  // namespace
+
+uint64_t now_ns() {
+  timespec now;
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return uint64_t(now.tv_sec) * 1'000'000'000 + uint64_t(now.tv_nsec);
+}
+
+kj::Vector<uint64_t> timesOf(uint64_t count, kj::FunctionParam<void()> call) {
+  kj::Vector<uint64_t> times;
+  times.reserve(count);
+  for (uint64_t i = 0; i < count; ++i) {
+    uint64_t begin = now_ns();
+    call();
+    times.add(now_ns() - begin);
+  }
+  return times;
+}
+
+void carryOutOrders(kj::FunctionParam<kj::Vector<uint64_t>(const KvOrder&)> carryOut) {
+  kj::FdInputStream orders(STDIN_FILENO);
+  kj::FdOutputStream answers(STDOUT_FILENO);
+  KvOrder order;
+  while (orders.tryRead(&order, sizeof(order), sizeof(order)) == sizeof(order)) {
+    auto answer = carryOut(order);
+    answers.write(answer.begin(), answer.asPtr().asBytes().size());
+  }
+}
+
+void carryOutOrders(kj::FunctionParam<void()> trip, kj::FunctionParam<void()> check) {
+  carryOutOrders([&](const KvOrder& order) {
+    kj::Vector<uint64_t> answer;
+    switch (order.what) {
+      case KvOrder::TRIPS:
+        return timesOf(order.count, trip);
+      case KvOrder::CHECK:
+        check();
+        answer.add(0);
+        return answer;
+      default:
+        KJ_FAIL_REQUIRE("no order for this role", uint64_t(order.what));
+    }
+  });
+}
+
+StoreThread::StoreThread(rpc::RemoteStore& store, const rpc::Placement& placement)
+    : store(store), placement(placement), thread([this]() { talk(); }) {}
+
+StoreThread::~StoreThread() noexcept(false) {
+  auto lock = stop.lockExclusive();
+  lock.wait([](const auto& there) { return there != nullptr; });
+  KJ_ASSERT_NONNULL(*lock)->fulfill();
+}
+
+void StoreThread::talk() {
+  auto io = kj::setupAsyncIo();
+  auto paf = kj::newPromiseAndCrossThreadFulfiller<void>();
+  *stop.lockExclusive() = kj::mv(paf.fulfiller);
+  auto names = KJ_MAP(i, kj::indices(placement.shards)) {
+    return kj::str("server ", i);
+  };
+  auto connect = [this, &io](uint server) -> kj::Promise<kj::Own<rpc::Peer>> {
+    return kj::heap<rpc::Peer>(streamAt(io, server), rpc::limitsFor(placement));
+  };
+  store.run({kj::mv(names), connect, io.provider->getTimer(), 60 * kj::SECONDS})
+      .catch_([](kj::Exception&&) { /* The compute thread throws the same. */ })
+      .exclusiveJoin(kj::mv(paf.promise))
+      .wait(io.waitScope);
+}
+
+void serveShard(const rpc::Placement& placement, uint shard, const rpc::Rounds& rounds,
+    rpc::Updater& updater, bool shares) {
+  auto io = kj::setupAsyncIo();
+  rpc::lookOftenAround(io.waitScope);
+  kj::Maybe<kj::UnixEventPort&> port;
+  if (shares) port = io.unixEventPort;
+  auto service = rpc::newShardServer(placement, shard, rounds, updater, port);
+  auto serving = KJ_MAP(worker, kj::range(0u, rounds.workers)) {
+    return rpc::serve(streamAt(io, worker), rpc::limitsFor(placement), service);
+  };
+  kj::joinPromises(kj::mv(serving)).wait(io.waitScope);
+}
+
+}  // namespace tools

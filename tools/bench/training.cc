@@ -1,0 +1,146 @@
+#include "tools/bench/training.h"
+
+#include <kj/debug.h>
+
+#include "configs/language/failure.h"
+#include "configs/language/random.h"
+#include "nn/loops/floats.h"
+#include "nn/network/initializer.h"
+#include "nn/reference/reference.h"
+#include "tools/bench/check.h"
+
+namespace tools {
+namespace {
+
+// Images that the oracle computes too: its loops are naive, at about 1.2 GFLOP/s.
+constexpr uint CHECKED_IMAGES = 2;
+constexpr uint64_t CHECKED_FLOPS = 1200000000;
+// Of a data set that is not there.
+constexpr uint ASSUMED_RECORDS = 1000000;
+
+uint64_t forwardFlops(const nn::Graph& graph) {
+  uint64_t flops = 0;
+  for (auto& node: graph.nodes) {
+    auto inputs = KJ_MAP(input, node.inputs) {
+      return graph.nodes[input].shape;
+    };
+    flops += nn::forwardFlops(node.op, inputs);
+  }
+  return flops;
+}
+
+runner::ModelFacts factsOf(const runner::Experiment& experiment, AssumedImages assumed) {
+  if (assumed.classes == 0) return runner::ModelFacts(experiment);
+  uint side = experiment.data.augment.crop;
+  if (side == 0) configs::fail("--classes needs data.augment.crop: the size of the images");
+  io::DatasetFacts facts = {
+      {assumed.colours, side, side}, assumed.classes, ASSUMED_RECORDS, ASSUMED_RECORDS};
+  return runner::ModelFacts(experiment, kj::mv(facts));
+}
+
+}  // namespace
+
+SyntheticBatch::SyntheticBatch(const nn::Graph& graph, uint images, uint number)
+    : pixels(kj::heapArray<float>(images * graph.inputShape().size())),
+      labels(kj::heapArray<int32_t>(images)),
+      draws(kj::heapArray<uint64_t>(images)) {
+  configs::Random random(1 + number, configs::Purpose::INITIAL_VALUES);
+  for (auto& pixel: pixels) pixel = random.normal();
+  for (auto& label: labels) label = random.below(graph.classes);
+  for (auto& draw: draws) draw = random.next();
+  batch = {.step = number, .pixels = pixels, .labels = labels, .images = images, .draws = draws};
+}
+
+nn::BatchResult trainingStep(nn::Program& program, rpc::KvStore& store, const nn::Graph& graph,
+    uint64_t step, const io::Batch& batch, runner::VerbTimes& verbs) {
+  auto& segments = graph.segments;
+  runner::Stopwatch verb;
+  program.setBatch(batch.pixels, batch.labels, batch.draws);
+  verb.chargeTo(verbs.read_s);
+  for (uint s = 0; s < segments.size(); s++) {
+    store.await(step, segments[s].parameters.begin, segments[s].parameters.end);
+    verb.chargeTo(verbs.pull_s);
+    program.forward(nn::Phase::TRAIN, s);
+    verb.chargeTo(verbs.forward_s);
+  }
+  nn::backwardAll(program, segments.size(), [&](uint s) {
+    verb.chargeTo(verbs.backward_s);
+    store.push(step, segments[s].parameters.begin, segments[s].parameters.end);
+    verb.chargeTo(verbs.push_s);
+  });
+  return program.result();
+}
+
+Training::Training(
+    const runner::Experiment& experiment, kj::Maybe<nn::Profile&> profile, AssumedImages assumed)
+    : experiment(experiment),
+      facts(factsOf(experiment, assumed)),
+      placement(rpc::place(runner::storeKeys(experiment, facts.graph),
+          experiment.kvstore.slice_bytes, 1, *experiment.kvstore.placement)),
+      updater(experiment, facts),
+      program(runner::programOf(experiment, facts.graph, profile)),
+      store(rpc::newLocalStore(
+          placement, rpc::Rounds(), updater, program->parameters(), program->gradients())) {
+  // Weights that are made of the first images are made of synthetic ones: as fast, whatever they
+  // are.
+  bool needsImages = nn::imagesToInitialize(facts.graph) > 0;
+  SyntheticBatch first(facts.graph, needsImages ? experiment.data.batchSize : 0);
+  nn::initialize(facts.graph, experiment.model.initializer, experiment.train.seed,
+      program->parameters(), program->statistics(), first.get().pixels);
+  store->initialize();
+}
+
+kj::String Training::check(const io::Batch& batch) {
+  uint all = experiment.data.batchSize;
+  uint images = all % 2 == 0 && 2 * forwardFlops(graph()) <= CHECKED_FLOPS ? 2 : 1;
+  // The same few images again and again: batch norms then see what the oracle's see, gradients are
+  // as many times as large, and what is checked is the very program that is timed.
+  size_t imageFloats = graph().inputShape().size();
+  auto pixels = kj::heapArray<float>(all * imageFloats);
+  auto labels = kj::heapArray<int32_t>(all);
+  auto draws = kj::heapArray<uint64_t>(all);
+  for (uint n = 0; n < all; n++) {
+    size_t from = n % images;
+    nn::copy(batch.pixels.slice(from * imageFloats, (from + 1) * imageFloats),
+        pixels.slice(n * imageFloats, (n + 1) * imageFloats));
+    labels[n] = batch.labels[from];
+    draws[n] = batch.draws[from];
+  }
+  auto oracle = nn::REFERENCE.lower(graph(), {.batchSize = images});
+  nn::copy(program->parameters(), oracle->parameters());
+  nn::copy(program->statistics(), oracle->statistics());
+  oracle->setBatch(
+      pixels.slice(0, images * imageFloats), labels.slice(0, images), draws.slice(0, images));
+  program->setBatch(pixels, labels, draws);
+
+  auto statistics = kj::heapArray<float>(program->statistics());
+  auto tolerance = checkToleranceOf(experiment.train.precision);
+  // Validation first, as training moves the statistics.
+  for (auto phase: {nn::Phase::VALIDATE, nn::Phase::TRAIN}) {
+    for (auto* each: {oracle.get(), program.get()}) {
+      for (uint s = 0; s < graph().segments.size(); s++) each->forward(phase, s);
+    }
+    requireSameLogits(*program, *oracle, tolerance.logits, phase);
+  }
+  nn::copy(statistics, program->statistics());
+  kj::StringPtr what = "logits";
+  KJ_IF_MAYBE(gradient, tolerance.gradient) {
+    for (auto* each: {oracle.get(), program.get()}) {
+      nn::backwardAll(*each, graph().segments.size(), [](uint) {});
+    }
+    for (float& value: oracle->gradients()) value *= float(all / images);
+    requireSameGradients(graph(), *program, *oracle, *gradient);
+    what = "logits and gradients";
+  }
+  return kj::str(what, " of ", runner::counted(images, "image"), " agree with the oracle");
+}
+
+nn::BatchResult Training::step(const io::Batch& batch, runner::VerbTimes& verbs) {
+  return trainingStep(*program, *store, graph(), done++, batch, verbs);
+}
+
+void Training::awaitUpdate() {
+  store->await(done, 0, graph().parameters);
+}
+
+}  // namespace tools

@@ -1,0 +1,118 @@
+"""build_files: whether BUILD files list what sources include, neither more nor less.
+
+findings(files) returns (path, line, what, way_out) of each target whose deps lack the target of an
+included file, or have one of which it includes nothing. Rules written as list comprehensions, and
+lists that are not written out (`if_cuda(…)`, `glob(…)`), are not checked.
+"""
+
+import ast
+import re
+from pathlib import Path
+
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
+# What unit_test adds by itself.
+GIVEN = frozenset({"//tests:doctest_main"})
+CHECKED = ("module", "unit_test", "cc_binary", "cc_library")
+
+
+class Target:
+    def __init__(self, package, line, kind, attributes, files):
+        self.package = package
+        self.line = line
+        self.kind = kind
+        self.attributes = attributes
+        self.name = attributes.get("name")
+        self.label = f"//{package}:{self.name}"
+        plain = kind == "module" and not {"srcs", "hdrs"} & set(attributes)
+        self.hdrs = self.paths("hdrs", [f"{self.name}.h"] if plain else [])
+        self.srcs = self.paths("srcs", [f"{self.name}.cc"] if plain or kind == "unit_test" else [])
+        if kind == "capnp_cc_library":
+            self.hdrs = [f"{path}.h" for path in self.srcs]
+        self.deps = self.labels("deps")
+        test = f"{package}/{self.name}_test.cc"
+        self.test = test if kind == "module" and test in files else None
+
+    def paths(self, key, default):
+        """The files of an attribute; null if they are not written out."""
+        names = self.attributes.get(key, default)
+        return None if names is None else [f"{self.package}/{name}" for name in names]
+
+    def labels(self, key):
+        labels = self.attributes.get(key, [])
+        return None if labels is None else [self.absolute(label) for label in labels]
+
+    def absolute(self, label):
+        if label.startswith(":"):
+            return f"//{self.package}{label}"
+        if label.startswith("//") and ":" not in label:
+            return f"{label}:{label.rpartition('/')[2].lstrip('/')}"
+        return label
+
+
+def literal(node):
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        return None
+
+
+def targets_of(build, files):
+    for statement in ast.parse(build.read_text(encoding="utf-8")).body:
+        call = getattr(statement, "value", None)
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+            continue
+        attributes = {word.arg: literal(word.value) for word in call.keywords}
+        if attributes.get("name"):
+            package = "" if build.parent == Path(".") else str(build.parent)
+            yield Target(package, call.lineno, call.func.id, attributes, files)
+
+
+def included(paths):
+    for path in paths:
+        if Path(path).is_file():
+            for header in INCLUDE.findall(Path(path).read_text(encoding="utf-8")):
+                yield path, header
+
+
+def findings(files):
+    names = {str(path) for path in files}
+    targets = {}
+    for path in files:
+        if path.name == "BUILD":
+            for target in targets_of(path, names):
+                targets[target.label] = target
+    owners = {}
+    for target in targets.values():
+        for header in target.hdrs or []:
+            owners.setdefault(header, set()).add(target.label)
+
+    for target in targets.values():
+        if target.kind not in CHECKED or None in (target.srcs, target.hdrs, target.deps):
+            continue
+        own = set(target.srcs + target.hdrs)
+        given = GIVEN if target.kind == "unit_test" else frozenset()
+        yield from differences(target, target.deps, own, own, owners, targets, given)
+        if target.test:
+            # A test has the module and its deps without listing them.
+            deps = target.labels("test_deps") or []
+            given = GIVEN | {target.label, *target.deps}
+            yield from differences(target, deps, {target.test}, own, owners, targets, given)
+
+
+def differences(target, deps, sources, own, owners, targets, given):
+    build = Path(target.package) / "BUILD"
+    needed = set()
+    for path, header in included(sources):
+        labels = owners.get(header, set()) - {target.label}
+        if header in own or not labels:
+            continue
+        needed |= labels
+        if not labels & (set(deps) | given):
+            yield (Path(path), 1, f"{header} is not in the deps of {target.label}",
+                   f"add {' or '.join(sorted(labels))} in {build}")
+    for label in deps:
+        # What has no header, or shares one, is there to be linked.
+        hdrs = set(targets[label].hdrs or []) if label in targets else set()
+        if hdrs and not hdrs & own and label not in needed:
+            yield (build, target.line, f"{target.label} includes nothing of {label}",
+                   "remove it from the deps")

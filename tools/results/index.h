@@ -1,0 +1,78 @@
+// tools/results/index.h: results/index.toml: what the results page tells that its logs do not.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/function.h>
+#include <kj/string.h>
+
+#include "configs/language/reader.h"
+#include "runner/experiment/published.h"
+#include "runner/tables/result_table.h"
+
+namespace tools {
+
+using kj::uint;
+
+// [[machines]]: a row of the page's table.
+struct Machines {
+  kj::String cluster;
+  kj::String processor;
+  uint cores;
+  kj::String memory;
+  kj::String network;
+  kj::String software;  // empty: not told
+};
+
+// [[datasets]]: likewise.
+struct Dataset {
+  kj::String name;
+  uint classes;
+  kj::String image;
+  uint64_t training;
+  uint64_t validation;
+};
+
+// [[experiments.runs]]
+struct IndexedRun {
+  kj::String log;   // `x` of results/x.log.xz
+  kj::String name;  // in tables
+  kj::Maybe<kj::String> config;
+  kj::String cluster;
+  uint machines;
+  uint devices;  // of all machines
+  uint batchSize;
+  kj::String kvstore;
+  uint64_t epochImages;  // that all workers take in an epoch
+  kj::Maybe<runner::Published> published;
+  kj::Maybe<kj::String> difference;  // why ours is another figure: a sentence
+};
+
+// [[experiments]]: one table of figures, and rows of the table of speeds.
+struct IndexedExperiment {
+  kj::String name;
+  runner::Combine combine;
+  kj::Array<uint> epochs;  // empty: all
+  kj::Array<IndexedRun> runs;
+};
+
+// The tables that every page has, whatever its experiments.
+constexpr kj::StringPtr MACHINES_TABLE = "machines"_kj;
+constexpr kj::StringPtr DATASETS_TABLE = "datasets"_kj;
+constexpr kj::StringPtr PERFORMANCE_TABLE = "performance"_kj;
+
+struct ResultsIndex {
+  kj::Array<Machines> machines;
+  kj::Array<Dataset> datasets;
+  kj::Array<IndexedExperiment> experiments;
+
+  // `logs` are the names of those that there are; `isFile` says whether a path from the page's
+  // folder names a file. A log that no run names, or several do, is reported, as is a run without
+  // one, of a cluster or data set that is not listed, or of an experiment file that is not there.
+  static ResultsIndex read(configs::Reader& reader, kj::ArrayPtr<const kj::StringPtr> logs,
+      kj::FunctionParam<bool(kj::StringPtr path)> isFile);
+};
+
+// The reference of index.toml: results/REFERENCE.md.
+kj::String indexReference();
+
+}  // namespace tools
