@@ -1,4 +1,4 @@
-// runner/logs/role_logs.h: a file a role in the run's folder: worker-0.log, server-0.log, ….
+// runner/logs/role_logs.h: one file per role in the run's folder: worker-0.log, server-0.log, ….
 #pragma once
 
 #include <kj/array.h>
