@@ -7,7 +7,7 @@ namespace {
 constexpr Encoding ENCODING_ROWS[] = {
     {"raw", "Pixels as they are: the fastest to read.", Encoding::RAW},
     {"jpeg",
-        "JPEG files: small for photographs, and a decoding an image. Images that come otherwise "
+        "JPEG files: small for photographs, and one decoding per image. Images that come otherwise "
         "are encoded with quality 95.",
         Encoding::JPEG},
 };
@@ -230,8 +230,8 @@ AugmentConfig AugmentConfig::read(configs::Reader& reader) {
   config.mirror = readMirror(reader);
   auto mean = reader.wordOrReals("mean",
       "What is subtracted: `\"image\"` = the mean of the un-augmented training images, pixel by "
-      "pixel; or a list, one number a channel or one for all, in grey levels from 0 to 255. Absent "
-      "= nothing.",
+      "pixel; or a list, one number per channel or one for all, in grey levels from 0 to 255. "
+      "Absent = nothing.",
       "image", {});
   KJ_SWITCH_ONEOF(mean) {
     KJ_CASE_ONEOF(word, kj::String) {
@@ -242,8 +242,8 @@ AugmentConfig AugmentConfig::read(configs::Reader& reader) {
     }
   }
   config.deviation = reader.reals("deviation",
-      "What is divided by after that: one number a channel or one for all, in grey levels. Absent "
-      "= nothing.",
+      "What is divided by after that: one number per channel or one for all, in grey levels. "
+      "Absent = nothing.",
       {.above = 0});
   config.scale = reader.real("scale",
       "What is multiplied by last: 0.00392156862745098 = 1/255 gives pixels of 0 to 1.",
@@ -269,7 +269,7 @@ DataConfig DataConfig::read(configs::Reader& reader) {
       reader.error("source", "`source` is empty", "name a folder or an archive, or leave it out");
     }
   }
-  config.batchSize = reader.integer("batch_size", "Images a step a worker.", BATCH_SIZES, 128);
+  config.batchSize = reader.integer("batch_size", "Images per step and worker.", BATCH_SIZES, 128);
   config.batchSizeSpan = reader.span("batch_size");
   config.part = &reader.choose<TrainingPart>(
       "part", "Which training records a worker reads.", TRAINING_PARTS, "split");
@@ -295,7 +295,7 @@ DataConfig DataConfig::read(configs::Reader& reader) {
   config.viewsAt = &reader.choose<ViewsAt>(
       "validation_views_at", "Which validations of a run take these views.", VIEWS_AT, "every");
   config.readerThreads = reader.integer("reader_threads",
-      "Threads a worker that read and decode ahead. What they deliver does not depend on it.",
+      "Threads per worker that read and decode ahead. What they deliver does not depend on it.",
       READER_THREADS, 2);
   config.encoding = &reader.choose<Encoding>("encoding",
       "How records keep their pixels; `image_folder` has \"jpeg\" as its default.", ENCODINGS,

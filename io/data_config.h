@@ -1,4 +1,4 @@
-// io/data_config.h: the [data] section: which records, how many a step, and what is done to an
+// io/data_config.h: the [data] section: which records, how many per step, and what is done to an
 // image.
 #pragma once
 

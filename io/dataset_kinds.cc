@@ -129,7 +129,7 @@ constexpr DatasetKind ROWS[] = {
     {"cifar10", "Small photographs (Krizhevsky 2009): 50,000 + 10,000 of 3×32×32, 10 classes.",
         &CIFAR10},
     {"image_folder",
-        "JPEG files in `source`, a folder or archive: one sub-folder a class, or a `labels.tsv` "
+        "JPEG files in `source`, a folder or archive: one sub-folder per class, or a `labels.tsv` "
         "beside them with lines `path<TAB>label`. Every tenth image is for validation.",
         &IMAGE_FOLDER},
 };

@@ -342,7 +342,7 @@ public:
       mean = loadMeanImage(config, *trainingDb, folder, *shape, progress, warn);
     } else {
       configs::fail("there is no mean image of ", placeOf(config),
-          ": its images differ in shape; give data.augment.mean as one number a channel");
+          ": its images differ in shape; give data.augment.mean as one number per channel");
     }
   }
 

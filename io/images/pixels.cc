@@ -78,7 +78,7 @@ kj::Array<float> meanImageOf(
     shape = *s;
   } else {
     configs::fail("there is no mean image of ", db.path(),
-        ": its images differ in shape; give data.augment.mean as one number a channel");
+        ": its images differ in shape; give data.augment.mean as one number per channel");
   }
   auto sums = kj::heapArray<uint64_t>(shape.size());
   for (auto& sum: sums) sum = 0;

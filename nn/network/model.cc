@@ -58,7 +58,7 @@ ModelConfig ModelConfig::read(configs::Reader& reader) {
   if (isWritten || reader.isManual()) {
     auto layers = reader.kinds("layers",
         "The network layer by layer, `[[model.layers]]`, from the images on. The last must give "
-        "one value a class; the loss is added to it.",
+        "one value per class; the loss is added to it.",
         LAYERS);
     if (isWritten && layers.size() == 0)
       reader.error("layers", "`layers` needs at least one layer");

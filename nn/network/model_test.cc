@@ -114,7 +114,7 @@ TEST_CASE("Model: a network by name has the classes of the data set") {
   CHECK(model.config.initializer.scale == 0.07);
 }
 
-TEST_CASE("Model: a last layer that does not give one value a class is reported at its line") {
+TEST_CASE("Model: a last layer that does not give one value per class is reported at its line") {
   Built wrong("layers = [\n  { kind = \"dense\", units = 12 },\n]\n");
   CHECK(wrong.diagnostics.count() == 1);
   CHECK(wrong.reports(

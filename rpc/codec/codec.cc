@@ -62,7 +62,7 @@ Codec readTopK(configs::Reader& reader) {
 
 constexpr configs::Kind<Codec> COMPRESSIONS[] = {
     {"none", "All values are sent.", readNone},
-    {"2bit", "MXNet's two bits a value: +threshold, -threshold or nothing yet.", readTwoBit},
+    {"2bit", "MXNet's two bits per value: +threshold, -threshold or nothing yet.", readTwoBit},
     {"topk",
         "Deep gradient compression (Lin et al. 2018, arXiv 1712.01887): the largest values that "
         "have gathered, with their positions.",

@@ -39,7 +39,7 @@ TEST_CASE("expected_bytes: within 3 % of what an encoder makes, whatever the sha
   }
 }
 
-TEST_CASE("expected_bytes: two bits a value, in whole words") {
+TEST_CASE("expected_bytes: two bits per value, in whole words") {
   Encoding twoBit{.kind = Encoding::TWO_BIT, .unit = 0.5f};
   CHECK(expected_bytes(twoBit, 1600, 1) == 400);
   CHECK(expected_bytes(twoBit, 1601, 1) == 404);

@@ -287,7 +287,7 @@ Experiment Experiment::read(configs::Reader& reader) {
       "Names the folder of its runs: letters, digits, `_`, `-` and `.`, beginning with a letter or "
       "digit.");
   experiment.data = reader.section("data",
-      "Which records, how many a step, and what is done to an image.", io::DataConfig::read);
+      "Which records, how many per step, and what is done to an image.", io::DataConfig::read);
   experiment.model = reader.section("model",
       "A network by name or layer by layer, and how its parameters begin.", nn::ModelConfig::read);
   experiment.train = reader.section(
