@@ -14,6 +14,7 @@
 #include "runner/launch/progress.h"
 #include "runner/system/command_line.h"
 #include "runner/system/interrupts.h"
+#include "runner/text/numbers.h"
 
 namespace tools {
 

@@ -8,7 +8,6 @@
 #include "runner/experiment/devices.h"
 #include "runner/experiment/model_facts.h"
 #include "runner/launch/launchers.h"
-#include "runner/launch/progress.h"
 #include "runner/roles/batches.h"
 #include "runner/roles/store_updater.h"
 #include "runner/tables/terminal_table.h"

@@ -81,27 +81,6 @@ kj::String progressText(uint done, uint runs, uint failed, kj::Maybe<double> eta
   return kj::strArray(parts, "  ");
 }
 
-kj::String durationText(double seconds) {
-  auto total = static_cast<uint64_t>(std::round(seconds));
-  auto twoDigits = [](uint64_t n) { return kj::str(n < 10 ? "0" : "", n); };
-  uint64_t hours = total / 3600;
-  uint64_t minutes = total / 60 % 60;
-  auto rest = twoDigits(total % 60);
-  if (hours == 0) return kj::str(minutes, ':', rest);
-  return kj::str(hours, ':', twoDigits(minutes), ':', rest);
-}
-
-kj::String grouped(uint64_t n) {
-  auto digits = kj::str(n);
-  kj::Vector<char> out;
-  for (size_t i = 0; i < digits.size(); i++) {
-    if (i > 0 && (digits.size() - i) % 3 == 0) out.add(',');
-    out.add(digits[i]);
-  }
-  out.add('\0');
-  return kj::String(out.releaseAsArray());
-}
-
 ProgressLine::ProgressLine(int fd, const kj::MonotonicClock& clock)
     : fd(fd), clock(clock), inPlace(canMoveCursor(fd)) {}
 

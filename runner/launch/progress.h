@@ -45,12 +45,6 @@ kj::String progressText(kj::StringPtr what, uint64_t done, uint64_t total);
 // included.
 kj::String progressText(uint done, uint runs, uint failed, kj::Maybe<double> eta_s);
 
-// `1:23`, from an hour on `2:05:00`.
-kj::String durationText(double seconds);
-
-// 1652826 as `1,652,826`.
-kj::String grouped(uint64_t n);
-
 // Shows text on one line of a terminal, again and again in place. Where `fd` is not a terminal or
 // its cursor cannot be moved (TERM=dumb), it writes plain lines instead, the first at once and then
 // at most one in 10 s. Whoever prints something else to the same terminal calls clear() before; the

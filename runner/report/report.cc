@@ -5,7 +5,6 @@
 
 #include <cmath>
 
-#include "runner/launch/progress.h"
 #include "runner/report/report_charts.h"
 #include "runner/report/report_style.h"
 #include "runner/system/files.h"

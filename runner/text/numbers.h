@@ -4,6 +4,8 @@
 #include <kj/common.h>
 #include <kj/string.h>
 
+#include <cstdint>
+
 namespace runner {
 
 using kj::uint;
@@ -29,5 +31,11 @@ kj::String alignedRight(kj::StringPtr text, size_t width);
 // A number of images per second: `812`, with more decimals where it is small, so that a slow run
 // does not seem to stand still.
 kj::String rateText(double images_per_s);
+
+// `1:23`, from an hour on `2:05:00`.
+kj::String durationText(double seconds);
+
+// 1652826 as `1,652,826`.
+kj::String grouped(uint64_t n);
 
 }  // namespace runner

@@ -4,7 +4,7 @@
 #include <kj/map.h>
 #include <kj/vector.h>
 
-#include "runner/launch/progress.h"
+#include "runner/text/numbers.h"
 #include "runner/text/text_table.h"
 #include "tools/results/step_figures.h"
 
