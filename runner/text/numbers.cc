@@ -1,6 +1,7 @@
 #include "runner/text/numbers.h"
 
 #include <kj/debug.h>
+#include <kj/vector.h>
 #include <string.h>
 
 #include <charconv>
