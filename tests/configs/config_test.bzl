@@ -36,6 +36,9 @@ PARAMETERS = {
     "tf_replica_async": "79,510",
 }
 
+# Files that leave it to the user to name a folder of images.
+NEED_SOURCE = ["ilsvrc12_inception_bn_cuda", "imagenet_inception_bn"]
+
 def config_tests(files):
     """Tests each of `files` (`x.toml`, beside the BUILD file that calls) as the target x."""
     for file in files:
@@ -52,6 +55,7 @@ def config_tests(files):
             ],
             env = {
                 "CONFIG": name,
+                "NEEDS_SOURCE": "yes" if name in NEED_SOURCE else "no",
                 "PARAMETERS": PARAMETERS.get(name, ""),
                 "SETTINGS": "\n".join(tiny + own),
             },

@@ -44,13 +44,13 @@ kj::String imageFolder() {
   return folder;
 }
 
-// `runner VERB FILE`, with images where the file leaves it to the user to name them.
+// `runner VERB FILE`, with a folder of images where the file leaves it to the user to name one.
 Ended runAsPublished(kj::StringPtr verb) {
   auto path = file();
   kj::Vector<kj::StringPtr> words;
   words.addAll(kj::ArrayPtr<const kj::StringPtr>({RUNNER, verb, path}));
   auto source = kj::str("data.source=", imageFolder());
-  if (contains(readFile(path), "\ndataset = \"image_folder\"\n")) {
+  if (variable("NEEDS_SOURCE") == "yes") {
     words.addAll(kj::ArrayPtr<const kj::StringPtr>({"--set", source}));
   }
   return Command(words).wait();
