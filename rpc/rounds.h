@@ -43,6 +43,8 @@ struct Rounds {
   uint64_t staleness = UNBOUNDED;
   // Whether updates are told the values that a push was computed on; EACH only.
   bool keepsSeen = false;
+  // Whether updates are told how many updates a push missed; EACH only.
+  bool tellsStaleness = false;
   codec::Codec codec = {};
 
   // Pushes that workers make, all together, in the time of an update.

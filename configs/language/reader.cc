@@ -224,6 +224,16 @@ void Reader::error(kj::StringPtr key, kj::StringPtr message, kj::StringPtr help,
   sink.diagnostics.error(span(key), message, help, isAllWritten ? 0 : allKnown);
 }
 
+void Reader::refuse(kj::StringPtr key, kj::StringPtr message, kj::StringPtr help,
+    kj::ArrayPtr<const kj::StringPtr> others) {
+  for (auto& each: known) {
+    if (each.key == key && each.isRead) return;
+  }
+  if (!has(key)) return;
+  note(key, true);
+  error(key, message, help, others);
+}
+
 Diagnostics& Reader::diagnostics() {
   return sink.diagnostics;
 }

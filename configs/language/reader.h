@@ -159,6 +159,11 @@ public:
   void error(kj::StringPtr key, kj::StringPtr message, kj::StringPtr help = nullptr,
       kj::ArrayPtr<const kj::StringPtr> others = nullptr);
 
+  // Reports `key`, if the file has it, with error(): its table may hold it, but not beside
+  // `others`. Counts it as read, once.
+  void refuse(kj::StringPtr key, kj::StringPtr message, kj::StringPtr help,
+      kj::ArrayPtr<const kj::StringPtr> others);
+
   // Where errors go; valid while this section is read.
   Diagnostics& diagnostics();
 

@@ -173,13 +173,14 @@ uint64_t Shard::count(Piece& piece, uint rank, const codec::Coded& gradient) {
       uint64_t staleness = piece.version - member.seen;
       Sum sum(piece.sum, piece.slice->size);
       sum.add(gradient);
-      Round round{piece.version, sum.get(), rounds.divisor(1), staleness};
+      Round round{
+          piece.version, sum.get(), rounds.divisor(1), rounds.tellsStaleness ? staleness : 0};
       if (rounds.keepsSeen) {
         round.seen = piece.buffers[member.lent].values;
       } else {
         giveBack(piece, member);
       }
-      apply(piece, round);
+      apply(piece, round, staleness);
       // Not before the slowest is near enough.
       return rounds.isBounded() ? member.steps - kj::min(member.steps, rounds.staleness)
                                 : piece.version;
@@ -245,7 +246,7 @@ void Shard::addAsItCame(Piece& piece, const codec::Coded& gradient) {
   }
 }
 
-void Shard::apply(Piece& piece, Round round) {
+void Shard::apply(Piece& piece, const Round& round, uint64_t staleness) {
   uint next = 0;
   while (
       next < piece.buffers.size() && (next == piece.current || piece.buffers[next].borrowers > 0)) {
@@ -254,7 +255,7 @@ void Shard::apply(Piece& piece, Round round) {
   if (next == piece.buffers.size()) addBuffer(piece);
   updater.update(*piece.slice, round, piece.buffers[piece.current].values,
       piece.buffers[next].values, piece.state);
-  auto row = kj::min(round.staleness, uint64_t(Counts::STALENESS_MAX));
+  auto row = kj::min(staleness, uint64_t(Counts::STALENESS_MAX));
   counted.staleness[row] += kj::max(1u, piece.pushes);
   piece.current = next;
   piece.version++;

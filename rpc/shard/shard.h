@@ -131,7 +131,7 @@ private:
   uint pushesNeeded() const;
   void closeRoundIfFull(Piece& piece);
   void addAsItCame(Piece& piece, const codec::Coded& gradient);
-  void apply(Piece& piece, Round round);
+  void apply(Piece& piece, const Round& round, uint64_t staleness = 0);
   void addBuffer(Piece& piece);
   void giveBack(Piece& piece, Member& member);
 

@@ -172,6 +172,36 @@ TEST_CASE("Shard: in dist_async every push is a round, repeated ones are not cou
   CHECK(versionOf(shard, 0) == 3);
 }
 
+// Keeps the staleness that it was told last.
+class StalenessKeeper final: public Updater {
+public:
+  uint stateArrays(const Slice&) const override { return 0; }
+  void update(const Slice&, const Round& round, kj::ArrayPtr<const float>, kj::ArrayPtr<float>,
+      kj::ArrayPtr<float>) override {
+    staleness = round.staleness;
+  }
+
+  uint64_t staleness = 0;
+};
+
+TEST_CASE("Shard: updates are told the staleness of a push only if the file says so") {
+  auto placement = placeBalanced(makeKeys({1}), 4096, 1);
+  for (bool aware: {false, true}) {
+    StalenessKeeper updater;
+    auto rounds = roundsOf("dist_async", 2, aware ? "staleness_aware = true"_kj : nullptr);
+    Shard shard(placement, 0, rounds, updater);
+    initialize(shard, placement, 0, 0);
+    auto one = filled(1, 1);
+    shard.push(0, 0, 0, one);
+    CHECK(updater.staleness == 0);
+    // Computed on the values before that update.
+    shard.push(1, 0, 0, one);
+    CHECK(updater.staleness == (aware ? 1 : 0));
+    // It is counted in any case.
+    CHECK(shard.counts().staleness[1] == 1);
+  }
+}
+
 TEST_CASE("Shard: values that are lent keep their bytes while rounds go on") {
   constexpr uint WORKERS = 4;
   auto placement = placeBalanced(makeKeys({100}), 4096, 1);

@@ -12,8 +12,8 @@ struct Round {
   uint64_t number;                        // of the slice's updates, from 0
   kj::ArrayPtr<const float> gradientSum;  // of its pushes, each a sum over a batch
   uint divisor = 1;                       // pushes whose images the sum is divided by
-  // Updates between the values that the sum was computed on and those of now: 0 unless each push is
-  // an update.
+  // Updates between the values that the sum was computed on and those of now, if the mode tells
+  // them; else 0.
   uint64_t staleness = 0;
   kj::ArrayPtr<const float> seen = nullptr;  // those values, if the mode keeps them
 };

@@ -6,9 +6,9 @@
 #include <kj/mutex.h>
 #include <kj/vector.h>
 
-#include "rpc/store/kv_store.h"
 #include "rpc/store/outbox.h"
 #include "rpc/store/push_encoder.h"
+#include "rpc/store/remote_store.h"
 #include "rpc/store/shared_servers.h"
 
 namespace rpc {

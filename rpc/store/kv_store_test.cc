@@ -1,4 +1,4 @@
-#include "rpc/store/kv_store.h"
+#include "rpc/store/remote_store.h"
 
 #include <doctest/doctest.h>
 #include <kj/debug.h>

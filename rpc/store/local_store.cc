@@ -54,11 +54,25 @@ private:
   kj::ArrayPtr<const float> gradients;
 };
 
+class NoStore final: public KvStore {
+public:
+  void initialize() override {}
+  void push(uint64_t, uint64_t, uint64_t) override {}
+  void await(uint64_t, uint64_t, uint64_t) override {}
+  void rest() override {}
+  void refresh() override {}
+  uint64_t updates() const override { return 0; }
+};
+
 }  // namespace
 
 kj::Own<KvStore> newLocalStore(const Placement& placement, const Rounds& rounds, Updater& updater,
     kj::ArrayPtr<float> parameters, kj::ArrayPtr<const float> gradients) {
   return kj::heap<LocalStore>(placement, rounds, updater, parameters, gradients);
+}
+
+kj::Own<KvStore> newNoStore() {
+  return kj::heap<NoStore>();
 }
 
 }  // namespace rpc

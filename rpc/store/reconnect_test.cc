@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "rpc/store/kv_store.h"
+#include "rpc/store/remote_store.h"
 #include "rpc/testing/test_cuts.h"
 #include "rpc/testing/test_model.h"
 #include "rpc/testing/test_threads.h"

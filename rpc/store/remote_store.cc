@@ -1,15 +1,16 @@
+#include "rpc/store/remote_store.h"
+
 #include <kj/debug.h>
 
 #include "rpc/store/exchange.h"
-#include "rpc/store/kv_store.h"
 
 namespace rpc {
 
 namespace {
 
-class TwoThreadStore final: public RemoteStore {
+class RemoteStoreImpl final: public RemoteStore {
 public:
-  TwoThreadStore(const Placement& placement, const Rounds& rounds, uint rank,
+  RemoteStoreImpl(const Placement& placement, const Rounds& rounds, uint rank,
       kj::ArrayPtr<float> parameters, kj::ArrayPtr<const float> gradients,
       kj::Maybe<SharedMemory&> memory);
 
@@ -41,7 +42,7 @@ private:
   uint64_t asked = 0;          // orders other than pushes; compute thread only
 };
 
-TwoThreadStore::TwoThreadStore(const Placement& placement, const Rounds& rounds, uint rank,
+RemoteStoreImpl::RemoteStoreImpl(const Placement& placement, const Rounds& rounds, uint rank,
     kj::ArrayPtr<float> parameters, kj::ArrayPtr<const float> gradients,
     kj::Maybe<SharedMemory&> memory)
     : side{placement, rounds, rank, parameters, gradients, nullptr},
@@ -62,12 +63,12 @@ TwoThreadStore::TwoThreadStore(const Placement& placement, const Rounds& rounds,
   }
 }
 
-void TwoThreadStore::traceTo(Trace& trace) {
+void RemoteStoreImpl::traceTo(Trace& trace) {
   side.trace = trace;
   KJ_IF_MAYBE(shared, side.shared) (*shared)->traceTo(trace.compute, side.rank);
 }
 
-void TwoThreadStore::ring(Order order) {
+void RemoteStoreImpl::ring(Order order) {
   kj::Maybe<kj::Own<kj::CrossThreadPromiseFulfiller<void>>> bell;
   {
     auto lock = side.meeting.lockExclusive();
@@ -84,7 +85,7 @@ void TwoThreadStore::ring(Order order) {
 }
 
 template <typename Condition>
-void TwoThreadStore::wait(Condition&& condition) {
+void RemoteStoreImpl::wait(Condition&& condition) {
   auto lock = side.meeting.lockExclusive();
   lock.wait([&](const Meeting& now) { return now.failure != nullptr || condition(now); });
   KJ_IF_MAYBE(failure, lock->failure) {
@@ -92,13 +93,13 @@ void TwoThreadStore::wait(Condition&& condition) {
   }
 }
 
-void TwoThreadStore::complete(Order::What what) {
+void RemoteStoreImpl::complete(Order::What what) {
   ring(Order{what, 0, {0, SliceId(side.placement.slices.size())}});
   ++asked;
   wait([&](const Meeting& now) { return now.completed >= asked; });
 }
 
-void TwoThreadStore::push(uint64_t step, uint64_t begin, uint64_t end) {
+void RemoteStoreImpl::push(uint64_t step, uint64_t begin, uint64_t end) {
   auto slices = side.placement.slicesOf(begin, end);
   check();
   for (SliceId id = slices.begin; id < slices.end;) {
@@ -115,7 +116,7 @@ void TwoThreadStore::push(uint64_t step, uint64_t begin, uint64_t end) {
 }
 
 // Throws what the store failed of, if it did.
-void TwoThreadStore::check() const {
+void RemoteStoreImpl::check() const {
   auto lock = side.meeting.lockShared();
   KJ_IF_MAYBE(failure, lock->failure) {
     kj::throwFatalException(kj::cp(*failure));
@@ -123,7 +124,7 @@ void TwoThreadStore::check() const {
 }
 
 // Waits for the answers that come through shared memory.
-void TwoThreadStore::awaitShared(uint64_t step, SliceRange slices) {
+void RemoteStoreImpl::awaitShared(uint64_t step, SliceRange slices) {
   KJ_IF_MAYBE(shared, side.shared) {
     if (!(*shared)->await(slices, step, side.parameters, [this]() { check(); })) return;
     auto lock = side.meeting.lockExclusive();
@@ -132,7 +133,7 @@ void TwoThreadStore::awaitShared(uint64_t step, SliceRange slices) {
   }
 }
 
-void TwoThreadStore::await(uint64_t step, uint64_t begin, uint64_t end) {
+void RemoteStoreImpl::await(uint64_t step, uint64_t begin, uint64_t end) {
   auto slices = side.placement.slicesOf(begin, end);
   for (SliceId id = slices.begin; id < slices.end; id++) {
     KJ_REQUIRE(pushed[id] >= step, "this wait would never end: the step before was not pushed", id,
@@ -150,7 +151,7 @@ void TwoThreadStore::await(uint64_t step, uint64_t begin, uint64_t end) {
   });
 }
 
-void TwoThreadStore::rest() {
+void RemoteStoreImpl::rest() {
   for (SliceId id: kj::indices(pushed)) awaitShared(pushed[id], {id, id + 1});
   wait([&](const Meeting& now) {
     for (SliceId id: kj::indices(pushed)) {
@@ -166,7 +167,7 @@ void TwoThreadStore::rest() {
 kj::Own<RemoteStore> RemoteStore::create(const Placement& placement, const Rounds& rounds,
     uint rank, kj::ArrayPtr<float> parameters, kj::ArrayPtr<const float> gradients,
     kj::Maybe<SharedMemory&> memory) {
-  return kj::heap<TwoThreadStore>(placement, rounds, rank, parameters, gradients, memory);
+  return kj::heap<RemoteStoreImpl>(placement, rounds, rank, parameters, gradients, memory);
 }
 
 }  // namespace rpc

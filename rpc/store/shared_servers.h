@@ -11,7 +11,7 @@
 #include "rpc/rounds.h"
 #include "rpc/shared_memory/shared_layout.h"
 #include "rpc/shared_memory/shared_memory.h"
-#include "rpc/store/kv_store.h"
+#include "rpc/store/remote_store.h"
 
 namespace rpc {
 

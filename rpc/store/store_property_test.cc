@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "rpc/store/local_sgd.h"
+#include "rpc/store/own_steps.h"
 #include "rpc/store/worker_update.h"
 #include "rpc/testing/test_cuts.h"
 #include "rpc/testing/test_own_shards.h"
@@ -81,12 +81,10 @@ struct Plan {
     if (dice.onceIn(4)) sizes.add(dice.roll(1025, 2100));
     keys = makeKeys(sizes);
     placement = placeBalanced(keys, 4096, hasOwnShards(kind) ? workers : dice.roll(1, 3));
-    KvStoreConfig config{};
-    config.mode = &rowOf(MODES, kind == Kind::LOCAL_SGD ? "local_sgd"
-                                : hasOwnShards(kind)    ? "allreduce"
-                                                        : "dist_sync");
-    config.update = &rowOf(UPDATE_PLACES, updatesInWorkers(kind) ? "worker" : "server");
-    rounds = config.rounds(workers);
+    auto mode = kind == Kind::LOCAL_SGD ? "local_sgd"
+                : hasOwnShards(kind)    ? "allreduce"
+                                        : "dist_sync";
+    rounds = roundsOf(mode, workers, updatesInWorkers(kind) ? "update = 'worker'"_kj : nullptr);
     if (dice.onceIn(2)) cuts = uint(dice.roll(0, 1 << 20));
   }
 
@@ -135,21 +133,16 @@ struct Trainer {
     parameters = kj::heapArray<float>(size);
     gradients = kj::heapArray<float>(size);
     for (auto i: kj::indices(parameters)) parameters[i] = rank == 0 ? firstValue(i) : -1;
-    auto updating = [&](kj::Own<UpdatingStore> made) {
-      remote = &made->remote();
-      store = kj::mv(made);
-    };
     if (plan.kind == Kind::LOCAL_SGD) {
-      updating(newLocalSgdStore(
-          plan.placement, plan.rounds, rank, plan.localSteps, descent, parameters, gradients));
+      store = newOwnStepsStore(
+          plan.placement, plan.rounds, rank, {plan.localSteps}, descent, parameters, gradients);
     } else if (updatesInWorkers(plan.kind)) {
-      updating(
-          newWorkerUpdateStore(plan.placement, plan.rounds, rank, descent, parameters, gradients));
+      store =
+          newWorkerUpdateStore(plan.placement, plan.rounds, rank, descent, parameters, gradients);
     } else {
-      auto made = RemoteStore::create(plan.placement, plan.rounds, rank, parameters, gradients);
-      remote = made.get();
-      store = kj::mv(made);
+      store = RemoteStore::create(plan.placement, plan.rounds, rank, parameters, gradients);
     }
+    remote = &KJ_ASSERT_NONNULL(store->remote());
   }
 
   // Keys are waited for and pushed in any order.

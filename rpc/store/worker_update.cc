@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "rpc/store/remote_store.h"
+
 namespace rpc {
 
 namespace {
@@ -12,7 +14,7 @@ void copy(kj::ArrayPtr<const float> source, kj::ArrayPtr<float> target) {
   memcpy(target.begin(), source.begin(), target.asBytes().size());
 }
 
-class WorkerUpdateStore final: public UpdatingStore {
+class WorkerUpdateStore final: public KvStore {
 public:
   WorkerUpdateStore(const Placement& placement, const Rounds& rounds, uint rank, Updater& updater,
       kj::ArrayPtr<float> parameters, kj::ArrayPtr<const float> gradients,
@@ -28,7 +30,7 @@ public:
     for (auto& count: updated) count = 0;
   }
 
-  RemoteStore& remote() override { return *store; }
+  kj::Maybe<RemoteStore&> remote() override { return *store; }
 
   void initialize() override {
     copy(parameters, sums);
@@ -109,9 +111,9 @@ void SumUpdater::update(const Slice&, const Round& round, kj::ArrayPtr<const flo
   copy(round.gradientSum, next);
 }
 
-kj::Own<UpdatingStore> newWorkerUpdateStore(const Placement& placement, const Rounds& rounds,
-    uint rank, Updater& updater, kj::ArrayPtr<float> parameters,
-    kj::ArrayPtr<const float> gradients, kj::Maybe<SharedMemory&> memory) {
+kj::Own<KvStore> newWorkerUpdateStore(const Placement& placement, const Rounds& rounds, uint rank,
+    Updater& updater, kj::ArrayPtr<float> parameters, kj::ArrayPtr<const float> gradients,
+    kj::Maybe<SharedMemory&> memory) {
   return kj::heap<WorkerUpdateStore>(
       placement, rounds, rank, updater, parameters, gradients, memory);
 }

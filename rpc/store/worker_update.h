@@ -1,9 +1,10 @@
-// rpc/store/worker_update.h: updates that run in a worker, and the stores of workers that have
-// some.
+// rpc/store/worker_update.h: updates that run in a worker, and the store of a worker that makes all
+// of them.
 #pragma once
 
 #include <kj/array.h>
 
+#include "rpc/shared_memory/shared_memory.h"
 #include "rpc/store/kv_store.h"
 
 namespace rpc {
@@ -36,20 +37,13 @@ public:
       kj::ArrayPtr<float> next, kj::ArrayPtr<float> state) override;
 };
 
-// A store in front of a RemoteStore: what the latter receives is not yet what a worker computes on.
-class UpdatingStore: public KvStore {
-public:
-  // For the io thread, and for what passes over the wire. As old as this store.
-  virtual RemoteStore& remote() = 0;
-};
-
 // For shards with a SumUpdater, where a round takes one push of every worker: await() makes the
 // update with the sum, slice by slice as they come, on the compute thread. Since all workers make
 // the same updates of the same values, their parameters stay equal to the bit, and equal to those
 // of a server that makes them. refresh() has nothing to fetch. All arguments must outlive it;
 // `gradients` and `memory` as RemoteStore says.
-kj::Own<UpdatingStore> newWorkerUpdateStore(const Placement& placement, const Rounds& rounds,
-    uint rank, Updater& updater, kj::ArrayPtr<float> parameters,
-    kj::ArrayPtr<const float> gradients, kj::Maybe<SharedMemory&> memory = nullptr);
+kj::Own<KvStore> newWorkerUpdateStore(const Placement& placement, const Rounds& rounds, uint rank,
+    Updater& updater, kj::ArrayPtr<float> parameters, kj::ArrayPtr<const float> gradients,
+    kj::Maybe<SharedMemory&> memory = nullptr);
 
 }  // namespace rpc

@@ -56,7 +56,7 @@ kj::Array<float> trainAll(kj::ArrayPtr<const Key> keys, uint workers, uint serve
         if (here) {
           auto store =
               newWorkerUpdateStore(placement, rounds, rank, updater, parameters, gradients);
-          StoreThread io(store->remote(), placement, threads);
+          StoreThread io(KJ_ASSERT_NONNULL(store->remote()), placement, threads);
           train(*store, keys, rank, STEPS, parameters, gradients);
         } else {
           auto store = RemoteStore::create(placement, rounds, rank, parameters, gradients);

@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "rpc/shard/answer_encoder.h"
-#include "rpc/store/kv_store.h"
 #include "rpc/store/push_encoder.h"
+#include "rpc/store/remote_store.h"
 #include "rpc/testing/test_model.h"
 #include "rpc/testing/test_server.h"
 #include "rpc/testing/test_threads.h"

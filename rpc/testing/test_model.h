@@ -7,7 +7,9 @@
 
 #include <initializer_list>
 
-#include "rpc/modes.h"
+#include "configs/language/document.h"
+#include "configs/language/reader.h"
+#include "rpc/modes/modes.h"
 #include "rpc/placement.h"
 #include "rpc/shard/updater.h"
 
@@ -36,11 +38,19 @@ const Row& rowOf(kj::ArrayPtr<const Row> table, kj::StringPtr name) {
   KJ_FAIL_REQUIRE("no such row", name);
 }
 
-// What the mode of this name counts as, with its keys' defaults.
-inline Rounds roundsOf(kj::StringPtr mode, uint workers) {
-  KvStoreConfig config{};
-  config.mode = &rowOf(MODES, mode);
-  return config.rounds(workers);
+// [kvstore] as a file would have it.
+inline KvStoreConfig kvStoreOf(kj::StringPtr toml) {
+  configs::Diagnostics diagnostics;
+  auto document = configs::parse("kvstore.toml", toml, diagnostics);
+  configs::Reading reading{diagnostics, {}};
+  auto config = configs::readDocument(*document, reading, KvStoreConfig::read);
+  KJ_REQUIRE(diagnostics.count() == 0, toml);
+  return config;
+}
+
+// What the mode of this name counts as, with `keys`; the others have their defaults.
+inline Rounds roundsOf(kj::StringPtr mode, uint workers, kj::StringPtr keys = nullptr) {
+  return kvStoreOf(kj::str("mode = '", mode, "'\n", keys)).rounds(workers);
 }
 
 inline Placement placeBalanced(kj::ArrayPtr<const Key> keys, uint64_t sliceBytes, uint shards) {

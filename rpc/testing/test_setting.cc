@@ -2,7 +2,7 @@
 
 #include <kj/debug.h>
 
-#include "rpc/shard/delay_compensation.h"
+#include "rpc/modes/delay_compensation.h"
 #include "rpc/store/worker_update.h"
 #include "rpc/testing/test_model.h"
 
@@ -23,8 +23,7 @@ public:
   void update(const Slice& slice, const Round& round, kj::ArrayPtr<const float> current,
       kj::ArrayPtr<float> next, kj::ArrayPtr<float>) override {
     KJ_REQUIRE(current.begin() != next.begin() && round.gradientSum.size() == slice.size);
-    uint64_t staleness = rule.kind == ModelRule::STALENESS_AWARE ? round.staleness : 0;
-    float rate = float(rule.rate) / kj::max(uint64_t(1), staleness);
+    float rate = float(rule.rate) / kj::max(uint64_t(1), round.staleness);
     for (uint64_t i = 0; i < slice.size; i++) {
       next[i] = current[i] + rate * (round.gradientSum[i] / round.divisor);
     }
@@ -35,43 +34,33 @@ private:
 };
 
 Rounds drawRounds(Way way, Dice& dice) {
-  KvStoreConfig config{};
   uint workers = dice.roll(1, 5);
-  auto set = [&](kj::StringPtr mode) { config.mode = &rowOf(MODES, mode); };
-  AggregateFrom from{"", "", Rounds::ALL};
-  config.aggregateFrom = &from;
   switch (way) {
     case Way::ALL:
       // So is a bound of 0, and so are the differences of local_sgd.
-      set(dice.onceIn(2) ? "dist_sync" : dice.onceIn(2) ? "dist_ssp" : "local_sgd");
-      break;
+      if (dice.onceIn(2)) return roundsOf("dist_sync", workers);
+      if (dice.onceIn(2)) return roundsOf("dist_ssp", workers, "staleness = 0");
+      return roundsOf("local_sgd", workers);
     case Way::SUMS:
-      set("dist_sync");
-      config.update = &rowOf(UPDATE_PLACES, "worker");
-      break;
+      return roundsOf("dist_sync", workers, "update = 'worker'");
     case Way::OWN_SHARDS:
-      set("allreduce");
-      break;
+      return roundsOf("allreduce", workers);
     case Way::FIRST:
+      workers = dice.roll(2, 5);
+      return roundsOf("dist_sync", workers, kj::str("aggregate = ", dice.roll(1, workers - 1)));
     case Way::ANY:
-      set("dist_sync");
-      from.counted = way == Way::FIRST ? Rounds::FIRST : Rounds::ANY;
-      workers = way == Way::FIRST ? dice.roll(2, 5) : workers;
-      config.aggregate = uint(dice.roll(1, way == Way::FIRST ? workers - 1 : 6));
-      break;
+      return roundsOf("dist_sync", workers,
+          kj::str("aggregate = ", dice.roll(1, 6), "\naggregate_from = 'any'"));
     case Way::EACH:
+      return roundsOf("dist_async", workers);
     case Way::STALENESS_AWARE:
-      set("dist_async");
-      break;
+      return roundsOf("dist_async", workers, "staleness_aware = true");
     case Way::BOUNDED:
-      set("dist_ssp");
-      config.staleness = dice.roll(1, 4);
-      break;
+      return roundsOf("dist_ssp", workers, kj::str("staleness = ", dice.roll(1, 4)));
     case Way::COMPENSATED:
-      set("dc_asgd");
-      break;
+      return roundsOf("dc_asgd", workers);
   }
-  return config.rounds(workers);
+  KJ_UNREACHABLE;
 }
 
 }  // namespace
@@ -109,9 +98,8 @@ kj::Own<Updater> Setting::newUpdater() const {
   if (rule.kind == ModelRule::SUM) return kj::heap<SumUpdater>();
   auto updater = kj::heap<RuleUpdater>(rule);
   if (rule.kind != ModelRule::COMPENSATED) return updater;
-  auto compensated = kj::heap<DelayCompensation>(
-      *updater, CompensationConfig{.lambda = rule.lambda, .adaptive = false}, 1);
-  return compensated.attach(kj::mv(updater));
+  return kj::heap<DelayCompensation>(
+      kj::mv(updater), CompensationConfig{.lambda = rule.lambda, .adaptive = false}, 1);
 }
 
 }  // namespace rpc

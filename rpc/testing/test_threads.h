@@ -12,7 +12,7 @@
 #include "rpc/shard/shard_server.h"
 #include "rpc/shared_memory/shared_layout.h"
 #include "rpc/shared_memory/shared_memory.h"
-#include "rpc/store/kv_store.h"
+#include "rpc/store/remote_store.h"
 #include "rpc/testing/test_model.h"
 #include "rpc/wire/listener.h"
 #include "rpc/wire/peer.h"

@@ -127,27 +127,26 @@ uint64_t stateOf(const rpc::Updater& updater, const rpc::Placement& placement,
 // What runs in each worker besides its program, if updates do.
 kj::String ownUpdates(
     const Experiment& experiment, const ModelFacts& facts, const rpc::Placement& placement) {
-  bool alone = experiment.kvstore.mode->sends == rpc::Mode::DIFFERENCE;
-  if (!alone && !experiment.kvstore.updatesInWorkers()) return kj::str();
-  StoreUpdater updater(experiment, facts);
-  uint64_t state = 0;
-  for (auto& ids: placement.shards) state += stateOf(updater, placement, ids);
-  return kj::str("every worker updates all parameters ",
-      alone ? "with its own gradients: " : "with the sums: ", megabytes(state * 4.0),
-      " optimizer state in each\n");
+  KJ_IF_MAYBE(own, experiment.kvstore.mode->ownUpdates()) {
+    StoreUpdater updater(experiment, facts);
+    uint64_t state = 0;
+    for (auto& ids: placement.shards) state += stateOf(updater, placement, ids);
+    return kj::str("every worker updates all parameters ", own->with, ": ", megabytes(state * 4.0),
+        " optimizer state in each\n");
+  }
+  return kj::str();
 }
 
 // What goes over connections in a step, and how long that takes at least.
 kj::String traffic(
     const Experiment& experiment, const rpc::Placement& placement, const kj::Maybe<Links>& links) {
-  auto& mode = *experiment.kvstore.mode;
-  if (mode.shards == rpc::Mode::IN_WORKER) return kj::str();
+  if (!experiment.kvstore.exchanges()) return kj::str();
   auto traffic = stepTraffic(experiment, placement);
   kj::Vector<kj::String> lines;
   lines.add(kj::str("a worker sends ", megabytes(traffic.pushed_bytes), " and receives ",
       megabytes(traffic.answered_bytes), " a step; the busiest ",
-      mode.hasServers() ? "server" : "shard", " receives ", megabytes(traffic.shardIn_bytes),
-      " and sends ", megabytes(traffic.shardOut_bytes), "\n"));
+      experiment.kvstore.hasServers() ? "server" : "shard", " receives ",
+      megabytes(traffic.shardIn_bytes), " and sends ", megabytes(traffic.shardOut_bytes), "\n"));
   KJ_IF_MAYBE(given, links) {
     lines.add(kj::str("with worker and server number i on host i, the busiest link carries ",
         megabytes(traffic.link_bytes), " a step: ", fixedPoint(network_ms(traffic, *given), 1),
@@ -188,7 +187,8 @@ kj::String memory(const Lowered& program) {
 kj::String store(const Experiment& experiment, const ModelFacts& facts,
     const kj::Maybe<Links>& links, bool itself, const Form& form) {
   auto& graph = facts.graph;
-  auto& mode = *experiment.kvstore.mode;
+  auto& kvstore = experiment.kvstore;
+  auto& mode = kvstore.mode->row;
   auto placement = placementOf(experiment, graph);
   auto updater = shardUpdater(experiment, facts);
   kj::Vector<kj::String> lines;
@@ -202,15 +202,17 @@ kj::String store(const Experiment& experiment, const ModelFacts& facts,
     uint64_t size = 0;
     for (auto id: placement.shards[shard]) size += placement.slices[id].size;
     uint64_t state = stateOf(*updater, placement, placement.shards[shard]);
-    constexpr kj::StringPtr HOLDERS[] = {"shard "_kj, "server "_kj, "worker "_kj};
-    rows.add(cells(kj::str(HOLDERS[mode.shards], shard), placement.shards[shard].size(),
+    auto holder = kvstore.hasServers()          ? "server "_kj
+                  : kvstore.workersHoldShards() ? "worker "_kj
+                                                : "shard "_kj;
+    rows.add(cells(kj::str(holder, shard), placement.shards[shard].size(),
         fixedPoint(size * 4 / 1e6, 2), fixedPoint(state * 4 / 1e6, 2)));
   }
   TextTable table{
       cells("where", "slices", "values MB", "optimizer state MB"), rows.releaseAsArray(), nullptr};
   lines.add(kj::str("largest share ", fixedPoint(100 * placement.largestShare(), 1), " %\n"));
-  if (mode.shards != rpc::Mode::IN_WORKER) {
-    auto& transport = *experiment.kvstore.transport;
+  if (kvstore.exchanges()) {
+    auto& transport = *kvstore.transport;
     lines.add(kj::str("transport ", transport.name, ": ", transport.doc, "\n"));
   }
   lines.add(traffic(experiment, placement, links));

@@ -56,7 +56,7 @@ bool operator==(const Device& a, const Device& b) {
 }  // namespace
 
 void checkDevices(configs::Reader& reader, kj::ArrayPtr<const kj::String> devices,
-    const rpc::Mode& mode, uint batchSize) {
+    const rpc::ModeRow& mode, uint batchSize) {
   if (reader.isManual() || !reader.isRight("cluster.devices")) return;
   kj::Vector<Device> known;
   for (auto& word: devices) {

@@ -7,7 +7,7 @@
 
 #include "configs/language/reader.h"
 #include "nn/program.h"
-#include "rpc/modes.h"
+#include "rpc/modes/mode.h"
 
 namespace runner {
 
@@ -17,7 +17,7 @@ using kj::uint;
 // that of the whole file. Whether this machine has them is another matter: a file is checked on
 // others, too.
 void checkDevices(configs::Reader& reader, kj::ArrayPtr<const kj::String> devices,
-    const rpc::Mode& mode, uint batchSize);
+    const rpc::ModeRow& mode, uint batchSize);
 
 // Why nothing can be computed here on a device that checkDevices() finds nothing wrong with, in a
 // few words; null if it can. Looks for GPUs only where the word names one.

@@ -178,13 +178,13 @@ uint ClusterConfig::serversOfProcess(uint first) const {
   return kj::min(serversPerProcess, servers - first);
 }
 
-ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::Mode& mode) {
+ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::KvStoreConfig& kvstore) {
   ClusterConfig config;
   config.launcher = &reader.choose("launcher", "Who starts the roles.",
       kj::arrayPtr(LAUNCHERS, kj::size(LAUNCHERS)), kj::StringPtr("local"));
   config.servers = reader.integer("servers",
       "Servers; the parameters are dealt over them. 0 for modes without servers.",
-      {.atLeast = 0, .atMost = 1024}, mode.hasServers() ? 1 : 0);
+      {.atLeast = 0, .atMost = 1024}, kvstore.hasServers() ? 1 : 0);
   auto shared = reader.maybeInteger("servers_per_process",
       "Servers that share a process, each on a thread of its own: for a machine with cores to "
       "spare. Never changes a result. Absent: one.",
@@ -240,18 +240,19 @@ namespace {
 // How many roles there are of each kind.
 void checkRoles(const Experiment& experiment, configs::Reader& reader) {
   auto& cluster = experiment.cluster;
-  auto& mode = *experiment.kvstore.mode;
+  auto& kvstore = experiment.kvstore;
   constexpr kj::StringPtr MODE[] = {"kvstore.mode"_kj};
-  if (mode.hasServers() && cluster.servers == 0) {
-    reader.error("cluster.servers", kj::str("mode `", mode.name, "` needs at least one server"),
-        "write servers = 1", MODE);
+  if (kvstore.hasServers() && cluster.servers == 0) {
+    reader.error("cluster.servers",
+        kj::str("mode `", kvstore.modeName(), "` needs at least one server"), "write servers = 1",
+        MODE);
   }
-  if (!mode.hasServers() && cluster.servers > 0) {
-    reader.error("cluster.servers", kj::str("mode `", mode.name, "` has no servers"),
+  if (!kvstore.hasServers() && cluster.servers > 0) {
+    reader.error("cluster.servers", kj::str("mode `", kvstore.modeName(), "` has no servers"),
         "leave the key out, or choose kvstore.mode = \"dist_sync\"", MODE);
   }
-  if (mode.shards == rpc::Mode::IN_WORKER && cluster.workers > 1) {
-    reader.error("cluster.workers", kj::str("mode `", mode.name, "` has one worker"),
+  if (!kvstore.exchanges() && cluster.workers > 1) {
+    reader.error("cluster.workers", kj::str("mode `", kvstore.modeName(), "` has one worker"),
         "choose kvstore.mode = \"dist_sync\" or \"dist_async\" for several", MODE);
   }
 }
@@ -297,15 +298,13 @@ Experiment Experiment::read(configs::Reader& reader) {
   experiment.kvstore = reader.section("kvstore",
       "The parameter server: when gradients of several workers become one update.",
       rpc::KvStoreConfig::read);
-  experiment.cluster = reader.section(
-      "cluster", "Which roles there are, and who starts them.", [&](configs::Reader& section) {
-        return ClusterConfig::read(section, *experiment.kvstore.mode);
-      });
+  experiment.cluster = reader.section("cluster", "Which roles there are, and who starts them.",
+      [&](configs::Reader& section) { return ClusterConfig::read(section, experiment.kvstore); });
   checkRoles(experiment, reader);
   checkDevices(
-      reader, experiment.cluster.devices, *experiment.kvstore.mode, experiment.data.batchSize);
+      reader, experiment.cluster.devices, experiment.kvstore.mode->row, experiment.data.batchSize);
   checkDevicesAreGpus(experiment, reader);
-  experiment.kvstore.check(reader, experiment.cluster.workers);
+  experiment.kvstore.mode->check(reader, experiment.cluster.workers);
   experiment.log = reader.section("log", "What is logged, and how often.", LogConfig::read);
   KJ_IF_MAYBE(expectations, reader.maybeSection("expect",
                                 "What a run must reach. A miss is told, and makes the exit code 3. "
@@ -345,18 +344,6 @@ Experiment Experiment::read(configs::Reader& reader) {
     }
   }
   return experiment;
-}
-
-uint Experiment::shards() const {
-  switch (kvstore.mode->shards) {
-    case rpc::Mode::IN_WORKER:
-      return 1;
-    case rpc::Mode::IN_SERVERS:
-      return cluster.servers;
-    case rpc::Mode::IN_EVERY_WORKER:
-      return cluster.workers;
-  }
-  KJ_UNREACHABLE;
 }
 
 kj::Own<configs::Document> loadDocument(kj::StringPtr path,

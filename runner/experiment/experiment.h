@@ -15,7 +15,7 @@
 #include "nn/network/model.h"
 #include "nn/optimizer/update_rules.h"
 #include "nn/program.h"
-#include "rpc/modes.h"
+#include "rpc/modes/modes.h"
 #include "rpc/placement.h"
 #include "runner/experiment/expectations.h"
 #include "runner/experiment/published.h"
@@ -87,8 +87,9 @@ struct ClusterConfig {
   // How many servers, from number `first` on, share a process. 0 if none begins with it.
   uint serversOfProcess(uint first) const;
 
-  // The defaults depend on `mode`. Whether the rest goes with it is checked by Experiment::read().
-  static ClusterConfig read(configs::Reader& reader, const rpc::Mode& mode);
+  // The defaults depend on `kvstore`. Whether the rest goes with it is checked by
+  // Experiment::read().
+  static ClusterConfig read(configs::Reader& reader, const rpc::KvStoreConfig& kvstore);
 };
 
 // [log]
@@ -119,8 +120,8 @@ struct Experiment {
 
   // When its pushes become updates.
   rpc::Rounds rounds() const { return kvstore.rounds(cluster.workers); }
-  // Pieces that the parameters are dealt into: one a server, or a worker where each holds one.
-  uint shards() const;
+  // Pieces that the parameters are dealt into.
+  uint shards() const { return kvstore.shards(cluster.servers, cluster.workers); }
   // Images that one step of the whole job takes.
   uint64_t globalBatchSize() const { return uint64_t(data.batchSize) * cluster.workers; }
 };

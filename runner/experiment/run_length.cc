@@ -16,20 +16,20 @@ uint64_t stepsOf(const Experiment& experiment, uint64_t trainingRecords) {
     result = stepsIn(*epochs, experiment, trainingRecords);
   }
   KJ_IF_MAYBE(updates, experiment.train.steps) {
-    uint64_t pushes = *updates * experiment.rounds().pushesPerUpdate();
-    result = kj::min(result, (pushes + workers - 1) / workers);
+    uint64_t steps = *updates * experiment.kvstore.mode->stepsPerUpdate(workers);
+    result = kj::min(result, (steps + workers - 1) / workers);
   }
   return result;
 }
 
 nn::RunLength runLengthOf(const Experiment& experiment, uint64_t trainingRecords) {
   uint workers = experiment.cluster.workers;
-  uint pushesPerUpdate = experiment.rounds().pushesPerUpdate();
-  uint64_t imagesPerUpdate = uint64_t(experiment.data.batchSize) * pushesPerUpdate;
-  uint64_t pushes = stepsOf(experiment, trainingRecords) * workers;
+  uint stepsPerUpdate = experiment.kvstore.mode->stepsPerUpdate(workers);
+  uint64_t imagesPerUpdate = uint64_t(experiment.data.batchSize) * stepsPerUpdate;
+  uint64_t steps = stepsOf(experiment, trainingRecords) * workers;
   return {.updatesPerEpoch =
               double(trainingRecords) * experiment.data.readings(workers) / imagesPerUpdate,
-      .updates = kj::max(1u, pushes / pushesPerUpdate)};
+      .updates = kj::max(1u, steps / stepsPerUpdate)};
 }
 
 }  // namespace runner

@@ -12,7 +12,7 @@ uint64_t stepsIn(uint epochs, const Experiment& experiment, uint64_t trainingRec
 // Steps of each worker in the whole run.
 uint64_t stepsOf(const Experiment& experiment, uint64_t trainingRecords);
 
-// Updates of each parameter: rounds, to which every worker adds a push each step.
+// Updates of each parameter by the optimizer.
 nn::RunLength runLengthOf(const Experiment& experiment, uint64_t trainingRecords);
 
 }  // namespace runner

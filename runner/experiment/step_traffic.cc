@@ -23,9 +23,7 @@ kj::Array<ShardBytes> shardBytes(const Experiment& experiment, const rpc::Placem
   bool isSparse = codec.compression == rpc::codec::Codec::TOP_K;
   double sent = isSparse ? 1 - codec.sparsity : 1;
   double summed = isSparse && codec.answersSums ? 1 - pow(1 - sent, rounds.aggregate) : 1;
-  double exchanges = experiment.kvstore.mode->sends == rpc::Mode::GRADIENT
-                         ? 1
-                         : 1.0 / experiment.kvstore.localSteps;
+  double exchanges = 1.0 / experiment.kvstore.mode->stepsAlone().orDefault(1);
   return KJ_MAP(ids, placement.shards) {
     ShardBytes bytes;
     for (auto id: ids) {
@@ -42,7 +40,7 @@ kj::Array<ShardBytes> shardBytes(const Experiment& experiment, const rpc::Placem
 StepTraffic stepTraffic(const Experiment& experiment, const rpc::Placement& placement) {
   auto shards = shardBytes(experiment, placement);
   uint workers = experiment.cluster.workers;
-  bool ownShards = experiment.kvstore.mode->shards == rpc::Mode::IN_EVERY_WORKER;
+  bool ownShards = experiment.kvstore.workersHoldShards();
   ShardBytes all;
   for (auto& shard: shards) {
     all.pushed += shard.pushed;

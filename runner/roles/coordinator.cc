@@ -50,9 +50,8 @@ public:
     context.allowCancellation();
     return job->allJoined.addBranch().then([this, context]() mutable {
       auto& experiment = job->experiment;
-      auto where = experiment.kvstore.mode->shards;
-      if (where == rpc::Mode::IN_WORKER) return;
-      auto role = where == rpc::Mode::IN_SERVERS ? Role::SERVER : Role::WORKER;
+      if (!experiment.kvstore.exchanges()) return;
+      auto role = experiment.kvstore.hasServers() ? Role::SERVER : Role::WORKER;
       auto shards = context.getResults().initShards(experiment.shards());
       for (uint i = 0; i < shards.size(); i++) {
         auto& address = job->seatOf(role, i).address;

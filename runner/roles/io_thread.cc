@@ -40,7 +40,7 @@ void IoThread::main(const LoadedExperiment& loaded, const RoleOptions& options,
   auto& kvstore = KJ_ASSERT_NONNULL(loaded.experiment).kvstore;
   kj::Maybe<kj::Own<rpc::Listener>> listener;
   kj::Maybe<const rpc::ServerAddress&> address;
-  if (kvstore.mode->shards == rpc::Mode::IN_EVERY_WORKER) {
+  if (kvstore.workersHoldShards()) {
     rpc::lookOftenAround(io.waitScope);
     auto listening = rpc::Listener::listen(io.provider->getNetwork(), *kvstore.transport);
     auto& own = *listener.emplace(listening.wait(io.waitScope));

@@ -9,7 +9,7 @@
 
 #include "nn/program.h"
 #include "rpc/kvstore.capnp.h"
-#include "rpc/store/kv_store.h"
+#include "rpc/store/remote_store.h"
 #include "rpc/wire/listener.h"
 #include "runner/roles/membership.h"
 

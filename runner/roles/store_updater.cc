@@ -1,21 +1,17 @@
 #include "runner/roles/store_updater.h"
 
 #include "nn/loops/floats.h"
-#include "rpc/shard/delay_compensation.h"
-#include "rpc/store/worker_update.h"
 #include "runner/experiment/run_length.h"
-#include "runner/roles/outer_updater.h"
 
 namespace runner {
 
 StoreUpdater::StoreUpdater(const Experiment& experiment, const ModelFacts& facts)
     : train(experiment.train),
-      exchanges(experiment.kvstore.mode->shards != rpc::Mode::IN_WORKER),
+      exchanges(experiment.kvstore.exchanges()),
       graph(facts.graph),
       rules(KJ_MAP(key, facts.graph.keys) { return experiment.train.rules.of(key); }),
       imagesPerPush(
           train.loss->word == LossReduction::MEAN ? uint64_t(experiment.data.batchSize) : 1),
-      stalenessAware(experiment.kvstore.stalenessAware),
       run(runLengthOf(experiment, facts.trainingRecords)) {}
 
 uint StoreUpdater::stateArrays(const rpc::Slice& slice) const {
@@ -45,7 +41,7 @@ void StoreUpdater::apply(const nn::KeyRule& rule, uint keyIndex, const rpc::Roun
     kj::ArrayPtr<const float> current, kj::ArrayPtr<float> next, kj::ArrayPtr<float> state) const {
   auto& key = graph.keys[keyIndex];
   // Zhang et al. 2016, equation 6.
-  uint64_t staleness = stalenessAware ? kj::max(1u, round.staleness) : 1;
+  uint64_t staleness = kj::max(1u, round.staleness);
   rule.optimizer->apply({
       .gradient = round.gradientSum,
       .rescale = 1.0f / (imagesPerPush * round.divisor),
@@ -71,33 +67,21 @@ kj::Maybe<nn::ValueUpdates> StoreUpdater::byValue() const {
 }
 
 kj::String placeOfUpdates(const Experiment& experiment, bool itself) {
-  auto& mode = *experiment.kvstore.mode;
+  auto& kvstore = experiment.kvstore;
   if (itself) {
     return kj::str(experiment.cluster.devices[0], " updates the parameters, which stay there");
   }
-  if (mode.shards == rpc::Mode::IN_WORKER)
-    return kj::str("the worker's host updates the parameters");
-  if (experiment.kvstore.updatesInWorkers()) {
-    return kj::str("every worker updates all parameters, on its host");
-  }
-  if (mode.sends == rpc::Mode::DIFFERENCE) {
-    return kj::str("every worker updates its parameters by itself, on its host, until they meet");
-  }
-  return kj::str(mode.hasServers() ? "the servers update" : "the workers' hosts update",
+  if (!kvstore.exchanges()) return kj::str("the worker's host updates the parameters");
+  KJ_IF_MAYBE(own, kvstore.mode->ownUpdates()) return kj::str(own->where);
+  return kj::str(kvstore.hasServers() ? "the servers update" : "the workers' hosts update",
       " the parameters, each its share");
 }
 
 kj::Own<rpc::Updater> shardUpdater(const Experiment& experiment, const ModelFacts& facts) {
-  auto& kvstore = experiment.kvstore;
-  if (kvstore.mode->sends == rpc::Mode::DIFFERENCE) {
-    return kj::heap<OuterUpdater>(kvstore.outer, experiment.cluster.workers);
-  }
-  if (kvstore.updatesInWorkers()) return kj::heap<rpc::SumUpdater>();
-  auto updater = kj::heap<StoreUpdater>(experiment, facts);
-  if (kvstore.mode->applied == rpc::Mode::AS_IT_IS) return updater;
-  auto compensation =
-      kj::heap<rpc::DelayCompensation>(*updater, kvstore.compensation, updater->imagesOfPush());
-  return compensation.attach(kj::mv(updater));
+  auto optimizer = kj::heap<StoreUpdater>(experiment, facts);
+  auto imagesPerPush = optimizer->imagesOfPush();
+  return experiment.kvstore.mode->newShardUpdater(
+      kj::mv(optimizer), imagesPerPush, experiment.cluster.workers);
 }
 
 }  // namespace runner

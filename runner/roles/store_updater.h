@@ -43,7 +43,6 @@ private:
   const nn::Graph& graph;
   const kj::Array<nn::KeyRule> rules;  // of each of the graph's keys
   const uint64_t imagesPerPush;        // 1 where the loss is a sum
-  const bool stalenessAware;
   const nn::RunLength run;
 };
 
@@ -51,9 +50,8 @@ private:
 // program (nn::Trainer).
 kj::String placeOfUpdates(const Experiment& experiment, bool itself);
 
-// What the shards of this experiment call: the same, behind what the mode does with a gradient
-// first; where workers update, what hands the sum on, or what becomes of their differences. For the
-// shards of one thread; the arguments must outlive it.
+// What the shards of this experiment call: what the mode makes of a StoreUpdater. For the shards of
+// one thread; the arguments must outlive it.
 kj::Own<rpc::Updater> shardUpdater(const Experiment& experiment, const ModelFacts& facts);
 
 }  // namespace runner

@@ -213,15 +213,15 @@ kj::Maybe<kj::String> whyNoTrace(
 }
 
 kj::Array<uint64_t> stepsOfPushes(const Experiment& experiment, const ModelFacts& facts) {
-  auto& kvstore = experiment.kvstore;
-  if (kvstore.mode->sends != rpc::Mode::DIFFERENCE) return nullptr;
+  auto block = experiment.kvstore.mode->stepsAlone().orDefault(1);
+  if (block == 1) return nullptr;
   // A block that the end of an epoch finds begun ends there.
   kj::Vector<uint64_t> steps;
   uint64_t begin = 0;
   for (uint epoch = 1; epoch <= facts.epochs(experiment); epoch++) {
     uint64_t end = facts.stepsUntilEndOf(epoch, experiment);
     for (; begin < end; begin = steps.back() + 1) {
-      steps.add(kj::min(begin + kvstore.localSteps, end) - 1);
+      steps.add(kj::min(begin + block, end) - 1);
     }
   }
   return steps.releaseAsArray();

@@ -9,7 +9,7 @@
 #include "nn/softmax.h"
 #include "rpc/shard/shard_server.h"
 #include "rpc/shared_memory/shared_layout.h"
-#include "rpc/store/kv_store.h"
+#include "rpc/store/remote_store.h"
 #include "runner/experiment/model_facts.h"
 #include "runner/logs/verb_times.h"
 #include "runner/roles/batches.h"
@@ -17,7 +17,6 @@
 #include "runner/roles/roles.h"
 #include "runner/roles/store_updater.h"
 #include "runner/roles/trace_file.h"
-#include "runner/roles/worker_store.h"
 #include "runner/system/reason.h"
 
 namespace runner {
@@ -74,11 +73,11 @@ public:
             experiment.cluster.workers, rank),
         meanLogits(nn::zeros(experiment.data.batchSize * size_t(facts.graph.classes))) {
     KJ_IF_MAYBE(own, updates) trainer = program->trainBy(*own);
-    auto made = trainer != nullptr ? noStore()
-                                   : makeWorkerStore(experiment, placement, rank, updater,
-                                         program->parameters(), program->gradients(), shared());
-    store = kj::mv(made.store);
-    remote = made.remote;
+    store = trainer != nullptr
+                ? rpc::newNoStore()
+                : experiment.kvstore.mode->newStore({placement, experiment.rounds(), rank, updater,
+                      program->parameters(), program->gradients(), shared()});
+    remote = store->remote();
     KJ_IF_MAYBE(r, remote) {
       KJ_IF_MAYBE(own, trace) r->traceTo(**own);
     }
@@ -127,14 +126,14 @@ private:
 
   // For a program whose gradients are pushed as they are.
   kj::ArrayPtr<float> gradientsInMemory() const {
-    if (experiment.kvstore.mode->sends == rpc::Mode::DIFFERENCE) return nullptr;
+    if (experiment.kvstore.mode->stepsAlone() != nullptr) return nullptr;
     KJ_IF_MAYBE(own, memory) return rpc::WorkerLayout(placement).gradients((*own)->bytes());
     return nullptr;
   }
 
   void startTalking() {
     kj::Maybe<IoThread::MakeShard> makeShard;
-    if (experiment.kvstore.mode->shards == rpc::Mode::IN_EVERY_WORKER) {
+    if (experiment.kvstore.workersHoldShards()) {
       auto& updater = *ownShardUpdater.emplace(shardUpdater(experiment, facts));
       makeShard = [this, &updater](kj::UnixEventPort& port) {
         kj::Maybe<kj::UnixEventPort&> sharing;
@@ -275,7 +274,7 @@ private:
   void lookAhead() {
     KJ_IF_MAYBE(lookahead, experiment.train.rules.lookahead) {
       uint workers = experiment.cluster.workers;
-      uint updates = kj::max(1u, workers / experiment.rounds().pushesPerUpdate());
+      uint updates = kj::max(1u, workers / experiment.kvstore.mode->stepsPerUpdate(workers));
       nn::RunLength run{.updatesPerEpoch = 0, .updates = facts.steps(experiment)};
       auto own = lookahead->inStepsOf(updates);
       if (!own.isDueAfter(step, run)) return;

@@ -28,6 +28,7 @@ _ROOMS = {
         "runner/text",
     ],
     "rpc": [
+        "rpc/modes",
         "rpc/store",
         "rpc/shard",
         "rpc/wire",

@@ -4,7 +4,7 @@
 
 #include "rpc/shared_memory/shared_layout.h"
 #include "rpc/shared_memory/shared_memory.h"
-#include "rpc/store/kv_store.h"
+#include "rpc/store/remote_store.h"
 #include "tools/bench/kv_model.h"
 #include "tools/bench/roles.h"
 

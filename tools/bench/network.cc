@@ -119,7 +119,7 @@ public:
   // Throws unless the parameters of all workers are the same, where the mode says so.
   void check() {
     if (experiment.rounds().counted != rpc::Rounds::ALL) return;
-    if (experiment.kvstore.mode->sends != rpc::Mode::GRADIENT) return;
+    if (experiment.kvstore.mode->stepsAlone() != nullptr) return;
     auto answers = side.ask({KvOrder::CHECK, 0}, 1);
     for (auto rank: kj::indices(answers)) {
       if (answers[rank][0] == answers[0][0]) continue;
@@ -216,8 +216,8 @@ kj::MainBuilder::Validity BenchNetwork::run() {
   if (wait_ms != nullptr && !waits) return kj::str("--ms goes with --program wait");
   auto loaded = load();
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
-  if (!experiment.kvstore.mode->hasServers()) {
-    return kj::str("kvstore.mode = \"", experiment.kvstore.mode->name, "\" has no servers");
+  if (!experiment.kvstore.hasServers()) {
+    return kj::str("kvstore.mode = \"", experiment.kvstore.modeName(), "\" has no servers");
   }
   uint hosts = hostsOf(experiment);
   if (hosts < 2 || hosts > Links::HOSTS_MAX) {

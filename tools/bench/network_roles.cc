@@ -10,7 +10,6 @@
 #include "runner/experiment/model_facts.h"
 #include "runner/logs/verb_times.h"
 #include "runner/roles/store_updater.h"
-#include "runner/roles/worker_store.h"
 #include "tools/bench/roles.h"
 #include "tools/bench/training.h"
 #include "tools/bench/waiting.h"
@@ -43,10 +42,10 @@ public:
       nn::initialize(facts.graph, experiment.model.initializer, experiment.train.seed,
           program->parameters(), program->statistics(), batch.get().pixels);
     }
-    auto made = runner::makeWorkerStore(experiment, placement, rank, updater, program->parameters(),
-        program->gradients(), memory.map([](auto& own) -> rpc::SharedMemory& { return *own; }));
-    store = kj::mv(made.store);
-    remote = made.remote;
+    store = experiment.kvstore.mode->newStore(
+        {placement, experiment.rounds(), rank, updater, program->parameters(), program->gradients(),
+            memory.map([](auto& own) -> rpc::SharedMemory& { return *own; })});
+    remote = store->remote();
     io = kj::heap<StoreThread>(KJ_ASSERT_NONNULL(remote), placement);
   }
 
@@ -58,7 +57,7 @@ public:
 private:
   // For a program whose gradients are pushed as they are.
   kj::ArrayPtr<float> gradientsInMemory() const {
-    if (experiment.kvstore.mode->sends == rpc::Mode::DIFFERENCE) return nullptr;
+    if (experiment.kvstore.mode->stepsAlone() != nullptr) return nullptr;
     KJ_IF_MAYBE(own, memory) return rpc::WorkerLayout(placement).gradients((*own)->bytes());
     return nullptr;
   }

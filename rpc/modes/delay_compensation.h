@@ -1,10 +1,18 @@
-// rpc/shard/delay_compensation.h: gradients corrected for what changed since they were computed.
+// rpc/modes/delay_compensation.h: gradients corrected for what changed since they were computed.
 #pragma once
 
-#include "rpc/modes.h"
+#include <kj/array.h>
+#include <kj/memory.h>
+
 #include "rpc/shard/updater.h"
 
 namespace rpc {
+
+// Of dc_asgd: see DelayCompensation.
+struct CompensationConfig {
+  double lambda;
+  bool adaptive;
+};
 
 // Around an updater: DC-ASGD (Zheng et al. 2017, arXiv 1609.08326, algorithms 1 and 2). With g the
 // mean gradient that a worker computed on the values `seen`, and w those of now, the updater gets
@@ -17,9 +25,9 @@ namespace rpc {
 // For the shards of one thread: it keeps a scratch array between updates.
 class DelayCompensation final: public Updater {
 public:
-  // `updater` must outlive it. `imagesPerPush`: what a push's sum is divided by to be a mean.
-  DelayCompensation(Updater& updater, CompensationConfig config, uint64_t imagesPerPush)
-      : updater(updater), config(config), imagesPerPush(imagesPerPush) {}
+  // `imagesPerPush`: what a push's sum is divided by to be a mean.
+  DelayCompensation(kj::Own<Updater> updater, CompensationConfig config, uint64_t imagesPerPush)
+      : updater(kj::mv(updater)), config(config), imagesPerPush(imagesPerPush) {}
 
   // One more than the updater's, if it is adaptive.
   uint stateArrays(const Slice& slice) const override;
@@ -27,7 +35,7 @@ public:
       kj::ArrayPtr<float> next, kj::ArrayPtr<float> state) override;
 
 private:
-  Updater& updater;
+  kj::Own<Updater> updater;
   const CompensationConfig config;
   const float imagesPerPush;
   kj::Array<float> corrected;  // of the largest slice so far

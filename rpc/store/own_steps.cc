@@ -1,10 +1,12 @@
-#include "rpc/store/local_sgd.h"
+#include "rpc/store/own_steps.h"
 
 #include <kj/debug.h>
 
 #include <cstring>
 
 #include "rpc/shared_memory/shared_layout.h"
+#include "rpc/store/remote_store.h"
+#include "rpc/store/worker_update.h"
 
 namespace rpc {
 
@@ -23,26 +25,28 @@ kj::Array<float> arrayFor(const Placement& placement, kj::Maybe<SharedMemory&> m
   return kj::heapArray<float>(placement.parameters());
 }
 
-class LocalSgdStore final: public UpdatingStore {
+class OwnStepsStore final: public KvStore {
 public:
-  LocalSgdStore(const Placement& placement, const Rounds& rounds, uint rank, uint localSteps,
+  OwnStepsStore(const Placement& placement, const Rounds& rounds, uint rank, OwnSteps ownSteps,
       Updater& updater, kj::ArrayPtr<float> parameters, kj::ArrayPtr<const float> gradients,
       kj::Maybe<SharedMemory&> memory)
       : placement(placement),
-        localSteps(localSteps),
+        ownSteps(ownSteps),
         parameters(parameters),
         gradients(gradients),
         begun(kj::heapArray<float>(parameters.size())),
         differences(arrayFor(placement, memory)),
-        own(placement, updater, parameters),
+        ownUpdates(placement, updater, parameters),
         blocks(kj::heapArray<uint64_t>(placement.slices.size())),
         store(RemoteStore::create(placement, rounds, rank, begun, differences, memory)) {
-    KJ_REQUIRE(rounds.counted == Rounds::ALL && localSteps > 0, rounds, localSteps);
+    KJ_REQUIRE(ownSteps.steps > 0);
+    KJ_REQUIRE(rounds.counted == Rounds::ALL || !takesOver(), rounds, ownSteps.drawn);
+    if (!takesOver()) own = kj::heapArray<float>(parameters.size());
     KJ_REQUIRE(gradients.size() == parameters.size());
     for (auto& block: blocks) block = 0;
   }
 
-  RemoteStore& remote() override { return *store; }
+  kj::Maybe<RemoteStore&> remote() override { return *store; }
 
   void initialize() override {
     copy(parameters, begun);
@@ -55,14 +59,18 @@ public:
     auto slices = placement.slicesOf(begin, end);
     for (SliceId id = slices.begin; id < slices.end; id++) {
       KJ_REQUIRE(blocks[id] == block, "pushed before the block before was waited for", id, step);
-      own.update(id, Round{step, placement.slices[id].of(gradients)});
+      ownUpdates.update(id, Round{step, placement.slices[id].of(gradients)});
     }
     steps = step + 1;
-    if (steps - blockBegin == localSteps) pushDifferences(slices);
+    if (steps - blockBegin == ownSteps.steps) pushDifferences(slices);
   }
 
   void await(uint64_t step, uint64_t begin, uint64_t end) override {
     enter(step);
+    if (isRefreshed) {
+      copy(own, parameters);
+      isRefreshed = false;
+    }
     auto slices = placement.slicesOf(begin, end);
     for (SliceId id = slices.begin; id < slices.end; id++) fetch(id);
   }
@@ -71,7 +79,7 @@ public:
     uint64_t open = steps - blockBegin;
     if (open == 0) return;
     SliceRange all{0, SliceId(placement.slices.size())};
-    if (open < localSteps) pushDifferences(all);
+    if (open < ownSteps.steps) pushDifferences(all);
     closeBlock();
     for (SliceId id = all.begin; id < all.end; id++) fetch(id);
     store->rest();
@@ -80,6 +88,10 @@ public:
   // Answers may have come as halves.
   void refresh() override {
     store->refresh();
+    if (!takesOver() && !isRefreshed) {
+      copy(parameters, own);
+      isRefreshed = true;
+    }
     copy(begun, parameters);
   }
 
@@ -88,7 +100,7 @@ public:
 private:
   // Begins the next block if `step` is its first.
   void enter(uint64_t step) {
-    if (step - blockBegin == localSteps) closeBlock();
+    if (step - blockBegin == ownSteps.steps) closeBlock();
   }
 
   void closeBlock() {
@@ -108,22 +120,32 @@ private:
     store->push(block, placement.slices[slices.begin].offset, last.offset + last.size);
   }
 
-  // The values that slice `id` begins this block with.
+  bool takesOver() const { return ownSteps.drawn == 1; }
+
+  // Gives slice `id` the values that it begins this block with.
   void fetch(SliceId id) {
     if (blocks[id] == block) return;
     auto& slice = placement.slices[id];
     store->await(block, slice.offset, slice.offset + slice.size);
-    copy(slice.of(begun.asPtr()), slice.of(parameters));
+    auto answered = slice.of(begun.asPtr().asConst());
+    auto values = slice.of(parameters);
+    if (takesOver()) {
+      copy(answered, values);
+    } else {
+      for (auto i: kj::indices(values)) values[i] += ownSteps.drawn * (answered[i] - values[i]);
+    }
     blocks[id] = block;
   }
 
   const Placement& placement;
-  const uint localSteps;
+  const OwnSteps ownSteps;
   kj::ArrayPtr<float> parameters;
   kj::ArrayPtr<const float> gradients;
   kj::Array<float> begun;        // what the block began with; the shards' answers
   kj::Array<float> differences;  // of the last full block
-  WorkerUpdate own;
+  WorkerUpdate ownUpdates;
+  kj::Array<float> own;  // where refresh() took them out of `parameters`
+  bool isRefreshed = false;
   uint64_t steps = 0;          // pushed
   uint64_t block = 0;          // the one that the last step called for belongs to
   uint64_t blockBegin = 0;     // its first step
@@ -133,11 +155,11 @@ private:
 
 }  // namespace
 
-kj::Own<UpdatingStore> newLocalSgdStore(const Placement& placement, const Rounds& rounds, uint rank,
-    uint localSteps, Updater& updater, kj::ArrayPtr<float> parameters,
+kj::Own<KvStore> newOwnStepsStore(const Placement& placement, const Rounds& rounds, uint rank,
+    OwnSteps ownSteps, Updater& updater, kj::ArrayPtr<float> parameters,
     kj::ArrayPtr<const float> gradients, kj::Maybe<SharedMemory&> memory) {
-  return kj::heap<LocalSgdStore>(
-      placement, rounds, rank, localSteps, updater, parameters, gradients, memory);
+  return kj::heap<OwnStepsStore>(
+      placement, rounds, rank, ownSteps, updater, parameters, gradients, memory);
 }
 
 }  // namespace rpc

@@ -1,4 +1,4 @@
-#include "rpc/shard/delay_compensation.h"
+#include "rpc/modes/delay_compensation.h"
 
 #include <kj/debug.h>
 #include <math.h>
@@ -13,7 +13,7 @@ constexpr float EPSILON = 1e-7f;
 }  // namespace
 
 uint DelayCompensation::stateArrays(const Slice& slice) const {
-  return updater.stateArrays(slice) + (config.adaptive ? 1 : 0);
+  return updater->stateArrays(slice) + (config.adaptive ? 1 : 0);
 }
 
 void DelayCompensation::update(const Slice& slice, const Round& round,
@@ -37,7 +37,7 @@ void DelayCompensation::update(const Slice& slice, const Round& round,
   }
   Round rest = round;
   rest.gradientSum = corrected.slice(0, size);
-  updater.update(slice, rest, current, next, state.slice(0, own));
+  updater->update(slice, rest, current, next, state.slice(0, own));
 }
 
 }  // namespace rpc

@@ -1,4 +1,4 @@
-#include "rpc/modes.h"
+#include "rpc/modes/modes.h"
 
 #include <doctest/doctest.h>
 
@@ -18,20 +18,25 @@ Outcome read(kj::StringPtr text) {
   auto document = configs::parse("x.toml", text, diagnostics);
   configs::Reading reading{diagnostics, {}};
   auto config = configs::readDocument(*document, reading, KvStoreConfig::read);
-  return {config, diagnostics.count()};
+  return {kj::mv(config), diagnostics.count()};
+}
+
+bool isAsynchronous(const ModeRow& mode) {
+  kj::StringPtr name = mode.name;
+  return name == "dist_async" || name == "dist_ssp" || name == "dc_asgd";
 }
 
 TEST_CASE("[kvstore]: without keys it is local, slices of 1 MiB, balanced") {
   auto outcome = read("");
   CHECK(outcome.errors == 0);
-  CHECK(kj::StringPtr(outcome.config.mode->name) == "local");
-  CHECK(!outcome.config.mode->hasServers());
+  CHECK(kj::StringPtr(outcome.config.modeName()) == "local");
+  CHECK(!outcome.config.hasServers());
   CHECK(outcome.config.slice_bytes == 1 << 20);
   CHECK(kj::StringPtr(outcome.config.placement->name) == "balanced");
 }
 
 TEST_CASE("[kvstore]: a mode is a whole word of the table, never a part of one") {
-  CHECK(kj::StringPtr(read("mode = 'dist_async'").config.mode->name) == "dist_async");
+  CHECK(kj::StringPtr(read("mode = 'dist_async'").config.modeName()) == "dist_async");
   CHECK(read("mode = 'dist_sync'").errors == 0);
   CHECK(read("mode = 'dist'").errors == 1);
   CHECK(read("mode = 'dist_sync_device'").errors == 1);
@@ -54,7 +59,7 @@ TEST_CASE("[kvstore]: a key of another mode is a mistake, also with its default"
     for (auto& mode: MODES) {
       CAPTURE(row.key.cStr());
       CAPTURE(mode.name);
-      bool asynchronous = row.key.startsWith("staleness_aware") && mode.counts == Mode::BY_ITSELF;
+      bool asynchronous = row.key.startsWith("staleness_aware") && isAsynchronous(mode);
       bool fits = row.mode == mode.name || asynchronous;
       auto text = kj::str("mode = '", mode.name, "'\n", row.key);
       CHECK(read(text).errors == (fits ? 0 : 1));
@@ -74,7 +79,7 @@ TEST_CASE("[kvstore]: a round of more different workers than there are is refuse
     configs::Reading reading{diagnostics, {}};
     configs::readDocument(*document, reading, [&](configs::Reader& reader) {
       auto config = reader.section("kvstore", "", KvStoreConfig::read);
-      config.check(reader, workers);
+      config.mode->check(reader, workers);
       return true;
     });
     return diagnostics.count();
@@ -109,11 +114,9 @@ TEST_CASE("Modes: a bound of 0 counts as dist_sync does, and so does an aggregat
 
 TEST_CASE("Modes: an update takes a push of every worker, or each push is one") {
   for (auto& mode: MODES) {
-    KvStoreConfig config{};
-    config.mode = &mode;
-    config.staleness = 1;
-    bool alone = mode.counts == Mode::BY_ITSELF;
-    CHECK(config.rounds(4).pushesPerUpdate() == (alone ? 1 : 4));
+    CAPTURE(mode.name);
+    auto config = read(kj::str("mode = '", mode.name, "'")).config;
+    CHECK(config.rounds(4).pushesPerUpdate() == (isAsynchronous(mode) ? 1 : 4));
     CHECK(config.rounds(1).pushesPerUpdate() == 1);
   }
 }

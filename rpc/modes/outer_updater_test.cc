@@ -1,18 +1,16 @@
-#include "runner/roles/outer_updater.h"
+#include "rpc/modes/outer_updater.h"
 
 #include <doctest/doctest.h>
 #include <kj/array.h>
 
-namespace runner {
+namespace rpc {
 namespace {
-
-using rpc::OuterConfig;
 
 // The value after each of three rounds of two workers whose values end 1 and 3 below those they
 // began with: the mean difference is 2. All figures are exact in float32.
 kj::Array<float> threeRounds(OuterConfig config) {
   OuterUpdater updater(config, 2);
-  rpc::Slice slice{.key = 0, .offset = 0, .size = 1, .shard = 0};
+  Slice slice{.key = 0, .offset = 0, .size = 1, .shard = 0};
   auto state = kj::heapArray<float>(updater.stateArrays(slice));
   for (auto& x: state) x = 0;
   auto values = kj::heapArray<float>(4);
@@ -30,7 +28,7 @@ TEST_CASE("average: the values become the mean of the workers', without state") 
   CHECK(values[1] == 98);
   CHECK(values[2] == 96);
   CHECK(values[3] == 94);
-  rpc::Slice slice{.key = 0, .offset = 0, .size = 1, .shard = 0};
+  Slice slice{.key = 0, .offset = 0, .size = 1, .shard = 0};
   CHECK(OuterUpdater({OuterConfig::AVERAGE, 1, 0.0}, 2).stateArrays(slice) == 0);
 }
 
@@ -55,4 +53,4 @@ TEST_CASE("nesterov: the new momentum counts in the step that makes it") {
 }
 
 }  // namespace
-}  // namespace runner
+}  // namespace rpc

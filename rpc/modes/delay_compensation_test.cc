@@ -1,4 +1,4 @@
-#include "rpc/shard/delay_compensation.h"
+#include "rpc/modes/delay_compensation.h"
 
 #include <doctest/doctest.h>
 #include <kj/debug.h>
@@ -51,8 +51,9 @@ float corrected(float sum, float images, float strength, float now, float seen) 
 }
 
 TEST_CASE("DelayCompensation: a known gradient is corrected by a known change") {
-  KeepingUpdater inner;
-  DelayCompensation compensation(inner, {.lambda = 0.5, .adaptive = false}, 2);
+  auto owned = kj::heap<KeepingUpdater>();
+  auto& inner = *owned;
+  DelayCompensation compensation(kj::mv(owned), {.lambda = 0.5, .adaptive = false}, 2);
   Slice slice{.key = 0, .offset = 0, .size = 3, .shard = 0};
   CHECK(compensation.stateArrays(slice) == 1);
   // Of a batch of two: mean gradients of 2, -1 and 0.
@@ -68,8 +69,9 @@ TEST_CASE("DelayCompensation: a known gradient is corrected by a known change") 
 }
 
 TEST_CASE("DelayCompensation: what has not changed since is handed on bit by bit") {
-  KeepingUpdater inner;
-  DelayCompensation compensation(inner, {.lambda = 2, .adaptive = true}, 64);
+  auto owned = kj::heap<KeepingUpdater>();
+  auto& inner = *owned;
+  DelayCompensation compensation(kj::mv(owned), {.lambda = 2, .adaptive = true}, 64);
   Slice slice{.key = 0, .offset = 0, .size = 100, .shard = 0};
   auto sum = noises(100, 1, 0), current = noises(100, 2, 0);
   auto next = kj::heapArray<float>(100), state = kj::heapArray<float>(200);
@@ -82,9 +84,10 @@ TEST_CASE("DelayCompensation: the bits of a loop over values, constant and adapt
   constexpr uint64_t IMAGES = 64;
   for (bool adaptive: {false, true}) {
     CAPTURE(adaptive);
-    KeepingUpdater inner;
+    auto owned = kj::heap<KeepingUpdater>();
+    auto& inner = *owned;
     float lambda = adaptive ? 2 : 0.04f;
-    DelayCompensation compensation(inner, {.lambda = lambda, .adaptive = adaptive}, IMAGES);
+    DelayCompensation compensation(kj::mv(owned), {.lambda = lambda, .adaptive = adaptive}, IMAGES);
     // Slices of several sizes share the scratch array.
     for (uint64_t size: {1000, 1, 7, 1027}) {
       CAPTURE(size);
@@ -117,8 +120,9 @@ TEST_CASE("DelayCompensation: the bits of a loop over values, constant and adapt
 }
 
 TEST_CASE("DelayCompensation: without the values that were seen there is none") {
-  KeepingUpdater inner;
-  DelayCompensation compensation(inner, {.lambda = 2, .adaptive = false}, 1);
+  auto owned = kj::heap<KeepingUpdater>();
+  auto& inner = *owned;
+  DelayCompensation compensation(kj::mv(owned), {.lambda = 2, .adaptive = false}, 1);
   Slice slice{.key = 0, .offset = 0, .size = 1, .shard = 0};
   float sum[] = {1}, current[] = {1}, next[1], state[1] = {};
   CHECK_THROWS(compensation.update(slice, {0, sum}, current, next, state));

@@ -1,10 +1,18 @@
-// runner/roles/outer_updater.h: what servers make of what workers have done by themselves.
+// rpc/modes/outer_updater.h: what shards make of what workers have done by themselves.
 #pragma once
 
-#include "rpc/modes.h"
 #include "rpc/shard/updater.h"
 
-namespace runner {
+namespace rpc {
+
+// How the shards of local_sgd go on from the mean of all workers' values.
+struct OuterConfig {
+  enum Rule { AVERAGE, BLOCK_MOMENTUM, NESTEROV } rule;
+  double learningRate;
+  kj::Maybe<double> momentum;  // null: 1 - 1 / workers
+
+  double momentumOf(uint workers) const { return momentum.orDefault(1 - 1.0 / workers); }
+};
 
 // The outer optimizer of local_sgd. A round's sum is that of the workers' differences old - new, so
 // its mean g is how far the mean of their values lies behind w, and one step of SGD goes there:
@@ -14,18 +22,18 @@ namespace runner {
 //   nesterov: v ← momentum · v + g;  w ← w - rate · (g + momentum · v)
 //     (Douillard et al. 2023, arXiv 2311.08105, algorithm 1, with PyTorch's SGD)
 // Every key alike: one that no worker trains has differences of 0. Immutable; any thread.
-class OuterUpdater final: public rpc::Updater {
+class OuterUpdater final: public Updater {
 public:
-  OuterUpdater(const rpc::OuterConfig& config, kj::uint workers);
+  OuterUpdater(const OuterConfig& config, uint workers);
 
-  kj::uint stateArrays(const rpc::Slice& slice) const override;
-  void update(const rpc::Slice& slice, const rpc::Round& round, kj::ArrayPtr<const float> current,
+  uint stateArrays(const Slice& slice) const override;
+  void update(const Slice& slice, const Round& round, kj::ArrayPtr<const float> current,
       kj::ArrayPtr<float> next, kj::ArrayPtr<float> state) override;
 
 private:
-  const rpc::OuterConfig::Rule rule;
+  const OuterConfig::Rule rule;
   const float learningRate;
   const float momentum;
 };
 
-}  // namespace runner
+}  // namespace rpc

@@ -1,4 +1,4 @@
-#include "rpc/store/local_sgd.h"
+#include "rpc/store/own_steps.h"
 
 #include <doctest/doctest.h>
 
@@ -44,9 +44,9 @@ kj::Array<float> train(const Placement& placement, kj::ArrayPtr<const Key> keys,
   auto gradients = kj::heapArray<float>(placement.parameters());
   for (auto i: kj::indices(parameters)) parameters[i] = rank == 0 ? noise(99, i, 0) : -1;
   Descent inner(false);
-  auto store = newLocalSgdStore(
-      placement, roundsOf("local_sgd", WORKERS), rank, localSteps, inner, parameters, gradients);
-  StoreThread io(store->remote(), placement, servers);
+  auto store = newOwnStepsStore(
+      placement, roundsOf("local_sgd", WORKERS), rank, {localSteps}, inner, parameters, gradients);
+  StoreThread io(KJ_ASSERT_NONNULL(store->remote()), placement, servers);
   store->initialize();
   for (uint64_t step = 0; step < steps; step++) {
     for (auto& key: keys) store->await(step, key.offset, key.offset + key.size);
@@ -122,8 +122,8 @@ TEST_CASE("local_sgd: what travels is one difference a block") {
   auto servers = startServers(placement, rounds, outer);
   auto parameters = kj::heapArray<float>(1000), gradients = kj::heapArray<float>(1000);
   for (auto i: kj::indices(parameters)) parameters[i] = gradients[i] = noise(1, i, 1);
-  auto store = newLocalSgdStore(placement, rounds, 0, 5, inner, parameters, gradients);
-  StoreThread io(store->remote(), placement, servers);
+  auto store = newOwnStepsStore(placement, rounds, 0, {5}, inner, parameters, gradients);
+  StoreThread io(KJ_ASSERT_NONNULL(store->remote()), placement, servers);
   store->initialize();
   for (uint64_t step = 0; step < 11; step++) {
     store->await(step, 0, 1000);
@@ -131,9 +131,9 @@ TEST_CASE("local_sgd: what travels is one difference a block") {
   }
   store->rest();
   // Steps 0 to 4, 5 to 9, and what had begun.
-  CHECK(store->remote().traffic()[0].pushed_bytes == 3 * 1000 * sizeof(float));
+  CHECK(KJ_ASSERT_NONNULL(store->remote()).traffic()[0].pushed_bytes == 3 * 1000 * sizeof(float));
   store->rest();
-  CHECK(store->remote().traffic()[0].pushed_bytes == 3 * 1000 * sizeof(float));
+  CHECK(KJ_ASSERT_NONNULL(store->remote()).traffic()[0].pushed_bytes == 3 * 1000 * sizeof(float));
 }
 
 }  // namespace

@@ -1,0 +1,80 @@
+#include "rpc/modes/async_modes.h"
+
+#include "configs/language/reader.h"
+#include "rpc/modes/delay_compensation.h"
+
+namespace rpc {
+
+namespace {
+
+CompensationConfig readCompensation(configs::Reader& reader) {
+  CompensationConfig config;
+  config.adaptive = reader.flag("adaptive",
+      "Whether `lambda` is divided by the root of a moving mean of each gradient's square (the "
+      "paper's DC-ASGD-a), or constant (DC-ASGD-c).",
+      false);
+  config.lambda = reader.real("lambda",
+      "How much of the change is corrected for. The paper has 0.04 for CIFAR-10, and 2 if "
+      "`adaptive`.",
+      {.atLeast = 0}, config.adaptive ? 2 : 0.04);
+  return config;
+}
+
+class AsyncMode final: public Mode {
+public:
+  AsyncMode(const ModeRow& row, configs::Reader& reader): Mode(row) {
+    if (reader.isManual() || row.has("staleness")) {
+      staleness = uint64_t(reader.integer("staleness",
+          "Of `dist_ssp`: steps that a worker may be ahead of the slowest. A worker that has ended "
+          "its epoch keeps nobody waiting.",
+          {.atLeast = 0, .atMost = 1 << 20}, 3));
+    }
+    tellsStaleness = reader.flag("staleness_aware",
+        "Where every push is an update: divides the learning rate by the number of updates between "
+        "the values that a gradient was computed on and those that it changes, if that is 2 or "
+        "more (Zhang et al. 2016, arXiv 1511.05950).",
+        false);
+    if (reader.isManual() || row.has("compensation")) {
+      compensation = reader.section("compensation",
+          "Of `dc_asgd`: how a gradient is corrected (Zheng et al. 2017, arXiv 1609.08326).",
+          readCompensation);
+    }
+  }
+
+  Rounds rounds(uint workers) const override {
+    Rounds rounds{.mode = row.name, .workers = workers};
+    KJ_IF_MAYBE(bound, staleness) {
+      // Nobody is ahead of anybody: as dist_sync.
+      if (*bound == 0) {
+        rounds.aggregate = workers;
+        return rounds;
+      }
+      rounds.staleness = *bound;
+    }
+    rounds.counted = Rounds::EACH;
+    rounds.keepsSeen = compensation != nullptr;
+    rounds.tellsStaleness = tellsStaleness;
+    return rounds;
+  }
+
+  kj::Own<Updater> newShardUpdater(
+      kj::Own<Updater> optimizer, uint64_t imagesPerPush, uint) const override {
+    KJ_IF_MAYBE(config, compensation) {
+      return kj::heap<DelayCompensation>(kj::mv(optimizer), *config, imagesPerPush);
+    }
+    return optimizer;
+  }
+
+private:
+  kj::Maybe<uint64_t> staleness;
+  bool tellsStaleness;
+  kj::Maybe<CompensationConfig> compensation;
+};
+
+}  // namespace
+
+kj::Own<const Mode> readAsyncMode(const ModeRow& row, configs::Reader& reader) {
+  return kj::heap<AsyncMode>(row, reader);
+}
+
+}  // namespace rpc

@@ -1,0 +1,136 @@
+#include "rpc/modes/modes.h"
+
+#include <kj/debug.h>
+
+#include "configs/language/reader.h"
+#include "rpc/modes/async_modes.h"
+#include "rpc/modes/local_sgd_mode.h"
+#include "rpc/modes/sync_modes.h"
+
+namespace rpc {
+
+namespace {
+
+constexpr kj::StringPtr DIST_SYNC_KEYS[] = {"aggregate"_kj, "aggregate_from"_kj, "update"_kj};
+constexpr kj::StringPtr DIST_ASYNC_KEYS[] = {"staleness_aware"_kj};
+constexpr kj::StringPtr DIST_SSP_KEYS[] = {"staleness"_kj, "staleness_aware"_kj};
+constexpr kj::StringPtr DC_ASGD_KEYS[] = {"staleness_aware"_kj, "compensation"_kj};
+constexpr kj::StringPtr LOCAL_SGD_KEYS[] = {"local_steps"_kj, "outer"_kj};
+constexpr kj::StringPtr ALLREDUCE_KEYS[] = {"update"_kj};
+
+constexpr ModeRow ROWS[] = {
+    {"local",
+        "One worker, no server: the worker calls its shard directly. The same bits as `dist_sync` "
+        "with one worker.",
+        Shards::IN_WORKER, false, nullptr, readSyncMode},
+    {"device",
+        "As `local`, with several devices: their gradients are added in the order of "
+        "`cluster.devices`. The same sums as `dist_sync` with a worker for each device.",
+        Shards::IN_WORKER, true, nullptr, readSyncMode},
+    {"dist_sync",
+        "A round sums one gradient of every worker, in rank order, and is applied once. Every "
+        "worker computes step t on the values after round t. A worker adds the gradients of its "
+        "devices, in their order, before it pushes.",
+        Shards::IN_SERVERS, true, DIST_SYNC_KEYS, readSyncMode},
+    {"dist_async",
+        "Every gradient is applied by itself as it arrives. A worker computes on values that hold "
+        "at least its own gradients.",
+        Shards::IN_SERVERS, true, DIST_ASYNC_KEYS, readAsyncMode},
+    {"dist_ssp",
+        "Every gradient is applied as it arrives, with 1 / workers of the step. A worker goes on "
+        "when the slowest is at most `staleness` steps behind it. With a staleness of 0 it is "
+        "`dist_sync`.",
+        Shards::IN_SERVERS, true, DIST_SSP_KEYS, readAsyncMode},
+    {"dc_asgd",
+        "As `dist_async`, but each gradient is first corrected for what has changed since the "
+        "values that it was computed on, which the server keeps for every worker.",
+        Shards::IN_SERVERS, true, DC_ASGD_KEYS, readAsyncMode},
+    {"local_sgd",
+        "A worker makes `local_steps` steps by itself, with an optimizer of its own. Then the "
+        "servers take the mean of all workers' values, or go on from it by `outer`, and all begin "
+        "anew from there. An epoch ends with such a mean.",
+        Shards::IN_SERVERS, true, LOCAL_SGD_KEYS, readLocalSgdMode},
+    {"allreduce",
+        "`dist_sync` without servers: every worker holds a share of the parameters, sums its "
+        "pieces of all gradients in rank order, updates them, and sends them to all. The same bits "
+        "as `dist_sync`.",
+        Shards::IN_EVERY_WORKER, true, ALLREDUCE_KEYS, readSyncMode},
+};
+
+// Reports a key that only modes like `where` have.
+void refuse(
+    configs::Reader& reader, const ModeRow& chosen, kj::StringPtr key, kj::StringPtr where) {
+  reader.refuse(key, kj::str("mode `", chosen.name, "` has no `", key, "`"),
+      kj::str("leave it out, or choose mode = \"", where, "\""), {"mode"_kj});
+}
+
+kj::Own<const Mode> readMode(configs::Reader& reader) {
+  auto& chosen =
+      reader.choose("mode", "When gradients are applied and who waits for whom.", MODES, "local");
+  auto mode = chosen.read(chosen, reader);
+  for (auto row = MODES.begin(); row < MODES.end(); row++) {
+    for (auto key: row->keys) {
+      if (!chosen.has(key)) refuse(reader, chosen, key, row->name);
+    }
+    // A manual has the keys of all rows; those that share a function share its keys.
+    bool isRead = !reader.isManual() || row->read == chosen.read;
+    for (auto before = MODES.begin(); before < row; before++) {
+      isRead = isRead || before->read == row->read;
+    }
+    if (!isRead) row->read(*row, reader);
+  }
+  return mode;
+}
+
+}  // namespace
+
+constinit const kj::ArrayPtr<const ModeRow> MODES(ROWS);
+
+uint KvStoreConfig::shards(uint servers, uint workers) const {
+  switch (mode->row.shards) {
+    case Shards::IN_WORKER:
+      return 1;
+    case Shards::IN_SERVERS:
+      return servers;
+    case Shards::IN_EVERY_WORKER:
+      return workers;
+  }
+  KJ_UNREACHABLE;
+}
+
+Rounds KvStoreConfig::rounds(uint workers) const {
+  auto rounds = mode->rounds(workers);
+  bool answersSums = rounds.codec.answersSums;
+  rounds.codec = codec;
+  rounds.codec.answersSums = answersSums;
+  return rounds;
+}
+
+KvStoreConfig KvStoreConfig::read(configs::Reader& reader) {
+  KvStoreConfig config{};
+  config.mode = readMode(reader);
+  config.transport = TRANSPORTS.begin();
+  if (!config.exchanges() && !reader.isManual()) {
+    for (auto key: {"compression"_kj, "wire"_kj, "transport"_kj}) {
+      refuse(reader, config.mode->row, key, "dist_sync");
+    }
+  } else {
+    config.codec = codec::Codec::read(reader);
+    config.codec.wire = codec::readWire(reader);
+  }
+  auto sliceBytes = reader.integer("slice_bytes",
+      "The largest piece of a parameter array that travels and is updated as one. Small models are "
+      "cut finer, so that every server gets a fair share. On links of 1 Gbit/s and less 32768 lets "
+      "what the next step needs first overtake sooner.",
+      {.atLeast = 4096, .atMost = 256 << 20}, 1 << 20);
+  config.slice_bytes = uint64_t(sliceBytes);
+  config.placement = &reader.choose(
+      "placement", "How the pieces are dealt to the servers.", PLACEMENTS, "balanced");
+  if (config.exchanges() || reader.isManual()) {
+    config.transport = &reader.choose(
+        "transport", "How workers reach servers. Never changes a result.", TRANSPORTS, "auto");
+  }
+  return config;
+}
+
+}  // namespace rpc

@@ -1,0 +1,40 @@
+// rpc/modes/modes.h: the closed table of kvstore modes, and [kvstore].
+#pragma once
+
+#include <kj/array.h>
+
+#include "rpc/modes/mode.h"
+#include "rpc/placement.h"
+#include "rpc/rounds.h"
+#include "rpc/transport.h"
+
+namespace rpc {
+
+extern const kj::ArrayPtr<const ModeRow> MODES;  // the first is the default
+
+// [kvstore]
+struct KvStoreConfig {
+  kj::Own<const Mode> mode;
+  codec::Codec codec;
+  uint64_t slice_bytes;
+  const PlacementRule* placement;
+  const Transport* transport;
+
+  const char* modeName() const { return mode->row.name; }
+  // Whether shards are server processes of their own.
+  bool hasServers() const { return mode->row.shards == Shards::IN_SERVERS; }
+  // Whether every worker holds a shard.
+  bool workersHoldShards() const { return mode->row.shards == Shards::IN_EVERY_WORKER; }
+  // Whether anything travels between roles: a worker's pushes and what answers them.
+  bool exchanges() const { return mode->row.shards != Shards::IN_WORKER; }
+  // How many pieces the parameters are dealt into.
+  uint shards(uint servers, uint workers) const;
+  // When pushes become updates, and what travels.
+  Rounds rounds(uint workers) const;
+  // Whether pushes go through shared memory on one machine: what is encoded travels in messages.
+  bool sharesMemory() const { return exchanges() && transport->sharesMemory && codec.isPlain(); }
+
+  static KvStoreConfig read(configs::Reader& reader);
+};
+
+}  // namespace rpc

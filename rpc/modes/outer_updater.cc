@@ -1,0 +1,37 @@
+#include "rpc/modes/outer_updater.h"
+
+namespace rpc {
+
+OuterUpdater::OuterUpdater(const OuterConfig& config, uint workers)
+    : rule(config.rule),
+      learningRate(float(config.learningRate)),
+      momentum(float(config.momentumOf(workers))) {}
+
+uint OuterUpdater::stateArrays(const Slice&) const {
+  return momentum == 0 ? 0 : 1;
+}
+
+void OuterUpdater::update(const Slice& slice, const Round& round, kj::ArrayPtr<const float> current,
+    kj::ArrayPtr<float> next, kj::ArrayPtr<float> state) {
+  float rescale = 1.0f / round.divisor;
+  const float* sum = round.gradientSum.begin();
+  const float* w = current.begin();
+  float* __restrict__ out = next.begin();
+  float* __restrict__ v = state.begin();
+  if (momentum == 0) {
+    for (uint64_t i = 0; i < slice.size; i++) out[i] = w[i] - learningRate * (rescale * sum[i]);
+  } else if (rule == OuterConfig::NESTEROV) {
+    for (uint64_t i = 0; i < slice.size; i++) {
+      float g = rescale * sum[i];
+      v[i] = momentum * v[i] + g;
+      out[i] = w[i] - learningRate * (g + momentum * v[i]);
+    }
+  } else {
+    for (uint64_t i = 0; i < slice.size; i++) {
+      v[i] = momentum * v[i] - learningRate * (rescale * sum[i]);
+      out[i] = w[i] + v[i];
+    }
+  }
+}
+
+}  // namespace rpc

@@ -1,0 +1,130 @@
+#include "rpc/modes/sync_modes.h"
+
+#include "configs/language/reader.h"
+#include "rpc/store/worker_update.h"
+
+namespace rpc {
+
+namespace {
+
+// A row of the table of `aggregate_from`.
+struct AggregateFrom {
+  const char* name;  // distinct, any
+  const char* doc;
+  Rounds::Counted counted;
+};
+
+// The first is the default.
+constexpr AggregateFrom AGGREGATE_FROM[] = {
+    {"distinct", "Different workers: the first that push in the round.", Rounds::FIRST},
+    {"any",
+        "Whoever pushes: where there are fewer workers, one pushes more than once for a round. "
+        "The rule of TensorFlow's SyncReplicasOptimizer.",
+        Rounds::ANY},
+};
+
+// A row of the table of `update`.
+struct UpdatePlace {
+  const char* name;  // server, worker
+  const char* doc;
+  bool inWorker;
+};
+
+// The first is the default.
+constexpr UpdatePlace UPDATE_PLACES[] = {
+    {"server", "Who sums a piece updates it too, and answers with its new values.", false},
+    {"worker",
+        "Every worker updates all parameters, each with the whole state of the optimizer, by the "
+        "sum that the server hands on. The same bits; where a round takes a push of every worker.",
+        true},
+};
+
+class SyncMode final: public Mode {
+public:
+  SyncMode(const ModeRow& row, configs::Reader& reader): Mode(row) {
+    if (reader.isManual() || row.has("aggregate")) readAggregate(reader);
+    if (reader.isManual() || row.has("update")) {
+      updatesInWorkers = reader
+                             .choose("update", "Where parameters are updated.",
+                                 kj::arrayPtr(UPDATE_PLACES, kj::size(UPDATE_PLACES)), "server")
+                             .inWorker;
+    }
+  }
+
+  Rounds rounds(uint workers) const override {
+    Rounds rounds{.mode = row.name, .workers = workers, .aggregate = workers};
+    rounds.codec.answersSums = updatesInWorkers;
+    KJ_IF_MAYBE(n, aggregate) {
+      rounds.aggregate = *n;
+      // All of them, each once, is what a round is anyway.
+      if (counted == Rounds::ANY || *n < workers) rounds.counted = counted;
+    }
+    return rounds;
+  }
+
+  kj::Own<KvStore> newStore(WorkerSetup setup) const override {
+    if (!updatesInWorkers) return Mode::newStore(setup);
+    return newWorkerUpdateStore(setup.placement, setup.rounds, setup.rank, setup.optimizer,
+        setup.parameters, setup.gradients, setup.memory);
+  }
+
+  kj::Own<Updater> newShardUpdater(kj::Own<Updater> optimizer, uint64_t, uint) const override {
+    if (!updatesInWorkers) return optimizer;
+    return kj::heap<SumUpdater>();
+  }
+
+  kj::Maybe<OwnUpdates> ownUpdates() const override {
+    if (!updatesInWorkers) return nullptr;
+    return OwnUpdates{"every worker updates all parameters, on its host", "with the sums"};
+  }
+
+  void check(configs::Reader& reader, uint workers) const override {
+    KJ_IF_MAYBE(n, aggregate) {
+      if (*n > workers && counted == Rounds::FIRST) {
+        reader.error("kvstore.aggregate",
+            kj::str(
+                "a round of ", *n, " different workers waits for ever where there are ", workers),
+            "make cluster.workers larger, or write aggregate_from = \"any\"",
+            {"kvstore.aggregate_from"_kj, "cluster.workers"_kj});
+      }
+      if (updatesInWorkers && rounds(workers).counted != Rounds::ALL) {
+        reader.error("kvstore.update",
+            "workers that update by themselves need every round's sum, and one push of each in it",
+            "leave `aggregate` out, or write update = \"server\"", {"kvstore.aggregate"_kj});
+      }
+    }
+  }
+
+private:
+  void readAggregate(configs::Reader& reader) {
+    auto n = reader.maybeInteger("aggregate",
+        "Of `dist_sync`: gradients that make a round. Fewer than there are workers leave the "
+        "slowest behind: what they push for a round that is over is dropped, and counted in the "
+        "log. Absent: one of every worker.",
+        {.atLeast = 1, .atMost = 4096});
+    aggregate = n.map([](int64_t n) { return uint(n); });
+    if (aggregate == nullptr && reader.has("aggregate_from")) {
+      reader.error("aggregate_from", "`aggregate_from` needs `aggregate`",
+          "add `aggregate = …`, how many gradients make a round, or leave `aggregate_from` out",
+          {"mode"_kj, "aggregate"_kj});
+    }
+    if (reader.isManual() || aggregate != nullptr || reader.has("aggregate_from")) {
+      counted = reader
+                    .choose("aggregate_from", "Whose gradients `aggregate` counts.",
+                        kj::arrayPtr(AGGREGATE_FROM, kj::size(AGGREGATE_FROM)), "distinct")
+                    .counted;
+    }
+  }
+
+  kj::Maybe<uint> aggregate;  // null: all workers
+  Rounds::Counted counted = Rounds::FIRST;
+  bool updatesInWorkers = false;
+};
+
+}  // namespace
+
+kj::Own<const Mode> readSyncMode(const ModeRow& row, configs::Reader& reader) {
+  return kj::heap<SyncMode>(row, reader);
+}
+
+}  // namespace rpc
