@@ -79,7 +79,9 @@ public:
       // A role that a launcher starts is the launcher's to end.
       bool isRole = name == "role";
       auto begin = [isRole, command = kj::mv(command)]() mutable {
-        if (!isRole) endAtInterrupt("\ninterrupted; all processes have ended\n");
+        if (!isRole) {
+          endAtInterrupt("\ninterrupted; all processes have ended\n", &io::isImporting);
+        }
         return command();
       };
       builder.addSubCommand(name, kj::mv(begin), doc);
@@ -411,22 +413,28 @@ private:
     }
   }
 
-  // Fetches and imports a data set, with progress and warnings.
+  // Fetches and imports a data set, with progress and warnings. Ends the program at an interrupt.
   void prepare(const io::DataConfig& config, kj::FunctionParam<void(kj::StringPtr)> warn) {
     ProgressLine line(STDERR_FILENO);
     KJ_DEFER(line.clear());
     bool warned = false;
-    auto dataset = io::openDataset(
-        config,
-        [&](kj::StringPtr what, uint64_t done, uint64_t total) {
-          line.show(progressText(what, done, total));
-        },
-        [&](kj::StringPtr sentence) {
-          warned = true;
-          line.clear();
-          warn(sentence);
-        });
+    kj::Own<io::Dataset> dataset;
+    auto problem = kj::runCatchingExceptions([&]() {
+      dataset = io::openDataset(
+          config,
+          [&](kj::StringPtr what, uint64_t done, uint64_t total) {
+            if (isInterrupted()) configs::fail("interrupted");
+            line.show(progressText(what, done, total));
+          },
+          [&](kj::StringPtr sentence) {
+            warned = true;
+            line.clear();
+            warn(sentence);
+          });
+    });
     line.clear();
+    if (isInterrupted()) endInterrupted();
+    KJ_IF_MAYBE(e, problem) kj::throwFatalException(kj::mv(*e));
     // An earlier command imported it.
     if (!warned) {
       for (auto& sentence: dataset->leftOut()) warn(sentence);
@@ -518,19 +526,6 @@ private:
     kj::StringPtr rest = strstr(resolved.cStr(), "\n[data]\n");
     auto end = strstr(rest.cStr() + 1, "\n[");
     return kj::heapString(rest.begin(), end == nullptr ? rest.size() : end - rest.begin());
-  }
-
-  // Until an event loop hears of interrupts, if ever: a download or an import may take hours. The
-  // next import removes what is half written then.
-  static void endAtInterrupt(const char* words) {
-    static const char* said;
-    said = words;
-    struct sigaction action = {};
-    action.sa_handler = [](int) {
-      (void)!::write(STDERR_FILENO, said, strlen(said));
-      ::_exit(INTERRUPTED);
-    };
-    for (int signal: interrupts()) KJ_SYSCALL(::sigaction(signal, &action, nullptr));
   }
 
   // A launcher that dies closes our standard input. A thread of its own sees that whatever the

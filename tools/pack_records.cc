@@ -1,10 +1,8 @@
 // tools/pack_records.cc: raw archives or a folder of images to record databases, outside the cache.
 #include <kj/debug.h>
 #include <kj/main.h>
-#include <signal.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <cstdlib>
 
 #include "configs/language/failure.h"
@@ -47,23 +45,6 @@ kj::String unknown(kj::ArrayPtr<const T> rows) {
     return kj::StringPtr(row.name);
   };
   return kj::str("one of: ", kj::strArray(names, ", "));
-}
-
-volatile std::sig_atomic_t interrupted = 0;
-
-// Lets SIGINT, SIGTERM and SIGHUP end the import at its next report of progress, so that it removes
-// what it has written. A second one ends the program at once.
-void endImportAtInterrupt() {
-  struct sigaction action = {};
-  action.sa_handler = [](int) { interrupted = 1; };
-  action.sa_flags = SA_RESETHAND;
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (int signal: runner::interrupts()) {
-    KJ_SYSCALL(::sigaction(signal, &action, nullptr));
-    sigaddset(&signals, signal);
-  }
-  KJ_SYSCALL(::sigprocmask(SIG_UNBLOCK, &signals, nullptr));
 }
 
 class PackRecords {
@@ -156,12 +137,13 @@ private:
           KJ_ASSERT_NONNULL(rowNamed(io::ENCODINGS, config.dataset->source->encoding));
     }
     runner::ProgressLine line(STDERR_FILENO);
-    endImportAtInterrupt();
+    auto interrupted = kj::str("\ninterrupted; ", out, " was not written\n");
+    runner::endAtInterrupt(interrupted, &io::isImporting);
     auto problem = kj::runCatchingExceptions([&]() {
       io::packDataset(
           config, out,
           [&](kj::StringPtr what, uint64_t done, uint64_t total) {
-            if (interrupted) configs::fail("interrupted");
+            if (runner::isInterrupted()) configs::fail("interrupted");
             line.show(runner::progressText(what, done, total));
           },
           [&](kj::StringPtr sentence) {
@@ -171,9 +153,8 @@ private:
     });
     line.clear();
     KJ_IF_MAYBE(e, problem) {
-      if (!interrupted) kj::throwFatalException(kj::mv(*e));
-      commandLine.error(kj::str("interrupted; ", out, " was not written"));
-      commandLine.endWith(runner::INTERRUPTED);
+      if (runner::isInterrupted()) runner::endInterrupted();
+      kj::throwFatalException(kj::mv(*e));
     }
     for (auto name: {"training", "validation"}) {
       auto db = io::RecordDb::open(kj::str(out, "/", name, ".mdb"));

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 
@@ -203,12 +204,16 @@ kj::AutoCloseFd takeFolder(const DataConfig& config, kj::StringPtr part, kj::Str
   }
 }
 
+std::atomic<uint> imports(0);
+
 // Imports into a folder beside `into`, calls `complete` with that folder, then moves it there. What
 // stands at `into` is replaced: the rest of a folder of which a file was deleted. Who reads that
 // keeps its opened files. Throws if another process does the same.
 void importInto(const DataConfig& config, kj::StringPtr into, Progress& progress, Warn& warn,
     kj::FunctionParam<void(kj::StringPtr part)> complete) {
   auto part = kj::str(into, ".part");
+  ++imports;
+  KJ_DEFER(--imports);
   auto locked = takeFolder(config, part, into);
   naming(part, into, [&]() {
     KJ_ON_SCOPE_FAILURE(removeFolder(part));
@@ -419,6 +424,10 @@ kj::Own<Dataset> openDataset(const DataConfig& config, Progress progress, Warn w
     }
   }
   return dataset;
+}
+
+bool isImporting() {
+  return imports > 0;
 }
 
 void requireSource(const DataConfig& config, configs::Diagnostics& diagnostics) {

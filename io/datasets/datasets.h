@@ -51,6 +51,10 @@ public:
 kj::Own<Dataset> openDataset(
     const DataConfig& config, Progress progress, Warn warn = &configs::warn);
 
+// Whether this process is writing an import: to end it then leaves a folder that only the next
+// import removes. An exception from `progress` removes it. Signal handlers may call this.
+bool isImporting();
+
 // Reports that `config` is for images of the user's own, and neither it nor the environment says
 // where these are.
 void requireSource(const DataConfig& config, configs::Diagnostics& diagnostics);

@@ -3,8 +3,26 @@
 #include <kj/debug.h>
 #include <kj/vector.h>
 #include <signal.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "runner/system/command_line.h"
 
 namespace runner {
+
+namespace {
+
+kj::StringPtr lastWords;
+bool (*mustCleanUpFirst)() = nullptr;
+volatile std::sig_atomic_t interrupted = 0;
+
+void onInterrupt(int) {
+  if (interrupted || mustCleanUpFirst == nullptr || !mustCleanUpFirst()) endInterrupted();
+  interrupted = 1;
+}
+
+}  // namespace
 
 kj::Array<int> interrupts() {
   kj::Vector<int> signals;
@@ -25,6 +43,29 @@ kj::StringPtr reasonOfInterrupt(int signal) {
     default:
       return "received SIGTERM";
   }
+}
+
+void endAtInterrupt(kj::StringPtr words, bool (*mustCleanUp)()) {
+  lastWords = words;
+  mustCleanUpFirst = mustCleanUp;
+  struct sigaction action = {};
+  action.sa_handler = &onInterrupt;
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (int signal: interrupts()) {
+    KJ_SYSCALL(::sigaction(signal, &action, nullptr));
+    sigaddset(&signals, signal);
+  }
+  KJ_SYSCALL(::sigprocmask(SIG_UNBLOCK, &signals, nullptr));
+}
+
+bool isInterrupted() {
+  return interrupted != 0;
+}
+
+void endInterrupted() {
+  (void)!::write(STDERR_FILENO, lastWords.begin(), lastWords.size());
+  ::_exit(INTERRUPTED);
 }
 
 }  // namespace runner

@@ -13,4 +13,13 @@ kj::Array<int> interrupts();
 // "received SIGINT (Ctrl-C)": why a run was interrupted.
 kj::StringPtr reasonOfInterrupt(int signal);
 
+// Lets each of interrupts() end this process at once, with `words` on stderr and exit code
+// INTERRUPTED, until an event loop captures these signals. `words` must live as long. While
+// `mustCleanUp` returns true, the first one only makes isInterrupted() true: whoever writes what
+// nobody else removes gives up then, removes that, and calls endInterrupted(). A second one ends
+// the process at once. Signal handlers call `mustCleanUp`.
+void endAtInterrupt(kj::StringPtr words, bool (*mustCleanUp)() = nullptr);
+bool isInterrupted();
+[[noreturn]] void endInterrupted();
+
 }  // namespace runner

@@ -427,23 +427,5 @@ TEST_CASE("pack_records on a disk that is too small fails, or has packed everyth
   CHECK(contains(ended.errors, "/out/mean.f32 cannot be written: No space left on device; make "));
 }
 
-TEST_CASE("pack_records says that it was interrupted, and removes what it has written") {
-  auto folder = imageFolder();
-  for (auto signal: {"INT", "TERM"}) {
-    auto place = newFolder();
-    // The signal waits until the program lets it in.
-    constexpr kj::StringPtr SCRIPT =
-        "kill -$1 $$; exec tools/pack_records --dataset image_folder --source \"$2\" \"$3\""_kj;
-    auto out = kj::str(place, "/packed");
-    auto ended = Command(
-        {"env", kj::str("--block-signal=", signal), "sh", "-c", SCRIPT, "sh", signal, folder, out})
-                     .wait();
-    INFO(ended.errors);
-    CHECK(ended.exitCode == 130);
-    CHECK(contains(ended.errors, kj::str("interrupted; ", out, " was not written")));
-    CHECK(Command({"ls", "-A", place}).wait().output == "");
-  }
-}
-
 }  // namespace
 }  // namespace tests

@@ -254,20 +254,48 @@ struct Stranger {
   uint port;
 };
 
-TEST_CASE("Ctrl-C ends a run that is still fetching its data") {
-  // A mirror that says nothing.
-  Stranger mirror;
-  auto cache = kj::str("RUNNER_CACHE=", newFolder());
-  auto runs = newFolder();
-  auto source = kj::str("data.source=\"http://127.0.0.1:", mirror.port, "\"");
-  kj::StringPtr environment[] = {cache};
-  kj::StringPtr words[] = {RUNNER, "run", ENDLESS, "--set", source, "--runs", runs};
-  Command command(words, {.environment = environment});
-  auto call = mirror.accept();
-  command.killGroup(SIGINT);
-  auto ended = command.wait(FAILS_WITHIN_S);
-  CHECK(ended.exitCode == 130);
-  CHECK(errorLines(ended.errors).size() == 0);
+// The files and folders in `folder`, one per line, without locks.
+kj::String unlockedIn(kj::StringPtr folder) {
+  return Command({"find", folder, "-mindepth", "1", "!", "-name", "*.lock"}).wait().output;
+}
+
+TEST_CASE("a run that a signal ends while it fetches its data leaves nothing half written") {
+  for (int signal: {SIGINT, SIGTERM}) {
+    // A mirror that says nothing.
+    Stranger mirror;
+    auto folder = newFolder(), runs = newFolder();
+    auto cache = kj::str("RUNNER_CACHE=", folder);
+    auto source = kj::str("data.source=\"http://127.0.0.1:", mirror.port, "\"");
+    kj::StringPtr environment[] = {cache};
+    kj::StringPtr words[] = {RUNNER, "run", ENDLESS, "--set", source, "--runs", runs};
+    Command command(words, {.environment = environment});
+    auto call = mirror.accept();
+    CHECK(unlockedIn(folder) != "");
+    command.killGroup(signal);
+    auto ended = command.wait(FAILS_WITHIN_S);
+    CHECK(ended.exitCode == 130);
+    CHECK(errorLines(ended.errors).size() == 0);
+    CHECK(ended.errors.endsWith("\ninterrupted; all processes have ended\n"));
+    CHECK(unlockedIn(folder) == "");
+    CHECK(unlockedIn(runs) == "");
+  }
+}
+
+TEST_CASE("pack_records that a signal ends while it fetches its data leaves nothing") {
+  for (int signal: {SIGINT, SIGTERM}) {
+    Stranger mirror;
+    auto folder = newFolder();
+    auto out = kj::str(folder, "/packed");
+    auto source = kj::str("http://127.0.0.1:", mirror.port);
+    Command command({"tools/pack_records", "--dataset", "mnist", "--source", source, out});
+    auto call = mirror.accept();
+    CHECK(unlockedIn(folder) != "");
+    command.kill(signal);
+    auto ended = command.wait(FAILS_WITHIN_S);
+    CHECK(ended.exitCode == 130);
+    CHECK(ended.errors.endsWith(kj::str("\ninterrupted; ", out, " was not written\n")));
+    CHECK(unlockedIn(folder) == "");
+  }
 }
 
 // -------------------------------------------------------------------------------------------------
