@@ -22,17 +22,12 @@
 
 #include "io/records/lmdb_file.h"
 
-#include <fcntl.h>
 #include <kj/debug.h>
-#include <kj/io.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <cstring>
 
 #include "configs/language/failure.h"
+#include "io/records/mapped_file.h"
 
 namespace io {
 
@@ -128,24 +123,6 @@ private:
   size_t count;
 };
 
-kj::AutoCloseFd openToRead(kj::StringPtr path) {
-  int fd = ::open(path.cStr(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) configs::fail("it cannot be opened: ", strerror(errno));
-  return kj::AutoCloseFd(fd);
-}
-
-kj::Array<const kj::byte> mapped(kj::StringPtr path) {
-  auto fd = openToRead(path);
-  struct stat status;
-  KJ_SYSCALL(::fstat(fd, &status));
-  if (!S_ISREG(status.st_mode)) configs::fail("it is not a regular file");
-  if (status.st_size == 0) configs::fail("the file is empty");
-  void* bytes = ::mmap(nullptr, status.st_size, PROT_READ, MAP_SHARED, fd, 0);
-  if (bytes == MAP_FAILED) configs::fail("it cannot be mapped: ", strerror(errno));
-  return kj::arrayPtr(static_cast<const kj::byte*>(bytes), status.st_size)
-      .attach(kj::defer([bytes, size = status.st_size]() { ::munmap(bytes, size); }));
-}
-
 // The size that the first meta page says.
 size_t pageBytesIn(kj::ArrayPtr<const kj::byte> meta) {
   size_t size = numberAt<uint32_t>(meta, 40);
@@ -156,7 +133,7 @@ size_t pageBytesIn(kj::ArrayPtr<const kj::byte> meta) {
 
 }  // namespace
 
-LmdbFile::LmdbFile(kj::StringPtr path): file(mapped(path)) {
+LmdbFile::LmdbFile(kj::StringPtr path, kj::StringPtr lost): file(mapFile(path, lost)) {
   auto meta = slice(0, META_END);
   if (numberAt<uint32_t>(meta, 16) != MAGIC) configs::fail("it is not an LMDB file");
   if (numberAt<uint32_t>(meta, 20) != VERSION) {

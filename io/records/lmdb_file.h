@@ -18,12 +18,13 @@ using kj::uint;
 // SIGSEGV or an assertion. Here every number of the file is checked before it is used.
 //
 // The file is mapped. Nobody may write to it meanwhile: where it becomes shorter, or its disk
-// fails, a read ends the process by SIGBUS.
+// fails, a read ends the process as mapFile() says.
 class LmdbFile {
 public:
   // Reads and checks the two meta pages, nothing else, so that a large file opens as fast as a
-  // small one. Throws a clause without the path ("page 0 of the file is damaged").
-  explicit LmdbFile(kj::StringPtr path);
+  // small one. Throws a clause without the path ("page 0 of the file is damaged"). `lost` is the
+  // sentence with which mapFile() ends the process.
+  LmdbFile(kj::StringPtr path, kj::StringPtr lost);
   KJ_DISALLOW_COPY(LmdbFile);
 
   // The value of `key`, which lives as long as this object; null if there is none. Throws a clause

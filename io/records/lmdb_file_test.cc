@@ -47,7 +47,7 @@ TEST_CASE("LmdbFile: finds every key that LMDB wrote, and no other") {
   for (uint64_t end: {1, 100, 30000}) {
     ::unlink(path.cStr());
     write(path, end);
-    LmdbFile file(path);
+    LmdbFile file(path, "lost");
     for (uint64_t i = 0; i < end + 5; ++i) {
       // In an order that often leaves the page read last.
       uint64_t key = i * 7919 % (end + 5);
@@ -65,13 +65,15 @@ TEST_CASE("LmdbFile: an empty database has no key") {
   Scratch scratch;
   auto path = scratch.path("x.mdb");
   write(path, 0);
-  LmdbFile file(path);
+  LmdbFile file(path, "lost");
   CHECK(file.find(0) == nullptr);
 }
 
 TEST_CASE("LmdbFile: a folder, an empty file and one of another kind are refused") {
   Scratch scratch;
-  auto refusal = [](kj::StringPtr path) { return thrownBy([&]() { LmdbFile file(path); }); };
+  auto refusal = [](kj::StringPtr path) {
+    return thrownBy([&]() { LmdbFile file(path, "lost"); });
+  };
   scratch.write("folder/x", nullptr);
   CHECK(refusal(scratch.path("folder")) == "it is not a regular file");
   CHECK(refusal(scratch.write("empty", nullptr)) == "the file is empty");

@@ -27,7 +27,9 @@ public:
           mayNot ? "; look at the rights of the file and its folder" : "");
     }
     KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() {
-                  file.emplace(path);
+                  file.emplace(path,
+                      kj::str("the record database ", path,
+                          " can no longer be read: it was cut short, or its disk failed", WAY_OUT));
                   readDescription();
                 })) {
       configs::fail("cannot open the record database ", path, ": ", e->getDescription(), WAY_OUT);

@@ -23,8 +23,8 @@ struct Record {
 //
 // A database is never changed after RecordWriter::finish(), so it is opened without locks: it may
 // lie on a read-only disk, and may be opened any number of times in one process. A damaged one is
-// an error, whatever its bytes are; one that is cut short while it is open ends the process by
-// SIGBUS.
+// an error, whatever its bytes are. One that is cut short while it is open ends the process with
+// exit status 1 and one line on stderr that names it.
 class RecordDb {
 public:
   // Throws if `path` cannot be opened or is not a whole record database of this version; the

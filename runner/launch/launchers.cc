@@ -29,7 +29,7 @@ kj::StringPtr adviceOn(int signal) {
     case SIGKILL:
       return "see in `dmesg` whether memory ran out"_kj;
     case SIGBUS:
-      return "see whether a record database was cut short, or a disk failed or was full"_kj;
+      return "see in `dmesg` whether memory ran out or a disk failed"_kj;
     case SIGXCPU:
       return "raise the limit on its CPU time (`ulimit -t`)"_kj;
     default:

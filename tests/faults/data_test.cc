@@ -127,15 +127,32 @@ public:
     CHECK(again.exitCode == 0);
   }
 
-private:
-  Ended run(kj::StringPtr epochs) {
+  // A run on it must fail likewise once `script` damages it while the run trains.
+  void checkFailsWhenChanged(kj::StringPtr script, Words words) {
     auto runs = newFolder();
+    auto command = start(runs, "train.epochs=1000000");
+    REQUIRE(command->waitForOutput("Speed: "));
+    REQUIRE(Command({"sh", "-c", script, "sh", file}).wait().exitCode == 0);
+    auto ended = command->wait(FAILS_WITHIN_S);
+    checkFailed(ended, words);
+    checkFailed(ended, {file, "; delete this file"});
+    CHECK(processesWith(runs).size() == 0);
+    auto events = readFile(kj::str(runs, "/endless/1/events.jsonl"));
+    CHECK(contains(events, kj::str("the record database ", file, " can no longer be read: ")));
+  }
+
+private:
+  kj::Own<Command> start(kj::StringPtr runs, kj::StringPtr epochs) {
     auto setting = kj::str("RUNNER_CACHE=", cache);
     kj::StringPtr environment[] = {setting};
-    Command command(
-        {RUNNER, "run", ENDLESS, "--runs", runs, "--set", "data.batch_size=250", "--set", epochs},
-        {.environment = environment});
-    auto ended = command.wait();
+    kj::StringPtr words[] = {
+        RUNNER, "run", ENDLESS, "--runs", runs, "--set", "data.batch_size=250", "--set", epochs};
+    return kj::heap<Command>(words, Command::Surroundings{.environment = environment});
+  }
+
+  Ended run(kj::StringPtr epochs) {
+    auto runs = newFolder();
+    auto ended = start(runs, epochs)->wait();
     CHECK(processesWith(runs).size() == 0);
     return ended;
   }
@@ -147,6 +164,11 @@ private:
 TEST_CASE("a database that was cut short is refused before anything starts") {
   DamagedData data("truncate -s $(($2 / 2)) \"$1\"");
   data.checkMessageHelps({"cannot open the record database", "is cut short"});
+}
+
+TEST_CASE("a database that is cut short while a run reads it ends the run, which names the file") {
+  DamagedData("true").checkFailsWhenChanged(
+      "truncate -s 8192 \"$1\"", {"worker ", " can no longer be read: it was cut short"});
 }
 
 TEST_CASE("a database with a hole ends the run, which names the record and the file") {

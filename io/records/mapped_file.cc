@@ -1,0 +1,108 @@
+#include "io/records/mapped_file.h"
+
+#include <fcntl.h>
+#include <kj/debug.h>
+#include <kj/io.h>
+#include <kj/mutex.h>
+#include <kj/vector.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+
+#include "configs/language/failure.h"
+
+namespace io {
+
+namespace {
+
+// A mapped file, as the signal handler finds it: in a list that only grows, since the handler may
+// go through it at any time.
+struct Mapping {
+  std::atomic<uintptr_t> begin = 0;
+  std::atomic<size_t> size = 0;  // 0: nothing is mapped, and it may be used again
+  kj::String words;
+  Mapping* next = nullptr;
+};
+
+std::atomic<Mapping*> first = nullptr;
+struct sigaction before;
+
+void onBusError(int, siginfo_t* info, void*) {
+  static std::atomic_flag said;
+  auto address = reinterpret_cast<uintptr_t>(info->si_addr);
+  auto each = info->si_code == BUS_ADRERR ? first.load() : nullptr;
+  for (; each != nullptr; each = each->next) {
+    if (address < each->begin || address - each->begin >= each->size) continue;
+    // Several threads may read at once.
+    while (said.test_and_set()) ::pause();
+    (void)!::write(STDERR_FILENO, each->words.begin(), each->words.size());
+    ::_exit(1);
+  }
+  // The processor repeats the access once this returns. A signal that somebody sent does not repeat
+  // itself.
+  ::sigaction(SIGBUS, &before, nullptr);
+  if (info->si_code <= 0) ::raise(SIGBUS);
+}
+
+// Locked for each change of the list.
+kj::MutexGuarded<kj::Vector<kj::Own<Mapping>>> mappings;
+
+void handleBusErrors() {
+  struct sigaction action = {};
+  action.sa_sigaction = &onBusError;
+  action.sa_flags = SA_SIGINFO;
+  KJ_SYSCALL(::sigaction(SIGBUS, &action, &before));
+}
+
+Mapping& watch(const void* begin, size_t size, kj::StringPtr lost) {
+  auto lock = mappings.lockExclusive();
+  if (lock->size() == 0) handleBusErrors();
+  auto mapping = first.load();
+  while (mapping != nullptr && mapping->size > 0) mapping = mapping->next;
+  if (mapping == nullptr) {
+    mapping = lock->add(kj::heap<Mapping>());
+    mapping->next = first;
+    first = mapping;
+  }
+  // A line of its own, even if a progress line is unfinished.
+  mapping->words = kj::str("\nerror: ", lost, "\n");
+  mapping->begin = reinterpret_cast<uintptr_t>(begin);
+  mapping->size = size;
+  return *mapping;
+}
+
+void forget(Mapping& mapping) {
+  auto lock = mappings.lockExclusive();
+  mapping.size = 0;
+}
+
+kj::AutoCloseFd openToRead(kj::StringPtr path) {
+  int fd = ::open(path.cStr(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) configs::fail("it cannot be opened: ", strerror(errno));
+  return kj::AutoCloseFd(fd);
+}
+
+}  // namespace
+
+kj::Array<const kj::byte> mapFile(kj::StringPtr path, kj::StringPtr lost) {
+  auto fd = openToRead(path);
+  struct stat status;
+  KJ_SYSCALL(::fstat(fd, &status));
+  if (!S_ISREG(status.st_mode)) configs::fail("it is not a regular file");
+  if (status.st_size == 0) configs::fail("the file is empty");
+  void* bytes = ::mmap(nullptr, status.st_size, PROT_READ, MAP_SHARED, fd, 0);
+  if (bytes == MAP_FAILED) configs::fail("it cannot be mapped: ", strerror(errno));
+  auto& mapping = watch(bytes, status.st_size, lost);
+  return kj::arrayPtr(static_cast<const kj::byte*>(bytes), status.st_size)
+      .attach(kj::defer([bytes, &mapping, size = status.st_size]() {
+        forget(mapping);
+        ::munmap(bytes, size);
+      }));
+}
+
+}  // namespace io

@@ -1,0 +1,100 @@
+#include "io/records/mapped_file.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <kj/debug.h>
+#include <kj/function.h>
+#include <kj/io.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "io/testing/scratch.h"
+#include "tests/text.h"
+
+namespace io {
+
+namespace {
+
+constexpr kj::StringPtr LOST = "a.mdb can no longer be read; delete it"_kj;
+constexpr size_t BYTES = 1 << 16;
+
+struct Ended {
+  int status;  // of waitpid()
+  kj::String errors;
+};
+
+// Calls `act` in a process of its own.
+Ended inChild(kj::FunctionParam<void()> act) {
+  int fds[2];
+  KJ_SYSCALL(::pipe(fds));
+  kj::AutoCloseFd toRead(fds[0]), toWrite(fds[1]);
+  auto pid = ::fork();
+  if (pid == 0) {
+    ::dup2(toWrite, STDERR_FILENO);
+    act();
+    ::_exit(0);
+  }
+  toWrite = nullptr;
+  Ended ended;
+  ended.errors = kj::FdInputStream(kj::mv(toRead)).readAllText();
+  KJ_SYSCALL(::waitpid(pid, &ended.status, 0));
+  return ended;
+}
+
+kj::String writeZeros(const Scratch& scratch, kj::StringPtr name) {
+  return scratch.write(name, kj::heapArray<kj::byte>(BYTES));
+}
+
+// Reads the last byte of `mapped`, whose file at `path` is cut short before.
+void readPastEnd(kj::StringPtr path, kj::ArrayPtr<const kj::byte> mapped) {
+  KJ_SYSCALL(::truncate(path.cStr(), 1));
+  *const_cast<volatile const kj::byte*>(mapped.end() - 1);
+}
+
+}  // namespace
+
+TEST_CASE("mapFile: a file that is cut short ends the process with exit status 1 and its line") {
+  Scratch scratch;
+  auto other = mapFile(writeZeros(scratch, "other"), "other");
+  auto path = writeZeros(scratch, "a.mdb");
+  auto mapped = mapFile(path, LOST);
+  auto ended = inChild([&]() { readPastEnd(path, mapped); });
+  CHECK(WIFEXITED(ended.status));
+  CHECK(WEXITSTATUS(ended.status) == 1);
+  CHECK(ended.errors == kj::str("\nerror: ", LOST, "\n"));
+}
+
+TEST_CASE("mapFile: a SIGBUS with another cause ends the process as it did before") {
+  Scratch scratch;
+  auto mapped = mapFile(writeZeros(scratch, "a.mdb"), LOST);
+  auto path = writeZeros(scratch, "elsewhere");
+  kj::AutoCloseFd file(::open(path.cStr(), O_RDONLY | O_CLOEXEC));
+  auto begin = ::mmap(nullptr, BYTES, PROT_READ, MAP_SHARED, file, 0);
+  REQUIRE(begin != MAP_FAILED);
+  KJ_DEFER(::munmap(begin, BYTES));
+  auto elsewhere = kj::arrayPtr(static_cast<const kj::byte*>(begin), BYTES);
+  for (auto& ended:
+      {inChild([&]() { readPastEnd(path, elsewhere); }), inChild([]() { ::raise(SIGBUS); })}) {
+    CHECK(ended.status != 0);
+    CHECK(!tests::contains(ended.errors, LOST));
+  }
+}
+
+TEST_CASE("mapFile: a file that is mapped no longer is not blamed for what lies at its address") {
+  Scratch scratch;
+  auto path = writeZeros(scratch, "elsewhere");
+  auto mapped = mapFile(writeZeros(scratch, "a.mdb"), LOST);
+  auto address = const_cast<kj::byte*>(mapped.begin());
+  mapped = nullptr;
+  kj::AutoCloseFd file(::open(path.cStr(), O_RDONLY | O_CLOEXEC));
+  auto begin = ::mmap(address, BYTES, PROT_READ, MAP_SHARED | MAP_FIXED, file, 0);
+  REQUIRE(begin == address);
+  KJ_DEFER(::munmap(begin, BYTES));
+  auto ended = inChild([&]() { readPastEnd(path, kj::arrayPtr(address, BYTES)); });
+  CHECK(ended.status != 0);
+  CHECK(!tests::contains(ended.errors, LOST));
+}
+
+}  // namespace io
