@@ -4,7 +4,7 @@ namespace io {
 
 namespace {
 
-constexpr Encoding ENCODING_ROWS[] = {
+constexpr configs::Word<Encoding> ENCODING_ROWS[] = {
     {"raw", "Pixels as they are: the fastest to read.", Encoding::RAW},
     {"jpeg",
         "JPEG files: small for photographs, and one decoding per image. Images that come otherwise "
@@ -12,7 +12,7 @@ constexpr Encoding ENCODING_ROWS[] = {
         Encoding::JPEG},
 };
 
-constexpr TrainingPart TRAINING_PART_ROWS[] = {
+constexpr configs::Word<TrainingPart> TRAINING_PARTS[] = {
     {"split",
         "Each worker a part of every pass: W workers of batch b read what one worker of batch W·b "
         "reads.",
@@ -23,31 +23,31 @@ constexpr TrainingPart TRAINING_PART_ROWS[] = {
     {"same", "Each worker all records, all workers in the same order.", TrainingPart::SAME},
 };
 
-constexpr RecordOrder RECORD_ORDER_ROWS[] = {
+constexpr configs::Word<RecordOrder> RECORD_ORDERS[] = {
     {"shuffled", "Every pass in an order of its own, drawn from `train.seed`.",
         RecordOrder::SHUFFLED},
     {"stored", "Every pass in the order of the records.", RecordOrder::STORED},
 };
 
-constexpr ValidationSet VALIDATION_SET_ROWS[] = {
+constexpr configs::Word<ValidationSet> VALIDATION_SETS[] = {
     {"validation", "The data set's own validation records.", ValidationSet::VALIDATION},
     {"held_out", "The training records that `held_out` keeps out of training.",
         ValidationSet::HELD_OUT},
 };
 
-constexpr ValidationPart VALIDATION_PART_ROWS[] = {
+constexpr configs::Word<ValidationPart> VALIDATION_PARTS[] = {
     {"split", "Each worker a part; the coordinator adds the counts.", ValidationPart::SPLIT},
     {"whole", "Each worker all of them.", ValidationPart::WHOLE},
 };
 
-constexpr BadRecordPolicy BAD_RECORD_POLICY_ROWS[] = {
+constexpr configs::Word<BadRecordPolicy> BAD_RECORD_POLICIES[] = {
     {"fail", "The run ends and names the record.", BadRecordPolicy::FAIL},
     {"skip",
         "The record is counted and left out. In training the next good one of its batch stands in.",
         BadRecordPolicy::SKIP},
 };
 
-constexpr DataCache DATA_CACHE_ROWS[] = {
+constexpr configs::Word<DataCache> DATA_CACHES[] = {
     {"none", "Nowhere: each batch is read.", DataCache::NONE},
     {"device",
         "On each GPU, as bytes: they are read once, and a step takes along only which they are and "
@@ -55,12 +55,12 @@ constexpr DataCache DATA_CACHE_ROWS[] = {
         DataCache::DEVICE},
 };
 
-constexpr CropPlace CROP_PLACE_ROWS[] = {
+constexpr configs::Word<CropPlace> CROP_PLACES[] = {
     {"random", "At a place drawn for each image and pass.", CropPlace::RANDOM},
     {"centre", "In the middle, as validation images are.", CropPlace::CENTRE},
 };
 
-constexpr Padding PADDING_ROWS[] = {
+constexpr configs::Word<Padding> PADDINGS[] = {
     {"reflect", "The image mirrored at its outermost pixels, which are not repeated.",
         Padding::REFLECT},
     {"edge", "The outermost pixels, repeated.", Padding::EDGE},
@@ -78,7 +78,7 @@ constexpr View MIRROR_SHIFT_ROWS[] = {
     {1, 1, true, 0.125},
 };
 
-constexpr ValidationViews VALIDATION_VIEW_ROWS[] = {
+constexpr configs::Word<kj::ArrayPtr<const View>> VALIDATION_VIEW_ROWS[] = {
     {"centre", "The image as it is, or cropped in its middle.", CENTRE_ROWS},
     {"mirror", "That and its mirror image, half and half.", MIRROR_ROWS},
     {"mirror_shift",
@@ -87,7 +87,7 @@ constexpr ValidationViews VALIDATION_VIEW_ROWS[] = {
         MIRROR_SHIFT_ROWS},
 };
 
-constexpr ViewsAt VIEWS_AT_ROWS[] = {
+constexpr configs::Word<ViewsAt> VIEWS_AT[] = {
     {"every", "Each validation.", ViewsAt::EVERY},
     {"last", "The run's last one; those before it take the centre alone.", ViewsAt::LAST},
 };
@@ -109,13 +109,11 @@ void readPadding(configs::Reader& reader, AugmentConfig& config) {
       "Pixels around the stored image that a random crop may reach over; no padded image is kept. "
       "A crop in the middle reaches over the edge only if it is larger than the image.",
       SIDES, 0);
-  config.padMode = reader
-                       .choose<Padding>("pad_mode",
-                           "What is there, also where a view of a validation image reaches over "
-                           "the edge. The mean image continues likewise, with its edge beside a "
-                           "value.",
-                           PADDINGS, "reflect")
-                       .word;
+  config.padMode = configs::chooseWord(reader, "pad_mode",
+      "What is there, also where a view of a validation image reaches over the edge. The mean "
+      "image "
+      "continues likewise, with its edge beside a value.",
+      PADDINGS, "reflect");
   config.padValue = reader.real("pad_value",
       "The grey level of `pad_mode = \"value\"`. From it, too, `mean` is subtracted.", GREY_LEVELS,
       0);
@@ -138,13 +136,10 @@ void readCache(configs::Reader& reader, DataConfig& config) {
   config.cache = DataCache::NONE;
   config.cacheSpan = reader.span("cache");
   if (!reader.isManual() && !reader.has("cache")) return;
-  config.cache = reader
-                     .choose<DataCache>("cache",
-                         "Where a worker has the images of all records, beside where they are "
-                         "stored.",
-                         DATA_CACHES, "none")
-                     .word;
-  if (config.cache == DataCache::DEVICE && config.onBadRecord->word == BadRecordPolicy::SKIP) {
+  config.cache = configs::chooseWord(reader, "cache",
+      "Where a worker has the images of all records, beside where they are stored.", DATA_CACHES,
+      "none");
+  if (config.cache == DataCache::DEVICE && config.onBadRecord == BadRecordPolicy::SKIP) {
     reader.error("on_bad_record", "a record that is kept on a device cannot be left out",
         "leave `on_bad_record` out, or set cache = \"none\"", {"cache"_kj});
   }
@@ -204,17 +199,9 @@ void check(configs::Reader& reader, const AugmentConfig& augment, ImageShape sto
 
 }  // namespace
 
-constinit const kj::ArrayPtr<const Encoding> ENCODINGS(ENCODING_ROWS);
-constinit const kj::ArrayPtr<const TrainingPart> TRAINING_PARTS(TRAINING_PART_ROWS);
-constinit const kj::ArrayPtr<const RecordOrder> RECORD_ORDERS(RECORD_ORDER_ROWS);
-constinit const kj::ArrayPtr<const ValidationSet> VALIDATION_SETS(VALIDATION_SET_ROWS);
-constinit const kj::ArrayPtr<const ValidationPart> VALIDATION_PARTS(VALIDATION_PART_ROWS);
-constinit const kj::ArrayPtr<const BadRecordPolicy> BAD_RECORD_POLICIES(BAD_RECORD_POLICY_ROWS);
-constinit const kj::ArrayPtr<const DataCache> DATA_CACHES(DATA_CACHE_ROWS);
-constinit const kj::ArrayPtr<const CropPlace> CROP_PLACES(CROP_PLACE_ROWS);
-constinit const kj::ArrayPtr<const Padding> PADDINGS(PADDING_ROWS);
-constinit const kj::ArrayPtr<const ValidationViews> VALIDATION_VIEWS(VALIDATION_VIEW_ROWS);
-constinit const kj::ArrayPtr<const ViewsAt> VIEWS_AT(VIEWS_AT_ROWS);
+constinit const kj::ArrayPtr<const configs::Word<Encoding>> ENCODINGS(ENCODING_ROWS);
+constinit const kj::ArrayPtr<const configs::Word<kj::ArrayPtr<const View>>> VALIDATION_VIEWS(
+    VALIDATION_VIEW_ROWS);
 constinit const kj::ArrayPtr<const View> CENTRE_VIEW(CENTRE_ROWS);
 
 AugmentConfig AugmentConfig::read(configs::Reader& reader) {
@@ -223,10 +210,8 @@ AugmentConfig AugmentConfig::read(configs::Reader& reader) {
   config.crop = reader.integer("crop",
       "Pixels a side of the square cut out. 0 = as many as the image has: without `pad` all of it.",
       SIDES, 0);
-  config.cropAt =
-      reader
-          .choose<CropPlace>("crop_at", "Where training images are cropped.", CROP_PLACES, "random")
-          .word;
+  config.cropAt = configs::chooseWord(
+      reader, "crop_at", "Where training images are cropped.", CROP_PLACES, "random");
   config.mirror = readMirror(reader);
   auto mean = reader.wordOrReals("mean",
       "What is subtracted: `\"image\"` = the mean of the un-augmented training images, pixel by "
@@ -271,39 +256,39 @@ DataConfig DataConfig::read(configs::Reader& reader) {
   }
   config.batchSize = reader.integer("batch_size", "Images per step and worker.", BATCH_SIZES, 128);
   config.batchSizeSpan = reader.span("batch_size");
-  config.part = &reader.choose<TrainingPart>(
-      "part", "Which training records a worker reads.", TRAINING_PARTS, "split");
-  config.order = &reader.choose<RecordOrder>(
-      "order", "In which order a pass goes over the training records.", RECORD_ORDERS, "shuffled");
+  config.part = configs::chooseWord(
+      reader, "part", "Which training records a worker reads.", TRAINING_PARTS, "split");
+  config.order = configs::chooseWord(reader, "order",
+      "In which order a pass goes over the training records.", RECORD_ORDERS, "shuffled");
   config.heldOut = reader.integer("held_out",
       "So many training records, the first ones, are kept out of training. The mean image is still "
       "that of all.",
       HELD_OUT, 0);
   config.heldOutSpan = reader.span("held_out");
-  config.validateOn = &reader.choose<ValidationSet>(
-      "validate_on", "Which records are validated on.", VALIDATION_SETS, "validation");
-  if (config.validateOn->word == ValidationSet::HELD_OUT && config.heldOut == 0) {
+  config.validateOn = configs::chooseWord(
+      reader, "validate_on", "Which records are validated on.", VALIDATION_SETS, "validation");
+  if (config.validateOn == ValidationSet::HELD_OUT && config.heldOut == 0) {
     reader.error("validate_on", "no training records are held out that could be validated on",
         "set data.held_out, or leave `validate_on` out", {"held_out"_kj});
   }
-  config.validation = &reader.choose<ValidationPart>(
-      "validation", "How validation images are dealt to the workers.", VALIDATION_PARTS, "split");
-  config.validationViews = &reader.choose<ValidationViews>("validation_views",
+  config.validation = configs::chooseWord(reader, "validation",
+      "How validation images are dealt to the workers.", VALIDATION_PARTS, "split");
+  config.validationViews = configs::chooseWord(reader, "validation_views",
       "What of a validation image is seen. Of several views the logits are averaged, and loss and "
       "accuracy are those of the mean; each is read and run for itself.",
-      VALIDATION_VIEWS, "centre");
-  config.viewsAt = &reader.choose<ViewsAt>(
-      "validation_views_at", "Which validations of a run take these views.", VIEWS_AT, "every");
+      VALIDATION_VIEW_ROWS, "centre");
+  config.viewsAt = configs::chooseWord(reader, "validation_views_at",
+      "Which validations of a run take these views.", VIEWS_AT, "every");
   config.readerThreads = reader.integer("reader_threads",
       "Threads per worker that read and decode ahead. What they deliver does not depend on it.",
       READER_THREADS, 2);
-  config.encoding = &reader.choose<Encoding>("encoding",
-      "How records keep their pixels; `image_folder` has \"jpeg\" as its default.", ENCODINGS,
-      source.encoding);
+  config.encoding = configs::chooseWord(reader, "encoding",
+      "How records keep their pixels; `image_folder` has \"jpeg\" as its default.", ENCODING_ROWS,
+      configs::nameIn(ENCODINGS, source.encoding));
   config.resizeShortSide = reader.integer("resize_short_side",
       "Pixels that the shorter side of each image gets at import, bilinear. 0 = as it is.", SIDES,
       0);
-  config.onBadRecord = &reader.choose<BadRecordPolicy>("on_bad_record",
+  config.onBadRecord = configs::chooseWord(reader, "on_bad_record",
       "What is done about a record that cannot be read.", BAD_RECORD_POLICIES, "fail");
   readCache(reader, config);
   auto stored = source.shape;
@@ -314,7 +299,7 @@ DataConfig DataConfig::read(configs::Reader& reader) {
       "augment", "What is done to an image on its way into a batch.", AugmentConfig::read);
   auto& augment = config.augment;
   if (augment.padMode != Padding::REFLECT && augment.pad == 0 &&
-      !reachesOver(config.validationViews->views)) {
+      !reachesOver(config.validationViews)) {
     reader.error("augment.pad_mode", "`pad_mode` means nothing without `pad`",
         "set `pad`, or leave `pad_mode` out", {"augment.pad"_kj, "validation_views"_kj});
   }

@@ -36,17 +36,17 @@ TEST_CASE("DataConfig: only the data set has no default") {
   CHECK(kj::StringPtr(config.dataset->name) == "mnist");
   CHECK(config.source == nullptr);
   CHECK(config.batchSize == 128);
-  CHECK(config.part->word == TrainingPart::SPLIT);
-  CHECK(config.order->word == RecordOrder::SHUFFLED);
+  CHECK(config.part == TrainingPart::SPLIT);
+  CHECK(config.order == RecordOrder::SHUFFLED);
   CHECK(config.heldOut == 0);
-  CHECK(config.validateOn->word == ValidationSet::VALIDATION);
-  CHECK(config.validation->word == ValidationPart::SPLIT);
+  CHECK(config.validateOn == ValidationSet::VALIDATION);
+  CHECK(config.validation == ValidationPart::SPLIT);
   CHECK(config.readerThreads == 2);
-  CHECK(config.encoding->word == Encoding::RAW);
+  CHECK(config.encoding == Encoding::RAW);
   CHECK(config.resizeShortSide == 0);
-  CHECK(config.onBadRecord->word == BadRecordPolicy::FAIL);
+  CHECK(config.onBadRecord == BadRecordPolicy::FAIL);
   CHECK(config.augment.crop == 0);
-  CHECK(kj::StringPtr(config.validationViews->name) == "centre");
+  CHECK(config.validationViews.begin() == CENTRE_VIEW.begin());
   CHECK(config.augment.pad == 0);
   CHECK(config.augment.padMode == Padding::REFLECT);
   CHECK(config.augment.mirror == Mirror::NEVER);
@@ -88,8 +88,8 @@ TEST_CASE("DataConfig: an empty source is an error, not the current folder") {
 }
 
 TEST_CASE("DataConfig: image folders keep JPEG files unless told otherwise") {
-  CHECK(readText("dataset = \"image_folder\"\n").config.encoding->word == Encoding::JPEG);
-  CHECK(readText("dataset = \"image_folder\"\nencoding = \"raw\"\n").config.encoding->word ==
+  CHECK(readText("dataset = \"image_folder\"\n").config.encoding == Encoding::JPEG);
+  CHECK(readText("dataset = \"image_folder\"\nencoding = \"raw\"\n").config.encoding ==
         Encoding::RAW);
 }
 
@@ -139,7 +139,7 @@ TEST_CASE("DataConfig: a crop may be larger than an image by its padding") {
 TEST_CASE("DataConfig: the weights of the views of an image add up to 1") {
   for (auto& row: VALIDATION_VIEWS) {
     float sum = 0;
-    for (auto& view: row.views) sum += view.weight;
+    for (auto& view: row.value) sum += view.weight;
     CHECK(sum == 1);
   }
 }

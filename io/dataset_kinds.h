@@ -23,8 +23,7 @@ struct DatasetSource {
   uint classes;      // 0 = known after the import
   uint64_t trainingRecords;
   uint64_t validationRecords;
-  // The encoding when the experiment does not say (a row of ENCODINGS).
-  const char* encoding;
+  Encoding encoding;  // when the experiment does not say
   // IDX: training images, training labels, validation images, validation labels.
   // CIFAR: the training batches in their order, then the validation batch.
   kj::ArrayPtr<const DatasetFile> files;

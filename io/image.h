@@ -32,6 +32,9 @@ constexpr size_t IMAGE_PIXELS_MAX = size_t(1) << 26;
 // (H×W×C, as JPEG is decoded).
 enum class Layout { PLANES, PIXELS };
 
+// How the records of a data set keep pixels. The values are part of the format of records.
+enum class Encoding : uint8_t { RAW, JPEG };
+
 // An image that lies somewhere else.
 struct ImageView {
   ImageShape shape;

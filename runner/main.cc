@@ -439,7 +439,7 @@ private:
     if (!warned) {
       for (auto& sentence: dataset->leftOut()) warn(sentence);
     }
-    bool validates = config.validateOn->word == io::ValidationSet::VALIDATION;
+    bool validates = config.validateOn == io::ValidationSet::VALIDATION;
     if (validates && dataset->validation().count() == 0) {
       warn(kj::str("the data set has no validation records, so its runs have no ",
           "validation accuracy: of an image folder every tenth image is for validation, and ",

@@ -50,10 +50,8 @@ kj::String unknown(kj::ArrayPtr<const T> rows) {
 class PackRecords {
 public:
   explicit PackRecords(runner::CommandLine& commandLine): commandLine(commandLine) {
-    config.encoding = nullptr;
     config.resizeShortSide = 0;
     config.dataset = nullptr;
-    config.onBadRecord = io::BAD_RECORD_POLICIES.begin();
     config.names = {.source = "--source",
         .dataset = "--dataset",
         .resize = "--resize",
@@ -100,7 +98,7 @@ private:
 
   kj::MainBuilder::Validity setEncoding(kj::StringPtr word) {
     KJ_IF_MAYBE(row, rowNamed(io::ENCODINGS, word)) {
-      config.encoding = *row;
+      encoding = (*row)->value;
       return true;
     }
     return unknown(io::ENCODINGS);
@@ -117,7 +115,7 @@ private:
   }
 
   kj::MainBuilder::Validity skipBad() {
-    config.onBadRecord = KJ_ASSERT_NONNULL(rowNamed(io::BAD_RECORD_POLICIES, "skip"));
+    config.onBadRecord = io::BadRecordPolicy::SKIP;
     return true;
   }
 
@@ -132,10 +130,7 @@ private:
   kj::MainBuilder::Validity run() {
     if (out.size() == 0) return kj::str("OUT is empty: name a new folder, e.g. records/mnist");
     if (config.dataset == nullptr) return kj::str("--dataset is missing: ", unknown(io::DATASETS));
-    if (config.encoding == nullptr) {
-      config.encoding =
-          KJ_ASSERT_NONNULL(rowNamed(io::ENCODINGS, config.dataset->source->encoding));
-    }
+    config.encoding = encoding.orDefault(config.dataset->source->encoding);
     runner::ProgressLine line(STDERR_FILENO);
     auto interrupted = kj::str("\ninterrupted; ", out, " was not written\n");
     runner::endAtInterrupt(interrupted, &io::isImporting);
@@ -166,6 +161,7 @@ private:
 
   runner::CommandLine& commandLine;
   io::DataConfig config;
+  kj::Maybe<io::Encoding> encoding;
   kj::String out;
 };
 

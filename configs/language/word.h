@@ -22,4 +22,13 @@ T chooseWord(Reader& reader, kj::StringPtr key, kj::StringPtr doc, const Word<T>
   return reader.choose(key, doc, table, defaultName).value;
 }
 
+// What `rows` calls `value`, which one of them has.
+template <typename T>
+kj::StringPtr nameIn(kj::ArrayPtr<const Word<T>> rows, T value) {
+  for (auto& row: rows) {
+    if (row.value == value) return row.name;
+  }
+  KJ_UNREACHABLE;
+}
+
 }  // namespace configs

@@ -58,7 +58,7 @@ struct Work {
   const RecordDb& records;
   Augmenter augmenter;
   uint64_t seed;
-  BadRecordPolicy::Word policy;
+  BadRecordPolicy policy;
   std::atomic<bool> stopping{false};
 };
 
@@ -210,7 +210,7 @@ public:
   RingBatcher(const Dataset& dataset, const DataConfig& config, Work::Kind kind, uint64_t seed,
       kj::Maybe<Stream> stream, uint64_t first, uint64_t count, BatchForm form)
       : work{kind, form.word, form.labels, dataset.storedShape(), recordsOf(dataset, config, kind),
-            augmenterOf(dataset, config), seed, config.onBadRecord->word},
+            augmenterOf(dataset, config), seed, config.onBadRecord},
         first(first),
         count(count),
         batchSize(config.batchSize) {
@@ -300,7 +300,7 @@ public:
 private:
   static const RecordDb& recordsOf(
       const Dataset& dataset, const DataConfig& config, Work::Kind kind) {
-    bool own = config.validateOn->word == ValidationSet::VALIDATION;
+    bool own = config.validateOn == ValidationSet::VALIDATION;
     return kind == Work::Kind::VALIDATION && own ? dataset.validation() : dataset.training();
   }
 
@@ -407,11 +407,11 @@ kj::Own<Batcher> Batcher::training(const Dataset& dataset, const DataConfig& con
 
 kj::Own<Batcher> Batcher::validation(
     const Dataset& dataset, const DataConfig& config, uint workers, uint rank, BatchForm form) {
-  bool own = config.validateOn->word == ValidationSet::VALIDATION;
+  bool own = config.validateOn == ValidationSet::VALIDATION;
   uint64_t records = own ? dataset.validation().count() : config.heldOut;
   KJ_REQUIRE(rank < workers, rank, workers);
   KJ_REQUIRE(own || records <= dataset.training().count(), records, dataset.training().count());
-  bool split = config.validation->word == ValidationPart::SPLIT;
+  bool split = config.validation == ValidationPart::SPLIT;
   uint64_t begin = split ? rank * records / workers : 0;
   uint64_t end = split ? (rank + uint64_t(1)) * records / workers : records;
   return kj::heap<RingBatcher>(

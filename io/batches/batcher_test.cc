@@ -188,8 +188,8 @@ TEST_CASE("Batcher: validation deals all records once, in order, from the centre
 TEST_CASE("Batcher: each batch of validation comes once for each of its views") {
   Packed packed(8, 19);
   auto dataset = packed.open();
-  packed.config.validationViews = row(VALIDATION_VIEWS, "mirror_shift");
-  packed.config.viewsAt = row(VIEWS_AT, "last");
+  packed.config.validationViews = row(VALIDATION_VIEWS, "mirror_shift")->value;
+  packed.config.viewsAt = ViewsAt::LAST;
   auto batcher = Batcher::validation(*dataset, packed.config, 1, 0);
   for (bool isLast: {false, true, false}) {
     auto views = packed.config.views(isLast);
@@ -217,8 +217,8 @@ TEST_CASE("Batcher: each batch of validation comes once for each of its views") 
 TEST_CASE("Batcher: a bad record is told once, however many views are taken of it") {
   const uint bad[] = {3};
   Packed packed(8, 8, bad);
-  packed.config.onBadRecord = row(BAD_RECORD_POLICIES, "skip");
-  packed.config.validationViews = row(VALIDATION_VIEWS, "mirror");
+  packed.config.onBadRecord = BadRecordPolicy::SKIP;
+  packed.config.validationViews = row(VALIDATION_VIEWS, "mirror")->value;
   auto dataset = packed.open();
   auto batcher = Batcher::validation(*dataset, packed.config, 1, 0);
   for (uint view = 0; view < 2; ++view) {
@@ -241,7 +241,7 @@ TEST_CASE("Batcher: held-out records are validated on as validation images are, 
   auto own = Batcher::validation(*dataset, packed.config, 1, 0);
   CHECK(KJ_ASSERT_NONNULL(own->next()).images == 3);
 
-  packed.config.validateOn = row(VALIDATION_SETS, "held_out");
+  packed.config.validateOn = ValidationSet::HELD_OUT;
   auto labelsOf = [&](uint workers, uint rank) {
     auto batcher = Batcher::validation(*dataset, packed.config, workers, rank);
     kj::Vector<int32_t> labels;
@@ -262,7 +262,7 @@ TEST_CASE("Batcher: held-out records are validated on as validation images are, 
   for (uint rank = 0; rank < 2; ++rank) all.addAll(labelsOf(2, rank));
   REQUIRE(all.size() == 11);
   for (int32_t i = 0; i < 11; ++i) CHECK(all[i] == i);
-  packed.config.validation = row(VALIDATION_PARTS, "whole");
+  packed.config.validation = ValidationPart::WHOLE;
   CHECK(labelsOf(2, 1).asPtr() == all.asPtr());
 }
 
@@ -307,10 +307,10 @@ TEST_CASE("Batcher: validation started over in its middle begins with the first 
 TEST_CASE("Batcher: whole validation gives every worker all records; a part may be empty") {
   Packed packed(8, 5);
   auto dataset = packed.open();
-  packed.config.validation = row(VALIDATION_PARTS, "whole");
+  packed.config.validation = ValidationPart::WHOLE;
   auto whole = Batcher::validation(*dataset, packed.config, 3, 2);
   CHECK(KJ_ASSERT_NONNULL(whole->next()).images == 5);
-  packed.config.validation = row(VALIDATION_PARTS, "split");
+  packed.config.validation = ValidationPart::SPLIT;
   auto part = Batcher::validation(*dataset, packed.config, 100, 1);
   CHECK(part->next() == nullptr);
 }
@@ -343,7 +343,7 @@ TEST_CASE("Batcher: a bad record ends the run when its batch is due, naming reco
 TEST_CASE("Batcher: skipped records are counted and named; the next good one stands in") {
   const uint bad[] = {3, 21, 22, 40};
   Packed packed(48, 48, bad);
-  packed.config.onBadRecord = row(BAD_RECORD_POLICIES, "skip");
+  packed.config.onBadRecord = BadRecordPolicy::SKIP;
   auto dataset = packed.open();
   kj::Vector<kj::Array<kj::byte>> runs;
   for (uint threads: {1, 4}) {
@@ -391,7 +391,7 @@ TEST_CASE("Batcher: skipped records are counted and named; the next good one sta
 TEST_CASE("Batcher: bytes, and what was drawn for them, come to the pixels; so with bad records") {
   const uint bad[] = {3, 21, 22, 40};
   Packed packed(48, 11, bad);
-  packed.config.onBadRecord = row(BAD_RECORD_POLICIES, "skip");
+  packed.config.onBadRecord = BadRecordPolicy::SKIP;
   auto dataset = packed.open();
   auto augmenter = augmenterOf(*dataset, packed.config);
   size_t given = 0;
@@ -449,7 +449,7 @@ TEST_CASE("Batcher: numbers are the records of the pixels, with the labels that 
 TEST_CASE("Batcher: a batch without any good record is an error even if they may be skipped") {
   const uint bad[] = {0, 1, 2, 3};
   Packed packed(4, 0, bad);
-  packed.config.onBadRecord = row(BAD_RECORD_POLICIES, "skip");
+  packed.config.onBadRecord = BadRecordPolicy::SKIP;
   auto dataset = packed.open();
   auto batcher = Batcher::training(*dataset, packed.config, 5, 1, 0, 0);
   CHECK(thrownBy([&]() {

@@ -30,7 +30,7 @@ kj::Array<float> firstImages(const Dataset& dataset, const DataConfig& config, u
       filled += shape.size();
     });
     KJ_IF_MAYBE(e, problem) {
-      if (config.onBadRecord->word == BadRecordPolicy::SKIP) continue;
+      if (config.onBadRecord == BadRecordPolicy::SKIP) continue;
       KJ_IF_MAYBE(r, record) {
         if (!isTooSmall) configs::fail(badImage(db, index, *r, *e), OR_SKIP);
       }

@@ -36,7 +36,7 @@ struct Packed {
     config.augment.crop = 4;
     config.augment.mirror = Mirror::RANDOM;
     config.augment.scale = 0.5;
-    config.onBadRecord = row(BAD_RECORD_POLICIES, "skip");
+    config.onBadRecord = BadRecordPolicy::SKIP;
   }
 
   kj::Own<Dataset> open() const {
@@ -73,7 +73,7 @@ TEST_CASE(
 
 TEST_CASE("First images: a bad record ends the run where it should") {
   Packed packed;
-  packed.config.onBadRecord = row(BAD_RECORD_POLICIES, "fail");
+  packed.config.onBadRecord = BadRecordPolicy::FAIL;
   auto dataset = packed.open();
   CHECK(firstImages(*dataset, packed.config, 2).size() == 2 * CROPPED);
   auto sentence = thrownBy([&]() { firstImages(*dataset, packed.config, 3); });

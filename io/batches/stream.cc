@@ -12,9 +12,9 @@ Stream::Stream(const DataConfig& config, uint64_t stored, uint64_t seed, uint wo
     : first(config.heldOut),
       records(stored - config.heldOut),
       seed(seed),
-      shuffled(config.order->word == RecordOrder::SHUFFLED),
-      drawnFor(config.part->word == TrainingPart::WHOLE ? rank : 0),
-      begin(config.part->word == TrainingPart::SPLIT ? uint64_t(rank) * config.batchSize : 0),
+      shuffled(config.order == RecordOrder::SHUFFLED),
+      drawnFor(config.part == TrainingPart::WHOLE ? rank : 0),
+      begin(config.part == TrainingPart::SPLIT ? uint64_t(rank) * config.batchSize : 0),
       stride(uint64_t(config.batchSize) * workers / config.readings(workers)),
       batchSize(config.batchSize) {
   KJ_REQUIRE(config.heldOut < stored && stored < (uint64_t(1) << 32), config.heldOut, stored);

@@ -9,12 +9,12 @@ namespace io {
 
 namespace {
 
-DataConfig configOf(
-    uint batchSize, kj::StringPtr part = "split", kj::StringPtr order = "shuffled") {
+DataConfig configOf(uint batchSize, TrainingPart part = TrainingPart::SPLIT,
+    RecordOrder order = RecordOrder::SHUFFLED) {
   auto config = testConfig("mnist");
   config.batchSize = batchSize;
-  config.part = row(TRAINING_PARTS, part);
-  config.order = row(RECORD_ORDERS, order);
+  config.part = part;
+  config.order = order;
   return config;
 }
 
@@ -92,7 +92,7 @@ TEST_CASE("Stream: an epoch ends after floor(e·N / (W·b)) steps") {
 }
 
 TEST_CASE("Stream: where every worker reads all records, it ends after floor(e·N / b)") {
-  for (auto part: {"whole", "same"}) {
+  for (auto part: {TrainingPart::WHOLE, TrainingPart::SAME}) {
     auto config = configOf(128, part);
     CHECK(Stream::stepsUntilEndOf(1, config, 50000, 2) == 390);
     CHECK(Stream::stepsUntilEndOf(2, config, 50000, 3) == 781);
@@ -102,12 +102,12 @@ TEST_CASE("Stream: where every worker reads all records, it ends after floor(e·
 TEST_CASE("Stream: with \"same\" every worker reads what one worker alone reads") {
   auto all = serial(47, 3, 96);
   for (uint rank = 0; rank < 3; ++rank) {
-    CHECK(placesOf(configOf(8, "same"), 47, 3, 3, rank, 96) == all);
+    CHECK(placesOf(configOf(8, TrainingPart::SAME), 47, 3, 3, rank, 96) == all);
   }
 }
 
 TEST_CASE("Stream: with \"whole\" every worker reads all records, in an order of its own") {
-  auto config = configOf(5, "whole");
+  auto config = configOf(5, TrainingPart::WHOLE);
   auto first = placesOf(config, 50, 3, 3, 0, 100);
   CHECK(first == serial(50, 3, 100));
   for (uint rank = 1; rank < 3; ++rank) {
@@ -130,12 +130,12 @@ TEST_CASE("Stream: with \"whole\" every worker reads all records, in an order of
 }
 
 TEST_CASE("Stream: a stored order is that of the records, in every pass") {
-  for (auto part: {"split", "whole", "same"}) {
-    auto places = placesOf(configOf(5, part, "stored"), 25, 3, 1, 0, 75);
+  for (auto part: {TrainingPart::SPLIT, TrainingPart::WHOLE, TrainingPart::SAME}) {
+    auto places = placesOf(configOf(5, part, RecordOrder::STORED), 25, 3, 1, 0, 75);
     for (uint i = 0; i < 75; ++i) CHECK(places[i] == Stream::Place{i % 25, i / 25});
   }
   // Worker 1 of 2 reads every second batch.
-  auto second = placesOf(configOf(5, "split", "stored"), 30, 3, 2, 1, 15);
+  auto second = placesOf(configOf(5, TrainingPart::SPLIT, RecordOrder::STORED), 30, 3, 2, 1, 15);
   for (uint i = 0; i < 15; ++i) CHECK(second[i].record == i / 5 * 10 + 5 + i % 5);
 }
 

@@ -67,10 +67,11 @@ kj::String cacheName(const DataConfig& config) {
   };
   // To be counted up when the import of the same files gives other records or other warnings.
   add(config.dataset->source->format == DatasetSource::FOLDER ? "import 5" : "import 1");
-  add(kj::str(config.dataset->name, " ", config.encoding->name, " ", config.resizeShortSide));
+  auto encoding = configs::nameIn(ENCODINGS, config.encoding);
+  add(kj::str(config.dataset->name, " ", encoding, " ", config.resizeShortSide));
   for (auto& file: config.dataset->source->files) add(file.sha256);
   if (config.dataset->source->format == DatasetSource::FOLDER) {
-    add(config.onBadRecord->name);
+    add(config.onBadRecord == BadRecordPolicy::FAIL ? "fail" : "skip");
     auto place = findImages(config, configs::environment("RUNNER_DATASETS"));
     auto absolute = kj::newDiskFilesystem()->getCurrentPath().evalNative(place.images);
     add(absolute.toString());
@@ -91,7 +92,7 @@ kj::String cacheName(const DataConfig& config) {
   }
   // 64 bits: two that meet would be the first.
   auto digest = kj::encodeHex(sum.finish());
-  return kj::str(config.dataset->name, "-", config.encoding->name, "-", digest.slice(0, 16));
+  return kj::str(config.dataset->name, "-", encoding, "-", digest.slice(0, 16));
 }
 
 // Holds the lock of `path` until destroyed; the file stays. A lock of flock() belongs to the opened
@@ -286,7 +287,7 @@ ImageShape someShape(const RecordDb& db, const DataConfig& config) {
   for (uint64_t i = 0; i < db.count(); ++i) {
     kj::Maybe<ImageShape> shape;
     KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { shape = reader->read(i).shape; })) {
-      if (config.onBadRecord->word == BadRecordPolicy::FAIL) {
+      if (config.onBadRecord == BadRecordPolicy::FAIL) {
         configs::fail(e->getDescription(), ", or ", config.names.skip);
       }
     }

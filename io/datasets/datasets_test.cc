@@ -318,7 +318,7 @@ TEST_CASE("openDataset: sub-folders of images are classes, every tenth image is 
   // Levels 0, 10 … 190 without those of images 9 and 19; JPEG keeps flat images within 1.
   CHECK(dataset->meanImage()[0] == doctest::Approx((1900.0 - 90 - 190) / 18).epsilon(0.02));
 
-  config.encoding = row(ENCODINGS, "raw");
+  config.encoding = Encoding::RAW;
   config.resizeShortSide = 8;
   auto resized = openDataset(config, silent());
   CHECK(KJ_ASSERT_NONNULL(resized->storedShape()) == ImageShape{3, 8, 8});
@@ -393,7 +393,7 @@ TEST_CASE("openDataset: what an import left out is kept beside its records") {
   auto config = testConfig("image_folder", writeClasses(scratch));
   CHECK(openDataset(config, silent())->leftOut().size() == 0);
   scratch.write("images/x.png", nullptr);
-  config.onBadRecord = row(BAD_RECORD_POLICIES, "skip");
+  config.onBadRecord = BadRecordPolicy::SKIP;
   for (uint i = 0; i < 7; ++i) scratch.write(kj::str("images/cat/bad-", i, ".jpg"), nullptr);
   kj::Vector<kj::String> told;
   Warn warn = [&](kj::StringPtr sentence) { told.add(kj::str(sentence)); };
@@ -417,7 +417,7 @@ TEST_CASE("openDataset: six sentences on what an import left out are not shorten
   Scratch scratch;
   useCache(scratch);
   auto config = testConfig("image_folder", writeClasses(scratch));
-  config.onBadRecord = row(BAD_RECORD_POLICIES, "skip");
+  config.onBadRecord = BadRecordPolicy::SKIP;
   // One sentence per bad image, and one on their number.
   for (uint i = 0; i < 5; ++i) scratch.write(kj::str("images/cat/bad-", i, ".jpg"), nullptr);
   kj::Vector<kj::String> told;
@@ -554,7 +554,7 @@ TEST_CASE("packDataset: a failure names the flags of pack_records, and leaves no
   CHECK(message.startsWith("cannot import cat/103.jpg of "));
   CHECK(message.endsWith("; repair or remove it, or give --skip-bad"));
   CHECK(::access(packed.cStr(), F_OK) != 0);
-  config.onBadRecord = row(BAD_RECORD_POLICIES, "skip");
+  config.onBadRecord = BadRecordPolicy::SKIP;
   packDataset(config, packed, silent());
   CHECK(::access(kj::str(packed, "/", MEAN_FILE).cStr(), F_OK) == 0);
 }

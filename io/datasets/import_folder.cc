@@ -196,7 +196,7 @@ private:
   }
 
   void leaveOut(kj::StringPtr path, kj::StringPtr why) {
-    if (config.onBadRecord->word == BadRecordPolicy::FAIL) {
+    if (config.onBadRecord == BadRecordPolicy::FAIL) {
       configs::fail("cannot import ", printable(path), " of ", images, ": it ", why,
           "; repair or remove it, or ", config.names.skip);
     }
@@ -229,7 +229,7 @@ private:
     auto& unreadable = members.unreadable();
     if (unreadable.count() == 0) return;
     auto what = kj::str(counted(unreadable.count(), "entry", "entries"), " of ", images);
-    if (config.onBadRecord->word == BadRecordPolicy::FAIL) {
+    if (config.onBadRecord == BadRecordPolicy::FAIL) {
       configs::fail("cannot read ", what, ": ", unreadable.names(), "; ",
           isArchive ? kj::str("unpack the archive and set ", config.names.source, " to the folder")
                     : kj::str("give yourself the right to read and search them"),

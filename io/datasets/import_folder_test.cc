@@ -56,7 +56,7 @@ struct Images {
       write(kj::str("dog/", 10 + i, ".jpg"), jpegOf(100 + i));
     }
   }
-  void skipBad() { config.onBadRecord = row(BAD_RECORD_POLICIES, "skip"); }
+  void skipBad() { config.onBadRecord = BadRecordPolicy::SKIP; }
 
   Imported import() {
     Imported result;

@@ -49,7 +49,7 @@ ApplyRow rowFunction(bool mirror, bool image) {
 }
 
 // The row or column of `size` that one inside or outside of the image is taken from.
-uint sourceOf(int at, uint size, Padding::Word mode) {
+uint sourceOf(int at, uint size, Padding mode) {
   int last = int(size) - 1;
   if (at >= 0 && at <= last) return at;
   if (mode != Padding::REFLECT || last == 0) return at < 0 ? 0 : last;

@@ -59,7 +59,7 @@ public:
   const ImageShape shape;
 
   // What apply() calculates with.
-  const Padding::Word padMode;
+  const Padding padMode;
   const float padValue;
   const kj::ArrayPtr<const float> meanImage;
   const kj::Array<float> means;    // C

@@ -18,7 +18,7 @@ kj::Array<kj::byte> pixels() {
 // oracle of padding.
 template <typename T>
 kj::Array<T> padded(
-    kj::ArrayPtr<const T> plane, int height, int width, int pad, Padding::Word mode, T value) {
+    kj::ArrayPtr<const T> plane, int height, int width, int pad, Padding mode, T value) {
   auto result = kj::heapArray<T>((height + 2 * pad) * (width + 2 * pad));
   auto source = [&](int at, int size) {
     if (mode == Padding::REFLECT) {

@@ -21,8 +21,7 @@ KeptImage keep(const DataConfig& config, ImageView image) {
     if (size_t(shape.height) * shape.width > IMAGE_PIXELS_MAX) {
       refuse(kj::str("at most ", IMAGE_PIXELS_MAX, " are kept"));
     }
-    if (config.encoding->word == Encoding::JPEG &&
-        kj::max(shape.height, shape.width) > JPEG_SIDE_MAX) {
+    if (config.encoding == Encoding::JPEG && kj::max(shape.height, shape.width) > JPEG_SIDE_MAX) {
       refuse(kj::str("a side of a JPEG file has at most ", JPEG_SIDE_MAX));
     }
     if (!(shape == image.shape)) {
@@ -30,7 +29,7 @@ KeptImage keep(const DataConfig& config, ImageView image) {
       image = {shape, Layout::PLANES, own};
     }
   }
-  auto encoding = config.encoding->word;
+  auto encoding = config.encoding;
   if (encoding == Encoding::JPEG) {
     own = encodeJpeg(image);
     image.bytes = own;
@@ -48,7 +47,7 @@ KeptImage keepJpeg(
   auto pixels = decoder.decode(file, shape);
   bool sameSize =
       config.resizeShortSide == 0 || kj::min(shape.height, shape.width) == config.resizeShortSide;
-  if (sameSize && config.encoding->word == Encoding::JPEG) {
+  if (sameSize && config.encoding == Encoding::JPEG) {
     return {Encoding::JPEG, shape, file, nullptr};
   }
   return keep(config, {shape, Layout::PIXELS, pixels});

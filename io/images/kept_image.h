@@ -12,7 +12,7 @@ namespace io {
 
 // An image as its record will keep it.
 struct KeptImage {
-  Encoding::Word encoding;
+  Encoding encoding;
   ImageShape shape;
   kj::ArrayPtr<const kj::byte> bytes;  // somebody else's, or `own`
   kj::Array<kj::byte> own;

@@ -84,7 +84,7 @@ kj::Array<float> loadMeanImage(const DataConfig& config, const RecordDb& trainin
   if (kind == PathKind::FILE) {
     KJ_IF_MAYBE(mean, readMean(path, training, shape)) return kj::mv(*mean);
   }
-  auto mean = meanImageOf(training, config.onBadRecord->word, progress, config.names.skip);
+  auto mean = meanImageOf(training, config.onBadRecord, progress, config.names.skip);
   KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { writeMean(path, training, mean); })) {
     warn(kj::str("the mean image is not kept: ", e->getDescription()));
   }

@@ -71,7 +71,7 @@ constexpr uint64_t RECORDS_A_REPORT = 1000;
 }  // namespace
 
 kj::Array<float> meanImageOf(
-    const RecordDb& db, BadRecordPolicy::Word policy, Progress& progress, kj::StringPtr skip) {
+    const RecordDb& db, BadRecordPolicy policy, Progress& progress, kj::StringPtr skip) {
   if (db.count() == 0) configs::fail("there is no mean image of ", db.path(), ": it is empty");
   ImageShape shape = {0, 0, 0};
   KJ_IF_MAYBE(s, db.shape()) {

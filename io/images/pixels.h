@@ -35,7 +35,7 @@ constexpr kj::StringPtr OR_SKIP = ", or set data.on_bad_record = \"skip\""_kj;
 // The mean of all images of `db`, C×H×W: sums of integers, divided in double, rounded once. Throws
 // if `db` is empty or its images differ in shape. With `policy` SKIP a record that cannot be read
 // is left out; otherwise `skip` is the advice how to do that.
-kj::Array<float> meanImageOf(const RecordDb& db, BadRecordPolicy::Word policy, Progress& progress,
+kj::Array<float> meanImageOf(const RecordDb& db, BadRecordPolicy policy, Progress& progress,
     kj::StringPtr skip = SettingNames().skip);
 
 }  // namespace io

@@ -105,17 +105,17 @@ public:
     memcpy(&header, value.begin(), sizeof(header));
     auto payload = value.slice(sizeof(header), value.size());
     if (memcmp(header.magic, "RREC", 4) != 0 || header.version != RECORD_VERSION ||
-        header.encoding > Encoding::JPEG || header.size != payload.size()) {
+        header.encoding > uint8_t(Encoding::JPEG) || header.size != payload.size()) {
       refuse("its header is wrong");
     }
     // A guess until the checksum is good, and a good one: pixels are more than a header.
     id = header.id;
     if (header.crc != checksum(header, payload)) refuse("its checksum is wrong");
     ImageShape shape = {header.channels, header.height, header.width};
-    if (header.encoding == Encoding::RAW && shape.size() != payload.size()) {
+    if (header.encoding == uint8_t(Encoding::RAW) && shape.size() != payload.size()) {
       refuse("its size is not that of its pixels");
     }
-    return {header.label, header.id, static_cast<Encoding::Word>(header.encoding), shape, payload};
+    return {header.label, header.id, static_cast<Encoding>(header.encoding), shape, payload};
   }
 
 private:

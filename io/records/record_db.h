@@ -13,7 +13,7 @@ namespace io {
 struct Record {
   uint32_t label;
   uint64_t id;  // its number in the original order
-  Encoding::Word encoding;
+  Encoding encoding;
   ImageShape shape;                    // of the decoded image; for JPEG as its header says
   kj::ArrayPtr<const kj::byte> bytes;  // C×H×W uint8, or a JPEG file
 };
@@ -76,7 +76,7 @@ public:
   virtual ~RecordWriter() noexcept(false) = default;
   // `source` is the path of the image's file in the data that is imported. All records have one, or
   // none has.
-  virtual void add(uint32_t label, uint64_t id, Encoding::Word encoding, ImageShape shape,
+  virtual void add(uint32_t label, uint64_t id, Encoding encoding, ImageShape shape,
       kj::ArrayPtr<const kj::byte> bytes, kj::StringPtr source = nullptr) = 0;
   // Commits, syncs and moves the database to its place.
   virtual void finish() = 0;

@@ -97,7 +97,7 @@ public:
     removePart();
   }
 
-  void add(uint32_t label, uint64_t id, Encoding::Word encoding, ImageShape shape,
+  void add(uint32_t label, uint64_t id, Encoding encoding, ImageShape shape,
       kj::ArrayPtr<const kj::byte> bytes, kj::StringPtr source) override {
     KJ_REQUIRE(shape.channels <= 255 && bytes.size() <= PAYLOAD_BYTES_MAX &&
                    label < std::numeric_limits<int32_t>::max(),

@@ -62,17 +62,10 @@ DataConfig testConfig(kj::StringPtr name, kj::Maybe<kj::String> source) {
   config.dataset = row(DATASETS, name);
   config.source = kj::mv(source);
   config.batchSize = 128;
-  config.part = row(TRAINING_PARTS, "split");
-  config.order = row(RECORD_ORDERS, "shuffled");
   config.heldOut = 0;
-  config.validateOn = row(VALIDATION_SETS, "validation");
-  config.validation = row(VALIDATION_PARTS, "split");
-  config.validationViews = row(VALIDATION_VIEWS, "centre");
-  config.viewsAt = row(VIEWS_AT, "every");
   config.readerThreads = 2;
-  config.encoding = row(ENCODINGS, config.dataset->source->encoding);
+  config.encoding = config.dataset->source->encoding;
   config.resizeShortSide = 0;
-  config.onBadRecord = row(BAD_RECORD_POLICIES, "fail");
   return config;
 }
 

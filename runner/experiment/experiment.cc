@@ -413,7 +413,7 @@ void checkAgainst(const Experiment& experiment, const io::DatasetFacts& facts,
   uint workers = experiment.cluster.workers / data.readings(experiment.cluster.workers);
   uint64_t images = uint64_t(workers) * data.batchSize;
   if (records > 0 && images > records) {
-    bool together = data.part->word == io::TrainingPart::SPLIT;
+    bool together = data.part == io::TrainingPart::SPLIT;
     bool wouldFit = images <= facts.trainingRecords;  // if none were held out
     diagnostics.error(wouldFit ? data.heldOutSpan : data.batchSizeSpan,
         kj::str("a step ", together ? "" : "of each worker ", "takes ", images, " images",

@@ -47,7 +47,7 @@ ModelFacts::ModelFacts(const Experiment& experiment)
 
 ModelFacts::ModelFacts(const Experiment& experiment, io::DatasetFacts facts)
     : trainingRecords(facts.trainingRecords - experiment.data.heldOut),
-      validationRecords(experiment.data.validateOn->word == io::ValidationSet::HELD_OUT
+      validationRecords(experiment.data.validateOn == io::ValidationSet::HELD_OUT
                             ? experiment.data.heldOut
                             : facts.validationRecords),
       graph(graphOf(experiment, facts)),

@@ -10,7 +10,7 @@ namespace runner {
 namespace {
 
 bool hasOwnValidation(const io::DataConfig& config) {
-  return config.validateOn->word == io::ValidationSet::VALIDATION;
+  return config.validateOn == io::ValidationSet::VALIDATION;
 }
 
 }  // namespace

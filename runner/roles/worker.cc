@@ -339,7 +339,7 @@ private:
     }
     reportBadRecords(batches.ofValidation());
     auto all = ioThread->meet(epoch, MeetingPoint::VALIDATED, sums, nullptr);
-    bool whole = experiment.data.validation->word == io::ValidationPart::WHOLE;
+    bool whole = experiment.data.validation == io::ValidationPart::WHOLE;
     reportValidated(epoch, whole ? sums : all.result, isLast);
   }
 

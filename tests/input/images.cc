@@ -16,7 +16,7 @@ AugmentConfig ofMnist() {
   return config;
 }
 
-AugmentConfig ofCifar(io::Padding::Word padMode) {
+AugmentConfig ofCifar(io::Padding padMode) {
   AugmentConfig config;
   config.pad = 2;
   config.padMode = padMode;

@@ -108,7 +108,7 @@ TEST_CASE("Input: a raw batch is to the network what the readers' is, whatever i
   for (auto& c: IMAGES_CASES) {
     INFO(c.name);
     Images images(c);
-    images.config.validationViews = io::row(io::VALIDATION_VIEWS, "mirror");
+    images.config.validationViews = io::row(io::VALIDATION_VIEWS, "mirror")->value;
     for (auto late: LATES) {
       INFO("late work " << late.work << ", late copies " << late.copies);
       checkInput(images, late);
@@ -154,7 +154,7 @@ TEST_CASE("Input: images are kept as bytes, with those that are validated on") {
   config.cache = io::DataCache::DEVICE;
   CHECK(runner::kept_bytes(config, facts) == (23 + 11) * 30);
   config.heldOut = 7;
-  config.validateOn = io::row(io::VALIDATION_SETS, "held_out");
+  config.validateOn = io::ValidationSet::HELD_OUT;
   CHECK(runner::kept_bytes(config, facts) == 23 * 30);
   checkInput(images, Late{});
 }
