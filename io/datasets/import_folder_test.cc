@@ -10,18 +10,12 @@
 #include <cstring>
 
 #include "io/images/jpeg.h"
+#include "io/testing/image_folder.h"
 #include "io/testing/scratch.h"
 
 namespace io {
 
 namespace {
-
-kj::Array<kj::byte> jpegOf(kj::byte level) {
-  ImageShape shape = {3, 16, 16};
-  auto planes = kj::heapArray<kj::byte>(shape.size());
-  memset(planes.begin(), level, planes.size());
-  return encodeJpeg({shape, Layout::PLANES, planes});
-}
 
 struct Imported {
   kj::Vector<kj::String> warnings;

@@ -1,0 +1,197 @@
+// Data sets that are imported into a folder of their own.
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "io/datasets/datasets.h"
+#include "io/datasets/import.h"
+#include "io/images/jpeg.h"
+#include "io/images/mean_file.h"
+#include "io/testing/image_folder.h"
+#include "io/testing/scratch.h"
+#include "tests/text.h"
+
+namespace io {
+
+TEST_CASE("packDataset: what is not a new folder is refused before anything is read") {
+  Scratch scratch;
+  auto config = testConfig("image_folder", scratch.path("images"));
+  CHECK(thrownBy([&]() { packDataset(config, "/dev/null", silent()); }) ==
+        "cannot write records to /dev/null (a device): name a new folder");
+}
+
+TEST_CASE("packDataset: a failure names the flags of pack_records, and leaves nothing") {
+  ImageFolder scratch;
+  auto& config = scratch.config;
+  config.names.skip = "give --skip-bad";
+  // Its header is good.
+  auto planes = kj::heapArray<kj::byte>(3 * 16 * 16);
+  for (auto i: kj::indices(planes)) planes[i] = i * 37 % 251;
+  auto file = encodeJpeg({{3, 16, 16}, Layout::PLANES, planes});
+  scratch.write("images/cat/103.jpg", file.slice(0, file.size() * 4 / 5));
+  auto packed = scratch.path("packed");
+  auto message = thrownBy([&]() { packDataset(config, packed, silent()); });
+  CHECK(message.startsWith("cannot import cat/103.jpg of "));
+  CHECK(message.endsWith("; repair or remove it, or give --skip-bad"));
+  CHECK(::access(packed.cStr(), F_OK) != 0);
+  config.onBadRecord = BadRecordPolicy::SKIP;
+  packDataset(config, packed, silent());
+  CHECK(::access(kj::str(packed, "/", MEAN_FILE).cStr(), F_OK) == 0);
+}
+
+TEST_CASE("packDataset: messages name the folder that is to be, not the one that is written") {
+  ImageFolder scratch;
+  auto& config = scratch.config;
+  config.names.folder = "OUT";
+  auto packed = scratch.path("packed");
+  struct rlimit before, small;
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  small = before;
+  small.rlim_cur = 8192;
+  ::signal(SIGXFSZ, SIG_IGN);
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+  auto message = thrownBy([&]() { packDataset(config, packed, silent()); });
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
+  CHECK(message.startsWith(kj::str("cannot ")));
+  CHECK(tests::contains(message, kj::str(" the record database ", packed, "/training.mdb: ")));
+  CHECK(!tests::contains(message, ".part"));
+  scratch.write("file", nullptr);
+  CHECK(thrownBy([&]() { packDataset(config, scratch.path("file/packed"), silent()); }) ==
+        kj::str("cannot make the folder ", scratch.path("file/packed"),
+            ": Not a directory; set OUT to a folder that can be written"));
+}
+
+TEST_CASE("packDataset: a slash behind the folder's name changes nothing") {
+  ImageFolder scratch;
+  auto& config = scratch.config;
+  CHECK(thrownBy([&]() { packDataset(config, scratch.path("packed/."), silent()); }) ==
+        kj::str(scratch.path("packed/."), " names no new folder"));
+  CHECK(::access(scratch.path("packed").cStr(), F_OK) != 0);
+  packDataset(config, scratch.path("packed/"), silent());
+  CHECK(namesIn(scratch.path("packed")).size() == 3);
+}
+
+TEST_CASE("packDataset: two at once into one folder are kept apart") {
+  ImageFolder scratch;
+  auto& config = scratch.config;
+  config.names.folder = "OUT";
+  auto packed = scratch.path("packed");
+  kj::String other;
+  bool isFirst = true;
+  // The second begins while the first one is at work.
+  packDataset(config, packed, [&](kj::StringPtr, uint64_t, uint64_t) {
+    if (!isFirst) return;
+    isFirst = false;
+    other = thrownBy([&]() { packDataset(config, packed, silent()); });
+  });
+  CHECK(other == kj::str("another process is writing ", packed,
+                     ": wait until it has ended, or set OUT to another folder"));
+  CHECK(namesIn(packed).size() == 3);
+}
+
+TEST_CASE("packDataset: what a killed process left behind is removed") {
+  ImageFolder scratch;
+  auto& config = scratch.config;
+  auto pid = ::fork();
+  if (pid == 0) {
+    packDataset(config, scratch.path("packed"),
+        [](kj::StringPtr, uint64_t, uint64_t) { ::raise(SIGKILL); });
+  }
+  int status;
+  REQUIRE(::waitpid(pid, &status, 0) == pid);
+  REQUIRE(::access(scratch.path("packed.part/training.mdb").cStr(), F_OK) != 0);
+  REQUIRE(namesIn(scratch.path("packed.part")).size() > 1);
+  packDataset(config, scratch.path("packed"), silent());
+  CHECK(namesIn(scratch.path("packed")).size() == 3);
+  CHECK(::access(scratch.path("packed.part").cStr(), F_OK) != 0);
+  // Nobody asked for a file to be removed.
+  scratch.write("other.part", nullptr);
+  CHECK(thrownBy([&]() { packDataset(config, scratch.path("other"), silent()); }) ==
+        kj::str("cannot open the folder ", scratch.path("other.part"), ": Not a directory"));
+}
+
+TEST_CASE("packDataset: a folder of somebody else at the place of the unfinished one is refused") {
+  ImageFolder scratch;
+  auto& config = scratch.config;
+  config.names.folder = "OUT";
+  auto part = scratch.path("packed.part");
+  // Another data set, packed under that name.
+  packDataset(config, part, silent());
+  CHECK(thrownBy([&]() {
+    packDataset(config, scratch.path("packed"), silent());
+  }).startsWith(kj::str("the folder ", part, " is in the way: it holds ")));
+  CHECK(namesIn(part).size() == 3);
+  CHECK(::access(scratch.path("packed").cStr(), F_OK) != 0);
+}
+
+TEST_CASE("packDataset: a packed folder is a source of its own, and holds the mean image") {
+  ImageFolder scratch;
+  auto& config = scratch.config;
+  auto packed = scratch.path("packed");
+  packDataset(config, packed, silent());
+  CHECK(namesIn(packed).size() == 3);
+  auto again = testConfig("image_folder", kj::str(packed));
+  again.augment.meanImage = true;
+  auto dataset = openDataset(again, silent());
+  CHECK(dataset->training().count() == 18);
+  CHECK(dataset->training().path().startsWith(packed));
+  auto resized = testConfig("image_folder", kj::str(packed));
+  resized.resizeShortSide = 7;
+  CHECK(thrownBy([&]() { openDataset(resized, silent()); }) ==
+        kj::str("the records in ", packed,
+            " were packed with a short side of 16 pixels, not 7: set data.resize_short_side to "
+            "what was packed, or leave it out"));
+  CHECK(dataset->meanImage().size() == 768);
+  CHECK(thrownBy([&]() { openDataset(testConfig("mnist", kj::str(packed)), silent()); }) ==
+        kj::str("the records in ", packed,
+            " are not those of the data set mnist: 18 + 2 images of 3×16×16 in 2 classes; set "
+            "data.dataset or data.resize_short_side to what was packed"));
+  REQUIRE(::unlink(kj::str(packed, "/", TRAINING_FILE).cStr()) == 0);
+  CHECK(thrownBy([&]() { openDataset(again, silent()); }) ==
+        kj::str("the folder of packed records ", packed,
+            " has no training.mdb: write it again with pack_records"));
+  CHECK(thrownBy([&]() { packDataset(config, packed, silent()); }) ==
+        kj::str(packed, " is there already: name a new folder"));
+}
+
+TEST_CASE("openDataset: packed images of different sizes are said to have no one short side") {
+  CacheScratch scratch;
+  const uint sides[] = {20, 20, 17, 18};
+  for (auto i: kj::indices(sides)) {
+    scratch.write(kj::str("images/", i % 2, "/", 10 + i, ".jpg"),
+        jpegOf(i, {3, sides[i], sides[i] + 10 + uint(i)}));
+  }
+  auto packed = scratch.path("packed");
+  packDataset(testConfig("image_folder", scratch.path("images")), packed, silent());
+  auto config = testConfig("image_folder", kj::str(packed));
+  config.augment.crop = 8;
+  CHECK(thrownBy([&]() { openDataset(config, silent()); }) == "");
+  // The first record has this side, but not the others.
+  for (uint wanted: {20, 12}) {
+    config.resizeShortSide = wanted;
+    CHECK(
+        thrownBy([&]() { openDataset(config, silent()); }) ==
+        kj::str("the records in ", packed,
+            " were packed without one short side for all: they have 17 to 20 pixels, not ", wanted,
+            "; leave data.resize_short_side out, or pack them again with --resize ", wanted));
+  }
+
+  // Packed with one short side, in different shapes.
+  auto resized = testConfig("image_folder", scratch.path("images"));
+  resized.resizeShortSide = 12;
+  packDataset(resized, scratch.path("resized"), silent());
+  config = testConfig("image_folder", scratch.path("resized"));
+  config.augment.crop = 8;
+  config.resizeShortSide = 12;
+  CHECK(thrownBy([&]() { openDataset(config, silent()); }) == "");
+  config.resizeShortSide = 13;
+  CHECK(thrownBy([&]() { openDataset(config, silent()); }) ==
+        kj::str("the records in ", scratch.path("resized"),
+            " were packed with a short side of 12 pixels, not 13: set data.resize_short_side to "
+            "what was packed, or leave it out"));
+}
+
+}  // namespace io

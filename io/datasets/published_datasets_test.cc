@@ -1,0 +1,225 @@
+// The data sets that everybody can get: what is in them, and where they are looked for.
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+#include <kj/vector.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "io/checksum.h"
+#include "io/datasets/datasets.h"
+#include "io/images/jpeg.h"
+#include "io/testing/image_folder.h"
+#include "io/testing/scratch.h"
+#include "tests/skip.h"
+
+namespace io {
+
+namespace {
+
+struct Counted {
+  uint64_t images = 0;
+  uint64_t labels[10] = {};
+  uint64_t sum = 0;  // of all pixels of the first channel
+
+  void add(const RecordDb& db) {
+    auto reader = RecordReader::open(db);
+    for (uint64_t i = 0; i < db.count(); ++i) {
+      auto record = reader->read(i);
+      KJ_ASSERT(record.label < 10 && record.encoding == Encoding::RAW);
+      ++images;
+      ++labels[record.label];
+      size_t plane = size_t(record.shape.height) * record.shape.width;
+      for (auto pixel: record.bytes.slice(0, plane)) sum += pixel;
+    }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("openDataset: MNIST has its images, labels and mean") {
+  auto datasets = sharedDatasets("mnist/train-images-idx3-ubyte.gz");
+  if (datasets == nullptr) SKIP_CASE("RUNNER_DATASETS has no mnist");
+  CacheScratch scratch;
+  auto config = testConfig("mnist");
+  config.augment.meanImage = true;
+  auto dataset = openDataset(config, silent());
+  CHECK(dataset->classes() == 10);
+  CHECK(KJ_ASSERT_NONNULL(dataset->storedShape()) == ImageShape{1, 28, 28});
+  CHECK(dataset->batchShape() == ImageShape{1, 28, 28});
+  Counted training;
+  training.add(dataset->training());
+  CHECK(training.images == 60000);
+  const uint64_t labels[] = {5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949};
+  CHECK(memcmp(training.labels, labels, sizeof(labels)) == 0);
+  // The published mean of all training pixels is 0.1307 of 255.
+  CHECK(double(training.sum) / (60000.0 * 784) == doctest::Approx(0.1307 * 255).epsilon(0.001));
+  double sum = 0;
+  for (float pixel: dataset->meanImage()) sum += pixel;
+  CHECK(sum / 784 == doctest::Approx(double(training.sum) / (60000.0 * 784)));
+  Counted validation;
+  validation.add(dataset->validation());
+  CHECK(validation.images == 10000);
+  CHECK(validation.labels[1] == 1135);
+}
+
+TEST_CASE("openDataset: Fashion-MNIST is read from Debian's package, and its cache from then on") {
+  if (::access("/usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz", R_OK) != 0) {
+    SKIP_CASE("dataset-fashion-mnist is not installed");
+  }
+  CacheScratch scratch;
+  auto config = testConfig("fashion_mnist");
+  uint reports = 0;
+  auto progress = [&](kj::StringPtr, uint64_t, uint64_t) { ++reports; };
+  auto first = openDataset(config, progress);
+  CHECK(first->training().count() == 60000);
+  CHECK(first->validation().count() == 10000);
+  CHECK(reports > 60);
+  reports = 0;
+  auto second = openDataset(config, progress);
+  CHECK(reports == 0);
+  auto mistyped = testConfig("fashion_mnist", scratch.path("nothing"));
+  CHECK(thrownBy([&]() {
+    openDataset(mistyped, silent());
+  }).startsWith("cannot find the data set fashion_mnist: "));
+  CHECK(second->training().digest() == first->training().digest());
+}
+
+TEST_CASE("openDataset: CIFAR-10 is read from an archive of any kind, with the published means") {
+  auto datasets = sharedDatasets("cifar10");
+  if (datasets == nullptr) SKIP_CASE("RUNNER_DATASETS has no cifar10");
+  CacheScratch scratch;
+  auto config = testConfig("cifar10");
+  config.augment.meanImage = true;
+  config.augment.crop = 28;
+  auto dataset = openDataset(config, silent());
+  CHECK(dataset->batchShape() == ImageShape{3, 28, 28});
+  Counted training;
+  training.add(dataset->training());
+  CHECK(training.images == 50000);
+  for (auto count: training.labels) CHECK(count == 5000);
+  CHECK(double(training.sum) / (50000.0 * 1024) == doctest::Approx(125.307).epsilon(1e-5));
+  double means[3] = {};
+  auto mean = dataset->meanImage();
+  for (auto i: kj::indices(mean)) means[i / 1024] += mean[i] / 1024;
+  CHECK(means[0] == doctest::Approx(125.307).epsilon(1e-5));
+  CHECK(means[1] == doctest::Approx(122.950).epsilon(1e-5));
+  CHECK(means[2] == doctest::Approx(113.865).epsilon(1e-5));
+  Counted validation;
+  validation.add(dataset->validation());
+  for (auto count: validation.labels) CHECK(count == 1000);
+}
+
+TEST_CASE("openDataset: the ImageNet sample keeps its JPEG files and labels with gaps") {
+  auto datasets = sharedDatasets("imagenet-sample/labels.tsv");
+  if (datasets == nullptr) SKIP_CASE("RUNNER_DATASETS has no imagenet-sample");
+  CacheScratch scratch;
+  auto config = testConfig("image_folder");
+  CHECK(thrownBy([&]() { openDataset(config, silent()); }).endsWith("set data.augment.crop"));
+  config.augment.crop = 56;
+  auto dataset = openDataset(config, silent());
+  CHECK(dataset->training().count() == 536);
+  CHECK(dataset->validation().count() == 59);
+  CHECK(dataset->classes() == 997);
+  CHECK(dataset->storedShape() == nullptr);
+  CHECK(dataset->batchShape() == ImageShape{3, 56, 56});
+  auto reader = RecordReader::open(dataset->training());
+  auto record = reader->read(0);
+  CHECK(record.encoding == Encoding::JPEG);
+  CHECK(record.shape == ImageShape{3, 375, 500});
+  CHECK(record.label == 0);
+  JpegDecoder decoder;
+  for (uint64_t i = 0; i < 536; ++i) {
+    auto image = reader->read(i);
+    CHECK(decoder.decode(image.bytes, image.shape).size() == image.shape.size());
+  }
+}
+
+TEST_CASE("openDataset: a source is looked for as a folder, the folder above, and a mirror") {
+  auto datasets = sharedDatasets("mnist/train-images-idx3-ubyte.gz");
+  if (datasets == nullptr) SKIP_CASE("RUNNER_DATASETS has no mnist");
+  auto folder = kj::str(KJ_ASSERT_NONNULL(datasets));
+  kj::Vector<kj::String> digests;
+  for (auto& source: kj::arr(kj::str(folder), kj::str(folder, "/mnist"), kj::str("file://", folder),
+           kj::str("file://", folder, "/mnist/"))) {
+    CacheScratch scratch;
+    auto dataset = openDataset(testConfig("mnist", kj::str(source)), silent());
+    digests.add(sha256Hex(dataset->training().digest()));
+    // Downloads do not stay in the cache.
+    for (auto& name: namesIn(scratch.path("cache"))) {
+      if (!name.endsWith(".lock"))
+        CHECK(namesIn(scratch.path(kj::str("cache/", name))).size() == 2);
+    }
+  }
+  for (auto& digest: digests) CHECK(digest == digests[0]);
+}
+
+TEST_CASE("openDataset: a source without the files, or with damaged ones, is refused by name") {
+  CacheScratch scratch;
+  auto empty = scratch.path("nothing");
+  CHECK(thrownBy([&]() { openDataset(testConfig("mnist", kj::str(empty)), silent()); }) ==
+        kj::str("cannot find the data set mnist: ", empty,
+            " is not there; set data.source to a folder that holds train-images-idx3-ubyte.gz, "
+            "train-labels-idx1-ubyte.gz, t10k-images-idx3-ubyte.gz, t10k-labels-idx1-ubyte.gz, or "
+            "leave it out"));
+  for (auto name: {"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
+           "t10k-labels-idx1-ubyte"}) {
+    scratch.write(kj::str("short/", name), kj::StringPtr("x").asBytes());
+  }
+  auto source = scratch.path("short");
+  CHECK(thrownBy([&]() { openDataset(testConfig("cifar10", kj::str(source)), silent()); }) ==
+        kj::str("cannot find the data set cifar10: ", source,
+            " has no data_batch_1.bin; set data.source to a folder that holds "
+            "cifar-10-binary.tar.gz, or leave it out"));
+  CHECK(thrownBy([&]() { openDataset(testConfig("mnist", kj::str(source)), silent()); }) ==
+        kj::str("train-images-idx3-ubyte from ", source,
+            "/train-images-idx3-ubyte is damaged: unpacked it has 1 bytes, not 47040016; get it "
+            "again, or set data.source to another place"));
+  // Nothing unfinished is left in the cache.
+  for (auto& name: namesIn(scratch.path("cache"))) CHECK(name.endsWith(".lock"));
+}
+
+TEST_CASE("openDataset: files of another size or content than published are never believed") {
+  CacheScratch scratch;
+  // As long as it should be, with a count in its header that the file does not hold.
+  auto idx = kj::heapArray<kj::byte>(47040016);
+  memset(idx.begin(), 0, idx.size());
+  const kj::byte header[] = {0, 0, 8, 3, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 28, 0, 0, 0, 28};
+  memcpy(idx.begin(), header, sizeof(header));
+  scratch.write("idx/train-images-idx3-ubyte", idx);
+  for (auto name: {"train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"}) {
+    scratch.write(kj::str("idx/", name), nullptr);
+  }
+  auto refusal = [&](kj::StringPtr name, kj::StringPtr folder) {
+    return thrownBy([&]() { openDataset(testConfig(name, scratch.path(folder)), silent()); });
+  };
+  CHECK(refusal("mnist", "idx")
+            .startsWith(kj::str("train-images-idx3-ubyte from ", scratch.path("idx"),
+                "/train-images-idx3-ubyte is damaged: the sha256 of its content is ")));
+
+  // One pixel too short.
+  auto cifar = idx.slice(0, 30730000 - 1);
+  scratch.write("cifar/data_batch_1.bin", cifar);
+  for (auto name: {"data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin",
+           "test_batch.bin"}) {
+    scratch.write(kj::str("cifar/", name), nullptr);
+  }
+  CHECK(refusal("cifar10", "cifar") ==
+        kj::str("data_batch_1.bin from ", scratch.path("cifar"),
+            "/data_batch_1.bin is damaged: unpacked it has 30729999 bytes, not 30730000; get it "
+            "again, or set data.source to another place"));
+}
+
+TEST_CASE("factsOf: what is known of a data set before it is fetched") {
+  auto config = testConfig("cifar10");
+  auto facts = KJ_ASSERT_NONNULL(factsOf(config));
+  CHECK(facts.shape == ImageShape{3, 32, 32});
+  CHECK(facts.classes == 10);
+  CHECK(facts.trainingRecords == 50000);
+  CHECK(facts.validationRecords == 10000);
+  config.resizeShortSide = 64;
+  CHECK(KJ_ASSERT_NONNULL(factsOf(config)).shape == ImageShape{3, 64, 64});
+  CHECK(factsOf(testConfig("image_folder")) == nullptr);
+}
+
+}  // namespace io
