@@ -15,6 +15,7 @@
 #include "configs/language/failure.h"
 #include "configs/language/utf8_locale.h"
 #include "io/datasets/archive_end.h"
+#include "io/datasets/name_forms.h"
 #include "io/paths.h"
 
 namespace io {
@@ -24,24 +25,20 @@ namespace {
 // What libarchive asks of the disk at a time: large enough that a network disk is not slow.
 constexpr size_t BLOCK_BYTES = size_t(1) << 20;
 
-// The name of an entry; null if libarchive cannot read it.
-kj::Maybe<kj::String> nameOf(const char* path) {
-  if (path == nullptr) return nullptr;
-  return kj::str(withoutDot(path));
-}
-
 // An entry of an archive.
 struct Entry {
   unsigned type;                 // AE_IFREG, …; 0 where the archive does not say
   kj::Maybe<kj::String> name;    // null: it cannot be read
+  kj::String written;            // of a tar: the name's bytes in the archive
   kj::Maybe<kj::String> target;  // of a hard link without content of its own: the file it names
   int64_t size;                  // 0: not known
 };
 
-// An archive open for reading; `raw` takes any compressed file as an archive of one.
+// An archive open for reading.
 class Archive {
 public:
-  enum class Content { MEMBERS, RAW };
+  // A tar, any archive, or any compressed file as an archive of one.
+  enum class Content { TAR, MEMBERS, RAW };
 
   Archive(kj::StringPtr path, Content content)
       : path(kj::str(path)), content(content), handle(archive_read_new()) {
@@ -51,6 +48,8 @@ public:
       archive_read_support_format_raw(handle);
       // Otherwise an empty file is an error.
       archive_read_support_format_empty(handle);
+    } else if (content == Content::TAR) {
+      archive_read_support_format_tar(handle);
     } else {
       archive_read_support_format_all(handle);
     }
@@ -70,11 +69,15 @@ public:
 
   // The next entry, of whatever type.
   kj::Maybe<Entry> next() {
-    configs::Utf8Locale::Scope scope(utf8);
+    // In no other locale libarchive gives a name of most formats that has a character beyond ASCII.
+    // A name in a tar it then gives as it is written, with a warning if it should be UTF-8.
+    bool isTar = content == Content::TAR;
+    kj::Maybe<configs::Utf8Locale::Scope> scope;
+    if (!isTar) scope.emplace(utf8);
     archive_entry* entry = nullptr;
     int result = archive_read_next_header(handle, &entry);
     if (result == ARCHIVE_EOF) {
-      if (!checked && content == Content::MEMBERS) checkWhole();
+      if (!checked && content != Content::RAW) checkWhole();
       return nullptr;
     }
     // A warning is about an attribute: its name, which is null then, or one that we do not use.
@@ -83,13 +86,20 @@ public:
     }
     isEncrypted = archive_entry_is_data_encrypted(entry) != 0;
     auto size = archive_entry_size_is_set(entry) ? archive_entry_size(entry) : 0;
+    auto nameOf = [&](const char* text) -> kj::Maybe<kj::String> {
+      if (text == nullptr) return nullptr;
+      auto name = withoutDot(text);
+      return isTar && result == ARCHIVE_WARN ? composed(name) : kj::str(name);
+    };
+    auto written = archive_entry_pathname(entry);
     auto target = nameOf(archive_entry_hardlink(entry));
     // Some formats keep the content with the link.
     if (size > 0) target = nullptr;
     return Entry{target == nullptr && archive_entry_hardlink(entry) != nullptr
                      ? unsigned(AE_IFREG)
                      : unsigned(archive_entry_filetype(entry)),
-        nameOf(archive_entry_pathname(entry)), kj::mv(target), size};
+        nameOf(written), kj::str(isTar && written != nullptr ? withoutDot(written) : ""_kj),
+        kj::mv(target), size};
   }
 
   // Throws what begins with a verb.
@@ -133,10 +143,20 @@ private:
   bool isEncrypted = false;  // the entry
   kj::AutoCloseFd file;
   struct archive* handle;
-  // In any other libarchive gives no name that has a character beyond ASCII. A machine without it
-  // has entries that are `unreadable()`.
+  // A machine without it has entries that are `unreadable()`.
   configs::Utf8Locale utf8;
 };
+
+// Whether the file at `path` begins as a tar does, packed or not.
+bool isTar(kj::StringPtr path) {
+  bool hasEntry = false;
+  // What is wrong with it is found, and told, by whoever reads it as an archive of any kind.
+  kj::runCatchingExceptions([&]() {
+    Archive archive(path, Archive::Content::TAR);
+    hasEntry = archive.next() != nullptr;
+  });
+  return hasEntry;
+}
 
 // An archive's hard links, by the file that each of them names.
 class HardLinks {
@@ -223,8 +243,15 @@ kj::StringPtr wordFor(unsigned type) {
 // before them, and nothing that was read is kept.
 class ArchiveMembers final: public Members {
 public:
-  explicit ArchiveMembers(kj::StringPtr path): path(kj::str(path)) {
-    archive.emplace(path, Archive::Content::MEMBERS);
+  explicit ArchiveMembers(kj::StringPtr path)
+      : path(kj::str(path)),
+        content(isTar(path) ? Archive::Content::TAR : Archive::Content::MEMBERS),
+        forms(path) {
+    archive.emplace(path, content);
+    for (auto& each: namesOfZip(path)) {
+      auto name = withoutDot(each.written);
+      addForm(each.isUtf8 ? composed(name) : kj::str(name), name);
+    }
     struct stat status;
     if (::stat(path.cStr(), &status) == 0) bytes = status.st_size;
     if (bytes == 0) configs::fail("cannot read ", path, ": it is empty; get it again");
@@ -251,7 +278,7 @@ public:
         if (secondPass) takeLinks(links.takeRest());
       } else {
         secondPass = true;
-        archive.emplace(path, Archive::Content::MEMBERS);
+        archive.emplace(path, content);
       }
     }
   }
@@ -262,11 +289,11 @@ public:
         configs::fail(
             "is a hard link to ", links.targetOf(name), ", which is not a file of ", path);
       }
-      if (content == nullptr && problem == nullptr) {
-        problem = kj::runCatchingExceptions([&]() { content = readEntry(bytesMax); });
+      if (linked == nullptr && problem == nullptr) {
+        problem = kj::runCatchingExceptions([&]() { linked = readEntry(bytesMax); });
       }
       KJ_IF_MAYBE(e, problem) kj::throwFatalException(kj::cp(*e));
-      return kj::heapArray<kj::byte>(KJ_ASSERT_NONNULL(content));
+      return kj::heapArray<kj::byte>(KJ_ASSERT_NONNULL(linked));
     }
     return readEntry(bytesMax);
   }
@@ -291,6 +318,7 @@ private:
           "its name is not valid, or this machine has no UTF-8 locale");
       return false;
     }
+    if (content == Archive::Content::TAR) addForm(name, entry.written);
     KJ_IF_MAYBE(target, entry.target) {
       // Also a hidden one: another link may name it.
       links.add(kj::mv(name), kj::mv(*target));
@@ -300,6 +328,11 @@ private:
     if (entry.type == AE_IFREG) return true;
     others.add(name, wordFor(entry.type));
     return false;
+  }
+
+  // Refuses what nobody can tell apart any more.
+  void addForm(kj::StringPtr path, kj::StringPtr written) {
+    if (hiddenPartOf(path) == nullptr) forms.add(withoutSlash(path), withoutSlash(written));
   }
 
   // Whether `path` is passed over as hidden; then it is counted. A hidden folder is counted once.
@@ -317,7 +350,7 @@ private:
   void takeLinks(kj::Array<kj::String> taken) {
     linksHere = kj::mv(taken);
     linkPosition = 0;
-    content = nullptr;
+    linked = nullptr;
     problem = nullptr;
   }
 
@@ -326,6 +359,8 @@ private:
   }
 
   kj::String path;
+  Archive::Content content;
+  NameForms forms;
   kj::Maybe<Archive> archive;
   uint64_t bytes = 0;
   uint64_t position = 0;  // of the entry, from 1
@@ -342,7 +377,7 @@ private:
   kj::Array<kj::String> linksHere;  // to the entry of the second pass; at its end, to none
   size_t linkPosition = 0;
   // What reading that entry gave.
-  kj::Maybe<kj::Array<kj::byte>> content;
+  kj::Maybe<kj::Array<kj::byte>> linked;
   kj::Maybe<kj::Exception> problem;
 };
 
@@ -397,19 +432,6 @@ bool isNamedAsArchive(kj::StringPtr path) {
     if (path.endsWith(ending)) return true;
   }
   return false;
-}
-
-kj::String composed(kj::StringPtr name) {
-  bool isAscii = true;
-  for (unsigned char c: name) isAscii = isAscii && c < 0x80;
-  if (isAscii) return kj::str(name);
-  static const configs::Utf8Locale UTF8;
-  configs::Utf8Locale::Scope scope(UTF8);
-  auto entry = archive_entry_new();
-  KJ_DEFER(archive_entry_free(entry));
-  archive_entry_set_pathname_utf8(entry, name.cStr());
-  auto result = archive_entry_pathname(entry);
-  return result == nullptr ? kj::str(name) : kj::str(result);
 }
 
 kj::Array<kj::byte> readUnpacked(kj::StringPtr path, size_t bytesMax) {

@@ -24,7 +24,8 @@ public:
 
   // The path of the next file, relative, `/` between folders, without a leading `./`; null after
   // the last. Valid until the next call. Throws if the archive is damaged or ends early. Names are
-  // UTF-8 where the archive says so, and then composed(); else its bytes.
+  // UTF-8 where the archive says so, and then composed(); else its bytes. Throws also if a zip or
+  // tar has two files or folders that composed() gives one name; of other formats nobody can tell.
   virtual kj::Maybe<kj::StringPtr> next() = 0;
   // The content of that file; once per file. Throws if it cannot be read, or is larger than
   // `bytesMax`, before taking memory for it. What is thrown begins with a verb ("has more than …"):
@@ -46,11 +47,6 @@ public:
 
 // Whether the name at the end of `path` is that of an archive.
 bool isNamedAsArchive(kj::StringPtr path);
-
-// `name` with each letter and its accents as one character where there is such a one (Unicode's
-// form NFC). Libarchive gives the names of most zip and tar files so, however they were written:
-// macOS keeps the two apart. As it is if it is not UTF-8, or if this machine has no UTF-8 locale.
-kj::String composed(kj::StringPtr name);
 
 // A file's whole content, unpacked if it is compressed (gzip, xz, bzip2, zstd). Throws if it cannot
 // be read, or is larger than `bytesMax`.

@@ -66,7 +66,7 @@ kj::String cacheName(const DataConfig& config) {
     sum.update(kj::StringPtr("\n").asBytes());
   };
   // To be counted up when the import of the same files gives other records or other warnings.
-  add(config.dataset->source->format == DatasetSource::FOLDER ? "import 5" : "import 1");
+  add(config.dataset->source->format == DatasetSource::FOLDER ? "import 6" : "import 1");
   auto encoding = configs::nameIn(ENCODINGS, config.encoding);
   add(kj::str(config.dataset->name, " ", encoding, " ", config.resizeShortSide));
   for (auto& file: config.dataset->source->files) add(file.sha256);

@@ -6,6 +6,7 @@
 #include "configs/language/failure.h"
 #include "io/datasets/archives.h"
 #include "io/datasets/labels.h"
+#include "io/datasets/name_forms.h"
 #include "io/images/kept_image.h"
 #include "io/left_out.h"
 #include "io/paths.h"

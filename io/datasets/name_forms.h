@@ -1,0 +1,40 @@
+// io/datasets/name_forms.h: names in archives that Unicode writes in more than one way.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/map.h>
+#include <kj/string.h>
+
+namespace io {
+
+// `name` with each letter and its accents as one character where there is such a one (Unicode's
+// form NFC). Libarchive gives the names of most zip and tar files so, however they were written:
+// macOS keeps the two apart. As it is if it is not UTF-8, or if this machine has no UTF-8 locale.
+kj::String composed(kj::StringPtr name);
+
+// Finds files and folders of one archive that composed() gives the same name.
+class NameForms {
+public:
+  // Messages call the archive `archive`.
+  explicit NameForms(kj::StringPtr archive): archive(kj::str(archive)) {}
+
+  // Call it for each file: with its path as it is read, and with the bytes that the archive has.
+  // Throws, with the way out, if a folder of the path, or the file, was added in another form.
+  void add(kj::StringPtr path, kj::StringPtr written);
+
+private:
+  kj::String archive;
+  kj::HashMap<kj::String, kj::String> writtenOf;  // of each path beyond ASCII
+};
+
+// A name in a zip.
+struct ZipName {
+  kj::String written;
+  bool isUtf8;  // the zip says so: libarchive gives it composed()
+};
+
+// All names of the zip at `path` (PKWARE's APPNOTE 6.3). None if the file is not a zip, or if its
+// directory cannot be read.
+kj::Array<ZipName> namesOfZip(kj::StringPtr path);
+
+}  // namespace io
