@@ -161,6 +161,58 @@ TEST_CASE("parse: a key or a header that is given twice is refused at its second
 )");
 }
 
+TEST_CASE("parse: what adds to a table in braces, or to a value, is refused at its own line") {
+  auto expected = R"(x.toml:3:1: error: `[data.augment]` adds to `data`, which is given further up
+  3 | [data.augment] # more
+    | ^^^^^^^^^^^^^^
+  help: write `[data]` as a section, or put `augment` into the braces
+1 error in x.toml; nothing was started.
+)";
+  CHECK(errorsOf("data = { a = 1 }\n\n[data.augment] # more\n[c]\n") == expected);
+  CHECK(errorsOf("data = { a = 1 }\n\n[data.augment] # more") == expected);
+  CHECK(errorsOf("a.b = {}\n[[ a.b . c ]]\n[d]\n") ==
+        R"(x.toml:2:1: error: `[[ a.b . c ]]` adds to `a.b`, which is given further up
+  2 | [[ a.b . c ]]
+    | ^^^^^^^^^^^^^
+  help: write `[a.b]` as a section, or put `c` into the braces
+1 error in x.toml; nothing was started.
+)");
+
+  CHECK(errorsOf("[x]\ndata = { a = 1 }\ndata.b = 2\nc = 3\n") ==
+        R"(x.toml:3:1: error: `data.b` adds to `data`, which is given further up
+  3 | data.b = 2
+    | ^^^^^^
+  help: put `b` where `data` is given
+1 error in x.toml; nothing was started.
+)");
+
+  CHECK(
+      errorsOf("[data]\naugment = 3\n[data.augment.more]\nb = 4\n") ==
+      R"(x.toml:3:1: error: `[data.augment.more]` adds to `data.augment`, which is given further up
+  3 | [data.augment.more]
+    | ^^^^^^^^^^^^^^^^^^^
+  help: one of the two has to go: which one was meant cannot be told
+1 error in x.toml; nothing was started.
+)");
+  CHECK(errorsOf("[data]\naugment = 3\n[data.augment]\nb = 4\n") ==
+        R"(x.toml:3:1: error: `[data.augment]` is given twice
+  3 | [data.augment]
+    | ^^^^^^^^^^^^^^
+  help: one of the two has to go: which one was meant cannot be told
+1 error in x.toml; nothing was started.
+)");
+}
+
+TEST_CASE("parse: a table in braces that goes on over its line is told the way out") {
+  CHECK(errorsOf("data = { a = 1,\n  b = 2 }\n") ==
+        R"(x.toml:1:16: error: a table in braces ends on the line that it begins on
+  1 | data = { a = 1,
+    |                ^
+  help: write all of it on one line, or write it as a section
+1 error in x.toml; nothing was started.
+)");
+}
+
 TEST_CASE("parse: odd texts are errors, never crashes") {
   for (auto text: {"\xff", "a = \"\x01\"", "=", "[", "[[", "]", "a", "a.", "{", "\"", "a = \"\\",
            "a = [[[[[[", "a = {b = {c = ", "\r\r\r", "a = '''", "a\xc3", "= = =", "a = 1e999"}) {

@@ -13,6 +13,10 @@ bool isKeyCharacter(char c) {
          c == '-';
 }
 
+bool isSpace(char c) {
+  return c == ' ' || c == '\t';
+}
+
 // The word that toml++ complains of: it names a place in or just behind it.
 Span wordAt(const Source& source, const Line& line, size_t at) {
   auto& text = source.text;
@@ -82,7 +86,6 @@ bool beginsAnew(const Source& source, const Line& line) {
   auto skip = [&](auto&& belongs) {
     while (i < line.end() && belongs(text[i])) ++i;
   };
-  auto isSpace = [](char c) { return c == ' ' || c == '\t'; };
   skip(isSpace);
   if (i == text.size()) return true;
   bool isHeader = i < line.end() && text[i] == '[';
@@ -102,21 +105,36 @@ Span spanAt(const Source& source, size_t at) {
   return Line(source, number).span(at, at + 1);
 }
 
-// The key or header that is given a second time: toml++ names its value, or the header's bracket.
+// The key that is given a second time: toml++ names its value.
 Span keyBefore(const Source& source, const Line& line, size_t at) {
   auto& text = source.text;
-  if (at < line.end() && text[at] == '[') {
-    size_t to = line.end();
-    while (to > at + 1 && text[to - 1] != ']') --to;
-    return line.span(at, to);
-  }
   size_t to = at;
-  auto isGap = [](char c) { return c == ' ' || c == '\t' || c == '='; };
+  auto isGap = [](char c) { return isSpace(c) || c == '='; };
   while (to > line.begin() && isGap(text[to - 1])) --to;
   size_t from = to;
-  auto endsKey = [](char c) { return c == ' ' || c == '\t' || c == '{' || c == ','; };
+  auto endsKey = [](char c) { return isSpace(c) || c == '{' || c == ','; };
   while (from > line.begin() && !endsKey(text[from - 1])) --from;
   return from < to ? line.span(from, to) : wordAt(source, line, at);
+}
+
+// The header `[name]` or `[[name]]` that the line is, with or without spaces; null if it is another
+// line.
+kj::Maybe<Span> headerIn(const Source& source, const Line& line, kj::StringPtr name) {
+  size_t end = line.begin();
+  kj::Vector<char> letters;
+  for (size_t i: kj::range(line.begin(), line.end())) {
+    char c = source.text[i];
+    if (c == '#') break;
+    if (isSpace(c)) continue;
+    letters.add(c);
+    end = i + 1;
+  }
+  letters.add('\0');
+  kj::StringPtr text(letters.begin(), letters.size() - 1);
+  if (text != kj::str('[', name, ']') && text != kj::str("[[", name, "]]")) return nullptr;
+  size_t begin = line.begin();
+  while (isSpace(source.text[begin])) ++begin;
+  return line.span(begin, end);
 }
 
 kj::String textOf(const Span& span) {
@@ -148,6 +166,51 @@ void reportBareValue(const Span& span, Diagnostics& diagnostics) {
   }
   diagnostics.error(span, kj::str("`", word, "` is not a value"),
       kj::str("a string stands in quotes: \"", word, "\"; truth is `true` or `false`"));
+}
+
+constexpr kj::StringPtr WHICH_WAS_MEANT =
+    "one of the two has to go: which one was meant cannot be told"_kj;
+
+void reportTwice(const Span& span, Diagnostics& diagnostics) {
+  diagnostics.error(span, kj::str("`", textOf(span), "` is given twice"), WHICH_WAS_MEANT);
+}
+
+// Reports a key or header, `a.b` by its name, at `span`, where `a` is complete already.
+void reportAddition(
+    const Span& span, kj::StringPtr name, kj::StringPtr what, Diagnostics& diagnostics) {
+  size_t dot = name.findLast('.').orDefault(0);
+  auto whole = kj::heapString(name.slice(0, dot));
+  auto part = name.slice(kj::min(dot + 1, name.size()));
+  kj::String help;
+  if (contains(what, "inline table")) {
+    help = kj::str("write `[", whole, "]` as a section, or put `", part, "` into the braces");
+  } else if (contains(what, "existing table")) {
+    help = kj::str("put `", part, "` where `", whole, "` is given");
+  } else {
+    help = kj::str(WHICH_WAS_MEANT);
+  }
+  diagnostics.error(
+      span, kj::str("`", textOf(span), "` adds to `", whole, "`, which is given further up"), help);
+}
+
+// Reports a header that clashes with what is before it. toml++ names its bracket where all of it is
+// given twice; where it adds to something, the end of its line or the beginning of the next one.
+void reportHeader(const Source& source, uint lineNumber, uint column, kj::StringPtr what,
+    Diagnostics& diagnostics) {
+  Line line(source, lineNumber), above(source, kj::max(1u, lineNumber - 1));
+  auto begin = what.findFirst('\'').orDefault(0) + 1;
+  auto name = kj::heapString(what.slice(begin, what.findLast('\'').orDefault(begin)));
+  KJ_IF_MAYBE(own, headerIn(source, line, name)) {
+    if (own->column == column) return reportTwice(*own, diagnostics);
+    reportAddition(*own, name, what, diagnostics);
+  } else KJ_IF_MAYBE(before, headerIn(source, above, name)) {
+    reportAddition(*before, name, what, diagnostics);
+  } else {
+    // toml++ does not repeat a name in quotes as it is written.
+    auto place = line.byteAt(column);
+    diagnostics.error(
+        line.span(place, place + 1), "a header up to here adds to what is given above");
+  }
 }
 
 // What toml++ says of a real number and of an integer that is too large.
@@ -184,10 +247,16 @@ void reportSyntax(const Source& source, uint lineNumber, uint column, kj::String
       return;
     }
   }
-  if (contains(what, "cannot redefine")) {
-    auto key = keyBefore(source, line, at);
-    diagnostics.error(key, kj::str("`", textOf(key), "` is given twice"),
-        "one of the two has to go: which one was meant cannot be told");
+  bool isClash = contains(what, "cannot redefine") || contains(what, "cannot insert");
+  if (isClash && thing == "table header") {
+    reportHeader(source, lineNumber, column, what, diagnostics);
+  } else if (isClash && contains(what, "as dotted key-value pair")) {
+    reportAddition(span, textOf(span), what, diagnostics);
+  } else if (isClash) {
+    reportTwice(keyBefore(source, line, at), diagnostics);
+  } else if (contains(what, "expected key or closing '}', saw '\\n'")) {
+    diagnostics.error(span, "a table in braces ends on the line that it begins on",
+        "write all of it on one line, or write it as a section");
   } else if (contains(what, "could not determine value type") || thing == "boolean" ||
              (thing == "floating-point" && isLetter(textOf(span)[0]))) {
     reportBareValue(bareValueAt(source, line, at), diagnostics);
