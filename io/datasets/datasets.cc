@@ -413,6 +413,14 @@ kj::Own<Dataset> openDataset(const DataConfig& config, Progress progress, Warn w
         dataset->validation().count() != facts->validationRecords) {
       configs::fail("the records in ", folder, " are not those of the data set ",
           config.dataset->name, ": ", dataset->training().count(), " + ",
+    for (auto db: {&dataset->training(), &dataset->validation()}) {
+      KJ_IF_MAYBE(name, db->dataset()) {
+        if (*name == config.dataset->name) continue;
+        configs::fail("the records in ", folder, " are those of the data set ", *name, ", not ",
+            config.dataset->name, "; set ", config.names.dataset, " to \"", *name, "\", or ",
+            config.names.source, " to other records");
+      }
+    }
           dataset->validation().count(), " images of ", shape.channels, "×", shape.height, "×",
           shape.width, " in ", dataset->classes(),
           " classes; set data.dataset or data.resize_short_side to what was packed");

@@ -99,8 +99,8 @@ void importDataset(const DataConfig& config, kj::Maybe<kj::StringPtr> datasets, 
     auto files = findFiles(config, datasets, into, progress);
     importFiles(config, files, *training, *validation, progress);
   }
-  training->finish();
-  validation->finish();
+  training->finish(config.dataset->name);
+  validation->finish(config.dataset->name);
 }
 
 }  // namespace io

@@ -44,6 +44,9 @@ public:
   }
   kj::ArrayPtr<const kj::byte> digest() const override { return description.digest; }
   kj::StringPtr path() const override { return name; }
+  kj::Maybe<kj::StringPtr> dataset() const override {
+    return datasetName.map([](const kj::String& text) -> kj::StringPtr { return text; });
+  }
 
   kj::Maybe<kj::String> source(uint64_t index) const override {
     kj::Maybe<kj::String> found;
@@ -69,6 +72,9 @@ private:
           configs::fail("it was written by another version of this program");
         }
         if (description.crc != checksum(description)) configs::fail("its description is damaged");
+        KJ_IF_MAYBE(bytes, pages().find(DATASET_KEY)) {
+          datasetName = kj::heapString(bytes->asChars());
+        }
         return;
       }
     }
@@ -78,6 +84,7 @@ private:
   kj::String name;
   kj::Maybe<LmdbFile> file;
   Description description;
+  kj::Maybe<kj::String> datasetName;
 };
 
 class LmdbRecordReader final: public RecordReader {

@@ -41,6 +41,9 @@ public:
   // records.
   virtual kj::ArrayPtr<const kj::byte> digest() const = 0;
   virtual kj::StringPtr path() const = 0;
+  // The data set that the records were imported from, a name in DATASETS; null if the database does
+  // not say, as those of older programs. Lives as long as this.
+  virtual kj::Maybe<kj::StringPtr> dataset() const = 0;
   // The path of record `index`'s image in the data that was imported; null where records do not
   // come from files of their own, and in databases of older programs.
   virtual kj::Maybe<kj::String> source(uint64_t index) const = 0;
@@ -78,8 +81,9 @@ public:
   // none has.
   virtual void add(uint32_t label, uint64_t id, Encoding encoding, ImageShape shape,
       kj::ArrayPtr<const kj::byte> bytes, kj::StringPtr source = nullptr) = 0;
-  // Commits, syncs and moves the database to its place.
-  virtual void finish() = 0;
+  // Commits, syncs and moves the database to its place. `dataset` is what RecordDb::dataset() then
+  // returns; an empty one stands for null.
+  virtual void finish(kj::StringPtr dataset = nullptr) = 0;
 };
 
 }  // namespace io

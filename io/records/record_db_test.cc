@@ -30,10 +30,10 @@ constexpr kj::StringPtr WAY_OUT =
     "; delete this file and the next run imports the data again (if pack_records wrote it: pack "
     "again)"_kj;
 
-void writeRecords(kj::StringPtr path, uint64_t count) {
+void writeRecords(kj::StringPtr path, uint64_t count, kj::StringPtr dataset = nullptr) {
   auto writer = RecordWriter::create(path);
   for (uint64_t i = 0; i < count; ++i) writer->add(i % 10, i, Encoding::RAW, SHAPE, pixels(i));
-  writer->finish();
+  writer->finish(dataset);
 }
 
 kj::Array<kj::byte> fileOf(kj::StringPtr path) {
@@ -62,6 +62,19 @@ TEST_CASE("RecordDb: every record comes back as it was written, in any order") {
     CHECK(record.shape == SHAPE);
     CHECK(record.bytes == pixels(index).asPtr());
   }
+}
+
+TEST_CASE("RecordDb: knows its data set if that was written, which the digest does not depend on") {
+  Scratch scratch;
+  auto named = scratch.path("named.mdb"), unnamed = scratch.path("unnamed.mdb");
+  writeRecords(named, 20, "mnist");
+  writeRecords(unnamed, 20);
+  auto db = RecordDb::open(named);
+  CHECK(KJ_ASSERT_NONNULL(db->dataset()) == "mnist");
+  auto older = RecordDb::open(unnamed);
+  CHECK(older->dataset() == nullptr);
+  CHECK(db->digest() == older->digest());
+  CHECK(RecordReader::open(*db)->read(19).id == 19);
 }
 
 TEST_CASE("RecordDb: images of two shapes have none in common") {

@@ -6,6 +6,8 @@
 //   0 … count-1           the records
 //   2^63 + record         the path of the record's image in its source, as its bytes; there for
 //                         image folders, but not in databases of older programs
+//   2^64-2                the name of the data set that all records are from, as its bytes; not in
+//                         databases of older programs
 //   2^64-1                the description
 //
 // Numbers inside values are little-endian.
@@ -40,6 +42,7 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
 
 constexpr uint32_t RECORD_VERSION = 1;
 constexpr uint64_t PATH_KEYS = uint64_t(1) << 63;
+constexpr uint64_t DATASET_KEY = std::numeric_limits<uint64_t>::max() - 1;
 constexpr uint64_t DESCRIPTION_KEY = std::numeric_limits<uint64_t>::max();
 
 struct RecordHeader {

@@ -122,11 +122,14 @@ public:
     commitIfLarge();
   }
 
-  void finish() override {
+  void finish(kj::StringPtr dataset) override {
     for (auto i: kj::indices(sources)) {
       auto bytes = sources[i].asBytes();
       memcpy(put(PATH_KEYS + i, bytes.size()), bytes.begin(), bytes.size());
       commitIfLarge();
+    }
+    if (dataset.size() > 0) {
+      memcpy(put(DATASET_KEY, dataset.size()), dataset.begin(), dataset.size());
     }
     auto shape = common.orDefault(ImageShape{0, 0, 0});
     Description description = {{'R', 'D', 'E', 'S'}, RECORD_VERSION, count, classes, shape.channels,
