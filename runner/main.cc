@@ -295,7 +295,10 @@ private:
         return kj::str("a role leaves its trace in a folder: --folder DIR");
       }
       if (untilStdinCloses) endWithStdin();
-      if (!launched) endAtInterrupt("\ninterrupted\n");
+      if (!launched) {
+        nameFolderOption();
+        endAtInterrupt("\ninterrupted\n");
+      }
       auto loaded = load();
       RoleOptions options{*r, index, kj::mv(coordinator), {kj::mv(folder)}, traceSteps, launched};
       KJ_IF_MAYBE(why, runRoles(loaded, options, commandLine)) return kj::mv(*why);

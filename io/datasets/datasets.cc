@@ -29,17 +29,22 @@ namespace io {
 
 namespace {
 
+[[noreturn]] void failInTheWay(const DataConfig& config, kj::StringPtr path) {
+  configs::fail("cannot make the folder ", path, ": a file has that name; rename it, or set ",
+      config.names.folder, " to another folder");
+}
+
 void makeFolders(const DataConfig& config, kj::StringPtr path) {
   for (size_t i = 1; i <= path.size(); ++i) {
     if (i < path.size() && path[i] != '/') continue;
     auto folder = kj::heapString(path.slice(0, i));
-    if (::mkdir(folder.cStr(), 0777) != 0 && errno != EEXIST) {
-      int error = errno;
-      // On the way to a folder that is there, others may not be ours to make.
-      if (pathKind(folder) == PathKind::FOLDER) continue;
-      configs::fail("cannot make the folder ", folder, ": ", strerror(error), "; set ",
-          config.names.folder, " to a folder that can be written");
-    }
+    if (::mkdir(folder.cStr(), 0777) == 0) continue;
+    int error = errno;
+    // On the way to a folder that is there, others may not be ours to make.
+    if (pathKind(folder) == PathKind::FOLDER) continue;
+    if (error == EEXIST) failInTheWay(config, folder);
+    configs::fail("cannot make the folder ", folder, ": ", strerror(error), "; set ",
+        config.names.folder, " to a folder that can be written");
   }
 }
 
@@ -188,6 +193,7 @@ void takeOver(const DataConfig& config, kj::StringPtr part) {
 // Throws if another process has it, or if it is not an import's.
 kj::AutoCloseFd takeFolder(const DataConfig& config, kj::StringPtr part, kj::StringPtr into) {
   for (;;) {
+    if (pathKind(part) == PathKind::FILE) failInTheWay(config, part);
     naming(part, into, [&]() { makeFolders(config, part); });
     int fd = ::open(part.cStr(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     // Its owner has just moved or removed it.
@@ -407,12 +413,6 @@ kj::Own<Dataset> openDataset(const DataConfig& config, Progress progress, Warn w
   auto dataset = kj::heap<CachedDataset>(config, folder, progress, warn);
   // A folder of packed records may be of anything.
   KJ_IF_MAYBE(facts, factsOf(config)) {
-    auto shape = dataset->storedShape().orDefault(ImageShape{0, 0, 0});
-    if (!(shape == facts->shape) || dataset->classes() != facts->classes ||
-        dataset->training().count() != facts->trainingRecords ||
-        dataset->validation().count() != facts->validationRecords) {
-      configs::fail("the records in ", folder, " are not those of the data set ",
-          config.dataset->name, ": ", dataset->training().count(), " + ",
     for (auto db: {&dataset->training(), &dataset->validation()}) {
       KJ_IF_MAYBE(name, db->dataset()) {
         if (*name == config.dataset->name) continue;
@@ -421,6 +421,12 @@ kj::Own<Dataset> openDataset(const DataConfig& config, Progress progress, Warn w
             config.names.source, " to other records");
       }
     }
+    auto shape = dataset->storedShape().orDefault(ImageShape{0, 0, 0});
+    if (!(shape == facts->shape) || dataset->classes() != facts->classes ||
+        dataset->training().count() != facts->trainingRecords ||
+        dataset->validation().count() != facts->validationRecords) {
+      configs::fail("the records in ", folder, " are not those of the data set ",
+          config.dataset->name, ": ", dataset->training().count(), " + ",
           dataset->validation().count(), " images of ", shape.channels, "×", shape.height, "×",
           shape.width, " in ", dataset->classes(),
           " classes; set data.dataset or data.resize_short_side to what was packed");

@@ -18,6 +18,18 @@
 
 namespace io {
 
+TEST_CASE(
+    "openDataset: a file where the cache or a folder of it should be is named as in the way") {
+  CacheScratch scratch;
+  auto config = testConfig("image_folder", scratch.path("images"));
+  scratch.write("images/cat/1.jpg", jpegOf(1));
+  auto cache = scratch.write("cache", nullptr);
+  CHECK(thrownBy([&]() { openDataset(config, silent()); }) ==
+        kj::str("cannot make the folder ", cache,
+            ": a file has that name; rename it, or set RUNNER_CACHE to another folder"));
+  KJ_SYSCALL(::unlink(cache.cStr()));
+}
+
 TEST_CASE("openDataset: a cached folder of which a file was deleted is imported again") {
   ImageFolder scratch;
   auto& config = scratch.config;

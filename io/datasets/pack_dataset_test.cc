@@ -63,8 +63,8 @@ TEST_CASE("packDataset: messages name the folder that is to be, not the one that
   CHECK(!tests::contains(message, ".part"));
   scratch.write("file", nullptr);
   CHECK(thrownBy([&]() { packDataset(config, scratch.path("file/packed"), silent()); }) ==
-        kj::str("cannot make the folder ", scratch.path("file/packed"),
-            ": Not a directory; set OUT to a folder that can be written"));
+        kj::str("cannot make the folder ", scratch.path("file"),
+            ": a file has that name; rename it, or set OUT to another folder"));
 }
 
 TEST_CASE("packDataset: a slash behind the folder's name changes nothing") {
@@ -113,7 +113,8 @@ TEST_CASE("packDataset: what a killed process left behind is removed") {
   // Nobody asked for a file to be removed.
   scratch.write("other.part", nullptr);
   CHECK(thrownBy([&]() { packDataset(config, scratch.path("other"), silent()); }) ==
-        kj::str("cannot open the folder ", scratch.path("other.part"), ": Not a directory"));
+        kj::str("cannot make the folder ", scratch.path("other.part"),
+            ": a file has that name; rename it, or set RUNNER_CACHE to another folder"));
 }
 
 TEST_CASE("packDataset: a folder of somebody else at the place of the unfinished one is refused") {

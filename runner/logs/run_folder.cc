@@ -37,7 +37,7 @@ bool isWritten(kj::StringPtr name) {
   return ofRole && (name.endsWith(".log") || name.endsWith(".trace.json"));
 }
 
-[[noreturn]] void failToMake(kj::StringPtr path, int error, kj::StringPtr wayOut = OTHER_RUNS) {
+[[noreturn]] void failToMake(kj::StringPtr path, int error, kj::StringPtr wayOut = otherRuns()) {
   configs::fail("cannot make the folder ", path, ": ", strerror(error), "; ", wayOut);
 }
 
@@ -76,8 +76,12 @@ void makeFolders(kj::StringPtr path, kj::StringPtr wayOut) {
   for (size_t i = 1; i <= path.size(); i++) {
     if (i < path.size() && path[i] != '/') continue;
     auto prefix = kj::heapString(path.slice(0, i));
-    if (::mkdir(prefix.cStr(), 0777) != 0 && errno != EEXIST) {
-      failToMake(prefix, errno, wayOut);
+    if (::mkdir(prefix.cStr(), 0777) == 0) continue;
+    if (errno != EEXIST) failToMake(prefix, errno, wayOut);
+    struct stat about;
+    if (::stat(prefix.cStr(), &about) != 0 || !S_ISDIR(about.st_mode)) {
+      configs::fail(
+          "cannot make the folder ", prefix, ": a file has that name; rename it, or ", wayOut);
     }
   }
 }
@@ -85,6 +89,12 @@ void makeFolders(kj::StringPtr path, kj::StringPtr wayOut) {
 RunFolder newRunFolder(kj::StringPtr runs, kj::StringPtr name) {
   auto parent = kj::str(runs, "/", name);
   makeFolders(parent);
+  auto last = kj::str(parent, "/last");
+  struct stat about;
+  if (::lstat(last.cStr(), &about) == 0 && !S_ISLNK(about.st_mode)) {
+    configs::fail("cannot make the link ", last,
+        " to the newest run: something else has that name; rename it, or ", otherRuns());
+  }
   for (uint64_t n = newest(parent) + 1;; n++) {
     auto path = kj::str(parent, "/", n);
     if (::mkdir(path.cStr(), 0777) != 0) {
@@ -95,7 +105,6 @@ RunFolder newRunFolder(kj::StringPtr runs, kj::StringPtr name) {
     // that name is left from a killed process.
     auto link = kj::str(parent, "/.last-", n);
     ::unlink(link.cStr());
-    auto last = kj::str(parent, "/last");
     if (::symlink(kj::str(n).cStr(), link.cStr()) != 0) failToMake(link, errno);
     if (::rename(link.cStr(), last.cStr()) != 0) failToMake(last, errno);
     return {kj::mv(path)};
@@ -139,7 +148,7 @@ kj::Array<kj::String> latestSweepIn(kj::StringPtr parent) {
 void writeRunOrder(kj::StringPtr parent, kj::ArrayPtr<const kj::StringPtr> names) {
   // Sweeps that begin at the same time would each leave out the other's runs.
   int raw = ::open(parent.cStr(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (raw < 0) configs::fail("cannot read ", parent, ": ", strerror(errno), "; ", OTHER_RUNS);
+  if (raw < 0) configs::fail("cannot read ", parent, ": ", strerror(errno), "; ", otherRuns());
   kj::AutoCloseFd lock(raw);
   while (::flock(lock, LOCK_EX) != 0 && errno == EINTR) {
   }
@@ -164,11 +173,11 @@ kj::Maybe<kj::AutoCloseFd> lockOf(const RunFolder& folder) {
   makeFolders(folder.path);
   auto name = lockFile(folder);
   int raw = ::open(name.cStr(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (raw < 0) configs::fail("cannot write ", name, ": ", strerror(errno), "; ", OTHER_RUNS);
+  if (raw < 0) configs::fail("cannot write ", name, ": ", strerror(errno), "; ", otherRuns());
   kj::AutoCloseFd fd(raw);
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) return nullptr;
-    configs::fail("cannot lock ", name, ": ", strerror(errno), "; ", OTHER_RUNS);
+    configs::fail("cannot lock ", name, ": ", strerror(errno), "; ", otherRuns());
   }
   // For messages of others, and no more: see holderOf().
   auto number = kj::str(::getpid(), "\n");
@@ -191,7 +200,7 @@ HeldRunFolder::HeldRunFolder(RunFolder ownFolder): folder(kj::mv(ownFolder)) {
     lock = kj::mv(*fd);
   } else {
     configs::fail(
-        holderOf(folder), " works in ", folder.path, "; wait until it has ended, or ", OTHER_RUNS);
+        holderOf(folder), " works in ", folder.path, "; wait until it has ended, or ", otherRuns());
   }
 }
 

@@ -29,7 +29,7 @@ struct RunFolder {
 
 // Makes `path` with every folder above it that is not there. Throws as newRunFolder() does;
 // `wayOut` says where else the user may write.
-void makeFolders(kj::StringPtr path, kj::StringPtr wayOut = OTHER_RUNS);
+void makeFolders(kj::StringPtr path, kj::StringPtr wayOut = otherRuns());
 
 // Makes the next free `runs`/`name`/<n> (n = 1, 2, …) and lets `runs`/`name`/last point to it.
 // Other names in that folder, as `007` and `20261122`, do not count. Safe against others that do

@@ -32,6 +32,33 @@ TEST_CASE("newRunFolder: a link that a killed process has left is in nobody's wa
   CHECK(kj::StringPtr(target) == "1");
 }
 
+TEST_CASE("newRunFolder: a file or a folder in the way is named and stays, and nothing is made") {
+  auto runs = tests::newFolder();
+  auto refusal = [&]() {
+    auto e = kj::runCatchingExceptions([&]() { newRunFolder(runs, "x"); });
+    return kj::str(KJ_ASSERT_NONNULL(e).getDescription());
+  };
+  auto parent = kj::str(runs, "/x");
+  tests::writeFile(parent, "mine");
+  CHECK(
+      refusal() == kj::str("cannot make the folder ", parent,
+                       ": a file has that name; rename it, or choose another folder with --runs"));
+  KJ_SYSCALL(::unlink(parent.cStr()));
+
+  auto last = kj::str(parent, "/last");
+  auto expected = kj::str("cannot make the link ", last,
+      " to the newest run: something else has that name; rename it, or choose another folder with "
+      "--runs");
+  makeFolders(last);
+  CHECK(refusal() == expected);
+  KJ_SYSCALL(::rmdir(last.cStr()));
+  tests::writeFile(last, "mine");
+  CHECK(refusal() == expected);
+  CHECK(tests::readFile(last) == "mine");
+  KJ_SYSCALL(::unlink(last.cStr()));
+  KJ_SYSCALL(::rmdir(parent.cStr()));
+}
+
 TEST_CASE("makeFolders: says which folder cannot be made, and where else to write") {
   auto e = kj::runCatchingExceptions([]() { makeFolders("/proc/foo/bar", "choose another"); });
   CHECK(tests::contains(KJ_ASSERT_NONNULL(e).getDescription(),

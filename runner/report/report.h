@@ -18,6 +18,6 @@ kj::String verdictOf(kj::ArrayPtr<const ReportedRun> runs);
 // Writes table.md, table.csv and report.html to `folder`. Throws if one of them cannot be written;
 // `wayOut` says where else.
 void writeReport(kj::StringPtr folder, kj::StringPtr title, kj::ArrayPtr<const ReportedRun> runs,
-    kj::StringPtr wayOut = OTHER_RUNS);
+    kj::StringPtr wayOut = otherRuns());
 
 }  // namespace runner

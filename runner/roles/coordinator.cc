@@ -365,7 +365,7 @@ void Job::checkFolder(uint epochsDone) {
   if (!isInPlace()) return;
   if (::access(folder.path.cStr(), W_OK | X_OK) != 0) {
     return fail(kj::str("cannot write to the folder of the run, ", folder.path, ": ",
-        strerror(errno), "; make it writable, or ", OTHER_RUNS));
+        strerror(errno), "; make it writable, or ", otherRuns()));
   }
   auto needed = neededRoom(experiment, facts);
   if (epochsDone == facts.epochs(experiment)) needed.logs_bytes = 0;

@@ -48,7 +48,7 @@ kj::Maybe<kj::String> whyNoRoom(const RunFolder& folder, NeededRoom needed) {
                   : kj::str(" and the logs of an epoch about ", bytesCell(needed.logs_bytes));
   return kj::str("not enough room on the disk of ", folder.path, ": ", bytesCell(free_bytes),
       " are free, but the weights need ", bytesCell(needed.weights_bytes), logs,
-      "; free some space, or ", OTHER_RUNS);
+      "; free some space, or ", otherRuns());
 }
 
 }  // namespace runner

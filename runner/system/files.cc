@@ -20,7 +20,7 @@ namespace runner {
 
 namespace {
 
-[[noreturn]] void failToWrite(kj::StringPtr name, int error, kj::StringPtr wayOut = OTHER_RUNS) {
+[[noreturn]] void failToWrite(kj::StringPtr name, int error, kj::StringPtr wayOut = otherRuns()) {
   kj::String advice;
   if (error == ENOSPC || error == EDQUOT) advice = kj::str("; free some space, or ", wayOut);
   if (error == EACCES || error == EPERM || error == EROFS) {
@@ -38,12 +38,12 @@ namespace {
 }
 
 void writeAll(int fd, kj::ArrayPtr<const kj::byte> bytes, kj::StringPtr name,
-    kj::StringPtr wayOut = OTHER_RUNS) {
+    kj::StringPtr wayOut = otherRuns()) {
   int error = runner::writeAll(fd, bytes);
   if (error != 0) failToWrite(name, error, wayOut);
 }
 
-kj::AutoCloseFd openToWrite(kj::StringPtr path, int flags, kj::StringPtr wayOut = OTHER_RUNS) {
+kj::AutoCloseFd openToWrite(kj::StringPtr path, int flags, kj::StringPtr wayOut = otherRuns()) {
   int fd = ::open(path.cStr(), flags | O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   if (fd < 0) failToWrite(path, errno, wayOut);
   return kj::AutoCloseFd(fd);
@@ -113,7 +113,18 @@ void syncFolder(kj::StringPtr folder, int file, kj::StringPtr path, kj::StringPt
   if (::fsync(fd) != 0 && errno != EINVAL) failToWrite(path, errno, wayOut);
 }
 
+// The option of this process's command that names another folder for a run.
+kj::StringPtr wayToOtherRuns = "choose another folder with --runs"_kj;
+
 }  // namespace
+
+kj::StringPtr otherRuns() {
+  return wayToOtherRuns;
+}
+
+void nameFolderOption() {
+  wayToOtherRuns = "choose another folder with --folder"_kj;
+}
 
 WholeFile::WholeFile(kj::StringPtr path, kj::StringPtr wayOut)
     : path(kj::str(path)), wayOut(wayOut) {

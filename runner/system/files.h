@@ -8,15 +8,18 @@
 
 namespace runner {
 
-// Where else to write a run, for a disk that is full or a folder that cannot be written.
-constexpr kj::StringPtr OTHER_RUNS =
-    "choose another folder with --runs (--folder of a role started by hand)"_kj;
+// Where else to write a run, for a disk that is full or a folder that cannot be written: "choose
+// another folder with --runs". Any thread may call it.
+kj::StringPtr otherRuns();
+// In place of `--runs` messages name `--folder`, which a role that is started by hand takes. Call
+// it before other threads start.
+void nameFolderOption();
 
 // Writes `pieces` one after another to `path`, as a WholeFile. Throws with path, cause and way out
 // (a full disk).
 void writeWhole(kj::StringPtr path, kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> pieces,
-    kj::StringPtr wayOut = OTHER_RUNS);
-void writeWhole(kj::StringPtr path, kj::StringPtr text, kj::StringPtr wayOut = OTHER_RUNS);
+    kj::StringPtr wayOut = otherRuns());
+void writeWhole(kj::StringPtr path, kj::StringPtr text, kj::StringPtr wayOut = otherRuns());
 
 // A file that appears at its path when it is complete. It is written under a temporary name in the
 // same folder, `<path>.part-<process>-<number>`, then synced to disk and renamed, and the folder is
@@ -27,7 +30,7 @@ void writeWhole(kj::StringPtr path, kj::StringPtr text, kj::StringPtr wayOut = O
 class WholeFile {
 public:
   // Throws as append() does. `wayOut` is where else to write, for a disk that is full.
-  explicit WholeFile(kj::StringPtr path, kj::StringPtr wayOut = OTHER_RUNS);
+  explicit WholeFile(kj::StringPtr path, kj::StringPtr wayOut = otherRuns());
   ~WholeFile() noexcept;
   KJ_DISALLOW_COPY(WholeFile);
 

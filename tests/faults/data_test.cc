@@ -50,8 +50,9 @@ TEST_CASE("a disk that fills up while training ends the run, which says which fi
 TEST_CASE("a disk that has no room for the weights is refused before any role starts") {
   if (!canMount()) SKIP_CASE("this machine lets no user mount a file system");
   auto ended = runOnDisk("256k", "tests/faults/short.toml", "train.seed=1");
-  checkFailed(ended, {"coordinator", "not enough room on the disk of ", "/short/1: ",
-                         " are free, but the weights need ", "free some space", "--runs"});
+  checkFailed(ended, {"coordinator", "not enough room on the disk of ",
+                         "/short/1: ", " are free, but the weights need ",
+                         "free some space, or choose another folder with --runs;"});
   CHECK_FALSE(contains(ended.output, "Speed:"));
 }
 

@@ -363,7 +363,8 @@ TEST_CASE("a coordinator is refused in the folder of a run that goes on, or has 
     checkFailed(second->wait(FAILS_WITHIN_S), {why});
     CHECK(readFile(kj::str(folder, "/events.jsonl")) == events);
   };
-  refuse(kj::str("process ", first->pid(), " works in ", folder));
+  refuse(kj::str("process ", first->pid(), " works in ", folder, "; wait until it has ended, or ",
+      "choose another folder with --folder"));
   first->kill(SIGKILL);
   first->wait();
   refuse(kj::str(folder, " holds a run already"));
