@@ -155,6 +155,9 @@ namespace {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   ModelFacts facts(experiment);
   auto folder = newRunFolder(runs, experiment.name);
+  kj::Maybe<kj::AutoCloseFd> lock;
+  // It tells `runner table` that the run goes on: a file system without locks costs only that.
+  kj::runCatchingExceptions([&]() { lock = lockOf(folder); });
   writeWhole(folder.experiment(), loaded.resolved);
   SingleRunView view(experiment, facts.epochs(experiment), facts.steps(experiment));
   view.say(openingOf(experiment, facts, folder));
@@ -215,7 +218,7 @@ namespace {
   uint failed = 0, elsewhere = 0;
   for (auto& record: records) {
     if (record.state == RunRecord::FAILED) failed++;
-    if (record.state == RunRecord::ELSEWHERE) elsewhere++;
+    if (record.state == RunRecord::RUNNING) elsewhere++;
   }
   auto reported = kj::heapArrayBuilder<ReportedRun>(records.size());
   for (size_t i: kj::indices(records)) {
@@ -279,7 +282,15 @@ kj::Array<ReportedRun> readRuns(
     for (auto& each: runs) {
       // Paths below different folders may be the same.
       auto& label = named.size() > 1 ? each.folder : each.label;
-      orLeaveOut([&]() { found.add(readReportedRun(each.folder, label)); });
+      orLeaveOut([&]() {
+        auto run = readReportedRun(each.folder, label);
+        RunFolder held{kj::str(each.folder)};
+        if (run.record.state == RunRecord::UNFINISHED && isHeld(held)) {
+          run.record.state = RunRecord::RUNNING;
+          run.record.reason = holderOf(held);
+        }
+        found.add(kj::mv(run));
+      });
     }
   }
   if (found.size() == 1) found[0].label = labelOf(found[0].record.folder, found[0].record.name);

@@ -175,15 +175,25 @@ kj::Maybe<kj::AutoCloseFd> lockOf(const RunFolder& folder) {
   int raw = ::open(name.cStr(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (raw < 0) configs::fail("cannot write ", name, ": ", strerror(errno), "; ", otherRuns());
   kj::AutoCloseFd fd(raw);
-  if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK) return nullptr;
-    configs::fail("cannot lock ", name, ": ", strerror(errno), "; ", otherRuns());
+  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) {
+      configs::fail("cannot lock ", name, ": ", strerror(errno), "; ", otherRuns());
+    }
+    // Who calls isHeld() shares the lock for a moment. Only a holder does not share it.
+    if (::flock(fd, LOCK_SH | LOCK_NB) != 0) return nullptr;
   }
   // For messages of others, and no more: see holderOf().
   auto number = kj::str(::getpid(), "\n");
   (void)!::ftruncate(fd, 0);
   (void)!::pwrite(fd, number.begin(), number.size(), 0);
   return kj::mv(fd);
+}
+
+bool isHeld(const RunFolder& folder) {
+  int raw = ::open(lockFile(folder).cStr(), O_RDONLY | O_CLOEXEC);
+  if (raw < 0) return false;
+  kj::AutoCloseFd fd(raw);
+  return ::flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
 kj::String holderOf(const RunFolder& folder) {

@@ -54,6 +54,9 @@ void writeRunOrder(kj::StringPtr parent, kj::ArrayPtr<const kj::StringPtr> names
 // released when the descriptor closes. Throws with path, cause and way out.
 kj::Maybe<kj::AutoCloseFd> lockOf(const RunFolder& folder);
 
+// Whether another process has that lock now, or an object of this one. Changes nothing there.
+bool isHeld(const RunFolder& folder);
+
 // Who has that lock, for messages: "process 4711", or "another process" if it has not said so.
 kj::String holderOf(const RunFolder& folder);
 

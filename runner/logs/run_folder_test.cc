@@ -2,7 +2,10 @@
 
 #include <doctest/doctest.h>
 #include <kj/debug.h>
+#include <kj/thread.h>
 #include <unistd.h>
+
+#include <atomic>
 
 #include "tests/command.h"
 #include "tests/text.h"
@@ -30,6 +33,29 @@ TEST_CASE("newRunFolder: a link that a killed process has left is in nobody's wa
   char target[16] = {};
   KJ_SYSCALL(::readlink(kj::str(runs, "/x/last").cStr(), target, sizeof(target) - 1));
   CHECK(kj::StringPtr(target) == "1");
+}
+
+TEST_CASE("isHeld: a folder is held while a lock of it lives, and looking at it takes no lock") {
+  RunFolder folder{tests::newFolder()};
+  CHECK_FALSE(isHeld(folder));
+  // Nothing was made.
+  CHECK(::rmdir(folder.path.cStr()) == 0);
+  {
+    HeldRunFolder held(RunFolder{kj::str(folder.path)});
+    CHECK(isHeld(folder));
+    CHECK(holderOf(folder) == kj::str("process ", ::getpid()));
+    CHECK(lockOf(folder) == nullptr);
+  }
+  CHECK_FALSE(isHeld(folder));
+
+  std::atomic<bool> isOver = false;
+  kj::Thread looker([&]() {
+    while (!isOver) isHeld(folder);
+  });
+  KJ_DEFER(isOver = true);
+  uint refused = 0;
+  for (uint i = 0; i < 2000; i++) refused += lockOf(folder) == nullptr;
+  CHECK(refused == 0);
 }
 
 TEST_CASE("newRunFolder: a file or a folder in the way is named and stays, and nothing is made") {

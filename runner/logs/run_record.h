@@ -82,10 +82,10 @@ struct RunRecord {
   kj::String folder;
   kj::String name;
 
-  // INTERRUPTED: by Ctrl-C or another signal to its launcher. UNFINISHED: it runs now, or was
-  // killed. ELSEWHERE: another process runs it now.
-  enum State { FINISHED, FAILED, INTERRUPTED, STOPPED, ELSEWHERE, UNFINISHED } state = UNFINISHED;
-  // Of FAILED, INTERRUPTED and STOPPED; of ELSEWHERE the process; of UNFINISHED what may be.
+  // INTERRUPTED: by Ctrl-C or another signal to its launcher. RUNNING: another process holds its
+  // folder, which readRunRecord() does not look at. UNFINISHED: it runs now, or was killed.
+  enum State { FINISHED, FAILED, INTERRUPTED, STOPPED, RUNNING, UNFINISHED } state = UNFINISHED;
+  // Of FAILED, INTERRUPTED and STOPPED; of RUNNING the process; of UNFINISHED what may be.
   kj::String reason;
   kj::String rule;  // of STOPPED: the sweep.stop that decided it
   kj::String digest;

@@ -200,7 +200,7 @@ kj::String verdictOf(Runs runs) {
   if (runs.size() == 1) return kj::str(verdictOfOne(runs[0]), expected);
   kj::Vector<kj::String> states;
   for (auto state: {RunRecord::FINISHED, RunRecord::FAILED, RunRecord::INTERRUPTED,
-           RunRecord::STOPPED, RunRecord::ELSEWHERE, RunRecord::UNFINISHED}) {
+           RunRecord::STOPPED, RunRecord::RUNNING, RunRecord::UNFINISHED}) {
     size_t count = 0;
     for (auto& run: runs) count += run.record.state == state;
     if (count > 0) states.add(kj::str(count, " ", stateWord(state)));

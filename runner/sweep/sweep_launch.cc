@@ -222,7 +222,7 @@ kj::Promise<void> SweepLaunch::runWaiting(uint parallel) {
   return kj::joinPromises(lanes.releaseAsArray()).then([this, parallel]() -> kj::Promise<void> {
     auto looked = kj::mv(elsewhere);
     for (size_t index: looked) {
-      if (lockOf(folderOf(index)) == nullptr) {
+      if (isHeld(folderOf(index))) {
         elsewhere.add(index);
       } else {
         waiting.add(index);
@@ -241,11 +241,8 @@ void SweepLaunch::lookAgainAtFailed() {
       say(kj::str(
           nameOf(index), ": another process has run it again since, and it has ended well"));
       records[index] = kj::mv(*record);
-    } else {
-      // A folder that cannot be made or locked is why the run failed.
-      kj::runCatchingExceptions([&]() {
-        if (lockOf(folderOf(index)) == nullptr) records[index] = recordElsewhere(index);
-      });
+    } else if (isHeld(folderOf(index))) {
+      records[index] = recordElsewhere(index);
     }
   }
 }
@@ -264,7 +261,7 @@ kj::Promise<void> SweepLaunch::takeNext() {
             return record;
           })
       .then([this, index](RunRecord&& record) {
-        if (record.state == RunRecord::ELSEWHERE) {
+        if (record.state == RunRecord::RUNNING) {
           elsewhere.add(index);
         } else {
           finish(index, kj::mv(record));
@@ -279,7 +276,7 @@ RunRecord SweepLaunch::recordElsewhere(size_t index) const {
   // It may not have come so far as to write its first event.
   auto ignored = kj::runCatchingExceptions([&]() { record = readRunRecord(folder.path); });
   record.folder = kj::str(folder.path);
-  record.state = RunRecord::ELSEWHERE;
+  record.state = RunRecord::RUNNING;
   record.reason = holderOf(folder);
   return record;
 }

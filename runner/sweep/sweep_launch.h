@@ -27,7 +27,7 @@ public:
   // Skips what is finished, runs the rest, and resolves to what is known of every run, in the order
   // of the list. A run that fails ends no other one. A run that another process runs, or tries
   // again after it failed here, is left to it and looked at again at the end: its record then says
-  // what became of it, or ELSEWHERE. What runs is taken down when the promise is dropped; it begins
+  // what became of it, or RUNNING. What runs is taken down when the promise is dropped; it begins
   // anew with the next call. Call once; the promise goes before this.
   kj::Promise<kj::Array<RunRecord>> run();
   // Before the promise is dropped: `reason` is recorded of every run that is then taken down.

@@ -53,8 +53,8 @@ kj::StringPtr stateWord(RunRecord::State state) {
       return "interrupted"_kj;
     case RunRecord::STOPPED:
       return "stopped"_kj;
-    case RunRecord::ELSEWHERE:
-      return "running elsewhere"_kj;
+    case RunRecord::RUNNING:
+      return "running"_kj;
     case RunRecord::UNFINISHED:
       return "unfinished"_kj;
   }

@@ -39,7 +39,7 @@ TextTable machineTable(kj::ArrayPtr<const ReportedRun> runs);
 // | run | weights sha256 | experiment sha256 |
 TextTable weightsTable(kj::ArrayPtr<const ReportedRun> runs);
 
-// "finished", "failed", "stopped", "running elsewhere", "unfinished".
+// "finished", "failed", "interrupted", "stopped", "running", "unfinished".
 kj::StringPtr stateWord(RunRecord::State state);
 
 // Where the published figures of the runs are from: each source once.

@@ -353,6 +353,21 @@ TEST_CASE("of many roles that never join the first few are named, and all are co
        "all);"});
 }
 
+TEST_CASE("runner table calls a run running until its process is gone") {
+  auto run = startedRun(ENDLESS);
+  auto table = [&]() {
+    auto into = newFolder();
+    return Command({RUNNER, "table", run->folder, "--into", into}).wait().output;
+  };
+  auto during = table();
+  run->command.kill(SIGKILL);
+  run->command.wait();
+  auto after = table();
+  INFO(during, after);
+  CHECK(contains(during, kj::str(" running: process ", run->command.pid(), "\n")));
+  CHECK(contains(after, " unfinished: "));
+}
+
 TEST_CASE("a coordinator is refused in the folder of a run that goes on, or has ended") {
   auto folder = newFolder();
   auto first = startCoordinator(ENDLESS, folder);

@@ -306,7 +306,7 @@ TEST_CASE("a run that fails ends no other one, is told with its reason, and is t
   }
 }
 
-TEST_CASE("a run whose folder another process holds is running elsewhere, and is not touched") {
+TEST_CASE("a run whose folder another process holds is running, and is not touched") {
   auto runs = newFolder();
   REQUIRE(run(runs).exitCode == 0);
   auto folder = folderOf(runs, NAMES[2]);
@@ -323,8 +323,7 @@ TEST_CASE("a run whose folder another process holds is running elsewhere, and is
   auto ended = run(runs);
   INFO(ended.output, ended.errors);
   CHECK(ended.exitCode == 0);
-  CHECK(contains(
-      ended.output, "- batch_size=256,learning_rate=0.05 running elsewhere: process 4711"));
+  CHECK(contains(ended.output, "- batch_size=256,learning_rate=0.05 running: process 4711"));
   CHECK(contains(ended.errors, "1 of 4 runs is running elsewhere"));
   CHECK(readFile(events) == "");
   CHECK(reportOf(kj::str(runs, "/small")) == tables);
@@ -342,14 +341,38 @@ TEST_CASE("a second call of a running sweep leaves its runs and its tables to th
   INFO(second.output, second.errors);
   CHECK(second.exitCode == 0);
   for (uint number = 1; number <= 4; ++number) {
-    auto line = kj::str("run ", number, "/4 ", NAMES[number - 1], ": running elsewhere: process ",
-        first->pid(), "\n");
+    auto line = kj::str(
+        "run ", number, "/4 ", NAMES[number - 1], ": running: process ", first->pid(), "\n");
     CHECK(contains(second.errors, line));
   }
   CHECK_FALSE(contains(second.output, "failed"));
   for (auto name: {"table.md", "table.csv", "report.html"}) {
     auto file = kj::str(runs, "/small/", name);
     CHECK(::access(file.cStr(), F_OK) != 0);
+  }
+}
+
+TEST_CASE("runner table calls the runs of a sweep running until their process is gone") {
+  auto runs = newFolder();
+  kj::StringPtr words[] = {"--set", "train.epochs=1000000", "--set", "sweep.parallel_runs=4"};
+  auto sweep = start(runs, words);
+  REQUIRE(sweep->waitForErrors("sweep 0/4 done"));
+  for (auto name: NAMES) {
+    auto events = kj::str(folderOf(runs, name), "/events.jsonl");
+    while (::access(events.cStr(), F_OK) != 0) REQUIRE_FALSE(sweep->waitForErrors("failed", 0));
+  }
+  auto table = [&]() {
+    auto into = newFolder();
+    return Command({RUNNER, "table", kj::str(runs, "/small"), "--into", into}).wait().output;
+  };
+  auto during = table();
+  sweep->kill(SIGKILL);
+  sweep->wait();
+  auto after = table();
+  INFO(during, after);
+  for (auto name: NAMES) {
+    CHECK(contains(during, kj::str("- ", name, " running: process ", sweep->pid(), "\n")));
+    CHECK(contains(after, kj::str("- ", name, " unfinished: ")));
   }
 }
 
