@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "runner/testing/test_run.h"
 #include "tests/text.h"
 
 namespace runner {
@@ -9,41 +10,11 @@ namespace {
 
 using tests::contains;
 
-// A run of one epoch with this accuracy.
-ReportedRun run(kj::StringPtr label, double accuracy) {
-  ReportedRun result;
-  result.label = kj::str(label);
-  auto& record = result.record;
-  record.state = RunRecord::FINISHED;
-  record.machine = {kj::str("A processor"), 2, 24ull << 30};
-  record.instructionSet = kj::str("avx2");
-  record.version = kj::str("1");
-  auto epochs = kj::heapArray<EpochRecord>(1);
-  auto& epoch = epochs[0];
-  epoch.epoch = 1;
-  epoch.step = 10;
-  epoch.globalStep = 20;
-  epoch.workers = 2;
-  epoch.images = 1000;
-  epoch.trainLoss = 0.5;
-  epoch.trainAccuracy = 0.25;
-  epoch.epoch_s = 2;
-  epoch.images_per_s = 500;
-  epoch.verbs = {0.01, 0.02, 0.03, 0.04, 0.05};
-  epoch.pushed_bytes = 1 << 20;
-  epoch.pulled_bytes = 1 << 20;
-  epoch.learningRate = 0.1;
-  epoch.validationLoss = 0.75;
-  epoch.validationAccuracy = accuracy;
-  record.epochRecords = kj::mv(epochs);
-  return result;
-}
-
 TEST_CASE(
     "resultsTable: what runs were set to has columns, in place of names where it tells them") {
   auto runs = kj::heapArray<ReportedRun>(2);
-  runs[0] = run("a", 0.9);
-  runs[1] = run("b", 0.8);
+  runs[0] = testRun("a", 0.9);
+  runs[1] = testRun("b", 0.8);
   runs[0].resolved = kj::str("[train]\nseed = 1\nepochs = 3\n");
   runs[1].resolved = kj::str("[train]\nseed = 2\nepochs = 3\n");
   tellApart(runs);
@@ -61,14 +32,14 @@ TEST_CASE(
 }
 
 TEST_CASE("validationsTable: one row a validated epoch") {
-  CHECK(formatTable(validationsTable(run("x/1", 0.9).record), TableFormat::CSV) ==
+  CHECK(formatTable(validationsTable(testRun("x/1", 0.9).record), TableFormat::CSV) ==
         "epoch,global step,validation loss,validation accuracy\n1,20,0.7500,0.9000\n");
 }
 
 TEST_CASE("machineTable: one row if all runs were on one machine, else one each") {
   auto runs = kj::heapArrayBuilder<ReportedRun>(2);
-  runs.add(run("a", 0.9));
-  runs.add(run("b", 0.9));
+  runs.add(testRun("a", 0.9));
+  runs.add(testRun("b", 0.9));
   auto all = runs.finish();
   CHECK(formatTable(machineTable(all), TableFormat::CSV) ==
         "CPU,cores,memory,instruction set,program\nA processor,2,24.0 GiB,avx2,1\n");
@@ -77,7 +48,7 @@ TEST_CASE("machineTable: one row if all runs were on one machine, else one each"
 }
 
 TEST_CASE("stepTimesTable: the five verbs in ms a step, and the traffic") {
-  auto one = kj::arr(run("x/1", 0.9));
+  auto one = kj::arr(testRun("x/1", 0.9));
   CHECK(formatTable(stepTimesTable(one), TableFormat::CSV) ==
         "read,forward,backward,push,pull,ms a step,pushed,pulled,a step and worker\n"
         "1.00,2.00,3.00,4.00,5.00,15.00,1.0 MiB,1.0 MiB,102.4 KiB\n");

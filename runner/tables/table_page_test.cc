@@ -3,45 +3,13 @@
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 
+#include "runner/testing/test_run.h"
 #include "tests/text.h"
 
 namespace runner {
 namespace {
 
 using tests::contains;
-
-// A run of one epoch with this accuracy.
-ReportedRun run(kj::StringPtr label, double accuracy) {
-  ReportedRun result;
-  result.label = kj::str(label);
-  auto& record = result.record;
-  record.state = RunRecord::FINISHED;
-  record.machine = {kj::str("A processor"), 2, 24ull << 30};
-  record.instructionSet = kj::str("avx2");
-  record.version = kj::str("1");
-  auto epochs = kj::heapArray<EpochRecord>(1);
-  auto& epoch = epochs[0];
-  epoch.epoch = 1;
-  epoch.step = 10;
-  epoch.globalStep = 20;
-  epoch.workers = 2;
-  epoch.images = 1000;
-  epoch.trainLoss = 0.5;
-  epoch.trainAccuracy = 0.25;
-  epoch.epoch_s = 2;
-  epoch.images_per_s = 500;
-  epoch.verbs = {0.01, 0.02, 0.03, 0.04, 0.05};
-  epoch.pushed_bytes = 1 << 20;
-  epoch.pulled_bytes = 1 << 20;
-  epoch.learningRate = 0.1;
-  epoch.validationLoss = 0.75;
-  epoch.validationAccuracy = accuracy;
-  record.epochRecords = kj::mv(epochs);
-  auto rows = kj::heapArray<ResultRow>(1);
-  rows[0] = ResultRow{1, kj::arr(MetricFigures{0.25, accuracy}), 2.0};
-  result.logTable = LogTable(ResultTable{kj::mv(rows), nullptr});
-  return result;
-}
 
 PublishedFigures published(double accuracy) {
   PublishedFigures figures;
@@ -55,7 +23,7 @@ constexpr kj::StringPtr CLASSIC =
     "|  1 | 0.250000 | 0.900000 | 2.0 |\n"_kj;
 
 TEST_CASE("tableMarkdown: a single run has the classic table, then what was published") {
-  auto one = kj::arr(run("x/1", 0.9));
+  auto one = kj::arr(testRun("x/1", 0.9));
   CHECK(tableMarkdown(one) == CLASSIC);
   CHECK(tableCsv(one) == "epoch,train-accuracy,valid-accuracy,time\n1,0.250000,0.900000,2.0\n");
 
@@ -69,7 +37,7 @@ TEST_CASE("tableMarkdown: a single run has the classic table, then what was publ
 }
 
 TEST_CASE("tableMarkdown: a last validation over more views than those before is told") {
-  auto one = kj::arr(run("x/1", 0.9));
+  auto one = kj::arr(testRun("x/1", 0.9));
   auto epochs = kj::heapArray<EpochRecord>(2);
   for (auto& epoch: epochs) epoch.validationViews = 1;
   epochs[1].validationViews = 6;
@@ -83,8 +51,8 @@ TEST_CASE("tableMarkdown: a last validation over more views than those before is
 
 TEST_CASE("tableMarkdown: several runs have a row each, and failures their reason") {
   auto runs = kj::heapArrayBuilder<ReportedRun>(2);
-  runs.add(run("lr=0.1", 0.9));
-  auto failed = run("lr=9", 0.1);
+  runs.add(testRun("lr=0.1", 0.9));
+  auto failed = testRun("lr=9", 0.1);
   failed.record.state = RunRecord::FAILED;
   failed.record.reason = kj::str("the loss is nan");
   failed.record.epochRecords = nullptr;
@@ -103,7 +71,7 @@ TEST_CASE("tableMarkdown: several runs have a row each, and failures their reaso
 }
 
 TEST_CASE("tableMarkdown: a table by steps may be thinned, without one a run has its state") {
-  auto one = kj::arr(run("x/1", 0.9));
+  auto one = kj::arr(testRun("x/1", 0.9));
   auto rows = kj::heapArray<StepRow>(100);
   for (uint i = 0; i < 100; i++) rows[i].step = i + 1;
   one[0].logTable = LogTable(StepTable{kj::mv(rows)});
@@ -130,7 +98,7 @@ TEST_CASE("tableMarkdown: a table by steps may be thinned, without one a run has
 }
 
 TEST_CASE("tableCsv: a run that failed before its first line has the columns of one that did not") {
-  auto one = kj::arr(run("x/1", 0.9));
+  auto one = kj::arr(testRun("x/1", 0.9));
   one[0].record.state = RunRecord::FAILED;
   one[0].logTable = nullptr;
   CHECK(tableCsv(one) == "epoch,train-accuracy,valid-accuracy,time\n");
@@ -142,7 +110,7 @@ TEST_CASE("tableCsv: a run that failed before its first line has the columns of 
 kj::Array<ReportedRun> sweepOf(RunRecord::State first, RunRecord::State second) {
   auto runs = kj::heapArray<ReportedRun>(2);
   for (size_t i: kj::indices(runs)) {
-    runs[i] = run(kj::str("a/", i + 1), 0.9);
+    runs[i] = testRun(kj::str("a/", i + 1), 0.9);
     runs[i].record.state = i == 0 ? first : second;
     runs[i].resolved = kj::str("[train]\nseed = ", i + 1, "\n");
     runs[i].expectations = kj::heapArray<Expectation>(1);
@@ -198,7 +166,7 @@ TEST_CASE("tableForTerminal: of runs of many settings the names and the results 
 }
 
 TEST_CASE("tableForTerminal: a single run has its epochs, and of its store what fits") {
-  auto one = kj::arr(run("x/1", 0.9));
+  auto one = kj::arr(testRun("x/1", 0.9));
   auto& record = one[0].record;
   record.workers = 1;
   record.servers = 1;
