@@ -139,6 +139,35 @@ TEST_CASE("bench losses --dump: the first weights, the batches taken in turn, an
   CHECK(contains(file("experiment.toml"), "network = \"mlp\""));
 }
 
+TEST_CASE("bench losses --dump FILE: a file is no folder, and stays as it is") {
+  auto file = kj::str(newFolder(), "/mine");
+  writeFile(file, "mine");
+  auto ended = bench({"losses", "configs/mnist_mlp_local.toml", "--steps=1", "--dump", file});
+  CHECK(ended.exitCode == 1);
+  CHECK(ended.output == "");
+  CHECK(
+      ended.errors == kj::str("error: ", file,
+                          " cannot be made or opened as a folder: name another one with --dump\n"));
+  CHECK(readFile(file) == "mine");
+}
+
+TEST_CASE("bench peers --help: what is broken off an indented line is indented further") {
+  auto help = bench({"peers", "--help"});
+  CHECK(help.exitCode == 0);
+  CHECK(
+      contains(help.output, "\n  two-workers: the small Inception in two workers of one thread, "));
+  size_t options = ::strstr(help.output.cStr(), "\nOptions:\n") - help.output.cStr();
+  bool isIndented = false;
+  for (size_t i = 0; i < options; i++) {
+    if (help.output[i] != '\n') continue;
+    auto line = help.output.slice(i + 1);
+    CAPTURE(line);
+    // A blank line is between both.
+    CHECK_FALSE((isIndented && line[0] != ' ' && line[0] != '\n'));
+    isIndented = line[0] == ' ';
+  }
+}
+
 TEST_CASE("bench train: a wrong file is reported as `runner check` does") {
   auto ended = bench({"train", "configs/mnist_mlp_local.toml", "--set=data.batch_size=0"});
   CHECK(ended.exitCode == 2);

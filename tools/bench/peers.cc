@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "runner/system/files.h"
+#include "runner/text/fitted_text.h"
 #include "runner/text/numbers.h"
 #include "tools/bench/columns.h"
 #include "tools/bench/command.h"
@@ -78,11 +79,17 @@ kj::String jsonOf(const Contest& contest, Rounds& all, kj::StringPtr version, kj
   return kj::str('{', kj::strArray(pairs, ","), "}\n");
 }
 
+// KJ breaks longer lines, without an indent.
+constexpr uint HELP_COLUMNS = 79;
+
 }  // namespace
 
 kj::MainFunc BenchPeers::getMain() {
   kj::Vector<kj::String> known;
-  for (auto& row: PEER_ROWS) known.add(kj::str("  ", row.name, ": ", row.doc, "\n"));
+  for (auto& row: PEER_ROWS) {
+    auto line = kj::str("  ", row.name, ": ", row.doc);
+    known.add(kj::str(runner::wrapped(line, HELP_COLUMNS), "\n"));
+  }
   auto gpuNames = KJ_MAP(network, GPU_NETWORKS) {
     return kj::str(network.name);
   };
