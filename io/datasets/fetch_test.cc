@@ -45,6 +45,17 @@ TEST_CASE("download: what is not there, or too large, is an error that leaves no
   CHECK(::access(to.cStr(), F_OK) != 0);
 }
 
+TEST_CASE("download: a name that nobody knows is an error that leaves no file") {
+  Scratch scratch;
+  Progress progress = [](kj::StringPtr, uint64_t, uint64_t) {};
+  auto to = scratch.path("to");
+  // A part of a name has at most 63 letters: the resolver asks no server for this one.
+  auto place = kj::str("http://", kj::repeat('x', 64), ".invalid/x.gz");
+  CHECK(thrownBy([&]() { download(place, to, 100, progress); }) ==
+        kj::str("cannot download ", place, ": Couldn't resolve host name"));
+  CHECK(::access(to.cStr(), F_OK) != 0);
+}
+
 TEST_CASE("download: the status that a server answers with is named") {
   int server;
   KJ_SYSCALL(server = ::socket(AF_INET, SOCK_STREAM, 0));

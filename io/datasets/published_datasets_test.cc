@@ -222,4 +222,18 @@ TEST_CASE("factsOf: what is known of a data set before it is fetched") {
   CHECK(factsOf(testConfig("image_folder")) == nullptr);
 }
 
+TEST_CASE("openDataset: a mirror whose name nobody knows is named, with the way out") {
+  CacheScratch scratch;
+  auto mirror = kj::str("http://", kj::repeat('x', 64), ".invalid");
+  auto refusal = [&](kj::StringPtr place) {
+    return kj::str("cannot download ", mirror, place, "cifar-10-binary.tar.gz: Couldn't resolve ",
+        "host name");
+  };
+  CHECK(thrownBy([&]() { openDataset(testConfig("cifar10", kj::str(mirror)), silent()); }) ==
+        kj::str("cannot find the data set cifar10: ", refusal("/cifar10/"), ", ", refusal("/"),
+            "; set data.source to a folder that holds cifar-10-binary.tar.gz, or leave it out"));
+  // Nothing unfinished is left in the cache.
+  for (auto& name: namesIn(scratch.path("cache"))) CHECK(name.endsWith(".lock"));
+}
+
 }  // namespace io

@@ -171,6 +171,24 @@ struct KeptRun {
     return Command({"python3", script, run, name}, {.folder = copy.folder}).wait();
   }
 
+  // Makes a page of the kept logs alone, by these entries of the index.
+  Ended updatePageOf(kj::StringPtr entries) {
+    writeFile(kj::str(copy.folder, "/results/index.toml"),
+        kj::str("[[machines]]\ncluster = \"…\"\nprocessor = \"\"\ncores = 1\nmemory = \"\"\n"
+                "network = \"\"\n\n[[datasets]]\nname = \"d\"\nclasses = 2\nimage = \"\"\n"
+                "training = 100\nvalidation = 100\n\n[[experiments]]\nname = \"small\"\n"
+                "dataset = \"d\"\n",
+            entries));
+    auto others =
+        Command({"sh", "-c", "cd \"$0\"/results && ls | grep log.xz | grep -v small | xargs rm -f",
+                    copy.folder})
+            .wait();
+    REQUIRE(others.exitCode == 0);
+    writeFile(kj::str(copy.folder, "/configs/small.toml"), "");
+    writeFile(copy.page, "<!-- results: small begin -->\n<!-- results: small end -->\n");
+    return copy.run();
+  }
+
   bool isKept() {
     return ::access(kj::str(copy.folder, "/results/small.log.xz").cStr(), F_OK) == 0;
   }
@@ -197,22 +215,7 @@ TEST_CASE("keep_log keeps a run's log once, with an entry that the index takes")
   CHECK(run.keep().exitCode == 2);
 
   // The page takes both, once the cluster is named.
-  auto index = kj::str(copy.folder, "/results/index.toml");
-  writeFile(
-      index, kj::str("[[machines]]\ncluster = \"…\"\nprocessor = \"\"\ncores = 1\nmemory = \"\"\n"
-                     "network = \"\"\n\n[[datasets]]\nname = \"d\"\nclasses = 2\nimage = \"\"\n"
-                     "training = 100\nvalidation = 100\n\n[[experiments]]\nname = \"small\"\n"
-                     "dataset = \"d\"\n",
-                 kept.output));
-  auto others = Command({"sh", "-c",
-                            "cd \"$0\"/results && ls | grep log.xz | grep -v small.log | "
-                            "xargs rm",
-                            copy.folder})
-                    .wait();
-  REQUIRE(others.exitCode == 0);
-  writeFile(kj::str(copy.folder, "/configs/small.toml"), "");
-  writeFile(copy.page, "<!-- results: small begin -->\n<!-- results: small end -->\n");
-  auto update = copy.run();
+  auto update = run.updatePageOf(kept.output);
   INFO(update.errors);
   CHECK(update.exitCode == 0);
   CHECK(readFile(copy.page) ==
@@ -225,6 +228,44 @@ TEST_CASE("keep_log keeps a run's log once, with an entry that the index takes")
         "- `configs/small.toml`.\n"
         "\n"
         "<!-- results: small end -->\n"_kj);
+}
+
+TEST_CASE("--update shows two runs in one table, each under its name") {
+  KeptRun run("1", SMALL);
+  auto first = run.keep();
+  run.write("log.txt",
+      "Node[0] Epoch[0] Train-accuracy=0.75\nNode[0] Epoch[0] Validation-accuracy=0.5\n"
+      "Node[0] Epoch[1] Train-accuracy=0.875\nNode[0] Epoch[1] Validation-accuracy=0.625\n");
+  auto second = run.keep("small_again");
+  INFO(first.errors, second.errors);
+  auto update = run.updatePageOf(kj::str(first.output, second.output));
+  INFO(update.errors);
+  CHECK(update.exitCode == 0);
+  CHECK(readFile(run.copy.page) ==
+        "<!-- results: small begin -->\n"
+        "\n"
+        "| run | epoch | train accuracy | valid accuracy |\n"
+        "| --- | --- | --- | --- |\n"
+        "| small | 1 | 0.500000 | 0.250000 |\n"
+        "| small_again | 1 | 0.750000 | 0.500000 |\n"
+        "| small_again | 2 | 0.875000 | 0.625000 |\n"
+        "\n"
+        "- small: `configs/small.toml`.\n"
+        "- small_again: `configs/small.toml`.\n"
+        "\n"
+        "<!-- results: small end -->\n"_kj);
+}
+
+TEST_CASE("--update refuses a kept log of two runs, and names it") {
+  KeptRun run("1", SMALL);
+  run.write("log.txt",
+      "Node[0] Epoch[0] Train-accuracy=0.5\nNode[0] Epoch[0] Validation-accuracy=0.25\n"
+      "Node[0] Epoch[0] Train-accuracy=0.5\nNode[0] Epoch[0] Validation-accuracy=0.25\n");
+  auto update = run.updatePageOf(run.keep().output);
+  CHECK(update.exitCode == 2);
+  CHECK(update.errors ==
+        "error: small holds 2 runs: line 1 is Node[0] Epoch[0], and line 3 is Node[0] Epoch[0] "
+        "again; keep each run in a log of its own.\n"_kj);
 }
 
 TEST_CASE("keep_log knows a sweep's run by its folder, an epoch's images, and what was published") {
