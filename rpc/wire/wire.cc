@@ -62,7 +62,7 @@ uint64_t Wire::bytesOf(kj::ArrayPtr<const kj::ArrayPtr<const capnp::word>> segme
 kj::Promise<void> Wire::count(uint64_t bytes, kj::Promise<void> write) {
   writing++;
   auto begun = clock.now();
-  return write.then([this, bytes, begun]() {
+  auto taken = [this, bytes, begun]() {
     // Long enough ago counts half, and half of that.
     if (written_bytes > MEMORY_BYTES) {
       written_bytes /= 2;
@@ -77,6 +77,9 @@ kj::Promise<void> Wire::count(uint64_t bytes, kj::Promise<void> write) {
       (*fulfiller)->fulfill();
     }
     waiting = nullptr;
+  };
+  return write.then(kj::mv(taken), [](kj::Exception&& e) {
+    if (e.getType() != kj::Exception::Type::DISCONNECTED) kj::throwFatalException(kj::mv(e));
   });
 }
 

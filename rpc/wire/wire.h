@@ -26,6 +26,10 @@ void breakOnSilence(kj::AsyncIoStream& stream, kj::Duration silence);
 
 // Passes messages on to another stream. All belongs to one event loop.
 //
+// A message that can no longer be sent because the other end is gone is dropped, and its write
+// counts as done. Otherwise RPC would stop reading at once, and lose what the other end sent before
+// it left. The end of what can be read tells that it is gone.
+//
 // Over TCP it keeps the socket's buffer as small as the way allows: the system's own grows until
 // the queues on the way are full, and what is urgent then comes through all of them (bufferbloat).
 class Wire final: public capnp::MessageStream {
@@ -53,14 +57,15 @@ public:
   using MessageStream::writeMessage;
   kj::Promise<void> writeMessage(kj::ArrayPtr<const int> fds,
       kj::ArrayPtr<const kj::ArrayPtr<const capnp::word>> segments) override {
-    return count(bytesOf(segments), inner.writeMessage(fds, segments));
+    return count(
+        bytesOf(segments), kj::evalNow([&]() { return inner.writeMessage(fds, segments); }));
   }
   using MessageStream::writeMessages;
   kj::Promise<void> writeMessages(
       kj::ArrayPtr<kj::ArrayPtr<const kj::ArrayPtr<const capnp::word>>> messages) override {
     uint64_t bytes = 0;
     for (auto& message: messages) bytes += bytesOf(message);
-    return count(bytes, inner.writeMessages(messages));
+    return count(bytes, kj::evalNow([&]() { return inner.writeMessages(messages); }));
   }
   kj::Maybe<int> getSendBufferSize() override { return inner.getSendBufferSize(); }
   kj::Promise<void> end() override { return inner.end(); }
