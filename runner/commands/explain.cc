@@ -7,7 +7,6 @@
 #include "runner/commands/update_plan.h"
 #include "runner/experiment/devices.h"
 #include "runner/experiment/model_facts.h"
-#include "runner/launch/launchers.h"
 #include "runner/roles/batches.h"
 #include "runner/roles/store_updater.h"
 #include "runner/tables/terminal_table.h"

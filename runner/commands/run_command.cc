@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "runner/experiment/model_facts.h"
-#include "runner/launch/launchers.h"
+#include "runner/launch/launch.h"
 #include "runner/launch/run_view.h"
 #include "runner/logs/run_ending.h"
 #include "runner/logs/run_folder.h"

@@ -174,4 +174,35 @@ void Launch::checkJoined() {
   }
 }
 
+kj::Promise<Outcome> launch(const LoadedExperiment& loaded, const RunFolder& folder, RunView& view,
+    kj::AsyncIoContext& io, kj::Maybe<rpc::TraceSteps> trace) {
+  auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+  auto start = [&loaded, &folder, &view, &io, trace](
+                   Role role, uint index, kj::StringPtr coordinator) {
+    RoleOptions options{role, index, kj::str(coordinator), {kj::str(folder.path)}, trace, true};
+    return startRole(loaded, kj::mv(options), view, io);
+  };
+  auto launch = kj::heap<Launch>(experiment, view, io.provider->getTimer(), kj::mv(start));
+  return kj::evalNow([&]() { return launch->run(); })
+      .catch_([](kj::Exception&& e) { return Outcome{.failure = reasonOf(e)}; })
+      .then([&experiment, &folder, &view](Outcome&& outcome) {
+        KJ_IF_MAYBE(reason, outcome.failure) {
+          auto& style = *experiment.log.style;
+          Outcome recorded;
+          auto record = [&]() { recorded = recordEnding(folder, style, Ending::FAILED, *reason); };
+          KJ_IF_MAYBE(e, kj::runCatchingExceptions(record)) {
+            view.say(kj::str(
+                "warning: the failure is not recorded in ", folder.path, ": ", reasonOf(*e)));
+          } else {
+            if (recorded.failure == nullptr) {
+              view.say(kj::str("warning: after the run had finished: ", *reason));
+            }
+            return recorded;
+          }
+        }
+        return kj::mv(outcome);
+      })
+      .attach(kj::mv(launch));
+}
+
 }  // namespace runner

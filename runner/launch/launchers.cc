@@ -8,10 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runner/launch/launch.h"
 #include "runner/logs/role_names.h"
-#include "runner/logs/run_ending.h"
-#include "runner/roles/role_options.h"
 #include "runner/roles/roles.h"
 #include "runner/roles/trace_file.h"
 #include "runner/system/child_process.h"
@@ -174,41 +171,16 @@ private:
 
 }  // namespace
 
-kj::Promise<Outcome> launch(const LoadedExperiment& loaded, const RunFolder& folder, RunView& view,
-    kj::AsyncIoContext& io, kj::Maybe<rpc::TraceSteps> trace) {
-  auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
-  auto start = [&loaded, &experiment, &folder, &view, &io, trace](
-                   Role role, uint index, kj::StringPtr coordinator) -> kj::Own<StartedRole> {
-    RoleOptions options{role, index, kj::str(coordinator), {kj::str(folder.path)}, trace, true};
-    switch (experiment.cluster.launcher->word) {
-      case LauncherKind::LOCAL:
-        return kj::heap<RoleProcess>(options, experiment.cluster, view, io);
-      case LauncherKind::INLINE:
-        return kj::heap<RoleThread>(loaded, kj::mv(options), io);
-    }
-    KJ_UNREACHABLE;
-  };
-  auto launch = kj::heap<Launch>(experiment, view, io.provider->getTimer(), kj::mv(start));
-  return kj::evalNow([&]() { return launch->run(); })
-      .catch_([](kj::Exception&& e) { return Outcome{.failure = reasonOf(e)}; })
-      .then([&experiment, &folder, &view](Outcome&& outcome) {
-        KJ_IF_MAYBE(reason, outcome.failure) {
-          auto& style = *experiment.log.style;
-          Outcome recorded;
-          auto record = [&]() { recorded = recordEnding(folder, style, Ending::FAILED, *reason); };
-          KJ_IF_MAYBE(e, kj::runCatchingExceptions(record)) {
-            view.say(kj::str(
-                "warning: the failure is not recorded in ", folder.path, ": ", reasonOf(*e)));
-          } else {
-            if (recorded.failure == nullptr) {
-              view.say(kj::str("warning: after the run had finished: ", *reason));
-            }
-            return recorded;
-          }
-        }
-        return kj::mv(outcome);
-      })
-      .attach(kj::mv(launch));
+kj::Own<StartedRole> startRole(
+    const LoadedExperiment& loaded, RoleOptions options, RunView& view, kj::AsyncIoContext& io) {
+  auto& cluster = KJ_ASSERT_NONNULL(loaded.experiment).cluster;
+  switch (cluster.launcher->word) {
+    case LauncherKind::LOCAL:
+      return kj::heap<RoleProcess>(options, cluster, view, io);
+    case LauncherKind::INLINE:
+      return kj::heap<RoleThread>(loaded, kj::mv(options), io);
+  }
+  KJ_UNREACHABLE;
 }
 
 }  // namespace runner

@@ -1,30 +1,39 @@
-// runner/launch/launchers.h: who starts the roles of a run, watches them, and takes them down.
+// runner/launch/launchers.h: how one role is started, watched and taken down.
 #pragma once
 
-#include <kj/array.h>
 #include <kj/async-io.h>
 #include <kj/string.h>
 
-#include "rpc/trace.h"
 #include "runner/experiment/experiment.h"
 #include "runner/launch/run_view.h"
-#include "runner/logs/run_ending.h"
-#include "runner/logs/run_folder.h"
+#include "runner/roles/role_options.h"
 
 namespace runner {
 
 // Exit code of a role that failed because another one did.
 constexpr int LOST_A_PEER_EXIT = 75;
 
-// Starts every role of `loaded` by the launcher that it names, hands the coordinator's events to
-// `view`, and resolves when all have ended or the run has failed. The outcome is what the run's
-// last event says: what goes wrong after that is told to `view` as a warning. Processes are gone
-// then, and when the promise is dropped; threads (inline) of a failed or dropped run are not, so
-// the caller must end the process, but they no longer write to the run's logs. All arguments must
-// outlive the promise; `io`'s port must capture child exits. Several runs may go side by side on
-// one event loop. With `trace`, servers and workers leave what they recorded of these steps in the
-// folder, when all went well: see joinTraces().
-kj::Promise<Outcome> launch(const LoadedExperiment& loaded, const RunFolder& folder, RunView& view,
-    kj::AsyncIoContext& io, kj::Maybe<rpc::TraceSteps> trace = nullptr);
+// Why a role ended badly, or will. A lower rank is nearer to the cause.
+struct Failure {
+  enum Rank { KILLED, STOPPED, FAILED, SILENT, LOST_A_PEER } rank;
+  kj::String reason;
+};
+
+// A role that was started. Taken down when it goes.
+class StartedRole {
+public:
+  virtual ~StartedRole() noexcept(false) = default;
+  // What the coordinator writes its events to. Once.
+  virtual kj::Own<kj::AsyncInputStream> events() = 0;
+  // Resolves when the role has ended: null if it ended well. Once.
+  virtual kj::Promise<kj::Maybe<Failure>> ended() = 0;
+  // Whether a signal has stopped it (SIGSTOP, SIGTSTP) and it has not continued.
+  virtual bool isStopped() = 0;
+};
+
+// Starts a role of `loaded` by the launcher that it names. What the role writes for people goes to
+// `view`. All but `options` must outlive the role.
+kj::Own<StartedRole> startRole(
+    const LoadedExperiment& loaded, RoleOptions options, RunView& view, kj::AsyncIoContext& io);
 
 }  // namespace runner

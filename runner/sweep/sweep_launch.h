@@ -5,7 +5,7 @@
 #include <kj/async-io.h>
 
 #include "runner/experiment/asha.h"
-#include "runner/launch/launchers.h"
+#include "runner/launch/launch.h"
 #include "runner/launch/progress.h"
 #include "runner/logs/run_record.h"
 #include "runner/sweep/loaded_runs.h"
