@@ -104,7 +104,7 @@ void Launch::take(kj::StringPtr line) {
 void Launch::fail(Failure failed) {
   bool nearer = true;
   KJ_IF_MAYBE(known, failure) nearer = failed.rank < known->rank;
-  if (failed.rank <= Failure::FAILED) causeFulfiller->fulfill();
+  if (failed.rank < Failure::LOST_A_PEER) causeFulfiller->fulfill();
   if (nearer) failure = kj::mv(failed);
   overFulfiller->fulfill();
 }

@@ -116,8 +116,9 @@ public:
 
   kj::Promise<kj::String> tellFailure(const kj::Exception& failure) override {
     auto reason = reasonOf(failure);
-    bool isOfOther = failure.getType() == kj::Exception::Type::DISCONNECTED &&
-                     !reason.startsWith(lost(coordinator, "").getDescription());
+    // Nobody is there to be told.
+    if (reason.startsWith(lost(coordinator, "").getDescription())) return kj::mv(reason);
+    bool isOfOther = failure.getType() == kj::Exception::Type::DISCONNECTED;
     auto request = session().reportRequest();
     request.initEvent().initFailed().setReason(reason);
     // How the coordinator was lost, if it was.

@@ -37,9 +37,10 @@ public:
   // cluster.silence_timeout_s. Call once.
   virtual kj::Promise<void> ended() = 0;
   // Tells the coordinator why this role ends, which ends the job. Resolves when the coordinator has
-  // taken that, and anyway after a second. The result is what the user is to be told: the reason of
-  // `failure`, with the coordinator named first if `failure` is that another role was lost and the
-  // coordinator is gone or does not answer either.
+  // taken that, and anyway after a second; at once if `failure` is that the coordinator is lost.
+  // The result is what the user is to be told: the reason of `failure`, with the coordinator named
+  // first if `failure` is that another role was lost and the coordinator is gone or does not answer
+  // either.
   virtual kj::Promise<kj::String> tellFailure(const kj::Exception& failure) = 0;
   // What to add to times of the monotonic clock here so that they are the coordinator's: 0 on its
   // own machine, else by the quickest heartbeat so far.
