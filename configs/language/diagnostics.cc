@@ -19,14 +19,14 @@ uint charactersOf(kj::ArrayPtr<const char> text) {
   return result;
 }
 
-// Of a longer line, only this many columns are shown, half of them before the place.
+// A longer line is cut to this many columns. Half of them show what stands before the place.
 constexpr uint COLUMNS_MAX = 160;
 constexpr uint COLUMNS_MIN = 8;
 
 constexpr kj::StringPtr CUT = "…"_kj;
 
-// `text` as a terminal may show it: behind `before`, which is shown on the same line. Tabs end at
-// every eighth column.
+// Returns `text` as a terminal may show it after `before` on the same line. Tabs end at every
+// eighth column.
 kj::String shown(kj::ArrayPtr<const char> text, kj::StringPtr before) {
   constexpr uint TAB = 8;
   kj::Vector<char> result;
@@ -47,8 +47,8 @@ kj::String shown(kj::ArrayPtr<const char> text, kj::StringPtr before) {
   return kj::heapString(result);
 }
 
-// The line with its number, and under it the carets, in `columnsMax` columns. A span over several
-// lines is underlined on its first.
+// Returns the line with its number, and the carets under it, in at most `columnsMax` columns. Of a
+// span over several lines, only the first is underlined.
 kj::String excerpt(const Span& span, uint columnsMax) {
   Line line(*span.source, span.line);
   auto text = line.text();
@@ -60,10 +60,10 @@ kj::String excerpt(const Span& span, uint columnsMax) {
   auto both = kj::str(before, place);
   auto whole = kj::str(both, shown(text.slice(end, text.size()), both));
 
-  // From 0.
+  // Counted from 0.
   uint caret = columnsOf(before);
   uint caretEnd = caret + columnsOf(place);
-  // A place may lie behind the end of its line.
+  // A place may lie after the end of its line.
   if (span.column > characters + 1) caret = caretEnd = caret + span.column - characters - 1;
   caretEnd = kj::max(caretEnd, caret + 1);
 
@@ -81,7 +81,7 @@ kj::String excerpt(const Span& span, uint columnsMax) {
   uint column = 0;
   for (auto& glyph: glyphsOf(whole)) {
     column += glyph.columns;
-    // Half of a wide character is a space.
+    // A wide character that is cut in half leaves a space.
     if (column > first && column - glyph.columns < first) part.add(' ');
     if (column - glyph.columns >= first && column <= last) part.addAll(glyph.bytes);
   }
@@ -182,7 +182,8 @@ kj::String Diagnostics::format(
     kj::StringPtr file, kj::Maybe<uint> columns, kj::StringPtr end) const {
   if (errors.empty()) return kj::str();
 
-  // Errors without a place come first, then those of `file`, then other sources as they came up.
+  // Errors without a place come first, then those of `file`, then other sources in the order of
+  // their first error.
   kj::Vector<const Source*> sources;
   sources.add(nullptr);
   for (auto& error: errors) {
@@ -224,8 +225,8 @@ char lower(char c) {
   return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c;
 }
 
-// Edit distance in which no part is edited twice ("optimal string alignment"); letters compare
-// without case.
+// Returns the edit distance in which no part is edited twice ("optimal string alignment"). Upper
+// and lower case count as the same letter.
 size_t distance(kj::StringPtr a, kj::StringPtr b) {
   size_t width = b.size() + 1;
   auto table = kj::heapArray<size_t>((a.size() + 1) * width);
@@ -247,8 +248,8 @@ size_t distance(kj::StringPtr a, kj::StringPtr b) {
   return at(a.size(), b.size());
 }
 
-// The words of `known` that begin with `word`: "`a`, `b` or `c`". Empty if none does, and if `word`
-// is too short to tell which are meant.
+// Returns the words of `known` that begin with `word`, as "`a`, `b` or `c`". Empty if there are
+// none, or if `word` is too short to mean any of them.
 kj::String wordsThatBegin(kj::StringPtr word, kj::ArrayPtr<const kj::StringPtr> known) {
   constexpr size_t LETTERS_MIN = 3;
   kj::Vector<kj::String> found;
@@ -266,7 +267,7 @@ kj::String wordsThatBegin(kj::StringPtr word, kj::ArrayPtr<const kj::StringPtr> 
 
 namespace {
 
-// Whether `word` is `candidate` without some of its letters, but not without the first.
+// Whether `candidate` becomes `word` by leaving out letters, but not the first one.
 bool isShortened(kj::StringPtr word, kj::StringPtr candidate) {
   size_t found = 0;
   for (char c: candidate) {
@@ -286,7 +287,7 @@ kj::Maybe<kj::StringPtr> nearest(kj::StringPtr word, kj::ArrayPtr<const kj::Stri
   size_t best = kj::maxValue;
   for (auto candidate: known) {
     size_t allowed = kj::max(word.size(), candidate.size()) / 3;
-    // Also keeps the table small when the word is a page long.
+    // This check also keeps the table small when the word is as long as a page.
     if (word.size() > candidate.size() + allowed) continue;
     size_t edits = distance(word, candidate);
     // `valid_accuracy` means `validation_accuracy`, not `train_accuracy`.

@@ -9,7 +9,7 @@ Source source(kj::StringPtr name, kj::StringPtr text) {
   return {kj::str(name), kj::str(text)};
 }
 
-TEST_CASE("Diagnostics: an error shows its line, carets under the whole token, and the way out") {
+TEST_CASE("Diagnostics: an error shows its line, carets under the whole token, and what to do") {
   auto x = source("configs/x.toml", "a = 1\n\n\n\nlearning_rat = 0.1\n");
   Diagnostics diagnostics;
   diagnostics.error(Span{&x, 5, 1, 5, 13}, "unknown key `learning_rat` in [train.optimizer]",
@@ -23,7 +23,7 @@ TEST_CASE("Diagnostics: an error shows its line, carets under the whole token, a
         "1 error in configs/x.toml; nothing was started.\n");
 }
 
-TEST_CASE("Diagnostics: errors come in the order of their places, those of the file first") {
+TEST_CASE("Diagnostics: errors are printed in the order of their places, those of the file first") {
   auto x = source("x.toml", "a = 1\nb = 2\n");
   auto base = source("base.toml", "c = 3\n");
   Diagnostics diagnostics;
@@ -44,7 +44,8 @@ TEST_CASE("Diagnostics: errors come in the order of their places, those of the f
 }
 
 TEST_CASE(
-    "Diagnostics: columns count characters, tabs are spaces, line ends and control characters go") {
+    "Diagnostics: columns count characters; tabs, line ends and control characters are not printed "
+    "raw") {
   auto x = source("x.toml", "\tä = \"€\x1b\" # ü\r\nb");
   Diagnostics diagnostics;
   diagnostics.error(Span{&x, 1, 6, 1, 10}, "here");
@@ -55,7 +56,7 @@ TEST_CASE(
         "1 error in x.toml; nothing was started.\n");
 }
 
-TEST_CASE("Diagnostics: carets stand under the columns of a terminal that the place takes") {
+TEST_CASE("Diagnostics: carets stand under the terminal columns that the place takes") {
   // Two wide characters, a letter with a mark, a wide emoji, and a tab up to column 16.
   auto x = source("x.toml", "名前 = \"e\u0301🙂\t.\" # no");
   Diagnostics diagnostics;
@@ -71,7 +72,7 @@ TEST_CASE("Diagnostics: carets stand under the columns of a terminal that the pl
         "2 errors in x.toml; nothing was started.\n");
 }
 
-TEST_CASE("Diagnostics: on a terminal a source line is as long as there is room, with its place") {
+TEST_CASE("Diagnostics: a source line is cut to the width of the terminal, around the place") {
   auto x = source("x.toml", "batch_size = 64  # 学習 and many more words\n");
   Diagnostics diagnostics;
   diagnostics.error(Span{&x, 1, 1, 1, 11}, "a key");
@@ -103,17 +104,18 @@ TEST_CASE("Diagnostics: a span over several lines is underlined to the end of it
         "2 errors in x.toml; nothing was started.\n");
 }
 
-TEST_CASE("Diagnostics: without errors there is nothing to say") {
+TEST_CASE("Diagnostics: prints nothing if there are no errors") {
   CHECK(Diagnostics().format("x.toml") == "");
 }
 
-TEST_CASE("Span: no source, no place") {
+TEST_CASE("Span: a span without a source has no place") {
   auto x = source("x.toml", "a");
   CHECK(Span{}.toString() == "");
   CHECK(Span{&x, 3, 4, 3, 5}.toString() == "x.toml:3:4");
 }
 
-TEST_CASE("nearest: a third of the letters may be wrong, and a swap of neighbours is one mistake") {
+TEST_CASE(
+    "nearest: finds a word with a third of its letters wrong, and counts a swap as one mistake") {
   const kj::StringPtr known[] = {"learning_rate", "momentum", "kind", "mnist", "sgd"};
   auto find = [&](kj::StringPtr word) { return nearest(word, known).orDefault("-"); };
   CHECK(find("learning_rat") == "learning_rate");
@@ -130,7 +132,7 @@ TEST_CASE("nearest: a third of the letters may be wrong, and a swap of neighbour
   CHECK(nearest("a", nullptr) == nullptr);
 }
 
-TEST_CASE("suggest: the words that begin with what was given go before the nearest one") {
+TEST_CASE("suggest: prefers the words that begin with the given word to the nearest one") {
   const kj::StringPtr known[] = {"lenet"_kj, "resnet-20"_kj, "resnet-32"_kj, "mlp"_kj};
   CHECK(suggest("resnet", known) ==
         "did you mean `resnet-20` or `resnet-32`? (lenet, resnet-20, resnet-32, mlp)");
@@ -142,13 +144,14 @@ TEST_CASE("suggest: the words that begin with what was given go before the neare
   CHECK(suggest("re", known) == "known: lenet, resnet-20, resnet-32, mlp");
 }
 
-TEST_CASE("nearest: a word without some of its letters is nearer than one with other letters") {
+TEST_CASE("nearest: a word with letters left out is nearer than one with other letters") {
   const kj::StringPtr known[] = {"train_accuracy"_kj, "validation_accuracy"_kj};
   CHECK(nearest("valid_accuracy", known).orDefault("") == "validation_accuracy");
   CHECK(nearest("trian_accuracy", known).orDefault("") == "train_accuracy");
 }
 
-TEST_CASE("Diagnostics: the errors that rest on a premise are withdrawn together, others stay") {
+TEST_CASE(
+    "Diagnostics: withdrawing a premise removes the errors that depend on it, and no others") {
   Diagnostics diagnostics;
   auto first = diagnostics.newPremise(), second = diagnostics.newPremise();
   diagnostics.error(Span{}, "on nothing");
@@ -161,7 +164,7 @@ TEST_CASE("Diagnostics: the errors that rest on a premise are withdrawn together
   CHECK(diagnostics.all()[1].message == "on the second");
 }
 
-TEST_CASE("Diagnostics: of a line that fills a screen only what is around the place is shown") {
+TEST_CASE("Diagnostics: of a line that fills a screen, only the part around the place is shown") {
   Source source{kj::str("x.toml"), kj::str(kj::repeat('a', 300), "bad", kj::repeat('c', 300))};
   Diagnostics diagnostics;
   diagnostics.error({&source, 1, 301, 1, 304}, "this is bad");
@@ -171,7 +174,8 @@ TEST_CASE("Diagnostics: of a line that fills a screen only what is around the pl
                                             "^^^\n1 error in x.toml; nothing was started.\n"));
 }
 
-TEST_CASE("of other errors those are added that say something new or of another place") {
+TEST_CASE(
+    "Diagnostics: addNew() adds errors with a new message or a new place, and no repeated ones") {
   Source source{kj::str("x.toml"), kj::str("a = 1\n")};
   Span first{&source, 1, 1, 1, 2}, second{&source, 1, 5, 1, 6};
   Diagnostics all, more;

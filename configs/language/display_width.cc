@@ -13,7 +13,7 @@ bool isPlain(char c) {
   return c >= ' ' && c < 0x7f;
 }
 
-// The first character of `text`, which is not empty, by itself.
+// Returns the first character of `text`, which is not empty, without the marks that follow it.
 Glyph firstOf(kj::ArrayPtr<const char> text) {
   wchar_t character;
   mbstate_t state = {};
@@ -24,7 +24,7 @@ Glyph firstOf(kj::ArrayPtr<const char> text) {
   return {text.slice(0, bytes), columns < 0 ? 1 : uint(columns)};
 }
 
-// Without a UTF-8 locale.
+// The same for a machine without a UTF-8 locale.
 Glyph firstUnknownOf(kj::ArrayPtr<const char> text) {
   size_t bytes = 1;
   while (bytes < text.size() && (text[bytes] & 0xc0) == 0x80) bytes++;

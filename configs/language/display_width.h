@@ -8,18 +8,19 @@ namespace configs {
 
 using kj::uint;
 
-// A character of a text, and the marks that combine with it: what a terminal shows in one place.
+// A character with the marks that combine with it. A terminal shows them in one place.
 struct Glyph {
-  kj::ArrayPtr<const char> bytes;  // of the text
+  kj::ArrayPtr<const char> bytes;  // points into the text
   uint columns;
 };
 
-// `text` (UTF-8) from left to right, which must outlive the result. As the C library has it, a
-// Chinese character and an emoji take two columns. Control characters and bytes that are not UTF-8
-// take one each; so does any character on a machine without a UTF-8 locale.
+// Splits `text` (UTF-8) into its glyphs, from left to right. `text` must outlive the result. The C
+// library decides the widths: a Chinese character and an emoji take two columns. Control characters
+// and bytes that are not UTF-8 take one column each. On a machine without a UTF-8 locale, every
+// character takes one column.
 kj::Array<Glyph> glyphsOf(kj::ArrayPtr<const char> text);
 
-// How many columns `text` takes.
+// Returns how many columns of a terminal `text` takes.
 uint columnsOf(kj::ArrayPtr<const char> text);
 
 }  // namespace configs

@@ -10,7 +10,7 @@ uint widthOf(kj::StringPtr text) {
   return columnsOf(text);
 }
 
-TEST_CASE("columnsOf: a character takes as many columns as a terminal shows it in") {
+TEST_CASE("columnsOf: a character takes as many columns as a terminal gives it") {
   CHECK(widthOf("") == 0);
   CHECK(widthOf("Äpfel …×") == 8);
   CHECK(widthOf("学習率") == 6);
@@ -35,7 +35,7 @@ TEST_CASE("glyphsOf: a mark stays with the character before it") {
   CHECK(glyphs[2].bytes.end() == text.end());
 }
 
-TEST_CASE("columnsOf: leaves the locale of the program as it was") {
+TEST_CASE("columnsOf: does not change the locale of the program") {
   auto before = ::uselocale(locale_t(0));
   CHECK(widthOf("学") == 2);
   CHECK(::uselocale(locale_t(0)) == before);

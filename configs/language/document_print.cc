@@ -9,7 +9,7 @@ namespace configs {
 
 namespace {
 
-// As TOML's basic string, which holds every text.
+// Returns `text` as a basic string of TOML, which can hold every text.
 kj::String quoted(kj::StringPtr text) {
   kj::Vector<char> result;
   result.add('"');
@@ -55,7 +55,7 @@ kj::String printReal(double value) {
   char digits[32];
   auto end = std::to_chars(digits, digits + sizeof(digits), value).ptr;
   auto result = kj::heapString(digits, end - digits);
-  // Without point and exponent it would be read as an integer.
+  // A number without point and exponent would be read as an integer.
   for (char c: result) {
     if (c == '.' || c == 'e') return result;
   }
@@ -70,7 +70,7 @@ kj::String printInline(const Table& table) {
   return kj::str("{ ", kj::strArray(entries, ", "), " }");
 }
 
-// At the level of a section, where there is room: a list of tables has a line for each.
+// For the level of a section, where there is room: a list of tables has one line per table.
 kj::String printLine(const Entry& entry) {
   auto& content = entry.value->content;
   auto key = printKey(entry.key);

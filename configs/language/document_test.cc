@@ -14,7 +14,7 @@ doctest::String shown(kj::StringPtr text) {
   return text.cStr();
 }
 
-// The error lines of a text that is no TOML.
+// The error lines of a text that is not TOML.
 doctest::String errorsOf(kj::StringPtr text) {
   Diagnostics diagnostics;
   auto document = parse("x.toml", text, diagnostics);
@@ -22,7 +22,7 @@ doctest::String errorsOf(kj::StringPtr text) {
   return shown(diagnostics.format("x.toml"));
 }
 
-// A folder in memory, and a file of it read.
+// A folder in memory, and one file of it, which is read.
 struct Loaded {
   kj::Own<const kj::Directory> folder = kj::newInMemoryDirectory(kj::nullClock());
   Diagnostics diagnostics;
@@ -48,7 +48,7 @@ const Table& sectionOf(const Table& table, kj::StringPtr key) {
   return KJ_ASSERT_NONNULL(table.find(key)).value->content.get<Table>();
 }
 
-TEST_CASE("parse: entries keep the order of the file, and keys and values know their places") {
+TEST_CASE("parse: keeps the order of the file, and the places of keys and values") {
   Diagnostics diagnostics;
   auto document = parse("x.toml",
       "z = \"ü€\" # c\n"
@@ -87,7 +87,7 @@ TEST_CASE("parse: entries keep the order of the file, and keys and values know t
   CHECK(layers[1]->content.get<Table>().span.toString() == "x.toml:8:1");
 }
 
-TEST_CASE("parse: a syntax error is shown at the word it is in") {
+TEST_CASE("parse: shows a syntax error at the word that is wrong") {
   CHECK(errorsOf("a = 1\ndataset = mnist # c\n") == R"(x.toml:2:11: error: `mnist` is not a value
   2 | dataset = mnist # c
     |           ^^^^^
@@ -137,7 +137,7 @@ TEST_CASE("parse: a syntax error is shown at the word it is in") {
 )");
 }
 
-TEST_CASE("parse: a key or a header that is given twice is refused at its second place") {
+TEST_CASE("parse: refuses a repeated key or header at its second place") {
   CHECK(errorsOf("\nmomentum = 0.9\n\n  momentum   = 0.5\n") ==
         R"(x.toml:4:3: error: `momentum` is given twice
   4 |   momentum   = 0.5
@@ -229,7 +229,7 @@ TEST_CASE("parse: odd texts are errors, never crashes") {
                  "a = 1") == "");
 }
 
-TEST_CASE("load: a file is laid over what it extends, key by key, and places stay") {
+TEST_CASE("load: lays a file over the one that it extends, key by key, and keeps places") {
   Loaded loaded;
   loaded.write("configs/base.toml", "name = 'base'\n[data]\nsize = 1\nwords = [1, 2]\n")
       .write("configs/more/middle.toml", "extends = '../base.toml'\n[data]\nsize = 2\n[log]\n")
@@ -255,7 +255,7 @@ words = [3]
   CHECK(shown(sectionOf(root, "log").span.toString()) == "configs/more/middle.toml:4:1");
 }
 
-TEST_CASE("load: a path is seen from the current folder, absolute ones from the top") {
+TEST_CASE("load: a relative path starts from the current folder, an absolute one from the root") {
   Loaded loaded;
   loaded.write("a/b/x.toml", "extends = '/a/y.toml'").write("a/y.toml", "y = 1");
   auto current = kj::Path::parse("a/c");
@@ -267,7 +267,7 @@ TEST_CASE("load: a path is seen from the current folder, absolute ones from the 
   CHECK(loaded.diagnostics.count() == 0);
 }
 
-TEST_CASE("load: extending a missing file, or in a circle, is an error at the word") {
+TEST_CASE("load: extending a missing file, or extending in a circle, is an error at that word") {
   Loaded loaded;
   loaded.write("c/x.toml", "extends = 'bas.toml'\na = 1\n").read("c/x.toml");
   CHECK(loaded.errors() == R"(c/x.toml:1:11: error: there is no file `c/bas.toml`
@@ -298,7 +298,7 @@ TEST_CASE("load: extending a missing file, or in a circle, is an error at the wo
   }
 }
 
-TEST_CASE("load: what is no readable regular file cannot be extended, and the error says why") {
+TEST_CASE("load: says why a file cannot be extended that is not a readable regular file") {
   char top[] = "/tmp/document_test.XXXXXX";
   REQUIRE(mkdtemp(top) != nullptr);
   auto system = kj::newDiskFilesystem();
@@ -354,7 +354,7 @@ TEST_CASE("load: a misspelt `extends` is the only error, and `--set extends=…`
   CHECK(set.printed() == "a = 1\n");
 }
 
-TEST_CASE("load: a syntax error in a base is shown there, and the rest is read") {
+TEST_CASE("load: shows a syntax error of an extended file there, and reads the rest") {
   Loaded loaded;
   loaded.write("x.toml", "extends = 'base.toml'\na = 1\n")
       .write("base.toml", "b 2\n")
@@ -368,7 +368,7 @@ TEST_CASE("load: a syntax error in a base is shown there, and the rest is read")
   CHECK(loaded.printed() == "a = 1\n");
 }
 
-TEST_CASE("load: only a file that cannot be read throws") {
+TEST_CASE("load: throws only if the file itself cannot be read") {
   Loaded loaded;
   auto failureOf = [&](kj::StringPtr path) {
     KJ_IF_MAYBE(exception, kj::runCatchingExceptions([&]() { loaded.read(path); })) {
@@ -385,7 +385,7 @@ TEST_CASE("load: only a file that cannot be read throws") {
         "1048576; name the .toml file");
 }
 
-TEST_CASE("load: --set is laid over the file, in TOML or as a bare string") {
+TEST_CASE("load: lays --set over the file, in TOML or as a bare string") {
   Loaded loaded;
   const kj::StringPtr overrides[] = {"data.batch_size=64", "data.dataset=mnist", "name = \"q r\"",
       "train.optimizer={ kind = 'sgd', rates = [0.1, 1] }", "data.source=/a b/ü.tar", "on=true",
@@ -460,7 +460,7 @@ TEST_CASE("load: a --set that sets nothing is an error") {
 )");
 }
 
-TEST_CASE("print: what was printed reads as the same tree") {
+TEST_CASE("print: reading the printed text gives the same tree") {
   auto text = R"(word = "\"\\\n\t\u0001\u007f ü€"
 "odd key" = -9223372036854775808
 reals = [1e-05, 0.1, 1.0, -0.0, 1e+22, 1.7976931348623157e+308, 5e-324, inf]
@@ -486,7 +486,8 @@ layers = [
   CHECK(shown(print(document->root)) == text);
 }
 
-TEST_CASE("putAt lays a value at a dotted key, with tables on the way and places of its own") {
+TEST_CASE(
+    "putAt: lays a value at a dotted key, and makes the tables on the way with their own places") {
   Diagnostics diagnostics;
   auto document =
       parse("x.toml", "[a]\nb = 1\nc = { d = 2 }\n[from]\n\"a.c.d\" = 3\n", diagnostics);
@@ -505,7 +506,8 @@ TEST_CASE("putAt lays a value at a dotted key, with tables on the way and places
   CHECK(print(KJ_ASSERT_NONNULL(valueAt(root, "a.c.d"))) == "2");
 }
 
-TEST_CASE("putAt changes nothing where the way leads through a value, and valueAt finds nothing") {
+TEST_CASE(
+    "putAt: changes nothing if a value on the way is not a table, and valueAt finds nothing") {
   Diagnostics diagnostics;
   auto document = parse("x.toml", "[a]\nb = 1\n", diagnostics);
   auto before = print(document->root);
@@ -515,7 +517,7 @@ TEST_CASE("putAt changes nothing where the way leads through a value, and valueA
   CHECK(valueAt(document->root, "b") == nullptr);
 }
 
-TEST_CASE("the values of an option are split at commas outside of quotes and brackets") {
+TEST_CASE("parseValues: splits the values of an option at commas outside of quotes and brackets") {
   Diagnostics diagnostics;
   Document document;
   auto text = "a.b=1, 2.5,word,\"x,y\",[1, 2],{ k = [3, 4] },true"_kj;

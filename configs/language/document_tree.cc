@@ -1,4 +1,4 @@
-// Ways through a tree of values: copies, dotted keys, leaves.
+// Functions that walk a tree of values: copies, dotted keys, leaves.
 #include "configs/language/document.h"
 
 namespace configs {

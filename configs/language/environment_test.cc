@@ -7,7 +7,7 @@
 namespace configs {
 namespace {
 
-TEST_CASE("cacheFolder: the first of what the environment says, where empty says nothing") {
+TEST_CASE("cacheFolder: takes the first variable that is set and not empty") {
   KJ_ASSERT(::setenv("RUNNER_CACHE", "/a", 1) == 0);
   KJ_ASSERT(::setenv("XDG_CACHE_HOME", "/b", 1) == 0);
   KJ_ASSERT(::setenv("HOME", "/c", 1) == 0);

@@ -1,5 +1,4 @@
-// configs/language/failure.h: how the program says that the world is wrong: one plain sentence, as
-// an exception.
+// configs/language/failure.h: throws the errors of a run. The text is one plain sentence.
 #pragma once
 
 #include <kj/debug.h>
@@ -7,8 +6,8 @@
 
 namespace configs {
 
-// Throws a FAILED exception whose description is the arguments put together. Say what was being
-// done, to what, the cause, and the way out.
+// Throws a FAILED exception whose description is the arguments, concatenated. Say what was being
+// done, with which value, the cause, and what to do.
 template <typename... Params>
 [[noreturn]] void fail(Params&&... params) {
   KJ_FAIL_REQUIRE(kj::str(kj::fwd<Params>(params)...));

@@ -6,7 +6,7 @@
 namespace configs {
 namespace {
 
-TEST_CASE("fail: the description is the sentence, and nothing around it") {
+TEST_CASE("fail: the description of the exception is the sentence and nothing else") {
   KJ_IF_MAYBE(exception, kj::runCatchingExceptions([]() { fail("reading ", 3, " files"); })) {
     CHECK(exception->getType() == kj::Exception::Type::FAILED);
     CHECK(exception->getDescription() == "reading 3 files");

@@ -7,7 +7,7 @@
 namespace configs {
 namespace {
 
-TEST_CASE("typeOf: says the limits, and nothing where there are none") {
+TEST_CASE("typeOf: names the limits, and nothing if there are none") {
   CHECK(typeOf(IntegerLimits{}) == "integer");
   CHECK(typeOf(IntegerLimits{.atLeast = 1}) == "integer ≥ 1");
   CHECK(typeOf(IntegerLimits{.atMost = -2}) == "integer ≤ -2");
@@ -20,7 +20,7 @@ TEST_CASE("typeOf: says the limits, and nothing where there are none") {
   CHECK(typeOf(RealLimits{.atLeast = -1, .atMost = 1}) == "number -1 … 1");
 }
 
-TEST_CASE("allows: bounds as named, and only finite numbers") {
+TEST_CASE("allows: keeps the bounds, and refuses numbers that are not finite") {
   CHECK(allows(IntegerLimits{.atLeast = 1, .atMost = 3}, 3));
   CHECK(!allows(IntegerLimits{.atLeast = 1, .atMost = 3}, 4));
   CHECK(!allows(RealLimits{.above = 0}, 0));
@@ -32,7 +32,7 @@ TEST_CASE("allows: bounds as named, and only finite numbers") {
   CHECK(!allows(RealLimits{}, -kj::inf()));
 }
 
-TEST_CASE("clamp and lowest: always allowed, whatever the limits") {
+TEST_CASE("clamp and lowest: return an allowed number for all limits") {
   const double values[] = {-kj::inf(), -7, 0, 0.5, 3, kj::inf(), std::nan("")};
   const RealLimits all[] = {{}, {.above = 0}, {.above = 2}, {.atLeast = -1}, {.below = 0},
       {.atMost = -3}, {.above = 0, .below = 1}, {.atLeast = 0, .below = 1},

@@ -1,25 +1,25 @@
-// configs/language/manual.h: the reference manual in the making, as readers add to it.
+// configs/language/manual.h: the reference manual while readers add to it.
 #pragma once
 
 #include "configs/language/document.h"
 
 namespace configs {
 
-// Sections in the order in which they were met: a heading, a paragraph, and a table with one row a
-// key.
+// The sections in the order in which readers met them. Each has a heading, a paragraph, and a table
+// with one row per key.
 class Manual {
 public:
   struct Section {
     uint depth;
     kj::String heading;
     kj::String intro;
-    kj::Vector<kj::String> rows;  // lines of the table, complete
+    kj::Vector<kj::String> rows;  // complete lines of the table
 
     void addRow(
         kj::StringPtr key, kj::StringPtr type, kj::StringPtr defaultValue, kj::StringPtr meaning);
   };
 
-  // What readers of a manual write to, and nobody reads.
+  // Readers need these to write to. Nobody reads them.
   Diagnostics diagnostics;
   Table resolved;
 
@@ -31,8 +31,8 @@ public:
 
   Section& section(size_t index) { return sections[index]; }
 
-  // The heading under which a table of kinds stands; notes `heading` if it stands nowhere yet, and
-  // gives null.
+  // Returns the heading under which the table of kinds `table` is printed already. If it is not
+  // printed yet, remembers `heading` for it and returns null.
   kj::Maybe<kj::StringPtr> printedUnder(const void* table, kj::StringPtr heading) {
     for (auto& entry: printed) {
       if (entry.table == table) return kj::StringPtr(entry.heading);
@@ -41,7 +41,7 @@ public:
     return nullptr;
   }
 
-  // The Markdown text.
+  // Returns the manual as Markdown.
   kj::String toString() const;
 
 private:

@@ -7,7 +7,7 @@
 namespace configs {
 namespace {
 
-TEST_CASE("printReference: one heading a section, one row a key, a recursive table once") {
+TEST_CASE("printReference: one heading per section, one row per key, a recursive table once") {
   CHECK(shown(printReference("Reference", readExperiment)) == R"(# Reference
 
 | key | type | default | meaning |
@@ -106,7 +106,8 @@ What is printed.
 }
 
 TEST_CASE(
-    "printReference: reading gives defaults, and for what is required the lowest and the first") {
+    "printReference: reading gives defaults; a required key gives the lowest number or the first "
+    "row") {
   bool wasRead = false;
   printReference("x", [&](Reader& reader) {
     CHECK(reader.isManual());

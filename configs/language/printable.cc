@@ -6,8 +6,8 @@ namespace configs {
 
 namespace {
 
-// How many bytes at `at` are one control character; 0 if there is none. Those from U+0080 to U+009F
-// have two bytes.
+// Returns how many bytes at `at` form one control character, or 0. Those from U+0080 to U+009F have
+// two bytes.
 size_t controlBytesAt(kj::StringPtr text, size_t at) {
   auto byteAt = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   if (byteAt(at) < ' ' || byteAt(at) == 0x7f) return 1;

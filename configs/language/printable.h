@@ -1,15 +1,15 @@
-// configs/language/printable.h: text from anybody, made fit for a terminal.
+// configs/language/printable.h: makes text from any source safe to show on a terminal.
 #pragma once
 
 #include <kj/string.h>
 
 namespace configs {
 
-// `text` for a message of one line: control characters become `\x1b` and the like, so that a
-// terminal does not obey what stands in a name. Line ends count as control characters.
+// Returns `text` for a message of one line. Control characters become `\x1b` and the like, so that
+// a terminal does not obey a name. Line ends count as control characters.
 kj::String printable(kj::StringPtr text);
 
-// The same for a text of several lines: line ends and tabs stay.
+// The same for a text of several lines: keeps line ends and tabs.
 kj::String printableLines(kj::StringPtr text);
 
 }  // namespace configs

@@ -1,5 +1,5 @@
-// configs/language/random.h: what `seed` means: random numbers as a pure function of (seed,
-// purpose, place).
+// configs/language/random.h: the random numbers of a `seed`: a pure function of (seed, purpose,
+// place).
 #pragma once
 
 #include <cmath>
@@ -7,8 +7,8 @@
 
 namespace configs {
 
-// What a number is drawn for. Two purposes never share numbers, so adding one does not change the
-// others.
+// What a number is for. Two purposes never share numbers. Adding a purpose therefore does not
+// change the numbers of others.
 enum class Purpose : uint64_t {
   ORDER = 1,
   CROP = 2,
@@ -18,11 +18,11 @@ enum class Purpose : uint64_t {
   SWEEP = 6
 };
 
-// The numbers of one place, in order: the same on every machine, whoever asks, and whatever was
-// asked before.
+// The random numbers of one place, in order. They are the same on every machine, for every caller,
+// and whatever was drawn before.
 //
-// `a` and `b` name the place (a pass and a record, a key, a layer). SplitMix64 (Steele, Lea, Flood
-// 2014) started from a hash of the four words.
+// `a` and `b` name the place: a pass and a record, a key, or a layer. The generator is SplitMix64
+// (Steele, Lea, Flood 2014), started from a hash of the four words.
 class Random {
 public:
   Random(uint64_t seed, Purpose purpose, uint64_t a = 0, uint64_t b = 0)
@@ -30,13 +30,14 @@ public:
 
   uint64_t next() { return mix(state += 0x9e3779b97f4a7c15ull); }
 
-  // Uniform in 0 … n-1; n > 0. The bias of the multiplication is below n / 2^32.
+  // Uniform in 0 … n-1, for n > 0. The bias of the multiplication is below n / 2^32.
   uint32_t below(uint32_t n) { return static_cast<uint32_t>(((next() >> 32) * n) >> 32); }
 
-  // Uniform in [0, 1), 53 bits.
+  // Uniform in [0, 1), with 53 bits.
   double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }
 
-  // Standard normal, by Box and Muller; one of the pair is thrown away, so that a draw is one call.
+  // Standard normal, by Box and Muller. The second number of each pair is thrown away, so that each
+  // draw is one call.
   double normal() {
     double radius = std::sqrt(-2.0 * std::log(1.0 - uniform()));
     return radius * std::cos(6.283185307179586476925 * uniform());

@@ -5,7 +5,7 @@
 namespace configs {
 namespace {
 
-// Expected words from a second implementation in Python, on its unbounded integers.
+// The expected words come from a second implementation in Python, on its unbounded integers.
 TEST_CASE("Random: the numbers of a place are SplitMix64 from a hash of the four words") {
   Random random(1, Purpose::ORDER, 2, 3);
   CHECK(random.next() == 0x1511b4ef5b332431ull);
@@ -14,7 +14,7 @@ TEST_CASE("Random: the numbers of a place are SplitMix64 from a hash of the four
   CHECK(Random(0, Purpose::INITIAL_VALUES).next() == 0x861139fbcd869b2aull);
 }
 
-TEST_CASE("Random: below() and uniform() are the upper bits of a number") {
+TEST_CASE("Random: below() and uniform() use the upper bits of a number") {
   Random random(1, Purpose::ORDER, 2, 3);
   CHECK(random.below(10) == 0);
   CHECK(random.below(10) == 7);
@@ -33,14 +33,14 @@ TEST_CASE("Random: another seed, purpose or place gives other numbers") {
   }
 }
 
-TEST_CASE("Random: below(n) takes every value about equally often, and never n") {
+TEST_CASE("Random: below(n) returns every value about equally often, and never n") {
   int counts[7] = {};
   for (uint64_t place = 0; place < 70000; ++place) {
     uint32_t value = Random(5, Purpose::CROP, place).below(7);
     REQUIRE(value < 7);
     ++counts[value];
   }
-  // Six standard deviations of a count of mean 10,000.
+  // Six standard deviations of a count with mean 10,000.
   for (int count: counts) CHECK(std::abs(count - 10000) < 560);
   CHECK(Random(5, Purpose::CROP).below(1) == 0);
 }

@@ -1,4 +1,4 @@
-// What all getters share. The getters stand in reader_values.cc, reader_paths.cc and
+// Code that all getters share. The getters are in reader_values.cc, reader_paths.cc and
 // reader_tables.cc.
 #include "configs/language/reader.h"
 
@@ -51,8 +51,8 @@ bool hasErrorIn(const Diagnostics& diagnostics, const Value& value) {
   return false;
 }
 
-// Whether `value`, which may be a table, was found to have a key that nobody knows, or to be no
-// table.
+// Whether a reader found an unknown key in `value`, or found that `value` should be a table and is
+// not.
 bool hasUnknownKey(const Diagnostics& diagnostics, const Value& value) {
   if (!value.content.is<Table>()) return diagnostics.hasErrorIn(value.span);
   for (auto& entry: value.content.get<Table>().entries) {
@@ -197,13 +197,13 @@ void Reader::error(kj::StringPtr key, kj::StringPtr message, kj::StringPtr help,
   if (table == nullptr) return;
   auto& t = KJ_ASSERT_NONNULL(table);
   bool isAllWritten = true;
-  // Whether an error may follow from `each`.
+  // Whether the error may follow from a mistake in the key `each`.
   auto mayFollowFrom = [&](kj::StringPtr each) {
     if (valueAt(t, each) != nullptr) return isRight(each);
     isAllWritten = false;
-    // What is wrong about an absent key may be right in the text that could not be read.
+    // The text that could not be read may contain the key.
     if (!complete) return false;
-    // The table that it would be in is read already, unless that is this one: see finish().
+    // The table that would hold the key is read already, unless it is this one: see finish().
     KJ_IF_MAYBE(dot, each.findLast('.')) {
       KJ_IF_MAYBE(parent, valueAt(t, kj::heapString(each.slice(0, *dot)))) {
         return !hasUnknownKey(sink.diagnostics, *parent);

@@ -1,5 +1,5 @@
-// configs/language/reader.h: reads a section of an experiment file; the same calls check it,
-// document it and resolve it.
+// configs/language/reader.h: reads a section of an experiment file. The same calls check, document
+// and resolve it.
 #pragma once
 
 #include <kj/array.h>
@@ -16,7 +16,7 @@ namespace configs {
 class Reader;
 
 // A row of a table of kinds: the word in `kind = "…"`, its doc sentence, and the function that
-// reads its other keys.
+// reads the other keys.
 template <typename T>
 struct Kind {
   const char* name;
@@ -24,33 +24,36 @@ struct Kind {
   T (*read)(Reader&);
 };
 
-// What a run of readers over a file leaves behind.
+// The result of reading a file.
 struct Reading {
   Diagnostics& diagnostics;
-  // Every key that was read, with the value used, defaults included: what `experiment.toml` holds.
+  // Every key that was read, with the value used, defaults included. `experiment.toml` holds this
+  // tree.
   Table resolved;
 };
 
-// The reference manual in the making: one Markdown section a TOML section, one row a key.
+// The reference manual while it is being made: one Markdown section per TOML section, one row per
+// key.
 class Manual;
 
-// One section of an experiment file.
+// Reads one section of an experiment file.
 //
-// A type reads its own section with one getter call a key: name, doc sentences, limits, default. On
-// a table the calls validate and return values; every error is recorded and reading goes on with
-// the default, or failing that with the nearest allowed value. On no table (a Manual) the same
-// calls print the reference and return defaults.
+// A type reads its own section with one getter call per key: name, doc sentences, limits, default.
+// With a table, the calls check and return values. Every error is recorded. Reading goes on with
+// the default, or with the nearest allowed value if there is no default. Without a table (in a
+// Manual), the same calls print the reference and return defaults.
 //
-// One mistake gives one error. Nothing counts as missing from a table that has an unknown key: that
-// key may be what it was meant to be. error() is told which keys an error follows from.
+// One mistake gives one error. If a table has an unknown key, no key counts as missing from it: the
+// unknown key may be the missing one, misspelt. The caller of error() names the keys that the error
+// follows from.
 //
 // Key names are snake_case with the unit last. `doc` is one or two sentences. A getter without a
 // default makes the key required. Strings passed as names and docs must live as long as the reader
 // (literals do).
 //
-// A manual, and a table whose kind is unknown, are read without a file: every key is absent there,
-// no error is kept, and a required key gives the lowest allowed number, an empty text or the first
-// row.
+// A manual has no file to read, and neither has a table whose kind is unknown. Every key is absent
+// there, and no error is kept. A required key gives the lowest allowed number, an empty text or the
+// first row.
 class Reader {
 public:
   KJ_DISALLOW_COPY(Reader);
@@ -59,45 +62,48 @@ public:
   int64_t integer(kj::StringPtr key, kj::StringPtr doc, IntegerLimits limits, int64_t defaultValue);
   kj::Maybe<int64_t> maybeInteger(kj::StringPtr key, kj::StringPtr doc, IntegerLimits limits);
 
-  // Integers are taken as reals too (`learning_rate = 1`).
+  // Accepts integers too (`learning_rate = 1`).
   double real(kj::StringPtr key, kj::StringPtr doc, RealLimits limits);
   double real(kj::StringPtr key, kj::StringPtr doc, RealLimits limits, double defaultValue);
   kj::Maybe<double> maybeReal(kj::StringPtr key, kj::StringPtr doc, RealLimits limits);
 
   bool flag(kj::StringPtr key, kj::StringPtr doc, bool defaultValue);
-  // A boolean, or the string `word`.
+  // Reads a boolean, or the string `word`.
   kj::OneOf<bool, kj::String> flagOrWord(
       kj::StringPtr key, kj::StringPtr doc, kj::StringPtr word, bool defaultValue);
 
   kj::String text(kj::StringPtr key, kj::StringPtr doc);
   kj::String text(kj::StringPtr key, kj::StringPtr doc, kj::StringPtr defaultValue);
   kj::Maybe<kj::String> maybeText(kj::StringPtr key, kj::StringPtr doc);
-  // The path of a file or folder, absolute. A relative one counts from the folder of the file that
-  // says it, one in a `--set` or `--sweep` from the current folder. An address (`http://…`) comes
-  // back as it is. Earlier versions counted from the current folder everywhere: it is an error if
-  // that folder has something else at this path, or something where the file's folder has nothing.
+  // Reads the path of a file or folder and returns it as an absolute path. A relative path starts
+  // from the folder of the file that contains it. In a `--set` or `--sweep` it starts from the
+  // current folder. An address (`http://…`) is returned unchanged.
+  //
+  // Earlier versions started from the current folder everywhere. Therefore it is an error if the
+  // current folder has something else at this path, or has something where the file's folder has
+  // nothing.
   kj::Maybe<kj::String> maybePath(kj::StringPtr key, kj::StringPtr doc);
 
-  // Lists. Absent = empty.
+  // Lists. An absent list is empty.
   kj::Array<int64_t> integers(kj::StringPtr key, kj::StringPtr doc, IntegerLimits limits);
   kj::Array<double> reals(kj::StringPtr key, kj::StringPtr doc, RealLimits limits);
-  // The string `word`, or a list of numbers.
+  // Reads the string `word`, or a list of numbers.
   kj::OneOf<kj::String, kj::Array<double>> wordOrReals(
       kj::StringPtr key, kj::StringPtr doc, kj::StringPtr word, RealLimits limits);
   kj::Array<kj::String> texts(kj::StringPtr key, kj::StringPtr doc);
   kj::Array<kj::String> texts(
       kj::StringPtr key, kj::StringPtr doc, kj::ArrayPtr<const kj::StringPtr> defaultValue);
 
-  // A word of a closed table. T has `const char* name` and `const char* doc`. An unknown word is
-  // reported with the nearest row and all rows, and the first row comes back.
+  // Reads a word of a closed table and returns its row. T has `const char* name` and `const char*
+  // doc`. For an unknown word, reports the nearest row and all rows, and returns the first row.
   template <typename T>
   const T& choose(kj::StringPtr key, kj::StringPtr doc, kj::ArrayPtr<const T> rows);
   template <typename T>
   const T& choose(
       kj::StringPtr key, kj::StringPtr doc, kj::ArrayPtr<const T> rows, kj::StringPtr defaultName);
 
-  // `key = { kind = "word", … }`: the row named by `kind` reads the other keys. With a default the
-  // key may be absent, and is then read as { kind = defaultKind }.
+  // Reads `key = { kind = "word", … }`. The function of the row that `kind` names reads the other
+  // keys. With a default, the key may be absent; it then means { kind = defaultKind }.
   template <typename T>
   T kind(kj::StringPtr key, kj::StringPtr doc, kj::ArrayPtr<const Kind<T>> rows);
   template <typename T>
@@ -106,56 +112,58 @@ public:
   template <typename T>
   kj::Maybe<T> maybeKind(kj::StringPtr key, kj::StringPtr doc, kj::ArrayPtr<const Kind<T>> rows);
 
-  // A list of such tables (`[[model.layers]]`), in order. Absent = empty. A table of rows may refer
-  // to itself (composites): the reference prints it once.
+  // Reads a list of such tables (`[[model.layers]]`), in order. An absent list is empty. A table of
+  // rows may refer to itself (composites). The reference prints it once.
   template <typename T>
   kj::Array<T> kinds(kj::StringPtr key, kj::StringPtr doc, kj::ArrayPtr<const Kind<T>> rows);
 
-  // A list of lists of such tables (`branches = [[…], […]]`).
+  // Reads a list of lists of such tables (`branches = [[…], […]]`).
   template <typename T>
   kj::Array<kj::Array<T>> kindLists(
       kj::StringPtr key, kj::StringPtr doc, kj::ArrayPtr<const Kind<T>> rows);
 
-  // A sub-table, read by `read(Reader&) -> T`. An absent one is read as an empty one: all its
+  // Reads a sub-table by `read(Reader&) -> T`. An absent one is read like an empty one, with all
   // defaults.
   template <typename Func>
   auto section(kj::StringPtr key, kj::StringPtr doc, Func&& read);
-  // The same, but absent = null.
+  // The same, but an absent table gives null.
   template <typename Func>
   auto maybeSection(kj::StringPtr key, kj::StringPtr doc, Func&& read)
       -> kj::Maybe<decltype(read(kj::instance<Reader&>()))>;
 
-  // A list of tables (`rows = [{ … }, …]`), each read by `read(Reader&) -> T`. Absent = empty.
+  // Reads a list of tables (`rows = [{ … }, …]`), each by `read(Reader&) -> T`. An absent list is
+  // empty.
   template <typename Func>
   auto sections(kj::StringPtr key, kj::StringPtr doc, Func&& read)
       -> kj::Array<decltype(read(kj::instance<Reader&>()))>;
 
-  // A table whose keys are the user's own (`grid = { "data.batch_size" = [128, 256] }`): nobody
-  // checks them here. They stay where the document has them. Absent = empty.
+  // Returns the entries of a table with keys of the user's choice (`grid = { "data.batch_size" =
+  // [128, 256] }`). Nothing checks the keys. The entries stay in the document. An absent table is
+  // empty.
   kj::ArrayPtr<const Entry> entries(kj::StringPtr key, kj::StringPtr doc);
 
-  // One of the entries of `key` that holds a table whose keys are ours, read by `read(Reader&)`.
+  // Reads one of the entries of `key` that holds a table whose keys are ours, by `read(Reader&)`.
   template <typename Func>
   auto entry(kj::StringPtr key, const Entry& entry, Func&& read);
 
-  // Whether the file has `key`, which the section may hold: it is among the keys that the help for
-  // an unknown one lists. False in a manual.
+  // Whether the file has `key`. The key becomes known: the help for an unknown key lists it too.
+  // False in a manual.
   bool has(kj::StringPtr key) const;
-  // Whether nothing was found wrong so far in the value of `key`, which may be dotted, or in what
-  // that value holds. A check of keys of several tables asks this first: what follows from a wrong
-  // value is not worth an error.
+  // Whether no error was found so far in the value of `key`, or inside that value. `key` may be
+  // dotted. A check of keys of several tables asks this first, because a wrong value needs no
+  // further error.
   bool isRight(kj::StringPtr key) const;
-  // Whether there is no file to read, only a reference to print (or nothing, below a table whose
-  // kind is unknown): a check across keys has nothing to check then.
+  // Whether there is no file, only a reference to print. Also true below a table whose kind is
+  // unknown. A check across keys then has nothing to check.
   bool isManual() const;
-  // The place of `key`'s value, or of this table if the key is absent; it may be dotted
+  // Returns the place of `key`'s value, or of this table if the key is absent. `key` may be dotted
   // (`optimizer.kind`).
   Span span(kj::StringPtr key) const;
   Span span() const;
-  // Reports something that the getters cannot see (a clash of two keys) at the value of `key`.
-  // `others` are the further keys that it follows from. Each may be dotted, and absent from the
-  // file. Says nothing if one of them is wrong, or is absent from a table that has an unknown key:
-  // the error would follow from that one.
+  // Reports an error that the getters cannot see, such as a clash of two keys, at the value of
+  // `key`. `others` are the further keys that the error follows from. Each may be dotted, and
+  // absent from the file. Reports nothing if one of these keys is wrong, or is absent from a table
+  // that has an unknown key: then that mistake may be the only one.
   void error(kj::StringPtr key, kj::StringPtr message, kj::StringPtr help = nullptr,
       kj::ArrayPtr<const kj::StringPtr> others = nullptr);
 
@@ -164,21 +172,21 @@ public:
   void refuse(kj::StringPtr key, kj::StringPtr message, kj::StringPtr help,
       kj::ArrayPtr<const kj::StringPtr> others);
 
-  // Where errors go; valid while this section is read.
+  // Where errors go. Valid while this section is read.
   Diagnostics& diagnostics();
 
 private:
-  // What messages and the manual say of a row, whatever its type.
+  // The texts of a row for messages and the manual, whatever its type.
   struct Row {
     kj::StringPtr name;
     kj::StringPtr doc;
   };
-  // A table of kinds without its type. `identity` tells tables apart.
+  // A table of kinds without its type. `identity` distinguishes tables.
   struct Rows {
     kj::Array<Row> rows;
     const void* identity;
   };
-  // Where to write to.
+  // Where this reader writes to.
   struct Sink {
     Diagnostics& diagnostics;
     Table& resolved;
@@ -187,23 +195,24 @@ private:
   using ReadTable = kj::FunctionParam<void(Reader&)>;
   using ReadRow = kj::FunctionParam<void(size_t row, Reader&)>;
 
-  kj::Maybe<const Table&> table;  // null: there is no file
+  kj::Maybe<const Table&> table;  // null if there is no file
   kj::Maybe<Manual&> manual;
-  size_t manualSection = 0;  // index of this section's rows in `manual`
+  size_t manualSection = 0;  // index of this section in `manual`
   Sink sink;
   Span place;
   kj::String path;  // "train.optimizer", "model.layers[2]"
-  bool complete;    // false: what is missing may stand where the file could not be read
-  // That the table has no unknown key. An absent table has the premise of the one that lacks it.
+  bool complete;    // false: a missing key may be in the text that could not be read
+  // The premise that this table has no unknown key. An absent table has the premise of its parent.
   Diagnostics::Premise allKnown = 0;
-  // The keys that this section may hold, in the order in which they were first asked for.
+  // The keys that this section may hold, in the order of the first calls that named them.
   struct Known {
     kj::StringPtr key;
-    bool isRead;  // by a getter, and not only asked for by has()
+    bool isRead;  // by a getter, not only by has()
   };
   mutable kj::Vector<Known> known;
 
-  // `allKnown` is that of the table that lacks this one; 0: the file has it.
+  // `allKnown` is the premise of the parent if the table is absent, and 0 if the file has the
+  // table.
   Reader(const Table& table, Span place, Sink sink, kj::String path, bool complete,
       Diagnostics::Premise allKnown = 0);
   Reader(Manual& manual, size_t section, kj::String path);
@@ -212,8 +221,8 @@ private:
   template <typename T>
   static kj::Array<Row> rowsOf(kj::ArrayPtr<const T> rows);
 
-  // Getters in parts: `find` notes that the key is known; `missing` and `wrongType` report; `keep`
-  // resolves.
+  // Steps of the getters. `find` notes that the key is known, `missing` and `wrongType` report, and
+  // `keep` resolves.
   kj::Maybe<const Value&> find(kj::StringPtr key);
   void note(kj::StringPtr key, bool isRead) const;
   bool isWritten(kj::StringPtr key) const;
@@ -223,16 +232,16 @@ private:
   void keep(kj::StringPtr key, kj::Own<Value> value);
   void describe(
       kj::StringPtr key, kj::StringPtr type, kj::StringPtr defaultValue, kj::StringPtr doc);
-  // Reports the keys that nobody asked for.
+  // Reports the keys that no getter asked for.
   void finish();
   kj::String pathOf(kj::StringPtr key) const;
 
-  // The value if it fits, else the fallback, else the nearest allowed.
+  // Returns the value if it is allowed, else the fallback, else the nearest allowed value.
   int64_t numberOf(
       kj::StringPtr name, const Value& value, IntegerLimits limits, kj::Maybe<int64_t> fallback);
   double numberOf(
       kj::StringPtr name, const Value& value, RealLimits limits, kj::Maybe<double> fallback);
-  // What the getters of integers and of reals do, for both.
+  // The common part of the getters of integers and of reals.
   template <typename T, typename Limits>
   T number(kj::StringPtr key, kj::StringPtr doc, Limits limits);
   template <typename T, typename Limits>
@@ -244,18 +253,19 @@ private:
   kj::String textOf(kj::StringPtr name, const Value& value);
   kj::String pathAt(kj::StringPtr key, kj::String given, Span span);
   void refuseIfElsewhere(kj::StringPtr key, kj::StringPtr given, kj::StringPtr meant, Span span);
-  // Calls `each(name, element, resolved)` for every element of a list; none if it is no list.
+  // Calls `each(name, element, resolved)` for every element of a list. Calls nothing if the value
+  // is not a list.
   void eachOf(kj::StringPtr key, const Value& value, kj::StringPtr example,
       kj::FunctionParam<void(kj::StringPtr name, const Value& element, List& resolved)> each);
 
   size_t chooseRow(kj::StringPtr key, kj::StringPtr doc, kj::ArrayPtr<const Row> rows,
       kj::Maybe<kj::StringPtr> defaultName);
-  // These call `read` for every table that they meet. In a manual it is called for every row that
-  // is to be printed; the last call makes what the getter returns. A bool says whether there is
-  // such.
+  // These call `read` for every table that they find. In a manual they call it for every row to be
+  // printed, and the last call makes the result of the getter. They return whether there was a
+  // table.
   bool readKind(kj::StringPtr key, kj::StringPtr doc, const Rows& rows, Need need,
       kj::StringPtr defaultKind, ReadRow read);
-  // The sizes of the lists at `depth` 1 (one list) or 2.
+  // Returns the sizes of the lists at `depth` 1 (one list) or 2.
   kj::Array<size_t> readKindLists(
       kj::StringPtr key, kj::StringPtr doc, const Rows& rows, uint depth, ReadRow read);
   bool readSection(kj::StringPtr key, kj::StringPtr doc, Need need, ReadTable read);
@@ -279,11 +289,12 @@ private:
 };
 
 // Reads `document` with `read(Reader&) -> T` as its root section. Unknown keys anywhere are errors.
-// Where a text of the document could not be read, nothing is reported as missing.
+// If a text of the document could not be read, no key is reported as missing.
 template <typename Func>
 auto readDocument(const Document& document, Reading& reading, Func&& read);
 
-// The reference of everything that `read(Reader&)` reads, as Markdown under `title`.
+// Returns the reference of everything that `read(Reader&)` reads, as Markdown with the title
+// `title`.
 template <typename Func>
 kj::String printReference(kj::StringPtr title, Func&& read);
 

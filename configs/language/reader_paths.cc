@@ -1,4 +1,4 @@
-// Paths, and what they count from.
+// Getters of paths.
 #include <kj/filesystem.h>
 #include <sys/stat.h>
 
@@ -8,7 +8,7 @@ namespace configs {
 
 namespace {
 
-// An address is read from elsewhere: it counts from nothing.
+// Whether `text` is an address such as `http://…`, which is not relative to any folder.
 bool isAddress(kj::StringPtr text) {
   KJ_IF_MAYBE(colon, text.findFirst(':')) return text.slice(*colon).startsWith("://");
   return false;
@@ -23,8 +23,8 @@ bool isLink(kj::StringPtr path) {
   return ::lstat(path.cStr(), &about) == 0 && S_ISLNK(about.st_mode);
 }
 
-// The absolute path of `relative` as seen from `folder`. A `..` takes away the name before it,
-// unless that name is a symbolic link: what lies above a link is known to the system alone.
+// Returns the absolute path of `relative` as seen from `folder`. A `..` removes the name before it,
+// unless that name is a symbolic link. Only the system knows what lies above a link.
 kj::String join(kj::StringPtr folder, kj::StringPtr relative) {
   auto path = kj::str(folder == "/" ? ""_kj : folder);
   size_t begin = 0;
@@ -43,7 +43,7 @@ kj::String join(kj::StringPtr folder, kj::StringPtr relative) {
   return path.size() == 0 ? kj::str("/") : kj::mv(path);
 }
 
-// What a path leads to; null: to nothing.
+// The file or folder that a path leads to. Null if there is none.
 struct Place {
   dev_t device;
   ino_t number;

@@ -1,4 +1,4 @@
-// What relative paths in experiment files count from.
+// Tests which folder a relative path in an experiment file starts from.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <kj/filesystem.h>
@@ -14,7 +14,7 @@
 namespace configs {
 namespace {
 
-// A folder in which files lie, and a current folder below it.
+// A folder with files, and a current folder below it.
 class Folders {
 public:
   Folders() {
@@ -63,7 +63,7 @@ struct Read {
   kj::StringPtr is() const { return KJ_REQUIRE_NONNULL(place); }
 };
 
-TEST_CASE("a relative path counts from the folder of the file that says it, and is kept absolute") {
+TEST_CASE("Reader: a relative path starts from the folder of its file, and is kept absolute") {
   Folders folders;
   folders.write("files/x.toml", "place = \"photos\"\n");
   folders.write("files/photos", "");
@@ -76,14 +76,15 @@ TEST_CASE("a relative path counts from the folder of the file that says it, and 
   }
 }
 
-TEST_CASE("a path of a file that is extended counts from that file's folder") {
+TEST_CASE("Reader: a path in an extended file starts from the folder of that file") {
   Folders folders;
   folders.write("files/below/base.toml", "place = \"../photos\"\n");
   folders.write("files/x.toml", "extends = \"below/base.toml\"\n");
   CHECK(Read(folders.at("files/x.toml")).is() == folders.at("files/photos"));
 }
 
-TEST_CASE("a path in a --set counts from the current folder, as every path on a command line") {
+TEST_CASE(
+    "Reader: a path in a --set starts from the current folder, like every path on a command line") {
   Folders folders;
   folders.write("files/x.toml", "place = \"photos\"\n");
   folders.write("files/photos", "");
@@ -92,7 +93,7 @@ TEST_CASE("a path in a --set counts from the current folder, as every path on a 
   CHECK(read.is() == folders.at("current/photos"));
 }
 
-TEST_CASE("a path that is not a string is one error, and no path") {
+TEST_CASE("Reader: a path that is not a string is one error, and gives no path") {
   Folders folders;
   folders.write("x.toml", "place = 3\n");
   Read read(folders.at("x.toml"));
@@ -100,7 +101,7 @@ TEST_CASE("a path that is not a string is one error, and no path") {
   CHECK(strstr(read.errors.cStr(), "`place` is a string, not an integer") != nullptr);
 }
 
-TEST_CASE("absolute paths, addresses and empty texts stay as they are") {
+TEST_CASE("Reader: absolute paths, addresses and empty texts stay unchanged") {
   Folders folders;
   for (auto text: {"/a/../b", "http://host/a", "file:///a", ""}) {
     folders.write("x.toml", kj::str("place = \"", text, "\"\n"));
@@ -110,14 +111,16 @@ TEST_CASE("absolute paths, addresses and empty texts stay as they are") {
   }
 }
 
-TEST_CASE("`..` behind a symbolic link is left to the system, which knows where the link leads") {
+TEST_CASE(
+    "Reader: `..` after a symbolic link stays in the path, because only the system knows the "
+    "target") {
   Folders folders;
   folders.write("elsewhere/files/x.toml", "place = \"../photos\"\n");
   folders.link("files", folders.at("elsewhere/files"));
   CHECK(Read(folders.at("files/x.toml")).is() == folders.at("files/../photos"));
 }
 
-TEST_CASE("a path that leads to something from the current folder alone is refused") {
+TEST_CASE("Reader: a path that exists only below the current folder is refused") {
   Folders folders;
   folders.write("files/x.toml", "place = \"photos\"\n");
   folders.write("current/photos", "");
@@ -133,7 +136,7 @@ TEST_CASE("a path that leads to something from the current folder alone is refus
             folders.at("files/x.toml"), "; nothing was started.\n"));
 }
 
-TEST_CASE("a path that leads to different things from both folders is refused, to one is not") {
+TEST_CASE("Reader: a path that leads to different files from both folders is refused") {
   Folders folders;
   folders.write("files/x.toml", "place = \"photos\"\n");
   folders.write("files/photos", "");

@@ -40,7 +40,7 @@ Read read(kj::StringPtr text) {
   return result;
 }
 
-TEST_CASE("Reader: a list of tables is read table by table, with free keys where they belong") {
+TEST_CASE("Reader: reads a list of tables one by one, also with keys of the user's choice") {
   auto good = read(R"(rows = [{ epoch = 1, where = { "a.b" = 2, c = "d" } }, { epoch = 2 }]
 )");
   CHECK(good.errors == "");
@@ -55,7 +55,7 @@ TEST_CASE("Reader: a list of tables is read table by table, with free keys where
 )");
 }
 
-TEST_CASE("Reader: mistakes in a list of tables are reported at their places") {
+TEST_CASE("Reader: reports mistakes in a list of tables at their places") {
   CHECK(read(R"(rows = [{ epoch = 0 }, 5, { epoch = 1, were = 1, where = 3 }]
 )")
             .errors == R"(x.toml:1:19: error: `epoch` must be an integer ≥ 1, not 0

@@ -1,4 +1,4 @@
-// Words of closed tables, tables of kinds, sections.
+// Getters of words, of tables of kinds, and of sections.
 #include "configs/language/manual.h"
 #include "configs/language/reader.h"
 
@@ -13,8 +13,8 @@ kj::Array<kj::StringPtr> namesOf(kj::ArrayPtr<const T> rows) {
   };
 }
 
-// The way out for `value` where `{ kind = … }` is wanted: a word that is a kind, or nearly one, is
-// put into such a table.
+// Returns the help for a `value` that should be `{ kind = … }`. If it is a kind, or nearly one, the
+// help writes it into such a table.
 kj::String helpForKind(
     kj::StringPtr name, const Value& value, kj::ArrayPtr<const kj::StringPtr> kinds) {
   if (value.content.is<kj::String>()) {
@@ -27,7 +27,8 @@ kj::String helpForKind(
   return kj::str("write { kind = \"", kinds[0], "\", … }");
 }
 
-// Whether the file has no header for `table`: `[data.augment]` alone makes `data`, too.
+// Whether the file has no header for `table`. For example, `[data.augment]` alone also makes a
+// table `data`.
 bool isImplicit(const Table& table) {
   if (table.entries.empty() || !table.entries[0].value->content.is<Table>()) return false;
   auto& first = table.entries[0].value->content.get<Table>().span;
@@ -198,7 +199,7 @@ kj::Array<size_t> Reader::readKindLists(
 bool Reader::readSection(kj::StringPtr key, kj::StringPtr doc, Need need, ReadTable read) {
   KJ_IF_MAYBE(m, manual) {
     auto heading = kj::str("`[", pathOf(key), "]`");
-    // A section of the file is found by its heading; a table inside one also has a row.
+    // A user finds a section of the file by its heading. A table inside a section also has a row.
     if (path.size() > 0) {
       describe(key, kj::str("table, see ", heading), need == Need::OPTIONAL ? "none" : "`{}`", doc);
     }
@@ -221,7 +222,7 @@ bool Reader::readSection(kj::StringPtr key, kj::StringPtr doc, Need need, ReadTa
       readTable(table, table.span, isImplicit(table) ? allKnown : 0);
       return true;
     }
-    // A `--set` is one line.
+    // A `--set` has one line only.
     wrongType(key, *value, "a table",
         isOverride(value->span) ? kj::str("set one of its keys: --set ", pathOf(key), ".KEY=VALUE")
                                 : kj::str("write [", pathOf(key), "] on a line of its own"));

@@ -7,7 +7,7 @@
 namespace configs {
 namespace {
 
-TEST_CASE("Reader: values come from the file, what is absent from the defaults") {
+TEST_CASE("Reader: takes values from the file, and absent ones from the defaults") {
   Good good(R"(
 name = "a"
 data = { dataset = "jpeg", mean = [1, 2.5] }
@@ -50,7 +50,7 @@ every = [5, 6]
   CHECK(experiment.hosts[0] == "localhost");
 }
 
-TEST_CASE("Reader: all mistakes of a file are reported in one run") {
+TEST_CASE("Reader: reports all mistakes of a file in one run") {
   CHECK(errorsOf(R"(name = 5
 [data]
 dataset = "jpg"
@@ -99,7 +99,7 @@ x.toml:11:2: error: unknown key `modell` at the top level
 )");
 }
 
-TEST_CASE("Reader: the way out of a wrong --set is one for a command line") {
+TEST_CASE("Reader: the help for a wrong --set works on a command line") {
   auto folder = kj::newInMemoryDirectory(kj::nullClock());
   folder->openFile(kj::Path("x.toml"), kj::WriteMode::CREATE)
       ->writeAll("name = 'x'\n[data]\ndataset = 'raw'\n");
@@ -134,7 +134,7 @@ TEST_CASE("Reader: the way out of a wrong --set is one for a command line") {
 )");
 }
 
-TEST_CASE("Reader: a missing key is reported at its table, with what to add") {
+TEST_CASE("Reader: reports a missing key at its table, with the line to add") {
   CHECK(errorsOf("") == R"(x.toml:1:1: error: missing key `name`
   help: add `name = …` (string): What the run is called.
 x.toml:1:1: error: missing key `dataset` in [data]
@@ -205,7 +205,7 @@ x.toml:7:84: error: `layers[3]` is a table, not an integer
 )");
 }
 
-TEST_CASE("Reader: sections, lists and flags of the wrong type say what they should be") {
+TEST_CASE("Reader: sections, lists and flags of the wrong type name the right type") {
   CHECK(errorsOf(R"(name = "a"
 data = 1
 train = [1]
@@ -263,7 +263,7 @@ x.toml:5:35: error: `branches` is a list of lists, not a string
 )");
 }
 
-TEST_CASE("Reader: what is wrong is replaced by the default, or by the nearest allowed value") {
+TEST_CASE("Reader: replaces a wrong value by the default, or by the nearest allowed value") {
   Diagnostics diagnostics;
   auto document =
       parse("x.toml", "a = 99\nb = 99\nc = -1\nd = 2.5\ne = nan\nf = inf\ng = 7\n", diagnostics);
@@ -282,7 +282,7 @@ TEST_CASE("Reader: what is wrong is replaced by the default, or by the nearest a
   CHECK(diagnostics.count() == 8);
 }
 
-TEST_CASE("Reader: wordOrReals takes one word or a list of numbers") {
+TEST_CASE("Reader: wordOrReals accepts one word or a list of numbers") {
   Diagnostics diagnostics;
   auto document = parse("x.toml", "a = 'image'\nb = [1, 2]\nc = 'imag'\nd = 5\n", diagnostics);
   Reading reading{diagnostics, {}};
@@ -307,7 +307,7 @@ x.toml:4:5: error: `d` is `"image"` or a list of numbers, not an integer
 )");
 }
 
-TEST_CASE("Reader: flagOrWord takes a boolean or one word") {
+TEST_CASE("Reader: flagOrWord accepts a boolean or one word") {
   Diagnostics diagnostics;
   auto document = parse("x.toml", "a = true\nb = 'both'\nc = 'bth'\nd = 5\n", diagnostics);
   Reading reading{diagnostics, {}};
@@ -375,8 +375,7 @@ on = true
   CHECK(shown(print(again.reading.resolved)) == shown(text));
 }
 
-TEST_CASE(
-    "Reading: a default kind is resolved with its own defaults, what is absent stays absent") {
+TEST_CASE("Reading: `resolved` has a default kind with its own defaults, and no absent sections") {
   Good good("name = \"a\"\ndata.dataset = \"raw\"\n");
   auto text = print(good.reading.resolved);
   CHECK(shown(text) == R"(name = "a"

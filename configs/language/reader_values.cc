@@ -1,4 +1,4 @@
-// Numbers, flags, texts, and lists of them.
+// Getters of numbers, flags, texts, and lists of them.
 #include "configs/language/reader.h"
 
 #include <cmath>
@@ -11,15 +11,15 @@ kj::String code(const Value& value) {
   return kj::str("`", print(value), "`");
 }
 
-// The text of `value` in its source, which has one line.
+// Returns the text of `value` in its source, which has one line.
 kj::ArrayPtr<const char> givenText(const Value& value) {
   Line line(*value.span.source, value.span.line);
   size_t begin = line.byteAt(value.span.column), end = line.byteAt(value.span.endColumn);
   return value.span.source->text.slice(begin, end);
 }
 
-// The way out for `value` where `wanted` ("a number") stands without quotes. On a command line a
-// word without quotes is a string too: taking quotes away is no way out there.
+// Returns the help for a `value` in quotes that should be `wanted` ("a number") without quotes. On
+// a command line a word without quotes is a string too, and removing quotes does not help.
 kj::String helpWithoutQuotes(const Value& value, kj::StringPtr wanted) {
   auto help = kj::str(wanted, " stands without quotes");
   if (!value.content.is<kj::String>()) return kj::str();
@@ -30,10 +30,10 @@ kj::String helpWithoutQuotes(const Value& value, kj::StringPtr wanted) {
   return kj::str("`", given, "` is not ", wanted);
 }
 
-// The way out for `value` where a string is wanted.
+// Returns the help for a `value` that should be a string.
 kj::String helpForString(const Value& value) {
   if (!isOnCommandLine(value.span)) return kj::str("a string stands in quotes");
-  // The shell takes one pair of quotes away.
+  // The shell removes one pair of quotes.
   auto& source = *value.span.source;
   auto given = givenText(value);
   auto before = kj::arrayPtr(source.text.begin(), given.begin());

@@ -17,7 +17,8 @@ bool isSpace(char c) {
   return c == ' ' || c == '\t';
 }
 
-// The word that toml++ complains of: it names a place in or just behind it.
+// Returns the word that toml++ complains about. The place that toml++ names is in the word or just
+// after it.
 Span wordAt(const Source& source, const Line& line, size_t at) {
   auto& text = source.text;
   auto isWord = [&](size_t i) {
@@ -30,9 +31,9 @@ Span wordAt(const Source& source, const Line& line, size_t at) {
   return line.span(from, to);
 }
 
-// The text of a value without quotes around the place `at`, such as `/data/x` or `my words`: from
-// behind the `=`, comma or bracket before it, to the comma, bracket, comment or line's end after
-// it.
+// Returns the text of a value without quotes around the place `at`, such as `/data/x` or `my
+// words`. It begins after the `=`, comma or bracket before `at`. It ends at the next comma,
+// bracket, comment or line end.
 Span bareValueAt(const Source& source, const Line& line, size_t at) {
   auto& text = source.text;
   auto isOneOf = [&](size_t i, kj::StringPtr characters) {
@@ -48,8 +49,8 @@ Span bareValueAt(const Source& source, const Line& line, size_t at) {
   return line.span(from, to);
 }
 
-// The bracket of a list that is still open where the line at `end` begins; null if there is none.
-// What is before `end` is right by itself.
+// Returns the bracket of a list that is still open where the line at `end` begins, or null. The
+// text before `end` has no error of its own.
 kj::Maybe<size_t> openBracketBefore(kj::StringPtr text, size_t end) {
   kj::Vector<size_t> open;
   char quote = 0;
@@ -78,8 +79,8 @@ kj::Maybe<size_t> openBracketBefore(kj::StringPtr text, size_t end) {
   return open.back();
 }
 
-// Whether the line begins as `key =` or `[header]` do, which are no values, or is the end of the
-// text.
+// Whether the line begins like `key =` or `[header]`, and therefore not like a value, or is the end
+// of the text.
 bool beginsAnew(const Source& source, const Line& line) {
   auto& text = source.text;
   size_t i = line.begin();
@@ -98,7 +99,7 @@ bool beginsAnew(const Source& source, const Line& line) {
   return isHeader ? text[i] == ']' : text[i] == '=';
 }
 
-// The place of the byte `at` of `source`.
+// Returns the place of byte `at` of `source`.
 Span spanAt(const Source& source, size_t at) {
   uint number = 1;
   for (char c: source.text.slice(0, at)) number += c == '\n';
@@ -151,7 +152,7 @@ bool isLetter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-// Reports what stands where a value is wanted.
+// Reports text that stands where a value should be.
 void reportBareValue(const Span& span, Diagnostics& diagnostics) {
   auto word = textOf(span);
   if (word.startsWith("=")) {

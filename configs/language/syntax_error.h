@@ -1,4 +1,5 @@
-// configs/language/syntax_error.h: what the TOML parser says, in the words of our other messages.
+// configs/language/syntax_error.h: reports errors of the TOML parser in the style of our other
+// messages.
 #pragma once
 
 #include <kj/string.h>
@@ -7,12 +8,12 @@
 
 namespace configs {
 
-// Reports a syntax error of `source`. `description` is toml++'s, at the place it names; the carets
-// go under the whole word or key that is wrong.
+// Reports a syntax error of `source`. `description` and the place are those of toml++. The carets
+// mark the whole word or key that is wrong.
 void reportSyntax(const Source& source, uint line, uint column, kj::StringPtr description,
     Diagnostics& diagnostics);
 
-// Whether toml++ complains of a number that is too large for its type.
+// Whether `description`, a message of toml++, says that a number is too large for its type.
 bool isOutOfRange(kj::StringPtr description);
 
 }  // namespace configs

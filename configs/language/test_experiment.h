@@ -7,12 +7,12 @@
 
 namespace configs {
 
-// KJ text as doctest prints it.
+// Returns KJ text as doctest prints it.
 inline doctest::String shown(kj::StringPtr text) {
   return text.cStr();
 }
 
-// A small experiment: what the sections of a real one look like.
+// A small experiment with sections like those of a real one.
 
 struct Layer {
   kj::String kind;
@@ -129,7 +129,7 @@ inline Experiment readExperiment(Reader& reader) {
   return result;
 }
 
-// The errors of a text, as a user sees them.
+// Returns the errors of a text, as a user sees them.
 inline doctest::String errorsOf(kj::StringPtr text) {
   Diagnostics diagnostics;
   auto document = parse("x.toml", text, diagnostics);
@@ -138,7 +138,7 @@ inline doctest::String errorsOf(kj::StringPtr text) {
   return shown(diagnostics.format("x.toml"));
 }
 
-// `text` read without an error.
+// Reads `text`, which must have no errors.
 struct Good {
   Diagnostics diagnostics;
   kj::Own<Document> document;

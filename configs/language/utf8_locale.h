@@ -6,18 +6,18 @@
 
 namespace configs {
 
-// In the "C" locale, which the program otherwise keeps, the C library knows no character beyond
-// ASCII. This one changes what characters are, and nothing else: numbers stay as they are.
+// The program runs in the "C" locale, in which the C library knows no character beyond ASCII. This
+// locale changes only the set of characters. The format of numbers stays the same.
 class Utf8Locale {
 public:
   Utf8Locale();
   ~Utf8Locale() noexcept(false);
   KJ_DISALLOW_COPY(Utf8Locale);
 
-  // False on a machine that has no such locale: a Scope then changes nothing.
+  // False on a machine that has no such locale. A Scope then changes nothing.
   bool isThere() const { return locale != locale_t(0); }
 
-  // Makes it the locale of this thread, and of no other, while it exists.
+  // Makes it the locale of this thread, and of no other thread, while the Scope exists.
   class Scope {
   public:
     explicit Scope(const Utf8Locale& utf8): before(::uselocale(utf8.locale)) {}

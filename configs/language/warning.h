@@ -1,13 +1,12 @@
-// configs/language/warning.h: how the program says that something is odd, and goes on: one plain
-// sentence on stderr.
+// configs/language/warning.h: warns on stderr, in one plain sentence, and goes on.
 #pragma once
 
 #include <kj/string.h>
 
 namespace configs {
 
-// Writes `warning: SENTENCE` as one line to stderr, in one piece. Ignores errors of writing. From
-// any thread.
+// Writes `warning: SENTENCE` to stderr as one line, in one piece. Ignores write errors. Can be
+// called from any thread.
 void warn(kj::StringPtr sentence);
 
 }  // namespace configs

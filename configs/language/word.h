@@ -1,5 +1,5 @@
-// configs/language/word.h: a row of a closed table of words, each of which stands for one value of
-// an enum.
+// configs/language/word.h: a row of a closed table of words. Each word stands for one value of an
+// enum.
 #pragma once
 
 #include "configs/language/reader.h"
@@ -13,7 +13,7 @@ struct Word {
   T value;
 };
 
-// Reader::choose over a table of words; without `defaultName` the key is required.
+// Reader::choose for a table of words. Without `defaultName` the key is required.
 template <typename T, size_t count>
 T chooseWord(Reader& reader, kj::StringPtr key, kj::StringPtr doc, const Word<T> (&rows)[count],
     kj::StringPtr defaultName = nullptr) {
