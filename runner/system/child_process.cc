@@ -26,13 +26,13 @@ Pipe newPipe() {
   return {kj::AutoCloseFd(fds[0]), kj::AutoCloseFd(fds[1])};
 }
 
-// What the launcher takes for the reason of a role's end.
+// Writes a line that the launcher takes for the reason why the role ended.
 void say(const char* text) {
   (void)!::write(STDERR_FILENO, text, strlen(text));
 }
 
-// In the child: nothing here may allocate. The signal mask and the handlers of the launcher are not
-// the child's.
+// Runs in the child. Nothing here may allocate. The child must not keep the signal mask and the
+// handlers of the launcher.
 [[noreturn]] void becomeRole(
     pid_t launcher, int input, int output, int errors, char* const* arguments) {
   ::setpgid(0, 0);
@@ -80,8 +80,8 @@ ChildProcess::ChildProcess(kj::StringPtr name, kj::ArrayPtr<const kj::String> ar
 }
 
 ChildProcess::~ChildProcess() noexcept(false) {
-  // The port clears `pid` when it has waited for the child. Otherwise its promise is still there
-  // and must go first, or the port would wait for a process that is ours to reap.
+  // The port clears `pid` when it has waited for the child. Otherwise the port's promise must be
+  // dropped first, because this destructor waits for the process itself.
   exit = nullptr;
   KJ_IF_MAYBE(p, pid) {
     pid_t child = *p;
@@ -100,7 +100,7 @@ kj::Promise<int> ChildProcess::ended() {
 
 bool ChildProcess::isStopped() const {
   KJ_IF_MAYBE(p, pid) {
-    // Does not take the news away, so it stays until the child continues.
+    // WNOWAIT leaves the state in place, so that it stays visible until the child continues.
     siginfo_t info = {};
     int result = ::waitid(P_PID, *p, &info, WSTOPPED | WNOHANG | WNOWAIT);
     return result == 0 && info.si_pid == *p;

@@ -20,7 +20,7 @@ namespace runner {
 
 namespace {
 
-// Of the first write to stdout that failed; 0 if all went well.
+// errno of the first write to stdout that failed; 0 if none failed.
 int printError = 0;
 bool isOutputClosed = false;  // since the program began
 
@@ -31,12 +31,12 @@ bool isNegativeNumber(kj::StringPtr word) {
   return digits.size() > 0 && '0' <= digits[0] && digits[0] <= '9';
 }
 
-// The words of the command line as kj takes them: `--help` for `-h`, and a negative number in one
-// word with the option before it, since kj takes a word with a dash for an option.
+// Returns the words of the command line for kj: `--help` in place of `-h`, and a negative number in
+// one word with the option before it. kj takes every word with a dash for an option.
 kj::Array<kj::String> wordsForKj(kj::ArrayPtr<char* const> arguments) {
   kj::Vector<kj::String> words;
-  bool options = true;      // until `--`
-  bool takesValue = false;  // whether the word before is an option without one
+  bool options = true;      // false after `--`
+  bool takesValue = false;  // whether the word before is an option without its value
   for (kj::StringPtr word: arguments) {
     options = options && word != "--";
     if (takesValue && isNegativeNumber(word)) {
@@ -51,8 +51,8 @@ kj::Array<kj::String> wordsForKj(kj::ArrayPtr<char* const> arguments) {
   return words.releaseAsArray();
 }
 
-// KJ warns of a PWD that names another folder than the current one, as whoever starts a program in
-// a folder without a shell leaves it.
+// KJ warns if PWD names another folder than the current one. A program that starts ours in a folder
+// without a shell leaves such a PWD.
 void forgetForeignFolder() {
   const char* folder = ::getenv("PWD");
   if (folder == nullptr) return;
@@ -83,7 +83,7 @@ void openStandardStreams() {
   for (int fd: {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(fd, F_GETFD) >= 0) continue;
     if (fd == STDOUT_FILENO) isOutputClosed = true;
-    // The system takes the lowest number that is free.
+    // open() takes the lowest free number.
     if (::open("/dev/null", O_RDWR) >= 0) continue;
     auto reason = strerror(errno);
     tell(kj::str("error: cannot open /dev/null: ", reason,
@@ -143,9 +143,9 @@ void CommandLine::exitInfo(kj::StringPtr message) {
 }
 
 void CommandLine::run(kj::MainFunc main, int argc, char* argv[], int disconnected) {
-  // A pipe that nobody reads is an error of write(): see print().
+  // Writing to a pipe without readers is then an error of write(): see print().
   ::signal(SIGPIPE, SIG_IGN);
-  // So is a file that becomes larger than `ulimit -f` allows. Roles inherit that.
+  // The same for a file that grows beyond the limit of `ulimit -f`. Roles inherit both settings.
   ::signal(SIGXFSZ, SIG_IGN);
   forgetForeignFolder();
   auto words = wordsForKj(kj::arrayPtr(argv, argc).slice(argc > 0 ? 1 : 0, argc));
@@ -163,7 +163,7 @@ void CommandLine::run(kj::MainFunc main, int argc, char* argv[], int disconnecte
 }
 
 void CommandLine::checkCommand(kj::ArrayPtr<const kj::StringPtr> words) {
-  // kj knows `help` by itself.
+  // kj handles `help` itself.
   if (commands.empty() || words.size() == 0 || words[0].startsWith("-") || words[0] == "help") {
     return;
   }

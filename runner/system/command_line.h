@@ -1,5 +1,4 @@
-// runner/system/command_line.h: what the program's commands share with the shell: exit codes and
-// streams.
+// runner/system/command_line.h: how commands use the shell: exit codes and standard streams.
 #pragma once
 
 #include <kj/exception.h>
@@ -13,18 +12,18 @@ enum ExitCode {
   OK = 0,
   RUN_FAILED = 1,
   WRONG_INPUT = 2,    // the command or the file is wrong
-  MISSED = 3,         // all ran, but not all that was expected came out
+  MISSED = 3,         // all runs finished, but one missed an expectation
   INTERRUPTED = 130,  // Ctrl-C
 };
 
-// A process whose usage errors end with WRONG_INPUT: kj's own context ends with 1. Everything ends
-// by _exit: what a program of ours must finish, it finishes itself, and threads of a failed run
-// cannot be joined.
+// A process context of kj, which ends with WRONG_INPUT after usage errors. (kj's own context ends
+// with 1.) The process always ends by _exit, because threads of a failed run cannot be joined. A
+// program must therefore complete its own work before it ends.
 class CommandLine final: public kj::ProcessContext {
 public:
   explicit CommandLine(kj::StringPtr programName): programName(programName) {}
 
-  // A program that ends well, but has lost what it printed, ends with RUN_FAILED: see print().
+  // Ends the process with `code`. If output of print() was lost, RUN_FAILED replaces OK.
   [[noreturn]] void endWith(ExitCode code);
 
   kj::StringPtr getProgramName() override { return programName; }
@@ -35,15 +34,15 @@ public:
   [[noreturn]] void exitInfo(kj::StringPtr message) override;
   void increaseLoggingVerbosity() override {}
 
-  // Makes `command` one of those that an unknown first word is compared with: run() names the one
-  // that was most likely meant, and all of them.
+  // Adds `command` to the words that run() suggests for an unknown first word.
   void addCommand(kj::StringPtr command) { commands.add(command); }
 
-  // Runs `main` over the arguments of the process; `-h` is `--help`, and a negative number behind
-  // an option is its value. An exception is printed as one line, `error: …`, on stderr, and ends
-  // with RUN_FAILED, or with `disconnected` if its type is DISCONNECTED; a bug with its trace.
+  // Runs `main` over the arguments of the process. `-h` means `--help`, and a negative number after
+  // an option is its value. An exception is printed on stderr as one line, `error: …`. The process
+  // then ends with RUN_FAILED, or with `disconnected` if the exception's type is DISCONNECTED. A
+  // bug is printed with its stack trace.
   [[noreturn]] void run(kj::MainFunc main, int argc, char* argv[], int disconnected = RUN_FAILED);
-  // Ends the process so, from any thread.
+  // Prints the exception and ends the process as run() does. Can be called from any thread.
   [[noreturn]] void endWith(const kj::Exception& exception, int disconnected);
 
 private:
@@ -53,24 +52,24 @@ private:
   kj::Vector<kj::StringPtr> commands;
 };
 
-// Opens /dev/null in place of those standard streams that are closed: files must not get their
-// numbers. print() remembers that there was no stdout. Ends the program with RUN_FAILED and one
-// sentence if /dev/null cannot be opened.
+// Opens /dev/null for those standard streams that are closed, so that no file gets their numbers.
+// print() remembers that there was no stdout. Ends the program with RUN_FAILED and one sentence if
+// /dev/null cannot be opened.
 void openStandardStreams();
 
-// Sets what the runtime of oneDNN's threads reads when it is loaded, before main, and starts the
-// program again if that changed anything. Threads are ours to count, and a waiting one must not
-// spin: other workers share the cores. The first thing that a main does.
+// Sets environment variables that oneDNN's threading runtime reads when it is loaded, before main.
+// Starts the program again if that changed anything. We count the threads ourselves, and a waiting
+// thread must not spin because other workers share the cores. Call this first in main.
 void setThreadEnvironment(char* argv[]);
 
-// Writes all of `text` to stdout; to a terminal with control characters as
-// configs::printableLines() shows them. If it cannot be written (a full disk), what follows is
-// dropped too, the program does the rest of its work, and CommandLine ends it with RUN_FAILED and
-// one sentence. If the reader of a pipe has gone (`runner explain FILE | head`), that is no
-// failure. Call it from one thread at a time.
+// Writes all of `text` to stdout. On a terminal, control characters are shown as
+// configs::printableLines() shows them. If a write fails (a full disk), all later output is
+// dropped, but the program completes its work. CommandLine then ends it with RUN_FAILED and one
+// sentence. A reader of a pipe that has gone (`runner explain FILE | head`) is not a failure. Call
+// it from one thread at a time.
 void print(kj::StringPtr text);
 
-// The same for sentences: on a terminal they are wrapped() to its width.
+// The same for sentences. On a terminal they are wrapped() to its width.
 void printWrapped(kj::StringPtr text);
 
 }  // namespace runner

@@ -29,7 +29,7 @@ namespace {
   if (error == EFBIG) {
     rlimit limit;
     bool isLimited = ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
-    // In every folder.
+    // This limit applies in every folder.
     advice = isLimited ? kj::str("; raise the limit on the size of a file (`ulimit -f`), which is ",
                              limit.rlim_cur, " bytes")
                        : kj::str("; its file system has no larger files: ", wayOut);
@@ -51,7 +51,7 @@ kj::AutoCloseFd openToWrite(kj::StringPtr path, int flags, kj::StringPtr wayOut 
 
 constexpr kj::StringPtr TEMPORARY = ".part-"_kj;
 
-// Ends with a slash, or is empty for a path in the working folder.
+// Ends with a slash, or is empty for a path in the current folder.
 kj::String folderOf(kj::StringPtr path) {
   KJ_IF_MAYBE(slash, path.findLast('/')) return kj::heapString(path.slice(0, *slash + 1));
   return nullptr;
@@ -71,11 +71,11 @@ bool isNamed(int fd, kj::StringPtr path) {
          open.st_ino == named.st_ino && open.st_dev == named.st_dev;
 }
 
-// A new temporary file of a path, locked.
+// A new temporary file for a path, locked.
 struct Temporary {
   kj::String name;
-  kj::AutoCloseFd fd;  // none if it could not be made
-  int error = 0;       // of the system, then
+  kj::AutoCloseFd fd;  // null if the file could not be made
+  int error = 0;       // errno, if the file could not be made
 };
 
 Temporary newTemporary(kj::StringPtr path) {
@@ -85,31 +85,31 @@ Temporary newTemporary(kj::StringPtr path) {
     result.name = kj::str(path, TEMPORARY, ::getpid(), "-", made++);
     int raw = ::open(result.name.cStr(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (raw < 0) {
-      // A process of another machine may have the same number.
+      // A process on another machine may have the same number.
       if (errno == EEXIST) continue;
       result.error = errno;
       return result;
     }
     result.fd = kj::AutoCloseFd(raw);
-    // A file system without locks keeps abandoned files.
+    // On a file system without locks, abandoned files stay.
     bool locked = ::flock(raw, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
-    // Before it was locked, another process may have removed it as an abandoned one.
+    // Another process may have removed the file as abandoned before we locked it.
     if (locked && isNamed(raw, result.name)) return result;
     ::unlink(result.name.cStr());
   }
 }
 
-// So that the new name of `file` in `folder` outlasts a crash of the machine.
+// Syncs `folder`, so that the new name of `file` survives a crash of the machine.
 void syncFolder(kj::StringPtr folder, int file, kj::StringPtr path, kj::StringPtr wayOut) {
   auto name = folder.size() == 0 ? "."_kj : folder;
   int raw = ::open(name.cStr(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (raw < 0) {
-    // A folder that may be written but not read.
+    // The folder can be written but not read.
     if (::syncfs(file) != 0) failToWrite(path, errno, wayOut);
     return;
   }
   kj::AutoCloseFd fd(raw);
-  // Some file systems of networks cannot sync a folder.
+  // Some network file systems cannot sync a folder.
   if (::fsync(fd) != 0 && errno != EINVAL) failToWrite(path, errno, wayOut);
 }
 
@@ -163,7 +163,7 @@ void writeWhole(kj::StringPtr path, kj::StringPtr text, kj::StringPtr wayOut) {
 }
 
 kj::Maybe<kj::String> wholeFileOf(kj::StringPtr path) {
-  // `<path>.part-<process>-<number>`, read from its end.
+  // Reads `<path>.part-<process>-<number>` from its end.
   KJ_IF_MAYBE(dash, path.findLast('-')) {
     auto front = kj::heapString(path.slice(0, *dash));
     KJ_IF_MAYBE(before, front.findLast('-')) {
@@ -179,7 +179,7 @@ kj::Maybe<kj::String> wholeFileOf(kj::StringPtr path) {
 void removeAbandoned(kj::StringPtr path) {
   auto folder = folderOf(path);
   DIR* dir = ::opendir(folder.size() == 0 ? "." : folder.cStr());
-  // Nothing is known of a folder that cannot be read; writing to it says what is wrong with it.
+  // The folder cannot be read. Writing to it will report what is wrong.
   if (dir == nullptr) return;
   KJ_DEFER(::closedir(dir));
   while (dirent* entry = ::readdir(dir)) {
@@ -240,7 +240,7 @@ kj::String readRegular(kj::StringPtr path, uint64_t bytesMax) {
 }
 
 kj::String readWhole(int fd, kj::StringPtr name, uint64_t bytesMax) {
-  // A pipe does not tell how much will come.
+  // A pipe does not say how many bytes will come.
   constexpr size_t STEP_BYTES = 1 << 20;
   kj::Vector<char> text;
   for (;;) {
@@ -267,7 +267,7 @@ kj::String lastLineOf(kj::StringPtr path) {
   if (raw < 0) configs::fail("cannot read ", path, ": ", strerror(errno));
   kj::AutoCloseFd fd(raw);
   off_t size = ::lseek(fd, 0, SEEK_END);
-  // Twice as much of the end each time, until it holds the whole line.
+  // Reads twice as much of the file's end each time, until that holds the whole line.
   for (off_t wanted = 1 << 16;; wanted *= 2) {
     auto begin = kj::max(off_t(0), size - wanted);
     auto tail = kj::heapArray<char>(kj::max(off_t(0), size - begin));

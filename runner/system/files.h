@@ -1,5 +1,5 @@
-// runner/system/files.h: files that are whole or not there, appended to line by line, or read at
-// once.
+// runner/system/files.h: files that are complete or absent, files that grow line by line, and
+// reading whole files.
 #pragma once
 
 #include <kj/array.h>
@@ -8,11 +8,11 @@
 
 namespace runner {
 
-// Where else to write a run, for a disk that is full or a folder that cannot be written: "choose
+// Says where else a run may be written, if a disk is full or a folder cannot be written: "choose
 // another folder with --runs". Any thread may call it.
 kj::StringPtr otherRuns();
-// In place of `--runs` messages name `--folder`, which a role that is started by hand takes. Call
-// it before other threads start.
+// Makes otherRuns() name `--folder`, the option of a role that is started by hand. Call it before
+// other threads start.
 void nameFolderOption();
 
 // Writes `pieces` one after another to `path`, as a WholeFile. Throws with path, cause and way out
@@ -22,21 +22,23 @@ void writeWhole(kj::StringPtr path, kj::ArrayPtr<const kj::ArrayPtr<const kj::by
 void writeWhole(kj::StringPtr path, kj::StringPtr text, kj::StringPtr wayOut = otherRuns());
 
 // A file that appears at its path when it is complete. It is written under a temporary name in the
-// same folder, `<path>.part-<process>-<number>`, then synced to disk and renamed, and the folder is
-// synced too. A crash at any point leaves the old file or the new one. Several processes and
-// threads may write the same path at once: each file is whole, and the last one stays. A file that
-// is not finished is removed by its destructor. If the process was killed, the next WholeFile of
-// that path removes it: a writer holds a file lock on its temporary file as long as it lives.
+// same folder, `<path>.part-<process>-<number>`. finish() syncs it to disk, renames it, and syncs
+// the folder. A crash at any point leaves the old file or the new one.
+//
+// Several processes and threads may write the same path at once. Each file is complete, and the
+// last one stays. The destructor removes a file that is not finished. If the process was killed,
+// the next WholeFile of that path removes its temporary file. A writer holds a file lock on its
+// temporary file while it lives.
 class WholeFile {
 public:
-  // Throws as append() does. `wayOut` is where else to write, for a disk that is full.
+  // Throws as append() does. `wayOut` says where else the user may write.
   explicit WholeFile(kj::StringPtr path, kj::StringPtr wayOut = otherRuns());
   ~WholeFile() noexcept;
   KJ_DISALLOW_COPY(WholeFile);
 
   // Throws with path, cause and way out.
   void append(kj::ArrayPtr<const kj::byte> bytes);
-  // Puts it at its path, in place of a file that is there.
+  // Moves the file to its path and replaces the file that is there.
   void finish();
 
 private:
@@ -47,58 +49,56 @@ private:
   bool finished = false;
 };
 
-// The path of the WholeFile that a temporary file belongs to; null if `path` is not the name of a
-// temporary file.
+// Returns the path of the WholeFile that a temporary file belongs to. Null if `path` is not the
+// name of a temporary file.
 kj::Maybe<kj::String> wholeFileOf(kj::StringPtr path);
 
 // Removes the temporary files of `path` whose writer was killed.
 void removeAbandoned(kj::StringPtr path);
 
-// Why no WholeFile can be written to `path` now, or null if it can: only a regular file, and no
-// link, may be replaced. Leaves what is there as it is.
+// Returns why no WholeFile can be written to `path` now, or null if one can. Only a regular file
+// may be replaced, not a link. Changes nothing.
 kj::Maybe<kj::String> whyUnwritable(kj::StringPtr path);
 
-// Writes all of `bytes` to an open descriptor. Returns 0, or the system's error if it cannot be
-// written.
+// Writes all of `bytes` to an open descriptor. Returns 0, or errno if a write fails.
 int writeAll(int fd, kj::ArrayPtr<const kj::byte> bytes);
-// The same for a text, where nobody can be told of an error.
+// The same for a text. Ignores errors, because nobody is left who could be told.
 void writeQuietly(int fd, kj::StringPtr text);
-// Writes `line` and a newline so, with control characters as configs::printable() shows them: what
-// a user reads may hold names from anywhere.
+// Writes `line` and a newline in the same way. Control characters are shown as configs::printable()
+// shows them, because a line may contain names from any source.
 void writeLineQuietly(int fd, kj::StringPtr line);
 
-// The whole text of a file, or of an open descriptor (a pipe, standard input) that messages call
-// `name`. Throws if it cannot be read, is a folder, or is longer than `bytesMax`.
+// Returns the whole text of a file, or of an open descriptor (a pipe, standard input) that messages
+// call `name`. Throws if it cannot be read, is a folder, or is longer than `bytesMax`.
 kj::String readWhole(kj::StringPtr path, uint64_t bytesMax);
 kj::String readWhole(int fd, kj::StringPtr name, uint64_t bytesMax);
-// The same of a file that must be a regular one: to open a pipe would wait for whoever writes to
-// it.
+// The same, but throws if the file is not a regular one. Opening a pipe would wait for its writer.
 kj::String readRegular(kj::StringPtr path, uint64_t bytesMax);
 
-// The last line of the file at `path` that has its newline, without that newline. Empty if there is
-// no such line, or no such file. Throws with path and cause.
+// Returns the last line of the file at `path` that ends in a newline, without that newline. Empty
+// if there is no such line or no such file. Throws with path and cause.
 kj::String lastLineOf(kj::StringPtr path);
 
-// Removes what follows the last newline of the file at `path`: a full disk may have torn that line.
-// Does nothing if there is no such file. Throws with path and cause.
+// Removes everything after the last newline of the file at `path`. A full disk may have left an
+// incomplete line. Does nothing if there is no such file. Throws with path and cause.
 void removeTornLine(kj::StringPtr path);
 
-// A file that grows by whole lines or records; each is handed to the kernel at once, so that a kill
-// tears none.
+// A file that grows by whole lines or records. Each goes to the kernel in one write, so that a kill
+// leaves no incomplete one.
 class LineFile {
 public:
-  // Creates or appends to `path`.
+  // Opens `path` for appending, and creates it if necessary.
   explicit LineFile(kj::StringPtr path);
-  // Creates `path`; null if it exists, whoever else creates it at the same moment.
+  // Creates `path`. Null if it exists, even if another process creates it at the same moment.
   static kj::Maybe<LineFile> create(kj::StringPtr path);
-  // Takes over an open descriptor; `name` is what messages call it.
+  // Takes over an open descriptor. `name` is what messages call it.
   LineFile(kj::AutoCloseFd fd, kj::StringPtr name);
 
   // Appends `line` and a newline. Throws with name, cause and way out (a full disk, a closed pipe).
   void append(kj::StringPtr line);
-  // Appends `record` as it is. Throws likewise.
+  // Appends `record` unchanged. Throws as append() does.
   void appendWhole(kj::ArrayPtr<const kj::byte> record);
-  // Whether the file is still at its path: nobody has removed or renamed it, or its folder.
+  // Whether the file is still at its path: nobody has removed or renamed the file or its folder.
   bool isInPlace() const;
 
 private:

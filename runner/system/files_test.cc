@@ -15,13 +15,13 @@
 
 namespace {
 
-// What was synced to disk, in order: the path that the descriptor had then.
+// The paths of synced descriptors at the moment of the sync, in order.
 kj::Vector<kj::String> synced;
 bool keepsSynced = false;
 
 }  // namespace
 
-// In place of the system's, so that a test sees what is synced.
+// Replaces the system's fsync(), so that a test sees the calls.
 extern "C" int fsync(int fd) {
   if (keepsSynced) {
     char path[4096] = {};
@@ -50,7 +50,7 @@ kj::Array<kj::String> namesIn(kj::StringPtr folder) {
   return names.releaseAsArray();
 }
 
-TEST_CASE("WholeFile: the file is synced before its rename, and the folder after it") {
+TEST_CASE("WholeFile: syncs the file before its rename, and the folder after it") {
   auto folder = newFolder();
   auto path = kj::str(folder, "/whole");
   keepsSynced = true;
@@ -61,7 +61,7 @@ TEST_CASE("WholeFile: the file is synced before its rename, and the folder after
   CHECK(synced[1] == folder);
 }
 
-TEST_CASE("WholeFile: two writers of one path do not meet, and the last one stays") {
+TEST_CASE("WholeFile: two writers of one path do not disturb each other, and the last one stays") {
   auto folder = newFolder();
   auto path = kj::str(folder, "/whole");
   WholeFile first(path), second(path);
@@ -74,7 +74,7 @@ TEST_CASE("WholeFile: two writers of one path do not meet, and the last one stay
   CHECK(namesIn(folder).size() == 1);
 }
 
-TEST_CASE("WholeFile: many threads write one path, and every reader finds a whole file") {
+TEST_CASE("WholeFile: many threads write one path, and every reader finds a complete file") {
   auto path = kj::str(newFolder(), "/whole");
   constexpr uint WRITERS = 4, TIMES = 50, SIZE = 10000;
   writeWhole(path, kj::str(kj::repeat('0', SIZE)));
@@ -92,7 +92,7 @@ TEST_CASE("WholeFile: many threads write one path, and every reader finds a whol
   writers.clear();
 }
 
-TEST_CASE("WholeFile: what a killed process has left is removed by the next writer of that path") {
+TEST_CASE("WholeFile: the next writer of a path removes the file of a killed process") {
   auto folder = newFolder();
   auto path = kj::str(folder, "/whole");
   int ready[2];
@@ -107,7 +107,7 @@ TEST_CASE("WholeFile: what a killed process has left is removed by the next writ
   }
   char byte;
   KJ_SYSCALL(::read(ready[0], &byte, 1));
-  // It lives, and keeps its own.
+  // This writer lives and keeps its file.
   writeWhole(path, "text");
   CHECK(namesIn(folder).size() == 3);
 
@@ -116,11 +116,11 @@ TEST_CASE("WholeFile: what a killed process has left is removed by the next writ
   writeWhole(path, "text");
   auto names = namesIn(folder);
   CHECK(names.size() == 2);
-  // Another file's is that file's affair.
+  // Temporary files of another path stay.
   for (auto& name: names) CHECK((name == "whole" || name.startsWith("other.part-")));
 }
 
-TEST_CASE("WholeFile: an unfinished one leaves nothing, and files of similar names stay") {
+TEST_CASE("WholeFile: an unfinished file leaves nothing, and files of similar names stay") {
   auto folder = newFolder();
   auto path = kj::str(folder, "/whole");
   for (auto name:
@@ -131,14 +131,14 @@ TEST_CASE("WholeFile: an unfinished one leaves nothing, and files of similar nam
   CHECK(namesIn(folder).size() == 5);
 }
 
-TEST_CASE("wholeFileOf: knows the names of temporary files") {
+TEST_CASE("wholeFileOf: recognises the names of temporary files") {
   CHECK(KJ_ASSERT_NONNULL(wholeFileOf("a/b-c.md.part-12-0")) == "a/b-c.md");
   for (auto name: {"a/b.md", "a/b.md.part", "a/b.md.part-1", "a/b.md.part-x-1", "part-1-1"}) {
     CHECK(wholeFileOf(name) == nullptr);
   }
 }
 
-TEST_CASE("lastLineOf: the last whole line, however long it is, or nothing") {
+TEST_CASE("lastLineOf: returns the last whole line, however long it is, or nothing") {
   auto path = kj::str(newFolder(), "/lines");
   CHECK(lastLineOf(path) == "");
   auto large = kj::heapString(200000);
@@ -156,7 +156,7 @@ TEST_CASE("lastLineOf: the last whole line, however long it is, or nothing") {
   }
 }
 
-TEST_CASE("whyUnwritable: leaves nothing, and refuses what is not a regular file") {
+TEST_CASE("whyUnwritable: changes nothing, and refuses a path that is not a regular file") {
   auto folder = newFolder();
   auto path = kj::str(folder, "/whole");
   CHECK(whyUnwritable(path) == nullptr);

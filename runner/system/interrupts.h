@@ -6,11 +6,11 @@
 
 namespace runner {
 
-// SIGINT and SIGTERM, and SIGHUP unless this process was started to ignore it (nohup). Call this
-// before a handler is set.
+// Returns SIGINT and SIGTERM, and also SIGHUP unless this process was started to ignore it (nohup).
+// Call this before a handler is set.
 kj::Array<int> interrupts();
 
-// "received SIGINT (Ctrl-C)": why a run was interrupted.
+// Returns why a run was interrupted: "received SIGINT (Ctrl-C)".
 kj::StringPtr reasonOfInterrupt(int signal);
 
 // Lets each of interrupts() end this process at once, with `words` on stderr and exit code

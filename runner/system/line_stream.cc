@@ -11,7 +11,7 @@ struct LineReader {
   kj::AsyncInputStream& input;
   kj::Function<void(kj::StringPtr)> take;
   kj::Array<char> buffer = kj::heapArray<char>(65536);
-  kj::Vector<char> pending = {};  // the beginning of a line whose end has not come yet
+  kj::Vector<char> pending = {};  // the beginning of a line whose end has not arrived
 
   kj::Promise<void> readOn() {
     return input.tryRead(buffer.begin(), 1, buffer.size())

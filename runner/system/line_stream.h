@@ -6,9 +6,9 @@
 
 namespace runner {
 
-// Calls `take` with each line of `input` (without its newline; the last one need not have any) as
-// soon as it is there. Resolves at the end of the input; rejects with what `take` throws. `input`
-// must outlive the promise.
+// Calls `take` with each line of `input`, without its newline, as soon as the line has arrived. The
+// last line needs no newline. Resolves at the end of the input. Rejects with what `take` throws.
+// `input` must outlive the promise.
 kj::Promise<void> readLines(kj::AsyncInputStream& input, kj::Function<void(kj::StringPtr)> take);
 
 }  // namespace runner

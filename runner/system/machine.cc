@@ -12,17 +12,17 @@ using kj::uint;
 
 namespace {
 
-// 4096 cores fill less than 16 MiB of it.
+// 4096 cores take less than 16 MiB.
 constexpr uint64_t CPU_INFO_BYTES_MAX = 64 << 20;
 
-// What a container sees of its own limit; absent outside of one.
+// The limit of a container, as the container sees it. The file is absent outside of containers.
 constexpr kj::StringPtr QUOTA = "/sys/fs/cgroup/cpu.max"_kj;
 constexpr uint64_t QUOTA_BYTES_MAX = 4096;
 constexpr uint64_t BOOT_BYTES_MAX = 4096;
 
 uint coresHere() {
   cpu_set_t set;
-  // It fails where the kernel counts more than the 1024 CPUs that a set has room for.
+  // The call fails if the kernel counts more than the 1024 CPUs of a set.
   uint cores = ::sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set)
                                                               : ::sysconf(_SC_NPROCESSORS_ONLN);
   if (::access(QUOTA.cStr(), R_OK) == 0) {
@@ -33,7 +33,7 @@ uint coresHere() {
   return cores;
 }
 
-// What stands behind the first `name` of /proc/cpuinfo.
+// Returns the value of the first `name` in /proc/cpuinfo.
 kj::String cpuInfo(kj::StringPtr name) {
   if (::access("/proc/cpuinfo", R_OK) != 0) return nullptr;
   auto text = readWhole("/proc/cpuinfo"_kj, CPU_INFO_BYTES_MAX);

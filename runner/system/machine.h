@@ -1,4 +1,4 @@
-// runner/system/machine.h: what a run's machine is, for tables and reports.
+// runner/system/machine.h: the machine of a run, for tables and reports.
 #pragma once
 
 #include <kj/common.h>
@@ -9,19 +9,19 @@
 namespace runner {
 
 struct Machine {
-  kj::String cpu;      // its name as the system gives it; empty if it does not
-  kj::uint cores = 0;  // that this process may use: whole ones, at least 1
+  kj::String cpu;      // its name from the system; empty if the system names none
+  kj::uint cores = 0;  // whole cores that this process may use, at least 1
   uint64_t memory_bytes = 0;
 };
 
 Machine thisMachine();
 
-// Which boot of which machine this is, as Linux names it: processes that see the same share their
-// monotonic clock. Empty if it does not say.
+// Returns the identity of this boot of this machine, as Linux names it. Processes with the same
+// identity share their monotonic clock. Empty if the system does not say.
 kj::String thisBoot();
 
-// How many whole cores a cgroup's `cpu.max` allows, at least 1; null if it sets no limit. `text` is
-// quota and period in microseconds, `150000 100000`, or `max` in place of the quota
+// Returns how many whole cores a cgroup's `cpu.max` allows, at least 1. Null if it sets no limit.
+// `text` is quota and period in microseconds, `150000 100000`, or `max` in place of the quota
 // (https://docs.kernel.org/admin-guide/cgroup-v2.html).
 kj::Maybe<kj::uint> coresOfQuota(kj::StringPtr text);
 

@@ -5,7 +5,7 @@
 namespace runner {
 namespace {
 
-TEST_CASE("a quota of a cgroup allows whole cores, one at least, and `max` sets no limit") {
+TEST_CASE("coresOfQuota: a quota allows whole cores, at least one, and `max` sets no limit") {
   CHECK(coresOfQuota("400000 100000\n").orDefault(0) == 4);
   CHECK(coresOfQuota("150000 100000\n").orDefault(0) == 1);
   CHECK(coresOfQuota("5000 100000\n").orDefault(0) == 1);
@@ -14,7 +14,7 @@ TEST_CASE("a quota of a cgroup allows whole cores, one at least, and `max` sets 
   CHECK(coresOfQuota("400000") == nullptr);
 }
 
-TEST_CASE("this machine has a core and memory") {
+TEST_CASE("machine: the machine of the test has a core and memory") {
   auto machine = thisMachine();
   CHECK(machine.cores >= 1);
   CHECK(machine.memory_bytes > 0);

@@ -3,10 +3,10 @@
 
 namespace runner {
 
-// Becomes this program anew with `arguments` (null at the end; the first is its name). Returns only
-// if the system refuses; errno says why. Uses /proc/self/exe, which stays right if the file was
-// replaced, or without /proc the path by which this process was started. Allocates nothing: it may
-// be called between fork and exec.
+// Replaces the process by a new start of its own program with `arguments` (null at the end; the
+// first is the program's name). Returns only if the system refuses; errno then says why. Uses
+// /proc/self/exe, which stays right if the file was replaced. Without /proc, uses the path by which
+// this process was started. Allocates nothing, and can be called between fork and exec.
 void becomeOwnProgram(char* const* arguments);
 
 }  // namespace runner

@@ -12,16 +12,16 @@ bool contains(kj::StringPtr text, kj::StringPtr part) {
   return strstr(text.cStr(), part.cStr()) != nullptr;
 }
 
-// The limit of this process on `resource`; null if there is none.
+// Returns the limit of this process on `resource`, or null if there is no limit.
 kj::Maybe<rlim_t> limitOn(__rlimit_resource resource) {
   rlimit limit;
   if (::getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return nullptr;
   return limit.rlim_cur;
 }
 
-constexpr rlim_t KILOBYTE = 1024;  // as `ulimit -v` counts
+constexpr rlim_t KILOBYTE = 1024;  // the unit of `ulimit -v`
 
-// What the system says if a process or a thread cannot be started.
+// Returns the system's reason why a process or a thread could not be started.
 kj::String whyNotStarted() {
   kj::Vector<kj::String> limits;
   KJ_IF_MAYBE(limit, limitOn(RLIMIT_NPROC)) {
@@ -43,11 +43,11 @@ kj::String reasonOf(const kj::Exception& exception) {
   while (const char* at = strstr(text.cStr(), REMOTE.cStr())) {
     text = kj::str(text.slice(0, at - text.cStr()), at + REMOTE.size());
   }
-  // Lines within a message would be taken for further messages.
+  // A reader of the launcher's pipe would take lines within a message for further messages.
   for (char& c: text) {
     if (c == '\n') c = ' ';
   }
-  // The files that do not fit into the memory are well, whatever the text says of them.
+  // The text may name a file, but the file is not the problem: memory is.
   if (contains(text, "std::bad_alloc") || contains(text, "Cannot allocate memory")) {
     KJ_IF_MAYBE(limit, limitOn(RLIMIT_AS)) {
       return kj::str("memory ran out: the limit (`ulimit -v`) is ", *limit / KILOBYTE,
@@ -57,8 +57,8 @@ kj::String reasonOf(const kj::Exception& exception) {
         "memory ran out: make data.batch_size smaller or start fewer workers "
         "(`runner explain` says what a worker needs)");
   }
-  // Which file it was does not matter, and often it has no name. A limit of the whole system is
-  // another matter.
+  // The file does not matter, and often it has no name. A limit of the whole system has another way
+  // out.
   if (contains(text, "Too many open files") && !contains(text, "Too many open files in system")) {
     KJ_IF_MAYBE(limit, limitOn(RLIMIT_NOFILE)) {
       return kj::str("cannot open more files: the limit (`ulimit -n`) is ", *limit,

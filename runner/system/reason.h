@@ -1,4 +1,4 @@
-// runner/system/reason.h: what a user is told of an exception.
+// runner/system/reason.h: what a user reads about an exception.
 #pragma once
 
 #include <kj/exception.h>
@@ -7,12 +7,12 @@
 
 namespace runner {
 
-// The description on one line, without what RPC puts in front of it. Where it is only the system's
-// word for something that ran out, the way out is added.
+// Returns the description on one line, without the words that RPC puts in front of it. If it is
+// only the system's text for a resource that ran out, adds the way out.
 kj::String reasonOf(const kj::Exception& exception);
 
-// "last reported step: 214": what is known of a run or a role that was lost. Steps are reported now
-// and then, so the truth may be a little later. 0 means that none was reported yet.
+// Returns "last reported step: 214" for a run or a role that was lost. Steps are reported now and
+// then, so that the last step may have been a later one. 0 means that no step was reported.
 kj::String lastReportedStep(uint64_t step);
 
 }  // namespace runner

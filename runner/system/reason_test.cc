@@ -11,19 +11,19 @@ kj::String reason(kj::StringPtr description) {
       kj::Exception(kj::Exception::Type::FAILED, __FILE__, __LINE__, kj::heapString(description)));
 }
 
-TEST_CASE("reasonOf: one line, without the words of RPC") {
+TEST_CASE("reasonOf: gives one line, without the words of RPC") {
   CHECK(reason("server 0: remote exception: remote exception: no room\nleft") ==
         "server 0: no room left");
   CHECK(reason("") == "");
 }
 
-TEST_CASE("reasonOf: what ran out comes with its way out") {
+TEST_CASE("reasonOf: adds the way out if a resource ran out") {
   CHECK(reason("std::bad_alloc: std::bad_alloc").startsWith("memory ran out: "));
   CHECK(reason("pipe2(fds): Too many open files in system") ==
         "pipe2(fds): Too many open files in system");
 }
 
-TEST_CASE("reasonOf: a process that may open no more files is told its limit, and no system call") {
+TEST_CASE("reasonOf: names the limit on open files, and no system call") {
   rlimit limit;
   REQUIRE(::getrlimit(RLIMIT_NOFILE, &limit) == 0);
   CHECK(reason("::pipe2(fds, O_CLOEXEC): Too many open files") ==
@@ -31,7 +31,7 @@ TEST_CASE("reasonOf: a process that may open no more files is told its limit, an
             "; raise it: `ulimit -n 4096`"));
 }
 
-// A lower limit on `resource`, as long as this object lives.
+// Sets a lower limit on `resource` while this object lives.
 struct Limited {
   __rlimit_resource resource;
   rlimit before;
@@ -44,12 +44,12 @@ struct Limited {
   ~Limited() { ::setrlimit(resource, &before); }
 };
 
-TEST_CASE("reasonOf: a limit on memory is named, and no file is to be deleted for it") {
+TEST_CASE("reasonOf: names a limit on memory, and does not blame a file") {
   constexpr kj::StringPtr MAPPING =
       "cannot open the record database a.rdb: it cannot be mapped: Cannot allocate memory; delete "
       "this file"_kj;
   CHECK(reason(MAPPING).startsWith("memory ran out: make data.batch_size smaller"));
-  // No address of today's processors lies above it.
+  // No address of today's processors is above this limit.
   Limited limited(RLIMIT_AS, 1ull << 60);
   for (auto text: {MAPPING, "std::bad_alloc: std::bad_alloc"_kj}) {
     CHECK(reason(text) ==
@@ -58,7 +58,7 @@ TEST_CASE("reasonOf: a limit on memory is named, and no file is to be deleted fo
   }
 }
 
-TEST_CASE("reasonOf: limits on processes and memory are named if no process can be started") {
+TEST_CASE("reasonOf: names the limits on processes and memory if no process can be started") {
   Limited limited(RLIMIT_NPROC, 1000);
   for (auto text: {"::fork(): Resource temporarily unavailable; cannot start a process"_kj,
            "pthread_create: Resource temporarily unavailable"_kj}) {

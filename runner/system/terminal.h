@@ -1,5 +1,4 @@
-// runner/system/terminal.h: the terminal that a stream may be, and lines for the people in front of
-// it.
+// runner/system/terminal.h: the terminal behind a stream, and lines for the person in front of it.
 #pragma once
 
 #include <kj/common.h>
@@ -14,27 +13,28 @@ struct TerminalSize {
   uint rows = 24;
 };
 
-// The size of the terminal behind `fd` at this moment, 80 × 24 if the terminal does not say. Null
-// if `fd` is not a terminal.
+// Returns the present size of the terminal behind `fd`, or 80 × 24 if the terminal does not say.
+// Null if `fd` is not a terminal.
 kj::Maybe<TerminalSize> terminalSize(int fd);
 
-// Its columns.
+// Returns the columns of the terminal behind `fd`. Null if `fd` is not a terminal.
 kj::Maybe<uint> terminalColumns(int fd);
 
 // Whether the cursor of the terminal behind `fd` can be moved, so that a line can be rewritten in
 // place. False if `fd` is not a terminal, or if TERM is `dumb`, empty or not set.
 bool canMoveCursor(int fd);
 
-// `text`, wrapped() to the columns of the terminal behind `fd`; as it is if `fd` is not a terminal.
+// Returns `text`, wrapped() to the columns of the terminal behind `fd`. Unchanged if `fd` is not a
+// terminal.
 kj::String wrappedFor(int fd, kj::StringPtr text);
 
-// `text`, which ends with a space, and `path`. If the terminal behind `fd` has no room for both in
-// one line, `path` has a line of its own, from which it can be copied.
+// Returns `text`, which ends with a space, followed by `path`. If the terminal behind `fd` has no
+// room for both on one line, `path` gets a line of its own, so that it can be copied.
 kj::String withPath(int fd, kj::StringPtr text, kj::StringPtr path);
 
-// Writes a line to standard error, which is where everything goes that a person is told and that is
-// not a result. Control characters are shown as configs::printable() has them. On a terminal the
-// line is wrapped(). Errors of writing are ignored.
+// Writes a line to standard error. Everything that a person reads goes there, except for results.
+// Control characters are shown as configs::printable() shows them. On a terminal the line is
+// wrapped(). Ignores write errors.
 void tell(kj::StringPtr line);
 
 }  // namespace runner

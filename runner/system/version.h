@@ -1,4 +1,4 @@
-// runner/system/version.h: what the program calls itself.
+// runner/system/version.h: the program's name and version.
 #pragma once
 
 #include <kj/string.h>

@@ -17,7 +17,7 @@ namespace {
 constexpr kj::StringPtr GAP = "  "_kj;
 constexpr kj::StringPtr ELLIPSIS = "…"_kj;
 
-// The parts of `line` that GAP separates.
+// Returns the parts of `line` that GAP separates.
 kj::Vector<kj::String> partsOf(kj::StringPtr line) {
   kj::Vector<kj::String> parts;
   while (auto gap = strstr(line.cStr(), GAP.cStr())) {
@@ -28,7 +28,7 @@ kj::Vector<kj::String> partsOf(kj::StringPtr line) {
   return parts;
 }
 
-// Where the name ends with which `text` begins, if it does.
+// Returns where the name ends that `text` begins with, or null if it begins with no name.
 kj::Maybe<size_t> colonOf(kj::StringPtr text) {
   auto colon = strstr(text.cStr(), ": ");
   if (colon == nullptr) return nullptr;
@@ -39,13 +39,13 @@ kj::Maybe<size_t> colonOf(kj::StringPtr text) {
 
 kj::String shortened(kj::StringPtr text, uint columns) {
   if (columnsOf(text) <= columns) return kj::str(text);
-  // One column is for the ellipsis.
+  // The ellipsis takes one column.
   uint room = kj::max(1u, columns) - 1;
   size_t end = 0, wordEnd = 0;
   uint used = 0, wordColumns = 0;
   for (auto& glyph: glyphsOf(text)) {
     bool space = glyph.bytes[0] == ' ', comma = glyph.bytes[0] == ',';
-    // The room may end just where a word does.
+    // The room may end exactly where a word ends.
     if (space) wordEnd = end, wordColumns = used;
     if (used + glyph.columns > room) break;
     used += glyph.columns;
@@ -101,7 +101,7 @@ kj::Array<kj::String> shortenedNames(kj::ArrayPtr<const kj::StringPtr> names, ui
 
 namespace {
 
-// One line, without its newline.
+// Wraps one line, which has no newline.
 kj::String wrappedLine(kj::StringPtr line, uint columns) {
   if (columnsOf(line) <= columns) return kj::str(line);
   size_t indent = 0;
@@ -151,13 +151,13 @@ kj::String fitted(kj::StringPtr line, uint columns) {
   KJ_IF_MAYBE(end, colonOf(parts[0])) {
     auto name = kj::heapString(parts[0].slice(0, *end));
     auto rest = kj::str(parts[0].slice(*end));
-    // Alone with its part it takes all that is left.
+    // The name may take all columns that a single part leaves.
     uint left = parts.size() > 1 ? 0 : columns - kj::min(columns, columnsOf(rest));
     parts[0] = kj::str(shortenedName(name, kj::max(left, columns / 2)), rest);
   }
   auto text = kj::strArray(parts, GAP.cStr());
   while (columnsOf(text) > columns && parts.size() > 1) {
-    // The last part stays as long as another one can go.
+    // The last part stays as long as another part can be left out.
     if (parts.size() > 2) parts[parts.size() - 2] = kj::mv(parts.back());
     parts.removeLast();
     text = kj::strArray(parts, GAP.cStr());

@@ -1,4 +1,4 @@
-// runner/text/fitted_text.h: texts (UTF-8) that fit into so many columns of a terminal.
+// runner/text/fitted_text.h: fits texts (UTF-8) into a number of terminal columns.
 #pragma once
 
 #include <kj/common.h>
@@ -8,27 +8,27 @@ namespace runner {
 
 using kj::uint;
 
-// `text` if it fits into `columns`, else its start and `…`. It ends at a space or behind a comma
-// where that costs no more than half of the room, else anywhere.
+// Returns `text` if it fits into `columns`, else its start and `…`. The start ends at a space or
+// after a comma if that costs at most half of the room, else anywhere.
 kj::String shortened(kj::StringPtr text, uint columns);
 
-// The same for a name, of which the end tells as much as the start: `…` replaces its middle.
+// The same for a name, whose end says as much as its start: `…` replaces the middle.
 kj::String shortenedName(kj::StringPtr name, uint columns);
 
-// `names` so that each fits into `columns` and no two different ones become equal: shortenedName(),
-// with numbers before them (`2 grid/…5,seed=1`) where that would make two equal. Equal names have
-// equal numbers, which count from 1.
+// Shortens each of `names` to `columns` by shortenedName(). Different names stay different: where
+// two would become equal, each gets a number (`2 grid/…5,seed=1`). Equal names get equal numbers.
+// Numbers count from 1.
 kj::Array<kj::String> shortenedNames(kj::ArrayPtr<const kj::StringPtr> names, uint columns);
 
-// `text`, of one or more lines, with line breaks in place of spaces, so that no line takes more
-// than `columns`, unless a single word does. What is broken off a line is indented by two spaces
+// Returns `text`, of one or more lines, with line breaks in place of spaces. No line takes more
+// than `columns`, unless a single word does. The rest of a broken line is indented by two spaces
 // more than the line.
 kj::String wrapped(kj::StringPtr text, uint columns);
 
-// A line of parts with two spaces between them, such as progressText() makes, for `columns`
-// columns. Where room is short, a name that ends at the first `: ` takes half of it at most, as
-// shortenedName(), or what a single part leaves. Then whole parts are left out: the one before the
-// last first, then those before it, then the last. A first part that is too long by itself is
+// Fits a line of parts with two spaces between them, such as progressText() makes, into `columns`
+// columns. If the line is too long, a name that ends at the first `: ` is shortened first. It takes
+// at most half of the columns, or all that a single part leaves. Then whole parts are left out: the
+// last but one, then those before it, then the last. A first part that is still too long is
 // shortened().
 kj::String fitted(kj::StringPtr line, uint columns);
 

@@ -5,7 +5,7 @@
 namespace runner {
 namespace {
 
-TEST_CASE("shortened: a text that is too long ends between two words") {
+TEST_CASE("shortened: cuts a text that is too long between two words") {
   CHECK(shortened("one two three", 13) == "one two three");
   CHECK(shortened("one two three", 12) == "one two…");
   CHECK(shortened("one two three", 8) == "one two…");
@@ -13,7 +13,7 @@ TEST_CASE("shortened: a text that is too long ends between two words") {
   CHECK(shortened("size=128,rate=0.05,seed=1", 19) == "size=128,…");
 }
 
-TEST_CASE("shortened: a single long word is cut between two characters") {
+TEST_CASE("shortened: cuts a single long word between two characters") {
   CHECK(shortened("äöüäöü", 4) == "äöü…");
   CHECK(shortened("a bcdefghijkl", 8) == "a bcdef…");
   CHECK(shortened("abc", 1) == "…");
@@ -22,7 +22,7 @@ TEST_CASE("shortened: a single long word is cut between two characters") {
   CHECK(shortened("e\u0301e\u0301e\u0301", 2) == "e\u0301…");
 }
 
-TEST_CASE("shortenedName: the start and the end stay") {
+TEST_CASE("shortenedName: keeps the start and the end") {
   CHECK(shortenedName("grid/rate=0.05-3123b34d", 23) == "grid/rate=0.05-3123b34d");
   CHECK(shortenedName("grid/rate=0.05-3123b34d", 11) == "grid/…3b34d");
   CHECK(shortenedName("äöüäöü", 4) == "ä…öü");
@@ -32,7 +32,7 @@ TEST_CASE("shortenedName: the start and the end stay") {
   CHECK(shortenedName("学習率の値", 6) == "学…値");
 }
 
-TEST_CASE("shortenedNames: different names stay different, by a number where that is needed") {
+TEST_CASE("shortenedNames: different names stay different, with a number where that is needed") {
   const kj::StringPtr names[] = {"rate=0.1,seed=1,momentum=0", "rate=0.1,seed=2,momentum=0",
       "rate=0.1,seed=1,momentum=0", "short"};
   CHECK(kj::strArray(shortenedNames(names, 26), "|") == kj::strArray(names, "|"));
@@ -43,7 +43,7 @@ TEST_CASE("shortenedNames: different names stay different, by a number where tha
   CHECK(kj::strArray(shortenedNames(last, 10), "|") == "rate…tum=0|short");
 }
 
-TEST_CASE("wrapped: lines break at spaces, and only there, and go on indented") {
+TEST_CASE("wrapped: breaks lines at spaces only, and indents what follows") {
   CHECK(wrapped("a reason of many words", 10) == "a reason\n  of many\n  words");
   CHECK(wrapped("/a/path/that/is/long of it", 10) == "/a/path/that/is/long\n  of it");
   CHECK(wrapped("short", 10) == "short");
@@ -51,14 +51,14 @@ TEST_CASE("wrapped: lines break at spaces, and only there, and go on indented") 
   CHECK(wrapped("学習 の値", 8) == "学習\n  の値");
 }
 
-TEST_CASE("wrapped: each line is wrapped by itself and keeps its indentation and its gaps") {
+TEST_CASE("wrapped: wraps each line separately, and keeps its indentation and its gaps") {
   CHECK(wrapped("one two\n  three  four\n\n", 9) == "one two\n  three\n    four\n\n");
   CHECK(wrapped("a  b  c", 6) == "a  b\n  c");
   auto once = wrapped("  an option with a long text", 12);
   CHECK(wrapped(once, 12) == once);
 }
 
-TEST_CASE("fitted: whole parts are left out, and the remaining time stays longest") {
+TEST_CASE("fitted: leaves out whole parts, and keeps the remaining time longest") {
   auto line = "run 1/4: epoch 1/2  step 194/468  12511 images/s  loss 0.4  ETA 0:26"_kj;
   CHECK(fitted(line, line.size()) == line);
   CHECK(fitted(line, line.size() - 1) ==
@@ -69,7 +69,7 @@ TEST_CASE("fitted: whole parts are left out, and the remaining time stays longes
   CHECK(fitted(line, 17) == "run 1/4: epoch…");
 }
 
-TEST_CASE("fitted: a long name leaves half of the room to what is told of it") {
+TEST_CASE("fitted: a long name leaves half of the columns to the text after it") {
   CHECK(fitted("run 1/4 rate=0.1,seed=1,momentum=0.9: epoch 1/2  step 194/468  ETA 0:26", 45) ==
         "run 1/4 ra…omentum=0.9: epoch 1/2  ETA 0:26");
   CHECK(fitted("reading /work/datasets/fashion_mnist, files: 0 of 4 (0 %)", 40) ==

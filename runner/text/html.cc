@@ -8,7 +8,7 @@ namespace {
 
 using Row = kj::ArrayPtr<const kj::String>;
 
-// `ofNumbers` says which columns are.
+// `ofNumbers` says which columns are numbers.
 kj::String htmlRow(kj::ArrayPtr<const bool> ofNumbers, Row row, kj::StringPtr element) {
   kj::Vector<kj::String> cells;
   for (size_t i: kj::indices(row)) {

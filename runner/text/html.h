@@ -1,4 +1,4 @@
-// runner/text/html.h: texts and tables as they stand in HTML and SVG.
+// runner/text/html.h: writes texts and tables for HTML and SVG.
 #pragma once
 
 #include <kj/string.h>
@@ -7,12 +7,12 @@
 
 namespace runner {
 
-// `text` with `<`, `>`, `&` and quotes written as entities, for content and attributes alike.
-// Control characters, which no document may hold, are left out, line ends and tabs are not.
+// Returns `text` with `<`, `>`, `&` and quotes as entities, for content and attributes. Leaves out
+// control characters, which a document must not contain, but keeps line ends and tabs.
 kj::String escaped(kj::ArrayPtr<const char> text);
 
-// `table` as a `<table>` in a box that scrolls (class `box`). The cells of a column of numbers have
-// class `n`. Its foot is left out.
+// Returns `table` as a `<table>` in a box that scrolls (class `box`). Cells of a column of numbers
+// have class `n`. The foot of the table is left out.
 kj::String htmlOf(const TextTable& table);
 
 }  // namespace runner

@@ -5,13 +5,15 @@
 namespace runner {
 namespace {
 
-TEST_CASE("escaped: what means something in HTML becomes an entity, control characters go") {
+TEST_CASE(
+    "escaped: characters with a meaning in HTML become entities, and control characters are left "
+    "out") {
   CHECK(escaped("<a href=\"x\">&'"_kj) == "&lt;a href=&quot;x&quot;&gt;&amp;&#39;");
   CHECK(escaped("a\x01\x1b[1m\tb\n\x7f"_kj) == "a[1m\tb\n");
   CHECK(escaped("2 × 2"_kj) == "2 × 2");
 }
 
-TEST_CASE("htmlOf: texts are escaped and columns of numbers are marked as such") {
+TEST_CASE("htmlOf: escapes texts, and marks columns of numbers") {
   TextTable table{kj::arr(kj::str("run"), kj::str("accuracy"), kj::str("said")),
       kj::arr(kj::arr(kj::str("a|b"), kj::str("0.5"), kj::str("")),
           kj::arr(kj::str("\"x\""), kj::str(""), kj::str("<none>"))),

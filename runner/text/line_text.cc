@@ -15,7 +15,7 @@ bool isDigit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// Of at most DIGITS_MAX digits.
+// `digits` are at most DIGITS_MAX.
 kj::Maybe<uint> countOf(LineText digits) {
   if (digits.size() == 0 || digits.size() > DIGITS_MAX) return nullptr;
   uint value = 0;

@@ -1,4 +1,4 @@
-// runner/text/line_text.h: reading a line of a log from left to right.
+// runner/text/line_text.h: reads a line of a log from left to right.
 #pragma once
 
 #include <kj/common.h>
@@ -10,42 +10,44 @@ namespace runner {
 
 using kj::uint;
 
-// A line, or what is left of it. Points into the log's text.
+// A line, or the rest of one that is not read yet. Points into the log's text.
 using LineText = kj::ArrayPtr<const char>;
 
-// Calls `use` with each line of `log`, without its newline, and its place in the file, from 1. A
-// backslash and an `n`, by which notebooks write a newline into a text, ends a line as well: what
-// follows has the same place.
+// Calls `use` with each line of `log`, without its newline, and with the line's number in the file,
+// from 1. A backslash followed by `n` also ends a line, because notebooks write newlines in texts
+// like this. The text after it keeps the same number.
 void eachLine(LineText log, kj::FunctionParam<void(LineText line, uint64_t number)> use);
 
 bool startsWith(LineText text, kj::StringPtr word);
 bool endsWith(LineText text, kj::StringPtr word);
 
-// The place of the first `word` in `text`. Takes one pass.
+// Returns the place of the first `word` in `text`, or null. Takes one pass.
 kj::Maybe<size_t> find(LineText text, kj::StringPtr word);
 
-// Takes `word` off the front of `rest`, if it stands there.
+// Removes `word` from the front of `rest` and returns true, if `rest` begins with it.
 bool take(LineText& rest, kj::StringPtr word);
 
-// Takes spaces off the front of `rest`, if there are any.
+// Removes all spaces from the front of `rest`.
 void takeSpaces(LineText& rest);
 
-// Takes a number of one to nine digits (what a uint holds for certain) off the front of `rest`.
-// Null, and nothing taken, if there is none, or a longer one.
+// Removes a number of one to nine digits (which always fit into a uint) from the front of `rest`.
+// Returns null and removes nothing if there is no number or a longer one.
 kj::Maybe<uint> takeCount(LineText& rest);
 
-// Takes such a number off the end of `rest`.
+// Removes such a number from the end of `rest`.
 kj::Maybe<uint> takeCountFromEnd(LineText& rest);
 
-// Takes a number off the front of `rest`: anything that printf writes for a double, nan included.
+// Removes a number from the front of `rest`: anything that printf writes for a double, including
+// nan.
 kj::Maybe<double> takeValue(LineText& rest);
 
-// Takes what stands between two columns of a line: spaces, tabs, and a backslash and a `t`, by
-// which notebooks write a tab. False, and nothing taken, if there is none of them.
+// Removes the gap between two columns of a line: spaces, tabs, and a backslash followed by `t`, by
+// which notebooks write a tab. Returns false and removes nothing if there is no gap.
 bool takeGap(LineText& rest);
 
-// Whether the line or the word ends here: nothing, a space, a control character or the quote that
-// ends a quoted line follows. Half a number, or two lines run into each other, are no value.
+// Whether the line or the word ends here: the next character is none, a space, a control character,
+// or the quote that ends a quoted line. If not, the number before may be half of a number, or two
+// lines may have run into each other.
 bool endsHere(LineText rest);
 
 }  // namespace runner

@@ -8,7 +8,7 @@
 namespace runner {
 namespace {
 
-TEST_CASE("what is taken from a line is gone from its front or end") {
+TEST_CASE("LineText: taking a text removes it from the front or the end of the line") {
   LineText rest = "Step: 12 of345"_kj;
   CHECK_FALSE(take(rest, "step"));
   CHECK(take(rest, "Step:"));
@@ -19,7 +19,7 @@ TEST_CASE("what is taken from a line is gone from its front or end") {
   CHECK(kj::heapString(rest) == " of");
 }
 
-TEST_CASE("a count has at most nine digits") {
+TEST_CASE("takeCount: takes at most nine digits") {
   LineText nine = "999999999"_kj, ten = "1234567890"_kj;
   LineText both = nine;
   CHECK(KJ_ASSERT_NONNULL(takeCount(both)) == 999999999);
@@ -29,7 +29,7 @@ TEST_CASE("a count has at most nine digits") {
   CHECK(ten.size() == 10);
 }
 
-TEST_CASE("lines are numbered from 1, and the last needs no newline") {
+TEST_CASE("eachLine: numbers lines from 1, and the last line needs no newline") {
   kj::String seen = kj::str();
   eachLine("a\n\nb"_kj.asArray(), [&](LineText line, uint64_t number) {
     seen = kj::str(seen, number, kj::heapString(line), ';');
@@ -38,7 +38,7 @@ TEST_CASE("lines are numbered from 1, and the last needs no newline") {
   eachLine(nullptr, [&](LineText, uint64_t) { FAIL("an empty text has no lines"); });
 }
 
-TEST_CASE("a newline that a notebook quotes ends a line, which keeps its number") {
+TEST_CASE("eachLine: a quoted newline of a notebook ends a line, and the rest keeps its number") {
   kj::String seen = kj::str();
   eachLine("\"a\\n\",\n\"b\""_kj.asArray(), [&](LineText line, uint64_t number) {
     seen = kj::str(seen, number, kj::heapString(line), ';');
@@ -46,14 +46,14 @@ TEST_CASE("a newline that a notebook quotes ends a line, which keeps its number"
   CHECK(seen == "1\"a;1\",;2\"b\";");
 }
 
-TEST_CASE("a gap is of spaces and tabs, quoted ones too") {
+TEST_CASE("takeGap: takes spaces and tabs, quoted tabs included") {
   LineText rest = "\t \\tx"_kj;
   CHECK(takeGap(rest));
   CHECK(kj::heapString(rest) == "x");
   CHECK_FALSE(takeGap(rest));
 }
 
-TEST_CASE("a word ends before a space or a quote") {
+TEST_CASE("endsHere: a word ends before a space or a quote") {
   for (auto rest: {""_kj, " x"_kj, "\r"_kj, "\","_kj, "'"_kj, "```"_kj, "\\tx"_kj}) {
     INFO(rest.cStr());
     CHECK(endsHere(rest));

@@ -38,7 +38,7 @@ kj::String withExponent(double value, uint decimals) {
   auto [end, error] = std::to_chars(buffer, buffer + sizeof(buffer), value,
       std::chars_format::scientific, static_cast<int>(decimals));
   KJ_ASSERT(error == std::errc());
-  // `1.760e+32` has parts: the digits, and the exponent with its sign.
+  // `1.760e+32` consists of the digits, and of the exponent with its sign.
   auto digitsEnd = static_cast<char*>(memchr(buffer, 'e', end - buffer));
   auto exponent = digitsEnd + 1;
   bool negative = *exponent == '-';

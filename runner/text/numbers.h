@@ -1,4 +1,4 @@
-// runner/text/numbers.h: numbers as text, the same in every locale.
+// runner/text/numbers.h: writes numbers as text, the same in every locale.
 #pragma once
 
 #include <kj/common.h>
@@ -10,32 +10,33 @@ namespace runner {
 
 using kj::uint;
 
-// `value` as C's `%.<decimals>f` in every locale; a NaN is `nan`, whatever its sign. `decimals` is
-// at most 17.
+// Returns `value` as C's `%.<decimals>f`. A NaN is `nan`, whatever its sign. `decimals` is at most
+// 17.
 kj::String fixedPoint(double value, uint decimals);
 
-// `value` for people: as fixedPoint(), but from ten million on in three digits and with an
+// Returns `value` for people: as fixedPoint(), but from ten million on with three digits and an
 // exponent, such as `1.76e32`.
 kj::String figureText(double value, uint decimals);
 
-// `value` with an exponent and at most `decimals` digits behind the point, without zeros at their
-// end: `1.76e32`, `2e-7`. A NaN is `nan`.
+// Returns `value` with an exponent and at most `decimals` digits after the point, without trailing
+// zeros: `1.76e32`, `2e-7`. A NaN is `nan`.
 kj::String withExponent(double value, uint decimals);
 
-// `value` as C's `%g`: six digits at most, in every locale. A NaN is `nan`.
+// Returns `value` as C's `%g`, with at most six digits. A NaN is `nan`.
 kj::String sixDigits(double value);
 
-// `text` at the right of `width` columns (of a byte each); as it is if it is wider.
+// Returns `text` at the right of `width` columns, where each byte counts as a column. A wider text
+// is returned unchanged.
 kj::String alignedRight(kj::StringPtr text, size_t width);
 
-// A number of images per second: `812`, with more decimals where it is small, so that a slow run
-// does not seem to stand still.
+// Returns a number of images per second: `812`. Small numbers have more decimals, so that a slow
+// run does not seem to stand still.
 kj::String rateText(double images_per_s);
 
-// `1:23`, from an hour on `2:05:00`.
+// Returns a duration as `1:23`, and from one hour on as `2:05:00`.
 kj::String durationText(double seconds);
 
-// 1652826 as `1,652,826`.
+// Returns 1652826 as `1,652,826`.
 kj::String grouped(uint64_t n);
 
 }  // namespace runner

@@ -8,7 +8,7 @@
 namespace runner {
 namespace {
 
-TEST_CASE("fixedPoint: as printf writes it, but nan has no sign") {
+TEST_CASE("fixedPoint: writes numbers like printf, but nan without a sign") {
   CHECK(fixedPoint(0.25, 1) == "0.2");
   CHECK(fixedPoint(-1.5, 2) == "-1.50");
   CHECK(fixedPoint(std::nan(""), 6) == "nan");
@@ -17,7 +17,7 @@ TEST_CASE("fixedPoint: as printf writes it, but nan has no sign") {
   CHECK(fixedPoint(std::numeric_limits<double>::max(), 17).size() == 309 + 18);
 }
 
-TEST_CASE("figureText: a huge number has three digits and an exponent") {
+TEST_CASE("figureText: writes a huge number with three digits and an exponent") {
   CHECK(figureText(175827461273158795294793340059648.0, 6) == "1.76e32");
   CHECK(figureText(-2e7, 6) == "-2e7");
   CHECK(figureText(9999999.25, 2) == "9999999.25");
@@ -26,7 +26,7 @@ TEST_CASE("figureText: a huge number has three digits and an exponent") {
   CHECK(figureText(std::numeric_limits<double>::infinity(), 3) == "inf");
 }
 
-TEST_CASE("withExponent: zeros at the end of the digits are left out") {
+TEST_CASE("withExponent: leaves out trailing zeros") {
   CHECK(withExponent(1.5e-7, 3) == "1.5e-7");
   CHECK(withExponent(1e100, 2) == "1e100");
   CHECK(withExponent(0, 2) == "0e0");

@@ -13,7 +13,7 @@ namespace {
 
 using Cells = kj::ArrayPtr<const kj::String>;
 
-// `text` as one CSV field: in quotes where it has to be.
+// Returns `text` as one CSV field, in quotes if necessary.
 kj::String csvField(kj::StringPtr text) {
   bool plain = true;
   kj::Vector<char> quoted;
@@ -26,7 +26,7 @@ kj::String csvField(kj::StringPtr text) {
   return kj::str('"', quoted, '"');
 }
 
-// `text` as it may stand between two `|`.
+// Returns `text` so that it can stand between two `|`.
 kj::String markdownCell(kj::StringPtr text) {
   kj::Vector<char> cell;
   for (char c: text) {
@@ -61,7 +61,7 @@ kj::String formatRow(Cells cells, TableFormat format) {
   KJ_UNREACHABLE;
 }
 
-// `-` and a space count as the same.
+// Whether two names are equal, where `-` and a space count as the same.
 bool sameName(kj::StringPtr a, kj::StringPtr b) {
   if (a.size() != b.size()) return false;
   auto plain = [](char c) { return c == ' ' ? '-' : c; };
@@ -172,7 +172,7 @@ kj::String formatTables(kj::ArrayPtr<const NamedTable> tables, TableFormat forma
     }
     return kj::strArray(parts, "");
   }
-  // Markdown needs an empty line before a table, or the name would be part of it.
+  // Markdown needs an empty line before a table. Without it, the name would be part of the table.
   auto gap = format == TableFormat::MARKDOWN ? "\n\n" : "\n";
   for (auto& named: tables) parts.add(kj::str(named.name, gap, formatTable(named.table, format)));
   return kj::strArray(parts, "\n");

@@ -14,20 +14,20 @@ TextTable table() {
       nullptr};
 }
 
-TEST_CASE("a table is written in three ways") {
+TEST_CASE("formatTable: writes a table in three formats") {
   CHECK(formatTable(table(), TableFormat::MARKDOWN) ==
         "| epoch | global step |\n| --- | --- |\n|  1 |  |\n| 10 | a,b |\n");
   CHECK(formatTable(table(), TableFormat::NONE) == "epoch\tglobal step\n 1\t\n10\ta,b\n");
   CHECK(formatTable(table(), TableFormat::CSV) == "epoch,global step\n1,\n10,\"a,b\"\n");
 }
 
-TEST_CASE("what would end a cell of Markdown does not") {
+TEST_CASE("formatTable: escapes what would end a cell in Markdown") {
   TextTable odd{kj::arr(kj::str("a|b")), kj::arr(kj::arr(kj::str("x | y\nz"))), nullptr};
   CHECK(formatTable(odd, TableFormat::MARKDOWN) == "| a\\|b |\n| --- |\n| x \\| y z |\n");
   CHECK(formatTable(odd, TableFormat::NONE) == "a|b\nx | y\nz\n");
 }
 
-TEST_CASE("figureCell: so many decimals, or nothing") {
+TEST_CASE("figureCell: has the wanted number of decimals, and is empty without a value") {
   CHECK(figureCell(0.5, 3) == "0.500");
   CHECK(figureCell(nullptr, 3) == "");
 }
@@ -51,7 +51,7 @@ TEST_CASE("bytesCell: one decimal of the largest unit that fits") {
   CHECK(bytesCell(5.0 * (1 << 30)) == "5.0 GiB");
 }
 
-TEST_CASE("the foot stands under Markdown only") {
+TEST_CASE("formatTable: the foot stands under Markdown only") {
   auto footed = table();
   footed.foot = kj::str("That was all.");
   CHECK(formatTable(footed, TableFormat::MARKDOWN) ==
@@ -59,7 +59,7 @@ TEST_CASE("the foot stands under Markdown only") {
   CHECK(formatTable(footed, TableFormat::CSV) == formatTable(table(), TableFormat::CSV));
 }
 
-TEST_CASE("columns are chosen by name, in any order") {
+TEST_CASE("selectColumns: chooses columns by name, in any order") {
   kj::String names[] = {kj::str("global-step"), kj::str("epoch")};
   CHECK(formatTable(selectColumns(table(), "x.log", names), TableFormat::CSV) ==
         "global step,epoch\n,1\n\"a,b\",10\n");
@@ -72,7 +72,7 @@ TEST_CASE("columns are chosen by name, in any order") {
   }
 }
 
-TEST_CASE("several tables carry their names") {
+TEST_CASE("formatTables: several tables carry their names") {
   NamedTable tables[] = {{kj::str("a.log"), table()}, {kj::str("b \"2\".log"), table()}};
   CHECK(formatTables(tables, TableFormat::NONE) ==
         "a.log\nepoch\tglobal step\n 1\t\n10\ta,b\n\n"
@@ -83,7 +83,7 @@ TEST_CASE("several tables carry their names") {
   CHECK(formatTables(nullptr, TableFormat::CSV) == "");
 }
 
-TEST_CASE("tables of other columns make no one CSV table") {
+TEST_CASE("formatTables: tables with different columns cannot be one CSV table") {
   NamedTable tables[] = {{kj::str("a.log"), table()}, {kj::str("b.log"), table()}};
   tables[1].table.header[1] = kj::str("time");
   CHECK_THROWS(formatTables(tables, TableFormat::CSV));
