@@ -1,141 +1,23 @@
 #include "io/datasets/archives.h"
 
 #include <archive.h>
-#include <archive_entry.h>
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <kj/vector.h>
-#include <locale.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <zlib.h>
 
 #include <cstdio>
 #include <cstring>
 
 #include "io/paths.h"
+#include "io/testing/archive_files.h"
 #include "io/testing/scratch.h"
 #include "tests/text.h"
 
 namespace io {
 
-namespace {
-
 using kj::uint;
-
-// Writes an archive of the files `names`, each holding its own name.
-void writeArchive(kj::StringPtr path, int (*filter)(struct archive*),
-    int (*format)(struct archive*), kj::ArrayPtr<const kj::StringPtr> names) {
-  auto out = archive_write_new();
-  KJ_DEFER(archive_write_free(out));
-  KJ_ASSERT(filter(out) == ARCHIVE_OK && format(out) == ARCHIVE_OK);
-  KJ_ASSERT(archive_write_open_filename(out, path.cStr()) == ARCHIVE_OK);
-  for (auto name: names) {
-    auto entry = archive_entry_new();
-    KJ_DEFER(archive_entry_free(entry));
-    archive_entry_set_pathname(entry, name.cStr());
-    archive_entry_set_filetype(entry, AE_IFREG);
-    archive_entry_set_perm(entry, 0644);
-    archive_entry_set_size(entry, name.size());
-    KJ_ASSERT(archive_write_header(out, entry) == ARCHIVE_OK);
-    KJ_ASSERT(archive_write_data(out, name.begin(), name.size()) == ssize_t(name.size()));
-  }
-  KJ_ASSERT(archive_write_close(out) == ARCHIVE_OK);
-}
-
-// Writes a tar of `entries`: each a name, then what it is: `=content`, `>target` of a symbolic
-// link,
-// `+target` of a hard link, `|` of a pipe.
-void writeTar(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> entries) {
-  auto out = archive_write_new();
-  KJ_DEFER(archive_write_free(out));
-  KJ_ASSERT(archive_write_set_format_ustar(out) == ARCHIVE_OK);
-  KJ_ASSERT(archive_write_open_filename(out, path.cStr()) == ARCHIVE_OK);
-  for (auto text: entries) {
-    auto mark = strcspn(text.cStr(), "=>+|");
-    auto rest = text.slice(mark + 1);
-    auto entry = archive_entry_new();
-    KJ_DEFER(archive_entry_free(entry));
-    archive_entry_set_pathname(entry, kj::heapString(text.slice(0, mark)).cStr());
-    archive_entry_set_perm(entry, 0644);
-    archive_entry_set_filetype(entry, text[mark] == '>'   ? AE_IFLNK
-                                      : text[mark] == '|' ? AE_IFIFO
-                                                          : AE_IFREG);
-    if (text[mark] == '=') archive_entry_set_size(entry, rest.size());
-    if (text[mark] == '>') archive_entry_set_symlink(entry, rest.cStr());
-    if (text[mark] == '+') archive_entry_set_hardlink(entry, rest.cStr());
-    KJ_ASSERT(archive_write_header(out, entry) == ARCHIVE_OK);
-    if (text[mark] == '=') {
-      KJ_ASSERT(archive_write_data(out, rest.begin(), rest.size()) == ssize_t(rest.size()));
-    }
-  }
-  KJ_ASSERT(archive_write_close(out) == ARCHIVE_OK);
-}
-
-// A zip of files, each holding its own name, uncompressed (PKWARE's APPNOTE 6.3). `utf8` sets the
-// flag that says that names are UTF-8: libarchive's writer would not set it over other bytes.
-kj::Array<kj::byte> zipOf(kj::ArrayPtr<const kj::StringPtr> names, bool utf8) {
-  kj::Vector<kj::byte> zip, directory;
-  auto put = [](kj::Vector<kj::byte>& to, uint64_t number, uint bytes) {
-    for (uint i = 0; i < bytes; ++i) {
-      to.add(kj::byte(number));
-      number >>= 8;
-    }
-  };
-  uint flags = utf8 ? 0x800 : 0;
-  for (auto name: names) {
-    auto bytes = name.asBytes();
-    uint32_t crc = crc32_z(0, bytes.begin(), bytes.size());
-    // Version needed, flags, method, time and date, checksum, sizes, length of the name.
-    auto putHeader = [&](kj::Vector<kj::byte>& to) {
-      put(to, 20, 2);
-      put(to, flags, 2);
-      put(to, 0, 2 + 4);
-      put(to, crc, 4);
-      put(to, bytes.size(), 4);
-      put(to, bytes.size(), 4);
-      put(to, bytes.size(), 2);
-    };
-    auto begin = zip.size();
-    put(zip, 0x04034b50, 4);
-    putHeader(zip);
-    put(zip, 0, 2);
-    zip.addAll(bytes);
-    zip.addAll(bytes);
-    put(directory, 0x02014b50, 4);
-    put(directory, 20, 2);
-    putHeader(directory);
-    put(directory, 0, 2 + 2 + 2 + 2 + 4);
-    put(directory, begin, 4);
-    directory.addAll(bytes);
-  }
-  auto directoryAt = zip.size();
-  zip.addAll(directory);
-  put(zip, 0x06054b50, 4);
-  put(zip, 0, 2 + 2);
-  put(zip, names.size(), 2);
-  put(zip, names.size(), 2);
-  put(zip, directory.size(), 4);
-  put(zip, directoryAt, 4);
-  put(zip, 0, 2);
-  return zip.releaseAsArray();
-}
-
-// `name=content` of each member, in order.
-kj::String contents(kj::StringPtr path) {
-  auto members = Members::open(path);
-  kj::Vector<kj::String> all;
-  for (;;) {
-    KJ_IF_MAYBE(name, members->next()) {
-      auto copy = kj::str(*name);
-      all.add(kj::str(copy, "=", kj::heapString(members->read(100).asChars())));
-    } else {
-      return kj::strArray(all, " ");
-    }
-  }
-}
-
-}  // namespace
 
 TEST_CASE("Members: archives of every kind give their files in order, without a leading ./") {
   Scratch scratch;
@@ -310,100 +192,6 @@ TEST_CASE("Members: a gzip file whose checksum is wrong is refused") {
   auto message = thrownBy([&]() { contents(packed); });
   CHECK(message ==
         kj::str("cannot read ", packed, ": incorrect data check; is the file whole? get it again"));
-}
-
-TEST_CASE("Members: names beyond ASCII are read, whether or not the zip says that they are UTF-8") {
-  Scratch scratch;
-  const kj::StringPtr names[] = {"Äpfel/1.jpg", "b/日本.jpg", "c/3.jpg"};
-  for (bool utf8: {false, true}) {
-    auto zip = scratch.write("x.zip", zipOf(names, utf8));
-    auto members = Members::open(zip);
-    CHECK(contents(zip) == "Äpfel/1.jpg=Äpfel/1.jpg b/日本.jpg=b/日本.jpg c/3.jpg=c/3.jpg");
-  }
-  auto tar = scratch.path("x.tar");
-  writeTar(tar, {"Äpfel/1.jpg=x"_kj});
-  CHECK(contents(tar) == "Äpfel/1.jpg=x");
-}
-
-TEST_CASE("Members: a zip gives a letter and its accents as one character") {
-  Scratch scratch;
-  auto members = Members::open(scratch.write("x.zip", zipOf({"Ka\xcc\x88se.jpg"_kj}, true)));
-  CHECK(KJ_ASSERT_NONNULL(members->next()) == "K\xc3\xa4se.jpg");
-}
-
-TEST_CASE("Members: a zip or tar of which two names become one is refused, and says what to do") {
-  constexpr kj::StringPtr APART = "Ka\xcc\x88se"_kj;
-  constexpr kj::StringPtr TOGETHER = "K\xc3\xa4se"_kj;
-  auto refusal = [](kj::StringPtr path, kj::StringPtr what) {
-    return kj::str(path, " has two ", what,
-        ", whose names are written in different forms of Unicode (NFC and NFD): rename one of "
-        "them and pack them again, or unpack the archive and name the folder");
-  };
-  auto folders = kj::str("folders that are called a/", TOGETHER);
-  Scratch scratch;
-  auto one = kj::str("a/", APART, "/1.jpg"), other = kj::str("a/", TOGETHER, "/2.jpg");
-  for (auto name: {one.asPtr(), other.asPtr()}) scratch.write(kj::str("f/", name), name.asBytes());
-  auto zip = scratch.write("x.zip", zipOf({one, other}, true));
-  CHECK(thrownBy([&]() { contents(zip); }) == refusal(zip, folders));
-  auto packed = [&](kj::StringPtr name, kj::StringPtr options) {
-    auto path = scratch.path(name);
-    auto command = kj::str("tar ", options, " -cf ", path, " -C ", scratch.path("f"), " a");
-    REQUIRE(::system(command.cStr()) == 0);
-    return path;
-  };
-  for (auto& tar: {packed("x.tar", "--format=posix"), packed("x.tar.gz", "-z --format=posix")}) {
-    CHECK(thrownBy([&]() { contents(tar); }) == refusal(tar, folders));
-  }
-  auto files = scratch.write(
-      "y.zip", zipOf({kj::str("b/", APART, ".jpg"), kj::str("b/", TOGETHER, ".jpg")}, true));
-  CHECK(thrownBy([&]() { contents(files); }) ==
-        refusal(files, kj::str("files that are called b/", TOGETHER, ".jpg")));
-
-  // Names that are no UTF-8, as far as the archive says, stay apart.
-  auto both = kj::str(one, "=", one, " ", other, "=", other);
-  CHECK(contents(scratch.write("z.zip", zipOf({one, other}, false))) == both);
-  CHECK(contents(packed("gnu.tar", "--sort=name --format=gnu")) == both);
-  // A name may come twice, and a folder more than once.
-  auto twice = scratch.write("t.zip", zipOf({one, one, kj::str("a/", APART, "/3.jpg")}, true));
-  CHECK(thrownBy([&]() { contents(twice); }) == "");
-}
-
-TEST_CASE("Members: a tar of Unicode names gives them as a zip does, those of hard links too") {
-  Scratch scratch;
-  scratch.write("f/Ka\xcc\x88se.jpg", kj::StringPtr("x").asBytes());
-  auto command = kj::str("cd ", scratch.path("f"),
-      " && ln Ka\xcc\x88se.jpg o\xcc\x88.jpg && tar --format=posix --sort=name -cf ../x.tar *");
-  REQUIRE(::system(command.cStr()) == 0);
-  CHECK(contents(scratch.path("x.tar")) == "K\xc3\xa4se.jpg=x \xc3\xb6.jpg=x");
-}
-
-TEST_CASE("Members: a name that is not valid UTF-8 is read as its bytes, or counted") {
-  Scratch scratch;
-  // Latin-1.
-  const kj::StringPtr names[] = {"a.jpg", "\xc4pfel.jpg", "b.jpg"};
-  auto honest = scratch.write("honest.zip", zipOf(names, false));
-  CHECK(contents(honest) == "a.jpg=a.jpg \xc4pfel.jpg=\xc4pfel.jpg b.jpg=b.jpg");
-  auto tar = scratch.path("x.tar");
-  writeTar(tar, {"\xc4pfel.jpg=x"_kj});
-  CHECK(contents(tar) == "\xc4pfel.jpg=x");
-
-  auto wrong = scratch.write("wrong.zip", zipOf(names, true));
-  auto members = Members::open(wrong);
-  CHECK(KJ_ASSERT_NONNULL(members->next()) == "a.jpg");
-  CHECK(KJ_ASSERT_NONNULL(members->next()) == "b.jpg");
-  CHECK(members->next() == nullptr);
-  CHECK(members->unreadable().count() == 1);
-  CHECK(members->unreadable().names() ==
-        "entry 2 (its name is not valid, or this machine has no UTF-8 locale)");
-}
-
-TEST_CASE("Members: reading an archive leaves the locale of the program as it was") {
-  Scratch scratch;
-  const kj::StringPtr names[] = {"Äpfel.jpg"};
-  auto before = ::uselocale(locale_t(0));
-  CHECK(contents(scratch.write("x.zip", zipOf(names, true))).size() > 0);
-  CHECK(::uselocale(locale_t(0)) == before);
-  CHECK(kj::StringPtr(::setlocale(LC_ALL, nullptr)) == "C");
 }
 
 TEST_CASE("Members: hard links in a tar come last, with the content of the files they name") {

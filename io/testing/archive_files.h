@@ -1,0 +1,25 @@
+// io/testing/archive_files.h: for tests: archives that are written by hand, and what is in them.
+#pragma once
+
+#include <archive.h>
+#include <kj/array.h>
+#include <kj/string.h>
+
+namespace io {
+
+// Writes an archive of the files `names`, each holding its own name.
+void writeArchive(kj::StringPtr path, int (*filter)(struct archive*),
+    int (*format)(struct archive*), kj::ArrayPtr<const kj::StringPtr> names);
+
+// Writes a tar of `entries`: each a name, then what it is: `=content`, `>target` of a symbolic
+// link, `+target` of a hard link, `|` of a pipe.
+void writeTar(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> entries);
+
+// A zip of files, each holding its own name, uncompressed (PKWARE's APPNOTE 6.3). `utf8` sets the
+// flag that says that names are UTF-8: libarchive's writer would not set it over other bytes.
+kj::Array<kj::byte> zipOf(kj::ArrayPtr<const kj::StringPtr> names, bool utf8);
+
+// `name=content` of each of the Members of `path`, in order.
+kj::String contents(kj::StringPtr path);
+
+}  // namespace io
