@@ -1,21 +1,55 @@
 #include "runner/commands/role_command.h"
 
+#include <errno.h>
 #include <kj/thread.h>
 #include <kj/vector.h>
+#include <stdlib.h>
 #include <unistd.h>
 
-#include "runner/commands/run_command.h"
+#include "runner/commands/run_results.h"
 #include "runner/experiment/model_facts.h"
 #include "runner/launch/launchers.h"
 #include "runner/launch/run_view.h"
 #include "runner/logs/role_names.h"
 #include "runner/roles/roles.h"
 #include "runner/roles/trace_file.h"
+#include "runner/system/files.h"
+#include "runner/system/interrupts.h"
 #include "runner/system/terminal.h"
+#include "runner/system/version.h"
 
 namespace runner {
 
 namespace {
+
+// Whether `word` may be the address of a coordinator, such as 127.0.0.1:41234: a host, and a port
+// from 1 to 65535. Does not look the host up.
+bool isHostAndPort(kj::StringPtr word) {
+  KJ_IF_MAYBE(colon, word.findLast(':')) {
+    auto port = word.slice(*colon + 1);
+    if (*colon == 0 || port.size() == 0 || port.size() > 5) return false;
+    uint number = 0;
+    for (char digit: port) {
+      if (digit < '0' || digit > '9') return false;
+      number = 10 * number + (digit - '0');
+    }
+    return number >= 1 && number <= 65535;
+  }
+  return false;
+}
+
+// A launcher that dies closes our standard input. A thread of its own sees that whatever the
+// others do.
+void endWithStdin() {
+  kj::Thread([]() {
+    char byte;
+    ssize_t n;
+    do {
+      n = ::read(STDIN_FILENO, &byte, 1);
+    } while (n > 0 || (n < 0 && errno == EINTR));
+    ::_exit(RUN_FAILED);
+  }).detach();
+}
 
 // Roles of one kind that the job has.
 uint places(const ClusterConfig& cluster, Role role) {
@@ -85,8 +119,9 @@ kj::Maybe<kj::String> wrong(const Experiment& experiment, const RoleOptions& opt
   commandLine.endWith(reportRun(held.folder, experiment.name, weights, view));
 }
 
-}  // namespace
-
+// Runs the role that `options` name to its end, and with a server those that share its process,
+// each on a thread of its own. The first that fails ends the process: see CommandLine. Returns what
+// is wrong with `options`, if it is: then nothing was started.
 kj::Maybe<kj::String> runRoles(
     LoadedExperiment& loaded, const RoleOptions& options, CommandLine& commandLine) {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
@@ -116,6 +151,114 @@ kj::Maybe<kj::String> runRoles(
   }
   run(first);
   return nullptr;
+}
+
+}  // namespace
+
+kj::MainFunc RoleCommand::getMain() {
+  kj::MainBuilder builder(commandLine, VERSION,
+      "Runs one role of the job described by FILE. Start all roles on one machine, with the same "
+      "file. The coordinator makes its folder, says where it listens, shows the log of the run, "
+      "prints its table and leaves its report, as `runner run` does, and ends with the same exit "
+      "codes. A server or worker that ends because another role was lost has exit code 75.\n"
+      "\n"
+      "  runner role x.toml --role coordinator --folder /tmp/run\n"
+      "  runner role x.toml --role server --index 0 --coordinator 127.0.0.1:41234\n"
+      "  runner role x.toml --role worker --index 0 --coordinator 127.0.0.1:41234");
+  builder
+      .addOptionWithArg(
+          {"role"}, KJ_BIND_METHOD(*this, setRole), "ROLE", "coordinator, server or worker")
+      .addOptionWithArg({"index"}, KJ_BIND_METHOD(*this, setIndex), "N",
+          "which server or worker, from 0: its rank (default: 0); of several servers in a "
+          "process the first")
+      .addOptionWithArg({"coordinator"}, KJ_BIND_METHOD(*this, setCoordinator), "ADDRESS",
+          "where the coordinator listens")
+      .addOptionWithArg({"folder"}, folderSetter(folder, "name a folder, e.g. /tmp/runs"), "DIR",
+          "the coordinator's run folder: made if it is not there, and it may hold no run; where "
+          "a role leaves its trace")
+      .addOptionWithArg({"trace-steps"}, traceStepsSetter(traceSteps), "A-B",
+          "record what it does in these steps, from 0, and leave it in DIR")
+      .addOption(
+          {"until-stdin-closes"},
+          [this]() {
+            untilStdinCloses = true;
+            return true;
+          },
+          "end at once when standard input closes")
+      .addOption(
+          {"launched"},
+          [this]() {
+            launched = true;
+            return true;
+          },
+          "a launcher started this role and records how the run ends: the coordinator prints its "
+          "events as lines of JSON, and the others only what goes wrong")
+      .callAfterParsing(KJ_BIND_METHOD(*this, runOneRole));
+  addFile(builder);
+  return builder.build();
+}
+
+Validity RoleCommand::runOneRole() {
+  KJ_IF_MAYBE(r, role) {
+    if (*r != Role::COORDINATOR && coordinator.size() == 0) {
+      return kj::str("a ", roleWord(*r), " needs --coordinator ADDRESS");
+    }
+    if (*r == Role::COORDINATOR && index > 0) {
+      return kj::str("a coordinator takes no --index N: a job has one coordinator");
+    }
+    if (*r == Role::COORDINATOR && folder.size() == 0) {
+      return kj::str("a coordinator needs --folder DIR");
+    }
+    if (*r == Role::COORDINATOR && coordinator.size() > 0) {
+      return kj::str(
+          "a coordinator takes no --coordinator ADDRESS: it listens on a free port of "
+          "127.0.0.1 and says which, since all roles run on one machine");
+    }
+    if (traceSteps != nullptr && folder.size() == 0) {
+      return kj::str("a role leaves its trace in a folder: --folder DIR");
+    }
+    if (untilStdinCloses) endWithStdin();
+    if (!launched) {
+      nameFolderOption();
+      endAtInterrupt("\ninterrupted\n");
+    }
+    auto loaded = load();
+    RoleOptions options{*r, index, kj::mv(coordinator), {kj::mv(folder)}, traceSteps, launched};
+    KJ_IF_MAYBE(why, runRoles(loaded, options, commandLine)) return kj::mv(*why);
+    return true;
+  }
+  return kj::str("--role is missing");
+}
+
+Validity RoleCommand::setRole(kj::StringPtr word) {
+  for (auto each: {Role::COORDINATOR, Role::SERVER, Role::WORKER}) {
+    if (word == roleWord(each)) {
+      role = each;
+      return true;
+    }
+  }
+  return kj::str("there is no role `", word, "` (coordinator, server, worker)");
+}
+
+Validity RoleCommand::setIndex(kj::StringPtr word) {
+  constexpr uint INDEX_MAX = 1000000;
+  char* end;
+  long n = strtol(word.cStr(), &end, 10);
+  if (word.size() == 0 || *end != '\0' || n < 0 || n > long(INDEX_MAX)) {
+    return kj::str("`", word, "` is not a whole number from 0 to ", INDEX_MAX);
+  }
+  index = n;
+  return true;
+}
+
+Validity RoleCommand::setCoordinator(kj::StringPtr word) {
+  if (!isHostAndPort(word)) {
+    return kj::str("`", word,
+        "` is not HOST:PORT with a port from 1 to 65535; the coordinator "
+        "says where it listens, e.g. 127.0.0.1:41234");
+  }
+  coordinator = kj::str(word);
+  return true;
 }
 
 }  // namespace runner

@@ -1,16 +1,32 @@
-// runner/commands/role_command.h: what `runner role` does once its words are read.
+// runner/commands/role_command.h: `runner role`.
 #pragma once
 
-#include "runner/experiment/experiment.h"
+#include "runner/commands/file_command.h"
 #include "runner/roles/role_options.h"
-#include "runner/system/command_line.h"
 
 namespace runner {
 
-// Runs the role that `options` name to its end, and with a server those that share its process,
-// each on a thread of its own. The first that fails ends the process: see CommandLine. Returns what
-// is wrong with `options`, if it is: then nothing was started.
-kj::Maybe<kj::String> runRoles(
-    LoadedExperiment& loaded, const RoleOptions& options, CommandLine& commandLine);
+// Runs one role of a job.
+class RoleCommand: private FileCommand {
+public:
+  // The command line must outlive it.
+  explicit RoleCommand(CommandLine& commandLine): FileCommand(commandLine) {}
+
+  kj::MainFunc getMain();
+
+private:
+  Validity setRole(kj::StringPtr word);
+  Validity setIndex(kj::StringPtr word);
+  Validity setCoordinator(kj::StringPtr word);
+  Validity runOneRole();
+
+  kj::Maybe<Role> role;
+  uint index = 0;
+  kj::String coordinator;
+  kj::String folder;
+  kj::Maybe<rpc::TraceSteps> traceSteps;
+  bool untilStdinCloses = false;
+  bool launched = false;
+};
 
 }  // namespace runner

@@ -2,9 +2,12 @@
 
 #include <kj/async-unix.h>
 #include <kj/debug.h>
+#include <kj/map.h>
 #include <signal.h>
-#include <unistd.h>
 
+#include "runner/commands/run_data.h"
+#include "runner/commands/run_results.h"
+#include "runner/commands/update_plan.h"
 #include "runner/experiment/model_facts.h"
 #include "runner/launch/launch.h"
 #include "runner/launch/run_view.h"
@@ -17,13 +20,18 @@
 #include "runner/system/interrupts.h"
 #include "runner/system/reason.h"
 #include "runner/system/terminal.h"
-#include "runner/tables/find_runs.h"
-#include "runner/tables/run_tables.h"
-#include "runner/tables/table_page.h"
+#include "runner/system/version.h"
+#include "runner/tables/reported_run.h"
 
 namespace runner {
 
 namespace {
+
+// What is to be recorded of a run, and the file that it goes to.
+struct TraceOrder {
+  rpc::TraceSteps steps;
+  kj::StringPtr path;
+};
 
 // An event loop, and the signals that interrupt what it waits for.
 struct Course {
@@ -45,110 +53,6 @@ struct Course {
     return ended.wait(io.waitScope);
   }
 };
-
-// "fashion_mnist_dist_sync/3".
-kj::String labelOf(kj::StringPtr folder, kj::StringPtr name) {
-  KJ_IF_MAYBE(slash, folder.findLast('/')) folder = folder.slice(*slash + 1);
-  // Without events nobody knows its name.
-  return name.size() == 0 ? kj::str(folder) : kj::str(name, "/", folder);
-}
-
-// All that can be said of the runs once they are over, judged by `judge`. A single one keeps its
-// label. What of them cannot be read is told.
-kj::Array<ReportedRun> judged(
-    kj::Array<ReportedRun> runs, void (*judge)(kj::ArrayPtr<ReportedRun>) = &judgeAll) {
-  if (runs.size() == 1) readLog(runs[0]);
-  tellApart(runs);
-  judge(runs);
-  for (auto& run: runs) {
-    for (auto& each: run.unread) tell(kj::str("warning: ", run.record.folder, ": ", each));
-  }
-  return runs;
-}
-
-kj::Array<ReportedRun> readRun(kj::StringPtr folder, kj::StringPtr name) {
-  return judged(kj::arr(readReportedRun(folder, labelOf(folder, name))));
-}
-
-// Prints the tables: to a terminal what fits its width, else Markdown. A table by steps is thinned.
-void printTables(kj::ArrayPtr<const ReportedRun> runs) {
-  KJ_IF_MAYBE(columns, terminalColumns(STDOUT_FILENO)) {
-    print(tableForTerminal(runs, *columns, STEP_ROWS_MAX));
-  } else {
-    print(tableMarkdown(runs, STEP_ROWS_MAX));
-  }
-}
-
-// Tells somebody at a terminal, who may not see every column, where the others are.
-void printWhereTablesAre(kj::StringPtr folder) {
-  if (terminalSize(STDOUT_FILENO) == nullptr) return;
-  auto line = withPath(STDOUT_FILENO, "All columns: table.md and report.html in ", folder);
-  print(kj::str("\n", line, "\n"));
-}
-
-void printWeights(kj::StringPtr sha256, kj::StringPtr folder) {
-  auto weights = kj::str("weights sha256=", sha256, "  ");
-  print(kj::str(withPath(STDOUT_FILENO, weights, folder), "\n"));
-}
-
-// Exit code of runs that all went well: what was missed is told.
-ExitCode codeOf(kj::ArrayPtr<const ReportedRun> runs) {
-  auto missed = missedOf(runs);
-  for (auto& line: missed) tell(line);
-  return missed.size() == 0 ? OK : MISSED;
-}
-
-// "alpha/1" of one run, "alpha" of several with that name, else "3 runs: alpha, beta" with each
-// name once.
-kj::String titleOf(kj::ArrayPtr<const ReportedRun> runs) {
-  if (runs.size() == 1) return kj::str(runs[0].label);
-  kj::Vector<kj::StringPtr> names;
-  for (auto& run: runs) {
-    bool known = false;
-    for (auto name: names) known = known || name == run.record.name;
-    if (!known) names.add(run.record.name);
-  }
-  if (names.size() == 1) return kj::str(names[0]);
-  return kj::str(runs.size(), " runs: ", kj::strArray(names, ", "));
-}
-
-}  // namespace
-
-void reportBrokenRun(const RunFolder& folder, kj::StringPtr name) {
-  auto report = [&]() {
-    auto run = readRun(folder.path, name);
-    writeReport(folder.path, run[0].label, run);
-  };
-  KJ_IF_MAYBE(e, kj::runCatchingExceptions(report)) {
-    if (::access(folder.path.cStr(), F_OK) != 0) return;
-    tell(kj::str("warning: the run has no tables and no report: ", reasonOf(*e)));
-  }
-}
-
-ExitCode reportRun(const RunFolder& folder, kj::StringPtr name, kj::StringPtr weightsSha256,
-    const SingleRunView& view) {
-  auto run = readRun(folder.path, name);
-  auto unwritten =
-      kj::runCatchingExceptions([&]() { writeReport(folder.path, run[0].label, run); });
-  if (view.linesLeftOut() > 0) {
-    auto more = kj::str(counted(view.linesLeftOut(), "more line"), " on single steps: see ");
-    print(kj::str(withPath(STDOUT_FILENO, more, folder.log()), "\n"));
-  }
-  printTables(run);
-  if (unwritten == nullptr) printWhereTablesAre(folder.path);
-  printWeights(weightsSha256, folder.path);
-  KJ_IF_MAYBE(e, unwritten) kj::throwFatalException(kj::mv(*e));
-  return codeOf(run);
-}
-
-kj::String openingOf(
-    const Experiment& experiment, const ModelFacts& facts, const RunFolder& folder) {
-  return kj::str("run ", folder.path, ": ", experiment.cluster.roles(), ", ",
-      counted(experiment.globalBatchSize(), "image"), " a step, ",
-      counted(facts.steps(experiment), "step"));
-}
-
-namespace {
 
 [[noreturn]] void runOne(const LoadedExperiment& loaded, kj::StringPtr runs,
     kj::Maybe<TraceOrder> trace, Course& course, CommandLine& commandLine) {
@@ -258,10 +162,11 @@ namespace {
   commandLine.endWith(RUN_FAILED);
 }
 
-}  // namespace
-
-void runExperiment(const LoadedRuns& all, kj::StringPtr runs, kj::Maybe<TraceOrder> trace,
-    CommandLine& commandLine) {
+// Runs what `all` holds, whose data are there, in folders below `runs`: log lines, tables and
+// weights' hashes to stdout, progress and what is to be told of the course to stderr. Ends the
+// process, whose threads of a failed run cannot be joined. A `trace` is of a single run.
+[[noreturn]] void runExperiment(const LoadedRuns& all, kj::StringPtr runs,
+    kj::Maybe<TraceOrder> trace, CommandLine& commandLine) {
   auto signals = interrupts();
   for (int signal: signals) kj::UnixEventPort::captureSignal(signal);
   kj::UnixEventPort::captureChildExit();
@@ -270,43 +175,67 @@ void runExperiment(const LoadedRuns& all, kj::StringPtr runs, kj::Maybe<TraceOrd
   runSweep(all, runs, course, commandLine);
 }
 
-kj::Array<ReportedRun> readRuns(
-    kj::ArrayPtr<const kj::String> named, kj::Vector<kj::String>& errors) {
-  kj::Vector<ReportedRun> found;
-  auto orLeaveOut = [&](auto&& read) {
-    KJ_IF_MAYBE(e, kj::runCatchingExceptions(read)) errors.add(reasonOf(*e));
-  };
-  for (auto& folder: named) {
-    kj::Array<FoundRun> runs;
-    orLeaveOut([&]() { runs = findRuns(folder); });
-    for (auto& each: runs) {
-      // Paths below different folders may be the same.
-      auto& label = named.size() > 1 ? each.folder : each.label;
-      orLeaveOut([&]() {
-        auto run = readReportedRun(each.folder, label);
-        RunFolder held{kj::str(each.folder)};
-        if (run.record.state == RunRecord::UNFINISHED && isHeld(held)) {
-          run.record.state = RunRecord::RUNNING;
-          run.record.reason = holderOf(held);
-        }
-        found.add(kj::mv(run));
-      });
-    }
-  }
-  if (found.size() == 1) found[0].label = labelOf(found[0].record.folder, found[0].record.name);
-  return found.releaseAsArray();
+}  // namespace
+
+kj::MainFunc RunCommand::getMain() {
+  kj::MainBuilder builder(commandLine, VERSION,
+      "Runs the experiment in FILE in a new folder RUNS/<name>/<n>, shows its log and progress, "
+      "and prints the result table. A sweep runs in one folder a run, named by its settings, and "
+      "skips what is finished. Ctrl-C ends it with exit code 130 and leaves no process.\n"
+      "\n"
+      "  runner run configs/fashion_mnist_dist_sync.toml\n"
+      "  runner run configs/cifar10_local.toml --set train.epochs=2 --runs /tmp/runs\n"
+      "  runner run configs/fashion_mnist_dist_sync.toml --sweep data.batch_size=64,128");
+  addFileAndSettings(builder);
+  return builder
+      .addOptionWithArg({"runs"}, folderSetter(runs, "name a folder, e.g. --runs runs"), "DIR",
+          "where the folders of runs are (default: runs)")
+      .addOptionWithArg(
+          {"trace"},
+          [this](kj::StringPtr word) -> Validity {
+            if (word.size() == 0) return kj::str("name a file, e.g. --trace trace.json");
+            tracePath = kj::str(word);
+            return true;
+          },
+          "FILE", "record what each role does when, for Perfetto (https://ui.perfetto.dev)")
+      .addOptionWithArg({"trace-steps"}, traceStepsSetter(traceSteps), "A-B",
+          "record only these steps, counted from 0 (default: as many as fit into the buffer)")
+      .callAfterParsing(KJ_BIND_METHOD(*this, run))
+      .build();
 }
 
-ExitCode showRuns(kj::Array<ReportedRun> read, kj::StringPtr into) {
-  auto runs = judged(kj::mv(read), &judgeBySweeps);
-  printTables(runs);
-  if (into.size() == 0) {
-    tell("nothing is written for several RUNS: name a folder with --into DIR");
-  } else {
-    writeReport(into, titleOf(runs), runs, OTHER_REPORT);
-    printWhereTablesAre(into);
+Validity RunCommand::run() {
+  auto all = loadAll();
+  kj::Maybe<TraceOrder> trace;
+  if (tracePath.size() > 0) {
+    if (all.sweep != nullptr) return kj::str("--trace is for a single run, and this is a sweep");
+    trace = TraceOrder{traceSteps.orDefault(rpc::TraceSteps()), tracePath};
+  } else if (traceSteps != nullptr) {
+    return kj::str("--trace-steps needs --trace FILE");
   }
-  return codeOf(runs);
+  prepareData(all, path(), commandLine, all.sweep != nullptr);
+  KJ_IF_MAYBE(order, trace) {
+    auto& experiment = KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment);
+    auto made = ModelFacts(experiment).steps(experiment);
+    KJ_IF_MAYBE(why, whyNoTrace(order->steps, made, order->path, "--trace FILE")) {
+      return kj::mv(*why);
+    }
+  }
+  warnOf(all.runs);
+  runExperiment(all, runs, trace, commandLine);
+}
+
+void RunCommand::warnOf(kj::ArrayPtr<const LoadedRun> runs) {
+  kj::HashSet<kj::String> told;
+  for (auto& run: runs) {
+    if (run.problem != nullptr) continue;
+    auto& experiment = KJ_ASSERT_NONNULL(run.loaded.experiment);
+    for (auto& sentence: endlessWarmUps(experiment, ModelFacts(experiment))) {
+      if (told.contains(sentence)) continue;
+      commandLine.warning(sentence);
+      told.insert(kj::mv(sentence));
+    }
+  }
 }
 
 }  // namespace runner

@@ -1,0 +1,20 @@
+// runner/commands/check_command.h: `runner check`.
+#pragma once
+
+#include "runner/commands/file_command.h"
+
+namespace runner {
+
+// Reports everything that is wrong with a file.
+class CheckCommand: private FileCommand {
+public:
+  // The command line must outlive it.
+  explicit CheckCommand(CommandLine& commandLine): FileCommand(commandLine) {}
+
+  kj::MainFunc getMain();
+
+private:
+  Validity check();
+};
+
+}  // namespace runner

@@ -1,0 +1,19 @@
+#include "runner/commands/devices_command.h"
+
+#include "runner/experiment/devices.h"
+#include "runner/system/version.h"
+
+namespace runner {
+
+kj::MainFunc DevicesCommand::getMain() {
+  return kj::MainBuilder(commandLine, VERSION,
+      "Shows what this machine and program can compute on: the processor's instruction set, and "
+      "each GPU, or why there is none.")
+      .callAfterParsing([]() -> kj::MainBuilder::Validity {
+        printWrapped(describeDevices());
+        return true;
+      })
+      .build();
+}
+
+}  // namespace runner

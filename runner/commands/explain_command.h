@@ -1,0 +1,23 @@
+// runner/commands/explain_command.h: `runner explain`.
+#pragma once
+
+#include "runner/commands/file_command.h"
+
+namespace runner {
+
+// Shows what a file resolves to.
+class ExplainCommand: private FileCommand {
+public:
+  // The command line must outlive it.
+  explicit ExplainCommand(CommandLine& commandLine): FileCommand(commandLine) {}
+
+  kj::MainFunc getMain();
+
+private:
+  Validity explainFile();
+
+  double bandwidth_mbit = 0;  // 0: not told
+  double overhead_ms = 0;
+};
+
+}  // namespace runner

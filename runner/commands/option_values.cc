@@ -1,0 +1,40 @@
+#include "runner/commands/option_values.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "runner/roles/trace_file.h"
+
+namespace runner {
+
+namespace {
+
+// Why no folder can be at `path`: a file is there, or on the way to it. Null if one can.
+kj::Maybe<kj::String> whyNoFolder(kj::StringPtr path) {
+  struct stat about;
+  bool isThere = ::stat(path.cStr(), &about) == 0;
+  if (isThere ? S_ISDIR(about.st_mode) : errno != ENOTDIR) return nullptr;
+  return kj::str("`", path, "` is ", isThere ? "" : "below ", "a file; name a folder");
+}
+
+}  // namespace
+
+SetOption folderSetter(kj::String& to, kj::StringPtr advice) {
+  return [&to, advice](kj::StringPtr word) -> Validity {
+    // A path that is put behind an empty one begins at the root.
+    if (word.size() == 0) return kj::str(advice);
+    KJ_IF_MAYBE(why, whyNoFolder(word)) return kj::mv(*why);
+    to = kj::str(word);
+    return true;
+  };
+}
+
+SetOption traceStepsSetter(kj::Maybe<rpc::TraceSteps>& to) {
+  return [&to](kj::StringPtr word) -> Validity {
+    to = parseTraceSteps(word);
+    if (to == nullptr) return kj::str("write --trace-steps A-B with A up to B, e.g. 100-199");
+    return true;
+  };
+}
+
+}  // namespace runner

@@ -1,0 +1,144 @@
+#include "runner/commands/run_data.h"
+
+#include <kj/debug.h>
+#include <kj/map.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "configs/language/failure.h"
+#include "io/datasets/datasets.h"
+#include "runner/experiment/model_facts.h"
+#include "runner/launch/progress.h"
+#include "runner/sweep/run_errors.h"
+#include "runner/system/interrupts.h"
+#include "runner/system/reason.h"
+#include "runner/system/terminal.h"
+
+namespace runner {
+
+namespace {
+
+// Fetches and imports a data set, with progress and warnings. Ends the program at an interrupt.
+void prepare(const io::DataConfig& config, kj::FunctionParam<void(kj::StringPtr)> warn) {
+  ProgressLine line(STDERR_FILENO);
+  KJ_DEFER(line.clear());
+  bool warned = false;
+  kj::Own<io::Dataset> dataset;
+  auto problem = kj::runCatchingExceptions([&]() {
+    dataset = io::openDataset(
+        config,
+        [&](kj::StringPtr what, uint64_t done, uint64_t total) {
+          if (isInterrupted()) configs::fail("interrupted");
+          line.show(progressText(what, done, total));
+        },
+        [&](kj::StringPtr sentence) {
+          warned = true;
+          line.clear();
+          warn(sentence);
+        });
+  });
+  line.clear();
+  if (isInterrupted()) endInterrupted();
+  KJ_IF_MAYBE(e, problem) kj::throwFatalException(kj::mv(*e));
+  // An earlier command imported it.
+  if (!warned) {
+    for (auto& sentence: dataset->leftOut()) warn(sentence);
+  }
+  bool validates = config.validateOn == io::ValidationSet::VALIDATION;
+  if (validates && dataset->validation().count() == 0) {
+    warn(kj::str("the data set has no validation records, so its runs have no ",
+        "validation accuracy: of an image folder every tenth image is for validation, and ",
+        "this one has ", dataset->training().count()));
+  }
+}
+
+// The lines of [data] in a resolved experiment: of runs with the same, the data are prepared
+// once.
+kj::String dataSection(kj::StringPtr resolved) {
+  kj::StringPtr rest = strstr(resolved.cStr(), "\n[data]\n");
+  auto end = strstr(rest.cStr() + 1, "\n[");
+  return kj::heapString(rest.begin(), end == nullptr ? rest.size() : end - rest.begin());
+}
+
+}  // namespace
+
+void requireSources(const LoadedRuns& all, kj::StringPtr file, CommandLine& commandLine) {
+  configs::Diagnostics diagnostics;
+  for (auto& run: all.runs) {
+    configs::Diagnostics own;
+    io::requireSource(KJ_ASSERT_NONNULL(run.loaded.experiment).data, own);
+    diagnostics.addNew(own);
+  }
+  if (diagnostics.count() > 0) commandLine.exitError(diagnostics.format(file));
+}
+
+bool mustLook(const LoadedRuns& all) {
+  for (auto& run: all.runs) {
+    if (io::factsOf(KJ_ASSERT_NONNULL(run.loaded.experiment).data) == nullptr) return true;
+  }
+  return false;
+}
+
+bool areRecordsKnown(const LoadedRuns& all) {
+  for (auto& run: all.runs) {
+    if (!io::areRecordsKnown(KJ_ASSERT_NONNULL(run.loaded.experiment).data)) return false;
+  }
+  return true;
+}
+
+void prepareData(LoadedRuns& all, kj::StringPtr file, CommandLine& commandLine, bool mayFail) {
+  auto runs = all.runs.asPtr();
+  configs::Diagnostics diagnostics;
+  // Runs may differ in [data] and have the same records: each sentence is told once.
+  kj::HashSet<kj::String> told;
+  auto warnOnce = [&](kj::StringPtr sentence) {
+    if (told.contains(sentence)) return;
+    commandLine.warning(sentence);
+    told.insert(kj::str(sentence));
+  };
+  // The lines of [data] of each data set, and why it cannot be had.
+  kj::HashMap<kj::String, kj::Maybe<kj::String>> prepared;
+  auto endIfWrong = [&]() {
+    if (diagnostics.count() > 0) {
+      commandLine.exitError(diagnostics.format(file, terminalColumns(STDERR_FILENO)));
+    }
+  };
+  requireSources(all, file, commandLine);
+  for (auto& run: runs) {
+    configs::Diagnostics own;
+    requireMachineFor(KJ_ASSERT_NONNULL(run.loaded.experiment), own);
+    diagnostics.addNew(own);
+  }
+  endIfWrong();
+  RunErrors errors;
+  for (auto& run: runs) {
+    auto& experiment = KJ_ASSERT_NONNULL(run.loaded.experiment);
+    auto data = dataSection(run.loaded.resolved);
+    KJ_IF_MAYBE(earlier, prepared.find(data)) {
+      KJ_IF_MAYBE(why, *earlier) run.problem = kj::str(*why);
+    } else {
+      KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { prepare(experiment.data, warnOnce); })) {
+        // One that fails ends no other.
+        if (!mayFail) kj::throwFatalException(kj::mv(*e));
+        run.problem = reasonOf(*e);
+      }
+      kj::Maybe<kj::String> problem;
+      KJ_IF_MAYBE(why, run.problem) problem = kj::str(*why);
+      prepared.insert(kj::mv(data), kj::mv(problem));
+    }
+    if (run.problem != nullptr) continue;
+    configs::Diagnostics own;
+    checkAgainst(experiment, datasetFacts(experiment.data), own);
+    errors.add(run.settings, kj::mv(own));
+  }
+  errors.tell(all.shortKeys, diagnostics);
+  endIfWrong();
+  bool allFail = true;
+  for (auto& run: runs) allFail = allFail && run.problem != nullptr;
+  if (allFail) {
+    KJ_IF_MAYBE(why, runs[0].problem) configs::fail(*why);
+  }
+  addRecords(all);
+}
+
+}  // namespace runner

@@ -1,0 +1,119 @@
+#include "runner/commands/table_command.h"
+
+#include "runner/commands/run_results.h"
+#include "runner/logs/run_folder.h"
+#include "runner/report/report.h"
+#include "runner/system/reason.h"
+#include "runner/system/terminal.h"
+#include "runner/system/version.h"
+#include "runner/tables/find_runs.h"
+#include "runner/tables/reported_run.h"
+
+namespace runner {
+
+namespace {
+
+// Where else to write a report.
+constexpr kj::StringPtr OTHER_REPORT = "choose another folder with --into"_kj;
+
+// "alpha/1" of one run, "alpha" of several with that name, else "3 runs: alpha, beta" with each
+// name once.
+kj::String titleOf(kj::ArrayPtr<const ReportedRun> runs) {
+  if (runs.size() == 1) return kj::str(runs[0].label);
+  kj::Vector<kj::StringPtr> names;
+  for (auto& run: runs) {
+    bool known = false;
+    for (auto name: names) known = known || name == run.record.name;
+    if (!known) names.add(run.record.name);
+  }
+  if (names.size() == 1) return kj::str(names[0]);
+  return kj::str(runs.size(), " runs: ", kj::strArray(names, ", "));
+}
+
+// The runs in the folders `named`: of runs, or of folders that hold such. Adds to `errors` one
+// sentence for each folder without runs, and each run whose events cannot be read: these are left
+// out.
+kj::Array<ReportedRun> readRuns(
+    kj::ArrayPtr<const kj::String> named, kj::Vector<kj::String>& errors) {
+  kj::Vector<ReportedRun> found;
+  auto orLeaveOut = [&](auto&& read) {
+    KJ_IF_MAYBE(e, kj::runCatchingExceptions(read)) errors.add(reasonOf(*e));
+  };
+  for (auto& folder: named) {
+    kj::Array<FoundRun> runs;
+    orLeaveOut([&]() { runs = findRuns(folder); });
+    for (auto& each: runs) {
+      // Paths below different folders may be the same.
+      auto& label = named.size() > 1 ? each.folder : each.label;
+      orLeaveOut([&]() {
+        auto run = readReportedRun(each.folder, label);
+        RunFolder held{kj::str(each.folder)};
+        if (run.record.state == RunRecord::UNFINISHED && isHeld(held)) {
+          run.record.state = RunRecord::RUNNING;
+          run.record.reason = holderOf(held);
+        }
+        found.add(kj::mv(run));
+      });
+    }
+  }
+  if (found.size() == 1) found[0].label = labelOf(found[0].record.folder, found[0].record.name);
+  return found.releaseAsArray();
+}
+
+// Prints the table of what readRuns() gave. Writes its report to the folder `into`, which must be
+// there, or none if that is empty. MISSED if a run is not what it expects, which is told, as is
+// what could not be read.
+ExitCode showRuns(kj::Array<ReportedRun> read, kj::StringPtr into) {
+  auto runs = judged(kj::mv(read), &judgeBySweeps);
+  printTables(runs);
+  if (into.size() == 0) {
+    tell("nothing is written for several RUNS: name a folder with --into DIR");
+  } else {
+    writeReport(into, titleOf(runs), runs, OTHER_REPORT);
+    printWhereTablesAre(into);
+  }
+  return codeOf(runs);
+}
+
+}  // namespace
+
+kj::MainFunc TableCommand::getMain() {
+  return kj::MainBuilder(commandLine, VERSION,
+      "Prints the table of the runs in RUNS: folders of runs, or folders that hold such. Writes "
+      "table.md, table.csv and report.html to DIR; without --into to RUNS, if that is one "
+      "folder.\n"
+      "\n"
+      "  runner table runs/fashion_mnist_dist_sync\n"
+      "  runner table runs/cifar10_dist_sync/1 runs/cifar10_dist_async/1 --into both")
+      .addOptionWithArg({"into"}, folderSetter(into, "name a folder, e.g. /tmp/runs"), "DIR",
+          "the folder to write to: made if it is not there")
+      .expectOneOrMoreArgs("RUNS", KJ_BIND_METHOD(*this, addRuns))
+      .callAfterParsing(KJ_BIND_METHOD(*this, table))
+      .build();
+}
+
+Validity TableCommand::table() {
+  kj::Vector<kj::String> errors;
+  auto runs = readRuns(named, errors);
+  for (auto& each: errors) commandLine.error(each);
+  if (runs.size() == 0) commandLine.endWith(WRONG_INPUT);
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() {
+                if (into.size() > 0) makeFolders(into, OTHER_REPORT);
+              })) {
+    commandLine.exitError(kj::str("error: ", reasonOf(*e)));
+  }
+  for (auto& each: named) {
+    KJ_IF_MAYBE(sentence, notBegunIn(each)) commandLine.warning(*sentence);
+  }
+  if (into.size() == 0 && named.size() == 1) into = kj::str(named[0]);
+  auto code = showRuns(kj::mv(runs), into);
+  commandLine.endWith(errors.size() > 0 ? WRONG_INPUT : code);
+}
+
+Validity TableCommand::addRuns(kj::StringPtr word) {
+  if (word.size() == 0) return kj::str("name a folder, e.g. runs/fashion_mnist_dist_sync");
+  named.add(kj::str(word));
+  return true;
+}
+
+}  // namespace runner
