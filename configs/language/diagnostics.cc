@@ -23,8 +23,6 @@ uint charactersOf(kj::ArrayPtr<const char> text) {
 constexpr uint COLUMNS_MAX = 160;
 constexpr uint COLUMNS_MIN = 8;
 
-constexpr kj::StringPtr CUT = "…"_kj;
-
 // Returns `text` as a terminal may show it after `before` on the same line. Tabs end at every
 // eighth column.
 kj::String shown(kj::ArrayPtr<const char> text, kj::StringPtr before) {
@@ -70,10 +68,11 @@ kj::String excerpt(const Span& span, uint columnsMax) {
   auto number = kj::str(span.line);
   auto margin = kj::repeat(' ', number.size());
   uint room = kj::max(COLUMNS_MIN, columnsMax - kj::min(columnsMax, 5 + number.size()));
+  auto cut = ellipsis();
   uint columns = columnsOf(whole);
   uint first = 0, last = columns;
   if (columns > kj::min(room, COLUMNS_MAX)) {
-    uint kept = kj::min(room - 2 * columnsOf(CUT), COLUMNS_MAX);
+    uint kept = kj::min(room - 2 * columnsOf(cut), COLUMNS_MAX);
     if (caret > kept / 2) first = caret - kept / 2;
     last = kj::min(columns, first + kept);
   }
@@ -87,10 +86,10 @@ kj::String excerpt(const Span& span, uint columnsMax) {
   }
   bool isCutBefore = first > 0, isCutBehind = last < columns;
   if (isCutBehind) caretEnd = kj::min(caretEnd, last + 1);
-  auto padding = kj::repeat(' ', caret - first + isCutBefore);
+  auto padding = kj::repeat(' ', caret - first + (isCutBefore ? columnsOf(cut) : 0));
   auto carets = kj::repeat('^', caretEnd - caret);
-  return kj::str("  ", number, columns == 0 ? " |" : " | ", isCutBefore ? CUT : ""_kj, part,
-      isCutBehind ? CUT : ""_kj, "\n  ", margin, " | ", padding, carets, "\n");
+  return kj::str("  ", number, columns == 0 ? " |" : " | ", isCutBefore ? cut : ""_kj, part,
+      isCutBehind ? cut : ""_kj, "\n  ", margin, " | ", padding, carets, "\n");
 }
 
 }  // namespace

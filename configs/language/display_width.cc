@@ -1,8 +1,10 @@
 #include "configs/language/display_width.h"
 
 #include <kj/vector.h>
+#include <string.h>
 #include <wchar.h>
 
+#include "configs/language/environment.h"
 #include "configs/language/utf8_locale.h"
 
 namespace configs {
@@ -57,6 +59,16 @@ uint columnsOf(kj::ArrayPtr<const char> text) {
   uint columns = 0;
   for (auto& glyph: glyphsOf(text)) columns += glyph.columns;
   return columns;
+}
+
+kj::StringPtr ellipsis() {
+  for (auto name: {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    KJ_IF_MAYBE(locale, environment(name)) {
+      bool isUtf8 = ::strcasestr(locale->cStr(), "utf-8") || ::strcasestr(locale->cStr(), "utf8");
+      return isUtf8 ? "…"_kj : "..."_kj;
+    }
+  }
+  return "…"_kj;
 }
 
 }  // namespace configs

@@ -23,4 +23,8 @@ kj::Array<Glyph> glyphsOf(kj::ArrayPtr<const char> text);
 // Returns how many columns of a terminal `text` takes.
 uint columnsOf(kj::ArrayPtr<const char> text);
 
+// Returns what a terminal shows in place of text that is cut out: `…`, or `...` if the environment
+// (LC_ALL, else LC_CTYPE, else LANG) names a locale that is not a UTF-8 one, such as `C`.
+kj::StringPtr ellipsis();
+
 }  // namespace configs

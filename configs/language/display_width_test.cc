@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 #include <locale.h>
+#include <stdlib.h>
 
 namespace configs {
 namespace {
@@ -40,6 +41,24 @@ TEST_CASE("columnsOf: does not change the locale of the program") {
   CHECK(widthOf("学") == 2);
   CHECK(::uselocale(locale_t(0)) == before);
   CHECK(kj::StringPtr(::setlocale(LC_ALL, nullptr)) == "C");
+}
+
+TEST_CASE("ellipsis: is ASCII where the environment names a locale that is not a UTF-8 one") {
+  auto with = [](kj::StringPtr all, kj::StringPtr type, kj::StringPtr language) {
+    ::setenv("LC_ALL", all.cStr(), 1);
+    ::setenv("LC_CTYPE", type.cStr(), 1);
+    ::setenv("LANG", language.cStr(), 1);
+    auto text = ellipsis();
+    for (auto name: {"LC_ALL", "LC_CTYPE", "LANG"}) ::unsetenv(name);
+    return text;
+  };
+  CHECK(with("", "", "") == "…");
+  CHECK(with("", "", "de_DE.UTF-8") == "…");
+  CHECK(with("", "", "en_US.utf8") == "…");
+  CHECK(with("", "", "C") == "...");
+  CHECK(with("", "POSIX", "de_DE.UTF-8") == "...");
+  CHECK(with("C", "C.UTF-8", "C.UTF-8") == "...");
+  CHECK(with("C.UTF-8", "C", "C") == "…");
 }
 
 }  // namespace

@@ -15,7 +15,6 @@ using configs::glyphsOf;
 namespace {
 
 constexpr kj::StringPtr GAP = "  "_kj;
-constexpr kj::StringPtr ELLIPSIS = "…"_kj;
 
 // Returns the parts of `line` that GAP separates.
 kj::Vector<kj::String> partsOf(kj::StringPtr line) {
@@ -26,6 +25,14 @@ kj::Vector<kj::String> partsOf(kj::StringPtr line) {
   }
   parts.add(kj::str(line));
   return parts;
+}
+
+// Returns as much of the ellipsis as fits.
+kj::StringPtr ellipsisFor(uint columns) {
+  auto mark = configs::ellipsis();
+  uint width = columnsOf(mark);
+  if (columns == 0) return "";
+  return width <= columns ? mark : mark.slice(width - columns);
 }
 
 // Returns where the name ends that `text` begins with, or null if it begins with no name.
@@ -39,8 +46,8 @@ kj::Maybe<size_t> colonOf(kj::StringPtr text) {
 
 kj::String shortened(kj::StringPtr text, uint columns) {
   if (columnsOf(text) <= columns) return kj::str(text);
-  // The ellipsis takes one column.
-  uint room = kj::max(1u, columns) - 1;
+  auto mark = ellipsisFor(columns);
+  uint room = columns - columnsOf(mark);
   size_t end = 0, wordEnd = 0;
   uint used = 0, wordColumns = 0;
   for (auto& glyph: glyphsOf(text)) {
@@ -53,7 +60,7 @@ kj::String shortened(kj::StringPtr text, uint columns) {
     if (comma) wordEnd = end, wordColumns = used;
   }
   if (wordColumns * 2 >= room && wordEnd > 0) end = wordEnd;
-  return kj::str(text.slice(0, end), columns == 0 ? ""_kj : ELLIPSIS);
+  return kj::str(text.slice(0, end), mark);
 }
 
 kj::String shortenedName(kj::StringPtr name, uint columns) {
@@ -61,13 +68,14 @@ kj::String shortenedName(kj::StringPtr name, uint columns) {
   if (columns == 0) return nullptr;
   auto glyphs = glyphsOf(name);
   // The longest start and end that fit beside the ellipsis.
-  uint endRoom = columns / 2, startRoom = columns - 1 - endRoom;
+  auto mark = ellipsisFor(columns);
+  uint room = columns - columnsOf(mark), endRoom = (room + 1) / 2, startRoom = room - endRoom;
   size_t start = 0, end = glyphs.size();
   while (glyphs[start].columns <= startRoom) startRoom -= glyphs[start++].columns;
   while (glyphs[end - 1].columns <= endRoom) endRoom -= glyphs[--end].columns;
   kj::Vector<char> text;
   for (auto& glyph: glyphs.slice(0, start)) text.addAll(glyph.bytes);
-  text.addAll(ELLIPSIS);
+  text.addAll(mark);
   for (auto& glyph: glyphs.slice(end, glyphs.size())) text.addAll(glyph.bytes);
   return kj::heapString(text);
 }

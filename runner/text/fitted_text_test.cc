@@ -1,6 +1,7 @@
 #include "runner/text/fitted_text.h"
 
 #include <doctest/doctest.h>
+#include <stdlib.h>
 
 namespace runner {
 namespace {
@@ -30,6 +31,17 @@ TEST_CASE("shortenedName: keeps the start and the end") {
   CHECK(shortenedName("abc", 1) == "…");
   CHECK(shortenedName("abc", 0) == "");
   CHECK(shortenedName("学習率の値", 6) == "学…値");
+}
+
+TEST_CASE("shortened and shortenedName: fit text where the ellipsis takes three columns") {
+  ::setenv("LC_ALL", "C", 1);
+  CHECK(shortened("one two three", 10) == "one two...");
+  CHECK(shortened("abc def", 2) == "..");
+  CHECK(shortened("abc", 0) == "");
+  CHECK(shortenedName("grid/rate=0.05-3123b34d", 11) == "grid...b34d");
+  CHECK(shortenedName("grid/rate", 4) == "...e");
+  CHECK(fitted("run 1/4: epoch 1/2  step 194/468", 17) == "run 1/4: epoch...");
+  ::unsetenv("LC_ALL");
 }
 
 TEST_CASE("shortenedNames: different names stay different, with a number where that is needed") {
