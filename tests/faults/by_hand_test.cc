@@ -1,0 +1,336 @@
+// Roles started by hand: what they say and leave, and how they end when one of them fails, is
+// killed, is stopped or never comes.
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "tests/faults/failure.h"
+#include "tests/faults/stranger.h"
+#include "tests/text.h"
+
+namespace tests {
+namespace {
+
+// `runner role` of a job whose coordinator is at `address`.
+kj::Own<Command> startRole(
+    kj::StringPtr file, kj::StringPtr role, uint index, kj::StringPtr address) {
+  auto cache = cacheSetting();
+  kj::StringPtr environment[] = {cache};
+  auto number = kj::str(index);
+  kj::StringPtr words[] = {
+      RUNNER, "role", file, "--role", role, "--index", number, "--coordinator", address};
+  return kj::heap<Command>(words, Command::Surroundings{.environment = environment});
+}
+
+kj::Own<Command> startCoordinator(kj::StringPtr file, kj::StringPtr folder = newFolder()) {
+  auto cache = cacheSetting();
+  kj::StringPtr environment[] = {cache};
+  kj::StringPtr words[] = {RUNNER, "role", file, "--role", "coordinator", "--folder", folder};
+  return kj::heap<Command>(words, Command::Surroundings{.environment = environment});
+}
+
+// Where it listens: it says so once it does.
+kj::String addressOf(Command& coordinator) {
+  constexpr kj::StringPtr MARK = "coordinator listens on "_kj;
+  KJ_REQUIRE(coordinator.waitForErrors(MARK), coordinator.errors());
+  auto errors = coordinator.errors();
+  auto at =
+      static_cast<const char*>(::memmem(errors.begin(), errors.size(), MARK.begin(), MARK.size()));
+  kj::StringPtr rest = errors.slice(at - errors.begin() + MARK.size());
+  return kj::heapString(rest.slice(0, KJ_ASSERT_NONNULL(rest.findFirst(';'))));
+}
+
+TEST_CASE("roles that never join are named when the time to start is over") {
+  auto coordinator = startCoordinator("tests/faults/impatient.toml");
+  auto server = startRole("tests/faults/impatient.toml", "server", 1, addressOf(*coordinator));
+  auto ended = coordinator->wait();
+  checkFailed(
+      ended, {"not joined within 3 s: server 0, worker 0, worker 1;", "cluster.start_timeout_s"});
+  // The role that waited for the others is not left behind.
+  CHECK(server->wait(FAILS_WITHIN_S).exitCode == 75);
+}
+
+TEST_CASE("of many roles that never join the first few are named, and all are counted") {
+  // A run of so many workers has a file of its own: a role takes no --set.
+  auto file = kj::str(newFolder(), "/many.toml");
+  auto folder = Command({"pwd"}).wait().output;
+  writeFile(file,
+      kj::str("extends = \"", folder.slice(0, folder.size() - 1),
+          "/tests/faults/impatient.toml\"\n[data]\nbatch_size = 1\n[cluster]\nworkers = 400\n"));
+  auto ended = startCoordinator(file)->wait();
+  checkFailed(ended,
+      {"not joined within 3 s: server 0, server 1, worker 0, worker 1, worker 2, … (402 roles in "
+       "all);"});
+}
+
+TEST_CASE("a coordinator is refused in the folder of a run that goes on, or has ended") {
+  auto folder = newFolder();
+  auto first = startCoordinator(ENDLESS, folder);
+  addressOf(*first);
+  auto refuse = [&](kj::StringPtr why) {
+    auto events = readFile(kj::str(folder, "/events.jsonl"));
+    auto second = startCoordinator(ENDLESS, folder);
+    checkFailed(second->wait(FAILS_WITHIN_S), {why});
+    CHECK(readFile(kj::str(folder, "/events.jsonl")) == events);
+  };
+  refuse(kj::str("process ", first->pid(), " works in ", folder, "; wait until it has ended, or ",
+      "choose another folder with --folder"));
+  first->kill(SIGKILL);
+  first->wait();
+  refuse(kj::str(folder, " holds a run already"));
+}
+
+// All roles of ENDLESS.
+struct JobByHand {
+  explicit JobByHand(kj::StringPtr file): coordinator(startCoordinator(file, folder)) {
+    address = addressOf(*coordinator);
+    for (uint i = 0; i < 2; i++) {
+      servers.add(startRole(file, "server", i, address));
+      workers.add(startRole(file, "worker", i, address));
+    }
+  }
+
+  kj::String failedEvent() {
+    auto events = readFile(kj::str(folder, "/events.jsonl"));
+    auto at = ::strstr(events.cStr(), "\"failed\"");
+    return at == nullptr ? kj::str() : kj::str(at);
+  }
+
+  // The coordinator makes it.
+  kj::String folder = kj::str(newFolder(), "/a/b");
+  kj::Own<Command> coordinator;
+  kj::String address;
+  kj::Vector<kj::Own<Command>> servers;
+  kj::Vector<kj::Own<Command>> workers;
+};
+
+// A file that is ENDLESS with `lines` after it.
+kj::String endlessWith(kj::StringPtr lines) {
+  auto file = kj::str(newFolder(), "/endless.toml");
+  char path[PATH_MAX];
+  KJ_REQUIRE(::realpath(ENDLESS.cStr(), path) != nullptr);
+  writeFile(file, kj::str("extends = \"", path, "\"\n", lines));
+  return file;
+}
+
+TEST_CASE("a job started by hand says and leaves what runner run says and leaves") {
+  constexpr kj::StringPtr SHORT = "tests/faults/short.toml"_kj;
+  auto launched = train(SHORT);
+  JobByHand job(SHORT);
+  auto ended = job.coordinator->wait();
+  INFO(ended.output, ended.errors);
+  CHECK(ended.exitCode == 0);
+  CHECK(contains(
+      ended.errors, kj::str("coordinator listens on ", job.address,
+                        "; start the servers and workers with --coordinator ", job.address, "\n")));
+  CHECK(ended.output.endsWith(
+      kj::str("\nweights sha256=", launched.weightsSha256, "  ", job.folder, "\n")));
+  CHECK(contains(ended.output, "Epoch[1] Validation-accuracy="));
+  // No event of the launcher's.
+  CHECK_FALSE(contains(ended.output, "{"));
+  CHECK_FALSE(contains(ended.errors, "{"));
+  CHECK(contains(ended.output, readFile(kj::str(job.folder, "/table.md"))));
+  for (auto name: {"experiment.toml", "table.csv", "report.html", "weights.safetensors"}) {
+    CHECK(readFile(kj::str(job.folder, "/", name)).size() > 0);
+  }
+  CHECK(readFile(kj::str(job.folder, "/experiment.toml")) ==
+        readFile(kj::str(launched.folder, "/experiment.toml")));
+  auto check = [&](Command& role, kj::StringPtr name) {
+    auto ended = role.wait(FAILS_WITHIN_S);
+    CHECK(ended.exitCode == 0);
+    CHECK(ended.output == "");
+    CHECK(ended.errors ==
+          kj::str(name, " joined the job at ", job.address, "\n", name, ": the job is done\n"));
+  };
+  for (uint i = 0; i < 2; i++) {
+    check(*job.servers[i], kj::str("server ", i));
+    check(*job.workers[i], kj::str("worker ", i));
+  }
+}
+
+TEST_CASE("a coordinator that is told an address refuses it and says where it listens") {
+  auto ended = Command({RUNNER, "role", ENDLESS, "--role", "coordinator", "--folder", newFolder(),
+                           "--coordinator", "192.0.2.2:7777"})
+                   .wait();
+  CHECK(ended.exitCode == 2);
+  CHECK(contains(ended.errors,
+      "a coordinator takes no --coordinator ADDRESS: it listens on a free port of 127.0.0.1"));
+}
+
+TEST_CASE("a worker started by hand that fails tells the coordinator why, which records it") {
+  JobByHand job(endlessWith("[data]\naugment = { deviation = [1e-300] }\n"));
+  auto ended = job.coordinator->wait();
+  checkFailed(
+      ended, {"error: worker ", ": the loss is ", "before the first update of this worker"});
+  CHECK(contains(job.failedEvent(), "\"failed\":{\"reason\":\"worker "));
+  CHECK(contains(job.failedEvent(), ": the loss is "));
+  for (auto& role: job.servers) CHECK(role->wait(FAILS_WITHIN_S).exitCode == 75);
+}
+
+TEST_CASE("a worker started by hand whose data are missing tells the coordinator why") {
+  auto file = endlessWith("[data]\nsource = \"/nowhere\"\n");
+  auto coordinator = startCoordinator(file);
+  auto address = addressOf(*coordinator);
+  auto cache = kj::str("RUNNER_CACHE=", newFolder());
+  kj::StringPtr environment[] = {cache};
+  kj::StringPtr words[] = {RUNNER, "role", file, "--role", "worker", "--coordinator", address};
+  Command worker(words, {.environment = environment});
+  auto said = errorLines(worker.wait().errors);
+  REQUIRE(said.size() == 1);
+  CHECK(contains(said[0], "/nowhere"));
+  auto cause = kj::str("error: worker 0: ", said[0].slice(7));
+  checkFailed(coordinator->wait(FAILS_WITHIN_S), {cause});
+}
+
+TEST_CASE("a role started by hand that is killed: the coordinator says that it gave no reason") {
+  JobByHand job(ENDLESS);
+  // No worker comes so far before each has reported a step.
+  REQUIRE(job.coordinator->waitForOutput("Batch [20]"));
+  job.workers[1]->kill(SIGKILL);
+  auto ended = job.coordinator->wait(FAILS_WITHIN_S);
+  CHECK(ended.exitCode == 1);
+  constexpr kj::StringPtr CAUSE =
+      "worker 1 closed its connection without giving a reason: it was killed or it crashed; "
+      "last reported step: "_kj;
+  CHECK(contains(ended.errors, kj::str("error: ", CAUSE)));
+  CHECK(contains(job.failedEvent(), CAUSE));
+}
+
+TEST_CASE("a worker started by hand that is killed before all have joined is lost at once") {
+  // No role is silent for so long.
+  auto file = endlessWith("[cluster]\nsilence_timeout_s = 600\n");
+  auto coordinator = startCoordinator(file);
+  auto worker = startRole(file, "worker", 0, addressOf(*coordinator));
+  REQUIRE(worker->waitForErrors("worker 0 joined the job"));
+  worker->kill(SIGKILL);
+  checkFailed(coordinator->wait(FAILS_WITHIN_S),
+      {"worker 0 closed its connection without giving a reason: it was killed or it crashed"});
+}
+
+TEST_CASE("Ctrl-C of a coordinator that was started by hand is recorded, and ends every role") {
+  JobByHand job(ENDLESS);
+  REQUIRE(job.coordinator->waitForOutput("Batch [20]"));
+  job.coordinator->kill(SIGINT);
+  auto ended = job.coordinator->wait(FAILS_WITHIN_S);
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 130);
+  CHECK(
+      contains(ended.errors, "interrupted; the servers and workers lose the coordinator and end"));
+  auto gone = kj::str("error: the coordinator at ", job.address, " is gone; ");
+  auto check = [&](Command& role) {
+    auto ended = role.wait(FAILS_WITHIN_S);
+    CHECK(ended.exitCode == 75);
+    CHECK(contains(ended.errors, gone));
+  };
+  for (uint i = 0; i < 2; i++) {
+    check(*job.servers[i]);
+    check(*job.workers[i]);
+  }
+  constexpr kj::StringPtr REASON = "received SIGINT (Ctrl-C)"_kj;
+  for (auto file: {"/events.jsonl", "/log.txt", "/table.md", "/report.html"}) {
+    CHECK(contains(readFile(kj::str(job.folder, file)), REASON));
+  }
+}
+
+TEST_CASE("a server and a worker that were started by hand end with 130 at Ctrl-C and SIGTERM") {
+  for (int signal: {SIGINT, SIGTERM, SIGHUP}) {
+    for (kj::StringPtr kind: {"server"_kj, "worker"_kj}) {
+      CAPTURE(signal);
+      CAPTURE(kind);
+      auto job = startCoordinator(ENDLESS);
+      auto role = startRole(ENDLESS, kind, 0, addressOf(*job));
+      REQUIRE(role->waitForErrors(kj::str(kind, " 0 joined the job")));
+      role->kill(signal);
+      auto ended = role->wait(FAILS_WITHIN_S);
+      INFO(ended.errors);
+      CHECK(ended.exitCode == 130);
+      CHECK(contains(ended.errors, "interrupted\n"));
+      CHECK(job->wait(FAILS_WITHIN_S).exitCode == 1);
+    }
+  }
+}
+
+TEST_CASE("a worker that waits for others says that the coordinator is gone, with exit code 75") {
+  auto coordinator = startCoordinator(ENDLESS);
+  auto address = addressOf(*coordinator);
+  auto worker = startRole(ENDLESS, "worker", 0, address);
+  REQUIRE(worker->waitForErrors("worker 0 joined the job"));
+  coordinator->killGroup(SIGKILL);
+  auto ended = worker->wait(FAILS_WITHIN_S);
+  CHECK(ended.exitCode == 75);
+  INFO(ended.errors);
+  CHECK(contains(ended.errors, kj::str("error: the coordinator at ", address, " is gone")));
+}
+
+TEST_CASE("a role whose coordinator never answers ends after start_timeout_s and says so") {
+  Stranger silent;
+  auto place = kj::str("127.0.0.1:", silent.port);
+  auto server = startRole("tests/faults/impatient.toml", "server", 0, place);
+  auto call = silent.accept();
+  auto ended = server->wait(FAILS_WITHIN_S);
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 75);
+  CHECK(contains(ended.errors,
+      kj::str("error: the coordinator at ", place, " has not answered within 3 s; ")));
+}
+
+TEST_CASE("roles started by hand notice that their coordinator is stopped") {
+  JobByHand job(endlessWith("[cluster]\nsilence_timeout_s = 2\n"));
+  REQUIRE(job.coordinator->waitForOutput("Batch [20]"));
+  job.coordinator->kill(SIGSTOP);
+  auto check = [&](Command& role) {
+    auto ended = role.wait(FAILS_WITHIN_S);
+    INFO(ended.errors);
+    CHECK(ended.exitCode == 75);
+    CHECK(contains(ended.errors, kj::str("error: the coordinator at ", job.address)));
+  };
+  for (uint i = 0; i < 2; i++) {
+    check(*job.servers[i]);
+    check(*job.workers[i]);
+  }
+}
+
+TEST_CASE("a role says that what answers at the address is not a coordinator") {
+  Stranger web;
+  auto place = kj::str("127.0.0.1:", web.port);
+  auto worker = startRole(ENDLESS, "worker", 0, place);
+  auto call = web.accept();
+  constexpr char ANSWER[] = "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n";
+  KJ_SYSCALL(::send(call, ANSWER, sizeof(ANSWER) - 1, MSG_NOSIGNAL));
+  auto ended = worker->wait(FAILS_WITHIN_S);
+  CHECK(ended.exitCode == 75);
+  INFO(ended.errors);
+  CHECK(contains(
+      ended.errors, kj::str("error: what answers at ", place, " is not a coordinator of runner")));
+}
+
+TEST_CASE("two roles of one index: the second is refused and told why") {
+  auto coordinator = startCoordinator(ENDLESS);
+  auto address = addressOf(*coordinator);
+  auto first = startRole(ENDLESS, "server", 0, address);
+  REQUIRE(first->waitForErrors("server 0 joined the job"));
+  auto second = startRole(ENDLESS, "server", 0, address);
+  checkFailed(second->wait(FAILS_WITHIN_S), {"server 0 has joined already", "--index"});
+  auto beyond = startRole(ENDLESS, "worker", 2, address);
+  auto refused = beyond->wait(FAILS_WITHIN_S);
+  CHECK(refused.exitCode == 2);
+  CHECK(
+      contains(refused.errors, "there is no worker 2 in this job: it has 2 servers and 2 workers"));
+  // The first one keeps its place.
+  Process one[] = {{first->pid(), kj::str()}};
+  CHECK_FALSE(haveEnded(one, 0));
+}
+
+TEST_CASE("a role that was started with a different file is refused and told why") {
+  auto coordinator = startCoordinator(ENDLESS);
+  auto role = startRole("tests/faults/impatient.toml", "worker", 0, addressOf(*coordinator));
+  checkFailed(role->wait(FAILS_WITHIN_S),
+      {"worker 0 was started with a different experiment file", "same file"});
+}
+
+}  // namespace
+}  // namespace tests
