@@ -2,25 +2,47 @@
 
 #include <doctest/doctest.h>
 #include <kj/debug.h>
+#include <kj/vector.h>
 
 #include "runner/experiment/model_facts.h"
 
 namespace runner {
 namespace {
 
+// An MNIST experiment with batch size 100 and `overrides`, and what follows from it.
+struct Loaded {
+  LoadedExperiment loaded;
+  const Experiment& experiment;
+  ModelFacts facts;
+  StoreUpdater updater;
+
+  explicit Loaded(kj::ArrayPtr<const kj::StringPtr> overrides)
+      : loaded(load(overrides)),
+        experiment(KJ_ASSERT_NONNULL(loaded.experiment)),
+        facts(experiment),
+        updater(experiment, facts) {}
+
+private:
+  static LoadedExperiment load(kj::ArrayPtr<const kj::StringPtr> overrides) {
+    kj::Vector<kj::StringPtr> all;
+    all.add("data.batch_size=100");
+    all.addAll(overrides);
+    auto loaded = loadExperiment("configs/mnist_mlp_local.toml", all);
+    CAPTURE(loaded.errors.cStr());
+    REQUIRE(loaded.experiment != nullptr);
+    return loaded;
+  }
+};
+
 // The first round of two workers of batch 100 on MNIST whose learning rate is not that of round 0,
 // when it drops after every epoch.
 uint64_t firstDrop(kj::StringPtr mode, kj::StringPtr part) {
   auto modeWord = kj::str("kvstore.mode=", mode), partWord = kj::str("data.part=", part);
   kj::StringPtr overrides[] = {modeWord, partWord, "cluster.servers=1", "cluster.workers=2",
-      "data.batch_size=100", "train.schedule={ kind = \"factor\", every_epochs = 1, factor = 0.5 }",
+      "train.schedule={ kind = \"factor\", every_epochs = 1, factor = 0.5 }",
       "train.optimizer={ kind = \"sgd\", learning_rate = 1, momentum = 0 }"};
-  auto loaded = loadExperiment("configs/mnist_mlp_local.toml", overrides);
-  CAPTURE(loaded.errors.cStr());
-  REQUIRE(loaded.experiment != nullptr);
-  auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
-  ModelFacts facts(experiment);
-  StoreUpdater updater(experiment, facts);
+  Loaded made(overrides);
+  auto& updater = made.updater;
   float gradient[] = {1}, current[] = {0}, first[1], next[1];
   rpc::Slice slice{.key = 0, .offset = 0, .size = 1, .shard = 0};
   auto state = kj::heapArray<float>(updater.stateArrays(slice));
@@ -54,13 +76,9 @@ TEST_CASE("a schedule over the whole run ends with the store's last update in ev
     auto mode = kj::str("kvstore.mode=", row.mode), part = kj::str("data.part=", row.part);
     auto length = kj::str("train.", row.length);
     kj::StringPtr overrides[] = {mode, part, length, "cluster.servers=1", "cluster.workers=2",
-        "data.batch_size=100", "train.schedule={ kind = \"poly\" }"};
-    auto loaded = loadExperiment("configs/mnist_mlp_local.toml", overrides);
-    CAPTURE(loaded.errors.cStr());
-    REQUIRE(loaded.experiment != nullptr);
-    auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
-    ModelFacts facts(experiment);
-    StoreUpdater updater(experiment, facts);
+        "train.schedule={ kind = \"poly\" }"};
+    Loaded made(overrides);
+    auto& updater = made.updater;
     CHECK(updater.learningRate(row.updates - 1) > 0);
     CHECK(updater.learningRate(row.updates) == 0);
   }
@@ -74,29 +92,20 @@ TEST_CASE("where one worker fills a round of two, an update takes two of its ste
   for (auto& row: rows) {
     auto length = kj::str("train.", row.length);
     kj::StringPtr overrides[] = {"kvstore.mode=dist_sync", "kvstore.aggregate=2",
-        "kvstore.aggregate_from=any", length, "cluster.servers=1", "cluster.workers=1",
-        "data.batch_size=100"};
-    auto loaded = loadExperiment("configs/mnist_mlp_local.toml", overrides);
-    CAPTURE(loaded.errors.cStr());
-    REQUIRE(loaded.experiment != nullptr);
-    auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
-    ModelFacts facts(experiment);
-    CHECK(facts.steps(experiment) == row.steps);
-    CHECK(StoreUpdater(experiment, facts).runLength().updates == row.updates);
-    CHECK(StoreUpdater(experiment, facts).runLength().updatesPerEpoch == 300);
+        "kvstore.aggregate_from=any", length, "cluster.servers=1", "cluster.workers=1"};
+    Loaded made(overrides);
+    CHECK(made.facts.steps(made.experiment) == row.steps);
+    CHECK(made.updater.runLength().updates == row.updates);
+    CHECK(made.updater.runLength().updatesPerEpoch == 300);
   }
 }
 
 TEST_CASE("a gradient whose staleness is told is applied at the rate over its staleness") {
   kj::StringPtr overrides[] = {"kvstore.mode=dist_async", "kvstore.staleness_aware=true",
-      "cluster.servers=1", "cluster.workers=2", "data.batch_size=100",
+      "cluster.servers=1", "cluster.workers=2",
       "train.optimizer={ kind = \"sgd\", learning_rate = 1, momentum = 0, weight_decay = 0 }"};
-  auto loaded = loadExperiment("configs/mnist_mlp_local.toml", overrides);
-  CAPTURE(loaded.errors.cStr());
-  REQUIRE(loaded.experiment != nullptr);
-  auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
-  ModelFacts facts(experiment);
-  auto updater = shardUpdater(experiment, facts);
+  Loaded made(overrides);
+  auto updater = shardUpdater(made.experiment, made.facts);
   rpc::Slice slice{.key = 0, .offset = 0, .size = 1, .shard = 0};
   auto state = kj::heapArray<float>(updater->stateArrays(slice));
   for (uint64_t staleness: {0, 1, 2, 4}) {
@@ -108,25 +117,20 @@ TEST_CASE("a gradient whose staleness is told is applied at the rate over its st
 
 // An experiment with a network of two dense layers (fc1, fc2, ...: `explain` shows them) on MNIST:
 // 600 updates an epoch.
-LoadedExperiment grouped(kj::StringPtr groups) {
+Loaded grouped(kj::StringPtr groups) {
   auto given = kj::str("train.groups=", groups);
-  kj::StringPtr overrides[] = {given, "train.epochs=3", "data.batch_size=100",
+  kj::StringPtr overrides[] = {given, "train.epochs=3",
       "train.optimizer={ kind = \"sgd\", learning_rate = 0.5, momentum = 0.5, weight_decay = 0.25 "
       "}",
       "train.schedule={ kind = \"poly\" }"};
-  auto loaded = loadExperiment("configs/mnist_mlp_local.toml", overrides);
-  CAPTURE(loaded.errors.cStr());
-  REQUIRE(loaded.experiment != nullptr);
-  return loaded;
+  return Loaded(overrides);
 }
 
 // One value of a key in update `round`: begun at 2, with a gradient of 100 images that are 3 each.
-float updated(const LoadedExperiment& loaded, kj::StringPtr key, uint64_t round) {
-  auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
-  ModelFacts facts(experiment);
-  StoreUpdater updater(experiment, facts);
+float updated(Loaded& loaded, kj::StringPtr key, uint64_t round) {
+  auto& updater = loaded.updater;
   rpc::Slice slice{.key = 0, .offset = 0, .size = 1, .shard = 0};
-  while (facts.graph.keys[slice.key].name != key) slice.key++;
+  while (loaded.facts.graph.keys[slice.key].name != key) slice.key++;
   auto state = kj::heapArray<float>(updater.stateArrays(slice));
   for (float& value: state) value = 0;
   float gradient[] = {300}, current[] = {2}, next[] = {7};
@@ -154,10 +158,8 @@ TEST_CASE("a frozen key keeps its bits and has no state") {
   CHECK(updated(loaded, "fc1_weight", 0) == 2);
   CHECK(updated(loaded, "fc1_weight", 1799) == 2);
   CHECK(updated(loaded, "fc1_bias", 0) < 2);
-  auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
-  ModelFacts facts(experiment);
-  StoreUpdater updater(experiment, facts);
-  CHECK(facts.graph.keys[0].name == "fc1_weight");
+  auto& updater = loaded.updater;
+  CHECK(loaded.facts.graph.keys[0].name == "fc1_weight");
   CHECK(updater.stateArrays({.key = 0, .offset = 0, .size = 1, .shard = 0}) == 0);
   CHECK(updater.stateArrays({.key = 1, .offset = 0, .size = 1, .shard = 0}) == 1);
 }
@@ -179,9 +181,7 @@ TEST_CASE("keys stay whole where their optimizer needs it, unless they are froze
       "[{ keys = [\"fc2_weight\"], learning_rate_factor = 0, optimizer = { kind = "
       "\"lars\" } }, { keys = [\"*_weight\"], optimizer = { kind = \"muon\" } }, "
       "{ keys = [\"fc2_bias\"], optimizer = { kind = \"lars\" } }]");
-  auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
-  ModelFacts facts(experiment);
-  for (auto& key: storeKeys(experiment, facts.graph)) {
+  for (auto& key: storeKeys(loaded.experiment, loaded.facts.graph)) {
     CAPTURE(key.name.cStr());
     bool whole =
         key.name != "fc2_weight" && (key.name.endsWith("_weight") || key.name == "fc2_bias");
@@ -191,15 +191,10 @@ TEST_CASE("keys stay whole where their optimizer needs it, unless they are froze
 
 TEST_CASE("the lookahead draws back all keys but frozen ones, and the run ends on slow values") {
   kj::StringPtr overrides[] = {"train.steps=3", "train.lookahead={ every = 2, decay = 0.5 }",
-      "data.batch_size=100",
       "train.optimizer={ kind = \"sgd\", learning_rate = 1, momentum = 0, weight_decay = 0 }",
       "train.groups=[{ keys = [\"fc1_weight\"], learning_rate_factor = 0 }]"};
-  auto loaded = loadExperiment("configs/mnist_mlp_local.toml", overrides);
-  CAPTURE(loaded.errors.cStr());
-  REQUIRE(loaded.experiment != nullptr);
-  auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
-  ModelFacts facts(experiment);
-  StoreUpdater updater(experiment, facts);
+  Loaded made(overrides);
+  auto& updater = made.updater;
   rpc::Slice frozen{.key = 0, .offset = 0, .size = 1, .shard = 0};
   CHECK(updater.stateArrays(frozen) == 0);
   rpc::Slice slice{.key = 1, .offset = 0, .size = 1, .shard = 0};
