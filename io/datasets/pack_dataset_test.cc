@@ -15,6 +15,7 @@
 #include "io/records/record_db.h"
 #include "io/testing/image_folder.h"
 #include "io/testing/scratch.h"
+#include "tests/skip.h"
 #include "tests/text.h"
 
 namespace io {
