@@ -5,28 +5,30 @@ namespace io {
 namespace {
 
 constexpr configs::Word<Encoding> ENCODING_ROWS[] = {
-    {"raw", "Pixels as they are: the fastest to read.", Encoding::RAW},
+    {"raw", "Pixels as they are. The fastest to read.", Encoding::RAW},
     {"jpeg",
-        "JPEG files: small for photographs, and one decoding per image. Images that come otherwise "
-        "are encoded with quality 95.",
+        "JPEG files. They are small for photographs, and cost one decoding per image. Images in "
+        "other formats are encoded with quality 95.",
         Encoding::JPEG},
 };
 
 constexpr configs::Word<TrainingPart> TRAINING_PARTS[] = {
     {"split",
-        "Each worker a part of every pass: W workers of batch b read what one worker of batch W·b "
-        "reads.",
+        "Each worker reads its own part of every pass. W workers with batch b together read what "
+        "one worker with batch W·b reads.",
         TrainingPart::SPLIT},
     {"whole",
-        "Each worker all records, in an order of its own: an epoch has W times as many images.",
+        "Each worker reads all records, in an order of its own. An epoch has W times as many "
+        "images.",
         TrainingPart::WHOLE},
-    {"same", "Each worker all records, all workers in the same order.", TrainingPart::SAME},
+    {"same", "Each worker reads all records, and all workers read them in the same order.",
+        TrainingPart::SAME},
 };
 
 constexpr configs::Word<RecordOrder> RECORD_ORDERS[] = {
-    {"shuffled", "Every pass in an order of its own, drawn from `train.seed`.",
+    {"shuffled", "Every pass has an order of its own, drawn from `train.seed`.",
         RecordOrder::SHUFFLED},
-    {"stored", "Every pass in the order of the records.", RecordOrder::STORED},
+    {"stored", "Every pass follows the order of the records.", RecordOrder::STORED},
 };
 
 constexpr configs::Word<ValidationSet> VALIDATION_SETS[] = {
@@ -36,35 +38,37 @@ constexpr configs::Word<ValidationSet> VALIDATION_SETS[] = {
 };
 
 constexpr configs::Word<ValidationPart> VALIDATION_PARTS[] = {
-    {"split", "Each worker a part; the coordinator adds the counts.", ValidationPart::SPLIT},
-    {"whole", "Each worker all of them.", ValidationPart::WHOLE},
+    {"split", "Each worker validates on its own part, and the coordinator adds the counts.",
+        ValidationPart::SPLIT},
+    {"whole", "Each worker validates on all of them.", ValidationPart::WHOLE},
 };
 
 constexpr configs::Word<BadRecordPolicy> BAD_RECORD_POLICIES[] = {
     {"fail", "The run ends and names the record.", BadRecordPolicy::FAIL},
     {"skip",
-        "The record is counted and left out. In training the next good one of its batch stands in.",
+        "The record is left out and counted. In training, the next good record of its batch takes "
+        "its place.",
         BadRecordPolicy::SKIP},
 };
 
 constexpr configs::Word<DataCache> DATA_CACHES[] = {
-    {"none", "Nowhere: each batch is read.", DataCache::NONE},
+    {"none", "Nowhere. Each batch is read from the record database.", DataCache::NONE},
     {"device",
-        "On each GPU, as bytes: they are read once, and a step takes along only which they are and "
-        "what was drawn for them. For images of one size.",
+        "On each GPU, as bytes. They are read once. A step then sends only the numbers of its "
+        "images and their random draws. All images must have one size.",
         DataCache::DEVICE},
 };
 
 constexpr configs::Word<CropPlace> CROP_PLACES[] = {
     {"random", "At a place drawn for each image and pass.", CropPlace::RANDOM},
-    {"centre", "In the middle, as validation images are.", CropPlace::CENTRE},
+    {"centre", "In the middle, like validation images.", CropPlace::CENTRE},
 };
 
 constexpr configs::Word<Padding> PADDINGS[] = {
     {"reflect", "The image mirrored at its outermost pixels, which are not repeated.",
         Padding::REFLECT},
     {"edge", "The outermost pixels, repeated.", Padding::EDGE},
-    {"value", "`pad_value`.", Padding::VALUE},
+    {"value", "The grey level `pad_value`.", Padding::VALUE},
 };
 
 constexpr View CENTRE_ROWS[] = {{0, 0, false, 1}};
@@ -79,17 +83,19 @@ constexpr View MIRROR_SHIFT_ROWS[] = {
 };
 
 constexpr configs::Word<kj::ArrayPtr<const View>> VALIDATION_VIEW_ROWS[] = {
-    {"centre", "The image as it is, or cropped in its middle.", CENTRE_ROWS},
-    {"mirror", "That and its mirror image, half and half.", MIRROR_ROWS},
+    {"centre", "The image itself, or the crop from its middle.", CENTRE_ROWS},
+    {"mirror", "The centre view and its mirror image, each with half of the weight.", MIRROR_ROWS},
     {"mirror_shift",
-        "Both with half of the weight; with the other half both moved by a pixel, up and left or "
-        "down and right (airbench94's six views, Jordan 2024, arXiv 2404.00498).",
+        "The two views of `mirror`, with half of the weight. The other half goes to both views "
+        "moved by one pixel, up and left or down and right (airbench94's six views, Jordan 2024, "
+        "arXiv 2404.00498).",
         MIRROR_SHIFT_ROWS},
 };
 
 constexpr configs::Word<ViewsAt> VIEWS_AT[] = {
-    {"every", "Each validation.", ViewsAt::EVERY},
-    {"last", "The run's last one; those before it take the centre alone.", ViewsAt::LAST},
+    {"every", "Every validation.", ViewsAt::EVERY},
+    {"last", "Only the run's last validation. Earlier ones use the centre view alone.",
+        ViewsAt::LAST},
 };
 
 constexpr configs::IntegerLimits BATCH_SIZES = {1, 65536};
@@ -106,17 +112,18 @@ kj::String paddingBeside(const AugmentConfig& augment) {
 
 void readPadding(configs::Reader& reader, AugmentConfig& config) {
   config.pad = reader.integer("pad",
-      "Pixels around the stored image that a random crop may reach over; no padded image is kept. "
-      "A crop in the middle reaches over the edge only if it is larger than the image.",
+      "Pixels around the stored image that a random crop may include. The program computes them "
+      "when it crops and stores no padded image. A crop in the middle includes some only if it is "
+      "larger than the image.",
       SIDES, 0);
   config.padMode = configs::chooseWord(reader, "pad_mode",
-      "What is there, also where a view of a validation image reaches over the edge. The mean "
-      "image "
-      "continues likewise, with its edge beside a value.",
+      "What the pixels outside of the image are. The views of a validation image use them too. The "
+      "mean image is padded in the same way, but repeats its edge if `pad_mode = \"value\"`.",
       PADDINGS, "reflect");
   config.padValue = reader.real("pad_value",
-      "The grey level of `pad_mode = \"value\"`. From it, too, `mean` is subtracted.", GREY_LEVELS,
-      0);
+      "The grey level outside of the image if `pad_mode = \"value\"`. `mean` is subtracted from "
+      "it, too.",
+      GREY_LEVELS, 0);
   if (config.padValue != 0 && config.padMode != Padding::VALUE) {
     reader.error("pad_value", "`pad_value` means nothing without `pad_mode = \"value\"`",
         "set pad_mode = \"value\", or leave `pad_value` out", {"pad_mode"_kj});
@@ -137,7 +144,7 @@ void readCache(configs::Reader& reader, DataConfig& config) {
   config.cacheSpan = reader.span("cache");
   if (!reader.isManual() && !reader.has("cache")) return;
   config.cache = configs::chooseWord(reader, "cache",
-      "Where a worker has the images of all records, beside where they are stored.", DATA_CACHES,
+      "Where a worker keeps the images of all records, besides the record database.", DATA_CACHES,
       "none");
   if (config.cache == DataCache::DEVICE && config.onBadRecord == BadRecordPolicy::SKIP) {
     reader.error("on_bad_record", "a record that is kept on a device cannot be left out",
@@ -148,8 +155,8 @@ void readCache(configs::Reader& reader, DataConfig& config) {
 Mirror readMirror(configs::Reader& reader) {
   auto mirror = reader.flagOrWord("mirror",
       "Whether training images are mirrored left to right with probability 1/2, drawn for each "
-      "image and pass. `\"alternate\"` draws for the first pass; in every other pass all images "
-      "are the other way round (Jordan 2024, arXiv 2404.00498, section 3.6).",
+      "image and pass. `\"alternate\"` draws for the first pass only, and swaps mirrored and "
+      "unmirrored images in every other pass (Jordan 2024, arXiv 2404.00498, section 3.6).",
       "alternate", false);
   KJ_SWITCH_ONEOF(mirror) {
     KJ_CASE_ONEOF(flag, bool) {
@@ -208,15 +215,16 @@ AugmentConfig AugmentConfig::read(configs::Reader& reader) {
   AugmentConfig config;
   readPadding(reader, config);
   config.crop = reader.integer("crop",
-      "Pixels a side of the square cut out. 0 = as many as the image has: without `pad` all of it.",
+      "Side of the square that is cut out, in pixels. 0 = the size of the image: without `pad`, "
+      "the whole image.",
       SIDES, 0);
   config.cropAt = configs::chooseWord(
       reader, "crop_at", "Where training images are cropped.", CROP_PLACES, "random");
   config.mirror = readMirror(reader);
   auto mean = reader.wordOrReals("mean",
-      "What is subtracted: `\"image\"` = the mean of the un-augmented training images, pixel by "
-      "pixel; or a list, one number per channel or one for all, in grey levels from 0 to 255. "
-      "Absent = nothing.",
+      "What is subtracted from each pixel. `\"image\"` = the mean of the training images before "
+      "augmentation, pixel by pixel. A list = one grey level (0 to 255) per channel, or one for "
+      "all channels. Absent = nothing.",
       "image", {});
   KJ_SWITCH_ONEOF(mean) {
     KJ_CASE_ONEOF(word, kj::String) {
@@ -227,28 +235,29 @@ AugmentConfig AugmentConfig::read(configs::Reader& reader) {
     }
   }
   config.deviation = reader.reals("deviation",
-      "What is divided by after that: one number per channel or one for all, in grey levels. "
-      "Absent = nothing.",
+      "What the result of the subtraction is divided by: one number per channel, or one for all "
+      "channels, in grey levels. Absent = nothing.",
       {.above = 0});
   config.scale = reader.real("scale",
-      "What is multiplied by last: 0.00392156862745098 = 1/255 gives pixels of 0 to 1.",
+      "What the result of the division is multiplied by. 0.00392156862745098 = 1/255 gives pixels "
+      "from 0 to 1.",
       {.above = 0}, 1);
   return config;
 }
 
 DataConfig DataConfig::read(configs::Reader& reader) {
   DataConfig config;
-  config.dataset = &reader.choose<DatasetKind>("dataset", "Which images.", DATASETS);
+  config.dataset = &reader.choose<DatasetKind>("dataset", "The data set to train on.", DATASETS);
   config.datasetSpan = reader.span("dataset");
   auto& source = *config.dataset->source;
   config.source = reader.maybePath("source",
-      "Where they come from: a folder, an archive, a folder written by `pack_records`, or the "
-      "address of a mirror. A relative path counts from the folder of the file that says it, with "
-      "`--set` and `--sweep` from the current folder. Absent = the folder named by the "
-      "environment's RUNNER_DATASETS, then where Debian installs it, then the official address. "
-      "Where a data set of fixed content is in the cache, no file of the source is read again. A "
-      "folder written by `pack_records` is taken for `dataset` if its images have that number, "
-      "shape and number of classes.");
+      "Where the images come from: a folder, an archive, a folder written by `pack_records`, or "
+      "the address of a mirror. A relative path starts at the folder of the file that contains it, "
+      "or at the current folder if it is given with `--set` or `--sweep`. Absent = the folder that "
+      "the environment variable RUNNER_DATASETS names, then Debian's installation folder, then the "
+      "official address. A data set with fixed content that is in the cache already is not read "
+      "from its source again. A folder written by `pack_records` is accepted for `dataset` if the "
+      "number, shape and number of classes of its images match.");
   KJ_IF_MAYBE(place, config.source) {
     if (place->size() == 0) {
       reader.error("source", "`source` is empty", "name a folder or an archive, or leave it out");
@@ -259,44 +268,47 @@ DataConfig DataConfig::read(configs::Reader& reader) {
   config.part = configs::chooseWord(
       reader, "part", "Which training records a worker reads.", TRAINING_PARTS, "split");
   config.order = configs::chooseWord(reader, "order",
-      "In which order a pass goes over the training records.", RECORD_ORDERS, "shuffled");
+      "The order in which a pass reads the training records.", RECORD_ORDERS, "shuffled");
   config.heldOut = reader.integer("held_out",
-      "So many training records, the first ones, are kept out of training. The mean image is still "
-      "that of all.",
+      "Number of training records, from the first on, that are kept out of training. The mean "
+      "image still covers all records.",
       HELD_OUT, 0);
   config.heldOutSpan = reader.span("held_out");
-  config.validateOn = configs::chooseWord(
-      reader, "validate_on", "Which records are validated on.", VALIDATION_SETS, "validation");
+  config.validateOn = configs::chooseWord(reader, "validate_on",
+      "Which records are used for validation.", VALIDATION_SETS, "validation");
   if (config.validateOn == ValidationSet::HELD_OUT && config.heldOut == 0) {
     reader.error("validate_on", "no training records are held out that could be validated on",
         "set data.held_out, or leave `validate_on` out", {"held_out"_kj});
   }
   config.validation = configs::chooseWord(reader, "validation",
-      "How validation images are dealt to the workers.", VALIDATION_PARTS, "split");
+      "How validation images are divided among the workers.", VALIDATION_PARTS, "split");
   config.validationViews = configs::chooseWord(reader, "validation_views",
-      "What of a validation image is seen. Of several views the logits are averaged, and loss and "
-      "accuracy are those of the mean; each is read and run for itself.",
+      "Which views of each validation image are computed. With several views, their logits are "
+      "averaged, and loss and accuracy refer to that average. Each view costs a read and a forward "
+      "pass.",
       VALIDATION_VIEW_ROWS, "centre");
   config.viewsAt = configs::chooseWord(reader, "validation_views_at",
-      "Which validations of a run take these views.", VIEWS_AT, "every");
+      "Which validations of a run use these views.", VIEWS_AT, "every");
   config.readerThreads = reader.integer("reader_threads",
-      "Threads per worker that read and decode ahead. What they deliver does not depend on it.",
+      "Threads per worker that read and decode images ahead of the steps. Their number does not "
+      "change what they deliver.",
       READER_THREADS, 2);
   config.encoding = configs::chooseWord(reader, "encoding",
-      "How records keep their pixels; `image_folder` has \"jpeg\" as its default.", ENCODING_ROWS,
-      configs::nameIn(ENCODINGS, source.encoding));
+      "How pixels are stored in the record database. The default for `image_folder` is \"jpeg\".",
+      ENCODING_ROWS, configs::nameIn(ENCODINGS, source.encoding));
   config.resizeShortSide = reader.integer("resize_short_side",
-      "Pixels that the shorter side of each image gets at import, bilinear. 0 = as it is.", SIDES,
-      0);
+      "Length to which the shorter side of each image is resized at import, in pixels, with "
+      "bilinear interpolation. 0 = not resized.",
+      SIDES, 0);
   config.onBadRecord = configs::chooseWord(reader, "on_bad_record",
-      "What is done about a record that cannot be read.", BAD_RECORD_POLICIES, "fail");
+      "What happens when a record cannot be read.", BAD_RECORD_POLICIES, "fail");
   readCache(reader, config);
   auto stored = source.shape;
   if (stored.size() > 0 && config.resizeShortSide > 0) {
     stored = resizedShape(stored, config.resizeShortSide);
   }
   config.augment = reader.section(
-      "augment", "What is done to an image on its way into a batch.", AugmentConfig::read);
+      "augment", "What is done to each image before it enters a batch.", AugmentConfig::read);
   auto& augment = config.augment;
   if (augment.padMode != Padding::REFLECT && augment.pad == 0 &&
       !reachesOver(config.validationViews)) {

@@ -120,17 +120,22 @@ constexpr DatasetSource IMAGE_FOLDER = {
 };
 
 constexpr DatasetKind ROWS[] = {
-    {"mnist", "Handwritten digits (LeCun, Cortes, Burges): 60,000 + 10,000 of 1×28×28, 10 classes.",
+    {"mnist",
+        "Handwritten digits (LeCun, Cortes, Burges): 60,000 training and 10,000 validation images "
+        "of 1×28×28, 10 classes.",
         &MNIST},
     {"fashion_mnist",
-        "Articles of clothing (Xiao, Rasul, Vollgraf 2017): 60,000 + 10,000 of 1×28×28, 10 "
-        "classes. Debian's package dataset-fashion-mnist holds it.",
+        "Articles of clothing (Xiao, Rasul, Vollgraf 2017): 60,000 training and 10,000 validation "
+        "images of 1×28×28, 10 classes. Debian's package dataset-fashion-mnist contains it.",
         &FASHION_MNIST},
-    {"cifar10", "Small photographs (Krizhevsky 2009): 50,000 + 10,000 of 3×32×32, 10 classes.",
+    {"cifar10",
+        "Small photographs (Krizhevsky 2009): 50,000 training and 10,000 validation images of "
+        "3×32×32, 10 classes.",
         &CIFAR10},
     {"image_folder",
-        "JPEG files in `source`, a folder or archive: one sub-folder per class, or a `labels.tsv` "
-        "beside them with lines `path<TAB>label`. Every tenth image is for validation.",
+        "JPEG files in `source`, a folder or archive. Each image's class is its sub-folder, or its "
+        "line `path<TAB>label` in a file `labels.tsv`. That file is in the folder or archive, or "
+        "beside the archive. Every tenth image is used for validation.",
         &IMAGE_FOLDER},
 };
 
