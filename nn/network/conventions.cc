@@ -6,11 +6,11 @@ namespace {
 constexpr Conventions ROWS[] = {
     {
         .name = "mxnet",
-        .doc =
-            "MXNet of 2015 and 2016: batch norm with epsilon 1e-3, momentum 0.9, learned gamma and "
-            "moving variances from 1 (2016); pooling rounds up, the learning rate is inside the "
-            "momentum, epsilon is beside adam's uncorrected root and below rmsprop's, xavier's "
-            "fan out is a weight's first dimension, decay is on all arrays (2015).",
+        .doc = "MXNet of 2015 and 2016. Batch norm has epsilon 1e-3, momentum 0.9, a learned "
+               "gamma, and moving variances that start at 1 (2016). Pooling rounds up. The "
+               "learning rate is inside the momentum. Epsilon is added to adam's uncorrected root, "
+               "and below rmsprop's root. Xavier's fan out is the weight's first dimension. Weight "
+               "decay applies to all arrays (2015).",
         .batchNormEpsilon = 1e-3f,
         .batchNormMomentum = 0.9f,
         .movingMeanStart = 0,
@@ -24,10 +24,11 @@ constexpr Conventions ROWS[] = {
     },
     {
         .name = "mxnet_1x",
-        .doc = "MXNet 1.x: batch norm with epsilon 1e-3, momentum 0.9 and gamma held at 1 (its "
-               "`fix_gamma`); pooling rounds down, the learning rate is inside the momentum, "
-               "epsilon is beside adam's uncorrected root and below rmsprop's, xavier's fan out "
-               "counts the kernel's area, decay is on weights and gammas only.",
+        .doc =
+            "MXNet 1.x. Batch norm has epsilon 1e-3, momentum 0.9, and gamma held at 1 (its "
+            "`fix_gamma`). Pooling rounds down. The learning rate is inside the momentum. Epsilon "
+            "is added to adam's uncorrected root, and below rmsprop's root. Xavier's fan out "
+            "includes the kernel's area. Weight decay applies to weights and gammas only.",
         .batchNormEpsilon = 1e-3f,
         .batchNormMomentum = 0.9f,
         .movingMeanStart = 0,
@@ -41,13 +42,12 @@ constexpr Conventions ROWS[] = {
     },
     {
         .name = "torch",
-        .doc =
-            "PyTorch: batch norm with epsilon 1e-5, momentum 0.9 (PyTorch's 0.1) and learned "
-            "gamma; pooling rounds down, the learning rate is outside of the momentum, epsilon is "
-            "beside adam's corrected root and outside of rmsprop's, xavier's "
-            "fan out counts the kernel's area, decay is on all arrays. The moving variance is of "
-            "the biased one, as everywhere here; PyTorch's "
-            "is of the unbiased one, n / (n - 1) times as large.",
+        .doc = "PyTorch. Batch norm has epsilon 1e-5, momentum 0.9 (0.1 in PyTorch's notation) and "
+               "a learned gamma. Pooling rounds down. The learning rate is outside of the "
+               "momentum. Epsilon is added to adam's corrected root, and to rmsprop's root. "
+               "Xavier's fan out includes the kernel's area. Weight decay applies to all arrays. "
+               "The moving variance averages the biased variance, as everywhere here. PyTorch "
+               "averages the unbiased one, which is n / (n - 1) times as large.",
         .batchNormEpsilon = 1e-5f,
         .batchNormMomentum = 0.9f,
         .movingMeanStart = 0,

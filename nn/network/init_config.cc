@@ -6,66 +6,69 @@ namespace nn {
 namespace {
 
 constexpr configs::Word<Initializer::Distribution> DISTRIBUTIONS[] = {
-    {"uniform", "Flat in ±sqrt(magnitude / factor).", Initializer::FLAT},
+    {"uniform", "Uniform in ±sqrt(magnitude / factor).", Initializer::FLAT},
     {"gaussian", "Normal with standard deviation sqrt(magnitude / factor).", Initializer::GAUSSIAN},
 };
 
 constexpr configs::Word<Initializer::Distribution> HE_DISTRIBUTIONS[] = {
     {"gaussian", "Normal with standard deviation sqrt(2 / fan_in).", Initializer::GAUSSIAN},
-    {"uniform", "Flat in ±sqrt(6 / fan_in).", Initializer::FLAT},
+    {"uniform", "Uniform in ±sqrt(6 / fan_in).", Initializer::FLAT},
     {"truncated",
-        "Normal with sqrt(1.3 · 2 / fan_in), drawn again beyond two deviations: TensorFlow's "
-        "variance_scaling_initializer.",
+        "Normal with standard deviation sqrt(1.3 · 2 / fan_in). Values beyond two deviations are "
+        "drawn again, as TensorFlow's variance_scaling_initializer does.",
         Initializer::TRUNCATED},
 };
 
 constexpr configs::Word<Initializer::Factor> FACTORS[] = {
-    {"fan_in", "Inputs of one output: the product of all dimensions of the weight but the first.",
+    {"fan_in",
+        "The inputs of one output: the product of all dimensions of the weight except the first.",
         Initializer::FAN_IN},
     {"fan_out",
-        "Outputs: the first dimension of the weight. The conventions `mxnet_1x` and `torch` "
-        "multiply it by the area of a convolution's kernel, as MXNet does since 2016, PyTorch and "
-        "Keras; `mxnet` does not, as MXNet of 2015.",
+        "The outputs: the first dimension of the weight. With the conventions `mxnet_1x` and "
+        "`torch` it is multiplied by the area of a convolution's kernel, as in MXNet since 2016, "
+        "PyTorch and Keras. With `mxnet` it is not, as in MXNet of 2015.",
         Initializer::FAN_OUT},
-    {"average", "The mean of both.", Initializer::AVERAGE},
+    {"average", "The mean of `fan_in` and `fan_out`.", Initializer::AVERAGE},
 };
 
 Initializer readUniform(configs::Reader& reader) {
   return {.kind = Initializer::UNIFORM,
       // 0.07 is what MXNet's CIFAR-10 scripts began with.
-      .scale = reader.real("scale", "Weights are drawn from ±scale.", {.above = 0}, 0.07)};
+      .scale =
+          reader.real("scale", "Weights are drawn uniformly from ±scale.", {.above = 0}, 0.07)};
 }
 
 Initializer readNormal(configs::Reader& reader) {
   return {.kind = Initializer::NORMAL,
-      .scale = reader.real("deviation", "Standard deviation.", {.above = 0}, 1)};
+      .scale = reader.real("deviation", "Standard deviation of the weights.", {.above = 0}, 1)};
 }
 
 Initializer readTruncatedNormal(configs::Reader& reader) {
   return {.kind = Initializer::TRUNCATED_NORMAL,
-      .scale = reader.real("deviation", "Standard deviation before the cut.", {.above = 0}, 1),
+      .scale = reader.real(
+          "deviation", "Standard deviation of the weights before the cut.", {.above = 0}, 1),
       .dividesByFanIn = reader.flag("fan_in",
-          "Divides the deviation by the root of a weight's inputs: the product of all its "
-          "dimensions but the first.",
+          "Divides the deviation by the square root of the inputs of one output: the product of "
+          "all dimensions of the weight except the first.",
           false)};
 }
 
 Initializer readHe(configs::Reader& reader) {
   Initializer result{.kind = Initializer::HE};
-  result.distribution = configs::chooseWord(
-      reader, "distribution", "How weights are spread.", HE_DISTRIBUTIONS, "gaussian");
+  result.distribution = configs::chooseWord(reader, "distribution",
+      "The distribution that weights are drawn from.", HE_DISTRIBUTIONS, "gaussian");
   return result;
 }
 
 Initializer readXavier(configs::Reader& reader) {
   Initializer result{.kind = Initializer::XAVIER};
-  result.distribution = configs::chooseWord(
-      reader, "distribution", "How weights are spread.", DISTRIBUTIONS, "uniform");
+  result.distribution = configs::chooseWord(reader, "distribution",
+      "The distribution that weights are drawn from.", DISTRIBUTIONS, "uniform");
   result.factor = configs::chooseWord(
       reader, "factor", "What the magnitude is divided by.", FACTORS, "average");
   result.magnitude = reader.real("magnitude",
-      "Weights grow with its root; see `distribution`. MXNet's first Xavier (2015) had "
-      "±sqrt(3 / (fan_in + fan_out)), which is `magnitude = 1.5` here.",
+      "Weights grow with its square root, as `distribution` shows. MXNet's first Xavier (2015) "
+      "drew from ±sqrt(3 / (fan_in + fan_out)), which is `magnitude = 1.5` here.",
       {.above = 0}, 3);
   return result;
 }
@@ -76,7 +79,7 @@ Initializer readTorch(configs::Reader&) {
 
 Initializer readDirac(configs::Reader& reader) {
   auto result =
-      reader.kind("base", "How the other weights, and biases, begin.", INITIALIZERS, "torch");
+      reader.kind("base", "How the other weights, and biases, start.", INITIALIZERS, "torch");
   result.identity = true;
   return result;
 }
@@ -84,40 +87,43 @@ Initializer readDirac(configs::Reader& reader) {
 Initializer readWhitening(configs::Reader& reader) {
   Initializer result{.kind = Initializer::WHITENING};
   result.images = reader.integer("images",
-      "Training images whose patches are looked at: the first ones that are trained on, or all if "
-      "there are fewer, cropped at the centre. So many must fit in 1 GiB, though there may be "
-      "fewer.",
+      "Number of training images whose patches are analysed: the first ones used for training, or "
+      "all if there are fewer, cropped at the centre. This many images must fit in 1 GiB, even if "
+      "the data set has fewer.",
       {.atLeast = 1, .atMost = 1 << 30}, 5000);
   result.epsilon = reader.real("epsilon",
-      "Added to each eigenvalue of the patches, so that what hardly occurs is not blown up.",
+      "Added to each eigenvalue of the patches, so that rare patterns are not amplified too much.",
       {.above = 0}, 5e-4);
   return result;
 }
 
 constexpr configs::Kind<Initializer> ROWS[] = {
-    {"uniform", "Weights flat in ±scale, whatever their size.", readUniform},
-    {"normal", "Normal weights, whatever their size.", readNormal},
-    {"truncated_normal", "Normal weights, drawn again beyond two deviations, as TensorFlow's.",
+    {"uniform", "Weights uniform in ±scale, whatever their shape.", readUniform},
+    {"normal", "Normal weights with one deviation, whatever their shape.", readNormal},
+    {"truncated_normal",
+        "Normal weights. Values beyond two deviations are drawn again, as in TensorFlow.",
         readTruncatedNormal},
-    {"xavier", "Weights that keep the size of what passes through (Glorot and Bengio 2010).",
+    {"xavier",
+        "Weights that keep the variance of activations and gradients (Glorot and Bengio 2010).",
         readXavier},
     {"he",
-        "Weights that keep the size of what passes through ReLUs (He et al. 2015); fan_in is the "
-        "product of all dimensions of the weight but the first.",
+        "Weights that keep the variance of activations behind ReLUs (He et al. 2015). fan_in is "
+        "the product of all dimensions of the weight except the first.",
         readHe},
     {"torch",
-        "As PyTorch begins its layers: weights and biases flat in ±1 / sqrt(fan_in), biases with "
-        "their weight's fan_in.",
+        "Start values as in PyTorch: weights and biases uniform in ±1 / sqrt(fan_in). Biases use "
+        "the fan_in of their weight.",
         readTorch},
     {"dirac",
-        "What passes through stays as it is: weights begin as `base` says, then the first filters, "
-        "as many as there are input channels, hand on one channel each, at the kernel's centre "
-        "(PyTorch's dirac_ of these filters).",
+        "A convolution that starts by passing its input on. Weights start as `base` says. Then "
+        "each of the first filters, one per input channel, is set to pass on its channel alone, at "
+        "the kernel's centre (PyTorch's dirac_ applied to these filters).",
         readDirac},
     {"whitening",
-        "For a convolution of the images: filters that make patches of the training images "
-        "uncorrelated and of one size, each beside its negative (airbench94; Jordan 2024, arXiv "
-        "2404.00498). A kernel of k×k over C channels needs 2·C·k² filters.",
+        "For a convolution over the input images: filters that whiten patches of the training "
+        "images, that is, make them uncorrelated and of equal variance. The negative of each "
+        "filter is a filter too (airbench94; Jordan 2024, arXiv 2404.00498). A kernel of k×k over "
+        "C channels needs 2·C·k² filters.",
         readWhitening},
 };
 

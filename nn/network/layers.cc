@@ -20,24 +20,29 @@ constexpr configs::Word<Activation::Function> ACTIVATIONS[] = {
     {"relu", "max(x, 0).", Activation::RELU},
     {"tanh", "The hyperbolic tangent.", Activation::TANH},
     {"sigmoid", "1 / (1 + e^-x).", Activation::SIGMOID},
-    {"elu", "x above 0, e^x - 1 below (Clevert et al. 2016, with alpha 1).", Activation::ELU},
-    {"gelu", "x times the normal distribution's function at x (Hendrycks and Gimpel 2016).",
+    {"elu", "x if x is above 0, otherwise e^x - 1 (Clevert et al. 2016, with alpha 1).",
+        Activation::ELU},
+    {"gelu",
+        "x times the distribution function of the standard normal distribution at x (Hendrycks and "
+        "Gimpel 2016).",
         Activation::GELU},
 };
 
 constexpr configs::Word<Pool::Function> POOLS[] = {
     {"max", "The largest value of the window.", Pool::MAX},
-    {"average", "The sum of the window over kernel², padding counted as zeros.", Pool::AVERAGE},
+    {"average", "The sum of the window divided by kernel². Padding counts as zeros.",
+        Pool::AVERAGE},
 };
 
 constexpr configs::Word<Pool::Rounding> ROUNDINGS[] = {
-    {"floor", "Only whole windows.", Pool::FLOOR},
-    {"ceil", "The last window may hang over the edge.", Pool::CEIL},
+    {"floor", "As many as fit without reaching over the edge.", Pool::FLOOR},
+    {"ceil", "As many as cover all pixels. The last window may reach over the edge.", Pool::CEIL},
 };
 
 constexpr configs::Word<BranchesLayer::Join> JOINS[] = {
-    {"concat", "Channels one after another, in the order written.", BranchesLayer::CONCAT},
-    {"add", "Summed element by element.", BranchesLayer::ADD},
+    {"concat", "Puts the channels of the branches one after another, in the order written.",
+        BranchesLayer::CONCAT},
+    {"add", "Adds the branches element by element.", BranchesLayer::ADD},
 };
 
 // The keys that all kinds share, with the kind's own content.
@@ -45,7 +50,7 @@ template <typename Content>
 Layer make(configs::Reader& reader, Content&& content) {
   Layer layer;
   layer.name =
-      reader.text("name", "What its parameters are called; empty: the op's name and a number.", "");
+      reader.text("name", "Name of its parameters. Empty: the op's name and a number.", "");
   layer.span = reader.span();
   layer.content = kj::mv(content);
   return layer;
@@ -54,7 +59,7 @@ Layer make(configs::Reader& reader, Content&& content) {
 // The key of layers that have a weight.
 Layer withInit(configs::Reader& reader, Layer layer) {
   layer.initializer = reader.maybeKind("init",
-      "How its weights begin, and its bias. Absent: as `init` of [model] says.", INITIALIZERS);
+      "How its weights and its bias start. Absent: as `init` of [model] says.", INITIALIZERS);
   return layer;
 }
 
@@ -71,38 +76,40 @@ void requireLayers(configs::Reader& reader, kj::StringPtr key, size_t count,
 
 Layer readConv(configs::Reader& reader) {
   Conv2d conv;
-  conv.filters = reader.integer("filters", "Channels of the output.", CHANNELS);
+  conv.filters = reader.integer("filters", "Number of output channels.", CHANNELS);
   conv.kernel = reader.integer("kernel", "Side of the square kernel, in pixels.", SIDE);
-  conv.stride = reader.integer("stride", "Pixels between windows.", SIDE, 1);
-  conv.pad = reader.integer("pad", "Zeros around the input, in pixels.", PAD, 0);
-  conv.bias = reader.flag("bias", "Adds one learned number a filter.", true);
+  conv.stride = reader.integer("stride", "Pixels from one window to the next.", SIDE, 1);
+  conv.pad =
+      reader.integer("pad", "Rows and columns of zeros around the input, in pixels.", PAD, 0);
+  conv.bias = reader.flag("bias", "Adds one learned number per filter.", true);
   return withInit(reader, make(reader, kj::mv(conv)));
 }
 
 Layer readDense(configs::Reader& reader) {
   Dense dense;
-  dense.units = reader.integer("units", "Length of the output; the input is flattened.", CHANNELS);
-  dense.bias = reader.flag("bias", "Adds one learned number a unit.", true);
+  dense.units = reader.integer("units", "Number of outputs. The input is flattened.", CHANNELS);
+  dense.bias = reader.flag("bias", "Adds one learned number per unit.", true);
   return withInit(reader, make(reader, kj::mv(dense)));
 }
 
 Layer readBatchNorm(configs::Reader& reader) {
   BatchNormLayer norm;
   norm.epsilon = reader.maybeReal(
-      "epsilon", "Added to the variance. Absent: from the conventions.", {.above = 0});
+      "epsilon", "Added to the variance. Absent: the value of the conventions.", {.above = 0});
   norm.momentum = reader.maybeReal("momentum",
-      "Share of the old moving statistics that a step keeps. Absent: from the conventions.",
+      "Share of the old moving statistics that each step keeps. Absent: the value of the "
+      "conventions.",
       {.atLeast = 0, .atMost = 1});
   if (reader.has("fixed_gamma") || reader.isManual()) {
-    norm.fixedGamma =
-        reader.flag("fixed_gamma", "Holds gamma at 1. Absent: from the conventions.", false);
+    norm.fixedGamma = reader.flag(
+        "fixed_gamma", "Holds gamma at 1. Absent: the value of the conventions.", false);
   }
   return make(reader, kj::mv(norm));
 }
 
 Layer readActivation(configs::Reader& reader) {
-  auto function =
-      configs::chooseWord(reader, "function", "What is done to each element.", ACTIVATIONS);
+  auto function = configs::chooseWord(
+      reader, "function", "The function that is applied to each element.", ACTIVATIONS);
   return make(reader, Activation{function});
 }
 
@@ -124,24 +131,24 @@ Layer readGelu(configs::Reader& reader) {
 
 Layer readScale(configs::Reader& reader) {
   Scale scale;
-  scale.factor = float(reader.real("factor", "What each element is multiplied by.", {}));
+  scale.factor = float(reader.real("factor", "The number that each element is multiplied by.", {}));
   return make(reader, kj::mv(scale));
 }
 
 Layer readDropout(configs::Reader& reader) {
   Dropout dropout;
-  dropout.rate = reader.real(
-      "rate", "Share of the elements that a training step takes away.", {.atLeast = 0, .below = 1});
+  dropout.rate = reader.real("rate", "Share of the elements that each training step sets to 0.",
+      {.atLeast = 0, .below = 1});
   return make(reader, kj::mv(dropout));
 }
 
 Layer readPool(configs::Reader& reader) {
   PoolLayer pool;
-  pool.function = configs::chooseWord(reader, "function", "What is taken of a window.", POOLS);
+  pool.function = configs::chooseWord(reader, "function", "How a window becomes one value.", POOLS);
   bool isGlobal =
-      reader.flag("global", "One window over the whole input, which must be square.", false);
+      reader.flag("global", "Uses one window over the whole input, which must be square.", false);
   auto kernel = reader.maybeInteger(
-      "kernel", "Side of the square window, in pixels. Needed unless `global`.", SIDE);
+      "kernel", "Side of the square window, in pixels. Required unless `global` is true.", SIDE);
   KJ_IF_MAYBE(side, kernel) {
     if (isGlobal) {
       reader.error("kernel", "`kernel` and `global` cannot both be given", "leave one of them out");
@@ -154,14 +161,17 @@ Layer readPool(configs::Reader& reader) {
     }
     pool.kernel = 0;
   }
-  KJ_IF_MAYBE(stride,
-      reader.maybeInteger("stride", "Pixels between windows. Absent: the kernel.", SIDE)) {
+  KJ_IF_MAYBE(stride, reader.maybeInteger("stride",
+                          "Pixels from one window to the next. Absent: the kernel's side, so that "
+                          "windows do not overlap.",
+                          SIDE)) {
     pool.stride = uint(*stride);
   }
-  pool.pad = reader.integer("pad", "Pixels around the input.", PAD, 0);
+  pool.pad = reader.integer("pad", "Pixels around the input that windows may cover.", PAD, 0);
   if (reader.has("rounding") || reader.isManual()) {
     pool.rounding = configs::chooseWord(reader, "rounding",
-        "How many windows fit. Absent: from the conventions.", ROUNDINGS, "floor");
+        "How many windows there are per row and column. Absent: the value of the conventions.",
+        ROUNDINGS, "floor");
   }
   return make(reader, kj::mv(pool));
 }
@@ -169,11 +179,13 @@ Layer readPool(configs::Reader& reader) {
 Layer readBranches(configs::Reader& reader) {
   BranchesLayer result;
   result.branches = reader.kindLists<Layer>("branches",
-      "Lists of layers over the same input, `[[…], […]]`; an empty list is the input itself.",
+      "Lists of layers that all receive the same input, written `[[…], […]]`. An empty list passes "
+      "the input on unchanged.",
       LAYERS);
   requireLayers(reader, "branches", result.branches.size(), "one list of layers",
       "write branches = [[{ kind = \"relu\" }], []]: each list begins with the same input");
-  result.join = configs::chooseWord(reader, "join", "How they end.", JOINS, "concat");
+  result.join = configs::chooseWord(
+      reader, "join", "How the outputs of the branches become one.", JOINS, "concat");
   return make(reader, kj::mv(result));
 }
 
@@ -181,8 +193,8 @@ Layer readResidual(configs::Reader& reader) {
   ResidualLayer result;
   result.layers = readList(reader, "layers", "The layers whose output is added to the shortcut.");
   requireLayers(reader, "layers", result.layers.size());
-  result.shortcut =
-      readList(reader, "shortcut", "Layers on the shortcut. Absent: the input itself.");
+  result.shortcut = readList(reader, "shortcut",
+      "The layers on the shortcut. Absent: the shortcut passes the input on unchanged.");
   return make(reader, kj::mv(result));
 }
 
@@ -207,7 +219,7 @@ uint64_t unrolled(kj::ArrayPtr<const Layer> layers) {
 
 Layer readRepeat(configs::Reader& reader) {
   RepeatLayer result;
-  result.times = reader.integer("times", "How many copies follow one another.", TIMES);
+  result.times = reader.integer("times", "Number of copies, one behind the other.", TIMES);
   result.layers = readList(reader, "layers", "The layers of one copy.");
   requireLayers(reader, "layers", result.layers.size());
   uint64_t nodes = result.times * unrolled(result.layers);
@@ -224,27 +236,27 @@ Layer readRepeat(configs::Reader& reader) {
 
 constexpr configs::Kind<Layer> ROWS[] = {
     {"conv",
-        "Convolution: height and width become (side + 2·pad - kernel) / stride + 1, rounded down.",
+        "Convolution. Height and width become (side + 2·pad - kernel) / stride + 1, rounded down.",
         readConv},
-    {"dense", "Fully connected: every input to every unit.", readDense},
-    {"batch_norm", "Batch normalisation (Ioffe and Szegedy 2015), a channel at a time.",
+    {"dense", "Fully connected layer: every unit sees every input.", readDense},
+    {"batch_norm", "Batch normalisation (Ioffe and Szegedy 2015), for each channel separately.",
         readBatchNorm},
-    {"activation", "A function of each element.", readActivation},
+    {"activation", "Applies a function to each element.", readActivation},
     {"relu", "Short for activation with relu.", readRelu},
     {"tanh", "Short for activation with tanh.", readTanh},
     {"sigmoid", "Short for activation with sigmoid.", readSigmoid},
     {"elu", "Short for activation with elu.", readElu},
     {"gelu", "Short for activation with gelu.", readGelu},
-    {"scale", "Times a constant.", readScale},
+    {"scale", "Multiplies each element by a constant.", readScale},
     {"dropout",
-        "Takes elements away at random in training and scales the others up by 1 / (1 - rate); "
-        "validation uses all (Srivastava et al. 2014). Which ones depends on the seed, the pass, "
-        "the record and the layer alone.",
+        "In training, sets random elements to 0 and multiplies the others by 1 / (1 - rate). "
+        "Validation keeps all elements (Srivastava et al. 2014). The choice depends only on the "
+        "seed, the pass, the record and the layer.",
         readDropout},
-    {"pool", "Maximum or average of windows.", readPool},
-    {"branches", "Several lists of layers side by side.", readBranches},
+    {"pool", "Takes the maximum or the average of each window.", readPool},
+    {"branches", "Several lists of layers with the same input.", readBranches},
     {"residual", "Layers with a shortcut around them (He et al. 2015).", readResidual},
-    {"repeat", "The same layers several times over.", readRepeat},
+    {"repeat", "Several copies of the same layers, one behind the other.", readRepeat},
 };
 
 // Unrolls layers; `suffix` tells copies under `repeat` apart ("_2").

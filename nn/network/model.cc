@@ -40,16 +40,16 @@ ModelConfig ModelConfig::read(configs::Reader& reader) {
   }
   if (isNamed || reader.isManual()) {
     auto& network =
-        reader.choose("network", "A network by name. Needed unless there are `layers`.", NETWORKS);
+        reader.choose("network", "A network by name. Required unless `layers` is given.", NETWORKS);
     config.network = kj::str(network.name);
     config.span = reader.span("network");
   }
   config.conventions = &reader.choose("conventions",
-      "Whose defaults layers and optimizer take where their own keys do not say.", CONVENTIONS,
-      "mxnet");
+      "The system whose defaults apply to layers and optimizers where their own keys are absent.",
+      CONVENTIONS, "mxnet");
   config.initializer = reader.kind("init",
-      "How weights begin, where their layer has no `init`. Biases begin at 0 except with `torch`, "
-      "betas at 0, gammas at 1.",
+      "How weights start if their layer has no `init` of its own. Biases start at 0 except with "
+      "`torch`, betas at 0, gammas at 1.",
       INITIALIZERS, "uniform");
   if (config.initializer.kind == Initializer::WHITENING) {
     reader.error("init", "`whitening` is not for all layers of a network",
@@ -57,8 +57,8 @@ ModelConfig ModelConfig::read(configs::Reader& reader) {
   }
   if (isWritten || reader.isManual()) {
     auto layers = reader.kinds("layers",
-        "The network layer by layer, `[[model.layers]]`, from the images on. The last must give "
-        "one value per class; the loss is added to it.",
+        "The network layer by layer, as `[[model.layers]]`, in the order from the images to the "
+        "output. The last layer must give one value per class. The loss is added behind it.",
         LAYERS);
     if (isWritten && layers.size() == 0)
       reader.error("layers", "`layers` needs at least one layer");

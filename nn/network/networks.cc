@@ -65,33 +65,37 @@ constexpr Network ROWS[] = {
         "for 28×28 and 10 classes.",
         lenet},
     {"lenet-bn",
-        "Two convolutions of 3×3 and stride 2 with batch norm, of MXNet's distributed MNIST "
+        "Two convolutions of 3×3 with stride 2 and batch norm, from MXNet's distributed MNIST "
         "example: 10,986 parameters for 28×28 and 10 classes.",
         lenetBn},
     {"inception-bn-28-small",
-        "MXNet's small Inception with batch norm for 28×28 crops of CIFAR-10, or its whole images: "
+        "MXNet's small Inception with batch norm, for 28×28 crops or whole images of CIFAR-10: "
         "1,652,826 parameters.",
         inceptionBn28Small},
     {"inception-bn",
-        "Inception with batch norm for 224×224 or 227×227 (Ioffe and Szegedy 2015): 11,295,240 "
-        "parameters for 1,000 classes.",
+        "Inception with batch norm, for images of 224×224 or 227×227 (Ioffe and Szegedy 2015): "
+        "11,295,240 parameters for 1,000 classes.",
         inceptionBn},
     {"resnet-20",
-        "Residual network for 28×28 crops of CIFAR-10, or its whole images, ReLU after the sum (He "
+        "Residual network for 28×28 crops or whole images of CIFAR-10, with ReLU after the sum (He "
         "et al. 2015): 273,258 parameters.",
         resnetOf<20>},
-    {"resnet-32", "The same with 5 units a stage: 468,138 parameters.", resnetOf<32>},
-    {"resnet-56", "The same with 9 units a stage: 857,898 parameters.", resnetOf<56>},
-    {"resnet-110", "The same with 18 units a stage: 1,734,858 parameters.", resnetOf<110>},
+    {"resnet-32", "Like `resnet-20`, with 5 units per stage: 468,138 parameters.", resnetOf<32>},
+    {"resnet-56", "Like `resnet-20`, with 9 units per stage: 857,898 parameters.", resnetOf<56>},
+    {"resnet-110", "Like `resnet-20`, with 18 units per stage: 1,734,858 parameters.",
+        resnetOf<110>},
     {"resnet-20-v2",
-        "Residual network for CIFAR-10, batch norm and ReLU before each convolution (He et al. "
-        "2016): 272,544 parameters.",
+        "Residual network for CIFAR-10, with batch norm and ReLU before each convolution (He et "
+        "al. 2016): 272,544 parameters.",
         resnetV2Of<20>},
-    {"resnet-32-v2", "The same with 5 units a stage: 466,976 parameters.", resnetV2Of<32>},
-    {"resnet-56-v2", "The same with 9 units a stage: 855,840 parameters.", resnetV2Of<56>},
-    {"resnet-110-v2", "The same with 18 units a stage: 1,730,784 parameters.", resnetV2Of<110>},
+    {"resnet-32-v2", "Like `resnet-20-v2`, with 5 units per stage: 466,976 parameters.",
+        resnetV2Of<32>},
+    {"resnet-56-v2", "Like `resnet-20-v2`, with 9 units per stage: 855,840 parameters.",
+        resnetV2Of<56>},
+    {"resnet-110-v2", "Like `resnet-20-v2`, with 18 units per stage: 1,730,784 parameters.",
+        resnetV2Of<110>},
     {"airbench94",
-        "The network of airbench94 for CIFAR-10, first weights and batch norm included (Jordan "
+        "The network of airbench94 for CIFAR-10, with its own start weights and batch norm (Jordan "
         "2024, arXiv 2404.00498): 1,972,792 parameters.",
         airbench94, 3},
 };
