@@ -66,15 +66,16 @@ Lookahead Lookahead::read(configs::Reader& reader) {
   Lookahead lookahead;
   // The paper's for CIFAR-10, but for alpha, which is 0.8 or 0.5 there.
   lookahead.every = uint64_t(reader.integer("every",
-      "Updates between two looks back. Moving statistics, of which each worker has its own, go by "
-      "its steps: in `dist_async` every / workers of them, rounded down.",
+      "Number of updates from one draw back to the next. Each worker draws back its own moving "
+      "statistics after this number of its own steps. In `dist_async` that is `every` / workers "
+      "steps, rounded down.",
       {.atLeast = 1, .atMost = 1 << 30}, 5));
   lookahead.decay = reader.real("decay",
-      "Share of the slow values that a look back keeps; the rest is taken from the trained ones "
+      "Share of the slow values that a draw back keeps. The rest comes from the trained values "
       "(the paper's alpha is 1 - decay).",
       {.atLeast = 0, .atMost = 1}, 0.5);
   lookahead.power = reader.real("power",
-      "The share is times (updates done / updates of the run)^power: 0 is always the same.",
+      "Multiplies `decay` by (updates done / updates of the run)^power. 0 keeps `decay` constant.",
       {.atLeast = 0, .atMost = 1000}, 0);
   if (lookahead.decay == 1 && lookahead.power == 0) {
     reader.error("decay",

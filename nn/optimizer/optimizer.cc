@@ -25,24 +25,24 @@ double readKeptShare(
 }
 
 double readLearningRate(configs::Reader& reader, double defaultValue) {
-  return reader.real("learning_rate", "Size of a step.", {.atLeast = 0}, defaultValue);
+  return reader.real("learning_rate", "Factor of each update step.", {.atLeast = 0}, defaultValue);
 }
 
 double readMomentum(configs::Reader& reader, double defaultValue) {
   return readKeptShare(
-      reader, "momentum", "Share of the last step that goes into the next.", defaultValue);
+      reader, "momentum", "Share of the previous step that is added to the next.", defaultValue);
 }
 
 double readWeightDecay(configs::Reader& reader) {
   return reader.real("weight_decay",
-      "Pull of each parameter towards 0: times its value, added to its gradient.", {.atLeast = 0},
-      0);
+      "Pulls each parameter towards 0: this factor times the parameter is added to its gradient.",
+      {.atLeast = 0}, 0);
 }
 
 double readDecoupledDecay(configs::Reader& reader, double defaultValue) {
   return reader.real("weight_decay",
-      "Pull of each parameter towards 0 beside its gradient: a step takes learning rate × decay × "
-      "value away.",
+      "Pulls each parameter towards 0, separately from its gradient: a step subtracts learning "
+      "rate × decay × value.",
       {.atLeast = 0}, defaultValue);
 }
 
@@ -50,21 +50,25 @@ namespace {
 
 constexpr configs::Kind<OptimizerMaker> OPTIMIZERS[] = {
     {"sgd", "Stochastic gradient descent with momentum and weight decay.", readSgd},
-    {"adam", "Steps of a size of their own for each parameter (Kingma and Ba 2015).", readAdam},
+    {"adam", "Adapts the step size of each parameter to its gradients (Kingma and Ba 2015).",
+        readAdam},
     {"adamw",
-        "Adam with the decay beside the gradient (Loshchilov and Hutter 2019), as PyTorch has it.",
+        "Adam with weight decay separate from the gradient (Loshchilov and Hutter 2019), as in "
+        "PyTorch.",
         readAdamw},
     {"rmsprop",
-        "Steps divided by the moving root mean square of the gradient (Tieleman and Hinton 2012).",
+        "Divides each step by the moving root mean square of the gradient (Tieleman and Hinton "
+        "2012).",
         readRmsprop},
     {"lars",
-        "Momentum with a rate for each key, after the lengths of its values and of its gradient "
-        "(You, Gitman and Ginsburg 2017). Needs whole keys: they are not cut over servers.",
+        "Momentum with a learning rate for each key, which depends on the lengths of the key's "
+        "values and of its gradient (You, Gitman and Ginsburg 2017). Keys are not divided among "
+        "servers.",
         readLars},
     {"muon",
-        "Momentum, and each weight's step made orthogonal by Newton-Schulz steps (Jordan 2024). "
-        "Needs whole keys, and is for weights alone: biases, gammas and betas need a group with "
-        "another rule.",
+        "Momentum whose step for each weight is made orthogonal by Newton-Schulz steps (Jordan "
+        "2024). It updates weights only: biases, gammas and betas need a group with another "
+        "optimizer. Keys are not divided among servers.",
         readMuon},
 };
 

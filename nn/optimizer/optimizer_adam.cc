@@ -109,10 +109,10 @@ public:
 Settings readMoments(configs::Reader& reader, kj::StringPtr epsilonDoc) {
   Settings settings;
   settings.learningRate = readLearningRate(reader, 0.001);
-  settings.beta1 =
-      readKeptShare(reader, "beta1", "Share of the gradients' moving mean that a step keeps.", 0.9);
+  settings.beta1 = readKeptShare(
+      reader, "beta1", "Share of the gradient's moving mean that each step keeps.", 0.9);
   settings.beta2 = readKeptShare(
-      reader, "beta2", "Share of the moving mean of their squares that a step keeps.", 0.999);
+      reader, "beta2", "Share of the squared gradient's moving mean that each step keeps.", 0.999);
   settings.epsilon = reader.real("epsilon", epsilonDoc, {.atLeast = 1e-30}, 1e-8);
   return settings;
 }
@@ -121,8 +121,9 @@ Settings readMoments(configs::Reader& reader, kj::StringPtr epsilonDoc) {
 
 OptimizerMaker readAdam(configs::Reader& reader) {
   Settings settings = readMoments(reader,
-      "Added to the root of the squares' mean: with the conventions `torch` after the mean's bias "
-      "is corrected (torch.optim.Adam), with the others before (TensorFlow, MXNet).");
+      "Added to the square root of the squared gradient's mean. With the conventions `torch` it is "
+      "added after the bias correction of that mean (torch.optim.Adam), with the others before "
+      "(TensorFlow, MXNet).");
   settings.weightDecay = readWeightDecay(reader);
   return [settings](const Conventions& conventions) -> kj::Own<const Optimizer> {
     return kj::heap<Adam>(settings, conventions.epsilonComesLast);
@@ -131,8 +132,8 @@ OptimizerMaker readAdam(configs::Reader& reader) {
 
 OptimizerMaker readAdamw(configs::Reader& reader) {
   Settings settings = readMoments(reader,
-      "Added to the root of the squares' mean, after its bias is corrected (torch.optim.AdamW), "
-      "whatever the conventions.");
+      "Added to the square root of the squared gradient's mean, after the bias correction of that "
+      "mean (torch.optim.AdamW), whatever the conventions.");
   // PyTorch's.
   settings.weightDecay = readDecoupledDecay(reader, 0.01);
   return [settings](

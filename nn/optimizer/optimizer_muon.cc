@@ -20,11 +20,11 @@ struct StepScale {
 };
 
 constexpr StepScale SCALES[] = {
-    {"none", "1, as airbench94_muon has it.", [](double, double) { return 1.0; }},
-    {"aspect", "sqrt(max(1, rows / cols)), as Jordan's own Muon has it.",
+    {"none", "1, as in airbench94_muon.", [](double, double) { return 1.0; }},
+    {"aspect", "sqrt(max(1, rows / cols)), as in Jordan's own Muon.",
         [](double rows, double cols) { return std::sqrt(rows > cols ? rows / cols : 1.0); }},
     {"rms",
-        "0.2 sqrt(max(rows, cols)): steps of the size of Adam's (Liu et al. 2025, arXiv "
+        "0.2 sqrt(max(rows, cols)), which makes steps as large as Adam's (Liu et al. 2025, arXiv "
         "2502.16982).",
         [](double rows, double cols) { return 0.2 * std::sqrt(rows > cols ? rows : cols); }},
 };
@@ -98,16 +98,18 @@ OptimizerMaker readMuon(configs::Reader& reader) {
   settings.learningRate = readLearningRate(reader, 0.02);
   settings.momentum = readMomentum(reader, 0.95);
   settings.nesterov = reader.flag("nesterov",
-      "Makes gradient + momentum × (the new momentum) orthogonal, in place of the momentum.", true);
+      "Makes gradient + momentum × (the new momentum) orthogonal, instead of the momentum alone.",
+      true);
   settings.weightDecay = readDecoupledDecay(reader, 0);
   settings.steps = uint(reader.integer("steps",
-      "Newton-Schulz steps: more bring the step's singular values nearer to 1, at 4 rows² cols + 2 "
-      "rows³ FLOP each.",
+      "Number of Newton-Schulz steps. More of them bring the singular values of a step nearer to "
+      "1. Each costs 4 rows² cols + 2 rows³ FLOP.",
       {.atLeast = 1, .atMost = 100}, 5));
-  settings.scale = &reader.choose("scale", "What a step is multiplied by, besides the rate.",
+  settings.scale = &reader.choose("scale", "A factor of each step, besides the learning rate.",
       kj::arrayPtr(SCALES, kj::size(SCALES)), "aspect");
   settings.normalise = reader.flag("normalise",
-      "Scales a weight to the length sqrt(rows) before each step, as airbench94_muon does.", false);
+      "Scales each weight to the length sqrt(rows) before each step, as airbench94_muon does.",
+      false);
   return [settings](
              const Conventions&) -> kj::Own<const Optimizer> { return kj::heap<Muon>(settings); };
 }

@@ -94,19 +94,21 @@ OptimizerMaker readRmsprop(configs::Reader& reader) {
   settings.learningRate = readLearningRate(reader, 0.001);
   settings.momentum = readMomentum(reader, 0);
   settings.weightDecay = readWeightDecay(reader);
-  settings.smoothing = readKeptShare(
-      reader, "smoothing", "Share of the moving mean of the squares that a step keeps.", 0.9);
-  settings.epsilon =
-      reader.real("epsilon", "Keeps small roots away from 0.", {.atLeast = 1e-30}, 1e-8);
+  settings.smoothing = readKeptShare(reader, "smoothing",
+      "Share of the squared gradient's moving mean that each step keeps.", 0.9);
+  settings.epsilon = reader.real("epsilon",
+      "Added to the squared gradient's mean or to its square root, so that a step never divides by "
+      "0.",
+      {.atLeast = 1e-30}, 1e-8);
   if (reader.has("epsilon_below_root") || reader.isManual()) {
     settings.epsilonBelowRoot = reader.flag("epsilon_below_root",
-        "Adds epsilon to the mean of the squares, below the root (TensorFlow, MXNet), or to the "
-        "root (PyTorch). Absent: from the conventions.",
+        "Adds epsilon to the squared gradient's mean, below the square root (TensorFlow, MXNet). "
+        "If false, adds it to the root (PyTorch). Absent: the value of the conventions.",
         false);
   }
   settings.centered = reader.flag("centered",
-      "Divides by the gradient's moving deviation: the moving mean of the gradient counts away "
-      "(Graves 2013).",
+      "Divides by the gradient's moving standard deviation: the square of its moving mean is "
+      "subtracted below the root (Graves 2013).",
       false);
   return [settings](const Conventions& conventions) -> kj::Own<const Optimizer> {
     return kj::heap<Rmsprop>(settings, conventions);

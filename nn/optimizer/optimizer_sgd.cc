@@ -128,12 +128,13 @@ OptimizerMaker readSgd(configs::Reader& reader) {
   settings.learningRate = readLearningRate(reader, 0.01);
   settings.momentum = readMomentum(reader, 0);
   settings.nesterov = reader.flag("nesterov",
-      "The momentum of Nesterov 1983, as PyTorch's SGD and MXNet's NAG (2015) have it: the step is "
-      "gradient + momentum × (the new momentum), times the learning rate, which stands outside "
-      "whatever the conventions.",
+      "Uses Nesterov's momentum (1983) as PyTorch's SGD and MXNet's NAG (2015) do. A step is the "
+      "learning rate × (gradient + momentum × the new momentum). The learning rate is outside of "
+      "the momentum, whatever the conventions.",
       false);
-  settings.weightDecay = reader.real(
-      "weight_decay", "Pull of each parameter towards 0, times its value.", {.atLeast = 0}, 0);
+  settings.weightDecay = reader.real("weight_decay",
+      "Pulls each parameter towards 0: this factor times the parameter is added to its gradient.",
+      {.atLeast = 0}, 0);
   if (settings.nesterov && settings.momentum == 0 && !reader.isManual()) {
     reader.error("nesterov", "`nesterov` needs a momentum", "add momentum = 0.9, or leave it out",
         {"momentum"_kj});
@@ -150,12 +151,14 @@ OptimizerMaker readLars(configs::Reader& reader) {
   settings.weightDecay = readWeightDecay(reader);
   // The paper's.
   settings.trustRatio = reader.real("trust_ratio",
-      "A key's rate is trust_ratio × |w| / (|g| + decay × |w| + epsilon), times the learning rate; "
-      "|w| and |g| are the lengths of its values and of its gradient.",
+      "The learning rate of a key is multiplied by trust_ratio × |w| / (|g| + decay × |w| + "
+      "epsilon). |w| and |g| are the Euclidean lengths of its values and of its gradient.",
       {.above = 0}, 0.001);
-  settings.epsilon = reader.real("epsilon", "Added to the lengths below.", {.atLeast = 0}, 0);
+  settings.epsilon =
+      reader.real("epsilon", "Added to the denominator of the trust ratio.", {.atLeast = 0}, 0);
   settings.everyKey = reader.flag("every_key",
-      "Scales the rates of biases, gammas and betas too, which otherwise are the learning rate.",
+      "Also adapts the learning rates of biases, gammas and betas. If false, these keys use the "
+      "learning rate as it is.",
       false);
   return [settings](
              const Conventions&) -> kj::Own<const Optimizer> { return kj::heap<Lars>(settings); };

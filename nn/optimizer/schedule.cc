@@ -165,23 +165,25 @@ kj::Own<const Schedule> readConstant(configs::Reader&) {
 
 kj::Own<const Schedule> readFactor(configs::Reader& reader) {
   auto epochs = reader.maybeReal(
-      "every_epochs", "Epochs between drops, also a part of one (0.5).", {.above = 0});
+      "every_epochs", "Epochs between drops. May be a fraction (0.5).", {.above = 0});
   auto steps = reader.maybeInteger(
       "every_steps", "Updates between drops, in place of `every_epochs`.", {.atLeast = 1});
-  double by = reader.real(
-      "factor", "What a drop multiplies the learning rate by.", {.above = 0, .atMost = 1});
-  double stop = reader.real("stop_factor", "Drops end at this share of the first learning rate.",
+  double by = reader.real("factor", "Each drop multiplies the learning rate by this factor.",
+      {.above = 0, .atMost = 1});
+  double stop = reader.real("stop_factor",
+      "The learning rate does not fall below this share of its first value.",
       {.atLeast = 0, .atMost = 1}, 0);
   requireOne(reader, "every_epochs", epochs != nullptr, "every_steps", steps != nullptr);
   return kj::heap<Factor>(epochs, uint64_t(steps.orDefault(1)), by, stop);
 }
 
 kj::Own<const Schedule> readStep(configs::Reader& reader) {
-  auto epochs = reader.reals("epochs", "After which epochs to drop.", {.above = 0});
-  auto steps = reader.integers(
-      "steps", "After which updates to drop, in place of `epochs`.", {.atLeast = 1});
-  double by = reader.real(
-      "factor", "What a drop multiplies the learning rate by.", {.above = 0, .atMost = 1}, 0.1);
+  auto epochs =
+      reader.reals("epochs", "The epochs after which the learning rate drops.", {.above = 0});
+  auto steps = reader.integers("steps",
+      "The updates after which the learning rate drops, in place of `epochs`.", {.atLeast = 1});
+  double by = reader.real("factor", "Each drop multiplies the learning rate by this factor.",
+      {.above = 0, .atMost = 1}, 0.1);
   requireOne(reader, "epochs", epochs.size() > 0, "steps", steps.size() > 0);
   return kj::heap<Step>(kj::mv(epochs), kj::mv(steps), by);
 }
@@ -192,7 +194,8 @@ double readEndFactor(configs::Reader& reader) {
 }
 
 kj::Own<const Schedule> readPoly(configs::Reader& reader) {
-  double exponent = reader.real("power", "1 is a straight line; more falls faster at first.",
+  double exponent = reader.real("power",
+      "Exponent of the curve. 1 is a straight line. A larger one falls faster at first.",
       {.above = 0, .atMost = 1000}, 1);
   return kj::heap<Poly>(exponent, readEndFactor(reader));
 }
@@ -205,7 +208,7 @@ kj::Own<const Schedule> readTriangular(configs::Reader& reader) {
   double start = reader.real("start_factor", "Share of the learning rate at the first update.",
       {.atLeast = 0, .atMost = 1}, 0);
   double peak = reader.real("peak_at",
-      "Share of the run after which the learning rate is whole, in updates rounded down.",
+      "Share of the run, in updates rounded down, after which the full learning rate is reached.",
       {.atLeast = 0, .below = 1}, 0.5);
   return kj::heap<Triangular>(start, peak, readEndFactor(reader));
 }
@@ -215,13 +218,13 @@ template <kj::Own<const Schedule> (*read)(configs::Reader&)>
 kj::Own<const Schedule> withWarmUp(configs::Reader& reader) {
   auto row = read(reader);
   auto epochs = reader.maybeReal("warmup_epochs",
-      "Epochs, also a part of one, over which the rate rises to the schedule's in a straight line "
-      "(Goyal et al. 2017).",
+      "Warm-up: epochs over which the learning rate rises to that of the schedule in a straight "
+      "line (Goyal et al. 2017). May be a fraction.",
       {.above = 0});
   auto steps = reader.maybeInteger(
-      "warmup_steps", "The same in updates, in place of `warmup_epochs`.", {.atLeast = 1});
+      "warmup_steps", "Warm-up in updates, in place of `warmup_epochs`.", {.atLeast = 1});
   auto from = reader.maybeReal("warmup_from",
-      "Share of the schedule's rate that the first update of a warm-up has; 0 if absent.",
+      "Share of the schedule's learning rate at the first update of a warm-up. Absent: 0.",
       {.atLeast = 0, .atMost = 1});
   if (epochs == nullptr && steps == nullptr) {
     if (from != nullptr) {
@@ -234,13 +237,16 @@ kj::Own<const Schedule> withWarmUp(configs::Reader& reader) {
 }
 
 constexpr configs::Kind<kj::Own<const Schedule>> SCHEDULES[] = {
-    {"constant", "The learning rate stays.", withWarmUp<readConstant>},
-    {"factor", "Times a factor again and again, all at once each time: a staircase.",
+    {"constant", "The learning rate does not change.", withWarmUp<readConstant>},
+    {"factor", "Multiplies the learning rate by a factor at regular intervals.",
         withWarmUp<readFactor>},
-    {"step", "Times a factor at given places.", withWarmUp<readStep>},
-    {"poly", "Falls over the whole run as a power of what is left of it.", withWarmUp<readPoly>},
-    {"cosine", "Falls over the whole run as half a wave of a cosine.", withWarmUp<readCosine>},
-    {"triangular", "Rises in a straight line, and falls in another to the end of the run.",
+    {"step", "Multiplies the learning rate by a factor at given places.", withWarmUp<readStep>},
+    {"poly",
+        "Falls over the whole run, in proportion to a power of the remaining share of the run.",
+        withWarmUp<readPoly>},
+    {"cosine", "Falls over the whole run like half a period of a cosine.", withWarmUp<readCosine>},
+    {"triangular",
+        "Rises in a straight line, then falls in a straight line until the end of the run.",
         withWarmUp<readTriangular>},
 };
 
@@ -252,8 +258,9 @@ uint64_t RunLength::updatesIn(double epochs) const {
 
 kj::Own<const Schedule> readSchedule(configs::Reader& reader, kj::StringPtr key) {
   return reader.kind<kj::Own<const Schedule>>(key,
-      "How the learning rate changes while training. Update u (from 0) of a run of T has the curve "
-      "at u / T: the first its beginning; its end is what one after the last would have.",
+      "How the learning rate changes during training. In a run of T updates, update u (counted "
+      "from 0) takes the schedule's value at the share u / T of the run. The value at the end of "
+      "the run would be that of update T, one after the last.",
       SCHEDULES, "constant");
 }
 

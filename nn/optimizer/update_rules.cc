@@ -67,23 +67,26 @@ bool KeyGroup::holds(kj::StringPtr key) const {
 KeyGroup KeyGroup::read(configs::Reader& reader, const Conventions& conventions) {
   KeyGroup group;
   group.patterns = reader.texts("keys",
-      "Which keys: names as weights.safetensors has them (`conv1_weight`, `conv1_bias`, "
-      "`bn1_gamma`, `bn1_beta`), `*` for any letters. A key belongs to the first group that has "
-      "it.");
+      "The keys of the group, by their names in weights.safetensors (`conv1_weight`, `conv1_bias`, "
+      "`bn1_gamma`, `bn1_beta`). `*` stands for any characters. A key belongs to the first group "
+      "that names it.");
   if (!reader.isManual() && group.patterns.size() == 0) {
     reader.error("keys", "a group needs `keys`", "write keys = [\"*_bias\"]");
   }
   group.learningRateFactor = reader.real("learning_rate_factor",
-      "Times the learning rate of its optimizer. 0 freezes the keys: they do not decay either.",
+      "Multiplies the learning rate of the group's optimizer. 0 freezes the keys: they do not "
+      "decay either.",
       {.atLeast = 0}, 1);
-  group.decayFactor =
-      reader.real("decay_factor", "Times the decay of its optimizer.", {.atLeast = 0}, 1);
-  group.optimizer = maybeReadOptimizer(
-      reader, "optimizer", "Its own rule, in place of `train.optimizer`.", conventions);
+  group.decayFactor = reader.real(
+      "decay_factor", "Multiplies the weight decay of the group's optimizer.", {.atLeast = 0}, 1);
+  group.optimizer = maybeReadOptimizer(reader, "optimizer",
+      "The group's own optimizer, in place of `train.optimizer`.", conventions);
   group.schedule = maybeReadSchedule(reader, "schedule",
-      "Its own schedule, in place of `train.schedule`. With `epochs`, its run is these.");
+      "The group's own schedule, in place of `train.schedule`. If the group has `epochs`, the "
+      "schedule runs over these epochs.");
   group.epochs = reader.maybeReal("epochs",
-      "Epochs, also a part of one, after which the keys are no longer updated. Absent: never.",
+      "Epochs after which the keys are no longer updated. May be a fraction. Absent: they are "
+      "always updated.",
       {.above = 0});
   group.patternsSpan = reader.span("keys");
   group.optimizerSpan = reader.span("optimizer.kind");
@@ -216,11 +219,11 @@ UpdateRules UpdateRules::read(configs::Reader& reader, const Conventions& conven
   UpdateRules rules;
   rules.optimizer = readOptimizer(reader, "optimizer", conventions);
   rules.schedule = readSchedule(reader, "schedule");
-  rules.groups = reader.sections("groups", "Keys that are updated in a way of their own.",
+  rules.groups = reader.sections("groups", "Groups of keys with update settings of their own.",
       [&](configs::Reader& group) { return KeyGroup::read(group, conventions); });
   rules.lookahead = reader.maybeSection("lookahead",
-      "Draws parameters and moving statistics back to slow copies of themselves every few updates "
-      "(Zhang et al. 2019); a run ends on the slow ones.",
+      "Every few updates, draws parameters and moving statistics back to slow copies of themselves "
+      "(Zhang et al. 2019). A run ends with the slow copies.",
       Lookahead::read);
   rules.optimizerSpan = reader.span("optimizer.kind");
   return rules;
