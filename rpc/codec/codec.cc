@@ -19,9 +19,10 @@ struct Wire {
 constexpr Wire WIRES[] = {
     {"float32", "As they are.", Encoding::FLOAT32},
     {"float16",
-        "IEEE's half, to the nearest: 11 significant bits. What is above 65504 becomes infinite.",
+        "IEEE half precision, rounded to nearest: 11 significant bits. Values above 65504 become "
+        "infinite.",
         Encoding::FLOAT16},
-    {"bfloat16", "The upper half of a float32, to the nearest: 8 significant bits.",
+    {"bfloat16", "The upper half of a float32, rounded to nearest: 8 significant bits.",
         Encoding::BFLOAT16},
 };
 
@@ -32,8 +33,9 @@ Codec readNone(configs::Reader&) {
 Codec readTwoBit(configs::Reader& reader) {
   Codec codec{.compression = Codec::TWO_BIT};
   codec.threshold = usedThreshold(reader.real("threshold",
-      "What is sent of a value, as +threshold or -threshold, once so much of it has gathered. Of "
-      "a gradient summed over the worker's batch. Used with 12 significant bits.",
+      "A value is sent as +threshold or -threshold once that much of it has accumulated. It "
+      "applies to the gradient summed over the worker's batch, and is rounded to 12 significant "
+      "bits.",
       {.above = 0, .atMost = 1e9}, 0.5));
   return codec;
 }
@@ -41,31 +43,32 @@ Codec readTwoBit(configs::Reader& reader) {
 Codec readTopK(configs::Reader& reader) {
   Codec codec{.compression = Codec::TOP_K};
   codec.sparsity = reader.real("sparsity",
-      "The share of the values of each slice that is not sent; one is sent at least.",
+      "Share of the values of each slice that is not sent. At least one value per slice is sent.",
       {.atLeast = 0, .below = 1}, 0.99);
   codec.momentum = float(reader.real("momentum",
-      "Momentum correction: each worker's own momentum, before its values gather. The optimizer "
-      "should have none then.",
+      "Momentum correction: each worker applies this momentum to its gradients before they "
+      "accumulate. The optimizer should have no momentum then.",
       {.atLeast = 0, .below = 1}, 0));
   codec.clipNorm = reader
                        .maybeReal("clip_norm",
-                           "Clips a worker's gradient of a slice to the norm clip_norm / √workers "
-                           "before all else. Absent: not clipped.",
+                           "Before anything else, clips a worker's gradient of each slice to the "
+                           "norm clip_norm / √workers. Absent: not clipped.",
                            {.above = 0})
                        .orDefault(0);
   codec.warmUp_steps = reader.integer("warmup_steps",
-      "Sends more at first: in equal parts of so many steps of the worker a quarter, a 16th, a "
-      "64th, … of the values.",
+      "Number of steps per worker in which more is sent. They are divided into equal parts that "
+      "send a quarter, a 16th, a 64th, … of the values.",
       {.atLeast = 0}, 0);
   return codec;
 }
 
 constexpr configs::Kind<Codec> COMPRESSIONS[] = {
     {"none", "All values are sent.", readNone},
-    {"2bit", "MXNet's two bits per value: +threshold, -threshold or nothing yet.", readTwoBit},
+    {"2bit", "MXNet's compression to two bits per value: +threshold, -threshold, or nothing yet.",
+        readTwoBit},
     {"topk",
-        "Deep gradient compression (Lin et al. 2018, arXiv 1712.01887): the largest values that "
-        "have gathered, with their positions.",
+        "Deep gradient compression (Lin et al. 2018, arXiv 1712.01887): sends the largest "
+        "accumulated values, with their positions.",
         readTopK},
 };
 
@@ -101,15 +104,16 @@ double Codec::sparsityAt(uint64_t step) const {
 
 Codec Codec::read(configs::Reader& reader) {
   return reader.kind<Codec>("compression",
-      "What is pushed in place of a gradient. What is not sent is kept, and added to the next one.",
+      "What is pushed instead of the full gradient. What is not sent is kept and added to the next "
+      "gradient.",
       kj::arrayPtr(COMPRESSIONS, kj::size(COMPRESSIONS)), "none");
 }
 
 Encoding::Kind readWire(configs::Reader& reader) {
   return reader
       .choose("wire",
-          "How gradients and values travel. First values, and those that are validated, are always "
-          "float32.",
+          "The number format in which gradients and values are sent. The first values, and those "
+          "used for validation, are always sent as float32.",
           kj::arrayPtr(WIRES, kj::size(WIRES)), "float32")
       .kind;
 }
