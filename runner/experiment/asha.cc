@@ -6,10 +6,11 @@ namespace runner {
 
 AshaConfig AshaConfig::read(configs::Reader& reader) {
   AshaConfig config;
-  config.firstEpoch = reader.integer("first_epoch", "The first rung: no run is stopped before.",
-      {.atLeast = 1, .atMost = 1000000}, 1);
+  config.firstEpoch = reader.integer("first_epoch",
+      "The first epoch after which a run can be stopped.", {.atLeast = 1, .atMost = 1000000}, 1);
   config.keepOneIn = reader.integer("keep_one_in",
-      "At a rung the best of so many go on; the next rung is so many times as far.",
+      "After each check, the best one in this many runs goes on. The next check comes after this "
+      "many times as many epochs.",
       {.atLeast = 2, .atMost = 1000}, 3);
   return config;
 }

@@ -7,31 +7,33 @@ namespace runner {
 namespace {
 
 constexpr ExpectedFigure FIGURES[] = {
-    {"validation_accuracy", "Share of the validation images that are classified rightly.",
+    {"validation_accuracy", "Share of the validation images that are classified correctly.",
         ExpectedFigure::VALIDATION_ACCURACY, 1},
-    {"train_accuracy", "The same of the training images, taken while training.",
+    {"train_accuracy",
+        "Share of the training images that are classified correctly, measured during training.",
         ExpectedFigure::TRAIN_ACCURACY, 1},
     {"validation_loss", "Mean loss of the validation images.", ExpectedFigure::VALIDATION_LOSS},
-    {"train_loss", "Mean loss of the training images, taken while training.",
+    {"train_loss", "Mean loss of the training images, measured during training.",
         ExpectedFigure::TRAIN_LOSS},
 };
 
 Expectation readExpectation(configs::Reader& reader, const ExpectedFigure& figure) {
   Expectation result;
   result.figure = &figure;
-  KJ_IF_MAYBE(epoch, reader.maybeInteger("epoch", "Of which epoch. Absent: of the last.",
-                         {.atLeast = 1, .atMost = 1000000})) {
+  KJ_IF_MAYBE(epoch,
+      reader.maybeInteger("epoch", "The epoch that the figure is taken from. Absent: the last.",
+          {.atLeast = 1, .atMost = 1000000})) {
     result.epoch = uint(*epoch);
   }
   result.atLeast =
-      reader.maybeReal("at_least", "The smallest figure that is well.", {.atMost = figure.atMost});
-  result.atMost = reader.maybeReal("at_most", "The largest.", {});
+      reader.maybeReal("at_least", "The smallest allowed figure.", {.atMost = figure.atMost});
+  result.atMost = reader.maybeReal("at_most", "The largest allowed figure.", {});
   result.withinOfFirstRun = reader.maybeReal("within_of_first_run",
-      "How far it may lie from the same figure of the sweep's first run. Without a sweep it says "
-      "nothing.",
+      "Largest allowed distance from the same figure of the sweep's first run. Without a sweep it "
+      "has no effect.",
       {.atLeast = 0});
-  result.withinOfFirstEpoch = reader.maybeReal(
-      "within_of_first_epoch", "How far it may lie from the figure of epoch 1.", {.atLeast = 0});
+  result.withinOfFirstEpoch = reader.maybeReal("within_of_first_epoch",
+      "Largest allowed distance from the same figure after epoch 1.", {.atLeast = 0});
   if (reader.isManual()) return result;
   if (result.atLeast == nullptr && result.atMost == nullptr && result.withinOfFirstRun == nullptr &&
       result.withinOfFirstEpoch == nullptr) {

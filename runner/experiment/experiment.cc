@@ -14,38 +14,43 @@ namespace runner {
 namespace {
 
 constexpr LauncherKind LAUNCHERS[] = {
-    {"local", "Processes on this machine, connected over the loopback.", LauncherKind::LOCAL},
-    {"inline", "Threads of one process, connected over the loopback: for debuggers and tests.",
+    {"local", "As processes on this machine, connected over the loopback interface.",
+        LauncherKind::LOCAL},
+    {"inline",
+        "As threads of one process, connected over the loopback interface. For debuggers and "
+        "tests.",
         LauncherKind::INLINE},
 };
 
 constexpr LossPolicy LOSS_POLICIES[] = {
-    {"fail", "The job ends with exit code 1 and says which role was lost and why."},
+    {"fail", "The job ends with exit code 1 and reports which role was lost and why."},
 };
 
 constexpr LossReduction LOSS_REDUCTIONS[] = {
-    {"mean", "The mean over the images of a round.", LossReduction::MEAN},
+    {"mean", "The mean loss over the images of a round.", LossReduction::MEAN},
     {"sum",
-        "The sum over the images of a worker's batch; a round takes the mean of its pushes, as "
-        "TensorFlow's SyncReplicasOptimizer does: W workers of `dist_sync` divide by W, a worker's "
-        "devices by nothing.",
+        "The summed loss over the images of a worker's batch. A round takes the mean of its "
+        "pushes, as TensorFlow's SyncReplicasOptimizer does: W workers of `dist_sync` divide by W. "
+        "The sums of a worker's devices are added without a division.",
         LossReduction::SUM},
 };
 
 constexpr configs::Word<nn::Precision> PRECISIONS[] = {
-    {"fp32", "float32 alone.", nn::Precision::FP32},
+    {"fp32", "float32 throughout.", nn::Precision::FP32},
     {"bf16",
-        "Activations and their gradients are rounded to bfloat16 (as PyTorch's autocast does), "
-        "residual sums and gradients of several readers at each addition; so are the weights of "
-        "convolutions that run on instructions for it (Winograd's and matrix products do not). "
-        "Parameters, their gradients, sums within an op, batch statistics, dense layers and the "
-        "loss stay float32. On a CPU it takes AVX512_BF16.",
+        "Activations and their gradients are rounded to bfloat16, as PyTorch's autocast does. "
+        "Residual sums, and gradients from several readers, are rounded after each addition. "
+        "Weights are rounded in convolutions that run on bfloat16 instructions, but not in those "
+        "computed with Winograd's algorithm or as matrix products. Parameters, their gradients, "
+        "sums within an op, batch statistics, dense layers and the loss stay float32. CPUs need "
+        "AVX512_BF16.",
         nn::Precision::BF16},
     {"tf32",
-        "On GPUs: float32 whose factors are rounded to TF32 (11 bits) within convolutions and "
-        "dense layers.",
+        "For GPUs only: float32, but convolutions and dense layers round their factors to TF32 (11 "
+        "bits).",
         nn::Precision::TF32},
-    {"fp16", "On GPUs: as bf16, with halves; see `loss_scale`.", nn::Precision::FP16},
+    {"fp16", "For GPUs only: like bf16, with half precision. See `loss_scale`.",
+        nn::Precision::FP16},
 };
 
 }  // namespace
@@ -124,8 +129,8 @@ void readOfGpus(configs::Reader& reader, TrainConfig& config) {
   config.lossScale = LOSS_SCALE;
   if (reader.isManual() || reader.has("loss_scale")) {
     config.lossScale = reader.real("loss_scale",
-        "Of `fp16`: what the mean loss of a batch is multiplied by, and parameters' gradients are "
-        "divided by again, so that small ones on the way are no zeros.",
+        "For `fp16`: the mean loss of a batch is multiplied by this, and the gradients of "
+        "parameters are divided by it again. Small gradients on the way then do not become 0.",
         {.above = 0}, LOSS_SCALE);
     if (!reader.isManual() && config.precision != nn::Precision::FP16) {
       reader.error("loss_scale", "only precision `fp16` has a `loss_scale`",
@@ -135,8 +140,8 @@ void readOfGpus(configs::Reader& reader, TrainConfig& config) {
   config.deterministic = false;
   if (reader.isManual() || reader.has("deterministic")) {
     config.deterministic = reader.flag("deterministic",
-        "On GPUs: algorithms that give the same bits every time, chosen by a fixed rule and not by "
-        "their speed. On CPUs all do.",
+        "For GPUs: uses only algorithms that give the same bits every time, chosen by a fixed rule "
+        "instead of by speed. On CPUs all algorithms do.",
         false);
   }
 }
@@ -146,28 +151,30 @@ void readOfGpus(configs::Reader& reader, TrainConfig& config) {
 TrainConfig TrainConfig::read(configs::Reader& reader, const nn::Conventions& conventions) {
   TrainConfig config;
   auto steps = reader.maybeInteger("steps",
-      "Updates of the whole job after which it ends, if `epochs` are not over before. In "
-      "dist_async "
-      "every push is one, and each worker makes its share, rounded up.",
+      "Number of updates after which the whole job ends, unless `epochs` end earlier. In "
+      "dist_async every push is an update, and each worker makes an equal share of them, rounded "
+      "up.",
       {.atLeast = 1, .atMost = 1 << 30});
   KJ_IF_MAYBE(s, steps) config.steps = uint64_t(*s);
   if (steps == nullptr || reader.has("epochs") || reader.isManual()) {
     config.epochs = uint(reader.integer("epochs",
-        "Passes over the training records. With `steps`, these alone count if it is absent.",
+        "Passes over the training records. If only `steps` is given, the number of epochs is not "
+        "limited.",
         {.atLeast = 1, .atMost = 1000000}, 10));
   }
   config.seed = reader.integer("seed",
-      "Everything random is a function of it: initial weights, order, crops, mirrors.",
+      "Everything random is a function of this number: initial weights, order, crops, mirrors and "
+      "so on.",
       {.atLeast = 0}, 1);
   config.rules = nn::UpdateRules::read(reader, conventions);
-  config.loss = &reader.choose("loss", "What a gradient is the gradient of.",
+  config.loss = &reader.choose("loss", "The loss whose gradient workers push.",
       kj::arrayPtr(LOSS_REDUCTIONS, kj::size(LOSS_REDUCTIONS)), "mean");
   config.labelSmoothing = reader.real("label_smoothing",
-      "Share of a label's weight that training spreads over all classes (Szegedy et al. 2016). "
-      "Validation takes none.",
+      "Share of a label's weight that training spreads evenly over all classes (Szegedy et al. "
+      "2016). Validation does not smooth labels.",
       {.atLeast = 0, .below = 1}, 0);
-  config.precision =
-      configs::chooseWord(reader, "precision", "What is calculated with.", PRECISIONS, "fp32");
+  config.precision = configs::chooseWord(
+      reader, "precision", "The number format of calculations.", PRECISIONS, "fp32");
   config.precisionSpan = reader.span("precision");
   readOfGpus(reader, config);
   return config;
@@ -180,44 +187,46 @@ uint ClusterConfig::serversOfProcess(uint first) const {
 
 ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::KvStoreConfig& kvstore) {
   ClusterConfig config;
-  config.launcher = &reader.choose("launcher", "Who starts the roles.",
+  config.launcher = &reader.choose("launcher", "How the roles are started.",
       kj::arrayPtr(LAUNCHERS, kj::size(LAUNCHERS)), kj::StringPtr("local"));
   config.servers = reader.integer("servers",
-      "Servers; the parameters are dealt over them. 0 for modes without servers.",
+      "Number of servers. The parameters are divided among them. 0 for modes without servers.",
       {.atLeast = 0, .atMost = 1024}, kvstore.hasServers() ? 1 : 0);
   auto shared = reader.maybeInteger("servers_per_process",
-      "Servers that share a process, each on a thread of its own: for a machine with cores to "
-      "spare. Never changes a result. Absent: one.",
+      "Number of servers that share a process, each in its own thread. For a machine with spare "
+      "cores. Does not change results. Absent: one.",
       {.atLeast = 1, .atMost = 1024});
   // Roles that are threads share one anyway.
   bool apart = config.launcher->word == LauncherKind::INLINE || shared == nullptr;
   config.serversPerProcess = apart ? 1 : uint(KJ_ASSERT_NONNULL(shared));
   config.workers =
-      reader.integer("workers", "Worker processes.", {.atLeast = 1, .atMost = 4096}, 1);
+      reader.integer("workers", "Number of worker processes.", {.atLeast = 1, .atMost = 4096}, 1);
   config.threadsPerWorker = reader.integer("threads_per_worker",
-      "Threads of each of a worker's devices, which share the images of its batch. The sums of "
-      "weight gradients depend on their number, so it is part of the experiment.",
+      "Threads per device of a worker. They divide the images of the device's batch among "
+      "themselves. The sums of weight gradients depend on this number, so it is part of the "
+      "experiment.",
       {.atLeast = 1, .atMost = 256}, 1);
   constexpr kj::StringPtr ONE_DEVICE[] = {"cpu"_kj};
   config.devices = reader.texts("devices",
-      "The devices of each worker: `\"cpu\"` or `\"cpu:N\"`, a program of its own with "
-      "`threads_per_worker` threads; `\"cuda:N\"`, a GPU (`runner devices` shows them). A worker's "
-      "batch is dealt over them in equal slices, the last takes what is left; batch norm sees one "
-      "slice. More than one needs a `kvstore.mode` other than `local`.",
+      "The devices of each worker. `\"cpu\"` or `\"cpu:N\"` is a program with `threads_per_worker` "
+      "threads of its own. `\"cuda:N\"` is a GPU, see `runner devices`. A worker divides its batch "
+      "into equal slices, one per device; the last device takes the rest. Batch norm covers one "
+      "slice. Several devices need a `kvstore.mode` other than `local`.",
       ONE_DEVICE);
   config.devicesSpan = reader.span("devices");
   config.onLoss = &reader.choose("on_loss", "What happens when a role is lost.",
       kj::arrayPtr(LOSS_POLICIES, kj::size(LOSS_POLICIES)), kj::StringPtr("fail"));
   config.startTimeout_s = reader.integer("start_timeout_s",
-      "All roles must have joined after this time; the message names those that have not.",
+      "Seconds within which all roles must join. Otherwise the job fails, and the message names "
+      "the missing roles.",
       {.atLeast = 1, .atMost = 86400}, 60);
   config.silenceTimeout_s = reader.integer("silence_timeout_s",
-      "A role whose io thread is silent for this long is lost. Time in which the whole job is "
-      "stopped does not count. A long step is not silence; a "
-      "single update that takes a server so long is, say muon's of a very large weight. A "
-      "connection between a worker and a server over which for half this time nothing gets "
-      "through, as when a machine is gone, is made anew; a server that then cannot be reached "
-      "for this time is lost.",
+      "A role counts as lost if its io thread is silent for this many seconds. Time in which the "
+      "whole job is stopped does not count, and a long step is not silence. A server that computes "
+      "a single update for this long does count as silent, for example with muon and a very large "
+      "weight. If a worker's connection to a server carries nothing for half of this time, the "
+      "worker makes a new connection. If it cannot reach the server for the whole time then, the "
+      "server is lost.",
       {.atLeast = 1, .atMost = 3600}, 5);
   return config;
 }
@@ -225,12 +234,13 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::KvStoreCon
 LogConfig LogConfig::read(configs::Reader& reader) {
   LogConfig config;
   config.style = &reader.choose(
-      "style", "What the lines of log.txt look like.", LOG_STYLES, kj::StringPtr("mxnet"));
+      "style", "The format of the lines in log.txt.", LOG_STYLES, kj::StringPtr("mxnet"));
   config.every = reader.integer("every",
-      "Steps between two speed lines of a worker. Absent: as the style's own system has it.",
+      "Number of steps between two speed lines of a worker. Absent: as in the system whose style "
+      "it is.",
       {.atLeast = 1, .atMost = 1000000000}, config.style->every);
   config.tensorboard = reader.flag("tensorboard",
-      "Writes loss, accuracy, images/s and learning rate for TensorBoard, in the run's folder.",
+      "Writes loss, accuracy, images/s and learning rate for TensorBoard into the run's folder.",
       true);
   return config;
 }
@@ -285,20 +295,22 @@ void checkDevicesAreGpus(const Experiment& experiment, configs::Reader& reader) 
 Experiment Experiment::read(configs::Reader& reader) {
   Experiment experiment;
   experiment.name = reader.text("name",
-      "Names the folder of its runs: letters, digits, `_`, `-` and `.`, beginning with a letter or "
+      "Names the folder of the runs. Letters, digits, `_`, `-` and `.`, starting with a letter or "
       "digit.");
   experiment.data = reader.section("data",
-      "Which records, how many per step, and what is done to an image.", io::DataConfig::read);
+      "Which records are read, how many per step, and how images are augmented.",
+      io::DataConfig::read);
   experiment.model = reader.section("model",
-      "A network by name or layer by layer, and how its parameters begin.", nn::ModelConfig::read);
+      "The network, by name or layer by layer, and how its parameters start.",
+      nn::ModelConfig::read);
   experiment.train = reader.section(
-      "train", "How long, and how parameters are updated.", [&](configs::Reader& section) {
+      "train", "How long to train, and how parameters are updated.", [&](configs::Reader& section) {
         return TrainConfig::read(section, *experiment.model.conventions);
       });
   experiment.kvstore = reader.section("kvstore",
-      "The parameter server: when gradients of several workers become one update.",
+      "The parameter server: when the gradients of several workers become one update.",
       rpc::KvStoreConfig::read);
-  experiment.cluster = reader.section("cluster", "Which roles there are, and who starts them.",
+  experiment.cluster = reader.section("cluster", "The roles of a run, and who starts them.",
       [&](configs::Reader& section) { return ClusterConfig::read(section, experiment.kvstore); });
   checkRoles(experiment, reader);
   checkDevices(
@@ -307,21 +319,20 @@ Experiment Experiment::read(configs::Reader& reader) {
   experiment.kvstore.mode->check(reader, experiment.cluster.workers);
   experiment.log = reader.section("log", "What is logged, and how often.", LogConfig::read);
   KJ_IF_MAYBE(expectations, reader.maybeSection("expect",
-                                "What a run must reach. A miss is told, and makes the exit code 3. "
-                                "The run does not depend on "
-                                "it.",
+                                "What a run must reach. A missed expectation is reported and makes "
+                                "the exit code 3. It does not change the run.",
                                 readExpectations)) {
     experiment.expectations = kj::mv(*expectations);
   }
   experiment.published = reader.maybeSection("published",
-      "What others found with this experiment: tables and reports show it beside what a run finds, "
-      "which does not depend on it.",
+      "Results that others published for this experiment. Tables and reports show them beside the "
+      "results of a run. They do not change the run.",
       Published::read);
 
   // Read by loadRuns(), which lays its values over the rest; here for the reference.
   reader.maybeSection("sweep",
-      "Makes the file stand for many runs: `grid` × `zip` × draws. Each has a folder of its own, "
-      "runs/<name>/<settings>-<digest>; one that is finished is not run again.",
+      "Makes the file stand for many runs: `grid` × `zip` × draws. Each run has its own folder, "
+      "runs/<name>/<settings>-<digest>. Finished runs are not run again.",
       SweepConfig::read);
 
   auto letter = [](char c) {

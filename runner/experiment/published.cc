@@ -66,28 +66,31 @@ bool holds(kj::ArrayPtr<const configs::Entry> where, kj::ArrayPtr<const configs:
 PublishedFigures readFigures(configs::Reader& reader) {
   PublishedFigures row;
   auto where = configs::leavesOf(reader.entries("where",
-      "Of which runs: dotted keys with their values, `{ \"cluster.workers\" = 2 }`. Absent: of "
-      "any run."));
+      "The runs that the row applies to, as dotted keys with their values: `{ \"cluster.workers\" "
+      "= 2 }`. Absent: all runs."));
   row.where = where.releaseAsArray();
   KJ_IF_MAYBE(epoch,
-      reader.maybeInteger("epoch", "After which epoch. Without `step` too: at the end.",
+      reader.maybeInteger("epoch",
+          "The epoch after which the figures were taken. If `step` is absent too: at the end.",
           {.atLeast = 1, .atMost = 1000000})) {
     row.epoch = uint(*epoch);
   }
   KJ_IF_MAYBE(step,
-      reader.maybeInteger("step", "After which update of the whole job.", {.atLeast = 1})) {
+      reader.maybeInteger("step", "The update of the whole job after which the figures were taken.",
+          {.atLeast = 1})) {
     row.step = uint64_t(*step);
   }
   if (row.epoch != nullptr && row.step != nullptr) {
     reader.error("step", "a figure is of an epoch or of a step, not both", "leave one out");
   }
-  row.trainAccuracy = reader.maybeReal(
-      "train_accuracy", "Of the training images, 0 to 1.", {.atLeast = 0, .atMost = 1});
-  row.validationAccuracy = reader.maybeReal(
-      "validation_accuracy", "Of the validation images, 0 to 1.", {.atLeast = 0, .atMost = 1});
-  row.loss = reader.maybeReal("loss", "Of training.", {.atLeast = 0});
-  row.epoch_s = reader.maybeReal("epoch_s", "Seconds an epoch.", {.above = 0});
-  row.images_per_s = reader.maybeReal("images_per_s", "Of the whole job.", {.above = 0});
+  row.trainAccuracy = reader.maybeReal("train_accuracy",
+      "Accuracy on the training images, from 0 to 1.", {.atLeast = 0, .atMost = 1});
+  row.validationAccuracy = reader.maybeReal("validation_accuracy",
+      "Accuracy on the validation images, from 0 to 1.", {.atLeast = 0, .atMost = 1});
+  row.loss = reader.maybeReal("loss", "Training loss.", {.atLeast = 0});
+  row.epoch_s = reader.maybeReal("epoch_s", "Seconds per epoch.", {.above = 0});
+  row.images_per_s =
+      reader.maybeReal("images_per_s", "Images per second of the whole job.", {.above = 0});
   bool empty = row.trainAccuracy == nullptr && row.validationAccuracy == nullptr &&
                row.loss == nullptr && row.epoch_s == nullptr && row.images_per_s == nullptr;
   if (empty && !reader.isManual()) {
@@ -101,9 +104,11 @@ PublishedFigures readFigures(configs::Reader& reader) {
 
 Published Published::read(configs::Reader& reader) {
   Published published;
-  published.source = reader.text("source", "Where it was published: a page, a paper, its table.");
-  published.rows = reader.sections(
-      "rows", "One place of one run each: after an epoch, a step, or at the end.", readFigures);
+  published.source = reader.text(
+      "source", "Where the figures were published: a web page, or a paper and its table.");
+  published.rows = reader.sections("rows",
+      "The figures of one run at one time: after an epoch, after a step, or at the end.",
+      readFigures);
   return published;
 }
 

@@ -34,9 +34,9 @@ constexpr Scale SCALES[] = {{"linear", "Equal differences."}, {"log", "Equal rat
 
 constexpr configs::Kind<AshaConfig> STOPS[] = {
     {"asha",
-        "Asynchronous successive halving (Li et al. 2020): at epochs first_epoch · keep_one_in^k, "
-        "a run whose validation accuracy is not among the best 1/keep_one_in of those that came so "
-        "far is stopped.",
+        "Asynchronous successive halving (Li et al. 2020). After epochs first_epoch · "
+        "keep_one_in^k it stops every run whose validation accuracy is not among the best "
+        "1/keep_one_in of those that have reached that epoch.",
         AshaConfig::read},
 };
 
@@ -99,9 +99,9 @@ SweptRange readRange(configs::Reader& reader, const configs::Value& table, kj::M
   range.to = reader.real("to", "Its upper end.", {.atLeast = -LARGEST, .atMost = LARGEST});
   KJ_IF_MAYBE(c, count) {
     *c = reader.integer(
-        "count", "How many values, both ends included.", {.atLeast = 2, .atMost = int(RUNS_MAX)});
+        "count", "Number of values, including both ends.", {.atLeast = 2, .atMost = int(RUNS_MAX)});
   }
-  auto& scale = reader.choose("scale", "How the values lie.",
+  auto& scale = reader.choose("scale", "How the values are spread.",
       kj::arrayPtr(SCALES, kj::size(SCALES)), kj::StringPtr("linear"));
   range.isLog = &scale == &SCALES[1];
   range.isWhole = isInteger(table, "from") && isInteger(table, "to");
@@ -284,29 +284,30 @@ Setting drawnSetting(const SweptKey& key, uint64_t seed, uint draw) {
 SweepConfig SweepConfig::read(configs::Reader& reader) {
   SweepConfig config;
   config.grid = readKeys(reader, "grid",
-      "Every combination of the values of dotted keys: `{ \"data.batch_size\" = [128, 256], "
-      "\"train.optimizer.learning_rate\" = { from = 0.01, to = 1, count = 5, scale = \"log\" } }`. "
-      "A key has a list of values or a range; scale is `\"linear\"` (the default) or `\"log\"`. "
-      "Between ends that are written as integers lie integers. The first key changes slowest.");
+      "Runs every combination of the values of these dotted keys: `{ \"data.batch_size\" = [128, "
+      "256], \"train.optimizer.learning_rate\" = { from = 0.01, to = 1, count = 5, scale = \"log\" "
+      "} }`. Each key has a list of values or a range. The scale is `\"linear\"` (the default) or "
+      "`\"log\"`. If both ends are written as integers, all values are integers. The first key "
+      "changes slowest.");
   config.zip = readKeys(reader, "zip",
-      "Keys whose values go side by side: the first of each, the second of each, and so on. With "
-      "`grid`, every row of it is combined with all of that.");
+      "Keys whose values are used together: the first value of each key, then the second of each, "
+      "and so on. With `grid`, each such row is combined with every combination of `grid`.");
   config.draw = readKeys(reader, "draw",
-      "Keys whose values are drawn by chance, each a list or a range without count: evenly over "
-      "the range, or with scale `\"log\"` over its logarithm. Draws that come out equal are one "
-      "run.");
-  auto draws = reader.maybeInteger(
-      "draws", "How often to draw.", {.atLeast = 1, .atMost = int64_t(RUNS_MAX)});
+      "Keys whose values are drawn at random, each from a list or from a range without `count`. A "
+      "range is drawn from evenly, or evenly in the logarithm with scale `\"log\"`. Equal draws "
+      "become one run.");
+  auto draws =
+      reader.maybeInteger("draws", "Number of draws.", {.atLeast = 1, .atMost = int64_t(RUNS_MAX)});
   KJ_IF_MAYBE(n, draws) config.draws = *n;
-  config.seed = reader.integer("seed", "What is drawn is a function of it.", {.atLeast = 0}, 1);
+  config.seed =
+      reader.integer("seed", "The drawn values are a function of this number.", {.atLeast = 0}, 1);
   auto parallel = reader.maybeInteger("parallel_runs",
-      "How many runs go side by side. Absent: as many as the cores hold, each with its own "
-      "threads. "
-      "The results do not depend on it, only the order in which `stop` sees them.",
+      "Number of runs at the same time. Absent: as many as the cores can hold, counting the "
+      "threads of each run. Does not change results, except the order in which `stop` sees them.",
       {.atLeast = 1, .atMost = 1024});
   KJ_IF_MAYBE(n, parallel) config.parallelRuns = uint(*n);
   config.stop = reader.maybeKind(
-      "stop", "When a run is given up before its end.", kj::arrayPtr(STOPS, kj::size(STOPS)));
+      "stop", "When a run is stopped before its end.", kj::arrayPtr(STOPS, kj::size(STOPS)));
   if (!reader.isManual()) check(config, draws != nullptr, reader);
   return config;
 }
