@@ -91,7 +91,7 @@ Value convert(const Source& source, const toml::node& node, Diagnostics& diagnos
       break;
     default:
       // The value stays empty. Readers take an empty value for one that was reported.
-      diagnostics.error(result.span, "dates and times have no meaning in an experiment file",
+      diagnostics.error(result.span, "an experiment file cannot contain dates and times",
           "if it is a name, write it in quotes");
   }
   return result;
@@ -202,7 +202,7 @@ public:
     auto size = file->stat().size;
     if (size > FILE_BYTES_MAX) {
       why = kj::str("cannot read ", name, " as an experiment file: it has ", size,
-          " bytes, and one has at most ", FILE_BYTES_MAX, "; name the .toml file");
+          " bytes, but an experiment file has at most ", FILE_BYTES_MAX, ". Name the .toml file");
       return nullptr;
     }
     auto text = file->readAllText();
@@ -260,7 +260,8 @@ private:
   kj::Maybe<Table> readBase(kj::PathPtr from, kj::StringPtr fromName, const Value& value) {
     auto& content = value.content;
     if (!content.is<kj::String>()) {
-      diagnostics.error(value.span, "`extends` is a string: the path of the file below this one");
+      diagnostics.error(
+          value.span, "`extends` must be a string: the path of the file that this one extends");
       return nullptr;
     }
     auto& relative = content.get<kj::String>();
@@ -274,15 +275,15 @@ private:
         for (auto& source: document.sources.slice(i, chain.size())) circle.add(source->name);
         circle.add(circle[0]);
         diagnostics.error(value.span,
-            kj::str("`extends` goes in a circle: ", kj::strArray(circle, " → ")),
-            "a file that others extend cannot extend one of them");
+            kj::str("`extends` leads back to the same file: ", kj::strArray(circle, " → ")),
+            "a file cannot extend a file that extends it");
         return nullptr;
       }
       KJ_IF_MAYBE(text, readText(*path, name, why)) {
         return read(kj::mv(*path), name, kj::mv(*text));
       }
     }
-    diagnostics.error(value.span, why, kj::str("the path is taken from the folder of ", fromName));
+    diagnostics.error(value.span, why, kj::str("the path starts at the folder of ", fromName));
     return nullptr;
   }
 
@@ -339,14 +340,14 @@ kj::Maybe<Table> parseOverride(const Source& source, Diagnostics& diagnostics) {
     return nullptr;
   };
   kj::StringPtr text = source.text;
-  if (text.findFirst('\n') != nullptr) return wrong("this is more than one line");
+  if (text.findFirst('\n') != nullptr) return wrong("the text has more than one line");
   size_t equals = text.findFirst('=').orDefault(text.size());
-  if (equals == text.size()) return wrong("this gives no value");
+  if (equals == text.size()) return wrong("the value is missing");
 
   auto result = toml::parse(std::string_view(text.cStr(), text.size()));
   if (result) {
     auto table = convertTable(source, result.table(), diagnostics);
-    if (table.entries.empty()) return wrong("this names no key");
+    if (table.entries.empty()) return wrong("the key is missing");
     return kj::mv(table);
   }
   size_t begin = equals + 1;
@@ -362,7 +363,7 @@ kj::Maybe<Table> parseOverride(const Source& source, Diagnostics& diagnostics) {
     return nullptr;
   }
   auto table = convertTable(source, key.table(), diagnostics);
-  if (table.entries.empty()) return wrong("this names no key");
+  if (table.entries.empty()) return wrong("the key is missing");
   auto* value = table.entries[0].value.get();
   while (value->content.is<Table>()) {
     value = value->content.get<Table>().entries[0].value.get();
@@ -468,7 +469,7 @@ kj::Maybe<Entry> parseValues(
   document.sources.add(kj::mv(kept));
   Line line(source, 1);
   if (equals == 0 || equals == text.size() || line.end() < text.size()) {
-    diagnostics.error(line.span(line.begin(), line.end()), "this names no key and its values",
+    diagnostics.error(line.span(line.begin(), line.end()), "a key with its values is missing",
         kj::str("write ", option, " section.key=value,value"));
     return nullptr;
   }

@@ -91,13 +91,13 @@ TEST_CASE("parse: shows a syntax error at the word that is wrong") {
   CHECK(errorsOf("a = 1\ndataset = mnist # c\n") == R"(x.toml:2:11: error: `mnist` is not a value
   2 | dataset = mnist # c
     |           ^^^^^
-  help: a string stands in quotes: "mnist"; truth is `true` or `false`
+  help: write a string in quotes: "mnist". The booleans are `true` and `false`
 1 error in x.toml; nothing was started.
 )");
   CHECK(errorsOf("a = TRUE\n") == R"(x.toml:1:5: error: `TRUE` is not a value
   1 | a = TRUE
     |     ^^^^
-  help: a string stands in quotes: "TRUE"; truth is `true` or `false`
+  help: write a string in quotes: "TRUE". The booleans are `true` and `false`
 1 error in x.toml; nothing was started.
 )");
   CHECK(errorsOf("ä = \"abc\n") == R"(x.toml:1:1: error: this is not TOML: expected keys, )"
@@ -142,13 +142,13 @@ TEST_CASE("parse: refuses a repeated key or header at its second place") {
         R"(x.toml:4:3: error: `momentum` is given twice
   4 |   momentum   = 0.5
     |   ^^^^^^^^
-  help: one of the two has to go: which one was meant cannot be told
+  help: remove one of the two
 1 error in x.toml; nothing was started.
 )");
   CHECK(errorsOf("[a]\nb = 1\n[c]\n[a] # again\n") == R"(x.toml:4:1: error: `[a]` is given twice
   4 | [a] # again
     | ^^^
-  help: one of the two has to go: which one was meant cannot be told
+  help: remove one of the two
 1 error in x.toml; nothing was started.
 )");
   CHECK(errorsOf("ü = { \"ä\" = 1, \"ä\" = 2 }\n") != "");
@@ -156,7 +156,7 @@ TEST_CASE("parse: refuses a repeated key or header at its second place") {
         R"(x.toml:1:19: error: `kind` is given twice
   1 | x = { kind = "ä", kind = "b" }
     |                   ^^^^
-  help: one of the two has to go: which one was meant cannot be told
+  help: remove one of the two
 1 error in x.toml; nothing was started.
 )");
 }
@@ -191,14 +191,14 @@ TEST_CASE("parse: what adds to a table in braces, or to a value, is refused at i
       R"(x.toml:3:1: error: `[data.augment.more]` adds to `data.augment`, which is given further up
   3 | [data.augment.more]
     | ^^^^^^^^^^^^^^^^^^^
-  help: one of the two has to go: which one was meant cannot be told
+  help: remove one of the two
 1 error in x.toml; nothing was started.
 )");
   CHECK(errorsOf("[data]\naugment = 3\n[data.augment]\nb = 4\n") ==
         R"(x.toml:3:1: error: `[data.augment]` is given twice
   3 | [data.augment]
     | ^^^^^^^^^^^^^^
-  help: one of the two has to go: which one was meant cannot be told
+  help: remove one of the two
 1 error in x.toml; nothing was started.
 )");
 }
@@ -273,7 +273,7 @@ TEST_CASE("load: extending a missing file, or extending in a circle, is an error
   CHECK(loaded.errors() == R"(c/x.toml:1:11: error: there is no file `c/bas.toml`
   1 | extends = 'bas.toml'
     |           ^^^^^^^^^^
-  help: the path is taken from the folder of c/x.toml
+  help: the path starts at the folder of c/x.toml
 1 error in c/x.toml; nothing was started.
 )");
   CHECK(!loaded.document->complete);
@@ -283,10 +283,10 @@ TEST_CASE("load: extending a missing file, or extending in a circle, is an error
   circle.write("x.toml", "extends = 'c/y.toml'").write("c/y.toml", "extends = '../x.toml'");
   circle.read("x.toml");
   CHECK(circle.errors() ==
-        R"(c/y.toml:1:11: error: `extends` goes in a circle: x.toml → c/y.toml → x.toml
+        R"(c/y.toml:1:11: error: `extends` leads back to the same file: x.toml → c/y.toml → x.toml
   1 | extends = '../x.toml'
     |           ^^^^^^^^^^^
-  help: a file that others extend cannot extend one of them
+  help: a file cannot extend a file that extends it
 1 error in x.toml; nothing was started.
 )");
 
@@ -381,8 +381,8 @@ TEST_CASE("load: throws only if the file itself cannot be read") {
   CHECK(shown(failureOf("folder")) == "cannot read folder: it is a directory");
   loaded.write("large.toml", kj::str("# ", kj::repeat('x', 1 << 20)));
   CHECK(shown(failureOf("large.toml")) ==
-        "cannot read large.toml as an experiment file: it has 1048578 bytes, and one has at most "
-        "1048576; name the .toml file");
+        "cannot read large.toml as an experiment file: it has 1048578 bytes, but an experiment "
+        "file has at most 1048576. Name the .toml file");
 }
 
 TEST_CASE("load: lays --set over the file, in TOML or as a bare string") {
@@ -427,7 +427,7 @@ TEST_CASE("load: a --set that sets nothing is an error") {
   loaded.write("x.toml", "a = 1\n").read("x.toml", overrides);
   CHECK(!loaded.document->complete);
   CHECK(loaded.printed() == "a = 1\n");
-  CHECK(loaded.errors() == R"(--set data.batch_size:1:1: error: this gives no value
+  CHECK(loaded.errors() == R"(--set data.batch_size:1:1: error: the value is missing
   1 | data.batch_size
     | ^^^^^^^^^^^^^^^
   help: write --set section.key=value
@@ -441,15 +441,15 @@ TEST_CASE("load: a --set that sets nothing is an error") {
 --set a:1:4: error: the text ends in the middle of a string
   1 | a='b
     |    ^
---set #a:1:1: error: this names no key
+--set #a:1:1: error: the key is missing
   1 | #a=1
     | ^^^^
   help: write --set section.key=value
---set :1:1: error: this gives no value
+--set :1:1: error: the value is missing
   1 |
     | ^
   help: write --set section.key=value
---set a:1:1: error: this is more than one line
+--set a:1:1: error: the text has more than one line
   1 | a=1
     | ^^^
   help: write --set section.key=value

@@ -130,7 +130,7 @@ void Reader::wrongType(
   // A value without content has been reported where it was read.
   if (value.content == nullptr) return;
   sink.diagnostics.error(
-      value.span, kj::str("`", name, "` is ", expected, ", not ", nameOf(value)), help);
+      value.span, kj::str("`", name, "` must be ", expected, ", not ", nameOf(value)), help);
 }
 
 void Reader::keep(kj::StringPtr key, kj::Own<Value> value) {

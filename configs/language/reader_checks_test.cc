@@ -135,7 +135,7 @@ TEST_CASE("Reader: after a syntax error nothing is said to be missing") {
 
 TEST_CASE("Reader: a value that was reported as unreadable is not reported again") {
   CHECK(errorsOf("name = 2024-01-01\ndata.dataset = \"raw\"\n") ==
-        R"(x.toml:1:8: error: dates and times have no meaning in an experiment file
+        R"(x.toml:1:8: error: an experiment file cannot contain dates and times
   1 | name = 2024-01-01
     |        ^^^^^^^^^^
   help: if it is a name, write it in quotes

@@ -86,15 +86,19 @@ void Reader::refuseIfElsewhere(
     KJ_IF_MAYBE(place, there) {
       if (place->device == other->device && place->number == other->number) return;
       sink.diagnostics.error(span,
-          kj::str("`", given, "` is both ", meant, ", seen from the folder of this file, and ",
-              before, ", seen from the current folder"),
-          kj::str("a relative `", key, "` counts from the file that says it, and counted from the ",
-              "current folder before: write the absolute path of the one that is meant"));
+          kj::str("`", given, "` exists twice: as ", meant,
+              ", seen from the folder of this file, and as ", before,
+              ", seen from the current folder"),
+          kj::str("a relative `", key,
+              "` starts at the folder of the file that contains it, but started at the current "
+              "folder in earlier versions. Write the absolute path of the one that you mean"));
     } else {
       sink.diagnostics.error(span,
-          kj::str("there is nothing at ", meant, ", but there is at ", before),
-          kj::str("a relative `", key, "` counts from the file that says it, not from the current ",
-              "folder: write `", key, " = \"", before, "\"`, or --set ", pathOf(key), "=", given));
+          kj::str("there is nothing at ", meant, ", but there is something at ", before),
+          kj::str("a relative `", key,
+              "` starts at the folder of the file that contains it, not at the current folder. "
+              "Write `",
+              key, " = \"", before, "\"`, or --set ", pathOf(key), "=", given));
     }
   }
 }

@@ -98,7 +98,7 @@ TEST_CASE("Reader: a path that is not a string is one error, and gives no path")
   folders.write("x.toml", "place = 3\n");
   Read read(folders.at("x.toml"));
   CHECK(read.place == nullptr);
-  CHECK(strstr(read.errors.cStr(), "`place` is a string, not an integer") != nullptr);
+  CHECK(strstr(read.errors.cStr(), "`place` must be a string, not an integer") != nullptr);
 }
 
 TEST_CASE("Reader: absolute paths, addresses and empty texts stay unchanged") {
@@ -124,16 +124,17 @@ TEST_CASE("Reader: a path that exists only below the current folder is refused")
   Folders folders;
   folders.write("files/x.toml", "place = \"photos\"\n");
   folders.write("current/photos", "");
-  CHECK(Read(folders.at("files/x.toml")).errors ==
-        kj::str(folders.at("files/x.toml"), ":1:9: error: there is nothing at ",
-            folders.at("files/photos"), ", but there is at ", folders.at("current/photos"),
-            "\n"
-            "  1 | place = \"photos\"\n"
-            "    |         ^^^^^^^^\n"
-            "  help: a relative `place` counts from the file that says it, not from the current "
-            "folder: write `place = \"",
-            folders.at("current/photos"), "\"`, or --set place=photos\n1 error in ",
-            folders.at("files/x.toml"), "; nothing was started.\n"));
+  CHECK(
+      Read(folders.at("files/x.toml")).errors ==
+      kj::str(folders.at("files/x.toml"), ":1:9: error: there is nothing at ",
+          folders.at("files/photos"), ", but there is something at ", folders.at("current/photos"),
+          "\n"
+          "  1 | place = \"photos\"\n"
+          "    |         ^^^^^^^^\n"
+          "  help: a relative `place` starts at the folder of the file that contains it, not at "
+          "the current folder. Write `place = \"",
+          folders.at("current/photos"), "\"`, or --set place=photos\n1 error in ",
+          folders.at("files/x.toml"), "; nothing was started.\n"));
 }
 
 TEST_CASE("Reader: a path that leads to different files from both folders is refused") {
@@ -142,9 +143,10 @@ TEST_CASE("Reader: a path that leads to different files from both folders is ref
   folders.write("files/photos", "");
   folders.write("current/photos", "");
   auto errors = Read(folders.at("files/x.toml")).errors;
-  CHECK(errors.startsWith(kj::str(folders.at("files/x.toml"), ":1:9: error: `photos` is both ",
-      folders.at("files/photos"), ", seen from the folder of this file, and ",
-      folders.at("current/photos"), ", seen from the current folder\n")));
+  CHECK(errors.startsWith(
+      kj::str(folders.at("files/x.toml"), ":1:9: error: `photos` exists twice: as ",
+          folders.at("files/photos"), ", seen from the folder of this file, and as ",
+          folders.at("current/photos"), ", seen from the current folder\n")));
 
   KJ_SYSCALL(::unlink(folders.at("current/photos").cStr()));
   folders.link("current/photos", "../files/photos");

@@ -61,14 +61,14 @@ TEST_CASE("Reader: reports mistakes in a list of tables at their places") {
             .errors == R"(x.toml:1:19: error: `epoch` must be an integer ≥ 1, not 0
   1 | rows = [{ epoch = 0 }, 5, { epoch = 1, were = 1, where = 3 }]
     |                   ^
-x.toml:1:24: error: `rows[1]` is a table, not an integer
+x.toml:1:24: error: `rows[1]` must be a table, not an integer
   1 | rows = [{ epoch = 0 }, 5, { epoch = 1, were = 1, where = 3 }]
     |                        ^
 x.toml:1:40: error: unknown key `were` in [rows[2]]
   1 | rows = [{ epoch = 0 }, 5, { epoch = 1, were = 1, where = 3 }]
     |                                        ^^^^
   help: did you mean `where`? (epoch, where)
-x.toml:1:58: error: `where` is a table, not an integer
+x.toml:1:58: error: `where` must be a table, not an integer
   1 | rows = [{ epoch = 0 }, 5, { epoch = 1, were = 1, where = 3 }]
     |                                                          ^
   help: write `where = { "data.batch_size" = … }`

@@ -115,7 +115,7 @@ kj::Own<Value> Reader::readRow(kj::StringPtr name, kj::String path, const Value&
     sink.diagnostics.error(kind->span,
         kj::str("`", word, "` is not a known `kind` of `", name, "`"), suggest(word, names));
   } else {
-    reader.missing("kind", kj::str("one of ", kj::strArray(names, ", ")), "what it is");
+    reader.missing("kind", kj::str("one of ", kj::strArray(names, ", ")), "Which kind it is.");
   }
   return nothing();
 }

@@ -62,10 +62,10 @@ learning_rat = 0.1
 learning_rate = "0.1"
 momentum = 1.0
 [modell]
-)") == R"(x.toml:1:8: error: `name` is a string, not an integer
+)") == R"(x.toml:1:8: error: `name` must be a string, not an integer
   1 | name = 5
     |        ^
-  help: a string stands in quotes
+  help: write the string in quotes
 x.toml:3:11: error: `jpg` is not a known `dataset`
   3 | dataset = "jpg"
     |           ^^^^^
@@ -73,10 +73,10 @@ x.toml:3:11: error: `jpg` is not a known `dataset`
 x.toml:4:14: error: `batch_size` must be an integer ≥ 1, not 0
   4 | batch_size = 0
     |              ^
-x.toml:5:12: error: `mean[1]` is a number, not a string
+x.toml:5:12: error: `mean[1]` must be a number, not a string
   5 | mean = [1, "2", 256]
     |            ^^^
-  help: a number stands without quotes
+  help: write a number without quotes
 x.toml:5:17: error: `mean[2]` must be a number 0 … 255, not 256
   5 | mean = [1, "2", 256]
     |                 ^^^
@@ -84,10 +84,10 @@ x.toml:8:1: error: unknown key `learning_rat` in [train.optimizer]
   8 | learning_rat = 0.1
     | ^^^^^^^^^^^^
   help: did you mean `learning_rate`? (kind, learning_rate, momentum)
-x.toml:9:17: error: `learning_rate` is a number, not a string
+x.toml:9:17: error: `learning_rate` must be a number, not a string
   9 | learning_rate = "0.1"
     |                 ^^^^^
-  help: a number stands without quotes
+  help: write a number without quotes
 x.toml:10:12: error: `momentum` must be a number ≥ 0 and < 1, not 1.0
   10 | momentum = 1.0
      |            ^^^
@@ -110,26 +110,26 @@ TEST_CASE("Reader: the help for a wrong --set works on a command line") {
   Reading reading{diagnostics, {}};
   readDocument(*document, reading, readExperiment);
   CHECK(shown(diagnostics.format("x.toml")) ==
-        R"(--set name:1:6: error: `name` is a string, not an integer
+        R"(--set name:1:6: error: `name` must be a string, not an integer
   1 | name=5
     |      ^
-  help: write --set 'name="…"': the shell takes the outer quotes away
---set data.batch_size:1:17: error: `batch_size` is an integer, not a string
+  help: write --set 'name="…"'. The shell removes the outer quotes
+--set data.batch_size:1:17: error: `batch_size` must be an integer, not a string
   1 | data.batch_size=many
     |                 ^^^^
   help: `many` is not a number
---set data.mean:1:15: error: `mean[1]` is a number, not a string
+--set data.mean:1:15: error: `mean[1]` must be a number, not a string
   1 | data.mean=[1, '2']
     |               ^^^
-  help: a number stands without quotes
---set train.optimizer:1:49: error: `learning_rate` is a number, not a string
+  help: write a number without quotes
+--set train.optimizer:1:49: error: `learning_rate` must be a number, not a string
   1 | train.optimizer={ kind = 'sgd', learning_rate = '0.1' }
     |                                                 ^^^^^
-  help: a number stands without quotes
---set train.optimizer.momentum:1:26: error: `momentum` is a number, not a string
+  help: write a number without quotes
+--set train.optimizer.momentum:1:26: error: `momentum` must be a number, not a string
   1 | train.optimizer.momentum=
     |                          ^
-  help: write a number behind the `=`
+  help: write a number after the `=`
 5 errors in x.toml; nothing was started.
 )");
 }
@@ -160,7 +160,7 @@ x.toml:3:1: error: missing key `dataset` in [data]
 x.toml:8:11: error: missing key `kind` in [model.layers[1].layers[0]]
   8 | layers = [{ units = 5 }, { kind = "dense" }]
     |           ^^^^^^^^^^^^^
-  help: add `kind = …` (one of dense, relu, repeat, branches): what it is
+  help: add `kind = …` (one of dense, relu, repeat, branches): Which kind it is.
 x.toml:8:26: error: missing key `units` in [model.layers[1].layers[1]]
   8 | layers = [{ units = 5 }, { kind = "dense" }]
     |                          ^^^^^^^^^^^^^^^^^^
@@ -181,7 +181,7 @@ layers = [{ kind = "relu", x = 1 }, { kind = "convolution", y = 2 }, { kind = 3 
   4 | optimizer = { kind = "sgdd", foo = 1 }
     |                      ^^^^^^
   help: did you mean `sgd`? (sgd, free)
-x.toml:5:9: error: `other` is a table, not a string
+x.toml:5:9: error: `other` must be a table, not a string
   5 | other = "sgd"
     |         ^^^^^
   help: write `other = { kind = "sgd" }`
@@ -193,11 +193,11 @@ x.toml:7:46: error: `convolution` is not a known `kind` of `layers[1]`
   7 | layers = [{ kind = "relu", x = 1 }, { kind = "convolution", y = 2 }, { kind = 3 }, 4]
     |                                              ^^^^^^^^^^^^^
   help: known: dense, relu, repeat, branches
-x.toml:7:79: error: `kind` is a string, not an integer
+x.toml:7:79: error: `kind` must be a string, not an integer
   7 | layers = [{ kind = "relu", x = 1 }, { kind = "convolution", y = 2 }, { kind = 3 }, 4]
     |                                                                               ^
   help: one of dense, relu, repeat, branches
-x.toml:7:84: error: `layers[3]` is a table, not an integer
+x.toml:7:84: error: `layers[3]` must be a table, not an integer
   7 | layers = [{ kind = "relu", x = 1 }, { kind = "convolution", y = 2 }, { kind = 3 }, 4]
     |                                                                                    ^
   help: write { kind = "dense", … }
@@ -215,27 +215,27 @@ every = 5
 hosts = "localhost"
 [model]
 layers = { kind = "branches", branches = [] }
-)") == R"(x.toml:2:8: error: `data` is a table, not an integer
+)") == R"(x.toml:2:8: error: `data` must be a table, not an integer
   2 | data = 1
     |        ^
   help: write [data] on a line of its own
-x.toml:3:9: error: `train` is a table, not a list
+x.toml:3:9: error: `train` must be a table, not a list
   3 | train = [1]
     |         ^^^
   help: write [train] on a line of its own
-x.toml:5:6: error: `on` is a boolean, not a string
+x.toml:5:6: error: `on` must be a boolean, not a string
   5 | on = "yes"
     |      ^^^^^
   help: write `true` or `false`, without quotes
-x.toml:6:9: error: `every` is a list, not an integer
+x.toml:6:9: error: `every` must be a list, not an integer
   6 | every = 5
     |         ^
   help: write `every = [1, 2]`
-x.toml:7:9: error: `hosts` is a list, not a string
+x.toml:7:9: error: `hosts` must be a list, not a string
   7 | hosts = "localhost"
     |         ^^^^^^^^^^^
   help: write `hosts = ["…"]`
-x.toml:9:10: error: `layers` is a list, not a table
+x.toml:9:10: error: `layers` must be a list, not a table
   9 | layers = { kind = "branches", branches = [] }
     |          ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
   help: write [{ kind = "dense", … }]
@@ -247,7 +247,7 @@ model.layers = [
   { kind = "branches", branches = [{ kind = "relu" }, [{ kind = "relu", z = 1 }]] },
   { kind = "branches", branches = "relu" },
 ]
-)") == R"(x.toml:4:36: error: `branches[0]` is a list, not a table
+)") == R"(x.toml:4:36: error: `branches[0]` must be a list, not a table
   4 |   { kind = "branches", branches = [{ kind = "relu" }, [{ kind = "relu", z = 1 }]] },
     |                                    ^^^^^^^^^^^^^^^^^
   help: write [{ kind = "dense", … }]
@@ -255,7 +255,7 @@ x.toml:4:73: error: unknown key `z` in [model.layers[0].branches[1][0]]
   4 |   { kind = "branches", branches = [{ kind = "relu" }, [{ kind = "relu", z = 1 }]] },
     |                                                                         ^
   help: known: kind
-x.toml:5:35: error: `branches` is a list of lists, not a string
+x.toml:5:35: error: `branches` must be a list of lists, not a string
   5 |   { kind = "branches", branches = "relu" },
     |                                   ^^^^^^
   help: write [[{ kind = "dense", … }]]
@@ -299,8 +299,8 @@ TEST_CASE("Reader: wordOrReals accepts one word or a list of numbers") {
   CHECK(shown(diagnostics.format("x.toml")) == R"(x.toml:3:5: error: `imag` is not a known `c`
   3 | c = 'imag'
     |     ^^^^^^
-  help: it is `"image"` or a list of numbers
-x.toml:4:5: error: `d` is `"image"` or a list of numbers, not an integer
+  help: it must be `"image"` or a list of numbers
+x.toml:4:5: error: `d` must be `"image"` or a list of numbers, not an integer
   4 | d = 5
     |     ^
 2 errors in x.toml; nothing was started.
@@ -326,7 +326,7 @@ TEST_CASE("Reader: flagOrWord accepts a boolean or one word") {
   3 | c = 'bth'
     |     ^^^^^
   help: write `true`, `false` or `"both"`
-x.toml:4:5: error: `d` is a boolean or `"both"`, not an integer
+x.toml:4:5: error: `d` must be a boolean or `"both"`, not an integer
   4 | d = 5
     |     ^
 2 errors in x.toml; nothing was started.

@@ -21,18 +21,18 @@ kj::ArrayPtr<const char> givenText(const Value& value) {
 // Returns the help for a `value` in quotes that should be `wanted` ("a number") without quotes. On
 // a command line a word without quotes is a string too, and removing quotes does not help.
 kj::String helpWithoutQuotes(const Value& value, kj::StringPtr wanted) {
-  auto help = kj::str(wanted, " stands without quotes");
+  auto help = kj::str("write ", wanted, " without quotes");
   if (!value.content.is<kj::String>()) return kj::str();
   if (!isOnCommandLine(value.span)) return help;
   auto given = givenText(value);
-  if (given.size() == 0) return kj::str("write ", wanted, " behind the `=`");
+  if (given.size() == 0) return kj::str("write ", wanted, " after the `=`");
   if (given[0] == '"' || given[0] == '\'') return help;
   return kj::str("`", given, "` is not ", wanted);
 }
 
 // Returns the help for a `value` that should be a string.
 kj::String helpForString(const Value& value) {
-  if (!isOnCommandLine(value.span)) return kj::str("a string stands in quotes");
+  if (!isOnCommandLine(value.span)) return kj::str("write the string in quotes");
   // The shell removes one pair of quotes.
   auto& source = *value.span.source;
   auto given = givenText(value);
@@ -40,7 +40,7 @@ kj::String helpForString(const Value& value) {
   auto behind = kj::arrayPtr(given.end(), source.text.end());
   auto option = source.name.slice(0, source.name.findFirst(' ').orDefault(source.name.size()));
   return kj::str(
-      "write ", option, " '", before, "\"…\"", behind, "': the shell takes the outer quotes away");
+      "write ", option, " '", before, "\"…\"", behind, "'. The shell removes the outer quotes");
 }
 
 }  // namespace
@@ -275,7 +275,7 @@ kj::OneOf<kj::String, kj::Array<double>> Reader::wordOrReals(
     } else if (content.is<kj::String>()) {
       auto& given = content.get<kj::String>();
       sink.diagnostics.error(value->span, kj::str("`", given, "` is not a known `", key, "`"),
-          kj::str("it is ", both, " of numbers"));
+          kj::str("it must be ", both, " of numbers"));
     } else {
       wrongType(key, *value, kj::str(both, " of numbers"));
     }

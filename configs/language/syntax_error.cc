@@ -166,11 +166,10 @@ void reportBareValue(const Span& span, Diagnostics& diagnostics) {
     return;
   }
   diagnostics.error(span, kj::str("`", word, "` is not a value"),
-      kj::str("a string stands in quotes: \"", word, "\"; truth is `true` or `false`"));
+      kj::str("write a string in quotes: \"", word, "\". The booleans are `true` and `false`"));
 }
 
-constexpr kj::StringPtr WHICH_WAS_MEANT =
-    "one of the two has to go: which one was meant cannot be told"_kj;
+constexpr kj::StringPtr WHICH_WAS_MEANT = "remove one of the two"_kj;
 
 void reportTwice(const Span& span, Diagnostics& diagnostics) {
   diagnostics.error(span, kj::str("`", textOf(span), "` is given twice"), WHICH_WAS_MEANT);
