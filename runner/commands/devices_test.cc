@@ -50,7 +50,7 @@ TEST_CASE("an experiment on a GPU can be explained where there is none") {
     CHECK(tests::contains(text, "cuda updates the parameters, which stay there"));
     CHECK(tests::contains(text, "bits may differ from run to run") == (count == 1));
     KJ_IF_MAYBE(why, whyNotHere("cuda")) {
-      CHECK(tests::contains(text, kj::str("not known on this machine (device cuda: ", *why, ")")));
+      CHECK(tests::contains(text, kj::str("unknown on this machine (device cuda: ", *why, ")")));
     }
   }
 }
@@ -58,7 +58,7 @@ TEST_CASE("an experiment on a GPU can be explained where there is none") {
 TEST_CASE("a GPU may be named once") {
   auto errors = errorsWith("cluster.devices=[\"cuda:0\", \"cuda\"]");
   CHECK(tests::contains(errors, "error: device `cuda` is named twice\n"));
-  CHECK(tests::contains(errors, "  help: \"cuda\" is \"cuda:0\"\n"));
+  CHECK(tests::contains(errors, "  help: \"cuda\" means \"cuda:0\"\n"));
 }
 
 TEST_CASE("what is told of the devices is the cpu, and each GPU or why there is none") {

@@ -42,7 +42,7 @@ kj::OneOf<Device, Complaint> parse(kj::StringPtr word) {
     if (word == kind) return Device{kind, 0};
     if (!word.startsWith(kj::str(kind, ':'))) continue;
     KJ_IF_MAYBE(index, parseNumber(word.slice(strlen(kind) + 1))) return Device{kind, *index};
-    return Complaint{kj::str(" has no number from 0 to 9999 behind its colon"),
+    return Complaint{kj::str(" has no number from 0 to 9999 after its colon"),
         kj::str("write \"", kind, ":0\"")};
   }
   return Complaint{kj::str(" is not known"),
@@ -73,7 +73,7 @@ void checkDevices(configs::Reader& reader, kj::ArrayPtr<const kj::String> device
         for (auto& other: known) {
           if (other != device) continue;
           complain({kj::str(" is named twice"),
-              kj::str('"', device.kind, "\" is \"", device.kind, ":0\"")});
+              kj::str('"', device.kind, "\" means \"", device.kind, ":0\"")});
         }
         known.add(device);
       }
@@ -83,12 +83,12 @@ void checkDevices(configs::Reader& reader, kj::ArrayPtr<const kj::String> device
     reader.error(
         "cluster.devices", "a worker needs at least one device", "write devices = [\"cpu\"]");
   } else if (devices.size() > 1 && !mode.severalDevices) {
-    reader.error("cluster.devices", kj::str("mode `", mode.name, "` has one device"),
+    reader.error("cluster.devices", kj::str("mode `", mode.name, "` allows only one device"),
         "choose kvstore.mode = \"device\" for several", {"kvstore.mode"_kj});
   } else if (devices.size() > batchSize) {
     reader.error("cluster.devices",
         kj::str("a batch of ", batchSize, batchSize == 1 ? " image" : " images",
-            " cannot be dealt over ", devices.size(), " devices"),
+            " cannot be divided among ", devices.size(), " devices"),
         "make data.batch_size larger, or name fewer devices", {"data.batch_size"_kj});
   }
 }

@@ -37,14 +37,14 @@ Expectation readExpectation(configs::Reader& reader, const ExpectedFigure& figur
   if (reader.isManual()) return result;
   if (result.atLeast == nullptr && result.atMost == nullptr && result.withinOfFirstRun == nullptr &&
       result.withinOfFirstEpoch == nullptr) {
-    reader.error("", "nothing is expected here",
+    reader.error("", "this table expects nothing",
         "add at_least, at_most, within_of_first_run or within_of_first_epoch");
   }
   KJ_IF_MAYBE(least, result.atLeast) {
     KJ_IF_MAYBE(most, result.atMost) {
       if (*least > *most) {
-        reader.error("at_most", "no figure is at least `at_least` and at most `at_most`",
-            "make at_most the larger one", {"at_least"_kj});
+        reader.error("at_most", "`at_least` is greater than `at_most`",
+            "make `at_most` the larger one", {"at_least"_kj});
       }
     }
   }

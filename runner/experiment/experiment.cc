@@ -262,7 +262,8 @@ void checkRoles(const Experiment& experiment, configs::Reader& reader) {
         "leave the key out, or choose kvstore.mode = \"dist_sync\"", MODE);
   }
   if (!kvstore.exchanges() && cluster.workers > 1) {
-    reader.error("cluster.workers", kj::str("mode `", kvstore.modeName(), "` has one worker"),
+    reader.error("cluster.workers",
+        kj::str("mode `", kvstore.modeName(), "` allows only one worker"),
         "choose kvstore.mode = \"dist_sync\" or \"dist_async\" for several", MODE);
   }
 }
@@ -389,8 +390,8 @@ LoadedExperiment loadExperiment(
   configs::Diagnostics diagnostics;
   auto document = loadDocument(path, overrides, diagnostics);
   KJ_IF_MAYBE(sweep, document->root.find("sweep")) {
-    diagnostics.error(sweep->keySpan, "this file is a sweep, and one run is asked for",
-        "take the experiment.toml in the folder of one of its runs");
+    diagnostics.error(sweep->keySpan, "this file is a sweep, but a single run is needed here",
+        "use the experiment.toml in the folder of one of its runs");
   }
   auto loaded = readExperiment(kj::mv(document), diagnostics);
   if (diagnostics.count() > 0) {
@@ -418,7 +419,7 @@ void checkAgainst(const Experiment& experiment, const io::DatasetFacts& facts,
     diagnostics.error(data.heldOutSpan,
         kj::str("`held_out` leaves nothing to train on: ", data.dataset->name, " has ",
             counted(facts.trainingRecords, "training record")),
-        kj::str("hold out less than ", facts.trainingRecords));
+        kj::str("hold out fewer than ", facts.trainingRecords));
   }
   uint64_t records = facts.trainingRecords - kj::min(data.heldOut, facts.trainingRecords);
   uint workers = experiment.cluster.workers / data.readings(experiment.cluster.workers);
@@ -431,7 +432,7 @@ void checkAgainst(const Experiment& experiment, const io::DatasetFacts& facts,
             together ? kj::str(" (", counted(workers, "worker"), " × ", data.batchSize, ")")
                      : kj::str(),
             ", but ", data.dataset->name, " has ", counted(records, "training record"),
-            data.heldOut > 0 ? kj::str(" beside the ", data.heldOut, " held out") : kj::str()),
+            data.heldOut > 0 ? kj::str(" besides the ", data.heldOut, " held out") : kj::str()),
         wouldFit   ? kj::str("hold out at most ", facts.trainingRecords - images,
                          ", or make data.batch_size smaller")
         : together ? kj::str("make data.batch_size or cluster.workers smaller")

@@ -36,8 +36,7 @@ kj::Maybe<kj::StringPtr> whyBitsDiffer(const Experiment& experiment) {
   if (experiment.train.deterministic) return nullptr;
   for (auto& device: experiment.cluster.devices) {
     if (targetOf(device).backend == &nn::CPU) continue;
-    return "a GPU's algorithms are chosen by their speed, so bits may differ from run to run; "
-           "train.deterministic = true chooses by a fixed rule"_kj;
+    return "algorithms on GPUs are chosen by speed, so the bits may differ from run to run. Set train.deterministic = true to choose them by a fixed rule"_kj;
   }
   return nullptr;
 }

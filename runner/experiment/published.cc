@@ -42,8 +42,8 @@ bool holds(kj::ArrayPtr<const configs::Entry> where, kj::ArrayPtr<const configs:
       found = true;
       if (condition.value->content.is<kj::String>() && numberOf(*value.value) != nullptr) {
         diagnostics.error(condition.value->span,
-            kj::str("`", condition.key, "` is a number, not a string: this holds for no run"),
-            "a number stands without quotes");
+            kj::str("`", condition.key, "` is a number, so this string matches no run"),
+            "write a number without quotes");
       }
       result = result && same(*condition.value, *value.value);
     }
@@ -81,7 +81,7 @@ PublishedFigures readFigures(configs::Reader& reader) {
     row.step = uint64_t(*step);
   }
   if (row.epoch != nullptr && row.step != nullptr) {
-    reader.error("step", "a figure is of an epoch or of a step, not both", "leave one out");
+    reader.error("step", "`epoch` and `step` cannot both be given", "leave one of them out");
   }
   row.trainAccuracy = reader.maybeReal("train_accuracy",
       "Accuracy on the training images, from 0 to 1.", {.atLeast = 0, .atMost = 1});
@@ -94,7 +94,7 @@ PublishedFigures readFigures(configs::Reader& reader) {
   bool empty = row.trainAccuracy == nullptr && row.validationAccuracy == nullptr &&
                row.loss == nullptr && row.epoch_s == nullptr && row.images_per_s == nullptr;
   if (empty && !reader.isManual()) {
-    reader.error("", "this row publishes no figure",
+    reader.error("", "this row has no figure",
         "add train_accuracy, validation_accuracy, loss, epoch_s or images_per_s");
   }
   return row;

@@ -73,10 +73,10 @@ source = "a page"
 rows = [{ where = { "run.workers" = "1" }, loss = 1 }]
 )");
   CHECK(kept.errors ==
-        R"(x.toml:3:37: error: `run.workers` is a number, not a string: this holds for no run
+        R"(x.toml:3:37: error: `run.workers` is a number, so this string matches no run
   3 | rows = [{ where = { "run.workers" = "1" }, loss = 1 }]
     |                                     ^^^
-  help: a number stands without quotes
+  help: write a number without quotes
 1 error in x.toml; nothing was started.
 )");
 }

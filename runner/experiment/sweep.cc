@@ -109,7 +109,7 @@ SweptRange readRange(configs::Reader& reader, const configs::Value& table, kj::M
   if (reader.has("from") && reader.has("to") && !(range.from < range.to)) {
     reader.error("to", "`to` must be greater than `from`", nullptr, {"from"_kj});
   } else if (range.isLog && !(range.from > 0)) {
-    reader.error("from", "a log range begins above 0", nullptr, {"scale"_kj});
+    reader.error("from", "a range with scale = \"log\" must begin above 0", nullptr, {"scale"_kj});
   }
   return range;
 }
@@ -124,7 +124,7 @@ kj::Maybe<SweptKey> readKey(
     auto& list = content.get<configs::List>();
     if (list.empty()) {
       reader.diagnostics().error(entry.value->span, kj::str("`", entry.key, "` has no value"),
-          "write one at least, or leave the key out");
+          "write at least one value, or leave the key out");
     }
     key.values = KJ_MAP(value, list)->kj::Own<const configs::Value> {
       return configs::clone(*value);
@@ -146,7 +146,7 @@ kj::Maybe<SweptKey> readKey(
     }
   } else {
     reader.diagnostics().error(entry.value->span,
-        kj::str("`", entry.key, "` is ", drawn ? DRAWN_VALUES : VALUES, ", not ",
+        kj::str("`", entry.key, "` must be ", drawn ? DRAWN_VALUES : VALUES, ", not ",
             configs::print(*entry.value)),
         kj::str("write [", configs::print(*entry.value), "]"));
   }
@@ -154,7 +154,7 @@ kj::Maybe<SweptKey> readKey(
   for (auto word: NOT_SWEPT) {
     if (first == word.asArray()) {
       reader.diagnostics().error(entry.keySpan, kj::str("`", word, "` cannot be swept"),
-          "sweep over what a run is computed from");
+          "sweep keys that the result of a run depends on");
     }
   }
   if (reader.diagnostics().count() > before) return nullptr;
@@ -217,17 +217,17 @@ void check(const SweepConfig& config, bool hasDraws, configs::Reader& reader) {
         kj::str("`", key.key, "` has ", key.values.size(),
             key.values.size() == 1 ? " value, and `" : " values, and `", config.zip[0].key,
             "` has ", length),
-        "lists in `zip` go side by side: give all the same length");
+        "`zip` takes one value of each list at a time: give all lists the same length");
   }
   if (config.draw.size() > 0 && !hasDraws) {
-    reader.error("draw", "how often to draw is missing", "write draws = 20", {"draws"_kj});
+    reader.error("draw", "the number of draws is missing", "write draws = 20", {"draws"_kj});
   }
   if (hasDraws && !reader.has("draw")) {
     reader.error("draws", "there is nothing to draw", "write draw = { … }, or leave `draws` out",
         {"draw"_kj});
   }
   if (!reader.has("grid") && !reader.has("zip") && !reader.has("draw")) {
-    reader.error("grid", "this sweeps nothing",
+    reader.error("grid", "this sweep has no keys",
         "write grid = { \"data.batch_size\" = [128, 256] }, or leave [sweep] out",
         {"zip"_kj, "draw"_kj});
   }

@@ -85,8 +85,8 @@ kj::Own<configs::Document> documentOf(const configs::Document& file,
   for (auto setting: sorted) {
     auto& key = *setting->key;
     if (!configs::putAt(document->root, key.key, key.span, *setting->value)) {
-      diagnostics.error(key.span, kj::str("`", key.key, "` leads through a value that is no table"),
-          "check the key");
+      diagnostics.error(key.span,
+          kj::str("`", key.key, "` goes through a value that is not a table"), "check the key");
     }
   }
   return document;
@@ -122,7 +122,7 @@ void checkOverrides(
       KJ_IF_MAYBE(set, overrideIn(*value)) {
         diagnostics.error(set->span, kj::str("`", key.key, "` is swept"),
             inGrid ? kj::str("write --sweep ", key.key, "=", configs::print(*value),
-                         ", in place of all its values")
+                         " to replace all its values")
                    : kj::str("leave it out, or change it in [sweep]"));
       }
     }
