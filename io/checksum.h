@@ -1,4 +1,4 @@
-// io/checksum.h: SHA-256: the checksums of data sets, the digests of experiments and weights.
+// io/checksum.h: SHA-256, for the checksums of data sets, the digests of experiments and weights.
 #pragma once
 
 #include <kj/array.h>
@@ -7,7 +7,7 @@
 
 namespace io {
 
-// A SHA-256 in the making (FIPS 180-4), by libcrypto.
+// Computes a SHA-256 (FIPS 180-4) piece by piece, by libcrypto.
 class Sha256 {
 public:
   Sha256();
@@ -15,14 +15,14 @@ public:
   KJ_DISALLOW_COPY(Sha256);
 
   void update(kj::ArrayPtr<const kj::byte> bytes);
-  // 32 bytes. Nothing can be added after.
+  // Returns the 32 bytes of the sum. Nothing can be added after this call.
   kj::Array<kj::byte> finish();
 
 private:
   void* context;
 };
 
-// The sum of `bytes` as 64 lower-case hexadecimal digits.
+// Returns the SHA-256 of `bytes` as 64 lower-case hexadecimal digits.
 kj::String sha256Hex(kj::ArrayPtr<const kj::byte> bytes);
 
 }  // namespace io

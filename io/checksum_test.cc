@@ -2,14 +2,14 @@
 
 #include <doctest/doctest.h>
 
-TEST_CASE("sha256Hex: gives the sums of FIPS 180-4's examples") {
+TEST_CASE("sha256Hex: gives the sums of the examples in FIPS 180-4") {
   CHECK(io::sha256Hex(kj::StringPtr("abc").asBytes()) ==
         "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   CHECK(
       io::sha256Hex(nullptr) == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
 }
 
-TEST_CASE("Sha256: pieces give the sum of the whole") {
+TEST_CASE("Sha256: adding a text in pieces gives the sum of the whole text") {
   io::Sha256 sum;
   sum.update(kj::StringPtr("a").asBytes());
   sum.update(kj::StringPtr("bc").asBytes());

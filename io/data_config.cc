@@ -102,10 +102,10 @@ constexpr configs::IntegerLimits BATCH_SIZES = {1, 65536};
 constexpr configs::IntegerLimits HELD_OUT = {0, uint32_t(kj::maxValue)};
 constexpr configs::IntegerLimits READER_THREADS = {1, 64};
 constexpr configs::RealLimits GREY_LEVELS = {.atLeast = 0, .atMost = 255};
-// The side of a square of IMAGE_PIXELS_MAX.
+// The largest side is that of a square of IMAGE_PIXELS_MAX.
 constexpr configs::IntegerLimits SIDES = {0, 8192};
 
-// The end of a sentence on the size of images that are padded.
+// Returns the end of a sentence about the size of padded images.
 kj::String paddingBeside(const AugmentConfig& augment) {
   return augment.pad == 0 ? kj::String() : kj::str(" and ", augment.pad, " more at each side");
 }
@@ -130,7 +130,7 @@ void readPadding(configs::Reader& reader, AugmentConfig& config) {
   }
 }
 
-// Whether one of `views` looks past the edge of an image.
+// Whether one of `views` shows pixels beyond the edge of an image.
 bool reachesOver(kj::ArrayPtr<const View> views) {
   for (auto& view: views) {
     if (view.down != 0 || view.right != 0) return true;
@@ -138,7 +138,8 @@ bool reachesOver(kj::ArrayPtr<const View> views) {
   return false;
 }
 
-// What means nothing on CPUs, and is not told where the file does not have it.
+// Reads a key that has no meaning on CPUs. The resolved experiment leaves the key out if the file
+// does not have it.
 void readCache(configs::Reader& reader, DataConfig& config) {
   config.cache = DataCache::NONE;
   config.cacheSpan = reader.span("cache");
@@ -169,10 +170,10 @@ Mirror readMirror(configs::Reader& reader) {
   KJ_UNREACHABLE;
 }
 
-// Keys that say of which shape images are.
+// The keys that decide the shape of images.
 constexpr kj::StringPtr SHAPE[] = {"dataset"_kj, "resize_short_side"_kj};
 
-// `reader` is that of [data].
+// `reader` is the reader of [data].
 void checkNumbers(configs::Reader& reader, const AugmentConfig& augment, uint channels) {
   auto check = [&](kj::StringPtr key, kj::ArrayPtr<const double> numbers) {
     if (numbers.size() > 1 && numbers.size() != channels) {
@@ -186,7 +187,7 @@ void checkNumbers(configs::Reader& reader, const AugmentConfig& augment, uint ch
   check("deviation", augment.deviation);
 }
 
-// What a fixed shape allows to be seen while the file is read.
+// For images of a fixed shape, checks what can be checked without the data.
 void check(configs::Reader& reader, const AugmentConfig& augment, ImageShape stored) {
   checkNumbers(reader, augment, stored.channels);
   auto size = kj::str("the images, which have ", sizeOf(stored), " pixels");
@@ -319,7 +320,7 @@ DataConfig DataConfig::read(configs::Reader& reader) {
     check(reader, augment, stored);
     return config;
   }
-  // Every JPEG file is imported with three channels.
+  // The import gives every JPEG file three channels.
   if (!reader.isManual()) checkNumbers(reader, augment, 3);
   if (config.resizeShortSide > 0 && augment.crop > config.resizeShortSide + 2 * augment.pad) {
     reader.error("augment.crop",

@@ -29,7 +29,7 @@ bool contains(kj::StringPtr text, kj::StringPtr part) {
 
 }  // namespace
 
-TEST_CASE("DataConfig: only the data set has no default") {
+TEST_CASE("DataConfig: every key but the data set has a default") {
   auto read = readText("dataset = \"mnist\"\n");
   CHECK(read.errors == "");
   auto& config = read.config;
@@ -56,7 +56,7 @@ TEST_CASE("DataConfig: only the data set has no default") {
   CHECK(contains(readText("").errors, "dataset"));
 }
 
-TEST_CASE("DataConfig: the mean is the word image, or numbers") {
+TEST_CASE("DataConfig: `mean` is the word image, or numbers") {
   auto image =
       readText("dataset = \"cifar10\"\naugment = { crop = 28, mirror = true, mean = \"image\" }\n");
   CHECK(image.errors == "");
@@ -87,13 +87,13 @@ TEST_CASE("DataConfig: an empty source is an error, not the current folder") {
         "1 error in x.toml; nothing was started.\n");
 }
 
-TEST_CASE("DataConfig: image folders keep JPEG files unless told otherwise") {
+TEST_CASE("DataConfig: image folders keep JPEG files by default") {
   CHECK(readText("dataset = \"image_folder\"\n").config.encoding == Encoding::JPEG);
   CHECK(readText("dataset = \"image_folder\"\nencoding = \"raw\"\n").config.encoding ==
         Encoding::RAW);
 }
 
-TEST_CASE("DataConfig: what the shape of the images forbids is an error at its place") {
+TEST_CASE("DataConfig: settings that the shape of the images forbids are errors at their places") {
   auto crop = readText("dataset = \"mnist\"\n[augment]\ncrop = 29\n");
   CHECK(contains(
       crop.errors, "x.toml:3:8: error: `crop` is larger than the images, which have 28×28 pixels"));
@@ -107,7 +107,7 @@ TEST_CASE("DataConfig: what the shape of the images forbids is an error at its p
   CHECK(contains(mean.errors, "x.toml:4:17: error"));
 }
 
-TEST_CASE("DataConfig: images are mirrored never, at random or alternately") {
+TEST_CASE("DataConfig: images are never mirrored, at random or alternately") {
   auto mirrorOf = [](kj::StringPtr value) {
     auto read = readText(kj::str("dataset = \"mnist\"\n[augment]\nmirror = ", value, "\n"));
     CHECK(read.errors == "");
@@ -144,7 +144,7 @@ TEST_CASE("DataConfig: the weights of the views of an image add up to 1") {
   }
 }
 
-TEST_CASE("DataConfig: views are taken by every validation, or by the last alone") {
+TEST_CASE("DataConfig: every validation uses the views, or only the last one") {
   auto every = readText("dataset = \"mnist\"\nvalidation_views = \"mirror_shift\"\n");
   CHECK(every.errors == "");
   CHECK(every.config.views(false).size() == 6);
@@ -157,7 +157,7 @@ TEST_CASE("DataConfig: views are taken by every validation, or by the last alone
   CHECK(last.config.views(true).size() == 2);
 }
 
-TEST_CASE("DataConfig: its reference names every key") {
+TEST_CASE("DataConfig: the reference names every key") {
   auto text = configs::printReference("data", &DataConfig::read);
   for (auto key: {"dataset", "source", "batch_size", "part", "order", "held_out", "validate_on",
            "validation", "validation_views", "validation_views_at", "reader_threads", "encoding",

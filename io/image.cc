@@ -24,11 +24,11 @@ Strides stridesOf(const ImageView& image) {
   return {1, size_t(s.width) * s.channels, s.channels};
 }
 
-// Where a pixel of the new image lies between two of the old one, along one side.
+// Where a pixel of the new image lies between two pixels of the old one, along one side.
 struct Between {
   uint first;
   uint second;
-  float weight;  // of the second
+  float weight;  // of the second one
 };
 
 kj::Array<Between> betweens(uint from, uint to) {

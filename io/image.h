@@ -11,7 +11,7 @@ namespace io {
 
 using kj::uint;
 
-// Size of one image. Arrays of images are N×C×H×W.
+// The size of one image. Arrays of images are N×C×H×W.
 struct ImageShape {
   uint channels;
   uint height;
@@ -21,37 +21,37 @@ struct ImageShape {
   bool operator==(const ImageShape&) const = default;
 };
 
-// What messages call the size of an image, in pixels: width×height, "640×480".
+// Returns the size of an image for messages, in pixels: width×height, "640×480".
 kj::String sizeOf(ImageShape shape);
 
-// More pixels than this are refused before memory is taken for them: 64 Mi, twice the largest
+// Images with more pixels are refused before memory is taken for them. 64 Mi is twice the largest
 // photograph in ImageNet.
 constexpr size_t IMAGE_PIXELS_MAX = size_t(1) << 26;
 
-// How the bytes of an image follow each other: planes (C×H×W, as records keep raw images) or pixels
-// (H×W×C, as JPEG is decoded).
+// The order of the bytes of an image: planes (C×H×W, as records keep raw images) or pixels (H×W×C,
+// as JPEG is decoded).
 enum class Layout { PLANES, PIXELS };
 
 // How the records of a data set keep pixels. The values are part of the format of records.
 enum class Encoding : uint8_t { RAW, JPEG };
 
-// An image that lies somewhere else.
+// An image in memory that this struct does not own.
 struct ImageView {
   ImageShape shape;
   Layout layout;
-  kj::ArrayPtr<const kj::byte> bytes;  // shape.size() of them
+  kj::ArrayPtr<const kj::byte> bytes;  // shape.size() bytes
 };
 
-// The bytes as C×H×W; `out` has shape.size() of them.
+// Returns the bytes as C×H×W, or writes them to `out`, which has shape.size() bytes.
 kj::Array<kj::byte> toPlanes(ImageView image);
 void toPlanes(ImageView image, kj::ArrayPtr<kj::byte> out);
 
-// The shape whose shorter side is `shortSide`, the longer in proportion, rounded to the nearest
-// pixel.
+// Returns the shape whose shorter side is `shortSide`. The longer side keeps the ratio, rounded to
+// the nearest pixel.
 ImageShape resizedShape(ImageShape shape, uint shortSide);
 
-// The image at another size, C×H×W: bilinear interpolation between the centres of pixels, edges
-// repeated, rounded to the nearest integer. What im2rec's `resize` does by default
+// Returns the image in another size, C×H×W. Interpolates bilinearly between the centres of pixels,
+// repeats edges, and rounds to the nearest integer. im2rec's `resize` does the same by default
 // (cv::INTER_LINEAR): no smoothing when shrinking.
 kj::Array<kj::byte> resize(ImageView image, ImageShape to);
 

@@ -4,14 +4,14 @@
 
 namespace io {
 
-TEST_CASE("toPlanes: takes interleaved pixels apart") {
+TEST_CASE("toPlanes: separates interleaved pixels") {
   const kj::byte pixels[] = {1, 2, 3, 4, 5, 6};
   auto planes = toPlanes({{3, 1, 2}, Layout::PIXELS, pixels});
   const kj::byte expected[] = {1, 4, 2, 5, 3, 6};
   CHECK(planes == kj::arrayPtr(expected, 6));
 }
 
-TEST_CASE("resizedShape: the shorter side gets the size asked for, the longer keeps the ratio") {
+TEST_CASE("resizedShape: the shorter side gets the wanted size, and the longer keeps the ratio") {
   CHECK(resizedShape({3, 375, 500}, 256) == ImageShape{3, 256, 341});
   CHECK(resizedShape({3, 500, 375}, 256) == ImageShape{3, 341, 256});
   CHECK(resizedShape({1, 28, 28}, 32) == ImageShape{1, 32, 32});
@@ -19,7 +19,7 @@ TEST_CASE("resizedShape: the shorter side gets the size asked for, the longer ke
 
 TEST_CASE("resize: interpolates between the centres of pixels and repeats the edge") {
   const kj::byte pixels[] = {0, 100};
-  // Centres of the four new pixels lie at -0.25, 0.25, 0.75, 1.25 of the old ones.
+  // The centres of the four new pixels lie at -0.25, 0.25, 0.75 and 1.25 of the old ones.
   auto wider = resize({{1, 1, 2}, Layout::PLANES, pixels}, {1, 1, 4});
   const kj::byte expected[] = {0, 25, 75, 100};
   CHECK(wider == kj::arrayPtr(expected, 4));

@@ -4,7 +4,7 @@ namespace io {
 
 namespace {
 
-// As many as fit into a sentence.
+// As many names as fit into a sentence.
 constexpr size_t NAMES_MAX = 5;
 
 }  // namespace

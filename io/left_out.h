@@ -1,5 +1,5 @@
-// io/left_out.h: what an import passes over: how many, and the names of the first few, which may
-// come from anybody's archive.
+// io/left_out.h: what an import skips: the number, and the names of the first few. Names may come
+// from untrusted archives.
 #pragma once
 
 #include <kj/function.h>
@@ -12,22 +12,23 @@
 
 namespace io {
 
-// Told of what is left out, in one plain sentence each time.
+// Called with one plain sentence for each thing that is left out.
 using Warn = kj::Function<void(kj::StringPtr sentence)>;
 
 using configs::printable;
 
+// Counts what is left out, and keeps the first few names.
 class LeftOut {
 public:
-  // Names are kept as printable() gives them.
+  // Adds a name, which is stored as printable() returns it.
   void add(kj::StringPtr name);
-  // `a (why), b (why), …`.
+  // Adds a name with its reason: `a (why), b (why), …`.
   void add(kj::StringPtr name, kj::StringPtr why);
 
   uint64_t count() const { return counted; }
 
-  // The names of the first few, in the order they were added: "a, b, c", then ", …" if there are
-  // more.
+  // Returns the names of the first few, in the order in which they were added: "a, b, c", and then
+  // ", …" if there are more.
   kj::String names() const;
 
 private:
@@ -35,7 +36,7 @@ private:
   kj::Vector<kj::String> first;
 };
 
-// "1 file", "2 files".
+// Returns "1 file", "2 files".
 kj::String counted(uint64_t n, kj::StringPtr one, kj::StringPtr several);
 
 }  // namespace io

@@ -21,14 +21,14 @@ bool isHidden(kj::StringPtr name) {
   return name == "__MACOSX" || (name.startsWith(".") && name != "." && name != "..");
 }
 
-// A folder on the way down, by what tells it from all others of the machine.
+// A folder on the way down, identified by device and inode.
 struct Level {
   dev_t device;
   ino_t number;
   const Level* above;
 };
 
-// Goes down a folder.
+// Lists everything below a folder.
 class Lister {
 public:
   explicit Lister(kj::StringPtr root) {
@@ -40,8 +40,8 @@ public:
   Below finish() { return {sorted(files), sorted(notRegular), sorted(unreadable), sorted(hidden)}; }
 
 private:
-  // `prefix` is what stands before the names in `folder`: "" or "a/b/". Returns why nothing is
-  // known of them; null if all is well.
+  // `prefix` is the text before the names in `folder`: "" or "a/b/". Returns why `folder` cannot be
+  // listed, or null if it can.
   kj::Maybe<kj::String> list(kj::StringPtr folder, kj::StringPtr prefix, const Level* above) {
     auto handle = ::opendir(folder.cStr());
     if (handle == nullptr) return kj::str(strerror(errno));
@@ -54,7 +54,7 @@ private:
         return nullptr;
       }
     }
-    // A folder that may be listed, but not searched, shows names and nothing else.
+    // A folder that may be listed but not searched shows only names.
     if (::faccessat(::dirfd(handle), ".", X_OK, AT_EACCESS) != 0) return kj::str(strerror(errno));
     Level here = {status.st_dev, status.st_ino, above};
     while (auto entry = ::readdir(handle)) {
@@ -96,7 +96,7 @@ private:
   kj::Vector<kj::String> files, notRegular, unreadable, hidden;
 };
 
-// Returns when the disk knows the names in `folder`. A file system that cannot do that is not an
+// Returns when the names in `folder` are on disk. A file system that cannot sync folders is not an
 // error.
 void syncFolder(kj::StringPtr folder) {
   int fd = ::open(folder.cStr(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

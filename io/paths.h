@@ -8,64 +8,65 @@
 
 namespace io {
 
-// `path` behind its last `/`.
+// Returns the part of `path` after its last `/`.
 kj::StringPtr baseName(kj::StringPtr path);
-// `path` before its last `/`; "" if there is none.
+// Returns the part of `path` before its last `/`, or "" if there is none.
 kj::String folderName(kj::StringPtr path);
 
-// `path` without the `./` that it may begin with.
+// Returns `path` without a leading `./`.
 kj::StringPtr withoutDot(kj::StringPtr path);
 
-// `path` without the slashes that it may end in; "/" stays.
+// Returns `path` without the slashes at its end. "/" stays.
 kj::String withoutSlash(kj::StringPtr path);
 
-// What stands at `path`; links are followed.
+// What is at a path. Links are followed.
 enum class PathKind { NOTHING, FILE, FOLDER };
 PathKind pathKind(kj::StringPtr path);
 
-// What stands at `path` in place of a file or a folder: "a link to nothing", "a pipe". Null if it
-// is a file or a folder, or nothing at all, or if nobody can tell.
+// Returns what is at `path` if it is neither a file nor a folder: "a link to nothing", "a pipe".
+// Null if it is a file or a folder, if there is nothing, or if that cannot be found out.
 kj::Maybe<kj::String> whyNeither(kj::StringPtr path);
 
-// Why nobody can tell what stands at `path`: "Permission denied". Null if anybody can, also if
-// there is nothing.
+// Returns why it cannot be found out what is at `path`: "Permission denied". Null if it can, also
+// if there is nothing.
 kj::Maybe<kj::String> whyUnreadable(kj::StringPtr path);
 
-// The beginning of the relative path `path` up to its first hidden name: one that begins with a dot
-// (`.` and `..` aside), or the folder `__MACOSX` that macOS adds to archives. Null if it has none.
+// Returns the beginning of the relative path `path` up to its first hidden name, or null. A hidden
+// name begins with a dot (but is not `.` or `..`), or is the folder `__MACOSX` that macOS adds to
+// archives.
 kj::Maybe<kj::String> hiddenPartOf(kj::StringPtr path);
 
-// What lies below a folder, by paths from there, each list sorted.
+// Everything below a folder, as relative paths. Each list is sorted.
 struct Below {
-  kj::Array<kj::String> files;  // regular ones; links are followed
-  // Neither files nor folders, with what they are: "a/x.jpg (a pipe)". Among them is a link to a
-  // folder that the link lies in.
+  kj::Array<kj::String> files;  // regular files; links are followed
+  // Neither files nor folders, with their kind: "a/x.jpg (a pipe)". Includes a link to a folder
+  // that contains the link.
   kj::Array<kj::String> notRegular;
-  // Folders that cannot be listed or searched, and links into such, with the reason: "a/b
+  // Folders that cannot be listed or searched, and links into such folders, with the reason: "a/b
   // (Permission denied)".
   kj::Array<kj::String> unreadable;
-  kj::Array<kj::String> hidden;  // files and folders, without what is in these
+  kj::Array<kj::String> hidden;  // files and folders, but not what is in them
 };
 
-// Throws if `folder` itself cannot be listed or searched.
+// Lists everything below `folder`. Throws if `folder` itself cannot be listed or searched.
 Below allBelow(kj::StringPtr folder);
 
-// A file's whole content. Throws if it cannot be read, or is larger than `bytesMax`, before taking
-// memory for it.
+// Returns a file's whole content. Throws if it cannot be read. Throws before taking memory if it is
+// larger than `bytesMax`.
 kj::Array<kj::byte> readFile(kj::StringPtr path, size_t bytesMax);
 
-// Writes all of `bytes` to the open file `fd`. What is thrown begins with a verb.
+// Writes all of `bytes` to the open file `fd`. The text of an exception begins with a verb.
 void writeTo(int fd, kj::ArrayPtr<const kj::byte> bytes);
 
-// Renames the file or folder `from` to `to`, and returns when the disk knows of it: a crash leaves
-// the one or the other. Throws with the cause.
+// Renames the file or folder `from` to `to`, and returns when the new name is on disk. A crash
+// leaves the old name or the new one. Throws with the cause.
 void moveIntoPlace(kj::StringPtr from, kj::StringPtr to);
 
-// `text` with `to` in place of each `from`, which is not empty.
+// Returns `text` with `to` in place of each `from`, which is not empty.
 kj::String replaced(kj::StringPtr text, kj::StringPtr from, kj::StringPtr to);
 
-// Calls `func` and returns what it returns. What it throws must begin with a verb ("cannot be
-// opened: …") and is thrown again behind `subject`.
+// Calls `func` and returns its result. The text of its exceptions must begin with a verb ("cannot
+// be opened: …"). They are thrown again with `subject` in front.
 template <typename Func>
 auto about(kj::StringPtr subject, Func&& func) {
   kj::Maybe<decltype(func())> result;
@@ -75,8 +76,8 @@ auto about(kj::StringPtr subject, Func&& func) {
   return kj::mv(KJ_ASSERT_NONNULL(result));
 }
 
-// Calls `func`. What it throws is thrown again with `name` in place of each `path`: a temporary
-// path that the user has not named.
+// Calls `func`. Its exceptions are thrown again with `name` in place of each `path`. For a
+// temporary path that the user does not know.
 template <typename Func>
 void naming(kj::StringPtr path, kj::StringPtr name, Func&& func) {
   KJ_IF_MAYBE(e, kj::runCatchingExceptions(kj::fwd<Func>(func))) {
@@ -85,7 +86,7 @@ void naming(kj::StringPtr path, kj::StringPtr name, Func&& func) {
   }
 }
 
-// readFile() without a path: throws what begins with a verb.
+// The same as readFile(), but the text of exceptions begins with a verb and has no path.
 kj::Array<kj::byte> contentOf(kj::StringPtr path, size_t bytesMax);
 
 }  // namespace io

@@ -36,7 +36,7 @@ TEST_CASE("allBelow: names links that lead to themselves or back to a folder abo
   scratch.write("f/a/x.jpg", nullptr);
   scratch.write("f/b/y.jpg", nullptr);
   REQUIRE(::symlink("z", scratch.path("f/z").cStr()) == 0);
-  // Followed on and on, two links would make two paths at each level.
+  // If links were followed without end, two links would make two paths at each level.
   REQUIRE(::symlink("..", scratch.path("f/a/up").cStr()) == 0);
   REQUIRE(::symlink("../../f", scratch.path("f/a/top").cStr()) == 0);
   auto below = allBelow(scratch.path("f"));
@@ -73,7 +73,7 @@ TEST_CASE("allBelow: names a folder that may not be searched, whether or not it 
   for (auto name: {"f/a", "f/b/c"}) REQUIRE(::chmod(scratch.path(name).cStr(), 0755) == 0);
 }
 
-TEST_CASE("withoutDot, withoutSlash: a path without what says nothing") {
+TEST_CASE("withoutDot, withoutSlash: remove the parts of a path that have no meaning") {
   CHECK(withoutDot("././a/./b") == "a/./b");
   CHECK(withoutDot(".//a") == "a");
   CHECK(withoutDot("../a") == "../a");
@@ -81,7 +81,7 @@ TEST_CASE("withoutDot, withoutSlash: a path without what says nothing") {
   CHECK(withoutSlash("/") == "/");
 }
 
-TEST_CASE("replaced: replaces each occurrence, once") {
+TEST_CASE("replaced: replaces each occurrence once") {
   CHECK(replaced("x.part: x.part/a", "x.part", "x.part.part") == "x.part.part: x.part.part/a");
   CHECK(replaced("x", "y", "z") == "x");
 }
@@ -103,7 +103,7 @@ TEST_CASE("LeftOut: counts all and names the first five") {
   CHECK(leftOut.names() == "a, b, c, d, e, …");
 }
 
-TEST_CASE("readFile: a file that is too large, or not there, is refused by name") {
+TEST_CASE("readFile: refuses by name a file that is too large or absent") {
   Scratch scratch;
   auto path = scratch.write("x", kj::StringPtr("twelve bytes").asBytes());
   CHECK(kj::heapString(readFile(path, 12).asChars()) == "twelve bytes");

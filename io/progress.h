@@ -1,4 +1,4 @@
-// io/progress.h: how an import tells how far it is.
+// io/progress.h: how an import reports its progress.
 #pragma once
 
 #include <kj/function.h>
@@ -8,8 +8,8 @@
 
 namespace io {
 
-// Told now and then while something long goes on ("downloading cifar-10-binary.tar.gz, bytes",
-// 12000000, 170052171; total 0 = unknown). Units are in `what`.
+// Called now and then during long work ("downloading cifar-10-binary.tar.gz, bytes", 12000000,
+// 170052171). A total of 0 means unknown. `what` names the unit.
 using Progress = kj::Function<void(kj::StringPtr what, uint64_t done, uint64_t total)>;
 
 }  // namespace io

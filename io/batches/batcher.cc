@@ -17,24 +17,24 @@ namespace io {
 
 namespace {
 
-// More than these a batch are counted, not described.
+// Per batch, only this many bad records are described. The others are counted.
 constexpr size_t REPORTS_A_BATCH = 4;
 
-// What a batch is to hold.
+// What a batch will hold.
 struct Plan {
   uint64_t step = 0;
-  kj::Array<Stream::Place> places;  // batchSize of them, the first `count` are used
+  kj::Array<Stream::Place> places;  // batchSize places, of which the first `count` are used
   size_t count = 0;
-  uint views = 1;  // in validation, of which this is one:
+  uint views = 1;  // in validation: the views of each image, of which this batch shows one
   View view = CENTRE_VIEW[0];
   bool isLastView = true;
 };
 
-// A batch in the ring. A reader thread owns it from claiming to filling, next() from handing out to
-// the next call.
+// A batch in the ring. A reader thread owns it from claiming until it is filled. next() owns it
+// from handing it out until the next call.
 struct Slot {
   Plan plan;
-  // Empty where the form has none.
+  // Empty if the form has none.
   kj::Array<float> pixels;
   kj::Array<kj::byte> bytes;
   kj::Array<uint64_t> records;
@@ -47,14 +47,14 @@ struct Slot {
   kj::Maybe<kj::Exception> error;
 };
 
-// What all reader threads share. Immutable but for `stopping`.
+// What all reader threads share. Only `stopping` changes.
 struct Work {
   enum class Kind { TRAINING, VALIDATION };
 
   Kind kind;
   BatchForm::Word form;
   kj::ArrayPtr<const int32_t> labels;  // see BatchForm
-  kj::Maybe<ImageShape> stored;        // of all images
+  kj::Maybe<ImageShape> stored;        // null if images differ in shape
   const RecordDb& records;
   Augmenter augmenter;
   uint64_t seed;
@@ -67,7 +67,7 @@ class ImageReader {
 public:
   explicit ImageReader(const Work& work): work(work), reader(RecordReader::open(work.records)) {}
 
-  // Fills one row of a batch. Throws if the record is bad: a sentence that names it.
+  // Fills one row of a batch. If the record is bad, throws a sentence that names it.
   void read(Stream::Place place, const View& view, Slot& slot, size_t row) {
     if (work.form == BatchForm::NUMBERS) {
       slot.augmentations[row] = draw(place, view, KJ_ASSERT_NONNULL(work.stored));
@@ -117,7 +117,7 @@ private:
   JpegDecoder decoder;
 };
 
-// Fills one slot after its plan.
+// Fills one slot by its plan.
 class BatchReader {
 public:
   explicit BatchReader(const Work& work): work(work), reader(work) {}
@@ -143,7 +143,7 @@ public:
       }
       ++slot.images;
     }
-    // Rows without an image.
+    // Clears the rows without an image.
     size_t size = slot.pixels.size() / slot.labels.size();
     for (auto& pixel: slot.pixels.slice(slot.images * size, slot.pixels.size())) pixel = 0;
     for (size_t row = slot.images; row < slot.labels.size(); ++row) {
@@ -166,7 +166,7 @@ private:
     KJ_IF_MAYBE(e, problem) {
       auto report = e->getDescription();
       if (work.policy == BadRecordPolicy::FAIL) configs::fail(report, OR_SKIP);
-      // Each view meets it; it is told once.
+      // Each view reads the bad record, but only the last one reports it.
       if (!slot.plan.isLastView) return false;
       ++slot.badRecords;
       if (slot.reports.size() < REPORTS_A_BATCH) slot.reports.add(kj::str(report));
@@ -183,19 +183,20 @@ private:
   ImageReader reader;
 };
 
-// Sequence numbers count batches from the start, or restart: batch s lies in slot s mod slots.
+// Sequence numbers count batches from the start, or from the last restart. Batch s lies in slot s
+// mod slots.
 struct Ring {
   uint64_t claimed = 0;   // batches that readers have begun
   uint64_t released = 0;  // batches that next() has given back
   uint64_t end = kj::maxValue;
-  uint working = 0;  // readers inside a batch
+  uint working = 0;  // readers that are filling a batch
   bool paused = false;
   bool stopping = false;
-  kj::Array<bool> filled;  // a slot
+  kj::Array<bool> filled;  // one per slot
   kj::Maybe<Stream> stream;
   kj::ArrayPtr<const View> views = CENTRE_VIEW;  // of validation
 
-  // Validation: as many batches as `images` take, each once for each view.
+  // For validation: as many batches as `images` need, each once per view.
   void setEnd(uint64_t images, size_t batchSize) {
     end = (images + batchSize - 1) / batchSize * views.size();
   }
@@ -215,7 +216,7 @@ public:
         count(count),
         batchSize(config.batchSize) {
     KJ_REQUIRE(form.word != BatchForm::NUMBERS || form.labels.size() == work.records.count());
-    // One batch is at work, one waits for it, and each reader fills one.
+    // The step uses one batch, one is ready, and each reader fills one.
     auto all = kj::heapArrayBuilder<Slot>(config.readerThreads + 2);
     for (size_t i = 0; i < config.readerThreads + 2; ++i) {
       auto& slot = all.add();
@@ -251,7 +252,7 @@ public:
   kj::Maybe<const Batch&> next() override {
     auto& clock = kj::systemPreciseMonotonicClock();
     auto before = clock.now();
-    // Gives back the batch handed out last.
+    // Gives back the batch that was handed out last.
     uint64_t sequence;
     {
       auto locked = ring.lockExclusive();
@@ -317,14 +318,15 @@ private:
     }
   }
 
-  // A reader thread.
+  // The body of a reader thread.
   void run() {
     kj::Maybe<BatchReader> reader;
     for (;;) {
       kj::Maybe<uint64_t> claimed = claim();
       KJ_IF_MAYBE(sequence, claimed) {
         auto& slot = slots[*sequence % slots.size()];
-        // What a thread throws reaches nobody before the thread is joined: next() passes it on.
+        // An exception of a thread reaches nobody before the thread is joined. Therefore next()
+        // throws it.
         slot.error = kj::runCatchingExceptions([&]() {
           KJ_IF_MAYBE(r, reader) {
             r->fill(slot);
@@ -341,8 +343,8 @@ private:
     }
   }
 
-  // Waits for a free slot and plans its batch; null when the batcher ends. Batches are claimed in
-  // their order.
+  // Waits for a free slot and plans its batch. Returns null when the batcher ends. Batches are
+  // claimed in their order.
   kj::Maybe<uint64_t> claim() {
     return ring.when([](const Ring& r) { return r.stopping || r.canClaim(); },
         [&](Ring& r) -> kj::Maybe<uint64_t> {
@@ -380,13 +382,13 @@ private:
   kj::Array<Slot> slots;
   kj::MutexGuarded<Ring> ring;
 
-  // Of the thread that calls next().
+  // Belongs to the thread that calls next().
   bool handedOut = false;
   Batch batch;
   BatcherCounts totals;
   kj::Vector<kj::String> reports;
 
-  // Last: they use all of the above.
+  // The threads come last in the class, because they use all members above.
   kj::Array<kj::Own<kj::Thread>> threads;
 };
 

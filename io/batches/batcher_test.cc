@@ -17,8 +17,8 @@ namespace {
 
 constexpr ImageShape SHAPE = {1, 6, 6};
 
-// A packed data set by hand: record i of training has label i, and pixels that tell record and
-// place. Those named `bad` hold JPEG files that are none.
+// A packed data set: record i of training has label i, and pixels that encode record and position.
+// Records in `bad` hold bytes that are not a JPEG file.
 struct Packed {
   Scratch scratch;
   DataConfig config;
@@ -53,7 +53,7 @@ struct Packed {
   }
 };
 
-// All bytes of the next `steps` batches: labels and pixels.
+// Returns all bytes of the next `steps` batches: labels and pixels.
 kj::Array<kj::byte> bytesOf(Batcher& batcher, uint steps) {
   kj::Vector<kj::byte> all;
   for (uint i = 0; i < steps; ++i) {
@@ -64,7 +64,7 @@ kj::Array<kj::byte> bytesOf(Batcher& batcher, uint steps) {
   return all.releaseAsArray();
 }
 
-// Labels and pixels of one image each, of the next `steps` batches.
+// Returns labels and pixels of each image of the next `steps` batches.
 kj::Array<kj::Array<kj::byte>> imagesOf(Batcher& batcher, uint steps) {
   kj::Vector<kj::Array<kj::byte>> all;
   for (uint i = 0; i < steps; ++i) {
@@ -113,7 +113,8 @@ TEST_CASE("Batcher: two workers of batch b read what one worker of batch 2b read
   }
 }
 
-TEST_CASE("Batcher: begun at a later step, it goes on as if it had read the earlier ones") {
+TEST_CASE(
+    "Batcher: started at a later step, gives the same batches as if it had read the earlier ones") {
   Packed packed(50, 0);
   auto dataset = packed.open();
   auto batcher = Batcher::training(*dataset, packed.config, 5, 1, 0, 0);
@@ -124,7 +125,7 @@ TEST_CASE("Batcher: begun at a later step, it goes on as if it had read the earl
   CHECK(bytesOf(*batcher, 10) == bytesOf(*later, 10));
 }
 
-TEST_CASE("Batcher: an epoch holds every record once, its pixels as drawn for it") {
+TEST_CASE("Batcher: an epoch holds every record once, with the pixels of its draw") {
   Packed packed(48, 0);
   packed.config.augment.mirror = Mirror::NEVER;
   auto dataset = packed.open();
@@ -140,7 +141,7 @@ TEST_CASE("Batcher: an epoch holds every record once, its pixels as drawn for it
       REQUIRE(record < 48);
       CHECK(!seen[record]);
       seen[record] = true;
-      // The crop's first pixel names its place, the others follow.
+      // The crop's first pixel encodes its position, and the others follow from it.
       uint place = (uint(batch.pixels[i * 16]) - record * 36) % 256;
       moved = moved || place != 0;
       CHECK((place / 6 <= 2 && place % 6 <= 2));
@@ -150,7 +151,9 @@ TEST_CASE("Batcher: an epoch holds every record once, its pixels as drawn for it
   CHECK(moved);
 }
 
-TEST_CASE("Batcher: validation deals all records once, in order, from the centre, and again") {
+TEST_CASE(
+    "Batcher: validation gives all records once, in order, cropped at the centre, and again after "
+    "restart()") {
   Packed packed(8, 43);
   auto dataset = packed.open();
   for (uint workers: {1, 2, 3}) {
@@ -185,7 +188,7 @@ TEST_CASE("Batcher: validation deals all records once, in order, from the centre
   }
 }
 
-TEST_CASE("Batcher: each batch of validation comes once for each of its views") {
+TEST_CASE("Batcher: gives each batch of validation once per view") {
   Packed packed(8, 19);
   auto dataset = packed.open();
   packed.config.validationViews = row(VALIDATION_VIEWS, "mirror_shift")->value;
@@ -204,7 +207,8 @@ TEST_CASE("Batcher: each batch of validation comes once for each of its views") 
         CHECK(batch.isLastView == (&view == &views.back()));
         for (uint i = 0; i < batch.images; ++i) {
           CHECK(batch.labels[i] == int32_t(step * 8 + i));
-          // The crop of 4 from the centre of 6, moved: its first pixel, or its first row's last.
+          // The crop of 4 from the centre of 6, moved. Compares its first pixel, or the last one of
+          // its first row.
           uint place = (1 + view.down) * 6 + 1 + view.right + (view.mirror ? 3 : 0);
           CHECK(uint(batch.pixels[i * 16]) == (batch.labels[i] * 36u + place) % 256);
         }
@@ -214,7 +218,7 @@ TEST_CASE("Batcher: each batch of validation comes once for each of its views") 
   }
 }
 
-TEST_CASE("Batcher: a bad record is told once, however many views are taken of it") {
+TEST_CASE("Batcher: reports a bad record once, however many views it has") {
   const uint bad[] = {3};
   Packed packed(8, 8, bad);
   packed.config.onBadRecord = BadRecordPolicy::SKIP;
@@ -229,7 +233,7 @@ TEST_CASE("Batcher: a bad record is told once, however many views are taken of i
   CHECK(batcher->takeReports().size() == 1);
 }
 
-TEST_CASE("Batcher: held-out records are validated on as validation images are, split or whole") {
+TEST_CASE("Batcher: validates on held-out records as on validation images, split or whole") {
   Packed packed(50, 3);
   packed.config.heldOut = 11;
   auto dataset = packed.open();
@@ -237,7 +241,7 @@ TEST_CASE("Batcher: held-out records are validated on as validation images are, 
   for (uint step = 0; step < 20; ++step) {
     for (auto label: KJ_ASSERT_NONNULL(training->next()).labels) CHECK(label >= 11);
   }
-  // The data set's own, unless it is told otherwise.
+  // The default is the data set's own validation records.
   auto own = Batcher::validation(*dataset, packed.config, 1, 0);
   CHECK(KJ_ASSERT_NONNULL(own->next()).images == 3);
 
@@ -249,7 +253,7 @@ TEST_CASE("Batcher: held-out records are validated on as validation images are, 
       KJ_IF_MAYBE(batch, batcher->next()) {
         for (uint i = 0; i < batch->images; ++i) {
           labels.add(batch->labels[i]);
-          // From the centre, and not mirrored.
+          // Cropped at the centre, and not mirrored.
           CHECK(uint(batch->pixels[i * 16]) == (batch->labels[i] * 36u + 7) % 256);
           CHECK(uint(batch->pixels[i * 16 + 1]) == (batch->labels[i] * 36u + 8) % 256);
         }
@@ -295,7 +299,7 @@ TEST_CASE("Batcher: a row's draw is a function of (seed, pass, record)") {
   for (auto draw: KJ_ASSERT_NONNULL(validation->next()).draws) CHECK(draw == 0);
 }
 
-TEST_CASE("Batcher: validation started over in its middle begins with the first batch") {
+TEST_CASE("Batcher: restart() in the middle of validation begins with the first batch") {
   Packed packed(8, 43);
   auto dataset = packed.open();
   auto batcher = Batcher::validation(*dataset, packed.config, 1, 0);
@@ -304,7 +308,7 @@ TEST_CASE("Batcher: validation started over in its middle begins with the first 
   CHECK(bytesOf(*batcher, 2) == first);
 }
 
-TEST_CASE("Batcher: whole validation gives every worker all records; a part may be empty") {
+TEST_CASE("Batcher: whole validation gives every worker all records, and a part may be empty") {
   Packed packed(8, 5);
   auto dataset = packed.open();
   packed.config.validation = ValidationPart::WHOLE;
@@ -315,7 +319,9 @@ TEST_CASE("Batcher: whole validation gives every worker all records; a part may 
   CHECK(part->next() == nullptr);
 }
 
-TEST_CASE("Batcher: a bad record ends the run when its batch is due, naming record and database") {
+TEST_CASE(
+    "Batcher: a bad record ends the run when its batch is due, and the error names record and "
+    "database") {
   const uint bad[] = {21};
   Packed packed(50, 0, bad);
   auto dataset = packed.open();
@@ -340,7 +346,7 @@ TEST_CASE("Batcher: a bad record ends the run when its batch is due, naming reco
   }
 }
 
-TEST_CASE("Batcher: skipped records are counted and named; the next good one stands in") {
+TEST_CASE("Batcher: counts and names skipped records, and reads the next good one instead") {
   const uint bad[] = {3, 21, 22, 40};
   Packed packed(48, 48, bad);
   packed.config.onBadRecord = BadRecordPolicy::SKIP;
@@ -358,7 +364,7 @@ TEST_CASE("Batcher: skipped records are counted and named; the next good one sta
   }
   CHECK(runs[0] == runs[1]);
 
-  // Without bad records the labels of a batch would be those of the stream.
+  // Without bad records a batch would have the labels of the stream.
   auto batcher = Batcher::training(*dataset, packed.config, 5, 1, 0, 0);
   Stream stream(packed.config, 48, 5, 1, 0);
   Stream::Place places[8];
@@ -388,7 +394,9 @@ TEST_CASE("Batcher: skipped records are counted and named; the next good one sta
   CHECK(validation->counts().badRecords == 4);
 }
 
-TEST_CASE("Batcher: bytes, and what was drawn for them, come to the pixels; so with bad records") {
+TEST_CASE(
+    "Batcher: bytes with their draws give the same pixels as the form PIXELS, also with bad "
+    "records") {
   const uint bad[] = {3, 21, 22, 40};
   Packed packed(48, 11, bad);
   packed.config.onBadRecord = BadRecordPolicy::SKIP;
@@ -427,7 +435,8 @@ TEST_CASE("Batcher: bytes, and what was drawn for them, come to the pixels; so w
       Batcher::validation(*dataset, packed.config, 1, 0, bytes()), 2);
 }
 
-TEST_CASE("Batcher: numbers are the records of the pixels, with the labels that were given") {
+TEST_CASE(
+    "Batcher: the form NUMBERS has the same records as PIXELS, with the labels that were given") {
   Packed packed(48, 0);
   auto dataset = packed.open();
   int32_t labels[48];
@@ -446,7 +455,7 @@ TEST_CASE("Batcher: numbers are the records of the pixels, with the labels that 
   }
 }
 
-TEST_CASE("Batcher: a batch without any good record is an error even if they may be skipped") {
+TEST_CASE("Batcher: a batch without any good record is an error, even if bad ones may be skipped") {
   const uint bad[] = {0, 1, 2, 3};
   Packed packed(4, 0, bad);
   packed.config.onBadRecord = BadRecordPolicy::SKIP;
@@ -457,7 +466,9 @@ TEST_CASE("Batcher: a batch without any good record is an error even if they may
   }).startsWith("step 0 has no record that can be read; the first: record "));
 }
 
-TEST_CASE("Batcher: an image smaller than the crop is named, and the crop, not a bad record") {
+TEST_CASE(
+    "Batcher: the error about an image smaller than the crop names both, and is not about a bad "
+    "record") {
   Packed packed(20, 0);
   packed.config.augment.crop = 4;
   auto writer = RecordWriter::create(packed.scratch.path(TRAINING_FILE));
@@ -481,7 +492,7 @@ TEST_CASE("Batcher: an image smaller than the crop is named, and the crop, not a
   CHECK(firstImages(*dataset, packed.config, 5).size() == 5 * 16);
 }
 
-TEST_CASE("Batcher: it ends at any time, full, untouched or in the middle") {
+TEST_CASE("Batcher: can be destroyed at any time, whether full, untouched or half read") {
   Packed packed(50, 50);
   auto dataset = packed.open();
   packed.config.readerThreads = 8;

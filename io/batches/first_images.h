@@ -1,4 +1,4 @@
-// io/batches/first_images.h: the first training images, as what is made before training needs them.
+// io/batches/first_images.h: the first training images, for initial parameters that depend on them.
 #pragma once
 
 #include <kj/array.h>
@@ -7,10 +7,11 @@
 
 namespace io {
 
-// The first `count` training images, or as many as there are: N×C×H×W of dataset.batchShape(), as
-// in a batch but un-augmented: cropped at the centre, not mirrored. Records that are held out are
-// none of them; a bad one is left out, or thrown over as data.on_bad_record says. The same for all
-// workers; empty for 0, else at least one image, or it throws.
+// Returns the first `count` training images, or all if there are fewer: N×C×H×W of
+// dataset.batchShape(). They are as in a batch, but cropped at the centre and not mirrored. Leaves
+// out records that are held out. A bad record is left out, or throws, by data.on_bad_record. All
+// workers get the same images. For count 0 the result is empty; otherwise it throws if there is no
+// image.
 kj::Array<float> firstImages(const Dataset& dataset, const DataConfig& config, uint64_t count);
 
 }  // namespace io

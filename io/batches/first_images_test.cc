@@ -13,7 +13,7 @@ namespace {
 constexpr ImageShape SHAPE = {1, 6, 6};
 constexpr size_t CROPPED = 4 * 4;
 
-// Twelve images by hand, of which number 2 is bad; cropped to 4×4 and mirrored in training.
+// Twelve images, of which number 2 is bad. They are cropped to 4×4 and mirrored in training.
 struct Packed {
   Scratch scratch;
   DataConfig config;
@@ -46,22 +46,21 @@ struct Packed {
 
 }  // namespace
 
-TEST_CASE("First images: they are those that validation would see of the same records") {
+TEST_CASE("firstImages: gives the pixels that validation would see of the same records") {
   Packed packed;
   auto dataset = packed.open();
   auto images = firstImages(*dataset, packed.config, 5);
-  // One of the five is bad.
+  // One of the first five is bad.
   REQUIRE(images.size() == 4 * CROPPED);
   auto validation = Batcher::validation(*dataset, packed.config, 1, 0);
   auto& batch = KJ_ASSERT_NONNULL(validation->next());
   REQUIRE(batch.images == 3);
   CHECK(images.slice(0, 3 * CROPPED) == batch.pixels.slice(0, 3 * CROPPED));
-  // Row 1, column 1 of image 4, at half size.
+  // Row 1, column 1 of image 4, scaled by a half.
   CHECK(images[3 * CROPPED] == (4 * 10 + 7) * 0.5f);
 }
 
-TEST_CASE(
-    "First images: records held out are none of them, and there may be fewer than asked for") {
+TEST_CASE("firstImages: leaves out held-out records, and may give fewer images than asked for") {
   Packed packed;
   packed.config.heldOut = 4;
   auto dataset = packed.open();
@@ -71,7 +70,7 @@ TEST_CASE(
   CHECK(firstImages(*dataset, packed.config, 0).size() == 0);
 }
 
-TEST_CASE("First images: a bad record ends the run where it should") {
+TEST_CASE("firstImages: a bad record ends the run if the policy says so") {
   Packed packed;
   packed.config.onBadRecord = BadRecordPolicy::FAIL;
   auto dataset = packed.open();

@@ -18,7 +18,7 @@ DataConfig configOf(uint batchSize, TrainingPart part = TrainingPart::SPLIT,
   return config;
 }
 
-// The first `count` places of a worker's stream.
+// Returns the first `count` places of a worker's stream.
 kj::Array<Stream::Place> placesOf(const DataConfig& config, uint64_t records, uint64_t seed,
     uint workers, uint rank, size_t count) {
   Stream stream(config, records, seed, workers, rank);
@@ -29,14 +29,14 @@ kj::Array<Stream::Place> placesOf(const DataConfig& config, uint64_t records, ui
   return result;
 }
 
-// The first `count` places of the stream as one worker of batch 1 reads them.
+// Returns the first `count` places of the stream as one worker of batch 1 reads them.
 kj::Array<Stream::Place> serial(uint64_t records, uint64_t seed, size_t count) {
   return placesOf(configOf(1), records, seed, 1, 0, count);
 }
 
 }  // namespace
 
-TEST_CASE("Stream: every pass holds every record once, in an order of its own") {
+TEST_CASE("Stream: every pass holds every record once, in its own order") {
   auto all = serial(100, 7, 300);
   uint sameAsBefore = 0;
   for (uint pass = 0; pass < 3; ++pass) {
@@ -60,7 +60,7 @@ TEST_CASE("Stream: the order depends on the seed alone") {
 
 TEST_CASE("Stream: W workers of batch b read what one worker of batch W·b reads") {
   for (uint workers: {1, 2, 3}) {
-    // 47 records: batches cross the ends of passes.
+    // With 47 records, batches cross the ends of passes.
     auto all = serial(47, 3, 5 * 8 * workers);
     for (uint rank = 0; rank < workers; ++rank) {
       Stream stream(configOf(8), 47, 3, workers, rank);
@@ -74,7 +74,8 @@ TEST_CASE("Stream: W workers of batch b read what one worker of batch W·b reads
   }
 }
 
-TEST_CASE("Stream: a batch may be larger than the data set, and steps may be asked in any order") {
+TEST_CASE(
+    "Stream: a batch may be larger than the data set, and steps may be asked for in any order") {
   auto all = serial(5, 9, 64);
   Stream stream(configOf(16), 5, 9, 1, 0);
   Stream::Place batch[16];
@@ -91,7 +92,7 @@ TEST_CASE("Stream: an epoch ends after floor(e·N / (W·b)) steps") {
   CHECK(Stream::stepsUntilEndOf(8, config, 50000, 2) == 1562);
 }
 
-TEST_CASE("Stream: where every worker reads all records, it ends after floor(e·N / b)") {
+TEST_CASE("Stream: an epoch ends after floor(e·N / b) steps if every worker reads all records") {
   for (auto part: {TrainingPart::WHOLE, TrainingPart::SAME}) {
     auto config = configOf(128, part);
     CHECK(Stream::stepsUntilEndOf(1, config, 50000, 2) == 390);
@@ -99,14 +100,14 @@ TEST_CASE("Stream: where every worker reads all records, it ends after floor(e·
   }
 }
 
-TEST_CASE("Stream: with \"same\" every worker reads what one worker alone reads") {
+TEST_CASE("Stream: with \"same\" every worker reads what a single worker reads") {
   auto all = serial(47, 3, 96);
   for (uint rank = 0; rank < 3; ++rank) {
     CHECK(placesOf(configOf(8, TrainingPart::SAME), 47, 3, 3, rank, 96) == all);
   }
 }
 
-TEST_CASE("Stream: with \"whole\" every worker reads all records, in an order of its own") {
+TEST_CASE("Stream: with \"whole\" every worker reads all records, each in its own order") {
   auto config = configOf(5, TrainingPart::WHOLE);
   auto first = placesOf(config, 50, 3, 3, 0, 100);
   CHECK(first == serial(50, 3, 100));
@@ -123,13 +124,13 @@ TEST_CASE("Stream: with \"whole\" every worker reads all records, in an order of
       }
       CHECK(same < 10);
     }
-    // It depends on the rank, not on how many workers there are.
+    // The order depends on the rank, not on the number of workers.
     CHECK(placesOf(config, 50, 3, 5, rank, 100) == places);
   }
   CHECK(placesOf(config, 50, 3, 3, 1, 100) != placesOf(config, 50, 3, 3, 2, 100));
 }
 
-TEST_CASE("Stream: a stored order is that of the records, in every pass") {
+TEST_CASE("Stream: with a stored order every pass has the order of the records") {
   for (auto part: {TrainingPart::SPLIT, TrainingPart::WHOLE, TrainingPart::SAME}) {
     auto places = placesOf(configOf(5, part, RecordOrder::STORED), 25, 3, 1, 0, 75);
     for (uint i = 0; i < 75; ++i) CHECK(places[i] == Stream::Place{i % 25, i / 25});
@@ -139,7 +140,7 @@ TEST_CASE("Stream: a stored order is that of the records, in every pass") {
   for (uint i = 0; i < 15; ++i) CHECK(second[i].record == i / 5 * 10 + 5 + i % 5);
 }
 
-TEST_CASE("Stream: records held out are never read, and the order is that of the others alone") {
+TEST_CASE("Stream: held-out records are never read, and do not change the order of the others") {
   auto config = configOf(1);
   config.heldOut = 7;
   auto places = placesOf(config, 57, 3, 1, 0, 100);

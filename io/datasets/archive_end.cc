@@ -20,21 +20,21 @@ namespace io {
 namespace {
 
 constexpr size_t BLOCK_BYTES = size_t(1) << 20;
-// The end mark of a tar is two blocks of zeros, of which some programs write one.
+// A tar ends in two blocks of zeros. Some programs write only one.
 constexpr uint64_t END_MARK_BYTES = 512;
 
 [[noreturn]] void refuse(kj::StringPtr path, kj::StringPtr cause) {
   configs::fail("cannot read ", path, ": ", cause, "; is the file whole? get it again");
 }
 
-// Takes the unpacked bytes of a tar from its first.
+// Checks the end of a tar. It takes all unpacked bytes of the tar, from the first one.
 class TarEnd {
 public:
-  // `end` is where its end mark begins; messages put `ofWhat` behind such numbers.
+  // `end` is where the end mark begins. Messages print `ofWhat` after such numbers.
   TarEnd(kj::StringPtr path, uint64_t end, kj::StringPtr ofWhat)
       : path(path), end(end), ofWhat(ofWhat) {}
 
-  // The next `bytes`, of which those before the end do not matter.
+  // Takes the next `bytes`. Bytes before the end mark are not checked.
   void add(kj::ArrayPtr<const kj::byte> bytes) {
     for (uint64_t i = at < end ? kj::min(end - at, uint64_t(bytes.size())) : 0; i < bytes.size();
          ++i) {
@@ -60,7 +60,7 @@ private:
 
 using Take = kj::FunctionParam<void(kj::ArrayPtr<const kj::byte>)>;
 
-// Gives all unpacked bytes of a gzip file; zlib checks the checksum.
+// Passes all unpacked bytes of a gzip file to `take`. zlib checks the checksum.
 void unpackGzip(kj::StringPtr path, Take take) {
   auto file = ::gzopen(path.cStr(), "rb");
   if (file == nullptr) refuse(path, strerror(errno));
@@ -70,10 +70,10 @@ void unpackGzip(kj::StringPtr path, Take take) {
     int n = ::gzread(file, buffer.begin(), buffer.size());
     int error = Z_OK;
     auto words = ::gzerror(file, &error);
-    // Z_BUF_ERROR: it ends early.
+    // Z_BUF_ERROR: the file ends early.
     if (n < 0 || error != Z_OK) {
       kj::StringPtr cause = error == Z_ERRNO ? strerror(errno) : words;
-      // Zlib puts the path before its words.
+      // zlib puts the path before its message.
       auto begin = kj::str(path, ": ");
       refuse(path, cause.startsWith(begin) ? cause.slice(begin.size()) : cause);
     }
@@ -103,7 +103,7 @@ void unpack(kj::StringPtr path, Take take) {
   }
 }
 
-// A tar that is not compressed: only its end is read.
+// For a tar without compression. Reads only its end.
 void readFrom(kj::StringPtr path, int fd, uint64_t from, Take take) {
   auto buffer = kj::heapArray<kj::byte>(BLOCK_BYTES);
   for (;;) {

@@ -10,7 +10,7 @@
 
 namespace io {
 
-TEST_CASE("Members: names beyond ASCII are read, whether or not the zip says that they are UTF-8") {
+TEST_CASE("Members: reads names beyond ASCII, whether or not the zip says that they are UTF-8") {
   Scratch scratch;
   const kj::StringPtr names[] = {"Äpfel/1.jpg", "b/日本.jpg", "c/3.jpg"};
   for (bool utf8: {false, true}) {
@@ -75,7 +75,7 @@ TEST_CASE("Members: a tar of Unicode names gives them as a zip does, those of ha
   CHECK(contents(scratch.path("x.tar")) == "K\xc3\xa4se.jpg=x \xc3\xb6.jpg=x");
 }
 
-TEST_CASE("Members: a name that is not valid UTF-8 is read as its bytes, or counted") {
+TEST_CASE("Members: reads a name that is not valid UTF-8 as its bytes, or counts it") {
   Scratch scratch;
   // Latin-1.
   const kj::StringPtr names[] = {"a.jpg", "\xc4pfel.jpg", "b.jpg"};
@@ -95,7 +95,7 @@ TEST_CASE("Members: a name that is not valid UTF-8 is read as its bytes, or coun
         "entry 2 (its name is not valid, or this machine has no UTF-8 locale)");
 }
 
-TEST_CASE("Members: reading an archive leaves the locale of the program as it was") {
+TEST_CASE("Members: reading an archive does not change the locale of the program") {
   Scratch scratch;
   const kj::StringPtr names[] = {"Äpfel.jpg"};
   auto before = ::uselocale(locale_t(0));

@@ -22,16 +22,17 @@ namespace io {
 
 namespace {
 
-// What libarchive asks of the disk at a time: large enough that a network disk is not slow.
+// How many bytes libarchive reads at a time: so many that a network disk is not slow.
 constexpr size_t BLOCK_BYTES = size_t(1) << 20;
 
 // An entry of an archive.
 struct Entry {
-  unsigned type;                 // AE_IFREG, …; 0 where the archive does not say
-  kj::Maybe<kj::String> name;    // null: it cannot be read
-  kj::String written;            // of a tar: the name's bytes in the archive
-  kj::Maybe<kj::String> target;  // of a hard link without content of its own: the file it names
-  int64_t size;                  // 0: not known
+  unsigned type;               // AE_IFREG, …; 0 if the archive does not say
+  kj::Maybe<kj::String> name;  // null if it cannot be read
+  kj::String written;          // of a tar: the name's bytes in the archive
+  // of a hard link without content of its own: the file that it links to
+  kj::Maybe<kj::String> target;
+  int64_t size;  // 0: unknown
 };
 
 // An archive open for reading.
@@ -46,7 +47,7 @@ public:
     archive_read_support_filter_all(handle);
     if (content == Content::RAW) {
       archive_read_support_format_raw(handle);
-      // Otherwise an empty file is an error.
+      // Without this call, an empty file is an error.
       archive_read_support_format_empty(handle);
     } else if (content == Content::TAR) {
       archive_read_support_format_tar(handle);
@@ -54,7 +55,7 @@ public:
       archive_read_support_format_all(handle);
     }
     KJ_ON_SCOPE_FAILURE(archive_read_free(handle));
-    // Libarchive would not say why it cannot.
+    // If libarchive opened the file, it would not say why it cannot.
     int fd = ::open(path.cStr(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) configs::fail("cannot open ", path, ": ", strerror(errno));
     file = kj::AutoCloseFd(fd);
@@ -67,7 +68,7 @@ public:
   ~Archive() noexcept(false) { archive_read_free(handle); }
   KJ_DISALLOW_COPY(Archive);
 
-  // The next entry, of whatever type.
+  // Returns the next entry, of any type.
   kj::Maybe<Entry> next() {
     // In no other locale libarchive gives a name of most formats that has a character beyond ASCII.
     // A name in a tar it then gives as it is written, with a warning if it should be UTF-8.
@@ -80,7 +81,8 @@ public:
       if (!checked && content != Content::RAW) checkWhole();
       return nullptr;
     }
-    // A warning is about an attribute: its name, which is null then, or one that we do not use.
+    // A warning is about an attribute: about the name, which is null then, or about one that we do
+    // not use.
     if (result != ARCHIVE_OK && result != ARCHIVE_WARN) {
       configs::fail("cannot read ", path, ": ", cause(), "; is the file whole? get it again");
     }
@@ -102,7 +104,7 @@ public:
         kj::mv(target), size};
   }
 
-  // Throws what begins with a verb.
+  // What it throws begins with a verb.
   kj::Array<kj::byte> read(int64_t sizeHint, size_t bytesMax) {
     auto refuse = [&]() { configs::fail("has more than the ", bytesMax, " bytes that are read"); };
     if (isEncrypted) configs::fail("is encrypted: unpack the archive with its password");
@@ -118,7 +120,7 @@ public:
     }
   }
 
-  // Bytes of the file read so far.
+  // Returns how many bytes of the file were read so far.
   uint64_t done() const { return archive_filter_bytes(handle, -1); }
 
 private:
@@ -127,8 +129,8 @@ private:
     return words == nullptr ? "it is damaged" : words;
   }
 
-  // Libarchive takes a tar that stops between two entries for a whole one, and does not look at the
-  // checksum of a gzip file.
+  // libarchive accepts a tar that stops between two entries, and does not check the checksum of a
+  // gzip file.
   void checkWhole() {
     kj::Maybe<uint64_t> tarEnd;
     bool isTar = (archive_format(handle) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_TAR;
@@ -158,7 +160,7 @@ bool isTar(kj::StringPtr path) {
   return hasEntry;
 }
 
-// An archive's hard links, by the file that each of them names.
+// The hard links of an archive, by the file that each one links to.
 class HardLinks {
 public:
   void add(kj::String name, kj::String target) {
@@ -169,7 +171,7 @@ public:
 
   bool empty() const { return order.size() == 0; }
 
-  // The links to the file `name`, each once over all calls.
+  // Returns the links to the file `name`. Over all calls, each link is returned once.
   kj::Array<kj::String> take(kj::StringPtr name) {
     if (!grouped) group();
     KJ_IF_MAYBE(links, byFile.find(name)) {
@@ -180,7 +182,7 @@ public:
     return nullptr;
   }
 
-  // The links that nobody has taken: they name no file.
+  // Returns the links that nobody has taken. The archive does not have their files.
   kj::Array<kj::String> takeRest() {
     if (!grouped) group();
     kj::Vector<kj::String> rest;
@@ -194,7 +196,7 @@ public:
   kj::StringPtr targetOf(kj::StringPtr name) const { return KJ_ASSERT_NONNULL(targets.find(name)); }
 
 private:
-  // A link may name a link.
+  // A link may point to a link.
   kj::StringPtr fileOf(kj::StringPtr name) const {
     for (size_t steps = 0; steps <= order.size(); ++steps) {
       KJ_IF_MAYBE(target, targets.find(name)) {
@@ -239,8 +241,8 @@ kj::StringPtr wordFor(unsigned type) {
   }
 }
 
-// Goes over the archive once, and a second time if it holds hard links: what they name may come
-// before them, and nothing that was read is kept.
+// Reads the archive once, and a second time if it holds hard links. The file of a link may come
+// before it, and this class keeps no content.
 class ArchiveMembers final: public Members {
 public:
   explicit ArchiveMembers(kj::StringPtr path)
@@ -307,7 +309,7 @@ public:
   uint64_t total() const override { return links.empty() ? bytes : 2 * bytes; }
 
 private:
-  // Whether `entry` is one to return from the first pass; then `name` is its name.
+  // Whether the first pass returns `entry`. Then `name` is its name.
   bool isFile(Entry& entry) {
     ++position;
     if (entry.type == AE_IFDIR) return false;
@@ -320,7 +322,7 @@ private:
     }
     if (content == Archive::Content::TAR) addForm(name, entry.written);
     KJ_IF_MAYBE(target, entry.target) {
-      // Also a hidden one: another link may name it.
+      // A hidden file is added too, because a link may point to it.
       links.add(kj::mv(name), kj::mv(*target));
       return false;
     }
@@ -335,7 +337,8 @@ private:
     if (hiddenPartOf(path) == nullptr) forms.add(withoutSlash(path), withoutSlash(written));
   }
 
-  // Whether `path` is passed over as hidden; then it is counted. A hidden folder is counted once.
+  // Whether `path` is hidden and therefore skipped. Counts it then. A hidden folder is counted
+  // once.
   bool isHidden(kj::StringPtr path) {
     KJ_IF_MAYBE(part, hiddenPartOf(path)) {
       if (!hiddenNames.contains(*part)) {
@@ -363,7 +366,7 @@ private:
   NameForms forms;
   kj::Maybe<Archive> archive;
   uint64_t bytes = 0;
-  uint64_t position = 0;  // of the entry, from 1
+  uint64_t position = 0;  // of the entry, counted from 1
   kj::String name;
   int64_t size = 0;
   LeftOut others;
@@ -374,9 +377,10 @@ private:
   HardLinks links;
   bool secondPass = false;
   bool ended = false;
-  kj::Array<kj::String> linksHere;  // to the entry of the second pass; at its end, to none
+  // to the entry of the second pass; after its end, to missing files
+  kj::Array<kj::String> linksHere;
   size_t linkPosition = 0;
-  // What reading that entry gave.
+  // The content of that entry, or the error of reading it.
   kj::Maybe<kj::Array<kj::byte>> linked;
   kj::Maybe<kj::Exception> problem;
 };

@@ -31,7 +31,7 @@ TEST_CASE("Members: archives of every kind give their files in order, without a 
   for (auto& path: {&tar, &xz, &zip}) CHECK(contents(*path) == "b/x.txt=./b/x.txt a's.txt=a's.txt");
 }
 
-TEST_CASE("Members: a folder gives its files sorted by path, hidden ones left out") {
+TEST_CASE("Members: a folder gives its files sorted by path, without hidden ones") {
   Scratch scratch;
   scratch.write("f/b.txt", kj::StringPtr("1").asBytes());
   scratch.write("f/a/c.txt", kj::StringPtr("2").asBytes());
@@ -39,7 +39,7 @@ TEST_CASE("Members: a folder gives its files sorted by path, hidden ones left ou
   CHECK(contents(scratch.path("f")) == "a/c.txt=2 b.txt=1");
 }
 
-TEST_CASE("Members: a file larger than allowed, and what is no archive, are refused") {
+TEST_CASE("Members: refuses a file that is too large, and a path that is not an archive") {
   Scratch scratch;
   auto tar = scratch.path("x.tar");
   const kj::StringPtr names[] = {"0123456789"};
@@ -56,7 +56,8 @@ TEST_CASE("Members: a file larger than allowed, and what is no archive, are refu
         kj::str("there is no folder or archive at ", scratch.path("none")));
 }
 
-TEST_CASE("Members: an archive that cannot be opened says why, and one cut at its start asks") {
+TEST_CASE(
+    "Members: says why an archive cannot be opened, and asks about one that is cut at its start") {
   Scratch scratch;
   const kj::StringPtr names[] = {"0123456789"};
   auto tar = scratch.path("x.tar.gz");
@@ -73,10 +74,10 @@ TEST_CASE("Members: an archive that cannot be opened says why, and one cut at it
   CHECK(thrownBy([&]() { contents(tar); }) == kj::str("cannot open ", tar, ": Permission denied"));
 }
 
-TEST_CASE("Members: a file that is encrypted says so") {
+TEST_CASE("Members: says that a file is encrypted") {
   Scratch scratch;
   auto zip = zipOf({"a.jpg"_kj}, false);
-  // The lowest bit of the flags, in the header of the file and in the directory.
+  // The lowest bit of the flags says it, in the header of the file and in the directory.
   zip[6] |= 1;
   const kj::byte DIRECTORY[] = {0x50, 0x4b, 0x01, 0x02};
   auto entry = static_cast<kj::byte*>(memmem(zip.begin(), zip.size(), DIRECTORY, 4));
@@ -88,9 +89,9 @@ TEST_CASE("Members: a file that is encrypted says so") {
         "is encrypted: unpack the archive with its password");
 }
 
-TEST_CASE("Members: a file of absurd size, or one that ends early, is refused by name") {
+TEST_CASE("Members: refuses by name a file of absurd size, or one that ends early") {
   Scratch scratch;
-  // A header of tar (POSIX 1003.1, ustar) that says 8 GiB, and nothing behind it.
+  // A tar header (POSIX 1003.1, ustar) that says 8 GiB, with nothing after it.
   char header[512] = "x.jpg";
   auto field = [&](size_t at, kj::StringPtr text) {
     memcpy(header + at, text.begin(), text.size());
@@ -117,7 +118,7 @@ TEST_CASE("Members: a file of absurd size, or one that ends early, is refused by
   CHECK(message.endsWith("; is the file whole? get it again"));
 }
 
-TEST_CASE("Members: a tar without its end mark, or with a header of zeros, is refused") {
+TEST_CASE("Members: refuses a tar without its end mark, or with a header of zeros") {
   Scratch scratch;
   auto tar = scratch.path("x.tar");
   writeTar(tar, {"a=one"_kj, "b=two"_kj, "c=three"_kj});
@@ -135,7 +136,7 @@ TEST_CASE("Members: a tar without its end mark, or with a header of zeros, is re
                 ": its end mark is at byte 1024, but data follow at byte 1536; ")));
 }
 
-TEST_CASE("Members: data behind the end mark of a tar are refused, packed or not") {
+TEST_CASE("Members: refuses data after the end mark of a tar, compressed or not") {
   Scratch scratch;
   writeTar(scratch.path("x.tar"), {"a=one"_kj});
   writeTar(scratch.path("y.tar"), {"b=two"_kj});
@@ -156,14 +157,14 @@ TEST_CASE("Members: data behind the end mark of a tar are refused, packed or not
       refusal(packed), "at byte 1024 of the unpacked archive, but data follow at byte 2048; "));
   auto rubbish = made("rubbish.tar", "(cat x.tar; echo rubbish) >rubbish.tar");
   CHECK(tests::contains(refusal(rubbish), "data follow at byte 2048; "));
-  // What tar itself puts together has one end mark, with as many zeros behind it as it likes.
+  // Archives that tar joins have one end mark, and any number of zeros after it.
   CHECK(contents(made("added.tar", "cp x.tar added.tar && tar -A -f added.tar y.tar")) ==
         "a=one b=two");
   CHECK(
       contents(made("padded.tar", "cp x.tar padded.tar && truncate -s 1M padded.tar")) == "a=one");
 }
 
-TEST_CASE("Members: a compressed tar without its end mark is refused") {
+TEST_CASE("Members: refuses a compressed tar without its end mark") {
   Scratch scratch;
   auto tar = scratch.path("x.tar");
   writeTar(tar, {"a=one"_kj, "b=two"_kj, "c=three"_kj});
@@ -179,7 +180,7 @@ TEST_CASE("Members: a compressed tar without its end mark is refused") {
   }
 }
 
-TEST_CASE("Members: a gzip file whose checksum is wrong is refused") {
+TEST_CASE("Members: refuses a gzip file whose checksum is wrong") {
   Scratch scratch;
   auto packed = scratch.path("x.tar.gz");
   const kj::StringPtr names[] = {"some text"};
@@ -194,7 +195,7 @@ TEST_CASE("Members: a gzip file whose checksum is wrong is refused") {
         kj::str("cannot read ", packed, ": incorrect data check; is the file whole? get it again"));
 }
 
-TEST_CASE("Members: hard links in a tar come last, with the content of the files they name") {
+TEST_CASE("Members: hard links of a tar come last, with the content of their files") {
   Scratch scratch;
   auto tar = scratch.path("x.tar");
   writeTar(tar, {"./b.jpg=two"_kj, "c.jpg+./b.jpg"_kj, "a.jpg=one"_kj, "d.jpg+a.jpg"_kj,
@@ -202,7 +203,7 @@ TEST_CASE("Members: hard links in a tar come last, with the content of the files
   CHECK(contents(tar) == "b.jpg=two a.jpg=one f.jpg=six c.jpg=two e.jpg=two d.jpg=one");
 }
 
-TEST_CASE("Members: a hard link to a file that the archive lacks is named, and cannot be read") {
+TEST_CASE("Members: names a hard link to a file that the archive lacks, and cannot read it") {
   Scratch scratch;
   auto tar = scratch.path("x.tar");
   writeTar(tar, {"a.jpg+none.jpg"_kj, "b.jpg=two"_kj, "c.jpg+d.jpg"_kj, "d.jpg+c.jpg"_kj});
@@ -211,13 +212,13 @@ TEST_CASE("Members: a hard link to a file that the archive lacks is named, and c
   CHECK(KJ_ASSERT_NONNULL(members->next()) == "a.jpg");
   CHECK(thrownBy([&]() { members->read(100); }) ==
         kj::str("is a hard link to none.jpg, which is not a file of ", tar));
-  // Two that name each other.
+  // Two links that point to each other.
   CHECK(KJ_ASSERT_NONNULL(members->next()) == "c.jpg");
   CHECK(KJ_ASSERT_NONNULL(members->next()) == "d.jpg");
   CHECK(members->next() == nullptr);
 }
 
-TEST_CASE("Members: entries that are neither files nor folders are counted and named") {
+TEST_CASE("Members: counts and names entries that are neither files nor folders") {
   Scratch scratch;
   auto tar = scratch.path("x.tar");
   writeTar(tar, {"a.jpg=one"_kj, "link.jpg>a.jpg"_kj, "pipe|"_kj});
@@ -228,7 +229,7 @@ TEST_CASE("Members: entries that are neither files nor folders are counted and n
   CHECK(members->notRegular().names() == "link.jpg (a symbolic link), pipe (a pipe)");
 }
 
-TEST_CASE("Members: after a file that is too large, the next one is read") {
+TEST_CASE("Members: reads the next file after one that is too large") {
   Scratch scratch;
   auto tar = scratch.path("x.tar");
   writeTar(tar, {"a=0123456789"_kj, "b=next"_kj, "c+a"_kj, "d+a"_kj, "e+b"_kj});
@@ -247,7 +248,7 @@ TEST_CASE("Members: after a file that is too large, the next one is read") {
   CHECK(kj::strArray(all, " ") == "a=? b=next c=? d=? e=next");
 }
 
-TEST_CASE("readUnpacked: unpacks a compressed file and leaves another as it is") {
+TEST_CASE("readUnpacked: unpacks a compressed file, and leaves another file as it is") {
   Scratch scratch;
   auto packed = scratch.path("x.gz");
   const kj::StringPtr names[] = {"some text"};

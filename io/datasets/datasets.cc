@@ -40,7 +40,7 @@ void makeFolders(const DataConfig& config, kj::StringPtr path) {
     auto folder = kj::heapString(path.slice(0, i));
     if (::mkdir(folder.cStr(), 0777) == 0) continue;
     int error = errno;
-    // On the way to a folder that is there, others may not be ours to make.
+    // On the way to an existing folder, others may be missing that we may not make.
     if (pathKind(folder) == PathKind::FOLDER) continue;
     if (error == EEXIST) failInTheWay(config, folder);
     configs::fail("cannot make the folder ", folder, ": ", strerror(error), "; set ",
@@ -54,7 +54,7 @@ void removeFolder(kj::StringPtr path) {
   filesystem->getRoot().remove(filesystem->getCurrentPath().evalNative(path));
 }
 
-// Size and time of last change: what tells that a file is another one.
+// Size and time of the last change. If they differ, the file is another one.
 kj::String identityOf(kj::StringPtr path) {
   struct stat status;
   if (::stat(path.cStr(), &status) != 0) {
@@ -63,14 +63,14 @@ kj::String identityOf(kj::StringPtr path) {
   return kj::str(status.st_size, " ", status.st_mtim.tv_sec, ".", status.st_mtim.tv_nsec);
 }
 
-// The folder in the cache: a name that is another one whenever the records would be others.
+// Returns the name of the folder in the cache. It changes whenever the records would change.
 kj::String cacheName(const DataConfig& config) {
   Sha256 sum;
   auto add = [&](kj::StringPtr line) {
     sum.update(line.asBytes());
     sum.update(kj::StringPtr("\n").asBytes());
   };
-  // To be counted up when the import of the same files gives other records or other warnings.
+  // Increase this number when the import of the same files gives other records or other warnings.
   add(config.dataset->source->format == DatasetSource::FOLDER ? "import 6" : "import 1");
   auto encoding = configs::nameIn(ENCODINGS, config.encoding);
   add(kj::str(config.dataset->name, " ", encoding, " ", config.resizeShortSide));
@@ -88,20 +88,21 @@ kj::String cacheName(const DataConfig& config) {
         add(name);
         add(identityOf(kj::str(place.images, "/", name)));
       }
-      // What is left out is told of, so another import is due when that changes.
+      // The warnings about skipped files depend on these lists. A change in them needs another
+      // import.
       for (auto list: {&below.notRegular, &below.unreadable, &below.hidden}) {
         add(kj::str(list->size()));
         for (auto& name: *list) add(name);
       }
     }
   }
-  // 64 bits: two that meet would be the first.
+  // 64 bits are enough: no two data sets of one user will have the same.
   auto digest = kj::encodeHex(sum.finish());
   return kj::str(config.dataset->name, "-", encoding, "-", digest.slice(0, 16));
 }
 
-// Holds the lock of `path` until destroyed; the file stays. A lock of flock() belongs to the opened
-// file, so it also keeps threads of one process apart.
+// Takes the lock of `path`, which lasts until the result is destroyed. The file stays. A lock of
+// flock() belongs to the open file, and therefore also keeps threads of one process apart.
 kj::AutoCloseFd lock(kj::StringPtr path, Progress& progress) {
   int fd = ::open(path.cStr(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (fd < 0) {
@@ -116,8 +117,8 @@ kj::AutoCloseFd lock(kj::StringPtr path, Progress& progress) {
   return owned;
 }
 
-// The sentences on what an import left out, one per line, beside its databases. There is no such
-// file if it left out nothing.
+// A file with the sentences on what an import left out, one per line, beside its databases. Absent
+// if the import left out nothing.
 constexpr kj::StringPtr LEFT_OUT_FILE = "left_out.txt"_kj;
 constexpr size_t LEFT_OUT_BYTES_MAX = size_t(1) << 30;
 
@@ -134,7 +135,7 @@ void writeLeftOut(kj::StringPtr folder, kj::ArrayPtr<const kj::String> sentences
   });
 }
 
-// As Dataset::leftOut() returns them.
+// Reads them as Dataset::leftOut() returns them.
 kj::Array<kj::String> readLeftOut(kj::StringPtr folder) {
   constexpr size_t SENTENCES_MAX = 5;
   auto path = kj::str(folder, "/", LEFT_OUT_FILE);
@@ -149,7 +150,8 @@ kj::Array<kj::String> readLeftOut(kj::StringPtr folder) {
     }
     begin = end + 1;
   }
-  // A sentence on a single hidden one would take as much room as that one.
+  // If only one sentence is hidden, a sentence about that fact would take as much room as the
+  // hidden one.
   if (count > SENTENCES_MAX + 1) {
     sentences[SENTENCES_MAX] =
         kj::str(count - SENTENCES_MAX, " more sentences on what the import left out: see ", path);
@@ -167,11 +169,11 @@ bool hasFile(kj::StringPtr folder, kj::StringPtr name) {
   return pathKind(kj::str(folder, "/", name)) == PathKind::FILE;
 }
 
-// Lies in a folder while an import writes it: without it, the folder is somebody else's.
+// This file lies in a folder while an import writes it. A folder without it is not ours.
 constexpr kj::StringPtr UNFINISHED_FILE = "unfinished"_kj;
 
-// Removes all from the folder `part`, which an import that was killed has left, and marks it as
-// that of an import. Throws if anybody else has put something there.
+// Removes everything that a killed import has left in the folder `part`, and marks the folder as
+// that of an import. Throws if the folder holds anything that is not ours.
 void takeOver(const DataConfig& config, kj::StringPtr part) {
   auto filesystem = kj::newDiskFilesystem();
   auto folder = filesystem->getRoot().openSubdir(
@@ -188,19 +190,19 @@ void takeOver(const DataConfig& config, kj::StringPtr part) {
   }
 }
 
-// Makes the folder `part`, in which `into` is made, and empties it of what a killed process left.
-// Holds its lock until what comes back is destroyed: a process that is killed leaves no lock.
-// Throws if another process has it, or if it is not an import's.
+// Makes the folder `part`, in which `into` will be made, and removes what a killed process left
+// there. The result holds the lock of the folder; a killed process leaves no lock. Throws if
+// another process has the lock, or if the folder is not an import's.
 kj::AutoCloseFd takeFolder(const DataConfig& config, kj::StringPtr part, kj::StringPtr into) {
   for (;;) {
     if (pathKind(part) == PathKind::FILE) failInTheWay(config, part);
     naming(part, into, [&]() { makeFolders(config, part); });
     int fd = ::open(part.cStr(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    // Its owner has just moved or removed it.
+    // The owner has just moved or removed the folder.
     if (fd < 0 && errno == ENOENT) continue;
     if (fd < 0) configs::fail("cannot open the folder ", part, ": ", strerror(errno));
     kj::AutoCloseFd owned(fd);
-    // Where a file system has no such locks, nothing keeps two processes apart.
+    // On a file system without such locks, nothing keeps two processes apart.
     if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
       configs::fail("another process is writing ", into, ": wait until it has ended, or set ",
           config.names.folder, " to another folder");
@@ -213,9 +215,9 @@ kj::AutoCloseFd takeFolder(const DataConfig& config, kj::StringPtr part, kj::Str
 
 std::atomic<uint> imports(0);
 
-// Imports into a folder beside `into`, calls `complete` with that folder, then moves it there. What
-// stands at `into` is replaced: the rest of a folder of which a file was deleted. Who reads that
-// keeps its opened files. Throws if another process does the same.
+// Imports into a folder beside `into`, calls `complete` with that folder, and then moves it to
+// `into`. Replaces what is at `into`: a folder in which a file was deleted. A process that reads
+// that folder keeps its open files. Throws if another process does the same.
 void importInto(const DataConfig& config, kj::StringPtr into, Progress& progress, Warn& warn,
     kj::FunctionParam<void(kj::StringPtr part)> complete) {
   auto part = kj::str(into, ".part");
@@ -241,8 +243,8 @@ void importInto(const DataConfig& config, kj::StringPtr into, Progress& progress
   });
 }
 
-// Removes from `cache` what imports that were killed have left there, as a download does at Ctrl-C.
-// Whoever still imports holds a lock.
+// Removes from `cache` what killed imports have left, for example downloads after Ctrl-C. An import
+// that still runs holds a lock.
 void removeUnfinished(kj::StringPtr cache) {
   constexpr kj::StringPtr ENDING = ".part"_kj;
   auto filesystem = kj::newDiskFilesystem();
@@ -255,7 +257,8 @@ void removeUnfinished(kj::StringPtr cache) {
     if (fd < 0) continue;
     kj::AutoCloseFd owned(fd);
     if (::flock(fd, LOCK_EX | LOCK_NB) != 0) continue;
-    // What cannot be removed, as another user's, takes room and does no other harm.
+    // A folder that cannot be removed, for example another user's, takes room but does no other
+    // harm.
     kj::runCatchingExceptions([&]() { removeFolder(path); });
   }
 }
@@ -264,9 +267,9 @@ bool isPacked(kj::StringPtr folder) {
   return hasFile(folder, TRAINING_FILE) && hasFile(folder, VALIDATION_FILE);
 }
 
-// The folder with the databases of `config`, which is made if it is not there.
+// Returns the folder with the databases of `config`. Makes it if necessary.
 kj::String folderOf(const DataConfig& config, Progress& progress, Warn& warn) {
-  // Also where the import is in the cache: a mistyped source is no reason to train on other files.
+  // Also if the import is in the cache: a mistyped source must not lead to training on other files.
   requireSourcePlace(config);
   KJ_IF_MAYBE(source, config.source) {
     if (isPacked(*source)) return kj::str(*source);
@@ -287,7 +290,7 @@ kj::String folderOf(const DataConfig& config, Progress& progress, Warn& warn) {
   return folder;
 }
 
-// The shape of the first record that can be read: its channels are those of all.
+// Returns the shape of the first record that can be read. All records have its channels.
 ImageShape someShape(const RecordDb& db, const DataConfig& config) {
   auto reader = RecordReader::open(db);
   for (uint64_t i = 0; i < db.count(); ++i) {
@@ -302,8 +305,9 @@ ImageShape someShape(const RecordDb& db, const DataConfig& config) {
   configs::fail("no record of ", db.path(), " can be read");
 }
 
-// Checks that the records, which were packed elsewhere, have the short side that `config` says. Of
-// images of many shapes it looks at a sample: all records of a large database take minutes to read.
+// Checks that records, which may have been packed by another program, have the short side that
+// `config` says. If images have many shapes, it checks a sample, because reading all records of a
+// large database takes minutes.
 void checkShortSide(const DataConfig& config, kj::StringPtr folder, const RecordDb& db) {
   constexpr uint64_t SAMPLES = 100;
   uint least = kj::maxValue, most = 0;
@@ -318,7 +322,7 @@ void checkShortSide(const DataConfig& config, kj::StringPtr folder, const Record
     auto reader = RecordReader::open(db);
     auto samples = kj::min(SAMPLES, db.count());
     for (uint64_t i = 0; i < samples; ++i) {
-      // A bad record is for whoever reads all of them.
+      // A bad record is reported later, by the code that reads all of them.
       kj::runCatchingExceptions([&]() { add(reader->read(i * db.count() / samples).shape); });
     }
   }
@@ -335,7 +339,7 @@ void checkShortSide(const DataConfig& config, kj::StringPtr folder, const Record
       " out, or pack them again with --resize ", wanted);
 }
 
-// What the user knows the records by.
+// Returns the place by which the user knows the records.
 kj::String placeOf(const DataConfig& config) {
   KJ_IF_MAYBE(source, config.source) return kj::str(*source);
   return kj::str("the data set ", config.dataset->name);
@@ -411,7 +415,7 @@ private:
 kj::Own<Dataset> openDataset(const DataConfig& config, Progress progress, Warn warn) {
   auto folder = folderOf(config, progress, warn);
   auto dataset = kj::heap<CachedDataset>(config, folder, progress, warn);
-  // A folder of packed records may be of anything.
+  // A folder of packed records may hold any data set.
   KJ_IF_MAYBE(facts, factsOf(config)) {
     for (auto db: {&dataset->training(), &dataset->validation()}) {
       KJ_IF_MAYBE(name, db->dataset()) {
@@ -481,11 +485,11 @@ void packDataset(const DataConfig& config, kj::StringPtr into, Progress progress
   importInto(config, folder, progress, warn, [&](kj::StringPtr part) {
     auto training = RecordDb::open(kj::str(part, "/", TRAINING_FILE));
     KJ_IF_MAYBE(shape, training->shape()) {
-      // It belongs to what the folder is for.
+      // The mean image is part of the folder's purpose. Therefore a failure ends the command.
       Warn refuse = [](kj::StringPtr sentence) { configs::fail(sentence); };
       loadMeanImage(config, *training, part, *shape, progress, refuse);
     }
-    // Meanwhile another process may have put it there.
+    // Another process may have made the folder meanwhile.
     refuseIfThere();
   });
 }

@@ -1,4 +1,4 @@
-// io/datasets/datasets.h: data sets, imported once and opened for reading.
+// io/datasets/datasets.h: imports data sets once, and opens them for reading.
 #pragma once
 
 #include <kj/array.h>
@@ -19,35 +19,41 @@ class Dataset {
 public:
   virtual ~Dataset() noexcept(false) = default;
 
-  // The stored records. All live as long as the Dataset.
+  // The stored records. They live as long as the Dataset.
   virtual const RecordDb& training() const = 0;
   virtual const RecordDb& validation() const = 0;
 
-  // Number of classes; labels are 0 … classes-1.
+  // The number of classes. Labels are 0 … classes-1.
   virtual uint classes() const = 0;
-  // Shape of the stored images, if all have the same: image folders may not.
+  // The shape of the stored images. Null if they differ, which only image folders may do.
   virtual kj::Maybe<ImageShape> storedShape() const = 0;
-  // Shape of an image in a batch (after crop).
+  // The shape of an image in a batch, after the crop.
   virtual ImageShape batchShape() const = 0;
-  // Mean of the un-augmented training images, C×H×W float32 of the stored shape; empty unless it
-  // was asked for.
+  // The mean of the training images before augmentation: C×H×W float32 of the stored shape. Empty
+  // unless the configuration asks for it.
   virtual kj::ArrayPtr<const float> meanImage() const = 0;
-  // What its import left out: the sentences that `warn` was told then. If they are more than six,
-  // the first five, and one on how many more there are, and where. Empty if it left out nothing.
+  // What the import left out: the sentences that it passed to `warn`. If there are more than six,
+  // returns the first five, and one sentence that says how many more there are, and where.
   virtual kj::Array<kj::String> leftOut() const = 0;
 };
 
-// Fetches, imports and caches the data set of `config` unless that was done before, and opens it.
+// Opens the data set of `config`. If that was not done before, fetches, imports and caches it
+// first.
 //
-// The cache is $RUNNER_CACHE, else $XDG_CACHE_HOME/runner, else ~/.cache/runner; a file lock lets
-// one of several processes (or threads) import while the others wait. An import is complete or not
-// there (written beside, then renamed); one of which a file was deleted is made anew. What a killed
-// process has left, the next import removes. Checksums are
-// those of the extracted files. A `source` that is a folder written by pack_records is opened where
-// it is, whatever `encoding` and `resize_short_side` say. `warn` is told what an import leaves out,
-// and writes to stderr by default. It is told none of that if the data set is there already: see
-// Dataset::leftOut(). It is also told if the mean image cannot be kept. Throws with the way out if
-// the source cannot be found, read or trusted.
+// The cache is $RUNNER_CACHE, else $XDG_CACHE_HOME/runner, else ~/.cache/runner. A file lock lets
+// one of several processes (or threads) import, while the others wait. An import is complete or
+// absent: it is written beside its place and then renamed. If a file of it was deleted, it is made
+// anew. The next import removes what a killed process has left. Checksums are those of the
+// extracted files.
+//
+// A `source` that is a folder written by pack_records is opened in place, whatever `encoding` and
+// `resize_short_side` say.
+//
+// `warn`, which by default writes to stderr, is called with what an import leaves out. It is not
+// called for a data set that was imported before: see Dataset::leftOut(). It is also called if the
+// mean image cannot be kept.
+//
+// Throws with the way out if the source cannot be found, cannot be read, or has a wrong checksum.
 kj::Own<Dataset> openDataset(
     const DataConfig& config, Progress progress, Warn warn = &configs::warn);
 
@@ -55,21 +61,22 @@ kj::Own<Dataset> openDataset(
 // import removes. An exception from `progress` removes it. Signal handlers may call this.
 bool isImporting();
 
-// Reports that `config` is for images of the user's own, and neither it nor the environment says
-// where these are.
+// Reports an error if `config` needs the user's own images, and neither `config` nor the
+// environment says where they are.
 void requireSource(const DataConfig& config, configs::Diagnostics& diagnostics);
 
-// What is applied to its images. The data set, of this `config`, must outlive it.
+// Returns the augmentation of the data set's images. The data set, which must be that of `config`,
+// must outlive the result.
 Augmenter augmenterOf(const Dataset& dataset, const DataConfig& config);
 
-// Imports the data set of `config` into the new folder `into`, with its mean image if its images
-// have one shape. The folder appears when it is complete. Throws if it exists, if another process
-// is making it, or if the folder `into`.part, in which it is made, is somebody else's.
+// Imports the data set of `config` into the new folder `into`, with its mean image if all images
+// have one shape. The folder appears when it is complete. Throws if it exists, or if another
+// process is making it. Also throws if `into`.part, in which the folder is made, is not ours.
 void packDataset(
     const DataConfig& config, kj::StringPtr into, Progress progress, Warn warn = &configs::warn);
 
-// Shape and number of classes, and numbers of records, of the data set, known without fetching it
-// where it has a fixed size (all but image folders); null where the records must be looked at.
+// What is known of a data set. factsOf() needs no download. It returns null for image folders,
+// whose records must be read first.
 struct DatasetFacts {
   ImageShape shape;  // of the stored images
   uint classes;
@@ -79,12 +86,13 @@ struct DatasetFacts {
 };
 kj::Maybe<DatasetFacts> factsOf(const DataConfig& config);
 
-// Whether [data] without `source` says what the records are: true of data sets of fixed content,
-// false of image folders and of folders of packed records.
+// Whether [data] without `source` determines the records. True for data sets of fixed content.
+// False for image folders and for folders of packed records.
 bool areRecordsKnown(const DataConfig& config);
 
-// The SHA-256 of all records in their order, training before validation, as 64 hexadecimal digits:
-// the same for the same records, wherever they lie. Opens the data set as openDataset() does.
+// Returns the SHA-256 of all records in their order, training before validation, as 64 hexadecimal
+// digits. The same records have the same sum, wherever they are stored. Opens the data set as
+// openDataset() does.
 kj::String recordsSha256(const DataConfig& config);
 
 }  // namespace io

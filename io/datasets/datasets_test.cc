@@ -30,7 +30,7 @@ TEST_CASE(
   KJ_SYSCALL(::unlink(cache.cStr()));
 }
 
-TEST_CASE("openDataset: a cached folder of which a file was deleted is imported again") {
+TEST_CASE("openDataset: imports again if a file of the cached folder was deleted") {
   ImageFolder scratch;
   auto& config = scratch.config;
   config.augment.meanImage = true;
@@ -42,7 +42,7 @@ TEST_CASE("openDataset: a cached folder of which a file was deleted is imported 
       damaged = kj::str(db.path());
       REQUIRE(::truncate(damaged.cStr(), 4096) == 0);
     }
-    // What the message says is what helps.
+    // The advice in the message helps.
     auto message = thrownBy([&]() { openDataset(config, silent()); });
     CHECK(message.startsWith(kj::str("cannot open the record database ", damaged, ": ")));
     CHECK(memmem(message.begin(), message.size(), "; delete this file", 18) != nullptr);
@@ -60,7 +60,7 @@ TEST_CASE("openDataset: a cached folder of which a file was deleted is imported 
   }
 }
 
-TEST_CASE("openDataset: images in one folder alone are no classes") {
+TEST_CASE("openDataset: refuses images that all lie in one folder, because they have no classes") {
   CacheScratch scratch;
   scratch.write("flat/1.jpg", jpegOf(1));
   scratch.write("flat/2.jpg", jpegOf(2));
@@ -70,7 +70,8 @@ TEST_CASE("openDataset: images in one folder alone are no classes") {
   }).startsWith(kj::str("all images of ", source, " lie in one folder, ")));
 }
 
-TEST_CASE("openDataset: sub-folders of images are classes, every tenth image is for validation") {
+TEST_CASE(
+    "openDataset: sub-folders of images are classes, and every tenth image is for validation") {
   ImageFolder scratch;
   auto& config = scratch.config;
   config.augment.meanImage = true;
@@ -84,7 +85,7 @@ TEST_CASE("openDataset: sub-folders of images are classes, every tenth image is 
   CHECK(reader->read(0).label == 0);
   CHECK(reader->read(1).id == 19);
   CHECK(reader->read(1).label == 1);
-  // Levels 0, 10 … 190 without those of images 9 and 19; JPEG keeps flat images within 1.
+  // Levels 0, 10 … 190 without those of images 9 and 19. JPEG keeps flat images within 1.
   CHECK(dataset->meanImage()[0] == doctest::Approx((1900.0 - 90 - 190) / 18).epsilon(0.02));
 
   config.encoding = Encoding::RAW;
@@ -94,7 +95,7 @@ TEST_CASE("openDataset: sub-folders of images are classes, every tenth image is 
   CHECK(RecordReader::open(resized->training())->read(3).encoding == Encoding::RAW);
 }
 
-TEST_CASE("recordsSha256: the same images anywhere, packed or not, have the same sum, others not") {
+TEST_CASE("recordsSha256: the same images have the same sum wherever they are, packed or not") {
   ImageFolder scratch;
   auto& config = scratch.config;
   CHECK(!areRecordsKnown(config));
@@ -118,7 +119,7 @@ TEST_CASE("recordsSha256: the same images anywhere, packed or not, have the same
   CHECK(areRecordsKnown(testConfig("mnist")));
 }
 
-TEST_CASE("openDataset: a changed image folder is imported again") {
+TEST_CASE("openDataset: imports a changed image folder again") {
   ImageFolder scratch;
   auto& config = scratch.config;
   CHECK(openDataset(config, silent())->classes() == 2);
@@ -126,7 +127,7 @@ TEST_CASE("openDataset: a changed image folder is imported again") {
   CHECK(openDataset(config, silent())->classes() == 3);
 }
 
-TEST_CASE("openDataset: an image folder is imported again when other things are left out") {
+TEST_CASE("openDataset: imports an image folder again if other files are left out") {
   ImageFolder scratch;
   auto& config = scratch.config;
   auto opened = [&]() {
@@ -151,7 +152,7 @@ TEST_CASE("openDataset: an image folder is imported again when other things are 
   CHECK(opened() == kj::str(begin, "(a pipe)"));
 }
 
-TEST_CASE("openDataset: what an import left out is kept beside its records") {
+TEST_CASE("openDataset: keeps what an import left out beside its records") {
   ImageFolder scratch;
   auto& config = scratch.config;
   CHECK(openDataset(config, silent())->leftOut().size() == 0);
@@ -176,7 +177,7 @@ TEST_CASE("openDataset: what an import left out is kept beside its records") {
   check(*openDataset(config, silent()));
 }
 
-TEST_CASE("openDataset: six sentences on what an import left out are not shortened") {
+TEST_CASE("openDataset: does not shorten six sentences on what an import left out") {
   ImageFolder scratch;
   auto& config = scratch.config;
   config.onBadRecord = BadRecordPolicy::SKIP;
@@ -189,7 +190,7 @@ TEST_CASE("openDataset: six sentences on what an import left out are not shorten
   CHECK(kj::strArray(dataset->leftOut(), "\n") == kj::strArray(told, "\n"));
 }
 
-TEST_CASE("openDataset: a source that is a pipe is not waited for, and called so") {
+TEST_CASE("openDataset: names a source that is a pipe, and does not wait for it") {
   CacheScratch scratch;
   auto pipe = scratch.path("photos.tar");
   REQUIRE(::mkfifo(pipe.cStr(), 0600) == 0);
@@ -201,7 +202,7 @@ TEST_CASE("openDataset: a source that is a pipe is not waited for, and called so
   CHECK(strstr(message.cStr(), " (a pipe) is not a folder or an archive") != nullptr);
 }
 
-TEST_CASE("openDataset: what an import that was killed left in the cache, the next one removes") {
+TEST_CASE("openDataset: the next import removes what a killed import left in the cache") {
   ImageFolder scratch;
   auto& config = scratch.config;
   auto pid = ::fork();
@@ -216,7 +217,7 @@ TEST_CASE("openDataset: what an import that was killed left in the cache, the ne
     return count;
   };
   REQUIRE(unfinished() == 1);
-  // Of other images: those have another place in the cache.
+  // Other images have another place in the cache.
   scratch.write("images/cat/999.jpg", jpegOf(1));
   uint atWork = 0;
   auto check = [&](kj::StringPtr, uint64_t, uint64_t) {
@@ -227,7 +228,7 @@ TEST_CASE("openDataset: what an import that was killed left in the cache, the ne
     openDataset(config, silent());
     CHECK(unfinished() == 1);
   };
-  // It reports progress while it lists the images, before it has looked at any.
+  // The import reports progress while it lists the images, before it has read any.
   kj::runCatchingExceptions([&]() { openDataset(config, check); });
   CHECK(atWork > 0);
   CHECK(unfinished() == 0);
@@ -253,10 +254,11 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "openDataset: of processes that start at the same moment one imports, all read the same") {
+    "openDataset: of processes that start at the same moment, one imports and all read the same "
+    "records") {
   ImageFolder scratch;
   auto& config = scratch.config;
-  // Each process waits at the gate until all are there, imports, and tells whether it did.
+  // Each process waits at the gate until all are there, imports, and says whether it did the work.
   constexpr uint PROCESSES = 4;
   int gate[2], results[2];
   KJ_SYSCALL(::pipe(gate));

@@ -16,8 +16,8 @@ namespace io {
 
 namespace {
 
-// What libcurl's callbacks share. They are called through C frames, so nothing may be thrown
-// through them: an exception waits here until libcurl has returned.
+// What libcurl's callbacks share. libcurl calls them through C frames, and no exception may pass
+// these. An exception therefore waits here until libcurl has returned.
 struct Transfer {
   int fd;
   uint64_t bytesMax;
@@ -26,7 +26,7 @@ struct Transfer {
   uint64_t bytes = 0;
   kj::Maybe<kj::Exception> exception = nullptr;
 
-  // Returns whether all is well.
+  // Calls `step` and returns whether it did not throw.
   bool run(kj::Function<void()> step) {
     KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { step(); })) {
       if (exception == nullptr) exception = kj::mv(*e);
@@ -54,7 +54,7 @@ int onProgress(void* context, curl_off_t total, curl_off_t done, curl_off_t, cur
   return transfer.run([&]() { transfer.progress(transfer.what, done, total); }) ? 0 : 1;
 }
 
-// In seconds: a host that does not answer, and a transfer that stands still.
+// In seconds: the limit for a connection, and for a transfer without progress.
 constexpr long CONNECT_MAX_S = 20;
 constexpr long SILENCE_MAX_S = 60;
 
@@ -62,7 +62,7 @@ void setOptions(CURL* curl, kj::StringPtr address, Transfer& transfer) {
   curl_easy_setopt(curl, CURLOPT_URL, address.cStr());
   curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
   curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
-  // Without this libcurl uses SIGALRM, which other threads of the process would see.
+  // Without this option libcurl uses SIGALRM, which other threads of the process would receive.
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, CONNECT_MAX_S);
   curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);

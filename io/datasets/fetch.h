@@ -10,9 +10,9 @@
 
 namespace io {
 
-// Downloads `address` (http, https, file; by libcurl, redirections followed) into the new file
-// `path`. Throws if the address is not there, sends more than `bytesMax`, or nothing for a minute;
-// then there is no file.
+// Downloads `address` (http, https, file; by libcurl, following redirections) into the new file
+// `path`. Throws if there is nothing at the address, if it sends more than `bytesMax`, or if it
+// sends nothing for a minute. Leaves no file then.
 void download(kj::StringPtr address, kj::StringPtr path, uint64_t bytesMax, Progress& progress);
 
 // Whether `source` is an address rather than a path.

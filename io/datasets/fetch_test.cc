@@ -15,7 +15,7 @@
 
 namespace io {
 
-TEST_CASE("download: copies what stands at an address, and reports progress") {
+TEST_CASE("download: copies the file at an address, and reports progress") {
   Scratch scratch;
   auto from = scratch.write("from", kj::StringPtr("twelve bytes").asBytes());
   auto to = scratch.path("to");
@@ -31,7 +31,7 @@ TEST_CASE("download: copies what stands at an address, and reports progress") {
   CHECK(what == "downloading from, bytes");
 }
 
-TEST_CASE("download: what is not there, or too large, is an error that leaves no file") {
+TEST_CASE("download: a file that is absent or too large is an error, and leaves no file") {
   Scratch scratch;
   Progress progress = [](kj::StringPtr, uint64_t, uint64_t) {};
   auto to = scratch.path("to");
@@ -56,7 +56,7 @@ TEST_CASE("download: a name that nobody knows is an error that leaves no file") 
   CHECK(::access(to.cStr(), F_OK) != 0);
 }
 
-TEST_CASE("download: the status that a server answers with is named") {
+TEST_CASE("download: the error names the status that a server answers with") {
   int server;
   KJ_SYSCALL(server = ::socket(AF_INET, SOCK_STREAM, 0));
   kj::AutoCloseFd owned(server);
@@ -84,7 +84,7 @@ TEST_CASE("download: the status that a server answers with is named") {
         kj::str("cannot download ", place, ": the server answered with HTTP status 404"));
 }
 
-TEST_CASE("isAddress: tells addresses from paths") {
+TEST_CASE("isAddress: distinguishes addresses from paths") {
   CHECK(isAddress("https://example.org/x"));
   CHECK(isAddress("file:///x"));
   CHECK(!isAddress("/data/mnist"));

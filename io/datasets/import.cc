@@ -25,9 +25,8 @@ uint32_t bigEndian(kj::ArrayPtr<const kj::byte> bytes, size_t at) {
   return __builtin_bswap32(number);
 }
 
-// The idx format: a magic number, the size of each dimension, then the bytes. What the files hold
-// is known from their checksums; these checks are for the reader, and for a table row that is
-// wrong.
+// The IDX format: a magic number, the size of each dimension, then the bytes. The checksums already
+// guarantee the content. These checks explain the format, and find a wrong row of the table.
 void importIdx(const DataConfig& config, kj::ArrayPtr<const kj::byte> images,
     kj::ArrayPtr<const kj::byte> labels, uint64_t count, RecordWriter& writer, Progress& progress) {
   constexpr size_t IMAGE_HEADER_BYTES = 16;

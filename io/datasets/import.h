@@ -1,4 +1,4 @@
-// io/datasets/import.h: makes record databases of a data set's files.
+// io/datasets/import.h: makes record databases from the files of a data set.
 #pragma once
 
 #include <kj/string.h>
@@ -9,14 +9,14 @@
 
 namespace io {
 
-// Names of the files in a folder of packed records.
+// The names of the files in a folder of packed records.
 constexpr kj::StringPtr TRAINING_FILE = "training.mdb"_kj;
 constexpr kj::StringPtr VALIDATION_FILE = "validation.mdb"_kj;
 
-// Finds the files of the data set of `config` (see sources.h), or downloads them, and writes its
+// Finds the files of the data set of `config` (see sources.h), or downloads them. Writes its
 // training and validation records into the existing folder `into`, with `config.encoding` and
-// `config.resizeShortSide`. Ids count the images of each database in their original order; those of
-// an image folder count over both (see import_folder.h, also for what `warn` is told).
+// `config.resizeShortSide`. Ids count the images of each database in their original order. Those of
+// an image folder count over both (see import_folder.h, also for `warn`).
 void importDataset(const DataConfig& config, kj::Maybe<kj::StringPtr> datasets, kj::StringPtr into,
     Progress& progress, Warn& warn);
 

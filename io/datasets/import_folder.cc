@@ -15,13 +15,13 @@ namespace io {
 
 namespace {
 
-// The share for validation: images HELD_OUT-1, 2·HELD_OUT-1, …
+// One image in HELD_OUT is for validation: images HELD_OUT-1, 2·HELD_OUT-1, …
 constexpr uint64_t HELD_OUT = 10;
 constexpr size_t IMAGE_FILE_BYTES_MAX = size_t(1) << 28;
-// No more files are decoded at once when they have so many bytes.
+// Files are decoded at once until they have this many bytes.
 constexpr size_t WAITING_BYTES_MAX = size_t(1) << 24;
 
-// How the names of images end.
+// The endings of image names.
 constexpr kj::StringPtr ENDINGS[] = {".jpeg"_kj, ".jpg"_kj};
 
 bool isNamedAsImage(kj::StringPtr path) {
@@ -79,8 +79,8 @@ public:
   }
 
 private:
-  // Finds all images, and labels them, unless a file did, by the labels.tsv of the archive, else by
-  // their folders. Tells what else is there.
+  // Finds all images and labels them: by the labels file of the user, else by the labels.tsv of the
+  // archive, else by their folders. Warns about everything else that is there.
   void list() {
     auto members = Members::open(images);
     auto what = kj::str("listing ", baseName(images));
@@ -135,13 +135,13 @@ private:
     if (isNamedAsArchive(path)) archives.add(path);
   }
 
-  // Reads the archive's member `path`. Its lines count from the folder that it lies in, which may
-  // be the one folder that was packed.
+  // Reads the archive's member `path`. Its lines are relative to the folder that holds it, which
+  // may be the one folder that was packed.
   void readLabelsOf(Members& members, kj::StringPtr path) {
     auto name = kj::str(path, " of ", images);
     auto called = kj::str("its ", path);
     KJ_IF_MAYBE(other, labelsFile) {
-      // The later entry of a name replaces the earlier one.
+      // A later entry replaces an earlier one of the same name.
       if (*other != called)
         configs::fail(images, " has two files of labels, ", *other, " and ", called,
             "; leave one of them, or unpack the archive and set ", config.names.source,
@@ -162,7 +162,8 @@ private:
         images, " was changed while it was imported: ", printable(path), " is new; try again");
   }
 
-  // The label of an image. A file of labels may write its name in another of Unicode's forms.
+  // Returns the label of an image. A file of labels may write the name in another of Unicode's
+  // forms.
   kj::Maybe<Label&> labelOf(kj::StringPtr path) {
     KJ_IF_MAYBE(label, labels.find(path)) return *label;
     if (composedNames.size() == 0) {
@@ -175,7 +176,7 @@ private:
     return nullptr;
   }
 
-  // Writes the images of the files that wait. Those that are of no use are left out with a warning.
+  // Writes the images of the files that wait. Leaves out those that cannot be used, with a warning.
   void write(RecordWriter& training, RecordWriter& validation) {
     keeper.keep(waiting);
     for (auto& file: waiting) {
@@ -241,7 +242,7 @@ private:
   }
 
   void tellOfBadImages() {
-    // One was named already; of several, their number is news.
+    // A single bad image was named already. If there are several, their number is new information.
     if (bad > 1) {
       warn(kj::str("left out ", bad, " of the ", met, " images of ", images, " (",
           config.names.skipped, ")"));
@@ -314,12 +315,13 @@ private:
   Warn& warn;
 
   Labels labels;
-  kj::HashMap<kj::String, kj::StringPtr> composedNames;  // of `labels`, once one was not found
-  kj::Maybe<kj::String> labelsFile;       // as messages name it; null: labels by folder
-  kj::HashMap<kj::String, uint> entries;  // of each image: those that have not been met
-  LeftOut repeated;                       // names of several entries
+  // of `labels`; filled after the first name was not found
+  kj::HashMap<kj::String, kj::StringPtr> composedNames;
+  kj::Maybe<kj::String> labelsFile;       // as messages name it; null: labels are by folder
+  kj::HashMap<kj::String, uint> entries;  // of each image: how many were not read yet
+  LeftOut repeated;                       // names with several entries
   LeftOut otherFiles;
-  LeftOut archives;  // among these
+  LeftOut archives;  // those of `otherFiles` that are archives
   ImageKeeper keeper{config};
   kj::Vector<ImageFile> waiting;
   size_t waiting_bytes = 0;
@@ -327,8 +329,8 @@ private:
     kj::String name;  // its folder, or its number
     uint64_t good = 0;
   };
-  kj::HashMap<uint32_t, Class> classes;  // by their labels
-  uint64_t met = 0;                      // images with a label
+  kj::HashMap<uint32_t, Class> classes;  // by label
+  uint64_t met = 0;                      // images that have a label
   uint64_t good = 0;
   uint64_t bad = 0;
 };

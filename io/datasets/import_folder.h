@@ -1,4 +1,4 @@
-// io/datasets/import_folder.h: makes record databases of a folder or an archive of JPEG files.
+// io/datasets/import_folder.h: makes record databases from a folder or an archive of JPEG files.
 #pragma once
 
 #include "io/data_config.h"
@@ -12,13 +12,13 @@ namespace io {
 // Writes the images of `place` in their order: every tenth into `validation`, the others into
 // `training`. Ids count the images of both. Each record knows the path of its file.
 //
-// Where an archive has several entries of one name, the last one counts, as it does for tar. `warn`
-// is told of that.
+// If an archive has several entries of one name, the last one counts, as for tar. `warn` reports
+// this.
 //
 // A file that is not a good image is an error, or `warn` names it and it is left out, by
 // `config.onBadRecord`. Entries that are not files are named and left out. Throws if a labelled
-// image is missing or an image has no label, if an archive has two files of labels, if there is no
-// image at all, or as labelsByFolder() does.
+// image is missing, if an image has no label, if an archive has two files of labels, or if there is
+// no image at all. Also throws as labelsByFolder() does.
 void importFolder(const DataConfig& config, const ImagePlace& place, RecordWriter& training,
     RecordWriter& validation, Progress& progress, Warn& warn);
 

@@ -19,16 +19,16 @@ namespace {
 
 struct Imported {
   kj::Vector<kj::String> warnings;
-  kj::Vector<kj::String> paths;  // of all images, those for training first
+  kj::Vector<kj::String> paths;  // of all images, training images first
   kj::Vector<uint32_t> labels;
 };
 
-// A folder of images, and what its import gives.
+// A folder of images, and the result of its import.
 struct Images {
   Scratch scratch;
   DataConfig config = testConfig("image_folder");
 
-  // Puts all of the folder into an archive, from its folder `from` on, and imports that.
+  // Packs the folder into an archive, from its sub-folder `from` on, and imports the archive.
   kj::String pack(kj::StringPtr from) {
     auto archive = scratch.path("images.tar");
     auto command = kj::str("tar cf ", archive, " -C ", scratch.path(""), from, " .");
@@ -43,7 +43,7 @@ struct Images {
   void write(kj::StringPtr name, kj::ArrayPtr<const kj::byte> bytes) {
     scratch.write(kj::str("images/", name), bytes);
   }
-  // `count` images in each of the classes cat and dog.
+  // Writes `count` images in each of the classes cat and dog.
   void writeClasses(uint count) {
     for (uint i = 0; i < count; ++i) {
       write(kj::str("cat/", 10 + i, ".jpg"), jpegOf(i));
@@ -78,7 +78,7 @@ struct Images {
 
 }  // namespace
 
-TEST_CASE("importFolder: labels.tsv beside the images names their labels") {
+TEST_CASE("importFolder: labels.tsv beside the images gives their labels") {
   Images images;
   images.writeClasses(2);
   auto write = [&](kj::StringPtr text) { images.write("labels.tsv", text.asBytes()); };
@@ -104,7 +104,7 @@ TEST_CASE("importFolder: labels.tsv beside the images names their labels") {
                                 ": give it one, or take it away"));
 }
 
-TEST_CASE("importFolder: labels.tsv in an archive names the labels, from its own folder on") {
+TEST_CASE("importFolder: labels.tsv in an archive gives the labels of its own folder") {
   // The archive of the folder's content, and that of a folder above.
   for (auto from: {"images", ""}) {
     Images images;
@@ -122,7 +122,7 @@ TEST_CASE("importFolder: labels.tsv in an archive names the labels, from its own
 }
 
 TEST_CASE(
-    "importFolder: an image that an archive's labels.tsv lacks, and a second one, are refused") {
+    "importFolder: refuses an image that an archive's labels.tsv lacks, and a second labels.tsv") {
   Images images;
   images.write("10.jpg", jpegOf(1));
   images.write("a/11.jpg", jpegOf(2));
@@ -135,13 +135,13 @@ TEST_CASE(
   CHECK(images.refusal().startsWith(kj::str(archive, " has two files of labels, its ")));
 }
 
-TEST_CASE("importFolder: of several entries of one name the last counts, as it does for tar") {
+TEST_CASE("importFolder: of several entries of one name the last one counts, as for tar") {
   Images images;
   images.writeClasses(1);
   auto archive = images.pack("images");
   images.write("cat/10.jpg", jpegOf(200));
   images.write("cat/11.jpg", jpegOf(201));
-  // One name without `./`, one with it.
+  // One name without `./`, and one with it.
   for (auto name: {"cat/10.jpg", "./cat/10.jpg", "cat/11.jpg"}) {
     auto command = kj::str("tar rf ", archive, " -C ", images.folder(), " ", name);
     REQUIRE(::system(command.cStr()) == 0);
@@ -183,7 +183,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("importFolder: labels.tsv may begin with the mark of UTF-8") {
+TEST_CASE("importFolder: labels.tsv may begin with UTF-8's byte-order mark") {
   Images images;
   images.write("10.jpg", jpegOf(1));
   images.write("11.jpg", jpegOf(2));
@@ -193,7 +193,7 @@ TEST_CASE("importFolder: labels.tsv may begin with the mark of UTF-8") {
   CHECK(kj::strArray(images.import().labels, " ") == "7 5");
 }
 
-TEST_CASE("importFolder: a folder or an archive that holds only archives says so") {
+TEST_CASE("importFolder: says that a folder or an archive holds only archives") {
   Images images;
   images.write("a.tar", nullptr);
   CHECK(images.refusal() == kj::str("there is no image in ", images.folder(),
@@ -213,7 +213,7 @@ TEST_CASE("importFolder: a folder or an archive that holds only archives says so
   CHECK(images.refusal() == begin(archive));
 }
 
-TEST_CASE("importFolder: a source that is a link to itself is named") {
+TEST_CASE("importFolder: names a source that is a link to itself") {
   Images images;
   REQUIRE(::symlink("images", images.folder().cStr()) == 0);
   CHECK(images.refusal() == kj::str(images.folder(),
@@ -222,7 +222,7 @@ TEST_CASE("importFolder: a source that is a link to itself is named") {
                                 "of JPEG files"));
 }
 
-TEST_CASE("importFolder: a labelled image that is not there is named, with the reason") {
+TEST_CASE("importFolder: names a labelled image that is missing, with the reason") {
   Images images;
   images.writeClasses(2);
   REQUIRE(::symlink("nowhere", images.scratch.path("images/z.jpg").cStr()) == 0);
@@ -237,7 +237,7 @@ TEST_CASE("importFolder: a labelled image that is not there is named, with the r
             "end in .jpeg or .jpg); put them there, or remove their lines"));
 }
 
-TEST_CASE("importFolder: a folder that may not be searched is refused, or left out, by policy") {
+TEST_CASE("importFolder: refuses or leaves out a folder that may not be searched, by policy") {
   Images images;
   images.writeClasses(2);
   images.write("eel/1.jpg", jpegOf(1));
@@ -262,7 +262,7 @@ TEST_CASE("importFolder: a folder that may not be searched is refused, or left o
   REQUIRE(::chmod(closed.cStr(), 0755) == 0);
 }
 
-TEST_CASE("importFolder: a labels.tsv that is a link to nothing is refused") {
+TEST_CASE("importFolder: refuses a labels.tsv that is a link to nothing") {
   Images images;
   images.writeClasses(2);
   REQUIRE(::symlink("nowhere", images.scratch.path("images/labels.tsv").cStr()) == 0);
@@ -270,7 +270,7 @@ TEST_CASE("importFolder: a labels.tsv that is a link to nothing is refused") {
         kj::str(images.folder(), "/labels.tsv is a link to nothing: repair or remove it"));
 }
 
-TEST_CASE("importFolder: links to nothing and files that are not named as JPEG files are named") {
+TEST_CASE("importFolder: names links to nothing, and files that are not named like JPEG files") {
   Images images;
   images.writeClasses(2);
   REQUIRE(::symlink("nowhere", images.scratch.path("images/dog/z.jpg").cStr()) == 0);
@@ -309,7 +309,7 @@ TEST_CASE("importFolder: a folder and its archive give the same images, without 
   expect(images.pack("images"));
 }
 
-TEST_CASE("importFolder: a file that is not an image is refused by name, or left out, by policy") {
+TEST_CASE("importFolder: refuses by name or leaves out a file that is not an image, by policy") {
   Images images;
   images.writeClasses(3);
   images.write("cat/11.jpg", kj::StringPtr("text").asBytes());
@@ -326,7 +326,7 @@ TEST_CASE("importFolder: a file that is not an image is refused by name, or left
       imported.warnings[0] == "cat/11.jpg is not a JPEG file; left out (on_bad_record = \"skip\")");
 }
 
-TEST_CASE("importFolder: a class of which no image is left is named") {
+TEST_CASE("importFolder: names a class that has no image left") {
   Images images;
   images.writeClasses(2);
   images.write("eel/1.jpg", nullptr);
@@ -337,7 +337,7 @@ TEST_CASE("importFolder: a class of which no image is left is named") {
                                     ": eel (on_bad_record = \"skip\")"));
 }
 
-TEST_CASE("importFolder: a JPEG file that was cut short is refused, or left out, by policy") {
+TEST_CASE("importFolder: refuses or leaves out a JPEG file that was cut short, by policy") {
   Images images;
   images.writeClasses(3);
   auto whole = jpegOf(1);
@@ -352,7 +352,7 @@ TEST_CASE("importFolder: a JPEG file that was cut short is refused, or left out,
   CHECK(imported.warnings[0].startsWith("cat/11.jpg cannot be decoded: "));
 }
 
-TEST_CASE("importFolder: names are told without their control characters") {
+TEST_CASE("importFolder: prints names without their control characters") {
   Images images;
   images.writeClasses(2);
   images.write("cat/a\x1b[31m\n.jpg", nullptr);
@@ -364,7 +364,7 @@ TEST_CASE("importFolder: names are told without their control characters") {
   CHECK(imported.warnings[0].endsWith(": cat/b\\x09.png"));
 }
 
-TEST_CASE("importFolder: a folder is the same with a slash behind its name") {
+TEST_CASE("importFolder: accepts a folder name that ends in a slash") {
   Images images;
   images.writeClasses(2);
   auto place = [&](kj::StringPtr source) {
@@ -375,7 +375,7 @@ TEST_CASE("importFolder: a folder is the same with a slash behind its name") {
   CHECK(place("/") == "/");
 }
 
-TEST_CASE("importFolder: one bad header does not cost the images after it") {
+TEST_CASE("importFolder: reads the images after one with a bad header") {
   Images images;
   images.writeClasses(20);
   auto bad = jpegOf(1);
@@ -394,7 +394,7 @@ TEST_CASE("importFolder: one bad header does not cost the images after it") {
         "out (on_bad_record = \"skip\")");
 }
 
-TEST_CASE("importFolder: a file that is too large or may not be read is left out by policy") {
+TEST_CASE("importFolder: leaves out a file that is too large or may not be read, by policy") {
   Images images;
   images.writeClasses(2);
   images.write("cat/11.jpg", nullptr);
@@ -413,7 +413,7 @@ TEST_CASE("importFolder: a file that is too large or may not be read is left out
         kj::str("left out 2 of the 5 images of ", images.folder(), " (on_bad_record = \"skip\")"));
 }
 
-TEST_CASE("importFolder: an image that gets a side too long for a JPEG file is refused by name") {
+TEST_CASE("importFolder: refuses by name an image whose resized side is too long for a JPEG file") {
   Images images;
   images.writeClasses(1);
   auto line = kj::heapArray<kj::byte>(3 * 4000);
@@ -427,7 +427,7 @@ TEST_CASE("importFolder: an image that gets a side too long for a JPEG file is r
             "65500; repair or remove it, or set data.on_bad_record = \"skip\""));
 }
 
-TEST_CASE("importFolder: a folder without images, and one without a good image, are refused") {
+TEST_CASE("importFolder: refuses a folder without images, and one without a good image") {
   Images images;
   images.write("x.txt", nullptr);
   CHECK(images.refusal() ==

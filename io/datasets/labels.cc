@@ -12,10 +12,10 @@ namespace io {
 
 namespace {
 
-// Larger labels are a mistake in the file, and would make a network of that many outputs.
+// A larger label is a mistake in the file. The network would need that many outputs.
 constexpr uint64_t LABEL_MAX = 1000000;
 
-// What people call the folders of a data set that is split already.
+// The usual folder names of a data set that is already split.
 constexpr kj::StringPtr TRAINING_NAMES[] = {"train"_kj, "training"_kj};
 constexpr kj::StringPtr VALIDATION_NAMES[] = {"val"_kj, "valid"_kj, "validation"_kj};
 constexpr kj::StringPtr TEST_NAMES[] = {"test"_kj, "testing"_kj};
@@ -41,14 +41,13 @@ bool isOneOf(kj::ArrayPtr<const char> name, kj::ArrayPtr<const kj::StringPtr> na
   return false;
 }
 
-// Two folders beside each other, for training, validation or tests: the one to train on comes
-// first.
+// Two folders side by side, for training, validation or tests. The one to train on comes first.
 struct Split {
   kj::String training;
   kj::String validation;
 };
 
-// Finds them among the folders that hold images, or above these.
+// Finds such a pair among the folders that hold images, or above these.
 kj::Maybe<Split> findSplit(kj::ArrayPtr<const kj::String> folders) {
   // By the folder above.
   using Found = kj::HashMap<kj::String, kj::String>;
@@ -82,8 +81,8 @@ kj::Maybe<Split> findSplit(kj::ArrayPtr<const kj::String> folders) {
   return split;
 }
 
-// Refuses images that lie beside the folders of others, in the folder that holds all: it would be a
-// class too. `folders` are sorted.
+// Refuses images that lie beside the folders of others, in the folder that holds all, because that
+// folder would become a class too. `folders` are sorted.
 void checkNoneBeside(kj::StringPtr images, kj::ArrayPtr<const kj::String> folders,
     kj::ArrayPtr<const kj::String> paths) {
   auto& top = folders[0];
@@ -123,7 +122,7 @@ Labels readLabels(kj::StringPtr path) {
 
 Labels parseLabels(kj::StringPtr file, kj::ArrayPtr<const kj::byte> content, kj::StringPtr folder) {
   auto text = content.asChars();
-  // Some editors put the mark of UTF-8 before the text.
+  // Some editors put UTF-8's byte-order mark before the text.
   constexpr kj::StringPtr UTF8_MARK = "\xef\xbb\xbf"_kj;
   if (text.size() >= UTF8_MARK.size() && text.slice(0, UTF8_MARK.size()) == UTF8_MARK) {
     text = text.slice(UTF8_MARK.size(), text.size());

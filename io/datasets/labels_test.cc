@@ -27,7 +27,7 @@ TEST_CASE("labelsByFolder: folders sorted by path are the classes 0, 1, …") {
   CHECK(KJ_ASSERT_NONNULL(labels.find("dog/3.jpg"_kj)).number == 1);
 }
 
-TEST_CASE("labelsByFolder: folders for training and validation are not made into classes") {
+TEST_CASE("labelsByFolder: refuses folders for training and validation as classes") {
   Scratch scratch;
   scratch.write("photos/x", nullptr);
   auto config = testConfig("image_folder");
@@ -43,7 +43,7 @@ TEST_CASE("labelsByFolder: folders for training and validation are not made into
             folder,
             "/train (every tenth of its images is for validation then), or put the labels of all "
             "images into labels.tsv beside them"));
-  // Of other names, below other folders, and in an archive.
+  // The same with other names, below other folders, and in an archive.
   CHECK(refusal("x.tar", {"a/Training/cat/1.jpg"_kj, "a/Test/cat/3.jpg"_kj}) ==
         "x.tar has the folders a/Training and a/Test, which would become one data set of 2 classes "
         "(a/Test/cat, a/Training/cat): unpack it and set data.source to its folder a/Training "
@@ -53,15 +53,15 @@ TEST_CASE("labelsByFolder: folders for training and validation are not made into
   CHECK(refusal(folder, {"Train/cat/1.jpg"_kj, "VAL/cat/2.jpg"_kj}).size() > 0);
   CHECK(refusal(folder, {"training/cat/1.jpg"_kj, "validation/cat/2.jpg"_kj}).size() > 0);
   CHECK(refusal(folder, {"train/cat/1.jpg"_kj, "test/cat/2.jpg"_kj}).size() > 0);
-  // One of them alone, or in different places, may be a class.
+  // A single such folder, or folders in different places, may be classes.
   CHECK(refusal(folder, {"train/1.jpg"_kj, "bus/1.jpg"_kj}) == "");
   CHECK(refusal(folder, {"train/1.jpg"_kj, "bus/test/1.jpg"_kj}) == "");
-  // Without one for training.
+  // The same without a folder for training.
   CHECK(tests::contains(refusal(folder, {"test/cat/1.jpg"_kj, "val/cat/2.jpg"_kj}),
       " has the folders val and test, which would become one data set of 2 classes "));
 }
 
-TEST_CASE("labelsByFolder: images beside the folders of the classes are no class") {
+TEST_CASE("labelsByFolder: refuses images beside the folders of the classes") {
   auto config = testConfig("image_folder");
   auto refusal = [&](kj::ArrayPtr<const kj::StringPtr> all) {
     return thrownBy([&]() { labelsByFolder(config, "x.tar", paths(all)); });
@@ -69,11 +69,11 @@ TEST_CASE("labelsByFolder: images beside the folders of the classes are no class
   CHECK(refusal({"1.jpg"_kj, "cat/2.jpg"_kj, "dog/3.jpg"_kj, "4.jpg"_kj}) ==
         "2 images of x.tar (1.jpg, 4.jpg) lie beside the folders of the classes (cat, …): put them "
         "into one of these, or the labels of all images into labels.tsv beside them");
-  // In the one folder that was packed.
+  // The same in the one folder that was packed.
   CHECK(refusal({"photos/1.jpg"_kj, "photos/cat/2.jpg"_kj}) ==
         "1 image of x.tar (photos/1.jpg) lies beside the folders of the classes (photos/cat): put "
         "it into one of these, or the labels of all images into labels.tsv beside them");
-  // A class may lie in another one, if there is a third.
+  // A class may lie in another class if there is a third one.
   CHECK(refusal({"cat/1.jpg"_kj, "cat/tabby/2.jpg"_kj, "dog/3.jpg"_kj}) == "");
   CHECK(refusal({"cat/1.jpg"_kj, "cats/2.jpg"_kj}) == "");
 }

@@ -19,7 +19,7 @@
 
 namespace io {
 
-TEST_CASE("openDataset: a mean image that is damaged or of other records is refused by name") {
+TEST_CASE("openDataset: refuses by name a mean image that is damaged or of other records") {
   ImageFolder scratch;
   auto& config = scratch.config;
   auto packed = scratch.path("packed");
@@ -62,7 +62,7 @@ TEST_CASE("openDataset: a mean image that is damaged or of other records is refu
         kj::str("cannot use the mean image ", path,
             ": it is a folder; delete it and the next run computes it again"));
   REQUIRE(::rmdir(path.cStr()) == 0);
-  // An older program wrote the numbers alone. Nothing says whether they are good.
+  // An older program wrote only the numbers. Nothing proves that they are right.
   scratch.write(kj::str("packed/", MEAN_FILE), zeros.slice(0, 768 * 4));
   CHECK(read() == good);
   CHECK(contentOfFile() == bytes);
@@ -76,7 +76,7 @@ TEST_CASE("openDataset: a mean image that is damaged or of other records is refu
   CHECK(thrownBy([&]() { read(); }).size() > 0);
 }
 
-TEST_CASE("openDataset: a mean image that cannot be written is told of, and used") {
+TEST_CASE("openDataset: warns if the mean image cannot be written, and uses it") {
   ImageFolder scratch;
   auto packed = scratch.path("packed");
   packDataset(scratch.config, packed, silent());
@@ -99,7 +99,7 @@ TEST_CASE("openDataset: a mean image that cannot be written is told of, and used
   CHECK(told[0] ==
         kj::str("the mean image is not kept: ", path, " cannot be written: File too large"));
   CHECK(namesIn(packed).size() == 2);
-  // Of a folder that is read-only nobody expects it.
+  // In a read-only folder nobody expects a mean image to be kept.
   AsOrdinaryUser user;
   REQUIRE(::chmod(packed.cStr(), 0555) == 0);
   told.clear();

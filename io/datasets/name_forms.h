@@ -7,9 +7,10 @@
 
 namespace io {
 
-// `name` with each letter and its accents as one character where there is such a one (Unicode's
-// form NFC). Libarchive gives the names of most zip and tar files so, however they were written:
-// macOS keeps the two apart. As it is if it is not UTF-8, or if this machine has no UTF-8 locale.
+// Returns `name` with each letter and its accents as one character, if there is such a character
+// (Unicode's form NFC). libarchive returns most names of zip and tar files in this form, but macOS
+// writes the two apart. Returns `name` unchanged if it is not UTF-8, or if this machine has no
+// UTF-8 locale.
 kj::String composed(kj::StringPtr name);
 
 // Finds files and folders of one archive that composed() gives the same name.

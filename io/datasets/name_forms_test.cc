@@ -15,7 +15,7 @@ constexpr kj::StringPtr TOGETHER = "K\xc3\xa4se.jpg"_kj;
 
 }  // namespace
 
-TEST_CASE("composed: a letter and its accents become one character, as in the names of a zip") {
+TEST_CASE("composed: makes a letter and its accents one character, as in the names of a zip") {
   CHECK(composed(APART) == TOGETHER);
   CHECK(composed(TOGETHER) == TOGETHER);
   CHECK(composed("Kase.jpg") == "Kase.jpg");

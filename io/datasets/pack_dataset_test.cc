@@ -20,14 +20,14 @@
 
 namespace io {
 
-TEST_CASE("packDataset: what is not a new folder is refused before anything is read") {
+TEST_CASE("packDataset: refuses a path that is not a new folder before it reads anything") {
   Scratch scratch;
   auto config = testConfig("image_folder", scratch.path("images"));
   CHECK(thrownBy([&]() { packDataset(config, "/dev/null", silent()); }) ==
         "cannot write records to /dev/null (a device): name a new folder");
 }
 
-TEST_CASE("packDataset: a failure names the flags of pack_records, and leaves nothing") {
+TEST_CASE("packDataset: a failure names the flags of pack_records, and leaves no files") {
   ImageFolder scratch;
   auto& config = scratch.config;
   config.names.skip = "give --skip-bad";
@@ -46,7 +46,7 @@ TEST_CASE("packDataset: a failure names the flags of pack_records, and leaves no
   CHECK(::access(kj::str(packed, "/", MEAN_FILE).cStr(), F_OK) == 0);
 }
 
-TEST_CASE("packDataset: messages name the folder that is to be, not the one that is written") {
+TEST_CASE("packDataset: messages name the folder of the user, not the temporary one") {
   ImageFolder scratch;
   auto& config = scratch.config;
   config.names.folder = "OUT";
@@ -68,7 +68,7 @@ TEST_CASE("packDataset: messages name the folder that is to be, not the one that
             ": a file has that name; rename it, or set OUT to another folder"));
 }
 
-TEST_CASE("packDataset: a slash behind the folder's name changes nothing") {
+TEST_CASE("packDataset: accepts a folder name that ends in a slash") {
   ImageFolder scratch;
   auto& config = scratch.config;
   CHECK(thrownBy([&]() { packDataset(config, scratch.path("packed/."), silent()); }) ==
@@ -78,14 +78,14 @@ TEST_CASE("packDataset: a slash behind the folder's name changes nothing") {
   CHECK(namesIn(scratch.path("packed")).size() == 3);
 }
 
-TEST_CASE("packDataset: two at once into one folder are kept apart") {
+TEST_CASE("packDataset: refuses a second import into the same folder at the same time") {
   ImageFolder scratch;
   auto& config = scratch.config;
   config.names.folder = "OUT";
   auto packed = scratch.path("packed");
   kj::String other;
   bool isFirst = true;
-  // The second begins while the first one is at work.
+  // The second import begins while the first one is at work.
   packDataset(config, packed, [&](kj::StringPtr, uint64_t, uint64_t) {
     if (!isFirst) return;
     isFirst = false;
@@ -96,7 +96,7 @@ TEST_CASE("packDataset: two at once into one folder are kept apart") {
   CHECK(namesIn(packed).size() == 3);
 }
 
-TEST_CASE("packDataset: what a killed process left behind is removed") {
+TEST_CASE("packDataset: removes what a killed process left behind") {
   ImageFolder scratch;
   auto& config = scratch.config;
   auto pid = ::fork();
@@ -111,14 +111,14 @@ TEST_CASE("packDataset: what a killed process left behind is removed") {
   packDataset(config, scratch.path("packed"), silent());
   CHECK(namesIn(scratch.path("packed")).size() == 3);
   CHECK(::access(scratch.path("packed.part").cStr(), F_OK) != 0);
-  // Nobody asked for a file to be removed.
+  // Nobody asked to remove this file.
   scratch.write("other.part", nullptr);
   CHECK(thrownBy([&]() { packDataset(config, scratch.path("other"), silent()); }) ==
         kj::str("cannot make the folder ", scratch.path("other.part"),
             ": a file has that name; rename it, or set RUNNER_CACHE to another folder"));
 }
 
-TEST_CASE("packDataset: a folder of somebody else at the place of the unfinished one is refused") {
+TEST_CASE("packDataset: refuses a foreign folder at the place of the unfinished one") {
   ImageFolder scratch;
   auto& config = scratch.config;
   config.names.folder = "OUT";
@@ -132,7 +132,7 @@ TEST_CASE("packDataset: a folder of somebody else at the place of the unfinished
   CHECK(::access(scratch.path("packed").cStr(), F_OK) != 0);
 }
 
-TEST_CASE("packDataset: a packed folder is a source of its own, and holds the mean image") {
+TEST_CASE("packDataset: a packed folder is a source, and holds the mean image") {
   ImageFolder scratch;
   auto& config = scratch.config;
   auto packed = scratch.path("packed");
@@ -158,7 +158,7 @@ TEST_CASE("packDataset: a packed folder is a source of its own, and holds the me
         kj::str(packed, " is there already: name a new folder"));
 }
 
-TEST_CASE("openDataset: packed images of different sizes are said to have no one short side") {
+TEST_CASE("openDataset: refuses packed images of different sizes if one short side is asked for") {
   CacheScratch scratch;
   const uint sides[] = {20, 20, 17, 18};
   for (auto i: kj::indices(sides)) {
@@ -170,7 +170,7 @@ TEST_CASE("openDataset: packed images of different sizes are said to have no one
   auto config = testConfig("image_folder", kj::str(packed));
   config.augment.crop = 8;
   CHECK(thrownBy([&]() { openDataset(config, silent()); }) == "");
-  // The first record has this side, but not the others.
+  // The first record has this side, but the others do not.
   for (uint wanted: {20, 12}) {
     config.resizeShortSide = wanted;
     CHECK(

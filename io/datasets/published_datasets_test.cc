@@ -63,7 +63,7 @@ TEST_CASE("openDataset: MNIST has its images, labels and mean") {
   CHECK(validation.labels[1] == 1135);
 }
 
-TEST_CASE("openDataset: Fashion-MNIST is read from Debian's package, and its cache from then on") {
+TEST_CASE("openDataset: reads Fashion-MNIST from Debian's package, and later from the cache") {
   if (::access("/usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz", R_OK) != 0) {
     SKIP_CASE("dataset-fashion-mnist is not installed");
   }
@@ -85,7 +85,7 @@ TEST_CASE("openDataset: Fashion-MNIST is read from Debian's package, and its cac
   CHECK(second->training().digest() == first->training().digest());
 }
 
-TEST_CASE("openDataset: CIFAR-10 is read from an archive of any kind, with the published means") {
+TEST_CASE("openDataset: reads CIFAR-10 from an archive of any kind, with the published means") {
   auto datasets = sharedDatasets("cifar10");
   if (datasets == nullptr) SKIP_CASE("RUNNER_DATASETS has no cifar10");
   CacheScratch scratch;
@@ -110,7 +110,7 @@ TEST_CASE("openDataset: CIFAR-10 is read from an archive of any kind, with the p
   for (auto count: validation.labels) CHECK(count == 1000);
 }
 
-TEST_CASE("openDataset: the ImageNet sample keeps its JPEG files and labels with gaps") {
+TEST_CASE("openDataset: the ImageNet sample keeps its JPEG files and its labels with gaps") {
   auto datasets = sharedDatasets("imagenet-sample/labels.tsv");
   if (datasets == nullptr) SKIP_CASE("RUNNER_DATASETS has no imagenet-sample");
   CacheScratch scratch;
@@ -135,7 +135,7 @@ TEST_CASE("openDataset: the ImageNet sample keeps its JPEG files and labels with
   }
 }
 
-TEST_CASE("openDataset: a source is looked for as a folder, the folder above, and a mirror") {
+TEST_CASE("openDataset: looks for a source in a folder, in the folder above, and on a mirror") {
   auto datasets = sharedDatasets("mnist/train-images-idx3-ubyte.gz");
   if (datasets == nullptr) SKIP_CASE("RUNNER_DATASETS has no mnist");
   auto folder = kj::str(KJ_ASSERT_NONNULL(datasets));
@@ -145,7 +145,7 @@ TEST_CASE("openDataset: a source is looked for as a folder, the folder above, an
     CacheScratch scratch;
     auto dataset = openDataset(testConfig("mnist", kj::str(source)), silent());
     digests.add(sha256Hex(dataset->training().digest()));
-    // Downloads do not stay in the cache.
+    // The cache keeps no downloads.
     for (auto& name: namesIn(scratch.path("cache"))) {
       if (!name.endsWith(".lock"))
         CHECK(namesIn(scratch.path(kj::str("cache/", name))).size() == 2);
@@ -154,7 +154,7 @@ TEST_CASE("openDataset: a source is looked for as a folder, the folder above, an
   for (auto& digest: digests) CHECK(digest == digests[0]);
 }
 
-TEST_CASE("openDataset: a source without the files, or with damaged ones, is refused by name") {
+TEST_CASE("openDataset: refuses by name a source without the files, or with damaged ones") {
   CacheScratch scratch;
   auto empty = scratch.path("nothing");
   CHECK(thrownBy([&]() { openDataset(testConfig("mnist", kj::str(empty)), silent()); }) ==
@@ -175,13 +175,13 @@ TEST_CASE("openDataset: a source without the files, or with damaged ones, is ref
         kj::str("train-images-idx3-ubyte from ", source,
             "/train-images-idx3-ubyte is damaged: unpacked it has 1 bytes, not 47040016; get it "
             "again, or set data.source to another place"));
-  // Nothing unfinished is left in the cache.
+  // The cache holds no unfinished import.
   for (auto& name: namesIn(scratch.path("cache"))) CHECK(name.endsWith(".lock"));
 }
 
-TEST_CASE("openDataset: files of another size or content than published are never believed") {
+TEST_CASE("openDataset: refuses files with another size or content than published") {
   CacheScratch scratch;
-  // As long as it should be, with a count in its header that the file does not hold.
+  // A file of the right size, with a count in its header that it does not hold.
   auto idx = kj::heapArray<kj::byte>(47040016);
   memset(idx.begin(), 0, idx.size());
   const kj::byte header[] = {0, 0, 8, 3, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 28, 0, 0, 0, 28};
@@ -210,7 +210,7 @@ TEST_CASE("openDataset: files of another size or content than published are neve
             "again, or set data.source to another place"));
 }
 
-TEST_CASE("factsOf: what is known of a data set before it is fetched") {
+TEST_CASE("factsOf: knows a data set of fixed content before it is fetched") {
   auto config = testConfig("cifar10");
   auto facts = KJ_ASSERT_NONNULL(factsOf(config));
   CHECK(facts.shape == ImageShape{3, 32, 32});

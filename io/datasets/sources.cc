@@ -18,10 +18,10 @@ namespace {
 
 using Files = kj::Array<kj::Array<kj::byte>>;
 
-// Downloads are packed: their size is not known, but they are not larger than this.
+// Downloads are compressed. Their size is not known, but they are smaller than this.
 constexpr uint64_t DOWNLOAD_BYTES_MAX = uint64_t(1) << 30;
 
-// The names of what is directly in `folder`, sorted; nothing if it cannot be listed.
+// Returns the sorted names of everything directly in `folder`. Empty if it cannot be listed.
 kj::Array<kj::String> namesIn(kj::StringPtr folder) {
   kj::Vector<kj::String> names;
   auto handle = ::opendir(folder.cStr());
@@ -77,7 +77,7 @@ Files readArchive(const DataConfig& config, kj::StringPtr path, Progress& progre
   return files;
 }
 
-// The path of one file in `folder`, packed or not; null if it is not there.
+// Returns the path of one file in `folder`, compressed or not. Null if it is not there.
 kj::Maybe<kj::String> findFile(
     const DatasetSource& source, kj::StringPtr folder, const DatasetFile& file) {
   for (auto suffix: {"", ".gz"}) {
@@ -91,7 +91,7 @@ kj::Maybe<kj::String> findFile(
   return nullptr;
 }
 
-// What was looked at in vain, each a clause for the message.
+// The places without success, each a clause for the message.
 using Seen = kj::Vector<kj::String>;
 
 kj::Maybe<Files> readFolder(const DataConfig& config, kj::StringPtr folder, Progress& progress) {
@@ -120,7 +120,7 @@ kj::Maybe<Files> readFolder(const DataConfig& config, kj::StringPtr folder, Prog
   return nullptr;
 }
 
-// The clause for a place that is neither a file nor a folder.
+// Returns the clause for a place that is neither a file nor a folder.
 kj::String nothingAt(kj::StringPtr place) {
   KJ_IF_MAYBE(why, whyUnreadable(place)) {
     return kj::str(place, " cannot be looked at: ", *why);
@@ -131,13 +131,13 @@ kj::String nothingAt(kj::StringPtr place) {
   return kj::str(place, " is not there");
 }
 
-// `place` itself, and its sub-folder for this data set.
+// Looks in `place` itself, and in its sub-folder for this data set.
 kj::Maybe<Files> readPlace(
     const DataConfig& config, kj::StringPtr place, Progress& progress, Seen& seen) {
   auto& kind = *config.dataset;
   auto& source = *kind.source;
   if (pathKind(place) == PathKind::FILE) return readArchive(config, place, progress);
-  // The sub-folder first: mnist and fashion_mnist have the same file names.
+  // The sub-folder comes first, because mnist and fashion_mnist have the same file names.
   for (auto& folder:
       kj::arr(kj::str(place, "/", source.folder), kj::str(place, "/", kind.name), kj::str(place))) {
     KJ_IF_MAYBE(files, readFolder(config, folder, progress)) {
@@ -157,8 +157,8 @@ kj::Maybe<Files> readPlace(
   return nullptr;
 }
 
-// Downloads from `address`, which ends in '/'; null, and a clause for `seen`, if that fails: what a
-// host sends in place of the files is no reason not to ask the next.
+// Downloads from `address`, which ends in '/'. If that fails, returns null and adds a clause to
+// `seen`: the next host may send the right files.
 kj::Maybe<Files> readAddress(const DataConfig& config, kj::StringPtr address,
     kj::StringPtr downloads, Progress& progress, Seen& seen) {
   kj::Maybe<Files> files;
@@ -166,7 +166,7 @@ kj::Maybe<Files> readAddress(const DataConfig& config, kj::StringPtr address,
     for (auto name: config.dataset->source->downloads) {
       download(kj::str(address, name), kj::str(downloads, "/", name), DOWNLOAD_BYTES_MAX, progress);
     }
-    // Nobody has named the folder of downloads.
+    // The user did not name the folder of downloads. Therefore messages name the address.
     auto place = withoutSlash(address);
     Progress reading = [&](kj::StringPtr what, uint64_t done, uint64_t total) {
       progress(replaced(what, downloads, place), done, total);

@@ -1,4 +1,4 @@
-// Built with -O3: the loops over a row are what the compiler turns into vector code.
+// Built with -O3, so that the compiler makes vector code from the loops over a row.
 #include "io/images/augment.h"
 
 #include <kj/debug.h>
@@ -10,8 +10,8 @@ namespace io {
 
 namespace {
 
-// `number(x)` for the x of each channel: the list's, its only one, or `otherwise` where there is no
-// list.
+// Returns `number(x)` for each channel, where x is the list's number for the channel or its only
+// one. Without a list, returns `otherwise`.
 template <typename Func>
 kj::Array<float> perChannel(kj::ArrayPtr<const double> numbers, uint channels, double otherwise,
     kj::StringPtr key, Func&& number) {
@@ -28,8 +28,8 @@ kj::Array<float> perChannel(kj::ArrayPtr<const double> numbers, uint channels, d
   return result.finish();
 }
 
-// One row of one channel, `width` pixels that lie `STRIDE` apart. The mean is that of `mean[x]`, or
-// `constant`.
+// Converts one row of one channel: `width` pixels at a distance of `STRIDE`. The mean is `mean[x]`,
+// or `constant`.
 template <size_t STRIDE, bool MIRROR, bool IMAGE>
 void applyRow(const kj::byte* __restrict__ pixels, const float* __restrict__ mean, float constant,
     float factor, size_t width, float* __restrict__ out) {
@@ -48,12 +48,13 @@ ApplyRow rowFunction(bool mirror, bool image) {
   return image ? &applyRow<STRIDE, false, true> : &applyRow<STRIDE, false, false>;
 }
 
-// The row or column of `size` that one inside or outside of the image is taken from.
+// Returns the row or column of the image, which has `size` of them, that replaces number `at`
+// inside or outside of it.
 uint sourceOf(int at, uint size, Padding mode) {
   int last = int(size) - 1;
   if (at >= 0 && at <= last) return at;
   if (mode != Padding::REFLECT || last == 0) return at < 0 ? 0 : last;
-  // There and back again.
+  // The pattern runs there and back again.
   int phase = (at < 0 ? -at : at) % (2 * last);
   return phase <= last ? phase : 2 * last - phase;
 }
@@ -122,7 +123,8 @@ Augmentation Augmenter::draw(
 
 Augmentation Augmenter::centre(ImageShape stored) const {
   checkSize(stored);
-  // Of the padded image, which a large crop may need: half a pixel is rounded alike with any `pad`.
+  // Of the padded image, which a large crop may need. Half a pixel is rounded in the same way for
+  // every `pad`.
   auto begin = [&](uint size, uint cropped) {
     return int((size + 2 * pad - cropped) / 2) - int(pad);
   };
@@ -147,7 +149,7 @@ void Augmenter::apply(ImageView image, Augmentation augmentation, kj::ArrayPtr<f
                               : rowFunction<3>(augmentation.mirror, subtractImage);
   auto [top, left, mirrored] = augmentation;
   int width = shape.width;
-  // The columns of the crop that lie in the image, counted from its left.
+  // The columns of the crop that lie in the image, counted from the crop's left.
   int begin = kj::max(0, kj::min(width, -left));
   int end = kj::max(begin, kj::min(width, int(stored.width) - left));
   size_t plane = size_t(stored.height) * stored.width;

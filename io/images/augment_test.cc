@@ -14,8 +14,8 @@ kj::Array<kj::byte> pixels() {
   return result;
 }
 
-// `plane` of height × width with `pad` more at each side, made by copying: rows, then columns. The
-// oracle of padding.
+// Returns `plane` of height × width with `pad` more at each side, by copying rows, then columns.
+// The reference for padding.
 template <typename T>
 kj::Array<T> padded(
     kj::ArrayPtr<const T> plane, int height, int width, int pad, Padding mode, T value) {
@@ -67,7 +67,7 @@ TEST_CASE("Augmenter: crop, mean image, mirror, deviation and scale follow the f
   }
 }
 
-TEST_CASE("Augmenter: a crop over the edge is the one of a padded image, whatever is there") {
+TEST_CASE("Augmenter: a crop over the edge equals a crop of the padded image, for each pad_mode") {
   constexpr int PAD = 4, CROP = 5;
   auto interleaved = pixels();
   ImageView view = {STORED, Layout::PIXELS, interleaved};
@@ -86,7 +86,7 @@ TEST_CASE("Augmenter: a crop over the edge is the one of a padded image, whateve
     kj::Array<float> paddedMean[3];
     for (uint c = 0; c < 3; ++c) {
       paddedPixels[c] = padded<kj::byte>(planes.slice(c * 42, c * 42 + 42), 6, 7, PAD, mode, 127);
-      // Beside a value the mean image goes on with its edge.
+      // Beside a value, the mean image repeats its edge.
       auto meanMode = mode == Padding::VALUE ? Padding::EDGE : mode;
       paddedMean[c] = padded<float>(mean.slice(c * 42, c * 42 + 42), 6, 7, PAD, meanMode, 0);
     }
@@ -116,7 +116,7 @@ TEST_CASE("Augmenter: a crop over the edge is the one of a padded image, whateve
   }
 }
 
-TEST_CASE("Augmenter: reflected, an image goes on for ever: there and back again") {
+TEST_CASE("Augmenter: a reflected image goes on for ever, there and back again") {
   kj::byte pixels[] = {10, 20, 30};
   AugmentConfig config;
   config.pad = 5;
@@ -125,13 +125,13 @@ TEST_CASE("Augmenter: reflected, an image goes on for ever: there and back again
   kj::byte expected[] = {20, 10, 20, 30, 20, 10, 20, 30};
   for (int left = -5; left < 3; ++left) {
     float out[1];
-    // One row: each row beside it is the same.
+    // There is one row, and each row beside it is the same.
     augmenter.apply({{1, 1, 3}, Layout::PLANES, pixels}, {-2, left, false}, out);
     CHECK(out[0] == expected[left + 5]);
   }
 }
 
-TEST_CASE("Augmenter: planes and pixels of one image come out the same") {
+TEST_CASE("Augmenter: planes and pixels of one image give the same result") {
   auto interleaved = pixels();
   ImageView view = {STORED, Layout::PIXELS, interleaved};
   auto planes = toPlanes(view);
@@ -147,7 +147,7 @@ TEST_CASE("Augmenter: planes and pixels of one image come out the same") {
   }
 }
 
-TEST_CASE("Augmenter: without any key the pixels come out as they are") {
+TEST_CASE("Augmenter: without any key the pixels stay unchanged") {
   auto image = pixels();
   AugmentConfig config;
   Augmenter augmenter(config, STORED, STORED, nullptr);
@@ -157,7 +157,7 @@ TEST_CASE("Augmenter: without any key the pixels come out as they are") {
 }
 
 TEST_CASE(
-    "Augmenter: a draw depends on seed, pass and record, covers every place and mirrors half") {
+    "Augmenter: a draw depends on seed, pass and record, covers every position and mirrors half") {
   AugmentConfig config;
   config.crop = 4;
   config.mirror = Mirror::RANDOM;
@@ -182,7 +182,8 @@ TEST_CASE(
   CHECK(otherSeed > 1000);
 }
 
-TEST_CASE("Augmenter: with padding a crop begins at each place, and validation in the middle") {
+TEST_CASE(
+    "Augmenter: with padding, crops begin at every position, and validation takes the middle") {
   AugmentConfig config;
   config.pad = 2;
   for (uint crop: {0u, 6u}) {
@@ -203,7 +204,7 @@ TEST_CASE("Augmenter: with padding a crop begins at each place, and validation i
   CHECK(Augmenter(config, {3, 9, 9}, STORED, nullptr).centre(STORED) == Augmentation{-2, -1});
 }
 
-TEST_CASE("Augmenter: alternately mirrored, an image is the other way round in every other pass") {
+TEST_CASE("Augmenter: an alternately mirrored image is swapped in every other pass") {
   AugmentConfig config;
   config.mirror = Mirror::ALTERNATE;
   Augmenter augmenter(config, STORED, STORED, nullptr);
@@ -227,7 +228,7 @@ TEST_CASE("Augmenter: a view of a validation image is moved from the centre, the
   CHECK(augmenter.view({1, -1, true, 0.5}, STORED) == Augmentation{2, 0, true});
 }
 
-TEST_CASE("Augmenter: validation takes the centre, not mirrored") {
+TEST_CASE("Augmenter: validation crops at the centre and does not mirror") {
   AugmentConfig config;
   config.crop = 28;
   config.mirror = Mirror::RANDOM;
@@ -236,7 +237,7 @@ TEST_CASE("Augmenter: validation takes the centre, not mirrored") {
   CHECK(augmenter.centre({3, 28, 41}) == Augmentation{0, 6, false});
 }
 
-TEST_CASE("Augmenter: cropped at the centre, training images are as validation images are") {
+TEST_CASE("Augmenter: with crops at the centre, training images equal validation images") {
   AugmentConfig config;
   config.crop = 28;
   config.cropAt = CropPlace::CENTRE;
@@ -248,8 +249,7 @@ TEST_CASE("Augmenter: cropped at the centre, training images are as validation i
   }
 }
 
-TEST_CASE(
-    "Augmenter: an image smaller than the crop, or of another shape without crop, is refused") {
+TEST_CASE("Augmenter: refuses an image smaller than the crop, or of another shape without a crop") {
   AugmentConfig config;
   config.crop = 28;
   Augmenter cropping(config, {3, 28, 28}, {3, 28, 28}, nullptr);
@@ -267,7 +267,7 @@ TEST_CASE(
   CHECK_THROWS(augmenter.centre({3, 28, 27}));
 }
 
-TEST_CASE("Augmenter: a list that has neither one number nor one a channel is refused") {
+TEST_CASE("Augmenter: refuses a list that has neither one number nor one per channel") {
   AugmentConfig config;
   config.mean = kj::heapArray<double>({1, 2});
   CHECK_THROWS(Augmenter(config, STORED, STORED, nullptr));

@@ -9,21 +9,20 @@ namespace io {
 
 namespace {
 
-// 4:4:4 and 95 keep the re-encoded small images of CIFAR-10 within a few grey levels of the
-// original.
+// Quality 95 with 4:4:4 keeps re-encoded CIFAR-10 images within a few grey levels of the original.
 constexpr int QUALITY = 95;
 
 kj::StringPtr causeOf(void* handle) {
   return tjGetErrorStr2(handle);
 }
 
-// libjpeg-turbo converts everything but these to RGB.
+// libjpeg-turbo converts every other colour space to RGB.
 bool isFourInks(int colorspace) {
   return colorspace == TJCS_CMYK || colorspace == TJCS_YCCK;
 }
 
-// Files of four inks hold them inverted (Adobe's convention, the only one met in practice): 255 is
-// no ink.
+// Files with four inks store them inverted: 255 is no ink. This is Adobe's convention, the only one
+// that occurs in practice.
 void inksToRgb(kj::ArrayPtr<const kj::byte> inks, kj::ArrayPtr<kj::byte> rgb) {
   for (size_t i = 0; i < rgb.size() / 3; ++i) {
     for (uint c = 0; c < 3; ++c) {
@@ -48,7 +47,7 @@ Header readHeader(void* handle, kj::ArrayPtr<const kj::byte> file) {
     if (!begins) configs::fail("is not a JPEG file");
     configs::fail("has a damaged JPEG header: ", causeOf(handle));
   }
-  // Libjpeg takes a file that ends before its sizes for a list of tables.
+  // libjpeg takes a file that ends before its sizes for a list of tables.
   if (h.width <= 0 || h.height <= 0) configs::fail("ends before its image begins");
   if (size_t(h.width) * size_t(h.height) > IMAGE_PIXELS_MAX) {
     configs::fail(
@@ -100,7 +99,7 @@ kj::ArrayPtr<const kj::byte> JpegDecoder::decode(
   auto out = pixels.slice(0, shape.size());
   auto decoded = inks ? pixels.slice(shape.size(), needed) : out;
   int format = inks ? TJPF_CMYK : shape.channels == 1 ? TJPF_GRAY : TJPF_RGB;
-  // Without the limit a small progressive file of many thousand scans decodes for minutes.
+  // Without the limit, a small progressive file of many thousand scans decodes for minutes.
   if (tjDecompress2(handle, file.begin(), file.size(), decoded.begin(), header.width, 0,
           header.height, format, TJFLAG_LIMITSCANS) != 0) {
     configs::fail("cannot be decoded: ", causeOf(handle));

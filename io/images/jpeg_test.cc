@@ -11,7 +11,7 @@ namespace io {
 
 namespace {
 
-// A smooth picture: what JPEG keeps well.
+// Returns a smooth picture, which JPEG keeps well.
 kj::Array<kj::byte> picture(ImageShape shape) {
   auto planes = kj::heapArray<kj::byte>(shape.size());
   auto next = planes.begin();
@@ -39,7 +39,9 @@ kj::String descriptionOf(kj::Maybe<kj::Exception> exception) {
 
 }  // namespace
 
-TEST_CASE("JpegDecoder: a colour picture comes back within a few grey levels, channels in place") {
+TEST_CASE(
+    "JpegDecoder: a colour picture comes back within a few grey levels, with its channels in "
+    "order") {
   ImageShape shape = {3, 33, 47};
   auto planes = picture(shape);
   auto file = encodeJpeg({shape, Layout::PLANES, planes});
@@ -49,7 +51,7 @@ TEST_CASE("JpegDecoder: a colour picture comes back within a few grey levels, ch
   CHECK(largestDifference(planes, decoded) <= 3);
 }
 
-TEST_CASE("JpegDecoder: a grey picture is read as grey, or as three equal channels") {
+TEST_CASE("JpegDecoder: reads a grey picture as grey, or as three equal channels") {
   ImageShape grey = {1, 28, 28};
   auto planes = picture(grey);
   auto file = encodeJpeg({grey, Layout::PLANES, planes});
@@ -63,7 +65,7 @@ TEST_CASE("JpegDecoder: a grey picture is read as grey, or as three equal channe
   }
 }
 
-TEST_CASE("JpegDecoder: a file that ends early is an error, and the decoder goes on after it") {
+TEST_CASE("JpegDecoder: a file that ends early is an error, and the decoder reads the next file") {
   ImageShape shape = {3, 64, 64};
   auto planes = picture(shape);
   auto file = encodeJpeg({shape, Layout::PLANES, planes});
@@ -77,7 +79,7 @@ TEST_CASE("JpegDecoder: a file that ends early is an error, and the decoder goes
   CHECK(largestDifference(planes, decoded) <= 3);
 }
 
-TEST_CASE("JpegDecoder: a file with a bad header is refused, and the decoder reads the next file") {
+TEST_CASE("JpegDecoder: refuses a file with a bad header, and reads the next file") {
   ImageShape shape = {3, 16, 16};
   auto planes = picture(shape);
   auto good = encodeJpeg({shape, Layout::PLANES, planes});
@@ -97,7 +99,7 @@ TEST_CASE("JpegDecoder: a file with a bad header is refused, and the decoder rea
   CHECK(largestDifference(planes, decoded) <= 3);
 }
 
-TEST_CASE("JpegDecoder: what is not a JPEG file, or too large, is refused before memory is taken") {
+TEST_CASE("JpegDecoder: refuses a file that is not a JPEG, or too large, before it takes memory") {
   JpegDecoder decoder;
   auto text = kj::StringPtr("not a picture").asBytes();
   CHECK(descriptionOf(kj::runCatchingExceptions([&]() { decoder.shapeOf(text); })) ==
@@ -110,7 +112,7 @@ TEST_CASE("JpegDecoder: what is not a JPEG file, or too large, is refused before
   auto beginning = file.slice(0, 20);
   CHECK(descriptionOf(kj::runCatchingExceptions([&]() { decoder.shapeOf(beginning); })) ==
         "ends before its image begins");
-  // Height and width stand behind the marker FF C0, a length of two bytes and a precision of one.
+  // Height and width stand after the marker FF C0, a length of two bytes and a precision of one.
   const kj::byte marker[] = {0xff, 0xc0};
   auto frame = static_cast<kj::byte*>(memmem(file.begin(), file.size(), marker, 2));
   REQUIRE(frame != nullptr);
@@ -119,7 +121,7 @@ TEST_CASE("JpegDecoder: what is not a JPEG file, or too large, is refused before
         "has 32639×32639 pixels; at most 67108864 are read");
 }
 
-TEST_CASE("JpegDecoder: a file of another size than its record says is refused") {
+TEST_CASE("JpegDecoder: refuses a file whose size is not the one in its record") {
   ImageShape shape = {1, 8, 8};
   auto planes = picture(shape);
   auto file = encodeJpeg({shape, Layout::PLANES, planes});

@@ -43,7 +43,8 @@ KeptImage keep(const DataConfig& config, ImageView image) {
 KeptImage keepJpeg(
     const DataConfig& config, kj::ArrayPtr<const kj::byte> file, JpegDecoder& decoder) {
   auto shape = decoder.shapeOf(file);
-  // Also where the file stays as it is: a header does not show that its pixels are all there.
+  // Files that stay unchanged are decoded too, because a header does not show that all pixels are
+  // there.
   auto pixels = decoder.decode(file, shape);
   bool sameSize =
       config.resizeShortSide == 0 || kj::min(shape.height, shape.width) == config.resizeShortSide;

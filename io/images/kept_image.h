@@ -1,4 +1,4 @@
-// io/images/kept_image.h: images in the form in which records keep them.
+// io/images/kept_image.h: converts images to the form in which records store them.
 #pragma once
 
 #include <kj/array.h>
@@ -10,28 +10,28 @@
 
 namespace io {
 
-// An image as its record will keep it.
+// An image as its record will store it.
 struct KeptImage {
   Encoding encoding;
   ImageShape shape;
-  kj::ArrayPtr<const kj::byte> bytes;  // somebody else's, or `own`
+  kj::ArrayPtr<const kj::byte> bytes;  // points to memory of the caller, or to `own`
   kj::Array<kj::byte> own;
 };
 
-// `image`, resized and encoded as `config` says.
+// Returns `image`, resized and encoded by `config`.
 KeptImage keep(const DataConfig& config, ImageView image);
 
-// The image of a JPEG file. The file stays as it is where `config` allows it. It is decoded in any
-// case. Throws over a file that cannot be used or decoded; what is thrown begins with a verb.
+// Returns the image of a JPEG file. The file stays unchanged if `config` allows this. It is decoded
+// in any case. Throws if the file cannot be used or decoded; the text begins with a verb.
 KeptImage keepJpeg(
     const DataConfig& config, kj::ArrayPtr<const kj::byte> file, JpegDecoder& decoder);
 
-// A JPEG file of an import, and what becomes of it.
+// A JPEG file of an import, and the result.
 struct ImageFile {
   kj::String path;
   uint32_t label;
   kj::Array<kj::byte> bytes;
-  kj::Maybe<kj::Exception> problem;  // why nothing is kept of it; begins with a verb
+  kj::Maybe<kj::Exception> problem;  // why the file cannot be used; begins with a verb
   kj::Maybe<KeptImage> kept;         // may point to `bytes`
 };
 
@@ -40,9 +40,9 @@ class ImageKeeper {
 public:
   explicit ImageKeeper(const DataConfig& config);
 
-  // So many files at once keep every core busy.
+  // How many files keep every core busy.
   size_t filesAtOnce() const { return 4 * decoders.size(); }
-  // Fills in `kept` or `problem` of each file that has no problem yet.
+  // Sets `kept` or `problem` of each file that has no problem yet.
   void keep(kj::ArrayPtr<ImageFile> files);
 
 private:

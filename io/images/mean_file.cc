@@ -1,6 +1,6 @@
-// The file: C×H×W float32 in little-endian order, then the 32 bytes of the SHA-256 over the digest
-// of the training records and these numbers. Older programs wrote the numbers alone: such a file is
-// not trusted, but written anew.
+// The file holds C×H×W float32 in little-endian order, then the 32 bytes of the SHA-256 over the
+// digest of the training records and these numbers. Older programs wrote only the numbers. Such a
+// file is not trusted, and is written anew.
 
 #include "io/images/mean_file.h"
 
@@ -35,7 +35,7 @@ kj::Array<kj::byte> sumOf(const RecordDb& training, kj::ArrayPtr<const float> me
       "; delete it and the next run computes it again");
 }
 
-// What `path` holds; null if an older program wrote it.
+// Returns the content of `path`. Null if an older program wrote it.
 kj::Maybe<kj::Array<float>> readMean(
     kj::StringPtr path, const RecordDb& training, ImageShape shape) {
   auto mean = kj::heapArray<float>(shape.size());
@@ -52,12 +52,12 @@ kj::Maybe<kj::Array<float>> readMean(
   return kj::mv(mean);
 }
 
-// Each process writes the same bytes to a file of its own name, and moves it.
+// Each process writes the same bytes to a file with its own name, and moves it.
 void writeMean(kj::StringPtr path, const RecordDb& training, kj::ArrayPtr<const float> mean) {
   auto part = kj::str(path, ".part-", ::getpid(), "-", ::gettid());
   int fd = ::open(part.cStr(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd < 0) {
-    // A folder that is read-only costs a second the next time, no more.
+    // A read-only folder costs a second at the next start, nothing more.
     if (errno == EACCES || errno == EROFS || errno == EPERM) return;
     configs::fail(path, " cannot be made: ", strerror(errno));
   }
@@ -78,7 +78,7 @@ kj::Array<float> loadMeanImage(const DataConfig& config, const RecordDb& trainin
     kj::StringPtr folder, ImageShape shape, Progress& progress, Warn& warn) {
   auto path = kj::str(folder, "/", MEAN_FILE);
   auto kind = pathKind(path);
-  // Otherwise it would be computed at each start, and never kept.
+  // Without this error, the mean would be computed at each start and never kept.
   if (kind == PathKind::FOLDER) refuse(path, "it is a folder");
   KJ_IF_MAYBE(why, whyNeither(path)) refuse(path, kj::str("it is ", *why));
   if (kind == PathKind::FILE) {

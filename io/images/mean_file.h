@@ -1,4 +1,4 @@
-// io/images/mean_file.h: the mean image of training records, kept in a file beside them.
+// io/images/mean_file.h: the mean image of training records, which is kept in a file beside them.
 #pragma once
 
 #include "io/data_config.h"
@@ -8,14 +8,14 @@
 
 namespace io {
 
-// Its name, in the folder of the records.
+// The name of the file in the folder of the records.
 constexpr kj::StringPtr MEAN_FILE = "mean.f32"_kj;
 
-// The mean of all images of `training`, which have one `shape`: C×H×W float32. Reads it from
-// `folder` if it is there. Otherwise computes it and, unless the folder is read-only, keeps it
-// there; `warn` is told if that fails. Several processes may do so at once.
+// Returns the mean of all images of `training`, which have one `shape`: C×H×W float32. Reads it
+// from `folder` if it is there. Otherwise computes it and writes it there, unless the folder is
+// read-only. Calls `warn` if writing fails. Several processes may do so at once.
 //
-// Throws if the file there is damaged or belongs to other records, and as meanImageOf() does.
+// Throws if the file is damaged or belongs to other records, and as meanImageOf() does.
 kj::Array<float> loadMeanImage(const DataConfig& config, const RecordDb& training,
     kj::StringPtr folder, ImageShape shape, Progress& progress, Warn& warn);
 

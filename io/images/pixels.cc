@@ -65,7 +65,7 @@ void add(ImageView image, kj::ArrayPtr<uint64_t> sums) {
   }
 }
 
-// Often enough for an eye, seldom enough to cost nothing.
+// Often enough for a person who watches, and seldom enough to cost nothing.
 constexpr uint64_t RECORDS_A_REPORT = 1000;
 
 }  // namespace

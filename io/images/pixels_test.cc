@@ -22,7 +22,7 @@ Progress silent() {
 
 }  // namespace
 
-TEST_CASE("meanImageOf: raw and JPEG records count alike") {
+TEST_CASE("meanImageOf: raw and JPEG records have the same weight") {
   Scratch scratch;
   auto path = scratch.path("records.mdb");
   auto writer = RecordWriter::create(path);
@@ -37,7 +37,7 @@ TEST_CASE("meanImageOf: raw and JPEG records count alike") {
   for (float value: mean) CHECK(value == float(71.0 / 3));
 }
 
-TEST_CASE("meanImageOf: a bad record is refused, or left out, by policy") {
+TEST_CASE("meanImageOf: refuses or leaves out a bad record, by policy") {
   Scratch scratch;
   auto path = scratch.path("records.mdb");
   auto writer = RecordWriter::create(path);
@@ -55,7 +55,7 @@ TEST_CASE("meanImageOf: a bad record is refused, or left out, by policy") {
           "from, or set data.on_bad_record = \"skip\""));
 }
 
-TEST_CASE("meanImageOf: images of several shapes have no mean") {
+TEST_CASE("meanImageOf: refuses images of several shapes") {
   Scratch scratch;
   auto path = scratch.path("records.mdb");
   auto writer = RecordWriter::create(path);

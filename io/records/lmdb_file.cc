@@ -42,7 +42,7 @@ constexpr size_t KEY_BYTES = 8;
 
 constexpr size_t PAGE_BYTES_MIN = 512;
 constexpr size_t PAGE_BYTES_MAX = 32768;
-// LMDB's own limit.
+// This is LMDB's own limit.
 constexpr uint DEPTH_MAX = 32;
 
 constexpr uint32_t MAGIC = 0xBEEFC0DE;
@@ -51,7 +51,7 @@ constexpr uint16_t META_FLAG = 0x08;
 constexpr uint16_t BRANCH = 0x01;
 constexpr uint16_t LEAF = 0x02;
 constexpr uint16_t OVERFLOW = 0x04;
-// Of a page that keeps its keys in another form, or belongs to another kind of database.
+// Flags of a page that stores its keys in another form, or belongs to another kind of database.
 constexpr uint16_t OTHER_KINDS = 0x60;
 constexpr uint16_t KINDS = BRANCH | LEAF | OVERFLOW | META_FLAG | OTHER_KINDS;
 // Flag of a leaf's node: the value lies in overflow pages.
@@ -87,7 +87,7 @@ public:
 
   size_t size() const { return count; }
 
-  // Where node `index` begins; its header is within the page.
+  // Returns where node `index` begins. Its header is within the page.
   size_t at(size_t index) const {
     size_t node = numberAt<uint16_t>(bytes, PAGE_HEADER_BYTES + 2 * index);
     if (node < begin || node + NODE_HEADER_BYTES > bytes.size()) damaged(page);
@@ -102,7 +102,7 @@ public:
     return __builtin_bswap64(numberAt<uint64_t>(bytes, node + NODE_HEADER_BYTES));
   }
 
-  // How many keys, counted from node `first` on, are not above `key`.
+  // Returns how many keys, counted from node `first` on, are not above `key`.
   size_t upTo(uint64_t key, size_t first) const {
     size_t low = first;
     for (size_t high = count; low < high;) {
@@ -123,7 +123,7 @@ private:
   size_t count;
 };
 
-// The size that the first meta page says.
+// Returns the page size that the first meta page names.
 size_t pageBytesIn(kj::ArrayPtr<const kj::byte> meta) {
   size_t size = numberAt<uint32_t>(meta, 40);
   bool fits = size >= PAGE_BYTES_MIN && size <= PAGE_BYTES_MAX && (size & (size - 1)) == 0;
@@ -140,7 +140,7 @@ LmdbFile::LmdbFile(kj::StringPtr path, kj::StringPtr lost): file(mapFile(path, l
     configs::fail("it is an LMDB file of another version");
   }
   page_bytes = pageBytesIn(meta);
-  // A commit writes one of them, in turn.
+  // Commits write the two meta pages in turn.
   auto first = readMeta(0);
   auto second = readMeta(1);
   tree = second.transaction > first.transaction ? second : first;
@@ -170,7 +170,7 @@ kj::Maybe<kj::ArrayPtr<const kj::byte>> LmdbFile::find(uint64_t key) const {
   for (uint level = 1; level < tree.depth; ++level) {
     auto page = pageOf(BRANCH, number);
     Nodes nodes(page, number);
-    // The first key of a branch stands for all that are lower.
+    // The first key of a branch stands for all lower keys.
     number = pageBelow(page, nodes.at(nodes.upTo(key, 1)));
   }
   auto page = pageOf(LEAF, number);

@@ -1,4 +1,4 @@
-// io/records/lmdb_file.h: reads LMDB files, damaged ones too.
+// io/records/lmdb_file.h: reads LMDB files safely, even damaged ones.
 #pragma once
 
 #include <kj/array.h>
@@ -27,8 +27,8 @@ public:
   LmdbFile(kj::StringPtr path, kj::StringPtr lost);
   KJ_DISALLOW_COPY(LmdbFile);
 
-  // The value of `key`, which lives as long as this object; null if there is none. Throws a clause
-  // without the path if a page on the way is damaged.
+  // Returns the value of `key`, which lives as long as this object. Null if there is none. Throws a
+  // clause without the path if a page on the way is damaged.
   kj::Maybe<kj::ArrayPtr<const kj::byte>> find(uint64_t key) const;
 
 private:
@@ -40,13 +40,13 @@ private:
     uint16_t depth;  // levels of pages
   };
 
-  // Checks meta page `number`, 0 or 1.
+  // Reads and checks meta page `number`, 0 or 1.
   Tree readMeta(uint number) const;
-  // Page `number`, which must be of `kind`.
+  // Returns page `number`, which must be of `kind`.
   kj::ArrayPtr<const kj::byte> pageOf(uint16_t kind, uint64_t number) const;
-  // A value of `size` bytes that begins in overflow page `number`.
+  // Returns a value of `size` bytes that begins in overflow page `number`.
   kj::ArrayPtr<const kj::byte> overflowOf(uint64_t number, size_t size) const;
-  // Throws if the file ends before.
+  // Throws if the file ends before `offset` + `size`.
   kj::ArrayPtr<const kj::byte> slice(uint64_t offset, size_t size) const;
 
   kj::Array<const kj::byte> file;

@@ -13,12 +13,12 @@ namespace io {
 
 namespace {
 
-// How long the value of `key` is: some lie beside their keys, some fill several pages.
+// The length of the value of `key`. Some values lie beside their keys, and some fill several pages.
 size_t sizeOf(uint64_t key) {
   return key % 100 == 0 ? 20000 : key % 50;
 }
 
-// Writes a database by LMDB: every third number below `end` is a key.
+// Writes a database with LMDB. Every third number below `end` is a key.
 void write(kj::StringPtr path, uint64_t end) {
   MDB_env* env = nullptr;
   KJ_ASSERT(mdb_env_create(&env) == MDB_SUCCESS);
@@ -49,7 +49,7 @@ TEST_CASE("LmdbFile: finds every key that LMDB wrote, and no other") {
     write(path, end);
     LmdbFile file(path, "lost");
     for (uint64_t i = 0; i < end + 5; ++i) {
-      // In an order that often leaves the page read last.
+      // In an order that often needs the page that was read last.
       uint64_t key = i * 7919 % (end + 5);
       auto value = file.find(key);
       REQUIRE((value != nullptr) == (key < end && key % 3 == 0));
@@ -69,7 +69,7 @@ TEST_CASE("LmdbFile: an empty database has no key") {
   CHECK(file.find(0) == nullptr);
 }
 
-TEST_CASE("LmdbFile: a folder, an empty file and one of another kind are refused") {
+TEST_CASE("LmdbFile: refuses a folder, an empty file and a file of another kind") {
   Scratch scratch;
   auto refusal = [](kj::StringPtr path) {
     return thrownBy([&]() { LmdbFile file(path, "lost"); });

@@ -50,7 +50,7 @@ public:
 
   kj::Maybe<kj::String> source(uint64_t index) const override {
     kj::Maybe<kj::String> found;
-    // Whoever asks has something worse to say than that this cannot be read.
+    // The caller reports a worse error than a name that cannot be read.
     KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() {
                   KJ_IF_MAYBE(bytes, pages().find(PATH_KEYS + index)) {
                     found = kj::heapString(bytes->asChars());
@@ -115,7 +115,8 @@ public:
         header.encoding > uint8_t(Encoding::JPEG) || header.size != payload.size()) {
       refuse("its header is wrong");
     }
-    // A guess until the checksum is good, and a good one: pixels are more than a header.
+    // Before the checksum is verified the id is a guess. It is a good one, because most of a record
+    // is pixels and not header.
     id = header.id;
     if (header.crc != checksum(header, payload)) refuse("its checksum is wrong");
     ImageShape shape = {header.channels, header.height, header.width};

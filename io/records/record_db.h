@@ -1,4 +1,4 @@
-// io/records/record_db.h: image records in LMDB: fixed-width keys, one lookup each.
+// io/records/record_db.h: image records in LMDB, with one lookup per record.
 #pragma once
 
 #include <kj/array.h>
@@ -9,12 +9,12 @@
 
 namespace io {
 
-// One record as stored; `bytes` point into the map of the database.
+// One stored record. `bytes` point into the map of the database.
 struct Record {
   uint32_t label;
   uint64_t id;  // its number in the original order
   Encoding encoding;
-  ImageShape shape;                    // of the decoded image; for JPEG as its header says
+  ImageShape shape;                    // of the decoded image; for JPEG from its header
   kj::ArrayPtr<const kj::byte> bytes;  // C×H×W uint8, or a JPEG file
 };
 
@@ -27,7 +27,7 @@ struct Record {
 // exit status 1 and one line on stderr that names it.
 class RecordDb {
 public:
-  // Throws if `path` cannot be opened or is not a whole record database of this version; the
+  // Throws if `path` cannot be opened or is not a complete record database of this version. The
   // message names the path, the cause and the way out.
   static kj::Own<RecordDb> open(kj::StringPtr path);
 
@@ -35,17 +35,17 @@ public:
   virtual uint64_t count() const = 0;
   // The largest label plus one; 0 without records.
   virtual uint classes() const = 0;
-  // The shape of all images, if they have the same.
+  // The shape of all images. Null if they differ.
   virtual kj::Maybe<ImageShape> shape() const = 0;
-  // SHA-256 over all values in order, 32 bytes: two databases with the same digest hold the same
-  // records.
+  // The SHA-256 over all values in order, 32 bytes. Two databases with the same digest hold the
+  // same records.
   virtual kj::ArrayPtr<const kj::byte> digest() const = 0;
   virtual kj::StringPtr path() const = 0;
   // The data set that the records were imported from, a name in DATASETS; null if the database does
   // not say, as those of older programs. Lives as long as this.
   virtual kj::Maybe<kj::StringPtr> dataset() const = 0;
-  // The path of record `index`'s image in the data that was imported; null where records do not
-  // come from files of their own, and in databases of older programs.
+  // Returns the path of record `index`'s image in the imported data. Null if records do not come
+  // from files of their own, and in databases of older programs.
   virtual kj::Maybe<kj::String> source(uint64_t index) const = 0;
 };
 
@@ -55,29 +55,31 @@ public:
   static kj::Own<RecordReader> open(const RecordDb& db);
   virtual ~RecordReader() noexcept(false) = default;
 
-  // Record `index`; checks its checksum. Valid until the next call. Throws badRecord()'s sentence
-  // with the way out if it is missing or damaged.
+  // Reads record `index` and checks its checksum. Valid until the next call. If the record is
+  // missing or damaged, throws badRecord()'s sentence with the way out.
   virtual Record read(uint64_t index) = 0;
 };
 
-// What messages call record `index`: "record 42 (cat/7.jpg) of PATH". Where the database does not
-// know the image's file, it is "image 46 of the source, counted from 0", by the record's `id`, if
-// that is known.
+// Returns the name of record `index` for messages: "record 42 (cat/7.jpg) of PATH". If the database
+// does not know the image's file but `id` is known, the name contains "image 46 of the source,
+// counted from 0".
 kj::String nameOfRecord(const RecordDb& db, uint64_t index, kj::Maybe<uint64_t> id);
 
-// The sentence on a record that is of no use: nameOfRecord(), " is bad: " and the cause.
+// Returns the sentence about a record that cannot be used: nameOfRecord(), " is bad: " and the
+// cause.
 kj::String badRecord(
     const RecordDb& db, uint64_t index, kj::Maybe<uint64_t> id, kj::StringPtr cause);
 
-// Writes records in order, from 0. Nothing is visible under `path` before finish(); what was
-// written is removed if finish() is not reached. Throws if the disk is full, naming path and cause.
+// Writes records in order, from 0. Before finish(), nothing is visible under `path`. Without
+// finish(), the destructor removes what was written. Throws with path and cause if the disk is
+// full.
 class RecordWriter {
 public:
   // Messages advise to set `setting` to another folder.
   static kj::Own<RecordWriter> create(
       kj::StringPtr path, kj::StringPtr setting = "RUNNER_CACHE"_kj);
   virtual ~RecordWriter() noexcept(false) = default;
-  // `source` is the path of the image's file in the data that is imported. All records have one, or
+  // `source` is the path of the image's file in the imported data. Either all records have one, or
   // none has.
   virtual void add(uint32_t label, uint64_t id, Encoding encoding, ImageShape shape,
       kj::ArrayPtr<const kj::byte> bytes, kj::StringPtr source = nullptr) = 0;

@@ -43,7 +43,7 @@ kj::Array<kj::byte> fileOf(kj::StringPtr path) {
 
 }  // namespace
 
-TEST_CASE("RecordDb: every record comes back as it was written, in any order") {
+TEST_CASE("RecordDb: reads every record as it was written, in any order") {
   Scratch scratch;
   auto path = scratch.path("records.mdb");
   writeRecords(path, 300);
@@ -77,7 +77,7 @@ TEST_CASE("RecordDb: knows its data set if that was written, which the digest do
   CHECK(RecordReader::open(*db)->read(19).id == 19);
 }
 
-TEST_CASE("RecordDb: images of two shapes have none in common") {
+TEST_CASE("RecordDb: images of two shapes have no common shape") {
   Scratch scratch;
   auto path = scratch.path("records.mdb");
   auto writer = RecordWriter::create(path);
@@ -90,7 +90,7 @@ TEST_CASE("RecordDb: images of two shapes have none in common") {
   CHECK(RecordDb::open(path)->shape() == nullptr);
 }
 
-TEST_CASE("RecordDb: two databases of the same records have the same digest, others another") {
+TEST_CASE("RecordDb: two databases of the same records have the same digest, others have another") {
   Scratch scratch;
   writeRecords(scratch.path("a.mdb"), 20);
   writeRecords(scratch.path("b.mdb"), 20);
@@ -114,12 +114,12 @@ TEST_CASE("RecordDb: one process opens a database twice, and reads it from sever
     });
     for (uint64_t i = 0; i < 100; ++i) CHECK(firstReader->read(i).id == i);
   }
-  // Closing the second has not disturbed the first.
+  // Closing the second database has not disturbed the first.
   CHECK(firstReader->read(5).id == 5);
   CHECK(RecordReader::open(*first)->read(6).id == 6);
 }
 
-TEST_CASE("RecordDb: a database in a folder that cannot be written opens and leaves no lock file") {
+TEST_CASE("RecordDb: opens a database in a read-only folder, and leaves no lock file") {
   Scratch scratch;
   scratch.write("folder/x", nullptr);
   auto path = scratch.path("folder/records.mdb");
@@ -132,7 +132,7 @@ TEST_CASE("RecordDb: a database in a folder that cannot be written opens and lea
   CHECK(::access(kj::str(path, "-lock").cStr(), F_OK) != 0);
 }
 
-TEST_CASE("RecordWriter: nothing stands under the path before finish, nothing is left without it") {
+TEST_CASE("RecordWriter: the path is empty before finish(), and nothing is left without it") {
   Scratch scratch;
   auto path = scratch.path("records.mdb");
   {
@@ -145,7 +145,7 @@ TEST_CASE("RecordWriter: nothing stands under the path before finish, nothing is
   CHECK(folder->listNames().size() == 0);
 }
 
-TEST_CASE("RecordWriter: more than a commit and a growth of the map fit") {
+TEST_CASE("RecordWriter: writes more than one commit, and lets the map grow") {
   Scratch scratch;
   auto path = scratch.path("records.mdb");
   auto bytes = kj::heapArray<kj::byte>(size_t(3) << 20);
@@ -163,7 +163,7 @@ TEST_CASE("RecordWriter: more than a commit and a growth of the map fit") {
   for (uint64_t i = 0; i < 50; ++i) CHECK(reader->read(i).bytes[0] == i);
 }
 
-TEST_CASE("RecordDb: what is not a whole database is refused with its path and cause") {
+TEST_CASE("RecordDb: refuses an incomplete database with its path and the cause") {
   Scratch scratch;
   auto path = scratch.path("records.mdb");
   CHECK(thrownBy([&]() { RecordDb::open(path); }) ==
@@ -187,11 +187,11 @@ TEST_CASE("RecordDb: what is not a whole database is refused with its path and c
         kj::str("cannot open the record database ", half, ": the file is cut short", wayOut));
 }
 
-TEST_CASE("RecordReader: a damaged record is refused, its neighbours are read") {
+TEST_CASE("RecordReader: refuses a damaged record, and reads its neighbours") {
   Scratch scratch;
   auto path = scratch.path("records.mdb");
   writeRecords(path, 100);
-  // The payload of record 42 stands once in the file.
+  // The payload of record 42 occurs once in the file.
   auto bytes = fileOf(path);
   auto payload = pixels(42);
   auto place =
@@ -208,7 +208,7 @@ TEST_CASE("RecordReader: a damaged record is refused, its neighbours are read") 
             " is bad: its checksum is wrong", WAY_OUT));
 }
 
-TEST_CASE("badRecord: names the image's file where the database knows it") {
+TEST_CASE("badRecord: names the image's file if the database knows it") {
   Scratch scratch;
   auto path = scratch.path("records.mdb");
   auto writer = RecordWriter::create(path);
@@ -271,10 +271,10 @@ TEST_CASE("RecordWriter: the values in the file have the documented layout") {
   CHECK(u32(description, 68) == 0);
 }
 
-TEST_CASE("RecordDb: with any byte of its structure changed, it is refused or read as before") {
+TEST_CASE("RecordDb: with any byte of its structure changed, it is refused or reads as before") {
   Scratch scratch;
   auto path = scratch.path("records.mdb");
-  // Both ways to keep a value: beside its key, and in pages of its own.
+  // Both ways to store a value: beside its key, and in pages of its own.
   auto large = kj::heapArray<kj::byte>(3 * 40 * 40);
   memset(large.begin(), 3, large.size());
   {
@@ -310,7 +310,7 @@ TEST_CASE("RecordDb: with any byte of its structure changed, it is refused or re
       CHECK(named);
     }
   };
-  // The heads of all pages: the two meta pages, and where the others keep their offsets and nodes.
+  // The heads of all pages: the two meta pages, and the parts with offsets and nodes of the others.
   constexpr size_t PAGE_BYTES = 4096, HEAD_BYTES = 40;
   for (size_t at = 0; at < bytes.size(); ++at) {
     if (at % PAGE_BYTES >= (at < 2 * PAGE_BYTES ? 160 : HEAD_BYTES)) continue;

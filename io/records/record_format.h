@@ -45,6 +45,7 @@ constexpr uint64_t PATH_KEYS = uint64_t(1) << 63;
 constexpr uint64_t DATASET_KEY = std::numeric_limits<uint64_t>::max() - 1;
 constexpr uint64_t DESCRIPTION_KEY = std::numeric_limits<uint64_t>::max();
 
+// The parts of the layout above, byte by byte.
 struct RecordHeader {
   char magic[4];
   uint16_t version;

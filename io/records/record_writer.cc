@@ -19,7 +19,7 @@ namespace io {
 
 namespace {
 
-// An LMDB key: it lives as long as the MDB_val made from it is used.
+// An LMDB key. It must live as long as the MDB_val made from it is used.
 struct Key {
   explicit Key(uint64_t number): bigEndian(__builtin_bswap64(number)) {}
   MDB_val val() { return {sizeof(bigEndian), &bigEndian}; }
@@ -28,9 +28,9 @@ struct Key {
 
 class Environment {
 public:
-  // Messages call the file `name`. `mapBytes` is the address space taken. MDB_NOLOCK: LMDB's lock
-  // file serves writers beside readers, which do not exist here. Its fcntl() locks are also what
-  // forbids opening a file twice in one process.
+  // Messages call the file `name`. `mapBytes` is the size of the address space. MDB_NOLOCK: LMDB's
+  // lock file serves writers beside readers, which do not exist here. Its fcntl() locks are also
+  // the reason why one process may not open a file twice.
   Environment(kj::StringPtr path, kj::StringPtr name, kj::StringPtr setting, uint flags,
       size_t mapBytes, kj::StringPtr doing) {
     check(mdb_env_create(&env), name, doing, setting);
@@ -53,7 +53,7 @@ public:
     switch (result) {
       case ENOSPC:
       case EFBIG:
-      // What LMDB says when only a part of a page can be written.
+      // LMDB reports this error if only a part of a page could be written.
       case EIO: {
         struct rlimit limit;
         if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
@@ -74,9 +74,9 @@ public:
   MDB_env* env = nullptr;
 };
 
-// A commit every so many bytes keeps the dirty pages in memory few.
+// A commit after this many bytes keeps the number of dirty pages small.
 constexpr size_t COMMIT_BYTES = size_t(64) << 20;
-// Address space ahead of the file's end: more than a transaction and its largest record can take.
+// Address space beyond the end of the file: more than a transaction and its largest record need.
 constexpr size_t MAP_AHEAD_BYTES = size_t(1) << 30;
 constexpr size_t PAYLOAD_BYTES_MAX = size_t(1) << 28;
 
@@ -85,7 +85,7 @@ public:
   LmdbRecordWriter(kj::StringPtr path, kj::StringPtr setting)
       : name(kj::str(path)), part(kj::str(path, ".part-", ::getpid())), setting(kj::str(setting)) {
     removePart();
-    // Synced once, by finish().
+    // finish() syncs once.
     environment.emplace(part, name, this->setting, MDB_NOSYNC, 2 * MAP_AHEAD_BYTES, "create");
     mapBytes = 2 * MAP_AHEAD_BYTES;
     begin();
@@ -151,8 +151,8 @@ private:
     Environment::check(result, name, doing, setting);
   }
 
-  // Room for the value of `number`, to be filled before the next call. Keys come in order, so pages
-  // are filled whole.
+  // Returns room for the value of `number`, to be filled before the next call. Keys come in order,
+  // so that pages become full.
   kj::byte* put(uint64_t number, size_t size) {
     Key key(number);
     auto keyVal = key.val();
@@ -184,7 +184,7 @@ private:
   }
 
   void commit() {
-    // The transaction is gone whether or not this succeeds.
+    // The transaction is over, whether or not this call succeeds.
     int result = mdb_txn_commit(txn);
     txn = nullptr;
     check(result, "write");

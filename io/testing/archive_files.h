@@ -7,16 +7,17 @@
 
 namespace io {
 
-// Writes an archive of the files `names`, each holding its own name.
+// Writes an archive with the files `names`. The content of each is its name.
 void writeArchive(kj::StringPtr path, int (*filter)(struct archive*),
     int (*format)(struct archive*), kj::ArrayPtr<const kj::StringPtr> names);
 
-// Writes a tar of `entries`: each a name, then what it is: `=content`, `>target` of a symbolic
+// Writes a tar of `entries`. Each is a name and then its kind: `=content`, `>target` of a symbolic
 // link, `+target` of a hard link, `|` of a pipe.
 void writeTar(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> entries);
 
-// A zip of files, each holding its own name, uncompressed (PKWARE's APPNOTE 6.3). `utf8` sets the
-// flag that says that names are UTF-8: libarchive's writer would not set it over other bytes.
+// Returns an uncompressed zip of files that each hold their own name (PKWARE's APPNOTE 6.3). `utf8`
+// sets the flag that says that names are UTF-8. libarchive's writer would not set it for other
+// bytes.
 kj::Array<kj::byte> zipOf(kj::ArrayPtr<const kj::StringPtr> names, bool utf8);
 
 // `name=content` of each of the Members of `path`, in order.

@@ -21,7 +21,7 @@ public:
   DataConfig config;  // image_folder, with `images` as its source
 };
 
-// A JPEG file of one grey level.
+// Returns a JPEG file of one grey level.
 kj::Array<kj::byte> jpegOf(kj::byte level, ImageShape shape = {3, 16, 16});
 
 // The names of all that is in a folder, without what is below.

@@ -38,7 +38,7 @@ kj::String Scratch::write(kj::StringPtr name, kj::ArrayPtr<const kj::byte> bytes
 
 namespace {
 
-// Replaces the capabilities in effect by `effective`, and leaves what they were in it.
+// Replaces the effective capabilities by `effective`, and returns the old ones in it.
 void exchangeCapabilities(uint32_t (&effective)[2]) {
   __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct data[2];

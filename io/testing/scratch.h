@@ -1,4 +1,4 @@
-// io/testing/scratch.h: for tests: a folder of its own, a DataConfig by hand.
+// io/testing/scratch.h: a temporary folder and a DataConfig for tests.
 #pragma once
 
 #include <kj/array.h>
@@ -11,23 +11,23 @@
 
 namespace io {
 
-// A new empty folder, removed with all that is in it.
+// A new empty folder. The destructor removes it with everything in it.
 class Scratch {
 public:
   Scratch();
   ~Scratch() noexcept(false);
   KJ_DISALLOW_COPY(Scratch);
 
-  // The path of `name` in it.
+  // Returns the path of `name` in the folder.
   kj::String path(kj::StringPtr name) const;
-  // Writes a file, with the folders on its way; returns its path.
+  // Writes a file, and makes the folders on its way. Returns its path.
   kj::String write(kj::StringPtr name, kj::ArrayPtr<const kj::byte> bytes) const;
 
 private:
   kj::String folder;
 };
 
-// While it exists, root has no more rights over files than their owner, in this thread.
+// While it exists, root has no more rights over files in this thread than their owner.
 class AsOrdinaryUser {
 public:
   AsOrdinaryUser();
@@ -35,16 +35,16 @@ public:
   KJ_DISALLOW_COPY(AsOrdinaryUser);
 
 private:
-  uint32_t capabilities[2];  // the words of those that were in effect
+  uint32_t capabilities[2];  // the capabilities that were in effect
 };
 
-// [data] with its defaults for the data set `name`, from `source`.
+// Returns [data] with its defaults for the data set `name`, from `source`.
 DataConfig testConfig(kj::StringPtr name, kj::Maybe<kj::String> source = nullptr);
 
-// $RUNNER_DATASETS, if it has `file`.
+// Returns $RUNNER_DATASETS if it contains `file`, else null.
 kj::Maybe<kj::String> sharedDatasets(kj::StringPtr file);
 
-// A row of a table by its name.
+// Returns the row `name` of a table.
 template <typename T>
 const T* row(kj::ArrayPtr<const T> rows, kj::StringPtr name) {
   for (auto& row: rows) {
@@ -53,7 +53,7 @@ const T* row(kj::ArrayPtr<const T> rows, kj::StringPtr name) {
   KJ_FAIL_REQUIRE("no such row", name);
 }
 
-// The description of what `function` throws; "" if nothing.
+// Returns the description of the exception that `function` throws, or "" if it throws none.
 template <typename Func>
 kj::String thrownBy(Func&& function) {
   KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { function(); })) {
