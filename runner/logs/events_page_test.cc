@@ -1,4 +1,4 @@
-// docs/formats/events.md documents what job.capnp declares.
+// Checks that docs/formats/events.md documents everything that job.capnp declares.
 #include <capnp/schema.h>
 #include <doctest/doctest.h>
 #include <kj/debug.h>
@@ -11,7 +11,7 @@ namespace runner {
 
 namespace {
 
-// $Json.name, as capnp/compat/json.capnp numbers it.
+// The number of $Json.name in capnp/compat/json.capnp.
 constexpr uint64_t JSON_NAME = 0xfa5b1fd61c2e7c3d;
 
 kj::StringPtr jsonName(capnp::StructSchema::Field field) {
@@ -21,7 +21,7 @@ kj::StringPtr jsonName(capnp::StructSchema::Field field) {
   return field.getProto().getName();
 }
 
-// Adds the names of all fields of `schema`, those of structs and lists of structs inside included.
+// Adds the names of all fields of `schema`, including those inside structs and lists of structs.
 void addNames(capnp::StructSchema schema, kj::Vector<kj::StringPtr>& names) {
   for (auto field: schema.getFields()) {
     names.add(jsonName(field));

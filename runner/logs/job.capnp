@@ -1,12 +1,12 @@
 @0xb5e1c0d2a7f34e61;
-# runner/logs/job.capnp: how the roles of one job speak with their coordinator, and the events of a
-# run.
+# runner/logs/job.capnp: the protocol between the roles of a job and their coordinator, and the
+# events of a run.
 #
-# Life of a job: the coordinator listens; every server and worker connects, calls join() and gets a
+# Life of a job: the coordinator listens. Every server and worker connects, calls join() and gets a
 # Session. From then on it calls heartbeat() at least every silence_timeout_s / 5. start() answers
-# when all roles are there. Workers meet() at the ends of epochs, and finish() last. When all have,
-# the coordinator calls end() on every Member, and each role leaves. A session that is dropped
-# before end(), or silent for too long, is a lost role.
+# when all roles have joined. Workers call meet() at the ends of epochs, and finish() last. When all
+# workers have finished, the coordinator calls end() on every Member, and each role leaves. A role
+# is lost if its session is dropped before end(), or is silent for too long.
 
 using Cxx = import "/capnp/c++.capnp";
 using Json = import "/capnp/compat/json.capnp";
@@ -30,53 +30,53 @@ interface Coordinator {
 
   join @0 (role :Role, index :UInt32, pid :UInt32, address :Address, digest :Text, member :Member)
       -> (session :Session, boot :Text);
-  # Takes a place in the job. `index` is given by the launcher and is the rank: it never depends on
-  # who comes first. `address` is where a role that holds a shard listens. `digest` is the sha256
-  # of the resolved experiment: a role that read another file is refused, as is a place already
-  # taken. `boot` is which boot of which machine the coordinator runs in: where it is a role's own,
-  # they share a monotonic clock.
+  # Takes a place in the job. `index` is the rank, which the launcher gives: it never depends on who
+  # comes first. `address` is where a role that holds a shard listens. `digest` is the sha256 of the
+  # resolved experiment. The coordinator refuses a role that read another file, and a place that is
+  # taken. `boot` identifies the boot of the machine that the coordinator runs on. If a role runs on
+  # the same boot, the two share a monotonic clock.
 }
 
 interface Member {
   # A role, as the coordinator sees it.
 
   end @0 ();
-  # The job is over and went well: leave.
+  # The job ended well. The role leaves.
 
   count @1 () -> (pushes :Pushes);
-  # Servers only, when all workers have done the last step of an epoch.
+  # For servers only. Called when all workers have done the last step of an epoch.
 }
 
 interface Session {
   # One role's seat in the job.
 
   start @0 () -> (shards :List(Address));
-  # Waits until every role has joined; answers the addresses of those that hold shards, servers or
-  # all workers, by index.
+  # Waits until every role has joined. Answers the addresses of those that hold shards (the servers,
+  # or all workers), by index.
 
   heartbeat @1 (progress :RoleProgress) -> (clockNs :Int64);
-  # The role's io thread is alive; `progress` is how far its compute thread got. Servers leave it
-  # empty. Answers the coordinator's monotonic clock: see ClockOffset.
+  # Says that the role's io thread is alive. `progress` is how far its compute thread has come;
+  # servers leave it empty. Answers the coordinator's monotonic clock: see ClockOffset.
 
   report @2 (event :Event);
   # Appends to the run's events and log. The coordinator fills in time, role and index. `failed`
-  # ends the job with its reason: from a worker that cannot reach a server, and from every role that
-  # was started by hand.
+  # ends the job with its reason. It comes from a worker that cannot reach a server, and from every
+  # failing role that was started by hand.
 
   meet @3 (epoch :UInt32, point :MeetingPoint, result :Result, statistics :Data)
       -> (result :Result, statistics :Data);
-  # Workers only: waits for all workers at the same place of the run. Answers the sum of all
-  # results, and the mean of all statistics (float32) weighted by result.images, both added in rank
-  # order.
+  # For workers only. Waits for all workers at the same place of the run. Answers the sum of all
+  # results, and the mean of all statistics (float32), weighted by result.images. Both are added in
+  # rank order.
 
   finish @4 (parameters :Data, statistics :Data);
-  # Workers only, once, last: nothing is left to do. Rank 0 hands in the final weights (float32),
-  # the others send none. Answers when they are on disk.
+  # For workers only. A worker calls it once, as its last call. Rank 0 sends the final weights
+  # (float32), the others none. Answers when the weights are on disk.
 }
 
 enum MeetingPoint {
   trained @0;    # the epoch's last step is done and answered; statistics are averaged
-  validated @1;  # this worker's part of the validation records is through
+  validated @1;  # this worker has validated its part of the records
 }
 
 struct Result {
@@ -120,10 +120,10 @@ struct Event {
       cores @49 :UInt32;
       memoryBytes @50 :Float64 $Json.name("memory_bytes");
       leftOut @91 :List(Text) $Json.name("left_out");
-      # By the import of the data set, a sentence each.
+      # What the import of the data set left out, one sentence each.
     }
     placed :group {
-      # A key's values on one server, before anything starts.
+      # The values of a key on one server, before training starts.
       key @51 :Text;
       server @52 :UInt32;
       bytes @53 :Float64;
@@ -140,16 +140,16 @@ struct Event {
       # A worker has the initial values and takes its first step.
       batchesPerEpoch @54 :UInt32 $Json.name("batches_per_epoch");
       devices @77 :UInt32;
-      # Of this worker; how many they are.
+      # How many devices this worker has.
       deviceNames @87 :List(Text) $Json.name("device_names");
-      # As cluster.devices has them.
+      # As in cluster.devices.
       updates @86 :Text;
-      # Where parameters are updated: a sentence.
+      # Where parameters are updated, in a sentence.
       bits @88 :Text;
-      # Why another run may end on other bits, if it may: a sentence.
+      # Why another run may give other bits, in a sentence. Empty if it may not.
     }
     speed :group {
-      # Every log.every steps of each worker, and at the end of an epoch that does not end so.
+      # Every log.every steps of each worker, and at the end of an epoch that ends in between.
       epoch @14 :UInt32;
       batch @15 :UInt32;
       imagesPerS @16 :Float64 $Json.name("images_per_s");
@@ -168,17 +168,17 @@ struct Event {
       step @60 :UInt32;
       # Steps of this worker since `begun`.
       globalStep @61 :UInt32 $Json.name("global_step");
-      # Updates of the parameters: where a round takes all workers, `step`; else what the newest
-      # values that have come hold.
+      # Updates of the parameters. If every worker takes part in each round, this is `step`.
+      # Otherwise it is the number of updates in the newest values that have arrived.
       learningRate @62 :Float64 $Json.name("learning_rate");
       # Of the latest update.
       partial @75 :Bool;
       # The epoch ended after fewer than log.every steps.
       epochBatches @76 :UInt32 $Json.name("epoch_batches");
-      # That this epoch has for each worker.
+      # How many steps this epoch has for each worker.
     }
     trained :group {
-      # End of an epoch of a worker: its own sums, and where the time of its compute thread went.
+      # A worker has trained an epoch: its own sums, and where the time of its compute thread went.
       epoch @19 :UInt32;
       steps @20 :UInt32;
       images @21 :UInt32;
@@ -199,10 +199,10 @@ struct Event {
       learningRate @65 :Float64 $Json.name("learning_rate");
       # Of the latest update.
       servers @80 :List(Traffic);
-      # What went between this worker and each of them.
+      # The traffic between this worker and each server.
     }
     ended :group {
-      # A worker's last step is done; the last validation follows, if the run has one.
+      # A worker's last step is done. The last validation follows if the run has one.
       step @66 :UInt32;
       globalStep @67 :UInt32 $Json.name("global_step");
       trainingS @68 :Float64 $Json.name("training_s");
@@ -211,7 +211,7 @@ struct Event {
       # There are records to validate on.
     }
     validated :group {
-      # The common figure of all workers.
+      # The common result of all workers.
       epoch @33 :UInt32;
       images @34 :UInt32;
       loss @35 :Float64;
@@ -219,12 +219,12 @@ struct Event {
       step @70 :UInt32;
       globalStep @71 :UInt32 $Json.name("global_step");
       last @72 :Bool;
-      # Of the run.
+      # The last validation of the run.
       views @79 :UInt16;
-      # Of each image.
+      # Views per image.
     }
     progress :group {
-      # About once a second and when validation begins, to the launcher only.
+      # About once a second, and when validation begins. To the launcher only.
       epoch @37 :UInt32;
       step @38 :UInt32;
       imagesPerS @39 :Float64 $Json.name("images_per_s");
@@ -234,20 +234,21 @@ struct Event {
       # All workers have done the epoch's steps, and not all have validated.
     }
     waiting :group {
-      # While roles are missing at the start, now and then, to the launcher only.
+      # Now and then while roles are missing at the start. To the launcher only.
       roles @83 :Text;
-      # Those that have not joined: `server 0, worker 1`.
+      # The roles that have not joined: `server 0, worker 1`.
       waitedS @84 :Float64 $Json.name("waited_s");
       limitS @85 :Float64 $Json.name("limit_s");
       # cluster.start_timeout_s.
     }
     counted :group {
-      # End of an epoch, of a server.
+      # A server has ended an epoch.
       epoch @81 :UInt32;
       pushes @82 :Pushes;
     }
     badRecord :group $Json.name("bad_record") {
-      # Of all workers and epochs, the record has one.
+      # A record could not be read. The events contain it once, whichever workers and epochs it
+      # occurs in.
       reason @42 :Text;
     }
     finished :group {
@@ -256,16 +257,16 @@ struct Event {
       seconds @44 :Float64 $Json.name("run_s");
     }
     failed :group {
-      # Last line of a run that did not. The launcher writes it when the roles are gone; a
+      # Last line of a run that failed. The launcher writes it when the roles are gone. A
       # coordinator that was started by hand writes it itself.
       reason @45 :Text;
     }
     interrupted :group {
-      # Last line of a run that Ctrl-C or another signal to its launcher ended.
+      # Last line of a run that Ctrl-C, or another signal to its launcher, ended.
       reason @90 :Text;
     }
     stopped :group {
-      # Last line of a run that its sweep gave up, by the rule of sweep.stop.
+      # Last line of a run that its sweep stopped by the rule of sweep.stop.
       epoch @73 :UInt32;
       reason @74 :Text;
       rule @78 :Text;
@@ -277,30 +278,31 @@ struct Event {
 struct Traffic {
   # Between a worker and a server, since the beginning of the run.
   calls @0 :Float64;
-  # Those with pushes that were answered; through shared memory each slice's push is one.
+  # Calls with pushes that were answered. Through shared memory, each slice's push is one call.
   pushedBytes @1 :Float64 $Json.name("pushed_bytes");
   pulledBytes @2 :Float64 $Json.name("pulled_bytes");
   # Payload of all calls.
   roundTripsS @3 :Float64 $Json.name("round_trips_s");
   roundTripMaxS @4 :Float64 $Json.name("round_trip_max_s");
-  # From handing one of these calls to the connection until its answer, waiting for other workers
-  # included: the sum, and the longest. Through shared memory until the compute thread comes to
-  # wait for it.
+  # From handing such a call to the connection until its answer, including the wait for other
+  # workers: the sum, and the longest. Through shared memory, it ends when the compute thread comes
+  # to wait for the answer.
   waitingMaxBytes @5 :Float64 $Json.name("waiting_max_bytes");
-  # The most payload that was ordered and not yet handed to the connection.
+  # The largest payload that was ordered and not yet handed to the connection.
   reconnects @6 :UInt32;
   # Connections that broke and were made again.
   transport @7 :Text;
-  # tcp, unix or shared_memory: how they reach each other.
+  # How they reach each other: tcp, unix or shared_memory.
 }
 
 struct Pushes {
-  # Of a server, since the beginning of the run; each slice of each key counts by itself.
+  # Of a server, since the beginning of the run. Each slice of each key counts separately.
   pushed @0 :Float64;
   # Without repeats.
   dropped @1 :Float64;
-  # Of these: came for a round that was over, and were not applied.
+  # Pushes that came for a round that was over. They were not applied.
   staleness @2 :List(Float64);
-  # Of the applied ones, how many had so many updates (the entry's index) between the values that
-  # they were computed on and those that they changed. The last possible entry, 63, has all beyond.
+  # Histogram of the applied pushes. The index of an entry is the number of updates between the
+  # values that a push was computed on and those that it changed. The last possible entry, 63, also
+  # counts all beyond.
 }

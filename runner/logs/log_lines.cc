@@ -10,7 +10,7 @@
 namespace runner {
 namespace {
 
-// No metric has a longer name. Without a limit, a long line of many beginnings would be searched
+// No metric has a longer name. Without a limit, a long line with many beginnings would be searched
 // from each of them to its end.
 constexpr size_t METRIC_BYTES_MAX = 256;
 
@@ -18,7 +18,7 @@ char small(char c) {
   return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c;
 }
 
-// Reads the number that `rest` consists of, or that a space ends.
+// Reads a number that ends with `rest` or at a space.
 bool readValue(LineText rest, double& value) {
   KJ_IF_MAYBE(v, takeValue(rest)) {
     value = *v;
@@ -27,7 +27,7 @@ bool readValue(LineText rest, double& value) {
   return false;
 }
 
-// Reads what follows `Epoch[4] `. Fills in all of `line` but epoch, rank and number.
+// Reads the text after `Epoch[4] `. Fills in all of `line` except epoch, rank and number.
 bool readContent(LineText rest, LogLine& line) {
   if (take(rest, "Time cost=")) {
     line.kind = LogLineKind::TIME;
@@ -38,7 +38,7 @@ bool readContent(LineText rest, LogLine& line) {
     // `[50]`, or the range `[0-50]` of MXNet 1.5 and later.
     if (takeCount(rest) == nullptr) return false;
     if (take(rest, "-") && takeCount(rest) == nullptr) return false;
-    // Pasted into a page, a tab may have become spaces.
+    // In a log that was pasted into a page, a tab may have become spaces.
     return take(rest, "]") && takeGap(rest) && take(rest, "Speed: ") && readValue(rest, line.value);
   }
   if (take(rest, "Train-")) {
@@ -104,7 +104,7 @@ bool isCalled(kj::ArrayPtr<const char> metric, kj::StringPtr name) {
 kj::Maybe<LogLine> readLogLine(LineText text, uint64_t number) {
   LogLine line{};
   line.number = number;
-  // From bracket to bracket: one pass, however long the line is.
+  // Searches from bracket to bracket, in one pass, however long the line is.
   const char* position = text.begin();
   while (auto bracket = static_cast<const char*>(memchr(position, '[', text.end() - position))) {
     position = bracket + 1;

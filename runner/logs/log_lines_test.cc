@@ -16,7 +16,7 @@ kj::Maybe<LogLine> read(kj::StringPtr line) {
   return readLogLine(line.asArray(), 1);
 }
 
-// `kind epoch rank metric value`, to compare in one go; `-` for none.
+// Returns `kind epoch rank metric value`, to compare in one check. A missing part is `-`.
 kj::String told(kj::StringPtr line) {
   KJ_IF_MAYBE(l, read(line)) {
     const char* kinds[] = {"train", "time", "validation", "speed"};
@@ -36,7 +36,7 @@ bool same(kj::StringPtr a, kj::StringPtr b) {
   return a == b;
 }
 
-TEST_CASE("rateText: a slow run has more decimals") {
+TEST_CASE("rateText: writes a slow rate with more decimals") {
   CHECK(rateText(812.4) == "812");
   CHECK(rateText(9.96) == "10.0");
   CHECK(rateText(0.25) == "0.2");
@@ -45,7 +45,7 @@ TEST_CASE("rateText: a slow run has more decimals") {
   CHECK(rateText(kj::nan()) == "nan");
 }
 
-TEST_CASE("log lines have the classic shapes") {
+TEST_CASE("log lines: have the classic form") {
   same(trainLine(4, "accuracy", 0.449129), "Epoch[4] Train-accuracy=0.449129");
   same(timeLine(0, 10.6234), "Epoch[0] Time cost=10.623");
   same(validationLine(12, "accuracy", 0.5), "Epoch[12] Validation-accuracy=0.500000");
@@ -53,7 +53,7 @@ TEST_CASE("log lines have the classic shapes") {
       "Epoch[0] Batch [50]\tSpeed: 820.11 samples/sec\tTrain-accuracy=0.345109");
 }
 
-TEST_CASE("the prefix has local time with milliseconds behind a comma") {
+TEST_CASE("logPrefix: has local time, with milliseconds after a comma") {
   setenv("TZ", "UTC-2", 1);  // POSIX counts westward: this is two hours east of Greenwich.
   tzset();
   auto time = kj::UNIX_EPOCH + 1453465323897 * kj::MILLISECONDS;
@@ -64,7 +64,7 @@ TEST_CASE("the prefix has local time with milliseconds behind a comma") {
   same(logPrefix(kj::UNIX_EPOCH - 1 * kj::MILLISECONDS, 1), "1970-01-01 01:59:59,999 Node[1] ");
 }
 
-TEST_CASE("what is written is read back") {
+TEST_CASE("readLogLine: reads what the program writes") {
   auto prefix = logPrefix(kj::UNIX_EPOCH, 3);
   same(told(kj::str(prefix, trainLine(4, "accuracy", 0.449129))), "train 4 3 accuracy 0.449129");
   same(told(kj::str(prefix, timeLine(4, 10.623))), "time 4 3  10.623000");
@@ -73,7 +73,7 @@ TEST_CASE("what is written is read back") {
   same(told(kj::str(prefix, speedLine(4, 50, 820.11, "accuracy", 0.3))), "speed 4 3  820.110000");
 }
 
-TEST_CASE("the lines of every period are recognised, behind any prefix") {
+TEST_CASE("readLogLine: recognises the lines of every period, after any prefix") {
   same(told("INFO:root:Iteration[0] Train-accuracy=0.5"), "train 0 - accuracy 0.500000");
   same(told("Iteration[3] Time cost=104.337"), "time 3 -  104.337000");
   same(told("2016-01-22 14:22:03,897 Node[12] Epoch[4] Validation-top_k_accuracy_5=0.9"),
@@ -83,7 +83,7 @@ TEST_CASE("the lines of every period are recognised, behind any prefix") {
   same(told("INFO [main] (x[7]) Epoch[2] Time cost=1\r"), "time 2 -  1.000000");
 }
 
-TEST_CASE("lines are recognised in notebooks, behind a fence, and indented") {
+TEST_CASE("readLogLine: recognises lines in notebooks, after a code fence, and indented") {
   kj::StringPtr notebook =
       "     \"INFO:root:Epoch[4] Train-accuracy=0.5\\n\",\n"
       "     \"INFO:root:Epoch[4] Batch [50]\\tSpeed: 9.00 samples/sec\\taccuracy=0.4\\n\",\n"
@@ -99,14 +99,14 @@ TEST_CASE("lines are recognised in notebooks, behind a fence, and indented") {
   same(told("    Epoch[4] Batch [5]   Speed: 9 samples/sec"), "speed 4 -  9.000000");
 }
 
-TEST_CASE("isCalled: capital and small letters are the same") {
+TEST_CASE("isCalled: upper and lower case count as the same") {
   CHECK(isCalled("Accuracy"_kj.asArray(), "accuracy"));
   CHECK(isCalled("top_k_Accuracy_5"_kj.asArray(), "TOP_K_accuracy_5"));
   CHECK_FALSE(isCalled("accuracy"_kj.asArray(), "accurac"));
   CHECK_FALSE(isCalled("accuracy"_kj.asArray(), "accurace"));
 }
 
-TEST_CASE("negative numbers, exponents, nan and infinity are values") {
+TEST_CASE("readLogLine: accepts negative numbers, exponents, nan and infinity as values") {
   same(told("Epoch[0] Train-loss=-0.25"), "train 0 - loss -0.250000");
   same(told("Epoch[0] Train-loss=1e-05"), "train 0 - loss 0.000010");
   same(told("Epoch[0] Train-loss=2.5E+02"), "train 0 - loss 250.000000");
@@ -115,7 +115,7 @@ TEST_CASE("negative numbers, exponents, nan and infinity are values") {
   same(told("Epoch[0] Train-loss=-inf"), "train 0 - loss -inf");
 }
 
-TEST_CASE("other lines, and broken ones, are not recognised") {
+TEST_CASE("readLogLine: does not recognise other lines, and broken ones") {
   for (auto line:
       {"", "[", "Epoch[", "Epoch[]", "Epoch[1", "Epoch[1] ", "Epoch[x] Train-accuracy=1",
           "Epoch[0]Train-accuracy=1", "Epoch[0] Train-accuracy=", "Epoch[0] Train-accuracy",
@@ -129,7 +129,7 @@ TEST_CASE("other lines, and broken ones, are not recognised") {
   }
 }
 
-TEST_CASE("a log's lines are numbered from 1, with any line ends") {
+TEST_CASE("readLogLines: numbers a log's lines from 1, with any line ends") {
   kj::StringPtr log = "start\r\nEpoch[0] Train-accuracy=0.5\r\n\nEpoch[0] Time cost=1";
   auto lines = readLogLines(log.asArray());
   REQUIRE(lines.size() == 2);
@@ -138,9 +138,8 @@ TEST_CASE("a log's lines are numbered from 1, with any line ends") {
   CHECK(readLogLines(nullptr).empty());
 }
 
-TEST_CASE("a huge line is read in one pass") {
-  // 64 MB of brackets that all could begin something: with any quadratic step this would take
-  // hours.
+TEST_CASE("readLogLines: reads a huge line in one pass") {
+  // 64 MB of brackets that could all begin a line. A quadratic search would take hours.
   constexpr size_t COPIES = 4 << 20;
   kj::StringPtr piece = "Epoch[0] Train-x";
   kj::Vector<char> log(COPIES * piece.size() + 64);

@@ -1,4 +1,4 @@
-// runner/logs/log_style_mxnet.cc: MXNet's lines, with the prefix that says who speaks.
+// runner/logs/log_style_mxnet.cc: MXNet's lines. The prefix names the worker.
 #include <kj/vector.h>
 
 #include "runner/logs/log_lines.h"

@@ -47,7 +47,7 @@ private:
     return workers.findOrCreate(rank, [&]() { return kj::HashMap<uint, Worker>::Entry{rank, {}}; });
   }
 
-  // The last lines of the worker that `event` is of.
+  // Adds the last lines of the worker that `event` belongs to.
   void addEnd(Event::Reader event, kj::Vector<kj::String>& lines) {
     auto& worker = workerOf(event.getIndex());
     lines.add(kj::str("Total Time: ", fixedPoint(event.getTimeS() - worker.begin_s, 2), "s"));
@@ -56,8 +56,8 @@ private:
   }
 
   static kj::String stepLine(Event::Speed::Reader speed) {
-    // The example divides by 100 always, also where fewer batches end an epoch, and so prints too
-    // little there. This is the mean over the batches that there were.
+    // The example always divides by 100, also if fewer batches end an epoch, and then prints too
+    // small a time. This is the mean over the real number of batches.
     auto batch_ms = speed.getIntervalS() * 1e3 / kj::max(1u, speed.getBatches());
     return kj::str("Step: ", speed.getGlobalStep(),
         ",  Epoch: ", alignedRight(kj::str(speed.getEpoch()), 2),

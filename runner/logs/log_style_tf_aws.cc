@@ -21,8 +21,8 @@ public:
         break;
       case Event::SPEED: {
         auto speed = event.getSpeed();
-        // By the trainer's own rule: the time since the start over the updates of the whole job,
-        // so that in dist_async it shrinks with the number of workers.
+        // The trainer's own rule: the time since the start over the updates of the whole job. In
+        // dist_async it therefore shrinks with the number of workers.
         auto batch_s = speed.getTrainingS() / kj::max(1u, speed.getGlobalStep());
         result.add(kj::str("After ", speed.getStep(), " training steps (", speed.getGlobalStep(),
             " global steps), loss on training batch is ", sixDigits(speed.getBatchLoss()),

@@ -7,7 +7,7 @@
 namespace runner {
 namespace {
 
-// A moment as these lines have it: seconds since 1970.
+// Returns a moment as these lines write it: seconds since 1970.
 kj::String moment(Event::Reader event) {
   return fixedPoint(event.getTimeS(), 6);
 }
@@ -32,7 +32,8 @@ public:
         break;
       }
       case Event::BEGUN:
-        // Where they are is logged when the chief makes its session. One stream needs it once.
+        // The example logs the placement when the chief makes its session. One stream of lines
+        // needs it once.
         if (chief) result = kj::mv(placements);
         result.add(kj::str("Worker ", rank, ": Session initialization complete."));
         result.add(kj::str("Training begins @ ", moment(event)));
@@ -51,8 +52,8 @@ public:
       case Event::VALIDATED: {
         auto validated = event.getValidated();
         if (!validated.getLast()) break;
-        // The example prints the steps that it was asked for; these are the updates made, which in
-        // dist_async may be a few more. The cross entropy is the sum over all records.
+        // The example prints the number of steps that it was asked for. These are the updates made,
+        // which in dist_async may be a few more. The cross entropy is the sum over all records.
         result.add(kj::str("After ", validated.getGlobalStep(),
             " training step(s), validation cross entropy = ",
             sixDigits(validated.getLoss() * validated.getImages())));

@@ -1,4 +1,4 @@
-// runner/logs/log_styles.h: the closed table of log styles: what events look like as lines for
+// runner/logs/log_styles.h: the closed table of log styles. A style turns events into lines for
 // people.
 #pragma once
 
@@ -13,34 +13,34 @@ namespace runner {
 using kj::uint;
 
 // Turns the events of one run, in their order, into the lines of one style. Remembers of each
-// worker what a later line needs.
+// worker what later lines need.
 class LineWriter {
 public:
   virtual ~LineWriter() noexcept(false) = default;
 
-  // The lines that `event` adds, without newlines; often none. Each is whole: lines of different
-  // workers are never mixed.
+  // Returns the lines that `event` adds, without newlines; often none. Lines of different workers
+  // are never mixed.
   virtual kj::Array<kj::String> lines(Event::Reader event) = 0;
 };
 
-// The lines of `writer`, and those that every style has: `2016-01-22 14:22:03,897 server 0: 12 of
-// 800 pushes came late and were dropped`, at the end of each epoch, if there are any; and how the
-// job ended, unless it went well.
+// Returns the lines of `writer`, and those that every style has. One of these is `2016-01-22
+// 14:22:03,897 server 0: 12 of 800 pushes came late and were dropped`, at the end of each epoch
+// with such pushes. The other says how the job ended, unless it went well.
 kj::Array<kj::String> linesOf(LineWriter& writer, Event::Reader event);
 
-// "the job failed: worker 0: the loss is nan …", or that it was interrupted; empty for other
-// events.
+// Returns "the job failed: worker 0: the loss is nan …", or that the job was interrupted. Empty for
+// other events.
 kj::String brokenEndOf(Event::Reader event);
 
-// A row: a system whose logs people and parsers know.
+// A row of the table: a system whose logs people and parsers know.
 struct LogStyle {
   const char* name;
   const char* doc;
-  uint every;  // log.every's default
-  // Whether every log.every-th step is counted from the beginning of the epoch, whose last steps
-  // then are a `partial` event, or from that of the run.
+  uint every;  // the default of log.every
+  // How every log.every-th step is counted. IN_EPOCH: from the beginning of the epoch, whose last
+  // steps then make a `partial` event. IN_RUN: from the beginning of the run.
   enum Count { IN_EPOCH, IN_RUN } count;
-  // What its lines tell the figures of, and its table has rows for.
+  // Whether the lines and the rows of the table are about epochs or about steps.
   enum Tells { EPOCHS, STEPS } tells;
   kj::Own<LineWriter> (*writer)();
 };

@@ -18,15 +18,15 @@ const LogStyle& style(kj::StringPtr name) {
   return LOG_STYLES[0];
 }
 
-// Feeds events to one style's writer.
+// Passes events to one style's writer.
 struct Told {
   kj::Own<LineWriter> writer;
   double now_s = 1502345678.25;
 
   explicit Told(kj::StringPtr name): writer(style(name).writer()) {}
 
-  // The lines that an event of `role` `index` adds, each with a newline. A quarter of a second
-  // passes.
+  // Returns the lines that an event of `role` `index` adds, each with a newline. Each call takes a
+  // quarter of a second of virtual time.
   kj::String operator()(Role role, uint index, kj::FunctionParam<void(Event::Builder)> fill) {
     capnp::MallocMessageBuilder message;
     auto event = message.initRoot<Event>();
@@ -58,7 +58,7 @@ struct Told {
       names.set(2, "cuda:3");
     });
   }
-  // `batches` of an epoch of `of`, the last `interval` of them in a second.
+  // Batch `batches` of `of` of an epoch. The last `interval` batches took one second.
   kj::String speed(uint worker, uint epoch, uint batches, uint of, uint interval, uint globalStep) {
     return (*this)(Role::WORKER, worker, [&](Event::Builder event) {
       auto speed = event.initSpeed();
@@ -97,7 +97,7 @@ struct Told {
   }
 };
 
-TEST_CASE("tf_replica: a worker's lines in the order of mnist_replica.py") {
+TEST_CASE("tf_replica: writes a worker's lines in the order of mnist_replica.py") {
   Told told("tf_replica");
   CHECK(told.placed("hid_w", 1) == "");
   CHECK(told.placed("sm_w", 0) == "");
@@ -122,7 +122,7 @@ TEST_CASE("tf_replica: a worker's lines in the order of mnist_replica.py") {
         "After 2000 training step(s), validation cross entropy = 1234.56\n");
 }
 
-TEST_CASE("tf_aws: steps, updates, the batch's figures, and the time over the updates") {
+TEST_CASE("tf_aws: writes steps, updates, the batch's figures, and the time over the updates") {
   Told told("tf_aws");
   CHECK(told.placed("layer1_kernel", 0) == "");
   CHECK(told.joined(Role::WORKER, 0) == "");
@@ -136,7 +136,7 @@ TEST_CASE("tf_aws: steps, updates, the batch's figures, and the time over the up
   CHECK(told.validated(0, true) == "");
 }
 
-TEST_CASE("schlag: also the last batches of an epoch have their own mean time") {
+TEST_CASE("schlag: the last batches of an epoch have a mean time of their own") {
   Told told("schlag");
   told.begun(0);
   told.begun(1);
@@ -150,25 +150,25 @@ TEST_CASE("schlag: also the last batches of an epoch have their own mean time") 
         "Test-Accuracy: 0.83\nTotal Time: 1.50s\nFinal Cost: 0.5000\ndone\n");
 }
 
-TEST_CASE("schlag: a run without validation has all last lines but that of the accuracy") {
+TEST_CASE("schlag: a run without validation has all last lines except the accuracy") {
   Told told("schlag");
   told.begun(0);
   CHECK(told.ended(0, false) == "Total Time: 0.25s\nFinal Cost: 0.5000\ndone\n");
 }
 
-TEST_CASE("mxnet: a worker names its devices first") {
+TEST_CASE("mxnet: a worker first names its devices") {
   Told told("mxnet");
   CHECK(told.begun(1).slice(23) == " Node[1] Start training with [cpu(0), cpu(1), gpu(3)]\n");
 }
 
-TEST_CASE("mxnet: the steps that an epoch ends with have no speed line") {
+TEST_CASE("mxnet: the steps at the end of an epoch have no speed line") {
   Told told("mxnet");
   CHECK(told.speed(0, 1, 550, 550, 50, 550) == "");
   auto line = told.speed(3, 2, 100, 550, 100, 650);
   CHECK(line.slice(23).startsWith(" Node[3] Epoch[1] Batch [100]\tSpeed: 0.00 samples/sec\t"));
 }
 
-TEST_CASE("each style counts and speaks as often as its system did") {
+TEST_CASE("LogStyle: each style counts and writes as often as its system did") {
   CHECK(style("mxnet").every == 50);
   CHECK(style("tf_replica").every == 1);
   CHECK(style("tf_aws").every == 100);

@@ -1,4 +1,4 @@
-// runner/logs/log_writers.h: one LineWriter a log style; the table of styles is in log_styles.cc.
+// runner/logs/log_writers.h: one LineWriter per log style. The table of styles is in log_styles.cc.
 #pragma once
 
 #include "runner/logs/log_styles.h"
@@ -17,8 +17,9 @@ kj::Own<LineWriter> newTfAwsWriter();
 // The lines of I. Schlag's distributed TensorFlow example, every 100 batches.
 kj::Own<LineWriter> newSchlagWriter();
 
-// `fc1_weight: (VariableV2): /job:ps/replica:0/task:1/cpu:0`: as TensorFlow logs where a variable
-// is. A key whose slices are on several servers has a line for each of them.
+// Returns a line by which TensorFlow logs where a variable is: `fc1_weight: (VariableV2):
+// /job:ps/replica:0/task:1/cpu:0`. A key whose slices are on several servers has one line for each
+// server.
 kj::String placementLine(Event::Placed::Reader placed);
 
 }  // namespace runner

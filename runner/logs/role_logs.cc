@@ -18,7 +18,7 @@ kj::String prefix(Event::Reader event, Role role, uint index) {
   return kj::str(logTime(time), roleName(role, index), ": ");
 }
 
-// What `event` means in plain words; empty if the log's style says it.
+// Returns in plain words what `event` means. Empty if the log's style has a line for it.
 kj::String wordsOf(Event::Reader event) {
   switch (event.which()) {
     case Event::JOINED: {
@@ -40,7 +40,7 @@ kj::String wordsOf(Event::Reader event) {
   }
 }
 
-// How the job ended; empty if it goes on.
+// Returns how the job ended. Empty if it goes on.
 kj::String endOf(Event::Reader event) {
   switch (event.which()) {
     case Event::FINISHED:
@@ -58,7 +58,7 @@ RoleLogs::RoleLogs(const RunFolder& folder): folder{kj::str(folder.path)} {}
 
 void RoleLogs::reopen() {
   DIR* dir = ::opendir(folder.path.cStr());
-  if (dir == nullptr) return;  // then no file can be written either, which says why
+  if (dir == nullptr) return;  // then files cannot be written either, and that error says why
   KJ_DEFER(::closedir(dir));
   while (dirent* entry = ::readdir(dir)) {
     for (auto role: {Role::SERVER, Role::WORKER}) {

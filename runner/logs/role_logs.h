@@ -11,19 +11,19 @@
 
 namespace runner {
 
-// What each server and worker says by its events: the lines that these have in the run's log style,
-// and in plain words what no style has a line for: joining, what a server holds, bad records, and
-// how the job ended. A file begins with its role's first event, or with a server's first key.
+// Writes one file per server and worker from its events. It holds the lines of the run's log style.
+// Plain words say what no style has a line for: joining, what a server holds, bad records, and how
+// the job ended. A file begins with its role's first event, or with a server's first key.
 class RoleLogs {
 public:
-  // `folder` is copied.
+  // Copies `folder`.
   explicit RoleLogs(const RunFolder& folder);
 
-  // Goes on with the files that are in the folder, without a last line that a full disk has torn.
-  // Without this, what ends the job is appended only to files that were begun here.
+  // Continues the files in the folder, after removing a last line that a full disk has cut off.
+  // Without this call, the end of the job is appended only to files that this object began.
   void reopen();
 
-  // `lines` are those of `event` in the log's style. Throws if a file cannot be written.
+  // `lines` are the lines of `event` in the log's style. Throws if a file cannot be written.
   void append(Event::Reader event, kj::ArrayPtr<const kj::String> lines);
 
 private:

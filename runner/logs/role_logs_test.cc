@@ -44,7 +44,7 @@ struct TestLogs {
     });
   }
 
-  // Without the 24 bytes of time before each role's own words.
+  // Returns the file without the 24 bytes of time before the role's own words.
   kj::String read(kj::StringPtr role, uint index) {
     auto text = readWhole(folder.roleLog(role, index), TEXT_BYTES_MAX);
     kj::String result;
@@ -60,7 +60,7 @@ struct TestLogs {
   }
 };
 
-TEST_CASE("each role's file has its lines and what it does in plain words") {
+TEST_CASE("RoleLogs: each role's file has its lines, and its actions in plain words") {
   TestLogs logs("words");
   logs.append(Role::COORDINATOR, 0, nullptr, [](Event::Builder event) {
     auto placed = event.initPlaced();
@@ -90,7 +90,7 @@ TEST_CASE("each role's file has its lines and what it does in plain words") {
         "worker 1: the job is done, weights sha256=abc\n");
 }
 
-TEST_CASE("the end of a failed job is in the files of those that came") {
+TEST_CASE("RoleLogs: the end of a failed job is in the files of all roles that joined") {
   TestLogs logs("failed");
   logs.join(Role::WORKER, 0, "");
   logs.append(Role::COORDINATOR, 0, nullptr,

@@ -1,4 +1,4 @@
-// runner/logs/role_names.h: what commands, messages and files call the roles of a job.
+// runner/logs/role_names.h: the names of roles in commands, messages and files.
 #pragma once
 
 #include <kj/string.h>
@@ -9,14 +9,14 @@ namespace runner {
 
 using kj::uint;
 
-// "worker": the word on the command line.
+// Returns the word on the command line: "worker".
 kj::StringPtr roleWord(Role role);
-// "worker 1": what messages call a role.
+// Returns the name in messages: "worker 1".
 kj::String roleName(Role role, uint index);
-// "the process of servers 0 to 1": what they call a process of `count` servers. Of one role, its
-// name.
+// Returns the name of a process of `count` servers in messages: "the process of servers 0 to 1".
+// For one role it is the role's name.
 kj::String processName(Role role, uint first, uint count);
-// The names in one text. Of many the first five, and how many there are.
+// Returns the names in one text. Of many names, it has the first five and the number of all.
 kj::String roleList(kj::ArrayPtr<const kj::String> names);
 
 }  // namespace runner

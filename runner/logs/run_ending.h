@@ -1,4 +1,4 @@
-// runner/logs/run_ending.h: how a run ended: what its last event says.
+// runner/logs/run_ending.h: the last event of a run, which says how the run ended.
 #pragma once
 
 #include <kj/string.h>
@@ -7,23 +7,26 @@
 
 namespace runner {
 
-// How a run ended: one of the three, or none if nobody waited for its end.
+// How a run ended. At most one member is set. None is set if nobody waited for the end.
 struct Outcome {
-  kj::Maybe<kj::String> weightsSha256;  // it has finished
+  kj::Maybe<kj::String> weightsSha256;  // set if the run finished
   kj::Maybe<kj::String> failure;        // one sentence: role, cause, way out
-  kj::Maybe<kj::String> interruption;   // what interrupted it
+  kj::Maybe<kj::String> interruption;   // what interrupted the run
 };
 
+// The endings that a launcher or a coordinator records. The coordinator writes `finished`, and a
+// sweep writes `stopped`, elsewhere.
 enum class Ending { FAILED, INTERRUPTED };
 
-// Appends the run's last event to `log`. `reason` is what the user is told, in one sentence. Throws
-// if a file cannot be written, and if the run has its last event.
+// Appends the run's last event to `log`. `reason` is one sentence for the user. Throws if a file
+// cannot be written, or if the run already has its last event.
 void appendEnding(RunLog& log, Ending ending, kj::StringPtr reason);
 
-// The same for a launcher, which knows more about the cause than any role, once the roles are gone:
-// see RunLog::reopen(). A run that has its last event keeps it. Returns what the last event says,
-// which may be that the run finished before the launcher saw it fail or was interrupted. Messages,
-// tables and the exit code follow what this returns. Throws if a file cannot be written.
+// The same for a launcher, which knows more about the cause than any role. Call it when the roles
+// are gone: see RunLog::reopen(). If the run already has a last event, keeps it. Returns what the
+// last event says. That may be that the run finished before the launcher saw it fail or was
+// interrupted. Messages, tables and the exit code follow the result. Throws if a file cannot be
+// written.
 Outcome recordEnding(
     const RunFolder& folder, const LogStyle& style, Ending ending, kj::StringPtr reason);
 

@@ -22,7 +22,7 @@ RunFolder newFolder(kj::StringPtr name) {
   return folder;
 }
 
-// What the coordinator of a killed job has left: one worker that joined.
+// Makes what the coordinator of a killed job leaves after one worker has joined.
 RunFolder brokenRun(kj::StringPtr name) {
   auto folder = newFolder(name);
   RunLog log(folder, LOG_STYLES[0], RunLog::toNobody());
@@ -51,7 +51,7 @@ TEST_CASE("recordEnding: every file of the run states the reason, and the record
   CHECK(contains(readWhole(folder.roleLog("worker", 0), TEXT_BYTES_MAX), "process 42"));
 }
 
-TEST_CASE("recordEnding: an interruption is no failure") {
+TEST_CASE("recordEnding: an interruption is not a failure") {
   auto folder = brokenRun("interrupted");
   recordEnding(folder, LOG_STYLES[0], Ending::INTERRUPTED, "received SIGTERM");
   auto record = readRunRecord(folder.path);
@@ -61,7 +61,7 @@ TEST_CASE("recordEnding: an interruption is no failure") {
   CHECK(text.endsWith("the job was interrupted: received SIGTERM\n"));
 }
 
-TEST_CASE("recordEnding: a run that has finished stays finished, whatever is said of it later") {
+TEST_CASE("recordEnding: a run that has finished stays finished, whatever is reported later") {
   auto folder = brokenRun("finished");
   {
     auto log = RunLog::reopen(folder, LOG_STYLES[0]);
@@ -82,7 +82,7 @@ TEST_CASE("recordEnding: a run that has finished stays finished, whatever is sai
   CHECK_FALSE(contains(readWhole(folder.log(), TEXT_BYTES_MAX), "silent"));
 }
 
-TEST_CASE("recordEnding: what ended a run first is what it returns") {
+TEST_CASE("recordEnding: returns what ended the run first") {
   auto folder = brokenRun("twice");
   auto first = recordEnding(folder, LOG_STYLES[0], Ending::FAILED, "worker 0: killed");
   CHECK(KJ_ASSERT_NONNULL(first.failure) == "worker 0: killed");
@@ -91,7 +91,7 @@ TEST_CASE("recordEnding: what ended a run first is what it returns") {
   CHECK(second.interruption == nullptr);
 }
 
-TEST_CASE("RunLog: nothing is written once the access is closed, and the writer is told") {
+TEST_CASE("RunLog: writes nothing after the access is closed, and throws") {
   auto folder = newFolder("closed");
   auto access = kj::atomicRefcounted<LogAccess>();
   RunLog log(folder, LOG_STYLES[0], RunLog::toNobody(), nullptr, kj::atomicAddRef(*access));
@@ -105,7 +105,7 @@ TEST_CASE("RunLog: nothing is written once the access is closed, and the writer 
   CHECK(readWhole(folder.events(), TEXT_BYTES_MAX) == events);
 }
 
-TEST_CASE("recordEnding: a line that a full disk has torn is removed") {
+TEST_CASE("recordEnding: removes a line that a full disk has cut off") {
   auto folder = brokenRun("torn");
   LineFile events(folder.events());
   events.appendWhole("{\"time_s\":179517"_kj.asBytes());

@@ -24,7 +24,8 @@ namespace {
 
 constexpr kj::StringPtr LOCK = ".lock"_kj;
 
-// What roles, the launcher and reports write to a run's folder, beside a log a role.
+// The files that roles, the launcher and reports write to a run's folder, apart from one log per
+// role.
 constexpr kj::StringPtr WRITTEN[] = {"experiment.toml"_kj, "log.txt"_kj, "events.jsonl"_kj,
     "table.md"_kj, "table.csv"_kj, "report.html"_kj, "weights.safetensors"_kj, "tensorboard"_kj};
 
@@ -41,8 +42,8 @@ bool isWritten(kj::StringPtr name) {
   configs::fail("cannot make the folder ", path, ": ", strerror(error), "; ", wayOut);
 }
 
-// The number of a run that `name` is: as newRunFolder() writes it, `7` but not `007`. Null for
-// every other name, and for numbers that no run comes to, such as a date.
+// Returns the number of the run with this folder name: as newRunFolder() writes it, `7` but not
+// `007`. Null for every other name, and for numbers that no run reaches, such as a date.
 kj::Maybe<uint64_t> runNumberOf(kj::StringPtr name) {
   constexpr size_t DIGITS_MAX = 7;
   if (name.size() == 0 || name.size() > DIGITS_MAX || name[0] == '0') return nullptr;
@@ -54,7 +55,7 @@ kj::Maybe<uint64_t> runNumberOf(kj::StringPtr name) {
   return number;
 }
 
-// The largest number of a run that names an entry of `path`, or 0.
+// Returns the largest run number among the entries of `path`, or 0.
 uint64_t newest(kj::StringPtr path) {
   DIR* dir = ::opendir(path.cStr());
   if (dir == nullptr) failToMake(path, errno);
@@ -101,8 +102,8 @@ RunFolder newRunFolder(kj::StringPtr runs, kj::StringPtr name) {
       if (errno == EEXIST) continue;
       failToMake(path, errno);
     }
-    // A link cannot be replaced in place, only renamed over. The number is ours alone: a link of
-    // that name is left from a killed process.
+    // A link cannot be changed in place, only renamed over. No other process has the number `n`. A
+    // link with that name is therefore left from a killed process.
     auto link = kj::str(parent, "/.last-", n);
     ::unlink(link.cStr());
     if (::symlink(kj::str(n).cStr(), link.cStr()) != 0) failToMake(link, errno);
@@ -120,7 +121,7 @@ kj::String runOrderFile(kj::StringPtr parent) {
 }
 
 kj::Array<kj::String> runOrderIn(kj::StringPtr parent) {
-  // Dozens of sweeps of 10,000 runs, whose names have at most 255 bytes, fill less.
+  // Dozens of sweeps of 10,000 runs, whose names have at most 255 bytes, need less.
   constexpr uint64_t ORDER_BYTES_MAX = 128 << 20;
   kj::Vector<kj::String> names;
   auto file = runOrderFile(parent);
@@ -146,7 +147,7 @@ kj::Array<kj::String> latestSweepIn(kj::StringPtr parent) {
 }
 
 void writeRunOrder(kj::StringPtr parent, kj::ArrayPtr<const kj::StringPtr> names) {
-  // Sweeps that begin at the same time would each leave out the other's runs.
+  // Without the lock, sweeps that begin at the same time would each leave out the other's runs.
   int raw = ::open(parent.cStr(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (raw < 0) configs::fail("cannot read ", parent, ": ", strerror(errno), "; ", otherRuns());
   kj::AutoCloseFd lock(raw);
@@ -161,7 +162,7 @@ void writeRunOrder(kj::StringPtr parent, kj::ArrayPtr<const kj::StringPtr> names
   auto before = runOrderIn(parent);
   kj::StringPtr end = "";
   for (auto& name: before) {
-    // Also one that has no folder yet: another sweep may be about to begin it.
+    // Keeps runs without a folder too, because another sweep may be about to begin them.
     if (name.size() == 0 || own.contains(name.asPtr())) continue;
     if (all.size() == names.size()) all.add(end);
     all.add(name);
@@ -182,7 +183,7 @@ kj::Maybe<kj::AutoCloseFd> lockOf(const RunFolder& folder) {
     // Who calls isHeld() shares the lock for a moment. Only a holder does not share it.
     if (::flock(fd, LOCK_SH | LOCK_NB) != 0) return nullptr;
   }
-  // For messages of others, and no more: see holderOf().
+  // Only for the messages of other processes: see holderOf().
   auto number = kj::str(::getpid(), "\n");
   (void)!::ftruncate(fd, 0);
   (void)!::pwrite(fd, number.begin(), number.size(), 0);
@@ -199,7 +200,7 @@ bool isHeld(const RunFolder& folder) {
 kj::String holderOf(const RunFolder& folder) {
   constexpr uint64_t NUMBER_BYTES_MAX = 64;
   kj::String text;
-  // On a full disk the holder can lock the file, but not write to it.
+  // On a full disk, the holder can lock the file but not write to it.
   kj::runCatchingExceptions([&]() { text = readWhole(lockFile(folder), NUMBER_BYTES_MAX); });
   KJ_IF_MAYBE(end, text.findFirst('\n')) return kj::str("process ", text.slice(0, *end));
   return kj::str("another process");

@@ -13,7 +13,7 @@
 namespace runner {
 namespace {
 
-TEST_CASE("newRunFolder: counts on from the largest number of a run, and from no other name") {
+TEST_CASE("newRunFolder: counts on from the largest run number, and ignores other names") {
   auto runs = tests::newFolder();
   CHECK(newRunFolder(runs, "x").path == kj::str(runs, "/x/1"));
   for (auto name: {"18446744073709551615", "18446744073709551616", "20261122", "007", "0", "9x",
@@ -25,7 +25,7 @@ TEST_CASE("newRunFolder: counts on from the largest number of a run, and from no
   CHECK(newRunFolder(runs, "x").path == kj::str(runs, "/x/42"));
 }
 
-TEST_CASE("newRunFolder: a link that a killed process has left is in nobody's way") {
+TEST_CASE("newRunFolder: works beside a link that a killed process has left") {
   auto runs = tests::newFolder();
   makeFolders(kj::str(runs, "/x"));
   KJ_SYSCALL(::symlink("7", kj::str(runs, "/x/.last-1").cStr()));

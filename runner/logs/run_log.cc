@@ -11,7 +11,7 @@ namespace runner {
 
 namespace {
 
-// Some 300 bytes every log.every steps of each worker.
+// An event takes some 300 bytes, and each worker writes one every log.every steps.
 constexpr uint64_t EVENTS_BYTES_MAX = 1ull << 34;
 
 LineFile newEvents(const RunFolder& folder) {
@@ -45,7 +45,7 @@ void eachEvent(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> t
       auto line = kj::heapString(rest.slice(0, *length));
       capnp::MallocMessageBuilder message;
       auto event = message.initRoot<Event>();
-      // What the parser says is about its own code.
+      // The parser's own message is about its code. It would not help the user.
       if (kj::runCatchingExceptions([&]() { parseEvent(line, event); }) != nullptr) {
         configs::fail(folder.events(), ":", number, " is not an event of a run: another program ",
             "or version wrote or changed it; leave this folder out");
@@ -82,7 +82,7 @@ RunLog RunLog::reopen(const RunFolder& folder, const LogStyle& style) {
   auto line = lastLineOf(folder.events());
   capnp::MallocMessageBuilder message;
   auto event = message.initRoot<Event>();
-  // Tables say what is wrong with a line that is no event.
+  // Tables say what is wrong with a line that is not an event.
   auto wrong = kj::runCatchingExceptions([&]() { parseEvent(line, event); });
   if (wrong == nullptr && isLast(event)) log.last = kj::mv(line);
   return log;
@@ -105,7 +105,8 @@ void RunLog::append(Event::Reader event) {
   } else {
     write(event, json);
   }
-  // Outside: a launcher that closes the access does not read.
+  // This call is outside of the lock, because a launcher that closes the access does not read the
+  // pipe.
   tell(event, json);
 }
 

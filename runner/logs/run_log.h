@@ -1,5 +1,5 @@
-// runner/logs/run_log.h: the one stream of a run's events: events.jsonl, log.txt, a file a role,
-// and the launcher.
+// runner/logs/run_log.h: the events of a run go to events.jsonl, log.txt, one file per role, and
+// the launcher.
 #pragma once
 
 #include <kj/function.h>
@@ -17,26 +17,28 @@
 
 namespace runner {
 
-// One event as a line of JSON, without newline; and back. The field names are those of job.capnp,
-// with their units. parseEvent throws if `line` is not an event.
+// formatEvent() returns one event as a line of JSON, without newline. parseEvent() reads it back.
+// The field names are those of job.capnp, with their units. parseEvent() throws if `line` is not an
+// event.
 kj::String formatEvent(Event::Reader event);
 void parseEvent(kj::StringPtr line, Event::Builder event);
 
-// Calls `take` for each event of the run in `folder`, in their order. A last line that is torn is
-// left out: the run was killed. Throws, with the way out, if the folder has no events or a line of
-// them is no event.
+// Calls `take` for each event of the run in `folder`, in order. Skips a last line that is cut off:
+// the run was killed then. Throws, with the way out, if the folder has no events or a line of them
+// is not an event.
 void eachEvent(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> take);
 
-// Whether `event` is the last one of a run: it has finished, failed, or was interrupted or stopped.
+// Whether `event` is the last one of a run: finished, failed, interrupted or stopped.
 bool isLast(Event::Reader event);
 
-// Whether an inline coordinator may still write its run's files. Nobody can end its thread, so the
-// launcher closes the access before it writes to the files itself. For any threads.
+// Whether an inline coordinator may still write its run's files. Nobody can end its thread.
+// Therefore the launcher closes the access before it writes to the files itself. Thread-safe.
 class LogAccess final: public kj::AtomicRefcounted {
 public:
-  // Waits for what is being written now.
+  // Waits for a write in progress.
   void close() const { *isOpen.lockExclusive() = false; }
-  // Calls `write` while nobody can close the access. Throws, and does not call it, if it is closed.
+  // Calls `write`, and nobody can close the access meanwhile. If the access is closed, throws and
+  // does not call it.
   template <typename Func>
   void use(Func&& write) const {
     auto open = isOpen.lockExclusive();
@@ -48,37 +50,36 @@ private:
   kj::MutexGuarded<bool> isOpen{true};
 };
 
-// Written by one role alone, so that lines of different roles are never torn or out of step with
-// each other: by the coordinator, and after its end by the launcher.
+// The log of one run. Only one role writes it, so that lines of different roles are never mixed or
+// out of order: the coordinator, and after its end the launcher.
 //
-// A run has one last event: see isLast(). Whoever appends the first one decides how the run ended.
+// A run has one last event: see isLast(). Whoever appends it first decides how the run ended.
 class RunLog {
 public:
-  // Takes an event for whoever watches the run, and the same as a line of JSON.
+  // Takes an event for whoever watches the run, and the same event as a line of JSON.
   using Tell = kj::Function<void(Event::Reader event, kj::StringPtr json)>;
   // Writes the lines to a launcher's pipe.
   static Tell toLauncher(kj::AutoCloseFd pipe);
-  // Nobody watches.
+  // For a run that nobody watches.
   static Tell toNobody();
 
-  // Writes the files of `folder`, log.txt and those of the roles in `style`, and hands each event
-  // on to `tell`. `board`, if there is one, takes all events too. Nothing is written once `access`
-  // is closed. Throws if the folder has events: those of a run that has ended, or of one that goes
-  // on now.
+  // Writes the files of `folder` (log.txt and those of the roles in `style`), and passes each event
+  // on to `tell` and to `board`, if there is one. Writes nothing after `access` is closed. Throws
+  // if the folder already has events.
   RunLog(const RunFolder& folder, const LogStyle& style, Tell tell,
       kj::Maybe<TensorBoard> board = nullptr, kj::Maybe<kj::Own<const LogAccess>> access = nullptr);
-  // Goes on with the files that roles have left in `folder`, or begins them; there is no launcher
-  // to tell. The roles must be gone. A last line that a full disk has torn is removed.
+  // Continues the files that roles have left in `folder`, or begins them. There is no launcher to
+  // tell. The roles must be gone. Removes a last line that a full disk has cut off.
   static RunLog reopen(const RunFolder& folder, const LogStyle& style);
 
-  // Writes the event to all of them. Throws if one of them cannot be written, and if the run has
-  // its last event.
+  // Writes the event to all files. Throws if one cannot be written, or if the run already has its
+  // last event.
   void append(Event::Reader event);
-  // The run's last event as a line of JSON; null while the run goes on.
+  // The run's last event as a line of JSON. Null while the run goes on.
   kj::Maybe<kj::StringPtr> lastEvent() const;
-  // Whether the events are still at their path: see LineFile::isInPlace().
+  // Whether the events file is still at its path: see LineFile::isInPlace().
   bool isInPlace() const { return events.isInPlace(); }
-  // Hands an event to `tell` only: it is not part of the record.
+  // Passes an event to `tell` only. It does not become part of the record.
   void show(Event::Reader event);
 
 private:

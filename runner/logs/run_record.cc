@@ -55,7 +55,7 @@ public:
 
   void finish() {
     for (auto& sums: epochs) finish(sums);
-    // Workers may be an epoch apart, and the first to tell of one be the faster.
+    // Workers may be an epoch apart, and the faster one may be first to report an epoch.
     std::sort(epochs.begin(), epochs.end(),
         [](const Sums& a, const Sums& b) { return a.epoch.epoch < b.epoch.epoch; });
     record.epochRecords = KJ_MAP(sums, epochs) {
@@ -68,7 +68,7 @@ public:
   }
 
 private:
-  // An epoch in the making: its means are sums still.
+  // An epoch that is not complete. Its means are still sums.
   struct Sums {
     EpochRecord epoch;
     uint validations = 0;
@@ -137,7 +137,7 @@ private:
     return records.releaseAsArray();
   }
 
-  // The one that `isIt`, or a new one.
+  // Returns the record for which `isIt` holds, or a new one.
   template <typename Record, typename Condition>
   static Record& find(kj::Vector<Record>& records, Condition&& isIt) {
     for (auto& each: records) {

@@ -1,5 +1,5 @@
-// runner/logs/run_record.h: what a run left in its folder, read back: what tables, reports and
-// sweeps are made from.
+// runner/logs/run_record.h: reads back what a run left in its folder. Tables, reports and sweeps
+// are made from it.
 #pragma once
 
 #include <kj/array.h>
@@ -13,25 +13,25 @@ namespace runner {
 
 using kj::uint;
 
-// One epoch over all workers. Sums are over workers, means are weighted by images.
+// One epoch over all workers. Sums are over workers, and means are weighted by images.
 struct EpochRecord {
   uint epoch = 0;            // from 1
-  uint64_t step = 0;         // of the slowest worker, at its end
-  uint64_t globalStep = 0;   // updates, as the worker that knows most saw them
-  uint workers = 0;          // that have reported it
-  uint64_t images = 0;       // trained on, by all workers
+  uint64_t step = 0;         // of the slowest worker, at the end of the epoch
+  uint64_t globalStep = 0;   // updates, the largest number that a worker saw
+  uint workers = 0;          // how many have reported the epoch
+  uint64_t images = 0;       // that all workers trained on
   double trainLoss = 0;      // mean
   double trainAccuracy = 0;  // mean
   double epoch_s = 0;        // mean over workers
-  double images_per_s = 0;   // of the whole job: the sum of each worker's
-  VerbTimes verbs;           // means over workers, of the whole epoch
+  double images_per_s = 0;   // of the whole job: the sum over workers
+  VerbTimes verbs;           // means over workers, over the whole epoch
   double pushed_bytes = 0;   // by all workers, since the run began
-  double pulled_bytes = 0;   // likewise
-  double learningRate = 0;   // at its end
-  // What all workers found, or the mean of what each found; null until it was validated.
+  double pulled_bytes = 0;   // by all workers, since the run began
+  double learningRate = 0;   // at the end of the epoch
+  // What all workers found together, or the mean of what each found. Null until it is validated.
   kj::Maybe<double> validationLoss;
   kj::Maybe<double> validationAccuracy;
-  uint validationViews = 0;  // of each image; 0: it was not validated, or nobody said
+  uint validationViews = 0;  // per image; 0: not validated, or not known
 };
 
 // One speed line.
@@ -43,41 +43,42 @@ struct SpeedRecord {
   double training_s;
   double images_per_s;
   double loss;      // of the epoch so far
-  double accuracy;  // likewise
+  double accuracy;  // of the epoch so far
   double batchLoss;
   double batchAccuracy;
 };
 
-// What went between a worker and a shard's holder since the run began, as job.capnp's Traffic
-// tells.
+// The traffic between a worker and the holder of a shard since the run began, as in job.capnp's
+// Traffic.
 struct LinkRecord {
   uint worker = 0;
-  uint server = 0;       // or, where workers hold the shards, that worker
+  uint server = 0;       // the server, or the worker that holds the shard
   kj::String transport;  // empty: nothing goes between the two
   double calls = 0;
   double pushed_bytes = 0;
   double pulled_bytes = 0;
-  double roundTrips_s = 0;  // their sum
+  double roundTrips_s = 0;  // the sum over all calls
   double roundTripMax_s = 0;
   double waitingMax_bytes = 0;
   uint64_t reconnects = 0;
 };
 
-// How long a worker's compute thread waited for answers since the run began.
+// How long a worker's compute thread has waited for answers since the run began.
 struct WaitRecord {
   uint worker = 0;
   uint64_t steps = 0;
   double pull_s = 0;
 };
 
-// What a server has counted since the run began, as job.capnp's Pushes tell.
+// What a server has counted since the run began, as in job.capnp's Pushes.
 struct CountedRecord {
   uint server = 0;
   double pushed = 0;
   double dropped = 0;
-  kj::Array<double> staleness;  // pushes, by the updates that they missed
+  kj::Array<double> staleness;  // pushes by the number of updates that they missed
 };
 
+// Everything that is known of a run. Values of events that the run has not written are 0 or empty.
 struct RunRecord {
   kj::String folder;
   kj::String name;
@@ -87,7 +88,7 @@ struct RunRecord {
   enum State { FINISHED, FAILED, INTERRUPTED, STOPPED, RUNNING, UNFINISHED } state = UNFINISHED;
   // Of FAILED, INTERRUPTED and STOPPED; of RUNNING the process; of UNFINISHED what may be.
   kj::String reason;
-  kj::String rule;  // of STOPPED: the sweep.stop that decided it
+  kj::String rule;  // of STOPPED: the rule of sweep.stop
   kj::String digest;
   kj::String weightsSha256;  // of FINISHED
   double run_s = 0;          // of FINISHED
@@ -101,9 +102,9 @@ struct RunRecord {
   uint64_t parameters = 0;
   uint64_t steps = 0;
   uint64_t globalBatchSize = 0;
-  kj::Array<kj::String> leftOut;  // by the import of its data set, a sentence each
+  kj::Array<kj::String> leftOut;  // what the import of its data set left out, one sentence each
 
-  kj::Array<EpochRecord> epochRecords;  // in rising order
+  kj::Array<EpochRecord> epochRecords;  // in ascending order
   kj::Array<SpeedRecord> speeds;
   // As the last epoch of each role left them, by role.
   kj::Array<LinkRecord> links;
@@ -111,8 +112,8 @@ struct RunRecord {
   kj::Array<CountedRecord> counted;
 };
 
-// Reads the events of the run in `folder`. A last line that is torn is left out: the run was
-// killed. Throws, with the way out, if the folder has no events or a line of them is no event.
+// Reads the events of the run in `folder`. Skips a last line that is cut off: the run was killed
+// then. Throws, with the way out, if the folder has no events or a line of them is not an event.
 RunRecord readRunRecord(kj::StringPtr folder);
 
 }  // namespace runner

@@ -13,7 +13,7 @@
 namespace runner {
 namespace {
 
-// The events of a run in the making, and the folder that holds them.
+// Writes the events of a run to a folder.
 class Events {
 public:
   explicit Events(kj::StringPtr name): folder(kj::str(::getenv("TEST_TMPDIR"), "/", name)) {
@@ -77,7 +77,9 @@ private:
   kj::Vector<char> text;
 };
 
-TEST_CASE("readRunRecord: traffic and counts are those of the last epoch, waits those of all") {
+TEST_CASE(
+    "readRunRecord: traffic and counts are those of the last epoch, waits are summed over all "
+    "epochs") {
   Events events("store");
   events.start(2);
   for (uint epoch = 1; epoch <= 2; epoch++) {
@@ -118,7 +120,7 @@ TEST_CASE("readRunRecord: traffic and counts are those of the last epoch, waits 
   CHECK(record.counted[0].staleness[1] == 2);
 }
 
-TEST_CASE("readRunRecord: means over workers are weighted by images, speeds are added") {
+TEST_CASE("readRunRecord: weights means over workers by images, and adds speeds") {
   Events events("workers");
   events.start(2);
   events.train(0, 1, 300, 0.5, 1);
@@ -155,7 +157,7 @@ TEST_CASE("readRunRecord: means over workers are weighted by images, speeds are 
   CHECK(KJ_ASSERT_NONNULL(epoch.validationAccuracy) == doctest::Approx(0.7));
 }
 
-TEST_CASE("readRunRecord: epochs stand in rising order, whoever tells of them first") {
+TEST_CASE("readRunRecord: sorts epochs, whichever worker reports them first") {
   Events events("order");
   events.start(2);
   events.train(1, 1, 100, 0.1, 1);
@@ -169,7 +171,7 @@ TEST_CASE("readRunRecord: epochs stand in rising order, whoever tells of them fi
   CHECK(record.epochRecords[1].validationAccuracy == nullptr);
 }
 
-TEST_CASE("readRunRecord: a last line that is torn is left out, and the run is unfinished") {
+TEST_CASE("readRunRecord: skips a last line that is cut off, and the run is unfinished") {
   Events events("torn");
   events.start(1);
   events.train(0, 1, 100, 0.1, 1);
@@ -179,7 +181,7 @@ TEST_CASE("readRunRecord: a last line that is torn is left out, and the run is u
   CHECK(record.epochRecords.size() == 1);
 }
 
-TEST_CASE("readRunRecord: a run that failed or was given up has its reason") {
+TEST_CASE("readRunRecord: a run that failed or was stopped has its reason") {
   Events failed("failed");
   failed.start(1);
   failed.add(0, [](Event::Builder event) { event.initFailed().setReason("the loss is nan"); });
@@ -200,14 +202,14 @@ TEST_CASE("readRunRecord: a run that failed or was given up has its reason") {
   CHECK(stopped.read().state == RunRecord::STOPPED);
 }
 
-TEST_CASE("readRunRecord: what is no event, and a folder without events, are told") {
+TEST_CASE("readRunRecord: refuses a line that is not an event, and a folder without events") {
   Events events("wrong");
   events.start(1);
   CHECK_THROWS(events.read("nonsense\n"));
   CHECK_THROWS(readRunRecord("/nowhere"));
 }
 
-TEST_CASE("readRunRecord: a worker that measured no time has no infinite speed") {
+TEST_CASE("readRunRecord: a worker that measured no time does not have infinite speed") {
   Events events("instant");
   events.start(1);
   events.train(0, 1, 100, 0.1, 0);

@@ -7,7 +7,8 @@
 namespace runner {
 namespace {
 
-// Whether `word` stands at the front of `rest`, then spaces and a number, which go to `count`.
+// Reads `word`, spaces and a number, which goes to `count`, from the front of `rest`. Returns
+// whether they are there.
 bool takeField(LineText& rest, kj::StringPtr word, uint& count) {
   if (!take(rest, word)) return false;
   takeSpaces(rest);
@@ -26,7 +27,7 @@ bool takeField(LineText& rest, kj::StringPtr word, kj::Maybe<double>& value) {
   return value != nullptr;
 }
 
-// What follows the first `word` of `text`.
+// Returns the text after the first `word` of `text`.
 kj::Maybe<LineText> after(LineText text, kj::StringPtr word) {
   KJ_IF_MAYBE(place, find(text, word)) {
     return text.slice(*place + word.size(), text.size());
@@ -34,21 +35,21 @@ kj::Maybe<LineText> after(LineText text, kj::StringPtr word) {
   return nullptr;
 }
 
-// Takes `word` off the end of `front`, if it stands there.
+// Removes `word` from the end of `front`, if it is there.
 bool takeFromEnd(LineText& front, kj::StringPtr word) {
   if (!endsWith(front, word)) return false;
   front = front.slice(0, front.size() - word.size());
   return true;
 }
 
-// `front` is what precedes `training step` in `After 100 training steps`.
+// `front` is the text before `training step` in `After 100 training steps`.
 bool readAfter(LineText front, kj::Maybe<uint>& steps) {
   if (!takeFromEnd(front, " ")) return false;
   steps = takeCountFromEnd(front);
   return steps != nullptr && endsWith(front, "After ");
 }
 
-// The last word of `text` as a number.
+// Returns the last word of `text` as a number.
 kj::Maybe<double> lastValue(LineText text) {
   size_t begin = text.size();
   while (begin > 0 && text[begin - 1] > ' ') begin--;
@@ -87,10 +88,10 @@ bool isLetter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-// The first number in `rest` before any `(`, where other figures begin. `nan` and `inf` count where
-// they are words.
+// Returns the first number in `rest` before any `(`, where other figures begin. `nan` and `inf`
+// count if they are whole words.
 kj::Maybe<double> firstValue(LineText& rest) {
-  bool inWord = true;  // `rest` follows letters
+  bool inWord = true;  // true if `rest` follows a letter
   for (; rest.size() > 0 && rest[0] != '('; rest = rest.slice(1, rest.size())) {
     bool word = isLetter(rest[0]) && !inWord;
     inWord = isLetter(rest[0]);
@@ -174,7 +175,8 @@ kj::Maybe<StepLine> readStepLine(LineText text, uint64_t number) {
   StepLine line{};
   line.number = number;
   bool found = false;
-  // Each looks for its words' first place only: one pass, however long the line is.
+  // Each function looks only for the first occurrence of its words. One pass is enough, however
+  // long the line is.
   constexpr kj::StringPtr TRAINING_STEP = "training step"_kj;
   KJ_IF_MAYBE(place, find(text, TRAINING_STEP)) {
     auto front = text.slice(0, *place);

@@ -1,5 +1,5 @@
-// runner/logs/step_lines.h: how the lines of step-based logs are found: those of the styles
-// tf_replica, tf_aws and schlag (see log_styles.h).
+// runner/logs/step_lines.h: finds the lines of step-based logs: those of the styles tf_replica,
+// tf_aws and schlag (see log_styles.h).
 #pragma once
 
 #include <kj/common.h>
@@ -13,37 +13,37 @@ using kj::uint;
 
 enum class StepStyle { TF_REPLICA, TF_AWS, SCHLAG };
 
-// One recognised line. What it does not say is null.
+// One recognised line. A part that the line does not have is null.
 struct StepLine {
   StepStyle style;
 
-  // It gives a figure of the end, not of a step: tf_replica's validation cross entropy as `loss`;
-  // tf_aws's numbers of steps; schlag's test accuracy, or its final cost as `loss`.
+  // Whether the line gives a figure of the end, not of a step. tf_replica: the validation cross
+  // entropy as `loss`. tf_aws: numbers of steps. schlag: the test accuracy, or the final cost as
+  // `loss`.
   bool end = false;
 
   kj::Maybe<uint> rank;
   kj::Maybe<uint> step;        // of the worker
   kj::Maybe<uint> globalStep;  // of the job
-  // schlag's place in the run in place of `step`: the epoch, its batch, and how many it has,
-  // from 1.
+  // For schlag, these replace `step`: the epoch, its batch, and how many batches it has, from 1.
   uint epoch = 0;
   uint batch = 0;
   uint epochBatches = 0;
   kj::Maybe<double> loss;
   kj::Maybe<double> accuracy;
   kj::Maybe<double> batch_s;
-  kj::Maybe<double> moment_s;  // when it was written, since 1970
+  kj::Maybe<double> moment_s;  // when it was written, in seconds since 1970
 
-  // The line's place in the file, from 1.
+  // The line's number in the file, from 1.
   uint64_t number;
 };
 
-// Recognises `line` (without its newline), which stands at `number`, behind any prefix. Null for
-// any other line. A line of tf_aws may end early and may have any text between `accura` and the
-// number: published logs were edited by hand (`accurac 0.92`, `accuracy0.79`).
+// Recognises `line`, which has no newline and stands at line `number`, after any prefix. Null for
+// any other line. A line of tf_aws may end early, and may have any text between `accura` and the
+// number, because published logs were edited by hand (`accurac 0.92`, `accuracy0.79`).
 kj::Maybe<StepLine> readStepLine(kj::ArrayPtr<const char> line, uint64_t number);
 
-// All recognised lines of `log`, in the file's order.
+// Returns all recognised lines of `log`, in the file's order.
 kj::Vector<StepLine> readStepLines(kj::ArrayPtr<const char> log);
 
 }  // namespace runner

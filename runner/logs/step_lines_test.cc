@@ -16,7 +16,7 @@ kj::String orDash(const kj::Maybe<T>& maybe) {
   return kj::str("-");
 }
 
-// What a line says, to compare in one go; `-` for what it does not.
+// Returns the parts of a line, to compare in one check. A missing part is `-`.
 kj::String told(kj::StringPtr text) {
   KJ_IF_MAYBE(line, readStepLine(text.asArray(), 1)) {
     const char* styles[] = {"replica", "aws", "schlag"};
@@ -28,7 +28,7 @@ kj::String told(kj::StringPtr text) {
   return kj::str("-");
 }
 
-TEST_CASE("tf_replica: steps and the final cross entropy") {
+TEST_CASE("tf_replica: reads steps and the final cross entropy") {
   CHECK(told("1502345678.250000: Worker 3: training step 1 done (global step: 0)") ==
         "replica rank 3 step 1 of 0 loss - accuracy - time - at 1502345678.25");
   CHECK(told("[1,0]<stdout>: x Worker 3: training step 21 done (global step: 40)\r") ==
@@ -39,11 +39,11 @@ TEST_CASE("tf_replica: steps and the final cross entropy") {
         "replica end rank - step - of 200 loss 1200000 accuracy - time - at -");
 }
 
-TEST_CASE("tf_aws: steps and the numbers of the end") {
+TEST_CASE("tf_aws: reads steps and the numbers at the end") {
   CHECK(told("After 100 training steps (95 global steps), loss on training batch is 2.30259, "
              "accuracy is 0.125. (0.021 sec/batch)") ==
         "aws rank - step 100 of 95 loss 2.30259 accuracy 0.125 time 0.021 at -");
-  // %g of a whole number, before the sentence's point.
+  // A whole number as %g writes it, before the full stop of the sentence.
   CHECK(told("After 100 training steps (95 global steps), loss on training batch is nan, "
              "accuracy is 1. (12.5 sec/batch)") ==
         "aws rank - step 100 of 95 loss nan accuracy 1 time 12.5 at -");
@@ -51,7 +51,7 @@ TEST_CASE("tf_aws: steps and the numbers of the end") {
         "aws end rank - step 2005 of 2000 loss - accuracy - time - at -");
 }
 
-TEST_CASE("tf_aws: lines that were edited by hand keep their figures") {
+TEST_CASE("tf_aws: reads the figures of lines that were edited by hand") {
   for (auto words: {"accurac 0.92", "accuracy0.92", "accuras 0.92", "accuracy is 0.92.",
            "accuracy is about: .92", "accura=0.92"}) {
     auto text = kj::str(
@@ -63,7 +63,7 @@ TEST_CASE("tf_aws: lines that were edited by hand keep their figures") {
     CHECK(told(kj::str(text, " (0.021 sec/batch)")) ==
           "aws rank - step 1900 of 1895 loss 0.27 accuracy 0.92 time 0.021 at -");
   }
-  // An accuracy that is no number is none of the figures behind it.
+  // If the accuracy is not a number, no figure after it takes its place.
   auto accuracy = [](kj::StringPtr words) {
     return told(kj::str("After 1900 training steps (1895 global steps), accura", words));
   };
@@ -82,7 +82,7 @@ TEST_CASE("tf_aws: lines that were edited by hand keep their figures") {
         "aws rank - step 1900 of 1895 loss - accuracy - time - at -");
 }
 
-TEST_CASE("schlag: steps and the figures of the end") {
+TEST_CASE("schlag: reads steps and the figures at the end") {
   auto text = "Step: 1100,  Epoch:  2,  Batch:  50 of 550,  Cost: 2.9133,  AvgTime: 3.50ms"_kj;
   CHECK(told(text) == "schlag rank - step - of 1100 loss 2.9133 accuracy - time 0.0035 at -");
   KJ_IF_MAYBE(line, readStepLine(text.asArray(), 7)) {
@@ -99,7 +99,7 @@ TEST_CASE("schlag: steps and the figures of the end") {
         "schlag end rank - step - of - loss 1.2345 accuracy - time - at -");
 }
 
-TEST_CASE("other lines, and broken ones, are not recognised") {
+TEST_CASE("readStepLine: does not recognise other lines, and broken ones") {
   for (auto line:
       {"", "training step", "training steps", "After training steps (5 global steps)",
           "After 5 training steps (x global steps)", "Worker 0: training step 1 done",
@@ -117,8 +117,8 @@ TEST_CASE("other lines, and broken ones, are not recognised") {
   }
 }
 
-TEST_CASE("a huge line is read in one pass") {
-  // 60 MB that could begin something everywhere: with any quadratic step this would take hours.
+TEST_CASE("readStepLine: reads a huge line in one pass") {
+  // 60 MB that could begin a line everywhere. A quadratic search would take hours.
   for (kj::StringPtr piece: {"training step"_kj, "After 1 training steps (1 global steps)accura"_kj,
            "Step: 1,  Epoch: 1,  Batch:"_kj, "total step: 1"_kj}) {
     kj::Vector<char> log(64 << 20);

@@ -21,7 +21,7 @@ constexpr std::array<uint32_t, 256> makeCrcTable() {
   return table;
 }
 
-// The checksum of every byte by itself.
+// The checksum of each single byte.
 constexpr std::array<uint32_t, 256> CRC_TABLE = makeCrcTable();
 
 uint32_t maskedCrc32c(kj::ArrayPtr<const kj::byte> bytes) {
@@ -29,7 +29,7 @@ uint32_t maskedCrc32c(kj::ArrayPtr<const kj::byte> bytes) {
   return (crc >> 15 | crc << 17) + 0xa282ead8u;
 }
 
-// A protobuf message, field by field. The processor is little-endian, as the format is.
+// A protobuf message, written field by field. The processor is little-endian, like the format.
 class Message {
 public:
   void addInteger(uint field, uint64_t value) {
@@ -130,7 +130,8 @@ void TensorBoard::append(Event::Reader event) {
       break;
     }
     case Event::VALIDATED: {
-      // Each worker reports a figure, and all have the same unless each validates the whole.
+      // Every worker reports the figure. All report the same one, unless each validates all
+      // records.
       if (event.getIndex() != 0) break;
       auto validated = event.getValidated();
       add("validation", event.getTimeS(), validated.getGlobalStep(),
@@ -148,7 +149,7 @@ void TensorBoard::add(
   auto& file = files.findOrCreate(name, [&]() {
     auto place = kj::str(folder, "/", name);
     makeFolders(place);
-    // TensorBoard reads a folder's files in the order of their names, hence ten digits.
+    // TensorBoard reads a folder's files in the order of their names. Ten digits keep that order.
     auto seconds = kj::str(uint64_t(time_s));
     auto zeros = "0000000000"_kj.slice(kj::min(seconds.size(), size_t(10)));
     LineFile made(kj::str(place, "/events.out.tfevents.", zeros, seconds, ".runner"));

@@ -1,4 +1,4 @@
-// runner/logs/tensorboard.h: the curves of a run as the event files that TensorBoard reads.
+// runner/logs/tensorboard.h: writes the curves of a run as event files for TensorBoard.
 #pragma once
 
 #include <kj/array.h>
@@ -14,15 +14,15 @@ namespace runner {
 
 using kj::uint;
 
-// The checksum of Castagnoli's polynomial, reflected, as RFC 3720 (appendix B.4) has it.
+// Returns the checksum by Castagnoli's polynomial, reflected, as in RFC 3720 (appendix B.4).
 uint32_t crc32c(kj::ArrayPtr<const kj::byte> bytes);
 
-// A file's records. Each is the length of its data (uint64), the masked crc32c of these 8 bytes,
-// the data, and the masked crc32c of the data, all little-endian; masked is rotated right by 15
-// bits plus 0xa282ead8. Data is an Event of tensorflow/core/util/event.proto in protobuf's wire
-// format.
+// The records of a file. Each has the length of its data (uint64), the masked crc32c of these 8
+// bytes, the data, and the masked crc32c of the data. All are little-endian. Masking rotates right
+// by 15 bits and adds 0xa282ead8. The data is an Event of tensorflow/core/util/event.proto in
+// protobuf's wire format.
 
-// What a file begins with: its format's version. `time_s` counts from 1970.
+// Returns the first record of a file: the version of its format. `time_s` counts from 1970.
 kj::Array<kj::byte> versionRecord(double time_s);
 
 // One point of a curve.
@@ -31,18 +31,19 @@ struct Scalar {
   float value;
 };
 
-// Points of several curves at one step.
+// Returns a record with points of several curves at one step.
 kj::Array<kj::byte> scalarsRecord(double time_s, uint64_t step, kj::ArrayPtr<const Scalar> scalars);
 
-// Writes, as the events of a run come, below its folder `tensorboard`:
+// Writes the curves of a run below its folder `tensorboard` as its events come:
 //
 //     worker-<r>/   train/loss, train/accuracy (of the epoch so far), images_per_s, learning_rate
 //                   at each speed line; epoch/loss, epoch/accuracy, epoch/seconds
-//     validation/   validation/loss, validation/accuracy, once an epoch: what all workers found
-//                   together, or, where each validates the whole, what the first one found
+//     validation/   validation/loss, validation/accuracy, once per epoch: what all workers found
+//                   together, or what the first one found if each validates all records
 //
-// each as `events.out.tfevents.<seconds since 1970>.runner`. Steps are those of the whole job.
-// Every record is handed to the kernel at once: what a kill may tear is the last one.
+// Each file is called `events.out.tfevents.<seconds since 1970>.runner`. Steps are those of the
+// whole job. Every record goes to the kernel in one write, so that a kill can only cut off the last
+// one.
 class TensorBoard {
 public:
   // `folder` is made when the first point comes.

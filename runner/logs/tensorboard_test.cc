@@ -14,7 +14,7 @@ kj::String hex(kj::ArrayPtr<const kj::byte> bytes) {
       KJ_MAP(byte, bytes) { return kj::str(byte < 16 ? "0" : "", kj::hex(byte)); }, "");
 }
 
-TEST_CASE("crc32c has the values that RFC 3720 gives") {
+TEST_CASE("crc32c: has the values of RFC 3720") {
   CHECK(crc32c("123456789"_kj.asBytes()) == 0xe3069283u);
   CHECK(crc32c(nullptr) == 0);
   // Appendix B.4: 32 bytes of zeros, of ones, rising and falling.
@@ -28,9 +28,9 @@ TEST_CASE("crc32c has the values that RFC 3720 gives") {
   CHECK(crc32c(bytes) == 0x113fdb5cu);
 }
 
-TEST_CASE("TensorBoard: a version record is framed and encoded to the byte") {
+TEST_CASE("TensorBoard: frames and encodes a version record to the byte") {
   // 24 bytes of data: wall_time (field 1, fixed 64 bits) = 1.0, file_version (field 3, 13 bytes).
-  // The two checksums stand as an independent program printed them: tests/peers/tfevents.py.
+  // An independent program printed the two checksums: tests/peers/tfevents.py.
   CHECK(hex(versionRecord(1.0)) ==
         "1800000000000000"
         "a37f4b22"
@@ -38,7 +38,7 @@ TEST_CASE("TensorBoard: a version record is framed and encoded to the byte") {
         "86bf577a");
 }
 
-TEST_CASE("TensorBoard: points of several curves are one record") {
+TEST_CASE("TensorBoard: writes points of several curves as one record") {
   // time 2.0, step 300, and summary { value { tag "a" 0.5 } value { tag "bc" -1 } }.
   auto record = hex(scalarsRecord(2.0, 300, {{"a", 0.5f}, {"bc", -1.0f}}));
   CHECK(kj::heapString(record.slice(24, record.size() - 8)) ==
@@ -53,7 +53,7 @@ TEST_CASE("TensorBoard: points of several curves are one record") {
         "15000080bf");
 }
 
-TEST_CASE("TensorBoard: each worker has a folder of its own, and the common figures one") {
+TEST_CASE("TensorBoard: each worker has its own folder, and the common figures have one") {
   auto folder = kj::str(::getenv("TEST_TMPDIR"), "/board");
   TensorBoard board(folder);
   capnp::MallocMessageBuilder message;
@@ -65,7 +65,7 @@ TEST_CASE("TensorBoard: each worker has a folder of its own, and the common figu
   board.append(event);
   event.initTrained();
   board.append(event);
-  // Of the workers' common figure one copy is kept.
+  // One copy of the workers' common figure is kept.
   event.initValidated();
   board.append(event);
   event.setIndex(0);
@@ -89,7 +89,7 @@ TEST_CASE("TensorBoard: each worker has a folder of its own, and the common figu
         version + points({{"validation/loss", 0}, {"validation/accuracy", 0}}, 0));
 }
 
-TEST_CASE("TensorBoard: a file that cannot be written says so") {
+TEST_CASE("TensorBoard: throws if a file cannot be written") {
   auto folder = kj::str(::getenv("TEST_TMPDIR"), "/no_folder");
   writeWhole(folder, "a file");
   TensorBoard board(folder);

@@ -14,21 +14,21 @@ struct VerbTimes {
   double pull_s = 0;
 };
 
-// Measures what passes between two calls.
+// Measures the time between two calls.
 class Stopwatch {
 public:
   Stopwatch(): clock(kj::systemPreciseMonotonicClock()), begin(clock.now()) {}
 
   double elapsed_s() const { return (clock.now() - begin) / kj::NANOSECONDS * 1e-9; }
-  // The time since the last restart, which begins anew.
+  // Returns the seconds since the last restart, and restarts.
   double restart_s() {
     double passed_s = elapsed_s();
     begin = clock.now();
     return passed_s;
   }
-  // When it was restarted last.
+  // Returns when it was last restarted.
   kj::TimePoint begun() const { return begin; }
-  // Adds the time since the last restart to `verb_s`.
+  // Adds the time since the last restart to `verb_s`, and restarts.
   void chargeTo(double& verb_s) { verb_s += restart_s(); }
 
 private:

@@ -8,7 +8,7 @@ namespace runner {
 
 namespace {
 
-// Relative distance below which two values are drawn as one.
+// Values with a smaller relative distance are drawn as one.
 constexpr double SAME = 1e-9;
 
 double niceStep(double raw) {
@@ -19,7 +19,7 @@ double niceStep(double raw) {
   return 10 * power;
 }
 
-// Decimals that tell multiples of `step` apart.
+// Returns how many decimals distinguish multiples of `step`.
 uint decimalsOf(double step) {
   double digits = -std::floor(std::log10(step) + SAME);
   return digits <= 0 ? 0 : uint(digits);
@@ -35,7 +35,7 @@ kj::String Axis::label(double value) const {
   if (value == 0 && step >= 1) return kj::str("0");
   if (std::fabs(step) >= 1e13 || step < 1e-6) {
     if (value == 0) return kj::str("0");
-    // As many digits as tell it from the next tick.
+    // As many digits as distinguish it from the next tick.
     auto place = [](double x) { return std::floor(std::log10(x) + SAME); };
     double digits = place(std::fabs(value)) - place(step);
     return withExponent(value, uint(kj::max(0.0, kj::min(15.0, digits))));
@@ -75,7 +75,7 @@ Axis axisOver(kj::ArrayPtr<const double> values, const AxisOptions& options) {
   Axis axis;
   axis.step = niceStep((high - low) / options.ticksMax);
   if (options.whole) axis.step = kj::max(1.0, axis.step);
-  // A hair of rounding must not cost a tick at the end.
+  // A rounding error must not remove a tick at the end.
   double first = std::ceil(low / axis.step - SAME), last = std::floor(high / axis.step + SAME);
   if (options.rounded) {
     first = std::floor(low / axis.step + SAME);
@@ -86,7 +86,7 @@ Axis axisOver(kj::ArrayPtr<const double> values, const AxisOptions& options) {
   axis.low = low;
   axis.high = high;
   auto ticks = kj::heapArrayBuilder<double>(last < first ? 0 : size_t(last - first) + 1);
-  for (double i = first; i <= last; i++) ticks.add(i * axis.step + 0.0);  // no -0
+  for (double i = first; i <= last; i++) ticks.add(i * axis.step + 0.0);  // adding 0 avoids -0
   axis.ticks = ticks.finish();
   return axis;
 }

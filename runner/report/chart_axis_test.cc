@@ -33,14 +33,14 @@ TEST_CASE("axisOver: ticks of huge and of tiny numbers have few digits") {
   CHECK(ticksOf({1e-7, 3e-7}, {.rounded = true}) == "1e-7 1.5e-7 2e-7 2.5e-7 3e-7");
 }
 
-TEST_CASE("axisOver: a rounded axis begins and ends at a tick, and 0 is on it where wanted") {
+TEST_CASE("axisOver: a rounded axis begins and ends at a tick, and includes 0 if wanted") {
   auto axis = axisOver({0.83, 0.93}, {.rounded = true});
   CHECK(axis.low == doctest::Approx(0.82));
   CHECK(axis.high == doctest::Approx(0.94));
   CHECK(ticksOf({730.0, 910.0}, {.fromZero = true, .rounded = true}) == "0 200 400 600 800 1000");
 }
 
-TEST_CASE("axisOver: one value, equal values, none and nan have an axis too") {
+TEST_CASE("axisOver: makes an axis for one value, equal values, no values and nan") {
   CHECK(ticksOf({0.5}) == "0.46 0.48 0.50 0.52 0.54");
   CHECK(ticksOf({3.0, 3.0}, {.whole = true}) == "2 3 4");
   CHECK(ticksOf({0.0, 0.0}, {.fromZero = true}) == "0.0 0.2 0.4 0.6 0.8 1.0");
@@ -48,7 +48,7 @@ TEST_CASE("axisOver: one value, equal values, none and nan have an axis too") {
   CHECK(ticksOf({std::nan(""), 1.0, HUGE_VAL, 2.0}) == "1.0 1.2 1.4 1.6 1.8 2.0");
 }
 
-TEST_CASE("axisOver: values as far apart as numbers can be have an axis") {
+TEST_CASE("axisOver: makes an axis for values as far apart as numbers can be") {
   auto axis = axisOver({-1.7e308, 1.7e308}, {.rounded = true});
   CHECK(std::isfinite(axis.high - axis.low));
   CHECK(axis.ticks.size() >= 2);

@@ -59,7 +59,7 @@ kj::String section(kj::StringPtr heading, kj::String content) {
   return kj::str("<section>\n<h2>", heading, "</h2>\n", content, "</section>\n");
 }
 
-// As it is if the run is the only one.
+// Returns `content` unchanged if the run is the only one.
 kj::String foldedIn(Runs runs, const ReportedRun& run, kj::String content) {
   if (runs.size() == 1) return content;
   return kj::str("<details><summary>", escaped(run.label), "</summary>\n", content, "</details>\n");
@@ -88,7 +88,8 @@ kj::String results(Runs runs) {
   return kj::strArray(parts, "");
 }
 
-// Of a single run all verdicts, of several those that were missed: the table counts the others.
+// For a single run, all verdicts. For several runs, only those that were missed; the table counts
+// the others.
 kj::String expectations(Runs runs) {
   kj::Vector<kj::String> lines;
   bool single = runs.size() == 1;
@@ -110,7 +111,7 @@ kj::String curves(Runs runs) {
   kj::Vector<kj::String> parts;
   bool single = runs.size() == 1;
   if (!single) {
-    // One legend for all: a run has the same look everywhere.
+    // One legend for all charts: a run has the same look everywhere.
     kj::Vector<Series> looks;
     for (uint i: kj::indices(runs)) looks.add(Series{kj::str(runs[i].label), nullptr, i});
     parts.add(drawLegend(looks));
@@ -147,7 +148,7 @@ kj::String stepTimes(Runs runs) {
       htmlOf(stepTimesTable(runs)));
 }
 
-// What went through each run's store; folded where there are several.
+// The traffic of each run's store, folded if there are several runs.
 kj::String stores(Runs runs) {
   kj::Vector<kj::String> parts;
   for (auto& run: runs) {
@@ -157,7 +158,7 @@ kj::String stores(Runs runs) {
   return kj::strArray(parts, "");
 }
 
-// The steps of a run whose log is read and tells them, else its epochs.
+// The steps of a run if its log was read and has steps, else its epochs.
 kj::String progressOf(const ReportedRun& run) {
   auto& record = run.record;
   auto note = viewsNote(record);
@@ -171,7 +172,7 @@ kj::String progressOf(const ReportedRun& run) {
   return record.epochRecords.size() > 0 ? kj::str(htmlOf(epochsTable(record)), note) : kj::str();
 }
 
-// What came of each run in its course; folded where there are several.
+// The progress of each run, folded if there are several runs.
 kj::String progress(Runs runs) {
   kj::Vector<kj::String> parts;
   for (auto& run: runs) {

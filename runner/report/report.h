@@ -7,16 +7,16 @@
 
 namespace runner {
 
-// The page: what came out, beside what was published; curves; where a step's time goes; traffic;
-// every value used; the machine; the weights. Well-formed XML too. The same runs give the same
-// text.
+// Returns the page: results, beside what was published; curves; where a step's time goes; traffic;
+// every value used; the machine; the weights. The page is well-formed XML too. The same runs give
+// the same text.
 kj::String reportHtml(kj::StringPtr title, kj::ArrayPtr<const ReportedRun> runs);
 
-// One line that says what came out of all of them: states, accuracy, time, expectations.
+// Returns one line about the results of all runs: states, accuracy, time, expectations.
 kj::String verdictOf(kj::ArrayPtr<const ReportedRun> runs);
 
-// Writes table.md, table.csv and report.html to `folder`. Throws if one of them cannot be written;
-// `wayOut` says where else.
+// Writes table.md, table.csv and report.html to `folder`. Throws if one of them cannot be written.
+// `wayOut` says where else the user may write.
 void writeReport(kj::StringPtr folder, kj::StringPtr title, kj::ArrayPtr<const ReportedRun> runs,
     kj::StringPtr wayOut = otherRuns());
 

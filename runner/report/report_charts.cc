@@ -10,19 +10,19 @@ namespace runner {
 
 namespace {
 
-// Points of a line that a chart of 420
-// units can show: each is a mean, as figures of batches and speeds jump.
+// How many points of a line a chart of 420 units can show. Each is a mean, because figures of
+// batches and speeds jump.
 constexpr size_t POINTS_MAX = 40;
 
-// How many times the largest loss of the best run a chart is high: a run that diverged would press
-// all others onto the axis.
+// A chart is at most this many times as high as the largest loss of the best run. A run that
+// diverged would press all other curves onto the axis.
 constexpr double DIVERGED = 4;
 
-// What a chart shows of a run: which figures, of training or of validation.
+// One figure of a run that a chart shows, of training or of validation.
 struct Figure {
-  kj::StringPtr chart;      // its title where it stands alone
+  kj::StringPtr chart;      // its title in a chart of its own
   kj::StringPtr series;     // its name in the chart of a single run
-  kj::StringPtr published;  // as Comparison calls it; empty if none is published of it
+  kj::StringPtr published;  // its name in Comparison; empty if it is never published
   kj::Maybe<double> (*ofEpoch)(const EpochRecord&);
   double (*ofBatch)(const SpeedRecord&);  // null for validation
 };
@@ -83,7 +83,8 @@ void addSeries(kj::Vector<Series>& all, kj::StringPtr name, uint look, kj::Array
   if (points.size() > 0) all.add(Series{kj::str(name), kj::mv(points), look, shape});
 }
 
-// Marks of figures that no other run shows already: what was published is often of all runs.
+// Adds marks of published figures that no other run shows already. Often all runs have the same
+// published figures.
 void addMarks(kj::Vector<Series>& all, kj::StringPtr name, uint look, kj::Array<Point> points) {
   kj::Vector<Point> fresh;
   for (auto& point: points) {
@@ -97,7 +98,7 @@ void addMarks(kj::Vector<Series>& all, kj::StringPtr name, uint look, kj::Array<
   addSeries(all, kj::str(name, ", published"), look, fresh.releaseAsArray(), Series::MARKS);
 }
 
-// What a chart of losses shows at most: see DIVERGED.
+// Returns the largest loss that a chart shows: see DIVERGED.
 double highestLoss(kj::ArrayPtr<const Series> all) {
   double lowest = kj::inf(), highest = CHART_VALUE_MAX;
   for (auto& series: all) {
@@ -114,14 +115,14 @@ double highestLoss(kj::ArrayPtr<const Series> all) {
   return highest;
 }
 
-// The series of `figure` of one run.
+// Adds the series of `figure` of one run.
 void addFigure(kj::Vector<Series>& all, const ReportedRun& run, const Figure& figure,
     kj::StringPtr name, uint look, bool bySteps) {
   addSeries(all, name, look, curve(run.record, figure, bySteps), Series::LINE);
   addMarks(all, name, look, publishedPoints(run, figure, bySteps));
 }
 
-// What becomes of values far from those of the best run.
+// How a chart treats values far from those of the best run.
 enum class Far { SHOWN, CUT_OFF };
 
 void addCharts(kj::Vector<Chart>& charts, kj::ArrayPtr<const ReportedRun> runs,
@@ -142,7 +143,7 @@ void addCharts(kj::Vector<Chart>& charts, kj::ArrayPtr<const ReportedRun> runs,
   if (runs.size() == 1) {
     kj::Vector<Series> series;
     for (uint i: kj::indices(figures)) {
-      // Training, which may jump from batch to batch, has the look without dashes.
+      // Training may jump from batch to batch. It gets the look without dashes.
       uint look = figures.size() - 1 - i;
       addFigure(series, runs[0], figures[i], figures[i].series, look, bySteps);
     }
@@ -155,8 +156,9 @@ void addCharts(kj::Vector<Chart>& charts, kj::ArrayPtr<const ReportedRun> runs,
   }
 }
 
-// The sum of the workers' latest rates: a point each time that all have reported a new one. Workers
-// report at about the same time, and a sum with only a part of the new rates never was the speed.
+// Returns the sum of the workers' latest rates, one point each time that all have reported a new
+// one. Workers report at about the same time. A sum with only a part of the new rates would never
+// have been the real speed.
 kj::Array<Point> jobSpeed(const RunRecord& record) {
   kj::Vector<const SpeedRecord*> speeds;
   for (auto& speed: record.speeds) {

@@ -1,5 +1,4 @@
-// runner/report/report_charts.h: the charts of a report: which figures of which runs become which
-// series.
+// runner/report/report_charts.h: the charts of a report, made from the figures of runs.
 #pragma once
 
 #include "runner/report/svg_chart.h"
@@ -7,13 +6,13 @@
 
 namespace runner {
 
-// Accuracy and loss over epochs (over updates of the job if all runs are `bySteps`), and the whole
-// job's images/s over time. A single run has training and validation in one chart; of several each
-// has its own, with a line a run, the look being the run's place. What was published stands in as
-// hollow marks. Charts without a point are left out.
+// Returns the charts of accuracy and loss over epochs (over updates of the job if all runs are
+// `bySteps`), and of the whole job's images/s over time. A single run has training and validation
+// in one chart. Several runs have one chart for each, with one line per run, whose look is the
+// run's place. Published figures are hollow marks. Charts without a point are left out.
 kj::Array<Chart> chartsOf(kj::ArrayPtr<const ReportedRun> runs);
 
-// The same points in groups of neighbours, each its mean, so that there are at most `most`.
+// Returns the means of groups of neighbours, at most `most` points.
 kj::Array<Point> thinned(kj::ArrayPtr<const Point> points, size_t most);
 
 }  // namespace runner

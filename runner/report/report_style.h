@@ -5,8 +5,8 @@
 
 namespace runner {
 
-// Eight colours of series (c0 …) and five of verbs (p0 …), each pair of a light and a dark page. On
-// p<n> stands text of class on<n>.
+// Eight colours of series (c0 …) and five of verbs (p0 …), each for a light and a dark page. Text
+// on p<n> has class on<n>.
 constexpr kj::StringPtr REPORT_STYLE = R"(:root {
   color-scheme: light dark;
   --page: #fff; --ink: #1b1f24; --quiet: #59636e; --line: #d5dae0; --band: #f5f7f9;

@@ -12,7 +12,7 @@ namespace {
 
 using tests::contains;
 
-// Two epochs that end with this accuracy and loss.
+// A run of two epochs that ends with this accuracy and loss.
 ReportedRun run(kj::StringPtr label, double accuracy, double loss) {
   ReportedRun result;
   result.label = kj::str(label);
@@ -49,7 +49,7 @@ kj::Array<ReportedRun> two(ReportedRun a, ReportedRun b) {
   return result.finish();
 }
 
-TEST_CASE("verdictOf: one line says what came out") {
+TEST_CASE("verdictOf: one line says what the run achieved") {
   CHECK(verdictOf(kj::arr(run("x", 0.9, 0.1))) ==
         "finished in 1:02:05; validation accuracy 0.9000 after 2 epochs");
   auto runs = two(run("x", 0.9, 0.1), run("y", 0.95, 0.1));
@@ -60,14 +60,16 @@ TEST_CASE("verdictOf: one line says what came out") {
         "1");
 }
 
-TEST_CASE("verdictOf: the best of several is one that has a figure") {
+TEST_CASE("verdictOf: the best of several runs is one that has a figure") {
   CHECK(verdictOf(two(run("x", std::nan(""), 0.1), run("y", 0.5, 0.1))) ==
         "2 runs: 2 finished; best validation accuracy 0.5000 (y)");
   CHECK(verdictOf(two(run("x", std::nan(""), 0.1), run("y", std::nan(""), 0.1))) ==
         "2 runs: 2 finished");
 }
 
-TEST_CASE("reportHtml: all is well where every run finished or was stopped, and reached its mark") {
+TEST_CASE(
+    "reportHtml: says that all is well if every run finished or was stopped, and met its "
+    "expectation") {
   constexpr kj::StringPtr GOOD = "<p class=\"verdict\"><span class=\"good\">"_kj;
   auto runs = two(run("x", 0.9, 0.1), run("y", 0.9, 0.1));
   CHECK(contains(reportHtml("x", runs), GOOD));
@@ -82,13 +84,13 @@ TEST_CASE("reportHtml: all is well where every run finished or was stopped, and 
   CHECK_FALSE(contains(reportHtml("x", runs), GOOD));
 }
 
-TEST_CASE("reportHtml: what could not be read is told") {
+TEST_CASE("reportHtml: names what could not be read") {
   auto one = kj::arr(run("x", 0.9, 0.1));
   one[0].unread.add(kj::str("the table of the log is left out: <odd>"));
   CHECK(contains(reportHtml("x", one), "<p>the table of the log is left out: &lt;odd&gt;</p>"));
 }
 
-TEST_CASE("reportHtml: a run by steps has the steps of its log, thinned, and its validations") {
+TEST_CASE("reportHtml: a run by steps shows the thinned steps of its log, and its validations") {
   auto one = kj::arr(run("x", 0.9, 0.1));
   auto rows = kj::heapArray<StepRow>(100);
   for (uint i = 0; i < 100; i++) rows[i].step = i + 1;
@@ -100,7 +102,7 @@ TEST_CASE("reportHtml: a run by steps has the steps of its log, thinned, and its
   CHECK(contains(page, "validation accuracy</th>"));
 }
 
-TEST_CASE("reportHtml: the same runs give the same page, and texts in it are escaped") {
+TEST_CASE("reportHtml: the same runs give the same page, and texts are escaped") {
   auto runs = two(run("<a> & \"b\"", 0.9, 0.1), run("c", std::nan(""), std::nan("")));
   auto page = reportHtml("<title>", runs);
   CHECK(page == reportHtml("<title>", runs));
@@ -122,7 +124,7 @@ TEST_CASE("reportHtml: step times say what they are averaged over") {
   CHECK(contains(reportHtml("x", runs), "A worker's compute thread, averaged over workers. "));
 }
 
-TEST_CASE("reportHtml: nothing is fetched and nothing runs") {
+TEST_CASE("reportHtml: the page fetches nothing and runs no scripts") {
   auto page = reportHtml("x", kj::arr(run("a", 0.9, 0.1)));
   for (auto part: {"http:"_kj, "https:"_kj, "<script"_kj, "<link"_kj, "src="_kj, "url("_kj}) {
     INFO(part.cStr());
@@ -147,7 +149,7 @@ kj::String titlesOf(kj::ArrayPtr<const ReportedRun> runs) {
   return kj::strArray(titles, "");
 }
 
-TEST_CASE("chartsOf: one run has training and validation in one chart, several a line each") {
+TEST_CASE("chartsOf: one run has training and validation in one chart, several have a line each") {
   CHECK(titlesOf(kj::arr(run("a", 0.9, 0.1))) == "Accuracy: 2; Loss: 2; Images/s of the job: 1; ");
   CHECK(titlesOf(two(run("a", 0.9, 0.1), run("b", 0.8, 0.2))) ==
         "Validation accuracy: 2; Training accuracy: 2; Validation loss: 2; Training loss: 2; "
@@ -177,7 +179,7 @@ TEST_CASE("chartsOf: the speed has one point per report of all workers") {
   CHECK(points[1].y == 400);
 }
 
-TEST_CASE("chartsOf: what was published of all runs stands there once") {
+TEST_CASE("chartsOf: figures published for all runs are shown once") {
   auto runs = two(run("a", 0.9, 0.5), run("b", 0.8, 0.5));
   for (auto& each: runs) {
     PublishedFigures figures;

@@ -19,7 +19,7 @@ namespace {
 constexpr double WIDTH = 420, HEIGHT = 240;
 constexpr double LEFT = 46, RIGHT = 408, TOP = 10, BOTTOM = 204;
 
-// Marks of one line at most: more would hide it.
+// More marks on one line would hide it.
 constexpr size_t MARKS_MAX = 12;
 
 constexpr kj::StringPtr DASHES[] = {""_kj, "6 3"_kj, "2 2.5"_kj, "8 3 2 3"_kj, "12 3"_kj};
@@ -28,7 +28,7 @@ kj::String number(double value) {
   return fixedPoint(value, 1);
 }
 
-// The mark of a look, of radius r about (x, y), as a path's data. Six shapes.
+// Returns the mark of a look, with radius r around (x, y), as a path's data. There are six shapes.
 kj::String markPath(uint look, double x, double y, double r) {
   auto n = [](double value) { return number(value); };
   switch (look % 6) {
@@ -66,7 +66,7 @@ kj::String dashOf(const Series& series) {
   return dash.size() == 0 ? kj::str() : kj::str(" stroke-dasharray=\"", dash, "\"");
 }
 
-// The plane that values are drawn on.
+// The plane on which values are drawn.
 struct Plane {
   Axis x;
   Axis y;
@@ -138,7 +138,7 @@ kj::String drawSeries(const Series& series, const Plane& plane) {
       "<g class=\"c", series.look % COLOURS, "\">", path, kj::strArray(marks, ""), "</g>");
 }
 
-// `text` in lines of at most `columns`. They end behind a comma or a space where there is one.
+// Breaks `text` into lines of at most `columns`, after a comma or a space if there is one.
 kj::Vector<kj::String> brokenInto(kj::StringPtr text, uint columns) {
   kj::Vector<kj::String> lines;
   while (columnsOf(text) > columns) {
@@ -184,7 +184,7 @@ kj::String drawLegend(kj::ArrayPtr<const Series> series) {
 
 kj::String drawBars(
     kj::ArrayPtr<const Bar> bars, kj::ArrayPtr<const kj::StringPtr> parts, kj::StringPtr unit) {
-  // A letter's mean width in the widest of the fonts that the style sheet asks for.
+  // LETTER is a letter's mean width in the widest font that the style sheet asks for.
   constexpr double ROW = 42, LINE = 14, BAR = 20, LETTER = 7.2;
   double longest = 0;
   for (auto& bar: bars) {
@@ -212,7 +212,7 @@ kj::String drawBars(
       rows.add(kj::str("<rect class=\"p", p, "\" x=\"", number(x), "\" y=\"", number(top + 16),
           "\" width=\"", number(width), "\" height=\"", BAR, "\"><title>", escaped(words), " ",
           unit, "</title></rect>"));
-      // The value too where there is room.
+      // The value is shown too if there is room.
       kj::StringPtr shown = width > words.size() * LETTER + 4 ? kj::StringPtr(words) : parts[p];
       if (width > shown.size() * LETTER + 4) {
         rows.add(kj::str("<text class=\"on", p, "\" x=\"", number(x + width / 2), "\" y=\"",

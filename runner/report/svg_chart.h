@@ -1,5 +1,5 @@
-// runner/report/svg_chart.h: charts as inline SVG. The same data give the same text; colours are
-// classes, which a page's style sheet defines.
+// runner/report/svg_chart.h: draws charts as inline SVG. The same data give the same text. Colours
+// are classes, which the page's style sheet defines.
 #pragma once
 
 #include <kj/array.h>
@@ -11,20 +11,21 @@ namespace runner {
 
 struct Point {
   double x;
-  double y;  // what is not finite is a gap
+  double y;  // values that are not finite leave a gap
 };
 
-// How series are told apart: each look has a dash pattern and a mark of its own besides its colour.
-// Class `c<n>` of n below COLOURS says the colour, as CSS's `color`.
+// Each look has its own dash pattern and mark, besides its colour. Class `c<n>`, with n below
+// COLOURS, sets CSS's `color`.
 constexpr kj::uint COLOURS = 8;
 
+// A line or a group of marks. `look` chooses colour, dash pattern and mark.
 struct Series {
   kj::String name;
   kj::Array<Point> points;
   kj::uint look = 0;
   enum Shape {
-    LINE,   // joined, with filled marks where there is room
-    MARKS,  // hollow marks alone: what others published
+    LINE,   // a line, with filled marks if there is room
+    MARKS,  // hollow marks only: figures that others published
   } shape = LINE;
 };
 
@@ -36,21 +37,21 @@ struct Chart {
   kj::Array<Series> series;
 };
 
-// An `<svg>` element of 420 × 240 units, which grows and shrinks with its box.
+// Returns an `<svg>` element of 420 × 240 units, which grows and shrinks with its box.
 kj::String drawChart(const Chart& chart);
 
-// A `<ul class="legend">`: each series' name behind a small piece of it.
+// Returns a `<ul class="legend">` with each series' name after a small piece of its line.
 kj::String drawLegend(kj::ArrayPtr<const Series> series);
 
-// A whole cut in parts, drawn as a row of a stacked bar chart.
+// A whole that is cut in parts, drawn as a row of a stacked bar chart.
 struct Bar {
   kj::String name;          // takes several lines if it is long
   kj::Array<double> parts;  // none negative
 };
 
-// Horizontal bars under each other, all in one scale, as `<svg>` of 420 units' width. Part i has
-// class `p<i>`, and its name in it where it is wide enough, with its value where both fit. `unit`
-// follows the values.
+// Returns horizontal bars under each other, all in one scale, as an `<svg>` of 420 units' width.
+// Part i has class `p<i>`. Its name stands in it if there is room, and its value too if both fit.
+// `unit` follows the values.
 kj::String drawBars(
     kj::ArrayPtr<const Bar> bars, kj::ArrayPtr<const kj::StringPtr> parts, kj::StringPtr unit);
 

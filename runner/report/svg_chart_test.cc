@@ -35,7 +35,7 @@ TEST_CASE("drawChart: the smallest value lies on the axis, the largest at the to
   CHECK(countOf(text, ">epoch</text>") == 1);
 }
 
-TEST_CASE("drawChart: one point is a mark without a line; nan and infinite values are gaps") {
+TEST_CASE("drawChart: one point is a mark without a line, and nan and infinite values are gaps") {
   auto one = draw(series("a", {{1, 0.5}}));
   CHECK(countOf(one, "class=\"line\"") == 0);
   CHECK(countOf(one, "class=\"mark\"") == 1);
@@ -59,7 +59,7 @@ TEST_CASE("drawChart: looks differ without colours, and published figures are ho
   CHECK(countOf(published, "class=\"hollow\"") == 2);
 }
 
-TEST_CASE("drawChart: a long line has few marks, its last point one of them") {
+TEST_CASE("drawChart: a long line has few marks, including one on its last point") {
   kj::Vector<Point> points;
   for (int i = 0; i < 1000; i++) points.add(Point{double(i), double(i)});
   auto text = draw(series("a", points));
@@ -67,16 +67,17 @@ TEST_CASE("drawChart: a long line has few marks, its last point one of them") {
   CHECK(countOf(text, "a: 999.0000") == 1);
 }
 
-TEST_CASE("drawLegend: names are escaped") {
+TEST_CASE("drawLegend: escapes names") {
   Series all[] = {series("a<b>&\"c\"", nullptr)};
   auto text = drawLegend(all);
   CHECK(countOf(text, "a&lt;b&gt;&amp;&quot;c&quot;") == 1);
   CHECK(countOf(text, "<b>") == 0);
 }
 
-TEST_CASE("drawBars: a part has its name, and its value, only where they have room") {
+TEST_CASE("drawBars: a part shows its name, and its value, only if there is room") {
   kj::StringPtr parts[] = {"forward"_kj, "backward"_kj};
-  // A bar of 420 units: a part of 54 has no room for `forward` in a wide font, one of 55 has.
+  // In a bar of 420 units, a part of 54 has no room for `forward` in a wide font, and one of 55
+  // has.
   auto bar = [&](double width) {
     return drawBars(kj::arr(Bar{kj::str("1"), kj::arr(width, 420 - width)}), parts, "ms");
   };
@@ -86,7 +87,8 @@ TEST_CASE("drawBars: a part has its name, and its value, only where they have ro
   CHECK(countOf(bar(110), ">forward 110.00</text>") == 1);
 }
 
-TEST_CASE("drawBars: a name that is too long takes several lines, and keeps what tells it apart") {
+TEST_CASE(
+    "drawBars: a name that is too long takes several lines, and keeps its distinguishing end") {
   kj::StringPtr parts[] = {"read"_kj};
   auto start = kj::strArray(kj::repeat("batch_size=128"_kj, 4), ",");
   auto bars = kj::heapArrayBuilder<Bar>(2);
