@@ -16,7 +16,8 @@ kj::String errorsWith(kj::StringPtr setting) {
   return loadExperiment("configs/mnist_mlp_local.toml", kj::arrayPtr(&setting, 1)).errors;
 }
 
-TEST_CASE("a GPU that this machine or program has not is refused by a run, with place and reason") {
+TEST_CASE(
+    "devices: a run refuses a GPU that this machine or program lacks, with place and reason") {
   kj::StringPtr setting = "cluster.devices=[\"cuda:9999\"]";
   auto loaded = loadExperiment("configs/mnist_mlp_local.toml", kj::arrayPtr(&setting, 1));
   REQUIRE(loaded.errors == "");
@@ -30,7 +31,7 @@ TEST_CASE("a GPU that this machine or program has not is refused by a run, with 
   CHECK(whyNotHere("cpu:7") == nullptr);
 }
 
-TEST_CASE("a precision that is for GPUs alone is refused where a worker has a CPU") {
+TEST_CASE("devices: a run refuses a precision that only GPUs have if a worker uses a CPU") {
   for (kj::StringPtr word: {"fp16"_kj, "tf32"_kj}) {
     auto errors = errorsWith(kj::str("train.precision=", word));
     CHECK(tests::contains(errors, kj::str("--set train.precision:1:17: error: precision `", word,
@@ -41,7 +42,7 @@ TEST_CASE("a precision that is for GPUs alone is refused where a worker has a CP
   CHECK(loadExperiment("configs/mnist_mlp_local.toml", settings).errors == "");
 }
 
-TEST_CASE("an experiment on a GPU can be explained where there is none") {
+TEST_CASE("devices: an experiment on a GPU can be explained on a machine without one") {
   kj::StringPtr settings[] = {"cluster.devices=[\"cuda\"]", "train.deterministic=true"};
   for (uint count: {1, 2}) {
     auto loaded = loadExperiment("configs/mnist_mlp_local.toml", kj::arrayPtr(settings, count));
@@ -55,13 +56,13 @@ TEST_CASE("an experiment on a GPU can be explained where there is none") {
   }
 }
 
-TEST_CASE("a GPU may be named once") {
+TEST_CASE("devices: a GPU may be named only once") {
   auto errors = errorsWith("cluster.devices=[\"cuda:0\", \"cuda\"]");
   CHECK(tests::contains(errors, "error: device `cuda` is named twice\n"));
   CHECK(tests::contains(errors, "  help: \"cuda\" means \"cuda:0\"\n"));
 }
 
-TEST_CASE("what is told of the devices is the cpu, and each GPU or why there is none") {
+TEST_CASE("describeDevices: lists the cpu, and each GPU or why there is none") {
   auto& found = nn::cuda::presence();
   auto told = describeDevices();
   CHECK(told.startsWith("cpu: avx"));

@@ -22,9 +22,9 @@ class Form {
 public:
   explicit Form(kj::Maybe<uint> columns): columns(columns) {}
 
-  // `important` as fittedTable() takes it.
+  // `important` is as for fittedTable().
   kj::String table(const TextTable& table, kj::ArrayPtr<const kj::StringPtr> important) const {
-    // More than any table takes.
+    // More columns than any table takes.
     constexpr uint ALL = 1 << 20;
     auto whole = fittedTable(table, important, ALL);
     KJ_IF_MAYBE(c, columns) {
@@ -112,7 +112,7 @@ kj::String updates(const Experiment& experiment, const ModelFacts& facts, const 
       form.lines(kj::strArray(warnings, "")));
 }
 
-// Floats of state that `updater` has for all slices of a list.
+// Returns how many floats of state `updater` has for all slices of a list.
 uint64_t stateOf(const rpc::Updater& updater, const rpc::Placement& placement,
     kj::ArrayPtr<const rpc::SliceId> ids) {
   uint64_t state = 0;
@@ -123,7 +123,7 @@ uint64_t stateOf(const rpc::Updater& updater, const rpc::Placement& placement,
   return state;
 }
 
-// What runs in each worker besides its program, if updates do.
+// Returns what runs in each worker besides its program, if updates do.
 kj::String ownUpdates(
     const Experiment& experiment, const ModelFacts& facts, const rpc::Placement& placement) {
   KJ_IF_MAYBE(own, experiment.kvstore.mode->ownUpdates()) {
@@ -136,7 +136,7 @@ kj::String ownUpdates(
   return kj::str();
 }
 
-// What goes over connections in a step, and how long that takes at least.
+// Returns the traffic of a step over connections, and the least time that it takes.
 kj::String traffic(
     const Experiment& experiment, const rpc::Placement& placement, const kj::Maybe<Links>& links) {
   if (!experiment.kvstore.exchanges()) return kj::str();
@@ -154,7 +154,7 @@ kj::String traffic(
   return kj::strArray(lines, "");
 }
 
-// A worker's program, or why there is none here.
+// A worker's program, or why this machine cannot have it.
 using Lowered = kj::OneOf<kj::Own<nn::Program>, kj::String>;
 
 Lowered tryToLower(const Experiment& experiment, const nn::Graph& graph) {
@@ -219,7 +219,7 @@ kj::String store(const Experiment& experiment, const ModelFacts& facts,
   return kj::str(head, "\n", form.table(table, nullptr), "\n", form.lines(kj::strArray(lines, "")));
 }
 
-// The images that stay on the devices, if they do.
+// Returns a sentence about the images that stay on the devices, if they do.
 kj::String cache(const Experiment& experiment) {
   if (experiment.data.cache != io::DataCache::DEVICE) return kj::str();
   return kj::str("images that stay on each device: ",
@@ -236,7 +236,7 @@ kj::String explain(
   auto& cluster = experiment.cluster;
   auto valueUpdates = StoreUpdater(experiment, facts).byValue();
   auto program = tryToLower(experiment, facts.graph);
-  // Also where it cannot be asked.
+  // This also holds if the device cannot be asked.
   bool itself = valueUpdates != nullptr && cluster.devices.size() == 1 &&
                 targetOf(cluster.devices[0]).backend != &nn::CPU;
   if (program.is<kj::Own<nn::Program>>()) {

@@ -1,4 +1,4 @@
-// runner/commands/explain.h: the resolved plan of an experiment, for people.
+// runner/commands/explain.h: prints the resolved plan of an experiment for people.
 #pragma once
 
 #include <kj/string.h>
@@ -9,15 +9,15 @@
 
 namespace runner {
 
-// Every value used, roles, layers with shapes, parameters and FLOPs, the rules of keys, their deal
-// over servers with optimizer state, bytes of a step, and memory; with links what these take for
-// the bytes. Starts nothing, but looks at the records where the data set's size is not known.
-// Tables are aligned. With `columns`, those of a terminal, columns for which there is no room are
-// left out, which is said below the table, and sentences are broken into lines.
+// Returns every value used, roles, layers with shapes, parameters and FLOPs, and update rules of
+// keys. Also returns how keys are dealt over servers with optimizer state, the bytes of a step,
+// memory, and with `links` the time of the traffic. Starts nothing, but reads the records if the
+// data set's size is not known. Tables are aligned. With `columns`, the width of a terminal,
+// columns without room are left out (a line below the table says so), and sentences are wrapped.
 kj::String explain(const LoadedExperiment& loaded, const kj::Maybe<Links>& links = nullptr,
     kj::Maybe<uint> columns = nullptr);
 
-// Of a sweep: its runs, each with its folder's name, then that of the first.
+// The same for a sweep: its runs, each with its folder's name, then the plan of the first run.
 kj::String explain(const LoadedRuns& all, const kj::Maybe<Links>& links = nullptr,
     kj::Maybe<uint> columns = nullptr);
 

@@ -12,7 +12,7 @@ namespace {
 
 using tests::contains;
 
-// What stands below the values used, which are as wide as in a file.
+// Returns the text below the values used, which are as wide as in a file.
 kj::String planOf(kj::StringPtr file, kj::Maybe<uint> columns = nullptr) {
   auto all = loadRuns(file, nullptr, nullptr);
   REQUIRE(all.errors == "");
@@ -47,7 +47,7 @@ TEST_CASE("explain: every table is aligned, and none is Markdown") {
   CHECK(contains(plan, "\nwhere    slices  values MB  optimizer state MB\n"));
 }
 
-TEST_CASE("explain: for a terminal the plan fits its width, and says where columns are left out") {
+TEST_CASE("explain: fits the width of a terminal, and says where columns are left out") {
   for (auto file: {GROUPS, "configs/cifar10_dist_sync.toml"_kj}) {
     INFO(file);
     CHECK(widestOf(planOf(file)) > 80);

@@ -51,7 +51,7 @@ void endWithStdin() {
   }).detach();
 }
 
-// Roles of one kind that the job has.
+// Returns how many roles of one kind the job has.
 uint places(const ClusterConfig& cluster, Role role) {
   switch (role) {
     case Role::COORDINATOR:
@@ -83,8 +83,8 @@ kj::Maybe<kj::String> wrong(const Experiment& experiment, const RoleOptions& opt
   return nullptr;
 }
 
-// A coordinator without a launcher says of the run what a launcher would say, and leaves in the
-// folder what a launcher would leave there.
+// A coordinator without a launcher prints what a launcher would print about the run. It also leaves
+// the same files in the folder.
 [[noreturn]] void runCoordinatorByHand(
     const LoadedExperiment& loaded, const RoleOptions& options, CommandLine& commandLine) {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
@@ -105,9 +105,9 @@ kj::Maybe<kj::String> wrong(const Experiment& experiment, const RoleOptions& opt
       kj::runCatchingExceptions([&]() { isWhole = runCoordinator(loaded, options, show); });
   view.end();
   KJ_IF_MAYBE(e, failure) {
-    // Otherwise the folder may hold another run.
+    // If this run has not begun, the folder may hold another run.
     if (hasBegun) reportBrokenRun(held.folder, experiment.name);
-    // Nobody else says that the run has failed.
+    // Nobody else reports that the run has failed.
     commandLine.endWith(*e, RUN_FAILED);
   }
   if (!isWhole) {
@@ -119,9 +119,9 @@ kj::Maybe<kj::String> wrong(const Experiment& experiment, const RoleOptions& opt
   commandLine.endWith(reportRun(held.folder, experiment.name, weights, view));
 }
 
-// Runs the role that `options` name to its end, and with a server those that share its process,
-// each on a thread of its own. The first that fails ends the process: see CommandLine. Returns what
-// is wrong with `options`, if it is: then nothing was started.
+// Runs the role that `options` name to its end. With a server, also runs those that share its
+// process, each on its own thread. The first role that fails ends the process: see CommandLine. If
+// `options` are wrong, returns why, and starts nothing.
 kj::Maybe<kj::String> runRoles(
     LoadedExperiment& loaded, const RoleOptions& options, CommandLine& commandLine) {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
@@ -135,10 +135,11 @@ kj::Maybe<kj::String> runRoles(
     RoleOptions own{options.role, index, kj::str(options.coordinator),
         {kj::str(options.folder.path)}, options.trace, options.launched};
     auto failure = kj::runCatchingExceptions([&]() {
-      // Only the coordinator has events to tell.
+      // Only the coordinator has events to report.
       runRole(loaded, own, RunLog::toLauncher(kj::AutoCloseFd(::dup(STDOUT_FILENO))));
     });
-    // Without a word to the others, which would wait for this one.
+    // Ends the process at once, without stopping the other roles in it, which would wait for this
+    // one.
     KJ_IF_MAYBE(e, failure) commandLine.endWith(*e, LOST_A_PEER_EXIT);
     if (own.launched) return;
     tell(kj::str(roleName(own.role, own.index), ": the job is done"));

@@ -27,7 +27,7 @@ namespace runner {
 
 namespace {
 
-// What is to be recorded of a run, and the file that it goes to.
+// Which steps of a run to record, and the file for the result.
 struct TraceOrder {
   rpc::TraceSteps steps;
   kj::StringPtr path;
@@ -38,8 +38,8 @@ struct Course {
   kj::AsyncIoContext io;
   kj::Array<int> signals;
 
-  // False if a signal comes before `promise` resolves. `interrupted` is then called with the
-  // reason, and after that what `promise` stands for is taken down.
+  // Returns false if a signal comes before `promise` resolves. Calls `interrupted` with the reason
+  // in that case, and then drops `promise`, which takes down its work.
   bool endsUninterrupted(kj::Promise<void> promise, kj::Function<void(kj::StringPtr)> interrupted) {
     auto ended = promise.then([]() { return true; });
     for (int signal: signals) {
@@ -47,7 +47,7 @@ struct Course {
         interrupted(reasonOfInterrupt(info.si_signo));
         return false;
       });
-      // Not only when the other promises are gone.
+      // The signal must be noticed at once, not only when the other promises are gone.
       ended = ended.exclusiveJoin(interrupt.eagerlyEvaluate(nullptr));
     }
     return ended.wait(io.waitScope);
@@ -126,7 +126,8 @@ struct Course {
   }
   auto reported = kj::heapArrayBuilder<ReportedRun>(records.size());
   for (size_t i: kj::indices(records)) {
-    // By the file at hand: a finished run keeps an older [expect] and [published] in its folder.
+    // Judged by the present file, because a finished run keeps an older [expect] and [published] in
+    // its folder.
     reported.add(reportedRun(kj::mv(records[i]), nameOf(all.runs[i].settings, all.shortKeys),
         kj::str(all.runs[i].loaded.resolved)));
   }
@@ -162,9 +163,9 @@ struct Course {
   commandLine.endWith(RUN_FAILED);
 }
 
-// Runs what `all` holds, whose data are there, in folders below `runs`: log lines, tables and
-// weights' hashes to stdout, progress and what is to be told of the course to stderr. Ends the
-// process, whose threads of a failed run cannot be joined. A `trace` is of a single run.
+// Runs the runs in `all`, whose data are available, in folders below `runs`. Log lines, tables and
+// the hashes of weights go to stdout. Progress and messages go to stderr. Ends the process, because
+// threads of a failed run cannot be joined. `trace` is only for a single run.
 [[noreturn]] void runExperiment(const LoadedRuns& all, kj::StringPtr runs,
     kj::Maybe<TraceOrder> trace, CommandLine& commandLine) {
   auto signals = interrupts();

@@ -54,7 +54,7 @@ ExitCode reportRun(const RunFolder& folder, kj::StringPtr name, kj::StringPtr we
 
 kj::String labelOf(kj::StringPtr folder, kj::StringPtr name) {
   KJ_IF_MAYBE(slash, folder.findLast('/')) folder = folder.slice(*slash + 1);
-  // Without events nobody knows its name.
+  // Without events, the run's name is not known.
   return name.size() == 0 ? kj::str(folder) : kj::str(name, "/", folder);
 }
 

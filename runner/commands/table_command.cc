@@ -13,11 +13,11 @@ namespace runner {
 
 namespace {
 
-// Where else to write a report.
+// Says where else a report may be written.
 constexpr kj::StringPtr OTHER_REPORT = "choose another folder with --into"_kj;
 
-// "alpha/1" of one run, "alpha" of several with that name, else "3 runs: alpha, beta" with each
-// name once.
+// Returns "alpha/1" for one run, "alpha" for several with that name, else "3 runs: alpha, beta"
+// with each name once.
 kj::String titleOf(kj::ArrayPtr<const ReportedRun> runs) {
   if (runs.size() == 1) return kj::str(runs[0].label);
   kj::Vector<kj::StringPtr> names;
@@ -30,9 +30,9 @@ kj::String titleOf(kj::ArrayPtr<const ReportedRun> runs) {
   return kj::str(runs.size(), " runs: ", kj::strArray(names, ", "));
 }
 
-// The runs in the folders `named`: of runs, or of folders that hold such. Adds to `errors` one
-// sentence for each folder without runs, and each run whose events cannot be read: these are left
-// out.
+// Returns the runs in the folders `named`: folders of runs, or folders that hold such folders. For
+// each folder without runs, and for each run whose events cannot be read, adds one sentence to
+// `errors` and leaves it out.
 kj::Array<ReportedRun> readRuns(
     kj::ArrayPtr<const kj::String> named, kj::Vector<kj::String>& errors) {
   kj::Vector<ReportedRun> found;
@@ -43,7 +43,7 @@ kj::Array<ReportedRun> readRuns(
     kj::Array<FoundRun> runs;
     orLeaveOut([&]() { runs = findRuns(folder); });
     for (auto& each: runs) {
-      // Paths below different folders may be the same.
+      // Below different folders, two paths may be the same.
       auto& label = named.size() > 1 ? each.folder : each.label;
       orLeaveOut([&]() {
         auto run = readReportedRun(each.folder, label);
@@ -60,9 +60,9 @@ kj::Array<ReportedRun> readRuns(
   return found.releaseAsArray();
 }
 
-// Prints the table of what readRuns() gave. Writes its report to the folder `into`, which must be
-// there, or none if that is empty. MISSED if a run is not what it expects, which is told, as is
-// what could not be read.
+// Prints the table of the runs that readRuns() returned. Writes its report to the folder `into`,
+// which must exist; if `into` is empty, writes none. Returns MISSED, and prints why, if a run
+// missed an expectation. Also prints what could not be read.
 ExitCode showRuns(kj::Array<ReportedRun> read, kj::StringPtr into) {
   auto runs = judged(kj::mv(read), &judgeBySweeps);
   printTables(runs);

@@ -9,9 +9,9 @@ namespace runner {
 
 namespace {
 
-// Keys that are updated alike.
+// Keys with the same update rule.
 struct Alike {
-  size_t group;  // all groups' number: of none
+  size_t group;  // the number of groups, for keys in none
   nn::KeyRule rule;
   kj::StringPtr first;
   uint keys;
@@ -22,7 +22,7 @@ struct Alike {
   }
 };
 
-// In the order of groups, then of keys.
+// Returns them in the order of groups, then of keys.
 kj::Vector<Alike> alike(const nn::UpdateRules& rules, kj::ArrayPtr<const nn::Key> keys) {
   kj::Vector<Alike> all;
   for (size_t g = 0; g <= rules.groups.size(); ++g) {

@@ -1,4 +1,4 @@
-// runner/commands/update_plan.h: how keys are updated, and for how long, for people.
+// runner/commands/update_plan.h: explains to people how keys are updated, and for how long.
 #pragma once
 
 #include <kj/array.h>
@@ -10,14 +10,14 @@
 
 namespace runner {
 
-// A row for the keys of each of [[train.groups]], and one for those without a group: rule, learning
-// rate and decay with their factors, how long they are updated, of how many updates their schedule
-// is, and how many of these warm up. Keys whose layers give them factors of their own have a row
-// apart.
+// Returns one row for the keys of each of [[train.groups]], and one for those without a group. A
+// row has the rule, learning rate and decay with their factors, how many updates the keys take part
+// in, the length of their schedule in updates, and how many of these warm up. Keys whose layers
+// give them factors of their own have a separate row.
 TextTable updatePlan(const Experiment& experiment, const ModelFacts& facts);
 
-// Of schedules that never get through their warm-up, a sentence each: "the warm-up ends after
-// update 7820, the run after 3910".
+// Returns one sentence per schedule that never finishes its warm-up: "the warm-up ends after update
+// 7820, the run after 3910".
 kj::Array<kj::String> endlessWarmUps(const Experiment& experiment, const ModelFacts& facts);
 
 }  // namespace runner

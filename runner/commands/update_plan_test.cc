@@ -24,7 +24,7 @@ struct Loaded {
   }
 };
 
-TEST_CASE("updatePlan: a row for each group, and for keys with factors of their own") {
+TEST_CASE("updatePlan: has a row for each group, and for keys with factors of their own") {
   CHECK(Loaded("configs/cifar10_airbench94.toml", nullptr).plan() ==
         "group,keys,first,rule,learning rate,decay,until,schedule over,warm-up\n"
         "whiten_weight,1,whiten_weight,sgd,0.00146484 × 0,1.36237,never updated,483,\n"
@@ -35,7 +35,7 @@ TEST_CASE("updatePlan: a row for each group, and for keys with factors of their 
         "\n");
 }
 
-TEST_CASE("endlessWarmUps: a warm-up that is longer than its schedule's run is told once") {
+TEST_CASE("endlessWarmUps: reports once a warm-up that is longer than its schedule's run") {
   auto file = "configs/mnist_mlp_local.toml"_kj;
   kj::StringPtr longer[] = {
       "train.steps=100", "train.schedule={ kind = \"cosine\", warmup_steps = 101 }"};

@@ -1,4 +1,4 @@
-// runner/experiment/asha.h: which runs of a sweep are worth going on with: asynchronous successive
+// runner/experiment/asha.h: decides which runs of a sweep go on, by asynchronous successive
 // halving.
 #pragma once
 
@@ -19,14 +19,14 @@ struct AshaConfig {
 
   static AshaConfig read(configs::Reader& reader);
 
-  // As it is written in a file, every key with its value.
+  // Returns the table as in a file, every key with its value.
   kj::String print() const;
 };
 
 // The rule of Li et al. 2020, "A System for Massively Parallel Hyperparameter Tuning"
-// (arXiv:1810.05934), in the form that stops runs and never waits for others: at a rung, an epoch
-// first_epoch · keep_one_in^k, a run goes on if it is among the best 1/keep_one_in (rounded up) of
-// those that have come so far, itself included.
+// (arXiv:1810.05934), in the form that stops runs and never waits for others. A rung is an epoch
+// first_epoch · keep_one_in^k. At a rung, a run goes on if it is among the best 1/keep_one_in
+// (rounded up) of those that have reached the rung so far, itself included.
 class Asha {
 public:
   explicit Asha(AshaConfig config): config(config) {}
@@ -34,9 +34,9 @@ public:
   kj::String rule() const { return config.print(); }
   bool isRung(uint epoch) const;
 
-  // Notes what a run has reached at `epoch`, and whether it may go on. A rung counts each run once:
-  // the caller sees to that. A NaN is worse than all numbers. Where there is no rung, every run
-  // goes on.
+  // Notes the accuracy of a run at `epoch`, and returns whether it may go on. A rung counts each
+  // run once; the caller must not repeat one. A NaN is worse than all numbers. Between rungs, every
+  // run goes on.
   bool keeps(uint epoch, double accuracy);
 
 private:

@@ -7,7 +7,7 @@ namespace {
 
 const AshaConfig CONFIG = {.firstEpoch = 2, .keepOneIn = 3};
 
-TEST_CASE("Asha: rungs lie at first_epoch times the powers of keep_one_in") {
+TEST_CASE("Asha: rungs are at first_epoch times the powers of keep_one_in") {
   Asha asha(CONFIG);
   kj::Vector<uint> rungs;
   for (uint epoch = 0; epoch <= 60; ++epoch) {
@@ -16,16 +16,16 @@ TEST_CASE("Asha: rungs lie at first_epoch times the powers of keep_one_in") {
   CHECK(kj::strArray(rungs, ", ") == "2, 6, 18, 54");
 }
 
-TEST_CASE("Asha: the first run goes on, and from then on the best third of those that came") {
+TEST_CASE("Asha: the first run goes on, and later ones if they are in the best third so far") {
   Asha asha(CONFIG);
   CHECK(asha.keeps(2, 0.5));
   CHECK_FALSE(asha.keeps(2, 0.4));  // the second of two
   CHECK(asha.keeps(2, 0.6));        // the first of three
-  CHECK(asha.keeps(2, 0.55));       // the second of four: two are kept of four
+  CHECK(asha.keeps(2, 0.55));       // the second of four, of which two are kept
   CHECK_FALSE(asha.keeps(2, 0.5));  // the third of five
 }
 
-TEST_CASE("Asha: each rung compares by itself, and between rungs nobody is stopped") {
+TEST_CASE("Asha: each rung compares separately, and between rungs every run goes on") {
   Asha asha(CONFIG);
   CHECK(asha.keeps(2, 0.9));
   CHECK(asha.keeps(3, 0.1));
@@ -33,12 +33,12 @@ TEST_CASE("Asha: each rung compares by itself, and between rungs nobody is stopp
   CHECK_FALSE(asha.keeps(2, 0.1));
 }
 
-TEST_CASE("Asha: runs that are equal are treated alike") {
+TEST_CASE("Asha: equal runs get the same decision") {
   Asha asha(CONFIG);
   for (uint i = 0; i < 10; ++i) CHECK(asha.keeps(2, 0.5));
 }
 
-TEST_CASE("Asha: a run whose accuracy is no number is worse than one that is always wrong") {
+TEST_CASE("Asha: a run whose accuracy is NaN is worse than one that is always wrong") {
   Asha asha(CONFIG);
   CHECK(asha.keeps(2, 0.0));
   CHECK_FALSE(asha.keeps(2, -kj::nan()));

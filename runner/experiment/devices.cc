@@ -20,13 +20,13 @@ constexpr const char* CPU = "cpu";
 constexpr const char* CUDA = "cuda";
 constexpr const char* KINDS[] = {CPU, CUDA};
 
-// What is wrong with a word, and the way out.
+// The error about a word, and the way out.
 struct Complaint {
   kj::String what;
   kj::String help;
 };
 
-// `number` is what stands behind the kind's colon.
+// `number` is the text after the kind's colon.
 kj::Maybe<uint> parseNumber(kj::StringPtr number) {
   if (number.size() == 0 || number.size() > 4) return nullptr;
   uint index = 0;

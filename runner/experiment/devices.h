@@ -1,5 +1,5 @@
-// runner/experiment/devices.h: the words of cluster.devices, and what stands behind them on this
-// machine.
+// runner/experiment/devices.h: the words of cluster.devices, and the devices of this machine that
+// they name.
 #pragma once
 
 #include <kj/array.h>
@@ -13,23 +13,23 @@ namespace runner {
 
 using kj::uint;
 
-// Reports what is wrong with the `devices` of a worker, whose mode and batch these are. `reader` is
-// that of the whole file. Whether this machine has them is another matter: a file is checked on
-// others, too.
+// Reports errors in the `devices` of a worker with this mode and batch. `reader` is that of the
+// whole file. Does not check whether this machine has the devices, because files are checked on
+// other machines too.
 void checkDevices(configs::Reader& reader, kj::ArrayPtr<const kj::String> devices,
     const rpc::ModeRow& mode, uint batchSize);
 
-// Why nothing can be computed here on a device that checkDevices() finds nothing wrong with, in a
-// few words; null if it can. Looks for GPUs only where the word names one.
+// Returns in a few words why this machine cannot compute on `device`, or null if it can. `device`
+// must have passed checkDevices(). Looks for GPUs only if the word names one.
 kj::Maybe<kj::String> whyNotHere(kj::StringPtr device);
 
-// Whether the word names a GPU; false for what checkDevices() finds something wrong with.
+// Whether the word names a GPU. False for a word that checkDevices() refuses.
 bool isGpu(kj::StringPtr device);
 
-// What a word that checkDevices() finds nothing wrong with stands for.
+// Returns the device that a word names. The word must have passed checkDevices().
 nn::Target targetOf(kj::StringPtr device);
 
-// A line for each kind of device of this machine, or for each GPU: `cuda:0: NVIDIA H100 80GB HBM3,
+// Returns one line per kind of device of this machine, or per GPU: `cuda:0: NVIDIA H100 80GB HBM3,
 // 79.2 GiB, compute capability 9.0`; `cuda: no GPU found (no driver)`.
 kj::String describeDevices();
 

@@ -10,7 +10,7 @@ namespace runner {
 
 namespace {
 
-// Of a list, as a cell of a table or a part of a label.
+// The longest list that is written in a cell of a table or a part of a label.
 constexpr size_t LIST_BYTES_MAX = 40;
 
 // Dotted keys with their values, in the order of the text.
@@ -38,7 +38,8 @@ kj::Maybe<Leaves> leavesOf(kj::StringPtr text) {
   return kj::mv(leaves);
 }
 
-// The values of one key; in place of lists their numbers, if one of them is too long.
+// Returns the values of one key. If one of them is a list that is too long, returns numbers instead
+// of lists.
 kj::Array<kj::String> valuesOf(kj::StringPtr key, kj::ArrayPtr<const Leaves* const> all) {
   auto values = KJ_MAP(leaves, all) {
     return leaves->valueOf(key);

@@ -5,7 +5,7 @@
 namespace runner {
 namespace {
 
-TEST_CASE("differencesOf: only keys whose values differ, in the order of the texts") {
+TEST_CASE("differencesOf: returns only keys whose values differ, in the order of the texts") {
   kj::StringPtr texts[] = {R"(name = "x"
 [data]
 batch_size = 128
@@ -29,7 +29,8 @@ devices = ["cpu:0", "cpu:1"]
   CHECK(kj::strArray(found.values[1], "; ") == "256; ; adam; [\"cpu:0\", \"cpu:1\"]");
 }
 
-TEST_CASE("differencesOf: equal texts have none, and one that cannot be read is not looked at") {
+TEST_CASE(
+    "differencesOf: equal texts have no differences, and a text that cannot be read is skipped") {
   kj::StringPtr texts[] = {"a = 1\n", "a = 1\n"};
   CHECK(differencesOf(texts).keys.size() == 0);
   kj::StringPtr broken[] = {"a = 1\n", "a = \n"};
@@ -43,7 +44,7 @@ TEST_CASE("differencesOf: equal texts have none, and one that cannot be read is 
   CHECK(kj::strArray(found.values[3], "; ") == "2");
 }
 
-TEST_CASE("differencesOf: lists too long for a cell have numbers, equal ones the same") {
+TEST_CASE("differencesOf: lists that are too long for a cell have numbers, equal ones the same") {
   kj::StringPtr texts[] = {"layers = [{ kind = \"dense\", units = 10 }, { kind = \"softmax\" }]\n",
       "layers = [{ kind = \"dense\", units = 20 }, { kind = \"softmax\" }]\n",
       "layers = [{ kind = \"dense\", units = 10 }, { kind = \"softmax\" }]\n", "a = 1\n"};
@@ -55,7 +56,7 @@ TEST_CASE("differencesOf: lists too long for a cell have numbers, equal ones the
   CHECK(kj::strArray(layers, "; ") == "1; 2; 1; ");
 }
 
-TEST_CASE("shortKeys: the last word, unless two end alike") {
+TEST_CASE("shortKeys: returns the last word, unless two keys have the same one") {
   kj::StringPtr keys[] = {"data.seed", "train.seed", "train.optimizer.momentum", "name"};
   CHECK(kj::strArray(shortKeys(keys), " ") == "data.seed train.seed momentum name");
 }

@@ -1,4 +1,4 @@
-// runner/experiment/expectations.h: what a run must reach: [expect].
+// runner/experiment/expectations.h: the section [expect]: what a run must reach.
 #pragma once
 
 #include <kj/array.h>
@@ -10,25 +10,26 @@ namespace runner {
 
 using kj::uint;
 
-// A figure of an epoch that something can be expected of.
+// A figure of an epoch that can have expectations.
 struct ExpectedFigure {
   const char* name;
   const char* doc;
   enum Kind { VALIDATION_ACCURACY, TRAIN_ACCURACY, VALIDATION_LOSS, TRAIN_LOSS } kind;
-  double atMost = kj::inf();  // what no run exceeds
+  double atMost = kj::inf();  // no run can exceed this
 };
 
-// What one figure of one epoch must be. Bounds that are null bind nothing.
+// The bounds of one figure in one epoch. Null: no such bound.
 struct Expectation {
   const ExpectedFigure* figure;
-  kj::Maybe<uint> epoch;  // from 1; null: the last
+  kj::Maybe<uint> epoch;  // from 1; null: the last epoch
   kj::Maybe<double> atLeast;
   kj::Maybe<double> atMost;
-  kj::Maybe<double> withinOfFirstRun;    // distance to the same figure of a sweep's first run
-  kj::Maybe<double> withinOfFirstEpoch;  // distance to the figure of epoch 1
+  // largest distance to the same figure of a sweep's first run
+  kj::Maybe<double> withinOfFirstRun;
+  kj::Maybe<double> withinOfFirstEpoch;  // largest distance to the figure of epoch 1
 };
 
-// [expect]
+// Reads [expect].
 kj::Array<Expectation> readExpectations(configs::Reader& reader);
 
 }  // namespace runner

@@ -76,21 +76,21 @@ nn::Graph build(const Experiment& experiment, const io::DatasetFacts& facts,
   return graph;
 }
 
-// Checks groups of keys where nobody has seen the images yet: on their shape no key's name depends,
-// nor its role.
+// Checks groups of keys before the shape of the images is known. The name and the role of a key do
+// not depend on that shape.
 void checkRules(const Experiment& experiment, configs::Diagnostics& diagnostics) {
   constexpr uint CHANNELS = 3, SIDE = 224, CLASSES = 1000;
   auto shape = io::batchShapeOf(experiment.data.augment, {CHANNELS, SIDE, SIDE});
-  configs::Diagnostics unheard;  // of shapes
+  configs::Diagnostics unheard;  // errors of shapes, which are dropped
   auto graph = nn::buildGraph(
       experiment.model, nn::Shape{shape.channels, shape.height, shape.width}, CLASSES, unheard);
   experiment.train.rules.check(graph.keys, diagnostics);
 }
 
-// What says nothing of how a run goes.
+// Sections that do not affect how a run goes.
 constexpr kj::StringPtr BESIDE_THE_RUN[] = {"expect"_kj, "published"_kj, "sweep"_kj};
 
-// The entries of `table` but those of `keys`.
+// Returns the entries of `table` without those of `keys`.
 configs::Table without(kj::ArrayPtr<const kj::StringPtr> keys, const configs::Table& table) {
   configs::Table rest;
   for (auto& entry: table.entries) {
@@ -123,7 +123,8 @@ kj::String ClusterConfig::roles() const {
 
 namespace {
 
-// What means nothing elsewhere, and is not told where the file does not have it.
+// Reads keys that have no meaning without a GPU. The resolved experiment leaves them out if the
+// file does not have them.
 void readOfGpus(configs::Reader& reader, TrainConfig& config) {
   constexpr double LOSS_SCALE = 1024;
   config.lossScale = LOSS_SCALE;
@@ -196,7 +197,7 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::KvStoreCon
       "Number of servers that share a process, each in its own thread. For a machine with spare "
       "cores. Does not change results. Absent: one.",
       {.atLeast = 1, .atMost = 1024});
-  // Roles that are threads share one anyway.
+  // Roles that are threads share a process anyway.
   bool apart = config.launcher->word == LauncherKind::INLINE || shared == nullptr;
   config.serversPerProcess = apart ? 1 : uint(KJ_ASSERT_NONNULL(shared));
   config.workers =
@@ -247,7 +248,7 @@ LogConfig LogConfig::read(configs::Reader& reader) {
 
 namespace {
 
-// How many roles there are of each kind.
+// Checks how many roles there are of each kind.
 void checkRoles(const Experiment& experiment, configs::Reader& reader) {
   auto& cluster = experiment.cluster;
   auto& kvstore = experiment.kvstore;
@@ -268,9 +269,9 @@ void checkRoles(const Experiment& experiment, configs::Reader& reader) {
   }
 }
 
-// What only GPUs can do, where a worker has other devices too.
+// Reports settings that only GPUs can do, if a worker has other devices too.
 void checkDevicesAreGpus(const Experiment& experiment, configs::Reader& reader) {
-  // Only what augments by itself can keep images.
+  // Only a program that augments by itself can keep images.
   bool keepsImages = experiment.data.cache == io::DataCache::DEVICE;
   auto precision = experiment.train.precision;
   bool isOfGpus = precision == nn::Precision::TF32 || precision == nn::Precision::FP16;
@@ -330,7 +331,7 @@ Experiment Experiment::read(configs::Reader& reader) {
       "results of a run. They do not change the run.",
       Published::read);
 
-  // Read by loadRuns(), which lays its values over the rest; here for the reference.
+  // loadRuns() reads [sweep], and lays its values over the rest. Here it is read for the reference.
   reader.maybeSection("sweep",
       "Makes the file stand for many runs: `grid` × `zip` × draws. Each run has its own folder, "
       "runs/<name>/<settings>-<digest>. Finished runs are not run again.",
@@ -346,8 +347,7 @@ Experiment Experiment::read(configs::Reader& reader) {
     reader.error("name", kj::str("`", experiment.name, "` cannot name a folder"),
         "use up to 100 letters, digits, `_`, `-` and `.`, beginning with a letter or digit");
   }
-  // Numbers that are wrong by themselves would only be reported again by what is computed from
-  // them.
+  // If numbers are wrong, anything computed from them would only report the same error again.
   if (!reader.isManual() && reader.diagnostics().count() == 0) {
     KJ_IF_MAYBE(facts, io::factsOf(experiment.data)) {
       checkAgainst(experiment, *facts, reader.diagnostics());
@@ -373,7 +373,7 @@ LoadedExperiment readExperiment(
   configs::Reading reading{diagnostics, {}};
   auto experiment = configs::readDocument(*loaded.document, reading, Experiment::read);
   if (diagnostics.count() > before) return loaded;
-  // Which rows speak of this run depends on all of its values.
+  // Which rows are about this run depends on all of its values.
   KJ_IF_MAYBE(published, experiment.published) {
     published->keepRowsOf(reading.resolved, diagnostics);
     if (diagnostics.count() > before) return loaded;
@@ -426,7 +426,7 @@ void checkAgainst(const Experiment& experiment, const io::DatasetFacts& facts,
   uint64_t images = uint64_t(workers) * data.batchSize;
   if (records > 0 && images > records) {
     bool together = data.part == io::TrainingPart::SPLIT;
-    bool wouldFit = images <= facts.trainingRecords;  // if none were held out
+    bool wouldFit = images <= facts.trainingRecords;  // if no records were held out
     diagnostics.error(wouldFit ? data.heldOutSpan : data.batchSizeSpan,
         kj::str("a step ", together ? "" : "of each worker ", "takes ", images, " images",
             together ? kj::str(" (", counted(workers, "worker"), " × ", data.batchSize, ")")

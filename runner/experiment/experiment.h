@@ -1,5 +1,5 @@
-// runner/experiment/experiment.h: one experiment file, read and checked: everything that a run is
-// made of.
+// runner/experiment/experiment.h: one experiment file, read and checked. It describes everything of
+// a run.
 #pragma once
 
 #include <kj/filesystem.h>
@@ -32,7 +32,7 @@ struct LauncherKind {
   enum Word { LOCAL, INLINE } word;
 };
 
-// What a gradient is the gradient of.
+// Whether the loss of a batch is the mean or the sum over its images.
 struct LossReduction {
   const char* name;
   const char* doc;
@@ -41,7 +41,7 @@ struct LossReduction {
 
 // [train]
 struct TrainConfig {
-  // What comes first ends the run; one of them is there.
+  // The run ends at the earlier of the two. At least one of them is set.
   kj::Maybe<uint> epochs;     // passes over the training records
   kj::Maybe<uint64_t> steps;  // updates of the whole job
   uint64_t seed;
@@ -49,14 +49,14 @@ struct TrainConfig {
   const LossReduction* loss;
   double labelSmoothing;
   nn::Precision precision;
-  configs::Span precisionSpan;  // of its value, or of [train] without one
-  double lossScale;             // of FP16
+  configs::Span precisionSpan;  // of precision's value, or of [train] if the key is absent
+  double lossScale;             // for FP16
   bool deterministic;
 
   static TrainConfig read(configs::Reader& reader, const nn::Conventions& conventions);
 };
 
-// "1 worker", "2 workers".
+// Returns "1 worker", "2 workers".
 kj::String counted(uint64_t n, kj::StringPtr noun);
 
 // What the job does when it loses a role.
@@ -71,7 +71,7 @@ struct ClusterConfig {
   uint servers;
   uint serversPerProcess;
   uint workers;
-  uint threadsPerWorker;          // of each device
+  uint threadsPerWorker;          // per device
   kj::Array<kj::String> devices;  // of each worker: "cpu", "cuda:1"
   configs::Span devicesSpan;
   const LossPolicy* onLoss;
@@ -79,12 +79,14 @@ struct ClusterConfig {
   uint silenceTimeout_s;
 
   kj::Duration silence() const { return silenceTimeout_s * kj::SECONDS; }
-  // Between a worker and a server: leaves time to make a new connection.
+  // The silence limit of a connection between a worker and a server. It leaves time for a new
+  // connection.
   kj::Duration connectionSilence() const { return silence() / 2; }
-  // "2 servers and 1 worker", or "1 worker, no servers".
+  // Returns "2 servers and 1 worker", or "1 worker, no servers".
   kj::String roles() const;
 
-  // How many servers, from number `first` on, share a process. 0 if none begins with it.
+  // Returns how many servers, from number `first` on, share a process. 0 if no process begins with
+  // `first`.
   uint serversOfProcess(uint first) const;
 
   // The defaults depend on `kvstore`. Whether the rest goes with it is checked by
@@ -101,10 +103,10 @@ struct LogConfig {
   static LogConfig read(configs::Reader& reader);
 };
 
-// The word of `train.precision`.
+// Returns the word of `train.precision`.
 kj::StringPtr wordOf(nn::Precision precision);
 
-// Immutable once read; shared by all threads of a role.
+// Immutable after reading. All threads of a role share it.
 struct Experiment {
   kj::String name;
   io::DataConfig data;
@@ -113,67 +115,68 @@ struct Experiment {
   rpc::KvStoreConfig kvstore;
   ClusterConfig cluster;
   LogConfig log;
-  kj::Maybe<Published> published;  // of this run
+  kj::Maybe<Published> published;  // the rows for this run
   kj::Array<Expectation> expectations;
 
   static Experiment read(configs::Reader& reader);
 
-  // When its pushes become updates.
+  // When pushes become updates.
   rpc::Rounds rounds() const { return kvstore.rounds(cluster.workers); }
   // Pieces that the parameters are dealt into.
   uint shards() const { return kvstore.shards(cluster.servers, cluster.workers); }
-  // Images that one step of the whole job takes.
+  // Returns the images of one step of the whole job.
   uint64_t globalBatchSize() const { return uint64_t(data.batchSize) * cluster.workers; }
 };
 
-// An experiment with the file it came from.
+// An experiment with the file that it came from.
 struct LoadedExperiment {
-  // Owns what the spans of the experiment and of its graph point into.
+  // Owns the texts that spans of the experiment and of its graph point into.
   kj::Own<configs::Document> document;
   kj::Maybe<Experiment> experiment;  // null if there are errors
   kj::String resolved;               // the text of `experiment.toml`
-  // What two experiments that train the same have in common: a sha256, hexadecimal. It is that of
-  // `resolved` without data.source and what says nothing of how a run goes. Where only the records
-  // say what the data are, addRecords() has to put theirs into it before it is used.
+  // What two experiments that train the same have in common: a sha256, in hexadecimal. It is that
+  // of `resolved` without data.source and without sections that do not affect the run. If only the
+  // records determine the data, addRecords() must add theirs before the digest is used.
   kj::String digest;
   kj::String settingsDigest;  // the same without the records
-  kj::String errors;          // everything wrong with the file, to be printed; empty = fine
+  kj::String errors;          // all errors of the file, ready to print; empty if there are none
 };
 
-// The tree of the file at `path` (relative to the current folder), with `overrides` (`a.b=value`)
-// laid over it.
+// Returns the tree of the file at `path` (relative to the current folder), with `overrides`
+// (`a.b=value`) laid over it.
 kj::Own<configs::Document> loadDocument(kj::StringPtr path,
     kj::ArrayPtr<const kj::StringPtr> overrides, configs::Diagnostics& diagnostics);
 
-// Reads a tree. What is wrong goes to `diagnostics`; the experiment is null then, and `errors` is
-// the caller's to fill.
+// Reads a tree. Errors go to `diagnostics`. The experiment is null then, and the caller sets
+// `errors`.
 LoadedExperiment readExperiment(
     kj::Own<configs::Document> document, configs::Diagnostics& diagnostics);
 
 // Reads and checks the file of one run at `path` (relative to the current folder), with `overrides`
-// (`a.b=value`) laid over it. Shapes are checked too where the data set's are known without
-// fetching it, groups of keys in any case. A file with a sweep is an error: see loadRuns(). Errors
-// show source lines that fit into `columns`, those of a terminal.
+// (`a.b=value`) laid over it. Also checks shapes if the data set's are known without fetching it,
+// and groups of keys in any case. A file with a sweep is an error: see loadRuns(). In errors,
+// source lines fit into `columns`, the width of the terminal.
 LoadedExperiment loadExperiment(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overrides,
     kj::Maybe<uint> columns = nullptr);
 
-// Puts what the records are into the digest, unless [data] says it all: the same records give the
-// same digest wherever they lie. Opens the data set, so imports it if that was not done before.
+// Adds the identity of the records to the digest, unless [data] determines the records. The same
+// records give the same digest wherever they are stored. Opens the data set, and imports it first
+// if necessary.
 void addRecords(LoadedExperiment& loaded);
 
-// The reference of the language: configs/REFERENCE.md.
+// Returns the reference of the language: configs/REFERENCE.md.
 kj::String languageReference();
 
-// What only experiment and data set together can get wrong: too few records, shapes that do not
-// fit. loadExperiment() calls it where the facts are known without looking at the records.
+// Reports errors that only show with experiment and data set together: too few records, shapes that
+// do not fit. loadExperiment() calls it if the facts are known without reading records.
 void checkAgainst(
     const Experiment& experiment, const io::DatasetFacts& facts, configs::Diagnostics& diagnostics);
 
-// The graph for a data set that the experiment was checked against.
+// Returns the graph for a data set that the experiment was checked against.
 nn::Graph graphOf(const Experiment& experiment, const io::DatasetFacts& facts);
 
-// The graph's keys as the store sees them, whole where their optimizer needs it, and their deal
-// over the servers (one shard for `local`).
+// Returns the graph's keys as the store sees them. Keys whose optimizer needs them whole are not
+// cut into slices. placementOf() deals them over the servers (one shard for `local`).
 kj::Array<rpc::Key> storeKeys(const Experiment& experiment, const nn::Graph& graph);
 rpc::Placement placementOf(const Experiment& experiment, const nn::Graph& graph);
 

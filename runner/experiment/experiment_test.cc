@@ -17,12 +17,12 @@ LoadedExperiment load(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> over
   return loaded;
 }
 
-TEST_CASE("configs/REFERENCE.md is what the program prints") {
-  // On a difference: bazel-bin/runner/runner reference > configs/REFERENCE.md
+TEST_CASE("languageReference: configs/REFERENCE.md is what the program prints") {
+  // If they differ: bazel-bin/runner/runner reference > configs/REFERENCE.md
   CHECK(readWhole("configs/REFERENCE.md", TEXT_BYTES_MAX) == languageReference());
 }
 
-TEST_CASE("an override changes the value and the digest") {
+TEST_CASE("loadExperiment: an override changes the value and the digest") {
   kj::StringPtr override = "train.epochs=3";
   auto plain = load("configs/mnist_mlp_local.toml");
   auto changed = load("configs/mnist_mlp_local.toml", kj::arrayPtr(&override, 1));
@@ -30,7 +30,7 @@ TEST_CASE("an override changes the value and the digest") {
   CHECK(plain.digest != changed.digest);
 }
 
-TEST_CASE("where the data lie does not change the digest of a data set of fixed content") {
+TEST_CASE("loadExperiment: the place of the data does not change the digest of a fixed data set") {
   auto plain = load("configs/mnist_mlp_local.toml", nullptr);
   kj::StringPtr override = "data.source=/somewhere";
   auto moved = load("configs/mnist_mlp_local.toml", kj::arrayPtr(&override, 1));
@@ -40,7 +40,9 @@ TEST_CASE("where the data lie does not change the digest of a data set of fixed 
   CHECK(moved.digest == plain.digest);
 }
 
-TEST_CASE("what is published and expected is resolved, but the digest is without it") {
+TEST_CASE(
+    "loadExperiment: the resolved file has [published] and [expect], but they do not change the "
+    "digest") {
   kj::StringPtr overrides[] = {"expect.train_loss.at_most=1", "published.source=\"a page\"",
       "published.rows=[{ where = { cluster.workers = 1 }, loss = 0.5 },"
       " { where = { \"cluster.workers\" = 2 }, loss = 0.6 }]"};
@@ -52,7 +54,7 @@ TEST_CASE("what is published and expected is resolved, but the digest is without
   CHECK(KJ_ASSERT_NONNULL(more.experiment).expectations.size() == 1);
   CHECK(more.digest == plain.digest);
 
-  // A run folder keeps all of it.
+  // A run's folder keeps all of it.
   auto path = kj::str(::getenv("TEST_TMPDIR"), "/resolved_more.toml");
   writeWhole(path, more.resolved);
   auto again = load(path);
@@ -60,7 +62,7 @@ TEST_CASE("what is published and expected is resolved, but the digest is without
   CHECK(again.digest == plain.digest);
 }
 
-TEST_CASE("the networks have the parameters that their publications count") {
+TEST_CASE("graphOf: the networks have the numbers of parameters in their publications") {
   struct {
     kj::StringPtr network;
     kj::StringPtr dataset;
@@ -79,7 +81,7 @@ TEST_CASE("the networks have the parameters that their publications count") {
   }
 }
 
-TEST_CASE("roles() names the servers and workers of a job, and says if it has no servers") {
+TEST_CASE("roles: names the servers and workers of a job, and says if it has no servers") {
   ClusterConfig cluster{};
   cluster.workers = 1;
   CHECK(cluster.roles() == "1 worker, no servers");

@@ -11,7 +11,7 @@ namespace runner {
 io::DatasetFacts datasetFacts(const io::DataConfig& config) {
   KJ_IF_MAYBE(facts, io::factsOf(config)) return kj::mv(*facts);
   auto dataset = io::openDataset(config, [](kj::StringPtr, uint64_t, uint64_t) {});
-  // Crops of one size come out of images of any size.
+  // Images of any size give crops of one size.
   return {dataset->storedShape().orDefault(dataset->batchShape()), dataset->classes(),
       dataset->training().count(), dataset->validation().count(), dataset->leftOut()};
 }

@@ -1,4 +1,5 @@
-// runner/experiment/model_facts.h: the graph of an experiment, and the sizes that it depends on.
+// runner/experiment/model_facts.h: the graph of an experiment, and the data set's sizes that it
+// depends on.
 #pragma once
 
 #include "nn/network/graph.h"
@@ -8,40 +9,42 @@
 
 namespace runner {
 
-// Asks the data set's table, or the imported records where that does not know (image folders).
+// Returns the facts from the table of data sets, or from the imported records if the table does not
+// know them (image folders).
 io::DatasetFacts datasetFacts(const io::DataConfig& config);
 
 // Reports devices that this machine does not have, and a precision that its processor cannot
-// calculate with. Call it before what may take long, as fetching data.
+// calculate with. Call it before long work, such as fetching data.
 void requireMachineFor(const Experiment& experiment, configs::Diagnostics& diagnostics);
 
-// Why two runs may end on other bits, as a sentence without a full stop; null if they do not.
+// Returns why two runs may give different bits, as a sentence without a full stop. Null if they may
+// not.
 kj::Maybe<kj::StringPtr> whyBitsDiffer(const Experiment& experiment);
 
 // What every role must know of the data before it can start.
 struct ModelFacts {
   explicit ModelFacts(const Experiment& experiment);
-  // Of a data set that has such records.
+  // For a data set with these facts.
   ModelFacts(const Experiment& experiment, io::DatasetFacts facts);
 
-  uint64_t trainingRecords;    // those that are trained on
-  uint64_t validationRecords;  // those that are validated on
+  uint64_t trainingRecords;    // how many are trained on
+  uint64_t validationRecords;  // how many are validated on
   nn::Graph graph;
-  kj::Array<kj::String> leftOut;  // by the import of the data, a sentence each
+  kj::Array<kj::String> leftOut;  // what the import of the data left out, one sentence each
 
-  // Epochs of the run, the last of which may be a part of one.
+  // Returns the epochs of the run. The last one may be incomplete.
   uint epochs(const Experiment& experiment) const;
-  // Steps of each worker until the end of epoch `epoch` (from 1), and in the whole run.
+  // Returns the steps of each worker until the end of epoch `epoch` (from 1), and in the whole run.
   uint64_t stepsUntilEndOf(uint epoch, const Experiment& experiment) const;
   uint64_t steps(const Experiment& experiment) const;
 };
 
-// A worker's program on its devices. `graph` must outlive it, and so must `profile`, to which all
-// devices add their lanes, and `gradients`: see nn::ProgramOptions.
+// Returns a worker's program on its devices. `graph`, `profile` (to which all devices add their
+// lanes) and `gradients` must outlive it: see nn::ProgramOptions.
 kj::Own<nn::Program> programOf(const Experiment& experiment, const nn::Graph& graph,
     kj::Maybe<nn::Profile&> profile = nullptr, kj::ArrayPtr<float> gradients = nullptr);
 
-// What the coordinator's messages may hold: all weights at once.
+// Returns the limits of the coordinator's messages, which may hold all weights at once.
 rpc::MessageLimits jobMessageLimits(const nn::Graph& graph);
 
 }  // namespace runner

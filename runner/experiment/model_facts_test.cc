@@ -23,13 +23,13 @@ struct Course {
   }
 };
 
-TEST_CASE("ModelFacts: epochs alone give the steps of whole epochs") {
+TEST_CASE("ModelFacts: a limit in epochs gives the steps of whole epochs") {
   Course course({"train.epochs=5"});
   CHECK(course.steps == 5 * 60000 / 128);
   CHECK(course.epochs == 5);
 }
 
-TEST_CASE("ModelFacts: what comes first of steps and epochs ends the run") {
+TEST_CASE("ModelFacts: the earlier limit of steps and epochs ends the run") {
   Course steps({"train.epochs=5", "train.steps=1000"});
   CHECK(steps.steps == 1000);
   CHECK(steps.epochs == 3);
@@ -39,13 +39,13 @@ TEST_CASE("ModelFacts: what comes first of steps and epochs ends the run") {
   CHECK(epochs.epochs == 1);
 }
 
-TEST_CASE("ModelFacts: a run that ends where an epoch does has no empty epoch behind it") {
+TEST_CASE("ModelFacts: a run that ends with an epoch has no empty epoch after it") {
   Course course({"train.steps=468"});
   CHECK(course.steps == 468);
   CHECK(course.epochs == 1);
 }
 
-TEST_CASE("ModelFacts: where every push is an update, workers share the steps, rounded up") {
+TEST_CASE("ModelFacts: if every push is an update, workers share the steps, rounded up") {
   Course course({"train.steps=1001", "kvstore.mode=dist_async"});
   CHECK(course.steps == 501);
 }

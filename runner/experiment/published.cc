@@ -6,7 +6,8 @@ namespace runner {
 
 namespace {
 
-// As a number if it is one: an experiment may say 1 where a real number is meant.
+// Returns an integer as a real, because an experiment may say 1 for a real number. Null for other
+// values.
 kj::Maybe<double> numberOf(const configs::Value& value) {
   if (value.content.is<int64_t>()) return double(value.content.get<int64_t>());
   if (value.content.is<double>()) return value.content.get<double>();
@@ -20,7 +21,7 @@ bool same(const configs::Value& a, const configs::Value& b) {
   return configs::print(a) == configs::print(b);
 }
 
-// Whether `key` lies in a table with a `kind`: others have other keys.
+// Whether `key` lies in a table with a `kind`. Other kinds have other keys.
 bool dependsOnKind(kj::StringPtr key, kj::ArrayPtr<const configs::Entry> values) {
   KJ_IF_MAYBE(dot, key.findLast('.')) {
     auto kind = kj::str(key.slice(0, *dot), ".kind");
@@ -31,7 +32,8 @@ bool dependsOnKind(kj::StringPtr key, kj::ArrayPtr<const configs::Entry> values)
   return false;
 }
 
-// Whether all of `where` holds among `values`. A key that is not there holds for no run.
+// Whether all conditions in `where` hold for `values`. A condition on a key that is absent does not
+// hold.
 bool holds(kj::ArrayPtr<const configs::Entry> where, kj::ArrayPtr<const configs::Entry> values,
     configs::Diagnostics& diagnostics) {
   bool result = true;

@@ -1,5 +1,5 @@
-// runner/experiment/published.h: what others published of the same experiment, [published], to
-// stand beside what a run found.
+// runner/experiment/published.h: the section [published]: figures that others published of the same
+// experiment, to compare with a run.
 #pragma once
 
 #include <kj/array.h>
@@ -12,12 +12,12 @@ namespace runner {
 
 using kj::uint;
 
-// Figures of one place of a run. What was not published is null.
+// The published figures of one place of a run. Null: not published.
 struct PublishedFigures {
-  // Which runs it speaks of: all of these dotted keys have these values. Empty: any run.
+  // The runs that the row is about: all of these dotted keys have these values. Empty: any run.
   kj::Array<configs::Entry> where;
 
-  // After which epoch (from 1) or which update of the whole job. Both null: at the end.
+  // After which epoch (from 1), or after which update of the whole job. Both null: at the end.
   kj::Maybe<uint> epoch;
   kj::Maybe<uint64_t> step;
 
@@ -35,9 +35,9 @@ struct Published {
 
   static Published read(configs::Reader& reader);
 
-  // Keeps the rows that speak of a run with the values of `resolved` (what a file resolves to), and
-  // drops their conditions, which hold. A condition on a key that is not there is reported, unless
-  // it is one of a table with a `kind`, whose keys depend on that: another run may have it.
+  // Keeps the rows about a run with the values of `resolved` (the resolved experiment), and drops
+  // their conditions, which hold. Reports a condition on an absent key. It does not if the key is
+  // in a table with a `kind`, because another kind may have the key.
   void keepRowsOf(const configs::Table& resolved, configs::Diagnostics& diagnostics);
 };
 

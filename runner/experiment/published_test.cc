@@ -5,7 +5,7 @@
 namespace runner {
 namespace {
 
-// The losses of the rows of `text` that speak of its own values of [run].
+// The losses of the rows of `text` that are about its own values of [run].
 struct Kept {
   kj::Vector<double> losses;
   kj::String errors;
@@ -35,7 +35,7 @@ Kept keep(kj::StringPtr text) {
   return kept;
 }
 
-TEST_CASE("Published: the rows whose conditions all hold are of this run") {
+TEST_CASE("Published: keeps the rows whose conditions all hold") {
   auto kept = keep(R"([run]
 workers = 2
 rate = 1
@@ -54,7 +54,7 @@ rows = [
   CHECK(kj::str(kept.losses) == "1, 2, 4, 6");
 }
 
-TEST_CASE("Published: a condition on a key that is not there is reported at its place") {
+TEST_CASE("Published: reports a condition on an absent key at its place") {
   auto kept = keep(R"([published]
 source = "a page"
 rows = [{ where = { "run.worker" = 2 }, loss = 1 }]
@@ -67,7 +67,7 @@ rows = [{ where = { "run.worker" = 2 }, loss = 1 }]
 )");
 }
 
-TEST_CASE("Published: a condition with a string for a number is reported at its value") {
+TEST_CASE("Published: reports a condition with a string for a number at its value") {
   auto kept = keep(R"([published]
 source = "a page"
 rows = [{ where = { "run.workers" = "1" }, loss = 1 }]
@@ -81,7 +81,7 @@ rows = [{ where = { "run.workers" = "1" }, loss = 1 }]
 )");
 }
 
-TEST_CASE("Published: what another kind has is no mistake, and holds for no run of this one") {
+TEST_CASE("Published: a condition on a key of another kind is not an error, and does not hold") {
   auto kept = keep(R"([published]
 source = "a page"
 rows = [{ where = { "run.rule.momentum" = 0.9 }, loss = 1 }, { loss = 2 }]

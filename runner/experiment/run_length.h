@@ -1,4 +1,4 @@
-// runner/experiment/run_length.h: how long the run of an experiment is, in steps and in updates.
+// runner/experiment/run_length.h: the length of an experiment's run, in steps and in updates.
 #pragma once
 
 #include "nn/optimizer/schedule.h"
@@ -6,10 +6,10 @@
 
 namespace runner {
 
-// Steps of each worker in `epochs` whole epochs of so many records that are trained on.
+// Returns the steps of each worker in `epochs` whole epochs of `trainingRecords` records.
 uint64_t stepsIn(uint epochs, const Experiment& experiment, uint64_t trainingRecords);
 
-// Steps of each worker in the whole run.
+// Returns the steps of each worker in the whole run.
 uint64_t stepsOf(const Experiment& experiment, uint64_t trainingRecords);
 
 // Updates of each parameter by the optimizer.

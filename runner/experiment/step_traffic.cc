@@ -8,10 +8,10 @@ namespace runner {
 
 namespace {
 
-// A frame of Ethernet has 14 bytes besides, and in it TCP and IP take 52.
+// An Ethernet frame has 14 bytes of its own, and TCP and IP take 52 bytes in it.
 constexpr double PAYLOAD_SHARE = 1448.0 / 1514;
 
-// Of what is pushed to each shard, and of what answers it, by one worker.
+// The bytes that one worker pushes to each shard, and the bytes of the answers.
 struct ShardBytes {
   double pushed = 0;
   double answered = 0;

@@ -1,5 +1,5 @@
-// runner/experiment/step_traffic.h: what a training step sends and receives, before there is one.
-// Pure.
+// runner/experiment/step_traffic.h: predicts what a training step sends and receives. Pure
+// functions.
 #pragma once
 
 #include "rpc/placement.h"
@@ -7,32 +7,32 @@
 
 namespace runner {
 
-// Bytes of values a step, means where they are not the same in each. What nobody can know before,
-// it assumes to be the most: that no two workers send the same of topk's few values, and that no
-// sum of two-bit codes is 0.
+// Bytes of values per step, or means if steps differ. Where the number depends on the values,
+// assumes the largest: no two workers send the same of topk's few values, and no sum of two-bit
+// codes is 0.
 struct StepTraffic {
-  // Of one worker with all shards that are not its own.
+  // Between one worker and all shards outside of its process.
   double pushed_bytes;
   double answered_bytes;
-  // Of the shard that has most to do, with workers elsewhere; in: pushes, out: answers.
+  // Of the busiest shard, with workers in other processes. In: pushes. Out: answers.
   double shardIn_bytes;
   double shardOut_bytes;
-  // Where worker and server number i are on host i, and a host has one link: the busier way of the
-  // busiest.
+  // If worker and server number i are on host i, and a host has one link: the busier direction of
+  // the busiest link.
   double link_bytes;
 };
 
-// For shards that are not in the only worker. `placement` is the experiment's.
+// Predicts the traffic of shards outside of the only worker. `placement` must be the experiment's.
 StepTraffic stepTraffic(const Experiment& experiment, const rpc::Placement& placement);
 
-// The links of hosts, as far as a prediction needs to know them.
+// The network of the hosts, as far as the prediction needs it.
 struct Links {
-  double mbit;             // nominal, each way
-  double overhead_ms = 0;  // of a step's pushes and pulls, beside their bytes: `bench network`
+  double mbit;             // nominal, in each direction
+  double overhead_ms = 0;  // of a step's pushes and pulls, apart from their bytes: `bench network`
 };
 
-// The time that all pushes and pulls of a step take, if nothing is computed: `link_bytes` in
-// Ethernet's frames of 1500 bytes, and the overhead.
+// Returns the time of all pushes and pulls of a step without any computation: `link_bytes` in
+// Ethernet frames of 1500 bytes, and the overhead.
 double network_ms(const StepTraffic& traffic, const Links& links);
 
 }  // namespace runner

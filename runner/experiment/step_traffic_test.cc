@@ -18,7 +18,7 @@ StepTraffic trafficOf(kj::ArrayPtr<const kj::StringPtr> overrides) {
 
 constexpr double MODEL_BYTES = 4.0 * 1652826;
 
-TEST_CASE("stepTraffic: of four hosts each sends 3 of 4 shares as a worker and as a server") {
+TEST_CASE("stepTraffic: each of four hosts sends 3 of 4 shares as a worker and as a server") {
   kj::StringPtr four[] = {"cluster.workers=4", "cluster.servers=4"};
   auto traffic = trafficOf(four);
   CHECK(traffic.pushed_bytes == MODEL_BYTES);
@@ -35,7 +35,7 @@ TEST_CASE("stepTraffic: a server without a worker beside it has the busiest link
   CHECK(trafficOf(alone).link_bytes == 0);
 }
 
-TEST_CASE("stepTraffic: compression counts both ways only where workers update") {
+TEST_CASE("stepTraffic: compression affects both directions only if workers update") {
   kj::StringPtr halves[] = {"kvstore.wire=float16"};
   CHECK(trafficOf(halves).pushed_bytes == MODEL_BYTES / 2);
   kj::StringPtr onServers[] = {"kvstore.compression={ kind = \"2bit\" }"};
@@ -45,12 +45,12 @@ TEST_CASE("stepTraffic: compression counts both ways only where workers update")
   kj::StringPtr onWorkers[] = {
       "kvstore.compression={ kind = \"topk\", sparsity = 0.99 }", "kvstore.update=worker"};
   traffic = trafficOf(onWorkers);
-  // A value and its position take 5 bytes, and of two workers' sums at most 1.99 % are not 0.
+  // A value and its position take 5 bytes. Of the sums of two workers, at most 1.99 % are not 0.
   CHECK(traffic.pushed_bytes == doctest::Approx(MODEL_BYTES * 0.01 * 5 / 4).epsilon(0.12));
   CHECK(traffic.answered_bytes == doctest::Approx(MODEL_BYTES * 0.0199 * 5 / 4).epsilon(0.12));
 }
 
-TEST_CASE("network_ms: bytes in frames, and the overhead") {
+TEST_CASE("network_ms: counts bytes in frames, and the overhead") {
   StepTraffic traffic{};
   traffic.link_bytes = 1448e3;
   CHECK(network_ms(traffic, {.mbit = 1000}) == doctest::Approx(12.112));

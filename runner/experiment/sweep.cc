@@ -18,11 +18,11 @@ constexpr kj::StringPtr DRAWN_VALUES =
     "a list of values, or a range `{ from = 0.01, to = 1, scale = \"log\" }`"_kj;
 
 constexpr int DIGITS = 4;
-constexpr int DIGITS_MAX = 17;  // tell all doubles apart
+constexpr int DIGITS_MAX = 17;  // enough to distinguish all doubles
 
 constexpr size_t NAME_BYTES_MAX = 180;
 
-// Sections and keys that are not about how a run is computed.
+// Sections and keys that do not affect how a run computes.
 constexpr kj::StringPtr NOT_SWEPT[] = {
     "name"_kj, "extends"_kj, "sweep"_kj, "expect"_kj, "published"_kj};
 
@@ -52,7 +52,7 @@ double rounded(double value, int digits) {
   return result;
 }
 
-// The place `t` (0 … 1) of the range.
+// Returns the value of the range at `t` (0 … 1).
 double pointOf(const SweptRange& range, double t) {
   if (range.isLog) return range.from * pow(range.to / range.from, t);
   return range.from + (range.to - range.from) * t;
@@ -90,7 +90,7 @@ bool isInteger(const configs::Value& table, kj::StringPtr key) {
   return false;
 }
 
-// A range; `count` is null where it is drawn from.
+// Reads a range. `count` is null if values are drawn from the range.
 SweptRange readRange(configs::Reader& reader, const configs::Value& table, kj::Maybe<uint&> count) {
   // Beyond 2^53 integers and reals differ.
   constexpr double LARGEST = 9007199254740992.0;
@@ -135,7 +135,7 @@ kj::Maybe<SweptKey> readKey(
       return drawn ? readRange(range, *entry.value, nullptr)
                    : readRange(range, *entry.value, count);
     });
-    // What is wrong with it is reported; its numbers may make no sense.
+    // The error in the range is reported. Its numbers may make no sense.
     if (reader.diagnostics().count() > before) return nullptr;
     if (drawn) {
       key.range = range;
@@ -161,8 +161,8 @@ kj::Maybe<SweptKey> readKey(
   return kj::mv(key);
 }
 
-// Whether these are keys of a section, `data = { batch_size = [128, 256] }`: a range holds single
-// values alone.
+// Whether these are keys of a section: `data = { batch_size = [128, 256] }`. A range holds only
+// single values.
 bool isSection(const configs::Value& value) {
   if (!value.content.is<configs::Table>()) return false;
   auto& entries = value.content.get<configs::Table>().entries;
@@ -200,7 +200,7 @@ kj::Array<SweptKey> readKeys(configs::Reader& reader, kj::StringPtr section, kj:
   return keys.releaseAsArray();
 }
 
-// What the keys say together.
+// Checks the keys together.
 void check(const SweepConfig& config, bool hasDraws, configs::Reader& reader) {
   auto keys = config.keys();
   for (size_t i: kj::indices(keys)) {

@@ -1,4 +1,5 @@
-// runner/experiment/sweep.h: [sweep]: one file that stands for many runs, and what they are.
+// runner/experiment/sweep.h: the section [sweep]: one file that stands for many runs, and the list
+// of these runs.
 #pragma once
 
 #include <kj/array.h>
@@ -16,22 +17,22 @@ using kj::uint;
 // The most runs that a sweep may have.
 constexpr uint64_t RUNS_MAX = 10000;
 
-// Numbers between two ends, both of which may come up.
+// Numbers between two ends. Both ends may occur.
 struct SweptRange {
   double from;
   double to;
-  bool isLog;    // equal ratios in place of equal differences
-  bool isWhole;  // both ends are written as integers: so is what lies between
+  bool isLog;    // equal ratios instead of equal differences
+  bool isWhole;  // both ends are integers, and all values between are too
   configs::Span span;
 };
 
-// A key of the experiment with what it may be.
+// A swept key of the experiment with its possible values.
 struct SweptKey {
   kj::String key;  // dotted
   configs::Span span;
-  // In the order of the file; each in its place there, or in that of the range it comes from.
+  // In the order of the file. Each has its own place there, or that of its range.
   kj::Array<kj::Own<const configs::Value>> values;
-  // In `draw`, in place of values.
+  // For `draw`: replaces `values`.
   kj::Maybe<SweptRange> range;
 };
 
@@ -40,12 +41,12 @@ struct SweepConfig {
   kj::Array<SweptKey> grid;
   kj::Array<SweptKey> zip;
   kj::Array<SweptKey> draw;
-  uint draws = 1;  // runs that differ in what is drawn alone
+  uint draws = 1;  // runs that differ only in drawn values
   uint64_t seed = 1;
   kj::Maybe<uint> parallelRuns;
   kj::Maybe<AshaConfig> stop;
 
-  // All keys, in the order of a run's settings.
+  // Returns all keys, in the order of a run's settings.
   kj::Array<const SweptKey*> keys() const;
 
   static SweepConfig read(configs::Reader& reader);
@@ -55,20 +56,20 @@ struct SweepConfig {
 struct Setting {
   const SweptKey* key;
   kj::Own<const configs::Value> value;
-  // The value in a folder's name and in progress lines: a number in its fewest digits, a word, or
-  // the place (from 1) of a table or a list among the key's values.
+  // The value in a folder's name and in progress lines: a number with its fewest digits, or a word.
+  // For a table or a list, its place (from 1) among the key's values.
   kj::String name;
 };
 using Settings = kj::Array<Setting>;
 
-// The settings of every run: grid (the first key changes slowest) × zip × draws. What is drawn is a
-// function of (seed, number of the draw, key), so that a key or a draw more changes no other.
-// Numbers of ranges and draws are rounded to 4 significant digits, or as many as it takes to tell
-// the numbers of a range apart: the value used is the one named.
+// Returns the settings of every run: grid (the first key changes slowest) × zip × draws. A drawn
+// value is a function of (seed, number of the draw, key). Another key or draw therefore changes no
+// other value. Numbers of ranges and draws are rounded to 4 significant digits, or to as many as
+// distinguish the numbers of a range. The value used is the one in the name.
 kj::Array<Settings> listRuns(const SweepConfig& config);
 
-// `batch_size=128,learning_rate=0.05`: at most 180 bytes of letters, digits and `._+=,-`; what
-// does not fit is cut.
+// Returns `batch_size=128,learning_rate=0.05`: at most 180 bytes of letters, digits and `._+=,-`.
+// The rest is cut off.
 kj::String nameOf(kj::ArrayPtr<const Setting> settings, kj::ArrayPtr<const kj::String> shortKeys);
 
 }  // namespace runner

@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t DIGEST_DIGITS = 8;
 
-// The sub-table `key`, made if it is absent; null if something else stands there.
+// Returns the sub-table `key`, and makes it if necessary. Null if `key` is something else.
 kj::Maybe<configs::Table&> tableIn(configs::Table& parent, kj::StringPtr key, configs::Span span) {
   for (auto& entry: parent.entries) {
     if (entry.key != key) continue;
@@ -29,7 +29,7 @@ kj::Maybe<configs::Table&> tableIn(configs::Table& parent, kj::StringPtr key, co
   return made.value->content.get<configs::Table>();
 }
 
-// The entry at a dotted key, whichever of its points are those of tables in tables.
+// Returns the entry at a dotted key. Its points may be those of quoted keys or of tables in tables.
 kj::Maybe<configs::Entry&> entryAt(configs::Table& table, kj::StringPtr key) {
   for (auto& entry: table.entries) {
     if (entry.key == key) return entry;
@@ -41,10 +41,10 @@ kj::Maybe<configs::Entry&> entryAt(configs::Table& table, kj::StringPtr key) {
   return nullptr;
 }
 
-// Adds one `--sweep` to the grid; values of the same key there give way.
+// Adds one `--sweep` to the grid. It replaces the grid's values of the same key.
 void addToGrid(configs::Document& document, kj::StringPtr text, configs::Diagnostics& diagnostics) {
   KJ_IF_MAYBE(entry, configs::parseValues(document, "--sweep", text, diagnostics)) {
-    // A range stands alone.
+    // A range is a single value, not a list.
     auto& values = entry->value->content.get<configs::List>();
     auto& first = values[0]->content;
     if (values.size() == 1 && first.is<configs::Table>() &&
@@ -65,7 +65,7 @@ void addToGrid(configs::Document& document, kj::StringPtr text, configs::Diagnos
   }
 }
 
-// The tree of one run: the file's without [sweep], with the settings laid over it.
+// Returns the tree of one run: the file's without [sweep], with the settings laid over it.
 kj::Own<configs::Document> documentOf(const configs::Document& file,
     kj::ArrayPtr<const Setting> settings, configs::Diagnostics& diagnostics) {
   auto document = kj::heap<configs::Document>();
@@ -77,7 +77,7 @@ kj::Own<configs::Document> documentOf(const configs::Document& file,
     document->root.entries.add(
         configs::Entry{kj::str(entry.key), entry.keySpan, configs::clone(*entry.value)});
   }
-  // A key may lie in a table that another one sets: that one goes first.
+  // A key may lie in a table that another setting replaces. The table goes first.
   kj::Vector<const Setting*> sorted;
   for (auto& setting: settings) sorted.add(&setting);
   std::stable_sort(sorted.begin(), sorted.end(),
@@ -92,7 +92,7 @@ kj::Own<configs::Document> documentOf(const configs::Document& file,
   return document;
 }
 
-// [sweep] alone: the rest of the file may be right only together with what is swept.
+// Reads only [sweep]. The rest of the file may be right only together with swept values.
 SweepConfig readSweep(const configs::Document& file, configs::Diagnostics& diagnostics) {
   configs::Document alone;
   alone.root.span = file.root.span;
@@ -104,7 +104,7 @@ SweepConfig readSweep(const configs::Document& file, configs::Diagnostics& diagn
       [](configs::Reader& reader) { return reader.section("sweep", "", SweepConfig::read); });
 }
 
-// The first value in `value` that a `--set` has put there.
+// Returns the first value in `value` that comes from a `--set`, or null.
 kj::Maybe<const configs::Value&> overrideIn(const configs::Value& value) {
   if (configs::isOverride(value.span)) return value;
   if (!value.content.is<configs::Table>()) return nullptr;
@@ -114,7 +114,7 @@ kj::Maybe<const configs::Value&> overrideIn(const configs::Value& value) {
   return nullptr;
 }
 
-// What is swept replaces what a `--set` says, in every run.
+// Reports each `--set` of a swept key, because the sweep would replace its value in every run.
 void checkOverrides(
     const SweepConfig& sweep, const configs::Document& file, configs::Diagnostics& diagnostics) {
   auto check = [&](const SweptKey& key, bool inGrid) {
@@ -186,7 +186,7 @@ LoadedRuns loadRuns(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overri
     if (diagnostics.count() == 0) {
       list = listRuns(sweep);
     } else {
-      // What is wrong with the rest is told as well. What is missing there may be swept.
+      // Errors in the rest of the file are reported too. Keys that are missing there may be swept.
       auto rest = documentOf(*all.document, nullptr, diagnostics);
       rest->complete = false;
       readExperiment(kj::mv(rest), diagnostics);
@@ -195,14 +195,15 @@ LoadedRuns loadRuns(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overri
     RunErrors errors;
     for (auto& settings: list) {
       configs::Diagnostics own;
-      // A run that is kept takes them along; they stay where they are.
+      // A run that is kept takes its settings along. They stay at their address.
       kj::ArrayPtr<const Setting> ofRun = settings;
       auto document = documentOf(*all.document, ofRun, own);
       auto loaded = readExperiment(kj::mv(document), own);
       KJ_IF_MAYBE(experiment, loaded.experiment) {
         checkLauncher(*experiment, *loaded.document, own);
         auto name = folderNameOf(settings, all.shortKeys, loaded);
-        // The digest does not have the place of the data, and the name may have it in part.
+        // The digest does not contain the place of the data, and the name may contain it only in
+        // part.
         auto identity = kj::str(name, '\0', loaded.resolved);
         if (!known.contains(identity)) {
           known.insert(kj::mv(identity));

@@ -25,7 +25,7 @@ LoadedRuns load(kj::StringPtr more, kj::ArrayPtr<const kj::StringPtr> sweeps = n
   return loadRuns(path, nullptr, sweeps);
 }
 
-// The settings of all runs, without the digests.
+// Returns the settings of all runs, without the digests.
 kj::Array<kj::String> runsOf(const LoadedRuns& all) {
   CHECK(all.errors == "");
   return KJ_MAP(run, all.runs) {
@@ -34,7 +34,7 @@ kj::Array<kj::String> runsOf(const LoadedRuns& all) {
 }
 
 TEST_CASE(
-    "the first key of a grid changes slowest, then its others, then rows of zip, then draws") {
+    "loadRuns: the first key of a grid changes slowest, then the others, rows of zip, and draws") {
   auto all = load(
       "[sweep]\n"
       "grid = { \"data.batch_size\" = [128, 256], \"train.epochs\" = [1, 2] }\n"
@@ -50,7 +50,9 @@ TEST_CASE(
         "batch_size=256,epochs=2,seed=6,learning_rate=0.001");
 }
 
-TEST_CASE("a run's experiment has its settings, and its folder the first digits of its digest") {
+TEST_CASE(
+    "loadRuns: a run's experiment has its settings, and its folder the first digits of its "
+    "digest") {
   auto all = load("[sweep]\ngrid = { \"data.batch_size\" = [128, 256] }\n");
   REQUIRE(all.runs.size() == 2);
   auto& run = all.runs[1];
@@ -63,7 +65,8 @@ TEST_CASE("a run's experiment has its settings, and its folder the first digits 
   CHECK(alone.digest == run.loaded.digest);
 }
 
-TEST_CASE("a range has both its ends, in equal steps or in equal ratios of four digits") {
+TEST_CASE(
+    "loadRuns: a range has both its ends, in equal steps, or in equal ratios with four digits") {
   CHECK(kj::strArray(runsOf(load("[sweep.grid]\n\"train.optimizer.learning_rate\" = { from = 0.01, "
                                  "to = 1, count = 5, scale = \"log\" }\n")),
             " ") ==
@@ -74,7 +77,7 @@ TEST_CASE("a range has both its ends, in equal steps or in equal ratios of four 
             " ") == "learning_rate=0 learning_rate=0.3333 learning_rate=0.6667 learning_rate=1");
 }
 
-TEST_CASE("between ends that are integers lie integers, and runs that are equal are one") {
+TEST_CASE("loadRuns: a range between integers has integers, and equal runs become one") {
   CHECK(kj::strArray(runsOf(load("[sweep.grid]\n\"train.epochs\" = { from = 1, to = 3, count = 5 "
                                  "}\n")),
             " ") == "epochs=1 epochs=2 epochs=3");
@@ -83,13 +86,14 @@ TEST_CASE("between ends that are integers lie integers, and runs that are equal 
             " ") == "batch_size=16 batch_size=32 batch_size=64 batch_size=128 batch_size=256");
 }
 
-TEST_CASE("more digits are taken where four do not tell the values of a range apart") {
+TEST_CASE(
+    "loadRuns: values of a range have more than four digits if they would be equal otherwise") {
   CHECK(kj::strArray(runsOf(load("[sweep.grid]\n\"train.optimizer.learning_rate\" = { from = 1.0, "
                                  "to = 1.00002, count = 3 }\n")),
             " ") == "learning_rate=1 learning_rate=1.00001 learning_rate=1.00002");
 }
 
-TEST_CASE("draws depend on seed, number and key alone, and lie within their range") {
+TEST_CASE("loadRuns: draws depend only on seed, number and key, and lie within their range") {
   constexpr kj::StringPtr RATE =
       "\"train.optimizer.learning_rate\" = { from = 0.01, to = 1, scale = \"log\" }"_kj;
   auto some = load(kj::str("[sweep]\ndraws = 20\ndraw = { ", RATE, " }\n"));
@@ -114,12 +118,13 @@ TEST_CASE("draws depend on seed, number and key alone, and lie within their rang
   CHECK(other.runs[0].name != some.runs[0].name);
 }
 
-TEST_CASE("draws that come out equal are one run") {
+TEST_CASE("loadRuns: equal draws become one run") {
   auto all = load("[sweep]\ndraws = 50\ndraw = { \"train.seed\" = [1, 2, 3] }\n");
   CHECK(all.runs.size() == 3);
 }
 
-TEST_CASE("keys that end alike are told whole, tables and lists by their place") {
+TEST_CASE(
+    "loadRuns: keys with the same last word are written in full, tables and lists by their place") {
   auto all = load(
       "[sweep.grid]\n"
       "\"model.init.kind\" = [\"xavier\"]\n"
@@ -130,7 +135,7 @@ TEST_CASE("keys that end alike are told whole, tables and lists by their place")
         "model.init.kind=xavier,train.schedule.kind=constant,optimizer=2");
 }
 
-TEST_CASE("a key may lie in a table that another key sets, whatever their order") {
+TEST_CASE("loadRuns: a key may lie in a table that another key sets, in any order") {
   auto all = load(
       "[sweep.grid]\n"
       "\"train.optimizer.learning_rate\" = [0.5]\n"
@@ -141,7 +146,8 @@ TEST_CASE("a key may lie in a table that another key sets, whatever their order"
 }
 
 TEST_CASE(
-    "a name has no letter that a file's name may not have, and at most 180 before its digest") {
+    "loadRuns: a name has only characters that file names may have, and at most 180 before its "
+    "digest") {
   auto all = load(kj::str("[sweep.grid]\n\"data.source\" = [\"/a b/ü\", \"",
       kj::strArray(kj::repeat("long"_kj, 100), ""), "\"]\n"));
   REQUIRE(all.runs.size() == 2);
@@ -149,7 +155,7 @@ TEST_CASE(
   CHECK(all.runs[1].name.size() == 180 + 9);
 }
 
-TEST_CASE("--sweep adds to the grid, and replaces a key of it") {
+TEST_CASE("loadRuns: --sweep adds a key to the grid, or replaces one") {
   auto none = load("", {"data.batch_size=64,128", "model.network=mlp,\"lenet\""});
   CHECK(kj::strArray(runsOf(none), " ") ==
         "batch_size=64,network=mlp batch_size=64,network=lenet "
@@ -160,7 +166,7 @@ TEST_CASE("--sweep adds to the grid, and replaces a key of it") {
         "seed=1,batch_size=64,optimizer=1 seed=2,batch_size=64,optimizer=1");
 }
 
-TEST_CASE("tables in a grid's tables are dotted keys; --sweep replaces those too") {
+TEST_CASE("loadRuns: tables in a grid's tables are dotted keys, and --sweep replaces those too") {
   constexpr kj::StringPtr NESTED =
       "[sweep]\ngrid = { data.batch_size = [1, 2], train = { optimizer.learning_rate = "
       "{ from = 1, to = 2, count = 2 }, seed = [3] } }\n"_kj;
@@ -171,12 +177,12 @@ TEST_CASE("tables in a grid's tables are dotted keys; --sweep replaces those too
             " ") == "batch_size=4,learning_rate=5,seed=3");
 }
 
-TEST_CASE("--sweep takes a range too") {
+TEST_CASE("loadRuns: --sweep accepts a range") {
   auto all = load("", {"train.seed={ from = 1, to = 3, count = 3 }"});
   CHECK(kj::strArray(runsOf(all), " ") == "seed=1 seed=2 seed=3");
 }
 
-TEST_CASE("a file without a sweep is one run with the digest of the file") {
+TEST_CASE("loadRuns: a file without a sweep is one run with the digest of the file") {
   auto all = load("");
   REQUIRE(all.runs.size() == 1);
   CHECK(all.runs[0].name == "");
@@ -184,7 +190,7 @@ TEST_CASE("a file without a sweep is one run with the digest of the file") {
   CHECK(all.runs[0].loaded.digest == loadExperiment(path, nullptr).digest);
 }
 
-TEST_CASE("a sweep is not the file of a role") {
+TEST_CASE("loadExperiment: refuses a file with a sweep for a role") {
   load("[sweep]\ngrid = { \"train.seed\" = [1] }\n");
   auto loaded = loadExperiment(kj::str(::getenv("TEST_TMPDIR"), "/x.toml"), nullptr);
   CHECK(loaded.experiment == nullptr);
@@ -204,7 +210,7 @@ kj::Vector<kj::String> experimentFiles() {
   return files;
 }
 
-TEST_CASE("a resolved run of any experiment in configs/ reads back to itself") {
+TEST_CASE("loadExperiment: a resolved run of each experiment in configs/ reads back to itself") {
   auto files = experimentFiles();
   CHECK(files.size() >= 20);
   for (auto& file: files) {

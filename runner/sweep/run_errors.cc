@@ -6,7 +6,7 @@ namespace runner {
 
 namespace {
 
-// Equal for the same message at the same place.
+// Returns a text that is equal for the same message at the same place.
 kj::String identityOf(const configs::Diagnostics::Error& error) {
   return kj::str(error.span.toString(), '\0', error.message);
 }
@@ -29,7 +29,7 @@ void RunErrors::tell(kj::ArrayPtr<const kj::String> shortKeys, configs::Diagnost
   kj::HashMap<kj::String, size_t> counts;
   for (auto& run: runs) {
     configs::Diagnostics own;
-    own.addNew(run.errors);  // each once
+    own.addNew(run.errors);  // each error once
     for (auto& error: own.all()) {
       counts.upsert(identityOf(error), 1, [](size_t& count, size_t&&) { count++; });
     }

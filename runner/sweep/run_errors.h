@@ -1,4 +1,4 @@
-// runner/sweep/run_errors.h: what is wrong with the runs of a sweep, told once each.
+// runner/sweep/run_errors.h: collects the errors of a sweep's runs, and reports each once.
 #pragma once
 
 #include "configs/language/diagnostics.h"
@@ -6,15 +6,14 @@
 
 namespace runner {
 
-// Collects the errors of runs that are read one by one. Most of what is wrong with one run is wrong
-// with all of them.
+// Collects the errors of runs that are read one by one. Most errors occur in every run.
 class RunErrors {
 public:
-  // `settings` must stay where they are until tell(). They are empty without a sweep.
+  // `settings` must stay at their address until tell(). They are empty without a sweep.
   void add(kj::ArrayPtr<const Setting> settings, configs::Diagnostics errors);
 
-  // Adds every error to `all` once. One that only some runs have comes from their settings: unless
-  // it stands at the place of such a setting, the message names the first run that has it.
+  // Adds every error to `all` once. An error that only some runs have comes from their settings.
+  // Unless it stands at the place of such a setting, the message names the first run that has it.
   void tell(kj::ArrayPtr<const kj::String> shortKeys, configs::Diagnostics& all) const;
 
 private:

@@ -11,7 +11,7 @@ namespace runner {
 
 namespace {
 
-// Null where an event belongs to no epoch.
+// Returns null if an event belongs to no epoch.
 kj::Maybe<uint> epochOf(Event::Reader event) {
   switch (event.which()) {
     case Event::SPEED:
@@ -25,8 +25,9 @@ kj::Maybe<uint> epochOf(Event::Reader event) {
   }
 }
 
-// The events up to the last one of `epoch`, a JSON line each, without those of later epochs: one
-// worker may be further than another. What a run says at its end is no part of a stopped one.
+// Returns the events up to the last one of `epoch`, one JSON line each, without those of later
+// epochs, because one worker may be further than another. Events of a run's end are not part of a
+// stopped run.
 kj::Vector<kj::String> eventsUntil(const RunFolder& folder, uint epoch) {
   kj::Vector<kj::String> lines;
   size_t kept = 0;

@@ -1,4 +1,4 @@
-// runner/sweep/stopped_run.h: what is left of a run that its sweep has given up.
+// runner/sweep/stopped_run.h: writes the record of a run that its sweep has stopped.
 #pragma once
 
 #include <kj/string.h>
@@ -10,18 +10,18 @@ namespace runner {
 
 using kj::uint;
 
-// Why a run is given up.
+// Why a run is stopped.
 struct Stop {
-  uint epoch;         // at whose end it was decided, once all workers had validated
+  uint epoch;         // the epoch at whose end this was decided, after all workers had validated
   kj::String rule;    // sweep.stop
   kj::String reason;  // one sentence
 };
 
-// Ends what the run in `folder` has written with the event `stopped`. Its roles must be gone. What
-// they did after the epoch at which that was decided depends on how fast they were taken down, and
-// is left out: everything in the folder is written anew from the events up to there, and the
-// weights of a run that came to its end before are removed. A crash in the middle leaves a run that
-// has not finished.
+// Ends the record of the run in `folder` with the event `stopped`. Its roles must be gone. What
+// they did after the deciding epoch depends on how fast they were taken down, and is left out.
+// Everything in the folder is therefore written anew from the events up to that epoch. If the run
+// came to its end before, its weights are removed. A crash in between leaves a run that has not
+// finished.
 void recordStop(const HeldRunFolder& folder, const LoadedExperiment& loaded, const Stop& stop);
 
 }  // namespace runner

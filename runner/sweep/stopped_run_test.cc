@@ -19,7 +19,7 @@ using tests::contains;
 
 constexpr uint64_t TEXT_BYTES_MAX = 1 << 20;
 
-// A run of two workers in a folder of its own.
+// A run of two workers in its own folder.
 struct TestRun {
   LoadedExperiment loaded;
   HeldRunFolder held;
@@ -43,7 +43,7 @@ struct TestRun {
     log.append(event);
   }
 
-  // What both workers tell of an epoch.
+  // Adds the events of both workers for an epoch.
   void epoch(uint epoch) {
     for (uint worker: {0, 1}) {
       append(10 * epoch, worker, [&](Event::Builder event) {
@@ -77,14 +77,15 @@ struct TestRun {
   }
 
   kj::String read(kj::String path) const { return readWhole(path, TEXT_BYTES_MAX); }
-  // The curve's only file.
+  // Returns the only file of the curve.
   kj::String curve(kj::StringPtr name) const {
     return read(kj::str(held.folder.tensorboard(), "/", name, "/events.out.tfevents.15000000",
         name == "validation" ? "12" : "10", ".runner"));
   }
 };
 
-TEST_CASE("recordStop: a run that was taken down late leaves what one taken down at once leaves") {
+TEST_CASE(
+    "recordStop: a run that was taken down late leaves the same files as one taken down at once") {
   TestRun prompt("prompt");
   prompt.epoch(1);
   prompt.stop();
@@ -111,7 +112,7 @@ TEST_CASE("recordStop: a run that was taken down late leaves what one taken down
   CHECK(::access(second.weights().cStr(), F_OK) != 0);
 }
 
-TEST_CASE("recordStop: what the run said up to the rung stays, and its end is told everywhere") {
+TEST_CASE("recordStop: events up to the rung stay, and every file says how the run ended") {
   TestRun run("kept");
   run.append(1, 1, [](Event::Builder event) { event.initBadRecord().setReason("no JPEG"); });
   run.epoch(1);
@@ -132,7 +133,7 @@ TEST_CASE("recordStop: what the run said up to the rung stays, and its end is to
   CHECK(record.epochRecords.size() == 1);
 }
 
-TEST_CASE("recordStop: what a faster worker did in the next epoch is left out") {
+TEST_CASE("recordStop: leaves out what a faster worker did in the next epoch") {
   TestRun run("faster");
   run.append(1, 0, [](Event::Builder event) { event.initTrained().setEpoch(1); });
   run.append(2, 0, [](Event::Builder event) { event.initTrained().setEpoch(2); });

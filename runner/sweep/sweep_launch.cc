@@ -17,7 +17,7 @@
 
 namespace runner {
 
-// A run of several: lines of the sweep's board.
+// The view of one of several runs. Its lines go to the sweep's board.
 class SweepLaunch::View final: public RunView {
 public:
   View(SweepLaunch& sweep, Running& running, uint epochs, uint64_t steps)
@@ -43,7 +43,7 @@ struct SweepLaunch::Running {
             facts.steps(sweep.experimentOf(index))) {
     sweep.running.add(this);
   }
-  // Its roles are gone.
+  // The destructor runs when the roles of the run are gone.
   ~Running() noexcept(false) {
     KJ_IF_MAYBE(reason, sweep.interruption) {
       if (!hasEnded) recordInterruption(*reason);
@@ -68,13 +68,13 @@ struct SweepLaunch::Running {
   HeldRunFolder held;
   bool hasEnded = false;
   View view;
-  // What workers have told of the latest epoch that they validated. They meet at each one's end: no
-  // other is told of before all have told of this one.
+  // What workers have reported of the latest epoch that they validated. They meet at the end of
+  // each epoch: nobody reports another epoch before all have reported this one.
   struct Validation {
     uint workers = 0;
-    double accuracies = 0;  // their sum
+    double accuracies = 0;  // the sum over workers
   } validation;
-  kj::Maybe<Stop> stop;  // once it is given up
+  kj::Maybe<Stop> stop;  // set when the run is stopped
   kj::PromiseFulfillerPair<void> givenUp = kj::newPromiseAndFulfiller<void>();
 };
 
@@ -137,7 +137,7 @@ kj::Maybe<RunRecord> SweepLaunch::endedBefore(size_t index) const {
   auto folder = folderOf(index);
   if (::access(folder.events().cStr(), R_OK) != 0) return nullptr;
   kj::Maybe<RunRecord> result;
-  // What cannot be read is run again.
+  // A run that cannot be read is run again.
   auto wrong = kj::runCatchingExceptions([&]() { result = readRunRecord(folder.path); });
   if (wrong != nullptr) return nullptr;
   auto& record = KJ_ASSERT_NONNULL(result);
@@ -273,7 +273,7 @@ kj::Promise<void> SweepLaunch::takeNext() {
 RunRecord SweepLaunch::recordElsewhere(size_t index) const {
   auto folder = folderOf(index);
   RunRecord record;
-  // It may not have come so far as to write its first event.
+  // The run may not have written its first event yet.
   auto ignored = kj::runCatchingExceptions([&]() { record = readRunRecord(folder.path); });
   record.folder = kj::str(folder.path);
   record.state = RunRecord::RUNNING;
@@ -293,7 +293,7 @@ kj::Promise<RunRecord> SweepLaunch::start(size_t index) {
   auto running = kj::heap<Running>(
       *this, index, kj::mv(KJ_ASSERT_NONNULL(free)), ModelFacts(experimentOf(index)));
   auto& held = running->held;
-  // Another runner may have done it since.
+  // Another runner may have finished it since.
   KJ_IF_MAYBE(record, skipped(index)) return kj::mv(*record);
   KJ_IF_MAYBE(record, endedBefore(index)) {
     KJ_IF_MAYBE(why, whyNoWeights(index, *record)) {
@@ -316,7 +316,7 @@ kj::Promise<RunRecord> SweepLaunch::start(size_t index) {
 
 RunRecord SweepLaunch::recordOf(const Running& running, Outcome& outcome) {
   auto& folder = running.held.folder;
-  // Whatever its end was: it came after what decided this.
+  // Applies whatever the end of the run was: it came after the decision to stop.
   KJ_IF_MAYBE(stop, running.stop) {
     recordStop(running.held, running.sweep.all.runs[running.index].loaded, *stop);
     return readRunRecord(folder.path);
@@ -352,13 +352,13 @@ void SweepLaunch::finish(size_t index, RunRecord record) {
 }
 
 void SweepLaunch::validated(Running& running, Event::Validated::Reader validated) {
-  // It was told faster than it was taken down.
+  // This event came before the roles were taken down.
   if (running.stop != nullptr) return;
   auto& validation = running.validation;
   validation.accuracies += validated.getAccuracy();
   uint workers = experimentOf(running.index).cluster.workers;
   if (++validation.workers < workers) return;
-  // The figure of its record too, by which a later call goes.
+  // The same figure as in the run's record, which a later call uses.
   double accuracy = validation.accuracies / workers;
   validation = {};
   uint epoch = validated.getEpoch();

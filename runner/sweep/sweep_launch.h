@@ -1,5 +1,5 @@
-// runner/sweep/sweep_launch.h: runs what a sweep lists, several side by side, and goes on where an
-// earlier call ended.
+// runner/sweep/sweep_launch.h: runs the runs of a sweep, several side by side, and continues where
+// an earlier call ended.
 #pragma once
 
 #include <kj/async-io.h>
@@ -12,14 +12,15 @@
 
 namespace runner {
 
-// How many runs go side by side: what the file says, or as many of the largest as `cores` hold.
+// Returns how many runs go side by side: the number in the file, or as many of the largest run as
+// `cores` can hold.
 uint parallelRuns(const LoadedRuns& all, uint cores);
 
-// One process and one event loop carry all runs; the roles of each are processes of their own.
+// One process and one event loop carry all runs. The roles of each run are processes of their own.
 class SweepLaunch {
 public:
-  // Runs go to folders below `runs`. All arguments must outlive it; `io`'s port must capture child
-  // exits.
+  // Runs go to folders below `runs`. All arguments must outlive this object. `io`'s port must
+  // capture child exits.
   SweepLaunch(const LoadedRuns& all, kj::StringPtr runs, kj::AsyncIoContext& io);
   ~SweepLaunch() noexcept(false);
   KJ_DISALLOW_COPY(SweepLaunch);
@@ -30,9 +31,10 @@ public:
   // what became of it, or RUNNING. What runs is taken down when the promise is dropped; it begins
   // anew with the next call. Call once; the promise goes before this.
   kj::Promise<kj::Array<RunRecord>> run();
-  // Before the promise is dropped: `reason` is recorded of every run that is then taken down.
+  // Call it before the promise is dropped. `reason` is recorded in every run that is then taken
+  // down.
   void interrupt(kj::StringPtr reason) { interruption = kj::str(reason); }
-  // Takes the progress lines away.
+  // Removes the progress lines.
   void clear() { progress.clear(); }
 
 private:
@@ -42,37 +44,40 @@ private:
   const Experiment& experimentOf(size_t index) const;
   RunFolder folderOf(size_t index) const;
   kj::String nameOf(size_t index) const;
-  // The record of a run that has finished, or was stopped by the same rule, in an earlier call.
+  // Returns the record of a run that has finished, or was stopped by the same rule, in an earlier
+  // call.
   kj::Maybe<RunRecord> endedBefore(size_t index) const;
-  // Why the folder of that run no longer holds the weights that the record names; null if it does,
+  // Returns why the folder of that run no longer holds the weights of its record. Null if it does,
   // or if a stopped run never had weights.
   kj::Maybe<kj::String> whyNoWeights(size_t index, const RunRecord& record) const;
-  // The record of a run that needs no more: it has ended before, and its weights are there.
+  // Returns the record of a run that has ended before and whose weights are there. It needs no more
+  // work.
   kj::Maybe<RunRecord> doneBefore(size_t index) const;
-  // The same, said to be skipped and counted at the rungs.
+  // The same. Also says that the run is skipped, and counts it at the rungs.
   kj::Maybe<RunRecord> skipped(size_t index);
-  // sweep.stop; empty without.
+  // Returns sweep.stop; empty if there is none.
   kj::String stopRule() const;
   void noteRungs(const RunRecord& record);
 
-  // Leaves the order of the runs for `runner table`.
+  // Writes the order of the runs for `runner table`.
   void writeOrder() const;
 
-  // Runs what waits, several side by side, and what other processes have released meanwhile.
+  // Runs all waiting runs, several side by side, and those that other processes have released
+  // meanwhile.
   kj::Promise<void> runWaiting(uint parallel);
-  // What became of runs that failed here, and that another process has tried again since.
+  // Reads the records of runs that failed here and that another process has tried again since.
   void lookAgainAtFailed();
   // Starts one run after another, each when the one before has ended.
   kj::Promise<void> takeNext();
   kj::Promise<RunRecord> start(size_t index);
-  // What is known of a run that another process runs now.
+  // Returns what is known of a run that another process runs now.
   RunRecord recordElsewhere(size_t index) const;
   static RunRecord recordOf(const Running& running, Outcome& outcome);
-  // Says how it ended.
+  // Prints how the run ended.
   void tell(size_t index, const RunRecord& record);
   void finish(size_t index, RunRecord record);
 
-  // What views tell.
+  // Called by the views.
   void validated(Running& running, Event::Validated::Reader validated);
   void redraw();
   void say(kj::StringPtr line);
@@ -82,14 +87,13 @@ private:
   kj::AsyncIoContext& io;
   ProgressLine progress;
   kj::Maybe<Asha> asha;
-  kj::Array<RunRecord> records;  // by index; those of runs that are to come are empty
-  size_t toDo = 0;               // runs that were not done before
-  kj::Vector<size_t> waiting;    // indices of runs to start, and how many have been
+  kj::Array<RunRecord> records;  // by index; empty for runs that have not ended
+  size_t toDo = 0;               // how many runs were not done before
+  kj::Vector<size_t> waiting;    // indices of runs to start, and how many have been started
   size_t started = 0;
-  kj::Vector<size_t>
-      elsewhere;    // indices of runs that another process had when they were looked at
-  uint ended = 0;   // of those to do
-  uint failed = 0;  // of these
+  kj::Vector<size_t> elsewhere;  // indices of runs that another process had at the last look
+  uint ended = 0;                // how many of those to do
+  uint failed = 0;               // how many of the ended
   kj::Maybe<kj::String> interruption;
   kj::TimePoint began;
   kj::Vector<Running*> running;

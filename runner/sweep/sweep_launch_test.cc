@@ -30,7 +30,7 @@ LoadedRuns load(kj::StringPtr sweep) {
   return all;
 }
 
-TEST_CASE("as many runs go side by side as the cores hold of the largest, one at least") {
+TEST_CASE("parallelRuns: as many runs as the cores can hold of the largest, at least one") {
   auto all = load("grid = { \"cluster.workers\" = [1, 3, 2] }\n");
   CHECK(parallelRuns(all, 1) == 1);
   CHECK(parallelRuns(all, 11) == 1);
@@ -38,14 +38,14 @@ TEST_CASE("as many runs go side by side as the cores hold of the largest, one at
   CHECK(parallelRuns(all, 64) == 10);
 }
 
-TEST_CASE("each device of a worker has its own threads") {
+TEST_CASE("parallelRuns: each device of a worker has its own threads") {
   auto all = load(
       "grid = { \"cluster.devices\" = [[\"cpu\"], [\"cpu:0\", \"cpu:1\"]] }\n"
       "zip = { \"data.batch_size\" = [128] }\n");
   CHECK(parallelRuns(all, 16) == 2);
 }
 
-TEST_CASE("parallel_runs counts, whatever the cores hold") {
+TEST_CASE("parallelRuns: parallel_runs decides, whatever the cores can hold") {
   auto all = load("grid = { \"cluster.workers\" = [1, 2] }\nparallel_runs = 5\n");
   CHECK(parallelRuns(all, 1) == 5);
   CHECK(parallelRuns(all, 64) == 5);

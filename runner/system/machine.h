@@ -8,12 +8,14 @@
 
 namespace runner {
 
+// The machine of a process, for people.
 struct Machine {
   kj::String cpu;      // its name from the system; empty if the system names none
   kj::uint cores = 0;  // whole cores that this process may use, at least 1
   uint64_t memory_bytes = 0;
 };
 
+// Returns this machine. The cores are limited by affinity and by the container's quota.
 Machine thisMachine();
 
 // Returns the identity of this boot of this machine, as Linux names it. Processes with the same

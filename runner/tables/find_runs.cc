@@ -18,10 +18,10 @@ namespace runner {
 
 namespace {
 
-// runs/<name>/<settings>/<n>: nothing of ours lies deeper.
+// Runs are at most as deep as runs/<name>/<settings>/<n>.
 constexpr uint DEPTH_MAX = 4;
 
-// Even if its events cannot be read: who reads them says why.
+// A folder counts as a run even if its events cannot be read. Reading them then says why.
 bool isRun(kj::StringPtr folder) {
   struct stat about;
   return ::lstat(RunFolder{kj::str(folder)}.events().cStr(), &about) == 0;
@@ -32,7 +32,7 @@ bool isFolder(kj::StringPtr path) {
   return ::lstat(path.cStr(), &about) == 0 && S_ISDIR(about.st_mode);
 }
 
-// The place of each run that the sweeps of the folder `path` name; empty without a sweep.
+// Returns the place of each run in the sweeps of the folder `path`. Empty without a sweep.
 kj::HashMap<kj::String, size_t> orderIn(kj::StringPtr path) {
   kj::HashMap<kj::String, size_t> places;
   for (auto& name: runOrderIn(path)) {
@@ -41,8 +41,8 @@ kj::HashMap<kj::String, size_t> orderIn(kj::StringPtr path) {
   return places;
 }
 
-// The names of the folders in `path`: those of sweeps in their order, then the others as people
-// sort them.
+// Returns the names of the folders in `path`: runs of sweeps in the sweeps' order, then the others
+// by name, 2 before 10.
 kj::Vector<kj::String> foldersIn(kj::StringPtr path) {
   DIR* dir = ::opendir(path.cStr());
   if (dir == nullptr) configs::fail("cannot read the folder ", path, ": ", strerror(errno));

@@ -30,14 +30,14 @@ kj::String labelsOf(kj::StringPtr path) {
   return kj::strArray(labels, " ");
 }
 
-TEST_CASE("findRuns: the folder of a run is that run, whatever lies in it") {
+TEST_CASE("findRuns: the folder of a run is that run, whatever is in it") {
   auto run = addRun("alone/1");
   addRun("alone/1/inner");
   CHECK(labelsOf(run) == run);
   CHECK(labelsOf(kj::str(run, "/")) == run);
 }
 
-TEST_CASE("findRuns: runs below a folder come as people count, links left out") {
+TEST_CASE("findRuns: sorts the runs below a folder by number, and leaves out links") {
   addRun("many/x/10");
   addRun("many/x/2");
   addRun("many/y/1");
@@ -48,7 +48,7 @@ TEST_CASE("findRuns: runs below a folder come as people count, links left out") 
   CHECK(findRuns(all)[0].folder == kj::str(all, "/x/2"));
 }
 
-TEST_CASE("findRuns: the runs of a sweep come in its order, before others that are there") {
+TEST_CASE("findRuns: the runs of a sweep come in its order, before other runs in the folder") {
   for (auto name: {"b=1-aa", "b=2-bb", "b=10-cc", "a", "c"}) addRun(kj::str("sweep/", name));
   auto all = folder("sweep");
   writeWhole(runOrderFile(all), "b=10-cc\nnone\nb=1-aa\nb=2-bb\n");
@@ -56,22 +56,23 @@ TEST_CASE("findRuns: the runs of a sweep come in its order, before others that a
 }
 
 TEST_CASE(
-    "findRuns: the runs of a later sweep come first, those of the earlier one stay in order") {
+    "findRuns: the runs of a later sweep come first, and those of the earlier one keep their "
+    "order") {
   for (auto name: {"b=1-aa", "b=2-bb", "b=10-cc", "a=1-dd"}) addRun(kj::str("sweeps/", name));
   auto all = folder("sweeps");
   writeRunOrder(all, {"b=10-cc"_kj, "b=2-bb"_kj, "b=1-aa"_kj});
   CHECK(labelsOf(all) == "b=10-cc b=2-bb b=1-aa a=1-dd");
-  // One run is of both sweeps.
+  // One run belongs to both sweeps.
   writeRunOrder(all, {"a=1-dd"_kj, "b=2-bb"_kj});
   CHECK(labelsOf(all) == "a=1-dd b=2-bb b=10-cc b=1-aa");
 }
 
-TEST_CASE("findRuns: a folder without runs, and none at all, are told") {
+TEST_CASE("findRuns: refuses a folder without runs, and a missing folder") {
   CHECK_THROWS(findRuns(folder("none")));
   CHECK_THROWS(findRuns("/nowhere"));
 }
 
-TEST_CASE("notBegunIn: counts the runs of a sweep that have left no events") {
+TEST_CASE("notBegunIn: counts the runs of a sweep that have no events") {
   addRun("rest/b");
   folder("rest/c");
   CHECK(notBegunIn(folder("rest")) == nullptr);

@@ -10,26 +10,27 @@ namespace {
 
 using Names = kj::ArrayPtr<const kj::String>;
 
-// Where a run gives way to the next in one file: its last line and the line that cannot belong to
-// it.
+// Where one run ends and the next begins in a file: the last line of the first run, and the line
+// that cannot belong to it.
 struct Seam {
   const LogLine* before;
   const LogLine* after;
 
-  // Place of `after` among the recognised lines.
+  // The index of `after` among the recognised lines.
   size_t index;
 };
 
-// Walks through the lines of one run and tells when another begins.
+// Reads the lines of one run in order, and detects when another run begins.
 class RunWatch {
 public:
   explicit RunWatch(Names metrics): metrics(metrics) {}
 
-  // The earlier line that shows `line` to be of another run, or null; `line` then counts as seen.
+  // Returns the earlier line that proves that `line` belongs to another run, or null. `line` then
+  // belongs to the current run.
   const LogLine* follow(const LogLine& line) {
     auto conflict = findConflict(line);
     if (conflict != nullptr) {
-      // The other nodes too are in the new run from here on.
+      // From here on, the other nodes are in the new run too.
       newest = {};
       lateUnranked = nullptr;
     }
@@ -46,7 +47,7 @@ public:
 private:
   Names metrics;  // of the table
 
-  // Whether the table has a column for what `line` says.
+  // Whether the table has a column for the figure of `line`.
   bool countsForTable(const LogLine& line) const {
     if (line.kind == LogLineKind::TIME) return true;
     for (auto& metric: metrics) {
@@ -55,11 +56,11 @@ private:
     return false;
   }
 
-  // What each node has said of its newest epoch: few lines, however many metrics there are.
+  // The lines of each node about its newest epoch. These are few, however many metrics there are.
   kj::HashMap<uint, kj::Vector<const LogLine*>> newest;
 
   // The last line without a node and of epoch 2 or later. Workers that cannot be told apart may be
-  // an epoch apart (one still validates while another trains), but not two.
+  // one epoch apart (one still validates while another trains), but not two.
   const LogLine* lateUnranked = nullptr;
 
   const LogLine* findConflict(const LogLine& line) {

@@ -39,19 +39,21 @@ void requireOneStyle(
   }
 }
 
-// Updates that workers which begin together may see in any order.
+// Workers that begin together may see the first updates in any order.
 constexpr uint FIRST_UPDATES = 20;
 
-// Walks through the lines of one run and tells when another begins. What tells is the updates of
-// the whole job: they go on also where a worker begins late, again, or after another's end.
+// Reads the lines of one run in order, and detects when another run begins. The sign is that the
+// updates of the whole job go back. They never do within a run, also if a worker begins late,
+// begins again, or begins after another one has ended.
 class RunWatch {
 public:
-  // The earlier line that shows `line` to be of another run, or null; `line` then counts as seen.
+  // Returns the earlier line that proves that `line` belongs to another run, or null. `line` then
+  // belongs to the current run.
   kj::Maybe<const StepLine&> follow(const StepLine& line) {
     KJ_IF_MAYBE(globalStep, line.globalStep) {
       KJ_IF_MAYBE(rank, line.rank) return followWorker(line, *rank, *globalStep);
       if (line.end) return nullptr;
-      // Lines of workers that cannot be told apart may come a little late, but no half a run.
+      // Lines of workers that cannot be told apart may come a little late, but not half a run late.
       if (*globalStep < greatest / 2 && greatest > FIRST_UPDATES) return *furthest;
       if (furthest == nullptr || *globalStep > greatest) {
         furthest = &line;
@@ -73,8 +75,8 @@ private:
     return nullptr;
   }
 
-  kj::HashMap<uint, const StepLine*> lasts;  // of each worker that is known
-  const StepLine* furthest = nullptr;        // of the others
+  kj::HashMap<uint, const StepLine*> lasts;  // the last line of each worker with a rank
+  const StepLine* furthest = nullptr;        // the furthest line of workers without a rank
   uint greatest = 0;                         // its global step
 };
 

@@ -1,4 +1,5 @@
-// runner/tables/log_table.h: the table of a log of any style: what is found in it decides which.
+// runner/tables/log_table.h: makes the table of a log of any style. The lines in the log decide
+// which table.
 #pragma once
 
 #include <kj/one-of.h>
@@ -14,11 +15,16 @@ namespace runner {
 using LogTable = kj::OneOf<ResultTable, StepTable, SpeedTable>;
 
 // Makes the table of the log file `name` (used in messages), whose whole text is `log`. Throws
-// FAILED if lines of two styles are found, if lines by steps are of several runs (the updates of
-// the whole job go back: those that a worker saw, or, where no line says whose it is, to less than
-// half; runs of a few lines may pass), if `options` has what the kind of table does not
-// (epochs, a run or metrics of steps and of speeds), if no step is left to show, and where
-// readResultTable() does.
+// FAILED
+//
+//   - if it has lines of two styles;
+//   - if lines by steps are of several runs. The sign is that the updates of the whole job go back:
+//     those of one worker, or, in lines without a worker, to less than half. Very short runs may
+//     not be noticed;
+//   - if `options` has something that the kind of table does not have (epochs, a run or metrics
+//     for a table by steps or by workers);
+//   - if no step is left to show;
+//   - and as readResultTable() does.
 LogTable readLogTable(
     kj::ArrayPtr<const char> log, kj::StringPtr name, const TableOptions& options = {});
 

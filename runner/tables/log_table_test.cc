@@ -23,14 +23,14 @@ kj::String complaint(kj::StringPtr log, const TableOptions& options = {}) {
   return nullptr;
 }
 
-TEST_CASE("what is found in a log decides which table it has") {
+TEST_CASE("readLogTable: the lines in a log decide which table it has") {
   CHECK(csv(EPOCH) == "epoch,train-accuracy,valid-accuracy,time\n1,0.500000,,\n");
   CHECK(csv(AWS) == "step,global step,loss,accuracy,s/batch\n100,95,,,\n");
   CHECK(csv(SCHLAG) == "step,global step,loss,accuracy,s/batch\n,,,0.5,\n");
   CHECK(complaint("").startsWith("no epoch lines found in x.log"));
 }
 
-TEST_CASE("a log is of one style") {
+TEST_CASE("readLogTable: refuses a log with lines of two styles") {
   CHECK(complaint(kj::str("hello\n", AWS, EPOCH)) ==
         "x.log holds lines of two styles: line 3 is of mxnet, and line 2 of tf_aws; make a file "
         "of each.");
@@ -43,7 +43,7 @@ kj::String aws(uint step, uint globalStep) {
   return kj::str("After ", step, " training steps (", globalStep, " global steps)\n");
 }
 
-TEST_CASE("two runs by steps in one file are refused with the lines that tell") {
+TEST_CASE("readLogTable: refuses two runs by steps in one file, and names the lines that show it") {
   auto run = kj::str("session started\n", aws(100, 95), aws(200, 195), aws(300, 295));
   auto end = "total step: 305, global_step: 300\n"_kj;
   CHECK(complaint(kj::str(run, end, run, end)) ==
@@ -65,19 +65,19 @@ TEST_CASE("two runs by steps in one file are refused with the lines that tell") 
       "x.log holds several runs, or workers' logs, one behind the other: line 2 has global step "
       "1, and line 4 is back at 0; make a file of each.");
   CHECK(complaint(kj::str(replica(0, 1, 0), replica(0, 1, 0))) != "");
-  // Another worker behind the first, and one that began again while the job went on.
+  // Another worker after the first, and one that began again while the job went on.
   CHECK(complaint(kj::str(replica(0, 1, 0), replica(0, 2, 1), replica(1, 1, 0))) == "");
   CHECK(complaint(kj::str(replica(0, 1, 0), replica(0, 2, 1), replica(0, 1, 4))) == "");
 }
 
-TEST_CASE("workers of one run may begin late, end early and lag a little") {
+TEST_CASE("readLogTable: workers of one run may begin late, end early and lag a little") {
   CHECK(complaint(kj::str("session started\n", aws(100, 100), aws(200, 200), "session started\n",
             aws(100, 390), aws(300, 380), "total step: 305, global_step: 500\n", aws(200, 490),
             "total step: 205, global_step: 500\n")) == "");
   CHECK(complaint(kj::str(aws(5, 20), aws(1, 1), aws(5, 19))) == "");
 }
 
-TEST_CASE("what chooses epochs or runs is refused where there are steps") {
+TEST_CASE("readLogTable: refuses options for epochs or runs if the log has steps") {
   TableOptions options;
   options.run = 1;
   CHECK(complaint(AWS, options) ==
@@ -89,7 +89,7 @@ TEST_CASE("what chooses epochs or runs is refused where there are steps") {
   CHECK(complaint(AWS, every) == "x.log has no step that is a multiple of 3.");
 }
 
-TEST_CASE("a log of nothing but speed lines has a table by workers") {
+TEST_CASE("readLogTable: a log with only speed lines has a table by workers") {
   kj::StringPtr log =
       "Node[0] Epoch[0] Batch [0-50]\tSpeed: 100.00 samples/sec\taccuracy=0.5\n"
       "Node[0] Epoch[0] Batch [50-100]\tSpeed: 200.00 samples/sec\taccuracy=0.75\n";
@@ -100,7 +100,7 @@ TEST_CASE("a log of nothing but speed lines has a table by workers") {
         "x.log has only speed lines: --every, --epochs, --run, --metric-names and --op max are for "
         "logs "
         "with lines per epoch or step.");
-  // One line of an epoch, and the table is one of epochs.
+  // With a single line about an epoch, the table is one of epochs.
   CHECK(csv(kj::str(log, "Node[0] Epoch[0] Time cost=2\n"))
             .startsWith("epoch,train-accuracy,valid-accuracy,time\n"));
 }

@@ -19,15 +19,15 @@ namespace {
 constexpr uint64_t LOG_BYTES_MAX = 1ull << 34;
 constexpr uint64_t EXPERIMENT_BYTES_MAX = 1 << 24;
 
-// Of a label made of settings. A sweep's folder has no longer name. Runs of different experiments
-// differ in dozens of settings.
+// The longest label made of settings. A sweep's folder has no longer name. Runs of different
+// experiments can differ in dozens of settings.
 constexpr size_t LABEL_BYTES_MAX = 180;
 
 kj::ArrayPtr<const EpochRecord> warmEpochs(const RunRecord& record) {
   auto epochs = record.epochRecords.asPtr();
   if (epochs.size() < 2) return epochs;
   size_t end = epochs.size();
-  // Whole epochs may differ by a step.
+  // Whole epochs may differ by one step.
   bool isShort = epochs[end - 1].images + record.globalBatchSize < epochs[end - 2].images;
   if (isShort && end > 2) --end;
   return epochs.slice(1, end);
@@ -37,7 +37,8 @@ uint64_t distance(uint64_t a, uint64_t b) {
   return a < b ? b - a : a - b;
 }
 
-// The one of `records` whose global step is nearest to `step`, if none is more than a tenth off.
+// Returns the one of `records` whose global step is nearest to `step`. Null if all are more than a
+// tenth off.
 template <typename Record>
 kj::Maybe<const Record&> nearestTo(uint64_t step, kj::ArrayPtr<const Record> records) {
   kj::Maybe<const Record&> best;
@@ -51,7 +52,7 @@ kj::Maybe<const Record&> nearestTo(uint64_t step, kj::ArrayPtr<const Record> rec
   return best;
 }
 
-// The last one in the job's count of updates.
+// Returns the record with the most updates of the job.
 kj::Maybe<const SpeedRecord&> lastOf(kj::ArrayPtr<const SpeedRecord> speeds) {
   kj::Maybe<const SpeedRecord&> last;
   uint64_t most = 0;
@@ -63,7 +64,7 @@ kj::Maybe<const SpeedRecord&> lastOf(kj::ArrayPtr<const SpeedRecord> speeds) {
   return last;
 }
 
-// Compares the figures of one row.
+// Compares the figures of one published row.
 class Row {
 public:
   Row(const ReportedRun& run, const PublishedFigures& published, kj::Vector<Comparison>& result)
@@ -78,7 +79,7 @@ public:
       speed = nearestTo(*step, record.speeds.asPtr());
     } else if (epochs.size() > 0 && record.state == RunRecord::FINISHED) {
       epoch = epochs.back();
-      // Where logs count steps, what is published of training is of a batch.
+      // If logs count steps, published figures of training are those of a batch.
       if (run.bySteps) speed = lastOf(record.speeds);
     }
   }
@@ -101,7 +102,7 @@ public:
   }
 
 private:
-  // A figure of training: of the logged step if the row is of one.
+  // Adds a figure of training. Uses the logged step if the row is about a step.
   template <typename OfEpoch, typename OfSpeed>
   void add(kj::StringPtr figure, kj::Maybe<double> value, uint decimals, OfEpoch&& ofEpoch,
       OfSpeed&& ofSpeed) {
@@ -141,11 +142,11 @@ private:
   kj::Maybe<const SpeedRecord&> speed;
 };
 
-// What the text of an experiment.toml says of the run.
+// Reads the text of an experiment.toml into the run.
 void readExperimentOf(ReportedRun& run, kj::StringPtr path, kj::String resolved) {
   run.resolved = kj::mv(resolved);
   configs::Diagnostics diagnostics;
-  // By itself, since a file of a run extends nothing: where its data lay is of no interest here.
+  // A run's file extends nothing. The path of its data does not matter here.
   auto loaded = readExperiment(configs::parse(path, run.resolved, diagnostics), diagnostics);
   if (diagnostics.count() > 0) {
     auto errors = diagnostics.format(path);
@@ -158,7 +159,8 @@ void readExperimentOf(ReportedRun& run, kj::StringPtr path, kj::String resolved)
   }
 }
 
-// Does what reads a part of the run's folder. If it throws, `what` is left out, and said to be.
+// Calls `read`, which reads a part of the run's folder. If it throws, adds a sentence that `what`
+// is left out.
 template <typename Func>
 void orLeaveOut(ReportedRun& run, kj::StringPtr what, Func&& read) {
   KJ_IF_MAYBE(e, kj::runCatchingExceptions(read)) {
@@ -177,7 +179,7 @@ Sweep readSweepIn(kj::StringPtr parent) {
   auto names = latestSweepIn(parent);
   if (names.size() == 0) return sweep;
   auto folder = kj::str(parent, "/", names[0]);
-  // A run that has not begun has no events: it did not finish.
+  // A run that has not begun has no events, and has not finished.
   kj::runCatchingExceptions([&]() { sweep.first = readRunRecord(folder); });
   sweep.first.folder = kj::mv(folder);
   for (auto& name: names) sweep.names.upsert(kj::mv(name), [](auto&, auto&&) {});
@@ -208,7 +210,7 @@ ReportedRun reportedRun(RunRecord record, kj::String label, kj::Maybe<kj::String
 
 void readLog(ReportedRun& run) {
   auto& record = run.record;
-  // Nothing is amiss where it ended before the first line that a table is made of.
+  // A run that ended before the first line of its table has no table. This is not an error.
   if (run.bySteps ? record.speeds.size() == 0 : record.epochRecords.size() == 0) return;
   auto path = RunFolder{kj::str(record.folder)}.log();
   orLeaveOut(run, "the table of the log is",

@@ -1,5 +1,5 @@
-// runner/tables/reported_run.h: all that tables and reports show of one run, and what was published
-// of it.
+// runner/tables/reported_run.h: everything that tables and reports show of one run, and the
+// published figures beside it.
 #pragma once
 
 #include <kj/array.h>
@@ -13,88 +13,92 @@
 
 namespace runner {
 
+// A run for tables and reports. reportedRun() and readReportedRun() fill in everything but the
+// settings, the table of the log, and the verdicts: see tellApart(), readLog() and judgeAll().
 struct ReportedRun {
   RunRecord record;
-  kj::String label;  // what tells it from the others
-  // In what its experiment differs from the others', once told apart.
+  kj::String label;  // distinguishes the run from the others
+  // The settings in which the runs differ. Empty before tellApart().
   struct Setting {
     kj::String key;
     kj::String value;
   };
   kj::Array<Setting> settings;
   kj::String resolved;           // the text of its experiment.toml; empty if there is none
-  bool bySteps = false;          // the style of its log tells steps, not epochs
-  kj::Maybe<LogTable> logTable;  // once read, of a log that makes a table
+  bool bySteps = false;          // the log counts steps, not epochs
+  kj::Maybe<LogTable> logTable;  // null before readLog(), or if the log makes no table
   kj::Maybe<Published> published;
   kj::Array<Expectation> expectations;
-  kj::Array<Verdict> verdicts;    // of a run that has finished, once judged
-  kj::Vector<kj::String> unread;  // what of its folder is left out and why, a sentence each
+  kj::Array<Verdict> verdicts;  // of a run that has finished; empty before it is judged
+  // which parts of its folder are left out and why, one sentence each
+  kj::Vector<kj::String> unread;
 };
 
-// Reads what the run in `folder` left, but for its log. Throws as readRunRecord() does. What the
-// folder's experiment.toml says of figures is `unread` if this program does not understand that
-// file any more.
+// Reads everything that the run in `folder` left, except its log. Throws as readRunRecord() does.
+// If this program no longer understands the folder's experiment.toml, adds that to `unread`.
 ReportedRun readReportedRun(kj::StringPtr folder, kj::StringPtr label);
 
-// The same of a run whose record is at hand; it may not have come so far as to leave a folder.
-// `resolved` is the text of its experiment; null means that of the folder. [expect] and [published]
-// may have changed since the run, because a run does not depend on them.
+// The same for a run whose record is in memory, and which may not have a folder yet. `resolved` is
+// the text of its experiment; null means that of the folder. [expect] and [published] may have
+// changed since the run, because a run does not depend on them.
 ReportedRun reportedRun(
     RunRecord record, kj::String label, kj::Maybe<kj::String> resolved = nullptr);
 
-// Reads the log of a run that is shown alone, of several no one shows it: its table, unless it has
-// none yet. A log that cannot be read, or makes no table, is `unread`.
+// Reads the table of the run's log, unless the run has one. Only a single run shows this table. If
+// the log cannot be read or makes no table, adds that to `unread`.
 void readLog(ReportedRun& run);
 
-// Gives the runs their settings, all the same keys, and their labels: `batch_size=128,momentum=0`
-// where the settings tell them apart and are few, else what they were called before. The settings
-// have the order of the first run's label, if that names them as the folder of a sweep's run does.
+// Sets the settings of the runs, with the same keys for all, and their labels. A label is
+// `batch_size=128,momentum=0` if the settings are few and distinguish the runs. Otherwise the label
+// stays. If the first run's label names the settings like a sweep's folder, they get the order of
+// that label.
 void tellApart(kj::ArrayPtr<ReportedRun> runs);
 
-// `batch_size=128,momentum=0`.
+// Returns the settings of a run: `batch_size=128,momentum=0`.
 kj::String settingsOf(const ReportedRun& run);
 
 // Whether the label of each run is its settings.
 bool areNamedBySettings(kj::ArrayPtr<const ReportedRun> runs);
 
-// Judges each run that has finished by its own expectations. The runs are those of one sweep in its
-// order: the first is the one that `within_of_first_run` means, unless there is only one.
+// Judges each run that has finished by its own expectations. The runs are those of one sweep, in
+// its order. `within_of_first_run` refers to the first of them, unless there is only one.
 void judgeAll(kj::ArrayPtr<ReportedRun> runs);
 
-// The same for runs from anywhere, in any order. `within_of_first_run` means the first run of the
-// sweep that began last in the folder around the run. It is not judged of a run that this sweep
-// does not have. Throws if the order of a sweep cannot be read.
+// The same for runs of any origin, in any order. `within_of_first_run` refers to the first run of
+// the sweep that began last in the folder around the run. It is not judged for a run that this
+// sweep does not have. Throws if the order of a sweep cannot be read.
 void judgeBySweeps(kj::ArrayPtr<ReportedRun> runs);
 
-// What was missed, a sentence each: "expectation missed: validation_accuracy of epoch 10 is 0.7912,
-// expected at least 0.82". Of several runs each says which.
+// Returns one sentence per missed expectation: "expectation missed: validation_accuracy of epoch 10
+// is 0.7912, expected at least 0.82". If there are several runs, each sentence names its run.
 kj::Array<kj::String> missedOf(kj::ArrayPtr<const ReportedRun> runs);
 
 // A published figure beside ours.
 struct Comparison {
   kj::StringPtr figure;    // "validation accuracy"
   kj::String at;           // "epoch 3", "step 1000", "the end"
-  kj::Maybe<uint> epoch;   // of our figure
-  uint64_t step = 0;       // update of the job at our figure; 0 where there is none
-  kj::Maybe<double> ours;  // null where the run has none
+  kj::Maybe<uint> epoch;   // the epoch of our figure
+  uint64_t step = 0;       // the job's update at our figure; 0 if there is none
+  kj::Maybe<double> ours;  // null if the run does not have the figure
   double published;
-  uint decimals;  // that are of use
+  uint decimals;  // how many to show
 };
 
-// All published figures of a run, in the order of the file. A figure of a step is compared with
-// ours of the nearest step that was logged, if that is not a tenth of the way off; one of the end
-// with our last, times and speeds of it with our mean over the warm epochs. A run that has not
-// finished has no figures of the end.
+// Returns all published figures of a run, in the order of the file, each beside ours. A figure of a
+// step is compared with the nearest step that was logged, if that is at most a tenth off. A figure
+// of the end is compared with our last one, and its times and speeds with our means over the warm
+// epochs. A run that has not finished has no figures of the end.
 kj::Array<Comparison> compare(const ReportedRun& run);
 
-// Means over the warm epochs: those after the first, which warms up, without a last one that was
-// cut short (`train.steps`, a run that ended early), which trained on fewer images than the one
-// before, by more than a step. Where none is left, over all after the first; of a single epoch its
-// own. Null without epochs.
+// Returns the mean time of an epoch, in seconds, and the mean speed. They are means over the warm
+// epochs: all but the first, which warms up, and a last one that was cut short. An epoch was cut
+// short (by `train.steps`, or because the run ended early) if it trained on fewer images than the
+// one before, by more than a step. If no epoch is left, the means are over all after the first. If
+// there is only one epoch, they are its own. Null without epochs.
 kj::Maybe<double> meanEpoch_s(const RunRecord& record);
 kj::Maybe<double> meanImages_per_s(const RunRecord& record);
 
-// Where the time of a step goes, in the mean over the same epochs; null without steps.
+// Returns where the time of a step goes, as means over the same epochs. Null without steps.
 kj::Maybe<VerbTimes> meanStep(const RunRecord& record);
 
 }  // namespace runner

@@ -13,7 +13,7 @@ namespace {
 
 using tests::contains;
 
-// Three epochs of 100 steps; the first takes 4 s, the others 2 s each, half of which is forward.
+// Three epochs of 100 steps. The first takes 4 s and the others 2 s each, half of which is forward.
 ReportedRun run() {
   auto epochs = kj::heapArray<EpochRecord>(3);
   for (uint i = 0; i < 3; i++) {
@@ -52,7 +52,7 @@ ReportedRun withPublished(PublishedFigures figures, bool bySteps = false) {
   return result;
 }
 
-// `figure@epoch/step: ours`, one a line.
+// Returns `figure@epoch/step: ours`, one per line.
 kj::String compared(const ReportedRun& run) {
   auto lines = KJ_MAP(each, compare(run)) {
     kj::String ours;
@@ -62,7 +62,7 @@ kj::String compared(const ReportedRun& run) {
   return kj::strArray(lines, "");
 }
 
-TEST_CASE("means leave out the first epoch, which warms up, unless it is the only one") {
+TEST_CASE("meanEpoch_s: leaves out the first epoch, which warms up, unless it is the only one") {
   auto all = run();
   CHECK(meanEpoch_s(all.record) == 2);
   CHECK(meanImages_per_s(all.record) == 500);
@@ -78,7 +78,7 @@ TEST_CASE("means leave out the first epoch, which warms up, unless it is the onl
   CHECK(meanStep(RunRecord()) == nullptr);
 }
 
-TEST_CASE("means leave out a last epoch that was cut short, unless nothing else is left") {
+TEST_CASE("meanEpoch_s: leaves out a last epoch that was cut short, unless no other is left") {
   auto all = run();
   auto& last = all.record.epochRecords[2];
   last.epoch_s = 1;
@@ -95,7 +95,7 @@ TEST_CASE("means leave out a last epoch that was cut short, unless nothing else 
 }
 
 TEST_CASE(
-    "compare: a run that has not finished has no figures of the end, but those of its epochs") {
+    "compare: a run that has not finished has no figures of the end, but has those of its epochs") {
   for (auto state:
       {RunRecord::FAILED, RunRecord::INTERRUPTED, RunRecord::STOPPED, RunRecord::UNFINISHED}) {
     PublishedFigures end;
@@ -142,7 +142,7 @@ TEST_CASE("compare: a figure of a step stands beside the nearest that was logged
         "validation accuracy of step 1000: \ntrain loss of step 1000: \n");
 }
 
-TEST_CASE("compare: at the end stand our last figures, of a batch where logs tell steps") {
+TEST_CASE("compare: at the end stand our last figures, of a batch if logs count steps") {
   PublishedFigures figures;
   figures.trainAccuracy = 0.9;
   figures.validationAccuracy = 0.9;
@@ -160,7 +160,7 @@ TEST_CASE("compare: at the end stand our last figures, of a batch where logs tel
   CHECK(compared(withPublished(copy(), true)).startsWith("train accuracy of the end: 0.50\n"));
 }
 
-TEST_CASE("judgeAll: runs that have finished are judged, a sweep's by its first too") {
+TEST_CASE("judgeAll: judges runs that have finished, and compares a sweep's with its first") {
   auto runs = kj::heapArrayBuilder<ReportedRun>(3);
   for (uint i = 0; i < 3; i++) {
     auto each = run();
@@ -188,7 +188,7 @@ TEST_CASE("judgeAll: runs that have finished are judged, a sweep's by its first 
         "first run's 0.1");
 }
 
-// A folder with this log, or without one.
+// Makes a folder with this log, or without one.
 kj::String folderWith(kj::StringPtr name, kj::Maybe<kj::StringPtr> log) {
   auto folder = kj::str(::getenv("TEST_TMPDIR"), "/", name);
   REQUIRE(::mkdir(folder.cStr(), 0777) == 0);
@@ -196,7 +196,7 @@ kj::String folderWith(kj::StringPtr name, kj::Maybe<kj::StringPtr> log) {
   return folder;
 }
 
-TEST_CASE("readLog: a log that is not there or makes no table is left out, and that is said") {
+TEST_CASE("readLog: reports a log that is missing or makes no table as left out") {
   auto missing = run();
   missing.record.folder = folderWith("missing", nullptr);
   readLog(missing);
@@ -218,8 +218,7 @@ TEST_CASE("readLog: a log that is not there or makes no table is left out, and t
   CHECK(good.unread.size() == 0);
 }
 
-TEST_CASE(
-    "readLog: a run that ended before a line of a table was due has none, and nothing is amiss") {
+TEST_CASE("readLog: a run that ended before its first table line has no table, and no error") {
   auto early = run();
   early.bySteps = true;
   early.record.speeds = nullptr;
@@ -229,7 +228,7 @@ TEST_CASE(
   CHECK(early.unread.size() == 0);
 }
 
-TEST_CASE("reportedRun: an experiment.toml that is no longer understood is said to be, and shown") {
+TEST_CASE("reportedRun: reports an experiment.toml that is no longer understood, and shows it") {
   auto folder = folderWith("old", nullptr);
   writeWhole(kj::str(folder, "/experiment.toml"), "name = \"x\"\nold_key = 1\n");
   RunRecord record;
@@ -265,7 +264,7 @@ TEST_CASE("tellApart: runs that differ in dozens of settings keep their names") 
   CHECK_FALSE(areNamedBySettings(runs));
 }
 
-TEST_CASE("tellApart: a sweep's runs have the order and the spelling of their folders") {
+TEST_CASE("tellApart: settings of a sweep's runs have the order and spelling of their folders") {
   auto runs = kj::heapArray<ReportedRun>(2);
   for (uint i = 0; i < 2; i++) {
     runs[i].label = kj::str("mnist/momentum=", i, ",batch_size=", 100 + i, "-1f00cafe");
@@ -276,7 +275,7 @@ TEST_CASE("tellApart: a sweep's runs have the order and the spelling of their fo
   CHECK(runs[1].label == "momentum=1,batch_size=101,seed=1");
 }
 
-TEST_CASE("tellApart: names stay where one run's experiment is not known") {
+TEST_CASE("tellApart: names stay if one run's experiment is not known") {
   auto runs = kj::heapArray<ReportedRun>(3);
   for (uint i = 0; i < 3; i++) {
     runs[i].label = kj::str("x/", i);

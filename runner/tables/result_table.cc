@@ -16,7 +16,7 @@ namespace {
 
 using Names = kj::ArrayPtr<const kj::String>;
 
-// The place of a line's metric among `metrics`. Null if it is none of them.
+// Returns the index of a line's metric among `metrics`, or null.
 kj::Maybe<size_t> placeOf(kj::ArrayPtr<const char> metric, Names metrics) {
   for (size_t i: kj::indices(metrics)) {
     if (isCalled(metric, metrics[i])) return i;
@@ -44,14 +44,14 @@ private:
   uint count = 0;
 };
 
-// Notes which of the wanted metrics a log has, and the names of the first few of all its metrics.
+// Notes which of the wanted metrics a log has, and the names of its first few metrics.
 class KnownMetrics {
 public:
   explicit KnownMetrics(Names wanted): wanted(wanted), isThere(kj::heapArray<bool>(wanted.size())) {
     for (auto& is: isThere) is = false;
   }
 
-  // The place of `metric` among the wanted ones, or null.
+  // Returns the index of `metric` among the wanted ones, or null.
   kj::Maybe<size_t> add(kj::ArrayPtr<const char> metric) {
     bool isNew = names.size() < NAMES_MAX;
     for (auto& name: names) isNew = isNew && name != metric;
@@ -61,8 +61,8 @@ public:
     return place;
   }
 
-  // Throws unless the log `file` has each of the wanted ones. `isDefault`: nobody asked for them,
-  // and a log without any metric will do.
+  // Throws unless the log `file` has each of the wanted metrics. With `isDefault`, nobody asked for
+  // them, and a log without any metric is accepted.
   void requireAll(kj::StringPtr file, bool isDefault) const {
     if (names.empty() && isDefault) return;
     for (size_t i: kj::indices(wanted)) {
@@ -76,7 +76,7 @@ public:
   }
 
 private:
-  static constexpr size_t NAMES_MAX = 10;  // as many as a message can tell
+  static constexpr size_t NAMES_MAX = 10;  // as many as fit into a message
 
   Names wanted;
   kj::Array<bool> isThere;
@@ -94,7 +94,7 @@ struct Epoch {
 
 using Epochs = kj::TreeMap<uint, Epoch>;
 
-// `epochs 1 to 5`, or which ones, if some between are missing.
+// Returns `epochs 1 to 5`, or a list if some in between are missing.
 kj::String describe(const Epochs& epochs) {
   constexpr size_t LISTED_MAX = 10;
   kj::Vector<uint> all;
@@ -105,7 +105,8 @@ kj::String describe(const Epochs& epochs) {
   return kj::str(whole ? "" : "some of the ", "epochs ", all.front(), " to ", all.back());
 }
 
-// Which of the wanted epochs the log `name` does not have, a sentence; empty if it has them all.
+// Returns one sentence with the wanted epochs that the log `name` does not have. Empty if it has
+// all.
 kj::String absentEpochs(const Epochs& epochs, kj::StringPtr name, kj::ArrayPtr<const uint> wanted) {
   kj::Vector<uint> absent;
   for (uint epoch: wanted) {

@@ -1,4 +1,4 @@
-// runner/tables/result_table.h: the table of a run, made of its log: text in, text out.
+// runner/tables/result_table.h: makes the table of a run from the text of its log.
 #pragma once
 
 #include <kj/array.h>
@@ -12,14 +12,14 @@ namespace runner {
 
 using kj::uint;
 
-// How the workers' figures of one epoch become one. The time is the mean in any case.
+// How the workers' figures of one epoch are combined. The time is always the mean.
 enum class Combine {
   MEAN,
-  // The greatest accuracy; a nan counts only where all workers have it.
+  // The greatest accuracy. A nan counts only if all workers have it.
   MAX
 };
 
-// What a metric was in one epoch, over all workers. A figure that the log does not have is null.
+// A metric in one epoch, over all workers. A figure that the log does not have is null.
 struct MetricFigures {
   kj::Maybe<double> train;
   kj::Maybe<double> validation;
@@ -30,75 +30,75 @@ struct ResultRow {
   // From 1: the log's number plus one.
   uint epoch;
 
-  // One for each of the table's metrics. Accuracies are 0 to 1.
+  // One per metric of the table. Accuracies are 0 to 1.
   kj::Array<MetricFigures> metrics;
 
   // Seconds of training. Null if the log does not have them.
   kj::Maybe<double> time_s;
 };
 
-// The epochs in rising order.
+// The epochs in ascending order.
 struct ResultTable {
   kj::Array<ResultRow> rows;
 
-  // Mean of the times of all epochs after the first one, those that make no row included. The first
-  // is left out, because it also pays for what happens once.
+  // The mean time of all epochs after the first, including those without a row. The first is left
+  // out because it includes costs that occur only once.
   kj::Maybe<double> laterEpochs_s;
 
-  // As TableOptions has them.
+  // As in TableOptions.
   kj::Array<kj::String> metrics = kj::arr(kj::str("accuracy"));
 
-  // Which of the wanted epochs the log does not have, a sentence; empty if it has them all.
+  // One sentence with the wanted epochs that the log does not have. Empty if it has all.
   kj::String absent;
 };
 
+// Which rows and columns of a log's table are wanted.
 struct TableOptions {
   Combine combine = Combine::MEAN;
 
-  // Which of the log's runs, from 1. Null: the log must hold one only.
+  // Which run of the log, from 1. Null: the log must hold only one.
   kj::Maybe<uint> run;
-  // What to do about a log with several runs where `run` is null. Empty: choose one with --run.
+  // The advice about a log with several runs if `run` is null. Empty: choose one with --run.
   kj::StringPtr otherRuns;
 
-  // Only epochs (from 1) that this divides. Not 0.
+  // Only epochs (from 1) that are multiples of this number. Not 0.
   uint every = 1;
 
-  // Only these epochs (from 1); empty: all. Those that the log does not have make no row.
+  // Only these epochs (from 1). Empty: all. Epochs that the log does not have make no row.
   kj::Array<uint> epochs;
 
-  // The metrics that have columns; capital and small letters count as the same. Empty: accuracy.
+  // The metrics that have columns. Upper and lower case count as the same. Empty: accuracy.
   kj::Array<kj::String> metrics;
 };
 
-// Makes the table of the log file `name` (used in messages), whose whole text is `log`, ours or
-// MXNet's of any period (see log_lines.h). Takes the epoch lines of the wanted metrics and the
-// times. The lines of all workers for one epoch are combined.
+// Makes the table of the log file `name` (used in messages), whose whole text is `log`. The log may
+// be ours or MXNet's of any period (see log_lines.h). Uses the epoch lines of the wanted metrics
+// and the times, and combines the lines of all workers for one epoch.
 //
-// A second run in the file begins where a node's epoch goes back, or says the same of the same
-// epoch again, or, among lines without `Node[r]`, where an epoch-0 line follows one of epoch 2 or
-// later. (Without nodes, runs of one or two epochs, one behind the other, look like workers of one
-// run.)
+// A second run begins if a node's epoch goes back, or if a node repeats a figure of the same epoch.
+// Among lines without `Node[r]`, it begins if a line of epoch 0 follows one of epoch 2 or later.
+// (Without nodes, short runs one after another look like workers of one run.)
 //
-// Throws FAILED if the log has no epoch lines, holds several runs and `options.run` is null (the
-// message has both lines of the first seam), or has fewer runs than `options.run`; if it has other
-// metrics and not one of the wanted ones, which the message names; and if no epoch is left to show.
-// A log of times alone has empty columns for accuracy.
+// Throws FAILED if the log has no epoch lines, or fewer runs than `options.run`. Throws if it holds
+// several runs and `options.run` is null; the message has both lines where they meet. Throws if it
+// has metrics, but not every wanted one; the message names them. Throws if no epoch is left to
+// show. A log with only times has empty columns for accuracy.
 ResultTable readResultTable(
     kj::ArrayPtr<const char> log, kj::StringPtr name, const TableOptions& options = {});
 
-// The same of the log's lines, as readLogLines() gives them.
+// The same for the lines that readLogLines() returns.
 ResultTable resultTable(
     kj::ArrayPtr<const LogLine> lines, kj::StringPtr name, const TableOptions& options);
 
-// The columns epoch, train-<metric> for each metric, valid-<metric> for each, and time; a figure
-// that is not there leaves its cell empty. In Markdown the rows are `| %2d | %f | %f | %.1f |`.
+// Returns the columns epoch, train-<metric> for each metric, valid-<metric> for each metric, and
+// time. Missing figures have empty cells. In Markdown the rows are `| %2d | %f | %f | %.1f |`.
 TextTable textOf(const ResultTable& table);
 
-// The table of `file` as MXNet's results page has it: `| epoch | train accuracy | valid accuracy
-// |`. Throws FAILED if it is not one by epochs.
+// Returns the table of `file` in the form of MXNet's results page: `| epoch | train accuracy |
+// valid accuracy |`. Throws FAILED if the table is not one by epochs.
 TextTable pageTable(const TextTable& table, kj::StringPtr file);
 
-// `Mean epoch time after the first epoch: 11.26 s`, or that there is none.
+// Returns `Mean epoch time after the first epoch: 11.26 s`, or a sentence that there is none.
 kj::String epochTimes(const ResultTable& table);
 
 kj::String formatTable(const ResultTable& table, TableFormat format);

@@ -13,7 +13,7 @@ kj::String markdown(kj::StringPtr log, const TableOptions& options = {}) {
   return formatTable(readResultTable(log.asArray(), "x.log", options), TableFormat::MARKDOWN);
 }
 
-// The rows alone.
+// Returns the rows alone.
 kj::String rows(kj::StringPtr log, const TableOptions& options = {}) {
   auto text = markdown(log, options);
   kj::StringPtr head =
@@ -22,7 +22,7 @@ kj::String rows(kj::StringPtr log, const TableOptions& options = {}) {
   return kj::str(text.slice(head.size()));
 }
 
-// What readResultTable() complains about, or an empty text.
+// Returns the message of readResultTable()'s exception, or an empty text.
 kj::String complaint(kj::StringPtr log, const TableOptions& options = {}) {
   KJ_IF_MAYBE(exception, kj::runCatchingExceptions([&]() { markdown(log, options); })) {
     return kj::str(exception->getDescription());
@@ -42,7 +42,7 @@ TableOptions onlyRun(uint run) {
   return options;
 }
 
-TEST_CASE("the workers of an epoch are averaged") {
+TEST_CASE("readResultTable: averages over the workers of an epoch") {
   CHECK(rows("Node[0] Epoch[0] Train-accuracy=0.345109\n"
              "Node[1] Epoch[0] Train-accuracy=0.344175\n"
              "Node[0] Epoch[0] Time cost=10.623\n"
@@ -52,7 +52,7 @@ TEST_CASE("the workers of an epoch are averaged") {
         "|  1 | 0.344642 | 0.495410 | 10.6 |\n");
 }
 
-TEST_CASE("max takes the greatest accuracies, but the mean of the times") {
+TEST_CASE("readResultTable: max takes the greatest accuracies, but the mean of the times") {
   auto log =
       "Epoch[9] Train-accuracy=0.25\nEpoch[9] Train-accuracy=nan\nEpoch[9] Validation-accuracy=-1\n"
       "Epoch[9] Time cost=1\nEpoch[9] Time cost=3\n"_kj;
@@ -60,13 +60,13 @@ TEST_CASE("max takes the greatest accuracies, but the mean of the times") {
   CHECK(rows(log) == "| 10 | nan | -1.000000 | 2.0 |\n");
 }
 
-TEST_CASE("epochs are sorted, and what an epoch lacks is an empty cell") {
+TEST_CASE("readResultTable: sorts epochs, and missing figures have empty cells") {
   CHECK(rows("Epoch[11] Validation-accuracy=0.75\nEpoch[1] Time cost=2\n"
              "Epoch[2] Train-accuracy=0.5\nEpoch[2] Train-cross-entropy=1.5\n") ==
         "|  2 |  |  | 2.0 |\n|  3 | 0.500000 |  |  |\n| 12 |  | 0.750000 |  |\n");
 }
 
-TEST_CASE("every N and a list of epochs choose rows") {
+TEST_CASE("readResultTable: `every` and a list of epochs choose rows") {
   auto log =
       "Epoch[0] Time cost=1\nEpoch[1] Time cost=2\nEpoch[2] Time cost=3\nEpoch[3] Time cost=4\n"_kj;
   TableOptions every;
@@ -79,7 +79,7 @@ TEST_CASE("every N and a list of epochs choose rows") {
         "x.log has no epoch 7: it has epochs 1 to 4.");
 }
 
-TEST_CASE("a table without rows is an error, which says which epochs there are") {
+TEST_CASE("readResultTable: a table without rows is an error that names the epochs of the log") {
   auto log = "Epoch[0] Time cost=1\nEpoch[1] Time cost=2\nEpoch[2] Time cost=3\n"_kj;
   TableOptions list;
   list.epochs = kj::heapArray<uint>({9, 20});
@@ -102,7 +102,7 @@ TableOptions withMetrics(std::initializer_list<kj::StringPtr> names) {
   return options;
 }
 
-TEST_CASE("each wanted metric has two columns, all of training first") {
+TEST_CASE("readResultTable: each wanted metric has two columns, all of training first") {
   auto log =
       "Epoch[0] Train-accuracy=0.5\nEpoch[0] Train-ce=1.5\nEpoch[0] Time cost=2\n"
       "Epoch[0] Validation-accuracy=0.75\nEpoch[0] Validation-ce=1e32\n"_kj;
@@ -112,7 +112,7 @@ TEST_CASE("each wanted metric has two columns, all of training first") {
         "|  1 | 0.500000 | 1.500000 | 0.750000 | 1e32 | 2.0 |\n");
 }
 
-TEST_CASE("capital and small letters of a metric are the same") {
+TEST_CASE("readResultTable: upper and lower case of a metric are the same") {
   CHECK(rows("Epoch[0] Train-Accuracy=0.5\nEpoch[0] Validation-Accuracy=0.75\n") ==
         "|  1 | 0.500000 | 0.750000 |  |\n");
   CHECK(markdown("Epoch[0] Train-ce=0.5\n", withMetrics({"CE"})) ==
@@ -120,7 +120,7 @@ TEST_CASE("capital and small letters of a metric are the same") {
         "|  1 | 0.500000 |  |  |\n");
 }
 
-TEST_CASE("a node's epoch that goes back begins a second run, for the other nodes too") {
+TEST_CASE("readResultTable: a node's epoch that goes back begins a second run for all nodes") {
   auto log =
       "Node[0] Epoch[0] Train-accuracy=0.1\n"
       "Node[1] Epoch[0] Train-accuracy=0.3\n"
@@ -138,7 +138,9 @@ TEST_CASE("a node's epoch that goes back begins a second run, for the other node
   CHECK(complaint(log, onlyRun(0)) == "x.log holds 2 runs: there is no run 0; runs count from 1.");
 }
 
-TEST_CASE("a node's second figure of the same epoch begins a second run, however short the runs") {
+TEST_CASE(
+    "readResultTable: a repeated figure of a node begins a second run, however short the runs "
+    "are") {
   auto log =
       "Node[0] Epoch[0] Train-accuracy=0.1\n"
       "Node[0] Epoch[0] Train-top-k=0.3\n"
@@ -154,12 +156,13 @@ TEST_CASE("a node's second figure of the same epoch begins a second run, however
   CHECK(rows(log, onlyRun(2)) == "|  1 | 0.600000 | 0.600000 |  |\n");
 }
 
-TEST_CASE("a node far behind the others is no second run") {
+TEST_CASE("readResultTable: a node far behind the others does not begin a second run") {
   CHECK(rows("Node[0] Epoch[0] Time cost=1\nNode[0] Epoch[5] Time cost=1\nNode[1] Epoch[0] Time "
              "cost=3\n") == "|  1 |  |  | 2.0 |\n|  6 |  |  | 1.0 |\n");
 }
 
-TEST_CASE("without nodes, epoch 0 after epoch 1 is another worker, after epoch 2 another run") {
+TEST_CASE(
+    "readResultTable: without nodes, epoch 0 after 1 is another worker, and after 2 another run") {
   CHECK(rows("Epoch[0] Time cost=1\nEpoch[1] Time cost=2\nEpoch[0] Time cost=3\n") ==
         "|  1 |  |  | 2.0 |\n|  2 |  |  | 2.0 |\n");
   auto log =
@@ -171,38 +174,38 @@ TEST_CASE("without nodes, epoch 0 after epoch 1 is another worker, after epoch 2
   CHECK(rows(log, onlyRun(2)) == "|  1 |  |  | 4.0 |\n|  2 |  |  | 4.0 |\n");
 }
 
-TEST_CASE("a log without the wanted metric is refused, and the message names those it has") {
+TEST_CASE("readResultTable: refuses a log without the wanted metric, and names those that it has") {
   auto log = "Epoch[0] Train-top_k=0.5\nEpoch[0] Validation-ce=1\nEpoch[1] Train-top_k=0.6\n"_kj;
   CHECK(complaint(log) ==
         "x.log has no metric accuracy. It has top_k, ce: choose with --metric-names top_k,ce.");
   CHECK(complaint(log, withMetrics({"ce", "F1"})) ==
         "x.log has no metric F1. It has top_k, ce: choose with --metric-names top_k,ce.");
   CHECK(complaint(kj::str(log, "Epoch[1] Validation-accuracy=0.5\n")) == "");
-  // Times alone are a table, unless somebody asks for more.
+  // A log with only times has a table, unless the user asks for a metric.
   CHECK(complaint("Epoch[0] Time cost=1\n") == "");
   CHECK(complaint("Epoch[0] Time cost=1\n", withMetrics({"accuracy"})) ==
         "x.log has no metric accuracy: its epoch lines have only times.");
 }
 
-TEST_CASE("speed lines make neither rows nor runs") {
+TEST_CASE("readResultTable: speed lines make neither rows nor runs") {
   CHECK(rows("Node[0] Epoch[3] Batch [50]\tSpeed: 9.00 samples/sec\tTrain-accuracy=0.5\n"
              "Node[0] Epoch[0] Time cost=1\n") == "|  1 |  |  | 1.0 |\n");
 }
 
-TEST_CASE("a log without epoch lines has no table") {
+TEST_CASE("readResultTable: refuses a log without epoch lines") {
   CHECK(complaint("").startsWith("no epoch lines found in x.log: "));
   CHECK(complaint("Epoch[0] Batch [5]\tSpeed: 9.00 samples/sec\n")
             .startsWith("no epoch lines found"));
 }
 
-TEST_CASE("what the program writes becomes its table") {
+TEST_CASE("readResultTable: makes a table from the lines that the program writes") {
   auto log = kj::str(logPrefix(kj::UNIX_EPOCH, 0), trainLine(0, "accuracy", 0.5), '\n',
       logPrefix(kj::UNIX_EPOCH, 0), timeLine(0, 12.34), '\n', logPrefix(kj::UNIX_EPOCH, 0),
       validationLine(0, "accuracy", 0.75), '\n');
   CHECK(rows(log) == "|  1 | 0.500000 | 0.750000 | 12.3 |\n");
 }
 
-TEST_CASE("the formats without lines and with commas") {
+TEST_CASE("formatTable: writes the formats without lines and with commas") {
   auto table = readResultTable(
       "Epoch[0] Train-accuracy=0.5\nEpoch[1] Validation-accuracy=1\nEpoch[1] Time cost=2\n"_kj
           .asArray(),
@@ -213,7 +216,7 @@ TEST_CASE("the formats without lines and with commas") {
         "epoch,train-accuracy,valid-accuracy,time\n1,0.500000,,\n2,,1.000000,2.0\n");
 }
 
-TEST_CASE("the mean epoch time is that of all epochs after the first") {
+TEST_CASE("epochTimes: the mean epoch time is that of all epochs after the first") {
   auto log =
       "Node[0] Epoch[0] Time cost=50\nNode[0] Epoch[1] Time cost=10\n"
       "Node[1] Epoch[1] Time cost=14\nNode[0] Epoch[2] Time cost=11.5\n"_kj;
@@ -228,7 +231,7 @@ TEST_CASE("the mean epoch time is that of all epochs after the first") {
         "Mean epoch time after the first epoch: none is known");
 }
 
-TEST_CASE("the results page has no times, no hyphens and no padding") {
+TEST_CASE("pageTable: has no times, no hyphens and no padding") {
   kj::StringPtr log = "Epoch[0] Train-accuracy=0.5\nEpoch[0] Time cost=2\n";
   auto table = pageTable(textOf(readResultTable(log.asArray(), "x.log")), "x.log");
   CHECK(formatTable(table, TableFormat::MARKDOWN) ==

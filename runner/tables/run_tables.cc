@@ -17,7 +17,7 @@ kj::String machineOf(const RunRecord& record) {
       record.instructionSet, '\0', record.version);
 }
 
-// The cells of a row with the run in front, if there are several runs.
+// Returns the cells of a row. If there are several runs, the run's label comes first.
 kj::Array<kj::String> labelled(Runs runs, kj::StringPtr label, kj::Array<kj::String> cells) {
   if (runs.size() == 1) return cells;
   kj::Vector<kj::String> row;
@@ -31,7 +31,7 @@ kj::Array<kj::String> cells(Cells&&... texts) {
   return kj::arr(kj::str(kj::fwd<Cells>(texts))...);
 }
 
-// Empty where it is not known.
+// Returns a rate, or an empty text for null.
 kj::String rateCell(kj::Maybe<double> images_per_s) {
   KJ_IF_MAYBE(rate, images_per_s) return rateText(*rate);
   return nullptr;
@@ -100,7 +100,7 @@ Met metOf(const ReportedRun& run) {
 }
 
 TextTable resultsTable(Runs runs, uint decimals) {
-  // Two runs may have the same settings.
+  // Two runs may have the same settings. Then labels are needed.
   if (areNamedBySettings(runs)) return resultsTable(runs, decimals, nullptr);
   auto labels = KJ_MAP(run, runs)->kj::StringPtr {
     return run.label;
@@ -109,7 +109,7 @@ TextTable resultsTable(Runs runs, uint decimals) {
 }
 
 TextTable resultsTable(Runs runs, uint decimals, kj::ArrayPtr<const kj::StringPtr> names) {
-  // The columns of a sweep do not depend on how its runs ended.
+  // The columns of a sweep must not depend on how its runs ended.
   bool judged = false;
   for (auto& run: runs) judged = judged || run.expectations.size() > 0 || run.verdicts.size() > 0;
   auto row = [&](kj::StringPtr name, auto&& setting, kj::Array<kj::String> figures,

@@ -1,4 +1,4 @@
-// runner/tables/run_tables.h: the tables of runs that files and reports show.
+// runner/tables/run_tables.h: the tables of runs in files and reports.
 #pragma once
 
 #include "runner/tables/reported_run.h"
@@ -6,34 +6,35 @@
 
 namespace runner {
 
-// Of a table by steps, where people look at it; table.md and table.csv have all.
+// How many rows people see of a table by steps. table.md and table.csv have all rows.
 constexpr uint STEP_ROWS_MAX = 20;
 
-// One row a run: what tells it from the others, last figures, mean time of an epoch, state, and, if
-// any was expected, what was met. `decimals` are those of accuracies and losses.
+// Returns a table with one row per run: its distinguishing settings, last figures, mean time of an
+// epoch, state, and met expectations, if there are any. `decimals` are those of accuracies and
+// losses.
 TextTable resultsTable(kj::ArrayPtr<const ReportedRun> runs, uint decimals);
-// The same with a column `run` of these names; without it if there are none.
+// The same with a column `run` with these names. Without names, it has no such column.
 TextTable resultsTable(
     kj::ArrayPtr<const ReportedRun> runs, uint decimals, kj::ArrayPtr<const kj::StringPtr> names);
 
-// | epoch | … one row an epoch, over all workers.
+// Returns the columns epoch, …: one row per epoch, over all workers.
 TextTable epochsTable(const RunRecord& record);
 
-// | epoch | global step | loss | accuracy | of the validations.
+// Returns the validations: | epoch | global step | loss | accuracy |
 TextTable validationsTable(const RunRecord& record);
 
-// "The last validation is over 6 views of each image, those before are over 1."; empty unless its
-// figures are not like those above them.
+// Returns "The last validation is over 6 views of each image, those before are over 1." Empty if
+// all validations have the same number of views.
 kj::String viewsNote(const RunRecord& record);
 
-// | run | at | figure | ours | published | difference | of all runs; the first column only if there
-// are several. No rows if nothing was published.
+// Returns the published figures beside ours: | run | at | figure | ours | published | difference |.
+// The first column is there only if there are several runs. No rows if nothing was published.
 TextTable publishedTable(kj::ArrayPtr<const ReportedRun> runs);
 
-// Where a step's time goes, in ms, and what travels.
+// Returns where a step's time goes, in ms, and the traffic of a step.
 TextTable stepTimesTable(kj::ArrayPtr<const ReportedRun> runs);
 
-// CPU, cores, memory, instruction set and version: one row for all runs if they agree.
+// Returns CPU, cores, memory, instruction set and version. One row for all runs if they agree.
 TextTable machineTable(kj::ArrayPtr<const ReportedRun> runs);
 
 // | run | weights sha256 | experiment sha256 |
@@ -42,13 +43,13 @@ TextTable weightsTable(kj::ArrayPtr<const ReportedRun> runs);
 // "finished", "failed", "interrupted", "stopped", "running", "unfinished".
 kj::StringPtr stateWord(RunRecord::State state);
 
-// Where the published figures of the runs are from: each source once.
+// Returns the sources of the published figures of the runs, each once.
 kj::Array<kj::StringPtr> sourcesOf(kj::ArrayPtr<const ReportedRun> runs);
 
-// The last validation accuracy; null if there is none.
+// Returns the last validation accuracy, or null.
 kj::Maybe<double> finalAccuracy(const RunRecord& record);
 
-// How many expectations of the run were met, of how many.
+// How many expectations of the run were met, out of how many.
 struct Met {
   uint met = 0;
   uint all = 0;

@@ -11,7 +11,7 @@ namespace {
 using tests::contains;
 
 TEST_CASE(
-    "resultsTable: what runs were set to has columns, in place of names where it tells them") {
+    "resultsTable: settings have columns, and replace the names if they distinguish the runs") {
   auto runs = kj::heapArray<ReportedRun>(2);
   runs[0] = testRun("a", 0.9);
   runs[1] = testRun("b", 0.8);
@@ -23,7 +23,7 @@ TEST_CASE(
   CHECK(table.startsWith("seed,epochs done,train-accuracy,"));
   CHECK(contains(table, "\n2,1,0.2,0.8,"));
 
-  // Without it in one, or twice the same, names are needed.
+  // If one run lacks its experiment, or two are equal, the names are needed.
   runs[1].resolved = kj::str(runs[0].resolved);
   runs[1].label = kj::str("b");
   runs[0].label = kj::str("a");
@@ -31,12 +31,12 @@ TEST_CASE(
   CHECK(formatTable(resultsTable(runs, 1), TableFormat::CSV).startsWith("run,epochs done,"));
 }
 
-TEST_CASE("validationsTable: one row a validated epoch") {
+TEST_CASE("validationsTable: one row per validated epoch") {
   CHECK(formatTable(validationsTable(testRun("x/1", 0.9).record), TableFormat::CSV) ==
         "epoch,global step,validation loss,validation accuracy\n1,20,0.7500,0.9000\n");
 }
 
-TEST_CASE("machineTable: one row if all runs were on one machine, else one each") {
+TEST_CASE("machineTable: one row if all runs were on one machine, else one row per run") {
   auto runs = kj::heapArrayBuilder<ReportedRun>(2);
   runs.add(testRun("a", 0.9));
   runs.add(testRun("b", 0.9));
@@ -47,7 +47,7 @@ TEST_CASE("machineTable: one row if all runs were on one machine, else one each"
   CHECK(machineTable(all).rows.size() == 2);
 }
 
-TEST_CASE("stepTimesTable: the five verbs in ms a step, and the traffic") {
+TEST_CASE("stepTimesTable: has the five verbs in ms per step, and the traffic") {
   auto one = kj::arr(testRun("x/1", 0.9));
   CHECK(formatTable(stepTimesTable(one), TableFormat::CSV) ==
         "read,forward,backward,push,pull,ms a step,pushed,pulled,a step and worker\n"

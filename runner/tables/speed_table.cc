@@ -10,7 +10,7 @@
 namespace runner {
 
 SpeedTable speedTable(kj::ArrayPtr<const LogLine> lines) {
-  // Behind every rank: a rank has at most nine digits.
+  // Sorts after every rank, because a rank has at most nine digits.
   constexpr uint NO_RANK = kj::maxValue;
   kj::TreeMap<uint, SpeedRow> rows;
   SpeedTable table;
@@ -24,7 +24,7 @@ SpeedTable speedTable(kj::ArrayPtr<const LogLine> lines) {
       return kj::TreeMap<uint, SpeedRow>::Entry{
           line.rank.orDefault(NO_RANK), {line.rank, 0, line.value, line.value, 0}};
     });
-    row.mean += line.value;  // the sum, until all have come
+    row.mean += line.value;  // the sum until all lines are read
     row.least = kj::min(row.least, line.value);
     row.most = kj::max(row.most, line.value);
     row.count++;

@@ -1,5 +1,5 @@
-// runner/tables/speed_table.h: how fast each worker was: the table of a log that has only speed
-// lines.
+// runner/tables/speed_table.h: the table of a log that has only speed lines: how fast each worker
+// was.
 #pragma once
 
 #include <kj/array.h>
@@ -12,7 +12,7 @@ namespace runner {
 
 // The speed lines of one worker, in images/s.
 struct SpeedRow {
-  kj::Maybe<uint> rank;  // null: of all lines without `Node[r]`
+  kj::Maybe<uint> rank;  // null for all lines without `Node[r]`
   double mean = 0;
   double least = 0;
   double most = 0;
@@ -20,18 +20,18 @@ struct SpeedRow {
 };
 
 struct SpeedTable {
-  // By rank; lines without a rank come last.
+  // Sorted by rank. Lines without a rank come last.
   kj::Array<SpeedRow> rows;
 
-  // Lines whose speed is infinite or nan: MXNet writes `inf` where no time has passed. They are in
-  // no row.
+  // How many lines have an infinite speed or nan. MXNet writes `inf` if no time has passed. These
+  // lines are in no row.
   uint64_t withoutSpeed = 0;
 };
 
-// Makes the table of the speed lines among `lines`. Each line counts the same.
+// Makes the table of the speed lines among `lines`. Each line has the same weight.
 SpeedTable speedTable(kj::ArrayPtr<const LogLine> lines);
 
-// The columns worker (`all` without a rank), images/s, minimum, maximum and count.
+// Returns the columns worker (`all` without a rank), images/s, minimum, maximum and count.
 TextTable textOf(const SpeedTable& table);
 
 }  // namespace runner

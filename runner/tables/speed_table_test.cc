@@ -9,7 +9,7 @@ kj::String csv(kj::StringPtr log) {
   return formatTable(textOf(speedTable(readLogLines(log.asArray()))), TableFormat::CSV);
 }
 
-TEST_CASE("speedTable: each worker has the mean, the ends and the number of its speeds") {
+TEST_CASE("speedTable: each worker has the mean, minimum, maximum and number of its speeds") {
   CHECK(csv("Node[1] Epoch[0] Batch [50]\tSpeed: 300.00 samples/sec\n"
             "Node[0] Epoch[0] Batch [50]\tSpeed: 100.00 samples/sec\tTrain-accuracy=0.5\n"
             "Node[0] Epoch[0] Batch [50-100]\tSpeed: 250.00 samples/sec\taccuracy=0.5\n"
@@ -20,7 +20,7 @@ TEST_CASE("speedTable: each worker has the mean, the ends and the number of its 
         "all,175.98,175.98,175.98,1\n");
 }
 
-TEST_CASE("speedTable: infinite speeds are counted, and are in no mean") {
+TEST_CASE("speedTable: counts infinite speeds, and leaves them out of the means") {
   kj::StringPtr log =
       "Epoch[0] Batch [5]\tSpeed: inf samples/sec\n"
       "Epoch[0] Batch [10]\tSpeed: 4.00 samples/sec\n";

@@ -10,7 +10,7 @@
 namespace runner {
 namespace {
 
-// Makes rows of lines, in their order.
+// Makes the rows from the lines, in order.
 class Rows {
 public:
   void add(const StepLine& line) {
@@ -32,24 +32,24 @@ public:
   kj::Array<StepRow> finish() { return rows.releaseAsArray(); }
 
 private:
-  // A worker's line before.
+  // The worker's line before.
   struct Last {
     uint step;
     double moment_s;
   };
 
   struct Epoch {
-    uint64_t begin;  // steps of the epochs before
+    uint64_t begin;  // how many steps the epochs before have
     uint batches;
   };
 
   kj::Vector<StepRow> rows;
   kj::HashMap<uint, Last> lasts;
   kj::HashMap<uint, Epoch> epochs;
-  kj::Vector<size_t> ends;  // places of schlag's end rows
-  size_t costs = 0;         // how many of them have theirs
+  kj::Vector<size_t> ends;  // indices of schlag's end rows
+  size_t costs = 0;         // how many of them have their cost
 
-  // A test accuracy opens a row, and the final costs that follow fill the rows in order: those of
+  // A test accuracy begins a row. The final costs after it fill the rows in order, because those of
   // several workers may be mixed.
   void addSchlagEnd(const StepLine& line) {
     bool opens = line.accuracy != nullptr;
@@ -64,12 +64,13 @@ private:
     }
   }
 
-  // Epochs need not all have the same number of batches.
+  // Epochs may have different numbers of batches.
   uint64_t schlagStep(const StepLine& line) {
     KJ_IF_MAYBE(epoch, epochs.find(line.epoch)) {
       return epoch->begin + line.batch;
     }
-    // As if all had as many as this one, where the file does not show the one before.
+    // If the file does not have the epoch before, assumes that all epochs have as many batches as
+    // this one.
     uint64_t begin = uint64_t(kj::max(line.epoch, 1u) - 1) * line.epochBatches;
     if (line.epoch > 1) {
       KJ_IF_MAYBE(before, epochs.find(line.epoch - 1)) {
@@ -95,7 +96,7 @@ private:
   }
 };
 
-// Those of the rows that `keep` takes, and those of the end.
+// Returns the rows that `keep` accepts, and the rows of the end.
 StepTable filtered(const StepTable& table, kj::FunctionParam<bool(const StepRow&)> keep) {
   kj::Vector<StepRow> rows;
   for (auto& row: table.rows) {
@@ -147,7 +148,7 @@ StepTable thinned(const StepTable& table, uint rowsMax) {
   size_t shown = kj::min(steps, size_t(rowsMax));
   size_t i = 0, taken = 0;
   return filtered(table, [&](const StepRow&) {
-    // Row `taken` of those that are shown: 0 is the first, `shown` - 1 the last.
+    // Row number `taken` of the `shown` rows: 0 is the first, `shown` - 1 the last.
     size_t place = shown > 1 ? taken * (steps - 1) / (shown - 1) : 0;
     bool keeps = i++ == place && taken < shown;
     taken += keeps;

@@ -11,7 +11,7 @@ StepTable read(kj::StringPtr log) {
   return stepTable(readStepLines(log.asArray()));
 }
 
-// The rows alone, as CSV.
+// Returns the rows alone, as CSV.
 kj::String rows(const StepTable& table) {
   auto text = formatTable(textOf(table), TableFormat::CSV);
   kj::StringPtr head = "step,global step,loss,accuracy,s/batch\n";
@@ -29,7 +29,7 @@ TEST_CASE("tf_replica: the time of a batch is that since the same worker's line 
         "1,0,,,\n1,1,,,\n3,4,,,0.500000\n2,5,,,1.000000\n1,0,,,\n,6,1234.56,,\n");
 }
 
-TEST_CASE("tf_aws: a row a line, in the order of the file") {
+TEST_CASE("tf_aws: has one row per line, in the order of the file") {
   CHECK(rows(read("session started\n"
                   "After 100 training steps (95 global steps), loss on training batch is 2.3, "
                   "accuracy is 0.1. (0.02 sec/batch)\n"
@@ -38,7 +38,7 @@ TEST_CASE("tf_aws: a row a line, in the order of the file") {
         "100,95,2.3,0.1,0.020000\n100,97,,0.92,\n2005,2000,,,\n");
 }
 
-TEST_CASE("schlag: steps are counted over epochs of different lengths") {
+TEST_CASE("schlag: counts steps over epochs of different lengths") {
   CHECK(rows(read("Step: 9,  Epoch:  1,  Batch:   3 of   3,  Cost: 2.5,  AvgTime: 1ms\n"
                   "Step: 10,  Epoch:  2,  Batch:   4 of   4,  Cost: 2.4,  AvgTime: 1ms\n"
                   "Step: 11,  Epoch:  1,  Batch:   3 of   3,  Cost: 2.3,  AvgTime: 1ms\n"
@@ -54,7 +54,7 @@ TEST_CASE("schlag: accuracy and cost of each worker's end make a row") {
                   "Final Cost: 1.8\n")) == ",,1.5,0.42,\n,,1.6,0.43,\n,,1.7,0.44,\n,,1.8,,\n");
 }
 
-TEST_CASE("a table is thinned evenly, and keeps its first row, its last and its end") {
+TEST_CASE("thinned: keeps evenly spaced rows, with the first, the last and those of the end") {
   kj::Vector<kj::String> lines;
   for (uint step = 1; step <= 45; step++) {
     lines.add(kj::str("1.00: Worker 0: training step ", step, " done (global step: ", step, ")\n"));

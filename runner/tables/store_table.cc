@@ -8,7 +8,7 @@ namespace runner {
 
 namespace {
 
-// Beyond so many updates, pushes are told together.
+// Pushes with more missed updates are counted together.
 constexpr size_t STALENESS_MAX = 8;
 
 // The traffic of several links.
@@ -55,7 +55,7 @@ kj::String stalenessOf(const CountedRecord& counted) {
   return kj::strArray(parts, ", ");
 }
 
-// One role's cells, but for reconnects: what it has not is empty.
+// Returns one role's cells, except for reconnects. Figures that the role does not have are empty.
 kj::Vector<kj::String> row(kj::String role, const Sum& sum, kj::Maybe<const WaitRecord&> wait,
     kj::Maybe<const CountedRecord&> counted) {
   kj::Vector<kj::String> cells;
@@ -90,7 +90,7 @@ kj::Maybe<const Record&> findIn(const kj::Array<Record>& records, Condition&& is
   return nullptr;
 }
 
-// The links of one role; null if nothing goes by them.
+// Returns the sum over the links of one role. Null if they have no traffic.
 template <typename Condition>
 kj::Maybe<Sum> sumOf(const RunRecord& record, Condition&& isOfRole) {
   Sum sum;

@@ -1,4 +1,4 @@
-// runner/tables/store_table.h: what went through the parameter server of a run, role by role.
+// runner/tables/store_table.h: the traffic of a run's parameter server, role by role.
 #pragma once
 
 #include "runner/logs/run_record.h"
@@ -6,18 +6,18 @@
 
 namespace runner {
 
-// A row for each worker, of all its traffic since the run began and how long its steps waited, and
-// one for each server (or worker that holds a shard), of the traffic of all workers with it and, of
-// a server, what it has counted. No rows where nothing went to a server.
+// Returns one row per worker, with all its traffic since the run began and how long its steps
+// waited. One row per server (or per worker that holds a shard) has the traffic of all workers with
+// it, and for a server its counts. No rows if nothing went to a server.
 //
-// Calls and their round trips are those of pushes: of a call over a connection, waiting for other
-// workers included, or of a slice through shared memory. `max queue` is the most payload of pushes
-// that waited at one worker for one server. `reconnects` is there where a connection was made anew.
-// `staleness` says how many pushes were applied so many updates after those that they were computed
-// on: `0: 10, 2: 3`.
+// Calls and their round trips are those of pushes. A round trip is that of a call over a
+// connection, including the wait for other workers, or that of a slice through shared memory. `max
+// queue` is the largest payload of pushes that waited at one worker for one server. The column
+// `reconnects` is there if a connection was made anew. `staleness` is a histogram of applied pushes
+// by the number of updates since the values that they were computed on: `0: 10, 2: 3`.
 TextTable storeTable(const RunRecord& record);
 
-// The columns to keep where a terminal has no room for all of them, the most important one first.
+// The columns to keep if a terminal has no room for all of them, the most important one first.
 constexpr kj::StringPtr IMPORTANT_STORE_COLUMNS[] = {"role"_kj, "wait ms/step"_kj,
     "round trip ms"_kj, "max round trip ms"_kj, "pushed"_kj, "pulled"_kj, "transport"_kj,
     "dropped"_kj, "reconnects"_kj};

@@ -25,7 +25,7 @@ RunRecord twoWorkers() {
   return record;
 }
 
-TEST_CASE("storeTable: a worker's row is over its servers, a server's over its workers") {
+TEST_CASE("storeTable: a worker's row is over its servers, and a server's over its workers") {
   CHECK(formatTable(storeTable(twoWorkers()), TableFormat::MARKDOWN) ==
         "| role | transport | calls | pushed | pulled | round trip ms | max round trip ms | max "
         "queue | wait ms/step | pushes | dropped | staleness |\n"
@@ -37,7 +37,7 @@ TEST_CASE("storeTable: a worker's row is over its servers, a server's over its w
         "| 1 | 0: 7, 2: 3, 8 and more: 3 |\n");
 }
 
-TEST_CASE("storeTable: reconnects have a column where there were some") {
+TEST_CASE("storeTable: has a column for reconnects if there were some") {
   auto record = twoWorkers();
   record.links[1].reconnects = 2;
   auto table = storeTable(record);
@@ -49,7 +49,8 @@ TEST_CASE("storeTable: reconnects have a column where there were some") {
   for (auto& row: table.rows) CHECK(row.size() == table.header.size());
 }
 
-TEST_CASE("storeTable: where workers hold the shards, those have rows; own shards are no traffic") {
+TEST_CASE(
+    "storeTable: workers that hold shards have rows, and a worker's own shard is not traffic") {
   auto record = twoWorkers();
   record.servers = 0;
   record.counted = nullptr;
@@ -61,7 +62,7 @@ TEST_CASE("storeTable: where workers hold the shards, those have rows; own shard
   CHECK(table.rows[1][0] == "shard of worker 1");
 }
 
-TEST_CASE("storeTable: a run without servers has none") {
+TEST_CASE("storeTable: a run without servers has no rows") {
   RunRecord record;
   record.workers = 1;
   CHECK(storeTable(record).rows.size() == 0);

@@ -13,10 +13,10 @@ namespace {
 
 using Runs = kj::ArrayPtr<const ReportedRun>;
 
-// Decimals of accuracies and losses of several runs: in files as the classic lines have them.
+// Decimals of accuracies and losses of several runs. In files they are as in the classic lines.
 constexpr uint DECIMALS = 6, TERMINAL_DECIMALS = 4;
 
-// What a single run's log shows. Null if it has none, or if there are several runs.
+// Returns the table of a single run's log. Null if it has none, or if there are several runs.
 kj::Maybe<TextTable> logTableOf(Runs runs, uint stepRowsMax) {
   if (runs.size() != 1) return nullptr;
   KJ_IF_MAYBE(table, runs[0].logTable) {
@@ -35,13 +35,13 @@ kj::Maybe<TextTable> logTableOf(Runs runs, uint stepRowsMax) {
 constexpr kj::StringPtr IMPORTANT_PUBLISHED_COLUMNS[] = {
     "run"_kj, "figure"_kj, "ours"_kj, "published"_kj};
 
-// How tables and the lines between them are written.
+// How tables, and the lines between them, are written.
 class Form {
 public:
   Form() = default;
   explicit Form(uint columns): columns(columns) {}
 
-  // `important` as fittedTable() takes it.
+  // `important` is as for fittedTable().
   kj::String table(const TextTable& table, kj::ArrayPtr<const kj::StringPtr> important) const {
     KJ_IF_MAYBE(c, columns) {
       auto foot = table.foot.size() == 0 ? kj::str() : kj::str("\n", line(table.foot));
@@ -55,7 +55,7 @@ public:
   }
 
 private:
-  kj::Maybe<uint> columns;  // of the terminal; null: the form is Markdown
+  kj::Maybe<uint> columns;  // of the terminal; null for Markdown
 };
 
 kj::String reasonsOf(Runs runs, const Form& form) {
@@ -69,7 +69,7 @@ kj::String reasonsOf(Runs runs, const Form& form) {
   return lines.empty() ? kj::str() : kj::str("\n", kj::strArray(lines, ""));
 }
 
-// What the imports of the runs' data sets left out: each sentence once.
+// Returns what the imports of the runs' data sets left out, each sentence once.
 kj::String leftOutOf(Runs runs, const Form& form) {
   kj::HashSet<kj::String> known;
   kj::Vector<kj::String> lines;
@@ -84,7 +84,7 @@ kj::String leftOutOf(Runs runs, const Form& form) {
   return kj::str("\n", form.line("The import of the data set:"), "\n", kj::strArray(lines, ""));
 }
 
-// `results`, and below it what else there is to say of the runs.
+// Returns `results`, followed by notes, reasons, published figures and the traffic of the store.
 kj::String pageOf(Runs runs, kj::String results, const Form& form) {
   kj::Vector<kj::String> parts;
   parts.add(kj::mv(results));
@@ -115,8 +115,8 @@ constexpr kj::StringPtr IMPORTANT_RESULT_COLUMNS[] = {"valid-accuracy"_kj, "stat
     "expected"_kj, "epochs done"_kj, "mode"_kj, "batch_size"_kj, "learning_rate"_kj, "workers"_kj,
     "train-accuracy"_kj, "s/epoch"_kj, "images/s"_kj};
 
-// resultsTable() for a terminal. However narrow that is, the labels tell the runs apart. What they
-// say has columns too where all results have.
+// Returns resultsTable() for a terminal. The labels always distinguish the runs, however narrow the
+// terminal is. Settings that the labels name have columns only if all results have room.
 kj::String resultsForTerminal(Runs runs, uint columns) {
   auto labels = KJ_MAP(run, runs)->kj::StringPtr {
     return run.label;

@@ -22,7 +22,7 @@ constexpr kj::StringPtr CLASSIC =
     "| --- | --- | --- | --- |\n"
     "|  1 | 0.250000 | 0.900000 | 2.0 |\n"_kj;
 
-TEST_CASE("tableMarkdown: a single run has the classic table, then what was published") {
+TEST_CASE("tableMarkdown: a single run has the classic table, then the published figures") {
   auto one = kj::arr(testRun("x/1", 0.9));
   CHECK(tableMarkdown(one) == CLASSIC);
   CHECK(tableCsv(one) == "epoch,train-accuracy,valid-accuracy,time\n1,0.250000,0.900000,2.0\n");
@@ -36,7 +36,7 @@ TEST_CASE("tableMarkdown: a single run has the classic table, then what was publ
                                   "|\n"));
 }
 
-TEST_CASE("tableMarkdown: a last validation over more views than those before is told") {
+TEST_CASE("tableMarkdown: says if the last validation has more views than those before") {
   auto one = kj::arr(testRun("x/1", 0.9));
   auto epochs = kj::heapArray<EpochRecord>(2);
   for (auto& epoch: epochs) epoch.validationViews = 1;
@@ -49,7 +49,7 @@ TEST_CASE("tableMarkdown: a last validation over more views than those before is
   CHECK(tableMarkdown(one) == CLASSIC);
 }
 
-TEST_CASE("tableMarkdown: several runs have a row each, and failures their reason") {
+TEST_CASE("tableMarkdown: several runs have one row each, and failures their reason") {
   auto runs = kj::heapArrayBuilder<ReportedRun>(2);
   runs.add(testRun("lr=0.1", 0.9));
   auto failed = testRun("lr=9", 0.1);
@@ -70,7 +70,7 @@ TEST_CASE("tableMarkdown: several runs have a row each, and failures their reaso
       "\n- lr=9 failed: the loss is nan\n");
 }
 
-TEST_CASE("tableMarkdown: a table by steps may be thinned, without one a run has its state") {
+TEST_CASE("tableMarkdown: thins a table by steps, and a run without a table has its state") {
   auto one = kj::arr(testRun("x/1", 0.9));
   auto rows = kj::heapArray<StepRow>(100);
   for (uint i = 0; i < 100; i++) rows[i].step = i + 1;
@@ -106,7 +106,7 @@ TEST_CASE("tableCsv: a run that failed before its first line has the columns of 
   CHECK(tableCsv(one) == "step,global step,loss,accuracy,s/batch\n");
 }
 
-// Two runs with an expectation; `states` are how they ended.
+// Two runs with an expectation. `first` and `second` are how they ended.
 kj::Array<ReportedRun> sweepOf(RunRecord::State first, RunRecord::State second) {
   auto runs = kj::heapArray<ReportedRun>(2);
   for (size_t i: kj::indices(runs)) {
@@ -133,7 +133,7 @@ TEST_CASE("tableCsv: the columns of a sweep are the same if one of its runs fail
   CHECK(header(sweepOf(RunRecord::FAILED, RunRecord::FAILED)) == expected);
 }
 
-TEST_CASE("tableForTerminal: the runs of a sweep have their labels and results, aligned") {
+TEST_CASE("tableForTerminal: shows labels and results of the runs of a sweep, aligned") {
   auto runs = sweepOf(RunRecord::FINISHED, RunRecord::FAILED);
   runs[1].record.reason = kj::str("worker 1 closed its connection; its log has the last words");
   CHECK(tableForTerminal(runs, 60) ==
@@ -143,11 +143,11 @@ TEST_CASE("tableForTerminal: the runs of a sweep have their labels and results, 
         "\n"
         "- seed=2 failed: worker 1 closed its connection; its log has\n"
         "  the last words\n");
-  // A wide terminal has the settings as well.
+  // A wide terminal shows the settings as well.
   CHECK(tableForTerminal(runs, 200).startsWith("run     seed  epochs done  "));
 }
 
-TEST_CASE("tableForTerminal: of runs of many settings the names and the results come first") {
+TEST_CASE("tableForTerminal: for runs with many settings, names and results come first") {
   auto runs = sweepOf(RunRecord::FINISHED, RunRecord::FINISHED);
   for (size_t i: kj::indices(runs)) {
     kj::String text = kj::str("[train]\n");
@@ -165,7 +165,7 @@ TEST_CASE("tableForTerminal: of runs of many settings the names and the results 
   CHECK(tableMarkdown(runs).startsWith("| run | setting_0 | setting_1 |"));
 }
 
-TEST_CASE("tableForTerminal: a single run has its epochs, and of its store what fits") {
+TEST_CASE("tableForTerminal: a single run has its epochs, and as much of its store as fits") {
   auto one = kj::arr(testRun("x/1", 0.9));
   auto& record = one[0].record;
   record.workers = 1;

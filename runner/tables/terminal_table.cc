@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint GAP = 2;
 
-// `table` with cells as they are shown: without spaces that align them, and without control
+// Returns `table` with cells as they are shown: without spaces for alignment, and without control
 // characters, which would break the lines.
 TextTable cleaned(const TextTable& table) {
   auto clean = [](const kj::Array<kj::String>& cells) {
@@ -40,7 +40,7 @@ bool isEmpty(const TextTable& table, size_t column) {
   return table.rows.size() > 0;
 }
 
-// The table's columns that are not empty, the most important one first.
+// Returns the table's columns that are not empty, the most important one first.
 kj::Array<size_t> byImportance(
     const TextTable& table, kj::ArrayPtr<const kj::StringPtr> important) {
   kj::Vector<size_t> order;
@@ -64,15 +64,16 @@ kj::Array<size_t> byImportance(
   return order.releaseAsArray();
 }
 
-// The columns of the terminal that a column of the table takes.
+// Returns how many columns of the terminal a column of the table takes.
 uint widthOf(const TextTable& table, size_t column) {
   uint width = columnsOf(table.header[column]);
   for (auto& row: table.rows) width = kj::max(width, columnsOf(row[column]));
   return width;
 }
 
-// The widths of the columns that are shown; 0 of the others. A wider terminal shows the same
-// columns and more: they are taken in one order up to the first that has no room.
+// Returns the widths of the columns that are shown, and 0 for the others. Columns are taken in one
+// order, up to the first one without room. A wider terminal therefore shows the same columns and
+// more.
 kj::Array<uint> widthsOf(
     const TextTable& table, kj::ArrayPtr<const size_t> byImportance, uint columns) {
   auto widths = kj::heapArray<uint>(table.header.size());
@@ -80,7 +81,8 @@ kj::Array<uint> widthsOf(
   uint used = 0;
   for (size_t column: byImportance) {
     uint width = widthOf(table, column);
-    // The first column is shown whatever it takes. It leaves room for figures beside it.
+    // The first column is always shown. It takes at most half of the terminal, so that there is
+    // room for figures.
     if (used == 0) width = kj::min(width, kj::max(1u, columns / 2));
     uint gap = used == 0 ? 0 : GAP;
     if (used + gap + width > columns) break;
@@ -90,7 +92,7 @@ kj::Array<uint> widthsOf(
   return widths;
 }
 
-// Shortens the names in a column to `columns`, each in its own way.
+// Shortens the names in a column to `columns`, so that different names stay different.
 void shortenNames(TextTable& table, size_t column, uint columns) {
   auto names = KJ_MAP(row, table.rows)->kj::StringPtr {
     return row[column];
@@ -103,7 +105,7 @@ void shortenNames(TextTable& table, size_t column, uint columns) {
 kj::String lineOf(kj::ArrayPtr<const kj::String> cells, kj::ArrayPtr<const uint> widths,
     kj::ArrayPtr<const bool> ofNumbers) {
   kj::Vector<char> line;
-  uint pending = 0;  // spaces before the next text; those at the line's end are never written
+  uint pending = 0;  // spaces before the next text; spaces at the end of a line are never written
   for (size_t i: kj::indices(cells)) {
     if (widths[i] == 0) continue;
     auto& text = cells[i];

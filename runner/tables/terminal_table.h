@@ -1,4 +1,4 @@
-// runner/tables/terminal_table.h: tables for people at a terminal: aligned columns, as many as fit.
+// runner/tables/terminal_table.h: aligns tables for a terminal, with as many columns as fit.
 #pragma once
 
 #include <kj/string.h>
@@ -9,12 +9,12 @@ namespace runner {
 
 using kj::uint;
 
-// `table` in aligned columns with two spaces between them and a newline after each line. No line
-// takes more than `columns`. Columns whose cells are all empty are left out. The others are taken
-// in the order of their importance up to the first for which there is no room, so a wider terminal
-// shows the columns of a narrower one and more: first those that `important` names, in its order,
-// then all others in the table's. The most important column is always there. It takes half of the
-// terminal at most: longer cells are shortenedNames().
+// Returns `table` in aligned columns with two spaces between them and a newline after each line. No
+// line takes more than `columns`. Columns whose cells are all empty are left out. The others are
+// taken by importance, up to the first one without room: first those in `important`, in its order,
+// then all others in the table's. A wider terminal therefore shows the columns of a narrower one
+// and more. The most important column is always there, and takes at most half of the terminal:
+// longer cells are shortenedNames().
 kj::String fittedTable(
     const TextTable& table, kj::ArrayPtr<const kj::StringPtr> important, uint columns);
 

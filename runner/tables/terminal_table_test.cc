@@ -24,24 +24,25 @@ TextTable table() {
   return {cells({"role", "transport", "calls", "dropped", "wait"}), kj::mv(rows), nullptr};
 }
 
-TEST_CASE("fittedTable: columns are aligned, numbers at the right, and empty columns left out") {
+TEST_CASE("fittedTable: aligns columns, numbers at the right, and leaves out empty columns") {
   CHECK(fittedTable(table(), nullptr, 80) ==
         "role       transport  calls  wait\n"
         "worker 0   tcp            5  1.50\n"
         "server 10  tcp, unix   1234  0.25\n");
 }
 
-TEST_CASE("fittedTable: the important columns stay, in the order of the table") {
+TEST_CASE("fittedTable: keeps the important columns, in the order of the table") {
   kj::StringPtr important[] = {"role"_kj, "wait"_kj};
   CHECK(fittedTable(table(), important, 20) ==
         "role       wait\n"
         "worker 0   1.50\n"
         "server 10  0.25\n");
-  // `transport` has no room. `calls` would have, but would go again where `transport` has.
+  // `transport` has no room here. `calls` would have room, but would disappear at the width at
+  // which `transport` fits.
   CHECK(fittedTable(table(), important, 25) == fittedTable(table(), important, 20));
 }
 
-// The titles of the columns that a terminal of so many columns shows.
+// Returns the titles of the columns that a terminal of this width shows.
 kj::Vector<kj::String> titlesAt(uint columns) {
   kj::StringPtr important[] = {"transport"_kj, "role"_kj};
   auto text = fittedTable(table(), important, columns);
@@ -66,7 +67,7 @@ TEST_CASE("fittedTable: a wider terminal shows the columns of a narrower one, an
   CHECK(titlesAt(60).size() == 4);
 }
 
-TEST_CASE("fittedTable: names that are shortened stay different") {
+TEST_CASE("fittedTable: shortened names stay different") {
   auto rows = kj::heapArray<kj::Array<kj::String>>(2);
   rows[0] = cells({"rate=0.1,seed=1,momentum=0.9", "0.5"});
   rows[1] = cells({"rate=0.1,seed=2,momentum=0.9", "0.6"});
@@ -93,7 +94,7 @@ TEST_CASE("fittedTable: a table without rows has its header") {
   CHECK(fittedTable(empty, nullptr, 80) == "epoch  time\n");
 }
 
-TEST_CASE("fittedTable: wide characters are aligned") {
+TEST_CASE("fittedTable: aligns wide characters") {
   TextTable wide{cells({"name", "n"}), nullptr, nullptr};
   wide.rows = kj::heapArray<kj::Array<kj::String>>(2);
   wide.rows[0] = cells({"学習率", "1"});

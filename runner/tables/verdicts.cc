@@ -10,7 +10,7 @@ namespace runner {
 
 namespace {
 
-// In at most six decimals, as the classic lines have them.
+// Returns `value` with at most six decimals, as the classic lines have them.
 kj::String shortest(double value) {
   auto text = figureText(value, 6);
   size_t end = text.size();
@@ -20,7 +20,7 @@ kj::String shortest(double value) {
   return kj::heapString(text.slice(0, end));
 }
 
-// The same, but with all digits where six decimals could hide a miss by `excess`.
+// The same, but with all digits if six decimals could hide a miss by `excess`.
 kj::String shortest(double value, double excess) {
   constexpr double HIDDEN = 2e-6;
   return excess > 0 && excess < HIDDEN ? kj::str(value) : shortest(value);
@@ -38,7 +38,7 @@ kj::Maybe<const EpochRecord&> findEpoch(const RunRecord& run, kj::Maybe<uint> wa
   return epochs.back();
 }
 
-// Null where the run did not find it.
+// Returns the figure of an epoch. Null if the run does not have it.
 kj::Maybe<double> figureOf(const EpochRecord& epoch, ExpectedFigure::Kind kind) {
   bool trained = epoch.images > 0;
   switch (kind) {
@@ -74,7 +74,7 @@ public:
 
   void judge(kj::Maybe<const RunRecord&> first) {
     KJ_IF_MAYBE(v, value) {
-      // A nan meets nothing.
+      // A nan meets no bound.
       KJ_IF_MAYBE(bound, expectation.atLeast) {
         add(*bound - *v, kj::str("at least ", *bound));
       }
@@ -95,7 +95,8 @@ public:
   }
 
 private:
-  // `excess`: by how much the figure lies outside of the bound; met if that is not above 0.
+  // `excess` is the distance of the figure beyond the bound. The bound is met if this is not above
+  // 0.
   void add(double excess, kj::StringPtr expected) {
     bool met = excess <= 0;
     verdicts.add(Verdict{met, kj::str(subject, " is ", shortest(KJ_ASSERT_NONNULL(value), excess),

@@ -1,4 +1,4 @@
-// runner/tables/verdicts.h: whether a run reached what its [expect] asks for.
+// runner/tables/verdicts.h: judges whether a run met its [expect].
 #pragma once
 
 #include <kj/array.h>
@@ -16,10 +16,10 @@ struct Verdict {
   kj::String sentence;
 };
 
-// Judges a run that has ended, bound by bound. `first` is the first run of its sweep. What is
-// expected of the distance to it is not judged where there is none, nor of `first` itself, the run
-// with the same folder, and is missed where that has not finished. A figure that the run does not
-// have is missed.
+// Judges a run that has ended, one verdict per bound. `first` is the first run of its sweep. A
+// bound on the distance to it is not judged if `first` is null, or for the run itself (the run with
+// the same folder). That bound is missed if `first` has not finished. A bound on a figure that the
+// run does not have is missed.
 kj::Array<Verdict> judge(kj::ArrayPtr<const Expectation> expectations, const RunRecord& run,
     kj::Maybe<const RunRecord&> first = nullptr);
 

@@ -8,7 +8,7 @@
 namespace runner {
 namespace {
 
-// Two epochs of validation accuracy `first` and `second`.
+// Two epochs with the validation accuracies `first` and `second`.
 RunRecord run(double first, double second) {
   auto epochs = kj::heapArray<EpochRecord>(2);
   for (uint i = 0; i < 2; i++) {
@@ -24,7 +24,7 @@ RunRecord run(double first, double second) {
   return record;
 }
 
-// The verdicts on a run, a `+` or `-` before each.
+// Returns the verdicts on a run, each after a `+` or `-`.
 kj::String judged(
     kj::StringPtr text, const RunRecord& record, kj::Maybe<const RunRecord&> firstRun = nullptr) {
   configs::Diagnostics diagnostics;
@@ -38,7 +38,7 @@ kj::String judged(
   return kj::strArray(lines, "");
 }
 
-TEST_CASE("judge: bounds hold for the last epoch, or for the one that is named") {
+TEST_CASE("judge: bounds hold for the last epoch, or for the epoch that they name") {
   auto record = run(0.7912, 0.85);
   CHECK(judged("validation_accuracy = { at_least = 0.82 }", record) ==
         "+ validation_accuracy of epoch 2 is 0.85, as expected at least 0.82\n");
@@ -49,7 +49,7 @@ TEST_CASE("judge: bounds hold for the last epoch, or for the one that is named")
         "- train_loss of epoch 2 is 0.5, expected at most 0.4\n");
 }
 
-TEST_CASE("judge: a figure that is not there or no number is missed") {
+TEST_CASE("judge: a figure that is missing or not a number is missed") {
   CHECK(judged("validation_accuracy = { epoch = 3, at_least = 0 }", run(0, 0)) ==
         "- validation_accuracy of epoch 3 is expected, but the run does not have it\n");
   CHECK(judged("validation_loss = { at_most = 1 }", run(0, 0)) ==
@@ -83,7 +83,7 @@ TEST_CASE("judge: distances are those to epoch 1, and to the same epoch of the f
   CHECK(judged(NEAR_RUN, run(0.2, 0.9), first) ==
         "- validation_accuracy of epoch 2 is 0.9, expected within 0.01 of the first run's, which "
         "did not finish\n");
-  // Without a sweep, and of the first run itself, it says nothing.
+  // Without a sweep, and for the first run itself, this expectation has no verdict.
   CHECK(judged(NEAR_RUN, run(0.1, 0.88)) == "");
   CHECK(judged(NEAR_RUN, first, first) == "");
 }

@@ -8,6 +8,7 @@ namespace runner {
 
 using kj::uint;
 
+// How a table is written.
 enum class TableFormat {
   MARKDOWN,
   // Columns with tabs between them.
