@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
-# What unit_test adds by itself.
+# Deps that unit_test adds by itself.
 GIVEN = frozenset({"//tests:doctest_main"})
 CHECKED = ("module", "unit_test", "cc_binary", "cc_library")
 
@@ -93,7 +93,7 @@ def findings(files):
         given = GIVEN if target.kind == "unit_test" else frozenset()
         yield from differences(target, target.deps, own, own, owners, targets, given)
         if target.test:
-            # A test has the module and its deps without listing them.
+            # A test has the module and the module's deps without listing them.
             deps = target.labels("test_deps") or []
             given = GIVEN | {target.label, *target.deps}
             yield from differences(target, deps, {target.test}, own, owners, targets, given)
@@ -111,7 +111,7 @@ def differences(target, deps, sources, own, owners, targets, given):
             yield (Path(path), 1, f"{header} is not in the deps of {target.label}",
                    f"add {' or '.join(sorted(labels))} in {build}")
     for label in deps:
-        # What has no header, or shares one, is there to be linked.
+        # A dep without a header, or with a shared one, is only linked.
         hdrs = set(targets[label].hdrs or []) if label in targets else set()
         if hdrs and not hdrs & own and label not in needed:
             yield (build, target.line, f"{target.label} includes nothing of {label}",

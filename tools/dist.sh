@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Packs programs so that they run where nothing is installed but glibc:
+# Packs programs so that they run on a machine that has only glibc:
 # tools/dist.sh OUT.tar.gz PROGRAM… -- FILE…
-# In the tar, under runner/: the programs without symbols; in lib/ every shared library that they
-# need here, but for glibc's; each FILE at its path. Programs find lib/ by their own DT_RPATH:
-# tools/bazel/portable.bzl. NVIDIA's libraries are opened at run time, and are not in it.
+# The tar holds, under runner/, the programs without symbols, and each FILE at its path. lib/ has
+# every shared library that the programs need here, except those of glibc. Programs find lib/ by
+# their own DT_RPATH: tools/bazel/portable.bzl. The tar does not hold NVIDIA's libraries, which are
+# opened at run time.
 set -euo pipefail
 out=$(realpath -m "$1")
 shift
@@ -27,9 +28,9 @@ for program in "${programs[@]}"; do
   strip -o "$root/$(basename "$program")" "$program"
 done
 
-# glibc is the system's: the loader, and what must be of the same release.
+# The loader and the libraries of its release must be those of the system.
 glibc='ld-linux-.*|lib(c|m|dl|pthread|rt|resolv|util|anl|mvec|nsl|nss_.*)'
-# Lines of ldd: NAME => PATH (ADDRESS).
+# ldd prints lines NAME => PATH (ADDRESS).
 libraries=$(ldd "${programs[@]}" | sed -nE 's/^\s*(\S+) => (.*)$/\1 \2/p' | sort -u -k1,1)
 while read -r name path _; do
   [[ $name =~ ^($glibc)\.so\.[0-9]+$ ]] && continue

@@ -12,7 +12,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-# Training records of the data sets whose size is known.
+# How many training records the data sets of known size have.
 TRAINING_RECORDS = {"mnist": 60000, "fashion_mnist": 60000, "cifar10": 50000}
 
 

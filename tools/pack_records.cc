@@ -1,4 +1,5 @@
-// tools/pack_records.cc: raw archives or a folder of images to record databases, outside the cache.
+// tools/pack_records.cc: makes record databases from raw archives or a folder of images, outside of
+// the cache.
 #include <kj/debug.h>
 #include <kj/main.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// tools/parse_log.cc: prints tables from logs of every style; makes those of the results page.
+// tools/parse_log.cc: prints tables from logs of every style, and makes those of the results page.
 
 #include <kj/debug.h>
 #include <kj/exception.h>
@@ -18,8 +18,8 @@ namespace {
 
 using kj::uint;
 
-// A day's log of 100 workers that each write a line a second has 0.9 GB; what is larger was given
-// by mistake.
+// A day's log of 100 workers that each write one line per second has 0.9 GB. A larger file was
+// given by mistake.
 constexpr uint64_t LOG_BYTES_MAX = 1ull << 30;
 
 constexpr kj::StringPtr DESCRIPTION =
@@ -62,7 +62,7 @@ constexpr kj::StringPtr DESCRIPTION =
     "Exit code: 0, 1 if --check finds a table that is out of date, or 2 if the command or a file "
     "is wrong.\n"_kj;
 
-// --columns=page: the form of MXNet's results page.
+// The value of --columns for the form of MXNet's results page.
 constexpr kj::StringPtr PAGE = "page"_kj;
 
 // The option that may have several words.
@@ -100,7 +100,7 @@ kj::MainBuilder::Validity choose(const Word<T> (&words)[n], kj::StringPtr given,
   return kj::str("`", given, "` is none of: ", kj::strArray(known, ", "));
 }
 
-// A whole number from 1 to 999,999,999.
+// Reads an integer from 1 to 999,999,999.
 kj::Maybe<uint> readCount(kj::StringPtr text) {
   if (text.size() < 1 || text.size() > 9) return nullptr;
   uint count = 0;
@@ -195,7 +195,7 @@ private:
     return validity;
   }
 
-  // The words between the commas.
+  // Returns the words between the commas.
   static kj::Array<kj::String> split(kj::StringPtr list) {
     kj::Vector<kj::String> words;
     for (size_t begin = 0; begin <= list.size();) {
@@ -247,7 +247,7 @@ private:
     return true;
   }
 
-  // Says what of a log's table is not there.
+  // Prints which parts of a log's table are missing.
   void tellMissing(const runner::LogTable& table, kj::StringPtr name) {
     KJ_SWITCH_ONEOF(table) {
       KJ_CASE_ONEOF(epochs, runner::ResultTable) {
@@ -264,7 +264,7 @@ private:
     }
   }
 
-  // The table of the log of `name` as it is printed.
+  // Returns the table of the log of `name` as it is printed.
   runner::TextTable tableOf(kj::StringPtr log, kj::StringPtr name) {
     auto table = runner::readLogTable(log, name, options);
     tellMissing(table, name);
@@ -319,7 +319,7 @@ private:
     commandLine.endWith(wrong ? runner::RUN_FAILED : runner::OK);
   }
 
-  // The last name after --metric-names may have been meant as FILE: only a file that is there ends
+  // The last name after --metric-names may have been meant as FILE. Only a file that exists ends
   // the names.
   kj::String mistakenForMetric() const {
     if (options.metrics.size() < 2) return kj::str();
@@ -327,7 +327,7 @@ private:
     return kj::str("; there is no file `", last, "`, so it counts as one of --metric-names");
   }
 
-  // Prints the tables of all files that are right, and says what is wrong with the others.
+  // Prints the tables of all files that can be read, and the errors of the others.
   Validity print() {
     KJ_IF_MAYBE(path, page) return makeResultsPage(*path);
     if (pageAction == PageAction::CHECK) return kj::str("--check belongs to --update");
@@ -352,7 +352,8 @@ private:
         wrong = true;
       }
     }
-    // The names also where one of several files is all that could be read: it must be told which.
+    // If there were several files, the names are printed even if only one could be read, to say
+    // which one.
     kj::String text;
     auto failure = kj::runCatchingExceptions([&]() {
       text = files.size() > 1     ? runner::formatTables(tables, format)
@@ -368,8 +369,8 @@ private:
   }
 };
 
-// The words of the command line with the names of --metric-names in one of them, between commas:
-// MXNet's tool takes `--metric-names accuracy top_k_accuracy_5`.
+// Returns the words of the command line with the names of --metric-names joined by commas into one
+// word. MXNet's tool takes `--metric-names accuracy top_k_accuracy_5`.
 kj::Array<kj::String> joinedMetricNames(kj::ArrayPtr<char* const> words) {
   kj::Vector<kj::String> joined;
   for (size_t i = 0; i < words.size();) {

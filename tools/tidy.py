@@ -47,7 +47,7 @@ def outside_cuda(path):
     return cxx(path) and "cuda" not in path.parts and path.suffix != ".cu"
 
 
-# A guard of a header is no choice.
+# The guard of a header is allowed.
 CONDITION = r"^\s*#\s*(if|ifdef|elif|ifndef(?!\s+\w+_H_?\s*$))\b"
 
 RULES = [
@@ -104,7 +104,7 @@ class Tidy:
                 self.find(path, 1, f"a file called `{word}`", "name it after what is in it")
 
     def check_lines(self, path, text, lines):
-        # Lines of a raw string are somebody's exact output.
+        # Lines of a raw string may be exact output of another program.
         ours = blanked(RAW_STRING, text).split("\n") if cxx(path) else lines
         golden = path.suffix == ".expected"
         for number, line in enumerate(lines, 1):
@@ -157,7 +157,8 @@ class Tidy:
         relative = str(path.relative_to(build.parent))
         if f'"{relative}"' in text:
             return True
-        # module(name = "x") compiles x.h, x.cc and x_test.cc, unit_test(name = "x_test") x_test.cc.
+        # module(name = "x") compiles x.h, x.cc and x_test.cc. unit_test(name = "x_test") compiles
+        # x_test.cc.
         stem = path.stem
         return build.parent == path.parent and any(
             f'name = "{name}"' in text for name in (stem, stem.removesuffix("_test")))

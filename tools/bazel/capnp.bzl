@@ -41,8 +41,8 @@ def capnp_cc_library(name, srcs, imports = [], deps = [], **kwargs):
         name = name,
         srcs = [name + "_cc"],
         hdrs = [name + "_h"],
-        # An import of "/y/b.capnp" becomes #include <y/b.capnp.h>: so the root must be on the
-        # list of include folders.
+        # An import of "/y/b.capnp" becomes #include <y/b.capnp.h>. The root must therefore be on
+        # the list of include folders.
         strip_include_prefix = "/",
         deps = deps + ["@capnp"],
         **kwargs

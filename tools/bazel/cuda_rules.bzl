@@ -2,10 +2,11 @@
 
 load("@local_cuda//:defs.bzl", "CUDA_FOUND", "CUDA_HOME", "NVCC_BUILD")
 
-# Hopper's own code, and an intermediate one that drivers compile for what comes after it.
+# Code for Hopper, and intermediate code that drivers compile for later GPUs.
 _ARCHITECTURE = "-gencode=arch=compute_90,code=[sm_90,compute_90]"
 
-# Keeps what nvcc says; shows it if it fails, and otherwise what is no figure of a kernel.
+# Keeps the output of nvcc. Shows all of it if nvcc fails, and otherwise the lines that are not
+# figures of a kernel.
 _NVCC = """
 nvcc=$1 log=$2
 shift 2
@@ -32,7 +33,7 @@ def _nvcc_impl(ctx):
         args = ctx.actions.args()
         args.add_all([CUDA_HOME + "/bin/nvcc", log])
         args.add_all(["-c", "-std=c++20", "-O2", _ARCHITECTURE, "-Xptxas=-v"])
-        # As the host's own code: see .bazelrc.
+        # The same options as for host code: see .bazelrc.
         args.add("-Xcompiler=-fPIC,-Wall,-g1,-ffp-contract=off")
         args.add_all(cc.defines, before_each = "-D")
         args.add_all(["-I.", "-I" + ctx.bin_dir.path])
@@ -47,7 +48,7 @@ def _nvcc_impl(ctx):
             outputs = [object, log],
             mnemonic = "Nvcc",
             progress_message = "Compiling %s" % src.short_path,
-            # NVCC_BUILD makes an object of another toolkit in the cache miss.
+            # NVCC_BUILD keeps the cache from using an object of another toolkit.
             env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "NVCC_BUILD": NVCC_BUILD},
         )
         objects.append(object)

@@ -1,7 +1,7 @@
 """PORTABLE: how a program is linked that //runner:dist holds."""
 
-# DT_RPATH, not RUNPATH: it also serves what libdnnl.so.2 itself needs. In the build tree there is
-# no such folder, and the loader goes on to the system's.
+# DT_RPATH, not RUNPATH, because it also serves the libraries that libdnnl.so.2 needs. The build
+# tree has no such folder, and there the loader goes on to the system's libraries.
 PORTABLE = [
     "-Wl,--disable-new-dtags",
     "-Wl,-rpath,'$$ORIGIN/lib'",

@@ -12,7 +12,7 @@ capnp_cc_library = _capnp_cc_library
 cc_binary = native.cc_binary
 cc_library = native.cc_library
 
-# From the top to the bottom. A pillar is visible to the roof, to tests and to tools.
+# From the top to the bottom. A pillar is visible to the rooms of `runner`, to tests and to tools.
 _ROOMS = {
     "runner": [
         "runner",

@@ -30,7 +30,7 @@ def _impl(ctx):
     build = ["package(default_visibility = ['//visibility:public'])"]
     below = None
 
-    # One cc_library an archive, chained, so that the link order is the order listed.
+    # One cc_library per archive, chained, so that they are linked in the listed order.
     for i, lib in enumerate(reversed(ctx.attr.static_libs + ctx.attr.shared_libs)):
         ctx.symlink(_need(ctx, _LIBDIR + "/" + lib), "lib/" + _base(lib))
         build.append("cc_library(name = %r, srcs = [%r], linkstatic = 1, deps = %r)" % (

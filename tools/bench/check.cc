@@ -24,11 +24,11 @@ double distance(Values a, Values b) {
   return sqrt(squares);
 }
 
-// `length`: by which the difference is measured.
+// `length` is the unit in which the difference is measured.
 void requireSame(
     kj::StringPtr what, Values found, Values expected, double length, double tolerance) {
   double difference = distance(found, expected);
-  // Written so that a NaN fails.
+  // This form fails for a NaN.
   if (difference <= tolerance * length) return;
   configs::fail("the cpu program's ", what, " differ from the oracle's by ", difference / length,
       " of their length, ", tolerance,
@@ -38,10 +38,10 @@ void requireSame(
 }  // namespace
 
 CheckTolerance checkToleranceOf(nn::Precision precision) {
-  // One value at the edge of a ReLU, or beside another maximum, that rounding moves over it moves a
-  // gradient: measured are 4e-5 of resnet-56, but 2e-2 of the first arrays of inception-bn. In bf16
-  // many are: up to 3e-2 of the logits and, of the first arrays of resnet-56, more than the whole
-  // gradient. There each op is compared by itself, in tests/ops.
+  // If rounding moves one value over the edge of a ReLU, or past another maximum, a gradient
+  // changes. Measured are 4e-5 for resnet-56, but 2e-2 for the first arrays of inception-bn. In
+  // bf16 many values move: up to 3e-2 of the logits, and more than the whole gradient for the first
+  // arrays of resnet-56. There tests/ops compares each op separately.
   if (precision == nn::Precision::BF16) return {.logits = 5e-2, .gradient = nullptr};
   return {.logits = 1e-3, .gradient = 5e-2};
 }

@@ -1,24 +1,24 @@
-// tools/bench/check.h: a program's results beside those of the naive oracle.
+// tools/bench/check.h: compares a program's results with those of the reference implementation.
 #pragma once
 
 #include "nn/program.h"
 
 namespace tools {
 
-// How far a result may be from the oracle's: the length of the difference, relative to the length
-// of the oracle's.
+// How far a result may be from the reference: the length of the difference, relative to the length
+// of the reference.
 struct CheckTolerance {
   double logits;
-  kj::Maybe<double> gradient;  // null: not to be compared
+  kj::Maybe<double> gradient;  // null: not compared
 };
 
-// Through deep networks.
+// Returns the tolerance for results of deep networks.
 CheckTolerance checkToleranceOf(nn::Precision precision);
 
-// Both programs have computed the same batch, with the same weights; `program` may have rows more.
-// They throw if logits of the oracle's rows, or the gradient of an array, differ by more. An
-// array whose gradient is short is measured by a hundredth of the whole: in front of a batch norm
-// a bias has none but rounding noise.
+// Both programs must have computed the same batch with the same weights. `program` may have more
+// rows. Throws if logits of the reference's rows, or the gradient of an array, differ by more than
+// the tolerance. If the gradient of an array is short, it is measured by a hundredth of the whole
+// gradient: a bias before a batch norm has only rounding noise.
 void requireSameLogits(
     nn::Program& program, nn::Program& oracle, double tolerance, nn::Phase phase);
 void requireSameGradients(

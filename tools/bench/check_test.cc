@@ -22,7 +22,7 @@ nn::Graph network() {
   return builder.finish(x, {});
 }
 
-// A program that has made a step.
+// A program after one step.
 class Stepped {
 public:
   explicit Stepped(const nn::Graph& graph)
@@ -48,7 +48,7 @@ kj::String complaintOf(kj::Function<void()> check) {
   return kj::str("none");
 }
 
-TEST_CASE("check: one wrong gradient of a single array is seen, and the array named") {
+TEST_CASE("check: finds a single wrong gradient, and names its array") {
   auto graph = network();
   Stepped ours(graph), oracle(graph);
   auto gradients = [&]() {
@@ -68,7 +68,7 @@ TEST_CASE("check: one wrong gradient of a single array is seen, and the array na
   CHECK(gradients() == "none");
 }
 
-TEST_CASE("check: logits of other weights are seen, and in which phase they are wrong") {
+TEST_CASE("check: finds logits of other weights, and names the phase") {
   auto graph = network();
   Stepped ours(graph), oracle(graph);
   auto logits = [&]() {

@@ -20,8 +20,8 @@ using rpc::codec::Codec;
 using rpc::codec::Encoding;
 using runner::fixedPoint;
 
-constexpr uint GRADIENTS = 8;  // that come round again
-constexpr uint ROUNDS = 9;     // of which the best counts
+constexpr uint GRADIENTS = 8;  // how many are used in turn
+constexpr uint ROUNDS = 9;     // the best one counts
 constexpr double ROUND_S = 0.05;
 
 struct Row {
@@ -29,7 +29,8 @@ struct Row {
   Codec codec;
 };
 
-// A threshold that a few per cent of the gathered values reach in a step; the default sparsity.
+// 2bit has a threshold that a few per cent of the gathered values reach in a step. topk has the
+// default sparsity.
 constexpr Row ROWS[] = {
     {"float16", {.wire = Encoding::FLOAT16}},
     {"bfloat16", {.wire = Encoding::BFLOAT16}},
@@ -48,7 +49,7 @@ double threadSeconds() {
   return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
 }
 
-// Of this thread's time, the best of several rounds.
+// Returns the time of this thread, the best of several rounds.
 double secondsOf(kj::FunctionParam<void()> work) {
   double best = kj::inf();
   for (uint round = 0; round < ROUNDS; round++) {
@@ -63,7 +64,7 @@ double secondsOf(kj::FunctionParam<void()> work) {
   return best;
 }
 
-// One worker's, of so many values, which are about normal with deviation 1.
+// Returns gradients of one worker, of `values` values each, about normal with deviation 1.
 kj::Array<kj::Array<float>> gradientsOf(uint worker, uint values) {
   configs::Random random(worker, configs::Purpose::INITIAL_VALUES);
   return KJ_MAP(i, kj::zeroTo(GRADIENTS)) {
@@ -85,7 +86,7 @@ Times measure(const Codec& codec, uint values, uint workers) {
   auto sum = kj::heapArray<float>(values), decoded = kj::heapArray<float>(values);
   for (auto& value: sum) value = 0;
   Times times{};
-  // The last worker is timed when all residuals are what they are in the middle of a run.
+  // The last worker is timed when all residuals are as in the middle of a run.
   constexpr uint64_t STEPS_BEFORE = 64;
   for (uint worker = 0; worker < workers; worker++) {
     auto gradients = gradientsOf(worker, values);

@@ -1,4 +1,4 @@
-// tools/bench/codec.h: `bench codec`: what encoding and decoding cost, a value.
+// tools/bench/codec.h: `bench codec`: the cost of encoding and decoding, per value.
 #pragma once
 
 #include <kj/main.h>
@@ -11,7 +11,7 @@ class BenchCodec {
 public:
   explicit BenchCodec(runner::CommandLine& commandLine): commandLine(commandLine) {}
 
-  // Of the sub-command. This object must outlive it.
+  // Returns the sub-command. This object must outlive it.
   kj::MainFunc getMain();
 
 private:

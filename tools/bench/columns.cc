@@ -7,7 +7,7 @@ namespace {
 
 using kj::uint;
 
-// Code points: `3×3` takes three columns.
+// Counts code points: `3×3` takes three columns.
 size_t widthOf(kj::StringPtr text) {
   size_t width = 0;
   for (char c: text) width += (c & 0xc0) != 0x80;

@@ -1,12 +1,12 @@
-// tools/bench/columns.h: a table for the terminal.
+// tools/bench/columns.h: writes a table for the terminal.
 #pragma once
 
 #include "runner/text/text_table.h"
 
 namespace tools {
 
-// The table with its columns under each other, two spaces apart: the first `left` begin at their
-// left edge, the others, figures, end at their right one.
+// Returns the table with aligned columns, two spaces apart. The first `left` columns are aligned at
+// the left. The others are numbers, aligned at the right.
 kj::String inColumns(const runner::TextTable& table, kj::uint left);
 
 }  // namespace tools

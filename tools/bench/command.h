@@ -1,4 +1,4 @@
-// tools/bench/command.h: what the benches share that take an experiment file.
+// tools/bench/command.h: the common part of benches that take an experiment file.
 #pragma once
 
 #include <kj/main.h>
@@ -14,7 +14,7 @@ using kj::uint;
 // A sub-command with the arguments `CONFIG --set KEY=VALUE… --steps N`.
 class ExperimentCommand {
 public:
-  // The command line must outlive it.
+  // The command line must outlive this object.
   ExperimentCommand(runner::CommandLine& commandLine, uint steps)
       : commandLine(commandLine), steps(steps) {}
 
@@ -22,12 +22,12 @@ protected:
   runner::CommandLine& commandLine;
   uint steps;
 
-  // Adds those arguments; `stepsDoc` says what --steps does.
+  // Adds these arguments. `stepsDoc` is the help of --steps.
   void addArguments(kj::MainBuilder& builder, kj::StringPtr stepsDoc);
-  // Reads and checks the file; ends the process, with all that is wrong, if it cannot be run.
+  // Reads and checks the file. If it has errors, prints all of them and ends the process.
   runner::LoadedExperiment load();
   const kj::String& path() const { return file; }
-  // What --set said.
+  // The arguments of --set.
   kj::ArrayPtr<const kj::StringPtr> settings() const { return overrides; }
 
 private:
@@ -35,16 +35,18 @@ private:
   kj::Vector<kj::StringPtr> overrides;
 };
 
-// Takes the argument of an option: a whole number from 1 to a million. `to` must outlive it.
+// Returns a function that takes the argument of an option: an integer from 1 to a million. `to`
+// must outlive it.
 kj::Function<kj::MainBuilder::Validity(kj::StringPtr)> numberSetter(uint& to);
 
-// `a,b,c`: its parts.
+// Returns the parts of `a,b,c`.
 kj::Vector<kj::String> splitAtCommas(kj::StringPtr words);
 
-// Whole, from `least` to `most`; null if the word is no such number.
+// Returns an integer from `least` to `most`. Null if the word is not such a number.
 kj::Maybe<uint64_t> numberOf(kj::StringPtr word, uint64_t least, uint64_t most);
 
-// The number of seconds or the like that a word is: above 0 and at most `most`; else null.
+// Returns a number above 0 and at most `most`, for example of seconds. Null if the word is not such
+// a number.
 kj::Maybe<double> amountOf(kj::StringPtr word, double most);
 
 }  // namespace tools

@@ -18,7 +18,8 @@ constexpr GpuNetwork NETWORKS[] = {
     {"inception-224", "configs/imagenet_inception_bn.toml", "inception-bn", 64, 3, 224, 1000},
 };
 
-// What PyTorch does, and ours in which precision. Of several modes the faster one counts.
+// A way in which PyTorch runs a network, and the precision of ours beside it. Of several modes, the
+// faster one counts.
 struct Way {
   const char* name;
   const char* precision;
@@ -34,11 +35,11 @@ const Way WAYS[] = {
     {"compiled", "bf16", false, MODES},
 };
 
-// Loading PyTorch and compiling; a mode that takes longer is out.
+// For loading PyTorch and compiling. A mode that takes longer has no figure.
 constexpr uint FIRST_ANSWER_S = 170;
 constexpr uint LATER_ANSWER_S = 60;
 
-// PyTorch, which compiles once, and then measures when it is asked.
+// A PyTorch process that compiles once, and then measures whenever it is asked.
 class AskedPeer {
 public:
   AskedPeer(const GpuNetwork& network, const Way& way, kj::StringPtr python, uint seconds)
@@ -54,7 +55,7 @@ private:
   const Way& way;
   kj::StringPtr python;
   uint seconds;
-  kj::Own<AskedProgram> program;  // of the mode that won
+  kj::Own<AskedProgram> program;  // of the fastest mode
   kj::StringPtr mode;
 
   kj::Own<AskedProgram> start(kj::StringPtr candidate) {
@@ -77,7 +78,7 @@ private:
     return figure;
   }
 
-  // One program at a time: they share the GPU, and its memory.
+  // Runs one program at a time, because they share the GPU and its memory.
   Figure chooseMode() {
     Figure best = {nullptr, kj::str("no mode")};
     kj::Vector<kj::String> reasons;

@@ -1,4 +1,4 @@
-// tools/bench/kv_case.h: what `bench kvstore` measures at a time, and how its processes hear of it.
+// tools/bench/kv_case.h: one case of `bench kvstore`, and the protocol with its processes.
 #pragma once
 
 #include <kj/array.h>
@@ -16,42 +16,42 @@ using kj::uint;
 // How bytes get from a worker to a server and back.
 enum class Wire : uint {
   TCP,     // over the loopback
-  UNIX,    // a Unix socket
-  MEMORY,  // memory that both have mapped; who waits sleeps
-  COPY,    // not at all: two copies within the worker's process
+  UNIX,    // over a Unix socket
+  MEMORY,  // memory that both have mapped; the waiting side sleeps
+  COPY,    // two copies within the worker's process
 };
 constexpr uint WIRES = 4;
 
-// `tcp`, `unix`, `memory`, `copy`.
+// Returns `tcp`, `unix`, `memory` or `copy`.
 kj::StringPtr KJ_STRINGIFY(Wire wire);
 
-// The workers push all keys, and pull them.
+// A case. In each round trip the workers push all keys, and pull them.
 struct KvCase {
   uint64_t key_bytes;  // float32
   uint keys;
   uint workers;
   uint servers;
   uint64_t slice_bytes;
-  bool sgd;  // momentum; otherwise the new values are the sum of the gradients
+  bool sgd;  // momentum; if false, the new values are the sum of the gradients
 
   // Of all keys.
   uint64_t bytes() const { return key_bytes * keys; }
   uint64_t floats() const { return bytes() / sizeof(float); }
-  // Of each of a worker's raw streams, one a server.
+  // The floats of each raw stream of a worker. There is one stream per server.
   uint64_t streamFloats() const { return (floats() + servers - 1) / servers; }
 
   rpc::Placement placement() const;
   rpc::Rounds rounds() const;
 };
 
-// A process of the bench. Its standard input brings orders, its standard output takes the answers;
-// descriptor FIRST_STREAM and those that follow lead to the processes it speaks to.
+// A process of the bench. Orders come on its standard input, and answers go to its standard output.
+// The descriptors from FIRST_STREAM on are connections to other processes.
 struct KvRole {
   enum What : uint {
-    WORKER,  // a stream to each server
-    SERVER,  // a stream to each worker
-    PROBE,   // the raw limit: writes and reads back over one stream
-    ECHO,    // the other end of it
+    WORKER,  // has a stream to each server
+    SERVER,  // has a stream to each worker
+    PROBE,   // measures the raw limit: writes and reads back over one stream
+    ECHO,    // the other end of a PROBE
   } what;
   uint index;
   Wire wire;
@@ -59,25 +59,25 @@ struct KvRole {
 };
 constexpr int FIRST_STREAM = 3;
 
-// What tells `bench` to be a role, first among its arguments.
+// The first argument of a `bench` process that is a role.
 constexpr kj::StringPtr KV_ROLE = "kvstore-role"_kj;
 
-// The arguments that start a role, without KV_ROLE, and the role that they start. Throws if they
-// are none.
+// wordsOf() returns the arguments that start a role, without KV_ROLE. readRole() reads them, and
+// throws if they are wrong.
 kj::Array<kj::String> wordsOf(const KvRole& role);
 KvRole readRole(kj::ArrayPtr<const kj::StringPtr> words);
-// `worker 0`, for messages.
+// Returns `worker 0`, for messages.
 kj::String KJ_STRINGIFY(const KvRole& role);
 
 // What is written to a role's standard input.
 struct KvOrder {
   enum What : uint64_t {
-    // Make so many round trips; the answer is the nanoseconds of each, 8 bytes each.
+    // Make `count` round trips. The answer is the nanoseconds of each, 8 bytes each.
     TRIPS,
-    // Make a few round trips and compare all values with what they should be; the answer is 8
-    // bytes. A role that finds them wrong says so and ends.
+    // Make a few round trips and compare all values with the right ones. The answer is 8 bytes. A
+    // role with wrong values prints an error and ends.
     CHECK,
-    // What only workers of `bench network` know: see bench_network_roles.h.
+    // Orders for workers of `bench network` only: see network_roles.h.
     COMPUTE,
     EXCHANGE,
     WAIT,

@@ -1,4 +1,4 @@
-// What the machine does without a parameter server: raw streams, shared memory, copies.
+// Measures the machine without a parameter server: raw streams, shared memory, copies.
 #include <errno.h>
 #include <kj/debug.h>
 #include <linux/futex.h>
@@ -28,7 +28,7 @@ void writeAll(int fd, kj::ArrayPtr<const kj::byte> bytes) {
   }
 }
 
-// False if the other end has gone.
+// Returns false if the other end has gone.
 bool readAll(int fd, kj::ArrayPtr<kj::byte> bytes) {
   while (bytes.size() > 0) {
     ssize_t n = ::read(fd, bytes.begin(), bytes.size());
@@ -39,7 +39,7 @@ bool readAll(int fd, kj::ArrayPtr<kj::byte> bytes) {
   return true;
 }
 
-// Whole numbers: so sums of them are exact.
+// Returns whole numbers, whose sums are exact.
 kj::Array<float> smallNumbers(uint64_t size) {
   auto numbers = kj::heapArray<float>(size);
   for (auto i: kj::indices(numbers)) numbers[i] = float(1 + i % 7);
@@ -74,8 +74,8 @@ void ring(std::atomic<uint32_t>& word, uint32_t value) {
   ::syscall(SYS_futex, &word, FUTEX_WAKE, 1, nullptr, nullptr, 0);
 }
 
-// Memory that both ends of a raw stream have mapped: what one pushes, what it pulls, and two words
-// to sleep on, a page of their own.
+// Memory that both ends of a raw stream have mapped: the pushed values, the pulled values, and a
+// page with two words to sleep on.
 class SharedPages {
 public:
   struct Head {
@@ -115,7 +115,7 @@ void runProbe(const KvRole& role) {
   auto sent = smallNumbers(role.kvCase.streamFloats());
   auto got = zeros(sent.size());
   auto through = zeros(role.wire == Wire::COPY ? sent.size() : 0);
-  double times = 1;  // a MEMORY echo adds up
+  double times = 1;  // an ECHO over MEMORY adds what it gets
   uint32_t number = 0;
   kj::Maybe<kj::Own<SharedPages>> pages;
   if (role.wire == Wire::MEMORY) pages = kj::heap<SharedPages>(FIRST_STREAM, sent.size());
@@ -139,7 +139,7 @@ void runProbe(const KvRole& role) {
   };
   carryOutOrders(trip, [&]() {
     trip();
-    // Exact as long as the sums have 24 bits.
+    // Sums are exact while they have 24 bits.
     if (times * 7 < 1 << 24) require(got, sent, times);
   });
 }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr float RATE = 0.01f, MOMENTUM = 0.9f, DECAY = 1e-4f;
 
-// In [-1, 1), with few bits: sums of workers round, products too.
+// Returns a number in [-1, 1) with few bits, so that sums of workers round, and products too.
 float scattered(uint64_t a, uint64_t b, uint64_t c) {
   uint64_t mixed = (a * 0x9e3779b97f4a7c15 ^ (b + 1) * 0xc2b2ae3d27d4eb4f) + c * c * 0x165667b1;
   mixed ^= mixed >> 29;

@@ -1,4 +1,5 @@
-// tools/bench/kv_model.h: values, gradients and updates of `bench kvstore`, and what must come out.
+// tools/bench/kv_model.h: the values, gradients and updates of `bench kvstore`, and the right
+// results.
 #pragma once
 
 #include <kj/array.h>
@@ -8,14 +9,14 @@
 
 namespace tools {
 
-// The value before any step, and the gradient of worker `rank` in round trips of number `seed`, at
-// `index` of the flat array. They repeat every KV_PERIOD floats, so that a replay need not have
-// them all; it is prime, so that no shift by a slice goes unseen.
+// Return the value before any step, and the gradient of worker `rank` in round trips with `seed`,
+// at `index` of the flat array. Both repeat every KV_PERIOD floats, so that a replay needs only one
+// period. The period is prime, so that a shift by a slice is noticed.
 constexpr uint64_t KV_PERIOD = 1021;
 float kvFirstValue(uint64_t index);
 float kvGradient(uint rank, uint64_t seed, uint64_t index);
 
-// What the servers call: the program's own momentum SGD, or, with sgd = false, a copy of the sum.
+// The servers' updater: the program's own momentum SGD, or, with sgd = false, a copy of the sum.
 class KvUpdater final: public rpc::Updater {
 public:
   explicit KvUpdater(bool sgd): sgd(sgd) {}
@@ -28,19 +29,19 @@ private:
   bool sgd;
 };
 
-// The same, value by value.
+// Computes the same, value by value.
 class KvReplay {
 public:
   explicit KvReplay(const KvCase& kvCase);
 
-  // So many rounds with the gradients of `seed`.
+  // Computes `rounds` rounds with the gradients of `seed`.
   void advance(uint64_t seed, uint64_t rounds);
-  // Throws with the first value that is not what this replay has, to the last bit.
+  // Throws at the first value that differs from this replay in any bit.
   void compare(kj::ArrayPtr<const float> parameters) const;
 
 private:
   const KvCase kvCase;
-  kj::Array<float> values;  // one period, or all there are
+  kj::Array<float> values;  // one period, or all if there are fewer
   kj::Array<float> momenta;
 };
 

@@ -17,7 +17,7 @@ namespace {
 constexpr kj::StringPtr SCRIPT = "tests/peers/allreduce.py"_kj;
 constexpr kj::StringPtr MPI_SOURCE = "tests/peers/allreduce.c"_kj;
 
-// Free a moment ago: Python's processes meet there.
+// Returns a port that was free a moment ago. Python's processes meet there.
 uint freePort() {
   int fd;
   KJ_SYSCALL(fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -74,10 +74,10 @@ class Mpi final: public KvPeer {
 public:
   Mpi(): KvPeer("MPI") { missing = whyMissing(); }
 
-  // mpirun starts the processes and places them, one a core.
+  // mpirun starts the processes and binds each to a core.
   kj::Own<KvSide> start(const KvCase& kvCase, KvCores) override {
     kj::Vector<kj::String> words;
-    // Open MPI's: as root too, and more processes than cores.
+    // Open MPI's settings: run as root too, and with more processes than cores.
     for (auto word: {"/usr/bin/env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
              "OMPI_MCA_rmaps_base_oversubscribe=1", "mpirun", "-n"}) {
       words.add(kj::str(word));
@@ -109,7 +109,7 @@ private:
     if (ended.exitCode == 127) return kj::str("no mpicc");
     if (ended.exitCode != 0)
       configs::fail("mpicc does not compile ", MPI_SOURCE, ": ", ended.errors);
-    // It lives on without a name: nothing is left if this process is killed.
+    // The file lives on without a name, so that nothing is left if this process is killed.
     int fd;
     KJ_SYSCALL(fd = ::open(path.cStr(), O_RDONLY | O_CLOEXEC));
     program = kj::AutoCloseFd(fd);

@@ -1,5 +1,5 @@
-// tools/bench/kv_peers.h: what others do with the same bytes: the sum of all workers' arrays, at
-// all of them.
+// tools/bench/kv_peers.h: other programs that sum the arrays of all workers and return the sum to
+// all.
 #pragma once
 
 #include <kj/string.h>
@@ -8,28 +8,29 @@
 
 namespace tools {
 
-// Something else that sums the bytes of all keys over processes: one for each worker, but at least
-// two, every second one on the core of servers. Checked like a store.
+// A program that sums the bytes of all keys over processes. There is one process per worker, at
+// least two, and every second one runs on the core of servers. The results are checked like a
+// store's.
 class KvPeer {
 public:
   virtual ~KvPeer() noexcept(false) = default;
 
   const kj::StringPtr name;
-  // The program behind it with its version; empty if there is nothing to tell.
+  // The program and its version. Empty if there is nothing to print.
   kj::String version;
-  // Why it is not here; null if it is.
+  // Why the program is not available, or null.
   kj::Maybe<kj::String> missing;
 
-  // Only if it is here.
+  // Call it only if the program is available.
   virtual kj::Own<KvSide> start(const KvCase& kvCase, KvCores cores) = 0;
 
 protected:
   explicit KvPeer(kj::StringPtr name): name(name) {}
 };
 
-// torch.distributed's, over gloo. `python` is for findTorch(), which may throw.
+// The sum of torch.distributed over gloo. `python` is passed to findTorch(), which may throw.
 kj::Own<KvPeer> newGloo(kj::StringPtr python);
-// MPI_Allreduce; the program is compiled here.
+// MPI_Allreduce. The program is compiled here.
 kj::Own<KvPeer> newMpi();
 
 }  // namespace tools

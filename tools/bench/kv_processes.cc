@@ -46,7 +46,8 @@ StreamPair newStream(Wire wire, uint64_t floats) {
   KJ_UNREACHABLE;
 }
 
-// In the child. Descriptors above all that it is to have, so that none is overwritten too early.
+// Runs in the child. Moves a descriptor above all that the child needs, so that none is overwritten
+// too early.
 int moved(int fd) {
   return ::fcntl(fd, F_DUPFD_CLOEXEC, 512);
 }

@@ -1,4 +1,4 @@
-// tools/bench/kv_processes.h: the processes of `bench kvstore`, from outside.
+// tools/bench/kv_processes.h: starts the processes of `bench kvstore`, and gives them orders.
 #pragma once
 
 #include <kj/array.h>
@@ -11,11 +11,11 @@
 
 namespace tools {
 
-// Which processor a process is bound to; or any that this one may use.
+// The processor that a process is bound to, or any that this process may use.
 using Core = int;
 constexpr Core ANY_CORE = -1;
 
-// A process that takes orders. It is killed when this object goes, and dies when this process does.
+// A process that takes orders. The destructor kills it, and it dies when this process does.
 class KvProcess {
 public:
   // Starts `words[0]`, looked up on the path if it has no slash, with copies of `streams` from
@@ -25,11 +25,12 @@ public:
   ~KvProcess() noexcept(false);
   KJ_DISALLOW_COPY(KvProcess);
 
+  // Gives an order. Its answer is read by answer().
   void order(KvOrder order);
-  // Waits for an answer of so many numbers. Throws if the process ends before; then it has said why
+  // Waits for an answer of `numbers` numbers. Throws if the process ends before; its reason is then
   // on standard error.
   kj::Array<uint64_t> answer(uint64_t numbers);
-  // Processor time that it has used so far.
+  // Returns the processor time that the process has used so far.
   uint64_t used_ns() const;
 
 private:
@@ -39,27 +40,26 @@ private:
   kj::AutoCloseFd answers;
 };
 
-// This very program as a role.
+// Starts this program as a role.
 kj::Own<KvProcess> startRole(const KvRole& role, Core core, kj::ArrayPtr<const int> streams);
 
-// What is measured as one: processes that make round trips together, and those that they make them
-// to.
+// One side of a measurement: the processes that make round trips together, and their partners.
 class KvSide {
 public:
   explicit KvSide(kj::String name): name(kj::mv(name)) {}
 
   const kj::String name;
-  // Its processes start others that work: used_ns() does not tell.
+  // True if its processes start others that do the work. used_ns() does not count those.
   bool hasOthers = false;
 
-  // `asks`: it takes orders.
+  // `asks`: the process takes orders.
   void add(kj::Own<KvProcess> process, bool asks);
   void check() { ask({KvOrder::CHECK, 0}, 1); }
-  // The answers of those that take orders, of so many numbers each.
+  // Returns the answers of those that take orders, of `numbers` numbers each.
   kj::Array<kj::Array<uint64_t>> ask(KvOrder order, uint64_t numbers);
-  // The time of each of so many round trips, in ns: that of the slowest process.
+  // Returns the time of each of `count` round trips in ns: the time of the slowest process.
   kj::Array<uint64_t> trips(uint64_t count);
-  // As KvProcess's, of all.
+  // Returns the sum of used_ns() of all processes.
   uint64_t used_ns() const;
 
 private:
@@ -73,9 +73,10 @@ struct KvCores {
   Core servers = ANY_CORE;
 };
 
-// Workers that use the store, and servers; connected.
+// Starts connected workers and servers that use the store.
 kj::Own<KvSide> startStore(const KvCase& kvCase, Wire wire, KvCores cores);
-// A pair of processes for each worker and server, each on the core of what it stands for.
+// Starts a pair of processes per worker and server, each on the core of the role that it
+// represents.
 kj::Own<KvSide> startLimit(const KvCase& kvCase, Wire wire, KvCores cores);
 
 }  // namespace tools

@@ -11,10 +11,10 @@
 namespace tools {
 namespace {
 
-// Round trips with gradients of their own in each check, so that none can pass for another.
+// Round trips in each check. Each has its own gradients, so that none can pass for another.
 constexpr uint CHECKED_TRIPS = 3;
 
-// A worker as in training: a thread that computes, one that talks.
+// A worker as in training: one thread computes, and one talks.
 class Worker {
 public:
   explicit Worker(const KvRole& role)
@@ -42,7 +42,7 @@ private:
     return *shared;
   }
 
-  // As a training step does: gradients are ready from the last key on, values are needed from the
+  // As in a training step: gradients are ready from the last key on, and values are needed from the
   // first.
   void trip() {
     uint64_t size = role.kvCase.key_bytes / sizeof(float);
@@ -67,14 +67,14 @@ private:
 
   const KvRole role;
   const rpc::Placement placement;
-  kj::Own<rpc::SharedMemory> shared;  // holds the gradients; the servers' too if they get it
+  kj::Own<rpc::SharedMemory> shared;  // holds the gradients; servers on this wire map it too
   kj::Array<float> parameters;
   kj::ArrayPtr<float> gradients;
   kj::Own<rpc::RemoteStore> store;
   KvReplay replay;
   uint64_t seed = 0;  // of the gradients
   uint64_t step = 0;
-  uint64_t replayed = 0;  // steps
+  uint64_t replayed = 0;  // number of replayed steps
   StoreThread io;
 };
 

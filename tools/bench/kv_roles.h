@@ -1,4 +1,4 @@
-// tools/bench/kv_roles.h: the processes of `bench kvstore`, from inside.
+// tools/bench/kv_roles.h: the work inside the processes of `bench kvstore`.
 #pragma once
 
 #include <kj/array.h>
@@ -8,13 +8,13 @@
 
 namespace tools {
 
-// Is the role that `words` name (see wordsOf()) until the bench lets it go.
+// Runs the role that `words` name (see wordsOf()) until the bench ends it.
 void runKvRole(kj::ArrayPtr<const kj::StringPtr> words);
 
-// The limits: PROBE and ECHO.
+// Measures the limit, as PROBE and ECHO.
 void runProbe(const KvRole& role);
 void runEcho(const KvRole& role);
-// Of the file that a PROBE and an ECHO over MEMORY share, for so many floats.
+// Returns the size of the file that a PROBE and an ECHO over MEMORY share, for `floats` floats.
 uint64_t sharedBytes(uint64_t floats);
 
 }  // namespace tools

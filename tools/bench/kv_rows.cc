@@ -15,18 +15,18 @@ double medianOfCopy(kj::ArrayPtr<const double> values) {
   return medianOf(copy);
 }
 
-// A figure with as many digits as tell something.
+// Returns a figure with as many digits as are meaningful.
 kj::String shown(double value) {
   return runner::fixedPoint(value, value < 10 ? 2 : value < 1000 ? 1 : 0);
 }
 
-// Each way, of one worker.
+// Returns the rate of one worker, in each direction.
 double gigabytesPerS(const KvCase& kvCase, double us) {
   return double(kvCase.bytes()) / us / 1000;
 }
 
-// The column of ratios to the limit is of a store; of a peer's row it says how much longer it takes
-// than the first store.
+// For a store, the last column is the ratio to its limit. For a peer, it is the ratio to the time
+// of the first store.
 kj::Array<kj::String> cellsOf(const KvRows& rows, const KvRow& row) {
   if (row.skipped.size() > 0) {
     return kj::arr(kj::str(row.name), kj::str("skipped: ", row.skipped), kj::str(), kj::str(),

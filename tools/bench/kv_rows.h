@@ -1,4 +1,4 @@
-// tools/bench/kv_rows.h: the figures of `bench kvstore`: from round trips to a table or JSON.
+// tools/bench/kv_rows.h: turns the round trips of `bench kvstore` into a table or JSON.
 #pragma once
 
 #include <kj/string.h>
@@ -8,21 +8,22 @@
 
 namespace tools {
 
-// What was measured of one side, block by block.
+// The measurements of one side, block by block.
 class KvFigures {
 public:
-  // Makes a block of so many round trips. `counts`: it is no warming up.
+  // Makes a block of `trips` round trips. `counts` is false for warming up.
   void block(KvSide& side, uint64_t trips, bool counts);
 
-  // Of all trips that count, in µs.
+  // The median of all trips that count, in µs.
   double median_us() const;
   double best_us() const;
-  // Processor time of all processes a trip; null if that is not known.
+  // The processor time of all processes per trip, or null if it is not known.
   kj::Maybe<double> used_us() const;
-  // Of the last block, whether it counts or not.
+  // The median of the last block, whether it counts or not.
   double lastMedian_us() const { return last_us; }
   uint64_t trips() const { return times_us.size(); }
-  // The median of the blocks' median times, each divided by that of the other's block beside it.
+  // Returns the median of the ratios of blocks: the median time of each block over that of the
+  // other side's block beside it.
   double ratioTo(const KvFigures& other) const;
 
 private:
@@ -33,28 +34,30 @@ private:
   double last_us = 0;
 };
 
-// A line of the table.
+// A row of the table.
 struct KvRow {
   kj::String name;
   KvFigures figures;
-  // What it is compared with, an index among the rows of its case: a store with the limit of its
-  // wire, a peer with the first store (then ratios are those of times too: 2 is twice as long).
+  // What the row is compared with, as an index among the rows of its case. A store is compared with
+  // the limit of its wire. A peer is compared with the first store. Ratios are those of times: 2 is
+  // twice as long.
   kj::Maybe<uint> other = nullptr;
-  // Why there are no figures; empty: there are.
+  // Why the row has no figures. Empty if it has.
   kj::String skipped = nullptr;
 };
 
+// One case with all its rows.
 struct KvRows {
   KvCase kvCase;
   kj::Vector<KvRow> rows;
 };
 
-// A table for the terminal, under a line that names the case.
+// Returns a table for the terminal, under a line that names the case.
 kj::String textOf(const KvRows& rows);
-// An object for each row, with a comma between them.
+// Returns one object per row, with a comma between them.
 kj::String jsonOf(const KvRows& rows);
 
-// The middle of some numbers, of which there is at least one; they are put in order.
+// Returns the median of at least one number. Sorts the numbers.
 double medianOf(kj::ArrayPtr<double> values);
 
 }  // namespace tools

@@ -12,13 +12,13 @@
 namespace tools {
 namespace {
 
-// A ping; the gradients of a 784-100-10 mlp and of inception-bn-28-small; a large model.
+// A ping, the gradients of a 784-100-10 mlp and of inception-bn-28-small, and a large model.
 constexpr uint64_t SIZES[] = {64, 318'040, 6'611'304, 64 << 20};
 constexpr uint64_t BYTES_MAX = 1 << 30;
 
 constexpr Wire STORE_WIRES[] = {Wire::TCP, Wire::UNIX, Wire::MEMORY};
 
-// A block has at least so many round trips, and at most so many.
+// A block has at least TRIPS_MIN round trips, and at most TRIPS_MAX.
 constexpr uint64_t TRIPS_MIN = 3, TRIPS_MAX = 20'000;
 constexpr double WARM_UP_S = 0.1;
 
@@ -171,7 +171,7 @@ kj::MainBuilder::Validity BenchKvStore::run() {
   for (auto bytes: sizes) {
     if (bytes * keys > BYTES_MAX) return kj::str("more than ", BYTES_MAX, " bytes of all keys");
   }
-  // A process that has ended is told by its answer that does not come.
+  // A process that has ended is noticed because its answer does not come.
   ::signal(SIGPIPE, SIG_IGN);
   if (hasPeers) {
     peers.add(newGloo(python));

@@ -1,4 +1,4 @@
-// tools/bench/kvstore.h: `bench kvstore`: push and pull beside what the machine can do.
+// tools/bench/kvstore.h: `bench kvstore`: measures push and pull beside limits of the machine.
 #pragma once
 
 #include <kj/main.h>
@@ -14,7 +14,7 @@ class BenchKvStore {
 public:
   explicit BenchKvStore(runner::CommandLine& commandLine);
 
-  // Of the sub-command. This object must outlive it.
+  // Returns the sub-command. This object must outlive it.
   kj::MainFunc getMain();
 
 private:

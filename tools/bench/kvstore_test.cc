@@ -1,4 +1,4 @@
-// `bench kvstore`: that it checks, measures and prints what it should. No speeds.
+// Tests that `bench kvstore` checks, measures and prints what it should. Does not test speeds.
 #include <capnp/compat/json.h>
 #include <capnp/message.h>
 #include <doctest/doctest.h>
@@ -47,7 +47,7 @@ KvCase smallCase(bool sgd) {
       .sgd = sgd};
 }
 
-TEST_CASE("bench kvstore: JSON has a row of every store, limit and peer, whose figures fit") {
+TEST_CASE("bench kvstore: JSON has a row per store, limit and peer, with consistent figures") {
   auto ended = bench({"--bytes=64,40000", "--json"});
   INFO(ended.errors);
   REQUIRE(ended.exitCode == 0);
@@ -57,7 +57,7 @@ TEST_CASE("bench kvstore: JSON has a row of every store, limit and peer, whose f
   auto rows = KJ_ASSERT_NONNULL(find(root.asReader().getObject(), "rows")).getArray();
   constexpr kj::StringPtr NAMES[] = {"tcp store"_kj, "tcp raw"_kj, "unix store"_kj, "unix raw"_kj,
       "memory store"_kj, "memory raw"_kj, "copy"_kj};
-  // Then gloo and MPI, measured ones first.
+  // Then gloo and MPI, those with figures first.
   constexpr size_t COUNT = kj::size(NAMES) + 2;
   REQUIRE(rows.size() == 2 * COUNT);
   uint skipped = 0;
@@ -83,13 +83,14 @@ TEST_CASE("bench kvstore: JSON has a row of every store, limit and peer, whose f
   }
   auto store = rows[0].getObject();
   CHECK(KJ_ASSERT_NONNULL(find(store, "other")).getString() == "tcp raw");
-  // Of one block, the ratio is that of the medians.
+  // With a single block, the ratio is that of the medians.
   CHECK(numberOf(store, "ratio") ==
         doctest::Approx(numberOf(store, "median_us") / numberOf(rows[1].getObject(), "median_us")));
   if (skipped > 0) SKIP_CASE("no Python with PyTorch, or no MPI");
 }
 
-TEST_CASE("bench kvstore: several workers, servers and keys make a table, and nothing is left") {
+TEST_CASE(
+    "bench kvstore: several workers, servers and keys make a table, and leave nothing behind") {
   auto ended = bench({"--bytes=4096", "--keys=3", "--workers=2", "--servers=2", "--pin=none",
       "--transport=unix", "--update=none", "--no-peers"});
   INFO(ended.errors);
@@ -104,7 +105,7 @@ TEST_CASE("bench kvstore: several workers, servers and keys make a table, and no
 
 TEST_CASE("bench kvstore: its processes die with it") {
   tests::Command command({"tools/bench/bench", "kvstore", "--bytes=4096", "--seconds=3600"});
-  // The line that precedes the processes.
+  // This line comes before the processes start.
   REQUIRE(command.waitForOutput("workers on core"));
   kj::Array<tests::Process> processes;
   while (processes.size() == 0) processes = tests::processesWith(KV_ROLE);
@@ -114,7 +115,7 @@ TEST_CASE("bench kvstore: its processes die with it") {
   CHECK(tests::haveEnded(processes, tests::PATIENCE_S));
 }
 
-TEST_CASE("bench kvstore: what it cannot do is a wrong command") {
+TEST_CASE("bench kvstore: refuses an impossible case as a wrong command") {
   CHECK(bench({"--bytes=5"}).exitCode == 2);
   CHECK(bench({"--transport=pigeon"}).exitCode == 2);
   CHECK(bench({"--pin=0"}).exitCode == 2);
@@ -123,7 +124,7 @@ TEST_CASE("bench kvstore: what it cannot do is a wrong command") {
       "bench kvstore --bytes 4194304 --keys 16 --workers 2 --servers 2"));
 }
 
-TEST_CASE("KvReplay: what the updater makes of whole arrays, and no other value, passes") {
+TEST_CASE("KvReplay: accepts the updater's result for whole arrays, and no other value") {
   for (bool sgd: {true, false}) {
     auto kvCase = smallCase(sgd);
     KvUpdater updater(sgd);

@@ -12,13 +12,13 @@
 namespace tools {
 namespace {
 
-// Small beside a step's bytes: what a bucket has saved goes at once. It takes a large segment
-// whole.
+// How much a bucket may send at once after a pause: little beside a step's bytes, but enough for
+// one large segment.
 constexpr kj::StringPtr BURST = "80kb"_kj;
-// Packets that TCP hands over at once, at least: a bucket sets a timer for each of them, and with
-// TCP's own choice these timers take most of two cores at 1 Gbit/s.
+// The least number of packets that TCP hands over at once. A bucket sets a timer for each
+// hand-over. With TCP's own choice, these timers take most of two cores at 1 Gbit/s.
 constexpr kj::StringPtr SEGMENTS = "32"_kj;
-// What a queue may hold before it drops: 1000 frames, as that of a Linux host.
+// How many bytes a queue holds before it drops: 1000 frames, as on a Linux host.
 constexpr uint QUEUE_BYTES = 1'514'000;
 constexpr uint32_t NETWORK = 10 << 24 | 77 << 16;
 
@@ -32,7 +32,7 @@ kj::AutoCloseFd currentNamespace() {
   return kj::AutoCloseFd(fd);
 }
 
-// While it lives, this thread is in a namespace.
+// While it lives, this thread is in another network namespace.
 class Inside {
 public:
   Inside(int home, int there): home(home) { KJ_SYSCALL(::setns(there, CLONE_NEWNET)); }
@@ -50,7 +50,7 @@ kj::AutoCloseFd newNamespace(int home) {
   return made;
 }
 
-// A command of words with a space between.
+// Runs a command, whose words are separated by spaces.
 void run(kj::StringPtr line) {
   kj::Vector<kj::String> words;
   const char* at = line.cStr();
@@ -65,7 +65,7 @@ void run(kj::StringPtr line) {
   if (ended.exitCode != 0) configs::fail("`", line, "` failed: ", ended.errors);
 }
 
-// In this namespace; not if the machine has no such thing.
+// Sets a value in this namespace. Does nothing if the machine does not have the setting.
 void set(kj::StringPtr name, kj::StringPtr value) {
   int fd = ::open(kj::str("/proc/sys/net/", name).cStr(), O_WRONLY | O_CLOEXEC);
   if (fd >= 0) kj::FdOutputStream(kj::AutoCloseFd(fd)).write(value.begin(), value.size());
@@ -90,7 +90,7 @@ Links::Links(uint count, uint mbit): hosts(kj::heapArray<kj::AutoCloseFd>(count)
     Inside inside(home, bridge);
     run("/sbin/ip link add bridge type bridge");
     run("/sbin/ip link set bridge up");
-    // Each packet would go through the tables of firewalls, which have nothing to look for here.
+    // Otherwise each packet would pass the tables of firewalls, which do not matter here.
     for (auto kind: {"iptables"_kj, "ip6tables"_kj, "arptables"_kj}) {
       set(kj::str("bridge/bridge-nf-call-", kind), "0");
     }
@@ -107,8 +107,8 @@ Links::Links(uint count, uint mbit): hosts(kj::heapArray<kj::AutoCloseFd>(count)
     set("ipv4/tcp_min_tso_segs", SEGMENTS);
     run("/sbin/ip link set lo up");
     run("/sbin/ip link set eth0 up");
-    // Linux's default, whatever this machine's is: bbr, for one, takes a link with next to no delay
-    // for one that holds next to nothing.
+    // Linux's default, whatever the default of this machine is. For example, bbr takes a link with
+    // almost no delay for one with almost no capacity.
     run("/sbin/ip route replace 10.77.0.0/24 dev eth0 congctl cubic");
     limit("eth0", mbit);
   }

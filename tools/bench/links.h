@@ -1,4 +1,4 @@
-// tools/bench/links.h: hosts behind slow links, on this machine.
+// tools/bench/links.h: simulates hosts behind slow links on this machine.
 #pragma once
 
 #include <kj/array.h>
@@ -10,24 +10,24 @@ namespace tools {
 
 using kj::uint;
 
-// Hosts, each a network namespace whose one link has a token bucket in either direction, joined by
-// a bridge in a namespace of its own. The namespaces have no names: when this object and all
-// sockets in them are gone, however this process ends, so are they, and the machine's own network
-// is never touched. A connection between sockets of two hosts goes through both links, whichever
+// Hosts that a bridge joins. Each host is a network namespace. Its one link has a token bucket in
+// either direction. The bridge has its own namespace. The namespaces have no names: they disappear
+// with this object and all sockets in them, however this process ends. The machine's own network is
+// never changed. A connection between sockets of two hosts goes through both links, whichever
 // processes hold its ends. For one thread, which changes its namespace within each call.
 class Links {
 public:
   static constexpr uint HOSTS_MAX = 64;
-  // Token buckets of 80 KiB give about that.
+  // The limit of token buckets of 80 KiB, roughly.
   static constexpr uint MBIT_MAX = 2500;
 
-  // Each link has so many Mbit/s each way, Ethernet's frames counted. Needs root, and iproute2;
-  // throws if they are missing.
+  // Each link has `mbit` Mbit/s in each direction, including Ethernet's frames. Needs root and
+  // iproute2. Throws if they are missing.
   Links(uint hosts, uint mbit);
   KJ_DISALLOW_COPY(Links);
 
-  // The near end is at host `from`, the far one at host `to`. Within a host it goes through no
-  // link.
+  // Returns a connection whose near end is at host `from`, and whose far end is at host `to`.
+  // Within one host, it uses no link.
   StreamPair connect(uint from, uint to);
 
 private:

@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint DIGITS = 9;
 
-// A folder with what the losses follow from. Files of former times are replaced.
+// A folder with everything that the losses depend on. Replaces files of earlier calls.
 class Dump {
 public:
   explicit Dump(kj::StringPtr path): folder(open(path)) {}
@@ -60,8 +60,8 @@ kj::StringPtr nameOf(nn::Key::Role role) {
   KJ_UNREACHABLE;
 }
 
-// A line for each array of the flat one, with what a step does to it. `epsilon` and `momentum`: of
-// a batch norm, beside its gamma.
+// Returns one line per array of the flat one, and how a step changes it. `epsilon` and `momentum`
+// are those of a batch norm, beside its gamma.
 kj::String keyTable(const nn::Graph& graph) {
   kj::Vector<kj::String> lines;
   lines.add(
@@ -87,7 +87,7 @@ kj::String statisticTable(const nn::Graph& graph) {
   return kj::str("name\toffset\tsize\n", kj::strArray(lines, ""));
 }
 
-// A batch that stays.
+// A batch that stays in memory.
 class KeptBatch {
 public:
   explicit KeptBatch(const io::Batch& from)

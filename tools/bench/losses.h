@@ -1,5 +1,5 @@
-// tools/bench/losses.h: `bench losses`: the losses of the first steps, and all that they follow
-// from, so that another program can compute them too.
+// tools/bench/losses.h: `bench losses`: the losses of the first steps, with everything that they
+// depend on, so that another program can compute them too.
 #pragma once
 
 #include "tools/bench/command.h"
@@ -11,7 +11,7 @@ class BenchLosses: private ExperimentCommand {
 public:
   explicit BenchLosses(runner::CommandLine& commandLine): ExperimentCommand(commandLine, 20) {}
 
-  // Of the sub-command. This object must outlive it.
+  // Returns the sub-command. This object must outlive it.
   kj::MainFunc getMain();
 
 private:

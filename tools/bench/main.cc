@@ -1,4 +1,4 @@
-// tools/bench/main.cc: measures; each bench is a sub-command that first checks its result.
+// tools/bench/main.cc: the benches. Each one is a sub-command, and first checks its result.
 #include "tools/bench/codec.h"
 #include "tools/bench/kv_roles.h"
 #include "tools/bench/kvstore.h"
@@ -54,7 +54,7 @@ private:
 int main(int argc, char* argv[]) {
   runner::setThreadEnvironment(argv);
   runner::CommandLine commandLine("bench");
-  // A process that `bench kvstore` or `bench network` starts.
+  // For a process that `bench kvstore` or `bench network` starts.
   auto runRole = [&](kj::StringPtr word, void (*role)(kj::ArrayPtr<const kj::StringPtr>)) {
     if (argc < 2 || argv[1] != word) return;
     commandLine.run(

@@ -12,7 +12,7 @@
 namespace tools {
 namespace {
 
-// What the raw stream carries one way takes about that.
+// A raw stream transfers in one direction for about this long.
 constexpr double RAW_S = 0.5;
 constexpr uint RAW_TRIPS = 2;
 constexpr double BITS_PER_BYTE = 8;
@@ -23,7 +23,7 @@ uint hostsOf(const runner::Experiment& experiment) {
   return kj::max(experiment.cluster.workers, experiment.cluster.servers);
 }
 
-// What a process asks of another, and what that answers, over one stream through two links.
+// The bytes of a request and its answer, over one stream through two links.
 class RawStream {
 public:
   RawStream(Links& links, uint mbit)
@@ -41,7 +41,7 @@ public:
     side.check();
   }
 
-  // It writes, and then it reads.
+  // Writes first, and then reads.
   double bytes_per_s() {
     double best_ns = 0;
     for (auto trip_ns: side.trips(RAW_TRIPS)) {
@@ -55,7 +55,7 @@ private:
   KvCase kvCase;
 };
 
-// Within a host, as `kvstore.transport` has it.
+// Within a host, the connection is as `kvstore.transport` says.
 StreamPair connect(Links& links, const runner::Experiment& experiment, uint worker, uint server) {
   if (worker != server || !experiment.kvstore.transport->hasLocal) {
     return links.connect(worker, server);
@@ -96,7 +96,7 @@ public:
     seconds(KvOrder::EXCHANGE, 1);
   }
 
-  // The mean of so many, of all workers.
+  // Returns the mean of `count` times over all workers.
   double seconds(KvOrder::What what, uint count) {
     double sum = 0;
     for (auto& times_ns: side.ask({what, count}, count)) {
@@ -105,7 +105,8 @@ public:
     return sum / count / experiment.cluster.workers;
   }
 
-  // Of training steps one after another. The first finds all values there, so it is no such step.
+  // Returns the mean of consecutive training steps. The first step is left out, because it finds
+  // all values ready.
   double step_s(uint count) {
     double sum = 0;
     for (auto& times_ns: side.ask({KvOrder::TRIPS, count + 1}, count + 1)) {
@@ -116,7 +117,7 @@ public:
 
   void wait(double seconds) { side.ask({KvOrder::WAIT, uint64_t(seconds * 1e9)}, 1); }
 
-  // Throws unless the parameters of all workers are the same, where the mode says so.
+  // Throws unless the parameters of all workers are the same, if the mode guarantees that.
   void check() {
     if (experiment.rounds().counted != rpc::Rounds::ALL) return;
     if (experiment.kvstore.mode->stepsAlone() != nullptr) return;
@@ -127,7 +128,7 @@ public:
     }
   }
 
-  // Values that went through the busiest link's busier way so far.
+  // Returns the bytes of values so far through the busier direction of the busiest link.
   uint64_t busiest_bytes() {
     uint servers = experiment.cluster.servers;
     uint hosts = hostsOf(experiment);
@@ -223,7 +224,7 @@ kj::MainBuilder::Validity BenchNetwork::run() {
   if (hosts < 2 || hosts > Links::HOSTS_MAX) {
     return kj::str("it takes 2 to ", Links::HOSTS_MAX, " workers or servers");
   }
-  // A process that has ended is told by its answer that does not come.
+  // A process that has ended is noticed because its answer does not come.
   ::signal(SIGPIPE, SIG_IGN);
   if (bandwidths_mbit.size() == 0) bandwidths_mbit.add(1000);
   if (!json) runner::print(kj::str(experiment.cluster.roles(), "\n"));

@@ -1,4 +1,5 @@
-// tools/bench/network.h: `bench network`: the steps of an experiment on hosts behind slow links.
+// tools/bench/network.h: `bench network`: measures the steps of an experiment on hosts behind slow
+// links.
 #pragma once
 
 #include <kj/vector.h>
@@ -12,7 +13,7 @@ class BenchNetwork: private ExperimentCommand {
 public:
   explicit BenchNetwork(runner::CommandLine& commandLine): ExperimentCommand(commandLine, 10) {}
 
-  // Of the sub-command. This object must outlive it.
+  // Returns the sub-command. This object must outlive it.
   kj::MainFunc getMain();
 
 private:
@@ -24,7 +25,7 @@ private:
 
   kj::Vector<uint> bandwidths_mbit;  // empty: 1000
   bool waits = false;
-  kj::Maybe<double> wait_ms;  // null: what the network needs
+  kj::Maybe<double> wait_ms;  // null: the time that the network needs to compute
   uint rounds = 3;
   bool json = false;
 };

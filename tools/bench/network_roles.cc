@@ -23,7 +23,7 @@ runner::LoadedExperiment load(const NetworkRole& role) {
   return loaded;
 }
 
-// One worker, but for data, logs and meetings.
+// One worker without data, logs and meetings.
 class NetworkWorker {
 public:
   NetworkWorker(const runner::Experiment& experiment, uint rank, bool waits)
@@ -55,7 +55,7 @@ public:
   }
 
 private:
-  // For a program whose gradients are pushed as they are.
+  // For a program whose gradients are pushed directly.
   kj::ArrayPtr<float> gradientsInMemory() const {
     if (experiment.kvstore.mode->stepsAlone() != nullptr) return nullptr;
     KJ_IF_MAYBE(own, memory) return rpc::WorkerLayout(placement).gradients((*own)->bytes());
@@ -116,9 +116,9 @@ private:
   const rpc::Placement placement;
   runner::StoreUpdater updater;
   SyntheticBatch batch;
-  kj::Maybe<kj::Own<rpc::SharedMemory>> memory;  // where the gradients lie, if servers may see them
+  kj::Maybe<kj::Own<rpc::SharedMemory>> memory;  // where the gradients are, if servers may map them
   kj::Own<nn::Program> program;
-  kj::Maybe<WaitingProgram&> waiting;  // the same, if it is one
+  kj::Maybe<WaitingProgram&> waiting;  // the program, if it only waits
   kj::Own<rpc::KvStore> store;
   kj::Maybe<rpc::RemoteStore&> remote;
   uint64_t step = 0;

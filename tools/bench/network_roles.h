@@ -9,30 +9,31 @@ namespace tools {
 
 using kj::uint;
 
-// What tells `bench` to be one, first among its arguments.
+// The first argument of a `bench` process that is such a role.
 constexpr kj::StringPtr NETWORK_ROLE = "network-role"_kj;
 
 struct NetworkRole {
   bool isServer;
   uint index;
-  bool waits;  // a worker computes nothing, but waits as long as KvOrder::WAIT says
+  bool waits;  // the worker does not compute, but waits as long as KvOrder::WAIT says
   kj::StringPtr file;
   kj::ArrayPtr<const kj::StringPtr> settings;  // `KEY=VALUE`, laid over the file
 };
 
-// What starts it, this program's name included.
+// Returns the arguments that start the role, including this program's name.
 kj::Array<kj::String> wordsOf(const NetworkRole& role);
 
-// Is the role that `words`, those behind NETWORK_ROLE, name, until the bench lets it go. A worker
-// knows these orders:
-//   TRIPS     so many training steps, as a worker of the experiment makes them; waits for what
-//             comes of the last, too. The answer is the nanoseconds of each, without that
-//   COMPUTE   so many times what a step computes, without the store; the same
-//   EXCHANGE  so many times what a step pushes and pulls, without computing; the same
-//   WAIT      from now on a step's computing takes so many nanoseconds; answers 0
-//   CHECK     answers a number that equal parameters have in common
-//   TRAFFIC   answers, for each server, the bytes of values that it was pushed and that it answered
-//             so far
+// Runs the role that `words` name, without NETWORK_ROLE, until the bench ends it. A worker knows
+// these orders:
+//
+//   TRIPS     makes `count` training steps, as a worker of the experiment does, and also waits for
+//             the answers to the last one. Answers the nanoseconds of each, without that wait
+//   COMPUTE   computes `count` steps without the store. Answers the nanoseconds of each
+//   EXCHANGE  pushes and pulls for `count` steps without computing. Answers the nanoseconds of each
+//   WAIT      from now on, computing a step takes `count` nanoseconds. Answers 0
+//   CHECK     answers a number that is the same for equal parameters
+//   TRAFFIC   answers, for each server, the bytes of values that were pushed to it and that it
+//             answered so far
 void runNetworkRole(kj::ArrayPtr<const kj::StringPtr> words);
 
 }  // namespace tools

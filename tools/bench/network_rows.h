@@ -1,4 +1,4 @@
-// tools/bench/network_rows.h: the figures of `bench network`: from rounds to a table or JSON.
+// tools/bench/network_rows.h: turns the rounds of `bench network` into a table or JSON.
 #pragma once
 
 #include <kj/array.h>
@@ -8,40 +8,40 @@ namespace tools {
 
 using kj::uint;
 
-// What was seen in one round, one part after the other.
+// The measurements of one round. Its parts are measured one after another.
 struct NetworkRound {
   double raw_bytes_per_s;  // of one stream through two links
-  double bytes;            // of values a step, through the busiest link's busier way
+  double bytes;            // of values per step, in the busier direction of the busiest link
   double exchange_s;       // a step's pushes and pulls, without computing
-  double compute_s;        // what a step computes, without pushes and pulls
+  double compute_s;        // a step's computing, without pushes and pulls
   double step_s;           // a training step
 
-  // What the links need for a step at least.
+  // The least time that the links need for a step.
   double network_s() const { return bytes / raw_bytes_per_s; }
-  // What a step needs at least.
+  // The least time of a step.
   double bound_s() const { return kj::max(network_s(), compute_s); }
 };
 
-// What was seen at one bandwidth: medians of its rounds, each figure's own.
+// The measurements at one bandwidth: the median of each figure over the rounds.
 struct NetworkRow {
-  uint mbit;  // of a link, each way
+  uint mbit;  // of a link, in each direction
   double raw_mbit;
   double bytes;
   double network_s;
   double exchange_s;
   double compute_s;
   double step_s;
-  double stepPerBound;  // of one round each
-  // What an exchange takes beside its bytes: `runner explain` takes it.
+  double stepPerBound;  // the median of the rounds' ratios
+  // The time of an exchange apart from its bytes. `runner explain` takes it as an argument.
   double overhead_s;
 };
 
-// There is one round at least.
+// `rounds` has at least one element.
 NetworkRow rowOf(uint mbit, kj::ArrayPtr<const NetworkRound> rounds);
 
-// A table for the terminal.
+// Returns a table for the terminal.
 kj::String textOf(kj::ArrayPtr<const NetworkRow> rows);
-// An array with an object for each row.
+// Returns an array with one object per row.
 kj::String jsonOf(kj::ArrayPtr<const NetworkRow> rows);
 
 }  // namespace tools

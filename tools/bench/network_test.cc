@@ -1,4 +1,4 @@
-// `bench network`: that it prints figures that fit each other, and leaves nothing behind. No
+// Tests that `bench network` prints consistent figures and leaves nothing behind. Does not test
 // speeds.
 #include <capnp/compat/json.h>
 #include <capnp/message.h>
@@ -23,7 +23,7 @@ kj::Vector<kj::StringPtr> bench(std::initializer_list<kj::StringPtr> words) {
   return all;
 }
 
-// The devices of this process's own network.
+// Returns the devices of this process's own network.
 kj::String devices() {
   return tests::Command({"ip"_kj, "-brief"_kj, "link"_kj}).wait().output;
 }
@@ -37,10 +37,11 @@ double numberOf(capnp::JsonValue::Reader row, kj::StringPtr name) {
 
 void checkFits(capnp::JsonValue::Reader row, double mbit) {
   CHECK(numberOf(row, "mbit_per_s") == mbit);
-  // What a bucket has saved is less than 3 % of a stream.
+  // The burst of a token bucket is less than 3 % of a stream.
   CHECK(numberOf(row, "raw_mbit_per_s") > 0);
   CHECK(numberOf(row, "raw_mbit_per_s") < 1.03 * mbit);
-  // Of two hosts each sends half of the values to the other's server, and the other half's answers.
+  // Of two hosts, each sends half of the values to the other's server, and the answers for the
+  // other half.
   CHECK(numberOf(row, "bytes") == doctest::Approx(MODEL_BYTES).epsilon(0.1));
   double network_ms = numberOf(row, "network_ms");
   CHECK(network_ms * numberOf(row, "raw_mbit_per_s") ==
@@ -52,7 +53,9 @@ void checkFits(capnp::JsonValue::Reader row, double mbit) {
         doctest::Approx(bound_ms * numberOf(row, "step_per_bound")).epsilon(0.01));
 }
 
-TEST_CASE("bench network: figures of waiting and of real steps fit each other; nothing is left") {
+TEST_CASE(
+    "bench network: figures of waiting and of real steps are consistent, and nothing is left "
+    "behind") {
   auto before = devices();
   for (auto program: {"--program=wait"_kj, "--program=real"_kj}) {
     auto ended =
@@ -72,11 +75,11 @@ TEST_CASE("bench network: figures of waiting and of real steps fit each other; n
   CHECK(devices() == before);
 }
 
-TEST_CASE("bench network: Ctrl-C and a kill leave nothing, either") {
+TEST_CASE("bench network: leaves nothing behind after Ctrl-C or a kill") {
   auto before = devices();
   for (int signal: {SIGINT, SIGKILL}) {
     tests::Command command(bench({"--program=wait", "--ms=60000"}));
-    // The line that precedes the processes.
+    // This line comes before the processes start.
     REQUIRE(command.waitForOutput("2 servers and 2 workers"));
     kj::Array<tests::Process> processes;
     while (processes.size() < 4 && tests::processesWith("--ms=60000").size() > 0) {
@@ -90,7 +93,8 @@ TEST_CASE("bench network: Ctrl-C and a kill leave nothing, either") {
   CHECK(devices() == before);
 }
 
-TEST_CASE("bench network: without root it says so; what it cannot do is a wrong command") {
+TEST_CASE(
+    "bench network: says that it needs root, and refuses an impossible case as a wrong command") {
   auto words = bench({"--program=wait"});
   kj::Vector<kj::StringPtr> asNobody;
   for (auto word: {"unshare"_kj, "--user"_kj}) asNobody.add(word);
@@ -106,7 +110,7 @@ TEST_CASE("bench network: without root it says so; what it cannot do is a wrong 
             .exitCode == 2);
 }
 
-TEST_CASE("rowOf: medians of rounds, and of their ratios") {
+TEST_CASE("rowOf: takes medians of rounds, and of their ratios") {
   NetworkRound rounds[] = {
       {.raw_bytes_per_s = 100, .bytes = 50, .exchange_s = 0.6, .compute_s = 0.25, .step_s = 1},
       {.raw_bytes_per_s = 200, .bytes = 50, .exchange_s = 0.6, .compute_s = 0.5, .step_s = 0.6},

@@ -29,7 +29,7 @@ kj::String kindOf(const nn::Op& op) {
   return kj::str(nn::nameOf(op));
 }
 
-// Counts of one op for one image, in values; weights are counted once a step.
+// Counts of one op for one image, in values. Weights are counted once per step.
 class Counts {
 public:
   Counts(const nn::Graph& graph, const nn::Node& node, bool inputTrains)
@@ -53,7 +53,7 @@ public:
     if (node.op.is<nn::SoftmaxCrossEntropy>()) return 2 * inputs;
     if (direction == Profile::FORWARD) return inputs + output;
     double sum = output + (inputTrains ? inputs : 0);
-    if (isProduct || node.op.is<nn::BatchNorm>()) sum += inputs;  // read again
+    if (isProduct || node.op.is<nn::BatchNorm>()) sum += inputs;  // backward reads them again
     if (node.op.is<nn::Activation>()) sum += output;
     return sum;
   }

@@ -26,8 +26,8 @@ nn::Graph network() {
   return graph;
 }
 
-// Two steps of two lanes, on which node n took n ms a step forward and 10·n ms backward; the ReLU,
-// done with the first convolution, none.
+// Two steps of two lanes. Node n took n ms per step forward and 10·n ms backward. The ReLU took no
+// time, because it was computed with the first convolution.
 void fill(Profile& profile, const nn::Graph& graph) {
   uint first = profile.addLanes(2, graph);
   for (nn::NodeId n = 1; n < graph.nodes.size(); ++n) {
@@ -41,7 +41,7 @@ void fill(Profile& profile, const nn::Graph& graph) {
   }
 }
 
-TEST_CASE("op costs: time is of a step and a lane; what was fused has no row") {
+TEST_CASE("opCosts: time is per step and lane, and a fused op has no row") {
   auto graph = network();
   Profile profile;
   fill(profile, graph);
@@ -54,23 +54,23 @@ TEST_CASE("op costs: time is of a step and a lane; what was fused has no row") {
   CHECK(costs[2].name == "second");
 }
 
-TEST_CASE("op costs: operations and bytes are those of the formulas") {
+TEST_CASE("opCosts: operations and bytes follow the formulas") {
   auto graph = network();
   Profile profile;
   fill(profile, graph);
   auto costs = opCosts(graph, profile, 8, 2);
-  // 16 pixels, 4 filters, 2·3·3 taps; nothing needs the gradient of the images.
+  // 16 pixels, 4 filters, 2·3·3 taps. Nothing needs the gradient of the images.
   double product = 8 * 2.0 * 16 * 4 * 18;
   CHECK(costs[0].flops == product);
   CHECK(costs[1].flops == product);
   CHECK(costs[0].bytes == 4 * (8 * (32 + 64) + 76));
   CHECK(costs[1].bytes == 4 * (8 * (64 + 32) + 76));
-  // The second one reads its weights again, for the gradient of its input.
+  // The second convolution reads its weights again for the gradient of its input.
   CHECK(costs[3].flops == 2 * costs[2].flops);
   CHECK(costs[3].bytes == 4 * (8 * (32 + 64 + 64) + 2 * 10));
 }
 
-TEST_CASE("op costs by kind: equal kinds and directions are one, the longest first") {
+TEST_CASE("byKind: sums equal kinds and directions, the longest first") {
   auto graph = network();
   Profile profile;
   fill(profile, graph);
@@ -84,7 +84,7 @@ TEST_CASE("op costs by kind: equal kinds and directions are one, the longest fir
   for (size_t i = 1; i < kinds.size(); ++i) CHECK(kinds[i - 1].seconds >= kinds[i].seconds);
 }
 
-TEST_CASE("the table of ops: shares add up to the step, and peaks say what bounds an op") {
+TEST_CASE("opTable: shares add up to the step, and `peak` shows what limits an op") {
   auto graph = network();
   Profile profile;
   fill(profile, graph);

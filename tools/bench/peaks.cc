@@ -17,12 +17,12 @@ using kj::uint;
 constexpr uint ROUNDS = 10;
 constexpr double ROUND_S = 0.02;
 constexpr size_t COPIED_BYTES = 32 << 20;
-// Multiply-adds in flight: their latency times those begun a cycle is 8 on what there is today.
+// How many multiply-adds are in flight. Latency times throughput is 8 on present processors.
 constexpr uint CHAINS = 12;
 constexpr uint CALL_STEPS = 10000;
 
-// Each makes CALL_STEPS steps of CHAINS multiply-adds, and returns a sum so that none is left out;
-// `noipa`: nor a call whose result nobody reads.
+// Each function makes CALL_STEPS steps of CHAINS multiply-adds, and returns a sum so that the
+// compiler keeps all of them. `noipa` keeps calls whose result nobody reads.
 
 __attribute__((noipa, target("avx2,fma"))) float multiplyAddAvx2() {
   __m256 factor = _mm256_set1_ps(0.5f), sums[CHAINS];
@@ -65,9 +65,9 @@ double threadSeconds() {
   return now.tv_sec + now.tv_nsec * 1e-9;
 }
 
-// Calls `work` on that many threads at the same time, again and again, and returns the calls a
-// second of all together, of the processor's time: what else runs here is no part of a peak. Each
-// thread gets its number.
+// Calls `work` again and again on `threads` threads at the same time. Returns the calls of all
+// threads per second of processor time, so that other programs do not lower a peak. Each thread
+// gets its number.
 template <typename Work>
 double callsPerSecond(uint threads, Work&& work) {
   double best = 0;

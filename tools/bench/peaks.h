@@ -1,19 +1,19 @@
-// tools/bench/peaks.h: what this machine can do at most, measured: arithmetic and memory.
+// tools/bench/peaks.h: measures the limits of this machine: arithmetic and memory.
 #pragma once
 
 #include <kj/string.h>
 
 namespace tools {
 
-// Of some threads together, a second. Of several short rounds the best.
+// Rates of several threads together, per second. The best of several short rounds.
 struct Peaks {
-  double fp32_flops;  // fused multiply-adds on registers, each two operations
-  double bf16_flops;  // the same of pairs of bfloat16; 0 if the processor has none
+  double fp32_flops;  // fused multiply-adds in registers, each two operations
+  double bf16_flops;  // the same for pairs of bfloat16; 0 if the processor has no such instruction
   double copy_bytes;  // a copy far larger than the caches: bytes read and bytes written
 };
 
-// With the instructions that the cpu program uses (nn::instructionSet()). Takes a second or so, and
-// 64 MiB a thread while it runs.
+// Measures with the instructions that the CPU program uses (nn::instructionSet()). Takes about a
+// second, and 64 MiB per thread meanwhile.
 Peaks measurePeaks(kj::uint threads, kj::StringPtr instructionSet);
 
 }  // namespace tools

@@ -17,7 +17,7 @@ namespace tools {
 namespace {
 
 constexpr uint WORKERS = 2;
-// Speed lines of a worker that come before all is warm.
+// How many speed lines a worker writes before it is warm.
 constexpr uint FIRST_LINES = 1;
 
 constexpr const char* INCEPTION = "configs/cifar10_local.toml";
@@ -73,7 +73,7 @@ Figure figureOf(const Ended& ended, kj::StringPtr key) {
 
 namespace {
 
-// Ours is this very program.
+// Our side is this very program.
 Ended runOurs(const PeerRow& row, Precision precision, kj::ArrayPtr<const kj::StringPtr> options) {
   kj::Vector<kj::String> words;
   auto set = [&](kj::StringPtr key, auto value) { words.add(kj::str("--set=", key, "=", value)); };
@@ -92,8 +92,8 @@ Ended runTheirs(
     const PeerRow& row, kj::StringPtr python, Precision precision, uint seconds, uint workers = 1) {
   kj::Vector<kj::String> words;
   if (row.what != PeerRow::MEMORY) {
-    // Memory that was freed is kept, and large arrays are not mapped anew each step: the most that
-    // the C library lets them say. What a process takes is measured without.
+    // Makes the C library keep freed memory, and avoid mapping large arrays anew in each step, as
+    // far as its settings allow. Memory is measured without these settings.
     for (auto word: {"/usr/bin/env", "MALLOC_MMAP_THRESHOLD_=33554432",
              "MALLOC_TRIM_THRESHOLD_=4294967296", "MALLOC_TOP_PAD_=268435456"}) {
       words.add(kj::str(word));
@@ -115,7 +115,7 @@ double median(kj::ArrayPtr<double> values) {
   return values[values.size() / 2];
 }
 
-// Images/s of all workers: of each the median of its speed lines.
+// Returns the images/s of all workers: for each, the median of its speed lines.
 double speedOf(const runner::RunRecord& record) {
   double sum = 0;
   for (uint worker = 0; worker < record.workers; ++worker) {
@@ -129,7 +129,7 @@ double speedOf(const runner::RunRecord& record) {
   return sum;
 }
 
-// The program `runner`, which is built beside this one.
+// Returns the program `runner`, which is built beside this one.
 kj::String runnerPath() {
   char path[4096];
   ssize_t size;
@@ -151,7 +151,7 @@ Figure ourWorkers(const PeerRow& row) {
   return {speedOf(record), nullptr};
 }
 
-// Of several figures the one that `combine` makes; the first reason why there is none.
+// Returns the figure that `combine` makes from two, or the first reason why there is none.
 template <typename Combine>
 Figure combined(Figure first, Figure second, Combine&& combine) {
   KJ_IF_MAYBE(a, first.value) {
@@ -161,14 +161,14 @@ Figure combined(Figure first, Figure second, Combine&& combine) {
   return first;
 }
 
-// A measurement of one side.
+// Runs a measurement of one side.
 using Run = kj::FunctionParam<Ended(Precision precision)>;
 
 Figure speed(Run& run, Precision precision) {
   return figureOf(run(precision), "images_per_s");
 }
 
-// Ours says so where a processor has no bf16: no other failure is passed over.
+// Ours says so if a processor has no bf16. No other failure is ignored.
 bool isRefusal(kj::StringPtr reason) {
   return ::strstr(reason.cStr(), "AVX512_BF16") != nullptr;
 }

@@ -1,4 +1,4 @@
-// tools/bench/peer_rows.h: what is compared with PyTorch, and how each side's figure is got.
+// tools/bench/peer_rows.h: the comparisons with PyTorch, and how each side is measured.
 #pragma once
 
 #include <kj/array.h>
@@ -13,17 +13,17 @@ namespace tools {
 
 using kj::uint;
 
-// One comparison. `ours` runs FILE with settings, `theirs` a network of tests/peers/networks.py;
-// both with `threads` threads on a batch of `batch` images.
+// One comparison. `ours` runs FILE with settings. `theirs` runs a network of
+// tests/peers/networks.py. Both use `threads` threads on a batch of `batch` images.
 struct PeerRow {
-  // What a figure is, and what of it is better.
+  // What a figure means, and whether more or less is better.
   enum What {
     SPEED,      // images/s of training steps, in fp32
     BF16,       // the same in bf16
     BETTER,     // the same in fp32 or bf16, whichever is faster
     WORKERS,    // images/s of two workers together, which exchange gradients
-    MEMORY,     // MB at most; of theirs without what loading PyTorch takes. Less is better
-    DISTURBED,  // the part of SPEED that remains beside a process that fills one core
+    MEMORY,     // largest MB; theirs without the memory for loading PyTorch. Less is better
+    DISTURBED,  // the share of SPEED that remains beside a process that fills one core
   } what;
   const char* name;
   const char* doc;
@@ -31,7 +31,7 @@ struct PeerRow {
   const char* network;
   uint threads;
   uint batch;
-  uint classes = 0;  // of a data set that need not be there: see `bench train --classes`
+  uint classes = 0;  // of an assumed data set: see `bench train --classes`
 };
 
 extern const kj::ArrayPtr<const PeerRow> PEER_ROWS;
@@ -40,32 +40,34 @@ extern const kj::ArrayPtr<const PeerRow> PEER_ROWS;
 struct Figure {
   kj::Maybe<double> value;
   kj::String reason;
-  kj::StringPtr how = ""_kj;  // of several precisions or modes the one that won
+  kj::StringPtr how = ""_kj;  // the fastest one of several precisions or modes
 };
 
-// The number behind `key` in what a program printed, or why there is none.
+// Returns the number after `key` in the output of a program, or why there is none.
 Figure figureOf(const Ended& ended, kj::StringPtr key);
-// What a program complained of: we say it first, Python last.
+// Returns the error of a program: the first line of ours, the last one of Python's.
 kj::String reasonOf(const Ended& ended);
 
-// A line of the table, to be measured: each call runs other programs for some seconds. The current
-// folder is the project's root.
+// A row of the table. Each call runs another program for some seconds. The current folder must be
+// the project's root.
 struct Contest {
   kj::String name;
-  kj::StringPtr unit;                           // images/s, MB, part
-  kj::Function<kj::Maybe<kj::String>()> check;  // why ours cannot be measured, or null
+  kj::StringPtr unit;                           // images/s, MB, or part
+  kj::Function<kj::Maybe<kj::String>()> check;  // returns why ours cannot be measured, or null
   kj::Function<Figure()> ours;
   kj::Function<Figure()> theirs;
 };
 
-// Measurements take some `seconds`. The check compares our steps with the naive oracle's, in each
-// precision that the row measures.
+// A measurement takes about `seconds`. `check` compares our steps with the reference
+// implementation's, in each precision that the row measures.
 kj::Own<Contest> contestOf(const PeerRow& row, kj::StringPtr python, uint seconds);
 
+// The script that measures PyTorch.
 constexpr kj::StringPtr PEER_SCRIPT = "tests/peers/train_step.py"_kj;
 
 // Throws if the current folder is not the project's root.
 void requirePeerScript();
+// Runs PEER_SCRIPT with these options to its end.
 Ended runPeerScript(kj::StringPtr python, kj::ArrayPtr<const kj::StringPtr> options);
 
 }  // namespace tools

@@ -17,12 +17,12 @@
 namespace tools {
 namespace {
 
-// A figure with as many digits as tell something.
+// Returns a figure with as many digits as are meaningful.
 kj::String shown(double value) {
   return runner::fixedPoint(value, value < 10 ? 3 : value < 1000 ? 1 : 0);
 }
 
-// Of each round; without a peer only ours.
+// The figures of each round. Without a peer, only ours.
 struct Rounds {
   kj::Vector<double> ours;
   kj::Vector<double> theirs;
@@ -43,7 +43,7 @@ kj::Array<kj::String> cellsOf(const Contest& contest, kj::ArrayPtr<const kj::Str
   return cells.releaseAsArray();
 }
 
-// A figure of one side, for the line of a round.
+// Returns a figure of one side for the line of a round.
 kj::String told(const Figure& figure) {
   auto value = shown(KJ_ASSERT_NONNULL(figure.value));
   return figure.how == "" ? kj::mv(value) : kj::str(value, " (", figure.how, ")");
@@ -53,7 +53,7 @@ void tell(const Contest& contest, kj::StringPtr what) {
   runner::writeQuietly(STDERR_FILENO, kj::str(contest.name, " ", what, "\n"));
 }
 
-// One line of JSON; `note` says why figures are missing.
+// Returns one line of JSON. `note` says why figures are missing.
 kj::String jsonOf(const Contest& contest, Rounds& all, kj::StringPtr version, kj::StringPtr how,
     kj::StringPtr noteKey, kj::StringPtr note) {
   auto quoted = [](kj::StringPtr text) {
@@ -192,7 +192,8 @@ kj::MainBuilder::Validity BenchPeers::run() {
   }
   kj::Vector<kj::Array<kj::String>> cells;
   for (auto& contest: contests) {
-    auto measured = kj::mv(contest);  // ends with its row, and with it what it has started
+    // destroyed after its row, with all programs that it has started
+    auto measured = kj::mv(contest);
     cells.add(measure(*measured, missing));
   }
   auto header = kj::arr(kj::str("row"), kj::str("unit"), kj::str("ours"),

@@ -20,10 +20,10 @@
 namespace tools {
 namespace {
 
-// As timeout(1) says it.
+// The exit code of timeout(1).
 constexpr int TIMED_OUT = 124;
 
-// A file without a name, which takes what a program writes.
+// A file without a name, for the output of a program.
 kj::AutoCloseFd newSheet() {
   int fd;
   KJ_SYSCALL(fd = ::memfd_create("output", MFD_CLOEXEC));
@@ -41,8 +41,8 @@ int waitFor(pid_t child) {
   return status;
 }
 
-// While it lives, Ctrl-C ends the programs that this one runs, and not yet this one: so what it has
-// to put away is put away. SIGTERM does end it.
+// While it lives, Ctrl-C ends the programs that this one runs, but not yet this one, so that it can
+// clean up. SIGTERM does end it.
 class InterruptLater {
 public:
   InterruptLater() {
@@ -53,9 +53,9 @@ public:
   ~InterruptLater() noexcept(false) { ::sigprocmask(SIG_SETMASK, &before, nullptr); }
   KJ_DISALLOW_COPY(InterruptLater);
 
-  // In the child.
+  // Call it in the child.
   void forget() { ::sigprocmask(SIG_SETMASK, &before, nullptr); }
-  // Throws if there was one.
+  // Throws if there was a Ctrl-C.
   void check() {
     timespec none{};
     if (::sigtimedwait(&interrupt, nullptr, &none) == SIGINT) configs::fail("interrupted");
@@ -65,7 +65,7 @@ private:
   sigset_t interrupt, before;
 };
 
-// The last processor that this process may use.
+// Returns the last processor that this process may use.
 int lastProcessor() {
   cpu_set_t allowed;
   KJ_SYSCALL(::sched_getaffinity(0, sizeof(allowed), &allowed));
@@ -92,9 +92,9 @@ kj::Array<char*> argumentsOf(kj::ArrayPtr<const kj::String> words) {
   return arguments;
 }
 
-// In the child.
+// Call it in the child.
 [[noreturn]] void become(kj::ArrayPtr<char*> arguments) {
-  // How a peer's threads wait is its own affair.
+  // A peer decides itself how its threads wait.
   for (auto name: {"OMP_NUM_THREADS", "OMP_WAIT_POLICY", "OMP_DYNAMIC"}) ::unsetenv(name);
   ::execvp(arguments[0], arguments.begin());
   ::_exit(127);
@@ -143,7 +143,7 @@ AskedProgram::AskedProgram(kj::ArrayPtr<const kj::String> words): errors(newShee
     ::dup2(errors, STDERR_FILENO);
     become(arguments);
   }
-  ::setpgid(child, child);  // whoever of both is first
+  ::setpgid(child, child);  // whichever of the two processes is first
 }
 
 AskedProgram::~AskedProgram() noexcept(false) {
@@ -167,7 +167,7 @@ Ended AskedProgram::ask(uint limit_s) {
   return {code, nullptr, read(kj::mv(errors))};
 }
 
-// Nothing is in the line if the program has ended. False if the time is over.
+// Reads a line. The line is empty if the program has ended. Returns false if the time is over.
 bool AskedProgram::readLine(kj::Vector<char>& line, uint limit_s) {
   auto& clock = kj::systemPreciseMonotonicClock();
   auto until = clock.now() + limit_s * kj::SECONDS;

@@ -17,7 +17,7 @@ Ended shell(kj::StringPtr script) {
   return runProgram(kj::arr(kj::str("sh"), kj::str("-c"), kj::str(script)));
 }
 
-TEST_CASE("a program's output, errors and exit code come back apart") {
+TEST_CASE("runProgram: returns output, errors and exit code separately") {
   auto ended = shell("echo figures; echo complaint >&2; exit 3");
   CHECK(ended.output == "figures\n");
   CHECK(ended.errors == "complaint\n");
@@ -26,19 +26,20 @@ TEST_CASE("a program's output, errors and exit code come back apart") {
   CHECK(runProgram(kj::arr(kj::str("/no/such/program"))).exitCode == 127);
 }
 
-TEST_CASE("a program does not get what this one's threads are told") {
+TEST_CASE("runProgram: the program does not inherit the thread settings of this one") {
   REQUIRE(::setenv("OMP_WAIT_POLICY", "passive", 1) == 0);
   CHECK(shell("echo \"$OMP_WAIT_POLICY.\"").output == ".\n");
 }
 
-TEST_CASE("Ctrl-C ends the program that runs, then is thrown, so that things are put away") {
+TEST_CASE(
+    "runProgram: Ctrl-C ends the program first and then throws, so that the caller can clean up") {
   auto script = kj::str("kill -INT ", ::getpid(), "; kill -INT $$; exit 0");
   auto thrown = kj::runCatchingExceptions([&]() { shell(script); });
   CHECK(KJ_ASSERT_NONNULL(thrown).getDescription() == "interrupted");
   CHECK(shell("exit 3").exitCode == 3);
 }
 
-TEST_CASE("a program that stays is asked again and again, until it ends") {
+TEST_CASE("AskedProgram: answers again and again until it ends") {
   AskedProgram program(kj::arr(kj::str("sh"), kj::str("-c"),
       kj::str("for i in 1 2; do read question; echo answer $i; done; echo tired >&2; exit 3")));
   for (auto answer: {"answer 1\n", "answer 2\n"}) {
@@ -51,8 +52,10 @@ TEST_CASE("a program that stays is asked again and again, until it ends") {
   CHECK(ended.errors == "tired\n");
 }
 
-TEST_CASE("a program that does not answer in time is ended, with all that it has started") {
-  // The last process that keeps the pipe open is one that the program started.
+TEST_CASE(
+    "AskedProgram: a program that does not answer in time is ended, with everything that it "
+    "started") {
+  // A process that the program started is the last one that keeps the pipe open.
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
   kj::AutoCloseFd reading(ends[0]);
@@ -68,7 +71,7 @@ TEST_CASE("a program that does not answer in time is ended, with all that it has
   CHECK(::read(reading, &c, 1) == 0);
 }
 
-TEST_CASE("a number is found in JSON by its key") {
+TEST_CASE("numberIn: finds a number in JSON by its key") {
   kj::StringPtr json = "{\"per_s\": 12.5, \"s\":3, \"word\":\"x\"}";
   CHECK(numberIn(json, "per_s").orDefault(0) == 12.5);
   CHECK(numberIn(json, "s").orDefault(0) == 3);
@@ -76,11 +79,12 @@ TEST_CASE("a number is found in JSON by its key") {
   CHECK(numberIn(json, "absent") == nullptr);
 }
 
-TEST_CASE("a busy core takes a processor's time as long as it lives, and is gone then") {
+TEST_CASE("BusyCore: uses a processor while it lives, and is gone afterwards") {
   rusage before, after;
   {
     BusyCore busy;
-    // Whatever else runs, it gets some of the time in which this takes some.
+    // Other programs may run too, but the busy process gets some of the time in which this one gets
+    // some.
     KJ_REQUIRE(shell("i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done").exitCode == 0);
     KJ_SYSCALL(::getrusage(RUSAGE_CHILDREN, &before));
   }

@@ -12,7 +12,7 @@
 namespace tools {
 namespace {
 
-// The stream that the bench has put at a place of this role.
+// Returns the stream that the bench has put at an index of this role.
 kj::Own<kj::AsyncIoStream> streamAt(kj::AsyncIoContext& io, uint index) {
   return io.lowLevelProvider->wrapSocketFd(kj::AutoCloseFd(FIRST_STREAM + int(index)));
 }

@@ -1,4 +1,4 @@
-// tools/bench/roles.h: what processes of benches are made of, from inside.
+// tools/bench/roles.h: the common parts of processes that benches start.
 #pragma once
 
 #include <kj/function.h>
@@ -14,20 +14,19 @@
 
 namespace tools {
 
-// Of a clock that only goes forward.
+// The time of a monotonic clock.
 uint64_t now_ns();
 
-// The nanoseconds that each of so many calls takes.
+// Returns the nanoseconds of each of `count` calls.
 kj::Vector<uint64_t> timesOf(uint64_t count, kj::FunctionParam<void()> call);
 
-// Carries out the orders that standard input brings, until it closes; what comes back is the
-// answer.
+// Carries out the orders on standard input until it closes. The result of `carryOut` is the answer.
 void carryOutOrders(kj::FunctionParam<kj::Vector<uint64_t>(const KvOrder&)> carryOut);
-// The same, of a role that knows TRIPS and CHECK.
+// The same for a role that knows TRIPS and CHECK.
 void carryOutOrders(kj::FunctionParam<void()> trip, kj::FunctionParam<void()> check);
 
-// A worker's io thread: talks to the servers of `placement` over the streams that the bench has put
-// at FIRST_STREAM, while it lives. Both must outlive it.
+// A worker's io thread. While it lives, it talks to the servers of `placement` over the streams
+// that the bench has put at FIRST_STREAM. Both arguments must outlive it.
 class StoreThread {
 public:
   StoreThread(rpc::RemoteStore& store, const rpc::Placement& placement);
@@ -45,8 +44,8 @@ private:
   kj::Thread thread;
 };
 
-// One shard, at whose FIRST_STREAM are the workers, until all have gone. `shares`: its memory, with
-// those that can.
+// Serves one shard to the workers at FIRST_STREAM until all have gone. With `shares`, it shares
+// memory with workers that can.
 void serveShard(const rpc::Placement& placement, uint shard, const rpc::Rounds& rounds,
     rpc::Updater& updater, bool shares);
 

@@ -45,7 +45,7 @@ kj::AutoCloseFd TcpMeeting::connect() {
 kj::AutoCloseFd TcpMeeting::accept() {
   int far;
   KJ_SYSCALL(far = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
-  // It has the listener's TCP_NODELAY.
+  // The accepted connection inherits the listener's TCP_NODELAY.
   return kj::AutoCloseFd(far);
 }
 

@@ -1,4 +1,4 @@
-// tools/bench/streams.h: what connects the processes of a bench.
+// tools/bench/streams.h: the connections between processes of a bench.
 #pragma once
 
 #include <kj/io.h>
@@ -8,23 +8,24 @@
 
 namespace tools {
 
-// Both ends of a connection; closed when a program is executed.
+// Both ends of a connection. They are closed when another program is executed.
 struct StreamPair {
   kj::AutoCloseFd near, far;
 };
 
 StreamPair newPipe();
 
-// Where one TCP connection is made. Nobody can come between: the port listens for one, and that is
-// made before anybody knows of it. Listener and near end may be in different network namespaces:
-// each is in the one that the thread is in when it is made.
+// Makes one TCP connection. Nobody else can connect: the port listens for one connection, which is
+// made before anybody knows the port. Listener and near end may be in different network namespaces:
+// each is in the namespace of the thread when it is made.
 class TcpMeeting {
 public:
-  // `address`: of this namespace, in the machine's byte order.
+  // `address` belongs to this namespace, in the machine's byte order.
   explicit TcpMeeting(uint32_t address);
 
+  // Returns the near end.
   kj::AutoCloseFd connect();
-  // After connect().
+  // Call it after connect().
   kj::AutoCloseFd accept();
 
 private:

@@ -28,7 +28,7 @@ except ModuleNotFoundError as error:
 print(torch.__version__)
 )"_kj;
 
-// `python3`, `python3.12`; not `python3-config`.
+// Accepts `python3` and `python3.12`, but not `python3-config`.
 bool isPython(kj::StringPtr name) {
   constexpr kj::StringPtr HEAD = "python3"_kj;
   if (!name.startsWith(HEAD)) return false;
@@ -107,7 +107,7 @@ TorchSearch findTorch(kj::StringPtr chosen) {
 kj::Vector<kj::String> pythonsOn(kj::StringPtr path, kj::StringPtr virtualEnvironment) {
   auto folders = kj::str(virtualEnvironment, virtualEnvironment == "" ? "" : "/bin:", path);
   kj::Vector<kj::String> programs;
-  kj::Vector<std::filesystem::path> files;  // in their real folders, and what they link to
+  kj::Vector<std::filesystem::path> files;  // real folder and link target of each file
   kj::StringPtr rest = folders;
   while (rest.size() > 0) {
     size_t end = rest.findFirst(':').orDefault(rest.size());
@@ -124,7 +124,7 @@ kj::Vector<kj::String> pythonsOn(kj::StringPtr path, kj::StringPtr virtualEnviro
     for (auto& name: names) {
       auto program = kj::str(folder, '/', name);
       auto target = std::filesystem::canonical(program.cStr(), ignored);
-      // A virtual environment links to another folder's Python, but is not the same.
+      // The Python of a virtual environment links to another folder's, but is not the same.
       auto file = place / "->" / target.relative_path();
       if (std::find(files.begin(), files.end(), file) != files.end()) continue;
       files.add(kj::mv(file));
@@ -138,7 +138,7 @@ TorchSearch newestTorch(kj::ArrayPtr<const kj::String> programs) {
   TorchSearch search;
   for (auto& program: programs) {
     auto ended = probe(program);
-    // A link to nothing, or a shim of a Python that is not installed.
+    // A broken link, or a shim of a Python that is not installed.
     if (ended.exitCode == NO_TORCH || ended.exitCode == CANNOT_START) continue;
     if (ended.exitCode != 0) {
       search.notes.add(kj::str("PyTorch of ", program, " does not load: ", reasonOf(ended)));

@@ -10,7 +10,7 @@
 namespace tools {
 namespace {
 
-// A program that stands for a Python: it does what `script` says.
+// Makes a program that acts as a Python: it does what `script` says.
 kj::String newPython(kj::StringPtr folder, kj::StringPtr name, kj::StringPtr script) {
   auto path = kj::str(folder, '/', name);
   REQUIRE(tests::Command({"mkdir", "-p", folder}).wait().exitCode == 0);
@@ -23,7 +23,7 @@ constexpr kj::StringPtr NO_TORCH = "exit 77"_kj;
 constexpr kj::StringPtr BROKEN =
     "echo 'ImportError: libcudart.so: cannot open shared object file' >&2; exit 1"_kj;
 
-TEST_CASE("newestTorch: the newest version wins, whatever the order of the Pythons") {
+TEST_CASE("newestTorch: takes the newest version, in any order of the Pythons") {
   auto folder = tests::newFolder();
   kj::String programs[] = {newPython(folder, "a", "echo 1.13.0a0"),
       newPython(folder, "b", NO_TORCH), newPython(folder, "c", "echo 2.15.0+cu132"),
@@ -35,7 +35,7 @@ TEST_CASE("newestTorch: the newest version wins, whatever the order of the Pytho
   CHECK(search.notes.size() == 0);
 }
 
-TEST_CASE("newestTorch: a PyTorch that does not load is named, and another one is used") {
+TEST_CASE("newestTorch: names a PyTorch that does not load, and takes another one") {
   auto folder = tests::newFolder();
   kj::String programs[] = {newPython(folder, "a", BROKEN), newPython(folder, "b", "echo 1.13.0")};
   auto search = newestTorch(programs);
@@ -47,7 +47,7 @@ TEST_CASE("newestTorch: a PyTorch that does not load is named, and another one i
                                "file"));
 }
 
-TEST_CASE("newestTorch: without any PyTorch it says so, or why none loads") {
+TEST_CASE("newestTorch: says that there is no PyTorch, or why none loads") {
   auto folder = tests::newFolder();
   kj::String missing = kj::str(folder, "/missing");
   auto none = newPython(folder, "a", NO_TORCH);
@@ -79,7 +79,7 @@ TEST_CASE(
   CHECK(pythonsOn(path, "").size() == 1);
 }
 
-TEST_CASE("findTorch: a Python that is named, or the folder of its environment, is the only one") {
+TEST_CASE("findTorch: takes only the Python that is named, or that of the named environment") {
   auto folder = tests::newFolder();
   auto named = newPython(kj::str(folder, "/bin"), "python3", "echo 0.4.1");
   auto newer = newPython(folder, "newer", "echo 99.0");
@@ -94,7 +94,7 @@ TEST_CASE("findTorch: a Python that is named, or the folder of its environment, 
   ::unsetenv("RUNNER_PYTHON");
 }
 
-TEST_CASE("findTorch: a Python that is named and has no PyTorch is an error with a way out") {
+TEST_CASE("findTorch: a named Python without PyTorch is an error with a way out") {
   auto folder = tests::newFolder();
   auto failure = [](kj::StringPtr chosen) {
     KJ_IF_MAYBE(exception, kj::runCatchingExceptions([&]() { findTorch(chosen); })) {

@@ -15,31 +15,31 @@ namespace tools {
 namespace {
 
 constexpr uint WARM_UP_STEPS = 3;
-// Of a figure that is a median.
+// The least number of steps for a median.
 constexpr uint STEPS_MIN = 3;
-// What the table of ops may take at most, a few steps beside.
+// The longest time for the table of ops, apart from a few steps.
 constexpr double TABLE_S = 5;
 
 using NextBatch = kj::Function<const io::Batch&()>;
 
-// When to stop.
+// When a measurement ends.
 struct Amount {
   uint steps;
-  uint seconds;  // 0: after `steps`
+  uint seconds;  // 0: after `steps` steps
 
   bool isEnough(uint done, double passed_s) const {
     return seconds > 0 ? done >= STEPS_MIN && passed_s >= seconds : done >= steps;
   }
 };
 
-// What was seen of some steps.
+// The measurements of some steps.
 struct Measured {
   uint steps;
   double best_s;
   double median_s;
   double mean_s;
   double cpu_s;             // of all threads, mean
-  runner::VerbTimes verbs;  // medians, each of its own
+  runner::VerbTimes verbs;  // the median of each verb
 };
 
 double cpuSeconds() {
@@ -100,7 +100,8 @@ Measured measure(Training& training, NextBatch& next, Amount amount) {
   return measured;
 }
 
-// Of a step. A backward pass is two forward ones, of a layer without trained ones below it one.
+// Returns the FLOPs of a step. A backward pass counts as two forward passes, or as one for a layer
+// without trained layers below it.
 double flopsOf(const nn::Graph& graph, uint images) {
   double flops = 0;
   auto inputTrains = inputsThatTrain(graph);
@@ -122,13 +123,13 @@ kj::String megabytes(double bytes) {
   return kj::str(runner::fixedPoint(bytes / 1e6, 0), " MB");
 }
 
-// What is said of the whole.
+// All results of the bench.
 struct Report {
   const runner::Experiment& experiment;
   kj::String checked;
   Measured synthetic;
   kj::Maybe<Measured> data;
-  double flops;  // of a step
+  double flops;  // per step
   uint64_t program_bytes;
   uint64_t peak_bytes;
 
@@ -185,7 +186,8 @@ kj::String textOf(const Report& report) {
       megabytes(report.peak_bytes), " at most\n");
 }
 
-// The steps of this table are timed apart: their program reads the clock between its tasks.
+// The steps of this table are timed separately, because their program reads the clock between its
+// tasks.
 kj::String opsText(
     const runner::Experiment& experiment, AssumedImages assumed, bool byOp, double step_s) {
   nn::Profile profile;

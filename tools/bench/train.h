@@ -1,4 +1,4 @@
-// tools/bench/train.h: `bench train`: the steps of a file's network, timed.
+// tools/bench/train.h: `bench train`: measures the training steps of a file's network.
 #pragma once
 
 #include "tools/bench/command.h"
@@ -10,17 +10,17 @@ class BenchTrain: private ExperimentCommand {
 public:
   explicit BenchTrain(runner::CommandLine& commandLine): ExperimentCommand(commandLine, 20) {}
 
-  // Of the sub-command. This object must outlive it.
+  // Returns the sub-command. This object must outlive it.
   kj::MainFunc getMain();
 
 private:
   kj::MainBuilder::Validity run();
 
-  // Which table of ops stands below the figures.
+  // Which table of ops is printed below the figures.
   enum class Table { NONE, BY_KIND, BY_OP };
 
-  kj::Maybe<Table> table;  // null: by kind, but with JSON none
-  uint seconds = 0;        // rather than steps; 0: steps
+  kj::Maybe<Table> table;  // null: by kind, but none with JSON
+  uint seconds = 0;        // the length of the measurement; 0: it is given by steps
   AssumedImages assumed;
   bool json = false;
   bool data = false;

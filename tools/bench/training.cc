@@ -12,10 +12,11 @@
 namespace tools {
 namespace {
 
-// Images that the oracle computes too: its loops are naive, at about 1.2 GFLOP/s.
+// How many images the reference implementation computes too. Its loops are naive, at about 1.2
+// GFLOP/s.
 constexpr uint CHECKED_IMAGES = 2;
 constexpr uint64_t CHECKED_FLOPS = 1200000000;
-// Of a data set that is not there.
+// Of an assumed data set.
 constexpr uint ASSUMED_RECORDS = 1000000;
 
 uint64_t forwardFlops(const nn::Graph& graph) {
@@ -81,8 +82,8 @@ Training::Training(
       program(runner::programOf(experiment, facts.graph, profile)),
       store(rpc::newLocalStore(
           placement, rpc::Rounds(), updater, program->parameters(), program->gradients())) {
-  // Weights that are made of the first images are made of synthetic ones: as fast, whatever they
-  // are.
+  // Weights that depend on the first images are made from synthetic images here. This does not
+  // change the speed.
   bool needsImages = nn::imagesToInitialize(facts.graph) > 0;
   SyntheticBatch first(facts.graph, needsImages ? experiment.data.batchSize : 0);
   nn::initialize(facts.graph, experiment.model.initializer, experiment.train.seed,
@@ -93,8 +94,8 @@ Training::Training(
 kj::String Training::check(const io::Batch& batch) {
   uint all = experiment.data.batchSize;
   uint images = all % 2 == 0 && 2 * forwardFlops(graph()) <= CHECKED_FLOPS ? 2 : 1;
-  // The same few images again and again: batch norms then see what the oracle's see, gradients are
-  // as many times as large, and what is checked is the very program that is timed.
+  // The batch repeats the same few images. Batch norms then see what the reference's see, and
+  // gradients are a multiple. The program that is checked is the one that is timed.
   size_t imageFloats = graph().inputShape().size();
   auto pixels = kj::heapArray<float>(all * imageFloats);
   auto labels = kj::heapArray<int32_t>(all);
@@ -115,7 +116,7 @@ kj::String Training::check(const io::Batch& batch) {
 
   auto statistics = kj::heapArray<float>(program->statistics());
   auto tolerance = checkToleranceOf(experiment.train.precision);
-  // Validation first, as training moves the statistics.
+  // Validation comes first, because training changes the moving statistics.
   for (auto phase: {nn::Phase::VALIDATE, nn::Phase::TRAIN}) {
     for (auto* each: {oracle.get(), program.get()}) {
       for (uint s = 0; s < graph().segments.size(); s++) each->forward(phase, s);

@@ -34,7 +34,7 @@ WaitingProgram::WaitingProgram(const nn::Graph& graph, uint seed, kj::ArrayPtr<f
     all += shares[s].forward + shares[s].backward;
   }
   for (auto& share: shares) share = {share.forward / all, share.backward / all};
-  // A wait ends when it should, not up to 50 µs later.
+  // A wait ends on time, not up to 50 µs later.
   ::prctl(PR_SET_TIMERSLACK, 1);
 }
 

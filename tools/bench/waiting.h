@@ -7,16 +7,16 @@ namespace tools {
 
 using kj::uint;
 
-// Each segment's forward and backward take their share of a step's time, by their FLOPs; what a
-// wait took too long, the next ones make up for. Parameters begin as zeros. Gradients are normal
-// numbers of its own, the same in every step.
+// Each segment's forward and backward take their share of a step's time, in proportion to their
+// FLOPs. If a wait took too long, the next ones are shorter. Parameters begin as zeros. Gradients
+// are normal random numbers, the same in every step.
 class WaitingProgram final: public nn::Program {
 public:
-  // `graph` must outlive it, and so must `gradients`, if there are any: see nn::ProgramOptions.
-  // Another `seed`, other gradients.
+  // `graph` must outlive this object, and so must `gradients`, if there are any: see
+  // nn::ProgramOptions. Another `seed` gives other gradients.
   WaitingProgram(const nn::Graph& graph, uint seed, kj::ArrayPtr<float> gradients);
 
-  // Of all segments' forward and backward together, from now on; at first 0.
+  // Sets the time of all segments' forward and backward together, from now on. It is 0 at first.
   void setStep_ns(uint64_t ns) { step_ns = ns; }
 
   kj::ArrayPtr<float> parameters() override { return values; }
@@ -31,7 +31,7 @@ public:
   uint64_t memory_bytes() const override { return 2 * values.asBytes().size(); }
 
 private:
-  // Of a step's time.
+  // Shares of a step's time.
   struct Share {
     double forward = 0;
     double backward = 0;
@@ -40,11 +40,11 @@ private:
   void wait(double share);
 
   kj::Array<float> values;
-  kj::Array<float> own;  // the gradients, if they lie nowhere else
+  kj::Array<float> own;  // the gradients, if the caller has no memory for them
   kj::ArrayPtr<float> pushed;
-  kj::Array<Share> shares;  // of the segments
+  kj::Array<Share> shares;  // one per segment
   uint64_t step_ns = 0;
-  uint64_t late_ns = 0;  // waited too long
+  uint64_t late_ns = 0;  // how much earlier waits took too long
 };
 
 }  // namespace tools

@@ -4,8 +4,8 @@
 GPU='cluster.devices=["cuda:0"]'
 CPU='cluster.devices=["cpu"]'
 
-# Without their data sets: colours, side and classes of the images. The table of `bench peers`
-# (GPU_NETWORKS) has the same networks and batches.
+# Networks without their data sets: colours, side and classes of the images. The table of `bench
+# peers` (GPU_NETWORKS) has the same networks and batches.
 NETWORKS="\
 mlp                 configs/mnist_mlp_local.toml          100  1 28  10
 lenet               configs/fashion_mnist_dist_sync.toml  128  1 28  10
@@ -18,7 +18,7 @@ inception-224       configs/imagenet_inception_bn.toml    64   3 224 1000"
 PRECISIONS="fp32 tf32 bf16 fp16"
 WAYS="plain autocast compiled"
 
-# synthetic COLOURS SIDE CLASSES: the options of `bench` for images that no data set has.
+# synthetic COLOURS SIDE CLASSES: the options of `bench` for synthetic images.
 synthetic() {
   echo "--colours=$1 --classes=$3 --set=data.augment.crop=$2"
 }

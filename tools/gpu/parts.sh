@@ -8,12 +8,12 @@ begun=$(date +%s)
 left=()   # JSON: "name"
 failed=() # JSON: "name": "reason"
 
-# quoted TEXT: as a string of JSON.
+# quoted TEXT: prints it as a string of JSON.
 quoted() {
   printf '"%s"' "$(printf %s "$1" | sed 's/[\\"]/\\&/g' | tr '\n\t' '; ' | tr -d '\000-\037')"
 }
 
-# number JSON KEY: the number behind it.
+# number JSON KEY: prints the number of this key.
 number() {
   sed -nE 's/.*"'"$2"'": ?(-?[0-9][-+.0-9e]*).*/\1/p' <<<"$1"
 }
@@ -22,7 +22,7 @@ elapsed_s() {
   echo $(($(date +%s) - begun))
 }
 
-# leave EXIT_CODE OUTCOME: writes the stage's JSON, says the same, and ends.
+# leave EXIT_CODE OUTCOME: writes the stage's JSON, prints the outcome, and ends.
 leave() {
   local separator=''
   {
@@ -42,7 +42,7 @@ leave() {
   exit "$1"
 }
 
-# joined WORD…: with commas.
+# joined WORD…: prints them with commas between them.
 joined() {
   local separator='' word
   for word in "$@"; do
@@ -51,7 +51,7 @@ joined() {
   done
 }
 
-# Of another machine's parts nothing can be kept here.
+# Parts of another machine cannot be used here.
 begin_parts() {
   local here
   here=devices$'\t'$(quoted "$devices")
@@ -61,16 +61,16 @@ begin_parts() {
   exit "$WRONG"
 }
 
-# kept NAME: the JSON of a finished part; false if it is none.
+# kept NAME: prints the JSON of a finished part. False if the part is not finished.
 kept() {
   awk -F '\t' -v name="$1" '
     NR > 1 && $1 == name { print $2; found = 1 }
     END { exit !found }' "$parts"
 }
 
-# part NAME LIMIT_S WORDS…: runs WORDS, which print one line of JSON, unless that is kept. With
-# less time left than a quarter of the limit it does not begin; one that is cut by the end of the
-# stage is left, one by its own limit has failed.
+# part NAME LIMIT_S WORDS…: runs WORDS, which print one line of JSON, unless the part is finished.
+# The part does not begin if less than a quarter of its limit is left. If the end of the stage cuts
+# it off, it is left for the next call. If its own limit cuts it off, it has failed.
 part() {
   local name=$1 limit_s=$2 json code remaining_s=$((LIMIT_S - $(elapsed_s))) cut=
   shift 2
@@ -96,7 +96,7 @@ part() {
 
 fail_part() {
   local why
-  # Ours says it first, Python last.
+  # Our errors begin the output, and Python's end it.
   why=$(grep -m 1 -E '(^|: )error: ' "$errors" || grep -v '^ *$' "$errors" | tail -n 1)
   case $2 in
     124 | 137) why="took more than $3 s" ;;
@@ -106,12 +106,12 @@ fail_part() {
   echo "$1 failed: $why"
 }
 
-# limited WORDS…: within the time of the part.
+# limited WORDS…: runs WORDS within the time of the part.
 limited() {
   timeout --kill-after=10 "$limit_s" "$@"
 }
 
-# end_stage: as its parts say.
+# end_stage: ends the stage with the outcome of its parts.
 end_stage() {
   [ ${#failed[@]} = 0 ] || leave "$HOLDS_NOT" "does not hold: ${#failed[@]} failed, see $log"
   [ ${#left[@]} = 0 ] || leave "$LEFT" "parts are left (${#left[@]}): the same command does them"

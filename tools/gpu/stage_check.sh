@@ -1,8 +1,8 @@
-# tools/gpu/stage_check.sh: what `check` is made of: ops, losses, the same bits twice, and accesses
-# of memory.
+# tools/gpu/stage_check.sh: the parts of the stage `check`: ops, losses, equal bits of two runs, and
+# memory accesses.
 # shellcheck shell=bash disable=SC2154
 
-# With a GPU its cases must not be skipped.
+# On a machine with a GPU, no case of a GPU may be skipped.
 check_gpu_ops() {
   local ops said code
   ops=$(program tests/ops check_test) || return 1
@@ -21,7 +21,7 @@ check_other_ops() {
   limited "$ops" --test-case-exclude='*cuda:0*' >&2 && echo '{"holds": true}'
 }
 
-# same_losses FILE OPTION…: of 20 steps on the processor and on the GPU, to a thousandth.
+# same_losses FILE OPTION…: the losses of 20 steps on the CPU and on the GPU agree to a thousandth.
 same_losses() {
   local file=$1 cpu gpu
   shift
@@ -48,7 +48,7 @@ same_losses() {
     }'
 }
 
-# same_twice FILE OPTION…: with train.deterministic, to the last digit.
+# same_twice FILE OPTION…: two runs with train.deterministic agree to the last digit.
 same_twice() {
   local words=("$bench" losses "$@" --set="$GPU" --set=train.deterministic=true) first second
   first=$(limited "${words[@]}") && second=$(limited "${words[@]}") || return
@@ -60,7 +60,7 @@ same_twice() {
   echo '{"same": true}'
 }
 
-# Few steps: it slows kernels down a hundredfold.
+# Only a few steps, because compute-sanitizer slows kernels down a hundredfold.
 sanitize() {
   local tool said code
   tool=$(command -v compute-sanitizer || echo "${CUDA_HOME:-/usr/local/cuda}/bin/compute-sanitizer")
@@ -70,9 +70,10 @@ sanitize() {
   fi
   local words=("$bench" losses tests/peers/losses_cifar10.toml --steps=2
     --set=model.network=resnet-20 --set=data.batch_size=8 --classes=10 --set="$GPU")
-  # Which convolutions are fastest is measured once, and not under it: dozens of kernels each.
+  # The choice of the fastest convolutions is measured before, not under compute-sanitizer, because
+  # it needs dozens of kernels each.
   limited "${words[@]}" >&2 || return
-  # Libraries ask for what a GPU may not have: an error that they expect.
+  # Libraries ask for features that a GPU may lack. They expect these errors.
   said=$(limited "$tool" --tool memcheck --report-api-errors no --error-exitcode 9 \
     "${words[@]}" 2>&1)
   code=$?

@@ -1,11 +1,12 @@
-# tools/gpu/stage_cifar.sh: what `cifar` is made of: whole runs, one a seed.
+# tools/gpu/stage_cifar.sh: the parts of the stage `cifar`: whole runs, one per seed.
 # shellcheck shell=bash disable=SC2154
 
 SEEDS_MIN=10
 SEEDS_MAX=200 # as the published mean is of
 
-# One run. Seconds are of what the published ones count, but for the first weights: all steps, and
-# the last evaluation with its six views. Loading data and evaluations between epochs are not in.
+# One run. Its seconds count the same work as the published ones, except for the first weights: all
+# steps, and the last evaluation with its six views. They do not count the loading of data and the
+# evaluations between epochs.
 speed_run() { # SEED
   local runs code events
   runs=$(mktemp -d)
@@ -14,7 +15,7 @@ speed_run() { # SEED
   code=$?
   events=$(cat "$runs"/cifar10_airbench94/*/events.jsonl 2>/dev/null)
   rm -rf "$runs"
-  # 3: it ran, but missed what the file expects of a single run.
+  # 3: the run finished, but missed what the file expects of a single run.
   [ $code = 0 ] || [ $code = 3 ] || return $code
   awk -v seed="$1" '
     function value(key) {
@@ -37,7 +38,7 @@ speed_run() { # SEED
     }' <<<"$events"
 }
 
-# The mean over all seeds, a line of JSON.
+# Prints the mean over all seeds as a line of JSON.
 cifar_summary() {
   tail -n +2 "$parts" | grep '^seed-' | sed -E 's/[^\t]*\t//; s/"[a-z_]+"://g; s/[{},]//g' | awk '
     { n++; a += $2; aa += $2 * $2; s += $3 + $4; ss += ($3 + $4) ^ 2; t += $3 }
@@ -68,7 +69,7 @@ stage_cifar() {
   printf '%-6d %10.5f %10.5f %9.3f %9.3f\n' "$seeds" "$(number "$summary" accuracy)" \
     "$(number "$summary" accuracy_error)" "$(number "$summary" seconds)" \
     "$(number "$summary" seconds_error)"
-  # The next seeds are left, not the stage.
+  # With SEEDS_MIN finished seeds, the stage is complete. Missing seeds do not keep it open.
   [ "$seeds" -lt $SEEDS_MIN ] || left=()
   [ ${#failed[@]} = 0 ] && [ ${#left[@]} = 0 ] || end_stage
   awk -v mean="$(number "$summary" accuracy)" -v error="$(number "$summary" accuracy_error)" \

@@ -1,7 +1,7 @@
-# tools/gpu/stage_peers.sh: what `peers` is made of: rows of `bench peers`.
+# tools/gpu/stage_peers.sh: the parts of the stage `peers`: rows of `bench peers`.
 # shellcheck shell=bash disable=SC2154
 
-# A row counts only with PyTorch's figure.
+# A row counts only if it has PyTorch's figure.
 compare() { # ROW
   local json code
   json=$(limited "$bench" peers "$1" --device=cuda --python=python3 --rounds=3 --seconds=2 --json)
@@ -26,7 +26,7 @@ peers_table() {
 
 stage_peers() {
   local name file rest way limit_s
-  # What is compiled comes last: it takes longest.
+  # Compiled networks come last, because they take longest.
   for way in $WAYS; do
     limit_s=160
     [ "$way" != compiled ] || limit_s=420

@@ -1,4 +1,4 @@
-# tools/gpu/stage_train.sh: what `train` is made of: images/s, and one training to its end.
+# tools/gpu/stage_train.sh: the parts of the stage `train`: images/s, and one complete training.
 # shellcheck shell=bash disable=SC2154
 
 train_steps() { # FILE BATCH PRECISION OPTION…
@@ -8,7 +8,7 @@ train_steps() { # FILE BATCH PRECISION OPTION…
     --set=data.batch_size="$batch" --set=train.precision="$precision" "$@"
 }
 
-# The data set for LeNet that is there: a word, or nothing.
+# Prints a data set for LeNet that this machine has, or nothing.
 grey_data() {
   local sets=${RUNNER_DATASETS:-/none}
   if [ -d "$sets/mnist" ]; then
@@ -18,7 +18,8 @@ grey_data() {
   fi
 }
 
-# trained DEVICES DATA: the last epoch's validation accuracy of LeNet, two workers in step.
+# trained DEVICES DATA: prints LeNet's validation accuracy after the last epoch, with two
+# synchronous workers.
 trained() {
   local runs said code
   runs=$(mktemp -d)
@@ -42,7 +43,7 @@ same_accuracy() { # DATA
   }'
 }
 
-# A row a network, a column a precision.
+# One row per network, one column per precision.
 train_table() {
   local name file batch rest precision json
   printf '%-20s %6s' "images/s" batch
@@ -63,7 +64,7 @@ stage_train() {
   local name file batch colours side classes precision data
   while read -r name file batch colours side classes <&3; do
     for precision in $PRECISIONS; do
-      # The first time it also measures which convolutions are fastest here.
+      # The first time, it also measures which convolutions are fastest here.
       # shellcheck disable=SC2046
       part "$name-$precision" 120 train_steps "$file" "$batch" "$precision" \
         $(synthetic "$colours" "$side" "$classes")

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# Shows on a machine with a GPU that the CUDA backend is right and fast. Runs from the root of the
+# Checks on a machine with a GPU that the CUDA backend is right and fast. Runs from the root of the
 # repository, after a build, or from the folder that //runner:dist unpacks to:
 # tools/gpu/verify.sh check|train|peers|cifar [FOLDER] [--again]
-#   check   every op's cases against the reference, on the GPU too; the same losses as the
-#           processor's; no error that compute-sanitizer finds, where that is
-#   train   images/s of each network in each precision; a training reaches what it does on the
-#           processor
-#   peers   a step's time beside PyTorch's: the first python3 on the path is the one that has it
-#   cifar   whole CIFAR-10 runs, one a seed, reach what their file expects; RUNNER_DATASETS holds
+#   check   the cases of every op agree with the reference, on the GPU too; the losses agree with
+#           the CPU's; compute-sanitizer, if it is installed, finds no error
+#   train   images/s of each network in each precision; a training reaches the same accuracy as on
+#           the CPU
+#   peers   the time of a step beside PyTorch's, which the first python3 on the path must have
+#   cifar   whole CIFAR-10 runs, one per seed, reach what their file expects; RUNNER_DATASETS holds
 #           cifar10
-# A stage is made of parts. Finished ones are kept in FOLDER/STAGE.parts (default: gpu_results), and
-# not done again but with --again. A call ends within 9 minutes, writes FOLDER/STAGE.json, and what
-# the parts said goes to FOLDER/STAGE.log.
+# A stage consists of parts. Finished parts are kept in FOLDER/STAGE.parts (default: gpu_results),
+# and are not run again without --again. A call ends within 9 minutes and writes FOLDER/STAGE.json.
+# The output of the parts goes to FOLDER/STAGE.log.
 # Exit codes: 0 it holds, 1 it does not, 2 the command is wrong, 3 no data set, 4 no GPU,
-# 5 parts are left: the same command does them.
+# 5 parts are left: run the same command again.
 set -uo pipefail
 HOLDS_NOT=1
 WRONG=2

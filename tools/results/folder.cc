@@ -16,15 +16,15 @@ namespace tools {
 
 namespace {
 
-// A page is for people to read.
+// People read the page, so it cannot be larger.
 constexpr uint64_t PAGE_BYTES_MAX = 1 << 24;
-// A log of some hundred epochs has a megabyte; what is larger says something for every step, and is
-// none to keep with the sources.
+// A log of some hundred epochs has a megabyte. A larger one has a line for every step, and should
+// not be kept with the sources.
 constexpr uint64_t LOG_BYTES_MAX = 1 << 26;
 
 constexpr kj::StringPtr LOG_ENDING = ".log.xz"_kj;
 
-// Whether the file begins as every xz file does.
+// Whether the file begins like an xz file.
 bool isXz(kj::StringPtr path) {
   constexpr kj::byte MAGIC[] = {0xfd, '7', 'z', 'X', 'Z', 0};
   auto bytes = io::readFile(path, LOG_BYTES_MAX);

@@ -17,7 +17,7 @@ constexpr CombineWord COMBINE_WORDS[] = {
 
 constexpr configs::IntegerLimits COUNT{.atLeast = 1, .atMost = 1000000000};
 
-// A control character would break a table's row.
+// A control character would break a row of a table.
 void checkOneLine(configs::Reader& reader, kj::StringPtr key, kj::StringPtr text) {
   for (unsigned char c: text) {
     if (c >= ' ' && c != 0x7f) continue;
@@ -80,7 +80,7 @@ void checkListed(configs::Reader& reader, kj::StringPtr key, kj::StringPtr name,
   reader.error(key, kj::str("there is no `", name, "`"), help);
 }
 
-// `config` begins with the file's path.
+// `config` begins with the path of the experiment file.
 void checkConfig(
     configs::Reader& reader, kj::StringPtr config, kj::FunctionParam<bool(kj::StringPtr)>& isFile) {
   auto file = kj::heapString(config.slice(0, config.findFirst(' ').orDefault(config.size())));
@@ -167,7 +167,7 @@ IndexedExperiment readExperiment(
   return experiment;
 }
 
-// Reports what only all experiments together can get wrong.
+// Reports errors that only show over all experiments together.
 void checkWhole(
     configs::Reader& reader, const ResultsIndex& index, kj::ArrayPtr<const kj::StringPtr> logs) {
   for (size_t i: kj::indices(index.experiments)) {

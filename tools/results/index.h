@@ -1,4 +1,5 @@
-// tools/results/index.h: results/index.toml: what the results page tells that its logs do not.
+// tools/results/index.h: reads results/index.toml: the facts of the results page that its logs do
+// not have.
 #pragma once
 
 #include <kj/array.h>
@@ -20,10 +21,10 @@ struct Machines {
   uint cores;
   kj::String memory;
   kj::String network;
-  kj::String software;  // empty: not told
+  kj::String software;  // empty if it is not given
 };
 
-// [[datasets]]: likewise.
+// [[datasets]]: a row of the page's table.
 struct Dataset {
   kj::String name;
   uint classes;
@@ -39,12 +40,12 @@ struct IndexedRun {
   kj::Maybe<kj::String> config;
   kj::String cluster;
   uint machines;
-  uint devices;  // of all machines
+  uint devices;  // on all machines
   uint batchSize;
   kj::String kvstore;
   uint64_t epochImages;  // that all workers take in an epoch
   kj::Maybe<runner::Published> published;
-  kj::Maybe<kj::String> difference;  // why ours is another figure: a sentence
+  kj::Maybe<kj::String> difference;  // why our figure differs: a sentence
 };
 
 // [[experiments]]: one table of figures, and rows of the table of speeds.
@@ -55,7 +56,7 @@ struct IndexedExperiment {
   kj::Array<IndexedRun> runs;
 };
 
-// The tables that every page has, whatever its experiments.
+// The tables that every page has, whatever its experiments are.
 constexpr kj::StringPtr MACHINES_TABLE = "machines"_kj;
 constexpr kj::StringPtr DATASETS_TABLE = "datasets"_kj;
 constexpr kj::StringPtr PERFORMANCE_TABLE = "performance"_kj;
@@ -65,14 +66,14 @@ struct ResultsIndex {
   kj::Array<Dataset> datasets;
   kj::Array<IndexedExperiment> experiments;
 
-  // `logs` are the names of those that there are; `isFile` says whether a path from the page's
-  // folder names a file. A log that no run names, or several do, is reported, as is a run without
-  // one, of a cluster or data set that is not listed, or of an experiment file that is not there.
+  // `logs` are the names of the existing logs. `isFile` says whether a path from the page's folder
+  // names a file. Reports a log that no run names, or that several name. Reports a run without a
+  // log, of a cluster or data set that is not listed, or of an experiment file that does not exist.
   static ResultsIndex read(configs::Reader& reader, kj::ArrayPtr<const kj::StringPtr> logs,
       kj::FunctionParam<bool(kj::StringPtr path)> isFile);
 };
 
-// The reference of index.toml: results/REFERENCE.md.
+// Returns the reference of index.toml: results/REFERENCE.md.
 kj::String indexReference();
 
 }  // namespace tools

@@ -34,7 +34,7 @@ class Cutter {
 public:
   explicit Cutter(kj::StringPtr page): page(page) {}
 
-  // The pieces, with the tables as they are.
+  // Returns the pieces, with the tables as they are now.
   ResultsPage cut(kj::StringPtr pageName) {
     uint number = 1;
     for (size_t place = 0; place < page.size(); number++) {
@@ -87,10 +87,10 @@ private:
   kj::Vector<kj::String> texts;
   kj::Vector<PageTable> tables;
   kj::Maybe<PageTable> open;
-  size_t begin = 0;  // of the piece in the making
+  size_t begin = 0;  // where the present piece begins
 };
 
-// Throws if something was published that no table made of such a log shows.
+// Throws if a figure was published that no table from such a log shows.
 void requireShown(const IndexedRun& run, const runner::LogTable& table) {
   kj::HashSet<kj::String> shown;
   KJ_IF_MAYBE(published, run.published) {
@@ -169,7 +169,7 @@ kj::Array<ExperimentFigures> readFigures(
   return all.releaseAsArray();
 }
 
-// The table of this name, or null.
+// Returns the table of this name, or null.
 kj::Maybe<kj::String> tableOf(
     kj::StringPtr name, const ResultsIndex& index, kj::ArrayPtr<const ExperimentFigures> figures) {
   if (name == MACHINES_TABLE) return machinesTable(index.machines);
@@ -194,7 +194,7 @@ kj::Array<kj::ArrayPtr<const char>> linesOf(kj::StringPtr text) {
   }
 }
 
-// The first line in which a table is not as it should be.
+// Returns the first line in which a table differs from the right one.
 kj::String complaint(kj::StringPtr page, const PageTable& table) {
   auto current = linesOf(table.current), fresh = linesOf(table.fresh);
   auto lineOf = [](kj::ArrayPtr<const kj::ArrayPtr<const char>> lines, size_t i) {
@@ -202,7 +202,7 @@ kj::String complaint(kj::StringPtr page, const PageTable& table) {
   };
   size_t i = 0;
   while (lineOf(current, i) == lineOf(fresh, i) && i < fresh.size()) i++;
-  // Behind the table as it is stands its end.
+  // If all lines agree, the error is at the end of the present table.
   size_t line = table.line + 1 + kj::min(i, current.size() - 1);
   return kj::str(page, ":", line, ": the table `", table.name,
       "` is out of date, or was edited by hand: it has `", lineOf(current, i),
@@ -236,7 +236,7 @@ ResultsPage readPage(kj::StringPtr name, kj::StringPtr page, const ResultsIndex&
   auto figures = readFigures(index, logs);
   for (auto& table: result.tables) {
     KJ_IF_MAYBE(fresh, tableOf(table.name, index, figures)) {
-      // Markdown wants a table apart from other lines.
+      // Markdown needs empty lines around a table.
       table.fresh = kj::str("\n", *fresh, "\n");
     } else {
       auto known = KJ_MAP(each, figures)->kj::StringPtr {

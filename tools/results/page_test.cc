@@ -46,7 +46,7 @@ struct Read {
         })) {}
 };
 
-// Two workers, two epochs; the second one's time is 2 s in the mean.
+// The log of two workers and two epochs. The second epoch takes 2 s in the mean.
 KeptLog logOf(kj::StringPtr name) {
   return {kj::str(name), kj::str("Node[0] Epoch[0] Train-accuracy=0.5\n"
                                  "Node[0] Epoch[0] Time cost=9\n"
@@ -59,7 +59,7 @@ KeptLog logOf(kj::StringPtr name) {
                                  "Node[0] Epoch[1] Validation-accuracy=0.5\n")};
 }
 
-// The page that `page` becomes with logs a and, if the index has it, b.
+// Returns `page` with tables from the logs a and, if the index has it, b.
 kj::String updated(
     kj::StringPtr index, kj::StringPtr page, kj::ArrayPtr<const kj::StringPtr> logs = {"a"}) {
   Read read(kj::str(HEAD, index), logs);
@@ -100,7 +100,7 @@ bool has(kj::StringPtr text, kj::StringPtr part) {
 constexpr kj::StringPtr PLACE =
     "<!-- results: small begin -->\nold\n<!-- results: small end -->\n"_kj;
 
-TEST_CASE("ResultsPage: only what stands between markers is replaced") {
+TEST_CASE("ResultsPage: replaces only the text between markers") {
   auto page = kj::str("# Title\n\n", PLACE, "tail <!-- results: not a marker\n");
   CHECK(updated(ONE_RUN, page) ==
         "# Title\n"
@@ -116,12 +116,14 @@ TEST_CASE("ResultsPage: only what stands between markers is replaced") {
         "tail <!-- results: not a marker\n"_kj);
 }
 
-TEST_CASE("ResultsPage: an updated page stays as it is, also one without a newline at its end") {
+TEST_CASE("ResultsPage: updating twice changes nothing, also without a newline at the end") {
   auto page = updated(ONE_RUN, kj::str(PLACE, "no newline"));
   CHECK(updated(ONE_RUN, page) == page);
 }
 
-TEST_CASE("ResultsPage: a change by hand is shown with its line, and one outside is none") {
+TEST_CASE(
+    "ResultsPage: reports a table edited by hand with its line, and ignores edits outside of "
+    "tables") {
   Read read(kj::str(HEAD, ONE_RUN), {"a"});
   auto kept = logOf("a");
   auto complaints = [&](kj::StringPtr page) {
@@ -145,7 +147,7 @@ TEST_CASE("ResultsPage: a change by hand is shown with its line, and one outside
   CHECK(found[0].startsWith("PAGE.md:2: the table `small` is out of date"));
 }
 
-TEST_CASE("ResultsPage: markers without partner, twice or of no table are refused") {
+TEST_CASE("ResultsPage: refuses markers without a partner, repeated ones, and those of no table") {
   auto begin = "<!-- results: small begin -->\n"_kj, end = "<!-- results: small end -->\n"_kj;
   CHECK(failureOf(begin).startsWith("PAGE.md:1: the table `small` has no end"));
   CHECK(failureOf(end).startsWith("PAGE.md:1: the table `small` has not begun"));
@@ -157,7 +159,7 @@ TEST_CASE("ResultsPage: markers without partner, twice or of no table are refuse
   CHECK(failureOf("text").startsWith("PAGE.md has no place for the experiment `small`"));
 }
 
-TEST_CASE("ResultsPage: max takes the best worker's accuracies, epochs the chosen ones") {
+TEST_CASE("ResultsPage: `max` takes the best worker's accuracies, and `epochs` chooses rows") {
   auto index = kj::str(
       "[[experiments]]\nname = \"small\"\ndataset = \"digits\"\nop = \"max\"\n"
       "epochs = [1, 7]\n[[experiments.runs]]\nlog = \"a\"\ncluster = \"here\"\n"
@@ -203,7 +205,7 @@ epoch_images = 2400
         "| b | here | 1 | 2 | 10 | dist_sync | 2.0 | 1,200 |  |\n"_kj);
 }
 
-// What stands in the place of a run with this log, whose entry in the index goes on with `more`.
+// Returns the table for a run with this log. `more` is appended to its entry in the index.
 kj::String stepsTableOf(kj::StringPtr log, kj::StringPtr more = ""_kj) {
   Read read(kj::str(HEAD, ONE_RUN, more), {"a"});
   KeptLog kept{kj::str("a"), kj::str(log)};
@@ -211,7 +213,8 @@ kj::String stepsTableOf(kj::StringPtr log, kj::StringPtr more = ""_kj) {
   return kj::mv(page.tables[0].fresh);
 }
 
-TEST_CASE("ResultsPage: a run with steps is a row with its end, over the workers that wrote one") {
+TEST_CASE(
+    "ResultsPage: a run with steps has one row with its end, over the workers that wrote one") {
   CHECK(stepsTableOf("Step: 101,  Epoch:  1,  Batch: 100 of 200,  Cost: 3.0000,  AvgTime: 4.00ms\n"
                      "Step: 201,  Epoch:  1,  Batch: 200 of 200,  Cost: 2.0000,  AvgTime: 5.00ms\n"
                      "Step: 202,  Epoch:  1,  Batch: 200 of 200,  Cost: 2.0000,  AvgTime: 2.00ms\n"
@@ -227,7 +230,7 @@ TEST_CASE("ResultsPage: a run with steps is a row with its end, over the workers
         "- Published: A post. More updates.\n\n"_kj);
 }
 
-// A line of tf_aws: of the worker's and of the job's steps.
+// A line of tf_aws with the worker's and the job's steps.
 kj::String awsLine(uint step, uint globalStep, kj::StringPtr loss, kj::StringPtr batch_s) {
   return kj::str("After ", step, " training steps (", globalStep, " global steps), loss on ",
       "training batch is ", loss, ", accuracy is 0.75. (", batch_s, " sec/batch)\n");
@@ -241,21 +244,22 @@ TEST_CASE("ResultsPage: a run of tf_aws shows its last batch and the time since 
         "| a | 300 | 300 | 1.2500 | 0.7500 | 0.125000 | 80 |\n\n"_kj);
 }
 
-TEST_CASE("ResultsPage: images/s of tf_aws count an update as one or as all workers' batches") {
+TEST_CASE(
+    "ResultsPage: images/s of tf_aws count an update as the batches of one or of all workers") {
   auto two = [](kj::StringPtr lines) { return stepsTableOf(lines, "devices = 2\n"); };
   // Asynchronous: 200 updates of 10 images in 200 × 0.1 s.
   CHECK(has(two(kj::str(awsLine(100, 200, "1", "0.100"),
                 "total step: 90, global_step: 200\ntotal step: 110, global_step: 200\n")),
       "| 0.100000 | 100 |"));
-  // Synchronous: an update has the images of both.
+  // Synchronous: an update has the images of both workers.
   CHECK(has(two(kj::str(awsLine(200, 200, "1", "0.100"),
                 "total step: 200, global_step: 200\ntotal step: 200, global_step: 200\n")),
       "| 0.100000 | 200 |"));
-  // A time that was rounded to nothing gives no speed.
+  // A time that was rounded to 0 gives no speed.
   CHECK(!has(two(awsLine(200, 200, "1", "0.000")), "images/s"));
 }
 
-TEST_CASE("ResultsPage: tf_replica's sum over the validation records is no loss of training") {
+TEST_CASE("ResultsPage: tf_replica's sum over the validation records is not a training loss") {
   CHECK(stepsTableOf("10.0: Worker 0: training step 1 done (global step: 1)\n"
                      "10.5: Worker 0: training step 2 done (global step: 2)\n"
                      "12.0: Worker 0: training step 3 done (global step: 3)\n"
@@ -265,7 +269,7 @@ TEST_CASE("ResultsPage: tf_replica's sum over the validation records is no loss 
         "| a | 3 | 3 | 640.5000 | 1.000000 | 10 |\n\n"_kj);
 }
 
-TEST_CASE("ResultsPage: what was published of a run with steps stands in both tables") {
+TEST_CASE("ResultsPage: figures published of a run with steps stand in both tables") {
   Read read(kj::str(HEAD, ONE_RUN, R"([experiments.runs.published]
 source = "A post"
 rows = [
@@ -294,7 +298,7 @@ rows = [
         "| a | here | 1 | 1 | 10 | local | 12.0 | 100 | 3.0 | 500 |\n\n"_kj);
 }
 
-TEST_CASE("ResultsPage: a published figure that no table shows is refused") {
+TEST_CASE("ResultsPage: refuses a published figure that no table shows") {
   auto failure = [](kj::StringPtr log, kj::StringPtr rows) {
     auto published = kj::str("published = { source = \"x\", rows = [", rows, "] }\n");
     auto result = kj::runCatchingExceptions([&]() { stepsTableOf(log, published); });
@@ -318,7 +322,7 @@ TEST_CASE("ResultsPage: a published figure that no table shows is refused") {
   CHECK(has(failure(steps, "{ loss = 0.5 }, { loss = 0.25 }"), "for the end stands in no table"));
 }
 
-TEST_CASE("ResultsPage: machines and data sets, a bar in a cell escaped") {
+TEST_CASE("ResultsPage: lists machines and data sets, and escapes a bar in a cell") {
   CHECK(tableIn("machines", ONE_RUN) ==
         "| cluster | processor | cores | memory | network |\n"
         "| --- | --- | --- | --- | --- |\n"
@@ -329,7 +333,7 @@ TEST_CASE("ResultsPage: machines and data sets, a bar in a cell escaped") {
         "| digits | 10 | 8×8\\|1 | 1,200 | 100 |\n"_kj);
 }
 
-TEST_CASE("ResultsPage: what machines run with has a column where it is told") {
+TEST_CASE("ResultsPage: the software of machines has a column if it is given") {
   auto machines = kj::str(
       "[[machines]]\ncluster = \"there\"\nprocessor = \"two\"\ncores = 4\nmemory = \"2 GiB\"\n"
       "network = \"wire\"\nsoftware = \"g++ 12.2, oneDNN 2.7\"\n",
@@ -341,7 +345,7 @@ TEST_CASE("ResultsPage: what machines run with has a column where it is told") {
         "| there | two | 4 | 2 GiB | wire | g++ 12.2, oneDNN 2.7 |\n"_kj);
 }
 
-TEST_CASE("ResultsIndex: logs, clusters and data sets that do not fit are shown in their lines") {
+TEST_CASE("ResultsIndex: reports logs, clusters and data sets that do not fit at their lines") {
   auto errors = [](kj::StringPtr index, kj::ArrayPtr<const kj::StringPtr> logs) {
     Read read(kj::str(HEAD, index), logs);
     return read.diagnostics.format("index.toml");

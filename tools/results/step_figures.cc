@@ -12,7 +12,7 @@ using runner::StepRow;
 using runner::StepStyle;
 using runner::StepTable;
 
-// One figure of the end: over the workers that wrote it, or else the last one of a batch.
+// Returns one figure of the end: over the workers that wrote it, or else the last one of a batch.
 kj::Maybe<double> endFigure(
     const StepTable& table, kj::Maybe<double> StepRow::*figure, runner::Combine combine) {
   const double* last = nullptr;
@@ -51,7 +51,7 @@ kj::Maybe<double> batchSeconds(const StepTable& table) {
   return *middle;
 }
 
-// Updates for each step of a worker: over the ends of all workers, or else by the last line.
+// Returns the updates per step of a worker: over the ends of all workers, or else by the last line.
 kj::Maybe<double> updatesPerStep(const StepTable& table) {
   double last = 0, sum = 0;
   uint ends = 0;
@@ -68,7 +68,7 @@ kj::Maybe<double> updatesPerStep(const StepTable& table) {
   return nullptr;
 }
 
-// Seconds a step of a worker.
+// Returns the seconds of a worker's step.
 kj::Maybe<double> stepSeconds(const StepTable& table, kj::Maybe<double> batch_s) {
   if (table.style != StepStyle::TF_AWS) return batch_s;
   KJ_IF_MAYBE(update_s, batch_s) {
@@ -87,13 +87,13 @@ StepFigures endOf(const StepTable& table, runner::Combine combine, uint64_t step
       end.globalSteps = kj::max(end.globalSteps.orDefault(0), *steps);
     }
   }
-  // A greatest loss is nobody's best.
+  // The greatest loss is not the best one.
   auto loss = endFigure(table, &StepRow::loss, runner::Combine::MEAN);
   (table.style == StepStyle::TF_REPLICA ? end.crossEntropySum : end.loss) = loss;
   end.accuracy = endFigure(table, &StepRow::accuracy, combine);
   end.batch_s = batchSeconds(table);
   KJ_IF_MAYBE(step_s, stepSeconds(table, end.batch_s)) {
-    // A short time is printed as none.
+    // A very short time is printed as 0.
     if (*step_s > 0) end.images_per_s = stepImages / *step_s;
   }
   return end;

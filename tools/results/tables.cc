@@ -29,7 +29,7 @@ public:
   }
   size_t size() const { return rows.size(); }
 
-  // As Markdown, without the columns that are empty in all rows.
+  // Returns the table as Markdown, without columns that are empty in all rows.
   kj::String finish() {
     if (rows.size() == 0) return runner::formatTable(table, runner::TableFormat::MARKDOWN);
     runner::TextTable result;
@@ -55,13 +55,13 @@ private:
   kj::Vector<kj::Array<kj::String>> rows;
 };
 
-// More images/s than any machine's.
+// More images/s than any machine has.
 constexpr double COUNT_END = 1e15;
 
-// Without decimals.
+// Returns the number without decimals.
 kj::String rounded(kj::Maybe<double> value) {
   KJ_IF_MAYBE(v, value) {
-    // A time of nothing gives no speed.
+    // A time of 0 gives no speed.
     if (*v < COUNT_END) return runner::grouped(uint64_t(*v + 0.5));
   }
   return nullptr;
@@ -74,7 +74,7 @@ struct EpochFigures {
   kj::Maybe<double> publishedValidation;
 };
 
-// Whether `row` has figures of the place that it names, not of the run's speed only.
+// Whether `row` has figures of the place that it names, not only the run's speed.
 bool isOfPlace(const PublishedFigures& row) {
   return row.trainAccuracy != nullptr || row.validationAccuracy != nullptr || row.loss != nullptr;
 }
@@ -132,7 +132,7 @@ kj::String epochsTable(const ExperimentFigures& figures) {
   return table.size() == 0 ? kj::String() : table.finish();
 }
 
-// What was published of a run's speed: the last row that has the figure.
+// Returns the published speed of a run: of the last row that has the figure.
 kj::Maybe<double> publishedSpeed(
     const IndexedRun& run, kj::Maybe<double> PublishedFigures::*figure) {
   kj::Maybe<double> found;
@@ -155,7 +155,7 @@ kj::Array<kj::String> stepCells(kj::StringPtr run, const StepFigures& figures) {
       rounded(figures.images_per_s), kj::String(), kj::String(), kj::String());
 }
 
-// Puts into a row's last cells what was published of its place.
+// Writes the published figures of a row's place into its last cells.
 void addPublished(kj::ArrayPtr<kj::String> cells, const PublishedFigures& row) {
   auto accuracy = row.validationAccuracy == nullptr ? row.trainAccuracy : row.validationAccuracy;
   if (row.loss != nullptr) cells[8] = figureCell(row.loss, 4);
@@ -189,7 +189,7 @@ kj::String stepsTable(const ExperimentFigures& figures) {
   return table.size() == 0 ? kj::String() : table.finish();
 }
 
-// A line about a run: its file, where the published figures come from, why ours differ.
+// Returns a line about a run: its file, the source of the published figures, why ours differ.
 kj::String noteOn(const IndexedRun& run, bool several) {
   kj::Vector<kj::String> sentences;
   KJ_IF_MAYBE(config, run.config) sentences.add(kj::str("`", *config, "`."));

@@ -1,4 +1,4 @@
-// tools/results/tables.h: the tables of the results page, as Markdown.
+// tools/results/tables.h: writes the tables of the results page as Markdown.
 #pragma once
 
 #include <kj/array.h>
@@ -9,12 +9,12 @@
 
 namespace tools {
 
-// A run and all that its log tells, by epochs or by steps.
+// A run and all figures of its log, by epochs or by steps.
 struct RunFigures {
   const IndexedRun& run;
   runner::LogTable table;
 
-  // Images of one step of all devices.
+  // The images of one step of all devices.
   uint64_t stepImages() const { return uint64_t(run.batchSize) * run.devices; }
 };
 
@@ -24,31 +24,32 @@ struct ExperimentFigures {
   kj::Array<RunFigures> runs;
 };
 
-// All of these leave out a column that is empty in every row.
+// All of these leave out columns that are empty in every row.
 
 // `| cluster | processor | cores | memory | network | software |`
 kj::String machinesTable(kj::ArrayPtr<const Machines> machines);
 // `| data set | classes | image | training images | validation images |`
 kj::String datasetsTable(kj::ArrayPtr<const Dataset> datasets);
 
-// What was found, and below it a line a run: its file, where the published figures come from, why
-// ours are others.
+// Returns our figures, and below them one line per run: its file, the source of the published
+// figures, why ours differ.
 //
 // Runs with epochs: `| run | epoch | train accuracy | valid accuracy | published train | published
-// valid |`. The rows are the chosen epochs that the log has, and those published; what was
-// published for the end stands beside our last. One run needs no first column.
+// valid |`. The rows are the chosen epochs that the log has, and the published ones. Figures
+// published for the end stand beside our last ones. A single run needs no first column.
 //
 // Runs with steps: `| run | steps | global steps | loss | validation cross entropy (sum) | accuracy
-// | s/batch | images/s | published loss | published accuracy | published images/s |`. A row a run
-// has its end (see endOf()), and what was published for it; what was published for a global step
-// has a row of its own, beside our first line at or behind that step.
+// | s/batch | images/s | published loss | published accuracy | published images/s |`. Each run has
+// one row with its end (see endOf()) and the figures published for it. Figures published for a
+// global step have a row of their own, beside our first line at or after that step.
 kj::String figuresTable(const ExperimentFigures& figures);
 
-// `| run | cluster | machines | devices | batch size / device | kvstore | epoch time (s) |
-// images/s | published epoch time (s) | published images/s |`. Of runs with epochs, the time is the
-// mean over the epochs after the first, or, where there is none, that of the first; images/s are
-// an epoch's images by that time. Of runs with steps, images/s are as endOf() has them, and the
-// time is what an epoch's images take at that rate.
+// Returns `| run | cluster | machines | devices | batch size / device | kvstore | epoch time (s) |
+// images/s | published epoch time (s) | published images/s |`.
+//
+// Runs with epochs: the time is the mean over the epochs after the first, or that of the first if
+// it is the only one. images/s are an epoch's images over that time. Runs with steps: images/s are
+// those of endOf(), and the time is that of an epoch's images at this rate.
 kj::String performanceTable(kj::ArrayPtr<const ExperimentFigures> experiments);
 
 }  // namespace tools
