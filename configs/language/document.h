@@ -28,6 +28,7 @@ struct Table {
   Span span;
   kj::Vector<Entry> entries;
 
+  // Returns the entry of `key` in this table, without dots. Null if there is none.
   kj::Maybe<const Entry&> find(kj::StringPtr key) const;
   kj::Maybe<Entry&> find(kj::StringPtr key);
 };

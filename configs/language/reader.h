@@ -58,6 +58,7 @@ class Reader {
 public:
   KJ_DISALLOW_COPY(Reader);
 
+  // Read one number, flag or text. The getters called maybe…() return null for an absent key.
   int64_t integer(kj::StringPtr key, kj::StringPtr doc, IntegerLimits limits);
   int64_t integer(kj::StringPtr key, kj::StringPtr doc, IntegerLimits limits, int64_t defaultValue);
   kj::Maybe<int64_t> maybeInteger(kj::StringPtr key, kj::StringPtr doc, IntegerLimits limits);

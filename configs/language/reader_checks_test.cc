@@ -8,7 +8,7 @@
 namespace configs {
 namespace {
 
-TEST_CASE("Reader: a check across keys speaks at the key's value, or at its table") {
+TEST_CASE("Reader: a check across keys reports at the key's value, or at its table") {
   Diagnostics diagnostics;
   auto document = parse("x.toml", "[a]\nb = 1\n", diagnostics);
   Reading reading{diagnostics, {}};
@@ -35,7 +35,7 @@ x.toml:2:5: error: too much
 )");
 }
 
-TEST_CASE("Reader: nothing is said to be missing from a table that has an unknown key") {
+TEST_CASE("Reader: reports no missing key for a table that has an unknown key") {
   CHECK(errorsOf(R"(name = "a"
 [data]
 datset = "raw"
@@ -45,7 +45,7 @@ datset = "raw"
   help: did you mean `dataset`? (dataset, encoding, batch_size, source, mean)
 1 error in x.toml; nothing was started.
 )");
-  // The same of a table whose header is misspelt.
+  // The same for a table with a misspelt header.
   CHECK(errorsOf(R"(name = "a"
 [dat]
 dataset = "raw"
@@ -57,7 +57,7 @@ dataset = "raw"
 )");
 }
 
-TEST_CASE("Reader: a misspelt header is the only error where a table inside has the right one") {
+TEST_CASE("Reader: a misspelt header is the only error if a table inside has the right one") {
   Diagnostics diagnostics;
   auto document = parse("x.toml", "[otter]\na = 1\n[outer.inner]\n", diagnostics);
   Reading reading{diagnostics, {}};
@@ -71,7 +71,8 @@ TEST_CASE("Reader: a misspelt header is the only error where a table inside has 
   CHECK(diagnostics.all()[0].message == "unknown key `otter` at the top level");
 }
 
-TEST_CASE("Reader: a check across keys is silent where one of them is wrong, or may be misspelt") {
+TEST_CASE(
+    "Reader: a check across keys reports nothing if one of the keys is wrong or may be misspelt") {
   auto isReported = [](kj::StringPtr text) {
     Diagnostics diagnostics;
     auto document = parse("x.toml", text, diagnostics);
@@ -92,11 +93,11 @@ TEST_CASE("Reader: a check across keys is silent where one of them is wrong, or 
   CHECK(isReported("a = 2\nb = 3\nc = 5\n"));
   CHECK(!isReported("a = 0\nb = 3\n"));
   CHECK(!isReported("aa = 5\nb = 3\n"));
-  // What is wrong in a table inside is another matter.
+  // An error in a table inside does not suppress the check.
   CHECK(isReported("b = 3\n[inner]\nc = 'x'\n"));
 }
 
-TEST_CASE("Reader: a value is right if nothing was found wrong in what it holds") {
+TEST_CASE("Reader: a value is right if it contains no error") {
   Diagnostics diagnostics;
   auto document = parse("x.toml", "[good]\na = 1\n[wrong]\na = 'x'\n[odd]\nb = 1\n", diagnostics);
   Reading reading{diagnostics, {}};
@@ -114,7 +115,7 @@ TEST_CASE("Reader: a value is right if nothing was found wrong in what it holds"
   });
 }
 
-TEST_CASE("Reader: a check across keys is silent about a key that a syntax error may hide") {
+TEST_CASE("Reader: a check across keys reports nothing about a key that a syntax error may hide") {
   Diagnostics diagnostics;
   auto document = parse("x.toml", "b = \n", diagnostics);
   Reading reading{diagnostics, {}};
@@ -125,7 +126,7 @@ TEST_CASE("Reader: a check across keys is silent about a key that a syntax error
   CHECK(diagnostics.count() == 1);
 }
 
-TEST_CASE("Reader: after a syntax error nothing is said to be missing") {
+TEST_CASE("Reader: after a syntax error no key is reported as missing") {
   CHECK(errorsOf("name =\n") == R"(x.toml:1:7: error: a value is missing here
   1 | name =
     |       ^

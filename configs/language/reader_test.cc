@@ -333,7 +333,7 @@ x.toml:4:5: error: `d` must be a boolean or `"both"`, not an integer
 )");
 }
 
-TEST_CASE("Reading: resolved holds every value used, and reads as itself") {
+TEST_CASE("Reading: `resolved` holds every value used, and reading it gives the same experiment") {
   Good good(R"(
 train = { optimizer = { learning_rate = 1e-5, kind = "sgd" } }
 name = "a \"quoted\" \\ ü\n\u0001"

@@ -213,7 +213,7 @@ void reportHeader(const Source& source, uint lineNumber, uint column, kj::String
   }
 }
 
-// What toml++ says of a real number and of an integer that is too large.
+// The words of toml++ for a real number and for an integer that are too large.
 constexpr const char* REAL_OUT_OF_RANGE = "could not be interpreted as a value";
 constexpr const char* INTEGER_OUT_OF_RANGE = "not representable in 64 bits";
 
