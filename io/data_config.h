@@ -64,12 +64,12 @@ struct AugmentConfig {
   Padding padMode = Padding::REFLECT;
   double padValue = 0;                   // the grey level of VALUE, before anything is subtracted
   uint crop = 0;                         // pixels per side; 0: the whole image
-  CropPlace cropAt = CropPlace::RANDOM;  // in training; validation takes the centre
+  CropPlace cropAt = CropPlace::RANDOM;  // in training; validation crops at the centre
   Mirror mirror = Mirror::NEVER;         // in training only
   // subtract the mean of the training images before augmentation
   bool meanImage = false;
   kj::Array<double> mean;       // subtract one constant per channel (0 to 255), or one
-                                // for all; empty = none
+                                // for all; empty: none
   kj::Array<double> deviation;  // divide by one constant per channel, or one for all; empty: none
   double scale = 1;             // multiply by this last
 

@@ -32,7 +32,7 @@ constexpr size_t IMAGE_PIXELS_MAX = size_t(1) << 26;
 // as JPEG is decoded).
 enum class Layout { PLANES, PIXELS };
 
-// How the records of a data set keep pixels. The values are part of the format of records.
+// How the records of a data set store pixels. The values are part of the format of records.
 enum class Encoding : uint8_t { RAW, JPEG };
 
 // An image in memory that this struct does not own.

@@ -37,7 +37,8 @@ public:
         "  runner run configs/cifar10_dist_sync.toml --set train.epochs=1");
     auto add = [&](kj::StringPtr name, auto& command, kj::StringPtr doc) {
       commandLine.addCommand(name);
-      // A role that a launcher starts is the launcher's to end.
+      // The command `role` handles signals itself: a launcher ends its roles, and a coordinator
+      // that was started by hand records the interruption.
       bool isRole = name == "role";
       auto begin = [isRole, &command]() {
         if (!isRole) {
@@ -72,7 +73,8 @@ private:
 }  // namespace runner
 
 int main(int argc, char* argv[]) {
-  // Before the streams are opened: the program that it starts must see which are closed.
+  // This call comes before the streams are opened, because the program that it starts must see
+  // which are closed.
   runner::setThreadEnvironment(argv);
   runner::openStandardStreams();
   runner::CommandLine commandLine("runner");

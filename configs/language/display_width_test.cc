@@ -43,7 +43,7 @@ TEST_CASE("columnsOf: does not change the locale of the program") {
   CHECK(kj::StringPtr(::setlocale(LC_ALL, nullptr)) == "C");
 }
 
-TEST_CASE("ellipsis: is ASCII where the environment names a locale that is not a UTF-8 one") {
+TEST_CASE("ellipsis: is ASCII if the environment names a locale that is not a UTF-8 one") {
   auto with = [](kj::StringPtr all, kj::StringPtr type, kj::StringPtr language) {
     ::setenv("LC_ALL", all.cStr(), 1);
     ::setenv("LC_CTYPE", type.cStr(), 1);

@@ -105,7 +105,7 @@ void reportSyntax(const Source& source, const toml::parse_error& error, Diagnost
   reportSyntax(source, place.line, place.column, string(error.description()), diagnostics);
 }
 
-// The tree of `source`, or null after reporting a syntax error.
+// Returns the tree of `source`, or null after reporting a syntax error.
 kj::Maybe<Table> parseSource(const Source& source, Diagnostics& diagnostics) {
   auto result = toml::parse(std::string_view(source.text.cStr(), source.text.size()));
   if (!result) {

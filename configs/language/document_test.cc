@@ -161,7 +161,7 @@ TEST_CASE("parse: refuses a repeated key or header at its second place") {
 )");
 }
 
-TEST_CASE("parse: what adds to a table in braces, or to a value, is refused at its own line") {
+TEST_CASE("parse: refuses an addition to a table in braces, or to a value, at its own line") {
   auto expected = R"(x.toml:3:1: error: `[data.augment]` adds to `data`, which is given further up
   3 | [data.augment] # more
     | ^^^^^^^^^^^^^^
@@ -203,7 +203,7 @@ TEST_CASE("parse: what adds to a table in braces, or to a value, is refused at i
 )");
 }
 
-TEST_CASE("parse: a table in braces that goes on over its line is told the way out") {
+TEST_CASE("parse: says what to do about a table in braces that goes on over its line") {
   CHECK(errorsOf("data = { a = 1,\n  b = 2 }\n") ==
         R"(x.toml:1:16: error: a table in braces ends on the line that it begins on
   1 | data = { a = 1,
@@ -502,7 +502,7 @@ TEST_CASE(
   CHECK(value.span.toString() == "x.toml:5:11");
   CHECK(print(KJ_ASSERT_NONNULL(valueAt(changed, "a.x"))) == "{ y = 3 }");
   CHECK(KJ_ASSERT_NONNULL(valueAt(changed, "a.x")).span.toString() == "x.toml:5:1");
-  // The tree that it was cloned from is as it was.
+  // The tree that was cloned has not changed.
   CHECK(print(KJ_ASSERT_NONNULL(valueAt(root, "a.c.d"))) == "2");
 }
 

@@ -4,7 +4,7 @@ namespace configs {
 
 namespace {
 
-// Text in a cell of a Markdown table.
+// Returns text for a cell of a Markdown table.
 kj::String cell(kj::StringPtr text) {
   kj::Vector<char> result;
   for (char c: text) {

@@ -168,8 +168,8 @@ public:
   void error(kj::StringPtr key, kj::StringPtr message, kj::StringPtr help = nullptr,
       kj::ArrayPtr<const kj::StringPtr> others = nullptr);
 
-  // Reports `key`, if the file has it, with error(): its table may hold it, but not beside
-  // `others`. Counts it as read, once.
+  // Reports `key` with error(), if the file has it: its table may hold it, but not beside `others`.
+  // Counts as one read of the key.
   void refuse(kj::StringPtr key, kj::StringPtr message, kj::StringPtr help,
       kj::ArrayPtr<const kj::StringPtr> others);
 

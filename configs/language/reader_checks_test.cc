@@ -1,5 +1,4 @@
-// What the reader checks across keys, and where it is silent because the cause may be another
-// mistake.
+// Tests the reader's checks across keys. They report nothing if the cause may be another mistake.
 #include <doctest/doctest.h>
 
 #include "configs/language/reader.h"

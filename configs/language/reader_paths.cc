@@ -60,7 +60,7 @@ kj::Maybe<kj::String> Reader::maybePath(kj::StringPtr key, kj::StringPtr doc) {
   describe(key, "path", "none", doc);
   KJ_IF_MAYBE(value, find(key)) {
     auto given = textOf(key, *value);
-    // Its error has been reported.
+    // The error has been reported already.
     if (!value->content.is<kj::String>()) return nullptr;
     auto result = pathAt(key, kj::mv(given), value->span);
     keep(key, newValue(kj::str(result)));

@@ -106,7 +106,7 @@ Span spanAt(const Source& source, size_t at) {
   return Line(source, number).span(at, at + 1);
 }
 
-// The key that is given a second time: toml++ names its value.
+// Returns the key that is repeated. toml++ names the place of its value.
 Span keyBefore(const Source& source, const Line& line, size_t at) {
   auto& text = source.text;
   size_t to = at;
@@ -118,8 +118,8 @@ Span keyBefore(const Source& source, const Line& line, size_t at) {
   return from < to ? line.span(from, to) : wordAt(source, line, at);
 }
 
-// The header `[name]` or `[[name]]` that the line is, with or without spaces; null if it is another
-// line.
+// Returns the place of the header if the line is `[name]` or `[[name]]`, with or without spaces.
+// Null for another line.
 kj::Maybe<Span> headerIn(const Source& source, const Line& line, kj::StringPtr name) {
   size_t end = line.begin();
   kj::Vector<char> letters;
@@ -175,7 +175,7 @@ void reportTwice(const Span& span, Diagnostics& diagnostics) {
   diagnostics.error(span, kj::str("`", textOf(span), "` is given twice"), WHICH_WAS_MEANT);
 }
 
-// Reports a key or header, `a.b` by its name, at `span`, where `a` is complete already.
+// Reports at `span` a key or header, `a.b` by its name, whose `a` is complete already.
 void reportAddition(
     const Span& span, kj::StringPtr name, kj::StringPtr what, Diagnostics& diagnostics) {
   size_t dot = name.findLast('.').orDefault(0);
@@ -193,8 +193,9 @@ void reportAddition(
       span, kj::str("`", textOf(span), "` adds to `", whole, "`, which is given further up"), help);
 }
 
-// Reports a header that clashes with what is before it. toml++ names its bracket where all of it is
-// given twice; where it adds to something, the end of its line or the beginning of the next one.
+// Reports a header that clashes with something before it. If all of it is repeated, toml++ names
+// its bracket. If it adds to something, toml++ names the end of its line, or the beginning of the
+// next one.
 void reportHeader(const Source& source, uint lineNumber, uint column, kj::StringPtr what,
     Diagnostics& diagnostics) {
   Line line(source, lineNumber), above(source, kj::max(1u, lineNumber - 1));
@@ -206,7 +207,7 @@ void reportHeader(const Source& source, uint lineNumber, uint column, kj::String
   } else KJ_IF_MAYBE(before, headerIn(source, above, name)) {
     reportAddition(*before, name, what, diagnostics);
   } else {
-    // toml++ does not repeat a name in quotes as it is written.
+    // toml++ does not repeat a quoted name as it is written.
     auto place = line.byteAt(column);
     diagnostics.error(
         line.span(place, place + 1), "a header up to here adds to what is given above");

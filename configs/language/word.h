@@ -22,7 +22,7 @@ T chooseWord(Reader& reader, kj::StringPtr key, kj::StringPtr doc, const Word<T>
   return reader.choose(key, doc, table, defaultName).value;
 }
 
-// What `rows` calls `value`, which one of them has.
+// Returns the name of the row for `value`. `rows` must have one.
 template <typename T>
 kj::StringPtr nameIn(kj::ArrayPtr<const Word<T>> rows, T value) {
   for (auto& row: rows) {

@@ -1,4 +1,4 @@
-// Names beyond ASCII in archives.
+// Tests names beyond ASCII in archives.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <locale.h>
@@ -29,7 +29,7 @@ TEST_CASE("Members: a zip gives a letter and its accents as one character") {
   CHECK(KJ_ASSERT_NONNULL(members->next()) == "K\xc3\xa4se.jpg");
 }
 
-TEST_CASE("Members: a zip or tar of which two names become one is refused, and says what to do") {
+TEST_CASE("Members: refuses a zip or tar in which two names become one, and says what to do") {
   constexpr kj::StringPtr APART = "Ka\xcc\x88se"_kj;
   constexpr kj::StringPtr TOGETHER = "K\xc3\xa4se"_kj;
   auto refusal = [](kj::StringPtr path, kj::StringPtr what) {
@@ -57,7 +57,7 @@ TEST_CASE("Members: a zip or tar of which two names become one is refused, and s
   CHECK(thrownBy([&]() { contents(files); }) ==
         refusal(files, kj::str("files that are called b/", TOGETHER, ".jpg")));
 
-  // Names that are no UTF-8, as far as the archive says, stay apart.
+  // Names that are not UTF-8 according to the archive stay different.
   auto both = kj::str(one, "=", one, " ", other, "=", other);
   CHECK(contents(scratch.write("z.zip", zipOf({one, other}, false))) == both);
   CHECK(contents(packed("gnu.tar", "--sort=name --format=gnu")) == both);
@@ -66,7 +66,7 @@ TEST_CASE("Members: a zip or tar of which two names become one is refused, and s
   CHECK(thrownBy([&]() { contents(twice); }) == "");
 }
 
-TEST_CASE("Members: a tar of Unicode names gives them as a zip does, those of hard links too") {
+TEST_CASE("Members: reads Unicode names of a tar like those of a zip, also of hard links") {
   Scratch scratch;
   scratch.write("f/Ka\xcc\x88se.jpg", kj::StringPtr("x").asBytes());
   auto command = kj::str("cd ", scratch.path("f"),
@@ -77,7 +77,7 @@ TEST_CASE("Members: a tar of Unicode names gives them as a zip does, those of ha
 
 TEST_CASE("Members: reads a name that is not valid UTF-8 as its bytes, or counts it") {
   Scratch scratch;
-  // Latin-1.
+  // Bytes in Latin-1.
   const kj::StringPtr names[] = {"a.jpg", "\xc4pfel.jpg", "b.jpg"};
   auto honest = scratch.write("honest.zip", zipOf(names, false));
   CHECK(contents(honest) == "a.jpg=a.jpg \xc4pfel.jpg=\xc4pfel.jpg b.jpg=b.jpg");

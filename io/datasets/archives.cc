@@ -29,16 +29,16 @@ constexpr size_t BLOCK_BYTES = size_t(1) << 20;
 struct Entry {
   unsigned type;               // AE_IFREG, …; 0 if the archive does not say
   kj::Maybe<kj::String> name;  // null if it cannot be read
-  kj::String written;          // of a tar: the name's bytes in the archive
+  kj::String written;          // in a tar: the bytes of the name in the archive
   // of a hard link without content of its own: the file that it links to
   kj::Maybe<kj::String> target;
   int64_t size;  // 0: unknown
 };
 
-// An archive open for reading.
+// An archive that is open for reading.
 class Archive {
 public:
-  // A tar, any archive, or any compressed file as an archive of one.
+  // A tar, an archive of any format, or any compressed file, as an archive of one file.
   enum class Content { TAR, MEMBERS, RAW };
 
   Archive(kj::StringPtr path, Content content)
@@ -70,8 +70,8 @@ public:
 
   // Returns the next entry, of any type.
   kj::Maybe<Entry> next() {
-    // In no other locale libarchive gives a name of most formats that has a character beyond ASCII.
-    // A name in a tar it then gives as it is written, with a warning if it should be UTF-8.
+    // For most formats, libarchive returns names with characters beyond ASCII only in this locale.
+    // A name in a tar is then returned as written, with a warning if it should be UTF-8.
     bool isTar = content == Content::TAR;
     kj::Maybe<configs::Utf8Locale::Scope> scope;
     if (!isTar) scope.emplace(utf8);
@@ -145,14 +145,14 @@ private:
   bool isEncrypted = false;  // the entry
   kj::AutoCloseFd file;
   struct archive* handle;
-  // A machine without it has entries that are `unreadable()`.
+  // On a machine without this locale, such entries are `unreadable()`.
   configs::Utf8Locale utf8;
 };
 
-// Whether the file at `path` begins as a tar does, packed or not.
+// Whether the file at `path` begins like a tar, compressed or not.
 bool isTar(kj::StringPtr path) {
   bool hasEntry = false;
-  // What is wrong with it is found, and told, by whoever reads it as an archive of any kind.
+  // An error is found and reported later, when the file is read as an archive of any kind.
   kj::runCatchingExceptions([&]() {
     Archive archive(path, Archive::Content::TAR);
     hasEntry = archive.next() != nullptr;
@@ -332,7 +332,7 @@ private:
     return false;
   }
 
-  // Refuses what nobody can tell apart any more.
+  // Refuses a second path that has the same composed() name.
   void addForm(kj::StringPtr path, kj::StringPtr written) {
     if (hiddenPartOf(path) == nullptr) forms.add(withoutSlash(path), withoutSlash(written));
   }

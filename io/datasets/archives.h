@@ -23,10 +23,11 @@ public:
   static kj::Own<Members> open(kj::StringPtr path);
   virtual ~Members() noexcept(false) = default;
 
-  // The path of the next file, relative, `/` between folders, without a leading `./`; null after
-  // the last. Valid until the next call. Throws if the archive is damaged or ends early. Names are
-  // UTF-8 where the archive says so, and then composed(); else its bytes. Throws also if a zip or
-  // tar has two files or folders that composed() gives one name; of other formats nobody can tell.
+  // Returns the path of the next file, or null after the last one. The path is relative, with `/`
+  // between folders and without a leading `./`. It is valid until the next call. If the archive
+  // says that a name is UTF-8, the name is composed(); otherwise it is the raw bytes. Throws if the
+  // archive is damaged or ends early. Throws if a zip or tar has two files or folders to which
+  // composed() gives one name. For other formats, this cannot be detected.
   virtual kj::Maybe<kj::StringPtr> next() = 0;
   // Returns the content of that file. Call once per file. Throws if the file cannot be read. Throws
   // before taking memory if it is larger than `bytesMax`. The text begins with a verb ("has more

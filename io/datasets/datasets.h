@@ -57,8 +57,9 @@ public:
 kj::Own<Dataset> openDataset(
     const DataConfig& config, Progress progress, Warn warn = &configs::warn);
 
-// Whether this process is writing an import: to end it then leaves a folder that only the next
-// import removes. An exception from `progress` removes it. Signal handlers may call this.
+// Whether this process is writing an import. If the process ends meanwhile, it leaves a folder that
+// the next import removes. An exception from `progress` removes it at once. Signal handlers may
+// call this function.
 bool isImporting();
 
 // Reports an error if `config` needs the user's own images, and neither `config` nor the

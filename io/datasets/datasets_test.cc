@@ -18,8 +18,7 @@
 
 namespace io {
 
-TEST_CASE(
-    "openDataset: a file where the cache or a folder of it should be is named as in the way") {
+TEST_CASE("openDataset: names a file that is in the way of the cache or of a folder in it") {
   CacheScratch scratch;
   auto config = testConfig("image_folder", scratch.path("images"));
   scratch.write("images/cat/1.jpg", jpegOf(1));

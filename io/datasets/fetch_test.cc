@@ -45,11 +45,11 @@ TEST_CASE("download: a file that is absent or too large is an error, and leaves 
   CHECK(::access(to.cStr(), F_OK) != 0);
 }
 
-TEST_CASE("download: a name that nobody knows is an error that leaves no file") {
+TEST_CASE("download: an unknown host name is an error that leaves no file") {
   Scratch scratch;
   Progress progress = [](kj::StringPtr, uint64_t, uint64_t) {};
   auto to = scratch.path("to");
-  // A part of a name has at most 63 letters: the resolver asks no server for this one.
+  // A part of a host name has at most 63 letters. The resolver asks no server for this one.
   auto place = kj::str("http://", kj::repeat('x', 64), ".invalid/x.gz");
   CHECK(thrownBy([&]() { download(place, to, 100, progress); }) ==
         kj::str("cannot download ", place, ": Couldn't resolve host name"));

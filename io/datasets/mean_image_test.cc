@@ -1,4 +1,4 @@
-// The mean image of a data set that is kept beside its records.
+// Tests the mean image that is kept beside the records of a data set.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <kj/filesystem.h>

@@ -26,7 +26,7 @@ bool isAscii(kj::StringPtr text) {
   return true;
 }
 
-// `size` bytes of the open file from `offset` on; null if it has fewer.
+// Returns `size` bytes of the open file from `offset` on. Null if the file has fewer.
 kj::Maybe<kj::Array<kj::byte>> bytesAt(int fd, uint64_t offset, uint64_t size) {
   struct stat status;
   bool has = ::fstat(fd, &status) == 0 && offset <= uint64_t(status.st_size) &&
@@ -41,15 +41,14 @@ kj::Maybe<kj::Array<kj::byte>> bytesAt(int fd, uint64_t offset, uint64_t size) {
   return kj::mv(bytes);
 }
 
-// The little-endian number in `size` bytes.
+// Returns the little-endian number in `size` bytes.
 uint64_t numberAt(kj::ArrayPtr<const kj::byte> bytes, size_t at, size_t size) {
   uint64_t number = 0;
   for (size_t i = size; i-- > 0;) number = number << 8 | bytes[at + i];
   return number;
 }
 
-// Whether a record that begins with `PK` and these two bytes, and has `size` bytes at least, is at
-// `at`.
+// Whether a record at `at` begins with `PK` and these two bytes, and has at least `size` bytes.
 bool isAt(
     kj::ArrayPtr<const kj::byte> bytes, size_t at, kj::byte first, kj::byte second, size_t size) {
   if (at > bytes.size() || size > bytes.size() - at) return false;
@@ -63,7 +62,7 @@ constexpr size_t END64_BYTES = 56;
 constexpr size_t ENTRY_BYTES = 46;
 constexpr size_t COMMENT_BYTES_MAX = 65535;
 
-// The central directory, which lies right before the record that ends it.
+// Returns the central directory, which ends just before the record that ends the zip.
 kj::Maybe<kj::Array<kj::byte>> directoryOf(int fd) {
   struct stat status;
   if (::fstat(fd, &status) != 0 || uint64_t(status.st_size) < END_BYTES) return nullptr;

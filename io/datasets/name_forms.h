@@ -1,4 +1,4 @@
-// io/datasets/name_forms.h: names in archives that Unicode writes in more than one way.
+// io/datasets/name_forms.h: finds names in archives that Unicode writes in more than one way.
 #pragma once
 
 #include <kj/array.h>
@@ -13,14 +13,14 @@ namespace io {
 // UTF-8 locale.
 kj::String composed(kj::StringPtr name);
 
-// Finds files and folders of one archive that composed() gives the same name.
+// Finds files and folders of one archive to which composed() gives the same name.
 class NameForms {
 public:
-  // Messages call the archive `archive`.
+  // `archive` is the archive's name in messages.
   explicit NameForms(kj::StringPtr archive): archive(kj::str(archive)) {}
 
-  // Call it for each file: with its path as it is read, and with the bytes that the archive has.
-  // Throws, with the way out, if a folder of the path, or the file, was added in another form.
+  // Call it for each file: with the path as it is read, and with the bytes in the archive. Throws,
+  // with the way out, if the file or a folder of the path was added in another form.
   void add(kj::StringPtr path, kj::StringPtr written);
 
 private:
@@ -31,11 +31,11 @@ private:
 // A name in a zip.
 struct ZipName {
   kj::String written;
-  bool isUtf8;  // the zip says so: libarchive gives it composed()
+  bool isUtf8;  // the zip says so; libarchive then returns the composed() name
 };
 
-// All names of the zip at `path` (PKWARE's APPNOTE 6.3). None if the file is not a zip, or if its
-// directory cannot be read.
+// Returns all names of the zip at `path` (PKWARE's APPNOTE 6.3). Empty if the file is not a zip, or
+// if its directory cannot be read.
 kj::Array<ZipName> namesOfZip(kj::StringPtr path);
 
 }  // namespace io

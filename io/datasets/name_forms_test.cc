@@ -26,7 +26,7 @@ TEST_CASE("namesOfZip: a file that is not a zip, or whose directory is wrong, ha
   Scratch scratch;
   CHECK(namesOfZip(scratch.path("none")).size() == 0);
   CHECK(namesOfZip(scratch.write("empty", nullptr)).size() == 0);
-  // The record that ends a zip, which says that its directory has 99 bytes, or 22.
+  // The record that ends a zip. It says that its directory has 99 bytes, or 22.
   kj::byte end[22] = {'P', 'K', 5, 6};
   end[12] = 99;
   CHECK(namesOfZip(scratch.write("x.zip", end)).size() == 0);

@@ -1,4 +1,4 @@
-// Data sets that are imported into a folder of their own.
+// Tests imports into a folder of the user's choice.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <signal.h>
@@ -31,7 +31,7 @@ TEST_CASE("packDataset: a failure names the flags of pack_records, and leaves no
   ImageFolder scratch;
   auto& config = scratch.config;
   config.names.skip = "give --skip-bad";
-  // Its header is good.
+  // The header of this JPEG file is good.
   auto planes = kj::heapArray<kj::byte>(3 * 16 * 16);
   for (auto i: kj::indices(planes)) planes[i] = i * 37 % 251;
   auto file = encodeJpeg({{3, 16, 16}, Layout::PLANES, planes});
@@ -195,7 +195,7 @@ TEST_CASE("openDataset: refuses packed images of different sizes if one short si
             "what was packed, or leave it out"));
 }
 
-TEST_CASE("openDataset: packed records of another data set of the same shape are refused") {
+TEST_CASE("openDataset: refuses packed records of another data set of the same shape") {
   auto datasets = sharedDatasets("mnist/train-images-idx3-ubyte.gz");
   if (datasets == nullptr) SKIP_CASE("RUNNER_DATASETS has no mnist");
   Scratch scratch;
@@ -205,11 +205,11 @@ TEST_CASE("openDataset: packed records of another data set of the same shape are
   CHECK(thrownBy([&]() { openDataset(testConfig("fashion_mnist", kj::str(packed)), silent()); }) ==
         kj::str("the records in ", packed, " are those of the data set mnist, not fashion_mnist; ",
             "set data.dataset to \"mnist\", or data.source to other records"));
-  // These may be of any images.
+  // An image_folder may have any images.
   CHECK(openDataset(testConfig("image_folder", kj::str(packed)), silent())->classes() == 10);
 }
 
-TEST_CASE("openDataset: packed records that name no data set are judged by counts and shape") {
+TEST_CASE("openDataset: judges packed records without a data set's name by counts and shape") {
   Scratch scratch;
   auto packed = kj::str(scratch.path("packed"));
   scratch.write("packed/x", nullptr);

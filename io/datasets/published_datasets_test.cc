@@ -1,4 +1,4 @@
-// The data sets that everybody can get: what is in them, and where they are looked for.
+// Tests the public data sets: their content, and where they are looked for.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <kj/vector.h>
@@ -222,7 +222,7 @@ TEST_CASE("factsOf: knows a data set of fixed content before it is fetched") {
   CHECK(factsOf(testConfig("image_folder")) == nullptr);
 }
 
-TEST_CASE("openDataset: a mirror whose name nobody knows is named, with the way out") {
+TEST_CASE("openDataset: names a mirror with an unknown host name, with the way out") {
   CacheScratch scratch;
   auto mirror = kj::str("http://", kj::repeat('x', 64), ".invalid");
   auto refusal = [&](kj::StringPtr place) {
@@ -232,7 +232,7 @@ TEST_CASE("openDataset: a mirror whose name nobody knows is named, with the way 
   CHECK(thrownBy([&]() { openDataset(testConfig("cifar10", kj::str(mirror)), silent()); }) ==
         kj::str("cannot find the data set cifar10: ", refusal("/cifar10/"), ", ", refusal("/"),
             "; set data.source to a folder that holds cifar-10-binary.tar.gz, or leave it out"));
-  // Nothing unfinished is left in the cache.
+  // The cache holds no unfinished import.
   for (auto& name: namesIn(scratch.path("cache"))) CHECK(name.endsWith(".lock"));
 }
 

@@ -21,9 +21,9 @@ using kj::uint;
 // fails, a read ends the process as mapFile() says.
 class LmdbFile {
 public:
-  // Reads and checks the two meta pages, nothing else, so that a large file opens as fast as a
-  // small one. Throws a clause without the path ("page 0 of the file is damaged"). `lost` is the
-  // sentence with which mapFile() ends the process.
+  // Reads and checks only the two meta pages, so that a large file opens as fast as a small one.
+  // Throws a clause without the path ("page 0 of the file is damaged"). `lost` is the sentence that
+  // mapFile() prints if it ends the process.
   LmdbFile(kj::StringPtr path, kj::StringPtr lost);
   KJ_DISALLOW_COPY(LmdbFile);
 

@@ -20,11 +20,11 @@ namespace io {
 
 namespace {
 
-// A mapped file, as the signal handler finds it: in a list that only grows, since the handler may
-// go through it at any time.
+// A mapped file in the list of the signal handler. The list only grows, because the handler may
+// read it at any time.
 struct Mapping {
   std::atomic<uintptr_t> begin = 0;
-  std::atomic<size_t> size = 0;  // 0: nothing is mapped, and it may be used again
+  std::atomic<size_t> size = 0;  // 0: not in use, and free for another file
   kj::String words;
   Mapping* next = nullptr;
 };
@@ -38,18 +38,18 @@ void onBusError(int, siginfo_t* info, void*) {
   auto each = info->si_code == BUS_ADRERR ? first.load() : nullptr;
   for (; each != nullptr; each = each->next) {
     if (address < each->begin || address - each->begin >= each->size) continue;
-    // Several threads may read at once.
+    // Several threads may have this error at once. Only one prints.
     while (said.test_and_set()) ::pause();
     (void)!::write(STDERR_FILENO, each->words.begin(), each->words.size());
     ::_exit(1);
   }
-  // The processor repeats the access once this returns. A signal that somebody sent does not repeat
-  // itself.
+  // When the handler returns, the processor repeats the access. A signal that somebody sent does
+  // not repeat itself.
   ::sigaction(SIGBUS, &before, nullptr);
   if (info->si_code <= 0) ::raise(SIGBUS);
 }
 
-// Locked for each change of the list.
+// Locked during each change of the list.
 kj::MutexGuarded<kj::Vector<kj::Own<Mapping>>> mappings;
 
 void handleBusErrors() {
@@ -69,7 +69,7 @@ Mapping& watch(const void* begin, size_t size, kj::StringPtr lost) {
     mapping->next = first;
     first = mapping;
   }
-  // A line of its own, even if a progress line is unfinished.
+  // The error is on its own line, even after an unfinished progress line.
   mapping->words = kj::str("\nerror: ", lost, "\n");
   mapping->begin = reinterpret_cast<uintptr_t>(begin);
   mapping->size = size;

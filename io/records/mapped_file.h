@@ -1,4 +1,4 @@
-// io/records/mapped_file.h: files mapped to be read.
+// io/records/mapped_file.h: maps files for reading.
 #pragma once
 
 #include <kj/array.h>
@@ -6,13 +6,13 @@
 
 namespace io {
 
-// The content of the file at `path`, mapped for as long as the result lives. Throws a clause
-// without the path.
+// Returns the content of the file at `path`, which stays mapped as long as the result lives. Throws
+// a clause without the path.
 //
-// Nobody may write to the file meanwhile. If it becomes shorter, or its disk fails, a read of what
-// is missing cannot return: it ends the process with exit status 1 and the line `error: LOST` on
-// stderr. For that the first call installs a handler of SIGBUS. It leaves every other SIGBUS to the
-// handler that was there before.
+// Nobody may write to the file meanwhile. If it becomes shorter or its disk fails, reading the
+// missing part cannot return. The process then ends with exit code 1 and prints `error: LOST` on
+// stderr. For this, the first call installs a handler of SIGBUS. It passes every other SIGBUS on to
+// the previous handler.
 kj::Array<const kj::byte> mapFile(kj::StringPtr path, kj::StringPtr lost);
 
 }  // namespace io

@@ -25,7 +25,7 @@ struct Ended {
   kj::String errors;
 };
 
-// Calls `act` in a process of its own.
+// Calls `act` in a child process.
 Ended inChild(kj::FunctionParam<void()> act) {
   int fds[2];
   KJ_SYSCALL(::pipe(fds));
@@ -47,7 +47,7 @@ kj::String writeZeros(const Scratch& scratch, kj::StringPtr name) {
   return scratch.write(name, kj::heapArray<kj::byte>(BYTES));
 }
 
-// Reads the last byte of `mapped`, whose file at `path` is cut short before.
+// Reads the last byte of `mapped`, after its file at `path` was cut short.
 void readPastEnd(kj::StringPtr path, kj::ArrayPtr<const kj::byte> mapped) {
   KJ_SYSCALL(::truncate(path.cStr(), 1));
   *const_cast<volatile const kj::byte*>(mapped.end() - 1);
@@ -55,7 +55,7 @@ void readPastEnd(kj::StringPtr path, kj::ArrayPtr<const kj::byte> mapped) {
 
 }  // namespace
 
-TEST_CASE("mapFile: a file that is cut short ends the process with exit status 1 and its line") {
+TEST_CASE("mapFile: a file that is cut short ends the process with exit code 1 and its line") {
   Scratch scratch;
   auto other = mapFile(writeZeros(scratch, "other"), "other");
   auto path = writeZeros(scratch, "a.mdb");
@@ -66,7 +66,7 @@ TEST_CASE("mapFile: a file that is cut short ends the process with exit status 1
   CHECK(ended.errors == kj::str("\nerror: ", LOST, "\n"));
 }
 
-TEST_CASE("mapFile: a SIGBUS with another cause ends the process as it did before") {
+TEST_CASE("mapFile: a SIGBUS with another cause ends the process as before") {
   Scratch scratch;
   auto mapped = mapFile(writeZeros(scratch, "a.mdb"), LOST);
   auto path = writeZeros(scratch, "elsewhere");
@@ -82,7 +82,8 @@ TEST_CASE("mapFile: a SIGBUS with another cause ends the process as it did befor
   }
 }
 
-TEST_CASE("mapFile: a file that is mapped no longer is not blamed for what lies at its address") {
+TEST_CASE(
+    "mapFile: does not blame a file that is no longer mapped for an error at its old address") {
   Scratch scratch;
   auto path = writeZeros(scratch, "elsewhere");
   auto mapped = mapFile(writeZeros(scratch, "a.mdb"), LOST);

@@ -41,8 +41,8 @@ public:
   // same records.
   virtual kj::ArrayPtr<const kj::byte> digest() const = 0;
   virtual kj::StringPtr path() const = 0;
-  // The data set that the records were imported from, a name in DATASETS; null if the database does
-  // not say, as those of older programs. Lives as long as this.
+  // The data set that the records were imported from, a name in DATASETS. Null if the database does
+  // not say, for example if an older program wrote it. Lives as long as this object.
   virtual kj::Maybe<kj::StringPtr> dataset() const = 0;
   // Returns the path of record `index`'s image in the imported data. Null if records do not come
   // from files of their own, and in databases of older programs.
@@ -83,8 +83,8 @@ public:
   // none has.
   virtual void add(uint32_t label, uint64_t id, Encoding encoding, ImageShape shape,
       kj::ArrayPtr<const kj::byte> bytes, kj::StringPtr source = nullptr) = 0;
-  // Commits, syncs and moves the database to its place. `dataset` is what RecordDb::dataset() then
-  // returns; an empty one stands for null.
+  // Commits and syncs the database, and moves it to its path. `dataset` is the later result of
+  // RecordDb::dataset(); an empty name stands for null.
   virtual void finish(kj::StringPtr dataset = nullptr) = 0;
 };
 

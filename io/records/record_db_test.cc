@@ -64,7 +64,7 @@ TEST_CASE("RecordDb: reads every record as it was written, in any order") {
   }
 }
 
-TEST_CASE("RecordDb: knows its data set if that was written, which the digest does not depend on") {
+TEST_CASE("RecordDb: knows its data set if it was written, and the digest does not depend on it") {
   Scratch scratch;
   auto named = scratch.path("named.mdb"), unnamed = scratch.path("unnamed.mdb");
   writeRecords(named, 20, "mnist");

@@ -1,4 +1,4 @@
-// io/testing/archive_files.h: for tests: archives that are written by hand, and what is in them.
+// io/testing/archive_files.h: writes and reads small archives for tests.
 #pragma once
 
 #include <archive.h>
@@ -20,7 +20,7 @@ void writeTar(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> entries);
 // bytes.
 kj::Array<kj::byte> zipOf(kj::ArrayPtr<const kj::StringPtr> names, bool utf8);
 
-// `name=content` of each of the Members of `path`, in order.
+// Returns `name=content` of each of the Members of `path`, in order.
 kj::String contents(kj::StringPtr path);
 
 }  // namespace io

@@ -1,4 +1,4 @@
-// io/testing/image_folder.h: for tests: a cache of imports, and a folder of small JPEG files.
+// io/testing/image_folder.h: a cache of imports, and a folder of small JPEG files, for tests.
 #pragma once
 
 #include "io/image.h"
@@ -7,13 +7,13 @@
 
 namespace io {
 
-// A Scratch whose `cache` is RUNNER_CACHE of this process until the next one is made.
+// A Scratch whose `cache` is this process's RUNNER_CACHE until the next one is made.
 class CacheScratch: public Scratch {
 public:
   CacheScratch();
 };
 
-// Such a one whose `images` holds twelve JPEG files of class "cat", then eight of class "dog".
+// A CacheScratch whose `images` holds twelve JPEG files of class "cat", then eight of class "dog".
 class ImageFolder: public CacheScratch {
 public:
   ImageFolder();
@@ -24,7 +24,7 @@ public:
 // Returns a JPEG file of one grey level.
 kj::Array<kj::byte> jpegOf(kj::byte level, ImageShape shape = {3, 16, 16});
 
-// The names of all that is in a folder, without what is below.
+// Returns the names of everything directly in a folder.
 kj::Array<kj::String> namesIn(kj::StringPtr folder);
 
 Progress silent();

@@ -5,10 +5,10 @@
 
 namespace runner {
 
-// Reports everything that is wrong with a file.
+// Reports all errors of a file.
 class CheckCommand: private FileCommand {
 public:
-  // The command line must outlive it.
+  // The command line must outlive this object.
   explicit CheckCommand(CommandLine& commandLine): FileCommand(commandLine) {}
 
   kj::MainFunc getMain();

@@ -7,10 +7,10 @@
 
 namespace runner {
 
-// Prints what this machine can compute on.
+// Prints the devices that this machine can compute on.
 class DevicesCommand {
 public:
-  // The command line must outlive it.
+  // The command line must outlive this object.
   explicit DevicesCommand(CommandLine& commandLine): commandLine(commandLine) {}
 
   kj::MainFunc getMain();

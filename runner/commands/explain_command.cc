@@ -12,7 +12,7 @@ namespace runner {
 
 namespace {
 
-// A number above 0, or at least 0 where that `mayBeZero`.
+// Takes a number above 0, or with `mayBeZero` a number that is at least 0.
 SetOption amountSetter(double& to, bool mayBeZero) {
   return [&to, mayBeZero](kj::StringPtr word) -> Validity {
     char* end;

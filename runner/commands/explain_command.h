@@ -5,10 +5,10 @@
 
 namespace runner {
 
-// Shows what a file resolves to.
+// Prints what a file resolves to.
 class ExplainCommand: private FileCommand {
 public:
-  // The command line must outlive it.
+  // The command line must outlive this object.
   explicit ExplainCommand(CommandLine& commandLine): FileCommand(commandLine) {}
 
   kj::MainFunc getMain();
@@ -16,7 +16,7 @@ public:
 private:
   Validity explainFile();
 
-  double bandwidth_mbit = 0;  // 0: not told
+  double bandwidth_mbit = 0;  // 0: not given
   double overhead_ms = 0;
 };
 

@@ -1,4 +1,4 @@
-// runner/commands/file_command.h: what the commands share that take an experiment file.
+// runner/commands/file_command.h: the common part of commands that take an experiment file.
 #pragma once
 
 #include <kj/main.h>
@@ -14,27 +14,30 @@ namespace runner {
 // A command with the argument FILE.
 class FileCommand {
 public:
-  // The command line must outlive it.
+  // The command line must outlive this object.
   explicit FileCommand(CommandLine& commandLine): commandLine(commandLine) {}
   KJ_DISALLOW_COPY(FileCommand);
 
 protected:
   CommandLine& commandLine;
 
-  // The argument FILE alone; with what is laid over it: --set and --sweep.
+  // Adds the argument FILE to `builder`. addFileAndSettings() also adds the options --set and
+  // --sweep.
   void addFile(kj::MainBuilder& builder);
   void addFileAndSettings(kj::MainBuilder& builder);
 
-  // The path of FILE, once the words are read.
+  // The path of FILE, after the arguments are parsed.
   kj::StringPtr path() const { return file; }
-  // The file of one run, without errors: with errors the program ends here.
+  // Returns the file of one run, without errors. If it has errors, prints them and ends the
+  // program.
   LoadedExperiment load();
-  // The file with all its runs, likewise.
+  // Returns the file with all its runs, without errors. If it has errors, prints them and ends the
+  // program.
   LoadedRuns loadAll();
 
 private:
   void checkFile();
-  // Calls `read`. What it throws ends the program: the command is wrong.
+  // Calls `read`. If it throws, the command is wrong, and the program ends.
   void orEnd(kj::FunctionParam<void()> read);
   Validity addOverride(kj::StringPtr word);
   Validity addSweep(kj::StringPtr word);

@@ -9,7 +9,8 @@ namespace runner {
 
 namespace {
 
-// Why no folder can be at `path`: a file is there, or on the way to it. Null if one can.
+// Returns why no folder can be at `path`: a file is there, or on the way to it. Null if a folder
+// can.
 kj::Maybe<kj::String> whyNoFolder(kj::StringPtr path) {
   struct stat about;
   bool isThere = ::stat(path.cStr(), &about) == 0;
@@ -21,7 +22,7 @@ kj::Maybe<kj::String> whyNoFolder(kj::StringPtr path) {
 
 SetOption folderSetter(kj::String& to, kj::StringPtr advice) {
   return [&to, advice](kj::StringPtr word) -> Validity {
-    // A path that is put behind an empty one begins at the root.
+    // Other names are appended to this path. After an empty one, they would begin at the root.
     if (word.size() == 0) return kj::str(advice);
     KJ_IF_MAYBE(why, whyNoFolder(word)) return kj::mv(*why);
     to = kj::str(word);

@@ -1,4 +1,4 @@
-// runner/commands/option_values.h: what the options of several commands take.
+// runner/commands/option_values.h: reads the arguments of options that several commands have.
 #pragma once
 
 #include <kj/main.h>
@@ -8,14 +8,14 @@
 namespace runner {
 
 using Validity = kj::MainBuilder::Validity;
-// Takes the word behind an option, or says what is wrong with it.
+// Takes the argument of an option, or returns what is wrong with it.
 using SetOption = kj::Function<Validity(kj::StringPtr)>;
 
-// The path of a folder that is there or can be made. `advice` answers an empty word: "name a
-// folder, e.g. --runs runs". `to` must outlive what comes back.
+// Returns a function that takes the path of a folder that exists or can be made. `advice` is the
+// answer to an empty word: "name a folder, e.g. --runs runs". `to` must outlive the result.
 SetOption folderSetter(kj::String& to, kj::StringPtr advice);
 
-// `A-B`, steps to record. `to` must outlive what comes back.
+// Returns a function that takes `A-B`, the steps to record. `to` must outlive the result.
 SetOption traceStepsSetter(kj::Maybe<rpc::TraceSteps>& to);
 
 }  // namespace runner

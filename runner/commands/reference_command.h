@@ -10,7 +10,7 @@ namespace runner {
 // Prints configs/REFERENCE.md.
 class ReferenceCommand {
 public:
-  // The command line must outlive it.
+  // The command line must outlive this object.
   explicit ReferenceCommand(CommandLine& commandLine): commandLine(commandLine) {}
 
   kj::MainFunc getMain();

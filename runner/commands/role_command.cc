@@ -23,7 +23,7 @@ namespace runner {
 namespace {
 
 // Whether `word` may be the address of a coordinator, such as 127.0.0.1:41234: a host, and a port
-// from 1 to 65535. Does not look the host up.
+// from 1 to 65535. Does not look up the host.
 bool isHostAndPort(kj::StringPtr word) {
   KJ_IF_MAYBE(colon, word.findLast(':')) {
     auto port = word.slice(*colon + 1);
@@ -38,7 +38,7 @@ bool isHostAndPort(kj::StringPtr word) {
   return false;
 }
 
-// A launcher that dies closes our standard input. A thread of its own sees that whatever the
+// A launcher that dies closes our standard input. A separate thread notices this whatever the
 // others do.
 void endWithStdin() {
   kj::Thread([]() {

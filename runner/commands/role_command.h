@@ -9,7 +9,7 @@ namespace runner {
 // Runs one role of a job.
 class RoleCommand: private FileCommand {
 public:
-  // The command line must outlive it.
+  // The command line must outlive this object.
   explicit RoleCommand(CommandLine& commandLine): FileCommand(commandLine) {}
 
   kj::MainFunc getMain();

@@ -60,7 +60,8 @@ struct Course {
   ModelFacts facts(experiment);
   auto folder = newRunFolder(runs, experiment.name);
   kj::Maybe<kj::AutoCloseFd> lock;
-  // It tells `runner table` that the run goes on: a file system without locks costs only that.
+  // The lock shows `runner table` that the run goes on. On a file system without locks, only that
+  // is missing.
   kj::runCatchingExceptions([&]() { lock = lockOf(folder); });
   writeWhole(folder.experiment(), loaded.resolved);
   SingleRunView view(experiment, facts.epochs(experiment), facts.steps(experiment));

@@ -5,17 +5,17 @@
 
 namespace runner {
 
-// Runs the one run of a file, or those of its sweep.
+// Runs the only run of a file, or those of its sweep.
 class RunCommand: private FileCommand {
 public:
-  // The command line must outlive it.
+  // The command line must outlive this object.
   explicit RunCommand(CommandLine& commandLine): FileCommand(commandLine) {}
 
   kj::MainFunc getMain();
 
 private:
   Validity run();
-  // What is allowed, but hardly meant: each sentence once.
+  // Warns of settings that are allowed, but hardly intended, each once.
   void warnOf(kj::ArrayPtr<const LoadedRun> runs);
 
   kj::String runs = kj::str("runs");

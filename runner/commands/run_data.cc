@@ -40,7 +40,7 @@ void prepare(const io::DataConfig& config, kj::FunctionParam<void(kj::StringPtr)
   line.clear();
   if (isInterrupted()) endInterrupted();
   KJ_IF_MAYBE(e, problem) kj::throwFatalException(kj::mv(*e));
-  // An earlier command imported it.
+  // An earlier command imported the data.
   if (!warned) {
     for (auto& sentence: dataset->leftOut()) warn(sentence);
   }
@@ -52,8 +52,8 @@ void prepare(const io::DataConfig& config, kj::FunctionParam<void(kj::StringPtr)
   }
 }
 
-// The lines of [data] in a resolved experiment: of runs with the same, the data are prepared
-// once.
+// Returns the lines of [data] in a resolved experiment. For runs with the same lines, the data are
+// prepared once.
 kj::String dataSection(kj::StringPtr resolved) {
   kj::StringPtr rest = strstr(resolved.cStr(), "\n[data]\n");
   auto end = strstr(rest.cStr() + 1, "\n[");
@@ -89,14 +89,14 @@ bool areRecordsKnown(const LoadedRuns& all) {
 void prepareData(LoadedRuns& all, kj::StringPtr file, CommandLine& commandLine, bool mayFail) {
   auto runs = all.runs.asPtr();
   configs::Diagnostics diagnostics;
-  // Runs may differ in [data] and have the same records: each sentence is told once.
+  // Runs may differ in [data] and have the same records. Each sentence is printed once.
   kj::HashSet<kj::String> told;
   auto warnOnce = [&](kj::StringPtr sentence) {
     if (told.contains(sentence)) return;
     commandLine.warning(sentence);
     told.insert(kj::str(sentence));
   };
-  // The lines of [data] of each data set, and why it cannot be had.
+  // The lines of [data] of each data set, and why it cannot be had, or null.
   kj::HashMap<kj::String, kj::Maybe<kj::String>> prepared;
   auto endIfWrong = [&]() {
     if (diagnostics.count() > 0) {
@@ -118,7 +118,7 @@ void prepareData(LoadedRuns& all, kj::StringPtr file, CommandLine& commandLine, 
       KJ_IF_MAYBE(why, *earlier) run.problem = kj::str(*why);
     } else {
       KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { prepare(experiment.data, warnOnce); })) {
-        // One that fails ends no other.
+        // A failure of one run does not end the others.
         if (!mayFail) kj::throwFatalException(kj::mv(*e));
         run.problem = reasonOf(*e);
       }

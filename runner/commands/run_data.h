@@ -1,4 +1,4 @@
-// runner/commands/run_data.h: the images of an experiment's runs, before any role starts.
+// runner/commands/run_data.h: prepares the images of an experiment's runs before any role starts.
 #pragma once
 
 #include "runner/sweep/loaded_runs.h"
@@ -6,20 +6,20 @@
 
 namespace runner {
 
-// Ends the program if a run has no place to take its images from. `file` is the path of the
-// experiment, for messages.
+// Ends the program if the images of a run have no source. `file` is the path of the experiment, for
+// messages.
 void requireSources(const LoadedRuns& all, kj::StringPtr file, CommandLine& commandLine);
 
-// Whether shapes of a run are known from its data set's records alone.
+// Whether the shapes of a run are known only after its data set's records are read.
 bool mustLook(const LoadedRuns& all);
 
-// Whether [data] of every run says what the records are.
+// Whether [data] of every run determines the records.
 bool areRecordsKnown(const LoadedRuns& all);
 
 // Fetches and imports the data of all runs, with progress and warnings, so that no role waits for
-// another's download. What only the records can tell of an experiment is checked here: if that is
-// wrong, the program ends. Throws if the data of a run cannot be had. With `mayFail` it does so
-// only if that is true of all runs, and leaves the reason with those of which it is.
+// the download of another. Also checks what only shows with the records, and ends the program if
+// that is wrong. Throws if the data of a run are not available. With `mayFail`, throws only if no
+// run has its data. Otherwise sets `problem` of the runs concerned.
 void prepareData(
     LoadedRuns& all, kj::StringPtr file, CommandLine& commandLine, bool mayFail = false);
 

@@ -1,4 +1,5 @@
-// runner/commands/run_results.h: what a user reads of a run when it begins, and once it is over.
+// runner/commands/run_results.h: what a user reads about a run when it begins and when it has
+// ended.
 #pragma once
 
 #include "runner/experiment/model_facts.h"

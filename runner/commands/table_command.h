@@ -9,10 +9,10 @@
 
 namespace runner {
 
-// Prints the table of runs that have been, and writes their report.
+// Prints the table of finished runs, and writes their report.
 class TableCommand {
 public:
-  // The command line must outlive it.
+  // The command line must outlive this object.
   explicit TableCommand(CommandLine& commandLine): commandLine(commandLine) {}
 
   kj::MainFunc getMain();

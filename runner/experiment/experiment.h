@@ -89,8 +89,7 @@ struct ClusterConfig {
   // `first`.
   uint serversOfProcess(uint first) const;
 
-  // The defaults depend on `kvstore`. Whether the rest goes with it is checked by
-  // Experiment::read().
+  // The defaults depend on `kvstore`. Experiment::read() checks the rest against it.
   static ClusterConfig read(configs::Reader& reader, const rpc::KvStoreConfig& kvstore);
 };
 
@@ -122,7 +121,7 @@ struct Experiment {
 
   // When pushes become updates.
   rpc::Rounds rounds() const { return kvstore.rounds(cluster.workers); }
-  // Pieces that the parameters are dealt into.
+  // Returns into how many shards the parameters are divided.
   uint shards() const { return kvstore.shards(cluster.servers, cluster.workers); }
   // Returns the images of one step of the whole job.
   uint64_t globalBatchSize() const { return uint64_t(data.batchSize) * cluster.workers; }

@@ -12,7 +12,7 @@ uint64_t stepsIn(uint epochs, const Experiment& experiment, uint64_t trainingRec
 // Returns the steps of each worker in the whole run.
 uint64_t stepsOf(const Experiment& experiment, uint64_t trainingRecords);
 
-// Updates of each parameter by the optimizer.
+// Returns the updates of each parameter by the optimizer.
 nn::RunLength runLengthOf(const Experiment& experiment, uint64_t trainingRecords);
 
 }  // namespace runner

@@ -180,7 +180,7 @@ kj::Maybe<kj::AutoCloseFd> lockOf(const RunFolder& folder) {
     if (errno != EWOULDBLOCK) {
       configs::fail("cannot lock ", name, ": ", strerror(errno), "; ", otherRuns());
     }
-    // Who calls isHeld() shares the lock for a moment. Only a holder does not share it.
+    // A process that calls isHeld() shares the lock for a moment. Only a holder does not share it.
     if (::flock(fd, LOCK_SH | LOCK_NB) != 0) return nullptr;
   }
   // Only for the messages of other processes: see holderOf().

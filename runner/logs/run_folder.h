@@ -56,7 +56,8 @@ void writeRunOrder(kj::StringPtr parent, kj::ArrayPtr<const kj::StringPtr> names
 // lock. The lock is released when the descriptor closes. Throws with path, cause and way out.
 kj::Maybe<kj::AutoCloseFd> lockOf(const RunFolder& folder);
 
-// Whether another process has that lock now, or an object of this one. Changes nothing there.
+// Whether another process, or another object of this one, has that lock now. Changes nothing in the
+// folder.
 bool isHeld(const RunFolder& folder);
 
 // Returns who has that lock, for messages: "process 4711", or "another process" if it is not known.

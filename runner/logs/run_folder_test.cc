@@ -35,10 +35,10 @@ TEST_CASE("newRunFolder: works beside a link that a killed process has left") {
   CHECK(kj::StringPtr(target) == "1");
 }
 
-TEST_CASE("isHeld: a folder is held while a lock of it lives, and looking at it takes no lock") {
+TEST_CASE("isHeld: a folder is held while a lock of it lives, and asking takes no lock") {
   RunFolder folder{tests::newFolder()};
   CHECK_FALSE(isHeld(folder));
-  // Nothing was made.
+  // No file was made.
   CHECK(::rmdir(folder.path.cStr()) == 0);
   {
     HeldRunFolder held(RunFolder{kj::str(folder.path)});
@@ -58,7 +58,7 @@ TEST_CASE("isHeld: a folder is held while a lock of it lives, and looking at it 
   CHECK(refused == 0);
 }
 
-TEST_CASE("newRunFolder: a file or a folder in the way is named and stays, and nothing is made") {
+TEST_CASE("newRunFolder: names a file or a folder in the way, which stays, and makes nothing") {
   auto runs = tests::newFolder();
   auto refusal = [&]() {
     auto e = kj::runCatchingExceptions([&]() { newRunFolder(runs, "x"); });

@@ -83,10 +83,11 @@ struct RunRecord {
   kj::String folder;
   kj::String name;
 
-  // INTERRUPTED: by Ctrl-C or another signal to its launcher. RUNNING: another process holds its
-  // folder, which readRunRecord() does not look at. UNFINISHED: it runs now, or was killed.
+  // INTERRUPTED: by Ctrl-C or another signal to its launcher. STOPPED: by its sweep. RUNNING:
+  // another process holds its folder; readRunRecord() does not check this. UNFINISHED: it runs now,
+  // or was killed.
   enum State { FINISHED, FAILED, INTERRUPTED, STOPPED, RUNNING, UNFINISHED } state = UNFINISHED;
-  // Of FAILED, INTERRUPTED and STOPPED; of RUNNING the process; of UNFINISHED what may be.
+  // FAILED, INTERRUPTED, STOPPED: why. RUNNING: which process. UNFINISHED: the possible causes.
   kj::String reason;
   kj::String rule;  // of STOPPED: the rule of sweep.stop
   kj::String digest;

@@ -25,11 +25,14 @@ public:
   ~SweepLaunch() noexcept(false);
   KJ_DISALLOW_COPY(SweepLaunch);
 
-  // Skips what is finished, runs the rest, and resolves to what is known of every run, in the order
-  // of the list. A run that fails ends no other one. A run that another process runs, or tries
-  // again after it failed here, is left to it and looked at again at the end: its record then says
-  // what became of it, or RUNNING. What runs is taken down when the promise is dropped; it begins
-  // anew with the next call. Call once; the promise goes before this.
+  // Skips runs that have finished, runs the others, and resolves to the records of all runs, in the
+  // order of the list. A run that fails does not end others.
+  //
+  // If another process runs a run, or tries it again after it failed here, this process leaves it
+  // alone and reads its record at the end. The record then says how it ended, or RUNNING.
+  //
+  // Dropping the promise takes the running runs down. The next call begins them anew. Call once.
+  // The promise must be dropped before this object.
   kj::Promise<kj::Array<RunRecord>> run();
   // Call it before the promise is dropped. `reason` is recorded in every run that is then taken
   // down.

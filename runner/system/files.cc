@@ -113,7 +113,7 @@ void syncFolder(kj::StringPtr folder, int file, kj::StringPtr path, kj::StringPt
   if (::fsync(fd) != 0 && errno != EINVAL) failToWrite(path, errno, wayOut);
 }
 
-// The option of this process's command that names another folder for a run.
+// Names the option of this process's command that chooses another folder for a run.
 kj::StringPtr wayToOtherRuns = "choose another folder with --runs"_kj;
 
 }  // namespace

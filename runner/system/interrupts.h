@@ -13,11 +13,12 @@ kj::Array<int> interrupts();
 // Returns why a run was interrupted: "received SIGINT (Ctrl-C)".
 kj::StringPtr reasonOfInterrupt(int signal);
 
-// Lets each of interrupts() end this process at once, with `words` on stderr and exit code
-// INTERRUPTED, until an event loop captures these signals. `words` must live as long. While
-// `mustCleanUp` returns true, the first one only makes isInterrupted() true: whoever writes what
-// nobody else removes gives up then, removes that, and calls endInterrupted(). A second one ends
-// the process at once. Signal handlers call `mustCleanUp`.
+// Makes each of interrupts() end this process at once, with `words` on stderr and exit code
+// INTERRUPTED, until an event loop captures these signals. `words` must live that long.
+//
+// While `mustCleanUp` returns true, the first signal only makes isInterrupted() true. Code whose
+// files nobody else removes must then stop, remove them, and call endInterrupted(). A second signal
+// ends the process at once. Signal handlers call `mustCleanUp`.
 void endAtInterrupt(kj::StringPtr words, bool (*mustCleanUp)() = nullptr);
 bool isInterrupted();
 [[noreturn]] void endInterrupted();

@@ -40,7 +40,7 @@ TextTable machineTable(kj::ArrayPtr<const ReportedRun> runs);
 // | run | weights sha256 | experiment sha256 |
 TextTable weightsTable(kj::ArrayPtr<const ReportedRun> runs);
 
-// "finished", "failed", "interrupted", "stopped", "running", "unfinished".
+// Returns "finished", "failed", "interrupted", "stopped", "running" or "unfinished".
 kj::StringPtr stateWord(RunRecord::State state);
 
 // Returns the sources of the published figures of the runs, each once.

@@ -12,7 +12,7 @@ namespace runner {
 // One bound of one expectation, judged.
 struct Verdict {
   bool met;
-  // "validation_accuracy of epoch 10 is 0.7912, expected at least 0.82".
+  // For example "validation_accuracy of epoch 10 is 0.7912, expected at least 0.82".
   kj::String sentence;
 };
 

@@ -33,7 +33,7 @@ TEST_CASE("shortenedName: keeps the start and the end") {
   CHECK(shortenedName("学習率の値", 6) == "学…値");
 }
 
-TEST_CASE("shortened and shortenedName: fit text where the ellipsis takes three columns") {
+TEST_CASE("shortened and shortenedName: fit text also if the ellipsis takes three columns") {
   ::setenv("LC_ALL", "C", 1);
   CHECK(shortened("one two three", 10) == "one two...");
   CHECK(shortened("abc def", 2) == "..");

@@ -79,7 +79,7 @@ kj::String jsonOf(const Contest& contest, Rounds& all, kj::StringPtr version, kj
   return kj::str('{', kj::strArray(pairs, ","), "}\n");
 }
 
-// KJ breaks longer lines, without an indent.
+// KJ wraps longer lines, without an indent.
 constexpr uint HELP_COLUMNS = 79;
 
 }  // namespace
