@@ -23,19 +23,28 @@ class Target:
         self.attributes = attributes
         self.name = attributes.get("name")
         self.label = f"//{package}:{self.name}"
-        plain = kind == "module" and not {"srcs", "hdrs"} & set(attributes)
-        self.hdrs = self.paths("hdrs", [f"{self.name}.h"] if plain else [])
-        self.srcs = self.paths("srcs", [f"{self.name}.cc"] if plain or kind == "unit_test" else [])
+        stems = attributes.get("modules", [self.name]) if kind == "module" else []
+        given = "modules" not in attributes and {"srcs", "hdrs"} & set(attributes)
+        inferred = [] if given else stems
+        self.hdrs = self.paths("hdrs", inferred, ".h", files)
+        self.srcs = self.paths("srcs", inferred, ".cc", files)
+        if kind == "unit_test" and "srcs" not in attributes:
+            self.srcs = [f"{package}/{self.name}.cc"]
         if kind == "capnp_cc_library":
             self.hdrs = [f"{path}.h" for path in self.srcs]
         self.deps = self.labels("deps")
-        test = f"{package}/{self.name}_test.cc"
-        self.test = test if kind == "module" and test in files else None
+        self.tests = self.existing(stems or [], "_test.cc", files)
 
-    def paths(self, key, default):
-        """The files of an attribute; null if they are not written out."""
-        names = self.attributes.get(key, default)
-        return None if names is None else [f"{self.package}/{name}" for name in names]
+    def existing(self, stems, suffix, files):
+        paths = [f"{self.package}/{stem}{suffix}" for stem in stems]
+        return [path for path in paths if path in files]
+
+    def paths(self, key, stems, suffix, files):
+        """The files of an attribute and of modules; null if they are not written out."""
+        names = self.attributes.get(key, [])
+        if names is None or stems is None:
+            return None
+        return [f"{self.package}/{name}" for name in names] + self.existing(stems, suffix, files)
 
     def labels(self, key):
         labels = self.attributes.get(key, [])
@@ -92,11 +101,11 @@ def findings(files):
         own = set(target.srcs + target.hdrs)
         given = GIVEN if target.kind == "unit_test" else frozenset()
         yield from differences(target, target.deps, own, own, owners, targets, given)
-        if target.test:
-            # A test has the module and the module's deps without listing them.
+        if target.tests:
+            # A test has the module and its deps without listing them.
             deps = target.labels("test_deps") or []
             given = GIVEN | {target.label, *target.deps}
-            yield from differences(target, deps, {target.test}, own, owners, targets, given)
+            yield from differences(target, deps, target.tests, own, owners, targets, given)
 
 
 def differences(target, deps, sources, own, owners, targets, given):

@@ -157,11 +157,10 @@ class Tidy:
         relative = str(path.relative_to(build.parent))
         if f'"{relative}"' in text:
             return True
-        # module(name = "x") compiles x.h, x.cc and x_test.cc. unit_test(name = "x_test") compiles
-        # x_test.cc.
+        # module() compiles x.h, x.cc and x_test.cc of each "x", unit_test() x_test.cc of "x_test".
         stem = path.stem
         return build.parent == path.parent and any(
-            f'name = "{name}"' in text for name in (stem, stem.removesuffix("_test")))
+            f'"{name}"' in text for name in (stem, stem.removesuffix("_test")))
 
     def check_format(self, files):
         sources = [path for path in files if path.suffix in (".cc", ".h")]

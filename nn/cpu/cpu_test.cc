@@ -5,7 +5,7 @@
 #include <kj/thread.h>
 #include <string.h>
 
-#include "nn/cpu/test_network.h"
+#include "nn/cpu/testing/test_network.h"
 #include "nn/softmax.h"
 
 namespace nn {

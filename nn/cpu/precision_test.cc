@@ -3,7 +3,7 @@
 #include <kj/debug.h>
 #include <kj/exception.h>
 
-#include "nn/cpu/test_network.h"
+#include "nn/cpu/testing/test_network.h"
 #include "tests/skip.h"
 
 namespace nn {

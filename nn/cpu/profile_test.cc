@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 #include <kj/time.h>
 
-#include "nn/cpu/test_network.h"
+#include "nn/cpu/testing/test_network.h"
 
 namespace nn {
 namespace {

@@ -1,7 +1,7 @@
 // Which code a convolution runs on, and that all of it agrees with the reference.
 #include <doctest/doctest.h>
 
-#include "nn/cpu/test_network.h"
+#include "nn/cpu/testing/test_network.h"
 
 namespace nn {
 namespace {

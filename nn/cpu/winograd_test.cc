@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "nn/cpu/test_network.h"
+#include "nn/cpu/testing/test_network.h"
 
 namespace nn {
 namespace {

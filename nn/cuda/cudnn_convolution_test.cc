@@ -5,8 +5,8 @@
 
 #include "nn/cuda/libraries.h"
 #include "nn/cuda/lt_product.h"
-#include "nn/cuda/network_convolutions.h"
 #include "nn/cuda/plan_cache.h"
+#include "nn/cuda/testing/network_convolutions.h"
 #include "tests/skip.h"
 #include "tests/text.h"
 

@@ -8,7 +8,7 @@
 #include "configs/language/diagnostics.h"
 #include "configs/language/random.h"
 #include "nn/cpu/cpu.h"
-#include "nn/cuda/host_device.h"
+#include "nn/cuda/testing/host_device.h"
 #include "nn/device_group.h"
 
 namespace nn::cuda {

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "configs/language/diagnostics.h"
-#include "nn/cuda/host_device.h"
 #include "nn/cuda/program.h"
+#include "nn/cuda/testing/host_device.h"
 
 namespace nn::cuda {
 namespace {

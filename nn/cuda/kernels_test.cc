@@ -2,9 +2,9 @@
 #include <kj/debug.h>
 #include <math.h>
 
-#include "nn/cuda/host_kernels.h"
 #include "nn/cuda/kernel_bodies.h"
-#include "nn/cuda/test_rows.h"
+#include "nn/cuda/testing/host_kernels.h"
+#include "nn/cuda/testing/test_rows.h"
 #include "nn/dropout.h"
 
 namespace nn::cuda {

@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 
-#include "nn/cuda/host_convolution.h"
 #include "nn/cuda/libraries.h"
+#include "nn/cuda/testing/host_convolution.h"
 #include "tests/skip.h"
 #include "tests/text.h"
 

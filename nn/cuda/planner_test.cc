@@ -4,7 +4,7 @@
 #include <kj/debug.h>
 
 #include "nn/cuda/libraries.h"
-#include "nn/cuda/network_convolutions.h"
+#include "nn/cuda/testing/network_convolutions.h"
 #include "tests/skip.h"
 #include "tests/text.h"
 

@@ -6,7 +6,7 @@
 #include <kj/vector.h>
 
 #include "configs/language/diagnostics.h"
-#include "nn/cuda/host_device.h"
+#include "nn/cuda/testing/host_device.h"
 
 namespace nn::cuda {
 namespace {

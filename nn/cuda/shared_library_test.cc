@@ -22,8 +22,8 @@ extern const SharedLibrary ABSENT;
 namespace {
 
 constexpr kj::StringPtr IN_PYTHON = "lib/python3.11/site-packages/nvidia/cudnn/lib"_kj;
-constexpr kj::StringPtr OLD = "nn/cuda/libsample_old.so"_kj;
-constexpr kj::StringPtr WHOLE = "nn/cuda/libsample.so"_kj;
+constexpr kj::StringPtr OLD = "nn/cuda/testing/libsample_old.so"_kj;
+constexpr kj::StringPtr WHOLE = "nn/cuda/testing/libsample.so"_kj;
 
 // A tree of files that stands for a machine's.
 class Tree {

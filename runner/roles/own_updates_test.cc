@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "configs/language/random.h"
-#include "nn/cuda/host_device.h"
 #include "nn/cuda/program.h"
+#include "nn/cuda/testing/host_device.h"
 #include "nn/loops/floats.h"
 #include "nn/network/initializer.h"
 #include "rpc/store/kv_store.h"

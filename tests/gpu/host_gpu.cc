@@ -1,7 +1,7 @@
 // Two GPUs, whose work the host does, in place of those of the machine.
 #include "nn/cuda/gpu_device.h"
-#include "nn/cuda/host_device.h"
 #include "nn/cuda/presence.h"
+#include "nn/cuda/testing/host_device.h"
 
 namespace nn::cuda {
 

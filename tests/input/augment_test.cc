@@ -4,8 +4,8 @@
 #include <doctest/doctest.h>
 #include <string.h>
 
-#include "nn/cuda/host_kernels.h"
-#include "nn/cuda/test_batch.h"
+#include "nn/cuda/testing/host_kernels.h"
+#include "nn/cuda/testing/test_batch.h"
 #include "tests/input/images.h"
 
 namespace tests {

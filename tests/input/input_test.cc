@@ -5,8 +5,8 @@
 
 #include "configs/language/diagnostics.h"
 #include "nn/cuda/group.h"
-#include "nn/cuda/host_device.h"
 #include "nn/cuda/program.h"
+#include "nn/cuda/testing/host_device.h"
 #include "nn/reference/reference.h"
 #include "runner/roles/batches.h"
 #include "tests/input/images.h"

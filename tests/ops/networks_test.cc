@@ -7,8 +7,8 @@
 
 #include "configs/language/random.h"
 #include "nn/cpu/cpu.h"
-#include "nn/cuda/host_device.h"
 #include "nn/cuda/program.h"
+#include "nn/cuda/testing/host_device.h"
 #include "nn/network/model.h"
 #include "tests/ops/cases.h"
 

@@ -25,8 +25,6 @@ def _nvcc_impl(ctx):
     objects = []
     logs = []
     for src in ctx.files.srcs:
-        if src.extension != "cu":
-            continue
         stem = "_nvcc/%s/%s" % (ctx.label.name, src.basename)
         object = ctx.actions.declare_file(stem + ".pic.o")
         log = ctx.actions.declare_file(stem + ".ptxas")
@@ -44,7 +42,7 @@ def _nvcc_impl(ctx):
         ctx.actions.run_shell(
             command = _NVCC,
             arguments = [args],
-            inputs = depset(ctx.files.srcs + ctx.files.hdrs, transitive = [cc.headers]),
+            inputs = depset([src] + ctx.files.hdrs, transitive = [cc.headers]),
             outputs = [object, log],
             mnemonic = "Nvcc",
             progress_message = "Compiling %s" % src.short_path,
@@ -61,7 +59,7 @@ def _nvcc_impl(ctx):
 _nvcc = rule(
     implementation = _nvcc_impl,
     attrs = {
-        "srcs": attr.label_list(allow_files = [".cu", ".cuh", ".h"]),
+        "srcs": attr.label_list(allow_files = [".cu"]),
         "hdrs": attr.label_list(allow_files = True),
         "deps": attr.label_list(providers = [CcInfo]),
     },
@@ -72,20 +70,22 @@ def if_cuda(yes, no = []):
     return yes if CUDA_FOUND else no
 
 def cuda_library(name, srcs, hdrs = [], without_cuda = [], deps = [], **kwargs):
-    """A cc_library whose .cu files nvcc compiles.
+    """A cc_library whose .cu files nvcc compiles, and g++ the others.
 
     `NAME_ptxas` are the files that tell each kernel's registers and spills, one a .cu file.
 
     Args:
       name: of the cc_library
-      srcs: .cu files, and headers of their own
+      srcs: .cu and .cc files
       hdrs: headers for those who use it
       without_cuda: .cc files to compile in place of `srcs` where there is no toolkit
       deps: libraries; the toolkit's own headers and runtime are there anyway
       **kwargs: of cc_library
     """
+    device_srcs = [src for src in srcs if src.endswith(".cu")]
+    host_srcs = [src for src in srcs if src not in device_srcs]
     if CUDA_FOUND:
-        _nvcc(name = name + "_nvcc", srcs = srcs, hdrs = hdrs, deps = deps)
+        _nvcc(name = name + "_nvcc", srcs = device_srcs, hdrs = hdrs, deps = deps)
     native.filegroup(
         name = name + "_ptxas",
         srcs = if_cuda([name + "_nvcc"]),
@@ -93,7 +93,7 @@ def cuda_library(name, srcs, hdrs = [], without_cuda = [], deps = [], **kwargs):
     )
     native.cc_library(
         name = name,
-        srcs = if_cuda([name + "_nvcc"], without_cuda),
+        srcs = if_cuda([name + "_nvcc"] + host_srcs, without_cuda),
         hdrs = hdrs,
         linkstatic = 1,
         deps = deps + if_cuda(["@local_cuda//:cudart"]),

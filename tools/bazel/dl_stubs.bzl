@@ -66,12 +66,11 @@ _sources = rule(
     },
 )
 
-def dl_stubs(name, symbol, soname, product, functions, **kwargs):
+def dl_stubs(name, soname, product, functions, **kwargs):
     """A cc_library that stands in for a shared one.
 
     Args:
-      name: of the cc_library
-      symbol: the `const nn::cuda::SharedLibrary` in it
+      name: of the cc_library; in capitals that of the `const nn::cuda::SharedLibrary` in it
       soname: by which the loader knows it
       product: what one installs to have it
       functions: C functions of it: those that the program calls
@@ -82,7 +81,7 @@ def dl_stubs(name, symbol, soname, product, functions, **kwargs):
         functions = functions,
         product = product,
         soname = soname,
-        symbol = symbol,
+        symbol = name.upper(),
     )
     native.cc_library(
         name = name,

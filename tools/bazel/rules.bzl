@@ -62,43 +62,46 @@ def above():
     if here.endswith("/testing"):  # its targets are testonly
         return ["//%s:__subpackages__" % other for other in [pillar, "runner", "tests", "tools"]]
     roof = [] if pillar == "runner" else ["runner"]
-    above_here = rooms[:rooms.index(here)] + [pillar + "/testing"]
+    above_here = rooms[:rooms.index(here)] + [room + "/testing" for room in rooms]
     return (["//%s:__pkg__" % room for room in above_here] +
             ["//%s:__subpackages__" % other for other in roof + ["tests", "tools"]])
 
 def _with(deps, others):
     return deps + [other for other in others if other not in deps]
 
-def module(name, srcs = None, hdrs = None, deps = [], **kwargs):
-    """A library `name` of `name.h` and `name.cc`, and its test, if there is a `name_test.cc`.
+def module(name, modules = None, srcs = None, hdrs = None, deps = [], **kwargs):
+    """A library of `x.h` and `x.cc` for each module `x` in it, and a test for each `x_test.cc`.
 
     Args:
-      name: of the module, and of its files where no others are given.
-      srcs: its sources. Absent: `name.cc`, if there is such a file.
-      hdrs: its headers. Absent: `name.h`.
-      deps: what its files include, apart from KJ and Cap'n Proto.
-      **kwargs: `test_deps` and other attributes that begin with `test_` belong to the test, whose
-        deps are also the module and the module's own. All others belong to the library.
+      name: of the library
+      modules: the names of its files. Absent: `name`, unless `srcs` or `hdrs` are given.
+      srcs: more sources
+      hdrs: more headers
+      deps: what its files include, apart from KJ and Cap'n Proto
+      **kwargs: `test_deps` and other attributes that begin with `test_` belong to the tests, whose
+        deps are also the library and the library's own. All others belong to the library.
     """
     test = {key[len("test_"):]: kwargs.pop(key) for key in kwargs.keys() if key.startswith("test_")}
-    if srcs == None and hdrs == None:
-        srcs = native.glob([name + ".cc"], allow_empty = True)
-        hdrs = [name + ".h"]
+    inferred = modules or ([] if srcs or hdrs else [name])
+    for each in inferred:
+        if not _existing([each], ".h") + _existing([each], ".cc"):
+            fail("%s: there is neither %s.h nor %s.cc" % (name, each, each))
     native.cc_library(
         name = name,
-        srcs = srcs or [],
-        hdrs = hdrs or [],
+        srcs = (srcs or []) + _existing(inferred, ".cc"),
+        hdrs = (hdrs or []) + _existing(inferred, ".h"),
         deps = _with(deps, ["@capnp"]),
         **kwargs
     )
-    if native.glob([name + "_test.cc"], allow_empty = True):
-        unit_test(
-            name = name + "_test",
-            deps = [":" + name] + _with(deps, test.pop("deps", [])),
-            **test
-        )
-    elif test:
-        fail("%s has attributes of a test, but there is no %s_test.cc" % (name, name))
+    tested = [file[:-len(".cc")] for file in _existing(modules or [name], "_test.cc")]
+    test_deps = [":" + name] + _with(deps, test.pop("deps", []))
+    for each in tested:
+        unit_test(name = each, deps = test_deps, **test)
+    if test and not tested:
+        fail("%s has attributes of a test, but there is none" % name)
+
+def _existing(stems, suffix):
+    return native.glob([stem + suffix for stem in stems], allow_empty = True)
 
 def unit_test(name, deps = [], srcs = None, size = "small", **kwargs):
     """One doctest program, `x_test` of `x_test.cc`."""

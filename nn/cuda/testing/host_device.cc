@@ -1,10 +1,10 @@
-#include "nn/cuda/host_device.h"
+#include "nn/cuda/testing/host_device.h"
 
 #include <kj/debug.h>
 #include <string.h>
 
-#include "nn/cuda/host_convolution.h"
-#include "nn/cuda/host_kernels.h"
+#include "nn/cuda/testing/host_convolution.h"
+#include "nn/cuda/testing/host_kernels.h"
 
 namespace nn::cuda {
 

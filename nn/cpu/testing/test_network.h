@@ -1,5 +1,5 @@
-// nn/cpu/test_network.h: networks in a few words, run beside the reference: what tests of the CPU
-// program share.
+// nn/cpu/testing/test_network.h: small networks on the CPU backend, checked against the
+// reference.
 #pragma once
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// nn/cuda/host_convolution.h: a device library's convolutions, as plain loops.
+// nn/cuda/testing/host_convolution.h: a device library's convolutions, as plain loops.
 #pragma once
 
 #include "nn/cuda/device.h"

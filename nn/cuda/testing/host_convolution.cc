@@ -1,4 +1,4 @@
-#include "nn/cuda/host_convolution.h"
+#include "nn/cuda/testing/host_convolution.h"
 
 #include <kj/debug.h>
 

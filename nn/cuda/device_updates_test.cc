@@ -4,7 +4,7 @@
 
 #include "configs/language/random.h"
 #include "nn/cuda/device_updates.h"
-#include "nn/cuda/host_device.h"
+#include "nn/cuda/testing/host_device.h"
 
 namespace nn::cuda {
 namespace {

@@ -1,4 +1,4 @@
-#include "nn/cuda/test_batch.h"
+#include "nn/cuda/testing/test_batch.h"
 
 #include <kj/debug.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "nn/cuda/network_convolutions.h"
+#include "nn/cuda/testing/network_convolutions.h"
 
 #include <kj/debug.h>
 

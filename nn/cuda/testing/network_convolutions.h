@@ -1,4 +1,4 @@
-// nn/cuda/network_convolutions.h: for tests: what a network asks of a convolution library.
+// nn/cuda/testing/network_convolutions.h: every convolution that a network asks for.
 #pragma once
 
 #include "nn/cuda/device.h"

@@ -1,5 +1,5 @@
-// nn/cuda/host_device.h: a device that is none: the host does its work, slowly. So all of a program
-// but the libraries' own part runs where no GPU is.
+// nn/cuda/testing/host_device.h: a fake GPU whose work the host does, slowly. With it, a whole
+// program runs without a GPU, except for the libraries.
 #pragma once
 
 #include <kj/vector.h>

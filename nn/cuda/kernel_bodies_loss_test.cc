@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "nn/cuda/host_kernels.h"
-#include "nn/cuda/test_batch.h"
+#include "nn/cuda/testing/host_kernels.h"
+#include "nn/cuda/testing/test_batch.h"
 #include "nn/softmax.h"
 
 namespace nn::cuda {

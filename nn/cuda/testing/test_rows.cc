@@ -1,4 +1,4 @@
-#include "nn/cuda/test_rows.h"
+#include "nn/cuda/testing/test_rows.h"
 
 #include <doctest/doctest.h>
 #include <kj/debug.h>

@@ -1,12 +1,12 @@
-// nn/cuda/test_rows.h: tables of kernels, each with the loop that it is to agree with.
+// nn/cuda/testing/test_rows.h: tables of kernels, each with the loop that it is to agree with.
 #pragma once
 
 #include <kj/function.h>
 #include <kj/string.h>
 #include <kj/vector.h>
 
-#include "nn/cuda/host_kernels.h"
-#include "nn/cuda/test_batch.h"
+#include "nn/cuda/testing/host_kernels.h"
+#include "nn/cuda/testing/test_batch.h"
 
 namespace nn::cuda {
 

@@ -1,4 +1,4 @@
-#include "nn/cuda/host_kernels.h"
+#include "nn/cuda/testing/host_kernels.h"
 
 #include <kj/array.h>
 #include <string.h>

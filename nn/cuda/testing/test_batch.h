@@ -1,4 +1,4 @@
-// nn/cuda/test_batch.h: batches in memory as kernels see them, to compare with plain loops.
+// nn/cuda/testing/test_batch.h: batches in memory as kernels see them, to compare with plain loops.
 #pragma once
 
 #include <kj/array.h>

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "nn/cuda/host_kernels.h"
-#include "nn/cuda/test_rows.h"
+#include "nn/cuda/testing/host_kernels.h"
+#include "nn/cuda/testing/test_rows.h"
 
 namespace nn::cuda {
 namespace {
