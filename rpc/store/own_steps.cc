@@ -40,8 +40,8 @@ public:
         blocks(kj::heapArray<uint64_t>(placement.slices.size())),
         store(RemoteStore::create(placement, rounds, rank, begun, differences, memory)) {
     KJ_REQUIRE(ownSteps.steps > 0);
-    KJ_REQUIRE(rounds.counted == Rounds::ALL || !takesOver(), rounds, ownSteps.drawn);
-    if (!takesOver()) own = kj::heapArray<float>(parameters.size());
+    KJ_REQUIRE(rounds.counted == Rounds::ALL || ownSteps.drawn != nullptr, rounds);
+    if (ownSteps.drawn != nullptr) own = kj::heapArray<float>(parameters.size());
     KJ_REQUIRE(gradients.size() == parameters.size());
     for (auto& block: blocks) block = 0;
   }
@@ -88,7 +88,7 @@ public:
   // Answers may have come as halves.
   void refresh() override {
     store->refresh();
-    if (!takesOver() && !isRefreshed) {
+    if (ownSteps.drawn != nullptr && !isRefreshed) {
       copy(parameters, own);
       isRefreshed = true;
     }
@@ -120,8 +120,6 @@ private:
     store->push(block, placement.slices[slices.begin].offset, last.offset + last.size);
   }
 
-  bool takesOver() const { return ownSteps.drawn == 1; }
-
   // Gives slice `id` the values that it begins this block with.
   void fetch(SliceId id) {
     if (blocks[id] == block) return;
@@ -129,10 +127,10 @@ private:
     store->await(block, slice.offset, slice.offset + slice.size);
     auto answered = slice.of(begun.asPtr().asConst());
     auto values = slice.of(parameters);
-    if (takesOver()) {
-      copy(answered, values);
+    KJ_IF_MAYBE(drawn, ownSteps.drawn) {
+      for (auto i: kj::indices(values)) values[i] += *drawn * (answered[i] - values[i]);
     } else {
-      for (auto i: kj::indices(values)) values[i] += ownSteps.drawn * (answered[i] - values[i]);
+      copy(answered, values);
     }
     blocks[id] = block;
   }

@@ -9,10 +9,10 @@ namespace rpc {
 // How a worker meets the others after steps of its own.
 struct OwnSteps {
   uint steps;  // that fill a block, 1 or more
-  // How far the worker moves from its values to those that the shards answer. 1: it takes these
-  // over, and all workers begin the next block alike (local SGD); that needs rounds of all workers.
-  // Less than 1: it goes on with values of its own (elastic averaging).
-  float drawn = 1;
+  // Null: the worker takes over the values that the shards answer, and all workers begin the next
+  // block with the same ones (local SGD). That needs rounds of all workers. Otherwise it continues
+  // with values of its own, x ← x + drawn · (answered - x) (elastic averaging).
+  kj::Maybe<float> drawn = nullptr;
 };
 
 // push() makes the worker's own update at once, with its own gradient and a state that stays here
