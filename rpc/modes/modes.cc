@@ -4,6 +4,7 @@
 
 #include "configs/language/reader.h"
 #include "rpc/modes/async_modes.h"
+#include "rpc/modes/easgd_mode.h"
 #include "rpc/modes/local_sgd_mode.h"
 #include "rpc/modes/sync_modes.h"
 
@@ -16,6 +17,7 @@ constexpr kj::StringPtr DIST_ASYNC_KEYS[] = {"staleness_aware"_kj};
 constexpr kj::StringPtr DIST_SSP_KEYS[] = {"staleness"_kj, "staleness_aware"_kj};
 constexpr kj::StringPtr DC_ASGD_KEYS[] = {"staleness_aware"_kj, "compensation"_kj};
 constexpr kj::StringPtr LOCAL_SGD_KEYS[] = {"local_steps"_kj, "outer"_kj};
+constexpr kj::StringPtr EASGD_KEYS[] = {"period_steps"_kj, "moving_rate"_kj};
 constexpr kj::StringPtr ALLREDUCE_KEYS[] = {"update"_kj};
 
 constexpr ModeRow ROWS[] = {
@@ -50,6 +52,11 @@ constexpr ModeRow ROWS[] = {
         "servers take the mean of all workers' values, or go on from it by `outer`, and all begin "
         "anew from there. An epoch ends with such a mean.",
         Shards::IN_SERVERS, true, LOCAL_SGD_KEYS, readLocalSgdMode},
+    {"easgd",
+        "Elastic averaging: every worker trains values of its own. After each `period_steps` steps "
+        "its values and the servers' move towards each other by `moving_rate`. Nobody waits for "
+        "others. The servers' values are validated and saved.",
+        Shards::IN_SERVERS, true, EASGD_KEYS, readEasgdMode},
     {"allreduce",
         "`dist_sync` without servers: every worker holds a share of the parameters, sums its "
         "pieces of all gradients in rank order, updates them, and sends them to all. The same bits "

@@ -236,6 +236,13 @@ TEST_CASE("Shard: a correction starts from what each worker has seen") {
   CHECK(all.stale > 0);
 }
 
+TEST_CASE("Shard: the centre of easgd moves towards the values that each worker reports") {
+  auto all = runMany(Way::ELASTIC);
+  CHECK(all.dropped == 0);
+  CHECK(all.waited == 0);
+  CHECK(all.stale > 0);
+}
+
 TEST_CASE("Shard: updates are told how stale a push is") {
   auto all = runMany(Way::STALENESS_AWARE);
   CHECK(all.dropped == 0);

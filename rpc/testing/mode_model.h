@@ -17,6 +17,7 @@ struct ModelRule {
     SUM,              // w ← sum: workers make the updates
     STALENESS_AWARE,  // sum / max(1, staleness)
     COMPENSATED,      // sum + lambda · sum ⊙ sum ⊙ (w - seen)
+    ELASTIC,          // seen - sum - w: what easgd does with a worker's distance from `seen`
   } kind = PLAIN;
   double rate = 1;
   double lambda = 0;  // COMPENSATED
@@ -193,6 +194,7 @@ private:
       if (rule.kind == ModelRule::COMPENSATED) {
         sum += rule.lambda * sum * sum * (now[i] - versions[first.seen][i]);
       }
+      if (rule.kind == ModelRule::ELASTIC) sum = versions[first.seen][i] - sum - now[i];
       next[i] = rule.kind == ModelRule::SUM ? sum : now[i] + rule.rate * sum / divisor;
     }
     for (auto push: update) {

@@ -3,6 +3,7 @@
 #include <kj/debug.h>
 
 #include "rpc/modes/delay_compensation.h"
+#include "rpc/modes/easgd_mode.h"
 #include "rpc/store/worker_update.h"
 #include "rpc/testing/test_model.h"
 
@@ -59,6 +60,8 @@ Rounds drawRounds(Way way, Dice& dice) {
       return roundsOf("dist_ssp", workers, kj::str("staleness = ", dice.roll(1, 4)));
     case Way::COMPENSATED:
       return roundsOf("dc_asgd", workers);
+    case Way::ELASTIC:
+      return roundsOf("easgd", workers);
   }
   KJ_UNREACHABLE;
 }
@@ -70,6 +73,7 @@ Setting Setting::draw(Way way, Dice& dice) {
   if (way == Way::STALENESS_AWARE) setting.rule = {ModelRule::STALENESS_AWARE, -0.5, 0, 1e-2};
   // Draws values back to those that were seen: they stay small.
   if (way == Way::COMPENSATED) setting.rule = {ModelRule::COMPENSATED, -0.25, 0.5, 1e-4};
+  if (way == Way::ELASTIC) setting.rule = {ModelRule::ELASTIC, 0.25, 0, 1e-4};
   kj::Vector<uint64_t> sizes;
   for (uint64_t keys = dice.roll(1, 4); keys > 0; keys--) sizes.add(dice.roll(1, 9));
   // One that is cut.
@@ -91,11 +95,13 @@ void Setting::deal(uint shards) {
 float Setting::gradient(float noise) const {
   if (rough) return noise;
   int64_t whole = int64_t(8 * noise);
-  return rule.kind == ModelRule::COMPENSATED ? 0.25f * whole : UNIT * whole;
+  bool staysSmall = rule.kind == ModelRule::COMPENSATED || rule.kind == ModelRule::ELASTIC;
+  return staysSmall ? 0.25f * whole : UNIT * whole;
 }
 
 kj::Own<Updater> Setting::newUpdater() const {
   if (rule.kind == ModelRule::SUM) return kj::heap<SumUpdater>();
+  if (rule.kind == ModelRule::ELASTIC) return kj::heap<CentreUpdater>(float(rule.rate));
   auto updater = kj::heap<RuleUpdater>(rule);
   if (rule.kind != ModelRule::COMPENSATED) return updater;
   return kj::heap<DelayCompensation>(

@@ -28,8 +28,19 @@ private:
 };
 
 // The ways of counting that schedules are made of.
-enum class Way { ALL, FIRST, ANY, EACH, BOUNDED, COMPENSATED, STALENESS_AWARE, SUMS, OWN_SHARDS };
-constexpr uint WAYS = 9;
+enum class Way {
+  ALL,
+  FIRST,
+  ANY,
+  EACH,
+  BOUNDED,
+  COMPENSATED,
+  STALENESS_AWARE,
+  SUMS,
+  OWN_SHARDS,
+  ELASTIC
+};
+constexpr uint WAYS = 10;
 
 // What is tested, drawn from a seed: a mode with its keys, workers, slices, shards.
 struct Setting {

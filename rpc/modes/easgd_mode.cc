@@ -1,0 +1,75 @@
+#include "rpc/modes/easgd_mode.h"
+
+#include <kj/debug.h>
+
+#include "configs/language/reader.h"
+#include "rpc/store/own_steps.h"
+
+namespace rpc {
+
+namespace {
+
+class EasgdMode final: public Mode {
+public:
+  EasgdMode(const ModeRow& row, configs::Reader& reader)
+      : Mode(row),
+        period_steps(uint(reader.integer("period_steps",
+            "Of `easgd`: steps that a worker makes between two exchanges with the servers. Fewer "
+            "at the end of an epoch.",
+            {.atLeast = 1, .atMost = 1 << 20}, 10))),
+        movingRate(reader.maybeReal("moving_rate",
+            "Of `easgd`: the share of the distance between a worker's values and the servers' by "
+            "which an exchange moves both towards each other. Absent: 0.9 / workers.",
+            {.above = 0, .below = 1})) {}
+
+  Rounds rounds(uint workers) const override {
+    return {.mode = row.name, .counted = Rounds::EACH, .workers = workers, .keepsSeen = true};
+  }
+
+  uint stepsPerUpdate(uint workers) const override { return workers; }
+
+  kj::Maybe<uint> stepsAlone() const override { return period_steps; }
+
+  kj::Own<KvStore> newStore(WorkerSetup setup) const override {
+    // The worker moves by the same distance as the centre. It gets to know the centre only after
+    // that has moved: x - c' = (1 - rate) · (x - c), so rate / (1 - rate) of what is left.
+    double rate = rateOf(setup.rounds.workers);
+    return newOwnStepsStore(setup.placement, setup.rounds, setup.rank,
+        {.steps = period_steps, .drawn = float(rate / (1 - rate))}, setup.optimizer,
+        setup.parameters, setup.gradients, setup.memory);
+  }
+
+  kj::Own<Updater> newShardUpdater(kj::Own<Updater>, uint64_t, uint workers) const override {
+    return kj::heap<CentreUpdater>(float(rateOf(workers)));
+  }
+
+  kj::Maybe<OwnUpdates> ownUpdates() const override {
+    return OwnUpdates{
+        "every worker updates values of its own, on its host, which are drawn "
+        "towards the servers' values",
+        "with its own gradients"};
+  }
+
+private:
+  double rateOf(uint workers) const { return movingRate.orDefault(0.9 / workers); }
+
+  const uint period_steps;
+  const kj::Maybe<double> movingRate;
+};
+
+}  // namespace
+
+void CentreUpdater::update(const Slice& slice, const Round& round,
+    kj::ArrayPtr<const float> current, kj::ArrayPtr<float> next, kj::ArrayPtr<float>) {
+  KJ_REQUIRE(round.seen.size() == current.size(), "a difference needs what it is a difference to");
+  for (uint64_t i = 0; i < slice.size; i++) {
+    float own = round.seen[i] - round.gradientSum[i];
+    next[i] = current[i] + movingRate * (own - current[i]);
+  }
+}
+
+kj::Own<const Mode> readEasgdMode(const ModeRow& row, configs::Reader& reader) {
+  return kj::heap<EasgdMode>(row, reader);
+}
+
+}  // namespace rpc
