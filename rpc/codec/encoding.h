@@ -1,46 +1,28 @@
-// rpc/codec/encoding.h: how the floats of a slice lie in a payload: the closed table. Pure.
+// rpc/codec/encoding.h: how the floats of a slice lie in a payload. Pure.
 #pragma once
 
 #include <kj/array.h>
 
 #include <cstdint>
 
-#include "rpc/codec/positions.h"
-
 namespace rpc::codec {
 
 using kj::uint;
+using Bytes = kj::ArrayPtr<const kj::byte>;
 using Floats = kj::ArrayPtr<const float>;
 
-// One way to write down the n floats of a slice. Numbers are little-endian; a payload begins at a
-// multiple of 8 bytes.
-//
-// SPARSE and MULTIPLES are 8 bytes (the form of the positions; three zeros; how many values there
-// are, in 4 bytes), then the values, then their positions.
-struct Encoding {
-  enum Kind : uint8_t {
-    FLOAT32,   // 4 bytes each
-    FLOAT16,   // 2 bytes each: IEEE's half, to the nearest, of two the even one
-    BFLOAT16,  // 2 bytes each: the upper half of a float32, likewise
-    TWO_BIT,   // 2 bits each: ±unit or 0; see Loops::toTwoBit
-    SPARSE,    // those that are not 0, as `values` says
-    MULTIPLES,  // m·unit with -most ≤ m ≤ most. Digits m + most of base 2·most + 1, or where zeros
-                // are left out m + most (m < 0) and m + most - 1 (m > 0) of base 2·most
-  } kind = FLOAT32;
-  Kind values = FLOAT32;  // SPARSE: one of the first three
-  float unit = 0;         // TWO_BIT, MULTIPLES
-  uint most = 0;          // MULTIPLES
+struct Encoding;
 
-  // Its word in messages and in the language.
-  const char* name() const;
-
-  // Throws FAILED with what is wrong unless `payload` is `size` floats. Look before anything else.
-  void check(Bytes payload, uint64_t size) const;
-  // target ← what the payload says, or target ← target + that. A payload that has become another
-  // one since check() writes wrong numbers, or throws, but never beside the target.
-  void decode(Bytes payload, kj::ArrayPtr<float> target) const;
-  void add(Bytes payload, kj::ArrayPtr<float> target) const;
+// How one number travels.
+enum class Number : uint8_t {
+  FLOAT32,   // 4 bytes
+  FLOAT16,   // 2 bytes: IEEE's half, to the nearest, of two the even one
+  BFLOAT16,  // 2 bytes: the upper half of a float32, likewise
 };
+
+// Its word in messages and in the language.
+const char* nameOf(Number number);
+uint bytesOf(Number number);
 
 // Memory of a payload: grows when it must, and keeps what it has.
 class Buffer {
@@ -54,23 +36,65 @@ private:
   size_t size = 0;
 };
 
+// Memory that encoders use again: as long as the longest slice so far.
+struct Scratch {
+  kj::Array<uint32_t> positions;
+  kj::Array<int32_t> multiples;
+};
+
+// Whether a decoded payload replaces the values of its target, or is added to them.
+enum class Put { SET, ADD };
+
+// One way to write down the n floats of a slice, in the file of its name: what an Encoding's
+// functions of the same names do.
+struct EncodingKind {
+  const char* name;
+  void (*check)(const Encoding&, Bytes payload, uint64_t size);
+  void (*decode)(const Encoding&, Bytes payload, kj::ArrayPtr<float> target, Put put);
+  double (*expected_bytes)(const Encoding&, uint64_t size, double nonZero);
+  // Null if only a Compressor writes such payloads, which keeps what they leave out.
+  Bytes (*encode)(const Encoding&, Floats values, Scratch& scratch, Buffer& buffer);
+};
+
+extern const EncodingKind WHOLE;  // every value as a Number, one after the other
+
+// A kind with the numbers that it needs. Payloads are little-endian, and begin at a multiple of 8
+// bytes.
+struct Encoding {
+  const EncodingKind* kind = &WHOLE;
+  Number numbers = Number::FLOAT32;  // how single values are written down
+  float unit = 0;                    // what values are multiples of, if they are
+  uint most = 0;                     // how many times the unit they are at most
+
+  // Whether a payload is the floats themselves.
+  bool isFloats() const { return kind == &WHOLE && numbers == Number::FLOAT32; }
+
+  // Throws FAILED with what is wrong unless `payload` is `size` floats. Look before anything else.
+  void check(Bytes payload, uint64_t size) const { kind->check(*this, payload, size); }
+  // target ← what the payload says, or target ← target + that. A payload that has become another
+  // one since check() writes wrong numbers, or throws, but never beside the target.
+  void decode(Bytes payload, kj::ArrayPtr<float> target) const {
+    kind->decode(*this, payload, target, Put::SET);
+  }
+  void add(Bytes payload, kj::ArrayPtr<float> target) const {
+    kind->decode(*this, payload, target, Put::ADD);
+  }
+  // The size of a payload of `size` floats, of which the share `nonZero` is not 0, wherever these
+  // are. Exact where it does not depend on the values.
+  double expected_bytes(uint64_t size, double nonZero) const {
+    return kind->expected_bytes(*this, size, nonZero);
+  }
+};
+
 // Writes floats down; keeps its scratch memory. For one thread.
 class Encoder {
 public:
-  // In `encoding`, which is not TWO_BIT (that needs a residual): the values themselves if it is
-  // FLOAT32, else `buffer`, until that changes. Exact but for halves, and for the sign of a zero
-  // that is left out. With MULTIPLES the values must be that.
+  // In `encoding`, whose kind can encode: the values themselves if they are floats, else `buffer`,
+  // until that changes. Exact but for halves, and for the sign of a zero that is left out.
   Bytes encode(const Encoding& encoding, Floats values, Buffer& buffer);
-  // SPARSE, of the values at these positions alone, which ascend.
-  Bytes encode(const Encoding& encoding, Floats values, kj::ArrayPtr<const uint32_t> positions,
-      Buffer& buffer);
 
 private:
-  Bytes encodeMultiples(const Encoding& encoding, Floats values, Buffer& buffer);
-  kj::ArrayPtr<const uint32_t> findNonZero(Floats values);
-
-  kj::Array<uint32_t> positions;
-  kj::Array<int32_t> multiples;
+  Scratch scratch;
 };
 
 // A gradient as it came: floats in place, or a payload that is decoded where it is added. Refers to

@@ -5,21 +5,26 @@
 
 #include <cstring>
 
+#include "configs/language/random.h"
 #include "rpc/codec/digits.h"
 #include "rpc/codec/loops.h"
+#include "rpc/codec/positions.h"
+#include "rpc/codec/sparse.h"
+#include "rpc/codec/two_bit_compression.h"
 #include "rpc/testing/test_model.h"
 
 namespace rpc::codec {
 namespace {
 
-constexpr Encoding FLOAT16{.kind = Encoding::FLOAT16};
-constexpr Encoding BFLOAT16{.kind = Encoding::BFLOAT16};
-constexpr Encoding TWO_BIT{.kind = Encoding::TWO_BIT, .unit = 0.5f};
-constexpr Encoding SPARSE{.kind = Encoding::SPARSE};
-constexpr Encoding SPARSE_HALF{.kind = Encoding::SPARSE, .values = Encoding::FLOAT16};
+constexpr Encoding FLOAT32;
+constexpr Encoding FLOAT16{.numbers = Number::FLOAT16};
+constexpr Encoding BFLOAT16{.numbers = Number::BFLOAT16};
+constexpr Encoding CODES{.kind = &TWO_BIT, .unit = 0.5f};
+constexpr Encoding FEW{.kind = &SPARSE};
+constexpr Encoding FEW_HALVES{.kind = &SPARSE, .numbers = Number::FLOAT16};
 
 Encoding multiplesOf(float unit, uint most) {
-  return {.kind = Encoding::MULTIPLES, .unit = unit, .most = most};
+  return {.kind = &MULTIPLES, .unit = unit, .most = most};
 }
 
 bool same(Floats a, Floats b) {
@@ -57,7 +62,7 @@ TEST_CASE("Encoding: sparse values and multiples come back exactly, of every siz
         CAPTURE(share);
         CAPTURE(most);
         auto values = multiples(size, 0.25f, most, share);
-        for (auto& encoding: {SPARSE, multiplesOf(0.25f, most)}) {
+        for (auto& encoding: {FEW, multiplesOf(0.25f, most)}) {
           auto payload = encoder.encode(encoding, values, buffer);
           seen[payload[0]] = true;
           REQUIRE(same(decoded(encoding, payload, size), values));
@@ -92,7 +97,7 @@ TEST_CASE("Encoding: halves are rounded, alone and as sparse values, and nothing
   for (auto i: kj::indices(values)) values[i] = noise(5, i, 0);
   for (auto& encoding: {FLOAT16, BFLOAT16}) {
     auto halves = kj::heapArray<uint16_t>(1000);
-    bool ieee = encoding.kind == Encoding::FLOAT16;
+    bool ieee = encoding.numbers == Number::FLOAT16;
     auto round = ieee ? loops().toFloat16 : loops().toBFloat16;
     auto widen = ieee ? loops().fromFloat16 : loops().fromBFloat16;
     auto expected = kj::heapArray<float>(1000);
@@ -101,7 +106,7 @@ TEST_CASE("Encoding: halves are rounded, alone and as sparse values, and nothing
     auto payload = encoder.encode(encoding, values, buffer);
     CHECK(payload == halves.asBytes());
     CHECK(same(decoded(encoding, payload, 1000), expected));
-    Encoding sparse{.kind = Encoding::SPARSE, .values = encoding.kind};
+    Encoding sparse{.kind = &SPARSE, .numbers = encoding.numbers};
     CHECK(same(decoded(sparse, encoder.encode(sparse, values, buffer), 1000), expected));
   }
 }
@@ -110,11 +115,11 @@ TEST_CASE("Encoding: float32 is sent from where it lies") {
   Encoder encoder;
   Buffer buffer;
   float values[] = {1, -2, 3};
-  auto payload = encoder.encode({}, values, buffer);
+  auto payload = encoder.encode(FLOAT32, values, buffer);
   CHECK(payload.begin() == reinterpret_cast<const kj::byte*>(values));
   Coded coded(kj::arrayPtr(values, 3));
   CHECK(KJ_ASSERT_NONNULL(coded.inPlace()).begin() == values);
-  CHECK(Coded(SPARSE, nullptr).inPlace() == nullptr);
+  CHECK(Coded(FEW, nullptr).inPlace() == nullptr);
 }
 
 // The text of what check() throws; empty if it does not.
@@ -136,30 +141,30 @@ bool refuses(const Encoding& encoding, kj::ArrayPtr<const uint32_t> words, size_
 TEST_CASE("Encoding: a payload that is none is refused with its reason") {
   auto words = [](auto... word) { return kj::heapArray<uint32_t>({uint32_t(word)...}); };
   auto half = kj::str("a payload does not have its slice's size");
-  CHECK(refuses({}, words(1, 2), 1, 2, half));
+  CHECK(refuses(FLOAT32, words(1, 2), 1, 2, half));
   CHECK(refuses(FLOAT16, words(1, 2), 0, 3, half));
   CHECK(refuses(BFLOAT16, words(1, 2), 0, 5, half));
-  CHECK(refuses(TWO_BIT, words(0, 0), 0, 16, half));
-  CHECK(refuses(TWO_BIT, words(0x10), 0, 16, "no two-bit code 01"));
-  CHECK(refuses(TWO_BIT, words(0x03), 0, 3, "behind the slice"));
-  CHECK(refuses(SPARSE, words(1), 0, 9, "cut off"));
-  CHECK(refuses(SPARSE, words(4, 0), 0, 9, "unknown form"));
-  CHECK(refuses(SPARSE, words(1 << 8, 0), 0, 9, "unknown form"));
-  CHECK(refuses(SPARSE, words(0, 10), 0, 9, "more values"));
-  CHECK(refuses(SPARSE, words(0, 0xffffffff), 0, 9, "more values"));
-  CHECK(refuses(SPARSE, words(2, 3, 0, 0), 0, 9, "cut off"));
-  CHECK(refuses(SPARSE, words(0, 2, 0, 0), 0, 3, "not as many"));
-  CHECK(refuses(SPARSE, words(0, 2, 0, 0, 7), 0, 2, "not as many"));
+  CHECK(refuses(CODES, words(0, 0), 0, 16, half));
+  CHECK(refuses(CODES, words(0x10), 0, 16, "no two-bit code 01"));
+  CHECK(refuses(CODES, words(0x03), 0, 3, "behind the slice"));
+  CHECK(refuses(FEW, words(1), 0, 9, "cut off"));
+  CHECK(refuses(FEW, words(4, 0), 0, 9, "unknown form"));
+  CHECK(refuses(FEW, words(1 << 8, 0), 0, 9, "unknown form"));
+  CHECK(refuses(FEW, words(0, 10), 0, 9, "more values"));
+  CHECK(refuses(FEW, words(0, 0xffffffff), 0, 9, "more values"));
+  CHECK(refuses(FEW, words(2, 3, 0, 0), 0, 9, "cut off"));
+  CHECK(refuses(FEW, words(0, 2, 0, 0), 0, 3, "not as many"));
+  CHECK(refuses(FEW, words(0, 2, 0, 0, 7), 0, 2, "not as many"));
   // Two values, and a bitmap that is too short, of three bits, behind the end.
-  CHECK(refuses(SPARSE, words(1, 2, 0, 0, 3), 0, 9, "bitmap"));
-  CHECK(refuses(SPARSE, words(1, 2, 0, 0, 7, 0), 0, 9, "as many positions"));
-  CHECK(refuses(SPARSE, words(1, 2, 0, 0, 0x201, 0), 0, 9, "behind its slice's end"));
+  CHECK(refuses(FEW, words(1, 2, 0, 0, 3), 0, 9, "bitmap"));
+  CHECK(refuses(FEW, words(1, 2, 0, 0, 7, 0), 0, 9, "as many positions"));
+  CHECK(refuses(FEW, words(1, 2, 0, 0, 0x201, 0), 0, 9, "behind its slice's end"));
   // Gaps: position 9 of 9, one value less, one more, a skip that leads nowhere, half a gap.
-  CHECK(refuses(SPARSE, words(2, 2, 0, 0, 0x0107), 2, 9, "behind its slice's end"));
-  CHECK(refuses(SPARSE, words(2, 2, 0, 0, 0x01), 3, 9, "as many positions"));
-  CHECK(refuses(SPARSE, words(2, 2, 0, 0, 0x010101), 1, 9, "as many positions"));
-  CHECK(refuses(SPARSE, words(2, 2, 0, 0, 0xff0101), 1, 999, "as many positions"));
-  CHECK(refuses(SPARSE, words(3, 1, 0, 0x010101), 1, 9, "end within one"));
+  CHECK(refuses(FEW, words(2, 2, 0, 0, 0x0107), 2, 9, "behind its slice's end"));
+  CHECK(refuses(FEW, words(2, 2, 0, 0, 0x01), 3, 9, "as many positions"));
+  CHECK(refuses(FEW, words(2, 2, 0, 0, 0x010101), 1, 9, "as many positions"));
+  CHECK(refuses(FEW, words(2, 2, 0, 0, 0xff0101), 1, 999, "as many positions"));
+  CHECK(refuses(FEW, words(3, 1, 0, 0x010101), 1, 9, "end within one"));
   // Digits: 3^20 and more in a word, 3 in a word of one digit; a count without its word.
   CHECK(refuses(multiplesOf(1, 1), words(0, 20, 0xfffffff0), 0, 20, "too large"));
   CHECK(refuses(multiplesOf(1, 1), words(0, 1, 3), 0, 1, "too large"));
@@ -172,7 +177,7 @@ TEST_CASE("Encoding: a payload that changes after its check writes nothing besid
   Encoder encoder;
   Buffer buffer;
   for (float share: {0.01f, 0.3f, 1.0f}) {
-    for (auto& encoding: {SPARSE, SPARSE_HALF, multiplesOf(0.5f, 4)}) {
+    for (auto& encoding: {FEW, FEW_HALVES, multiplesOf(0.5f, 4)}) {
       auto values = multiples(SIZE, 0.5f, 4, share);
       auto good = encoder.encode(encoding, values, buffer);
       for (size_t trial = 0; trial < 3000; trial++) {
@@ -189,6 +194,39 @@ TEST_CASE("Encoding: a payload that changes after its check writes nothing besid
       }
     }
   }
+}
+
+// Multiples of a half up to ±2, or zeros.
+kj::Array<float> halfMultiples(uint64_t size, double nonZero) {
+  configs::Random random(7, configs::Purpose::INITIAL_VALUES);
+  auto values = kj::heapArray<float>(size);
+  for (auto& value: values) {
+    float some = 0.5f * (1 + random.below(4)) * (random.below(2) == 0 ? 1 : -1);
+    value = random.uniform() < nonZero ? some : 0;
+  }
+  return values;
+}
+
+TEST_CASE("expected_bytes: within 3 % of what an encoder makes, whatever the share") {
+  constexpr uint64_t SIZE = 100'003;
+  for (double nonZero: {0.0001, 0.001, 0.01, 0.04, 0.3, 0.9, 1.0}) {
+    auto values = halfMultiples(SIZE, nonZero);
+    uint64_t count = 0;
+    for (float value: values) count += value != 0;
+    for (auto& encoding: {FLOAT32, FLOAT16, BFLOAT16, FEW, FEW_HALVES, multiplesOf(0.5f, 4)}) {
+      Encoder encoder;
+      Buffer buffer;
+      CAPTURE(encoding.kind->name);
+      CAPTURE(nonZero);
+      CHECK(encoding.expected_bytes(SIZE, double(count) / SIZE) ==
+            doctest::Approx(encoder.encode(encoding, values, buffer).size()).epsilon(0.03));
+    }
+  }
+}
+
+TEST_CASE("expected_bytes: two bits per value, in whole words") {
+  CHECK(CODES.expected_bytes(1600, 1) == 400);
+  CHECK(CODES.expected_bytes(1601, 1) == 404);
 }
 
 TEST_CASE("Digits: what is packed is taken out again, with every radix") {

@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <cstring>
 
-namespace rpc::codec {
+#include "rpc/codec/encoding.h"
 
-using Bytes = kj::ArrayPtr<const kj::byte>;
+namespace rpc::codec {
 
 // How positions, which ascend, are written down.
 enum class Form : uint8_t {

@@ -123,7 +123,6 @@ KvStoreConfig KvStoreConfig::read(configs::Reader& reader) {
     }
   } else {
     config.codec = codec::Codec::read(reader);
-    config.codec.wire = codec::readWire(reader);
   }
   auto sliceBytes = reader.integer("slice_bytes",
       "The largest piece of a parameter array that travels and is updated as one. Small models are "

@@ -13,9 +13,7 @@ class AnswerEncoder {
 public:
   AnswerEncoder(const codec::Encoding& encoding, const Placement& placement)
       : kind(encoding),
-        slots(encoding.kind == codec::Encoding::FLOAT32
-                  ? nullptr
-                  : kj::heapArray<Slot>(placement.slices.size())) {}
+        slots(encoding.isFloats() ? nullptr : kj::heapArray<Slot>(placement.slices.size())) {}
 
   const codec::Encoding& encoding() const { return kind; }
 

@@ -6,7 +6,7 @@ namespace rpc {
 
 void Asked::read(capnp::List<SliceFloats>::Reader list, const codec::Encoding& encoding) {
   slices.clear();
-  bool areFloats = encoding.kind == codec::Encoding::FLOAT32;
+  bool areFloats = encoding.isFloats();
   for (auto entry: list) {
     SliceId id = entry.getSlice();
     // Asked for once: each access counts against the message's limit.

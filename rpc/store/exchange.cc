@@ -268,7 +268,7 @@ void Exchange::take(const Outbox::Call& call, uint64_t atLeastVersion,
     KJ_REQUIRE(next < call.slices.size(), "an answer has more than its call's slices", next);
     auto id = call.slices[next++];
     auto target = part(worker.parameters, id);
-    if (encoding.kind == codec::Encoding::FLOAT32) {
+    if (encoding.isFloats()) {
       // Several slices.
       while (target.asBytes().size() < floats.size() && next < call.slices.size() &&
              call.slices[next] == call.slices[next - 1] + 1) {

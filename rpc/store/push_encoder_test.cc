@@ -6,6 +6,8 @@
 
 #include <cstring>
 
+#include "rpc/codec/top_k_compression.h"
+#include "rpc/codec/two_bit_compression.h"
 #include "rpc/testing/test_model.h"
 
 namespace rpc::codec {
@@ -44,7 +46,7 @@ struct Pushing {
 };
 
 TEST_CASE("PushEncoder: two-bit codes are MXNet's") {
-  Pushing one({.compression = Codec::TWO_BIT, .threshold = 0.5f}, {18});
+  Pushing one(codecOf("compression = { kind = '2bit', threshold = 0.5 }"), {18});
   // 11 from the threshold on, 10 from its negative on, 00 between; four values a byte from the top.
   float gradient[] = {
       0.5f, -0.5f, 0.25f, 2, 0, -3, -0.49f, 0.51f, 1, 0, 0, 0, 0, 0, 0, -1, 1, 0.3f};
@@ -65,17 +67,16 @@ TEST_CASE("PushEncoder: two-bit codes are MXNet's") {
 }
 
 TEST_CASE("PushEncoder: what was sent and what is kept are the sum of all gradients, exactly") {
-  Codec codecs[] = {
-      {.compression = Codec::TWO_BIT, .threshold = 0.5f},
-      {.compression = Codec::TWO_BIT, .threshold = 0.0625f},
-      {.compression = Codec::TOP_K, .sparsity = 0.99},
-      {.compression = Codec::TOP_K, .sparsity = 0.9, .warmUp_steps = 7},
-      {.wire = Encoding::FLOAT16, .compression = Codec::TOP_K, .sparsity = 0.95},
-      {.wire = Encoding::BFLOAT16, .compression = Codec::TOP_K, .sparsity = 0.95},
-  };
-  for (auto& codec: codecs) {
-    CAPTURE(kj::str(codec).cStr());
-    Pushing all(codec, {1000, 3, 5000});
+  for (auto keys: {
+           "compression = { kind = '2bit', threshold = 0.5 }",
+           "compression = { kind = '2bit', threshold = 0.0625 }",
+           "compression = { kind = 'topk', sparsity = 0.99 }",
+           "compression = { kind = 'topk', sparsity = 0.9, warmup_steps = 7 }",
+           "compression = { kind = 'topk', sparsity = 0.95 }\nwire = 'float16'",
+           "compression = { kind = 'topk', sparsity = 0.95 }\nwire = 'bfloat16'",
+       }) {
+    CAPTURE(keys);
+    Pushing all(codecOf(keys), {1000, 3, 5000});
     auto sum = kj::heapArray<double>(all.gradient.size());
     for (auto& value: sum) value = 0;
     for (uint64_t step = 0; step < 30; step++) {
@@ -91,11 +92,9 @@ TEST_CASE("PushEncoder: what was sent and what is kept are the sum of all gradie
 TEST_CASE("PushEncoder: topk sends what deep gradient compression's formulas say") {
   constexpr uint64_t SIZE = 2000;
   constexpr uint WORKERS = 4;
-  Codec codec{.compression = Codec::TOP_K,
-      .sparsity = 0.98,
-      .momentum = 0.9f,
-      .clipNorm = 20,
-      .warmUp_steps = 4};
+  auto codec = codecOf(
+      "compression = { kind = 'topk', sparsity = 0.98, momentum = 0.9, clip_norm = 20, "
+      "warmup_steps = 4 }");
   Pushing one(codec, {SIZE}, WORKERS);
   REQUIRE(one.placement.slices.size() == 2);
   for (auto& slice: one.placement.slices) {
@@ -134,9 +133,9 @@ TEST_CASE("PushEncoder: topk sends what deep gradient compression's formulas say
 }
 
 TEST_CASE("PushEncoder: a repeated step has the same bytes, one out of turn is refused") {
-  for (auto& codec: {Codec{.wire = Encoding::FLOAT16}, Codec{.compression = Codec::TWO_BIT},
-           Codec{.compression = Codec::TOP_K, .sparsity = 0.9}}) {
-    Pushing one(codec, {100});
+  for (auto keys: {"wire = 'float16'", "compression = { kind = '2bit' }",
+           "compression = { kind = 'topk', sparsity = 0.9 }"}) {
+    Pushing one(codecOf(keys), {100});
     for (auto i: kj::indices(one.gradient)) one.gradient[i] = noise(1, i, 0);
     auto first = kj::heapArray(one.encoder.encode(0, 0, one.gradient));
     CHECK(one.encoder.encode(0, 0, one.gradient) == first);
@@ -154,7 +153,7 @@ TEST_CASE("PushEncoder: without compression float32 is sent from where it lies")
 
 TEST_CASE(
     "PushEncoder: a gradient that is no number ends training instead of hiding in a residual") {
-  Pushing one({.compression = Codec::TWO_BIT}, {100});
+  Pushing one(codecOf("compression = { kind = '2bit' }"), {100});
   for (auto& value: one.gradient) value = 0;
   one.gradient[98] = NAN;
   CHECK_THROWS((void)one.encoder.encode(0, 0, one.gradient));
@@ -172,15 +171,13 @@ TEST_CASE("Codec: a threshold's sums are exact up to 4096 codes") {
 }
 
 TEST_CASE("Codec: the warm-up of 99.9 % over four epochs is the paper's") {
-  Codec codec{.compression = Codec::TOP_K, .sparsity = 0.999, .warmUp_steps = 400};
-  CHECK(codec.sparsityAt(0) == 0.75);
-  CHECK(codec.sparsityAt(99) == 0.75);
-  CHECK(codec.sparsityAt(100) == 0.9375);
-  CHECK(codec.sparsityAt(200) == 0.984375);
-  CHECK(codec.sparsityAt(399) == 0.99609375);
-  CHECK(codec.sparsityAt(400) == 0.999);
-  codec.sparsity = 0.5;
-  CHECK(codec.sparsityAt(0) == 0.5);
+  CHECK(sparsityAt(0, 400, 0.999) == 0.75);
+  CHECK(sparsityAt(99, 400, 0.999) == 0.75);
+  CHECK(sparsityAt(100, 400, 0.999) == 0.9375);
+  CHECK(sparsityAt(200, 400, 0.999) == 0.984375);
+  CHECK(sparsityAt(399, 400, 0.999) == 0.99609375);
+  CHECK(sparsityAt(400, 400, 0.999) == 0.999);
+  CHECK(sparsityAt(0, 400, 0.5) == 0.5);
 }
 
 }  // namespace

@@ -15,9 +15,6 @@
 namespace rpc {
 namespace {
 
-using codec::Codec;
-using codec::Encoding;
-
 // Answers the sum of the round.
 class SumOnly final: public Updater {
 public:
@@ -28,13 +25,13 @@ public:
   }
 };
 
-constexpr Codec CODECS[] = {
-    {.wire = Encoding::FLOAT16},
-    {.wire = Encoding::BFLOAT16},
-    {.compression = Codec::TWO_BIT, .threshold = 0.5f},
-    {.wire = Encoding::BFLOAT16, .compression = Codec::TWO_BIT, .threshold = 0.25f},
-    {.compression = Codec::TOP_K, .sparsity = 0.95, .momentum = 0.5f},
-    {.wire = Encoding::FLOAT16, .compression = Codec::TOP_K, .sparsity = 0.95},
+constexpr kj::StringPtr CODECS[] = {
+    "wire = 'float16'"_kj,
+    "wire = 'bfloat16'"_kj,
+    "compression = { kind = '2bit', threshold = 0.5 }"_kj,
+    "compression = { kind = '2bit', threshold = 0.25 }\nwire = 'bfloat16'"_kj,
+    "compression = { kind = 'topk', sparsity = 0.95, momentum = 0.5 }"_kj,
+    "compression = { kind = 'topk', sparsity = 0.95 }\nwire = 'float16'"_kj,
 };
 
 // Where parts of steps are worth more than others: some codes are 0 and some are not.
@@ -105,11 +102,10 @@ bool same(kj::ArrayPtr<const float> a, kj::ArrayPtr<const float> b) {
 TEST_CASE("RemoteStore: what is compressed gives the bits of its formulas, on any servers") {
   constexpr uint STEPS = 12, WORKERS = 3;
   auto keys = makeKeys({1000, 10, 5000, 7, 3000, 1, 20000});
-  for (auto codec: CODECS) {
+  for (auto travels: CODECS) {
     for (bool sums: {false, true}) {
-      codec.answersSums = sums;
-      auto rounds = roundsOf("dist_sync", WORKERS);
-      rounds.codec = codec;
+      auto rounds = roundsOf("dist_sync", WORKERS, travels);
+      rounds.codec.answersSums = sums;
       CAPTURE(kj::str(rounds).cStr());
       for (uint servers: {1, 2}) {
         auto placement = placeBalanced(keys, 4096, servers);
@@ -152,7 +148,8 @@ TEST_CASE("RemoteStore: what is compressed gives the bits of its formulas, on an
         }
         uint64_t bytes = placement.parameters() * sizeof(float);
         CHECK(pushed_bytes < STEPS * bytes * 0.51);
-        if (codec.wire != Encoding::FLOAT32) CHECK(pulled_bytes < (STEPS * 0.51 + 2) * bytes);
+        bool halves = rounds.codec.wire != codec::Number::FLOAT32;
+        if (halves) CHECK(pulled_bytes < (STEPS * 0.51 + 2) * bytes);
       }
     }
   }
@@ -160,8 +157,8 @@ TEST_CASE("RemoteStore: what is compressed gives the bits of its formulas, on an
 
 TEST_CASE("Codec: topk that sends everything has the bits of float32") {
   auto placement = placeBalanced(makeKeys({1000, 10, 5000}), 4096, 1);
-  auto plain = roundsOf("dist_sync", 2), all = plain;
-  all.codec = {.compression = Codec::TOP_K, .sparsity = 0};
+  auto plain = roundsOf("dist_sync", 2);
+  auto all = roundsOf("dist_sync", 2, "compression = { kind = 'topk', sparsity = 0 }");
   Model expected(placement, plain), model(placement, all);
   expected.train(5);
   model.train(5);
@@ -170,7 +167,7 @@ TEST_CASE("Codec: topk that sends everything has the bits of float32") {
 
 TEST_CASE("ShardServer: codes that are none are refused and count for nothing") {
   Bench bench(makeKeys({40}), "dist_async");
-  bench.rounds.codec = {.compression = Codec::TWO_BIT, .threshold = 0.5f};
+  bench.rounds.codec = codecOf("compression = { kind = '2bit', threshold = 0.5 }");
   bench.server = newShardServer(bench.placement, 0, bench.rounds, bench.updater);
   auto link = Link::connect(bench.server);
   auto worker = bench.open(link, 0, 1.0f);
@@ -188,7 +185,7 @@ TEST_CASE("ShardServer: codes that are none are refused and count for nothing") 
 TEST_CASE("ShardServer: a worker that sends otherwise is refused") {
   Bench bench(makeKeys({40}), "dist_sync");
   auto link = Link::connect(bench.server);
-  bench.rounds.codec = {.compression = Codec::TWO_BIT, .threshold = 0.5f};
+  bench.rounds.codec = codecOf("compression = { kind = '2bit', threshold = 0.5 }");
   auto text = bench.refusal(bench.hello(link.service, 0));
   CHECK(contains(text, "start all roles with the same file"));
   CHECK(contains(text, "dist_sync, 2bit of 0.5"));

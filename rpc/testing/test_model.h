@@ -53,6 +53,11 @@ inline Rounds roundsOf(kj::StringPtr mode, uint workers, kj::StringPtr keys = nu
   return kvStoreOf(kj::str("mode = '", mode, "'\n", keys)).rounds(workers);
 }
 
+// What travels with these keys of [kvstore].
+inline codec::Codec codecOf(kj::StringPtr keys) {
+  return kvStoreOf(kj::str("mode = 'dist_sync'\n", keys)).codec;
+}
+
 inline Placement placeBalanced(kj::ArrayPtr<const Key> keys, uint64_t sliceBytes, uint shards) {
   return place(keys, sliceBytes, shards, rowOf(PLACEMENTS, "balanced"));
 }

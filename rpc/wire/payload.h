@@ -49,7 +49,7 @@ public:
   // Of slices in this encoding.
   void begin(const codec::Encoding& encoding) {
     entries.clear();
-    areFloats = encoding.kind == codec::Encoding::FLOAT32;
+    areFloats = encoding.isFloats();
   }
 
   // One more slice: ids ascend.

@@ -2,8 +2,6 @@
 
 #include <math.h>
 
-#include "rpc/codec/expected_bytes.h"
-
 namespace runner {
 
 namespace {
@@ -20,16 +18,16 @@ struct ShardBytes {
 kj::Array<ShardBytes> shardBytes(const Experiment& experiment, const rpc::Placement& placement) {
   auto rounds = experiment.rounds();
   auto& codec = rounds.codec;
-  bool isSparse = codec.compression == rpc::codec::Codec::TOP_K;
-  double sent = isSparse ? 1 - codec.sparsity : 1;
-  double summed = isSparse && codec.answersSums ? 1 - pow(1 - sent, rounds.aggregate) : 1;
+  auto pushes = codec.pushes(), answers = rounds.answers();
+  double sent = codec.compression->sentShare();
+  double summed = codec.answersSums ? 1 - pow(1 - sent, rounds.aggregate) : 1;
   double exchanges = 1.0 / experiment.kvstore.mode->stepsAlone().orDefault(1);
   return KJ_MAP(ids, placement.shards) {
     ShardBytes bytes;
     for (auto id: ids) {
       uint64_t size = placement.slices[id].size;
-      bytes.pushed += exchanges * rpc::codec::expected_bytes(codec.pushes(), size, sent);
-      bytes.answered += exchanges * rpc::codec::expected_bytes(rounds.answers(), size, summed);
+      bytes.pushed += exchanges * pushes.expected_bytes(size, sent);
+      bytes.answered += exchanges * answers.expected_bytes(size, summed);
     }
     return bytes;
   };

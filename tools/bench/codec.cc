@@ -5,8 +5,11 @@
 #include <math.h>
 #include <time.h>
 
+#include "configs/language/document.h"
 #include "configs/language/failure.h"
 #include "configs/language/random.h"
+#include "configs/language/reader.h"
+#include "rpc/codec/codec.h"
 #include "rpc/codec/loops.h"
 #include "rpc/store/push_encoder.h"
 #include "runner/text/numbers.h"
@@ -17,7 +20,7 @@ namespace tools {
 namespace {
 
 using rpc::codec::Codec;
-using rpc::codec::Encoding;
+using rpc::codec::Number;
 using runner::fixedPoint;
 
 constexpr uint GRADIENTS = 8;  // how many are used in turn
@@ -25,23 +28,56 @@ constexpr uint ROUNDS = 9;     // the best one counts
 constexpr double ROUND_S = 0.05;
 
 struct Row {
-  const char* name;
-  Codec codec;
+  kj::String name;
+  kj::String keys;  // of [kvstore]
+};
+
+// A compression with keys that make its figures meaningful.
+struct Setting {
+  kj::StringPtr kind;
+  kj::StringPtr name;
+  kj::StringPtr keys;
 };
 
 // 2bit has a threshold that a few per cent of the gathered values reach in a step. topk has the
 // default sparsity.
-constexpr Row ROWS[] = {
-    {"float16", {.wire = Encoding::FLOAT16}},
-    {"bfloat16", {.wire = Encoding::BFLOAT16}},
-    {"2bit", {.compression = Codec::TWO_BIT, .threshold = 8}},
-    {"topk 99 %", {.compression = Codec::TOP_K, .sparsity = 0.99, .momentum = 0.9f}},
-    {"topk 99.9 %", {.compression = Codec::TOP_K, .sparsity = 0.999, .momentum = 0.9f}},
-    {"topk 99 %, float16", {.wire = Encoding::FLOAT16,
-                               .compression = Codec::TOP_K,
-                               .sparsity = 0.99,
-                               .momentum = 0.9f}},
+constexpr Setting SETTINGS[] = {
+    {"2bit"_kj, "2bit"_kj, "compression = { kind = '2bit', threshold = 8 }"_kj},
+    {"topk"_kj, "topk 99 %"_kj,
+        "compression = { kind = 'topk', sparsity = 0.99, momentum = 0.9 }"_kj},
+    {"topk"_kj, "topk 99.9 %"_kj,
+        "compression = { kind = 'topk', sparsity = 0.999, momentum = 0.9 }"_kj},
+    {"topk"_kj, "topk 99 %, float16"_kj,
+        "compression = { kind = 'topk', sparsity = 0.99, momentum = 0.9 }\nwire = 'float16'"_kj},
 };
+
+// Returns the halves, then every compression, with its default keys if it has no setting.
+kj::Array<Row> rows() {
+  kj::Vector<Row> rows;
+  for (auto wire: {"float16"_kj, "bfloat16"_kj}) {
+    rows.add(Row{kj::str(wire), kj::str("wire = '", wire, "'")});
+  }
+  for (auto kind: rpc::codec::compressionKinds()) {
+    if (kind == "none") continue;
+    bool isSet = false;
+    for (auto& setting: SETTINGS) {
+      if (setting.kind != kind) continue;
+      rows.add(Row{kj::str(setting.name), kj::str(setting.keys)});
+      isSet = true;
+    }
+    if (!isSet) rows.add(Row{kj::str(kind), kj::str("compression = { kind = '", kind, "' }")});
+  }
+  return rows.releaseAsArray();
+}
+
+Codec codecOf(kj::StringPtr keys) {
+  configs::Diagnostics diagnostics;
+  auto document = configs::parse("kvstore.toml", keys, diagnostics);
+  configs::Reading reading{diagnostics, {}};
+  auto codec = configs::readDocument(*document, reading, Codec::read);
+  KJ_ASSERT(diagnostics.count() == 0, keys);
+  return codec;
+}
 
 double threadSeconds() {
   timespec now;
@@ -121,7 +157,7 @@ Times measure(const Codec& codec, uint values, uint workers) {
     answers.check(payload, values);
     answers.decode(payload, decoded);
   });
-  bool exact = codec.wire == Encoding::FLOAT32;
+  bool exact = codec.wire == Number::FLOAT32;
   for (auto i: kj::indices(sum)) {
     double error = fabs(double(sum[i]) - double(decoded[i]));
     if (error > (exact ? 0 : 0.01 * fabs(double(sum[i])))) {
@@ -155,10 +191,10 @@ kj::MainBuilder::Validity BenchCodec::run() {
     return kj::str(fixedPoint(ns, 2), " ns, ", fixedPoint(sizeof(float) / ns, 1), " GB/s");
   };
   auto bits = [&](double bytes) { return fixedPoint(8 * bytes / values, 2); };
-  table.rows = KJ_MAP(row, kj::arrayPtr(ROWS, kj::size(ROWS))) {
-    auto times = measure(row.codec, values, workers);
-    return kj::arr(kj::str(row.name), bits(times.pushBytes), time(times.encode_s),
-        time(times.add_s), bits(times.sumBytes), time(times.encodeSum_s), time(times.decodeSum_s));
+  table.rows = KJ_MAP(row, rows()) {
+    auto times = measure(codecOf(row.keys), values, workers);
+    return kj::arr(kj::mv(row.name), bits(times.pushBytes), time(times.encode_s), time(times.add_s),
+        bits(times.sumBytes), time(times.encodeSum_s), time(times.decodeSum_s));
   };
   runner::print(kj::str(values, " values, ", workers, " workers, ", rpc::codec::loops().name,
       "; figures are of a value\n", inColumns(table, 1)));
