@@ -27,7 +27,7 @@ def read_run(run):
         experiment = (run / "experiment.toml").read_bytes()
         events = (run / "events.jsonl").read_bytes()
     except OSError as error:
-        raise Refused(f"{run} is no folder of a run: {error}") from error
+        raise Refused(f"{run} is not the folder of a run: {error}") from error
     try:
         last = json.loads(events.splitlines()[-1])
         finished = "finished" in last
@@ -133,7 +133,8 @@ def keep(run, name):
     try:
         kept.write_bytes(lzma.compress(log, preset=9))
     except OSError as error:
-        raise Refused(f"cannot write {kept}: {error}; run this from the root") from error
+        raise Refused(
+            f"cannot write {kept}: {error}. Run this from the root of the project") from error
     return lines
 
 

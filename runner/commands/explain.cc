@@ -31,7 +31,7 @@ public:
       auto fitting = fittedTable(table, important, *c);
       if (fitting == whole) return whole;
       return kj::str(
-          fitting, lines("(columns are left out; `runner explain FILE | cat` shows all)\n"));
+          fitting, lines("(some columns are left out; `runner explain FILE | cat` shows all)\n"));
     }
     return whole;
   }
@@ -86,7 +86,7 @@ kj::String layers(const nn::Graph& graph, const Form& form) {
   kj::Vector<kj::String> lines;
   lines.add(kj::str(grouped(graph.parameters), " parameters in ", graph.keys.size(), " keys, ",
       grouped(graph.statisticsSize), " moving statistics, ", fixedPoint(flops / 1e6, 1),
-      " MFLOP an image forward, about three times that in training\n"));
+      " MFLOP per image forward, about three times as many in training\n"));
   bool modelsInit = false;
   for (auto& key: graph.keys) {
     modelsInit = modelsInit || (key.role == nn::Key::WEIGHT && key.initializer == nullptr);
@@ -100,8 +100,8 @@ kj::String layers(const nn::Graph& graph, const Form& form) {
 kj::String views(const io::DataConfig& data) {
   size_t last = data.views(true).size(), before = data.views(false).size();
   if (last == before) return kj::str();
-  return kj::str("the last validation is over ", last,
-      " views of each image, those before are over ", before, "\n");
+  return kj::str(
+      "the last validation uses ", last, " views of each image, earlier ones use ", before, "\n");
 }
 
 kj::String updates(const Experiment& experiment, const ModelFacts& facts, const Form& form) {
@@ -143,12 +143,12 @@ kj::String traffic(
   auto traffic = stepTraffic(experiment, placement);
   kj::Vector<kj::String> lines;
   lines.add(kj::str("a worker sends ", megabytes(traffic.pushed_bytes), " and receives ",
-      megabytes(traffic.answered_bytes), " a step; the busiest ",
+      megabytes(traffic.answered_bytes), " per step; the busiest ",
       experiment.kvstore.hasServers() ? "server" : "shard", " receives ",
       megabytes(traffic.shardIn_bytes), " and sends ", megabytes(traffic.shardOut_bytes), "\n"));
   KJ_IF_MAYBE(given, links) {
     lines.add(kj::str("with worker and server number i on host i, the busiest link carries ",
-        megabytes(traffic.link_bytes), " a step: ", fixedPoint(network_ms(traffic, *given), 1),
+        megabytes(traffic.link_bytes), " per step: ", fixedPoint(network_ms(traffic, *given), 1),
         " ms of network at ", sixDigits(given->mbit), " Mbit/s\n"));
   }
   return kj::strArray(lines, "");
@@ -176,7 +176,7 @@ kj::String memory(const Lowered& program) {
           megabytes(lowered->memory_bytes()), " (instruction set ", nn::instructionSet(), ")");
     }
     KJ_CASE_ONEOF(why, kj::String) {
-      return kj::str("not known on this machine (", why, ")");
+      return kj::str("unknown on this machine (", why, ")");
     }
   }
   KJ_UNREACHABLE;
@@ -222,7 +222,7 @@ kj::String store(const Experiment& experiment, const ModelFacts& facts,
 // Returns a sentence about the images that stay on the devices, if they do.
 kj::String cache(const Experiment& experiment) {
   if (experiment.data.cache != io::DataCache::DEVICE) return kj::str();
-  return kj::str("images that stay on each device: ",
+  return kj::str("images kept on each device: ",
       megabytes(kept_bytes(experiment.data, datasetFacts(experiment.data))), "\n");
 }
 
@@ -250,8 +250,8 @@ kj::String explain(
       counted(cluster.threadsPerWorker, "thread"),
       " per worker; addresses on 127.0.0.1, ports chosen by the system\n",
       grouped(facts.trainingRecords), " training and ", grouped(facts.validationRecords),
-      " validation records; ", experiment.globalBatchSize(), " images a step, ",
-      fixedPoint(perEpoch, 2), " steps an epoch, ", grouped(facts.steps(experiment)),
+      " validation records; ", experiment.globalBatchSize(), " images per step, ",
+      fixedPoint(perEpoch, 2), " steps per epoch, ", grouped(facts.steps(experiment)),
       " steps in all\n", views(experiment.data), bits(experiment));
   return kj::str("# every value used\n\n", loaded.resolved, "\n# roles\n\n", form.lines(roles),
       "\n# layers\n\n", layers(facts.graph, form), "\n# updates\n\n",

@@ -92,7 +92,7 @@ struct Course {
     commandLine.endWith(INTERRUPTED);
   }
   KJ_IF_MAYBE(failure, outcome.failure) {
-    view.say(kj::str("error: ", *failure, "; nothing is left running (log: ", folder.log(), ")"));
+    view.say(kj::str("error: ", *failure, ". Nothing is left running (log: ", folder.log(), ")"));
     reportBrokenRun(folder, experiment.name);
     commandLine.endWith(RUN_FAILED);
   }
@@ -150,17 +150,17 @@ struct Course {
       printWhereTablesAre(folder);
     }
   } else {
-    tell(kj::str(elsewhere, " of ", counted(finished.size(), "run"),
-        elsewhere == 1 ? " is" : " are", " running elsewhere. The tables in ", folder,
-        " are left to the process that ends last; `runner table ", folder,
-        "` writes them at any time"));
+    tell(
+        kj::str(elsewhere, " of ", counted(finished.size(), "run"), elsewhere == 1 ? " is" : " are",
+            " running elsewhere. The process that ends last writes the tables in ", folder,
+            ". `runner table ", folder, "` writes them at any time"));
   }
   if (failed == 0) {
     auto code = codeOf(finished);
     commandLine.endWith(isWritten ? code : RUN_FAILED);
   }
   commandLine.error(kj::str(failed, " of ", counted(finished.size(), "run"),
-      " failed: the table says why; the same command tries them again"));
+      " failed. The table says why. The same command runs them again"));
   commandLine.endWith(RUN_FAILED);
 }
 

@@ -21,7 +21,7 @@ kj::Array<ReportedRun> readRun(kj::StringPtr folder, kj::StringPtr name) {
 kj::String openingOf(
     const Experiment& experiment, const ModelFacts& facts, const RunFolder& folder) {
   return kj::str("run ", folder.path, ": ", experiment.cluster.roles(), ", ",
-      counted(experiment.globalBatchSize(), "image"), " a step, ",
+      counted(experiment.globalBatchSize(), "image"), " per step, ",
       counted(facts.steps(experiment), "step"));
 }
 

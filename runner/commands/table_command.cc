@@ -67,7 +67,8 @@ ExitCode showRuns(kj::Array<ReportedRun> read, kj::StringPtr into) {
   auto runs = judged(kj::mv(read), &judgeBySweeps);
   printTables(runs);
   if (into.size() == 0) {
-    tell("nothing is written for several RUNS: name a folder with --into DIR");
+    tell(
+        "the report of several RUNS is not written to files. Name a folder for it with --into DIR");
   } else {
     writeReport(into, titleOf(runs), runs, OTHER_REPORT);
     printWhereTablesAre(into);

@@ -132,9 +132,10 @@ void Launch::checkCoordinator() {
     return fail({Failure::SILENT, kj::str("the coordinator has not reported within ", limit,
                                       " s; is its machine overloaded? (cluster.start_timeout_s)")});
   }
-  auto reason = coordinator.hasEnded ? kj::str("the job is over, but still there after ", limit,
-                                           " s: ", kj::strArray(stayed(), ", "))
-                                     : kj::str("coordinator has been silent for ", limit, " s");
+  auto reason = coordinator.hasEnded
+                    ? kj::str("the job is over, but some roles are still running after ", limit,
+                          " s: ", kj::strArray(stayed(), ", "))
+                    : kj::str("coordinator has been silent for ", limit, " s");
   fail({Failure::SILENT,
       kj::str(
           reason, "; was it stopped, or is its machine overloaded? (cluster.silence_timeout_s)")});

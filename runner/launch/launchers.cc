@@ -96,7 +96,8 @@ private:
     }
     int code = WEXITSTATUS(status);
     if (code == 0) return nullptr;
-    if (cause.size() == 0) cause = kj::str("ended with exit code ", code, " and without a word");
+    if (cause.size() == 0)
+      cause = kj::str("ended with exit code ", code, " and without an error message");
     return Failure{code == LOST_A_PEER_EXIT ? Failure::LOST_A_PEER : Failure::FAILED,
         kj::str(process.name, ": ", cause)};
   }

@@ -36,7 +36,7 @@ void parseEvent(kj::StringPtr line, Event::Builder event) {
 
 void eachEvent(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> take) {
   if (::access(folder.events().cStr(), F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
-    configs::fail(folder.path, " is no folder of a run: it has no events.jsonl");
+    configs::fail(folder.path, " is not the folder of a run: it has no events.jsonl");
   }
   auto text = readRegular(folder.events(), EVENTS_BYTES_MAX);
   uint64_t number = 1;

@@ -215,7 +215,7 @@ RunRecord readRunRecord(kj::StringPtr folder) {
   eachEvent({kj::str(folder)}, [&](Event::Reader event) { recorder.take(event); });
   recorder.finish();
   if (record.state == RunRecord::UNFINISHED) {
-    record.reason = kj::str("it still goes on, or its processes were killed");
+    record.reason = kj::str("it is still running, or its processes were killed");
   }
   return record;
 }

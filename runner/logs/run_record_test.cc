@@ -177,7 +177,7 @@ TEST_CASE("readRunRecord: skips a last line that is cut off, and the run is unfi
   events.train(0, 1, 100, 0.1, 1);
   auto record = events.read("{\"time_s\":17951700");
   CHECK(record.state == RunRecord::UNFINISHED);
-  CHECK(record.reason == "it still goes on, or its processes were killed");
+  CHECK(record.reason == "it is still running, or its processes were killed");
   CHECK(record.epochRecords.size() == 1);
 }
 

@@ -206,7 +206,7 @@ kj::Promise<kj::Array<RunRecord>> SweepLaunch::run() {
   }
   toDo = waiting.size();
   uint parallel = kj::min(parallelRuns(all, thisMachine().cores), toDo);
-  auto inParallel = toDo == 0 ? kj::str() : kj::str(", ", parallel, " side by side");
+  auto inParallel = toDo == 0 ? kj::str() : kj::str(", ", parallel, " at a time");
   say(kj::str("sweep ", experimentOf(0).name, ": ", counted(toDo, "run"), " to do, ", before,
       " done before", inParallel));
   return runWaiting(parallel).then([this]() {
@@ -238,8 +238,7 @@ void SweepLaunch::lookAgainAtFailed() {
   for (size_t index: kj::indices(records)) {
     if (records[index].state != RunRecord::FAILED) continue;
     KJ_IF_MAYBE(record, doneBefore(index)) {
-      say(kj::str(
-          nameOf(index), ": another process has run it again since, and it has ended well"));
+      say(kj::str(nameOf(index), ": another process has run it again, and it finished"));
       records[index] = kj::mv(*record);
     } else if (isHeld(folderOf(index))) {
       records[index] = recordElsewhere(index);
@@ -297,7 +296,7 @@ kj::Promise<RunRecord> SweepLaunch::start(size_t index) {
   KJ_IF_MAYBE(record, skipped(index)) return kj::mv(*record);
   KJ_IF_MAYBE(record, endedBefore(index)) {
     KJ_IF_MAYBE(why, whyNoWeights(index, *record)) {
-      say(kj::str(nameOf(index), ": had finished before, but runs again: ", *why));
+      say(kj::str(nameOf(index), ": had finished before, but is run again: ", *why));
     }
   }
   held.empty();

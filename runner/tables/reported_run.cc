@@ -94,7 +94,7 @@ public:
         "train loss", published.loss, 4, [](auto& e) { return e.trainLoss; },
         [](auto& s) { return s.batchLoss; });
     bool atEnd = published.epoch == nullptr && published.step == nullptr;
-    addOfEpoch("s an epoch", published.epoch_s, 1,
+    addOfEpoch("s per epoch", published.epoch_s, 1,
         [&](auto& e) { return atEnd ? meanEpoch_s(record) : kj::Maybe<double>(e.epoch_s); });
     addOfEpoch("images/s", published.images_per_s, 0, [&](auto& e) {
       return atEnd ? meanImages_per_s(record) : kj::Maybe<double>(e.images_per_s);

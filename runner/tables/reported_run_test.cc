@@ -120,7 +120,7 @@ TEST_CASE("compare: a figure of an epoch stands beside ours of that epoch") {
   figures.validationAccuracy = 0.9;
   figures.epoch_s = 1;
   CHECK(compared(withPublished(kj::mv(figures))) ==
-        "validation accuracy of epoch 2: 0.70\ns an epoch of epoch 2: 2.00\n");
+        "validation accuracy of epoch 2: 0.70\ns per epoch of epoch 2: 2.00\n");
 
   PublishedFigures late;
   late.epoch = 9;

@@ -233,7 +233,7 @@ kj::String epochTimes(const ResultTable& table) {
   KJ_IF_MAYBE(seconds, table.laterEpochs_s) {
     return kj::str("Mean epoch time after the first epoch: ", fixedPoint(*seconds, 2), " s");
   }
-  return kj::str("Mean epoch time after the first epoch: none is known");
+  return kj::str("Mean epoch time after the first epoch: unknown");
 }
 
 kj::String formatTable(const ResultTable& table, TableFormat format) {

@@ -228,7 +228,7 @@ TEST_CASE("epochTimes: the mean epoch time is that of all epochs after the first
   last.every = 3;
   CHECK(times(log, last) == "Mean epoch time after the first epoch: 11.75 s");
   CHECK(times("Epoch[0] Time cost=50\nEpoch[1] Train-accuracy=1\n") ==
-        "Mean epoch time after the first epoch: none is known");
+        "Mean epoch time after the first epoch: unknown");
 }
 
 TEST_CASE("pageTable: has no times, no hyphens and no padding") {

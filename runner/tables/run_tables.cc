@@ -84,8 +84,8 @@ kj::String viewsNote(const RunRecord& record) {
   for (auto& epoch: record.epochRecords) {
     uint views = epoch.validationViews;
     if (views == 0 || last == 0 || views == last) continue;
-    return kj::str("The last validation is over ", last,
-        " views of each image, those before are over ", views, ".");
+    return kj::str(
+        "The last validation uses ", last, " views of each image, earlier ones use ", views, ".");
   }
   return nullptr;
 }
@@ -195,8 +195,8 @@ TextTable publishedTable(Runs runs) {
 TextTable stepTimesTable(Runs runs) {
   kj::Vector<kj::Array<kj::String>> rows;
   auto header = labelled(runs, "run",
-      cells("read", "forward", "backward", "push", "pull", "ms a step", "pushed", "pulled",
-          "a step and worker"));
+      cells("read", "forward", "backward", "push", "pull", "ms per step", "pushed", "pulled",
+          "per step and worker"));
   for (auto& run: runs) {
     auto& record = run.record;
     KJ_IF_MAYBE(mean, meanStep(record)) {

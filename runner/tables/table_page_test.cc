@@ -42,9 +42,9 @@ TEST_CASE("tableMarkdown: says if the last validation has more views than those 
   for (auto& epoch: epochs) epoch.validationViews = 1;
   epochs[1].validationViews = 6;
   one[0].record.epochRecords = kj::mv(epochs);
-  CHECK(tableMarkdown(one) ==
-        kj::str(CLASSIC,
-            "\nThe last validation is over 6 views of each image, those before are over 1.\n"));
+  CHECK(
+      tableMarkdown(one) ==
+      kj::str(CLASSIC, "\nThe last validation uses 6 views of each image, earlier ones use 1.\n"));
   one[0].record.epochRecords[0].validationViews = 6;
   CHECK(tableMarkdown(one) == CLASSIC);
 }

@@ -116,7 +116,7 @@ TEST_CASE("at a terminal a run's first line and its missed expectations are wrap
               " --set train.steps=20 --set expect.validation_accuracy.at_least=1 >/dev/null"));
   INFO(shown.text);
   CHECK(shown.exitCode == 3);
-  CHECK(contains(wordsOf(shown.text), ": 2 servers and 2 workers, 200 images a step, 20 steps "));
+  CHECK(contains(wordsOf(shown.text), ": 2 servers and 2 workers, 200 images per step, 20 steps "));
   CHECK(contains(shown.text, "expectation missed: validation_accuracy of epoch 1 is\n  0."));
   CHECK(contains(wordsOf(shown.text), ", expected at least 1"));
 }
@@ -136,7 +136,7 @@ TEST_CASE("at a narrow terminal the runs of a sweep have different names") {
       40, kj::str(RUNNER, " run tests/sweep/small.toml --runs ", runs,
               " --set train.steps=20 --sweep train.optimizer.learning_rate=0.1,1e38 >/dev/null"));
   INFO(told.text);
-  CHECK(contains(told.text, "error: 2 of 4 runs failed: the table\n  says why; the same command"));
+  CHECK(contains(told.text, "error: 2 of 4 runs failed. The table\n  says why. The same command"));
 }
 
 }  // namespace

@@ -151,8 +151,8 @@ TEST_CASE("views at the last validation leave those before it to the centre") {
   CHECK(found[0].loss == validationsOf(one)[0].loss);
   check(found[1], expected(two, images, MIRROR_SHIFT));
   auto table = readFile(kj::str(two.folder, "/table.md"));
-  CHECK(strstr(table.cStr(),
-      "The last validation is over 6 views of each image, those before are over 1.\n"));
+  CHECK(strstr(
+      table.cStr(), "The last validation uses 6 views of each image, earlier ones use 1.\n"));
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ void checkRecorded(const Run& run, const Ended& ended) {
   auto lines = errorLines(ended.errors);
   REQUIRE(lines.size() == 1);
   constexpr kj::StringPtr BEGIN = "error: "_kj;
-  auto end = ::strstr(lines[0].cStr(), "; nothing is left running");
+  auto end = ::strstr(lines[0].cStr(), ". Nothing is left running");
   REQUIRE(end != nullptr);
   auto cause =
       kj::heapString(lines[0].begin() + BEGIN.size(), end - lines[0].begin() - BEGIN.size());

@@ -316,7 +316,7 @@ TEST_CASE("keep_log refuses in one sentence a run that is damaged or has not fin
                               " has not finished: run it to its end, then keep its log\n"));
   }
   REQUIRE(::unlink(kj::str(run.run, "/events.jsonl").cStr()) == 0);
-  CHECK(refusal(run).startsWith(kj::str(run.run, " is no folder of a run: ")));
+  CHECK(refusal(run).startsWith(kj::str(run.run, " is not the folder of a run: ")));
 }
 
 }  // namespace

@@ -144,7 +144,7 @@ TEST_CASE("a finished run whose weights are gone or damaged runs again, and the 
   for (uint i = 0; i < 3; i++) {
     CAPTURE(i);
     CHECK_FALSE(isSkipped(second, i + 1));
-    auto again = kj::str(NAMES[i], ": had finished before, but runs again: ");
+    auto again = kj::str(NAMES[i], ": had finished before, but is run again: ");
     CHECK(contains(second.errors, again));
     CHECK(contains(second.errors, kj::str(weights(i), CAUSES[i])));
   }
@@ -422,8 +422,8 @@ TEST_CASE("a sweep whose failed run another call has done since says that it has
   auto ended = first->wait();
   INFO(ended.output, ended.errors, second.errors);
   CHECK(contains(second.errors, "run 1/4 batch_size=128,learning_rate=0.05: accuracy 0."));
-  CHECK(contains(ended.errors,
-      "run 1/4 batch_size=128,learning_rate=0.05: another process has run it again since"));
+  CHECK(contains(
+      ended.errors, "run 1/4 batch_size=128,learning_rate=0.05: another process has run it again"));
   CHECK(ended.exitCode == 0);
   for (auto& table: {kj::str(ended.output), readFile(kj::str(runs, "/small/table.md"))}) {
     uint finished = 0;
