@@ -107,7 +107,7 @@ constexpr configs::IntegerLimits SIDES = {0, 8192};
 
 // Returns the end of a sentence about the size of padded images.
 kj::String paddingBeside(const AugmentConfig& augment) {
-  return augment.pad == 0 ? kj::String() : kj::str(" and ", augment.pad, " more at each side");
+  return augment.pad == 0 ? kj::String() : kj::str(" plus ", augment.pad, " on each side");
 }
 
 void readPadding(configs::Reader& reader, AugmentConfig& config) {
@@ -125,7 +125,7 @@ void readPadding(configs::Reader& reader, AugmentConfig& config) {
       "it, too.",
       GREY_LEVELS, 0);
   if (config.padValue != 0 && config.padMode != Padding::VALUE) {
-    reader.error("pad_value", "`pad_value` means nothing without `pad_mode = \"value\"`",
+    reader.error("pad_value", "`pad_value` has no effect without `pad_mode = \"value\"`",
         "set pad_mode = \"value\", or leave `pad_value` out", {"pad_mode"_kj});
   }
 }
@@ -148,7 +148,7 @@ void readCache(configs::Reader& reader, DataConfig& config) {
       "Where a worker keeps the images of all records, besides the record database.", DATA_CACHES,
       "none");
   if (config.cache == DataCache::DEVICE && config.onBadRecord == BadRecordPolicy::SKIP) {
-    reader.error("on_bad_record", "a record that is kept on a device cannot be left out",
+    reader.error("on_bad_record", "records that are kept on devices cannot be skipped",
         "leave `on_bad_record` out, or set cache = \"none\"", {"cache"_kj});
   }
 }
@@ -193,13 +193,13 @@ void check(configs::Reader& reader, const AugmentConfig& augment, ImageShape sto
   auto size = kj::str("the images, which have ", sizeOf(stored), " pixels");
   uint side = kj::min(stored.height, stored.width);
   if (augment.pad >= side) {
-    reader.error("augment.pad", kj::str("`pad` is not smaller than ", size), nullptr, SHAPE);
+    reader.error("augment.pad", kj::str("`pad` must be smaller than ", size), nullptr, SHAPE);
   } else if (augment.crop > side + 2 * augment.pad) {
     reader.error("augment.crop", kj::str("`crop` is larger than ", size, paddingBeside(augment)),
         nullptr, {"dataset"_kj, "resize_short_side"_kj, "augment.pad"_kj});
   }
   if (augment.pad > 0 && augment.cropAt == CropPlace::CENTRE && augment.crop <= side) {
-    reader.error("augment.pad", "`pad` means nothing where images are cropped in the middle",
+    reader.error("augment.pad", "`pad` has no effect where images are cropped in the middle",
         "set crop_at = \"random\", or leave `pad` out",
         {"augment.crop_at"_kj, "augment.crop"_kj, "dataset"_kj, "resize_short_side"_kj});
   }
@@ -278,7 +278,8 @@ DataConfig DataConfig::read(configs::Reader& reader) {
   config.validateOn = configs::chooseWord(reader, "validate_on",
       "Which records are used for validation.", VALIDATION_SETS, "validation");
   if (config.validateOn == ValidationSet::HELD_OUT && config.heldOut == 0) {
-    reader.error("validate_on", "no training records are held out that could be validated on",
+    reader.error("validate_on",
+        "`validate_on = \"held_out\"` needs training records that are held out",
         "set data.held_out, or leave `validate_on` out", {"held_out"_kj});
   }
   config.validation = configs::chooseWord(reader, "validation",
@@ -313,7 +314,7 @@ DataConfig DataConfig::read(configs::Reader& reader) {
   auto& augment = config.augment;
   if (augment.padMode != Padding::REFLECT && augment.pad == 0 &&
       !reachesOver(config.validationViews)) {
-    reader.error("augment.pad_mode", "`pad_mode` means nothing without `pad`",
+    reader.error("augment.pad_mode", "`pad_mode` has no effect without `pad`",
         "set `pad`, or leave `pad_mode` out", {"augment.pad"_kj, "validation_views"_kj});
   }
   if (stored.size() > 0) {

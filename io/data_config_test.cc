@@ -124,7 +124,7 @@ TEST_CASE("DataConfig: a crop may be larger than an image by its padding") {
   };
   CHECK(crop(32).errors == "");
   CHECK(contains(crop(33).errors,
-      "x.toml:4:8: error: `crop` is larger than the images, which have 28×28 pixels and 2 more at "
+      "x.toml:4:8: error: `crop` is larger than the images, which have 28×28 pixels plus 2 on "
       "each side"));
   auto photos = [](uint side) {
     return readText(

@@ -33,7 +33,7 @@ class Lister {
 public:
   explicit Lister(kj::StringPtr root) {
     KJ_IF_MAYBE(why, list(root, "", nullptr)) {
-      configs::fail("cannot look into the folder ", root, ": ", *why);
+      configs::fail("cannot read the folder ", root, ": ", *why);
     }
   }
 
@@ -191,7 +191,7 @@ kj::Array<kj::byte> contentOf(kj::StringPtr path, size_t bytesMax) {
   struct stat status;
   KJ_SYSCALL(::fstat(fd, &status), path);
   if (uint64_t(status.st_size) > bytesMax) {
-    configs::fail("has ", status.st_size, " bytes; at most ", bytesMax, " are read");
+    configs::fail("has ", status.st_size, " bytes, but at most ", bytesMax, " are allowed");
   }
   auto bytes = kj::heapArray<kj::byte>(status.st_size);
   for (auto rest = bytes.asPtr(); rest.size() > 0;) {
@@ -216,7 +216,7 @@ void writeTo(int fd, kj::ArrayPtr<const kj::byte> bytes) {
       int error = errno;
       bool isFull = error == ENOSPC || error == EDQUOT;
       configs::fail(
-          "cannot be written: ", strerror(error), isFull ? "; make room on its disk" : "");
+          "cannot be written: ", strerror(error), isFull ? ". Free some space on its disk" : "");
     }
     rest = rest.slice(n, rest.size());
   }

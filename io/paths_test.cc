@@ -66,7 +66,7 @@ TEST_CASE("allBelow: names a folder that may not be searched, whether or not it 
         "a (Permission denied), b/c (Permission denied), d/link.jpg (Permission denied)");
   CHECK(below.notRegular.size() == 0);
   CHECK(thrownBy([&]() { allBelow(scratch.path("f/a")); }) ==
-        kj::str("cannot look into the folder ", scratch.path("f/a"), ": Permission denied"));
+        kj::str("cannot read the folder ", scratch.path("f/a"), ": Permission denied"));
   CHECK(KJ_ASSERT_NONNULL(whyUnreadable(scratch.path("f/a/x.jpg"))) == "Permission denied");
   CHECK(whyNeither(scratch.path("f/a/x.jpg")) == nullptr);
   CHECK(whyUnreadable(scratch.path("f/none")) == nullptr);
@@ -108,7 +108,7 @@ TEST_CASE("readFile: refuses by name a file that is too large or absent") {
   auto path = scratch.write("x", kj::StringPtr("twelve bytes").asBytes());
   CHECK(kj::heapString(readFile(path, 12).asChars()) == "twelve bytes");
   CHECK(thrownBy([&]() { readFile(path, 11); }) ==
-        kj::str(path, " has 12 bytes; at most 11 are read"));
+        kj::str(path, " has 12 bytes, but at most 11 are allowed"));
   auto none = scratch.path("none");
   CHECK(thrownBy([&]() { readFile(none, 11); }) ==
         kj::str(none, " cannot be opened: No such file or directory"));

@@ -138,8 +138,8 @@ public:
         found = readGood(slot, (i + n) % plan.count);
       }
       if (!found && !work.stopping) {
-        configs::fail(
-            "step ", plan.step, " has no record that can be read; the first: ", slot.reports[0]);
+        configs::fail("step ", plan.step,
+            " has no record that can be read. The first problem: ", slot.reports[0]);
       }
       ++slot.images;
     }

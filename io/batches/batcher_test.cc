@@ -463,7 +463,7 @@ TEST_CASE("Batcher: a batch without any good record is an error, even if bad one
   auto batcher = Batcher::training(*dataset, packed.config, 5, 1, 0, 0);
   CHECK(thrownBy([&]() {
     batcher->next();
-  }).startsWith("step 0 has no record that can be read; the first: record "));
+  }).startsWith("step 0 has no record that can be read. The first problem: record "));
 }
 
 TEST_CASE(
@@ -486,7 +486,7 @@ TEST_CASE(
         kj::str("data.augment.crop = 4 is larger than the image of record 5 (image 5 of the "
                 "source, counted from 0) of ",
             dataset->training().path(),
-            ", which has 12×3 pixels; make it smaller, or the images larger with "
+            ", which has 12×3 pixels. Make the crop smaller, or the images larger with "
             "data.resize_short_side, or set data.on_bad_record = \"skip\""));
   CHECK(thrownBy([&]() { firstImages(*dataset, packed.config, 8); }) == message);
   CHECK(firstImages(*dataset, packed.config, 5).size() == 5 * 16);

@@ -24,7 +24,7 @@ constexpr size_t BLOCK_BYTES = size_t(1) << 20;
 constexpr uint64_t END_MARK_BYTES = 512;
 
 [[noreturn]] void refuse(kj::StringPtr path, kj::StringPtr cause) {
-  configs::fail("cannot read ", path, ": ", cause, "; is the file whole? get it again");
+  configs::fail("cannot read ", path, ": ", cause, ". The file may be incomplete: get it again");
 }
 
 // Checks the end of a tar. It takes all unpacked bytes of the tar, from the first one.
@@ -40,9 +40,9 @@ public:
          ++i) {
       if (bytes[i] == 0) continue;
       configs::fail("cannot read ", path, ": its end mark is at byte ", end, ofWhat,
-          ", but data follow at byte ", at + i,
-          "; if archives were put one behind the other, unpack it with `tar --ignore-zeros -xf` "
-          "and name the folder; otherwise it is damaged: get it again");
+          ", but there is more data at byte ", at + i,
+          ". If it consists of several archives, unpack it with `tar --ignore-zeros -xf` and name "
+          "the folder. Otherwise it is damaged: get it again");
     }
     at += bytes.size();
   }

@@ -61,8 +61,8 @@ public:
     file = kj::AutoCloseFd(fd);
     if (archive_read_open_fd(handle, file, BLOCK_BYTES) != ARCHIVE_OK) {
       configs::fail("cannot open ", path, ": ", cause(),
-          isNamedAsArchive(path) ? "; is the file whole? get it again"
-                                 : "; name a folder, or an archive that can be read");
+          isNamedAsArchive(path) ? ". The file may be incomplete: get it again"
+                                 : ". Name a folder, or an archive that can be read");
     }
   }
   ~Archive() noexcept(false) { archive_read_free(handle); }
@@ -84,7 +84,8 @@ public:
     // A warning is about an attribute: about the name, which is null then, or about one that we do
     // not use.
     if (result != ARCHIVE_OK && result != ARCHIVE_WARN) {
-      configs::fail("cannot read ", path, ": ", cause(), "; is the file whole? get it again");
+      configs::fail(
+          "cannot read ", path, ": ", cause(), ". The file may be incomplete: get it again");
     }
     isEncrypted = archive_entry_is_data_encrypted(entry) != 0;
     auto size = archive_entry_size_is_set(entry) ? archive_entry_size(entry) : 0;
@@ -113,7 +114,8 @@ public:
     auto buffer = kj::heapArray<kj::byte>(BLOCK_BYTES);
     for (;;) {
       auto n = archive_read_data(handle, buffer.begin(), buffer.size());
-      if (n < 0) configs::fail("cannot be read: ", cause(), "; is the file whole? get it again");
+      if (n < 0)
+        configs::fail("cannot be read: ", cause(), ". The file may be incomplete: get it again");
       if (n == 0) return bytes.releaseAsArray();
       if (bytes.size() + n > bytesMax) refuse();
       bytes.addAll(buffer.begin(), buffer.begin() + n);
@@ -256,7 +258,7 @@ public:
     }
     struct stat status;
     if (::stat(path.cStr(), &status) == 0) bytes = status.st_size;
-    if (bytes == 0) configs::fail("cannot read ", path, ": it is empty; get it again");
+    if (bytes == 0) configs::fail("cannot read ", path, ": it is empty. Get it again");
   }
 
   kj::Maybe<kj::StringPtr> next() override {
@@ -289,7 +291,7 @@ public:
     if (secondPass) {
       if (ended) {
         configs::fail(
-            "is a hard link to ", links.targetOf(name), ", which is not a file of ", path);
+            "is a hard link to ", links.targetOf(name), ", which is not a file in ", path);
       }
       if (linked == nullptr && problem == nullptr) {
         problem = kj::runCatchingExceptions([&]() { linked = readEntry(bytesMax); });

@@ -51,7 +51,7 @@ TEST_CASE("Members: refuses a file that is too large, and a path that is not an 
   auto message = thrownBy([&]() { Members::open(text)->next(); });
   CHECK(message ==
         kj::str("cannot open ", text,
-            ": Unrecognized archive format; name a folder, or an archive that can be read"));
+            ": Unrecognized archive format. Name a folder, or an archive that can be read"));
   CHECK(thrownBy([&]() { Members::open(scratch.path("none")); }) ==
         kj::str("there is no folder or archive at ", scratch.path("none")));
 }
@@ -65,10 +65,10 @@ TEST_CASE(
   auto cut = scratch.write("cut.tar.gz", readFile(tar, 1 << 20).slice(0, 20));
   auto message = thrownBy([&]() { contents(cut); });
   CHECK(message.startsWith(kj::str("cannot open ", cut, ": ")));
-  CHECK(message.endsWith("; is the file whole? get it again"));
+  CHECK(message.endsWith(". The file may be incomplete: get it again"));
   auto empty = scratch.write("empty.tar", nullptr);
   CHECK(thrownBy([&]() { contents(empty); }) ==
-        kj::str("cannot read ", empty, ": it is empty; get it again"));
+        kj::str("cannot read ", empty, ": it is empty. Get it again"));
   AsOrdinaryUser user;
   REQUIRE(::chmod(tar.cStr(), 0000) == 0);
   CHECK(thrownBy([&]() { contents(tar); }) == kj::str("cannot open ", tar, ": Permission denied"));
@@ -115,7 +115,7 @@ TEST_CASE("Members: refuses by name a file of absurd size, or one that ends earl
   CHECK(members->next() != nullptr);
   auto message = thrownBy([&]() { members->read(size_t(1) << 33); });
   CHECK(message.startsWith("cannot be read: "));
-  CHECK(message.endsWith("; is the file whole? get it again"));
+  CHECK(message.endsWith(". The file may be incomplete: get it again"));
 }
 
 TEST_CASE("Members: refuses a tar without its end mark, or with a header of zeros") {
@@ -126,14 +126,14 @@ TEST_CASE("Members: refuses a tar without its end mark, or with a header of zero
   CHECK(contents(tar) == "a=one b=two c=three");
   // Each entry has a header and one block.
   auto cut = scratch.write("cut.tar", whole.slice(0, 4 * 512));
-  CHECK(thrownBy([&]() { contents(cut); }) ==
-        kj::str("cannot read ", cut,
-            ": the archive ends early: it has no end mark; is the file whole? get it again"));
+  CHECK(thrownBy([&]() { contents(cut); }) == kj::str("cannot read ", cut,
+                                                  ": the archive ends early: it has no end mark. "
+                                                  "The file may be incomplete: get it again"));
   memset(whole.begin() + 2 * 512, 0, 512);
   auto zeros = scratch.write("zeros.tar", whole);
   CHECK(thrownBy([&]() { contents(zeros); })
             .startsWith(kj::str("cannot read ", zeros,
-                ": its end mark is at byte 1024, but data follow at byte 1536; ")));
+                ": its end mark is at byte 1024, but there is more data at byte 1536. ")));
 }
 
 TEST_CASE("Members: refuses data after the end mark of a tar, compressed or not") {
@@ -147,16 +147,16 @@ TEST_CASE("Members: refuses data after the end mark of a tar, compressed or not"
   };
   auto refusal = [&](kj::StringPtr path) { return thrownBy([&]() { contents(path); }); };
   auto both = made("both.tar", "cat x.tar y.tar >both.tar");
-  CHECK(refusal(both) ==
-        kj::str("cannot read ", both,
-            ": its end mark is at byte 1024, but data follow at byte 2048; if archives were put "
-            "one behind the other, unpack it with `tar --ignore-zeros -xf` and name the folder; "
-            "otherwise it is damaged: get it again"));
+  CHECK(
+      refusal(both) == kj::str("cannot read ", both,
+                           ": its end mark is at byte 1024, but there is more data at byte 2048. "
+                           "If it consists of several archives, unpack it with `tar --ignore-zeros "
+                           "-xf` and name the folder. Otherwise it is damaged: get it again"));
   auto packed = made("both.tgz", "gzip <x.tar >both.tgz && gzip <y.tar >>both.tgz");
-  CHECK(tests::contains(
-      refusal(packed), "at byte 1024 of the unpacked archive, but data follow at byte 2048; "));
+  CHECK(tests::contains(refusal(packed),
+      "at byte 1024 of the unpacked archive, but there is more data at byte 2048. "));
   auto rubbish = made("rubbish.tar", "(cat x.tar; echo rubbish) >rubbish.tar");
-  CHECK(tests::contains(refusal(rubbish), "data follow at byte 2048; "));
+  CHECK(tests::contains(refusal(rubbish), "there is more data at byte 2048. "));
   // Archives that tar joins have one end mark, and any number of zeros after it.
   CHECK(contents(made("added.tar", "cp x.tar added.tar && tar -A -f added.tar y.tar")) ==
         "a=one b=two");
@@ -191,8 +191,8 @@ TEST_CASE("Members: refuses a gzip file whose checksum is wrong") {
   bytes[bytes.size() - 8] ^= 1;
   scratch.write("x.tar.gz", bytes);
   auto message = thrownBy([&]() { contents(packed); });
-  CHECK(message ==
-        kj::str("cannot read ", packed, ": incorrect data check; is the file whole? get it again"));
+  CHECK(message == kj::str("cannot read ", packed,
+                       ": incorrect data check. The file may be incomplete: get it again"));
 }
 
 TEST_CASE("Members: hard links of a tar come last, with the content of their files") {
@@ -211,7 +211,7 @@ TEST_CASE("Members: names a hard link to a file that the archive lacks, and cann
   CHECK(KJ_ASSERT_NONNULL(members->next()) == "b.jpg");
   CHECK(KJ_ASSERT_NONNULL(members->next()) == "a.jpg");
   CHECK(thrownBy([&]() { members->read(100); }) ==
-        kj::str("is a hard link to none.jpg, which is not a file of ", tar));
+        kj::str("is a hard link to none.jpg, which is not a file in ", tar));
   // Two links that point to each other.
   CHECK(KJ_ASSERT_NONNULL(members->next()) == "c.jpg");
   CHECK(KJ_ASSERT_NONNULL(members->next()) == "d.jpg");

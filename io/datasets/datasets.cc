@@ -30,7 +30,7 @@ namespace io {
 namespace {
 
 [[noreturn]] void failInTheWay(const DataConfig& config, kj::StringPtr path) {
-  configs::fail("cannot make the folder ", path, ": a file has that name; rename it, or set ",
+  configs::fail("cannot make the folder ", path, ": a file has that name. Rename it, or set ",
       config.names.folder, " to another folder");
 }
 
@@ -43,7 +43,7 @@ void makeFolders(const DataConfig& config, kj::StringPtr path) {
     // On the way to an existing folder, others may be missing that we may not make.
     if (pathKind(folder) == PathKind::FOLDER) continue;
     if (error == EEXIST) failInTheWay(config, folder);
-    configs::fail("cannot make the folder ", folder, ": ", strerror(error), "; set ",
+    configs::fail("cannot make the folder ", folder, ": ", strerror(error), ". Set ",
         config.names.folder, " to a folder that can be written");
   }
 }
@@ -58,7 +58,7 @@ void removeFolder(kj::StringPtr path) {
 kj::String identityOf(kj::StringPtr path) {
   struct stat status;
   if (::stat(path.cStr(), &status) != 0) {
-    configs::fail("cannot look at ", path, ": ", strerror(errno));
+    configs::fail("cannot access ", path, ": ", strerror(errno));
   }
   return kj::str(status.st_size, " ", status.st_mtim.tv_sec, ".", status.st_mtim.tv_nsec);
 }
@@ -107,7 +107,7 @@ kj::AutoCloseFd lock(kj::StringPtr path, Progress& progress) {
   int fd = ::open(path.cStr(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (fd < 0) {
     configs::fail("cannot make ", path, ": ", strerror(errno),
-        "; set RUNNER_CACHE to a folder that can be written");
+        ". Set RUNNER_CACHE to a folder that can be written");
   }
   kj::AutoCloseFd owned(fd);
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
@@ -154,7 +154,7 @@ kj::Array<kj::String> readLeftOut(kj::StringPtr folder) {
   // hidden one.
   if (count > SENTENCES_MAX + 1) {
     sentences[SENTENCES_MAX] =
-        kj::str(count - SENTENCES_MAX, " more sentences on what the import left out: see ", path);
+        kj::str(count - SENTENCES_MAX, " more warnings about what the import left out: see ", path);
   }
   return sentences.releaseAsArray();
 }
@@ -180,8 +180,8 @@ void takeOver(const DataConfig& config, kj::StringPtr part) {
       filesystem->getCurrentPath().evalNative(part), kj::WriteMode::MODIFY);
   auto names = folder->listNames();
   if (names.size() > 0 && !hasFile(part, UNFINISHED_FILE)) {
-    configs::fail("the folder ", part, " is in the way: it holds ", printable(names[0]),
-        ", and is not what an unfinished import has left; rename or remove it, or set ",
+    configs::fail("the folder ", part, " is in the way: it contains ", printable(names[0]),
+        ", so it was not left by an unfinished import. Rename or remove it, or set ",
         config.names.folder, " to another folder");
   }
   folder->openFile(kj::Path(UNFINISHED_FILE), kj::WriteMode::CREATE | kj::WriteMode::MODIFY);
@@ -204,7 +204,7 @@ kj::AutoCloseFd takeFolder(const DataConfig& config, kj::StringPtr part, kj::Str
     kj::AutoCloseFd owned(fd);
     // On a file system without such locks, nothing keeps two processes apart.
     if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-      configs::fail("another process is writing ", into, ": wait until it has ended, or set ",
+      configs::fail("another process is writing ", into, ". Wait until it has ended, or set ",
           config.names.folder, " to another folder");
     }
     if (!isOpenedAt(fd, part)) continue;
@@ -276,7 +276,7 @@ kj::String folderOf(const DataConfig& config, Progress& progress, Warn& warn) {
     if (hasFile(*source, TRAINING_FILE) || hasFile(*source, VALIDATION_FILE)) {
       configs::fail("the folder of packed records ", *source, " has no ",
           hasFile(*source, TRAINING_FILE) ? VALIDATION_FILE : TRAINING_FILE,
-          ": write it again with pack_records");
+          ". Write it again with pack_records");
     }
   }
   auto cache = configs::cacheFolder();
@@ -330,12 +330,10 @@ void checkShortSide(const DataConfig& config, kj::StringPtr folder, const Record
   if (least > most || (least == wanted && most == wanted)) return;
   if (least == most) {
     configs::fail("the records in ", folder, " were packed with a short side of ", least,
-        " pixels, not ", wanted, ": set ", config.names.resize,
-        " to what was packed, or leave it out");
+        " pixels, not ", wanted, ". Set ", config.names.resize, " to that size, or leave it out");
   }
-  configs::fail("the records in ", folder,
-      " were packed without one short side for all: they have ", least, " to ", most,
-      " pixels, not ", wanted, "; leave ", config.names.resize,
+  configs::fail("the records in ", folder, " were packed without a common short side: they have ",
+      least, " to ", most, " pixels, not ", wanted, ". Leave ", config.names.resize,
       " out, or pack them again with --resize ", wanted);
 }
 
@@ -358,7 +356,7 @@ public:
       mean = loadMeanImage(config, *trainingDb, folder, *shape, progress, warn);
     } else {
       configs::fail("there is no mean image of ", placeOf(config),
-          ": its images differ in shape; give data.augment.mean as one number per channel");
+          ": its images differ in shape. Give data.augment.mean as one number per channel");
     }
   }
 
@@ -397,7 +395,7 @@ private:
       return result;
     }
     if (config.augment.crop == 0) {
-      configs::fail("images in ", placeOf(config), " have different sizes; set data.augment.crop");
+      configs::fail("images in ", placeOf(config), " have different sizes. Set data.augment.crop");
     }
     return batchShapeOf(config.augment, someShape(*trainingDb, config));
   }
@@ -421,7 +419,7 @@ kj::Own<Dataset> openDataset(const DataConfig& config, Progress progress, Warn w
       KJ_IF_MAYBE(name, db->dataset()) {
         if (*name == config.dataset->name) continue;
         configs::fail("the records in ", folder, " are those of the data set ", *name, ", not ",
-            config.dataset->name, "; set ", config.names.dataset, " to \"", *name, "\", or ",
+            config.dataset->name, ". Set ", config.names.dataset, " to \"", *name, "\", or ",
             config.names.source, " to other records");
       }
     }
@@ -433,7 +431,7 @@ kj::Own<Dataset> openDataset(const DataConfig& config, Progress progress, Warn w
           config.dataset->name, ": ", dataset->training().count(), " + ",
           dataset->validation().count(), " images of ", shape.channels, "×", shape.height, "×",
           shape.width, " in ", dataset->classes(),
-          " classes; set data.dataset or data.resize_short_side to what was packed");
+          " classes. Set data.dataset or data.resize_short_side to what was packed");
     }
   }
   KJ_IF_MAYBE(source, config.source) {
@@ -473,12 +471,12 @@ void packDataset(const DataConfig& config, kj::StringPtr into, Progress progress
   auto folder = withoutSlash(into);
   auto refuseIfThere = [&]() {
     auto name = baseName(folder);
-    if (name == "." || name == "..") configs::fail(folder, " names no new folder");
+    if (name == "." || name == "..") configs::fail(folder, " cannot be the name of a new folder");
     KJ_IF_MAYBE(why, whyNeither(folder)) {
-      configs::fail("cannot write records to ", folder, " (", *why, "): name a new folder");
+      configs::fail("cannot write records to ", folder, " (", *why, "). Name a new folder");
     }
     if (pathKind(folder) != PathKind::NOTHING) {
-      configs::fail(folder, " is there already: name a new folder");
+      configs::fail(folder, " exists already. Name a new folder");
     }
   };
   refuseIfThere();

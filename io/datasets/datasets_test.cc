@@ -25,7 +25,7 @@ TEST_CASE("openDataset: names a file that is in the way of the cache or of a fol
   auto cache = scratch.write("cache", nullptr);
   CHECK(thrownBy([&]() { openDataset(config, silent()); }) ==
         kj::str("cannot make the folder ", cache,
-            ": a file has that name; rename it, or set RUNNER_CACHE to another folder"));
+            ": a file has that name. Rename it, or set RUNNER_CACHE to another folder"));
   KJ_SYSCALL(::unlink(cache.cStr()));
 }
 
@@ -44,7 +44,7 @@ TEST_CASE("openDataset: imports again if a file of the cached folder was deleted
     // The advice in the message helps.
     auto message = thrownBy([&]() { openDataset(config, silent()); });
     CHECK(message.startsWith(kj::str("cannot open the record database ", damaged, ": ")));
-    CHECK(memmem(message.begin(), message.size(), "; delete this file", 18) != nullptr);
+    CHECK(memmem(message.begin(), message.size(), ". Delete this file", 18) != nullptr);
     REQUIRE(::unlink(damaged.cStr()) == 0);
     auto dataset = openDataset(config, silent());
     CHECK(dataset->training().count() == 18);
@@ -66,7 +66,7 @@ TEST_CASE("openDataset: refuses images that all lie in one folder, because they 
   auto source = scratch.path("flat");
   CHECK(thrownBy([&]() {
     openDataset(testConfig("image_folder", kj::str(source)), silent());
-  }).startsWith(kj::str("all images of ", source, " lie in one folder, ")));
+  }).startsWith(kj::str("all images of ", source, " are in one folder, ")));
 }
 
 TEST_CASE(
@@ -164,7 +164,7 @@ TEST_CASE("openDataset: keeps what an import left out beside its records") {
     auto leftOut = dataset.leftOut();
     REQUIRE(leftOut.size() == 6);
     for (uint i = 0; i < 5; ++i) CHECK(leftOut[i] == told[i]);
-    CHECK(leftOut[5].startsWith("4 more sentences on what the import left out: see "));
+    CHECK(leftOut[5].startsWith("4 more warnings about what the import left out: see "));
     CHECK(leftOut[5].endsWith("/left_out.txt"));
   };
   check(*openDataset(config, silent(), kj::mv(warn)));
@@ -195,7 +195,7 @@ TEST_CASE("openDataset: names a source that is a pipe, and does not wait for it"
   REQUIRE(::mkfifo(pipe.cStr(), 0600) == 0);
   CHECK(thrownBy([&]() {
     openDataset(testConfig("image_folder", kj::str(pipe)), silent());
-  }).startsWith(kj::str(pipe, " (a pipe) is not a folder or an archive: set ")));
+  }).startsWith(kj::str(pipe, " (a pipe) is not a folder or an archive. Set ")));
   auto message = thrownBy([&]() { openDataset(testConfig("mnist", kj::str(pipe)), silent()); });
   INFO(message.cStr());
   CHECK(strstr(message.cStr(), " (a pipe) is not a folder or an archive") != nullptr);
@@ -249,7 +249,7 @@ TEST_CASE(
   scratch.write("images/dog/2.jpg", jpegOf(1, {3, 16, 20}));
   auto source = scratch.path("images");
   CHECK(thrownBy([&]() { openDataset(testConfig("image_folder", kj::str(source)), silent()); }) ==
-        kj::str("images in ", source, " have different sizes; set data.augment.crop"));
+        kj::str("images in ", source, " have different sizes. Set data.augment.crop"));
 }
 
 TEST_CASE(

@@ -111,12 +111,11 @@ private:
     auto& file = KJ_ASSERT_NONNULL(labelsFile);
     if (without.count() == 1) {
       configs::fail(without.names(), " of ", images, " has no label in ", file,
-          ": give it one, or take it away");
+          ". Add its label, or remove the image");
     }
     configs::fail(without.count(), " of the ", entries.size(), " images of ", images,
         " have no label in ", file, ": ", without.names(),
-        "; give each of them one, or take them "
-        "away");
+        ". Add their labels, or remove the images");
   }
 
   void note(Members& members, kj::StringPtr path) {
@@ -143,9 +142,9 @@ private:
     KJ_IF_MAYBE(other, labelsFile) {
       // A later entry replaces an earlier one of the same name.
       if (*other != called)
-        configs::fail(images, " has two files of labels, ", *other, " and ", called,
-            "; leave one of them, or unpack the archive and set ", config.names.source,
-            " to the folder that is meant");
+        configs::fail(images, " has two label files, ", *other, " and ", called,
+            ". Remove one of them, or unpack the archive and set ", config.names.source,
+            " to the right folder");
     }
     auto content = about(name, [&]() { return members.read(LABELS_FILE_BYTES_MAX); });
     labels =
@@ -159,7 +158,7 @@ private:
       if (*left > 0) return --*left == 0;
     }
     configs::fail(
-        images, " was changed while it was imported: ", printable(path), " is new; try again");
+        images, " was changed while it was imported: ", printable(path), " is new. Try again");
   }
 
   // Returns the label of an image. A file of labels may write the name in another of Unicode's
@@ -200,7 +199,7 @@ private:
   void leaveOut(kj::StringPtr path, kj::StringPtr why) {
     if (config.onBadRecord == BadRecordPolicy::FAIL) {
       configs::fail("cannot import ", printable(path), " of ", images, ": it ", why,
-          "; repair or remove it, or ", config.names.skip);
+          ". Repair or remove it, or ", config.names.skip);
     }
     ++bad;
     warn(kj::str(printable(path), " ", why, "; left out (", config.names.skipped, ")"));
@@ -220,7 +219,7 @@ private:
     }
     if (repeated.count() > 0) {
       warn(kj::str(images, " has several entries of ", counted(repeated.count(), "name", "names"),
-          ", of which the last counts: ", repeated.names()));
+          ". The last entry of each is used: ", repeated.names()));
     }
     auto& hidden = members.hidden();
     if (hidden.count() > 0) {
@@ -288,11 +287,11 @@ private:
     if (missing.count() == 0) return;
     KJ_IF_MAYBE(file, labelsFile) {
       configs::fail(images, " has ", labels.size() - missing.count(), " of the ", labels.size(),
-          " images that ", *file, " names; missing: ", missing.names(),
-          "; put them there, or remove their lines");
+          " images that ", *file, " names. Missing: ", missing.names(),
+          ". Add them, or remove their lines");
     }
     configs::fail(images, " was changed while it was imported: ", missing.names(),
-        missing.count() == 1 ? " is" : " are", " gone; try again");
+        missing.count() == 1 ? " is" : " are", " gone. Try again");
   }
 
   kj::Maybe<kj::String> whyMissing(kj::StringPtr path) const {

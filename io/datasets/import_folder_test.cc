@@ -93,15 +93,14 @@ TEST_CASE("importFolder: labels.tsv beside the images gives their labels") {
 
   write("cat/10.jpg\t1\ncat/11.jpg\tminus\n");
   CHECK(images.refusal() ==
-        kj::str(path, ":2: a line is a path, a tab and a label from 0 to 1000000"));
+        kj::str(path, ":2: each line must have a path, a tab and a label from 0 to 1000000"));
   write("cat/10.jpg\t1\n");
-  CHECK(images.refusal() == kj::str("3 of the 4 images of ", images.folder(), " have no label in ",
-                                path,
-                                ": cat/11.jpg, dog/10.jpg, dog/11.jpg; "
-                                "give each of them one, or take them away"));
+  CHECK(images.refusal() ==
+        kj::str("3 of the 4 images of ", images.folder(), " have no label in ", path,
+            ": cat/11.jpg, dog/10.jpg, dog/11.jpg. Add their labels, or remove the images"));
   write("cat/10.jpg\t1\ndog/10.jpg\t1\ndog/11.jpg\t1\n");
   CHECK(images.refusal() == kj::str("cat/11.jpg of ", images.folder(), " has no label in ", path,
-                                ": give it one, or take it away"));
+                                ". Add its label, or remove the image"));
 }
 
 TEST_CASE("importFolder: labels.tsv in an archive gives the labels of its own folder") {
@@ -128,11 +127,12 @@ TEST_CASE(
   images.write("a/11.jpg", jpegOf(2));
   images.write("labels.tsv", kj::StringPtr("10.jpg\t7\n").asBytes());
   auto archive = images.pack("images");
-  CHECK(images.refusal() == kj::str("a/11.jpg of ", archive,
-                                " has no label in its labels.tsv: give it one, or take it away"));
+  CHECK(images.refusal() ==
+        kj::str("a/11.jpg of ", archive,
+            " has no label in its labels.tsv. Add its label, or remove the image"));
   images.write("a/labels.tsv", kj::StringPtr("11.jpg\t7\n").asBytes());
   images.pack("images");
-  CHECK(images.refusal().startsWith(kj::str(archive, " has two files of labels, its ")));
+  CHECK(images.refusal().startsWith(kj::str(archive, " has two label files, its ")));
 }
 
 TEST_CASE("importFolder: of several entries of one name the last one counts, as for tar") {
@@ -155,7 +155,8 @@ TEST_CASE("importFolder: of several entries of one name the last one counts, as 
     CHECK(kj::strArray(imported.paths, " ") == "dog/10.jpg cat/10.jpg cat/11.jpg");
     REQUIRE(imported.warnings.size() == 1);
     CHECK(imported.warnings[0] ==
-          kj::str(archive, " has several entries of 1 name, of which the last counts: cat/10.jpg"));
+          kj::str(archive,
+              " has several entries of 1 name. The last entry of each is used: cat/10.jpg"));
     auto db = RecordDb::open(images.scratch.path("training.mdb"));
     CHECK(RecordReader::open(*db)->read(1).bytes == jpegOf(200));
   }
@@ -217,7 +218,7 @@ TEST_CASE("importFolder: names a source that is a link to itself") {
   Images images;
   REQUIRE(::symlink("images", images.folder().cStr()) == 0);
   CHECK(images.refusal() == kj::str(images.folder(),
-                                " (a link to itself) is not a folder or an archive: set "
+                                " (a link to itself) is not a folder or an archive. Set "
                                 "data.source to a folder or an archive "
                                 "of JPEG files"));
 }
@@ -233,8 +234,8 @@ TEST_CASE("importFolder: names a labelled image that is missing, with the reason
                         .asBytes());
   CHECK(images.refusal() ==
         kj::str(images.folder(), " has 4 of the 7 images that ", path,
-            " names; missing: z.jpg (a link to nothing), dog/12.jpg, dog/13.png (its name does not "
-            "end in .jpeg or .jpg); put them there, or remove their lines"));
+            " names. Missing: z.jpg (a link to nothing), dog/12.jpg, dog/13.png (its name does not "
+            "end in .jpeg or .jpg). Add them, or remove their lines"));
 }
 
 TEST_CASE("importFolder: refuses or leaves out a folder that may not be searched, by policy") {
@@ -257,7 +258,7 @@ TEST_CASE("importFolder: refuses or leaves out a folder that may not be searched
             " that cannot be read: eel (Permission denied) (on_bad_record = \"skip\")"));
   REQUIRE(::chmod(images.folder().cStr(), 0444) == 0);
   CHECK(images.refusal() ==
-        kj::str("cannot look into the folder ", images.folder(), ": Permission denied"));
+        kj::str("cannot read the folder ", images.folder(), ": Permission denied"));
   REQUIRE(::chmod(images.folder().cStr(), 0755) == 0);
   REQUIRE(::chmod(closed.cStr(), 0755) == 0);
 }
@@ -267,7 +268,7 @@ TEST_CASE("importFolder: refuses a labels.tsv that is a link to nothing") {
   images.writeClasses(2);
   REQUIRE(::symlink("nowhere", images.scratch.path("images/labels.tsv").cStr()) == 0);
   CHECK(images.refusal() ==
-        kj::str(images.folder(), "/labels.tsv is a link to nothing: repair or remove it"));
+        kj::str(images.folder(), "/labels.tsv is a link to nothing. Repair or remove it"));
 }
 
 TEST_CASE("importFolder: names links to nothing, and files that are not named like JPEG files") {
@@ -315,8 +316,7 @@ TEST_CASE("importFolder: refuses by name or leaves out a file that is not an ima
   images.write("cat/11.jpg", kj::StringPtr("text").asBytes());
   CHECK(images.refusal() ==
         kj::str("cannot import cat/11.jpg of ", images.folder(),
-            ": it is not a JPEG file; repair or remove it, or set data.on_bad_record = "
-            "\"skip\""));
+            ": it is not a JPEG file. Repair or remove it, or set data.on_bad_record = \"skip\""));
   images.skipBad();
   auto imported = images.import();
   CHECK(kj::strArray(imported.paths, " ") ==
@@ -406,7 +406,7 @@ TEST_CASE("importFolder: leaves out a file that is too large or may not be read,
   CHECK(kj::strArray(imported.paths, " ") == "cat/10.jpg dog/10.jpg dog/11.jpg");
   REQUIRE(imported.warnings.size() == 3);
   CHECK(imported.warnings[0] ==
-        "cat/11.jpg has 268435457 bytes; at most 268435456 are read; left "
+        "cat/11.jpg has 268435457 bytes, but at most 268435456 are allowed; left "
         "out (on_bad_record = \"skip\")");
   CHECK(imported.warnings[1].startsWith("dog/12.jpg "));
   CHECK(imported.warnings[2] ==
@@ -420,11 +420,10 @@ TEST_CASE("importFolder: refuses by name an image whose resized side is too long
   memset(line.begin(), 100, line.size());
   images.write("cat/long.jpg", encodeJpeg({{3, 4000, 1}, Layout::PLANES, line}));
   images.config.resizeShortSide = 17;
-  CHECK(images.refusal() ==
-        kj::str("cannot import cat/long.jpg of ", images.folder(),
-            ": it would have 17×68000 "
-            "pixels when resized by data.resize_short_side; a side of a JPEG file has at most "
-            "65500; repair or remove it, or set data.on_bad_record = \"skip\""));
+  CHECK(images.refusal() == kj::str("cannot import cat/long.jpg of ", images.folder(),
+                                ": it would have 17×68000 pixels when resized by "
+                                "data.resize_short_side; a side of a JPEG file has at most 65500. "
+                                "Repair or remove it, or set data.on_bad_record = \"skip\""));
 }
 
 TEST_CASE("importFolder: refuses a folder without images, and one without a good image") {

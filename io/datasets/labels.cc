@@ -110,8 +110,8 @@ void checkNoneBeside(kj::StringPtr images, kj::ArrayPtr<const kj::String> folder
       ", which would become one data set of ", folders.size(), " classes (",
       kj::strArray(folders.slice(0, kj::min(folders.size(), size_t(3))), ", "),
       folders.size() > 3 ? ", …" : "", "): ", wayOut,
-      " (every tenth of its images is for validation then), or put the labels of all images into "
-      "labels.tsv beside them");
+      " (every tenth of its images is used for validation then), or put the labels of all images "
+      "into labels.tsv beside them");
 }
 
 }  // namespace
@@ -151,7 +151,8 @@ Labels parseLabels(kj::StringPtr file, kj::ArrayPtr<const kj::byte> content, kj:
         configs::fail(file, ":", line, ": ", entry.key, " has two labels");
       }
     } else {
-      configs::fail(file, ":", line, ": a line is a path, a tab and a label from 0 to ", LABEL_MAX);
+      configs::fail(
+          file, ":", line, ": each line must have a path, a tab and a label from 0 to ", LABEL_MAX);
     }
   }
   return labels;
@@ -166,8 +167,8 @@ Labels labelsByFolder(const DataConfig& config, kj::StringPtr images, kj::Array<
   auto folders = names.slice(0, count);
   if (count == 1) {
     configs::fail("all images of ", images,
-        " lie in one folder, which makes one class: put those of each class into a sub-folder of "
-        "its own, or their labels into labels.tsv beside them");
+        " are in one folder, so they form one class. Put the images of each class into a "
+        "sub-folder of their own, or their labels into labels.tsv beside them");
   }
   KJ_IF_MAYBE(split, findSplit(folders)) refuseSplit(config, images, *split, folders);
   checkNoneBeside(images, folders, paths);

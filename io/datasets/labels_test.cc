@@ -41,14 +41,14 @@ TEST_CASE("labelsByFolder: refuses folders for training and validation as classe
             " has the folders train and val, which would become one data set of 4 classes "
             "(train/cat, train/dog, val/cat, …): set data.source to ",
             folder,
-            "/train (every tenth of its images is for validation then), or put the labels of all "
-            "images into labels.tsv beside them"));
+            "/train (every tenth of its images is used for validation then), or put the labels of "
+            "all images into labels.tsv beside them"));
   // The same with other names, below other folders, and in an archive.
   CHECK(refusal("x.tar", {"a/Training/cat/1.jpg"_kj, "a/Test/cat/3.jpg"_kj}) ==
         "x.tar has the folders a/Training and a/Test, which would become one data set of 2 classes "
         "(a/Test/cat, a/Training/cat): unpack it and set data.source to its folder a/Training "
-        "(every tenth of its images is for validation then), or put the labels of all images into "
-        "labels.tsv beside them");
+        "(every tenth of its images is used for validation then), or put the labels of all images "
+        "into labels.tsv beside them");
   CHECK(refusal(folder, {"cat/train/1.jpg"_kj, "cat/valid/1.jpg"_kj}).size() > 0);
   CHECK(refusal(folder, {"Train/cat/1.jpg"_kj, "VAL/cat/2.jpg"_kj}).size() > 0);
   CHECK(refusal(folder, {"training/cat/1.jpg"_kj, "validation/cat/2.jpg"_kj}).size() > 0);

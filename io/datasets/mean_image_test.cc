@@ -42,7 +42,7 @@ TEST_CASE("openDataset: refuses by name a mean image that is damaged or of other
   auto checkRefused = [&](kj::ArrayPtr<const kj::byte> content, kj::StringPtr cause) {
     scratch.write(kj::str("packed/", MEAN_FILE), content);
     CHECK(thrownBy([&]() { read(); }) == kj::str("cannot use the mean image ", path, ": ", cause,
-                                             "; delete it and the next run computes it again"));
+                                             ". Delete it, and the next run computes it again"));
     REQUIRE(::unlink(path.cStr()) == 0);
     CHECK(read() == good);
     CHECK(contentOfFile() == bytes);
@@ -60,7 +60,7 @@ TEST_CASE("openDataset: refuses by name a mean image that is damaged or of other
   REQUIRE(::mkdir(path.cStr(), 0777) == 0);
   CHECK(thrownBy([&]() { read(); }) ==
         kj::str("cannot use the mean image ", path,
-            ": it is a folder; delete it and the next run computes it again"));
+            ": it is a folder. Delete it, and the next run computes it again"));
   REQUIRE(::rmdir(path.cStr()) == 0);
   // An older program wrote only the numbers. Nothing proves that they are right.
   scratch.write(kj::str("packed/", MEAN_FILE), zeros.slice(0, 768 * 4));
@@ -97,7 +97,7 @@ TEST_CASE("openDataset: warns if the mean image cannot be written, and uses it")
   CHECK(size == 768);
   REQUIRE(told.size() == 1);
   CHECK(told[0] ==
-        kj::str("the mean image is not kept: ", path, " cannot be written: File too large"));
+        kj::str("the mean image was not stored: ", path, " cannot be written: File too large"));
   CHECK(namesIn(packed).size() == 2);
   // In a read-only folder nobody expects a mean image to be kept.
   AsOrdinaryUser user;

@@ -24,7 +24,7 @@ TEST_CASE("packDataset: refuses a path that is not a new folder before it reads 
   Scratch scratch;
   auto config = testConfig("image_folder", scratch.path("images"));
   CHECK(thrownBy([&]() { packDataset(config, "/dev/null", silent()); }) ==
-        "cannot write records to /dev/null (a device): name a new folder");
+        "cannot write records to /dev/null (a device). Name a new folder");
 }
 
 TEST_CASE("packDataset: a failure names the flags of pack_records, and leaves no files") {
@@ -39,7 +39,7 @@ TEST_CASE("packDataset: a failure names the flags of pack_records, and leaves no
   auto packed = scratch.path("packed");
   auto message = thrownBy([&]() { packDataset(config, packed, silent()); });
   CHECK(message.startsWith("cannot import cat/103.jpg of "));
-  CHECK(message.endsWith("; repair or remove it, or give --skip-bad"));
+  CHECK(message.endsWith(". Repair or remove it, or give --skip-bad"));
   CHECK(::access(packed.cStr(), F_OK) != 0);
   config.onBadRecord = BadRecordPolicy::SKIP;
   packDataset(config, packed, silent());
@@ -65,14 +65,14 @@ TEST_CASE("packDataset: messages name the folder of the user, not the temporary 
   scratch.write("file", nullptr);
   CHECK(thrownBy([&]() { packDataset(config, scratch.path("file/packed"), silent()); }) ==
         kj::str("cannot make the folder ", scratch.path("file"),
-            ": a file has that name; rename it, or set OUT to another folder"));
+            ": a file has that name. Rename it, or set OUT to another folder"));
 }
 
 TEST_CASE("packDataset: accepts a folder name that ends in a slash") {
   ImageFolder scratch;
   auto& config = scratch.config;
   CHECK(thrownBy([&]() { packDataset(config, scratch.path("packed/."), silent()); }) ==
-        kj::str(scratch.path("packed/."), " names no new folder"));
+        kj::str(scratch.path("packed/."), " cannot be the name of a new folder"));
   CHECK(::access(scratch.path("packed").cStr(), F_OK) != 0);
   packDataset(config, scratch.path("packed/"), silent());
   CHECK(namesIn(scratch.path("packed")).size() == 3);
@@ -92,7 +92,7 @@ TEST_CASE("packDataset: refuses a second import into the same folder at the same
     other = thrownBy([&]() { packDataset(config, packed, silent()); });
   });
   CHECK(other == kj::str("another process is writing ", packed,
-                     ": wait until it has ended, or set OUT to another folder"));
+                     ". Wait until it has ended, or set OUT to another folder"));
   CHECK(namesIn(packed).size() == 3);
 }
 
@@ -115,7 +115,7 @@ TEST_CASE("packDataset: removes what a killed process left behind") {
   scratch.write("other.part", nullptr);
   CHECK(thrownBy([&]() { packDataset(config, scratch.path("other"), silent()); }) ==
         kj::str("cannot make the folder ", scratch.path("other.part"),
-            ": a file has that name; rename it, or set RUNNER_CACHE to another folder"));
+            ": a file has that name. Rename it, or set RUNNER_CACHE to another folder"));
 }
 
 TEST_CASE("packDataset: refuses a foreign folder at the place of the unfinished one") {
@@ -127,7 +127,7 @@ TEST_CASE("packDataset: refuses a foreign folder at the place of the unfinished 
   packDataset(config, part, silent());
   CHECK(thrownBy([&]() {
     packDataset(config, scratch.path("packed"), silent());
-  }).startsWith(kj::str("the folder ", part, " is in the way: it holds ")));
+  }).startsWith(kj::str("the folder ", part, " is in the way: it contains ")));
   CHECK(namesIn(part).size() == 3);
   CHECK(::access(scratch.path("packed").cStr(), F_OK) != 0);
 }
@@ -147,15 +147,15 @@ TEST_CASE("packDataset: a packed folder is a source, and holds the mean image") 
   resized.resizeShortSide = 7;
   CHECK(thrownBy([&]() { openDataset(resized, silent()); }) ==
         kj::str("the records in ", packed,
-            " were packed with a short side of 16 pixels, not 7: set data.resize_short_side to "
-            "what was packed, or leave it out"));
+            " were packed with a short side of 16 pixels, not 7. Set data.resize_short_side to "
+            "that size, or leave it out"));
   CHECK(dataset->meanImage().size() == 768);
   REQUIRE(::unlink(kj::str(packed, "/", TRAINING_FILE).cStr()) == 0);
   CHECK(thrownBy([&]() { openDataset(again, silent()); }) ==
         kj::str("the folder of packed records ", packed,
-            " has no training.mdb: write it again with pack_records"));
+            " has no training.mdb. Write it again with pack_records"));
   CHECK(thrownBy([&]() { packDataset(config, packed, silent()); }) ==
-        kj::str(packed, " is there already: name a new folder"));
+        kj::str(packed, " exists already. Name a new folder"));
 }
 
 TEST_CASE("openDataset: refuses packed images of different sizes if one short side is asked for") {
@@ -173,11 +173,10 @@ TEST_CASE("openDataset: refuses packed images of different sizes if one short si
   // The first record has this side, but the others do not.
   for (uint wanted: {20, 12}) {
     config.resizeShortSide = wanted;
-    CHECK(
-        thrownBy([&]() { openDataset(config, silent()); }) ==
-        kj::str("the records in ", packed,
-            " were packed without one short side for all: they have 17 to 20 pixels, not ", wanted,
-            "; leave data.resize_short_side out, or pack them again with --resize ", wanted));
+    CHECK(thrownBy([&]() { openDataset(config, silent()); }) ==
+          kj::str("the records in ", packed,
+              " were packed without a common short side: they have 17 to 20 pixels, not ", wanted,
+              ". Leave data.resize_short_side out, or pack them again with --resize ", wanted));
   }
 
   // Packed with one short side, in different shapes.
@@ -191,8 +190,8 @@ TEST_CASE("openDataset: refuses packed images of different sizes if one short si
   config.resizeShortSide = 13;
   CHECK(thrownBy([&]() { openDataset(config, silent()); }) ==
         kj::str("the records in ", scratch.path("resized"),
-            " were packed with a short side of 12 pixels, not 13: set data.resize_short_side to "
-            "what was packed, or leave it out"));
+            " were packed with a short side of 12 pixels, not 13. Set data.resize_short_side to "
+            "that size, or leave it out"));
 }
 
 TEST_CASE("openDataset: refuses packed records of another data set of the same shape") {
@@ -203,8 +202,8 @@ TEST_CASE("openDataset: refuses packed records of another data set of the same s
   packDataset(testConfig("mnist"), packed, silent());
   CHECK(openDataset(testConfig("mnist", kj::str(packed)), silent())->classes() == 10);
   CHECK(thrownBy([&]() { openDataset(testConfig("fashion_mnist", kj::str(packed)), silent()); }) ==
-        kj::str("the records in ", packed, " are those of the data set mnist, not fashion_mnist; ",
-            "set data.dataset to \"mnist\", or data.source to other records"));
+        kj::str("the records in ", packed, " are those of the data set mnist, not fashion_mnist. ",
+            "Set data.dataset to \"mnist\", or data.source to other records"));
   // An image_folder may have any images.
   CHECK(openDataset(testConfig("image_folder", kj::str(packed)), silent())->classes() == 10);
 }
@@ -225,7 +224,7 @@ TEST_CASE("openDataset: judges packed records without a data set's name by count
   write(VALIDATION_FILE, 9999);
   CHECK(thrownBy(open) ==
         kj::str("the records in ", packed, " are not those of the data set mnist: 60000 + 9999 ",
-            "images of 1×28×28 in 10 classes; set data.dataset or data.resize_short_side to what ",
+            "images of 1×28×28 in 10 classes. Set data.dataset or data.resize_short_side to what ",
             "was packed"));
   write(VALIDATION_FILE, 10000);
   CHECK(thrownBy(open) == "");

@@ -115,7 +115,7 @@ TEST_CASE("openDataset: the ImageNet sample keeps its JPEG files and its labels 
   if (datasets == nullptr) SKIP_CASE("RUNNER_DATASETS has no imagenet-sample");
   CacheScratch scratch;
   auto config = testConfig("image_folder");
-  CHECK(thrownBy([&]() { openDataset(config, silent()); }).endsWith("set data.augment.crop"));
+  CHECK(thrownBy([&]() { openDataset(config, silent()); }).endsWith("Set data.augment.crop"));
   config.augment.crop = 56;
   auto dataset = openDataset(config, silent());
   CHECK(dataset->training().count() == 536);
@@ -159,7 +159,7 @@ TEST_CASE("openDataset: refuses by name a source without the files, or with dama
   auto empty = scratch.path("nothing");
   CHECK(thrownBy([&]() { openDataset(testConfig("mnist", kj::str(empty)), silent()); }) ==
         kj::str("cannot find the data set mnist: ", empty,
-            " is not there; set data.source to a folder that holds train-images-idx3-ubyte.gz, "
+            " is not there. Set data.source to a folder that contains train-images-idx3-ubyte.gz, "
             "train-labels-idx1-ubyte.gz, t10k-images-idx3-ubyte.gz, t10k-labels-idx1-ubyte.gz, or "
             "leave it out"));
   for (auto name: {"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
@@ -169,11 +169,11 @@ TEST_CASE("openDataset: refuses by name a source without the files, or with dama
   auto source = scratch.path("short");
   CHECK(thrownBy([&]() { openDataset(testConfig("cifar10", kj::str(source)), silent()); }) ==
         kj::str("cannot find the data set cifar10: ", source,
-            " has no data_batch_1.bin; set data.source to a folder that holds "
+            " has no data_batch_1.bin. Set data.source to a folder that contains "
             "cifar-10-binary.tar.gz, or leave it out"));
   CHECK(thrownBy([&]() { openDataset(testConfig("mnist", kj::str(source)), silent()); }) ==
         kj::str("train-images-idx3-ubyte from ", source,
-            "/train-images-idx3-ubyte is damaged: unpacked it has 1 bytes, not 47040016; get it "
+            "/train-images-idx3-ubyte is damaged: unpacked it has 1 bytes, not 47040016. Get it "
             "again, or set data.source to another place"));
   // The cache holds no unfinished import.
   for (auto& name: namesIn(scratch.path("cache"))) CHECK(name.endsWith(".lock"));
@@ -206,7 +206,7 @@ TEST_CASE("openDataset: refuses files with another size or content than publishe
   }
   CHECK(refusal("cifar10", "cifar") ==
         kj::str("data_batch_1.bin from ", scratch.path("cifar"),
-            "/data_batch_1.bin is damaged: unpacked it has 30729999 bytes, not 30730000; get it "
+            "/data_batch_1.bin is damaged: unpacked it has 30729999 bytes, not 30730000. Get it "
             "again, or set data.source to another place"));
 }
 
@@ -231,7 +231,7 @@ TEST_CASE("openDataset: names a mirror with an unknown host name, with the way o
   };
   CHECK(thrownBy([&]() { openDataset(testConfig("cifar10", kj::str(mirror)), silent()); }) ==
         kj::str("cannot find the data set cifar10: ", refusal("/cifar10/"), ", ", refusal("/"),
-            "; set data.source to a folder that holds cifar-10-binary.tar.gz, or leave it out"));
+            ". Set data.source to a folder that contains cifar-10-binary.tar.gz, or leave it out"));
   // The cache holds no unfinished import.
   for (auto& name: namesIn(scratch.path("cache"))) CHECK(name.endsWith(".lock"));
 }

@@ -36,7 +36,7 @@ kj::Array<kj::String> namesIn(kj::StringPtr folder) {
 
 void check(const DataConfig& config, const DatasetFile& file, kj::StringPtr path,
     kj::ArrayPtr<const kj::byte> bytes) {
-  auto otherwise = kj::str("; get it again, or set ", config.names.source, " to another place");
+  auto otherwise = kj::str(". Get it again, or set ", config.names.source, " to another place");
   if (bytes.size() != file.size) {
     configs::fail(file.name, " from ", path, " is damaged: unpacked it has ", bytes.size(),
         " bytes, not ", file.size, otherwise);
@@ -69,7 +69,7 @@ Files readArchive(const DataConfig& config, kj::StringPtr path, Progress& progre
   }
   for (auto i: kj::indices(source.files)) {
     if (files[i].size() == 0) {
-      configs::fail(path, " does not hold ", source.files[i].name, ": set ", config.names.source,
+      configs::fail(path, " does not contain ", source.files[i].name, ". Set ", config.names.source,
           " to a folder or an archive that does");
     }
     check(config, source.files[i], path, files[i]);
@@ -123,7 +123,7 @@ kj::Maybe<Files> readFolder(const DataConfig& config, kj::StringPtr folder, Prog
 // Returns the clause for a place that is neither a file nor a folder.
 kj::String nothingAt(kj::StringPtr place) {
   KJ_IF_MAYBE(why, whyUnreadable(place)) {
-    return kj::str(place, " cannot be looked at: ", *why);
+    return kj::str(place, " cannot be accessed: ", *why);
   }
   KJ_IF_MAYBE(why, whyNeither(place)) {
     return kj::str(place, " (", *why, ") is not a folder or an archive");
@@ -181,8 +181,8 @@ constexpr kj::StringPtr OR_NO_SOURCE = ", or leave it out"_kj;
 
 [[noreturn]] void notFound(
     const DatasetKind& kind, const Seen& seen, kj::StringPtr what, kj::StringPtr otherwise) {
-  configs::fail("cannot find the data set ", kind.name, ": ", kj::strArray(seen, ", "), "; set ",
-      what, " to a folder that holds ", kj::strArray(kind.source->downloads, ", "), otherwise);
+  configs::fail("cannot find the data set ", kind.name, ": ", kj::strArray(seen, ", "), ". Set ",
+      what, " to a folder that contains ", kj::strArray(kind.source->downloads, ", "), otherwise);
 }
 
 }  // namespace
@@ -242,7 +242,7 @@ ImagePlace findImages(const DataConfig& config, kj::Maybe<kj::StringPtr> dataset
   kj::String path;
   KJ_IF_MAYBE(s, config.source) {
     if (isAddress(*s)) {
-      configs::fail("images cannot be read from ", *s, ": download the archive and set ",
+      configs::fail("images cannot be read from ", *s, ". Download the archive and set ",
           sourceName, " to its path");
     }
     // Messages show the last name of the path.
@@ -250,13 +250,13 @@ ImagePlace findImages(const DataConfig& config, kj::Maybe<kj::StringPtr> dataset
   } else KJ_IF_MAYBE(d, datasets) {
     path = kj::str(*d, "/", kind.source->folder);
   } else {
-    configs::fail("the data set ", kind.name, " is a folder of your own: set ", sourceName,
+    configs::fail("the data set ", kind.name, " needs a folder of your own. Set ", sourceName,
         " to a folder or an archive of JPEG files");
   }
-  KJ_IF_MAYBE(why, whyUnreadable(path)) configs::fail("cannot look at ", path, ": ", *why);
+  KJ_IF_MAYBE(why, whyUnreadable(path)) configs::fail("cannot access ", path, ": ", *why);
   auto kindOfPath = pathKind(path);
   if (kindOfPath == PathKind::NOTHING) {
-    auto wayOut = kj::str(": set ", sourceName, " to a folder or an archive of JPEG files");
+    auto wayOut = kj::str(". Set ", sourceName, " to a folder or an archive of JPEG files");
     KJ_IF_MAYBE(why, whyNeither(path)) {
       configs::fail(path, " (", *why, ") is not a folder or an archive", wayOut);
     }
@@ -268,13 +268,13 @@ ImagePlace findImages(const DataConfig& config, kj::Maybe<kj::StringPtr> dataset
   ImagePlace place;
   auto labels = kj::str(folder, "/labels.tsv");
   KJ_IF_MAYBE(why, whyUnreadable(labels)) {
-    configs::fail("cannot look into the folder ", folder, ": ", *why);
+    configs::fail("cannot read the folder ", folder, ": ", *why);
   }
   if (pathKind(labels) == PathKind::FILE) {
     place.labels = kj::mv(labels);
   } else if (pathKind(labels) == PathKind::NOTHING) {
     KJ_IF_MAYBE(why, whyNeither(labels)) {
-      configs::fail(labels, " is ", *why, ": repair or remove it");
+      configs::fail(labels, " is ", *why, ". Repair or remove it");
     }
   }
   if (isFolder && place.labels != nullptr) {

@@ -17,7 +17,7 @@ kj::Array<float> perChannel(kj::ArrayPtr<const double> numbers, uint channels, d
     kj::StringPtr key, Func&& number) {
   if (numbers.size() > 1 && numbers.size() != channels) {
     configs::fail("data.augment.", key, " has ", numbers.size(), " numbers for images of ",
-        channels, " channels: give one, or one a channel");
+        channels, " channels. Give one number, or one per channel");
   }
   auto result = kj::heapArrayBuilder<float>(channels);
   for (uint c = 0; c < channels; ++c) {

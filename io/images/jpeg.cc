@@ -51,7 +51,7 @@ Header readHeader(void* handle, kj::ArrayPtr<const kj::byte> file) {
   if (h.width <= 0 || h.height <= 0) configs::fail("ends before its image begins");
   if (size_t(h.width) * size_t(h.height) > IMAGE_PIXELS_MAX) {
     configs::fail(
-        "has ", h.width, "×", h.height, " pixels; at most ", IMAGE_PIXELS_MAX, " are read");
+        "has ", h.width, "×", h.height, " pixels, but at most ", IMAGE_PIXELS_MAX, " are allowed");
   }
   return h;
 }
@@ -92,7 +92,7 @@ kj::ArrayPtr<const kj::byte> JpegDecoder::decode(
         " as its record says");
   }
   bool inks = isFourInks(header.colorspace);
-  KJ_REQUIRE(!inks || shape.channels == 3, "a JPEG file of four inks cannot be made grey");
+  KJ_REQUIRE(!inks || shape.channels == 3, "a CMYK JPEG file cannot be converted to grey");
   size_t plane = size_t(shape.height) * shape.width;
   size_t needed = shape.size() + (inks ? 4 * plane : 0);
   if (pixels.size() < needed) pixels = kj::heapArray<kj::byte>(needed);

@@ -118,7 +118,7 @@ TEST_CASE("JpegDecoder: refuses a file that is not a JPEG, or too large, before 
   REQUIRE(frame != nullptr);
   memset(frame + 5, 0x7f, 4);
   CHECK(descriptionOf(kj::runCatchingExceptions([&]() { decoder.shapeOf(file); })) ==
-        "has 32639×32639 pixels; at most 67108864 are read");
+        "has 32639×32639 pixels, but at most 67108864 are allowed");
 }
 
 TEST_CASE("JpegDecoder: refuses a file whose size is not the one in its record") {

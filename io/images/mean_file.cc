@@ -32,7 +32,7 @@ kj::Array<kj::byte> sumOf(const RecordDb& training, kj::ArrayPtr<const float> me
 
 [[noreturn]] void refuse(kj::StringPtr path, kj::StringPtr cause) {
   configs::fail("cannot use the mean image ", path, ": ", cause,
-      "; delete it and the next run computes it again");
+      ". Delete it, and the next run computes it again");
 }
 
 // Returns the content of `path`. Null if an older program wrote it.
@@ -86,7 +86,7 @@ kj::Array<float> loadMeanImage(const DataConfig& config, const RecordDb& trainin
   }
   auto mean = meanImageOf(training, config.onBadRecord, progress, config.names.skip);
   KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { writeMean(path, training, mean); })) {
-    warn(kj::str("the mean image is not kept: ", e->getDescription()));
+    warn(kj::str("the mean image was not stored: ", e->getDescription()));
   }
   return mean;
 }

@@ -19,13 +19,13 @@ ImageView pixelsOf(const Record& record, JpegDecoder& decoder) {
 kj::String badImage(
     const RecordDb& db, uint64_t index, const Record& record, const kj::Exception& problem) {
   return kj::str(badRecord(db, index, record.id, kj::str("its image ", problem.getDescription())),
-      "; repair or remove that image where the data comes from");
+      ". Repair or remove that image in the source of the data");
 }
 
 kj::String tooSmall(const RecordDb& db, uint64_t index, const Record& record, uint crop) {
   return kj::str("data.augment.crop = ", crop, " is larger than the image of ",
       nameOfRecord(db, index, record.id), ", which has ", sizeOf(record.shape),
-      " pixels; make it smaller, or the images larger with data.resize_short_side");
+      " pixels. Make the crop smaller, or the images larger with data.resize_short_side");
 }
 
 kj::Array<int32_t> readImages(const RecordDb& db, kj::ArrayPtr<kj::byte> buffer,
@@ -78,7 +78,7 @@ kj::Array<float> meanImageOf(
     shape = *s;
   } else {
     configs::fail("there is no mean image of ", db.path(),
-        ": its images differ in shape; give data.augment.mean as one number per channel");
+        ": its images differ in shape. Give data.augment.mean as one number per channel");
   }
   auto sums = kj::heapArray<uint64_t>(shape.size());
   for (auto& sum: sums) sum = 0;
@@ -100,7 +100,8 @@ kj::Array<float> meanImageOf(
     }
     if (i % RECORDS_A_REPORT == 0) progress("computing the mean image, images", i, db.count());
   }
-  if (images == 0) configs::fail("there is no mean image of ", db.path(), ": no record is good");
+  if (images == 0)
+    configs::fail("there is no mean image of ", db.path(), ": no record can be read");
   progress("computing the mean image, images", db.count(), db.count());
   auto mean = kj::heapArrayBuilder<float>(shape.size());
   for (auto sum: sums) mean.add(static_cast<float>(double(sum) / double(images)));

@@ -48,11 +48,9 @@ TEST_CASE("meanImageOf: refuses or leaves out a bad record, by policy") {
   auto progress = silent();
   CHECK(meanImageOf(*db, BadRecordPolicy::SKIP, progress)[0] == 10);
   auto message = thrownBy([&]() { meanImageOf(*db, BadRecordPolicy::FAIL, progress); });
-  CHECK(
-      message ==
-      kj::str("record 1 (image 7 of the source, counted from 0) of ", path,
-          " is bad: its image is not a JPEG file; repair or remove that image where the data comes "
-          "from, or set data.on_bad_record = \"skip\""));
+  CHECK(message == kj::str("record 1 (image 7 of the source, counted from 0) of ", path,
+                       " is bad: its image is not a JPEG file. Repair or remove that image in the "
+                       "source of the data, or set data.on_bad_record = \"skip\""));
 }
 
 TEST_CASE("meanImageOf: refuses images of several shapes") {

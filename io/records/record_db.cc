@@ -15,8 +15,8 @@ namespace io {
 namespace {
 
 constexpr kj::StringPtr WAY_OUT =
-    "; delete this file and the next run imports the data again (if pack_records wrote it: pack "
-    "again)"_kj;
+    ". Delete this file, and the next run imports the data again. If pack_records wrote it, pack "
+    "again"_kj;
 
 class LmdbRecordDb final: public RecordDb {
 public:
@@ -24,7 +24,7 @@ public:
     if (::access(path.cStr(), R_OK) != 0) {
       bool mayNot = errno == EACCES;
       configs::fail("cannot open the record database ", path, ": ", strerror(errno),
-          mayNot ? "; look at the rights of the file and its folder" : "");
+          mayNot ? ". Check the permissions of the file and its folder" : "");
     }
     KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() {
                   file.emplace(path,
@@ -78,7 +78,7 @@ private:
         return;
       }
     }
-    configs::fail("it holds something else, or is not finished");
+    configs::fail("it contains something else, or is not finished");
   }
 
   kj::String name;

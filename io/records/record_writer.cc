@@ -57,17 +57,17 @@ public:
       case EIO: {
         struct rlimit limit;
         if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
-          return kj::str("; this process may write files of at most ", limit.rlim_cur,
-              " bytes: raise that limit (`ulimit -f`), or make room if the disk is full");
+          return kj::str(". This process may write files of at most ", limit.rlim_cur,
+              " bytes: raise that limit (`ulimit -f`), or free some space if the disk is full");
         }
-        return kj::str(
-            "; is the disk full? make room, or set ", setting, " to a folder on another disk");
+        return kj::str(". If the disk is full, free some space, or set ", setting,
+            " to a folder on another disk");
       }
       case EACCES:
       case EROFS:
-        return kj::str("; look at the rights of the file and its folder");
+        return kj::str(". Check the permissions of the file and its folder");
       default:
-        return kj::str("; set ", setting, " to a folder on another disk");
+        return kj::str(". Set ", setting, " to a folder on another disk");
     }
   }
 

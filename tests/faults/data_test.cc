@@ -52,7 +52,7 @@ TEST_CASE("a disk that has no room for the weights is refused before any role st
   auto ended = runOnDisk("256k", "tests/faults/short.toml", "train.seed=1");
   checkFailed(ended, {"coordinator", "not enough room on the disk of ",
                          "/short/1: ", " are free, but the weights need ",
-                         "free some space, or choose another folder with --runs;"});
+                         "free some space, or choose another folder with --runs."});
   CHECK_FALSE(contains(ended.output, "Speed:"));
 }
 
@@ -116,7 +116,7 @@ public:
     INFO(file);
     auto ended = run("train.epochs=1000000");
     checkFailed(ended, words);
-    checkFailed(ended, {file, "; delete this file"});
+    checkFailed(ended, {file, ". Delete this file"});
   }
 
   // The same; then that is done, and a run must go well.
@@ -136,7 +136,7 @@ public:
     REQUIRE(Command({"sh", "-c", script, "sh", file}).wait().exitCode == 0);
     auto ended = command->wait(FAILS_WITHIN_S);
     checkFailed(ended, words);
-    checkFailed(ended, {file, "; delete this file"});
+    checkFailed(ended, {file, ". Delete this file"});
     CHECK(processesWith(runs).size() == 0);
     auto events = readFile(kj::str(runs, "/endless/1/events.jsonl"));
     CHECK(contains(events, kj::str("the record database ", file, " can no longer be read: ")));
@@ -251,7 +251,7 @@ TEST_CASE("a JPEG file that was cut short ends the run, which names the record")
   auto source = kj::str("data.source=", packedFolder());
   Run run("tests/faults/images.toml", {source});
   checkFailed(run.command.wait(), {"worker ", "record 7 (dog/07.jpeg) of ", "training.mdb",
-                                      "repair or remove that image", "data.on_bad_record"});
+                                      "Repair or remove that image", "data.on_bad_record"});
   checkNothingLeft(run);
 }
 
@@ -358,7 +358,7 @@ TEST_CASE("a sweep over data of which some cannot be had runs the others") {
   CHECK(ended.exitCode == 1);
   auto sentence = kj::str("there is nothing at ", bad);
   CHECK(contains(ended.errors, kj::str(": failed: ", sentence)));
-  CHECK(contains(ended.errors, "error: 1 of 2 runs failed: the table says why"));
+  CHECK(contains(ended.errors, "error: 1 of 2 runs failed. The table says why"));
   CHECK(countOf(ended.output, " finished |") == 1);
   CHECK(countOf(ended.output, "weights sha256=") == 1);
   CHECK(contains(ended.output, sentence));
@@ -369,7 +369,7 @@ TEST_CASE("a sweep over data of which some cannot be had runs the others") {
   CHECK(again.exitCode == 0);
   CHECK(countOf(again.errors, "skipped, it has finished before") == 1);
   auto none = sweep(kj::str(bad, "x,", bad, "y"));
-  checkFailed(none, {"there is nothing at ", "x: set data.source"});
+  checkFailed(none, {"there is nothing at ", "x. Set data.source"});
 }
 
 TEST_CASE("a file that is not a JPEG file is named without internals, and left out where asked") {
@@ -378,7 +378,7 @@ TEST_CASE("a file that is not a JPEG file is named without internals, and left o
   auto source = kj::str("data.source=", folder);
   checkFailed(Run("tests/faults/images.toml", {source}).command.wait(),
       {kj::str("error: cannot import cat/04.jpeg of ", folder,
-          ": it is not a JPEG file; repair or remove it, or set data.on_bad_record = \"skip\"")});
+          ": it is not a JPEG file. Repair or remove it, or set data.on_bad_record = \"skip\"")});
   Run run("tests/faults/images.toml", {source, "data.on_bad_record=skip"});
   auto ended = run.command.wait();
   INFO(ended.errors);
@@ -419,7 +419,7 @@ TEST_CASE("pack_records refuses what its command line names wrongly with exit co
   CHECK(contains(errorOf({"--source", "/nowhere", "out"}), "there is nothing at `/nowhere`"));
   CHECK(
       contains(errorOf({"--resize", "2.5", "out"}), "`2.5` is not a whole number from 1 to 8192"));
-  CHECK(contains(errorOf({folder}), "is there already: name a new folder"));
+  CHECK(contains(errorOf({folder}), "exists already. Name a new folder"));
 }
 
 TEST_CASE("pack_records that may not write a file so large names the limit") {
@@ -428,7 +428,7 @@ TEST_CASE("pack_records that may not write a file so large names the limit") {
       "ulimit -f 8; exec tools/pack_records --dataset image_folder --source \"$1\" \"$2\""_kj;
   auto ended = Command({"bash", "-c", SCRIPT, "bash", imageFolder(), out}).wait();
   checkFailed(ended, {"training.mdb",
-                         "this process may write files of at most 8192 bytes: raise "
+                         "This process may write files of at most 8192 bytes: raise "
                          "that limit (`ulimit -f`)"});
   CHECK(!contains(ended.errors, "RUNNER_CACHE"));
 }
@@ -446,8 +446,8 @@ TEST_CASE("pack_records on a disk that is too small fails, or has packed everyth
                    .wait();
   INFO(ended.errors);
   CHECK(ended.output.endsWith("mean.f32\ntraining.mdb\nvalidation.mdb\n"));
-  CHECK(contains(ended.errors, "error: the mean image is not kept: "));
-  CHECK(contains(ended.errors, "/out/mean.f32 cannot be written: No space left on device; make "));
+  CHECK(contains(ended.errors, "error: the mean image was not stored: "));
+  CHECK(contains(ended.errors, "/out/mean.f32 cannot be written: No space left on device. Free "));
 }
 
 }  // namespace
