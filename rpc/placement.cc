@@ -62,15 +62,15 @@ void dealMxnetHash(kj::ArrayPtr<Slice> slices, kj::ArrayPtr<const Key> keys, uin
 
 constexpr PlacementRule ROWS[] = {
     {"balanced",
-        "Slices dealt largest first, each to the server that holds least: where keys may be cut, "
-        "the "
-        "largest share stays below 1.1 / servers.",
+        "Slices are assigned largest first, each to the server that holds the least so far. If "
+        "keys may be cut, the largest share stays below 1.1 / servers.",
         dealBalanced},
     {"round_robin", "Whole keys in turn, whatever their size.", dealRoundRobin},
     {"mxnet_hash",
-        "MXNet's rule, for comparison: key number k of less than 1,000,000 floats goes whole to "
-        "server (9973 · k) mod servers; a larger one in equal parts to all, in their order. Parts "
-        "end at the nearest border of a slice here, and a key that may not be cut is hashed.",
+        "MXNet's rule, for comparison. A key with number k and fewer than 1,000,000 floats goes "
+        "whole to server (9973 · k) mod servers. A larger key is divided into equal parts, one per "
+        "server, in order. Here, parts end at the nearest slice border, and a key that may not be "
+        "cut is always hashed.",
         dealMxnetHash},
 };
 

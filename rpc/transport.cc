@@ -5,16 +5,14 @@ namespace rpc {
 namespace {
 
 constexpr Transport ROWS[] = {
-    {"auto",
-        "The best that both ends have: shared memory on one machine, otherwise TCP. Never changes "
-        "a result.",
+    {"auto", "The best transport that both ends have: shared memory on one machine, otherwise TCP.",
         true, true, false},
-    {"tcp", "Messages over TCP, on one machine too.", false, false, true},
-    {"unix", "Messages over a Unix socket. All roles are on one machine.", true, false, true},
+    {"tcp", "Messages over TCP, even on one machine.", false, false, true},
+    {"unix", "Messages over a Unix socket. All roles must be on one machine.", true, false, true},
     {"shared_memory",
-        "Gradients and values are read where they lie; messages, over a Unix socket, only begin "
-        "and end the work, unless `wire` or `compression` make what travels. All roles are on one "
-        "machine.",
+        "Gradients and values are read directly from shared memory. Messages over a Unix socket "
+        "only start and end the work, but also carry the data if `wire` or `compression` encode "
+        "it. All roles must be on one machine.",
         true, true, true},
 };
 

@@ -21,7 +21,7 @@ kj::ArrayPtr<kj::byte> mapAll(int descriptor, uint64_t bytes, int protection) {
   if (at == MAP_FAILED) {
     int error = errno;
     configs::fail("cannot map ", bytes, " bytes of memory: ", strerror(error),
-        "; is there a limit (ulimit -v)? With more servers each needs less");
+        ". Is there a limit (ulimit -v)? With more servers, each needs less");
   }
   return kj::arrayPtr(static_cast<kj::byte*>(at), bytes);
 }
@@ -35,10 +35,9 @@ kj::Own<SharedMemory> SharedMemory::create(uint64_t bytes, Access others) {
     int error = errno;
     kj::AutoCloseFd closes(raw);
     configs::fail("cannot make memory of ", bytes, " bytes: ", strerror(error),
-        error == EFBIG
-            ? "; raise the limit on the size of a file (`ulimit -f`): it holds for memory "
-              "that processes share too"
-            : "; with more servers each needs less");
+        error == EFBIG ? ". Raise the limit on the size of a file (`ulimit -f`): it also applies "
+                         "to shared memory"
+                       : ". With more servers, each needs less");
   }
   kj::AutoCloseFd descriptor(raw);
   // Mapped before it is sealed: this mapping stays writable.

@@ -216,7 +216,7 @@ private:
             .then([stranger = kj::mv(stranger)](bool isAdmitted) mutable -> kj::Promise<void> {
               stranger = nullptr;
               if (isAdmitted) return kj::NEVER_DONE;
-              return KJ_EXCEPTION(DISCONNECTED, "it has opened no session in time");
+              return KJ_EXCEPTION(DISCONNECTED, "it did not open a session in time");
             });
     auto guarded = kj::heap<GuardedStream>(kj::mv(stream), kj::addRef(*admission));
     auto served = serve(kj::mv(guarded), limits, kj::heap<Gate>(bootstrap, kj::mv(admission)));
@@ -257,8 +257,8 @@ private:
   // Once, for whoever wonders why a role does not join.
   void tellFull() {
     constexpr kj::StringPtr WORDS =
-        "warning: no file descriptor is free: new connections wait until one is; raise the limit "
-        "with `ulimit -n`\n"_kj;
+        "warning: no file descriptor is free, so new connections wait. Raise the limit with "
+        "`ulimit -n`\n"_kj;
     if (!isTold) (void)!::write(STDERR_FILENO, WORDS.begin(), WORDS.size());
     isTold = true;
   }

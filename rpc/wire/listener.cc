@@ -76,8 +76,8 @@ kj::Promise<kj::Own<kj::AsyncIoStream>> connect(
                                kj::Exception&& e) -> kj::Promise<kj::Own<kj::AsyncIoStream>> {
       if (!transport.isRequired) return connectTo(network, tcp);
       return kj::Exception(e.getType(), kj::heapString(e.getFile()), e.getLine(),
-          kj::str("cannot reach its Unix socket: ", e.getDescription(), "; kvstore.transport = \"",
-              transport.name, "\" needs all roles on one machine: choose \"auto\" or \"tcp\""));
+          kj::str("cannot reach its Unix socket: ", e.getDescription(), ". kvstore.transport = \"",
+              transport.name, "\" needs all roles on one machine. Choose \"auto\" or \"tcp\""));
     });
   }
   return stream;
