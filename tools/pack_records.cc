@@ -24,8 +24,8 @@ using kj::uint;
 constexpr kj::StringPtr DESCRIPTION =
     "Imports a data set into the new folder OUT: training.mdb, validation.mdb and, if all images "
     "have one shape, their mean image. An experiment reads it by `data.source = \"OUT\"`. Without "
-    "--source the data set is looked for in $RUNNER_DATASETS, then where Debian installs it, then "
-    "at its official address.\n"
+    "--source, the program looks for the data set in $RUNNER_DATASETS, then in Debian's "
+    "installation folder, then at its official address.\n"
     "\n"
     "Examples:\n"
     "  pack_records --dataset cifar10 records/cifar10\n"
@@ -64,16 +64,16 @@ public:
   kj::MainFunc getMain() {
     return kj::MainBuilder(commandLine, "pack_records", DESCRIPTION)
         .addOptionWithArg({'d', "dataset"}, KJ_BIND_METHOD(*this, setDataset), "<word>",
-            "Which data set: mnist, fashion_mnist, cifar10, image_folder. Required.")
+            "The data set: mnist, fashion_mnist, cifar10 or image_folder. Required.")
         .addOptionWithArg({'s', "source"}, KJ_BIND_METHOD(*this, setSource), "<place>",
-            "A folder, an archive, or the address of a mirror.")
+            "The source: a folder, an archive, or the address of a mirror.")
         .addOptionWithArg({'e', "encoding"}, KJ_BIND_METHOD(*this, setEncoding), "<word>",
-            "raw or jpeg. JPEG files that need no resizing are kept as they are. Default: raw, for "
-            "image_folder jpeg.")
+            "The format of stored pixels: raw or jpeg. JPEG files that need no resizing are kept "
+            "as they are. Default: raw; jpeg for image_folder.")
         .addOptionWithArg({'r', "resize"}, KJ_BIND_METHOD(*this, setResize), "<pixels>",
-            "Give the shorter side of each image so many pixels.")
+            "Resizes the shorter side of each image to this many pixels.")
         .addOption({"skip-bad"}, KJ_BIND_METHOD(*this, skipBad),
-            "Leave out images that cannot be read, with a warning, instead of stopping.")
+            "Leaves out images that cannot be read, with a warning, instead of stopping.")
         .expectArg("OUT", KJ_BIND_METHOD(*this, setOut))
         .callAfterParsing(KJ_BIND_METHOD(*this, run))
         .build();
@@ -91,7 +91,7 @@ private:
   kj::MainBuilder::Validity setSource(kj::StringPtr place) {
     bool isNothing = !io::isAddress(place) && io::pathKind(place) == io::PathKind::NOTHING;
     if (isNothing && io::whyNeither(place) == nullptr) {
-      return kj::str("there is nothing at `", place, "`: name a folder, an archive or an address");
+      return kj::str("there is nothing at `", place, "`. Name a folder, an archive or an address");
     }
     config.source = kj::str(place);
     return true;
@@ -122,14 +122,14 @@ private:
 
   kj::MainBuilder::Validity setOut(kj::StringPtr path) {
     if (io::pathKind(path) != io::PathKind::NOTHING) {
-      return kj::str("`", path, "` is there already: name a new folder");
+      return kj::str("`", path, "` exists already. Name a new folder");
     }
     out = io::withoutSlash(path);
     return true;
   }
 
   kj::MainBuilder::Validity run() {
-    if (out.size() == 0) return kj::str("OUT is empty: name a new folder, e.g. records/mnist");
+    if (out.size() == 0) return kj::str("OUT is empty. Name a new folder, e.g. records/mnist");
     if (config.dataset == nullptr) return kj::str("--dataset is missing: ", unknown(io::DATASETS));
     config.encoding = encoding.orDefault(config.dataset->source->encoding);
     runner::ProgressLine line(STDERR_FILENO);
