@@ -37,8 +37,8 @@ TEST_CASE("bench train: one line of JSON, whose figures fit each other") {
   CHECK(numberOf(ended.output, "threads") == 1);
   CHECK(numberOf(ended.output, "read_s") >= 0);
   CHECK(contains(ended.output, ",\"precision\":\"fp32\",\"instruction_set\":\"avx"));
-  CHECK(contains(
-      ended.output, "\"checked\":\"logits and gradients of 2 images agree with the oracle\""));
+  CHECK(contains(ended.output,
+      "\"checked\":\"logits and gradients of 2 images match the reference implementation\""));
   CHECK(numberOf(ended.output, "peak_bytes") > numberOf(ended.output, "program_bytes"));
 }
 
@@ -47,7 +47,8 @@ TEST_CASE("bench train: a network with dropout agrees with the oracle, and its s
   CHECK(ended.errors == "");
   CHECK(ended.exitCode == 0);
   CHECK(strstr(ended.output.cStr(),
-            "5 steps; logits and gradients of 2 images agree with the oracle") != nullptr);
+            "5 steps; logits and gradients of 2 images match the reference implementation") !=
+        nullptr);
 }
 
 // The words of the line of `text` that begins with `head`, which are two spaces or more apart.
@@ -145,9 +146,9 @@ TEST_CASE("bench losses --dump FILE: a file is no folder, and stays as it is") {
   auto ended = bench({"losses", "configs/mnist_mlp_local.toml", "--steps=1", "--dump", file});
   CHECK(ended.exitCode == 1);
   CHECK(ended.output == "");
-  CHECK(
-      ended.errors == kj::str("error: ", file,
-                          " cannot be made or opened as a folder: name another one with --dump\n"));
+  CHECK(ended.errors ==
+        kj::str("error: ", file,
+            " cannot be created or opened as a folder. Name another one with --dump\n"));
   CHECK(readFile(file) == "mine");
 }
 

@@ -30,9 +30,9 @@ void requireSame(
   double difference = distance(found, expected);
   // This form fails for a NaN.
   if (difference <= tolerance * length) return;
-  configs::fail("the cpu program's ", what, " differ from the oracle's by ", difference / length,
-      " of their length, ", tolerance,
-      " being allowed: nothing was measured; --no-check measures all the same");
+  configs::fail("the cpu program's ", what, " differ from the reference implementation's by ",
+      difference / length, " of their length, more than the allowed ", tolerance,
+      ". Nothing was measured. --no-check measures in spite of it");
 }
 
 }  // namespace

@@ -61,7 +61,8 @@ TEST_CASE("check: finds a single wrong gradient, and names its array") {
   float& value = ours.program->gradients()[bias.offset];
   float right = value;
   value = right * 1.5f;
-  CHECK(tests::contains(gradients(), "gradients of conv_bias differ from the oracle's"));
+  CHECK(tests::contains(
+      gradients(), "gradients of conv_bias differ from the reference implementation's"));
   value = NAN;
   CHECK(tests::contains(gradients(), "gradients of conv_bias"));
   value = right;

@@ -171,11 +171,11 @@ Times measure(const Codec& codec, uint values, uint workers) {
 
 kj::MainFunc BenchCodec::getMain() {
   return kj::MainBuilder(commandLine, "bench",
-      "Times what a worker does with a slice before it is pushed, and a server with each push and "
-      "with the sum, on one thread, with data in cache. GB/s are of float32.")
-      .addOptionWithArg(
-          {"values"}, numberSetter(values), "N", "values of the slice (default: 65536)")
-      .addOptionWithArg({"workers"}, numberSetter(workers), "N", "pushes in a sum (default: 4)")
+      "Times what a worker does with a slice before it pushes the slice, and what a server does "
+      "with each push and with the sum. Runs on one thread, with data in cache. GB/s count float32 "
+      "values.")
+      .addOptionWithArg({"values"}, numberSetter(values), "N", "values per slice (default: 65536)")
+      .addOptionWithArg({"workers"}, numberSetter(workers), "N", "pushes per sum (default: 4)")
       .callAfterParsing(KJ_BIND_METHOD(*this, run))
       .build();
 }
@@ -197,7 +197,7 @@ kj::MainBuilder::Validity BenchCodec::run() {
         bits(times.sumBytes), time(times.encodeSum_s), time(times.decodeSum_s));
   };
   runner::print(kj::str(values, " values, ", workers, " workers, ", rpc::codec::loops().name,
-      "; figures are of a value\n", inColumns(table, 1)));
+      "; figures are per value\n", inColumns(table, 1)));
   return true;
 }
 

@@ -14,7 +14,7 @@ void ExperimentCommand::addArguments(kj::MainBuilder& builder, kj::StringPtr ste
             overrides.add(word);
             return true;
           },
-          "KEY=VALUE", "override a value of the file; may be repeated")
+          "KEY=VALUE", "overrides a value of the file; may be repeated")
       .addOptionWithArg({"steps"}, numberSetter(steps), "N", stepsDoc)
       .expectArg("CONFIG", [this](kj::StringPtr word) {
         file = kj::str(word);

@@ -55,29 +55,31 @@ BenchKvStore::BenchKvStore(runner::CommandLine& commandLine)
 
 kj::MainFunc BenchKvStore::getMain() {
   return kj::MainBuilder(commandLine, "bench",
-      "Measures push and pull of the parameter server, as a training worker uses it (dist_sync), "
-      "beside what the machine can do: a raw stream of the same kind that writes and reads back as "
-      "much, shared memory, copies, and the allreduces of gloo and MPI where PyTorch, mpirun "
-      "and mpicc are there. Each "
-      "worker and server, and each end of a raw stream, is a process; all are measured in turn, "
-      "block by block, on the same cores. First the values that come out are compared with a "
-      "replay, to the last bit; if they are wrong, there are no figures.\n"
+      "Measures push and pull of the parameter server, as a training worker uses them (dist_sync), "
+      "and compares them with what the machine can do. The comparisons are a raw stream of the "
+      "same kind that writes and reads back as much, shared memory, copies, and the allreduces of "
+      "gloo and MPI where PyTorch, mpirun and mpicc are installed. Each worker, each server, and "
+      "each end of a raw stream is a process. All are measured in turn, block by block, on the "
+      "same cores. First, the results are compared bit by bit with a replay. If they are wrong, no "
+      "figures are printed.\n"
       "\n"
       "  bench kvstore\n"
       "  bench kvstore --bytes 318040 --transport unix --json\n"
       "  bench kvstore --bytes 4194304 --keys 16 --workers 2 --servers 2\n"
       "\n"
-      "GB/s are those of one worker, each way. CPU is of all processes that take part. ratio: the "
-      "time of a store divided by that of the raw stream of its kind, the median of the blocks; "
-      "best: the same of the shortest trips; speed: 1 / ratio. Of a peer they compare it with the "
-      "first store. Run it from the project's folder, with nothing else on the machine.")
+      "GB/s are those of one worker in each direction. CPU is the time of all processes that take "
+      "part. ratio is the time of a store divided by that of the raw stream of its kind, the "
+      "median of the blocks. best is the same for the shortest round trips. speed is 1 / ratio. "
+      "For gloo and MPI, these figures compare with the first store. Run it from the project's "
+      "folder, with nothing else running on the machine.")
       .addOptionWithArg({"bytes"}, KJ_BIND_METHOD(*this, setBytes), "N,N…",
-          "of a key (default: 64,318040,6611304,67108864)")
-      .addOptionWithArg({"keys"}, numberSetter(keys), "K", "of that size each (default: 1)")
-      .addOptionWithArg({"workers"}, numberSetter(workers), "W", "processes (default: 1)")
-      .addOptionWithArg({"servers"}, numberSetter(servers), "S", "processes (default: 1)")
+          "bytes per key (default: 64,318040,6611304,67108864)")
+      .addOptionWithArg(
+          {"keys"}, numberSetter(keys), "K", "number of keys of that size (default: 1)")
+      .addOptionWithArg({"workers"}, numberSetter(workers), "W", "worker processes (default: 1)")
+      .addOptionWithArg({"servers"}, numberSetter(servers), "S", "server processes (default: 1)")
       .addOptionWithArg({"transport"}, KJ_BIND_METHOD(*this, setWires), "WORD,WORD…",
-          "of tcp, unix, memory (default: all)")
+          "tcp, unix, memory, or several of them (default: all)")
       .addOptionWithArg(
           {"update"},
           [this](kj::StringPtr word) -> kj::MainBuilder::Validity {
@@ -85,30 +87,32 @@ kj::MainFunc BenchKvStore::getMain() {
             if (sgd || word == "none") return true;
             return kj::str("not sgd or none");
           },
-          "none|sgd", "what the servers do with a sum: momentum SGD (default), or send it back")
+          "none|sgd",
+          "what the servers do with a sum: update by momentum SGD (default), or send it back")
       .addOptionWithArg(
           {"slice-bytes"}, numberSetter(slice_bytes), "N", "kvstore.slice_bytes (default: 1048576)")
-      .addOptionWithArg({"rounds"}, numberSetter(rounds), "N", "blocks of each (default: 5)")
+      .addOptionWithArg({"rounds"}, numberSetter(rounds), "N", "blocks per row (default: 5)")
       .addOptionWithArg({"seconds"}, KJ_BIND_METHOD(*this, setSeconds), "S",
-          "of a block, which has at least 3 round trips (default: 0.5)")
+          "seconds per block, which has at least 3 round trips (default: 0.5)")
       .addOptionWithArg({"pin"}, KJ_BIND_METHOD(*this, setCores), "W,S",
-          "the core of workers and that of servers, or none (default: the first and the last)")
+          "the core of the workers and that of the servers, or none (default: the first and the "
+          "last)")
       .addOptionWithArg(
           {"python"},
           [this](kj::StringPtr word) {
             python = word;
             return true;
           },
-          "PATH", "a Python that has PyTorch, as of `bench peers`: for gloo")
+          "PATH", "a Python that has PyTorch, as in `bench peers`: for gloo")
       .addOption(
           {"no-peers"},
           [this]() {
             hasPeers = false;
             return true;
           },
-          "leave out allreduce")
+          "skips the allreduces of gloo and MPI")
       .addOption(
-          {"json"}, [this]() { return json = true; }, "print JSON, no tables")
+          {"json"}, [this]() { return json = true; }, "prints JSON instead of tables")
       .callAfterParsing(KJ_BIND_METHOD(*this, run))
       .build();
 }

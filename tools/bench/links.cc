@@ -60,7 +60,7 @@ void run(kj::StringPtr line) {
   words.add(kj::str(at));
   auto ended = runProgram(words);
   if (ended.exitCode == 127) {
-    configs::fail("`", words[0], "` could not be started: install the package iproute2");
+    configs::fail("`", words[0], "` could not be started. Install the package iproute2");
   }
   if (ended.exitCode != 0) configs::fail("`", line, "` failed: ", ended.errors);
 }
@@ -81,7 +81,7 @@ void limit(kj::StringPtr device, uint mbit) {
 Links::Links(uint count, uint mbit): hosts(kj::heapArray<kj::AutoCloseFd>(count)) {
   KJ_REQUIRE(count <= HOSTS_MAX && mbit <= MBIT_MAX, count, mbit);
   if (::geteuid() != 0) {
-    configs::fail("hosts are network namespaces, which only root can make: run it as root");
+    configs::fail("hosts are network namespaces, which only root can create. Run it as root");
   }
   home = currentNamespace();
   bridge = newNamespace(home);

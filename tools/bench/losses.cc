@@ -37,7 +37,7 @@ private:
       folder = files->getRoot().tryOpenSubdir(files->getCurrentPath().evalNative(path), mode);
     });
     KJ_IF_MAYBE(opened, folder) return kj::mv(*opened);
-    configs::fail(path, " cannot be made or opened as a folder: name another one with --dump");
+    configs::fail(path, " cannot be created or opened as a folder. Name another one with --dump");
   }
   kj::Own<const kj::File> create(kj::StringPtr name) {
     auto file = folder->openFile(kj::Path(name), kj::WriteMode::CREATE | kj::WriteMode::MODIFY);
@@ -128,19 +128,21 @@ kj::Vector<KeptBatch> readBatches(const runner::Experiment& experiment, uint cou
 
 kj::MainFunc BenchLosses::getMain() {
   kj::MainBuilder builder(commandLine, "bench",
-      "Trains CONFIG's network for a few steps in one worker without servers, on synthetic "
-      "batches, each step another, and prints the mean loss of each step as one line of JSON. With "
-      "--dump it writes what the losses follow from: experiment.toml (every value used), keys.tsv "
-      "and statistics.tsv (the arrays of the flat ones), weights.f32 and statistics.f32 (the flat "
-      "arrays before the first step), pixels.f32 and labels.i32 (the batches one after another, "
-      "taken in turn); and what comes of it: losses.txt, and weights_after.f32 and "
-      "statistics_after.f32. All numbers are little-endian. tests/peers/losses.py trains PyTorch "
-      "on it and compares.\n"
+      "Trains CONFIG's network for a few steps in one worker without servers, and prints the mean "
+      "loss of each step as one line of JSON. The batches are synthetic, and each step has another "
+      "one.\n"
+      "\n"
+      "With --dump it writes the inputs of the training: experiment.toml (every value used), "
+      "keys.tsv and statistics.tsv (the arrays within the flat arrays), weights.f32 and "
+      "statistics.f32 (the flat arrays before the first step), pixels.f32 and labels.i32 (the "
+      "batches one after another, used in turn). It also writes the results: losses.txt, "
+      "weights_after.f32 and statistics_after.f32. All numbers are little-endian. "
+      "tests/peers/losses.py trains PyTorch on these inputs and compares.\n"
       "\n"
       "  bench losses configs/cifar10_local.toml --set data.batch_size=32 --data\n"
       "  bench losses configs/mnist_mlp_local.toml --dump /tmp/mlp\n"
       "  python3 tests/peers/losses.py /tmp/mlp --tolerance 1e-4");
-  addArguments(builder, "steps to train (default: 20)");
+  addArguments(builder, "number of steps (default: 20)");
   return builder
       .addOptionWithArg(
           {"dump"},
@@ -148,19 +150,20 @@ kj::MainFunc BenchLosses::getMain() {
             folder = kj::str(word);
             return word.size() > 0 ? kj::MainBuilder::Validity(true) : kj::str("not a folder");
           },
-          "FOLDER", "write there what the losses follow from; the folder is made")
+          "FOLDER", "writes inputs and results into this folder, which is created if needed")
       .addOption(
           {"data"},
           [this]() {
             data = true;
             return true;
           },
-          "train on the experiment's own records, read as a worker reads them")
+          "trains on the experiment's own records, read as a worker reads them")
       .addOptionWithArg({"batches"}, numberSetter(batches), "N",
-          "take N batches in turn (default: each step another)")
+          "uses N batches in turn (default: another one for each step)")
       .addOptionWithArg({"classes"}, numberSetter(assumed.classes), "N",
-          "do without the data set: it has images as large as the crop, in N classes")
-      .addOptionWithArg({"colours"}, numberSetter(assumed.colours), "N", "of these (default: 3)")
+          "works without the data set: images are as large as the crop, in N classes")
+      .addOptionWithArg(
+          {"colours"}, numberSetter(assumed.colours), "N", "channels of these images (default: 3)")
       .callAfterParsing(KJ_BIND_METHOD(*this, run))
       .build();
 }
@@ -169,7 +172,7 @@ kj::MainBuilder::Validity BenchLosses::run() {
   auto loaded = load();
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   if (data && assumed.classes > 0)
-    return kj::str("--data reads the data set, --classes does without");
+    return kj::str("--data reads the data set, but --classes works without it");
   Training training(experiment, nullptr, assumed);
   uint kept = kj::min(batches, steps);
   auto all = data ? readBatches(experiment, kept)

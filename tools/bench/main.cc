@@ -25,16 +25,17 @@ public:
   kj::MainFunc getMain() {
     return kj::MainBuilder(commandLine, "bench",
         "Measures parts of the program. Compare figures only within one run: machines are shared.")
-        .addSubCommand("train", KJ_BIND_METHOD(train, getMain), "steps of one worker, timed")
-        .addSubCommand(
-            "losses", KJ_BIND_METHOD(losses, getMain), "losses of the first steps, for comparisons")
-        .addSubCommand("peers", KJ_BIND_METHOD(peers, getMain), "ours and PyTorch, in alternation")
+        .addSubCommand("train", KJ_BIND_METHOD(train, getMain), "time training steps of one worker")
+        .addSubCommand("losses", KJ_BIND_METHOD(losses, getMain),
+            "print the losses of the first steps, to compare with others")
+        .addSubCommand("peers", KJ_BIND_METHOD(peers, getMain),
+            "compare training with PyTorch, in alternation")
         .addSubCommand("kvstore", KJ_BIND_METHOD(kvStore, getMain),
-            "push and pull beside what the machine can do")
+            "time push and pull, and compare with what the machine can do")
         .addSubCommand("network", KJ_BIND_METHOD(network, getMain),
-            "training steps on hosts behind slow links")
-        .addSubCommand(
-            "codec", KJ_BIND_METHOD(codec, getMain), "what travels: encoding and decoding, a value")
+            "time training steps on hosts behind slow links")
+        .addSubCommand("codec", KJ_BIND_METHOD(codec, getMain),
+            "time encoding and decoding of gradients, per value")
         .build();
   }
 

@@ -159,33 +159,41 @@ private:
 
 kj::MainFunc BenchNetwork::getMain() {
   kj::MainBuilder builder(commandLine, "bench",
-      "Times training steps of CONFIG on hosts behind slow links: each worker and each server is a "
-      "process; worker and server number i are on host i, a network namespace with a token bucket "
-      "either way. Batches are synthetic. Needs root and iproute2; leaves nothing behind.\n"
+      "Times training steps of CONFIG on hosts behind slow links. Each worker and each server is a "
+      "process. Worker and server number i are on host i, a network namespace whose link has a "
+      "token bucket in each direction. Batches are synthetic. Needs root and iproute2. Leaves "
+      "nothing behind.\n"
       "\n"
       "  bench network configs/cifar10_dist_sync.toml \\\n"
       "    --set cluster.workers=4 --set cluster.servers=4\n"
       "  bench network configs/cifar10_dist_sync.toml \\\n"
       "    --bandwidth 100,300,1000 --program wait\n"
       "\n"
-      "raw: what one stream gets through two links. MB a step: values that travel the busier way "
-      "of the busiest link. network: what the links need for them, at the raw speed. exchange: all "
-      "pushes and pulls of a step, without computing; overhead: exchange - network, which `runner "
-      "explain` takes. compute: a step without pushes and pulls, by all workers at once. bound: "
-      "the larger of network and compute; share: "
-      "bound / step. Figures are medians of rounds, each of which measures all of them.");
-  addArguments(builder, "steps in a row (default: 10)");
+      "The columns are:\n"
+      "\n"
+      "raw: throughput of one stream through two links.\n"
+      "MB per step: values sent in the busier direction of the busiest link.\n"
+      "network: time that the links need for these values at the raw speed.\n"
+      "exchange: time of all pushes and pulls of a step, without computing.\n"
+      "overhead: exchange - network, an option of `runner explain`.\n"
+      "compute: time of a step without pushes and pulls, with all workers at once.\n"
+      "bound: the larger of network and compute.\n"
+      "share: bound / step.\n"
+      "\n"
+      "All figures are medians of rounds. Each round measures all of them.");
+  addArguments(builder, "steps per measurement (default: 10)");
   return builder
       .addOptionWithArg({"bandwidth"}, KJ_BIND_METHOD(*this, setBandwidths), "N,N…",
-          "of a link each way, Mbit/s, at most 2500 (default: 1000)")
+          "speed of a link in each direction, in Mbit/s, at most 2500 (default: 1000)")
       .addOptionWithArg({"program"}, KJ_BIND_METHOD(*this, setProgram), "real|wait",
-          "what workers do: compute (default), or wait, each segment its share by FLOPs; it "
-          "takes no core a host")
+          "what workers do: compute (default), or wait, where each segment takes its share of the "
+          "time by FLOPs and no core is used")
       .addOptionWithArg({"ms"}, KJ_BIND_METHOD(*this, setWait), "MS",
-          "of a step, with --program wait (default: what the network needs)")
-      .addOptionWithArg({"rounds"}, numberSetter(rounds), "N", "of measuring (default: 3)")
+          "time of a step with --program wait (default: what the network needs)")
+      .addOptionWithArg(
+          {"rounds"}, numberSetter(rounds), "N", "rounds of measurements (default: 3)")
       .addOption(
-          {"json"}, [this]() { return json = true; }, "print JSON, no table")
+          {"json"}, [this]() { return json = true; }, "prints JSON instead of a table")
       .callAfterParsing(KJ_BIND_METHOD(*this, run))
       .build();
 }

@@ -51,7 +51,7 @@ kj::String textOf(kj::ArrayPtr<const NetworkRow> rows) {
   auto cells = KJ_MAP(row, rows) {
     return cellsOf(row);
   };
-  auto header = kj::arr(kj::str("Mbit/s"), kj::str("raw Mbit/s"), kj::str("MB a step"),
+  auto header = kj::arr(kj::str("Mbit/s"), kj::str("raw Mbit/s"), kj::str("MB per step"),
       kj::str("network ms"), kj::str("exchange ms"), kj::str("overhead ms"), kj::str("compute ms"),
       kj::str("step ms"), kj::str("step / bound"), kj::str("share"));
   return inColumns({kj::mv(header), kj::mv(cells), nullptr}, 0);

@@ -101,7 +101,7 @@ TEST_CASE(
   asNobody.addAll(words);
   auto ended = tests::Command(asNobody).wait();
   CHECK(ended.exitCode == 1);
-  CHECK(tests::contains(ended.errors, "which only root can make: run it as root"));
+  CHECK(tests::contains(ended.errors, "which only root can create. Run it as root"));
   CHECK(tests::Command(bench({"--ms=5"})).wait().exitCode == 2);
   CHECK(tests::Command(bench({"--bandwidth=10000"})).wait().exitCode == 2);
   CHECK(tests::Command(bench({"--set=kvstore.mode=\"local\"", "--set=cluster.workers=1",

@@ -43,7 +43,7 @@ constexpr PeerRow ROWS[] = {
         128},
     {PeerRow::WORKERS, "two-workers",
         "the small Inception in two workers of one thread, through the store, or DDP over gloo; "
-        "ours also reads and augments records, and makes 24 steps whatever --seconds says",
+        "ours also reads and augments records, and always makes 24 steps, whatever --seconds says",
         "tests/peers/two_workers.toml", SMALL, 1, 128},
     {PeerRow::MEMORY, "memory", "the small Inception's peak", INCEPTION, SMALL, 2, 128},
     {PeerRow::DISTURBED, "disturbed", "the small Inception beside a process that fills one core",

@@ -94,35 +94,36 @@ kj::MainFunc BenchPeers::getMain() {
     return kj::str(network.name);
   };
   doc = kj::str(
-      "Trains the same networks with this program and with PyTorch (scripts in tests/peers), "
-      "in alternation, and prints the medians of "
-      "both and of the ratios, ours / theirs, of the rounds. Each measurement is a "
-      "process of its own. Ours is `bench train`, which first is checked; of two workers it "
-      "is `runner run`. A row that fails says why, and the exit code is 1. Run it from the "
-      "project's folder, with nothing else on the machine.\n"
+      "Trains the same networks with this program and with PyTorch (scripts in tests/peers), in "
+      "alternation. Prints the medians of both, and of the ratios ours / theirs, over the rounds. "
+      "Each measurement is a process of its own. Ours is `bench train`, which first checks its "
+      "values; with two workers it is `runner run`. A row that fails says why, and makes the exit "
+      "code 1. Run it from the project's folder, with nothing else running on the machine.\n"
       "\n"
-      "PyTorch is the newest one that loads, of the active virtual environment, of every python3 "
-      "on the path, and of Debian's package python3-torch. --python or the environment variable "
+      "PyTorch is the newest one that loads, from the active virtual environment, every python3 on "
+      "the path, and Debian's package python3-torch. --python or the environment variable "
       "RUNNER_PYTHON names another one.\n"
       "\n"
       "  bench peers\n"
       "  bench peers mlp lenet --rounds 3 --seconds 2\n"
       "  bench peers lenet-compiled --device cuda --python ~/environments/torch\n"
       "\n"
-      "Of `memory` less is better; of all others more. NAME is one of\n\n",
+      "For `memory`, less is better; for all others, more. NAME is one of\n"
+      "\n",
       kj::strArray(known, ""),
-      "\nWith --device cuda no data set is needed, ours is not checked, and PyTorch's process "
-      "stays "
-      "through all rounds of a row: what it takes to compile is not counted, but has a limit. "
-      "NAME is one of ",
+      "\nWith --device cuda, no data set is needed and our values are not checked. PyTorch's "
+      "process stays through all rounds of a row: the time for compiling is not counted, but "
+      "limited. NAME is one of ",
       kj::strArray(gpuNames, ", "),
       ", or one of these with -plain (PyTorch as it comes, tf32), -autocast (channels_last, bf16), "
       "-compiled (the same with torch.compile, in the faster one of two modes).\n");
   return kj::MainBuilder(commandLine, "bench", doc)
-      .addOptionWithArg({"rounds"}, numberSetter(rounds), "N", "pairs of each row (default: 5)")
-      .addOptionWithArg({"seconds"}, numberSetter(seconds), "S", "of each measurement (default: 8)")
+      .addOptionWithArg(
+          {"rounds"}, numberSetter(rounds), "N", "number of pairs per row (default: 5)")
+      .addOptionWithArg(
+          {"seconds"}, numberSetter(seconds), "S", "seconds per measurement (default: 8)")
       .addOptionWithArg({"device"}, KJ_BIND_METHOD(*this, setDevice), "cpu|cuda",
-          "what is compared: rows for a processor (the default) or for a GPU")
+          "which rows are measured: those for a CPU (the default) or for a GPU")
       .addOptionWithArg(
           {"python"},
           [this](kj::StringPtr word) {
@@ -136,7 +137,7 @@ kj::MainFunc BenchPeers::getMain() {
             json = true;
             return true;
           },
-          "print one line of JSON a row, without a table")
+          "prints one line of JSON per row instead of a table")
       .expectZeroOrMoreArgs("NAME",
           [this](kj::StringPtr word) {
             names.add(word);

@@ -223,21 +223,21 @@ kj::String opsText(
 kj::MainFunc BenchTrain::getMain() {
   kj::MainBuilder builder(commandLine, "bench",
       "Times training steps of CONFIG's network in one worker without servers, on a synthetic "
-      "batch of its shape that is in memory already; the store is called directly. First it "
-      "compares logits and gradients of an image or two with the naive oracle's. Below the figures "
-      "stands what the ops took, in "
-      "steps of their own: the mean over threads, operations and bytes a second (each value "
-      "touched once), and how much that is of what this machine does at most, measured in the "
-      "same call. Figures above 100 % are no mistake: caches are faster than memory, and some "
-      "algorithms need fewer operations than the formula.\n"
+      "batch that is in memory already. The worker calls the store directly. First, the logits and "
+      "gradients of one or two images are compared with the reference implementation. Below the "
+      "figures, a table shows what the ops took, measured in separate steps: the mean time over "
+      "threads, the operations and bytes per second (each value touched once), and their share of "
+      "this machine's peak, measured in the same call. Figures above 100 % are possible, because "
+      "caches are faster than memory, and some algorithms need fewer operations than the formula.\n"
       "\n"
       "  bench train configs/cifar10_local.toml --set cluster.threads_per_worker=1\n"
       "  bench train configs/cifar10_local.toml --ops --data\n"
       "  bench train configs/fashion_mnist_dist_sync.toml --steps 100 --json");
-  addArguments(builder, "steps to time, after three that are not (default: 20)");
+  addArguments(builder, "steps to time, after three that are not timed (default: 20)");
   auto setTable = [this](Table value) {
     return [this, value]() -> kj::MainBuilder::Validity {
-      if (table.orDefault(value) != value) return kj::str("--ops and --no-ops exclude each other");
+      if (table.orDefault(value) != value)
+        return kj::str("--ops and --no-ops cannot both be given");
       table = value;
       return true;
     };
@@ -250,16 +250,19 @@ kj::MainFunc BenchTrain::getMain() {
   };
   return builder
       .addOptionWithArg({"seconds"}, numberSetter(seconds), "S",
-          "time steps for so long, rather than a number of them")
+          "times steps for this many seconds instead of a number of steps")
       .addOptionWithArg({"classes"}, numberSetter(assumed.classes), "N",
-          "do without the data set: it has images as large as the crop, in N classes")
-      .addOptionWithArg({"colours"}, numberSetter(assumed.colours), "N", "of these (default: 3)")
+          "works without the data set: images are as large as the crop, in N classes")
+      .addOptionWithArg(
+          {"colours"}, numberSetter(assumed.colours), "N", "channels of these images (default: 3)")
       .addOption({"data"}, set(data, true),
-          "also time steps on the experiment's own records, read as a worker reads them")
-      .addOption({"ops"}, setTable(Table::BY_OP), "a table of every op, not of kinds of ops")
-      .addOption({"no-ops"}, setTable(Table::NONE), "no table")
-      .addOption({"no-check"}, set(checks, false), "leave out the oracle, and its memory")
-      .addOption({"json"}, set(json, true), "print one line of JSON, without a table")
+          "also times steps on the experiment's own records, read as a worker reads them")
+      .addOption(
+          {"ops"}, setTable(Table::BY_OP), "prints a table of every op instead of kinds of ops")
+      .addOption({"no-ops"}, setTable(Table::NONE), "prints no table of ops")
+      .addOption({"no-check"}, set(checks, false),
+          "skips the comparison with the reference implementation, which takes memory")
+      .addOption({"json"}, set(json, true), "prints one line of JSON instead of tables")
       .callAfterParsing(KJ_BIND_METHOD(*this, run))
       .build();
 }
@@ -267,9 +270,10 @@ kj::MainFunc BenchTrain::getMain() {
 kj::MainBuilder::Validity BenchTrain::run() {
   auto loaded = load();
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
-  if (json && table != nullptr) return kj::str("--json prints no table: leave out --ops, --no-ops");
+  if (json && table != nullptr)
+    return kj::str("--json prints no table. Leave out --ops and --no-ops");
   if (data && assumed.classes > 0)
-    return kj::str("--data reads the data set, --classes does without");
+    return kj::str("--data reads the data set, but --classes works without it");
   kj::Maybe<Report> made;
   {
     Training training(experiment, nullptr, assumed);

@@ -133,7 +133,8 @@ kj::String Training::check(const io::Batch& batch) {
     requireSameGradients(graph(), *program, *oracle, *gradient);
     what = "logits and gradients";
   }
-  return kj::str(what, " of ", runner::counted(images, "image"), " agree with the oracle");
+  return kj::str(
+      what, " of ", runner::counted(images, "image"), " match the reference implementation");
 }
 
 nn::BatchResult Training::step(const io::Batch& batch, runner::VerbTimes& verbs) {
