@@ -79,7 +79,7 @@ kj::String results(Runs runs) {
   }
   auto published = publishedTable(runs);
   if (published.rows.size() > 0) {
-    auto source = kj::str("Beside what was published: <span class=\"quiet\">",
+    auto source = kj::str("Compared with what was published: <span class=\"quiet\">",
         escaped(kj::strArray(sourcesOf(runs), "; ")), "</span>");
     bool fold = published.rows.size() > PUBLISHED_ROWS_MAX;
     parts.add(kj::str(fold ? "<details><summary>" : "<p>", source, fold ? "</summary>" : "</p>",
@@ -239,7 +239,7 @@ kj::String reportHtml(kj::StringPtr title, Runs runs) {
       escaped(title), "</h1>\n<p class=\"verdict\"><span class=\"", good ? "good" : "bad", "\">",
       good ? "●" : "▲", "</span> ", escaped(verdictOf(runs)), "</p>\n",
       section("Results", results(runs)), section("Expected", expectations(runs)),
-      section("Curves", curves(runs)), section("Time of a step, traffic", stepTimes(runs)),
+      section("Curves", curves(runs)), section("Time per step, traffic", stepTimes(runs)),
       section("Store", stores(runs)), section("Progress", progress(runs)),
       section("Every value used", experiments(runs)),
       section("Machine", runs.size() == 0 ? kj::str() : htmlOf(machineTable(runs))),

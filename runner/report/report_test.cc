@@ -110,7 +110,7 @@ TEST_CASE("reportHtml: the same runs give the same page, and texts are escaped")
   CHECK(contains(page, "&lt;a&gt; &amp; &quot;b&quot;"));
   CHECK_FALSE(contains(page, "<a>"));
   CHECK(contains(page, "<h2>Curves</h2>"));
-  CHECK(contains(page, "<h2>Time of a step, traffic</h2>"));
+  CHECK(contains(page, "<h2>Time per step, traffic</h2>"));
 }
 
 TEST_CASE("reportHtml: step times say what they are averaged over") {

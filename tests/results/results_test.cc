@@ -105,7 +105,7 @@ TEST_CASE("a digit changed by hand is found by --check, and goes with the next u
 
   auto update = copy.run();
   CHECK(update.exitCode == 0);
-  CHECK(update.output.endsWith("is written anew\n"));
+  CHECK(update.output.endsWith("is rewritten\n"));
   CHECK(readFile(copy.page) == good);
   CHECK(copy.run().output == ""_kj);
 }
@@ -265,7 +265,7 @@ TEST_CASE("--update refuses a kept log of two runs, and names it") {
   CHECK(update.exitCode == 2);
   CHECK(update.errors ==
         "error: small holds 2 runs: line 1 is Node[0] Epoch[0], and line 3 is Node[0] Epoch[0] "
-        "again; keep each run in a log of its own.\n"_kj);
+        "again. Keep each run in a log of its own.\n"_kj);
 }
 
 TEST_CASE("keep_log knows a sweep's run by its folder, an epoch's images, and what was published") {

@@ -42,7 +42,7 @@ kj::Array<KeptLog> readLogs(kj::StringPtr folder) {
     auto path = kj::str(folder, "/", file);
     if (!isXz(path)) {
       configs::fail(
-          path, " is not an xz file: keep logs with tools/keep_log.py, or pack it with xz");
+          path, " is not an xz file. Keep logs with tools/keep_log.py, or pack it with xz");
     }
     auto bytes = io::readUnpacked(path, LOG_BYTES_MAX);
     logs.add(KeptLog{kj::heapString(file.slice(0, file.size() - LOG_ENDING.size())),
@@ -92,7 +92,7 @@ PageOutcome makePage(kj::StringPtr path, PageAction action) {
   kj::Vector<kj::String> lines;
   for (auto& table: result.tables) {
     if (table.current != table.fresh) {
-      lines.add(kj::str(path, ": the table `", table.name, "` is written anew"));
+      lines.add(kj::str(path, ": the table `", table.name, "` is rewritten"));
     }
   }
   return {nullptr, lines.releaseAsArray()};

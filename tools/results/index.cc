@@ -12,7 +12,7 @@ struct CombineWord {
 
 constexpr CombineWord COMBINE_WORDS[] = {
     {"mean", "The mean over the workers.", runner::Combine::MEAN},
-    {"max", "The best worker's accuracies.", runner::Combine::MAX},
+    {"max", "The accuracies of the best worker.", runner::Combine::MAX},
 };
 
 constexpr configs::IntegerLimits COUNT{.atLeast = 1, .atMost = 1000000000};
@@ -21,7 +21,7 @@ constexpr configs::IntegerLimits COUNT{.atLeast = 1, .atMost = 1000000000};
 void checkOneLine(configs::Reader& reader, kj::StringPtr key, kj::StringPtr text) {
   for (unsigned char c: text) {
     if (c >= ' ' && c != 0x7f) continue;
-    reader.error(key, "there is a control character in this text", "write one line of plain text");
+    reader.error(key, "this text contains a control character", "write one line of plain text");
     return;
   }
 }
@@ -40,11 +40,11 @@ kj::Maybe<kj::String> maybeLine(configs::Reader& reader, kj::StringPtr key, kj::
 
 Machines readMachines(configs::Reader& reader) {
   Machines machines;
-  machines.cluster = line(reader, "cluster", "What runs call them.");
-  machines.processor = line(reader, "processor", "Of each machine.");
-  machines.cores = reader.integer("cores", "That a run may use, of each machine.", COUNT);
-  machines.memory = line(reader, "memory", "Of each machine, with its unit.");
-  machines.network = line(reader, "network", "Between the roles of a run.");
+  machines.cluster = line(reader, "cluster", "Name of the cluster, which runs refer to.");
+  machines.processor = line(reader, "processor", "Processor of each machine.");
+  machines.cores = reader.integer("cores", "Cores of each machine that a run may use.", COUNT);
+  machines.memory = line(reader, "memory", "Memory of each machine, with its unit.");
+  machines.network = line(reader, "network", "Network between the roles of a run.");
   KJ_IF_MAYBE(software,
       maybeLine(reader, "software", "Compiler and libraries, with their versions.")) {
     machines.software = kj::mv(*software);
@@ -54,11 +54,11 @@ Machines readMachines(configs::Reader& reader) {
 
 Dataset readDataset(configs::Reader& reader) {
   Dataset dataset;
-  dataset.name = line(reader, "name", "What experiments call it.");
-  dataset.classes = reader.integer("classes", "How many kinds of images it has.", COUNT);
+  dataset.name = line(reader, "name", "Name of the data set, as in experiment files.");
+  dataset.classes = reader.integer("classes", "Number of classes.", COUNT);
   dataset.image = line(reader, "image", "Size and channels, such as `28×28×1`.");
-  dataset.training = reader.integer("training", "Training images.", COUNT);
-  dataset.validation = reader.integer("validation", "Validation images.", COUNT);
+  dataset.training = reader.integer("training", "Number of training images.", COUNT);
+  dataset.validation = reader.integer("validation", "Number of validation images.", COUNT);
   return dataset;
 }
 
@@ -86,42 +86,47 @@ void checkConfig(
   auto file = kj::heapString(config.slice(0, config.findFirst(' ').orDefault(config.size())));
   if (isFile(file)) return;
   reader.error("config", kj::str("there is no file `", file, "`"),
-      "begin with the experiment file's path from the page's folder");
+      "begin with the path of the experiment file, relative to the page's folder");
 }
 
 IndexedRun readRun(configs::Reader& reader, const Known& known) {
   IndexedRun run;
-  run.log = line(reader, "log", "`x` for the log `results/x.log.xz`.");
-  KJ_IF_MAYBE(name, maybeLine(reader, "name", "What tables call it. Absent: as `log`.")) {
+  run.log = line(reader, "log", "Name of the log: `x` for `results/x.log.xz`.");
+  KJ_IF_MAYBE(name,
+      maybeLine(reader, "name", "Name of the run in tables. Absent: the value of `log`.")) {
     run.name = kj::mv(*name);
   } else {
     run.name = kj::str(run.log);
   }
-  run.config = maybeLine(reader, "config", "The experiment file and what was laid over it.");
-  run.cluster = line(reader, "cluster", "Where it ran: `cluster` of one of the machines.");
-  run.machines = reader.integer("machines", "How many of them.", COUNT, 1);
-  run.devices = reader.integer("devices", "How many devices trained, on all machines.", COUNT, 1);
-  run.batchSize = reader.integer("batch_size", "Images a step a device.", COUNT);
-  run.kvstore = line(reader, "kvstore", "The mode.");
+  run.config =
+      maybeLine(reader, "config", "The experiment file and the settings that replaced its values.");
+  run.cluster =
+      line(reader, "cluster", "Where the run took place: the `cluster` of one of the machines.");
+  run.machines = reader.integer("machines", "Number of these machines.", COUNT, 1);
+  run.devices =
+      reader.integer("devices", "Number of devices that trained, on all machines.", COUNT, 1);
+  run.batchSize = reader.integer("batch_size", "Images per step and device.", COUNT);
+  run.kvstore = line(reader, "kvstore", "The kvstore mode.");
   run.epochImages = reader
                         .maybeInteger("epoch_images",
-                            "Images that all workers together take in an epoch. Absent: the data "
-                            "set's training images.",
+                            "Images per epoch of all workers together. Absent: the number of "
+                            "training images of the data set.",
                             COUNT)
                         .orDefault(known.training);
   run.published = reader.maybeSection("published",
-      "What others found with this experiment: as in an experiment file, without `where`.",
+      "Results that others published for this experiment, as in an experiment file but without "
+      "`where`.",
       runner::Published::read);
   run.difference =
-      maybeLine(reader, "difference", "One sentence: why ours is, or may be, another figure.");
+      maybeLine(reader, "difference", "One sentence on why our figures differ, or may differ.");
 
   KJ_IF_MAYBE(config, run.config) checkConfig(reader, *config, known.isFile);
   KJ_IF_MAYBE(published, run.published) {
     checkOneLine(reader, "published", published->source);
     for (auto& row: published->rows) {
       if (row.where.size() == 0) continue;
-      reader.error(
-          "published", "these figures are of one run: `where` says nothing here", "leave it out");
+      reader.error("published", "these figures belong to one run, so `where` has no effect here",
+          "leave it out");
     }
   }
   checkListed(reader, "log", run.log, known.logs,
@@ -136,23 +141,24 @@ IndexedRun readRun(configs::Reader& reader, const Known& known) {
 IndexedExperiment readExperiment(
     configs::Reader& reader, const Known& known, kj::ArrayPtr<const Dataset> datasets) {
   IndexedExperiment experiment;
-  experiment.name =
-      line(reader, "name", "Its table stands on the page between markers with this name.");
-  auto dataset = line(reader, "dataset", "`name` of one of the data sets.");
+  experiment.name = line(reader, "name",
+      "Name of the experiment. On the page, its table is between markers with this name.");
+  auto dataset = line(reader, "dataset", "The `name` of one of the data sets.");
   experiment.combine =
       reader
-          .choose("op", "How the workers' accuracies become one.",
+          .choose("op", "How the accuracies of the workers are combined.",
               kj::arrayPtr(COMBINE_WORDS, kj::size(COMBINE_WORDS)), kj::StringPtr("mean"))
           .combine;
-  experiment.epochs = KJ_MAP(epoch,
-      reader.integers("epochs", "The table has these, where a log has them. Absent: all.", COUNT)) {
+  experiment.epochs =
+      KJ_MAP(epoch, reader.integers("epochs",
+                        "Epochs that the table shows if a log has them. Absent: all.", COUNT)) {
     return uint(epoch);
   };
   auto knownHere = known;
   for (auto& row: datasets) {
     if (row.name == dataset) knownHere.training = row.training;
   }
-  experiment.runs = reader.sections("runs", "Those that are shown, in this order.",
+  experiment.runs = reader.sections("runs", "The runs that the table shows, in this order.",
       [&](configs::Reader& section) { return readRun(section, knownHere); });
 
   checkListed(
@@ -173,8 +179,9 @@ void checkWhole(
   for (size_t i: kj::indices(index.experiments)) {
     for (size_t j = 0; j < i; j++) {
       if (index.experiments[i].name == index.experiments[j].name) {
-        reader.error("experiments", kj::str("two are called `", index.experiments[i].name, "`"),
-            "a table has one place on the page");
+        reader.error("experiments",
+            kj::str("two experiments are named `", index.experiments[i].name, "`"),
+            "each table has one place on the page: choose another name");
       }
     }
   }
@@ -189,7 +196,8 @@ void checkWhole(
     }
     if (uses > 1) {
       reader.error("experiments", kj::str(uses, " runs have the log `", log, "`"),
-          "a log is of one run: keep the other's under another name, or leave it out");
+          "a log belongs to one run: keep the log of the other run under another name, or leave "
+          "that run out");
     }
   }
 }
@@ -199,10 +207,10 @@ void checkWhole(
 ResultsIndex ResultsIndex::read(configs::Reader& reader, kj::ArrayPtr<const kj::StringPtr> logs,
     kj::FunctionParam<bool(kj::StringPtr path)> isFile) {
   ResultsIndex index;
-  index.machines = reader.sections("machines", "Where runs ran.", readMachines);
-  index.datasets = reader.sections("datasets", "What they trained on.", readDataset);
-  index.experiments =
-      reader.sections("experiments", "What they trained.", [&](configs::Reader& section) {
+  index.machines = reader.sections("machines", "The machines that runs used.", readMachines);
+  index.datasets = reader.sections("datasets", "The data sets that runs trained on.", readDataset);
+  index.experiments = reader.sections("experiments",
+      "The experiments whose results the page shows.", [&](configs::Reader& section) {
         return readExperiment(section, {index.machines, logs, isFile, 1}, index.datasets);
       });
   if (!reader.isManual()) checkWhole(reader, index, logs);

@@ -26,7 +26,7 @@ kj::Maybe<Marker> readMarker(kj::StringPtr line, kj::StringPtr place) {
       return Marker{kj::heapString(line.slice(MARK.size(), line.size() - tail.size())), side};
     }
   }
-  configs::fail(place, " is no marker: write `<!-- results: NAME begin -->` or `… end -->`");
+  configs::fail(place, " is not a marker. Write `<!-- results: NAME begin -->` or `… end -->`");
 }
 
 // Cuts a page at its markers.
@@ -48,7 +48,7 @@ public:
     }
     KJ_IF_MAYBE(table, open) {
       configs::fail(pageName, ":", table->line, ": the table `", table->name,
-          "` has no end: write ", MARK, table->name, " end --> behind it");
+          "` has no end. Write ", MARK, table->name, " end --> after it");
     }
     texts.add(kj::heapString(page.slice(begin)));
     return {texts.releaseAsArray(), tables.releaseAsArray()};
@@ -60,7 +60,7 @@ private:
     KJ_IF_MAYBE(table, open) {
       if (marker.side == Marker::BEGIN || marker.name != table->name) {
         configs::fail(where, ": the table `", table->name, "`, begun at line ", table->line,
-            ", has not ended here: write ", MARK, table->name, " end --> before");
+            ", has not ended here. Write ", MARK, table->name, " end --> before");
       }
       table->current = kj::heapString(page.slice(begin, place));
       tables.add(kj::mv(*table));
@@ -69,13 +69,13 @@ private:
       return;
     }
     if (marker.side == Marker::END) {
-      configs::fail(where, ": the table `", marker.name, "` has not begun: write ", MARK,
+      configs::fail(where, ": the table `", marker.name, "` has not begun. Write ", MARK,
           marker.name, " begin --> before it");
     }
     for (auto& table: tables) {
       if (table.name == marker.name) {
-        configs::fail(where, ": the table `", marker.name, "` stands at line ", table.line,
-            " already: remove one of the two");
+        configs::fail(where, ": the table `", marker.name, "` is at line ", table.line,
+            " already. Remove one of the two");
       }
     }
     texts.add(kj::heapString(page.slice(begin, next)));
@@ -102,28 +102,32 @@ void requireShown(const IndexedRun& run, const runner::LogTable& table) {
       KJ_IF_MAYBE(epoch, row.epoch) place = kj::str("epoch ", *epoch);
       KJ_IF_MAYBE(step, row.step) place = kj::str("step ", *step);
       auto refuse = [&](kj::StringPtr why) {
-        configs::fail("results/index.toml: what the run `", run.name, "` has as published for ",
-            place, " stands in no table: ", why);
+        configs::fail("results/index.toml: the run `", run.name, "` has published figures for ",
+            place, " that no table shows: ", why);
       };
       bool accuracy = row.trainAccuracy != nullptr || row.validationAccuracy != nullptr;
       if (table.is<runner::StepTable>()) {
         if (row.epoch != nullptr && (accuracy || row.loss != nullptr)) {
-          refuse("its log has a line a step; say `step`, or neither for the end");
+          refuse(
+              "its log has one line per step. Say `step`, or neither `step` nor `epoch` for the "
+              "end");
         }
         if (row.trainAccuracy != nullptr && row.validationAccuracy != nullptr) {
-          refuse("a log with a line a step has one accuracy; leave the other one out");
+          refuse("a log with one line per step has one accuracy. Leave the other one out");
         }
       } else {
         if (row.step != nullptr && accuracy) {
-          refuse("its log has a line an epoch; say `epoch`, or neither for the end");
+          refuse(
+              "its log has one line per epoch. Say `epoch`, or neither `step` nor `epoch` for the "
+              "end");
         }
-        if (row.loss != nullptr) refuse("a log with a line an epoch has no loss; leave it out");
+        if (row.loss != nullptr) refuse("a log with one line per epoch has no loss. Leave it out");
       }
       auto show = [&](kj::StringPtr figure, bool is) {
         if (!is) return;
         auto name = kj::str(figure, " ", place);
         if (shown.contains(name)) {
-          refuse(kj::str("another row has its ", figure, " too; leave one out"));
+          refuse(kj::str("another row also has its ", figure, ". Leave one out"));
         }
         shown.insert(kj::mv(name));
       };
@@ -147,7 +151,7 @@ RunFigures readFigures(
     if (log.name != run.log) continue;
     runner::TableOptions options;
     options.combine = combine;
-    options.otherRuns = "keep each run in a log of its own";
+    options.otherRuns = "Keep each run in a log of its own";
     RunFigures figures{run, runner::readLogTable(log.text, log.name, options)};
     if (figures.table.is<runner::SpeedTable>()) {
       configs::fail(log.name, " has only speed lines, and the page has no table for them.");
@@ -205,8 +209,8 @@ kj::String complaint(kj::StringPtr page, const PageTable& table) {
   // If all lines agree, the error is at the end of the present table.
   size_t line = table.line + 1 + kj::min(i, current.size() - 1);
   return kj::str(page, ":", line, ": the table `", table.name,
-      "` is out of date, or was edited by hand: it has `", lineOf(current, i),
-      "` where its logs give `", lineOf(fresh, i), "`");
+      "` is out of date or was edited by hand. It has `", lineOf(current, i),
+      "` but its logs give `", lineOf(fresh, i), "`");
 }
 
 }  // namespace
@@ -242,7 +246,7 @@ ResultsPage readPage(kj::StringPtr name, kj::StringPtr page, const ResultsIndex&
       auto known = KJ_MAP(each, figures)->kj::StringPtr {
         return each.experiment.name;
       };
-      configs::fail(name, ":", table.line, ": there is no table `", table.name, "`; there are ",
+      configs::fail(name, ":", table.line, ": there is no table `", table.name, "`. There are ",
           MACHINES_TABLE, ", ", DATASETS_TABLE, ", ", PERFORMANCE_TABLE, ", ",
           kj::strArray(known, ", "));
     }
@@ -251,7 +255,7 @@ ResultsPage readPage(kj::StringPtr name, kj::StringPtr page, const ResultsIndex&
     bool there = false;
     for (auto& table: result.tables) there = there || table.name == experiment.name;
     if (!there) {
-      configs::fail(name, " has no place for the experiment `", experiment.name, "`: write ", MARK,
+      configs::fail(name, " has no place for the experiment `", experiment.name, "`. Write ", MARK,
           experiment.name, " begin --> and ", MARK, experiment.name, " end --> on two lines");
     }
   }

@@ -139,8 +139,8 @@ TEST_CASE(
   auto found = complaints(edited);
   REQUIRE(found.size() == 1);
   CHECK(found[0] ==
-        "PAGE.md:6: the table `small` is out of date, or was edited by hand: it has "
-        "`| 2 | 0.975000 | 0.500000 |` where its logs give `| 2 | 0.875000 | 0.500000 |`"_kj);
+        "PAGE.md:6: the table `small` is out of date or was edited by hand. It has "
+        "`| 2 | 0.975000 | 0.500000 |` but its logs give `| 2 | 0.875000 | 0.500000 |`"_kj);
 
   found = complaints("<!-- results: small begin -->\n<!-- results: small end -->");
   REQUIRE(found.size() == 1);
@@ -152,10 +152,10 @@ TEST_CASE("ResultsPage: refuses markers without a partner, repeated ones, and th
   CHECK(failureOf(begin).startsWith("PAGE.md:1: the table `small` has no end"));
   CHECK(failureOf(end).startsWith("PAGE.md:1: the table `small` has not begun"));
   CHECK(failureOf(kj::str(begin, begin)).startsWith("PAGE.md:2: the table `small`, begun at line"));
-  CHECK(failureOf(kj::str(PLACE, begin)).startsWith("PAGE.md:4: the table `small` stands at line"));
-  CHECK(failureOf("<!-- results: small -->").startsWith("PAGE.md:1 is no marker"));
+  CHECK(failureOf(kj::str(PLACE, begin)).startsWith("PAGE.md:4: the table `small` is at line"));
+  CHECK(failureOf("<!-- results: small -->").startsWith("PAGE.md:1 is not a marker"));
   CHECK(failureOf(kj::str("<!-- results: x begin -->\n<!-- results: x end -->\n")) ==
-        "PAGE.md:1: there is no table `x`; there are machines, datasets, performance, small"_kj);
+        "PAGE.md:1: there is no table `x`. There are machines, datasets, performance, small"_kj);
   CHECK(failureOf("text").startsWith("PAGE.md has no place for the experiment `small`"));
 }
 
@@ -307,19 +307,19 @@ TEST_CASE("ResultsPage: refuses a published figure that no table shows") {
   auto epochs = logOf("a").text;
   auto steps = awsLine(100, 100, "2.5", "0.250");
   CHECK(failure(epochs, "{ step = 5, validation_accuracy = 0.5 }") ==
-        "results/index.toml: what the run `a` has as published for step 5 stands in no table: its "
-        "log has a line an epoch; say `epoch`, or neither for the end"_kj);
+        "results/index.toml: the run `a` has published figures for step 5 that no table shows: its "
+        "log has one line per epoch. Say `epoch`, or neither `step` nor `epoch` for the end"_kj);
   CHECK(has(failure(epochs, "{ loss = 0.5 }"), "has no loss"));
   CHECK(has(failure(epochs,
                 "{ validation_accuracy = 0.5 }, { epoch = 2, train_accuracy = 0.1, "
                 "validation_accuracy = 0.5 }"),
-      "for epoch 2 stands in no table: another row has its validation accuracy too"));
+      "for epoch 2 that no table shows: another row also has its validation accuracy"));
   CHECK(has(failure(epochs, "{ epoch = 1, epoch_s = 5 }, { epoch_s = 6 }"),
-      "for the whole run stands in no table: another row has its epoch time too"));
-  CHECK(has(failure(steps, "{ epoch = 1, loss = 0.5 }"), "its log has a line a step"));
+      "for the whole run that no table shows: another row also has its epoch time"));
+  CHECK(has(failure(steps, "{ epoch = 1, loss = 0.5 }"), "its log has one line per step"));
   CHECK(has(
       failure(steps, "{ train_accuracy = 0.5, validation_accuracy = 0.5 }"), "has one accuracy"));
-  CHECK(has(failure(steps, "{ loss = 0.5 }, { loss = 0.25 }"), "for the end stands in no table"));
+  CHECK(has(failure(steps, "{ loss = 0.5 }, { loss = 0.25 }"), "for the end that no table shows"));
 }
 
 TEST_CASE("ResultsPage: lists machines and data sets, and escapes a bar in a cell") {
@@ -360,7 +360,7 @@ TEST_CASE("ResultsIndex: reports logs, clusters and data sets that do not fit at
   CHECK(has(found, "there is no `letters`"));
   CHECK(has(found, "there is no `there`"));
   CHECK(has(found, "`machines` is another table of the page"));
-  CHECK(has(errors(kj::str(ONE_RUN, ONE_RUN), {"a"}), "two are called `small`"));
+  CHECK(has(errors(kj::str(ONE_RUN, ONE_RUN), {"a"}), "two experiments are named `small`"));
   CHECK(has(errors(kj::str(ONE_RUN, ONE_RUN), {"a"}), "2 runs have the log `a`"));
   CHECK(has(errors(kj::str(ONE_RUN, "config = \"configs/b.toml --set train.epochs=3\"\n"), {"a"}),
       "there is no file `configs/b.toml`"));
@@ -369,13 +369,13 @@ TEST_CASE("ResultsIndex: reports logs, clusters and data sets that do not fit at
   for (auto text: {"config = \"configs/a.toml\\n| x\"\n", "difference = \"a\\tb\"\n",
            "published = { source = \"a\\rb\", rows = [] }\n", "name = \"\\u007f\"\n"}) {
     INFO(text);
-    CHECK(has(errors(kj::str(ONE_RUN, text), {"a"}), "there is a control character in this text"));
+    CHECK(has(errors(kj::str(ONE_RUN, text), {"a"}), "this text contains a control character"));
   }
   CHECK(has(errors(kj::str(ONE_RUN,
                        "published = { source = \"x\", rows = [{ where = { a = 1 } }] "
                        "}\n"),
                 {"a"}),
-      "`where` says nothing here"));
+      "`where` has no effect here"));
 }
 
 }  // namespace
