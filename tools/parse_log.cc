@@ -23,30 +23,30 @@ using kj::uint;
 constexpr uint64_t LOG_BYTES_MAX = 1ull << 30;
 
 constexpr kj::StringPtr DESCRIPTION =
-    "Prints the result table of each log FILE (`-` is standard input). What is found in a file "
-    "decides which; it must be of one style.\n"
+    "Prints the result table of each log FILE (`-` is standard input). The lines of a file decide "
+    "which table it gives. They must all have one style.\n"
     "\n"
-    "Logs with lines per epoch (ours and MXNet's: `Epoch[..]` and `Iteration[..]` lines, with and "
-    "without `Node[r]`, also quoted in a notebook or on a Markdown page) give, for each epoch, "
-    "counted from 1, the accuracy on training and validation images and the training time in "
-    "seconds, over all workers whose lines the file holds. --metric-names chooses other metrics.\n"
+    "Logs with lines per epoch are ours and MXNet's: `Epoch[..]` and `Iteration[..]` lines, with "
+    "or without `Node[r]`, also quoted in a notebook or on a Markdown page. Their table has one "
+    "row per epoch, counted from 1. It shows the accuracy on training and validation images and "
+    "the training time in seconds, over all workers whose lines the file holds. --metric-names "
+    "chooses other metrics.\n"
     "\n"
-    "Logs with nothing but speed lines (`Epoch[0] Batch [50]`, `Speed: 820.11 samples/sec`) give "
-    "the images/s of each worker: their mean, minimum, maximum and count.\n"
+    "Logs with only speed lines (`Epoch[0] Batch [50]`, `Speed: 820.11 samples/sec`) give the "
+    "images/s of each worker: mean, minimum, maximum and count.\n"
     "\n"
-    "Logs with one line per step (styles tf_replica, tf_aws and schlag, also edited by hand) give "
-    "the columns step (of the worker), global step (of the job), loss, accuracy and s/batch, one "
-    "row per line, in the order of the file: tf_aws and schlag do not say which worker wrote a "
-    "line. A cell is empty where the line does not tell. s/batch is the time since the start over "
-    "the "
-    "global step in tf_aws, the mean over the last batches in schlag (original logs divide by 100 "
-    "always: at an epoch's end, "
-    "after 50 batches, they say half of it), and the time since the same worker's line before in "
-    "tf_replica. The last rows, without s/batch, are the end: in "
-    "tf_replica the loss is the validation cross entropy, a sum over all records; in schlag the "
-    "loss is the final cost, and the accuracy that on the test images.\n"
+    "Logs with one line per step have the styles tf_replica, tf_aws and schlag, and may be edited "
+    "by hand. Their table has one row per line, in the order of the file, because lines of tf_aws "
+    "and schlag do not name their worker. Its columns are step (of the worker), global step (of "
+    "the job), loss, accuracy and s/batch. A cell is empty where the line has no such figure. "
+    "s/batch is the time since the start divided by the global step in tf_aws, the mean over the "
+    "last batches in schlag, and the time since the previous line of the same worker in "
+    "tf_replica. (Original schlag logs always divide by 100. At an epoch's end, after 50 batches, "
+    "they show half of the mean.) The last rows, without s/batch, show the end of the run. In "
+    "tf_replica, their loss is the validation cross entropy, a sum over all records. In schlag, "
+    "their loss is the final cost, and their accuracy is that on the test images.\n"
     "\n"
-    "With --update it makes the tables of a results page anew, from the kept logs beside it.\n"
+    "With --update it rewrites the tables of a results page from the logs kept beside it.\n"
     "\n"
     "Examples:\n"
     "  parse_log runs/cifar10/1/log.txt\n"
@@ -59,8 +59,8 @@ constexpr kj::StringPtr DESCRIPTION =
     "  grep 'Worker 1:' steps.log | parse_log -\n"
     "  parse_log --update RESULTS.md\n"
     "\n"
-    "Exit code: 0, 1 if --check finds a table that is out of date, or 2 if the command or a file "
-    "is wrong.\n"_kj;
+    "Exit code: 0; 1 if --check finds a table that is out of date; 2 if the command or a file is "
+    "wrong.\n"_kj;
 
 // The value of --columns for the form of MXNet's results page.
 constexpr kj::StringPtr PAGE = "page"_kj;
@@ -97,7 +97,7 @@ kj::MainBuilder::Validity choose(const Word<T> (&words)[n], kj::StringPtr given,
   auto known = KJ_MAP(row, words) {
     return row.word;
   };
-  return kj::str("`", given, "` is none of: ", kj::strArray(known, ", "));
+  return kj::str("`", given, "` is not one of: ", kj::strArray(known, ", "));
 }
 
 // Reads an integer from 1 to 999,999,999.
@@ -117,7 +117,7 @@ kj::MainBuilder::Validity takeCount(kj::StringPtr given, uint& count) {
     count = *c;
     return true;
   }
-  return kj::str("`", given, "` is not a whole number from 1 on");
+  return kj::str("`", given, "` is not a whole number of at least 1");
 }
 
 class ParseLog {
@@ -128,45 +128,44 @@ public:
     return kj::MainBuilder(commandLine, "parse_log", DESCRIPTION)
         .addOptionWithArg({"columns"}, KJ_BIND_METHOD(*this, setColumns), "page|NAME,NAME",
             "Prints only these columns, in this order: epoch, train-accuracy, valid-accuracy, "
-            "time; or step, global-step, loss, accuracy, s/batch. `page` is epoch, train accuracy "
-            "and valid accuracy as MXNet's results page has them.")
+            "time; or step, global-step, loss, accuracy, s/batch. `page` stands for epoch, train "
+            "accuracy and valid accuracy, the columns of MXNet's results page.")
         .addOptionWithArg({METRIC_NAMES}, KJ_BIND_METHOD(*this, setMetrics), "NAME NAME",
-            "The metrics that have columns, in place of accuracy: `Train-cross-entropy=…` is a "
-            "line of cross-entropy. Separate several by spaces, as for MXNet's tool, or by commas. "
-            "The names end at the next option, or at a file that exists. Capital and small letters "
-            "are the same.")
+            "The metrics that get columns instead of accuracy. A line `Train-cross-entropy=…` has "
+            "the metric cross-entropy. Separate several names by spaces, as for MXNet's tool, or "
+            "by commas. The names end at the next option, or at a file that exists. Upper and "
+            "lower case are the same.")
         .addOptionWithArg({"format"}, KJ_BIND_METHOD(*this, setFormat), "markdown|none|csv",
-            "How the table is written: markdown (the default), none (columns with tabs between "
-            "them) or csv (several files: one table, with a first column `file`).")
+            "The format of the table: markdown (the default), none (columns separated by tabs) or "
+            "csv (one table for several files, with a first column `file`).")
         .addOptionWithArg({"op"}, KJ_BIND_METHOD(*this, setOp), "mean|avg|max",
-            "How the workers' figures of one epoch become one: their mean (the default; avg is the "
-            "same) or, for the accuracies, their maximum. The time is the mean in any case. A "
-            "worker's nan makes "
-            "the mean nan; the maximum is nan only if all are.")
+            "How the figures of several workers in one epoch are combined: by their mean (the "
+            "default; avg is the same) or, for accuracies, by their maximum. The time is always "
+            "the mean. One worker's nan makes the mean nan. The maximum is nan only if all are.")
         .addOptionWithArg({"every"}, KJ_BIND_METHOD(*this, setEvery), "N",
-            "Prints only the epochs or steps that N divides: 5 gives 5, 10, 15. The end stays. It "
-            "is an error if none is left.")
+            "Prints only the epochs or steps that are multiples of N: 5 gives 5, 10, 15. The last "
+            "rows of a run are always printed. It is an error if no row is left.")
         .addOptionWithArg({"epochs"}, KJ_BIND_METHOD(*this, setEpochs), "10,20",
-            "Prints only these epochs. It is an error if the log has none of them, and a warning "
-            "names those that are missing.")
+            "Prints only these epochs. It is an error if the log has none of them. A warning names "
+            "those that are missing.")
         .addOptionWithArg({"run"}, KJ_BIND_METHOD(*this, setRun), "N",
-            "Takes the N-th run of a file that holds several, one behind the other; for logs with "
-            "lines per epoch. Without it such a file is refused, and one of several runs with one "
-            "line per step is in any case. Some cannot be told: without `Node[r]`, runs of one or "
-            "two "
-            "epochs look like workers of one run, and in tf_aws and schlag only a fall to less "
-            "than half of the global step shows another.")
+            "Reads the N-th run of a file that holds several runs, one after the other. Only for "
+            "logs with lines per epoch. Without this option, such a file is refused. A file of "
+            "several runs with one line per step is always refused. Some runs cannot be told "
+            "apart: without `Node[r]`, runs of one or two epochs look like the workers of one run. "
+            "In tf_aws and schlag, a new run shows only if the global step falls below half of its "
+            "value.")
         .addOption({"summary"}, KJ_BIND_METHOD(*this, setSummary),
-            "Adds below a Markdown table by epochs the mean epoch time of its file, without the "
-            "first epoch.")
+            "Adds the file's mean epoch time, without the first epoch, below a Markdown table of "
+            "epochs.")
         .addOptionWithArg({"update"}, KJ_BIND_METHOD(*this, setPage), "PAGE",
-            "Makes the tables of the page (RESULTS.md) anew from results/index.toml and "
-            "results/*.log.xz beside it; takes no FILE. Says which tables have changed.")
+            "Rewrites the tables of the page (RESULTS.md) from results/index.toml and "
+            "results/*.log.xz beside it. Takes no FILE. Prints which tables have changed.")
         .addOption({"check"}, KJ_BIND_METHOD(*this, setCheck),
-            "With --update: changes nothing, but says which tables are out of date or were edited "
-            "by hand, and ends with 1 if there are such.")
+            "With --update: changes nothing, but prints which tables are out of date or were "
+            "edited by hand. The exit code is 1 if there are any.")
         .addOption({"index-reference"}, KJ_BIND_METHOD(*this, printIndexReference),
-            "Prints the reference of results/index.toml, and exits.")
+            "Prints the reference of results/index.toml and exits.")
         .expectZeroOrMoreArgs("FILE", KJ_BIND_METHOD(*this, addFile))
         .callAfterParsing(KJ_BIND_METHOD(*this, print))
         .build();
@@ -231,7 +230,7 @@ private:
       if (metric.size() == 0) return kj::str("`", list, "` is not a list of metrics such as a,b");
       for (auto& other: options.metrics) {
         if (&other == &metric) break;
-        if (other == metric) return kj::str(metric, " stands there twice");
+        if (other == metric) return kj::str(metric, " is named twice");
       }
     }
     return true;
@@ -271,7 +270,8 @@ private:
     auto text = runner::textOf(table);
     if (columns.size() == 1 && columns[0] == PAGE) {
       if (!table.is<runner::ResultTable>()) {
-        configs::fail(name, " has no lines per epoch: --columns page is for logs that have them");
+        configs::fail(
+            name, " has no lines per epoch: --columns page is only for logs with such lines");
       }
       text = runner::pageTable(text, name);
     } else if (columns.size() > 0) {
@@ -297,12 +297,13 @@ private:
   }
 
   Validity makeResultsPage(kj::StringPtr path) {
-    if (files.size() > 0) return kj::str("--update takes its logs from the folder results");
+    if (files.size() > 0)
+      return kj::str("--update takes its logs from the folder results. Leave FILE out");
     if (options.run != nullptr || columns.size() > 0 || options.metrics.size() > 0 ||
         options.epochs.size() > 0 || options.every != 1 || summary) {
       return kj::str(
-          "--update takes no other option than --check: results/index.toml says what "
-          "its tables are made of");
+          "--update takes no other option than --check: results/index.toml says how its tables are "
+          "made");
     }
     PageOutcome outcome;
     KJ_IF_MAYBE(exception,
@@ -330,13 +331,13 @@ private:
   // Prints the tables of all files that can be read, and the errors of the others.
   Validity print() {
     KJ_IF_MAYBE(path, page) return makeResultsPage(*path);
-    if (pageAction == PageAction::CHECK) return kj::str("--check belongs to --update");
+    if (pageAction == PageAction::CHECK) return kj::str("--check needs --update");
     if (files.size() == 0) return kj::str("missing argument FILE", mistakenForMetric());
     if (options.every != 1 && options.epochs.size() > 0) {
-      return kj::str("--every and --epochs exclude each other");
+      return kj::str("--every and --epochs cannot both be given");
     }
     if (summary && format != runner::TableFormat::MARKDOWN) {
-      return kj::str("--summary goes with --format markdown only");
+      return kj::str("--summary needs --format markdown");
     }
     kj::Vector<runner::NamedTable> tables;
     bool wrong = false;

@@ -106,7 +106,7 @@ kj::ArrayPtr<const LogLine> chooseRun(kj::ArrayPtr<const LogLine> lines, kj::Str
   KJ_IF_MAYBE(run, wanted) {
     if (*run < 1 || *run > runs) {
       configs::fail(name, " holds ", runs, runs == 1 ? " run" : " runs", ": there is no run ", *run,
-          "; runs count from 1.");
+          ". Runs count from 1.");
     }
     size_t begin = *run == 1 ? 0 : seams[*run - 2].index;
     size_t end = *run == runs ? lines.size() : seams[*run - 1].index;
@@ -116,8 +116,8 @@ kj::ArrayPtr<const LogLine> chooseRun(kj::ArrayPtr<const LogLine> lines, kj::Str
     auto& seam = seams[0];
     configs::fail(name, " holds ", runs, " runs: line ", seam.before->number, " is ",
         describe(*seam.before), ", and line ", seam.after->number, " is ", describe(*seam.after),
-        " again; ",
-        wayOut.size() > 0 ? kj::str(wayOut) : kj::str("choose one with --run 1 to --run ", runs),
+        " again. ",
+        wayOut.size() > 0 ? kj::str(wayOut) : kj::str("Choose one with --run 1 to --run ", runs),
         ".");
   }
   return lines;

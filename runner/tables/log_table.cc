@@ -23,8 +23,8 @@ kj::StringPtr nameOf(StepStyle style) {
 
 [[noreturn]] void refuse(kj::StringPtr name, uint64_t line, kj::StringPtr style, uint64_t otherLine,
     kj::StringPtr other) {
-  configs::fail(name, " holds lines of two styles: line ", line, " is of ", style, ", and line ",
-      otherLine, " of ", other, "; make a file of each.");
+  configs::fail(name, " contains lines of two styles: line ", line, " has style ", style,
+      ", and line ", otherLine, " has style ", other, ". Put each style into a file of its own.");
 }
 
 // Throws if the lines are not all of one style.
@@ -84,10 +84,10 @@ void requireOneRun(kj::ArrayPtr<const StepLine> steps, kj::StringPtr name) {
   RunWatch watch;
   for (auto& line: steps) {
     KJ_IF_MAYBE(before, watch.follow(line)) {
-      configs::fail(name, " holds several runs, or workers' logs, one behind the other: line ",
+      configs::fail(name, " contains several runs, or the logs of several workers: line ",
           before->number, " has global step ", KJ_ASSERT_NONNULL(before->globalStep), ", and line ",
           line.number, " is back at ", KJ_ASSERT_NONNULL(line.globalStep),
-          "; make a file of each.");
+          ". Put each into a file of its own.");
     }
   }
 }
@@ -121,7 +121,7 @@ LogTable readLogTable(
   if (choosesOfEpochs) {
     configs::fail(name,
         " has one line per step: --epochs, --run, --metric-names and --op max are for logs with "
-        "lines per epoch; choose steps with --every.");
+        "lines per epoch. Choose steps with --every.");
   }
   auto table = everyNth(stepTable(steps), options.every);
   if (table.rows.size() == 0) {

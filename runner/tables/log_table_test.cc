@@ -32,11 +32,11 @@ TEST_CASE("readLogTable: the lines in a log decide which table it has") {
 
 TEST_CASE("readLogTable: refuses a log with lines of two styles") {
   CHECK(complaint(kj::str("hello\n", AWS, EPOCH)) ==
-        "x.log holds lines of two styles: line 3 is of mxnet, and line 2 of tf_aws; make a file "
-        "of each.");
+        "x.log contains lines of two styles: line 3 has style mxnet, and line 2 has style tf_aws. "
+        "Put each style into a file of its own.");
   CHECK(complaint(kj::str(AWS, SCHLAG)) ==
-        "x.log holds lines of two styles: line 1 is of tf_aws, and line 2 of schlag; make a file "
-        "of each.");
+        "x.log contains lines of two styles: line 1 has style tf_aws, and line 2 has style schlag. "
+        "Put each style into a file of its own.");
 }
 
 kj::String aws(uint step, uint globalStep) {
@@ -47,8 +47,8 @@ TEST_CASE("readLogTable: refuses two runs by steps in one file, and names the li
   auto run = kj::str("session started\n", aws(100, 95), aws(200, 195), aws(300, 295));
   auto end = "total step: 305, global_step: 300\n"_kj;
   CHECK(complaint(kj::str(run, end, run, end)) ==
-        "x.log holds several runs, or workers' logs, one behind the other: line 4 has global step "
-        "295, and line 7 is back at 95; make a file of each.");
+        "x.log contains several runs, or the logs of several workers: line 4 has global step 295, "
+        "and line 7 is back at 95. Put each into a file of its own.");
   CHECK(complaint(kj::str(run, run)) != "");
   auto schlag = [](uint globalStep) {
     return kj::str("Step: ", globalStep, ",  Epoch:  1,  Batch: 100 of 550,  Cost: 1.0,  ",
@@ -62,8 +62,8 @@ TEST_CASE("readLogTable: refuses two runs by steps in one file, and names the li
   };
   CHECK(
       complaint(kj::str(replica(0, 1, 0), replica(1, 1, 1), replica(0, 2, 2), replica(1, 1, 0))) ==
-      "x.log holds several runs, or workers' logs, one behind the other: line 2 has global step "
-      "1, and line 4 is back at 0; make a file of each.");
+      "x.log contains several runs, or the logs of several workers: line 2 has global step 1, and "
+      "line 4 is back at 0. Put each into a file of its own.");
   CHECK(complaint(kj::str(replica(0, 1, 0), replica(0, 1, 0))) != "");
   // Another worker after the first, and one that began again while the job went on.
   CHECK(complaint(kj::str(replica(0, 1, 0), replica(0, 2, 1), replica(1, 1, 0))) == "");
@@ -82,8 +82,7 @@ TEST_CASE("readLogTable: refuses options for epochs or runs if the log has steps
   options.run = 1;
   CHECK(complaint(AWS, options) ==
         "x.log has one line per step: --epochs, --run, --metric-names and --op max are for logs "
-        "with lines "
-        "per epoch; choose steps with --every.");
+        "with lines per epoch. Choose steps with --every.");
   TableOptions every;
   every.every = 3;
   CHECK(complaint(AWS, every) == "x.log has no step that is a multiple of 3.");

@@ -129,13 +129,12 @@ TEST_CASE("readResultTable: a node's epoch that goes back begins a second run fo
       "Node[0] Epoch[0] Train-accuracy=0.7\n"
       "Node[1] Epoch[0] Train-accuracy=0.9\n"_kj;
   CHECK(complaint(log) ==
-        "x.log holds 2 runs: line 4 is Node[0] Epoch[1], and line 5 is Node[0] Epoch[0] again; "
-        "choose one with "
-        "--run 1 to --run 2.");
+        "x.log holds 2 runs: line 4 is Node[0] Epoch[1], and line 5 is Node[0] Epoch[0] again. "
+        "Choose one with --run 1 to --run 2.");
   CHECK(rows(log, onlyRun(1)) == "|  1 | 0.200000 |  |  |\n|  2 | 0.500000 |  |  |\n");
   CHECK(rows(log, onlyRun(2)) == "|  1 | 0.800000 |  |  |\n");
-  CHECK(complaint(log, onlyRun(3)) == "x.log holds 2 runs: there is no run 3; runs count from 1.");
-  CHECK(complaint(log, onlyRun(0)) == "x.log holds 2 runs: there is no run 0; runs count from 1.");
+  CHECK(complaint(log, onlyRun(3)) == "x.log holds 2 runs: there is no run 3. Runs count from 1.");
+  CHECK(complaint(log, onlyRun(0)) == "x.log holds 2 runs: there is no run 0. Runs count from 1.");
 }
 
 TEST_CASE(
@@ -150,8 +149,8 @@ TEST_CASE(
       "Node[0] Epoch[0] Validation-accuracy=0.6\n"
       "Node[1] Epoch[0] Train-accuracy=0.7\n"_kj;
   CHECK(complaint(log) ==
-        "x.log holds 2 runs: line 1 is Node[0] Epoch[0], and line 5 is Node[0] Epoch[0] again; "
-        "choose one with --run 1 to --run 2.");
+        "x.log holds 2 runs: line 1 is Node[0] Epoch[0], and line 5 is Node[0] Epoch[0] again. "
+        "Choose one with --run 1 to --run 2.");
   CHECK(rows(log, onlyRun(1)) == "|  1 | 0.200000 | 0.400000 |  |\n");
   CHECK(rows(log, onlyRun(2)) == "|  1 | 0.600000 | 0.600000 |  |\n");
 }
@@ -169,7 +168,7 @@ TEST_CASE(
       "Epoch[0] Time cost=1\nEpoch[2] Time cost=2\nother\nEpoch[0] Time cost=3\n"
       "Epoch[1] Time cost=4\nEpoch[0] Time cost=5\n"_kj;
   CHECK(complaint(log) ==
-        "x.log holds 2 runs: line 2 is Epoch[2], and line 4 is Epoch[0] again; choose one with "
+        "x.log holds 2 runs: line 2 is Epoch[2], and line 4 is Epoch[0] again. Choose one with "
         "--run 1 to --run 2.");
   CHECK(rows(log, onlyRun(2)) == "|  1 |  |  | 4.0 |\n|  2 |  |  | 4.0 |\n");
 }

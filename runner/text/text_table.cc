@@ -92,7 +92,7 @@ size_t columnOf(const TextTable& table, kj::StringPtr file, kj::StringPtr name) 
       return c == ' ' ? '-' : c;
     };
   };
-  configs::fail(file, " has no column `", name, "`, but ", kj::strArray(known, ", "));
+  configs::fail(file, " has no column `", name, "`. It has ", kj::strArray(known, ", "));
 }
 
 }  // namespace
@@ -165,7 +165,8 @@ kj::String formatTables(kj::ArrayPtr<const NamedTable> tables, TableFormat forma
     for (auto& named: tables) {
       if (formatRow(named.table.header, format) != header) {
         configs::fail(tables[0].name, " and ", named.name,
-            " have other columns: they make no one CSV table; parse them one by one");
+            " have different columns, so they do not fit into one CSV table. Parse them one by "
+            "one");
       }
       auto name = csvField(named.name);
       for (auto& row: named.table.rows) parts.add(kj::str(name, ',', formatRow(row, format)));

@@ -66,7 +66,8 @@ TEST_CASE("selectColumns: chooses columns by name, in any order") {
   names[0] = kj::str("time");
   KJ_IF_MAYBE(exception,
       kj::runCatchingExceptions([&]() { selectColumns(table(), "x.log", names); })) {
-    CHECK(exception->getDescription() == "x.log has no column `time`, but epoch, global-step"_kj);
+    CHECK(
+        exception->getDescription() == "x.log has no column `time`. It has epoch, global-step"_kj);
   } else {
     FAIL("an unknown column was found");
   }
