@@ -143,8 +143,8 @@ public:
             "default; avg is the same) or, for accuracies, by their maximum. The time is always "
             "the mean. One worker's nan makes the mean nan. The maximum is nan only if all are.")
         .addOptionWithArg({"every"}, KJ_BIND_METHOD(*this, setEvery), "N",
-            "Prints only the epochs or steps that are multiples of N: 5 gives 5, 10, 15. The last "
-            "rows of a run are always printed. It is an error if no row is left.")
+            "Prints only the epochs or steps that are multiples of N: 5 gives 5, 10, 15. The rows "
+            "at the end of a run are always printed. It is an error if no epoch or step is left.")
         .addOptionWithArg({"epochs"}, KJ_BIND_METHOD(*this, setEpochs), "10,20",
             "Prints only these epochs. It is an error if the log has none of them. A warning names "
             "those that are missing.")
