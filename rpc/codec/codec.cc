@@ -1,6 +1,7 @@
 #include "rpc/codec/codec.h"
 
 #include "configs/language/reader.h"
+#include "rpc/codec/one_bit_compression.h"
 #include "rpc/codec/top_k_compression.h"
 #include "rpc/codec/two_bit_compression.h"
 
@@ -37,6 +38,10 @@ constexpr configs::Kind<kj::Own<const Compression>> COMPRESSIONS[] = {
         "Deep gradient compression (Lin et al. 2018, arXiv 1712.01887): sends the largest "
         "accumulated values, with their positions.",
         readTopK},
+    {"1bit",
+        "One bit per value, and two means per 512 values (1-bit SGD: Seide et al. 2014, "
+        "Interspeech).",
+        readOneBit},
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "configs/language/random.h"
 #include "rpc/codec/digits.h"
 #include "rpc/codec/loops.h"
+#include "rpc/codec/one_bit_compression.h"
 #include "rpc/codec/positions.h"
 #include "rpc/codec/sparse.h"
 #include "rpc/codec/two_bit_compression.h"
@@ -20,6 +21,7 @@ constexpr Encoding FLOAT32;
 constexpr Encoding FLOAT16{.numbers = Number::FLOAT16};
 constexpr Encoding BFLOAT16{.numbers = Number::BFLOAT16};
 constexpr Encoding CODES{.kind = &TWO_BIT, .unit = 0.5f};
+constexpr Encoding BITS{.kind = &ONE_BIT};
 constexpr Encoding FEW{.kind = &SPARSE};
 constexpr Encoding FEW_HALVES{.kind = &SPARSE, .numbers = Number::FLOAT16};
 
@@ -147,6 +149,22 @@ TEST_CASE("Encoding: a payload that is none is refused with its reason") {
   CHECK(refuses(CODES, words(0, 0), 0, 16, half));
   CHECK(refuses(CODES, words(0x10), 0, 16, "no two-bit code 01"));
   CHECK(refuses(CODES, words(0x03), 0, 3, "behind the slice"));
+  // Of 1bit two means and a word of bits for each group.
+  constexpr uint32_t INFINITE = 0x7f800000, NEGATIVE_NAN = 0xffc00000;
+  CHECK(refuses(BITS, words(0, 0), 0, 3, half));
+  CHECK(refuses(BITS, words(0, 0, 0, 0), 0, 3, half));
+  CHECK(refuses(BITS, words(0, 0, 0), 1, 3, half));
+  CHECK(refuses(BITS, words(INFINITE, 0, 0), 0, 3, "not a finite number"));
+  CHECK(refuses(BITS, words(0, NEGATIVE_NAN, 0), 0, 3, "not a finite number"));
+  CHECK(refuses(BITS, words(0, 0, 8), 0, 3, "behind the slice"));
+  CHECK(refuses(BITS, words(0, 0, 0x80000000), 0, 31, "behind the slice"));
+  CHECK(refusal(BITS, words(0, 0, 7).asBytes(), 3) == "");
+  CHECK(refusal(BITS, words(0, 0, 0xffffffff).asBytes(), 32) == "");
+  auto groups = kj::heapArray<uint32_t>(ONE_BIT_GROUP / 32 + 2 + 3);
+  for (auto& word: groups) word = 0;
+  CHECK(refusal(BITS, groups.asBytes(), ONE_BIT_GROUP + 1) == "");
+  groups[ONE_BIT_GROUP / 32 + 3] = INFINITE;
+  CHECK(refuses(BITS, groups, 0, ONE_BIT_GROUP + 1, "not a finite number"));
   CHECK(refuses(FEW, words(1), 0, 9, "cut off"));
   CHECK(refuses(FEW, words(4, 0), 0, 9, "unknown form"));
   CHECK(refuses(FEW, words(1 << 8, 0), 0, 9, "unknown form"));
@@ -227,6 +245,11 @@ TEST_CASE("expected_bytes: within 3 % of what an encoder makes, whatever the sha
 TEST_CASE("expected_bytes: two bits per value, in whole words") {
   CHECK(CODES.expected_bytes(1600, 1) == 400);
   CHECK(CODES.expected_bytes(1601, 1) == 404);
+}
+
+TEST_CASE("expected_bytes: one bit per value in whole words, and two means per group") {
+  CHECK(BITS.expected_bytes(ONE_BIT_GROUP, 1) == 8 + ONE_BIT_GROUP / 8);
+  CHECK(BITS.expected_bytes(3 * ONE_BIT_GROUP + 33, 1) == 3 * (8 + ONE_BIT_GROUP / 8) + 8 + 8);
 }
 
 TEST_CASE("Digits: what is packed is taken out again, with every radix") {

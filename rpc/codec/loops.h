@@ -30,6 +30,18 @@ struct Loops {
   void (*fromTwoBit)(const uint32_t* words, float* to, size_t count, float threshold);
   void (*addTwoBit)(const uint32_t* words, float* to, size_t count, float threshold);
 
+  // The bits of Seide et al. for one group: with r = residual + gradient, bit i is 1 where r ≥ 0 (a
+  // zero with a minus sign counts as below).
+  // means[0] is the mean of the r below 0, means[1] that of the others; 0 if there are none.
+  // residual ← r - its mean. A word has 32 bits, the first value's the lowest; unused ones are 0.
+  // Sums are made in double: 16 partial sums, then these in their order. False if some r is not a
+  // finite number.
+  bool (*toOneBit)(
+      const float* gradient, float* residual, uint32_t* words, float* means, size_t count);
+  // to = the mean that the bit names, or to += that.
+  void (*fromOneBit)(const uint32_t* words, const float* means, float* to, size_t count);
+  void (*addOneBit)(const uint32_t* words, const float* means, float* to, size_t count);
+
   // The sum of squares in double: 16 partial sums, then these in their order.
   double (*squares)(const float* values, size_t count);
   // u ← m·u + scale·g; v ← v + u.

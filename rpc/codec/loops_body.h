@@ -13,6 +13,14 @@ constexpr size_t WORD_CODES = 16;  // of two bits
 constexpr uint32_t CODE_SHIFTS[WORD_CODES] = {
     6, 4, 2, 0, 14, 12, 10, 8, 22, 20, 18, 16, 30, 28, 26, 24};
 
+constexpr size_t SUM_PARTS = 16;  // partial sums
+constexpr size_t WORD_BITS = 32;
+// The bits of a word, from the lowest on.
+constexpr uint32_t BITS[WORD_BITS] = {1u << 0, 1u << 1, 1u << 2, 1u << 3, 1u << 4, 1u << 5, 1u << 6,
+    1u << 7, 1u << 8, 1u << 9, 1u << 10, 1u << 11, 1u << 12, 1u << 13, 1u << 14, 1u << 15, 1u << 16,
+    1u << 17, 1u << 18, 1u << 19, 1u << 20, 1u << 21, 1u << 22, 1u << 23, 1u << 24, 1u << 25,
+    1u << 26, 1u << 27, 1u << 28, 1u << 29, 1u << 30, 1u << 31};
+
 template <uint16_t (*round)(float)>
 void toHalves(const float* __restrict__ from, uint16_t* __restrict__ to, size_t count) {
   for (size_t i = 0; i < count; i++) to[i] = round(from[i]);
@@ -95,18 +103,94 @@ void addTwoBit(
   }
 }
 
+// residual ← residual + gradient. Returns the largest magnitude of it.
+uint32_t gather(const float* __restrict__ gradient, float* __restrict__ residual, size_t count) {
+  int32_t largest = 0;
+  for (size_t i = 0; i < count; i++) {
+    residual[i] += gradient[i];
+    int32_t magnitude = int32_t(bitsOf(residual[i]) & MAGNITUDE);
+    largest = magnitude > largest ? magnitude : largest;
+  }
+  return uint32_t(largest);
+}
+
+// All ones if the value has a minus sign, else 0. A choice would become a branch.
+inline uint32_t minusMask(float value) {
+  return uint32_t(int32_t(bitsOf(value)) >> 31);
+}
+
+// Which of up to 32 values have no minus sign.
+inline uint32_t plusBits(const float* __restrict__ values, size_t count) {
+  uint32_t bits = 0;
+  for (size_t i = 0; i < count; i++) bits |= ~minusMask(values[i]) & BITS[i];
+  return bits;
+}
+
+bool toOneBit(const float* __restrict__ gradient, float* __restrict__ residual,
+    uint32_t* __restrict__ words, float* __restrict__ means, size_t count) {
+  uint32_t largest = gather(gradient, residual, count);
+  size_t whole = count / WORD_BITS * WORD_BITS, ones = 0;
+  for (size_t i = 0; i < whole; i += WORD_BITS) {
+    words[i / WORD_BITS] = plusBits(residual + i, WORD_BITS);
+  }
+  if (whole < count) words[whole / WORD_BITS] = plusBits(residual + whole, count - whole);
+  for (size_t i = 0; i < count; i += WORD_BITS) {
+    ones += size_t(__builtin_popcount(words[i / WORD_BITS]));
+  }
+  double above[SUM_PARTS] = {}, below[SUM_PARTS] = {};
+  auto add = [&](size_t begin, size_t j) {
+    uint32_t r = bitsOf(residual[begin + j]), minus = minusMask(residual[begin + j]);
+    above[j] += double(floatOf(r & ~minus));
+    below[j] += double(floatOf(r & minus));
+  };
+  size_t summed = count / SUM_PARTS * SUM_PARTS;
+  for (size_t i = 0; i < summed; i += SUM_PARTS) {
+    for (size_t j = 0; j < SUM_PARTS; j++) add(i, j);
+  }
+  for (size_t j = 0; j < count - summed; j++) add(summed, j);
+  double high = 0, low = 0;
+  for (size_t j = 0; j < SUM_PARTS; j++) {
+    high += above[j];
+    low += below[j];
+  }
+  float lowMean = ones < count ? float(low / double(count - ones)) : 0;
+  float highMean = ones > 0 ? float(high / double(ones)) : 0;
+  means[0] = lowMean;
+  means[1] = highMean;
+  for (size_t i = 0; i < count; i++) {
+    residual[i] -= minusMask(residual[i]) != 0 ? lowMean : highMean;
+  }
+  return largest < INFINITE;
+}
+
+template <bool ADDS>
+void fromBits(const uint32_t* __restrict__ words, const float* __restrict__ means,
+    float* __restrict__ to, size_t count) {
+  float below = means[0], above = means[1];
+  auto next = [&](size_t begin, size_t own) {
+    uint32_t word = words[begin / WORD_BITS];
+    for (size_t i = 0; i < own; i++) {
+      float value = (word & BITS[i]) != 0 ? above : below;
+      to[begin + i] = ADDS ? to[begin + i] + value : value;
+    }
+  };
+  size_t whole = count / WORD_BITS * WORD_BITS;
+  for (size_t i = 0; i < whole; i += WORD_BITS) next(i, WORD_BITS);
+  if (whole < count) next(whole, count - whole);
+}
+
 double squares(const float* __restrict__ values, size_t count) {
-  constexpr size_t PARTS = 16;
-  double parts[PARTS] = {};
-  size_t whole = count / PARTS * PARTS;
-  for (size_t i = 0; i < whole; i += PARTS) {
-    for (size_t j = 0; j < PARTS; j++) parts[j] += double(values[i + j]) * double(values[i + j]);
+  double parts[SUM_PARTS] = {};
+  size_t whole = count / SUM_PARTS * SUM_PARTS;
+  for (size_t i = 0; i < whole; i += SUM_PARTS) {
+    for (size_t j = 0; j < SUM_PARTS; j++)
+      parts[j] += double(values[i + j]) * double(values[i + j]);
   }
   for (size_t i = whole; i < count; i++) {
     parts[i - whole] += double(values[i]) * double(values[i]);
   }
   double sum = 0;
-  for (size_t j = 0; j < PARTS; j++) sum += parts[j];
+  for (size_t j = 0; j < SUM_PARTS; j++) sum += parts[j];
   return sum;
 }
 
@@ -186,6 +270,9 @@ constexpr Loops loopsCalled(const char* name) {
       .toTwoBit = toTwoBit,
       .fromTwoBit = fromTwoBit,
       .addTwoBit = addTwoBit,
+      .toOneBit = toOneBit,
+      .fromOneBit = fromBits<false>,
+      .addOneBit = fromBits<true>,
       .squares = squares,
       .accumulate = accumulate,
       .addScaled = addScaled,

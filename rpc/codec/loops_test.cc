@@ -136,6 +136,13 @@ TEST_CASE("Loops: every instruction set gives the same bits, whatever the count"
       auto multiples = kj::heapArray<int32_t>(count);
       CHECK(loops.toMultiples(u.begin(), UNIT, 1, multiples.begin(), count));
       keep(multiples);
+      auto bits = kj::heapArray<uint32_t>((count + 31) / 32);
+      float means[2];
+      CHECK(loops.toOneBit(gradient.begin(), v.begin(), bits.begin(), means, count));
+      loops.fromOneBit(bits.begin(), means, u.begin(), count);
+      keep(bits), keep(v), keep(u), keep(kj::arrayPtr(means, 2));
+      loops.addOneBit(bits.begin(), means, u.begin(), count);
+      keep(u);
       if (row == 0) expected = kj::heapArray(made.asPtr());
       CHECK(same(expected.asPtr().asConst(), made.asPtr().asConst()));
     }
@@ -174,6 +181,52 @@ TEST_CASE("Loops: what is no multiple of the unit, or too large a one, is told")
   }
 }
 
+TEST_CASE("Loops: a bit names the mean of all residuals with its sign") {
+  for (size_t count: {1, 2, 31, 32, 33, 100, 512}) {
+    // Of both signs, of one, and all 0.
+    for (float shift: {0.0f, 3.0f, -3.0f, NAN}) {
+      CAPTURE(count);
+      CAPTURE(shift);
+      auto gradient = noiseOf(count, 1), before = noiseOf(count, 2);
+      for (auto i: kj::indices(gradient)) {
+        gradient[i] = isnan(shift) ? -before[i] : gradient[i] + shift;
+      }
+      double sums[2] = {}, counts[2] = {};
+      for (auto i: kj::indices(gradient)) {
+        float r = before[i] + gradient[i];
+        sums[r >= 0] += r;
+        counts[r >= 0]++;
+      }
+      for (size_t row = 0; row < loopsHere(); row++) {
+        CAPTURE(ALL_LOOPS[row]->name);
+        auto residual = kj::heapArray<float>(before.asPtr());
+        auto words = kj::heapArray<uint32_t>((count + 31) / 32);
+        auto decoded = kj::heapArray<float>(count);
+        float means[2];
+        REQUIRE(ALL_LOOPS[row]->toOneBit(
+            gradient.begin(), residual.begin(), words.begin(), means, count));
+        for (uint kind: {0, 1}) {
+          double mean = counts[kind] > 0 ? sums[kind] / counts[kind] : 0;
+          CHECK(means[kind] == doctest::Approx(mean).epsilon(1e-6));
+        }
+        ALL_LOOPS[row]->fromOneBit(words.begin(), means, decoded.begin(), count);
+        for (auto i: kj::indices(gradient)) {
+          float r = before[i] + gradient[i];
+          bool bit = (words[i / 32] >> i % 32 & 1) == 1;
+          REQUIRE(bit == (r >= 0));
+          REQUIRE(decoded[i] == means[r >= 0]);
+          REQUIRE(residual[i] == r - means[r >= 0]);
+        }
+        uint32_t unused = count % 32 == 0 ? 0 : words.back() >> count % 32;
+        CHECK(unused == 0);
+        auto twice = kj::heapArray<float>(decoded.asPtr());
+        ALL_LOOPS[row]->addOneBit(words.begin(), means, twice.begin(), count);
+        for (auto i: kj::indices(twice)) REQUIRE(twice[i] == 2 * decoded[i]);
+      }
+    }
+  }
+}
+
 TEST_CASE("Loops: a residual that is no finite number is told") {
   for (size_t row = 0; row < loopsHere(); row++) {
     for (float bad: {float(INFINITY), float(NAN)}) {
@@ -181,6 +234,8 @@ TEST_CASE("Loops: a residual that is no finite number is told") {
       gradient[37] = bad;
       uint32_t words[3];
       CHECK(!ALL_LOOPS[row]->toTwoBit(gradient.begin(), residual.begin(), words, 40, 0.5f));
+      float means[2];
+      CHECK(!ALL_LOOPS[row]->toOneBit(gradient.begin(), residual.begin(), words, means, 40));
     }
   }
 }

@@ -89,6 +89,44 @@ TEST_CASE("PushEncoder: what was sent and what is kept are the sum of all gradie
   }
 }
 
+TEST_CASE("PushEncoder: 1bit sends the signs of what has gathered, and two means per group") {
+  Pushing one(codecOf("compression = { kind = '1bit' }"), {4});
+  auto push = [&](uint64_t step, std::initializer_list<float> gradient) {
+    memcpy(one.gradient.begin(), gradient.begin(), 4 * sizeof(float));
+    return one.encoder.encode(0, step, one.gradient);
+  };
+  auto isPayload = [](Bytes bytes, float below, float above, uint32_t bits) {
+    kj::byte expected[12];
+    memcpy(expected, &below, 4);
+    memcpy(expected + 4, &above, 4);
+    memcpy(expected + 8, &bits, 4);
+    return bytes == kj::arrayPtr(expected, 12);
+  };
+  auto keeps = [&](std::initializer_list<float> values) {
+    return one.encoder.unsent() == kj::arrayPtr(values.begin(), 4);
+  };
+  CHECK(isPayload(push(0, {1, -2, 3, -4}), -3, 2, 0b0101));
+  CHECK(keeps({-1, 1, 1, -1}));
+  // What was kept joins the next gradient, and 0 counts as above.
+  CHECK(isPayload(push(1, {0, 4, -1, -2}), -2, 2.5f, 0b0110));
+  CHECK(keeps({1, 2.5f, -2.5f, -1}));
+  CHECK(isPayload(push(2, {0, 0, 3, 2}), 0, 1.25f, 0b1111));
+}
+
+TEST_CASE("PushEncoder: 1bit keeps what rounding of its means leaves, and no more") {
+  Pushing all(codecOf("compression = { kind = '1bit' }"), {1000, 3, 5000});
+  auto sum = kj::heapArray<double>(all.gradient.size());
+  for (auto& value: sum) value = 0;
+  for (uint64_t step = 0; step < 30; step++) {
+    for (auto i: kj::indices(sum)) sum[i] += all.gradient[i] = coarse(step, i, 3);
+    all.push(step);
+  }
+  for (auto i: kj::indices(sum)) {
+    double difference = double(all.sent[i]) + double(all.encoder.unsent()[i]) - sum[i];
+    REQUIRE(fabs(difference) < 30 * 1e-6);
+  }
+}
+
 TEST_CASE("PushEncoder: topk sends what deep gradient compression's formulas say") {
   constexpr uint64_t SIZE = 2000;
   constexpr uint WORKERS = 4;
@@ -134,7 +172,7 @@ TEST_CASE("PushEncoder: topk sends what deep gradient compression's formulas say
 
 TEST_CASE("PushEncoder: a repeated step has the same bytes, one out of turn is refused") {
   for (auto keys: {"wire = 'float16'", "compression = { kind = '2bit' }",
-           "compression = { kind = 'topk', sparsity = 0.9 }"}) {
+           "compression = { kind = '1bit' }", "compression = { kind = 'topk', sparsity = 0.9 }"}) {
     Pushing one(codecOf(keys), {100});
     for (auto i: kj::indices(one.gradient)) one.gradient[i] = noise(1, i, 0);
     auto first = kj::heapArray(one.encoder.encode(0, 0, one.gradient));
@@ -153,10 +191,12 @@ TEST_CASE("PushEncoder: without compression float32 is sent from where it lies")
 
 TEST_CASE(
     "PushEncoder: a gradient that is no number ends training instead of hiding in a residual") {
-  Pushing one(codecOf("compression = { kind = '2bit' }"), {100});
-  for (auto& value: one.gradient) value = 0;
-  one.gradient[98] = NAN;
-  CHECK_THROWS((void)one.encoder.encode(0, 0, one.gradient));
+  for (auto keys: {"compression = { kind = '2bit' }", "compression = { kind = '1bit' }"}) {
+    Pushing one(codecOf(keys), {100});
+    for (auto& value: one.gradient) value = 0;
+    one.gradient[98] = NAN;
+    CHECK_THROWS((void)one.encoder.encode(0, 0, one.gradient));
+  }
 }
 
 TEST_CASE("Codec: a threshold's sums are exact up to 4096 codes") {

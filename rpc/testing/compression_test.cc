@@ -30,6 +30,8 @@ constexpr kj::StringPtr CODECS[] = {
     "wire = 'bfloat16'"_kj,
     "compression = { kind = '2bit', threshold = 0.5 }"_kj,
     "compression = { kind = '2bit', threshold = 0.25 }\nwire = 'bfloat16'"_kj,
+    "compression = { kind = '1bit' }"_kj,
+    "compression = { kind = '1bit' }\nwire = 'float16'"_kj,
     "compression = { kind = 'topk', sparsity = 0.95, momentum = 0.5 }"_kj,
     "compression = { kind = 'topk', sparsity = 0.95 }\nwire = 'float16'"_kj,
 };
@@ -180,6 +182,27 @@ TEST_CASE("ShardServer: codes that are none are refused and count for nothing") 
   CHECK(contains(bench.refusal(push(kj::arrayPtr(wrong, 3))), "no two-bit code 01"));
   CHECK(contains(bench.refusal(push(kj::arrayPtr(good, 2))), "slice's size"));
   CHECK(all(push(kj::arrayPtr(good, 3)).wait(bench.scope), 40, 1.5f));
+}
+
+TEST_CASE("ShardServer: bits with a mean that is not finite are refused and count for nothing") {
+  Bench bench(makeKeys({40}), "dist_async");
+  bench.rounds.codec = codecOf("compression = { kind = '1bit' }");
+  bench.server = newShardServer(bench.placement, 0, bench.rounds, bench.updater);
+  auto link = Link::connect(bench.server);
+  auto worker = bench.open(link, 0, 1.0f);
+  auto push = [&](float below, float above, uint32_t bits) {
+    kj::byte payload[16] = {};
+    memcpy(payload, &below, 4);
+    memcpy(payload + 4, &above, 4);
+    memset(payload + 8, 0xff, 4);
+    memcpy(payload + 12, &bits, 4);
+    auto request = worker.pushPullRequest();
+    request.initGradients(1)[0].setFloats(kj::arrayPtr(payload, 16));
+    return request.send();
+  };
+  CHECK(contains(bench.refusal(push(float(-kj::inf()), 0.5f, 0xff)), "not a finite number"));
+  CHECK(contains(bench.refusal(push(0, 0.5f, 0x1ff)), "behind the slice"));
+  CHECK(all(push(0, 0.5f, 0xff).wait(bench.scope), 40, 1.5f));
 }
 
 TEST_CASE("ShardServer: a worker that sends otherwise is refused") {

@@ -17,6 +17,9 @@ TEST_CASE("workers that update by themselves have the bits of servers that do") 
   // Sums of codes are exact whichever way they go.
   constexpr auto TWO_BIT = "kvstore.compression={ kind = \"2bit\" }"_kj;
   CHECK(bitsOf(MLP, {TWO_BIT, HERE}) == bitsOf(MLP, {TWO_BIT}));
+  // Sums of means travel as floats.
+  constexpr auto ONE_BIT = "kvstore.compression={ kind = \"1bit\" }"_kj;
+  CHECK(bitsOf(MLP, {ONE_BIT, HERE}) == bitsOf(MLP, {ONE_BIT}));
   // Whole keys, a lookahead, a schedule, and more than one rest.
   constexpr auto LARS = "train.optimizer={ kind = \"lars\", learning_rate = 5 }"_kj;
   constexpr auto LOOKAHEAD = "train.lookahead={ every = 5 }"_kj;

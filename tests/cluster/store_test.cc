@@ -125,6 +125,7 @@ TEST_CASE("local_sgd has the same bits over every transport") {
 
 TEST_CASE("what is encoded travels in messages, shared memory or not, and has the same bits") {
   for (auto encoding: {"kvstore.wire=float16"_kj, "kvstore.wire=bfloat16"_kj,
+           "kvstore.compression={ kind = \"1bit\" }"_kj,
            "kvstore.compression={ kind = \"2bit\" }"_kj,
            "kvstore.compression={ kind = \"topk\" }"_kj}) {
     CAPTURE(encoding);
