@@ -272,21 +272,25 @@ void checkLoss(const Transport& transport) {
   Worker worker1(placement, rounds, 1, servers, transport);
   auto name = kj::str("lost server 1 at ", servers[1]->address().tcp);
   kj::String text;
-  kj::MutexGuarded<bool> pushed(false);
+  // Worker 1 has its values, and worker 0 has pushed.
+  kj::MutexGuarded<uint> ready(0);
   {
-    kj::Thread other([&]() { worker1.store->initialize(); });
+    kj::Thread other([&]() {
+      worker1.store->initialize();
+      ++*ready.lockExclusive();
+    });
     kj::Thread compute([&]() {
       worker0.store->initialize();
       for (auto& value: worker0.gradients) value = 1;
       worker0.store->push(0, 0, 5010);
-      *pushed.lockExclusive() = true;
+      ++*ready.lockExclusive();
       // Worker 1 never pushes: only the loss of the server ends this.
       KJ_IF_MAYBE(exception,
           kj::runCatchingExceptions([&]() { worker0.store->await(1, 0, 5010); })) {
         text = kj::str(exception->getDescription());
       }
     });
-    pushed.lockExclusive().wait([](bool now) { return now; });
+    ready.lockExclusive().wait([](uint now) { return now == 2; });
     servers[1] = nullptr;
   }
   CHECK(strstr(text.cStr(), name.cStr()) != nullptr);
