@@ -6,14 +6,14 @@
 
 namespace nn {
 
-size_t pack(kj::ArrayPtr<Tenant> tenants, size_t alignment) {
+size_t pack(kj::ArrayPtr<Tenant* const> tenants, size_t alignment) {
   auto roundUp = [alignment](
                      size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; };
   auto meet = [](const Tenant& a, const Tenant& b) {
     return a.first <= b.last && b.first <= a.last;
   };
   auto order = KJ_MAP(tenant, tenants) {
-    return &tenant;
+    return tenant;
   };
   std::stable_sort(order.begin(), order.end(), [](auto a, auto b) { return a->bytes > b->bytes; });
 

@@ -27,7 +27,7 @@ struct Tenant {
 };
 
 // Sets the offsets, multiples of `alignment`, so that tenants that live at the same moment do not
-// overlap; returns the bytes needed. Big ones first, each at the lowest place that is free.
-size_t pack(kj::ArrayPtr<Tenant> tenants, size_t alignment);
+// overlap. Returns the bytes needed. Big ones come first, each at the lowest place that is free.
+size_t pack(kj::ArrayPtr<Tenant* const> tenants, size_t alignment);
 
 }  // namespace nn

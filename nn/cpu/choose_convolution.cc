@@ -17,7 +17,7 @@ bool isMostlyPadding(const ConvolutionShape& shape) {
   size_t in = shape.in.channels, out = shape.out.channels;
   size_t padded = Extent(shape.in, shape.block).blocks * Extent(shape.out, shape.block).blocks *
                   shape.block * shape.block;
-  return shape.element == Element::FLOAT && shape.block == 16 && shape.op.kernel > 3 && in > 16 &&
+  return shape.element == Element::FLOAT32 && shape.block == 16 && shape.op.kernel > 3 && in > 16 &&
          out > 16 && padded >= 2 * in * out;
 }
 

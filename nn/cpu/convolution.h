@@ -44,10 +44,10 @@ struct ConvolutionArrays {
   Buffer* folded = nullptr;
 
   // What is packed, in plain order.
-  const float* weightsIn(const Memory& memory) const {
+  const float* weightsIn(const Addresses& memory) const {
     return folded == nullptr ? weights : memory.floatsOf(*folded, 0);
   }
-  const float* biasIn(const Memory& memory, size_t weightFloats) const {
+  const float* biasIn(const Addresses& memory, size_t weightFloats) const {
     return folded == nullptr ? bias : memory.floatsOf(*folded, 0) + weightFloats;
   }
 };

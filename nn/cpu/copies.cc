@@ -10,7 +10,7 @@ namespace {
 float read(const float& value) {
   return value;
 }
-float read(const BFloat16& value) {
+float read(const Bfloat16& value) {
   uint32_t bits = uint32_t(value.bits) << 16;
   float x;
   memcpy(&x, &bits, sizeof(x));
@@ -20,7 +20,7 @@ void write(float x, float& value) {
   value = x;
 }
 // The nearest, of two the even one. What is no number stays so.
-void write(float x, BFloat16& value) {
+void write(float x, Bfloat16& value) {
   uint32_t bits;
   memcpy(&bits, &x, sizeof(bits));
   uint32_t rounded = bits + 0x7fff + (bits >> 16 & 1);
@@ -56,7 +56,7 @@ private:
   Write write;
 
   bool widens() const {
-    return from.element() == Element::BFLOAT16 && to.element() == Element::FLOAT;
+    return from.element() == Element::BFLOAT16 && to.element() == Element::FLOAT32;
   }
 };
 
@@ -194,28 +194,28 @@ kj::Own<Task> copy(Extent extent, Place from, Place to, Write write) {
 kj::Own<Task> copyChannels(Extent from, Place fromPlace, uint fromChannel, Extent to, Place toPlace,
     uint toChannel, uint channels, Write write) {
   KJ_REQUIRE(fromPlace.element() == toPlace.element());
-  if (toPlace.element() == Element::FLOAT) {
+  if (toPlace.element() == Element::FLOAT32) {
     return kj::heap<CopyChannels<float>>(
         from, fromPlace, fromChannel, to, toPlace, toChannel, channels, write);
   }
-  return kj::heap<CopyChannels<BFloat16>>(
+  return kj::heap<CopyChannels<Bfloat16>>(
       from, fromPlace, fromChannel, to, toPlace, toChannel, channels, write);
 }
 kj::Own<Task> block(Extent extent, Place plain, Place blocked, Write write) {
-  if (blocked.element() == Element::FLOAT) {
+  if (blocked.element() == Element::FLOAT32) {
     return kj::heap<Block<float>>(extent, plain, blocked, write);
   }
-  return kj::heap<Block<BFloat16>>(extent, plain, blocked, write);
+  return kj::heap<Block<Bfloat16>>(extent, plain, blocked, write);
 }
 kj::Own<Task> unblock(Extent extent, Place blocked, Place plain) {
-  if (blocked.element() == Element::FLOAT) {
-    KJ_REQUIRE(plain.element() == Element::FLOAT);
+  if (blocked.element() == Element::FLOAT32) {
+    KJ_REQUIRE(plain.element() == Element::FLOAT32);
     return kj::heap<Unblock<float, float>>(extent, blocked, plain);
   }
-  if (plain.element() == Element::FLOAT) {
-    return kj::heap<Unblock<BFloat16, float>>(extent, blocked, plain);
+  if (plain.element() == Element::FLOAT32) {
+    return kj::heap<Unblock<Bfloat16, float>>(extent, blocked, plain);
   }
-  return kj::heap<Unblock<BFloat16, BFloat16>>(extent, blocked, plain);
+  return kj::heap<Unblock<Bfloat16, Bfloat16>>(extent, blocked, plain);
 }
 
 }  // namespace nn::cpu

@@ -29,7 +29,7 @@ const Kernels& kernelsHere() {
 
 Element elementOf(Precision precision) {
   requirePrecision(precision);
-  return precision == Precision::BF16 ? Element::BFLOAT16 : Element::FLOAT;
+  return precision == Precision::BF16 ? Element::BFLOAT16 : Element::FLOAT32;
 }
 
 // While it lives, the calling thread's OpenMP regions have one thread: for oneDNN, whose primitives
@@ -44,20 +44,13 @@ private:
   int before;
 };
 
-bool drops(const Graph& graph) {
-  for (auto& node: graph.nodes) {
-    if (node.op.is<Dropout>()) return true;
-  }
-  return false;
-}
-
 class CpuProgram final: public Program {
 public:
   CpuProgram(const Graph& graph, ProgramOptions options)
       : graph(graph),
         images(options.batchSize),
         lanes(kj::max(1u, kj::min(options.threads, options.batchSize))),
-        hasDropout(drops(graph)),
+        hasDropout(droppingNodes(graph).size() > 0),
         element(elementOf(options.precision)),
         flatParameters(zeros(graph.parameters)),
         flatGradients(zerosIn(options.gradients, graph.parameters)),
@@ -141,8 +134,8 @@ public:
   }
 
   // Of training and of validation.
-  kj::Array<const Plan*> plans() const {
-    return kj::arr<const Plan*>(training.get(), validation.get());
+  kj::Array<const ProgramPlan*> plans() const {
+    return kj::arr<const ProgramPlan*>(training.get(), validation.get());
   }
 
 private:
@@ -156,9 +149,9 @@ private:
   kj::Array<float> flatStatistics;
   Step step;
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
-  kj::Own<Plan> training;
-  kj::Own<Plan> validation;
-  Plan* last = nullptr;  // of the last forward()
+  kj::Own<ProgramPlan> training;
+  kj::Own<ProgramPlan> validation;
+  ProgramPlan* last = nullptr;  // of the last forward()
   // Both plans work in the same memory.
   Arena batch;
   size_t scratch_bytes;
@@ -167,20 +160,20 @@ private:
   kj::Vector<dnnl::stream> streams;
   kj::Vector<dnnl_stream_t> streamHandles;
 
-  kj::Own<Plan> lower(Phase phase, kj::Maybe<Profile&> profile) {
+  kj::Own<ProgramPlan> lower(Phase phase, kj::Maybe<Profile&> profile) {
     OneThread scope;
     KJ_REQUIRE(images > 0, "a batch needs at least one image");
     FlatArrays arrays = {flatParameters, flatGradients, flatStatistics};
-    return lowerToPlan(
+    return planFor(
         graph, phase, images, lanes, step.kernels, element, arrays, engine.get(), profile);
   }
 
   using BatchTasks = kj::Vector<kj::Own<BatchTask>>;
 
-  void run(BatchTasks& first, Range phases) {
+  void run(BatchTasks& first, Range stages) {
     OneThread scope;
     if (lanes == 1) {
-      runLane(0, first, phases);
+      runLane(0, first, stages);
       return;
     }
     bool isComplete = true;
@@ -189,7 +182,7 @@ private:
     {
       omp_set_num_threads(1);
       if (uint(omp_get_num_threads()) == lanes) {
-        runLane(omp_get_thread_num(), first, phases);
+        runLane(omp_get_thread_num(), first, stages);
       } else if (omp_get_thread_num() == 0) {
         isComplete = false;
       }
@@ -200,15 +193,15 @@ private:
         lanes);
   }
 
-  void runLane(uint lane, BatchTasks& first, Range phases) {
+  void runLane(uint lane, BatchTasks& first, Range stages) {
     runTogether(lane, first);
-    for (auto p = phases.begin; p < phases.end; ++p) {
-      auto& phase = *last->phases[p];
-      for (auto& chunk: phase.chunks[lane]) {
-        for (auto& task: phase.tasks) task->run(step, chunk);
+    for (auto p = stages.begin; p < stages.end; ++p) {
+      auto& stage = *last->stages[p];
+      for (auto& chunk: stage.chunks[lane]) {
+        for (auto& task: stage.tasks) task->run(step, chunk);
       }
       meet();
-      runTogether(lane, phase.batchTasks);
+      runTogether(lane, stage.batchTasks);
     }
   }
 

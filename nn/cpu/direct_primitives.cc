@@ -55,7 +55,7 @@ bool DirectPrimitives::isPointwise() const {
 // Output tiles of 4×4 would be mostly waste on smaller images. For bfloat16s there is none.
 bool DirectPrimitives::fitsWinograd() const {
   auto& op = shape.op;
-  return shape.element == Element::FLOAT && shape.block == 16 &&
+  return shape.element == Element::FLOAT32 && shape.block == 16 &&
          inputs.forward == Layout::BLOCKED && op.kernel == 3 && op.stride == 1 && op.pad <= 1 &&
          shape.out.height >= 4 && shape.out.width >= 4;
 }
@@ -67,7 +67,7 @@ uint DirectPrimitives::channelsOf(Shape s, Layout layout) const {
 }
 
 Type DirectPrimitives::valueType() const {
-  return shape.element == Element::FLOAT ? FLOAT : Type::bf16;
+  return shape.element == Element::FLOAT32 ? FLOAT : Type::bf16;
 }
 
 Desc DirectPrimitives::anyWeights(uint filters, uint inputs, Type type) const {

@@ -46,7 +46,7 @@ public:
   Primitive packBackward() const;
   Primitive unpackGradient() const;
 
-  // Memory for the weights in these layouts, in floats, and for a bias, 0 if none is added.
+  // Addresses for the weights in these layouts, in floats, and for a bias, 0 if none is added.
   size_t plainFloats() const { return floatsOf(plainWeights()); }
   size_t forwardFloats() const { return floatsOf(forwardLayout); }
   size_t backwardFloats() const { return floatsOf(backwardLayout); }

@@ -45,13 +45,14 @@ private:
 
 }  // namespace
 
-kj::Own<BatchTask> fold(Draft& draft, const Unit& convolution, const Node& norm, uint turn) {
-  auto& graph = draft.graph;
+kj::Own<BatchTask> fold(
+    PlanBuilder& builder, const StagedUnit& convolution, const Node& norm, uint turn) {
+  auto& graph = builder.graph;
   auto parameter = [&](const Node& node, uint key) -> const float* {
-    return draft.arrays.parameters.begin() + graph.keys[node.keys.begin + key].offset;
+    return builder.arrays.parameters.begin() + graph.keys[node.keys.begin + key].offset;
   };
   auto statistic = [&](uint i) -> const float* {
-    return draft.arrays.statistics.begin() + graph.statistics[norm.statistics.begin + i].offset;
+    return builder.arrays.statistics.begin() + graph.statistics[norm.statistics.begin + i].offset;
   };
   auto& node = *convolution.node;
   auto& key = graph.keys[node.keys.begin];
@@ -61,7 +62,7 @@ kj::Own<BatchTask> fold(Draft& draft, const Unit& convolution, const Node& norm,
       .beta = parameter(norm, 1),
       .movingMean = statistic(0),
       .movingVariance = statistic(1)};
-  auto& to = KJ_ASSERT_NONNULL(draft.storage[convolution.id].folded);
+  auto& to = KJ_ASSERT_NONNULL(builder.storage[convolution.id].folded);
   return kj::heap<Fold>(norm.op.get<BatchNorm>(), arrays, key.rows, key.cols, to, turn);
 }
 

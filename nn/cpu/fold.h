@@ -1,7 +1,7 @@
 // nn/cpu/fold.h: a batch norm folded into the convolution before it, for validation.
 #pragma once
 
-#include "nn/cpu/draft.h"
+#include "nn/cpu/plan_builder.h"
 
 namespace nn::cpu {
 
@@ -10,6 +10,7 @@ namespace nn::cpu {
 //   weight' = s · weight, bias' = s · (bias - moving mean) + beta
 // in plain order to the buffer in the storage of `convolution`, the bias behind the weights. Lane
 // `turn` modulo the lanes does it.
-kj::Own<BatchTask> fold(Draft& draft, const Unit& convolution, const Node& norm, uint turn);
+kj::Own<BatchTask> fold(
+    PlanBuilder& builder, const StagedUnit& convolution, const Node& norm, uint turn);
 
 }  // namespace nn::cpu

@@ -231,7 +231,7 @@ public:
   }
 
   void run(const Step& step, const Chunk& chunk) override {
-    if (dx.element() == Element::FLOAT) {
+    if (dx.element() == Element::FLOAT32) {
       if (write == Write::SET) clear(step, chunk, dx, extent());
       StripTask::run(step, chunk);
       return;
@@ -251,7 +251,7 @@ protected:
     multiply(strip.size(), gemm.rowFloats, gemm.filters, {'N', strip.pixels, gemm.filters},
         {'N', step.memory.floatsOf(*gemm.arrays.backwardWeights, 0), gemm.rowFloats}, 0,
         strip.windows, gemm.rowFloats);
-    if (dx.element() == Element::FLOAT) {
+    if (dx.element() == Element::FLOAT32) {
       scatter(step, chunk, strip.windows, gemm.windows, gemm.channels, strip, dx);
     } else {
       scatterTo(step.kernels.floats, reinterpret_cast<byte*>(sumsIn(step, chunk)),
@@ -269,7 +269,7 @@ private:
   // Windows overlap. Where values are no floats, what they add is summed up in floats, behind the
   // rows in scratch memory, and rounded once.
   size_t sumsOf(uint images) const {
-    return dx.element() == Element::FLOAT ? 0 : images * extent().values();
+    return dx.element() == Element::FLOAT32 ? 0 : images * extent().values();
   }
   float* sumsIn(const Step& step, const Chunk& chunk) const {
     return step.memory.floatsOf(scratch, chunk.lane) + sumsAt;

@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "nn/cpu/element.h"
 #include "nn/dropout.h"
+#include "nn/element.h"
 
 namespace nn::cpu {
 
@@ -45,7 +45,7 @@ struct ActivationLoops {
   void (*backward)(const void* y, void* gradient, size_t count);
 };
 
-// Loops over values, which are all floats or all BFloat16 (void* in the table of either); sums and
+// Loops over values, which are all floats or all Bfloat16 (void* in the table of either); sums and
 // what is calculated with are floats.
 //
 // Images are blocked: C/block × H × W × block values ("nChw16c"), channels padded with zeros to

@@ -3,6 +3,6 @@
 #include "nn/cpu/vector_avx512_bf16.h"
 
 namespace nn::cpu {
-constinit const ValueKernels AVX512_BFLOAT16_KERNELS = Loops<Avx512Bf16, BFloat16>::TABLE;
+constinit const ValueKernels AVX512_BFLOAT16_KERNELS = Loops<Avx512Bf16, Bfloat16>::TABLE;
 
 }  // namespace nn::cpu

@@ -271,14 +271,14 @@ TEST_CASE("kernels: adding copies takes any count") {
 }
 
 // What the processor's instruction for it is to do, by the definition.
-BFloat16 nearest(float x) {
+Bfloat16 nearest(float x) {
   uint32_t bits;
   memcpy(&bits, &x, sizeof(bits));
   bits += 0x7fff + (bits >> 16 & 1);
   return {uint16_t(bits >> 16)};
 }
 
-float toFloat(BFloat16 x) {
+float toFloat(Bfloat16 x) {
   uint32_t bits = uint32_t(x.bits) << 16;
   float value;
   memcpy(&value, &bits, sizeof(value));
@@ -288,7 +288,7 @@ float toFloat(BFloat16 x) {
 // An array, as floats that are bfloat16s too, and as these.
 struct Both {
   std::vector<float> floats;
-  std::vector<BFloat16> halves;
+  std::vector<Bfloat16> halves;
 
   explicit Both(const std::vector<float>& values): floats(values), halves(values.size()) {
     for (size_t i = 0; i < values.size(); ++i) {
@@ -297,7 +297,7 @@ struct Both {
     }
   }
   float* f() { return floats.data(); }
-  BFloat16* h() { return halves.data(); }
+  Bfloat16* h() { return halves.data(); }
   // The halves are the floats, rounded once.
   bool agree() const {
     for (size_t i = 0; i < floats.size(); ++i) {
@@ -318,7 +318,7 @@ TEST_CASE("kernels: floats are rounded to the nearest bfloat16, of two the even 
     auto values = draw(count);
     values[0] = 1.00390625f;  // in the middle of 1 and the next, 1.0078125
     if (count > 2) values[1] = 1.01171875f, values[2] = -3e38f;
-    std::vector<BFloat16> halves(count + 1, BFloat16{7});
+    std::vector<Bfloat16> halves(count + 1, Bfloat16{7});
     std::vector<float> back(count + 1, 7.0f);
     kernels.round(values.data(), halves.data(), Write::SET, count);
     kernels.widen(halves.data(), back.data(), count);
@@ -333,7 +333,7 @@ TEST_CASE("kernels: floats are rounded to the nearest bfloat16, of two the even 
     CHECK(back[count] == 7);
   }
   float special[] = {INFINITY, -INFINITY, NAN};
-  BFloat16 halves[3];
+  Bfloat16 halves[3];
   kernels.round(special, halves, Write::SET, 3);
   CHECK(toFloat(halves[0]) == INFINITY);
   CHECK(toFloat(halves[1]) == -INFINITY);

@@ -34,68 +34,68 @@ kj::Array<const Chunk> cutShare(uint lane, uint first, uint count, uint most) {
   return result.finish();
 }
 
-// Chunks for each phase; with them the sizes of scratch buffers that hold images.
-void cutChunks(Draft& draft) {
-  for (auto& phase: draft.plan->phases) {
-    size_t imageValues = kj::max(phase->imageValuesMax, size_t(1));
-    uint most = kj::max(uint(kj::min(CHUNK_VALUES / imageValues, size_t(draft.images))), 1u);
-    auto chunks = kj::heapArrayBuilder<kj::Array<const Chunk>>(draft.lanes);
+// Chunks for each stage; with them the sizes of scratch buffers that hold images.
+void cutChunks(PlanBuilder& builder) {
+  for (auto& stage: builder.plan->stages) {
+    size_t imageValues = kj::max(stage->imageValuesMax, size_t(1));
+    uint most = kj::max(uint(kj::min(CHUNK_VALUES / imageValues, size_t(builder.images))), 1u);
+    auto chunks = kj::heapArrayBuilder<kj::Array<const Chunk>>(builder.lanes);
     uint largest = 0;
-    for (uint lane = 0; lane < draft.lanes; ++lane) {
-      uint first = uint64_t(draft.images) * lane / draft.lanes,
-           end = uint64_t(draft.images) * (lane + 1) / draft.lanes;
+    for (uint lane = 0; lane < builder.lanes; ++lane) {
+      uint first = uint64_t(builder.images) * lane / builder.lanes,
+           end = uint64_t(builder.images) * (lane + 1) / builder.lanes;
       chunks.add(cutShare(lane, first, end - first, most));
       for (auto& chunk: chunks[lane]) largest = kj::max(largest, chunk.images);
     }
-    phase->chunks = chunks.finish();
-    for (auto& buffer: phase->scratch) buffer->values = largest * buffer->imageValues;
+    stage->chunks = chunks.finish();
+    for (auto& buffer: stage->scratch) buffer->values = largest * buffer->imageValues;
   }
 }
 
 // Makes all primitives, and then what moves parameters and gradients into and out of their layouts.
-void prepare(Draft& draft) {
-  for (auto& phase: draft.plan->phases) {
+void prepare(PlanBuilder& builder) {
+  for (auto& stage: builder.plan->stages) {
     kj::Vector<uint> sizes;
-    for (auto& share: phase->chunks) {
+    for (auto& share: stage->chunks) {
       for (auto& chunk: share) {
         bool isKnown = std::find(sizes.begin(), sizes.end(), chunk.images) != sizes.end();
         if (!isKnown) sizes.add(chunk.images);
       }
     }
-    for (auto& task: phase->tasks) task->prepare(sizes);
+    for (auto& task: stage->tasks) task->prepare(sizes);
   }
   uint turn = 0;
-  for (auto& unit: draft.units.all) {
+  for (auto& unit: builder.stages.units) {
     if (!unit.is<Conv2d>()) continue;
-    Draft::Scope scope(draft, unit);
-    auto& convolution = draft.convolutionOf(unit);
-    auto& segment = draft.plan->segments[unit.segment];
+    PlanBuilder::Scope scope(builder, unit);
+    auto& convolution = builder.convolutionOf(unit);
+    auto& segment = builder.plan->segments[unit.segment];
     // Of one turn, so one lane does both, one after the other.
     KJ_IF_MAYBE(norm, unit.folded) {
-      segment.prepareForward.add(draft.timed(unit.at, fold(draft, unit, *norm, turn)));
+      segment.prepareForward.add(builder.timed(unit.at, fold(builder, unit, *norm, turn)));
     }
-    segment.prepareForward.add(draft.timed(unit.at, convolution.packForward(turn)));
-    if (unit.trains && draft.phase == Phase::TRAIN) {
+    segment.prepareForward.add(builder.timed(unit.at, convolution.packForward(turn)));
+    if (unit.trains && builder.phase == Phase::TRAIN) {
       uint p = unit.backwardAt;
-      if (draft.before(unit).trains) {
-        segment.prepareBackward.add(draft.timed(p, convolution.packBackward(turn)));
+      if (builder.before(unit).trains) {
+        segment.prepareBackward.add(builder.timed(p, convolution.packBackward(turn)));
       }
-      draft.phaseAt(p).batchTasks.add(draft.timed(p, convolution.sumGradient(turn)));
+      builder.stageAt(p).batchTasks.add(builder.timed(p, convolution.sumGradient(turn)));
     }
     ++turn;
   }
 }
 
-void packMemory(Plan& plan) {
+void packMemory(ProgramPlan& plan) {
   kj::Vector<Buffer*> shared;
   for (auto& buffer: plan.buffers) {
     if (buffer->home == Buffer::BATCH && buffer->values > 0) shared.add(buffer.get());
   }
   plan.batch_bytes = pack(shared);
   plan.scratch_bytes = 0;
-  for (auto& phase: plan.phases) {
+  for (auto& stage: plan.stages) {
     kj::Vector<Buffer*> own;
-    for (auto& buffer: phase->scratch) {
+    for (auto& buffer: stage->scratch) {
       if (buffer->values > 0) own.add(buffer.get());
     }
     plan.scratch_bytes = kj::max(plan.scratch_bytes, pack(own));
@@ -104,17 +104,17 @@ void packMemory(Plan& plan) {
 
 }  // namespace
 
-kj::Own<Plan> lowerToPlan(const Graph& graph, Phase phase, uint images, uint lanes,
+kj::Own<ProgramPlan> planFor(const Graph& graph, Phase phase, uint images, uint lanes,
     const Kernels& kernels, Element element, FlatArrays arrays, dnnl_engine_t engine,
     kj::Maybe<Profile&> profile) {
-  Draft draft(graph, phase, images, lanes, kernels.block, element, arrays);
-  KJ_IF_MAYBE(to, profile) draft.setProfile(*to);
-  addForward(draft, engine);
-  if (phase == Phase::TRAIN) addBackward(draft);
-  cutChunks(draft);
-  prepare(draft);
-  packMemory(*draft.plan);
-  return kj::mv(draft.plan);
+  PlanBuilder builder(graph, phase, images, lanes, kernels.block, element, arrays);
+  KJ_IF_MAYBE(to, profile) builder.setProfile(*to);
+  addForward(builder, engine);
+  if (phase == Phase::TRAIN) addBackward(builder);
+  cutChunks(builder);
+  prepare(builder);
+  packMemory(*builder.plan);
+  return kj::mv(builder.plan);
 }
 
 }  // namespace nn::cpu

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "nn/lifetimes.h"
-
 namespace nn::cpu {
 namespace {
 
@@ -16,12 +14,11 @@ size_t roundUp(size_t bytes) {
 }  // namespace
 
 size_t pack(kj::ArrayPtr<Buffer* const> buffers) {
-  auto tenants = KJ_MAP(buffer, buffers) {
-    return Tenant{buffer->bytes(), buffer->first, buffer->last};
+  for (auto* buffer: buffers) buffer->bytes = buffer->values * bytesOf(buffer->element);
+  auto tenants = KJ_MAP(buffer, buffers)->Tenant* {
+    return buffer;
   };
-  size_t total = nn::pack(tenants, LINE_BYTES);
-  for (auto i: kj::indices(buffers)) buffers[i]->offset = tenants[i].offset;
-  return total;
+  return nn::pack(tenants, LINE_BYTES);
 }
 
 Arena::Arena(size_t size): memory(kj::heapArray<byte>(size + LINE_BYTES)) {

@@ -8,7 +8,8 @@
 #include <kj/vector.h>
 #include <stdint.h>
 
-#include "nn/cpu/element.h"
+#include "nn/element.h"
+#include "nn/lifetimes.h"
 
 namespace nn::cpu {
 
@@ -21,37 +22,20 @@ struct Chunk {
   uint lane;
   uint first;
   uint images;
-  bool opening;  // the lane's first chunk of this phase
+  bool opening;  // the lane's first chunk of this stage
 };
 
-constexpr size_t bytesOf(Element element) {
-  return element == Element::FLOAT ? sizeof(float) : sizeof(BFloat16);
-}
-
-// Values that live from one moment to another. A batch buffer's moments are phases, a scratch
-// buffer's the tasks of its phase.
-struct Buffer {
+// Values of which a step has need from one moment to another. A batch buffer's moments are stages,
+// a scratch buffer's are the tasks of its stage.
+struct Buffer: public Tenant {
   enum Home {
     PIXELS,   // the batch that the caller handed in
     BATCH,    // all images of the batch, or anything else that all lanes see
     SCRATCH,  // one chunk, one for each lane
   } home;
-  Element element = Element::FLOAT;
+  Element element = Element::FLOAT32;
   size_t imageValues = 0;  // 0 if it does not hold images
   size_t values = 0;       // in all
-  uint first = kj::maxValue;
-  uint last = 0;
-  size_t offset = 0;  // bytes from the start of its home; set by pack()
-
-  size_t bytes() const { return values * bytesOf(element); }
-  void use(uint moment) {
-    first = kj::min(first, moment);
-    last = kj::max(last, moment);
-  }
-  void keep() {
-    first = 0;
-    last = kj::maxValue;
-  }
 };
 
 // Where a tensor's images lie: the buffer's, or a run of channels in each of them.
@@ -65,7 +49,7 @@ struct Place {
 };
 
 // The start addresses of the homes.
-struct Memory {
+struct Addresses {
   const float* pixels = nullptr;
   byte* batch = nullptr;
   byte* scratch = nullptr;
@@ -86,17 +70,16 @@ struct Memory {
   }
   // The same of what holds floats.
   float* floatsOf(const Buffer& buffer, uint lane) const {
-    KJ_REQUIRE(buffer.element == Element::FLOAT);
+    KJ_REQUIRE(buffer.element == Element::FLOAT32);
     return reinterpret_cast<float*>(of(buffer, lane));
   }
   float* floatsAt(const Place& place, const Chunk& chunk) const {
-    KJ_REQUIRE(place.element() == Element::FLOAT);
+    KJ_REQUIRE(place.element() == Element::FLOAT32);
     return reinterpret_cast<float*>(at(place, chunk));
   }
 };
 
-// Sets the offsets, in whole cache lines, so that buffers that live at the same moment do not
-// overlap; returns the bytes needed. Big ones first, each at the lowest place that is free.
+// Sets the bytes of the buffers and their offsets, in whole cache lines: see nn::pack().
 size_t pack(kj::ArrayPtr<Buffer* const> buffers);
 
 // Zeroed bytes on a cache line's boundary.

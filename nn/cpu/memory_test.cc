@@ -19,7 +19,7 @@ Buffer bufferOf(size_t values, uint first, uint last) {
 
 bool overlap(const Buffer& a, const Buffer& b) {
   bool inTime = a.first <= b.last && b.first <= a.last;
-  bool inSpace = a.offset < b.offset + b.bytes() && b.offset < a.offset + a.bytes();
+  bool inSpace = a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
   return inTime && inSpace;
 }
 
@@ -51,7 +51,7 @@ TEST_CASE("memory: buffers that live at the same moment never overlap, and begin
     size_t total = pack(pointers);
     for (size_t i = 0; i < buffers.size(); ++i) {
       CHECK(buffers[i].offset % 64 == 0);
-      CHECK(buffers[i].offset + buffers[i].bytes() <= total);
+      CHECK(buffers[i].offset + buffers[i].bytes <= total);
       for (size_t j = 0; j < i; ++j) CHECK(!overlap(buffers[i], buffers[j]));
     }
   }

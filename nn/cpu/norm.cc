@@ -6,7 +6,7 @@
 
 namespace nn::cpu {
 
-Channels Norm::channelsIn(const Memory& memory) const {
+Channels Norm::channelsIn(const Addresses& memory) const {
   float* array = memory.floatsOf(*channels, 0);
   size_t size = extent.blocks * extent.block;
   return {.mean = array,
@@ -27,7 +27,7 @@ Range shareOf(size_t blocks, uint part, uint parts) {
 }
 
 // Where the partial sums of image `n` begin.
-float* partialOf(const Memory& memory, const Norm& norm, const Buffer& partials, size_t n) {
+float* partialOf(const Addresses& memory, const Norm& norm, const Buffer& partials, size_t n) {
   return memory.floatsOf(partials, 0) + n * norm.extent.blocks * 2 * norm.extent.block;
 }
 

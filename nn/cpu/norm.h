@@ -27,7 +27,7 @@ struct Norm {
   Buffer* gradientPartials;
 
   static constexpr uint ARRAYS = 8;
-  Channels channelsIn(const Memory& memory) const;
+  Channels channelsIn(const Addresses& memory) const;
 };
 
 // Norms outlive their tasks. `y` is the norm's input, `gradient` that of its output; each may lie

@@ -1,4 +1,4 @@
-// nn/cpu/plan.h: a graph lowered: phases of tasks, and the memory they work in.
+// nn/cpu/plan.h: a graph lowered: stages of tasks, and the memory they work in.
 #pragma once
 
 #include "nn/cpu/convolution.h"
@@ -10,7 +10,7 @@ namespace nn::cpu {
 
 // Each lane runs the tasks one after another on its first chunk, then on its second, …; when all
 // lanes are done, they run the batch tasks.
-struct PhasePlan {
+struct StagePlan {
   kj::Vector<kj::Own<Task>> tasks;
   kj::Vector<kj::Own<BatchTask>> batchTasks;
   kj::Vector<kj::Own<Buffer>> scratch;
@@ -20,15 +20,15 @@ struct PhasePlan {
 
 struct SegmentPlan {
   kj::Vector<kj::Own<BatchTask>> prepareForward;
-  kj::Vector<kj::Own<BatchTask>> prepareBackward;  // after a barrier come the phases
-  Range forward;                                   // phases
+  kj::Vector<kj::Own<BatchTask>> prepareBackward;  // after a barrier come the stages
+  Range forward;                                   // stages
   Range backward;
 };
 
 // All that a program runs. Tasks point into it: it does not move once made.
-struct Plan {
+struct ProgramPlan {
   kj::Array<SegmentPlan> segments;
-  kj::Vector<kj::Own<PhasePlan>> phases;
+  kj::Vector<kj::Own<StagePlan>> stages;
   kj::Vector<kj::Own<Convolution>> convolutions;
   kj::Vector<kj::Own<DenseLayer>> denseLayers;
   kj::Vector<kj::Own<Norm>> norms;

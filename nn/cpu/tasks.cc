@@ -37,9 +37,9 @@ void clearPadding(byte* image, const Extent& extent, Element element) {
   }
 }
 
-class Activate final: public Task {
+class ActivateTask final: public Task {
 public:
-  Activate(Activation::Function function, Extent extent, Place x)
+  ActivateTask(Activation::Function function, Extent extent, Place x)
       : function(function), extent(extent), x(x) {}
 
   void run(const Step& step, const Chunk& chunk) override {
@@ -57,9 +57,9 @@ private:
   Place x;
 };
 
-class ActivateBackward final: public Task {
+class ActivateBackwardTask final: public Task {
 public:
-  ActivateBackward(Activation::Function function, Extent extent, Place y, Place gradient)
+  ActivateBackwardTask(Activation::Function function, Extent extent, Place y, Place gradient)
       : function(function), extent(extent), y(y), gradient(gradient) {}
 
   void run(const Step& step, const Chunk& chunk) override {
@@ -196,7 +196,7 @@ Window windowOf(const Pool& op, Shape in, Shape out) {
 }
 
 // The index words of a chunk's first image. They lie in a buffer of floats, two words in each.
-uint16_t* wordsAt(const Memory& memory, const Place& index, const Chunk& chunk) {
+uint16_t* wordsAt(const Addresses& memory, const Place& index, const Chunk& chunk) {
   return reinterpret_cast<uint16_t*>(memory.floatsAt(index, chunk));
 }
 
@@ -313,11 +313,11 @@ private:
 }  // namespace
 
 kj::Own<Task> activate(Activation::Function function, Extent extent, Place x) {
-  return kj::heap<Activate>(function, extent, x);
+  return kj::heap<ActivateTask>(function, extent, x);
 }
 kj::Own<Task> activateBackward(
     Activation::Function function, Extent extent, Place y, Place gradient) {
-  return kj::heap<ActivateBackward>(function, extent, y, gradient);
+  return kj::heap<ActivateBackwardTask>(function, extent, y, gradient);
 }
 kj::Own<Task> gelu(Extent extent, Place from, Place to) {
   return kj::heap<Gelu>(extent, from, to);

@@ -14,14 +14,14 @@ namespace nn::cpu {
 // What tasks see while a step runs.
 struct Step {
   const Kernels& kernels;
-  Memory memory;
+  Addresses memory;
   const int32_t* labels = nullptr;
   kj::ArrayPtr<const uint64_t> draws = nullptr;         // one a row, or none
   kj::ArrayPtr<const dnnl_stream_t> streams = nullptr;  // one a lane
 
   // For what lies in `place`.
   const ValueKernels& kernelsFor(const Place& place) const {
-    return place.element() == Element::FLOAT ? kernels.floats : *kernels.bfloat16s;
+    return place.element() == Element::FLOAT32 ? kernels.floats : *kernels.bfloat16s;
   }
 };
 
@@ -35,7 +35,7 @@ public:
   virtual void run(const Step& step, const Chunk& chunk) = 0;
 };
 
-// Work between phases, on no images or on all of them: lanes 0 … parts - 1 each do their part.
+// Work between stages, on no images or on all of them: lanes 0 … parts - 1 each do their part.
 class BatchTask {
 public:
   virtual ~BatchTask() noexcept(false) = default;

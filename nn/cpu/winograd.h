@@ -63,7 +63,7 @@ struct Winograd {
       size_t runCount, size_t inBlocks, size_t outBlocks);
 };
 
-// Between tiles of images, which are all floats or all BFloat16 (void* in the table of either), and
+// Between tiles of images, which are all floats or all Bfloat16 (void* in the table of either), and
 // transformed ones, which are floats. All blocks of an image of height × width pixels.
 struct WinogradImages {
   // v = B' x B.

@@ -14,13 +14,13 @@ const WinogradImages& imagesOf(const ConvolutionShape& shape) {
 
 // One convolution from images to images: the forward pass, or the gradient of the input as a
 // convolution of the output's with the weights turned and transposed.
-struct Direction {
+struct WinogradPass {
   Shape from, to;
   uint pad;
   Extent fromExtent, toExtent;
   Tiling tiling;
 
-  Direction(Shape from, Shape to, uint pad, uint block, uint panel)
+  WinogradPass(Shape from, Shape to, uint pad, uint block, uint panel)
       : from(from),
         to(to),
         pad(pad),
@@ -36,7 +36,7 @@ struct Direction {
   size_t weightFloats() const { return Winograd::POINTS * pointStride(); }
 };
 
-// Memory for a group's transformed tiles, laid out as winograd.h says.
+// Addresses for a group's transformed tiles, laid out as winograd.h says.
 struct TileArray {
   float* begin;
   size_t blocks, panel, block;
@@ -75,7 +75,7 @@ private:
   const ConvolutionArrays arrays;
   const Winograd& kernels;
   const WinogradImages& images;
-  const Direction ahead, back;
+  const WinogradPass ahead, back;
 
   // Of a lane's sums; the bias's follow the weights'.
   size_t sumFloats() const { return ahead.weightFloats() + ahead.outputs(); }
@@ -90,7 +90,7 @@ private:
 // Goes through the tiles of a chunk group by group.
 class WinogradConvolution::GroupTask: public Task {
 public:
-  GroupTask(WinogradConvolution& own, const Direction& direction, Buffer& scratch)
+  GroupTask(WinogradConvolution& own, const WinogradPass& direction, Buffer& scratch)
       : own(own), direction(direction), scratch(scratch) {}
 
   void prepare(kj::ArrayPtr<const uint> sizes) override {
@@ -110,7 +110,7 @@ public:
 
 protected:
   WinogradConvolution& own;
-  const Direction& direction;
+  const WinogradPass& direction;
 
   virtual void run(const Step& step, const Chunk& chunk, const TileGroup& group,
       const TileArray& inputs, const TileArray& outputs) = 0;
@@ -142,7 +142,7 @@ private:
 // From images to images, in one of the two directions.
 class WinogradConvolution::ImagesTask final: public GroupTask {
 public:
-  ImagesTask(WinogradConvolution& own, const Direction& direction, Place x, Place y, Write write,
+  ImagesTask(WinogradConvolution& own, const WinogradPass& direction, Place x, Place y, Write write,
       Buffer& weights, bool addsBias, Buffer& scratch)
       : GroupTask(own, direction, scratch),
         x(x),
@@ -220,7 +220,7 @@ private:
 // From plain weights, K × C × 9, to transformed ones.
 class WinogradConvolution::Pack final: public WholeTask {
 public:
-  Pack(WinogradConvolution& own, const Direction& direction, Buffer& to, uint turn)
+  Pack(WinogradConvolution& own, const WinogradPass& direction, Buffer& to, uint turn)
       : WholeTask(turn),
         own(own),
         direction(direction),
@@ -249,7 +249,7 @@ protected:
 
 private:
   WinogradConvolution& own;
-  const Direction& direction;
+  const WinogradPass& direction;
   Buffer& to;
   bool isAhead;
 

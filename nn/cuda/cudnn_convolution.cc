@@ -13,7 +13,8 @@ namespace {
 
 constexpr auto NAME_START = "cudnn "_kj;
 
-Descriptor graphFor(const CudnnTarget& target, const ConvolutionShape& shape, Direction direction) {
+Descriptor graphFor(
+    const CudnnTarget& target, const ConvolutionProblem& shape, Direction direction) {
   auto graph = convolutionGraph(shape, direction);
   KJ_IF_MAYBE(handle, target.tryGet<cudnnHandle_t>()) {
     graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, *handle);
@@ -46,7 +47,7 @@ Descriptor engineOf(const Descriptor& configuration) {
   return kj::mv(engines[0]);
 }
 
-bool isWelcome(cudnnBackendNumericalNote_t note, const ConvolutionShape& shape) {
+bool isWelcome(cudnnBackendNumericalNote_t note, const ConvolutionProblem& shape) {
   switch (note) {
     // Factors rounded to fewer bits than they are stored with, other than to TF32; sums likewise.
     case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
@@ -62,7 +63,7 @@ bool isWelcome(cudnnBackendNumericalNote_t note, const ConvolutionShape& shape) 
   }
 }
 
-bool isWelcome(const Descriptor& configuration, const ConvolutionShape& shape) {
+bool isWelcome(const Descriptor& configuration, const ConvolutionProblem& shape) {
   auto notes =
       engineOf(configuration).getAll<cudnnBackendNumericalNote_t>(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE);
   for (auto note: notes) {
@@ -117,7 +118,7 @@ bool isCompiledAtRunTime(const Descriptor& configuration) {
 // knobs that it chooses itself, is last. What would have to be compiled at run time, for seconds,
 // only if there is nothing else.
 kj::Array<Descriptor> configurations(
-    const CudnnTarget& target, const ConvolutionShape& shape, Direction direction) {
+    const CudnnTarget& target, const ConvolutionProblem& shape, Direction direction) {
   auto graph = graphFor(target, shape, direction);
   kj::Vector<Descriptor> ready, others;
   kj::HashSet<kj::String> names;
@@ -183,7 +184,7 @@ kj::String CudnnPlan::json() const {
   return kj::heapString(text);
 }
 
-kj::Array<kj::Own<CudnnPlan>> cudnnPlans(const CudnnTarget& target, const ConvolutionShape& shape,
+kj::Array<kj::Own<CudnnPlan>> cudnnPlans(const CudnnTarget& target, const ConvolutionProblem& shape,
     Direction direction, size_t workspaceMax_bytes, uint most) {
   kj::Vector<kj::Own<CudnnPlan>> plans;
   for (auto& configuration: configurations(target, shape, direction)) {
@@ -196,7 +197,7 @@ kj::Array<kj::Own<CudnnPlan>> cudnnPlans(const CudnnTarget& target, const Convol
 }
 
 kj::Maybe<kj::Own<CudnnPlan>> cudnnPlanNamed(const CudnnTarget& target,
-    const ConvolutionShape& shape, Direction direction, kj::StringPtr name) {
+    const ConvolutionProblem& shape, Direction direction, kj::StringPtr name) {
   if (!name.startsWith(NAME_START)) return nullptr;
   for (auto& configuration: configurations(target, shape, direction)) {
     if (nameOf(configuration) == name) {

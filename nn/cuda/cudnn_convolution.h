@@ -4,7 +4,7 @@
 #include <kj/one-of.h>
 
 #include "nn/cuda/cudnn_descriptor.h"
-#include "nn/cuda/plan.h"
+#include "nn/cuda/library_plan.h"
 
 namespace nn::cuda {
 
@@ -15,7 +15,7 @@ using CudnnTarget = kj::OneOf<cudnnHandle_t, Descriptor>;
 Descriptor describedDevice(kj::StringPtr json);
 
 // An engine of cuDNN's, with its knobs, for one convolution.
-class CudnnPlan final: public Plan {
+class CudnnPlan final: public LibraryPlan {
 public:
   // Of an engine's configuration; null if it cannot be had.
   static kj::Maybe<kj::Own<CudnnPlan>> tryToMake(
@@ -47,11 +47,11 @@ private:
 // think fastest, then those that it falls back to; none if it has none. None sums halves in less
 // than float32; with `shape.deterministic` all give the same bits every time; without
 // `shape.tensorFloats` floats are multiplied as floats. Throws if there is no such convolution.
-kj::Array<kj::Own<CudnnPlan>> cudnnPlans(const CudnnTarget& target, const ConvolutionShape& shape,
+kj::Array<kj::Own<CudnnPlan>> cudnnPlans(const CudnnTarget& target, const ConvolutionProblem& shape,
     Direction direction, size_t workspaceMax_bytes = kj::maxValue, uint most = kj::maxValue);
 
 // The plan that had this name; null if it is none of cuDNN's, or cannot be made any more.
 kj::Maybe<kj::Own<CudnnPlan>> cudnnPlanNamed(const CudnnTarget& target,
-    const ConvolutionShape& shape, Direction direction, kj::StringPtr name);
+    const ConvolutionProblem& shape, Direction direction, kj::StringPtr name);
 
 }  // namespace nn::cuda

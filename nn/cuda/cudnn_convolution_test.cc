@@ -16,7 +16,7 @@ namespace {
 constexpr Direction DIRECTIONS[] = {
     Direction::FORWARD, Direction::BACKWARD_DATA, Direction::BACKWARD_FILTERS};
 
-ConvolutionShape square(Element element) {
+ConvolutionProblem square(Element element) {
   return {.element = element,
       .output = element,
       .tensorFloats = false,

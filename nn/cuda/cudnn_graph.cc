@@ -53,7 +53,7 @@ cudnnDataType_t typeOf(Element element) {
 }
 
 // cuDNN's dimensions are N, C, H, W whatever the strides.
-Descriptor tensor(Operand operand, Element element, uint images, const Extent& extent) {
+Descriptor tensor(Operand operand, Element element, uint images, const BatchLayout& extent) {
   auto row = int64_t(extent.width) * extent.stride;
   const int64_t dimensions[] = {images, extent.channels, extent.height, extent.width};
   const int64_t strides[] = {extent.height * row, 1, row, extent.stride};
@@ -67,7 +67,7 @@ Descriptor tensor(Operand operand, Element element, uint images, const Extent& e
   return tensor;
 }
 
-Descriptor convolution(const ConvolutionShape& shape) {
+Descriptor convolution(const ConvolutionProblem& shape) {
   const int64_t ones[] = {1, 1};
   const int64_t strides[] = {shape.stride, shape.stride};
   const int64_t pads[] = {shape.pad, shape.pad};
@@ -97,11 +97,11 @@ Operands operandsOf(Direction direction) {
   KJ_UNREACHABLE;
 }
 
-Descriptor convolutionGraph(const ConvolutionShape& shape, Direction direction) {
+Descriptor convolutionGraph(const ConvolutionProblem& shape, Direction direction) {
   auto words = wordsOf(direction);
   auto output = direction == Direction::FORWARD ? shape.output : shape.element;
   // Filters lie as a batch of images does, one a channel of y.
-  Extent filters{shape.x.channels, shape.kernelHeight, shape.kernelWidth, shape.x.channels};
+  BatchLayout filters{shape.x.channels, shape.kernelHeight, shape.kernelWidth, shape.x.channels};
   Descriptor operation(words.type);
   operation.set(words.convolution, convolution(shape));
   operation.set(words.x, tensor(Operand::X, shape.element, shape.images, shape.x));

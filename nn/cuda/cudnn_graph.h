@@ -14,6 +14,6 @@ struct Operands {
 Operands operandsOf(Direction direction);
 
 // The graph of one operation, not yet finalized: c = convolution(a, b), in strides of NHWC.
-Descriptor convolutionGraph(const ConvolutionShape& shape, Direction direction);
+Descriptor convolutionGraph(const ConvolutionProblem& shape, Direction direction);
 
 }  // namespace nn::cuda

@@ -21,7 +21,7 @@ public:
 };
 
 // A batch of a convolution's input or output, as Views without a place: `width` channels.
-struct Extent {
+struct BatchLayout {
   uint channels;  // with the zeros behind them
   uint height;
   uint width;
@@ -31,12 +31,12 @@ struct Extent {
 // What a convolution is made for. x, y and the filters (O'×kernelHeight×kernelWidth×I') hold
 // values of `element`, but the y of FORWARD those of `output`; sums are float32. A dense layer is
 // the convolution whose kernel is its input's plane.
-struct ConvolutionShape {
+struct ConvolutionProblem {
   Element element;
   Element output;
   bool tensorFloats;  // FLOAT32: may round factors to TF32
   uint images;
-  Extent x, y;
+  BatchLayout x, y;
   uint kernelHeight, kernelWidth;
   uint stride, pad;
   bool deterministic;  // only algorithms that give the same bits every time
@@ -45,9 +45,9 @@ struct ConvolutionShape {
 enum class Direction { FORWARD, BACKWARD_DATA, BACKWARD_FILTERS };
 
 // A convolution as the device's library will run it.
-class Convolution {
+class ConvolutionPlan {
 public:
-  virtual ~Convolution() noexcept(false) = default;
+  virtual ~ConvolutionPlan() noexcept(false) = default;
   virtual size_t workspace_bytes() const = 0;
 };
 
@@ -78,7 +78,7 @@ public:
   virtual kj::Own<Memory> pin(kj::ArrayPtr<byte> memory) = 0;
 
   // A plan of the fastest way the device has found: which that is, it may keep from run to run.
-  virtual kj::Own<Convolution> plan(const ConvolutionShape& shape, Direction direction) = 0;
+  virtual kj::Own<ConvolutionPlan> plan(const ConvolutionProblem& shape, Direction direction) = 0;
 
   // ---- work
 
@@ -95,7 +95,7 @@ public:
   // FORWARD: c = convolution(a = x, b = filters); BACKWARD_DATA: c = dx of (a = dy, b = filters);
   // BACKWARD_FILTERS: c = gradient of the filters of (a = x, b = dy).
   virtual void run(
-      Convolution& convolution, const void* a, const void* b, void* c, void* workspace) = 0;
+      ConvolutionPlan& plan, const void* a, const void* b, void* c, void* workspace) = 0;
 
   // Records the work that `ask` asks for. It may be done as well, and `ask` be called twice.
   virtual kj::Own<Recording> record(kj::FunctionParam<void()> ask) = 0;

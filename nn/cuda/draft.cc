@@ -15,7 +15,10 @@ Draft::Draft(Draft&& first, byte* memory, Device& device)
     : images(first.images), tenants(kj::mv(first.tenants)), memory(memory), device(device) {}
 
 size_t Draft::pack() {
-  return nn::pack(tenants, ALIGNMENT_BYTES);
+  auto all = KJ_MAP(tenant, tenants) {
+    return &tenant;
+  };
+  return nn::pack(all, ALIGNMENT_BYTES);
 }
 
 Room Draft::room(size_t bytes) {
@@ -65,7 +68,7 @@ void Draft::run(Kernel kernel) {
 }
 
 void Draft::run(
-    const ConvolutionShape& shape, Direction direction, const void* a, const void* b, void* c) {
+    const ConvolutionProblem& shape, Direction direction, const void* a, const void* b, void* c) {
   KJ_IF_MAYBE(d, device) {
     auto convolution = d->plan(shape, direction);
     workspaceMax_bytes = kj::max(workspaceMax_bytes, convolution->workspace_bytes());

@@ -12,7 +12,7 @@ namespace nn::cuda {
 
 // A convolution with its operands: see Device::run().
 struct ConvolutionWork {
-  kj::Own<Convolution> convolution;
+  kj::Own<ConvolutionPlan> convolution;
   const void* a;
   const void* b;
   void* c;
@@ -87,7 +87,7 @@ public:
   void begin(kj::Vector<Work>& list) { works = &list; }
   void run(Kernel kernel);
   void run(
-      const ConvolutionShape& shape, Direction direction, const void* a, const void* b, void* c);
+      const ConvolutionProblem& shape, Direction direction, const void* a, const void* b, void* c);
 
   // Bytes of the largest workspace of a convolution.
   size_t workspace_bytes() const { return workspaceMax_bytes; }

@@ -2,8 +2,7 @@
 // here.
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
+#include "nn/element.h"
 
 // What a compiler for devices takes as code for both sides.
 #ifdef __CUDACC__
@@ -14,26 +13,10 @@
 
 namespace nn::cuda {
 
-// Sums, statistics, parameters and the loss are float32 whatever the values are.
-enum class Element : uint8_t { FLOAT32, BFLOAT16, FLOAT16 };
-
-constexpr size_t bytesOf(Element element) {
-  return element == Element::FLOAT32 ? 4 : 2;
-}
-
 // Channels that one load of 16 bytes takes: what channels are padded to.
 constexpr unsigned packOf(Element element) {
   return unsigned(16 / bytesOf(element));
 }
-
-// Bits of a bfloat16 and of an IEEE half. Rounding is to nearest, ties to even; what is too large
-// for a half becomes infinite. A device has instructions for that, alike but for the bits of a NaN.
-struct Bfloat16 {
-  uint16_t bits;
-};
-struct Float16 {
-  uint16_t bits;
-};
 
 HOST_DEVICE uint32_t bitsOf(float value) {
   uint32_t bits;
@@ -46,6 +29,8 @@ HOST_DEVICE float floatOf(uint32_t bits) {
   return value;
 }
 
+// Rounding is to nearest, ties to even. What is too large for a half becomes infinite. A device has
+// instructions for that, which differ only in the bits of a NaN.
 HOST_DEVICE float load(float value) {
   return value;
 }

@@ -51,7 +51,7 @@ public:
 
   // Seconds; null if the library does not take it, or not where work is recorded. It is recorded
   // here as in a program: else a short one took what asking for it takes.
-  kj::Maybe<double> measure(Plan& plan) {
+  kj::Maybe<double> measure(LibraryPlan& plan) {
     auto workspace = device.allocate(plan.workspace_bytes());
     auto run = [&]() {
       auto word = plan.run(handles, a->begin(), b->begin(), c->begin(), workspace->begin());
@@ -90,7 +90,7 @@ private:
   }
 
   template <typename Work>
-  double timed(const Plan& plan, Work&& work) {
+  double timed(const LibraryPlan& plan, Work&& work) {
     check(cudaEventRecord(start, handles.stream), "record an event");
     work();
     check(cudaEventRecord(end, handles.stream), "record an event");
@@ -137,16 +137,17 @@ void GpuConvolutions::close() {
   if (handles.cudnn != nullptr) cudnnDestroy(handles.cudnn);
 }
 
-kj::Own<Plan> GpuConvolutions::plan(const ConvolutionShape& shape, Direction direction) {
+kj::Own<LibraryPlan> GpuConvolutions::plan(const ConvolutionProblem& shape, Direction direction) {
   kj::Maybe<Stopwatch> stopwatch;  // takes memory, and only what is new is measured
-  auto measure = [&](Plan& plan) {
+  auto measure = [&](LibraryPlan& plan) {
     KJ_IF_MAYBE(present, stopwatch) return present->measure(plan);
     return stopwatch.emplace(device, handles, operandBytesOf(shape, direction)).measure(plan);
   };
   return KJ_ASSERT_NONNULL(planner).plan(shape, direction, WORKSPACE_MAX_BYTES, measure);
 }
 
-void GpuConvolutions::run(Plan& plan, const void* a, const void* b, void* c, void* workspace) {
+void GpuConvolutions::run(
+    LibraryPlan& plan, const void* a, const void* b, void* c, void* workspace) {
   KJ_IF_MAYBE(reason, plan.run(handles, a, b, c, workspace)) configs::fail(*reason);
 }
 

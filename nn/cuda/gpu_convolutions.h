@@ -17,8 +17,8 @@ public:
   KJ_DISALLOW_COPY(GpuConvolutions);
 
   // May measure, on `stream`, and remembers what it found in the cache's folder.
-  kj::Own<Plan> plan(const ConvolutionShape& shape, Direction direction);
-  void run(Plan& plan, const void* a, const void* b, void* c, void* workspace);
+  kj::Own<LibraryPlan> plan(const ConvolutionProblem& shape, Direction direction);
+  void run(LibraryPlan& plan, const void* a, const void* b, void* c, void* workspace);
 
 private:
   class Stopwatch;

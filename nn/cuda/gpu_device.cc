@@ -126,14 +126,13 @@ public:
     return kj::heap<PinnedMemory>(memory);
   }
 
-  kj::Own<Convolution> plan(const ConvolutionShape& shape, Direction direction) override {
+  kj::Own<ConvolutionPlan> plan(const ConvolutionProblem& shape, Direction direction) override {
     choose();
     return convolutions->plan(shape, direction);
   }
-  void run(
-      Convolution& convolution, const void* a, const void* b, void* c, void* workspace) override {
+  void run(ConvolutionPlan& plan, const void* a, const void* b, void* c, void* workspace) override {
     choose();
-    convolutions->run(kj::downcast<Plan>(convolution), a, b, c, workspace);
+    convolutions->run(kj::downcast<LibraryPlan>(plan), a, b, c, workspace);
   }
 
   void upload(void* to, kj::ArrayPtr<const byte> from) override {

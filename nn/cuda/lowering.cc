@@ -6,14 +6,6 @@
 
 namespace nn::cuda {
 
-kj::Array<NodeId> droppingNodes(const Graph& graph) {
-  kj::Vector<NodeId> nodes;
-  for (NodeId i = 0; i < graph.nodes.size(); ++i) {
-    if (graph.nodes[i].op.is<Dropout>()) nodes.add(i);
-  }
-  return nodes.releaseAsArray();
-}
-
 kj::Array<SegmentWork> lower(Draft& draft, const Graph& graph, Phase phase,
     const LoweringOptions& options, const DeviceArrays& arrays) {
   auto work = kj::heapArray<SegmentWork>(graph.segments.size());

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "nn/cuda/draft.h"
-#include "nn/cuda/units.h"
+#include "nn/units.h"
 
 namespace nn::cuda {
 
@@ -13,7 +13,7 @@ struct DeviceArrays {
   float* statistics;
   const float* pixels;    // N×C×H×W
   const int32_t* labels;  // N
-  // N for each of masks(), one after another
+  // N for each of droppingNodes(), one after another
   const DropoutMaskOfRow* masks;
   RowResult* rows;
   BatchSums* sums;  // two: of the last batch, and the total
@@ -22,7 +22,7 @@ struct DeviceArrays {
 
 struct LoweringOptions {
   Element element;     // of values
-  bool tensorFloats;   // see ConvolutionShape
+  bool tensorFloats;   // see ConvolutionProblem
   bool deterministic;  // likewise
   float lossScale;     // see nn::Precision
 };
@@ -43,8 +43,5 @@ struct SegmentWork {
 // Only the second fills the lists.
 kj::Array<SegmentWork> lower(Draft& draft, const Graph& graph, Phase phase,
     const LoweringOptions& options, const DeviceArrays& arrays);
-
-// The nodes that drop out, in the order of their masks.
-kj::Array<NodeId> droppingNodes(const Graph& graph);
 
 }  // namespace nn::cuda

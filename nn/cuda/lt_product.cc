@@ -55,7 +55,7 @@ struct Description {
   Operation operation;
   Layout a, b, c;
 
-  Description(const Product& product, const ConvolutionShape& shape, Direction direction)
+  Description(const Product& product, const ConvolutionProblem& shape, Direction direction)
       : product(product) {
     auto& p = product;
     auto output = direction == Direction::FORWARD ? shape.output : shape.element;
@@ -83,7 +83,7 @@ private:
   }
 };
 
-class LtPlan final: public Plan {
+class LtPlan final: public LibraryPlan {
 public:
   LtPlan(kj::Own<Description> description, const cublasLtMatmulHeuristicResult_t& found)
       : description(kj::mv(description)),
@@ -134,9 +134,9 @@ void prefer(Preference& preference, size_t workspaceMax_bytes) {
 
 }  // namespace
 
-kj::Array<kj::Own<Plan>> ltPlans(cublasLtContext* cublasLt, const ConvolutionShape& shape,
+kj::Array<kj::Own<LibraryPlan>> ltPlans(cublasLtContext* cublasLt, const ConvolutionProblem& shape,
     Direction direction, size_t workspaceMax_bytes, uint most) {
-  kj::Vector<kj::Own<Plan>> plans;
+  kj::Vector<kj::Own<LibraryPlan>> plans;
   KJ_IF_MAYBE(product, productOf(shape, direction)) {
     Description d(*product, shape, direction);
     Preference preference;
@@ -157,8 +157,8 @@ kj::Array<kj::Own<Plan>> ltPlans(cublasLtContext* cublasLt, const ConvolutionSha
   return plans.releaseAsArray();
 }
 
-kj::Maybe<kj::Own<Plan>> ltPlanNamed(cublasLtContext* cublasLt, const ConvolutionShape& shape,
-    Direction direction, kj::StringPtr name) {
+kj::Maybe<kj::Own<LibraryPlan>> ltPlanNamed(cublasLtContext* cublasLt,
+    const ConvolutionProblem& shape, Direction direction, kj::StringPtr name) {
   if (!name.startsWith(NAME_START)) return nullptr;
   auto bytes = kj::decodeHex(name.slice(NAME_START.size()).asArray());
   cublasLtMatmulHeuristicResult_t result = {};
@@ -172,7 +172,7 @@ kj::Maybe<kj::Own<Plan>> ltPlanNamed(cublasLtContext* cublasLt, const Convolutio
       return nullptr;
     }
     result.algo = algorithm;  // which the check leaves as it was
-    return kj::Own<Plan>(kj::heap<LtPlan>(kj::mv(d), result));
+    return kj::Own<LibraryPlan>(kj::heap<LtPlan>(kj::mv(d), result));
   }
   return nullptr;
 }

@@ -1,7 +1,7 @@
 // nn/cuda/lt_product.h: dense layers and 1×1 convolutions as matrix products, by cuBLASLt.
 #pragma once
 
-#include "nn/cuda/plan.h"
+#include "nn/cuda/library_plan.h"
 
 struct cublasLtContext;
 
@@ -23,16 +23,16 @@ struct Product {
 // pixels, times C), y (times K) and filters (K×C): y = x·wᵀ, dx = dy·w, dw = dyᵀ·x; a matrix that
 // lies row by row is its transpose column by column, so that BLAS has all of them the other way
 // round.
-kj::Maybe<Product> productOf(const ConvolutionShape& shape, Direction direction);
+kj::Maybe<Product> productOf(const ConvolutionProblem& shape, Direction direction);
 
 // At most `most` ways of doing the product, those first that cuBLASLt thinks fastest, with at most
 // `workspaceMax_bytes`. Partial sums are added in float32, in an order that is always the same.
 // None if the convolution is no product, or cuBLASLt has none. Throws if cuBLASLt fails.
-kj::Array<kj::Own<Plan>> ltPlans(cublasLtContext* cublasLt, const ConvolutionShape& shape,
+kj::Array<kj::Own<LibraryPlan>> ltPlans(cublasLtContext* cublasLt, const ConvolutionProblem& shape,
     Direction direction, size_t workspaceMax_bytes, uint most);
 
 // The plan that had this name; null if it is none of cuBLASLt's, or cannot be made any more.
-kj::Maybe<kj::Own<Plan>> ltPlanNamed(cublasLtContext* cublasLt, const ConvolutionShape& shape,
-    Direction direction, kj::StringPtr name);
+kj::Maybe<kj::Own<LibraryPlan>> ltPlanNamed(cublasLtContext* cublasLt,
+    const ConvolutionProblem& shape, Direction direction, kj::StringPtr name);
 
 }  // namespace nn::cuda

@@ -12,7 +12,7 @@ struct Matrices {
   int64_t xRow, yRow;
 };
 
-kj::Maybe<Matrices> matricesOf(const ConvolutionShape& shape) {
+kj::Maybe<Matrices> matricesOf(const ConvolutionProblem& shape) {
   auto &x = shape.x, &y = shape.y;
   if (shape.pad != 0) return nullptr;
   if (shape.kernelHeight == 1 && shape.kernelWidth == 1 && shape.stride == 1) {
@@ -28,7 +28,7 @@ kj::Maybe<Matrices> matricesOf(const ConvolutionShape& shape) {
 
 }  // namespace
 
-kj::Maybe<Product> productOf(const ConvolutionShape& shape, Direction direction) {
+kj::Maybe<Product> productOf(const ConvolutionProblem& shape, Direction direction) {
   KJ_IF_MAYBE(found, matricesOf(shape)) {
     auto& o = *found;
     switch (direction) {

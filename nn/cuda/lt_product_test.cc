@@ -14,8 +14,8 @@ namespace {
 constexpr Direction DIRECTIONS[] = {
     Direction::FORWARD, Direction::BACKWARD_DATA, Direction::BACKWARD_FILTERS};
 
-ConvolutionShape shapeOf(
-    uint images, Extent x, Extent y, uint kernelHeight, uint kernelWidth, uint stride = 1) {
+ConvolutionProblem shapeOf(uint images, BatchLayout x, BatchLayout y, uint kernelHeight,
+    uint kernelWidth, uint stride = 1) {
   return {.element = Element::FLOAT32,
       .output = Element::FLOAT32,
       .tensorFloats = false,
@@ -50,8 +50,10 @@ kj::Array<float> values(size_t size, uint seed) {
   return result;
 }
 
-void checkAgainstConvolution(const ConvolutionShape& s) {
-  auto sizeOf = [&](const Extent& e) { return size_t(s.images) * e.height * e.width * e.stride; };
+void checkAgainstConvolution(const ConvolutionProblem& s) {
+  auto sizeOf = [&](const BatchLayout& e) {
+    return size_t(s.images) * e.height * e.width * e.stride;
+  };
   auto x = values(sizeOf(s.x), 1);
   auto y = values(sizeOf(s.y), 2);
   auto filters = values(size_t(s.y.channels) * s.kernelHeight * s.kernelWidth * s.x.channels, 3);
@@ -83,7 +85,7 @@ TEST_CASE("LtProduct: a 1x1 convolution is one, also where pixels lie apart") {
 }
 
 TEST_CASE("LtProduct: other convolutions are none") {
-  auto isOne = [](const ConvolutionShape& shape) {
+  auto isOne = [](const ConvolutionProblem& shape) {
     return productOf(shape, Direction::FORWARD) != nullptr;
   };
   CHECK(isOne(shapeOf(2, {4, 3, 3, 4}, {8, 1, 1, 8}, 3, 3)));

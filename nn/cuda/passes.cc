@@ -10,32 +10,61 @@ namespace nn::cuda {
 
 namespace {
 
+Function functionOf(Activation::Function function) {
+  switch (function) {
+    case Activation::RELU:
+      return Function::RELU;
+    case Activation::TANH:
+      return Function::TANH;
+    case Activation::SIGMOID:
+      return Function::SIGMOID;
+    case Activation::ELU:
+      return Function::ELU;
+    case Activation::GELU:
+      return Function::GELU;
+  }
+  KJ_UNREACHABLE;
+}
+
+bool takesActivation(const Unit& unit, Activation::Function function) {
+  if (unit.is<BatchNorm>()) return true;
+  // GELU's gradient needs its input.
+  return function != Activation::GELU && (unit.is<Conv2d>() || unit.is<Dense>());
+}
+
 // Whether the last pass over its value is a kernel of ours, which writes to any place.
 bool writesAnywhere(const Unit& unit) {
   if (unit.is<Input>() || unit.is<Concat>()) return false;
   // The library's own output is dense.
-  bool isBare = unit.function == Function::NONE && unit.node->keys.size() == 1;
+  bool isBare = unit.activation == nullptr && unit.node->keys.size() == 1;
   return !(unit.is<Conv2d>() || unit.is<Dense>()) || !isBare;
 }
 
 }  // namespace
 
+const Fusion FUSION = {.takesActivation = takesActivation, .addsResiduals = true};
+
+Function functionOf(const Unit& unit) {
+  KJ_IF_MAYBE(function, unit.activation) return functionOf(*function);
+  return Function::NONE;
+}
+
 Passes::Passes(Draft& draft, const Graph& graph, Phase phase, const LoweringOptions& options,
     const DeviceArrays& arrays)
-    : units(lowerToUnits(graph, phase)),
+    : units(unitsOf(graph, phase, FUSION)),
       draft(draft),
       graph(graph),
       phase(phase),
       options(options),
       arrays(arrays),
       states(kj::heapArray<State>(units.size())),
-      targets(kj::heapArray<kj::Maybe<Target>>(units.size())) {
+      targets(kj::heapArray<kj::Maybe<ConcatSlice>>(units.size())) {
   for (UnitId u = 0; u < units.size(); ++u) {
     if (!units[u].is<Concat>()) continue;
     uint first = 0;
     for (UnitId input: units[u].inputs) {
       auto& from = units[input];
-      if (from.uses == 1 && writesAnywhere(from)) targets[input] = Target{u, first};
+      if (from.uses.size() == 1 && writesAnywhere(from)) targets[input] = ConcatSlice{u, first};
       first += from.output->shape.channels;
     }
   }
@@ -97,7 +126,7 @@ void Passes::backward(UnitId u) {
     KJ_CASE_ONEOF(op, Activation) {
       auto& state = states[u];
       auto& from = state.before.orDefault(KJ_ASSERT_NONNULL(state.value));
-      auto function = functionOf(op);
+      auto function = functionOf(op.function);
       KJ_IF_MAYBE(to, sink(u)) {
         draft.run(ActivateBackward{to->tensor.element, function, draft.use(from),
             draft.use(slope(u)), draft.use(to->tensor), to->adds});
@@ -195,7 +224,7 @@ kj::Maybe<Passes::Sink> Passes::sink(UnitId u, uint i) {
 // ---- passes over one value
 
 void Passes::forwardActivation(UnitId u) {
-  auto function = functionOf(units[u].node->op.get<Activation>());
+  auto function = functionOf(units[u].node->op.get<Activation>().function);
   // GELU's gradient takes its input; so it is kept as long.
   if (function == Function::GELU) states[u].before = input(u);
   auto y = place(u);
@@ -218,7 +247,7 @@ void Passes::backwardDropout(UnitId u) {
 const DropoutMaskOfRow* Passes::masksOf(UnitId u) const {
   size_t before = 0;
   for (NodeId node: droppingNodes(graph)) {
-    if (node == units[u].id) return arrays.masks + before * draft.images;
+    if (node == units[u].nodeId) return arrays.masks + before * draft.images;
     before++;
   }
   KJ_UNREACHABLE;

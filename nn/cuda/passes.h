@@ -5,6 +5,13 @@
 
 namespace nn::cuda {
 
+// A batch norm takes a residual sum and any activation. A convolution or dense layer takes an
+// activation other than GELU.
+extern const Fusion FUSION;
+
+// Of the unit's activation.
+Function functionOf(const Unit& unit);
+
 // Call forward() for all units in order; when training, then backward() for those that train, in
 // the opposite order.
 class Passes {
@@ -30,13 +37,13 @@ private:
     Room places;               // a max pool's
   };
   // Where a concat wants the value of one of its inputs.
-  struct Target {
+  struct ConcatSlice {
     UnitId concat;
     uint firstChannel;
   };
 
   // A convolution, or a dense layer as one.
-  struct Layer {
+  struct FilterLayer {
     Filters filters;
     uint kernelHeight, kernelWidth, stride, pad;
     const float* weight;
@@ -86,8 +93,8 @@ private:
 
   // ---- layers
 
-  Layer layerOf(UnitId u) const;
-  ConvolutionShape shapeOf(const Layer& layer, const Tensor& x, const Tensor& y) const;
+  FilterLayer layerOf(UnitId u) const;
+  ConvolutionProblem shapeOf(const FilterLayer& layer, const Tensor& x, const Tensor& y) const;
   void sumBias(const Key& bias, const Tensor& dy);
 
   // The second input's value, or none.
@@ -106,7 +113,7 @@ private:
   const LoweringOptions options;
   const DeviceArrays arrays;
   kj::Array<State> states;
-  kj::Array<kj::Maybe<Target>> targets;
+  kj::Array<kj::Maybe<ConcatSlice>> targets;
 };
 
 }  // namespace nn::cuda

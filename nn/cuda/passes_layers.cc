@@ -7,11 +7,11 @@ namespace nn::cuda {
 
 // ---- convolutions and dense layers
 
-Passes::Layer Passes::layerOf(UnitId u) const {
+Passes::FilterLayer Passes::layerOf(UnitId u) const {
   auto& node = *units[u].node;
   auto keys = graph.keys.slice(node.keys.begin, node.keys.end);
   auto& x = input(u);
-  Layer layer{.weight = parameter(keys[0]), .weightGradient = gradient(keys[0])};
+  FilterLayer layer{.weight = parameter(keys[0]), .weightGradient = gradient(keys[0])};
   if (keys.size() > 1) layer.bias = keys[1];
   uint outputs;
   if (node.op.is<Conv2d>()) {
@@ -35,9 +35,10 @@ Passes::Layer Passes::layerOf(UnitId u) const {
   return layer;
 }
 
-ConvolutionShape Passes::shapeOf(const Layer& layer, const Tensor& x, const Tensor& y) const {
+ConvolutionProblem Passes::shapeOf(
+    const FilterLayer& layer, const Tensor& x, const Tensor& y) const {
   auto extent = [](const Tensor& tensor) {
-    return Extent{tensor.width, tensor.plane.height, tensor.plane.width, tensor.stride};
+    return BatchLayout{tensor.width, tensor.plane.height, tensor.plane.width, tensor.stride};
   };
   return {.element = options.element,
       .output = y.element,
@@ -63,7 +64,7 @@ void Passes::forwardLayer(UnitId u) {
                              bytesOf(options.element));
   draft.run(ImportFilters{options.element, layer.weight, draft.use(state.filters), filters});
 
-  bool isBare = layer.bias == nullptr && unit.function == Function::NONE;
+  bool isBare = layer.bias == nullptr && unit.activation == nullptr;
   // What the library writes is padded as filters are, also where values stay floats.
   auto raw = draft.tensor(
       elementOf(u), filters.outputs, planeOf(unit.output->shape), packOf(options.element));
@@ -77,7 +78,7 @@ void Passes::forwardLayer(UnitId u) {
   KJ_IF_MAYBE(key, layer.bias) bias = parameter(*key);
   auto y = targets[u] == nullptr ? raw : place(u);
   state.value = y;
-  draft.run(Activate{y.element, unit.function, draft.use(raw), bias, draft.use(y)});
+  draft.run(Activate{y.element, functionOf(unit), draft.use(raw), bias, draft.use(y)});
 }
 
 void Passes::backwardLayer(UnitId u) {
@@ -86,10 +87,10 @@ void Passes::backwardLayer(UnitId u) {
   auto layer = layerOf(u);
   auto& filters = layer.filters;
   auto dy = slope(u);
-  if (unit.function != Function::NONE) {
+  if (unit.activation != nullptr) {
     auto du = dy.isDense() ? dy : tensorOf(u);
-    draft.run(ActivateBackward{dy.element, unit.function, draft.use(KJ_ASSERT_NONNULL(state.value)),
-        draft.use(dy), draft.use(du), false});
+    draft.run(ActivateBackward{dy.element, functionOf(unit),
+        draft.use(KJ_ASSERT_NONNULL(state.value)), draft.use(dy), draft.use(du), false});
     dy = du;
   }
   dy = dense(converted(dy, options.element));
@@ -153,8 +154,8 @@ void Passes::forwardNorm(UnitId u, const BatchNorm& op) {
   }
   auto y = place(u);
   auto norm = normArrays(u, x.width);
-  draft.run(Normalize{
-      y.element, unit.function, draft.use(x), norm.scale, norm.shift, residual(u), draft.use(y)});
+  draft.run(Normalize{y.element, functionOf(unit), draft.use(x), norm.scale, norm.shift,
+      residual(u), draft.use(y)});
 }
 
 View Passes::residual(UnitId u) {
@@ -178,7 +179,7 @@ void Passes::backwardNorm(UnitId u, const BatchNorm& op) {
     }
   }
   auto partial = draft.room(partialBytes(x.width));
-  draft.run(SumSlopes{x.element, unit.function, draft.use(x), residual(u), draft.use(dy),
+  draft.run(SumSlopes{x.element, functionOf(unit), draft.use(x), residual(u), draft.use(dy),
       normArrays(u, x.width), draft.use<float>(partial), slopeOfResidual, adds});
   auto coefficients = draft.room(3 * x.width * sizeof(float));
   auto view = draft.use(x);
@@ -186,8 +187,9 @@ void Passes::backwardNorm(UnitId u, const BatchNorm& op) {
       normArrays(u, x.width), op.fixedGamma ? nullptr : gradient(gamma), gradient(beta),
       1 / options.lossScale, draft.use<float>(coefficients)});
   KJ_IF_MAYBE(to, sink(u)) {
-    draft.run(NormalizeBackward{x.element, unit.function, draft.use(x), residual(u), draft.use(dy),
-        normArrays(u, x.width), draft.use<float>(coefficients), draft.use(to->tensor), to->adds});
+    draft.run(NormalizeBackward{x.element, functionOf(unit), draft.use(x), residual(u),
+        draft.use(dy), normArrays(u, x.width), draft.use<float>(coefficients),
+        draft.use(to->tensor), to->adds});
   }
 }
 

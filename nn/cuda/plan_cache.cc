@@ -37,7 +37,7 @@ kj::StringPtr nameOf(Direction direction) {
   KJ_UNREACHABLE;
 }
 
-kj::String textOf(const Extent& extent) {
+kj::String textOf(const BatchLayout& extent) {
   auto apart = extent.stride == extent.channels ? kj::String() : kj::str("/", extent.stride);
   return kj::str(extent.channels, apart, "x", extent.height, "x", extent.width);
 }
@@ -63,7 +63,7 @@ kj::Maybe<kj::Array<Entry>> entriesOf(kj::StringPtr text) {
 
 }  // namespace
 
-kj::String textOf(const ConvolutionShape& s, Direction direction) {
+kj::String textOf(const ConvolutionProblem& s, Direction direction) {
   bool widens = direction == Direction::FORWARD && s.output != s.element;
   return kj::str(nameOf(direction), " ", nameOf(s.element),
       widens ? kj::str(" to ", nameOf(s.output)) : kj::String(), " ", s.images, " ", textOf(s.x),
@@ -113,8 +113,8 @@ void PlanCache::write() const {
   replacer->commit();
 }
 
-kj::Maybe<kj::Own<Plan>> fastest(kj::Array<kj::Own<Plan>> plans, Measure measure) {
-  kj::Maybe<kj::Own<Plan>> best;
+kj::Maybe<kj::Own<LibraryPlan>> fastest(kj::Array<kj::Own<LibraryPlan>> plans, Measure measure) {
+  kj::Maybe<kj::Own<LibraryPlan>> best;
   double best_s = kj::inf();
   for (auto& plan: plans) {
     KJ_IF_MAYBE(took_s, measure(*plan)) {

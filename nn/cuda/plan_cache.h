@@ -4,13 +4,13 @@
 #include <kj/filesystem.h>
 #include <kj/map.h>
 
-#include "nn/cuda/plan.h"
+#include "nn/cuda/library_plan.h"
 
 namespace nn::cuda {
 
 // A convolution in words that say all of it, in one line:
 // "forward bf16 128 64x32x32 to 96x16x16, 3x3 stride 2 pad 1".
-kj::String textOf(const ConvolutionShape& shape, Direction direction);
+kj::String textOf(const ConvolutionProblem& shape, Direction direction);
 
 // Names of plans by what they are for, in the file cuda_plans.txt of a folder. Several processes
 // may use it at once: one that measured what another has just measured only worked in vain. A file
@@ -34,9 +34,9 @@ private:
 };
 
 // Seconds that a plan takes; null if it cannot be run.
-using Measure = kj::FunctionParam<kj::Maybe<double>(Plan&)>;
+using Measure = kj::FunctionParam<kj::Maybe<double>(LibraryPlan&)>;
 
 // The plan that is fastest; of equals the first. Null if none can be run.
-kj::Maybe<kj::Own<Plan>> fastest(kj::Array<kj::Own<Plan>> plans, Measure measure);
+kj::Maybe<kj::Own<LibraryPlan>> fastest(kj::Array<kj::Own<LibraryPlan>> plans, Measure measure);
 
 }  // namespace nn::cuda

@@ -70,7 +70,7 @@ TEST_CASE("PlanCache: a file of another format, or a broken one, is replaced") {
 }
 
 TEST_CASE("PlanCache: a convolution's text says all of it") {
-  ConvolutionShape shape{.element = Element::BFLOAT16,
+  ConvolutionProblem shape{.element = Element::BFLOAT16,
       .output = Element::FLOAT32,
       .tensorFloats = false,
       .images = 128,
@@ -89,7 +89,7 @@ TEST_CASE("PlanCache: a convolution's text says all of it") {
         "filters fp32 128 64x32x31 to 96/128x16x15, 3x2 stride 2 pad 1, tf32, deterministic");
 }
 
-class FakePlan final: public Plan {
+class FakePlan final: public LibraryPlan {
 public:
   FakePlan(kj::StringPtr name, kj::Maybe<double> seconds): seconds(seconds), nameText(name) {}
   kj::StringPtr name() const override { return nameText; }
@@ -103,17 +103,17 @@ private:
   kj::StringPtr nameText;
 };
 
-kj::String fastestName(kj::Array<kj::Own<Plan>> plans) {
-  auto measure = [](Plan& plan) { return kj::downcast<FakePlan>(plan).seconds; };
+kj::String fastestName(kj::Array<kj::Own<LibraryPlan>> plans) {
+  auto measure = [](LibraryPlan& plan) { return kj::downcast<FakePlan>(plan).seconds; };
   KJ_IF_MAYBE(plan, fastest(kj::mv(plans), measure)) return kj::str((*plan)->name());
   return kj::str("none");
 }
 
 TEST_CASE("fastest: of those that can be run; of equals the first") {
-  CHECK(fastestName(kj::arr<kj::Own<Plan>>(kj::heap<FakePlan>("fails", nullptr),
+  CHECK(fastestName(kj::arr<kj::Own<LibraryPlan>>(kj::heap<FakePlan>("fails", nullptr),
             kj::heap<FakePlan>("slow", 3.0), kj::heap<FakePlan>("fast", 2.0),
             kj::heap<FakePlan>("as fast", 2.0))) == "fast");
-  CHECK(fastestName(kj::arr<kj::Own<Plan>>(kj::heap<FakePlan>("fails", nullptr))) == "none");
+  CHECK(fastestName(kj::arr<kj::Own<LibraryPlan>>(kj::heap<FakePlan>("fails", nullptr))) == "none");
 }
 
 }  // namespace

@@ -13,13 +13,13 @@ namespace {
 // Of each library: the fastest is among the first few that its heuristics propose.
 constexpr uint MEASURED_MAX = 16;
 
-size_t bytesOf(Element element, uint images, const Extent& extent) {
+size_t bytesOf(Element element, uint images, const BatchLayout& extent) {
   return size_t(images) * extent.height * extent.width * extent.stride * bytesOf(element);
 }
 
 }  // namespace
 
-OperandBytes operandBytesOf(const ConvolutionShape& shape, Direction direction) {
+OperandBytes operandBytesOf(const ConvolutionProblem& shape, Direction direction) {
   auto x = bytesOf(shape.element, shape.images, shape.x);
   auto filters = bytesOf(shape.element, shape.y.channels,
       {shape.x.channels, shape.kernelHeight, shape.kernelWidth, shape.x.channels});
@@ -42,7 +42,7 @@ Planner::Planner(CudnnTarget cudnn, cublasLtContext* cublasLt, kj::StringPtr dev
           deviceName, ", cuDNN ", cudnnGetVersion(), ", cuBLASLt ", cublasLtGetVersion(), ": ")),
       cache(kj::mv(folder)) {}
 
-kj::Own<Plan> Planner::plan(const ConvolutionShape& shape, Direction direction,
+kj::Own<LibraryPlan> Planner::plan(const ConvolutionProblem& shape, Direction direction,
     size_t workspaceMax_bytes, Measure measure) {
   auto text = textOf(shape, direction);
   auto key = kj::str(surroundings, text);
@@ -53,7 +53,7 @@ kj::Own<Plan> Planner::plan(const ConvolutionShape& shape, Direction direction,
   }
 
   uint most = shape.deterministic ? 1 : MEASURED_MAX;
-  kj::Vector<kj::Own<Plan>> plans;
+  kj::Vector<kj::Own<LibraryPlan>> plans;
   if (cublasLt != nullptr) {
     for (auto& plan: ltPlans(cublasLt, shape, direction, workspaceMax_bytes, most)) {
       plans.add(kj::mv(plan));
@@ -75,8 +75,8 @@ kj::Own<Plan> Planner::plan(const ConvolutionShape& shape, Direction direction,
   configs::fail("no way to do this convolution that cuDNN or cuBLASLt propose can be run: ", text);
 }
 
-kj::Maybe<kj::Own<Plan>> Planner::named(
-    const ConvolutionShape& shape, Direction direction, kj::StringPtr name) const {
+kj::Maybe<kj::Own<LibraryPlan>> Planner::named(
+    const ConvolutionProblem& shape, Direction direction, kj::StringPtr name) const {
   KJ_IF_MAYBE(plan, cudnnPlanNamed(cudnn, shape, direction, name)) return kj::mv(*plan);
   if (cublasLt == nullptr) return nullptr;
   return ltPlanNamed(cublasLt, shape, direction, name);

@@ -11,7 +11,7 @@ namespace nn::cuda {
 struct OperandBytes {
   size_t a, b, c;
 };
-OperandBytes operandBytesOf(const ConvolutionShape& shape, Direction direction);
+OperandBytes operandBytesOf(const ConvolutionProblem& shape, Direction direction);
 
 // Plans the convolutions of one device. One thread at a time.
 class Planner {
@@ -25,12 +25,12 @@ public:
   // `workspaceMax_bytes`. With `shape.deterministic` nothing is measured, as then the choice would
   // be chance: it is the one that the library thinks best, cuBLASLt where the convolution is a
   // product. Throws if there is none.
-  kj::Own<Plan> plan(const ConvolutionShape& shape, Direction direction, size_t workspaceMax_bytes,
-      Measure measure);
+  kj::Own<LibraryPlan> plan(const ConvolutionProblem& shape, Direction direction,
+      size_t workspaceMax_bytes, Measure measure);
 
 private:
-  kj::Maybe<kj::Own<Plan>> named(
-      const ConvolutionShape& shape, Direction direction, kj::StringPtr name) const;
+  kj::Maybe<kj::Own<LibraryPlan>> named(
+      const ConvolutionProblem& shape, Direction direction, kj::StringPtr name) const;
 
   CudnnTarget cudnn;
   cublasLtContext* cublasLt;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t ANY = kj::maxValue;
 
-ConvolutionShape shapeOf(bool deterministic) {
+ConvolutionProblem shapeOf(bool deterministic) {
   return {.element = Element::BFLOAT16,
       .output = Element::BFLOAT16,
       .tensorFloats = false,
@@ -37,10 +37,10 @@ public:
         describedDevice(h100()), nullptr, device, folder->clone().downcast<const kj::Directory>());
   }
   // As measured, the third is fastest.
-  kj::String plan(Planner& planner, const ConvolutionShape& shape,
+  kj::String plan(Planner& planner, const ConvolutionProblem& shape,
       Direction direction = Direction::BACKWARD_FILTERS) {
     measured.clear();
-    auto plan = planner.plan(shape, direction, ANY, [this](Plan& plan) -> kj::Maybe<double> {
+    auto plan = planner.plan(shape, direction, ANY, [this](LibraryPlan& plan) -> kj::Maybe<double> {
       measured.add(kj::str(plan.name()));
       return measured.size() == 3 ? 1.0 : 2.0;
     });
@@ -82,7 +82,7 @@ TEST_CASE("Planner: what needs too large a workspace is none, measured or rememb
   auto planWithin = [&](size_t workspaceMax_bytes) {
     measured = 0;
     auto plan = planner.plan(shapeOf(false), Direction::BACKWARD_FILTERS, workspaceMax_bytes,
-        [&](Plan& plan) -> kj::Maybe<double> {
+        [&](LibraryPlan& plan) -> kj::Maybe<double> {
           CHECK(plan.workspace_bytes() <= workspaceMax_bytes);
           measured++;
           return 1.0 / double(1 + plan.workspace_bytes());  // the largest is fastest

@@ -12,7 +12,7 @@ namespace tests {
 namespace {
 
 using nn::cuda::Batch;
-using nn::cuda::Element;
+using nn::Element;
 using nn::cuda::Form;
 using nn::cuda::Order;
 

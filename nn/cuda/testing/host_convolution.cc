@@ -39,13 +39,13 @@ private:
   void* data;
 };
 
-size_t pixel(const Extent& extent, uint image, uint row, uint column) {
+size_t pixel(const BatchLayout& extent, uint image, uint row, uint column) {
   return ((size_t(image) * extent.height + row) * extent.width + column) * extent.stride;
 }
 
 // Calls each(x's pixel, filters' place, y's pixel) for all that meet; places count values.
 template <typename Each>
-void eachMeeting(const ConvolutionShape& s, Each&& each) {
+void eachMeeting(const ConvolutionProblem& s, Each&& each) {
   for (uint n = 0; n < s.images; n++) {
     for (uint i = 0; i < s.y.height; i++) {
       for (uint j = 0; j < s.y.width; j++) {
@@ -66,7 +66,7 @@ void eachMeeting(const ConvolutionShape& s, Each&& each) {
 }  // namespace
 
 void convolveOnHost(
-    const ConvolutionShape& s, Direction direction, const void* a, const void* b, void* c) {
+    const ConvolutionProblem& s, Direction direction, const void* a, const void* b, void* c) {
   size_t filter = size_t(s.kernelHeight) * s.kernelWidth * s.x.channels;  // values
   size_t xSize = size_t(s.images) * s.x.height * s.x.width * s.x.stride;
   size_t ySize = size_t(s.images) * s.y.height * s.y.width * s.y.stride;

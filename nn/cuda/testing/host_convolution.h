@@ -7,6 +7,6 @@ namespace nn::cuda {
 
 // Operands as for Device::run(), in the host's memory. Sums in double.
 void convolveOnHost(
-    const ConvolutionShape& shape, Direction direction, const void* a, const void* b, void* c);
+    const ConvolutionProblem& shape, Direction direction, const void* a, const void* b, void* c);
 
 }  // namespace nn::cuda

@@ -38,13 +38,13 @@ private:
   byte* start;
 };
 
-class HostConvolution final: public Convolution {
+class HostConvolution final: public ConvolutionPlan {
 public:
-  HostConvolution(const ConvolutionShape& shape, Direction direction)
+  HostConvolution(const ConvolutionProblem& shape, Direction direction)
       : shape(shape), direction(direction) {}
   size_t workspace_bytes() const override { return 16; }
 
-  const ConvolutionShape shape;
+  const ConvolutionProblem shape;
   const Direction direction;
 };
 
@@ -90,7 +90,7 @@ kj::Own<Memory> HostDevice::pin(kj::ArrayPtr<byte> memory) {
   return kj::heap<PinnedMemory>(memory.begin());
 }
 
-kj::Own<Convolution> HostDevice::plan(const ConvolutionShape& shape, Direction direction) {
+kj::Own<ConvolutionPlan> HostDevice::plan(const ConvolutionProblem& shape, Direction direction) {
   return kj::heap<HostConvolution>(shape, direction);
 }
 
@@ -184,9 +184,9 @@ void HostDevice::run(const Kernel& kernel) {
 }
 
 void HostDevice::run(
-    Convolution& convolution, const void* a, const void* b, void* c, void* workspace) {
+    ConvolutionPlan& plan, const void* a, const void* b, void* c, void* workspace) {
   KJ_REQUIRE(workspace != nullptr);
-  auto& planned = kj::downcast<HostConvolution>(convolution);
+  auto& planned = kj::downcast<HostConvolution>(plan);
   ask([this, &planned, a, b, c]() {
     done.add(nameOf(planned.direction));
     convolveOnHost(planned.shape, planned.direction, a, b, c);

@@ -29,15 +29,14 @@ public:
   kj::Own<Memory> allocate(size_t bytes) override;
   kj::Own<Memory> allocateOnHost(size_t bytes) override;
   kj::Own<Memory> pin(kj::ArrayPtr<byte> memory) override;
-  kj::Own<Convolution> plan(const ConvolutionShape& shape, Direction direction) override;
+  kj::Own<ConvolutionPlan> plan(const ConvolutionProblem& shape, Direction direction) override;
   void upload(void* to, kj::ArrayPtr<const byte> from) override;
   void upload(void* to, kj::ArrayPtr<const byte> from, Mark& free, Mark& done) override;
   void follow(Mark& mark) override;
   void download(kj::ArrayPtr<byte> to, const void* from) override;
   void copyFrom(void* to, Device& other, const void* from, size_t bytes) override;
   void run(const Kernel& kernel) override;
-  void run(
-      Convolution& convolution, const void* a, const void* b, void* c, void* workspace) override;
+  void run(ConvolutionPlan& plan, const void* a, const void* b, void* c, void* workspace) override;
   kj::Own<Recording> record(kj::FunctionParam<void()> ask) override;
   void replay(Recording& recording) override;
   kj::Own<Mark> newMark() override;

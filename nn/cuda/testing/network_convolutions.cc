@@ -14,7 +14,7 @@ class Collector final: public Device {
 public:
   kj::Vector<AskedConvolution> asked;
 
-  kj::Own<Convolution> plan(const ConvolutionShape& shape, Direction direction) override {
+  kj::Own<ConvolutionPlan> plan(const ConvolutionProblem& shape, Direction direction) override {
     auto text = textOf(shape, direction);
     for (auto& other: asked) {
       if (textOf(other.shape, other.direction) == text) return kj::heap<Nothing>();
@@ -34,7 +34,7 @@ public:
   void download(kj::ArrayPtr<byte>, const void*) override { KJ_UNIMPLEMENTED("collects only"); }
   void copyFrom(void*, Device&, const void*, size_t) override { KJ_UNIMPLEMENTED("collects only"); }
   void run(const Kernel&) override { KJ_UNIMPLEMENTED("collects only"); }
-  void run(Convolution&, const void*, const void*, void*, void*) override {
+  void run(ConvolutionPlan&, const void*, const void*, void*, void*) override {
     KJ_UNIMPLEMENTED("collects only");
   }
   kj::Own<Recording> record(kj::FunctionParam<void()>) override {
@@ -48,7 +48,7 @@ public:
   void finish() override { KJ_UNIMPLEMENTED("collects only"); }
 
 private:
-  struct Nothing final: public Convolution {
+  struct Nothing final: public ConvolutionPlan {
     size_t workspace_bytes() const override { return 0; }
   };
 };

@@ -7,7 +7,7 @@
 namespace nn::cuda {
 
 struct AskedConvolution {
-  ConvolutionShape shape;
+  ConvolutionProblem shape;
   Direction direction;
 };
 

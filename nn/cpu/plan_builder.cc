@@ -1,4 +1,4 @@
-#include "nn/cpu/draft.h"
+#include "nn/cpu/plan_builder.h"
 
 #include <kj/debug.h>
 
@@ -6,8 +6,8 @@
 
 namespace nn::cpu {
 
-Draft::Draft(const Graph& graph, Phase phase, uint images, uint lanes, uint block, Element element,
-    FlatArrays arrays)
+PlanBuilder::PlanBuilder(const Graph& graph, Phase phase, uint images, uint lanes, uint block,
+    Element element, FlatArrays arrays)
     : graph(graph),
       phase(phase),
       images(images),
@@ -15,16 +15,16 @@ Draft::Draft(const Graph& graph, Phase phase, uint images, uint lanes, uint bloc
       block(block),
       element(element),
       arrays(arrays),
-      units(lowerToUnits(graph, phase)),
-      plan(kj::heap<Plan>()),
-      storage(kj::heapArray<Storage>(units.all.size())) {
-  uint phases = units.forwardPhases.back().end;
-  for (auto& range: units.backwardPhases) phases = kj::max(phases, uint(range.end));
-  for (uint p = 0; p < phases; ++p) plan->phases.add(kj::heap<PhasePlan>());
+      stages(stagesOf(graph, phase)),
+      plan(kj::heap<ProgramPlan>()),
+      storage(kj::heapArray<Storage>(stages.units.size())) {
+  uint count = stages.forward.back().end;
+  for (auto& range: stages.backward) count = kj::max(count, uint(range.end));
+  for (uint p = 0; p < count; ++p) plan->stages.add(kj::heap<StagePlan>());
   plan->segments = kj::heapArray<SegmentPlan>(graph.segments.size());
   for (uint s = 0; s < graph.segments.size(); ++s) {
-    plan->segments[s].forward = units.forwardPhases[s];
-    plan->segments[s].backward = units.backwardPhases[s];
+    plan->segments[s].forward = stages.forward[s];
+    plan->segments[s].backward = stages.backward[s];
   }
   plan->verdicts.losses = kj::heapArray<double>(images);
   plan->verdicts.correct = kj::heapArray<int8_t>(images);
@@ -33,24 +33,24 @@ Draft::Draft(const Graph& graph, Phase phase, uint images, uint lanes, uint bloc
   pixels = &input;
 }
 
-Convolution& Draft::convolutionOf(const Unit& unit) {
+Convolution& PlanBuilder::convolutionOf(const StagedUnit& unit) {
   return KJ_ASSERT_NONNULL(storage[unit.id].convolution);
 }
-DenseLayer& Draft::denseOf(const Unit& unit) {
+DenseLayer& PlanBuilder::denseOf(const StagedUnit& unit) {
   return KJ_ASSERT_NONNULL(storage[unit.id].dense);
 }
-Norm& Draft::normOf(const Unit& unit) {
+Norm& PlanBuilder::normOf(const StagedUnit& unit) {
   return KJ_ASSERT_NONNULL(storage[unit.id].norm);
 }
 
-float* Draft::parameterAt(const Unit& unit, uint key) {
+float* PlanBuilder::parameterAt(const StagedUnit& unit, uint key) {
   return arrays.parameters.begin() + graph.keys[unit.node->keys.begin + key].offset;
 }
-float* Draft::gradientAt(const Unit& unit, uint key) {
+float* PlanBuilder::gradientAt(const StagedUnit& unit, uint key) {
   return arrays.gradients.begin() + graph.keys[unit.node->keys.begin + key].offset;
 }
 
-Buffer& Draft::batchBuffer(size_t imageValues, Element element) {
+Buffer& PlanBuilder::batchBuffer(size_t imageValues, Element element) {
   auto& buffer = *plan->buffers.add(kj::heap<Buffer>());
   buffer.home = Buffer::BATCH;
   buffer.element = element;
@@ -59,26 +59,26 @@ Buffer& Draft::batchBuffer(size_t imageValues, Element element) {
   return buffer;
 }
 
-Buffer& Draft::scratchBuffer(uint p, size_t imageValues, Element element) {
-  auto& buffer = *phaseAt(p).scratch.add(kj::heap<Buffer>());
+Buffer& PlanBuilder::scratchBuffer(uint p, size_t imageValues, Element element) {
+  auto& buffer = *stageAt(p).scratch.add(kj::heap<Buffer>());
   buffer.home = Buffer::SCRATCH;
   buffer.element = element;
   buffer.imageValues = imageValues;
   return buffer;
 }
 
-Buffer& Draft::bufferFor(const Unit& unit, size_t imageValues, Element element) {
+Buffer& PlanBuilder::bufferFor(const StagedUnit& unit, size_t imageValues, Element element) {
   bool isKept = phase == Phase::TRAIN && isReadBackward(unit);
   bool isScratch = !isKept && lastReadOf(unit) == unit.at;
   return isScratch ? scratchBuffer(unit.at, imageValues, element)
                    : batchBuffer(imageValues, element);
 }
 
-bool Draft::isReadBackward(const Unit& unit) const {
+bool PlanBuilder::isReadBackward(const StagedUnit& unit) const {
   // An activation's slope is told from its output.
   if (unit.activation != nullptr || unit.is<Activation>()) return true;
   for (auto& use: unit.uses) {
-    auto& user = units.all[use.unit];
+    auto& user = stages.units[use.unit];
     // A maximum's place is kept instead.
     bool isLinear = user.is<Pool>() || user.is<Add>() || user.is<Scale>() || user.is<Dropout>();
     if (!isLinear) return true;
@@ -86,23 +86,23 @@ bool Draft::isReadBackward(const Unit& unit) const {
   return false;
 }
 
-uint Draft::lastReadOf(const Unit& unit) const {
+uint PlanBuilder::lastReadOf(const StagedUnit& unit) const {
   uint last = unit.at;
   for (auto& use: unit.uses) {
-    auto& user = units.all[use.unit];
+    auto& user = stages.units[use.unit];
     last = kj::max(last, user.recomputed ? lastReadOf(user) : user.at);
   }
   return last;
 }
 
-Buffer& Draft::workspace(uint p) {
+Buffer& PlanBuilder::workspace(uint p) {
   auto& buffer = scratchBuffer(p, 0);
-  buffer.use(phaseAt(p).tasks.size());
+  buffer.use(stageAt(p).tasks.size());
   return buffer;
 }
 
-void Draft::add(uint p, kj::Own<Task> task, std::initializer_list<Place> places) {
-  auto& to = phaseAt(p);
+void PlanBuilder::add(uint p, kj::Own<Task> task, std::initializer_list<Place> places) {
+  auto& to = stageAt(p);
   for (auto& place: places) {
     if (place.buffer == nullptr) continue;
     place.buffer->use(place.buffer->home == Buffer::SCRATCH ? to.tasks.size() : p);
@@ -111,30 +111,30 @@ void Draft::add(uint p, kj::Own<Task> task, std::initializer_list<Place> places)
   to.tasks.add(timed(p, kj::mv(task)));
 }
 
-void Draft::setProfile(Profile& profile) {
+void PlanBuilder::setProfile(Profile& profile) {
   this->profile = profile;
   firstLane = profile.addLanes(lanes, graph);
 }
 
-Account Draft::account(Profile& profile, uint p) const {
-  bool isForward = p < units.forwardPhases.back().end;
+Account PlanBuilder::account(Profile& profile, uint p) const {
+  bool isForward = p < stages.forward.back().end;
   return {.profile = profile,
       .firstLane = firstLane,
-      .node = nodeOf(*current),
+      .node = current->nodeId,
       .direction = isForward ? Profile::FORWARD : Profile::BACKWARD};
 }
 
-kj::Own<Task> Draft::timed(uint p, kj::Own<Task> task) {
+kj::Own<Task> PlanBuilder::timed(uint p, kj::Own<Task> task) {
   KJ_IF_MAYBE(to, profile) return cpu::timed(kj::mv(task), account(*to, p));
   return task;
 }
 
-kj::Own<BatchTask> Draft::timed(uint p, kj::Own<BatchTask> task) {
+kj::Own<BatchTask> PlanBuilder::timed(uint p, kj::Own<BatchTask> task) {
   KJ_IF_MAYBE(to, profile) return cpu::timed(kj::mv(task), account(*to, p));
   return task;
 }
 
-Place Draft::valueOf(const Unit& unit, uint p, Layout layout) {
+Place PlanBuilder::valueOf(const StagedUnit& unit, uint p, Layout layout) {
   if (layout == Layout::PLAIN) return plainOf(unit, p, elementOf(unit));
   KJ_IF_MAYBE(buffer, storage[unit.id].value) return {buffer};
   KJ_IF_MAYBE(buffer, find(p, unit.id, Layout::BLOCKED, elementOf(unit))) return {buffer};
@@ -144,9 +144,9 @@ Place Draft::valueOf(const Unit& unit, uint p, Layout layout) {
   return place;
 }
 
-kj::Maybe<Buffer&> Draft::find(uint p, UnitId unit, Layout layout, Element element) {
+kj::Maybe<Buffer&> PlanBuilder::find(uint p, UnitId unit, Layout layout, Element element) {
   for (auto& entry: made) {
-    if (entry.phase == p && entry.unit == unit && entry.layout == layout &&
+    if (entry.stage == p && entry.unit == unit && entry.layout == layout &&
         entry.buffer->element == element) {
       return *entry.buffer;
     }
@@ -154,11 +154,11 @@ kj::Maybe<Buffer&> Draft::find(uint p, UnitId unit, Layout layout, Element eleme
   return nullptr;
 }
 
-Place Draft::plainOf(const Unit& unit, uint p, Element as) {
+Place PlanBuilder::plainOf(const StagedUnit& unit, uint p, Element as) {
   // What is plain already, as floats.
   kj::Maybe<Buffer&> rows = storage[unit.id].rows;
   if (unit.is<Input>()) rows = *pixels;
-  if (as == Element::FLOAT)
+  if (as == Element::FLOAT32)
     KJ_IF_MAYBE(buffer, rows) return {buffer};
 
   Place blocked;
@@ -177,28 +177,28 @@ Place Draft::plainOf(const Unit& unit, uint p, Element as) {
   return plain;
 }
 
-Place Draft::rowsOf(const Unit& unit, uint p) {
+Place PlanBuilder::rowsOf(const StagedUnit& unit, uint p) {
   // A vector's rows lie plain already, with padding.
   bool isPlain = unit.is<Input>() || storage[unit.id].rows != nullptr;
   auto extent = extentOf(unit);
-  if (extent.pixels != 1 || isPlain) return plainOf(unit, p, Element::FLOAT);
-  KJ_IF_MAYBE(buffer, find(p, unit.id, Layout::BLOCKED, Element::FLOAT)) return {buffer};
+  if (extent.pixels != 1 || isPlain) return plainOf(unit, p, Element::FLOAT32);
+  KJ_IF_MAYBE(buffer, find(p, unit.id, Layout::BLOCKED, Element::FLOAT32)) return {buffer};
   auto value = valueOf(unit, p);
   auto rows = floatsOf(value, extent.values(), p);
-  if (value.element() != Element::FLOAT) {
+  if (value.element() != Element::FLOAT32) {
     made.add(Made{p, unit.id, Layout::BLOCKED, rows.buffer});
   }
   return rows;
 }
 
-Place Draft::floatsOf(Place place, size_t values, uint p) {
-  if (place.element() == Element::FLOAT) return place;
+Place PlanBuilder::floatsOf(Place place, size_t values, uint p) {
+  if (place.element() == Element::FLOAT32) return place;
   Place floats = {&scratchBuffer(p, values)};
   add(p, copy(values, place, floats, Write::SET), {place, floats});
   return floats;
 }
 
-void Draft::fill(const Unit& unit, uint p, Place to) {
+void PlanBuilder::fill(const StagedUnit& unit, uint p, Place to) {
   Scope scope(*this, unit);
   if (unit.is<Input>()) {
     add(p, cpu::block(extentOf(unit), {pixels}, to, Write::SET), {{pixels}, to});
@@ -217,8 +217,8 @@ void Draft::fill(const Unit& unit, uint p, Place to) {
   }
 }
 
-void Draft::fillChannels(const Unit& concat, uint input, uint p, Place to) {
-  auto& part = units.all[concat.inputs[input]];
+void PlanBuilder::fillChannels(const StagedUnit& concat, uint input, uint p, Place to) {
+  auto& part = stages.units[concat.inputs[input]];
   auto extent = extentOf(part);
   uint channel = channelOf(concat, input);
   if (!fitsBlocks(concat, part, channel)) {
@@ -239,15 +239,15 @@ void Draft::fillChannels(const Unit& concat, uint input, uint p, Place to) {
   }
 }
 
-bool Draft::fitsBlocks(const Unit& concat, const Unit& part, uint channel) const {
+bool PlanBuilder::fitsBlocks(const StagedUnit& concat, const StagedUnit& part, uint channel) const {
   uint channels = part.node->shape.channels;
   bool isLast = channel + channels == concat.node->shape.channels;
   return channel % block == 0 && (channels % block == 0 || isLast);
 }
 
-uint Draft::channelOf(const Unit& concat, uint input) const {
+uint PlanBuilder::channelOf(const StagedUnit& concat, uint input) const {
   uint channel = 0;
-  for (uint i = 0; i < input; ++i) channel += units.all[concat.inputs[i]].node->shape.channels;
+  for (uint i = 0; i < input; ++i) channel += stages.units[concat.inputs[i]].node->shape.channels;
   return channel;
 }
 

@@ -1,4 +1,4 @@
-#include "nn/cpu/units.h"
+#include "nn/cpu/stages.h"
 
 #include <doctest/doctest.h>
 
@@ -20,15 +20,15 @@ struct Net {
   NodeId dense(NodeId x) { return add(Dense{10, true}, {x}); }
 };
 
-TEST_CASE("units: an activation is fused into what it alone reads") {
+TEST_CASE("stages: a unit takes an activation that alone reads it") {
   Net net({3, 8, 8});
   auto x = net.conv(0);
   net.tanh(x);
   auto y = net.relu(net.conv(net.relu(net.norm(net.tanh(x)))));
   Graph graph = net.builder.finish(net.dense(net.tanh(net.norm(y))), {});
-  auto units = lowerToUnits(graph, Phase::TRAIN);
+  auto stages = stagesOf(graph, Phase::TRAIN);
   uint alone = 0, fused = 0;
-  for (auto& unit: units.all) {
+  for (auto& unit: stages.units) {
     alone += unit.is<Activation>();
     fused += unit.activation != nullptr;
   }
@@ -37,52 +37,52 @@ TEST_CASE("units: an activation is fused into what it alone reads") {
   CHECK(fused == 2);
 }
 
-TEST_CASE("units: a phase ends at a batch norm and at the border of a segment") {
+TEST_CASE("stages: a stage ends at a batch norm and at the end of a segment") {
   Net net({3, 8, 8});
   auto x = net.relu(net.norm(net.conv(0)));
   Graph graph = net.builder.finish(net.dense(net.relu(net.norm(net.conv(x)))), {});
   REQUIRE(graph.segments.size() == 3);
-  auto units = lowerToUnits(graph, Phase::TRAIN);
+  auto stages = stagesOf(graph, Phase::TRAIN);
   for (uint s = 0; s < 3; ++s) {
-    CHECK(units.forwardPhases[s].size() == 1);
-    CHECK(units.backwardPhases[s].size() == 1);
+    CHECK(stages.forward[s].size() == 1);
+    CHECK(stages.backward[s].size() == 1);
   }
   // Backward goes on from the last segment.
-  CHECK(units.backwardPhases[2].begin == units.forwardPhases[2].end);
-  CHECK(units.backwardPhases[0].begin == 5);
+  CHECK(stages.backward[2].begin == stages.forward[2].end);
+  CHECK(stages.backward[0].begin == 5);
 }
 
-TEST_CASE("units: without batch norms a segment is one phase") {
+TEST_CASE("stages: a segment without batch norms is one stage") {
   Net net({3, 8, 8});
   auto x = net.tanh(net.conv(0));
   auto y = net.add(Add{}, {net.conv(x), net.conv(net.tanh(net.conv(x))), x});
   Graph graph = net.builder.finish(net.dense(y), {});
-  auto units = lowerToUnits(graph, Phase::TRAIN);
-  for (auto& range: units.forwardPhases) CHECK(range.size() == 1);
+  auto stages = stagesOf(graph, Phase::TRAIN);
+  for (auto& range: stages.forward) CHECK(range.size() == 1);
 }
 
-TEST_CASE("units: two batch norms in a row, inside a segment, take a phase each") {
+TEST_CASE("stages: two batch norms in a row inside a segment take one stage each") {
   Net net({3, 8, 8});
   auto x = net.tanh(net.conv(0));
   // Both branches are one segment: x crosses it.
   auto y = net.add(Add{}, {x, net.norm(net.conv(net.relu(net.norm(net.conv(x)))))});
   Graph graph = net.builder.finish(net.dense(y), {});
-  auto units = lowerToUnits(graph, Phase::TRAIN);
-  CHECK(units.forwardPhases[1].size() == 3);
+  auto stages = stagesOf(graph, Phase::TRAIN);
+  CHECK(stages.forward[1].size() == 3);
 }
 
-TEST_CASE("units: only a bias that one batch norm cancels is inert") {
+TEST_CASE("stages: only a bias that one batch norm cancels is inert") {
   Net net({3, 8, 8});
   auto a = net.conv(0), b = net.conv(0), c = net.conv(0);
   auto sum = net.add(Add{}, {net.norm(a), net.norm(b), b, net.norm(net.relu(c))});
   Graph graph = net.builder.finish(net.dense(sum), {});
-  auto units = lowerToUnits(graph, Phase::TRAIN);
-  for (auto& unit: units.all) {
+  auto stages = stagesOf(graph, Phase::TRAIN);
+  for (auto& unit: stages.units) {
     CHECK(unit.biasIsInert == (unit.node == &graph.nodes[a]));
   }
 }
 
-TEST_CASE("units: validation folds batch norms into convolutions, and waits for no batch") {
+TEST_CASE("stages: validation folds batch norms into convolutions, and has one stage per segment") {
   Net net({3, 8, 8});
   auto x = net.relu(net.norm(net.conv(0)));
   auto dropped = net.add(Dropout{0.5}, {x});
@@ -90,36 +90,17 @@ TEST_CASE("units: validation folds batch norms into convolutions, and waits for 
   auto both = net.conv(net.relu(dropped));
   auto y = net.add(Add{}, {net.norm(both), both, net.tanh(net.norm(net.conv(dropped)))});
   Graph graph = net.builder.finish(net.dense(y), {});
-  auto units = lowerToUnits(graph, Phase::VALIDATE);
+  auto stages = stagesOf(graph, Phase::VALIDATE);
   uint folded = 0, norms = 0;
-  for (auto& unit: units.all) {
+  for (auto& unit: stages.units) {
     folded += unit.folded != nullptr;
     norms += unit.is<BatchNorm>();
     CHECK(!unit.is<Dropout>());
   }
   CHECK(folded == 2);
   CHECK(norms == 1);
-  for (auto& phases: units.forwardPhases) CHECK(phases.size() == 1);
-  for (auto& phases: units.backwardPhases) CHECK(phases.size() == 0);
-}
-
-TEST_CASE("units: floats stay what a dense layer makes for the loss alone, and what lies between") {
-  for (bool isReadTwice: {false, true}) {
-    Net net({3, 8, 8});
-    auto hidden = net.tanh(net.dense(net.conv(0)));
-    auto last = net.dense(hidden);
-    auto logits = net.add(Scale{0.5f}, {net.tanh(last)});
-    if (isReadTwice) net.relu(last);
-    Graph graph = net.builder.finish(logits, {});
-    auto units = lowerToUnits(graph, Phase::TRAIN);
-    uint floats = 0;
-    for (auto& unit: units.all) {
-      floats += unit.staysFloats;
-      CHECK((!unit.staysFloats || unit.node >= &graph.nodes[last]));
-    }
-    // The dense layer with its tanh, and the scale.
-    CHECK(floats == (isReadTwice ? 0 : 2));
-  }
+  for (auto& stages: stages.forward) CHECK(stages.size() == 1);
+  for (auto& stages: stages.backward) CHECK(stages.size() == 0);
 }
 
 }  // namespace

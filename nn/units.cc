@@ -1,6 +1,6 @@
-#include "nn/cuda/units.h"
+#include "nn/units.h"
 
-namespace nn::cuda {
+namespace nn {
 namespace {
 
 uint segmentOf(const Graph& graph, NodeId node) {
@@ -10,11 +10,12 @@ uint segmentOf(const Graph& graph, NodeId node) {
   KJ_UNREACHABLE;
 }
 
-class Fusion {
+class Fuser {
 public:
-  Fusion(const Graph& graph, Phase phase)
+  Fuser(const Graph& graph, Phase phase, const Fusion& fusion)
       : graph(graph),
         phase(phase),
+        fusion(fusion),
         readers(kj::heapArray<uint>(graph.nodes.size())),
         unitOf(kj::heapArray<UnitId>(graph.nodes.size())) {
     countReaders();
@@ -27,7 +28,11 @@ public:
         unitOf[i] = unitOf[node.inputs[0]];
       } else if (!join(i)) {
         unitOf[i] = units.size();
-        Unit unit{.node = &node, .id = i, .output = &node, .segment = segmentOf(graph, i)};
+        Unit unit{.node = &node,
+            .nodeId = i,
+            .id = unitOf[i],
+            .output = &node,
+            .segment = segmentOf(graph, i)};
         for (NodeId input: node.inputs) addInput(unit, unitOf[input]);
         units.add(kj::mv(unit));
       }
@@ -41,6 +46,7 @@ private:
   }
 
   void countReaders() {
+    // What a node's reader reads: the node, or what the dropout that is left out reads.
     auto source = kj::heapArray<NodeId>(graph.nodes.size());
     for (NodeId i = 0; i < graph.nodes.size(); ++i) {
       auto& node = graph.nodes[i];
@@ -52,40 +58,42 @@ private:
   }
 
   void addInput(Unit& unit, UnitId input) {
-    units[input].uses++;
+    units[input].uses.add(Use{unit.id, uint(unit.inputs.size())});
     unit.inputs.add(input);
   }
 
-  // The value of the unit before node `i` is read by nobody else.
-  bool isAlone(UnitId before) const {
-    auto& output = *units[before].output;
-    return readers[&output - graph.nodes.begin()] == 1;
-  }
+  // Whether a single node reads the unit's value.
+  bool isAlone(const Unit& unit) const { return readers[unit.output - graph.nodes.begin()] == 1; }
 
-  // Whether node `i` becomes part of a unit before it.
+  // Makes node `i` part of a unit before it, and returns true, if the backend can.
   bool join(NodeId i) {
     auto& node = graph.nodes[i];
     KJ_SWITCH_ONEOF(node.op) {
-      KJ_CASE_ONEOF(activation, Activation) {
-        UnitId before = unitOf[node.inputs[0]];
-        auto& unit = units[before];
-        bool isGelu = activation.function == Activation::GELU;
-        bool takes = unit.is<BatchNorm>() || (!isGelu && (unit.is<Conv2d>() || unit.is<Dense>()));
-        if (!takes || unit.function != Function::NONE || !isAlone(before)) return false;
-        unit.function = functionOf(activation);
-        return joinedAs(before, i);
+      KJ_CASE_ONEOF(op, Activation) {
+        auto& unit = units[unitOf[node.inputs[0]]];
+        bool takes = unit.activation == nullptr && fusion.takesActivation(unit, op.function);
+        if (!takes || !isAlone(unit)) return false;
+        unit.activation = op.function;
+        return joinedTo(unit, i);
       }
-      KJ_CASE_ONEOF(add, Add) {
-        if (node.inputs.size() != 2) return false;
+      KJ_CASE_ONEOF(_, BatchNorm) {
+        auto& unit = units[unitOf[node.inputs[0]]];
+        bool takes = fusion.foldsNorms && phase == Phase::VALIDATE && unit.is<Conv2d>() &&
+                     unit.activation == nullptr && unit.folded == nullptr;
+        if (!takes || !isAlone(unit)) return false;
+        unit.folded = node;
+        return joinedTo(unit, i);
+      }
+      KJ_CASE_ONEOF(_, Add) {
+        if (!fusion.addsResiduals || node.inputs.size() != 2) return false;
         UnitId a = unitOf[node.inputs[0]], b = unitOf[node.inputs[1]];
         // The other one's value is there when the later one runs.
-        UnitId before = kj::max(a, b), other = kj::min(a, b);
-        auto& unit = units[before];
-        bool takes = a != b && unit.is<BatchNorm>() && unit.function == Function::NONE;
-        if (!takes || unit.hasResidual || !isAlone(before)) return false;
+        auto& unit = units[kj::max(a, b)];
+        bool takes = a != b && unit.is<BatchNorm>() && unit.activation == nullptr;
+        if (!takes || unit.hasResidual || !isAlone(unit)) return false;
         unit.hasResidual = true;
-        addInput(unit, other);
-        return joinedAs(before, i);
+        addInput(unit, kj::min(a, b));
+        return joinedTo(unit, i);
       }
       KJ_CASE_ONEOF_DEFAULT {
         return false;
@@ -94,32 +102,32 @@ private:
     KJ_UNREACHABLE;
   }
 
-  bool joinedAs(UnitId unit, NodeId node) {
-    units[unit].output = &graph.nodes[node];
-    unitOf[node] = unit;
+  bool joinedTo(Unit& unit, NodeId node) {
+    unit.output = &graph.nodes[node];
+    unitOf[node] = unit.id;
     return true;
   }
 
   const Graph& graph;
   const Phase phase;
+  const Fusion& fusion;
   kj::Array<uint> readers;  // of each node
   kj::Array<UnitId> unitOf;
   kj::Vector<Unit> units;
 };
 
 void markTraining(kj::ArrayPtr<Unit> units) {
+  // Whether the loss, which is the last unit, depends on each.
   auto needed = kj::heapArray<bool>(units.size());
   for (auto& each: needed) each = false;
   needed.back() = true;
   for (UnitId u = units.size(); u-- > 0;) {
     for (UnitId input: units[u].inputs) needed[input] = needed[input] || needed[u];
   }
-  for (UnitId u = 0; u < units.size(); ++u) {
-    auto& unit = units[u];
+  for (auto& unit: units) {
     unit.trains = unit.node->keys.size() > 0;
     for (UnitId input: unit.inputs) unit.trains = unit.trains || units[input].trains;
-    // Inputs come before: what is not needed does not make them train.
-    unit.trains = unit.trains && needed[u];
+    unit.trains = unit.trains && needed[unit.id];
   }
 }
 
@@ -129,35 +137,27 @@ void markLogits(kj::ArrayPtr<Unit> units) {
     return unit.is<Activation>() || unit.is<Scale>() || unit.is<Dropout>();
   };
   UnitId last = units.back().inputs[0], first = last;
-  while (passesOn(units[first]) && units[first].uses == 1) first = units[first].inputs[0];
-  if (!units[first].is<Dense>() || units[first].uses != 1) return;
+  while (passesOn(units[first]) && units[first].uses.size() == 1) first = units[first].inputs[0];
+  if (!units[first].is<Dense>() || units[first].uses.size() != 1) return;
   for (UnitId u = last; u != first; u = units[u].inputs[0]) units[u].staysFloats = true;
   units[first].staysFloats = true;
 }
 
 }  // namespace
 
-Function functionOf(const Activation& activation) {
-  switch (activation.function) {
-    case Activation::RELU:
-      return Function::RELU;
-    case Activation::TANH:
-      return Function::TANH;
-    case Activation::SIGMOID:
-      return Function::SIGMOID;
-    case Activation::ELU:
-      return Function::ELU;
-    case Activation::GELU:
-      return Function::GELU;
-  }
-  KJ_UNREACHABLE;
-}
-
-kj::Array<Unit> lowerToUnits(const Graph& graph, Phase phase) {
-  auto units = Fusion(graph, phase).run();
+kj::Array<Unit> unitsOf(const Graph& graph, Phase phase, const Fusion& fusion) {
+  auto units = Fuser(graph, phase, fusion).run();
   markTraining(units);
   markLogits(units);
   return units;
 }
 
-}  // namespace nn::cuda
+kj::Array<NodeId> droppingNodes(const Graph& graph) {
+  kj::Vector<NodeId> nodes;
+  for (NodeId i = 0; i < graph.nodes.size(); ++i) {
+    if (graph.nodes[i].op.is<Dropout>()) nodes.add(i);
+  }
+  return nodes.releaseAsArray();
+}
+
+}  // namespace nn

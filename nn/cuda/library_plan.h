@@ -1,4 +1,4 @@
-// nn/cuda/plan.h: one way in which a library can do a convolution.
+// nn/cuda/library_plan.h: one way in which a library can do a convolution.
 #pragma once
 
 #include "nn/cuda/device.h"
@@ -7,7 +7,7 @@ namespace nn::cuda {
 
 struct Handles;  // handles.h
 
-class Plan: public Convolution {
+class LibraryPlan: public ConvolutionPlan {
 public:
   // Under which the library makes the same plan again, for the same shape, direction, kind of
   // device and version. In one line.

@@ -1,0 +1,38 @@
+// nn/cpu/stages.h: the units of a graph as lanes compute them: ordered, and put into stages.
+#pragma once
+
+#include "nn/units.h"
+
+namespace nn::cpu {
+
+// A *stage* is a list of tasks that a lane works through chunk by chunk of its images. All lanes
+// meet at its end. A stage ends where the whole batch is needed: at the statistics of a batch norm,
+// forward and backward. Forward stages count from 0. Backward stages go on from there, segment by
+// segment.
+//
+// A unit takes ReLU or GELU after a batch norm. After other units it takes any function but GELU,
+// whose gradient needs its input. In validation, a batch norm right after a convolution is folded
+// into it. Other batch norms use the moving statistics, so no stage waits for the batch.
+struct StagedUnit: public Unit {
+  // Its value is made from stored ones wherever it is needed, chunk by chunk in cache, forward and
+  // backward, rather than stored: batch norms, GELUs and concats.
+  bool recomputed = false;
+  // A convolution whose bias a batch norm right after it cancels. If another one between them was
+  // folded into it, the bias is part of what came of that, and is added.
+  bool biasIsInert = false;
+
+  uint at = 0;          // the stage of its forward task
+  uint ready = 0;       // the first stage that can use its value
+  uint complete = 0;    // the backward stage after which the gradient of its value is whole
+  uint backwardAt = 0;  // the stage of its backward tasks
+};
+
+struct Stages {
+  kj::Array<StagedUnit> units;  // in the order of the nodes
+  kj::Array<Range> forward;     // of each segment
+  kj::Array<Range> backward;    // of each segment; empty ranges in validation
+};
+
+Stages stagesOf(const Graph& graph, Phase phase);
+
+}  // namespace nn::cpu

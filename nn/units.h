@@ -1,0 +1,67 @@
+// nn/units.h: the nodes of a graph as a backend computes them: which ones share a pass over memory,
+// which ones train, and which ones stay float32.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/vector.h>
+
+#include "nn/network/graph.h"
+#include "nn/program.h"
+
+namespace nn {
+
+using UnitId = uint;
+
+// One input of one unit.
+struct Use {
+  UnitId unit;
+  uint input;  // index into its inputs
+};
+
+// A node, together with the nodes behind it that the backend applies to its output in the same
+// pass: see Fusion. Validation leaves dropout out: what reads the dropout reads its input.
+struct Unit {
+  const Node* node;
+  NodeId nodeId;
+  UnitId id;
+  const Node* output;  // the last node that is part of the unit
+  uint segment;
+  kj::Vector<UnitId> inputs;
+  kj::Vector<Use> uses;
+
+  kj::Maybe<const Node&> folded;  // the batch norm that is folded into this convolution
+  bool hasResidual = false;       // the second of `inputs` is added to the output
+  kj::Maybe<Activation::Function> activation;
+
+  // The loss depends on the unit, and the unit depends on parameters: its own, or those of units
+  // before it. So its value has a gradient.
+  bool trains = false;
+  // The unit's value stays float32, whatever other values are. This holds for the logits, and for
+  // everything between them and the dense layer that they come from.
+  bool staysFloats = false;
+
+  template <typename Kind>
+  bool is() const {
+    return node->op.is<Kind>();
+  }
+};
+
+// What a backend can apply to a unit's output in the same pass, where nothing else reads that
+// output.
+struct Fusion {
+  // Whether `unit`, which has no activation yet, takes this one.
+  bool (*takesActivation)(const Unit& unit, Activation::Function function);
+  // Validation folds a batch norm into the convolution before it, as other weights and another
+  // bias.
+  bool foldsNorms = false;
+  // A batch norm adds the value of another unit, computed before it: a residual sum of two.
+  bool addsResiduals = false;
+};
+
+// In the order of the nodes.
+kj::Array<Unit> unitsOf(const Graph& graph, Phase phase, const Fusion& fusion);
+
+// The nodes that drop out, in their order.
+kj::Array<NodeId> droppingNodes(const Graph& graph);
+
+}  // namespace nn
