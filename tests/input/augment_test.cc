@@ -11,8 +11,8 @@
 namespace tests {
 namespace {
 
-using nn::cuda::Batch;
 using nn::Element;
+using nn::cuda::Batch;
 using nn::cuda::Form;
 using nn::cuda::Order;
 
