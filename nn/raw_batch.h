@@ -4,17 +4,18 @@
 #include <kj/array.h>
 
 #include "nn/network/ops.h"
+#include "nn/raw_row.h"
 
 namespace nn {
 
-// How stored images become the network's input, which may be smaller or larger: with top, left and
-// mirror of a row's Crop,
+// How stored images become the network's input, which may be smaller or larger. With top and left
+// of a RawRow,
 //
 //     y[c,i,j] = (x[c, top+i, left+j'] - mean) · factor[c],   j' = j or, mirrored, width-1-j
 //
-// where mean is that of the mean image at [c, top+i, left+j'] or means[c]. Outside of the image x
-// and the mean image are those of the nearest row and column inside, or if it `reflects`, row -1 is
-// row 1; x is `grey` if that is there. All in float32.
+// where mean is the mean image at [c, top+i, left+j'], or means[c]. Outside of the stored image, x
+// and the mean image have the values of the nearest row and column inside. With `reflects`, row -1
+// is row 1 instead. With `grey`, x is `grey` outside of the image. All in float32.
 struct RawImages {
   Shape shape;  // of each: C×H×W bytes
   bool reflects = false;
@@ -25,32 +26,27 @@ struct RawImages {
   uint64_t kept = 0;  // so many stay with the program; 0: each batch brings its own
 };
 
-// What was drawn for a row.
-struct Crop {
-  int32_t top, left;  // in the stored image, in pixels; negative: before it
-  bool mirror;
-};
-
-// N rows. Those whose label is -1 are zeros, whatever is said of them.
+// N rows. A row whose label is -1 becomes zeros, whatever `rows` says.
 struct RawBatch {
-  kj::ArrayPtr<const kj::byte> images;   // N×C×H×W, or none where images are kept:
-  kj::ArrayPtr<const uint64_t> numbers;  // N of those
-  kj::ArrayPtr<const Crop> crops;        // N
-  kj::ArrayPtr<const int32_t> labels;    // N; see Program::setBatch()
-  kj::ArrayPtr<const uint64_t> draws;    // N or none; likewise
+  kj::ArrayPtr<const kj::byte> images;  // N×C×H×W, those of the rows; empty if images are kept
+  kj::ArrayPtr<const RawRow> rows;      // N; `image` counts only if images are kept
+  kj::ArrayPtr<const int32_t> labels;   // N; see Program::setBatch()
+  kj::ArrayPtr<const uint64_t> draws;   // N or none; see Program::setBatch()
 };
 
 // A program that takes raw batches. Called by the program's thread.
 class RawInput {
 public:
-  // Memory of the host that a batch is brought from the fastest; zeros. The program outlives it.
+  // Zeroed memory of the host from which a batch reaches the program fastest. The program outlives
+  // it.
   virtual kj::Array<kj::byte> allocate(size_t bytes) = 0;
-  // Of images that are kept: those from number `first` on, N×C×H×W. They are there when it returns.
+  // Stores the images from number `first` on, N×C×H×W, which are kept. They are there when it
+  // returns.
   virtual void keep(uint64_t first, kj::ArrayPtr<const kj::byte> images) = 0;
 
-  // The batch of the next forward(…, 0), which may be brought while the work of the step before is
-  // still under way: it may be called once all segments of that were asked to go forward. What is
-  // in `batch.images` must stay unchanged until awaitBatch(); the rest is copied.
+  // Sets the batch of the next forward(…, 0). It may be called once all segments of the step before
+  // were asked to go forward: the batch may travel while the work of that step is still under way.
+  // `batch.images` must stay unchanged until awaitBatch(). The rest is copied.
   virtual void setBatch(const RawBatch& batch) = 0;
   virtual void awaitBatch() = 0;
 };

@@ -141,8 +141,7 @@ private:
         return all.slice(member.rows.begin * size, member.rows.end * size);
       };
       rawOf(member).setBatch({.images = part(batch.images, rawSize_bytes),
-          .numbers = part(batch.numbers),
-          .crops = part(batch.crops),
+          .rows = part(batch.rows),
           .labels = part(batch.labels),
           .draws = part(batch.draws)});
     }

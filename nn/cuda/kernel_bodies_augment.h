@@ -29,10 +29,11 @@ HOST_DEVICE void body(const Augment& k, Block& block) {
   eachPlace(block, k.to.width / N, k.to.pixels, [&](uint32_t pack, uint32_t pixel) {
     const RawRow& row = k.rows[pixel / size];
     float values[N] = {};
-    if (row.image != nullptr) {
+    auto image = reinterpret_cast<const uint8_t*>(row.image);
+    if (image != nullptr) {
       uint32_t place = pixel % size, column = place % k.plane.width;
       int32_t y = row.top + int32_t(place / k.plane.width);
-      int32_t x = row.left + int32_t(row.mirror != 0 ? k.plane.width - 1 - column : column);
+      int32_t x = row.left + int32_t(row.isMirrored != 0 ? k.plane.width - 1 - column : column);
       int32_t fromY = insideOf(y, int32_t(k.stored.height), k.reflects);
       int32_t fromX = insideOf(x, int32_t(k.stored.width), k.reflects);
       bool isGrey = k.hasGrey && (fromY != y || fromX != x);
@@ -41,7 +42,7 @@ HOST_DEVICE void body(const Augment& k, Block& block) {
         uint32_t channel = pack * N + i;
         if (channel >= k.to.channels) continue;
         size_t from = channel * storedSize + at;
-        float pixelValue = isGrey ? k.grey : float(row.image[from]);
+        float pixelValue = isGrey ? k.grey : float(image[from]);
         float mean = k.meanImage != nullptr ? k.meanImage[from] : k.means[channel];
         values[i] = (pixelValue - mean) * k.factors[channel];
       }

@@ -57,7 +57,7 @@ HOST_DEVICE void body(const ScaleBy& k, Block& block) {
 }
 
 // nn::isDropped(), for the device too.
-HOST_DEVICE bool isDropped(const DropoutMaskOfRow& mask, uint32_t index) {
+HOST_DEVICE bool takesAway(const DropoutMask& mask, uint32_t index) {
   uint32_t h = index ^ mask.first;
   h = (h ^ h >> 16) * 0x7feb352du;
   h = (h ^ h >> 15) + mask.second;
@@ -77,10 +77,10 @@ HOST_DEVICE void body(const DropOut& k, Block& block) {
   uint32_t size = k.plane.height * k.plane.width;
   eachPack<T, N>(block, k.y, k.adds, [&](uint32_t pixel, uint32_t channel, float(&y)[N]) {
     read<T>(k.x, pixel, channel, y);
-    const DropoutMaskOfRow mask = k.masks[pixel / size];
+    const DropoutMask mask = k.masks[pixel / size];
     uint32_t place = pixel % size;
     for (unsigned i = 0; i < N; i++) {
-      y[i] = isDropped(mask, (channel + i) * size + place) ? 0 : y[i] * mask.scale;
+      y[i] = takesAway(mask, (channel + i) * size + place) ? 0 : y[i] * mask.scale;
     }
   });
 }

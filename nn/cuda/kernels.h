@@ -5,7 +5,9 @@
 #include <variant>
 
 #include "nn/cuda/element.h"
+#include "nn/dropout.h"
 #include "nn/optimizer/value_rule.h"
+#include "nn/raw_row.h"
 
 namespace nn::cuda {
 
@@ -46,13 +48,6 @@ struct ImportPixels {
   const float* from;
   View to;
   Plane plane;
-};
-
-// A row of a batch as it is stored.
-struct RawRow {
-  const uint8_t* image;  // C×H×W; null: the row is zeros
-  int32_t top, left;
-  uint32_t mirror;
 };
 
 // to = the rows, augmented: see nn::RawImages.
@@ -131,14 +126,10 @@ struct ScaleBy {
 };
 
 // y (+)= x · m / (1 - rate), with the masks of nn/dropout.h, one of each row; forward and backward.
-struct DropoutMaskOfRow {
-  uint32_t first, second, threshold;
-  float scale;
-};
 struct DropOut {
   static constexpr const char* NAME = "drop_out";
   Element element;
-  const DropoutMaskOfRow* masks;
+  const DropoutMask* masks;
   Plane plane;
   View x;
   View y;

@@ -76,10 +76,9 @@ Row droppingOut() {
   static constexpr uint NODE = 5;
   static constexpr double RATE = 0.3;
   auto run = [](const Trial& t) {
-    kj::Vector<DropoutMaskOfRow> masks;
+    kj::Vector<DropoutMask> masks;
     for (uint n = 0; n < t.images; ++n) {
-      auto mask = dropoutMask(RATE, DRAWS[n], NODE);
-      masks.add(DropoutMaskOfRow{mask.first, mask.second, mask.threshold, mask.scale});
+      masks.add(dropoutMask(RATE, DRAWS[n], NODE));
     }
     t.run(DropOut{
         t.element, masks.begin(), t.output.plane(), t.inputs[0].view(), t.output.view(), t.adds});

@@ -14,7 +14,7 @@ struct DeviceArrays {
   const float* pixels;    // N×C×H×W
   const int32_t* labels;  // N
   // N for each of droppingNodes(), one after another
-  const DropoutMaskOfRow* masks;
+  const DropoutMask* masks;
   RowResult* rows;
   BatchSums* sums;  // two: of the last batch, and the total
   float* logits;    // N×classes

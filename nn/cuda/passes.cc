@@ -244,7 +244,7 @@ void Passes::backwardDropout(UnitId u) {
   }
 }
 
-const DropoutMaskOfRow* Passes::masksOf(UnitId u) const {
+const DropoutMask* Passes::masksOf(UnitId u) const {
   size_t before = 0;
   for (NodeId node: droppingNodes(graph)) {
     if (node == units[u].nodeId) return arrays.masks + before * draft.images;

@@ -102,7 +102,7 @@ private:
   NormArrays normArrays(UnitId u, uint width);
   static size_t partialBytes(uint width) { return PARTIAL_ROWS * 2 * width * sizeof(float); }
   Windows windowsOf(UnitId u, const Pool& op) const;
-  const DropoutMaskOfRow* masksOf(UnitId u) const;
+  const DropoutMask* masksOf(UnitId u) const;
 
   const float* parameter(const Key& key) const { return arrays.parameters + key.offset; }
   float* gradient(const Key& key) const { return arrays.gradients + key.offset; }

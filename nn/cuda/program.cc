@@ -2,8 +2,8 @@
 
 #include <kj/debug.h>
 
+#include "nn/cuda/device_input.h"
 #include "nn/cuda/device_updates.h"
-#include "nn/cuda/input.h"
 #include "nn/cuda/lowering.h"
 
 namespace nn::cuda {
@@ -341,7 +341,7 @@ private:
   Mirrored<float> flatParameters;
   Mirrored<float> flatGradients;
   Mirrored<float> flatStatistics;
-  Input input;
+  DeviceInput input;
   const float* const pixels = input.pixels();  // where they lie on the device, if images come so
   kj::Own<Memory> rows;
   mutable Mirrored<BatchSums> sums;

@@ -23,9 +23,7 @@ uint64_t kept_bytes(const io::DataConfig& config, const io::DatasetFacts& facts)
 
 Batches::Batches(nn::Program& program, const io::Dataset& dataset, const io::DataConfig& config,
     uint64_t seed, uint workers, uint rank)
-    : program(program),
-      crops(kj::heapArray<nn::Crop>(config.batchSize)),
-      numbers(kj::heapArray<uint64_t>(config.batchSize)) {
+    : program(program), rows(kj::heapArray<nn::RawRow>(config.batchSize)) {
   takeRaw(dataset, config);
   bool own = hasOwnValidation(config);
   if (keeps && own) firstOfValidation = dataset.training().count();
@@ -106,16 +104,12 @@ kj::Maybe<const io::Batch&> Batches::readValidation() {
 void Batches::set() {
   auto& batch = KJ_REQUIRE_NONNULL(last);
   KJ_IF_MAYBE(own, raw) {
-    for (auto n: kj::indices(crops)) {
+    for (auto n: kj::indices(rows)) {
       auto& drawn = batch.augmentations[n];
-      crops[n] = {drawn.top, drawn.left, drawn.mirror};
-      numbers[n] = firstNumber + batch.records[n];
+      rows[n] = {firstNumber + batch.records[n], drawn.top, drawn.left, drawn.mirror};
     }
-    own->setBatch({.images = batch.bytes,
-        .numbers = numbers,
-        .crops = crops,
-        .labels = batch.labels,
-        .draws = batch.draws});
+    own->setBatch(
+        {.images = batch.bytes, .rows = rows, .labels = batch.labels, .draws = batch.draws});
   } else {
     program.setBatch(batch.pixels, batch.labels, batch.draws);
   }

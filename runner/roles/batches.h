@@ -51,9 +51,7 @@ private:
   // What was read last, and the number of the first of its records where images are kept.
   kj::Maybe<const io::Batch&> last;
   uint64_t firstNumber = 0;
-  // Of it, as the program takes them.
-  kj::Array<nn::Crop> crops;
-  kj::Array<uint64_t> numbers;
+  kj::Array<nn::RawRow> rows;  // of that batch, as the program takes them
 };
 
 // Bytes of the images that `config` keeps on each device of a worker; 0 if none.

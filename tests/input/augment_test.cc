@@ -41,8 +41,8 @@ struct Rows {
   }
 
   void run(Batch& to, Element element, int top, int left, Order order) const {
-    nn::cuda::RawRow rows[] = {
-        {pixels.begin(), top, left, 0}, {pixels.begin(), top, left, 1}, {nullptr, top, left, 1}};
+    auto image = reinterpret_cast<uint64_t>(pixels.begin());
+    nn::RawRow rows[] = {{image, top, left, false}, {image, top, left, true}, {0, top, left, true}};
     runOnHost(nn::cuda::Augment{.element = element,
                   .rows = rows,
                   .stored = {stored.height, stored.width},

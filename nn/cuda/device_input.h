@@ -1,4 +1,4 @@
-// nn/cuda/input.h: a program's batches on their way to the device.
+// nn/cuda/device_input.h: brings the batches of a program to its device.
 #pragma once
 
 #include "nn/cuda/device.h"
@@ -6,37 +6,38 @@
 
 namespace nn::cuda {
 
-// What work reads of a batch lies in one place of the device, and goes there in the order of the
-// work; but raw images, which are large, have two places, and go to the one that is free beside the
-// work of the step before, out of the caller's memory. Images that are kept go nowhere.
+// What work reads of a batch lies in one place on the device, and is copied there in the order of
+// the work. Raw images are large, so they have two places. They are copied to the free one while
+// the device works on the step before, out of the caller's memory. Images that are kept are not
+// copied.
 //
-// A batch is set; then come bring(), work that reads the images, and release(). The next may be set
-// before that work is done.
-class Input final: public RawInput {
+// The order of calls: set a batch, bring(), work that reads the images, release(). The next batch
+// may be set before that work is done.
+class DeviceInput final: public RawInput {
 public:
   // N rows for `graph`.
-  Input(Device& device, uint images, const Graph& graph);
-  KJ_DISALLOW_COPY(Input);
+  DeviceInput(Device& device, uint images, const Graph& graph);
+  KJ_DISALLOW_COPY(DeviceInput);
 
   // Places on the device.
   const float* pixels() { return reinterpret_cast<float*>(pixelsThere->begin()); }
   const int32_t* labels() { return reinterpret_cast<int32_t*>(there->begin()); }
-  const DropoutMaskOfRow* masks() {
-    return reinterpret_cast<DropoutMaskOfRow*>(there->begin() + places.masks);
+  const DropoutMask* masks() {
+    return reinterpret_cast<DropoutMask*>(there->begin() + places.masks);
   }
 
   void set(kj::ArrayPtr<const float> batch, kj::ArrayPtr<const int32_t> labels,
       kj::ArrayPtr<const uint64_t> draws);
-  // From now on images are raw; there are no pixels any more.
+  // From now on images are raw, and pixels() is no longer valid.
   void takeRaw(const RawImages& images);
-  // What to do in place of `importing` the pixels.
+  // The kernel that replaces `importing` where images are raw.
   Augment augment(const ImportPixels& importing);
 
   // Throws if there is no batch for this phase.
   void require(Phase phase) const;
-  // Asks for what is missing on the device of the batch that was set last.
+  // Copies the batch that was set last to the device, as far as that is not under way.
   void bring();
-  // Behind the work that reads its images.
+  // To be called once the work that reads the images was asked for.
   void release();
 
   uint64_t memory_bytes() const;
@@ -59,29 +60,24 @@ private:
   struct Turn {
     kj::Own<Memory> here;    // Places on the host
     kj::Own<Mark> isThere;   // `here` may be overwritten
-    kj::Own<Memory> images;  // on the device: raw ones that are not kept
-    kj::Own<Mark> areThere;  // they
+    kj::Own<Mark> areThere;  // the turn's raw images, if they are not kept
     kj::Own<Mark> areFree;   // nobody reads them any more
   };
   // What does not change from batch to batch.
   struct Raw {
-    Shape shape;
-    bool reflects;
-    kj::Maybe<float> grey;
-    kj::Own<Memory> meanImage;
-    bool hasMeanImage;
-    kj::Own<Memory> means;
-    kj::Own<Memory> factors;
-    kj::Own<Memory> images;  // that are kept
-    uint64_t kept;
+    size_t size;     // of an image
+    uint64_t kept;   // images; 0: none
+    Augment kernel;  // all but the tensor that it writes
+    kj::Vector<kj::Own<Memory>> constants;
+    kj::Own<Memory> images;  // those that are kept, or those of both turns
   };
 
   static Places placesOf(uint images, uint masks);
-  void fillMasks(kj::ArrayPtr<const uint64_t> draws, DropoutMaskOfRow* to) const;
+  void fillMasks(kj::ArrayPtr<const uint64_t> draws, DropoutMask* to) const;
   Turn& next() { return turns[1 - current]; }
   // Fills what all batches have; the next turn's place on the host.
   byte* begin(kj::ArrayPtr<const int32_t> labels, kj::ArrayPtr<const uint64_t> draws);
-  kj::Own<Memory> uploaded(kj::ArrayPtr<const float> floats);
+  const float* uploaded(kj::ArrayPtr<const float> floats, kj::Vector<kj::Own<Memory>>& constants);
   RawRow* rows() { return reinterpret_cast<RawRow*>(there->begin() + places.rows); }
 
   Device& device;

@@ -1,11 +1,10 @@
-#include "nn/cuda/input.h"
+#include "nn/cuda/device_input.h"
 
 #include <kj/debug.h>
 #include <string.h>
 
 #include "configs/language/failure.h"
 #include "nn/cuda/lowering.h"
-#include "nn/dropout.h"
 #include "nn/loops/floats.h"
 
 namespace nn::cuda {
@@ -20,7 +19,7 @@ size_t aligned(size_t bytes) {
 
 }  // namespace
 
-Input::Input(Device& device, uint images, const Graph& graph)
+DeviceInput::DeviceInput(Device& device, uint images, const Graph& graph)
     : device(device),
       images(images),
       graph(graph),
@@ -34,28 +33,25 @@ Input::Input(Device& device, uint images, const Graph& graph)
     turn.here = device.allocateOnHost(places.size);
     for (auto mark: {&turn.isThere, &turn.areThere, &turn.areFree}) *mark = device.newMark();
   }
-  // Rows of nothing, which work may read before there is a batch.
+  // Rows of zeros, which work may read before there is a batch.
   device.upload(there->begin(), kj::arrayPtr(next().here->begin(), places.size));
   device.finish();
 }
 
-Input::Places Input::placesOf(uint images, uint masks) {
+DeviceInput::Places DeviceInput::placesOf(uint images, uint masks) {
   size_t afterLabels = aligned(images * sizeof(int32_t));
-  size_t afterMasks = afterLabels + aligned(images * masks * sizeof(DropoutMaskOfRow));
+  size_t afterMasks = afterLabels + aligned(images * masks * sizeof(DropoutMask));
   return {afterLabels, afterMasks, afterMasks + images * sizeof(RawRow)};
 }
 
-void Input::fillMasks(kj::ArrayPtr<const uint64_t> draws, DropoutMaskOfRow* to) const {
+void DeviceInput::fillMasks(kj::ArrayPtr<const uint64_t> draws, DropoutMask* to) const {
   for (NodeId node: dropping) {
     double rate = graph.nodes[node].op.get<Dropout>().rate;
-    for (auto draw: draws) {
-      auto mask = dropoutMask(rate, draw, node);
-      *to++ = {mask.first, mask.second, mask.threshold, mask.scale};
-    }
+    for (auto draw: draws) *to++ = dropoutMask(rate, draw, node);
   }
 }
 
-byte* Input::begin(kj::ArrayPtr<const int32_t> labels, kj::ArrayPtr<const uint64_t> draws) {
+byte* DeviceInput::begin(kj::ArrayPtr<const int32_t> labels, kj::ArrayPtr<const uint64_t> draws) {
   for (auto label: labels) {
     KJ_REQUIRE(label >= -1 && label < int32_t(graph.classes), "a label names no class", label,
         graph.classes);
@@ -64,13 +60,13 @@ byte* Input::begin(kj::ArrayPtr<const int32_t> labels, kj::ArrayPtr<const uint64
   auto here = next().here->begin();
   memcpy(here, labels.begin(), labels.asBytes().size());
   isDrawn = draws.size() == images;
-  if (isDrawn) fillMasks(draws, reinterpret_cast<DropoutMaskOfRow*>(here + places.masks));
+  if (isDrawn) fillMasks(draws, reinterpret_cast<DropoutMask*>(here + places.masks));
   isSet = true;
   isBrought = false;
   return here;
 }
 
-void Input::set(kj::ArrayPtr<const float> batch, kj::ArrayPtr<const int32_t> labels,
+void DeviceInput::set(kj::ArrayPtr<const float> batch, kj::ArrayPtr<const int32_t> labels,
     kj::ArrayPtr<const uint64_t> draws) {
   KJ_REQUIRE(raw == nullptr, "this program takes raw batches");
   KJ_REQUIRE(labels.size() == images && batch.size() == images * shape.size(),
@@ -83,7 +79,7 @@ void Input::set(kj::ArrayPtr<const float> batch, kj::ArrayPtr<const int32_t> lab
   device.upload(pixelsThere->begin(), here.asBytes());
 }
 
-void Input::takeRaw(const RawImages& given) {
+void DeviceInput::takeRaw(const RawImages& given) {
   KJ_REQUIRE(raw == nullptr && !isSet);
   KJ_REQUIRE(given.shape.channels == shape.channels, given.shape.channels, shape.channels);
   KJ_REQUIRE(given.factors.size() == shape.channels, given.factors.size());
@@ -93,97 +89,87 @@ void Input::takeRaw(const RawImages& given) {
   device.finish();
   pixelsHere = nullptr;
   pixelsThere = nullptr;
-  auto& own = raw.emplace(Raw{.shape = given.shape,
-      .reflects = given.reflects,
-      .grey = given.grey,
-      .meanImage = uploaded(given.meanImage),
-      .hasMeanImage = hasMeanImage,
-      .means = uploaded(given.means),
-      .factors = uploaded(given.factors),
-      .images = {},
-      .kept = given.kept});
-  if (given.kept == 0) {
-    for (auto& turn: turns) turn.images = device.allocate(images * given.shape.size());
-    return;
-  }
-  uint64_t bytes = given.kept * given.shape.size();
-  KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { own.images = device.allocate(bytes); })) {
+  auto& own = raw.emplace(Raw{.size = given.shape.size(), .kept = given.kept});
+  uint64_t bytes = (given.kept > 0 ? given.kept : 2 * images) * own.size;
+  auto failure = kj::runCatchingExceptions([&]() { own.images = device.allocate(bytes); });
+  KJ_IF_MAYBE(e, failure) {
+    if (given.kept == 0) kj::throwFatalException(kj::mv(*e));
     configs::fail("the data set does not fit on the device beside the network: its ", given.kept,
         " images take ", bytes, " bytes (", e->getDescription(),
         "); leave data.cache = \"device\" out");
   }
+  own.kernel = {.rows = rows(),
+      .stored = {given.shape.height, given.shape.width},
+      .reflects = given.reflects,
+      .hasGrey = given.grey != nullptr,
+      .grey = given.grey.orDefault(0),
+      .meanImage = hasMeanImage ? uploaded(given.meanImage, own.constants) : nullptr,
+      .means = uploaded(given.means, own.constants),
+      .factors = uploaded(given.factors, own.constants)};
 }
 
-kj::Own<Memory> Input::uploaded(kj::ArrayPtr<const float> floats) {
-  auto memory = device.allocate(floats.asBytes().size());
-  if (floats.size() > 0) device.upload(memory->begin(), floats.asBytes());
+const float* DeviceInput::uploaded(
+    kj::ArrayPtr<const float> floats, kj::Vector<kj::Own<Memory>>& constants) {
+  auto& memory = *constants.add(device.allocate(floats.asBytes().size()));
+  if (floats.size() > 0) device.upload(memory.begin(), floats.asBytes());
   device.finish();
-  return memory;
+  return reinterpret_cast<const float*>(memory.begin());
 }
 
-Augment Input::augment(const ImportPixels& importing) {
-  auto& own = KJ_ASSERT_NONNULL(raw);
-  auto floats = [](kj::Own<Memory>& memory) {
-    return reinterpret_cast<const float*>(memory->begin());
-  };
-  return {.element = importing.element,
-      .rows = rows(),
-      .stored = {own.shape.height, own.shape.width},
-      .reflects = own.reflects,
-      .hasGrey = own.grey != nullptr,
-      .grey = own.grey.orDefault(0),
-      .meanImage = own.hasMeanImage ? floats(own.meanImage) : nullptr,
-      .means = floats(own.means),
-      .factors = floats(own.factors),
-      .to = importing.to,
-      .plane = importing.plane};
+Augment DeviceInput::augment(const ImportPixels& importing) {
+  auto kernel = KJ_ASSERT_NONNULL(raw).kernel;
+  kernel.element = importing.element;
+  kernel.to = importing.to;
+  kernel.plane = importing.plane;
+  return kernel;
 }
 
-kj::Array<byte> Input::allocate(size_t bytes) {
+kj::Array<byte> DeviceInput::allocate(size_t bytes) {
   auto memory = device.allocateOnHost(bytes);
   return kj::arrayPtr(memory->begin(), bytes).attach(kj::mv(memory));
 }
 
-void Input::keep(uint64_t first, kj::ArrayPtr<const byte> more) {
+void DeviceInput::keep(uint64_t first, kj::ArrayPtr<const byte> more) {
   auto& own = KJ_ASSERT_NONNULL(raw);
-  size_t size = own.shape.size();
-  KJ_REQUIRE(more.size() % size == 0 && first + more.size() / size <= own.kept, first, own.kept);
-  device.upload(own.images->begin() + first * size, more);
+  KJ_REQUIRE(
+      more.size() % own.size == 0 && first + more.size() / own.size <= own.kept, first, own.kept);
+  device.upload(own.images->begin() + first * own.size, more);
   device.finish();
 }
 
-void Input::setBatch(const RawBatch& batch) {
+void DeviceInput::setBatch(const RawBatch& batch) {
   auto& own = KJ_ASSERT_NONNULL(raw);
-  size_t size = own.shape.size();
-  KJ_REQUIRE(batch.labels.size() == images && batch.crops.size() == images,
-      "a batch has the wrong size", batch.labels.size(), batch.crops.size(), images);
   bool isKept = own.kept > 0;
-  KJ_REQUIRE(isKept ? batch.numbers.size() == images : batch.images.size() == images * size,
-      "a batch has the wrong size", batch.numbers.size(), batch.images.size(), images);
+  KJ_REQUIRE(batch.labels.size() == images && batch.rows.size() == images &&
+                 batch.images.size() == (isKept ? 0 : images * own.size),
+      "a batch has the wrong size", batch.labels.size(), batch.rows.size(), batch.images.size());
   auto rows = reinterpret_cast<RawRow*>(begin(batch.labels, batch.draws) + places.rows);
-  auto& turn = next();
-  auto from = isKept ? own.images->begin() : turn.images->begin();
+  uint64_t first = (1 - current) * images;  // of the next turn's
   for (uint n = 0; n < images; ++n) {
-    bool isThere = batch.labels[n] >= 0;
-    uint64_t number = isKept && isThere ? batch.numbers[n] : n;
-    KJ_REQUIRE(!isKept || !isThere || number < own.kept, number, own.kept);
-    auto& crop = batch.crops[n];
-    rows[n] = {isThere ? from + number * size : nullptr, crop.top, crop.left, crop.mirror};
+    auto& row = rows[n] = batch.rows[n];
+    uint64_t image = isKept ? row.image : first + n;
+    row.image = 0;
+    if (batch.labels[n] < 0) continue;
+    KJ_REQUIRE(!isKept || image < own.kept, image, own.kept);
+    row.image = reinterpret_cast<uint64_t>(own.images->begin() + image * own.size);
   }
-  if (!isKept) device.upload(turn.images->begin(), batch.images, *turn.areFree, *turn.areThere);
+  if (isKept) return;
+  auto& turn = next();
+  device.upload(
+      own.images->begin() + first * own.size, batch.images, *turn.areFree, *turn.areThere);
 }
 
-void Input::awaitBatch() {
+void DeviceInput::awaitBatch() {
   for (auto& turn: turns) device.wait(*turn.areThere);
 }
 
-void Input::require(Phase phase) const {
+void DeviceInput::require(Phase phase) const {
   KJ_REQUIRE(isSet, "a step needs a batch: call setBatch() first");
   KJ_REQUIRE(phase == Phase::VALIDATE || dropping.size() == 0 || isDrawn,
       "dropout needs a number for each row", images);
 }
 
-void Input::bring() {
+void DeviceInput::bring() {
   if (isBrought) return;
   isBrought = true;
   current = 1 - current;
@@ -195,14 +181,14 @@ void Input::bring() {
   device.set(*turn.isThere);
 }
 
-void Input::release() {
+void DeviceInput::release() {
   device.set(*turns[current].areFree);
 }
 
-uint64_t Input::memory_bytes() const {
+uint64_t DeviceInput::memory_bytes() const {
   uint64_t bytes = places.size;
   KJ_IF_MAYBE(own, raw) {
-    return bytes + (own->kept > 0 ? own->kept : 2 * images) * own->shape.size();
+    return bytes + (own->kept > 0 ? own->kept : 2 * images) * own->size;
   }
   return bytes + images * shape.size() * sizeof(float);
 }

@@ -1,6 +1,6 @@
 // That nothing of a raw batch is overwritten before it is read, nor read before it is there, in
 // whatever order a device does what it was asked for. What is read, tests/input shows.
-#include "nn/cuda/input.h"
+#include "nn/cuda/device_input.h"
 
 #include <doctest/doctest.h>
 #include <kj/debug.h>
@@ -23,7 +23,7 @@ struct Bytes {
   kj::Own<Memory> there, here;
 };
 
-TEST_CASE("HostDevice: a late copy comes behind work that does not follow it") {
+TEST_CASE("HostDevice: a late copy comes after work that does not follow it") {
   for (bool follows: {false, true}) {
     HostDevice device({.copies = true});
     Bytes x(device), seen(device);
@@ -98,17 +98,14 @@ kj::Array<float> trace(Late late, uint64_t kept) {
   for (uint step = 0; step < STEPS; ++step) {
     raw.awaitBatch();
     fill(step);
-    Crop crops[IMAGES];
-    uint64_t numbers[IMAGES];
+    RawRow rows[IMAGES];
     int32_t labels[IMAGES];
     for (uint n = 0; n < IMAGES; ++n) {
-      crops[n] = {int(step) - 3, int(n) - 1, step % 2 == 0};
-      numbers[n] = (step + 2 * n) % kj::max(kept, 1);
+      rows[n] = {(step + 2 * n) % kj::max(kept, 1), int(step) - 3, int(n) - 1, step % 2 == 0};
       labels[n] = n;
     }
     raw.setBatch({.images = kept > 0 ? nullptr : memory.asPtr(),
-        .numbers = numbers,
-        .crops = crops,
+        .rows = rows,
         .labels = labels,
         .draws = nullptr});
     for (uint s = 0; s < graph.segments.size(); ++s) program->forward(Phase::TRAIN, s);
@@ -116,7 +113,7 @@ kj::Array<float> trace(Late late, uint64_t kept) {
   return kj::heapArray<float>(program->statistics());
 }
 
-TEST_CASE("Input: the next batches come while work is late, or late themselves: no bit changes") {
+TEST_CASE("DeviceInput: late work and late copies change no bit of a raw batch") {
   for (uint64_t kept: {0, 6}) {
     INFO("kept " << kept);
     auto expected = trace({}, kept);
@@ -141,7 +138,7 @@ Graph smallGraph() {
 }
 constexpr float ONE[] = {1};
 
-TEST_CASE("Input: images that do not fit on the device are refused; how many bytes, is told") {
+TEST_CASE("DeviceInput: refuses images that do not fit on the device, and tells their bytes") {
   auto graph = smallGraph();
   RawImages images{.shape = {1, 2, 2}, .means = ONE, .factors = ONE, .kept = 1 << 18};
   auto program = smallProgram(graph);
@@ -151,17 +148,15 @@ TEST_CASE("Input: images that do not fit on the device are refused; how many byt
       doctest::Contains("its 262145 images take 1048580 bytes"));
 }
 
-TEST_CASE("Input: a number of no image that is kept is refused") {
+TEST_CASE("DeviceInput: refuses the number of an image that is not kept") {
   auto graph = smallGraph();
   auto program = smallProgram(graph);
   auto& raw = KJ_ASSERT_NONNULL(
       program->takeRaw({.shape = {1, 2, 2}, .means = ONE, .factors = ONE, .kept = 2}));
-  uint64_t numbers[] = {2};
-  Crop crops[] = {{0, 0, false}};
+  RawRow rows[] = {{2, 0, 0, false}};
   int32_t labels[] = {0};
-  RawBatch batch{
-      .images = nullptr, .numbers = numbers, .crops = crops, .labels = labels, .draws = nullptr};
-  CHECK_THROWS_WITH(raw.setBatch(batch), doctest::Contains("number < own.kept"));
+  RawBatch batch{.images = nullptr, .rows = rows, .labels = labels, .draws = nullptr};
+  CHECK_THROWS_WITH(raw.setBatch(batch), doctest::Contains("image < own.kept"));
   // Nothing is read of a row that counts nothing.
   labels[0] = -1;
   raw.setBatch(batch);
