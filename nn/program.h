@@ -23,7 +23,7 @@ struct BatchResult {
   uint64_t images = 0;
 };
 
-class ValueUpdates;  // see value_updates.h
+class ValueRules;  // see value_rules.h
 
 // A program that updates its parameters itself, where it has them: no gradient leaves it.
 class Trainer {
@@ -59,11 +59,11 @@ public:
 
   // Has the program update its parameters itself from now on; at most once. From then on step() is
   // how it trains: forward() is for validation. Null if it cannot, as on CPUs, where the host's
-  // arrays are the program's. `updates` must outlive it; moving statistics are drawn back too.
+  // arrays are the program's. `rules` must outlive it; moving statistics are drawn back too.
   //
   // parameters() and statistics() fetch what is newer elsewhere; what they hold at the next step()
   // or forward(0) is what that begins with.
-  virtual kj::Maybe<Trainer&> trainBy(const ValueUpdates& updates) { return nullptr; }
+  virtual kj::Maybe<Trainer&> trainBy(const ValueRules& rules) { return nullptr; }
 
   // N×C×H×W pixels, N labels (-1 = the row counts nothing), and N numbers that decide what dropout
   // takes away of each row: the same number, the same elements. A graph without dropout, and a

@@ -56,22 +56,21 @@ HOST_DEVICE float updated(
   return w;
 }
 
-HOST_DEVICE void updateValue(const UpdateParameters& k, const ValueUpdate& update, uint64_t i) {
-  auto& rule = update.rule;
+HOST_DEVICE void updateValue(const UpdateParameters& k, const ValueRule& rule, uint64_t i) {
   float w = k.values[i];
   if (rule.kind != ValueRule::KEEP) {
     float states[ValueRule::MOST_STATES] = {0, 0, 0};
     for (uint32_t s = 0; s < ValueRule::MOST_STATES; s++) {
-      if (s < rule.states && !update.isFirst) states[s] = k.states[s * k.stride + i];
+      if (s < rule.states && !rule.isFirst) states[s] = k.states[s * k.stride + i];
     }
     w = updated(rule, w, k.gradients[i], states);
     for (uint32_t s = 0; s < ValueRule::MOST_STATES; s++) {
       if (s < rule.states) k.states[s * k.stride + i] = states[s];
     }
   }
-  if (update.looksBack) {
+  if (rule.looksBack) {
     float slow = k.slow[i];
-    if (update.slowStep != 0) slow = slow + update.slowStep * (w - slow);
+    if (rule.slowStep != 0) slow = slow + rule.slowStep * (w - slow);
     w = k.slow[i] = slow;
   }
   k.values[i] = w;
@@ -85,11 +84,11 @@ inline Grid gridOf(const UpdateParameters& k, uint32_t) {
 template <typename T, unsigned N, typename Block>
 HOST_DEVICE void body(const UpdateParameters& k, Block& block) {
   const UpdatePiece& piece = k.pieces[block.index()];
-  const ValueUpdate& update = k.updates[piece.rule];
+  const ValueRule& rule = k.rules[piece.rule];
   block.each([&](uint32_t thread) {
-    if (update.rule.kind == ValueRule::KEEP && !update.looksBack) return;
+    if (rule.kind == ValueRule::KEEP && !rule.looksBack) return;
     for (uint32_t i = thread; i < piece.size; i += UPDATE_THREADS) {
-      updateValue(k, update, piece.begin + i);
+      updateValue(k, rule, piece.begin + i);
     }
   });
 }

@@ -363,17 +363,17 @@ struct SumRows {
 struct UpdatePiece {
   uint64_t begin;
   uint32_t size;
-  uint32_t rule;  // into the updates
+  uint32_t rule;  // into UpdateParameters::rules
 };
 constexpr uint32_t MOST_OF_PIECE = 4096;  // values
 
-// What each piece's update makes of its values. States stand behind one another, `stride` values
-// each; no lookahead: `slow` is null.
+// values = what the rule of each piece makes of them. Arrays of states stand behind one another,
+// `stride` values each. Without a lookahead `slow` is null.
 struct UpdateParameters {
   static constexpr const char* NAME = "update_parameters";
   const UpdatePiece* pieces;
   uint32_t count;
-  const ValueUpdate* updates;
+  const ValueRule* rules;
   float* values;
   const float* gradients;
   float* states;

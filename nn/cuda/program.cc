@@ -3,7 +3,7 @@
 #include <kj/debug.h>
 
 #include "nn/cuda/device_input.h"
-#include "nn/cuda/device_updates.h"
+#include "nn/cuda/device_updater.h"
 #include "nn/cuda/lowering.h"
 
 namespace nn::cuda {
@@ -114,9 +114,9 @@ public:
     return flatStatistics.onHost();
   }
 
-  kj::Maybe<Trainer&> trainBy(const ValueUpdates& rules) override {
-    KJ_REQUIRE(updates == nullptr, "it trains by itself already");
-    auto& own = updates.emplace(*device, rules,
+  kj::Maybe<Trainer&> trainBy(const ValueRules& rules) override {
+    KJ_REQUIRE(updater == nullptr, "it trains by itself already");
+    auto& own = updater.emplace(*device, rules,
         UpdatedArrays{flatParameters.onDevice(), graph.parameters, flatGradients.onDevice(),
             flatStatistics.onDevice(), graph.statisticsSize});
     statistics();  // they may be moved by recording, and go back then
@@ -140,7 +140,7 @@ public:
 
   void step(uint64_t number) override {
     input.require(Phase::TRAIN);
-    auto& own = KJ_ASSERT_NONNULL(updates);
+    auto& own = KJ_ASSERT_NONNULL(updater);
     if (number == 0) own.begin(parameters(), statistics());
     bring();
     own.prepare(number);
@@ -180,7 +180,7 @@ public:
     input.require(phase);
     if (segment == 0) bring();
     last = phase;
-    if (updates == nullptr) {
+    if (updater == nullptr) {
       flatParameters.upload(*device, graph.segments[segment].parameters);
     }
     replayForward(phase, segment);
@@ -198,7 +198,7 @@ public:
   }
 
   void replayForward(Phase phase, uint segment) {
-    if (phase == Phase::VALIDATE && updates != nullptr) {
+    if (phase == Phase::VALIDATE && updater != nullptr) {
       // Nothing comes from elsewhere between its segments.
       if (segment == 0) device->replay(*wholeValidation);
     } else {
@@ -239,7 +239,7 @@ public:
     return memory_bytes_ + workspace_bytes + flatParameters.bytes() + flatGradients.bytes() +
            flatStatistics.bytes() + input.memory_bytes() + plainLogits.bytes() +
            images * sizeof(RowResult) +
-           updates.map([](auto& own) { return own.memory_bytes(); }).orDefault(0);
+           updater.map([](auto& own) { return own.memory_bytes(); }).orDefault(0);
   }
 
 private:
@@ -327,7 +327,7 @@ private:
       flatStatistics.upload(*device, flatStatistics.all());
       statisticsAreHere = false;
     }
-    if (updates != nullptr && parametersAreHere) {
+    if (updater != nullptr && parametersAreHere) {
       flatParameters.upload(*device, flatParameters.all());
       parametersAreHere = false;
     }
@@ -355,7 +355,7 @@ private:
   kj::Array<kj::Own<Mark>> gradientsAreHere;  // of each segment
   Phase last = Phase::VALIDATE;
   bool wasForward = false;
-  kj::Maybe<DeviceUpdates> updates;  // if it trains by itself,
+  kj::Maybe<DeviceUpdater> updater;  // if it trains by itself,
   kj::Own<Recording> wholeStep;      // in one
   kj::Own<Recording> wholeValidation;
   // Whether the host's are the newest values, which go to the device before they are used there.

@@ -6,7 +6,7 @@
 
 namespace nn {
 
-size_t sizeOf(const Update& update, uint stateArrays) {
+size_t sizeOf(const SliceUpdate& update, uint stateArrays) {
   size_t size = update.current.size();
   KJ_REQUIRE(update.gradient.size() == size && update.next.size() == size &&
                  update.state.size() == size * stateArrays,

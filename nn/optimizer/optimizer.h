@@ -12,7 +12,7 @@
 namespace nn {
 
 // One update of one slice. All arrays have the slice's length; `next` may not overlap `current`.
-struct Update {
+struct SliceUpdate {
   kj::ArrayPtr<const float> gradient;  // summed over the images of the round
   float rescale;                       // 1 / images of the round
   kj::ArrayPtr<const float> current;
@@ -40,9 +40,9 @@ public:
   virtual bool isForWeightsAlone() const { return false; }
   // What `update`, whose arrays are not looked at, does with each value; null if that depends on
   // others of the key.
-  virtual kj::Maybe<ValueRule> valueRule(const Update& update) const { return nullptr; }
+  virtual kj::Maybe<ValueRule> valueRule(const SliceUpdate& update) const { return nullptr; }
   // The same bits on every machine, whatever its instruction set.
-  virtual void apply(Update update) const = 0;
+  virtual void apply(SliceUpdate update) const = 0;
   // From the file: before schedule and factors.
   virtual double learningRate() const = 0;
   virtual double weightDecay() const = 0;

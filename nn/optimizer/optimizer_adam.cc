@@ -28,7 +28,7 @@ public:
   double learningRate() const override { return settings.learningRate; }
   double weightDecay() const override { return settings.weightDecay; }
 
-  void apply(Update update) const override {
+  void apply(SliceUpdate update) const override {
     size_t size = sizeOf(update, stateArrays());
     auto rule = KJ_ASSERT_NONNULL(valueRule(update));
     adam({.size = size,
@@ -54,7 +54,7 @@ protected:
     return std::sqrt(1 - power(settings.beta2, number + 1));
   }
 
-  ValueRule rule(const Update& update, double epsilon, double decay, double shrink) const {
+  ValueRule rule(const SliceUpdate& update, double epsilon, double decay, double shrink) const {
     double rate = update.learningRate * rootCorrection(update.number) /
                   (1 - power(settings.beta1, update.number + 1));
     return {.kind = ValueRule::ADAM,
@@ -81,7 +81,7 @@ public:
   Adam(Settings settings, bool epsilonComesLast)
       : Moments(settings), epsilonComesLast(epsilonComesLast) {}
   kj::StringPtr name() const override { return "adam"; }
-  kj::Maybe<ValueRule> valueRule(const Update& update) const override {
+  kj::Maybe<ValueRule> valueRule(const SliceUpdate& update) const override {
     double epsilon = settings.epsilon;
     if (epsilonComesLast) epsilon *= rootCorrection(update.number);
     return rule(update, epsilon, update.decay, 0);
@@ -99,7 +99,7 @@ class Adamw final: public Moments {
 public:
   using Moments::Moments;
   kj::StringPtr name() const override { return "adamw"; }
-  kj::Maybe<ValueRule> valueRule(const Update& update) const override {
+  kj::Maybe<ValueRule> valueRule(const SliceUpdate& update) const override {
     return rule(update, settings.epsilon * rootCorrection(update.number), 0,
         update.learningRate * update.decay);
   }

@@ -58,7 +58,7 @@ public:
   double learningRate() const override { return settings.learningRate; }
   double weightDecay() const override { return settings.weightDecay; }
 
-  void apply(Update update) const override {
+  void apply(SliceUpdate update) const override {
     size_t size = sizeOf(update, stateArrays());
     KJ_REQUIRE(update.role == Key::WEIGHT && update.rows * update.cols == size,
         "muon updates whole weights", update.role, update.rows, update.cols, size);

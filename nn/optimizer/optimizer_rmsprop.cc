@@ -31,9 +31,9 @@ public:
   double learningRate() const override { return settings.learningRate; }
   double weightDecay() const override { return settings.weightDecay; }
 
-  kj::Maybe<ValueRule> valueRule(const Update& update) const override { return rule(update); }
+  kj::Maybe<ValueRule> valueRule(const SliceUpdate& update) const override { return rule(update); }
 
-  void apply(Update update) const override {
+  void apply(SliceUpdate update) const override {
     size_t size = sizeOf(update, stateArrays());
     float* square = update.state.begin();
     float* mean = square + size;
@@ -61,7 +61,7 @@ public:
   }
 
 private:
-  ValueRule rule(const Update& update) const {
+  ValueRule rule(const SliceUpdate& update) const {
     bool below = settings.epsilonBelowRoot.orDefault(!conventions.epsilonComesLast);
     float rate = float(update.learningRate), epsilon = float(settings.epsilon);
     float smoothing = float(settings.smoothing), rest = float(1 - settings.smoothing);

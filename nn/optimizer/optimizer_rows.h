@@ -23,7 +23,7 @@ OptimizerMaker readRmsprop(configs::Reader& reader);
 OptimizerMaker readMuon(configs::Reader& reader);
 
 // The length of an update's arrays. Throws if they do not fit together.
-size_t sizeOf(const Update& update, uint stateArrays);
+size_t sizeOf(const SliceUpdate& update, uint stateArrays);
 
 // A share of a moving value that a step keeps: at least 0, and below 1 as a float too.
 double readKeptShare(

@@ -26,7 +26,7 @@ public:
   double learningRate() const override { return settings.learningRate; }
   double weightDecay() const override { return settings.weightDecay; }
 
-  kj::Maybe<ValueRule> valueRule(const Update& update) const override {
+  kj::Maybe<ValueRule> valueRule(const SliceUpdate& update) const override {
     return ValueRule{.kind = kind(),
         .states = stateArrays(),
         .rescale = update.rescale,
@@ -35,7 +35,7 @@ public:
         .momentum = float(settings.momentum)};
   }
 
-  void apply(Update update) const override {
+  void apply(SliceUpdate update) const override {
     SgdLoop loop{.size = sizeOf(update, stateArrays()),
         .gradient = update.gradient.begin(),
         .current = update.current.begin(),
@@ -94,7 +94,7 @@ public:
   double learningRate() const override { return settings.learningRate; }
   double weightDecay() const override { return settings.weightDecay; }
 
-  void apply(Update update) const override {
+  void apply(SliceUpdate update) const override {
     SgdLoop loop{.size = sizeOf(update, stateArrays()),
         .gradient = update.gradient.begin(),
         .current = update.current.begin(),
@@ -108,7 +108,7 @@ public:
   }
 
 private:
-  double trust(const Update& update) const {
+  double trust(const SliceUpdate& update) const {
     if (update.role != Key::WEIGHT && !settings.everyKey) return 1;
     double length = std::sqrt(sumOfSquares(update.current.begin(), update.current.size()));
     double slope =

@@ -41,7 +41,7 @@ struct Arrays {
     for (float& value: result) value = float(random.normal());
     return result;
   }
-  Update update(kj::ArrayPtr<float> state) {
+  SliceUpdate update(kj::ArrayPtr<float> state) {
     return {.gradient = gradient,
         .rescale = 1.0f / 96,
         .current = current,

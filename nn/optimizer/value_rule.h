@@ -1,14 +1,14 @@
-// nn/optimizer/value_rule.h: what an update does with a value, in numbers, for those who carry it
-// out on a device. No KJ here: compilers for devices read it.
+// nn/optimizer/value_rule.h: what one update does with one value, in numbers, for code that updates
+// values on a device. No KJ here: compilers for devices read it.
 #pragma once
 
 #include <stdint.h>
 
 namespace nn {
 
-// An optimizer's rule for one update. With g = rescale · gradient + decay · w, and every state 0 at
-// first; the formulas are those of the loops (sgd_loop.h, adam_loop.h, rmsprop_loop.h), in their
-// order, in float32.
+// The optimizer's rule, and then the lookahead's. A rule of zeros changes nothing. Let g = rescale
+// · gradient + decay · w, and let every state begin as 0. The formulas are those of the loops
+// (sgd_loop.h, adam_loop.h, rmsprop_loop.h), in their order, in float32.
 struct ValueRule {
   enum Kind : uint32_t {
     KEEP,              // nothing changes, no state either
@@ -36,15 +36,9 @@ struct ValueRule {
   float newOfSquare = 0;
   float epsilonBelowRoot = 0;
   float epsilonOutside = 0;
-  float shrink = 0;  // ADAM
-};
-
-// All that becomes of a value in one update; of zeros, nothing.
-struct ValueUpdate {
-  ValueRule rule;
-  uint32_t isFirst = 0;  // states hold anything yet
-  // Lookahead, after the rule: slow ← slow + slowStep · (w - slow), not at all if that is 0; w ←
-  // slow.
+  float shrink = 0;      // ADAM
+  uint32_t isFirst = 0;  // the update is the first: states hold nothing yet
+  // Lookahead: slow ← slow + slowStep · (w - slow), or slow ← slow if slowStep is 0; w ← slow.
   uint32_t looksBack = 0;
   float slowStep = 0;
 };

@@ -61,9 +61,9 @@ double StoreUpdater::learningRate(uint64_t round) const {
   return train.rules.optimizer->learningRate() * train.rules.schedule->factor(round, run);
 }
 
-kj::Maybe<nn::ValueUpdates> StoreUpdater::byValue() const {
+kj::Maybe<nn::ValueRules> StoreUpdater::byValue() const {
   if (exchanges) return nullptr;
-  return nn::ValueUpdates::of(train.rules, graph.keys, run, 1.0f / imagesPerPush);
+  return nn::ValueRules::of(train.rules, graph.keys, run, 1.0f / imagesPerPush);
 }
 
 kj::String placeOfUpdates(const Experiment& experiment, bool itself) {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "nn/network/graph.h"
-#include "nn/optimizer/value_updates.h"
+#include "nn/optimizer/value_rules.h"
 #include "rpc/shard/updater.h"
 #include "runner/experiment/experiment.h"
 #include "runner/experiment/model_facts.h"
@@ -29,7 +29,7 @@ public:
   const nn::RunLength& runLength() const { return run; }
   // The same, of a worker that exchanges nothing, value by value; null if there is none, or if an
   // optimizer needs whole keys.
-  kj::Maybe<nn::ValueUpdates> byValue() const;
+  kj::Maybe<nn::ValueRules> byValue() const;
   // What a push's sum is divided by to be what the optimizer takes: 1 for a summed loss.
   uint64_t imagesOfPush() const { return imagesPerPush; }
 

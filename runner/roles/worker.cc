@@ -508,8 +508,8 @@ private:
   kj::Maybe<kj::Own<rpc::Updater>> ownShardUpdater;  // of the shard that this worker holds, if any
   kj::Own<io::Dataset> dataset;
   kj::Maybe<kj::Own<rpc::SharedMemory>>
-      memory;                                 // where the gradients lie, if servers may read them
-  const kj::Maybe<nn::ValueUpdates> updates;  // for a program that can make them itself
+      memory;                               // where the gradients lie, if servers may read them
+  const kj::Maybe<nn::ValueRules> updates;  // for a program that can make them itself
   kj::Own<nn::Program> program;
   Batches batches;
   kj::Maybe<nn::Trainer&> trainer;  // the program, if it does

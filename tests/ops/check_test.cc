@@ -13,7 +13,7 @@
 #include "nn/cuda/program.h"
 #include "nn/cuda/testing/host_device.h"
 #include "nn/loops/floats.h"
-#include "nn/optimizer/value_updates.h"
+#include "nn/optimizer/value_rules.h"
 #include "nn/reference/reference.h"
 #include "tests/ops/cases.h"
 #include "tests/skip.h"
@@ -207,7 +207,7 @@ void checkUpdates(const nn::Backend& backend, const Case& c) {
   auto& graph = built.graph;
   float rescale = 1.0f / c.batchSize;
   auto rules = someRules();
-  auto updates = KJ_ASSERT_NONNULL(nn::ValueUpdates::of(rules, graph.keys, RUN, rescale));
+  auto updates = KJ_ASSERT_NONNULL(nn::ValueRules::of(rules, graph.keys, RUN, rescale));
   auto program = backend.lower(graph, {.batchSize = c.batchSize});
   auto reference = nn::REFERENCE.lower(graph, {.batchSize = c.batchSize});
   fill(graph, *program);

@@ -1,4 +1,4 @@
-#include "nn/optimizer/value_updates.h"
+#include "nn/optimizer/value_rules.h"
 
 #include <kj/debug.h>
 
@@ -13,9 +13,9 @@ bool isSame(const KeyRule& a, const KeyRule& b) {
 
 }  // namespace
 
-kj::Maybe<ValueUpdates> ValueUpdates::of(
+kj::Maybe<ValueRules> ValueRules::of(
     const UpdateRules& rules, kj::ArrayPtr<const Key> keys, const RunLength& run, float rescale) {
-  ValueUpdates all(rules, run, rescale);
+  ValueRules all(rules, run, rescale);
   for (auto& key: keys) {
     auto rule = rules.of(key);
     if (rule.isFrozen()) continue;
@@ -37,7 +37,7 @@ kj::Maybe<ValueUpdates> ValueUpdates::of(
   return kj::mv(all);
 }
 
-uint ValueUpdates::numberOf(const KeyRule& rule) {
+uint ValueRules::numberOf(const KeyRule& rule) {
   for (auto i: kj::indices(rules_)) {
     if (isSame(rules_[i], rule)) return i + 1;
   }
@@ -45,24 +45,27 @@ uint ValueUpdates::numberOf(const KeyRule& rule) {
   return rules_.size();
 }
 
-void ValueUpdates::tell(uint64_t number, kj::ArrayPtr<ValueUpdate> to) const {
+void ValueRules::tell(uint64_t number, kj::ArrayPtr<ValueRule> to) const {
   KJ_REQUIRE(to.size() == rules(), to.size(), rules());
-  ValueUpdate alone{.isFirst = number == 0};
-  KJ_IF_MAYBE(lookahead, common->lookahead) {
-    KJ_IF_MAYBE(step, lookahead->stepAfter(number, run)) {
-      alone.looksBack = true;
-      alone.slowStep = *step;
-    }
-  }
-  to[OF_STATISTICS] = alone;
+  kj::Maybe<float> slowStep;
+  KJ_IF_MAYBE(lookahead, common->lookahead) slowStep = lookahead->stepAfter(number, run);
+  auto behind = [&](ValueRule rule) {
+    rule.isFirst = number == 0;
+    rule.looksBack = slowStep != nullptr;
+    rule.slowStep = slowStep.orDefault(0);
+    return rule;
+  };
+  to[OF_STATISTICS] = behind({});
   for (auto i: kj::indices(rules_)) {
     auto& rule = rules_[i];
-    auto& one = to[i + 1] = alone;
-    if (!rule.trainsIn(number, run)) continue;
-    one.rule = KJ_ASSERT_NONNULL(rule.optimizer->valueRule({.rescale = rescale,
-        .learningRate = rule.learningRate(number, run),
-        .decay = rule.decay(),
-        .number = number}));
+    ValueRule own;
+    if (rule.trainsIn(number, run)) {
+      own = KJ_ASSERT_NONNULL(rule.optimizer->valueRule({.rescale = rescale,
+          .learningRate = rule.learningRate(number, run),
+          .decay = rule.decay(),
+          .number = number}));
+    }
+    to[i + 1] = behind(own);
   }
 }
 

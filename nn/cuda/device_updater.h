@@ -1,8 +1,8 @@
-// nn/cuda/device_updates.h: a program's flat arrays, updated on the device.
+// nn/cuda/device_updater.h: updates the flat arrays of a program on its device.
 #pragma once
 
 #include "nn/cuda/device.h"
-#include "nn/optimizer/value_updates.h"
+#include "nn/optimizer/value_rules.h"
 
 namespace nn::cuda {
 
@@ -16,11 +16,11 @@ struct UpdatedArrays {
 };
 
 // What the updates need beside the arrays: states, slow values, tables. An update is one launch;
-// with a lookahead there is another for moving statistics. `device` and `updates` must outlive it.
-class DeviceUpdates {
+// with a lookahead there is another for moving statistics. `device` and `rules` must outlive it.
+class DeviceUpdater {
 public:
-  DeviceUpdates(Device& device, const ValueUpdates& updates, const UpdatedArrays& arrays);
-  KJ_DISALLOW_COPY(DeviceUpdates);
+  DeviceUpdater(Device& device, const ValueRules& rules, const UpdatedArrays& arrays);
+  KJ_DISALLOW_COPY(DeviceUpdater);
 
   // Before update 0: the lookahead's slow values begin as these, which are the arrays'.
   void begin(kj::ArrayPtr<const float> parameters, kj::ArrayPtr<const float> statistics);
@@ -37,7 +37,7 @@ private:
   kj::Own<Memory> room(size_t count);
 
   Device& device;
-  const ValueUpdates& updates;
+  const ValueRules& rules;
   const UpdatedArrays arrays;
   uint64_t bytes = 0;
   uint32_t parameterPieces;

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "configs/language/random.h"
-#include "nn/cuda/device_updates.h"
+#include "nn/cuda/device_updater.h"
 #include "nn/cuda/testing/host_device.h"
 
 namespace nn::cuda {
@@ -107,9 +107,9 @@ void check(kj::StringPtr text, const Conventions& conventions) {
   auto statistics = drawn(2, 50), expectedStatistics = drawn(2, 50);
   auto slowStatistics = drawn(2, 50), gradients = drawn(3, size);
 
-  auto updates = KJ_ASSERT_NONNULL(ValueUpdates::of(read.rules, keys, RUN, RESCALE));
+  auto updates = KJ_ASSERT_NONNULL(ValueRules::of(read.rules, keys, RUN, RESCALE));
   HostDevice device;
-  DeviceUpdates onDevice(device, updates,
+  DeviceUpdater onDevice(device, updates,
       {found.begin(), size, gradients.begin(), statistics.begin(), statistics.size()});
   auto recorded = device.record([&]() { onDevice.ask(); });
   onDevice.begin(found, statistics);
@@ -173,22 +173,22 @@ TEST_CASE("Updates of values: an optimizer that needs whole keys has none, unles
   auto keys = someKeys();
   for (auto optimizer: {"lars"_kj, "muon"_kj}) {
     Read common(kj::str("optimizer = { kind = \"", optimizer, "\" }"), CONVENTIONS[0]);
-    CHECK(ValueUpdates::of(common.rules, keys, RUN, RESCALE) == nullptr);
+    CHECK(ValueRules::of(common.rules, keys, RUN, RESCALE) == nullptr);
     Read group(
         kj::str("[[groups]]\nkeys = [\"a_weight\"]\noptimizer = { kind = \"", optimizer, "\" }"),
         CONVENTIONS[0]);
-    CHECK(ValueUpdates::of(group.rules, keys, RUN, RESCALE) == nullptr);
+    CHECK(ValueRules::of(group.rules, keys, RUN, RESCALE) == nullptr);
     Read frozen(kj::str("[[groups]]\nkeys = [\"a_weight\"]\nlearning_rate_factor = 0\n",
                     "optimizer = { kind = \"", optimizer, "\" }"),
         CONVENTIONS[0]);
-    CHECK(ValueUpdates::of(frozen.rules, keys, RUN, RESCALE) != nullptr);
+    CHECK(ValueRules::of(frozen.rules, keys, RUN, RESCALE) != nullptr);
   }
 }
 
 TEST_CASE("Updates of values: neighbours that are updated alike are one piece") {
   auto keys = someKeys();
   Read read("", CONVENTIONS[0]);
-  auto updates = KJ_ASSERT_NONNULL(ValueUpdates::of(read.rules, keys, RUN, RESCALE));
+  auto updates = KJ_ASSERT_NONNULL(ValueRules::of(read.rules, keys, RUN, RESCALE));
   // The held gamma stands between two, and the last bias has a rate of its own.
   REQUIRE(updates.pieces().size() == 3);
   CHECK(updates.pieces()[0].range.size() == 2 * MOST_OF_PIECE + 8);

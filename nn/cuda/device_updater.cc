@@ -1,4 +1,4 @@
-#include "nn/cuda/device_updates.h"
+#include "nn/cuda/device_updater.h"
 
 #include <kj/debug.h>
 #include <kj/vector.h>
@@ -21,54 +21,53 @@ T* in(kj::Own<Memory>& memory) {
 
 }  // namespace
 
-DeviceUpdates::DeviceUpdates(
-    Device& device, const ValueUpdates& updates, const UpdatedArrays& arrays)
-    : device(device), updates(updates), arrays(arrays) {
+DeviceUpdater::DeviceUpdater(Device& device, const ValueRules& rules, const UpdatedArrays& arrays)
+    : device(device), rules(rules), arrays(arrays) {
   kj::Vector<UpdatePiece> all;
-  for (auto& piece: updates.pieces()) cut(piece.range, piece.rule, all);
+  for (auto& piece: rules.pieces()) cut(piece.range, piece.rule, all);
   parameterPieces = all.size();
-  bool looksBack = updates.looksBack();
-  if (looksBack) cut({0, arrays.statisticsSize}, ValueUpdates::OF_STATISTICS, all);
+  bool looksBack = rules.looksBack();
+  if (looksBack) cut({0, arrays.statisticsSize}, ValueRules::OF_STATISTICS, all);
   statisticsPieces = all.size() - parameterPieces;
   pieces = room<UpdatePiece>(all.size());
   device.upload(pieces->begin(), all.asPtr().asConst().asBytes());
-  told = room<ValueUpdate>(updates.rules());
-  size_t told_bytes = updates.rules() * sizeof(ValueUpdate);
+  told = room<ValueRule>(rules.rules());
+  size_t told_bytes = rules.rules() * sizeof(ValueRule);
   toTell = device.allocateOnHost(told_bytes);
   // Zeros: work that is done because it is recorded changes nothing.
   device.upload(told->begin(), kj::arrayPtr(toTell->begin(), told_bytes));
   device.finish();  // before `all` goes
   wasTold = device.newMark();
-  states = room<float>(updates.states() * arrays.parametersSize);
+  states = room<float>(rules.states() * arrays.parametersSize);
   slowParameters = room<float>(looksBack ? arrays.parametersSize : 0);
   slowStatistics = room<float>(looksBack ? arrays.statisticsSize : 0);
 }
 
 template <typename T>
-kj::Own<Memory> DeviceUpdates::room(size_t count) {
+kj::Own<Memory> DeviceUpdater::room(size_t count) {
   bytes += count * sizeof(T);
   return device.allocate(count * sizeof(T));
 }
 
-void DeviceUpdates::begin(
+void DeviceUpdater::begin(
     kj::ArrayPtr<const float> parameters, kj::ArrayPtr<const float> statistics) {
-  if (!updates.looksBack()) return;
+  if (!rules.looksBack()) return;
   device.upload(slowParameters->begin(), parameters.asBytes());
   device.upload(slowStatistics->begin(), statistics.asBytes());
 }
 
-void DeviceUpdates::prepare(uint64_t number) {
+void DeviceUpdater::prepare(uint64_t number) {
   device.wait(*wasTold);
-  auto rules = kj::arrayPtr(in<ValueUpdate>(toTell), updates.rules());
-  updates.tell(number, rules);
-  device.upload(told->begin(), rules.asConst().asBytes());
+  auto next = kj::arrayPtr(in<ValueRule>(toTell), rules.rules());
+  rules.tell(number, next);
+  device.upload(told->begin(), next.asConst().asBytes());
   device.set(*wasTold);
 }
 
-void DeviceUpdates::ask() {
+void DeviceUpdater::ask() {
   UpdateParameters update{.pieces = in<UpdatePiece>(pieces),
       .count = parameterPieces,
-      .updates = in<ValueUpdate>(told),
+      .rules = in<ValueRule>(told),
       .values = arrays.parameters,
       .gradients = arrays.gradients,
       .states = in<float>(states),

@@ -1,4 +1,4 @@
-// nn/optimizer/value_updates.h: the updates of all parameters, told value by value.
+// nn/optimizer/value_rules.h: the updates of all parameters, told value by value.
 #pragma once
 
 #include <kj/array.h>
@@ -11,19 +11,19 @@ namespace nn {
 
 // The updates of a run, for whoever can do them without a store: those of one worker that exchanges
 // nothing. The same as the optimizers and the lookahead make. Immutable; any thread.
-class ValueUpdates {
+class ValueRules {
 public:
   // Values of the flat array that are updated alike.
   struct Piece {
     Range range;
     uint rule;
   };
-  // The updates that a ValueUpdate is told for: rules 1 and up are of parameters.
+  // The updates that a ValueRule is told for: rules 1 and up are of parameters.
   static constexpr uint OF_STATISTICS = 0;
 
   // Of a graph's keys; `rescale` is what makes of a sum over the batch what optimizers take. Null
   // if an optimizer needs whole keys. `rules` must outlive it.
-  static kj::Maybe<ValueUpdates> of(
+  static kj::Maybe<ValueRules> of(
       const UpdateRules& rules, kj::ArrayPtr<const Key> keys, const RunLength& run, float rescale);
 
   // In their order, without what never changes.
@@ -35,10 +35,10 @@ public:
   // Whether there are slow values.
   bool looksBack() const { return common->lookahead != nullptr; }
   // Sets `to`, an entry a rule, to what update number `number` (from 0) does.
-  void tell(uint64_t number, kj::ArrayPtr<ValueUpdate> to) const;
+  void tell(uint64_t number, kj::ArrayPtr<ValueRule> to) const;
 
 private:
-  ValueUpdates(const UpdateRules& rules, const RunLength& run, float rescale)
+  ValueRules(const UpdateRules& rules, const RunLength& run, float rescale)
       : common(&rules), run(run), rescale(rescale) {}
   // The number of the rule, which is added if it is new.
   uint numberOf(const KeyRule& rule);
