@@ -96,7 +96,7 @@ bool same(kj::ArrayPtr<const float> a, kj::ArrayPtr<const float> b) {
   return a.size() == b.size() && memcmp(a.begin(), b.begin(), a.asBytes().size()) == 0;
 }
 
-TEST_CASE("rowsOf: equal slices one after another, the last takes what is left") {
+TEST_CASE("rowsOf: devices get equal slices one after another, and the last also gets the rest") {
   CHECK(rowsOf(0, 3, 11).begin == 0);
   CHECK(rowsOf(0, 3, 11).end == 3);
   CHECK(rowsOf(1, 3, 11).end == 6);
@@ -105,7 +105,7 @@ TEST_CASE("rowsOf: equal slices one after another, the last takes what is left")
   CHECK_THROWS(rowsOf(0, 3, 2));
 }
 
-TEST_CASE("DeviceGroup: D devices compute what one does, up to the order of sums") {
+TEST_CASE("DeviceGroup: several devices compute what one does, up to the order of sums") {
   auto graph = smallGraph(With::NOTHING);
   for (uint images: {8, 11}) {
     Data data(graph, images);
@@ -129,7 +129,7 @@ TEST_CASE("DeviceGroup: D devices compute what one does, up to the order of sums
   }
 }
 
-TEST_CASE("DeviceGroup: dropout takes away of each row what it does on one device") {
+TEST_CASE("DeviceGroup: dropout takes away the same elements of each row as on one device") {
   auto graph = smallGraph(With::DROPOUT);
   Data data(graph, 11);
   auto one = CPU.lower(graph, {.batchSize = 11});
@@ -143,7 +143,7 @@ TEST_CASE("DeviceGroup: dropout takes away of each row what it does on one devic
   CHECK_FALSE(near(several->logits(), one->logits()));
 }
 
-TEST_CASE("DeviceGroup: gradients are those of its devices, added in their order") {
+TEST_CASE("DeviceGroup: gradients of the devices are added in their order") {
   constexpr uint IMAGES = 11, DEVICES = 3;
   auto graph = smallGraph(With::BATCH_NORM);
   Data data(graph, IMAGES);
@@ -193,7 +193,7 @@ TEST_CASE("DeviceGroup: after backward of a segment its parameters may be overwr
   CHECK(near(several->logits(), one->logits()));
 }
 
-TEST_CASE("DeviceGroup: statistics are the mean over the rows' devices, and go back to all") {
+TEST_CASE("DeviceGroup: statistics are the mean weighted by rows, and go back to all devices") {
   constexpr uint IMAGES = 7;
   auto graph = smallGraph(With::BATCH_NORM);
   Data data(graph, IMAGES);
@@ -256,7 +256,8 @@ private:
   kj::Array<float> values;
 };
 
-TEST_CASE("DeviceGroup: what a device throws is thrown by whoever waits for it, and it ends") {
+TEST_CASE(
+    "DeviceGroup: the next call that waits throws the exception of a device, and the group ends") {
   constexpr Backend BROKEN = {.name = "broken",
       .doc = "",
       .lower = [](const Graph& graph, ProgramOptions) -> kj::Own<Program> {
@@ -272,7 +273,7 @@ TEST_CASE("DeviceGroup: what a device throws is thrown by whoever waits for it, 
   CHECK_THROWS(several->backward(0));
 }
 
-TEST_CASE("DeviceGroup: it ends at any time") {
+TEST_CASE("DeviceGroup: can be destroyed at any time") {
   auto graph = smallGraph(With::NOTHING);
   Data data(graph, 8);
   for (uint segments = 0; segments <= graph.segments.size(); ++segments) {

@@ -1,31 +1,30 @@
-// nn/dropout.h: which elements a Dropout takes away: one rule for all backends.
+// nn/dropout.h: which elements a Dropout takes away. All backends follow this rule.
 #pragma once
 
-// Included by files that are compiled for newer instruction sets: no inline code here.
+// Compilers for devices and for newer instruction sets read this file too: no KJ, no inline code.
 #include <stdint.h>
 
 namespace nn {
 
-// What one Dropout node takes away of one row.
+// What one Dropout node takes away from one row: the elements whose number is below the threshold.
 //
-// An element's number is 24 bits of a hash of the keys and its index, 32-bit operations alone, so
-// that it costs some ten vector instructions a vector:
+// An element's number is 24 bits of a hash of the two keys and the element's index. The hash uses
+// 32-bit operations only, so it costs about ten vector instructions per vector:
 //   h = index ^ first;  h = (h ^ h >> 16) · 0x7feb352d;  h = (h ^ h >> 15) + second
 //   h = h · 0x846ca68b;  h = h ^ h >> 16;  number = h >> 8
-// (the constants are those of Wellons' lowbias32 of 2018, whose rounds these are, with a second key
-// between them).
+// The constants and rounds are those of Wellons' lowbias32 (2018), with a second key between them.
 struct DropoutMask {
   uint32_t first;
   uint32_t second;
-  uint32_t threshold;  // what lies below is taken away: rate · 2^24, rounded
-  float scale;         // of what stays: 1 / (1 - rate)
+  uint32_t threshold;  // rate · 2^24, rounded
+  float scale;         // the factor of elements that stay: 1 / (1 - rate)
 };
 
-// Of the row with this number (see Program::setBatch()) at a node: nothing else goes into it, so
-// that it depends neither on a row's place in the batch nor on who computes it.
+// The mask of the row with number `draw` (see Program::setBatch()) at `node`. It does not depend on
+// the row's place in the batch, nor on the backend.
 DropoutMask dropoutMask(double rate, uint64_t draw, unsigned node);
 
-// Whether it takes away element `index` of the row, counted as C×H×W.
+// Whether `mask` takes away element `index` of the row, counted as C×H×W.
 bool isDropped(const DropoutMask& mask, uint32_t index);
 
 }  // namespace nn

@@ -20,7 +20,7 @@ void checkIndependent(double expected, First&& first, Second&& second) {
   CHECK(std::abs(double(both) / ELEMENTS - expected) < 4 * deviation);
 }
 
-TEST_CASE("Dropout: takes its rate of the elements away, and scales the others up") {
+TEST_CASE("Dropout: takes away its rate of the elements, and scales the others up") {
   for (double rate: {0.0, 0.01, 0.25, 0.5, 0.9}) {
     for (uint64_t draw: {0, 1, 77}) {
       auto mask = dropoutMask(rate, draw, 3);
@@ -32,7 +32,7 @@ TEST_CASE("Dropout: takes its rate of the elements away, and scales the others u
   }
 }
 
-TEST_CASE("Dropout: masks of neighbouring rows, nodes and elements have nothing in common") {
+TEST_CASE("Dropout: masks of neighbouring rows, nodes and elements are independent") {
   for (double rate: {0.1, 0.5}) {
     auto mask = dropoutMask(rate, 1000, 3);
     auto isGone = [&](uint32_t i) { return isDropped(mask, i); };

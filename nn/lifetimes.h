@@ -1,4 +1,4 @@
-// nn/lifetimes.h: pieces of memory whose lifetimes are known beforehand, packed into one block.
+// nn/lifetimes.h: packs pieces of memory whose lifetimes are known beforehand into one block.
 #pragma once
 
 #include <kj/array.h>
@@ -9,7 +9,7 @@ namespace nn {
 
 using kj::uint;
 
-// Bytes that are used from one moment to another; moments are counted by whoever plans.
+// Bytes that are used from one moment to another. The caller decides what a moment is.
 struct Tenant {
   size_t bytes = 0;
   uint first = kj::maxValue;  // after `last`: never used

@@ -1,4 +1,4 @@
-// nn/profile.h: where the time of a program's steps goes, node by node.
+// nn/profile.h: measures the time that the steps of a program take, node by node.
 #pragma once
 
 #include <kj/array.h>
@@ -9,21 +9,23 @@
 namespace nn {
 
 // The time that lanes (threads of a program) spent on the nodes of a graph. A program that is made
-// with one reads the clock around each piece of its work; others read none. It must outlive the
-// program. Read it between steps only: lanes write without a lock, each its own numbers.
+// with a profile reads the clock around each piece of its work. A program without one reads no
+// clock. The profile must outlive the program. Read it between steps only: each lane writes its own
+// numbers without a lock.
 //
-// What is computed together counts as one node's: an activation that is applied where a
-// convolution's output lies has no time of its own.
+// What is computed in one pass counts as one node's time. For instance, an activation that is
+// applied to the output of a convolution in place has no time of its own.
 class Profile {
 public:
   enum Direction { FORWARD, BACKWARD };
 
-  // Since the last clear(), the mean over all lanes. A lane that waits for others works on no node:
-  // what the sum over nodes lacks of a step's time is this waiting, and what is around the program.
+  // Returns the seconds since the last clear(), as the mean over all lanes. The sum over all nodes
+  // is less than the time of a step: lanes also wait for each other, and the program is only a part
+  // of the step.
   double seconds(NodeId node, Direction direction) const;
   void clear();
 
-  // For a program that is being made: its lanes, which are numbered from what comes back on.
+  // Adds the lanes of a program that is being made. Returns the number of the first of them.
   // Several programs (devices) of one graph may share a profile.
   uint addLanes(uint lanes, const Graph& graph);
   void add(uint lane, NodeId node, Direction direction, uint64_t ns) {

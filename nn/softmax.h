@@ -1,4 +1,4 @@
-// nn/softmax.h: the softmax of a row of logits, and what logits say of the labels of a batch.
+// nn/softmax.h: the softmax of a row of logits, and the loss and hits of a batch of logits.
 #pragma once
 
 #include <kj/array.h>
@@ -13,11 +13,11 @@ struct Softmax {
   double sum;  // over k of exp(x[k] - x[best]): at least 1
 };
 
-// Of the logits of one row; there is at least one.
+// The softmax of one row, which has at least one logit.
 Softmax softmaxOf(kj::ArrayPtr<const float> logits);
 
-// What Program::result() says of a batch in validation, from its logits (N×classes) and labels (N,
-// -1 = the row counts nothing): for logits that were changed after they left the program.
+// Computes what Program::result() returns after validation, from logits (N×classes) and labels (N;
+// a row with label -1 does not count). For logits that were changed after they left the program.
 BatchResult judge(kj::ArrayPtr<const float> logits, kj::ArrayPtr<const int32_t> labels);
 
 }  // namespace nn

@@ -7,7 +7,7 @@
 namespace nn {
 namespace {
 
-TEST_CASE("softmaxOf: the first of equal logits is the best; large ones do not overflow") {
+TEST_CASE("softmaxOf: the first of equal logits is the best, and large logits do not overflow") {
   auto even = softmaxOf({1, 3, 3, 2});
   CHECK(even.best == 1);
   CHECK(even.sum == doctest::Approx(2 + std::exp(-1.0) + std::exp(-2.0)));
@@ -16,7 +16,7 @@ TEST_CASE("softmaxOf: the first of equal logits is the best; large ones do not o
   CHECK(large.sum == 1);
 }
 
-TEST_CASE("judge: sums loss and hits over the rows that count") {
+TEST_CASE("judge: sums losses and hits over the rows that count") {
   const float logits[] = {0, 1, 5, 5, -2, 2, 7, 7};
   const int32_t labels[] = {1, 1, -1, 0};
   auto result = judge(logits, labels);

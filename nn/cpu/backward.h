@@ -5,8 +5,8 @@
 
 namespace nn::cpu {
 
-// Appends the tasks that make the gradients of all values and parameters that have one, after
-// addForward().
+// Appends the tasks that compute the gradients of all values and parameters that have one. Call it
+// after addForward().
 void addBackward(PlanBuilder& builder);
 
 }  // namespace nn::cpu

@@ -1,4 +1,5 @@
-// nn/cpu/convolution.h: one conv2d: its tasks, its weights in their layouts, its gradient's sums.
+// nn/cpu/convolution.h: one conv2d: its tasks, the layouts of its weights, the sums of its
+// gradient.
 #pragma once
 
 #include <kj/memory.h>
@@ -11,7 +12,7 @@ namespace nn::cpu {
 // Whether images come as plain C×H×W pixels or blocked.
 enum class Layout { PLAIN, BLOCKED };
 
-// Of the input: in the forward pass and for the gradient of the weights.
+// The layouts of the input that the forward pass and the gradient of the weights need.
 struct InputLayouts {
   Layout forward;
   Layout weights;
@@ -21,7 +22,7 @@ struct ConvolutionShape {
   Conv2d op;
   Shape in;
   Shape out;
-  // Whether the bias is added; if not and there is one, its gradient is 0.
+  // Whether the bias is added. If there is a bias that is not added, its gradient is 0.
   bool addsBias;
   uint block;
   Element element;  // of values
@@ -29,10 +30,10 @@ struct ConvolutionShape {
   uint lanes;       // that share them
 };
 
-// Where its arrays are: the parameters in the flat arrays (null bias if it has none) or, if a batch
-// norm is folded into them, in a buffer, the bias behind the weights; and buffers
-// for the weights in the layouts that the tasks want, and for each lane's sums of gradients.
-// The sizes of the buffers are known once all tasks are prepared.
+// Where the arrays of a convolution are. The parameters are in the flat arrays (`bias` is null if
+// there is none). If a batch norm is folded into them, they are in the buffer `folded`, the bias
+// behind the weights. Other buffers are for the weights in the layouts that the tasks need, and for
+// the sums of gradients of each lane. Their sizes are known once all tasks are prepared.
 struct ConvolutionArrays {
   const float* weights;
   const float* bias;
@@ -43,7 +44,7 @@ struct ConvolutionArrays {
   Buffer* sums;
   Buffer* folded = nullptr;
 
-  // What is packed, in plain order.
+  // The parameters that are packed, in plain order.
   const float* weightsIn(const Addresses& memory) const {
     return folded == nullptr ? weights : memory.floatsOf(*folded, 0);
   }
@@ -59,7 +60,7 @@ public:
 
   virtual InputLayouts inputLayouts() const = 0;
 
-  // `scratch` is for what the task needs while it runs; its size is known once the task is
+  // `scratch` is memory that the task needs while it runs. Its size is known once the task is
   // prepared.
   virtual kj::Own<Task> forward(Place x, Place y, Buffer& scratch) = 0;
   // Adds to the lane's sums.
@@ -68,30 +69,31 @@ public:
   // Whether backwardData can add to what is there.
   virtual bool canAdd() const = 0;
 
-  // Parameters to the tasks' layouts; sums of all lanes in their order to the flat gradient.
-  // Make them when all tasks are prepared. Lane `turn` modulo the lanes does the work, in packing
-  // always: what is folded into the weights was so by it.
+  // Pack parameters into the layouts of the tasks, and add the sums of all lanes, in their order,
+  // into the flat gradient. Make these tasks when all others are prepared. Lane `turn` modulo the
+  // number of lanes does the work. For packing this is always so, because the same lane folds batch
+  // norms into the weights.
   virtual kj::Own<BatchTask> packForward(uint turn) = 0;
   virtual kj::Own<BatchTask> packBackward(uint turn) = 0;
   virtual kj::Own<BatchTask> sumGradient(uint turn) = 0;
 
-  // The names of the code that does the work, to be checked: those that oneDNN gives to its
-  // primitives ("jit_wino_4x3:avx512_core"), "winograd" or "sgemm".
+  // Returns the names of the code that does the work, for tests: oneDNN's names of its primitives
+  // ("jit_wino_4x3:avx512_core"), "winograd" or "sgemm".
   virtual kj::Array<kj::String> implementations() const = 0;
 };
 
-// What every Convolution::sumGradient() does: adds up the lanes' sums in their order and writes
-// them to the flat gradient. A lane's sum is the weights' gradient in the layout of those who made
-// it, then the bias's if it is added.
+// The task of every Convolution::sumGradient(). It adds the sums of the lanes in their order and
+// writes the result to the flat gradient. The sum of a lane is the gradient of the weights, in the
+// layout of the code that computes it, and then that of the bias if the bias is added.
 class SumConvolutionGradient: public WholeTask {
 public:
-  // `shape` and `arrays` must outlive it. Sizes are those of one lane's sum.
+  // `shape` and `arrays` must outlive it. Sizes are those of the sum of one lane.
   SumConvolutionGradient(const ConvolutionShape& shape, const ConvolutionArrays& arrays,
       size_t weightFloats, size_t sumFloats, uint turn);
 
 protected:
   void runWhole(const Step& step, uint lane) final;
-  // Writes the weights' gradient to the flat array, in plain order.
+  // Writes the gradient of the weights to the flat array, in plain order.
   virtual void unpack(const Step& step, uint lane, const float* sum) = 0;
 
 private:

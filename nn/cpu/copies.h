@@ -5,17 +5,18 @@
 
 namespace nn::cpu {
 
-// `values` of each image one after another; from floats to bfloat16s, which rounds, and, if they
-// are SET, back.
+// Copies `values` of each image, one after another. Copies also from floats to bfloat16s, which
+// rounds, and with SET from bfloat16s to floats.
 kj::Own<Task> copy(size_t values, Place from, Place to, Write write);
-// The same of whole blocked images or whole blocks of channels of them.
+// Copies whole blocked images, or whole blocks of their channels.
 kj::Own<Task> copy(Extent extent, Place from, Place to, Write write);
-// Channels [fromChannel, fromChannel + channels) to those from `toChannel` on, wherever blocks
-// begin. The channels that pad the last block of `to` become 0 if the run ends at its last channel.
+// Copies channels [fromChannel, fromChannel + channels) to those from `toChannel` on, wherever
+// blocks begin. The channels that pad the last block of `to` become 0 if the copy ends at its last
+// channel.
 kj::Own<Task> copyChannels(Extent from, Place fromPlace, uint fromChannel, Extent to, Place toPlace,
     uint toChannel, uint channels, Write write);
 
-// Between plain C×H×W and blocked images. What is blocked comes as floats.
+// Convert between plain C×H×W and blocked images. block() reads floats.
 kj::Own<Task> block(Extent extent, Place plain, Place blocked, Write write);
 kj::Own<Task> unblock(Extent extent, Place blocked, Place plain);
 

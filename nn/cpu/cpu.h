@@ -8,28 +8,26 @@
 
 namespace nn {
 
-// Threads share the images of a batch; each works through its share chunk by chunk. For a given
-// number of threads and instruction set a program gives the same bits every time.
+// Threads share the images of a batch. Each works through its share chunk by chunk. For a given
+// number of threads and instruction set, a program computes the same bits every time.
 //
-// A program runs on the thread that calls it and, with more than one, on OpenMP threads beside it.
-// Lowering throws FAILED if the CPU has no AVX2, or not what the precision takes.
+// A program runs on the thread that calls it, and on OpenMP threads if it has more than one.
+// Lowering throws FAILED if the CPU lacks AVX2, or the instructions for the precision.
 //
-// Which instructions are used follows oneDNN's choice, and so DNNL_MAX_CPU_ISA ("AVX2",
-// "AVX512_CORE", …), which a test sets to see the other paths.
+// A program uses the instruction set that oneDNN chooses. Tests limit it with DNNL_MAX_CPU_ISA
+// ("AVX2", "AVX512_CORE", …) to reach the other code.
 extern const Backend CPU;
 
-// Throws FAILED, with a sentence for the user, if a program of this precision would not run on the
-// CPU's own instructions.
+// Throws FAILED, with a sentence for the user, if the CPU has no instructions for this precision.
 void requirePrecision(Precision precision);
 
-// The instruction-set level that a program runs with here, "avx512" or "avx2": the bits depend on
+// Returns the instruction-set level that programs use here, "avx512" or "avx2". The bits depend on
 // it. Throws as lowering does.
 kj::StringPtr instructionSet();
 
-// The names of the code that runs the graph's convolutions, those of training, then those of
-// validation, to be checked: oneDNN's for its
-// primitives ("jit:avx2"), "sgemm" for matrix products. Never its reference code, which is a
-// hundred times too slow.
+// Returns the names of the code that runs the convolutions of the graph, first in training, then in
+// validation. oneDNN names its primitives ("jit:avx2"); "sgemm" are matrix products. Tests check
+// that it is never oneDNN's reference code, which is a hundred times slower.
 kj::Array<kj::String> convolutionImplementations(const Graph& graph, ProgramOptions options);
 
 }  // namespace nn

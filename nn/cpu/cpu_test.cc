@@ -41,7 +41,7 @@ TEST_CASE("cpu: convolutions of all kinds agree with the reference") {
   }
 }
 
-TEST_CASE("cpu: pools agree with the reference, whole or hanging over the edge") {
+TEST_CASE("cpu: pools agree with the reference, also with windows that hang over the edge") {
   for (auto function: {Pool::MAX, Pool::AVERAGE}) {
     for (auto rounding: {Pool::FLOOR, Pool::CEIL}) {
       for (auto& window: {Pool{function, 3, 2, 0, rounding}, Pool{function, 2, 2, 1, rounding},
@@ -95,7 +95,7 @@ TEST_CASE("cpu: a batch norm with a fixed gamma keeps it at 1") {
   CHECK(distance(ours.program->gradients(), theirs.program->gradients()) < 1e-4);
 }
 
-TEST_CASE("cpu: concats agree with the reference, on whole blocks and off them") {
+TEST_CASE("cpu: concats agree with the reference, whether or not inputs fill whole blocks") {
   for (uint left: {16u, 32u, 8u, 5u, 20u}) {
     for (uint right: {16u, 3u}) {
       CAPTURE(left);
@@ -112,7 +112,7 @@ TEST_CASE("cpu: concats agree with the reference, on whole blocks and off them")
   }
 }
 
-TEST_CASE("cpu: sums and tensors with several readers agree with the reference") {
+TEST_CASE("cpu: sums, and tensors with several readers, agree with the reference") {
   Net net({3, 8, 8});
   auto x = net.factory(0, 16, 3, 1, 1);
   // A residual block, one with a projection and a stride, and a sum of one thing twice.
@@ -124,7 +124,7 @@ TEST_CASE("cpu: sums and tensors with several readers agree with the reference")
   checkWithThreads(net.finish(net.dense(net.averagePool(x, 4, 1), 5)), 2e-4);
 }
 
-TEST_CASE("cpu: a block that normalises first agrees with the reference") {
+TEST_CASE("cpu: a block that begins with a batch norm agrees with the reference") {
   Net net({3, 8, 8});
   auto x = net.conv(0, 16, 3, 1, 1);
   for (uint i = 0; i < 2; ++i) {
@@ -135,7 +135,7 @@ TEST_CASE("cpu: a block that normalises first agrees with the reference") {
   checkWithThreads(net.finish(net.dense(net.relu(net.norm(x)), 5)), 2e-4);
 }
 
-TEST_CASE("cpu: what the loss does not depend on gets no gradient") {
+TEST_CASE("cpu: parameters that the loss does not depend on get no gradient") {
   Net net({3, 6, 6});
   auto x = net.conv(0, 8, 3, 1, 1);
   net.norm(net.conv(x, 8, 3, 1, 1));
@@ -168,7 +168,7 @@ TEST_CASE("cpu: rows with label -1 count nothing and give no gradient") {
   CHECK(distance(six.program->gradients(), four.program->gradients()) < 1e-5);
 }
 
-TEST_CASE("cpu: its logits and labels are judged to the bit as it judged them") {
+TEST_CASE("cpu: judge() of its logits and labels returns the bits of its result") {
   Net net({1, 5, 5});
   Graph graph = net.finish(net.dense(net.tanh(net.dense(0, 20)), 10));
   Data data(graph, 50);
@@ -200,7 +200,9 @@ TEST_CASE("cpu: a step gives the same bits every time, with any number of thread
   }
 }
 
-TEST_CASE("cpu: what validation leaves in memory does not reach the next step, infinite or not") {
+TEST_CASE(
+    "cpu: values that validation leaves in memory do not change the next step, not even infinite "
+    "ones") {
   // Channels that do not fill their blocks. Where memory of the two plans meets depends on sizes.
   for (uint images: {1u, 2u, 4u}) {
     for (uint kernel: {1u, 5u}) {
@@ -251,7 +253,7 @@ TEST_CASE("cpu: two programs that run at the same time give the bits of one") {
   CHECK(isSame[1]);
 }
 
-TEST_CASE("cpu: threads beyond the images of a batch have nothing to do") {
+TEST_CASE("cpu: a program with more threads than images agrees with the reference") {
   checkAgainstReference(smallInception(), 3, 5, 1e-3);
 }
 
@@ -308,8 +310,7 @@ Graph graphWithDropout() {
   return net.finish(net.dense(net.dropout(net.relu(net.dense(x, 50)), 0.3), 10));
 }
 
-TEST_CASE(
-    "cpu: what dropout takes away of a row follows from its number, wherever the row stands") {
+TEST_CASE("cpu: the number of a row decides what dropout takes away, wherever the row stands") {
   constexpr uint IMAGES = 9;
   Graph graph = graphWithDropout();
   Data data(graph, IMAGES), turned(graph, IMAGES), redrawn(graph, IMAGES);

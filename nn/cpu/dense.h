@@ -1,12 +1,13 @@
-// nn/cpu/dense.h: one dense layer by oneDNN's sgemm on plain rows of floats.
+// nn/cpu/dense.h: a dense layer as oneDNN's sgemm on plain rows of floats.
 #pragma once
 
 #include "nn/cpu/tasks.h"
 
 namespace nn::cpu {
 
-// A dense layer: its sizes, and its arrays in the flat ones (null bias if it has none; if there is
-// one it follows the weights in both). The weights are used as they lie.
+// A dense layer: its sizes, and its arrays in the flat ones. `bias` is null if there is none.
+// Otherwise it follows the weights, and its gradient follows theirs. The weights are used where
+// they are.
 struct DenseLayer {
   size_t inputs;
   uint units;
@@ -18,8 +19,8 @@ struct DenseLayer {
   size_t parameters() const { return units * inputs + (bias == nullptr ? 0 : units); }
 };
 
-// Layers outlive their tasks. Rows may be longer than what is used of them; the rest of a row of
-// `y` and `dx` that is SET becomes 0.
+// Layers must outlive their tasks. Rows may be longer than the values in them. With SET, the rest
+// of a row of `y` and `dx` becomes 0.
 kj::Own<Task> denseForward(const DenseLayer& layer, Place x, Place y);
 kj::Own<Task> denseBackwardWeights(const DenseLayer& layer, Place x, Place dy);
 kj::Own<Task> denseBackwardData(const DenseLayer& layer, Place dy, Place dx, Write write);

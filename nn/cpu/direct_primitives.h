@@ -1,4 +1,5 @@
-// nn/cpu/direct_primitives.h: oneDNN's primitives for one convolution, and the layouts they want.
+// nn/cpu/direct_primitives.h: oneDNN's primitives for one convolution, and the layouts that they
+// need.
 #pragma once
 
 #include <kj/array.h>
@@ -46,7 +47,7 @@ public:
   Primitive packBackward() const;
   Primitive unpackGradient() const;
 
-  // Addresses for the weights in these layouts, in floats, and for a bias, 0 if none is added.
+  // Room for the weights in these layouts, in floats, and for a bias, 0 if none is added.
   size_t plainFloats() const { return floatsOf(plainWeights()); }
   size_t forwardFloats() const { return floatsOf(forwardLayout); }
   size_t backwardFloats() const { return floatsOf(backwardLayout); }

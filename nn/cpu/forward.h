@@ -5,9 +5,9 @@
 
 namespace nn::cpu {
 
-// Appends the tasks that make each unit's value, in the order of the units, and makes what they
-// share with the backward tasks: buffers, convolutions, dense layers, norms. `engine` outlives the
-// plan.
+// Appends the tasks that compute the value of each unit, in the order of the units. Also makes what
+// they share with the backward tasks: buffers, convolutions, dense layers and norms. `engine` must
+// outlive the plan.
 void addForward(PlanBuilder& builder, dnnl_engine_t engine);
 
 }  // namespace nn::cpu

@@ -5,8 +5,8 @@
 
 namespace nn::cpu {
 
-// Gathers the windows of a strip of pixels as rows of a matrix in cache, and multiplies it with the
-// weights. It costs copies, but spares the arithmetic on the padding of channels.
+// Gathers the windows of a strip of pixels as rows of a matrix in cache, and multiplies the matrix
+// with the weights. This costs copies, but saves the arithmetic on the padding of channels.
 kj::Own<Convolution> makeGemmConvolution(ConvolutionShape shape, ConvolutionArrays arrays);
 
 }  // namespace nn::cpu

@@ -34,7 +34,7 @@ std::vector<float> draw(size_t count, float middle = 0) {
   return x;
 }
 
-TEST_CASE("kernels: relu alone and behind batch norm is exact, and keeps what is no number") {
+TEST_CASE("kernels: relu alone and after batch norm is exact, and keeps NaN") {
   for (auto* kernels: tables()) {
     std::vector<float> x(kernels->block, -1.0f), ones(kernels->block, 1.0f), out = x;
     std::vector<float> zeros(kernels->block, 0.0f);
@@ -53,7 +53,7 @@ TEST_CASE("kernels: relu alone and behind batch norm is exact, and keeps what is
   }
 }
 
-TEST_CASE("kernels: tanh is right to the last digits, at all sizes, and keeps what is no number") {
+TEST_CASE("kernels: tanh is right to the last digits, at all sizes, and keeps NaN") {
   for (auto* kernels: tables()) {
     for (float x = 1e-6f; x < 100; x *= 1.01f) {
       std::vector<float> values(kernels->block, x);
@@ -70,8 +70,7 @@ TEST_CASE("kernels: tanh is right to the last digits, at all sizes, and keeps wh
   }
 }
 
-TEST_CASE(
-    "kernels: sigmoid and elu are right to the last digits, at all sizes, and keep what is none") {
+TEST_CASE("kernels: sigmoid and elu are right to the last digits, at all sizes, and keep NaN") {
   for (auto* kernels: tables()) {
     for (float x = 1e-6f; x < 80; x *= 1.01f) {
       std::vector<float> values(kernels->block, x);
@@ -102,7 +101,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("kernels: gelu and its slope are right to 2e-7 of the argument, and keep what is none") {
+TEST_CASE("kernels: gelu and its slope are right to 2e-7 of the argument, and keep NaN") {
   for (auto* kernels: tables()) {
     for (float x = -30; x < 30; x += 0.01f) {
       std::vector<float> from(kernels->block, x), to = from, slope = from;
@@ -120,7 +119,8 @@ TEST_CASE("kernels: gelu and its slope are right to 2e-7 of the argument, and ke
   }
 }
 
-TEST_CASE("kernels: statistics keep their digits where the mean is large against the deviation") {
+TEST_CASE(
+    "kernels: statistics keep their digits where the mean is much larger than the deviation") {
   for (auto* kernels: tables()) {
     size_t B = kernels->block, pixels = 49, images = 16;
     auto y = draw(images * pixels * B, 1000);
@@ -139,7 +139,7 @@ TEST_CASE("kernels: statistics keep their digits where the mean is large against
   }
 }
 
-TEST_CASE("kernels: of equal maxima the first in row order gets the gradient") {
+TEST_CASE("kernels: the first of equal maxima in row order gets the gradient") {
   for (auto* kernels: tables()) {
     size_t B = kernels->block;
     Window window = {.inHeight = 3,
@@ -186,7 +186,7 @@ TEST_CASE("kernels: a max pool remembers places in windows of up to 255 rows") {
   }
 }
 
-TEST_CASE("kernels: a max pool makes the same values whether it remembers places or not") {
+TEST_CASE("kernels: a max pool computes the same values whether or not it remembers places") {
   Window window = {.inHeight = 7,
       .inWidth = 6,
       .outHeight = 4,
@@ -226,7 +226,7 @@ TEST_CASE("kernels: both instruction sets give the same numbers up to rounding")
   }
 }
 
-TEST_CASE("kernels: windows are gathered with zeros around the image, and scattered back") {
+TEST_CASE("kernels: windows are gathered with zeros outside of the image, and scattered back") {
   for (auto* kernels: tables()) {
     size_t B = kernels->block;
     Window window = {.inHeight = 4,
@@ -311,7 +311,7 @@ bool hasBfloat16() {
   return has(dnnl::cpu_isa::avx512_core_bf16);
 }
 
-TEST_CASE("kernels: floats are rounded to the nearest bfloat16, of two the even one; any count") {
+TEST_CASE("kernels: floats are rounded to the nearest bfloat16, ties to even, for any count") {
   if (!hasBfloat16()) SKIP_CASE("no AVX512_BF16 here");
   auto& kernels = AVX512_BFLOAT16_KERNELS;
   for (size_t count: {1, 15, 16, 47}) {
@@ -340,7 +340,7 @@ TEST_CASE("kernels: floats are rounded to the nearest bfloat16, of two the even 
   CHECK(std::isnan(toFloat(halves[2])));
 }
 
-TEST_CASE("kernels: over bfloat16s a loop gives what it gives over floats, rounded once") {
+TEST_CASE("kernels: a loop over bfloat16s gives the result of floats, rounded once") {
   if (!hasBfloat16()) SKIP_CASE("no AVX512_BF16 here");
   auto& floats = AVX512_KERNELS.floats;
   auto& halves = AVX512_BFLOAT16_KERNELS;
@@ -396,7 +396,7 @@ TEST_CASE("kernels: over bfloat16s a loop gives what it gives over floats, round
   }
 }
 
-TEST_CASE("kernels: over bfloat16s pools give what they give over floats, rounded once") {
+TEST_CASE("kernels: pools over bfloat16s give the result of floats, rounded once") {
   if (!hasBfloat16()) SKIP_CASE("no AVX512_BF16 here");
   auto& floats = AVX512_KERNELS.floats;
   auto& halves = AVX512_BFLOAT16_KERNELS;

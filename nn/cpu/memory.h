@@ -1,4 +1,4 @@
-// nn/cpu/memory.h: buffers whose lifetimes are known beforehand, packed into one block of memory.
+// nn/cpu/memory.h: buffers of a program, and where they lie.
 #pragma once
 
 #include <kj/array.h>
@@ -25,8 +25,8 @@ struct Chunk {
   bool opening;  // the lane's first chunk of this stage
 };
 
-// Values of which a step has need from one moment to another. A batch buffer's moments are stages,
-// a scratch buffer's are the tasks of its stage.
+// Values that a step needs from one moment to another. The moments of a batch buffer are stages.
+// Those of a scratch buffer are the tasks of its stage.
 struct Buffer: public Tenant {
   enum Home {
     PIXELS,   // the batch that the caller handed in
@@ -38,7 +38,7 @@ struct Buffer: public Tenant {
   size_t values = 0;       // in all
 };
 
-// Where a tensor's images lie: the buffer's, or a run of channels in each of them.
+// Where the images of a tensor lie: the images of a buffer, or a run of channels in each of them.
 struct Place {
   Buffer* buffer = nullptr;
   size_t shift = 0;  // values from the start of an image
@@ -48,7 +48,7 @@ struct Place {
   size_t stride_bytes() const { return stride() * bytesOf(element()); }
 };
 
-// The start addresses of the homes.
+// The addresses at which the homes begin.
 struct Addresses {
   const float* pixels = nullptr;
   byte* batch = nullptr;
@@ -59,7 +59,8 @@ struct Addresses {
     if (buffer.home == Buffer::BATCH) return batch + buffer.offset;
     return scratch + lane * scratchStride_bytes + buffer.offset;
   }
-  // The first image of `chunk` in `place`; the others follow each place.stride_bytes().
+  // Returns the address of the first image of `chunk` in `place`. The others follow at intervals of
+  // place.stride_bytes().
   byte* at(const Place& place, const Chunk& chunk) const {
     auto& buffer = *place.buffer;
     size_t first =
@@ -68,7 +69,7 @@ struct Addresses {
                                                : of(buffer, chunk.lane);
     return home + first * bytesOf(buffer.element);
   }
-  // The same of what holds floats.
+  // The same for places and buffers that hold floats.
   float* floatsOf(const Buffer& buffer, uint lane) const {
     KJ_REQUIRE(buffer.element == Element::FLOAT32);
     return reinterpret_cast<float*>(of(buffer, lane));

@@ -31,14 +31,14 @@ TEST_CASE("memory: buffers that never live at the same moment share their place"
   CHECK(a.offset == b.offset);
 }
 
-TEST_CASE("memory: a buffer that is kept shares its place with none") {
+TEST_CASE("memory: a buffer that is kept shares its place with no other") {
   Buffer a = bufferOf(16, 0, 1), b = bufferOf(16, 5, 6);
   a.keep();
   Buffer* all[] = {&a, &b};
   CHECK(pack(all) == 128);
 }
 
-TEST_CASE("memory: buffers that live at the same moment never overlap, and begin on a line") {
+TEST_CASE("memory: buffers that live at the same moment never overlap, and begin on a cache line") {
   std::mt19937 random(1);
   for (uint round = 0; round < 20; ++round) {
     auto buffers = kj::heapArray<Buffer>(60);
@@ -57,7 +57,7 @@ TEST_CASE("memory: buffers that live at the same moment never overlap, and begin
   }
 }
 
-TEST_CASE("memory: an arena is zero and begins on a line") {
+TEST_CASE("memory: an arena is zero and begins on a cache line") {
   Arena arena(100);
   CHECK(reinterpret_cast<uintptr_t>(arena.begin()) % 64 == 0);
   for (uint i = 0; i < 100; ++i) CHECK(arena.begin()[i] == 0);

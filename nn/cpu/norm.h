@@ -1,13 +1,12 @@
-// nn/cpu/norm.h: a batch norm and the tasks that take its statistics, apply it and go back through
-// it.
+// nn/cpu/norm.h: a batch norm, and its tasks: statistics, forward and backward.
 #pragma once
 
 #include "nn/cpu/tasks.h"
 
 namespace nn::cpu {
 
-// A batch norm, with the ReLU or GELU that follows it if there is one: its arrays in the flat ones,
-// and its own.
+// A batch norm, with the ReLU or GELU after it if there is one. Points to its arrays in the flat
+// ones, and to buffers of its own.
 struct Norm {
   Extent extent;
   uint images;  // of a batch
@@ -19,8 +18,8 @@ struct Norm {
   float* betaGradient;
   float* movingMean;
   float* movingVariance;
-  // Of the convolution before it, which leaves it out because it cancels: moves the moving mean.
-  // Null if none.
+  // The bias of the convolution before it, which does not add it because the batch norm cancels it.
+  // The bias still moves the moving mean. Null if there is none.
   const float* inertBias;
   Buffer* channels;  // eight arrays
   Buffer* statisticsPartials;
@@ -30,11 +29,11 @@ struct Norm {
   Channels channelsIn(const Addresses& memory) const;
 };
 
-// Norms outlive their tasks. `y` is the norm's input, `gradient` that of its output; each may lie
-// in a view.
+// Norms must outlive their tasks. `y` is the input of the norm, `gradient` the gradient of its
+// output. Each may lie in a view.
 kj::Own<Task> takeStatistics(const Norm& norm, Place y);
 kj::Own<BatchTask> combineStatistics(const Norm& norm);
-// In validation, in place of both.
+// Replaces both in validation: takes the moving statistics.
 kj::Own<BatchTask> takeMoving(const Norm& norm);
 kj::Own<Task> normalise(const Norm& norm, Place y, Place out);
 kj::Own<Task> reduceGradient(const Norm& norm, Place y, Place gradient);

@@ -1,4 +1,4 @@
-// nn/cpu/plan.h: a graph lowered: stages of tasks, and the memory they work in.
+// nn/cpu/plan.h: a lowered graph: stages of tasks, and the memory that they work in.
 #pragma once
 
 #include "nn/cpu/convolution.h"
@@ -8,8 +8,8 @@
 
 namespace nn::cpu {
 
-// Each lane runs the tasks one after another on its first chunk, then on its second, …; when all
-// lanes are done, they run the batch tasks.
+// Each lane runs all tasks on its first chunk, then all tasks on its second chunk, and so on. When
+// all lanes are done, they run the batch tasks.
 struct StagePlan {
   kj::Vector<kj::Own<Task>> tasks;
   kj::Vector<kj::Own<BatchTask>> batchTasks;
@@ -25,7 +25,7 @@ struct SegmentPlan {
   Range backward;
 };
 
-// All that a program runs. Tasks point into it: it does not move once made.
+// Everything that a program runs. Tasks point into the plan, so it must not move.
 struct ProgramPlan {
   kj::Array<SegmentPlan> segments;
   kj::Vector<kj::Own<StagePlan>> stages;

@@ -1,4 +1,4 @@
-// nn/cpu/plan_builder.h: a plan while it is made: its tasks so far, and where each unit's value
+// nn/cpu/plan_builder.h: makes a plan: collects tasks, and decides where the value of each unit
 // lies.
 #pragma once
 
@@ -15,7 +15,7 @@ struct FlatArrays {
   kj::ArrayPtr<float> statistics;
 };
 
-// What is known of a unit: where its value lies, and what its tasks share.
+// Where the value of a unit lies, and what the tasks of the unit share.
 struct Storage {
   kj::Maybe<Buffer&> value;  // none: recomputed, or plain as `rows` or the input
   kj::Maybe<Buffer&> rows;   // of a dropout on the images: in plain order, as they are
@@ -43,7 +43,7 @@ public:
   kj::Own<ProgramPlan> plan;
   kj::Array<Storage> storage;  // of each unit
 
-  // While it lives, what is added counts as `unit`'s work in a profile.
+  // While it lives, tasks that are added count as the work of `unit` in a profile.
   class Scope {
   public:
     Scope(PlanBuilder& builder, const StagedUnit& unit): builder(builder), before(builder.current) {
@@ -56,14 +56,14 @@ public:
     PlanBuilder& builder;
     const StagedUnit* before;
   };
-  // Notes the time of tasks made from here on.
+  // Makes tasks that are added from now on note their time.
   void setProfile(Profile& profile);
   // The task, or one that notes its time as work of stage `p`.
   kj::Own<Task> timed(uint p, kj::Own<Task> task);
   kj::Own<BatchTask> timed(uint p, kj::Own<BatchTask> task);
 
   Extent extentOf(const StagedUnit& unit) const { return Extent(unit.node->shape, block); }
-  // Of its value and of the gradient of that.
+  // The element of the unit's value, and of the gradient of that value.
   Element elementOf(const StagedUnit& unit) const {
     return unit.staysFloats ? Element::FLOAT32 : element;
   }
@@ -80,23 +80,23 @@ public:
 
   Buffer& batchBuffer(size_t imageValues, Element element = Element::FLOAT32);
   Buffer& scratchBuffer(uint p, size_t imageValues, Element element = Element::FLOAT32);
-  // For what `unit` leaves for its users: scratch if nothing after its stage reads it, backward
-  // included.
+  // Returns a buffer for what the readers of `unit` need: scratch if no later stage reads it,
+  // including backward stages.
   Buffer& bufferFor(const StagedUnit& unit, size_t imageValues, Element element = Element::FLOAT32);
-  // Addresses for what the task that is added next needs while it runs.
+  // Returns memory that the task that is added next needs while it runs.
   Buffer& workspace(uint p);
   // Appends a task that touches `places`.
   void add(uint p, kj::Own<Task> task, std::initializer_list<Place> places);
 
-  // Where `unit`'s value lies in stage `p`, image after image without gaps. A value that is not
-  // stored is made first, once a stage, into scratch memory.
+  // Returns where the value of `unit` lies in stage `p`, image after image without gaps. Computes a
+  // value that is not stored first, once per stage, into scratch memory.
   Place valueOf(const StagedUnit& unit, uint p, Layout layout = Layout::BLOCKED);
-  // The same as rows of floats for a dense layer, which may be longer than what is in them.
+  // Does the same, as rows of floats for a dense layer. Rows may be longer than the values in them.
   Place rowsOf(const StagedUnit& unit, uint p);
-  // The same images as `place` has, of `values` each, as floats: there, or in scratch memory.
+  // Returns the images in `place`, of `values` each, as floats: there, or in scratch memory.
   Place floatsOf(Place place, size_t values, uint p);
-  // Makes the value of a unit that is the input, a dropout on it, a batch norm, a GELU or a concat
-  // at `to`.
+  // Computes the value of a unit at `to`. The unit is the input, a dropout on the input, a batch
+  // norm, a GELU or a concat.
   void fill(const StagedUnit& unit, uint p, Place to);
 
   // Whether blocks of `part`, whose first channel is the concat's `channel`, are blocks of the
@@ -121,7 +121,8 @@ private:
 
   // Whether backward tasks read its value.
   bool isReadBackward(const StagedUnit& unit) const;
-  // The last forward stage that reads its value, itself or to make that of a recomputed one.
+  // Returns the last forward stage that reads its value, or that needs it to recompute another
+  // value.
   uint lastReadOf(const StagedUnit& unit) const;
   Account account(Profile& profile, uint p) const;
   kj::Maybe<Buffer&> find(uint p, UnitId unit, Layout layout, Element element);

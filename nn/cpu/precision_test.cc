@@ -42,7 +42,7 @@ void check(const Graph& graph, uint images, uint threads, double tolerance) {
   CHECK(distance(ours.program->logits(), theirs.program->logits()) < 2e-2);
 }
 
-TEST_CASE("bf16: a processor without it is told so: the key, the cause, and the way out") {
+TEST_CASE("bf16: a processor without it is refused, with the key, the cause and the way out") {
   Net net({1, 4, 4});
   Graph graph = net.finish(net.dense(0, 2));
   auto thrown = kj::runCatchingExceptions(
@@ -98,8 +98,7 @@ TEST_CASE("bf16: convolutions as matrix products agree with the reference, gradi
   }
 }
 
-TEST_CASE(
-    "bf16: weights that meet nothing but padding have no gradient on images below the stride") {
+TEST_CASE("bf16: weights that read nothing but padding have no gradient") {
   SKIP_WITHOUT_BF16;
   for (auto& c: {Conv2d{24, 3, 2, 1, true}, Conv2d{24, 3, 3, 1, true}, Conv2d{24, 2, 3, 1, true}}) {
     uint side = c.stride - 1;
@@ -187,7 +186,7 @@ TEST_CASE("bf16: a step gives the same bits every time, with any number of threa
   }
 }
 
-TEST_CASE("bf16: between images and loss, what is made of dense layers alone stays float32") {
+TEST_CASE("bf16: a network of dense layers alone stays float32") {
   SKIP_WITHOUT_BF16;
   Net net({3, 5, 5});
   auto x = net.add(Scale{0.5f}, net.dropout(net.relu(net.dense(net.dropout(0, 0.2), 10)), 0.1));

@@ -1,4 +1,4 @@
-// nn/cpu/primitive.h: a oneDNN primitive that several lanes can run at the same time.
+// nn/cpu/primitive.h: a oneDNN primitive that several lanes can run at once.
 #pragma once
 
 #include <kj/debug.h>
@@ -10,17 +10,17 @@
 
 namespace nn::cpu {
 
-// One of a primitive's arguments: which, and its layout.
+// One argument of a primitive: its number, and its layout.
 struct Argument {
   int id;
   dnnl::memory::desc desc;
 };
 
-// A primitive with memory objects for each lane, so that lanes run it at the same time and a run
-// allocates nothing but what oneDNN's own call does.
+// A primitive with memory objects for each lane. So lanes can run it at once, and a run allocates
+// only what oneDNN's own call allocates.
 class Primitive {
 public:
-  // `desc` was made for one thread.
+  // `desc` must have been made for one thread.
   Primitive(const dnnl::primitive_desc_base& desc, const dnnl::engine& engine, uint lanes,
       std::initializer_list<Argument> arguments);
 
@@ -35,7 +35,7 @@ private:
   kj::Array<dnnl::memory> memories;  // of lane 0, then of lane 1, …
 };
 
-// The same primitive for each number of images that chunks have.
+// The versions of a primitive for each number of images that chunks have.
 class Sizes {
 public:
   Primitive& add(uint images, Primitive primitive) {

@@ -16,10 +16,10 @@ struct Step {
   const Kernels& kernels;
   Addresses memory;
   const int32_t* labels = nullptr;
-  kj::ArrayPtr<const uint64_t> draws = nullptr;         // one a row, or none
-  kj::ArrayPtr<const dnnl_stream_t> streams = nullptr;  // one a lane
+  kj::ArrayPtr<const uint64_t> draws = nullptr;         // one per row, or none
+  kj::ArrayPtr<const dnnl_stream_t> streams = nullptr;  // one per lane
 
-  // For what lies in `place`.
+  // The kernels for the element of `place`.
   const ValueKernels& kernelsFor(const Place& place) const {
     return place.element() == Element::FLOAT32 ? kernels.floats : *kernels.bfloat16s;
   }
@@ -30,20 +30,19 @@ struct Step {
 class Task {
 public:
   virtual ~Task() noexcept(false) = default;
-  // Called once, before the first run: the numbers of images that chunks will have.
+  // Called once, before the first run, with the numbers of images that chunks will have.
   virtual void prepare(kj::ArrayPtr<const uint> sizes) {}
   virtual void run(const Step& step, const Chunk& chunk) = 0;
 };
 
-// Work between stages, on no images or on all of them: lanes 0 … parts - 1 each do their part.
+// Work between stages, on no images or on all of them. Each of lanes 0 … parts - 1 does its part.
 class BatchTask {
 public:
   virtual ~BatchTask() noexcept(false) = default;
   virtual void run(const Step& step, uint part, uint parts) = 0;
 };
 
-// A BatchTask that cannot be split: one lane does all of it. Tasks of neighbouring turns fall to
-// different lanes.
+// A BatchTask that one lane does as a whole. Tasks of neighbouring turns go to different lanes.
 class WholeTask: public BatchTask {
 public:
   explicit WholeTask(uint turn): turn(turn) {}
@@ -83,29 +82,29 @@ kj::Own<Task> activateBackward(
 kj::Own<Task> gelu(Extent extent, Place from, Place to);
 kj::Own<Task> geluBackward(Extent extent, Place x, Place gradient, Place dx, Write write);
 
-// to = factor · from, or to += that: the op and its backward alike.
+// to = factor · from, or to += factor · from. Both for the op and for its gradient.
 kj::Own<Task> scale(Extent extent, float factor, Place from, Place to, Write write);
 
-// to = from without what dropout takes away of it, or to += that. `from` is the node's input, or
-// the gradient of its output.
+// to = what dropout leaves of `from`, or to += that. `from` is the input of the node, or the
+// gradient of its output.
 kj::Own<Task> drop(
     const Dropout& op, NodeId node, Extent extent, Place from, Place to, Write write);
-// The same of images in plain order, of `size` floats: to = what is left of `from`.
+// to = what dropout leaves of `from`, for images of `size` floats in plain order.
 kj::Own<Task> dropRows(const Dropout& op, NodeId node, size_t size, Place from, Place to);
 
-// `index` is what max needs to remember for its backward: 16-bit words. Null for average, and where
-// there is no backward.
+// `index` is where max stores the places of the maxima for its backward pass, as 16-bit words. Null
+// for average, and where there is no backward pass.
 kj::Own<Task> pool(const Pool& op, Shape in, Shape out, uint block, Place x, Place y, Place index);
 kj::Own<Task> poolBackward(const Pool& op, Shape in, Shape out, uint block, Place gradient,
     Place index, Place dx, Write write);
 
-// What the loss leaves for each row: its loss, and 1 if it was right, 0 if not, -1 if its label is
-// -1.
+// What the loss computes for each row: the loss, and whether the row was right: 1 yes, 0 no, -1 if
+// its label is -1.
 struct Verdicts {
   kj::Array<double> losses;
   kj::Array<int8_t> correct;
 };
-// `gradient` is null where there is no backward.
+// `gradient` is null where there is no backward pass.
 kj::Own<Task> loss(
     double smoothing, Extent extent, Place logits, Place gradient, Verdicts& verdicts);
 

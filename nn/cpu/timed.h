@@ -1,4 +1,4 @@
-// nn/cpu/timed.h: tasks that read the clock around other tasks.
+// nn/cpu/timed.h: tasks that measure the time of other tasks.
 #pragma once
 
 #include "nn/cpu/tasks.h"
@@ -6,7 +6,7 @@
 
 namespace nn::cpu {
 
-// Whose work a task is, and where its time is noted.
+// The node that a task works for, and the profile that notes the time of the task.
 struct Account {
   Profile& profile;
   uint firstLane;  // that of the program's lane 0 in the profile

@@ -36,7 +36,7 @@ struct WinogradPass {
   size_t weightFloats() const { return Winograd::POINTS * pointStride(); }
 };
 
-// Addresses for a group's transformed tiles, laid out as winograd.h says.
+// Memory for a group's transformed tiles, laid out as winograd.h says.
 struct TileArray {
   float* begin;
   size_t blocks, panel, block;

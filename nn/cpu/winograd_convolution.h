@@ -1,4 +1,4 @@
-// nn/cpu/winograd_convolution.h: a convolution with 3×3 windows by Winograd's transforms and our
+// nn/cpu/winograd_convolution.h: convolutions with 3×3 windows, by Winograd's transforms and our
 // own matrix products.
 #pragma once
 
@@ -6,13 +6,14 @@
 
 namespace nn::cpu {
 
-// Whether it can run: 3×3, steps of 1, padded by at most 1.
+// Whether Winograd can run a convolution: 3×3, stride 1, padded by at most 1.
 bool isWinogradShape(const ConvolutionShape& shape);
 
-// Of the transformed weights, which it has twice, and once more for the gradient of each lane.
+// Returns the bytes of the transformed weights. The convolution holds them twice, and once more per
+// lane for the gradient.
 uint64_t winogradWeights_bytes(const ConvolutionShape& shape);
 
-// Blocked images in all directions, of floats or bfloat16; what is calculated with are floats.
+// Reads and writes blocked images of floats or bfloat16s. Calculates with floats.
 kj::Own<Convolution> makeWinogradConvolution(ConvolutionShape shape, ConvolutionArrays arrays);
 
 }  // namespace nn::cpu

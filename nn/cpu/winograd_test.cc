@@ -132,7 +132,7 @@ TEST_CASE("winograd: convolutions of odd channel counts and sides agree with the
   }
 }
 
-TEST_CASE("winograd: what is not square agrees with the reference") {
+TEST_CASE("winograd: images that are not square agree with the reference") {
   Net net({3, 5, 12});
   auto x = net.conv(net.tanh(net.conv(0, 8, 1, 1, 0)), 12, 3, 1, 1);
   checkWithThreads(net.finish(net.dense(net.conv(x, 6, 3, 1, 0), 4)));
@@ -153,7 +153,8 @@ TEST_CASE("winograd: steps with the same threads have the same bits") {
 }
 
 TEST_CASE(
-    "winograd: 3×3 of small steps runs on it, unless sides, weights or few images do not suit it") {
+    "winograd: a 3×3 convolution of stride 1 runs on it, unless its sides, weights or images are "
+    "few") {
   struct Case {
     uint inputs, filters, side, kernel, stride, pad;
     bool isOurs;

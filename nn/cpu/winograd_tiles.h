@@ -1,5 +1,5 @@
-// nn/cpu/winograd_tiles.h: how the images of a chunk are cut into tiles, and the tiles into groups
-// that go through Winograd's products together.
+// nn/cpu/winograd_tiles.h: cuts the images of a chunk into tiles, and groups the tiles that go
+// through Winograd's products together.
 #pragma once
 
 #include <kj/array.h>
@@ -33,17 +33,17 @@ struct TileGroup {
   size_t panels;
 };
 
-// Which tiles go together: of all four sizes, so that the transformed weights are read once for all
-// of them, and from the same few images.
+// Groups tiles of all four sizes from the same few images, so that the transformed weights are read
+// once for the whole group.
 class Tiling {
 public:
-  // Of outputs of height × width pixels.
+  // For outputs of height × width pixels.
   Tiling(uint height, uint width, uint panel): rows(height), columns(width), panel(panel) {}
 
-  // A chunk's groups, of about 32 tiles.
+  // Returns the number of groups of a chunk, each of about 32 tiles.
   uint groups(uint images) const;
   TileGroup group(uint images, uint index) const;
-  // The panels of a chunk's largest group.
+  // Returns the panels of the largest group of a chunk.
   size_t panelMax(uint images) const;
 
   // Calls work(tile, i, image) for each tile of the group, which begins where its outputs do; `i`

@@ -6,8 +6,7 @@
 namespace nn::cpu {
 namespace {
 
-TEST_CASE(
-    "winograd: tiles of three and four pixels cover a side, from 3 on without rest but for 5") {
+TEST_CASE("winograd: tiles of three and four pixels cover every side from 3 on exactly, except 5") {
   for (uint pixels = 1; pixels <= 60; ++pixels) {
     CAPTURE(pixels);
     CutSide side(pixels);
@@ -59,7 +58,7 @@ TEST_CASE("winograd: each pixel of each image is in one tile of one group") {
   }
 }
 
-TEST_CASE("winograd: a point's runs hold the tiles that have it, and no others") {
+TEST_CASE("winograd: the runs of a point hold exactly the tiles that have the point") {
   // 7 pixels are a tile of four and one of three: a quarter of the tiles is of each size.
   Tiling tiling(7, 7, 8);
   auto group = tiling.group(16, 0);

@@ -1,12 +1,12 @@
-// nn/cuda/block.h: how kernels are written so that they run on a host as well: a body is what one
-// block of threads does, step by step, with a barrier behind each step.
+// nn/cuda/block.h: how kernels are written so that they also run on a host. A body is what one
+// block of threads does, step by step, with a barrier after each step.
 #pragma once
 
 #include "nn/cuda/element.h"
 
 namespace nn::cuda {
 
-// How a kernel is launched. Shared memory is for the block's threads, and zeros nowhere.
+// How a kernel is launched. The threads of a block share memory, which is not zeroed.
 struct Grid {
   uint32_t blocks;
   uint32_t threads;  // of a block
@@ -21,8 +21,8 @@ struct Grid {
 //     block.each([&](uint32_t thread) { if (thread == 0) …; });
 //   }
 //
-// each() runs its step for every thread of the block, then waits for all of them: what a step left
-// in shared memory the next may read. Nothing else goes from step to step.
+// each() runs its step for every thread of the block, then waits for all of them. A step may read
+// what earlier steps left in shared memory, and nothing else of theirs.
 #ifdef __CUDACC__
 class DeviceBlock {
 public:
@@ -42,8 +42,8 @@ public:
 };
 #endif
 
-// In which order a host goes through blocks, and a block through its threads. A kernel whose
-// outcome depends on it is wrong.
+// The order in which a host runs blocks, and the threads of a block. A kernel is wrong if its
+// result depends on the order.
 enum class Order : uint8_t { ASCENDING, DESCENDING };
 
 class HostBlock {

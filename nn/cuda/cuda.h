@@ -6,8 +6,8 @@
 namespace nn::cuda {
 
 // Lowers for GPU number options.device: see program.h. Throws FAILED, with a sentence for the user,
-// if this machine or this program cannot compute on it (see presence.h). options.threads mean
-// nothing to it, and it notes no profile.
+// if this machine or this program cannot compute on that GPU (see presence.h). Ignores
+// options.threads and options.profile.
 extern const Backend CUDA;
 
 }  // namespace nn::cuda

@@ -1,4 +1,4 @@
-// nn/cuda/cudnn_convolution.h: convolutions as cuDNN does them.
+// nn/cuda/cudnn_convolution.h: plans for convolutions by cuDNN.
 #pragma once
 
 #include <kj/one-of.h>
@@ -8,27 +8,28 @@
 
 namespace nn::cuda {
 
-// What plans are made for: the device of a handle, or one that need not be here, by its properties.
+// The device that plans are made for: that of a handle, or one described by its properties, which
+// this machine need not have.
 using CudnnTarget = kj::OneOf<cudnnHandle_t, Descriptor>;
 
 // Properties of a device, from their JSON as cuDNN writes it: CUDNN_ATTR_DEVICEPROP_JSON_….
 Descriptor describedDevice(kj::StringPtr json);
 
-// An engine of cuDNN's, with its knobs, for one convolution.
+// An engine of cuDNN, with its knobs, for one convolution.
 class CudnnPlan final: public LibraryPlan {
 public:
-  // Of an engine's configuration; null if it cannot be had.
+  // Makes a plan from the configuration of an engine. Null if cuDNN cannot.
   static kj::Maybe<kj::Own<CudnnPlan>> tryToMake(
       const CudnnTarget& target, const Descriptor& configuration, Direction direction);
 
-  // "cudnn 62 2=4 13=0": the engine's global index, and its knobs by their types; none if the
-  // library chooses them.
+  // "cudnn 62 2=4 13=0": the global index of the engine, and its knobs by their types. There are no
+  // knobs if the library chooses them.
   kj::StringPtr name() const override { return nameText; }
   size_t workspace_bytes() const override { return workspaceSize_bytes; }
   kj::Maybe<kj::String> run(
       const Handles& handles, const void* a, const void* b, void* c, void* workspace) override;
 
-  // What cuDNN says of the engine, for people: "tensor cores, compiled at run time".
+  // What cuDNN says about the engine, for people: "tensor cores, compiled at run time".
   kj::StringPtr notes() const { return notesText; }
   // The plan as cuDNN would store it.
   kj::String json() const;
@@ -43,14 +44,14 @@ private:
   size_t workspaceSize_bytes;
 };
 
-// At most `most` plans that need at most `workspaceMax_bytes`, those first that cuDNN's heuristics
-// think fastest, then those that it falls back to; none if it has none. None sums halves in less
-// than float32; with `shape.deterministic` all give the same bits every time; without
+// Returns at most `most` plans that need at most `workspaceMax_bytes`, or none if cuDNN has none.
+// Those that cuDNN's heuristics expect to be fastest come first, then its fallbacks. All sum halves
+// in float32. With `shape.deterministic` all compute the same bits every time. Without
 // `shape.tensorFloats` floats are multiplied as floats. Throws if there is no such convolution.
 kj::Array<kj::Own<CudnnPlan>> cudnnPlans(const CudnnTarget& target, const ConvolutionProblem& shape,
     Direction direction, size_t workspaceMax_bytes = kj::maxValue, uint most = kj::maxValue);
 
-// The plan that had this name; null if it is none of cuDNN's, or cannot be made any more.
+// Returns the plan with this name. Null if cuDNN has no such plan, or can no longer make it.
 kj::Maybe<kj::Own<CudnnPlan>> cudnnPlanNamed(const CudnnTarget& target,
     const ConvolutionProblem& shape, Direction direction, kj::StringPtr name);
 

@@ -34,7 +34,7 @@ bool has(const CudnnPlan& plan, kj::StringPtr note) {
   return tests::contains(plan.notes(), note);
 }
 
-TEST_CASE("CudnnConvolution: a device that is not here is enough to plan for") {
+TEST_CASE("CudnnConvolution: plans can be made for a device that this machine does not have") {
   KJ_IF_MAYBE(reason, loadLibraries()) SKIP_CASE(reason->cStr());
   CudnnTarget target = describedDevice(h100());
   for (auto element: {Element::FLOAT32, Element::BFLOAT16, Element::FLOAT16}) {
@@ -47,7 +47,7 @@ TEST_CASE("CudnnConvolution: a device that is not here is enough to plan for") {
   }
 }
 
-TEST_CASE("CudnnConvolution: all that a network asks for has a plan") {
+TEST_CASE("CudnnConvolution: every convolution of a network has a plan") {
   KJ_IF_MAYBE(reason, loadLibraries()) SKIP_CASE(reason->cStr());
   CudnnTarget target = describedDevice(h200());
   LoweringOptions options{Element::BFLOAT16, false, true};
@@ -75,7 +75,7 @@ TEST_CASE("CudnnConvolution: floats are multiplied as floats, unless TF32 is all
   }
 }
 
-TEST_CASE("CudnnConvolution: deterministic leaves out what is not") {
+TEST_CASE("CudnnConvolution: deterministic leaves out engines that are not deterministic") {
   KJ_IF_MAYBE(reason, loadLibraries()) SKIP_CASE(reason->cStr());
   CudnnTarget target = describedDevice(h100());
   auto shape = square(Element::FLOAT32);
@@ -90,7 +90,7 @@ TEST_CASE("CudnnConvolution: deterministic leaves out what is not") {
   }
 }
 
-TEST_CASE("CudnnConvolution: engines come with various knobs, and their names tell them") {
+TEST_CASE("CudnnConvolution: the name of a plan tells the knobs of its engine") {
   KJ_IF_MAYBE(reason, loadLibraries()) SKIP_CASE(reason->cStr());
   CudnnTarget target = describedDevice(h100());
   for (auto direction: DIRECTIONS) {
@@ -122,7 +122,7 @@ TEST_CASE("CudnnConvolution: a plan is found again by its name") {
   }
 }
 
-TEST_CASE("CudnnConvolution: pixels may lie apart; gradients never are of another element") {
+TEST_CASE("CudnnConvolution: pixels may lie apart, and gradients keep the element") {
   KJ_IF_MAYBE(reason, loadLibraries()) SKIP_CASE(reason->cStr());
   CudnnTarget target = describedDevice(h100());
   auto shape = square(Element::FLOAT16);
@@ -138,7 +138,7 @@ TEST_CASE("CudnnConvolution: pixels may lie apart; gradients never are of anothe
   }
 }
 
-TEST_CASE("CudnnConvolution: what cuDNN refuses is told with its reason") {
+TEST_CASE("CudnnConvolution: the message about a refused convolution has cuDNN's reason") {
   KJ_IF_MAYBE(reason, loadLibraries()) SKIP_CASE(reason->cStr());
   auto told = [](auto&& call) {
     auto thrown = kj::runCatchingExceptions(call);

@@ -1,4 +1,4 @@
-// nn/cuda/device.h: what a program asks of a GPU: memory, work on one stream, copies beside it.
+// nn/cuda/device.h: what a program asks of a GPU: memory, work on one stream, and copies beside it.
 #pragma once
 
 #include <kj/array.h>
@@ -13,14 +13,14 @@ namespace nn::cuda {
 using kj::byte;
 using kj::uint;
 
-// Memory that goes with its owner.
+// Memory that is freed with this object.
 class Memory {
 public:
   virtual ~Memory() noexcept(false) = default;
   virtual byte* begin() = 0;
 };
 
-// A batch of a convolution's input or output, as Views without a place: `width` channels.
+// The layout of a batch that a convolution reads or writes: a View without its address.
 struct BatchLayout {
   uint channels;  // with the zeros behind them
   uint height;
@@ -28,9 +28,9 @@ struct BatchLayout {
   uint stride;  // values from pixel to pixel
 };
 
-// What a convolution is made for. x, y and the filters (O'×kernelHeight×kernelWidth×I') hold
-// values of `element`, but the y of FORWARD those of `output`; sums are float32. A dense layer is
-// the convolution whose kernel is its input's plane.
+// What a convolution is planned for. x, y and the filters (O'×kernelHeight×kernelWidth×I') hold
+// values of `element`. Only the y of FORWARD holds values of `output`. Sums are float32. A dense
+// layer is a convolution whose kernel has the size of its input.
 struct ConvolutionProblem {
   Element element;
   Element output;
@@ -44,52 +44,52 @@ struct ConvolutionProblem {
 
 enum class Direction { FORWARD, BACKWARD_DATA, BACKWARD_FILTERS };
 
-// A convolution as the device's library will run it.
+// How the library of a device will run a convolution.
 class ConvolutionPlan {
 public:
   virtual ~ConvolutionPlan() noexcept(false) = default;
   virtual size_t workspace_bytes() const = 0;
 };
 
-// Work that was recorded once, to be done as often as wanted.
+// Work that was recorded once, and can be replayed any number of times.
 class Recording {
 public:
   virtual ~Recording() noexcept(false) = default;
 };
 
-// A place in the order of a device's work: the device makes the mark and sets it, others may follow
-// it. One that was never set is past.
+// A place in the order of a device's work. The device makes the mark and sets it. Other work may
+// follow it. A mark that was never set counts as past.
 class Mark {
 public:
   virtual ~Mark() noexcept(false) = default;
 };
 
-// One GPU. Work is done in the order in which it is asked for, some time after the call; wait()
-// and finish() wait for it. What fails on the way is thrown by any later call (FAILED, with the
-// library's word for it). Called by one thread at a time.
+// One GPU. It does work in the order of the calls, some time after each call. wait() and finish()
+// wait for it. If work fails, any later call throws FAILED, with the message of the library. Called
+// by one thread at a time.
 class Device {
 public:
   virtual ~Device() noexcept(false) = default;
 
   virtual kj::Own<Memory> allocate(size_t bytes) = 0;  // on the device, holding anything
-  // On the host, where copies to and from the device wait for nobody; zeros.
+  // Zeroed memory on the host, which the device can copy from and to without the help of the host.
   virtual kj::Own<Memory> allocateOnHost(size_t bytes) = 0;
-  // The same of memory that is there already, and must stay until what is returned is dropped.
+  // The same for memory that exists already. It must stay until the result is dropped.
   virtual kj::Own<Memory> pin(kj::ArrayPtr<byte> memory) = 0;
 
-  // A plan of the fastest way the device has found: which that is, it may keep from run to run.
+  // Plans the fastest way that the device has found. It may remember that way from run to run.
   virtual kj::Own<ConvolutionPlan> plan(const ConvolutionProblem& shape, Direction direction) = 0;
 
   // ---- work
 
   virtual void upload(void* to, kj::ArrayPtr<const byte> from) = 0;
-  // The same beside the work: behind `free`, set before, and what was uploaded so before; then
-  // `done` is set there. Work that reads it is to follow `done`.
+  // Uploads beside the work: after the mark `free`, which was set before, and after earlier uploads
+  // of this kind. Then sets `done`. Work that reads the upload must follow `done`.
   virtual void upload(void* to, kj::ArrayPtr<const byte> from, Mark& free, Mark& done) = 0;
-  // Work that is asked for from now on is done behind `mark` as it was set last.
+  // Makes all later work wait for the last setting of `mark`.
   virtual void follow(Mark& mark) = 0;
   virtual void download(kj::ArrayPtr<byte> to, const void* from) = 0;
-  // From another device, or this one.
+  // Copies from another device, or from this one.
   virtual void copyFrom(void* to, Device& other, const void* from, size_t bytes) = 0;
   virtual void run(const Kernel& kernel) = 0;
   // FORWARD: c = convolution(a = x, b = filters); BACKWARD_DATA: c = dx of (a = dy, b = filters);
@@ -97,14 +97,14 @@ public:
   virtual void run(
       ConvolutionPlan& plan, const void* a, const void* b, void* c, void* workspace) = 0;
 
-  // Records the work that `ask` asks for. It may be done as well, and `ask` be called twice.
+  // Records the work that `ask` asks for. The device may also do that work, and call `ask` twice.
   virtual kj::Own<Recording> record(kj::FunctionParam<void()> ask) = 0;
   virtual void replay(Recording& recording) = 0;
 
   // ---- waiting
 
   virtual kj::Own<Mark> newMark() = 0;
-  virtual void set(Mark& mark) = 0;  // behind the work so far
+  virtual void set(Mark& mark) = 0;  // after the work so far
   virtual bool isPast(Mark& mark) = 0;
   virtual void wait(Mark& mark) = 0;
   virtual void finish() = 0;

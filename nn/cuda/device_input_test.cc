@@ -37,7 +37,7 @@ TEST_CASE("HostDevice: a late copy comes after work that does not follow it") {
   }
 }
 
-TEST_CASE("HostDevice: a copy comes before late work whose end it does not wait for") {
+TEST_CASE("HostDevice: a copy comes before late work that it does not wait for") {
   for (bool waits: {false, true}) {
     HostDevice device({.work = true});
     Bytes x(device), seen(device);
@@ -56,7 +56,7 @@ TEST_CASE("HostDevice: a copy comes before late work whose end it does not wait 
   }
 }
 
-TEST_CASE("HostDevice: what is late reads what the host has written since, but for a wait") {
+TEST_CASE("HostDevice: late work reads what the host has written since, unless the host waits") {
   for (bool waits: {false, true}) {
     HostDevice device({.work = true, .copies = true});
     Bytes x(device), seen(device);

@@ -15,18 +15,21 @@ struct UpdatedArrays {
   uint64_t statisticsSize;
 };
 
-// What the updates need beside the arrays: states, slow values, tables. An update is one launch;
-// with a lookahead there is another for moving statistics. `device` and `rules` must outlive it.
+// Holds what updates need beside the arrays: states, slow values and tables. An update is one
+// launch of a kernel. A lookahead adds a second launch, for moving statistics. `device` and `rules`
+// must outlive it.
 class DeviceUpdater {
 public:
   DeviceUpdater(Device& device, const ValueRules& rules, const UpdatedArrays& arrays);
   KJ_DISALLOW_COPY(DeviceUpdater);
 
-  // Before update 0: the lookahead's slow values begin as these, which are the arrays'.
+  // To be called before update 0, with the values of the arrays. The lookahead's slow values begin
+  // as these.
   void begin(kj::ArrayPtr<const float> parameters, kj::ArrayPtr<const float> statistics);
-  // Before the work of update number `number`, which may be asked for later than it.
+  // To be called before update number `number`. The work may be asked for before or after this
+  // call.
   void prepare(uint64_t number);
-  // Asks for the work of the update that was prepared, or will be when it is replayed.
+  // Asks for the work of an update: the one that is prepared when the work is done.
   void ask();
 
   uint64_t memory_bytes() const { return bytes; }

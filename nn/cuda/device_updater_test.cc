@@ -137,7 +137,7 @@ constexpr kj::StringPtr OPTIMIZERS[] = {"kind = \"sgd\""_kj,
     "kind = \"rmsprop\", momentum = 0.9"_kj, "kind = \"rmsprop\", centered = true"_kj,
     "kind = \"rmsprop\", centered = true, momentum = 0.5"_kj};
 
-TEST_CASE("Updates of values have the bits of every optimizer, with each convention") {
+TEST_CASE("DeviceUpdater: computes the bits of every optimizer, with each convention") {
   for (auto& conventions: CONVENTIONS) {
     for (auto& optimizer: OPTIMIZERS) {
       check(kj::str("optimizer = { ", optimizer, " }\n",
@@ -147,7 +147,8 @@ TEST_CASE("Updates of values have the bits of every optimizer, with each convent
   }
 }
 
-TEST_CASE("Updates of values: groups, frozen keys, keys whose epochs are over, and the lookahead") {
+TEST_CASE(
+    "DeviceUpdater: honours groups, frozen keys, keys whose epochs are over, and the lookahead") {
   kj::StringPtr groups = R"(
 optimizer = { kind = "adam" }
 
@@ -169,7 +170,7 @@ learning_rate_factor = 3
   for (auto& lookahead: lookaheads) check(kj::str(groups, lookahead), CONVENTIONS[0]);
 }
 
-TEST_CASE("Updates of values: an optimizer that needs whole keys has none, unless it has no keys") {
+TEST_CASE("ValueRules: an optimizer that needs whole keys has no rules, unless it has no keys") {
   auto keys = someKeys();
   for (auto optimizer: {"lars"_kj, "muon"_kj}) {
     Read common(kj::str("optimizer = { kind = \"", optimizer, "\" }"), CONVENTIONS[0]);
@@ -185,7 +186,7 @@ TEST_CASE("Updates of values: an optimizer that needs whole keys has none, unles
   }
 }
 
-TEST_CASE("Updates of values: neighbours that are updated alike are one piece") {
+TEST_CASE("ValueRules: neighbours with the same rule are one piece") {
   auto keys = someKeys();
   Read read("", CONVENTIONS[0]);
   auto updates = KJ_ASSERT_NONNULL(ValueRules::of(read.rules, keys, RUN, RESCALE));

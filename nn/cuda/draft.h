@@ -1,4 +1,5 @@
-// nn/cuda/draft.h: a plan in the making: tensors, the memory that they share, and lists of work.
+// nn/cuda/draft.h: collects the work of a program: tensors, the memory that they share, lists of
+// work.
 #pragma once
 
 #include <kj/one-of.h>
@@ -28,7 +29,7 @@ inline uint padded(uint channels, uint pack) {
 
 using Work = kj::OneOf<Kernel, ConvolutionWork>;
 
-// A piece of the memory that a draft deals out.
+// A piece of the memory of a draft.
 struct Room {
   uint tenant = 0;
 };
@@ -43,39 +44,41 @@ struct Tensor {
   uint width = 0;  // see View
   uint stride = 0;
 
-  // Whether pixels follow one another, padded: what convolutions take.
+  // Whether padded pixels follow one another without gaps, as convolutions need.
   bool isDense() const { return stride == width && width % packOf(element) == 0; }
 };
 
-// Lowering a graph is a function that takes rooms and asks for work. It runs twice over: for a
-// first draft, which learns when each room is used for the first and last time, and for a second,
-// which has places for them and keeps the work. So nobody has to say when a tensor dies.
+// Lowering a graph is a function that takes rooms and asks for work. It runs twice. The first draft
+// learns when each room is used for the first and last time. The second draft knows the address of
+// each room, and keeps the work. So the function does not have to say when a tensor is no longer
+// needed.
 //
-// Moments are works, in the order in which they are asked for.
+// A moment is a piece of work, in the order in which the function asks for it.
 class Draft {
 public:
-  // The first: `images` a batch.
+  // Makes the first draft, for batches of `images`.
   explicit Draft(uint images): images(images) {}
-  // The second, after `first` was filled, whose rooms lie in `memory`: at least first.pack() bytes.
+  // Makes the second draft from `first`, which was filled. Its rooms lie in `memory`, which has at
+  // least first.pack() bytes.
   Draft(Draft&& first, byte* memory, Device& device);
   Draft(Draft&&) = default;
   KJ_DISALLOW_COPY(Draft);
 
-  // Bytes that all rooms take.
+  // Decides where rooms lie, and returns the bytes that all of them need.
   size_t pack();
 
   Room room(size_t bytes);
-  // A dense tensor of its own.
+  // Returns a dense tensor in a new room.
   Tensor tensor(Element element, uint channels, Plane plane) {
     return tensor(element, channels, plane, packOf(element));
   }
   // The same, with channels padded to multiples of `pack`.
   Tensor tensor(Element element, uint channels, Plane plane, uint pack);
-  // `channels` of `whole` from channel `first` on, with what is left of its padding behind the
-  // last.
+  // Returns `channels` channels of `whole` from channel `first` on. The part with the last channel
+  // includes the padding behind it.
   static Tensor part(const Tensor& whole, uint first, uint channels);
 
-  // The place of a room or tensor in the work that is asked for next.
+  // Returns the address of a room or tensor for the work that is asked for next.
   void* use(Room room);
   View use(const Tensor& tensor);
   template <typename T>
@@ -83,13 +86,13 @@ public:
     return static_cast<T*>(use(room));
   }
 
-  // What follows goes to `list`.
+  // Appends later work to `list`.
   void begin(kj::Vector<Work>& list) { works = &list; }
   void run(Kernel kernel);
   void run(
       const ConvolutionProblem& shape, Direction direction, const void* a, const void* b, void* c);
 
-  // Bytes of the largest workspace of a convolution.
+  // Returns the bytes of the largest workspace that a convolution needs.
   size_t workspace_bytes() const { return workspaceMax_bytes; }
 
   const uint images;

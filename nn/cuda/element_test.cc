@@ -22,7 +22,7 @@ uint16_t bitsOfHalf(float value) {
   return bits;
 }
 
-TEST_CASE("halves: every one is read as the compiler reads it, and comes back") {
+TEST_CASE("halves: every half is read as the compiler reads it, and stored unchanged") {
   for (uint32_t i = 0; i < 1 << 16; i++) {
     Float16 half{uint16_t(i)};
     float value = load(half);
@@ -37,7 +37,7 @@ TEST_CASE("halves: every one is read as the compiler reads it, and comes back") 
   }
 }
 
-TEST_CASE("halves: floats of every size are rounded to nearest, ties to even") {
+TEST_CASE("halves: floats of every size are rounded to the nearest half, ties to even") {
   // Odd, so that all low bits are met.
   constexpr uint64_t STRIDE = 10007;
   for (uint64_t i = 0; i < uint64_t(1) << 32; i += STRIDE) {
@@ -58,7 +58,7 @@ TEST_CASE("halves: floats of every size are rounded to nearest, ties to even") {
   }
 }
 
-TEST_CASE("bfloat16: the nearest of 16 bits, ties to even; a NaN stays one") {
+TEST_CASE("bfloat16: floats are rounded to the nearest, ties to even, and NaN stays NaN") {
   struct {
     uint32_t bits;
     uint16_t expected;

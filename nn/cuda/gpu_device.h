@@ -5,9 +5,9 @@
 
 namespace nn::cuda {
 
-// GPU `number`, counted as the driver does. Throws FAILED, with a sentence for the user, if there
-// is none or its libraries cannot be loaded. May be called by several threads one after another.
-// Waits sleep, rather than spin.
+// Opens GPU `number`, counted as the driver does. Throws FAILED, with a sentence for the user, if
+// there is no such GPU or its libraries cannot be loaded. Several threads may call it, one after
+// another. A thread that waits for the device sleeps rather than spins.
 kj::Own<Device> newGpuDevice(uint number);
 
 }  // namespace nn::cuda

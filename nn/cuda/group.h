@@ -6,10 +6,9 @@
 
 namespace nn::cuda {
 
-// A program whose rows are dealt over `devices` as those of a DeviceGroup are (see
-// nn/device_group.h), with the same sums: but gradients are added on the first device, in the order
-// of devices, and leave it once. No device has a thread: all are asked by the caller's.
-// options.device is not looked at.
+// Makes a program whose rows are dealt over `devices` as in a DeviceGroup (see nn/device_group.h),
+// with the same sums. The first device adds the gradients, in the order of the devices, and copies
+// the sum to the host. The calling thread asks all devices for their work. Ignores options.device.
 kj::Own<Program> newGroup(
     const Graph& graph, kj::Array<kj::Own<Device>> devices, ProgramOptions options);
 

@@ -86,7 +86,7 @@ kj::Own<Program> groupOf(const Graph& graph, uint count, ProgramOptions options,
   return newGroup(graph, devices.finish(), options);
 }
 
-TEST_CASE("Group: several GPUs compute what as many cpus do, whichever of them are late") {
+TEST_CASE("Group: several GPUs compute what as many CPUs do, whichever of them are late") {
   auto graph = smallGraph();
   Data data(graph);
   for (uint count: {1, 2, 3}) {
@@ -112,7 +112,7 @@ TEST_CASE("Group: several GPUs compute what as many cpus do, whichever of them a
   }
 }
 
-TEST_CASE("Group: statistics that are written reach all devices") {
+TEST_CASE("Group: statistics that the caller writes reach all devices") {
   auto graph = smallGraph();
   Data data(graph);
   auto gpus = groupOf(graph, 2, {.batchSize = IMAGES});

@@ -77,7 +77,7 @@ void check(Element element, Form form, uint classes, float smoothing) {
   CHECK(sumsAgain.correct == sums.correct);
 }
 
-TEST_CASE("loss: rows, gradients and sums are those of plain loops") {
+TEST_CASE("loss: rows, gradients and sums agree with plain loops") {
   for (auto element: {Element::FLOAT32, Element::BFLOAT16, Element::FLOAT16}) {
     for (auto form: {Form::PADDED, Form::PART, Form::ALIGNED_PART}) {
       // More classes than threads, and fewer.
@@ -88,7 +88,7 @@ TEST_CASE("loss: rows, gradients and sums are those of plain loops") {
   }
 }
 
-TEST_CASE("loss: logits that are no numbers give a loss that is none") {
+TEST_CASE("loss: NaN among the logits gives a NaN loss") {
   for (double bad: {double(NAN), double(INFINITY)}) {
     Tensor logits = drawTensor(1, 1, {10});
     logits.values[4] = bad;

@@ -143,7 +143,7 @@ Row residualBackward(Variant variant) {
   return {variant.name("sum_slopes"), 3, true, kj::mv(run), kj::mv(expect)};
 }
 
-TEST_CASE("norms: with residuals and activations, forward and backward, they are plain loops'") {
+TEST_CASE("norms: forward and backward agree with plain loops, with residuals and activations") {
   kj::Vector<Row> rows;
   for (auto function: {Function::NONE, Function::RELU, Function::TANH, Function::GELU}) {
     rows.add(normalizing({function, false, false}));
@@ -156,7 +156,7 @@ TEST_CASE("norms: with residuals and activations, forward and backward, they are
   checkRows(rows);
 }
 
-TEST_CASE("norms: channels far from 0 keep their variance, and one that never varies has none") {
+TEST_CASE("norms: channels far from 0 keep their variance, and a constant channel has variance 0") {
   constexpr uint CHANNELS = 70;  // more than a block finishes
   for (uint images: {3, 400}) {
     auto values = drawTensor(1, images, {CHANNELS, 3, 3}, 1, 3000);
@@ -184,7 +184,7 @@ TEST_CASE("norms: channels far from 0 keep their variance, and one that never va
   }
 }
 
-TEST_CASE("norms: sums that rounding took below 0 give a variance of 0") {
+TEST_CASE("norms: a variance that rounding takes below 0 becomes 0") {
   Batch x(Element::FLOAT32, Form::PADDED, drawTensor(1, 3, {1}));
   Norm norm(x.view(), false);
   for (float& value: norm.partial) value = 0;
@@ -196,7 +196,7 @@ TEST_CASE("norms: sums that rounding took below 0 give a variance of 0") {
   CHECK(norm.movingVariance[0] == MOMENTUM * before);
 }
 
-TEST_CASE("norms: validation's scale and shift are made of moving statistics") {
+TEST_CASE("norms: the scale and shift of validation come from the moving statistics") {
   constexpr uint CHANNELS = 300, WIDTH = 304;
   auto gamma = drawFloats(1, CHANNELS), beta = drawFloats(2, CHANNELS);
   auto mean = drawFloats(3, CHANNELS), variance = drawFloats(4, CHANNELS);
@@ -214,7 +214,7 @@ TEST_CASE("norms: validation's scale and shift are made of moving statistics") {
   }
 }
 
-TEST_CASE("biases: their gradients are sums over all pixels") {
+TEST_CASE("biases: gradients are sums over all pixels") {
   struct {
     uint channels, images;
   } sizes[] = {{5, 1}, {64, 40}, {700, 300}, {64, 10000}, {5, 50000}};

@@ -35,7 +35,7 @@ kj::Array<Figures> readFigures(kj::StringPtr log) {
   return all.releaseAsArray();
 }
 
-TEST_CASE("Kernels: none spills registers to memory") {
+TEST_CASE("Kernels: no kernel spills registers to memory") {
   auto log = tests::readFile("nn/cuda/kernels.ptxas");
   if (log.size() == 0) SKIP_CASE("built without CUDA");
   auto kernels = readFigures(log);
@@ -47,7 +47,7 @@ TEST_CASE("Kernels: none spills registers to memory") {
   }
 }
 
-TEST_CASE("Kernels: a spill is read as ptxas writes it") {
+TEST_CASE("Kernels: the test recognizes a spill in the output of ptxas") {
   auto figures = readFigures(
       "ptxas info    : 0 bytes gmem\n"
       "ptxas info    : Compiling entry function '_Z1kPf' for 'sm_90'\n"

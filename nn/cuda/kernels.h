@@ -1,5 +1,5 @@
-// nn/cuda/kernels.h: the closed list of our own kernels: what each computes, and its arguments.
-// What they do is in kernel_bodies.h, for host and device alike: no KJ here.
+// nn/cuda/kernels.h: the list of all our own kernels: what each computes, and its arguments. Their
+// code is in kernel_bodies.h, for host and device. Compilers for devices read this file: no KJ.
 #pragma once
 
 #include <variant>
@@ -11,9 +11,10 @@
 
 namespace nn::cuda {
 
-// A batch in a device's memory: pixels (N·H·W of them, image by image, row by row) of `width`
-// values, `stride` values apart. The first `channels` of a pixel are the tensor's, the others are
-// zeros: whoever writes a pixel writes these too, so that libraries may compute with them.
+// A batch in the memory of a device: N·H·W pixels, image by image and row by row. A pixel has
+// `width` values, and pixels are `stride` values apart. The first `channels` values of a pixel are
+// the tensor's. The others are zeros. Code that writes a pixel writes the zeros too, so that
+// libraries may compute with them.
 struct View {
   void* data = nullptr;
   uint32_t pixels = 0;    // of all images
@@ -147,14 +148,14 @@ struct AddUp {
 
 // ---- batch norm
 //
-// Sums over all pixels are made in two launches: each block sums its rows in a fixed order into
-// `partial`, PARTIAL_ROWS rows of 2·width floats (the sums of a channel's two terms beside each
-// other); then one block for some channels adds these up. So they depend on no scheduling, and on
-// no number of multiprocessors.
+// Sums over all pixels take two launches. First, each block sums its rows in a fixed order into
+// `partial`: PARTIAL_ROWS rows of 2·width floats, with the sums of a channel's two terms side by
+// side. Then one block for some channels adds these up. So the sums depend neither on scheduling
+// nor on the number of multiprocessors.
 constexpr uint32_t PARTIAL_ROWS = 256;
 
-// Sums of x - k and (x - k)², where k is the channel's first value: no cancellation for channels
-// far from 0.
+// Sums of x - k and (x - k)², where k is the first value of the channel. This avoids cancellation
+// for channels far from 0.
 struct SumMoments {
   static constexpr const char* NAME = "sum_moments";
   Element element;
@@ -171,7 +172,7 @@ struct NormArrays {
   float* deviation;  // 1 / sqrt(variance + epsilon)
 };
 
-// Mean and variance of the batch out of the sums, the moving ones moved, `to` filled.
+// Computes mean and variance of the batch from the sums, updates the moving ones, and fills `to`.
 struct FinishMoments {
   static constexpr const char* NAME = "finish_moments";
   Element element;
@@ -186,7 +187,7 @@ struct FinishMoments {
   NormArrays to;
 };
 
-// Of validation: `scale` and `shift` alone, out of the moving statistics.
+// For validation: computes only `scale` and `shift`, from the moving statistics.
 struct FoldMoments {
   static constexpr const char* NAME = "fold_moments";
   uint32_t channels;
@@ -284,8 +285,8 @@ struct Windows {
   uint32_t kernel, stride, pad;
 };
 
-// Writes which of its window's places (row · kernel + column) each maximum has, a byte each in rows
-// of y.channels, for the backward pass; null: nobody wants to know.
+// Writes the place of each maximum in its window (row · kernel + column) for the backward pass, one
+// byte each, in rows of y.channels. Does not if `places` is null.
 struct PoolMax {
   static constexpr const char* NAME = "pool_max";
   Element element;
@@ -321,7 +322,7 @@ struct PoolAverageBackward {
 
 // ---- the loss
 
-// What a row adds to nn::BatchResult.
+// What one row adds to nn::BatchResult.
 struct RowResult {
   float loss;
   uint8_t correct;
@@ -348,7 +349,7 @@ struct BatchSums {
   uint64_t images;
 };
 
-// to = the sums of the rows; total, if it is there, grows by these.
+// to = the sums of the rows. Adds them to `total` as well, if it is not null.
 struct SumRows {
   static constexpr const char* NAME = "sum_rows";
   const RowResult* rows;

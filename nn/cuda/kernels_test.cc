@@ -111,7 +111,7 @@ Row importing() {
   return {kj::str("import_pixels"), 1, false, kj::mv(run), kj::mv(expect)};
 }
 
-TEST_CASE("kernels: element by element they compute what plain loops do") {
+TEST_CASE("kernels: the elementwise ones agree with plain loops") {
   kj::Vector<Row> rows;
   for (auto function: FUNCTIONS) {
     rows.add(activation(function, false));
@@ -126,7 +126,7 @@ TEST_CASE("kernels: element by element they compute what plain loops do") {
   checkRows(rows);
 }
 
-TEST_CASE("kernels: filters go to the device with zeros around them, and come back") {
+TEST_CASE("kernels: filters are padded with zeros on the device, and come back unchanged") {
   for (auto element: {Element::FLOAT32, Element::BFLOAT16, Element::FLOAT16}) {
     for (uint inputs: {16, 5}) {
       for (uint plane: {1, 9}) {
@@ -168,7 +168,7 @@ TEST_CASE("kernels: rows of logits come back as floats") {
 
 // ---- how they are launched
 
-TEST_CASE("kernels: threads go on to further values where there are more than threads") {
+TEST_CASE("kernels: threads go on to further values if there are more values than threads") {
   auto drawn = drawTensor(1, 120000, {5});
   for (auto form: {Form::PADDED, Form::PART}) {
     Batch x(Element::FLOAT32, form, drawn), y(Element::FLOAT32, form, 120000, {5});
@@ -197,7 +197,7 @@ unsigned packOf(const Kernel& kernel) {
   return pack;
 }
 
-TEST_CASE("kernels: 16 bytes go at once where all that is read and written lies so") {
+TEST_CASE("kernels: 16 bytes are moved at once where everything is aligned to 16 bytes") {
   for (auto element: {Element::FLOAT32, Element::BFLOAT16, Element::FLOAT16}) {
     uint all = 16 / bytesOf(element);
     Batch padded(element, Form::PADDED, 1, {5}), part(element, Form::PART, 1, {5}),
@@ -208,7 +208,7 @@ TEST_CASE("kernels: 16 bytes go at once where all that is read and written lies 
   }
 }
 
-TEST_CASE("kernels: with nothing to do a grid has a block still, for a launch of none fails") {
+TEST_CASE("kernels: a grid has at least one block, because an empty launch fails") {
   Batch none(Element::FLOAT32, Form::PADDED, 0, {4});
   ScaleBy kernel{Element::FLOAT32, 2, none.view(), none.view(), false};
   CHECK(gridOf(kernel, 4).blocks == 1);

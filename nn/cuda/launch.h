@@ -1,4 +1,4 @@
-// nn/cuda/launch.h: the kernels on a GPU.
+// nn/cuda/launch.h: launches the kernels on a GPU.
 #pragma once
 
 #include "nn/cuda/kernels.h"
@@ -6,7 +6,7 @@
 namespace nn::cuda {
 
 // Asks the current GPU to run `kernel` in the order of `stream`, a cudaStream_t. Addresses are the
-// GPU's. Comes back before the work is done; what fails, cudaGetLastError() knows.
+// GPU's. Returns before the work is done. cudaGetLastError() tells whether the launch failed.
 void launch(const Kernel& kernel, void* stream);
 
 }  // namespace nn::cuda

@@ -5,9 +5,10 @@
 
 namespace nn::cuda {
 
-// Finds cuBLASLt and cuDNN (see shared_library.h) and makes their functions callable: those that
-// this folder's BUILD names. Null if all are there, else a sentence that says which is not, where
-// it was sought, and the way out. The first call decides for the process; any thread.
+// Finds cuBLASLt and cuDNN (see shared_library.h), and makes the functions callable that this
+// folder's BUILD names. Returns null if all are there. Otherwise returns a sentence with the
+// library that is missing, where it was sought, and the way out. The first call decides for the
+// process. Any thread.
 kj::Maybe<kj::String> loadLibraries();
 
 }  // namespace nn::cuda

@@ -10,7 +10,7 @@
 namespace nn::cuda {
 namespace {
 
-TEST_CASE("Libraries: once loaded, they are those that the headers are of, and answer") {
+TEST_CASE("Libraries: the loaded libraries have the versions of the headers, and answer") {
   KJ_IF_MAYBE(reason, loadLibraries()) SKIP_CASE(reason->cStr());
   CHECK(cudnnGetVersion() / 10000 == CUDNN_MAJOR);
   CHECK(cublasLtGetVersion() / 10000 == CUBLAS_VER_MAJOR);

@@ -1,4 +1,4 @@
-// nn/cuda/library_plan.h: one way in which a library can do a convolution.
+// nn/cuda/library_plan.h: one way in which a library can compute a convolution.
 #pragma once
 
 #include "nn/cuda/device.h"
@@ -9,12 +9,12 @@ struct Handles;  // handles.h
 
 class LibraryPlan: public ConvolutionPlan {
 public:
-  // Under which the library makes the same plan again, for the same shape, direction, kind of
-  // device and version. In one line.
+  // Returns the name of the plan, in one line. From this name the library makes the same plan
+  // again, for the same convolution, direction, kind of device and version.
   virtual kj::StringPtr name() const = 0;
 
-  // Asks for the work; operands as for Device::run(), each aligned to 16 bytes, `workspace` to 256.
-  // Null, or the library's word for why it did not take it.
+  // Asks for the work. Operands are as for Device::run(), each aligned to 16 bytes, `workspace` to
+  // 256. Returns null, or the message of the library if it refused.
   virtual kj::Maybe<kj::String> run(
       const Handles& handles, const void* a, const void* b, void* c, void* workspace) = 0;
 };

@@ -1,4 +1,4 @@
-// nn/cuda/lowering.h: from a graph to lists of work.
+// nn/cuda/lowering.h: lowers a graph to lists of work.
 #pragma once
 
 #include "nn/cuda/draft.h"
@@ -6,7 +6,7 @@
 
 namespace nn::cuda {
 
-// What is on the device all along. Arrays of floats are the program's flat ones.
+// Arrays that stay on the device. Arrays of floats are the flat ones of the program.
 struct DeviceArrays {
   const float* parameters;
   float* gradients;
@@ -33,14 +33,14 @@ struct SegmentWork {
   kj::Vector<Work> backward;
 };
 
-// How a network runs. Values are stored image by image, channels innermost. A pass over memory does
-// as much as it can: a batch norm is one pass that sums, and one that normalizes, adds a residual,
-// applies an activation and writes to where a concat wants it; backward likewise. Convolutions are
-// the library's. Gradients of the flat arrays are sums over the batch, those of values are
-// lossScale times as large.
+// How a network runs. Values are stored image by image, with channels innermost. Each pass over
+// memory does as much as it can. For instance, a batch norm is one pass that sums, and one pass
+// that normalizes, adds a residual, applies an activation and writes to its place in a concat. The
+// same holds backward. Libraries compute the convolutions. Gradients in the flat arrays are sums
+// over the batch. Gradients of values are lossScale times as large.
 //
-// Asks `draft` for the work of all segments; to be called for both drafts, with the same arguments.
-// Only the second fills the lists.
+// Asks `draft` for the work of all segments. Call it for both drafts with the same arguments. Only
+// the second draft fills the lists.
 kj::Array<SegmentWork> lower(Draft& draft, const Graph& graph, Phase phase,
     const LoweringOptions& options, const DeviceArrays& arrays);
 

@@ -7,8 +7,8 @@ struct cublasLtContext;
 
 namespace nn::cuda {
 
-// C = op(A)·op(B) as BLAS says it: op(A) is m×k, op(B) k×n, C m×n, all column by column, columns
-// `ld` values apart.
+// C = op(A)·op(B) in the terms of BLAS: op(A) is m×k, op(B) is k×n, C is m×n. All are stored column
+// by column, with columns `ld` values apart.
 struct Product {
   bool swaps;  // A is the convolution's b and B its a, in place of a and b
   bool transposesA, transposesB;
@@ -18,20 +18,21 @@ struct Product {
   bool operator==(const Product&) const = default;
 };
 
-// The product that `direction` of a convolution is: of one whose kernel covers its input's plane
-// without padding, or of 1×1 with stride 1. Null if it is none. With the rows of x (N or all
-// pixels, times C), y (times K) and filters (K×C): y = x·wᵀ, dx = dy·w, dw = dyᵀ·x; a matrix that
-// lies row by row is its transpose column by column, so that BLAS has all of them the other way
-// round.
+// Returns the matrix product that computes `direction` of a convolution. There is one if the kernel
+// covers the plane of the input without padding, or if it is 1×1 with stride 1. Otherwise returns
+// null. Let the rows of x be N (or all pixels) × C, those of y × K, and filters K×C. Then y = x·wᵀ,
+// dx = dy·w and dw = dyᵀ·x. A matrix stored row by row is its transpose stored column by column, so
+// BLAS sees all of them transposed.
 kj::Maybe<Product> productOf(const ConvolutionProblem& shape, Direction direction);
 
-// At most `most` ways of doing the product, those first that cuBLASLt thinks fastest, with at most
-// `workspaceMax_bytes`. Partial sums are added in float32, in an order that is always the same.
-// None if the convolution is no product, or cuBLASLt has none. Throws if cuBLASLt fails.
+// Returns at most `most` plans for the product, with at most `workspaceMax_bytes`. Those that
+// cuBLASLt expects to be fastest come first. Partial sums are added in float32, always in the same
+// order. Returns none if the convolution is not a product, or cuBLASLt has no plan. Throws if
+// cuBLASLt fails.
 kj::Array<kj::Own<LibraryPlan>> ltPlans(cublasLtContext* cublasLt, const ConvolutionProblem& shape,
     Direction direction, size_t workspaceMax_bytes, uint most);
 
-// The plan that had this name; null if it is none of cuBLASLt's, or cannot be made any more.
+// Returns the plan with this name. Null if cuBLASLt has no such plan, or can no longer make it.
 kj::Maybe<kj::Own<LibraryPlan>> ltPlanNamed(cublasLtContext* cublasLt,
     const ConvolutionProblem& shape, Direction direction, kj::StringPtr name);
 

@@ -79,12 +79,12 @@ TEST_CASE("LtProduct: a dense layer is a product in all directions") {
   checkAgainstConvolution(shapeOf(3, {4, 1, 1, 4}, {8, 1, 1, 12}, 1, 1));
 }
 
-TEST_CASE("LtProduct: a 1x1 convolution is one, also where pixels lie apart") {
+TEST_CASE("LtProduct: a 1x1 convolution is a product, also where pixels lie apart") {
   checkAgainstConvolution(shapeOf(2, {4, 3, 2, 4}, {8, 3, 2, 8}, 1, 1));
   checkAgainstConvolution(shapeOf(2, {4, 3, 2, 7}, {8, 3, 2, 11}, 1, 1));
 }
 
-TEST_CASE("LtProduct: other convolutions are none") {
+TEST_CASE("LtProduct: other convolutions are not products") {
   auto isOne = [](const ConvolutionProblem& shape) {
     return productOf(shape, Direction::FORWARD) != nullptr;
   };
@@ -97,7 +97,7 @@ TEST_CASE("LtProduct: other convolutions are none") {
   CHECK(!isOne(padded));
 }
 
-TEST_CASE("LtProduct: all is described before a GPU is asked") {
+TEST_CASE("LtProduct: descriptions need no GPU") {
   KJ_IF_MAYBE(reason, loadLibraries()) SKIP_CASE(reason->cStr());
   auto shape = shapeOf(32, {64, 1, 1, 64}, {16, 1, 1, 16}, 1, 1);
   shape.element = Element::BFLOAT16;

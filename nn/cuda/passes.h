@@ -12,8 +12,8 @@ extern const Fusion FUSION;
 // Of the unit's activation.
 Function functionOf(const Unit& unit);
 
-// Call forward() for all units in order; when training, then backward() for those that train, in
-// the opposite order.
+// Call forward() for all units in order. For training, then call backward() for the units that
+// train, in the opposite order.
 class Passes {
 public:
   Passes(Draft& draft, const Graph& graph, Phase phase, const LoweringOptions& options,
@@ -25,7 +25,7 @@ public:
   const kj::Array<Unit> units;
 
 private:
-  // What is known of a unit on the way.
+  // What the passes know about a unit.
   struct State {
     kj::Maybe<Tensor> value;
     kj::Maybe<Tensor> slope;  // the gradient of its value, as far as it is there

@@ -28,7 +28,7 @@ kj::String found(const PlanCache& cache, kj::StringPtr key) {
   return kj::str("nothing");
 }
 
-TEST_CASE("PlanCache: what one run has measured the next ones know") {
+TEST_CASE("PlanCache: later runs know what an earlier run has measured") {
   Folder folder;
   auto first = folder.cache();
   CHECK(found(first, "H100 forward") == "nothing");
@@ -43,7 +43,7 @@ TEST_CASE("PlanCache: what one run has measured the next ones know") {
   CHECK(found(second, "H100") == "nothing");
 }
 
-TEST_CASE("PlanCache: two at once lose nothing of what was written before") {
+TEST_CASE("PlanCache: two processes at once lose nothing that was written before") {
   Folder folder;
   auto one = folder.cache();
   auto other = folder.cache();
@@ -69,7 +69,7 @@ TEST_CASE("PlanCache: a file of another format, or a broken one, is replaced") {
   }
 }
 
-TEST_CASE("PlanCache: a convolution's text says all of it") {
+TEST_CASE("PlanCache: the text of a convolution tells all of its properties") {
   ConvolutionProblem shape{.element = Element::BFLOAT16,
       .output = Element::FLOAT32,
       .tensorFloats = false,
@@ -109,7 +109,7 @@ kj::String fastestName(kj::Array<kj::Own<LibraryPlan>> plans) {
   return kj::str("none");
 }
 
-TEST_CASE("fastest: of those that can be run; of equals the first") {
+TEST_CASE("fastest: returns the fastest plan that runs, and the first of equal ones") {
   CHECK(fastestName(kj::arr<kj::Own<LibraryPlan>>(kj::heap<FakePlan>("fails", nullptr),
             kj::heap<FakePlan>("slow", 3.0), kj::heap<FakePlan>("fast", 2.0),
             kj::heap<FakePlan>("as fast", 2.0))) == "fast");

@@ -1,4 +1,4 @@
-// nn/cuda/planner.h: which library does a convolution on a device, and how.
+// nn/cuda/planner.h: chooses the library that computes a convolution on a device, and how.
 #pragma once
 
 #include "nn/cuda/cudnn_convolution.h"
@@ -7,7 +7,7 @@
 
 namespace nn::cuda {
 
-// Bytes of a convolution's operands: see Device::run().
+// The bytes of the operands of a convolution: see Device::run().
 struct OperandBytes {
   size_t a, b, c;
 };
@@ -16,15 +16,15 @@ OperandBytes operandBytesOf(const ConvolutionProblem& shape, Direction direction
 // Plans the convolutions of one device. One thread at a time.
 class Planner {
 public:
-  // `deviceName` tells the kind of device, as its driver does. What is found out is kept in
-  // `folder`. Without `cublasLt` there is cuDNN alone.
+  // `deviceName` is the kind of device, as its driver names it. Measurements are kept in `folder`.
+  // Without `cublasLt` the planner uses cuDNN only.
   Planner(CudnnTarget cudnn, cublasLtContext* cublasLt, kj::StringPtr deviceName,
       kj::Own<const kj::Directory> folder);
 
-  // The plan that `measure` finds fastest, or did in an earlier run, with a workspace of at most
-  // `workspaceMax_bytes`. With `shape.deterministic` nothing is measured, as then the choice would
-  // be chance: it is the one that the library thinks best, cuBLASLt where the convolution is a
-  // product. Throws if there is none.
+  // Returns the plan that `measure` finds fastest, or found fastest in an earlier run, with a
+  // workspace of at most `workspaceMax_bytes`. With `shape.deterministic` it measures nothing,
+  // because measurements vary. It then returns the plan that the library prefers, that of cuBLASLt
+  // where the convolution is a product. Throws if there is no plan.
   kj::Own<LibraryPlan> plan(const ConvolutionProblem& shape, Direction direction,
       size_t workspaceMax_bytes, Measure measure);
 

@@ -53,7 +53,7 @@ private:
   kj::Own<const kj::Directory> folder;
 };
 
-TEST_CASE("Planner: the fastest is measured once, and found again by later runs") {
+TEST_CASE("Planner: the fastest plan is measured once, and found again by later runs") {
   KJ_IF_MAYBE(reason, loadLibraries()) SKIP_CASE(reason->cStr());
   Machine machine;
   auto planner = machine.start();
@@ -74,7 +74,8 @@ TEST_CASE("Planner: the fastest is measured once, and found again by later runs"
   CHECK(machine.measured.size() > 0);
 }
 
-TEST_CASE("Planner: what needs too large a workspace is none, measured or remembered") {
+TEST_CASE(
+    "Planner: a plan that needs too large a workspace is not chosen, measured or remembered") {
   KJ_IF_MAYBE(reason, loadLibraries()) SKIP_CASE(reason->cStr());
   Machine machine;
   auto planner = machine.start();
@@ -109,7 +110,7 @@ TEST_CASE("Planner: deterministic measures nothing and always chooses the same")
   CHECK(machine.measured.size() == 0);
 }
 
-TEST_CASE("Planner: what no library can do is an error that names it") {
+TEST_CASE("Planner: the error about a convolution that no library can do names the convolution") {
   KJ_IF_MAYBE(reason, loadLibraries()) SKIP_CASE(reason->cStr());
   Machine machine;
   auto planner = machine.start();
@@ -123,7 +124,8 @@ TEST_CASE("Planner: what no library can do is an error that names it") {
       text, "neither cuDNN nor cuBLASLt can do this convolution: forward fp32 to fp16 "));
 }
 
-TEST_CASE("operandBytesOf: gaps between pixels count, and forward's output has its own element") {
+TEST_CASE(
+    "operandBytesOf: gaps between pixels count, and the output of forward has its own element") {
   auto shape = shapeOf(false);
   shape.output = Element::FLOAT32;
   auto forward = operandBytesOf(shape, Direction::FORWARD);

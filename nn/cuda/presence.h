@@ -1,4 +1,4 @@
-// nn/cuda/presence.h: which GPUs a program can be lowered for here, or why there is none.
+// nn/cuda/presence.h: the GPUs of this machine that a program can run on, or why there are none.
 #pragma once
 
 #include <kj/array.h>
@@ -20,12 +20,12 @@ struct Presence {
   kj::String whyNone;   // "no GPU found (no driver)"; empty if there are any
 };
 
-// What is there, with the libraries that computing takes: they are loaded then (see libraries.h).
-// The first call asks the driver, which takes a moment; the answer holds as long as the process.
-// Any thread.
+// Returns which GPUs there are. Loads the libraries that computing needs (see libraries.h). The
+// first call asks the driver, which takes a moment. The answer does not change while the process
+// runs. Any thread.
 const Presence& presence();
 
-// Why `cuda:<index>` cannot be computed on, in a few words; null if it can.
+// Returns why `cuda:<index>` cannot be used, in a few words. Null if it can.
 kj::Maybe<kj::String> whyNot(const Presence& presence, uint index);
 
 }  // namespace nn::cuda

@@ -6,24 +6,25 @@
 
 namespace nn::cuda {
 
-// A program whose work is done by `device`, which it owns. Its flat arrays are the host's:
-// forward(s) brings the parameters of segment s to the device, backward(s) its gradients back. The
-// host waits only for what it asks for. The work of each segment is recorded when the program is
-// made, and replayed.
+// Makes a program that computes on `device`, and owns it. The flat arrays are the host's.
+// forward(s) copies the parameters of segment s to the device, and backward(s) copies its gradients
+// back. The host waits only for results that it reads. The work of each segment is recorded when
+// the program is made, and replayed in each step.
 //
-// statistics() fetches the device's; what the array holds at the next forward(0) goes back.
+// statistics() fetches the values of the device. The next forward(0) copies the array back.
 //
-// It can train by itself: then all of a step is one recording, and parameters are fetched and go
-// back as statistics do.
+// The program can train by itself. Then a whole step is one recording, and parameters are fetched
+// and copied back as statistics are.
 kj::Own<Program> newProgram(const Graph& graph, kj::Own<Device> device, ProgramOptions options);
 
-// The same as one of several that share a step: parameters come from elsewhere, gradients stay.
+// One of several programs that share a step. Its parameters come from elsewhere, and its gradients
+// stay on the device.
 class DeviceProgram: public Program {
 public:
-  // forward() with `all` parameters of the host's, for whom parameters() are. They must stay
-  // unchanged until the work is done.
+  // Does forward() with `all`, the parameters of all segments on the host, in place of
+  // parameters(). They must stay unchanged until the work is done.
   virtual void forwardWith(Phase phase, uint segment, kj::ArrayPtr<const float> all) = 0;
-  // backward() without bringing the gradients to the host.
+  // Does backward() without copying the gradients to the host.
   virtual void backwardThere(uint segment) = 0;
   // The flat gradients, on the device.
   virtual float* gradientsThere() = 0;

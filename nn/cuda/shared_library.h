@@ -1,4 +1,4 @@
-// nn/cuda/shared_library.h: a vendor's library that is looked for when it is needed, not when the
+// nn/cuda/shared_library.h: finds and opens a vendor's library when it is needed, not when the
 // program starts.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace nn::cuda {
 
-// What tools/bazel/dl_stubs.bzl makes: the vendor's functions by name, and where each jumps to.
+// Made by tools/bazel/dl_stubs.bzl: the names of the vendor's functions, and where each jumps to.
 struct SharedLibrary {
   const char* soname;   // "libcudnn.so.9"
   const char* product;  // what one installs to have it: "cuDNN 9"
@@ -15,8 +15,8 @@ struct SharedLibrary {
   void** functions;  // as many; load() fills them
 };
 
-// What a search goes by: variables of the environment, empty if they are not set, and the root of
-// the tree of files, empty for this machine's.
+// What a search depends on: variables of the environment, empty if they are not set, and the root
+// of the tree of files, empty for this machine's.
 struct Surroundings {
   kj::StringPtr root = nullptr;
   kj::StringPtr libraries = nullptr;    // RUNNER_CUDA_LIBRARIES: folders, with colons between
@@ -27,17 +27,17 @@ struct Surroundings {
   static Surroundings ofProcess();  // points into the environment
 };
 
-// Where `soname` may be, best first, as dlopen() takes it: in folders that RUNNER_CUDA_LIBRARIES
-// names; wherever the loader finds it; in the toolkit; in the packages of the Pythons here, where
-// pip puts it. The last two only where such a file is. Runs no Python.
+// Returns where `soname` may be, best first, as dlopen() takes it: in the folders of
+// RUNNER_CUDA_LIBRARIES, wherever the loader finds it, in the toolkit, and where pip installs it in
+// the Pythons of this machine. Lists the last two only if the file exists. Runs no Python.
 kj::Array<kj::String> placesOf(kj::StringPtr soname, const Surroundings& surroundings);
 
-// Opens `library` at the first of `places` that has all its functions, for good. Null if that went
-// well, else a sentence that says what was found in each place, and the way out. Not while another
-// thread calls one of the functions.
+// Opens `library` at the first of `places` that has all its functions. It stays open. Returns null
+// on success, or a sentence with what was found in each place, and the way out. No other thread may
+// call one of the functions meanwhile.
 kj::Maybe<kj::String> load(const SharedLibrary& library, kj::ArrayPtr<const kj::String> places);
 
-// What a function does before its library is loaded: throws.
+// Throws. Called in place of a function whose library is not loaded yet.
 [[noreturn]] void calledTooEarly(kj::StringPtr soname);
 
 }  // namespace nn::cuda

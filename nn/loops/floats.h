@@ -1,4 +1,4 @@
-// nn/loops/floats.h: arrays of floats, begun and copied.
+// nn/loops/floats.h: makes and copies arrays of floats.
 #pragma once
 
 #include <kj/array.h>
@@ -13,7 +13,7 @@ inline kj::Array<float> zeros(size_t size) {
   return values;
 }
 
-// The same in `memory`, which the caller keeps; on the heap if that is empty.
+// Returns zeros in `memory`, which stays the caller's, or on the heap if `memory` is empty.
 inline kj::Array<float> zerosIn(kj::ArrayPtr<float> memory, size_t size) {
   if (memory.size() == 0) return zeros(size);
   KJ_REQUIRE(memory.size() == size, memory.size(), size);
@@ -21,7 +21,7 @@ inline kj::Array<float> zerosIn(kj::ArrayPtr<float> memory, size_t size) {
   return kj::Array<float>(memory.begin(), size, kj::NullArrayDisposer::instance);
 }
 
-// Both of the same length, which may be 0, and without overlap.
+// Copies an array to another one of the same length, which may be 0. They must not overlap.
 inline void copy(kj::ArrayPtr<const float> from, kj::ArrayPtr<float> to) {
   KJ_REQUIRE(from.size() == to.size(), from.size(), to.size());
   if (from.size() > 0) memcpy(to.begin(), from.begin(), from.size() * sizeof(float));

@@ -1,4 +1,4 @@
-// nn/loops/power.h: powers, the same on every machine.
+// nn/loops/power.h: powers whose bits are the same on every machine.
 #pragma once
 
 #include <cmath>
@@ -6,7 +6,8 @@
 
 namespace nn {
 
-// base^exponent by squaring: plain multiplications give the same bits with every C library.
+// Returns base^exponent, by squaring. Plain multiplications give the same bits with every C
+// library.
 inline double power(double base, uint64_t exponent) {
   double result = 1;
   for (; exponent > 0; exponent /= 2, base *= base) {
@@ -15,9 +16,9 @@ inline double power(double base, uint64_t exponent) {
   return result;
 }
 
-// base^exponent, neither below 0: the whole part of the exponent as above, and for each binary
-// digit behind its point a square root more, which IEEE 754 rounds exactly. pow() differs between
-// machines.
+// Returns base^exponent, where neither is below 0. Uses power() for the whole part of the exponent,
+// and one more square root for each binary digit behind the point. IEEE 754 defines the rounding of
+// square roots, whereas pow() differs between machines.
 inline double realPower(double base, double exponent) {
   double whole = std::floor(exponent);
   double result = power(base, uint64_t(whole));

@@ -1,5 +1,5 @@
-// nn/network/conventions.h: where training systems differ in the same layer: one named set for a
-// whole network.
+// nn/network/conventions.h: defaults in which training systems differ, one named set for a whole
+// network.
 #pragma once
 
 #include <kj/array.h>
@@ -21,12 +21,13 @@ struct Conventions {
   // Learning rate inside the momentum (mom ← m·mom - lr·g; w ← w + mom), or outside (mom ← m·mom +
   // g; w ← w - lr·mom).
   bool learningRateInsideMomentum;
-  // Adam and RMSprop: epsilon is added to the root that a step is divided by as it ends up (adam:
-  // with the bias corrected), or before that (adam: to the uncorrected root; rmsprop: below it).
+  // Where Adam and RMSprop add epsilon. True: to the final root that divides the step (Adam: the
+  // root with corrected bias). False: earlier (Adam: to the uncorrected root; RMSprop: below the
+  // root).
   bool epsilonComesLast;
-  // xavier's fan out of a convolution: filters × the kernel's area, or the filters alone.
+  // Whether xavier's fan out of a convolution is filters × the kernel's area, or the filters alone.
   bool fanOutHasKernelArea;
-  // Weight decay on all arrays, or on weights and gammas only.
+  // Whether weight decay applies to all arrays, or to weights and gammas only.
   bool decayOnAllArrays;
 };
 extern const kj::ArrayPtr<const Conventions> CONVENTIONS;

@@ -28,7 +28,7 @@ struct Key {
   float decayFactor = 1;
   kj::Maybe<Initializer> initializer;  // the layer's own; null: the model's
 
-  // Whether its layer holds it as it began (a fixed gamma).
+  // Whether the layer keeps its initial value (a fixed gamma).
   bool isHeld() const { return learningRateFactor == 0; }
 };
 
@@ -58,8 +58,8 @@ struct Node {
   configs::Span span;  // the layer in the file that made it
 };
 
-// A part of the graph between two places where a single tensor crosses: what is pushed and waited
-// for as one.
+// A part of the graph between two places where a single tensor crosses. A worker pushes the
+// gradients of a segment together, and waits for its parameters together.
 struct Segment {
   Range nodes;       // consecutive in Graph::nodes
   Range parameters;  // floats of the flat array
@@ -81,22 +81,22 @@ struct Graph {
   Shape inputShape() const { return nodes[0].shape; }
 };
 
-// Builds a Graph node by node. Shapes that do not fit are reported to `diagnostics` at the node's
-// span. The shape of such a node is not known, so nothing is checked of the nodes that depend on
-// it; other branches are.
+// Builds a Graph node by node. Reports shapes that do not fit to `diagnostics`, at the span of the
+// node. The shape of such a node is unknown, so the nodes that depend on it are not checked. Other
+// branches are.
 class GraphBuilder {
 public:
   GraphBuilder(Shape input, configs::Diagnostics& diagnostics);
 
-  // Appends a node and returns its id. An empty `name` gets the op's name and how many such ops
-  // came before ("conv2d3"). A name given twice is reported too. `initializer` is that of the
-  // node's weight and bias, null for the model's. `kind` is what messages call a node without a
-  // name; absent: the name that it gets.
+  // Appends a node and returns its id. An empty `name` becomes the op's name and the number of such
+  // ops before it ("conv2d3"). Reports a name that is given twice. `initializer` is for the node's
+  // weight and bias; null means the model's. `kind` is what messages call a node without a name; by
+  // default they use the name that it gets.
   NodeId add(kj::StringPtr name, Op op, kj::ArrayPtr<const NodeId> inputs, configs::Span span,
       const kj::Maybe<Initializer>& initializer = nullptr, kj::StringPtr kind = nullptr);
   Shape shapeOf(NodeId node) const;
 
-  // Ends the graph with `loss` over `logits`.
+  // Ends the graph with `loss` over `logits`, and returns it.
   Graph finish(NodeId logits, configs::Span span, SoftmaxCrossEntropy loss = {});
 
 private:
@@ -117,9 +117,9 @@ private:
   uint64_t statisticsSize = 0;
 };
 
-// Cuts the graph: a segment begins at node 0, and at each node with a weight (conv2d, dense) before
-// which a single tensor crosses from all earlier nodes to all later ones. What comes before the
-// first weight belongs to its segment.
+// Cuts the graph into segments. A segment begins at node 0, and at each node with a weight (conv2d,
+// dense) before which a single tensor crosses from all earlier nodes to all later ones. Nodes
+// before the first weight belong to the segment of that weight.
 kj::Array<Segment> cut(const Graph& graph);
 
 }  // namespace nn

@@ -53,7 +53,7 @@ TEST_CASE(
   CHECK(graph.statistics[1].initialValue == 1);
 }
 
-TEST_CASE("Graph: inception is cut where one tensor crosses") {
+TEST_CASE("Graph: inception is cut where a single tensor crosses") {
   auto graph = named("inception-bn-28-small", {3, 28, 28});
   REQUIRE(graph.segments.size() == 12);
   CHECK(nodesOf(graph, graph.segments[0]) == "data conv1 conv1_bn conv1_relu");
@@ -110,7 +110,7 @@ TEST_CASE("Graph: a shortcut keeps its branch in one segment") {
   CHECK(nodesOf(graph, graph.segments[2]) == "fc loss");
 }
 
-TEST_CASE("Graph: every misfit is reported, what follows from one is not") {
+TEST_CASE("Graph: reports every misfit, but nothing that follows from one") {
   configs::Diagnostics diagnostics;
   GraphBuilder builder({1, 4, 4}, diagnostics);
   auto one = [](const NodeId& id) { return kj::arrayPtr(&id, 1); };
@@ -124,7 +124,7 @@ TEST_CASE("Graph: every misfit is reported, what follows from one is not") {
   CHECK(diagnostics.count() == 3);
 }
 
-TEST_CASE("Graph: a gamma that is held neither learns nor decays") {
+TEST_CASE("Graph: a fixed gamma neither learns nor decays") {
   configs::Diagnostics diagnostics;
   GraphBuilder builder({2, 1, 1}, diagnostics);
   NodeId data = 0;

@@ -9,8 +9,8 @@ namespace nn {
 
 using kj::uint;
 
-// How the weights of a layer begin. Its bias begins at 0 unless the kind says otherwise; betas
-// begin at 0, gammas at 1.
+// The initial values of the weights of a layer. The bias begins at 0 unless the kind says
+// otherwise. Betas begin at 0, gammas at 1.
 struct Initializer {
   enum Kind {
     UNIFORM,
@@ -18,8 +18,8 @@ struct Initializer {
     TRUNCATED_NORMAL,
     XAVIER,
     HE,
-    // Weights and biases flat in ±1 / sqrt(fan in of the weight): PyTorch's kaiming_uniform_ with
-    // a = sqrt(5), and what it does to biases.
+    // Weights and biases are uniform in ±1 / sqrt(fan in of the weight), as PyTorch initializes its
+    // layers: kaiming_uniform_ with a = sqrt(5) for weights.
     TORCH,
     // See nn/network/whitening.h.
     WHITENING
@@ -42,15 +42,15 @@ struct Initializer {
   // of their own channel (for an even kernel right and below of it), 0 elsewhere. A dense layer is
   // a kernel of 1.
   bool identity = false;
-  // whitening: of how many images, and what is added to an eigenvalue.
+  // whitening: how many images it uses, and what it adds to each eigenvalue.
   uint images = 0;
   double epsilon = 0;
 
   bool operator==(const Initializer&) const = default;
 };
 
-// Values of the largest patch that whitening takes: its matrix of second moments has the square of
-// that.
+// The most values that a patch for whitening may have. The matrix of second moments has the square
+// of that many.
 constexpr uint WHITENED_VALUES_MAX = 1024;
 
 // `init = { kind = "…" }`

@@ -1,4 +1,4 @@
-// nn/network/initializer.h: fills parameters and moving statistics with their first values.
+// nn/network/initializer.h: fills parameters and moving statistics with their initial values.
 #pragma once
 
 #include <kj/array.h>
@@ -8,14 +8,17 @@
 
 namespace nn {
 
-// Training images that initialize() should see: the most that a key's initializer asks for.
+// Returns how many training images initialize() needs: the most that any key's initializer asks
+// for.
 uint imagesToInitialize(const Graph& graph);
 
-// Fills the flat parameter array and the statistics with their initial values: a function of (seed,
-// key) alone, and for keys that are made from images, of these. `initializer` is for keys that have
-// none of their own. `images`: N×C×H×W, normalised as in a batch, un-augmented, of the graph's
-// input shape; of more than imagesToInitialize() the first are taken, fewer will do, none only if
-// it is 0.
+// Fills the flat parameter array and the statistics with their initial values. The values depend
+// only on (seed, key), and for keys that are made from images, on the images. `initializer` is for
+// keys that have none of their own.
+//
+// `images` is N×C×H×W: normalised as in a batch, not augmented, of the graph's input shape. If
+// there are more than imagesToInitialize(), the first ones are used. There may be fewer, but none
+// only if imagesToInitialize() is 0.
 void initialize(const Graph& graph, const Initializer& initializer, uint64_t seed,
     kj::ArrayPtr<float> parameters, kj::ArrayPtr<float> statistics,
     kj::ArrayPtr<const float> images = nullptr);

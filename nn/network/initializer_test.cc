@@ -46,7 +46,8 @@ struct Values {
 
 constexpr uint CONV_WEIGHT = 0, CONV_BIAS = 1, GAMMA = 2, BETA = 3, DENSE_WEIGHT = 4;
 
-TEST_CASE("Initializer: weights are drawn, biases and betas are 0, gammas 1, statistics as said") {
+TEST_CASE(
+    "Initializer: weights are drawn, biases and betas are 0, gammas 1, statistics as configured") {
   Values values({.kind = Initializer::UNIFORM, .scale = 0.07});
   CHECK(values.largest(CONV_BIAS) == 0);
   CHECK(values.largest(BETA) == 0);
@@ -77,8 +78,7 @@ TEST_CASE("Initializer: xavier takes its factor from the weight's dimensions") {
         doctest::Approx(std::sqrt(2.0 / 800)).epsilon(0.02));
 }
 
-TEST_CASE(
-    "Initializer: xavier's fan out of a convolution has the kernel's area if the graph says") {
+TEST_CASE("Initializer: xavier's fan out counts the area of the kernel if the graph says so") {
   auto largest = [](Initializer::Factor factor, uint key) {
     Graph graph = nn::graph();
     graph.fanOutHasKernelArea = true;
@@ -109,7 +109,8 @@ TEST_CASE("Initializer: normal weights have the deviation given, whatever their 
 // A normal distribution cut at two deviations has 0.8796 of its deviation.
 constexpr double CUT = 0.8796;
 
-TEST_CASE("Initializer: a truncated normal ends at two deviations, by fan in if told so") {
+TEST_CASE(
+    "Initializer: a truncated normal ends at two deviations, which may be divided by fan in") {
   Initializer truncated{.kind = Initializer::TRUNCATED_NORMAL, .scale = 0.5};
   CHECK(Values(truncated).largest(DENSE_WEIGHT) <= 1);
   CHECK(Values(truncated).largest(DENSE_WEIGHT) > 0.99f);
@@ -119,7 +120,7 @@ TEST_CASE("Initializer: a truncated normal ends at two deviations, by fan in if 
         doctest::Approx(0.5 * CUT / std::sqrt(800)).epsilon(0.02));
 }
 
-TEST_CASE("Initializer: he's deviation is the root of two by fan in, however it is spread") {
+TEST_CASE("Initializer: he has the deviation sqrt(2 / fan in), whatever its distribution") {
   Initializer he{.kind = Initializer::HE, .distribution = Initializer::GAUSSIAN};
   CHECK(Values(he).deviation(DENSE_WEIGHT) == doctest::Approx(std::sqrt(2.0 / 800)).epsilon(0.02));
   CHECK(Values(he).deviation(CONV_WEIGHT) == doctest::Approx(std::sqrt(2.0 / 72)).epsilon(0.04));
@@ -133,7 +134,7 @@ TEST_CASE("Initializer: he's deviation is the root of two by fan in, however it 
   CHECK(Values(he).largest(DENSE_WEIGHT) == doctest::Approx(2 * before).epsilon(0.01));
 }
 
-TEST_CASE("Initializer: torch's are flat in one by the root of the inputs, biases too") {
+TEST_CASE("Initializer: torch is uniform in ±1 / sqrt(fan in), biases too") {
   Initializer torch{.kind = Initializer::TORCH};
   Values values(torch);
   CHECK(values.largest(DENSE_WEIGHT) <= float(1 / std::sqrt(800)));
@@ -145,7 +146,7 @@ TEST_CASE("Initializer: torch's are flat in one by the root of the inputs, biase
 }
 
 TEST_CASE(
-    "Initializer: a dirac hands on each channel at the centre, other filters are its base's") {
+    "Initializer: dirac passes each channel on at the centre, and other filters keep their base") {
   Initializer dirac{.kind = Initializer::TORCH, .identity = true};
   Values values(dirac), base({.kind = Initializer::TORCH});
   auto weights = values.of(CONV_WEIGHT);
@@ -160,7 +161,7 @@ TEST_CASE(
   for (uint i = 0; i < 40 * 800; ++i) CHECK(values.of(DENSE_WEIGHT)[i] == (i % 801 == 0 ? 1 : 0));
 }
 
-TEST_CASE("Initializer: a layer's own goes before the model's") {
+TEST_CASE("Initializer: a layer's own initializer takes precedence over the model's") {
   Initializer own{.kind = Initializer::NORMAL, .scale = 0.5}, model{.scale = 0.07};
   configs::Diagnostics diagnostics;
   GraphBuilder builder({8, 4, 4}, diagnostics);
@@ -176,7 +177,7 @@ TEST_CASE("Initializer: a layer's own goes before the model's") {
   for (float value: parameters.slice(3650, graph.parameters)) CHECK(std::abs(value) <= 0.07f);
 }
 
-TEST_CASE("Initializer: whitening filters are made of the first images, as many as it says") {
+TEST_CASE("Initializer: whitening filters are made from as many of the first images as it says") {
   Initializer whitening{.kind = Initializer::WHITENING, .images = 3, .epsilon = 5e-4};
   configs::Diagnostics diagnostics;
   GraphBuilder builder({3, 4, 4}, diagnostics);

@@ -1,5 +1,4 @@
-// nn/network/layers.h: the language of [[model.layers]]: layers as the file gives them, and how
-// they unroll into ops.
+// nn/network/layers.h: layers as [[model.layers]] lists them, and how they become nodes of a graph.
 #pragma once
 
 #include <kj/array.h>
@@ -14,7 +13,7 @@ namespace nn {
 
 struct Layer;
 
-// kind = "batch_norm". What is absent comes from the conventions.
+// kind = "batch_norm". Absent keys come from the conventions.
 struct BatchNormLayer {
   kj::Maybe<double> epsilon;
   kj::Maybe<double> momentum;
@@ -42,8 +41,8 @@ struct ResidualLayer {
   kj::Array<Layer> shortcut;
 };
 
-// kind = "repeat": the same layers `times` times one after another, each with parameters of its
-// own.
+// kind = "repeat": the same layers, `times` times one after another. Each copy has parameters of
+// its own.
 struct RepeatLayer {
   uint times;
   kj::Array<Layer> layers;
@@ -61,9 +60,9 @@ struct Layer {
 
 extern const kj::ArrayPtr<const configs::Kind<Layer>> LAYERS;
 
-// Unrolls `layers` into nodes over the node `input`, and returns the last (`input` if there are
-// none). Branches come in the order written, their join last. The n-th copy of a named layer under
-// `repeat` is called name_n, from 1.
+// Adds `layers` to the graph as nodes over the node `input`. Returns the last node, or `input` if
+// there are no layers. Branches come in the order of the file, then the node that joins them. The
+// n-th copy of a named layer under `repeat` is called name_n, counted from 1.
 NodeId addLayers(GraphBuilder& builder, kj::ArrayPtr<const Layer> layers, NodeId input,
     const Conventions& conventions);
 

@@ -1,5 +1,5 @@
-// nn/network/model.h: the [model] section: a network by name or layer by layer, and how its
-// parameters begin.
+// nn/network/model.h: the [model] section: a network by name or layer by layer, and the initial
+// values of its parameters.
 #pragma once
 
 #include <kj/array.h>
@@ -29,9 +29,9 @@ struct ModelConfig {
   ModelConfig();
 };
 
-// The graph of `config` for images of `input` and `classes` classes, ended by `loss`. Misfits go
-// to `diagnostics` at the layer's line; the graph is of use only if there were none. Spans in it
-// point into the document.
+// Builds the graph of `config` for images of shape `input` and `classes` classes, ended by `loss`.
+// Reports misfits to `diagnostics` at the line of the layer. Use the graph only if there were none.
+// Its spans point into the document.
 Graph buildGraph(const ModelConfig& config, Shape input, uint classes,
     configs::Diagnostics& diagnostics, SoftmaxCrossEntropy loss = {});
 

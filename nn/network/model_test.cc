@@ -57,7 +57,7 @@ bias = false
   CHECK(model.graph.nodes[1].span.line == 2);
 }
 
-TEST_CASE("Model: what a layer leaves out comes from the conventions, its own keys win") {
+TEST_CASE("Model: a layer's own keys take precedence over the conventions") {
   Built model(R"(
 layers = [
   { kind = "batch_norm" },
@@ -124,7 +124,8 @@ TEST_CASE("Model: a last layer that does not give one value per class is reporte
   CHECK(wide.reports("the loss needs one number a class, but the last layer gives 10×6×6"));
 }
 
-TEST_CASE("Model: misfits in branches are reported at their layers, what follows is not") {
+TEST_CASE(
+    "Model: misfits in branches are reported at their layers, but nothing that follows from them") {
   Built model(R"(layers = [
   { kind = "branches", branches = [
     [{ kind = "conv", filters = 4, kernel = 9 }, { kind = "conv", filters = 4, kernel = 10 }],
@@ -146,7 +147,7 @@ TEST_CASE("Model: a network by name that images do not fit gives one error") {
   CHECK(model.reports("x.toml:1:11: error: network `inception-bn` does not fit images of 28×28: "));
 }
 
-TEST_CASE("Model: a residual layer whose sum does not fit is called by its kind") {
+TEST_CASE("Model: the message about a residual sum that does not fit names the kind of the layer") {
   Built model(R"(layers = [
   { kind = "residual", layers = [{ kind = "conv", filters = 3, kernel = 3 }] },
   { kind = "dense", units = 10 },
@@ -174,7 +175,7 @@ TEST_CASE("Model: network and layers exclude each other, and one is needed") {
             .reports("a pool needs `kernel`"));
 }
 
-TEST_CASE("Model: a layer's `init` goes before that of the model, a base before its dirac") {
+TEST_CASE("Model: a layer's `init` takes precedence over the model's, and dirac changes its base") {
   Built model(R"(
 init = { kind = "he" }
 layers = [
@@ -196,7 +197,7 @@ layers = [
   CHECK(keys[6].initializer == nullptr);
 }
 
-TEST_CASE("Model: whitening is refused where it cannot be made") {
+TEST_CASE("Model: whitening is refused where its filters cannot be made") {
   auto refused = [](kj::StringPtr layers, kj::StringPtr sentence, Shape input = {3, 8, 8}) {
     Built model(kj::str("layers = [\n", layers, "\n  { kind = \"dense\", units = 10 },\n]"), input);
     CHECK(model.diagnostics.count() == 1);
@@ -269,7 +270,7 @@ TEST_CASE("Model: the reference lists every kind of layer once, composites too")
   }
 }
 
-TEST_CASE("Model: repeats within repeats are refused before they are unrolled") {
+TEST_CASE("Model: nested repeats that are too large are refused before they are unrolled") {
   Built model(R"(
 [[layers]]
 kind = "repeat"
@@ -280,7 +281,7 @@ layers = [{ kind = "repeat", times = 1000, layers = [{ kind = "relu" }] }]
       "x.toml:4:9: error: `repeat` unrolls to 1000000 layers, and at most 100000 are allowed"));
 }
 
-TEST_CASE("Model: of repeats within repeats only the innermost that is too large is reported") {
+TEST_CASE("Model: reports only the innermost of nested repeats that is too large") {
   Built model(R"(
 [[layers]]
 kind = "repeat"

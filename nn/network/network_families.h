@@ -1,4 +1,4 @@
-// nn/network/network_families.h: the layers of the networks that have a name, a file a family.
+// nn/network/network_families.h: the layers of the networks that have a name, one file per family.
 #pragma once
 
 #include <kj/array.h>
@@ -7,9 +7,9 @@
 
 namespace nn {
 
-// All end with a dense layer of `classes` values; misfits are reported at `span`. What a network
-// leaves to the conventions is the conventions' to say: batch norm's numbers mostly. Where images
-// must keep a size for the network to fit, its pools say themselves how they round.
+// Each network ends with a dense layer of `classes` values. Misfits are reported at `span`. A
+// network leaves some numbers to the conventions, mostly those of batch norm. Where its shapes
+// depend on how a pool rounds, the network says how.
 
 // networks_inception.cc: Inception with batch norm (Ioffe and Szegedy 2015), as MXNet's scripts of
 // 2015 have it; the second for images of 224 or 227, the first for 28.
@@ -22,8 +22,8 @@ kj::Array<Layer> inceptionBn(uint classes, configs::Span span);
 kj::Array<Layer> resnet(uint depth, uint classes, configs::Span span);
 kj::Array<Layer> resnetV2(uint depth, uint classes, configs::Span span);
 
-// networks_airbench.cc: the network of airbench94 (Jordan 2024, arXiv 2404.00498), for 3×32×32,
-// with its own first weights and batch norm: the conventions change nothing.
+// networks_airbench.cc: the network of airbench94 (Jordan 2024, arXiv 2404.00498), for 3×32×32. It
+// sets its own initial weights and batch norm, so the conventions change nothing.
 kj::Array<Layer> airbench94(uint classes, configs::Span span);
 
 }  // namespace nn

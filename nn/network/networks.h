@@ -11,10 +11,10 @@ namespace nn {
 struct Network {
   const char* name;
   const char* doc;
-  // Its layers, ending with `classes` values. `span` is where it was named: misfits are reported
-  // there.
+  // Returns its layers, which end with `classes` values. Misfits are reported at `span`, where the
+  // file names the network.
   kj::Array<Layer> (*layers)(uint classes, configs::Span span);
-  uint channels = 0;  // of the images that it is for; 0: any
+  uint channels = 0;  // of the images that it accepts; 0: any
 };
 extern const kj::ArrayPtr<const Network> NETWORKS;
 

@@ -74,7 +74,7 @@ void checkEqual(const Graph& a, const Graph& b) {
   }
 }
 
-TEST_CASE("Networks: those with a name have the published numbers of parameters and arrays") {
+TEST_CASE("Networks: named networks have the published numbers of parameters and arrays") {
   struct Row {
     kj::StringPtr name;
     Shape input;
@@ -122,7 +122,7 @@ TEST_CASE("Networks: all can be built with all conventions") {
   }
 }
 
-TEST_CASE("Networks: lenet-bn is what its text says") {
+TEST_CASE("Networks: lenet-bn equals its layers written out in a file") {
   checkEqual(named("lenet-bn", {1, 28, 28}), built(R"(
 layers = [
   { kind = "conv", filters = 32, kernel = 3, stride = 2 },
@@ -146,7 +146,7 @@ kj::String factory(uint filters, uint kernel, uint stride, uint pad) {
       " }, { kind = \"batch_norm\" }, { kind = \"relu\" }, ");
 }
 
-TEST_CASE("Networks: inception-bn begins as its text says") {
+TEST_CASE("Networks: inception-bn begins with its layers written out in a file") {
   constexpr auto MAXIMUM =
       "{ kind = \"pool\", function = \"max\", kernel = 3, stride = 2, rounding = \"ceil\" }, "_kj;
   constexpr auto AVERAGE =
@@ -181,7 +181,7 @@ TEST_CASE("Networks: inception-bn begins as its text says") {
   CHECK(kj::str(textOf(whole).slice(0, shared)) == kj::str(expected.slice(0, shared)));
 }
 
-TEST_CASE("Networks: resnet-56 is what its text says, with repeats") {
+TEST_CASE("Networks: resnet-56 equals its layers written out in a file with repeats") {
   checkEqual(named("resnet-56", {3, 28, 28}), built(R"(
 [[layers]]
 kind = "conv"
@@ -271,7 +271,7 @@ kj::String stageV2(uint filters, uint stride, uint times) {
       "] } ] }, ");
 }
 
-TEST_CASE("Networks: resnet-20-v2 is what its text says") {
+TEST_CASE("Networks: resnet-20-v2 equals its layers written out in a file") {
   auto text = kj::str("layers = [ { kind = \"batch_norm\", epsilon = 2e-5, momentum = 0.9, ",
       "fixed_gamma = true }, { kind = \"conv\", filters = 16, kernel = 3, pad = 1, bias = false "
       "}, ",
@@ -282,7 +282,7 @@ TEST_CASE("Networks: resnet-20-v2 is what its text says") {
   checkEqual(named("resnet-20-v2", {3, 28, 28}), built(text, {3, 28, 28}));
 }
 
-TEST_CASE("Networks: airbench94 is what its text says, and whatever [model] says besides") {
+TEST_CASE("Networks: airbench94 equals its layers written out in a file, whatever [model] says") {
   auto group = [](uint filters) {
     auto conv = kj::str("{ kind = \"conv\", filters = ", filters,
         ", kernel = 3, pad = 1, bias = false, init = { kind = \"dirac\" } }, ");

@@ -1,5 +1,5 @@
-// nn/network/ops.h: the closed list of ops: what they compute, their gradients, and the shapes they
-// give.
+// nn/network/ops.h: the list of all ops: what they compute, their gradients, and the shapes of
+// their outputs.
 #pragma once
 
 #include <kj/array.h>
@@ -69,7 +69,8 @@ struct BatchNorm {
   float movingVarianceStart = 1;
 };
 
-// y = f(x) element by element; dx from the gradient g and the output y alone, but for GELU:
+// y = f(x) element by element. dx follows from the gradient g and the output y alone, except for
+// GELU:
 //   RELU     max(x, 0)                dx = g where y > 0, else 0
 //   TANH     tanh(x)                  dx = g · (1 - y²)
 //   SIGMOID  1 / (1 + e^-x)           dx = g · y · (1 - y)
@@ -86,18 +87,20 @@ struct Scale {
   float factor;
 };
 
-// Training: y = x · m / (1 - rate), m 0 with probability `rate`, else 1: which, is a function of
-// the row's number, the node and the element alone (nn/dropout.h). dx = g · m / (1 - rate).
-// Validation: y = x. (Srivastava et al. 2014, scaled while training.)
+// Training: y = x · m / (1 - rate), dx = g · m / (1 - rate), where m is 0 with probability `rate`,
+// else
+// 1. It depends only on the number of the row, the node and the element (nn/dropout.h). Validation:
+// y = x. (Srivastava et al. 2014, scaled while training.)
 struct Dropout {
   double rate;  // 0 ≤ rate < 1
 };
 
-// Max or average over kernel×kernel windows. Output side, FLOOR: floor((H + 2·pad - kernel) /
-// stride) + 1; CEIL: min(H + 2·pad - kernel + stride - 1, H + 2·pad - 1) / stride + 1 in integer
-// division, so that windows may hang over the edge (MXNet's "full"). Max ignores what is outside,
-// the first maximum in row order gets the gradient; average divides by kernel² always. A window
-// that lies outside altogether is a misfit.
+// Max or average over kernel×kernel windows. The side of the output is
+//   FLOOR  floor((H + 2·pad - kernel) / stride) + 1
+//   CEIL   min(H + 2·pad - kernel + stride - 1, H + 2·pad - 1) / stride + 1 in integer division, so
+//          windows may hang over the edge (MXNet's "full")
+// Max ignores what is outside of the image. The first maximum in row order gets the gradient.
+// Average always divides by kernel². A window that lies entirely outside is a misfit.
 struct Pool {
   enum Function { MAX, AVERAGE } function;
   uint kernel;
@@ -112,12 +115,12 @@ struct Add {};
 // Channels of the inputs one after another; heights and widths agree.
 struct Concat {};
 
-// loss[n] = -log softmax(x[n,·])[label[n]]. The gradient to x is softmax - onehot, summed over the
-// batch, never averaged: the store divides. Rows with label -1 count nothing and give no gradient.
-// The last node of every graph.
+// loss[n] = -log softmax(x[n,·])[label[n]]. The gradient of x is softmax - onehot. Gradients are
+// summed over the batch and never averaged, because the store divides. Rows with label -1 do not
+// count and have no gradient. The last node of every graph.
 //
-// Training with `smoothing` s takes (1 - s) · onehot + s / classes in place of onehot, in the loss
-// too (Szegedy et al. 2016, section 7); validation does not.
+// With `smoothing` s, training replaces onehot by (1 - s) · onehot + s / classes, in the loss too
+// (Szegedy et al. 2016, section 7). Validation does not.
 struct SoftmaxCrossEntropy {
   float smoothing = 0;  // 0 ≤ smoothing < 1
 };
@@ -125,18 +128,19 @@ struct SoftmaxCrossEntropy {
 using Op = kj::OneOf<Input, Conv2d, Dense, BatchNorm, Activation, Scale, Dropout, Pool, Add, Concat,
     SoftmaxCrossEntropy>;
 
-// `conv2d`, `dense`, …: for messages and profiles.
+// Returns `conv2d`, `dense`, …, for messages and profiles.
 kj::StringPtr nameOf(const Op& op);
 
-// Why `op` cannot take these inputs, as a sentence with the shapes ("kernel 5 does not fit in 3×3
-// with pad 0"); null if it can.
+// Returns why `op` cannot take these inputs, as a sentence with the shapes ("kernel 5 does not fit
+// in 3×3 with pad 0"). Null if it can.
 kj::Maybe<kj::String> misfit(const Op& op, kj::ArrayPtr<const Shape> inputs);
 
-// The shape that `op` gives for these inputs; one number an image for the loss. Throws misfit()'s
-// sentence if there is one.
+// Returns the shape of the output for these inputs. The loss has one number per image. Throws the
+// sentence of misfit() if there is one.
 Shape inferShape(const Op& op, kj::ArrayPtr<const Shape> inputs);
 
-// Multiply-adds times two of one image, forward; for ops without them about what they calculate.
+// Returns the floating-point operations of one image, forward: two per multiply-add. For ops
+// without multiply-adds, about what they calculate.
 uint64_t forwardFlops(const Op& op, kj::ArrayPtr<const Shape> inputs);
 
 }  // namespace nn

@@ -28,7 +28,8 @@ TEST_CASE("Ops: a convolution rounds its output side down") {
   CHECK(shapeOf(Conv2d{32, 3, 2, 0, true}, {1, 28, 28}) == Shape{32, 13, 13});
 }
 
-TEST_CASE("Ops: a pool rounded up has windows that hang over the edge, rounded down it has none") {
+TEST_CASE(
+    "Ops: a pool rounded up has windows that hang over the edge, and rounded down it has not") {
   CHECK(shapeOf(pool(3, 2, 0, Pool::CEIL), {80, 28, 28}) == Shape{80, 14, 14});
   CHECK(shapeOf(pool(3, 2, 0, Pool::FLOOR), {80, 28, 28}) == Shape{80, 13, 13});
   CHECK(shapeOf(pool(2, 2, 0, Pool::CEIL), {32, 13, 3}) == Shape{32, 7, 2});
@@ -45,7 +46,7 @@ TEST_CASE(
   CHECK(shapeOf(SoftmaxCrossEntropy(), {10}) == Shape{1});
 }
 
-TEST_CASE("Ops: misfits are sentences with the shapes") {
+TEST_CASE("Ops: a misfit is a sentence with the shapes") {
   CHECK(misfitOf(Conv2d{1, 5, 1, 0, true}, {1, 3, 3}) == "kernel 5 does not fit in 3×3 with pad 0");
   CHECK(misfitOf(Conv2d{1, 5, 1, 1, true}, {1, 3, 3}) == "fits");
   CHECK(
@@ -63,14 +64,14 @@ TEST_CASE("Ops: misfits are sentences with the shapes") {
         "the loss needs one number a class, but the last layer gives 10×2×2");
 }
 
-TEST_CASE("Ops: a weight or an output beyond 31 bits is a misfit, however large the factors are") {
+TEST_CASE("Ops: a weight or an output of more than 31 bits is a misfit") {
   CHECK(misfitOf(Dense{1 << 24, true}, {1 << 24, 1, 1}) ==
         "a weight of 16777216×16777216×1 is too large: at most 2147483647 values");
   CHECK(misfitOf(Conv2d{1 << 24, 4096, 1, 4096, true}, {1 << 24, 1, 1}) != "fits");
   CHECK(misfitOf(Conv2d{1 << 24, 1, 1, 0, true}, {1, 64, 64}) != "fits");
 }
 
-TEST_CASE("Ops: a convolution's work is two operations a tap") {
+TEST_CASE("Ops: the work of a convolution is two operations per tap") {
   Shape x{96, 28, 28};
   CHECK(
       forwardFlops(Conv2d{32, 3, 1, 1, true}, kj::arrayPtr(&x, 1)) == 2ull * 28 * 28 * 32 * 96 * 9);

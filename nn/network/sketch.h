@@ -1,4 +1,4 @@
-// nn/network/sketch.h: writes a network layer by layer, as the file would.
+// nn/network/sketch.h: builds a list of layers in code, one call per layer.
 #pragma once
 
 #include <kj/array.h>
@@ -8,7 +8,8 @@
 
 namespace nn {
 
-// A list of layers in the making. Names are of nodes; layers without a name are numbered.
+// A list of layers that grows with each call. Names are names of nodes. Layers without a name are
+// numbered.
 class Sketch {
 public:
   // Misfits are reported at `span`.
@@ -20,17 +21,17 @@ public:
   void activation(kj::StringPtr name, Activation::Function function);
   void scale(kj::StringPtr name, float factor);
   void pool(kj::StringPtr name, PoolLayer pool);
-  // Convolution with bias, then name_bn and name_relu.
+  // Adds a convolution with bias, then a batch norm name_bn and a ReLU name_relu.
   void factory(kj::StringPtr name, uint filters, uint kernel, uint stride, uint pad);
-  // The channels of the branches one after another.
+  // Adds branches whose channels are joined one after another.
   void concat(kj::StringPtr name, kj::Array<kj::Array<Layer>> branches);
-  // layers(x) + shortcut(x); an empty shortcut is x.
+  // Adds layers(x) + shortcut(x). An empty shortcut is x.
   void residual(kj::StringPtr name, Sketch&& layers, Sketch&& shortcut);
 
-  // A sketch for a branch.
+  // Returns an empty sketch for a branch.
   Sketch branch() const { return Sketch(span); }
 
-  // The layers; the sketch is empty then.
+  // Returns the layers and leaves the sketch empty.
   kj::Array<Layer> finish() { return layers.releaseAsArray(); }
 
 private:

@@ -1,4 +1,4 @@
-// nn/network/whitening.h: filters of a convolution that make patches of images white.
+// nn/network/whitening.h: initial filters of a convolution that whiten patches of images.
 #pragma once
 
 #include <kj/array.h>
@@ -12,9 +12,9 @@ namespace nn {
 // `images`, N×C×H×W with N > 0 and k ≤ H, W:
 //   M = mean of x·xᵀ = Σᵢ eᵢ λᵢ eᵢᵀ, λ falling;  filter i = eᵢ / sqrt(λᵢ + epsilon),
 //   filter P + i = -filter i.
-// Of eᵢ and -eᵢ the one whose largest component is positive comes first. The mean of the patches is
-// not subtracted (a bias learns it): airbench94's whitening layer (Jordan 2024, arXiv 2404.00498).
-// All sums in double, in one order.
+// Of eᵢ and -eᵢ, the one whose largest component is positive comes first. The mean of the patches
+// is not subtracted, because a bias learns it. This is the whitening layer of airbench94 (Jordan
+// 2024, arXiv 2404.00498). All sums are in double, in a fixed order.
 void whiten(kj::ArrayPtr<const float> images, Shape shape, uint kernel, double epsilon,
     kj::ArrayPtr<float> filters);
 

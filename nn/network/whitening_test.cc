@@ -57,7 +57,7 @@ double distanceFromIdentity(kj::ArrayPtr<const double> rows, uint count) {
   return largest;
 }
 
-TEST_CASE("Whitening: patches through the first half of the filters are white") {
+TEST_CASE("Whitening: the first half of the filters makes patches white") {
   auto images = smoothImages();
   auto filters = kj::heapArray<float>(2 * VALUES * VALUES);
   whiten(images, SHAPE, KERNEL, 1e-12, filters);
@@ -68,7 +68,7 @@ TEST_CASE("Whitening: patches through the first half of the filters are white") 
   CHECK(distanceFromIdentity(outputs(images, same, VALUES), VALUES) > 1);
 }
 
-TEST_CASE("Whitening: the second half are the negatives, the largest component comes positive") {
+TEST_CASE("Whitening: the second half of the filters are the negatives, and signs are fixed") {
   auto filters = kj::heapArray<float>(2 * VALUES * VALUES);
   whiten(smoothImages(), SHAPE, KERNEL, 5e-4, filters);
   for (uint f = 0; f < VALUES; ++f) {
@@ -82,7 +82,7 @@ TEST_CASE("Whitening: the second half are the negatives, the largest component c
   }
 }
 
-TEST_CASE("Whitening: epsilon keeps directions small that never occur") {
+TEST_CASE("Whitening: epsilon bounds filters for directions that never occur") {
   // All pixels of an image are equal: one direction has all the moment, 3² · VALUES.
   auto images = kj::heapArray<float>(IMAGES * SHAPE.size());
   for (float& pixel: images) pixel = 3;

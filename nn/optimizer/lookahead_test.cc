@@ -16,7 +16,8 @@ Lookahead read(kj::StringPtr keys) {
   return lookahead;
 }
 
-TEST_CASE("Lookahead: every few updates the values are drawn back, and the slow ones follow") {
+TEST_CASE(
+    "Lookahead: every few updates the slow values follow, and the values are drawn back to them") {
   auto lookahead = read("every = 2\ndecay = 0.75");
   RunLength run{.updatesPerEpoch = 10, .updates = 100};
   float values[] = {3, -1}, slow[] = {1, 1};
@@ -32,7 +33,7 @@ TEST_CASE("Lookahead: every few updates the values are drawn back, and the slow 
   CHECK(values[1] == 0.5f);
 }
 
-TEST_CASE("Lookahead: a run ends on the slow values, whatever the number of its updates") {
+TEST_CASE("Lookahead: every run ends on the slow values, whatever the number of its updates") {
   auto lookahead = read("every = 5\ndecay = 0.5");
   RunLength run{.updatesPerEpoch = 10, .updates = 7};
   float values[] = {3}, slow[] = {1};
@@ -44,7 +45,7 @@ TEST_CASE("Lookahead: a run ends on the slow values, whatever the number of its 
   CHECK(!lookahead.isDueAfter(7, run));
 }
 
-TEST_CASE("Lookahead: a run that would end on its first values is refused") {
+TEST_CASE("Lookahead: a run that would end on its initial values is refused") {
   struct {
     kj::StringPtr keys;
     uint64_t updates;
@@ -69,7 +70,8 @@ TEST_CASE("Lookahead: a run that would end on its first values is refused") {
   }
 }
 
-TEST_CASE("Lookahead: a worker's own values look back after the steps that make as many updates") {
+TEST_CASE(
+    "Lookahead: values of a worker are drawn back after the steps that make as many updates") {
   auto lookahead = read("every = 5");
   RunLength run{.updatesPerEpoch = 10, .updates = 100};
   auto dueOf = [&](uint64_t updates) {
@@ -84,7 +86,7 @@ TEST_CASE("Lookahead: a worker's own values look back after the steps that make 
   CHECK(dueOf(7) == 100);
 }
 
-TEST_CASE("Lookahead: airbench94's schedule") {
+TEST_CASE("Lookahead: has the schedule of airbench94") {
   // Written as its own loop does: t updates done of 476, decay 0.95^5 (t / T)^3, at the end 1.
   auto lookahead = read("every = 5\ndecay = 0.7737809375\npower = 3");
   RunLength run{.updatesPerEpoch = 48, .updates = 476};

@@ -5,7 +5,8 @@
 
 namespace nn {
 
-// All arrays have `size` floats; `next` and `state` overlap nothing else.
+// The arguments of momentumStep(). All arrays have `size` floats. `next` and `state` must overlap
+// nothing else.
 struct MomentumStep {
   size_t size;
   const float* gradient;
@@ -16,14 +17,14 @@ struct MomentumStep {
   bool nesterov;
 };
 
-// With g = rescale · gradient, in float32, every operation rounded:
+// Let g = rescale · gradient. In float32, with every operation rounded:
 // state ← momentum · state + g; next ← nesterov ? g + momentum · state : state
 void momentumStep(const MomentumStep& step);
 
 // next ← current - shrink · current - rate · next
 void shrinkAndStep(size_t size, const float* current, float* next, float shrink, float rate);
 
-// A matrix, row by row, and memory of its size thrice. Nothing overlaps.
+// A matrix, row by row, and three pieces of memory of its size. Nothing overlaps.
 struct NewtonSchulz {
   size_t rows;
   size_t cols;
@@ -32,14 +33,15 @@ struct NewtonSchulz {
   float* scratch[3];
 };
 
-// Brings the singular values of `matrix` G near to 1 (to 0.7 … 1.2 where they were not much smaller
-// than the largest): with U S Vᵀ = G the result is near to U Vᵀ. Jordan 2024, five steps of
+// Brings the singular values of the matrix G near to 1: to 0.7 … 1.2 where they were not much
+// smaller than the largest. With U S Vᵀ = G the result is near to U Vᵀ. Each of the steps (Jordan
+// 2024 uses five) is
 //   X = G / (|G| + 1e-7);  A = X Xᵀ;  X ← a X + (b A + c A²) X
 // with (a, b, c) = (3.4445, -4.7750, 2.0315). A matrix with more rows than columns is transposed
 // before and after, so that A is the smaller one.
 //
-// In float32; each sum is added in ascending order of its index, every operation rounded: the bits
-// do not depend on the instruction set. No threads, no memory besides the given.
+// In float32. Each sum is added in ascending order of its index, and every operation is rounded, so
+// the bits do not depend on the instruction set. Uses no threads and no other memory.
 void orthogonalize(const NewtonSchulz& work);
 
 }  // namespace nn

@@ -91,7 +91,7 @@ constexpr struct {
   size_t rows, cols;
 } SHAPES[] = {{24, 216}, {7, 7}, {10, 3}, {5, 1031}, {530, 6}, {1, 9}, {9, 1}};
 
-TEST_CASE("newton_schulz: has the bits of plain loops, whatever the instruction set") {
+TEST_CASE("newton_schulz: computes the bits of plain loops on every instruction set") {
   for (auto& shape: SHAPES) {
     CAPTURE(shape.rows);
     CAPTURE(shape.cols);
@@ -102,7 +102,7 @@ TEST_CASE("newton_schulz: has the bits of plain loops, whatever the instruction 
   }
 }
 
-TEST_CASE("newton_schulz: is near to the formula in double") {
+TEST_CASE("newton_schulz: agrees with the formula in double") {
   for (auto& shape: SHAPES) {
     auto matrix = drawn(shape.rows * shape.cols, 2);
     auto got = orthogonal(matrix, shape.rows, shape.cols, 5);
@@ -141,7 +141,7 @@ TEST_CASE("newton_schulz: five steps bring all singular values to 0.6 ... 1.3") 
   CHECK(std::sqrt(2 - rest) > 0.6);
 }
 
-TEST_CASE("newton_schulz: a matrix of zeros stays one") {
+TEST_CASE("newton_schulz: a matrix of zeros stays zero") {
   auto zeros = kj::heapArray<float>(12);
   for (float& value: zeros) value = 0;
   for (float value: orthogonal(zeros, 3, 4, 5)) CHECK(value == 0);

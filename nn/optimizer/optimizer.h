@@ -1,4 +1,4 @@
-// nn/optimizer/optimizer.h: the update rules: one vectorised loop over a slice.
+// nn/optimizer/optimizer.h: optimizers. Each updates a slice in one vectorised loop.
 #pragma once
 
 #include <kj/array.h>
@@ -11,7 +11,8 @@
 
 namespace nn {
 
-// One update of one slice. All arrays have the slice's length; `next` may not overlap `current`.
+// One update of one slice. All arrays have the length of the slice. `next` must not overlap
+// `current`.
 struct SliceUpdate {
   kj::ArrayPtr<const float> gradient;  // summed over the images of the round
   float rescale;                       // 1 / images of the round
@@ -21,38 +22,38 @@ struct SliceUpdate {
   double learningRate;        // of this update, factors of the key included
   double decay;               // weight decay, factor of the key included
   uint64_t number = 0;        // of this update of the slice, from 0
-  // Of the key, for rules that need whole keys: the length is rows · cols then.
+  // Of the key, for optimizers that need whole keys. The length is then rows · cols.
   Key::Role role = Key::WEIGHT;
   size_t rows = 0;
   size_t cols = 0;
 };
 
-// An update rule. Immutable; any thread.
+// Updates slices by one formula. Immutable; any thread.
 class Optimizer {
 public:
   virtual ~Optimizer() noexcept(false) = default;
   virtual kj::StringPtr name() const = 0;
-  // Arrays of state of the slice's length.
+  // How many arrays of state it needs, each of the slice's length.
   virtual uint stateArrays() const = 0;
-  // Whether a slice must be a whole key, because a value's update depends on all others of the key.
+  // Whether a slice must be a whole key, because the update of a value depends on the whole key.
   virtual bool needsWholeKeys() const { return false; }
-  // Whether it is for weights alone: an update of a key of another role is a bug.
+  // Whether it can update weights only. The caller must not give it keys of another role.
   virtual bool isForWeightsAlone() const { return false; }
-  // What `update`, whose arrays are not looked at, does with each value; null if that depends on
-  // others of the key.
+  // Returns what `update` does with each value. Does not read the arrays of `update`. Null if the
+  // update of a value depends on other values of the key.
   virtual kj::Maybe<ValueRule> valueRule(const SliceUpdate& update) const { return nullptr; }
-  // The same bits on every machine, whatever its instruction set.
+  // Carries out the update. Computes the same bits on every instruction set.
   virtual void apply(SliceUpdate update) const = 0;
-  // From the file: before schedule and factors.
+  // As the file gives them, without schedule and factors.
   virtual double learningRate() const = 0;
   virtual double weightDecay() const = 0;
 };
 
-// [train.optimizer]: a row of OPTIMIZERS ("sgd", "adamw", …); sgd if absent.
+// Reads [train.optimizer], a row of OPTIMIZERS ("sgd", "adamw", …). Returns sgd if it is absent.
 kj::Own<const Optimizer> readOptimizer(
     configs::Reader& reader, kj::StringPtr key, const Conventions& conventions);
 
-// The same, but absent = null.
+// Does the same, but returns null if it is absent.
 kj::Maybe<kj::Own<const Optimizer>> maybeReadOptimizer(
     configs::Reader& reader, kj::StringPtr key, kj::StringPtr doc, const Conventions& conventions);
 

@@ -1,5 +1,4 @@
-// nn/optimizer/optimizer_rows.h: what optimizer.cc's table is made of: a reader for each rule, a
-// file a family.
+// nn/optimizer/optimizer_rows.h: the readers in the table of optimizer.cc, one file per family.
 #pragma once
 
 #include <kj/function.h>
@@ -8,7 +7,8 @@
 
 namespace nn {
 
-// What a row reads; the conventions are known to readOptimizer() alone.
+// What a row's reader returns. readOptimizer() calls it with the conventions, which rows do not
+// know.
 using OptimizerMaker = kj::Function<kj::Own<const Optimizer>(const Conventions&)>;
 
 // optimizer_sgd.cc
@@ -22,14 +22,14 @@ OptimizerMaker readRmsprop(configs::Reader& reader);
 // optimizer_muon.cc
 OptimizerMaker readMuon(configs::Reader& reader);
 
-// The length of an update's arrays. Throws if they do not fit together.
+// Returns the length of an update's arrays. Throws if their lengths do not fit together.
 size_t sizeOf(const SliceUpdate& update, uint stateArrays);
 
-// A share of a moving value that a step keeps: at least 0, and below 1 as a float too.
+// Reads the share of a moving value that a step keeps: at least 0, and below 1, also as a float.
 double readKeptShare(
     configs::Reader& reader, kj::StringPtr key, kj::StringPtr doc, double defaultValue);
 
-// Keys that several rules have.
+// Read keys that several optimizers have.
 double readLearningRate(configs::Reader& reader, double defaultValue);
 double readMomentum(configs::Reader& reader, double defaultValue);
 // Decay that is added to the gradient.

@@ -79,7 +79,7 @@ doctest::Approx near(double value) {
   return doctest::Approx(value).epsilon(1e-6);
 }
 
-TEST_CASE("sgd, nesterov: values by hand") {
+TEST_CASE("sgd, nesterov: give values computed by hand") {
   auto keys = "kind = \"sgd\", momentum = 0.5, nesterov = true"_kj;
   for (bool asMxnet: {true, false}) {
     // v = 2, step 2 + 0.5 · 2; v = 0.5 · 2 + 1, step 1 + 0.5 · 2.
@@ -91,7 +91,7 @@ TEST_CASE("sgd, nesterov: values by hand") {
   CHECK(Read("kind = \"sgd\", nesterov = true").diagnostics.count() == 1);
 }
 
-TEST_CASE("adamw: values by hand, the decay beside the gradient") {
+TEST_CASE("adamw: gives values computed by hand, with the decay beside the gradient") {
   auto keys = "kind = \"adamw\", epsilon = 1e-12"_kj;
   CHECK(Read(keys).optimizer->weightDecay() == 0.01);
   // The first step has the size of the rate whatever the gradient, and the decay takes 0.1 · 0.5.
@@ -103,14 +103,14 @@ TEST_CASE("adamw: values by hand, the decay beside the gradient") {
   CHECK(updatedOne("kind = \"adamw\", epsilon = 2", 1, {2}) == near(0.95));
 }
 
-TEST_CASE("adam: epsilon stands beside the corrected root where the conventions are PyTorch's") {
+TEST_CASE("adam: PyTorch's conventions add epsilon to the corrected root") {
   auto keys = "kind = \"adam\", beta2 = 0.75, epsilon = 2"_kj;
   // The first square's mean is 0.25 · 4, corrected 4; the mean 0.1 · 2, corrected 2.
   CHECK(updatedOne(keys, 1, {2}, {}, false) == near(1 - 0.1 * 2 / (2 + 2)));
   CHECK(updatedOne(keys, 1, {2}, {}, true) == near(1 - 0.1 * 0.5 * 2 / (1 + 2)));
 }
 
-TEST_CASE("rmsprop: values by hand in both forms") {
+TEST_CASE("rmsprop: both forms give values computed by hand") {
   // The mean of the squares is 0.25 · 4.
   CHECK(updatedOne("kind = \"rmsprop\", smoothing = 0.75", 1, {2}) == near(0.8));
   // Below the root where the conventions are MXNet's, unless its own key says.
@@ -133,7 +133,7 @@ TEST_CASE("rmsprop: values by hand in both forms") {
   }
 }
 
-TEST_CASE("lars: values by hand, biases at the plain rate") {
+TEST_CASE("lars: gives values computed by hand, and biases have the plain rate") {
   auto keys = "kind = \"lars\", momentum = 0, trust_ratio = 0.5"_kj;
   float first[] = {3, 4};
   auto gradients = kj::heapArray<kj::Array<float>>(1);
@@ -156,7 +156,7 @@ TEST_CASE("lars: values by hand, biases at the plain rate") {
         near(2 - 0.1 * 0.1 * 2));
 }
 
-TEST_CASE("muon: values by hand") {
+TEST_CASE("muon: gives values computed by hand") {
   auto keys = "kind = \"muon\", steps = 1, scale = \"none\""_kj;
   // A matrix of one value is 1 when normalised, and one step makes it a + b + c.
   constexpr double STEP = 3.4445 - 4.7750 + 2.0315;
@@ -323,7 +323,7 @@ void muonAsAirbench(double* w, const double* g, State& state, uint) {
   for (size_t i = 0; i < SIZE; ++i) w[i] = keep * w[i] - RATE * x[i];
 }
 
-TEST_CASE("each rule stays beside its formula in double for 20 updates") {
+TEST_CASE("every optimizer stays close to its formula in double for 20 updates") {
   struct {
     kj::StringPtr keys;
     Rule& rule;
@@ -347,7 +347,7 @@ TEST_CASE("each rule stays beside its formula in double for 20 updates") {
   }
 }
 
-TEST_CASE("lars and muon need whole keys, and muon is for weights alone") {
+TEST_CASE("lars and muon need whole keys, and muon updates weights only") {
   struct {
     kj::StringPtr kind;
     bool wholeKeys, weightsAlone;

@@ -70,7 +70,8 @@ bool sameBits(kj::ArrayPtr<const float> a, kj::ArrayPtr<const float> b) {
   return a.size() == b.size() && memcmp(a.begin(), b.begin(), a.size() * sizeof(float)) == 0;
 }
 
-TEST_CASE("Optimizer: sgd with momentum gives the bits of the scalar formula, rate inside") {
+TEST_CASE(
+    "Optimizer: sgd with momentum gives the bits of the scalar formula, with the rate inside") {
   Read read(
       "optimizer = { kind = \"sgd\", learning_rate = 0.1, momentum = 0.9, weight_decay = 1e-4 }");
   REQUIRE(read.diagnostics.count() == 0);
@@ -90,7 +91,7 @@ TEST_CASE("Optimizer: sgd with momentum gives the bits of the scalar formula, ra
   CHECK(sameBits(arrays.state, expectedState));
 }
 
-TEST_CASE("Optimizer: the rate stands outside of the momentum if the conventions say so") {
+TEST_CASE("Optimizer: the learning rate stands outside of the momentum if the conventions say so") {
   Conventions conventions = CONVENTIONS[0];
   conventions.learningRateInsideMomentum = false;
   Read read("optimizer = { kind = \"sgd\", momentum = 0.9 }", conventions);
@@ -137,7 +138,8 @@ float root(float square) {
   return rounded(std::sqrt(square));
 }
 
-TEST_CASE("Optimizer: adam gives the bits of the scalar formula, its corrections in the rate") {
+TEST_CASE(
+    "Optimizer: adam gives the bits of the scalar formula, with its corrections in the rate") {
   Read read("optimizer = { kind = \"adam\", beta1 = 0.75, epsilon = 1e-3, weight_decay = 1e-4 }");
   REQUIRE(read.diagnostics.count() == 0);
   CHECK(read.optimizer->name() == "adam");
@@ -188,7 +190,7 @@ TEST_CASE("Optimizer: adam's first step has the size of the learning rate, whate
   }
 }
 
-TEST_CASE("Optimizer: rmsprop's first step is the rate over the root of the share that is new") {
+TEST_CASE("Optimizer: the first step of rmsprop is the rate divided by sqrt(1 - smoothing)") {
   for (auto centered: {"false", "true"}) {
     Read read(
         kj::str("optimizer = { kind = \"rmsprop\", smoothing = 0.9999999, epsilon = 1e-12, "
@@ -207,7 +209,7 @@ TEST_CASE("Optimizer: rmsprop's first step is the rate over the root of the shar
   }
 }
 
-TEST_CASE("Optimizer: an absent one is sgd, a momentum of 1 is refused") {
+TEST_CASE("Optimizer: sgd is the default, and a momentum of 1 is refused") {
   CHECK(Read("").optimizer->name() == "sgd");
   CHECK(Read("optimizer = { kind = \"sgd\", momentum = 1 }").diagnostics.count() == 1);
 }

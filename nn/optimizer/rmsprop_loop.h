@@ -5,8 +5,8 @@
 
 namespace nn {
 
-// What the first loop needs. All arrays have `size` floats; `next`, `square` and `mean` overlap
-// nothing else.
+// The arguments of the first loop. All arrays have `size` floats. `next`, `square` and `mean` must
+// overlap nothing else.
 struct RmspropLoop {
   size_t size;
   const float* gradient;
@@ -22,17 +22,17 @@ struct RmspropLoop {
   float epsilonOutside;  // one of the two is 0
 };
 
-// With g = rescale · gradient + decay · current, element by element in float32, every operation
-// rounded, so that the bits do not depend on the instruction set:
+// Let g = rescale · gradient + decay · current. All loops work element by element in float32 and
+// round every operation, so that the bits do not depend on the instruction set.
 
 // square ← smoothing · square + rest · g²
 // next ← g / (sqrt(square + epsilonBelowRoot) + epsilonOutside)
 void rmspropPlain(const RmspropLoop& loop);
-// Also mean ← smoothing · mean + rest · g, and max(0, square - mean²) in place of square below the
-// root: rounding may take the difference below 0.
+// Also does mean ← smoothing · mean + rest · g, and takes max(0, square - mean²) in place of square
+// below the root, because rounding may take the difference below 0.
 void rmspropCentered(const RmspropLoop& loop);
 
-// The second loop, with what the first left in `next`:
+// The second loop, over what the first one left in `next`:
 
 // next ← current - rate · next
 void step(size_t size, const float* current, float* next, float rate);

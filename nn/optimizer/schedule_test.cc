@@ -25,7 +25,7 @@ struct Read {
   }
 };
 
-TEST_CASE("Schedule: constant if absent") {
+TEST_CASE("Schedule: is constant by default") {
   Read read("");
   CHECK(read.diagnostics.count() == 0);
   CHECK(read.at(0) == 1);
@@ -48,7 +48,7 @@ TEST_CASE("Schedule: factor drops after whole numbers of updates, as MXNet's Fac
   }
 }
 
-TEST_CASE("Schedule: parts of an epoch that are whole updates do not lose one by rounding") {
+TEST_CASE("Schedule: parts of an epoch that are whole updates lose no update by rounding") {
   Read steps("schedule = { kind = \"step\", epochs = [0.29], factor = 0.5 }");
   CHECK(steps.at(28) == 1);
   CHECK(steps.at(29) == 0.5);
@@ -85,7 +85,7 @@ TEST_CASE(
   CHECK(read.at(1, 0.2) == 0.1);
 }
 
-TEST_CASE("Schedule: step drops at the given places") {
+TEST_CASE("Schedule: step drops at the given updates") {
   Read epochs("schedule = { kind = \"step\", epochs = [2, 3.5], factor = 0.1 }");
   CHECK(epochs.diagnostics.count() == 0);
   CHECK(epochs.at(199) == 1);
@@ -104,7 +104,7 @@ TEST_CASE("Schedule: epochs and updates exclude each other") {
   CHECK(Read("schedule = { kind = \"step\" }").diagnostics.count() == 1);
 }
 
-TEST_CASE("power: real exponents are near to pow(), and whole ones are products") {
+TEST_CASE("power: real exponents agree with pow(), and whole ones are products") {
   for (double base: {0.0, 1e-9, 0.3, 0.999, 1.0, 2.5}) {
     for (double exponent: {0.0, 0.5, 0.9, 1.0, 2.0, 3.7, 20.125}) {
       CHECK(realPower(base, exponent) == doctest::Approx(std::pow(base, exponent)).epsilon(1e-13));
@@ -113,7 +113,7 @@ TEST_CASE("power: real exponents are near to pow(), and whole ones are products"
   CHECK(realPower(0.3, 3) == 0.3 * (0.3 * 0.3));
 }
 
-TEST_CASE("Schedule: poly falls from 1 at the first update to its end after the last") {
+TEST_CASE("Schedule: poly falls from 1 at the first update to its end after the last update") {
   Read line("schedule = { kind = \"poly\" }");
   CHECK(line.diagnostics.count() == 0);
   CHECK(line.at(0) == 1);
@@ -129,7 +129,7 @@ TEST_CASE("Schedule: poly falls from 1 at the first update to its end after the 
   CHECK(curve.at(0, 100, 1) == 1);
 }
 
-TEST_CASE("Schedule: cosine is half a wave") {
+TEST_CASE("Schedule: cosine is half a period") {
   Read read("schedule = { kind = \"cosine\", end_factor = 0.2 }");
   CHECK(read.diagnostics.count() == 0);
   CHECK(read.at(0) == 1);
@@ -140,7 +140,7 @@ TEST_CASE("Schedule: cosine is half a wave") {
   }
 }
 
-TEST_CASE("Schedule: triangular is airbench94's get_lr") {
+TEST_CASE("Schedule: triangular equals get_lr of airbench94") {
   Read read(
       "schedule = { kind = \"triangular\", start_factor = 0.2, peak_at = 0.23, "
       "end_factor = 0.07 }");
@@ -161,7 +161,7 @@ TEST_CASE("Schedule: triangular is airbench94's get_lr") {
   CHECK(fall.at(500) == 0.5);
 }
 
-TEST_CASE("Schedule: a warm-up lies over every row") {
+TEST_CASE("Schedule: every row may have a warm-up") {
   Read constant("schedule = { kind = \"constant\", warmup_steps = 4, warmup_from = 0.2 }");
   CHECK(constant.diagnostics.count() == 0);
   CHECK(constant.at(0) == 0.2);
@@ -182,7 +182,7 @@ TEST_CASE("Schedule: a warm-up lies over every row") {
   CHECK(cosine.at(200) == plain.at(200));
 }
 
-TEST_CASE("Schedule: a warm-up has one length, and a beginning needs a length") {
+TEST_CASE("Schedule: a warm-up has one length, and its beginning needs a length") {
   CHECK(Read("schedule = { kind = \"poly\", warmup_steps = 4, warmup_epochs = 1 }")
             .diagnostics.count() == 1);
   CHECK(Read("schedule = { kind = \"poly\", warmup_from = 0.1 }").diagnostics.count() == 1);

@@ -6,7 +6,8 @@
 
 namespace nn {
 
-// What one loop needs. All arrays have `size` floats; `next` and `state` overlap nothing else.
+// The arguments of a loop. All arrays have `size` floats. `next` and `state` must overlap nothing
+// else.
 struct SgdLoop {
   size_t size;
   const float* gradient;
@@ -19,8 +20,8 @@ struct SgdLoop {
   float decay;
 };
 
-// With g = rescale · gradient + decay · current, element by element in float32, every operation
-// rounded, so that the bits do not depend on the instruction set:
+// Let g = rescale · gradient + decay · current. All loops work element by element in float32 and
+// round every operation, so that the bits do not depend on the instruction set.
 
 // next ← current - learningRate · g
 void sgdPlain(const SgdLoop& loop);
@@ -30,8 +31,8 @@ void sgdRateInside(const SgdLoop& loop);
 void sgdRateOutside(const SgdLoop& loop);
 // state ← momentum · state + g; next ← current - learningRate · (g + momentum · state)
 //
-// So torch's sgd.lua has it, and PyTorch's SGD and MXNet's NAG of 2015 and 2016 after it. MXNet's
-// NAG of 2019 (1.5) has the rate inside; it is the same while the rate stays.
+// This is the formula of torch's sgd.lua, of PyTorch's SGD, and of MXNet's NAG of 2015 and 2016.
+// MXNet's NAG of 2019 (1.5) has the rate inside, which is the same while the rate does not change.
 void sgdNesterov(const SgdLoop& loop);
 
 }  // namespace nn

@@ -1,5 +1,5 @@
-// nn/optimizer/update_rules.h: which rule updates which key: optimizer, schedule, groups and
-// lookahead of [train].
+// nn/optimizer/update_rules.h: which rule updates which key, from the optimizer, schedule, groups
+// and lookahead of [train].
 #pragma once
 
 #include <kj/array.h>
@@ -15,7 +15,7 @@
 
 namespace nn {
 
-// One of [[train.groups]]: keys that are updated in a way of their own.
+// One of [[train.groups]]: keys that have an update rule of their own.
 struct KeyGroup {
   kj::Array<kj::String> patterns;  // names of keys; `*` stands for any letters, or none
   double learningRateFactor;
@@ -31,22 +31,22 @@ struct KeyGroup {
   static KeyGroup read(configs::Reader& reader, const Conventions& conventions);
 };
 
-// How one key is updated. What it points to belongs to the UpdateRules that it came from.
+// How one key is updated. Points into the UpdateRules that it comes from.
 struct KeyRule {
   const Optimizer* optimizer;
   const Schedule* schedule;
   double learningRateFactor;  // of the key, times that of its group
   double decayFactor;         // likewise
   kj::Maybe<double> epochs;
-  bool ownSchedule;  // whose run are these epochs
+  bool ownSchedule;  // the schedule is the group's, and runs over `epochs`
 
-  // Whether it never changes: no step, no decay, no state.
+  // Whether the key never changes: it has no step, no decay and no state.
   bool isFrozen() const { return learningRateFactor == 0; }
-  // Whether update number `update` (from 0) changes it.
+  // Whether update number `update` (from 0) changes the key.
   bool trainsIn(uint64_t update, const RunLength& run) const;
-  // The run that the schedule is over, of the whole `run`.
+  // Returns the part of the whole `run` that the schedule covers.
   RunLength scheduleRun(const RunLength& run) const;
-  // Of this update, all factors included.
+  // Returns the learning rate of this update, including all factors.
   double learningRate(uint64_t update, const RunLength& run) const;
   double decay() const { return optimizer->weightDecay() * decayFactor; }
 };
@@ -60,11 +60,11 @@ struct UpdateRules {
   configs::Span optimizerSpan;     // of its kind
 
   KeyRule of(const Key& key) const;
-  // Index of the group that it belongs to; null: none.
+  // Returns the index of the key's group, or null if it has none.
   kj::Maybe<size_t> groupOf(const Key& key) const;
 
-  // Reports patterns that no key has, groups that get no key, and keys that their optimizer is not
-  // for. Sizes of keys do not matter.
+  // Reports patterns that match no key, groups that get no key, and keys that their optimizer
+  // cannot update. Sizes of keys do not matter.
   void check(kj::ArrayPtr<const Key> keys, configs::Diagnostics& diagnostics) const;
 
   // Reads `optimizer`, `schedule`, `groups` and `lookahead` of [train].
@@ -76,7 +76,7 @@ private:
       kj::ArrayPtr<const Key> keys, configs::Diagnostics& diagnostics) const;
 };
 
-// Whether `name` is `pattern` with any letters, or none, in place of each `*`.
+// Whether `name` matches `pattern`, where each `*` stands for any letters or none.
 bool matches(kj::StringPtr pattern, kj::StringPtr name);
 
 }  // namespace nn

@@ -47,7 +47,7 @@ bool contains(kj::StringPtr text, kj::StringPtr part) {
   return strstr(text.cStr(), part.cStr()) != nullptr;
 }
 
-TEST_CASE("update_rules: a star stands for any letters or none") {
+TEST_CASE("update_rules: a star matches any letters or none") {
   CHECK(matches("conv1_weight", "conv1_weight"));
   CHECK(!matches("conv1_weight", "conv1_weights"));
   CHECK(!matches("conv1_weights", "conv1_weight"));
@@ -63,7 +63,8 @@ TEST_CASE("update_rules: a star stands for any letters or none") {
   CHECK(!matches("*a*a*a*a*a*a*a*a*a*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"));
 }
 
-TEST_CASE("update_rules: the first group that holds a key counts, and factors multiply the key's") {
+TEST_CASE(
+    "update_rules: the first group that holds a key counts, and its factors multiply the key's") {
   Read read(
       "[[groups]]\nkeys = [\"bn*_beta\"]\nlearning_rate_factor = 64\n"
       "decay_factor = 0.015625\n[[groups]]\nkeys = [\"*\"]\nepochs = 3\n");
@@ -79,7 +80,7 @@ TEST_CASE("update_rules: the first group that holds a key counts, and factors mu
   CHECK(other.optimizer == beta.optimizer);
 }
 
-TEST_CASE("update_rules: a key without a group has the common rule") {
+TEST_CASE("update_rules: a key without a group has the default rule") {
   Read read("");
   auto rule = read.of("fc1_weight", 2);
   CHECK(rule.optimizer->name() == "sgd");
@@ -88,7 +89,7 @@ TEST_CASE("update_rules: a key without a group has the common rule") {
   CHECK(read.check() == "");
 }
 
-TEST_CASE("update_rules: a pattern that no key has is an error that names a near one") {
+TEST_CASE("update_rules: the error about a pattern that matches no key names a similar key") {
   Read read("[[groups]]\nkeys = [\"conv1_wieght\", \"*_beta\", \"whiten*\"]\n");
   CHECK(read.check() ==
         "x.toml:2:8: error: no key of the network is called `conv1_wieght`\n"
@@ -106,7 +107,7 @@ TEST_CASE("update_rules: a group needs keys") {
   CHECK(Read("[[groups]]\nepochs = 2\n").diagnostics.count() == 1);
 }
 
-TEST_CASE("update_rules: muon takes no biases, unless they are frozen or another rule's") {
+TEST_CASE("update_rules: muon takes no biases, unless they are frozen or have another rule") {
   auto muon = "optimizer = { kind = \"muon\" }\n[[groups]]\nkeys = [\"*_bias\", \"*_gamma\"]\n"_kj;
   CHECK(Read(kj::str(muon, "learning_rate_factor = 0\n")).check() ==
         "x.toml:1:22: error: `muon` is for weights alone, and `bn1_beta` is left to it\n"
@@ -124,7 +125,8 @@ TEST_CASE("update_rules: muon takes no biases, unless they are frozen or another
                         "to it (3 such keys)\n"));
 }
 
-TEST_CASE("update_rules: help about muon names all roles, and a group's own is to be narrowed") {
+TEST_CASE(
+    "update_rules: the help about muon names all roles, and advises to narrow a group's keys") {
   CHECK(contains(Read("optimizer = { kind = \"muon\" }\n").check(),
       "keys = [\"*_bias\", \"*_gamma\", \"*_beta\"]"));
   CHECK(contains(Read("[[groups]]\nkeys = [\"*\"]\noptimizer = { kind = \"muon\" }\n").check(),
@@ -144,7 +146,7 @@ TEST_CASE("update_rules: a group all of whose keys belong to groups before is an
         "1 error in x.toml; nothing was started.\n");
 }
 
-TEST_CASE("update_rules: a group of gammas that their layers hold is an error") {
+TEST_CASE("update_rules: a group of fixed gammas is an error") {
   auto gammas = "[[groups]]\nkeys = [\"*_gamma\"]\n"_kj;
   CHECK(Read(gammas).check() == "");
   CHECK(Read(gammas).check(true).startsWith(
@@ -153,7 +155,7 @@ TEST_CASE("update_rules: a group of gammas that their layers hold is an error") 
   CHECK(Read("[[groups]]\nkeys = [\"bn1_*\"]\n").check(true) == "");
 }
 
-TEST_CASE("update_rules: keys that are a text are one mistake") {
+TEST_CASE("update_rules: a string in place of a list of keys is one error") {
   CHECK(Read("[[groups]]\nkeys = \"*_bias\"\n").diagnostics.count() == 1);
 }
 

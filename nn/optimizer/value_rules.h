@@ -1,4 +1,4 @@
-// nn/optimizer/value_rules.h: the updates of all parameters, told value by value.
+// nn/optimizer/value_rules.h: the update rules of all parameters, value by value.
 #pragma once
 
 #include <kj/array.h>
@@ -9,8 +9,9 @@
 
 namespace nn {
 
-// The updates of a run, for whoever can do them without a store: those of one worker that exchanges
-// nothing. The same as the optimizers and the lookahead make. Immutable; any thread.
+// The rules of a run for one worker that exchanges nothing, so that its device can update the
+// parameters itself. They give the same results as the optimizers and the lookahead. Immutable; any
+// thread.
 class ValueRules {
 public:
   // Values of the flat array that are updated alike.
@@ -18,29 +19,29 @@ public:
     Range range;
     uint rule;
   };
-  // The updates that a ValueRule is told for: rules 1 and up are of parameters.
+  // The index of the rule for moving statistics. Rules 1 and up are for parameters.
   static constexpr uint OF_STATISTICS = 0;
 
-  // Of a graph's keys; `rescale` is what makes of a sum over the batch what optimizers take. Null
-  // if an optimizer needs whole keys. `rules` must outlive it.
+  // Makes the rules for the keys of a graph. `rescale` is the factor from a sum over the batch to
+  // what optimizers take. Null if an optimizer needs whole keys. `rules` must outlive the result.
   static kj::Maybe<ValueRules> of(
       const UpdateRules& rules, kj::ArrayPtr<const Key> keys, const RunLength& run, float rescale);
 
-  // In their order, without what never changes.
+  // Returns the pieces in their order, without values that never change.
   kj::ArrayPtr<const Piece> pieces() const { return pieces_; }
-  // How many rules there are, that of moving statistics included.
+  // Returns how many rules there are, including that for moving statistics.
   uint rules() const { return rules_.size() + 1; }
-  // The most of any rule.
+  // Returns the largest number of states that any rule has.
   uint states() const { return states_; }
   // Whether there are slow values.
   bool looksBack() const { return common->lookahead != nullptr; }
-  // Sets `to`, an entry a rule, to what update number `number` (from 0) does.
+  // Sets `to`, one entry per rule, to what update number `number` (from 0) does.
   void tell(uint64_t number, kj::ArrayPtr<ValueRule> to) const;
 
 private:
   ValueRules(const UpdateRules& rules, const RunLength& run, float rescale)
       : common(&rules), run(run), rescale(rescale) {}
-  // The number of the rule, which is added if it is new.
+  // Returns the index of the rule, and adds the rule if it is new.
   uint numberOf(const KeyRule& rule);
 
   const UpdateRules* common;

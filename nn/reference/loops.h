@@ -29,7 +29,7 @@ struct Tensor {
 using Parameters = kj::ArrayPtr<const float>;  // of one node: its keys one after another
 using Gradients = kj::ArrayPtr<double>;        // likewise
 
-// forward() overwrites y. backward() takes dy and adds to dx and to the gradients of the
+// forward() overwrites y. backward() reads dy, and adds to dx and to the gradients of the
 // parameters.
 
 void forward(const Conv2d& op, const Tensor& x, Parameters parameters, Tensor& y);
@@ -40,13 +40,13 @@ void forward(const Dense& op, const Tensor& x, Parameters parameters, Tensor& y)
 void backward(const Dense& op, const Tensor& x, Parameters parameters, const Tensor& dy, Tensor& dx,
     Gradients gradients);
 
-// Mean and biased variance of each channel of x: C means, then C variances.
+// Returns mean and biased variance of each channel of x: C means, then C variances.
 kj::Array<double> momentsOf(const Tensor& x);
 
-// With the statistics to normalise by (C means, then C variances): those of x when training.
+// `moments` are the statistics to normalise by: C means, then C variances. In training, those of x.
 void forward(const BatchNorm& op, const Tensor& x, kj::ArrayPtr<const double> moments,
     Parameters parameters, Tensor& y);
-// Of training: through the statistics too.
+// For training: the gradient also goes through the statistics.
 void backward(const BatchNorm& op, const Tensor& x, Parameters parameters, const Tensor& dy,
     Tensor& dx, Gradients gradients);
 
@@ -56,7 +56,7 @@ void backward(const Activation& op, const Tensor& x, const Tensor& dy, Tensor& d
 void forward(const Scale& op, const Tensor& x, Tensor& y);
 void backward(const Scale& op, const Tensor& dy, Tensor& dx);
 
-// Of training: `draws` has a number for each row.
+// For training. `draws` has a number for each row.
 void forward(
     const Dropout& op, const Tensor& x, kj::ArrayPtr<const uint64_t> draws, uint node, Tensor& y);
 void backward(
@@ -65,17 +65,17 @@ void backward(
 void forward(const Pool& op, const Tensor& x, Tensor& y);
 void backward(const Pool& op, const Tensor& x, const Tensor& dy, Tensor& dx);
 
-// Several inputs; one of them may stand in two places.
+// Ops with several inputs. The same input may occur twice.
 void forward(const Add& op, kj::ArrayPtr<const Tensor* const> xs, Tensor& y);
 void backward(const Add& op, const Tensor& dy, kj::ArrayPtr<Tensor* const> dxs);
 
 void forward(const Concat& op, kj::ArrayPtr<const Tensor* const> xs, Tensor& y);
 void backward(const Concat& op, const Tensor& dy, kj::ArrayPtr<Tensor* const> dxs);
 
-// The loss of each row, N×1, with the op's smoothing; 0 where the label is -1.
+// Computes the loss of each row, N×1, with the op's smoothing. It is 0 where the label is -1.
 void forward(
     const SoftmaxCrossEntropy& op, const Tensor& x, kj::ArrayPtr<const int32_t> labels, Tensor& y);
-// Of the sum of all rows' losses.
+// Computes the gradient of the sum of all rows' losses.
 void backward(
     const SoftmaxCrossEntropy& op, const Tensor& x, kj::ArrayPtr<const int32_t> labels, Tensor& dx);
 

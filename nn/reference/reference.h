@@ -1,12 +1,13 @@
-// nn/reference/reference.h: the oracle as a backend: a graph run node by node in double.
+// nn/reference/reference.h: the reference implementation as a backend. It runs a graph node by node
+// in double.
 #pragma once
 
 #include "nn/program.h"
 
 namespace nn {
 
-// Values and sums are double; parameters, gradients and statistics are rounded to float32 at their
-// arrays. One thread whatever the options say.
+// Values and sums are double. Parameters, gradients and statistics are rounded to float32 in their
+// arrays. Uses one thread, whatever the options say.
 extern const Backend REFERENCE;
 
 }  // namespace nn

@@ -124,7 +124,7 @@ TEST_CASE(
   CHECK(net.program->statistics()[0] == mean);
 }
 
-TEST_CASE("Reference: what is no number comes through ReLU to the loss") {
+TEST_CASE("Reference: NaN passes through ReLU to the loss") {
   Op ops[] = {Dense{2, true}, Activation{Activation::RELU}};
   Loaded net(chain({1, 1, 1}, ops), 1);
   float pixels[] = {NAN};
@@ -133,7 +133,7 @@ TEST_CASE("Reference: what is no number comes through ReLU to the loss") {
   CHECK(std::isnan(net.step(Phase::VALIDATE).lossSum));
 }
 
-TEST_CASE("Reference: a label outside of the classes is refused") {
+TEST_CASE("Reference: a label that is not a class is refused") {
   Op ops[] = {Dense{2, true}};
   Loaded net(chain({1, 1, 1}, ops), 1);
   float pixels[] = {1};
@@ -141,7 +141,7 @@ TEST_CASE("Reference: a label outside of the classes is refused") {
   CHECK_THROWS_AS(net.program->setBatch(pixels, labels, nullptr), kj::Exception);
 }
 
-TEST_CASE("Reference: thirty steps of a small mlp lower the loss to a tenth") {
+TEST_CASE("Reference: thirty steps of a small MLP lower the loss to a tenth") {
   configs::Diagnostics diagnostics;
   GraphBuilder builder({1, 6, 6}, diagnostics);
   Loaded net(

@@ -52,7 +52,7 @@ TEST_CASE("a GPU that updates its parameters itself trains as the processor does
   CHECK(kept.weightsSha256 == gpu.weightsSha256);
 }
 
-TEST_CASE("GPUs of several workers push to servers what processors would") {
+TEST_CASE("GPUs of several workers push the gradients that processors would") {
   for (auto transport: {"kvstore.transport=shared_memory"_kj, "kvstore.transport=tcp"_kj}) {
     CAPTURE(transport);
     checkNear(trainOn("[\"cuda\"]", nullptr, {transport}), trainOn("[\"cpu\"]", nullptr));

@@ -64,7 +64,7 @@ struct Rows {
   io::Augmenter augmenter;
 };
 
-TEST_CASE("Augment: wherever a crop is, it is the readers' to the last bit") {
+TEST_CASE("Augment: every crop equals the readers' to the last bit") {
   for (auto& c: IMAGES_CASES) {
     INFO(c.name);
     Rows rows(c);

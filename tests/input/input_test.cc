@@ -104,7 +104,7 @@ void checkInput(const Images& images, kj::Maybe<Late> late) {
 
 constexpr Late LATES[] = {{false, false}, {true, false}, {false, true}, {true, true}};
 
-TEST_CASE("Input: a raw batch is to the network what the readers' is, whatever is done late") {
+TEST_CASE("Input: a raw batch gives the network the same input as the readers, whatever is late") {
   for (auto& c: IMAGES_CASES) {
     INFO(c.name);
     Images images(c);
@@ -116,7 +116,7 @@ TEST_CASE("Input: a raw batch is to the network what the readers' is, whatever i
   }
 }
 
-TEST_CASE("Input: so it is where its rows are dealt over several devices") {
+TEST_CASE("Input: raw batches give the same input where several devices share the rows") {
   for (auto& c: IMAGES_CASES) {
     INFO(c.name);
     Images images(c);
@@ -127,7 +127,7 @@ TEST_CASE("Input: so it is where its rows are dealt over several devices") {
   }
 }
 
-TEST_CASE("Input: so it is where the data set stays on the device, if its images have one size") {
+TEST_CASE("Input: raw batches give the same input where the device keeps images of one size") {
   for (auto& c: IMAGES_CASES) {
     INFO(c.name);
     Images images(c);

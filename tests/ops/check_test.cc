@@ -237,14 +237,14 @@ void checkUpdates(const nn::Backend& backend, const Case& c) {
   checkStatistics(graph, *program, *reference, tolerance);
 }
 
-TEST_CASE("Ops: the CUDA program's own updates on every case are those of the optimizer's loop") {
+TEST_CASE("Ops: the updates of a CUDA program equal those of the optimizer on every case") {
   for (auto& c: CASES) {
     INFO(doctest::String(c.name));
     checkUpdates(CUDA_ON_HOST, c);
   }
 }
 
-TEST_CASE("Ops: so are those of cuda:0") {
+TEST_CASE("Ops: the updates of cuda:0 equal those of the optimizer on every case") {
   KJ_IF_MAYBE(why, nn::cuda::whyNot(nn::cuda::presence(), 0)) SKIP_CASE(why->cStr());
   for (auto& c: CASES) {
     INFO(doctest::String(c.name));
@@ -264,7 +264,9 @@ TEST_CASE("Ops: cuda:0 agrees with the reference on every case, in every precisi
   }
 }
 
-TEST_CASE("Ops: so does what the CUDA program asks for, as far as bfloat16 and halves carry") {
+TEST_CASE(
+    "Ops: the CUDA program agrees with the reference in bfloat16 and halves, within their "
+    "precision") {
   for (auto& c: CASES) {
     INFO(doctest::String(c.name));
     for (auto precision: {nn::Precision::BF16, nn::Precision::FP16}) {
@@ -274,7 +276,7 @@ TEST_CASE("Ops: so does what the CUDA program asks for, as far as bfloat16 and h
   }
 }
 
-TEST_CASE("Ops: with bfloat16 values, the cpu agrees with the reference as far as these carry") {
+TEST_CASE("Ops: the CPU agrees with the reference in bfloat16, within its precision") {
   if (kj::runCatchingExceptions([]() { nn::requirePrecision(nn::Precision::BF16); }) != nullptr) {
     SKIP_CASE("no AVX512_BF16 here");
   }

@@ -29,7 +29,7 @@ double slope(const nn::Graph& graph, nn::Program& program, float& parameter, flo
   return (higher - lower) / (double(above) - below);
 }
 
-TEST_CASE("Ops: the reference's gradients are the slopes of its loss") {
+TEST_CASE("Ops: the gradients of the reference are the slopes of its loss") {
   uint sampled = 0, onEdges = 0;
   for (auto& c: CASES) {
     INFO(doctest::String(c.name));

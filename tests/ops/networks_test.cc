@@ -66,7 +66,7 @@ double distance(kj::ArrayPtr<const float> a, kj::ArrayPtr<const float> b) {
   return std::sqrt(apart / whole);
 }
 
-TEST_CASE("Networks: a CUDA program and the cpu's come to the same gradients and statistics") {
+TEST_CASE("Networks: a CUDA program and a CPU program compute the same gradients and statistics") {
   for (auto& network: NETWORKS) {
     INFO(doctest::String(network.name));
     auto graph = graphOf(network);

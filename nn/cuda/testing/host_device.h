@@ -10,16 +10,16 @@
 
 namespace nn::cuda {
 
-// What of it is done as late as it may be: once somebody waits for it. The rest is done as early as
-// it may be. So each shows who does not wait: for what he reads, or for those who read what he
+// What the device does as late as is legal: when somebody waits for it. It does the rest as early
+// as is legal. This reveals code that does not wait for what it reads, or for readers of what it
 // overwrites.
 struct Late {
   bool work = false;
   bool copies = false;  // uploads beside the work
 };
 
-// Work is done when it is asked for, but for what is `late`. What `Device` says holds anything
-// holds NaNs, so that it shows who reads it. For tests.
+// Does work when it is asked for, except what is `late`. New memory holds NaNs, which reveals code
+// that reads it before writing. For tests.
 class HostDevice final: public Device {
 public:
   // No piece of memory may be larger than `bytesMax`.
@@ -45,21 +45,22 @@ public:
   void wait(Mark& mark) override;
   void finish() override;
 
-  // What it was asked for since the last call: the names of kernels, `convolution forward`, ….
+  // Returns what the device was asked for since the last call: names of kernels, `convolution
+  // forward`, ….
   kj::Array<kj::StringPtr> takeWork();
 
 private:
   class Recorded;
   class HostMark;
   struct Stream;
-  // Where a mark was when it was set for the `count`th time: nowhere if it never was.
+  // The place where a mark was set for the `count`th time. No place if it was never set.
   struct Place {
     HostMark* mark = nullptr;
     uint64_t count = 0;
 
     bool isPast() const;
   };
-  // What is done behind `behind`, and then reaches `reaches`.
+  // Work that is done after `behind`, and then passes `reaches`.
   struct Step {
     kj::Function<void()> what;
     Place behind;
@@ -70,15 +71,15 @@ private:
     std::deque<Step> steps;
   };
 
-  // Does it, or appends it to what is being recorded.
+  // Does the work, or appends it to the recording.
   void ask(kj::Function<void()> work);
   void ask(Stream& stream, Step step);
-  // Does what may be done and is not late.
+  // Does all work that may be done and is not late.
   void advance();
   void doNext(Stream& stream);
   void reach(Place place);
   static Place placeOf(Mark& mark);
-  // Sets it at what is asked for next.
+  // Sets the mark at the work that is asked for next.
   Place place(Mark& mark, Stream& stream);
 
   const uint64_t bytesMax;

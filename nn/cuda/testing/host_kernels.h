@@ -1,4 +1,4 @@
-// nn/cuda/testing/host_kernels.h: the kernels on the host: what a GPU would do, block after block.
+// nn/cuda/testing/host_kernels.h: runs the kernels on the host, block after block.
 #pragma once
 
 #include "nn/cuda/block.h"

@@ -1,4 +1,4 @@
-// nn/cuda/testing/test_rows.h: tables of kernels, each with the loop that it is to agree with.
+// nn/cuda/testing/test_rows.h: tables of kernels, each with the plain loop that it must agree with.
 #pragma once
 
 #include <kj/function.h>
@@ -10,7 +10,7 @@
 
 namespace nn::cuda {
 
-// What a row is tried with.
+// The inputs with which a row is run.
 struct Trial {
   Element element;
   Shape shape;
@@ -28,9 +28,9 @@ struct Row {
   kj::String name;
   uint inputs;
   bool canAdd;
-  // Has the trial run the kernel.
+  // Runs the kernel in the trial.
   kj::Function<void(const Trial&)> run;
-  // Adds to `y`, zeros, what the kernel should.
+  // Adds what the kernel should compute to `y`, which begins as zeros.
   kj::Function<void(const Trial&, Tensor& y)> expect;
   // Of a pool: a sole input is its input, a second one and the output are of its other side.
   kj::Maybe<Pool> pool = nullptr;
