@@ -7,7 +7,7 @@ TINY = ["data.dataset=image_folder", "data.batch_size=4", "train.steps=4"]
 SETTINGS = {
     "cifar10_airbench94": ["train.lookahead.every=2"],
     "fashion_mnist_lenet_grid": ["sweep.grid={ 'data.batch_size' = [2, 4] }"],
-    "fashion_mnist_modes": ["sweep.zip.'data.batch_size'=%s" % ([16] + 13 * [4])],
+    "fashion_mnist_modes": ["sweep.zip.'data.batch_size'=%s" % ([16] + 15 * [4])],
     "mxnet_cifar10_dist_async": ["sweep.grid={ 'train.optimizer.learning_rate' = [0.05] }"],
     "mxnet_cifar10_dist_sync": [
         "sweep.grid={ 'data.batch_size' = [2, 4], 'train.optimizer.learning_rate' = [0.1] }",
