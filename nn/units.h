@@ -1,5 +1,5 @@
-// nn/units.h: the nodes of a graph as a backend computes them: which ones share a pass over memory,
-// which ones train, and which ones stay float32.
+// nn/units.h: the units that a backend computes: nodes of a graph that share a pass over memory.
+// Says which units have a gradient, and whose values stay float32.
 #pragma once
 
 #include <kj/array.h>

@@ -45,8 +45,8 @@ struct Scratch {
 // Whether a decoded payload replaces the values of its target, or is added to them.
 enum class Put { SET, ADD };
 
-// One way to write down the n floats of a slice, in the file of its name: what an Encoding's
-// functions of the same names do.
+// One way to write down the n floats of a slice. Each function does the work of Encoding's function
+// of the same name.
 struct EncodingKind {
   const char* name;
   void (*check)(const Encoding&, Bytes payload, uint64_t size);

@@ -12,7 +12,7 @@ using kj::uint;
 
 // How far a run is, and how well it does.
 struct Progress {
-  // The epoch in work, from 1, of `epochs`; 0 of them: their number is not known.
+  // The epoch in progress, from 1, and how many the run has: 0 if that is not known.
   uint epoch;
   uint epochs;
 

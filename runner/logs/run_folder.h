@@ -52,8 +52,9 @@ kj::Array<kj::String> latestSweepIn(kj::StringPtr parent);
 // line. Several processes may call this at once.
 void writeRunOrder(kj::StringPtr parent, kj::ArrayPtr<const kj::StringPtr> names);
 
-// Takes the lock of `folder`, and makes the folder if necessary. Null if another process has the
-// lock. The lock is released when the descriptor closes. Throws with path, cause and way out.
+// Takes the lock of `folder`, and makes the folder if necessary. Null if another process, or
+// another descriptor of this one, has the lock. The lock is released when the descriptor closes.
+// Throws with path, cause and way out.
 kj::Maybe<kj::AutoCloseFd> lockOf(const RunFolder& folder);
 
 // Whether another process, or another object of this one, has that lock now. Changes nothing in the
