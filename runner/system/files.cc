@@ -30,7 +30,7 @@ namespace {
     rlimit limit;
     bool isLimited = ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
     // This limit applies in every folder.
-    advice = isLimited ? kj::str("; raise the limit on the size of a file (`ulimit -f`), which is ",
+    advice = isLimited ? kj::str(". Raise the limit on the size of a file (`ulimit -f`), which is ",
                              limit.rlim_cur, " bytes")
                        : kj::str("; its file system has no larger files: ", wayOut);
   }

@@ -45,7 +45,7 @@ TEST_CASE("a limit on the size of files fails a run with an error that names the
            "--set log.every=1 --set train.epochs=10"_kj}) {
     INFO(script);
     auto ended = runScript(nullptr, script);
-    checkFailed(ended, {"File too large", "raise the limit on the size of a file (`ulimit -f`)"});
+    checkFailed(ended, {"File too large", "Raise the limit on the size of a file (`ulimit -f`)"});
     CHECK_FALSE(contains(ended.errors, "memory ran out"));
     CHECK_FALSE(contains(ended.errors, "choose another folder"));
   }
