@@ -133,7 +133,7 @@ private:
     if (config.dataset == nullptr) return kj::str("--dataset is missing: ", unknown(io::DATASETS));
     config.encoding = encoding.orDefault(config.dataset->source->encoding);
     runner::ProgressLine line(STDERR_FILENO);
-    auto interrupted = kj::str("\ninterrupted; ", out, " was not written\n");
+    interrupted = kj::str("\ninterrupted; ", out, " was not written\n");
     runner::endAtInterrupt(interrupted, &io::isImporting);
     auto problem = kj::runCatchingExceptions([&]() {
       io::packDataset(
@@ -161,6 +161,7 @@ private:
   }
 
   runner::CommandLine& commandLine;
+  kj::String interrupted;  // what a signal prints, until the program ends
   io::DataConfig config;
   kj::Maybe<io::Encoding> encoding;
   kj::String out;

@@ -19,8 +19,8 @@ public:
             {.atLeast = 1, .atMost = 1 << 20}, 10))),
         movingRate(reader.maybeReal("moving_rate",
             "Of `easgd`: the share of the distance between a worker's values and the servers' by "
-            "which an exchange moves both towards each other. Absent: 0.9 / workers.",
-            {.above = 0, .below = 1})) {}
+            "which an exchange moves both towards each other. Absent: 0.9 / workers, at most 0.5.",
+            {.above = 0, .atMost = 0.5})) {}
 
   Rounds rounds(uint workers) const override {
     return {.mode = row.name, .counted = Rounds::EACH, .workers = workers, .keepsSeen = true};
@@ -32,7 +32,8 @@ public:
 
   kj::Own<KvStore> newStore(WorkerSetup setup) const override {
     // The worker moves by the same distance as the centre. It gets to know the centre only after
-    // that has moved: x - c' = (1 - rate) · (x - c), so rate / (1 - rate) of what is left.
+    // that has moved: x - c' = (1 - rate) · (x - c), so rate / (1 - rate) of what is left. Above a
+    // rate of 0.5 that would be more than all of it, and amplify what c' holds of other workers.
     double rate = rateOf(setup.rounds.workers);
     return newOwnStepsStore(setup.placement, setup.rounds, setup.rank,
         {.steps = period_steps, .drawn = float(rate / (1 - rate))}, setup.optimizer,
@@ -51,7 +52,7 @@ public:
   }
 
 private:
-  double rateOf(uint workers) const { return movingRate.orDefault(0.9 / workers); }
+  double rateOf(uint workers) const { return movingRate.orDefault(kj::min(0.5, 0.9 / workers)); }
 
   const uint period_steps;
   const kj::Maybe<double> movingRate;

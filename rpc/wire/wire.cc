@@ -62,7 +62,14 @@ uint64_t Wire::bytesOf(kj::ArrayPtr<const kj::ArrayPtr<const capnp::word>> segme
 kj::Promise<void> Wire::count(uint64_t bytes, kj::Promise<void> write) {
   writing++;
   auto begun = clock.now();
-  auto taken = [this, bytes, begun]() {
+  auto over = [this]() {
+    if (--writing > 0) return;
+    KJ_IF_MAYBE(fulfiller, waiting) {
+      (*fulfiller)->fulfill();
+    }
+    waiting = nullptr;
+  };
+  auto taken = [this, bytes, begun, over]() {
     // Long enough ago counts half, and half of that.
     if (written_bytes > MEMORY_BYTES) {
       written_bytes /= 2;
@@ -72,14 +79,11 @@ kj::Promise<void> Wire::count(uint64_t bytes, kj::Promise<void> write) {
     writingTime += clock.now() - begun;
     sinceFit_bytes += bytes;
     if (sinceFit_bytes >= FIT_BYTES) fitBuffer();
-    if (--writing > 0) return;
-    KJ_IF_MAYBE(fulfiller, waiting) {
-      (*fulfiller)->fulfill();
-    }
-    waiting = nullptr;
+    over();
   };
-  return write.then(kj::mv(taken), [](kj::Exception&& e) {
+  return write.then(kj::mv(taken), [over](kj::Exception&& e) {
     if (e.getType() != kj::Exception::Type::DISCONNECTED) kj::throwFatalException(kj::mv(e));
+    over();
   });
 }
 

@@ -84,8 +84,8 @@ TEST_CASE("fitted: leaves out whole parts, and keeps the remaining time longest"
 TEST_CASE("fitted: a long name leaves half of the columns to the text after it") {
   CHECK(fitted("run 1/4 rate=0.1,seed=1,momentum=0.9: epoch 1/2  step 194/468  ETA 0:26", 45) ==
         "run 1/4 ra…omentum=0.9: epoch 1/2  ETA 0:26");
-  CHECK(fitted("reading /work/datasets/fashion_mnist, files: 0 of 4 (0 %)", 40) ==
-        "reading /wor…_mnist, files: 0 of 4 (0 %)");
+  CHECK(fitted("reading /data/datasets/fashion_mnist, files: 0 of 4 (0 %)", 40) ==
+        "reading /dat…_mnist, files: 0 of 4 (0 %)");
 }
 
 }  // namespace

@@ -123,6 +123,16 @@ TEST_CASE("local_sgd has the same bits over every transport") {
   }
 }
 
+TEST_CASE("easgd with one worker has the same bits over every transport") {
+  constexpr auto EASGD = "kvstore.mode=easgd"_kj;
+  auto bits = bitsAfterFifty(MLP, {EASGD, "cluster.workers=1"});
+  for (auto transport: TRANSPORTS) {
+    CAPTURE(transport);
+    CHECK(
+        bitsAfterFifty(MLP, {EASGD, "cluster.workers=1", transport, "cluster.servers=3"}) == bits);
+  }
+}
+
 TEST_CASE("what is encoded travels in messages, shared memory or not, and has the same bits") {
   for (auto encoding: {"kvstore.wire=float16"_kj, "kvstore.wire=bfloat16"_kj,
            "kvstore.compression={ kind = \"1bit\" }"_kj,
