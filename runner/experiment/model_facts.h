@@ -17,8 +17,9 @@ io::DatasetFacts datasetFacts(const io::DataConfig& config);
 // calculate with. Call it before long work, such as fetching data.
 void requireMachineFor(const Experiment& experiment, configs::Diagnostics& diagnostics);
 
-// Returns why two runs may give different bits, as a sentence without a full stop. Null if they may
-// not.
+// Returns why the devices of an experiment may give other bits when it runs again, as a sentence
+// without a full stop. Null if they give the same bits. Does not say whether the mode does: see
+// docs/modes.
 kj::Maybe<kj::StringPtr> whyBitsDiffer(const Experiment& experiment);
 
 // What every role must know of the data before it can start.

@@ -146,7 +146,8 @@ struct Event {
       updates @86 :Text;
       # Where parameters are updated, in a sentence.
       bits @88 :Text;
-      # Why another run may give other bits, in a sentence. Empty if it may not.
+      # Why the devices may give other bits in another run, in a sentence. Empty if they give the
+      # same. Does not say whether the mode does.
     }
     speed :group {
       # Every log.every steps of each worker, and at the end of an epoch that ends in between.

@@ -37,8 +37,8 @@ struct LogStyle {
   const char* name;
   const char* doc;
   uint every;  // the default of log.every
-  // How every log.every-th step is counted. IN_EPOCH: from the beginning of the epoch, whose last
-  // steps then make a `partial` event. IN_RUN: from the beginning of the run.
+  // From where each log.every-th step is counted. IN_EPOCH: from the beginning of the epoch. Steps
+  // that are left over at its end make a `partial` event. IN_RUN: from the beginning of the run.
   enum Count { IN_EPOCH, IN_RUN } count;
   // Whether the lines and the rows of the table are about epochs or about steps.
   enum Tells { EPOCHS, STEPS } tells;
