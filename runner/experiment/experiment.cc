@@ -142,7 +142,7 @@ void readOfGpus(configs::Reader& reader, TrainConfig& config) {
   if (reader.isManual() || reader.has("deterministic")) {
     config.deterministic = reader.flag("deterministic",
         "For GPUs: uses only algorithms that give the same bits every time, chosen by a fixed rule "
-        "instead of by speed. On CPUs all algorithms do.",
+        "instead of by speed. On CPUs all algorithms give the same bits every time.",
         false);
   }
 }
@@ -191,7 +191,8 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::KvStoreCon
   config.launcher = &reader.choose("launcher", "How the roles are started.",
       kj::arrayPtr(LAUNCHERS, kj::size(LAUNCHERS)), kj::StringPtr("local"));
   config.servers = reader.integer("servers",
-      "Number of servers. The parameters are divided among them. 0 for modes without servers.",
+      "Number of servers. The parameters are divided among them. Absent: 1 if the mode has "
+      "servers, otherwise 0.",
       {.atLeast = 0, .atMost = 1024}, kvstore.hasServers() ? 1 : 0);
   auto shared = reader.maybeInteger("servers_per_process",
       "Number of servers that share a process, each in its own thread. For a machine with spare "
