@@ -16,7 +16,7 @@ if [ -n "${RUNNER_BUILD:-}" ]; then
   startup=(--output_user_root="$folder")
   options=(--disk_cache="$folder/disk")
 fi
-# Without links such as bazel-bin where the caller may not make them.
+# Makes no links such as bazel-bin where the caller may not make them.
 [ -w "$root" ] || options+=(--symlink_prefix=/)
 
 call_bazel() {
@@ -25,7 +25,7 @@ call_bazel() {
   (cd "$root" && bazel "${startup[@]}" "$command" "${options[@]}" "$@")
 }
 
-# What to do where another user has built, below a home that the caller cannot read.
+# Says what to do if another user has built in a home that the caller cannot read.
 explain_failure() {
   local user
   user=$(id -un)
@@ -45,5 +45,5 @@ if ! call_bazel build --noshow_progress --show_result=0 --ui_event_filters=-info
   explain_failure
   exit 1
 fi
-# Not by the link bazel-bin: where the caller may not write, it leads to what another user built.
+# Does not use the link bazel-bin: it may lead to the build of another user.
 exec "$(call_bazel info bazel-bin 2>/dev/null)/runner/runner" "$@"

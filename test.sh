@@ -13,7 +13,7 @@ filter=$(printf -- ',-%s' "${excluded[@]}")
 broken=0
 python3 tools/tidy.py || broken=$((broken + 1))
 
-# Logs of former runs would be counted again.
+# Logs of earlier runs would be counted again.
 logs=$(bazel info bazel-testlogs 2>/dev/null)
 [ -n "$logs" ] && rm -rf "${logs:?}"
 bazel test --noshow_progress --build_tests_only --test_tag_filters="${filter#,}" //... ||
@@ -34,8 +34,8 @@ output() {
 output | grep -a '^SKIPPED CASE: ' | sort | uniq -c |
   sed -E 's/^ *([0-9]+) SKIPPED CASE: (.*)/skipped: \1 cases: \2/'
 
-# doctest closes with `test cases: N | P passed | F failed | S skipped`; a case that left by
-# SKIP_CASE is among the passed. What broke without a failed case (a crash, tidy) fails the whole.
+# doctest ends with `test cases: N | P passed | F failed | S skipped`. It counts a case that
+# SKIP_CASE has left as passed. What broke without a failed case (a crash, tidy) counts as failed.
 output | awk -v left_out=$left_out -v broken=$broken '
   /test cases:/ {
     split($0, part, "|")

@@ -1,4 +1,5 @@
-// tests/command.h: a real program as a child process: its words, surroundings, streams and end.
+// tests/command.h: runs a real program as a child process, and returns what it wrote and how it
+// ended.
 #pragma once
 
 #include <kj/array.h>
@@ -12,7 +13,8 @@ namespace tests {
 
 using kj::uint;
 
-// How long a test waits for what must come: a hang fails then. Nothing here takes a tenth of it.
+// How long a test waits for something that must happen. It then fails, so that no test hangs.
+// Nothing that a test waits for takes a tenth of this time.
 constexpr uint PATIENCE_S = 120;
 
 // How a program ended, and all that it wrote.
@@ -23,13 +25,14 @@ struct Ended {
   kj::String errors;
 };
 
-// One program, from its start to its end, in a process group of its own. For one thread; the
-// process may have no other child that it waits for.
+// One program, from its start to its end, in a process group of its own. For one thread. The test
+// program must not wait for any other child process.
 class Command {
 public:
   struct Surroundings {
-    kj::StringPtr folder = nullptr;                           // where it works; empty: here
-    kj::ArrayPtr<const kj::StringPtr> environment = nullptr;  // `NAME=value`, over this process's
+    kj::StringPtr folder = nullptr;  // its current folder; empty: that of this process
+    // `NAME=value`: replaces variables of this process, or adds to them.
+    kj::ArrayPtr<const kj::StringPtr> environment = nullptr;
   };
 
   // Starts `words[0]`, looked up on the path if it has no slash, with the others as its arguments.
@@ -40,22 +43,23 @@ public:
   ~Command() noexcept(false);
   KJ_DISALLOW_COPY(Command);
 
-  // Of the program, and of its group.
+  // Returns the id of the program's process, which is also that of its group.
   pid_t pid() const { return child; }
 
-  // Sends `signal` to the program; to its whole group, as a terminal does for Ctrl-C.
+  // Send `signal` to the program, or to its whole group, as a terminal does for Ctrl-C.
   void kill(int signal);
   void killGroup(int signal);
 
-  // Waits until the output so far holds `part`. False if it ends, or `seconds` pass, before.
+  // Waits until the output so far contains `part`. Returns false if the program ends or `seconds`
+  // pass before.
   bool waitForOutput(kj::StringPtr part, uint seconds = PATIENCE_S);
-  // The same of what it writes to standard error.
+  // The same for what it writes to standard error.
   bool waitForErrors(kj::StringPtr part, uint seconds = PATIENCE_S);
-  // What it wrote so far.
+  // Return what the program has written so far.
   kj::String output() const { return kj::heapString(outputText); }
   kj::String errors() const { return kj::heapString(errorText); }
 
-  // Waits for its end. Throws, with what it wrote, if that does not come within `seconds`.
+  // Waits until the program ends. If it does not end within `seconds`, throws with what it wrote.
   Ended wait(uint seconds = PATIENCE_S);
 
 private:
@@ -77,16 +81,16 @@ struct Process {
   kj::String commandLine;  // words, each followed by a space
 };
 
-// All that run now and have `part` in their command line.
+// Returns all running processes that have `part` in their command line.
 kj::Array<Process> processesWith(kj::StringPtr part);
 
-// Waits until none of `processes` runs. False if `seconds` pass before.
+// Waits until none of `processes` runs. Returns false if `seconds` pass before.
 bool haveEnded(kj::ArrayPtr<const Process> processes, uint seconds);
 
-// A new empty folder, absolute, that goes when the test program's folder does.
+// Returns the absolute path of a new empty folder. It is removed with the test program's folder.
 kj::String newFolder();
 
-// The whole file at `path`. Throws if there is none.
+// Returns the whole text of the file at `path`. Throws if there is none.
 kj::String readFile(kj::StringPtr path);
 void writeFile(kj::StringPtr path, kj::StringPtr text);
 

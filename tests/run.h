@@ -16,11 +16,11 @@ public:
   explicit Run(kj::StringPtr file, kj::ArrayPtr<const kj::StringPtr> settings = nullptr,
       kj::StringPtr program = RUNNER);
 
-  // The run's folder; what it writes there so far.
+  // The run's folder. read() returns the text of a file there.
   const kj::String folder;
   kj::String read(kj::StringPtr name) const { return readFile(kj::str(folder, "/", name)); }
 
-  // Role processes that run now; one of them (throws if it does not run).
+  // Return the role processes that run now, or one of them. role() throws if it does not run.
   kj::Array<Process> roles() const { return processesWith(kj::str("--folder=", folder)); }
   Process role(kj::StringPtr role, uint index) const;
 
@@ -31,20 +31,20 @@ private:
       kj::StringPtr runs, kj::StringPtr cache);
 };
 
-// `RUNNER_CACHE=…`: where Run keeps imported data.
+// Returns `RUNNER_CACHE=…`: the folder where Run keeps imported data.
 kj::String cacheSetting();
 
-// A run that went well, after its end.
+// A finished run.
 struct Trained {
   kj::String folder;
-  kj::String weightsSha256;  // as printed last on stdout
+  kj::String weightsSha256;  // as in the last line of stdout
 };
 
-// Runs `file` and waits. Throws, with what it wrote, if it does not end with exit code 0.
+// Runs `file` to its end. If it does not end with exit code 0, throws with what it wrote.
 Trained train(kj::StringPtr file, kj::ArrayPtr<const kj::StringPtr> settings = nullptr,
     kj::StringPtr program = RUNNER);
 
-// All values of the folder's weights.safetensors.
+// Returns all values in the weights.safetensors of the run.
 kj::Array<float> weightsOf(const Trained& run);
 
 }  // namespace tests

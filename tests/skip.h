@@ -3,8 +3,8 @@
 
 #include <cstdio>
 
-// Prints the line that test.sh counts as a skipped case, then leaves the case. doctest itself
-// counts such a case as passed; test.sh takes it off again.
+// Prints the line that test.sh counts as a skipped case, and leaves the case. doctest counts such a
+// case as passed. test.sh subtracts it from those.
 #define SKIP_CASE(reason)                        \
   do {                                           \
     std::printf("SKIPPED CASE: %s\n", (reason)); \

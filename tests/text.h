@@ -1,4 +1,4 @@
-// tests/text.h: texts in tests: how doctest shows KJ's strings, and what is in them.
+// tests/text.h: searches texts in tests, and lets doctest print KJ's strings.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -11,7 +11,7 @@ inline bool contains(kj::StringPtr text, kj::StringPtr part) {
   return ::memmem(text.begin(), text.size(), part.begin(), part.size()) != nullptr;
 }
 
-// How often `part` is in `text`.
+// Returns how often `part` occurs in `text`.
 inline size_t countOf(kj::StringPtr text, kj::StringPtr part) {
   size_t count = 0;
   while (auto found = ::memmem(text.begin(), text.size(), part.begin(), part.size())) {

@@ -1,4 +1,4 @@
-// tests/cluster/whole_runs.h: what runs of this folder's experiments end with.
+// tests/cluster/whole_runs.h: runs the experiments of this folder, and reads their results.
 #pragma once
 
 #include <capnp/message.h>
@@ -12,19 +12,19 @@
 
 namespace tests {
 
-// Of the command line: `train.seed=2`.
+// Arguments of `--set`, such as `train.seed=2`.
 using Settings = kj::ArrayPtr<const kj::StringPtr>;
 
 constexpr kj::StringPtr MLP = "tests/cluster/mlp.toml"_kj;
 constexpr kj::StringPtr TANH = "tests/cluster/tanh.toml"_kj;
 constexpr kj::StringPtr BATCH_NORM = "tests/cluster/batch_norm.toml"_kj;
 
-// The sha256 of the weights that a run ends with.
+// Runs `file`, and returns the sha256 of its final weights.
 inline kj::String bitsOf(kj::StringPtr file, Settings settings = nullptr) {
   return train(file, settings).weightsSha256;
 }
 
-// The largest difference of two runs' weights.
+// Returns the largest difference between the weights of two runs.
 inline double distance(const Trained& a, const Trained& b) {
   auto left = weightsOf(a), right = weightsOf(b);
   REQUIRE(left.size() == right.size());
@@ -50,7 +50,7 @@ inline void eachEvent(const Trained& run, kj::FunctionParam<void(runner::Event::
   }
 }
 
-// Of the last validation.
+// Returns the accuracy of the last validation.
 inline double validationAccuracy(const Trained& run) {
   double accuracy = 0;
   eachEvent(run, [&](runner::Event::Reader event) {

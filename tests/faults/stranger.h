@@ -1,4 +1,4 @@
-// tests/faults/stranger.h: somebody whom a run or a role calls, and who is no part of the job.
+// tests/faults/stranger.h: a listening port that does not belong to the job.
 #pragma once
 
 #include <arpa/inet.h>
@@ -11,7 +11,7 @@
 
 namespace tests {
 
-// Listens on a port of its own, and takes calls.
+// Listens on a port of its own, and accepts connections.
 struct Stranger {
   Stranger() {
     sockaddr_in name = {};

@@ -1,4 +1,4 @@
-// tests/input/images.h: small data sets of each kind, with all that may be done to an image.
+// tests/input/images.h: small data sets of each kind, with every kind of augmentation.
 #pragma once
 
 #include "io/datasets/datasets.h"
@@ -8,17 +8,18 @@ namespace tests {
 
 using kj::uint;
 
-// What a data set is made of, and what is done to it.
+// A data set, and how its images are augmented.
 struct ImagesCase {
   const char* name;
   io::ImageShape stored;  // of the first image
   bool isJpeg;
-  bool varies;  // from image to image, in size
+  bool varies;  // images differ in size
   io::AugmentConfig (*augment)();
 };
 extern const kj::ArrayPtr<const ImagesCase> IMAGES_CASES;
 
-// Records packed by hand: 23 of training and 11 of validation, of classes from 0 on.
+// A folder of records that the test writes: 23 for training and 11 for validation. Classes count
+// from 0.
 struct Images {
   explicit Images(const ImagesCase& c);
 

@@ -24,8 +24,8 @@ struct Case {
   uint batchSize;
   const char* layers;  // the TOML list
   // How far float32 may be from the reference: |error| / |value|, both Euclidean norms of a whole
-  // array. oneDNN with AVX-512 comes to 3e-6 in the worst case (batch norm, which divides by a
-  // deviation of few values); the rest is room for other orders of addition.
+  // array. oneDNN with AVX-512 reaches 3e-6 in the worst case, a batch norm that divides by a
+  // deviation of few values. The rest allows for other orders of addition.
   double tolerance = 2e-5;
   float labelSmoothing = 0;
 };
@@ -38,8 +38,8 @@ struct CaseGraph {
 };
 CaseGraph build(const Case& c);
 
-// Normal pixels, a number for dropout a row, and labels of which the second of each three is -1
-// where the batch has more than two rows.
+// Pixels are normal, and each row has a number for dropout. If the batch has more than two rows,
+// the second label of each three is -1.
 struct CaseBatch {
   kj::Array<float> pixels;
   kj::Array<int32_t> labels;
@@ -47,10 +47,10 @@ struct CaseBatch {
 };
 CaseBatch draw(const Case& c, uint64_t seed);
 
-// Parameters as a net in the middle of training has them: Xavier's weights, no bias 0, no gamma 1.
+// Fills the parameters as in the middle of training: Xavier's weights, no bias is 0, no gamma is 1.
 void fill(const nn::Graph& graph, nn::Program& program);
 
-// Forward through all segments, and backward when training.
+// Runs all segments forward, and in training also backward.
 nn::BatchResult step(const nn::Graph& graph, nn::Program& program, nn::Phase phase);
 
 }  // namespace tests

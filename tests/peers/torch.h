@@ -1,4 +1,4 @@
-// tests/peers/torch.h: the Python whose PyTorch a test compares with.
+// tests/peers/torch.h: finds the Python with PyTorch that tests compare with.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -10,8 +10,8 @@ namespace tests {
 
 constexpr char NO_TORCH[] = "no Python with PyTorch (RUNNER_PYTHON can name one)";
 
-// The program that tools::findTorch() finds, once for all cases of a test program; empty if there
-// is none. The log tells the version, or why there is none.
+// Returns the program that tools::findTorch() finds, or an empty text. Searches once for all cases
+// of a test program. The log has the version, or the reason why there is none.
 inline kj::StringPtr torchPython() {
   static auto search = tools::findTorch();
   KJ_IF_MAYBE(newest, search.newest) {
