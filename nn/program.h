@@ -8,7 +8,7 @@
 
 #include "nn/network/graph.h"
 #include "nn/profile.h"
-#include "nn/raw_batch.h"
+#include "nn/raw_images.h"
 
 namespace nn {
 
@@ -24,6 +24,31 @@ struct BatchResult {
 };
 
 class ValueRules;  // see value_rules.h
+
+// A batch of N stored images. A row whose label is -1 becomes zeros, whatever `rows` says.
+struct RawBatch {
+  kj::ArrayPtr<const kj::byte> images;  // N×C×H×W, those of the rows; empty if images are kept
+  kj::ArrayPtr<const RawRow> rows;      // N; `image` counts only if images are kept
+  kj::ArrayPtr<const int32_t> labels;   // N; see Program::setBatch()
+  kj::ArrayPtr<const uint64_t> draws;   // N or none; see Program::setBatch()
+};
+
+// A program that takes raw batches. Called by the program's thread.
+class RawInput {
+public:
+  // Returns zeroed memory of the host from which a batch reaches the program fastest. The program
+  // must outlive the memory.
+  virtual kj::Array<kj::byte> allocate(size_t bytes) = 0;
+  // Copies images that the program keeps, N×C×H×W, from number `first` on. The copies are complete
+  // when the call returns.
+  virtual void keep(uint64_t first, kj::ArrayPtr<const kj::byte> images) = 0;
+
+  // Sets the batch of the next forward(…, 0). The caller may do so once it has asked all segments
+  // of the step before to go forward: the batch may travel while the program still works on that
+  // step. `batch.images` must stay unchanged until awaitBatch(). The rest is copied.
+  virtual void setBatch(const RawBatch& batch) = 0;
+  virtual void awaitBatch() = 0;
+};
 
 // A program that updates its parameters itself, on its own device. No gradient leaves the device.
 class Trainer {
@@ -74,8 +99,11 @@ public:
       kj::ArrayPtr<const uint64_t> draws) = 0;
   // Makes the program take raw batches from now on, in place of floats. May be called once, before
   // the first batch and before trainBy(). Returns null if the program cannot, as on CPUs, where the
-  // readers augment. Copies `images`. Throws if the images that are to be kept do not fit.
-  virtual kj::Maybe<RawInput&> takeRaw(const RawImages& images) { return nullptr; }
+  // readers augment. Copies what `images` points to. If `kept` is above 0, the program keeps that
+  // many images, and batches bring none. Throws if those images do not fit.
+  virtual kj::Maybe<RawInput&> takeRaw(const RawImages& images, uint64_t kept = 0) {
+    return nullptr;
+  }
   virtual void forward(Phase phase, uint segment) = 0;
   virtual void backward(uint segment) = 0;
   // Whether the work of the last backward(segment) is done. awaitGradients() waits until it is. A

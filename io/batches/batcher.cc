@@ -216,12 +216,13 @@ public:
         count(count),
         batchSize(config.batchSize) {
     KJ_REQUIRE(form.word != BatchForm::NUMBERS || form.labels.size() == work.records.count());
+    KJ_REQUIRE(form.word != BatchForm::BYTES || canReadBytes(dataset, work.augmenter));
     // The step uses one batch, one is ready, and each reader fills one.
     auto all = kj::heapArrayBuilder<Slot>(config.readerThreads + 2);
     for (size_t i = 0; i < config.readerThreads + 2; ++i) {
       auto& slot = all.add();
       slot.plan.places = kj::heapArray<Stream::Place>(batchSize);
-      allocate(slot, dataset, config, form);
+      allocate(slot, form);
       slot.labels = kj::heapArray<int32_t>(batchSize);
       slot.draws = kj::heapArray<uint64_t>(batchSize);
     }
@@ -305,16 +306,15 @@ private:
     return kind == Work::Kind::VALIDATION && own ? dataset.validation() : dataset.training();
   }
 
-  void allocate(Slot& slot, const Dataset& dataset, const DataConfig& config, BatchForm& form) {
+  void allocate(Slot& slot, BatchForm& form) {
     if (form.word == BatchForm::PIXELS) {
-      slot.pixels = kj::heapArray<float>(batchSize * dataset.batchShape().size());
+      slot.pixels = kj::heapArray<float>(batchSize * work.augmenter.shape.size());
       return;
     }
     slot.records = kj::heapArray<uint64_t>(batchSize);
     slot.augmentations = kj::heapArray<Augmentation>(batchSize);
     if (form.word == BatchForm::BYTES) {
-      auto shape = KJ_REQUIRE_NONNULL(shapeOfBytes(dataset, config));
-      slot.bytes = KJ_REQUIRE_NONNULL(form.allocate)(batchSize * shape.size());
+      slot.bytes = KJ_REQUIRE_NONNULL(form.allocate)(batchSize * work.augmenter.stored.size());
     }
   }
 
@@ -394,10 +394,14 @@ private:
 
 }  // namespace
 
-kj::Maybe<ImageShape> shapeOfBytes(const Dataset& dataset, const DataConfig& config) {
-  KJ_IF_MAYBE(stored, dataset.storedShape()) return *stored;
-  if (!augmenterOf(dataset, config).canCut()) return nullptr;
-  return dataset.batchShape();
+Augmenter augmenterOf(const Dataset& dataset, const DataConfig& config) {
+  auto batch = dataset.batchShape();
+  return Augmenter(
+      config.augment, batch, dataset.storedShape().orDefault(batch), dataset.meanImage());
+}
+
+bool canReadBytes(const Dataset& dataset, const Augmenter& augmenter) {
+  return dataset.storedShape() != nullptr || augmenter.canCut();
 }
 
 kj::Own<Batcher> Batcher::training(const Dataset& dataset, const DataConfig& config, uint64_t seed,

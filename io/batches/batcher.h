@@ -24,17 +24,21 @@ struct BatchForm {
   kj::ArrayPtr<const int32_t> labels = nullptr;
 };
 
-// Returns the shape of the images of BYTES. If all images have one shape, it is that shape. If not,
-// it is the shape of the batch: the readers crop, and only mirroring is left to the caller. Null if
-// the images cannot be cropped to bytes.
-kj::Maybe<ImageShape> shapeOfBytes(const Dataset& dataset, const DataConfig& config);
+// Returns the augmentation of the data set's images. The data set, which must be that of `config`,
+// must outlive the result. `stored` is the shape of the images of BYTES: if all images have one
+// shape, that shape; if not, the shape of the batch.
+Augmenter augmenterOf(const Dataset& dataset, const DataConfig& config);
+
+// Whether batches can have the form BYTES. If images differ in shape, the readers crop them, and
+// only mirroring is left to the caller. Some augmentations do not leave bytes when they crop.
+bool canReadBytes(const Dataset& dataset, const Augmenter& augmenter);
 
 // The images of one step. Valid until the next call of Batcher::next().
 struct Batch {
   uint64_t step;
   // One of `pixels` and `bytes`, or neither, depending on the form. N = batchSize.
   kj::ArrayPtr<const float> pixels;  // N×C×H×W; 0 in rows that do not count
-  // N×C×H×W of shapeOfBytes(); anything in rows that do not count
+  // N×C×H×W of augmenterOf().stored; anything in rows that do not count
   kj::ArrayPtr<const kj::byte> bytes;
   // N each, but empty for PIXELS: the records, and what was drawn for them.
   kj::ArrayPtr<const uint64_t> records;

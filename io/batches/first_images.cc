@@ -1,6 +1,7 @@
 #include "io/batches/first_images.h"
 
 #include "configs/language/failure.h"
+#include "io/batches/batcher.h"
 #include "io/images/pixels.h"
 
 namespace io {

@@ -461,12 +461,6 @@ void requireSource(const DataConfig& config, configs::Diagnostics& diagnostics) 
       kj::str("set ", config.names.source, " to a folder or an archive of JPEG files"));
 }
 
-Augmenter augmenterOf(const Dataset& dataset, const DataConfig& config) {
-  auto batch = dataset.batchShape();
-  return Augmenter(
-      config.augment, batch, dataset.storedShape().orDefault(batch), dataset.meanImage());
-}
-
 void packDataset(const DataConfig& config, kj::StringPtr into, Progress progress, Warn warn) {
   auto folder = withoutSlash(into);
   auto refuseIfThere = [&]() {

@@ -66,10 +66,6 @@ bool isImporting();
 // environment says where they are.
 void requireSource(const DataConfig& config, configs::Diagnostics& diagnostics);
 
-// Returns the augmentation of the data set's images. The data set, which must be that of `config`,
-// must outlive the result.
-Augmenter augmenterOf(const Dataset& dataset, const DataConfig& config);
-
 // Imports the data set of `config` into the new folder `into`, with its mean image if all images
 // have one shape. The folder appears when it is complete. Throws if it exists, or if another
 // process is making it. Also throws if `into`.part, in which the folder is made, is not ours.

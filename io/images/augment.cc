@@ -69,6 +69,7 @@ ImageShape batchShapeOf(const AugmentConfig& config, ImageShape stored) {
 Augmenter::Augmenter(const AugmentConfig& config, ImageShape shape, ImageShape stored,
     kj::ArrayPtr<const float> meanImage)
     : shape(shape),
+      stored(stored),
       padMode(config.padMode),
       padValue(config.padValue),
       meanImage(meanImage),
@@ -78,8 +79,7 @@ Augmenter::Augmenter(const AugmentConfig& config, ImageShape shape, ImageShape s
       mirror(config.mirror),
       crops(config.crop > 0),
       cropsAtRandom((crops || config.pad > 0) && config.cropAt == CropPlace::RANDOM),
-      pad(config.pad),
-      meanShape(stored) {
+      pad(config.pad) {
   KJ_REQUIRE(meanImage.size() == 0 || meanImage.size() == stored.size());
 }
 
@@ -141,7 +141,7 @@ void Augmenter::apply(ImageView image, Augmentation augmentation, kj::ArrayPtr<f
   KJ_REQUIRE(out.size() == shape.size() && image.bytes.size() == stored.size());
   KJ_REQUIRE(stored.channels == shape.channels);
   bool subtractImage = meanImage.size() > 0;
-  KJ_REQUIRE(!subtractImage || stored == meanShape);
+  KJ_REQUIRE(!subtractImage || stored == this->stored);
 
   size_t stride = image.layout == Layout::PLANES ? 1 : stored.channels;
   KJ_REQUIRE(stride == 1 || stride == 3, "interleaved images have 3 channels");

@@ -58,6 +58,7 @@ public:
   bool canCut() const;
 
   const ImageShape shape;
+  const ImageShape stored;  // as given: of the mean image
 
   // The numbers of apply().
   const Padding padMode;
@@ -73,7 +74,6 @@ private:
   bool crops;
   bool cropsAtRandom;  // in training
   uint pad;
-  ImageShape meanShape;
 };
 
 }  // namespace io

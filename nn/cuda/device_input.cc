@@ -79,41 +79,35 @@ void DeviceInput::set(kj::ArrayPtr<const float> batch, kj::ArrayPtr<const int32_
   device.upload(pixelsThere->begin(), here.asBytes());
 }
 
-void DeviceInput::takeRaw(const RawImages& given) {
+void DeviceInput::takeRaw(const RawImages& given, uint64_t kept) {
   KJ_REQUIRE(raw == nullptr && !isSet);
-  KJ_REQUIRE(given.shape.channels == shape.channels, given.shape.channels, shape.channels);
-  KJ_REQUIRE(given.factors.size() == shape.channels, given.factors.size());
-  bool hasMeanImage = given.meanImage.size() > 0;
-  KJ_REQUIRE(hasMeanImage ? given.meanImage.size() == given.shape.size()
-                          : given.means.size() == shape.channels);
+  KJ_REQUIRE(given.channels == shape.channels, given.channels, shape.channels);
+  KJ_REQUIRE(given.meanImage != nullptr || given.means != nullptr);
   device.finish();
   pixelsHere = nullptr;
   pixelsThere = nullptr;
-  auto& own = raw.emplace(Raw{.size = given.shape.size(), .kept = given.kept});
-  uint64_t bytes = (given.kept > 0 ? given.kept : 2 * images) * own.size;
+  size_t size = Shape{given.channels, given.height, given.width}.size();
+  auto& own = raw.emplace(Raw{.size = size, .kept = kept});
+  uint64_t bytes = (kept > 0 ? kept : 2 * images) * size;
   auto failure = kj::runCatchingExceptions([&]() { own.images = device.allocate(bytes); });
   KJ_IF_MAYBE(e, failure) {
-    if (given.kept == 0) kj::throwFatalException(kj::mv(*e));
-    configs::fail("the data set does not fit on the device beside the network: its ", given.kept,
+    if (kept == 0) kj::throwFatalException(kj::mv(*e));
+    configs::fail("the data set does not fit on the device beside the network: its ", kept,
         " images take ", bytes, " bytes (", e->getDescription(),
         "); leave data.cache = \"device\" out");
   }
-  own.kernel = {.rows = rows(),
-      .stored = {given.shape.height, given.shape.width},
-      .reflects = given.reflects,
-      .hasGrey = given.grey != nullptr,
-      .grey = given.grey.orDefault(0),
-      .meanImage = hasMeanImage ? uploaded(given.meanImage, own.constants) : nullptr,
-      .means = uploaded(given.means, own.constants),
-      .factors = uploaded(given.factors, own.constants)};
-}
-
-const float* DeviceInput::uploaded(
-    kj::ArrayPtr<const float> floats, kj::Vector<kj::Own<Memory>>& constants) {
-  auto& memory = *constants.add(device.allocate(floats.asBytes().size()));
-  if (floats.size() > 0) device.upload(memory.begin(), floats.asBytes());
-  device.finish();
-  return reinterpret_cast<const float*>(memory.begin());
+  auto uploaded = [&](const float* floats, size_t count) -> const float* {
+    if (floats == nullptr) return nullptr;
+    auto& memory = *own.constants.add(device.allocate(count * sizeof(float)));
+    device.upload(memory.begin(), kj::arrayPtr(floats, count).asBytes());
+    device.finish();
+    return reinterpret_cast<const float*>(memory.begin());
+  };
+  own.kernel = {.images = given, .rows = rows()};
+  auto& there = own.kernel.images;
+  there.meanImage = uploaded(given.meanImage, size);
+  there.means = uploaded(given.means, shape.channels);
+  there.factors = uploaded(given.factors, shape.channels);
 }
 
 Augment DeviceInput::augment(const ImportPixels& importing) {

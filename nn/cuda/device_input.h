@@ -29,7 +29,7 @@ public:
   void set(kj::ArrayPtr<const float> batch, kj::ArrayPtr<const int32_t> labels,
       kj::ArrayPtr<const uint64_t> draws);
   // From now on images are raw, and pixels() is no longer valid.
-  void takeRaw(const RawImages& images);
+  void takeRaw(const RawImages& images, uint64_t kept);
   // The kernel that replaces `importing` where images are raw.
   Augment augment(const ImportPixels& importing);
 
@@ -67,7 +67,7 @@ private:
   struct Raw {
     size_t size;     // of an image
     uint64_t kept;   // images; 0: none
-    Augment kernel;  // all but the tensor that it writes
+    Augment kernel;  // without the tensor that it writes
     kj::Vector<kj::Own<Memory>> constants;
     kj::Own<Memory> images;  // those that are kept, or those of both turns
   };
@@ -77,7 +77,6 @@ private:
   Turn& next() { return turns[1 - current]; }
   // Fills what all batches have; the next turn's place on the host.
   byte* begin(kj::ArrayPtr<const int32_t> labels, kj::ArrayPtr<const uint64_t> draws);
-  const float* uploaded(kj::ArrayPtr<const float> floats, kj::Vector<kj::Own<Memory>>& constants);
   RawRow* rows() { return reinterpret_cast<RawRow*>(there->begin() + places.rows); }
 
   Device& device;

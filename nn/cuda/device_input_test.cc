@@ -1,5 +1,5 @@
-// That nothing of a raw batch is overwritten before it is read, nor read before it is there, in
-// whatever order a device does what it was asked for. What is read, tests/input shows.
+// Shows that no part of a raw batch is overwritten before it is read, or read before it arrives,
+// whatever order the device works in. tests/input checks the values that are read.
 #include "nn/cuda/device_input.h"
 
 #include <doctest/doctest.h>
@@ -72,7 +72,8 @@ TEST_CASE("HostDevice: late work reads what the host has written since, unless t
   }
 }
 
-// Moving statistics after some steps of which the host waits for none: each batch leaves its trace.
+// Returns the moving statistics after some steps. The host waits for none of the steps. Each batch
+// changes the statistics.
 kj::Array<float> trace(Late late, uint64_t kept) {
   constexpr uint IMAGES = 3, STEPS = 7;
   constexpr Shape STORED = {2, 5, 5};
@@ -84,8 +85,13 @@ kj::Array<float> trace(Late late, uint64_t kept) {
   REQUIRE(diagnostics.count() == 0);
   auto program = newProgram(graph, kj::heap<HostDevice>(late), {.batchSize = IMAGES});
   const float means[] = {10, 20}, factors[] = {0.5, 0.25};
-  auto& raw = KJ_ASSERT_NONNULL(program->takeRaw(
-      {.shape = STORED, .reflects = true, .means = means, .factors = factors, .kept = kept}));
+  RawImages images{.channels = STORED.channels,
+      .height = STORED.height,
+      .width = STORED.width,
+      .reflects = true,
+      .means = means,
+      .factors = factors};
+  auto& raw = KJ_ASSERT_NONNULL(program->takeRaw(images, kept));
 
   auto memory = raw.allocate(IMAGES * STORED.size());
   auto fill = [&](uint seed) {
@@ -137,27 +143,27 @@ Graph smallGraph() {
   return graph;
 }
 constexpr float ONE[] = {1};
+constexpr RawImages SMALL_IMAGES{
+    .channels = 1, .height = 2, .width = 2, .means = ONE, .factors = ONE};
 
-TEST_CASE("DeviceInput: refuses images that do not fit on the device, and tells their bytes") {
+TEST_CASE(
+    "DeviceInput: refuses images that do not fit on the device, and names their size in bytes") {
   auto graph = smallGraph();
-  RawImages images{.shape = {1, 2, 2}, .means = ONE, .factors = ONE, .kept = 1 << 18};
   auto program = smallProgram(graph);
-  CHECK(program->takeRaw(images) != nullptr);
-  ++images.kept;
-  CHECK_THROWS_WITH(smallProgram(graph)->takeRaw(images),
+  CHECK(program->takeRaw(SMALL_IMAGES, 1 << 18) != nullptr);
+  CHECK_THROWS_WITH(smallProgram(graph)->takeRaw(SMALL_IMAGES, (1 << 18) + 1),
       doctest::Contains("its 262145 images take 1048580 bytes"));
 }
 
 TEST_CASE("DeviceInput: refuses the number of an image that is not kept") {
   auto graph = smallGraph();
   auto program = smallProgram(graph);
-  auto& raw = KJ_ASSERT_NONNULL(
-      program->takeRaw({.shape = {1, 2, 2}, .means = ONE, .factors = ONE, .kept = 2}));
+  auto& raw = KJ_ASSERT_NONNULL(program->takeRaw(SMALL_IMAGES, 2));
   RawRow rows[] = {{2, 0, 0, false}};
   int32_t labels[] = {0};
   RawBatch batch{.images = nullptr, .rows = rows, .labels = labels, .draws = nullptr};
   CHECK_THROWS_WITH(raw.setBatch(batch), doctest::Contains("image < own.kept"));
-  // Nothing is read of a row that counts nothing.
+  // A row that does not count may name any image.
   labels[0] = -1;
   raw.setBatch(batch);
 }

@@ -60,11 +60,11 @@ public:
     shares.setBatch(pixels, labels, draws);
   }
 
-  kj::Maybe<RawInput&> takeRaw(const RawImages& given) override {
+  kj::Maybe<RawInput&> takeRaw(const RawImages& given, uint64_t kept) override {
     for (auto& member: members) {
-      member.raw = KJ_ASSERT_NONNULL(member.program->takeRaw(given));
+      member.raw = KJ_ASSERT_NONNULL(member.program->takeRaw(given, kept));
     }
-    rawSize_bytes = given.shape.size();
+    rawSize_bytes = Shape{given.channels, given.height, given.width}.size();
     return *this;
   }
 

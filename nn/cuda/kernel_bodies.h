@@ -4,7 +4,6 @@
 // gridOf(); and, for those that can move packs, takesPacks().
 #pragma once
 
-#include "nn/cuda/kernel_bodies_augment.h"
 #include "nn/cuda/kernel_bodies_copies.h"
 #include "nn/cuda/kernel_bodies_elements.h"
 #include "nn/cuda/kernel_bodies_loss.h"

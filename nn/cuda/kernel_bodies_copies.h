@@ -1,4 +1,5 @@
-// nn/cuda/kernel_bodies_copies.h: between the host's arrays and the device's.
+// nn/cuda/kernel_bodies_copies.h: kernels that convert between the arrays of the host and those of
+// the device.
 #pragma once
 
 #include "nn/cuda/packs.h"
@@ -11,8 +12,8 @@ inline bool takesPacks(const ImportPixels& k) {
 inline Grid gridOf(const ImportPixels& k, uint32_t pack) {
   return gridOfPacks(k.to, pack);
 }
-// Threads beside each other have pixels beside each other, so that they read without gaps; images
-// have few channels.
+// Neighbouring threads take neighbouring pixels, so that they read without gaps. Images have few
+// channels.
 template <typename T, unsigned N, typename Block>
 HOST_DEVICE void body(const ImportPixels& k, Block& block) {
   uint32_t size = k.plane.height * k.plane.width;
@@ -23,6 +24,54 @@ HOST_DEVICE void body(const ImportPixels& k, Block& block) {
       uint32_t channel = pack * N + i;
       bool isThere = channel < k.to.channels;
       values[i] = isThere ? k.from[(size_t(image) * k.to.channels + channel) * size + place] : 0.0f;
+    }
+    write<T>(k.to, pixel, pack * N, values, false);
+  });
+}
+
+// Returns the row or column of the image, which has `size` of them, that replaces number `at`
+// inside or outside of it.
+HOST_DEVICE int32_t sourceOf(int32_t at, int32_t size, bool reflects) {
+  int32_t last = size - 1;
+  if (at >= 0 && at <= last) return at;
+  if (!reflects || last == 0) return at < 0 ? 0 : last;
+  // The pattern runs there and back again.
+  int32_t phase = (at < 0 ? -at : at) % (2 * last);
+  return phase <= last ? phase : 2 * last - phase;
+}
+
+inline bool takesPacks(const Augment& k) {
+  return movesInPacks(k.element, {k.to});
+}
+inline Grid gridOf(const Augment& k, uint32_t pack) {
+  return gridOfPacks(k.to, pack);
+}
+// Neighbouring threads take neighbouring pixels, as for ImportPixels.
+template <typename T, unsigned N, typename Block>
+HOST_DEVICE void body(const Augment& k, Block& block) {
+  const RawImages& stored = k.images;
+  uint32_t size = k.plane.height * k.plane.width;
+  size_t storedSize = size_t(stored.height) * stored.width;
+  eachPlace(block, k.to.width / N, k.to.pixels, [&](uint32_t pack, uint32_t pixel) {
+    const RawRow& row = k.rows[pixel / size];
+    float values[N] = {};
+    auto image = reinterpret_cast<const uint8_t*>(row.image);
+    if (image != nullptr) {
+      uint32_t place = pixel % size, column = place % k.plane.width;
+      int32_t y = row.top + int32_t(place / k.plane.width);
+      int32_t x = row.left + int32_t(row.isMirrored != 0 ? k.plane.width - 1 - column : column);
+      int32_t fromY = sourceOf(y, int32_t(stored.height), stored.reflects);
+      int32_t fromX = sourceOf(x, int32_t(stored.width), stored.reflects);
+      bool isGrey = stored.hasGrey && (fromY != y || fromX != x);
+      size_t at = size_t(fromY) * stored.width + fromX;
+      for (unsigned i = 0; i < N; i++) {
+        uint32_t channel = pack * N + i;
+        if (channel >= k.to.channels) continue;
+        size_t from = channel * storedSize + at;
+        float pixelValue = isGrey ? stored.grey : float(image[from]);
+        float mean = stored.meanImage != nullptr ? stored.meanImage[from] : stored.means[channel];
+        values[i] = (pixelValue - mean) * stored.factors[channel];
+      }
     }
     write<T>(k.to, pixel, pack * N, values, false);
   });
@@ -40,7 +89,7 @@ inline bool takesPacks(const ImportFilters& k) {
 inline Grid gridOf(const ImportFilters& k, uint32_t pack) {
   return gridOfPacks(viewOf(k.filters, k.to), pack);
 }
-// Reads with gaps; what lies in them a neighbour reads soon, out of the cache.
+// A thread reads with gaps. A neighbouring thread soon reads what lies in the gaps, from the cache.
 template <typename T, unsigned N, typename Block>
 HOST_DEVICE void body(const ImportFilters& k, Block& block) {
   const Filters& f = k.filters;

@@ -7,7 +7,7 @@
 #include "nn/cuda/element.h"
 #include "nn/dropout.h"
 #include "nn/optimizer/value_rule.h"
-#include "nn/raw_row.h"
+#include "nn/raw_images.h"
 
 namespace nn::cuda {
 
@@ -51,18 +51,12 @@ struct ImportPixels {
   Plane plane;
 };
 
-// to = the rows, augmented: see nn::RawImages.
+// to = the rows, augmented as `images` says.
 struct Augment {
   static constexpr const char* NAME = "augment";
   Element element;
+  RawImages images;  // points to memory of the device
   const RawRow* rows;
-  Plane stored;
-  bool reflects;
-  bool hasGrey;
-  float grey;
-  const float* meanImage;  // null: means
-  const float* means;
-  const float* factors;
   View to;
   Plane plane;
 };

@@ -165,9 +165,9 @@ public:
     input.set(batch, batchLabels, draws);
   }
 
-  kj::Maybe<RawInput&> takeRaw(const RawImages& raw) override {
+  kj::Maybe<RawInput&> takeRaw(const RawImages& raw, uint64_t kept) override {
     KJ_REQUIRE(wholeStep.get() == nullptr, "it trains by itself already");
-    input.takeRaw(raw);
+    input.takeRaw(raw, kept);
     for (auto phase: {&train, &validate}) {
       augmentFirst(phase->work[0].forward);
       record(*phase);

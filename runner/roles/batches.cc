@@ -15,6 +15,19 @@ bool hasOwnValidation(const io::DataConfig& config) {
 
 }  // namespace
 
+nn::RawImages rawImagesOf(const io::Augmenter& augmenter) {
+  auto& stored = augmenter.stored;
+  return {.channels = stored.channels,
+      .height = stored.height,
+      .width = stored.width,
+      .reflects = augmenter.padMode == io::Padding::REFLECT,
+      .hasGrey = augmenter.padMode == io::Padding::VALUE,
+      .grey = augmenter.padValue,
+      .meanImage = augmenter.meanImage.size() > 0 ? augmenter.meanImage.begin() : nullptr,
+      .means = augmenter.means.begin(),
+      .factors = augmenter.factors.begin()};
+}
+
 uint64_t kept_bytes(const io::DataConfig& config, const io::DatasetFacts& facts) {
   if (config.cache != io::DataCache::DEVICE) return 0;
   uint64_t validation = hasOwnValidation(config) ? facts.validationRecords : 0;
@@ -40,21 +53,13 @@ void Batches::takeRaw(const io::Dataset& dataset, const io::DataConfig& config) 
         "images that differ in size cannot be kept on a device: set "
         "data.cache = \"none\", or give them one size at import");
   }
-  auto maybeShape = io::shapeOfBytes(dataset, config);
-  KJ_IF_MAYBE(shape, maybeShape) {
-    auto augmenter = io::augmenterOf(dataset, config);
-    nn::RawImages images{.shape = {shape->channels, shape->height, shape->width},
-        .reflects = augmenter.padMode == io::Padding::REFLECT,
-        .meanImage = augmenter.meanImage,
-        .means = augmenter.means,
-        .factors = augmenter.factors};
-    if (augmenter.padMode == io::Padding::VALUE) images.grey = augmenter.padValue;
-    if (wants) {
-      images.kept = dataset.training().count();
-      if (hasOwnValidation(config)) images.kept += dataset.validation().count();
-    }
-    raw = program.takeRaw(images);
-    if (wants && raw != nullptr) keep(dataset, *shape, hasOwnValidation(config));
+  auto augmenter = io::augmenterOf(dataset, config);
+  if (io::canReadBytes(dataset, augmenter)) {
+    bool validates = hasOwnValidation(config);
+    uint64_t kept = 0;
+    if (wants) kept = dataset.training().count() + (validates ? dataset.validation().count() : 0);
+    raw = program.takeRaw(rawImagesOf(augmenter), kept);
+    if (wants && raw != nullptr) keep(dataset, augmenter.stored, validates);
   }
   if (wants && raw == nullptr) {
     configs::fail("data.cache = \"device\" is for GPUs; set \"none\"");

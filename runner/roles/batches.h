@@ -8,25 +8,25 @@ namespace runner {
 
 using kj::uint;
 
-// Pixels augmented by the readers, or raw batches to a program that takes them: in memory that it
-// gives, or where the data set is kept on its device, none at all. Each time the same numbers reach
-// the network. Called by one thread.
+// Hands pixels to the program that the readers augmented, or raw batches to a program that takes
+// them. A raw batch lies in memory of the program, or has no images if the device keeps the data
+// set. The same numbers reach the network in each case. Called by one thread.
 class Batches {
 public:
-  // Of worker `rank`; see io::Batcher. All must outlive it. Where config.cache says so, all images
-  // are read here. Throws if they cannot be kept: they differ in shape, one is bad, they take more
-  // than there is.
+  // Makes the batches of worker `rank`; see io::Batcher. All arguments must outlive it. If
+  // config.cache is DEVICE, reads all images, and throws if they cannot be kept: if they differ
+  // in shape, if one is bad, or if they do not fit.
   Batches(nn::Program& program, const io::Dataset& dataset, const io::DataConfig& config,
       uint64_t seed, uint workers, uint rank);
   KJ_DISALLOW_COPY(Batches);
 
-  // Whether the next batch may be set before the step with this one has gone backward.
+  // Whether the next batch may be set before the backward pass of this one.
   bool mayBeAhead() const { return raw != nullptr; }
-  // The next batch of training; of validation, null behind its last. Valid until the next call of
-  // either.
+  // Returns the next batch of training, or of validation: null after its last. A batch is valid
+  // until the next call of either function.
   const io::Batch& readTraining();
   kj::Maybe<const io::Batch&> readValidation();
-  // Sets what was read last as the program's batch.
+  // Makes the batch that was read last the program's batch.
   void set();
 
   io::Batcher& ofTraining() { return *training; }
@@ -53,6 +53,9 @@ private:
   uint64_t firstNumber = 0;
   kj::Array<nn::RawRow> rows;  // of that batch, as the program takes them
 };
+
+// Returns what a program needs to augment as `augmenter` does. It points to memory of `augmenter`.
+nn::RawImages rawImagesOf(const io::Augmenter& augmenter);
 
 // Bytes of the images that `config` keeps on each device of a worker; 0 if none.
 uint64_t kept_bytes(const io::DataConfig& config, const io::DatasetFacts& facts);

@@ -6,6 +6,7 @@
 
 #include "nn/cuda/testing/host_kernels.h"
 #include "nn/cuda/testing/test_batch.h"
+#include "runner/roles/batches.h"
 #include "tests/input/images.h"
 
 namespace tests {
@@ -44,14 +45,8 @@ struct Rows {
     auto image = reinterpret_cast<uint64_t>(pixels.begin());
     nn::RawRow rows[] = {{image, top, left, false}, {image, top, left, true}, {0, top, left, true}};
     runOnHost(nn::cuda::Augment{.element = element,
+                  .images = runner::rawImagesOf(augmenter),
                   .rows = rows,
-                  .stored = {stored.height, stored.width},
-                  .reflects = augmenter.padMode == io::Padding::REFLECT,
-                  .hasGrey = augmenter.padMode == io::Padding::VALUE,
-                  .grey = augmenter.padValue,
-                  .meanImage = mean.size() > 0 ? mean.begin() : nullptr,
-                  .means = augmenter.means.begin(),
-                  .factors = augmenter.factors.begin(),
                   .to = to.view(),
                   .plane = to.plane()},
         order);
