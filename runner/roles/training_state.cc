@@ -1,0 +1,59 @@
+#include "runner/roles/training_state.h"
+
+#include <math.h>
+
+#include "configs/language/failure.h"
+
+namespace runner {
+
+namespace {
+
+void requireFinite(const TrainingState& state, const nn::BatchResult& result, bool isFirst) {
+  if (isfinite(result.lossSum)) return;
+  configs::fail("the loss is ", result.lossSum, " at step ", state.step, " (epoch ", state.epoch,
+      ")",
+      isFirst ? ", before the first update of this worker: check the scale of the images "
+                "(data.augment.scale, mean and deviation) and model.init"
+              : ": training diverged; lower train.optimizer.learning_rate");
+}
+
+template <typename Named>
+void requireFinite(const kj::Array<Named>& arrays, kj::ArrayPtr<const float> values) {
+  for (auto& array: arrays) {
+    for (float x: values.slice(array.offset, array.offset + array.size)) {
+      if (isfinite(x)) continue;
+      configs::fail("`", array.name, "` holds ", x,
+          " at the end of the run: training diverged; lower train.optimizer.learning_rate");
+    }
+  }
+}
+
+}  // namespace
+
+void TrainingState::add(const nn::BatchResult& result, bool isFirst) {
+  requireFinite(*this, result, isFirst);
+  sums.lossSum += result.lossSum;
+  sums.correct += result.correct;
+  sums.images += result.images;
+}
+
+void TrainingState::replaceSums(const nn::BatchResult& newSums, bool isFirst) {
+  requireFinite(*this, newSums, isFirst);
+  sums = newSums;
+}
+
+void TrainingState::show(LiveProgress& progress) const {
+  progress.epoch = epoch;
+  progress.step = step;
+  progress.lossSum = sums.lossSum;
+  progress.correct = sums.correct;
+  progress.images = sums.images;
+}
+
+void requireFinite(const nn::Graph& graph, kj::ArrayPtr<const float> parameters,
+    kj::ArrayPtr<const float> statistics) {
+  requireFinite(graph.keys, parameters);
+  requireFinite(graph.statistics, statistics);
+}
+
+}  // namespace runner

@@ -1,0 +1,32 @@
+// runner/roles/training_state.h: how far a worker's compute thread has trained.
+#pragma once
+
+#include "nn/network/graph.h"
+#include "nn/program.h"
+#include "runner/logs/verb_times.h"
+#include "runner/roles/io_thread.h"
+
+namespace runner {
+
+struct TrainingState {
+  uint epoch = 0;        // the present one, from 1
+  uint64_t step = 0;     // steps done since the beginning of the run
+  nn::BatchResult sums;  // of the present epoch so far, or of its validation
+  nn::BatchResult last;  // of the last training batch
+  VerbTimes times;       // of the present epoch so far
+
+  // Adds the result of one more batch to `sums`, or replaces `sums` by those of a program that adds
+  // them up itself. Both throw if the loss is not finite. `isFirst`: nothing but the first step of
+  // the run is in it, whose loss follows from the initial values alone.
+  void add(const nn::BatchResult& result, bool isFirst = false);
+  void replaceSums(const nn::BatchResult& newSums, bool isFirst = false);
+  // Shows epoch, step and sums to the io thread.
+  void show(LiveProgress& progress) const;
+};
+
+// Throws if a value at the end of a run is not finite, with the name of its array. The loss does
+// not always show that: if the deviation is infinite, batch norm gives 0.
+void requireFinite(const nn::Graph& graph, kj::ArrayPtr<const float> parameters,
+    kj::ArrayPtr<const float> statistics);
+
+}  // namespace runner

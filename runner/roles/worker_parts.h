@@ -1,0 +1,48 @@
+// runner/roles/worker_parts.h: what a worker trains with, as its experiment says: data, program,
+// store.
+#pragma once
+
+#include "io/datasets/datasets.h"
+#include "nn/program.h"
+#include "rpc/store/remote_store.h"
+#include "runner/roles/batches.h"
+#include "runner/roles/io_thread.h"
+#include "runner/roles/store_updater.h"
+#include "runner/roles/trace_file.h"
+
+namespace runner {
+
+// The parts of one worker, in the order in which they refer to each other.
+struct WorkerParts {
+  // Opens the data set and makes the program, which may take seconds. All arguments must outlive
+  // it. Throws if the data or the device cannot be used.
+  WorkerParts(const LoadedExperiment& loaded, const RoleOptions& options, const ModelFacts& facts);
+  KJ_DISALLOW_COPY(WorkerParts);
+
+  // Lets `ioThread` connect the store to the servers, and serve the shard that this worker holds,
+  // if it holds one. Waits until every role has joined. This object must outlive the thread.
+  void connect(IoThread& ioThread);
+
+  const Experiment& experiment;
+  const ModelFacts& facts;
+  const uint rank;
+  const rpc::Placement placement;
+  kj::Maybe<kj::Own<rpc::Trace>> trace;  // what both threads record. Null without --trace
+  StoreUpdater updater;
+  kj::Maybe<kj::Own<rpc::Updater>> ownShardUpdater;  // of the shard that this worker holds, if any
+  kj::Own<io::Dataset> dataset;
+  kj::Maybe<kj::Own<rpc::SharedMemory>> memory;  // holds the gradients, if servers may read them
+  const kj::Maybe<nn::ValueRules> updates;       // for a program that can update the parameters
+  kj::Own<nn::Program> program;
+  kj::Own<Batches> batches;
+  kj::Maybe<nn::Trainer&> trainer;      // the program, if it updates the parameters itself
+  kj::Own<rpc::KvStore> store;          // does nothing if there is a trainer
+  kj::Maybe<rpc::RemoteStore&> remote;  // the store, if it has servers
+
+private:
+  kj::Own<nn::Program> newProgram() const;
+  kj::Own<rpc::KvStore> newStore();
+  rpc::ShardService::Client newShard(kj::UnixEventPort& port);
+};
+
+}  // namespace runner

@@ -1,0 +1,172 @@
+#include "runner/roles/worker_reports.h"
+
+#include <kj/debug.h>
+
+#include "runner/roles/store_updater.h"
+
+namespace runner {
+
+namespace {
+
+// Sets an event's loss and accuracy, which are means over images.
+template <typename Builder>
+void setMeans(Builder& event, const nn::BatchResult& sums) {
+  event.setLoss(sums.lossSum / sums.images);
+  event.setAccuracy(double(sums.correct) / sums.images);
+}
+
+// Sets the bytes, calls and delays of the connection to each server except number `without`.
+void setTraffic(Event::Trained::Builder trained,
+    kj::ArrayPtr<const rpc::RemoteStore::Traffic> traffic, kj::Maybe<uint> without) {
+  uint64_t pushed_bytes = 0;
+  uint64_t pulled_bytes = 0;
+  auto servers = trained.initServers(traffic.size());
+  for (auto i: kj::indices(traffic)) {
+    KJ_IF_MAYBE(own, without) {
+      if (*own == i) continue;
+    }
+    auto& from = traffic[i];
+    pushed_bytes += from.pushed_bytes;
+    pulled_bytes += from.pulled_bytes;
+    servers[i].setCalls(from.calls);
+    servers[i].setPushedBytes(from.pushed_bytes);
+    servers[i].setPulledBytes(from.pulled_bytes);
+    servers[i].setRoundTripsS(from.roundTrips / kj::NANOSECONDS * 1e-9);
+    servers[i].setRoundTripMaxS(from.roundTripMax / kj::NANOSECONDS * 1e-9);
+    servers[i].setWaitingMaxBytes(from.waitingMax_bytes);
+    servers[i].setReconnects(from.reconnects);
+    servers[i].setTransport(from.transport);
+  }
+  trained.setPushedBytes(pushed_bytes);
+  trained.setPulledBytes(pulled_bytes);
+}
+
+}  // namespace
+
+WorkerReports::WorkerReports(WorkerParts& parts, IoThread& ioThread, const TrainingState& state)
+    : parts(parts), experiment(parts.experiment), ioThread(ioThread), state(state) {}
+
+// Returns how many updates the parameters have had. If a round needs all workers, every step is an
+// update, even if the store has not answered the last one yet. Otherwise the newest values that
+// arrived tell the number. If each push is an update, it is at least the worker's own steps.
+uint64_t WorkerReports::globalStep() const {
+  switch (experiment.rounds().counted) {
+    case rpc::Rounds::ALL:
+      return state.step;
+    case rpc::Rounds::EACH:
+      return kj::max(state.step, parts.store->updates());
+    case rpc::Rounds::FIRST:
+    case rpc::Rounds::ANY:
+      return parts.store->updates();
+  }
+  KJ_UNREACHABLE;
+}
+
+// Returns the rate of the latest update. An event at the end of an epoch thus reports the rate of
+// that epoch, even if the schedule changes the rate with the next update.
+double WorkerReports::learningRate() const {
+  uint64_t updates = globalStep();
+  return parts.updater.learningRate(updates > 0 ? updates - 1 : 0);
+}
+
+void WorkerReports::begun() {
+  trainingTime.restart_s();
+  ioThread.report([&](Event::Builder event) {
+    auto begun = event.initBegun();
+    begun.setBatchesPerEpoch(parts.facts.stepsUntilEndOf(1, experiment));
+    auto& devices = experiment.cluster.devices;
+    begun.setDevices(devices.size());
+    auto names = begun.initDeviceNames(devices.size());
+    for (auto i: kj::indices(devices)) names.set(i, devices[i]);
+    begun.setUpdates(placeOfUpdates(experiment, parts.trainer != nullptr));
+    KJ_IF_MAYBE(why, whyBitsDiffer(experiment)) begun.setBits(*why);
+  });
+}
+
+void WorkerReports::restartInterval() {
+  intervalTime.restart_s();
+  intervalBegin = state.step;
+}
+
+void WorkerReports::speed(uint epoch, uint done, bool partial, uint epochBatches) {
+  uint64_t batches = state.step - intervalBegin;
+  double seconds = intervalTime.elapsed_s();
+  restartInterval();
+  ioThread.report([&](Event::Builder event) {
+    auto speed = event.initSpeed();
+    speed.setEpoch(epoch);
+    speed.setBatch(done);
+    speed.setImagesPerS(double(batches) * experiment.data.batchSize / seconds);
+    setMeans(speed, state.sums);
+    speed.setBatchLoss(state.last.lossSum / state.last.images);
+    speed.setBatchAccuracy(double(state.last.correct) / state.last.images);
+    speed.setBatches(batches);
+    speed.setIntervalS(seconds);
+    speed.setTrainingS(trainingTime.elapsed_s());
+    speed.setStep(state.step);
+    speed.setGlobalStep(globalStep());
+    speed.setLearningRate(learningRate());
+    speed.setPartial(partial);
+    speed.setEpochBatches(epochBatches);
+  });
+}
+
+void WorkerReports::ended() {
+  ioThread.report([&](Event::Builder event) {
+    auto ended = event.initEnded();
+    ended.setStep(state.step);
+    ended.setGlobalStep(globalStep());
+    ended.setTrainingS(trainingTime.elapsed_s());
+    ended.setBatchLoss(state.last.lossSum / state.last.images);
+    ended.setValidates(parts.facts.validationRecords > 0);
+  });
+}
+
+void WorkerReports::trained(uint epoch, uint64_t steps, double seconds) {
+  ioThread.report([&](Event::Builder event) {
+    auto trained = event.initTrained();
+    trained.setEpoch(epoch);
+    trained.setSteps(steps);
+    trained.setImages(state.sums.images);
+    setMeans(trained, state.sums);
+    trained.setTimeS(seconds);
+    trained.setReadS(state.times.read_s);
+    trained.setForwardS(state.times.forward_s);
+    trained.setBackwardS(state.times.backward_s);
+    trained.setPushS(state.times.push_s);
+    trained.setPullS(state.times.pull_s);
+    auto badRecords = parts.batches->ofTraining().counts().badRecords;
+    trained.setBadRecords(badRecords - badRecordsBefore);
+    badRecordsBefore = badRecords;
+    trained.setStep(state.step);
+    trained.setGlobalStep(globalStep());
+    trained.setLearningRate(learningRate());
+    KJ_IF_MAYBE(remote, parts.remote) {
+      // What a worker sends to its own shard uses no connection.
+      bool own = experiment.kvstore.workersHoldShards();
+      setTraffic(trained, remote->traffic(), own ? kj::Maybe<uint>(parts.rank) : nullptr);
+    }
+  });
+}
+
+void WorkerReports::badRecords(io::Batcher& batcher) {
+  for (auto& reason: batcher.takeReports()) {
+    ioThread.report([&](Event::Builder event) { event.initBadRecord().setReason(reason); });
+  }
+}
+
+void WorkerReports::validated(uint epoch, const nn::BatchResult& result, bool isLast) {
+  if (result.images == 0) return;
+  ioThread.report([&](Event::Builder event) {
+    auto validated = event.initValidated();
+    validated.setEpoch(epoch);
+    validated.setImages(result.images);
+    setMeans(validated, result);
+    validated.setStep(state.step);
+    validated.setGlobalStep(globalStep());
+    validated.setLast(isLast);
+    validated.setViews(experiment.data.views(isLast).size());
+  });
+}
+
+}  // namespace runner

@@ -1,0 +1,49 @@
+// runner/roles/worker_reports.h: the events that a worker's compute thread reports.
+#pragma once
+
+#include "runner/roles/io_thread.h"
+#include "runner/roles/training_state.h"
+#include "runner/roles/worker_parts.h"
+
+namespace runner {
+
+// Makes the events of one worker and hands them to its io thread. Called by the compute thread.
+class WorkerReports {
+public:
+  // Reads `state` whenever it makes an event. All arguments must outlive it.
+  WorkerReports(WorkerParts& parts, IoThread& ioThread, const TrainingState& state);
+  KJ_DISALLOW_COPY(WorkerReports);
+
+  // Reports that training begins, and counts the time of training from now on.
+  void begun();
+  // Begins a new interval, which the next call of speed() reports.
+  void restartInterval();
+  // Reports the steps since the last report of speed, and begins a new interval. `done`: the steps
+  // that log.every counts so far, of the epoch or of the run. `partial`: the epoch ended before
+  // log.every was reached. `epochBatches`: the steps of the epoch.
+  void speed(uint epoch, uint done, bool partial, uint epochBatches);
+  // Reports that the last step of the run is done.
+  void ended();
+  // Reports that an epoch of `steps` steps took `seconds`.
+  void trained(uint epoch, uint64_t steps, double seconds);
+  // Reports the validation of an epoch. `isLast`: it was the last epoch. Does nothing if `result`
+  // counts no images.
+  void validated(uint epoch, const nn::BatchResult& result, bool isLast);
+  // Reports each record that `batcher` has left out since the last call, with the reason.
+  void badRecords(io::Batcher& batcher);
+
+private:
+  uint64_t globalStep() const;
+  double learningRate() const;
+
+  WorkerParts& parts;
+  const Experiment& experiment;
+  IoThread& ioThread;
+  const TrainingState& state;
+  Stopwatch trainingTime;         // since the first step
+  Stopwatch intervalTime;         // since the last report of speed
+  uint64_t intervalBegin = 0;     // the first step of the interval
+  uint64_t badRecordsBefore = 0;  // those of earlier epochs
+};
+
+}  // namespace runner
