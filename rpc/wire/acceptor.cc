@@ -12,14 +12,14 @@ namespace rpc {
 
 namespace {
 
-// Of all descriptors, and at most: for each of the sockets that a role may listen on.
+// Limits on strangers per listening socket: one of so many file descriptors, and at most so many.
 constexpr uint DESCRIPTORS_PART = 8;
 constexpr uint STRANGERS_MAX = 128;
 
 // Between two attempts to accept without a free descriptor.
 constexpr auto PAUSE = 100 * kj::MILLISECONDS;
 
-// Whether the peer of a connection has opened a session, and what it may send until then.
+// Knows whether the peer of a connection has opened a session, and how much it may send until then.
 class Admission final: public kj::Refcounted {
 public:
   Admission(uint64_t bytes, kj::Own<kj::PromiseFulfiller<void>> fulfiller)
@@ -29,10 +29,10 @@ public:
     admitted = true;
     fulfiller->fulfill();
   }
-  // Then nothing is bounded any more.
+  // If so, no limit on bytes applies any more.
   bool isAdmitted() const { return admitted; }
-  // How much of a read that needs `minBytes` and has room for `maxBytes` may be read now. Throws if
-  // that is not enough.
+  // Returns how much to read at most, for a read of at least `minBytes` and at most `maxBytes`.
+  // Throws if the peer may not send `minBytes` more.
   size_t allowed(size_t minBytes, size_t maxBytes) const {
     KJ_REQUIRE(minBytes <= left_bytes, "a peer sends too much before it opens a session");
     return kj::min(maxBytes, left_bytes);
@@ -71,7 +71,7 @@ private:
   kj::Own<Admission> admission;
 };
 
-// Passes on what goes over a connection, and bounds what comes in.
+// Passes on what goes over a connection, and limits how much a stranger sends.
 class GuardedStream final: public kj::AsyncCapabilityStream {
 public:
   GuardedStream(kj::Own<kj::AsyncIoStream> own, kj::Own<Admission> admission)
@@ -179,7 +179,8 @@ public:
   }
 
 private:
-  // A connection whose peer has not opened a session. Counted as long as it lives.
+  // A connection whose peer has not opened a session. It counts as a stranger until it is
+  // destroyed.
   struct Stranger {
     explicit Stranger(Acceptor& acceptor)
         : acceptor(acceptor),
@@ -223,9 +224,8 @@ private:
     connections.add(served.exclusiveJoin(kj::mv(limit)));
   }
 
-  // Resolves when another connection may be accepted. KJ looks at sockets and timers only when
-  // nothing else is to do: without a pause, strangers that come fast enough would keep it from
-  // that.
+  // Resolves when another connection may be accepted. KJ looks at sockets and timers only when it
+  // has nothing else to do. Without a pause, strangers that come fast enough would prevent that.
   kj::Promise<void> whenDue() {
     auto now = timer.now();
     if (now >= pauseEnd) {
@@ -238,7 +238,7 @@ private:
 
   bool isFull() const { return strangers.size() >= strangerLimits.connections; }
 
-  // Resolves when another stranger may come.
+  // Resolves when there is room for another stranger.
   kj::Promise<void> whenRoom() {
     if (!isFull()) return kj::READY_NOW;
     auto paf = kj::newPromiseAndFulfiller<void>();
@@ -263,7 +263,7 @@ private:
     isTold = true;
   }
 
-  // A broken connection is its peer's loss: the calls over it have failed there.
+  // A broken connection concerns only its peer, whose calls have failed.
   void taskFailed(kj::Exception&& exception) override {
     KJ_LOG(INFO, "a connection broke", exception);
   }
@@ -275,7 +275,7 @@ private:
   const StrangerLimits strangerLimits;
   RunningTime running;
   kj::TimePoint pauseEnd;
-  uint accepted = 0;  // until then
+  uint accepted = 0;  // connections in the current pause
   bool isTold = false;
   kj::Vector<Stranger*> strangers;                         // the oldest first
   kj::Maybe<kj::Own<kj::PromiseFulfiller<void>>> waiting;  // for one of them to go

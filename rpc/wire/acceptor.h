@@ -1,4 +1,4 @@
-// rpc/wire/acceptor.h: accepts connections, and bounds what peers cost that have not opened a
+// rpc/wire/acceptor.h: accepts connections, and limits what a peer can cost before it opens a
 // session.
 #pragma once
 
@@ -8,33 +8,36 @@
 
 namespace rpc {
 
-// Limits on strangers: peers whose calls of the bootstrap capability have not been answered with a
-// session yet (`join` of a coordinator, `hello` of a server). Whoever reaches the port can connect,
-// so a stranger may be a port scanner, or worse.
+// Limits on strangers. A stranger is a peer that has not been given a session yet, by `join` of a
+// coordinator or `hello` of a server. Whoever reaches the port can connect, so a stranger may be a
+// port scanner, or worse.
 struct StrangerLimits {
-  // Connections of strangers at a time. By default as many as leave most of the process's file
+  // The most strangers that are connected at a time. The default leaves most of the process's file
   // descriptors to the job.
   uint connections = defaultConnections();
-  // How long a stranger may take to open its session, in the running time of this process.
+  // How long a stranger may take to open its session, in this process's RunningTime.
   kj::Duration patience = 5 * kj::SECONDS;
-  // The same when there are as many strangers as there may be, and another one waits for a place.
+  // The same while `connections` strangers are connected and another one waits to be accepted.
   kj::Duration patienceWhenFull = 1 * kj::SECONDS;
-  // Connections that are accepted in each `pause`, whoever makes them. Each costs some 0.06 ms. So
-  // a flood of them takes a small part of the thread's time, and roles that have joined are heard.
+  // How many connections are accepted per `pause`, whoever makes them. Accepting one takes about
+  // 0.06 ms. Therefore a flood of connections takes a small part of the thread's time, and roles
+  // that have joined are still heard.
   uint accepted = 32;
   kj::Duration pause = 10 * kj::MILLISECONDS;
-  // What a stranger may send. What a role sends takes a tenth of it. Each byte may cost some forty
-  // of memory, in answers to tiny messages.
+  // The most that a stranger may send. A role needs a tenth of it. Each byte may cost about forty
+  // bytes of memory, because tiny messages have answers, too.
   uint64_t bytes = 8 << 10;
 
   static uint defaultConnections();
 };
 
-// Serves `bootstrap` over every connection that `receiver` accepts; one that breaks does not
-// disturb the others. A stranger that exceeds `strangers` is disconnected. While there are too many
-// of them, or they come too fast, or the process has no file descriptor left, new connections wait.
-// Never resolves; rejects when accepting fails for another reason. Dropping the promise closes all.
-// `timer` and `receiver` must outlive it.
+// Serves `bootstrap` over every connection that `receiver` accepts. A connection that breaks does
+// not disturb the others. A stranger that exceeds the limits in `strangers` is disconnected. New
+// connections wait while there are too many strangers, while strangers come too fast, or while the
+// process has no free file descriptor.
+//
+// Never resolves. Rejects when accepting fails for another reason. Dropping the promise closes all
+// connections. `timer` and `receiver` must outlive the promise.
 kj::Promise<void> serveAll(kj::Timer& timer, kj::ConnectionReceiver& receiver, MessageLimits limits,
     capnp::Capability::Client bootstrap, StrangerLimits strangers = {});
 

@@ -10,7 +10,7 @@ namespace rpc {
 
 namespace {
 
-// 128 bits at random: no two sockets of a machine share it, nor do those of two machines.
+// With 128 random bits, no two sockets have the same name, on one machine or on several.
 kj::String newLocalName() {
   kj::byte bytes[16];
   ssize_t n;

@@ -13,12 +13,12 @@ namespace rpc {
 // Where a server listens.
 struct ServerAddress {
   kj::String tcp;    // "127.0.0.1:4711"
-  kj::String local;  // "unix-abstract:…", of its machine (network namespace) alone; may be empty
+  kj::String local;  // "unix-abstract:…", valid on its machine (network namespace); may be empty
 };
 
-// A server's sockets: a port of the loopback that the system chooses and, if the transport has it,
-// a Unix socket whose name nobody else has. That is an abstract one: it has no file, so nothing is
-// left of it however the process ends.
+// A server's sockets: a loopback port that the system chooses and, if the transport uses one, a
+// Unix socket with a unique name. The Unix socket is abstract: it has no file, so nothing is left
+// of it however the process ends.
 class Listener {
 public:
   static kj::Promise<kj::Own<Listener>> listen(kj::Network& network, const Transport& transport);
@@ -31,8 +31,8 @@ public:
       kj::Timer& timer, MessageLimits limits, capnp::Capability::Client bootstrap) = 0;
 };
 
-// Connects to a server by `transport`. A name of a Unix socket is drawn at random, so that whoever
-// reaches it is on the server's machine. Rejects if nothing leads there.
+// Connects to a server by `transport`. Names of Unix sockets are random, so whoever reaches one is
+// on the server's machine. Rejects if the server cannot be reached.
 kj::Promise<kj::Own<kj::AsyncIoStream>> connect(
     kj::Network& network, const ServerAddress& address, const Transport& transport);
 

@@ -12,18 +12,19 @@ namespace {
 using capnp::rpc::twoparty::Side;
 using capnp::rpc::twoparty::VatId;
 
-// What surrounds the payloads: the call itself, its list of slices (at most some 40 bytes each),
-// names, texts of exceptions with their context.
+// Room for what surrounds the payloads: the call itself, its list of slices (at most about 40 bytes
+// per slice), names, and texts of exceptions with their context.
 constexpr uint64_t ENVELOPE_BYTES = 64 << 10;
 
 capnp::ReaderOptions readerOptions(MessageLimits limits) {
   capnp::ReaderOptions options;
-  // Counted again at each access to the payload: twice leaves room for one more look.
+  // Cap'n Proto counts a payload again at each access. Twice the size allows two accesses.
   options.traversalLimitInWords = (2 * limits.message_bytes + ENVELOPE_BYTES) / sizeof(capnp::word);
   return options;
 }
 
-// The stream, if it can carry descriptors. (KJ's class could for TCP, too; the system cannot.)
+// Returns the stream if it can carry descriptors. (KJ's class claims that for TCP, too, but the
+// system cannot do it.)
 kj::Maybe<kj::AsyncCapabilityStream&> asLocal(kj::AsyncIoStream& stream) {
   KJ_IF_MAYBE(fd, stream.getFd()) {
     int domain = AF_UNSPEC;

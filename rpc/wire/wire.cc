@@ -13,17 +13,17 @@ constexpr auto WINDOW_TIME = 1 * kj::MILLISECONDS;
 constexpr uint64_t WINDOW_BYTES_MIN = 16 << 10;
 constexpr uint64_t WINDOW_BYTES_MAX = 256 << 10;
 
-// What was written before that much is soon forgotten.
+// How many written bytes the measured speed takes into account. Older writes are soon forgotten.
 constexpr uint64_t MEMORY_BYTES = 1 << 20;
 
-// A socket's buffer has what the way takes in its shortest round trip, and for so long more: enough
-// that a link does not run dry between two turns of the event loop.
+// A socket's buffer holds what the network path takes in its shortest round trip and this time.
+// That is enough to keep a link busy between two turns of the event loop.
 constexpr auto QUEUED_TIME = 1 * kj::MILLISECONDS;
 constexpr kj::uint SEGMENTS_MIN = 12;
-// Where that is more, the system's own buffer stays: a long and fast way needs it, and a short and
-// fast one has no queues.
+// If a larger buffer were needed, the system's own stays: a long and fast path needs it, and a
+// short and fast one has no queues.
 constexpr double BUFFER_BYTES_MAX = 192 << 10;
-// Looked at whenever so much was written.
+// The buffer is adjusted each time so much was written.
 constexpr uint64_t FIT_BYTES = 256 << 10;
 
 }  // namespace
@@ -38,7 +38,7 @@ void limitUnsent(kj::AsyncIoStream& stream) {
 
 void breakOnSilence(kj::AsyncIoStream& stream, kj::Duration silence) {
   KJ_IF_MAYBE(fd, stream.getFd()) {
-    // With a time-out of the user's, the system looks at that rather than counts probes.
+    // If TCP_USER_TIMEOUT is set, the system uses it instead of counting probes.
     int silence_ms = silence / kj::MILLISECONDS, on = 1;
     int probe_s = kj::max(1, silence_ms / 5000);
     auto set = [&](int level, int option, int value) {
@@ -58,7 +58,7 @@ uint64_t Wire::bytesOf(kj::ArrayPtr<const kj::ArrayPtr<const capnp::word>> segme
   return bytes;
 }
 
-// The promise of a write comes when the kernel has taken it: at once, if it has room.
+// A write's promise resolves when the kernel has taken the bytes: at once, if its buffer has room.
 kj::Promise<void> Wire::count(uint64_t bytes, kj::Promise<void> write) {
   writing++;
   auto begun = clock.now();
@@ -70,7 +70,7 @@ kj::Promise<void> Wire::count(uint64_t bytes, kj::Promise<void> write) {
     waiting = nullptr;
   };
   auto taken = [this, bytes, begun, over]() {
-    // Long enough ago counts half, and half of that.
+    // Older writes count half, then a quarter, and so on.
     if (written_bytes > MEMORY_BYTES) {
       written_bytes /= 2;
       writingTime = writingTime / 2;
@@ -97,13 +97,13 @@ void Wire::fitBuffer() {
       socket = nullptr;
       return;
     }
-    // Not tcpi_delivery_rate: that is the last burst's.
+    // tcpi_delivery_rate would be the speed of the last burst only.
     auto time = info.tcpi_min_rtt * kj::MICROSECONDS + QUEUED_TIME;
     double bytes = rate_bytes_per_ns() * (time / kj::NANOSECONDS);
-    // With less than some segments the ends wait for each other's timers. Those of a loopback are
-    // of 64 KiB: it is never touched.
+    // With less than a few segments, the ends would wait for each other's timers. Segments of the
+    // loopback have 64 KiB, so its buffers always stay as they are.
     bytes = kj::max(bytes, double(SEGMENTS_MIN) * info.tcpi_snd_mss);
-    // What was set once cannot be given back to the system.
+    // Once a size was set, the system does not choose one again.
     if (bytes > BUFFER_BYTES_MAX && buffer_bytes == 0) return;
     int fitting = kj::min(bytes, BUFFER_BYTES_MAX);
     if (fitting > buffer_bytes / 5 * 4 && fitting < buffer_bytes / 4 * 5) return;
@@ -112,13 +112,13 @@ void Wire::fitBuffer() {
   }
 }
 
-// Of the wire, while there is something to write.
+// The speed of the wire while there is something to write.
 double Wire::rate_bytes_per_ns() const {
   return written_bytes / kj::max(1.0, double(writingTime / kj::NANOSECONDS));
 }
 
 uint64_t Wire::window_bytes() const {
-  // What the kernel took at first says nothing of the wire.
+  // The first bytes only fill the kernel's buffer, and tell nothing about the wire.
   if (written_bytes < MEMORY_BYTES / 2) return WINDOW_BYTES_MAX;
   double window = rate_bytes_per_ns() * (WINDOW_TIME / kj::NANOSECONDS);
   return kj::max(WINDOW_BYTES_MIN, uint64_t(kj::min(window, double(WINDOW_BYTES_MAX))));

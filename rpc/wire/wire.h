@@ -1,4 +1,4 @@
-// rpc/wire/wire.h: messages on their way to a socket: knows when the kernel has taken them.
+// rpc/wire/wire.h: passes messages to a socket, and tells when the kernel has taken them.
 #pragma once
 
 #include <capnp/serialize-async.h>
@@ -7,45 +7,49 @@
 
 namespace rpc {
 
-// What a connection's kernel may hold that is not sent yet. On a slow link it is what goes ahead of
-// the next call whatever that is; a fast one needs so much that it does not run dry while the io
-// thread is somewhere else: 10 Gbit/s take 0.1 ms for it.
+// The most unsent bytes that the kernel may hold per connection. On a slow link, these bytes go
+// ahead of the next call, however urgent that call is. A fast link needs them so that it does not
+// run dry while the io thread does something else: they last 0.1 ms at 10 Gbit/s.
 constexpr int UNSENT_BYTES_MAX = 128 << 10;
 
-// Lets the kernel hold no more than that. For what is not TCP it does nothing: such a socket's
-// buffer is as small already.
+// Sets UNSENT_BYTES_MAX for a TCP connection. Does nothing for other sockets, whose buffers are
+// about as small anyway.
 void limitUnsent(kj::AsyncIoStream& stream);
 
-// Breaks the connection when the other end's kernel has acknowledged nothing for `silence`: of what
-// was sent, or, to the next second or fifth of `silence`, of probes where there is nothing to send.
-// Its machine is gone, or the way to it. (Otherwise the system tries for a quarter of an hour, or
-// for ever.) Breaking is an ordinary disconnection. A process that is stopped or busy is not silent
-// so, for its kernel acknowledges, until its buffers are full: what then takes nothing for so long
-// breaks, too. For what is not TCP it does nothing.
+// Breaks a TCP connection when the other end's kernel has acknowledged nothing for `silence`. Then
+// the other machine is gone, or the network to it. (By default, the system tries for a quarter of
+// an hour, or for ever.) If there is nothing to send, the kernel sends probes, and notices silence
+// up to a second or a fifth of `silence` later. A broken connection looks like an ordinary
+// disconnect.
+//
+// A stopped or busy process does not count as silent, because its kernel acknowledges until its
+// buffers are full. If the process then reads nothing for `silence`, the connection breaks, too.
+// Does nothing for other sockets.
 void breakOnSilence(kj::AsyncIoStream& stream, kj::Duration silence);
 
-// Passes messages on to another stream. All belongs to one event loop.
+// Passes messages on to another stream. For one event loop.
 //
 // A message that can no longer be sent because the other end is gone is dropped, and its write
 // counts as done. Otherwise RPC would stop reading at once, and lose what the other end sent before
-// it left. The end of what can be read tells that it is gone.
+// it left. The end of the incoming stream then reports that the other end is gone.
 //
-// Over TCP it keeps the socket's buffer as small as the way allows: the system's own grows until
-// the queues on the way are full, and what is urgent then comes through all of them (bufferbloat).
+// Over TCP, the wire keeps the socket's buffer as small as the network path allows. The system's
+// own buffer grows until the queues on the path are full, and then urgent messages have to pass
+// through all of these queues (bufferbloat).
 class Wire final: public capnp::MessageStream {
 public:
   // `inner` must outlive it; so must its socket, if it has one.
   Wire(capnp::MessageStream& inner, kj::Maybe<int> socket): inner(inner), socket(socket) {}
   KJ_DISALLOW_COPY(Wire);
 
-  // How much is worth sending before one looks again what is urgent: what takes the wire 1 ms, as
-  // far as its speed is known, within limits. Much less would cost more time for calls than it
-  // saves (40 µs each, of both ends together), much more is what urgent values wait for, and what
-  // the first of a call wait for its last.
+  // How many bytes to send before the caller decides anew what is most urgent: what the wire sends
+  // in 1 ms at its measured speed, within limits. With much less, calls would cost more time than
+  // they save (40 µs per call, both ends together). With much more, urgent values would wait
+  // longer, and so would the first slice of a call for the last one.
   uint64_t window_bytes() const;
 
-  // Resolves when all messages that were sent before are with the kernel. One at a time. Dropped
-  // when the stream breaks: then it never resolves.
+  // Resolves when the kernel has taken all messages that were sent before. Only one promise at a
+  // time. Never resolves if the stream breaks first.
   kj::Promise<void> whenTaken();
 
   using MessageStream::tryReadMessage;
