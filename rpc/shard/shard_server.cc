@@ -4,8 +4,6 @@
 #include <kj/refcount.h>
 #include <kj/vector.h>
 
-#include "rpc/shard/answer_encoder.h"
-#include "rpc/shard/asked.h"
 #include "rpc/shard/ring_session.h"
 #include "rpc/shard/shard.h"
 #include "rpc/shard/shared_values.h"
@@ -45,7 +43,7 @@ public:
             ValueMemory([this](SliceId id, uint plane) { return values.of(id, plane); })),
         trace(trace),
         waiting(placement.slices.size(), trace),
-        asked(placement),
+        call(placement),
         sessions(kj::heapArray<uint>(rounds.workers)),
         started(kj::heapArray<bool>(rounds.workers)) {
     for (auto& count: sessions) count = 0;
@@ -69,7 +67,7 @@ public:
 private:
   class Session;
 
-  // Resolves when the slices of `asked` have values, and the progress that is due.
+  // Resolves when the slices of `call` have values, and the progress that is due.
   kj::Promise<void> whenDue();
   // Answers the calls that slice `id` kept waiting.
   void wake(SliceId id) { waiting.reached(id, shard.progress(id)); }
@@ -87,25 +85,26 @@ private:
   Shard shard;
   kj::Maybe<ShardTrace&> trace;
   Waiting waiting;
-  // Of the call that is carried out, and of the answer that is made; keep their memory.
-  Asked asked;
-  Entries entries;
+  // The slices of the call that is carried out, and of the answer that is made. Both keep their
+  // memory.
+  CallSlices call;
+  SliceRuns runs;
   kj::Array<uint> sessions;  // hellos of each rank: the last one counts
   kj::Array<bool> started;   // ranks that called start()
   kj::Vector<kj::Own<kj::PromiseFulfiller<void>>> starting;
 };
 
 kj::Promise<void> ShardServer::whenDue() {
-  kj::Maybe<kj::Own<WaitingCall>> call;
-  for (auto& each: asked.all()) {
+  kj::Maybe<kj::Own<WaitingCall>> waiter;
+  for (auto& each: call.all()) {
     bool hasValues = shard.version(each.id) != nullptr;
     if (hasValues && shard.progress(each.id) >= each.due) continue;
-    if (call == nullptr) call = kj::refcounted<WaitingCall>();
-    auto& waits = *KJ_ASSERT_NONNULL(call);
+    if (waiter == nullptr) waiter = kj::refcounted<WaitingCall>();
+    auto& waits = *KJ_ASSERT_NONNULL(waiter);
     waiting.add(waits, each.id, each.due);
     waits.missing++;
   }
-  KJ_IF_MAYBE(waits, call) {
+  KJ_IF_MAYBE(waits, waiter) {
     auto paf = kj::newPromiseAndFulfiller<void>();
     (*waits)->fulfiller = kj::mv(paf.fulfiller);
     return kj::mv(paf.promise);
@@ -123,9 +122,9 @@ public:
   kj::Promise<void> initialize(InitializeContext context) override {
     requireNewest();
     KJ_REQUIRE(rank == 0, "only rank 0 sends initial values", rank);
-    server.asked.read(context.getParams().getValues(), {});
-    for (auto& each: server.asked.all()) server.shard.checkInitialize(each.id, floats(each));
-    for (auto& each: server.asked.all()) {
+    server.call.read(context.getParams().getValues(), {});
+    for (auto& each: server.call.all()) server.shard.checkInitialize(each.id, floats(each));
+    for (auto& each: server.call.all()) {
       server.shard.initialize(each.id, floats(each));
       server.wake(each.id);
     }
@@ -160,8 +159,8 @@ public:
   kj::Promise<void> pull(PullContext context) override {
     requireNewest();
     auto params = context.getParams();
-    server.asked.read(params.getSlices());
-    for (auto& each: server.asked.all()) server.shard.version(each.id);  // throws if there is none
+    server.call.read(params.getSlices());
+    for (auto& each: server.call.all()) server.shard.version(each.id);  // throws if there is none
     return answerWhenDue(context, server.wholeValues);
   }
 
@@ -169,11 +168,11 @@ public:
     requireNewest();
     auto params = context.getParams();
     uint64_t step = params.getStep();
-    server.asked.read(params.getGradients(), server.pushes);
-    for (auto& each: server.asked.all()) {
+    server.call.read(params.getGradients(), server.pushes);
+    for (auto& each: server.call.all()) {
       server.shard.checkPush(rank, each.id, step, {server.pushes, each.payload});
     }
-    for (auto& each: server.asked.all()) {
+    for (auto& each: server.call.all()) {
       // Not before all are known to be slices of this server.
       KJ_IF_MAYBE(t, server.trace) t->arrived(rank, step, each.id);
       each.due = server.shard.push(rank, each.id, step, {server.pushes, each.payload});
@@ -228,7 +227,7 @@ private:
   }
 
   // First values are always float32.
-  static codec::Floats floats(const Asked::Slice& slice) {
+  static codec::Floats floats(const CallSlice& slice) {
     KJ_REQUIRE(slice.payload.size() % sizeof(float) == 0,
         "initial values must be whole float32 values of 4 bytes", slice.payload.size());
     // A message's Data begins at a multiple of 8 bytes.
@@ -236,10 +235,10 @@ private:
     return kj::arrayPtr(values, slice.payload.size() / sizeof(float));
   }
 
-  // Answers the call of `server.asked` with their newest values.
+  // Answers the call with the newest values of its slices, as soon as these are due.
   template <typename Context>
   kj::Promise<void> answerWhenDue(Context& context, AnswerEncoder& encoder) {
-    auto ids = KJ_MAP(each, server.asked.all()) {
+    auto ids = KJ_MAP(each, server.call.all()) {
       return each.id;
     };
     return server.whenDue().then(
@@ -250,18 +249,16 @@ private:
   void answer(Context& context, kj::ArrayPtr<const SliceId> ids, AnswerEncoder& encoder) {
     // The loans of a rank are those of its newest session.
     requireNewest();
-    auto& entries = server.entries;
-    entries.begin(encoder.encoding());
-    auto payload = Payload::STAYS;
+    auto& runs = server.runs;
+    runs.begin(encoder.encoding());
     for (auto id: ids) {
       auto lent = server.shard.lend(rank, id);
-      auto answer = encoder.encode(id, lent.version, lent.values);
       KJ_IF_MAYBE(t, server.trace) t->answered(rank, id);
-      entries.add(id, lent.version, answer.bytes);
-      payload = answer.payload;
+      runs.add(id, lent.version, encoder.encode(id, lent.version, lent.values));
     }
-    auto all = entries.all();
-    auto values = context.getResults(SizeOfList(all, payload).size()).initValues(all.size());
+    auto all = runs.all();
+    auto payload = encoder.payload();
+    auto values = context.getResults(sizeOfList(all, payload)).initValues(all.size());
     for (auto i: kj::indices(all)) {
       values[i].setVersion(all[i].number);
       setFloats(values[i], all[i].bytes, payload);

@@ -75,8 +75,8 @@ private:
   kj::Vector<Order> orders;  // taken from the meeting; keeps its memory from turn to turn
   // On this thread, which has time while the other computes: so encoding takes none of a step's
   // own as long as there is a core for it.
-  codec::PushEncoder encoder;
-  Entries entries;  // of the call that is made
+  PushEncoder encoder;
+  SliceRuns runs;  // of the call that is made
   kj::Own<kj::PromiseFulfiller<void>> failed;
   kj::Array<Line> lines;
   kj::Array<uint64_t> traced;  // each slice's pushes that the trace knows to be sent
@@ -207,9 +207,9 @@ kj::Promise<void> Exchange::call(ShardSession::Client& session, const Outbox::Ca
 }
 
 kj::Promise<void> Exchange::initialize(ShardSession::Client& session, const Outbox::Call& call) {
-  entries.begin({});
-  for (auto id: call.slices) entries.add(id, 0, part(worker.parameters, id).asBytes());
-  auto all = entries.all();
+  runs.begin({});
+  for (auto id: call.slices) runs.add(id, 0, part(worker.parameters, id).asBytes());
+  auto all = runs.all();
   auto request = session.initializeRequest();
   auto values = request.initValues(all.size());
   for (auto i: kj::indices(all)) {
@@ -231,15 +231,15 @@ kj::Promise<void> Exchange::pull(ShardSession::Client& session, const Outbox::Ca
 
 kj::Promise<void> Exchange::push(ShardSession::Client& session, const Outbox::Call& call) {
   uint64_t bytes = 0;
-  entries.begin(worker.rounds.codec.pushes());
+  runs.begin(encoder.encoding());
   for (auto id: call.slices) {
     // A repeated call finds what it sent before.
     auto payload = encoder.encode(id, call.number, part(worker.gradients, id));
-    entries.add(id, call.number, payload);
+    runs.add(id, call.number, payload);
     bytes += payload.size();
   }
-  auto all = entries.all();
-  auto request = session.pushPullRequest(SizeOfList(all, Payload::STAYS).size());
+  auto all = runs.all();
+  auto request = session.pushPullRequest(sizeOfList(all, Payload::STAYS));
   request.setStep(call.number);
   auto gradients = request.initGradients(all.size());
   for (auto i: kj::indices(all)) {

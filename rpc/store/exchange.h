@@ -7,7 +7,7 @@
 #include <kj/vector.h>
 
 #include "rpc/store/outbox.h"
-#include "rpc/store/push_encoder.h"
+
 #include "rpc/store/remote_store.h"
 #include "rpc/store/shared_servers.h"
 

@@ -6,8 +6,8 @@
 
 #include <cstdint>
 
-#include "rpc/call_size.h"
 #include "rpc/placement.h"
+#include "rpc/wire/payload.h"
 
 namespace rpc {
 

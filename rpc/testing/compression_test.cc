@@ -5,12 +5,11 @@
 
 #include <cstring>
 
-#include "rpc/shard/answer_encoder.h"
-#include "rpc/store/push_encoder.h"
 #include "rpc/store/remote_store.h"
 #include "rpc/testing/test_model.h"
 #include "rpc/testing/test_server.h"
 #include "rpc/testing/test_threads.h"
+#include "rpc/wire/payload.h"
 
 namespace rpc {
 namespace {
@@ -61,7 +60,7 @@ struct Model {
 
   void train(uint steps) {
     auto encoders = KJ_MAP(rank, kj::zeroTo(rounds.workers)) {
-      return kj::heap<codec::PushEncoder>(rounds.codec, placement, rounds.workers);
+      return kj::heap<PushEncoder>(rounds.codec, placement, rounds.workers);
     };
     codec::Encoder encoder;
     codec::Buffer buffer;

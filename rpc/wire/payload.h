@@ -1,5 +1,5 @@
-// rpc/wire/payload.h: how payloads lie in a message: where that pays, they are sent from where they
-// are, several slices as one entry.
+// rpc/wire/payload.h: how the values of slices travel in messages. Both ends encode a slice into a
+// payload, put payloads into a list, and read the list of the other end.
 #pragma once
 
 #include <capnp/message.h>
@@ -9,89 +9,128 @@
 
 #include <cstdint>
 
-#include "rpc/codec/encoding.h"
+#include "rpc/codec/codec.h"
+#include "rpc/kvstore.capnp.h"
 #include "rpc/placement.h"
 
 namespace rpc {
 
-// Below this, a copy costs no more than a segment of its own. What is copied makes a message long,
-// and that is cleared first: at 8 KiB, slices of 5 KB take 1.4 times as long to go and come back
+// The most values that a worker groups in one call. Besides its bytes, a call costs both ends
+// together about 40 µs of CPU time; 256 KiB there and back cost about 500 µs. Larger calls would
+// save next to nothing, and their first slice would wait longer for their last one.
+constexpr uint64_t CALL_BYTES_MAX = 256 << 10;
+
+// The most slices in one call. Cap'n Proto refuses messages of more than 512 segments, and a
+// payload that is sent from where it lies is a segment.
+constexpr uint CALL_SLICES_MAX = 256;
+
+// Payloads from this size on are sent from where they lie. Copying a smaller one costs no more than
+// a segment of its own. Larger copies make a message long, and a new message is cleared first: with
+// a limit of 8 KiB, the round trip of slices of 5 KB takes 1.4 times as long
 // (`bench kvstore --bytes 318040`).
 constexpr uint64_t REFERENCE_BYTES_MIN = 1024;
 
-// Whether a payload stays as it is until its message is sent and gone.
+// Whether a payload's bytes stay unchanged until its message has been sent and freed.
 enum class Payload { STAYS, CHANGES };
 
-// Whether bytes lie in whole words of 8 bytes.
-inline bool isWhole(codec::Bytes bytes) {
-  return bytes.size() % sizeof(capnp::word) == 0 &&
-         reinterpret_cast<uintptr_t>(bytes.begin()) % sizeof(capnp::word) == 0;
-}
+// Encodes the gradients that one worker pushes, and keeps the payloads to send them again. For one
+// thread.
+//
+// Memory: none if float32 travels. Otherwise the newest payload of each slice, and what the
+// compressor keeps.
+class PushEncoder {
+public:
+  // `placement` must outlive it.
+  PushEncoder(const codec::Codec& codec, const Placement& placement, uint workers);
 
-// Whether a message refers to these bytes. It is sent in whole words, so what begins or ends
-// between two is copied.
-inline bool isReferred(codec::Bytes bytes, Payload payload) {
-  return payload == Payload::STAYS && bytes.size() >= REFERENCE_BYTES_MIN && isWhole(bytes);
-}
+  // How its payloads are written.
+  const codec::Encoding& encoding() const { return kind; }
 
-// What a message says of a slice, or of several at once: floats that lie one after the other, if
-// the slices follow one another, too. An entry of its own costs both ends some microseconds.
-struct Entry {
-  SliceId id;       // the first
-  uint64_t number;  // the same for all
+  // Returns the payload of slice `id`'s gradient for `step`. Steps count from 0; each call for a
+  // slice has the next step, or repeats the last one and returns the same bytes. The bytes stay
+  // until the slice's next step. With float32 they are the gradient itself.
+  // Throws FAILED if the gradient is not finite and the encoding would hide that.
+  codec::Bytes encode(SliceId id, uint64_t step, codec::Floats gradient);
+
+  // What compression has left out so far and adds to later pushes, in the order of the flat array.
+  // Empty without compression.
+  codec::Floats unsent() const { return compressor->unsent(); }
+
+private:
+  struct Slot {
+    codec::Buffer payload;
+    uint64_t steps = 0;  // that were encoded
+  };
+
+  const codec::Encoding kind;
+  const Placement& placement;
+  kj::Own<const codec::Compression> compression;  // which the compressor refers to
+  kj::Own<codec::Compressor> compressor;
+  kj::Array<Slot> slots;  // one per slice of the placement; none with float32
+};
+
+// Encodes what a server answers, once for all workers. For one thread.
+//
+// Memory: none if float32 travels. Otherwise the newest payload of each slice.
+class AnswerEncoder {
+public:
+  // `placement` must outlive the constructor only.
+  AnswerEncoder(const codec::Encoding& encoding, const Placement& placement);
+
+  const codec::Encoding& encoding() const { return kind; }
+  // Whether the bytes of encode() stay until their message is gone.
+  Payload payload() const { return slots == nullptr ? Payload::STAYS : Payload::CHANGES; }
+
+  // Returns the payload of slice `id`, which has these values in `version`. The bytes stay until a
+  // later version of the slice is encoded. With float32 they are the values themselves.
+  codec::Bytes encode(SliceId id, uint64_t version, codec::Floats values);
+
+private:
+  struct Slot {
+    codec::Buffer payload;
+    uint64_t version = kj::maxValue;
+  };
+
+  const codec::Encoding kind;
+  kj::Array<Slot> slots;  // one per slice of the placement; none with float32
+  codec::Encoder encoder;
+};
+
+// One entry of a message's list: a slice, or several consecutive ones whose floats also lie one
+// after the other. Sharing an entry saves both ends some microseconds per slice.
+struct SliceRun {
+  SliceId id;       // the first slice
+  uint64_t number;  // step or version, the same for all
   codec::Bytes bytes;
   uint slices = 1;
 };
 
-// The entries of a message. Keeps its memory from message to message.
-class Entries {
+// Collects the entries of one message's list. Keeps its memory from message to message.
+class SliceRuns {
 public:
-  // Of slices in this encoding.
+  // Begins a message whose payloads have this encoding.
   void begin(const codec::Encoding& encoding) {
-    entries.clear();
+    runs.clear();
     areFloats = encoding.isFloats();
   }
 
-  // One more slice: ids ascend.
-  void add(SliceId id, uint64_t number, codec::Bytes bytes) {
-    if (areFloats && entries.size() > 0) {
-      auto& last = entries.back();
-      bool follows = id == last.id + last.slices && bytes.begin() == last.bytes.end();
-      if (follows && number == last.number && isWhole(last.bytes) && isWhole(bytes)) {
-        last.bytes = kj::arrayPtr(last.bytes.begin(), bytes.end());
-        last.slices++;
-        return;
-      }
-    }
-    entries.add(Entry{id, number, bytes});
-  }
+  // Adds a slice. Ids must ascend.
+  void add(SliceId id, uint64_t number, codec::Bytes bytes);
 
-  kj::ArrayPtr<const Entry> all() const { return entries; }
+  kj::ArrayPtr<const SliceRun> all() const { return runs; }
 
 private:
-  kj::Vector<Entry> entries;
+  kj::Vector<SliceRun> runs;
   bool areFloats = true;
 };
 
-// The size of a message with one list of entries, so that it is built in one piece of memory.
-class SizeOfList {
-public:
-  SizeOfList(kj::ArrayPtr<const Entry> entries, Payload payload) {
-    for (auto& entry: entries) {
-      words += ENTRY_WORDS;
-      words += isReferred(entry.bytes, payload)
-                   ? REFERENCE_WORDS
-                   : (entry.bytes.size() + sizeof(capnp::word) - 1) / sizeof(capnp::word);
-    }
-  }
+// Returns the size of a message with one list of these entries. With it, Cap'n Proto builds the
+// message in one piece of memory.
+capnp::MessageSize sizeOfList(kj::ArrayPtr<const SliceRun> runs, Payload payload);
 
-  capnp::MessageSize size() const { return {words, 0}; }
-
-private:
-  static constexpr uint64_t ENTRY_WORDS = 2;      // a number and a pointer
-  static constexpr uint64_t REFERENCE_WORDS = 2;  // on the way to another segment
-  uint64_t words = 4;                             // parameters or results, and the list's tag
-};
+// Whether a message refers to these bytes instead of copying them. Messages are sent in whole words
+// of 8 bytes, so bytes that begin or end within a word are copied.
+bool isReferred(codec::Bytes bytes, Payload payload);
 
 // Sets the field `floats` of a list's entry.
 template <typename Builder>
@@ -103,5 +142,34 @@ void setFloats(Builder&& entry, codec::Bytes bytes, Payload payload) {
     entry.setFloats(bytes);
   }
 }
+
+// One slice of a worker's call.
+struct CallSlice {
+  SliceId id;
+  codec::Bytes payload;  // lies in the call's message
+  uint64_t due;          // 0 at first; the server notes the progress that answers this slice
+};
+
+// Reads the slices of a worker's call, on the server. Keeps its memory from call to call, and
+// refers to the memory of the call.
+class CallSlices {
+public:
+  // `placement` must outlive it.
+  explicit CallSlices(const Placement& placement): placement(placement) {}
+
+  // Reads one call's slices, and divides entries that several slices share. Throws FAILED if ids do
+  // not ascend. Otherwise, ids, sizes and payloads are unchecked: Shard checks them.
+  void read(capnp::List<SliceFloats>::Reader list, const codec::Encoding& encoding);
+  void read(capnp::List<uint32_t>::Reader list);
+
+  kj::ArrayPtr<CallSlice> all() { return slices; }
+
+private:
+  void add(SliceId id, codec::Bytes payload);
+  uint slicesIn(uint64_t bytes, SliceId id) const;
+
+  const Placement& placement;
+  kj::Vector<CallSlice> slices;
+};
 
 }  // namespace rpc

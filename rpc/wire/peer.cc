@@ -3,7 +3,7 @@
 #include <kj/debug.h>
 #include <sys/socket.h>
 
-#include "rpc/call_size.h"
+#include "rpc/wire/payload.h"
 
 namespace rpc {
 

@@ -11,7 +11,7 @@
 #include "configs/language/reader.h"
 #include "rpc/codec/codec.h"
 #include "rpc/codec/loops.h"
-#include "rpc/store/push_encoder.h"
+#include "rpc/wire/payload.h"
 #include "runner/text/numbers.h"
 #include "tools/bench/columns.h"
 #include "tools/bench/command.h"
@@ -126,7 +126,7 @@ Times measure(const Codec& codec, uint values, uint workers) {
   constexpr uint64_t STEPS_BEFORE = 64;
   for (uint worker = 0; worker < workers; worker++) {
     auto gradients = gradientsOf(worker, values);
-    rpc::codec::PushEncoder encoder(codec, placement, workers);
+    rpc::PushEncoder encoder(codec, placement, workers);
     uint64_t step = 0;
     auto encode = [&]() {
       auto& gradient = gradients[step % GRADIENTS];

@@ -1,4 +1,4 @@
-#include "rpc/store/push_encoder.h"
+#include "rpc/wire/payload.h"
 
 #include <doctest/doctest.h>
 #include <kj/debug.h>
