@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "rpc/wire/payload.h"
 #include "rpc/wire/running_time.h"
 
 namespace rpc {
@@ -17,14 +18,14 @@ constexpr auto PAUSE_MAX = 500 * kj::MILLISECONDS;
 
 constexpr kj::StringPtr UNREACHABLE = "could not be reached for "_kj;
 
-// An exception keeps the text only.
-bool tells(const kj::Exception& exception, kj::StringPtr what) {
+// An exception keeps only its text.
+bool mentions(const kj::Exception& exception, kj::StringPtr what) {
   return strstr(exception.getDescription().cStr(), what.cStr()) != nullptr;
 }
 
 // Whether nobody listens: the server's process has ended.
 bool isRefused(const kj::Exception& exception) {
-  return tells(exception, strerror(ECONNREFUSED));
+  return mentions(exception, strerror(ECONNREFUSED));
 }
 
 // The server is there, and says no.
@@ -36,8 +37,15 @@ bool isFinal(const kj::Exception& exception) {
 // Attempts to open one session.
 class Opening {
 public:
-  Opening(const WorkerSide& worker, Servers& servers, uint server, kj::Maybe<kj::Exception> loss)
-      : worker(worker), servers(servers), server(server), loss(kj::mv(loss)), time(servers.timer) {}
+  Opening(const Placement& placement, const Rounds& rounds, uint rank, Servers& servers,
+      uint server, kj::Maybe<kj::Exception> loss)
+      : placement(placement),
+        rounds(rounds),
+        rank(rank),
+        servers(servers),
+        server(server),
+        loss(kj::mv(loss)),
+        time(servers.timer) {}
 
   kj::Promise<kj::Own<Connection>> attempt();
 
@@ -45,7 +53,9 @@ private:
   kj::Promise<kj::Own<Connection>> hello(ShardService::Client shard, kj::Maybe<kj::Own<Peer>> peer);
   kj::Promise<kj::Own<Connection>> failed(kj::Exception&& exception);
 
-  const WorkerSide& worker;
+  const Placement& placement;
+  const Rounds& rounds;
+  const uint rank;
   Servers& servers;
   const uint server;
   kj::Maybe<kj::Exception> loss;
@@ -55,7 +65,7 @@ private:
 
 kj::Promise<kj::Own<Connection>> Opening::attempt() {
   KJ_IF_MAYBE(own, servers.own) {
-    if (server == worker.rank) return hello(*own, nullptr);
+    if (server == rank) return hello(*own, nullptr);
   }
   auto connection =
       kj::evalNow([this]() { return servers.connect(server); }).then([this](auto peer) {
@@ -73,10 +83,10 @@ kj::Promise<kj::Own<Connection>> Opening::attempt() {
 kj::Promise<kj::Own<Connection>> Opening::hello(
     ShardService::Client shard, kj::Maybe<kj::Own<Peer>> peer) {
   auto request = shard.helloRequest();
-  request.setRank(worker.rank);
-  request.setWorkers(worker.rounds.workers);
-  request.setMode(kj::str(worker.rounds));
-  request.setPlacement(worker.placement.digest());
+  request.setRank(rank);
+  request.setWorkers(rounds.workers);
+  request.setMode(kj::str(rounds));
+  request.setPlacement(placement.digest());
   request.setShard(server);
   return request.send().then(
       [peer = kj::mv(peer)](capnp::Response<ShardService::HelloResults>&& response) mutable {
@@ -103,7 +113,7 @@ kj::Promise<kj::Own<Connection>> Opening::failed(kj::Exception&& exception) {
 }  // namespace
 
 bool isUnreachable(const kj::Exception& exception) {
-  return tells(exception, UNREACHABLE);
+  return mentions(exception, UNREACHABLE);
 }
 
 Connection::Connection(kj::Maybe<kj::Own<Peer>> ownPeer, ShardSession::Client session)
@@ -130,9 +140,9 @@ kj::Promise<uint64_t> Connection::whenTaken() {
   return kj::evalLater([]() { return CALL_BYTES_MAX; });
 }
 
-kj::Promise<kj::Own<Connection>> openSession(
-    const WorkerSide& worker, Servers& servers, uint server, kj::Maybe<kj::Exception> loss) {
-  auto opening = kj::heap<Opening>(worker, servers, server, kj::mv(loss));
+kj::Promise<kj::Own<Connection>> openSession(const Placement& placement, const Rounds& rounds,
+    uint rank, Servers& servers, uint server, kj::Maybe<kj::Exception> loss) {
+  auto opening = kj::heap<Opening>(placement, rounds, rank, servers, server, kj::mv(loss));
   auto connection = opening->attempt();
   return connection.attach(kj::mv(opening));
 }

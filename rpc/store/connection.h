@@ -4,7 +4,9 @@
 #include <kj/async.h>
 
 #include "rpc/kvstore.capnp.h"
-#include "rpc/store/exchange.h"
+#include "rpc/placement.h"
+#include "rpc/rounds.h"
+#include "rpc/store/remote_store.h"
 #include "rpc/wire/peer.h"
 
 namespace rpc {
@@ -38,11 +40,11 @@ private:
   kj::TaskSet calls;
 };
 
-// Connects to `server` and says hello. Tries again, with growing pauses, until servers.patience is
-// over (see RunningTime); rejects at once if the server refuses, or if nobody listens there. `loss`
-// is what ended the connection before: what rejections tell, if there was one. `worker` and
-// `servers` outlive the promise.
-kj::Promise<kj::Own<Connection>> openSession(
-    const WorkerSide& worker, Servers& servers, uint server, kj::Maybe<kj::Exception> loss);
+// Connects to `server` and opens the session of worker `rank` there. Tries again, with growing
+// pauses, until servers.patience is over in RunningTime. Rejects at once if the server refuses, or
+// if nobody listens at its address. `loss` is what ended the connection before, if there was one:
+// in the second case the promise rejects with it. All references must outlive the promise.
+kj::Promise<kj::Own<Connection>> openSession(const Placement& placement, const Rounds& rounds,
+    uint rank, Servers& servers, uint server, kj::Maybe<kj::Exception> loss);
 
 }  // namespace rpc

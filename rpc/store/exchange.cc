@@ -13,21 +13,22 @@ namespace {
 // Cap'n Proto and promises around an Outbox: sessions with all servers, and the calls in flight.
 class Exchange final: private kj::TaskSet::ErrorHandler {
 public:
-  Exchange(WorkerSide& worker, Servers ownServers)
-      : worker(worker),
+  Exchange(Handover& handover, Servers ownServers)
+      : handover(handover),
         servers(kj::mv(ownServers)),
-        outbox(worker.placement, worker.rank),
-        encoder(worker.rounds.codec, worker.placement, worker.rounds.workers),
+        outbox(handover.placement, handover.rank),
+        encoder(handover.rounds.codec, handover.placement, handover.rounds.workers),
+        answers(handover.rounds.answers()),
         lines(kj::heapArray<Line>(servers.names.size())),
-        traced(
-            kj::heapArray<uint64_t>(worker.trace == nullptr ? 0 : worker.placement.slices.size())),
+        traced(kj::heapArray<uint64_t>(
+            handover.trace == nullptr ? 0 : handover.placement.slices.size())),
         keeping(*this) {
     for (auto& pushes: traced) pushes = 0;
   }
 
   ~Exchange() noexcept(false) {
     // The compute thread may not wait for what will not come.
-    auto lock = worker.meeting.lockExclusive();
+    auto lock = handover.state.lockExclusive();
     lock->fail(KJ_EXCEPTION(DISCONNECTED, "this worker's connections to the servers were closed"));
     lock->bell = nullptr;
   }
@@ -59,24 +60,25 @@ private:
 
   template <typename T>
   kj::ArrayPtr<T> part(kj::ArrayPtr<T> array, SliceId id) const {
-    return worker.placement.slices[id].of(array);
+    return handover.placement.slices[id].of(array);
   }
   // Of a call with slices.
   uint serverOf(const Outbox::Call& call) const {
-    return worker.placement.slices[call.slices[0]].shard;
+    return handover.placement.slices[call.slices[0]].shard;
   }
   kj::Promise<void> naming(uint server, kj::Promise<void> promise);
   void taskFailed(kj::Exception&& exception) override { failed->reject(kj::mv(exception)); }
 
-  WorkerSide& worker;
+  Handover& handover;
   Servers servers;
   Outbox outbox;
   const kj::MonotonicClock& clock = kj::systemPreciseMonotonicClock();
-  kj::Vector<Order> orders;  // taken from the meeting; keeps its memory from turn to turn
+  kj::Vector<Order> orders;  // taken from the handover; keeps its memory from turn to turn
   // On this thread, which has time while the other computes: so encoding takes none of a step's
   // own as long as there is a core for it.
   PushEncoder encoder;
-  SliceRuns runs;  // of the call that is made
+  const codec::Encoding answers;  // of pushes
+  SliceRuns runs;                 // of the call that is made
   kj::Own<kj::PromiseFulfiller<void>> failed;
   kj::Array<Line> lines;
   kj::Array<uint64_t> traced;  // each slice's pushes that the trace knows to be sent
@@ -88,36 +90,25 @@ kj::Promise<void> Exchange::run() {
   failed = kj::mv(paf.fulfiller);
   for (auto server: kj::indices(lines)) keeping.add(naming(server, keep(server, nullptr)));
   return carryOut().exclusiveJoin(kj::mv(paf.promise)).catch_([this](kj::Exception&& exception) {
-    worker.meeting.lockExclusive()->fail(kj::cp(exception));
+    handover.state.lockExclusive()->fail(kj::cp(exception));
     kj::throwFatalException(kj::mv(exception));
   });
 }
 
 kj::Promise<void> Exchange::carryOut() {
-  kj::Promise<void> rung = kj::READY_NOW;
-  {
-    auto lock = worker.meeting.lockExclusive();
-    if (lock->orders.size() == 0) {
-      auto paf = kj::newPromiseAndCrossThreadFulfiller<void>();
-      lock->bell = kj::mv(paf.fulfiller);
-      rung = kj::mv(paf.promise);
-    } else {
-      auto empty = kj::mv(orders);
-      orders = kj::mv(lock->orders);
-      lock->orders = kj::mv(empty);
-    }
-  }
+  auto ready = handover.take(orders);
   if (orders.size() > 0) {
     for (auto& order: orders) outbox.add(order);
     orders.clear();
     for (auto server: kj::indices(lines)) send(server);
   }
-  return rung.then([this]() { return carryOut(); });
+  return ready.then([this]() { return carryOut(); });
 }
 
 // Talks to a server for as long as it can be reached.
 kj::Promise<void> Exchange::keep(uint server, kj::Maybe<kj::Exception> loss) {
-  return openSession(worker, servers, server, kj::mv(loss))
+  return openSession(
+      handover.placement, handover.rounds, handover.rank, servers, server, kj::mv(loss))
       .then([this, server](kj::Own<Connection>&& opened) {
         auto broken = opened->whenBroken();
         auto begun = share(server, *opened).then([this, server]() -> kj::Promise<void> {
@@ -137,9 +128,9 @@ kj::Promise<void> Exchange::keep(uint server, kj::Maybe<kj::Exception> loss) {
 kj::Promise<void> Exchange::share(uint server, Connection& connection) {
   auto named = connection.transport();
   kj::Promise<bool> met = false;
-  KJ_IF_MAYBE(shared, worker.shared) met = (*shared)->meet(server, connection.session());
+  KJ_IF_MAYBE(shared, handover.shared) met = (*shared)->meet(server, connection.session());
   return met.then([this, server, &connection, named](bool isShared) {
-    worker.meeting.lockExclusive()->traffic[server].transport = isShared ? "shared_memory" : named;
+    handover.state.lockExclusive()->traffic[server].transport = isShared ? "shared_memory" : named;
     if (!isShared) return;
     auto watching = connection.session().watchRequest(capnp::MessageSize{4, 0}).send();
     connection.add(watching.ignoreResult());
@@ -151,8 +142,8 @@ kj::Promise<void> Exchange::reconnect(uint server, kj::Exception&& loss) {
   outbox.lost(server);
   if (loss.getType() != kj::Exception::Type::DISCONNECTED) return kj::mv(loss);
   // Between processes of one machine a connection ends when one of them does.
-  if (worker.sharesWith(server)) return kj::mv(loss);
-  worker.meeting.lockExclusive()->traffic[server].reconnects++;
+  if (handover.sharesWith(server)) return kj::mv(loss);
+  handover.state.lockExclusive()->traffic[server].reconnects++;
   return keep(server, kj::mv(loss));
 }
 
@@ -208,7 +199,7 @@ kj::Promise<void> Exchange::call(ShardSession::Client& session, const Outbox::Ca
 
 kj::Promise<void> Exchange::initialize(ShardSession::Client& session, const Outbox::Call& call) {
   runs.begin({});
-  for (auto id: call.slices) runs.add(id, 0, part(worker.parameters, id).asBytes());
+  for (auto id: call.slices) runs.add(id, 0, part(handover.parameters, id).asBytes());
   auto all = runs.all();
   auto request = session.initializeRequest();
   auto values = request.initValues(all.size());
@@ -234,7 +225,7 @@ kj::Promise<void> Exchange::push(ShardSession::Client& session, const Outbox::Ca
   runs.begin(encoder.encoding());
   for (auto id: call.slices) {
     // A repeated call finds what it sent before.
-    auto payload = encoder.encode(id, call.number, part(worker.gradients, id));
+    auto payload = encoder.encode(id, call.number, part(handover.gradients, id));
     runs.add(id, call.number, payload);
     bytes += payload.size();
   }
@@ -246,13 +237,13 @@ kj::Promise<void> Exchange::push(ShardSession::Client& session, const Outbox::Ca
     gradients[i].setSlice(all[i].id);
     setFloats(gradients[i], all[i].bytes, Payload::STAYS);
   }
-  return request.send().then(
-      [this, &call, bytes](capnp::Response<ShardSession::PushPullResults>&& result) {
-        // A push that counts is in the values that answer it.
-        bool counts = worker.rounds.counted == Rounds::ALL || worker.rounds.counted == Rounds::EACH;
-        take(call, counts ? call.number + 1 : 0, worker.rounds.answers(), result);
-        worker.meeting.lockExclusive()->traffic[serverOf(call)].pushed_bytes += bytes;
-      });
+  return request.send().then([this, &call, bytes](
+                                 capnp::Response<ShardSession::PushPullResults>&& result) {
+    // A push that counts is in the values that answer it.
+    bool counts = handover.rounds.counted == Rounds::ALL || handover.rounds.counted == Rounds::EACH;
+    take(call, counts ? call.number + 1 : 0, answers, result);
+    handover.state.lockExclusive()->traffic[serverOf(call)].pushed_bytes += bytes;
+  });
 }
 
 // Writes an answer to `parameters`. A wrong answer ends the store, and then nobody asks what
@@ -267,12 +258,12 @@ void Exchange::take(const Outbox::Call& call, uint64_t atLeastVersion,
     capnp::Data::Reader floats = entry.getFloats();
     KJ_REQUIRE(next < call.slices.size(), "an answer has more than its call's slices", next);
     auto id = call.slices[next++];
-    auto target = part(worker.parameters, id);
+    auto target = part(handover.parameters, id);
     if (encoding.isFloats()) {
       // Several slices.
       while (target.asBytes().size() < floats.size() && next < call.slices.size() &&
              call.slices[next] == call.slices[next - 1] + 1) {
-        target = kj::arrayPtr(target.begin(), part(worker.parameters, call.slices[next++]).end());
+        target = kj::arrayPtr(target.begin(), part(handover.parameters, call.slices[next++]).end());
       }
     }
     {
@@ -284,20 +275,20 @@ void Exchange::take(const Outbox::Call& call, uint64_t atLeastVersion,
     encoding.decode(floats, target);
     bytes += floats.size();
     if (id == 0) {
-      auto lock = worker.meeting.lockExclusive();
+      auto lock = handover.state.lockExclusive();
       lock->updates = kj::max(lock->updates, entry.getVersion());
     }
   }
   KJ_REQUIRE(next == call.slices.size(), "an answer does not have all of its call's slices", next,
       call.slices.size());
-  worker.meeting.lockExclusive()->traffic[serverOf(call)].pulled_bytes += bytes;
+  handover.state.lockExclusive()->traffic[serverOf(call)].pulled_bytes += bytes;
 }
 
 void Exchange::answered(uint server, const Outbox::Call& call, kj::Duration roundTrip) {
   record(Mark::RETURNED, call);
   bool ends = outbox.answered(server, call);
   {
-    auto lock = worker.meeting.lockExclusive();
+    auto lock = handover.state.lockExclusive();
     if (ends) lock->completed++;
     auto& traffic = lock->traffic[server];
     if (call.what == Outbox::Call::PUSH) {
@@ -313,7 +304,7 @@ void Exchange::answered(uint server, const Outbox::Call& call, kj::Duration roun
 }
 
 void Exchange::record(Mark station, const Outbox::Call& call) {
-  KJ_IF_MAYBE(trace, worker.trace) {
+  KJ_IF_MAYBE(trace, handover.trace) {
     if (call.what != Outbox::Call::PUSH) return;
     for (auto id: call.slices) {
       if (station == Mark::SENT) {
@@ -321,7 +312,7 @@ void Exchange::record(Mark station, const Outbox::Call& call) {
         if (traced[id] > call.number) continue;
         traced[id] = call.number + 1;
       }
-      trace->io.add(station, worker.rank, call.number, id);
+      trace->io.add(station, handover.rank, call.number, id);
     }
   }
 }
@@ -338,9 +329,9 @@ kj::Promise<void> Exchange::naming(uint server, kj::Promise<void> promise) {
 
 }  // namespace
 
-kj::Promise<void> exchange(WorkerSide& worker, Servers servers) {
-  KJ_REQUIRE(servers.names.size() == worker.placement.shards.size());
-  auto exchange = kj::heap<Exchange>(worker, kj::mv(servers));
+kj::Promise<void> exchange(Handover& handover, Servers servers) {
+  KJ_REQUIRE(servers.names.size() == handover.placement.shards.size());
+  auto exchange = kj::heap<Exchange>(handover, kj::mv(servers));
   auto running = exchange->run();
   return running.attach(kj::mv(exchange));
 }

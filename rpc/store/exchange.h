@@ -1,5 +1,5 @@
-// rpc/store/exchange.h: the io thread's half of a worker's store, and where it meets the compute
-// thread.
+// rpc/store/exchange.h: the io thread's half of a worker's store, and what it shares with the
+// compute thread.
 #pragma once
 
 #include <kj/async.h>
@@ -7,51 +7,90 @@
 #include <kj/vector.h>
 
 #include "rpc/store/outbox.h"
-
 #include "rpc/store/remote_store.h"
 #include "rpc/store/shared_servers.h"
 
 namespace rpc {
 
-// Where the two threads meet.
-struct Meeting {
-  kj::Vector<Order> orders;
-  // There while the io thread has nothing to do: fulfilling it wakes it.
-  kj::Maybe<kj::Own<kj::CrossThreadPromiseFulfiller<void>>> bell;
-  kj::Array<uint64_t> answered;             // each slice's pushes whose answers are in `parameters`
-  uint64_t completed = 0;                   // orders other than pushes
-  uint64_t updates = 0;                     // the highest version that came of slice 0
-  kj::Maybe<kj::Exception> failure;         // the first
-  kj::Array<RemoteStore::Traffic> traffic;  // each server's
-  // The compute thread, where it waits for shared memory rather than for this.
-  kj::Maybe<const Sleeper&> sleeper;
-
-  void fail(kj::Exception reason) {
-    if (failure == nullptr) failure = kj::mv(reason);
-    KJ_IF_MAYBE(waits, sleeper) waits->wake();
-  }
-};
-
-// What both threads see of a worker's store.
-struct WorkerSide {
+// What the two threads of one worker's store share. The compute thread hands orders over, and the
+// io thread hands back what was answered. After RemoteStore::run() was called, only `shared` and
+// `state` change.
+struct Handover {
   const Placement& placement;
   const Rounds rounds;
-  uint rank;
-  kj::ArrayPtr<float> parameters;
-  kj::ArrayPtr<const float> gradients;
-  kj::Maybe<kj::Own<SharedServers>> shared;
+  const uint rank;
+  const kj::ArrayPtr<float> parameters;
+  const kj::ArrayPtr<const float> gradients;
+  kj::Maybe<kj::Own<SharedServers>> shared;  // null: all pushes go over connections
   kj::Maybe<Trace&> trace{};
-  kj::MutexGuarded<Meeting> meeting{};
 
-  // Whether pushes to this server go through shared memory, rather than by orders.
+  struct State {
+    kj::Vector<Order> orders;  // that the io thread has not taken yet
+    // Wakes the io thread. Null unless that thread waits for orders.
+    kj::Maybe<kj::Own<kj::CrossThreadPromiseFulfiller<void>>> bell;
+    kj::Array<uint64_t> answered;             // per slice: pushes whose answers are in `parameters`
+    uint64_t completed = 0;                   // orders other than pushes
+    uint64_t updates = 0;                     // the highest version of slice 0 that came
+    kj::Maybe<kj::Exception> failure;         // the first
+    kj::Array<RemoteStore::Traffic> traffic;  // per server
+    // The compute thread, which may wait for shared memory instead of this state.
+    kj::Maybe<const Sleeper&> sleeper;
+
+    // Makes all waits of the compute thread throw `reason`, or the reason of an earlier call.
+    void fail(kj::Exception reason) {
+      if (failure == nullptr) failure = kj::mv(reason);
+      KJ_IF_MAYBE(waits, sleeper) waits->wake();
+    }
+    void throwIfFailed() const {
+      KJ_IF_MAYBE(reason, failure) kj::throwFatalException(kj::cp(*reason));
+    }
+  };
+  kj::MutexGuarded<State> state{};
+
+  // Whether pushes to this server go through shared memory instead of orders.
   bool sharesWith(uint server) const {
     KJ_IF_MAYBE(servers, shared) return (*servers)->has(server);
     return false;
   }
+
+  // On the compute thread: hands over an order. Throws if the store has failed.
+  void give(const Order& order) {
+    kj::Maybe<kj::Own<kj::CrossThreadPromiseFulfiller<void>>> bell;
+    {
+      auto lock = state.lockExclusive();
+      lock->throwIfFailed();
+      lock->orders.add(order);
+      bell = kj::mv(lock->bell);
+      lock->bell = nullptr;
+    }
+    KJ_IF_MAYBE(fulfiller, bell) (*fulfiller)->fulfill();
+  }
+  // On the compute thread: waits until `condition(const State&)` holds. Throws if the store fails.
+  template <typename Condition>
+  void wait(Condition&& condition) {
+    auto lock = state.lockExclusive();
+    lock.wait([&](const State& now) { return now.failure != nullptr || condition(now); });
+    lock->throwIfFailed();
+  }
+  // On the io thread: moves new orders to `orders`, which is empty. Resolves at once if there are
+  // any, otherwise when there are.
+  kj::Promise<void> take(kj::Vector<Order>& orders) {
+    auto lock = state.lockExclusive();
+    if (lock->orders.size() == 0) {
+      auto paf = kj::newPromiseAndCrossThreadFulfiller<void>();
+      lock->bell = kj::mv(paf.fulfiller);
+      return kj::mv(paf.promise);
+    }
+    // Swaps the two, so that both keep their memory.
+    auto empty = kj::mv(orders);
+    orders = kj::mv(lock->orders);
+    lock->orders = kj::mv(empty);
+    return kj::READY_NOW;
+  }
 };
 
-// On the io thread: keeps a session with each server and carries out orders; see
-// RemoteStore::run(). `worker` outlives the promise.
-kj::Promise<void> exchange(WorkerSide& worker, Servers servers);
+// On the io thread: keeps a session with each server and carries out orders, as RemoteStore::run()
+// says. `handover` outlives the promise.
+kj::Promise<void> exchange(Handover& handover, Servers servers);
 
 }  // namespace rpc

@@ -19,25 +19,24 @@ public:
   void await(uint64_t step, uint64_t begin, uint64_t end) override;
   void rest() override;
   void refresh() override { complete(Order::REFRESH); }
-  uint64_t updates() const override { return side.meeting.lockShared()->updates; }
-  kj::Promise<void> run(Servers servers) override { return exchange(side, kj::mv(servers)); }
-  void fail(kj::Exception reason) override { side.meeting.lockExclusive()->fail(kj::mv(reason)); }
+  uint64_t updates() const override { return handover.state.lockShared()->updates; }
+  kj::Promise<void> run(Servers servers) override { return exchange(handover, kj::mv(servers)); }
+  void fail(kj::Exception reason) override { handover.state.lockExclusive()->fail(kj::mv(reason)); }
   void traceTo(Trace& trace) override;
   kj::Array<Traffic> traffic() const override {
-    return kj::heapArray<Traffic>(side.meeting.lockShared()->traffic);
+    return kj::heapArray<Traffic>(handover.state.lockShared()->traffic);
   }
 
 private:
-  void ring(Order order);
   void complete(Order::What what);
   void awaitShared(uint64_t step, SliceRange slices);
-  void check() const;
+  void throwIfFailed() const { handover.state.lockShared()->throwIfFailed(); }
   // Whether pushes of this slice, and their answers, go through shared memory.
-  bool isShared(SliceId id) const { return side.sharesWith(side.placement.slices[id].shard); }
-  template <typename Condition>
-  void wait(Condition&& condition);
+  bool isShared(SliceId id) const {
+    return handover.sharesWith(handover.placement.slices[id].shard);
+  }
 
-  WorkerSide side;
+  Handover handover;
   kj::Array<uint64_t> pushed;  // each slice's pushes; compute thread only
   uint64_t asked = 0;          // orders other than pushes; compute thread only
 };
@@ -45,7 +44,7 @@ private:
 RemoteStoreImpl::RemoteStoreImpl(const Placement& placement, const Rounds& rounds, uint rank,
     kj::ArrayPtr<float> parameters, kj::ArrayPtr<const float> gradients,
     kj::Maybe<SharedMemory&> memory)
-    : side{placement, rounds, rank, parameters, gradients, nullptr},
+    : handover{placement, rounds, rank, parameters, gradients, nullptr},
       pushed(kj::heapArray<uint64_t>(placement.slices.size())) {
   KJ_REQUIRE(rank < rounds.workers, rank, rounds.workers);
   KJ_REQUIRE(parameters.size() == placement.parameters());
@@ -53,95 +52,62 @@ RemoteStoreImpl::RemoteStoreImpl(const Placement& placement, const Rounds& round
   for (auto& count: pushed) count = 0;
   auto answered = kj::heapArray<uint64_t>(placement.slices.size());
   for (auto& count: answered) count = 0;
-  auto lock = side.meeting.lockExclusive();
+  auto lock = handover.state.lockExclusive();
   lock->answered = kj::mv(answered);
   lock->traffic = kj::heapArray<Traffic>(placement.shards.size());
   KJ_IF_MAYBE(own, memory) {
     auto shared = kj::heap<SharedServers>(placement, rounds, *own);
     lock->sleeper = shared->sleeper();
-    side.shared = kj::mv(shared);
+    handover.shared = kj::mv(shared);
   }
 }
 
 void RemoteStoreImpl::traceTo(Trace& trace) {
-  side.trace = trace;
-  KJ_IF_MAYBE(shared, side.shared) (*shared)->traceTo(trace.compute, side.rank);
-}
-
-void RemoteStoreImpl::ring(Order order) {
-  kj::Maybe<kj::Own<kj::CrossThreadPromiseFulfiller<void>>> bell;
-  {
-    auto lock = side.meeting.lockExclusive();
-    KJ_IF_MAYBE(failure, lock->failure) {
-      kj::throwFatalException(kj::cp(*failure));
-    }
-    lock->orders.add(order);
-    bell = kj::mv(lock->bell);
-    lock->bell = nullptr;
-  }
-  KJ_IF_MAYBE(fulfiller, bell) {
-    (*fulfiller)->fulfill();
-  }
-}
-
-template <typename Condition>
-void RemoteStoreImpl::wait(Condition&& condition) {
-  auto lock = side.meeting.lockExclusive();
-  lock.wait([&](const Meeting& now) { return now.failure != nullptr || condition(now); });
-  KJ_IF_MAYBE(failure, lock->failure) {
-    kj::throwFatalException(kj::cp(*failure));
-  }
+  handover.trace = trace;
+  KJ_IF_MAYBE(shared, handover.shared) (*shared)->traceTo(trace.compute, handover.rank);
 }
 
 void RemoteStoreImpl::complete(Order::What what) {
-  ring(Order{what, 0, {0, SliceId(side.placement.slices.size())}});
+  handover.give(Order{what, 0, {0, SliceId(handover.placement.slices.size())}});
   ++asked;
-  wait([&](const Meeting& now) { return now.completed >= asked; });
+  handover.wait([&](const Handover::State& now) { return now.completed >= asked; });
 }
 
 void RemoteStoreImpl::push(uint64_t step, uint64_t begin, uint64_t end) {
-  auto slices = side.placement.slicesOf(begin, end);
-  check();
+  auto slices = handover.placement.slicesOf(begin, end);
+  throwIfFailed();
   for (SliceId id = slices.begin; id < slices.end;) {
     auto begin = id;
     bool shared = isShared(id);
     for (; id < slices.end && isShared(id) == shared; id++) {
       pushed[id] = step + 1;
-      KJ_IF_MAYBE(trace, side.trace) trace->compute.add(Mark::QUEUED, side.rank, step, id);
-      if (shared) KJ_ASSERT_NONNULL(side.shared)->push(id, step);
+      KJ_IF_MAYBE(trace, handover.trace) trace->compute.add(Mark::QUEUED, handover.rank, step, id);
+      if (shared) KJ_ASSERT_NONNULL(handover.shared)->push(id, step);
     }
-    if (!shared) ring(Order{Order::PUSH, step, {begin, id}});
+    if (!shared) handover.give(Order{Order::PUSH, step, {begin, id}});
   }
-  KJ_IF_MAYBE(shared, side.shared) (*shared)->tell();
-}
-
-// Throws what the store failed of, if it did.
-void RemoteStoreImpl::check() const {
-  auto lock = side.meeting.lockShared();
-  KJ_IF_MAYBE(failure, lock->failure) {
-    kj::throwFatalException(kj::cp(*failure));
-  }
+  KJ_IF_MAYBE(shared, handover.shared) (*shared)->tell();
 }
 
 // Waits for the answers that come through shared memory.
 void RemoteStoreImpl::awaitShared(uint64_t step, SliceRange slices) {
-  KJ_IF_MAYBE(shared, side.shared) {
-    if (!(*shared)->await(slices, step, side.parameters, [this]() { check(); })) return;
-    auto lock = side.meeting.lockExclusive();
+  KJ_IF_MAYBE(shared, handover.shared) {
+    if (!(*shared)->await(slices, step, handover.parameters, [this]() { throwIfFailed(); })) return;
+    auto lock = handover.state.lockExclusive();
     lock->updates = kj::max(lock->updates, (*shared)->updates());
     (*shared)->account(lock->traffic);
   }
 }
 
 void RemoteStoreImpl::await(uint64_t step, uint64_t begin, uint64_t end) {
-  auto slices = side.placement.slicesOf(begin, end);
+  auto slices = handover.placement.slicesOf(begin, end);
   for (SliceId id = slices.begin; id < slices.end; id++) {
     KJ_REQUIRE(pushed[id] >= step, "this wait would never end: the step before was not pushed", id,
         step, pushed[id]);
   }
   // One after the other: the later of the two ends the wait.
   awaitShared(step, slices);
-  wait([&](const Meeting& now) {
+  handover.wait([&](const Handover::State& now) {
     // Those found answered stay answered.
     while (slices.begin < slices.end &&
            (isShared(slices.begin) || now.answered[slices.begin] >= step)) {
@@ -153,13 +119,13 @@ void RemoteStoreImpl::await(uint64_t step, uint64_t begin, uint64_t end) {
 
 void RemoteStoreImpl::rest() {
   for (SliceId id: kj::indices(pushed)) awaitShared(pushed[id], {id, id + 1});
-  wait([&](const Meeting& now) {
+  handover.wait([&](const Handover::State& now) {
     for (SliceId id: kj::indices(pushed)) {
       if (!isShared(id) && now.answered[id] < pushed[id]) return false;
     }
     return true;
   });
-  if (side.rounds.mustHearOfRest()) complete(Order::REST);
+  if (handover.rounds.mustHearOfRest()) complete(Order::REST);
 }
 
 }  // namespace
