@@ -1,12 +1,15 @@
-// rpc/rounds.h: whose pushes make an update, when a push is answered, and what travels. Pure.
+// rpc/rounds.h: whose pushes make an update, when a push is answered, what travels, and who makes
+// the update. Pure.
 #pragma once
 
+#include <kj/array.h>
 #include <kj/common.h>
 #include <kj/string.h>
 
 #include <cstdint>
 
 #include "rpc/codec/codec.h"
+#include "rpc/placement.h"
 
 namespace rpc {
 
@@ -61,5 +64,32 @@ struct Rounds {
 
 // The mode and what its keys say: the same for two ends only if they count alike.
 kj::String KJ_STRINGIFY(const Rounds& rounds);
+
+// One update of a slice.
+struct Round {
+  uint64_t number;                        // how many updates the slice had before
+  kj::ArrayPtr<const float> gradientSum;  // of the round's pushes, each a sum over a batch
+  uint divisor = 1;                       // pushes whose images the sum is divided by
+  // How many updates came between the values that the sum was computed on and the current ones, if
+  // the mode tells it; else 0.
+  uint64_t staleness = 0;
+  kj::ArrayPtr<const float> seen =
+      nullptr;  // the values it was computed on, if the mode keeps them
+};
+
+// An optimizer and a schedule, as a shard sees them. The program around the shard brings it along.
+class Updater {
+public:
+  virtual ~Updater() noexcept(false) = default;
+
+  // Returns how many arrays of state the shard keeps for `slice`. Each has the slice's size, and
+  // begins with zeros.
+  virtual uint stateArrays(const Slice& slice) const = 0;
+
+  // Updates `slice` once, when a round is full: reads `current` and the round, and writes `next`
+  // and `state`. `next` shares no memory with what is read. Called on the shard's thread.
+  virtual void update(const Slice& slice, const Round& round, kj::ArrayPtr<const float> current,
+      kj::ArrayPtr<float> next, kj::ArrayPtr<float> state) = 0;
+};
 
 }  // namespace rpc

@@ -4,7 +4,7 @@
 #include <kj/array.h>
 #include <kj/memory.h>
 
-#include "rpc/shard/updater.h"
+#include "rpc/rounds.h"
 
 namespace rpc {
 

@@ -8,7 +8,6 @@
 
 #include "rpc/placement.h"
 #include "rpc/rounds.h"
-#include "rpc/shard/updater.h"
 #include "rpc/shared_memory/shared_memory.h"
 #include "rpc/store/kv_store.h"
 

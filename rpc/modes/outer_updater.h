@@ -1,7 +1,7 @@
 // rpc/modes/outer_updater.h: what shards make of what workers have done by themselves.
 #pragma once
 
-#include "rpc/shard/updater.h"
+#include "rpc/rounds.h"
 
 namespace rpc {
 

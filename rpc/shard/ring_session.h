@@ -7,7 +7,6 @@
 
 #include "rpc/placement.h"
 #include "rpc/shard/shard.h"
-#include "rpc/shard/waiting.h"
 #include "rpc/shared_memory/shared_layout.h"
 #include "rpc/shared_memory/shared_memory.h"
 

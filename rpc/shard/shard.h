@@ -1,15 +1,17 @@
-// rpc/shard/shard.h: one server's share of the parameters: sums pushes, updates, lends out values.
+// rpc/shard/shard.h: one server's share of the parameters: sums pushes, updates, lends out values,
+// and knows who waits for them.
 #pragma once
 
 #include <kj/array.h>
 #include <kj/common.h>
 #include <kj/function.h>
+#include <kj/refcount.h>
 #include <kj/vector.h>
 
 #include "rpc/codec/encoding.h"
 #include "rpc/placement.h"
 #include "rpc/rounds.h"
-#include "rpc/shard/updater.h"
+#include "rpc/trace.h"
 
 namespace rpc {
 
@@ -146,6 +148,50 @@ private:
   uint resting = 0;         // ranks that rest
   uint64_t rested = 0;      // times that all have rested
   Counts counted;
+};
+
+// Somebody who waits for slices of a shard.
+class Waiter: public kj::Refcounted {
+public:
+  // Slice `id` has made the progress that was waited for. Must not throw, nor call Waiting.
+  virtual void reach(SliceId id) = 0;
+};
+
+// Who waits for which Shard::progress() of one shard. One thread.
+class Waiting {
+public:
+  // `slices` counts those of the whole placement. `trace` must outlive this.
+  explicit Waiting(size_t slices, kj::Maybe<ShardTrace&> trace = nullptr)
+      : waits(kj::heapArray<kj::Vector<Wait>>(slices)), trace(trace) {}
+
+  // `waiter` waits until slice `id` has reached `progress`. It lives at least until then.
+  void add(Waiter& waiter, SliceId id, uint64_t progress) {
+    waits[id].add(Wait{progress, kj::addRef(waiter)});
+  }
+
+  // Slice `id` has reached `progress`: calls those who waited for it.
+  void reached(SliceId id, uint64_t progress) {
+    KJ_IF_MAYBE(t, trace) t->reached(id, progress);
+    auto& list = waits[id];
+    size_t kept = 0;
+    for (auto& wait: list) {
+      if (wait.progress <= progress) {
+        wait.waiter->reach(id);
+      } else {
+        auto stays = kj::mv(wait);
+        list[kept++] = kj::mv(stays);
+      }
+    }
+    list.truncate(kept);
+  }
+
+private:
+  struct Wait {
+    uint64_t progress;
+    kj::Own<Waiter> waiter;
+  };
+  kj::Array<kj::Vector<Wait>> waits;  // per slice
+  kj::Maybe<ShardTrace&> trace;
 };
 
 }  // namespace rpc

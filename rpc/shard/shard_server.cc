@@ -7,7 +7,6 @@
 #include "rpc/shard/ring_session.h"
 #include "rpc/shard/shard.h"
 #include "rpc/shard/shared_values.h"
-#include "rpc/shard/waiting.h"
 #include "rpc/wire/descriptor.h"
 #include "rpc/wire/payload.h"
 

@@ -8,7 +8,6 @@
 #include "rpc/kvstore.capnp.h"
 #include "rpc/placement.h"
 #include "rpc/rounds.h"
-#include "rpc/shard/updater.h"
 #include "rpc/trace.h"
 
 namespace rpc {

@@ -6,7 +6,6 @@
 
 #include "rpc/placement.h"
 #include "rpc/rounds.h"
-#include "rpc/shard/updater.h"
 
 namespace rpc {
 

@@ -11,7 +11,7 @@
 #include "configs/language/reader.h"
 #include "rpc/modes/modes.h"
 #include "rpc/placement.h"
-#include "rpc/shard/updater.h"
+#include "rpc/rounds.h"
 
 namespace rpc {
 

@@ -9,7 +9,6 @@
 
 #include "rpc/placement.h"
 #include "rpc/rounds.h"
-#include "rpc/shard/updater.h"
 #include "rpc/testing/mode_model.h"
 
 namespace rpc {

@@ -3,7 +3,7 @@
 
 #include "nn/network/graph.h"
 #include "nn/optimizer/value_rules.h"
-#include "rpc/shard/updater.h"
+#include "rpc/rounds.h"
 #include "runner/experiment/experiment.h"
 #include "runner/experiment/model_facts.h"
 

@@ -4,7 +4,7 @@
 
 #include <kj/array.h>
 
-#include "rpc/shard/updater.h"
+#include "rpc/rounds.h"
 #include "tools/bench/kv_case.h"
 
 namespace tools {

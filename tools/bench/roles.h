@@ -8,7 +8,6 @@
 
 #include "rpc/placement.h"
 #include "rpc/rounds.h"
-#include "rpc/shard/updater.h"
 #include "rpc/store/remote_store.h"
 #include "tools/bench/kv_case.h"
 
