@@ -1,5 +1,4 @@
-#include "tools/bench/codec.h"
-
+// `bench codec`: measures the cost of encoding and decoding, per value.
 #include <kj/debug.h>
 #include <kj/function.h>
 #include <math.h>
@@ -13,8 +12,9 @@
 #include "rpc/codec/loops.h"
 #include "rpc/wire/payload.h"
 #include "runner/text/numbers.h"
-#include "tools/bench/columns.h"
+#include "tools/bench/benches.h"
 #include "tools/bench/command.h"
+#include "tools/bench/figures.h"
 
 namespace tools {
 namespace {
@@ -32,40 +32,29 @@ struct Row {
   kj::String keys;  // of [kvstore]
 };
 
-// A compression with keys that make its figures meaningful.
-struct Setting {
-  kj::StringPtr kind;
-  kj::StringPtr name;
-  kj::StringPtr keys;
-};
-
-// 2bit has a threshold that a few per cent of the gathered values reach in a step. topk has the
-// default sparsity.
-constexpr Setting SETTINGS[] = {
-    {"2bit"_kj, "2bit"_kj, "compression = { kind = '2bit', threshold = 8 }"_kj},
-    {"topk"_kj, "topk 99 %"_kj,
-        "compression = { kind = 'topk', sparsity = 0.99, momentum = 0.9 }"_kj},
-    {"topk"_kj, "topk 99.9 %"_kj,
-        "compression = { kind = 'topk', sparsity = 0.999, momentum = 0.9 }"_kj},
-    {"topk"_kj, "topk 99 %, float16"_kj,
-        "compression = { kind = 'topk', sparsity = 0.99, momentum = 0.9 }\nwire = 'float16'"_kj},
-};
-
-// Returns the halves, then every compression, with its default keys if it has no setting.
+// Returns the halves, then every compression, with its default keys or with keys that make its
+// figures meaningful.
 kj::Array<Row> rows() {
   kj::Vector<Row> rows;
   for (auto wire: {"float16"_kj, "bfloat16"_kj}) {
     rows.add(Row{kj::str(wire), kj::str("wire = '", wire, "'")});
   }
   for (auto kind: rpc::codec::compressionKinds()) {
+    auto add = [&](kj::StringPtr name, kj::StringPtr keys, kj::StringPtr wire = "") {
+      rows.add(Row{
+          kj::str(kind, name), kj::str("compression = { kind = '", kind, "'", keys, " }", wire)});
+    };
     if (kind == "none") continue;
-    bool isSet = false;
-    for (auto& setting: SETTINGS) {
-      if (setting.kind != kind) continue;
-      rows.add(Row{kj::str(setting.name), kj::str(setting.keys)});
-      isSet = true;
+    if (kind == "2bit") {
+      // A few per cent of the gathered values reach this threshold in a step.
+      add("", ", threshold = 8");
+    } else if (kind == "topk") {
+      add(" 99 %", ", sparsity = 0.99, momentum = 0.9");
+      add(" 99.9 %", ", sparsity = 0.999, momentum = 0.9");
+      add(" 99 %, float16", ", sparsity = 0.99, momentum = 0.9", "\nwire = 'float16'");
+    } else {
+      add("", "");
     }
-    if (!isSet) rows.add(Row{kj::str(kind), kj::str("compression = { kind = '", kind, "' }")});
   }
   return rows.releaseAsArray();
 }
@@ -167,7 +156,19 @@ Times measure(const Codec& codec, uint values, uint workers) {
   return times;
 }
 
-}  // namespace
+class BenchCodec {
+public:
+  explicit BenchCodec(runner::CommandLine& commandLine): commandLine(commandLine) {}
+
+  kj::MainFunc getMain();
+
+private:
+  Validity run();
+
+  runner::CommandLine& commandLine;
+  uint values = 65536;
+  uint workers = 4;
+};
 
 kj::MainFunc BenchCodec::getMain() {
   return kj::MainBuilder(commandLine, "bench",
@@ -180,25 +181,28 @@ kj::MainFunc BenchCodec::getMain() {
       .build();
 }
 
-kj::MainBuilder::Validity BenchCodec::run() {
-  runner::TextTable table;
-  table.header = KJ_MAP(name, kj::ArrayPtr<const kj::StringPtr>({"", "bits pushed", "encode",
-                                  "check, add", "bits of the sum", "encode sum", "decode sum"})) {
-    return kj::str(name);
-  };
+Validity BenchCodec::run() {
   auto time = [&](double seconds) {
     double ns = 1e9 * seconds / values;
     return kj::str(fixedPoint(ns, 2), " ns, ", fixedPoint(sizeof(float) / ns, 1), " GB/s");
   };
   auto bits = [&](double bytes) { return fixedPoint(8 * bytes / values, 2); };
-  table.rows = KJ_MAP(row, rows()) {
+  auto measured = KJ_MAP(row, rows()) {
     auto times = measure(codecOf(row.keys), values, workers);
-    return kj::arr(kj::mv(row.name), bits(times.pushBytes), time(times.encode_s), time(times.add_s),
+    return cells(row.name, bits(times.pushBytes), time(times.encode_s), time(times.add_s),
         bits(times.sumBytes), time(times.encodeSum_s), time(times.decodeSum_s));
   };
+  auto header = cells(
+      "", "bits pushed", "encode", "check, add", "bits of the sum", "encode sum", "decode sum");
   runner::print(kj::str(values, " values, ", workers, " workers, ", rpc::codec::loops().name,
-      "; figures are per value\n", inColumns(table, 1)));
+      "; figures are per value\n", inColumns({kj::mv(header), kj::mv(measured), nullptr}, 1)));
   return true;
+}
+
+}  // namespace
+
+kj::MainFunc benchCodec(runner::CommandLine& commandLine) {
+  return mainOf<BenchCodec>(commandLine);
 }
 
 }  // namespace tools

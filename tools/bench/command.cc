@@ -6,6 +6,50 @@
 
 namespace tools {
 
+TakesWord numberSetter(uint& to) {
+  return [&to](kj::StringPtr word) -> Validity {
+    KJ_IF_MAYBE(n, numberOf(word, 1, 1000000)) {
+      to = *n;
+      return true;
+    }
+    return kj::str("not a whole number from 1 to 1000000");
+  };
+}
+
+TakesWord amountSetter(double& to, double most, kj::StringPtr what) {
+  return [&to, most, what](kj::StringPtr word) -> Validity {
+    char* end;
+    double amount = ::strtod(word.cStr(), &end);
+    if (word.size() == 0 || *end != '\0' || !(amount > 0 && amount <= most)) {
+      return kj::str("not a number of ", what);
+    }
+    to = amount;
+    return true;
+  };
+}
+
+TakesWord wordSetter(kj::StringPtr& to) {
+  return [&to](kj::StringPtr word) -> Validity {
+    to = word;
+    return word.size() > 0 ? Validity(true) : Validity("an empty word");
+  };
+}
+
+TakesWord choiceSetter(bool& to, kj::StringPtr yes, kj::StringPtr no) {
+  return [&to, yes, no](kj::StringPtr word) -> Validity {
+    to = word == yes;
+    if (to || word == no) return true;
+    return kj::str("not ", yes, " or ", no);
+  };
+}
+
+kj::Function<Validity()> flagSetter(bool& to, bool value) {
+  return [&to, value]() {
+    to = value;
+    return true;
+  };
+}
+
 void ExperimentCommand::addArguments(kj::MainBuilder& builder, kj::StringPtr stepsDoc) {
   builder
       .addOptionWithArg(
@@ -16,10 +60,7 @@ void ExperimentCommand::addArguments(kj::MainBuilder& builder, kj::StringPtr ste
           },
           "KEY=VALUE", "overrides a value of the file; may be repeated")
       .addOptionWithArg({"steps"}, numberSetter(steps), "N", stepsDoc)
-      .expectArg("CONFIG", [this](kj::StringPtr word) {
-        file = kj::str(word);
-        return true;
-      });
+      .expectArg("CONFIG", wordSetter(file));
 }
 
 runner::LoadedExperiment ExperimentCommand::load() {
@@ -30,17 +71,6 @@ runner::LoadedExperiment ExperimentCommand::load() {
   }
   if (loaded.experiment == nullptr) commandLine.exitError(loaded.errors);
   return loaded;
-}
-
-kj::Function<kj::MainBuilder::Validity(kj::StringPtr)> numberSetter(uint& to) {
-  return [&to](kj::StringPtr word) -> kj::MainBuilder::Validity {
-    char* end;
-    unsigned long n = ::strtoul(word.cStr(), &end, 10);
-    if (*end != '\0' || n < 1 || n > 1000000)
-      return kj::str("not a whole number from 1 to 1000000");
-    to = n;
-    return true;
-  };
 }
 
 kj::Vector<kj::String> splitAtCommas(kj::StringPtr words) {
@@ -61,13 +91,6 @@ kj::Maybe<uint64_t> numberOf(kj::StringPtr word, uint64_t least, uint64_t most) 
   unsigned long long n = ::strtoull(word.cStr(), &end, 10);
   if (word.size() == 0 || *end != '\0' || word[0] == '-' || n < least || n > most) return nullptr;
   return uint64_t(n);
-}
-
-kj::Maybe<double> amountOf(kj::StringPtr word, double most) {
-  char* end;
-  double amount = ::strtod(word.cStr(), &end);
-  if (word.size() == 0 || *end != '\0' || !(amount > 0 && amount <= most)) return nullptr;
-  return amount;
 }
 
 }  // namespace tools

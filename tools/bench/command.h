@@ -1,4 +1,4 @@
-// tools/bench/command.h: the common part of benches that take an experiment file.
+// tools/bench/command.h: the common parts of sub-commands: their options and their lifetime.
 #pragma once
 
 #include <kj/main.h>
@@ -10,6 +10,30 @@
 namespace tools {
 
 using kj::uint;
+using Validity = kj::MainBuilder::Validity;
+
+// Returns the sub-command that `Bench::getMain()` builds. `commandLine` must outlive it.
+template <typename Bench>
+kj::MainFunc mainOf(runner::CommandLine& commandLine) {
+  auto bench = kj::heap<Bench>(commandLine);
+  auto main = bench->getMain();
+  return [bench = kj::mv(bench), main = kj::mv(main)](kj::StringPtr program,
+             kj::ArrayPtr<const kj::StringPtr> words) mutable { main(program, words); };
+}
+
+// Each of these functions returns a function for kj::MainBuilder that sets `to`. `to` must outlive
+// it.
+using TakesWord = kj::Function<Validity(kj::StringPtr)>;
+// Takes an integer from 1 to a million.
+TakesWord numberSetter(uint& to);
+// Takes a number above 0 and at most `most`. `what` names it in messages: "seconds".
+TakesWord amountSetter(double& to, double most, kj::StringPtr what);
+// Takes any word that is not empty.
+TakesWord wordSetter(kj::StringPtr& to);
+// Takes one of two words. `yes` stands for true.
+TakesWord choiceSetter(bool& to, kj::StringPtr yes, kj::StringPtr no);
+// Is for an option without an argument.
+kj::Function<Validity()> flagSetter(bool& to, bool value = true);
 
 // A sub-command with the arguments `CONFIG --set KEY=VALUE… --steps N`.
 class ExperimentCommand {
@@ -26,27 +50,19 @@ protected:
   void addArguments(kj::MainBuilder& builder, kj::StringPtr stepsDoc);
   // Reads and checks the file. If it has errors, prints all of them and ends the process.
   runner::LoadedExperiment load();
-  const kj::String& path() const { return file; }
+  kj::StringPtr path() const { return file; }
   // The arguments of --set.
   kj::ArrayPtr<const kj::StringPtr> settings() const { return overrides; }
 
 private:
-  kj::String file;
+  kj::StringPtr file;
   kj::Vector<kj::StringPtr> overrides;
 };
-
-// Returns a function that takes the argument of an option: an integer from 1 to a million. `to`
-// must outlive it.
-kj::Function<kj::MainBuilder::Validity(kj::StringPtr)> numberSetter(uint& to);
 
 // Returns the parts of `a,b,c`.
 kj::Vector<kj::String> splitAtCommas(kj::StringPtr words);
 
 // Returns an integer from `least` to `most`. Null if the word is not such a number.
 kj::Maybe<uint64_t> numberOf(kj::StringPtr word, uint64_t least, uint64_t most);
-
-// Returns a number above 0 and at most `most`, for example of seconds. Null if the word is not such
-// a number.
-kj::Maybe<double> amountOf(kj::StringPtr word, double most);
 
 }  // namespace tools

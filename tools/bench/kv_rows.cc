@@ -5,15 +5,10 @@
 #include <algorithm>
 
 #include "runner/text/numbers.h"
-#include "tools/bench/columns.h"
+#include "tools/bench/figures.h"
 
 namespace tools {
 namespace {
-
-double medianOfCopy(kj::ArrayPtr<const double> values) {
-  auto copy = kj::heapArray(values);
-  return medianOf(copy);
-}
 
 // Returns a figure with as many digits as are meaningful.
 kj::String shown(double value) {
@@ -29,8 +24,7 @@ double gigabytesPerS(const KvCase& kvCase, double us) {
 // of the first store.
 kj::Array<kj::String> cellsOf(const KvRows& rows, const KvRow& row) {
   if (row.skipped.size() > 0) {
-    return kj::arr(kj::str(row.name), kj::str("skipped: ", row.skipped), kj::str(), kj::str(),
-        kj::str(), kj::str(), kj::str(), kj::str());
+    return cells(row.name, kj::str("skipped: ", row.skipped), "", "", "", "", "", "");
   }
   auto& figures = row.figures;
   kj::String ratio, bestRatio, share;
@@ -41,19 +35,12 @@ kj::Array<kj::String> cellsOf(const KvRows& rows, const KvRow& row) {
     bestRatio = shown(figures.best_us() / other.best_us());
     share = kj::str(runner::fixedPoint(100 / median, 0), " %");
   }
-  return kj::arr(kj::str(row.name), shown(figures.median_us()), shown(figures.best_us()),
+  return cells(row.name, shown(figures.median_us()), shown(figures.best_us()),
       shown(gigabytesPerS(rows.kvCase, figures.median_us())),
-      figures.used_us().map(shown).orDefault(kj::String()), kj::mv(ratio), kj::mv(bestRatio),
-      kj::mv(share));
+      figures.used_us().map(shown).orDefault(kj::String()), ratio, bestRatio, share);
 }
 
 }  // namespace
-
-double medianOf(kj::ArrayPtr<double> values) {
-  std::sort(values.begin(), values.end());
-  size_t n = values.size();
-  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
 
 void KvFigures::block(KvSide& side, uint64_t trips, bool counts) {
   uint64_t before = side.used_ns();
@@ -71,7 +58,7 @@ void KvFigures::block(KvSide& side, uint64_t trips, bool counts) {
 }
 
 double KvFigures::median_us() const {
-  return medianOfCopy(times_us);
+  return medianOf(times_us);
 }
 
 kj::Maybe<double> KvFigures::used_us() const {
@@ -93,45 +80,41 @@ double KvFigures::ratioTo(const KvFigures& other) const {
 
 kj::String textOf(const KvRows& rows) {
   auto& kvCase = rows.kvCase;
-  auto cells = KJ_MAP(row, rows.rows) {
+  auto shownRows = KJ_MAP(row, rows.rows) {
     return cellsOf(rows, row);
   };
-  auto header = kj::arr(kj::str("what"), kj::str("median µs"), kj::str("best µs"), kj::str("GB/s"),
-      kj::str("CPU µs"), kj::str("ratio"), kj::str("best"), kj::str("speed"));
+  auto header = cells("what", "median µs", "best µs", "GB/s", "CPU µs", "ratio", "best", "speed");
   return kj::str("\n", kvCase.key_bytes, " bytes × ", kvCase.keys,
       kvCase.keys == 1 ? " key" : " keys", ", workers × servers: ", kvCase.workers, " × ",
-      kvCase.servers, "\n", inColumns({kj::mv(header), kj::mv(cells), nullptr}, 1));
+      kvCase.servers, "\n", inColumns({kj::mv(header), kj::mv(shownRows), nullptr}, 1));
 }
 
 kj::String jsonOf(const KvRows& rows) {
   auto& kvCase = rows.kvCase;
   auto objects = KJ_MAP(row, rows.rows) {
-    kj::Vector<kj::String> fields;
-    auto add = [&](kj::StringPtr key, auto value) { fields.add(kj::str("\"", key, "\":", value)); };
-    add("name", kj::str("\"", row.name, "\""));
-    add("key_bytes", kvCase.key_bytes);
-    add("keys", kvCase.keys);
-    add("workers", kvCase.workers);
-    add("servers", kvCase.servers);
+    Json json;
+    json.addText("name", row.name);
+    json.add("key_bytes", kvCase.key_bytes);
+    json.add("keys", kvCase.keys);
+    json.add("workers", kvCase.workers);
+    json.add("servers", kvCase.servers);
     if (row.skipped.size() > 0) {
-      add("skipped", kj::str("\"", row.skipped, "\""));
-    } else {
-      auto& figures = row.figures;
-      add("trips", figures.trips());
-      add("median_us", figures.median_us());
-      add("best_us", figures.best_us());
-      add("gigabytes_per_s", gigabytesPerS(kvCase, figures.median_us()));
-      KJ_IF_MAYBE(used, figures.used_us()) add("cpu_us", *used);
+      json.addText("skipped", row.skipped);
+      return json.object();
     }
+    auto& figures = row.figures;
+    json.add("trips", figures.trips());
+    json.add("median_us", figures.median_us());
+    json.add("best_us", figures.best_us());
+    json.add("gigabytes_per_s", gigabytesPerS(kvCase, figures.median_us()));
+    KJ_IF_MAYBE(used, figures.used_us()) json.add("cpu_us", *used);
     KJ_IF_MAYBE(index, row.other) {
-      if (row.skipped.size() == 0) {
-        auto& other = rows.rows[*index];
-        add("other", kj::str("\"", other.name, "\""));
-        add("ratio", row.figures.ratioTo(other.figures));
-        add("best_ratio", row.figures.best_us() / other.figures.best_us());
-      }
+      auto& other = rows.rows[*index];
+      json.addText("other", other.name);
+      json.add("ratio", figures.ratioTo(other.figures));
+      json.add("best_ratio", figures.best_us() / other.figures.best_us());
     }
-    return kj::str("{", kj::strArray(fields, ","), "}");
+    return json.object();
   };
   return kj::strArray(objects, ",\n");
 }

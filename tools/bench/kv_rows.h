@@ -57,7 +57,4 @@ kj::String textOf(const KvRows& rows);
 // Returns one object per row, with a comma between them.
 kj::String jsonOf(const KvRows& rows);
 
-// Returns the median of at least one number. Sorts the numbers.
-double medianOf(kj::ArrayPtr<double> values);
-
 }  // namespace tools

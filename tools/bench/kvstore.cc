@@ -1,13 +1,13 @@
-#include "tools/bench/kvstore.h"
-
+// `bench kvstore`: measures push and pull beside limits of the machine.
 #include <kj/debug.h>
 #include <sched.h>
-#include <signal.h>
 #include <unistd.h>
 
-#include "configs/language/failure.h"
 #include "runner/system/files.h"
+#include "tools/bench/benches.h"
 #include "tools/bench/command.h"
+#include "tools/bench/kv_peers.h"
+#include "tools/bench/kv_rows.h"
 
 namespace tools {
 namespace {
@@ -48,10 +48,35 @@ uint64_t tripsFor(double seconds, double trip_us) {
   return uint64_t(kj::max(double(TRIPS_MIN), kj::min(double(TRIPS_MAX), trips)));
 }
 
-}  // namespace
+class BenchKvStore {
+public:
+  explicit BenchKvStore(runner::CommandLine& commandLine): commandLine(commandLine) {}
 
-BenchKvStore::BenchKvStore(runner::CommandLine& commandLine)
-    : commandLine(commandLine), cores(firstAndLast()) {}
+  kj::MainFunc getMain();
+
+private:
+  Validity setBytes(kj::StringPtr words);
+  Validity setWires(kj::StringPtr words);
+  Validity setCores(kj::StringPtr words);
+  Validity run();
+  KvRows measure(const KvCase& kvCase);
+
+  runner::CommandLine& commandLine;
+  kj::Vector<uint64_t> sizes;  // empty: SIZES
+  kj::Vector<Wire> wires;      // empty: all that the store has
+  KvCores cores = firstAndLast();
+  kj::Vector<kj::Own<KvPeer>> peers;
+  uint keys = 1;
+  uint workers = 1;
+  uint servers = 1;
+  uint rounds = 5;
+  uint slice_bytes = 1 << 20;  // the default of kvstore.slice_bytes
+  double seconds = 0.5;
+  bool sgd = true;
+  bool hasPeers = true;
+  kj::StringPtr python;  // of --python; empty: the newest PyTorch on the path
+  bool json = false;
+};
 
 kj::MainFunc BenchKvStore::getMain() {
   return kj::MainBuilder(commandLine, "bench",
@@ -80,44 +105,25 @@ kj::MainFunc BenchKvStore::getMain() {
       .addOptionWithArg({"servers"}, numberSetter(servers), "S", "server processes (default: 1)")
       .addOptionWithArg({"transport"}, KJ_BIND_METHOD(*this, setWires), "WORD,WORD…",
           "tcp, unix, memory, or several of them (default: all)")
-      .addOptionWithArg(
-          {"update"},
-          [this](kj::StringPtr word) -> kj::MainBuilder::Validity {
-            sgd = word == "sgd";
-            if (sgd || word == "none") return true;
-            return kj::str("not sgd or none");
-          },
-          "none|sgd",
+      .addOptionWithArg({"update"}, choiceSetter(sgd, "sgd", "none"), "none|sgd",
           "what the servers do with a sum: update by momentum SGD (default), or send it back")
       .addOptionWithArg(
           {"slice-bytes"}, numberSetter(slice_bytes), "N", "kvstore.slice_bytes (default: 1048576)")
       .addOptionWithArg({"rounds"}, numberSetter(rounds), "N", "blocks per row (default: 5)")
-      .addOptionWithArg({"seconds"}, KJ_BIND_METHOD(*this, setSeconds), "S",
+      .addOptionWithArg({"seconds"}, amountSetter(seconds, 3600, "seconds"), "S",
           "seconds per block, which has at least 3 round trips (default: 0.5)")
       .addOptionWithArg({"pin"}, KJ_BIND_METHOD(*this, setCores), "W,S",
           "the core of the workers and that of the servers, or none (default: the first and the "
           "last)")
-      .addOptionWithArg(
-          {"python"},
-          [this](kj::StringPtr word) {
-            python = word;
-            return true;
-          },
-          "PATH", "a Python that has PyTorch, as in `bench peers`: for gloo")
-      .addOption(
-          {"no-peers"},
-          [this]() {
-            hasPeers = false;
-            return true;
-          },
-          "skips the allreduces of gloo and MPI")
-      .addOption(
-          {"json"}, [this]() { return json = true; }, "prints JSON instead of tables")
+      .addOptionWithArg({"python"}, wordSetter(python), "PATH",
+          "a Python that has PyTorch, as in `bench peers`: for gloo")
+      .addOption({"no-peers"}, flagSetter(hasPeers, false), "skips the allreduces of gloo and MPI")
+      .addOption({"json"}, flagSetter(json), "prints JSON instead of tables")
       .callAfterParsing(KJ_BIND_METHOD(*this, run))
       .build();
 }
 
-kj::MainBuilder::Validity BenchKvStore::setBytes(kj::StringPtr words) {
+Validity BenchKvStore::setBytes(kj::StringPtr words) {
   for (auto& word: splitAtCommas(words)) {
     auto bytes = numberOf(word, sizeof(float), BYTES_MAX).orDefault(1);
     if (bytes % sizeof(float) != 0) return kj::str("not bytes of whole floats, 4 to ", BYTES_MAX);
@@ -126,7 +132,7 @@ kj::MainBuilder::Validity BenchKvStore::setBytes(kj::StringPtr words) {
   return true;
 }
 
-kj::MainBuilder::Validity BenchKvStore::setWires(kj::StringPtr words) {
+Validity BenchKvStore::setWires(kj::StringPtr words) {
   for (auto& word: splitAtCommas(words)) {
     size_t before = wires.size();
     for (auto wire: STORE_WIRES) {
@@ -137,46 +143,33 @@ kj::MainBuilder::Validity BenchKvStore::setWires(kj::StringPtr words) {
   return true;
 }
 
-kj::MainBuilder::Validity BenchKvStore::setCores(kj::StringPtr words) {
+Validity BenchKvStore::setCores(kj::StringPtr words) {
   if (words == "none") {
     cores = KvCores{};
     return true;
   }
   auto parts = splitAtCommas(words);
   auto allowed = allowedCores();
-  auto coreOf = [&](kj::StringPtr word) -> Core {
+  kj::Vector<Core> chosen;
+  for (auto& word: parts) {
     KJ_IF_MAYBE(core, numberOf(word, 0, CPU_SETSIZE - 1)) {
-      if (CPU_ISSET(*core, &allowed)) return Core(*core);
-    }
-    return ANY_CORE;
-  };
-  if (parts.size() == 2) {
-    KvCores wanted{coreOf(parts[0]), coreOf(parts[1])};
-    if (wanted.workers != ANY_CORE && wanted.servers != ANY_CORE) {
-      cores = wanted;
-      return true;
+      if (CPU_ISSET(*core, &allowed)) chosen.add(*core);
     }
   }
-  return kj::str("not none, nor two cores that this process may use");
-}
-
-kj::MainBuilder::Validity BenchKvStore::setSeconds(kj::StringPtr word) {
-  KJ_IF_MAYBE(amount, amountOf(word, 3600)) {
-    seconds = *amount;
-    return true;
+  if (parts.size() != 2 || chosen.size() != 2) {
+    return kj::str("not none, nor two cores that this process may use");
   }
-  return kj::str("not a number of seconds");
+  cores = {chosen[0], chosen[1]};
+  return true;
 }
 
-kj::MainBuilder::Validity BenchKvStore::run() {
+Validity BenchKvStore::run() {
   if (sizes.size() == 0) sizes.addAll(kj::arrayPtr(SIZES, kj::size(SIZES)));
   if (wires.size() == 0) wires.addAll(kj::arrayPtr(STORE_WIRES, kj::size(STORE_WIRES)));
   if (workers > 64 || servers > 64) return kj::str("more than 64 workers or servers");
   for (auto bytes: sizes) {
     if (bytes * keys > BYTES_MAX) return kj::str("more than ", BYTES_MAX, " bytes of all keys");
   }
-  // A process that has ended is noticed because its answer does not come.
-  ::signal(SIGPIPE, SIG_IGN);
   if (hasPeers) {
     peers.add(newGloo(python));
     peers.add(newMpi());
@@ -211,12 +204,12 @@ KvRows BenchKvStore::measure(const KvCase& kvCase) {
     rows.rows.add(KvRow{.name = kj::str(side->name), .other = other});
     sides.add(kj::mv(side));
   };
+  bool hasMemory = false;
   for (auto wire: wires) {
     add(startStore(kvCase, wire, cores), uint(sides.size() + 1));
     add(startLimit(kvCase, wire, cores));
+    hasMemory = hasMemory || wire == Wire::MEMORY;
   }
-  bool hasMemory = false;
-  for (auto wire: wires) hasMemory = hasMemory || wire == Wire::MEMORY;
   if (!hasMemory) add(startLimit(kvCase, Wire::MEMORY, cores));
   add(startLimit(kvCase, Wire::COPY, cores));
   for (auto& peer: peers) {
@@ -240,6 +233,12 @@ KvRows BenchKvStore::measure(const KvCase& kvCase) {
     }
   }
   return rows;
+}
+
+}  // namespace
+
+kj::MainFunc benchKvStore(runner::CommandLine& commandLine) {
+  return mainOf<BenchKvStore>(commandLine);
 }
 
 }  // namespace tools

@@ -1,11 +1,12 @@
-#include "tools/bench/losses.h"
-
+// `bench losses`: prints the losses of the first steps, and writes what they follow from.
 #include <kj/debug.h>
 #include <kj/filesystem.h>
 #include <math.h>
 
 #include "configs/language/failure.h"
 #include "runner/text/numbers.h"
+#include "tools/bench/benches.h"
+#include "tools/bench/training.h"
 
 namespace tools {
 namespace {
@@ -108,23 +109,18 @@ private:
   io::Batch batch;
 };
 
-kj::Vector<KeptBatch> syntheticBatches(const nn::Graph& graph, uint images, uint count) {
-  kj::Vector<KeptBatch> batches;
-  for (uint i = 0; i < count; i++) batches.add(SyntheticBatch(graph, images, i).get());
-  return batches;
-}
+class BenchLosses: private TrainingCommand {
+public:
+  using TrainingCommand::TrainingCommand;
 
-kj::Vector<KeptBatch> readBatches(const runner::Experiment& experiment, uint count) {
-  auto dataset = io::openDataset(experiment.data, [](kj::StringPtr, uint64_t, uint64_t) {});
-  auto reader = io::Batcher::training(*dataset, experiment.data, experiment.train.seed, 1, 0, 0);
-  kj::Vector<KeptBatch> batches;
-  for (uint i = 0; i < count; i++) {
-    batches.add(KJ_ASSERT_NONNULL(reader->next(), "the training stream has no end"));
-  }
-  return batches;
-}
+  kj::MainFunc getMain();
 
-}  // namespace
+private:
+  Validity run();
+
+  kj::StringPtr folder;         // of --dump; empty: nothing is written
+  uint batches = kj::maxValue;  // used in turn
+};
 
 kj::MainFunc BenchLosses::getMain() {
   kj::MainBuilder builder(commandLine, "bench",
@@ -142,41 +138,32 @@ kj::MainFunc BenchLosses::getMain() {
       "  bench losses configs/cifar10_local.toml --set data.batch_size=32 --data\n"
       "  bench losses configs/mnist_mlp_local.toml --dump /tmp/mlp\n"
       "  python3 tests/peers/losses.py /tmp/mlp --tolerance 1e-4");
-  addArguments(builder, "number of steps (default: 20)");
+  addArguments(builder, "number of steps (default: 20)",
+      "trains on the experiment's own records, read as a worker reads them");
   return builder
-      .addOptionWithArg(
-          {"dump"},
-          [this](kj::StringPtr word) {
-            folder = kj::str(word);
-            return word.size() > 0 ? kj::MainBuilder::Validity(true) : kj::str("not a folder");
-          },
-          "FOLDER", "writes inputs and results into this folder, which is created if needed")
-      .addOption(
-          {"data"},
-          [this]() {
-            data = true;
-            return true;
-          },
-          "trains on the experiment's own records, read as a worker reads them")
+      .addOptionWithArg({"dump"}, wordSetter(folder), "FOLDER",
+          "writes inputs and results into this folder, which is created if needed")
       .addOptionWithArg({"batches"}, numberSetter(batches), "N",
           "uses N batches in turn (default: another one for each step)")
-      .addOptionWithArg({"classes"}, numberSetter(assumed.classes), "N",
-          "works without the data set: images are as large as the crop, in N classes")
-      .addOptionWithArg(
-          {"colours"}, numberSetter(assumed.colours), "N", "channels of these images (default: 3)")
       .callAfterParsing(KJ_BIND_METHOD(*this, run))
       .build();
 }
 
-kj::MainBuilder::Validity BenchLosses::run() {
+Validity BenchLosses::run() {
   auto loaded = load();
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
-  if (data && assumed.classes > 0)
-    return kj::str("--data reads the data set, but --classes works without it");
   Training training(experiment, nullptr, assumed);
   uint kept = kj::min(batches, steps);
-  auto all = data ? readBatches(experiment, kept)
-                  : syntheticBatches(training.graph(), experiment.data.batchSize, kept);
+  kj::Vector<KeptBatch> all;
+  kj::Maybe<RecordBatches> records;
+  if (data) records.emplace(experiment);
+  for (uint i = 0; i < kept; i++) {
+    KJ_IF_MAYBE(reader, records) {
+      all.add(reader->next());
+    } else {
+      all.add(SyntheticBatch(training.graph(), experiment.data.batchSize, i).get());
+    }
+  }
   kj::Maybe<Dump> dump;
   if (folder.size() > 0) {
     auto& files = dump.emplace(folder);
@@ -209,6 +196,12 @@ kj::MainBuilder::Validity BenchLosses::run() {
   }
   runner::print(kj::str("{\"losses\":[", kj::strArray(losses, ","), "]}\n"));
   return true;
+}
+
+}  // namespace
+
+kj::MainFunc benchLosses(runner::CommandLine& commandLine) {
+  return mainOf<BenchLosses>(commandLine);
 }
 
 }  // namespace tools

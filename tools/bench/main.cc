@@ -1,52 +1,24 @@
-// tools/bench/main.cc: the benches. Each one is a sub-command, and first checks its result.
-#include "tools/bench/codec.h"
+// tools/bench/main.cc: the program `bench`.
+#include "tools/bench/benches.h"
 #include "tools/bench/kv_roles.h"
-#include "tools/bench/kvstore.h"
-#include "tools/bench/losses.h"
-#include "tools/bench/network.h"
 #include "tools/bench/network_roles.h"
-#include "tools/bench/peers.h"
-#include "tools/bench/train.h"
 
 namespace tools {
 namespace {
 
-class Bench {
-public:
-  explicit Bench(runner::CommandLine& commandLine)
-      : commandLine(commandLine),
-        train(commandLine),
-        losses(commandLine),
-        peers(commandLine),
-        kvStore(commandLine),
-        network(commandLine),
-        codec(commandLine) {}
+struct Bench {
+  kj::StringPtr name;
+  kj::MainFunc (*main)(runner::CommandLine&);
+  kj::StringPtr doc;
+};
 
-  kj::MainFunc getMain() {
-    return kj::MainBuilder(commandLine, "bench",
-        "Measures parts of the program. Compare figures only within one run: machines are shared.")
-        .addSubCommand("train", KJ_BIND_METHOD(train, getMain), "time training steps of one worker")
-        .addSubCommand("losses", KJ_BIND_METHOD(losses, getMain),
-            "print the losses of the first steps, to compare with others")
-        .addSubCommand("peers", KJ_BIND_METHOD(peers, getMain),
-            "compare training with PyTorch, in alternation")
-        .addSubCommand("kvstore", KJ_BIND_METHOD(kvStore, getMain),
-            "time push and pull, and compare with what the machine can do")
-        .addSubCommand("network", KJ_BIND_METHOD(network, getMain),
-            "time training steps on hosts behind slow links")
-        .addSubCommand("codec", KJ_BIND_METHOD(codec, getMain),
-            "time encoding and decoding of gradients, per value")
-        .build();
-  }
-
-private:
-  runner::CommandLine& commandLine;
-  BenchTrain train;
-  BenchLosses losses;
-  BenchPeers peers;
-  BenchKvStore kvStore;
-  BenchNetwork network;
-  BenchCodec codec;
+constexpr Bench BENCHES[] = {
+    {"train"_kj, benchTrain, "time training steps of one worker"_kj},
+    {"losses"_kj, benchLosses, "print the losses of the first steps, to compare with others"_kj},
+    {"peers"_kj, benchPeers, "compare training with PyTorch, in alternation"_kj},
+    {"kvstore"_kj, benchKvStore, "time push and pull, and compare with what the machine can do"_kj},
+    {"network"_kj, benchNetwork, "time training steps on hosts behind slow links"_kj},
+    {"codec"_kj, benchCodec, "time encoding and decoding of gradients, per value"_kj},
 };
 
 }  // namespace
@@ -66,6 +38,11 @@ int main(int argc, char* argv[]) {
   };
   runRole(tools::KV_ROLE, tools::runKvRole);
   runRole(tools::NETWORK_ROLE, tools::runNetworkRole);
-  tools::Bench bench(commandLine);
-  commandLine.run(bench.getMain(), argc, argv);
+  kj::MainBuilder builder(commandLine, "bench",
+      "Measures parts of the program. Compare figures only within one run: machines are shared.");
+  for (auto& bench: tools::BENCHES) {
+    builder.addSubCommand(
+        bench.name, [&]() { return bench.main(commandLine); }, bench.doc);
+  }
+  commandLine.run(builder.build(), argc, argv);
 }

@@ -1,13 +1,14 @@
-#include "tools/bench/network.h"
-
+// `bench network`: measures the steps of an experiment on hosts behind slow links.
 #include <kj/debug.h>
-#include <signal.h>
 #include <sys/socket.h>
 
 #include "configs/language/failure.h"
+#include "tools/bench/benches.h"
+#include "tools/bench/command.h"
 #include "tools/bench/kv_processes.h"
 #include "tools/bench/links.h"
 #include "tools/bench/network_roles.h"
+#include "tools/bench/network_rows.h"
 
 namespace tools {
 namespace {
@@ -155,7 +156,23 @@ private:
   KvSide side;
 };
 
-}  // namespace
+class BenchNetwork: private ExperimentCommand {
+public:
+  explicit BenchNetwork(runner::CommandLine& commandLine): ExperimentCommand(commandLine, 10) {}
+
+  kj::MainFunc getMain();
+
+private:
+  Validity setBandwidths(kj::StringPtr words);
+  Validity run();
+  NetworkRow measure(const runner::Experiment& experiment, uint mbit);
+
+  kj::Vector<uint> bandwidths_mbit;  // empty: 1000
+  bool waits = false;
+  double wait_ms = 0;  // 0: the time that the network needs to compute
+  uint rounds = 3;
+  bool json = false;
+};
 
 kj::MainFunc BenchNetwork::getMain() {
   kj::MainBuilder builder(commandLine, "bench",
@@ -185,20 +202,19 @@ kj::MainFunc BenchNetwork::getMain() {
   return builder
       .addOptionWithArg({"bandwidth"}, KJ_BIND_METHOD(*this, setBandwidths), "N,N…",
           "speed of a link in each direction, in Mbit/s, at most 2500 (default: 1000)")
-      .addOptionWithArg({"program"}, KJ_BIND_METHOD(*this, setProgram), "real|wait",
+      .addOptionWithArg({"program"}, choiceSetter(waits, "wait", "real"), "real|wait",
           "what workers do: compute (default), or wait, where each segment takes its share of the "
           "time by FLOPs and no core is used")
-      .addOptionWithArg({"ms"}, KJ_BIND_METHOD(*this, setWait), "MS",
+      .addOptionWithArg({"ms"}, amountSetter(wait_ms, 60'000, "ms"), "MS",
           "time of a step with --program wait (default: what the network needs)")
       .addOptionWithArg(
           {"rounds"}, numberSetter(rounds), "N", "rounds of measurements (default: 3)")
-      .addOption(
-          {"json"}, [this]() { return json = true; }, "prints JSON instead of a table")
+      .addOption({"json"}, flagSetter(json), "prints JSON instead of a table")
       .callAfterParsing(KJ_BIND_METHOD(*this, run))
       .build();
 }
 
-kj::MainBuilder::Validity BenchNetwork::setBandwidths(kj::StringPtr words) {
+Validity BenchNetwork::setBandwidths(kj::StringPtr words) {
   for (auto& word: splitAtCommas(words)) {
     KJ_IF_MAYBE(mbit, numberOf(word, 1, Links::MBIT_MAX)) {
       bandwidths_mbit.add(*mbit);
@@ -209,20 +225,8 @@ kj::MainBuilder::Validity BenchNetwork::setBandwidths(kj::StringPtr words) {
   return true;
 }
 
-kj::MainBuilder::Validity BenchNetwork::setProgram(kj::StringPtr word) {
-  waits = word == "wait";
-  if (waits || word == "real") return true;
-  return kj::str("not real or wait");
-}
-
-kj::MainBuilder::Validity BenchNetwork::setWait(kj::StringPtr word) {
-  wait_ms = amountOf(word, 60'000);
-  if (wait_ms == nullptr) return kj::str("not a number of ms");
-  return true;
-}
-
-kj::MainBuilder::Validity BenchNetwork::run() {
-  if (wait_ms != nullptr && !waits) return kj::str("--ms goes with --program wait");
+Validity BenchNetwork::run() {
+  if (wait_ms > 0 && !waits) return kj::str("--ms goes with --program wait");
   auto loaded = load();
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   if (!experiment.kvstore.hasServers()) {
@@ -232,14 +236,12 @@ kj::MainBuilder::Validity BenchNetwork::run() {
   if (hosts < 2 || hosts > Links::HOSTS_MAX) {
     return kj::str("it takes 2 to ", Links::HOSTS_MAX, " workers or servers");
   }
-  // A process that has ended is noticed because its answer does not come.
-  ::signal(SIGPIPE, SIG_IGN);
   if (bandwidths_mbit.size() == 0) bandwidths_mbit.add(1000);
   if (!json) runner::print(kj::str(experiment.cluster.roles(), "\n"));
   auto rows = KJ_MAP(mbit, bandwidths_mbit) {
     return measure(experiment, mbit);
   };
-  runner::print(json ? jsonOf(rows) : textOf(rows));
+  runner::print(json ? jsonOf(rows) : textOf(kj::mv(rows)));
   return true;
 }
 
@@ -255,14 +257,19 @@ NetworkRow BenchNetwork::measure(const runner::Experiment& experiment, uint mbit
     uint64_t before = job.busiest_bytes();
     round.exchange_s = job.seconds(KvOrder::EXCHANGE, steps);
     round.bytes = double(job.busiest_bytes() - before) / steps;
-    if (waits && i == 0)
-      job.wait(wait_ms.map([](double ms) { return ms / 1e3; }).orDefault(round.network_s()));
+    if (waits && i == 0) job.wait(wait_ms > 0 ? wait_ms / 1e3 : round.network_s());
     round.compute_s = job.seconds(KvOrder::COMPUTE, steps);
     round.step_s = job.step_s(steps);
     job.check();
     measured.add(round);
   }
   return rowOf(mbit, measured);
+}
+
+}  // namespace
+
+kj::MainFunc benchNetwork(runner::CommandLine& commandLine) {
+  return mainOf<BenchNetwork>(commandLine);
 }
 
 }  // namespace tools

@@ -3,67 +3,70 @@
 #include <kj/vector.h>
 
 #include "runner/text/numbers.h"
-#include "tools/bench/columns.h"
-#include "tools/bench/kv_rows.h"
+#include "tools/bench/figures.h"
 
 namespace tools {
 namespace {
 
-constexpr double BITS_PER_MBIT = 1e6;
+using runner::fixedPoint;
 
-template <typename Figure>
-double middle(kj::ArrayPtr<const NetworkRound> rounds, Figure&& figure) {
-  auto values = KJ_MAP(round, rounds) {
-    return figure(round);
-  };
-  return medianOf(values);
-}
+// A column of the table, and its key in JSON.
+struct Figure {
+  kj::StringPtr title;
+  kj::StringPtr key;
+  uint decimals;
+  double unit;  // of the table; JSON has bytes and milliseconds
+  double (*of)(const NetworkRound& round);
+};
 
-kj::String milliseconds(double seconds) {
-  return runner::fixedPoint(seconds * 1e3, 2);
-}
+using Round = const NetworkRound&;
 
-kj::Array<kj::String> cellsOf(const NetworkRow& row) {
-  return kj::arr(kj::str(row.mbit), runner::fixedPoint(row.raw_mbit, 1),
-      runner::fixedPoint(row.bytes / 1e6, 3), milliseconds(row.network_s),
-      milliseconds(row.exchange_s), milliseconds(row.overhead_s), milliseconds(row.compute_s),
-      milliseconds(row.step_s), runner::fixedPoint(row.stepPerBound, 3),
-      kj::str(runner::fixedPoint(100 / row.stepPerBound, 1), " %"));
-}
+constexpr Figure FIGURES[] = {
+    {"raw Mbit/s"_kj, "raw_mbit_per_s"_kj, 1, 1,
+        [](Round r) { return r.raw_bytes_per_s * 8 / 1e6; }},
+    {"MB per step"_kj, "bytes"_kj, 3, 1e6, [](Round r) { return r.bytes; }},
+    {"network ms"_kj, "network_ms"_kj, 2, 1, [](Round r) { return r.network_s() * 1e3; }},
+    {"exchange ms"_kj, "exchange_ms"_kj, 2, 1, [](Round r) { return r.exchange_s * 1e3; }},
+    // The time of an exchange apart from its bytes. `runner explain` takes it as an argument.
+    {"overhead ms"_kj, "overhead_ms"_kj, 2, 1,
+        [](Round r) { return (r.exchange_s - r.network_s()) * 1e3; }},
+    {"compute ms"_kj, "compute_ms"_kj, 2, 1, [](Round r) { return r.compute_s * 1e3; }},
+    {"step ms"_kj, "step_ms"_kj, 2, 1, [](Round r) { return r.step_s * 1e3; }},
+    {"step / bound"_kj, "step_per_bound"_kj, 3, 1, [](Round r) { return r.step_s / r.bound_s(); }},
+};
 
 }  // namespace
 
 NetworkRow rowOf(uint mbit, kj::ArrayPtr<const NetworkRound> rounds) {
-  return {.mbit = mbit,
-      .raw_mbit =
-          middle(rounds, [](auto& round) { return round.raw_bytes_per_s; }) * 8 / BITS_PER_MBIT,
-      .bytes = middle(rounds, [](auto& round) { return round.bytes; }),
-      .network_s = middle(rounds, [](auto& round) { return round.network_s(); }),
-      .exchange_s = middle(rounds, [](auto& round) { return round.exchange_s; }),
-      .compute_s = middle(rounds, [](auto& round) { return round.compute_s; }),
-      .step_s = middle(rounds, [](auto& round) { return round.step_s; }),
-      .stepPerBound = middle(rounds, [](auto& round) { return round.step_s / round.bound_s(); }),
-      .overhead_s =
-          middle(rounds, [](auto& round) { return round.exchange_s - round.network_s(); })};
+  kj::Vector<kj::String> cells;
+  Json json;
+  cells.add(kj::str(mbit));
+  json.add("mbit_per_s", mbit);
+  double median;
+  for (auto& figure: FIGURES) {
+    median = medianOf(KJ_MAP(round, rounds) { return figure.of(round); });
+    cells.add(fixedPoint(median / figure.unit, figure.decimals));
+    json.add(figure.key, median);
+  }
+  // The last figure is step / bound.
+  cells.add(kj::str(fixedPoint(100 / median, 1), " %"));
+  return {mbit, cells.releaseAsArray(), json.object()};
 }
 
-kj::String textOf(kj::ArrayPtr<const NetworkRow> rows) {
-  auto cells = KJ_MAP(row, rows) {
-    return cellsOf(row);
+kj::String textOf(kj::Array<NetworkRow> rows) {
+  kj::Vector<kj::String> header;
+  header.add(kj::str("Mbit/s"));
+  for (auto& figure: FIGURES) header.add(kj::str(figure.title));
+  header.add(kj::str("share"));
+  auto all = KJ_MAP(row, rows) {
+    return kj::mv(row.cells);
   };
-  auto header = kj::arr(kj::str("Mbit/s"), kj::str("raw Mbit/s"), kj::str("MB per step"),
-      kj::str("network ms"), kj::str("exchange ms"), kj::str("overhead ms"), kj::str("compute ms"),
-      kj::str("step ms"), kj::str("step / bound"), kj::str("share"));
-  return inColumns({kj::mv(header), kj::mv(cells), nullptr}, 0);
+  return inColumns({header.releaseAsArray(), kj::mv(all), nullptr}, 0);
 }
 
 kj::String jsonOf(kj::ArrayPtr<const NetworkRow> rows) {
-  auto objects = KJ_MAP(row, rows) {
-    return kj::str("{\"mbit_per_s\":", row.mbit, ",\"raw_mbit_per_s\":", row.raw_mbit,
-        ",\"bytes\":", row.bytes, ",\"network_ms\":", row.network_s * 1e3,
-        ",\"exchange_ms\":", row.exchange_s * 1e3, ",\"overhead_ms\":", row.overhead_s * 1e3,
-        ",\"compute_ms\":", row.compute_s * 1e3, ",\"step_ms\":", row.step_s * 1e3,
-        ",\"step_per_bound\":", row.stepPerBound, "}");
+  auto objects = KJ_MAP(row, rows)->kj::StringPtr {
+    return row.json;
   };
   return kj::str("[", kj::strArray(objects, ",\n"), "]\n");
 }

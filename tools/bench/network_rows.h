@@ -22,25 +22,18 @@ struct NetworkRound {
   double bound_s() const { return kj::max(network_s(), compute_s); }
 };
 
-// The measurements at one bandwidth: the median of each figure over the rounds.
+// The measurements at one bandwidth.
 struct NetworkRow {
-  uint mbit;  // of a link, in each direction
-  double raw_mbit;
-  double bytes;
-  double network_s;
-  double exchange_s;
-  double compute_s;
-  double step_s;
-  double stepPerBound;  // the median of the rounds' ratios
-  // The time of an exchange apart from its bytes. `runner explain` takes it as an argument.
-  double overhead_s;
+  uint mbit;                    // of a link, in each direction
+  kj::Array<kj::String> cells;  // of the table
+  kj::String json;              // an object
 };
 
-// `rounds` has at least one element.
+// Returns the median of each figure over the rounds, of which there is at least one.
 NetworkRow rowOf(uint mbit, kj::ArrayPtr<const NetworkRound> rounds);
 
 // Returns a table for the terminal.
-kj::String textOf(kj::ArrayPtr<const NetworkRow> rows);
+kj::String textOf(kj::Array<NetworkRow> rows);
 // Returns an array with one object per row.
 kj::String jsonOf(kj::ArrayPtr<const NetworkRow> rows);
 

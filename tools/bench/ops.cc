@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "runner/text/numbers.h"
+#include "tools/bench/figures.h"
 
 namespace tools {
 namespace {
@@ -29,47 +30,29 @@ kj::String kindOf(const nn::Op& op) {
   return kj::str(nn::nameOf(op));
 }
 
-// Counts of one op for one image, in values. Weights are counted once per step.
-class Counts {
-public:
-  Counts(const nn::Graph& graph, const nn::Node& node, bool inputTrains)
-      : node(node), inputTrains(inputTrains) {
-    auto shapes = KJ_MAP(input, node.inputs) {
-      return graph.nodes[input].shape;
-    };
-    for (auto& shape: shapes) inputs += shape.size();
-    for (auto& key: graph.keys.slice(node.keys.begin, node.keys.end)) weights += key.size;
-    isProduct = node.op.is<nn::Conv2d>() || node.op.is<nn::Dense>();
-    if (isProduct) forwardFlops = nn::forwardFlops(node.op, shapes);
-  }
+bool isProduct(const nn::Node& node) {
+  return node.op.is<nn::Conv2d>() || node.op.is<nn::Dense>();
+}
 
-  double flops(Profile::Direction direction) const {
-    if (direction == Profile::FORWARD) return forwardFlops;
-    return inputTrains ? 2 * forwardFlops : forwardFlops;
-  }
-
-  double values(Profile::Direction direction) const {
-    double output = node.shape.size();
-    if (node.op.is<nn::SoftmaxCrossEntropy>()) return 2 * inputs;
-    if (direction == Profile::FORWARD) return inputs + output;
-    double sum = output + (inputTrains ? inputs : 0);
-    if (isProduct || node.op.is<nn::BatchNorm>()) sum += inputs;  // backward reads them again
-    if (node.op.is<nn::Activation>()) sum += output;
-    return sum;
-  }
-
-  double weightValues(Profile::Direction direction) const {
-    return direction == Profile::BACKWARD && isProduct && inputTrains ? 2 * weights : weights;
-  }
-
-private:
-  const nn::Node& node;
-  bool inputTrains;
-  bool isProduct;
-  double inputs = 0;
-  double weights = 0;
-  double forwardFlops = 0;
+// What an op touches in one direction: values for each image, and weights once per step.
+struct Touched {
+  double values;
+  double weights;
 };
+
+Touched touchedBy(
+    const nn::Graph& graph, const nn::Node& node, bool inputTrains, Profile::Direction direction) {
+  double inputs = 0, weights = 0, output = node.shape.size();
+  for (auto input: node.inputs) inputs += graph.nodes[input].shape.size();
+  for (auto& key: graph.keys.slice(node.keys.begin, node.keys.end)) weights += key.size;
+  if (node.op.is<nn::SoftmaxCrossEntropy>()) return {2 * inputs, weights};
+  if (direction == Profile::FORWARD) return {inputs + output, weights};
+  double values = output + (inputTrains ? inputs : 0);
+  if (isProduct(node) || node.op.is<nn::BatchNorm>())
+    values += inputs;  // backward reads them again
+  if (node.op.is<nn::Activation>()) values += output;
+  return {values, isProduct(node) && inputTrains ? 2 * weights : weights};
+}
 
 kj::String percent(double part) {
   return kj::str(runner::fixedPoint(100 * part, 1), " %");
@@ -79,8 +62,8 @@ kj::StringPtr nameOf(Profile::Direction direction) {
   return direction == Profile::FORWARD ? "forward"_kj : "backward"_kj;
 }
 
-}  // namespace
-
+// Returns for each node whether its inputs depend on parameters. If not, its backward computes no
+// gradient of them.
 kj::Array<bool> inputsThatTrain(const nn::Graph& graph) {
   auto trains = kj::heapArray<bool>(graph.nodes.size());
   auto result = kj::heapArray<bool>(graph.nodes.size());
@@ -93,24 +76,39 @@ kj::Array<bool> inputsThatTrain(const nn::Graph& graph) {
   return result;
 }
 
+}  // namespace
+
+kj::Array<NodeFlops> flopsOf(const nn::Graph& graph) {
+  auto trains = inputsThatTrain(graph);
+  return KJ_MAP(n, kj::indices(graph.nodes)) {
+    auto& node = graph.nodes[n];
+    auto inputs = KJ_MAP(input, node.inputs) {
+      return graph.nodes[input].shape;
+    };
+    double forward = nn::forwardFlops(node.op, inputs);
+    return NodeFlops{forward, trains[n] ? 2 * forward : forward};
+  };
+}
+
 kj::Vector<OpCost> opCosts(
     const nn::Graph& graph, const nn::Profile& profile, uint images, uint steps, uint value_bytes) {
   kj::Vector<OpCost> costs;
   auto inputTrains = inputsThatTrain(graph);
+  auto flops = flopsOf(graph);
   for (nn::NodeId n: kj::indices(graph.nodes)) {
     auto& node = graph.nodes[n];
     if (node.op.is<nn::Input>()) continue;
-    Counts counts(graph, node, inputTrains[n]);
     for (auto direction: {Profile::FORWARD, Profile::BACKWARD}) {
       double seconds = profile.seconds(n, direction) / steps;
       if (seconds == 0) continue;
+      auto touched = touchedBy(graph, node, inputTrains[n], direction);
+      double own = direction == Profile::FORWARD ? flops[n].forward : flops[n].backward;
       costs.add(OpCost{.name = kj::str(node.name),
           .kind = kindOf(node.op),
           .direction = direction,
           .seconds = seconds,
-          .flops = counts.flops(direction) * images,
-          .bytes = counts.values(direction) * images * value_bytes +
-                   counts.weightValues(direction) * sizeof(float)});
+          .flops = isProduct(node) ? own * images : 0,
+          .bytes = touched.values * images * value_bytes + touched.weights * sizeof(float)});
     }
   }
   return costs;
@@ -140,30 +138,28 @@ kj::Vector<OpCost> byKind(kj::ArrayPtr<const OpCost> costs) {
 
 runner::TextTable opTable(
     kj::ArrayPtr<const OpCost> costs, double step_s, double fma_flops, double copy_bytes) {
-  auto number = [](double value, uint decimals) { return runner::fixedPoint(value, decimals); };
+  using runner::fixedPoint;
   kj::Vector<kj::Array<kj::String>> rows;
-  auto add = [&](kj::String name, kj::StringPtr kind, kj::StringPtr direction, double seconds,
-                 kj::String flops, kj::String bytes, kj::String peak) {
-    rows.add(kj::arr(kj::mv(name), kj::str(kind), kj::str(direction), number(seconds * 1e3, 3),
-        percent(seconds / step_s), kj::mv(flops), kj::mv(bytes), kj::mv(peak)));
-  };
   double sum_s = 0;
   for (auto& cost: costs) {
     sum_s += cost.seconds;
     double flops = cost.flops / cost.seconds, bytes = cost.bytes / cost.seconds;
     bool isFma = flops / fma_flops >= bytes / copy_bytes;
-    add(kj::str(cost.name), cost.kind, nameOf(cost.direction), cost.seconds,
-        cost.flops == 0 ? kj::str("") : number(flops / 1e9, 1), number(bytes / 1e9, 1),
+    rows.add(cells(cost.name, cost.kind, nameOf(cost.direction), fixedPoint(cost.seconds * 1e3, 3),
+        percent(cost.seconds / step_s), cost.flops == 0 ? kj::str() : fixedPoint(flops / 1e9, 1),
+        fixedPoint(bytes / 1e9, 1),
         isFma ? kj::str(percent(flops / fma_flops), " fma")
-              : kj::str(percent(bytes / copy_bytes), " copy"));
+              : kj::str(percent(bytes / copy_bytes), " copy")));
   }
-  auto empty = []() { return kj::str(""); };
-  add(kj::str("ops"), "", "", sum_s, empty(), empty(), empty());
-  add(kj::str("waiting, store"), "", "", step_s - sum_s, empty(), empty(), empty());
-  add(kj::str("whole step"), "", "", step_s, empty(), empty(), empty());
-  auto header = kj::arr(kj::str("op"), kj::str("kind"), kj::str("direction"), kj::str("ms"),
-      kj::str("share"), kj::str("GFLOP/s"), kj::str("GB/s"), kj::str("peak"));
-  return {kj::mv(header), rows.releaseAsArray(), nullptr};
+  auto addSum = [&](kj::StringPtr name, double seconds) {
+    rows.add(
+        cells(name, "", "", fixedPoint(seconds * 1e3, 3), percent(seconds / step_s), "", "", ""));
+  };
+  addSum("ops", sum_s);
+  addSum("waiting, store", step_s - sum_s);
+  addSum("whole step", step_s);
+  return {cells("op", "kind", "direction", "ms", "share", "GFLOP/s", "GB/s", "peak"),
+      rows.releaseAsArray(), nullptr};
 }
 
 }  // namespace tools

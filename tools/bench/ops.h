@@ -22,9 +22,15 @@ struct OpCost {
   double bytes;
 };
 
-// Returns for each node whether its inputs depend on parameters. If not, its backward computes no
-// gradient of them.
-kj::Array<bool> inputsThatTrain(const nn::Graph& graph);
+// The floating-point operations of a node for one image. A backward pass counts as two forward
+// passes, or as one if the node's inputs do not depend on parameters and need no gradient.
+struct NodeFlops {
+  double forward = 0;
+  double backward = 0;
+};
+
+// Returns those of each node.
+kj::Array<NodeFlops> flopsOf(const nn::Graph& graph);
 
 // Returns the ops that took time in `steps` steps of `images` images, in the graph's order. Ops
 // that are computed together are one op: an activation that overwrites a convolution's output is

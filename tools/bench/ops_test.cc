@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/text.h"
-#include "tools/bench/columns.h"
+#include "tools/bench/figures.h"
 
 namespace tools {
 namespace {

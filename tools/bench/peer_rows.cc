@@ -7,10 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <algorithm>
-
 #include "configs/language/failure.h"
 #include "runner/logs/run_record.h"
+#include "tools/bench/figures.h"
 #include "tools/bench/process.h"
 
 namespace tools {
@@ -110,11 +109,6 @@ Ended runTheirs(
   return runProgram(words);
 }
 
-double median(kj::ArrayPtr<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
 // Returns the images/s of all workers: for each, the median of its speed lines.
 double speedOf(const runner::RunRecord& record) {
   double sum = 0;
@@ -124,7 +118,7 @@ double speedOf(const runner::RunRecord& record) {
       if (speed.worker == worker) speeds.add(speed.images_per_s);
     }
     KJ_REQUIRE(speeds.size() > FIRST_LINES, "a run without speed lines", record.folder, worker);
-    sum += median(speeds.asPtr().slice(FIRST_LINES, speeds.size()));
+    sum += medianOf(speeds.asPtr().slice(FIRST_LINES, speeds.size()));
   }
   return sum;
 }

@@ -1,6 +1,4 @@
-#include "tools/bench/peers.h"
-
-#include <capnp/compat/json.h>
+// `bench peers`: measures our program and PyTorch in alternation.
 #include <kj/debug.h>
 #include <unistd.h>
 
@@ -9,8 +7,9 @@
 #include "runner/system/files.h"
 #include "runner/text/fitted_text.h"
 #include "runner/text/numbers.h"
-#include "tools/bench/columns.h"
+#include "tools/bench/benches.h"
 #include "tools/bench/command.h"
+#include "tools/bench/figures.h"
 #include "tools/bench/gpu_peers.h"
 #include "tools/bench/torch_python.h"
 
@@ -27,21 +26,10 @@ struct Rounds {
   kj::Vector<double> ours;
   kj::Vector<double> theirs;
   kj::Vector<double> ratios;
+
+  double lowest() const { return *std::min_element(ratios.begin(), ratios.end()); }
+  double highest() const { return *std::max_element(ratios.begin(), ratios.end()); }
 };
-
-double median(kj::Vector<double>& values) {
-  std::sort(values.begin(), values.end());
-  size_t n = values.size();
-  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
-
-kj::Array<kj::String> cellsOf(const Contest& contest, kj::ArrayPtr<const kj::StringPtr> figures) {
-  kj::Vector<kj::String> cells;
-  cells.add(kj::str(contest.name));
-  cells.add(kj::str(contest.unit));
-  for (auto figure: figures) cells.add(kj::str(figure));
-  return cells.releaseAsArray();
-}
 
 // Returns a figure of one side for the line of a round.
 kj::String told(const Figure& figure) {
@@ -49,40 +37,47 @@ kj::String told(const Figure& figure) {
   return figure.how == "" ? kj::mv(value) : kj::str(value, " (", figure.how, ")");
 }
 
-void tell(const Contest& contest, kj::StringPtr what) {
-  runner::writeQuietly(STDERR_FILENO, kj::str(contest.name, " ", what, "\n"));
-}
-
-// Returns one line of JSON. `note` says why figures are missing.
-kj::String jsonOf(const Contest& contest, Rounds& all, kj::StringPtr version, kj::StringPtr how,
-    kj::StringPtr noteKey, kj::StringPtr note) {
-  auto quoted = [](kj::StringPtr text) {
-    return capnp::JsonCodec().encode(capnp::Text::Reader(text));
-  };
-  kj::Vector<kj::String> pairs;
-  auto add = [&](kj::StringPtr key, kj::StringPtr value) {
-    pairs.add(kj::str('"', key, "\":", value));
-  };
-  add("row", quoted(contest.name));
-  add("unit", quoted(contest.unit));
-  add("rounds", kj::str(all.ours.size()));
-  if (all.ours.size() > 0) add("ours", shown(median(all.ours)));
-  if (all.theirs.size() > 0) {
-    add("theirs", shown(median(all.theirs)));
-    add("ratio", shown(median(all.ratios)));
-    add("lowest", shown(all.ratios.front()));
-    add("highest", shown(all.ratios.back()));
-  }
-  if (how.size() > 0) add("how", quoted(how));
-  if (note.size() > 0) add(noteKey, quoted(note));
-  if (version.size() > 0) add("pytorch", quoted(version));
-  return kj::str('{', kj::strArray(pairs, ","), "}\n");
+template <typename... Words>
+void tell(Words&&... words) {
+  runner::writeQuietly(STDERR_FILENO, kj::str(words..., "\n"));
 }
 
 // KJ wraps longer lines, without an indent.
 constexpr uint HELP_COLUMNS = 79;
 
-}  // namespace
+class BenchPeers {
+public:
+  explicit BenchPeers(runner::CommandLine& commandLine): commandLine(commandLine) {}
+
+  kj::MainFunc getMain();
+
+private:
+  Validity run();
+  // Returns the rows that a word names: one row, or all rows of a network on a GPU. Empty if there
+  // is no such row.
+  kj::Vector<kj::Own<Contest>> contestsOf(kj::StringPtr word);
+  // Finds PyTorch, prints its version on stderr, and keeps it. Returns why there is no peer, or
+  // null.
+  kj::Maybe<kj::String> findPeer();
+  // Measures in rounds: ours, theirs, ours, theirs. Without a peer, only ours. Adds the figures to
+  // `all` and returns why a measurement failed, or null. A failure ends the row, but its earlier
+  // rounds count.
+  kj::Maybe<kj::String> measure(Contest& contest, bool hasPeer, Rounds& all, kj::StringPtr& how);
+  // Returns the cells of a row, and prints a row of JSON. `missing` says why there is no peer.
+  kj::Array<kj::String> report(Contest& contest, const kj::Maybe<kj::String>& missing);
+
+  runner::CommandLine& commandLine;
+  kj::String doc;                   // of the sub-command
+  kj::Vector<kj::StringPtr> names;  // empty: all rows
+  kj::StringPtr chosenPython;       // of --python; empty: the newest PyTorch on the path
+  kj::String python;                // the one in use
+  kj::String version;               // of its PyTorch; empty: there is none
+  bool onGpu = false;
+  bool json = false;
+  bool failed = false;  // any row failed
+  uint rounds = 5;
+  uint seconds = 8;
+};
 
 kj::MainFunc BenchPeers::getMain() {
   kj::Vector<kj::String> known;
@@ -122,22 +117,11 @@ kj::MainFunc BenchPeers::getMain() {
           {"rounds"}, numberSetter(rounds), "N", "number of pairs per row (default: 5)")
       .addOptionWithArg(
           {"seconds"}, numberSetter(seconds), "S", "seconds per measurement (default: 8)")
-      .addOptionWithArg({"device"}, KJ_BIND_METHOD(*this, setDevice), "cpu|cuda",
+      .addOptionWithArg({"device"}, choiceSetter(onGpu, "cuda", "cpu"), "cpu|cuda",
           "which rows are measured: those for a CPU (the default) or for a GPU")
-      .addOptionWithArg(
-          {"python"},
-          [this](kj::StringPtr word) {
-            chosenPython = word;
-            return true;
-          },
-          "PATH", "a Python that has PyTorch, or the folder of a virtual environment")
-      .addOption(
-          {"json"},
-          [this]() {
-            json = true;
-            return true;
-          },
-          "prints one line of JSON per row instead of a table")
+      .addOptionWithArg({"python"}, wordSetter(chosenPython), "PATH",
+          "a Python that has PyTorch, or the folder of a virtual environment")
+      .addOption({"json"}, flagSetter(json), "prints one line of JSON per row instead of a table")
       .expectZeroOrMoreArgs("NAME",
           [this](kj::StringPtr word) {
             names.add(word);
@@ -145,11 +129,6 @@ kj::MainFunc BenchPeers::getMain() {
           })
       .callAfterParsing(KJ_BIND_METHOD(*this, run))
       .build();
-}
-
-kj::MainBuilder::Validity BenchPeers::setDevice(kj::StringPtr word) {
-  onGpu = word == "cuda";
-  return onGpu || word == "cpu" ? kj::MainBuilder::Validity(true) : kj::str("not cpu or cuda");
 }
 
 kj::Vector<kj::Own<Contest>> BenchPeers::contestsOf(kj::StringPtr word) {
@@ -164,18 +143,17 @@ kj::Vector<kj::Own<Contest>> BenchPeers::contestsOf(kj::StringPtr word) {
 kj::Maybe<kj::String> BenchPeers::findPeer() {
   requirePeerScript();
   auto search = findTorch(chosenPython);
-  auto say = [](auto&&... words) { runner::writeQuietly(STDERR_FILENO, kj::str(words..., "\n")); };
-  for (auto& note: search.notes) say(note);
+  for (auto& note: search.notes) tell(note);
   KJ_IF_MAYBE(newest, search.newest) {
     python = kj::mv(newest->program);
     version = kj::mv(newest->version);
-    say("PyTorch ", version, " of ", python);
+    tell("PyTorch ", version, " of ", python);
     return onGpu ? noGpuPeer(python) : nullptr;
   }
   return search.whyNone();
 }
 
-kj::MainBuilder::Validity BenchPeers::run() {
+Validity BenchPeers::run() {
   if (names.size() == 0) {
     if (onGpu) {
       for (auto& network: GPU_NETWORKS) names.add(network.name);
@@ -191,71 +169,91 @@ kj::MainBuilder::Validity BenchPeers::run() {
   for (auto name: names) {
     for (auto& contest: contestsOf(name)) contests.add(kj::mv(contest));
   }
-  kj::Vector<kj::Array<kj::String>> cells;
+  kj::Vector<kj::Array<kj::String>> rows;
   for (auto& contest: contests) {
     // destroyed after its row, with all programs that it has started
     auto measured = kj::mv(contest);
-    cells.add(measure(*measured, missing));
+    rows.add(report(*measured, missing));
   }
-  auto header = kj::arr(kj::str("row"), kj::str("unit"), kj::str("ours"),
-      kj::str("PyTorch", version == "" ? "" : " ", version), kj::str("ratio"), kj::str("lowest"),
-      kj::str("highest"));
-  if (!json) runner::print(inColumns({kj::mv(header), cells.releaseAsArray(), nullptr}, 2));
+  auto header = cells("row", "unit", "ours", kj::str("PyTorch", version == "" ? "" : " ", version),
+      "ratio", "lowest", "highest");
+  if (!json) runner::print(inColumns({kj::mv(header), rows.releaseAsArray(), nullptr}, 2));
   if (failed) commandLine.endWith(runner::RUN_FAILED);
   return true;
 }
 
-kj::Array<kj::String> BenchPeers::measure(Contest& contest, kj::Maybe<kj::String>& missing) {
-  Rounds all;
-  kj::StringPtr how = "";
-  kj::Maybe<kj::String> failure = contest.check();
-  for (uint round = 1; round <= rounds && failure == nullptr; ++round) {
+kj::Maybe<kj::String> BenchPeers::measure(
+    Contest& contest, bool hasPeer, Rounds& all, kj::StringPtr& how) {
+  KJ_IF_MAYBE(reason, contest.check()) return kj::mv(*reason);
+  for (uint round = 1; round <= rounds; ++round) {
     auto our = contest.ours();
-    if (our.value == nullptr) {
-      failure = kj::mv(our.reason);
-      break;
-    }
-    auto head = kj::str(round, "/", rounds, ": ours ", told(our));
-    if (missing != nullptr) {
-      all.ours.add(KJ_ASSERT_NONNULL(our.value));
-      tell(contest, kj::str(head, " ", contest.unit));
+    if (our.value == nullptr) return kj::mv(our.reason);
+    double ours = KJ_ASSERT_NONNULL(our.value);
+    auto head = kj::str(contest.name, ' ', round, "/", rounds, ": ours ", told(our));
+    if (!hasPeer) {
+      all.ours.add(ours);
+      tell(head, " ", contest.unit);
       continue;
     }
     auto their = contest.theirs();
-    if (their.value == nullptr) {
-      failure = kj::str("PyTorch: ", their.reason);
-      break;
-    }
+    if (their.value == nullptr) return kj::str("PyTorch: ", their.reason);
     how = their.how;
-    all.ours.add(KJ_ASSERT_NONNULL(our.value));
+    all.ours.add(ours);
     all.theirs.add(KJ_ASSERT_NONNULL(their.value));
-    all.ratios.add(all.ours.back() / all.theirs.back());
-    tell(contest, kj::str(head, ", PyTorch ", told(their), " ", contest.unit, ", ratio ",
-                      shown(all.ratios.back())));
+    all.ratios.add(ours / all.theirs.back());
+    tell(head, ", PyTorch ", told(their), " ", contest.unit, ", ratio ", shown(all.ratios.back()));
   }
+  return nullptr;
+}
+
+kj::Array<kj::String> BenchPeers::report(Contest& contest, const kj::Maybe<kj::String>& missing) {
+  Rounds all;
+  kj::StringPtr how = "";
+  const auto failure = measure(contest, missing == nullptr, all, how);
   KJ_IF_MAYBE(reason, failure) {
     failed = true;
-    tell(contest, kj::str("failed: ", *reason));
+    tell(contest.name, " failed: ", *reason);
+  }
+  // The figures of the row, with their keys in JSON.
+  kj::Vector<std::pair<kj::StringPtr, kj::String>> figures;
+  auto add = [&](kj::StringPtr key, double value) { figures.add(key, shown(value)); };
+  if (all.ours.size() > 0) add("ours", medianOf(all.ours));
+  if (all.theirs.size() > 0) {
+    add("theirs", medianOf(all.theirs));
+    add("ratio", medianOf(all.ratios));
+    add("lowest", all.lowest());
+    add("highest", all.highest());
+  }
+  kj::StringPtr noteKey = failure == nullptr ? "skipped" : "failed", note;
+  for (auto* reason: {&missing, &failure}) {
+    KJ_IF_MAYBE(text, *reason) note = *text;
   }
   if (json) {
-    auto note = failure.map([](auto& reason) -> kj::StringPtr { return reason; });
-    if (note == nullptr) note = missing.map([](auto& reason) -> kj::StringPtr { return reason; });
-    runner::print(jsonOf(
-        contest, all, version, how, failure == nullptr ? "skipped" : "failed", note.orDefault("")));
+    Json line;
+    line.addText("row", contest.name);
+    line.addText("unit", contest.unit);
+    line.add("rounds", all.ours.size());
+    for (auto& [key, value]: figures) line.add(key, value);
+    if (how.size() > 0) line.addText("how", how);
+    if (note.size() > 0) line.addText(noteKey, note);
+    if (version.size() > 0) line.addText("pytorch", version);
+    runner::print(kj::str(line.object(), "\n"));
     return nullptr;
   }
-  KJ_IF_MAYBE(reason, failure) {
-    if (all.ours.size() == 0) {
-      return cellsOf(contest, {kj::str("failed: ", *reason), "", "", "", ""});
-    }
-  }
-  auto our = shown(median(all.ours));
-  KJ_IF_MAYBE(reason, missing) {
-    return cellsOf(contest, {our, kj::str("skipped: ", *reason), "", "", ""});
-  }
-  auto ratio = shown(median(all.ratios));
-  return cellsOf(contest,
-      {our, shown(median(all.theirs)), ratio, shown(all.ratios.front()), shown(all.ratios.back())});
+  kj::Vector<kj::String> row;
+  row.add(kj::str(contest.name));
+  row.add(kj::str(contest.unit));
+  for (auto& figure: figures) row.add(kj::mv(figure.second));
+  // A row of which some rounds succeeded has only figures.
+  if (figures.size() < 5) row.add(kj::str(noteKey, ": ", note));
+  while (row.size() < 7) row.add(kj::str());
+  return row.releaseAsArray();
+}
+
+}  // namespace
+
+kj::MainFunc benchPeers(runner::CommandLine& commandLine) {
+  return mainOf<BenchPeers>(commandLine);
 }
 
 }  // namespace tools

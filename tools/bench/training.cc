@@ -8,6 +8,7 @@
 #include "nn/network/initializer.h"
 #include "nn/reference/reference.h"
 #include "tools/bench/check.h"
+#include "tools/bench/ops.h"
 
 namespace tools {
 namespace {
@@ -15,18 +16,13 @@ namespace {
 // How many images the reference implementation computes too. Its loops are naive, at about 1.2
 // GFLOP/s.
 constexpr uint CHECKED_IMAGES = 2;
-constexpr uint64_t CHECKED_FLOPS = 1200000000;
+constexpr double CHECKED_FLOPS = 1.2e9;
 // Of an assumed data set.
 constexpr uint ASSUMED_RECORDS = 1000000;
 
-uint64_t forwardFlops(const nn::Graph& graph) {
-  uint64_t flops = 0;
-  for (auto& node: graph.nodes) {
-    auto inputs = KJ_MAP(input, node.inputs) {
-      return graph.nodes[input].shape;
-    };
-    flops += nn::forwardFlops(node.op, inputs);
-  }
+double forwardFlops(const nn::Graph& graph) {
+  double flops = 0;
+  for (auto& node: flopsOf(graph)) flops += node.forward;
   return flops;
 }
 
@@ -40,6 +36,31 @@ runner::ModelFacts factsOf(const runner::Experiment& experiment, AssumedImages a
 }
 
 }  // namespace
+
+void TrainingCommand::addArguments(
+    kj::MainBuilder& builder, kj::StringPtr stepsDoc, kj::StringPtr dataDoc) {
+  ExperimentCommand::addArguments(builder, stepsDoc);
+  builder.addOption({"data"}, flagSetter(data), dataDoc)
+      .addOptionWithArg({"classes"}, numberSetter(assumed.classes), "N",
+          "works without the data set: images are as large as the crop, in N classes")
+      .addOptionWithArg(
+          {"colours"}, numberSetter(assumed.colours), "N", "channels of these images (default: 3)");
+}
+
+runner::LoadedExperiment TrainingCommand::load() {
+  if (data && assumed.classes > 0) {
+    commandLine.exitError("--data reads the data set, but --classes works without it");
+  }
+  return ExperimentCommand::load();
+}
+
+RecordBatches::RecordBatches(const runner::Experiment& experiment)
+    : dataset(io::openDataset(experiment.data, [](kj::StringPtr, uint64_t, uint64_t) {})),
+      batcher(io::Batcher::training(*dataset, experiment.data, experiment.train.seed, 1, 0, 0)) {}
+
+const io::Batch& RecordBatches::next() {
+  return KJ_ASSERT_NONNULL(batcher->next(), "the training stream has no end");
+}
 
 SyntheticBatch::SyntheticBatch(const nn::Graph& graph, uint images, uint number)
     : pixels(kj::heapArray<float>(images * graph.inputShape().size())),

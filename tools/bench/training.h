@@ -8,6 +8,7 @@
 #include "runner/experiment/model_facts.h"
 #include "runner/logs/verb_times.h"
 #include "runner/roles/store_updater.h"
+#include "tools/bench/command.h"
 
 namespace tools {
 
@@ -28,6 +29,19 @@ private:
   io::Batch batch;
 };
 
+// The experiment's own records, as a worker without others reads them.
+class RecordBatches {
+public:
+  // `experiment` must outlive this object.
+  explicit RecordBatches(const runner::Experiment& experiment);
+  // Returns the next batch. It is valid until the next call.
+  const io::Batch& next();
+
+private:
+  kj::Own<io::Dataset> dataset;
+  kj::Own<io::Batcher> batcher;
+};
+
 // Makes a worker's training step with this batch, as step `step` of its store: computes the loss
 // and its gradient, and pushes the gradient segment by segment. Adds the time of each verb, except
 // reading, to `verbs`.
@@ -38,6 +52,23 @@ nn::BatchResult trainingStep(nn::Program& program, rpc::KvStore& store, const nn
 struct AssumedImages {
   uint classes = 0;  // 0: the data set is there and gives the classes
   uint colours = 3;
+};
+
+// A sub-command that trains the network of CONFIG, with the options --data, --classes and
+// --colours.
+class TrainingCommand: public ExperimentCommand {
+public:
+  // The command line must outlive this object.
+  explicit TrainingCommand(runner::CommandLine& commandLine): ExperimentCommand(commandLine, 20) {}
+
+protected:
+  AssumedImages assumed;
+  bool data = false;  // whether the experiment's own records are read
+
+  // Adds the arguments. `stepsDoc` is the help of --steps, `dataDoc` that of --data.
+  void addArguments(kj::MainBuilder& builder, kj::StringPtr stepsDoc, kj::StringPtr dataDoc);
+  // Reads and checks the file. If there are errors, prints them and ends the process.
+  runner::LoadedExperiment load();
 };
 
 // The program of an experiment's network with its first weights, and the store, which is called

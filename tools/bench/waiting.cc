@@ -5,7 +5,6 @@
 
 #include "configs/language/random.h"
 #include "nn/loops/floats.h"
-#include "tools/bench/ops.h"
 #include "tools/bench/roles.h"
 
 namespace tools {
@@ -13,23 +12,18 @@ namespace tools {
 WaitingProgram::WaitingProgram(const nn::Graph& graph, uint seed, kj::ArrayPtr<float> gradients)
     : values(nn::zeros(graph.parameters)),
       pushed(gradients),
-      shares(kj::heapArray<Share>(graph.segments.size())) {
+      shares(kj::heapArray<NodeFlops>(graph.segments.size())) {
   if (pushed.size() == 0) pushed = own = nn::zeros(graph.parameters);
   configs::Random random(1 + seed, configs::Purpose::INITIAL_VALUES);
   for (auto& gradient: pushed) gradient = random.normal();
 
-  auto inputTrains = inputsThatTrain(graph);
+  auto flops = flopsOf(graph);
   double all = 0;
   for (uint s: kj::indices(shares)) {
-    shares[s] = {};
-    for (auto n = graph.segments[s].nodes.begin; n < graph.segments[s].nodes.end; ++n) {
-      auto& node = graph.nodes[n];
-      auto inputs = KJ_MAP(input, node.inputs) {
-        return graph.nodes[input].shape;
-      };
-      double flops = nn::forwardFlops(node.op, inputs);
-      shares[s].forward += flops;
-      shares[s].backward += inputTrains[n] ? 2 * flops : flops;
+    auto nodes = graph.segments[s].nodes;
+    for (auto& node: flops.slice(nodes.begin, nodes.end)) {
+      shares[s].forward += node.forward;
+      shares[s].backward += node.backward;
     }
     all += shares[s].forward + shares[s].backward;
   }

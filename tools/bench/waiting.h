@@ -2,6 +2,7 @@
 #pragma once
 
 #include "nn/program.h"
+#include "tools/bench/ops.h"
 
 namespace tools {
 
@@ -31,18 +32,12 @@ public:
   uint64_t memory_bytes() const override { return 2 * values.asBytes().size(); }
 
 private:
-  // Shares of a step's time.
-  struct Share {
-    double forward = 0;
-    double backward = 0;
-  };
-
   void wait(double share);
 
   kj::Array<float> values;
   kj::Array<float> own;  // the gradients, if the caller has no memory for them
   kj::ArrayPtr<float> pushed;
-  kj::Array<Share> shares;  // one per segment
+  kj::Array<NodeFlops> shares;  // of a step's time, one per segment
   uint64_t step_ns = 0;
   uint64_t late_ns = 0;  // how much earlier waits took too long
 };
