@@ -3,13 +3,7 @@
 #pragma once
 
 #include "nn/element.h"
-
-// What a compiler for devices takes as code for both sides.
-#ifdef __CUDACC__
-#define HOST_DEVICE __host__ __device__ inline
-#else
-#define HOST_DEVICE inline
-#endif
+#include "nn/loops/host_device.h"
 
 namespace nn::cuda {
 

@@ -3,6 +3,7 @@
 #include <kj/debug.h>
 
 #include "nn/optimizer/optimizer_rows.h"
+#include "nn/optimizer/update_values.h"
 
 namespace nn {
 
@@ -12,6 +13,18 @@ size_t sizeOf(const SliceUpdate& update, uint stateArrays) {
                  update.state.size() == size * stateArrays,
       size, update.gradient.size(), update.next.size(), update.state.size());
   return size;
+}
+
+void applyRule(const ValueRule& rule, SliceUpdate update) {
+  updateValues(rule, {.size = sizeOf(update, rule.states),
+                         .gradient = update.gradient.begin(),
+                         .current = update.current.begin(),
+                         .next = update.next.begin(),
+                         .state = update.state.begin()});
+}
+
+void Optimizer::apply(SliceUpdate update) const {
+  applyRule(KJ_ASSERT_NONNULL(valueRule(update)), update);
 }
 
 double readKeptShare(

@@ -1,4 +1,4 @@
-// nn/optimizer/optimizer.h: optimizers. Each updates a slice in one vectorised loop.
+// nn/optimizer/optimizer.h: optimizers, which update slices.
 #pragma once
 
 #include <kj/array.h>
@@ -42,8 +42,9 @@ public:
   // Returns what `update` does with each value. Does not read the arrays of `update`. Null if the
   // update of a value depends on other values of the key.
   virtual kj::Maybe<ValueRule> valueRule(const SliceUpdate& update) const { return nullptr; }
-  // Carries out the update. Computes the same bits on every instruction set.
-  virtual void apply(SliceUpdate update) const = 0;
+  // Carries out the update: that of valueRule(), unless a class has its own. Computes the same bits
+  // on every instruction set.
+  virtual void apply(SliceUpdate update) const;
   // As the file gives them, without schedule and factors.
   virtual double learningRate() const = 0;
   virtual double weightDecay() const = 0;

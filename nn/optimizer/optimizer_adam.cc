@@ -1,10 +1,7 @@
 // Steps from the moments of the gradient: adam and adamw.
-#include <kj/debug.h>
-
 #include <cmath>
 
 #include "nn/loops/power.h"
-#include "nn/optimizer/adam_loop.h"
 #include "nn/optimizer/optimizer_rows.h"
 
 namespace nn {
@@ -18,7 +15,7 @@ struct Settings {
   double weightDecay;
 };
 
-// Both rules are one loop, with t the number of the update from 1:
+// Both have one formula. With t the number of the update, counted from 1:
 //   rate_t = rate · sqrt(1 - beta2^t) / (1 - beta1^t)
 class Moments: public Optimizer {
 public:
@@ -27,26 +24,6 @@ public:
   uint stateArrays() const override { return 2; }
   double learningRate() const override { return settings.learningRate; }
   double weightDecay() const override { return settings.weightDecay; }
-
-  void apply(SliceUpdate update) const override {
-    size_t size = sizeOf(update, stateArrays());
-    auto rule = KJ_ASSERT_NONNULL(valueRule(update));
-    adam({.size = size,
-        .gradient = update.gradient.begin(),
-        .current = update.current.begin(),
-        .next = update.next.begin(),
-        .mean = update.state.begin(),
-        .square = update.state.begin() + size,
-        .rescale = rule.rescale,
-        .learningRate = rule.learningRate,
-        .beta1 = rule.keptOfMean,
-        .rest1 = rule.newOfMean,
-        .beta2 = rule.keptOfSquare,
-        .rest2 = rule.newOfSquare,
-        .epsilon = rule.epsilonOutside,
-        .decay = rule.decay,
-        .shrink = rule.shrink});
-  }
 
 protected:
   // sqrt(1 - beta2^t)

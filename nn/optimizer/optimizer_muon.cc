@@ -7,7 +7,6 @@
 #include "nn/loops/squares.h"
 #include "nn/optimizer/newton_schulz.h"
 #include "nn/optimizer/optimizer_rows.h"
-#include "nn/optimizer/sgd_loop.h"
 
 namespace nn {
 namespace {

@@ -1,6 +1,5 @@
 // RMSprop.
 #include "nn/optimizer/optimizer_rows.h"
-#include "nn/optimizer/rmsprop_loop.h"
 
 namespace nn {
 namespace {
@@ -31,42 +30,13 @@ public:
   double learningRate() const override { return settings.learningRate; }
   double weightDecay() const override { return settings.weightDecay; }
 
-  kj::Maybe<ValueRule> valueRule(const SliceUpdate& update) const override { return rule(update); }
-
-  void apply(SliceUpdate update) const override {
-    size_t size = sizeOf(update, stateArrays());
-    float* square = update.state.begin();
-    float* mean = square + size;
-    float* moving = settings.centered ? mean + size : mean;
-    auto rule = this->rule(update);
-    RmspropLoop loop{.size = size,
-        .gradient = update.gradient.begin(),
-        .current = update.current.begin(),
-        .next = update.next.begin(),
-        .square = square,
-        .mean = mean,
-        .rescale = rule.rescale,
-        .decay = rule.decay,
-        .smoothing = rule.keptOfSquare,
-        .rest = rule.newOfSquare,
-        .epsilonBelowRoot = rule.epsilonBelowRoot,
-        .epsilonOutside = rule.epsilonOutside};
-    settings.centered ? rmspropCentered(loop) : rmspropPlain(loop);
-    if (settings.momentum == 0) {
-      step(size, update.current.begin(), update.next.begin(), rule.learningRate);
-    } else {
-      stepWithMomentum(size, update.current.begin(), update.next.begin(), moving, rule.momentum,
-          rule.rateInside, rule.learningRate);
-    }
-  }
-
-private:
-  ValueRule rule(const SliceUpdate& update) const {
+  kj::Maybe<ValueRule> valueRule(const SliceUpdate& update) const override {
     bool below = settings.epsilonBelowRoot.orDefault(!conventions.epsilonComesLast);
     float rate = float(update.learningRate), epsilon = float(settings.epsilon);
     float smoothing = float(settings.smoothing), rest = float(1 - settings.smoothing);
     bool inside = settings.momentum != 0 && conventions.learningRateInsideMomentum;
-    return {.kind = settings.momentum == 0 ? ValueRule::RMSPROP : ValueRule::RMSPROP_WITH_MOMENTUM,
+    return ValueRule{
+        .kind = settings.momentum == 0 ? ValueRule::RMSPROP : ValueRule::RMSPROP_WITH_MOMENTUM,
         .states = stateArrays(),
         .isCentered = settings.centered,
         .rescale = update.rescale,
@@ -82,6 +52,7 @@ private:
         .epsilonOutside = below ? 0 : epsilon};
   }
 
+private:
   Settings settings;
   const Conventions& conventions;
 };

@@ -25,6 +25,9 @@ OptimizerMaker readMuon(configs::Reader& reader);
 // Returns the length of an update's arrays. Throws if their lengths do not fit together.
 size_t sizeOf(const SliceUpdate& update, uint stateArrays);
 
+// Updates each value of a slice by `rule`. Throws if the lengths do not fit together.
+void applyRule(const ValueRule& rule, SliceUpdate update);
+
 // Reads the share of a moving value that a step keeps: at least 0, and below 1, also as a float.
 double readKeptShare(
     configs::Reader& reader, kj::StringPtr key, kj::StringPtr doc, double defaultValue);

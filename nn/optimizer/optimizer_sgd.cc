@@ -1,11 +1,8 @@
 // Gradient descent with momentum: sgd, and LARS, which gives each key its own rate.
-#include <kj/debug.h>
-
 #include <cmath>
 
 #include "nn/loops/squares.h"
 #include "nn/optimizer/optimizer_rows.h"
-#include "nn/optimizer/sgd_loop.h"
 
 namespace nn {
 namespace {
@@ -33,30 +30,6 @@ public:
         .decay = float(update.decay),
         .learningRate = float(update.learningRate),
         .momentum = float(settings.momentum)};
-  }
-
-  void apply(SliceUpdate update) const override {
-    SgdLoop loop{.size = sizeOf(update, stateArrays()),
-        .gradient = update.gradient.begin(),
-        .current = update.current.begin(),
-        .next = update.next.begin(),
-        .state = update.state.begin(),
-        .rescale = update.rescale,
-        .learningRate = float(update.learningRate),
-        .momentum = float(settings.momentum),
-        .decay = float(update.decay)};
-    switch (kind()) {
-      case ValueRule::SGD:
-        return sgdPlain(loop);
-      case ValueRule::SGD_NESTEROV:
-        return sgdNesterov(loop);
-      case ValueRule::SGD_RATE_INSIDE:
-        return sgdRateInside(loop);
-      case ValueRule::SGD_RATE_OUTSIDE:
-        return sgdRateOutside(loop);
-      default:
-        KJ_UNREACHABLE;
-    }
   }
 
 private:
@@ -95,16 +68,13 @@ public:
   double weightDecay() const override { return settings.weightDecay; }
 
   void apply(SliceUpdate update) const override {
-    SgdLoop loop{.size = sizeOf(update, stateArrays()),
-        .gradient = update.gradient.begin(),
-        .current = update.current.begin(),
-        .next = update.next.begin(),
-        .state = update.state.begin(),
+    ValueRule rule{.kind = settings.momentum == 0 ? ValueRule::SGD : ValueRule::SGD_RATE_INSIDE,
+        .states = stateArrays(),
         .rescale = update.rescale,
+        .decay = float(update.decay),
         .learningRate = float(update.learningRate * trust(update)),
-        .momentum = float(settings.momentum),
-        .decay = float(update.decay)};
-    settings.momentum == 0 ? sgdPlain(loop) : sgdRateInside(loop);
+        .momentum = float(settings.momentum)};
+    applyRule(rule, update);
   }
 
 private:

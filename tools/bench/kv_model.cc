@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "configs/language/failure.h"
-#include "nn/optimizer/sgd_loop.h"
+#include "nn/optimizer/update_values.h"
 
 namespace tools {
 namespace {
@@ -35,15 +35,17 @@ void KvUpdater::update(const rpc::Slice&, const rpc::Round& round,
     memcpy(next.begin(), round.gradientSum.begin(), next.asBytes().size());
     return;
   }
-  nn::sgdRateInside({.size = next.size(),
-      .gradient = round.gradientSum.begin(),
-      .current = current.begin(),
-      .next = next.begin(),
-      .state = state.begin(),
-      .rescale = 1.0f / round.divisor,
-      .learningRate = RATE,
-      .momentum = MOMENTUM,
-      .decay = DECAY});
+  nn::updateValues({.kind = nn::ValueRule::SGD_RATE_INSIDE,
+                       .states = 1,
+                       .rescale = 1.0f / round.divisor,
+                       .decay = DECAY,
+                       .learningRate = RATE,
+                       .momentum = MOMENTUM},
+      {.size = next.size(),
+          .gradient = round.gradientSum.begin(),
+          .current = current.begin(),
+          .next = next.begin(),
+          .state = state.begin()});
 }
 
 KvReplay::KvReplay(const KvCase& kvCase)
