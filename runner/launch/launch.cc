@@ -11,8 +11,8 @@ namespace runner {
 
 namespace {
 
-// How long the role that began it may take to say so, when all that is known is that others lost
-// it.
+// If all failures so far are of roles that lost another role, the lost role gets this time to
+// report its own failure.
 constexpr auto CAUSE_WINDOW = 2 * kj::SECONDS;
 
 }  // namespace
@@ -61,7 +61,7 @@ StartedRole& Launch::add(Role role, uint index, kj::StringPtr coordinator) {
     KJ_IF_MAYBE(f, failed) return fail(kj::mv(*f));
     member.hasEnded = true;
     lastHeard = running.passed();
-    // The others are started all at once.
+    // The other roles are started all at once.
     if (stayed().size() == 0 && members.size() > 1) overFulfiller->fulfill();
   }));
   return *member.role;

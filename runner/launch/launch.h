@@ -1,5 +1,5 @@
-// runner/launch/launch.h: the course of a run from its first role to its last, whatever launcher
-// starts them.
+// runner/launch/launch.h: the course of a run from its first role to its last. It is the same for
+// every launcher.
 #pragma once
 
 #include <kj/async-io.h>
@@ -17,45 +17,46 @@
 
 namespace runner {
 
-// One run. A launcher is a way to start a role; everything else is here.
+// One run. A launcher only knows how to start a role. Everything else is here.
 class Launch: private kj::TaskSet::ErrorHandler {
 public:
-  // Starts a role. `coordinator` is its address, empty for the coordinator itself.
+  // Starts a role. `coordinator` is the coordinator's address. It is empty for the coordinator
+  // itself.
   using Start =
       kj::Function<kj::Own<StartedRole>(Role role, uint index, kj::StringPtr coordinator)>;
 
-  // All must outlive the launch.
+  // All arguments must outlive the launch.
   Launch(const Experiment& experiment, RunView& view, kj::Timer& timer, Start start);
 
-  // Call once. Roles are taken down before the promise resolves, and when the launch goes, which
-  // must be after its promise.
+  // Runs all roles. They are taken down before the promise resolves. The promise must not outlive
+  // the launch. Call once.
   kj::Promise<Outcome> run();
 
 private:
   StartedRole& add(Role role, uint index, kj::StringPtr coordinator);
-  // Names of the roles that have not ended.
+  // Returns the names of the processes that have not ended.
   kj::Vector<kj::StringPtr> stayed();
   void take(kj::StringPtr line);
   void fail(Failure failure);
   void taskFailed(kj::Exception&& exception) override;
-  // Fails the run when the coordinator is silent, when a role is stopped before the coordinator
-  // would notice, or when roles stay although the job is over.
+  // Fails the run if the coordinator is silent, if a role is stopped before it joined (so that the
+  // coordinator cannot notice), or if roles keep running after the job is over.
   kj::Promise<void> watchSilence();
   void checkCoordinator();
   void checkStopped();
-  // Fails the run when roles have not joined cluster.start_timeout_s after they were started.
+  // Fails the run if roles have not joined cluster.start_timeout_s after they were started.
   void checkJoined();
 
-  // A process with what is known of it.
+  // A process and what is known about it.
   struct Member {
     Role kind;
     uint index;  // of its first role
     uint count;  // of its roles
     kj::String name;
     kj::Own<StartedRole> role;
-    uint joined = 0;  // of its roles; of the coordinator: it has spoken
+    uint joined = 0;  // how many of its roles. 1 for a coordinator that has sent an event
     bool hasEnded = false;
-    kj::Maybe<kj::Duration> stoppedSince = nullptr;  // by `running`; only before it has joined
+    kj::Maybe<kj::Duration> stoppedSince = nullptr;  // by `running`. Null after it has joined
 
     bool hasJoined() const { return joined == count; }
   };
@@ -67,25 +68,28 @@ private:
 
   kj::Own<kj::AsyncInputStream> events;
   rpc::RunningTime running;
-  kj::Duration lastHeard = 0 * kj::NANOSECONDS;  // of the coordinator, by `running`
-  kj::Maybe<kj::Duration> rolesStarted;          // when the last one was, by `running`
-  kj::Maybe<Failure> failure;  // the one nearest to the cause, of what several roles say
+  kj::Duration lastHeard = 0 * kj::NANOSECONDS;  // from the coordinator, by `running`
+  kj::Maybe<kj::Duration> rolesStarted;          // when the last role was started, by `running`
+  kj::Maybe<Failure> failure;  // of those that roles report, the one nearest to the cause
   kj::Promise<void> over;
   kj::Own<kj::PromiseFulfiller<void>> overFulfiller;
-  kj::Promise<void> causeKnown;  // `failure` is more than that somebody lost somebody
+  kj::Promise<void> causeKnown;  // resolves when `failure` is more than a lost peer
   kj::Own<kj::PromiseFulfiller<void>> causeFulfiller;
   kj::Vector<kj::Own<Member>> members;  // the coordinator first
   kj::Own<kj::TaskSet> tasks;
 };
 
-// Starts every role of `loaded` by the launcher that it names, hands the coordinator's events to
-// `view`, and resolves when all have ended or the run has failed. The outcome is what the run's
-// last event says: what goes wrong after that is told to `view` as a warning. Processes are gone
-// then, and when the promise is dropped; threads (inline) of a failed or dropped run are not, so
-// the caller must end the process, but they no longer write to the run's logs. All arguments must
-// outlive the promise; `io`'s port must capture child exits. Several runs may go side by side on
-// one event loop. With `trace`, servers and workers leave what they recorded of these steps in the
-// folder, when all went well: see joinTraces().
+// Starts every role of `loaded` by the launcher that it names, and passes the coordinator's events
+// to `view`. Resolves when all roles have ended or the run has failed. The outcome is what the
+// run's last event says. Anything that goes wrong after that event goes to `view` as a warning.
+//
+// Processes are gone when the promise resolves or is dropped. Threads (launcher inline) of a failed
+// or dropped run are not. They no longer write to the run's logs, but the caller must end the
+// process. All arguments must outlive the promise. The port of `io` must capture child exits.
+// Several runs may go side by side on one event loop.
+//
+// With `trace`, servers and workers record these steps, and leave the records in the folder if the
+// run ends well: see joinTraces().
 kj::Promise<Outcome> launch(const LoadedExperiment& loaded, const RunFolder& folder, RunView& view,
     kj::AsyncIoContext& io, kj::Maybe<rpc::TraceSteps> trace = nullptr);
 

@@ -90,7 +90,7 @@ kj::String failureOf(Outcome outcome) {
   return kj::mv(KJ_REQUIRE_NONNULL(outcome.failure, "it did not fail"));
 }
 
-TEST_CASE("Launch: it is over when all roles have ended well") {
+TEST_CASE("Launch: is over when all roles have ended well") {
   FakeLaunch launch([](FakeLaunch& all) {
     for (uint role = 0; role < 4; role++) all.endWell(role);
   });
@@ -98,7 +98,7 @@ TEST_CASE("Launch: it is over when all roles have ended well") {
   CHECK(outcome.failure == nullptr);
 }
 
-TEST_CASE("Launch: a role's own failure is told before what others say of losing it") {
+TEST_CASE("Launch: reports a role's own failure rather than that others lost it") {
   FakeLaunch launch([](FakeLaunch& all) {
     all.fail(2, Failure::LOST_A_PEER, "worker 0 lost the server");
     all.fail(0, Failure::LOST_A_PEER, "coordinator lost the server");
@@ -107,7 +107,7 @@ TEST_CASE("Launch: a role's own failure is told before what others say of losing
   CHECK(failureOf(launch.run()) == "server 0 has no memory");
 }
 
-TEST_CASE("Launch: a role that was killed is told before one that failed") {
+TEST_CASE("Launch: reports a role that was killed rather than one that failed") {
   FakeLaunch launch([](FakeLaunch& all) {
     all.fail(2, Failure::FAILED, "worker 0 failed");
     all.fail(1, Failure::KILLED, "server 0 was killed");
@@ -115,7 +115,7 @@ TEST_CASE("Launch: a role that was killed is told before one that failed") {
   CHECK(failureOf(launch.run()) == "server 0 was killed");
 }
 
-TEST_CASE("Launch: a run that is given up takes its roles with it") {
+TEST_CASE("Launch: takes its roles down if it is dropped") {
   struct Gone final: public StartedRole {
     bool& gone;
     explicit Gone(bool& gone): gone(gone) {}
@@ -142,7 +142,7 @@ TEST_CASE("Launch: a run that is given up takes its roles with it") {
   CHECK(gone);
 }
 
-TEST_CASE("Launch: a line of the coordinator that is no event ends the run") {
+TEST_CASE("Launch: fails if a line of the coordinator is not an event") {
   FakeLaunch launch(
       [](FakeLaunch& all) { all.events->write("nonsense\n", 9).detach([](kj::Exception&&) {}); });
   CHECK(failureOf(launch.run()).size() > 0);
@@ -191,7 +191,7 @@ struct TimedLaunch: public FakeLaunch {
   }
 };
 
-TEST_CASE("Launch: a launcher that was stopped itself does not take the coordinator for silent") {
+TEST_CASE("Launch: after the launcher was stopped, the coordinator does not count as silent") {
   TimedLaunch launch;
   launch.listen();
   launch.pass(1 * kj::SECONDS);
@@ -205,7 +205,7 @@ TEST_CASE("Launch: a launcher that was stopped itself does not take the coordina
   CHECK(launch.failure().startsWith("coordinator has been silent for 5 s; "));
 }
 
-TEST_CASE("Launch: a coordinator is reported silent as soon as it has been silent for that long") {
+TEST_CASE("Launch: reports a silent coordinator as soon as the time-out has passed") {
   TimedLaunch launch;
   launch.listen();
   launch.pass(4900 * kj::MILLISECONDS);
@@ -224,7 +224,7 @@ TEST_CASE("Launch: a coordinator that never reports fails the run, which names s
   CHECK(failure.endsWith("(cluster.start_timeout_s)"));
 }
 
-TEST_CASE("Launch: roles have start_timeout_s to join from when the launcher has started them") {
+TEST_CASE("Launch: roles have start_timeout_s to join, counted from when they were started") {
   TimedLaunch launch;
   auto pass = [&](uint seconds) {
     for (uint second = 0; second < seconds; second++) {
@@ -278,7 +278,7 @@ TEST_CASE("Launch: a coordinator that is stopped before it reports is named as s
   CHECK(launch.failure().startsWith("coordinator was stopped by a signal before it"));
 }
 
-TEST_CASE("Launch: a role that joined is the coordinator's to watch, stopped or not") {
+TEST_CASE("Launch: leaves it to the coordinator to watch roles that have joined") {
   TimedLaunch launch;
   launch.listen();
   launch.join(Role::WORKER, 1);

@@ -19,7 +19,7 @@ namespace runner {
 
 namespace {
 
-// ---- local: processes on this machine, connected over the loopback.
+// ---- Launcher local: processes on this machine, connected over the loopback.
 
 kj::StringPtr adviceOn(int signal) {
   switch (signal) {
@@ -77,7 +77,8 @@ private:
     return words.releaseAsArray();
   }
 
-  // A role that fails says why in a line that begins with "error: "; everything else is passed on.
+  // A role that fails gives the reason in a line that begins with "error: ". All other lines go to
+  // the view.
   void take(kj::StringPtr line) {
     if (line.startsWith("error: ")) {
       cause = kj::str(line.slice(7));
@@ -107,7 +108,7 @@ private:
   ChildProcess process;
 };
 
-// ---- inline: threads of this process, connected over the loopback all the same.
+// ---- Launcher inline: threads of this process, also connected over the loopback.
 
 class RoleThread final: public StartedRole {
 public:
@@ -139,7 +140,7 @@ public:
 
   ~RoleThread() noexcept(false) {
     access->close();
-    if (!hasEnded) thread->detach();  // a thread cannot be taken down: see LauncherKind
+    if (!hasEnded) thread->detach();  // A thread cannot be taken down: see LauncherKind.
   }
 
   kj::Own<kj::AsyncInputStream> events() override { return kj::mv(eventStream); }
@@ -158,12 +159,12 @@ public:
         });
   }
 
-  // A stopped process stops its launcher too.
+  // A signal that stops the thread stops its launcher too.
   bool isStopped() override { return false; }
 
 private:
   const kj::String name;
-  const kj::Own<const LogAccess> access;  // a coordinator's, to the files of the run
+  const kj::Own<const LogAccess> access;  // of the coordinator to the files of the run
   kj::Own<kj::AsyncInputStream> eventStream;
   kj::Promise<void> endedPromise;
   bool hasEnded = false;

@@ -25,7 +25,7 @@ kj::String toFirst(uint lines) {
   return lines > 1 ? kj::str("\r\x1b[", lines - 1, "A") : kj::str("\r");
 }
 
-// Control characters, which would leave the line, become spaces.
+// Replaces control characters, which would move the cursor off the line, by spaces.
 kj::String onOneLine(kj::StringPtr text) {
   auto result = kj::str(text);
   for (char& c: result) {
@@ -37,7 +37,7 @@ kj::String onOneLine(kj::StringPtr text) {
 
 void addEta(kj::Vector<kj::String>& parts, kj::Maybe<double> eta_s) {
   KJ_IF_MAYBE(eta, eta_s) {
-    // A division by a speed of zero, or months: nobody can tell.
+    // Otherwise the speed is 0, or the estimate is months and means nothing.
     if (*eta >= 0 && *eta < 1e7) parts.add(kj::str("ETA ", durationText(*eta)));
   }
 }
@@ -108,11 +108,11 @@ void ProgressLine::show(kj::ArrayPtr<const kj::String> texts) {
   for (auto& text: texts) {
     bool last = &text == &texts.back();
     if (!last && lines.size() + 1 == room) continue;
-    // One column stays free: behind a full line some terminals clear the last character, others
+    // One column stays free. After a full line, some terminals clear the last character, and others
     // wrap.
     lines.add(kj::str(CLEAR_LINE, fitted(onOneLine(text), size.columns - 1)));
   }
-  // One write, so that the cleared lines are never seen.
+  // All in one write, so that nobody sees the cleared lines.
   writeQuietly(fd, kj::str(toFirst(visible), kj::strArray(lines, "\r\n"),
                        visible > lines.size() ? CLEAR_BELOW : ""_kj));
   visible = lines.size();

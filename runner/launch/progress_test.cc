@@ -89,7 +89,7 @@ kj::Maybe<Terminal> openTerminal(ushort columns, ushort rows = 24) {
   return kj::mv(terminal);
 }
 
-TEST_CASE("the progress text has all parts, or those that are known") {
+TEST_CASE("progressText: has all parts, or those that are known") {
   Progress progress{3, 10, 1170, 3900, 812.4, 0.4123, 0.8611, 83.2};
   CHECK(progressText(progress) ==
         "epoch 3/10  step 1170/3900  812 images/s  loss 0.412  accuracy 0.861  ETA 1:23");
@@ -102,31 +102,31 @@ TEST_CASE("the progress text has all parts, or those that are known") {
       progressText(progress) == "epoch 3/10  step 1170/3900  812 images/s  loss nan  ETA 2:05:00");
 }
 
-TEST_CASE("a time that cannot be told is left out") {
+TEST_CASE("progressText: leaves out a remaining time that is not known") {
   for (double eta: {1.0 / 0.0, -1.0, std::nan(""), 1e300}) {
     CHECK(progressText(Progress{1, 2, 3, 4, 50, nullptr, nullptr, eta}) ==
           "epoch 1/2  step 3/4  50 images/s");
   }
 }
 
-TEST_CASE("during validation the text has neither steps nor a speed") {
+TEST_CASE("progressText: has neither steps nor a speed during validation") {
   Progress progress{2, 2, 937, 937, 6447, 0.291, 0.894, nullptr};
   progress.validating = true;
   CHECK(progressText(progress) == "epoch 2/2  validating  loss 0.291  accuracy 0.894");
 }
 
-TEST_CASE("progressText: what is waited for has no number") {
+TEST_CASE("progressText: has no number if neither part nor total is known") {
   CHECK(progressText("waiting for another process", 0, 0) == "waiting for another process");
   CHECK(progressText("downloading x, bytes", 1200, 0) == "downloading x, bytes: 1,200");
   CHECK(progressText("importing, images", 1, 4) == "importing, images: 1 of 4 (25 %)");
 }
 
-TEST_CASE("a huge loss has an exponent") {
+TEST_CASE("progressText: writes a huge loss with an exponent") {
   CHECK(progressText(Progress{1, 2, 3, 4, 50, 1.75827e32, nullptr, nullptr}) ==
         "epoch 1/2  step 3/4  50 images/s  loss 1.76e32");
 }
 
-TEST_CASE("where there is no terminal, a plain line comes at once and then every 10 s") {
+TEST_CASE("ProgressLine: without a terminal, writes a plain line at once and then every 10 s") {
   Pipe pipe;
   HandClock clock;
   ProgressLine line(pipe.in, clock);
@@ -143,7 +143,7 @@ TEST_CASE("where there is no terminal, a plain line comes at once and then every
 }
 
 TEST_CASE(
-    "on a terminal the line is rewritten in place, fitted to the width and cleared at the end") {
+    "ProgressLine: rewrites the line in place, fits it to the width, and clears it at the end") {
   Term term("xterm");
   KJ_IF_MAYBE(terminal, openTerminal(10)) {
     HandClock clock;
@@ -171,7 +171,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("on a terminal whose cursor cannot be moved, plain lines come") {
+TEST_CASE("ProgressLine: writes plain lines to a terminal whose cursor cannot be moved") {
   for (auto name: {"dumb", ""}) {
     Term term(name);
     KJ_IF_MAYBE(terminal, openTerminal(10)) {
@@ -191,12 +191,12 @@ TEST_CASE("on a terminal whose cursor cannot be moved, plain lines come") {
   }
 }
 
-TEST_CASE("the text of a sweep says how many runs have ended, and how many of them have failed") {
+TEST_CASE("progressText: of a sweep says how many runs have ended, and how many of them failed") {
   CHECK(progressText(3, 12, 1, 250.0) == "sweep 3/12 done  1 failed  ETA 4:10");
   CHECK(progressText(0, 4, 0, nullptr) == "sweep 0/4 done");
 }
 
-TEST_CASE("several lines are rewritten in place, as many as the terminal has room for") {
+TEST_CASE("ProgressLine: rewrites as many of several lines as the terminal has room for") {
   Term term("xterm");
   KJ_IF_MAYBE(terminal, openTerminal(10, 3)) {
     HandClock clock;
@@ -228,7 +228,7 @@ TEST_CASE("several lines are rewritten in place, as many as the terminal has roo
   }
 }
 
-TEST_CASE("where there is no terminal, the last of several lines is written") {
+TEST_CASE("ProgressLine: without a terminal, writes the last of several lines") {
   Pipe pipe;
   HandClock clock;
   ProgressLine board(pipe.in, clock);
@@ -239,7 +239,7 @@ TEST_CASE("where there is no terminal, the last of several lines is written") {
   CHECK(isDrained(pipe.out));
 }
 
-TEST_CASE("a terminal that does not tell its width has 80 columns") {
+TEST_CASE("ProgressLine: assumes 80 columns if the terminal does not say its width") {
   Term term("xterm");
   KJ_IF_MAYBE(terminal, openTerminal(0)) {
     ProgressLine line(terminal->fd);
@@ -252,7 +252,7 @@ TEST_CASE("a terminal that does not tell its width has 80 columns") {
   }
 }
 
-TEST_CASE("a descriptor that cannot be written to does no harm") {
+TEST_CASE("ProgressLine: ignores a descriptor that cannot be written to") {
   HandClock clock;
   ProgressLine line(-1, clock);
   line.show("nobody sees this");

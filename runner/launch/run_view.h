@@ -1,4 +1,4 @@
-// runner/launch/run_view.h: what the launcher shows a user of a run.
+// runner/launch/run_view.h: what the launcher shows the user about a run.
 #pragma once
 
 #include <kj/map.h>
@@ -11,34 +11,34 @@
 
 namespace runner {
 
-// Takes the coordinator's events one by one, and knows how far the run is.
+// Receives the coordinator's events one by one, and knows the progress of the run.
 class RunView {
 public:
-  // `epochs` and `steps` are how many the whole run takes.
+  // `epochs` and `steps` are those of the whole run.
   RunView(uint epochs, uint64_t steps): steps(steps), epochs(epochs) {}
   virtual ~RunView() noexcept(false) = default;
   KJ_DISALLOW_COPY(RunView);
 
   virtual void show(Event::Reader event) = 0;
-  // A line for the user, on stderr, kept apart from what is redrawn there.
+  // Writes a line for the user to stderr. The progress lines there stay intact.
   virtual void say(kj::StringPtr line) = 0;
-  // The run is over.
+  // Called when the run is over.
   virtual void end() = 0;
 
-  // The largest step that any worker has reported; 0 before that.
+  // Returns the largest step that a worker has reported. 0 if no worker has reported one.
   uint64_t reportedStep() const { return newestStep; }
-  // What part of the run that is, 0 to 1.
+  // Returns which part of the run all workers have done, 0 to 1.
   double partDone() const { return steps == 0 ? 0 : double(lastStep) / steps; }
 
-  // Once the run has ended well.
+  // Null unless the run has ended well.
   kj::Maybe<kj::String> weightsSha256;
 
 protected:
-  // Notes what the event tells of the run. Gives the text of a progress line if it has a new one.
+  // Notes the progress that the event reports. Returns the text of a new progress line, or null.
   kj::Maybe<kj::String> note(Event::Reader event);
-  // The line to say() at this event, if it calls for one. Of many bad records the first
-  // BAD_RECORDS_SAID are named; the others are counted when a worker has ended its next part of the
-  // run, and the next ones are named again.
+  // Returns the line to say() at this event, or null. If there are many bad records, names the
+  // first BAD_RECORDS_SAID. The others are only counted until a worker ends its epoch or its
+  // validation. Then the line has their number, and the next ones are named again.
   kj::Maybe<kj::String> noticeOf(Event::Reader event);
   static constexpr uint64_t BAD_RECORDS_SAID = 20;
 
@@ -46,16 +46,16 @@ protected:
 
 private:
   const uint epochs;
-  uint64_t lastStep = 0;  // the largest that all workers are known to have done
+  uint64_t lastStep = 0;  // the largest step that all workers are known to have done
   uint64_t newestStep = 0;
-  uint64_t firstStep = 0;  // where the measurement for the remaining time began
+  uint64_t firstStep = 0;  // at which the measurement for the remaining time began
   double firstTime_s = 0;
-  uint64_t badRecords = 0;  // since they were last counted
+  uint64_t badRecords = 0;  // since their number was last shown
 };
 
-// A run that is alone: log lines on stdout, one progress line on stderr. Of the lines on steps, in
-// styles that write one for every few steps, stdout has of each worker the first, the last, and at
-// most twenty between.
+// A single run: log lines on stdout, one progress line on stderr. In a log style with one line for
+// every few steps, stdout has only some lines of each worker: the first, the last, and at most
+// twenty between them.
 class SingleRunView final: public RunView {
 public:
   // `experiment` must outlive the view.
@@ -63,16 +63,16 @@ public:
 
   void show(Event::Reader event) override;
   void say(kj::StringPtr line) override;
-  // Takes the progress line away.
+  // Removes the progress line.
   void end() override;
 
-  // How many lines of log.txt stdout does not have so far.
+  // Returns how many lines of log.txt are missing on stdout so far.
   uint64_t linesLeftOut() const { return leftOut; }
 
 private:
   const Experiment& experiment;
   kj::Own<LineWriter> writer;
-  kj::HashMap<uint, uint64_t> speeds;  // of each worker, events on its speed so far
+  kj::HashMap<uint, uint64_t> speeds;  // how many speed events each worker has sent
   uint64_t leftOut = 0;
 
   bool isLeftOut(Event::Reader event);

@@ -35,7 +35,7 @@ public:
   }
 };
 
-TEST_CASE("RunView: the remaining time is told while the workers train, not while they validate") {
+TEST_CASE("RunView: shows the remaining time while workers train, not while they validate") {
   TestView view;
   CHECK_FALSE(contains(view.textAt(10, 50, false), "ETA"));
   CHECK(view.textAt(20, 75, false).endsWith("  ETA 0:10"));
@@ -44,7 +44,7 @@ TEST_CASE("RunView: the remaining time is told while the workers train, not whil
   CHECK_FALSE(contains(validating, "ETA"));
 }
 
-TEST_CASE("RunView: a figure that has not been measured is left out") {
+TEST_CASE("RunView: leaves out figures that have not been measured") {
   TestView view;
   capnp::MallocMessageBuilder message;
   auto event = message.initRoot<Event>();
@@ -56,7 +56,7 @@ TEST_CASE("RunView: a figure that has not been measured is left out") {
   CHECK(KJ_ASSERT_NONNULL(view.note(event)) == "epoch 1/2  step 50/100");
 }
 
-TEST_CASE("RunView: how long a role was waited for is told to a tenth of a second") {
+TEST_CASE("RunView: says to a tenth of a second how long the job has waited for a role") {
   TestView view;
   capnp::MallocMessageBuilder message;
   auto waiting = message.initRoot<Event>().initWaiting();
@@ -70,7 +70,7 @@ TEST_CASE("RunView: how long a role was waited for is told to a tenth of a secon
   CHECK(said(1.503).startsWith("waiting for worker 1: not joined after 1.5 s; "));
 }
 
-TEST_CASE("RunView: of many bad records the first are named, and the others are counted") {
+TEST_CASE("RunView: names the first of many bad records, and counts the others") {
   TestView view;
   capnp::MallocMessageBuilder message;
   auto event = message.initRoot<Event>();
@@ -91,7 +91,7 @@ TEST_CASE("RunView: of many bad records the first are named, and the others are 
   CHECK(named == 40);
 }
 
-TEST_CASE("RunView: after the last step no remaining time is told") {
+TEST_CASE("RunView: shows no remaining time after the last step") {
   TestView view;
   view.textAt(10, 50, false);
   CHECK_FALSE(contains(view.textAt(30, 100, false), "ETA"));

@@ -91,7 +91,7 @@ io::BatchForm Batches::newForm(kj::ArrayPtr<const int32_t> labels) {
 }
 
 kj::Maybe<const io::Batch&> Batches::read(io::Batcher& from, uint64_t first) {
-  // The batch before is given back.
+  // From here on, the readers may overwrite the previous batch.
   KJ_IF_MAYBE(own, raw) own->awaitBatch();
   last = from.next();
   firstNumber = first;

@@ -1,4 +1,4 @@
-// runner/roles/batches.h: a worker's batches, on their way from the readers to its program.
+// runner/roles/batches.h: passes a worker's batches from the reader threads to its program.
 #pragma once
 
 #include "io/batches/batcher.h"
@@ -8,22 +8,22 @@ namespace runner {
 
 using kj::uint;
 
-// Hands pixels to the program that the readers augmented, or raw batches to a program that takes
-// them. A raw batch lies in memory of the program, or has no images if the device keeps the data
-// set. The same numbers reach the network in each case. Called by one thread.
+// A program on CPUs gets pixels that the readers have augmented. A program on GPUs gets raw
+// batches: images in memory that the program provides, or only their numbers if the data set is
+// kept on its device. In all three cases the same values reach the network. For one thread.
 class Batches {
 public:
-  // Makes the batches of worker `rank`; see io::Batcher. All arguments must outlive it. If
-  // config.cache is DEVICE, reads all images, and throws if they cannot be kept: if they differ
-  // in shape, if one is bad, or if they do not fit.
+  // Makes the batches of worker `rank`: see io::Batcher. All arguments must outlive this object. If
+  // config.cache asks for it, reads all images here. Throws if they cannot be kept: because they
+  // differ in shape, one is bad, or they need more memory than there is.
   Batches(nn::Program& program, const io::Dataset& dataset, const io::DataConfig& config,
       uint64_t seed, uint workers, uint rank);
   KJ_DISALLOW_COPY(Batches);
 
   // Whether the next batch may be set before the backward pass of this one.
   bool mayBeAhead() const { return raw != nullptr; }
-  // Returns the next batch of training, or of validation: null after its last. A batch is valid
-  // until the next call of either function.
+  // Return the next batch of training, and the next one of validation. That of validation is null
+  // after the last one. The result is valid until the next call of either function.
   const io::Batch& readTraining();
   kj::Maybe<const io::Batch&> readValidation();
   // Makes the batch that was read last the program's batch.
@@ -40,24 +40,25 @@ private:
 
   nn::Program& program;
   kj::Maybe<nn::RawInput&> raw;
-  // Of all records, where they are kept: training's, then validation's.
+  // If images are kept: the labels of all records. The program keeps those of training first.
   bool keeps = false;
   kj::Array<int32_t> trainingLabels;
   kj::Array<int32_t> validationLabels;
   uint64_t firstOfValidation = 0;
-  kj::Own<io::Batcher> training;  // younger than what their forms point to
+  kj::Own<io::Batcher> training;  // The batchers point to the labels, so they are destroyed first.
   kj::Own<io::Batcher> validation;
 
-  // What was read last, and the number of the first of its records where images are kept.
+  // The batch that was read last, and if images are kept, the number of its first record.
   kj::Maybe<const io::Batch&> last;
   uint64_t firstNumber = 0;
-  kj::Array<nn::RawRow> rows;  // of that batch, as the program takes them
+  kj::Array<nn::RawRow> rows;  // the rows of that batch, in the form that the program takes
 };
 
 // Returns what a program needs to augment as `augmenter` does. It points to memory of `augmenter`.
 nn::RawImages rawImagesOf(const io::Augmenter& augmenter);
 
-// Bytes of the images that `config` keeps on each device of a worker; 0 if none.
+// Returns the bytes of the images that `config` keeps on each device of a worker. 0 if it keeps
+// none.
 uint64_t kept_bytes(const io::DataConfig& config, const io::DatasetFacts& facts);
 
 }  // namespace runner

@@ -1,23 +1,24 @@
-// runner/roles/clock_offset.h: how far the clocks of two machines are apart.
+// runner/roles/clock_offset.h: measures how far the clocks of two machines are apart.
 #pragma once
 
 #include <kj/time.h>
 
 namespace runner {
 
-// By which to move times of this machine's monotonic clock so that they are those of another one's.
-// A question and its answer, which holds the other's time, bound it: the other read its clock
-// somewhere between. Of many, the quickest bounds it best; its middle is off by half its time at
-// most (Cristian 1989).
+// Add the offset to times of this machine's monotonic clock to get those of another machine's
+// clock. Each answer to a question has the other machine's time, which was read at some moment
+// between question and answer. The quickest of many answers gives the best estimate. Its middle is
+// wrong by at most half of its duration (Cristian 1989).
 class ClockOffset {
 public:
-  // An answer that came at `heard` to what was asked at `asked` says `other`.
+  // Notes an answer: the question was sent at `asked`, the answer `other` arrived at `heard`.
   void hear(kj::TimePoint asked, kj::TimePoint heard, kj::TimePoint other) {
     if (heard - asked >= quickest) return;
     quickest = heard - asked;
     best = other - (asked + quickest / 2);
   }
 
+  // Returns the offset. 0 before the first answer.
   kj::Duration get() const { return best; }
 
 private:

@@ -20,116 +20,15 @@ namespace runner {
 
 namespace {
 
-// Roles of one machine have joined long before.
+// Roles on one machine take much less time to join.
 constexpr auto TELL_MISSING = 5 * kj::SECONDS;
 
-kj::ArrayPtr<const float> floats(capnp::Data::Reader data) {
-  KJ_REQUIRE(data.size() % sizeof(float) == 0, "not an array of float32", data.size());
-  return kj::arrayPtr(reinterpret_cast<const float*>(data.begin()), data.size() / sizeof(float));
-}
-
-double perImage(double sum, uint64_t images) {
-  return images == 0 ? 0 : sum / images;
-}
-
-// How far a role got: of a worker, since servers count no steps.
+// Returns how far a worker got. Empty for servers, which count no steps.
 kj::String reached(Role role, uint64_t step) {
   return role == Role::WORKER ? kj::str("; ", lastReportedStep(step)) : kj::str();
 }
 
 }  // namespace
-
-// One role's seat, as the role sees it. The connection's end drops it.
-class SessionServer final: public Session::Server {
-public:
-  SessionServer(kj::Own<Job> job, Job::Seat& seat): job(kj::mv(job)), seat(seat) {}
-  ~SessionServer() noexcept(false) { job->leave(seat); }
-
-  kj::Promise<void> start(StartContext context) override {
-    // Otherwise the session of a role that is gone would wait with it, and nobody would notice.
-    context.allowCancellation();
-    return job->allJoined.addBranch().then([this, context]() mutable {
-      auto& experiment = job->experiment;
-      if (!experiment.kvstore.exchanges()) return;
-      auto role = experiment.kvstore.hasServers() ? Role::SERVER : Role::WORKER;
-      auto shards = context.getResults().initShards(experiment.shards());
-      for (uint i = 0; i < shards.size(); i++) {
-        auto& address = job->seatOf(role, i).address;
-        shards[i].setTcp(address.tcp);
-        shards[i].setLocal(address.local);
-      }
-    });
-  }
-
-  kj::Promise<void> heartbeat(HeartbeatContext context) override {
-    job->heartbeat(seat, context.getParams().getProgress());
-    auto now = kj::systemPreciseMonotonicClock().now() - kj::origin<kj::TimePoint>();
-    context.getResults().setClockNs(now / kj::NANOSECONDS);
-    return kj::READY_NOW;
-  }
-
-  kj::Promise<void> report(ReportContext context) override {
-    job->report(seat, context.getParams().getEvent());
-    return kj::READY_NOW;
-  }
-
-  kj::Promise<void> meet(MeetContext context) override {
-    auto params = context.getParams();
-    auto result = params.getResult();
-    Job::Contribution contribution{{result.getLossSum(), result.getCorrect(), result.getImages()},
-        kj::heapArray<float>(floats(params.getStatistics()))};
-    auto met = job->meet(seat, params.getEpoch(), params.getPoint(), kj::mv(contribution));
-    context.releaseParams();
-    context.allowCancellation();
-    return met.then([this, context]() mutable {
-      auto& outcome = job->meeting.outcome;
-      auto results = context.getResults();
-      auto result = results.initResult();
-      result.setLossSum(outcome.sums.loss);
-      result.setCorrect(outcome.sums.correct);
-      result.setImages(outcome.sums.images);
-      results.setStatistics(outcome.statistics.asPtr().asBytes());
-    });
-  }
-
-  kj::Promise<void> finish(FinishContext context) override {
-    auto params = context.getParams();
-    job->finish(seat, floats(params.getParameters()), floats(params.getStatistics()));
-    return kj::READY_NOW;
-  }
-
-private:
-  kj::Own<Job> job;
-  Job::Seat& seat;
-};
-
-class CoordinatorServer final: public Coordinator::Server {
-public:
-  explicit CoordinatorServer(kj::Own<Job> job): job(kj::mv(job)) {}
-
-  kj::Promise<void> join(JoinContext context) override {
-    auto params = context.getParams();
-    auto& seat = job->seatOf(params.getRole(), params.getIndex());
-    if (params.getDigest() != job->digest) {
-      configs::fail(roleName(seat.role, seat.index),
-          " was started with a different experiment file than the coordinator, or has other "
-          "images: start all roles with the same file");
-    }
-    job->join(seat, params.getMember(), params.getAddress(), params.getPid());
-    context.getResults().setSession(kj::heap<SessionServer>(kj::addRef(*job), seat));
-    context.getResults().setBoot(thisBoot());
-    return kj::READY_NOW;
-  }
-
-private:
-  kj::Own<Job> job;
-};
-
-void Job::Sums::add(const Sums& other) {
-  loss += other.loss;
-  correct += other.correct;
-  images += other.images;
-}
 
 Job::Job(const Experiment& experiment, kj::StringPtr digest, const ModelFacts& facts,
     const RunFolder& folder, RunLog& log, kj::Timer& timer, const kj::Clock& clock)
@@ -152,6 +51,7 @@ Job::Job(const Experiment& experiment, kj::StringPtr digest, const ModelFacts& f
       counted(begin),
       allJoined(joinedPair.promise.fork()),
       allJoinedFulfiller(kj::mv(joinedPair.fulfiller)),
+      meeting(experiment.cluster.workers),
       ended(kj::mv(endedPair.promise)),
       endedFulfiller(kj::mv(endedPair.fulfiller)),
       tasks(*this) {
@@ -160,11 +60,6 @@ Job::Job(const Experiment& experiment, kj::StringPtr digest, const ModelFacts& f
   for (uint i = 0; i < cluster.servers; i++) builder.add(Seat{Role::SERVER, i});
   for (uint i = 0; i < cluster.workers; i++) builder.add(Seat{Role::WORKER, i});
   seats = builder.finish();
-  meeting.contributions = kj::heapArray<kj::Maybe<Contribution>>(cluster.workers);
-}
-
-Coordinator::Client Job::bootstrap() {
-  return kj::heap<CoordinatorServer>(kj::addRef(*this));
 }
 
 void Job::showAddress(kj::StringPtr address) {
@@ -201,7 +96,7 @@ kj::Promise<void> Job::run(bool launched) {
   reportPlacement();
   checkFolder(0);
 
-  // Whichever of them ends first, ends the job; only `ended` can end it well.
+  // The first of these promises to end ends the job. Only `ended` can end it well.
   return kj::mv(ended)
       .exclusiveJoin(launched ? kj::Promise<void>(kj::NEVER_DONE) : watchStart())
       .exclusiveJoin(
@@ -277,7 +172,7 @@ void Job::report(Seat& seat, Event::Reader event) {
     return fail(kj::str(roleName(seat.role, seat.index), ": ", event.getFailed().getReason()));
   }
   if (event.isSpeed() && event.getSpeed().getStep() >= seat.step) {
-    // Newer than the latest heartbeat. Epoch, step and figures belong to the same moment.
+    // The event is newer than the latest heartbeat. Epoch, step and figures must be of one moment.
     auto speed = event.getSpeed();
     uint64_t images = uint64_t(speed.getBatch()) * experiment.data.batchSize;
     seat.epoch = speed.getEpoch();
@@ -293,7 +188,7 @@ void Job::report(Seat& seat, Event::Reader event) {
         trained.getLoss() * images, uint64_t(round(trained.getAccuracy() * images)), images};
   }
   if (event.isBadRecord()) {
-    // Every epoch meets it again.
+    // Every epoch reads the record again. One event is enough.
     auto reason = event.getBadRecord().getReason();
     if (badRecords.contains(reason)) return;
     badRecords.insert(kj::str(reason));
@@ -305,7 +200,7 @@ void Job::report(Seat& seat, Event::Reader event) {
   copy.setRole(seat.role);
   copy.setIndex(seat.index);
   append(copy);
-  // Once an epoch is often enough: of the first worker that ends it.
+  // The check runs once per epoch, when the first worker ends it.
   if (event.isTrained() && event.getTrained().getEpoch() > epochsChecked) {
     epochsChecked = event.getTrained().getEpoch();
     checkFolder(epochsChecked);
@@ -314,51 +209,25 @@ void Job::report(Seat& seat, Event::Reader event) {
 
 kj::Promise<void> Job::meet(Seat& seat, uint epoch, MeetingPoint point, Contribution contribution) {
   KJ_REQUIRE(seat.role == Role::WORKER, "only workers meet");
-  auto& mine = meeting.contributions[seat.index];
-  if (meeting.waiting.size() == 0) {
-    meeting.epoch = epoch;
-    meeting.point = point;
-  }
-  KJ_REQUIRE(meeting.epoch == epoch && meeting.point == point && mine == nullptr,
-      "workers lost step with each other", seat.index, epoch, meeting.epoch);
   KJ_REQUIRE(
       point != MeetingPoint::TRAINED || contribution.statistics.size() == graph.statisticsSize,
       "statistics of another network", contribution.statistics.size(), graph.statisticsSize);
-  mine = kj::mv(contribution);
-  auto paf = kj::newPromiseAndFulfiller<void>();
-  meeting.waiting.add(kj::mv(paf.fulfiller));
-  if (meeting.waiting.size() < meeting.contributions.size()) return kj::mv(paf.promise);
-
-  // In rank order, whoever came first.
-  Contribution outcome;
-  for (auto& each: meeting.contributions) outcome.sums.add(KJ_ASSERT_NONNULL(each).sums);
-  auto size = KJ_ASSERT_NONNULL(meeting.contributions[0]).statistics.size();
-  auto sums = kj::heapArray<double>(size);
-  for (auto& sum: sums) sum = 0;
-  for (auto& each: meeting.contributions) {
-    auto& part = KJ_ASSERT_NONNULL(each);
-    for (size_t i = 0; i < size; i++) sums[i] += part.statistics[i] * double(part.sums.images);
-  }
-  outcome.statistics = KJ_MAP(sum, sums) {
-    return float(perImage(sum, outcome.sums.images));
-  };
-  meeting.outcome = kj::mv(outcome);
-  for (auto& each: meeting.contributions) each = nullptr;
+  auto over = meeting.join(seat.index, epoch, point, kj::mv(contribution));
+  if (!meeting.isFull()) return over;
   if (point == MeetingPoint::TRAINED && experiment.cluster.servers > 0) {
-    // All pushes are answered, and none comes before all have left.
+    // All pushes are answered, and the workers push nothing before the meeting ends.
     tasks.add(countPushes(epoch).then([this]() { endMeeting(); }));
   } else {
     endMeeting();
   }
-  return kj::mv(paf.promise);
+  return over;
 }
 
 void Job::endMeeting() {
   countTraining();
-  validating = meeting.point == MeetingPoint::TRAINED;
+  validating = meeting.point() == MeetingPoint::TRAINED;
   tellProgress();
-  for (auto& fulfiller: meeting.waiting) fulfiller->fulfill();
-  meeting.waiting.clear();
+  meeting.end();
 }
 
 void Job::checkFolder(uint epochsDone) {
@@ -394,7 +263,7 @@ kj::Promise<void> Job::countPushes(uint epoch) {
   }
   return kj::joinPromises(counts.releaseAsArray())
       .catch_([](kj::Exception&& exception) -> kj::Promise<void> {
-        // That a server is gone is told where its session ends.
+        // leave() reports a server that is gone.
         if (exception.getType() == kj::Exception::Type::DISCONNECTED) return kj::NEVER_DONE;
         return kj::mv(exception);
       });
@@ -424,21 +293,21 @@ void Job::finish(
   }));
 }
 
-// Every role is told, and has a second to hear it.
+// Tells every role that the job is over, and waits for at most a second.
 kj::Promise<void> Job::endAll() {
   auto calls = KJ_MAP(seat, seats) {
     return KJ_ASSERT_NONNULL(seat.member).endRequest().send().ignoreResult();
   };
   return kj::joinPromises(kj::mv(calls))
       .exclusiveJoin(running.until(running.passed() + 1 * kj::SECONDS))
-      // A role that leaves while it is being told has heard it.
+      // A role that leaves during the call has received it.
       .catch_([](kj::Exception&&) {})
       .then([this]() { endedFulfiller->fulfill(); });
 }
 
 void Job::leave(Seat& seat) {
   if (over) return;
-  // A role that fails by itself tells why, or tells the launcher.
+  // A role that fails by itself would have told the coordinator or the launcher why.
   fail(kj::str(roleName(seat.role, seat.index),
            " closed its connection without giving a reason: it was killed or it crashed",
            reached(seat.role, seat.step)),
@@ -525,7 +394,8 @@ kj::String Job::nameOfSilent(const Seat& seat) {
   uint count = cluster.serversOfProcess(first);
   auto now = running.passed();
   for (uint i = first; i < first + count; i++) {
-    // Heartbeats come five times as often, and those of one process not at the same time.
+    // Heartbeats come five times per time-out, and servers of one process send them at different
+    // times.
     bool isSilent = now - seatOf(Role::SERVER, i).lastHeard > cluster.silence() / 2;
     if (!isSilent) return roleName(seat.role, seat.index);
   }
@@ -533,7 +403,7 @@ kj::String Job::nameOfSilent(const Seat& seat) {
 }
 
 kj::Promise<void> Job::showProgress(uint64_t before) {
-  // In a quiet epoch the launcher hears nothing else.
+  // In an epoch without log lines, the launcher hears nothing else.
   auto pause = kj::min(1 * kj::SECONDS, experiment.cluster.silence() / 2);
   return timer.afterDelay(pause).then([this, before]() {
     uint64_t steps = 0;
@@ -556,23 +426,25 @@ void Job::countTraining() {
 }
 
 void Job::Speed::add(double newImages, double newSeconds) {
-  // The workers prepare before the first images, and nobody knows for how long.
+  // Before the first images, the workers prepare for an unknown time.
   if (!hasBegun) {
     hasBegun = newImages > 0;
     return;
   }
-  // Smoothed over some five seconds: a step may take longer than a second.
+  // The speed is smoothed over about five seconds, because a step may take longer than a second.
   double kept = pow(0.8, newSeconds);
   images = images * kept + newImages;
   seconds = seconds * kept + newSeconds;
 }
 
 void Job::tellProgress() {
-  Sums sums;
+  nn::BatchResult sums;
   const Seat* slowest = nullptr;
   for (auto& seat: seats) {
     if (seat.role != Role::WORKER) continue;
-    sums.add(seat.sums);
+    sums.lossSum += seat.sums.lossSum;
+    sums.correct += seat.sums.correct;
+    sums.images += seat.sums.images;
     if (slowest == nullptr || seat.step < slowest->step) slowest = &seat;
   }
   capnp::MallocMessageBuilder message;
@@ -582,7 +454,7 @@ void Job::tellProgress() {
   progress.setEpoch(slowest->epoch);
   progress.setStep(slowest->step);
   progress.setImagesPerS(speed.images_per_s());
-  progress.setLoss(sums.images == 0 ? kj::nan() : sums.loss / sums.images);
+  progress.setLoss(sums.images == 0 ? kj::nan() : sums.lossSum / sums.images);
   progress.setAccuracy(sums.images == 0 ? kj::nan() : double(sums.correct) / sums.images);
   progress.setValidating(validating);
   log.show(event);

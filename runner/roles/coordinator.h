@@ -1,4 +1,5 @@
-// runner/roles/coordinator.h: who joined, who is alive, where workers meet, and how a job ends.
+// runner/roles/coordinator.h: knows which roles have joined and are alive, lets workers meet, and
+// ends the job.
 #pragma once
 
 #include <kj/async.h>
@@ -14,45 +15,41 @@
 #include "runner/experiment/model_facts.h"
 #include "runner/logs/job.capnp.h"
 #include "runner/logs/run_log.h"
+#include "runner/roles/meeting.h"
 
 namespace runner {
 
-// The state of one job, all on one thread. It makes no connection itself: the capability of
-// bootstrap() is served by whoever owns the network. Refcounted, because sessions outlive the
-// connections they came by.
+// The state of one job, all on one thread. A job makes no connections. The owner of the network
+// serves the capability that bootstrap() returns. A job is refcounted, because sessions outlive
+// their connections.
 class Job final: public kj::Refcounted, private kj::TaskSet::ErrorHandler {
 public:
-  // `timer` drives time-outs, `clock` stamps events. `facts.graph` names what is in the weights.
-  // All must outlive the job.
+  // `timer` drives time-outs, and `clock` stamps events. `facts.graph` names the tensors of the
+  // weights. All arguments must outlive the job.
   Job(const Experiment& experiment, kj::StringPtr digest, const ModelFacts& facts,
       const RunFolder& folder, RunLog& log, kj::Timer& timer, const kj::Clock& clock);
 
   Coordinator::Client bootstrap();
-  // Tells the launcher where bootstrap() is served, unless the job has failed already: then no role
-  // need start.
+  // Tells the launcher the address of bootstrap(). Does nothing if the job has failed already,
+  // because no role needs to start then.
   void showAddress(kj::StringPtr address);
 
   // Resolves when the weights are written and every role was told to end. Rejects, with a sentence
-  // that names role, cause and way out, when a role does not join in time, is lost, or is silent
-  // for too long, when a file cannot be written, when the run's folder is removed or renamed, or
-  // when at the start or at the end of an epoch the folder is read-only, or the disk has no room
-  // for the weights and the logs of the next epoch. The log then has no event that says so: whoever
-  // knows the cause best appends it. With `launched`, the launcher judges whether roles join in
-  // time: it knows when it has started them. Call once.
+  // that names role, cause and way out, if
+  //
+  //   - a role does not join in time, is lost, or is silent for too long;
+  //   - a file cannot be written, or the run's folder is removed or renamed;
+  //   - the folder is read-only at the start or at the end of an epoch, or its disk has no room for
+  //     the weights and the logs of the next epoch.
+  //
+  // The log then has no event about the failure. Whoever knows the cause best appends it. With
+  // `launched`, the launcher judges whether roles join in time, because it knows when it started
+  // them. Call once.
   kj::Promise<void> run(bool launched);
 
 private:
   friend class CoordinatorServer;
   friend class SessionServer;
-
-  // Sums over images.
-  struct Sums {
-    double loss = 0;
-    uint64_t correct = 0;
-    uint64_t images = 0;
-
-    void add(const Sums& other);
-  };
 
   // A role's place in the job.
   struct Seat {
@@ -63,38 +60,22 @@ private:
     kj::Maybe<Member::Client> member;
     rpc::ServerAddress address;
     kj::Duration lastHeard = 0 * kj::NANOSECONDS;  // by `running`
-    uint epoch = 0;                                // how far it got: see RoleProgress in job.capnp
+    uint epoch = 0;                                // see RoleProgress in job.capnp
     uint64_t step = 0;
-    Sums sums;
-    uint trainedEpoch = 0;  // whose sums are final
+    nn::BatchResult sums;
+    uint trainedEpoch = 0;  // the last epoch whose sums are final
   };
 
-  // The images that all workers train on, and the time that this takes them without validations.
-  // The longer ago something was added, the less it weighs. The first call of add() that has images
-  // only starts the measurement.
+  // The speed at which all workers train, without the time of validations. Older measurements have
+  // less weight. The first call of add() with images only starts the measurement.
   struct Speed {
     double images = 0;
     double seconds = 0;
     bool hasBegun = false;
 
     void add(double newImages, double newSeconds);
-    // 0 before anything was measured.
+    // Returns 0 before the first measurement.
     double images_per_s() const { return seconds == 0 ? 0 : images / seconds; }
-  };
-
-  // What one worker brings to a meeting, and what all get.
-  struct Contribution {
-    Sums sums;
-    kj::Array<float> statistics;
-  };
-  // All workers at one place of the run. One meeting is open at a time: nobody leaves before all
-  // are there.
-  struct Meeting {
-    uint epoch = 0;
-    MeetingPoint point = MeetingPoint::TRAINED;
-    kj::Array<kj::Maybe<Contribution>> contributions;
-    kj::Vector<kj::Own<kj::PromiseFulfiller<void>>> waiting;
-    Contribution outcome;  // until the next meeting is full
   };
 
   Seat& seatOf(Role role, uint index);
@@ -102,39 +83,40 @@ private:
   void heartbeat(Seat& seat, RoleProgress::Reader progress);
   void report(Seat& seat, Event::Reader event);
   kj::Promise<void> meet(Seat& seat, uint epoch, MeetingPoint point, Contribution contribution);
-  // Lets all go on.
+  // Lets all workers go on.
   void endMeeting();
-  // Fails unless the run's folder is in place and can be written, and its disk has room for what
-  // comes after so many epochs.
+  // Fails the job unless the run's folder is in place and can be written, and its disk has room for
+  // what the run writes after `epochsDone` epochs.
   void checkFolder(uint epochsDone);
-  // Whether the run's folder still is at its path; fails if it is not.
+  // Whether the run's folder still is at its path. Fails the job if it is not.
   bool isInPlace();
-  // Writes down what the servers have counted.
+  // Asks the servers for their counts, and logs them.
   kj::Promise<void> countPushes(uint epoch);
   void finish(
       Seat& seat, kj::ArrayPtr<const float> parameters, kj::ArrayPtr<const float> statistics);
-  // The session of `seat` is gone: its connection closed, or the role dropped it.
+  // Called when the session of `seat` is gone: its connection closed, or the role dropped it.
   void leave(Seat& seat);
 
-  // DISCONNECTED says that another role knows more of the cause.
+  // Ends the job. The type DISCONNECTED says that another role knows more about the cause.
   void fail(kj::String reason, kj::Exception::Type type = kj::Exception::Type::FAILED);
   void taskFailed(kj::Exception&& exception) override;
   kj::Promise<void> endAll();
-  // One event a key and server that holds values of it.
+  // Logs one event per key and server that holds values of the key.
   void reportPlacement();
   void append(Event::Reader event);
   void stamp(Event::Builder event);
-  // Of a role that is silent: its name, or that of its process, if none of the process's servers
-  // keeps its heartbeats.
+  // Returns the name of a silent role, or that of its process if all servers of the process are
+  // silent.
   kj::String nameOfSilent(const Seat& seat);
-  // The names of the roles that have not joined.
+  // Returns the names of the roles that have not joined.
   kj::String missing() const;
   kj::Promise<void> watchStart();
-  // Tells who is waited for, after `pause`, and after twice that, and so on. Never resolves.
+  // Tells the launcher for which roles the job waits: after `pause`, after twice that time, and so
+  // on. Never resolves.
   kj::Promise<void> tellMissing(kj::Duration pause);
   kj::Promise<void> watchSilence();
-  // Measures the speed and tells the progress, again and again. `before`: the steps of all workers
-  // when that was done last. Never resolves.
+  // Measures the speed and tells the progress, again and again. `before` is the number of steps of
+  // all workers at the last measurement. Never resolves.
   kj::Promise<void> showProgress(uint64_t before);
   // Adds the time since the last call to `trained_s`, unless the workers validated in it.
   void countTraining();
@@ -156,13 +138,13 @@ private:
   uint joined = 0;
   uint finished = 0;
   kj::String weightsSha256;
-  kj::HashSet<kj::String> badRecords;  // that were told, in the words of the event
-  uint epochsChecked = 0;              // at whose end the room on the disk was looked at
+  kj::HashSet<kj::String> badRecords;  // the reasons that were logged already
+  uint epochsChecked = 0;              // after how many epochs checkFolder() was called
   Speed speed;
   kj::TimePoint counted;  // when countTraining() was called last
   double trained_s = 0;   // time that is not in `speed` yet
   bool validating = false;
-  bool over = false;  // well or badly: losses no longer count
+  bool over = false;  // the job has ended, well or badly. Lost roles no longer count
   kj::ForkedPromise<void> allJoined;
   kj::Own<kj::PromiseFulfiller<void>> allJoinedFulfiller;
   Meeting meeting;

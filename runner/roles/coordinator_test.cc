@@ -48,7 +48,7 @@ struct TestJob {
     over = job->run(launched).eagerlyEvaluate(nullptr);
   }
 
-  // What the launcher hears.
+  // The events that go to the launcher.
   kj::String told() const { return kj::str(folder.path, "/told.jsonl"); }
 
   class Hears final: public Member::Server {
@@ -90,7 +90,7 @@ struct TestJob {
   }
 
   void pass(kj::Duration time) {
-    // Time-outs are chains of short waits.
+    // A time-out is a chain of short waits.
     for (auto end = timer.now() + time; timer.now() < end;) {
       timer.advanceTo(timer.now() + 100 * kj::MILLISECONDS);
       waitScope.poll();
@@ -118,9 +118,9 @@ kj::Promise<capnp::Response<Session::MeetResults>> meet(Session::Client& session
   return request.send();
 }
 
-TEST_CASE("a job that misses a role tells, at growing distances, whom it waits for") {
+TEST_CASE("Job: tells for which roles it waits, at growing intervals") {
   TestJob job("waiting");
-  // Of a line: the seconds that were waited.
+  // Returns the seconds of waiting that a line names.
   auto lines = [&]() {
     kj::Vector<double> found;
     auto text = readWhole(job.told(), TEXT_BYTES_MAX);
@@ -151,7 +151,7 @@ TEST_CASE("a job that misses a role tells, at growing distances, whom it waits f
   REQUIRE(waited.size() == 2);
   CHECK(waited[0] == doctest::Approx(5).epsilon(0.05));
   CHECK(waited[1] == doctest::Approx(15).epsilon(0.05));
-  // They may come yet.
+  // The roles may still join.
   auto started = worker.startRequest().send();
   auto server = job.join(Role::SERVER, 0);
   CHECK_FALSE(started.poll(job.waitScope));
@@ -159,7 +159,7 @@ TEST_CASE("a job that misses a role tells, at growing distances, whom it waits f
   started.wait(job.waitScope);
 }
 
-TEST_CASE("a job that misses a role at the start names it") {
+TEST_CASE("Job: names the roles that do not join in time") {
   TestJob job("missing");
   auto server = job.join(Role::SERVER, 0);
   auto worker = job.join(Role::WORKER, 1);
@@ -173,13 +173,13 @@ TEST_CASE("a job that misses a role at the start names it") {
         "cluster.start_timeout_s");
 }
 
-TEST_CASE("a job that a launcher started leaves it to the launcher who has not joined in time") {
+TEST_CASE("Job: leaves it to a launcher to judge whether roles join in time") {
   TestJob job("launched", "cluster.silence_timeout_s=5", true);
   job.pass(1 * kj::HOURS);
   CHECK_FALSE(job.over.poll(job.waitScope));
 }
 
-TEST_CASE("a heartbeat answers the coordinator's monotonic clock") {
+TEST_CASE("Job: answers a heartbeat with the coordinator's monotonic clock") {
   TestJob job("clock");
   auto server = job.join(Role::SERVER, 0);
   auto& clock = kj::systemPreciseMonotonicClock();
@@ -190,7 +190,7 @@ TEST_CASE("a heartbeat answers the coordinator's monotonic clock") {
   CHECK(there <= clock.now());
 }
 
-TEST_CASE("all roles start together and learn the servers' addresses") {
+TEST_CASE("Job: all roles start together and learn the servers' addresses") {
   TestJob job("start");
   auto server = job.join(Role::SERVER, 0);
   auto first = job.join(Role::WORKER, 0);
@@ -203,7 +203,7 @@ TEST_CASE("all roles start together and learn the servers' addresses") {
   CHECK(kj::StringPtr(response.getShards()[0].getLocal()) == "unix-abstract:one");
 }
 
-TEST_CASE("at the end of an epoch servers tell what they counted, and what was dropped is a line") {
+TEST_CASE("Job: logs the servers' counts after each epoch, with a line about dropped pushes") {
   TestJob job("counted");
   auto server = job.join(Role::SERVER, 0);
   auto first = job.join(Role::WORKER, 0), second = job.join(Role::WORKER, 1);
@@ -221,13 +221,13 @@ TEST_CASE("at the end of an epoch servers tell what they counted, and what was d
   CHECK(counted == 1);
   auto log = readWhole(job.folder.log(), TEXT_BYTES_MAX);
   CHECK(log.endsWith(" server 0: 12 of 800 pushes came late and were dropped\n"));
-  // The second meeting asks nobody.
+  // The second meeting asks no server.
   auto again = meet(first, 1, 10);
   meet(second, 1, 10).wait(job.waitScope);
   again.wait(job.waitScope);
 }
 
-TEST_CASE("a place is given once, and only to readers of the same file") {
+TEST_CASE("Job: gives each place once, and only to roles with the same experiment file") {
   TestJob job("places");
   auto server = job.join(Role::SERVER, 0);
   CHECK_THROWS(job.join(Role::SERVER, 0));
@@ -235,7 +235,7 @@ TEST_CASE("a place is given once, and only to readers of the same file") {
   CHECK_THROWS(job.join(Role::WORKER, 0, "another digest").wait(job.waitScope));
 }
 
-TEST_CASE("a silent role is lost, one that calls is not") {
+TEST_CASE("Job: a silent role is lost, and a role that sends heartbeats is not") {
   TestJob job("silence");
   auto server = job.join(Role::SERVER, 0);
   auto first = job.join(Role::WORKER, 0);
@@ -248,7 +248,7 @@ TEST_CASE("a silent role is lost, one that calls is not") {
   CHECK(job.failure().startsWith("worker 1 has been silent for 5 s; no step was reported yet;"));
 }
 
-TEST_CASE("a coordinator that was stopped itself takes no role for silent or missing") {
+TEST_CASE("Job: after the coordinator was stopped, no role counts as silent or missing") {
   TestJob job("stopped coordinator");
   auto server = job.join(Role::SERVER, 0);
   auto first = job.join(Role::WORKER, 0);
@@ -261,7 +261,7 @@ TEST_CASE("a coordinator that was stopped itself takes no role for silent or mis
   CHECK(job.failure().startsWith("server 0 has been silent for 5 s"));
 }
 
-TEST_CASE("the launcher hears of a quiet job well before it takes the coordinator for silent") {
+TEST_CASE("Job: sends progress to the launcher long before the launcher's silence time-out") {
   TestJob job("quiet", "cluster.silence_timeout_s=1");
   auto lengthOfTold = [&]() { return readWhole(job.told(), TEXT_BYTES_MAX).size(); };
   for (uint i = 0; i < 4; i++) {
@@ -271,7 +271,7 @@ TEST_CASE("the launcher hears of a quiet job well before it takes the coordinato
   }
 }
 
-// The latest progress that the launcher was told.
+// The latest progress that the launcher received.
 struct Told {
   bool validating = false;
   double imagesPerS = 0;
@@ -297,7 +297,7 @@ Told lastTold(TestJob& job) {
   return told;
 }
 
-TEST_CASE("the progress takes epoch, step and figures from one event, and invents none") {
+TEST_CASE("Job: the progress takes epoch, step and figures from one event, and invents none") {
   TestJob job("progress");
   auto server = job.join(Role::SERVER, 0);
   auto first = job.join(Role::WORKER, 0), second = job.join(Role::WORKER, 1);
@@ -326,7 +326,7 @@ TEST_CASE("the progress takes epoch, step and figures from one event, and invent
   CHECK(told.accuracy == 0.75);
 }
 
-TEST_CASE("during validation the progress says so, and the speed stays that of the training") {
+TEST_CASE("Job: the progress shows validation, which does not change the speed of training") {
   TestJob job("validating");
   auto server = job.join(Role::SERVER, 0);
   auto first = job.join(Role::WORKER, 0), second = job.join(Role::WORKER, 1);
@@ -385,7 +385,7 @@ TEST_CASE("during validation the progress says so, and the speed stays that of t
   CHECK(lastTold(job).imagesPerS == doctest::Approx(training.imagesPerS));
 }
 
-TEST_CASE("the speed follows the training where every second has a validation") {
+TEST_CASE("Job: the speed is that of training even if there is a validation every second") {
   TestJob job("short epochs");
   auto server = job.join(Role::SERVER, 0);
   auto first = job.join(Role::WORKER, 0), second = job.join(Role::WORKER, 1);
@@ -424,7 +424,7 @@ TEST_CASE("the speed follows the training where every second has a validation") 
   CHECK(lastTold(job).imagesPerS == doctest::Approx(images / 0.4).epsilon(0.2));
 }
 
-TEST_CASE("of a lost server no step is told: it counts none") {
+TEST_CASE("Job: the message about a lost server names no step") {
   {
     TestJob job("silent server");
     auto server = job.join(Role::SERVER, 0);
@@ -436,7 +436,7 @@ TEST_CASE("of a lost server no step is told: it counts none") {
   CHECK(job.failure().startsWith("server 0 closed its connection without giving a reason"));
 }
 
-TEST_CASE("a role that leaves before the end is lost") {
+TEST_CASE("Job: a role that leaves before the end is lost") {
   TestJob job("leave");
   auto server = job.join(Role::SERVER, 0);
   { auto worker = job.join(Role::WORKER, 0); }
@@ -445,7 +445,7 @@ TEST_CASE("a role that leaves before the end is lost") {
         "step was reported yet");
 }
 
-TEST_CASE("a worker that leaves while it waits for the others is lost at once") {
+TEST_CASE("Job: a worker that leaves while it waits for others is lost at once") {
   SUBCASE("at the start") {
     TestJob job("leave at the start");
     {
@@ -468,7 +468,7 @@ TEST_CASE("a worker that leaves while it waits for the others is lost at once") 
   }
 }
 
-TEST_CASE("a run whose folder is removed or renamed fails at once and says so") {
+TEST_CASE("Job: fails at once if the run's folder is removed or renamed, and says so") {
   TestJob job("home");
   auto server = job.join(Role::SERVER, 0);
   job.pass(2 * kj::SECONDS);
@@ -482,7 +482,7 @@ TEST_CASE("a run whose folder is removed or renamed fails at once and says so") 
             "place"));
 }
 
-TEST_CASE("of a lost worker the newest step is told that it has reported in any way") {
+TEST_CASE("Job: the message about a lost worker names the newest step that it reported") {
   TestJob job("newest step");
   auto server = job.join(Role::SERVER, 0);
   {
@@ -497,7 +497,7 @@ TEST_CASE("of a lost worker the newest step is told that it has reported in any 
   CHECK(job.failure().endsWith("; last reported step: 350"));
 }
 
-TEST_CASE("a worker that tells why it must end, ends the job with its reason") {
+TEST_CASE("Job: ends with the reason of a worker that reports its failure") {
   TestJob job("told");
   auto server = job.join(Role::SERVER, 0);
   auto worker = job.join(Role::WORKER, 1);
@@ -507,7 +507,7 @@ TEST_CASE("a worker that tells why it must end, ends the job with its reason") {
   CHECK(job.failure() == "worker 1: lost server 0: it could not be reached for 5 s");
 }
 
-TEST_CASE("a meeting answers when all workers are there, with the sums of all") {
+TEST_CASE("Job: a meeting ends when all workers are there, with the sums of all") {
   TestJob job("meeting");
   auto server = job.join(Role::SERVER, 0);
   auto first = job.join(Role::WORKER, 0);
@@ -523,7 +523,7 @@ TEST_CASE("a meeting answers when all workers are there, with the sums of all") 
   CHECK(other.wait(job.waitScope).getResult().getImages() == 40);
 }
 
-TEST_CASE("the job is over when every worker has finished, and all roles hear it") {
+TEST_CASE("Job: is over when every worker has finished, and tells all roles") {
   TestJob job("finish");
   auto server = job.join(Role::SERVER, 0);
   auto first = job.join(Role::WORKER, 0);

@@ -17,7 +17,7 @@ constexpr uint64_t TENSOR_BYTES = 256;
 // A speed line: its event, and its line in log.txt, the role's log and TensorBoard.
 constexpr uint64_t SPEED_BYTES = 1024;
 
-// What a worker tells at the end of an epoch, and what of that is about one server.
+// The lines of a worker at the end of an epoch, and the part of them that is about one server.
 constexpr uint64_t EPOCH_BYTES = 4096;
 constexpr uint64_t LINK_BYTES = 512;
 

@@ -11,7 +11,7 @@ namespace {
 
 using tests::contains;
 
-TEST_CASE("neededRoom: the weights as float32, and lines of every worker") {
+TEST_CASE("neededRoom: counts the weights as float32, and the lines of every worker") {
   kj::StringPtr overrides[] = {"cluster.workers=2", "log.every=100"};
   auto loaded = loadExperiment("configs/fashion_mnist_dist_sync.toml", overrides);
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
@@ -25,7 +25,7 @@ TEST_CASE("neededRoom: the weights as float32, and lines of every worker") {
   CHECK(needed.logs_bytes < lines * 1024 + 64 * 1024);
 }
 
-TEST_CASE("whyNoRoom: compares with what the disk has, and says what to do") {
+TEST_CASE("whyNoRoom: compares the needed room with that of the disk, and says what to do") {
   RunFolder folder{tests::newFolder()};
   CHECK(whyNoRoom(folder, {1, 1}) == nullptr);
   auto why = KJ_ASSERT_NONNULL(whyNoRoom(folder, {1ull << 62, 2048}));
@@ -36,7 +36,7 @@ TEST_CASE("whyNoRoom: compares with what the disk has, and says what to do") {
   CHECK(contains(atTheEnd, "the weights need 4294967296.0 GiB; free some space"));
 }
 
-TEST_CASE("whyNoRoom: a file system that does not say how much room it has is not asked") {
+TEST_CASE("whyNoRoom: is null if the file system does not say how much room it has") {
   CHECK(whyNoRoom({kj::str("/proc")}, {1ull << 62, 0}) == nullptr);
 }
 

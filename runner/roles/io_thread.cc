@@ -19,7 +19,7 @@ capnp::Data::Reader dataOf(kj::ArrayPtr<const float> values) {
 IoThread::IoThread(const LoadedExperiment& loaded, const RoleOptions& options,
     rpc::MessageLimits limits, const LiveProgress& progress)
     : thread([this, &loaded, &options, limits, &progress]() {
-        // Handed to the compute thread, which would wait for the loop for ever.
+        // Goes to the compute thread, which would otherwise wait for the loop for ever.
         KJ_IF_MAYBE(e,
             kj::runCatchingExceptions([&]() { main(loaded, options, limits, progress); })) {
           begun.lockExclusive()->failure = kj::mv(*e);
@@ -83,7 +83,7 @@ T IoThread::run(kj::Function<kj::Promise<T>(Loop&)> call) {
   Loop& there = getLoop();
   return there.executor.executeSync([&]() -> kj::Promise<T> {
     auto over = there.ended.addBranch().then([]() -> kj::Promise<T> { return kj::NEVER_DONE; });
-    // All calls go to the coordinator. If it is gone, `ended` says so in plain words.
+    // All calls go to the coordinator. If the coordinator is gone, `ended` says so in plain words.
     auto answered = call(there).catch_([&there](kj::Exception&& e) -> kj::Promise<T> {
       if (e.getType() != kj::Exception::Type::DISCONNECTED) return kj::mv(e);
       return there.ended.addBranch().then(
@@ -137,7 +137,7 @@ void IoThread::run(Loop& here, rpc::RemoteStore& store, kj::Array<rpc::ServerAdd
   };
   auto running =
       store.run({kj::mv(names), kj::mv(connect), provider.getTimer(), patience, here.shard});
-  // If the coordinator is lost, nothing that the store waits for need ever come.
+  // If the coordinator is lost, the store may wait for something that never comes.
   auto watch =
       here.ended.addBranch().then([]() {}, [&store](kj::Exception&& e) { store.fail(kj::mv(e)); });
   here.store = running.exclusiveJoin(kj::mv(watch)).eagerlyEvaluate(nullptr);
@@ -151,9 +151,9 @@ void IoThread::report(kj::Function<void(Event::Builder)> fill) {
   });
 }
 
-Met IoThread::meet(uint epoch, MeetingPoint point, const nn::BatchResult& result,
+Contribution IoThread::meet(uint epoch, MeetingPoint point, const nn::BatchResult& result,
     kj::ArrayPtr<const float> statistics) {
-  return run<Met>([&](Loop& here) {
+  return run<Contribution>([&](Loop& here) {
     auto request = here.membership->session().meetRequest();
     request.setEpoch(epoch);
     request.setPoint(point);
@@ -167,7 +167,7 @@ Met IoThread::meet(uint epoch, MeetingPoint point, const nn::BatchResult& result
       auto data = response.getStatistics();
       auto mean = kj::heapArray<float>(data.size() / sizeof(float));
       memcpy(mean.begin(), data.begin(), mean.size() * sizeof(float));
-      return Met{{sums.getLossSum(), sums.getCorrect(), sums.getImages()}, kj::mv(mean)};
+      return Contribution{{sums.getLossSum(), sums.getCorrect(), sums.getImages()}, kj::mv(mean)};
     });
   });
 }
@@ -191,12 +191,13 @@ kj::Duration IoThread::clockAhead() {
 void IoThread::finish(kj::ArrayPtr<const float> parameters, kj::ArrayPtr<const float> statistics) {
   auto& there = getLoop();
   there.executor.executeSync([&]() {
-    there.store = kj::NEVER_DONE;  // servers may leave from now on
+    there.store = kj::NEVER_DONE;  // From now on, servers may leave.
     auto request = there.membership->session().finishRequest();
     request.setParameters(dataOf(parameters));
     request.setStatistics(dataOf(statistics));
     // The end of the job says more than the answer. If this process was stopped meanwhile, the
-    // coordinator has left after both, and the connection may break before the answer is read.
+    // coordinator has sent both and has left, and the connection may break before the answer is
+    // read.
     auto refused =
         request.send().ignoreResult().then([]() -> kj::Promise<void> { return kj::NEVER_DONE; },
             [](kj::Exception&& e) -> kj::Promise<void> {

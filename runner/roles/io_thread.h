@@ -1,5 +1,5 @@
-// runner/roles/io_thread.h: a worker's second thread: the event loop that talks while the first one
-// computes.
+// runner/roles/io_thread.h: a worker's second thread. Its event loop talks to servers and
+// coordinator while the first thread computes.
 #pragma once
 
 #include <kj/async-io.h>
@@ -11,70 +11,67 @@
 #include "rpc/kvstore.capnp.h"
 #include "rpc/store/remote_store.h"
 #include "rpc/wire/listener.h"
+#include "runner/roles/meeting.h"
 #include "runner/roles/membership.h"
 
 namespace runner {
 
-// How far the compute thread got: it writes, the io thread reads it into heartbeats.
+// The progress of the compute thread, which writes it. The io thread sends it in heartbeats.
 struct LiveProgress {
   std::atomic<uint> epoch{0};
   std::atomic<uint64_t> step{0};
   std::atomic<double> lossSum{0};
   std::atomic<uint64_t> correct{0};
   std::atomic<uint64_t> images{0};
-  // Whether it was read since the compute thread last asked: for one that must fetch its sums.
+  // Whether the io thread has read the progress since the compute thread last asked. A compute
+  // thread whose sums are on a device fetches them only then.
   mutable std::atomic<bool> wasRead{false};
 };
 
-// Sums of all workers, and the mean of their statistics.
-struct Met {
-  nn::BatchResult result;
-  kj::Array<float> statistics;
-};
-
-// Joins the job at once. The methods are called by the compute thread and wait for the io thread;
-// they throw what went wrong with the job, if something did.
+// Joins the job at once. The compute thread calls the methods, and they wait for the io thread. If
+// the job has failed, they throw the reason.
 class IoThread {
 public:
-  // All arguments must outlive it.
+  // All arguments must outlive this object.
   IoThread(const LoadedExperiment& loaded, const RoleOptions& options, rpc::MessageLimits limits,
       const LiveProgress& progress);
   // Leaves the job and joins the thread.
   ~IoThread() noexcept(false);
   KJ_DISALLOW_COPY(IoThread);
 
-  // Makes, on the io thread, the shard that a worker holds.
+  // Makes the shard that a worker holds. Called on the io thread.
   using MakeShard = kj::Function<rpc::ShardService::Client(kj::UnixEventPort& port)>;
 
-  // Waits until every role has joined; from then on `store`, if there is one, talks to the servers
-  // by `transport`. One that it cannot reach for `patience` is lost. Where each worker holds a
-  // shard, `makeShard` makes this worker's, which is served until the job is over: what it refers
-  // to must outlive the thread.
+  // Waits until every role has joined. From then on `store`, if there is one, talks to the servers
+  // by `transport`. A server that it cannot reach for `patience` is lost. If each worker holds a
+  // shard, `makeShard` makes the shard of this worker, and the thread serves it until the job is
+  // over. Whatever the shard refers to must outlive the thread.
   void start(kj::Maybe<rpc::RemoteStore&> store, const rpc::Transport& transport,
       rpc::MessageLimits storeLimits, kj::Duration patience, kj::Maybe<MakeShard> makeShard);
 
-  // `fill` makes the event.
+  // Sends an event to the coordinator. `fill` fills it in.
   void report(kj::Function<void(Event::Builder)> fill);
-  Met meet(uint epoch, MeetingPoint point, const nn::BatchResult& result,
+  // Waits until all workers are at this point of the run: see Session.meet() in job.capnp.
+  Contribution meet(uint epoch, MeetingPoint point, const nn::BatchResult& result,
       kj::ArrayPtr<const float> statistics);
-  // Membership::tellFailure(), once the job is joined, which takes another second at most. Throws
-  // if it never will be.
+  // Calls Membership::tellFailure() once the job is joined, and waits at most a second for that.
+  // Throws if the thread never began to talk.
   kj::String tellFailure(const kj::Exception& failure);
-  // Membership::clockAhead(), before the thread ends.
+  // Returns Membership::clockAhead().
   kj::Duration clockAhead();
-  // The store is not used any more. Rank 0 hands in the weights. Returns when the whole job is
-  // over.
+  // Tells the coordinator that this worker has finished. Rank 0 passes the weights, the others
+  // nothing. Returns when the whole job is over. The store must not be used any more.
   void finish(kj::ArrayPtr<const float> parameters, kj::ArrayPtr<const float> statistics);
 
 private:
-  // What lives on the io thread. Only `executor` may be used from elsewhere.
+  // The objects of the io thread. Other threads may only use `executor`.
   struct Loop {
     const kj::Executor& executor;
     kj::AsyncIoContext& io;
-    kj::Maybe<kj::Own<rpc::Listener>> listener;  // if this worker is to hold a shard
+    kj::Maybe<kj::Own<rpc::Listener>> listener;  // null unless this worker holds a shard
     kj::Maybe<rpc::ShardService::Client> shard;  // that shard
-    kj::Promise<void> serving;                   // it, to the other workers
-    kj::Own<Membership> membership;              // once joined
+    kj::Promise<void> serving;                   // serves the shard to the other workers
+    kj::Own<Membership> membership;              // null before the job is joined
     kj::ForkedPromise<void> joined;
     kj::ForkedPromise<void> ended;  // the job is over; rejects with what went wrong
     kj::Promise<void> store;        // rejects when a server is lost
@@ -87,14 +84,14 @@ private:
       rpc::MessageLimits limits);
   static void run(Loop& loop, rpc::RemoteStore& store, kj::Array<rpc::ServerAddress> addresses,
       const rpc::Transport& transport, rpc::MessageLimits limits, kj::Duration patience);
-  // Waits for the loop to stand; throws if it never will.
+  // Waits until the loop is ready. Throws if it never will be.
   Loop& getLoop();
-  // Runs `call` on the io thread and waits for its promise, or for the end of the job if that comes
+  // Runs `call` on the io thread. Waits for its promise, or for the end of the job if that comes
   // first.
   template <typename T>
   T run(kj::Function<kj::Promise<T>(Loop&)> call);
 
-  // Where the two threads find each other: the loop once it stands, or why it never will.
+  // How the compute thread finds the loop: the loop once it is ready, or why it never will be.
   struct Start {
     kj::Maybe<Loop&> loop;
     kj::Maybe<kj::Exception> failure;

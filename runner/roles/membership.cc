@@ -14,7 +14,7 @@ namespace runner {
 
 namespace {
 
-// Hears the coordinator.
+// Receives the calls of the coordinator.
 class MemberServer final: public Member::Server {
 public:
   MemberServer(
@@ -36,7 +36,7 @@ private:
   kj::Maybe<Membership::CountPushes> countPushes;
 };
 
-// `how` follows the coordinator's address.
+// Returns the exception about a lost coordinator. `how` follows the coordinator's address.
 kj::Exception lost(kj::StringPtr coordinator, kj::StringPtr how) {
   return kj::Exception(kj::Exception::Type::DISCONNECTED, __FILE__, __LINE__,
       kj::str("the coordinator at ", coordinator, how));
@@ -81,9 +81,9 @@ public:
       seat = response.getSession();
       auto boot = thisBoot();
       sharesMachine = boot.size() > 0 && response.getBoot() == boot;
-      // The coordinator hears of a role's silence by heartbeats; a role by its connection. One
-      // machine cannot lose itself, and a coordinator that is stopped together with its job takes
-      // nothing meanwhile.
+      // The coordinator notices a silent role by missing heartbeats. A role notices a silent
+      // coordinator by its connection, unless both are on one machine: that connection cannot
+      // break, and a coordinator that is stopped together with its job answers nothing meanwhile.
       if (!sharesMachine) peer.breakOnSilence(silence);
       lastHeard = running.passed();
       beating = beat().eagerlyEvaluate(nullptr);
@@ -97,17 +97,17 @@ public:
   Session::Client session() override { return KJ_ASSERT_NONNULL(seat); }
 
   kj::Promise<void> ended() override {
-    // Last: the end of the job may have been read just before the end of the connection.
+    // evalLast(), because the end of the job may have arrived just before the connection ended.
     auto left = peer.onDisconnect().then([this]() {
       return kj::evalLast([this]() { kj::throwFatalException(gone(coordinator)); });
     });
-    // What the coordinator sent before it left is still to be read, and may be that the job is
-    // over: `left` comes after that.
+    // The coordinator may have sent the end of the job before it left. `left` waits until that is
+    // read.
     auto beats = beating.catch_([](kj::Exception&& e) -> kj::Promise<void> {
       if (e.getType() == kj::Exception::Type::DISCONNECTED) return kj::NEVER_DONE;
       return kj::mv(e);
     });
-    // A coordinator that goes drops our Member too: `left` says it better.
+    // A coordinator that leaves drops our Member too. `left` explains it better.
     auto heard = told.catch_([](kj::Exception&&) -> kj::Promise<void> { return kj::NEVER_DONE; });
     auto all = heard.exclusiveJoin(kj::mv(left)).exclusiveJoin(kj::mv(beats));
     if (launched) return all;
@@ -116,12 +116,12 @@ public:
 
   kj::Promise<kj::String> tellFailure(const kj::Exception& failure) override {
     auto reason = reasonOf(failure);
-    // Nobody is there to be told.
+    // There is no coordinator to tell.
     if (reason.startsWith(lost(coordinator, "").getDescription())) return kj::mv(reason);
     bool isOfOther = failure.getType() == kj::Exception::Type::DISCONNECTED;
     auto request = session().reportRequest();
     request.initEvent().initFailed().setReason(reason);
-    // How the coordinator was lost, if it was.
+    // How the coordinator was lost. Null if it was not.
     using Loss = kj::Maybe<kj::StringPtr>;
     auto taken = request.send().then(
         [](auto&&) -> Loss { return nullptr; }, [](kj::Exception&&) -> Loss { return GONE; });
@@ -138,7 +138,7 @@ public:
   }
 
 private:
-  // Rejects when a call fails; never resolves.
+  // Sends heartbeats. Rejects when a call fails. Never resolves.
   kj::Promise<void> beat() {
     auto request = KJ_ASSERT_NONNULL(seat).heartbeatRequest();
     progress(request.initProgress());
@@ -151,7 +151,8 @@ private:
     });
   }
 
-  // Rejects when the coordinator has answered no heartbeat for so long; never resolves.
+  // Rejects when the coordinator has not answered a heartbeat for cluster.silence_timeout_s. Never
+  // resolves.
   kj::Promise<void> watchSilence() {
     return timer.afterDelay(rpc::RunningTime::LOOK_INTERVAL).then([this]() -> kj::Promise<void> {
       if (running.passed() - lastHeard <= silence) return watchSilence();
@@ -177,7 +178,7 @@ private:
   kj::Promise<void> beating = nullptr;
 };
 
-// A coordinator's own reason stays as it is.
+// Returns why a role could not join. A reason that the coordinator gave stays as it is.
 kj::Exception whyNotJoined(kj::Exception e, kj::StringPtr coordinator) {
   if (e.getDescription().startsWith("remote exception: ")) return e;
   return kj::Exception(e.getType(), __FILE__, __LINE__,
@@ -214,7 +215,7 @@ kj::Promise<kj::Own<Membership>> Membership::join(kj::AsyncIoContext& io,
         if (why.startsWith("DNS lookup failed")) why = "no machine of this name is known";
         kj::throwFatalException(kj::Exception(e.getType(), kj::heapString(e.getFile()), e.getLine(),
             kj::str("cannot reach the coordinator at ", options.coordinator, ": ", why,
-                "; it says where it listens when it starts")));
+                "; the coordinator says where it listens when it starts")));
       })
       .then([&io, &loaded, &options, limits, address, progress = kj::mv(progress),
                 count = kj::mv(count)](kj::Own<kj::AsyncIoStream> stream) mutable {

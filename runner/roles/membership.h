@@ -1,4 +1,5 @@
-// runner/roles/membership.h: a role's side of the job: it joins, keeps alive, and hears the end.
+// runner/roles/membership.h: a role's connection to the coordinator. It joins the job, sends
+// heartbeats, and learns when the job is over.
 #pragma once
 
 #include <kj/async-io.h>
@@ -16,14 +17,14 @@ namespace runner {
 // Lives on an event loop, and as long as the role.
 class Membership {
 public:
-  // Fills in what a server has counted; the builder lives until the promise resolves.
+  // Fills in what a server has counted. The builder lives until the promise resolves.
   using CountPushes = kj::Function<kj::Promise<void>(Pushes::Builder)>;
 
-  // Connects to options.coordinator and joins; a role without a launcher says so on stderr.
-  // `address` is where this role listens, if it holds a shard. `progress` fills in each heartbeat;
-  // `count`, a server's alone, answers the coordinator. The promise resolves once seated, and
-  // rejects if what listens there gives no answer for cluster.start_timeout_s. All arguments must
-  // outlive the membership.
+  // Connects to options.coordinator and joins the job. A role without a launcher says so on stderr.
+  // `address` is where this role listens, if it holds a shard. `progress` fills in each heartbeat.
+  // `count` is for servers only, and answers the coordinator. The promise resolves when the
+  // coordinator has accepted the role. It rejects if the coordinator does not answer within
+  // cluster.start_timeout_s. All arguments must outlive the membership.
   static kj::Promise<kj::Own<Membership>> join(kj::AsyncIoContext& io,
       const LoadedExperiment& loaded, const RoleOptions& options,
       kj::Maybe<const rpc::ServerAddress&> address, rpc::MessageLimits limits,
@@ -32,18 +33,18 @@ public:
   virtual ~Membership() noexcept(false) = default;
 
   virtual Session::Client session() = 0;
-  // Resolves when the coordinator says that the job is over; rejects (DISCONNECTED) when the
-  // coordinator is lost, or, without a launcher that watches it, silent for
-  // cluster.silence_timeout_s. Call once.
+  // Resolves when the coordinator says that the job is over. Rejects with DISCONNECTED when the
+  // coordinator is lost. Without a launcher, which would watch the coordinator, also rejects when
+  // the coordinator is silent for cluster.silence_timeout_s. Call once.
   virtual kj::Promise<void> ended() = 0;
   // Tells the coordinator why this role ends, which ends the job. Resolves when the coordinator has
-  // taken that, and anyway after a second; at once if `failure` is that the coordinator is lost.
-  // The result is what the user is to be told: the reason of `failure`, with the coordinator named
-  // first if `failure` is that another role was lost and the coordinator is gone or does not answer
-  // either.
+  // answered, but after a second at the latest. Resolves at once if `failure` is that the
+  // coordinator is lost. The result is the text for the user: the reason of `failure`. If `failure`
+  // is that another role was lost, and the coordinator is gone or does not answer either, the text
+  // begins with the coordinator.
   virtual kj::Promise<kj::String> tellFailure(const kj::Exception& failure) = 0;
-  // What to add to times of the monotonic clock here so that they are the coordinator's: 0 on its
-  // own machine, else by the quickest heartbeat so far.
+  // Returns by how much the coordinator's monotonic clock is ahead of the clock here. 0 on the
+  // coordinator's own machine. Otherwise the quickest heartbeat so far determines it.
   virtual kj::Duration clockAhead() const = 0;
 };
 

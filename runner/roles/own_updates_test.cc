@@ -132,7 +132,8 @@ nn::BatchResult trainWithStore(Settings& settings, nn::Program& program) {
   return sums;
 }
 
-TEST_CASE("a program that updates its parameters itself ends where the local store does") {
+TEST_CASE(
+    "Trainer: a program that updates its parameters itself ends with those of the local store") {
   auto settings = manifold();
   auto& graph = settings.facts.graph;
   auto expected = programOf(settings);
@@ -173,7 +174,7 @@ TEST_CASE("a program that updates its parameters itself ends where the local sto
   }
 }
 
-TEST_CASE("a program that updates its parameters itself goes on with what is written to them") {
+TEST_CASE("Trainer: continues with the values that are written to the parameters") {
   auto settings = manifold();
   auto& graph = settings.facts.graph;
   auto updates = KJ_ASSERT_NONNULL(settings.updater.byValue());
@@ -188,7 +189,7 @@ TEST_CASE("a program that updates its parameters itself goes on with what is wri
   CHECK(isSame(validate(graph, *program), validate(graph, *expected)));
 }
 
-TEST_CASE("a loss that is no number stays in the sums until they begin anew") {
+TEST_CASE("Trainer: a loss of nan stays in the sums until they restart") {
   auto settings = manifold();
   auto& graph = settings.facts.graph;
   auto updates = KJ_ASSERT_NONNULL(settings.updater.byValue());
@@ -206,7 +207,7 @@ TEST_CASE("a loss that is no number stays in the sums until they begin anew") {
 }
 
 TEST_CASE(
-    "parameters are updated elsewhere where gradients are exchanged or keys are taken whole") {
+    "StoreUpdater: does not let the program update if gradients are exchanged or keys stay whole") {
   kj::StringPtr local[] = {"kvstore.mode=local"_kj};
   CHECK(Settings(local).updater.byValue() != nullptr);
   kj::StringPtr device[] = {"kvstore.mode=device"_kj};

@@ -1,4 +1,5 @@
-// runner/roles/role_options.h: which role of which job a process (or, inline, a thread) is.
+// runner/roles/role_options.h: says which role of which job a process is (or a thread, with
+// launcher inline).
 #pragma once
 
 #include <kj/string.h>
@@ -15,12 +16,12 @@ using kj::uint;
 struct RoleOptions {
   Role role;
   uint index = 0;
-  kj::String coordinator;                      // its address; empty for the coordinator itself
-  RunFolder folder;                            // the coordinator's
-  kj::Maybe<rpc::TraceSteps> trace = nullptr;  // what to record, and leave in `folder`
-  // Whether a launcher started it, which hears from every role why it ended and records how the run
-  // ended. Without one the roles tell the coordinator, which records it, and every role tells the
-  // user on stderr how it goes.
+  kj::String coordinator;                      // its address. Empty for the coordinator itself
+  RunFolder folder;                            // the folder of the run, as the coordinator sees it
+  kj::Maybe<rpc::TraceSteps> trace = nullptr;  // the steps to record. The trace goes to `folder`
+  // Whether a launcher started the role. The launcher learns why each role ended, and records how
+  // the run ended. Without a launcher, the roles tell the coordinator why they end, and the
+  // coordinator records it. Every role then also reports to the user on stderr.
   bool launched = false;
 };
 

@@ -18,7 +18,7 @@ namespace runner {
 
 namespace {
 
-// What the coordinator is told that the store has counted.
+// Returns the function that fills in the counts of `store` for the coordinator.
 Membership::CountPushes counting(rpc::ShardService::Client store) {
   return [store = kj::mv(store)](Pushes::Builder pushes) mutable {
     return store.countsRequest().send().then(
@@ -48,7 +48,7 @@ bool runCoordinator(const LoadedExperiment& loaded, const RoleOptions& options, 
   kj::Maybe<TensorBoard> board;
   if (experiment.log.tensorboard) board.emplace(options.folder.tensorboard());
   RunLog log(options.folder, *experiment.log.style, kj::mv(tell), kj::mv(board), kj::mv(access));
-  // A launcher has written it.
+  // A launcher writes this file itself.
   if (!options.launched) writeWhole(options.folder.experiment(), loaded.resolved);
   auto job = kj::refcounted<Job>(experiment, loaded.digest, facts, options.folder, log,
       io.provider->getTimer(), kj::systemPreciseCalendarClock());
@@ -66,7 +66,7 @@ bool runCoordinator(const LoadedExperiment& loaded, const RoleOptions& options, 
   }
   auto run = [&]() { over.exclusiveJoin(kj::mv(serving)).wait(io.waitScope); };
   auto failed = kj::runCatchingExceptions(run);
-  // Roles were only taking their leave.
+  // The run has ended. A failure since then only comes from roles that leave.
   if (log.lastEvent() != nullptr) return true;
   if (interrupt != 0) {
     appendEnding(log, Ending::INTERRUPTED, reasonOfInterrupt(interrupt));
@@ -74,7 +74,7 @@ bool runCoordinator(const LoadedExperiment& loaded, const RoleOptions& options, 
   }
   KJ_IF_MAYBE(failure, failed) {
     if (!options.launched) {
-      // The failure may be that nothing can be written. The caller still tells of it.
+      // The failure may be that nothing can be written. The caller still reports the failure.
       kj::runCatchingExceptions([&]() { appendEnding(log, Ending::FAILED, reasonOf(*failure)); });
     }
     kj::throwFatalException(kj::mv(*failure));

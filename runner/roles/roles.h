@@ -1,5 +1,5 @@
-// runner/roles/roles.h: what a process (or, inline, a thread) of a job does: coordinator, server or
-// worker.
+// runner/roles/roles.h: the task of one process of a job (or of one thread, with launcher inline):
+// coordinator, server or worker.
 #pragma once
 
 #include <kj/io.h>
@@ -10,20 +10,21 @@
 
 namespace runner {
 
-// Each runs the role to its end on the calling thread and returns when the job went well. Throws
-// with role, cause and way out; the exception's type is DISCONNECTED if what went wrong is that
-// another role was lost.
+// Each of these functions runs a role to its end on the calling thread. It returns if the job ended
+// well. Otherwise it throws with role, cause and way out. The type of the exception is DISCONNECTED
+// if the cause is that another role was lost.
 
-// Listens on a port of the loopback that the system chooses, and says so in its first event. Every
-// event goes to the files of options.folder while `access` is open, and to `tell`. Refuses a folder
-// that holds a run. Without a launcher, Ctrl-C, SIGTERM and SIGHUP end it too: then it records
-// that, and returns false. What happens after the run has finished changes nothing.
+// Listens on a port of the loopback that the system chooses. The first event names that port. Every
+// event goes to the files of options.folder while `access` is open, and to `tell`. Throws if the
+// folder already holds a run. Without a launcher, Ctrl-C, SIGTERM and SIGHUP end the coordinator
+// too. It then records the interruption, and returns false. Nothing that happens after the run has
+// finished changes its result.
 bool runCoordinator(const LoadedExperiment& loaded, const RoleOptions& options, RunLog::Tell tell,
     kj::Maybe<kj::Own<const LogAccess>> access = nullptr);
 void runServer(const LoadedExperiment& loaded, const RoleOptions& options);
 void runWorker(const LoadedExperiment& loaded, const RoleOptions& options);
 
-// Calls the one for options.role; `tell` and `access` are for the coordinator.
+// Calls the function for options.role. Only the coordinator uses `tell` and `access`.
 void runRole(const LoadedExperiment& loaded, const RoleOptions& options, RunLog::Tell tell,
     kj::Maybe<kj::Own<const LogAccess>> access = nullptr);
 

@@ -55,7 +55,7 @@ uint64_t firstDrop(kj::StringPtr mode, kj::StringPtr part) {
   return 0;
 }
 
-TEST_CASE("an epoch of a schedule has as many updates as the store makes in it") {
+TEST_CASE("StoreUpdater: a schedule's epoch has as many updates as the store makes per epoch") {
   CHECK(firstDrop("dist_sync", "split") == 300);
   CHECK(firstDrop("dist_async", "split") == 600);
   CHECK(firstDrop("local_sgd", "split") == 300);
@@ -64,7 +64,7 @@ TEST_CASE("an epoch of a schedule has as many updates as the store makes in it")
   CHECK(firstDrop("dist_async", "same") == 1200);
 }
 
-TEST_CASE("a schedule over the whole run ends with the store's last update in every mode") {
+TEST_CASE("StoreUpdater: in every mode, a schedule over the run ends with the last update") {
   struct {
     kj::StringPtr mode, part, length;
     uint64_t updates;
@@ -84,7 +84,7 @@ TEST_CASE("a schedule over the whole run ends with the store's last update in ev
   }
 }
 
-TEST_CASE("where one worker fills a round of two, an update takes two of its steps") {
+TEST_CASE("StoreUpdater: an update takes two steps if one worker fills a round of two pushes") {
   struct {
     kj::StringPtr length;
     uint64_t steps, updates;
@@ -100,7 +100,7 @@ TEST_CASE("where one worker fills a round of two, an update takes two of its ste
   }
 }
 
-TEST_CASE("a gradient whose staleness is told is applied at the rate over its staleness") {
+TEST_CASE("StoreUpdater: with staleness_aware, divides the rate by the staleness of the gradient") {
   kj::StringPtr overrides[] = {"kvstore.mode=dist_async", "kvstore.staleness_aware=true",
       "cluster.servers=1", "cluster.workers=2",
       "train.optimizer={ kind = \"sgd\", learning_rate = 1, momentum = 0, weight_decay = 0 }"};
@@ -138,7 +138,8 @@ float updated(Loaded& loaded, kj::StringPtr key, uint64_t round) {
   return next[0];
 }
 
-TEST_CASE("a group has its own factors, optimizer and schedule; the first that matches counts") {
+TEST_CASE(
+    "StoreUpdater: the first group that matches a key gives its factors, optimizer and schedule") {
   auto loaded = grouped(
       "[{ keys = [\"fc1_weight\"], learning_rate_factor = 2, decay_factor = 4 }, "
       "{ keys = [\"fc1_*\", \"fc2_b*s\"], optimizer = { kind = \"sgd\", "
@@ -153,7 +154,7 @@ TEST_CASE("a group has its own factors, optimizer and schedule; the first that m
   CHECK(updated(loaded, "fc2_weight", 900) == 2 - 0.5f * 0.5f * (3 + 0.25f * 2));
 }
 
-TEST_CASE("a frozen key keeps its bits and has no state") {
+TEST_CASE("StoreUpdater: a frozen key keeps its bits and has no state") {
   auto loaded = grouped("[{ keys = [\"fc1_weight\"], learning_rate_factor = 0 }]");
   CHECK(updated(loaded, "fc1_weight", 0) == 2);
   CHECK(updated(loaded, "fc1_weight", 1799) == 2);
@@ -164,7 +165,8 @@ TEST_CASE("a frozen key keeps its bits and has no state") {
   CHECK(updater.stateArrays({.key = 1, .offset = 0, .size = 1, .shard = 0}) == 1);
 }
 
-TEST_CASE("a key is trained for the epochs of its group, and its own schedule ends with them") {
+TEST_CASE(
+    "StoreUpdater: trains a key for the epochs of its group, and ends its schedule with them") {
   auto common = grouped("[{ keys = [\"fc1_bias\"], epochs = 1.5 }]");
   // The common schedule knows the whole run: half of it is over.
   CHECK(updated(common, "fc1_bias", 899) < 2 - 0.5f * 0.5f * 3);
@@ -176,7 +178,7 @@ TEST_CASE("a key is trained for the epochs of its group, and its own schedule en
   CHECK(updated(own, "fc1_bias", 900) == 2);
 }
 
-TEST_CASE("keys stay whole where their optimizer needs it, unless they are frozen") {
+TEST_CASE("StoreUpdater: a key stays whole if its optimizer needs that, unless the key is frozen") {
   auto loaded = grouped(
       "[{ keys = [\"fc2_weight\"], learning_rate_factor = 0, optimizer = { kind = "
       "\"lars\" } }, { keys = [\"*_weight\"], optimizer = { kind = \"muon\" } }, "
@@ -189,7 +191,7 @@ TEST_CASE("keys stay whole where their optimizer needs it, unless they are froze
   }
 }
 
-TEST_CASE("the lookahead draws back all keys but frozen ones, and the run ends on slow values") {
+TEST_CASE("StoreUpdater: the lookahead draws back all but frozen keys, and ends with slow values") {
   kj::StringPtr overrides[] = {"train.steps=3", "train.lookahead={ every = 2, decay = 0.5 }",
       "train.optimizer={ kind = \"sgd\", learning_rate = 1, momentum = 0, weight_decay = 0 }",
       "train.groups=[{ keys = [\"fc1_weight\"], learning_rate_factor = 0 }]"};

@@ -14,15 +14,15 @@ namespace runner {
 
 namespace {
 
-// What a role's file can hold at most is a tenth of it.
+// The largest possible file of a role is a tenth of this.
 constexpr uint64_t FILE_BYTES_MAX = 1ull << 30;
 
 constexpr kj::StringPtr VERBS[] = {"read"_kj, "forward"_kj, "backward"_kj, "push"_kj, "pull"_kj};
 
-// A role's threads, and the process itself.
+// A role's threads. NONE is the process itself.
 enum Thread { NONE, COMPUTE, IO };
 
-// `text` as a JSON string.
+// Returns `text` as a JSON string.
 kj::String quoted(kj::StringPtr text) {
   kj::Vector<char> all;
   all.add('"');
@@ -34,13 +34,14 @@ kj::String quoted(kj::StringPtr text) {
   return kj::heapString(all.releaseAsArray());
 }
 
-// In µs, all nanoseconds told.
+// Returns `ns` in µs, with three decimals.
 kj::String microseconds(int64_t ns) {
   auto rest = kj::str(ns % 1000 + 1000);
   return kj::str(ns / 1000, '.', rest.slice(1));
 }
 
-// "conv1_weight", or "conv1_weight[2]" of a key in several slices, each as a JSON string.
+// Returns the names of the slices, each as a JSON string: "conv1_weight", or "conv1_weight[2]" if
+// the key has several slices.
 kj::Array<kj::String> namesOf(const rpc::Placement& placement, kj::ArrayPtr<const nn::Key> keys) {
   auto& slices = placement.slices;
   uint piece = 0;
@@ -52,12 +53,12 @@ kj::Array<kj::String> namesOf(const rpc::Placement& placement, kj::ArrayPtr<cons
   };
 }
 
-// The number of a role's process in a trace: workers come first.
+// Returns the number of a role's process in a trace. Workers come first.
 uint processOf(uint workers, Role role, uint index) {
   return 1 + index + (role == Role::WORKER ? 0 : workers);
 }
 
-// The events of one role, as they are written one by one.
+// Writes the events of one role, one by one.
 class Writer {
 public:
   Writer(uint workers, Role role, uint index, const rpc::Placement& placement,
@@ -111,13 +112,13 @@ private:
     }
   }
 
-  // What a thread was busy with.
+  // Writes what a thread was busy with.
   void span(kj::String name, const rpc::TraceEvent& event, Thread thread, kj::StringPtr item) {
     add(kj::str("{\"ph\":\"X\",\"name\":", name, ",", where(thread), time(event.begin_ns),
         ",\"dur\":", microseconds(event.end_ns - event.begin_ns), argumentsOf(event, item), "}"));
   }
 
-  // A push goes from one stretch of its way into the next.
+  // Writes that a push ends the span `from` and begins the span `to`.
   void pass(kj::StringPtr from, kj::StringPtr to, const rpc::TraceEvent& event) {
     journey('e', from, event);
     journey('b', to, event);
@@ -136,7 +137,8 @@ private:
   }
 
   kj::String where(Thread thread) const {
-    // No two processes have a thread of the same number: some readers know threads by it alone.
+    // Thread numbers are unique over all processes, because some readers identify a thread by its
+    // number alone.
     uint number = thread == NONE ? 0 : 2 * (process - 1) + thread;
     return kj::str("\"pid\":", process, ",\"tid\":", number, ",");
   }
@@ -215,7 +217,7 @@ kj::Maybe<kj::String> whyNoTrace(
 kj::Array<uint64_t> stepsOfPushes(const Experiment& experiment, const ModelFacts& facts) {
   auto block = experiment.kvstore.mode->stepsAlone().orDefault(1);
   if (block == 1) return nullptr;
-  // A block that the end of an epoch finds begun ends there.
+  // The end of an epoch also ends an incomplete block.
   kj::Vector<uint64_t> steps;
   uint64_t begin = 0;
   for (uint epoch = 1; epoch <= facts.epochs(experiment); epoch++) {
@@ -248,7 +250,7 @@ void writeTrace(const rpc::Trace& trace, const Experiment& experiment, const Rol
   auto path = options.folder.trace(roleWord(options.role), options.index);
   auto json = traceJson(
       trace, experiment.cluster.workers, options.role, options.index, placement, keys, ahead);
-  // The run went well all the same.
+  // A trace that cannot be written does not fail the run.
   auto failure = kj::runCatchingExceptions([&]() { writeWhole(path, json); });
   KJ_IF_MAYBE(e, failure) {
     tell(kj::str("warning: no trace: ", reasonOf(*e)));
@@ -269,7 +271,7 @@ void joinTraces(const Experiment& experiment, const RunFolder& folder, kj::Strin
   for (auto& part: parts) {
     if (&part != parts.begin()) file.append(",\n"_kj.asBytes());
     auto text = readWhole(part, FILE_BYTES_MAX);
-    // Without the brackets, each on a line of its own.
+    // Appends the text without its brackets, each of which is on a line of its own.
     file.append(text.slice(2, text.size() - 3).asBytes());
   }
   file.append("\n]}\n"_kj.asBytes());

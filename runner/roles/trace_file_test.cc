@@ -20,7 +20,7 @@ kj::String parsed(kj::StringPtr text) {
   return kj::str("nothing");
 }
 
-TEST_CASE("parseTraceSteps: both ends, one of them, or a single step") {
+TEST_CASE("parseTraceSteps: reads both ends, one of them, or a single step") {
   CHECK(parsed("7-99") == "7-99");
   CHECK(parsed("7-") == "7-");
   CHECK(parsed("-99") == "0-99");
@@ -53,7 +53,7 @@ kj::String jsonOf(const rpc::Trace& trace, Role role, kj::Duration ahead) {
   return traceJson(trace, 3, role, 1, placement(), keys(), ahead);
 }
 
-TEST_CASE("traceJson: verbs are spans, a push goes from one stretch of its way into the next") {
+TEST_CASE("traceJson: verbs are spans, and a push passes from one span to the next") {
   rpc::Trace trace({});
   trace.compute.add(rpc::Mark::BACKWARD, 1, 5, 2, at(1000), at(3005));
   trace.compute.add(rpc::Mark::QUEUED, 1, 5, 2, at(3010), at(3010));
@@ -75,7 +75,7 @@ TEST_CASE("traceJson: verbs are spans, a push goes from one stretch of its way i
 )");
 }
 
-TEST_CASE("traceJson: that events were dropped is told behind the last") {
+TEST_CASE("traceJson: says after the last event how many events were dropped") {
   rpc::Trace trace({}, nullptr, 1);
   trace.io.add(rpc::Mark::APPLIED, 0, 0, 0, at(2000), at(2000));
   trace.io.add(rpc::Mark::ANSWERED, 0, 0, 0, at(2001), at(2001));
@@ -86,7 +86,7 @@ TEST_CASE("traceJson: that events were dropped is told behind the last") {
   CHECK_FALSE(contains(json, "to worker"));
 }
 
-TEST_CASE("writeTrace: a folder that cannot be written costs no role its end") {
+TEST_CASE("writeTrace: does not throw if the folder cannot be written") {
   auto loaded = loadExperiment("configs/fashion_mnist_dist_sync.toml", nullptr);
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   rpc::Trace trace({}, nullptr, 1);
@@ -95,7 +95,7 @@ TEST_CASE("writeTrace: a folder that cannot be written costs no role its end") {
   CHECK(::access(options.folder.trace("server", 1).cStr(), F_OK) != 0);
 }
 
-TEST_CASE("stepsOfPushes: local_sgd pushes at the end of a block, or of an epoch within one") {
+TEST_CASE("stepsOfPushes: local_sgd pushes at the end of a block, or of an epoch inside a block") {
   auto stepsOf = [](kj::ArrayPtr<const kj::StringPtr> overrides) {
     auto loaded = loadExperiment("configs/fashion_mnist_dist_sync.toml", overrides);
     REQUIRE(loaded.errors == "");
@@ -110,7 +110,7 @@ TEST_CASE("stepsOfPushes: local_sgd pushes at the end of a block, or of an epoch
   CHECK(stepsOf({}).size() == 0);
 }
 
-TEST_CASE("whyNoTrace: steps that the run does not make, and places that cannot be written") {
+TEST_CASE("whyNoTrace: names steps that the run does not make, and paths that cannot be written") {
   auto folder = kj::str(::getenv("TEST_TMPDIR"), "/why");
   KJ_SYSCALL(::mkdir(folder.cStr(), 0777));
   auto why = [](rpc::TraceSteps steps, kj::StringPtr path) {

@@ -11,7 +11,7 @@ namespace runner {
 
 namespace {
 
-// Of the number in front of the header.
+// The size of the number in front of the header.
 constexpr uint LENGTH_BYTES = 8;
 
 constexpr uint64_t FILE_BYTES_MAX = 1ull << 36;
@@ -48,7 +48,7 @@ kj::String writeWeights(kj::StringPtr path, const nn::Graph& graph, kj::StringPt
         statistic.size));
   }
   auto header = kj::str("{", kj::strArray(entries, ","), "}");
-  // The values then begin at a multiple of 8, as the format's readers like it.
+  // With this padding the values begin at a multiple of 8, as readers of the format prefer.
   auto padded = kj::str(header, kj::repeat(' ', (8 - header.size() % 8) % 8));
 
   auto values = kj::heapArray<float>(parameters.size() + statistics.size());

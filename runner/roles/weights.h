@@ -1,4 +1,4 @@
-// runner/roles/weights.h: final weights as a safetensors file.
+// runner/roles/weights.h: writes the final weights as a safetensors file.
 #pragma once
 
 #include <kj/array.h>
@@ -10,15 +10,16 @@ namespace runner {
 
 using kj::uint;
 
-// Writes the flat arrays as `path`: the safetensors format (8-byte little-endian length of a JSON
-// header, the header, then all values as float32), one tensor a key and a statistic under their
-// names, conv weights as O×I×H×W. `digest` (of the experiment) goes into the metadata. Atomic.
-// Returns the sha256 of all values as they stand in the file, parameters then statistics.
+// Writes the flat arrays to `path` in the safetensors format: the length of a JSON header in 8
+// little-endian bytes, the header, then all values as float32. There is one tensor per key and one
+// per statistic, under their names. Conv weights are O×I×H×W. `digest` (of the experiment) goes
+// into the metadata. Atomic. Returns the sha256 of all values as they stand in the file, parameters
+// first.
 kj::String writeWeights(kj::StringPtr path, const nn::Graph& graph, kj::StringPtr digest,
     kj::ArrayPtr<const float> parameters, kj::ArrayPtr<const float> statistics);
 
-// Why the file at `path` is not the one for which writeWeights() returned `sha256`: it is gone, cut
-// short, or holds other values. Null if it is that file.
+// Returns why the file at `path` is not the one for which writeWeights() returned `sha256`: it is
+// gone, cut off, or holds other values. Null if it is that file.
 kj::Maybe<kj::String> whyNotWeights(kj::StringPtr path, kj::StringPtr sha256);
 
 }  // namespace runner

@@ -227,7 +227,7 @@ private:
     reports.badRecords(batches.ofValidation());
     auto all = ioThread->meet(epoch, MeetingPoint::VALIDATED, state.sums, nullptr);
     bool whole = experiment.data.validation == io::ValidationPart::WHOLE;
-    reports.validated(epoch, whole ? state.sums : all.result, isLastEpoch);
+    reports.validated(epoch, whole ? state.sums : all.sums, isLastEpoch);
   }
 
   void validateBatch(const io::Batch& batch) {

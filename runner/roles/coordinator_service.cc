@@ -1,0 +1,111 @@
+// runner/roles/coordinator_service.cc: the capabilities through which roles call a Job.
+#include <kj/debug.h>
+
+#include "configs/language/failure.h"
+#include "runner/logs/role_names.h"
+#include "runner/roles/coordinator.h"
+#include "runner/system/machine.h"
+
+namespace runner {
+
+namespace {
+
+kj::ArrayPtr<const float> floats(capnp::Data::Reader data) {
+  KJ_REQUIRE(data.size() % sizeof(float) == 0, "not an array of float32", data.size());
+  return kj::arrayPtr(reinterpret_cast<const float*>(data.begin()), data.size() / sizeof(float));
+}
+
+}  // namespace
+
+// One role's seat, as the role sees it. It is dropped when the connection ends.
+class SessionServer final: public Session::Server {
+public:
+  SessionServer(kj::Own<Job> job, Job::Seat& seat): job(kj::mv(job)), seat(seat) {}
+  ~SessionServer() noexcept(false) { job->leave(seat); }
+
+  kj::Promise<void> start(StartContext context) override {
+    // Otherwise the session of a role that is gone would wait here, and nobody would notice the
+    // loss.
+    context.allowCancellation();
+    return job->allJoined.addBranch().then([this, context]() mutable {
+      auto& experiment = job->experiment;
+      if (!experiment.kvstore.exchanges()) return;
+      auto role = experiment.kvstore.hasServers() ? Role::SERVER : Role::WORKER;
+      auto shards = context.getResults().initShards(experiment.shards());
+      for (uint i = 0; i < shards.size(); i++) {
+        auto& address = job->seatOf(role, i).address;
+        shards[i].setTcp(address.tcp);
+        shards[i].setLocal(address.local);
+      }
+    });
+  }
+
+  kj::Promise<void> heartbeat(HeartbeatContext context) override {
+    job->heartbeat(seat, context.getParams().getProgress());
+    auto now = kj::systemPreciseMonotonicClock().now() - kj::origin<kj::TimePoint>();
+    context.getResults().setClockNs(now / kj::NANOSECONDS);
+    return kj::READY_NOW;
+  }
+
+  kj::Promise<void> report(ReportContext context) override {
+    job->report(seat, context.getParams().getEvent());
+    return kj::READY_NOW;
+  }
+
+  kj::Promise<void> meet(MeetContext context) override {
+    auto params = context.getParams();
+    auto result = params.getResult();
+    Contribution contribution{{result.getLossSum(), result.getCorrect(), result.getImages()},
+        kj::heapArray<float>(floats(params.getStatistics()))};
+    auto met = job->meet(seat, params.getEpoch(), params.getPoint(), kj::mv(contribution));
+    context.releaseParams();
+    context.allowCancellation();
+    return met.then([this, context]() mutable {
+      auto& outcome = job->meeting.outcome();
+      auto results = context.getResults();
+      auto result = results.initResult();
+      result.setLossSum(outcome.sums.lossSum);
+      result.setCorrect(outcome.sums.correct);
+      result.setImages(outcome.sums.images);
+      results.setStatistics(outcome.statistics.asPtr().asBytes());
+    });
+  }
+
+  kj::Promise<void> finish(FinishContext context) override {
+    auto params = context.getParams();
+    job->finish(seat, floats(params.getParameters()), floats(params.getStatistics()));
+    return kj::READY_NOW;
+  }
+
+private:
+  kj::Own<Job> job;
+  Job::Seat& seat;
+};
+
+class CoordinatorServer final: public Coordinator::Server {
+public:
+  explicit CoordinatorServer(kj::Own<Job> job): job(kj::mv(job)) {}
+
+  kj::Promise<void> join(JoinContext context) override {
+    auto params = context.getParams();
+    auto& seat = job->seatOf(params.getRole(), params.getIndex());
+    if (params.getDigest() != job->digest) {
+      configs::fail(roleName(seat.role, seat.index),
+          " was started with a different experiment file than the coordinator, or has other "
+          "images: start all roles with the same file");
+    }
+    job->join(seat, params.getMember(), params.getAddress(), params.getPid());
+    context.getResults().setSession(kj::heap<SessionServer>(kj::addRef(*job), seat));
+    context.getResults().setBoot(thisBoot());
+    return kj::READY_NOW;
+  }
+
+private:
+  kj::Own<Job> job;
+};
+
+Coordinator::Client Job::bootstrap() {
+  return kj::heap<CoordinatorServer>(kj::addRef(*this));
+}
+
+}  // namespace runner
