@@ -12,13 +12,12 @@
 
 #include "configs/language/failure.h"
 #include "nn/loops/each_instruction_set.h"
-#include "tools/bench/kv_roles.h"
+#include "nn/loops/floats.h"
+#include "tools/bench/kv_store.h"
 #include "tools/bench/roles.h"
 
 namespace tools {
 namespace {
-
-constexpr uint64_t SHARED_PAGE_BYTES = 4096;
 
 void writeAll(int fd, kj::ArrayPtr<const kj::byte> bytes) {
   while (bytes.size() > 0) {
@@ -46,12 +45,6 @@ kj::Array<float> smallNumbers(uint64_t size) {
   return numbers;
 }
 
-kj::Array<float> zeros(uint64_t size) {
-  auto numbers = kj::heapArray<float>(size);
-  for (auto& number: numbers) number = 0;
-  return numbers;
-}
-
 void require(kj::ArrayPtr<const float> got, kj::ArrayPtr<const float> sent, double times) {
   for (auto i: kj::indices(got)) {
     if (got[i] != float(sent[i] * times)) configs::fail("a raw stream returned a wrong value");
@@ -74,8 +67,8 @@ void ring(std::atomic<uint32_t>& word, uint32_t value) {
   ::syscall(SYS_futex, &word, FUTEX_WAKE, 1, nullptr, nullptr, 0);
 }
 
-// Memory that both ends of a raw stream have mapped: the pushed values, the pulled values, and a
-// page with two words to sleep on.
+// Memory that both ends of a raw stream have: the pushed values, the pulled values, and a page with
+// two words to sleep on. Both ends are children of the process that makes it.
 class SharedPages {
 public:
   struct Head {
@@ -83,78 +76,124 @@ public:
     alignas(64) std::atomic<uint32_t> answered;
   };
 
-  // Maps the file, which has sharedBytes(floats).
-  SharedPages(int file, uint64_t floats): bytes(sharedBytes(floats)), floats(floats) {
-    start = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
+  explicit SharedPages(uint64_t floats): floats(floats) {
+    constexpr int MODE = MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE;
+    start = ::mmap(nullptr, bytes(), PROT_READ | PROT_WRITE, MODE, -1, 0);
     KJ_REQUIRE(start != MAP_FAILED, strerror(errno));
   }
-  ~SharedPages() noexcept(false) { ::munmap(start, bytes); }
+  ~SharedPages() noexcept(false) { ::munmap(start, bytes()); }
   KJ_DISALLOW_COPY(SharedPages);
 
   Head& head() { return *static_cast<Head*>(start); }
-  kj::ArrayPtr<float> pushed() { return at(SHARED_PAGE_BYTES); }
-  kj::ArrayPtr<float> pulled() { return at((SHARED_PAGE_BYTES + bytes) / 2); }
+  kj::ArrayPtr<float> pushed() { return at(PAGE_BYTES); }
+  kj::ArrayPtr<float> pulled() { return at(PAGE_BYTES + valueBytes()); }
 
 private:
+  static constexpr uint64_t PAGE_BYTES = 4096;
+
+  // Of the pages of one direction.
+  uint64_t valueBytes() const {
+    return (floats * sizeof(float) + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+  }
+  uint64_t bytes() const { return PAGE_BYTES + 2 * valueBytes(); }
   kj::ArrayPtr<float> at(uint64_t offset) {
     return kj::arrayPtr(reinterpret_cast<float*>(static_cast<kj::byte*>(start) + offset), floats);
   }
 
-  uint64_t bytes, floats;
+  uint64_t floats;
   void* start;
 };
 
-}  // namespace
+// The arrays of a worker that checks what comes back.
+struct Values {
+  explicit Values(uint64_t floats): sent(smallNumbers(floats)), got(nn::zeros(floats)) {}
 
-uint64_t sharedBytes(uint64_t floats) {
-  uint64_t pages = (floats * sizeof(float) + SHARED_PAGE_BYTES - 1) / SHARED_PAGE_BYTES;
-  return (1 + 2 * pages) * SHARED_PAGE_BYTES;
-}
+  kj::Array<float> sent, got;
+};
 
-void runProbe(const KvRole& role) {
-  auto sent = smallNumbers(role.kvCase.streamFloats());
-  auto got = zeros(sent.size());
-  auto through = zeros(role.wire == Wire::COPY ? sent.size() : 0);
-  double times = 1;  // an ECHO over MEMORY adds what it gets
-  uint32_t number = 0;
-  kj::Maybe<kj::Own<SharedPages>> pages;
-  if (role.wire == Wire::MEMORY) pages = kj::heap<SharedPages>(FIRST_STREAM, sent.size());
-
+void probeStream(uint64_t floats) {
+  Values values(floats);
   auto trip = [&]() {
-    KJ_IF_MAYBE(own, pages) {
-      auto& shared = **own;
-      memcpy(shared.pushed().begin(), sent.begin(), sent.asBytes().size());
-      ring(shared.head().asked, ++number);
-      wait(shared.head().answered, number - 1);
-      memcpy(got.begin(), shared.pulled().begin(), got.asBytes().size());
-      times = number;
-    } else if (role.wire == Wire::COPY) {
-      memcpy(through.begin(), sent.begin(), sent.asBytes().size());
-      asm volatile("" ::"r"(through.begin()) : "memory");
-      memcpy(got.begin(), through.begin(), got.asBytes().size());
-    } else {
-      writeAll(FIRST_STREAM, sent.asBytes());
-      KJ_REQUIRE(readAll(FIRST_STREAM, got.asBytes()), "the echo has gone");
-    }
+    writeAll(FIRST_STREAM, values.sent.asBytes());
+    KJ_REQUIRE(readAll(FIRST_STREAM, values.got.asBytes()), "the echo has gone");
   };
   carryOutOrders(trip, [&]() {
     trip();
-    // Sums are exact while they have 24 bits.
-    if (times * 7 < 1 << 24) require(got, sent, times);
+    require(values.got, values.sent, 1);
   });
 }
 
-void runEcho(const KvRole& role) {
-  auto values = zeros(role.kvCase.streamFloats());
-  if (role.wire == Wire::MEMORY) {
-    SharedPages pages(FIRST_STREAM, values.size());
-    for (uint32_t number = 1;; ++number) {
-      wait(pages.head().asked, number - 1);
-      addTo(pages.pulled().begin(), pages.pushed().begin(), values.size());
-      ring(pages.head().answered, number);
+void echoStream(uint64_t floats) {
+  auto values = nn::zeros(floats);
+  while (readAll(FIRST_STREAM, values.asBytes())) writeAll(FIRST_STREAM, values.asBytes());
+}
+
+void probeMemory(SharedPages& shared, uint64_t floats) {
+  Values values(floats);
+  uint32_t number = 0;
+  auto trip = [&]() {
+    nn::copy(values.sent, shared.pushed());
+    ring(shared.head().asked, ++number);
+    wait(shared.head().answered, number - 1);
+    nn::copy(shared.pulled(), values.got);
+  };
+  carryOutOrders(trip, [&]() {
+    trip();
+    // The echo adds what it gets. Sums are exact while they have 24 bits.
+    if (number * 7 < 1 << 24) require(values.got, values.sent, number);
+  });
+}
+
+void echoMemory(SharedPages& shared) {
+  for (uint32_t number = 1;; ++number) {
+    wait(shared.head().asked, number - 1);
+    addTo(shared.pulled().begin(), shared.pushed().begin(), shared.pushed().size());
+    ring(shared.head().answered, number);
+  }
+}
+
+void probeCopies(uint64_t floats) {
+  Values values(floats);
+  auto through = nn::zeros(floats);
+  auto trip = [&]() {
+    nn::copy(values.sent, through);
+    asm volatile("" ::"r"(through.begin()) : "memory");
+    nn::copy(through, values.got);
+  };
+  carryOutOrders(trip, [&]() {
+    trip();
+    require(values.got, values.sent, 1);
+  });
+}
+
+}  // namespace
+
+void addRawStream(KvSide& side, uint64_t floats, KvCores cores, StreamPair stream) {
+  int near = stream.near, far = stream.far;
+  side.add(
+      KvSide::PARTNER, kj::str("echo"), cores.servers, {&far, 1}, [&]() { echoStream(floats); });
+  side.add(
+      KvSide::ASKED, kj::str("probe"), cores.workers, {&near, 1}, [&]() { probeStream(floats); });
+}
+
+kj::Own<KvSide> startLimit(const KvCase& kvCase, Wire wire, KvCores cores) {
+  auto side = kj::heap<KvSide>(kj::str(wire, wire == Wire::COPY ? "" : " raw"));
+  uint64_t floats = (kvCase.floats() + kvCase.servers - 1) / kvCase.servers;
+  for (KJ_UNUSED auto pair: kj::range(0u, kvCase.workers * kvCase.servers)) {
+    if (wire == Wire::TCP || wire == Wire::UNIX) {
+      addRawStream(*side, floats, cores, wire == Wire::TCP ? newTcpStream() : newUnixStream());
+    } else if (wire == Wire::MEMORY) {
+      SharedPages shared(floats);
+      side->add(
+          KvSide::PARTNER, kj::str("echo"), cores.servers, nullptr, [&]() { echoMemory(shared); });
+      side->add(KvSide::ASKED, kj::str("probe"), cores.workers, nullptr,
+          [&]() { probeMemory(shared, floats); });
+    } else {
+      side->add(
+          KvSide::ASKED, kj::str("copies"), cores.workers, nullptr, [&]() { probeCopies(floats); });
     }
   }
-  while (readAll(FIRST_STREAM, values.asBytes())) writeAll(FIRST_STREAM, values.asBytes());
+  return side;
 }
 
 }  // namespace tools

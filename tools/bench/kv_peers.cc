@@ -2,13 +2,13 @@
 
 #include <fcntl.h>
 #include <kj/debug.h>
-#include <netinet/in.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "configs/language/failure.h"
+#include "tools/bench/figures.h"
 #include "tools/bench/process.h"
+#include "tools/bench/streams.h"
 #include "tools/bench/torch_python.h"
 
 namespace tools {
@@ -16,20 +16,6 @@ namespace {
 
 constexpr kj::StringPtr SCRIPT = "tests/peers/allreduce.py"_kj;
 constexpr kj::StringPtr MPI_SOURCE = "tests/peers/allreduce.c"_kj;
-
-// Returns a port that was free a moment ago. Python's processes meet there.
-uint freePort() {
-  int fd;
-  KJ_SYSCALL(fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  kj::AutoCloseFd listener(fd);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  KJ_SYSCALL(::bind(listener, reinterpret_cast<sockaddr*>(&address), size));
-  KJ_SYSCALL(::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size));
-  return ntohs(address.sin_port);
-}
 
 uint processesOf(const KvCase& kvCase) {
   return kj::max(2u, kvCase.workers);
@@ -41,13 +27,13 @@ public:
 
   kj::Own<KvSide> start(const KvCase& kvCase, KvCores cores) override {
     auto side = kj::heap<KvSide>(kj::str(name));
-    uint port = freePort();
+    // A port that was free a moment ago. Python's processes meet there.
+    uint port = TcpMeeting(INADDR_LOOPBACK).port();
     for (auto rank: kj::range(0u, processesOf(kvCase))) {
-      auto words = kj::arr(kj::str(python), kj::str(SCRIPT), kj::str("--rank=", rank),
-          kj::str("--world=", processesOf(kvCase)), kj::str("--port=", port),
-          kj::str("--floats=", kvCase.floats()));
+      auto words = cells(python, SCRIPT, "--rank", rank, "--world", processesOf(kvCase), "--port",
+          port, "--floats", kvCase.floats());
       auto core = rank % 2 == 0 ? cores.workers : cores.servers;
-      side->add(kj::heap<KvProcess>(kj::str("gloo ", rank), words, core, nullptr), true);
+      side->add(KvSide::ASKED, kj::str("gloo ", rank), core, nullptr, [&]() { become(words); });
     }
     return side;
   }
@@ -64,7 +50,7 @@ private:
     } else {
       return search.whyNone();
     }
-    auto ended = runProgram(kj::arr(kj::str(python), kj::str(SCRIPT), kj::str("--import-only")));
+    auto ended = runProgram(cells(python, SCRIPT, "--import-only"));
     if (ended.exitCode == 0) return nullptr;
     configs::fail("torch.distributed of ", python, " does not load: ", ended.errors);
   }
@@ -76,25 +62,20 @@ public:
 
   // mpirun starts the processes and binds each to a core.
   kj::Own<KvSide> start(const KvCase& kvCase, KvCores) override {
-    kj::Vector<kj::String> words;
     // Open MPI's settings: run as root too, and with more processes than cores.
-    for (auto word: {"/usr/bin/env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
-             "OMPI_MCA_rmaps_base_oversubscribe=1", "mpirun", "-n"}) {
-      words.add(kj::str(word));
-    }
-    words.add(kj::str(processesOf(kvCase)));
-    words.add(kj::str("/proc/", ::getpid(), "/fd/", int(program)));
-    words.add(kj::str(kvCase.floats()));
+    auto words = cells("/usr/bin/env", "OMPI_ALLOW_RUN_AS_ROOT=1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1", "mpirun", "-n",
+        processesOf(kvCase), kj::str("/proc/", ::getpid(), "/fd/", int(program)), kvCase.floats());
     auto side = kj::heap<KvSide>(kj::str(name));
     side->hasOthers = true;
-    side->add(kj::heap<KvProcess>(kj::str("MPI"), words, ANY_CORE, nullptr), true);
+    side->add(KvSide::ASKED, kj::str("MPI"), ANY_CORE, nullptr, [&]() { become(words); });
     return side;
   }
 
 private:
   kj::Maybe<kj::String> whyMissing() {
     if (::access(MPI_SOURCE.cStr(), R_OK) != 0) return kj::str("no ", MPI_SOURCE, " here");
-    if (runProgram(kj::arr(kj::str("mpirun"), kj::str("--version"))).exitCode != 0) {
+    if (runProgram(cells("mpirun", "--version")).exitCode != 0) {
       return kj::str("no mpirun");
     }
     char folder[] = "/tmp/bench-kvstore-XXXXXX";
@@ -104,8 +85,7 @@ private:
       ::unlink(path.cStr());
       ::rmdir(folder);
     });
-    auto ended = runProgram(kj::arr(
-        kj::str("mpicc"), kj::str("-O2"), kj::str(MPI_SOURCE), kj::str("-o"), kj::str(path)));
+    auto ended = runProgram(cells("mpicc", "-O2", MPI_SOURCE, "-o", path));
     if (ended.exitCode == 127) return kj::str("no mpicc");
     if (ended.exitCode != 0)
       configs::fail("mpicc does not compile ", MPI_SOURCE, ": ", ended.errors);

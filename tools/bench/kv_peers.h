@@ -4,6 +4,7 @@
 
 #include <kj/string.h>
 
+#include "tools/bench/kv_case.h"
 #include "tools/bench/kv_processes.h"
 
 namespace tools {

@@ -1,28 +1,45 @@
-// tools/bench/kv_processes.h: starts the processes of `bench kvstore`, and gives them orders.
+// tools/bench/kv_processes.h: the processes of a measurement, and the orders that they take.
 #pragma once
 
 #include <kj/array.h>
 #include <kj/io.h>
 #include <kj/string.h>
 #include <kj/vector.h>
-#include <sys/types.h>
 
-#include "tools/bench/kv_case.h"
+#include "tools/bench/process.h"
+#include "tools/bench/streams.h"
 
 namespace tools {
 
-// The processor that a process is bound to, or any that this process may use.
-using Core = int;
-constexpr Core ANY_CORE = -1;
+using kj::uint;
 
-// A process that takes orders. The destructor kills it, and it dies when this process does.
+// What is written to a process's standard input.
+struct KvOrder {
+  enum What : uint64_t {
+    // Make `count` round trips. The answer is the nanoseconds of each, 8 bytes each.
+    TRIPS,
+    // Make a few round trips and compare all values with the right ones. The answer is 8 bytes. A
+    // process with wrong values prints an error and ends.
+    CHECK,
+    // Orders for workers of `bench network` only: see network_roles.h.
+    COMPUTE,
+    EXCHANGE,
+    WAIT,
+    TRAFFIC,
+  } what;
+  uint64_t count;
+};
+
+// The descriptors from here on are a process's connections to other processes.
+constexpr int FIRST_STREAM = 3;
+
+// A process that takes orders on its standard input. Answers go to its standard output.
 class KvProcess {
 public:
-  // Starts `words[0]`, looked up on the path if it has no slash, with copies of `streams` from
-  // descriptor FIRST_STREAM on. `name` is what messages call it.
-  KvProcess(kj::String name, kj::ArrayPtr<const kj::String> words, Core core,
-      kj::ArrayPtr<const int> streams);
-  ~KvProcess() noexcept(false);
+  // `work` runs in the child, with copies of `streams` from descriptor FIRST_STREAM on and no
+  // other descriptors. `name` is what messages call the process.
+  KvProcess(
+      kj::String name, Core core, kj::ArrayPtr<const int> streams, kj::FunctionParam<void()> work);
   KJ_DISALLOW_COPY(KvProcess);
 
   // Gives an order. Its answer is read by answer().
@@ -35,13 +52,15 @@ public:
 
 private:
   kj::String name;
-  pid_t child;
-  kj::AutoCloseFd orders;
-  kj::AutoCloseFd answers;
+  StreamPair orders, answers;
+  Child child;
 };
 
-// Starts this program as a role.
-kj::Own<KvProcess> startRole(const KvRole& role, Core core, kj::ArrayPtr<const int> streams);
+// Where workers and servers run.
+struct KvCores {
+  Core workers = ANY_CORE;
+  Core servers = ANY_CORE;
+};
 
 // One side of a measurement: the processes that make round trips together, and their partners.
 class KvSide {
@@ -52,8 +71,16 @@ public:
   // True if its processes start others that do the work. used_ns() does not count those.
   bool hasOthers = false;
 
-  // `asks`: the process takes orders.
-  void add(kj::Own<KvProcess> process, bool asks);
+  enum Part { ASKED, PARTNER };  // whether a process takes orders
+  // Starts a process: see KvProcess.
+  void add(Part part, kj::String name, Core core, kj::ArrayPtr<const int> streams,
+      kj::FunctionParam<void()> work);
+  // Starts workers and servers, with a stream between each worker and each server. Workers take
+  // orders.
+  void addJob(uint workers, uint servers, KvCores cores,
+      kj::FunctionParam<StreamPair(uint worker, uint server)> connect,
+      kj::FunctionParam<void(uint worker)> work, kj::FunctionParam<void(uint server)> serve);
+
   void check() { ask({KvOrder::CHECK, 0}, 1); }
   // Returns the answers of those that take orders, of `numbers` numbers each.
   kj::Array<kj::Array<uint64_t>> ask(KvOrder order, uint64_t numbers);
@@ -64,19 +91,7 @@ public:
 
 private:
   kj::Vector<kj::Own<KvProcess>> processes;
-  kj::Vector<KvProcess*> asking;
+  kj::Vector<KvProcess*> asked;
 };
-
-// Where workers and servers run.
-struct KvCores {
-  Core workers = ANY_CORE;
-  Core servers = ANY_CORE;
-};
-
-// Starts connected workers and servers that use the store.
-kj::Own<KvSide> startStore(const KvCase& kvCase, Wire wire, KvCores cores);
-// Starts a pair of processes per worker and server, each on the core of the role that it
-// represents.
-kj::Own<KvSide> startLimit(const KvCase& kvCase, Wire wire, KvCores cores);
 
 }  // namespace tools

@@ -1,6 +1,5 @@
 // `bench kvstore`: measures push and pull beside limits of the machine.
 #include <kj/debug.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include "runner/system/files.h"
@@ -8,6 +7,7 @@
 #include "tools/bench/command.h"
 #include "tools/bench/kv_peers.h"
 #include "tools/bench/kv_rows.h"
+#include "tools/bench/kv_store.h"
 
 namespace tools {
 namespace {
@@ -21,23 +21,6 @@ constexpr Wire STORE_WIRES[] = {Wire::TCP, Wire::UNIX, Wire::MEMORY};
 // A block has at least TRIPS_MIN round trips, and at most TRIPS_MAX.
 constexpr uint64_t TRIPS_MIN = 3, TRIPS_MAX = 20'000;
 constexpr double WARM_UP_S = 0.1;
-
-cpu_set_t allowedCores() {
-  cpu_set_t allowed;
-  KJ_SYSCALL(::sched_getaffinity(0, sizeof(allowed), &allowed));
-  return allowed;
-}
-
-KvCores firstAndLast() {
-  auto allowed = allowedCores();
-  KvCores cores;
-  for (Core core = 0; core < CPU_SETSIZE; ++core) {
-    if (!CPU_ISSET(core, &allowed)) continue;
-    if (cores.workers == ANY_CORE) cores.workers = core;
-    cores.servers = core;
-  }
-  return cores;
-}
 
 kj::String nameOf(Core core) {
   return core == ANY_CORE ? kj::str("any") : kj::str(core);
@@ -64,7 +47,7 @@ private:
   runner::CommandLine& commandLine;
   kj::Vector<uint64_t> sizes;  // empty: SIZES
   kj::Vector<Wire> wires;      // empty: all that the store has
-  KvCores cores = firstAndLast();
+  KvCores cores{allowedCores().front(), allowedCores().back()};
   kj::Vector<kj::Own<KvPeer>> peers;
   uint keys = 1;
   uint workers = 1;
@@ -152,8 +135,8 @@ Validity BenchKvStore::setCores(kj::StringPtr words) {
   auto allowed = allowedCores();
   kj::Vector<Core> chosen;
   for (auto& word: parts) {
-    KJ_IF_MAYBE(core, numberOf(word, 0, CPU_SETSIZE - 1)) {
-      if (CPU_ISSET(*core, &allowed)) chosen.add(*core);
+    for (Core core: allowed) {
+      if (kj::str(core) == word) chosen.add(core);
     }
   }
   if (parts.size() != 2 || chosen.size() != 2) {

@@ -1,6 +1,5 @@
 // tools/bench/main.cc: the program `bench`.
 #include "tools/bench/benches.h"
-#include "tools/bench/kv_roles.h"
 #include "tools/bench/network_roles.h"
 
 namespace tools {
@@ -27,17 +26,13 @@ constexpr Bench BENCHES[] = {
 int main(int argc, char* argv[]) {
   runner::setThreadEnvironment(argv);
   runner::CommandLine commandLine("bench");
-  // For a process that `bench kvstore` or `bench network` starts.
-  auto runRole = [&](kj::StringPtr word, void (*role)(kj::ArrayPtr<const kj::StringPtr>)) {
-    if (argc < 2 || argv[1] != word) return;
+  if (argc > 1 && argv[1] == tools::NETWORK_ROLE) {
     commandLine.run(
-        [role](kj::StringPtr, kj::ArrayPtr<const kj::StringPtr> words) {
-          role(words.slice(1, words.size()));
+        [](kj::StringPtr, kj::ArrayPtr<const kj::StringPtr> words) {
+          tools::runNetworkRole(words.slice(1, words.size()));
         },
         argc, argv);
-  };
-  runRole(tools::KV_ROLE, tools::runKvRole);
-  runRole(tools::NETWORK_ROLE, tools::runNetworkRole);
+  }
   kj::MainBuilder builder(commandLine, "bench",
       "Measures parts of the program. Compare figures only within one run: machines are shared.");
   for (auto& bench: tools::BENCHES) {

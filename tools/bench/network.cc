@@ -1,11 +1,12 @@
 // `bench network`: measures the steps of an experiment on hosts behind slow links.
 #include <kj/debug.h>
-#include <sys/socket.h>
+
+#include <algorithm>
 
 #include "configs/language/failure.h"
 #include "tools/bench/benches.h"
 #include "tools/bench/command.h"
-#include "tools/bench/kv_processes.h"
+#include "tools/bench/kv_store.h"
 #include "tools/bench/links.h"
 #include "tools/bench/network_roles.h"
 #include "tools/bench/network_rows.h"
@@ -28,93 +29,57 @@ uint hostsOf(const runner::Experiment& experiment) {
 class RawStream {
 public:
   RawStream(Links& links, uint mbit)
-      : side(kj::str("raw")),
-        kvCase{.key_bytes = uint64_t(RAW_S * mbit * MBIT / BITS_PER_BYTE) / 4 * 4,
-            .keys = 1,
-            .workers = 1,
-            .servers = 1,
-            .slice_bytes = 1 << 20,
-            .sgd = false} {
-    auto stream = links.connect(0, 1);
-    int near = stream.near, far = stream.far;
-    side.add(startRole({KvRole::ECHO, 0, Wire::TCP, kvCase}, ANY_CORE, {&far, 1}), false);
-    side.add(startRole({KvRole::PROBE, 0, Wire::TCP, kvCase}, ANY_CORE, {&near, 1}), true);
+      : side(kj::str("raw")), floats(RAW_S * mbit * MBIT / BITS_PER_BYTE / sizeof(float)) {
+    addRawStream(side, floats, {}, links.connect(0, 1));
     side.check();
   }
 
   // Writes first, and then reads.
   double bytes_per_s() {
-    double best_ns = 0;
-    for (auto trip_ns: side.trips(RAW_TRIPS)) {
-      if (best_ns == 0 || trip_ns < best_ns) best_ns = trip_ns;
-    }
-    return 2 * double(kvCase.bytes()) / best_ns * 1e9;
+    auto trips_ns = side.trips(RAW_TRIPS);
+    double best_ns = *std::min_element(trips_ns.begin(), trips_ns.end());
+    return 2 * double(floats * sizeof(float)) / best_ns * 1e9;
   }
 
 private:
   KvSide side;
-  KvCase kvCase;
+  uint64_t floats;
 };
-
-// Within a host, the connection is as `kvstore.transport` says.
-StreamPair connect(Links& links, const runner::Experiment& experiment, uint worker, uint server) {
-  if (worker != server || !experiment.kvstore.transport->hasLocal) {
-    return links.connect(worker, server);
-  }
-  int fds[2];
-  KJ_SYSCALL(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds));
-  return {kj::AutoCloseFd(fds[0]), kj::AutoCloseFd(fds[1])};
-}
 
 // The experiment's workers and servers, connected.
 class Job {
 public:
-  Job(Links& links, const runner::Experiment& experiment, NetworkRole first)
+  Job(Links& links, const runner::Experiment& experiment, NetworkRole role)
       : experiment(experiment), side(kj::str("job")) {
-    uint workers = experiment.cluster.workers, servers = experiment.cluster.servers;
-    auto streams = kj::heapArray<StreamPair>(workers * servers);
-    for (auto i: kj::indices(streams)) {
-      streams[i] = connect(links, experiment, i / servers, i % servers);
-    }
-    auto start = [&](NetworkRole role, kj::ArrayPtr<const int> ends) {
-      auto name = kj::str(role.isServer ? "server " : "worker ", role.index);
-      side.add(kj::heap<KvProcess>(kj::mv(name), wordsOf(role), ANY_CORE, ends), !role.isServer);
+    auto connect = [&](uint worker, uint server) {
+      // Within a host, the connection is as `kvstore.transport` says.
+      bool isLocal = worker == server && experiment.kvstore.transport->hasLocal;
+      return isLocal ? newUnixStream() : links.connect(worker, server);
     };
-    for (first.index = 0; first.index < servers; ++first.index) {
-      first.isServer = true;
-      auto ends = KJ_MAP(worker, kj::range(0u, workers))->int {
-        return streams[worker * servers + first.index].far;
+    auto start = [&](bool isServer) {
+      return [&role, isServer](uint index) {
+        role.isServer = isServer;
+        role.index = index;
+        become(wordsOf(role));
       };
-      start(first, ends);
-    }
-    for (first.index = 0; first.index < workers; ++first.index) {
-      first.isServer = false;
-      auto ends = KJ_MAP(server, kj::range(0u, servers))->int {
-        return streams[first.index * servers + server].near;
-      };
-      start(first, ends);
-    }
+    };
+    side.addJob(experiment.cluster.workers, experiment.cluster.servers, {}, connect, start(false),
+        start(true));
     seconds(KvOrder::EXCHANGE, 1);
   }
 
-  // Returns the mean of `count` times over all workers.
-  double seconds(KvOrder::What what, uint count) {
+  // Returns the mean of `count` times over all workers, after `skipped` more times.
+  double seconds(KvOrder::What what, uint count, uint skipped = 0) {
     double sum = 0;
-    for (auto& times_ns: side.ask({what, count}, count)) {
-      for (auto time_ns: times_ns) sum += time_ns * 1e-9;
+    for (auto& times_ns: side.ask({what, skipped + count}, skipped + count)) {
+      for (auto time_ns: times_ns.slice(skipped, times_ns.size())) sum += time_ns * 1e-9;
     }
     return sum / count / experiment.cluster.workers;
   }
 
   // Returns the mean of consecutive training steps. The first step is left out, because it finds
   // all values ready.
-  double step_s(uint count) {
-    double sum = 0;
-    for (auto& times_ns: side.ask({KvOrder::TRIPS, count + 1}, count + 1)) {
-      for (auto time_ns: times_ns.slice(1, times_ns.size())) sum += time_ns * 1e-9;
-    }
-    return sum / count / experiment.cluster.workers;
-  }
+  double step_s(uint count) { return seconds(KvOrder::TRIPS, count, 1); }
 
   void wait(double seconds) { side.ask({KvOrder::WAIT, uint64_t(seconds * 1e9)}, 1); }
 

@@ -10,6 +10,7 @@
 #include "runner/experiment/model_facts.h"
 #include "runner/logs/verb_times.h"
 #include "runner/roles/store_updater.h"
+#include "tools/bench/figures.h"
 #include "tools/bench/roles.h"
 #include "tools/bench/training.h"
 #include "tools/bench/waiting.h"
@@ -129,11 +130,13 @@ private:
 
 kj::Array<kj::String> wordsOf(const NetworkRole& role) {
   kj::Vector<kj::String> words;
-  words.add(kj::str("/proc/self/exe"));
-  words.add(kj::str(NETWORK_ROLE));
-  words.add(kj::str(role.isServer ? "server" : role.waits ? "waiter" : "worker"));
-  words.add(kj::str(role.index));
-  words.add(kj::str(role.file));
+  for (auto& word: cells("/proc/self/exe", NETWORK_ROLE,
+           role.isServer ? "server"
+           : role.waits  ? "waiter"
+                         : "worker",
+           role.index, role.file)) {
+    words.add(kj::mv(word));
+  }
   for (auto setting: role.settings) words.add(kj::str(setting));
   return words.releaseAsArray();
 }

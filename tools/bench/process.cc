@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "configs/language/failure.h"
+#include "runner/system/command_line.h"
 
 namespace tools {
 namespace {
@@ -33,12 +34,6 @@ kj::AutoCloseFd newSheet() {
 kj::String read(kj::AutoCloseFd sheet) {
   KJ_SYSCALL(::lseek(sheet, 0, SEEK_SET));
   return kj::FdInputStream(kj::mv(sheet)).readAllText();
-}
-
-int waitFor(pid_t child) {
-  int status;
-  while (::waitpid(child, &status, 0) < 0) KJ_REQUIRE(errno == EINTR, strerror(errno));
-  return status;
 }
 
 // While it lives, Ctrl-C ends the programs that this one runs, but not yet this one, so that it can
@@ -65,106 +60,94 @@ private:
   sigset_t interrupt, before;
 };
 
-// Returns the last processor that this process may use.
-int lastProcessor() {
-  cpu_set_t allowed;
-  KJ_SYSCALL(::sched_getaffinity(0, sizeof(allowed), &allowed));
-  int last = 0;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (CPU_ISSET(cpu, &allowed)) last = cpu;
-  }
-  return last;
+// A peer decides itself how its threads wait.
+[[noreturn]] void becomePeer(kj::ArrayPtr<const kj::String> words) {
+  for (auto name: {"OMP_NUM_THREADS", "OMP_WAIT_POLICY", "OMP_DYNAMIC"}) ::unsetenv(name);
+  become(words);
 }
 
 }  // namespace
 
-void dieWith(pid_t parent) {
+Child::Child(kj::FunctionParam<void()> work) {
+  pid_t parent = ::getpid();
+  KJ_SYSCALL(child = ::fork());
+  if (child > 0) return;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);
+  runner::CommandLine commandLine("bench");
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { work(); })) {
+    commandLine.endWith(*e, runner::RUN_FAILED);
+  }
+  commandLine.exit();
 }
 
-namespace {
-
-kj::Array<char*> argumentsOf(kj::ArrayPtr<const kj::String> words) {
-  auto arguments = kj::heapArray<char*>(words.size() + 1);
-  for (size_t i: kj::indices(words)) arguments[i] = const_cast<char*>(words[i].cStr());
-  arguments[words.size()] = nullptr;
-  return arguments;
+Child::~Child() noexcept(false) {
+  if (child == 0) return;
+  ::kill(child, SIGKILL);
+  wait();
 }
 
-// Call it in the child.
-[[noreturn]] void become(kj::ArrayPtr<char*> arguments) {
-  // A peer decides itself how its threads wait.
-  for (auto name: {"OMP_NUM_THREADS", "OMP_WAIT_POLICY", "OMP_DYNAMIC"}) ::unsetenv(name);
+int Child::wait() {
+  int status;
+  while (::waitpid(child, &status, 0) < 0) KJ_REQUIRE(errno == EINTR, strerror(errno));
+  child = 0;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+void become(kj::ArrayPtr<const kj::String> words) {
+  kj::Vector<char*> arguments;
+  for (auto& word: words) arguments.add(const_cast<char*>(word.cStr()));
+  arguments.add(nullptr);
   ::execvp(arguments[0], arguments.begin());
   ::_exit(127);
 }
 
-int exitCodeOf(int status) {
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-}  // namespace
-
 Ended runProgram(kj::ArrayPtr<const kj::String> words) {
-  auto arguments = argumentsOf(words);
   auto output = newSheet(), errors = newSheet();
-  pid_t parent = ::getpid();
   InterruptLater later;
-  pid_t child;
-  KJ_SYSCALL(child = ::fork());
-  if (child == 0) {
-    dieWith(parent);
+  Child child([&]() {
     later.forget();
     ::dup2(output, STDOUT_FILENO);
     ::dup2(errors, STDERR_FILENO);
-    become(arguments);
-  }
-  int status = waitFor(child);
+    becomePeer(words);
+  });
+  int exitCode = child.wait();
   later.check();
-  return {.exitCode = exitCodeOf(status),
-      .output = read(kj::mv(output)),
-      .errors = read(kj::mv(errors))};
+  return {exitCode, read(kj::mv(output)), read(kj::mv(errors))};
 }
 
 AskedProgram::AskedProgram(kj::ArrayPtr<const kj::String> words): errors(newSheet()) {
-  auto arguments = argumentsOf(words);
   int ends[2];
   KJ_SYSCALL(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends));
   stream = kj::AutoCloseFd(ends[0]);
   kj::AutoCloseFd theirs(ends[1]);
-  pid_t parent = ::getpid();
-  KJ_SYSCALL(child = ::fork());
-  if (child == 0) {
-    dieWith(parent);
+  auto started = kj::heap<Child>([&]() {
     ::setpgid(0, 0);
     ::dup2(theirs, STDIN_FILENO);
     ::dup2(theirs, STDOUT_FILENO);
     ::dup2(errors, STDERR_FILENO);
-    become(arguments);
-  }
-  ::setpgid(child, child);  // whichever of the two processes is first
+    becomePeer(words);
+  });
+  ::setpgid(started->pid(), started->pid());  // whichever of the two processes is first
+  child = kj::mv(started);
 }
 
 AskedProgram::~AskedProgram() noexcept(false) {
-  if (exitCode != nullptr) return;
-  ::killpg(child, SIGKILL);
-  waitFor(child);
+  KJ_IF_MAYBE(running, child) ::killpg((*running)->pid(), SIGKILL);
 }
 
 Ended AskedProgram::ask(uint limit_s) {
-  KJ_REQUIRE(exitCode == nullptr, "it has ended");
+  auto& running = *KJ_REQUIRE_NONNULL(child, "it has ended");
   kj::Vector<char> line;
   if (::send(stream, "\n", 1, MSG_NOSIGNAL) == 1 && !readLine(line, limit_s)) {
-    ::killpg(child, SIGKILL);
-    exitCode = TIMED_OUT;
-    waitFor(child);
+    ::killpg(running.pid(), SIGKILL);
+    child = nullptr;
     return {TIMED_OUT, nullptr, kj::str("took more than ", limit_s, " s")};
   }
   if (line.size() > 0) return {0, kj::heapString(line.asPtr()), nullptr};
-  int code = exitCodeOf(waitFor(child));
-  exitCode = code;
-  return {code, nullptr, read(kj::mv(errors))};
+  int exitCode = running.wait();
+  child = nullptr;
+  return {exitCode, nullptr, read(kj::mv(errors))};
 }
 
 // Reads a line. The line is empty if the program has ended. Returns false if the time is over.
@@ -201,23 +184,28 @@ kj::Maybe<double> numberIn(kj::StringPtr json, kj::StringPtr key) {
   return value;
 }
 
-BusyCore::BusyCore() {
-  int cpu = lastProcessor();
-  pid_t parent = ::getpid();
-  KJ_SYSCALL(child = ::fork());
-  if (child == 0) {
-    dieWith(parent);
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
-    ::sched_setaffinity(0, sizeof(one), &one);
-    for (;;) asm volatile("");
+kj::Vector<Core> allowedCores() {
+  cpu_set_t allowed;
+  KJ_SYSCALL(::sched_getaffinity(0, sizeof(allowed), &allowed));
+  kj::Vector<Core> cores;
+  for (Core core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &allowed)) cores.add(core);
   }
+  return cores;
 }
 
-BusyCore::~BusyCore() noexcept(false) {
-  ::kill(child, SIGKILL);
-  waitFor(child);
+void bindTo(Core core) {
+  if (core == ANY_CORE) return;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(core, &one);
+  KJ_SYSCALL(::sched_setaffinity(0, sizeof(one), &one));
 }
+
+BusyCore::BusyCore()
+    : child([last = allowedCores().back()]() {
+        bindTo(last);
+        for (;;) asm volatile("");
+      }) {}
 
 }  // namespace tools

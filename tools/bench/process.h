@@ -1,12 +1,35 @@
-// tools/bench/process.h: runs other programs for a bench: for their figures, or to disturb it.
+// tools/bench/process.h: the child processes of benches, and other programs that they run.
 #pragma once
 
+#include <kj/function.h>
 #include <kj/io.h>
 #include <kj/string.h>
 #include <kj/vector.h>
 #include <sys/types.h>
 
 namespace tools {
+
+// A copy of this process that does something else. It dies with this object, and when the main
+// thread of this process, which must have made it, does.
+class Child {
+public:
+  // The child calls `work`, and then ends. If `work` throws, the child prints the reason and ends
+  // with exit code 1.
+  explicit Child(kj::FunctionParam<void()> work);
+  ~Child() noexcept(false);
+  KJ_DISALLOW_COPY(Child);
+
+  pid_t pid() const { return child; }
+  // Waits for the end. Returns the exit code, or 128 + signal if a signal killed it.
+  int wait();
+
+private:
+  pid_t child;  // 0 after its end
+};
+
+// Runs `words[0]`, looked up on the path if it has no slash, in place of this process. Call it in a
+// child.
+[[noreturn]] void become(kj::ArrayPtr<const kj::String> words);
 
 // How a program ended.
 struct Ended {
@@ -15,9 +38,9 @@ struct Ended {
   kj::String errors;
 };
 
-// Runs `words[0]`, looked up on the path if it has no slash, to its end. It does not inherit the
-// variables of runner::setThreadEnvironment(), and dies with this process. Ctrl-C ends it first;
-// this function then throws. Call it from one thread.
+// Runs `words[0]` as become() does, to its end. It does not inherit the variables of
+// runner::setThreadEnvironment(), and dies with this process. Ctrl-C ends it first; this function
+// then throws. Call it from one thread.
 Ended runProgram(kj::ArrayPtr<const kj::String> words);
 
 // A program that keeps running, and answers each line that it gets with one line. It dies with this
@@ -35,28 +58,31 @@ public:
   Ended ask(kj::uint limit_s);
 
 private:
-  pid_t child;
   kj::AutoCloseFd stream, errors;
-  kj::Maybe<int> exitCode;  // set when it has ended
+  kj::Maybe<kj::Own<Child>> child;  // null when it has ended
 
   bool readLine(kj::Vector<char>& line, kj::uint limit_s);
 };
 
-// Call it in a forked child: the child dies when `parent`, whose main thread forked it, does.
-void dieWith(pid_t parent);
-
 // Returns the number after `"key":` in a line of JSON, or null.
 kj::Maybe<double> numberIn(kj::StringPtr json, kj::StringPtr key);
+
+// The processor that a process is bound to, or any that this process may use.
+using Core = int;
+constexpr Core ANY_CORE = -1;
+// Returns the processors that this process may use, in ascending order.
+kj::Vector<Core> allowedCores();
+// Binds the calling process to a processor.
+void bindTo(Core core);
 
 // While it lives, a process computes without pause on the last processor that this process may use.
 class BusyCore {
 public:
   BusyCore();
-  ~BusyCore() noexcept(false);
   KJ_DISALLOW_COPY(BusyCore);
 
 private:
-  pid_t child;
+  Child child;
 };
 
 }  // namespace tools

@@ -9,7 +9,7 @@
 #include "rpc/placement.h"
 #include "rpc/rounds.h"
 #include "rpc/store/remote_store.h"
-#include "tools/bench/kv_case.h"
+#include "tools/bench/kv_processes.h"
 
 namespace tools {
 

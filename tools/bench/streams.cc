@@ -26,6 +26,12 @@ StreamPair newPipe() {
   return {kj::AutoCloseFd(fds[0]), kj::AutoCloseFd(fds[1])};
 }
 
+StreamPair newUnixStream() {
+  int fds[2];
+  KJ_SYSCALL(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds));
+  return {kj::AutoCloseFd(fds[0]), kj::AutoCloseFd(fds[1])};
+}
+
 TcpMeeting::TcpMeeting(uint32_t at): listener(newTcpSocket()) {
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(at);
@@ -47,6 +53,12 @@ kj::AutoCloseFd TcpMeeting::accept() {
   KJ_SYSCALL(far = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
   // The accepted connection inherits the listener's TCP_NODELAY.
   return kj::AutoCloseFd(far);
+}
+
+StreamPair newTcpStream() {
+  TcpMeeting meeting(INADDR_LOOPBACK);
+  auto near = meeting.connect();
+  return {kj::mv(near), meeting.accept()};
 }
 
 }  // namespace tools

@@ -1,4 +1,4 @@
-#include "tools/bench/kv_roles.h"
+#include "tools/bench/kv_store.h"
 
 #include <kj/debug.h>
 
@@ -17,16 +17,17 @@ constexpr uint CHECKED_TRIPS = 3;
 // A worker as in training: one thread computes, and one talks.
 class Worker {
 public:
-  explicit Worker(const KvRole& role)
-      : role(role),
-        placement(role.kvCase.placement()),
+  Worker(const KvCase& kvCase, Wire wire, uint rank)
+      : kvCase(kvCase),
+        rank(rank),
+        placement(kvCase.placement()),
         shared(rpc::SharedMemory::create(
             rpc::WorkerLayout(placement).bytes(), rpc::SharedMemory::WRITE)),
-        parameters(kj::heapArray<float>(role.kvCase.floats())),
+        parameters(kj::heapArray<float>(kvCase.floats())),
         gradients(rpc::WorkerLayout(placement).gradients(shared->bytes())),
-        store(rpc::RemoteStore::create(placement, role.kvCase.rounds(), role.index, parameters,
-            gradients, sharing(role.wire))),
-        replay(role.kvCase),
+        store(rpc::RemoteStore::create(
+            placement, kvCase.rounds(), rank, parameters, gradients, sharing(wire))),
+        replay(kvCase),
         io(*store, placement) {
     for (auto i: kj::indices(parameters)) parameters[i] = kvFirstValue(i);
   }
@@ -45,10 +46,10 @@ private:
   // As in a training step: gradients are ready from the last key on, and values are needed from the
   // first.
   void trip() {
-    uint64_t size = role.kvCase.key_bytes / sizeof(float);
-    for (uint key = role.kvCase.keys; key-- > 0;) store->push(step, key * size, (key + 1) * size);
+    uint64_t size = kvCase.key_bytes / sizeof(float);
+    for (uint key = kvCase.keys; key-- > 0;) store->push(step, key * size, (key + 1) * size);
     ++step;
-    for (uint key = 0; key < role.kvCase.keys; ++key) {
+    for (uint key = 0; key < kvCase.keys; ++key) {
       store->await(step, key * size, (key + 1) * size);
     }
   }
@@ -57,7 +58,7 @@ private:
     replay.advance(seed, step - replayed);
     for (uint i = 0; i < CHECKED_TRIPS; ++i) {
       ++seed;
-      for (auto at: kj::indices(gradients)) gradients[at] = kvGradient(role.index, seed, at);
+      for (auto at: kj::indices(gradients)) gradients[at] = kvGradient(rank, seed, at);
       trip();
       replay.advance(seed, 1);
     }
@@ -65,7 +66,8 @@ private:
     replay.compare(parameters);
   }
 
-  const KvRole role;
+  const KvCase& kvCase;
+  const uint rank;
   const rpc::Placement placement;
   kj::Own<rpc::SharedMemory> shared;  // holds the gradients; servers on this wire map it too
   kj::Array<float> parameters;
@@ -78,26 +80,20 @@ private:
   StoreThread io;
 };
 
-void serve(const KvRole& role) {
-  KvUpdater updater(role.kvCase.sgd);
-  serveShard(role.kvCase.placement(), role.index, role.kvCase.rounds(), updater,
-      role.wire == Wire::MEMORY);
-}
-
 }  // namespace
 
-void runKvRole(kj::ArrayPtr<const kj::StringPtr> words) {
-  auto role = readRole(words);
-  switch (role.what) {
-    case KvRole::WORKER:
-      return Worker(role).run();
-    case KvRole::SERVER:
-      return serve(role);
-    case KvRole::PROBE:
-      return runProbe(role);
-    case KvRole::ECHO:
-      return runEcho(role);
-  }
+kj::Own<KvSide> startStore(const KvCase& kvCase, Wire wire, KvCores cores) {
+  auto side = kj::heap<KvSide>(kj::str(wire, " store"));
+  side->addJob(
+      kvCase.workers, kvCase.servers, cores,
+      // Shared memory is handed over on a Unix socket.
+      [&](uint, uint) { return wire == Wire::TCP ? newTcpStream() : newUnixStream(); },
+      [&](uint rank) { Worker(kvCase, wire, rank).run(); },
+      [&](uint shard) {
+        KvUpdater updater(kvCase.sgd);
+        serveShard(kvCase.placement(), shard, kvCase.rounds(), updater, wire == Wire::MEMORY);
+      });
+  return side;
 }
 
 }  // namespace tools
