@@ -73,19 +73,6 @@ runner::LoadedExperiment ExperimentCommand::load() {
   return loaded;
 }
 
-kj::Vector<kj::String> splitAtCommas(kj::StringPtr words) {
-  kj::Vector<kj::String> parts;
-  for (;;) {
-    KJ_IF_MAYBE(comma, words.findFirst(',')) {
-      parts.add(kj::heapString(words.begin(), *comma));
-      words = words.slice(*comma + 1);
-    } else {
-      parts.add(kj::str(words));
-      return parts;
-    }
-  }
-}
-
 kj::Maybe<uint64_t> numberOf(kj::StringPtr word, uint64_t least, uint64_t most) {
   char* end;
   unsigned long long n = ::strtoull(word.cStr(), &end, 10);

@@ -59,9 +59,6 @@ private:
   kj::Vector<kj::StringPtr> overrides;
 };
 
-// Returns the parts of `a,b,c`.
-kj::Vector<kj::String> splitAtCommas(kj::StringPtr words);
-
 // Returns an integer from `least` to `most`. Null if the word is not such a number.
 kj::Maybe<uint64_t> numberOf(kj::StringPtr word, uint64_t least, uint64_t most);
 

@@ -138,7 +138,7 @@ kj::Vector<kj::Own<Contest>> gpuContests(kj::StringPtr word, kj::StringPtr pytho
 kj::Maybe<kj::String> noGpuPeer(kj::StringPtr python) {
   auto ended = runPeerScript(python, {"--import-only"_kj, "--json"_kj, "--device=cuda"_kj});
   if (ended.exitCode == 0) return nullptr;
-  return reasonOf(ended);
+  return ended.reason();
 }
 
 }  // namespace tools

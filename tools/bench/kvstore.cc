@@ -107,7 +107,7 @@ kj::MainFunc BenchKvStore::getMain() {
 }
 
 Validity BenchKvStore::setBytes(kj::StringPtr words) {
-  for (auto& word: splitAtCommas(words)) {
+  for (auto& word: split(words, ',')) {
     auto bytes = numberOf(word, sizeof(float), BYTES_MAX).orDefault(1);
     if (bytes % sizeof(float) != 0) return kj::str("not bytes of whole floats, 4 to ", BYTES_MAX);
     sizes.add(bytes);
@@ -116,7 +116,7 @@ Validity BenchKvStore::setBytes(kj::StringPtr words) {
 }
 
 Validity BenchKvStore::setWires(kj::StringPtr words) {
-  for (auto& word: splitAtCommas(words)) {
+  for (auto& word: split(words, ',')) {
     size_t before = wires.size();
     for (auto wire: STORE_WIRES) {
       if (kj::str(wire) == word) wires.add(wire);
@@ -131,7 +131,7 @@ Validity BenchKvStore::setCores(kj::StringPtr words) {
     cores = KvCores{};
     return true;
   }
-  auto parts = splitAtCommas(words);
+  auto parts = split(words, ',');
   auto allowed = allowedCores();
   kj::Vector<Core> chosen;
   for (auto& word: parts) {

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <kj/debug.h>
 #include <sched.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "configs/language/failure.h"
@@ -52,12 +51,7 @@ kj::AutoCloseFd newNamespace(int home) {
 
 // Runs a command, whose words are separated by spaces.
 void run(kj::StringPtr line) {
-  kj::Vector<kj::String> words;
-  const char* at = line.cStr();
-  for (const char* end; (end = strchr(at, ' ')) != nullptr; at = end + 1) {
-    words.add(kj::heapString(at, end - at));
-  }
-  words.add(kj::str(at));
+  auto words = split(line, ' ');
   auto ended = runProgram(words);
   if (ended.exitCode == 127) {
     configs::fail("`", words[0], "` could not be started. Install the package iproute2");

@@ -88,27 +88,6 @@ kj::String statisticTable(const nn::Graph& graph) {
   return kj::str("name\toffset\tsize\n", kj::strArray(lines, ""));
 }
 
-// A batch that stays in memory.
-class KeptBatch {
-public:
-  explicit KeptBatch(const io::Batch& from)
-      : pixels(kj::heapArray(from.pixels)),
-        labels(kj::heapArray(from.labels)),
-        draws(kj::heapArray(from.draws)),
-        batch({.step = from.step,
-            .pixels = pixels,
-            .labels = labels,
-            .images = from.images,
-            .draws = draws}) {}
-  const io::Batch& get() const { return batch; }
-
-private:
-  kj::Array<float> pixels;
-  kj::Array<int32_t> labels;
-  kj::Array<uint64_t> draws;
-  io::Batch batch;
-};
-
 class BenchLosses: private TrainingCommand {
 public:
   using TrainingCommand::TrainingCommand;
@@ -154,14 +133,15 @@ Validity BenchLosses::run() {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   Training training(experiment, nullptr, assumed);
   uint kept = kj::min(batches, steps);
-  kj::Vector<KeptBatch> all;
+  kj::Vector<OwnBatch> all;
   kj::Maybe<RecordBatches> records;
   if (data) records.emplace(experiment);
   for (uint i = 0; i < kept; i++) {
     KJ_IF_MAYBE(reader, records) {
-      all.add(reader->next());
+      auto& batch = reader->next();
+      all.add(batch, batch.images, batch.images);
     } else {
-      all.add(SyntheticBatch(training.graph(), experiment.data.batchSize, i).get());
+      all.add(training.graph(), experiment.data.batchSize, i);
     }
   }
   kj::Maybe<Dump> dump;

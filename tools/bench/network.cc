@@ -180,7 +180,7 @@ kj::MainFunc BenchNetwork::getMain() {
 }
 
 Validity BenchNetwork::setBandwidths(kj::StringPtr words) {
-  for (auto& word: splitAtCommas(words)) {
+  for (auto& word: split(words, ',')) {
     KJ_IF_MAYBE(mbit, numberOf(word, 1, Links::MBIT_MAX)) {
       bandwidths_mbit.add(*mbit);
     } else {

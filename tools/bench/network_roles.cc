@@ -116,7 +116,7 @@ private:
   const runner::ModelFacts facts;
   const rpc::Placement placement;
   runner::StoreUpdater updater;
-  SyntheticBatch batch;
+  OwnBatch batch;
   kj::Maybe<kj::Own<rpc::SharedMemory>> memory;  // where the gradients are, if servers may map them
   kj::Own<nn::Program> program;
   kj::Maybe<WaitingProgram&> waiting;  // the program, if it only waits

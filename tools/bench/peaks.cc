@@ -21,43 +21,27 @@ constexpr size_t COPIED_BYTES = 32 << 20;
 constexpr uint CHAINS = 12;
 constexpr uint CALL_STEPS = 10000;
 
-// Each function makes CALL_STEPS steps of CHAINS multiply-adds, and returns a sum so that the
-// compiler keeps all of them. `noipa` keeps calls whose result nobody reads.
-
-__attribute__((noipa, target("avx2,fma"))) float multiplyAddAvx2() {
-  __m256 factor = _mm256_set1_ps(0.5f), sums[CHAINS];
-  for (auto& sum: sums) sum = factor;
-  for (uint i = 0; i < CALL_STEPS; ++i) {
-#pragma GCC unroll 12
-    for (uint c = 0; c < CHAINS; ++c) sums[c] = _mm256_fmadd_ps(sums[c], factor, factor);
+// Defines a function that makes CALL_STEPS steps of CHAINS multiply-adds, and returns a sum so that
+// the compiler keeps all of them. `noipa` keeps calls whose result nobody reads.
+#define MULTIPLY_ADDS(name, instructions, Vector, zero, step)                    \
+  __attribute__((noipa, target(instructions))) float name() {                    \
+    Vector sums[CHAINS];                                                         \
+    for (auto& sum: sums) sum = zero;                                            \
+    for (uint i = 0; i < CALL_STEPS; ++i) {                                      \
+      _Pragma("GCC unroll 12") for (uint c = 0; c < CHAINS; ++c) sums[c] = step; \
+    }                                                                            \
+    for (uint c = 1; c < CHAINS; ++c) sums[0] += sums[c];                        \
+    return sums[0][0];                                                           \
   }
-  for (uint c = 1; c < CHAINS; ++c) sums[0] += sums[c];
-  return sums[0][0];
-}
 
-__attribute__((noipa, target("avx512f"))) float multiplyAddAvx512() {
-  __m512 factor = _mm512_set1_ps(0.5f), sums[CHAINS];
-  for (auto& sum: sums) sum = factor;
-  for (uint i = 0; i < CALL_STEPS; ++i) {
-#pragma GCC unroll 12
-    for (uint c = 0; c < CHAINS; ++c) sums[c] = _mm512_fmadd_ps(sums[c], factor, factor);
-  }
-  for (uint c = 1; c < CHAINS; ++c) sums[0] += sums[c];
-  return sums[0][0];
-}
-
-__attribute__((noipa, target("avx512f,avx512bf16"))) float multiplyAddBf16() {
-  // 1 in each half of a word.
-  auto ones = (__m512bh)_mm512_set1_epi32(0x3f803f80);
-  __m512 sums[CHAINS];
-  for (auto& sum: sums) sum = _mm512_set1_ps(0);
-  for (uint i = 0; i < CALL_STEPS; ++i) {
-#pragma GCC unroll 12
-    for (uint c = 0; c < CHAINS; ++c) sums[c] = _mm512_dpbf16_ps(sums[c], ones, ones);
-  }
-  for (uint c = 1; c < CHAINS; ++c) sums[0] += sums[c];
-  return sums[0][0];
-}
+MULTIPLY_ADDS(multiplyAddAvx2, "avx2,fma", __m256, _mm256_set1_ps(0.5f),
+    _mm256_fmadd_ps(sums[c], _mm256_set1_ps(0.5f), _mm256_set1_ps(0.5f)))
+MULTIPLY_ADDS(multiplyAddAvx512, "avx512f", __m512, _mm512_set1_ps(0.5f),
+    _mm512_fmadd_ps(sums[c], _mm512_set1_ps(0.5f), _mm512_set1_ps(0.5f)))
+// A factor is 1 in each half of a word.
+MULTIPLY_ADDS(multiplyAddBf16, "avx512f,avx512bf16", __m512, _mm512_set1_ps(0),
+    _mm512_dpbf16_ps(
+        sums[c], (__m512bh)_mm512_set1_epi32(0x3f803f80), (__m512bh)_mm512_set1_epi32(0x3f803f80)))
 
 double threadSeconds() {
   timespec now;

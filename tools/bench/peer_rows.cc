@@ -53,20 +53,8 @@ enum class Precision { FP32, BF16 };
 
 }  // namespace
 
-kj::String reasonOf(const Ended& ended) {
-  auto lines = kj::Vector<kj::String>();
-  kj::StringPtr rest = ended.errors;
-  while (rest.size() > 0) {
-    size_t end = rest.findFirst('\n').orDefault(rest.size());
-    if (end > 0) lines.add(kj::heapString(rest.begin(), end));
-    rest = rest.slice(kj::min(end + 1, rest.size()));
-  }
-  if (lines.size() == 0) return kj::str("exit code ", ended.exitCode);
-  return kj::mv(lines.front().startsWith("Traceback") ? lines.back() : lines.front());
-}
-
 Figure figureOf(const Ended& ended, kj::StringPtr key) {
-  if (ended.exitCode != 0) return {nullptr, reasonOf(ended)};
+  if (ended.exitCode != 0) return {nullptr, ended.reason()};
   return {numberIn(ended.output, key), kj::str("no `", key, "` in what it printed")};
 }
 
@@ -88,7 +76,7 @@ Ended runOurs(const PeerRow& row, Precision precision, kj::ArrayPtr<const kj::St
 }
 
 Ended runTheirs(
-    const PeerRow& row, kj::StringPtr python, Precision precision, uint seconds, uint workers = 1) {
+    const PeerRow& row, kj::StringPtr python, Precision precision, uint seconds, uint workers) {
   kj::Vector<kj::String> words;
   if (row.what != PeerRow::MEMORY) {
     // Makes the C library keep freed memory, and avoid mapping large arrays anew in each step, as
@@ -140,7 +128,7 @@ Figure ourWorkers(const PeerRow& row) {
       kj::str("--runs=", static_cast<const char*>(folder)),
       kj::str("--set=data.batch_size=", row.batch),
       kj::str("--set=cluster.threads_per_worker=", row.threads)));
-  if (ended.exitCode != 0) return {nullptr, reasonOf(ended)};
+  if (ended.exitCode != 0) return {nullptr, ended.reason()};
   auto record = runner::readRunRecord(kj::str(static_cast<const char*>(folder), "/two_workers/1"));
   return {speedOf(record), nullptr};
 }
@@ -183,25 +171,16 @@ Figure disturbedPart(Run& run) {
   return combined(kj::mv(quiet), kj::mv(disturbed), [](double a, double b) { return b / a; });
 }
 
-kj::Maybe<Figure> measure(const PeerRow& row, Run run) {
+// For rows that measure both sides alike: SPEED, BF16, BETTER, DISTURBED.
+Figure measure(const PeerRow& row, Run run) {
   switch (row.what) {
-    case PeerRow::SPEED:
-      return speed(run, Precision::FP32);
-    case PeerRow::BF16:
-      return speed(run, Precision::BF16);
     case PeerRow::BETTER:
       return betterSpeed(run);
     case PeerRow::DISTURBED:
       return disturbedPart(run);
-    case PeerRow::WORKERS:
-    case PeerRow::MEMORY:
-      return nullptr;
+    default:
+      return speed(run, row.what == PeerRow::BF16 ? Precision::BF16 : Precision::FP32);
   }
-  KJ_UNREACHABLE;
-}
-
-double megabytes(double bytes) {
-  return bytes / 1e6;
 }
 
 kj::StringPtr unitOf(PeerRow::What what) {
@@ -215,32 +194,36 @@ kj::StringPtr unitOf(PeerRow::What what) {
   }
 }
 
+Figure peakMegabytes(const Ended& ended) {
+  auto figure = figureOf(ended, "peak_bytes");
+  figure.value = figure.value.map([](double bytes) { return bytes / 1e6; });
+  return figure;
+}
+
 Figure ours(const PeerRow& row, uint seconds) {
+  if (row.what == PeerRow::WORKERS) return ourWorkers(row);
   auto time = kj::str("--seconds=", seconds);
   auto run = [&](Precision precision) { return runOurs(row, precision, {"--no-check"_kj, time}); };
-  KJ_IF_MAYBE(figure, measure(row, run)) return kj::mv(*figure);
-  if (row.what == PeerRow::WORKERS) return ourWorkers(row);
-  auto bytes = figureOf(run(Precision::FP32), "peak_bytes");
-  bytes.value = bytes.value.map(megabytes);
-  return bytes;
+  if (row.what == PeerRow::MEMORY) return peakMegabytes(run(Precision::FP32));
+  return measure(row, run);
 }
 
 Figure theirs(const PeerRow& row, kj::StringPtr python, uint seconds) {
-  auto run = [&](Precision precision) { return runTheirs(row, python, precision, seconds); };
-  KJ_IF_MAYBE(figure, measure(row, run)) return kj::mv(*figure);
-  if (row.what == PeerRow::WORKERS) {
-    return figureOf(runTheirs(row, python, Precision::FP32, seconds, WORKERS), "images_per_s");
-  }
-  auto loaded = runPeerScript(python, {"--import-only"_kj, "--json"_kj});
-  return combined(figureOf(run(Precision::FP32), "peak_bytes"), figureOf(loaded, "peak_bytes"),
-      [](double whole, double load) { return megabytes(whole - load); });
+  uint workers = row.what == PeerRow::WORKERS ? WORKERS : 1;
+  auto run = [&](Precision precision) {
+    return runTheirs(row, python, precision, seconds, workers);
+  };
+  if (row.what != PeerRow::MEMORY) return measure(row, run);
+  return combined(peakMegabytes(run(Precision::FP32)),
+      peakMegabytes(runPeerScript(python, {"--import-only"_kj, "--json"_kj})),
+      [](double whole, double load) { return whole - load; });
 }
 
 kj::Maybe<kj::String> checkOurs(const PeerRow& row) {
   auto check = [&](Precision precision) -> kj::Maybe<kj::String> {
     auto ended = runOurs(row, precision, {"--steps=1"_kj});
     if (ended.exitCode == 0) return nullptr;
-    return reasonOf(ended);
+    return ended.reason();
   };
   if (row.what == PeerRow::BF16) return check(Precision::BF16);
   KJ_IF_MAYBE(reason, check(Precision::FP32)) return kj::mv(*reason);

@@ -45,8 +45,6 @@ struct Figure {
 
 // Returns the number after `key` in the output of a program, or why there is none.
 Figure figureOf(const Ended& ended, kj::StringPtr key);
-// Returns the error of a program: the first line of ours, the last one of Python's.
-kj::String reasonOf(const Ended& ended);
 
 // A row of the table. Each call runs another program for some seconds. The current folder must be
 // the project's root.

@@ -173,6 +173,35 @@ bool AskedProgram::readLine(kj::Vector<char>& line, uint limit_s) {
   }
 }
 
+kj::String Ended::reason() const {
+  auto lines = linesOf(errors);
+  for (auto& line: lines) {
+    if (line.startsWith("Traceback")) return kj::mv(lines.back());
+  }
+  return lines.size() > 0 ? kj::mv(lines.front()) : kj::str("exit code ", exitCode);
+}
+
+kj::Vector<kj::String> linesOf(kj::StringPtr text) {
+  kj::Vector<kj::String> lines;
+  for (auto& line: split(text, '\n')) {
+    if (line.size() > 0) lines.add(kj::mv(line));
+  }
+  return lines;
+}
+
+kj::Vector<kj::String> split(kj::StringPtr text, char separator) {
+  kj::Vector<kj::String> parts;
+  for (;;) {
+    KJ_IF_MAYBE(end, text.findFirst(separator)) {
+      parts.add(kj::heapString(text.begin(), *end));
+      text = text.slice(*end + 1);
+    } else {
+      parts.add(kj::str(text));
+      return parts;
+    }
+  }
+}
+
 kj::Maybe<double> numberIn(kj::StringPtr json, kj::StringPtr key) {
   auto word = kj::str('"', key, "\":");
   const char* at = ::strstr(json.cStr(), word.cStr());

@@ -36,6 +36,9 @@ struct Ended {
   int exitCode;  // 127: it could not be started; 128 + signal: a signal killed it
   kj::String output;
   kj::String errors;
+
+  // Returns the line of `errors` that says why: the last one of Python's, the first one of others.
+  kj::String reason() const;
 };
 
 // Runs `words[0]` as become() does, to its end. It does not inherit the variables of
@@ -63,6 +66,11 @@ private:
 
   bool readLine(kj::Vector<char>& line, kj::uint limit_s);
 };
+
+// Returns the parts of a text between the separators.
+kj::Vector<kj::String> split(kj::StringPtr text, char separator);
+// Returns the lines of a text that are not empty.
+kj::Vector<kj::String> linesOf(kj::StringPtr text);
 
 // Returns the number after `"key":` in a line of JSON, or null.
 kj::Maybe<double> numberIn(kj::StringPtr json, kj::StringPtr key);

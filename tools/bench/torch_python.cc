@@ -39,11 +39,8 @@ bool isPython(kj::StringPtr name) {
 }
 
 kj::String lastLine(kj::StringPtr text) {
-  size_t end = text.size();
-  while (end > 0 && isspace(text[end - 1])) --end;
-  size_t begin = end;
-  while (begin > 0 && text[begin - 1] != '\n') --begin;
-  return kj::heapString(text.begin() + begin, end - begin);
+  auto lines = linesOf(text);
+  return lines.size() == 0 ? kj::String() : kj::mv(lines.back());
 }
 
 // `2.15.0+cpu` → 2, 15, 0.
@@ -67,11 +64,6 @@ Ended probe(kj::StringPtr program) {
   return runProgram(kj::arr(kj::str(program), kj::str("-c"), kj::str(PROBE)));
 }
 
-kj::String reasonOf(const Ended& ended) {
-  auto reason = lastLine(ended.errors);
-  return reason.size() > 0 ? kj::mv(reason) : kj::str("exit code ", ended.exitCode);
-}
-
 kj::StringPtr variable(const char* name) {
   auto value = ::getenv(name);
   return value == nullptr ? ""_kj : kj::StringPtr(value);
@@ -87,7 +79,7 @@ TorchPython torchOf(kj::StringPtr chosen) {
       "Name another Python with --python or RUNNER_PYTHON, or none to search the path"_kj;
   if (ended.exitCode == CANNOT_START) configs::fail("cannot start ", program, ". ", WAY_OUT);
   if (ended.exitCode == NO_TORCH) configs::fail(program, " has no PyTorch. ", WAY_OUT);
-  configs::fail("PyTorch of ", program, " does not load: ", reasonOf(ended), ". ", WAY_OUT);
+  configs::fail("PyTorch of ", program, " does not load: ", ended.reason(), ". ", WAY_OUT);
 }
 
 }  // namespace
@@ -108,11 +100,7 @@ kj::Vector<kj::String> pythonsOn(kj::StringPtr path, kj::StringPtr virtualEnviro
   auto folders = kj::str(virtualEnvironment, virtualEnvironment == "" ? "" : "/bin:", path);
   kj::Vector<kj::String> programs;
   kj::Vector<std::filesystem::path> files;  // real folder and link target of each file
-  kj::StringPtr rest = folders;
-  while (rest.size() > 0) {
-    size_t end = rest.findFirst(':').orDefault(rest.size());
-    auto folder = kj::heapString(rest.begin(), end);
-    rest = rest.slice(kj::min(end + 1, rest.size()));
+  for (auto& folder: split(folders, ':')) {
     std::error_code ignored;
     kj::Vector<kj::String> names;
     for (auto& entry: std::filesystem::directory_iterator(folder.cStr(), ignored)) {
@@ -141,7 +129,7 @@ TorchSearch newestTorch(kj::ArrayPtr<const kj::String> programs) {
     // A broken link, or a shim of a Python that is not installed.
     if (ended.exitCode == NO_TORCH || ended.exitCode == CANNOT_START) continue;
     if (ended.exitCode != 0) {
-      search.notes.add(kj::str("PyTorch of ", program, " does not load: ", reasonOf(ended)));
+      search.notes.add(kj::str("PyTorch of ", program, " does not load: ", ended.reason()));
       continue;
     }
     auto version = lastLine(ended.output);

@@ -169,7 +169,7 @@ kj::String opsText(
     const runner::Experiment& experiment, AssumedImages assumed, bool byOp, double step_s) {
   nn::Profile profile;
   Training training(experiment, profile, assumed);
-  SyntheticBatch batch(training.graph(), experiment.data.batchSize);
+  OwnBatch batch(training.graph(), experiment.data.batchSize);
   NextBatch next = [&]() -> const io::Batch& { return batch.get(); };
   warmUp(training, next);
   profile.clear();
@@ -244,7 +244,7 @@ Validity BenchTrain::run() {
   double step_s;
   {
     Training training(experiment, nullptr, assumed);
-    SyntheticBatch batch(training.graph(), experiment.data.batchSize);
+    OwnBatch batch(training.graph(), experiment.data.batchSize);
     Report report{.experiment = experiment,
         .checked = checks ? training.check(batch.get()) : kj::str("not checked"),
         .synthetic = measure(

@@ -62,15 +62,30 @@ const io::Batch& RecordBatches::next() {
   return KJ_ASSERT_NONNULL(batcher->next(), "the training stream has no end");
 }
 
-SyntheticBatch::SyntheticBatch(const nn::Graph& graph, uint images, uint number)
-    : pixels(kj::heapArray<float>(images * graph.inputShape().size())),
+OwnBatch::OwnBatch(uint64_t number, uint images, size_t imageFloats)
+    : pixels(kj::heapArray<float>(images * imageFloats)),
       labels(kj::heapArray<int32_t>(images)),
-      draws(kj::heapArray<uint64_t>(images)) {
+      draws(kj::heapArray<uint64_t>(images)),
+      batch{.step = number, .pixels = pixels, .labels = labels, .images = images, .draws = draws} {}
+
+OwnBatch::OwnBatch(const nn::Graph& graph, uint images, uint number)
+    : OwnBatch(number, images, graph.inputShape().size()) {
   configs::Random random(1 + number, configs::Purpose::INITIAL_VALUES);
   for (auto& pixel: pixels) pixel = random.normal();
   for (auto& label: labels) label = random.below(graph.classes);
   for (auto& draw: draws) draw = random.next();
-  batch = {.step = number, .pixels = pixels, .labels = labels, .images = images, .draws = draws};
+}
+
+OwnBatch::OwnBatch(const io::Batch& from, uint distinct, uint images)
+    : OwnBatch(from.step, images, from.pixels.size() / from.images) {
+  size_t imageFloats = from.pixels.size() / from.images;
+  for (uint i = 0; i < images; i++) {
+    uint j = i % distinct;
+    nn::copy(from.pixels.slice(j * imageFloats, (j + 1) * imageFloats),
+        pixels.slice(i * imageFloats, (i + 1) * imageFloats));
+    labels[i] = from.labels[j];
+    draws[i] = from.draws[j];
+  }
 }
 
 nn::BatchResult trainingStep(nn::Program& program, rpc::KvStore& store, const nn::Graph& graph,
@@ -106,7 +121,7 @@ Training::Training(
   // Weights that depend on the first images are made from synthetic images here. This does not
   // change the speed.
   bool needsImages = nn::imagesToInitialize(facts.graph) > 0;
-  SyntheticBatch first(facts.graph, needsImages ? experiment.data.batchSize : 0);
+  OwnBatch first(facts.graph, needsImages ? experiment.data.batchSize : 0);
   nn::initialize(facts.graph, experiment.model.initializer, experiment.train.seed,
       program->parameters(), program->statistics(), first.get().pixels);
   store->initialize();
@@ -117,23 +132,12 @@ kj::String Training::check(const io::Batch& batch) {
   uint images = all % 2 == 0 && 2 * forwardFlops(graph()) <= CHECKED_FLOPS ? 2 : 1;
   // The batch repeats the same few images. Batch norms then see what the reference's see, and
   // gradients are a multiple. The program that is checked is the one that is timed.
-  size_t imageFloats = graph().inputShape().size();
-  auto pixels = kj::heapArray<float>(all * imageFloats);
-  auto labels = kj::heapArray<int32_t>(all);
-  auto draws = kj::heapArray<uint64_t>(all);
-  for (uint n = 0; n < all; n++) {
-    size_t from = n % images;
-    nn::copy(batch.pixels.slice(from * imageFloats, (from + 1) * imageFloats),
-        pixels.slice(n * imageFloats, (n + 1) * imageFloats));
-    labels[n] = batch.labels[from];
-    draws[n] = batch.draws[from];
-  }
+  OwnBatch few(batch, images, images), repeated(batch, images, all);
   auto oracle = nn::REFERENCE.lower(graph(), {.batchSize = images});
   nn::copy(program->parameters(), oracle->parameters());
   nn::copy(program->statistics(), oracle->statistics());
-  oracle->setBatch(
-      pixels.slice(0, images * imageFloats), labels.slice(0, images), draws.slice(0, images));
-  program->setBatch(pixels, labels, draws);
+  oracle->setBatch(few.get().pixels, few.get().labels, few.get().draws);
+  program->setBatch(repeated.get().pixels, repeated.get().labels, repeated.get().draws);
 
   auto statistics = kj::heapArray<float>(program->statistics());
   auto tolerance = checkToleranceOf(experiment.train.precision);

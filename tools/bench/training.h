@@ -14,15 +14,19 @@ namespace tools {
 
 using kj::uint;
 
-// Synthetic images and labels in memory.
-class SyntheticBatch {
+// A batch in memory.
+class OwnBatch {
 public:
-  // Another `number` gives other images.
-  SyntheticBatch(const nn::Graph& graph, uint images, uint number = 0);
+  // Synthetic images and labels. Another `number` gives other ones.
+  OwnBatch(const nn::Graph& graph, uint images, uint number = 0);
+  // The first `distinct` images of another batch, repeated up to `images`.
+  OwnBatch(const io::Batch& from, uint distinct, uint images);
   // Valid as long as this object.
   const io::Batch& get() const { return batch; }
 
 private:
+  OwnBatch(uint64_t number, uint images, size_t imageFloats);
+
   kj::Array<float> pixels;
   kj::Array<int32_t> labels;
   kj::Array<uint64_t> draws;
