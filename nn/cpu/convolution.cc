@@ -4,27 +4,20 @@
 
 namespace nn::cpu {
 
-SumConvolutionGradient::SumConvolutionGradient(const ConvolutionShape& shape,
-    const ConvolutionArrays& arrays, size_t weightFloats, size_t sumFloats, uint turn)
-    : WholeTask(turn),
-      shape(shape),
-      arrays(arrays),
-      weightFloats(weightFloats),
-      sumFloats(sumFloats) {}
-
-void SumConvolutionGradient::runWhole(const Step& step, uint lane) {
+const float* sumLanes(const Step& step, const ConvolutionShape& shape,
+    const ConvolutionArrays& arrays, size_t weightFloats, size_t sumFloats) {
   float* sum = step.memory.floatsOf(*arrays.sums, 0);
   for (uint other = 1; other < shape.lanes; ++other) {
     step.kernels.floats.copy(sum + other * sumFloats, sum, Write::ADD, sumFloats);
   }
-  unpack(step, lane, sum);
-  if (arrays.bias == nullptr) return;
+  if (arrays.bias == nullptr) return sum;
   size_t bytes = shape.out.channels * sizeof(float);
   if (shape.addsBias) {
     memcpy(arrays.biasGradient, sum + weightFloats, bytes);
   } else {
     memset(arrays.biasGradient, 0, bytes);
   }
+  return sum;
 }
 
 }  // namespace nn::cpu

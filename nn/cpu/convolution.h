@@ -82,25 +82,11 @@ public:
   virtual kj::Array<kj::String> implementations() const = 0;
 };
 
-// The task of every Convolution::sumGradient(). It adds the sums of the lanes in their order and
-// writes the result to the flat gradient. The sum of a lane is the gradient of the weights, in the
-// layout of the code that computes it, and then that of the bias if the bias is added.
-class SumConvolutionGradient: public WholeTask {
-public:
-  // `shape` and `arrays` must outlive it. Sizes are those of the sum of one lane.
-  SumConvolutionGradient(const ConvolutionShape& shape, const ConvolutionArrays& arrays,
-      size_t weightFloats, size_t sumFloats, uint turn);
-
-protected:
-  void runWhole(const Step& step, uint lane) final;
-  // Writes the gradient of the weights to the flat array, in plain order.
-  virtual void unpack(const Step& step, uint lane, const float* sum) = 0;
-
-private:
-  const ConvolutionShape& shape;
-  const ConvolutionArrays& arrays;
-  size_t weightFloats;
-  size_t sumFloats;
-};
+// Adds the sums of the lanes in their order, and writes the gradient of the bias to the flat array.
+// Returns the sum of the gradients of the weights. The sum of a lane has `weightFloats` for the
+// weights, in the layout of the code that computes it. If the bias is added, the gradient of the
+// bias follows them.
+const float* sumLanes(const Step& step, const ConvolutionShape& shape,
+    const ConvolutionArrays& arrays, size_t weightFloats, size_t sumFloats);
 
 }  // namespace nn::cpu

@@ -5,13 +5,9 @@
 #include "nn/cpu/sgemm.h"
 
 namespace nn::cpu {
-namespace {
 
-class DenseForward final: public Task {
-public:
-  DenseForward(const DenseLayer& layer, Place x, Place y): layer(layer), x(x), y(y) {}
-
-  void run(const Step& step, const Chunk& chunk) override {
+kj::Own<Task> denseForward(const DenseLayer& layer, Place x, Place y) {
+  return newTask([&layer, x, y](const Step& step, const Chunk& chunk) {
     float* row = step.memory.floatsAt(y, chunk);
     multiply(chunk.images, layer.units, layer.inputs,
         {'N', step.memory.floatsAt(x, chunk), x.stride()}, {'T', layer.weights, layer.inputs}, 0,
@@ -21,18 +17,11 @@ public:
       if (layer.bias != nullptr) step.kernels.floats.copy(layer.bias, row, Write::ADD, layer.units);
       memset(row + layer.units, 0, rest * sizeof(float));
     }
-  }
+  });
+}
 
-private:
-  const DenseLayer& layer;
-  Place x, y;
-};
-
-class DenseBackwardWeights final: public Task {
-public:
-  DenseBackwardWeights(const DenseLayer& layer, Place x, Place dy): layer(layer), x(x), dy(dy) {}
-
-  void run(const Step& step, const Chunk& chunk) override {
+kj::Own<Task> denseBackwardWeights(const DenseLayer& layer, Place x, Place dy) {
+  return newTask([&layer, x, dy](const Step& step, const Chunk& chunk) {
     float* sum = chunk.lane == 0
                      ? layer.gradient
                      : step.memory.floatsOf(*layer.sums, 0) + (chunk.lane - 1) * layer.parameters();
@@ -46,19 +35,11 @@ public:
       Write write = chunk.opening && n == 0 ? Write::SET : Write::ADD;
       step.kernels.floats.copy(gradient, bias, write, layer.units);
     }
-  }
+  });
+}
 
-private:
-  const DenseLayer& layer;
-  Place x, dy;
-};
-
-class DenseBackwardData final: public Task {
-public:
-  DenseBackwardData(const DenseLayer& layer, Place dy, Place dx, Write write)
-      : layer(layer), dy(dy), dx(dx), write(write) {}
-
-  void run(const Step& step, const Chunk& chunk) override {
+kj::Own<Task> denseBackwardData(const DenseLayer& layer, Place dy, Place dx, Write write) {
+  return newTask([&layer, dy, dx, write](const Step& step, const Chunk& chunk) {
     float* row = step.memory.floatsAt(dx, chunk);
     multiply(chunk.images, layer.inputs, layer.units,
         {'N', step.memory.floatsAt(dy, chunk), dy.stride()}, {'N', layer.weights, layer.inputs},
@@ -68,44 +49,18 @@ public:
     for (uint n = 0; n < chunk.images; ++n, row += dx.stride()) {
       memset(row + layer.inputs, 0, rest * sizeof(float));
     }
-  }
+  });
+}
 
-private:
-  const DenseLayer& layer;
-  Place dy, dx;
-  Write write;
-};
-
-class SumGradient final: public BatchTask {
-public:
-  explicit SumGradient(const DenseLayer& layer): layer(layer) {}
-
-  void run(const Step& step, uint part, uint parts) override {
+kj::Own<BatchTask> sumGradient(const DenseLayer& layer) {
+  return newBatchTask([&layer](const Step& step, uint part, uint parts) {
     size_t count = layer.parameters();
     size_t begin = count * part / parts, end = count * (part + 1) / parts;
     for (uint lane = 1; lane < parts; ++lane) {
       const float* sum = step.memory.floatsOf(*layer.sums, 0) + (lane - 1) * count;
       step.kernels.floats.copy(sum + begin, layer.gradient + begin, Write::ADD, end - begin);
     }
-  }
-
-private:
-  const DenseLayer& layer;
-};
-
-}  // namespace
-
-kj::Own<Task> denseForward(const DenseLayer& layer, Place x, Place y) {
-  return kj::heap<DenseForward>(layer, x, y);
-}
-kj::Own<Task> denseBackwardWeights(const DenseLayer& layer, Place x, Place dy) {
-  return kj::heap<DenseBackwardWeights>(layer, x, dy);
-}
-kj::Own<Task> denseBackwardData(const DenseLayer& layer, Place dy, Place dx, Write write) {
-  return kj::heap<DenseBackwardData>(layer, dy, dx, write);
-}
-kj::Own<BatchTask> sumGradient(const DenseLayer& layer) {
-  return kj::heap<SumGradient>(layer);
+  });
 }
 
 }  // namespace nn::cpu

@@ -38,9 +38,6 @@ private:
   class ForwardTask;
   class BackwardDataTask;
   class BackwardWeightsTask;
-  class PackForward;
-  class PackBackward;
-  class SumGradient;
 };
 
 class Direct::ForwardTask final: public Task {
@@ -131,63 +128,6 @@ private:
   size_t padFloats = 0;
 };
 
-class Direct::PackForward final: public WholeTask {
-public:
-  PackForward(Direct& direct, uint turn)
-      : WholeTask(turn), direct(direct), primitive(direct.primitives.packForward()) {}
-
-protected:
-  void runWhole(const Step& step, uint lane) override {
-    auto& arrays = direct.arrays;
-    auto& primitives = direct.primitives;
-    float* packed = step.memory.floatsOf(*arrays.forwardWeights, 0);
-    primitive.run(step, lane, {arrays.weightsIn(step.memory), packed});
-    if (!primitives.shape.addsBias) return;
-    float* bias = packed + primitives.forwardFloats();
-    size_t count = primitives.shape.out.channels;
-    memcpy(bias, arrays.biasIn(step.memory, primitives.plainFloats()), count * sizeof(float));
-    memset(bias + count, 0, (primitives.biasFloats() - count) * sizeof(float));
-  }
-
-private:
-  Direct& direct;
-  Primitive primitive;
-};
-
-class Direct::PackBackward final: public WholeTask {
-public:
-  PackBackward(Direct& direct, uint turn)
-      : WholeTask(turn), direct(direct), primitive(direct.primitives.packBackward()) {}
-
-protected:
-  void runWhole(const Step& step, uint lane) override {
-    auto& arrays = direct.arrays;
-    primitive.run(step, lane, {arrays.weights, step.memory.of(*arrays.backwardWeights, 0)});
-  }
-
-private:
-  Direct& direct;
-  Primitive primitive;
-};
-
-class Direct::SumGradient final: public SumConvolutionGradient {
-public:
-  SumGradient(Direct& direct, uint turn)
-      : SumConvolutionGradient(direct.primitives.shape, direct.arrays,
-            direct.primitives.gradientFloats(), direct.sumFloats(), turn),
-        direct(direct),
-        primitive(direct.primitives.unpackGradient()) {}
-
-protected:
-  void unpack(const Step& step, uint lane, const float* sum) override {
-    primitive.run(step, lane, {sum, direct.arrays.weightsGradient});
-  }
-
-private:
-  Direct& direct;
-  Primitive primitive;
-};
-
 kj::Own<Task> Direct::forward(Place x, Place y, Buffer& scratch) {
   return kj::heap<ForwardTask>(*this, x, y, scratch);
 }
@@ -201,15 +141,32 @@ kj::Own<Task> Direct::backwardData(Place dy, Place dx, Write write, Buffer& scra
 }
 
 kj::Own<BatchTask> Direct::packForward(uint turn) {
-  return kj::heap<PackForward>(*this, turn);
+  auto pack = [this, primitive = primitives.packForward()](const Step& step, uint lane) mutable {
+    float* packed = step.memory.floatsOf(*arrays.forwardWeights, 0);
+    primitive.run(step, lane, {arrays.weightsIn(step.memory), packed});
+    if (!primitives.shape.addsBias) return;
+    float* bias = packed + primitives.forwardFloats();
+    size_t count = primitives.shape.out.channels;
+    memcpy(bias, arrays.biasIn(step.memory, primitives.plainFloats()), count * sizeof(float));
+    memset(bias + count, 0, (primitives.biasFloats() - count) * sizeof(float));
+  };
+  return newWholeTask(turn, kj::mv(pack));
 }
 
 kj::Own<BatchTask> Direct::packBackward(uint turn) {
-  return kj::heap<PackBackward>(*this, turn);
+  auto pack = [this, primitive = primitives.packBackward()](const Step& step, uint lane) mutable {
+    primitive.run(step, lane, {arrays.weights, step.memory.of(*arrays.backwardWeights, 0)});
+  };
+  return newWholeTask(turn, kj::mv(pack));
 }
 
 kj::Own<BatchTask> Direct::sumGradient(uint turn) {
-  return kj::heap<SumGradient>(*this, turn);
+  auto sum = [this, primitive = primitives.unpackGradient()](const Step& step, uint lane) mutable {
+    auto weights =
+        sumLanes(step, primitives.shape, arrays, primitives.gradientFloats(), sumFloats());
+    primitive.run(step, lane, {weights, arrays.weightsGradient});
+  };
+  return newWholeTask(turn, kj::mv(sum));
 }
 
 }  // namespace

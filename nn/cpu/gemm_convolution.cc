@@ -70,8 +70,20 @@ private:
   class ForwardTask;
   class BackwardWeightsTask;
   class BackwardDataTask;
-  class Pack;
-  class SumGradient;
+
+  // Calls visit(place of the row, place of the transposed matrix) for each of the plain weights,
+  // K × C × T, in their order.
+  template <typename Visit>
+  void eachWeight(Visit&& visit) const {
+    for (size_t k = 0; k < filters; ++k) {
+      for (size_t c = 0; c < channels; ++c) {
+        for (size_t t = 0; t < places; ++t) {
+          size_t place = t * channels + c;
+          visit(k * rowFloats + place, place * filters + k);
+        }
+      }
+    }
+  }
 };
 
 // Goes through the output's pixels of a chunk strip by strip.
@@ -276,57 +288,6 @@ private:
   }
 };
 
-// From plain weights, K × C × T, to w or w'.
-class Gemm::Pack final: public WholeTask {
-public:
-  enum Target { ROWS, TRANSPOSED };
-
-  Pack(Gemm& gemm, Buffer& to, Target target, uint turn)
-      : WholeTask(turn), gemm(gemm), to(to), target(target) {}
-
-protected:
-  void runWhole(const Step& step, uint) override {
-    const float* from = gemm.arrays.weightsIn(step.memory);
-    float* packed = step.memory.floatsOf(to, 0);
-    for (size_t k = 0; k < gemm.filters; ++k) {
-      for (size_t c = 0; c < gemm.channels; ++c) {
-        for (size_t t = 0; t < gemm.places; ++t) {
-          size_t place = t * gemm.channels + c;
-          size_t at = target == TRANSPOSED ? place * gemm.filters + k : k * gemm.rowFloats + place;
-          packed[at] = *from++;
-        }
-      }
-    }
-  }
-
-private:
-  Gemm& gemm;
-  Buffer& to;
-  Target target;
-};
-
-class Gemm::SumGradient final: public SumConvolutionGradient {
-public:
-  SumGradient(Gemm& gemm, uint turn)
-      : SumConvolutionGradient(gemm.shape, gemm.arrays, gemm.weightFloats, gemm.sumFloats(), turn),
-        gemm(gemm) {}
-
-protected:
-  void unpack(const Step&, uint, const float* sum) override {
-    float* gradient = gemm.arrays.weightsGradient;
-    for (size_t k = 0; k < gemm.filters; ++k) {
-      for (size_t c = 0; c < gemm.channels; ++c) {
-        for (size_t t = 0; t < gemm.places; ++t) {
-          *gradient++ = sum[k * gemm.rowFloats + t * gemm.channels + c];
-        }
-      }
-    }
-  }
-
-private:
-  Gemm& gemm;
-};
-
 kj::Own<Task> Gemm::forward(Place x, Place y, Buffer& scratch) {
   return kj::heap<ForwardTask>(*this, x, y, scratch);
 }
@@ -340,15 +301,27 @@ kj::Own<Task> Gemm::backwardData(Place dy, Place dx, Write write, Buffer& scratc
 }
 
 kj::Own<BatchTask> Gemm::packForward(uint turn) {
-  return kj::heap<Pack>(*this, *arrays.forwardWeights, Pack::TRANSPOSED, turn);
+  return newWholeTask(turn, [this](const Step& step, uint) {
+    const float* from = arrays.weightsIn(step.memory);
+    float* packed = step.memory.floatsOf(*arrays.forwardWeights, 0);
+    eachWeight([&](size_t, size_t transposed) { packed[transposed] = *from++; });
+  });
 }
 
 kj::Own<BatchTask> Gemm::packBackward(uint turn) {
-  return kj::heap<Pack>(*this, *arrays.backwardWeights, Pack::ROWS, turn);
+  return newWholeTask(turn, [this](const Step& step, uint) {
+    const float* from = arrays.weightsIn(step.memory);
+    float* packed = step.memory.floatsOf(*arrays.backwardWeights, 0);
+    eachWeight([&](size_t place, size_t) { packed[place] = *from++; });
+  });
 }
 
 kj::Own<BatchTask> Gemm::sumGradient(uint turn) {
-  return kj::heap<SumGradient>(*this, turn);
+  return newWholeTask(turn, [this](const Step& step, uint) {
+    auto sum = sumLanes(step, shape, arrays, weightFloats, sumFloats());
+    float* gradient = arrays.weightsGradient;
+    eachWeight([&](size_t place, size_t) { *gradient++ = sum[place]; });
+  });
 }
 
 }  // namespace

@@ -31,143 +31,98 @@ float* partialOf(const Addresses& memory, const Norm& norm, const Buffer& partia
   return memory.floatsOf(partials, 0) + n * norm.extent.blocks * 2 * norm.extent.block;
 }
 
-class TakeStatistics final: public Task {
-public:
-  TakeStatistics(const Norm& norm, Place y): norm(norm), y(y) {}
+// Sets what normalizes channel c.
+void setChannel(const Norm& norm, const Channels& channels, size_t c, float mean, float variance) {
+  float gamma = norm.op.fixedGamma ? 1.0f : norm.gamma[c];
+  channels.mean[c] = mean;
+  channels.inverse[c] = float(1 / std::sqrt(double(variance) + norm.op.epsilon));
+  channels.scale[c] = gamma * channels.inverse[c];
+  channels.shift[c] = norm.beta[c] - mean * channels.scale[c];
+}
 
-  void run(const Step& step, const Chunk& chunk) override {
-    const byte* image = step.memory.at(y, chunk);
-    for (uint n = 0; n < chunk.images; ++n, image += y.stride_bytes()) {
-      float* partial = partialOf(step.memory, norm, *norm.statisticsPartials, chunk.first + n);
-      step.kernelsFor(y).statistics(image, partial, norm.extent.blocks, norm.extent.pixels);
-    }
-  }
+float biasOf(const Norm& norm, size_t c) {
+  return norm.inertBias == nullptr ? 0 : norm.inertBias[c];
+}
 
-private:
-  const Norm& norm;
-  Place y;
-};
-
-// Sets what normalises channels [begin, end) of a share.
-class SetChannels: public BatchTask {
-public:
-  explicit SetChannels(const Norm& norm): norm(norm) {}
-
-  void run(const Step& step, uint part, uint parts) final {
+// Returns a task that calls setBlock(step, channels, begin, end) for the channels of each block,
+// and sets the channels that fill up the last block to 0. Otherwise what the memory held before
+// would get into the padding of images. The arrays that are not cleared follow from these.
+template <typename SetBlock>
+kj::Own<BatchTask> newChannelsTask(const Norm& norm, SetBlock setBlock) {
+  return newBatchTask([&norm, setBlock](const Step& step, uint part, uint parts) {
     auto share = shareOf(norm.extent.blocks, part, parts);
     auto channels = norm.channelsIn(step.memory);
     for (auto b = share.begin; b < share.end; ++b) {
       size_t begin = b * norm.extent.block;
       size_t end = kj::min(begin + norm.extent.block, size_t(norm.extent.channels));
-      runBlock(step, channels, begin, end);
-      clear(channels, end, begin + norm.extent.block);
+      setBlock(step, channels, begin, end);
+      for (float* array: {channels.mean, channels.inverse, channels.scale, channels.shift}) {
+        memset(array + end, 0, (begin + norm.extent.block - end) * sizeof(float));
+      }
     }
-  }
+  });
+}
 
-protected:
-  const Norm& norm;
+}  // namespace
 
-  virtual void runBlock(const Step& step, const Channels& channels, size_t begin, size_t end) = 0;
+kj::Own<Task> takeStatistics(const Norm& norm, Place y) {
+  return newImageTask(
+      [&norm, y](const Step& step, uint n, const byte* image) {
+        float* partial = partialOf(step.memory, norm, *norm.statisticsPartials, n);
+        step.kernelsFor(y).statistics(image, partial, norm.extent.blocks, norm.extent.pixels);
+      },
+      y);
+}
 
-  float biasOf(size_t c) const { return norm.inertBias == nullptr ? 0 : norm.inertBias[c]; }
+kj::Own<BatchTask> combineStatistics(const Norm& norm) {
+  return newChannelsTask(
+      norm, [&norm](const Step& step, const Channels& channels, size_t begin, size_t end) {
+        // `slope` is free until the gradients are combined.
+        float* variance = channels.slope;
+        size_t stride = norm.extent.blocks * 2 * norm.extent.block;
+        const float* partial = step.memory.floatsOf(*norm.statisticsPartials, 0) + 2 * begin;
+        step.kernels.combineStatistics(partial, norm.images, stride, norm.extent.pixels,
+            channels.mean + begin, variance + begin);
+        float momentum = norm.op.momentum;
+        for (size_t c = begin; c < end; ++c) {
+          setChannel(norm, channels, c, channels.mean[c], variance[c]);
+          norm.movingMean[c] =
+              momentum * norm.movingMean[c] + (1 - momentum) * (channels.mean[c] + biasOf(norm, c));
+          norm.movingVariance[c] = momentum * norm.movingVariance[c] + (1 - momentum) * variance[c];
+        }
+      });
+}
 
-  void set(const Channels& channels, size_t c, float mean, float variance) {
-    float gamma = norm.op.fixedGamma ? 1.0f : norm.gamma[c];
-    channels.mean[c] = mean;
-    channels.inverse[c] = float(1 / std::sqrt(double(variance) + norm.op.epsilon));
-    channels.scale[c] = gamma * channels.inverse[c];
-    channels.shift[c] = norm.beta[c] - mean * channels.scale[c];
-  }
-
-private:
-  // What fills up the last block: else other values that the memory held before would get into the
-  // padding of images. The other arrays follow from these.
-  static void clear(const Channels& channels, size_t begin, size_t end) {
-    for (float* array: {channels.mean, channels.inverse, channels.scale, channels.shift}) {
-      memset(array + begin, 0, (end - begin) * sizeof(float));
-    }
-  }
-};
-
-class CombineStatistics final: public SetChannels {
-public:
-  using SetChannels::SetChannels;
-
-protected:
-  void runBlock(const Step& step, const Channels& channels, size_t begin, size_t end) override {
-    // `slope` is free until the gradients are combined.
-    float* variance = channels.slope;
-    size_t stride = norm.extent.blocks * 2 * norm.extent.block;
-    const float* partial = step.memory.floatsOf(*norm.statisticsPartials, 0) + 2 * begin;
-    step.kernels.combineStatistics(
-        partial, norm.images, stride, norm.extent.pixels, channels.mean + begin, variance + begin);
-    float momentum = norm.op.momentum;
+kj::Own<BatchTask> takeMoving(const Norm& norm) {
+  return newChannelsTask(norm, [&norm](const Step&, const Channels& channels, size_t begin,
+                                   size_t end) {
     for (size_t c = begin; c < end; ++c) {
-      set(channels, c, channels.mean[c], variance[c]);
-      norm.movingMean[c] =
-          momentum * norm.movingMean[c] + (1 - momentum) * (channels.mean[c] + biasOf(c));
-      norm.movingVariance[c] = momentum * norm.movingVariance[c] + (1 - momentum) * variance[c];
+      setChannel(norm, channels, c, norm.movingMean[c] - biasOf(norm, c), norm.movingVariance[c]);
     }
-  }
-};
+  });
+}
 
-class TakeMoving final: public SetChannels {
-public:
-  using SetChannels::SetChannels;
+kj::Own<Task> normalise(const Norm& norm, Place y, Place out) {
+  return newImageTask(
+      [&norm, y](const Step& step, uint, const byte* from, byte* to) {
+        step.kernelsFor(y).normalise(from, norm.channelsIn(step.memory), norm.after, to,
+            norm.extent.blocks, norm.extent.pixels);
+      },
+      y, out);
+}
 
-protected:
-  void runBlock(const Step&, const Channels& channels, size_t begin, size_t end) override {
-    for (size_t c = begin; c < end; ++c) {
-      set(channels, c, norm.movingMean[c] - biasOf(c), norm.movingVariance[c]);
-    }
-  }
-};
+kj::Own<Task> reduceGradient(const Norm& norm, Place y, Place gradient) {
+  return newImageTask(
+      [&norm, y](const Step& step, uint n, const byte* value, const byte* g) {
+        float* partial = partialOf(step.memory, norm, *norm.gradientPartials, n);
+        step.kernelsFor(y).reduceGradient(value, g, norm.channelsIn(step.memory), norm.after,
+            partial, norm.extent.blocks, norm.extent.pixels);
+      },
+      y, gradient);
+}
 
-class Normalise final: public Task {
-public:
-  Normalise(const Norm& norm, Place y, Place out): norm(norm), y(y), out(out) {}
-
-  void run(const Step& step, const Chunk& chunk) override {
-    auto channels = norm.channelsIn(step.memory);
-    const byte* from = step.memory.at(y, chunk);
-    byte* to = step.memory.at(out, chunk);
-    for (uint n = 0; n < chunk.images; ++n, from += y.stride_bytes(), to += out.stride_bytes()) {
-      step.kernelsFor(y).normalise(
-          from, channels, norm.after, to, norm.extent.blocks, norm.extent.pixels);
-    }
-  }
-
-private:
-  const Norm& norm;
-  Place y, out;
-};
-
-class ReduceGradient final: public Task {
-public:
-  ReduceGradient(const Norm& norm, Place y, Place gradient): norm(norm), y(y), gradient(gradient) {}
-
-  void run(const Step& step, const Chunk& chunk) override {
-    auto channels = norm.channelsIn(step.memory);
-    const byte* value = step.memory.at(y, chunk);
-    const byte* g = step.memory.at(gradient, chunk);
-    for (uint n = 0; n < chunk.images;
-         ++n, value += y.stride_bytes(), g += gradient.stride_bytes()) {
-      float* partial = partialOf(step.memory, norm, *norm.gradientPartials, chunk.first + n);
-      step.kernelsFor(y).reduceGradient(
-          value, g, channels, norm.after, partial, norm.extent.blocks, norm.extent.pixels);
-    }
-  }
-
-private:
-  const Norm& norm;
-  Place y, gradient;
-};
-
-class CombineGradient final: public BatchTask {
-public:
-  explicit CombineGradient(const Norm& norm): norm(norm) {}
-
-  void run(const Step& step, uint part, uint parts) override {
+kj::Own<BatchTask> combineGradient(const Norm& norm) {
+  return newBatchTask([&norm](const Step& step, uint part, uint parts) {
     auto share = shareOf(norm.extent.blocks, part, parts);
     auto channels = norm.channelsIn(step.memory);
     size_t B = norm.extent.block;
@@ -183,18 +138,11 @@ public:
         channels.slope[c] = channels.gammaGradient[c] * channels.inverse[c] / values;
       }
     }
-  }
+  });
+}
 
-private:
-  const Norm& norm;
-};
-
-class ExportGradient final: public WholeTask {
-public:
-  explicit ExportGradient(const Norm& norm): WholeTask(0), norm(norm) {}
-
-protected:
-  void runWhole(const Step& step, uint) override {
+kj::Own<BatchTask> exportGradient(const Norm& norm) {
+  return newWholeTask(0, [&norm](const Step& step, uint) {
     auto channels = norm.channelsIn(step.memory);
     size_t bytes = norm.extent.channels * sizeof(float);
     memcpy(norm.betaGradient, channels.betaGradient, bytes);
@@ -203,62 +151,16 @@ protected:
     } else {
       memcpy(norm.gammaGradient, channels.gammaGradient, bytes);
     }
-  }
+  });
+}
 
-private:
-  const Norm& norm;
-};
-
-class NormaliseBackward final: public Task {
-public:
-  NormaliseBackward(const Norm& norm, Place y, Place gradient, Place dy, Write write)
-      : norm(norm), y(y), gradient(gradient), dy(dy), write(write) {}
-
-  void run(const Step& step, const Chunk& chunk) override {
-    auto channels = norm.channelsIn(step.memory);
-    const byte* value = step.memory.at(y, chunk);
-    const byte* g = step.memory.at(gradient, chunk);
-    byte* to = step.memory.at(dy, chunk);
-    for (uint n = 0; n < chunk.images; ++n) {
-      step.kernelsFor(y).normaliseBackward(
-          value, g, channels, norm.after, to, write, norm.extent.blocks, norm.extent.pixels);
-      value += y.stride_bytes();
-      g += gradient.stride_bytes();
-      to += dy.stride_bytes();
-    }
-  }
-
-private:
-  const Norm& norm;
-  Place y, gradient, dy;
-  Write write;
-};
-
-}  // namespace
-
-kj::Own<Task> takeStatistics(const Norm& norm, Place y) {
-  return kj::heap<TakeStatistics>(norm, y);
-}
-kj::Own<BatchTask> combineStatistics(const Norm& norm) {
-  return kj::heap<CombineStatistics>(norm);
-}
-kj::Own<BatchTask> takeMoving(const Norm& norm) {
-  return kj::heap<TakeMoving>(norm);
-}
-kj::Own<Task> normalise(const Norm& norm, Place y, Place out) {
-  return kj::heap<Normalise>(norm, y, out);
-}
-kj::Own<Task> reduceGradient(const Norm& norm, Place y, Place gradient) {
-  return kj::heap<ReduceGradient>(norm, y, gradient);
-}
-kj::Own<BatchTask> combineGradient(const Norm& norm) {
-  return kj::heap<CombineGradient>(norm);
-}
-kj::Own<BatchTask> exportGradient(const Norm& norm) {
-  return kj::heap<ExportGradient>(norm);
-}
 kj::Own<Task> normaliseBackward(const Norm& norm, Place y, Place gradient, Place dy, Write write) {
-  return kj::heap<NormaliseBackward>(norm, y, gradient, dy, write);
+  return newImageTask(
+      [&norm, y, write](const Step& step, uint, const byte* value, const byte* g, byte* to) {
+        step.kernelsFor(y).normaliseBackward(value, g, norm.channelsIn(step.memory), norm.after, to,
+            write, norm.extent.blocks, norm.extent.pixels);
+      },
+      y, gradient, dy);
 }
 
 }  // namespace nn::cpu

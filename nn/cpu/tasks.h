@@ -42,21 +42,51 @@ public:
   virtual void run(const Step& step, uint part, uint parts) = 0;
 };
 
-// A BatchTask that one lane does as a whole. Tasks of neighbouring turns go to different lanes.
-class WholeTask: public BatchTask {
-public:
-  explicit WholeTask(uint turn): turn(turn) {}
+// Returns a task that calls work(step, chunk).
+template <typename Work>
+kj::Own<Task> newTask(Work work) {
+  struct WorkTask final: public Task {
+    explicit WorkTask(Work&& work): work(kj::mv(work)) {}
+    void run(const Step& step, const Chunk& chunk) override { work(step, chunk); }
+    Work work;
+  };
+  return kj::heap<WorkTask>(kj::mv(work));
+}
 
-  void run(const Step& step, uint part, uint parts) final {
-    if (turn % parts == part) runWhole(step, part);
-  }
+// Returns a task that calls work(step, n, the address of image n in each of `places`) for each
+// image n of a chunk, counted over the batch.
+template <typename Work, typename... Places>
+kj::Own<Task> newImageTask(Work work, Places... places) {
+  return newTask([=](const Step& step, const Chunk& chunk) {
+    auto eachImage = [&](auto... at) {
+      for (uint n = 0; n < chunk.images; ++n) {
+        work(step, chunk.first + n, at...);
+        ((at += places.stride_bytes()), ...);
+      }
+    };
+    eachImage(step.memory.at(places, chunk)...);
+  });
+}
 
-protected:
-  virtual void runWhole(const Step& step, uint lane) = 0;
+// Returns a task that calls work(step, part, parts).
+template <typename Work>
+kj::Own<BatchTask> newBatchTask(Work work) {
+  struct WorkTask final: public BatchTask {
+    explicit WorkTask(Work&& work): work(kj::mv(work)) {}
+    void run(const Step& step, uint part, uint parts) override { work(step, part, parts); }
+    Work work;
+  };
+  return kj::heap<WorkTask>(kj::mv(work));
+}
 
-private:
-  uint turn;
-};
+// Returns a task that one lane does as a whole: work(step, lane). Tasks of neighbouring turns go to
+// different lanes.
+template <typename Work>
+kj::Own<BatchTask> newWholeTask(uint turn, Work work) {
+  return newBatchTask([turn, work = kj::mv(work)](const Step& step, uint part, uint parts) mutable {
+    if (turn % parts == part) work(step, part);
+  });
+}
 
 // The size of a blocked image.
 struct Extent {

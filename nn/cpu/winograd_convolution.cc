@@ -83,8 +83,9 @@ private:
   class GroupTask;
   class ImagesTask;
   class BackwardWeightsTask;
-  class Pack;
-  class SumGradient;
+
+  void pack(const Step& step, const WinogradPass& direction, Buffer& to) const;
+  void sumPart(const Step& step, uint part, uint parts) const;
 };
 
 // Goes through the tiles of a chunk group by group.
@@ -217,85 +218,6 @@ private:
   }
 };
 
-// From plain weights, K × C × 9, to transformed ones.
-class WinogradConvolution::Pack final: public WholeTask {
-public:
-  Pack(WinogradConvolution& own, const WinogradPass& direction, Buffer& to, uint turn)
-      : WholeTask(turn),
-        own(own),
-        direction(direction),
-        to(to),
-        isAhead(&direction == &own.ahead) {}
-
-protected:
-  void runWhole(const Step& step, uint) override {
-    const float* plain = own.arrays.weightsIn(step.memory);
-    float* packed = step.memory.floatsOf(to, 0);
-    // Between inputs and between outputs, among the plain weights.
-    size_t inStride = isAhead ? 9 : 9 * direction.to.channels;
-    size_t outStride = isAhead ? 9 * direction.from.channels : 9;
-    size_t inputs = direction.inputs(), block = own.shape.block;
-    for (size_t k = 0; k < direction.toExtent.blocks; ++k) {
-      size_t filters = kj::min(block, direction.to.channels - k * block);
-      for (size_t c = 0; c < inputs; ++c) {
-        size_t place = own.kernels.weightsPlace(inputs, direction.toExtent.blocks, c, k);
-        own.kernels.transformWeights(plain + c * inStride + k * block * outStride, outStride,
-            c < direction.from.channels ? filters : 0, !isAhead, packed + place,
-            direction.pointStride());
-      }
-    }
-    if (isAhead && own.shape.addsBias) packBias(step, packed);
-  }
-
-private:
-  WinogradConvolution& own;
-  const WinogradPass& direction;
-  Buffer& to;
-  bool isAhead;
-
-  void packBias(const Step& step, float* packed) {
-    size_t count = direction.to.channels, weights = 9 * count * direction.from.channels;
-    float* bias = packed + direction.weightFloats();
-    memcpy(bias, own.arrays.biasIn(step.memory, weights), count * sizeof(float));
-    memset(bias + count, 0, (direction.outputs() - count) * sizeof(float));
-  }
-};
-
-// The sums of all lanes, in their order, to the flat gradient. Each lane does a part of the inputs.
-class WinogradConvolution::SumGradient final: public BatchTask {
-public:
-  explicit SumGradient(WinogradConvolution& own): own(own) {}
-
-  void run(const Step& step, uint part, uint parts) override {
-    auto& ahead = own.ahead;
-    const float* sums = step.memory.floatsOf(*own.arrays.sums, 0);
-    size_t block = own.shape.block, channels = ahead.from.channels;
-    for (size_t k = 0; k < ahead.toExtent.blocks; ++k) {
-      size_t filters = kj::min(block, ahead.to.channels - k * block);
-      for (size_t c = channels * part / parts; c < channels * (part + 1) / parts; ++c) {
-        size_t place = own.kernels.weightsPlace(ahead.inputs(), ahead.toExtent.blocks, c, k);
-        own.kernels.gatherWeights(sums + place, own.sumFloats(), own.shape.lanes,
-            ahead.pointStride(), own.arrays.weightsGradient + (k * block * channels + c) * 9,
-            channels * 9, filters);
-      }
-    }
-    if (part == 0 && own.arrays.bias != nullptr) sumBias(sums + ahead.weightFloats());
-  }
-
-private:
-  WinogradConvolution& own;
-
-  void sumBias(const float* sums) {
-    for (uint k = 0; k < own.ahead.to.channels; ++k) {
-      float sum = 0;
-      for (uint lane = 0; own.shape.addsBias && lane < own.shape.lanes; ++lane) {
-        sum += sums[lane * own.sumFloats() + k];
-      }
-      own.arrays.biasGradient[k] = sum;
-    }
-  }
-};
-
 kj::Own<Task> WinogradConvolution::forward(Place x, Place y, Buffer& scratch) {
   return kj::heap<ImagesTask>(
       *this, ahead, x, y, Write::SET, *arrays.forwardWeights, shape.addsBias, scratch);
@@ -309,16 +231,67 @@ kj::Own<Task> WinogradConvolution::backwardData(Place dy, Place dx, Write write,
   return kj::heap<ImagesTask>(*this, back, dy, dx, write, *arrays.backwardWeights, false, scratch);
 }
 
+// From plain weights, K × C × 9, to transformed ones.
+void WinogradConvolution::pack(const Step& step, const WinogradPass& direction, Buffer& to) const {
+  bool isAhead = &direction == &ahead;
+  const float* plain = arrays.weightsIn(step.memory);
+  float* packed = step.memory.floatsOf(to, 0);
+  // The distances between inputs and between outputs among the plain weights.
+  size_t inStride = isAhead ? 9 : 9 * direction.to.channels;
+  size_t outStride = isAhead ? 9 * direction.from.channels : 9;
+  size_t inputs = direction.inputs(), block = shape.block;
+  for (size_t k = 0; k < direction.toExtent.blocks; ++k) {
+    size_t filters = kj::min(block, direction.to.channels - k * block);
+    for (size_t c = 0; c < inputs; ++c) {
+      size_t place = kernels.weightsPlace(inputs, direction.toExtent.blocks, c, k);
+      kernels.transformWeights(plain + c * inStride + k * block * outStride, outStride,
+          c < direction.from.channels ? filters : 0, !isAhead, packed + place,
+          direction.pointStride());
+    }
+  }
+  if (!isAhead || !shape.addsBias) return;
+  size_t count = direction.to.channels, weights = 9 * count * direction.from.channels;
+  float* bias = packed + direction.weightFloats();
+  memcpy(bias, arrays.biasIn(step.memory, weights), count * sizeof(float));
+  memset(bias + count, 0, (direction.outputs() - count) * sizeof(float));
+}
+
+// Adds the sums of all lanes, in their order, into the flat gradient. Each lane does a part of the
+// inputs.
+void WinogradConvolution::sumPart(const Step& step, uint part, uint parts) const {
+  const float* sums = step.memory.floatsOf(*arrays.sums, 0);
+  size_t block = shape.block, channels = ahead.from.channels;
+  for (size_t k = 0; k < ahead.toExtent.blocks; ++k) {
+    size_t filters = kj::min(block, ahead.to.channels - k * block);
+    for (size_t c = channels * part / parts; c < channels * (part + 1) / parts; ++c) {
+      size_t place = kernels.weightsPlace(ahead.inputs(), ahead.toExtent.blocks, c, k);
+      kernels.gatherWeights(sums + place, sumFloats(), shape.lanes, ahead.pointStride(),
+          arrays.weightsGradient + (k * block * channels + c) * 9, channels * 9, filters);
+    }
+  }
+  if (part > 0 || arrays.bias == nullptr) return;
+  for (uint k = 0; k < ahead.to.channels; ++k) {
+    float sum = 0;
+    for (uint lane = 0; shape.addsBias && lane < shape.lanes; ++lane) {
+      sum += sums[ahead.weightFloats() + lane * sumFloats() + k];
+    }
+    arrays.biasGradient[k] = sum;
+  }
+}
+
 kj::Own<BatchTask> WinogradConvolution::packForward(uint turn) {
-  return kj::heap<Pack>(*this, ahead, *arrays.forwardWeights, turn);
+  return newWholeTask(
+      turn, [this](const Step& step, uint) { pack(step, ahead, *arrays.forwardWeights); });
 }
 
 kj::Own<BatchTask> WinogradConvolution::packBackward(uint turn) {
-  return kj::heap<Pack>(*this, back, *arrays.backwardWeights, turn);
+  return newWholeTask(
+      turn, [this](const Step& step, uint) { pack(step, back, *arrays.backwardWeights); });
 }
 
 kj::Own<BatchTask> WinogradConvolution::sumGradient(uint) {
-  return kj::heap<SumGradient>(*this);
+  return newBatchTask(
+      [this](const Step& step, uint part, uint parts) { sumPart(step, part, parts); });
 }
 
 }  // namespace
