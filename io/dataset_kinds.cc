@@ -61,11 +61,7 @@ constexpr DatasetSource MNIST = {
     .files = {MNIST_FILES, 4},
     .downloads = {IDX_DOWNLOADS, 4},
     .addresses = {MNIST_ADDRESSES, 2},
-    .archivePrefix = nullptr,
-    .archiveFolder = nullptr,
     .folder = "mnist",
-    .systemPackage = nullptr,
-    .systemFolder = nullptr,
 };
 
 constexpr DatasetSource FASHION_MNIST = {
@@ -78,8 +74,6 @@ constexpr DatasetSource FASHION_MNIST = {
     .files = {FASHION_MNIST_FILES, 4},
     .downloads = {IDX_DOWNLOADS, 4},
     .addresses = {FASHION_MNIST_ADDRESSES, 1},
-    .archivePrefix = nullptr,
-    .archiveFolder = nullptr,
     .folder = "fashion-mnist",
     .systemPackage = "dataset-fashion-mnist",
     .systemFolder = "/usr/share/datasets/fashion-mnist",
@@ -98,25 +92,12 @@ constexpr DatasetSource CIFAR10 = {
     .archivePrefix = "cifar-10-binary.tar",
     .archiveFolder = "cifar-10-batches-bin",
     .folder = "cifar10",
-    .systemPackage = nullptr,
-    .systemFolder = nullptr,
 };
 
 constexpr DatasetSource IMAGE_FOLDER = {
     .format = DatasetSource::FOLDER,
-    .shape = {0, 0, 0},
-    .classes = 0,
-    .trainingRecords = 0,
-    .validationRecords = 0,
     .encoding = Encoding::JPEG,
-    .files = nullptr,
-    .downloads = nullptr,
-    .addresses = nullptr,
-    .archivePrefix = nullptr,
-    .archiveFolder = nullptr,
     .folder = "imagenet-sample",
-    .systemPackage = nullptr,
-    .systemFolder = nullptr,
 };
 
 constexpr DatasetKind ROWS[] = {

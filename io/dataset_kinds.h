@@ -19,29 +19,29 @@ struct DatasetFile {
 // Where the files of a data set come from, and what they hold.
 struct DatasetSource {
   enum Format { IDX, CIFAR, FOLDER } format;
-  ImageShape shape;  // of every image; all zero if images differ in shape
-  uint classes;      // 0: known after the import
-  uint64_t trainingRecords;
-  uint64_t validationRecords;
+  ImageShape shape = {0, 0, 0};  // of every image; all zero if images differ in shape
+  uint classes = 0;              // 0: known after the import
+  uint64_t trainingRecords = 0;
+  uint64_t validationRecords = 0;
   Encoding encoding;  // when the experiment does not say
   // IDX: training images, training labels, validation images, validation labels. CIFAR: the
   // training batches in their order, then the validation batch.
-  kj::ArrayPtr<const DatasetFile> files;
+  kj::ArrayPtr<const DatasetFile> files = nullptr;
   // The paths to download, relative to a mirror or an official address. Empty: the data set cannot
   // be downloaded.
-  kj::ArrayPtr<const char* const> downloads;
+  kj::ArrayPtr<const char* const> downloads = nullptr;
   // Official addresses and well-known mirrors, in the order in which they are tried. Each ends in
   // '/'.
-  kj::ArrayPtr<const char* const> addresses;
+  kj::ArrayPtr<const char* const> addresses = nullptr;
   // How the name of an archive with the files begins, which is also the folder inside it. Null:
   // there is no archive.
-  const char* archivePrefix;
-  const char* archiveFolder;
+  const char* archivePrefix = nullptr;
+  const char* archiveFolder = nullptr;
   // The sub-folder of $RUNNER_DATASETS that holds this data set.
   const char* folder;
   // The Debian package of the data set, and where it installs the files. Null: there is none.
-  const char* systemPackage;
-  const char* systemFolder;
+  const char* systemPackage = nullptr;
+  const char* systemFolder = nullptr;
 };
 
 // A row of the table of data sets. The table is at the end of dataset_kinds.cc.

@@ -12,13 +12,4 @@ DropoutMask dropoutMask(double rate, uint64_t draw, unsigned node) {
       .scale = float(1 / (1 - rate))};
 }
 
-bool isDropped(const DropoutMask& mask, uint32_t index) {
-  uint32_t h = index ^ mask.first;
-  h = (h ^ h >> 16) * 0x7feb352du;
-  h = (h ^ h >> 15) + mask.second;
-  h *= 0x846ca68bu;
-  h ^= h >> 16;
-  return h >> 8 < mask.threshold;
-}
-
 }  // namespace nn

@@ -1,8 +1,11 @@
 // nn/dropout.h: which elements a Dropout takes away. All backends follow this rule.
 #pragma once
 
-// Compilers for devices and for newer instruction sets read this file too: no KJ, no inline code.
+// Compilers for devices and for newer instruction sets read this file too: no KJ, and nothing that
+// a linker could share between their code and other code.
 #include <stdint.h>
+
+#include "nn/loops/host_device.h"
 
 namespace nn {
 
@@ -25,6 +28,13 @@ struct DropoutMask {
 DropoutMask dropoutMask(double rate, uint64_t draw, unsigned node);
 
 // Whether `mask` takes away element `index` of the row, counted as C×H×W.
-bool isDropped(const DropoutMask& mask, uint32_t index);
+[[gnu::always_inline]] HOST_DEVICE bool isDropped(const DropoutMask& mask, uint32_t index) {
+  uint32_t h = index ^ mask.first;
+  h = (h ^ h >> 16) * 0x7feb352du;
+  h = (h ^ h >> 15) + mask.second;
+  h *= 0x846ca68bu;
+  h ^= h >> 16;
+  return h >> 8 < mask.threshold;
+}
 
 }  // namespace nn

@@ -1,7 +1,9 @@
 // nn/cuda/kernel_bodies.h: what the kernels of kernels.h do, and the choice of how.
 //
-// For each there are a body, one block's work, over its element T and its pack of N channels;
-// gridOf(); and, for those that can move packs, takesPacks().
+// Each kernel has a body(), which is the work of one block. It is a template over the element T and
+// the number N of channels in a pack. gridOf() says how the kernel is launched. takesPacks() says
+// whether a kernel can move packs of several channels. For a kernel that has views(), packs.h has
+// both.
 #pragma once
 
 #include "nn/cuda/kernel_bodies_copies.h"
@@ -24,7 +26,7 @@ void choosePack(const K& kernel, Run& run) {
   run.template operator()<T, 1>(kernel, gridOf(kernel, 1));
 }
 
-// Calls run.operator()<T, N>(the kernel's arguments, Grid) with the T and N to take body() of.
+// Calls run.operator()<T, N>(the arguments of the kernel, Grid) with the T and N for its body().
 template <typename Run>
 void choose(const Kernel& kernel, Run&& run) {
   std::visit(

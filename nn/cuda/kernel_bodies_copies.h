@@ -6,12 +6,6 @@
 
 namespace nn::cuda {
 
-inline bool takesPacks(const ImportPixels& k) {
-  return movesInPacks(k.element, {k.to});
-}
-inline Grid gridOf(const ImportPixels& k, uint32_t pack) {
-  return gridOfPacks(k.to, pack);
-}
 // Neighbouring threads take neighbouring pixels, so that they read without gaps. Images have few
 // channels.
 template <typename T, unsigned N, typename Block>
@@ -40,12 +34,6 @@ HOST_DEVICE int32_t sourceOf(int32_t at, int32_t size, bool reflects) {
   return phase <= last ? phase : 2 * last - phase;
 }
 
-inline bool takesPacks(const Augment& k) {
-  return movesInPacks(k.element, {k.to});
-}
-inline Grid gridOf(const Augment& k, uint32_t pack) {
-  return gridOfPacks(k.to, pack);
-}
 // Neighbouring threads take neighbouring pixels, as for ImportPixels.
 template <typename T, unsigned N, typename Block>
 HOST_DEVICE void body(const Augment& k, Block& block) {
@@ -84,7 +72,7 @@ HOST_DEVICE View viewOf(const Filters& filters, void* data) {
 }
 
 inline bool takesPacks(const ImportFilters& k) {
-  return movesInPacks(k.element, {viewOf(k.filters, k.to)});
+  return movesInPacks(k.element, std::array{viewOf(k.filters, k.to)});
 }
 inline Grid gridOf(const ImportFilters& k, uint32_t pack) {
   return gridOfPacks(viewOf(k.filters, k.to), pack);

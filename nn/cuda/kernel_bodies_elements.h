@@ -6,12 +6,6 @@
 
 namespace nn::cuda {
 
-inline bool takesPacks(const Activate& k) {
-  return movesInPacks(k.element, {k.x, k.y});
-}
-inline Grid gridOf(const Activate& k, uint32_t pack) {
-  return gridOfPacks(k.y, pack);
-}
 template <typename T, unsigned N, typename Block>
 HOST_DEVICE void body(const Activate& k, Block& block) {
   eachPack<T, N>(block, k.y, false, [&](uint32_t pixel, uint32_t channel, float(&y)[N]) {
@@ -26,12 +20,6 @@ HOST_DEVICE void body(const Activate& k, Block& block) {
   });
 }
 
-inline bool takesPacks(const ActivateBackward& k) {
-  return movesInPacks(k.element, {k.from, k.dy, k.dx});
-}
-inline Grid gridOf(const ActivateBackward& k, uint32_t pack) {
-  return gridOfPacks(k.dx, pack);
-}
 template <typename T, unsigned N, typename Block>
 HOST_DEVICE void body(const ActivateBackward& k, Block& block) {
   eachPack<T, N>(block, k.dx, k.adds, [&](uint32_t pixel, uint32_t channel, float(&g)[N]) {
@@ -42,12 +30,6 @@ HOST_DEVICE void body(const ActivateBackward& k, Block& block) {
   });
 }
 
-inline bool takesPacks(const ScaleBy& k) {
-  return movesInPacks(k.element, {k.x, k.y});
-}
-inline Grid gridOf(const ScaleBy& k, uint32_t pack) {
-  return gridOfPacks(k.y, pack);
-}
 template <typename T, unsigned N, typename Block>
 HOST_DEVICE void body(const ScaleBy& k, Block& block) {
   eachPack<T, N>(block, k.y, k.adds, [&](uint32_t pixel, uint32_t channel, float(&y)[N]) {
@@ -56,22 +38,6 @@ HOST_DEVICE void body(const ScaleBy& k, Block& block) {
   });
 }
 
-// nn::isDropped(), for the device too.
-HOST_DEVICE bool takesAway(const DropoutMask& mask, uint32_t index) {
-  uint32_t h = index ^ mask.first;
-  h = (h ^ h >> 16) * 0x7feb352du;
-  h = (h ^ h >> 15) + mask.second;
-  h *= 0x846ca68bu;
-  h ^= h >> 16;
-  return h >> 8 < mask.threshold;
-}
-
-inline bool takesPacks(const DropOut& k) {
-  return movesInPacks(k.element, {k.x, k.y});
-}
-inline Grid gridOf(const DropOut& k, uint32_t pack) {
-  return gridOfPacks(k.y, pack);
-}
 template <typename T, unsigned N, typename Block>
 HOST_DEVICE void body(const DropOut& k, Block& block) {
   uint32_t size = k.plane.height * k.plane.width;
@@ -80,17 +46,11 @@ HOST_DEVICE void body(const DropOut& k, Block& block) {
     const DropoutMask mask = k.masks[pixel / size];
     uint32_t place = pixel % size;
     for (unsigned i = 0; i < N; i++) {
-      y[i] = takesAway(mask, (channel + i) * size + place) ? 0 : y[i] * mask.scale;
+      y[i] = isDropped(mask, (channel + i) * size + place) ? 0 : y[i] * mask.scale;
     }
   });
 }
 
-inline bool takesPacks(const AddUp& k) {
-  return movesInPacks(k.element, {k.a, k.b, k.y});
-}
-inline Grid gridOf(const AddUp& k, uint32_t pack) {
-  return gridOfPacks(k.y, pack);
-}
 template <typename T, unsigned N, typename Block>
 HOST_DEVICE void body(const AddUp& k, Block& block) {
   eachPack<T, N>(block, k.y, false, [&](uint32_t pixel, uint32_t channel, float(&y)[N]) {

@@ -9,7 +9,7 @@ namespace nn::cuda {
 // ---- forward
 
 inline bool takesPacks(const SumMoments& k) {
-  return movesInPacks(k.element, {k.x});
+  return movesInPacks(k.element, std::array{k.x});
 }
 inline Grid gridOf(const SumMoments& k, uint32_t pack) {
   return gridOfSums(k.x.width, pack);
@@ -98,10 +98,7 @@ HOST_DEVICE void normalize(const float (&scale)[N], const float (&shift)[N], con
 }
 
 inline bool takesPacks(const Normalize& k) {
-  return movesInPacks(k.element, {k.x, k.residual, k.y}, {k.scale, k.shift});
-}
-inline Grid gridOf(const Normalize& k, uint32_t pack) {
-  return gridOfPacks(k.y, pack);
+  return movesInPacks(k.element, k.views(), {k.scale, k.shift});
 }
 template <typename T, unsigned N, typename Block>
 HOST_DEVICE void body(const Normalize& k, Block& block) {
@@ -134,8 +131,8 @@ HOST_DEVICE uint32_t widthOf(const SumSlopes& k) {
 }
 
 inline bool takesPacks(const SumSlopes& k) {
-  return movesInPacks(
-      k.element, {k.x, k.residual, k.dy, k.slope}, {k.norm.scale, k.norm.shift, k.norm.mean});
+  return movesInPacks(k.element, std::array{k.x, k.residual, k.dy, k.slope},
+      {k.norm.scale, k.norm.shift, k.norm.mean});
 }
 inline Grid gridOf(const SumSlopes& k, uint32_t pack) {
   return gridOfSums(widthOf(k), pack);
@@ -190,11 +187,7 @@ HOST_DEVICE void body(const FinishSlopes& k, Block& block) {
 }
 
 inline bool takesPacks(const NormalizeBackward& k) {
-  return movesInPacks(
-      k.element, {k.x, k.residual, k.dy, k.dx}, {k.norm.scale, k.norm.shift, k.coefficients});
-}
-inline Grid gridOf(const NormalizeBackward& k, uint32_t pack) {
-  return gridOfPacks(k.dx, pack);
+  return movesInPacks(k.element, k.views(), {k.norm.scale, k.norm.shift, k.coefficients});
 }
 template <typename T, unsigned N, typename Block>
 HOST_DEVICE void body(const NormalizeBackward& k, Block& block) {

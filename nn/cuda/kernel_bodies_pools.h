@@ -75,10 +75,7 @@ HOST_DEVICE Pack<uint8_t, N>* placesOf(
 }
 
 inline bool takesPacks(const PoolMax& k) {
-  return movesInPacks(k.element, {k.x, k.y}) && movesPlaces(k.element, k.y.channels, k.places);
-}
-inline Grid gridOf(const PoolMax& k, uint32_t pack) {
-  return gridOfPacks(k.y, pack);
+  return movesInPacks(k.element, k.views()) && movesPlaces(k.element, k.y.channels, k.places);
 }
 template <typename T, unsigned N, typename Block>
 HOST_DEVICE void body(const PoolMax& k, Block& block) {
@@ -105,10 +102,7 @@ HOST_DEVICE void body(const PoolMax& k, Block& block) {
 }
 
 inline bool takesPacks(const PoolMaxBackward& k) {
-  return movesInPacks(k.element, {k.dy, k.dx}) && movesPlaces(k.element, k.dx.channels, k.places);
-}
-inline Grid gridOf(const PoolMaxBackward& k, uint32_t pack) {
-  return gridOfPacks(k.dx, pack);
+  return movesInPacks(k.element, k.views()) && movesPlaces(k.element, k.dx.channels, k.places);
 }
 template <typename T, unsigned N, typename Block>
 HOST_DEVICE void body(const PoolMaxBackward& k, Block& block) {
@@ -126,12 +120,6 @@ HOST_DEVICE void body(const PoolMaxBackward& k, Block& block) {
 
 // ---- average
 
-inline bool takesPacks(const PoolAverage& k) {
-  return movesInPacks(k.element, {k.x, k.y});
-}
-inline Grid gridOf(const PoolAverage& k, uint32_t pack) {
-  return gridOfPacks(k.y, pack);
-}
 template <typename T, unsigned N, typename Block>
 HOST_DEVICE void body(const PoolAverage& k, Block& block) {
   float factor = 1.0f / float(k.windows.kernel * k.windows.kernel);
@@ -146,12 +134,6 @@ HOST_DEVICE void body(const PoolAverage& k, Block& block) {
   });
 }
 
-inline bool takesPacks(const PoolAverageBackward& k) {
-  return movesInPacks(k.element, {k.dy, k.dx});
-}
-inline Grid gridOf(const PoolAverageBackward& k, uint32_t pack) {
-  return gridOfPacks(k.dx, pack);
-}
 template <typename T, unsigned N, typename Block>
 HOST_DEVICE void body(const PoolAverageBackward& k, Block& block) {
   float factor = 1.0f / float(k.windows.kernel * k.windows.kernel);

@@ -2,6 +2,7 @@
 // code is in kernel_bodies.h, for host and device. Compilers for devices read this file: no KJ.
 #pragma once
 
+#include <array>
 #include <variant>
 
 #include "nn/cuda/element.h"
@@ -40,6 +41,9 @@ struct Filters {
 // nn::Activation's functions, and none.
 enum class Function : uint8_t { NONE, RELU, TANH, SIGMOID, ELU, GELU };
 
+// views() of a kernel are the batches that it moves: first the one that it writes, pack by pack,
+// then those that it reads.
+
 // ---- between the host's arrays and the device's
 
 // to = from, N×C×H×W floats.
@@ -49,6 +53,7 @@ struct ImportPixels {
   const float* from;
   View to;
   Plane plane;
+  std::array<View, 1> views() const { return {to}; }
 };
 
 // to = the rows, augmented as `images` says.
@@ -59,6 +64,7 @@ struct Augment {
   const RawRow* rows;
   View to;
   Plane plane;
+  std::array<View, 1> views() const { return {to}; }
 };
 
 struct ImportFilters {
@@ -97,6 +103,7 @@ struct Activate {
   View x;
   const float* bias;
   View y;
+  std::array<View, 2> views() const { return {y, x}; }
 };
 
 // dx (+)= dy · f'(u), with u what f was applied to. `from` is y, for GELU it is u.
@@ -108,6 +115,7 @@ struct ActivateBackward {
   View dy;
   View dx;
   bool adds;
+  std::array<View, 3> views() const { return {dx, dy, from}; }
 };
 
 // y (+)= factor · x.
@@ -118,6 +126,7 @@ struct ScaleBy {
   View x;
   View y;
   bool adds;
+  std::array<View, 2> views() const { return {y, x}; }
 };
 
 // y (+)= x · m / (1 - rate), with the masks of nn/dropout.h, one of each row; forward and backward.
@@ -129,6 +138,7 @@ struct DropOut {
   View x;
   View y;
   bool adds;
+  std::array<View, 2> views() const { return {y, x}; }
 };
 
 // y = a + b.
@@ -138,6 +148,7 @@ struct AddUp {
   View a;
   View b;
   View y;
+  std::array<View, 3> views() const { return {y, a, b}; }
 };
 
 // ---- batch norm
@@ -204,6 +215,7 @@ struct Normalize {
   const float* shift;
   View residual;
   View y;
+  std::array<View, 3> views() const { return {y, x, residual}; }
 };
 
 // With u = x · scale + shift + residual and g = dy · f'(u): sums of g and g · (x - mean). Writes g
@@ -248,6 +260,7 @@ struct NormalizeBackward {
   const float* coefficients;
   View dx;
   bool adds;
+  std::array<View, 4> views() const { return {dx, x, residual, dy}; }
 };
 
 // ---- biases
@@ -288,6 +301,7 @@ struct PoolMax {
   View x;
   View y;
   uint8_t* places;
+  std::array<View, 2> views() const { return {y, x}; }
 };
 struct PoolMaxBackward {
   static constexpr const char* NAME = "pool_max_backward";
@@ -297,6 +311,7 @@ struct PoolMaxBackward {
   const uint8_t* places;
   View dx;
   bool adds;
+  std::array<View, 2> views() const { return {dx, dy}; }
 };
 struct PoolAverage {
   static constexpr const char* NAME = "pool_average";
@@ -304,6 +319,7 @@ struct PoolAverage {
   Windows windows;
   View x;
   View y;
+  std::array<View, 2> views() const { return {y, x}; }
 };
 struct PoolAverageBackward {
   static constexpr const char* NAME = "pool_average_backward";
@@ -312,6 +328,7 @@ struct PoolAverageBackward {
   View dy;
   View dx;
   bool adds;
+  std::array<View, 2> views() const { return {dx, dy}; }
 };
 
 // ---- the loss

@@ -113,7 +113,8 @@ inline bool isAligned(const void* address) {
 }
 
 // Whether all of these can be moved in packs of 16 bytes. Those that are not there can.
-inline bool movesInPacks(Element element, std::initializer_list<View> views,
+template <size_t COUNT>
+bool movesInPacks(Element element, const std::array<View, COUNT>& views,
     std::initializer_list<const void*> arrays = {}) {
   uint32_t pack = packOf(element);
   bool fits = true;
@@ -123,6 +124,22 @@ inline bool movesInPacks(Element element, std::initializer_list<View> views,
   }
   for (const void* array: arrays) fits &= isAligned(array);
   return fits;
+}
+
+// Of a kernel that has views(), unless there is a function of the same name for it.
+template <typename K>
+requires requires(const K& k) {
+  k.views();
+}
+bool takesPacks(const K& k) {
+  return movesInPacks(k.element, k.views());
+}
+template <typename K>
+requires requires(const K& k) {
+  k.views();
+}
+Grid gridOf(const K& k, uint32_t pack) {
+  return gridOfPacks(k.views()[0], pack);
 }
 
 }  // namespace nn::cuda

@@ -125,7 +125,7 @@ HOST_DEVICE void finishSums(Block& block, const float* partial, uint32_t width, 
 // ---- biases
 
 inline bool takesPacks(const SumColumns& k) {
-  return movesInPacks(k.element, {k.dy});
+  return movesInPacks(k.element, std::array{k.dy});
 }
 inline Grid gridOf(const SumColumns& k, uint32_t pack) {
   return gridOfSums(k.dy.width, pack);
