@@ -41,27 +41,17 @@ private:
   Account account;
 };
 
-class TimedBatchTask final: public BatchTask {
-public:
-  TimedBatchTask(kj::Own<BatchTask> task, Account account): task(kj::mv(task)), account(account) {}
-
-  void run(const Step& step, uint part, uint parts) override {
-    Watch watch(account, part);
-    task->run(step, part, parts);
-  }
-
-private:
-  kj::Own<BatchTask> task;
-  Account account;
-};
-
 }  // namespace
 
 kj::Own<Task> timed(kj::Own<Task> task, Account account) {
   return kj::heap<TimedTask>(kj::mv(task), account);
 }
 kj::Own<BatchTask> timed(kj::Own<BatchTask> task, Account account) {
-  return kj::heap<TimedBatchTask>(kj::mv(task), account);
+  return newBatchTask(
+      [task = kj::mv(task), account](const Step& step, uint part, uint parts) mutable {
+        Watch watch(account, part);
+        task->run(step, part, parts);
+      });
 }
 
 }  // namespace nn::cpu

@@ -76,37 +76,19 @@ void Passes::forward(UnitId u) {
       auto to = place(u);
       draft.run(ImportPixels{to.element, arrays.pixels, draft.use(to), to.plane});
     }
-    KJ_CASE_ONEOF(op, Conv2d) {
-      forwardLayer(u);
-    }
-    KJ_CASE_ONEOF(op, Dense) {
-      forwardLayer(u);
-    }
-    KJ_CASE_ONEOF(op, BatchNorm) {
-      forwardNorm(u, op);
-    }
-    KJ_CASE_ONEOF(op, Activation) {
-      forwardActivation(u);
-    }
+    KJ_CASE_ONEOF(_, Conv2d) forwardLayer(u);
+    KJ_CASE_ONEOF(_, Dense) forwardLayer(u);
+    KJ_CASE_ONEOF(op, BatchNorm) forwardNorm(u, op);
+    KJ_CASE_ONEOF(_, Activation) forwardActivation(u);
     KJ_CASE_ONEOF(op, Scale) {
       auto y = place(u);
       draft.run(ScaleBy{y.element, op.factor, draft.use(input(u)), draft.use(y), false});
     }
-    KJ_CASE_ONEOF(op, Dropout) {
-      forwardDropout(u);
-    }
-    KJ_CASE_ONEOF(op, Pool) {
-      forwardPool(u, op);
-    }
-    KJ_CASE_ONEOF(op, Add) {
-      forwardAdd(u);
-    }
-    KJ_CASE_ONEOF(op, Concat) {
-      forwardConcat(u);
-    }
-    KJ_CASE_ONEOF(op, SoftmaxCrossEntropy) {
-      forwardLoss(u, op);
-    }
+    KJ_CASE_ONEOF(_, Dropout) forwardDropout(u);
+    KJ_CASE_ONEOF(op, Pool) forwardPool(u, op);
+    KJ_CASE_ONEOF(_, Add) forwardAdd(u);
+    KJ_CASE_ONEOF(_, Concat) forwardConcat(u);
+    KJ_CASE_ONEOF(op, SoftmaxCrossEntropy) forwardLoss(u, op);
   }
 }
 
@@ -114,15 +96,9 @@ void Passes::backward(UnitId u) {
   KJ_SWITCH_ONEOF(units[u].node->op) {
     KJ_CASE_ONEOF(op, Input) {
     }
-    KJ_CASE_ONEOF(op, Conv2d) {
-      backwardLayer(u);
-    }
-    KJ_CASE_ONEOF(op, Dense) {
-      backwardLayer(u);
-    }
-    KJ_CASE_ONEOF(op, BatchNorm) {
-      backwardNorm(u, op);
-    }
+    KJ_CASE_ONEOF(_, Conv2d) backwardLayer(u);
+    KJ_CASE_ONEOF(_, Dense) backwardLayer(u);
+    KJ_CASE_ONEOF(op, BatchNorm) backwardNorm(u, op);
     KJ_CASE_ONEOF(op, Activation) {
       auto& state = states[u];
       auto& from = state.before.orDefault(KJ_ASSERT_NONNULL(state.value));
@@ -138,18 +114,10 @@ void Passes::backward(UnitId u) {
             to->tensor.element, op.factor, draft.use(slope(u)), draft.use(to->tensor), to->adds});
       }
     }
-    KJ_CASE_ONEOF(op, Dropout) {
-      backwardDropout(u);
-    }
-    KJ_CASE_ONEOF(op, Pool) {
-      backwardPool(u, op);
-    }
-    KJ_CASE_ONEOF(op, Add) {
-      backwardAdd(u);
-    }
-    KJ_CASE_ONEOF(op, Concat) {
-      backwardConcat(u);
-    }
+    KJ_CASE_ONEOF(_, Dropout) backwardDropout(u);
+    KJ_CASE_ONEOF(op, Pool) backwardPool(u, op);
+    KJ_CASE_ONEOF(_, Add) backwardAdd(u);
+    KJ_CASE_ONEOF(_, Concat) backwardConcat(u);
     KJ_CASE_ONEOF(op, SoftmaxCrossEntropy) {
       // The forward pass has left the gradient of the logits.
     }
