@@ -7,6 +7,7 @@
 #include "rpc/shard/shard_server.h"
 #include "rpc/shared_memory/shared_layout.h"
 #include "rpc/shared_memory/shared_memory.h"
+#include "rpc/testing/test_identity.h"
 #include "rpc/testing/test_server.h"
 #include "rpc/wire/descriptor.h"
 #include "rpc/wire/listener.h"
@@ -30,7 +31,7 @@ struct SharingBench {
     auto& network = io.provider->getNetwork();
     listener = Listener::listen(network, TRANSPORTS[0]).wait(io.waitScope);
     auto server = newShardServer(placement, 0, rounds, updater, io.unixEventPort);
-    serving = listener->serve(io.provider->getTimer(), limitsFor(placement), server)
+    serving = listener->serve(io.provider->getTimer(), limitsFor(placement), server, testIdentity())
                   .eagerlyEvaluate(nullptr);
   }
   KJ_DISALLOW_COPY(SharingBench);
@@ -56,9 +57,9 @@ struct RawWorker {
 
   RawWorker(SharingBench& bench, uint rank)
       : bench(bench),
-        peer(kj::heap<Peer>(
-            connect(bench.io.provider->getNetwork(), bench.listener->address(), TRANSPORTS[0])
-                .wait(bench.io.waitScope),
+        peer(kj::heap<Peer>(connect(bench.io.provider->getNetwork(), bench.listener->address(),
+                                TRANSPORTS[0], testIdentity(), testIdentity().name)
+                                .wait(bench.io.waitScope),
             limitsFor(bench.placement))),
         session(hello(rank)),
         memory(newWorkerMemory(bench.placement)),

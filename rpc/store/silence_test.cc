@@ -5,6 +5,7 @@
 #include <linux/filter.h>
 #include <sys/socket.h>
 
+#include "rpc/testing/test_identity.h"
 #include "rpc/testing/test_server.h"
 #include "rpc/testing/test_threads.h"
 #include "rpc/wire/peer.h"
@@ -31,10 +32,11 @@ struct OverTcp {
   kj::Own<Listener> listener = Listener::listen(io.provider->getNetwork(), TCP).wait(io.waitScope);
   kj::Promise<void> serving = listener
                                   ->serve(io.provider->getTimer(), limitsFor(placement),
-                                      newShardServer(placement, 0, rounds, updater))
+                                      newShardServer(placement, 0, rounds, updater), testIdentity())
                                   .eagerlyEvaluate(nullptr);
-  kj::Own<kj::AsyncIoStream> owned =
-      connect(io.provider->getNetwork(), listener->address(), TCP).wait(io.waitScope);
+  kj::Own<kj::AsyncIoStream> owned = connect(
+      io.provider->getNetwork(), listener->address(), TCP, testIdentity(), testIdentity().name)
+                                         .wait(io.waitScope);
   const int socket = owned->getFd().orDefault(-1);
   Peer peer{kj::mv(owned), limitsFor(placement, SILENCE)};
 

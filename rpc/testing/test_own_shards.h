@@ -6,6 +6,7 @@
 #include <kj/mutex.h>
 #include <kj/vector.h>
 
+#include "rpc/testing/test_identity.h"
 #include "rpc/testing/test_threads.h"
 
 namespace rpc {
@@ -35,7 +36,8 @@ private:
         .then([this, &io, own](kj::Own<Listener> listener) mutable {
           auto& here = listener->address();
           (*addresses.lockExclusive())[rank] = ServerAddress{kj::str(here.tcp), nullptr};
-          auto serving = listener->serve(io.provider->getTimer(), limitsFor(placement), own);
+          auto serving =
+              listener->serve(io.provider->getTimer(), limitsFor(placement), own, testIdentity());
           return serving.exclusiveJoin(run(io, kj::mv(own))).attach(kj::mv(listener));
         });
   }
@@ -53,7 +55,8 @@ private:
     };
     auto connect = [this, &network](uint other) {
       auto lock = addresses.lockExclusive();
-      return rpc::connect(network, KJ_ASSERT_NONNULL((*lock)[other]), TCP)
+      return rpc::connect(
+          network, KJ_ASSERT_NONNULL((*lock)[other]), TCP, testIdentity(), testIdentity().name)
           .then([this](kj::Own<kj::AsyncIoStream>&& stream) {
             return kj::heap<Peer>(through(kj::mv(stream)), limitsFor(placement));
           });

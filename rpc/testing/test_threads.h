@@ -13,6 +13,7 @@
 #include "rpc/shared_memory/shared_layout.h"
 #include "rpc/shared_memory/shared_memory.h"
 #include "rpc/store/remote_store.h"
+#include "rpc/testing/test_identity.h"
 #include "rpc/testing/test_model.h"
 #include "rpc/wire/listener.h"
 #include "rpc/wire/peer.h"
@@ -58,8 +59,8 @@ public:
           return Listener::listen(io.provider->getNetwork(), transport)
               .then([this, &io, &placement, server](kj::Own<Listener> listener) mutable {
                 *where.lockExclusive() = listener->address();
-                auto serving =
-                    listener->serve(io.provider->getTimer(), limitsFor(placement), kj::mv(server));
+                auto serving = listener->serve(
+                    io.provider->getTimer(), limitsFor(placement), kj::mv(server), testIdentity());
                 return serving.attach(kj::mv(listener));
               });
         }) {}
@@ -109,7 +110,8 @@ private:
       return kj::str("server ", i, " at ", addresses[i].tcp);
     };
     auto connect = [this, &network](uint server) {
-      return rpc::connect(network, addresses[server], transport)
+      return rpc::connect(
+          network, addresses[server], transport, testIdentity(), testIdentity().name)
           .then([this](kj::Own<kj::AsyncIoStream>&& stream) {
             return kj::heap<Peer>(through(kj::mv(stream)), limitsFor(placement));
           });

@@ -1,9 +1,11 @@
 #include "rpc/wire/acceptor.h"
 
+#include <arpa/inet.h>
 #include <kj/debug.h>
-#include <kj/refcount.h>
 #include <kj/vector.h>
+#include <netinet/in.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "rpc/wire/running_time.h"
@@ -19,142 +21,52 @@ constexpr uint STRANGERS_MAX = 128;
 // Between two attempts to accept without a free descriptor.
 constexpr auto PAUSE = 100 * kj::MILLISECONDS;
 
-// Knows whether the peer of a connection has opened a session, and how much it may send until then.
-class Admission final: public kj::Refcounted {
-public:
-  Admission(uint64_t bytes, kj::Own<kj::PromiseFulfiller<void>> fulfiller)
-      : left_bytes(bytes), fulfiller(kj::mv(fulfiller)) {}
+// Returns the user that is at the other end of a Unix socket; null for other connections.
+kj::Maybe<uid_t> userOf(kj::AsyncIoStream& stream) {
+  KJ_IF_MAYBE(fd, stream.getFd()) {
+    int domain = AF_UNSPEC;
+    socklen_t size = sizeof(domain);
+    KJ_SYSCALL(::getsockopt(*fd, SOL_SOCKET, SO_DOMAIN, &domain, &size));
+    if (domain != AF_UNIX) return nullptr;
+    ucred credentials;
+    size = sizeof(credentials);
+    KJ_SYSCALL(::getsockopt(*fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size));
+    return credentials.uid;
+  }
+  return nullptr;
+}
 
-  void admit() {
-    admitted = true;
-    fulfiller->fulfill();
+// Returns the address of the other end's machine; that of a Unix socket has none.
+kj::String machineOf(kj::AsyncIoStream& stream) {
+  sockaddr_storage address = {};
+  uint size = sizeof(address);
+  char text[INET6_ADDRSTRLEN] = {};
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() {
+                stream.getpeername(reinterpret_cast<sockaddr*>(&address), &size);
+                auto ipv4 = reinterpret_cast<const sockaddr_in*>(&address);
+                auto ipv6 = reinterpret_cast<const sockaddr_in6*>(&address);
+                if (address.ss_family == AF_INET) {
+                  ::inet_ntop(AF_INET, &ipv4->sin_addr, text, sizeof(text));
+                } else if (address.ss_family == AF_INET6) {
+                  ::inet_ntop(AF_INET6, &ipv6->sin6_addr, text, sizeof(text));
+                }
+              })) {
+    // It has gone already.
+    KJ_LOG(INFO, *e);
   }
-  // If so, no limit on bytes applies any more.
-  bool isAdmitted() const { return admitted; }
-  // Returns how much to read at most, for a read of at least `minBytes` and at most `maxBytes`.
-  // Throws if the peer may not send `minBytes` more.
-  size_t allowed(size_t minBytes, size_t maxBytes) const {
-    KJ_REQUIRE(minBytes <= left_bytes, "a peer sends too much before it opens a session");
-    return kj::min(maxBytes, left_bytes);
-  }
-  void count(size_t bytes) { left_bytes -= kj::min(left_bytes, bytes); }
-
-private:
-  uint64_t left_bytes;
-  bool admitted = false;
-  kj::Own<kj::PromiseFulfiller<void>> fulfiller;
-};
-
-// Passes calls on to the bootstrap capability. An answer that carries a capability is a session.
-class Gate final: public capnp::Capability::Server {
-public:
-  Gate(capnp::Capability::Client inner, kj::Own<Admission> admission)
-      : inner(kj::mv(inner)), admission(kj::mv(admission)) {}
-
-  DispatchCallResult dispatchCall(uint64_t interface, uint16_t method,
-      capnp::CallContext<capnp::AnyPointer, capnp::AnyPointer> context) override {
-    auto params = context.getParams();
-    auto request = inner.typelessRequest(interface, method, params.targetSize());
-    request.set(params);
-    context.releaseParams();
-    auto done =
-        request.send().then([this, context](capnp::Response<capnp::AnyPointer>&& response) mutable {
-          auto size = response.targetSize();
-          context.getResults(size).set(response);
-          if (size.capCount > 0) admission->admit();
-        });
-    return {kj::mv(done), false};
-  }
-
-private:
-  capnp::Capability::Client inner;
-  kj::Own<Admission> admission;
-};
-
-// Passes on what goes over a connection, and limits how much a stranger sends.
-class GuardedStream final: public kj::AsyncCapabilityStream {
-public:
-  GuardedStream(kj::Own<kj::AsyncIoStream> own, kj::Own<Admission> admission)
-      : inner(kj::mv(own)),
-        local(kj::dynamicDowncastIfAvailable<kj::AsyncCapabilityStream>(*inner)),
-        admission(kj::mv(admission)) {}
-
-  kj::Promise<size_t> tryRead(void* buffer, size_t minBytes, size_t maxBytes) override {
-    if (admission->isAdmitted()) return inner->tryRead(buffer, minBytes, maxBytes);
-    maxBytes = admission->allowed(minBytes, maxBytes);
-    return inner->tryRead(buffer, minBytes, maxBytes).then([this](size_t n) {
-      admission->count(n);
-      return n;
-    });
-  }
-  kj::Promise<ReadResult> tryReadWithFds(void* buffer, size_t minBytes, size_t maxBytes,
-      kj::AutoCloseFd* fds, size_t fdsMax) override {
-    if (admission->isAdmitted()) {
-      return withDescriptors().tryReadWithFds(buffer, minBytes, maxBytes, fds, fdsMax);
-    }
-    maxBytes = admission->allowed(minBytes, maxBytes);
-    return withDescriptors()
-        .tryReadWithFds(buffer, minBytes, maxBytes, fds, fdsMax)
-        .then([this](ReadResult&& result) {
-          admission->count(result.byteCount);
-          return result;
-        });
-  }
-  kj::Promise<ReadResult> tryReadWithStreams(void* buffer, size_t minBytes, size_t maxBytes,
-      kj::Own<AsyncCapabilityStream>* streams, size_t streamsMax) override {
-    KJ_UNIMPLEMENTED("messages carry no streams");
-  }
-
-  kj::Promise<void> write(const void* buffer, size_t size) override {
-    return inner->write(buffer, size);
-  }
-  kj::Promise<void> write(kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> pieces) override {
-    return inner->write(pieces);
-  }
-  kj::Promise<void> writeWithFds(kj::ArrayPtr<const kj::byte> data,
-      kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> more, kj::ArrayPtr<const int> fds) override {
-    return withDescriptors().writeWithFds(data, more, fds);
-  }
-  kj::Promise<void> writeWithStreams(kj::ArrayPtr<const kj::byte> data,
-      kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> more,
-      kj::Array<kj::Own<AsyncCapabilityStream>> streams) override {
-    KJ_UNIMPLEMENTED("messages carry no streams");
-  }
-  kj::Promise<void> whenWriteDisconnected() override { return inner->whenWriteDisconnected(); }
-
-  void shutdownWrite() override { inner->shutdownWrite(); }
-  void abortRead() override { inner->abortRead(); }
-  void getsockopt(int level, int option, void* value, uint* length) override {
-    inner->getsockopt(level, option, value, length);
-  }
-  void setsockopt(int level, int option, const void* value, uint length) override {
-    inner->setsockopt(level, option, value, length);
-  }
-  void getsockname(struct sockaddr* address, uint* length) override {
-    inner->getsockname(address, length);
-  }
-  void getpeername(struct sockaddr* address, uint* length) override {
-    inner->getpeername(address, length);
-  }
-  kj::Maybe<int> getFd() const override { return inner->getFd(); }
-
-private:
-  kj::AsyncCapabilityStream& withDescriptors() { return KJ_REQUIRE_NONNULL(local); }
-
-  kj::Own<kj::AsyncIoStream> inner;
-  kj::Maybe<kj::AsyncCapabilityStream&> local;  // the same, if it carries descriptors
-  kj::Own<Admission> admission;
-};
+  return text[0] == '\0' ? kj::str("this machine") : kj::str(text);
+}
 
 // Accepts for as long as it lives.
 class Acceptor final: private kj::TaskSet::ErrorHandler {
 public:
   Acceptor(kj::Timer& timer, kj::ConnectionReceiver& receiver, MessageLimits limits,
-      capnp::Capability::Client bootstrap, StrangerLimits strangerLimits)
+      capnp::Capability::Client bootstrap, const Identity& own, StrangerLimits strangerLimits)
       : timer(timer),
         receiver(receiver),
         limits(limits),
         bootstrap(kj::mv(bootstrap)),
+        own(own),
         strangerLimits(strangerLimits),
         running(timer),
         pauseEnd(timer.now()),
@@ -179,8 +91,7 @@ public:
   }
 
 private:
-  // A connection whose peer has not opened a session. It counts as a stranger until it is
-  // destroyed.
+  // A connection whose other end has not proven who it is. Counted as long as it lives.
   struct Stranger {
     explicit Stranger(Acceptor& acceptor)
         : acceptor(acceptor),
@@ -205,23 +116,32 @@ private:
   };
 
   void add(kj::Own<kj::AsyncIoStream> stream) {
-    auto admitted = kj::newPromiseAndFulfiller<void>();
-    auto admission = kj::refcounted<Admission>(strangerLimits.bytes, kj::mv(admitted.fulfiller));
     auto stranger = kj::heap<Stranger>(*this);
     auto late = running.until(running.passed() + strangerLimits.patience)
                     .exclusiveJoin(kj::mv(stranger->dropped.promise))
-                    .then([]() { return false; });
-    auto limit =
-        admitted.promise.then([]() { return true; })
-            .exclusiveJoin(kj::mv(late))
-            .then([stranger = kj::mv(stranger)](bool isAdmitted) mutable -> kj::Promise<void> {
+                    .then([]() -> kj::Promise<void> {
+                      return KJ_EXCEPTION(FAILED, "it did not prove in time who it is");
+                    });
+    auto machine = machineOf(*stream);
+    auto proof = kj::evalNow([&]() -> kj::Promise<void> {
+      KJ_IF_MAYBE(user, userOf(*stream)) {
+        if (*user != ::geteuid() && *user != 0) {
+          return KJ_EXCEPTION(FAILED, "it belongs to another user of this machine");
+        }
+      }
+      return proveAsListener(*stream, own);
+    });
+    connections.add(
+        proof.exclusiveJoin(kj::mv(late))
+            .catch_([this, machine = kj::mv(machine)](kj::Exception&& e) -> kj::Promise<void> {
+              // A port scanner may close at once.
+              if (e.getType() == kj::Exception::Type::FAILED) tellRefused(machine, e);
+              return kj::mv(e);
+            })
+            .then([this, stream = kj::mv(stream), stranger = kj::mv(stranger)]() mutable {
               stranger = nullptr;
-              if (isAdmitted) return kj::NEVER_DONE;
-              return KJ_EXCEPTION(DISCONNECTED, "it did not open a session in time");
-            });
-    auto guarded = kj::heap<GuardedStream>(kj::mv(stream), kj::addRef(*admission));
-    auto served = serve(kj::mv(guarded), limits, kj::heap<Gate>(bootstrap, kj::mv(admission)));
-    connections.add(served.exclusiveJoin(kj::mv(limit)));
+              return serve(kj::mv(stream), limits, bootstrap);
+            }));
   }
 
   // Resolves when another connection may be accepted. KJ looks at sockets and timers only when it
@@ -254,13 +174,25 @@ private:
     return paf.promise.exclusiveJoin(kj::mv(drop)).then([this]() { return whenRoom(); });
   }
 
-  // Once, for whoever wonders why a role does not join.
+  // Both tell it once, for whoever wonders why a role does not join.
   void tellFull() {
-    constexpr kj::StringPtr WORDS =
-        "warning: no file descriptor is free, so new connections wait. Raise the limit with "
-        "`ulimit -n`\n"_kj;
-    if (!isTold) (void)!::write(STDERR_FILENO, WORDS.begin(), WORDS.size());
-    isTold = true;
+    if (!hasToldFull) {
+      warn(
+          kj::str("no file descriptor is free, so new connections wait. Raise the limit with "
+                  "`ulimit -n`"));
+    }
+    hasToldFull = true;
+  }
+  void tellRefused(kj::StringPtr machine, const kj::Exception& why) {
+    if (!hasToldRefused) {
+      warn(kj::str("a connection from ", machine, " was refused: ", why.getDescription(),
+          ". Further ones will be refused without a warning"));
+    }
+    hasToldRefused = true;
+  }
+  static void warn(kj::StringPtr sentence) {
+    auto line = kj::str("warning: ", sentence, "\n");
+    (void)!::write(STDERR_FILENO, line.begin(), line.size());
   }
 
   // A broken connection concerns only its peer, whose calls have failed.
@@ -272,11 +204,13 @@ private:
   kj::ConnectionReceiver& receiver;
   const MessageLimits limits;
   capnp::Capability::Client bootstrap;
+  const Identity& own;
   const StrangerLimits strangerLimits;
   RunningTime running;
   kj::TimePoint pauseEnd;
-  uint accepted = 0;  // connections in the current pause
-  bool isTold = false;
+  uint accepted = 0;  // until then
+  bool hasToldFull = false;
+  bool hasToldRefused = false;
   kj::Vector<Stranger*> strangers;                         // the oldest first
   kj::Maybe<kj::Own<kj::PromiseFulfiller<void>>> waiting;  // for one of them to go
   kj::TaskSet connections;
@@ -292,8 +226,8 @@ uint StrangerLimits::defaultConnections() {
 }
 
 kj::Promise<void> serveAll(kj::Timer& timer, kj::ConnectionReceiver& receiver, MessageLimits limits,
-    capnp::Capability::Client bootstrap, StrangerLimits strangers) {
-  auto acceptor = kj::heap<Acceptor>(timer, receiver, limits, kj::mv(bootstrap), strangers);
+    capnp::Capability::Client bootstrap, const Identity& own, StrangerLimits strangers) {
+  auto acceptor = kj::heap<Acceptor>(timer, receiver, limits, kj::mv(bootstrap), own, strangers);
   auto accepting = acceptor->accept();
   return accepting.attach(kj::mv(acceptor));
 }

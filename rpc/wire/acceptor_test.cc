@@ -1,11 +1,10 @@
 #include "rpc/wire/acceptor.h"
 
-#include <capnp/rpc.capnp.h>
-#include <capnp/serialize.h>
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <deque>
 
+#include "rpc/testing/test_identity.h"
 #include "rpc/testing/test_server.h"
 
 namespace rpc {
@@ -55,8 +54,18 @@ struct Served {
   kj::Promise<void> serving;
 
   explicit Served(StrangerLimits strangers = {})
-      : serving(serveAll(timer, receiver, limitsFor(bench.placement), bench.server, strangers)
+      : serving(serveAll(
+            timer, receiver, limitsFor(bench.placement), bench.server, testIdentity(), strangers)
                     .eagerlyEvaluate(nullptr)) {}
+
+  // Whatever a worker needs to call the server, once it has proven who it is.
+  kj::Promise<kj::Own<Peer>> connectWorker() {
+    auto stream = receiver.connect();
+    auto proof = proveAsCaller(*stream, testIdentity(), testIdentity().name);
+    return proof.then([this, stream = kj::mv(stream)]() mutable {
+      return kj::heap<Peer>(kj::mv(stream), limitsFor(bench.placement));
+    });
+  }
 
   // Whatever can happen at this time happens.
   void settle() { kj::Promise<void>(kj::NEVER_DONE).poll(bench.scope); }
@@ -77,11 +86,11 @@ struct Served {
   }
 };
 
-TEST_CASE("serveAll: a peer that opens no session is disconnected in time, and a worker stays") {
+TEST_CASE("serveAll: a peer that proves nothing is disconnected in time, and a worker stays") {
   Served served;
   auto silent = served.receiver.connect();
-  Peer worker(served.receiver.connect(), limitsFor(served.bench.placement));
-  auto service = worker.bootstrap().castAs<ShardService>();
+  auto worker = served.connectWorker().wait(served.bench.scope);
+  auto service = worker->bootstrap().castAs<ShardService>();
   served.bench.hello(service, 0, 1).wait(served.bench.scope);
   served.run(4900 * kj::MILLISECONDS);
   CHECK_FALSE(served.isClosed(*silent));
@@ -138,17 +147,15 @@ TEST_CASE("serveAll: however fast connections come, sockets and timers have thei
   served.pass(limits.pause);
   CHECK(served.receiver.accepted == 2 * limits.accepted);
   while (served.receiver.accepted < FLOOD) served.pass(limits.pause);
-  Peer worker(served.receiver.connect(), limitsFor(served.bench.placement));
-  auto service = worker.bootstrap().castAs<ShardService>();
-  auto hello = served.bench.hello(service, 0, 1);
+  auto connecting = served.connectWorker();
   served.pass(limits.pause);
-  hello.wait(served.bench.scope);
+  auto worker = connecting.wait(served.bench.scope);
 }
 
 TEST_CASE("serveAll: a stranger that leaves makes room at once, and a worker takes none") {
   Served served({.connections = 1});
-  Peer worker(served.receiver.connect(), limitsFor(served.bench.placement));
-  auto service = worker.bootstrap().castAs<ShardService>();
+  auto worker = served.connectWorker().wait(served.bench.scope);
+  auto service = worker->bootstrap().castAs<ShardService>();
   served.bench.hello(service, 0, 1).wait(served.bench.scope);
   auto first = served.receiver.connect(), second = served.receiver.connect();
   auto third = served.receiver.connect();
@@ -165,61 +172,33 @@ TEST_CASE("serveAll: a stranger that leaves makes room at once, and a worker tak
 TEST_CASE("serveAll: connections wait while the process has no descriptor, and are served later") {
   Served served;
   served.receiver.failures = 3;
-  Peer worker(served.receiver.connect(), limitsFor(served.bench.placement));
-  auto service = worker.bootstrap().castAs<ShardService>();
-  auto hello = served.bench.hello(service, 0, 1);
-  CHECK_FALSE(hello.poll(served.bench.scope));
+  auto connecting = served.connectWorker();
+  CHECK_FALSE(connecting.poll(served.bench.scope));
   for (uint i = 0; i < 3; i++) served.pass(100 * kj::MILLISECONDS);
   CHECK(served.receiver.failures == 0);
-  hello.wait(served.bench.scope);
+  connecting.wait(served.bench.scope);
 }
 
-TEST_CASE("serveAll: whoever sends much without a session is disconnected, a worker's is heard") {
+TEST_CASE("serveAll: whoever does not begin with a proof is disconnected at once") {
   Served served;
-  auto flood = served.receiver.connect();
-  size_t taken_bytes = 0;
-  auto failure = kj::runCatchingExceptions([&]() {
-    for (uint question = 0; taken_bytes < (1 << 20); question++) {
-      // Valid, and each makes the server keep an answer.
-      capnp::MallocMessageBuilder message;
-      message.initRoot<capnp::rpc::Message>().initBootstrap().setQuestionId(question);
-      auto flat = capnp::messageToFlatArray(message);
-      auto bytes = flat.asBytes();
-      flood->write(bytes.begin(), bytes.size()).wait(served.bench.scope);
-      taken_bytes += bytes.size();
-    }
-  });
-  CHECK(failure != nullptr);
-  CHECK(taken_bytes <= StrangerLimits().bytes);
-
-  // The whole message need not come: its length is enough.
-  auto large = served.receiver.connect();
-  uint32_t header[] = {0, 4000};
-  auto written = large->write(header, sizeof(header));
+  auto stranger = served.receiver.connect();
+  stranger->write("GET / HT", 8).wait(served.bench.scope);
   served.settle();
-  CHECK(served.isClosed(*large));
-
-  Peer worker(served.receiver.connect(), limitsFor(served.bench.placement));
-  auto service = worker.bootstrap().castAs<ShardService>();
-  auto session = served.bench.hello(service, 0, 1).wait(served.bench.scope).getSession();
-  CHECK(served.bench.placement.parameters() * sizeof(float) > StrangerLimits().bytes);
-  for (SliceId id: kj::indices(served.bench.placement.slices)) {
-    served.bench.initialize(session, id, 1).wait(served.bench.scope);
-  }
+  CHECK(served.isClosed(*stranger));
 }
 
-TEST_CASE("serveAll: a role that is refused has opened no session") {
+TEST_CASE(
+    "serveAll: whoever does not know the secret is disconnected, whatever follows its proof") {
   Served served;
-  Peer worker(served.receiver.connect(), limitsFor(served.bench.placement));
-  auto service = worker.bootstrap().castAs<ShardService>();
-  auto refused = kj::runCatchingExceptions(
-      [&]() { served.bench.hello(service, 7, 1).wait(served.bench.scope); });
-  CHECK(KJ_ASSERT_NONNULL(refused).getType() == kj::Exception::Type::FAILED);
-  auto gone = worker.onDisconnect();
-  served.run(4900 * kj::MILLISECONDS);
-  CHECK_FALSE(gone.poll(served.bench.scope));
-  served.run(200 * kj::MILLISECONDS);
-  CHECK(gone.poll(served.bench.scope));
+  auto stranger = served.receiver.connect();
+  Identity other{kj::str(testIdentity().name), Secret::random()};
+  auto failure = kj::runCatchingExceptions(
+      [&]() { proveAsCaller(*stranger, other, other.name).wait(served.bench.scope); });
+  CHECK(KJ_ASSERT_NONNULL(failure).getDescription() == WRONG_SECRET);
+  kj::byte code[Secret::BYTES] = {};
+  stranger->write(code, sizeof(code)).wait(served.bench.scope);
+  served.settle();
+  CHECK(served.isClosed(*stranger));
 }
 
 }  // namespace

@@ -35,11 +35,11 @@ class Sockets final: public Listener {
 public:
   const ServerAddress& address() const override { return where; }
 
-  kj::Promise<void> serve(
-      kj::Timer& timer, MessageLimits limits, capnp::Capability::Client bootstrap) override {
-    auto serving = serveAll(timer, *tcp, limits, bootstrap);
+  kj::Promise<void> serve(kj::Timer& timer, MessageLimits limits,
+      capnp::Capability::Client bootstrap, const Identity& own) override {
+    auto serving = serveAll(timer, *tcp, limits, bootstrap, own);
     KJ_IF_MAYBE(receiver, local) {
-      serving = serving.exclusiveJoin(serveAll(timer, **receiver, limits, kj::mv(bootstrap)));
+      serving = serving.exclusiveJoin(serveAll(timer, **receiver, limits, kj::mv(bootstrap), own));
     }
     return kj::mv(serving);
   }
@@ -68,8 +68,8 @@ kj::Promise<kj::Own<Listener>> Listener::listen(kj::Network& network, const Tran
       [sockets = kj::mv(sockets)]() mutable -> kj::Own<Listener> { return kj::mv(sockets); });
 }
 
-kj::Promise<kj::Own<kj::AsyncIoStream>> connect(
-    kj::Network& network, const ServerAddress& address, const Transport& transport) {
+kj::Promise<kj::Own<kj::AsyncIoStream>> connect(kj::Network& network, const ServerAddress& address,
+    const Transport& transport, const Identity& own, kj::StringPtr server) {
   auto stream = connectTo(network, transport.hasLocal ? address.local : address.tcp);
   if (transport.hasLocal) {
     stream = stream.catch_([&network, &transport, tcp = kj::str(address.tcp)](
@@ -80,7 +80,11 @@ kj::Promise<kj::Own<kj::AsyncIoStream>> connect(
               transport.name, "\" needs all roles on one machine. Choose \"auto\" or \"tcp\""));
     });
   }
-  return stream;
+  return stream.then([&own, name = kj::str(server)](kj::Own<kj::AsyncIoStream> stream) mutable {
+    auto proof = proveAsCaller(*stream, own, name);
+    return proof.then([stream = kj::mv(stream)]() mutable { return kj::mv(stream); })
+        .attach(kj::mv(name));
+  });
 }
 
 }  // namespace rpc

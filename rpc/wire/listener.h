@@ -7,6 +7,7 @@
 
 #include "rpc/transport.h"
 #include "rpc/wire/peer.h"
+#include "rpc/wire/proof.h"
 
 namespace rpc {
 
@@ -25,15 +26,17 @@ public:
 
   virtual ~Listener() noexcept(false) = default;
   virtual const ServerAddress& address() const = 0;
-  // Serves `bootstrap` over every connection to any of the sockets; see serveAll(). The listener
-  // and `timer` must outlive the promise.
-  virtual kj::Promise<void> serve(
-      kj::Timer& timer, MessageLimits limits, capnp::Capability::Client bootstrap) = 0;
+  // Serves `bootstrap` over every connection to any of the sockets; see serveAll(). The listener,
+  // `own` and `timer` must outlive the promise.
+  virtual kj::Promise<void> serve(kj::Timer& timer, MessageLimits limits,
+      capnp::Capability::Client bootstrap, const Identity& own) = 0;
 };
 
-// Connects to a server by `transport`. Names of Unix sockets are random, so whoever reaches one is
-// on the server's machine. Rejects if the server cannot be reached.
-kj::Promise<kj::Own<kj::AsyncIoStream>> connect(
-    kj::Network& network, const ServerAddress& address, const Transport& transport);
+// Connects to `server` by `transport`. Resolves when both ends have proven who they are: see
+// proof.h. Names of Unix sockets are random, so whoever reaches one is on the server's machine.
+// Rejects if the server cannot be reached, or does not prove that it is `server`. `network` and
+// `own` must outlive the promise.
+kj::Promise<kj::Own<kj::AsyncIoStream>> connect(kj::Network& network, const ServerAddress& address,
+    const Transport& transport, const Identity& own, kj::StringPtr server);
 
 }  // namespace rpc

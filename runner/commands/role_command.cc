@@ -11,10 +11,12 @@
 #include "runner/launch/launchers.h"
 #include "runner/launch/run_view.h"
 #include "runner/logs/role_names.h"
+#include "runner/roles/job_secret.h"
 #include "runner/roles/roles.h"
 #include "runner/roles/trace_file.h"
 #include "runner/system/files.h"
 #include "runner/system/interrupts.h"
+#include "runner/system/reason.h"
 #include "runner/system/terminal.h"
 #include "runner/system/version.h"
 
@@ -133,7 +135,7 @@ kj::Maybe<kj::String> runRoles(
 
   auto run = [&](uint index) {
     RoleOptions own{options.role, index, kj::str(options.coordinator),
-        {kj::str(options.folder.path)}, options.trace, options.launched};
+        {kj::str(options.folder.path)}, options.trace, options.launched, options.secret};
     auto failure = kj::runCatchingExceptions([&]() {
       // Only the coordinator has events to report.
       runRole(loaded, own, RunLog::toLauncher(kj::AutoCloseFd(::dup(STDOUT_FILENO))));
@@ -162,6 +164,9 @@ kj::MainFunc RoleCommand::getMain() {
       "file. The coordinator makes its folder, says where it listens, shows the log of the run, "
       "prints its table and leaves its report, as `runner run` does, and ends with the same exit "
       "codes. A server or worker that ends because another role was lost has exit code 75.\n"
+      "\n"
+      "With the environment variable RUNNER_SECRET_FILE, only roles can join that know the secret "
+      "in that file: `(umask 077; openssl rand -hex 32 > FILE)` makes one.\n"
       "\n"
       "  runner role x.toml --role coordinator --folder /tmp/run\n"
       "  runner role x.toml --role server --index 0 --coordinator 127.0.0.1:41234\n"
@@ -192,8 +197,11 @@ kj::MainFunc RoleCommand::getMain() {
             launched = true;
             return true;
           },
-          "a launcher started this role and records how the run ends: the coordinator prints its "
-          "events as lines of JSON, and the others only what goes wrong")
+          "a launcher started this role, writes the job's secret to its standard input, and "
+          "records "
+          "how the run ends: the coordinator prints its events as lines of JSON, and the others "
+          "only "
+          "what goes wrong")
       .callAfterParsing(KJ_BIND_METHOD(*this, runOneRole));
   addFile(builder);
   return builder.build();
@@ -218,13 +226,17 @@ Validity RoleCommand::runOneRole() {
     if (traceSteps != nullptr && folder.size() == 0) {
       return kj::str("a role leaves its trace in a folder: --folder DIR");
     }
+    rpc::Secret secret;
+    auto read = [&]() { secret = launched ? secretFromLauncher(STDIN_FILENO) : secretOfUser(); };
+    KJ_IF_MAYBE(e, kj::runCatchingExceptions(read)) return reasonOf(*e);
     if (untilStdinCloses) endWithStdin();
     if (!launched) {
       nameFolderOption();
       endAtInterrupt("\ninterrupted\n");
     }
     auto loaded = load();
-    RoleOptions options{*r, index, kj::mv(coordinator), {kj::mv(folder)}, traceSteps, launched};
+    RoleOptions options{
+        *r, index, kj::mv(coordinator), {kj::mv(folder)}, traceSteps, launched, secret};
     KJ_IF_MAYBE(why, runRoles(loaded, options, commandLine)) return kj::mv(*why);
     return true;
   }

@@ -178,9 +178,10 @@ void Launch::checkJoined() {
 kj::Promise<Outcome> launch(const LoadedExperiment& loaded, const RunFolder& folder, RunView& view,
     kj::AsyncIoContext& io, kj::Maybe<rpc::TraceSteps> trace) {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
-  auto start = [&loaded, &folder, &view, &io, trace](
+  auto start = [&loaded, &folder, &view, &io, trace, secret = rpc::Secret::random()](
                    Role role, uint index, kj::StringPtr coordinator) {
-    RoleOptions options{role, index, kj::str(coordinator), {kj::str(folder.path)}, trace, true};
+    RoleOptions options{
+        role, index, kj::str(coordinator), {kj::str(folder.path)}, trace, true, secret};
     return startRole(loaded, kj::mv(options), view, io);
   };
   auto launch = kj::heap<Launch>(experiment, view, io.provider->getTimer(), kj::mv(start));

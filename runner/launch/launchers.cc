@@ -40,7 +40,8 @@ public:
       kj::AsyncIoContext& io)
       : view(view),
         process(processName(options.role, options.index, rolesOf(options, cluster)),
-            arguments(options), *io.lowLevelProvider, io.unixEventPort) {}
+            arguments(options), kj::str(options.secret.digits(), "\n"), *io.lowLevelProvider,
+            io.unixEventPort) {}
 
   kj::Own<kj::AsyncInputStream> events() override { return kj::mv(process.output); }
 

@@ -11,6 +11,7 @@
 
 #include "rpc/wire/listener.h"
 #include "rpc/wire/running_time.h"
+#include "rpc/wire/secret.h"
 #include "runner/experiment/experiment.h"
 #include "runner/experiment/model_facts.h"
 #include "runner/logs/job.capnp.h"
@@ -123,6 +124,7 @@ private:
   // Tells the launcher how far the workers are.
   void tellProgress();
 
+  const kj::String id = rpc::Secret::random().digits();
   const Experiment& experiment;
   kj::StringPtr digest;
   const ModelFacts& facts;

@@ -97,6 +97,7 @@ public:
     job->join(seat, params.getMember(), params.getAddress(), params.getPid());
     context.getResults().setSession(kj::heap<SessionServer>(kj::addRef(*job), seat));
     context.getResults().setBoot(thisBoot());
+    context.getResults().setJob(job->id);
     return kj::READY_NOW;
   }
 

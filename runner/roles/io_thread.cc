@@ -64,7 +64,12 @@ void IoThread::main(const LoadedExperiment& loaded, const RoleOptions& options,
       .ended = nullptr,
       .store = kj::NEVER_DONE,
       .leave = kj::mv(leave.fulfiller)};
-  here.joined = joined.then([&here](kj::Own<Membership> m) { here.membership = kj::mv(m); }).fork();
+  here.joined = joined
+                    .then([&here](kj::Own<Membership> m) {
+                      here.membership = kj::mv(m);
+                      here.identity = here.membership->identity();
+                    })
+                    .fork();
   here.ended = here.joined.addBranch().then([&here]() { return here.membership->ended(); }).fork();
   begun.lockExclusive()->loop = here;
   leave.promise.wait(io.waitScope);
@@ -96,11 +101,13 @@ T IoThread::run(kj::Function<kj::Promise<T>(Loop&)> call) {
 void IoThread::start(kj::Maybe<rpc::RemoteStore&> store, const rpc::Transport& transport,
     rpc::MessageLimits storeLimits, kj::Duration patience, kj::Maybe<MakeShard> makeShard) {
   run<void>([&](Loop& here) {
-    KJ_IF_MAYBE(make, makeShard) {
-      serve(here, (*make)(here.io.unixEventPort), KJ_ASSERT_NONNULL(store), storeLimits);
-    }
     return here.joined.addBranch()
-        .then([&here]() { return here.membership->session().startRequest().send(); })
+        .then([&here, &makeShard, store, storeLimits]() {
+          KJ_IF_MAYBE(make, makeShard) {
+            serve(here, (*make)(here.io.unixEventPort), KJ_ASSERT_NONNULL(store), storeLimits);
+          }
+          return here.membership->session().startRequest().send();
+        })
         .then([&here, store, &transport, storeLimits, patience](
                   capnp::Response<Session::StartResults>&& response) {
           KJ_IF_MAYBE(s, store) {
@@ -117,7 +124,7 @@ void IoThread::serve(Loop& here, rpc::ShardService::Client shard, rpc::RemoteSto
     rpc::MessageLimits limits) {
   here.shard = shard;
   here.serving = KJ_ASSERT_NONNULL(here.listener)
-                     ->serve(here.io.provider->getTimer(), limits, kj::mv(shard))
+                     ->serve(here.io.provider->getTimer(), limits, kj::mv(shard), here.identity)
                      .eagerlyEvaluate([&store](kj::Exception&& e) { store.fail(kj::mv(e)); });
 }
 
@@ -128,9 +135,9 @@ void IoThread::run(Loop& here, rpc::RemoteStore& store, kj::Array<rpc::ServerAdd
   auto names = KJ_MAP(i, kj::indices(addresses)) {
     return kj::str(roleName(role, i), " at ", addresses[i].tcp);
   };
-  auto connect = [&network = provider.getNetwork(), &transport, limits,
+  auto connect = [&network = provider.getNetwork(), &transport, limits, &own = here.identity, role,
                      addresses = kj::mv(addresses)](uint server) {
-    return rpc::connect(network, addresses[server], transport)
+    return rpc::connect(network, addresses[server], transport, own, roleName(role, server))
         .then([limits](kj::Own<kj::AsyncIoStream> stream) {
           return kj::heap<rpc::Peer>(kj::mv(stream), limits);
         });

@@ -72,6 +72,7 @@ private:
     kj::Maybe<rpc::ShardService::Client> shard;  // that shard
     kj::Promise<void> serving;                   // serves the shard to the other workers
     kj::Own<Membership> membership;              // null before the job is joined
+    rpc::Identity identity;                      // once the job is joined
     kj::ForkedPromise<void> joined;
     kj::ForkedPromise<void> ended;  // the job is over; rejects with what went wrong
     kj::Promise<void> store;        // rejects when a server is lost

@@ -59,6 +59,8 @@ public:
         silence(KJ_ASSERT_NONNULL(loaded.experiment).cluster.silence()),
         launched(options.launched),
         coordinator(kj::str(options.coordinator)),
+        name(roleName(options.role, options.index)),
+        secret(options.secret),
         progress(kj::mv(progress)),
         peer(kj::mv(stream), limits) {}
 
@@ -79,6 +81,7 @@ public:
     request.setMember(kj::heap<MemberServer>(kj::mv(paf.fulfiller), kj::mv(count)));
     return request.send().then([this](capnp::Response<Coordinator::JoinResults>&& response) {
       seat = response.getSession();
+      shardSecret = secret.derive(response.getJob().asBytes());
       auto boot = thisBoot();
       sharesMachine = boot.size() > 0 && response.getBoot() == boot;
       // The coordinator notices a silent role by missing heartbeats. A role notices a silent
@@ -95,6 +98,7 @@ public:
   }
 
   Session::Client session() override { return KJ_ASSERT_NONNULL(seat); }
+  rpc::Identity identity() const override { return {kj::str(name), shardSecret}; }
 
   kj::Promise<void> ended() override {
     // evalLast(), because the end of the job may have arrived just before the connection ended.
@@ -169,6 +173,9 @@ private:
   const bool launched;
   kj::Duration lastHeard = 0 * kj::NANOSECONDS;  // of the coordinator, by `running`
   const kj::String coordinator;
+  const kj::String name;
+  const rpc::Secret secret;
+  rpc::Secret shardSecret;  // once seated
   kj::Function<void(RoleProgress::Builder)> progress;
   rpc::Peer peer;
   kj::Maybe<Session::Client> seat;
@@ -180,8 +187,13 @@ private:
 
 // Returns why a role could not join. A reason that the coordinator gave stays as it is.
 kj::Exception whyNotJoined(kj::Exception e, kj::StringPtr coordinator) {
+  if (e.getDescription() == rpc::WRONG_SECRET) {
+    return kj::Exception(e.getType(), __FILE__, __LINE__,
+        kj::str("the coordinator at ", coordinator,
+            " has another secret than this role; give both the same file (RUNNER_SECRET_FILE)"));
+  }
   if (e.getDescription().startsWith("remote exception: ")) return e;
-  return kj::Exception(e.getType(), __FILE__, __LINE__,
+  return kj::Exception(kj::Exception::Type::DISCONNECTED, __FILE__, __LINE__,
       kj::str("what answers at ", coordinator,
           " is not a coordinator of runner, or it ended; a "
           "coordinator says where it listens when it starts"));
@@ -216,6 +228,17 @@ kj::Promise<kj::Own<Membership>> Membership::join(kj::AsyncIoContext& io,
         kj::throwFatalException(kj::Exception(e.getType(), kj::heapString(e.getFile()), e.getLine(),
             kj::str("cannot reach the coordinator at ", options.coordinator, ": ", why,
                 "; the coordinator says where it listens when it starts")));
+      })
+      .then([&options](kj::Own<kj::AsyncIoStream> stream) {
+        auto own = kj::heap<rpc::Identity>(
+            rpc::Identity{roleName(options.role, options.index), options.secret});
+        auto proof = rpc::proveAsCaller(*stream, *own, roleWord(Role::COORDINATOR))
+                         .catch_([&options](kj::Exception&& e) {
+                           kj::throwFatalException(whyNotJoined(kj::mv(e), options.coordinator));
+                         });
+        return proof.attach(kj::mv(own)).then([stream = kj::mv(stream)]() mutable {
+          return kj::mv(stream);
+        });
       })
       .then([&io, &loaded, &options, limits, address, progress = kj::mv(progress),
                 count = kj::mv(count)](kj::Own<kj::AsyncIoStream> stream) mutable {

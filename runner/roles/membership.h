@@ -8,6 +8,7 @@
 
 #include "rpc/wire/listener.h"
 #include "rpc/wire/peer.h"
+#include "rpc/wire/proof.h"
 #include "runner/experiment/experiment.h"
 #include "runner/logs/job.capnp.h"
 #include "runner/roles/role_options.h"
@@ -33,6 +34,8 @@ public:
   virtual ~Membership() noexcept(false) = default;
 
   virtual Session::Client session() = 0;
+  // Returns what this role proves to the other roles that hold or use shards.
+  virtual rpc::Identity identity() const = 0;
   // Resolves when the coordinator says that the job is over. Rejects with DISCONNECTED when the
   // coordinator is lost. Without a launcher, which would watch the coordinator, also rejects when
   // the coordinator is silent for cluster.silence_timeout_s. Call once.

@@ -5,6 +5,7 @@
 #include <kj/string.h>
 
 #include "rpc/trace.h"
+#include "rpc/wire/secret.h"
 #include "runner/logs/job.capnp.h"
 #include "runner/logs/run_folder.h"
 
@@ -23,6 +24,9 @@ struct RoleOptions {
   // the run ended. Without a launcher, the roles tell the coordinator why they end, and the
   // coordinator records it. Every role then also reports to the user on stderr.
   bool launched = false;
+  // What the job's roles prove by: see rpc/wire/proof.h. Unset: roles of any user of this machine
+  // can join.
+  rpc::Secret secret = {};
 };
 
 }  // namespace runner

@@ -5,6 +5,7 @@
 #include "rpc/shard/shard_server.h"
 #include "rpc/wire/listener.h"
 #include "runner/experiment/model_facts.h"
+#include "runner/logs/role_names.h"
 #include "runner/logs/run_ending.h"
 #include "runner/logs/run_log.h"
 #include "runner/roles/coordinator.h"
@@ -53,8 +54,9 @@ bool runCoordinator(const LoadedExperiment& loaded, const RoleOptions& options, 
   auto job = kj::refcounted<Job>(experiment, loaded.digest, facts, options.folder, log,
       io.provider->getTimer(), kj::systemPreciseCalendarClock());
   auto listener = listen(io, rpc::TCP);
-  auto serving =
-      listener->serve(io.provider->getTimer(), jobMessageLimits(facts.graph), job->bootstrap());
+  rpc::Identity identity{roleName(Role::COORDINATOR, 0), options.secret};
+  auto serving = listener->serve(
+      io.provider->getTimer(), jobMessageLimits(facts.graph), job->bootstrap(), identity);
   auto over = job->run(options.launched);
 
   job->showAddress(listener->address().tcp);
@@ -99,12 +101,13 @@ void runServer(const LoadedExperiment& loaded, const RoleOptions& options) {
   }
   auto store = rpc::newShardServer(
       placement, options.index, experiment.rounds(), *updater, port, shardTrace);
-  auto serving = listener->serve(io.provider->getTimer(),
-      rpc::limitsFor(placement, experiment.cluster.connectionSilence()), store);
   auto membership = Membership::join(
       io, loaded, options, listener->address(), jobMessageLimits(facts.graph),
       [](RoleProgress::Builder) {}, counting(store))
                         .wait(io.waitScope);
+  auto identity = membership->identity();
+  auto serving = listener->serve(io.provider->getTimer(),
+      rpc::limitsFor(placement, experiment.cluster.connectionSilence()), store, identity);
   auto run = [&]() { membership->ended().exclusiveJoin(kj::mv(serving)).wait(io.waitScope); };
   KJ_IF_MAYBE(failure, kj::runCatchingExceptions(run)) {
     if (options.launched) kj::throwFatalException(kj::mv(*failure));

@@ -57,11 +57,13 @@ void say(const char* text) {
 }  // namespace
 
 ChildProcess::ChildProcess(kj::StringPtr name, kj::ArrayPtr<const kj::String> arguments,
-    kj::LowLevelAsyncIoProvider& io, kj::UnixEventPort& port)
+    kj::StringPtr firstLine, kj::LowLevelAsyncIoProvider& io, kj::UnixEventPort& port)
     : name(kj::str(name)), exit(nullptr) {
   auto in = newPipe();
   auto out = newPipe();
   auto err = newPipe();
+  // Far less than a pipe holds, so that nobody need read yet.
+  kj::FdOutputStream(in.write.get()).write(firstLine.begin(), firstLine.size());
   auto argv = kj::heapArray<char*>(arguments.size() + 1);
   for (size_t i = 0; i < arguments.size(); i++) argv[i] = const_cast<char*>(arguments[i].cStr());
   argv[arguments.size()] = nullptr;

@@ -13,10 +13,11 @@ namespace runner {
 // input closes.
 class ChildProcess {
 public:
-  // Starts this very binary with `arguments`. `name` is what messages call it ("worker 1"). `port`
-  // must capture child exits. Throws if the system cannot start the process.
+  // Starts this very binary with `arguments`, and writes `firstLine` to its standard input, which
+  // then stays open. `name` is what messages call it ("worker 1"). `port` must capture child exits.
+  // Throws if the system cannot start the process.
   ChildProcess(kj::StringPtr name, kj::ArrayPtr<const kj::String> arguments,
-      kj::LowLevelAsyncIoProvider& io, kj::UnixEventPort& port);
+      kj::StringPtr firstLine, kj::LowLevelAsyncIoProvider& io, kj::UnixEventPort& port);
   ~ChildProcess() noexcept(false);
   KJ_DISALLOW_COPY(ChildProcess);
 

@@ -9,40 +9,12 @@
 #include <sys/socket.h>
 
 #include "tests/faults/failure.h"
+#include "tests/faults/roles_by_hand.h"
 #include "tests/faults/stranger.h"
 #include "tests/text.h"
 
 namespace tests {
 namespace {
-
-// `runner role` of a job whose coordinator is at `address`.
-kj::Own<Command> startRole(
-    kj::StringPtr file, kj::StringPtr role, uint index, kj::StringPtr address) {
-  auto cache = cacheSetting();
-  kj::StringPtr environment[] = {cache};
-  auto number = kj::str(index);
-  kj::StringPtr words[] = {
-      RUNNER, "role", file, "--role", role, "--index", number, "--coordinator", address};
-  return kj::heap<Command>(words, Command::Surroundings{.environment = environment});
-}
-
-kj::Own<Command> startCoordinator(kj::StringPtr file, kj::StringPtr folder = newFolder()) {
-  auto cache = cacheSetting();
-  kj::StringPtr environment[] = {cache};
-  kj::StringPtr words[] = {RUNNER, "role", file, "--role", "coordinator", "--folder", folder};
-  return kj::heap<Command>(words, Command::Surroundings{.environment = environment});
-}
-
-// Where it listens: it says so once it does.
-kj::String addressOf(Command& coordinator) {
-  constexpr kj::StringPtr MARK = "coordinator listens on "_kj;
-  KJ_REQUIRE(coordinator.waitForErrors(MARK), coordinator.errors());
-  auto errors = coordinator.errors();
-  auto at =
-      static_cast<const char*>(::memmem(errors.begin(), errors.size(), MARK.begin(), MARK.size()));
-  kj::StringPtr rest = errors.slice(at - errors.begin() + MARK.size());
-  return kj::heapString(rest.slice(0, KJ_ASSERT_NONNULL(rest.findFirst(';'))));
-}
 
 TEST_CASE("roles that never join are named when the time to start is over") {
   auto coordinator = startCoordinator("tests/faults/impatient.toml");

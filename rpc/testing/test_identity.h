@@ -1,0 +1,14 @@
+// rpc/testing/test_identity.h: who both ends of a connection in a test are.
+#pragma once
+
+#include "rpc/wire/proof.h"
+
+namespace rpc {
+
+// One for all roles of a test.
+inline const Identity& testIdentity() {
+  static const Identity IDENTITY{kj::str("test"), Secret::random()};
+  return IDENTITY;
+}
+
+}  // namespace rpc

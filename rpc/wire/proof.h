@@ -1,0 +1,46 @@
+// rpc/wire/proof.h: both ends of a new connection prove that they belong to the job, before either
+// of them reads anything else.
+//
+// The calling end sends its name and a number drawn at random. The accepting end answers with its
+// own name, another random number, and a code that only those can compute who know the job's secret
+// (HMAC-SHA-256 over both names and both numbers). Then the calling end sends a code in turn. The
+// two codes differ in a word for the direction. So nobody can record a proof and use it again, send
+// it back, or use it for another role. Each message has a fixed length, 192 bytes in all, and no
+// byte behind them is read.
+//
+// The proof does not encrypt what follows. Whoever controls the network between two roles can still
+// read and change that.
+#pragma once
+
+#include <kj/async-io.h>
+#include <kj/string.h>
+
+#include "rpc/wire/secret.h"
+
+namespace rpc {
+
+// The longest name of a role, in bytes: "coordinator", "worker 4095".
+constexpr size_t NAME_BYTES_MAX = 24;
+
+// What one end of a connection proves: its name in the job, by the job's secret.
+struct Identity {
+  kj::String name;
+  Secret secret;
+};
+
+// Why a proof fails if the two ends have different secrets.
+constexpr kj::StringPtr WRONG_SECRET = "it does not know this job's secret"_kj;
+
+// The calling end's part. Resolves when the other end of `stream` has proven that it is `other`.
+// Rejects with FAILED if it proves something else or is not this program, and with DISCONNECTED if
+// it closes the connection; the description is a sentence about "it". Has no time-out. All
+// arguments must outlive the promise.
+kj::Promise<void> proveAsCaller(
+    kj::AsyncIoStream& stream, const Identity& own, kj::StringPtr other);
+
+// The accepting end's part. Resolves when the other end has proven that it knows the secret.
+// Otherwise it rejects like proveAsCaller(). Has no time-out. All arguments must outlive the
+// promise.
+kj::Promise<void> proveAsListener(kj::AsyncIoStream& stream, const Identity& own);
+
+}  // namespace rpc

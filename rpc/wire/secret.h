@@ -1,0 +1,40 @@
+// rpc/wire/secret.h: the secret that the roles of a job share, and strangers do not know.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/string.h>
+
+#include <initializer_list>
+
+namespace rpc {
+
+// 32 bytes. Its memory is overwritten when it goes.
+class Secret {
+public:
+  static constexpr size_t BYTES = 32;
+
+  // The secret that everybody knows: of a job that has none. Proofs by it only show that both ends
+  // are this program.
+  Secret() = default;
+  // Draws a new one from the system.
+  static Secret random();
+  // Reads 64 hexadecimal digits. Null if `digits` are something else.
+  static kj::Maybe<Secret> parse(kj::StringPtr digits);
+  ~Secret();
+
+  // Whether strangers do not know it.
+  bool isSet() const;
+  // Returns 64 lower-case hexadecimal digits, for parse().
+  kj::String digits() const;
+  // Returns the HMAC-SHA-256 (RFC 2104) of `parts`, one after the other. Parts of variable length
+  // must not be neighbours.
+  kj::FixedArray<kj::byte, BYTES> sign(
+      std::initializer_list<kj::ArrayPtr<const kj::byte>> parts) const;
+  // Returns a secret that only those know who know this one. It is the same for the same `purpose`.
+  Secret derive(kj::ArrayPtr<const kj::byte> purpose) const;
+
+private:
+  kj::byte bytes[BYTES] = {};
+};
+
+}  // namespace rpc

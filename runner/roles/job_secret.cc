@@ -1,0 +1,78 @@
+#include "runner/roles/job_secret.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <kj/io.h>
+#include <openssl/crypto.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "configs/language/failure.h"
+
+namespace runner {
+
+namespace {
+
+constexpr kj::StringPtr VARIABLE = "RUNNER_SECRET_FILE"_kj;
+constexpr size_t DIGITS = 2 * rpc::Secret::BYTES;
+
+// Text in memory that is overwritten when it goes.
+struct Line {
+  char text[DIGITS + 2] = {};
+  size_t size = 0;
+
+  ~Line() { OPENSSL_cleanse(text, sizeof(text)); }
+
+  // Reads until the end of the line, the end of the file, or more than a secret has.
+  void read(int fd) {
+    while (size <= DIGITS) {
+      auto n = ::read(fd, text + size, 1);
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0 || text[size] == '\n') break;
+      size++;
+    }
+    text[size] = '\0';
+  }
+  kj::Maybe<rpc::Secret> parse() const { return rpc::Secret::parse(kj::StringPtr(text, size)); }
+};
+
+}  // namespace
+
+rpc::Secret secretFromLauncher(int fd) {
+  Line line;
+  line.read(fd);
+  KJ_IF_MAYBE(secret, line.parse()) return *secret;
+  configs::fail(
+      "the first line of standard input is not a secret of 64 hexadecimal digits; "
+      "--launched is for launchers, so leave it out");
+}
+
+rpc::Secret secretOfUser() {
+  auto path = ::getenv(VARIABLE.cStr());
+  if (path == nullptr) return {};
+  auto fail = [path](auto&&... why) { configs::fail(path, " (", VARIABLE, ") ", why...); };
+  int raw = ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (raw < 0) {
+    fail("cannot be read: ", ::strerror(errno), "; make one with `(umask 077; openssl rand -hex ",
+        rpc::Secret::BYTES, " > FILE)`, and copy it to every host");
+  }
+  kj::AutoCloseFd file(raw);
+  struct stat status;
+  if (::fstat(file, &status) != 0) fail("cannot be read: ", ::strerror(errno));
+  if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+    fail("can be read by other users; run `chmod 600 ", path, "`, and make a new secret if one of ",
+        "them is a stranger");
+  }
+  Line line;
+  line.read(file);
+  KJ_IF_MAYBE(secret, line.parse()) {
+    if (secret->isSet()) return *secret;
+  }
+  fail("holds no secret of 64 hexadecimal digits; make one with `(umask 077; openssl rand -hex ",
+      rpc::Secret::BYTES, " > ", path, ")`");
+  KJ_UNREACHABLE;
+}
+
+}  // namespace runner

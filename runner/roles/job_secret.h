@@ -1,0 +1,20 @@
+// runner/roles/job_secret.h: where a role gets the job's secret from.
+#pragma once
+
+#include <kj/string.h>
+
+#include "rpc/wire/secret.h"
+
+namespace runner {
+
+// Reads the secret of a role that a launcher has started: the first line of `fd`, its standard
+// input. Reads no byte behind that line. Throws if the line is no secret.
+rpc::Secret secretFromLauncher(int fd);
+
+// Reads the secret of a role that was started by hand: 64 hexadecimal digits and perhaps the end of
+// a line, in the file that the environment variable RUNNER_SECRET_FILE names. Without that variable
+// the secret is not set. Throws, naming the way out, if there is no such file, if it holds
+// something else, or if other users may read it.
+rpc::Secret secretOfUser();
+
+}  // namespace runner

@@ -1,0 +1,44 @@
+#include "tests/faults/roles_by_hand.h"
+
+#include <kj/debug.h>
+#include <string.h>
+
+namespace tests {
+
+namespace {
+
+kj::Own<Command> start(kj::ArrayPtr<const kj::StringPtr> words, kj::StringPtr secretFile) {
+  auto cache = cacheSetting();
+  auto secret = kj::str("RUNNER_SECRET_FILE=", secretFile);
+  kj::StringPtr environment[] = {cache, secret};
+  auto used = kj::arrayPtr(environment, secretFile.size() == 0 ? 1 : 2);
+  return kj::heap<Command>(words, Command::Surroundings{.environment = used});
+}
+
+}  // namespace
+
+kj::Own<Command> startRole(kj::StringPtr file, kj::StringPtr role, uint index,
+    kj::StringPtr address, kj::StringPtr secretFile) {
+  auto number = kj::str(index);
+  kj::StringPtr words[] = {
+      RUNNER, "role", file, "--role", role, "--index", number, "--coordinator", address};
+  return start(words, secretFile);
+}
+
+kj::Own<Command> startCoordinator(
+    kj::StringPtr file, kj::StringPtr folder, kj::StringPtr secretFile) {
+  kj::StringPtr words[] = {RUNNER, "role", file, "--role", "coordinator", "--folder", folder};
+  return start(words, secretFile);
+}
+
+kj::String addressOf(Command& coordinator) {
+  constexpr kj::StringPtr MARK = "coordinator listens on "_kj;
+  KJ_REQUIRE(coordinator.waitForErrors(MARK), coordinator.errors());
+  auto errors = coordinator.errors();
+  auto at =
+      static_cast<const char*>(::memmem(errors.begin(), errors.size(), MARK.begin(), MARK.size()));
+  kj::StringPtr rest = errors.slice(at - errors.begin() + MARK.size());
+  return kj::heapString(rest.slice(0, KJ_ASSERT_NONNULL(rest.findFirst(';'))));
+}
+
+}  // namespace tests

@@ -1,0 +1,20 @@
+// tests/faults/roles_by_hand.h: starts single roles, as users do who have no launcher.
+#pragma once
+
+#include "tests/run.h"
+
+namespace tests {
+
+// Starts `runner role` for a server or worker of the job whose coordinator is at `address`. With
+// `secretFile`, RUNNER_SECRET_FILE names it.
+kj::Own<Command> startRole(kj::StringPtr file, kj::StringPtr role, uint index,
+    kj::StringPtr address, kj::StringPtr secretFile = nullptr);
+
+// Starts `runner role` for the coordinator of a job.
+kj::Own<Command> startCoordinator(
+    kj::StringPtr file, kj::StringPtr folder = newFolder(), kj::StringPtr secretFile = nullptr);
+
+// Waits until the coordinator says where it listens, and returns that address.
+kj::String addressOf(Command& coordinator);
+
+}  // namespace tests

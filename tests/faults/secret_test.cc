@@ -1,0 +1,81 @@
+// The job's secret: whoever does not know it cannot join a job, and is told why.
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tests/faults/failure.h"
+#include "tests/faults/roles_by_hand.h"
+#include "tests/text.h"
+
+namespace tests {
+namespace {
+
+constexpr kj::StringPtr SHORT = "tests/faults/short.toml"_kj;
+
+// Writes a file that holds 64 times the same digit.
+kj::String newSecret(char digit) {
+  auto path = kj::str(newFolder(), "/secret");
+  writeFile(path, kj::str(kj::repeat(digit, 64), "\n"));
+  ::chmod(path.cStr(), 0600);
+  return path;
+}
+
+TEST_CASE(
+    "a role that does not know the secret of a launched job is refused, and the job goes on") {
+  auto run = startedRun(ENDLESS);
+  auto words = kj::str(run->role("worker", 0).commandLine);
+  auto begin = strstr(words.cStr(), "127.0.0.1:");
+  REQUIRE(begin != nullptr);
+  kj::String address = kj::heapString(begin, strcspn(begin, " "));
+  auto ended = startRole(ENDLESS, "worker", 0, address)->wait(FAILS_WITHIN_S);
+  CHECK(ended.exitCode == 1);
+  INFO(ended.errors);
+  CHECK(contains(ended.errors, kj::str("error: the coordinator at ", address,
+                                   " has another secret than this role; give "
+                                   "both the same file (RUNNER_SECRET_FILE)")));
+  CHECK(run->roles().size() == 5);
+  run->command.kill(SIGINT);
+  CHECK(run->command.wait().exitCode == 130);
+}
+
+TEST_CASE("roles started by hand with one secret train as without one") {
+  auto secret = newSecret('a');
+  auto launched = train(SHORT);
+  auto coordinator = startCoordinator(SHORT, newFolder(), secret);
+  auto address = addressOf(*coordinator);
+  kj::Vector<kj::Own<Command>> roles;
+  for (uint i = 0; i < 2; i++) {
+    roles.add(startRole(SHORT, "server", i, address, secret));
+    roles.add(startRole(SHORT, "worker", i, address, secret));
+  }
+  auto ended = coordinator->wait();
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 0);
+  CHECK(contains(ended.output, launched.weightsSha256));
+  for (auto& role: roles) CHECK(role->wait(FAILS_WITHIN_S).exitCode == 0);
+}
+
+TEST_CASE("a role started by hand with another secret than its coordinator is told so") {
+  auto coordinator = startCoordinator(SHORT, newFolder(), newSecret('a'));
+  auto address = addressOf(*coordinator);
+  for (auto& secret: {newSecret('b'), kj::String()}) {
+    auto ended = startRole(SHORT, "server", 0, address, secret)->wait(FAILS_WITHIN_S);
+    CHECK(ended.exitCode == 1);
+    CHECK(contains(ended.errors, " has another secret than this role; "));
+  }
+  coordinator->kill(SIGINT);
+  CHECK(coordinator->wait().exitCode == 130);
+}
+
+TEST_CASE("a secret that others may read is refused before a role does anything") {
+  auto secret = newSecret('a');
+  ::chmod(secret.cStr(), 0644);
+  auto ended = startCoordinator(SHORT, newFolder(), secret)->wait();
+  CHECK(ended.exitCode == 2);
+  CHECK(
+      contains(ended.errors, kj::str(secret, " (RUNNER_SECRET_FILE) can be read by other users")));
+}
+
+}  // namespace
+}  // namespace tests
