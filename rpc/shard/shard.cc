@@ -73,41 +73,41 @@ Shard::Shard(const Placement& placement, uint shard, const Rounds& rounds, Updat
       rests(kj::heapArray<bool>(rounds.workers)) {
   KJ_REQUIRE(shard < placement.shards.size() && rounds.workers >= 1 && rounds.aggregate >= 1);
   auto& ids = placement.shards[shard];
-  pieces = kj::heapArray<Piece>(ids.size());
-  pieceOf = kj::heapArray<uint>(placement.slices.size());
-  for (auto& index: pieceOf) index = NONE;
+  heldSlices = kj::heapArray<HeldSlice>(ids.size());
+  heldIndex = kj::heapArray<uint>(placement.slices.size());
+  for (auto& index: heldIndex) index = NONE;
   for (auto& flag: rests) flag = false;
   uninitialized = ids.size();
 
   for (auto i: kj::indices(ids)) {
-    pieceOf[ids[i]] = i;
-    auto& piece = pieces[i];
-    piece.slice = &placement.slices[ids[i]];
-    uint64_t size = piece.slice->size;
-    for (uint buffer = 0; buffer < 2; buffer++) addBuffer(piece);
-    piece.state = makeValues(size * updater.stateArrays(*piece.slice));
-    piece.members = kj::heapArray<Member>(rounds.workers);
-    for (auto& member: piece.members) member.lent = NONE;
+    heldIndex[ids[i]] = i;
+    auto& held = heldSlices[i];
+    held.slice = &placement.slices[ids[i]];
+    uint64_t size = held.slice->size;
+    for (uint buffer = 0; buffer < 2; buffer++) addBuffer(held);
+    held.state = makeValues(size * updater.stateArrays(*held.slice));
+    held.workers = kj::heapArray<WorkerState>(rounds.workers);
+    for (auto& worker: held.workers) worker.lent = NONE;
   }
 }
 
 void Shard::checkInitialize(SliceId id, kj::ArrayPtr<const float> values) const {
-  auto& piece = find(id);
-  KJ_REQUIRE(values.size() == piece.slice->size,
+  auto& held = find(id);
+  KJ_REQUIRE(values.size() == held.slice->size,
       "the initial values of a slice must have the slice's size", id, values.size(),
-      piece.slice->size);
-  if (!piece.initialized) return;
-  bool repeated = piece.version == 0 && memcmp(piece.buffers[piece.current].values.begin(),
-                                            values.begin(), values.asBytes().size()) == 0;
+      held.slice->size);
+  if (!held.initialized) return;
+  bool repeated = held.version == 0 && memcmp(held.buffers[held.current].values.begin(),
+                                           values.begin(), values.asBytes().size()) == 0;
   KJ_REQUIRE(repeated, "the slice already has its initial values", id);
 }
 
 void Shard::initialize(SliceId id, kj::ArrayPtr<const float> values) {
   checkInitialize(id, values);
-  auto& piece = find(id);
-  if (piece.initialized) return;
-  copy(piece.buffers[piece.current].values, values);
-  piece.initialized = true;
+  auto& held = find(id);
+  if (held.initialized) return;
+  copy(held.buffers[held.current].values, values);
+  held.initialized = true;
   --uninitialized;
   // Rank 0 has these values.
   lend(0, id);
@@ -118,72 +118,72 @@ bool Shard::isInitialized() const {
 }
 
 void Shard::checkPush(uint rank, SliceId id, uint64_t step, const codec::Coded& gradient) const {
-  auto& piece = find(id);
+  auto& held = find(id);
   KJ_REQUIRE(rank < rounds.workers, "there is no worker of this rank", rank, rounds.workers);
-  KJ_REQUIRE(piece.initialized, "a gradient came before the slice's initial values", id, rank);
-  auto& member = piece.members[rank];
-  KJ_REQUIRE(step < member.steps || (step == member.steps && member.due <= progress(piece)),
-      "a worker pushed a step that is not its next", id, rank, step, member.steps, piece.version);
+  KJ_REQUIRE(held.initialized, "a gradient came before the slice's initial values", id, rank);
+  auto& worker = held.workers[rank];
+  KJ_REQUIRE(step < worker.steps || (step == worker.steps && worker.due <= progress(held)),
+      "a worker pushed a step that is not its next", id, rank, step, worker.steps, held.version);
   KJ_REQUIRE(
-      step < member.steps || !rests[rank], "a worker pushed while it rested", id, rank, step);
-  KJ_REQUIRE(step < member.steps || !rounds.keepsSeen || member.lent != NONE,
+      step < worker.steps || !rests[rank], "a worker pushed while it rested", id, rank, step);
+  KJ_REQUIRE(step < worker.steps || !rounds.keepsSeen || worker.lent != NONE,
       "a gradient came of values that its worker was not given", id, rank, step);
   KJ_CONTEXT("a gradient", id, rank);
-  gradient.check(piece.slice->size);
+  gradient.check(held.slice->size);
 }
 
 uint64_t Shard::push(uint rank, SliceId id, uint64_t step, const codec::Coded& gradient) {
   checkPush(rank, id, step, gradient);
-  auto& piece = find(id);
-  auto& member = piece.members[rank];
-  if (step == member.steps) {
-    member.steps++;
+  auto& held = find(id);
+  auto& worker = held.workers[rank];
+  if (step == worker.steps) {
+    worker.steps++;
     counted.pushed++;
-    member.due = count(piece, rank, gradient);
-    giveBack(piece, member);
+    worker.due = count(held, rank, gradient);
+    giveBack(held, worker);
   }
-  return member.due;
+  return worker.due;
 }
 
 // Puts a gradient where it belongs, or drops it. Returns the progress that answers it.
-uint64_t Shard::count(Piece& piece, uint rank, const codec::Coded& gradient) {
-  auto& member = piece.members[rank];
+uint64_t Shard::count(HeldSlice& held, uint rank, const codec::Coded& gradient) {
+  auto& worker = held.workers[rank];
   // With ALL nobody is: a round waits for everybody.
-  bool late = member.seen < piece.version && rounds.counted != Rounds::ALL;
+  bool late = worker.seen < held.version && rounds.counted != Rounds::ALL;
   switch (rounds.counted) {
     case Rounds::ALL:
     case Rounds::FIRST:
     case Rounds::ANY: {
       if (late) {
         counted.dropped++;
-        return piece.version;
+        return held.version;
       }
-      uint64_t due = piece.version + 1;
-      giveBack(piece, member);
+      uint64_t due = held.version + 1;
+      giveBack(held, worker);
       if (rounds.counted == Rounds::ANY) {
-        addAsItCame(piece, gradient);
+        addAsItCame(held, gradient);
       } else {
-        member.gradient = gradient;
-        piece.pushes++;
-        closeRoundIfFull(piece);
+        worker.gradient = gradient;
+        held.pushes++;
+        closeRoundIfFull(held);
       }
       return due;
     }
     case Rounds::EACH: {
-      uint64_t staleness = piece.version - member.seen;
-      Sum sum(piece.sum, piece.slice->size);
+      uint64_t staleness = held.version - worker.seen;
+      Sum sum(held.sum, held.slice->size);
       sum.add(gradient);
       Round round{
-          piece.version, sum.get(), rounds.divisor(1), rounds.tellsStaleness ? staleness : 0};
+          held.version, sum.get(), rounds.divisor(1), rounds.tellsStaleness ? staleness : 0};
       if (rounds.keepsSeen) {
-        round.seen = piece.buffers[member.lent].values;
+        round.seen = held.buffers[worker.lent].values;
       } else {
-        giveBack(piece, member);
+        giveBack(held, worker);
       }
-      apply(piece, round, staleness);
+      apply(held, round, staleness);
       // Not before the slowest is near enough.
-      return rounds.isBounded() ? member.steps - kj::min(member.steps, rounds.staleness)
-                                : piece.version;
+      return rounds.isBounded() ? worker.steps - kj::min(worker.steps, rounds.staleness)
+                                : held.version;
     }
   }
   KJ_UNREACHABLE;
@@ -193,9 +193,9 @@ void Shard::rest(uint rank, uint64_t number) {
   KJ_REQUIRE(rank < rounds.workers, "there is no worker of this rank", rank, rounds.workers);
   KJ_REQUIRE(number <= rested, "a worker rests before all others have", rank, number, rested);
   if (number < rested || rests[rank]) return;
-  for (auto& piece: pieces) {
-    KJ_REQUIRE(piece.members[rank].due <= progress(piece),
-        "a worker rests before its pushes are answered", rank, piece.members[rank].steps);
+  for (auto& held: heldSlices) {
+    KJ_REQUIRE(held.workers[rank].due <= progress(held),
+        "a worker rests before its pushes are answered", rank, held.workers[rank].steps);
   }
   rests[rank] = true;
   resting++;
@@ -204,11 +204,11 @@ void Shard::rest(uint rank, uint64_t number) {
     resting = 0;
     rested++;
     // Progress may fall, and all is answered.
-    for (auto& piece: pieces) {
-      for (auto& member: piece.members) member.due = 0;
+    for (auto& held: heldSlices) {
+      for (auto& worker: held.workers) worker.due = 0;
     }
   } else if (rounds.counted == Rounds::FIRST) {
-    for (auto& piece: pieces) closeRoundIfFull(piece);
+    for (auto& held: heldSlices) closeRoundIfFull(held);
   }
 }
 
@@ -218,114 +218,113 @@ uint Shard::pushesNeeded() const {
 }
 
 // Adds the gradients of a round in rank order, and applies them.
-void Shard::closeRoundIfFull(Piece& piece) {
-  if (piece.pushes == 0 || piece.pushes < pushesNeeded()) return;
-  Sum sum(piece.sum, piece.slice->size);
-  for (auto& member: piece.members) {
-    KJ_IF_MAYBE(gradient, member.gradient) {
+void Shard::closeRoundIfFull(HeldSlice& held) {
+  if (held.pushes == 0 || held.pushes < pushesNeeded()) return;
+  Sum sum(held.sum, held.slice->size);
+  for (auto& worker: held.workers) {
+    KJ_IF_MAYBE(gradient, worker.gradient) {
       sum.add(*gradient);
-      member.gradient = nullptr;
+      worker.gradient = nullptr;
     }
   }
-  apply(piece, Round{piece.version, sum.get(), rounds.divisor(piece.pushes)});
+  apply(held, Round{held.version, sum.get(), rounds.divisor(held.pushes)});
 }
 
-void Shard::addAsItCame(Piece& piece, const codec::Coded& gradient) {
-  piece.pushes++;
+void Shard::addAsItCame(HeldSlice& held, const codec::Coded& gradient) {
+  held.pushes++;
   if (rounds.aggregate == 1) {
-    Sum sum(piece.sum, piece.slice->size);
+    Sum sum(held.sum, held.slice->size);
     sum.add(gradient);
-    apply(piece, Round{piece.version, sum.get(), rounds.divisor(1)});
+    apply(held, Round{held.version, sum.get(), rounds.divisor(1)});
     return;
   }
-  if (piece.sum == nullptr) piece.sum = kj::heapArray<float>(piece.slice->size);
+  if (held.sum == nullptr) held.sum = kj::heapArray<float>(held.slice->size);
   // The first is copied: 0 + -0 would lose its sign.
-  piece.pushes == 1 ? gradient.decode(piece.sum) : gradient.add(piece.sum);
-  if (piece.pushes == rounds.aggregate) {
-    apply(piece, Round{piece.version, piece.sum, rounds.divisor(piece.pushes)});
+  held.pushes == 1 ? gradient.decode(held.sum) : gradient.add(held.sum);
+  if (held.pushes == rounds.aggregate) {
+    apply(held, Round{held.version, held.sum, rounds.divisor(held.pushes)});
   }
 }
 
-void Shard::apply(Piece& piece, const Round& round, uint64_t staleness) {
+void Shard::apply(HeldSlice& held, const Round& round, uint64_t staleness) {
   uint next = 0;
-  while (
-      next < piece.buffers.size() && (next == piece.current || piece.buffers[next].borrowers > 0)) {
+  while (next < held.buffers.size() && (next == held.current || held.buffers[next].borrowers > 0)) {
     next++;
   }
-  if (next == piece.buffers.size()) addBuffer(piece);
-  updater.update(*piece.slice, round, piece.buffers[piece.current].values,
-      piece.buffers[next].values, piece.state);
+  if (next == held.buffers.size()) addBuffer(held);
+  updater.update(
+      *held.slice, round, held.buffers[held.current].values, held.buffers[next].values, held.state);
   auto row = kj::min(staleness, uint64_t(Counts::STALENESS_MAX));
-  counted.staleness[row] += kj::max(1u, piece.pushes);
-  piece.current = next;
-  piece.version++;
-  piece.pushes = 0;
+  counted.staleness[row] += kj::max(1u, held.pushes);
+  held.current = next;
+  held.version++;
+  held.pushes = 0;
 }
 
-void Shard::addBuffer(Piece& piece) {
+void Shard::addBuffer(HeldSlice& held) {
   KJ_IF_MAYBE(give, memory) {
-    SliceId id = piece.slice - slices.begin();
-    auto values = (*give)(id, piece.buffers.size());
-    KJ_REQUIRE(values.size() == piece.slice->size);
-    piece.buffers.add(Buffer{kj::mv(values)});
+    SliceId id = held.slice - slices.begin();
+    auto values = (*give)(id, held.buffers.size());
+    KJ_REQUIRE(values.size() == held.slice->size);
+    held.buffers.add(Buffer{kj::mv(values)});
   } else {
-    piece.buffers.add(Buffer{makeValues(piece.slice->size)});
+    held.buffers.add(Buffer{makeValues(held.slice->size)});
   }
 }
 
 kj::Maybe<uint64_t> Shard::version(SliceId id) const {
-  auto& piece = find(id);
-  if (!piece.initialized) return nullptr;
-  return piece.version;
+  auto& held = find(id);
+  if (!held.initialized) return nullptr;
+  return held.version;
 }
 
 uint64_t Shard::progress(SliceId id) const {
   return progress(find(id));
 }
 
-uint64_t Shard::progress(const Piece& piece) const {
+uint64_t Shard::progress(const HeldSlice& held) const {
   if (rounds.counted == Rounds::ANY) {
     bool atOnce = rounds.workers < rounds.aggregate || resting > 0;
-    return piece.version + (atOnce ? 1 : 0);
+    return held.version + (atOnce ? 1 : 0);
   }
-  return rounds.isBounded() ? slowest(piece) : piece.version;
+  return rounds.isBounded() ? slowest(held) : held.version;
 }
 
 // Steps that every worker has pushed who does not rest.
-uint64_t Shard::slowest(const Piece& piece) const {
+uint64_t Shard::slowest(const HeldSlice& held) const {
   uint64_t least = kj::maxValue;
-  for (auto rank: kj::indices(piece.members)) {
-    if (!rests[rank]) least = kj::min(least, piece.members[rank].steps);
+  for (auto rank: kj::indices(held.workers)) {
+    if (!rests[rank]) least = kj::min(least, held.workers[rank].steps);
   }
   return least;
 }
 
 Shard::Lent Shard::lend(uint rank, SliceId id) {
-  auto& piece = find(id);
+  auto& held = find(id);
   KJ_REQUIRE(rank < rounds.workers, "there is no worker of this rank", rank, rounds.workers);
-  KJ_REQUIRE(piece.initialized, "the slice has no values yet", id);
-  auto& member = piece.members[rank];
-  giveBack(piece, member);
-  auto& buffer = piece.buffers[piece.current];
+  KJ_REQUIRE(held.initialized, "the slice has no values yet", id);
+  auto& worker = held.workers[rank];
+  giveBack(held, worker);
+  auto& buffer = held.buffers[held.current];
   buffer.borrowers++;
-  member.lent = piece.current;
-  member.seen = piece.version;
-  return {piece.version, buffer.values, piece.current};
+  worker.lent = held.current;
+  worker.seen = held.version;
+  return {held.version, buffer.values, held.current};
 }
 
-void Shard::giveBack(Piece& piece, Member& member) {
-  if (member.lent == NONE) return;
-  piece.buffers[member.lent].borrowers--;
-  member.lent = NONE;
+void Shard::giveBack(HeldSlice& held, WorkerState& worker) {
+  if (worker.lent == NONE) return;
+  held.buffers[worker.lent].borrowers--;
+  worker.lent = NONE;
 }
 
-const Shard::Piece& Shard::find(SliceId id) const {
-  KJ_REQUIRE(id < pieceOf.size() && pieceOf[id] != NONE, "this shard has no such slice", id);
-  return pieces[pieceOf[id]];
+const Shard::HeldSlice& Shard::find(SliceId id) const {
+  KJ_REQUIRE(id < heldIndex.size() && heldIndex[id] != NONE, "this shard has no such slice", id);
+  return heldSlices[heldIndex[id]];
 }
 
-Shard::Piece& Shard::find(SliceId id) {
-  return const_cast<Piece&>(kj::implicitCast<const Shard&>(*this).find(id));
+Shard::HeldSlice& Shard::find(SliceId id) {
+  return const_cast<HeldSlice&>(kj::implicitCast<const Shard&>(*this).find(id));
 }
 
 }  // namespace rpc

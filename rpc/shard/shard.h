@@ -104,7 +104,7 @@ private:
   };
 
   // What a slice knows of one worker.
-  struct Member {
+  struct WorkerState {
     uint lent;           // index of its buffer, or NONE
     uint64_t seen = 0;   // version of what it was lent last
     uint64_t steps = 0;  // that it has pushed
@@ -113,40 +113,40 @@ private:
     kj::Maybe<codec::Coded> gradient;
   };
 
-  struct Piece {
+  struct HeldSlice {
     const Slice* slice;
     bool initialized = false;
     uint64_t version = 0;
     kj::Vector<Buffer> buffers;
     uint current = 0;        // index of the newest values
     kj::Array<float> state;  // the updater's
-    kj::Array<Member> members;
+    kj::Array<WorkerState> workers;
     kj::Array<float> sum;  // of pushes; made when it is first needed
     uint pushes = 0;       // in the round in progress
   };
 
-  Piece& find(SliceId id);
-  const Piece& find(SliceId id) const;
-  uint64_t count(Piece& piece, uint rank, const codec::Coded& gradient);
-  uint64_t progress(const Piece& piece) const;
-  uint64_t slowest(const Piece& piece) const;
+  HeldSlice& find(SliceId id);
+  const HeldSlice& find(SliceId id) const;
+  uint64_t count(HeldSlice& held, uint rank, const codec::Coded& gradient);
+  uint64_t progress(const HeldSlice& held) const;
+  uint64_t slowest(const HeldSlice& held) const;
   uint pushesNeeded() const;
-  void closeRoundIfFull(Piece& piece);
-  void addAsItCame(Piece& piece, const codec::Coded& gradient);
-  void apply(Piece& piece, const Round& round, uint64_t staleness = 0);
-  void addBuffer(Piece& piece);
-  void giveBack(Piece& piece, Member& member);
+  void closeRoundIfFull(HeldSlice& held);
+  void addAsItCame(HeldSlice& held, const codec::Coded& gradient);
+  void apply(HeldSlice& held, const Round& round, uint64_t staleness = 0);
+  void addBuffer(HeldSlice& held);
+  void giveBack(HeldSlice& held, WorkerState& worker);
 
   const Rounds rounds;
   const kj::ArrayPtr<const Slice> slices;  // of the placement
   Updater& updater;
   kj::Maybe<ValueMemory> memory;
-  kj::Array<Piece> pieces;
-  kj::Array<uint> pieceOf;  // of each slice of the placement; NONE for those of other shards
-  uint uninitialized;       // pieces without values
-  kj::Array<bool> rests;    // each rank's
-  uint resting = 0;         // ranks that rest
-  uint64_t rested = 0;      // times that all have rested
+  kj::Array<HeldSlice> heldSlices;
+  kj::Array<uint> heldIndex;  // of each slice of the placement; NONE for those of other shards
+  uint uninitialized;         // held slices without values
+  kj::Array<bool> rests;      // each rank's
+  uint resting = 0;           // ranks that rest
+  uint64_t rested = 0;        // times that all have rested
   Counts counted;
 };
 

@@ -13,12 +13,12 @@ Outbox::Outbox(const Placement& placement, uint rank)
       lines(kj::heapArray<Line>(placement.shards.size())) {
   for (auto server: kj::indices(lines)) {
     lines[server].ids = placement.shards[server];
-    lines[server].pieces = kj::heapArray<Piece>(placement.shards[server].size());
+    lines[server].slices = kj::heapArray<OutgoingSlice>(placement.shards[server].size());
   }
 }
 
-uint64_t Outbox::bytesOf(const Line& line, size_t piece) const {
-  return placement.slices[line.ids[piece]].size * sizeof(float);
+uint64_t Outbox::bytesOf(const Line& line, size_t index) const {
+  return placement.slices[line.ids[index]].size * sizeof(float);
 }
 
 void Outbox::add(const Order& order) {
@@ -50,8 +50,8 @@ void Outbox::add(Call::What what, uint64_t step, SliceRange range) {
     size_t begin = std::lower_bound(ids.begin(), ids.end(), range.begin) - ids.begin();
     size_t end = std::lower_bound(ids.begin() + begin, ids.end(), range.end) - ids.begin();
     for (size_t i = begin; i < end; i++) {
-      KJ_REQUIRE(line.pieces[i].state == IDLE, "a slice's last call was not answered", ids[i]);
-      line.pieces[i] = {WAITING, what, step};
+      KJ_REQUIRE(line.slices[i].state == IDLE, "a slice's last call was not answered", ids[i]);
+      line.slices[i] = {WAITING, what, step};
       line.waiting_bytes += bytesOf(line, i);
     }
     line.waiting += end - begin;
@@ -83,32 +83,32 @@ kj::Maybe<Outbox::Call> Outbox::next(uint server) {
   return Call{line.lastWhat, line.lastWhat == Call::REST ? rests - 1 : 0, nullptr, 0};
 }
 
-// The first of the pieces that wait.
+// The first of the slices that wait.
 size_t Outbox::mostUrgent(Line& line) const {
-  auto& pieces = line.pieces;
-  while (pieces[line.lowest].state != WAITING) line.lowest++;
+  auto& slices = line.slices;
+  while (slices[line.lowest].state != WAITING) line.lowest++;
   size_t first = line.lowest;
-  for (size_t i = first + 1; i < pieces.size(); i++) {
-    if (pieces[i].state == WAITING && pieces[i].step < pieces[first].step) first = i;
+  for (size_t i = first + 1; i < slices.size(); i++) {
+    if (slices[i].state == WAITING && slices[i].step < slices[first].step) first = i;
   }
   return first;
 }
 
 Outbox::Call Outbox::collect(Line& line) {
   size_t i = mostUrgent(line);
-  auto [state, what, step] = line.pieces[i];
+  auto [state, what, step] = line.slices[i];
   uint64_t calls = (line.waiting_bytes + CALL_BYTES_MAX - 1) / CALL_BYTES_MAX;
   uint64_t equal_bytes = (line.waiting_bytes + calls - 1) / calls;
   uint64_t room_bytes = kj::min(line.window_bytes, equal_bytes);
   uint64_t bytes = 0;
   kj::Vector<SliceId> slices;
-  for (; i < line.pieces.size() && slices.size() < CALL_SLICES_MAX; i++) {
-    auto& piece = line.pieces[i];
-    if (piece.state != WAITING || piece.what != what || piece.step != step) continue;
+  for (; i < line.slices.size() && slices.size() < CALL_SLICES_MAX; i++) {
+    auto& slice = line.slices[i];
+    if (slice.state != WAITING || slice.what != what || slice.step != step) continue;
     // What is larger than the room goes alone.
     if (slices.size() > 0 && bytes + bytesOf(line, i) > room_bytes) break;
     bytes += bytesOf(line, i);
-    piece.state = SENT;
+    slice.state = SENT;
     slices.add(line.ids[i]);
   }
   line.waiting -= slices.size();
@@ -129,9 +129,9 @@ bool Outbox::answered(uint server, const Call& call) {
   size_t i = 0;
   for (auto id: call.slices) {
     i = std::lower_bound(line.ids.begin() + i, line.ids.end(), id) - line.ids.begin();
-    auto& piece = line.pieces[i];
-    KJ_ASSERT(piece.state == SENT && piece.what == call.what, "nobody asked for this answer", id);
-    piece.state = IDLE;
+    auto& slice = line.slices[i];
+    KJ_ASSERT(slice.state == SENT && slice.what == call.what, "nobody asked for this answer", id);
+    slice.state = IDLE;
   }
   line.sent -= call.slices.size();
   bool isLast = call.what == Call::START || call.what == Call::REST;
@@ -153,13 +153,13 @@ void Outbox::lost(uint server) {
   line.open = false;
   line.given_bytes = 0;
   line.lowest = 0;
-  for (auto i: kj::indices(line.pieces)) {
-    if (line.pieces[i].state != SENT) continue;
-    line.pieces[i].state = WAITING;
+  for (auto i: kj::indices(line.slices)) {
+    if (line.slices[i].state != SENT) continue;
+    line.slices[i].state = WAITING;
     line.waiting++;
     line.sent--;
     line.waiting_bytes += bytesOf(line, i);
-    if (line.pieces[i].what != Call::PUSH) continue;
+    if (line.slices[i].what != Call::PUSH) continue;
     line.waitingMax_bytes = kj::max(line.waitingMax_bytes, line.waiting_bytes);
   }
   if (line.last == SENT) line.last = WAITING;

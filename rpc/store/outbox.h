@@ -69,7 +69,7 @@ private:
   enum State : uint8_t { IDLE, WAITING, SENT };
 
   // A slice, in the order of its server's.
-  struct Piece {
+  struct OutgoingSlice {
     State state = IDLE;
     Call::What what = Call::PULL;
     uint64_t step = 0;
@@ -78,8 +78,8 @@ private:
   // What concerns one server.
   struct Line {
     kj::ArrayPtr<const SliceId> ids;
-    kj::Array<Piece> pieces;
-    size_t lowest = 0;  // no piece before it waits
+    kj::Array<OutgoingSlice> slices;
+    size_t lowest = 0;  // no slice before it waits
     size_t waiting = 0;
     size_t sent = 0;
     // A call without slices, after all others.
@@ -96,7 +96,7 @@ private:
   void addLast(Call::What what);
   size_t mostUrgent(Line& line) const;
   Call collect(Line& line);
-  uint64_t bytesOf(const Line& line, size_t piece) const;
+  uint64_t bytesOf(const Line& line, size_t index) const;
 
   const Placement& placement;
   const bool isFirst;  // rank 0

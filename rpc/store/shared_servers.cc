@@ -17,7 +17,7 @@ SharedServers::SharedServers(const Placement& placement, const Rounds& rounds, S
       layout(placement),
       own(layout.channel(memory.bytes(), 0).workerSleeps),
       servers(kj::heapArray<kj::Maybe<kj::Own<Server>>>(placement.shards.size())),
-      pieces(kj::heapArray<Piece>(placement.slices.size())) {}
+      lastPushes(kj::heapArray<LastPush>(placement.slices.size())) {}
 
 kj::Promise<bool> SharedServers::meet(uint shard, ShardSession::Client session) {
   auto request = session.shareRequest();
@@ -63,11 +63,11 @@ void SharedServers::open(uint shard, int values, int bell) {
 
 void SharedServers::push(SliceId id, uint64_t step) {
   auto& server = *KJ_ASSERT_NONNULL(servers[placement.slices[id].shard]);
-  auto& piece = pieces[id];
-  KJ_REQUIRE(piece.answered == piece.pushed,
+  auto& last = lastPushes[id];
+  KJ_REQUIRE(last.answered == last.pushed,
       "a slice was pushed again before its answer was waited for", id, step);
-  piece.pushed = step + 1;
-  piece.begun = clock.now();
+  last.pushed = step + 1;
+  last.begun = clock.now();
   record(Mark::SENT, step, id);
   KJ_ASSERT(server.pushes.put(Note{id, 0, step}), "a ring has a note for each slice");
   server.isUntold = true;
@@ -97,12 +97,12 @@ bool SharedServers::await(SliceRange slices, uint64_t step, kj::ArrayPtr<float> 
     bool isMissing = false;
     for (SliceId id = next; id < slices.end; id++) {
       if (!has(placement.slices[id].shard)) continue;
-      auto& piece = pieces[id];
-      if (piece.copied < piece.answered) {
+      auto& last = lastPushes[id];
+      if (last.copied < last.answered) {
         copy(id, parameters);
         copied = true;
       }
-      if (piece.copied >= step) continue;
+      if (last.copied >= step) continue;
       // What comes before the first that is missing is looked at no more.
       if (!isMissing) next = id;
       isMissing = true;
@@ -137,18 +137,18 @@ bool SharedServers::takeAll() {
 
 void SharedServers::take(uint shard, Server& server, const Note& note) {
   SliceId id = note.slice;
-  KJ_REQUIRE(id < pieces.size() && placement.slices[id].shard == shard,
+  KJ_REQUIRE(id < lastPushes.size() && placement.slices[id].shard == shard,
       "a server answered for a slice that is not its own", shard, id);
-  auto& piece = pieces[id];
-  KJ_REQUIRE(piece.answered < piece.pushed, "a server answered what was not pushed", shard, id);
+  auto& last = lastPushes[id];
+  KJ_REQUIRE(last.answered < last.pushed, "a server answered what was not pushed", shard, id);
   // A push that counts is in the values that answer it.
   bool counts = rounds.counted == Rounds::ALL || rounds.counted == Rounds::EACH;
-  KJ_REQUIRE(note.number >= (counts ? piece.pushed : 0),
-      "the answer to a push holds values from before it", shard, id, note.number, piece.pushed);
+  KJ_REQUIRE(note.number >= (counts ? last.pushed : 0),
+      "the answer to a push holds values from before it", shard, id, note.number, last.pushed);
   KJ_REQUIRE(note.plane < server.layout.count(), "a server has no such plane", shard, note.plane);
-  piece.answered = piece.pushed;
-  piece.answer = note;
-  auto roundTrip = clock.now() - piece.begun;
+  last.answered = last.pushed;
+  last.answer = note;
+  auto roundTrip = clock.now() - last.begun;
   server.traffic.calls++;
   server.traffic.roundTrips += roundTrip;
   server.traffic.roundTripMax = kj::max(server.traffic.roundTripMax, roundTrip);
@@ -157,14 +157,14 @@ void SharedServers::take(uint shard, Server& server, const Note& note) {
 void SharedServers::copy(SliceId id, kj::ArrayPtr<float> parameters) {
   auto& slice = placement.slices[id];
   auto& server = *KJ_ASSERT_NONNULL(servers[slice.shard]);
-  auto& piece = pieces[id];
-  auto values = server.layout.values(server.memory->bytes(), id, piece.answer.plane);
+  auto& last = lastPushes[id];
+  auto values = server.layout.values(server.memory->bytes(), id, last.answer.plane);
   memcpy(slice.of(parameters).begin(), values.begin(), values.asBytes().size());
-  piece.copied = piece.answered;
-  record(Mark::RETURNED, piece.copied - 1, id);
+  last.copied = last.answered;
+  record(Mark::RETURNED, last.copied - 1, id);
   server.traffic.pushed_bytes += values.asBytes().size();
   server.traffic.pulled_bytes += values.asBytes().size();
-  if (id == 0) newest = piece.answer.number;
+  if (id == 0) newest = last.answer.number;
 }
 
 void SharedServers::account(kj::ArrayPtr<RemoteStore::Traffic> traffic) {

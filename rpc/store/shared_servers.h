@@ -70,12 +70,12 @@ private:
   };
 
   // A slice's last push.
-  struct Piece {
-    uint64_t pushed = 0;                                // steps
-    uint64_t answered = 0;                              // likewise
-    uint64_t copied = 0;                                // likewise: answers in `parameters`
-    kj::TimePoint begun = kj::origin<kj::TimePoint>();  // of the last push
-    Note answer;                                        // the last
+  struct LastPush {
+    uint64_t pushed = 0;                                // steps that were pushed
+    uint64_t answered = 0;                              // steps whose push was answered
+    uint64_t copied = 0;                                // steps whose answer is in `parameters`
+    kj::TimePoint begun = kj::origin<kj::TimePoint>();  // when the last push was written
+    Note answer;                                        // the last one
   };
 
   void open(uint shard, int values, int bell);
@@ -92,7 +92,7 @@ private:
   const kj::MonotonicClock& clock = kj::systemPreciseMonotonicClock();
   Sleeper own;
   kj::Array<kj::Maybe<kj::Own<Server>>> servers;
-  kj::Array<Piece> pieces;  // of each slice of the placement
+  kj::Array<LastPush> lastPushes;  // of each slice of the placement
   uint64_t newest = 0;
   kj::Maybe<TraceLane&> trace;
   uint tracedRank = 0;
