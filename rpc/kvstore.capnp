@@ -1,105 +1,107 @@
-# rpc/kvstore.capnp: what a worker and a server of the parameter store say to each other.
+# rpc/kvstore.capnp: the protocol between a worker and a server of the parameter store.
 @0xb6d1f0a3c59e7d42;
 
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("rpc");
 
-# The parameters of a model are one flat array of float32. Both sides cut it into the same slices
-# and deal these to the servers by the same rule (rpc/placement.h); a slice is named by its number
-# in the whole cut. The server of a slice keeps its values, the optimizer's state and the round, and
-# is the only one who changes them.
+# The parameters of a model are one flat array of float32. Both sides cut it into the same slices,
+# and deal the slices to the servers by the same rule (rpc/placement.h). A slice is named by its
+# number in the whole cut. Its server keeps its values, the optimizer's state and the round, and is
+# the only one who changes them.
 #
 #     worker                                         server
-#     hello                                     ->   compares mode, workers, placement; a session
+#     hello                                     ->   checks mode, workers, placement; opens session
 #     rank 0: initialize, all slices            ->   version 0 of each slice
 #     others: pull, all slices                  ->   answered as soon as the slices have values
 #     start                                     ->   answered when every worker has called it
 #     each step, each range: pushPull           ->   answered when the slices' rounds are applied
 #     end of an epoch: pull, all slices         ->   answered at once
 #
-# Where both are on one machine they may share memory (share): then pushes and answers go through
-# rings in it, as pushPull of one slice each, and calls do the rest: the beginning and the end,
-# refusals, and to notice that the other has gone.
+# A worker and a server on one machine may share memory (share). Then pushes and answers go through
+# rings in that memory, each like a pushPull of one slice. Calls do the rest: they begin and end
+# training, refuse wrong pushes, and notice that the other end is gone.
 #
-# A call carries several slices of its server, in ascending order, and its answer has them in the
-# same order. It waits for the slowest of them: so a worker groups what it pushes, up to some 256
-# KiB a call, does not wait for answers before it sends the next, and sends first what its next step
-# needs first (rpc/store/outbox.h).
-# How slices are grouped is the worker's affair: rounds, versions and repeats are counted for each
-# slice, and workers need not group alike.
+# A call carries several slices of its server in ascending order. Its answer has them in the same
+# order, and waits for the slowest of them. Therefore a worker pushes at most about 256 KiB per
+# call, sends the next call without waiting for answers, and sends first what its next step needs
+# first (rpc/store/outbox.h). Workers may group slices in any way: rounds, versions and repeats are
+# counted per slice.
 #
-# Slices that follow one another can share an entry, as float32: their values one after the other.
-# So many small slices cost little more than a large one. Both sides do it where values lie so in
-# memory, and need not do it alike.
+# In float32, consecutive slices can share a list entry, which holds their values one after the
+# other. Many small slices then cost little more than one large slice. Each side does so where the
+# values lie like that in its memory.
 #
-# Values travel as Data: float32, little-endian, exactly four bytes a value; gradients, and what
-# answers them, as rpc/codec/encoding.h writes them down, which is the same by default. A slice's
-# version is the number of rounds that were applied to it: where every worker's gradient makes a
-# round (dist_sync), version v is what step v computes on. A worker has at most one call in flight
-# on a slice. By asking for a slice again, it says that it has received the former answer: until
-# then the server keeps that answer's values as they are.
+# Values travel as Data: little-endian float32, exactly four bytes per value. Gradients and their
+# answers are encoded as rpc/codec/encoding.h says, which by default is the same. A slice's version
+# is the number of rounds that were applied to it. In dist_sync, where a round takes a gradient from
+# every worker, step v computes on version v. A worker has at most one call in flight per slice.
+# When it asks for a slice again, it has received the former answer. Until then the server keeps the
+# values of that answer as they are.
 #
-# What is wrong (an unknown slice, a wrong size, a step that is not this worker's next, slices that
-# do not ascend) is answered by an exception, and the call changes nothing, not even the slices for
-# which it was right. Calls are not cancellable: a gradient that was received counts, even if its
-# worker is gone.
+# A wrong call is answered by an exception and changes nothing, not even slices for which it was
+# right. A call is wrong if it names an unknown slice, has a wrong size or a step that is not the
+# worker's next, or if its slices do not ascend. Calls cannot be cancelled: a gradient that was
+# received counts, even if its worker is gone.
 
 interface ShardService {
   hello @0 (rank :UInt32, workers :UInt32, mode :Text, placement :UInt64, shard :UInt32)
       -> (session :ShardSession);
-  # Opens the session of worker `rank` (from 0) of `workers`. `mode` tells how pushes are counted
-  # and what travels, `placement` is the digest of keys, cut and deal, `shard` the server that the
-  # worker means to speak to. Refused if any of them is not what the server was started with. A
-  # further hello of the same rank ends its former session: that is how a worker comes back after
-  # its connection broke.
+  # Opens the session of worker `rank` (from 0) of `workers`. `mode` says how pushes are counted and
+  # what travels. `placement` is the digest of keys, cut and deal. `shard` is the server that the
+  # worker wants to reach. Refused if any of them differs from what the server was started with.
+  # A further hello of the same rank ends its former session. With it, a worker comes back after its
+  # connection broke.
 
   counts @1 () -> (pushed :UInt64, dropped :UInt64, staleness :List(UInt64));
-  # Pushes of all slices since the beginning, without repeats; those of them that came after their
-  # round; and of the applied ones, how many had so many updates (the entry's index) between the
-  # values that they were computed on and those that they changed. The list ends with the last entry
-  # that is not 0; its 64th has all that are older.
+  # Returns three counts over all slices since the beginning:
+  # - pushed: pushes without repeats.
+  # - dropped: pushes that came after their round.
+  # - staleness: entry i counts the applied pushes with i updates between the values that they were
+  #   computed on and the values that they changed. The 64th entry counts all older pushes, too. The
+  #   list ends with the last entry that is not 0.
 }
 
 interface ShardSession {
-  # What one worker does. All calls are refused once a further hello of its rank was answered.
+  # The calls of one worker. All are refused once a further hello of its rank was answered.
 
   initialize @0 (values :List(SliceFloats));
-  # The first values of slices: their version 0. For rank 0, once for each slice; again only with
-  # the same values and before the first round, by a worker whose connection broke.
+  # Sets the first values of slices, their version 0. Only rank 0 calls it, once per slice. After a
+  # broken connection it may repeat the call with the same values before the first round.
 
   start @1 ();
-  # "I have all initial values." Answered when all workers have said so: none changes a value before
-  # all have read it.
+  # Says "I have all initial values". Answered when all workers have said so. Therefore no value
+  # changes before all workers have read it.
 
   pull @2 (slices :List(UInt32)) -> (values :List(Versioned));
-  # The newest values, as soon as each slice has its first.
+  # Returns the newest values, as soon as each slice has its first ones.
 
   pushPull @3 (step :UInt64, gradients :List(SliceFloats)) -> (values :List(Versioned));
-  # This worker's gradients for `step` (from 0), summed over its batch; the values after the rounds
-  # that they count for. A slice whose step was pushed before is not counted again, but answered as
-  # it was: after a broken connection a worker repeats whatever was not answered. dist_sync: one
-  # gradient of every worker makes a round; they are added in rank order, whatever the order of
-  # arrival. dist_async: every gradient is a round by itself, answered at once. What
-  # other modes do is told by rpc/rounds.h.
+  # Pushes this worker's gradients for `step` (from 0), summed over its batch. Returns the values
+  # after the rounds that these gradients count for. After a broken connection, a worker repeats
+  # whatever was not answered. A slice whose step was pushed before is answered, but not counted
+  # again.
+  # dist_sync: a round takes one gradient from every worker, and adds them in rank order whatever
+  # order they arrive in. dist_async: every gradient is a round by itself, answered at once.
+  # rpc/rounds.h describes the other modes.
 
   share @5 (memory :Descriptor) -> (memory :Descriptor, bell :Descriptor);
-  # From here on pushes come through the rings in the worker's `memory`, not by pushPull, and their
-  # answers name places in the server's, which the worker maps to read:
-  # rpc/shared_memory/shared_layout.h says what lies where. `bell` is an eventfd for the worker to
-  # ring when it has written pushes and the server sleeps. Answered without both where the
-  # descriptor does not come through, that is, to a worker of another machine: then nothing has
-  # changed. Memory of another size than both ends compute, or whose size may still change, is
-  # refused.
+  # Shares the worker's `memory` with the server. From here on pushes come through rings in it
+  # instead of pushPull. Their answers name places in the server's memory, which the worker maps to
+  # read. rpc/shared_memory/shared_layout.h says what lies where. `bell` is an eventfd: the worker
+  # rings it when it has written pushes while the server sleeps.
+  # The answer has neither `memory` nor `bell` if the descriptor does not come through, because the
+  # worker is on another machine. Then nothing has changed. The server refuses memory whose size
+  # differs from what both ends compute, or may still change.
 
   watch @6 ();
-  # After share(), never answered: refused with what was wrong with a push that came through the
-  # ring, which ends the session.
+  # May be called after share(). Never returns. Fails with what was wrong with a push that came
+  # through the ring, which ends the session.
 
   rest @4 (number :UInt64);
-  # "I push nothing more until all workers have said so." At the end of an epoch, in modes where
-  # somebody may wait for pushes of a worker that has ended its steps. All its pushes were answered.
-  # `number` counts the rests of this worker (from 0): one that was heard before changes nothing.
-  # Before it pushes again, it pulls all slices.
+  # Says "I push nothing more until all workers have said so", at the end of an epoch. Called when
+  # all pushes of the worker were answered, in modes where another worker could otherwise wait for
+  # it. `number` counts the rests of this worker from 0. A repeated call changes nothing. The worker
+  # pulls all slices before it pushes again.
 }
 
 interface Descriptor {
@@ -107,13 +109,13 @@ interface Descriptor {
 }
 
 struct SliceFloats {
-  # Values or a gradient of one slice, or of several from that one on.
+  # Values or a gradient of one slice, or of several slices that begin with this one.
   slice @0 :UInt32;
   floats @1 :Data;
 }
 
 struct Versioned {
-  # The values of a slice, or of several of the call's, and the version that all of them are.
+  # The values of one slice of the call or of several consecutive ones. All have the same version.
   version @0 :UInt64;
   floats @1 :Data;
 }

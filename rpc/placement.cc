@@ -9,16 +9,16 @@ namespace rpc {
 
 namespace {
 
-// Borders on multiples of 64 bytes within a key keep a slice's loops on whole vectors and cache
+// Within a key, slices begin at multiples of 64 bytes, so their loops have whole vectors and cache
 // lines.
 constexpr uint64_t PIECE_FLOATS = 16;
 
-// Equal pieces of a 64th of the model keep the largest share below 1.1/S up to 11 servers even
-// where one key is nearly all of the model (mlp, lenet).
+// Equal slices of a 64th of the model keep the largest share below 1.1/S for up to 11 servers, even
+// if one key is nearly all of the model (mlp, lenet).
 constexpr uint64_t PIECES_OF_MODEL = 64;
 
-// A message of this size costs the network about what its own handling costs: smaller pieces only
-// cost more.
+// Sending a message of this size takes about as long as handling it. Smaller slices would only cost
+// more.
 constexpr uint64_t PIECE_BYTES_MIN = 4096;
 
 uint64_t divideUp(uint64_t a, uint64_t b) {
@@ -43,8 +43,8 @@ void dealRoundRobin(kj::ArrayPtr<Slice> slices, kj::ArrayPtr<const Key>, uint sh
   for (auto& slice: slices) slice.shard = slice.key % shards;
 }
 
-// Of EncodeDefaultKey in MXNet 1.x's src/kvstore/kvstore_dist.h. The bound, in floats, is the
-// default of its MXNET_KVSTORE_BIGARRAY_BOUND.
+// From EncodeDefaultKey in MXNet 1.x's src/kvstore/kvstore_dist.h. The bound is the default of its
+// MXNET_KVSTORE_BIGARRAY_BOUND, in floats.
 constexpr uint64_t HASH_FACTOR = 9973;
 constexpr uint64_t BIGARRAY_BOUND = 1'000'000;
 
@@ -54,7 +54,8 @@ void dealMxnetHash(kj::ArrayPtr<Slice> slices, kj::ArrayPtr<const Key> keys, uin
     if (key.size < BIGARRAY_BOUND || !key.splittable) {
       slice.shard = slice.key * HASH_FACTOR % shards;
     } else {
-      // MXNet cuts at the borders themselves. Here they lie within slices: the middle decides.
+      // MXNet cuts keys at the borders between servers. Here a border may lie within a slice, and
+      // the middle of the slice decides.
       slice.shard = (slice.offset - key.offset + slice.size / 2) * shards / key.size;
     }
   }
@@ -104,8 +105,8 @@ SliceRange Placement::slicesOf(uint64_t begin, uint64_t end) const {
   return {borderAt(begin), borderAt(end)};
 }
 
-// Of the messages in kvstore.capnp: one more with each change of what their fields mean, so that
-// another binary is refused with a word about it.
+// The version of the messages in kvstore.capnp. Increase it when the meaning of a field changes.
+// Then another binary is refused with a message that says so.
 constexpr uint64_t PROTOCOL = 2;
 
 uint64_t Placement::digest() const {

@@ -1,4 +1,4 @@
-// rpc/placement.h: keys cut into slices, slices dealt to shards. Pure.
+// rpc/placement.h: cuts keys into slices, and deals slices to shards. Pure.
 #pragma once
 
 #include <kj/array.h>
@@ -20,15 +20,15 @@ struct Key {
 
 using SliceId = uint;  // index into Placement::slices
 
-// A piece of a key. Its borders depend on the keys and the slice size, never on the number of
+// A part of a key. Its borders depend on the keys and the slice size, never on the number of
 // servers.
 struct Slice {
   uint key;         // index of its key
   uint64_t offset;  // floats, in the flat array
   uint64_t size;    // floats
-  uint shard;       // who holds it
+  uint shard;       // that holds it
 
-  // The slice's part of an array that lies as the flat one does.
+  // Returns the slice's part of an array that has the layout of the flat one.
   template <typename T>
   kj::ArrayPtr<T> of(kj::ArrayPtr<T> flat) const {
     return flat.slice(offset, offset + size);
@@ -42,17 +42,18 @@ struct SliceRange {
 };
 
 struct Placement {
-  kj::Array<Slice> slices;               // ascending offset; together the whole flat array
-  kj::Array<kj::Array<SliceId>> shards;  // the slices of each shard, ascending
+  kj::Array<Slice> slices;               // by ascending offset; together the whole flat array
+  kj::Array<kj::Array<SliceId>> shards;  // per shard: its slices, ascending
 
-  // Floats of the flat array.
+  // Returns how many floats the flat array has.
   uint64_t parameters() const;
-  // Bytes of the fullest shard over bytes of all: below 1.1/S where splittable keys allow it.
+  // Returns the share of the largest shard in the bytes of all. It is below 1.1/S if splittable
+  // keys allow it.
   double largestShare() const;
-  // The slices that make up floats [begin, end) of the flat array. Both must be borders of slices.
+  // Returns the slices of floats [begin, end) of the flat array. Both must be borders of slices.
   SliceRange slicesOf(uint64_t begin, uint64_t end) const;
-  // A number that two placements share only if they cut and deal alike (FNV-1a, 64 bits): what a
-  // worker and a server compare when they meet.
+  // Returns a number that two placements share only if they cut and deal alike (FNV-1a, 64 bits).
+  // Worker and server compare it in `hello`.
   uint64_t digest() const;
 };
 
@@ -65,10 +66,10 @@ struct PlacementRule {
 };
 extern const kj::ArrayPtr<const PlacementRule> PLACEMENTS;
 
-// Cuts each key into equal pieces (multiples of 16 floats but the last) and deals them by `rule`. A
-// piece has at most `sliceBytes`, and at most a 64th of the whole model unless that is less than 4
-// KiB: so a small model too has enough pieces to share evenly. `keys` ascend without gaps from
-// offset 0; shards ≥ 1.
+// Cuts each key into equal slices, and deals them by `rule`. The size of all slices but a key's
+// last is a multiple of 16 floats. A slice has at most `sliceBytes`. It also has at most a 64th of
+// the whole model, or 4 KiB if that is more. Therefore a small model, too, has enough slices to
+// share them evenly. `keys` ascend without gaps from offset 0; shards ≥ 1.
 Placement place(
     kj::ArrayPtr<const Key> keys, uint64_t sliceBytes, uint shards, const PlacementRule& rule);
 

@@ -15,23 +15,25 @@ namespace rpc {
 
 using kj::uint;
 
-// What both ends know of a mode: its columns with the file's keys and the number of workers put in.
+// What both ends know of a mode: its row in the table of modes, with the keys of the file and the
+// number of workers filled in.
 struct Rounds {
   enum Counted {
-    // One push of every worker, added in rank order.
+    // A round takes one push of every worker, and adds them in rank order.
     ALL,
-    // Of each round, those of the first `aggregate` workers that computed on the values before it.
-    // What comes later is dropped and counted (backup workers: Chen et al. 2016, arXiv 1604.00981).
-    // A worker that rests stands for a push: if rounds waited for as many of the others, two of
-    // these could wait for each other for ever, one on one slice and one on another.
+    // A round takes one push of each of the first `aggregate` workers, if it was computed on the
+    // values before the round. Later pushes are dropped and counted (backup workers: Chen et al.
+    // 2016, arXiv 1604.00981). A worker that rests counts as a push. Otherwise two workers could
+    // wait for each other for ever, on two slices.
     FIRST,
-    // `aggregate` pushes, whosever, that computed on the values before it, added as they come. What
-    // comes later is dropped and counted. A push is answered when its round is applied; but at once
-    // where there are fewer workers than `aggregate`, and while one rests: then who pushes may fill
-    // a round alone (TensorFlow's SyncReplicasOptimizer, r1.3, without its tokens: as each slice
-    // would have its own, two workers could wait for each other for ever).
+    // A round takes any `aggregate` pushes that were computed on the values before it, and adds
+    // them as they come. Later pushes are dropped and counted. A push is answered when its round is
+    // applied. It is answered at once if there are fewer workers than `aggregate` or while a worker
+    // rests, because then one worker may have to fill a round alone. (This is TensorFlow's
+    // SyncReplicasOptimizer, r1.3, without its tokens. Each slice would have tokens of its own, so
+    // two workers could wait for each other for ever.)
     ANY,
-    // Each push by itself, as it arrives.
+    // Each push is a round by itself, as it arrives.
     EACH,
   };
 
@@ -42,27 +44,28 @@ struct Rounds {
   uint workers = 1;
   uint aggregate = 1;  // FIRST, ANY
   // EACH: a push is answered when no worker is more than so many steps behind this one (Ho et al.
-  // 2013); UNBOUNDED: at once.
+  // 2013). UNBOUNDED: it is answered at once.
   uint64_t staleness = UNBOUNDED;
-  // Whether updates are told the values that a push was computed on; EACH only.
+  // Whether an update gets the values that its push was computed on (Round::seen). EACH only.
   bool keepsSeen = false;
-  // Whether updates are told how many updates a push missed; EACH only.
+  // Whether an update gets the number of updates that its push missed (Round::staleness). EACH
+  // only.
   bool tellsStaleness = false;
   codec::Codec codec = {};
 
-  // Pushes that workers make, all together, in the time of an update.
+  // Returns how many pushes all workers together make per update.
   uint pushesPerUpdate() const;
-  // Pushes whose images an update's sum is divided by, if there are `pushes` in it. With a bound
-  // each push has the share of a synchronous step's: 1 / workers of it.
+  // Returns by how many pushes' images the sum of `pushes` pushes is divided. With a bound on
+  // staleness, each push has the weight that it has in a synchronous step: 1 / workers.
   uint divisor(uint pushes) const { return isBounded() ? workers : pushes; }
   bool isBounded() const { return counted == EACH && staleness != UNBOUNDED; }
-  // Whether somebody may wait for workers that have ended their steps, unless these say so.
+  // Whether others may wait for a worker that has ended its steps, unless it calls rest().
   bool mustHearOfRest() const { return counted == FIRST || counted == ANY || isBounded(); }
-  // How what answers a push is written down.
+  // How answers to pushes are encoded.
   codec::Encoding answers() const { return codec.answers(aggregate); }
 };
 
-// The mode and what its keys say: the same for two ends only if they count alike.
+// The mode and the values of its keys. Two ends have the same text only if they count alike.
 kj::String KJ_STRINGIFY(const Rounds& rounds);
 
 // One update of a slice.

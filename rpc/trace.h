@@ -1,4 +1,4 @@
-// rpc/trace.h: what happened when in one role, recorded into memory that is there beforehand.
+// rpc/trace.h: records what happens when in one role, in memory that is allocated beforehand.
 #pragma once
 
 #include <kj/array.h>
@@ -10,62 +10,62 @@
 
 namespace rpc {
 
-// The steps that are recorded, first and last included; they count from 0.
+// The steps that are recorded, including the first and the last one. Steps count from 0.
 struct TraceSteps {
   uint64_t first = 0;
   uint64_t last = kj::maxValue;
 };
 
-// The step that ends what a worker's n-th push is of, in rising order, where not every step pushes
-// (local_sgd); empty: the n-th.
+// For modes in which not every step pushes (local_sgd): entry n is the last step of the block that
+// a worker's n-th push is about, in ascending order. Empty if the n-th push is of step n.
 using StepsOfPushes = kj::ArrayPtr<const uint64_t>;
 
-// The verbs of a worker's compute thread, and the stations of a push of one slice for one step.
-// What takes time is an event with a beginning and an end, a station a moment.
+// What an event is about: a verb of a worker's compute thread, or a station that the push of one
+// slice for one step passes. Verbs and COUNTED take time. The other stations are moments.
 enum class Mark : uint8_t {
   READ,
   FORWARD,
   BACKWARD,
   PUSH,
   PULL,
-  QUEUED,    // at the worker: its compute thread has ordered it
-  SENT,      // it is handed to the connection, or written to the ring
-  ARRIVED,   // at the server
-  COUNTED,   // takes time: the shard adds it, and updates the slice if its round is full
-  APPLIED,   // what answers it is there: mostly, that its round was applied
+  QUEUED,    // the worker's compute thread has ordered the push
+  SENT,      // the push was handed to the connection, or written to the ring
+  ARRIVED,   // the push has arrived at the server
+  COUNTED,   // the shard adds the push, and updates the slice if its round is full
+  APPLIED,   // the push can be answered; in most modes, its round was applied
   ANSWERED,  // the server has made the answer, and hands it over next
   RETURNED   // the answer is in the worker's parameters
 };
 
 struct TraceEvent {
-  int64_t begin_ns;  // of the machine's CLOCK_MONOTONIC
+  int64_t begin_ns;  // on the machine's CLOCK_MONOTONIC
   int64_t end_ns;
-  uint64_t step;    // the worker's own count
-  uint32_t item;    // a segment for the verbs, else a slice
-  uint16_t worker;  // whose push it is
+  uint64_t step;    // as the worker counts
+  uint32_t item;    // a segment for verbs, a slice for stations
+  uint16_t worker;  // whose step or push it is
   Mark mark;
 };
 
-// The events of one thread of a role; only that thread adds to it, and nobody reads before it has
-// ended. Takes its memory at once: in a step it neither allocates nor locks. Once it is full, the
-// oldest events stay, and further ones are only counted.
+// The events of one thread of a role. Only that thread adds events, and nobody reads them before it
+// has ended. The constructor allocates all memory, so a step neither allocates nor locks. A full
+// lane keeps its events, and only counts further ones.
 class TraceLane {
 public:
-  // 4 MiB a thread, and some 20 MB of JSON.
+  // 4 MiB per thread, and about 20 MB of JSON.
   static constexpr size_t EVENTS_MAX = 1 << 17;
 
-  // `stepsOfPushes` outlives it.
+  // `stepsOfPushes` must outlive it.
   explicit TraceLane(
       TraceSteps steps, size_t eventsMax = EVENTS_MAX, StepsOfPushes stepsOfPushes = nullptr)
       : steps(steps), stepsOfPushes(stepsOfPushes), events(kj::heapArray<TraceEvent>(eventsMax)) {
-    // So that no page is first touched in a step.
+    // Touches all pages now, so that no step has to.
     for (auto& event: events) event = {};
   }
   KJ_DISALLOW_COPY(TraceLane);
 
   kj::TimePoint now() const { return clock.now(); }
 
-  // `step` of a station, and of COUNTED, is the number of the worker's push.
+  // Adds an event. For stations, `step` is the number of the worker's push.
   void add(
       Mark mark, uint worker, uint64_t step, uint item, kj::TimePoint begin, kj::TimePoint end) {
     if (mark >= Mark::QUEUED && step < stepsOfPushes.size()) step = stepsOfPushes[step];
@@ -77,15 +77,15 @@ public:
     events[count++] =
         TraceEvent{inNanoseconds(begin), inNanoseconds(end), step, item, uint16_t(worker), mark};
   }
-  // A station of a slice, now.
+  // Adds a station of a slice, now.
   void add(Mark mark, uint worker, uint64_t number, SliceId id) {
     auto moment = now();
     add(mark, worker, number, id, moment, moment);
   }
 
-  // In the order in which they ended.
+  // Returns the events in the order in which they ended.
   kj::ArrayPtr<const TraceEvent> all() const { return events.slice(0, count); }
-  // How many came when it was full.
+  // Returns how many events came after the lane was full.
   uint64_t dropped() const { return lost; }
 
 private:
@@ -101,15 +101,15 @@ private:
   uint64_t lost = 0;
 };
 
-// Follows pushes through a shard, whose answers do not tell what they answer. One thread, that of
-// `lane`, which outlives it.
+// Follows pushes through a shard, because an answer does not say which push it answers. Used on the
+// thread of `lane`, which must outlive it.
 class ShardTrace {
 public:
   ShardTrace(TraceLane& lane, uint workers, size_t slices)
       : lane(lane), slices(slices), pushes(kj::heapArray<Push>(workers * slices)) {}
 
-  // A push has come. Each worker has at most one of a slice under way. One that comes again, after
-  // its connection broke, goes on from where it was.
+  // A push has arrived. Each worker has at most one push per slice in flight. A push that is
+  // repeated after a broken connection continues where it was.
   void arrived(uint rank, uint64_t number, SliceId id) {
     since = lane.now();
     auto& push = of(rank, id);
@@ -136,7 +136,7 @@ public:
       lane.add(Mark::APPLIED, rank, push.number, id);
     }
   }
-  // The slice's values are on their way to this worker: whether it has pushed or pulled.
+  // The slice's values go to this worker, which has pushed or pulled.
   void answered(uint rank, SliceId id) {
     auto& push = of(rank, id);
     if (push.state != Push::APPLIED) return;
@@ -156,25 +156,25 @@ private:
   TraceLane& lane;
   const size_t slices;
   kj::Array<Push> pushes;
-  kj::TimePoint since = kj::origin<kj::TimePoint>();  // the shard may have worked
+  kj::TimePoint since = kj::origin<kj::TimePoint>();  // when the shard's work began
 };
 
-// A role's.
+// What one role records.
 struct Trace {
-  // `eventsMax` is a thread's.
+  // `eventsMax` is the limit per thread.
   explicit Trace(TraceSteps steps, kj::Array<uint64_t> ownStepsOfPushes = nullptr,
       size_t eventsMax = TraceLane::EVENTS_MAX)
       : stepsOfPushes(kj::mv(ownStepsOfPushes)),
         compute(steps, eventsMax, stepsOfPushes),
         io(steps, eventsMax, stepsOfPushes) {}
 
-  // Makes `shard`, whose job has so many workers and slices.
+  // Makes `shard`, for a job of so many workers and slices.
   ShardTrace& ofShard(uint workers, size_t slices) { return shard.emplace(io, workers, slices); }
 
   const kj::Array<const uint64_t> stepsOfPushes;
-  TraceLane compute;  // a worker's alone
+  TraceLane compute;  // of a worker's compute thread
   TraceLane io;
-  kj::Maybe<ShardTrace> shard;  // of the shard that the role holds, if it does
+  kj::Maybe<ShardTrace> shard;  // null if the role holds no shard
 };
 
 }  // namespace rpc

@@ -1,4 +1,4 @@
-// rpc/transport.h: the closed table of ways by which workers reach servers.
+// rpc/transport.h: the closed table of how workers reach servers.
 #pragma once
 
 #include <kj/array.h>
@@ -13,7 +13,7 @@ struct Transport {
   bool hasLocal;
   // Whether workers share memory with the servers of their machine.
   bool sharesMemory;
-  // Whether a server that cannot be reached so is an error; otherwise the next best is taken.
+  // Whether it is an error if a server cannot be reached like that. Otherwise TCP is used.
   bool isRequired;
 };
 extern const kj::ArrayPtr<const Transport> TRANSPORTS;  // the first is the default

@@ -9,13 +9,13 @@ namespace rpc {
 
 namespace {
 
-// A worker that waits for many slices is woken for the first ones already, so that it copies while
-// the rest is computed: but not for less than this, since a wake costs some 20 µs where the other
-// end's core was idle.
+// A worker that waits for many slices is woken when so much was answered. Then it copies the first
+// slices while the server computes the others. Waking it more often would cost too much: about 20
+// µs each time if its core was idle.
 constexpr uint64_t WAKE_BYTES = 1 << 20;
 
-// So much of gradients is taken before others have their turn: calls, timers and with them
-// heartbeats, other workers' rings.
+// How many bytes of gradients are taken before others have their turn: calls, timers (and with them
+// heartbeats), and the rings of other workers.
 constexpr uint64_t TURN_BYTES = 1 << 20;
 
 kj::AutoCloseFd newBell() {
@@ -50,7 +50,7 @@ kj::Promise<void> RingSession::serve() {
 kj::Promise<void> RingSession::listen() {
   for (;;) {
     uint64_t rung;
-    // What is written from here on is a new event of the observer.
+    // Whatever is written from here on triggers the observer anew.
     ssize_t n = ::read(doorbell, &rung, sizeof(rung));
     KJ_ASSERT(n == sizeof(rung) || errno == EAGAIN, errno);
     if (!takePushes()) {
@@ -65,7 +65,7 @@ kj::Promise<void> RingSession::listen() {
   return observer.whenBecomesReadable().then([this]() { return listen(); });
 }
 
-// False if it is the turn of others before all are taken.
+// Returns false if pushes are left, but others have their turn first.
 bool RingSession::takePushes() {
   isTaking = true;
   KJ_DEFER({
@@ -107,20 +107,20 @@ void RingSession::push(Note note) {
 }
 
 void RingSession::reach(SliceId id) {
-  // Another worker's push brought this: what goes wrong here is none of its business.
+  // The push of another worker may have caused this call, so its caller must not see exceptions.
   KJ_IF_MAYBE(exception, kj::runCatchingExceptions([&]() { answer(id); })) {
     KJ_IF_MAYBE(fulfiller, failed) (*fulfiller)->reject(kj::mv(*exception));
   }
 }
 
 void RingSession::answer(SliceId id) {
-  // The loans of a rank are those of its newest session.
+  // Only the newest session of a rank may borrow values.
   if (!isNewest()) return;
   auto lent = service.shard.lend(rank, id);
   KJ_IF_MAYBE(t, service.trace) t->answered(rank, id);
   KJ_REQUIRE(answers.put(Note{id, lent.buffer, lent.version}),
-      "a worker pushed again what it has no answer for", rank);
-  // Many slices become due one after another: one wake is for all of this turn.
+      "a worker pushed a slice again before it took the last answer", rank);
+  // Many slices become due one after another. The worker is woken once for all of this turn.
   if (unheard_bytes == 0 && !isTaking) {
     waking = kj::evalLater([this]() { wakeWorker(); }).eagerlyEvaluate(nullptr);
   }

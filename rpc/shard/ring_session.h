@@ -1,4 +1,4 @@
-// rpc/shard/ring_session.h: the server's end of a session whose pushes come through shared memory.
+// rpc/shard/ring_session.h: the server's end of a session that pushes through shared memory.
 #pragma once
 
 #include <kj/async-unix.h>
@@ -12,7 +12,7 @@
 
 namespace rpc {
 
-// What a session works with. All outlives it.
+// What a RingSession needs of its server. All of it must outlive the session.
 struct RingService {
   const Placement& placement;
   uint index;  // of the shard
@@ -22,21 +22,23 @@ struct RingService {
   kj::Maybe<ShardTrace&> trace;
 };
 
-// Takes the pushes of one worker from its ring, as calls of pushPull with one slice each, and
-// answers through the other ring: gradients are read where they lie, values stay where they are. On
-// the thread of the event loop, which an eventfd wakes when pushes come while it sleeps.
+// Takes the pushes of one worker from its ring, each like a pushPull of one slice, and answers
+// through the other ring. Gradients are read from the worker's memory, and values stay in the
+// server's. Runs on the thread of the event loop, which an eventfd wakes when pushes come while it
+// sleeps.
 //
-// Lives on while the shard still needs its gradients.
+// A session that waits for slices stays alive, because the shard still needs its gradients.
 class RingSession final: public Waiter {
 public:
-  // `memory` is worker `rank`'s. `isNewest` says whether the rank has said no further hello.
+  // `memory` belongs to worker `rank`. `isNewest` returns whether this is still the newest session
+  // of the rank.
   RingSession(
       RingService service, uint rank, kj::Own<SharedMemory> memory, kj::Function<bool()> isNewest);
 
-  // Rings when pushes were written and the server sleeps.
+  // Returns the eventfd that the worker writes to when it has written pushes and the server sleeps.
   int bell() const { return doorbell; }
-  // Serves until the promise is dropped. Never resolves; rejects with what was wrong with a push.
-  // Once.
+  // Serves until the promise is dropped. Never resolves. Rejects with what was wrong with a push.
+  // Call once.
   kj::Promise<void> serve();
 
   void reach(SliceId id) override;
@@ -61,7 +63,7 @@ private:
   kj::AutoCloseFd doorbell;
   kj::UnixEventPort::FdObserver observer;
   uint64_t unheard_bytes = 0;  // of answers since the worker was last woken
-  bool isTaking = false;       // wakes the worker when it has taken all
+  bool isTaking = false;       // takes pushes, and wakes the worker afterwards
   kj::Maybe<kj::Own<kj::PromiseFulfiller<void>>> failed;
   kj::Promise<void> waking = nullptr;
 };

@@ -25,8 +25,8 @@ void add(kj::ArrayPtr<const float> a, kj::ArrayPtr<const float> b, kj::ArrayPtr<
   for (size_t i = 0, n = sum.size(); i < n; i++) sum[i] = a[i] + b[i];
 }
 
-// The sum of gradients, one after another: of one the floats in place if it has them, else in
-// `memory`, which is made when it is first needed.
+// Adds gradients one after another. The sum of a single one is its floats in place, if it has them.
+// Otherwise the sum lies in `memory`, which is made when first needed.
 class Sum {
 public:
   Sum(kj::Array<float>& memory, uint64_t size): memory(memory), size(size) {}
@@ -123,11 +123,12 @@ void Shard::checkPush(uint rank, SliceId id, uint64_t step, const codec::Coded& 
   KJ_REQUIRE(held.initialized, "a gradient came before the slice's initial values", id, rank);
   auto& worker = held.workers[rank];
   KJ_REQUIRE(step < worker.steps || (step == worker.steps && worker.due <= progress(held)),
-      "a worker pushed a step that is not its next", id, rank, step, worker.steps, held.version);
+      "a worker pushed a step that is not its next one", id, rank, step, worker.steps,
+      held.version);
   KJ_REQUIRE(
       step < worker.steps || !rests[rank], "a worker pushed while it rested", id, rank, step);
   KJ_REQUIRE(step < worker.steps || !rounds.keepsSeen || worker.lent != NONE,
-      "a gradient came of values that its worker was not given", id, rank, step);
+      "a worker pushed a gradient for values that it was not given", id, rank, step);
   KJ_CONTEXT("a gradient", id, rank);
   gradient.check(held.slice->size);
 }
@@ -145,10 +146,10 @@ uint64_t Shard::push(uint rank, SliceId id, uint64_t step, const codec::Coded& g
   return worker.due;
 }
 
-// Puts a gradient where it belongs, or drops it. Returns the progress that answers it.
+// Adds a gradient to its round, or drops it. Returns the progress that answers it.
 uint64_t Shard::count(HeldSlice& held, uint rank, const codec::Coded& gradient) {
   auto& worker = held.workers[rank];
-  // With ALL nobody is: a round waits for everybody.
+  // With ALL nobody is late, because a round waits for everybody.
   bool late = worker.seen < held.version && rounds.counted != Rounds::ALL;
   switch (rounds.counted) {
     case Rounds::ALL:
@@ -181,7 +182,7 @@ uint64_t Shard::count(HeldSlice& held, uint rank, const codec::Coded& gradient) 
         giveBack(held, worker);
       }
       apply(held, round, staleness);
-      // Not before the slowest is near enough.
+      // With a bound, the answer waits until the slowest worker is near enough.
       return rounds.isBounded() ? worker.steps - kj::min(worker.steps, rounds.staleness)
                                 : held.version;
     }
@@ -203,7 +204,7 @@ void Shard::rest(uint rank, uint64_t number) {
     for (auto& flag: rests) flag = false;
     resting = 0;
     rested++;
-    // Progress may fall, and all is answered.
+    // From here on progress may be lower. No push waits for it.
     for (auto& held: heldSlices) {
       for (auto& worker: held.workers) worker.due = 0;
     }
@@ -212,12 +213,13 @@ void Shard::rest(uint rank, uint64_t number) {
   }
 }
 
-// Of a round in which different workers push: those that rest cannot.
+// Returns how many pushes fill a round to which each worker pushes once. Workers that rest do not
+// push.
 uint Shard::pushesNeeded() const {
   return rounds.aggregate - kj::min(rounds.aggregate, resting);
 }
 
-// Adds the gradients of a round in rank order, and applies them.
+// If the round is full, adds its gradients in rank order and applies the sum.
 void Shard::closeRoundIfFull(HeldSlice& held) {
   if (held.pushes == 0 || held.pushes < pushesNeeded()) return;
   Sum sum(held.sum, held.slice->size);
@@ -239,7 +241,7 @@ void Shard::addAsItCame(HeldSlice& held, const codec::Coded& gradient) {
     return;
   }
   if (held.sum == nullptr) held.sum = kj::heapArray<float>(held.slice->size);
-  // The first is copied: 0 + -0 would lose its sign.
+  // The first gradient is copied, because 0 + -0 would lose its sign.
   held.pushes == 1 ? gradient.decode(held.sum) : gradient.add(held.sum);
   if (held.pushes == rounds.aggregate) {
     apply(held, Round{held.version, held.sum, rounds.divisor(held.pushes)});
@@ -290,7 +292,7 @@ uint64_t Shard::progress(const HeldSlice& held) const {
   return rounds.isBounded() ? slowest(held) : held.version;
 }
 
-// Steps that every worker has pushed who does not rest.
+// Returns how many steps every worker has pushed that does not rest.
 uint64_t Shard::slowest(const HeldSlice& held) const {
   uint64_t least = kj::maxValue;
   for (auto rank: kj::indices(held.workers)) {

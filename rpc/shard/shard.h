@@ -15,84 +15,85 @@
 
 namespace rpc {
 
-// Memory for the values of a slice, in which a Shard keeps one version: zeros, aligned to 8 bytes.
-// `buffer` counts from 0, for each slice.
+// Returns memory in which a Shard keeps one version of a slice's values: zeros, aligned to 8 bytes.
+// `buffer` counts the slice's memories from 0.
 using ValueMemory = kj::Function<kj::Array<float>(SliceId id, uint buffer)>;
 
-// The parameter server without the network: values in, values out, on one thread, without
-// clock or lock.
+// The parameter server without the network: values in, values out, on one thread, without clock or
+// lock.
 //
-// ShardServer puts Cap'n Proto around it; LocalStore calls it directly. That both run this very
-// class is why a local run and a distributed one agree to the last bit.
+// ShardServer puts Cap'n Proto around it, and LocalStore calls it directly. Because both run this
+// class, a local run and a distributed one agree to the last bit.
 //
 // Wrong arguments (an unknown slice or rank, a wrong size, a step out of turn) throw FAILED and
 // change nothing.
 //
-// Memory, for each value of the shard: two buffers of values and, if a round has several pushes or
-// these are decoded, one sum; the updater's state. Where a worker may fall behind others, up to
-// workers + 1 buffers of values (one more if updates are told what was seen), each made when it is
-// first needed.
+// Memory per value of the shard:
+// - two buffers of values. If a worker may fall behind others, up to workers + 1 of them, and one
+//   more if updates get the values that pushes were computed on. Each is made when first needed.
+// - one sum, if a round has several pushes or if pushes are decoded.
+// - the updater's state.
 class Shard {
 public:
-  // The slices of shard `shard`. `placement` and `updater` must outlive it. Values lie in what
-  // `memory` gives, by default on the heap.
+  // Holds the slices of shard `shard`. `placement` and `updater` must outlive it. Values lie in the
+  // memory that `memory` returns, by default on the heap.
   Shard(const Placement& placement, uint shard, const Rounds& rounds, Updater& updater,
       kj::Maybe<ValueMemory> memory = nullptr);
   KJ_DISALLOW_COPY(Shard);
 
-  // The first values of slice `id`, from rank 0: version 0. Once a slice; the same values again,
-  // before the first round, change nothing.
+  // Sets the first values of slice `id`, its version 0. Rank 0 sends them, once per slice. The same
+  // values may come again before the first round, and then change nothing.
   void initialize(SliceId id, kj::ArrayPtr<const float> values);
-  // Throws what initialize() with the same arguments would throw, and changes nothing: for callers
-  // that do several slices or none.
+  // Throws what initialize() with the same arguments would throw, and changes nothing. For callers
+  // that initialize either all slices of a call or none.
   void checkInitialize(SliceId id, kj::ArrayPtr<const float> values) const;
   // Whether all slices have their first values.
   bool isInitialized() const;
 
-  // Counts worker `rank`'s gradient of slice `id` for `step` (from 0: the worker's own; as many
-  // values as the slice has, summed over the worker's batch), and runs the updater when the round
-  // is full. Where all workers' gradients make a round, they are added in rank order whatever order
-  // they arrive in, so the sum is the same to the last bit. A step that this worker pushed before
-  // is not counted again. Returns the progress() that answers this push; it is there already if the
-  // push filled its round.
+  // Counts worker `rank`'s gradient of slice `id` for the worker's step `step` (from 0), summed
+  // over the worker's batch. Runs the updater when the round is full. If a round takes the
+  // gradients of all workers, it adds them in rank order whatever order they arrive in. Therefore
+  // the sum is the same to the last bit. A step that this worker pushed before is not counted
+  // again.
   //
-  // The gradient is not copied: one that came before its turn must stay in place until that
-  // progress is there.
+  // Returns the progress() that answers this push. It is reached already if the push filled its
+  // round. The gradient is not copied, and must stay in place until then.
   uint64_t push(uint rank, SliceId id, uint64_t step, const codec::Coded& gradient);
-  // As checkInitialize(), for push().
+  // Throws what push() with the same arguments would throw, and changes nothing.
   void checkPush(uint rank, SliceId id, uint64_t step, const codec::Coded& gradient) const;
 
-  // Worker `rank` pushes nothing more until all workers rest: at the end of an epoch, or of its
-  // run. Its pushes were all answered. Nobody waits for it; when the last one rests, all count
-  // again. May advance the progress of every slice. `number`: how often it has rested before; a
-  // repeated rest is none.
+  // Says that worker `rank` pushes nothing more until all workers rest, at the end of an epoch or
+  // of its run. All its pushes were answered. From now on no round waits for it; when the last
+  // worker rests, all count again. May advance the progress of every slice. `number` is how often
+  // the worker has rested before. A repeated call has no effect.
   void rest(uint rank, uint64_t number);
 
-  // Rounds applied to slice `id`; null before initialize().
+  // Returns how many rounds were applied to slice `id`. Null before initialize().
   kj::Maybe<uint64_t> version(SliceId id) const;
-  // What answers wait for, of an initialized slice; it never falls while a push waits. Rounds
-  // applied, as a rule, and one more while pushes of the round in progress are answered, too; with
-  // a bound on staleness the steps that every worker has pushed who does not rest.
+  // Returns the number that answers for an initialized slice wait for. It never falls while a push
+  // waits. Usually it is the number of rounds applied, and one more while pushes of the round in
+  // progress are answered, too. With a bound on staleness it is the number of steps that every
+  // worker has pushed that does not rest.
   uint64_t progress(SliceId id) const;
 
   struct Lent {
     uint64_t version;
     kj::ArrayPtr<const float> values;  // aligned to 8 bytes
-    uint buffer;                       // where they lie: see ValueMemory
+    uint buffer;                       // in which they lie: see ValueMemory
   };
 
-  // The newest values of an initialized slice, lent to worker `rank`: they do not change until this
-  // rank pushes or borrows the slice again. The updater meanwhile writes other buffers.
+  // Lends the newest values of an initialized slice to worker `rank`. They do not change until this
+  // rank pushes or borrows the slice again. Meanwhile the updater writes other buffers.
   Lent lend(uint rank, SliceId id);
 
-  // Pushes so far, each slice's by itself.
+  // Pushes so far, summed over slices.
   struct Counts {
     static constexpr uint STALENESS_MAX = 63;
 
     uint64_t pushed = 0;   // without repeats
-    uint64_t dropped = 0;  // of these: those that came after their round
-    // Those that were applied, by the updates between what they were computed on and what they
-    // changed; the last entry has all of STALENESS_MAX and more.
+    uint64_t dropped = 0;  // pushes that came after their round
+    // Entry i counts the applied pushes with i updates between the values that they were computed
+    // on and those that they changed. The last entry counts all with STALENESS_MAX or more.
     uint64_t staleness[STALENESS_MAX + 1] = {};
   };
   const Counts& counts() const { return counted; }
@@ -103,16 +104,17 @@ private:
     uint borrowers = 0;
   };
 
-  // What a slice knows of one worker.
+  // What a shard knows about one worker and one slice.
   struct WorkerState {
-    uint lent;           // index of its buffer, or NONE
-    uint64_t seen = 0;   // version of what it was lent last
-    uint64_t steps = 0;  // that it has pushed
-    uint64_t due = 0;    // progress that answers its last push
-    // Its gradient in the round in progress, if that still waits for others.
+    uint lent;           // index of the buffer that it borrows, or NONE
+    uint64_t seen = 0;   // the version that it was lent last
+    uint64_t steps = 0;  // how many it has pushed
+    uint64_t due = 0;    // the progress that answers its last push
+    // Its gradient in the round in progress, if the round still waits for others.
     kj::Maybe<codec::Coded> gradient;
   };
 
+  // A slice of this shard.
   struct HeldSlice {
     const Slice* slice;
     bool initialized = false;
@@ -121,7 +123,7 @@ private:
     uint current = 0;        // index of the newest values
     kj::Array<float> state;  // the updater's
     kj::Array<WorkerState> workers;
-    kj::Array<float> sum;  // of pushes; made when it is first needed
+    kj::Array<float> sum;  // of pushes; made when first needed
     uint pushes = 0;       // in the round in progress
   };
 

@@ -16,7 +16,7 @@ namespace {
 
 // A call that waits for the progress of slices.
 struct WaitingCall final: public Waiter {
-  uint missing = 0;  // slices
+  uint missing = 0;  // slices that have not made enough progress
   kj::Own<kj::PromiseFulfiller<void>> fulfiller;
 
   void reach(SliceId) override {
@@ -66,16 +66,16 @@ public:
 private:
   class Session;
 
-  // Resolves when the slices of `call` have values, and the progress that is due.
+  // Resolves when all slices of `call` have values, and have made the progress that is due.
   kj::Promise<void> whenDue();
-  // Answers the calls that slice `id` kept waiting.
+  // Wakes calls that waited for the progress that slice `id` has made.
   void wake(SliceId id) { waiting.reached(id, shard.progress(id)); }
 
   const Placement& placement;
   uint64_t digest;  // of the placement
   uint index;       // of the shard
   kj::ArrayPtr<const SliceId> slices;
-  kj::String mode;                     // what is counted how, and what travels
+  kj::String mode;                     // how pushes are counted, and what travels
   kj::Maybe<kj::UnixEventPort&> port;  // for sessions that share memory
   SharedValues values;
   const codec::Encoding pushes;
@@ -88,7 +88,7 @@ private:
   // memory.
   CallSlices call;
   SliceRuns runs;
-  kj::Array<uint> sessions;  // hellos of each rank: the last one counts
+  kj::Array<uint> sessions;  // per rank: how many hellos; only the newest session is valid
   kj::Array<bool> started;   // ranks that called start()
   kj::Vector<kj::Own<kj::PromiseFulfiller<void>>> starting;
 };
@@ -111,8 +111,8 @@ kj::Promise<void> ShardServer::whenDue() {
   return kj::READY_NOW;
 }
 
-// Calls stay not cancellable: that keeps a message, and with it a gradient that the shard still
-// needs, until the answer.
+// Calls cannot be cancelled. That keeps the message of a call until its answer, and with the
+// message a gradient that the shard still needs.
 class ShardServer::Session final: public ShardSession::Server {
 public:
   Session(ShardServer& server, ShardService::Client keepAlive, uint rank)
@@ -172,7 +172,7 @@ public:
       server.shard.checkPush(rank, each.id, step, {server.pushes, each.payload});
     }
     for (auto& each: server.call.all()) {
-      // Not before all are known to be slices of this server.
+      // Only now are all known to be slices of this server.
       KJ_IF_MAYBE(t, server.trace) t->arrived(rank, step, each.id);
       each.due = server.shard.push(rank, each.id, step, {server.pushes, each.payload});
       KJ_IF_MAYBE(t, server.trace) t->counted(rank, each.id, each.due);
@@ -183,7 +183,7 @@ public:
 
   kj::Promise<void> share(ShareContext context) override {
     requireNewest();
-    KJ_REQUIRE(ring == nullptr, "a worker shares its memory once", rank);
+    KJ_REQUIRE(ring == nullptr, "a worker shared its memory twice", rank);
     auto memory = context.getParams().getMemory();
     auto promise = memory.getFd();
     return promise.then([this, context, memory = kj::mv(memory)](kj::Maybe<int> fd) mutable {
@@ -194,7 +194,7 @@ public:
   }
 
   kj::Promise<void> watch(WatchContext context) override {
-    KJ_REQUIRE(ring != nullptr, "a worker that shares nothing has nothing to watch", rank);
+    KJ_REQUIRE(ring != nullptr, "a worker called watch() without sharing memory", rank);
     // The session ends with its connection.
     context.allowCancellation();
     return serving.addBranch();
@@ -207,7 +207,8 @@ private:
         SharedMemory::map(descriptor, WorkerLayout(server.placement).bytes(), SharedMemory::WRITE);
     RingService service{
         server.placement, server.index, server.shard, server.waiting, port, server.trace};
-    // The server outlives whoever waits for its slices.
+    // A session that waits for slices may outlive its connection, but not the server, which owns
+    // the list of those who wait.
     auto session = kj::refcounted<RingSession>(
         service, rank, kj::mv(memory), [&server = server, rank = rank, number = number]() {
           return number == server.sessions[rank];
@@ -246,7 +247,7 @@ private:
 
   template <typename Context>
   void answer(Context& context, kj::ArrayPtr<const SliceId> ids, AnswerEncoder& encoder) {
-    // The loans of a rank are those of its newest session.
+    // Only the newest session of a rank may borrow values.
     requireNewest();
     auto& runs = server.runs;
     runs.begin(encoder.encoding());
@@ -269,13 +270,13 @@ private:
   uint rank;
   uint number;
   kj::Maybe<kj::Own<RingSession>> ring;
-  kj::ForkedPromise<void> serving = nullptr;  // what ring serves
+  kj::ForkedPromise<void> serving = nullptr;  // RingSession::serve() of `ring`
 };
 
 kj::Promise<void> ShardServer::hello(HelloContext context) {
   auto params = context.getParams();
   uint rank = params.getRank();
-  // Plain sentences: this is what a user reads who started a role with another file.
+  // A user who starts a role with another file reads these messages.
   auto workerMode = params.getMode();
   if (workerMode != mode) {
     KJ_FAIL_REQUIRE(
@@ -297,8 +298,8 @@ kj::Promise<void> ShardServer::hello(HelloContext context) {
   }
   auto meant = params.getShard();
   if (meant != index) {
-    KJ_FAIL_REQUIRE("a worker took this server for another; give it the servers in their order",
-        rank, meant, index);
+    KJ_FAIL_REQUIRE("a worker expected another server here; list the servers in their order", rank,
+        meant, index);
   }
   context.getResults().setSession(kj::heap<Session>(*this, thisCap(), rank));
   return kj::READY_NOW;
@@ -308,7 +309,7 @@ kj::Promise<void> ShardServer::hello(HelloContext context) {
 
 ShardService::Client newShardServer(const Placement& placement, uint shard, const Rounds& rounds,
     Updater& updater, kj::Maybe<kj::UnixEventPort&> port, kj::Maybe<ShardTrace&> trace) {
-  // What is encoded is for messages.
+  // Encoded values travel in messages, not through shared memory.
   if (!rounds.codec.isPlain()) port = nullptr;
   return kj::heap<ShardServer>(placement, shard, rounds, updater, port, trace);
 }

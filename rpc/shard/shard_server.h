@@ -1,4 +1,4 @@
-// rpc/shard/shard_server.h: Cap'n Proto around a Shard.
+// rpc/shard/shard_server.h: serves a Shard over Cap'n Proto.
 #pragma once
 
 #include <kj/async-unix.h>
@@ -12,20 +12,23 @@
 
 namespace rpc {
 
-// For the event loop of a server: sockets and timers have their turn after about a call. KJ by
-// itself looks at them when there is nothing else to do; while one worker's pushes lie there, the
-// others would not be read, and no heartbeat would go, however long the updates take together.
+// Makes the event loop of a server look at sockets and timers after about every call. By default,
+// KJ looks at them only when it has nothing else to do. While one worker's pushes wait, the server
+// would then neither read other connections nor send heartbeats, however long the updates take.
 inline void lookOftenAround(kj::WaitScope& scope) {
   scope.setBusyPollInterval(20);
 }
 
-// The bootstrap capability of server `shard`. Everything in a message is checked before it is used:
-// a wrong rank, slice, size, step or placement digest is refused with an exception to the caller
-// and changes nothing. All runs on the thread of the event loop. `updater` and `placement` must
-// outlive it, and it must outlive the connections that it is served over (serve() sees to that):
-// answers are sent from where the shard keeps its values. With `port`, that of the event loop,
-// which must outlive it too, it keeps its values in memory that it shares with workers of its
-// machine. To `trace`, of that thread, which outlives it as well, it tells what becomes of pushes.
+// Makes the bootstrap capability of server `shard`. It checks everything in a message before it
+// uses it. A wrong rank, slice, size, step or placement digest is refused with an exception to the
+// caller, and changes nothing. All of it runs on the thread of the event loop.
+//
+// With `port`, the event port of that loop, the server shares the memory of its values with workers
+// on its machine. With `trace`, used on that thread, it records what happens to pushes.
+//
+// All arguments must outlive the capability. The capability must outlive the connections that it is
+// served over, because answers are sent from where the shard keeps its values. serve() ensures
+// that.
 ShardService::Client newShardServer(const Placement& placement, uint shard, const Rounds& rounds,
     Updater& updater, kj::Maybe<kj::UnixEventPort&> port = nullptr,
     kj::Maybe<ShardTrace&> trace = nullptr);

@@ -77,7 +77,7 @@ TEST_CASE("ShardServer: a worker that was started with another file is told so")
   CHECK(contains(bench.refusal(bench.hello(service, 0, 3)), "different numbers of workers"));
   CHECK(contains(bench.refusal(bench.hello(service, 2)), "no worker of this rank"));
   CHECK(contains(bench.refusal(bench.hello(service, 0, 2, 0, 1)), "divide the parameters"));
-  CHECK(contains(bench.refusal(bench.hello(service, 0, 2, 1)), "took this server for another"));
+  CHECK(contains(bench.refusal(bench.hello(service, 0, 2, 1)), "expected another server here"));
   auto request = service.helloRequest();
   request.setMode("dist_async");
   CHECK(contains(bench.refusal(request.send()), "different kvstore modes"));

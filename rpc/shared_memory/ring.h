@@ -1,5 +1,5 @@
-// rpc/shared_memory/ring.h: short notes through shared memory, one writer and one reader, neither
-// of which waits for the other or trusts it; and how one wakes the other.
+// rpc/shared_memory/ring.h: sends short notes through shared memory, from one writer to one reader,
+// and wakes the reader. Neither end waits for the other or trusts it.
 #pragma once
 
 #include <kj/array.h>
@@ -20,26 +20,27 @@ struct Note {
   uint64_t number;  // a push's step; an answer's version
 };
 
-// How many notes were written or taken, on a cache line of its own. Counts run over; only their
+// How many notes were written or taken, on a cache line of its own. Counts overflow; only their
 // differences matter.
 struct alignas(64) NoteCount {
   std::atomic<uint32_t> value;
 };
 static_assert(std::atomic<uint32_t>::is_always_lock_free);
 
-// Where the two counts and the notes of a ring lie. As many notes as a power of two.
+// Where the two counts and the notes of a ring lie. The number of notes is a power of two.
 struct RingMemory {
   NoteCount& written;
   NoteCount& taken;
   kj::ArrayPtr<Note> notes;
 };
 
-// The writing end. What the other end makes of the memory can at most make it look full.
+// The writing end. Whatever the other end does to the memory, it can only make the ring look full.
 class RingWriter {
 public:
   explicit RingWriter(RingMemory memory): memory(memory) {}
 
-  // What was written to any memory before is seen by who takes the note. False: the ring is full.
+  // Writes a note. Whoever takes it also sees what was written to any memory before. Returns false
+  // if the ring is full.
   bool put(Note note) {
     uint32_t taken = memory.taken.value.load(std::memory_order_acquire);
     if (written - taken >= memory.notes.size()) return false;
@@ -60,11 +61,11 @@ public:
 
   bool isEmpty() const { return memory.written.value.load(std::memory_order_acquire) == taken; }
 
-  // The next note; null if there is none. Throws if the count of notes cannot be right.
+  // Returns the next note. Null if there is none. Throws if the count of notes cannot be right.
   kj::Maybe<Note> take() {
     uint32_t ready = memory.written.value.load(std::memory_order_acquire) - taken;
     if (ready == 0) return nullptr;
-    KJ_REQUIRE(ready <= memory.notes.size(), "a ring says that it holds more than it can", ready,
+    KJ_REQUIRE(ready <= memory.notes.size(), "a ring has more notes than it has room for", ready,
         memory.notes.size());
     Note note = memory.notes[taken & (memory.notes.size() - 1)];
     memory.taken.value.store(++taken, std::memory_order_release);
@@ -76,33 +77,35 @@ private:
   uint32_t taken = 0;
 };
 
-// Says in shared memory that somebody sleeps, or is about to.
+// A word in shared memory that says whether one end sleeps, or is about to.
 //
-// The sleeper lies down, and looks once more for notes; the waker writes a note, and then looks
-// whether somebody lies. Each writes one place and reads the other's. A processor may do the read
-// before its write is seen, and then both would find nothing: so between them stands a fence on
-// each side, after which at least one sees what the other wrote.
+// The sleeper sets the word, and then looks for notes once more. The waker writes a note, and then
+// looks at the word. Without a fence, a processor could do the read before its write is visible,
+// and both ends would find nothing. Therefore both have a fence in between. After it, at least one
+// end sees what the other one wrote.
 class Sleeper {
 public:
   explicit Sleeper(NoteCount& word): word(word.value) {}
 
-  // Before the last look.
+  // Says that this end is about to sleep. Afterwards, look for notes once more.
   void lieDown() {
     word.store(1, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_seq_cst);
   }
+  // Says that this end is awake.
   void getUp() { word.store(0, std::memory_order_relaxed); }
-  // After a note was written. Whether the sleeper lay, and this caller has to wake it.
+  // For the waker, after it wrote a note: says that the sleeper is awake. Returns whether it slept,
+  // so that this caller has to wake it.
   bool rouse() const {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     return word.load(std::memory_order_relaxed) != 0 &&
            word.exchange(0, std::memory_order_relaxed) != 0;
   }
 
-  // For a thread that has nothing else to wait for (futex): returns when somebody woke it since it
-  // lay down, now and then earlier.
+  // For a sleeping thread that has nothing else to wait for (futex): returns when it was woken
+  // since lieDown(), sometimes earlier.
   void wait() const;
-  // rouse(), and wakes who waits so. Any thread.
+  // Calls rouse(), and wakes a thread in wait(). Any thread.
   void wake() const;
 
 private:

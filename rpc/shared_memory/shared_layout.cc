@@ -6,7 +6,7 @@ namespace rpc {
 
 namespace {
 
-// Of every machine that this is built for; another would only map more than it protects.
+// The page size of all machines that the program is built for.
 constexpr uint64_t PAGE_BYTES = 4096;
 constexpr uint64_t LINE_BYTES = sizeof(NoteCount);
 
@@ -20,7 +20,7 @@ uint powerOfTwoFrom(uint64_t least) {
   return power;
 }
 
-// The counts of a channel, before its notes.
+// The counts of a channel. Its notes follow them.
 struct Counts {
   NoteCount pushesWritten, pushesTaken, answersWritten, answersTaken, serverSleeps;
 };
@@ -69,7 +69,8 @@ kj::Own<SharedMemory> newWorkerMemory(const Placement& placement) {
 
 ServerLayout::ServerLayout(const Placement& placement, uint shard, const Rounds& rounds)
     : placement(placement),
-      // See Shard: two where a round waits for all, else one each worker may hold and two more.
+      // As many as Shard needs: two if a round waits for all workers; otherwise one that each
+      // worker may hold, and two more.
       planes(rounds.counted == Rounds::ALL ? 2 : rounds.workers + 2),
       offsets(kj::heapArray<uint64_t>(placement.slices.size())) {
   for (auto& offset: offsets) offset = kj::maxValue;

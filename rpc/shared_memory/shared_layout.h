@@ -1,4 +1,4 @@
-// rpc/shared_memory/shared_layout.h: what lies where in the memory that workers and servers of a
+// rpc/shared_memory/shared_layout.h: what lies where in the memory that workers and servers on one
 // machine share.
 #pragma once
 
@@ -11,17 +11,17 @@
 
 namespace rpc {
 
-// What a worker and a server say to each other.
+// What a worker and a server use to talk to each other.
 struct Channel {
-  RingMemory pushes;        // the worker's
-  RingMemory answers;       // the server's
-  NoteCount& serverSleeps;  // then an eventfd wakes it
-  NoteCount& workerSleeps;  // the same word for all servers of a worker; a futex
+  RingMemory pushes;        // from the worker
+  RingMemory answers;       // from the server
+  NoteCount& serverSleeps;  // an eventfd wakes the server
+  NoteCount& workerSleeps;  // the same word for all servers of a worker; a futex wakes the worker
 };
 
-// A worker's memory: a word that says that it sleeps, a channel for each server of the placement,
-// then from a page's border the flat array of gradients. The worker has at most one push in flight
-// on a slice, so a ring with a note for each slice of its server is never full.
+// A worker's memory: a word that says whether it sleeps, a channel per server of the placement, and
+// on the next page the flat array of gradients. The worker has at most one push in flight per
+// slice, so a ring with one note per slice of its server is never full.
 class WorkerLayout {
 public:
   explicit WorkerLayout(const Placement& placement);
@@ -32,22 +32,22 @@ public:
 
 private:
   kj::Array<uint64_t> channelsAt;
-  kj::Array<uint> capacities;  // notes, of each shard's rings
+  kj::Array<uint> capacities;  // per shard: notes in each ring
   uint64_t gradientsAt;
   uint64_t gradients_bytes;
 };
 
-// New memory of a worker.
+// Makes the memory of a worker.
 kj::Own<SharedMemory> newWorkerMemory(const Placement& placement);
 
-// A server's memory: planes, each of which has room for one version of each of its slices. As many
-// as a Shard can need; those that it does not use cost nothing.
+// A server's memory: planes, each of which has room for one version of each of its slices. There
+// are as many planes as a Shard can need. Those that it does not use cost nothing.
 class ServerLayout {
 public:
   ServerLayout(const Placement& placement, uint shard, const Rounds& rounds);
 
   uint64_t bytes() const { return planes * plane_bytes; }
-  // Slice `id` of the shard in a plane; begins on a cache line.
+  // Returns slice `id` of the shard in a plane. It begins on a cache line.
   kj::ArrayPtr<float> values(kj::ArrayPtr<kj::byte> memory, SliceId id, uint plane) const;
   uint count() const { return planes; }
 
@@ -55,7 +55,7 @@ private:
   const Placement& placement;
   uint planes;
   uint64_t plane_bytes;
-  kj::Array<uint64_t> offsets;  // of each slice of the placement in a plane; bytes
+  kj::Array<uint64_t> offsets;  // per slice of the placement: its bytes' offset in a plane
 };
 
 }  // namespace rpc

@@ -40,7 +40,7 @@ kj::Own<SharedMemory> SharedMemory::create(uint64_t bytes, Access others) {
                        : ". With more servers, each needs less");
   }
   kj::AutoCloseFd descriptor(raw);
-  // Mapped before it is sealed: this mapping stays writable.
+  // The memory is mapped before it is sealed, so this mapping stays writable.
   auto memory =
       kj::heap<SharedMemory>(kj::mv(descriptor), mapAll(raw, bytes, PROT_READ | PROT_WRITE));
   int seals = SIZE_STAYS | F_SEAL_SEAL | (others == READ ? F_SEAL_FUTURE_WRITE : 0);

@@ -1,5 +1,5 @@
-// rpc/shared_memory/shared_memory.h: memory without a name that two processes map, handed over as a
-// descriptor.
+// rpc/shared_memory/shared_memory.h: unnamed memory that two processes map. One passes it to the
+// other as a descriptor.
 #pragma once
 
 #include <kj/array.h>
@@ -10,17 +10,17 @@
 
 namespace rpc {
 
-// A mapped memfd. Its size can never change, so that no process can make another die of reading
-// beyond it, and nothing is left of it when the last process that has it ends, however it ends.
+// A mapped memfd. Its size can never change, so no process can crash another one by shrinking it.
+// Nothing is left of it when the last process that has it ends, however that ends.
 class SharedMemory {
 public:
   enum Access { READ, WRITE };
 
-  // New memory of zeros; this process writes, others may do `others` with it. Pages that nobody
-  // touches cost nothing. bytes > 0. Throws if the system has none to give.
+  // Makes new memory of zeros. This process may write it, and others have the access `others`.
+  // Pages that nobody touches cost nothing. bytes > 0. Throws if the system has no memory left.
   static kj::Own<SharedMemory> create(uint64_t bytes, Access others);
-  // Maps what another process created. Throws FAILED, before anything is mapped, if it does not
-  // have exactly so many bytes or if its size may still change. `descriptor` stays the caller's.
+  // Maps memory that another process created. Throws FAILED and maps nothing if the memory does not
+  // have exactly so many bytes, or if its size may still change. The caller keeps `descriptor`.
   static kj::Own<SharedMemory> map(int descriptor, uint64_t bytes, Access access);
 
   // Use create() or map().
@@ -28,9 +28,9 @@ public:
   ~SharedMemory() noexcept(false);
   KJ_DISALLOW_COPY(SharedMemory);
 
-  // At a page's border. Writing to what was mapped to READ kills the process.
+  // Begins at a page's border. Writing to memory that was mapped to READ kills the process.
   kj::ArrayPtr<kj::byte> bytes() const { return mapped; }
-  // To be handed over; of created memory alone.
+  // The descriptor to pass to another process. Only for created memory.
   int descriptor() const { return own; }
 
 private:

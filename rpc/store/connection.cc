@@ -12,7 +12,7 @@ namespace rpc {
 
 namespace {
 
-// Between two attempts: the first pause, and how long it may grow.
+// The pause between the first two attempts, and the longest one.
 constexpr auto PAUSE_MIN = 10 * kj::MILLISECONDS;
 constexpr auto PAUSE_MAX = 500 * kj::MILLISECONDS;
 
@@ -23,12 +23,12 @@ bool mentions(const kj::Exception& exception, kj::StringPtr what) {
   return strstr(exception.getDescription().cStr(), what.cStr()) != nullptr;
 }
 
-// Whether nobody listens: the server's process has ended.
+// Whether nobody listens at the address, because the server's process has ended.
 bool isRefused(const kj::Exception& exception) {
   return mentions(exception, strerror(ECONNREFUSED));
 }
 
-// The server is there, and says no.
+// Whether the server was reached and refuses.
 bool isFinal(const kj::Exception& exception) {
   return exception.getType() == kj::Exception::Type::FAILED ||
          exception.getType() == kj::Exception::Type::UNIMPLEMENTED;

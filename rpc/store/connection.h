@@ -11,22 +11,22 @@
 
 namespace rpc {
 
-// A session and the calls that are under way in it. Dropping it closes the connection, and the
-// promises of the calls are dropped. The session with a shard of the worker's own has no peer.
+// A session and its calls in flight. Dropping it closes the connection and drops the promises of
+// the calls. A session with the worker's own shard has no peer.
 class Connection final: private kj::TaskSet::ErrorHandler {
 public:
   Connection(kj::Maybe<kj::Own<Peer>> peer, ShardSession::Client session);
   KJ_DISALLOW_COPY(Connection);
 
   ShardSession::Client& session() { return opened; }
-  // Resolves when what was sent before is with the kernel, to the bytes that are worth sending
-  // next: see Wire.
+  // Resolves when the kernel has taken all calls that were sent before. Returns how many bytes to
+  // send next: see Wire::window_bytes().
   kj::Promise<uint64_t> whenTaken();
-  // How the other end is reached: tcp, unix; in_process for a shard of the worker's own.
+  // How the server is reached: tcp, unix, or in_process for the worker's own shard.
   const char* transport() const;
-  // What a call does, to the end.
+  // Keeps the promise of a call until it has resolved.
   void add(kj::Promise<void> call) { calls.add(kj::mv(call)); }
-  // Rejects with what failed first: a call, or the connection (DISCONNECTED). Call once.
+  // Rejects with the first failure, of a call or of the connection (DISCONNECTED). Call once.
   kj::Promise<void> whenBroken() { return kj::mv(failed.promise); }
 
 private:

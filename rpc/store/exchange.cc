@@ -10,7 +10,8 @@ namespace rpc {
 
 namespace {
 
-// Cap'n Proto and promises around an Outbox: sessions with all servers, and the calls in flight.
+// Puts Cap'n Proto and promises around an Outbox: the sessions with all servers, and the calls in
+// flight.
 class Exchange final: private kj::TaskSet::ErrorHandler {
 public:
   Exchange(Handover& handover, Servers ownServers)
@@ -27,7 +28,7 @@ public:
   }
 
   ~Exchange() noexcept(false) {
-    // The compute thread may not wait for what will not come.
+    // Nothing more will be answered, so the compute thread must not wait.
     auto lock = handover.state.lockExclusive();
     lock->fail(KJ_EXCEPTION(DISCONNECTED, "this worker's connections to the servers were closed"));
     lock->bell = nullptr;
@@ -36,10 +37,10 @@ public:
   kj::Promise<void> run();
 
 private:
-  // One server's.
+  // What belongs to one server.
   struct Line {
     kj::Maybe<kj::Own<Connection>> connection;
-    bool asksWire = false;  // waits for the wire to take what it was given
+    bool asksWire = false;  // waits until the kernel has taken the calls so far
   };
 
   kj::Promise<void> carryOut();
@@ -62,7 +63,7 @@ private:
   kj::ArrayPtr<T> part(kj::ArrayPtr<T> array, SliceId id) const {
     return handover.placement.slices[id].of(array);
   }
-  // Of a call with slices.
+  // The server of a call that has slices.
   uint serverOf(const Outbox::Call& call) const {
     return handover.placement.slices[call.slices[0]].shard;
   }
@@ -74,14 +75,14 @@ private:
   Outbox outbox;
   const kj::MonotonicClock& clock = kj::systemPreciseMonotonicClock();
   kj::Vector<Order> orders;  // taken from the handover; keeps its memory from turn to turn
-  // On this thread, which has time while the other computes: so encoding takes none of a step's
-  // own as long as there is a core for it.
+  // Pushes are encoded on this thread, which has time while the other one computes. So encoding
+  // does not slow down a step as long as this thread has a core.
   PushEncoder encoder;
   const codec::Encoding answers;  // of pushes
   SliceRuns runs;                 // of the call that is made
   kj::Own<kj::PromiseFulfiller<void>> failed;
   kj::Array<Line> lines;
-  kj::Array<uint64_t> traced;  // each slice's pushes that the trace knows to be sent
+  kj::Array<uint64_t> traced;  // per slice: pushes that the trace has as sent; empty without trace
   kj::TaskSet keeping;
 };
 
@@ -105,7 +106,7 @@ kj::Promise<void> Exchange::carryOut() {
   return ready.then([this]() { return carryOut(); });
 }
 
-// Talks to a server for as long as it can be reached.
+// Keeps a session with a server for as long as the server can be reached.
 kj::Promise<void> Exchange::keep(uint server, kj::Maybe<kj::Exception> loss) {
   return openSession(
       handover.placement, handover.rounds, handover.rank, servers, server, kj::mv(loss))
@@ -124,13 +125,14 @@ kj::Promise<void> Exchange::keep(uint server, kj::Maybe<kj::Exception> loss) {
       });
 }
 
-// Shares the worker's memory with a server, if both can.
+// Shares the worker's memory with a server if both are on one machine and want to.
 kj::Promise<void> Exchange::share(uint server, Connection& connection) {
-  auto named = connection.transport();
-  kj::Promise<bool> met = false;
-  KJ_IF_MAYBE(shared, handover.shared) met = (*shared)->meet(server, connection.session());
-  return met.then([this, server, &connection, named](bool isShared) {
-    handover.state.lockExclusive()->traffic[server].transport = isShared ? "shared_memory" : named;
+  auto transport = connection.transport();
+  kj::Promise<bool> sharing = false;
+  KJ_IF_MAYBE(shared, handover.shared) sharing = (*shared)->share(server, connection.session());
+  return sharing.then([this, server, &connection, transport](bool isShared) {
+    handover.state.lockExclusive()->traffic[server].transport =
+        isShared ? "shared_memory" : transport;
     if (!isShared) return;
     auto watching = connection.session().watchRequest(capnp::MessageSize{4, 0}).send();
     connection.add(watching.ignoreResult());
@@ -141,13 +143,13 @@ kj::Promise<void> Exchange::reconnect(uint server, kj::Exception&& loss) {
   lines[server] = {};
   outbox.lost(server);
   if (loss.getType() != kj::Exception::Type::DISCONNECTED) return kj::mv(loss);
-  // Between processes of one machine a connection ends when one of them does.
+  // A connection within one machine breaks only when one of its processes ends.
   if (handover.sharesWith(server)) return kj::mv(loss);
   handover.state.lockExclusive()->traffic[server].reconnects++;
   return keep(server, kj::mv(loss));
 }
 
-// Hands calls over until none may go.
+// Sends calls until the outbox has none that may go now.
 void Exchange::send(uint server) {
   auto& line = lines[server];
   KJ_IF_MAYBE(connection, line.connection) {
@@ -156,7 +158,7 @@ void Exchange::send(uint server) {
       KJ_IF_MAYBE(next, outbox.next(server)) {
         sent = true;
         auto begun = clock.now();
-        // The answer's continuation looks at it, too.
+        // On the heap, because the continuation of the answer uses the call, too.
         auto sending = kj::heap(kj::mv(*next));
         record(Mark::SENT, *sending);
         auto answer = call((*connection)->session(), *sending);
@@ -177,7 +179,7 @@ void Exchange::send(uint server) {
   }
 }
 
-// Resolves when the answer is in its place.
+// Makes a call. Resolves when its answer is in `parameters`.
 kj::Promise<void> Exchange::call(ShardSession::Client& session, const Outbox::Call& call) {
   switch (call.what) {
     case Outbox::Call::INITIALIZE:
@@ -205,7 +207,7 @@ kj::Promise<void> Exchange::initialize(ShardSession::Client& session, const Outb
   auto values = request.initValues(all.size());
   for (auto i: kj::indices(all)) {
     values[i].setSlice(all[i].id);
-    // Copied: this happens once.
+    // Copying is good enough, because this happens once.
     values[i].setFloats(all[i].bytes);
   }
   return request.send().ignoreResult();
@@ -224,7 +226,7 @@ kj::Promise<void> Exchange::push(ShardSession::Client& session, const Outbox::Ca
   uint64_t bytes = 0;
   runs.begin(encoder.encoding());
   for (auto id: call.slices) {
-    // A repeated call finds what it sent before.
+    // For a repeated call, the encoder returns what was sent before.
     auto payload = encoder.encode(id, call.number, part(handover.gradients, id));
     runs.add(id, call.number, payload);
     bytes += payload.size();
@@ -239,28 +241,28 @@ kj::Promise<void> Exchange::push(ShardSession::Client& session, const Outbox::Ca
   }
   return request.send().then([this, &call, bytes](
                                  capnp::Response<ShardSession::PushPullResults>&& result) {
-    // A push that counts is in the values that answer it.
+    // Where every push counts, the values that answer a push contain it.
     bool counts = handover.rounds.counted == Rounds::ALL || handover.rounds.counted == Rounds::EACH;
     take(call, counts ? call.number + 1 : 0, answers, result);
     handover.state.lockExclusive()->traffic[serverOf(call)].pushed_bytes += bytes;
   });
 }
 
-// Writes an answer to `parameters`. A wrong answer ends the store, and then nobody asks what
-// `parameters` hold.
+// Writes an answer to `parameters`. A wrong answer ends the store, and then nobody uses
+// `parameters` any more.
 template <typename Result>
 void Exchange::take(const Outbox::Call& call, uint64_t atLeastVersion,
     const codec::Encoding& encoding, Result&& result) {
   uint64_t bytes = 0;
-  size_t next = 0;  // of the call's slices
+  size_t next = 0;  // index of the call's next slice
   for (auto entry: result.getValues()) {
-    // Asked for once: each access counts against the message's limit.
+    // Read once: each access counts against the message's limit.
     capnp::Data::Reader floats = entry.getFloats();
-    KJ_REQUIRE(next < call.slices.size(), "an answer has more than its call's slices", next);
+    KJ_REQUIRE(next < call.slices.size(), "an answer has more slices than its call", next);
     auto id = call.slices[next++];
     auto target = part(handover.parameters, id);
     if (encoding.isFloats()) {
-      // Several slices.
+      // The entry may hold several consecutive slices.
       while (target.asBytes().size() < floats.size() && next < call.slices.size() &&
              call.slices[next] == call.slices[next - 1] + 1) {
         target = kj::arrayPtr(target.begin(), part(handover.parameters, call.slices[next++]).end());
@@ -271,7 +273,8 @@ void Exchange::take(const Outbox::Call& call, uint64_t atLeastVersion,
       encoding.check(floats, target.size());
     }
     KJ_REQUIRE(entry.getVersion() >= atLeastVersion,
-        "the answer to a push holds values from before it", id, entry.getVersion(), atLeastVersion);
+        "the answer to a push has values from before the push", id, entry.getVersion(),
+        atLeastVersion);
     encoding.decode(floats, target);
     bytes += floats.size();
     if (id == 0) {
@@ -279,7 +282,7 @@ void Exchange::take(const Outbox::Call& call, uint64_t atLeastVersion,
       lock->updates = kj::max(lock->updates, entry.getVersion());
     }
   }
-  KJ_REQUIRE(next == call.slices.size(), "an answer does not have all of its call's slices", next,
+  KJ_REQUIRE(next == call.slices.size(), "an answer has fewer slices than its call", next,
       call.slices.size());
   handover.state.lockExclusive()->traffic[serverOf(call)].pulled_bytes += bytes;
 }
@@ -299,7 +302,7 @@ void Exchange::answered(uint server, const Outbox::Call& call, kj::Duration roun
     }
     traffic.waitingMax_bytes = outbox.waitingMax_bytes(server);
   }
-  // What waited for this answer.
+  // Calls may have waited for this answer.
   send(server);
 }
 
@@ -308,7 +311,7 @@ void Exchange::record(Mark station, const Outbox::Call& call) {
     if (call.what != Outbox::Call::PUSH) return;
     for (auto id: call.slices) {
       if (station == Mark::SENT) {
-        // What goes again, since its connection broke, has been on its way from the first time.
+        // A push that goes again after its connection broke counts as sent since the first time.
         if (traced[id] > call.number) continue;
         traced[id] = call.number + 1;
       }

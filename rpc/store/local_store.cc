@@ -9,7 +9,7 @@ namespace rpc {
 
 namespace {
 
-// Every push fills its round, so its answer is in `parameters` when push() returns.
+// Each push fills a round, so its answer is in `parameters` when push() returns.
 class LocalStore final: public KvStore {
 public:
   LocalStore(const Placement& placement, const Rounds& rounds, Updater& updater,

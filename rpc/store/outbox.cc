@@ -24,7 +24,7 @@ uint64_t Outbox::bytesOf(const Line& line, size_t index) const {
 void Outbox::add(const Order& order) {
   SliceRange everything{0, SliceId(placement.slices.size())};
   if (order.what != Order::PUSH) {
-    KJ_REQUIRE(missing == 0, "an order that is no push waits for the one before", missing);
+    KJ_REQUIRE(missing == 0, "an order came before the last one was completed", missing);
   }
   switch (order.what) {
     case Order::INITIALIZE:
@@ -75,7 +75,7 @@ void Outbox::addLast(Call::What what) {
 
 kj::Maybe<Outbox::Call> Outbox::next(uint server) {
   auto& line = lines[server];
-  // A call for the last quarter of the window would cost more than it carries.
+  // A call that fills only the last quarter of the window would cost more than it saves.
   if (!line.open || line.given_bytes > line.window_bytes / 4 * 3) return nullptr;
   if (line.waiting > 0) return collect(line);
   if (line.last != WAITING || line.sent > 0) return nullptr;
@@ -83,7 +83,7 @@ kj::Maybe<Outbox::Call> Outbox::next(uint server) {
   return Call{line.lastWhat, line.lastWhat == Call::REST ? rests - 1 : 0, nullptr, 0};
 }
 
-// The first of the slices that wait.
+// Returns the index of the waiting slice that goes first: of the oldest step, the lowest.
 size_t Outbox::mostUrgent(Line& line) const {
   auto& slices = line.slices;
   while (slices[line.lowest].state != WAITING) line.lowest++;
@@ -105,7 +105,7 @@ Outbox::Call Outbox::collect(Line& line) {
   for (; i < line.slices.size() && slices.size() < CALL_SLICES_MAX; i++) {
     auto& slice = line.slices[i];
     if (slice.state != WAITING || slice.what != what || slice.step != step) continue;
-    // What is larger than the room goes alone.
+    // A slice that is larger than the room goes alone.
     if (slices.size() > 0 && bytes + bytesOf(line, i) > room_bytes) break;
     bytes += bytesOf(line, i);
     slice.state = SENT;

@@ -1,4 +1,5 @@
-// rpc/store/outbox.h: what a worker has still to say to its servers, and what goes first. Pure.
+// rpc/store/outbox.h: what a worker still has to send to its servers, and what it sends first.
+// Pure.
 #pragma once
 
 #include <kj/array.h>
@@ -11,78 +12,82 @@
 
 namespace rpc {
 
-// What the compute thread asks for. One that is not a push comes when all before it are done.
+// What the compute thread asks for. An order other than a push comes only when all earlier orders
+// are done.
 struct Order {
   enum What { INITIALIZE, PUSH, REST, REFRESH } what;
   uint64_t step;  // of a push
   SliceRange slices;
 };
 
-// A worker's side of the protocol of kvstore.capnp, with all its servers: orders in, calls out, one
-// by one, each when its server can take it. No promises and no clock: Exchange puts these around
-// it, and a test a simulated network.
+// A worker's side of the protocol in kvstore.capnp, with all its servers. It takes orders, and
+// returns the calls one by one, each when its server can take it. It has no promises and no clock:
+// Exchange adds these, and a test adds a simulated network.
 //
-// Calls are made when they go, not when they were ordered. So what the next forward needs first
-// overtakes what waits, and what has waited shares calls of equal size, so that the server adds up
-// one while the next comes: first the oldest step, in it the lowest slices (priority by layer: P3,
-// Jayarajan et al. 2019). A call that was not answered when its connection broke goes again; the
-// server counts a repeated push once.
+// The outbox chooses the slices of a call when the call goes, not when they were ordered: first the
+// oldest step, and in it the lowest slices. So the slices that the next forward needs first
+// overtake those that wait (priority by layer: P3, Jayarajan et al. 2019). Waiting slices share
+// calls of equal size, so that the server adds one call while the next one comes.
+//
+// A call that was not answered when its connection broke goes again. The server counts a repeated
+// push only once.
 class Outbox {
 public:
   struct Call {
     enum What : uint8_t { INITIALIZE, PULL, START, PUSH, REST };
 
     What what;
-    uint64_t number;            // PUSH: its step; REST: how many this worker made before
-    kj::Array<SliceId> slices;  // ascending; none for START and REST
-    uint64_t sent_bytes;        // values on the way to the server, as float32
+    uint64_t number;            // PUSH: its step; REST: how many rests this worker made before
+    kj::Array<SliceId> slices;  // ascending; empty for START and REST
+    uint64_t sent_bytes;        // of the values that go to the server, counted as float32
   };
 
   // `placement` must outlive it.
   Outbox(const Placement& placement, uint rank);
   KJ_DISALLOW_COPY(Outbox);
 
-  // A slice has one call at a time: the answer to the one before must have come.
+  // Adds an order. A slice has only one call at a time: its last call must have been answered.
   void add(const Order& order);
 
-  // The call that goes next to `server`; null if there is none, if there is no connection, or if
-  // the calls that were not yet taken() fill the window.
+  // Returns the call that goes next to `server`. Null if nothing waits, if there is no connection,
+  // or if the calls that were not yet taken() fill the window.
   kj::Maybe<Call> next(uint server);
 
-  // All calls so far to `server` are on the wire: there is room for `window_bytes` more before
-  // somebody asks again.
+  // The kernel has taken all calls to `server` so far. From now on, next() returns calls of about
+  // `window_bytes` together until the next taken().
   void taken(uint server, uint64_t window_bytes = CALL_BYTES_MAX);
-  // Whether the answer ends an order other than a push.
+  // The answer to `call` has come. Returns whether it completes an order other than a push.
   bool answered(uint server, const Call& call);
 
-  // A session with `server` is open: its calls can go. There is none at first.
+  // A session with `server` was opened, so its calls can go. At first no session is open.
   void opened(uint server);
-  // The connection to `server` broke: of the calls before, no answer will come.
+  // The connection to `server` broke. Unanswered calls will go again.
   void lost(uint server);
 
-  // Payload that is ordered but not with the wire; and the most that pushes made it. (First values
-  // and pulls order the whole model at once, which says nothing of a step.)
+  // How many bytes of values are ordered but not yet returned by next(), and the most that there
+  // were after a push. (First values and pulls order the whole model at once, which tells nothing
+  // about a step.)
   uint64_t waiting_bytes(uint server) const { return lines[server].waiting_bytes; }
   uint64_t waitingMax_bytes(uint server) const { return lines[server].waitingMax_bytes; }
 
 private:
   enum State : uint8_t { IDLE, WAITING, SENT };
 
-  // A slice, in the order of its server's.
+  // A slice and its call, if it has one.
   struct OutgoingSlice {
     State state = IDLE;
     Call::What what = Call::PULL;
     uint64_t step = 0;
   };
 
-  // What concerns one server.
+  // What goes to one server.
   struct Line {
-    kj::ArrayPtr<const SliceId> ids;
-    kj::Array<OutgoingSlice> slices;
-    size_t lowest = 0;  // no slice before it waits
+    kj::ArrayPtr<const SliceId> ids;  // of the server's slices
+    kj::Array<OutgoingSlice> slices;  // in the order of `ids`
+    size_t lowest = 0;                // no slice before this index waits
     size_t waiting = 0;
     size_t sent = 0;
-    // A call without slices, after all others.
+    // A call without slices, which goes after all others were answered.
     State last = IDLE;
     Call::What lastWhat = Call::START;
     bool open = false;
@@ -101,8 +106,9 @@ private:
   const Placement& placement;
   const bool isFirst;  // rank 0
   kj::Array<Line> lines;
-  uint64_t missing = 0;  // answers to the order in progress, if that is no push: slices and calls
-  uint64_t rests = 0;    // orders
+  // Slices and calls that must be answered to complete the order in progress, unless it is a push.
+  uint64_t missing = 0;
+  uint64_t rests = 0;  // orders to rest
 };
 
 }  // namespace rpc

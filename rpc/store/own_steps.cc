@@ -16,7 +16,7 @@ void copy(kj::ArrayPtr<const float> source, kj::ArrayPtr<float> target) {
   memcpy(target.begin(), source.begin(), target.asBytes().size());
 }
 
-// What is pushed, as many floats as there are parameters.
+// Makes the array of differences to push. It has one float per parameter.
 kj::Array<float> arrayFor(const Placement& placement, kj::Maybe<SharedMemory&> memory) {
   KJ_IF_MAYBE(shared, memory) {
     auto lies = WorkerLayout(placement).gradients(shared->bytes());
@@ -58,7 +58,8 @@ public:
     enter(step);
     auto slices = placement.slicesOf(begin, end);
     for (SliceId id = slices.begin; id < slices.end; id++) {
-      KJ_REQUIRE(blocks[id] == block, "pushed before the block before was waited for", id, step);
+      KJ_REQUIRE(
+          blocks[id] == block, "a step was pushed before the last block was awaited", id, step);
       ownUpdates.update(id, Round{step, placement.slices[id].of(gradients)});
     }
     steps = step + 1;
@@ -85,7 +86,7 @@ public:
     store->rest();
   }
 
-  // Answers may have come as halves.
+  // Fetches exact values, because answers may have come as halves.
   void refresh() override {
     store->refresh();
     if (ownSteps.drawn != nullptr && !isRefreshed) {
@@ -98,7 +99,7 @@ public:
   uint64_t updates() const override { return steps; }
 
 private:
-  // Begins the next block if `step` is its first.
+  // Begins the next block if `step` is its first step.
   void enter(uint64_t step) {
     if (step - blockBegin == ownSteps.steps) closeBlock();
   }
@@ -120,7 +121,7 @@ private:
     store->push(block, placement.slices[slices.begin].offset, last.offset + last.size);
   }
 
-  // Gives slice `id` the values that it begins this block with.
+  // Sets slice `id` to the values with which it begins this block.
   void fetch(SliceId id) {
     if (blocks[id] == block) return;
     auto& slice = placement.slices[id];
@@ -139,15 +140,15 @@ private:
   const OwnSteps ownSteps;
   kj::ArrayPtr<float> parameters;
   kj::ArrayPtr<const float> gradients;
-  kj::Array<float> begun;        // what the block began with; the shards' answers
+  kj::Array<float> begun;        // the values with which the block began; the shards' answers
   kj::Array<float> differences;  // of the last full block
   WorkerUpdate ownUpdates;
-  kj::Array<float> own;  // where refresh() took them out of `parameters`
+  kj::Array<float> own;  // the worker's values, after refresh() replaced them in `parameters`
   bool isRefreshed = false;
-  uint64_t steps = 0;          // pushed
-  uint64_t block = 0;          // the one that the last step called for belongs to
+  uint64_t steps = 0;          // that were pushed
+  uint64_t block = 0;          // the block of the newest step that was pushed or awaited
   uint64_t blockBegin = 0;     // its first step
-  kj::Array<uint64_t> blocks;  // the one whose values each slice began with last
+  kj::Array<uint64_t> blocks;  // per slice: the block that it began last
   kj::Own<RemoteStore> store;
 };
 

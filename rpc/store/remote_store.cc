@@ -37,8 +37,9 @@ private:
   }
 
   Handover handover;
-  kj::Array<uint64_t> pushed;  // each slice's pushes; compute thread only
-  uint64_t asked = 0;          // orders other than pushes; compute thread only
+  // For the compute thread only.
+  kj::Array<uint64_t> pushed;  // per slice: pushes
+  uint64_t ordered = 0;        // orders other than pushes
 };
 
 RemoteStoreImpl::RemoteStoreImpl(const Placement& placement, const Rounds& rounds, uint rank,
@@ -69,8 +70,8 @@ void RemoteStoreImpl::traceTo(Trace& trace) {
 
 void RemoteStoreImpl::complete(Order::What what) {
   handover.give(Order{what, 0, {0, SliceId(handover.placement.slices.size())}});
-  ++asked;
-  handover.wait([&](const Handover::State& now) { return now.completed >= asked; });
+  ++ordered;
+  handover.wait([&](const Handover::State& now) { return now.completed >= ordered; });
 }
 
 void RemoteStoreImpl::push(uint64_t step, uint64_t begin, uint64_t end) {
@@ -86,7 +87,7 @@ void RemoteStoreImpl::push(uint64_t step, uint64_t begin, uint64_t end) {
     }
     if (!shared) handover.give(Order{Order::PUSH, step, {begin, id}});
   }
-  KJ_IF_MAYBE(shared, handover.shared) (*shared)->tell();
+  KJ_IF_MAYBE(shared, handover.shared) (*shared)->wakeServers();
 }
 
 // Waits for the answers that come through shared memory.
@@ -95,7 +96,7 @@ void RemoteStoreImpl::awaitShared(uint64_t step, SliceRange slices) {
     if (!(*shared)->await(slices, step, handover.parameters, [this]() { throwIfFailed(); })) return;
     auto lock = handover.state.lockExclusive();
     lock->updates = kj::max(lock->updates, (*shared)->updates());
-    (*shared)->account(lock->traffic);
+    (*shared)->addTraffic(lock->traffic);
   }
 }
 
@@ -105,10 +106,10 @@ void RemoteStoreImpl::await(uint64_t step, uint64_t begin, uint64_t end) {
     KJ_REQUIRE(pushed[id] >= step, "this wait would never end: the step before was not pushed", id,
         step, pushed[id]);
   }
-  // One after the other: the later of the two ends the wait.
+  // Waiting for one after the other takes no longer than for both at once.
   awaitShared(step, slices);
   handover.wait([&](const Handover::State& now) {
-    // Those found answered stay answered.
+    // A slice that was answered stays answered.
     while (slices.begin < slices.end &&
            (isShared(slices.begin) || now.answered[slices.begin] >= step)) {
       slices.begin++;

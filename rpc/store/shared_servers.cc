@@ -19,7 +19,7 @@ SharedServers::SharedServers(const Placement& placement, const Rounds& rounds, S
       servers(kj::heapArray<kj::Maybe<kj::Own<Server>>>(placement.shards.size())),
       lastPushes(kj::heapArray<LastPush>(placement.slices.size())) {}
 
-kj::Promise<bool> SharedServers::meet(uint shard, ShardSession::Client session) {
+kj::Promise<bool> SharedServers::share(uint shard, ShardSession::Client session) {
   auto request = session.shareRequest();
   request.setMemory(passed(memory.descriptor()));
   return request.send().then(
@@ -70,19 +70,19 @@ void SharedServers::push(SliceId id, uint64_t step) {
   last.begun = clock.now();
   record(Mark::SENT, step, id);
   KJ_ASSERT(server.pushes.put(Note{id, 0, step}), "a ring has a note for each slice");
-  server.isUntold = true;
+  server.hasNewPushes = true;
 }
 
-void SharedServers::tell() {
+void SharedServers::wakeServers() {
   for (auto& each: servers) {
     KJ_IF_MAYBE(found, each) {
       auto& server = **found;
-      if (!server.isUntold) continue;
-      server.isUntold = false;
+      if (!server.hasNewPushes) continue;
+      server.hasNewPushes = false;
       if (!server.sleeper.rouse()) continue;
       uint64_t one = 1;
       ssize_t n = ::write(server.bell, &one, sizeof(one));
-      // A counter that is full wakes, too.
+      // EAGAIN means that the counter is full. Then the server wakes anyway.
       KJ_ASSERT(n == sizeof(one) || errno == EAGAIN, errno);
     }
   }
@@ -103,7 +103,7 @@ bool SharedServers::await(SliceRange slices, uint64_t step, kj::ArrayPtr<float> 
         copied = true;
       }
       if (last.copied >= step) continue;
-      // What comes before the first that is missing is looked at no more.
+      // Slices before the first missing one are finished.
       if (!isMissing) next = id;
       isMissing = true;
     }
@@ -116,7 +116,7 @@ bool SharedServers::await(SliceRange slices, uint64_t step, kj::ArrayPtr<float> 
   }
 }
 
-// Takes what came. Whether anything did.
+// Takes the answers that came. Returns whether there were any.
 bool SharedServers::takeAll() {
   bool any = false;
   for (uint shard: kj::indices(servers)) {
@@ -141,11 +141,12 @@ void SharedServers::take(uint shard, Server& server, const Note& note) {
       "a server answered for a slice that is not its own", shard, id);
   auto& last = lastPushes[id];
   KJ_REQUIRE(last.answered < last.pushed, "a server answered what was not pushed", shard, id);
-  // A push that counts is in the values that answer it.
+  // Where every push counts, the values that answer a push contain it.
   bool counts = rounds.counted == Rounds::ALL || rounds.counted == Rounds::EACH;
   KJ_REQUIRE(note.number >= (counts ? last.pushed : 0),
-      "the answer to a push holds values from before it", shard, id, note.number, last.pushed);
-  KJ_REQUIRE(note.plane < server.layout.count(), "a server has no such plane", shard, note.plane);
+      "the answer to a push has values from before the push", shard, id, note.number, last.pushed);
+  KJ_REQUIRE(note.plane < server.layout.count(), "a server named a plane that it does not have",
+      shard, note.plane);
   last.answered = last.pushed;
   last.answer = note;
   auto roundTrip = clock.now() - last.begun;
@@ -167,7 +168,7 @@ void SharedServers::copy(SliceId id, kj::ArrayPtr<float> parameters) {
   if (id == 0) newest = last.answer.number;
 }
 
-void SharedServers::account(kj::ArrayPtr<RemoteStore::Traffic> traffic) {
+void SharedServers::addTraffic(kj::ArrayPtr<RemoteStore::Traffic> traffic) {
   for (uint shard: kj::indices(servers)) {
     KJ_IF_MAYBE(server, servers[shard]) {
       auto& passed = (*server)->traffic;

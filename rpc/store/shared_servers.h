@@ -1,4 +1,4 @@
-// rpc/store/shared_servers.h: the worker's end of sessions whose pushes go through shared memory.
+// rpc/store/shared_servers.h: the worker's end of sessions that push through shared memory.
 #pragma once
 
 #include <kj/async.h>
@@ -15,45 +15,47 @@
 
 namespace rpc {
 
-// A worker's memory, and the servers that share it. The io thread meets them; from then on the
-// compute thread alone speaks with them, through rings, and copies values from where they keep
-// them.
+// A worker's memory, and the servers that share it. The io thread opens the sharing. From then on
+// only the compute thread talks to these servers: it uses rings, and copies values from the
+// servers' memory.
 class SharedServers {
 public:
-  // `memory` is the worker's: see WorkerLayout. It and `placement` outlive this.
+  // `memory` is the worker's (see WorkerLayout). It and `placement` must outlive this object.
   SharedServers(const Placement& placement, const Rounds& rounds, SharedMemory& memory);
   KJ_DISALLOW_COPY(SharedServers);
 
-  // Before anything is pushed: records when pushes of worker `rank` are written and their answers
-  // copied. `lane` is the compute thread's, and outlives this.
+  // Before the first push: records when pushes of worker `rank` are written, and when their answers
+  // are copied. `lane` belongs to the compute thread, and must outlive this object.
   void traceTo(TraceLane& lane, uint rank);
 
   // On the io thread, before the compute thread pushes: offers the memory to server `shard`.
-  // Resolves to whether it is shared now; rejects if the server refuses.
-  kj::Promise<bool> meet(uint shard, ShardSession::Client session);
+  // Resolves to whether it is shared now. Rejects if the server refuses.
+  kj::Promise<bool> share(uint shard, ShardSession::Client session);
 
+  // Whether server `shard` shares the memory.
   bool has(uint shard) const { return servers[shard] != nullptr; }
 
   // The rest is for the compute thread.
 
-  // The gradient of a slice, whose server it has(), is complete for `step`. The server hears of it
-  // when tell() is called, or before.
+  // Pushes the gradient of a slice, which is complete for `step`. has() must be true of its server.
+  // A server that sleeps sees the push only after wakeServers().
   void push(SliceId id, uint64_t step);
-  void tell();
+  // Wakes servers that sleep and have new pushes.
+  void wakeServers();
 
-  // Copies the answers to the pushes of `step` - 1, of those slices of the range whose servers it
-  // has(), to `parameters` as they come, and waits for those that are missing. Before it sleeps it
-  // calls `check`, which may throw: whoever makes a new reason for that calls sleeper().wake()
-  // then. Returns whether it copied any.
+  // Waits for the answers to the pushes of `step` - 1, and copies them to `parameters` as they
+  // come. Leaves out slices of the range whose servers do not share the memory. Returns whether it
+  // copied any. Calls `check` before it sleeps, which may throw. Whoever causes `check` to throw
+  // must then call sleeper().wake().
   bool await(SliceRange slices, uint64_t step, kj::ArrayPtr<float> parameters,
       kj::FunctionParam<void()> check);
 
-  // Adds what was answered and copied since the last call, for each server.
-  void account(kj::ArrayPtr<RemoteStore::Traffic> traffic);
+  // Adds to `traffic`, per server, what was answered and copied since the last call.
+  void addTraffic(kj::ArrayPtr<RemoteStore::Traffic> traffic);
   // The highest version of slice 0 that was copied.
   uint64_t updates() const { return newest; }
 
-  // The compute thread, while it waits in await(). Any thread may wake it.
+  // Represents the compute thread while it waits in await(). Any thread may wake it.
   const Sleeper& sleeper() const { return own; }
 
 private:
@@ -65,8 +67,8 @@ private:
     RingWriter pushes;
     RingReader answers;
     Sleeper sleeper;
-    bool isUntold = false;         // pushes were written since it was last looked after
-    RemoteStore::Traffic traffic;  // not accounted for
+    bool hasNewPushes = false;     // pushes were written since wakeServers()
+    RemoteStore::Traffic traffic;  // since the last addTraffic()
   };
 
   // A slice's last push.

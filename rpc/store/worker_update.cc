@@ -41,8 +41,9 @@ public:
   void push(uint64_t step, uint64_t begin, uint64_t end) override {
     auto slices = placement.slicesOf(begin, end);
     for (SliceId id = slices.begin; id < slices.end; id++) {
-      // The answer takes the place of the former sum.
-      KJ_REQUIRE(updated[id] == step, "pushed before the step before was waited for", id, step);
+      // The answer replaces the last sum.
+      KJ_REQUIRE(
+          updated[id] == step, "a step was pushed before the last step was awaited", id, step);
     }
     pushed = kj::max(pushed, step + 1);
     store->push(step, begin, end);
@@ -63,7 +64,7 @@ public:
   uint64_t updates() const override { return updated.size() == 0 ? 0 : updated[0]; }
 
 private:
-  // Until slice `id` has had so many updates.
+  // Updates slice `id` until it has had so many updates.
   void update(SliceId id, uint64_t until) {
     if (updated[id] >= until) return;
     auto& slice = placement.slices[id];
@@ -77,7 +78,7 @@ private:
   kj::ArrayPtr<float> parameters;
   kj::Array<float> sums;  // what the shards answer
   WorkerUpdate own;
-  kj::Array<uint64_t> updated;  // each slice's updates
+  kj::Array<uint64_t> updated;  // per slice: updates
   uint64_t pushed = 0;          // steps
   kj::Own<RemoteStore> store;
 };

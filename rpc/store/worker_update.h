@@ -1,5 +1,5 @@
-// rpc/store/worker_update.h: updates that run in a worker, and the store of a worker that makes all
-// of them.
+// rpc/store/worker_update.h: updates that a worker makes itself, and the store of a worker that
+// makes all updates itself.
 #pragma once
 
 #include <kj/array.h>
@@ -9,15 +9,16 @@
 
 namespace rpc {
 
-// A shard's updates without a shard: of a worker's own parameters, where they lie. On one thread.
+// Makes a shard's updates without a shard: it updates a worker's own parameters in place. On one
+// thread.
 //
-// Memory: the updater's state for every value, and one slice.
+// Memory: the updater's state for each value, and one slice.
 class WorkerUpdate {
 public:
-  // `parameters`: the whole flat array. All must outlive it.
+  // `parameters` is the whole flat array. All arguments must outlive it.
   WorkerUpdate(const Placement& placement, Updater& updater, kj::ArrayPtr<float> parameters);
 
-  // One update of slice `id`.
+  // Updates slice `id` once.
   void update(SliceId id, const Round& round);
 
 private:
@@ -28,8 +29,8 @@ private:
   kj::Array<float> next;               // of the largest
 };
 
-// What a shard does whose workers make the update: it keeps the sum as it is, which so becomes the
-// answer. (MXNet's server of 1.x without an optimizer does the same.)
+// The updater of a shard whose workers make the update. It keeps the sum as the slice's values, so
+// the sum becomes the answer. (The server of MXNet 1.x without an optimizer does the same.)
 class SumUpdater final: public Updater {
 public:
   uint stateArrays(const Slice&) const override { return 0; }
@@ -37,11 +38,11 @@ public:
       kj::ArrayPtr<float> next, kj::ArrayPtr<float> state) override;
 };
 
-// For shards with a SumUpdater, where a round takes one push of every worker: await() makes the
-// update with the sum, slice by slice as they come, on the compute thread. Since all workers make
-// the same updates of the same values, their parameters stay equal to the bit, and equal to those
-// of a server that makes them. refresh() has nothing to fetch. All arguments must outlive it;
-// `gradients` and `memory` as RemoteStore says.
+// Makes a store for shards with a SumUpdater, whose rounds take one push of every worker. On the
+// compute thread, await() updates each slice with the sum, as the sums come. All workers make the
+// same updates of the same values. Therefore their parameters stay equal to the bit, and equal to
+// those of a server that makes the updates. refresh() has nothing to fetch. All arguments must
+// outlive the store. RemoteStore says more about `gradients` and `memory`.
 kj::Own<KvStore> newWorkerUpdateStore(const Placement& placement, const Rounds& rounds, uint rank,
     Updater& updater, kj::ArrayPtr<float> parameters, kj::ArrayPtr<const float> gradients,
     kj::Maybe<SharedMemory&> memory = nullptr);

@@ -1,4 +1,4 @@
-// rpc/wire/descriptor.h: a file descriptor as a capability, to be passed beside a message.
+// rpc/wire/descriptor.h: passes a file descriptor beside a message, as a capability.
 #pragma once
 
 #include <fcntl.h>
@@ -9,14 +9,14 @@
 
 namespace rpc {
 
-// Another descriptor of the same open file.
+// Returns another descriptor of the same open file.
 inline kj::AutoCloseFd duplicate(int descriptor) {
   int raw;
   KJ_SYSCALL(raw = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
   return kj::AutoCloseFd(raw);
 }
 
-// Hands out a descriptor of its own.
+// A capability that carries a duplicate of a descriptor.
 class PassedDescriptor final: public Descriptor::Server {
 public:
   explicit PassedDescriptor(int descriptor): own(duplicate(descriptor)) {}

@@ -5,27 +5,28 @@
 
 namespace rpc {
 
-// Measures how long somebody has been silent while this thread could have heard something.
+// Measures how long others have been silent while this thread could have heard them.
 //
-// A process that is stopped (Ctrl-Z, SIGSTOP, a frozen container) or blocked hears nobody, so that
-// time says nothing about the others. It shows as a long gap between two looks at the clock: of
-// any gap only the first GAP_MAX counts. Whoever judges silence must therefore look often.
+// A process that is stopped (Ctrl-Z, SIGSTOP, a frozen container) or blocked hears nobody.
+// Therefore that time tells nothing about the others, and does not count. It shows as a long gap
+// between two readings of the clock. Only the first GAP_MAX of any gap counts, so the clock must be
+// read often.
 class RunningTime {
 public:
-  // How often to look.
+  // How often to read the clock.
   static constexpr kj::Duration LOOK_INTERVAL = 200 * kj::MILLISECONDS;
-  // What counts of a longer gap: enough for a late timer on a busy machine.
+  // How much of a longer gap counts. This is enough for a late timer on a busy machine.
   static constexpr kj::Duration GAP_MAX = 2 * LOOK_INTERVAL;
 
   // `timer` must outlive this object.
   explicit RunningTime(kj::Timer& timer): timer(timer), looked(timer.now()) {}
   KJ_DISALLOW_COPY(RunningTime);
 
-  // Looks at the clock. Returns the running time since construction.
+  // Reads the clock. Returns the running time since construction.
   kj::Duration passed();
 
-  // Resolves when passed() has reached `end`, and looks often until then. This object must outlive
-  // the promise.
+  // Resolves when passed() has reached `end`, and reads the clock often until then. This object
+  // must outlive the promise.
   kj::Promise<void> until(kj::Duration end);
 
 private:
