@@ -1,5 +1,5 @@
-// rpc/codec/bits.h: floats as their bits. For files that are compiled for an instruction set, so
-// nothing in it may become a function that others share.
+// rpc/codec/bits.h: converts between floats and their bits. For files that are compiled once per
+// instruction set, so none of its functions may be shared with other files.
 #pragma once
 
 #include <cstdint>

@@ -9,20 +9,20 @@ namespace rpc::codec {
 
 using kj::uint;
 
-// Numbers below `radix`, as many to a word as fit: a word is d0 + d1·radix + d2·radix² + …
+// Packs numbers below `radix`, as many per word as fit: a word is d0 + d1·radix + d2·radix² + …
 class Digits {
 public:
   // 2 ≤ radix ≤ 2^31.
   explicit constexpr Digits(uint32_t radix): radix(radix) {
     for (uint64_t product = radix; product <= 1ull << 32; product *= radix) perWord++;
-    // Rounded up: so the product with any 32-bit number has the exact quotient in its upper half
-    // (Lemire, Kaser and Kurz 2019, arXiv 1902.01961).
+    // Because this is rounded up, the upper half of its product with any 32-bit number is the exact
+    // quotient (Lemire, Kaser and Kurz 2019, arXiv 1902.01961).
     inverse = ~uint64_t(0) / radix + 1;
   }
 
   uint64_t words(uint64_t count) const { return (count + perWord - 1) / perWord; }
 
-  // The word of `count` ≤ perWord numbers, number(i) the i-th.
+  // Returns the word of `count` ≤ perWord numbers. number(i) returns the i-th.
   template <typename Number>
   uint32_t pack(uint64_t count, Number&& number) const {
     uint64_t word = 0;
@@ -30,7 +30,7 @@ public:
     return uint32_t(word);
   }
 
-  // The lowest digit of `word`, which keeps the others.
+  // Removes the lowest digit from `word`, and returns it.
   uint32_t take(uint32_t& word) const {
     uint32_t rest = uint32_t((unsigned __int128)(word)*inverse >> 64);
     uint32_t digit = word - rest * radix;

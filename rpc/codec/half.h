@@ -1,5 +1,5 @@
-// rpc/codec/half.h: one float16 or bfloat16. For files that are compiled for an instruction set, so
-// nothing in it may become a function that others share.
+// rpc/codec/half.h: converts between float32 and float16 or bfloat16. For files that are compiled
+// once per instruction set, so none of its functions may be shared with other files.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,14 @@
 namespace rpc::codec {
 namespace {
 
-// Integers and one addition: the same with every instruction set, and vectors if the compiler
-// likes.
+// Uses only integers and one addition. Therefore the results are the same with every instruction
+// set, and the compiler can make vectors of it.
 inline uint16_t toFloat16(float value) {
   uint32_t bits = bitsOf(value), magnitude = bits & MAGNITUDE;
-  // The exponent's bias is 112 smaller; 13 bits are rounded away, and may carry into the exponent.
+  // The exponent's bias is smaller by 112. Rounding removes 13 bits, and may carry into the
+  // exponent.
   uint32_t normal = (magnitude + 0xfff + ((magnitude >> 13) & 1) - (112u << 23)) >> 13;
-  // Below 2^-14 the unit is 2^-24, as it is of floats in [0.5, 1).
+  // Below 2^-14, the unit is 2^-24, which is also the unit of floats in [0.5, 1).
   uint32_t small = bitsOf(floatOf(magnitude) + 0.5f) - bitsOf(0.5f);
   uint32_t half = magnitude < (113u << 23) ? small : normal;
   half = magnitude < (143u << 23) ? half : 0x7c00;

@@ -1,4 +1,4 @@
-// rpc/codec/loops.h: loops between floats and what travels for them, for each instruction set.
+// rpc/codec/loops.h: loops that convert between floats and what travels, for each instruction set.
 #pragma once
 
 #include <cstddef>
@@ -6,13 +6,13 @@
 
 namespace rpc::codec {
 
-// All give the same bits with every instruction set: each operation is rounded by itself, and sums
-// are made of the same partial sums. Any count; arrays do not overlap.
+// All loops give the same bits with every instruction set: each operation is rounded by itself, and
+// sums are made of the same partial sums. Any count is allowed. Arrays must not overlap.
 struct Loops {
   const char* name;
 
-  // To the nearest half, of two the even one. What is too large becomes infinite, a NaN the quiet
-  // one without payload.
+  // Round to the nearest half, ties to even. Values that are too large become infinite. A NaN
+  // becomes the quiet NaN without payload.
   void (*toFloat16)(const float* from, uint16_t* to, size_t count);
   void (*toBFloat16)(const float* from, uint16_t* to, size_t count);
   // Exact: to = from, or to += from.
@@ -21,28 +21,30 @@ struct Loops {
   void (*addFloat16)(const uint16_t* from, float* to, size_t count);
   void (*addBFloat16)(const uint16_t* from, float* to, size_t count);
 
-  // MXNet's codes: with r = residual + gradient, r ≥ t is 11 and r ← r - t, r ≤ -t is 10 and
-  // r ← r + t, all else is 00; residual ← r. A word of `words` has 16 codes, the first in the top
-  // two bits of its first byte; unused ones are 00. False if some r is no finite number.
+  // MXNet's codes. With r = residual + gradient and the threshold t:
+  // - if r ≥ t, the code is 11 and r ← r - t
+  // - if r ≤ -t, the code is 10 and r ← r + t
+  // - otherwise the code is 00
+  // Then residual ← r. Each word of `words` has 16 codes, the first one in the top two bits of its
+  // first byte. Unused codes are 00. Returns false if some r is not a finite number.
   bool (*toTwoBit)(
       const float* gradient, float* residual, uint32_t* words, size_t count, float threshold);
   // to = ±t or 0, or to += that.
   void (*fromTwoBit)(const uint32_t* words, float* to, size_t count, float threshold);
   void (*addTwoBit)(const uint32_t* words, float* to, size_t count, float threshold);
 
-  // The bits of Seide et al. for one group: with r = residual + gradient, bit i is 1 where r ≥ 0 (a
-  // zero with a minus sign counts as below).
-  // means[0] is the mean of the r below 0, means[1] that of the others; 0 if there are none.
-  // residual ← r - its mean. A word has 32 bits, the first value's the lowest; unused ones are 0.
-  // Sums are made in double: 16 partial sums, then these in their order. False if some r is not a
-  // finite number.
+  // The bits of Seide et al. for one group. With r = residual + gradient, bit i is 1 if r ≥ 0 (a
+  // zero with a minus sign counts as below 0). means[0] is the mean of the r below 0, and means[1]
+  // the mean of the others. A mean of no values is 0. Then residual ← r - its mean. A word has 32
+  // bits, and the first value has the lowest one. Unused bits are 0. Sums are made in double: first
+  // 16 partial sums, then their sum in order. Returns false if some r is not a finite number.
   bool (*toOneBit)(
       const float* gradient, float* residual, uint32_t* words, float* means, size_t count);
-  // to = the mean that the bit names, or to += that.
+  // to = the mean that the bit stands for, or to += that mean.
   void (*fromOneBit)(const uint32_t* words, const float* means, float* to, size_t count);
   void (*addOneBit)(const uint32_t* words, const float* means, float* to, size_t count);
 
-  // The sum of squares in double: 16 partial sums, then these in their order.
+  // Returns the sum of squares in double: first 16 partial sums, then their sum in order.
   double (*squares)(const float* values, size_t count);
   // u ← m·u + scale·g; v ← v + u.
   void (*accumulate)(
@@ -50,15 +52,16 @@ struct Loops {
   // v ← v + scale·g.
   void (*addScaled)(const float* gradient, float* v, size_t count, float scale);
 
-  // The largest magnitudes of `columns` groups: group c has the values [r·columns + c] of all rows
-  // r. Magnitudes are bits without their sign, which order as the numbers do; a NaN is above all.
+  // Finds the largest magnitude of each of `columns` groups. Group c has the values [r·columns + c]
+  // of all rows r. Magnitudes are the bits of floats without the sign, which have the order of the
+  // numbers. A NaN is above all others.
   void (*maxima)(const float* values, size_t rows, size_t columns, uint32_t* magnitudes);
-  // Where magnitudes are at least `least`, ascending. Returns how many; `positions` has room for
-  // `count`.
+  // Writes the positions at which magnitudes are at least `least`, in ascending order. Returns how
+  // many there are. `positions` must have room for `count`.
   size_t (*collect)(const float* values, size_t count, uint32_t least, uint32_t* positions);
 
-  // The whole numbers m with values[i] = m·unit. False if one is none between -most and most <
-  // 2^20.
+  // Writes the whole numbers m with values[i] = m·unit. Returns false if a value has no such m
+  // between -most and most. most < 2^20.
   bool (*toMultiples)(
       const float* values, float unit, int32_t most, int32_t* multiples, size_t count);
 };
@@ -67,10 +70,10 @@ extern const Loops OLDEST_LOOPS;  // x86-64 without extensions
 extern const Loops AVX2_LOOPS;
 extern const Loops AVX512_LOOPS;  // F, BW, DQ and VL
 
-// Those of them that this machine can run, ascending by speed, are [0, loopsHere()).
+// This machine can run the entries [0, loopsHere()) of the list, which has the fastest last.
 constexpr const Loops* ALL_LOOPS[] = {&OLDEST_LOOPS, &AVX2_LOOPS, &AVX512_LOOPS};
 size_t loopsHere();
-// The fastest of them.
+// Returns the fastest loops that this machine can run.
 const Loops& loops();
 
 }  // namespace rpc::codec

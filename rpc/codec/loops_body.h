@@ -9,7 +9,7 @@ namespace rpc::codec {
 namespace {
 
 constexpr size_t WORD_CODES = 16;  // of two bits
-// Where the codes of a little-endian word lie.
+// The positions of the codes in a little-endian word.
 constexpr uint32_t CODE_SHIFTS[WORD_CODES] = {
     6, 4, 2, 0, 14, 12, 10, 8, 22, 20, 18, 16, 30, 28, 26, 24};
 
@@ -36,7 +36,7 @@ void addHalves(const uint16_t* __restrict__ from, float* __restrict__ to, size_t
   for (size_t i = 0; i < count; i++) to[i] += widen(from[i]);
 }
 
-// One word of codes. Returns the largest magnitude of r.
+// Makes one word of codes. Returns the largest magnitude of r.
 inline uint32_t toWord(const float* __restrict__ gradient, float* __restrict__ residual,
     uint32_t* __restrict__ word, float threshold) {
   uint32_t codes = 0, largest = 0;
@@ -103,7 +103,7 @@ void addTwoBit(
   }
 }
 
-// residual ← residual + gradient. Returns the largest magnitude of it.
+// residual ← residual + gradient. Returns the largest magnitude of the sums.
 uint32_t gather(const float* __restrict__ gradient, float* __restrict__ residual, size_t count) {
   int32_t largest = 0;
   for (size_t i = 0; i < count; i++) {
@@ -114,12 +114,13 @@ uint32_t gather(const float* __restrict__ gradient, float* __restrict__ residual
   return uint32_t(largest);
 }
 
-// All ones if the value has a minus sign, else 0. A choice would become a branch.
+// Returns all ones if the value has a minus sign, otherwise 0. The operator ?: would become a
+// branch.
 inline uint32_t minusMask(float value) {
   return uint32_t(int32_t(bitsOf(value)) >> 31);
 }
 
-// Which of up to 32 values have no minus sign.
+// Returns a bit per value, for up to 32 values: 1 if it has no minus sign.
 inline uint32_t plusBits(const float* __restrict__ values, size_t count) {
   uint32_t bits = 0;
   for (size_t i = 0; i < count; i++) bits |= ~minusMask(values[i]) & BITS[i];
@@ -213,7 +214,7 @@ void maxima(const float* __restrict__ values, size_t rows, size_t columns,
   for (size_t r = 0; r < rows; r++) {
     const float* __restrict__ row = values + r * columns;
     for (size_t c = 0; c < columns; c++) {
-      // Signed, for instruction sets that have no other maximum.
+      // Signed, because some instruction sets have no maximum of unsigned numbers.
       int32_t magnitude = int32_t(bitsOf(row[c]) & MAGNITUDE), largest = int32_t(magnitudes[c]);
       magnitudes[c] = uint32_t(magnitude > largest ? magnitude : largest);
     }
@@ -222,7 +223,7 @@ void maxima(const float* __restrict__ values, size_t rows, size_t columns,
 
 size_t collect(const float* __restrict__ values, size_t count, uint32_t least,
     uint32_t* __restrict__ positions) {
-  // Most blocks have none.
+  // Most blocks have no such value.
   constexpr size_t BLOCK = 32;
   size_t found = 0;
   auto look = [&](size_t begin, size_t end) {
@@ -245,7 +246,7 @@ size_t collect(const float* __restrict__ values, size_t count, uint32_t least,
 
 bool toMultiples(const float* __restrict__ values, float unit, int32_t most,
     int32_t* __restrict__ multiples, size_t count) {
-  // A float of this size has no digits behind the point: adding it rounds.
+  // Floats of this size have no fraction, so adding this one rounds.
   constexpr float ROUNDS = 0x1.8p23f;
   float inverse = 1 / unit;
   int32_t wrong = 0;

@@ -9,7 +9,7 @@ namespace rpc::codec {
 
 namespace {
 
-constexpr uint64_t MEANS = 2;  // of a group: below 0, the others
+constexpr uint64_t MEANS = 2;  // per group: of the values below 0, and of the others
 
 uint64_t wordsOf(uint64_t values) {
   return (values + 31) / 32;

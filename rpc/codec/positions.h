@@ -1,5 +1,5 @@
-// rpc/codec/positions.h: where the few values of a slice lie that are sent, in as few bytes as
-// possible. Pure.
+// rpc/codec/positions.h: writes the positions of the few values of a slice that are sent, in as few
+// bytes as possible. Pure.
 #pragma once
 
 #include <kj/array.h>
@@ -12,29 +12,29 @@
 
 namespace rpc::codec {
 
-// How positions, which ascend, are written down.
+// How ascending positions are written down.
 enum class Form : uint8_t {
-  ALL,     // not at all: every position has a value
-  BITMAP,  // a bit a position, from the lowest bit of the first byte on, in whole 8 bytes
-  GAPS8,   // a byte for each: the positions skipped since the one before; 255 stands for 255
-           // skipped and none here yet
+  ALL,     // not written: every position has a value
+  BITMAP,  // one bit per position, from the lowest bit of the first byte on, in whole 8 bytes
+  GAPS8,   // one byte per value: how many positions are skipped before it; 255 skips 255 positions
+           // without a value
   GAPS16,  // the same with two bytes, little-endian, and 65535
 };
 constexpr kj::byte FORMS = 4;
 
-// The form that takes the fewest bytes for these positions of `size`, and how many. ALL if they are
-// all.
+// The form that takes the fewest bytes for these positions of `size`, and how many bytes. ALL if
+// every position has a value.
 struct PositionsSize {
   Form form;
   uint64_t bytes;
 };
 PositionsSize smallestForm(kj::ArrayPtr<const uint32_t> positions, uint64_t size);
 
-// Writes positions of `size` to a target that has the bytes for them.
+// Writes positions of `size` to a target of the right size.
 void writePositions(Form form, kj::ArrayPtr<const uint32_t> positions, uint64_t size,
     kj::ArrayPtr<kj::byte> target);
 
-// Throws FAILED unless `bytes` are `count` positions below `size` in this form, and nothing else.
+// Throws FAILED unless `bytes` hold `count` positions below `size` in this form, and nothing else.
 void checkPositions(Form form, Bytes bytes, uint64_t count, uint64_t size);
 
 // Calls visit(i, position) for the i-th position, from 0. Whatever the bytes hold, i stays below

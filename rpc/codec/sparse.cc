@@ -30,7 +30,7 @@ uint64_t valueBytes(const Encoding& encoding, Form form, uint64_t count) {
   return digitsOf(encoding, form).words(count) * sizeof(uint32_t);
 }
 
-// A payload taken apart.
+// The parts of a payload.
 struct Parts {
   Form form;
   uint64_t count;  // of values
@@ -54,7 +54,7 @@ struct Parts {
   }
 };
 
-// Makes `buffer` a payload with so many bytes behind the header. Returns these.
+// Makes room in `buffer` for a payload with so many bytes behind the header. Returns these bytes.
 kj::ArrayPtr<kj::byte> begin(Buffer& buffer, Form form, uint64_t count, uint64_t bytes) {
   auto to = buffer.resize(HEADER_BYTES + bytes);
   memset(to.begin(), 0, HEADER_BYTES);
@@ -75,13 +75,13 @@ void setZero(kj::ArrayPtr<float> to) {
   memset(to.begin(), 0, to.size() * sizeof(float));
 }
 
-// A gap that is drawn at random passes `skip` zeros, and that again and again, so many times.
+// Returns how often a random gap is expected to skip `skip` zeros.
 double skips(double nonZero, double skip) {
   double passed = pow(1 - nonZero, skip);
   return passed < 1 ? passed / (1 - passed) : 0;
 }
 
-// In the shortest form but ALL.
+// Uses the shortest form other than ALL.
 double expectedPositions_bytes(uint64_t size, double nonZero) {
   double count = nonZero * size;
   double bitmap = ceil(size / 64.0) * 8;

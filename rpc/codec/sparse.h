@@ -1,20 +1,23 @@
-// rpc/codec/sparse.h: encodings with the positions of values, so that zeros can be left out. Pure.
+// rpc/codec/sparse.h: encodings that name the positions of values, so that zeros can be left out.
+// Pure.
 #pragma once
 
 #include "rpc/codec/encoding.h"
 
 namespace rpc::codec {
 
-// A payload of these is 8 bytes (the form of the positions; three zeros; how many values there are,
-// in 4 bytes), then the values, then their positions (positions.h).
+// A payload of both encodings has a header of 8 bytes, then the values, then their positions
+// (positions.h). The header has the form of the positions, three zero bytes, and the number of
+// values in 4 bytes.
 
-// The values that are not 0, as `numbers` says.
+// Has the values that are not 0, written as `numbers` says.
 extern const EncodingKind SPARSE;
-// m·unit with -most ≤ m ≤ most, and nothing else can be encoded. Digits m + most of base
-// 2·most + 1, or where zeros are left out m + most (m < 0) and m + most - 1 (m > 0) of base 2·most.
+// Has multiples m·unit with -most ≤ m ≤ most. Other values cannot be encoded. The multiples are
+// written as digits m + most to the base 2·most + 1. If zeros are left out, the base is 2·most, and
+// the digits are m + most (m < 0) and m + most - 1 (m > 0).
 extern const EncodingKind MULTIPLES;
 
-// A payload of SPARSE, of the values at these positions alone, which ascend.
+// Makes a payload of SPARSE with only the values at these positions, which must ascend.
 Bytes encodeAt(
     kj::ArrayPtr<const uint32_t> positions, Number numbers, Floats values, Buffer& buffer);
 

@@ -12,10 +12,11 @@ namespace rpc::codec {
 
 namespace {
 
-// More groups than this many times k bound no better, fewer values a group cost more.
+// There are at least this many times k groups. More groups would not improve the bound, and groups
+// of fewer values cost more time.
 constexpr size_t GROUPS_PER_VALUE = 2;
 
-// The k-th largest.
+// Returns the k-th largest magnitude.
 uint32_t kthLargest(kj::ArrayPtr<uint32_t> numbers, size_t k) {
   auto kth = numbers.begin() + (k - 1);
   std::nth_element(numbers.begin(), kth, numbers.end(), std::greater<uint32_t>());

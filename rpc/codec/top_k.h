@@ -1,4 +1,4 @@
-// rpc/codec/top_k.h: the k largest values of a slice. Pure.
+// rpc/codec/top_k.h: finds the k largest values of a slice. Pure.
 #pragma once
 
 #include <kj/array.h>
@@ -7,19 +7,19 @@
 
 namespace rpc::codec {
 
-// Finds the positions of exactly the k largest magnitudes; of equal ones the first. Keeps its
-// scratch memory. For one thread.
+// Finds the positions of exactly the k largest magnitudes. Of equal magnitudes, the first ones
+// count. Keeps its scratch memory. For one thread.
 //
-// A bound comes first: of as many groups as have at least twice k, the k-th largest maximum. Each
-// of k groups has a value that large, so the k-th largest value is no smaller; and hardly more than
-// k values are. Only among these it is searched for exactly.
+// First it computes a bound: it divides the values into at least 2·k groups, and takes the k-th
+// largest of their maxima. k groups have a value of at least the bound, so the k-th largest value
+// is not below it. Hardly more than k values reach the bound, and only these are searched exactly.
 class TopK {
 public:
-  // Ascending; until the next call. k ≤ values.size() < 2^32.
+  // Returns the positions in ascending order, valid until the next call. k ≤ values.size() < 2^32.
   kj::ArrayPtr<const uint32_t> find(kj::ArrayPtr<const float> values, size_t k);
 
 private:
-  kj::Array<uint32_t> magnitudes;  // of groups, then of those found
+  kj::Array<uint32_t> magnitudes;  // first of groups, then of the values found
   kj::Array<uint32_t> positions;
 };
 

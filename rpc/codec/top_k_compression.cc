@@ -19,7 +19,7 @@ struct TopKKeys {
   uint64_t warmUp_steps;  // of each worker
 };
 
-// What arrives of a value that is sent.
+// Returns the value that arrives if `value` is sent.
 float received(Number wire, float value) {
   switch (wire) {
     case Number::FLOAT32:
@@ -61,7 +61,7 @@ public:
   }
 
 private:
-  // What a gradient is multiplied by.
+  // Returns the factor of a gradient.
   float clippedBy(Floats gradient) const {
     if (keys.clipNorm == 0) return 1;
     double norm = sqrt(loops().squares(gradient.begin(), gradient.size()));

@@ -9,17 +9,18 @@ class Reader;
 
 namespace rpc::codec {
 
-// With u and v zero at first:
+// Reads the keys of this compression. u and v are zero at first. Each step:
 //
 //   g ← g · min(1, clip / (√workers · ‖g‖));  u ← m·u + g;  v ← v + u
-//   the k largest |v| are sent; there u ← 0, and what was sent is taken off v
+//   the k largest |v| are sent; there u ← 0, and v ← v - what was sent
 //
-// So without momentum or clipping what was sent and what is kept (v) are the sum of all gradients.
-// Keeps 4 bytes per value, and 4 more if there is a momentum.
+// Therefore, without momentum and clipping, the sum of all gradients is what was sent plus what is
+// kept (v). Keeps 4 bytes per value, and 4 more if there is a momentum.
 kj::Own<const Compression> readTopK(configs::Reader& reader);
 
-// The share of values that push number `step` of a worker, from 0, does not send. Of the warm-up,
-// equal parts send a quarter, a 16th, a 64th, … as long as that is more than in the end (3.3).
+// Returns the share of values that push number `step` of a worker (from 0) does not send. Equal
+// parts of the warm-up send a quarter, a 16th, a 64th, …, as long as that is more than after it
+// (section 3.3 of the paper).
 double sparsityAt(uint64_t step, uint64_t warmUp_steps, double sparsity);
 
 }  // namespace rpc::codec

@@ -12,12 +12,13 @@ namespace rpc::codec {
 // 2 bits per value: ±unit or 0; see Loops::toTwoBit.
 extern const EncodingKind TWO_BIT;
 
-// With r zero at first: r ← r + g; codes of r are sent, and what they stand for is taken off r. So
-// what was sent and what is kept are the sum of all gradients. Keeps 4 bytes per value.
+// Reads the keys of this compression. r is zero at first. Each step: r ← r + g; the codes of r are
+// sent; r ← r - the values of the codes. Therefore the sum of all gradients is what was sent plus
+// what is kept. Keeps 4 bytes per value.
 kj::Own<const Compression> readTwoBit(configs::Reader& reader);
 
-// A threshold as it is used, with 12 significant bits: so sums of up to 4096 codes are exact, and
-// do not depend on their order.
+// Returns the threshold rounded to 12 significant bits. With it, sums of up to 4096 codes are
+// exact, and do not depend on their order.
 float usedThreshold(double threshold);
 
 }  // namespace rpc::codec
