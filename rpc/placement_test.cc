@@ -151,7 +151,7 @@ TEST_CASE("Placement: mxnet_hash deals an array of a million floats evenly over 
   for (auto floats: held) CHECK(floats == doctest::Approx(BOUND / SHARDS).epsilon(0.05));
 }
 
-TEST_CASE("Placement: mxnet_hash leaves a large key whole that may not be split") {
+TEST_CASE("Placement: mxnet_hash does not split a large key that may not be split") {
   auto keys = makeKeys({10, 2'000'000});
   keys[1].splittable = false;
   auto placement = place(keys, 4096, 2, rule("mxnet_hash"));
@@ -159,7 +159,7 @@ TEST_CASE("Placement: mxnet_hash leaves a large key whole that may not be split"
   CHECK(placement.slices[1].shard == 1);
 }
 
-TEST_CASE("Placement: more servers than slices leaves some without") {
+TEST_CASE("Placement: with more servers than slices, some servers have no slice") {
   auto placement = place(makeKeys({10}), 4096, 3, rule("balanced"));
   CHECK(placement.shards.size() == 3);
   CHECK(placement.shards[0].size() == 1);
@@ -167,7 +167,8 @@ TEST_CASE("Placement: more servers than slices leaves some without") {
   CHECK(placement.largestShare() == 1.0);
 }
 
-TEST_CASE("Placement: a range of parameters is found as slices, and must end at borders") {
+TEST_CASE(
+    "Placement: slicesOf() finds the slices of a range, which must begin and end at borders") {
   auto placement = place(makeKeys({4096, 10, 20}), 4096, 1, rule("balanced"));
   auto range = placement.slicesOf(4096, 4106);
   CHECK(range.end - range.begin == 1);

@@ -5,7 +5,7 @@
 namespace rpc {
 namespace {
 
-TEST_CASE("Rounds: two ends that count differently say different things") {
+TEST_CASE("Rounds: two ends that count differently have different texts") {
   Rounds all[] = {
       {.mode = "dist_sync", .counted = Rounds::ALL, .workers = 4, .aggregate = 4},
       {.mode = "dist_sync", .counted = Rounds::FIRST, .workers = 4, .aggregate = 3},
@@ -21,7 +21,7 @@ TEST_CASE("Rounds: two ends that count differently say different things") {
   }
 }
 
-TEST_CASE("Rounds: pushes of an update, and what its sum is divided by") {
+TEST_CASE("Rounds: each mode has its number of pushes per update and its divisor") {
   Rounds all{.counted = Rounds::ALL, .workers = 4, .aggregate = 4};
   CHECK(all.pushesPerUpdate() == 4);
   CHECK(all.divisor(4) == 4);
@@ -41,7 +41,7 @@ TEST_CASE("Rounds: pushes of an update, and what its sum is divided by") {
   CHECK(bounded.divisor(1) == 4);
 }
 
-TEST_CASE("Rounds: who rests is heard of where somebody may wait for it") {
+TEST_CASE("Rounds: a worker reports its rest in modes where others may wait for it") {
   CHECK(!Rounds{.counted = Rounds::ALL}.mustHearOfRest());
   CHECK(Rounds{.counted = Rounds::FIRST}.mustHearOfRest());
   CHECK(Rounds{.counted = Rounds::ANY}.mustHearOfRest());

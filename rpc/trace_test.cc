@@ -6,7 +6,7 @@
 namespace rpc {
 namespace {
 
-TEST_CASE("TraceLane: when it is full the oldest events stay, and the others are counted") {
+TEST_CASE("TraceLane: a full lane keeps its oldest events, and counts the others") {
   TraceLane lane({}, 3);
   for (uint step = 0; step < 5; step++) lane.add(Mark::SENT, 1, step, 7);
   REQUIRE(lane.all().size() == 3);
@@ -17,7 +17,7 @@ TEST_CASE("TraceLane: when it is full the oldest events stay, and the others are
   CHECK(lane.dropped() == 2);
 }
 
-TEST_CASE("TraceLane: steps that nobody asked for take no room") {
+TEST_CASE("TraceLane: steps outside the recorded range take no room") {
   TraceLane lane({2, 3}, 4);
   for (uint step = 0; step < 6; step++) lane.add(Mark::SENT, 0, step, 0);
   REQUIRE(lane.all().size() == 2);
@@ -26,7 +26,7 @@ TEST_CASE("TraceLane: steps that nobody asked for take no room") {
   CHECK(lane.dropped() == 0);
 }
 
-TEST_CASE("TraceLane: what a worker pushes after several steps is of the last of them") {
+TEST_CASE("TraceLane: a push after several steps belongs to the last of them") {
   uint64_t steps[] = {2, 5, 6, 9};
   TraceLane lane({5, 6}, 10, steps);
   for (uint number = 0; number < 4; number++) lane.add(Mark::SENT, 0, number, 0);
@@ -38,7 +38,7 @@ TEST_CASE("TraceLane: what a worker pushes after several steps is of the last of
   for (uint i = 0; i < 4; i++) CHECK(lane.all()[i].step == expected[i]);
 }
 
-TEST_CASE("ShardTrace: a push that comes again, at whatever station it is, is told once") {
+TEST_CASE("ShardTrace: a repeated push is recorded once, whichever station it had reached") {
   TraceLane lane({}, 100);
   ShardTrace trace(lane, 1, 1);
   auto push = [&]() {
@@ -60,7 +60,7 @@ TEST_CASE("ShardTrace: a push that comes again, at whatever station it is, is to
   CHECK(lane.all().back().step == 1);
 }
 
-TEST_CASE("ShardTrace: a push is applied when its progress is there, and only then") {
+TEST_CASE("ShardTrace: a push counts as applied when its progress is reached, and not before") {
   TraceLane lane({}, 100);
   ShardTrace trace(lane, 2, 3);
   // A round of both workers: the second one fills it.

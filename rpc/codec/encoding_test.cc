@@ -140,7 +140,7 @@ bool refuses(const Encoding& encoding, kj::ArrayPtr<const uint32_t> words, size_
   return strstr(text.cStr(), sentence.cStr()) != nullptr;
 }
 
-TEST_CASE("Encoding: a payload that is none is refused with its reason") {
+TEST_CASE("Encoding: bytes that are not a payload are refused with the reason") {
   auto words = [](auto... word) { return kj::heapArray<uint32_t>({uint32_t(word)...}); };
   auto half = kj::str("a payload does not have its slice's size");
   CHECK(refuses(FLOAT32, words(1, 2), 1, 2, half));
@@ -190,7 +190,7 @@ TEST_CASE("Encoding: a payload that is none is refused with its reason") {
   CHECK(refusal(multiplesOf(1, 1), words(0, 20, 0).asBytes(), 20) == "");
 }
 
-TEST_CASE("Encoding: a payload that changes after its check writes nothing beside its slice") {
+TEST_CASE("Encoding: a payload that changes after its check writes nothing outside its slice") {
   constexpr size_t SIZE = 300;
   Encoder encoder;
   Buffer buffer;
@@ -225,7 +225,7 @@ kj::Array<float> halfMultiples(uint64_t size, double nonZero) {
   return values;
 }
 
-TEST_CASE("expected_bytes: within 3 % of what an encoder makes, whatever the share") {
+TEST_CASE("expected_bytes: is within 3 % of what an encoder makes, for any share") {
   constexpr uint64_t SIZE = 100'003;
   for (double nonZero: {0.0001, 0.001, 0.01, 0.04, 0.3, 0.9, 1.0}) {
     auto values = halfMultiples(SIZE, nonZero);
@@ -242,17 +242,17 @@ TEST_CASE("expected_bytes: within 3 % of what an encoder makes, whatever the sha
   }
 }
 
-TEST_CASE("expected_bytes: two bits per value, in whole words") {
+TEST_CASE("expected_bytes: is two bits per value, in whole words") {
   CHECK(CODES.expected_bytes(1600, 1) == 400);
   CHECK(CODES.expected_bytes(1601, 1) == 404);
 }
 
-TEST_CASE("expected_bytes: one bit per value in whole words, and two means per group") {
+TEST_CASE("expected_bytes: is one bit per value in whole words, and two means per group") {
   CHECK(BITS.expected_bytes(ONE_BIT_GROUP, 1) == 8 + ONE_BIT_GROUP / 8);
   CHECK(BITS.expected_bytes(3 * ONE_BIT_GROUP + 33, 1) == 3 * (8 + ONE_BIT_GROUP / 8) + 8 + 8);
 }
 
-TEST_CASE("Digits: what is packed is taken out again, with every radix") {
+TEST_CASE("Digits: take() returns what pack() packed, with every radix") {
   for (uint32_t radix: {2u, 3u, 5u, 8u, 9u, 255u, 256u, 65535u, 65536u, 1u << 31}) {
     CAPTURE(radix);
     Digits digits(radix);

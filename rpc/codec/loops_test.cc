@@ -65,7 +65,7 @@ kj::Array<float> noiseOf(size_t count, uint64_t seed) {
   return values;
 }
 
-TEST_CASE("Loops: floats become the nearest half, of two the even one") {
+TEST_CASE("Loops: floats become the nearest half, and ties the even one") {
   auto values = floatsOfEveryKind();
   auto halves = kj::heapArray<uint16_t>(values.size());
   for (size_t row = 0; row < loopsHere(); row++) {
@@ -81,7 +81,7 @@ TEST_CASE("Loops: floats become the nearest half, of two the even one") {
   }
 }
 
-TEST_CASE("Loops: every half becomes the float that it is") {
+TEST_CASE("Loops: every half becomes the float with the same value") {
   auto halves = kj::heapArray<uint16_t>(1 << 16);
   for (auto i: kj::indices(halves)) halves[i] = uint16_t(i);
   auto floats = kj::heapArray<float>(halves.size());
@@ -150,7 +150,8 @@ TEST_CASE("Loops: every instruction set gives the same bits, whatever the count"
 }
 
 TEST_CASE(
-    "Loops: collect finds every magnitude from the least on, maxima the largest of a column") {
+    "Loops: collect finds all magnitudes that are not below the least, and maxima the largest of a "
+    "column") {
   float values[] = {1, -3, 0.5f, -0.0f, 2, -2, NAN, 7};
   for (size_t row = 0; row < loopsHere(); row++) {
     uint32_t positions[8], magnitudes[4];
@@ -166,7 +167,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("Loops: what is no multiple of the unit, or too large a one, is told") {
+TEST_CASE("Loops: toMultiples reports values that are not multiples of the unit, or too large") {
   int32_t multiples[3];
   for (size_t row = 0; row < loopsHere(); row++) {
     auto& loops = *ALL_LOOPS[row];
@@ -227,7 +228,7 @@ TEST_CASE("Loops: a bit names the mean of all residuals with its sign") {
   }
 }
 
-TEST_CASE("Loops: a residual that is no finite number is told") {
+TEST_CASE("Loops: a residual that is not finite is reported") {
   for (size_t row = 0; row < loopsHere(); row++) {
     for (float bad: {float(INFINITY), float(NAN)}) {
       auto gradient = noiseOf(40, 1), residual = noiseOf(40, 2);

@@ -23,7 +23,7 @@ std::vector<uint32_t> sorted(kj::ArrayPtr<const float> values, size_t k) {
   return all;
 }
 
-TEST_CASE("TopK: exactly the k largest, of equal ones the first") {
+TEST_CASE("TopK: finds exactly the k largest, and of equal ones the first") {
   TopK top;
   for (size_t size: {1, 2, 31, 64, 1000, 20000}) {
     for (int levels: {1, 2, 50, 1 << 22}) {
@@ -42,7 +42,7 @@ TEST_CASE("TopK: exactly the k largest, of equal ones the first") {
   }
 }
 
-TEST_CASE("TopK: a value that is no number is above all") {
+TEST_CASE("TopK: a NaN counts as larger than all numbers") {
   TopK top;
   float values[] = {1, INFINITY, 3, NAN, 2};
   auto found = top.find(kj::arrayPtr(values, 5), 2);

@@ -68,7 +68,7 @@ TEST_CASE("DelayCompensation: a known gradient is corrected by a known change") 
   CHECK(state[2] == 1);
 }
 
-TEST_CASE("DelayCompensation: what has not changed since is handed on bit by bit") {
+TEST_CASE("DelayCompensation: a gradient of unchanged values is passed on bit by bit") {
   auto owned = kj::heap<KeepingUpdater>();
   auto& inner = *owned;
   DelayCompensation compensation(kj::mv(owned), {.lambda = 2, .adaptive = true}, 64);
@@ -80,7 +80,7 @@ TEST_CASE("DelayCompensation: what has not changed since is handed on bit by bit
   CHECK(same(inner.gradient, sum));
 }
 
-TEST_CASE("DelayCompensation: the bits of a loop over values, constant and adaptive") {
+TEST_CASE("DelayCompensation: has the bits of a loop over values, constant and adaptive") {
   constexpr uint64_t IMAGES = 64;
   for (bool adaptive: {false, true}) {
     CAPTURE(adaptive);
@@ -119,7 +119,7 @@ TEST_CASE("DelayCompensation: the bits of a loop over values, constant and adapt
   }
 }
 
-TEST_CASE("DelayCompensation: without the values that were seen there is none") {
+TEST_CASE("DelayCompensation: throws without the values that were seen") {
   auto owned = kj::heap<KeepingUpdater>();
   auto& inner = *owned;
   DelayCompensation compensation(kj::mv(owned), {.lambda = 2, .adaptive = false}, 1);

@@ -26,7 +26,7 @@ bool isAsynchronous(const ModeRow& mode) {
   return name == "dist_async" || name == "dist_ssp" || name == "dc_asgd" || name == "easgd";
 }
 
-TEST_CASE("[kvstore]: without keys it is local, slices of 1 MiB, balanced") {
+TEST_CASE("[kvstore]: the defaults are local, slices of 1 MiB and balanced") {
   auto outcome = read("");
   CHECK(outcome.errors == 0);
   CHECK(kj::StringPtr(outcome.config.modeName()) == "local");
@@ -49,7 +49,7 @@ TEST_CASE("[kvstore]: slice_bytes has limits") {
   CHECK(read("slice_bytes = 268435457").errors == 1);
 }
 
-TEST_CASE("[kvstore]: a key of another mode is a mistake, also with its default") {
+TEST_CASE("[kvstore]: a key of another mode is an error, even with its default value") {
   struct {
     kj::StringPtr key, mode;
   } rows[] = {{"staleness = 3", "dist_ssp"}, {"aggregate = 1", "dist_sync"},
@@ -93,7 +93,7 @@ TEST_CASE("[kvstore]: a round of more different workers than there are is refuse
   CHECK(mistakes("mode = 'local'\naggregate = 2", 1) == 1);
 }
 
-TEST_CASE("Modes: a bound of 0 counts as dist_sync does, and so does an aggregate of all") {
+TEST_CASE("Modes: a bound of 0 counts like dist_sync, and so does an aggregate of all workers") {
   auto sync = read("mode = 'dist_sync'").config.rounds(4);
   for (auto text: {"mode = 'dist_ssp'\nstaleness = 0"_kj, "mode = 'dist_sync'\naggregate = 4"_kj}) {
     CAPTURE(text.cStr());
@@ -114,7 +114,7 @@ TEST_CASE("Modes: a bound of 0 counts as dist_sync does, and so does an aggregat
   CHECK(read("mode = 'dc_asgd'").config.rounds(4).keepsSeen);
 }
 
-TEST_CASE("Modes: an update takes a push of every worker, or each push is one") {
+TEST_CASE("Modes: an update takes one push of every worker, or each push is an update") {
   for (auto& mode: MODES) {
     CAPTURE(mode.name);
     auto config = read(kj::str("mode = '", mode.name, "'")).config;
@@ -123,7 +123,7 @@ TEST_CASE("Modes: an update takes a push of every worker, or each push is one") 
   }
 }
 
-TEST_CASE("Modes: only local is bound to a worker with one device") {
+TEST_CASE("Modes: only local is limited to a worker with one device") {
   for (auto& mode: MODES) {
     CHECK(mode.severalDevices == (kj::StringPtr(mode.name) != "local"));
   }

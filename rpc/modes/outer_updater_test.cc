@@ -32,7 +32,7 @@ TEST_CASE("average: the values become the mean of the workers', without state") 
   CHECK(OuterUpdater({OuterConfig::AVERAGE, 1, 0.0}, 2).stateArrays(slice) == 0);
 }
 
-TEST_CASE("block_momentum: 1 - 1 / workers of the last change goes on") {
+TEST_CASE("block_momentum: the next change contains 1 - 1 / workers of the last one") {
   // Changes of 2, 2 + 2 / 2, 2 + 3 / 2.
   auto values = threeRounds({OuterConfig::BLOCK_MOMENTUM, 1, nullptr});
   CHECK(values[1] == 98);

@@ -155,7 +155,8 @@ Happened runMany(Way way) {
   return all;
 }
 
-TEST_CASE("Shard: a round of all is the model's, whatever comes when, twice or late") {
+TEST_CASE(
+    "Shard: a round of all workers agrees with the model, also with repeated and late pushes") {
   auto all = runMany(Way::ALL);
   CHECK(all.dropped == 0);
   CHECK(all.waited > 0);
@@ -163,7 +164,9 @@ TEST_CASE("Shard: a round of all is the model's, whatever comes when, twice or l
   CHECK(all.reads > 0);
 }
 
-TEST_CASE("Shard: a round of all has the same bits whenever what comes, on however many shards") {
+TEST_CASE(
+    "Shard: a round of all workers has the same bits, whatever the order and the number of "
+    "shards") {
   for (uint64_t seed = 1, count = schedulesOfEach() / 4; seed <= count; seed++) {
     KJ_CONTEXT("the schedule of seed", seed);
     kj::Array<float> bits;
@@ -185,14 +188,16 @@ TEST_CASE("Shard: a round of all has the same bits whenever what comes, on howev
   }
 }
 
-TEST_CASE("Shard: where workers update, they are answered with the sum of each round") {
+TEST_CASE("Shard: if workers make the updates, answers are the sums of rounds") {
   auto all = runMany(Way::SUMS);
   CHECK(all.dropped == 0);
   CHECK(all.waited > 0);
   CHECK(all.stale == 0);
 }
 
-TEST_CASE("Shard: in workers, of which each calls its own directly, a round of all is the same") {
+TEST_CASE(
+    "Shard: a round of all workers is the same if workers hold the shards and call their own "
+    "directly") {
   auto all = runMany(Way::OWN_SHARDS);
   CHECK(all.dropped == 0);
   CHECK(all.waited > 0);
@@ -200,21 +205,21 @@ TEST_CASE("Shard: in workers, of which each calls its own directly, a round of a
   CHECK(all.reads > 0);
 }
 
-TEST_CASE("Shard: of the first of a round, those count that the model counts") {
+TEST_CASE("Shard: with FIRST, the same pushes count as in the model") {
   auto all = runMany(Way::FIRST);
   CHECK(all.dropped > 0);
   CHECK(all.waited > 0);
   CHECK(all.stale == 0);
 }
 
-TEST_CASE("Shard: of the pushes of any worker, those count that the model counts") {
+TEST_CASE("Shard: with ANY, the same pushes count as in the model") {
   auto all = runMany(Way::ANY);
   CHECK(all.dropped > 0);
   CHECK(all.waited > 0);
   CHECK(all.stale == 0);
 }
 
-TEST_CASE("Shard: without a bound every push counts by itself, and nobody waits") {
+TEST_CASE("Shard: without a bound every push is a round by itself, and no worker waits") {
   auto all = runMany(Way::EACH);
   CHECK(all.dropped == 0);
   CHECK(all.waited == 0);
@@ -229,7 +234,7 @@ TEST_CASE("Shard: no worker computes on values that miss a push older than the b
   CHECK(all.reads > 0);
 }
 
-TEST_CASE("Shard: a correction starts from what each worker has seen") {
+TEST_CASE("Shard: a correction uses the values that each worker has seen") {
   auto all = runMany(Way::COMPENSATED);
   CHECK(all.dropped == 0);
   CHECK(all.waited == 0);
@@ -243,7 +248,7 @@ TEST_CASE("Shard: the centre of easgd moves towards the values that each worker 
   CHECK(all.stale > 0);
 }
 
-TEST_CASE("Shard: updates are told how stale a push is") {
+TEST_CASE("Shard: an update gets the staleness of its push") {
   auto all = runMany(Way::STALENESS_AWARE);
   CHECK(all.dropped == 0);
   CHECK(all.stale > 0);

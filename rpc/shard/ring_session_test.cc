@@ -103,7 +103,7 @@ struct RawWorker {
   kj::String complaint() { return bench.refusal(session.watchRequest().send()); }
 };
 
-TEST_CASE("a server refuses memory of another size, or whose size may still change") {
+TEST_CASE("RingSession: memory of the wrong size, or whose size may still change, is refused") {
   SharingBench bench;
   RawWorker worker(bench, 0);
   auto large = SharedMemory::create(bench.layout.bytes() + 4096, SharedMemory::WRITE);
@@ -119,7 +119,7 @@ TEST_CASE("a server refuses memory of another size, or whose size may still chan
   CHECK(contains(bench.refusal(worker.offer(worker.memory->descriptor())), "twice"));
 }
 
-TEST_CASE("a wrong note ends its session with the reason, and no other") {
+TEST_CASE("RingSession: a wrong note ends only its session, with the reason") {
   struct {
     Note note;
     kj::StringPtr reason;
@@ -148,7 +148,7 @@ TEST_CASE("a wrong note ends its session with the reason, and no other") {
   }
 }
 
-TEST_CASE("a ring that claims more notes than it holds ends its session") {
+TEST_CASE("RingSession: a ring that claims more notes than it has room for ends its session") {
   SharingBench bench;
   RawWorker worker(bench, 0);
   worker.share();
@@ -157,7 +157,7 @@ TEST_CASE("a ring that claims more notes than it holds ends its session") {
   CHECK(contains(worker.complaint(), "more notes than it has room for"));
 }
 
-TEST_CASE("a ring full of pushes lets a timer of the loop wait for a few MiB of them only") {
+TEST_CASE("RingSession: a timer waits for only a few MiB of a ring full of pushes") {
   CountingUpdater updater;
   // 4 MiB, in 64 slices.
   SharingBench bench({1 << 20}, roundsOf("dist_async", 1), updater);
@@ -180,7 +180,8 @@ TEST_CASE("a ring full of pushes lets a timer of the loop wait for a few MiB of 
   }
 }
 
-TEST_CASE("a gradient in shared memory counts although its worker went away before the round") {
+TEST_CASE(
+    "RingSession: a gradient counts although its worker went away before the round was full") {
   SharingBench bench;
   RawWorker other(bench, 1);
   {

@@ -5,7 +5,7 @@
 namespace rpc {
 namespace {
 
-TEST_CASE("ShardServer: a call carries several slices, and is answered when the last is due") {
+TEST_CASE("ShardServer: a call carries several slices, and is answered when the last one is due") {
   // One that is sent by reference, one that is too small for it, and one of an odd size.
   Bench bench(makeKeys({1000, 10, 7}), "dist_sync");
   constexpr uint64_t SIZES[] = {1000, 10, 7};
@@ -52,7 +52,7 @@ TEST_CASE("ShardServer: a call carries several slices, and is answered when the 
   }
 }
 
-TEST_CASE("ShardServer: slices that follow one another share an entry") {
+TEST_CASE("ShardServer: consecutive slices share an entry") {
   // Whole cache lines lie one after the other, the last key does not.
   Bench bench(makeKeys({16, 32, 48, 5, 16}), "dist_async", 1);
   auto link = Link::connect(bench.server);
@@ -88,7 +88,7 @@ TEST_CASE("ShardServer: slices that follow one another share an entry") {
   CHECK(all(gradients(1, 1, 80).wait(bench.scope), 80, 3));
 }
 
-TEST_CASE("ShardServer: a call that is wrong in one slice changes none") {
+TEST_CASE("ShardServer: a call that is wrong in one slice changes no slice") {
   Bench bench(makeKeys({1000, 10, 7}), "dist_async", 1);
   auto link = Link::connect(bench.server);
   auto worker = bench.hello(link.service, 0, 1).wait(bench.scope).getSession();

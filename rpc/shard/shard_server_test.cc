@@ -117,7 +117,7 @@ TEST_CASE("ShardServer: wrong messages are refused, change nothing, and the serv
   CHECK(all(answer0.wait(bench.scope), 10, 3));
 }
 
-TEST_CASE("ShardServer: a trace holds no slice that the server does not have") {
+TEST_CASE("ShardServer: a trace contains no slice that the server does not have") {
   Bench bench(makeKeys({10}), "dist_sync");
   TraceLane lane({}, 10);
   ShardTrace trace(lane, 2, 1);
@@ -190,7 +190,9 @@ TEST_CASE("ShardServer: a second hello of a rank ends its first session") {
   CHECK(all(repeated.wait(bench.scope), 10, 3));
 }
 
-TEST_CASE("ShardServer: bytes that are no messages, or too large ones, end only their connection") {
+TEST_CASE(
+    "ShardServer: bytes that are not messages, and messages that are too large, end only their "
+    "connection") {
   Bench bench(makeKeys({10}), "dist_sync", 1);
   auto good = Link::connect(bench.server);
   auto worker = bench.hello(good.service, 0, 1).wait(bench.scope).getSession();
@@ -213,7 +215,7 @@ TEST_CASE("ShardServer: bytes that are no messages, or too large ones, end only 
   CHECK(all(bench.push(worker, 0, 0, 1).wait(bench.scope), 10, 2));
 }
 
-TEST_CASE("ShardServer: pushes that lie there let a timer wait for a few of them only") {
+TEST_CASE("ShardServer: a timer waits for only a few of many queued pushes") {
   constexpr uint PUSHES = 100;
   auto io = kj::setupAsyncIo();
   lookOftenAround(io.waitScope);

@@ -124,7 +124,7 @@ TEST_CASE("Shard: the bits do not depend on the order of arrival") {
   CHECK(!same(forward, backward));
 }
 
-TEST_CASE("Shard: a round waits for every rank, however often one pushes") {
+TEST_CASE("Shard: a round waits for every rank, however often one of them pushes") {
   auto placement = placeBalanced(makeKeys({10}), 4096, 1);
   TestUpdater updater(1);
   Shard shard(placement, 0, roundsOf("dist_sync", 3), updater);
@@ -156,7 +156,7 @@ TEST_CASE("Shard: a round waits for every rank, however often one pushes") {
   }
 }
 
-TEST_CASE("Shard: in dist_async every push is a round, repeated ones are not counted") {
+TEST_CASE("Shard: in dist_async every push is a round, and repeated pushes do not count") {
   auto placement = placeBalanced(makeKeys({10}), 4096, 1);
   TestUpdater updater(1);
   Shard shard(placement, 0, roundsOf("dist_async", 2), updater);
@@ -184,7 +184,7 @@ public:
   uint64_t staleness = 0;
 };
 
-TEST_CASE("Shard: updates are told the staleness of a push only if the file says so") {
+TEST_CASE("Shard: an update gets the staleness of a push only if the file says so") {
   auto placement = placeBalanced(makeKeys({1}), 4096, 1);
   for (bool aware: {false, true}) {
     StalenessKeeper updater;
@@ -237,7 +237,7 @@ TEST_CASE("Shard: values that are lent keep their bytes while rounds go on") {
   CHECK(seen.size() <= WORKERS + 1);
 }
 
-TEST_CASE("Shard: in dist_sync two buffers a slice are enough") {
+TEST_CASE("Shard: in dist_sync two buffers per slice are enough") {
   auto placement = placeBalanced(makeKeys({10}), 4096, 1);
   TestUpdater updater(1);
   Shard shard(placement, 0, roundsOf("dist_sync", 3), updater);
@@ -266,7 +266,7 @@ TEST_CASE("Shard: initial values may be repeated before the first round, if they
   CHECK_THROWS(shard.initialize(0, filled(10, 2)));
 }
 
-TEST_CASE("Shard: what is wrong is refused") {
+TEST_CASE("Shard: wrong arguments are refused") {
   auto placement = placeBalanced(makeKeys({10, 20}), 4096, 2);
   TestUpdater updater(1);
   SliceId mine = placement.shards[0][0];

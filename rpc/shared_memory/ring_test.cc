@@ -15,7 +15,7 @@ struct Memory {
   RingMemory ring() { return {written, taken, notes}; }
 };
 
-TEST_CASE("a ring gives its notes in order, and takes no more than it holds") {
+TEST_CASE("Ring: returns notes in order, and takes no more than it has room for") {
   Memory memory;
   RingWriter writer(memory.ring());
   RingReader reader(memory.ring());
@@ -34,8 +34,7 @@ TEST_CASE("a ring gives its notes in order, and takes no more than it holds") {
   }
 }
 
-TEST_CASE(
-    "a ring whose counts cannot be right throws at its reader, and looks full to its writer") {
+TEST_CASE("Ring: with impossible counts, the reader throws, and the writer finds it full") {
   Memory memory;
   RingReader reader(memory.ring());
   memory.written.value = 5;
@@ -47,7 +46,7 @@ TEST_CASE(
   CHECK(!writer.put(Note{}));
 }
 
-TEST_CASE("no wake is lost between two threads that wait for each other's notes") {
+TEST_CASE("Ring: no wake is lost between two threads that wait for each other's notes") {
   constexpr uint TRIPS = 20000;
   Memory there, back;
   auto take = [](Memory& memory, RingReader& reader) {

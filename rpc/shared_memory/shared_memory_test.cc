@@ -51,8 +51,7 @@ TEST_CASE("SharedMemory: what one mapping writes the other reads") {
   CHECK(ours->bytes()[0] == 8);
 }
 
-TEST_CASE(
-    "SharedMemory: others cannot write to what they may only read, and nobody can resize it") {
+TEST_CASE("SharedMemory: others cannot write to read-only memory, and nobody can resize it") {
   auto ours = SharedMemory::create(BYTES, SharedMemory::READ);
   CHECK(contains(refusal(ours->descriptor(), BYTES), "cannot map"));
   auto theirs = SharedMemory::map(ours->descriptor(), BYTES, SharedMemory::READ);

@@ -81,7 +81,7 @@ kj::Array<float> replay(kj::ArrayPtr<const Key> keys, uint workers, uint steps) 
   return parameters;
 }
 
-TEST_CASE("LocalStore: the same bits as dist_sync with one worker") {
+TEST_CASE("LocalStore: has the same bits as dist_sync with one worker") {
   auto keys = oddKeys();
   auto placement = placeBalanced(keys, 4096, 1);
   MomentumUpdater updater;
@@ -140,7 +140,7 @@ void checkBits(
   }
 }
 
-TEST_CASE("RemoteStore: what is no push is not among the calls, whose round trips are of steps") {
+TEST_CASE("RemoteStore: only pushes count as calls in the traffic") {
   auto placement = placeBalanced(oddKeys(), 4096, 2);
   auto rounds = roundsOf("dist_sync", 1);
   MomentumUpdater updater;
@@ -155,7 +155,7 @@ TEST_CASE("RemoteStore: what is no push is not among the calls, whose round trip
   }
 }
 
-TEST_CASE("RemoteStore: workers and servers give the replay's bits, whatever the transport") {
+TEST_CASE("RemoteStore: has the bits of a replay over every transport") {
   auto keys = oddKeys();
   for (auto& transport: TRANSPORTS) {
     for (uint workers: {1, 2}) {
@@ -297,12 +297,13 @@ void checkLoss(const Transport& transport) {
   CHECK_THROWS(worker0.store->refresh());
 }
 
-TEST_CASE("RemoteStore: a server that goes away makes the waiting worker throw its name") {
+TEST_CASE(
+    "RemoteStore: if a server goes away, the waiting worker throws an exception with its name") {
   for (auto& transport: TRANSPORTS) checkLoss(transport);
 }
 
 TEST_CASE(
-    "RemoteStore: a worker with memory to share trains with a server that it cannot reach so") {
+    "RemoteStore: a worker with memory to share also trains with a server on another machine") {
   auto keys = oddKeys();
   auto placement = placeBalanced(keys, 4096, 2);
   auto rounds = roundsOf("dist_sync", 1);
@@ -318,7 +319,7 @@ TEST_CASE(
   CHECK(kj::StringPtr(traffic[1].transport) == "shared_memory");
 }
 
-TEST_CASE("RemoteStore: a server that refuses makes the worker throw its reason") {
+TEST_CASE("RemoteStore: if a server refuses, the worker throws its reason") {
   auto placement = placeBalanced(makeKeys({10}), 4096, 1);
   TestUpdater updater(1);
   auto servers = startServers(placement, roundsOf("dist_sync", 2), updater);

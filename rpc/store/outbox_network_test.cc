@@ -348,7 +348,8 @@ double step_s(Setting& setting) {
   return (Simulation(setting).run() - begin_s) / 10;
 }
 
-TEST_CASE("Outbox: on a slow network a step takes what the network takes, compute comes for free") {
+TEST_CASE(
+    "Outbox: on a slow network a step takes as long as the network, and compute adds nothing") {
   auto setting = slowNetwork();
   for (double compute_s: {0.1, 0.3, 0.6, 0.9}) {
     CAPTURE(compute_s);
@@ -360,7 +361,8 @@ TEST_CASE("Outbox: on a slow network a step takes what the network takes, comput
   }
 }
 
-TEST_CASE("Outbox: in the order of backward, the next forward would wait for the whole network") {
+TEST_CASE(
+    "Outbox: sent in the order of backward, the next forward would wait for all of the traffic") {
   auto setting = slowNetwork();
   setting.forward_s = 0.5 / 64;
   setting.backward_s = 0.1 / 64;

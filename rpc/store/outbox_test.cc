@@ -83,7 +83,7 @@ struct Sender {
 constexpr uint64_t FLOATS_MAX = CALL_BYTES_MAX / sizeof(float);
 constexpr uint64_t QUARTER = FLOATS_MAX / 4;
 
-TEST_CASE("Outbox: slices of a server share calls up to 256 KiB, as equal as they can be") {
+TEST_CASE("Outbox: slices of a server share calls of up to 256 KiB, as equal as possible") {
   auto four = placementOf({QUARTER, QUARTER, QUARTER, QUARTER});
   Sender full(four, 0);
   full.push(0, {0, 4});
@@ -127,7 +127,9 @@ TEST_CASE("Outbox: each server gets its own slices of the range, over all keys")
   CHECK(sender.next(1) == "push 7: 2 3 5");
 }
 
-TEST_CASE("Outbox: what the window holds back is overtaken by what the next forward needs first") {
+TEST_CASE(
+    "Outbox: slices that the window holds back are overtaken by those that the next forward needs "
+    "first") {
   auto placement = placementOf({QUARTER, FLOATS_MAX, FLOATS_MAX, FLOATS_MAX, QUARTER});
   Sender sender(placement, 0);
   sender.push(0, {3, 5});
@@ -143,7 +145,9 @@ TEST_CASE("Outbox: what the window holds back is overtaken by what the next forw
   CHECK(sender.outbox.waitingMax_bytes(0) == 2 * CALL_BYTES_MAX + CALL_BYTES_MAX / 2);
 }
 
-TEST_CASE("Outbox: what has waited together shares a call, with gaps; an older step goes first") {
+TEST_CASE(
+    "Outbox: slices that waited together share a call, also with gaps, and an older step goes "
+    "first") {
   auto placement = placementOf({1, 1, 1, FLOATS_MAX, 1, 1});
   Sender sender(placement, 0);
   sender.push(4, {3, 4});
@@ -165,7 +169,8 @@ TEST_CASE("Outbox: a smaller window makes smaller calls") {
   CHECK(sender.next() == "push 0: 2");
 }
 
-TEST_CASE("Outbox: a worker starts at a server when it has, or has given, its initial values") {
+TEST_CASE(
+    "Outbox: a worker sends START to a server after it has received or sent the initial values") {
   auto placement = placementOf({FLOATS_MAX, FLOATS_MAX, 5}, {0, 0, 1});
   for (uint rank: {0, 1}) {
     CAPTURE(rank);
@@ -184,7 +189,8 @@ TEST_CASE("Outbox: a worker starts at a server when it has, or has given, its in
   }
 }
 
-TEST_CASE("Outbox: nothing goes before a session is open, and what broke off goes again") {
+TEST_CASE(
+    "Outbox: nothing goes before a session is open, and calls go again after a broken connection") {
   auto placement = placementOf({FLOATS_MAX, FLOATS_MAX, 1, 1});
   Outbox closed(placement, 0);
   closed.add({Order::PUSH, 0, {0, 4}});
@@ -209,7 +215,7 @@ TEST_CASE("Outbox: nothing goes before a session is open, and what broke off goe
   CHECK(sender.all() == "");
 }
 
-TEST_CASE("Outbox: the most that waited is of pushes, those that go again too") {
+TEST_CASE("Outbox: waitingMax_bytes counts only pushes, including those that go again") {
   auto placement = placementOf({QUARTER, QUARTER, QUARTER});
   Sender sender(placement, 0);
   sender.outbox.add({Order::INITIALIZE, 0, {}});
@@ -232,7 +238,7 @@ TEST_CASE("Outbox: the most that waited is of pushes, those that go again too") 
   CHECK(sender.outbox.waitingMax_bytes(0) == CALL_BYTES_MAX / 2);
 }
 
-TEST_CASE("Outbox: rests are numbered, and a repeated one keeps its number") {
+TEST_CASE("Outbox: rests are numbered, and a repeated rest keeps its number") {
   auto placement = placementOf({1, 1}, {0, 1});
   Sender sender(placement, 0, 2);
   for (uint rest = 0; rest < 3; rest++) {
@@ -249,7 +255,7 @@ TEST_CASE("Outbox: rests are numbered, and a repeated one keeps its number") {
   }
 }
 
-TEST_CASE("Outbox: a slice is pushed again only when its answer has come") {
+TEST_CASE("Outbox: a slice is pushed again only after its last push was answered") {
   auto placement = placementOf({1});
   Sender sender(placement, 0);
   sender.push(0, {0, 1});

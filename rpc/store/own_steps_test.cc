@@ -84,7 +84,7 @@ kj::Array<double> expected(uint64_t size, uint localSteps, uint steps, uint epoc
   return mean;
 }
 
-TEST_CASE("local_sgd: workers go their own way, and on from their mean after every block") {
+TEST_CASE("local_sgd: workers train by themselves, and continue from their mean after each block") {
   auto keys = makeKeys({1000, 10, 5000, 7});
   auto placement = placeBalanced(keys, 4096, 2);
   struct {
@@ -114,7 +114,7 @@ TEST_CASE("local_sgd: workers go their own way, and on from their mean after eve
   }
 }
 
-TEST_CASE("local_sgd: what travels is one difference a block") {
+TEST_CASE("local_sgd: a worker sends one difference per block") {
   auto keys = makeKeys({1000});
   auto placement = placeBalanced(keys, 4096, 1);
   Descent inner(false), outer(true);

@@ -77,7 +77,7 @@ void checkSame(const Outcome& cut, const Outcome& whole) {
   }
 }
 
-TEST_CASE("RemoteStore: connections that are cut leave dist_sync its bits") {
+TEST_CASE("RemoteStore: dist_sync has the same bits after cut connections") {
   MomentumUpdater updater;
   auto whole = train("dist_sync", updater, true, nullptr);
   CHECK(whole.reconnects == 0);
@@ -90,7 +90,8 @@ TEST_CASE("RemoteStore: connections that are cut leave dist_sync its bits") {
 }
 
 TEST_CASE(
-    "RemoteStore: a push that goes again after a cut is sent once in the trace, and returns") {
+    "RemoteStore: the trace shows a push that is repeated after a cut as sent once, and as "
+    "returned") {
   constexpr uint STEPS = 5;
   auto keys = makeKeys({1000, 10, 40000});
   auto placement = placeBalanced(keys, 4096, 2);
@@ -130,7 +131,7 @@ TEST_CASE(
   CHECK(reconnects > 0);
 }
 
-TEST_CASE("RemoteStore: connections that are cut make no gradient count twice, or not at all") {
+TEST_CASE("RemoteStore: every gradient counts exactly once, even if connections are cut") {
   TestUpdater updater(1);
   for (auto mode: {"dist_async"_kj, "dist_ssp"_kj}) {
     CAPTURE(mode);

@@ -55,14 +55,15 @@ struct OverTcp {
   }
 };
 
-TEST_CASE("Peer: a connection over which nothing comes breaks, though nothing is under way") {
+TEST_CASE("Peer: a silent connection breaks even if no call is in flight") {
   OverTcp link;
   link.hello().wait(link.io.waitScope);
   dropArriving(link.socket);
   CHECK(link.breaks());
 }
 
-TEST_CASE("Peer: so it does with a call on its way, which fails as it does at a disconnection") {
+TEST_CASE(
+    "Peer: a silent connection breaks with a call in flight, which then fails as disconnected") {
   OverTcp link;
   link.hello().wait(link.io.waitScope);
   dropArriving(link.socket);
@@ -74,7 +75,7 @@ TEST_CASE("Peer: so it does with a call on its way, which fails as it does at a 
   CHECK(type == kj::Exception::Type::DISCONNECTED);
 }
 
-TEST_CASE("Peer: an answer that is long in coming is no silence") {
+TEST_CASE("Peer: a connection does not count as silent while a call takes long") {
   OverTcp link;
   auto session = link.hello().wait(link.io.waitScope).getSession();
   auto request = session.initializeRequest();
@@ -91,7 +92,7 @@ TEST_CASE("Peer: an answer that is long in coming is no silence") {
 }
 
 TEST_CASE(
-    "RemoteStore: a connection that falls silent is made again, and what it left is repeated") {
+    "RemoteStore: after a connection fell silent, the worker reconnects and repeats its calls") {
   auto keys = makeKeys({1000, 10, 5000});
   auto placement = placeBalanced(keys, 4096, 2);
   auto rounds = roundsOf("dist_sync", 1);

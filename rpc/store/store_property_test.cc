@@ -226,7 +226,7 @@ void checkMany(Kind kind) {
   CHECK(breaks > 0);
 }
 
-TEST_CASE("RemoteStore: random rounds over broken connections have the values of the slow model") {
+TEST_CASE("RemoteStore: random rounds over broken connections give the values of the slow model") {
   checkMany(Kind::DIST_SYNC);
 }
 
@@ -234,7 +234,9 @@ TEST_CASE("update = \"worker\": all workers have the values of the slow model, a
   checkMany(Kind::WORKER_UPDATE);
 }
 
-TEST_CASE("local_sgd: blocks of any length, cut short by rests, are the slow model's") {
+TEST_CASE(
+    "local_sgd: blocks of any length, also those that a rest ends early, agree with the slow "
+    "model") {
   checkMany(Kind::LOCAL_SGD);
 }
 

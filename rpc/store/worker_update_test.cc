@@ -70,7 +70,9 @@ kj::Array<float> trainAll(kj::ArrayPtr<const Key> keys, uint workers, uint serve
   return results;
 }
 
-TEST_CASE("workers that update by themselves have the bits of servers that update") {
+TEST_CASE(
+    "WorkerUpdate: workers that make the updates get the same bits as from servers that make "
+    "them") {
   auto keys = makeKeys({1000, 10, 5000, 7, 3000, 1, 20000});
   for (uint workers: {1, 3}) {
     CAPTURE(workers);
@@ -82,7 +84,7 @@ TEST_CASE("workers that update by themselves have the bits of servers that updat
   }
 }
 
-TEST_CASE("a round that a worker may miss cannot be updated by workers") {
+TEST_CASE("WorkerUpdate: is refused if a worker may miss a round") {
   auto placement = placeBalanced(makeKeys({10}), 4096, 1);
   MomentumUpdater updater;
   auto values = initialValues(10, 0);

@@ -100,7 +100,8 @@ bool same(kj::ArrayPtr<const float> a, kj::ArrayPtr<const float> b) {
   return a.size() == b.size() && memcmp(a.begin(), b.begin(), a.asBytes().size()) == 0;
 }
 
-TEST_CASE("RemoteStore: what is compressed gives the bits of its formulas, on any servers") {
+TEST_CASE(
+    "RemoteStore: compressed training has the bits of its formulas, with any number of servers") {
   constexpr uint STEPS = 12, WORKERS = 3;
   auto keys = makeKeys({1000, 10, 5000, 7, 3000, 1, 20000});
   for (auto travels: CODECS) {
@@ -156,7 +157,7 @@ TEST_CASE("RemoteStore: what is compressed gives the bits of its formulas, on an
   }
 }
 
-TEST_CASE("Codec: topk that sends everything has the bits of float32") {
+TEST_CASE("Codec: topk that sends all values has the bits of float32") {
   auto placement = placeBalanced(makeKeys({1000, 10, 5000}), 4096, 1);
   auto plain = roundsOf("dist_sync", 2);
   auto all = roundsOf("dist_sync", 2, "compression = { kind = 'topk', sparsity = 0 }");
@@ -166,7 +167,7 @@ TEST_CASE("Codec: topk that sends everything has the bits of float32") {
   CHECK(same(model.values, expected.values));
 }
 
-TEST_CASE("ShardServer: codes that are none are refused and count for nothing") {
+TEST_CASE("ShardServer: invalid two-bit codes are refused and do not count") {
   Bench bench(makeKeys({40}), "dist_async");
   bench.rounds.codec = codecOf("compression = { kind = '2bit', threshold = 0.5 }");
   bench.server = newShardServer(bench.placement, 0, bench.rounds, bench.updater);
@@ -183,7 +184,7 @@ TEST_CASE("ShardServer: codes that are none are refused and count for nothing") 
   CHECK(all(push(kj::arrayPtr(good, 3)).wait(bench.scope), 40, 1.5f));
 }
 
-TEST_CASE("ShardServer: bits with a mean that is not finite are refused and count for nothing") {
+TEST_CASE("ShardServer: a 1bit push with a mean that is not finite is refused and does not count") {
   Bench bench(makeKeys({40}), "dist_async");
   bench.rounds.codec = codecOf("compression = { kind = '1bit' }");
   bench.server = newShardServer(bench.placement, 0, bench.rounds, bench.updater);
@@ -204,7 +205,7 @@ TEST_CASE("ShardServer: bits with a mean that is not finite are refused and coun
   CHECK(all(push(0, 0.5f, 0xff).wait(bench.scope), 40, 1.5f));
 }
 
-TEST_CASE("ShardServer: a worker that sends otherwise is refused") {
+TEST_CASE("ShardServer: a worker with another compression is refused") {
   Bench bench(makeKeys({40}), "dist_sync");
   auto link = Link::connect(bench.server);
   bench.rounds.codec = codecOf("compression = { kind = '2bit', threshold = 0.5 }");

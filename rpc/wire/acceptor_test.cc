@@ -111,7 +111,8 @@ TEST_CASE("serveAll: time in which the server itself was stopped does not count 
   CHECK(served.isClosed(*silent));
 }
 
-TEST_CASE("serveAll: when there are too many strangers, the oldest makes room after a second") {
+TEST_CASE(
+    "serveAll: if there are too many strangers, the oldest one is disconnected after a second") {
   Served served({.connections = 2});
   kj::Own<kj::AsyncIoStream> strangers[3];
   for (auto& each: strangers) each = served.receiver.connect();
@@ -123,7 +124,7 @@ TEST_CASE("serveAll: when there are too many strangers, the oldest makes room af
   CHECK_FALSE(served.isClosed(*strangers[2]));
 }
 
-TEST_CASE("serveAll: a stranger for whose place nobody waits has its whole time") {
+TEST_CASE("serveAll: a stranger has all of its time while nobody waits for its place") {
   Served served({.connections = 2});
   kj::Own<kj::AsyncIoStream> strangers[2];
   for (auto& each: strangers) each = served.receiver.connect();
@@ -152,7 +153,8 @@ TEST_CASE("serveAll: however fast connections come, sockets and timers have thei
   auto worker = connecting.wait(served.bench.scope);
 }
 
-TEST_CASE("serveAll: a stranger that leaves makes room at once, and a worker takes none") {
+TEST_CASE(
+    "serveAll: a stranger that leaves makes room at once, and a worker takes no stranger's place") {
   Served served({.connections = 1});
   auto worker = served.connectWorker().wait(served.bench.scope);
   auto service = worker->bootstrap().castAs<ShardService>();
@@ -169,7 +171,8 @@ TEST_CASE("serveAll: a stranger that leaves makes room at once, and a worker tak
   CHECK_FALSE(served.isClosed(*third));
 }
 
-TEST_CASE("serveAll: connections wait while the process has no descriptor, and are served later") {
+TEST_CASE(
+    "serveAll: connections wait while the process has no free descriptor, and are served later") {
   Served served;
   served.receiver.failures = 3;
   auto connecting = served.connectWorker();

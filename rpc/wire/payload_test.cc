@@ -66,7 +66,7 @@ TEST_CASE("PushEncoder: two-bit codes are MXNet's") {
   CHECK(second == kj::arrayPtr(next, 8));
 }
 
-TEST_CASE("PushEncoder: what was sent and what is kept are the sum of all gradients, exactly") {
+TEST_CASE("PushEncoder: the sum of all gradients is exactly what was sent plus what is kept") {
   for (auto keys: {
            "compression = { kind = '2bit', threshold = 0.5 }",
            "compression = { kind = '2bit', threshold = 0.0625 }",
@@ -89,7 +89,7 @@ TEST_CASE("PushEncoder: what was sent and what is kept are the sum of all gradie
   }
 }
 
-TEST_CASE("PushEncoder: 1bit sends the signs of what has gathered, and two means per group") {
+TEST_CASE("PushEncoder: 1bit sends the signs of the residuals, and two means per group") {
   Pushing one(codecOf("compression = { kind = '1bit' }"), {4});
   auto push = [&](uint64_t step, std::initializer_list<float> gradient) {
     memcpy(one.gradient.begin(), gradient.begin(), 4 * sizeof(float));
@@ -113,7 +113,7 @@ TEST_CASE("PushEncoder: 1bit sends the signs of what has gathered, and two means
   CHECK(isPayload(push(2, {0, 0, 3, 2}), 0, 1.25f, 0b1111));
 }
 
-TEST_CASE("PushEncoder: 1bit keeps what rounding of its means leaves, and no more") {
+TEST_CASE("PushEncoder: 1bit loses no more than the rounding of its means") {
   Pushing all(codecOf("compression = { kind = '1bit' }"), {1000, 3, 5000});
   auto sum = kj::heapArray<double>(all.gradient.size());
   for (auto& value: sum) value = 0;
@@ -127,7 +127,7 @@ TEST_CASE("PushEncoder: 1bit keeps what rounding of its means leaves, and no mor
   }
 }
 
-TEST_CASE("PushEncoder: topk sends what deep gradient compression's formulas say") {
+TEST_CASE("PushEncoder: topk follows the formulas of deep gradient compression") {
   constexpr uint64_t SIZE = 2000;
   constexpr uint WORKERS = 4;
   auto codec = codecOf(
@@ -170,7 +170,7 @@ TEST_CASE("PushEncoder: topk sends what deep gradient compression's formulas say
   }
 }
 
-TEST_CASE("PushEncoder: a repeated step has the same bytes, one out of turn is refused") {
+TEST_CASE("PushEncoder: a repeated step has the same bytes, and a step out of turn is refused") {
   for (auto keys: {"wire = 'float16'", "compression = { kind = '2bit' }",
            "compression = { kind = '1bit' }", "compression = { kind = 'topk', sparsity = 0.9 }"}) {
     Pushing one(codecOf(keys), {100});
@@ -189,8 +189,7 @@ TEST_CASE("PushEncoder: without compression float32 is sent from where it lies")
   CHECK(one.encoder.unsent().size() == 0);
 }
 
-TEST_CASE(
-    "PushEncoder: a gradient that is no number ends training instead of hiding in a residual") {
+TEST_CASE("PushEncoder: a NaN in a gradient ends training instead of hiding in a residual") {
   for (auto keys: {"compression = { kind = '2bit' }", "compression = { kind = '1bit' }"}) {
     Pushing one(codecOf(keys), {100});
     for (auto& value: one.gradient) value = 0;
@@ -210,7 +209,7 @@ TEST_CASE("Codec: a threshold's sums are exact up to 4096 codes") {
   }
 }
 
-TEST_CASE("Codec: the warm-up of 99.9 % over four epochs is the paper's") {
+TEST_CASE("Codec: a warm-up to 99.9 % over four epochs follows the paper") {
   CHECK(sparsityAt(0, 400, 0.999) == 0.75);
   CHECK(sparsityAt(99, 400, 0.999) == 0.75);
   CHECK(sparsityAt(100, 400, 0.999) == 0.9375);

@@ -11,7 +11,7 @@
 namespace rpc {
 namespace {
 
-TEST_CASE("Peer: reads what the other end sent before it left, though it can write no more") {
+TEST_CASE("Peer: reads what the other end sent before it left, even if writing fails") {
   auto io = kj::setupAsyncIo();
   int fds[2];
   KJ_SYSCALL(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds));

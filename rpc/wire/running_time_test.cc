@@ -23,7 +23,7 @@ struct TestClock {
   void stop(kj::Duration duration) { timer.advanceTo(timer.now() + duration); }
 };
 
-TEST_CASE("RunningTime: the time of a process that runs counts in full") {
+TEST_CASE("RunningTime: all time of a running process counts") {
   TestClock clock;
   auto end = clock.time.until(60 * kj::SECONDS).eagerlyEvaluate(nullptr);
   clock.run(59 * kj::SECONDS);
@@ -33,7 +33,7 @@ TEST_CASE("RunningTime: the time of a process that runs counts in full") {
   CHECK(end.poll(clock.waitScope));
 }
 
-TEST_CASE("RunningTime: of the time in which a process was stopped only the largest gap counts") {
+TEST_CASE("RunningTime: of the time in which a process was stopped, only GAP_MAX counts") {
   TestClock clock;
   auto end = clock.time.until(5 * kj::SECONDS).eagerlyEvaluate(nullptr);
   clock.run(1 * kj::SECONDS);
