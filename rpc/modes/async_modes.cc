@@ -44,7 +44,7 @@ public:
   Rounds rounds(uint workers) const override {
     Rounds rounds{.mode = row.name, .workers = workers};
     KJ_IF_MAYBE(bound, staleness) {
-      // Nobody is ahead of anybody: as dist_sync.
+      // No worker may be ahead of another, as in dist_sync.
       if (*bound == 0) {
         rounds.aggregate = workers;
         return rounds;

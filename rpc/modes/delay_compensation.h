@@ -1,4 +1,4 @@
-// rpc/modes/delay_compensation.h: gradients corrected for what changed since they were computed.
+// rpc/modes/delay_compensation.h: corrects gradients for the updates since they were computed.
 #pragma once
 
 #include <kj/array.h>
@@ -8,28 +8,29 @@
 
 namespace rpc {
 
-// Of dc_asgd: see DelayCompensation.
+// The keys of dc_asgd: see DelayCompensation.
 struct CompensationConfig {
   double lambda;
   bool adaptive;
 };
 
-// Around an updater: DC-ASGD (Zheng et al. 2017, arXiv 1609.08326, algorithms 1 and 2). With g the
-// mean gradient that a worker computed on the values `seen`, and w those of now, the updater gets
+// Puts DC-ASGD around an updater (Zheng et al. 2017, arXiv 1609.08326, algorithms 1 and 2). Let g
+// be the mean gradient that a worker computed on the values `seen`, and w the current values.
+// Instead of g, the updater gets
 //   g + λ · g ⊙ g ⊙ (w - seen)
-// in place of g; λ is constant, or with `adaptive`, element by element,
+// λ is constant. With `adaptive` it is, element by element,
 //   m ← 0.95 · m + 0.05 · g ⊙ g;  λ / √(m + 1e-7)
-// The server keeps `seen` for every worker, which MXNet's optimizer `dcasgd` does not: that has one
-// for all of them.
+// The server keeps `seen` for each worker. MXNet's optimizer `dcasgd` keeps only one for all
+// workers.
 //
-// For the shards of one thread: it keeps a scratch array between updates.
+// For the shards of one thread, because it keeps a scratch array between updates.
 class DelayCompensation final: public Updater {
 public:
-  // `imagesPerPush`: what a push's sum is divided by to be a mean.
+  // The sum of one push divided by `imagesPerPush` is a mean.
   DelayCompensation(kj::Own<Updater> updater, CompensationConfig config, uint64_t imagesPerPush)
       : updater(kj::mv(updater)), config(config), imagesPerPush(imagesPerPush) {}
 
-  // One more than the updater's, if it is adaptive.
+  // Returns one array more than `updater` needs if the compensation is adaptive.
   uint stateArrays(const Slice& slice) const override;
   void update(const Slice& slice, const Round& round, kj::ArrayPtr<const float> current,
       kj::ArrayPtr<float> next, kj::ArrayPtr<float> state) override;

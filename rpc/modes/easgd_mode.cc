@@ -31,9 +31,10 @@ public:
   kj::Maybe<uint> stepsAlone() const override { return period_steps; }
 
   kj::Own<KvStore> newStore(WorkerSetup setup) const override {
-    // The worker moves by the same distance as the centre. It gets to know the centre only after
-    // that has moved: x - c' = (1 - rate) · (x - c), so rate / (1 - rate) of what is left. Above a
-    // rate of 0.5 that would be more than all of it, and amplify what c' holds of other workers.
+    // The worker moves by the same distance as the centre. It learns the centre c' only after this
+    // moved: x - c' = (1 - rate) · (x - c). So the worker moves by rate / (1 - rate) of what is
+    // left. With a rate above 0.5 it would move beyond c', and amplify what c' has from other
+    // workers.
     double rate = rateOf(setup.rounds.workers);
     return newOwnStepsStore(setup.placement, setup.rounds, setup.rank,
         {.steps = period_steps, .drawn = float(rate / (1 - rate))}, setup.optimizer,

@@ -1,19 +1,19 @@
-// rpc/modes/easgd_mode.h: easgd.
+// rpc/modes/easgd_mode.h: the mode easgd.
 #pragma once
 
 #include "rpc/modes/mode.h"
 
 namespace rpc {
 
-// Every worker trains values of its own. After each `period_steps` steps an elastic force draws
-// them and the servers' values, the centre, together (Zhang, Choromanska and LeCun 2015,
-// arXiv 1412.6651, algorithm 1).
+// Each worker trains values of its own. After each `period_steps` steps, these and the servers'
+// values, the centre, move towards each other (Zhang, Choromanska and LeCun 2015, arXiv 1412.6651,
+// algorithm 1).
 kj::Own<const Mode> readEasgdMode(const ModeRow& row, configs::Reader& reader);
 
-// What shards do with a push of easgd. The push says how far the worker's values x lie from the
-// values `seen` that it was answered last: sum = seen - x. With c the centre:
+// The updates that shards make in easgd. A push is the difference between the values `seen` that
+// the worker was answered last and its values x: sum = seen - x. With the centre c:
 //   c ← c + movingRate · (x - c)
-// For any thread; immutable.
+// Immutable; any thread.
 class CentreUpdater final: public Updater {
 public:
   explicit CentreUpdater(float movingRate): movingRate(movingRate) {}

@@ -1,5 +1,5 @@
-// rpc/modes/mode.h: what a kvstore mode decides. The rest of the program asks it, and never which
-// mode it is.
+// rpc/modes/mode.h: what a kvstore mode decides. The rest of the program calls these functions, and
+// never asks which mode it is.
 #pragma once
 
 #include <kj/array.h>
@@ -17,8 +17,8 @@ class Reader;
 
 namespace rpc {
 
-// Who holds the shards of a mode: its only worker, which calls its shard directly; server
-// processes; or every worker one of them.
+// Who holds the shards: the only worker, which calls its shard directly; server processes; or the
+// workers, one shard each.
 enum class Shards { IN_WORKER, IN_SERVERS, IN_EVERY_WORKER };
 
 class Mode;
@@ -28,36 +28,36 @@ struct ModeRow {
   const char* name;  // local, device, dist_sync, …
   const char* doc;
   Shards shards;
-  // Whether a worker may have several devices, whose gradients it adds in their order before a
-  // push.
+  // Whether a worker may have several devices. It adds their gradients in the order of the devices
+  // before a push.
   bool severalDevices;
-  // The mode's own keys in [kvstore], which modes that do not name them do not have.
+  // The keys in [kvstore] that the mode has. Modes that do not list a key do not have it.
   kj::ArrayPtr<const kj::StringPtr> keys;
-  // Reads these keys. In a manual it reads those of all rows with the same function.
+  // Reads these keys. For the reference, it reads the keys of all rows that have the same function.
   kj::Own<const Mode> (*read)(const ModeRow& row, configs::Reader& reader);
 
   bool has(kj::StringPtr key) const;
 };
 
-// What a worker brings along for its store. All must outlive the store; see RemoteStore about the
-// arrays.
+// What a worker's store is made of. All of it must outlive the store. RemoteStore says more about
+// the arrays.
 struct WorkerSetup {
   const Placement& placement;
   Rounds rounds;
   uint rank;
-  Updater& optimizer;  // the worker's own, for updates that run in it
+  Updater& optimizer;  // for updates that the worker makes itself
   kj::ArrayPtr<float> parameters;
   kj::ArrayPtr<const float> gradients;
-  kj::Maybe<SharedMemory&> memory;  // where lies what the worker pushes
+  kj::Maybe<SharedMemory&> memory;  // for what the worker pushes, if servers may share it
 };
 
-// What updates in a worker, rather than in a shard, are like: for messages.
+// Describes updates that workers make instead of shards, for messages.
 struct OwnUpdates {
   kj::StringPtr where;  // a sentence
   kj::StringPtr with;   // with the sums, with its own gradients
 };
 
-// One row with the keys of an experiment. Immutable; any thread.
+// A row of the table with the keys of an experiment filled in. Immutable; any thread.
 class Mode {
 public:
   explicit Mode(const ModeRow& row): row(row) {}
@@ -66,26 +66,26 @@ public:
 
   const ModeRow& row;
 
-  // When pushes of so many workers become updates of a shard. The codec of the answer only says
-  // whether answers are sums.
+  // Returns when the pushes of so many workers become updates of a shard. Of the returned codec,
+  // only `answersSums` is set.
   virtual Rounds rounds(uint workers) const = 0;
-  // Steps of workers, all together, in the time of one update by the optimizer.
+  // Returns how many steps all workers together make per update of the optimizer.
   virtual uint stepsPerUpdate(uint workers) const { return rounds(workers).pushesPerUpdate(); }
-  // Steps that a worker makes by itself before it pushes by how much they changed its values; null:
-  // it pushes the gradient of every step.
+  // Returns how many steps a worker makes by itself before it pushes the change of its values. Null
+  // if it pushes the gradient of every step.
   virtual kj::Maybe<uint> stepsAlone() const { return nullptr; }
 
-  // The store of one worker. By default it pushes each gradient to the shards and takes over what
-  // they answer.
+  // Makes the store of one worker. By default, it pushes each gradient to the shards and takes over
+  // their answers.
   virtual kj::Own<KvStore> newStore(WorkerSetup setup) const;
-  // What the shards of one thread do with a round. By default: one update by `optimizer`, the
-  // experiment's own. `imagesPerPush`: what the sum of one push is divided by to be a mean.
+  // Makes the updater of the shards on one thread. By default it is `optimizer`, which the
+  // experiment chose. The sum of one push divided by `imagesPerPush` is a mean.
   virtual kj::Own<Updater> newShardUpdater(
       kj::Own<Updater> optimizer, uint64_t imagesPerPush, uint workers) const;
-  // Null if the shards make the optimizer's updates.
+  // Describes the updates that workers make. Null if the shards make the optimizer's updates.
   virtual kj::Maybe<OwnUpdates> ownUpdates() const { return nullptr; }
 
-  // Reports what does not go with so many workers. `reader` is that of the whole file.
+  // Reports keys that are wrong with so many workers. `reader` reads the whole file.
   virtual void check(configs::Reader& reader, uint workers) const {}
 };
 

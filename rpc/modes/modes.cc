@@ -79,7 +79,7 @@ kj::Own<const Mode> readMode(configs::Reader& reader) {
     for (auto key: row->keys) {
       if (!chosen.has(key)) refuse(reader, chosen, key, row->name);
     }
-    // A manual has the keys of all rows; those that share a function share its keys.
+    // The reference has the keys of all rows. Rows with the same function share its keys.
     bool isRead = !reader.isManual() || row->read == chosen.read;
     for (auto before = MODES.begin(); before < row; before++) {
       isRead = isRead || before->read == row->read;

@@ -1,4 +1,4 @@
-// rpc/modes/modes.h: the closed table of kvstore modes, and [kvstore].
+// rpc/modes/modes.h: the closed table of kvstore modes, and the section [kvstore].
 #pragma once
 
 #include <kj/array.h>
@@ -12,7 +12,7 @@ namespace rpc {
 
 extern const kj::ArrayPtr<const ModeRow> MODES;  // the first is the default
 
-// [kvstore]
+// The section [kvstore].
 struct KvStoreConfig {
   kj::Own<const Mode> mode;
   codec::Codec codec;
@@ -21,17 +21,17 @@ struct KvStoreConfig {
   const Transport* transport;
 
   const char* modeName() const { return mode->row.name; }
-  // Whether shards are server processes of their own.
+  // Whether shards are in server processes.
   bool hasServers() const { return mode->row.shards == Shards::IN_SERVERS; }
   // Whether every worker holds a shard.
   bool workersHoldShards() const { return mode->row.shards == Shards::IN_EVERY_WORKER; }
-  // Whether anything travels between roles: a worker's pushes and what answers them.
+  // Whether pushes and their answers travel between roles.
   bool exchanges() const { return mode->row.shards != Shards::IN_WORKER; }
-  // How many pieces the parameters are dealt into.
+  // Returns how many shards there are.
   uint shards(uint servers, uint workers) const;
-  // When pushes become updates, and what travels.
+  // Returns when pushes become updates, and what travels.
   Rounds rounds(uint workers) const;
-  // Whether pushes go through shared memory on one machine: what is encoded travels in messages.
+  // Whether pushes go through shared memory on one machine. Encoded pushes travel in messages.
   bool sharesMemory() const { return exchanges() && transport->sharesMemory && codec.isPlain(); }
 
   static KvStoreConfig read(configs::Reader& reader);

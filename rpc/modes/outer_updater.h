@@ -1,11 +1,11 @@
-// rpc/modes/outer_updater.h: what shards make of what workers have done by themselves.
+// rpc/modes/outer_updater.h: the updates that shards make after workers have trained by themselves.
 #pragma once
 
 #include "rpc/rounds.h"
 
 namespace rpc {
 
-// How the shards of local_sgd go on from the mean of all workers' values.
+// How the shards of local_sgd continue from the mean of all workers' values.
 struct OuterConfig {
   enum Rule { AVERAGE, BLOCK_MOMENTUM, NESTEROV } rule;
   double learningRate;
@@ -14,14 +14,16 @@ struct OuterConfig {
   double momentumOf(uint workers) const { return momentum.orDefault(1 - 1.0 / workers); }
 };
 
-// The outer optimizer of local_sgd. A round's sum is that of the workers' differences old - new, so
-// its mean g is how far the mean of their values lies behind w, and one step of SGD goes there:
+// The outer optimizer of local_sgd. A round's sum is the sum of the workers' differences old - new.
+// Its mean g is therefore w minus the mean of the workers' new values, and plays the role of a
+// gradient:
 //   average: w ← w - g
 //   block momentum: v ← momentum · v - rate · g;  w ← w + v
 //     (Chen and Huo 2016, BMUF with classical block momentum: v is their Δ, rate their ζ)
 //   nesterov: v ← momentum · v + g;  w ← w - rate · (g + momentum · v)
 //     (Douillard et al. 2023, arXiv 2311.08105, algorithm 1, with PyTorch's SGD)
-// Every key alike: one that no worker trains has differences of 0. Immutable; any thread.
+// All keys are treated alike, because a key that no worker trains has differences of 0. Immutable;
+// any thread.
 class OuterUpdater final: public Updater {
 public:
   OuterUpdater(const OuterConfig& config, uint workers);

@@ -56,7 +56,7 @@ public:
     rounds.codec.answersSums = updatesInWorkers;
     KJ_IF_MAYBE(n, aggregate) {
       rounds.aggregate = *n;
-      // All of them, each once, is what a round is anyway.
+      // A round takes one push of every worker anyway.
       if (counted == Rounds::ANY || *n < workers) rounds.counted = counted;
     }
     return rounds;

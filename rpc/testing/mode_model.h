@@ -1,5 +1,5 @@
-// rpc/testing/mode_model.h: what tests compare a Shard with: one slice of it, slow, written from
-// what rpc/rounds.h and docs/modes say.
+// rpc/testing/mode_model.h: a slow model of one slice of a Shard, written from what rpc/rounds.h
+// and docs/modes say. Tests compare a Shard with it.
 #pragma once
 
 #include <kj/array.h>
@@ -10,7 +10,7 @@
 
 namespace rpc {
 
-// A rule of updating, in double: w ← w + rate · (what is made of the sum) / divisor.
+// An update rule in double: w ← w + rate · f(sum) / divisor, with f depending on `kind`.
 struct ModelRule {
   enum Kind {
     PLAIN,            // sum
@@ -21,12 +21,12 @@ struct ModelRule {
   } kind = PLAIN;
   double rate = 1;
   double lambda = 0;  // COMPENSATED
-  // How far float32 may come out; a push more or less makes a hundred times as much.
+  // The tolerance for float32. One push more or less makes a hundred times as much difference.
   double tolerance = 0;
 };
 
-// One slice in one mode. It remembers every push and every version's values, and looks through them
-// whenever it is asked.
+// One slice in one mode. It remembers all pushes and the values of all versions, and searches them
+// for each question.
 class SliceModel {
 public:
   using Values = kj::Array<double>;
@@ -39,12 +39,12 @@ public:
 
   uint64_t version() const { return versions.size() - 1; }
   const Values& newest() const { return versions.back(); }
-  // What worker `rank` computes on.
+  // Returns the version that worker `rank` computes on.
   uint64_t seen(uint rank) const { return workers[rank].seen; }
   uint64_t steps(uint rank) const { return workers[rank].steps; }
-  // Whether its last push is answered, or it has made none.
+  // Whether the worker's last push is answered, or it has not pushed yet.
   bool isAnswered(uint rank) const { return workers[rank].answered; }
-  // Pushes of `rank` that are in the newest values.
+  // Returns how many pushes of `rank` are in the newest values.
   uint64_t applied(uint rank) const {
     uint64_t count = 0;
     for (auto& push: pushes) count += push.rank == rank && push.state == Push::APPLIED;
@@ -56,13 +56,14 @@ public:
     for (auto& push: pushes) count += push.state == Push::DROPPED;
     return count;
   }
-  // Pushes whose update changed newer values than those they were made of.
+  // Returns how many pushes were applied to newer values than they were computed on.
   uint64_t appliedLate() const {
     uint64_t count = 0;
     for (auto& push: pushes) count += push.state == Push::APPLIED && push.update > push.seen;
     return count;
   }
-  // Applied pushes between whose values and whose update were `staleness` updates.
+  // Returns how many pushes were applied with `staleness` updates between the values that they were
+  // computed on and their own update.
   uint64_t withStaleness(uint64_t staleness) const {
     uint64_t count = 0;
     for (auto& push: pushes) {
@@ -71,7 +72,7 @@ public:
     return count;
   }
 
-  // False if it is a repeated one.
+  // Counts a push. Returns false if it is a repeated one.
   bool push(uint rank, uint64_t step, kj::ArrayPtr<const float> gradient) {
     auto& worker = workers[rank];
     if (step < worker.steps) return false;
@@ -109,7 +110,7 @@ private:
     uint64_t seen;
     Values gradient;
     enum { OPEN, APPLIED, DROPPED } state = OPEN;
-    uint64_t update = 0;  // that it is part of
+    uint64_t update = 0;  // the update that it is part of
   };
 
   struct Worker {
@@ -125,7 +126,7 @@ private:
     return count;
   }
 
-  // Pushes that make the next update; none if there are not enough.
+  // Returns the pushes that make the next update. Empty if there are not enough.
   kj::Vector<Push*> nextUpdate() {
     kj::Vector<Push*> open;
     for (auto& push: pushes) {
@@ -137,7 +138,7 @@ private:
         needed = rounds.workers;
         break;
       case Rounds::FIRST:
-        // Workers that rest take the place of pushes.
+        // Workers that rest count as pushes.
         needed = rounds.aggregate - kj::min(rounds.aggregate, resting());
         break;
       case Rounds::ANY:
@@ -166,12 +167,12 @@ private:
     }
   }
 
-  // Whether a round is filled by workers that push more than once.
+  // Whether workers have to push more than once to fill a round.
   bool goesOn() const {
     return rounds.counted == Rounds::ANY && (resting() > 0 || rounds.workers < rounds.aggregate);
   }
 
-  // Whether no worker that does not rest is more than the bound behind.
+  // Whether `worker` may go on: no worker that does not rest is behind it by more than the bound.
   bool isNearEnough(const Worker& worker) const {
     if (!rounds.isBounded()) return true;
     for (auto& other: workers) {

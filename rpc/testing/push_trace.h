@@ -1,4 +1,5 @@
-// rpc/testing/push_trace.h: who pushed and who rested, of one slice, and what follows from it.
+// rpc/testing/push_trace.h: records who pushed a slice and who rested, and checks a mode's
+// promises.
 #pragma once
 
 #include <kj/array.h>
@@ -10,17 +11,17 @@
 
 namespace rpc {
 
-// A record of what came to a slice, in order. Knows nothing of how a mode counts.
+// The pushes and rests of one slice, in order. It does not know how a mode counts.
 class PushTrace {
 public:
   void pushed(uint rank) { records.add(Record{rank, false}); }
   void rests(uint rank) { records.add(Record{rank, true}); }
 
-  // Throws if the values that answer a push of `rank` now miss what the mode promises to be in
-  // them: its own pushes, where none is dropped; and of every other worker that does not rest all
-  // pushes of steps before c - s, where `rank` computes step c next and s is the bound on staleness
-  // (Ho et al. 2013; 0 where all make a round). `model` tells what is in the values. Returns
-  // whether the mode has a bound.
+  // Throws if the values that now answer a push of `rank` lack pushes that the mode promises. These
+  // are the worker's own pushes, if the mode drops none. If the mode has a bound s on staleness and
+  // `rank` computes step c next, they are also the pushes of all steps before c - s of every other
+  // worker that does not rest (Ho et al. 2013; s is 0 if a round takes a push of every worker).
+  // `model` knows which pushes are in the values. Returns whether the mode has a bound.
   bool proves(const Rounds& rounds, uint rank, const SliceModel& model) const {
     uint count = rounds.workers;
     kj::Vector<uint64_t> steps;
@@ -52,7 +53,7 @@ public:
 private:
   struct Record {
     uint rank;
-    bool rests;  // or pushed
+    bool rests;  // otherwise it pushed
   };
   kj::Vector<Record> records;
 };

@@ -1,4 +1,4 @@
-// rpc/testing/test_cuts.h: connections of workers that are cut in the middle of messages.
+// rpc/testing/test_cuts.h: cuts connections of workers in the middle of messages.
 #pragma once
 
 #include <kj/async-io.h>
@@ -11,7 +11,8 @@ namespace rpc {
 
 constexpr uint64_t CUT_BYTES_MIN = 200;
 
-// Forwards bytes between two streams, both ways, and drops both after so many.
+// Forwards bytes between two streams in both directions, and drops both streams after so many
+// bytes.
 class Forwarder {
 public:
   static kj::Promise<void> run(
@@ -31,7 +32,7 @@ private:
     return streams[from]
         ->tryRead(buffer, 1, kj::min(sizeof(buffer), left))
         .then([this, from, to](size_t read) -> kj::Promise<void> {
-          // The other direction may have used some of it up.
+          // The other direction may have used up some bytes.
           uint64_t bytes = kj::min(read, left);
           if (bytes == 0) return kj::READY_NOW;
           left -= bytes;
@@ -46,8 +47,8 @@ private:
   uint64_t left;
 };
 
-// The worker's connections are cut after random numbers of bytes, up to `mostBytes`: from one that
-// ends in hello to some that carry several steps.
+// Cuts the worker's connections after random numbers of bytes, up to `mostBytes`. Some end within
+// hello, and some carry several steps.
 inline Through cutting(uint seed, uint rank, uint64_t mostBytes) {
   return [seed, rank, mostBytes, connections = 0u](kj::Own<kj::AsyncIoStream> server) mutable {
     float part = (noise(seed, rank, ++connections) + 1) / 2;

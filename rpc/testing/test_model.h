@@ -1,5 +1,5 @@
-// rpc/testing/test_model.h: what the tests of this folder share: keys of given sizes, update rules
-// with known results.
+// rpc/testing/test_model.h: keys of given sizes, and update rules with known results, for the tests
+// of rpc.
 #pragma once
 
 #include <kj/debug.h>
@@ -15,7 +15,7 @@
 
 namespace rpc {
 
-// Keys of these sizes (floats), one after another.
+// Makes keys of these sizes (in floats), one after another.
 inline kj::Array<Key> makeKeys(kj::ArrayPtr<const uint64_t> sizes) {
   kj::Vector<Key> keys;
   uint64_t offset = 0;
@@ -38,7 +38,7 @@ const Row& rowOf(kj::ArrayPtr<const Row> table, kj::StringPtr name) {
   KJ_FAIL_REQUIRE("no such row", name);
 }
 
-// [kvstore] as a file would have it.
+// Reads the section [kvstore] from the text of a file.
 inline KvStoreConfig kvStoreOf(kj::StringPtr toml) {
   configs::Diagnostics diagnostics;
   auto document = configs::parse("kvstore.toml", toml, diagnostics);
@@ -48,12 +48,12 @@ inline KvStoreConfig kvStoreOf(kj::StringPtr toml) {
   return config;
 }
 
-// What the mode of this name counts as, with `keys`; the others have their defaults.
+// Returns the rounds of the mode of this name with `keys`. Other keys have their defaults.
 inline Rounds roundsOf(kj::StringPtr mode, uint workers, kj::StringPtr keys = nullptr) {
   return kvStoreOf(kj::str("mode = '", mode, "'\n", keys)).rounds(workers);
 }
 
-// What travels with these keys of [kvstore].
+// Returns the codec of these keys of [kvstore].
 inline codec::Codec codecOf(kj::StringPtr keys) {
   return kvStoreOf(kj::str("mode = 'dist_sync'\n", keys)).codec;
 }
@@ -79,7 +79,7 @@ private:
   float rate;
 };
 
-// A rule whose results depend on the order of sums, on every round before, and on the round's
+// A rule whose results depend on the order of sums, on all earlier rounds, and on the round's
 // number.
 class MomentumUpdater final: public Updater {
 public:
@@ -96,8 +96,8 @@ public:
   }
 };
 
-// A number in [-1, 1) that looks random and is a function of its arguments: splitmix64's mixing
-// step.
+// Returns a number in [-1, 1) that looks random and depends only on the arguments (the mixing step
+// of splitmix64).
 inline float noise(uint64_t a, uint64_t b, uint64_t c) {
   uint64_t z = a * 0x9e3779b97f4a7c15 + b * 0xbf58476d1ce4e5b9 + c * 0x94d049bb133111eb + 1;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;

@@ -1,5 +1,5 @@
-// rpc/testing/test_network.h: a network under a virtual clock: links of given bandwidth and
-// latency.
+// rpc/testing/test_network.h: a network of links with given bandwidth and latency, under a virtual
+// clock.
 #pragma once
 
 #include <kj/function.h>
@@ -12,7 +12,7 @@ namespace rpc {
 
 using kj::uint;
 
-// What happens when, in seconds.
+// A virtual clock in seconds, with the events to come.
 class VirtualClock {
 public:
   double now() const { return time; }
@@ -21,8 +21,8 @@ public:
     events.emplace(time + seconds, kj::mv(what));
   }
 
-  // Runs until nothing is left to happen. What is due at the same time happens in the order in
-  // which it was asked for.
+  // Runs until no event is left. Events at the same time happen in the order in which they were
+  // added.
   void run() {
     while (!events.empty()) {
       auto first = events.begin();
@@ -38,17 +38,17 @@ private:
   std::multimap<double, kj::Function<void()>> events;
 };
 
-// One direction of a host's network interface: flows share it packet by packet, in turns.
+// One direction of a host's network interface. Flows share it packet by packet, in turns.
 class HalfLink {
 public:
-  // `left` is told the flow of each packet that has gone.
+  // `left` is called with the flow of each packet that was sent.
   HalfLink(
       VirtualClock& clock, double bytes_per_s, uint flows,
       kj::Function<void(uint flow)> left = [](uint) {})
       : clock(clock), bytes_per_s(bytes_per_s), left(kj::mv(left)), flows(flows) {}
   KJ_DISALLOW_COPY(HalfLink);
 
-  // `sent` happens when this packet has gone.
+  // Calls `sent` when this packet was sent.
   void send(uint flow, uint64_t bytes, kj::Function<void()> sent) {
     flows[flow].bytes += bytes;
     flows[flow].packets.push_back(Packet{bytes, kj::mv(sent)});

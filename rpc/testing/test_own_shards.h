@@ -11,7 +11,7 @@
 
 namespace rpc {
 
-// Where the shards of workers listen; all wait for all.
+// Where the shards of workers listen. Each worker waits until all listen.
 using ShardAddresses = kj::MutexGuarded<kj::Vector<kj::Maybe<ServerAddress>>>;
 
 // An io thread that serves the worker's own shard, beside what StoreThread does.

@@ -1,5 +1,5 @@
-// rpc/testing/test_schedule.h: random schedules of workers and servers under a virtual clock,
-// compared with the model at every event.
+// rpc/testing/test_schedule.h: runs random schedules of workers and servers under a virtual clock,
+// and compares the servers with the model after every event.
 #pragma once
 
 #include <kj/array.h>
@@ -16,11 +16,11 @@ struct Call {
   enum What { PULL, PUSH, REST } what;
   uint rank;
   uint shard;
-  uint session;     // of the rank, from 0: grows when the connection breaks
+  uint session;     // of the rank, from 0: increases when the connection breaks
   uint64_t number;  // PUSH: the step; REST: how often this worker has rested before
   kj::Array<SliceId> slices;
-  kj::Array<kj::Array<float>> gradients;  // PUSH: of each slice
-  uint index;                             // of all calls of the schedule
+  kj::Array<kj::Array<float>> gradients;  // PUSH: per slice
+  uint index;                             // among all calls of the schedule
   bool waited = false;
 };
 
@@ -29,43 +29,43 @@ struct Answered {
   kj::ArrayPtr<const float> values;
 };
 
-// The servers of a schedule: Shards, or more of the real thing around them.
+// The servers of a schedule: Shards alone, or with a part of the real server around them.
 class Servers {
 public:
   virtual ~Servers() noexcept(false) = default;
 
-  // A call of the rank's newest session has arrived. It lives until the schedule's end; `counts`:
-  // whether a push is one of a step that was not pushed before, of each slice.
+  // A call of the rank's newest session has arrived. It lives until the end of the schedule.
+  // `counts` says per slice whether the push is of a step that was not pushed before.
   virtual void deliver(Call& call, kj::ArrayPtr<const bool> counts) = 0;
-  // One of a former session has arrived. Returns whether it counts all the same.
+  // A call of a former session has arrived. Returns whether it counts nevertheless.
   virtual bool deliverLate(Call& call, kj::ArrayPtr<const bool> counts) = 0;
-  // The rank's connections broke: what was not delivered yet is late from here on.
+  // The rank's connections broke. Calls that were not delivered yet belong to a former session now.
   virtual void reconnect(uint rank) = 0;
-  // Whether a delivered call is answered, or may be. Asked after every event.
+  // Whether a delivered call is answered, or may be answered. Called after every event.
   virtual bool isAnswered(const Call& call) = 0;
-  // Of an answered PULL or PUSH of the newest session, once for each of its slices: the values of
-  // the answer, valid until the next event.
+  // Returns the values that answer a PULL or PUSH of the newest session, valid until the next
+  // event. Called once per slice of the call.
   virtual Answered take(Call& call, uint entry) = 0;
-  // Compares what can be seen from outside with the models, one a slice; after every event.
+  // Compares what is visible from outside with the models, one per slice. Called after every event.
   virtual void compare(kj::ArrayPtr<const kj::Own<SliceModel>> models) = 0;
 };
 
-// What a schedule was about, for the tests that want to know that anything happened.
+// Counts what happened in a schedule, for tests that check that something did.
 struct Happened {
   uint64_t pushed = 0;
   uint64_t dropped = 0;
   uint64_t waited = 0;   // calls that were not answered at once
   uint64_t breaks = 0;   // of connections
   uint64_t repeats = 0;  // pushes of a slice that had come before
-  uint64_t stale = 0;    // pushes that were applied to values newer than those they were made of
-  uint64_t reads = 0;    // that were held against the bound on staleness
+  uint64_t stale = 0;    // pushes that were applied to newer values than they were computed on
+  uint64_t reads = 0;    // reads that were checked against the bound on staleness
 
   void add(const Happened& other);
 };
 
-// Runs the schedule of this seed: what workers do; when messages come and connections break is
-// drawn from `delays`. Throws where servers and model differ, at a deadlock, and where
-// the trace of who pushed, read and rested breaks what the mode promises.
+// Runs the schedule of this seed, which decides what workers do. `delays` decides when messages
+// arrive and connections break. Throws if servers and model differ, at a deadlock, and if the
+// PushTrace shows that the mode broke a promise.
 Happened runSchedule(const Setting& setting, Servers& servers, uint64_t seed, uint64_t delays);
 
 }  // namespace rpc

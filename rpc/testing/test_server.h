@@ -1,4 +1,4 @@
-// rpc/testing/test_server.h: a server and its connections in one event loop, for the tests of its
+// rpc/testing/test_server.h: runs a server and its connections in one event loop, for tests of its
 // calls.
 #pragma once
 
@@ -14,8 +14,7 @@
 
 namespace rpc {
 
-// One worker's connection to one server, over an in-process pipe; everything runs in the test's
-// event loop.
+// One worker's connection to one server, over a pipe. Everything runs in the test's event loop.
 struct Link {
   kj::Promise<void> served;
   kj::Own<Peer> peer;
@@ -55,7 +54,7 @@ struct Bench {
     return request.send();
   }
 
-  // The session of `rank`, with all values initialized to `value` if it is rank 0.
+  // Opens the session of `rank`. With `value`, also initializes all values to it.
   ShardSession::Client open(Link& link, uint rank, kj::Maybe<float> value = nullptr) {
     auto session = hello(link.service, rank).wait(scope).getSession();
     KJ_IF_MAYBE(v, value) {
@@ -86,7 +85,7 @@ struct Bench {
     return push(session, id, step, filled(placement.slices[id].size, value));
   }
 
-  // One call with gradients of `value` for several slices.
+  // Pushes gradients of `value` for several slices in one call.
   capnp::RemotePromise<ShardSession::PushPullResults> pushAll(ShardSession::Client& session,
       uint64_t step, std::initializer_list<SliceId> ids, float value) {
     auto request = session.pushPullRequest();
@@ -110,7 +109,7 @@ struct Bench {
     entry.setFloats(values.asBytes());
   }
 
-  // The text of the exception that the promise rejects with.
+  // Returns the text of the exception that the promise rejects with.
   template <typename Promise>
   kj::String refusal(Promise&& promise) {
     kj::String text;
@@ -127,12 +126,12 @@ struct Bench {
   }
 };
 
-// Changes nothing, and counts how often.
+// Changes no value, and counts its calls.
 class CountingUpdater final: public Updater {
 public:
   uint updates = 0;
 
-  // How many updates come before a timer that is due at the first one. Call once.
+  // Returns how many updates come before a timer that is due at the first one. Call once.
   kj::Promise<uint> untilFired(kj::Timer& timer) {
     return begun.promise.then([&timer]() { return timer.afterDelay(0 * kj::NANOSECONDS); })
         .then([this]() { return updates; });

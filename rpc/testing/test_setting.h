@@ -1,4 +1,4 @@
-// rpc/testing/test_setting.h: modes with their keys, workers and slices, drawn at random for
+// rpc/testing/test_setting.h: draws modes with their keys, workers and slices at random, for
 // property tests.
 #pragma once
 
@@ -17,9 +17,9 @@ namespace rpc {
 class Dice {
 public:
   explicit Dice(uint64_t seed): engine(seed) {}
-  // From `least` to `most`.
+  // Returns a number from `least` to `most`.
   uint64_t roll(uint64_t least, uint64_t most) { return least + engine() % (most - least + 1); }
-  // Once in `n`.
+  // Returns true once in `n` calls on average.
   bool onceIn(uint64_t n) { return roll(1, n) == 1; }
 
 private:
@@ -41,7 +41,7 @@ enum class Way {
 };
 constexpr uint WAYS = 10;
 
-// What is tested, drawn from a seed: a mode with its keys, workers, slices, shards.
+// What a test runs, drawn from a seed: a mode with its keys, workers, slices and shards.
 struct Setting {
   Way way;
   Rounds rounds;
@@ -49,16 +49,17 @@ struct Setting {
   kj::Array<uint64_t> sizes;  // of the keys, in floats
   Placement placement;
   kj::Array<float> initial;  // the flat array
-  bool rough = false;        // gradients whose sums depend on the order
+  bool rough = false;        // whether sums of gradients depend on the order
 
   static Setting draw(Way way, Dice& dice);
   // Deals the slices to so many shards.
   void deal(uint shards);
-  // Whether the shard is the worker's own, which it calls directly: no connection can break.
+  // Whether the worker calls its own shard directly, so that no connection can break.
   bool isOwn(uint rank, uint shard) const { return way == Way::OWN_SHARDS && rank == shard; }
-  // Of a number in [-1, 1): one of those that sum exactly, unless the rule is inexact anyway.
+  // Rounds a number in [-1, 1) to one of those whose sums are exact, unless the rule is inexact
+  // anyway.
   float gradient(float noise) const;
-  // What servers update by: the rule of the model.
+  // Makes the updater of servers, with the rule of the model.
   kj::Own<Updater> newUpdater() const;
 };
 

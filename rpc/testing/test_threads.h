@@ -1,5 +1,5 @@
-// rpc/testing/test_threads.h: servers and workers on threads of their own, connected by any
-// transport, for the tests of stores.
+// rpc/testing/test_threads.h: runs servers and workers on threads of their own, connected by any
+// transport, for tests of stores.
 #pragma once
 
 #include <kj/async-io.h>
@@ -47,7 +47,7 @@ private:
   kj::Thread thread;
 };
 
-// One parameter server, where the system lets it listen.
+// One parameter server, at a free port.
 class ServerThread {
 public:
   ServerThread(const Placement& placement, uint shard, const Rounds& rounds, Updater& updater,
@@ -76,8 +76,8 @@ private:
   LoopThread thread;
 };
 
-// What a worker's connection goes through: gets what leads to the server, returns the worker's end.
-// Called on the worker's io thread.
+// Puts something between a worker and its server: gets the stream to the server, and returns the
+// stream for the worker. Called on the worker's io thread.
 using Through = kj::Function<kj::Own<kj::AsyncIoStream>(kj::Own<kj::AsyncIoStream>)>;
 
 // The thread that connects a worker's store to servers.
