@@ -50,7 +50,7 @@ struct Rounds {
   bool keepsSeen = false;
   // Whether an update gets the number of updates that its push missed (Round::staleness). EACH
   // only.
-  bool tellsStaleness = false;
+  bool passesStaleness = false;
   codec::Codec codec = {};
 
   // Returns how many pushes all workers together make per update.
@@ -60,7 +60,7 @@ struct Rounds {
   uint divisor(uint pushes) const { return isBounded() ? workers : pushes; }
   bool isBounded() const { return counted == EACH && staleness != UNBOUNDED; }
   // Whether others may wait for a worker that has ended its steps, unless it calls rest().
-  bool mustHearOfRest() const { return counted == FIRST || counted == ANY || isBounded(); }
+  bool needsRest() const { return counted == FIRST || counted == ANY || isBounded(); }
   // How answers to pushes are encoded.
   codec::Encoding answers() const { return codec.answers(aggregate); }
 };

@@ -42,11 +42,11 @@ TEST_CASE("Rounds: each mode has its number of pushes per update and its divisor
 }
 
 TEST_CASE("Rounds: a worker reports its rest in modes where others may wait for it") {
-  CHECK(!Rounds{.counted = Rounds::ALL}.mustHearOfRest());
-  CHECK(Rounds{.counted = Rounds::FIRST}.mustHearOfRest());
-  CHECK(Rounds{.counted = Rounds::ANY}.mustHearOfRest());
-  CHECK(!Rounds{.counted = Rounds::EACH}.mustHearOfRest());
-  CHECK(Rounds{.counted = Rounds::EACH, .staleness = 0}.mustHearOfRest());
+  CHECK(!Rounds{.counted = Rounds::ALL}.needsRest());
+  CHECK(Rounds{.counted = Rounds::FIRST}.needsRest());
+  CHECK(Rounds{.counted = Rounds::ANY}.needsRest());
+  CHECK(!Rounds{.counted = Rounds::EACH}.needsRest());
+  CHECK(Rounds{.counted = Rounds::EACH, .staleness = 0}.needsRest());
 }
 
 }  // namespace

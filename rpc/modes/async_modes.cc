@@ -29,7 +29,7 @@ public:
           "its epoch keeps nobody waiting.",
           {.atLeast = 0, .atMost = 1 << 20}, 3));
     }
-    tellsStaleness = reader.flag("staleness_aware",
+    passesStaleness = reader.flag("staleness_aware",
         "Where every push is an update: divides the learning rate by the number of updates between "
         "the values that a gradient was computed on and those that it changes, if that is 2 or "
         "more (Zhang et al. 2016, arXiv 1511.05950).",
@@ -53,7 +53,7 @@ public:
     }
     rounds.counted = Rounds::EACH;
     rounds.keepsSeen = compensation != nullptr;
-    rounds.tellsStaleness = tellsStaleness;
+    rounds.passesStaleness = passesStaleness;
     return rounds;
   }
 
@@ -67,7 +67,7 @@ public:
 
 private:
   kj::Maybe<uint64_t> staleness;
-  bool tellsStaleness;
+  bool passesStaleness;
   kj::Maybe<CompensationConfig> compensation;
 };
 

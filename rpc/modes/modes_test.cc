@@ -104,7 +104,7 @@ TEST_CASE("Modes: a bound of 0 counts like dist_sync, and so does an aggregate o
     CHECK(rounds.keepsSeen == sync.keepsSeen);
     CHECK(rounds.pushesPerUpdate() == sync.pushesPerUpdate());
     CHECK(rounds.divisor(4) == sync.divisor(4));
-    CHECK(rounds.mustHearOfRest() == sync.mustHearOfRest());
+    CHECK(rounds.needsRest() == sync.needsRest());
   }
   CHECK(read("mode = 'dist_ssp'").config.rounds(4).staleness == 3);
   CHECK(read("mode = 'dist_sync'\naggregate = 3").config.rounds(4).counted == Rounds::FIRST);

@@ -175,7 +175,7 @@ uint64_t Shard::count(HeldSlice& held, uint rank, const codec::Coded& gradient) 
       Sum sum(held.sum, held.slice->size);
       sum.add(gradient);
       Round round{
-          held.version, sum.get(), rounds.divisor(1), rounds.tellsStaleness ? staleness : 0};
+          held.version, sum.get(), rounds.divisor(1), rounds.passesStaleness ? staleness : 0};
       if (rounds.keepsSeen) {
         round.seen = held.buffers[worker.lent].values;
       } else {

@@ -15,7 +15,7 @@ namespace rpc {
 // Makes the event loop of a server look at sockets and timers after about every call. By default,
 // KJ looks at them only when it has nothing else to do. While one worker's pushes wait, the server
 // would then neither read other connections nor send heartbeats, however long the updates take.
-inline void lookOftenAround(kj::WaitScope& scope) {
+inline void pollOften(kj::WaitScope& scope) {
   scope.setBusyPollInterval(20);
 }
 

@@ -218,7 +218,7 @@ TEST_CASE(
 TEST_CASE("ShardServer: a timer waits for only a few of many queued pushes") {
   constexpr uint PUSHES = 100;
   auto io = kj::setupAsyncIo();
-  lookOftenAround(io.waitScope);
+  pollOften(io.waitScope);
   auto placement = placeBalanced(makeKeys({10}), 4096, 1);
   auto rounds = roundsOf("dist_async", 1);
   CountingUpdater updater;

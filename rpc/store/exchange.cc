@@ -40,7 +40,7 @@ private:
   // What belongs to one server.
   struct Line {
     kj::Maybe<kj::Own<Connection>> connection;
-    bool asksWire = false;  // waits until the kernel has taken the calls so far
+    bool awaitsWire = false;  // waits until the kernel has taken the calls so far
   };
 
   kj::Promise<void> carryOut();
@@ -169,10 +169,10 @@ void Exchange::send(uint server) {
         break;
       }
     }
-    if (!sent || line.asksWire) return;
-    line.asksWire = true;
+    if (!sent || line.awaitsWire) return;
+    line.awaitsWire = true;
     (*connection)->add((*connection)->whenTaken().then([this, server](uint64_t window_bytes) {
-      lines[server].asksWire = false;
+      lines[server].awaitsWire = false;
       outbox.taken(server, window_bytes);
       send(server);
     }));

@@ -126,7 +126,7 @@ void RemoteStoreImpl::rest() {
     }
     return true;
   });
-  if (handover.rounds.mustHearOfRest()) complete(Order::REST);
+  if (handover.rounds.needsRest()) complete(Order::REST);
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ void IoThread::main(const LoadedExperiment& loaded, const RoleOptions& options,
   kj::Maybe<kj::Own<rpc::Listener>> listener;
   kj::Maybe<const rpc::ServerAddress&> address;
   if (kvstore.workersHoldShards()) {
-    rpc::lookOftenAround(io.waitScope);
+    rpc::pollOften(io.waitScope);
     auto listening = rpc::Listener::listen(io.provider->getNetwork(), *kvstore.transport);
     auto& own = *listener.emplace(listening.wait(io.waitScope));
     address = own.address();

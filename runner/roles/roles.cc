@@ -87,7 +87,7 @@ bool runCoordinator(const LoadedExperiment& loaded, const RoleOptions& options, 
 void runServer(const LoadedExperiment& loaded, const RoleOptions& options) {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   auto io = kj::setupAsyncIo();
-  rpc::lookOftenAround(io.waitScope);
+  rpc::pollOften(io.waitScope);
   ModelFacts facts(experiment);
   auto placement = placementOf(experiment, facts.graph);
   auto updater = shardUpdater(experiment, facts);

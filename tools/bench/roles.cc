@@ -90,7 +90,7 @@ void StoreThread::talk() {
 void serveShard(const rpc::Placement& placement, uint shard, const rpc::Rounds& rounds,
     rpc::Updater& updater, bool shares) {
   auto io = kj::setupAsyncIo();
-  rpc::lookOftenAround(io.waitScope);
+  rpc::pollOften(io.waitScope);
   kj::Maybe<kj::UnixEventPort&> port;
   if (shares) port = io.unixEventPort;
   auto service = rpc::newShardServer(placement, shard, rounds, updater, port);
