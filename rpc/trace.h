@@ -22,7 +22,7 @@ using StepsOfPushes = kj::ArrayPtr<const uint64_t>;
 
 // What an event is about: a verb of a worker's compute thread, or a station that the push of one
 // slice for one step passes. Verbs and COUNTED take time. The other stations are moments.
-enum class Mark : uint8_t {
+enum class TracePoint : uint8_t {
   READ,
   FORWARD,
   BACKWARD,
@@ -43,7 +43,7 @@ struct TraceEvent {
   uint64_t step;    // as the worker counts
   uint32_t item;    // a segment for verbs, a slice for stations
   uint16_t worker;  // whose step or push it is
-  Mark mark;
+  TracePoint point;
 };
 
 // The events of one thread of a role. Only that thread adds events, and nobody reads them before it
@@ -66,21 +66,21 @@ public:
   kj::TimePoint now() const { return clock.now(); }
 
   // Adds an event. For stations, `step` is the number of the worker's push.
-  void add(
-      Mark mark, uint worker, uint64_t step, uint item, kj::TimePoint begin, kj::TimePoint end) {
-    if (mark >= Mark::QUEUED && step < stepsOfPushes.size()) step = stepsOfPushes[step];
+  void add(TracePoint point, uint worker, uint64_t step, uint item, kj::TimePoint begin,
+      kj::TimePoint end) {
+    if (point >= TracePoint::QUEUED && step < stepsOfPushes.size()) step = stepsOfPushes[step];
     if (step < steps.first || step > steps.last) return;
     if (count == events.size()) {
       ++lost;
       return;
     }
     events[count++] =
-        TraceEvent{inNanoseconds(begin), inNanoseconds(end), step, item, uint16_t(worker), mark};
+        TraceEvent{inNanoseconds(begin), inNanoseconds(end), step, item, uint16_t(worker), point};
   }
   // Adds a station of a slice, now.
-  void add(Mark mark, uint worker, uint64_t number, SliceId id) {
+  void add(TracePoint point, uint worker, uint64_t number, SliceId id) {
     auto moment = now();
-    add(mark, worker, number, id, moment, moment);
+    add(point, worker, number, id, moment, moment);
   }
 
   // Returns the events in the order in which they ended.
@@ -115,14 +115,14 @@ public:
     auto& push = of(rank, id);
     if (push.state != Push::NEVER && push.number == number) return;
     push = {number, 0, Push::HERE};
-    lane.add(Mark::ARRIVED, rank, number, id, since, since);
+    lane.add(TracePoint::ARRIVED, rank, number, id, since, since);
   }
   // Shard::push() has returned `due`. reached() must follow before answered().
   void counted(uint rank, SliceId id, uint64_t due) {
     auto& push = of(rank, id);
     if (push.state != Push::HERE) return;
     auto end = lane.now();
-    lane.add(Mark::COUNTED, rank, push.number, id, since, end);
+    lane.add(TracePoint::COUNTED, rank, push.number, id, since, end);
     since = end;
     push.due = due;
     push.state = Push::WAITS;
@@ -133,7 +133,7 @@ public:
       auto& push = of(rank, id);
       if (push.state != Push::WAITS || progress < push.due) continue;
       push.state = Push::APPLIED;
-      lane.add(Mark::APPLIED, rank, push.number, id);
+      lane.add(TracePoint::APPLIED, rank, push.number, id);
     }
   }
   // The slice's values go to this worker, which has pushed or pulled.
@@ -141,7 +141,7 @@ public:
     auto& push = of(rank, id);
     if (push.state != Push::APPLIED) return;
     push.state = Push::ANSWERED;
-    lane.add(Mark::ANSWERED, rank, push.number, id);
+    lane.add(TracePoint::ANSWERED, rank, push.number, id);
   }
 
 private:

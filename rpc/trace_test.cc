@@ -8,7 +8,7 @@ namespace {
 
 TEST_CASE("TraceLane: a full lane keeps its oldest events, and counts the others") {
   TraceLane lane({}, 3);
-  for (uint step = 0; step < 5; step++) lane.add(Mark::SENT, 1, step, 7);
+  for (uint step = 0; step < 5; step++) lane.add(TracePoint::SENT, 1, step, 7);
   REQUIRE(lane.all().size() == 3);
   for (uint step = 0; step < 3; step++) CHECK(lane.all()[step].step == step);
   CHECK(lane.all()[0].begin_ns <= lane.all()[2].begin_ns);
@@ -19,7 +19,7 @@ TEST_CASE("TraceLane: a full lane keeps its oldest events, and counts the others
 
 TEST_CASE("TraceLane: steps outside the recorded range take no room") {
   TraceLane lane({2, 3}, 4);
-  for (uint step = 0; step < 6; step++) lane.add(Mark::SENT, 0, step, 0);
+  for (uint step = 0; step < 6; step++) lane.add(TracePoint::SENT, 0, step, 0);
   REQUIRE(lane.all().size() == 2);
   CHECK(lane.all()[0].step == 2);
   CHECK(lane.all()[1].step == 3);
@@ -29,9 +29,9 @@ TEST_CASE("TraceLane: steps outside the recorded range take no room") {
 TEST_CASE("TraceLane: a push after several steps belongs to the last of them") {
   uint64_t steps[] = {2, 5, 6, 9};
   TraceLane lane({5, 6}, 10, steps);
-  for (uint number = 0; number < 4; number++) lane.add(Mark::SENT, 0, number, 0);
+  for (uint number = 0; number < 4; number++) lane.add(TracePoint::SENT, 0, number, 0);
   for (uint step = 4; step < 8; step++) {
-    lane.add(Mark::READ, 0, step, 0, lane.now(), lane.now());
+    lane.add(TracePoint::READ, 0, step, 0, lane.now(), lane.now());
   }
   REQUIRE(lane.all().size() == 4);
   uint64_t expected[] = {5, 6, 5, 6};
@@ -53,9 +53,10 @@ TEST_CASE("ShardTrace: a repeated push is recorded once, whichever station it ha
   push();
   trace.reached(0, 1);
   trace.answered(0, 0);
-  Mark expected[] = {Mark::ARRIVED, Mark::COUNTED, Mark::APPLIED, Mark::ANSWERED};
+  TracePoint expected[] = {
+      TracePoint::ARRIVED, TracePoint::COUNTED, TracePoint::APPLIED, TracePoint::ANSWERED};
   REQUIRE(lane.all().size() == kj::size(expected));
-  for (uint i = 0; i < kj::size(expected); i++) CHECK(lane.all()[i].mark == expected[i]);
+  for (uint i = 0; i < kj::size(expected); i++) CHECK(lane.all()[i].point == expected[i]);
   trace.arrived(0, 1, 0);
   CHECK(lane.all().back().step == 1);
 }
@@ -76,23 +77,24 @@ TEST_CASE("ShardTrace: a push counts as applied when its progress is reached, an
   trace.answered(1, 2);
   trace.answered(1, 2);  // to a pull
 
-  kj::Vector<Mark> marks[2];
+  kj::Vector<TracePoint> points[2];
   int64_t last_ns = 0;
   for (auto& event: lane.all()) {
-    marks[event.worker].add(event.mark);
+    points[event.worker].add(event.point);
     CHECK(event.step == 4);
     CHECK(event.item == 2);
     CHECK(event.end_ns >= last_ns);
     CHECK(event.begin_ns <= event.end_ns);
     last_ns = event.end_ns;
   }
-  Mark expected[] = {Mark::ARRIVED, Mark::COUNTED, Mark::APPLIED, Mark::ANSWERED};
-  for (auto& found: marks) {
+  TracePoint expected[] = {
+      TracePoint::ARRIVED, TracePoint::COUNTED, TracePoint::APPLIED, TracePoint::ANSWERED};
+  for (auto& found: points) {
     REQUIRE(found.size() == kj::size(expected));
     for (uint i = 0; i < found.size(); i++) CHECK(found[i] == expected[i]);
   }
   // The first waits for the second.
-  CHECK(lane.all()[4].mark == Mark::APPLIED);
+  CHECK(lane.all()[4].point == TracePoint::APPLIED);
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ private:
   void take(const Outbox::Call& call, uint64_t atLeastVersion, const codec::Encoding& encoding,
       Result&& result);
   void answered(uint server, const Outbox::Call& call, kj::Duration roundTrip);
-  void record(Mark station, const Outbox::Call& call);
+  void record(TracePoint station, const Outbox::Call& call);
 
   template <typename T>
   kj::ArrayPtr<T> part(kj::ArrayPtr<T> array, SliceId id) const {
@@ -160,7 +160,7 @@ void Exchange::send(uint server) {
         auto begun = clock.now();
         // On the heap, because the continuation of the answer uses the call, too.
         auto sending = kj::heap(kj::mv(*next));
-        record(Mark::SENT, *sending);
+        record(TracePoint::SENT, *sending);
         auto answer = call((*connection)->session(), *sending);
         (*connection)->add(answer.then([this, server, begun, sent = kj::mv(sending)]() {
           answered(server, *sent, clock.now() - begun);
@@ -288,7 +288,7 @@ void Exchange::take(const Outbox::Call& call, uint64_t atLeastVersion,
 }
 
 void Exchange::answered(uint server, const Outbox::Call& call, kj::Duration roundTrip) {
-  record(Mark::RETURNED, call);
+  record(TracePoint::RETURNED, call);
   bool ends = outbox.answered(server, call);
   {
     auto lock = handover.state.lockExclusive();
@@ -306,11 +306,11 @@ void Exchange::answered(uint server, const Outbox::Call& call, kj::Duration roun
   send(server);
 }
 
-void Exchange::record(Mark station, const Outbox::Call& call) {
+void Exchange::record(TracePoint station, const Outbox::Call& call) {
   KJ_IF_MAYBE(trace, handover.trace) {
     if (call.what != Outbox::Call::PUSH) return;
     for (auto id: call.slices) {
-      if (station == Mark::SENT) {
+      if (station == TracePoint::SENT) {
         // A push that goes again after its connection broke counts as sent since the first time.
         if (traced[id] > call.number) continue;
         traced[id] = call.number + 1;

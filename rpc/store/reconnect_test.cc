@@ -121,7 +121,7 @@ TEST_CASE(
     auto counts = kj::heapArray<Count>(placement.slices.size() * STEPS);
     for (auto& event: trace.io.all()) {
       auto& count = counts[event.item * STEPS + event.step];
-      ++(event.mark == Mark::SENT ? count.sent : count.returned);
+      ++(event.point == TracePoint::SENT ? count.sent : count.returned);
     }
     for (auto& count: counts) {
       CHECK(count.sent == 1);

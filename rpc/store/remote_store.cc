@@ -82,7 +82,8 @@ void RemoteStoreImpl::push(uint64_t step, uint64_t begin, uint64_t end) {
     bool shared = isShared(id);
     for (; id < slices.end && isShared(id) == shared; id++) {
       pushed[id] = step + 1;
-      KJ_IF_MAYBE(trace, handover.trace) trace->compute.add(Mark::QUEUED, handover.rank, step, id);
+      KJ_IF_MAYBE(trace, handover.trace)
+        trace->compute.add(TracePoint::QUEUED, handover.rank, step, id);
       if (shared) KJ_ASSERT_NONNULL(handover.shared)->push(id, step);
     }
     if (!shared) handover.give(Order{Order::PUSH, step, {begin, id}});

@@ -44,7 +44,7 @@ void SharedServers::traceTo(TraceLane& lane, uint rank) {
   tracedRank = rank;
 }
 
-void SharedServers::record(Mark station, uint64_t step, SliceId id) {
+void SharedServers::record(TracePoint station, uint64_t step, SliceId id) {
   KJ_IF_MAYBE(lane, trace) lane->add(station, tracedRank, step, id);
 }
 
@@ -68,7 +68,7 @@ void SharedServers::push(SliceId id, uint64_t step) {
       "a slice was pushed again before its answer was waited for", id, step);
   last.pushed = step + 1;
   last.begun = clock.now();
-  record(Mark::SENT, step, id);
+  record(TracePoint::SENT, step, id);
   KJ_ASSERT(server.pushes.put(Note{id, 0, step}), "a ring has a note for each slice");
   server.hasNewPushes = true;
 }
@@ -162,7 +162,7 @@ void SharedServers::copy(SliceId id, kj::ArrayPtr<float> parameters) {
   auto values = server.layout.values(server.memory->bytes(), id, last.answer.plane);
   memcpy(slice.of(parameters).begin(), values.begin(), values.asBytes().size());
   last.copied = last.answered;
-  record(Mark::RETURNED, last.copied - 1, id);
+  record(TracePoint::RETURNED, last.copied - 1, id);
   server.traffic.pushed_bytes += values.asBytes().size();
   server.traffic.pulled_bytes += values.asBytes().size();
   if (id == 0) newest = last.answer.number;

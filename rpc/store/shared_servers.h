@@ -85,7 +85,7 @@ private:
   bool takeAll();
   void copy(SliceId id, kj::ArrayPtr<float> parameters);
 
-  void record(Mark station, uint64_t step, SliceId id);
+  void record(TracePoint station, uint64_t step, SliceId id);
 
   const Placement& placement;
   const Rounds rounds;

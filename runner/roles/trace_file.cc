@@ -86,27 +86,27 @@ public:
 
 private:
   void add(const rpc::TraceEvent& event, Thread thread) {
-    switch (event.mark) {
-      case rpc::Mark::READ:
-      case rpc::Mark::FORWARD:
-      case rpc::Mark::BACKWARD:
-      case rpc::Mark::PUSH:
-      case rpc::Mark::PULL:
-        return span(kj::str('"', VERBS[uint(event.mark)], '"'), event, thread, "segment");
-      case rpc::Mark::COUNTED:
+    switch (event.point) {
+      case rpc::TracePoint::READ:
+      case rpc::TracePoint::FORWARD:
+      case rpc::TracePoint::BACKWARD:
+      case rpc::TracePoint::PUSH:
+      case rpc::TracePoint::PULL:
+        return span(kj::str('"', VERBS[uint(event.point)], '"'), event, thread, "segment");
+      case rpc::TracePoint::COUNTED:
         return span(kj::str(names[event.item]), event, thread, "slice");
-      case rpc::Mark::QUEUED:
+      case rpc::TracePoint::QUEUED:
         journey('b', names[event.item], event, argumentsOf(event, "slice"));
         return journey('b', "\"queued\"", event);
-      case rpc::Mark::SENT:
+      case rpc::TracePoint::SENT:
         return pass("\"queued\"", "\"to server\"", event);
-      case rpc::Mark::ARRIVED:
+      case rpc::TracePoint::ARRIVED:
         return pass("\"to server\"", "\"round\"", event);
-      case rpc::Mark::APPLIED:
+      case rpc::TracePoint::APPLIED:
         return pass("\"round\"", "\"answer\"", event);
-      case rpc::Mark::ANSWERED:
+      case rpc::TracePoint::ANSWERED:
         return pass("\"answer\"", "\"to worker\"", event);
-      case rpc::Mark::RETURNED:
+      case rpc::TracePoint::RETURNED:
         journey('e', "\"to worker\"", event);
         return journey('e', names[event.item], event);
     }

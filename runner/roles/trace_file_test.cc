@@ -55,10 +55,10 @@ kj::String jsonOf(const rpc::Trace& trace, Role role, kj::Duration ahead) {
 
 TEST_CASE("traceJson: verbs are spans, and a push passes from one span to the next") {
   rpc::Trace trace({});
-  trace.compute.add(rpc::Mark::BACKWARD, 1, 5, 2, at(1000), at(3005));
-  trace.compute.add(rpc::Mark::QUEUED, 1, 5, 2, at(3010), at(3010));
-  trace.io.add(rpc::Mark::SENT, 1, 5, 2, at(4000), at(4000));
-  trace.io.add(rpc::Mark::RETURNED, 1, 5, 0, at(9000), at(9000));
+  trace.compute.add(rpc::TracePoint::BACKWARD, 1, 5, 2, at(1000), at(3005));
+  trace.compute.add(rpc::TracePoint::QUEUED, 1, 5, 2, at(3010), at(3010));
+  trace.io.add(rpc::TracePoint::SENT, 1, 5, 2, at(4000), at(4000));
+  trace.io.add(rpc::TracePoint::RETURNED, 1, 5, 0, at(9000), at(9000));
   CHECK(jsonOf(trace, Role::WORKER, 1 * kj::MICROSECONDS) == R"([
 {"ph":"M","name":"process_name","pid":2,"tid":0,"args":{"name":"worker 1"}},
 {"ph":"M","name":"process_sort_index","pid":2,"tid":0,"args":{"sort_index":2}},
@@ -77,8 +77,8 @@ TEST_CASE("traceJson: verbs are spans, and a push passes from one span to the ne
 
 TEST_CASE("traceJson: says after the last event how many events were dropped") {
   rpc::Trace trace({}, nullptr, 1);
-  trace.io.add(rpc::Mark::APPLIED, 0, 0, 0, at(2000), at(2000));
-  trace.io.add(rpc::Mark::ANSWERED, 0, 0, 0, at(2001), at(2001));
+  trace.io.add(rpc::TracePoint::APPLIED, 0, 0, 0, at(2000), at(2000));
+  trace.io.add(rpc::TracePoint::ANSWERED, 0, 0, 0, at(2001), at(2001));
   auto json = jsonOf(trace, Role::SERVER, 0 * kj::NANOSECONDS);
   CHECK(contains(json,
       R"({"ph":"i","s":"p","name":"1 later events were dropped","pid":5,"tid":10,"ts":2.000})"));

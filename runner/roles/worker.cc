@@ -109,7 +109,7 @@ private:
     fetchSums();
     verb.restart_s();
     store.rest();
-    charge(rpc::Mark::PULL, state.times.pull_s, 0);
+    charge(rpc::TracePoint::PULL, state.times.pull_s, 0);
     reports.trained(epoch, state.step - begin, epochTime.elapsed_s());
     reports.badRecords(batches.ofTraining());
   }
@@ -129,7 +129,7 @@ private:
   void takeBatch() {
     batches.readTraining();
     batches.set();
-    charge(rpc::Mark::READ, state.times.read_s, 0);
+    charge(rpc::TracePoint::READ, state.times.read_s, 0);
   }
 
   // Makes one step with gradients that go to the store and parameters that come from it.
@@ -139,18 +139,18 @@ private:
     if (!isBatchSet) takeBatch();
     for (uint s = 0; s < segments.size(); s++) {
       store.await(state.step, segments[s].parameters.begin, segments[s].parameters.end);
-      charge(rpc::Mark::PULL, state.times.pull_s, s);
+      charge(rpc::TracePoint::PULL, state.times.pull_s, s);
       program.forward(nn::Phase::TRAIN, s);
-      charge(rpc::Mark::FORWARD, state.times.forward_s, s);
+      charge(rpc::TracePoint::FORWARD, state.times.forward_s, s);
     }
     // The device still works on this step. Meanwhile the next batch goes to it, except at the end
     // of an epoch: validation then comes first.
     isBatchSet = batches.mayBeAhead() && !isLastOfEpoch;
     if (isBatchSet) takeBatch();
     nn::backwardAll(program, segments.size(), [&](uint s) {
-      charge(rpc::Mark::BACKWARD, state.times.backward_s, s);
+      charge(rpc::TracePoint::BACKWARD, state.times.backward_s, s);
       store.push(state.step, segments[s].parameters.begin, segments[s].parameters.end);
-      charge(rpc::Mark::PUSH, state.times.push_s, s);
+      charge(rpc::TracePoint::PUSH, state.times.push_s, s);
     });
     state.last = program.result();
     lookAhead();
@@ -161,18 +161,18 @@ private:
   void stepBy(nn::Trainer& own) {
     verb.restart_s();
     batches.readTraining();
-    charge(rpc::Mark::READ, state.times.read_s, 0);
+    charge(rpc::TracePoint::READ, state.times.read_s, 0);
     batches.set();
     own.step(state.step);
-    charge(rpc::Mark::FORWARD, state.times.forward_s, 0);
+    charge(rpc::TracePoint::FORWARD, state.times.forward_s, 0);
   }
 
   // Charges the time since the stopwatch was restarted to this verb, for this segment.
-  void charge(rpc::Mark mark, double& verb_s, uint segment) {
+  void charge(rpc::TracePoint point, double& verb_s, uint segment) {
     auto begun = verb.begun();
     verb.chargeTo(verb_s);
     KJ_IF_MAYBE(trace, parts.trace) {
-      (*trace)->compute.add(mark, parts.rank, state.step, segment, begun, verb.begun());
+      (*trace)->compute.add(point, parts.rank, state.step, segment, begun, verb.begun());
     }
   }
 
@@ -195,7 +195,7 @@ private:
       verb.restart_s();
       state.replaceSums(own->runningSums(), state.step == 1);
       state.last = program.result();
-      charge(rpc::Mark::FORWARD, state.times.forward_s, 0);
+      charge(rpc::TracePoint::FORWARD, state.times.forward_s, 0);
       state.show(progress);
     }
   }
