@@ -122,18 +122,18 @@ kj::Maybe<Table> parseSource(const Source& source, Diagnostics& diagnostics) {
 // -------------------------------------------------------------------------------------------------
 // Layers.
 
-// Which place a table gets if both layers hold it. A file's own header is where the user adds keys;
-// a `--set` is not.
-enum class Place { OVER, UNDER };
+// The layer whose header a table keeps if both layers have the table. Users add keys below the
+// header in the file, which therefore goes before a `--set`.
+enum class HeaderOf { OVER, UNDER };
 
-void lay(Table over, Table& under, Place place) {
-  if (place == Place::OVER) under.span = over.span;
+void lay(Table over, Table& under, HeaderOf header) {
+  if (header == HeaderOf::OVER) under.span = over.span;
   for (auto& entry: over.entries) {
     KJ_IF_MAYBE(below, under.find(entry.key)) {
       auto& content = entry.value->content;
       if (content.is<Table>() && below->value->content.is<Table>()) {
-        lay(kj::mv(content.get<Table>()), below->value->content.get<Table>(), place);
-        if (place == Place::UNDER) continue;
+        lay(kj::mv(content.get<Table>()), below->value->content.get<Table>(), header);
+        if (header == HeaderOf::UNDER) continue;
         below->value->span = entry.value->span;
       } else {
         below->value = kj::mv(entry.value);
@@ -182,7 +182,7 @@ public:
     }
     KJ_IF_MAYBE(extends, takeEntry(table, "extends")) {
       KJ_IF_MAYBE(base, readBase(path, name, *extends->value)) {
-        lay(kj::mv(table), *base, Place::OVER);
+        lay(kj::mv(table), *base, HeaderOf::OVER);
         table = kj::mv(*base);
       } else {
         document.complete = false;
@@ -451,7 +451,7 @@ kj::Own<Document> load(const kj::ReadableDirectory& folder, kj::StringPtr path,
         diagnostics.error(extends->keySpan, "`extends` cannot be set on the command line",
             "write it into an experiment file");
       }
-      lay(kj::mv(*table), document->root, Place::UNDER);
+      lay(kj::mv(*table), document->root, HeaderOf::UNDER);
     } else {
       document->complete = false;
     }

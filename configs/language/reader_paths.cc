@@ -43,15 +43,15 @@ kj::String join(kj::StringPtr folder, kj::StringPtr relative) {
   return path.size() == 0 ? kj::str("/") : kj::mv(path);
 }
 
-// The file or folder that a path leads to. Null if there is none.
-struct Place {
+// Which file or folder a path leads to, whatever its name.
+struct FileIdentity {
   dev_t device;
   ino_t number;
 };
-kj::Maybe<Place> placeAt(kj::StringPtr path) {
+kj::Maybe<FileIdentity> identityOf(kj::StringPtr path) {
   struct stat about;
   if (::stat(path.cStr(), &about) != 0) return nullptr;
-  return Place{about.st_dev, about.st_ino};
+  return FileIdentity{about.st_dev, about.st_ino};
 }
 
 }  // namespace
@@ -81,8 +81,8 @@ kj::String Reader::pathAt(kj::StringPtr key, kj::String given, Span span) {
 void Reader::refuseIfElsewhere(
     kj::StringPtr key, kj::StringPtr given, kj::StringPtr meant, Span span) {
   auto before = join(currentFolder(), given);
-  auto there = placeAt(meant);
-  KJ_IF_MAYBE(other, placeAt(before)) {
+  auto there = identityOf(meant);
+  KJ_IF_MAYBE(other, identityOf(before)) {
     KJ_IF_MAYBE(place, there) {
       if (place->device == other->device && place->number == other->number) return;
       sink.diagnostics.error(span,

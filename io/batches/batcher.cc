@@ -23,7 +23,7 @@ constexpr size_t REPORTS_A_BATCH = 4;
 // What a batch will hold.
 struct Plan {
   uint64_t step = 0;
-  kj::Array<Stream::Place> places;  // batchSize places, of which the first `count` are used
+  kj::Array<Stream::Sample> samples;  // batchSize samples, of which the first `count` are used
   size_t count = 0;
   uint views = 1;  // in validation: the views of each image, of which this batch shows one
   View view = CENTRE_VIEW[0];
@@ -68,20 +68,20 @@ public:
   explicit ImageReader(const Work& work): work(work), reader(RecordReader::open(work.records)) {}
 
   // Fills one row of a batch. If the record is bad, throws a sentence that names it.
-  void read(Stream::Place place, const View& view, Slot& slot, size_t row) {
+  void read(Stream::Sample sample, const View& view, Slot& slot, size_t row) {
     if (work.form == BatchForm::NUMBERS) {
-      slot.augmentations[row] = draw(place, view, KJ_ASSERT_NONNULL(work.stored));
-      slot.records[row] = place.record;
-      slot.labels[row] = work.labels[place.record];
+      slot.augmentations[row] = draw(sample, view, KJ_ASSERT_NONNULL(work.stored));
+      slot.records[row] = sample.record;
+      slot.labels[row] = work.labels[sample.record];
       return;
     }
-    auto record = reader->read(place.record);
+    auto record = reader->read(sample.record);
     if (!work.augmenter.reaches(record.shape)) {
-      configs::fail(tooSmall(work.records, place.record, record, work.augmenter.shape.height));
+      configs::fail(tooSmall(work.records, sample.record, record, work.augmenter.shape.height));
     }
     auto problem = kj::runCatchingExceptions([&]() {
       auto image = pixelsOf(record, decoder);
-      auto augmentation = draw(place, view, image.shape);
+      auto augmentation = draw(sample, view, image.shape);
       if (work.form == BatchForm::PIXELS) {
         work.augmenter.apply(image, augmentation, rowOf(slot.pixels, slot, row));
         return;
@@ -94,9 +94,9 @@ public:
         augmentation = {0, 0, augmentation.mirror};
       }
       slot.augmentations[row] = augmentation;
-      slot.records[row] = place.record;
+      slot.records[row] = sample.record;
     });
-    KJ_IF_MAYBE(e, problem) configs::fail(badImage(work.records, place.record, record, *e));
+    KJ_IF_MAYBE(e, problem) configs::fail(badImage(work.records, sample.record, record, *e));
     slot.labels[row] = record.label;
   }
 
@@ -107,9 +107,9 @@ private:
     return all.slice(row * size, (row + 1) * size);
   }
 
-  Augmentation draw(Stream::Place place, const View& view, ImageShape shape) const {
+  Augmentation draw(Stream::Sample sample, const View& view, ImageShape shape) const {
     if (work.kind == Work::Kind::VALIDATION) return work.augmenter.view(view, shape);
-    return work.augmenter.draw(work.seed, place.pass, place.record, shape);
+    return work.augmenter.draw(work.seed, sample.pass, sample.record, shape);
   }
 
   const Work& work;
@@ -156,13 +156,13 @@ public:
   }
 
 private:
-  // Reads place `index` of the plan into the next free row. Returns false if the record is bad and
+  // Reads sample `index` of the plan into the next free row. Returns false if the record is bad and
   // may be skipped.
   bool readGood(Slot& slot, size_t index) {
-    auto place = slot.plan.places[index];
+    auto sample = slot.plan.samples[index];
     size_t row = slot.images;
     auto problem =
-        kj::runCatchingExceptions([&]() { reader.read(place, slot.plan.view, slot, row); });
+        kj::runCatchingExceptions([&]() { reader.read(sample, slot.plan.view, slot, row); });
     KJ_IF_MAYBE(e, problem) {
       auto report = e->getDescription();
       if (work.policy == BadRecordPolicy::FAIL) configs::fail(report, OR_SKIP);
@@ -174,7 +174,8 @@ private:
     }
     slot.draws[row] =
         work.kind == Work::Kind::TRAINING
-            ? configs::Random(work.seed, configs::Purpose::DROPOUT, place.pass, place.record).next()
+            ? configs::Random(work.seed, configs::Purpose::DROPOUT, sample.pass, sample.record)
+                  .next()
             : 0;
     return true;
   }
@@ -221,7 +222,7 @@ public:
     auto all = kj::heapArrayBuilder<Slot>(config.readerThreads + 2);
     for (size_t i = 0; i < config.readerThreads + 2; ++i) {
       auto& slot = all.add();
-      slot.plan.places = kj::heapArray<Stream::Place>(batchSize);
+      slot.plan.samples = kj::heapArray<Stream::Sample>(batchSize);
       allocate(slot, form);
       slot.labels = kj::heapArray<int32_t>(batchSize);
       slot.draws = kj::heapArray<uint64_t>(batchSize);
@@ -355,7 +356,7 @@ private:
           KJ_IF_MAYBE(stream, r.stream) {
             plan.step = first + sequence;
             plan.count = batchSize;
-            stream->places(plan.step, plan.places);
+            stream->samples(plan.step, plan.samples);
           } else {
             plan.step = sequence / r.views.size();
             size_t view = sequence % r.views.size();
@@ -364,7 +365,7 @@ private:
             plan.isLastView = view + 1 == r.views.size();
             uint64_t begin = plan.step * batchSize;
             plan.count = kj::min(batchSize, count - begin);
-            for (size_t i = 0; i < plan.count; ++i) plan.places[i] = {first + begin + i, 0};
+            for (size_t i = 0; i < plan.count; ++i) plan.samples[i] = {first + begin + i, 0};
           }
           return sequence;
         });

@@ -328,10 +328,10 @@ TEST_CASE(
   uint64_t step = 0;
   {
     Stream stream(packed.config, 50, 5, 1, 0);
-    Stream::Place places[8];
+    Stream::Sample samples[8];
     for (bool found = false; !found; step += !found) {
-      stream.places(step, places);
-      for (auto& place: places) found = found || place.record == 21;
+      stream.samples(step, samples);
+      for (auto& sample: samples) found = found || sample.record == 21;
     }
   }
   for (uint threads: {1, 4}) {
@@ -367,17 +367,17 @@ TEST_CASE("Batcher: counts and names skipped records, and reads the next good on
   // Without bad records a batch would have the labels of the stream.
   auto batcher = Batcher::training(*dataset, packed.config, 5, 1, 0, 0);
   Stream stream(packed.config, 48, 5, 1, 0);
-  Stream::Place places[8];
+  Stream::Sample samples[8];
   auto isBad = [&](uint64_t record) {
     return record == 3 || record == 21 || record == 22 || record == 40;
   };
   for (uint step = 0; step < 6; ++step) {
-    stream.places(step, places);
+    stream.samples(step, samples);
     auto& batch = KJ_ASSERT_NONNULL(batcher->next());
     for (uint i = 0; i < 8; ++i) {
       uint from = i;
-      while (isBad(places[from].record)) from = (from + 1) % 8;
-      CHECK(batch.labels[i] == int32_t(places[from].record));
+      while (isBad(samples[from].record)) from = (from + 1) % 8;
+      CHECK(batch.labels[i] == int32_t(samples[from].record));
     }
   }
 

@@ -21,18 +21,18 @@ Stream::Stream(const DataConfig& config, uint64_t stored, uint64_t seed, uint wo
   KJ_REQUIRE(rank < workers && batchSize > 0, rank, workers, batchSize);
 }
 
-void Stream::places(uint64_t step, kj::ArrayPtr<Place> out) {
+void Stream::samples(uint64_t step, kj::ArrayPtr<Sample> out) {
   KJ_REQUIRE(out.size() == batchSize);
   uint64_t position = begin + step * stride;
   uint64_t pass = position / records;
   uint64_t index = position % records;
   auto order = permutation(pass);
-  for (auto& place: out) {
+  for (auto& sample: out) {
     if (index == records) {
       index = 0;
       order = permutation(++pass);
     }
-    place = {first + order[index++], pass};
+    sample = {first + order[index++], pass};
   }
 }
 

@@ -28,15 +28,15 @@ public:
   Stream(const DataConfig& config, uint64_t records, uint64_t seed, uint workers, uint rank);
 
   // A record and the pass in which it is read. The draws of its augmentation depend on both.
-  struct Place {
+  struct Sample {
     uint64_t record;
     uint64_t pass;
 
-    bool operator==(const Place&) const = default;
+    bool operator==(const Sample&) const = default;
   };
-  // Returns in `out`, which has batchSize places, the records of this worker's batch of step `step`
-  // (from 0), in order. Caches the permutations of the last two passes. Not thread-safe.
-  void places(uint64_t step, kj::ArrayPtr<Place> out);
+  // Returns in `out`, which has batchSize entries, the records of this worker's batch of step
+  // `step` (from 0), in order. Caches the permutations of the last two passes. Not thread-safe.
+  void samples(uint64_t step, kj::ArrayPtr<Sample> out);
 
   // Returns how many steps a worker makes until the end of epoch `epoch` (from 1), for N =
   // `trained` records: floor(epoch · N / (W · b)), or floor(epoch · N / b) if every worker reads

@@ -18,20 +18,20 @@ DataConfig configOf(uint batchSize, TrainingPart part = TrainingPart::SPLIT,
   return config;
 }
 
-// Returns the first `count` places of a worker's stream.
-kj::Array<Stream::Place> placesOf(const DataConfig& config, uint64_t records, uint64_t seed,
+// Returns the first `count` samples of a worker's stream.
+kj::Array<Stream::Sample> samplesOf(const DataConfig& config, uint64_t records, uint64_t seed,
     uint workers, uint rank, size_t count) {
   Stream stream(config, records, seed, workers, rank);
-  auto result = kj::heapArray<Stream::Place>(count);
+  auto result = kj::heapArray<Stream::Sample>(count);
   for (size_t i = 0; i < count; i += config.batchSize) {
-    stream.places(i / config.batchSize, result.slice(i, i + config.batchSize));
+    stream.samples(i / config.batchSize, result.slice(i, i + config.batchSize));
   }
   return result;
 }
 
-// Returns the first `count` places of the stream as one worker of batch 1 reads them.
-kj::Array<Stream::Place> serial(uint64_t records, uint64_t seed, size_t count) {
-  return placesOf(configOf(1), records, seed, 1, 0, count);
+// Returns the first `count` samples of the stream as one worker of batch 1 reads them.
+kj::Array<Stream::Sample> serial(uint64_t records, uint64_t seed, size_t count) {
+  return samplesOf(configOf(1), records, seed, 1, 0, count);
 }
 
 }  // namespace
@@ -42,11 +42,11 @@ TEST_CASE("Stream: every pass holds every record once, in its own order") {
   for (uint pass = 0; pass < 3; ++pass) {
     bool seen[100] = {};
     for (uint i = 0; i < 100; ++i) {
-      auto& place = all[pass * 100 + i];
-      CHECK(place.pass == pass);
-      CHECK(!seen[place.record]);
-      seen[place.record] = true;
-      if (pass > 0 && all[(pass - 1) * 100 + i].record == place.record) ++sameAsBefore;
+      auto& sample = all[pass * 100 + i];
+      CHECK(sample.pass == pass);
+      CHECK(!seen[sample.record]);
+      seen[sample.record] = true;
+      if (pass > 0 && all[(pass - 1) * 100 + i].record == sample.record) ++sameAsBefore;
     }
   }
   CHECK(sameAsBefore < 20);
@@ -64,9 +64,9 @@ TEST_CASE("Stream: W workers of batch b read what one worker of batch W·b reads
     auto all = serial(47, 3, 5 * 8 * workers);
     for (uint rank = 0; rank < workers; ++rank) {
       Stream stream(configOf(8), 47, 3, workers, rank);
-      Stream::Place batch[8];
+      Stream::Sample batch[8];
       for (uint step = 0; step < 5; ++step) {
-        stream.places(step, batch);
+        stream.samples(step, batch);
         size_t from = (step * workers + rank) * 8;
         CHECK(kj::arrayPtr(batch, 8) == all.slice(from, from + 8));
       }
@@ -78,9 +78,9 @@ TEST_CASE(
     "Stream: a batch may be larger than the data set, and steps may be asked for in any order") {
   auto all = serial(5, 9, 64);
   Stream stream(configOf(16), 5, 9, 1, 0);
-  Stream::Place batch[16];
+  Stream::Sample batch[16];
   for (uint step: {3, 0, 2}) {
-    stream.places(step, batch);
+    stream.samples(step, batch);
     CHECK(kj::arrayPtr(batch, 16) == all.slice(step * 16, step * 16 + 16));
   }
 }
@@ -103,50 +103,50 @@ TEST_CASE("Stream: an epoch ends after floor(e·N / b) steps if every worker rea
 TEST_CASE("Stream: with \"same\" every worker reads what a single worker reads") {
   auto all = serial(47, 3, 96);
   for (uint rank = 0; rank < 3; ++rank) {
-    CHECK(placesOf(configOf(8, TrainingPart::SAME), 47, 3, 3, rank, 96) == all);
+    CHECK(samplesOf(configOf(8, TrainingPart::SAME), 47, 3, 3, rank, 96) == all);
   }
 }
 
 TEST_CASE("Stream: with \"whole\" every worker reads all records, each in its own order") {
   auto config = configOf(5, TrainingPart::WHOLE);
-  auto first = placesOf(config, 50, 3, 3, 0, 100);
+  auto first = samplesOf(config, 50, 3, 3, 0, 100);
   CHECK(first == serial(50, 3, 100));
   for (uint rank = 1; rank < 3; ++rank) {
-    auto places = placesOf(config, 50, 3, 3, rank, 100);
+    auto samples = samplesOf(config, 50, 3, 3, rank, 100);
     for (uint pass = 0; pass < 2; ++pass) {
       bool seen[50] = {};
       uint same = 0;
       for (uint i = 50 * pass; i < 50 * (pass + 1); ++i) {
-        CHECK(places[i].pass == pass);
-        CHECK(!seen[places[i].record]);
-        seen[places[i].record] = true;
-        same += places[i].record == first[i].record;
+        CHECK(samples[i].pass == pass);
+        CHECK(!seen[samples[i].record]);
+        seen[samples[i].record] = true;
+        same += samples[i].record == first[i].record;
       }
       CHECK(same < 10);
     }
     // The order depends on the rank, not on the number of workers.
-    CHECK(placesOf(config, 50, 3, 5, rank, 100) == places);
+    CHECK(samplesOf(config, 50, 3, 5, rank, 100) == samples);
   }
-  CHECK(placesOf(config, 50, 3, 3, 1, 100) != placesOf(config, 50, 3, 3, 2, 100));
+  CHECK(samplesOf(config, 50, 3, 3, 1, 100) != samplesOf(config, 50, 3, 3, 2, 100));
 }
 
 TEST_CASE("Stream: with a stored order every pass has the order of the records") {
   for (auto part: {TrainingPart::SPLIT, TrainingPart::WHOLE, TrainingPart::SAME}) {
-    auto places = placesOf(configOf(5, part, RecordOrder::STORED), 25, 3, 1, 0, 75);
-    for (uint i = 0; i < 75; ++i) CHECK(places[i] == Stream::Place{i % 25, i / 25});
+    auto samples = samplesOf(configOf(5, part, RecordOrder::STORED), 25, 3, 1, 0, 75);
+    for (uint i = 0; i < 75; ++i) CHECK(samples[i] == Stream::Sample{i % 25, i / 25});
   }
   // Worker 1 of 2 reads every second batch.
-  auto second = placesOf(configOf(5, TrainingPart::SPLIT, RecordOrder::STORED), 30, 3, 2, 1, 15);
+  auto second = samplesOf(configOf(5, TrainingPart::SPLIT, RecordOrder::STORED), 30, 3, 2, 1, 15);
   for (uint i = 0; i < 15; ++i) CHECK(second[i].record == i / 5 * 10 + 5 + i % 5);
 }
 
 TEST_CASE("Stream: held-out records are never read, and do not change the order of the others") {
   auto config = configOf(1);
   config.heldOut = 7;
-  auto places = placesOf(config, 57, 3, 1, 0, 100);
+  auto samples = samplesOf(config, 57, 3, 1, 0, 100);
   auto others = serial(50, 3, 100);
   for (uint i = 0; i < 100; ++i) {
-    CHECK(places[i] == Stream::Place{others[i].record + 7, others[i].pass});
+    CHECK(samples[i] == Stream::Sample{others[i].record + 7, others[i].pass});
   }
 }
 

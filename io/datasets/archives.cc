@@ -26,7 +26,7 @@ namespace {
 constexpr size_t BLOCK_BYTES = size_t(1) << 20;
 
 // An entry of an archive.
-struct Entry {
+struct ArchiveEntry {
   unsigned type;               // AE_IFREG, …; 0 if the archive does not say
   kj::Maybe<kj::String> name;  // null if it cannot be read
   kj::String written;          // in a tar: the bytes of the name in the archive
@@ -69,7 +69,7 @@ public:
   KJ_DISALLOW_COPY(Archive);
 
   // Returns the next entry, of any type.
-  kj::Maybe<Entry> next() {
+  kj::Maybe<ArchiveEntry> next() {
     // For most formats, libarchive returns names with characters beyond ASCII only in this locale.
     // A name in a tar is then returned as written, with a warning if it should be UTF-8.
     bool isTar = content == Content::TAR;
@@ -98,9 +98,9 @@ public:
     auto target = nameOf(archive_entry_hardlink(entry));
     // Some formats keep the content with the link.
     if (size > 0) target = nullptr;
-    return Entry{target == nullptr && archive_entry_hardlink(entry) != nullptr
-                     ? unsigned(AE_IFREG)
-                     : unsigned(archive_entry_filetype(entry)),
+    return ArchiveEntry{target == nullptr && archive_entry_hardlink(entry) != nullptr
+                            ? unsigned(AE_IFREG)
+                            : unsigned(archive_entry_filetype(entry)),
         nameOf(written), kj::str(isTar && written != nullptr ? withoutDot(written) : ""_kj),
         kj::mv(target), size};
   }
@@ -312,7 +312,7 @@ public:
 
 private:
   // Whether the first pass returns `entry`. Then `name` is its name.
-  bool isFile(Entry& entry) {
+  bool isFile(ArchiveEntry& entry) {
     ++position;
     if (entry.type == AE_IFDIR) return false;
     KJ_IF_MAYBE(n, entry.name) {

@@ -39,7 +39,7 @@ private:
 class Sizes {
 public:
   Primitive& add(uint images, Primitive primitive) {
-    entries.add(Entry{images, kj::mv(primitive)});
+    entries.add(SizedPrimitive{images, kj::mv(primitive)});
     return entries.back().primitive;
   }
   Primitive& of(uint images) {
@@ -50,11 +50,11 @@ public:
   }
 
 private:
-  struct Entry {
+  struct SizedPrimitive {
     uint images;
     Primitive primitive;
   };
-  kj::Vector<Entry> entries;
+  kj::Vector<SizedPrimitive> entries;
 };
 
 }  // namespace nn::cpu

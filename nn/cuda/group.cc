@@ -26,7 +26,7 @@ public:
       own.batchSize = rows.size();
       own.gradients = nullptr;
       auto& device = *devices[d];
-      members.add(Member{device, newDeviceProgram(graph, kj::mv(devices[d]), own), rows,
+      members.add(GroupDevice{device, newDeviceProgram(graph, kj::mv(devices[d]), own), rows,
           marksOf(device), marksOf(d == 0 ? device : first()), nullptr});
       shares.add(graph, *members.back().program, rows);
     }
@@ -116,7 +116,7 @@ public:
   }
 
 private:
-  struct Member {
+  struct GroupDevice {
     Device& device;  // of the program
     kj::Own<DeviceProgram> program;
     Range rows;
@@ -151,7 +151,7 @@ private:
     for (auto& member: members) rawOf(member).awaitBatch();
   }
 
-  static RawInput& rawOf(Member& member) { return KJ_ASSERT_NONNULL(member.raw); }
+  static RawInput& rawOf(GroupDevice& member) { return KJ_ASSERT_NONNULL(member.raw); }
 
   // ---- devices
 
@@ -173,10 +173,10 @@ private:
   // Whether flatStatistics hold the newest values, which go to the devices at the next forward.
   bool statisticsAreHere = false;
   kj::Array<float> allLogits;
-  uint64_t rawSize_bytes = 0;  // of an image
-  kj::Vector<Member> members;  // with the devices, which all else is memory of
-  RowShares shares;            // of members
-  kj::Own<Memory> staging;     // another device's gradients, on the first
+  uint64_t rawSize_bytes = 0;       // of an image
+  kj::Vector<GroupDevice> members;  // with the devices, which all else is memory of
+  RowShares shares;                 // of members
+  kj::Own<Memory> staging;          // another device's gradients, on the first
   kj::Own<Memory> parametersMemory;
   kj::Own<Memory> gradientsMemory;
 };

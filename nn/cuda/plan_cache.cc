@@ -42,20 +42,20 @@ kj::String textOf(const BatchLayout& extent) {
   return kj::str(extent.channels, apart, "x", extent.height, "x", extent.width);
 }
 
-struct Entry {
+struct KeyAndName {
   kj::String key, name;
 };
 
 // Lines of a key, a tab and a name; null if it is anything else.
-kj::Maybe<kj::Array<Entry>> entriesOf(kj::StringPtr text) {
+kj::Maybe<kj::Array<KeyAndName>> entriesOf(kj::StringPtr text) {
   if (!text.startsWith(FIRST_LINE)) return nullptr;
-  kj::Vector<Entry> entries;
+  kj::Vector<KeyAndName> entries;
   for (auto rest = text.slice(FIRST_LINE.size()); rest.size() > 0;) {
     auto tab = rest.findFirst('\t').orDefault(rest.size());
     auto end = rest.findFirst('\n').orDefault(rest.size());
     if (tab >= end || end == rest.size()) return nullptr;
     entries.add(
-        Entry{kj::heapString(rest.slice(0, tab)), kj::heapString(rest.slice(tab + 1, end))});
+        KeyAndName{kj::heapString(rest.slice(0, tab)), kj::heapString(rest.slice(tab + 1, end))});
     rest = rest.slice(end + 1);
   }
   return entries.releaseAsArray();

@@ -55,7 +55,7 @@ kj::Promise<Outcome> Launch::run() {
 
 StartedRole& Launch::add(Role role, uint index, kj::StringPtr coordinator) {
   uint count = role == Role::SERVER ? experiment.cluster.serversOfProcess(index) : 1;
-  auto& member = *members.add(kj::heap<Member>(Member{
+  auto& member = *members.add(kj::heap<WatchedProcess>(WatchedProcess{
       role, index, count, processName(role, index, count), start(role, index, coordinator)}));
   tasks->add(member.role->ended().then([this, &member](kj::Maybe<Failure> failed) {
     KJ_IF_MAYBE(f, failed) return fail(kj::mv(*f));

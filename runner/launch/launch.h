@@ -48,7 +48,7 @@ private:
   void checkJoined();
 
   // A process and what is known about it.
-  struct Member {
+  struct WatchedProcess {
     Role kind;
     uint index;  // of its first role
     uint count;  // of its roles
@@ -75,7 +75,7 @@ private:
   kj::Own<kj::PromiseFulfiller<void>> overFulfiller;
   kj::Promise<void> causeKnown;  // resolves when `failure` is more than a lost peer
   kj::Own<kj::PromiseFulfiller<void>> causeFulfiller;
-  kj::Vector<kj::Own<Member>> members;  // the coordinator first
+  kj::Vector<kj::Own<WatchedProcess>> members;  // the coordinator first
   kj::Own<kj::TaskSet> tasks;
 };
 

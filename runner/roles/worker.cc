@@ -18,10 +18,10 @@ namespace runner {
 
 namespace {
 
-// A worker's place in the job. The io thread joins the job at once, while the compute thread still
+// A worker that joins its job. The io thread joins at once, while the compute thread still
 // makes the worker's parts.
-struct Place {
-  Place(const LoadedExperiment& loaded, const RoleOptions& options)
+struct JoiningWorker {
+  JoiningWorker(const LoadedExperiment& loaded, const RoleOptions& options)
       : facts(KJ_ASSERT_NONNULL(loaded.experiment)),
         ioThread(kj::heap<IoThread>(loaded, options, jobMessageLimits(facts.graph), progress)) {}
 
@@ -33,17 +33,17 @@ struct Place {
 // One worker's compute thread.
 class Worker {
 public:
-  // `place` must outlive it. The io thread of `place` ends with this object.
-  Worker(Place& place, const LoadedExperiment& loaded, const RoleOptions& options)
-      : parts(loaded, options, place.facts),
+  // `joining` must outlive it. The io thread of `joining` ends with this object.
+  Worker(JoiningWorker& joining, const LoadedExperiment& loaded, const RoleOptions& options)
+      : parts(loaded, options, joining.facts),
         experiment(parts.experiment),
         facts(parts.facts),
         program(*parts.program),
         trainer(parts.trainer),
         batches(*parts.batches),
         store(*parts.store),
-        progress(place.progress),
-        ioThread(place.ioThread),
+        progress(joining.progress),
+        ioThread(joining.ioThread),
         reports(parts, *ioThread, state),
         meanLogits(nn::zeros(experiment.data.batchSize * size_t(facts.graph.classes))) {}
 
@@ -268,10 +268,10 @@ private:
 }  // namespace
 
 void runWorker(const LoadedExperiment& loaded, const RoleOptions& options) {
-  Place place(loaded, options);
+  JoiningWorker joining(loaded, options);
   kj::Own<Worker> worker;
   auto run = [&]() {
-    worker = kj::heap<Worker>(place, loaded, options);
+    worker = kj::heap<Worker>(joining, loaded, options);
     worker->run();
   };
   KJ_IF_MAYBE(failure, kj::runCatchingExceptions(run)) {
@@ -279,7 +279,7 @@ void runWorker(const LoadedExperiment& loaded, const RoleOptions& options) {
     if (!options.launched || rpc::isUnreachable(*failure)) {
       // Whoever started this role learns nothing from a coordinator that hears nothing.
       kj::String reason;
-      auto tell = [&]() { reason = place.ioThread->tellFailure(*failure); };
+      auto tell = [&]() { reason = joining.ioThread->tellFailure(*failure); };
       if (kj::runCatchingExceptions(tell) == nullptr) {
         kj::throwFatalException(
             kj::Exception(failure->getType(), __FILE__, __LINE__, kj::mv(reason)));

@@ -1,5 +1,5 @@
 // Where an experiment's images lie: what a relative data.source counts from, and that a run is
-// known by its images and not by their place.
+// known by its images and not by their folders.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <kj/filesystem.h>
@@ -57,7 +57,7 @@ kj::String newExperiment(uint brightness) {
   return folder;
 }
 
-struct Place {
+struct TestFolders {
   kj::String folder = newFolder();  // where the program is called
   kj::String cache = kj::str("RUNNER_CACHE=", newFolder());
   kj::String runs = newFolder();
@@ -93,32 +93,32 @@ kj::String digestOf(kj::StringPtr runFolder) {
 }
 
 TEST_CASE("a run finds images beside its file from any folder, and keeps their absolute path") {
-  Place place;
+  TestFolders folders;
   auto experiment = newExperiment(0);
-  auto run = place.train(kj::str(experiment, "/x.toml"));
+  auto run = folders.train(kj::str(experiment, "/x.toml"));
   auto kept = kj::str(run, "/experiment.toml");
   CHECK(contains(readFile(kept), kj::str("\nsource = \"", experiment, "/photos\"\n")));
   // That file says the same wherever it lies.
-  CHECK(digestOf(place.train(kept)) == digestOf(run));
+  CHECK(digestOf(folders.train(kept)) == digestOf(run));
 }
 
 TEST_CASE("the digest of a run tells other images apart, and not other places of the same ones") {
-  Place place;
+  TestFolders folders;
   auto first = newExperiment(0), same = newExperiment(0), other = newExperiment(1);
-  auto digest = digestOf(place.train(kj::str(first, "/x.toml")));
-  CHECK(digestOf(place.train(kj::str(same, "/x.toml"))) == digest);
-  CHECK(digestOf(place.train(kj::str(other, "/x.toml"))) != digest);
+  auto digest = digestOf(folders.train(kj::str(first, "/x.toml")));
+  CHECK(digestOf(folders.train(kj::str(same, "/x.toml"))) == digest);
+  CHECK(digestOf(folders.train(kj::str(other, "/x.toml"))) != digest);
   // Other images in the place of the first.
   REQUIRE(Command({"cp", "-r", kj::str(other, "/photos"), first}).wait().exitCode == 0);
-  CHECK(digestOf(place.train(kj::str(first, "/x.toml"))) != digest);
+  CHECK(digestOf(folders.train(kj::str(first, "/x.toml"))) != digest);
 }
 
 TEST_CASE("a sweep runs anew where its images are others, and skips what is finished where not") {
-  Place place;
+  TestFolders folders;
   auto first = newExperiment(0), other = newExperiment(1);
   auto sweep = [&]() {
-    auto ended = place.call(
-        {"run", kj::str(first, "/x.toml"), "--runs", place.runs, "--sweep", "train.seed=1,2"});
+    auto ended = folders.call(
+        {"run", kj::str(first, "/x.toml"), "--runs", folders.runs, "--sweep", "train.seed=1,2"});
     INFO(ended.errors);
     REQUIRE(ended.exitCode == 0);
     return kj::mv(ended.errors);
@@ -130,25 +130,25 @@ TEST_CASE("a sweep runs anew where its images are others, and skips what is fini
 }
 
 TEST_CASE("images that only the current folder has are refused before anything is imported") {
-  Place place;
+  TestFolders folders;
   auto elsewhere = newFolder();
   writeFile(kj::str(elsewhere, "/x.toml"), EXPERIMENT);
-  place.folder = newExperiment(0);
-  auto ended = place.call({"run", kj::str(elsewhere, "/x.toml"), "--runs", place.runs});
+  folders.folder = newExperiment(0);
+  auto ended = folders.call({"run", kj::str(elsewhere, "/x.toml"), "--runs", folders.runs});
   INFO(ended.errors);
   CHECK(ended.exitCode == 2);
   CHECK(contains(ended.errors, kj::str("there is nothing at ", elsewhere, "/photos, but there is ",
-                                   "something at ", place.folder, "/photos")));
+                                   "something at ", folders.folder, "/photos")));
   CHECK(contains(ended.errors, "--set data.source=photos"));
   // The way out that it names.
-  auto run = place.train(kj::str(elsewhere, "/x.toml"), {"--set", "data.source=photos"});
-  CHECK(contains(readFile(kj::str(run, "/experiment.toml")), kj::str(place.folder, "/photos")));
+  auto run = folders.train(kj::str(elsewhere, "/x.toml"), {"--set", "data.source=photos"});
+  CHECK(contains(readFile(kj::str(run, "/experiment.toml")), kj::str(folders.folder, "/photos")));
 }
 
 TEST_CASE("check imports nothing") {
-  Place place;
-  CHECK(place.call({"check", kj::str(newExperiment(0), "/x.toml")}).exitCode == 0);
-  auto folder = place.cache.slice(kj::StringPtr("RUNNER_CACHE=").size());
+  TestFolders folders;
+  CHECK(folders.call({"check", kj::str(newExperiment(0), "/x.toml")}).exitCode == 0);
+  auto folder = folders.cache.slice(kj::StringPtr("RUNNER_CACHE=").size());
   CHECK(Command({"ls", "-A", kj::StringPtr(folder)}).wait().output == "");
 }
 

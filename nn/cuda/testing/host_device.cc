@@ -74,7 +74,7 @@ public:
   HostDevice& owner;
   Stream* stream = nullptr;
   uint64_t set = 0;      // so often
-  uint64_t reached = 0;  // so many of these places
+  uint64_t reached = 0;  // so many of these points
 };
 
 kj::Own<Memory> HostDevice::allocate(size_t bytes) {
@@ -130,26 +130,26 @@ void HostDevice::doNext(Stream& stream) {
   if (step.reaches.mark != nullptr) step.reaches.mark->reached = step.reaches.count;
 }
 
-bool HostDevice::Place::isPast() const {
+bool HostDevice::MarkedPoint::isPast() const {
   return mark == nullptr || mark->reached >= count;
 }
 
-void HostDevice::reach(Place place) {
-  while (!place.isPast()) doNext(*place.mark->stream);
+void HostDevice::reach(MarkedPoint point) {
+  while (!point.isPast()) doNext(*point.mark->stream);
 }
 
-HostDevice::Place HostDevice::placeOf(Mark& mark) {
+HostDevice::MarkedPoint HostDevice::pointOf(Mark& mark) {
   auto& own = kj::downcast<HostMark>(mark);
   return {&own, own.set};
 }
 
-HostDevice::Place HostDevice::place(Mark& mark, Stream& stream) {
+HostDevice::MarkedPoint HostDevice::point(Mark& mark, Stream& stream) {
   auto& own = kj::downcast<HostMark>(mark);
   KJ_REQUIRE(&own.owner == this, "a mark of another device");
   KJ_REQUIRE(own.stream == nullptr || own.stream == &stream, "a mark of another stream");
   own.stream = &stream;
   own.set++;
-  return placeOf(mark);
+  return pointOf(mark);
 }
 
 // ---- work
@@ -159,13 +159,13 @@ void HostDevice::upload(void* to, kj::ArrayPtr<const byte> from) {
 }
 
 void HostDevice::upload(void* to, kj::ArrayPtr<const byte> from, Mark& free, Mark& done) {
-  auto behind = placeOf(free);
+  auto behind = pointOf(free);
   ask(copies,
-      {[to, from]() { memcpy(to, from.begin(), from.size()); }, behind, place(done, copies)});
+      {[to, from]() { memcpy(to, from.begin(), from.size()); }, behind, point(done, copies)});
 }
 
 void HostDevice::follow(Mark& mark) {
-  ask(work, {[]() {}, placeOf(mark), {}});
+  ask(work, {[]() {}, pointOf(mark), {}});
 }
 
 void HostDevice::download(kj::ArrayPtr<byte> to, const void* from) {
@@ -213,15 +213,15 @@ kj::Own<Mark> HostDevice::newMark() {
 }
 
 void HostDevice::set(Mark& mark) {
-  ask(work, {[]() {}, {}, place(mark, work)});
+  ask(work, {[]() {}, {}, point(mark, work)});
 }
 
 bool HostDevice::isPast(Mark& mark) {
-  return placeOf(mark).isPast();
+  return pointOf(mark).isPast();
 }
 
 void HostDevice::wait(Mark& mark) {
-  reach(placeOf(mark));
+  reach(pointOf(mark));
   advance();
 }
 

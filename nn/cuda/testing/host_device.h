@@ -53,8 +53,8 @@ private:
   class Recorded;
   class HostMark;
   struct Stream;
-  // The place where a mark was set for the `count`th time. No place if it was never set.
-  struct Place {
+  // The point at which a mark was set for the `count`th time. Null mark: it was never set.
+  struct MarkedPoint {
     HostMark* mark = nullptr;
     uint64_t count = 0;
 
@@ -63,8 +63,8 @@ private:
   // Work that is done after `behind`, and then passes `reaches`.
   struct Step {
     kj::Function<void()> what;
-    Place behind;
-    Place reaches;
+    MarkedPoint behind;
+    MarkedPoint reaches;
   };
   struct Stream {
     bool isLate;
@@ -77,10 +77,10 @@ private:
   // Does all work that may be done and is not late.
   void advance();
   void doNext(Stream& stream);
-  void reach(Place place);
-  static Place placeOf(Mark& mark);
+  void reach(MarkedPoint point);
+  static MarkedPoint pointOf(Mark& mark);
   // Sets the mark at the work that is asked for next.
-  Place place(Mark& mark, Stream& stream);
+  MarkedPoint point(Mark& mark, Stream& stream);
 
   const uint64_t bytesMax;
   Stream work, copies;
