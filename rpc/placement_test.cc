@@ -12,7 +12,7 @@ const PlacementRule& rule(kj::StringPtr name) {
   return rowOf(PLACEMENTS, name);
 }
 
-// Convolution, bias, gamma, beta, as the networks have them.
+// A convolution with bias, gamma and beta, as the networks have them.
 void addConvolution(kj::Vector<uint64_t>& sizes, uint in, uint out, uint kernel) {
   sizes.add(uint64_t(in) * out * kernel * kernel);
   for (uint i = 0; i < 3; i++) sizes.add(out);
@@ -119,7 +119,7 @@ TEST_CASE("Placement: mxnet_hash deals whole keys by 9973 times their number") {
     auto placement = place(lenet(), 4096, shards, rule("mxnet_hash"));
     for (auto& slice: placement.slices) CHECK(slice.shard == slice.key * 9973 % shards);
   }
-  // Four arrays a convolution, and 9973 is odd: nearly all of the model is on one server of two.
+  // Each convolution has four arrays, and 9973 is odd. So nearly all of the model is on one server.
   auto share = [](uint shards) {
     return place(inceptionSmall(), 1 << 20, shards, rule("mxnet_hash")).largestShare();
   };
@@ -142,7 +142,7 @@ TEST_CASE("Placement: mxnet_hash deals an array of a million floats evenly over 
     CHECK(slice.shard >= last);
     last = slice.shard;
     held[last] += slice.size;
-    // Within half a slice of MXNet's borders: floor(size / shards * i).
+    // The borders differ from MXNet's, floor(size / shards * i), by at most half a slice.
     auto begin = slice.offset - 10 - (BOUND - 1);
     auto middle = begin + slice.size / 2;
     CHECK(middle >= BOUND / SHARDS * last);

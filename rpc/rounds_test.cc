@@ -25,7 +25,7 @@ TEST_CASE("Rounds: each mode has its number of pushes per update and its divisor
   Rounds all{.counted = Rounds::ALL, .workers = 4, .aggregate = 4};
   CHECK(all.pushesPerUpdate() == 4);
   CHECK(all.divisor(4) == 4);
-  // While a round of three is made, the fourth worker makes a push, too.
+  // While three workers make a round, the fourth one pushes, too.
   Rounds first{.counted = Rounds::FIRST, .workers = 4, .aggregate = 3};
   CHECK(first.pushesPerUpdate() == 4);
   CHECK(first.divisor(3) == 3);
@@ -35,7 +35,7 @@ TEST_CASE("Rounds: each mode has its number of pushes per update and its divisor
   Rounds each{.counted = Rounds::EACH, .workers = 4};
   CHECK(each.pushesPerUpdate() == 1);
   CHECK(each.divisor(1) == 1);
-  // 1 / workers of a synchronous step.
+  // Each push has 1 / workers of the weight of a synchronous step.
   Rounds bounded{.counted = Rounds::EACH, .workers = 4, .staleness = 1};
   CHECK(bounded.pushesPerUpdate() == 1);
   CHECK(bounded.divisor(1) == 4);

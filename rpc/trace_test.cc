@@ -64,7 +64,7 @@ TEST_CASE("ShardTrace: a repeated push is recorded once, whichever station it ha
 TEST_CASE("ShardTrace: a push counts as applied when its progress is reached, and not before") {
   TraceLane lane({}, 100);
   ShardTrace trace(lane, 2, 3);
-  // A round of both workers: the second one fills it.
+  // A round of both workers, which the second push fills.
   trace.arrived(0, 4, 2);
   trace.counted(0, 2, 5);
   trace.reached(2, 4);
@@ -93,7 +93,7 @@ TEST_CASE("ShardTrace: a push counts as applied when its progress is reached, an
     REQUIRE(found.size() == kj::size(expected));
     for (uint i = 0; i < found.size(); i++) CHECK(found[i] == expected[i]);
   }
-  // The first waits for the second.
+  // The first push waits for the second one.
   CHECK(lane.all()[4].point == TracePoint::APPLIED);
 }
 

@@ -33,7 +33,7 @@ bool same(Floats a, Floats b) {
   return a.size() == b.size() && memcmp(a.begin(), b.begin(), a.asBytes().size()) == 0;
 }
 
-// Multiples m of `unit` with |m| ≤ most, of which about `share` are not 0.
+// Returns multiples m of `unit` with |m| ≤ most, of which about `share` are not 0.
 kj::Array<float> multiples(size_t size, float unit, uint most, float share) {
   auto values = kj::heapArray<float>(size);
   for (auto i: kj::indices(values)) {
@@ -124,7 +124,7 @@ TEST_CASE("Encoding: float32 is sent from where it lies") {
   CHECK(Coded(FEW, nullptr).inPlace() == nullptr);
 }
 
-// The text of what check() throws; empty if it does not.
+// Returns the text of what check() throws. Empty if it does not throw.
 kj::String refusal(const Encoding& encoding, Bytes payload, uint64_t size) {
   KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { encoding.check(payload, size); })) {
     return kj::str(e->getDescription());
@@ -149,7 +149,7 @@ TEST_CASE("Encoding: bytes that are not a payload are refused with the reason") 
   CHECK(refuses(CODES, words(0, 0), 0, 16, half));
   CHECK(refuses(CODES, words(0x10), 0, 16, "no two-bit code 01"));
   CHECK(refuses(CODES, words(0x03), 0, 3, "behind the slice"));
-  // Of 1bit two means and a word of bits for each group.
+  // 1bit has two means and one word of bits per group.
   constexpr uint32_t INFINITE = 0x7f800000, NEGATIVE_NAN = 0xffc00000;
   CHECK(refuses(BITS, words(0, 0), 0, 3, half));
   CHECK(refuses(BITS, words(0, 0, 0, 0), 0, 3, half));

@@ -13,7 +13,7 @@
 namespace rpc::codec {
 namespace {
 
-// Half a float's worth of every kind: both signs, all exponents, ties, what lies around them.
+// Returns floats with both signs, all exponents, ties between two halves, and their neighbours.
 kj::Array<float> floatsOfEveryKind() {
   kj::Vector<float> all;
   for (uint32_t top = 0; top < 1 << 16; top++) {
@@ -184,7 +184,7 @@ TEST_CASE("Loops: toMultiples reports values that are not multiples of the unit,
 
 TEST_CASE("Loops: a bit names the mean of all residuals with its sign") {
   for (size_t count: {1, 2, 31, 32, 33, 100, 512}) {
-    // Of both signs, of one, and all 0.
+    // Values of both signs, of one sign, and only zeros.
     for (float shift: {0.0f, 3.0f, -3.0f, NAN}) {
       CAPTURE(count);
       CAPTURE(shift);

@@ -12,7 +12,7 @@
 namespace rpc::codec {
 namespace {
 
-// By sorting: the larger magnitude first, of equal ones the earlier.
+// Sorts by magnitude, the largest first. Of equal magnitudes, the earlier one comes first.
 std::vector<uint32_t> sorted(kj::ArrayPtr<const float> values, size_t k) {
   std::vector<uint32_t> all(values.size());
   for (size_t i = 0; i < all.size(); i++) all[i] = i;

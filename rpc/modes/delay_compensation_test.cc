@@ -12,7 +12,7 @@
 namespace rpc {
 namespace {
 
-// Keeps what it is given; has one array of state, which it counts its updates in.
+// Keeps the gradient that it gets. Counts its updates in its one array of state.
 class KeepingUpdater final: public Updater {
 public:
   uint stateArrays(const Slice&) const override { return 1; }
@@ -56,7 +56,7 @@ TEST_CASE("DelayCompensation: a known gradient is corrected by a known change") 
   DelayCompensation compensation(kj::mv(owned), {.lambda = 0.5, .adaptive = false}, 2);
   Slice slice{.key = 0, .offset = 0, .size = 3, .shard = 0};
   CHECK(compensation.stateArrays(slice) == 1);
-  // Of a batch of two: mean gradients of 2, -1 and 0.
+  // The batch has two images, so the mean gradients are 2, -1 and 0.
   float sum[] = {4, -2, 0}, current[] = {3, 3, 3}, seen[] = {1, 4, 0}, next[3], state[3] = {};
   compensation.update(slice, {7, sum, 1, 2, seen}, current, next, state);
   // Twice the mean's correction: g + 0.5 g² (w - seen) is 2 + 0.5·4·2 = 6, -1 + 0.5·1·(-1) = -1.5.

@@ -31,7 +31,7 @@ float gradientOf(uint rank, uint64_t step, size_t i, double value) {
   return noise(rank, i, step) + 0.1 * value;
 }
 
-// A worker with its store, whose steps the test makes one by one.
+// A worker and its store. The test makes its steps one by one.
 struct Trainer {
   const Placement& placement;
   const uint rank;
@@ -54,7 +54,7 @@ struct Trainer {
   }
 
   void makeStep() {
-    // With the answer to the last exchange, if there was one.
+    // Uses the answer to the last exchange, if there was one.
     store->await(step, 0, parameters.size());
     for (auto i: kj::indices(gradients)) gradients[i] = gradientOf(rank, step, i, parameters[i]);
     store->push(step, 0, parameters.size());
@@ -62,7 +62,7 @@ struct Trainer {
   }
 };
 
-// What docs/modes/easgd.md says of one value, in double.
+// What docs/modes/easgd.md says about one value, in double.
 struct Model {
   double centre;
   kj::Vector<double> own;
@@ -93,7 +93,7 @@ void checkAgainstModel(uint workers, kj::StringPtr keys, double rate) {
     return model;
   };
   {
-    // It waits for all workers.
+    // This call waits for all workers.
     auto initializing = KJ_MAP(trainer, trainers) {
       return kj::heap<kj::Thread>([&trainer]() { trainer->store->initialize(); });
     };
@@ -117,13 +117,13 @@ void checkAgainstModel(uint workers, kj::StringPtr keys, double rate) {
         }
         for (auto& model: models) model.exchange(rank);
         if (block == PERIOD) trainer.store->await(trainer.step, 0, placement.parameters());
-        // The block that the end of an epoch cuts short is exchanged, too.
+        // A block that the end of an epoch cuts short is exchanged, too.
         if (block < PERIOD) trainer.store->rest();
         compare(rank, [&](Model& model) { return model.own[rank]; });
       }
       done += block;
     }
-    // Everybody validates the centre, and continues with values of its own.
+    // All workers validate the centre, and continue with their own values.
     for (auto& trainer: trainers) trainer->store->refresh();
     for (uint rank = 0; rank < workers; rank++) {
       compare(rank, [](Model& model) { return model.centre; });
@@ -135,7 +135,7 @@ TEST_CASE("easgd: workers and servers have the values of the slow model") {
   checkAgainstModel(3, "moving_rate = 0.2", 0.2);
   // The paper's 0.9 / workers.
   checkAgainstModel(3, "", 0.3);
-  // The largest: both meet in the middle.
+  // With the largest rate, both meet in the middle.
   checkAgainstModel(1, "", 0.5);
 }
 

@@ -59,7 +59,7 @@ TEST_CASE("[kvstore]: a key of another mode is an error, even with its default v
     for (auto& mode: MODES) {
       CAPTURE(row.key.cStr());
       CAPTURE(mode.name);
-      // easgd's pushes are no gradients.
+      // easgd does not push gradients.
       bool isAware =
           row.key.startsWith("staleness_aware") && isAsynchronous(mode) && mode.name != "easgd"_kj;
       bool fits = row.mode == mode.name || isAware;
@@ -67,7 +67,7 @@ TEST_CASE("[kvstore]: a key of another mode is an error, even with its default v
       CHECK(read(text).errors == (fits ? 0 : 1));
     }
   }
-  // It says of whose gradients there are so many: that makes sense only with a number.
+  // The key says whose gradients are counted, so it needs a number.
   CHECK(read("mode = 'dist_sync'\naggregate_from = 'any'").errors == 1);
   CHECK(read("mode = 'dist_sync'\naggregate = 2\naggregate_from = 'any'").errors == 0);
   CHECK(read("mode = 'dist_sync'\naggregate = 2\naggregate_from = 'all'").errors == 1);
@@ -89,7 +89,7 @@ TEST_CASE("[kvstore]: a round of more different workers than there are is refuse
   CHECK(mistakes("mode = 'dist_sync'\naggregate = 2", 1) == 1);
   CHECK(mistakes("mode = 'dist_sync'\naggregate = 2", 2) == 0);
   CHECK(mistakes("mode = 'dist_sync'\naggregate = 2\naggregate_from = 'any'", 1) == 0);
-  // That `local` has none is the only mistake then.
+  // Then the only error is that `local` does not have the key.
   CHECK(mistakes("mode = 'local'\naggregate = 2", 1) == 1);
 }
 

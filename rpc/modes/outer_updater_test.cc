@@ -38,7 +38,7 @@ TEST_CASE("block_momentum: the next change contains 1 - 1 / workers of the last 
   CHECK(values[1] == 98);
   CHECK(values[2] == 95);
   CHECK(values[3] == 91.5f);
-  // One worker alone has nothing to make good for.
+  // One worker alone has no momentum.
   CHECK(OuterConfig{OuterConfig::BLOCK_MOMENTUM, 1, nullptr}.momentumOf(1) == 0);
   CHECK(OuterConfig{OuterConfig::BLOCK_MOMENTUM, 1, nullptr}.momentumOf(4) == 0.75);
   CHECK(OuterConfig{OuterConfig::BLOCK_MOMENTUM, 1, 0.25}.momentumOf(4) == 0.25);

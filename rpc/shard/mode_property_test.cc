@@ -12,7 +12,7 @@
 namespace rpc {
 namespace {
 
-// How many schedules of each way of counting.
+// How many schedules to run per way of counting.
 uint64_t schedulesOfEach() {
   auto all = std::getenv("SCHEDULES");
   uint64_t count = all == nullptr ? 2000 : kj::StringPtr(all).parseAs<uint64_t>();
@@ -61,7 +61,7 @@ public:
   }
 
   Answered take(Call& call, uint entry) override {
-    // What is answered is not read again.
+    // A gradient that was answered is not read again.
     if (call.what == Call::PUSH) spoil(call.gradients[entry]);
     SliceId id = call.slices[entry];
     auto lent = shards[call.shard]->lend(call.rank, id);
@@ -107,7 +107,7 @@ public:
   }
 
 private:
-  // What a worker was lent last, until it pushes the next step.
+  // What each worker was lent last, until it pushes the next step.
   struct Loan {
     kj::ArrayPtr<const float> values;
     kj::Array<float> copy;
@@ -124,7 +124,7 @@ private:
       auto id = call.slices[i];
       if (counts[i]) loanOf(call.rank, id) = {};
       due[i] = shard.push(call.rank, id, call.number, call.gradients[i]);
-      // A repeated one is not even read.
+      // A repeated gradient is not even read.
       if (!counts[i]) spoil(call.gradients[i]);
     }
     dues[call.index] = kj::mv(due);

@@ -70,7 +70,7 @@ public:
       for (auto& current: connections) {
         if (current->rank != rank || current->shard != shard) continue;
         connection->number = current->number + 1;
-        // The former one is closed, or lives on for a while, and is refused.
+        // The former session is closed, or stays open for a while and is refused.
         if (dice.onceIn(2)) former.add(kj::mv(current));
         current = kj::mv(connection);
         replaced = true;
@@ -95,7 +95,7 @@ public:
         capnp::Data::Reader data = value.getFloats();
         auto floats =
             kj::arrayPtr(reinterpret_cast<const float*>(data.begin()), data.size() / sizeof(float));
-        // Slices that follow one another can share an entry.
+        // Consecutive slices can share an entry.
         while (floats.size() > 0) {
           uint64_t size = setting.placement.slices[call.slices[next]].size;
           if (next++ == entry) return {value.getVersion(), floats.slice(0, size)};

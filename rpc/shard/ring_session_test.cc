@@ -1,4 +1,4 @@
-// Workers that offer memory which is none, or write notes that are wrong.
+// Tests of workers that offer wrong memory, or write wrong notes.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -45,7 +45,7 @@ struct SharingBench {
   }
 };
 
-// A worker that does itself what SharedServers does.
+// A worker without SharedServers, which writes its notes itself.
 struct RawWorker {
   SharingBench& bench;
   kj::Own<Peer> peer;
@@ -81,7 +81,7 @@ struct RawWorker {
     return request.send();
   }
 
-  // Shares its memory, and gives all slices values.
+  // Shares its memory, and sets the initial values of all slices.
   void share() {
     for (SliceId id: kj::indices(bench.placement.slices)) {
       auto initialize = session.initializeRequest();
@@ -99,7 +99,7 @@ struct RawWorker {
     uint64_t one = 1;
     KJ_SYSCALL(::write(bell, &one, sizeof(one)));
   }
-  // What the server finds wrong.
+  // Returns what the server reports as wrong.
   kj::String complaint() { return bench.refusal(session.watchRequest().send()); }
 };
 
@@ -114,7 +114,7 @@ TEST_CASE("RingSession: memory of the wrong size, or whose size may still change
   KJ_SYSCALL(::ftruncate(unsealed, bench.layout.bytes()));
   CHECK(contains(bench.refusal(worker.offer(unsealed)), "sealed against a change"));
   CHECK(contains(worker.complaint(), "without sharing memory"));
-  // It is still a session, and can do better.
+  // The session is still open, and accepts correct memory.
   worker.share();
   CHECK(contains(bench.refusal(worker.offer(worker.memory->descriptor())), "twice"));
 }
@@ -135,7 +135,7 @@ TEST_CASE("RingSession: a wrong note ends only its session, with the reason") {
     bad.put(row.note);
     bad.ring();
     CHECK(contains(bad.complaint(), row.reason));
-    // Over calls, the other worker and a new session of the same rank make a round.
+    // With calls, the other worker and a new session of the same rank make a round.
     RawWorker good(bench, 1), again(bench, 0);
     auto push = [&](RawWorker& worker) {
       auto request = worker.session.pushPullRequest();
@@ -167,9 +167,9 @@ TEST_CASE("RingSession: a timer waits for only a few MiB of a ring full of pushe
   auto fired = updater.untilFired(bench.io.provider->getTimer());
   for (SliceId id: kj::indices(bench.placement.slices)) worker.put(Note{id, 0, 0});
   worker.ring();
-  // Twice 1 MiB: the bell that comes with the timer is heard first.
+  // Twice 1 MiB, because the event of the bell comes before the timer.
   CHECK(fired.wait(bench.io.waitScope) <= 32);
-  // The rest is taken, though nobody rings again.
+  // The rest is taken although nobody rings again.
   RingReader answers(worker.channel.answers);
   for (uint answered = 0; answered < 64;) {
     if (answers.take() != nullptr) {

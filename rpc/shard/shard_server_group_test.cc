@@ -6,7 +6,7 @@ namespace rpc {
 namespace {
 
 TEST_CASE("ShardServer: a call carries several slices, and is answered when the last one is due") {
-  // One that is sent by reference, one that is too small for it, and one of an odd size.
+  // One slice that is sent by reference, one that is too small for that, and one of an odd size.
   Bench bench(makeKeys({1000, 10, 7}), "dist_sync");
   constexpr uint64_t SIZES[] = {1000, 10, 7};
   auto link0 = Link::connect(bench.server);
@@ -53,7 +53,7 @@ TEST_CASE("ShardServer: a call carries several slices, and is answered when the 
 }
 
 TEST_CASE("ShardServer: consecutive slices share an entry") {
-  // Whole cache lines lie one after the other, the last key does not.
+  // Slices of whole cache lines lie one after the other. The last key's slice does not.
   Bench bench(makeKeys({16, 32, 48, 5, 16}), "dist_async", 1);
   auto link = Link::connect(bench.server);
   auto worker = bench.hello(link.service, 0, 1).wait(bench.scope).getSession();
@@ -71,7 +71,7 @@ TEST_CASE("ShardServer: consecutive slices share an entry") {
   REQUIRE(answer.getValues().size() == 2);
   CHECK(all(answer, 80, 2, 0));
   CHECK(all(answer, 5, 2, 1));
-  // All of the same version, as far as they share.
+  // Slices that share an entry have the same version.
   auto pull = worker.pullRequest();
   pull.setSlices({0, 1, 2, 4});
   auto now = pull.send().wait(bench.scope);
@@ -83,7 +83,7 @@ TEST_CASE("ShardServer: consecutive slices share an entry") {
 
   CHECK(contains(bench.refusal(gradients(1, 1, 33)), "slice's size"));
   CHECK(contains(bench.refusal(gradients(0, 0, 118)), "slice's size"));
-  // A slice of them is out of turn: none is changed.
+  // One slice of the call is out of turn, so no slice changes.
   CHECK(contains(bench.refusal(gradients(1, 0, 48)), "not its next"));
   CHECK(all(gradients(1, 1, 80).wait(bench.scope), 80, 3));
 }
@@ -101,7 +101,7 @@ TEST_CASE("ShardServer: a call that is wrong in one slice changes no slice") {
     return request.send();
   };
   CHECK(contains(bench.refusal(initializeAll(8)), "slice's size"));
-  // None was initialized: all still can be.
+  // No slice was initialized, so all of them still can be.
   initializeAll(7).wait(bench.scope);
 
   auto refusalOf = [&](uint64_t step, SliceId last, uint64_t lastSize) {
@@ -128,7 +128,7 @@ TEST_CASE("ShardServer: a call that is wrong in one slice changes no slice") {
   auto now = pull.send().wait(bench.scope);
   for (SliceId id: {0, 1}) CHECK(now.getValues()[id].getVersion() == 0);
   CHECK(now.getValues()[2].getVersion() == 1);
-  // Of slices 0 and 1 this is the first push, of slice 2 a repeat.
+  // This is the first push of slices 0 and 1, and repeats that of slice 2.
   auto answer = bench.pushAll(worker, 0, {0, 1, 2}, 1).wait(bench.scope);
   CHECK(all(answer, 1000, 2, 0));
   CHECK(all(answer, 10, 2, 1));

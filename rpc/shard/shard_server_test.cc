@@ -51,7 +51,7 @@ TEST_CASE("ShardServer: n workers pushing rank + 1 over connections give the exa
         kj::Vector<kj::Promise<void>> answers;
         for (SliceId id = 0; id < placement.slices.size(); id++) {
           auto& slice = placement.slices[id];
-          // The last rank first: sums have to wait for the others.
+          // The last rank pushes first, so sums have to wait for the others.
           for (uint rank = workers; rank-- > 0;) {
             auto request = sessions[slice.shard * workers + rank].pushPullRequest();
             request.setStep(step);

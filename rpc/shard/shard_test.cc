@@ -110,7 +110,7 @@ TEST_CASE("Shard: the bits do not depend on the order of arrival") {
   auto inOrder = run(0);
   for (uint seed = 1; seed <= 200; seed++) REQUIRE(same(run(seed), inOrder));
 
-  // The test would pass for nothing if the order of adding did not show.
+  // Checks that the order of adding makes a difference. Otherwise this test would prove nothing.
   auto forward = filled(100, 0);
   auto backward = filled(100, 0);
   for (uint rank = 0; rank < WORKERS; rank++) {
@@ -172,7 +172,7 @@ TEST_CASE("Shard: in dist_async every push is a round, and repeated pushes do no
   CHECK(versionOf(shard, 0) == 3);
 }
 
-// Keeps the staleness that it was told last.
+// Keeps the staleness that it got last.
 class StalenessKeeper final: public Updater {
 public:
   uint stateArrays(const Slice&) const override { return 0; }
@@ -197,7 +197,7 @@ TEST_CASE("Shard: an update gets the staleness of a push only if the file says s
     // Computed on the values before that update.
     shard.push(1, 0, 0, one);
     CHECK(updater.staleness == (aware ? 1 : 0));
-    // It is counted in any case.
+    // The push counts in any case.
     CHECK(shard.counts().staleness[1] == 1);
   }
 }
@@ -233,7 +233,7 @@ TEST_CASE("Shard: values that are lent keep their bytes while rounds go on") {
     }
   }
   CHECK(loans[WORKERS - 1].lent.version == 0);
-  // Buffers are reused: at most one a worker, and one to write.
+  // Buffers are reused: there are at most one per worker and one to write.
   CHECK(seen.size() <= WORKERS + 1);
 }
 

@@ -7,7 +7,7 @@
 namespace rpc {
 namespace {
 
-// What two processes would share.
+// The memory that two processes would share.
 struct Memory {
   NoteCount written{}, taken{}, sleeps{};
   Note notes[4] = {};

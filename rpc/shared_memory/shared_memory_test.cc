@@ -27,7 +27,7 @@ bool contains(kj::StringPtr text, kj::StringPtr part) {
   return strstr(text.cStr(), part.cStr()) != nullptr;
 }
 
-// As others would make it.
+// Memory as another process would make it.
 kj::AutoCloseFd newFile(int seals) {
   int raw;
   KJ_SYSCALL(raw = ::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));

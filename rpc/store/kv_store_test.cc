@@ -52,7 +52,7 @@ bool same(kj::ArrayPtr<const float> a, kj::ArrayPtr<const float> b) {
   return a.size() == b.size() && memcmp(a.begin(), b.begin(), a.asBytes().size()) == 0;
 }
 
-// dist_sync without network or threads.
+// Replays dist_sync without network or threads.
 kj::Array<float> replay(kj::ArrayPtr<const Key> keys, uint workers, uint steps) {
   auto placement = placeBalanced(keys, 1 << 20, 1);
   MomentumUpdater updater;
@@ -95,7 +95,7 @@ TEST_CASE("LocalStore: has the same bits as dist_sync with one worker") {
   CHECK(same(parameters, replay(keys, 1, 20)));
 }
 
-// dist_sync with threads for all roles: every worker must have the replay's bits.
+// Runs dist_sync with a thread per role. Every worker must have the bits of the replay.
 void checkBits(
     kj::ArrayPtr<const Key> keys, uint workers, uint servers, const Transport& transport) {
   constexpr uint STEPS = 20;
@@ -244,7 +244,7 @@ void checkThatEachCountsOnce(const Transport& transport) {
       });
     };
   }
-  // All have finished: whoever refreshes sees everything.
+  // All workers have finished, so refresh() fetches all updates.
   for (auto& worker: workers) {
     worker->store->rest();
     worker->store->refresh();
@@ -284,7 +284,7 @@ void checkLoss(const Transport& transport) {
       for (auto& value: worker0.gradients) value = 1;
       worker0.store->push(0, 0, 5010);
       ++*ready.lockExclusive();
-      // Worker 1 never pushes: only the loss of the server ends this.
+      // Worker 1 never pushes, so only the loss of the server ends this wait.
       KJ_IF_MAYBE(exception,
           kj::runCatchingExceptions([&]() { worker0.store->await(1, 0, 5010); })) {
         text = kj::str(exception->getDescription());
@@ -340,7 +340,7 @@ TEST_CASE("RemoteStore: fail() wakes the compute thread, and the first reason st
   store->push(0, 0, 10);
   kj::String text;
   {
-    // Nobody runs the io side.
+    // No thread calls run().
     kj::Thread compute([&]() {
       KJ_IF_MAYBE(exception, kj::runCatchingExceptions([&]() { store->await(1, 0, 10); })) {
         text = kj::str(exception->getDescription());

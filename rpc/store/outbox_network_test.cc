@@ -1,4 +1,4 @@
-// Outboxes and shards over a simulated network: who waits for what, and for how long.
+// Tests how long workers wait, with outboxes and shards over a simulated network.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 
@@ -13,7 +13,7 @@
 namespace rpc {
 namespace {
 
-// What the workers compute, and over what they talk.
+// What the workers compute, and the network between them and the servers.
 struct Setting {
   kj::StringPtr mode = "dist_sync";
   uint workers = 1;
@@ -30,10 +30,10 @@ struct Setting {
   kj::Maybe<uint> cuts = nullptr;  // seed
 };
 
-// What a call has besides its payload: as much less than in truth as calls are smaller here.
+// The bytes of a call besides its payload, smaller than real ones by the factor of the calls.
 constexpr uint64_t ENVELOPE_BYTES = 16;
 
-// A job. Every worker and every server is a host of its own.
+// A job in which each worker and each server has a host of its own.
 class Simulation {
 public:
   explicit Simulation(const Setting& setting);
@@ -47,7 +47,7 @@ private:
     HalfLink up, down;
     kj::Array<uint64_t> pushed;  // each slice's steps
     kj::Array<uint64_t> answered;
-    // Of each server: what was pushed and not sent, by step and slice.
+    // Per server: what was pushed and not sent, by step and slice.
     std::deque<std::set<std::pair<uint64_t, SliceId>>> unsent;
     std::deque<uint> connections;  // to each server: how many there have been
     uint64_t step = 0;
@@ -162,7 +162,7 @@ double Simulation::run() {
   return end_s;
 }
 
-// Computes the segment if its parameters are there; else the answer that brings them calls again.
+// Computes the segment if its parameters are there. Otherwise their answer calls this again.
 void Simulation::forward(uint rank) {
   auto& worker = workers[rank];
   auto slices = slicesOf(worker.segment);
@@ -219,7 +219,7 @@ void Simulation::send(uint rank, uint server) {
   }
 }
 
-// What goes is what the next forward needs first of all that waits.
+// Checks that the call has what the next forward needs first of all that waits.
 void Simulation::checkOrder(uint rank, uint server, const Outbox::Call& call) {
   auto& unsent = workers[rank].unsent[server];
   REQUIRE(call.slices.size() > 0);
@@ -278,14 +278,14 @@ void Simulation::answered(uint rank, uint server, const Outbox::Call& call) {
   maybeCut(rank, server);
 }
 
-// Now and then a connection breaks, and is made again a little later.
+// Now and then breaks a connection, and reconnects a little later.
 void Simulation::maybeCut(uint rank, uint server) {
   KJ_IF_MAYBE(seed, setting.cuts) {
     if (noise(*seed, 1, ++cutsDrawn) < 0.9) return;
     auto& worker = workers[rank];
     worker.connections[server]++;
     worker.outbox.lost(server);
-    // All that this server has not answered waits again.
+    // All calls that this server has not answered wait again.
     for (SliceId id: placement.shards[server]) {
       if (worker.pushed[id] > worker.answered[id]) {
         worker.unsent[server].emplace(worker.answered[id], id);
@@ -308,7 +308,7 @@ TEST_CASE("Outbox: in any network each push is answered once, and the most urgen
   for (uint seed = 0; seed < 2000; seed++) {
     CAPTURE(seed);
     uint drawn = 0;
-    // From 0 to `count` - 1.
+    // Returns a number from 0 to `count` - 1.
     auto draw = [&](uint count) { return uint((noise(seed, 0, ++drawn) + 1) / 2 * count); };
     Setting setting;
     setting.mode = draw(2) == 0 ? "dist_sync"_kj : "dist_async"_kj;
@@ -340,7 +340,7 @@ Setting slowNetwork() {
   return setting;
 }
 
-// What a step takes when the first are over.
+// Returns how long a step takes after the first ones.
 double step_s(Setting& setting) {
   setting.steps = 2;
   double begin_s = Simulation(setting).run();
@@ -367,7 +367,7 @@ TEST_CASE(
   setting.forward_s = 0.5 / 64;
   setting.backward_s = 0.1 / 64;
   double took_s = step_s(setting);
-  // All that is pushed is with the kernel at once.
+  // The kernel takes all pushes at once.
   setting.kernel_bytes = kj::maxValue;
   setting.window_bytes = 1 << 20;
   double inOrder_s = step_s(setting);

@@ -9,7 +9,7 @@
 namespace rpc {
 namespace {
 
-// Slices of these sizes (floats), all on one server unless `shards` says otherwise.
+// Makes slices of these sizes (in floats), all on one server unless `shards` says otherwise.
 Placement placementOf(
     std::initializer_list<uint64_t> sizes, std::initializer_list<uint> shards = {}) {
   kj::Vector<Slice> slices;
@@ -29,14 +29,14 @@ Placement placementOf(
   return {slices.releaseAsArray(), kj::mv(held)};
 }
 
-// A call in short: "push 3: 0 1 4".
+// Returns a short text of a call: "push 3: 0 1 4".
 kj::String textOf(const Outbox::Call& call) {
   const char* WORDS[] = {"initialize", "pull", "start", "push", "rest"};
   return kj::str(WORDS[call.what], ' ', call.number, ':', call.slices.size() > 0 ? " " : "",
       kj::strArray(call.slices, " "));
 }
 
-// An outbox whose sessions are all open, and the calls that it gave and that are not answered.
+// An outbox whose sessions are all open, and its unanswered calls.
 struct Sender {
   Outbox outbox;
   kj::Vector<Outbox::Call> sent;
@@ -45,7 +45,7 @@ struct Sender {
     for (uint server = 0; server < servers; server++) outbox.opened(server);
   }
 
-  // What may go now to `server`.
+  // Returns the calls that may go now to `server`.
   kj::String next(uint server = 0) {
     kj::Vector<kj::String> texts;
     for (;;) {
@@ -58,7 +58,7 @@ struct Sender {
     }
   }
 
-  // What may go, call by call, if the wire takes each at once.
+  // Returns the calls that may go if the wire takes each of them at once.
   kj::String all(uint server = 0) {
     kj::Vector<kj::String> texts;
     for (;;) {
@@ -71,7 +71,7 @@ struct Sender {
 
   void push(uint64_t step, SliceRange slices) { outbox.add({Order::PUSH, step, slices}); }
 
-  // Answers what was sent to `server`. Returns whether that ended an order.
+  // Answers the calls to `server`. Returns whether that completed an order.
   bool answer(uint server = 0) {
     bool ended = false;
     for (auto& call: sent) ended = outbox.answered(server, call);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint WORKERS = 3;
 
-// Plain descent, a rate that depends on the update's number, and the round's divisor.
+// Gradient descent with the round's divisor and a rate that depends on the update's number.
 class Descent final: public Updater {
 public:
   explicit Descent(bool outer): outer(outer) {}
@@ -36,7 +36,7 @@ float gradientOf(uint rank, uint64_t step, size_t i, double value) {
   return noise(rank, i, step) + 0.1 * value;
 }
 
-// A worker that rests after every `epochSteps` steps; its parameters at the end.
+// Runs a worker that rests after every `epochSteps` steps. Returns its parameters at the end.
 kj::Array<float> train(const Placement& placement, kj::ArrayPtr<const Key> keys, uint rank,
     uint localSteps, uint steps, uint epochSteps,
     kj::ArrayPtr<const kj::Own<ServerThread>> servers) {
@@ -62,7 +62,7 @@ kj::Array<float> train(const Placement& placement, kj::ArrayPtr<const Key> keys,
   return parameters;
 }
 
-// The same in double, without a store: means after `localSteps` steps and at the end of an epoch.
+// Does the same in double, without a store: means after `localSteps` steps and at an epoch's end.
 kj::Array<double> expected(uint64_t size, uint localSteps, uint steps, uint epochSteps) {
   auto mean = kj::heapArray<double>(size);
   for (auto i: kj::indices(mean)) {
@@ -130,7 +130,7 @@ TEST_CASE("local_sgd: a worker sends one difference per block") {
     store->push(step, 0, 1000);
   }
   store->rest();
-  // Steps 0 to 4, 5 to 9, and what had begun.
+  // Steps 0 to 4, steps 5 to 9, and the block that had begun.
   CHECK(KJ_ASSERT_NONNULL(store->remote()).traffic()[0].pushed_bytes == 3 * 1000 * sizeof(float));
   store->rest();
   CHECK(KJ_ASSERT_NONNULL(store->remote()).traffic()[0].pushed_bytes == 3 * 1000 * sizeof(float));

@@ -1,4 +1,4 @@
-// Connections that are cut in the middle of messages: nothing is lost, and nothing counts twice.
+// Tests that nothing is lost or counts twice when connections are cut in the middle of messages.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 
@@ -17,7 +17,7 @@ struct Outcome {
   uint64_t reconnects = 0;
 };
 
-// Three epochs of two workers and two servers, cut if there is a seed.
+// Runs three epochs of two workers and two servers. With a seed, their connections are cut.
 Outcome train(kj::StringPtr mode, Updater& updater, bool depends, kj::Maybe<uint> seed) {
   constexpr uint WORKERS = 2;
   constexpr uint EPOCHS = 3;
@@ -35,7 +35,7 @@ Outcome train(kj::StringPtr mode, Updater& updater, bool depends, kj::Maybe<uint
     }
   }
   for (auto& value: workers[0]->parameters) value = 0;
-  // All rest before anybody refreshes.
+  // All workers rest before any of them refreshes.
   kj::MutexGuarded<uint> resting(0u);
   {
     kj::Vector<kj::Own<kj::Thread>> computing;
@@ -113,7 +113,7 @@ TEST_CASE(
       worker.store->rest();
       for (auto& traffic: worker.store->traffic()) reconnects += traffic.reconnects;
     }
-    // Of each slice and step: how often sent, how often returned.
+    // Per slice and step: how often it was sent, and how often it returned.
     struct Count {
       uint sent = 0;
       uint returned = 0;

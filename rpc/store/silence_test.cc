@@ -14,7 +14,7 @@ namespace rpc {
 namespace {
 
 constexpr auto SILENCE = 1 * kj::SECONDS;
-// Only a test that fails waits so long.
+// Only a failing test waits so long.
 constexpr auto PATIENCE = 20 * kj::SECONDS;
 
 void dropArriving(int socket) {
@@ -83,7 +83,7 @@ TEST_CASE("Peer: a connection does not count as silent while a call takes long")
   for (auto& value: values) value = 0;
   Bench::set(request.initValues(1)[0], 0, values);
   request.send().wait(link.io.waitScope);
-  // Waits for the other worker, who never comes.
+  // Waits for the other worker, which never comes.
   auto start = session.startRequest().send().ignoreResult().then([]() { return true; });
   auto broken = link.peer.onDisconnect().then([]() { return true; });
   auto later = link.io.provider->getTimer().afterDelay(3 * SILENCE).then([]() { return false; });

@@ -32,7 +32,7 @@ bool updatesInWorkers(Kind kind) {
   return kind == Kind::WORKER_UPDATE || kind == Kind::ALLREDUCE_WORKER_UPDATE;
 }
 
-// Plain descent: of gradients, at a rate that depends on the update's number; of differences.
+// Gradient descent, for gradients with a rate that depends on the update's number, or differences.
 class Descent final: public Updater {
 public:
   explicit Descent(bool ofDifferences): ofDifferences(ofDifferences) {}
@@ -77,7 +77,7 @@ struct Plan {
     }
     kj::Vector<uint64_t> sizes;
     for (uint64_t count = dice.roll(1, 4); count > 0; count--) sizes.add(dice.roll(1, 50));
-    // One that is cut.
+    // A key that is cut into slices.
     if (dice.onceIn(4)) sizes.add(dice.roll(1025, 2100));
     keys = makeKeys(sizes);
     placement = placeBalanced(keys, 4096, hasOwnShards(kind) ? workers : dice.roll(1, 3));
@@ -94,7 +94,7 @@ struct Plan {
   }
 };
 
-// What the pages say that a value is after the last step, and of whom it is the same.
+// The value after the last step as the pages say, and which workers have the same one.
 double slowValue(const Plan& plan, size_t i) {
   double value = firstValue(i);
   kj::Vector<double> alone;
@@ -119,7 +119,7 @@ double slowValue(const Plan& plan, size_t i) {
   return value;
 }
 
-// A worker, with all that it has of its own.
+// A worker with its own arrays and updaters.
 struct Trainer {
   const Plan& plan;
   const uint rank;
@@ -145,7 +145,7 @@ struct Trainer {
     remote = &KJ_ASSERT_NONNULL(store->remote());
   }
 
-  // Keys are waited for and pushed in any order.
+  // Keys are awaited and pushed in any order.
   void train(uint64_t seed) {
     Dice dice(seed + rank);
     auto order = KJ_MAP(i, kj::indices(plan.keys)) {

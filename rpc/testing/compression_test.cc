@@ -1,4 +1,4 @@
-// What travels, from the workers' gradients to their parameters, over real connections.
+// Tests what travels over real connections, from the workers' gradients to their parameters.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <kj/thread.h>
@@ -14,7 +14,7 @@
 namespace rpc {
 namespace {
 
-// Answers the sum of the round.
+// Answers with the sum of the round.
 class SumOnly final: public Updater {
 public:
   uint stateArrays(const Slice&) const override { return 0; }
@@ -35,7 +35,7 @@ constexpr kj::StringPtr CODECS[] = {
     "compression = { kind = 'topk', sparsity = 0.95 }\nwire = 'float16'"_kj,
 };
 
-// Where parts of steps are worth more than others: some codes are 0 and some are not.
+// Makes gradients for which some codes are 0 and some are not.
 void makeGradients(
     uint rank, uint64_t step, kj::ArrayPtr<const float> parameters, kj::ArrayPtr<float> gradients) {
   for (auto i: kj::indices(gradients)) {
@@ -43,7 +43,7 @@ void makeGradients(
   }
 }
 
-// One thread, floats and formulas: each worker's parameters after so many steps of dist_sync.
+// Computes each worker's parameters after some steps of dist_sync, on one thread with formulas.
 struct Model {
   const Placement& placement;
   Rounds rounds;
@@ -140,7 +140,7 @@ TEST_CASE(
         model.train(STEPS);
         for (auto rank: kj::indices(workers)) {
           CHECK(same(answered[rank], model.answer));
-          // What is validated is whole.
+          // The values that are validated are exact.
           CHECK(same(workers[rank]->parameters, model.values));
         }
         uint64_t pushed_bytes = 0, pulled_bytes = 0;

@@ -72,7 +72,7 @@ private:
     for (uint epoch = 0; epoch < epochs; epoch++) {
       auto common = plan.roll(0, 6);
       for (uint rank = 0; rank < count; rank++) {
-        // One that leaves for good has no more steps, and rests in every epoch.
+        // A worker that leaves for good makes no more steps, and rests in every epoch.
         bool gone = epoch > 0 && steps[(epoch - 1) * count + rank] == 0 && plan.onceIn(2);
         steps.add(equal ? common : gone ? 0 : plan.roll(0, 6));
       }
@@ -89,7 +89,7 @@ private:
     }
   }
 
-  // The earliest event; of several the one that was planned first.
+  // Returns the earliest event. Of several, the one that was planned first.
   Event takeNext() {
     size_t first = 0;
     for (auto i: kj::indices(events)) {
@@ -159,7 +159,7 @@ private:
     return gradient;
   }
 
-  // Whether the connection that it was sent over is broken.
+  // Whether the connection is broken over which the call was sent.
   bool isLate(const Call& call) const {
     return call.session != workers[call.rank].session && !setting.isOwn(call.rank, call.shard);
   }
@@ -197,7 +197,7 @@ private:
     }
   }
 
-  // Compares who is answered, with what, and everything else.
+  // Compares which calls are answered, their values, and all that is visible.
   void settle() {
     kj::Vector<uint> stay;
     for (auto index: waiting) {
@@ -303,7 +303,7 @@ private:
     }
   }
 
-  // What was not answered is asked again; what is under way may still come, late, or is lost.
+  // Unanswered calls are repeated. Calls on their way are lost, or arrive late.
   void reconnect(uint rank) {
     auto& worker = workers[rank];
     if (worker.stage == Worker::GONE) return;

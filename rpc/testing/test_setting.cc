@@ -14,7 +14,7 @@ namespace {
 // All sums of these, divided by up to six pushes, are whole numbers, and exact in float32.
 constexpr int64_t UNIT = 60;
 
-// As a server's updater, by the model's rule.
+// The updater of a server, with the model's rule.
 class RuleUpdater final: public Updater {
 public:
   explicit RuleUpdater(const ModelRule& rule): rule(rule) {}
@@ -38,7 +38,7 @@ Rounds drawRounds(Way way, Dice& dice) {
   uint workers = dice.roll(1, 5);
   switch (way) {
     case Way::ALL:
-      // So is a bound of 0, and so are the differences of local_sgd.
+      // These three count in the same way.
       if (dice.onceIn(2)) return roundsOf("dist_sync", workers);
       if (dice.onceIn(2)) return roundsOf("dist_ssp", workers, "staleness = 0");
       return roundsOf("local_sgd", workers);
@@ -71,12 +71,12 @@ Rounds drawRounds(Way way, Dice& dice) {
 Setting Setting::draw(Way way, Dice& dice) {
   Setting setting{.way = way, .rounds = drawRounds(way, dice), .rule = {}};
   if (way == Way::STALENESS_AWARE) setting.rule = {ModelRule::STALENESS_AWARE, -0.5, 0, 1e-2};
-  // Draws values back to those that were seen: they stay small.
+  // Moves values back to those that were seen, so that they stay small.
   if (way == Way::COMPENSATED) setting.rule = {ModelRule::COMPENSATED, -0.25, 0.5, 1e-4};
   if (way == Way::ELASTIC) setting.rule = {ModelRule::ELASTIC, 0.25, 0, 1e-4};
   kj::Vector<uint64_t> sizes;
   for (uint64_t keys = dice.roll(1, 4); keys > 0; keys--) sizes.add(dice.roll(1, 9));
-  // One that is cut.
+  // A key that is cut into slices.
   if (dice.onceIn(20)) sizes.add(dice.roll(1025, 2100));
   setting.sizes = sizes.releaseAsArray();
   if (way == Way::SUMS) setting.rule.kind = ModelRule::SUM;

@@ -10,13 +10,13 @@
 namespace rpc {
 namespace {
 
-// Connections that a test makes. The first attempts to accept one may find no descriptor.
+// Connections that a test makes. It can make the first attempts to accept fail.
 class TestReceiver final: public kj::ConnectionReceiver {
 public:
   uint accepted = 0;
   uint failures = 0;  // to come
 
-  // The other end of a new connection.
+  // Returns the other end of a new connection.
   kj::Own<kj::AsyncIoStream> connect() {
     auto pipe = kj::newTwoWayPipe();
     waiting.push_back(kj::mv(pipe.ends[0]));
@@ -69,7 +69,7 @@ struct Served {
 
   // Whatever can happen at this time happens.
   void settle() { kj::Promise<void>(kj::NEVER_DONE).poll(bench.scope); }
-  // In one leap, as for a process that was stopped meanwhile.
+  // Advances the clock at once, as if the process had been stopped meanwhile.
   void pass(kj::Duration time) {
     settle();
     timer.advanceTo(timer.now() + time);
@@ -141,7 +141,7 @@ TEST_CASE("serveAll: however fast connections come, sockets and timers have thei
   constexpr uint FLOOD = 1000;
   StrangerLimits limits;
   Served served(limits);
-  // None stays, so there is always room for the next one.
+  // No stranger stays, so there is always room for the next one.
   for (uint i = 0; i < FLOOD; i++) served.receiver.connect();
   served.settle();
   CHECK(served.receiver.accepted == limits.accepted);
@@ -162,7 +162,7 @@ TEST_CASE(
   auto first = served.receiver.connect(), second = served.receiver.connect();
   auto third = served.receiver.connect();
   served.settle();
-  // The last of them waits for a place.
+  // The last stranger waits for a place.
   CHECK(served.receiver.accepted == 3);
   first = nullptr;
   served.settle();

@@ -13,7 +13,7 @@
 namespace rpc::codec {
 namespace {
 
-// Whole numbers of 2^-12: their sums are exact.
+// Returns multiples of 2^-12, whose sums are exact.
 float coarse(uint64_t a, uint64_t b, uint64_t c) {
   return roundf(noise(a, b, c) * 4096) / 4096;
 }
@@ -47,7 +47,7 @@ struct Pushing {
 
 TEST_CASE("PushEncoder: two-bit codes are MXNet's") {
   Pushing one(codecOf("compression = { kind = '2bit', threshold = 0.5 }"), {18});
-  // 11 from the threshold on, 10 from its negative on, 00 between; four values a byte from the top.
+  // Code 11 from the threshold up, 10 from minus the threshold down, else 00; four values per byte.
   float gradient[] = {
       0.5f, -0.5f, 0.25f, 2, 0, -3, -0.49f, 0.51f, 1, 0, 0, 0, 0, 0, 0, -1, 1, 0.3f};
   memcpy(one.gradient.begin(), gradient, sizeof(gradient));
@@ -163,7 +163,7 @@ TEST_CASE("PushEncoder: topk follows the formulas of deep gradient compression")
           u[i] = v[i] = 0;
         }
       }
-      // A quarter for two steps, a 16th for two, then 2 %.
+      // Two steps send a quarter, two send a 16th, and the others 2 %.
       CHECK(count == (step < 2 ? slice.size / 4 : step < 4 ? (slice.size + 8) / 16 : 20));
       CHECK(least > most - 1e-5);
     }

@@ -21,7 +21,7 @@ TEST_CASE("Peer: reads what the other end sent before it left, even if writing f
       {});
   auto answered = peer.bootstrap().whenResolved();
   io.waitScope.poll();
-  // The other end reads what it was asked, answers and leaves while this one does not run.
+  // The other end reads the call, answers and leaves while this end does not run.
   char question[4096];
   KJ_REQUIRE(::read(other, question, sizeof(question)) > 0);
   capnp::MallocMessageBuilder message;
@@ -30,7 +30,7 @@ TEST_CASE("Peer: reads what the other end sent before it left, even if writing f
   answer.initException().setReason("the answer");
   capnp::writeMessageToFd(other, message);
   other = nullptr;
-  // This one writes before it reads.
+  // This end writes before it reads.
   auto further = peer.bootstrap().whenResolved();
   auto reasonOf = [&](kj::Promise<void> promise) {
     kj::String reason;
@@ -39,7 +39,7 @@ TEST_CASE("Peer: reads what the other end sent before it left, even if writing f
     return reason;
   };
   CHECK(reasonOf(kj::mv(answered)) == "remote exception: the answer");
-  // It notices that the other end is gone.
+  // This end notices that the other end is gone.
   CHECK(reasonOf(kj::mv(further)) == "Peer disconnected.");
   peer.onDisconnect().wait(io.waitScope);
 }

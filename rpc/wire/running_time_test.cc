@@ -5,7 +5,7 @@
 namespace rpc {
 namespace {
 
-// A clock that the test turns.
+// A clock that the test advances.
 struct TestClock {
   kj::EventLoop loop;
   kj::WaitScope waitScope{loop};
@@ -19,7 +19,7 @@ struct TestClock {
       waitScope.poll();
     }
   }
-  // It is stopped for so long.
+  // The process is stopped for so long.
   void stop(kj::Duration duration) { timer.advanceTo(timer.now() + duration); }
 };
 
