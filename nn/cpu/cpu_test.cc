@@ -153,7 +153,7 @@ TEST_CASE("cpu: a lenet agrees with the reference") {
   checkWithThreads(net.finish(net.dense(net.tanh(net.dense(x, 50)), 10)));
 }
 
-TEST_CASE("cpu: rows with label -1 count nothing and give no gradient") {
+TEST_CASE("cpu: rows with label -1 do not count, and have no gradient") {
   Net net({3, 4, 4});
   Graph graph = net.finish(net.dense(net.relu(net.conv(0, 8, 3, 1, 1)), 5));
   Data all(graph, 6), part(graph, 4);
@@ -349,7 +349,7 @@ TEST_CASE("cpu: dropout needs a number for each row to train, and none to valida
   }
 }
 
-TEST_CASE("cpu: before the first forward there is no result, and nothing to go back from") {
+TEST_CASE("cpu: before the first forward, result() and backward() throw") {
   Net net({3, 4, 4});
   Graph graph = net.finish(net.dense(0, 5));
   Data data(graph, 4);

@@ -32,7 +32,7 @@ private:
   const ConvolutionArrays arrays;
   DirectPrimitives primitives;
 
-  // Of a lane's sums; the bias's follow the weights'.
+  // The size of the sums of a lane. Those of the bias follow those of the weights.
   size_t sumFloats() const { return primitives.gradientFloats() + primitives.biasFloats(); }
 
   class ForwardTask;

@@ -11,14 +11,15 @@ using Tag = dnnl::memory::format_tag;
 using Type = dnnl::memory::data_type;
 constexpr auto FLOAT = Type::f32;
 
-// Up to three channels are taken plain, where a blocked copy would be mostly padding; but for the
-// weights' gradient AVX2 takes only three.
+// Images of up to three channels stay plain, because a blocked copy would be mostly padding. On
+// AVX2, the gradient of the weights takes plain images of three channels only.
 InputLayouts chooseInputs(uint channels, uint block) {
   auto forward = channels <= 3 ? Layout::PLAIN : Layout::BLOCKED;
   return {forward, block == 8 && channels < 3 ? Layout::BLOCKED : forward};
 }
 
-// The part of padded weights that is no padding; what is written to it fills the rest with zeros.
+// Returns the part of padded weights without the padding. A primitive that writes to it fills the
+// padding with zeros.
 Desc unpadded(Desc padded, const Desc& plain) {
   for (int d = 0; d < plain.data.ndims; ++d) padded.data.dims[d] = plain.data.dims[d];
   return padded;
@@ -33,7 +34,7 @@ DirectPrimitives::DirectPrimitives(ConvolutionShape shape, dnnl_engine_t engine)
       strides({shape.op.stride, shape.op.stride}),
       pads({shape.op.pad, shape.op.pad}) {
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  // Not a copy of `attributes`: copies share what they are copies of.
+  // This is not a copy of `attributes`, because copies share their content.
   addAttributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   dnnl::post_ops add;
   add.append_sum(1.0f);
@@ -52,7 +53,8 @@ bool DirectPrimitives::isPointwise() const {
   return shape.op.kernel == 1 && shape.op.stride == 1 && shape.op.pad == 0;
 }
 
-// Output tiles of 4×4 would be mostly waste on smaller images. For bfloat16s there is none.
+// On smaller images, most of an output tile of 4×4 would be waste. oneDNN has no Winograd for
+// bfloat16s.
 bool DirectPrimitives::fitsWinograd() const {
   auto& op = shape.op;
   return shape.element == Element::FLOAT32 && shape.block == 16 &&
@@ -60,7 +62,7 @@ bool DirectPrimitives::fitsWinograd() const {
          shape.out.height >= 4 && shape.out.width >= 4;
 }
 
-// As oneDNN is told.
+// The number of channels that oneDNN gets.
 uint DirectPrimitives::channelsOf(Shape s, Layout layout) const {
   return layout == Layout::PLAIN ? s.channels
                                  : (s.channels + shape.block - 1) / shape.block * shape.block;
@@ -85,13 +87,14 @@ Desc DirectPrimitives::images(uint n, Shape s, Layout layout) const {
   return Desc(dims, valueType(), layout == Layout::PLAIN ? Tag::nchw : blocked);
 }
 
-// An empty one tells oneDNN that there is no bias.
+// An empty descriptor tells oneDNN that there is no bias.
 Desc DirectPrimitives::bias() const {
   return shape.addsBias ? Desc({filters()}, FLOAT, Tag::a) : Desc();
 }
 
-// Calls `make` with Winograd, then with direct, until one gives a descriptor of fast code. None if
-// there is none: oneDNN's reference code is correct, but a hundred times too slow.
+// Calls `make` for Winograd and then for the direct algorithm, until the result is a descriptor of
+// fast code. Returns an empty one if oneDNN has only its reference code, which is correct, but a
+// hundred times slower.
 template <typename Make>
 auto DirectPrimitives::choose(Make&& make) const
     -> decltype(make(dnnl::algorithm::convolution_direct)) {
@@ -110,7 +113,7 @@ DirectPrimitives::Forward::desc DirectPrimitives::forwardDesc(
       dnnl::prop_kind::forward_training, algorithm, x, weights, bias(), y(n), strides, pads, pads);
 }
 
-// For backward primitives, which ask for the forward one they belong to.
+// Returns the forward descriptor that a backward primitive asks for.
 DirectPrimitives::Forward::primitive_desc DirectPrimitives::hint(
     dnnl::algorithm algorithm, const Desc& x, uint n) const {
   auto weights = anyWeights(filters(), x.data.dims[1], valueType());

@@ -13,15 +13,15 @@
 
 namespace nn::cpu {
 
-// The layouts of weights are chosen by the first primitive made; those for other numbers of images
-// must take the same ones. So the sizes of packed weights, and what packs them, are known once the
-// primitives that read or write them are made.
+// The first primitive chooses the layout of the weights. Primitives for other numbers of images
+// must take the same layout. Therefore the size of packed weights, and the primitive that packs
+// them, are known once the primitives that read or write them are made.
 //
-// oneDNN is told that blocked images have as many channels as their blocks have room for, and gets
-// weights and biases padded with zeros to match: for channels that do not fill their blocks it has
-// no fast code. Zeros in the padding of its inputs make zeros in that of its outputs.
+// oneDNN has no fast code for channels that do not fill their blocks. So it gets weights and biases
+// that are padded with zeros, and a number of channels that fills all blocks. Zeros in the padding
+// of inputs make zeros in the padding of outputs.
 //
-// With values of bfloat16 packed weights are of them too; biases and all gradients of parameters
+// If values are bfloat16s, packed weights are bfloat16s too. Biases and all gradients of parameters
 // stay floats.
 class DirectPrimitives {
 public:
@@ -33,28 +33,30 @@ public:
   // Whether oneDNN has fast code for all that is needed, judged by one image.
   bool areFast() const;
 
-  // For `n` images. Arguments, in this order, with the scratch memory's size in floats raised to
-  // what the primitive needs; without a bias that is added the last one is not touched.
+  // Return primitives for `n` images. The comments name their arguments in order. `scratchFloats`
+  // becomes at least the scratch memory that the primitive needs, in floats. If no bias is added,
+  // the primitive does not touch its last argument.
   Primitive forward(uint n, size_t& scratchFloats);          // x, weights, y, scratch, bias
   Primitive backwardWeights(uint n, size_t& scratchFloats);  // x, dy, dw, scratch, dbias
   Primitive backwardData(uint n, Write write, size_t& scratchFloats);  // dy, weights, dx, scratch
   // Whether backwardData can add.
   bool canAdd() const { return isPointwise(); }
 
-  // From plain weights to the layouts that forward and backwardData want, and from that of
-  // backwardWeights to plain ones.
+  // Return primitives that convert plain weights to the layouts of forward() and backwardData(),
+  // and the gradient of backwardWeights() to plain weights.
   Primitive packForward() const;
   Primitive packBackward() const;
   Primitive unpackGradient() const;
 
-  // Room for the weights in these layouts, in floats, and for a bias, 0 if none is added.
+  // The sizes of the weights in these layouts, and of the bias, in floats. The size of the bias is
+  // 0 if none is added.
   size_t plainFloats() const { return floatsOf(plainWeights()); }
   size_t forwardFloats() const { return floatsOf(forwardLayout); }
   size_t backwardFloats() const { return floatsOf(backwardLayout); }
   size_t gradientFloats() const { return floatsOf(gradientLayout); }
   size_t biasFloats() const { return floatsOf(bias()); }
 
-  // oneDNN's names of the code of the primitives made.
+  // Returns oneDNN's names for the code of the primitives that were made.
   kj::ArrayPtr<const kj::String> names() const { return used; }
 
 private:
@@ -90,7 +92,7 @@ private:
   BackwardData::primitive_desc describeBackwardData(uint n) const;
   BackwardWeights::primitive_desc describeBackwardWeights(uint n) const;
 
-  // `chosen`, to be used: notes its name and raises `scratchFloats`.
+  // Returns `chosen`. Notes its name, and raises `scratchFloats`.
   template <typename Descriptor>
   Descriptor use(Descriptor chosen, size_t& scratchFloats);
   Primitive repack(const Desc& from, const Desc& to) const;

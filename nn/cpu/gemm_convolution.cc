@@ -8,14 +8,14 @@
 namespace nn::cpu {
 namespace {
 
-// The floats of a strip's windows: a quarter of the smallest second-level cache of a CPU with
-// AVX-512 (1 MiB), so that they stay in it together with the weights.
+// The floats in the windows of a strip. They take a quarter of the smallest second-level cache of a
+// CPU with AVX-512 (1 MiB), so that they stay in the cache together with the weights.
 constexpr size_t STRIP_FLOATS = 64 * 1024;
 
-// With C channels, K filters and kernel² = T places in a window, the rows of `windows` are T·C
-// floats, those of `pixels` (of the output or its gradient) K:
+// Let there be C channels, K filters and kernel² = T places in a window. A row of `windows` has T·C
+// floats. A row of `pixels`, of the output or its gradient, has K floats:
 //   y = windows · w'      dw = dy' · windows      windows of dx = dy · w
-// The weights lie as w' (T·C × K) for the first and as w (K × T·C) for the last.
+// The weights are stored as w' (T·C × K) for the first product, and as w (K × T·C) for the last.
 class Gemm final: public Convolution {
 public:
   Gemm(ConvolutionShape shape, ConvolutionArrays arrays)
@@ -63,7 +63,7 @@ private:
   const Window windows;
   const Window pixels;
 
-  // Of a lane's sums; the bias's follow the weights'.
+  // The size of the sums of a lane. Those of the bias follow those of the weights.
   size_t sumFloats() const { return weightFloats + (shape.addsBias ? filters : 0); }
 
   class StripTask;
@@ -124,7 +124,7 @@ protected:
 
   virtual void run(const Step& step, const Chunk& chunk, const Strip& strip) = 0;
 
-  // Between the images in `place` and rows.
+  // Copy between the images in `place` and rows.
   void gather(const Step& step, const Chunk& chunk, Place place, const Window& window,
       size_t channels, const Strip& strip, float* rows) {
     byte* images = step.memory.at(place, chunk);
@@ -158,7 +158,7 @@ private:
   size_t stripMax = 0;
 
   static size_t roundUp(size_t floats) { return (floats + 15) / 16 * 16; }
-  // The kernels touch a block more than the rows.
+  // The kernels may touch one block after the rows.
   size_t windowFloats() const { return roundUp(stripMax * gemm.rowFloats + gemm.shape.block); }
 
   // Calls `work` with each image that has pixels in the strip, these pixels, and the strip's row
@@ -278,8 +278,8 @@ private:
 
   Extent extent() const { return Extent(gemm.shape.in, gemm.shape.block); }
 
-  // Windows overlap. Where values are no floats, what they add is summed up in floats, behind the
-  // rows in scratch memory, and rounded once.
+  // Windows overlap. If values are not floats, the sums are made in floats, after the rows in
+  // scratch memory, and rounded once.
   size_t sumsOf(uint images) const {
     return dx.element() == Element::FLOAT32 ? 0 : images * extent().values();
   }

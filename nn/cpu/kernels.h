@@ -2,8 +2,9 @@
 // instruction set and for what values are.
 #pragma once
 
-// Included by files that are compiled for newer instruction sets: nothing else with inline code may
-// come in here, or the linker could keep a copy of it that an older CPU cannot run.
+// Files that are compiled for newer instruction sets include this file. Do not include anything
+// else with inline code here: the linker could keep a copy of that code that an older CPU cannot
+// run.
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,8 +24,9 @@ struct Window {
   unsigned inHeight, inWidth, outHeight, outWidth, kernel, stride, pad;
 };
 
-// Per-channel numbers of a batch norm, each padded with zeros to whole blocks. With y the input, z
-// = scale·y + shift and g the gradient of z (0 where a ReLU cut it off, times GELU's slope at z):
+// Per-channel numbers of a batch norm, each padded with zeros to whole blocks. Let y be the input,
+// z = scale·y + shift, and g the gradient of z. A ReLU makes g 0 where z is below 0, and GELU
+// multiplies it by its slope at z.
 //   forward   out = z, max(z, 0) or gelu(z)
 //   backward  dy = scale · (g - meanGradient - (y - mean) · slope)
 struct Channels {
@@ -38,26 +40,26 @@ struct Channels {
   float* betaGradient;   // sum of g
 };
 
-// An activation f: x = f(x), and, from the outputs y, gradient = gradient · f'(x), in place.
-// `count` values are a multiple of the block.
+// The loops of an activation f, in place: x = f(x), and from the outputs y, gradient = gradient ·
+// f'(x). `count` is a multiple of the block.
 struct ActivationLoops {
   void (*forward)(void* x, size_t count);
   void (*backward)(const void* y, void* gradient, size_t count);
 };
 
-// Loops over values, which are all floats or all Bfloat16 (void* in the table of either); sums and
-// what is calculated with are floats.
+// Loops over values. A table is for floats or for Bfloat16: the values that it takes as void* are
+// all of that type. Calculations and sums are in float32.
 //
-// Images are blocked: C/block × H × W × block values ("nChw16c"), channels padded with zeros to
-// whole blocks. Unless said otherwise a kernel works on one image of `blocks` blocks with `pixels`
-// pixels each.
+// Images are blocked: C/block × H × W × block values ("nChw16c"). Channels are padded with zeros to
+// whole blocks. Unless a comment says otherwise, a kernel works on one image, which has `blocks`
+// blocks of `pixels` pixels each.
 struct ValueKernels {
   void (*normalise)(const void* y, const Channels& channels, After after, void* out, size_t blocks,
       size_t pixels);
-  // Per block into `partial` (2·block floats a block): the means over the image's pixels, then the
-  // sums of squared distances from them.
+  // Writes 2·block floats per block to `partial`: the means over the pixels of the image, then the
+  // sums of squared distances from these means.
   void (*statistics)(const void* y, float* partial, size_t blocks, size_t pixels);
-  // Per block into `partial`: the sums of g, then of g·(y - mean).
+  // Writes 2·block floats per block to `partial`: the sums of g, then those of g·(y - mean).
   void (*reduceGradient)(const void* y, const void* gradient, const Channels& channels, After after,
       float* partial, size_t blocks, size_t pixels);
   void (*normaliseBackward)(const void* y, const void* gradient, const Channels& channels,
@@ -65,20 +67,20 @@ struct ValueKernels {
 
   ActivationLoops relu;
   ActivationLoops tanh;
-  ActivationLoops sigmoid;  // which makes 0.5 of what fills up a block
+  ActivationLoops sigmoid;  // turns the zeros that pad a block into 0.5
   ActivationLoops elu;
   // to = gelu(from); dx = gradient · gelu'(x), or dx += that. As in ActivationLoops, `count` is a
   // multiple of the block.
   void (*gelu)(const void* from, void* to, size_t count);
   void (*geluBackward)(const void* x, const void* gradient, void* dx, Write write, size_t count);
 
-  // to = from, or to += from, scaled up, without what the mask takes away. The last block's
-  // channels may count further than the row's values.
+  // to = from, or to += from, scaled up, without the elements that the mask takes away. The mask
+  // may also be applied to the padding of the last block.
   void (*drop)(const void* from, const DropoutMask& mask, void* to, Write write, size_t blocks,
       size_t pixels);
 
-  // `index`, unless it is null, gets the place of the first maximum in its window: kernel·row +
-  // column. No window lies outside of the image altogether.
+  // Writes the place of the first maximum in each window to `index`, as kernel·row + column, unless
+  // `index` is null. Every window must overlap the image.
   void (*maxPool)(const void* x, const Window& window, void* out, uint16_t* index, size_t blocks);
   void (*maxPoolBackward)(const void* gradient, const uint16_t* index, const Window& window,
       void* dx, Write write, size_t blocks);
@@ -86,12 +88,13 @@ struct ValueKernels {
   void (*averagePoolBackward)(
       const void* gradient, const Window& window, void* dx, Write write, size_t blocks);
 
-  // A convolution's windows as rows of a matrix of floats. A row is the window of one pixel of the
-  // output: for each of its kernel² places the channels there, 0 outside of the image. Of the
-  // pixels begin … end - 1. May write a block beyond the last row.
+  // Writes the windows of a convolution as rows of a matrix of floats, for pixels begin … end - 1
+  // of the output. A row is the window of one pixel. It has the channels at each of the kernel²
+  // places, and 0 outside of the image. May write up to one block after the last row.
   void (*gatherWindows)(
       const void* x, const Window& window, size_t channels, size_t begin, size_t end, float* rows);
-  // The transposed: adds the rows to the image. May read a block beyond the last row.
+  // Does the transposed operation: adds the rows to the image. May read up to one block after the
+  // last row.
   void (*scatterWindows)(
       const float* rows, const Window& window, size_t channels, size_t begin, size_t end, void* x);
 
@@ -99,8 +102,8 @@ struct ValueKernels {
   void (*scale)(const void* from, float factor, void* to, Write write, size_t count);
   // to = from, or to += from; any count.
   void (*copy)(const void* from, void* to, Write write, size_t count);
-  // From values to floats, and back to the nearest value (of two the even one): to = from, or to +=
-  // from. Any count.
+  // Convert values to floats, and back. round() rounds to the nearest value, ties to even: to =
+  // from, or to += from. Any count.
   void (*widen)(const void* from, float* to, size_t count);
   void (*round)(const float* from, void* to, Write write, size_t count);
 };
@@ -110,19 +113,19 @@ struct Kernels {
   ValueKernels floats;
   const ValueKernels* bfloat16s;  // null if the instruction set has none
 
-  // Of one block: mean and biased variance over all images, from the partials at partial[n·stride],
-  // in order of n (Chan et al. 1979).
+  // Combines the results of statistics() for one block: mean and biased variance over all images,
+  // in the order of the images (Chan et al. 1979). Those of image n are at partial[n·stride].
   void (*combineStatistics)(const float* partial, size_t images, size_t stride, size_t pixels,
       float* mean, float* variance);
-  // Of one block: both sums over all images, in order of n.
+  // Adds up both sums of one block over all images, in the order of the images.
   void (*sumPartials)(
       const float* partial, size_t images, size_t stride, float* first, float* second);
-  // As ValueKernels::drop, of a row in plain order; any count.
+  // Does the same as ValueKernels::drop to a row in plain order. Any count.
   void (*dropRow)(const float* from, const DropoutMask& mask, float* to, size_t count);
 };
 
 extern const Kernels AVX2_KERNELS;
-extern const Kernels AVX512_KERNELS;  // whose bfloat16s take AVX512_BF16 besides
+extern const Kernels AVX512_KERNELS;  // its table `bfloat16s` needs AVX512_BF16 too
 extern const ValueKernels AVX512_BFLOAT16_KERNELS;
 
 }  // namespace nn::cpu

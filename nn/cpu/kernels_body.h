@@ -9,7 +9,7 @@
 
 namespace nn::cpu {
 
-// Over what is floats whatever values are.
+// Loops over arrays that are always floats.
 template <typename S>
 struct FloatLoops {
   using Math = VectorMath<S>;
@@ -57,7 +57,8 @@ struct FloatLoops {
   }
 };
 
-// Over values, which `S` loads from `E` as vectors of floats and stores as such.
+// Loops over values of type E. S loads them as vectors of floats, and stores vectors of floats as
+// E.
 template <typename S, typename E>
 struct Loops {
   using Math = VectorMath<S>;
@@ -66,8 +67,8 @@ struct Loops {
   using M = typename S::Mask;
   static constexpr size_t B = S::WIDTH;
 
-  // What is not a number stays so, here and below: max gives its second argument then. A run that
-  // diverged must not look like one that learned nothing.
+  // NaN stays NaN, here and below, because max returns its second argument if one is NaN. A run
+  // that diverged must not look like a run that learned nothing.
   static V positive(V z) { return S::max(S::zero(), z); }
 
   template <After after>
@@ -99,8 +100,9 @@ struct Loops {
   static void statistics(const void* image, float* partial, size_t blocks, size_t pixels) {
     auto* y = static_cast<const E*>(image);
     for (size_t c = 0; c < blocks; c++, y += pixels * B, partial += 2 * B) {
-      // One pass: sums of distances from the first pixel, which is near enough to the mean to lose
-      // no digits. Two accumulators each, because one chain of additions is slower than the loads.
+      // One pass sums the distances from the first pixel. It is near enough to the mean that no
+      // digits are lost. Each sum has two accumulators, because one chain of additions is slower
+      // than the loads.
       V shift = S::load(y);
       V sum0 = S::zero(), sum1 = S::zero(), square0 = S::zero(), square1 = S::zero();
       size_t i = 0;
@@ -123,7 +125,7 @@ struct Loops {
     }
   }
 
-  // The gradient of z = scale·y + shift, from that of what follows it.
+  // Returns the gradient of z = scale·y + shift, from the gradient of what follows z.
   template <After after>
   static V passed(V y, V gradient, V scale, V shift) {
     if (after == After::NOTHING) return gradient;
@@ -233,7 +235,7 @@ struct Loops {
       V e = Math::exponential(S::mul(S::set(2.0f), S::min(size, S::set(10.0f))));
       V far = S::sub(S::set(1.0f), S::div(S::set(2.0f), S::add(e, S::set(1.0f))));
       far = S::select(S::greater(S::zero(), v), S::sub(S::zero(), far), far);
-      // Not a number goes the near way, which keeps it.
+      // NaN takes the path of small values, where it stays NaN.
       S::store(x + i, S::select(S::greater(size, S::set(0.625f)), far, near));
     }
   }

@@ -39,9 +39,9 @@ struct VectorMath {
     return S::mul(S::add(e.rest, S::set(1.0f)), e.scale);
   }
 
-  // The normal distribution at x.
+  // The standard normal distribution at x.
   struct Normal {
-    V below;   // the probability of less than x
+    V below;   // the probability of a value below x
     V height;  // e^(-x²/2)
   };
 
@@ -66,7 +66,7 @@ struct VectorMath {
     return S::fma(S::mul(x, at.height), S::set(0.39894228f), at.below);
   }
 
-  // Values scaled up, without those that the mask takes away: see nn/dropout.h.
+  // Returns the values scaled up, and 0 for those that the mask takes away: see nn/dropout.h.
   static V kept(V x, typename S::Words index, const DropoutMask& mask) {
     auto h = index ^ mask.first;
     h = (h ^ h >> 16) * 0x7feb352du;

@@ -57,8 +57,8 @@ struct WindowLoops {
     }
   }
 
-  // The windows of one direction that a pixel lies in: from `begin` to `end` - 1. Pixels come one
-  // after another.
+  // The windows that a row or column lies in: from `begin` to `end` - 1. The caller goes from one
+  // row or column to the next.
   struct Cover {
     size_t begin = 0, end = 0;
 
@@ -152,7 +152,7 @@ struct WindowLoops {
       Clip clip(w, pixel / w.outWidth, pixel % w.outWidth);
       for (int u = 0; u < int(w.kernel); u++) {
         for (int v = 0; v < int(w.kernel); v++, rows += channels) {
-          // What the last block has too much is overwritten by the next one.
+          // The next place overwrites the padding of the last block.
           if (isInside(clip, u, v)) {
             const E* from = x + clip.at(w, u, v);
             for (size_t c = 0; c < blocks; c++) S::store(rows + c * B, S::load(from + c * plane));

@@ -9,15 +9,16 @@
 namespace nn::cpu {
 namespace {
 
-// The values that the largest tensor of a chunk may have. Input, output and their gradients
-// together then stay in the part of the last-level cache that a core can have. Measured with
-// inception-bn-28-small on two cores with 32 MiB of L3: of floats, 2.5 to 8 MiB are within 2
-// %, 1.25 and 12 MiB cost 3 to 5 %; of bfloat16s, 2 MiB are 1 % better than 4 and 2 % better
-// than 8.
+// The number of values that the largest tensor of a chunk may have. With this limit, input, output
+// and their gradients together stay in a core's part of the last-level cache. Measured with
+// inception-bn-28-small on two cores with 32 MiB of L3. With floats, tensors of 2.5 to 8 MiB differ
+// by at most 2 %, and 1.25 and 12 MiB cost 3 to 5 %. With bfloat16s, 2 MiB are 1 % faster than 4
+// MiB, and 2 % faster than 8 MiB.
 constexpr size_t CHUNK_VALUES = 1024 * 1024;
 
-// Cuts `count` images from `first` on into chunks of at most `most`, all of one size if that costs
-// at most half of the size: each size needs primitives of its own.
+// Cuts `count` images from `first` on into chunks of at most `most` images. Each size of chunk
+// needs primitives of its own. So all chunks get one size, unless they would have to be less than
+// half as large.
 kj::Array<const Chunk> cutShare(uint lane, uint first, uint count, uint most) {
   uint chunks = (count + most - 1) / most;
   for (uint more = chunks; more <= 2 * chunks && more <= count; ++more) {
@@ -34,7 +35,7 @@ kj::Array<const Chunk> cutShare(uint lane, uint first, uint count, uint most) {
   return result.finish();
 }
 
-// Chunks for each stage; with them the sizes of scratch buffers that hold images.
+// Sets the chunks of each stage, and the sizes of the scratch buffers that hold images.
 void cutChunks(PlanBuilder& builder) {
   for (auto& stage: builder.plan->stages) {
     size_t imageValues = kj::max(stage->imageValuesMax, size_t(1));
@@ -52,7 +53,8 @@ void cutChunks(PlanBuilder& builder) {
   }
 }
 
-// Makes all primitives, and then what moves parameters and gradients into and out of their layouts.
+// Makes all primitives. Then makes the tasks that convert parameters and gradients to and from the
+// layouts of these primitives.
 void prepare(PlanBuilder& builder) {
   for (auto& stage: builder.plan->stages) {
     kj::Vector<uint> sizes;
@@ -70,7 +72,7 @@ void prepare(PlanBuilder& builder) {
     PlanBuilder::Scope scope(builder, unit);
     auto& convolution = builder.convolutionOf(unit);
     auto& segment = builder.plan->segments[unit.segment];
-    // Of one turn, so one lane does both, one after the other.
+    // Both tasks have the same turn, so one lane does one after the other.
     KJ_IF_MAYBE(norm, unit.folded) {
       segment.prepareForward.add(builder.timed(unit.at, fold(builder, unit, *norm, turn)));
     }

@@ -10,8 +10,9 @@
 
 namespace nn::cpu {
 
-// A tile in one image: where its patch begins, in pixels of the image, which it may leave on all
-// sides: 0 is read there, and nothing written. It has `rows` × `columns` points, 5 or 6.
+// A tile in one image: the pixel where its patch begins. A patch may reach over the edges of the
+// image. There zeros are read, and nothing is written. A tile has `rows` × `columns` points, which
+// are 5 or 6.
 struct Tile {
   int row, column;
   unsigned rows, columns;
@@ -24,56 +25,62 @@ struct PanelRun {
 };
 
 // F(4×4, 3×3) of Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks" (2016,
-// arXiv 1509.09308): with x a 6×6 patch of the input, g a filter, y the 4×4 tile of the output,
+// arXiv 1509.09308). Let x be a 6×6 patch of the input, g a filter, and y the 4×4 tile of the
+// output:
 //   y  = A'[(G g G') ⊙ (B' x B)] A        dg = G'[(B' x B) ⊙ (A dy A')] G
-// where ⊙ multiplies element by element, and sums over channels, images and tiles make 36
-// independent matrix products of it, one a *point*. They are pairs of polynomials' values at
+// Here ⊙ multiplies element by element. Summed over channels, images and tiles, it becomes 36
+// independent matrix products, one per *point*. The points are pairs of
 //   0, a, -a, b, -b, ∞       with a = 5/8, b = 3/2,
-// which lose fewer digits than the paper's 0, ±1, ±2, ∞. Only the last row and column of a tile
-// depend on ∞: one that ends before them has 5 points a side and 3×3 outputs.
+// at which polynomials are evaluated. They lose fewer digits than the paper's 0, ±1, ±2, ∞. Only
+// the last row and column of a tile depend on ∞. A tile that ends before them has 5 points per side
+// and 3×3 outputs.
 //
-// Transformed tiles lie in panels of `panel` tiles; in a panel block by block of channels, in a
-// block point by point, there tile by tile. Each block has room for SLOTS points. Transformed
-// weights lie, for each point, in groups of a few blocks of outputs, in a group input by input.
+// Transformed tiles are stored in panels of `panel` tiles. A panel has one block of channels after
+// another, a block one point after another, and a point one tile after another. Each block has room
+// for SLOTS points. Transformed weights are stored point by point. A point has groups of a few
+// blocks of outputs, and a group has one input after another.
 struct Winograd {
   static constexpr size_t SIDE = 6;
   static constexpr size_t POINTS = SIDE * SIDE;
-  // One more: else a point's blocks would fall into a few sets of the first-level cache.
+  // One more than there are points. Otherwise the blocks of a point would fall into a few sets of
+  // the first-level cache.
   static constexpr size_t SLOTS = POINTS + 1;
 
   unsigned panel;
 
-  // Where the weights from one input to a block of outputs lie among those of a point, `inputs`
-  // filled up to whole blocks.
+  // Returns where the weights from one input to a block of outputs begin among those of a point.
+  // `inputs` is filled up to whole blocks.
   size_t (*weightsPlace)(size_t inputs, size_t outBlocks, size_t input, size_t outBlock);
-  // u = G g G' of `count` filters, up to a block of them, their 9 numbers `stride` apart; what
-  // fills up the block gets zeros. Points are `pointStride` apart. `turned`: by half a turn, as the
-  // gradient of the input wants it.
+  // u = G g G' for `count` filters, at most a block of them. Filters are `stride` floats apart. The
+  // rest of the block becomes 0. Points are `pointStride` apart. With `turned`, turns the filters
+  // by half a turn, as the gradient of the input needs them.
   void (*transformWeights)(
       const float* g, size_t stride, size_t count, bool turned, float* u, size_t pointStride);
-  // g = G' u G, where u is the sum of those of all lanes, in their order.
+  // g = G' u G, where u is the sum over all lanes, in their order.
   void (*gatherWeights)(const float* u, size_t laneStride, size_t lanes, size_t pointStride,
       float* g, size_t stride, size_t count);
 
-  // Of one point: m = v · u, tiles × inputs · inputs × outputs. Works on whole panels.
+  // For one point, m = v · u. v is tiles × inputs, u is inputs × outputs. Works on whole panels.
   void (*multiply)(const float* v, const float* u, float* m, const PanelRun* runs, size_t runCount,
       size_t inBlocks, size_t outBlocks);
-  // Of one point: u += v' · m.
+  // For one point, u += v' · m.
   void (*accumulate)(const float* v, const float* m, float* u, const PanelRun* runs,
       size_t runCount, size_t inBlocks, size_t outBlocks);
 };
 
-// Between tiles of images, which are all floats or all Bfloat16 (void* in the table of either), and
-// transformed ones, which are floats. All blocks of an image of height × width pixels.
+// Loops between images and transformed tiles, for all blocks of an image of height × width pixels.
+// A table is for images of floats or of Bfloat16, which it takes as void*. Transformed tiles are
+// floats.
 struct WinogradImages {
   // v = B' x B.
   void (*transformInput)(
       const void* x, unsigned height, unsigned width, const Tile& tile, size_t blocks, float* v);
-  // m = A dy A'. Here the tile begins where its outputs do. Adds the sums of its pixels to `sums`,
-  // block by block, unless that is null.
+  // m = A dy A'. Here `tile` begins at its first output. Adds the sums of its pixels to `sums`,
+  // block by block, unless `sums` is null.
   void (*transformGradient)(const void* dy, unsigned height, unsigned width, const Tile& tile,
       size_t blocks, float* m, float* sums);
-  // y = A' m A + bias, or y += that; likewise. No bias if it is null.
+  // y = A' m A + bias, or y += A' m A + bias. `tile` begins at its first output. A null `bias`
+  // counts as 0.
   void (*transformOutput)(const float* m, const Tile& tile, size_t blocks, const float* bias,
       Write write, void* y, unsigned height, unsigned width);
 };
@@ -82,6 +89,6 @@ extern const Winograd AVX2_WINOGRAD;
 extern const Winograd AVX512_WINOGRAD;
 extern const WinogradImages AVX2_WINOGRAD_IMAGES;
 extern const WinogradImages AVX512_WINOGRAD_IMAGES;
-extern const WinogradImages AVX512_BF16_WINOGRAD_IMAGES;  // takes AVX512_BF16 besides
+extern const WinogradImages AVX512_BF16_WINOGRAD_IMAGES;  // needs AVX512_BF16 too
 
 }  // namespace nn::cpu

@@ -30,13 +30,13 @@ struct WinogradPass {
 
   size_t inputs() const { return fromExtent.blocks * fromExtent.block; }
   size_t outputs() const { return toExtent.blocks * toExtent.block; }
-  // Of the transformed weights, between points: a line more than they need, or all points of a
-  // filter might fall into the same few sets of a cache.
+  // The distance between points of the transformed weights. It is one cache line longer than
+  // needed, because otherwise all points of a filter might fall into the same few sets of a cache.
   size_t pointStride() const { return inputs() * outputs() + 16; }
   size_t weightFloats() const { return Winograd::POINTS * pointStride(); }
 };
 
-// Memory for a group's transformed tiles, laid out as winograd.h says.
+// Memory for the transformed tiles of a group. winograd.h describes the layout.
 struct TileArray {
   float* begin;
   size_t blocks, panel, block;
@@ -77,7 +77,7 @@ private:
   const WinogradImages& images;
   const WinogradPass ahead, back;
 
-  // Of a lane's sums; the bias's follow the weights'.
+  // The size of the sums of a lane. Those of the bias follow those of the weights.
   size_t sumFloats() const { return ahead.weightFloats() + ahead.outputs(); }
 
   class GroupTask;
@@ -231,7 +231,7 @@ kj::Own<Task> WinogradConvolution::backwardData(Place dy, Place dx, Write write,
   return kj::heap<ImagesTask>(*this, back, dy, dx, write, *arrays.backwardWeights, false, scratch);
 }
 
-// From plain weights, K × C × 9, to transformed ones.
+// Transforms plain weights, K × C × 9.
 void WinogradConvolution::pack(const Step& step, const WinogradPass& direction, Buffer& to) const {
   bool isAhead = &direction == &ahead;
   const float* plain = arrays.weightsIn(step.memory);

@@ -10,9 +10,9 @@ namespace nn::cpu {
 
 using kj::uint;
 
-// How a side of an image is cut into tiles: `fours` of four pixels, which have 6 points, and after
-// them `threes` of three, which have 5: 7 pixels are 11 points, and not the 12 of two tiles of
-// four. Sides of 1, 2 and 5 pixels leave room in the last tile.
+// How a side of an image is cut into tiles. First come `fours` tiles of four pixels with 6 points,
+// then `threes` tiles of three pixels with 5 points. So 7 pixels take 11 points, and not the 12 of
+// two tiles of four. On sides of 1, 2 and 5 pixels the last tile is not full.
 struct CutSide {
   uint fours, threes;
 

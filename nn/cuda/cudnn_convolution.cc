@@ -23,7 +23,7 @@ Descriptor graphFor(
   return graph;
 }
 
-// Tells `to` which device it is for, in its own word, where the graph's handle does not.
+// Sets the device that `to` is for, unless the handle of the graph says it.
 void describe(const CudnnTarget& target, Descriptor& to, cudnnBackendAttributeName_t word) {
   KJ_IF_MAYBE(properties, target.tryGet<Descriptor>()) to.set(word, *properties);
 }
@@ -34,7 +34,7 @@ kj::Array<Descriptor> proposals(
   heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
   heuristics.set(CUDNN_ATTR_ENGINEHEUR_MODE, mode);
   describe(target, heuristics, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP);
-  // Nothing to propose is an error to cuDNN.
+  // cuDNN reports an error if it has nothing to propose.
   if (heuristics.tryToFinalize() != nullptr) return nullptr;
   auto room = heuristics.count(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR);
   return heuristics.getAll(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, room);
@@ -49,11 +49,11 @@ Descriptor engineOf(const Descriptor& configuration) {
 
 bool isWelcome(cudnnBackendNumericalNote_t note, const ConvolutionProblem& shape) {
   switch (note) {
-    // Factors rounded to fewer bits than they are stored with, other than to TF32; sums likewise.
+    // These engines round factors or sums to fewer bits than they are stored with, apart from TF32.
     case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
     case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION:
       return false;
-    // On float32 these round factors to TF32.
+    // For float32, these engines round factors to TF32.
     case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:
       return shape.element != Element::FLOAT32 || shape.tensorFloats;
     case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC:
@@ -93,7 +93,7 @@ kj::String notesOf(const Descriptor& engine) {
       "int8 bias"_kj, "native CUDA graph"_kj, "cuBLASLt"_kj};
   kj::Vector<kj::String> notes;
   auto add = [&](kj::ArrayPtr<const kj::StringPtr> words, uint note) {
-    // A newer library has more words.
+    // A newer library may have more notes.
     notes.add(note < words.size() ? kj::str(words[note]) : kj::str("note ", note));
   };
   for (auto n: engine.getAll<cudnnBackendNumericalNote_t>(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE)) {
@@ -114,9 +114,9 @@ bool isCompiledAtRunTime(const Descriptor& configuration) {
   return false;
 }
 
-// Those that do what `shape` asks for, best first, each once: what the library falls back to, with
-// knobs that it chooses itself, is last. What would have to be compiled at run time, for seconds,
-// only if there is nothing else.
+// Returns the configurations that do what `shape` asks for, the best first, without repetitions.
+// The fallbacks of the library, whose knobs it chooses itself, come last. Compiling an engine at
+// run time takes seconds, so such engines are used only if there is no other.
 kj::Array<Descriptor> configurations(
     const CudnnTarget& target, const ConvolutionProblem& shape, Direction direction) {
   auto graph = graphFor(target, shape, direction);

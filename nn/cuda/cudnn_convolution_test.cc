@@ -90,7 +90,7 @@ TEST_CASE("CudnnConvolution: deterministic leaves out engines that are not deter
   }
 }
 
-TEST_CASE("CudnnConvolution: the name of a plan tells the knobs of its engine") {
+TEST_CASE("CudnnConvolution: the name of a plan contains the knobs of its engine") {
   KJ_IF_MAYBE(reason, loadLibraries()) SKIP_CASE(reason->cStr());
   CudnnTarget target = describedDevice(h100());
   for (auto direction: DIRECTIONS) {

@@ -8,12 +8,13 @@
 
 namespace nn::cuda {
 
-// cuDNN's word for `status` in this thread, with what it was asked; null if it is well.
+// Returns cuDNN's message about `status` in this thread, which says what cuDNN was asked for. Null
+// on success.
 kj::Maybe<kj::String> refusal(cudnnStatus_t status, kj::StringPtr what);
 
 class Descriptor;
 
-// The word by which the backend tells the types of attributes apart.
+// The backend's constant for an attribute of type T.
 template <typename T>
 constexpr cudnnBackendAttributeType_t CUDNN_TYPE_OF = CUDNN_TYPE_BACKEND_DESCRIPTOR;
 template <>
@@ -39,9 +40,10 @@ constexpr inline auto CUDNN_TYPE_OF<cudnnBackendNumericalNote_t> = CUDNN_TYPE_NU
 template <>
 constexpr inline auto CUDNN_TYPE_OF<cudnnBackendBehaviorNote_t> = CUDNN_TYPE_BEHAVIOR_NOTE;
 
-// Attributes are set, then it is finalized, then they can be read and it can be an attribute of
-// another, which keeps what it needs of it. What cuDNN refuses throws with its reason, except where
-// said. One thread at a time.
+// The caller sets attributes and finalizes the descriptor. After that the attributes can be read,
+// and the descriptor can become an attribute of another descriptor, which keeps what it needs.
+// Functions throw cuDNN's reason if it refuses, except where a comment says otherwise. One thread
+// at a time.
 class Descriptor {
 public:
   explicit Descriptor(cudnnBackendDescriptorType_t type);
@@ -66,7 +68,7 @@ public:
   void set(cudnnBackendAttributeName_t attribute, kj::ArrayPtr<const Descriptor> values);
 
   void finalize();
-  kj::Maybe<kj::String> tryToFinalize();  // null, or the reason why it cannot be
+  kj::Maybe<kj::String> tryToFinalize();  // returns cuDNN's reason if it refuses, else null
 
   template <typename T>
   T get(cudnnBackendAttributeName_t attribute) const {
@@ -82,14 +84,14 @@ public:
     getRaw(attribute, CUDNN_TYPE_OF<T>, values.size(), got, values.begin());
     return kj::heapArray<T>(values.slice(0, got));
   }
-  // Attributes that are descriptors, of `type`; at most `room`. (How many there are cuDNN does not
-  // tell of all attributes.)
+  // Returns at most `room` attributes that are descriptors of `type`. For some attributes cuDNN
+  // does not say how many there are.
   kj::Array<Descriptor> getAll(
       cudnnBackendAttributeName_t attribute, cudnnBackendDescriptorType_t type, size_t room) const;
 
   cudnnBackendDescriptor_t raw() const { return descriptor; }
 
-  // How many there may be at most.
+  // Returns the largest possible number of values.
   int64_t count(cudnnBackendAttributeName_t attribute, cudnnBackendAttributeType_t type) const;
 
 private:

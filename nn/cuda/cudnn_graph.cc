@@ -6,7 +6,7 @@ namespace nn::cuda {
 
 namespace {
 
-// The attributes of an operation: one set of words for each direction.
+// cuDNN's constants for the attributes of an operation. Each direction has its own.
 struct OperationWords {
   cudnnBackendDescriptorType_t type;
   cudnnBackendAttributeName_t x, filters, y, convolution, alpha, beta;
@@ -52,7 +52,7 @@ cudnnDataType_t typeOf(Element element) {
   KJ_UNREACHABLE;
 }
 
-// cuDNN's dimensions are N, C, H, W whatever the strides.
+// cuDNN takes dimensions in the order N, C, H, W, whatever the strides are.
 Descriptor tensor(Operand operand, Element element, uint images, const BatchLayout& extent) {
   auto row = int64_t(extent.width) * extent.stride;
   const int64_t dimensions[] = {images, extent.channels, extent.height, extent.width};
@@ -100,7 +100,7 @@ Operands operandsOf(Direction direction) {
 Descriptor convolutionGraph(const ConvolutionProblem& shape, Direction direction) {
   auto words = wordsOf(direction);
   auto output = direction == Direction::FORWARD ? shape.output : shape.element;
-  // Filters lie as a batch of images does, one a channel of y.
+  // Filters are stored like a batch of images, one image per channel of y.
   BatchLayout filters{shape.x.channels, shape.kernelHeight, shape.kernelWidth, shape.x.channels};
   Descriptor operation(words.type);
   operation.set(words.convolution, convolution(shape));

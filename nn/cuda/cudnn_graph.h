@@ -6,14 +6,15 @@
 
 namespace nn::cuda {
 
-// By which a plan is told the operands: a, b and c of Device::run() in their roles.
+// The roles of the operands a, b and c of Device::run() in a plan.
 enum class Operand : int64_t { X = 1, FILTERS = 2, Y = 3 };
 struct Operands {
   Operand a, b, c;
 };
 Operands operandsOf(Direction direction);
 
-// The graph of one operation, not yet finalized: c = convolution(a, b), in strides of NHWC.
+// Returns the graph of one operation, c = convolution(a, b), with images as N×H×W×C. The caller
+// finalizes it.
 Descriptor convolutionGraph(const ConvolutionProblem& shape, Direction direction);
 
 }  // namespace nn::cuda

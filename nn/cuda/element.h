@@ -1,5 +1,5 @@
-// nn/cuda/element.h: how values are stored in a device's memory. For host and device alike: no KJ
-// here.
+// nn/cuda/element.h: how values are stored in the memory of a device. Compilers for devices read
+// this file too: no KJ.
 #pragma once
 
 #include "nn/element.h"
@@ -7,7 +7,7 @@
 
 namespace nn::cuda {
 
-// Channels that one load of 16 bytes takes: what channels are padded to.
+// The number of channels in one load of 16 bytes. Tensors are padded to multiples of it.
 constexpr unsigned packOf(Element element) {
   return unsigned(16 / bytesOf(element));
 }
@@ -23,15 +23,16 @@ HOST_DEVICE float floatOf(uint32_t bits) {
   return value;
 }
 
-// Rounding is to nearest, ties to even. What is too large for a half becomes infinite. A device has
-// instructions for that, which differ only in the bits of a NaN.
+// Rounds to nearest, ties to even. Values that are too large for a half become infinite. Devices
+// have instructions for this, which differ only in the bits of a NaN.
 HOST_DEVICE float load(float value) {
   return value;
 }
 HOST_DEVICE float load(Bfloat16 value) {
   return floatOf(uint32_t(value.bits) << 16);
 }
-// A half's exponent is moved to a float's by a product, which also takes care of subnormal ones.
+// A product turns the exponent of a half into that of a float. This is right for subnormal halves
+// too.
 HOST_DEVICE float load(Float16 value) {
 #ifdef __CUDA_ARCH__
   float result;
@@ -66,7 +67,7 @@ HOST_DEVICE void store(Float16& to, float value) {
   uint32_t half;
   if (magnitude > 0x7f800000) {
     half = 0x7e00;
-  } else if (magnitude >= 0x477ff000) {  // 65520: the first that rounds to 2^16
+  } else if (magnitude >= 0x477ff000) {  // 65520, the smallest float that rounds to 2^16
     half = 0x7c00;
   } else if (magnitude < 0x38800000) {  // 2^-14: the unit of a sum with 1/2 is a subnormal half's
     half = bitsOf(floatOf(magnitude) + 0.5f) - 0x3f000000;

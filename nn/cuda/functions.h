@@ -12,13 +12,13 @@ HOST_DEVICE float normalBelow(float x) {
   return 0.5f * (1 + erff(x * 0.70710678f));
 }
 
-// values = f(values). The choice is made once a pack, and alike by all threads.
+// values = f(values). The function is chosen once per pack. All threads choose the same one.
 template <unsigned N>
 HOST_DEVICE void activate(Function function, float (&values)[N]) {
   switch (function) {
     case Function::NONE:
       break;
-    case Function::RELU:  // a NaN stays one
+    case Function::RELU:  // NaN stays NaN
       for (float& x: values) x = x < 0 ? 0 : x;
       break;
     case Function::TANH:
@@ -36,7 +36,7 @@ HOST_DEVICE void activate(Function function, float (&values)[N]) {
   }
 }
 
-// g *= f'(u), with `from` y = f(u), for GELU u.
+// g *= f'(u). `from` is y = f(u), but for GELU it is u.
 template <unsigned N>
 HOST_DEVICE void timesSlope(Function function, const float (&from)[N], float (&g)[N]) {
   switch (function) {

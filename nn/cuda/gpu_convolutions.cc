@@ -10,10 +10,11 @@ namespace nn::cuda {
 
 namespace {
 
-// Of one convolution. In float32 the fastest ways copy all of x into another order.
+// The limit for one convolution. The fastest plans for float32 copy all of x into another order.
 constexpr size_t WORKSPACE_MAX_BYTES = size_t(2) << 30;
 constexpr uint MEASURED_RUNS = 3;  // one after another
-// As any value: a small number, and no zero, which would take less power than others.
+// Operands are filled with this byte. It makes small numbers. Zeros would take less power than
+// usual values, and so less time.
 constexpr int MEASURED_BYTE = 0x3c;
 
 void check(cudaError_t status, kj::StringPtr what) {
@@ -49,8 +50,9 @@ public:
   }
   KJ_DISALLOW_COPY(Stopwatch);
 
-  // Seconds; null if the library does not take it, or not where work is recorded. It is recorded
-  // here as in a program: else a short one took what asking for it takes.
+  // Returns the seconds that a plan takes. Null if the library cannot run it, or cannot record it.
+  // The plan is recorded here, as in a program. Otherwise a short plan would take as long as the
+  // call that asks for it.
   kj::Maybe<double> measure(LibraryPlan& plan) {
     auto workspace = device.allocate(plan.workspace_bytes());
     auto run = [&]() {
@@ -68,22 +70,22 @@ public:
       });
     });
     if (refused != nullptr) {
-      cudaGetLastError();  // or the next who looks takes it for its own
-      // What broke the device for good is no refusal.
+      cudaGetLastError();  // clears the error, so that the next call does not report it
+      // Throws if the failure broke the device.
       check(cudaStreamSynchronize(handles.stream), kj::str("measure ", plan.name()));
       return nullptr;
     }
     if (isHopeless(once_s)) return once_s;
-    device.replay(*runs);  // the first time it is brought to the device
+    device.replay(*runs);  // the first replay also copies the recording to the device
     double took_s = timed(plan, [&]() { device.replay(*runs); }) / MEASURED_RUNS;
     best_s = kj::min(best_s, took_s);
     return took_s;
   }
 
 private:
-  // Whether it takes several times as long as the best so far, and not because of what asking
-  // takes: some plans take a hundred times as long, and would make up most of the time of
-  // measuring.
+  // Whether a plan takes several times as long as the best so far, even without the time of the
+  // call itself. Some plans take a hundred times as long as the best. Measuring them precisely
+  // would take most of the time.
   bool isHopeless(double once_s) const {
     constexpr double TIMES = 3, ASKING_S = 50e-6;
     return once_s > TIMES * best_s + ASKING_S;
@@ -138,7 +140,8 @@ void GpuConvolutions::close() {
 }
 
 kj::Own<LibraryPlan> GpuConvolutions::plan(const ConvolutionProblem& shape, Direction direction) {
-  kj::Maybe<Stopwatch> stopwatch;  // takes memory, and only what is new is measured
+  // Made only if something is measured, because it takes memory.
+  kj::Maybe<Stopwatch> stopwatch;
   auto measure = [&](LibraryPlan& plan) {
     KJ_IF_MAYBE(present, stopwatch) return present->measure(plan);
     return stopwatch.emplace(device, handles, operandBytesOf(shape, direction)).measure(plan);

@@ -6,17 +6,17 @@
 
 namespace nn::cuda {
 
-// All calls are for the GPU that the calling thread has chosen, always the same. Throws what goes
-// wrong, in the libraries' words.
+// All calls are for the GPU that the calling thread has chosen. It must always be the same one.
+// Errors are thrown with the messages of the libraries.
 class GpuConvolutions {
 public:
-  // `deviceName` is the driver's. Work goes to `stream`, and what measuring takes for a moment is
-  // memory of `device`: both must live longer.
+  // `deviceName` is the name that the driver has for the device. Work goes to `stream`. Measuring
+  // takes memory of `device` for a moment. Both must outlive this object.
   GpuConvolutions(Device& device, kj::StringPtr deviceName, cudaStream_t stream);
   ~GpuConvolutions() noexcept(false);
   KJ_DISALLOW_COPY(GpuConvolutions);
 
-  // May measure, on `stream`, and remembers what it found in the cache's folder.
+  // May measure plans on `stream`. Remembers the results in the folder of the cache.
   kj::Own<LibraryPlan> plan(const ConvolutionProblem& shape, Direction direction);
   void run(LibraryPlan& plan, const void* a, const void* b, void* c, void* workspace);
 
@@ -26,7 +26,7 @@ private:
 
   Device& device;
   Handles handles = {};
-  kj::Maybe<Planner> planner;  // none only while this is made
+  kj::Maybe<Planner> planner;  // null only during construction
 };
 
 }  // namespace nn::cuda

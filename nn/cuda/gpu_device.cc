@@ -12,7 +12,8 @@ namespace nn::cuda {
 
 namespace {
 
-// Throws with `what` could not be done, in the runtime's words.
+// Throws if `status` is an error. The message says what failed, and why in the words of the
+// runtime.
 void check(cudaError_t status, kj::StringPtr what) {
   if (status == cudaSuccess) return;
   configs::fail(
@@ -47,7 +48,7 @@ private:
   void* start = nullptr;
 };
 
-// The caller's memory, which cannot be paged out while this lives.
+// Memory of the caller, which stays in RAM while this object lives.
 class PinnedMemory final: public Memory {
 public:
   explicit PinnedMemory(kj::ArrayPtr<byte> memory): memory(memory) {
@@ -62,7 +63,7 @@ private:
   kj::ArrayPtr<byte> memory;
 };
 
-// A CUDA graph, ready to be launched; null if nothing was asked for.
+// A CUDA graph, ready to be launched. Null if the recording has no work.
 class GraphRecording final: public Recording {
 public:
   explicit GraphRecording(cudaGraph_t graph) {
@@ -95,7 +96,7 @@ public:
 class GpuDevice final: public Device {
 public:
   explicit GpuDevice(uint number): number(number) {
-    // A thread that waits leaves its core to others.
+    // A thread that waits sleeps, and other threads can use its core.
     check(cudaInitDevice(number, cudaDeviceScheduleBlockingSync, cudaInitDeviceFlagsAreValid),
         kj::str("begin with device ", number));
     choose();
@@ -106,7 +107,7 @@ public:
     convolutions = kj::heap<GpuConvolutions>(*this, about.name, stream);
   }
   ~GpuDevice() noexcept(false) {
-    cudaSetDevice(number);  // a failure is under way, then, and was told
+    cudaSetDevice(number);  // if this fails, an earlier call has reported why
     convolutions = nullptr;
     cudaStreamDestroy(copies);
     cudaStreamDestroy(stream);
@@ -170,7 +171,7 @@ public:
 
   kj::Own<Recording> record(kj::FunctionParam<void()> ask) override {
     choose();
-    // What is loaded at its first use cannot be loaded within a recording.
+    // Code that is loaded at its first use cannot be loaded during a recording.
     ask();
     finish();
     check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "record work");
@@ -202,7 +203,7 @@ public:
   bool isPast(Mark& mark) override {
     auto status = cudaEventQuery(eventOf(mark));
     if (status == cudaErrorNotReady) {
-      cudaGetLastError();  // or the next launch takes it for its own
+      cudaGetLastError();  // clears the error, so that the next launch does not report it
       return false;
     }
     check(status, "do the work before an event");
@@ -218,7 +219,7 @@ private:
   static kj::StringPtr nameOf(const Kernel& kernel) {
     return std::visit([](auto& each) { return kj::StringPtr(each.NAME); }, kernel);
   }
-  // Where the machine can, copies from device `other` do not go through the host from now on.
+  // Lets copies from device `other` bypass the host, if the machine can do that.
   void reach(int other) {
     for (auto known: reached) {
       if (known == other) return;
@@ -229,7 +230,7 @@ private:
     if (!can) return;
     auto status = cudaDeviceEnablePeerAccess(other, 0);
     if (status == cudaErrorPeerAccessAlreadyEnabled) {
-      cudaGetLastError();  // or the next who looks takes it for its own
+      cudaGetLastError();  // clears the error, so that the next call does not report it
     } else {
       check(status, "reach another device");
     }
@@ -238,9 +239,9 @@ private:
   void choose() { check(cudaSetDevice(number), kj::str("choose device ", number)); }
 
   const uint number;
-  kj::Vector<int> reached;  // other devices
+  kj::Vector<int> reached;  // other devices whose copies bypass the host
   cudaStream_t stream = nullptr;
-  cudaStream_t copies = nullptr;  // what is uploaded beside the work
+  cudaStream_t copies = nullptr;  // for uploads beside the work
   kj::Own<GpuConvolutions> convolutions;
 };
 

@@ -80,7 +80,7 @@ public:
     auto [begin, end] = graph.segments[segment].parameters;
     for (auto d: kj::indices(members)) {
       auto& member = members[d];
-      // Not before what it left there last time was read.
+      // The first device must have read the gradients of the last step before they are overwritten.
       if (d > 0) member.device.follow(*member.read[segment]);
       member.program->backwardThere(segment);
       member.device.set(*member.ready[segment]);

@@ -7,7 +7,7 @@
 
 namespace nn::cuda {
 
-// Adds up an array of one value a thread, in pairs whose distance halves from step to step:
+// Adds up an array with one value per thread, in pairs whose distance halves from step to step, by
 // merge(array[i], array[i + half]).
 template <typename Block, typename T, typename Merge>
 HOST_DEVICE void mergeAll(Block& block, T* array, Merge&& merge) {
@@ -18,7 +18,7 @@ HOST_DEVICE void mergeAll(Block& block, T* array, Merge&& merge) {
   }
 }
 
-// ---- a block a row
+// ---- one block per row
 
 struct LossTerms {
   float powers;       // sum of e^(x - largest)
@@ -37,12 +37,12 @@ inline Grid gridOf(const SoftmaxLoss& k, uint32_t) {
   return {k.x.pixels, LossMemory::THREADS, sizeof(LossMemory)};
 }
 
-// The first largest logit to memory.largest[0].
+// Writes the largest logit, the first of equal ones, to memory.largest[0].
 template <typename Block>
 HOST_DEVICE void findLargest(Block& block, const float* x, uint32_t classes, LossMemory& memory) {
   using Largest = LossMemory::Largest;
   block.each([&](uint32_t thread) {
-    // Threads without a logit lose against every other, the first one's never against these.
+    // A thread without a logit loses against every logit. The first thread always has a logit.
     Largest mine = {-INFINITY, thread};
     for (uint32_t c = thread; c < classes; c += LossMemory::THREADS) {
       if (x[c] > mine.value) mine = {x[c], c};
@@ -55,7 +55,7 @@ HOST_DEVICE void findLargest(Block& block, const float* x, uint32_t classes, Los
   });
 }
 
-// The sums to memory.terms[0].
+// Writes the sums to memory.terms[0].
 template <typename Block>
 HOST_DEVICE void sumTerms(Block& block, const float* x, uint32_t classes, LossMemory& memory) {
   block.each([&](uint32_t thread) {

@@ -38,7 +38,7 @@ HOST_DEVICE void body(const SumMoments& k, Block& block) {
       });
 }
 
-// Scale and shift of a channel with these statistics; returns 1 / sqrt(variance + epsilon).
+// Sets scale and shift of a channel from its statistics. Returns 1 / sqrt(variance + epsilon).
 HOST_DEVICE float fold(const NormArrays& to, uint32_t channel, const float* gamma,
     const float* beta, float mean, float variance, float epsilon) {
   float deviation = 1 / sqrtf(variance + epsilon);
@@ -86,7 +86,7 @@ HOST_DEVICE void body(const FoldMoments& k, Block& block) {
   });
 }
 
-// u = x · scale + shift + residual, of a pack whose x is in u already.
+// u = x · scale + shift + residual for a pack. The caller has put x into u.
 template <typename T, unsigned N>
 HOST_DEVICE void normalize(const float (&scale)[N], const float (&shift)[N], const View& residual,
     uint32_t pixel, uint32_t channel, float (&u)[N]) {
@@ -114,7 +114,7 @@ HOST_DEVICE void body(const Normalize& k, Block& block) {
 
 // ---- backward
 
-// g = dy · f'(u), where u is as normalize() has it: u is x before, and whatever after.
+// g = dy · f'(u), with the u of normalize(). The caller has put x into `u`, which is overwritten.
 template <typename T, unsigned N, typename K>
 HOST_DEVICE void slopeOf(const K& k, const float (&scale)[N], const float (&shift)[N],
     uint32_t pixel, uint32_t channel, float (&u)[N], float (&g)[N]) {
@@ -125,7 +125,7 @@ HOST_DEVICE void slopeOf(const K& k, const float (&scale)[N], const float (&shif
   timesSlope(k.function, u, g);
 }
 
-// What SumSlopes goes over: the padding of `slope` is its to write.
+// The width that SumSlopes goes over. It includes the padding of `slope`, which the kernel writes.
 HOST_DEVICE uint32_t widthOf(const SumSlopes& k) {
   return k.slope.data != nullptr && k.slope.width > k.x.width ? k.slope.width : k.x.width;
 }

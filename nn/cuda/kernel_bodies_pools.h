@@ -16,14 +16,14 @@ HOST_DEVICE PixelAt pixelAt(const Plane& plane, uint32_t pixel) {
   return {image, place / plane.width, place % plane.width};
 }
 
-// Calls step(pixel of the input, place in the window) for what lies in an output's window, row by
-// row.
+// Calls step(pixel of the input, place in the window) for each pixel in the window of an output,
+// row by row.
 template <typename Step>
 HOST_DEVICE void eachOfWindow(const Windows& windows, uint32_t output, Step&& step) {
   PixelAt at = pixelAt(windows.out, output);
   uint32_t first = at.image * windows.in.height * windows.in.width;
   for (uint32_t u = 0; u < windows.kernel; u++) {
-    // Above or left of the input the subtraction wraps to a huge number: outside too.
+    // Above and left of the input, the subtraction wraps to a huge number, which is outside too.
     uint32_t row = at.row * windows.stride + u - windows.pad;
     if (row >= windows.in.height) continue;
     for (uint32_t v = 0; v < windows.kernel; v++) {
@@ -34,7 +34,7 @@ HOST_DEVICE void eachOfWindow(const Windows& windows, uint32_t output, Step&& st
   }
 }
 
-// Of one side: the windows that cover a place of the input.
+// The windows that cover a row or column of the input.
 struct Cover {
   uint32_t begin, end;
 };
@@ -45,8 +45,8 @@ HOST_DEVICE Cover coverOf(const Windows& windows, uint32_t place, uint32_t outpu
   return {begin, end < outputs ? end : outputs};
 }
 
-// Calls step(pixel of the output, place in its window) for every window that covers an input's
-// pixel, row by row.
+// Calls step(pixel of the output, place in its window) for every window that covers a pixel of the
+// input, row by row.
 template <typename Step>
 HOST_DEVICE void eachWindowOver(const Windows& windows, uint32_t input, Step&& step) {
   PixelAt at = pixelAt(windows.in, input);
@@ -63,7 +63,7 @@ HOST_DEVICE void eachWindowOver(const Windows& windows, uint32_t input, Step&& s
 
 // ---- max
 
-// Rows of places are as wide as there are channels.
+// Whether places can be moved in packs. A row of places has one byte per channel.
 inline bool movesPlaces(Element element, uint32_t channels, const uint8_t* places) {
   return places == nullptr || (isAligned(places) && channels % packOf(element) == 0);
 }

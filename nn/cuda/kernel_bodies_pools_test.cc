@@ -71,7 +71,7 @@ TEST_CASE("pools: values and gradients are those of plain loops, windows over th
   checkRows(rows);
 }
 
-TEST_CASE("pools: of a window without a number above -inf the first place is kept") {
+TEST_CASE("pools: a window without a number above -inf keeps its first place") {
   Tensor values(1, {1, 2, 2});
   for (double& value: values.values) value = -INFINITY;
   Batch x(Element::FLOAT32, Form::PADDED, values), y(Element::FLOAT32, Form::PADDED, 1, {1});

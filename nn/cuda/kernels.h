@@ -1,5 +1,6 @@
-// nn/cuda/kernels.h: the list of all our own kernels: what each computes, and its arguments. Their
-// code is in kernel_bodies.h, for host and device. Compilers for devices read this file: no KJ.
+// nn/cuda/kernels.h: the list of all our own kernels. Says what each computes, and has its
+// arguments. The code of the kernels is in kernel_bodies.h, for hosts and devices. Compilers for
+// devices read this file: no KJ.
 #pragma once
 
 #include <array>
@@ -30,21 +31,21 @@ struct Plane {
   uint32_t width = 1;
 };
 
-// An array of a convolution or a dense layer, in the flat arrays O×I×H×W of floats; on the device
-// O'×H×W×I' of values, where O' and I' are O and I with zeros behind. (A dense layer's H×W is the
-// plane of its input.)
+// The weights of a convolution or a dense layer. The flat arrays hold them as O×I×H×W floats. The
+// device also holds them as O'×H×W×I' values. O' is O, and I' is I, filled up with zeros. H×W is
+// the size of the kernel. For a dense layer it is the plane of the input.
 struct Filters {
   uint32_t outputs, inputs, plane;  // O, I, H·W
   uint32_t paddedOutputs, paddedInputs;
 };
 
-// nn::Activation's functions, and none.
+// The functions of nn::Activation, and no function.
 enum class Function : uint8_t { NONE, RELU, TANH, SIGMOID, ELU, GELU };
 
 // views() of a kernel are the batches that it moves: first the one that it writes, pack by pack,
 // then those that it reads.
 
-// ---- between the host's arrays and the device's
+// ---- conversions between the arrays of the host and those of the device
 
 // to = from, N×C×H×W floats.
 struct ImportPixels {
@@ -75,7 +76,7 @@ struct ImportFilters {
   Filters filters;
 };
 
-// to = factor · from: a gradient, without its padding.
+// to = factor · from, without the padding. `from` is a gradient.
 struct ExportFilters {
   static constexpr const char* NAME = "export_filters";
   Element element;
@@ -93,9 +94,9 @@ struct ExportRows {
   float* to;
 };
 
-// ---- element by element; y may be x
+// ---- kernels that work element by element; y may be x
 
-// y = f(x + bias), bias null or of `channels` floats.
+// y = f(x + bias). `bias` has `channels` floats, or is null.
 struct Activate {
   static constexpr const char* NAME = "activate";
   Element element;
@@ -106,7 +107,7 @@ struct Activate {
   std::array<View, 2> views() const { return {y, x}; }
 };
 
-// dx (+)= dy · f'(u), with u what f was applied to. `from` is y, for GELU it is u.
+// dx (+)= dy · f'(u), where u is what f was applied to. `from` is y, but for GELU it is u.
 struct ActivateBackward {
   static constexpr const char* NAME = "activate_backward";
   Element element;
@@ -129,7 +130,7 @@ struct ScaleBy {
   std::array<View, 2> views() const { return {y, x}; }
 };
 
-// y (+)= x · m / (1 - rate), with the masks of nn/dropout.h, one of each row; forward and backward.
+// y (+)= x · m / (1 - rate), with one mask m of nn/dropout.h per row. Used forward and backward.
 struct DropOut {
   static constexpr const char* NAME = "drop_out";
   Element element;
@@ -153,10 +154,10 @@ struct AddUp {
 
 // ---- batch norm
 //
-// Sums over all pixels take two launches. First, each block sums its rows in a fixed order into
-// `partial`: PARTIAL_ROWS rows of 2·width floats, with the sums of a channel's two terms side by
-// side. Then one block for some channels adds these up. So the sums depend neither on scheduling
-// nor on the number of multiprocessors.
+// Sums over all pixels take two launches. In the first, each block sums its rows in a fixed order.
+// It writes to `partial`, which has PARTIAL_ROWS rows of 2·width floats. The two sums of a channel
+// are side by side. In the second launch, each block adds up the rows for some channels. Therefore
+// the sums depend neither on scheduling nor on the number of multiprocessors.
 constexpr uint32_t PARTIAL_ROWS = 256;
 
 // Sums of x - k and (x - k)², where k is the first value of the channel. This avoids cancellation
@@ -168,8 +169,8 @@ struct SumMoments {
   float* partial;
 };
 
-// What batch norm does to a channel, y = f(x · scale + shift), and what its gradient needs.
-// Arrays of `width` floats, zeros behind the channels.
+// What batch norm does to a channel, y = f(x · scale + shift), and what its gradient needs. Each
+// array has `width` floats, which are 0 after the last channel.
 struct NormArrays {
   float* scale;      // gamma / sqrt(variance + epsilon)
   float* shift;      // beta - mean · scale
@@ -181,7 +182,7 @@ struct NormArrays {
 struct FinishMoments {
   static constexpr const char* NAME = "finish_moments";
   Element element;
-  View x;  // for the channels' first values
+  View x;  // for the first value of each channel
   const float* partial;
   const float* gamma;  // null: 1
   const float* beta;
@@ -205,7 +206,7 @@ struct FoldMoments {
   NormArrays to;
 };
 
-// y = f(x · scale + shift + residual); no residual: its data is null.
+// y = f(x · scale + shift + residual). Without a residual, residual.data is null.
 struct Normalize {
   static constexpr const char* NAME = "normalize";
   Element element;
@@ -218,8 +219,8 @@ struct Normalize {
   std::array<View, 3> views() const { return {y, x, residual}; }
 };
 
-// With u = x · scale + shift + residual and g = dy · f'(u): sums of g and g · (x - mean). Writes g
-// to `slope`, the residual's gradient, if that is there.
+// Let u = x · scale + shift + residual and g = dy · f'(u). Sums g, and g · (x - mean). Also writes
+// g to `slope`, the gradient of the residual, unless slope.data is null.
 struct SumSlopes {
   static constexpr const char* NAME = "sum_slopes";
   Element element;
@@ -233,8 +234,9 @@ struct SumSlopes {
   bool slopeAdds;
 };
 
-// Of these sums: dbeta and dgamma, times `factor`, to the flat gradients; and coefficients of
-// dx = a · g + b · x + c, three arrays of `width` floats one after another.
+// From the sums of SumSlopes, writes two results. The flat gradients get dbeta and dgamma, times
+// `factor`. `coefficients` gets a, b and c of dx = a · g + b · x + c: three arrays of `width`
+// floats one after another.
 struct FinishSlopes {
   static constexpr const char* NAME = "finish_slopes";
   uint32_t pixels;
@@ -242,7 +244,7 @@ struct FinishSlopes {
   uint32_t width;
   const float* partial;
   NormArrays norm;
-  float* dgamma;  // null: none, gamma is fixed (its gradient in the flat array stays 0)
+  float* dgamma;  // null if gamma is fixed: its gradient in the flat array stays 0
   float* dbeta;
   float factor;
   float* coefficients;
@@ -265,7 +267,7 @@ struct NormalizeBackward {
 
 // ---- biases
 
-// Sums of dy over all pixels, beside zeros.
+// Sums dy over all pixels. The second sum of each channel is 0.
 struct SumColumns {
   static constexpr const char* NAME = "sum_columns";
   Element element;
@@ -273,7 +275,7 @@ struct SumColumns {
   float* partial;
 };
 
-// to = factor · the first sums of `partial`.
+// to = factor · the first sum of each channel in `partial`.
 struct FinishColumns {
   static constexpr const char* NAME = "finish_columns";
   uint32_t channels;
@@ -292,8 +294,8 @@ struct Windows {
   uint32_t kernel, stride, pad;
 };
 
-// Writes the place of each maximum in its window (row · kernel + column) for the backward pass, one
-// byte each, in rows of y.channels. Does not if `places` is null.
+// For the backward pass, writes the place of each maximum in its window, row · kernel + column, as
+// one byte, in rows of y.channels. Writes no places if `places` is null.
 struct PoolMax {
   static constexpr const char* NAME = "pool_max";
   Element element;
@@ -337,11 +339,11 @@ struct PoolAverageBackward {
 struct RowResult {
   float loss;
   uint8_t correct;
-  uint8_t counts;  // its label is not -1
+  uint8_t counts;  // 1 if its label is not -1
 };
 
-// nn::SoftmaxCrossEntropy over logits that are floats, N rows. `dx`, if it is there, gets
-// `factor` times the gradient.
+// nn::SoftmaxCrossEntropy over N rows of logits, which are floats. `dx` gets `factor` times the
+// gradient, unless dx.data is null.
 struct SoftmaxLoss {
   static constexpr const char* NAME = "softmax_loss";
   Element element;  // of dx
@@ -353,7 +355,7 @@ struct SoftmaxLoss {
   float factor;
 };
 
-// As nn::BatchResult.
+// The same as nn::BatchResult.
 struct BatchSums {
   double lossSum;
   uint64_t correct;
@@ -371,7 +373,7 @@ struct SumRows {
 
 // ---- the update
 
-// Values that one block updates.
+// The values that one block updates.
 struct UpdatePiece {
   uint64_t begin;
   uint32_t size;
@@ -379,8 +381,8 @@ struct UpdatePiece {
 };
 constexpr uint32_t MOST_OF_PIECE = 4096;  // values
 
-// values = what the rule of each piece makes of them. Arrays of states stand behind one another,
-// `stride` values each. Without a lookahead `slow` is null.
+// Updates `values` by the rule of each piece. The arrays of states follow one another, `stride`
+// values apart. Without a lookahead `slow` is null.
 struct UpdateParameters {
   static constexpr const char* NAME = "update_parameters";
   const UpdatePiece* pieces;

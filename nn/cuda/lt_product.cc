@@ -49,7 +49,7 @@ cudaDataType_t typeOf(Element element) {
   KJ_UNREACHABLE;
 }
 
-// A product as cuBLASLt is told of it.
+// The description of a product for cuBLASLt.
 struct Description {
   Product product;
   Operation operation;
@@ -65,7 +65,7 @@ struct Description {
     require(cublasLtMatmulDescCreate(&operation.value, compute, CUDA_R_32F), "describe a product");
     setTransposed(CUBLASLT_MATMUL_DESC_TRANSA, p.transposesA);
     setTransposed(CUBLASLT_MATMUL_DESC_TRANSB, p.transposesB);
-    // As they lie, before they are transposed.
+    // The sizes in memory, before the matrices are transposed.
     set(a, shape.element, p.transposesA ? p.k : p.m, p.transposesA ? p.m : p.k, p.lda);
     set(b, shape.element, p.transposesB ? p.n : p.k, p.transposesB ? p.k : p.n, p.ldb);
     set(c, output, p.m, p.n, p.ldc);
@@ -93,7 +93,7 @@ public:
             kj::encodeHex(
                 kj::arrayPtr(reinterpret_cast<const byte*>(&algorithm), sizeof(algorithm))))) {}
 
-  // An algorithm is plain data that the same version takes again, as its header says.
+  // An algorithm is plain data. By the header of cuBLASLt, the same version accepts it again.
   kj::StringPtr name() const override { return nameText; }
   size_t workspace_bytes() const override { return workspaceSize_bytes; }
 
@@ -122,9 +122,9 @@ void prefer(Preference& preference, size_t workspaceMax_bytes) {
         "state a preference");
   };
   set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t(workspaceMax_bytes));
-  // Not in the output, whose values may be halves.
+  // Partial sums must not be added in the output, whose values may be halves.
   set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, uint32_t(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
-  // Parts of concatenated channels begin at any pack; it would assume 256.
+  // Parts of concatenated channels may begin at any pack. By default cuBLASLt assumes 256 bytes.
   for (auto which:
       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
@@ -171,7 +171,7 @@ kj::Maybe<kj::Own<LibraryPlan>> ltPlanNamed(cublasLtContext* cublasLt,
             d->c.value, &algorithm, &result) != CUBLAS_STATUS_SUCCESS) {
       return nullptr;
     }
-    result.algo = algorithm;  // which the check leaves as it was
+    result.algo = algorithm;  // the check does not set it
     return kj::Own<LibraryPlan>(kj::heap<LtPlan>(kj::mv(d), result));
   }
   return nullptr;

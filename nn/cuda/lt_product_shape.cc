@@ -6,7 +6,8 @@ namespace nn::cuda {
 
 namespace {
 
-// Row by row: x is rows×c, y rows×k, filters k×c; `xRow` and `yRow` values from row to row.
+// The matrices of a convolution, stored row by row: x is rows×c, y is rows×k, the filters are k×c.
+// The rows of x are `xRow` values apart, those of y `yRow` values.
 struct Matrices {
   uint64_t rows, c, k;
   int64_t xRow, yRow;

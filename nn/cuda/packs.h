@@ -1,5 +1,5 @@
-// nn/cuda/packs.h: how kernels go over pixels: a thread moves some neighbouring channels, a pack,
-// at once.
+// nn/cuda/packs.h: how kernels go over pixels. A thread moves a *pack* at once: some neighbouring
+// channels of a pixel.
 #pragma once
 
 #include <initializer_list>
@@ -21,8 +21,8 @@ HOST_DEVICE T* placeIn(const View& view, uint32_t pixel, uint32_t channel) {
   return static_cast<T*>(view.data) + size_t(pixel) * view.stride + channel;
 }
 
-// A pack of a pixel. Behind the tensor's channels nothing is read: a view that is narrower than
-// the one that is written may end there.
+// Reads a pack of a pixel. Reads nothing after the last channel of the tensor, where a view may end
+// that is narrower than the one that the kernel writes.
 template <typename T, unsigned N>
 HOST_DEVICE void read(const View& view, uint32_t pixel, uint32_t channel, float (&values)[N]) {
   Pack<T, N> pack = {};
@@ -32,7 +32,8 @@ HOST_DEVICE void read(const View& view, uint32_t pixel, uint32_t channel, float 
   for (unsigned i = 0; i < N; i++) values[i] = load(pack.values[i]);
 }
 
-// A pack of `width` floats, of which those behind `channels` are 0.
+// Reads a pack of an array of floats, which has one value per channel. Values after the last
+// channel become 0.
 template <unsigned N>
 HOST_DEVICE void read(const float* array, uint32_t channels, uint32_t channel, float (&values)[N]) {
   View view = {const_cast<float*>(array), 1, channels, channels, channels};
@@ -44,8 +45,9 @@ HOST_DEVICE void read(const float* array, uint32_t channels, uint32_t channel, f
   }
 }
 
-// Writes a pack, added to what is there if `adds`, and zeros behind the tensor's channels. A view
-// may be narrower than others of its kernel: nothing is written behind its width.
+// Writes a pack, or adds it to what is there if `adds`. Writes zeros after the last channel of the
+// tensor. Writes nothing after the width of the view, which may be narrower than other views of the
+// kernel.
 template <typename T, unsigned N>
 HOST_DEVICE void write(
     const View& view, uint32_t pixel, uint32_t channel, const float (&values)[N], bool adds) {
@@ -62,8 +64,8 @@ HOST_DEVICE void write(
 
 // ---- loops
 
-// Calls step(row, column) for each place of a table that all blocks share: threads beside each
-// other have columns beside each other.
+// Calls step(row, column) for each place of a table that all blocks share. Neighbouring threads
+// have neighbouring columns.
 template <typename Block, typename Step>
 HOST_DEVICE void eachPlace(Block& block, uint32_t rows, uint32_t columns, Step&& step) {
   block.each([&](uint32_t thread) {
@@ -83,7 +85,7 @@ HOST_DEVICE void eachPlace(Block& block, uint32_t rows, uint32_t columns, Step&&
   });
 }
 
-// Calls make(pixel, channel, values) for each pack of y, and writes what it made.
+// Calls make(pixel, channel, values) for each pack of y, and writes the values to y.
 template <typename T, unsigned N, typename Block, typename Make>
 HOST_DEVICE void eachPack(Block& block, const View& y, bool adds, Make&& make) {
   eachPlace(block, y.pixels, y.width / N, [&](uint32_t pixel, uint32_t pack) {
@@ -97,7 +99,8 @@ HOST_DEVICE void eachPack(Block& block, const View& y, bool adds, Make&& make) {
 
 constexpr uint32_t MOST_THREADS = 512;  // of a block of any kernel
 
-// Of eachPlace(): blocks enough to fill a device; what they do depends on no number of them.
+// The grid for eachPlace(): enough blocks to fill a device. The results do not depend on the number
+// of blocks.
 inline Grid gridOfPlaces(uint64_t places) {
   constexpr uint32_t THREADS = 256, MOST_BLOCKS = 2048;
   uint64_t blocks = (places + THREADS - 1) / THREADS;
@@ -112,7 +115,7 @@ inline bool isAligned(const void* address) {
   return reinterpret_cast<uintptr_t>(address) % 16 == 0;
 }
 
-// Whether all of these can be moved in packs of 16 bytes. Those that are not there can.
+// Whether all of these views and arrays can be moved in packs of 16 bytes. A view without data can.
 template <size_t COUNT>
 bool movesInPacks(Element element, const std::array<View, COUNT>& views,
     std::initializer_list<const void*> arrays = {}) {
@@ -126,7 +129,8 @@ bool movesInPacks(Element element, const std::array<View, COUNT>& views,
   return fits;
 }
 
-// Of a kernel that has views(), unless there is a function of the same name for it.
+// For kernels that have views(). Some of these kernels have a takesPacks() or gridOf() of their
+// own.
 template <typename K>
 requires requires(const K& k) {
   k.views();

@@ -193,7 +193,7 @@ kj::Maybe<Passes::Sink> Passes::sink(UnitId u, uint i) {
 
 void Passes::forwardActivation(UnitId u) {
   auto function = functionOf(units[u].node->op.get<Activation>().function);
-  // GELU's gradient takes its input; so it is kept as long.
+  // The gradient of GELU needs its input, so the input is kept.
   if (function == Function::GELU) states[u].before = input(u);
   auto y = place(u);
   draft.run(Activate{y.element, function, draft.use(input(u)), nullptr, draft.use(y)});
@@ -299,7 +299,7 @@ void Passes::backwardAdd(UnitId u) {
 }
 
 void Passes::forwardConcat(UnitId u) {
-  // Null if no input has found its place there yet.
+  // Null if no input was written to its part of the concat.
   if (states[u].value == nullptr) states[u].value = tensorOf(u);
   auto whole = KJ_ASSERT_NONNULL(states[u].value);
   uint first = 0;
@@ -334,7 +334,7 @@ void Passes::backwardConcat(UnitId u) {
 void Passes::forwardLoss(UnitId u, const SoftmaxCrossEntropy& op) {
   auto& x = input(u);
   bool trains = phase == Phase::TRAIN;
-  // The logits as plain floats: for the loss, and for whoever asks for them.
+  // Exports the logits as plain floats, for the loss and for Program::logits().
   draft.run(ExportRows{x.element, draft.use(x), arrays.logits});
   uint classes = x.channels;
   View logits{arrays.logits, draft.images, classes, classes, classes};

@@ -65,7 +65,7 @@ void Passes::forwardLayer(UnitId u) {
   draft.run(ImportFilters{options.element, layer.weight, draft.use(state.filters), filters});
 
   bool isBare = layer.bias == nullptr && unit.activation == nullptr;
-  // What the library writes is padded as filters are, also where values stay floats.
+  // The output of the library is padded like filters, even if its values stay floats.
   auto raw = draft.tensor(
       elementOf(u), filters.outputs, planeOf(unit.output->shape), packOf(options.element));
   draft.run(shapeOf(layer, x, raw), Direction::FORWARD, draft.use(x).data, draft.use(state.filters),
@@ -106,7 +106,7 @@ void Passes::backwardLayer(UnitId u) {
       options.element, draft.use(sums), layer.weightGradient, filters, 1 / options.lossScale});
 
   KJ_IF_MAYBE(to, sink(u)) {
-    // The library neither adds, nor writes but densely, nor floats.
+    // The library cannot add, and writes only dense tensors of this element.
     bool isDirect = !to->adds && to->tensor.isDense() && to->tensor.element == options.element;
     auto dx = isDirect ? to->tensor : draft.tensor(options.element, x.channels, x.plane);
     draft.run(shape, Direction::BACKWARD_DATA, draft.use(dy).data, draft.use(state.filters),

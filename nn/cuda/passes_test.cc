@@ -58,7 +58,8 @@ TEST_CASE("Passes: a batch norm takes the activation after it, GELU included") {
         "loss(dense)");
 }
 
-TEST_CASE("Passes: a convolution takes no GELU, and no activation if others read it too") {
+TEST_CASE(
+    "Passes: a convolution takes no GELU, and no activation if another unit reads its output") {
   Network net;
   auto a = net.apply("tanh", Activation::TANH, net.conv("c", 0));
   auto b = net.apply("gelu", Activation::GELU, net.conv("d", a));

@@ -10,7 +10,7 @@ namespace nn::cuda {
 namespace {
 
 constexpr auto FILE_NAME = "cuda_plans.txt"_kj;
-// Of this format: a file that begins otherwise is not read.
+// The first line of a file in this format. A file that begins otherwise is not read.
 constexpr auto FIRST_LINE = "runner's fastest CUDA plans, 1\n"_kj;
 
 kj::StringPtr nameOf(Element element) {
@@ -46,7 +46,7 @@ struct KeyAndName {
   kj::String key, name;
 };
 
-// Lines of a key, a tab and a name; null if it is anything else.
+// Parses lines of a key, a tab and a name. Null if `text` is in another format.
 kj::Maybe<kj::Array<KeyAndName>> entriesOf(kj::StringPtr text) {
   if (!text.startsWith(FIRST_LINE)) return nullptr;
   kj::Vector<KeyAndName> entries;

@@ -69,7 +69,7 @@ TEST_CASE("PlanCache: a file of another format, or a broken one, is replaced") {
   }
 }
 
-TEST_CASE("PlanCache: the text of a convolution tells all of its properties") {
+TEST_CASE("PlanCache: the text of a convolution contains all of its properties") {
   ConvolutionProblem shape{.element = Element::BFLOAT16,
       .output = Element::FLOAT32,
       .tensorFloats = false,

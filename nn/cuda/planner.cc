@@ -10,7 +10,7 @@ namespace nn::cuda {
 
 namespace {
 
-// Of each library: the fastest is among the first few that its heuristics propose.
+// The limit per library. The fastest plan is among the first few that its heuristics propose.
 constexpr uint MEASURED_MAX = 16;
 
 size_t bytesOf(Element element, uint images, const BatchLayout& extent) {

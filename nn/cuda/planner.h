@@ -34,7 +34,7 @@ private:
 
   CudnnTarget cudnn;
   cublasLtContext* cublasLt;
-  kj::String surroundings;  // what decides, beside the convolution
+  kj::String surroundings;  // the device and the versions of the libraries, which plans depend on
   PlanCache cache;
 };
 

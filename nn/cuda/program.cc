@@ -10,7 +10,7 @@ namespace nn::cuda {
 
 namespace {
 
-// An array that is on both sides.
+// An array that exists on the host and on the device.
 template <typename T>
 class Mirrored {
 public:
@@ -18,7 +18,7 @@ public:
       : there(device.allocate(size * sizeof(T))),
         owned(device.allocateOnHost(size * sizeof(T))),
         here(kj::arrayPtr(reinterpret_cast<T*>(owned->begin()), size)) {}
-  // The host's side is `memory`, unless that is empty.
+  // The array on the host is `memory`, unless `memory` is empty.
   Mirrored(Device& device, size_t size, kj::ArrayPtr<T> memory)
       : there(device.allocate(size * sizeof(T))),
         owned(memory.size() > 0 ? device.pin(memory.asBytes())
@@ -87,7 +87,8 @@ public:
         .deterministic = options.deterministic,
         .lossScale =
             options.precision == Precision::FP16 ? options.lossScale / options.batchSize : 1};
-    // What no work writes, as the gradient of a fixed gamma, is 0; and recording may do the work.
+    // Gradients that no work writes, such as that of a fixed gamma, must be 0. Recording may do
+    // work too.
     flatGradients.upload(*device, flatGradients.all());
     auto training = draft(Phase::TRAIN, lowering);
     auto validation = draft(Phase::VALIDATE, lowering);
@@ -119,7 +120,9 @@ public:
     auto& own = updater.emplace(*device, rules,
         UpdatedArrays{flatParameters.onDevice(), graph.parameters, flatGradients.onDevice(),
             flatStatistics.onDevice(), graph.statisticsSize});
-    statistics();  // they may be moved by recording, and go back then
+    // Recording may do the work, which changes the statistics on the device. The next step copies
+    // these values back.
+    statistics();
     wholeStep = device->record([&]() {
       for (auto& segment: train.work) {
         for (auto& each: segment.forward) run(each);
@@ -199,7 +202,7 @@ public:
 
   void replayForward(Phase phase, uint segment) {
     if (phase == Phase::VALIDATE && updater != nullptr) {
-      // Nothing comes from elsewhere between its segments.
+      // Validation waits for nothing between its segments, so all are one recording.
       if (segment == 0) device->replay(*wholeValidation);
     } else {
       device->replay(*recordings(phase).forward[segment]);
@@ -293,7 +296,7 @@ private:
     }
   }
 
-  // Has work that imports the pixels augment raw images in their place.
+  // Replaces the work that imports pixels by work that augments raw images.
   void augmentFirst(kj::Vector<Work>& works) {
     uint importing = 0;
     for (auto& work: works) {
@@ -311,7 +314,7 @@ private:
     return {sums.lossSum, sums.correct, sums.images};
   }
 
-  // The device's values, if they are newer.
+  // Copies the values of the device to the host if they are newer.
   template <typename T>
   void fetch(Mirrored<T>& array, bool& isHere) const {
     if (isHere) return;
@@ -320,7 +323,8 @@ private:
     isHere = true;
   }
 
-  // The next batch, and of arrays the host's, which may have been written to.
+  // Copies the next batch to the device, and also the arrays of the host that the caller may have
+  // written to.
   void bring() {
     input.bring();
     if (statisticsAreHere) {
@@ -342,7 +346,7 @@ private:
   Mirrored<float> flatGradients;
   Mirrored<float> flatStatistics;
   DeviceInput input;
-  const float* const pixels = input.pixels();  // where they lie on the device, if images come so
+  const float* const pixels = input.pixels();  // on the device; unused with raw images
   kj::Own<Memory> rows;
   mutable Mirrored<BatchSums> sums;
   Mirrored<float> plainLogits;
@@ -355,12 +359,13 @@ private:
   kj::Array<kj::Own<Mark>> gradientsAreHere;  // of each segment
   Phase last = Phase::VALIDATE;
   bool wasForward = false;
-  kj::Maybe<DeviceUpdater> updater;  // if it trains by itself,
-  kj::Own<Recording> wholeStep;      // in one
+  // If the program trains by itself:
+  kj::Maybe<DeviceUpdater> updater;
+  kj::Own<Recording> wholeStep;
   kj::Own<Recording> wholeValidation;
-  // Whether the host's are the newest values, which go to the device before they are used there.
+  // Whether the host has the newest values. They are copied to the device before it uses them.
   bool statisticsAreHere = true;
-  bool parametersAreHere = true;  // all along, if it does not train by itself
+  bool parametersAreHere = true;  // always, unless the program trains by itself
   mutable bool sumsAreHere = false;
 };
 

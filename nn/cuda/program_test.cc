@@ -107,7 +107,7 @@ TEST_CASE("program: values share memory once nobody reads them any more") {
   CHECK(bytesOf(8) == bytesOf(2));
 }
 
-TEST_CASE("program: a maximum over more than a byte can number is refused") {
+TEST_CASE("program: a max pool whose window has more than 256 places is refused") {
   Network net;
   auto graph = net.finish(net.add(Pool{Pool::MAX, 17, 1, 0, Pool::FLOOR}, {0}));
   CHECK_THROWS_WITH(newProgram(graph, kj::heap<HostDevice>(), {.batchSize = 2}),

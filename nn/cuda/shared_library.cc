@@ -19,7 +19,7 @@ kj::StringPtr variable(const char* name) {
   return value == nullptr ? kj::StringPtr() : kj::StringPtr(value);
 }
 
-// The parts between colons that are not empty.
+// Returns the parts between colons, without empty ones.
 kj::Array<kj::String> split(kj::StringPtr folders) {
   kj::Vector<kj::String> parts;
   size_t begin = 0;
@@ -31,18 +31,19 @@ kj::Array<kj::String> split(kj::StringPtr folders) {
   return parts.releaseAsArray();
 }
 
-// The files that a shell would put in place of `pattern`, in its order.
+// Returns the files that a shell would put in place of `pattern`, in the same order.
 kj::Array<kj::String> matching(kj::StringPtr pattern) {
   glob_t found = {};
   KJ_DEFER(::globfree(&found));
-  // Whatever goes wrong, a folder that may not be read for one, there is nothing to find there.
+  // If something fails, for example because a folder may not be read, there is nothing to find
+  // there.
   if (::glob(pattern.cStr(), GLOB_BRACE, nullptr, &found) != 0) return nullptr;
   return KJ_MAP(path, kj::arrayPtr(found.gl_pathv, found.gl_pathc)) {
     return kj::heapString(path);
   };
 }
 
-// Without links; null if there is no such file.
+// Returns the path without links. Null if there is no such file.
 kj::Maybe<kj::String> resolved(kj::StringPtr path) {
   char* real = ::realpath(path.cStr(), nullptr);
   KJ_DEFER(::free(real));
@@ -50,12 +51,12 @@ kj::Maybe<kj::String> resolved(kj::StringPtr path) {
   return kj::heapString(real);
 }
 
-// What stands before the last slash, of which there must be one.
+// Returns the part before the last slash. There must be a slash.
 kj::String parentOf(kj::StringPtr path) {
   return kj::heapString(path.slice(0, KJ_ASSERT_NONNULL(path.findLast('/'))));
 }
 
-// The path that the link at `path` holds; null if there is no link.
+// Returns the path that the link at `path` holds. Null if there is no link.
 kj::Maybe<kj::String> linkAt(kj::StringPtr path) {
   char target[PATH_MAX];
   ssize_t size = ::readlink(path.cStr(), target, sizeof(target));
@@ -65,8 +66,9 @@ kj::Maybe<kj::String> linkAt(kj::StringPtr path) {
   return kj::str(parentOf(path), '/', held);
 }
 
-// Folders with a `lib/python3…`, those of the environment that is switched on first. A `python3` on
-// the path may be a link to that of an environment, which is one to the system's: each counts.
+// Returns the folders with a `lib/python3…`. Those of the active environment come first. A
+// `python3` on the path may be a link to the `python3` of an environment, which is a link to that
+// of the system. The folders of all of them are returned.
 kj::Array<kj::String> pythonPrefixes(const Surroundings& surroundings) {
   constexpr uint LINKS_MAX = 8;
   kj::Vector<kj::String> prefixes;
@@ -89,7 +91,7 @@ kj::Array<kj::String> pythonPrefixes(const Surroundings& surroundings) {
   return prefixes.releaseAsArray();
 }
 
-// The library at `place` with all of `library`'s functions, or why not.
+// Opens the library at `place`. Returns why it cannot be used if it lacks a function of `library`.
 kj::Maybe<kj::String> loadFrom(kj::StringPtr place, const SharedLibrary& library) {
   void* handle = ::dlopen(place.cStr(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) return kj::str(::dlerror());
@@ -119,7 +121,7 @@ kj::Array<kj::String> placesOf(kj::StringPtr soname, const Surroundings& surroun
     places.add(kj::str(surroundings.root, folder, '/', soname));
   }
   places.add(kj::heapString(soname));
-  kj::Vector<kj::String> files;  // several prefixes may lead to one
+  kj::Vector<kj::String> files;  // without repetitions: several prefixes may lead to one file
   auto addFiles = [&](kj::StringPtr folders) {
     for (auto& path: matching(kj::str(folders, '/', soname))) {
       KJ_IF_MAYBE(file, resolved(path)) {
@@ -127,7 +129,8 @@ kj::Array<kj::String> placesOf(kj::StringPtr soname, const Surroundings& surroun
         for (auto& other: files) known = known || other == *file;
         if (known) continue;
         files.add(kj::mv(*file));
-        // The link, not the file: a library looks for its parts beside the name it is opened by.
+        // The link is opened, not its file: a library looks for its parts beside the name by which
+        // it is opened.
         places.add(kj::mv(path));
       }
     }

@@ -59,11 +59,11 @@ private:
   kj::Own<kj::Filesystem> filesystem;
 };
 
-TEST_CASE("Libraries: nothing is set and nothing is there: only the loader may know") {
+TEST_CASE("Libraries: without any variable, folder or toolkit, only the loader is asked") {
   CHECK(Tree().places("libx.so.1", {}) == "libx.so.1\n");
 }
 
-TEST_CASE("Libraries: the folders named come first, then the loader, the toolkit, the Pythons") {
+TEST_CASE("Libraries: searches RUNNER_CUDA_LIBRARIES, the loader, the toolkit, then the Pythons") {
   Tree tree;
   tree.add("usr/local/cuda/lib64/libx.so.1");
   tree.add(kj::str("venv/", IN_PYTHON, "/libx.so.1"));
@@ -89,7 +89,7 @@ TEST_CASE("Libraries: the folders named come first, then the loader, the toolkit
   CHECK(tree.places("liby.so.1", surroundings) == "/a/liby.so.1\n/b/liby.so.1\nliby.so.1\n");
 }
 
-TEST_CASE("Libraries: a file is sought once, by the first name that leads to it") {
+TEST_CASE("Libraries: a file with several names is tried once, by the first of them") {
   Tree tree;
   tree.add("usr/bin/python3");
   tree.link("bin", "usr/bin");
@@ -100,7 +100,7 @@ TEST_CASE("Libraries: a file is sought once, by the first name that leads to it"
         "libx.so.1\n/venv/lib/python3.11/site-packages/nvidia/cudnn/lib/libx.so.1\n");
 }
 
-TEST_CASE("Libraries: python3 may be a link to an environment's, which is one to the system's") {
+TEST_CASE("Libraries: follows links from python3 to an environment, and from there to the system") {
   Tree tree;
   tree.add("usr/bin/python3.12");
   tree.link("usr/bin/python3", "python3.12");
@@ -111,7 +111,7 @@ TEST_CASE("Libraries: python3 may be a link to an environment's, which is one to
         "libx.so.1\n/opt/venv/lib/python3.12/site-packages/nvidia/cu13/lib/libx.so.1\n");
 }
 
-TEST_CASE("Libraries: one that is nowhere is told with its places and the way out") {
+TEST_CASE("Libraries: the message about a missing library names the places and the way out") {
   Tree tree;
   tree.add("usr/local/cuda/lib64/libabsent.so.7");  // of no bytes
   auto places = placesOf("libabsent.so.7", {.root = tree.root, .libraries = "/mine"});
@@ -126,7 +126,7 @@ TEST_CASE("Libraries: one that is nowhere is told with its places and the way ou
   CHECK(tests::contains(KJ_ASSERT_NONNULL(called).getDescription(), "libabsent.so.7"));
 }
 
-TEST_CASE("Libraries: one that lacks a function is passed over; the next serves every call") {
+TEST_CASE("Libraries: a library that lacks a function is skipped, and the next one is used") {
   Tree tree;
   tree.add("mine/libsample.so.1", OLD);
   Surroundings surroundings{.root = tree.root, .libraries = "/mine", .virtualEnv = "/venv"};

@@ -1,5 +1,5 @@
-// nn/cuda/sums.h: sums over all pixels of a batch, two of each channel, in an order that depends
-// on sizes alone.
+// nn/cuda/sums.h: sums over all pixels of a batch, two per channel. The order of the additions
+// depends on sizes alone.
 #pragma once
 
 #include "nn/cuda/packs.h"
@@ -10,8 +10,8 @@ namespace nn::cuda {
 
 constexpr uint32_t SUM_THREADS = MOST_THREADS;
 
-// How a block's threads stand: `lanes` packs beside each other, at most `rows` pixels, some left
-// over.
+// How the threads of a block are arranged: as `rows` pixels of `lanes` neighbouring packs each.
+// Some threads may be left over.
 struct SumTiles {
   uint32_t tiles, lanes, rows;
 };
@@ -28,7 +28,7 @@ inline Grid gridOfSums(uint32_t width, uint32_t pack) {
 }
 
 // Adds up the rows of every lane, in pairs whose distance halves from step to step. `sums` has
-// `terms` floats of each thread, those of a term one after another.
+// `terms` floats per thread: first the first term of all threads, then the second one, and so on.
 template <typename Block>
 HOST_DEVICE void addRows(Block& block, const SumTiles& tiles, float* sums, uint32_t terms) {
   for (uint32_t left = tiles.rows; left > 1;) {
@@ -45,7 +45,7 @@ HOST_DEVICE void addRows(Block& block, const SumTiles& tiles, float* sums, uint3
 }
 
 // Calls add(state, pixel, channel, first, second) for every pack of `width` channels of every
-// pixel, to add to the two sums of its channels; state = prepare(channel) is made once a thread.
+// pixel, to add to the two sums of its channels. Makes state = prepare(channel) once per thread.
 // Writes the sums of channels below `partialWidth` to `partial`.
 template <unsigned N, typename Block, typename Prepare, typename Add>
 HOST_DEVICE void sumPixels(Block& block, uint32_t pixels, uint32_t width, float* partial,

@@ -5,9 +5,9 @@
 
 namespace nn {
 
-// Returns the sum of the squares of `size` floats, in double. Element i belongs to partial sum i
-// mod
-// 16. The partial sums are added in order at the end, so the bits do not depend on the machine.
+// Returns the sum of the squares of `size` floats, in double. Element i belongs to partial sum
+// i mod 16. The partial sums are added in order at the end, so the bits do not depend on the
+// machine.
 double sumOfSquares(const float* values, size_t size);
 
 }  // namespace nn

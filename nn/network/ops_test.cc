@@ -28,8 +28,7 @@ TEST_CASE("Ops: a convolution rounds its output side down") {
   CHECK(shapeOf(Conv2d{32, 3, 2, 0, true}, {1, 28, 28}) == Shape{32, 13, 13});
 }
 
-TEST_CASE(
-    "Ops: a pool rounded up has windows that hang over the edge, and rounded down it has not") {
+TEST_CASE("Ops: windows of a pool reach over the edge if rounded up, and never if rounded down") {
   CHECK(shapeOf(pool(3, 2, 0, Pool::CEIL), {80, 28, 28}) == Shape{80, 14, 14});
   CHECK(shapeOf(pool(3, 2, 0, Pool::FLOOR), {80, 28, 28}) == Shape{80, 13, 13});
   CHECK(shapeOf(pool(2, 2, 0, Pool::CEIL), {32, 13, 3}) == Shape{32, 7, 2});

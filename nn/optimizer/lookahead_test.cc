@@ -16,8 +16,7 @@ Lookahead read(kj::StringPtr keys) {
   return lookahead;
 }
 
-TEST_CASE(
-    "Lookahead: every few updates the slow values follow, and the values are drawn back to them") {
+TEST_CASE("Lookahead: every few updates, slow values follow the values, which return to them") {
   auto lookahead = read("every = 2\ndecay = 0.75");
   RunLength run{.updatesPerEpoch = 10, .updates = 100};
   float values[] = {3, -1}, slow[] = {1, 1};
@@ -70,8 +69,7 @@ TEST_CASE("Lookahead: a run that would end on its initial values is refused") {
   }
 }
 
-TEST_CASE(
-    "Lookahead: values of a worker are drawn back after the steps that make as many updates") {
+TEST_CASE("Lookahead: a worker with several updates per step looks back after fewer steps") {
   auto lookahead = read("every = 5");
   RunLength run{.updatesPerEpoch = 10, .updates = 100};
   auto dueOf = [&](uint64_t updates) {

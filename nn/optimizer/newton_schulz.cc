@@ -10,11 +10,13 @@
 namespace nn {
 namespace {
 
-// Columns whose part of the right matrix stays in the second cache: 1 KiB a row.
+// The number of columns whose part of the right matrix stays in the second-level cache. A row of it
+// takes 1 KiB.
 constexpr size_t BLOCK = 256;
 
-// Adds to ROWS rows of `size` sums, n apart. Four terms and two rows at once: what is read of the
-// right matrix is used twice, and a sum is read and written a quarter as often.
+// Adds to ROWS rows of `size` sums, which are n apart. Works on four terms and two rows at once. So
+// each value of the right matrix that is read is used twice, and each sum is read and written a
+// quarter as often.
 template <size_t ROWS>
 [[gnu::always_inline]] inline void addToRows(float* __restrict__ sums, const float* left,
     const float* right, size_t k, size_t n, size_t size) {
@@ -66,7 +68,7 @@ EACH_INSTRUCTION_SET void blend(
 
 // `from` has rows × cols values, `to` cols × rows.
 void transpose(float* __restrict__ to, const float* from, size_t rows, size_t cols) {
-  // Squares of 16: a cache line each way.
+  // A square of 16×16 has one cache line per row, in both matrices.
   for (size_t top = 0; top < rows; top += 16) {
     for (size_t left = 0; left < cols; left += 16) {
       for (size_t i = top; i < top + 16 && i < rows; ++i) {
