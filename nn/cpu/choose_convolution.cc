@@ -39,9 +39,8 @@ bool hasPixelsForWinograd(const ConvolutionShape& shape) {
 
 // Whether our own Winograd is the fastest. Measured on Zen 4 with one thread, with the layers of
 // inception-bn-28-small, airbench94 and residual networks, forward and both gradients:
-// - oneDNN has a Winograd for floats with AVX-512 only. Ours is 1.0 to 1.4 times as fast on images
-// of
-//   28×28 and more, 1.4 to 1.8 times on 14×14, 1.2 to 1.5 times on 7×7, and 2 to 2.7 times on 3×3.
+// - oneDNN has a Winograd for floats with AVX-512 only. Ours is 1.0 to 1.4 times as fast on 28×28
+//   and larger images, 1.4 to 1.8 times on 14×14, 1.2 to 1.5 times on 7×7, 2 to 2.7 times on 3×3.
 // - With AVX2 it is 2.1 to 3.3 times as fast as direct convolutions.
 // - Whole steps of inception-bn-28-small are 1.3 times as fast, and 1.25 times with bfloat16.
 // Memory sets the limit: with transformed weights of 38 MB (512 → 512 channels) it gains little,

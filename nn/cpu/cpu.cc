@@ -22,7 +22,8 @@ const Kernels& kernelsHere() {
   if (has(dnnl::cpu_isa::avx512_core)) return AVX512_KERNELS;
   if (!has(dnnl::cpu_isa::avx2)) {
     configs::fail(
-        "this processor has no AVX2 (or DNNL_MAX_CPU_ISA forbids it); use one of 2013 or later");
+        "this processor has no AVX2, or DNNL_MAX_CPU_ISA forbids it. Use a processor of 2013 or "
+        "later");
   }
   return AVX2_KERNELS;
 }
@@ -188,7 +189,7 @@ private:
       }
     }
     KJ_REQUIRE(isComplete,
-        "device cpu: OpenMP gave fewer threads than cluster.threads_per_worker asks for; is "
+        "device cpu: OpenMP gave fewer threads than cluster.threads_per_worker asks for. Is "
         "OMP_THREAD_LIMIT set?",
         lanes);
   }
@@ -233,13 +234,14 @@ const Backend CPU = {
 void requirePrecision(Precision precision) {
   if (precision == Precision::TF32 || precision == Precision::FP16) {
     configs::fail("train.precision = \"", precision == Precision::TF32 ? "tf32" : "fp16",
-        "\" is for GPUs; take \"fp32\", or \"bf16\" where the processor has it");
+        "\" is for GPUs. Choose \"fp32\", or \"bf16\" if the processor has AVX512_BF16");
   }
   if (precision == Precision::FP32 || cpu::has(dnnl::cpu_isa::avx512_core_bf16)) return;
   configs::fail(
-      "train.precision = \"bf16\" takes a processor with AVX512_BF16, which this one does "
-      "not have (or DNNL_MAX_CPU_ISA forbids it); emulated it would be four times slower "
-      "than \"fp32\", so use that");
+      "train.precision = \"bf16\" needs a processor with AVX512_BF16. This one does not have it, "
+      "or "
+      "DNNL_MAX_CPU_ISA forbids it. Emulated bfloat16 would be four times slower than \"fp32\": "
+      "choose that");
 }
 
 kj::StringPtr instructionSet() {

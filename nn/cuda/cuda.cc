@@ -12,7 +12,7 @@ namespace {
 
 kj::Own<Device> open(uint number) {
   KJ_IF_MAYBE(why, whyNot(presence(), number)) {
-    configs::fail("device cuda:", number, ": ", *why, "; choose \"cpu\"");
+    configs::fail("device cuda:", number, ": ", *why, ". Choose \"cpu\"");
   }
   return newGpuDevice(number);
 }

@@ -94,7 +94,7 @@ void DeviceInput::takeRaw(const RawImages& given, uint64_t kept) {
     if (kept == 0) kj::throwFatalException(kj::mv(*e));
     configs::fail("the data set does not fit on the device beside the network: its ", kept,
         " images take ", bytes, " bytes (", e->getDescription(),
-        "); leave data.cache = \"device\" out");
+        "). Remove data.cache = \"device\"");
   }
   auto uploaded = [&](const float* floats, size_t count) -> const float* {
     if (floats == nullptr) return nullptr;

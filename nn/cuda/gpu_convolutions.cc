@@ -119,13 +119,13 @@ GpuConvolutions::GpuConvolutions(Device& device, kj::StringPtr deviceName, cudaS
     : device(device) {
   KJ_ON_SCOPE_FAILURE(close());
   handles.stream = stream;
-  KJ_IF_MAYBE(reason, refusal(cudnnCreate(&handles.cudnn), "begin")) configs::fail(*reason);
-  KJ_IF_MAYBE(reason, refusal(cudnnSetStream(handles.cudnn, stream), "take a stream")) {
+  KJ_IF_MAYBE(reason, refusal(cudnnCreate(&handles.cudnn), "start")) configs::fail(*reason);
+  KJ_IF_MAYBE(reason, refusal(cudnnSetStream(handles.cudnn, stream), "use a stream")) {
     configs::fail(*reason);
   }
   auto status = cublasLtCreate(&handles.cublasLt);
   if (status != CUBLAS_STATUS_SUCCESS) {
-    configs::fail("cuBLASLt cannot begin: ", cublasLtGetStatusString(status));
+    configs::fail("cuBLASLt cannot start: ", cublasLtGetStatusString(status));
   }
   planner.emplace(handles.cudnn, handles.cublasLt, deviceName, openCache());
 }

@@ -235,8 +235,8 @@ void Passes::forwardPool(UnitId u, const Pool& op) {
   if (op.function == Pool::MAX && op.kernel > Windows::MAX_KERNEL) {
     auto side = op.kernel;
     configs::fail("a GPU takes the maximum over windows of at most ", Windows::MAX_KERNEL, "×",
-        Windows::MAX_KERNEL, ", and `", units[u].node->name, "` has ", side, "×", side,
-        "; choose devices = [\"cpu\"]");
+        Windows::MAX_KERNEL, ", but `", units[u].node->name, "` has windows of ", side, "×", side,
+        ". Choose devices = [\"cpu\"]");
   }
   auto& x = input(u);
   auto y = place(u);

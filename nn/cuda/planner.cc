@@ -63,16 +63,16 @@ kj::Own<LibraryPlan> Planner::plan(const ConvolutionProblem& shape, Direction di
     plans.add(kj::mv(plan));
   }
   if (plans.size() == 0) {
-    configs::fail("neither cuDNN nor cuBLASLt can do this convolution: ", text, ", with ",
-        workspaceMax_bytes >> 20, " MiB beside; CUDNN_LOGLEVEL_DBG=2 CUDNN_LOGDEST_DBG=stderr ",
-        "shows cuDNN's reasons");
+    configs::fail("neither cuDNN nor cuBLASLt can compute this convolution: ", text, ", with ",
+        workspaceMax_bytes >> 20, " MiB of workspace. To see cuDNN's reasons, set ",
+        "CUDNN_LOGLEVEL_DBG=2 and CUDNN_LOGDEST_DBG=stderr");
   }
   if (shape.deterministic) return kj::mv(plans[0]);
   KJ_IF_MAYBE(best, fastest(plans.releaseAsArray(), measure)) {
     cache.remember(key, (*best)->name());
     return kj::mv(*best);
   }
-  configs::fail("no way to do this convolution that cuDNN or cuBLASLt propose can be run: ", text);
+  configs::fail("no plan that cuDNN or cuBLASLt proposes for this convolution can be run: ", text);
 }
 
 kj::Maybe<kj::Own<LibraryPlan>> Planner::named(

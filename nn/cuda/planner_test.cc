@@ -121,7 +121,7 @@ TEST_CASE("Planner: the error about a convolution that no library can do names t
       kj::runCatchingExceptions([&]() { machine.plan(planner, shape, Direction::FORWARD); });
   auto text = kj::str(KJ_ASSERT_NONNULL(thrown).getDescription());
   CHECK(tests::contains(
-      text, "neither cuDNN nor cuBLASLt can do this convolution: forward fp32 to fp16 "));
+      text, "neither cuDNN nor cuBLASLt can compute this convolution: forward fp32 to fp16 "));
 }
 
 TEST_CASE(

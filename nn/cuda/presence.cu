@@ -20,7 +20,7 @@ kj::String whyInsufficient() {
   if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) return kj::str("no driver");
   if (cudaRuntimeGetVersion(&built) != cudaSuccess) built = CUDART_VERSION;
   return kj::str(
-      "the driver knows CUDA ", release(driver), ", the program was built with ", release(built));
+      "the driver supports CUDA ", release(driver), ", but the program was built with ", release(built));
 }
 
 Presence find() {
@@ -31,7 +31,7 @@ Presence find() {
   } else if (error != cudaSuccess) {
     return none(kj::str("no GPU found (", cudaGetErrorString(error), ')'));
   } else if (count == 0) {
-    return none(kj::str("no GPU found (the driver knows of none)"));
+    return none(kj::str("no GPU found (the driver reports none)"));
   }
   KJ_IF_MAYBE(reason, loadLibraries()) return none(kj::mv(*reason));
   kj::Vector<Gpu> gpus;
@@ -39,7 +39,7 @@ Presence find() {
     cudaDeviceProp about;
     error = cudaGetDeviceProperties(&about, i);
     if (error != cudaSuccess) {
-      return none(kj::str("cuda:", i, " cannot be looked at: ", cudaGetErrorString(error)));
+      return none(kj::str("cannot read the properties of cuda:", i, ": ", cudaGetErrorString(error)));
     }
     gpus.add(Gpu{kj::str(about.name), about.totalGlobalMem, uint(about.major), uint(about.minor)});
   }

@@ -111,7 +111,7 @@ TEST_CASE("program: a max pool whose window has more than 256 places is refused"
   Network net;
   auto graph = net.finish(net.add(Pool{Pool::MAX, 17, 1, 0, Pool::FLOOR}, {0}));
   CHECK_THROWS_WITH(newProgram(graph, kj::heap<HostDevice>(), {.batchSize = 2}),
-      doctest::Contains("at most 16×16, and `pool"));
+      doctest::Contains("at most 16×16, but `pool"));
 }
 
 }  // namespace

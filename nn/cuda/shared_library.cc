@@ -151,8 +151,8 @@ kj::Maybe<kj::String> load(const SharedLibrary& library, kj::ArrayPtr<const kj::
       return nullptr;
     }
   }
-  return kj::str(library.soname, " was not found: ", kj::strArray(reasons, "; "), "; install ",
-      library.product, ", or name its folder in RUNNER_CUDA_LIBRARIES");
+  return kj::str(library.soname, " was not found: ", kj::strArray(reasons, "; "), ". Install ",
+      library.product, ", or set RUNNER_CUDA_LIBRARIES to its folder");
 }
 
 void calledTooEarly(kj::StringPtr soname) {

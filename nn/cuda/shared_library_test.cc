@@ -120,7 +120,7 @@ TEST_CASE("Libraries: the message about a missing library names the places and t
   CHECK(tests::contains(why, kj::str(tree.root, "/mine/libabsent.so.7: cannot open")));
   CHECK(tests::contains(why, "; libabsent.so.7: cannot open shared object file: No such file"));
   CHECK(tests::contains(why, "/usr/local/cuda/lib64/libabsent.so.7: file too short"));
-  CHECK(why.endsWith("; install the absent, or name its folder in RUNNER_CUDA_LIBRARIES"));
+  CHECK(why.endsWith(". Install the absent, or set RUNNER_CUDA_LIBRARIES to its folder"));
 
   auto called = kj::runCatchingExceptions([]() { absentAnswer(); });
   CHECK(tests::contains(KJ_ASSERT_NONNULL(called).getDescription(), "libabsent.so.7"));

@@ -20,7 +20,7 @@ TEST_CASE("a processor without bfloat16 ends a run before data is read and roles
     auto ended = command.wait();
     CHECK(ended.exitCode == 2);
     CHECK(contains(ended.errors,
-        "--set train.precision:1:17: error: train.precision = \"bf16\" takes a processor with "));
+        "--set train.precision:1:17: error: train.precision = \"bf16\" needs a processor with "));
     CHECK(contains(ended.errors, "DNNL_MAX_CPU_ISA"));
     CHECK(Command({"ls", "-A", folder}).wait().output == "");
   }
