@@ -12,7 +12,8 @@ from pathlib import Path
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 # Deps that unit_test adds by itself.
 GIVEN = frozenset({"//tests:doctest_main"})
-CHECKED = ("module", "unit_test", "cc_binary", "cc_library")
+TESTS = ("unit_test", "unit_tests")
+CHECKED = ("module", "cc_binary", "cc_library") + TESTS
 
 
 class Target:
@@ -28,12 +29,17 @@ class Target:
         inferred = [] if given else stems
         self.hdrs = self.paths("hdrs", inferred, ".h", files)
         self.srcs = self.paths("srcs", inferred, ".cc", files)
+        tests = [f"{package}/{test}.cc" for test in attributes.get("tests", [])]
         if kind == "unit_test" and "srcs" not in attributes:
             self.srcs = [f"{package}/{self.name}.cc"]
+        if kind == "unit_tests":
+            self.srcs = tests
         if kind == "capnp_cc_library":
             self.hdrs = [f"{path}.h" for path in self.srcs]
         self.deps = self.labels("deps")
         self.tests = self.existing(stems or [], "_test.cc", files)
+        if kind == "module":
+            self.tests += tests
 
     def existing(self, stems, suffix, files):
         paths = [f"{self.package}/{stem}{suffix}" for stem in stems]
@@ -99,7 +105,7 @@ def findings(files):
         if target.kind not in CHECKED or None in (target.srcs, target.hdrs, target.deps):
             continue
         own = set(target.srcs + target.hdrs)
-        given = GIVEN if target.kind == "unit_test" else frozenset()
+        given = GIVEN if target.kind in TESTS else frozenset()
         yield from differences(target, target.deps, own, own, owners, targets, given)
         if target.tests:
             # A test has the module and its deps without listing them.

@@ -69,7 +69,7 @@ def above():
 def _with(deps, others):
     return deps + [other for other in others if other not in deps]
 
-def module(name, modules = None, srcs = None, hdrs = None, deps = [], **kwargs):
+def module(name, modules = None, srcs = None, hdrs = None, deps = [], tests = [], **kwargs):
     """A library of `x.h` and `x.cc` for each module `x` in it, and a test for each `x_test.cc`.
 
     Args:
@@ -78,6 +78,7 @@ def module(name, modules = None, srcs = None, hdrs = None, deps = [], **kwargs):
       srcs: more sources
       hdrs: more headers
       deps: what its files include, apart from KJ and Cap'n Proto
+      tests: the names of more tests, with the same deps and attributes as those of the modules
       **kwargs: `test_deps` and other attributes that begin with `test_` belong to the tests, whose
         deps are also the library and the library's own. All others belong to the library.
     """
@@ -93,7 +94,7 @@ def module(name, modules = None, srcs = None, hdrs = None, deps = [], **kwargs):
         deps = _with(deps, ["@capnp"]),
         **kwargs
     )
-    tested = [file[:-len(".cc")] for file in _existing(modules or [name], "_test.cc")]
+    tested = [file[:-len(".cc")] for file in _existing(modules or [name], "_test.cc")] + tests
     test_deps = [":" + name] + _with(deps, test.pop("deps", []))
     for each in tested:
         unit_test(name = each, deps = test_deps, **test)
@@ -112,3 +113,15 @@ def unit_test(name, deps = [], srcs = None, size = "small", **kwargs):
         deps = _with(deps, ["//tests:doctest_main", "@capnp"]),
         **kwargs
     )
+
+def unit_tests(name, tests, **kwargs):
+    """Several programs of unit_test() that have the same attributes.
+
+    Args:
+      name: of the suite of them all
+      tests: their names
+      **kwargs: the attributes
+    """
+    for each in tests:
+        unit_test(name = each, **kwargs)
+    native.test_suite(name = name, tests = [":" + each for each in tests])
