@@ -9,7 +9,7 @@
 #include "configs/language/failure.h"
 #include "runner/system/command_line.h"
 #include "runner/system/files.h"
-#include "runner/tables/log_table.h"
+#include "tools/logs/log_table.h"
 #include "tools/results/folder.h"
 #include "tools/results/index.h"
 
@@ -80,10 +80,10 @@ constexpr Word<runner::TableFormat> FORMATS[] = {
     {"csv"_kj, runner::TableFormat::CSV},
 };
 
-constexpr Word<runner::Combine> OPS[] = {
-    {"mean"_kj, runner::Combine::MEAN},
-    {"avg"_kj, runner::Combine::MEAN},
-    {"max"_kj, runner::Combine::MAX},
+constexpr Word<Combine> OPS[] = {
+    {"mean"_kj, Combine::MEAN},
+    {"avg"_kj, Combine::MEAN},
+    {"max"_kj, Combine::MAX},
 };
 
 template <typename T, size_t n>
@@ -177,7 +177,7 @@ private:
   runner::CommandLine& commandLine;
   kj::Vector<kj::StringPtr> files;
   runner::TableFormat format = runner::TableFormat::MARKDOWN;
-  runner::TableOptions options;
+  TableOptions options;
   kj::Array<kj::String> columns;  // empty: all
   bool summary = false;
   kj::Maybe<kj::StringPtr> page;
@@ -247,14 +247,14 @@ private:
   }
 
   // Prints which parts of a log's table are missing.
-  void tellMissing(const runner::LogTable& table, kj::StringPtr name) {
+  void tellMissing(const LogTable& table, kj::StringPtr name) {
     KJ_SWITCH_ONEOF(table) {
-      KJ_CASE_ONEOF(epochs, runner::ResultTable) {
+      KJ_CASE_ONEOF(epochs, EpochLogTable) {
         if (epochs.absent.size() > 0) commandLine.warning(epochs.absent);
       }
-      KJ_CASE_ONEOF(steps, runner::StepTable) {
+      KJ_CASE_ONEOF(steps, StepLogTable) {
       }
-      KJ_CASE_ONEOF(speeds, runner::SpeedTable) {
+      KJ_CASE_ONEOF(speeds, SpeedTable) {
         if (speeds.withoutSpeed > 0) {
           commandLine.warning(kj::str(name, ": left out ", speeds.withoutSpeed,
               speeds.withoutSpeed == 1 ? " line" : " lines", " whose speed is infinite or nan"));
@@ -265,20 +265,20 @@ private:
 
   // Returns the table of the log of `name` as it is printed.
   runner::TextTable tableOf(kj::StringPtr log, kj::StringPtr name) {
-    auto table = runner::readLogTable(log, name, options);
+    auto table = readLogTable(log, name, options);
     tellMissing(table, name);
-    auto text = runner::textOf(table);
+    auto text = textOf(table);
     if (columns.size() == 1 && columns[0] == PAGE) {
-      if (!table.is<runner::ResultTable>()) {
+      if (!table.is<EpochLogTable>()) {
         configs::fail(
             name, " has no lines per epoch: --columns page is only for logs with such lines");
       }
-      text = runner::pageTable(text, name);
+      text = pageTable(text, name);
     } else if (columns.size() > 0) {
       text = runner::selectColumns(text, name, columns);
     }
-    if (summary && table.is<runner::ResultTable>()) {
-      text.foot = runner::epochTimes(table.get<runner::ResultTable>());
+    if (summary && table.is<EpochLogTable>()) {
+      text.foot = epochTimes(table.get<EpochLogTable>());
     }
     return text;
   }

@@ -83,7 +83,7 @@ void SingleRunView::show(Event::Reader event) {
 bool SingleRunView::isLeftOut(Event::Reader event) {
   constexpr uint64_t SHOWN = 20;
   auto& log = experiment.log;
-  if (!event.isSpeed() || log.style->tells != LogStyle::STEPS) return false;
+  if (!event.isSpeed() || !log.style->isBySteps()) return false;
   uint64_t all = steps / log.every;
   uint64_t stride = kj::max(uint64_t(1), (all + SHOWN - 1) / SHOWN);
   uint64_t number =

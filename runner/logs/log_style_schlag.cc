@@ -8,6 +8,14 @@
 namespace runner {
 namespace {
 
+// The example always divides by 100, also if fewer batches end an epoch, and then prints too small
+// a time. This is the mean over the real number of batches.
+double batchTime_ms(Event::Speed::Reader speed) {
+  return speed.getIntervalS() * 1e3 / kj::max(1u, speed.getBatches());
+}
+
+constexpr uint TIME_DECIMALS = 2, COST_DECIMALS = 4, ACCURACY_DECIMALS = 2;
+
 class SchlagWriter final: public LineWriter {
 public:
   kj::Array<kj::String> lines(Event::Reader event) override {
@@ -27,7 +35,8 @@ public:
       case Event::VALIDATED: {
         auto validated = event.getValidated();
         if (!validated.getLast()) break;
-        result.add(kj::str("Test-Accuracy: ", fixedPoint(validated.getAccuracy(), 2)));
+        result.add(
+            kj::str("Test-Accuracy: ", fixedPoint(validated.getAccuracy(), ACCURACY_DECIMALS)));
         addEnd(event, result);
         break;
       }
@@ -51,29 +60,54 @@ private:
   void addEnd(Event::Reader event, kj::Vector<kj::String>& lines) {
     auto& worker = workerOf(event.getIndex());
     lines.add(kj::str("Total Time: ", fixedPoint(event.getTimeS() - worker.begin_s, 2), "s"));
-    lines.add(kj::str("Final Cost: ", fixedPoint(worker.finalCost, 4)));
+    lines.add(kj::str("Final Cost: ", fixedPoint(worker.finalCost, COST_DECIMALS)));
     lines.add(kj::str("done"));
   }
 
   static kj::String stepLine(Event::Speed::Reader speed) {
-    // The example always divides by 100, also if fewer batches end an epoch, and then prints too
-    // small a time. This is the mean over the real number of batches.
-    auto batch_ms = speed.getIntervalS() * 1e3 / kj::max(1u, speed.getBatches());
     return kj::str("Step: ", speed.getGlobalStep(),
         ",  Epoch: ", alignedRight(kj::str(speed.getEpoch()), 2),
         ",  Batch: ", alignedRight(kj::str(speed.getBatch()), 3), " of ",
         alignedRight(kj::str(speed.getEpochBatches()), 3),
-        ",  Cost: ", fixedPoint(speed.getBatchLoss(), 4), ",  AvgTime: ", fixedPoint(batch_ms, 2),
-        "ms");
+        ",  Cost: ", fixedPoint(speed.getBatchLoss(), COST_DECIMALS),
+        ",  AvgTime: ", fixedPoint(batchTime_ms(speed), TIME_DECIMALS), "ms");
   }
 
   kj::HashMap<uint, Worker> workers;
+};
+
+class SchlagRows final: public RowWriter {
+public:
+  void write(Event::Reader event, kj::Vector<StepRow>& rows) override {
+    if (event.isSpeed()) {
+      auto speed = event.getSpeed();
+      rows.add(StepRow{.step = speed.getStep(),
+          .globalStep = speed.getGlobalStep(),
+          .loss = roundedTo(speed.getBatchLoss(), COST_DECIMALS),
+          .batch_s = roundedTo(batchTime_ms(speed), TIME_DECIMALS) / 1e3});
+    } else if (event.isEnded()) {
+      double cost = roundedTo(event.getEnded().getBatchLoss(), COST_DECIMALS);
+      costs.upsert(event.getIndex(), cost, [](double& old, double&& now) { old = now; });
+      if (!event.getEnded().getValidates()) rows.add(StepRow{.loss = cost, .end = true});
+    } else if (event.isValidated() && event.getValidated().getLast()) {
+      rows.add(StepRow{.loss = costs.find(event.getIndex()).map([](double& cost) { return cost; }),
+          .accuracy = roundedTo(event.getValidated().getAccuracy(), ACCURACY_DECIMALS),
+          .end = true});
+    }
+  }
+
+private:
+  kj::HashMap<uint, double> costs;  // of each worker's last batch
 };
 
 }  // namespace
 
 kj::Own<LineWriter> newSchlagWriter() {
   return kj::heap<SchlagWriter>();
+}
+
+kj::Own<RowWriter> newSchlagRows() {
+  return kj::heap<SchlagRows>();
 }
 
 }  // namespace runner

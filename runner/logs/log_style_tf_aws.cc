@@ -7,6 +7,14 @@
 namespace runner {
 namespace {
 
+// The trainer's own rule: the time since the start over the updates of the whole job. In dist_async
+// it therefore shrinks with the number of workers.
+double batchTime_s(Event::Speed::Reader speed) {
+  return speed.getTrainingS() / kj::max(1u, speed.getGlobalStep());
+}
+
+constexpr uint TIME_DECIMALS = 3;
+
 class TfAwsWriter final: public LineWriter {
 public:
   kj::Array<kj::String> lines(Event::Reader event) override {
@@ -21,13 +29,10 @@ public:
         break;
       case Event::SPEED: {
         auto speed = event.getSpeed();
-        // The trainer's own rule: the time since the start over the updates of the whole job. In
-        // dist_async it therefore shrinks with the number of workers.
-        auto batch_s = speed.getTrainingS() / kj::max(1u, speed.getGlobalStep());
         result.add(kj::str("After ", speed.getStep(), " training steps (", speed.getGlobalStep(),
             " global steps), loss on training batch is ", sixDigits(speed.getBatchLoss()),
-            ", accuracy is ", sixDigits(speed.getBatchAccuracy()), ". (", fixedPoint(batch_s, 3),
-            " sec/batch)"));
+            ", accuracy is ", sixDigits(speed.getBatchAccuracy()), ". (",
+            fixedPoint(batchTime_s(speed), TIME_DECIMALS), " sec/batch)"));
         break;
       }
       case Event::ENDED: {
@@ -46,10 +51,31 @@ private:
   kj::Vector<kj::String> placements;  // until they are written
 };
 
+class TfAwsRows final: public RowWriter {
+public:
+  void write(Event::Reader event, kj::Vector<StepRow>& rows) override {
+    if (event.isSpeed()) {
+      auto speed = event.getSpeed();
+      rows.add(StepRow{.step = speed.getStep(),
+          .globalStep = speed.getGlobalStep(),
+          .loss = speed.getBatchLoss(),
+          .accuracy = speed.getBatchAccuracy(),
+          .batch_s = roundedTo(batchTime_s(speed), TIME_DECIMALS)});
+    } else if (event.isEnded()) {
+      auto ended = event.getEnded();
+      rows.add(StepRow{.step = ended.getStep(), .globalStep = ended.getGlobalStep(), .end = true});
+    }
+  }
+};
+
 }  // namespace
 
 kj::Own<LineWriter> newTfAwsWriter() {
   return kj::heap<TfAwsWriter>();
+}
+
+kj::Own<RowWriter> newTfAwsRows() {
+  return kj::heap<TfAwsRows>();
 }
 
 }  // namespace runner

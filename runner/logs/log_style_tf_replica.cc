@@ -1,4 +1,5 @@
 // runner/logs/log_style_tf_replica.cc: the lines of TensorFlow's mnist_replica.py (r1.3).
+#include <kj/map.h>
 #include <kj/vector.h>
 
 #include "runner/logs/log_writers.h"
@@ -7,9 +8,16 @@
 namespace runner {
 namespace {
 
+constexpr uint MOMENT_DECIMALS = 6;
+
 // Returns a moment as these lines write it: seconds since 1970.
 kj::String moment(Event::Reader event) {
-  return fixedPoint(event.getTimeS(), 6);
+  return fixedPoint(event.getTimeS(), MOMENT_DECIMALS);
+}
+
+// Returns the cross entropy as the sum over all records.
+double crossEntropy(Event::Validated::Reader validated) {
+  return validated.getLoss() * validated.getImages();
 }
 
 class TfReplicaWriter final: public LineWriter {
@@ -53,10 +61,9 @@ public:
         auto validated = event.getValidated();
         if (!validated.getLast()) break;
         // The example prints the number of steps that it was asked for. These are the updates made,
-        // which in dist_async may be a few more. The cross entropy is the sum over all records.
+        // which in dist_async may be a few more.
         result.add(kj::str("After ", validated.getGlobalStep(),
-            " training step(s), validation cross entropy = ",
-            sixDigits(validated.getLoss() * validated.getImages())));
+            " training step(s), validation cross entropy = ", sixDigits(crossEntropy(validated))));
         break;
       }
       default:
@@ -69,6 +76,42 @@ private:
   kj::Vector<kj::String> placements;  // until they are written
 };
 
+// The lines do not say how long a batch takes. Here, it is the time since the line before of the
+// same worker.
+class TfReplicaRows final: public RowWriter {
+public:
+  void write(Event::Reader event, kj::Vector<StepRow>& rows) override {
+    if (event.isSpeed()) {
+      auto speed = event.getSpeed();
+      rows.add(StepRow{.step = speed.getStep(),
+          .globalStep = speed.getGlobalStep(),
+          .batch_s = sinceLast(
+              event.getIndex(), speed.getStep(), roundedTo(event.getTimeS(), MOMENT_DECIMALS))});
+    } else if (event.isValidated() && event.getValidated().getLast()) {
+      auto validated = event.getValidated();
+      rows.add(StepRow{
+          .globalStep = validated.getGlobalStep(), .loss = crossEntropy(validated), .end = true});
+    }
+  }
+
+private:
+  struct Last {
+    uint step;
+    double moment_s;
+  };
+
+  kj::Maybe<double> sinceLast(uint rank, uint step, double moment_s) {
+    kj::Maybe<double> result;
+    KJ_IF_MAYBE(last, lasts.find(rank)) {
+      if (step > last->step) result = (moment_s - last->moment_s) / (step - last->step);
+    }
+    lasts.upsert(rank, Last{step, moment_s}, [](Last& old, Last&& now) { old = now; });
+    return result;
+  }
+
+  kj::HashMap<uint, Last> lasts;  // of each worker
+};
+
 }  // namespace
 
 kj::String placementLine(Event::Placed::Reader placed) {
@@ -78,6 +121,10 @@ kj::String placementLine(Event::Placed::Reader placed) {
 
 kj::Own<LineWriter> newTfReplicaWriter() {
   return kj::heap<TfReplicaWriter>();
+}
+
+kj::Own<RowWriter> newTfReplicaRows() {
+  return kj::heap<TfReplicaRows>();
 }
 
 }  // namespace runner

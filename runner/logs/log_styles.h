@@ -5,6 +5,7 @@
 #include <kj/array.h>
 #include <kj/memory.h>
 #include <kj/string.h>
+#include <kj/vector.h>
 
 #include "runner/logs/job.capnp.h"
 
@@ -21,6 +22,31 @@ public:
   // Returns the lines that `event` adds, without newlines; often none. Lines of different workers
   // are never mixed.
   virtual kj::Array<kj::String> lines(Event::Reader event) = 0;
+};
+
+// A row of the table of a run whose log has lines per step: the figures of one line. A part that
+// the line does not have is null.
+struct StepRow {
+  kj::Maybe<uint64_t> step;    // of the worker that wrote the line
+  kj::Maybe<uint> globalStep;  // of the job
+  kj::Maybe<double> loss;      // of the batch
+  kj::Maybe<double> accuracy;  // of the batch, 0 to 1
+  kj::Maybe<double> batch_s;   // seconds per batch, by the rule of the log's style
+
+  // Whether the row has figures of the end instead of a batch's. `loss` is tf_replica's validation
+  // cross entropy (a sum over all records) or schlag's final cost. `accuracy` is schlag's on the
+  // test records.
+  bool end = false;
+};
+
+// Turns the events of one run, in their order, into the rows of its table. Figures are rounded as
+// in the style's lines, so that parse_log makes the same table of log.txt.
+class RowWriter {
+public:
+  virtual ~RowWriter() noexcept(false) = default;
+
+  // Appends the rows that `event` adds to `rows`; often none.
+  virtual void write(Event::Reader event, kj::Vector<StepRow>& rows) = 0;
 };
 
 // Returns the lines of `writer`, and those that every style has. One of these is `2016-01-22
@@ -40,9 +66,12 @@ struct LogStyle {
   // From where each log.every-th step is counted. IN_EPOCH: from the beginning of the epoch. Steps
   // that are left over at its end make a `partial` event. IN_RUN: from the beginning of the run.
   enum Count { IN_EPOCH, IN_RUN } count;
-  // Whether the lines and the rows of the table are about epochs or about steps.
-  enum Tells { EPOCHS, STEPS } tells;
   kj::Own<LineWriter> (*writer)();
+  // Null if the lines, and the rows of the table, are about epochs.
+  kj::Own<RowWriter> (*rowWriter)();
+
+  // Whether the lines, and the rows of the table, are about steps.
+  bool isBySteps() const { return rowWriter != nullptr; }
 };
 extern const kj::ArrayPtr<const LogStyle> LOG_STYLES;
 

@@ -158,12 +158,12 @@ kj::String stores(Runs runs) {
   return kj::strArray(parts, "");
 }
 
-// The steps of a run if its log was read and has steps, else its epochs.
+// Returns the steps of a run if its table has steps, else its epochs.
 kj::String progressOf(const ReportedRun& run) {
   auto& record = run.record;
   auto note = viewsNote(record);
   if (note.size() > 0) note = kj::str("<p class=\"quiet\">", note, "</p>\n");
-  KJ_IF_MAYBE(table, run.logTable) {
+  KJ_IF_MAYBE(table, run.table) {
     if (table->is<StepTable>()) {
       auto steps = textOf(thinned(table->get<StepTable>(), STEP_ROWS_MAX));
       return kj::str(htmlOf(steps), htmlOf(validationsTable(record)), note);

@@ -200,7 +200,7 @@ kj::Array<Point> thinned(kj::ArrayPtr<const Point> points, size_t most) {
 
 kj::Array<Chart> chartsOf(kj::ArrayPtr<const ReportedRun> runs) {
   bool bySteps = true;
-  for (auto& run: runs) bySteps = bySteps && run.bySteps;
+  for (auto& run: runs) bySteps = bySteps && run.logStyle->isBySteps();
   kj::Vector<Chart> charts;
   addCharts(charts, runs, kj::arrayPtr(ACCURACIES, kj::size(ACCURACIES)), "Accuracy", bySteps,
       Far::SHOWN);

@@ -94,7 +94,7 @@ TEST_CASE("reportHtml: a run by steps shows the thinned steps of its log, and it
   auto one = kj::arr(run("x", 0.9, 0.1));
   auto rows = kj::heapArray<StepRow>(100);
   for (uint i = 0; i < 100; i++) rows[i].step = i + 1;
-  one[0].logTable = LogTable(StepTable{kj::mv(rows)});
+  one[0].table = RunTable(StepTable{kj::mv(rows)});
   auto page = reportHtml("x", one);
   CHECK(contains(page, "<th class=\"n\">step</th>"));
   CHECK(contains(page, "<td class=\"n\">100</td>"));

@@ -16,7 +16,6 @@ namespace runner {
 
 namespace {
 
-constexpr uint64_t LOG_BYTES_MAX = 1ull << 34;
 constexpr uint64_t EXPERIMENT_BYTES_MAX = 1 << 24;
 
 // The longest label made of settings. A sweep's folder has no longer name. Runs of different
@@ -80,7 +79,7 @@ public:
     } else if (epochs.size() > 0 && record.state == RunRecord::FINISHED) {
       epoch = epochs.back();
       // If logs count steps, published figures of training are those of a batch.
-      if (run.bySteps) speed = lastOf(record.speeds);
+      if (run.logStyle->isBySteps()) speed = lastOf(record.speeds);
     }
   }
 
@@ -153,7 +152,7 @@ void readExperimentOf(ReportedRun& run, kj::StringPtr path, kj::String resolved)
     configs::fail(errors.slice(0, errors.findFirst('\n').orDefault(errors.size())));
   }
   KJ_IF_MAYBE(experiment, loaded.experiment) {
-    run.bySteps = experiment->log.style->tells == LogStyle::STEPS;
+    run.logStyle = experiment->log.style;
     run.published = kj::mv(experiment->published);
     run.expectations = kj::mv(experiment->expectations);
   }
@@ -208,13 +207,11 @@ ReportedRun reportedRun(RunRecord record, kj::String label, kj::Maybe<kj::String
   return run;
 }
 
-void readLog(ReportedRun& run) {
+void readTable(ReportedRun& run) {
   auto& record = run.record;
-  // A run that ended before the first line of its table has no table. This is not an error.
-  if (run.bySteps ? record.speeds.size() == 0 : record.epochRecords.size() == 0) return;
-  auto path = RunFolder{kj::str(record.folder)}.log();
-  orLeaveOut(run, "the table of the log is",
-      [&]() { run.logTable = readLogTable(readRegular(path, LOG_BYTES_MAX), path); });
+  bool bySteps = run.logStyle->isBySteps();
+  if (bySteps ? record.speeds.size() == 0 : record.epochRecords.size() == 0) return;
+  run.table = readRunTable({kj::str(record.folder)}, *run.logStyle);
 }
 
 void tellApart(kj::ArrayPtr<ReportedRun> runs) {

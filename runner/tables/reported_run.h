@@ -8,13 +8,13 @@
 #include "runner/experiment/expectations.h"
 #include "runner/experiment/published.h"
 #include "runner/logs/run_record.h"
-#include "runner/tables/log_table.h"
+#include "runner/tables/run_table.h"
 #include "runner/tables/verdicts.h"
 
 namespace runner {
 
 // A run for tables and reports. reportedRun() and readReportedRun() fill in everything but the
-// settings, the table of the log, and the verdicts: see tellApart(), readLog() and judgeAll().
+// settings, the table, and the verdicts: see tellApart(), readTable() and judgeAll().
 struct ReportedRun {
   RunRecord record;
   kj::String label;  // distinguishes the run from the others
@@ -24,9 +24,9 @@ struct ReportedRun {
     kj::String value;
   };
   kj::Array<Setting> settings;
-  kj::String resolved;           // the text of its experiment.toml; empty if there is none
-  bool bySteps = false;          // the log counts steps, not epochs
-  kj::Maybe<LogTable> logTable;  // null before readLog(), or if the log makes no table
+  kj::String resolved;  // the text of its experiment.toml; empty if there is none
+  const LogStyle* logStyle = LOG_STYLES.begin();  // the first one if it is not known
+  kj::Maybe<RunTable> table;  // null before readTable(), or if the run has no row
   kj::Maybe<Published> published;
   kj::Array<Expectation> expectations;
   kj::Array<Verdict> verdicts;  // of a run that has finished; empty before it is judged
@@ -34,7 +34,7 @@ struct ReportedRun {
   kj::Vector<kj::String> unread;
 };
 
-// Reads everything that the run in `folder` left, except its log. Throws as readRunRecord() does.
+// Reads everything that the run in `folder` left, except its table. Throws as readRunRecord() does.
 // If this program no longer understands the folder's experiment.toml, adds that to `unread`.
 ReportedRun readReportedRun(kj::StringPtr folder, kj::StringPtr label);
 
@@ -44,9 +44,8 @@ ReportedRun readReportedRun(kj::StringPtr folder, kj::StringPtr label);
 ReportedRun reportedRun(
     RunRecord record, kj::String label, kj::Maybe<kj::String> resolved = nullptr);
 
-// Reads the table of the run's log, unless the run has one. Only a single run shows this table. If
-// the log cannot be read or makes no table, adds that to `unread`.
-void readLog(ReportedRun& run);
+// Reads the run's table from its events. Only a single run shows this table.
+void readTable(ReportedRun& run);
 
 // Sets the settings of the runs, with the same keys for all, and their labels. A label is
 // `batch_size=128,momentum=0` if the settings are few and distinguish the runs. Otherwise the label

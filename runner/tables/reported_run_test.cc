@@ -47,7 +47,7 @@ ReportedRun run() {
 
 ReportedRun withPublished(PublishedFigures figures, bool bySteps = false) {
   auto result = run();
-  result.bySteps = bySteps;
+  if (bySteps) result.logStyle = &LOG_STYLES[1];
   result.published = Published{kj::str("a page"), kj::arr(kj::mv(figures))};
   return result;
 }
@@ -188,48 +188,14 @@ TEST_CASE("judgeAll: judges runs that have finished, and compares a sweep's with
         "first run's 0.1");
 }
 
-// Makes a folder with this log, or without one.
-kj::String folderWith(kj::StringPtr name, kj::Maybe<kj::StringPtr> log) {
+kj::String newFolder(kj::StringPtr name) {
   auto folder = kj::str(::getenv("TEST_TMPDIR"), "/", name);
   REQUIRE(::mkdir(folder.cStr(), 0777) == 0);
-  KJ_IF_MAYBE(text, log) writeWhole(kj::str(folder, "/log.txt"), *text);
   return folder;
 }
 
-TEST_CASE("readLog: reports a log that is missing or makes no table as left out") {
-  auto missing = run();
-  missing.record.folder = folderWith("missing", nullptr);
-  readLog(missing);
-  CHECK(missing.logTable == nullptr);
-  REQUIRE(missing.unread.size() == 1);
-  CHECK(missing.unread[0].startsWith("the table of the log is left out: "));
-  CHECK(contains(missing.unread[0], "missing/log.txt"));
-
-  auto odd = run();
-  odd.record.folder = folderWith("odd", "hello\n"_kj);
-  readLog(odd);
-  CHECK(odd.logTable == nullptr);
-  CHECK(odd.unread.size() == 1);
-
-  auto good = run();
-  good.record.folder = folderWith("good", "Epoch[0] Train-accuracy=0.5\n"_kj);
-  readLog(good);
-  CHECK(good.logTable != nullptr);
-  CHECK(good.unread.size() == 0);
-}
-
-TEST_CASE("readLog: a run that ended before its first table line has no table, and no error") {
-  auto early = run();
-  early.bySteps = true;
-  early.record.speeds = nullptr;
-  early.record.folder = folderWith("early", "ps/weights on server 0\n"_kj);
-  readLog(early);
-  CHECK(early.logTable == nullptr);
-  CHECK(early.unread.size() == 0);
-}
-
 TEST_CASE("reportedRun: reports an experiment.toml that is no longer understood, and shows it") {
-  auto folder = folderWith("old", nullptr);
+  auto folder = newFolder("old");
   writeWhole(kj::str(folder, "/experiment.toml"), "name = \"x\"\nold_key = 1\n");
   RunRecord record;
   record.folder = kj::str(folder);
@@ -246,7 +212,7 @@ TEST_CASE("reportedRun: reports an experiment.toml that is no longer understood,
   CHECK(reportedRun(kj::mv(again), kj::str("x"), kj::str("name = 3\n")).resolved == "name = 3\n");
 
   RunRecord bare;
-  bare.folder = folderWith("bare", nullptr);
+  bare.folder = newFolder("bare");
   CHECK(reportedRun(kj::mv(bare), kj::str("x")).unread.size() == 0);
 }
 

@@ -1,25 +1,17 @@
-// runner/tables/result_table.h: makes the table of a run from the text of its log.
+// runner/tables/result_table.h: a table with one row per epoch.
 #pragma once
 
 #include <kj/array.h>
 #include <kj/common.h>
 #include <kj/string.h>
 
-#include "runner/logs/log_lines.h"
 #include "runner/text/text_table.h"
 
 namespace runner {
 
 using kj::uint;
 
-// How the workers' figures of one epoch are combined. The time is always the mean.
-enum class Combine {
-  MEAN,
-  // The greatest accuracy. A nan counts only if all workers have it.
-  MAX
-};
-
-// A metric in one epoch, over all workers. A figure that the log does not have is null.
+// A metric in one epoch, over all workers. A figure that is not known is null.
 struct MetricFigures {
   kj::Maybe<double> train;
   kj::Maybe<double> validation;
@@ -27,13 +19,13 @@ struct MetricFigures {
 
 // One epoch, over all workers.
 struct ResultRow {
-  // From 1: the log's number plus one.
+  // From 1.
   uint epoch;
 
   // One per metric of the table. Accuracies are 0 to 1.
   kj::Array<MetricFigures> metrics;
 
-  // Seconds of training. Null if the log does not have them.
+  // Seconds of training. Null if they are not known.
   kj::Maybe<double> time_s;
 };
 
@@ -41,66 +33,12 @@ struct ResultRow {
 struct ResultTable {
   kj::Array<ResultRow> rows;
 
-  // The mean time of all epochs after the first, including those without a row. The first is left
-  // out because it includes costs that occur only once.
-  kj::Maybe<double> laterEpochs_s;
-
-  // As in TableOptions.
+  // The metrics that have columns.
   kj::Array<kj::String> metrics = kj::arr(kj::str("accuracy"));
-
-  // One sentence with the wanted epochs that the log does not have. Empty if it has all.
-  kj::String absent;
 };
-
-// Which rows and columns of a log's table are wanted.
-struct TableOptions {
-  Combine combine = Combine::MEAN;
-
-  // Which run of the log, from 1. Null: the log must hold only one.
-  kj::Maybe<uint> run;
-  // The advice about a log with several runs if `run` is null. Empty: choose one with --run.
-  kj::StringPtr otherRuns;
-
-  // Only epochs (from 1) that are multiples of this number. Not 0.
-  uint every = 1;
-
-  // Only these epochs (from 1). Empty: all. Epochs that the log does not have make no row.
-  kj::Array<uint> epochs;
-
-  // The metrics that have columns. Upper and lower case count as the same. Empty: accuracy.
-  kj::Array<kj::String> metrics;
-};
-
-// Makes the table of the log file `name` (used in messages), whose whole text is `log`. The log may
-// be ours or MXNet's of any period (see log_lines.h). Uses the epoch lines of the wanted metrics
-// and the times, and combines the lines of all workers for one epoch.
-//
-// A second run begins if a node's epoch goes back, or if a node repeats a figure of the same epoch.
-// Among lines without `Node[r]`, it begins if a line of epoch 0 follows one of epoch 2 or later.
-// (Without nodes, short runs one after another look like workers of one run.)
-//
-// Throws FAILED if the log has no epoch lines, or fewer runs than `options.run`. Throws if it holds
-// several runs and `options.run` is null; the message has both lines where they meet. Throws if it
-// has metrics, but not every wanted one; the message names them. Throws if no epoch is left to
-// show. A log with only times has empty columns for accuracy.
-ResultTable readResultTable(
-    kj::ArrayPtr<const char> log, kj::StringPtr name, const TableOptions& options = {});
-
-// The same for the lines that readLogLines() returns.
-ResultTable resultTable(
-    kj::ArrayPtr<const LogLine> lines, kj::StringPtr name, const TableOptions& options);
 
 // Returns the columns epoch, train-<metric> for each metric, valid-<metric> for each metric, and
 // time. Missing figures have empty cells. In Markdown the rows are `| %2d | %f | %f | %.1f |`.
 TextTable textOf(const ResultTable& table);
-
-// Returns the table of `file` in the form of MXNet's results page: `| epoch | train accuracy |
-// valid accuracy |`. Throws FAILED if the table is not one by epochs.
-TextTable pageTable(const TextTable& table, kj::StringPtr file);
-
-// Returns `Mean epoch time after the first epoch: 11.26 s`, or a sentence that there is none.
-kj::String epochTimes(const ResultTable& table);
-
-kj::String formatTable(const ResultTable& table, TableFormat format);
 
 }  // namespace runner

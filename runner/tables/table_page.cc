@@ -16,11 +16,11 @@ using Runs = kj::ArrayPtr<const ReportedRun>;
 // Decimals of accuracies and losses of several runs. In files they are as in the classic lines.
 constexpr uint DECIMALS = 6, TERMINAL_DECIMALS = 4;
 
-// Returns the table of a single run's log. Null if it has none, or if there are several runs.
-kj::Maybe<TextTable> logTableOf(Runs runs, uint stepRowsMax) {
+// Returns the table of a single run. Null if it has none, or if there are several runs.
+kj::Maybe<TextTable> singleTableOf(Runs runs, uint stepRowsMax) {
   if (runs.size() != 1) return nullptr;
-  KJ_IF_MAYBE(table, runs[0].logTable) {
-    if (!table->is<StepTable>()) return textOf(*table);
+  KJ_IF_MAYBE(table, runs[0].table) {
+    if (table->is<ResultTable>()) return textOf(table->get<ResultTable>());
     auto& steps = table->get<StepTable>();
     if (steps.rows.size() <= stepRowsMax) return textOf(steps);
     auto few = textOf(thinned(steps, stepRowsMax));
@@ -140,7 +140,7 @@ kj::String resultsForTerminal(Runs runs, uint columns) {
 
 kj::String tableMarkdown(Runs runs, uint stepRowsMax) {
   Form form;
-  KJ_IF_MAYBE(table, logTableOf(runs, stepRowsMax)) {
+  KJ_IF_MAYBE(table, singleTableOf(runs, stepRowsMax)) {
     return pageOf(runs, form.table(*table, nullptr), form);
   }
   return pageOf(runs, form.table(resultsTable(runs, DECIMALS), nullptr), form);
@@ -148,7 +148,7 @@ kj::String tableMarkdown(Runs runs, uint stepRowsMax) {
 
 kj::String tableForTerminal(Runs runs, uint columns, uint stepRowsMax) {
   Form form(columns);
-  KJ_IF_MAYBE(table, logTableOf(runs, stepRowsMax)) {
+  KJ_IF_MAYBE(table, singleTableOf(runs, stepRowsMax)) {
     return pageOf(runs, form.table(*table, nullptr), form);
   }
   return pageOf(runs, resultsForTerminal(runs, columns), form);
@@ -157,9 +157,9 @@ kj::String tableForTerminal(Runs runs, uint columns, uint stepRowsMax) {
 kj::String tableCsv(Runs runs) {
   auto text = [](const TextTable& table) { return formatTable(table, TableFormat::CSV); };
   if (runs.size() > 1) return text(resultsTable(runs, DECIMALS));
-  KJ_IF_MAYBE(table, logTableOf(runs, kj::maxValue)) return text(*table);
+  KJ_IF_MAYBE(table, singleTableOf(runs, kj::maxValue)) return text(*table);
   // A run without such a table has the same columns and no rows.
-  return text(runs[0].bySteps ? textOf(StepTable()) : textOf(ResultTable()));
+  return text(runs[0].logStyle->isBySteps() ? textOf(StepTable()) : textOf(ResultTable()));
 }
 
 }  // namespace runner

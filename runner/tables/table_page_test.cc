@@ -74,7 +74,7 @@ TEST_CASE("tableMarkdown: thins a table by steps, and a run without a table has 
   auto one = kj::arr(testRun("x/1", 0.9));
   auto rows = kj::heapArray<StepRow>(100);
   for (uint i = 0; i < 100; i++) rows[i].step = i + 1;
-  one[0].logTable = LogTable(StepTable{kj::mv(rows)});
+  one[0].table = RunTable(StepTable{kj::mv(rows)});
   auto lines = [](kj::StringPtr text) {
     uint count = 0;
     for (char c: text) count += c == '\n';
@@ -89,20 +89,20 @@ TEST_CASE("tableMarkdown: thins a table by steps, and a run without a table has 
 
   auto atTheEnd = kj::heapArray<StepRow>(21);
   atTheEnd.back().end = true;
-  one[0].logTable = LogTable(StepTable{kj::mv(atTheEnd)});
+  one[0].table = RunTable(StepTable{kj::mv(atTheEnd)});
   CHECK(lines(tableMarkdown(one, 20)) == 23);
   CHECK_FALSE(contains(tableMarkdown(one, 20), "table.md has all"));
 
-  one[0].logTable = nullptr;
+  one[0].table = nullptr;
   CHECK(tableMarkdown(one).startsWith("| run | epochs done |"));
 }
 
 TEST_CASE("tableCsv: a run that failed before its first line has the columns of one that did not") {
   auto one = kj::arr(testRun("x/1", 0.9));
   one[0].record.state = RunRecord::FAILED;
-  one[0].logTable = nullptr;
+  one[0].table = nullptr;
   CHECK(tableCsv(one) == "epoch,train-accuracy,valid-accuracy,time\n");
-  one[0].bySteps = true;
+  one[0].logStyle = &LOG_STYLES[1];
   CHECK(tableCsv(one) == "step,global step,loss,accuracy,s/batch\n");
 }
 

@@ -34,7 +34,7 @@ inline ReportedRun testRun(kj::StringPtr label, double accuracy) {
   record.epochRecords = kj::mv(epochs);
   auto rows = kj::heapArray<ResultRow>(1);
   rows[0] = ResultRow{1, kj::arr(MetricFigures{0.25, accuracy}), 2.0};
-  result.logTable = LogTable(ResultTable{kj::mv(rows), nullptr});
+  result.table = RunTable(ResultTable{kj::mv(rows)});
   return result;
 }
 

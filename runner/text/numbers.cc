@@ -20,6 +20,14 @@ kj::String fixedPoint(double value, uint decimals) {
   return kj::heapString(buffer, end - buffer);
 }
 
+double roundedTo(double value, uint decimals) {
+  auto text = fixedPoint(value, decimals);
+  double rounded = 0;
+  auto [end, error] = std::from_chars(text.begin(), text.end(), rounded);
+  KJ_ASSERT(error == std::errc() && end == text.end(), text);
+  return rounded;
+}
+
 kj::String figureText(double value, uint decimals) {
   constexpr double LARGE = 1e7;
   bool large = std::isfinite(value) && std::fabs(value) >= LARGE;

@@ -14,6 +14,9 @@ using kj::uint;
 // 17.
 kj::String fixedPoint(double value, uint decimals);
 
+// Returns the value that fixedPoint(value, decimals) shows.
+double roundedTo(double value, uint decimals);
+
 // Returns `value` for people: as fixedPoint(), but from ten million on with three digits and an
 // exponent, such as `1.76e32`.
 kj::String figureText(double value, uint decimals);

@@ -34,5 +34,22 @@ TEST_CASE("withExponent: leaves out trailing zeros") {
   CHECK(withExponent(std::nan(""), 0) == "nan");
 }
 
+TEST_CASE("rateText: writes a slow rate with more decimals") {
+  CHECK(rateText(812.4) == "812");
+  CHECK(rateText(9.96) == "10.0");
+  CHECK(rateText(0.25) == "0.2");
+  CHECK(rateText(0.0421) == "0.0421");
+  CHECK(rateText(0) == "0");
+  CHECK(rateText(kj::nan()) == "nan");
+}
+
+TEST_CASE("roundedTo: gives the value that fixedPoint() shows") {
+  CHECK(roundedTo(0.1234567, 6) == 0.123457);
+  CHECK(roundedTo(-2.5004, 3) == -2.5);
+  CHECK(fixedPoint(roundedTo(1502345678.2345678, 6), 6) == "1502345678.234568");
+  CHECK(roundedTo(kj::nan(), 2) != roundedTo(kj::nan(), 2));
+  CHECK(roundedTo(kj::inf(), 2) == kj::inf());
+}
+
 }  // namespace
 }  // namespace runner

@@ -7,12 +7,12 @@ namespace {
 struct CombineWord {
   const char* name;
   const char* doc;
-  runner::Combine combine;
+  Combine combine;
 };
 
 constexpr CombineWord COMBINE_WORDS[] = {
-    {"mean", "The mean over the workers.", runner::Combine::MEAN},
-    {"max", "The accuracies of the best worker.", runner::Combine::MAX},
+    {"mean", "The mean over the workers.", Combine::MEAN},
+    {"max", "The accuracies of the best worker.", Combine::MAX},
 };
 
 constexpr configs::IntegerLimits COUNT{.atLeast = 1, .atMost = 1000000000};

@@ -8,7 +8,7 @@
 
 #include "configs/language/reader.h"
 #include "runner/experiment/published.h"
-#include "runner/tables/result_table.h"
+#include "tools/logs/epoch_log_table.h"
 
 namespace tools {
 
@@ -51,7 +51,7 @@ struct IndexedRun {
 // [[experiments]]: one table of figures, and rows of the table of speeds.
 struct IndexedExperiment {
   kj::String name;
-  runner::Combine combine;
+  Combine combine;
   kj::Array<uint> epochs;  // empty: all
   kj::Array<IndexedRun> runs;
 };

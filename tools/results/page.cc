@@ -91,13 +91,13 @@ private:
 };
 
 // Throws if a figure was published that no table from such a log shows.
-void requireShown(const IndexedRun& run, const runner::LogTable& table) {
+void requireShown(const IndexedRun& run, const LogTable& table) {
   kj::HashSet<kj::String> shown;
   KJ_IF_MAYBE(published, run.published) {
     for (auto& row: published->rows) {
       auto place = kj::str("the end");
-      if (table.is<runner::ResultTable>()) {
-        place = kj::str("epoch ", table.get<runner::ResultTable>().rows.back().epoch);
+      if (table.is<EpochLogTable>()) {
+        place = kj::str("epoch ", table.get<EpochLogTable>().rows.back().epoch);
       }
       KJ_IF_MAYBE(epoch, row.epoch) place = kj::str("epoch ", *epoch);
       KJ_IF_MAYBE(step, row.step) place = kj::str("step ", *step);
@@ -106,7 +106,7 @@ void requireShown(const IndexedRun& run, const runner::LogTable& table) {
             place, " that no table shows: ", why);
       };
       bool accuracy = row.trainAccuracy != nullptr || row.validationAccuracy != nullptr;
-      if (table.is<runner::StepTable>()) {
+      if (table.is<StepLogTable>()) {
         if (row.epoch != nullptr && (accuracy || row.loss != nullptr)) {
           refuse(
               "its log has one line per step. Say `step`, or neither `step` nor `epoch` for the "
@@ -131,7 +131,7 @@ void requireShown(const IndexedRun& run, const runner::LogTable& table) {
         }
         shown.insert(kj::mv(name));
       };
-      if (table.is<runner::StepTable>()) {
+      if (table.is<StepLogTable>()) {
         show("accuracy", accuracy);
       } else {
         show("train accuracy", row.trainAccuracy != nullptr);
@@ -145,15 +145,14 @@ void requireShown(const IndexedRun& run, const runner::LogTable& table) {
   }
 }
 
-RunFigures readFigures(
-    const IndexedRun& run, runner::Combine combine, kj::ArrayPtr<const KeptLog> logs) {
+RunFigures readFigures(const IndexedRun& run, Combine combine, kj::ArrayPtr<const KeptLog> logs) {
   for (auto& log: logs) {
     if (log.name != run.log) continue;
-    runner::TableOptions options;
+    TableOptions options;
     options.combine = combine;
     options.otherRuns = "Keep each run in a log of its own";
-    RunFigures figures{run, runner::readLogTable(log.text, log.name, options)};
-    if (figures.table.is<runner::SpeedTable>()) {
+    RunFigures figures{run, readLogTable(log.text, log.name, options)};
+    if (figures.table.is<SpeedTable>()) {
       configs::fail(log.name, " has only speed lines, and the page has no table for them.");
     }
     requireShown(run, figures.table);

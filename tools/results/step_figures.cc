@@ -9,12 +9,10 @@ namespace tools {
 namespace {
 
 using runner::StepRow;
-using runner::StepStyle;
-using runner::StepTable;
 
 // Returns one figure of the end: over the workers that wrote it, or else the last one of a batch.
 kj::Maybe<double> endFigure(
-    const StepTable& table, kj::Maybe<double> StepRow::*figure, runner::Combine combine) {
+    const StepLogTable& table, kj::Maybe<double> StepRow::*figure, Combine combine) {
   const double* last = nullptr;
   double sum = 0, greatest = 0;
   uint count = 0;
@@ -29,12 +27,12 @@ kj::Maybe<double> endFigure(
       count++;
     }
   }
-  if (count > 0) return combine == runner::Combine::MAX ? greatest : sum / count;
+  if (count > 0) return combine == Combine::MAX ? greatest : sum / count;
   if (last != nullptr) return *last;
   return nullptr;
 }
 
-kj::Maybe<double> batchSeconds(const StepTable& table) {
+kj::Maybe<double> batchSeconds(const StepLogTable& table) {
   kj::Vector<double> batches_s;
   double sum_s = 0;
   for (auto& row: table.rows) {
@@ -52,7 +50,7 @@ kj::Maybe<double> batchSeconds(const StepTable& table) {
 }
 
 // Returns the updates per step of a worker: over the ends of all workers, or else by the last line.
-kj::Maybe<double> updatesPerStep(const StepTable& table) {
+kj::Maybe<double> updatesPerStep(const StepLogTable& table) {
   double last = 0, sum = 0;
   uint ends = 0;
   for (auto& row: table.rows) {
@@ -69,7 +67,7 @@ kj::Maybe<double> updatesPerStep(const StepTable& table) {
 }
 
 // Returns the seconds of a worker's step.
-kj::Maybe<double> stepSeconds(const StepTable& table, kj::Maybe<double> batch_s) {
+kj::Maybe<double> stepSeconds(const StepLogTable& table, kj::Maybe<double> batch_s) {
   if (table.style != StepStyle::TF_AWS) return batch_s;
   KJ_IF_MAYBE(update_s, batch_s) {
     return updatesPerStep(table).map([&](double updates) { return *update_s * updates; });
@@ -79,7 +77,7 @@ kj::Maybe<double> stepSeconds(const StepTable& table, kj::Maybe<double> batch_s)
 
 }  // namespace
 
-StepFigures endOf(const StepTable& table, runner::Combine combine, uint64_t stepImages) {
+StepFigures endOf(const StepLogTable& table, Combine combine, uint64_t stepImages) {
   StepFigures end;
   for (auto& row: table.rows) {
     KJ_IF_MAYBE(steps, row.step) end.steps = kj::max(end.steps.orDefault(0), *steps);
@@ -88,7 +86,7 @@ StepFigures endOf(const StepTable& table, runner::Combine combine, uint64_t step
     }
   }
   // The greatest loss is not the best one.
-  auto loss = endFigure(table, &StepRow::loss, runner::Combine::MEAN);
+  auto loss = endFigure(table, &StepRow::loss, Combine::MEAN);
   (table.style == StepStyle::TF_REPLICA ? end.crossEntropySum : end.loss) = loss;
   end.accuracy = endFigure(table, &StepRow::accuracy, combine);
   end.batch_s = batchSeconds(table);
@@ -99,7 +97,7 @@ StepFigures endOf(const StepTable& table, runner::Combine combine, uint64_t step
   return end;
 }
 
-kj::Maybe<StepFigures> atStep(const StepTable& table, uint64_t globalStep) {
+kj::Maybe<StepFigures> atStep(const StepLogTable& table, uint64_t globalStep) {
   for (auto& row: table.rows) {
     if (row.end || row.globalStep.orDefault(0) < globalStep) continue;
     StepFigures figures;

@@ -5,8 +5,8 @@
 #include <kj/common.h>
 #include <stdint.h>
 
-#include "runner/tables/result_table.h"
-#include "runner/tables/step_table.h"
+#include "tools/logs/epoch_log_table.h"
+#include "tools/logs/step_log_table.h"
 
 namespace tools {
 
@@ -36,9 +36,9 @@ struct StepFigures {
 // synchronous job has one update per step of all workers. An asynchronous job has one per worker's
 // step. A worker's step therefore takes as many updates as its log has for each of its steps (total
 // step and global_step of the end, as a mean over the workers).
-StepFigures endOf(const runner::StepTable& table, runner::Combine combine, uint64_t stepImages);
+StepFigures endOf(const StepLogTable& table, Combine combine, uint64_t stepImages);
 
 // Returns the first line of a batch at or after the update `globalStep`, or null.
-kj::Maybe<StepFigures> atStep(const runner::StepTable& table, uint64_t globalStep);
+kj::Maybe<StepFigures> atStep(const StepLogTable& table, uint64_t globalStep);
 
 }  // namespace tools

@@ -88,7 +88,7 @@ bool isChosen(const IndexedExperiment& experiment, uint epoch) {
 }
 
 kj::TreeMap<uint, EpochFigures> epochRows(
-    const IndexedExperiment& experiment, const IndexedRun& run, const runner::ResultTable& table) {
+    const IndexedExperiment& experiment, const IndexedRun& run, const EpochLogTable& table) {
   kj::TreeMap<uint, EpochFigures> rows;
   auto at = [&](uint epoch) -> EpochFigures& {
     return rows.findOrCreate(epoch, [&]() {
@@ -115,8 +115,8 @@ kj::String epochsTable(const ExperimentFigures& figures) {
   Rows table(
       {"run", "epoch", "train accuracy", "valid accuracy", "published train", "published valid"});
   for (auto& each: figures.runs) {
-    if (!each.table.is<runner::ResultTable>()) continue;
-    auto& ours = each.table.get<runner::ResultTable>();
+    if (!each.table.is<EpochLogTable>()) continue;
+    auto& ours = each.table.get<EpochLogTable>();
     for (auto& row: epochRows(figures.experiment, each.run, ours)) {
       kj::String cells[] = {figures.runs.size() > 1 ? kj::str(each.run.name) : kj::String(),
           kj::str(row.key), nullptr, nullptr, nullptr, nullptr};
@@ -166,8 +166,8 @@ kj::String stepsTable(const ExperimentFigures& figures) {
   Rows table({"run", "steps", "global steps", "loss", "validation cross entropy (sum)", "accuracy",
       "s/batch", "images/s", "published loss", "published accuracy", "published images/s"});
   for (auto& each: figures.runs) {
-    if (!each.table.is<runner::StepTable>()) continue;
-    auto& ours = each.table.get<runner::StepTable>();
+    if (!each.table.is<StepLogTable>()) continue;
+    auto& ours = each.table.get<StepLogTable>();
     auto end = stepCells(each.run.name, endOf(ours, figures.experiment.combine, each.stepImages()));
     KJ_IF_MAYBE(published, each.run.published) {
       for (auto& row: published->rows) {
@@ -212,16 +212,16 @@ Speed speedOf(const RunFigures& figures, const IndexedExperiment& experiment) {
   auto byOther = [&](double figure) { return images / figure; };
   Speed speed;
   KJ_SWITCH_ONEOF(figures.table) {
-    KJ_CASE_ONEOF(epochs, runner::ResultTable) {
+    KJ_CASE_ONEOF(epochs, EpochLogTable) {
       speed.epoch_s =
           epochs.laterEpochs_s == nullptr ? epochs.rows[0].time_s : epochs.laterEpochs_s;
       speed.images_per_s = speed.epoch_s.map(byOther);
     }
-    KJ_CASE_ONEOF(steps, runner::StepTable) {
+    KJ_CASE_ONEOF(steps, StepLogTable) {
       speed.images_per_s = endOf(steps, experiment.combine, figures.stepImages()).images_per_s;
       speed.epoch_s = speed.images_per_s.map(byOther);
     }
-    KJ_CASE_ONEOF(speeds, runner::SpeedTable) {
+    KJ_CASE_ONEOF(speeds, SpeedTable) {
       KJ_FAIL_REQUIRE("readFigures() refuses a log of nothing but speeds");
     }
   }

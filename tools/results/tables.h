@@ -4,7 +4,7 @@
 #include <kj/array.h>
 #include <kj/string.h>
 
-#include "runner/tables/log_table.h"
+#include "tools/logs/log_table.h"
 #include "tools/results/index.h"
 
 namespace tools {
@@ -12,7 +12,7 @@ namespace tools {
 // A run and all figures of its log, by epochs or by steps.
 struct RunFigures {
   const IndexedRun& run;
-  runner::LogTable table;
+  LogTable table;
 
   // The images of one step of all devices.
   uint64_t stepImages() const { return uint64_t(run.batchSize) * run.devices; }

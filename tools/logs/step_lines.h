@@ -1,4 +1,4 @@
-// runner/logs/step_lines.h: finds the lines of step-based logs: those of the styles tf_replica,
+// tools/logs/step_lines.h: finds the lines of step-based logs: those of the styles tf_replica,
 // tf_aws and schlag (see log_styles.h).
 #pragma once
 
@@ -7,7 +7,7 @@
 #include <kj/vector.h>
 #include <stdint.h>
 
-namespace runner {
+namespace tools {
 
 using kj::uint;
 
@@ -46,4 +46,4 @@ kj::Maybe<StepLine> readStepLine(kj::ArrayPtr<const char> line, uint64_t number)
 // Returns all recognised lines of `log`, in the file's order.
 kj::Vector<StepLine> readStepLines(kj::ArrayPtr<const char> log);
 
-}  // namespace runner
+}  // namespace tools

@@ -1,10 +1,10 @@
-#include "runner/logs/step_lines.h"
+#include "tools/logs/step_lines.h"
 
 #include <kj/debug.h>
 
-#include "runner/text/line_text.h"
+#include "tools/logs/line_text.h"
 
-namespace runner {
+namespace tools {
 namespace {
 
 // Reads `word`, spaces and a number, which goes to `count`, from the front of `rest`. Returns
@@ -207,4 +207,4 @@ kj::Vector<StepLine> readStepLines(LineText log) {
   return lines;
 }
 
-}  // namespace runner
+}  // namespace tools

@@ -1,11 +1,11 @@
-#include "runner/tables/log_table.h"
+#include "tools/logs/log_table.h"
 
 #include <doctest/doctest.h>
 #include <kj/exception.h>
 
 #include "tests/text.h"
 
-namespace runner {
+namespace tools {
 namespace {
 
 constexpr kj::StringPtr EPOCH = "Node[0] Epoch[0] Train-accuracy=0.5\n"_kj;
@@ -13,7 +13,8 @@ constexpr kj::StringPtr AWS = "After 100 training steps (95 global steps)\n"_kj;
 constexpr kj::StringPtr SCHLAG = "Test-Accuracy: 0.5\n"_kj;
 
 kj::String csv(kj::StringPtr log, const TableOptions& options = {}) {
-  return formatTable(textOf(readLogTable(log.asArray(), "x.log", options)), TableFormat::CSV);
+  return formatTable(
+      textOf(readLogTable(log.asArray(), "x.log", options)), runner::TableFormat::CSV);
 }
 
 kj::String complaint(kj::StringPtr log, const TableOptions& options = {}) {
@@ -105,4 +106,4 @@ TEST_CASE("readLogTable: a log with only speed lines has a table by workers") {
 }
 
 }  // namespace
-}  // namespace runner
+}  // namespace tools

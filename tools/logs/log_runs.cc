@@ -1,11 +1,11 @@
-#include "runner/tables/log_runs.h"
+#include "tools/logs/log_runs.h"
 
 #include <kj/map.h>
 #include <kj/vector.h>
 
 #include "configs/language/failure.h"
 
-namespace runner {
+namespace tools {
 namespace {
 
 using Names = kj::ArrayPtr<const kj::String>;
@@ -123,4 +123,4 @@ kj::ArrayPtr<const LogLine> chooseRun(kj::ArrayPtr<const LogLine> lines, kj::Str
   return lines;
 }
 
-}  // namespace runner
+}  // namespace tools

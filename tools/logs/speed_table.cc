@@ -1,4 +1,4 @@
-#include "runner/tables/speed_table.h"
+#include "tools/logs/speed_table.h"
 
 #include <kj/map.h>
 #include <kj/vector.h>
@@ -7,7 +7,7 @@
 
 #include "runner/text/numbers.h"
 
-namespace runner {
+namespace tools {
 
 SpeedTable speedTable(kj::ArrayPtr<const LogLine> lines) {
   // Sorts after every rank, because a rank has at most nine digits.
@@ -38,16 +38,16 @@ SpeedTable speedTable(kj::ArrayPtr<const LogLine> lines) {
   return table;
 }
 
-TextTable textOf(const SpeedTable& table) {
+runner::TextTable textOf(const SpeedTable& table) {
   auto header = kj::arr(kj::str("worker"), kj::str("images/s"), kj::str("minimum"),
       kj::str("maximum"), kj::str("count"));
   auto rows = KJ_MAP(row, table.rows) {
     kj::String worker = kj::str("all");
     KJ_IF_MAYBE(rank, row.rank) worker = kj::str(*rank);
-    return kj::arr(kj::mv(worker), figureText(row.mean, 2), figureText(row.least, 2),
-        figureText(row.most, 2), kj::str(row.count));
+    return kj::arr(kj::mv(worker), runner::figureText(row.mean, 2),
+        runner::figureText(row.least, 2), runner::figureText(row.most, 2), kj::str(row.count));
   };
   return {kj::mv(header), kj::mv(rows), nullptr};
 }
 
-}  // namespace runner
+}  // namespace tools

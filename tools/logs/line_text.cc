@@ -1,10 +1,10 @@
-#include "runner/text/line_text.h"
+#include "tools/logs/line_text.h"
 
 #include <string.h>
 
 #include <charconv>
 
-namespace runner {
+namespace tools {
 namespace {
 
 constexpr size_t DIGITS_MAX = 9;
@@ -114,4 +114,4 @@ bool endsHere(LineText rest) {
          startsWith(rest, QUOTED_TAB);
 }
 
-}  // namespace runner
+}  // namespace tools

@@ -1,14 +1,14 @@
-// runner/tables/speed_table.h: the table of a log that has only speed lines: how fast each worker
+// tools/logs/speed_table.h: the table of a log that has only speed lines: how fast each worker
 // was.
 #pragma once
 
 #include <kj/array.h>
 #include <kj/common.h>
 
-#include "runner/logs/log_lines.h"
 #include "runner/text/text_table.h"
+#include "tools/logs/epoch_lines.h"
 
-namespace runner {
+namespace tools {
 
 // The speed lines of one worker, in images/s.
 struct SpeedRow {
@@ -32,6 +32,6 @@ struct SpeedTable {
 SpeedTable speedTable(kj::ArrayPtr<const LogLine> lines);
 
 // Returns the columns worker (`all` without a rank), images/s, minimum, maximum and count.
-TextTable textOf(const SpeedTable& table);
+runner::TextTable textOf(const SpeedTable& table);
 
-}  // namespace runner
+}  // namespace tools

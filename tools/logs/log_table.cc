@@ -1,12 +1,12 @@
-#include "runner/tables/log_table.h"
+#include "tools/logs/log_table.h"
 
 #include <kj/debug.h>
 #include <kj/map.h>
 
 #include "configs/language/failure.h"
-#include "runner/logs/log_lines.h"
+#include "tools/logs/epoch_lines.h"
 
-namespace runner {
+namespace tools {
 namespace {
 
 kj::StringPtr nameOf(StepStyle style) {
@@ -108,7 +108,7 @@ LogTable readLogTable(
                          options.metrics.size() > 0 || options.combine != Combine::MEAN;
   if (steps.empty()) {
     auto lines = readLogLines(log);
-    if (!areOnlySpeeds(lines)) return resultTable(lines, name, options);
+    if (!areOnlySpeeds(lines)) return epochLogTable(lines, name, options);
     if (choosesOfEpochs || options.every != 1) {
       configs::fail(name,
           " has only speed lines: --every, --epochs, --run, --metric-names and --op max are for "
@@ -123,19 +123,19 @@ LogTable readLogTable(
         " has one line per step: --epochs, --run, --metric-names and --op max are for logs with "
         "lines per epoch. Choose steps with --every.");
   }
-  auto table = everyNth(stepTable(steps), options.every);
+  auto table = everyNth(stepLogTable(steps), options.every);
   if (table.rows.size() == 0) {
     configs::fail(name, " has no step that is a multiple of ", options.every, ".");
   }
   return kj::mv(table);
 }
 
-TextTable textOf(const LogTable& table) {
+runner::TextTable textOf(const LogTable& table) {
   KJ_SWITCH_ONEOF(table) {
-    KJ_CASE_ONEOF(epochs, ResultTable) {
+    KJ_CASE_ONEOF(epochs, EpochLogTable) {
       return textOf(epochs);
     }
-    KJ_CASE_ONEOF(steps, StepTable) {
+    KJ_CASE_ONEOF(steps, StepLogTable) {
       return textOf(steps);
     }
     KJ_CASE_ONEOF(speeds, SpeedTable) {
@@ -145,4 +145,4 @@ TextTable textOf(const LogTable& table) {
   KJ_UNREACHABLE;
 }
 
-}  // namespace runner
+}  // namespace tools

@@ -1,18 +1,18 @@
-// runner/tables/log_table.h: makes the table of a log of any style. The lines in the log decide
+// tools/logs/log_table.h: makes the table of a log of any style. The lines in the log decide
 // which table.
 #pragma once
 
 #include <kj/one-of.h>
 
-#include "runner/tables/result_table.h"
-#include "runner/tables/speed_table.h"
-#include "runner/tables/step_table.h"
+#include "tools/logs/epoch_log_table.h"
+#include "tools/logs/speed_table.h"
+#include "tools/logs/step_log_table.h"
 
-namespace runner {
+namespace tools {
 
 // By epochs (style mxnet), by steps (tf_replica, tf_aws, schlag), or by workers, if a log of style
 // mxnet has only speed lines.
-using LogTable = kj::OneOf<ResultTable, StepTable, SpeedTable>;
+using LogTable = kj::OneOf<EpochLogTable, StepLogTable, SpeedTable>;
 
 // Makes the table of the log file `name` (used in messages), whose whole text is `log`. Throws
 // FAILED
@@ -24,10 +24,10 @@ using LogTable = kj::OneOf<ResultTable, StepTable, SpeedTable>;
 //   - if `options` has something that the kind of table does not have (epochs, a run or metrics
 //     for a table by steps or by workers);
 //   - if no step is left to show;
-//   - and as readResultTable() does.
+//   - and as readEpochLogTable() does.
 LogTable readLogTable(
     kj::ArrayPtr<const char> log, kj::StringPtr name, const TableOptions& options = {});
 
-TextTable textOf(const LogTable& table);
+runner::TextTable textOf(const LogTable& table);
 
-}  // namespace runner
+}  // namespace tools

@@ -1,12 +1,12 @@
-// runner/tables/log_runs.h: separates the runs in a log with lines per epoch.
+// tools/logs/log_runs.h: separates the runs in a log with lines per epoch.
 #pragma once
 
 #include <kj/array.h>
 #include <kj/string.h>
 
-#include "runner/logs/log_lines.h"
+#include "tools/logs/epoch_lines.h"
 
-namespace runner {
+namespace tools {
 
 // Returns the part of `lines` that is run number `wanted` (from 1), or the only run. None of
 // `lines` is a speed line. `metrics` are the metrics of the table: another run begins if a node
@@ -16,4 +16,4 @@ namespace runner {
 kj::ArrayPtr<const LogLine> chooseRun(kj::ArrayPtr<const LogLine> lines, kj::StringPtr name,
     kj::ArrayPtr<const kj::String> metrics, kj::Maybe<uint> wanted, kj::StringPtr wayOut = "");
 
-}  // namespace runner
+}  // namespace tools

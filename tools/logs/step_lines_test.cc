@@ -1,11 +1,11 @@
-#include "runner/logs/step_lines.h"
+#include "tools/logs/step_lines.h"
 
 #include <doctest/doctest.h>
 #include <kj/vector.h>
 
 #include "tests/text.h"
 
-namespace runner {
+namespace tools {
 namespace {
 
 template <typename T>
@@ -131,4 +131,4 @@ TEST_CASE("readStepLine: reads a huge line in one pass") {
 }
 
 }  // namespace
-}  // namespace runner
+}  // namespace tools

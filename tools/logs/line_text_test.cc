@@ -1,11 +1,11 @@
-#include "runner/text/line_text.h"
+#include "tools/logs/line_text.h"
 
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 
 #include "tests/text.h"
 
-namespace runner {
+namespace tools {
 namespace {
 
 TEST_CASE("LineText: taking a text removes it from the front or the end of the line") {
@@ -63,4 +63,4 @@ TEST_CASE("endsHere: a word ends before a space or a quote") {
 }
 
 }  // namespace
-}  // namespace runner
+}  // namespace tools

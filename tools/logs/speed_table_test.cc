@@ -1,12 +1,12 @@
-#include "runner/tables/speed_table.h"
+#include "tools/logs/speed_table.h"
 
 #include <doctest/doctest.h>
 
-namespace runner {
+namespace tools {
 namespace {
 
 kj::String csv(kj::StringPtr log) {
-  return formatTable(textOf(speedTable(readLogLines(log.asArray()))), TableFormat::CSV);
+  return formatTable(textOf(speedTable(readLogLines(log.asArray()))), runner::TableFormat::CSV);
 }
 
 TEST_CASE("speedTable: each worker has the mean, minimum, maximum and number of its speeds") {
@@ -36,4 +36,4 @@ TEST_CASE("speedTable: other lines make no row") {
 }
 
 }  // namespace
-}  // namespace runner
+}  // namespace tools

@@ -1,4 +1,4 @@
-#include "runner/tables/result_table.h"
+#include "tools/logs/epoch_log_table.h"
 
 #include <doctest/doctest.h>
 #include <kj/exception.h>
@@ -6,11 +6,12 @@
 #include "runner/logs/log_lines.h"
 #include "tests/text.h"
 
-namespace runner {
+namespace tools {
 namespace {
 
 kj::String markdown(kj::StringPtr log, const TableOptions& options = {}) {
-  return formatTable(readResultTable(log.asArray(), "x.log", options), TableFormat::MARKDOWN);
+  return formatTable(
+      textOf(readEpochLogTable(log.asArray(), "x.log", options)), runner::TableFormat::MARKDOWN);
 }
 
 // Returns the rows alone.
@@ -22,7 +23,7 @@ kj::String rows(kj::StringPtr log, const TableOptions& options = {}) {
   return kj::str(text.slice(head.size()));
 }
 
-// Returns the message of readResultTable()'s exception, or an empty text.
+// Returns the message of readEpochLogTable()'s exception, or an empty text.
 kj::String complaint(kj::StringPtr log, const TableOptions& options = {}) {
   KJ_IF_MAYBE(exception, kj::runCatchingExceptions([&]() { markdown(log, options); })) {
     return kj::str(exception->getDescription());
@@ -42,7 +43,7 @@ TableOptions onlyRun(uint run) {
   return options;
 }
 
-TEST_CASE("readResultTable: averages over the workers of an epoch") {
+TEST_CASE("readEpochLogTable: averages over the workers of an epoch") {
   CHECK(rows("Node[0] Epoch[0] Train-accuracy=0.345109\n"
              "Node[1] Epoch[0] Train-accuracy=0.344175\n"
              "Node[0] Epoch[0] Time cost=10.623\n"
@@ -52,7 +53,7 @@ TEST_CASE("readResultTable: averages over the workers of an epoch") {
         "|  1 | 0.344642 | 0.495410 | 10.6 |\n");
 }
 
-TEST_CASE("readResultTable: max takes the greatest accuracies, but the mean of the times") {
+TEST_CASE("readEpochLogTable: max takes the greatest accuracies, but the mean of the times") {
   auto log =
       "Epoch[9] Train-accuracy=0.25\nEpoch[9] Train-accuracy=nan\nEpoch[9] Validation-accuracy=-1\n"
       "Epoch[9] Time cost=1\nEpoch[9] Time cost=3\n"_kj;
@@ -60,13 +61,13 @@ TEST_CASE("readResultTable: max takes the greatest accuracies, but the mean of t
   CHECK(rows(log) == "| 10 | nan | -1.000000 | 2.0 |\n");
 }
 
-TEST_CASE("readResultTable: sorts epochs, and missing figures have empty cells") {
+TEST_CASE("readEpochLogTable: sorts epochs, and missing figures have empty cells") {
   CHECK(rows("Epoch[11] Validation-accuracy=0.75\nEpoch[1] Time cost=2\n"
              "Epoch[2] Train-accuracy=0.5\nEpoch[2] Train-cross-entropy=1.5\n") ==
         "|  2 |  |  | 2.0 |\n|  3 | 0.500000 |  |  |\n| 12 |  | 0.750000 |  |\n");
 }
 
-TEST_CASE("readResultTable: `every` and a list of epochs choose rows") {
+TEST_CASE("readEpochLogTable: `every` and a list of epochs choose rows") {
   auto log =
       "Epoch[0] Time cost=1\nEpoch[1] Time cost=2\nEpoch[2] Time cost=3\nEpoch[3] Time cost=4\n"_kj;
   TableOptions every;
@@ -75,11 +76,11 @@ TEST_CASE("readResultTable: `every` and a list of epochs choose rows") {
   TableOptions list;
   list.epochs = kj::heapArray<uint>({3, 1, 7});
   CHECK(rows(log, list) == "|  1 |  |  | 1.0 |\n|  3 |  |  | 3.0 |\n");
-  CHECK(readResultTable(log.asArray(), "x.log", list).absent ==
+  CHECK(readEpochLogTable(log.asArray(), "x.log", list).absent ==
         "x.log has no epoch 7: it has epochs 1 to 4.");
 }
 
-TEST_CASE("readResultTable: a table without rows is an error that names the epochs of the log") {
+TEST_CASE("readEpochLogTable: a table without rows is an error that names the epochs of the log") {
   auto log = "Epoch[0] Time cost=1\nEpoch[1] Time cost=2\nEpoch[2] Time cost=3\n"_kj;
   TableOptions list;
   list.epochs = kj::heapArray<uint>({9, 20});
@@ -102,7 +103,7 @@ TableOptions withMetrics(std::initializer_list<kj::StringPtr> names) {
   return options;
 }
 
-TEST_CASE("readResultTable: each wanted metric has two columns, all of training first") {
+TEST_CASE("readEpochLogTable: each wanted metric has two columns, all of training first") {
   auto log =
       "Epoch[0] Train-accuracy=0.5\nEpoch[0] Train-ce=1.5\nEpoch[0] Time cost=2\n"
       "Epoch[0] Validation-accuracy=0.75\nEpoch[0] Validation-ce=1e32\n"_kj;
@@ -112,7 +113,7 @@ TEST_CASE("readResultTable: each wanted metric has two columns, all of training 
         "|  1 | 0.500000 | 1.500000 | 0.750000 | 1e32 | 2.0 |\n");
 }
 
-TEST_CASE("readResultTable: upper and lower case of a metric are the same") {
+TEST_CASE("readEpochLogTable: upper and lower case of a metric are the same") {
   CHECK(rows("Epoch[0] Train-Accuracy=0.5\nEpoch[0] Validation-Accuracy=0.75\n") ==
         "|  1 | 0.500000 | 0.750000 |  |\n");
   CHECK(markdown("Epoch[0] Train-ce=0.5\n", withMetrics({"CE"})) ==
@@ -120,7 +121,7 @@ TEST_CASE("readResultTable: upper and lower case of a metric are the same") {
         "|  1 | 0.500000 |  |  |\n");
 }
 
-TEST_CASE("readResultTable: a node's epoch that goes back begins a second run for all nodes") {
+TEST_CASE("readEpochLogTable: a node's epoch that goes back begins a second run for all nodes") {
   auto log =
       "Node[0] Epoch[0] Train-accuracy=0.1\n"
       "Node[1] Epoch[0] Train-accuracy=0.3\n"
@@ -138,7 +139,7 @@ TEST_CASE("readResultTable: a node's epoch that goes back begins a second run fo
 }
 
 TEST_CASE(
-    "readResultTable: a repeated figure of a node begins a second run, however short the runs "
+    "readEpochLogTable: a repeated figure of a node begins a second run, however short the runs "
     "are") {
   auto log =
       "Node[0] Epoch[0] Train-accuracy=0.1\n"
@@ -155,13 +156,14 @@ TEST_CASE(
   CHECK(rows(log, onlyRun(2)) == "|  1 | 0.600000 | 0.600000 |  |\n");
 }
 
-TEST_CASE("readResultTable: a node far behind the others does not begin a second run") {
+TEST_CASE("readEpochLogTable: a node far behind the others does not begin a second run") {
   CHECK(rows("Node[0] Epoch[0] Time cost=1\nNode[0] Epoch[5] Time cost=1\nNode[1] Epoch[0] Time "
              "cost=3\n") == "|  1 |  |  | 2.0 |\n|  6 |  |  | 1.0 |\n");
 }
 
 TEST_CASE(
-    "readResultTable: without nodes, epoch 0 after 1 is another worker, and after 2 another run") {
+    "readEpochLogTable: without nodes, epoch 0 after 1 is another worker, and after 2 another "
+    "run") {
   CHECK(rows("Epoch[0] Time cost=1\nEpoch[1] Time cost=2\nEpoch[0] Time cost=3\n") ==
         "|  1 |  |  | 2.0 |\n|  2 |  |  | 2.0 |\n");
   auto log =
@@ -173,7 +175,8 @@ TEST_CASE(
   CHECK(rows(log, onlyRun(2)) == "|  1 |  |  | 4.0 |\n|  2 |  |  | 4.0 |\n");
 }
 
-TEST_CASE("readResultTable: refuses a log without the wanted metric, and names those that it has") {
+TEST_CASE(
+    "readEpochLogTable: refuses a log without the wanted metric, and names those that it has") {
   auto log = "Epoch[0] Train-top_k=0.5\nEpoch[0] Validation-ce=1\nEpoch[1] Train-top_k=0.6\n"_kj;
   CHECK(complaint(log) ==
         "x.log has no metric accuracy. It has top_k, ce: choose with --metric-names top_k,ce.");
@@ -186,32 +189,32 @@ TEST_CASE("readResultTable: refuses a log without the wanted metric, and names t
         "x.log has no metric accuracy: its epoch lines have only times.");
 }
 
-TEST_CASE("readResultTable: speed lines make neither rows nor runs") {
+TEST_CASE("readEpochLogTable: speed lines make neither rows nor runs") {
   CHECK(rows("Node[0] Epoch[3] Batch [50]\tSpeed: 9.00 samples/sec\tTrain-accuracy=0.5\n"
              "Node[0] Epoch[0] Time cost=1\n") == "|  1 |  |  | 1.0 |\n");
 }
 
-TEST_CASE("readResultTable: refuses a log without epoch lines") {
+TEST_CASE("readEpochLogTable: refuses a log without epoch lines") {
   CHECK(complaint("").startsWith("no epoch lines found in x.log: "));
   CHECK(complaint("Epoch[0] Batch [5]\tSpeed: 9.00 samples/sec\n")
             .startsWith("no epoch lines found"));
 }
 
-TEST_CASE("readResultTable: makes a table from the lines that the program writes") {
-  auto log = kj::str(logPrefix(kj::UNIX_EPOCH, 0), trainLine(0, "accuracy", 0.5), '\n',
-      logPrefix(kj::UNIX_EPOCH, 0), timeLine(0, 12.34), '\n', logPrefix(kj::UNIX_EPOCH, 0),
-      validationLine(0, "accuracy", 0.75), '\n');
+TEST_CASE("readEpochLogTable: makes a table from the lines that the program writes") {
+  auto log = kj::str(runner::logPrefix(kj::UNIX_EPOCH, 0), runner::trainLine(0, "accuracy", 0.5),
+      '\n', runner::logPrefix(kj::UNIX_EPOCH, 0), runner::timeLine(0, 12.34), '\n',
+      runner::logPrefix(kj::UNIX_EPOCH, 0), runner::validationLine(0, "accuracy", 0.75), '\n');
   CHECK(rows(log) == "|  1 | 0.500000 | 0.750000 | 12.3 |\n");
 }
 
 TEST_CASE("formatTable: writes the formats without lines and with commas") {
-  auto table = readResultTable(
+  auto table = readEpochLogTable(
       "Epoch[0] Train-accuracy=0.5\nEpoch[1] Validation-accuracy=1\nEpoch[1] Time cost=2\n"_kj
           .asArray(),
       "x.log");
-  CHECK(formatTable(table, TableFormat::NONE) ==
+  CHECK(formatTable(textOf(table), runner::TableFormat::NONE) ==
         "epoch\ttrain-accuracy\tvalid-accuracy\ttime\n 1\t0.500000\t\t\n 2\t\t1.000000\t2.0\n");
-  CHECK(formatTable(table, TableFormat::CSV) ==
+  CHECK(formatTable(textOf(table), runner::TableFormat::CSV) ==
         "epoch,train-accuracy,valid-accuracy,time\n1,0.500000,,\n2,,1.000000,2.0\n");
 }
 
@@ -220,7 +223,7 @@ TEST_CASE("epochTimes: the mean epoch time is that of all epochs after the first
       "Node[0] Epoch[0] Time cost=50\nNode[0] Epoch[1] Time cost=10\n"
       "Node[1] Epoch[1] Time cost=14\nNode[0] Epoch[2] Time cost=11.5\n"_kj;
   auto times = [&](kj::StringPtr text, const TableOptions& options = {}) {
-    return epochTimes(readResultTable(text.asArray(), "x.log", options));
+    return epochTimes(readEpochLogTable(text.asArray(), "x.log", options));
   };
   CHECK(times(log) == "Mean epoch time after the first epoch: 11.75 s");
   TableOptions last;
@@ -232,10 +235,10 @@ TEST_CASE("epochTimes: the mean epoch time is that of all epochs after the first
 
 TEST_CASE("pageTable: has no times, no hyphens and no padding") {
   kj::StringPtr log = "Epoch[0] Train-accuracy=0.5\nEpoch[0] Time cost=2\n";
-  auto table = pageTable(textOf(readResultTable(log.asArray(), "x.log")), "x.log");
-  CHECK(formatTable(table, TableFormat::MARKDOWN) ==
+  auto table = pageTable(textOf(readEpochLogTable(log.asArray(), "x.log")), "x.log");
+  CHECK(formatTable(table, runner::TableFormat::MARKDOWN) ==
         "| epoch | train accuracy | valid accuracy |\n| --- | --- | --- |\n| 1 | 0.500000 |  |\n");
 }
 
 }  // namespace
-}  // namespace runner
+}  // namespace tools

@@ -1,4 +1,4 @@
-// runner/text/line_text.h: reads a line of a log from left to right.
+// tools/logs/line_text.h: reads a line of a log from left to right.
 #pragma once
 
 #include <kj/common.h>
@@ -6,7 +6,7 @@
 #include <kj/string.h>
 #include <stdint.h>
 
-namespace runner {
+namespace tools {
 
 using kj::uint;
 
@@ -50,4 +50,4 @@ bool takeGap(LineText& rest);
 // lines may have run into each other.
 bool endsHere(LineText rest);
 
-}  // namespace runner
+}  // namespace tools
