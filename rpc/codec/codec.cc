@@ -17,7 +17,7 @@ struct Wire {
 };
 
 constexpr Wire WIRES[] = {
-    {"float32", "As they are.", Number::FLOAT32},
+    {"float32", "4 bytes per number, exact.", Number::FLOAT32},
     {"float16",
         "IEEE half precision, rounded to nearest: 11 significant bits. Values above 65504 become "
         "infinite.",

@@ -31,7 +31,7 @@ kj::Array<float> Compressor::zeros(uint64_t size) {
 
 void Compressor::failNotFinite() {
   configs::fail(
-      "a gradient is no finite number: training diverged; lower train.optimizer.learning_rate");
+      "a gradient is not a finite number: training diverged. Lower train.optimizer.learning_rate");
 }
 
 kj::Own<Compressor> Compression::newCompressor(Number wire, uint64_t, uint) const {

@@ -31,7 +31,7 @@ void writeGaps(kj::ArrayPtr<const uint32_t> positions, kj::ArrayPtr<kj::byte> ta
 template <typename Gap>
 void checkGaps(Bytes bytes, uint64_t count, uint64_t size) {
   constexpr Gap SKIP = kj::maxValue;
-  KJ_REQUIRE(bytes.size() % sizeof(Gap) == 0, "gaps between positions end within one");
+  KJ_REQUIRE(bytes.size() % sizeof(Gap) == 0, "a gap between positions is cut off");
   uint64_t position = 0, found = 0;
   bool ends = true;
   for (size_t at = 0; at < bytes.size(); at += sizeof(Gap)) {
@@ -41,7 +41,7 @@ void checkGaps(Bytes bytes, uint64_t count, uint64_t size) {
     ends = gap != SKIP;
     if (!ends) continue;
     found++;
-    KJ_REQUIRE(position < size, "a position lies behind its slice's end", position, size);
+    KJ_REQUIRE(position < size, "a position lies beyond the end of its slice", position, size);
     position++;
   }
   KJ_REQUIRE(ends && found == count, "there are not as many positions as values", found, count);
@@ -88,7 +88,8 @@ void checkPositions(Form form, Bytes bytes, uint64_t count, uint64_t size) {
   switch (form) {
     case Form::ALL:
       KJ_REQUIRE(count == size && bytes.size() == 0,
-          "all values of a slice are not as many as the slice has", count, size, bytes.size());
+          "a payload without positions does not have exactly the values of its slice", count, size,
+          bytes.size());
       return;
     case Form::BITMAP: {
       KJ_REQUIRE(bytes.size() == bitmapBytes(size),
@@ -100,7 +101,8 @@ void checkPositions(Form form, Bytes bytes, uint64_t count, uint64_t size) {
         found += __builtin_popcountll(word);
         if (word != 0) last = 8 * at + 63 - __builtin_clzll(word);
       }
-      KJ_REQUIRE(last < size || found == 0, "a position lies behind its slice's end", last, size);
+      KJ_REQUIRE(
+          last < size || found == 0, "a position lies beyond the end of its slice", last, size);
       KJ_REQUIRE(found == count, "there are not as many positions as values", found, count);
       return;
     }

@@ -172,7 +172,7 @@ Bytes encodeMultiples(const Encoding& encoding, Floats values, Scratch& scratch,
   int32_t most = encoding.most;
   KJ_REQUIRE(
       loops().toMultiples(values.begin(), encoding.unit, most, multiples.begin(), values.size()),
-      "a sum of two-bit codes is none", encoding.unit, most);
+      "a value is not a multiple of the unit", encoding.unit, most);
   auto sent = findNonZero(values, scratch);
   auto [form, bytes] = smallestForm(sent, values.size());
   uint64_t own = valueBytes(encoding, form, sent.size());

@@ -18,7 +18,8 @@ uint DelayCompensation::stateArrays(const Slice& slice) const {
 
 void DelayCompensation::update(const Slice& slice, const Round& round,
     kj::ArrayPtr<const float> current, kj::ArrayPtr<float> next, kj::ArrayPtr<float> state) {
-  KJ_REQUIRE(round.seen.size() == current.size(), "a correction needs what the gradient is of");
+  KJ_REQUIRE(
+      round.seen.size() == current.size(), "a correction lacks the values that the worker saw");
   size_t size = current.size();
   if (corrected.size() < size) corrected = kj::heapArray<float>(size);
   size_t own = state.size() - (config.adaptive ? size : 0);

@@ -14,7 +14,8 @@ public:
   EasgdMode(const ModeRow& row, configs::Reader& reader)
       : Mode(row),
         period_steps(uint(reader.integer("period_steps",
-            "Of `easgd`: steps that a worker makes between two exchanges with the servers. Fewer "
+            "Of `easgd`: how many steps a worker makes between two exchanges with the servers. "
+            "Fewer "
             "at the end of an epoch.",
             {.atLeast = 1, .atMost = 1 << 20}, 10))),
         movingRate(reader.maybeReal("moving_rate",
@@ -47,7 +48,7 @@ public:
 
   kj::Maybe<OwnUpdates> ownUpdates() const override {
     return OwnUpdates{
-        "every worker updates values of its own, on its host, which are drawn "
+        "every worker updates values of its own, on its host, and moves them "
         "towards the servers' values",
         "with its own gradients"};
   }
@@ -63,7 +64,8 @@ private:
 
 void CentreUpdater::update(const Slice& slice, const Round& round,
     kj::ArrayPtr<const float> current, kj::ArrayPtr<float> next, kj::ArrayPtr<float>) {
-  KJ_REQUIRE(round.seen.size() == current.size(), "a difference needs what it is a difference to");
+  KJ_REQUIRE(
+      round.seen.size() == current.size(), "an easgd update lacks the values that the worker saw");
   for (uint64_t i = 0; i < slice.size; i++) {
     float own = round.seen[i] - round.gradientSum[i];
     next[i] = current[i] + movingRate * (own - current[i]);

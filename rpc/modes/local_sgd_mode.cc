@@ -9,8 +9,7 @@ namespace rpc {
 namespace {
 
 double readOuterRate(configs::Reader& reader, double paper) {
-  return reader.real(
-      "learning_rate", "Of the mean difference that is taken over.", {.above = 0}, paper);
+  return reader.real("learning_rate", "Factor of the mean difference.", {.above = 0}, paper);
 }
 
 OuterConfig readAverage(configs::Reader&) {
@@ -20,15 +19,16 @@ OuterConfig readAverage(configs::Reader&) {
 OuterConfig readBlockMomentum(configs::Reader& reader) {
   double rate = readOuterRate(reader, 1);
   auto momentum = reader.maybeReal("momentum",
-      "Of the values' last change that goes on. Absent: the paper's 1 - 1 / workers.",
+      "Share of the last change that is added to the next one. Absent: the paper's 1 - 1 / "
+      "workers.",
       {.atLeast = 0, .below = 1});
   return {OuterConfig::BLOCK_MOMENTUM, rate, momentum};
 }
 
 OuterConfig readNesterov(configs::Reader& reader) {
   double rate = readOuterRate(reader, 0.7);
-  auto momentum = reader.real(
-      "momentum", "Of former mean differences that goes on.", {.atLeast = 0, .below = 1}, 0.9);
+  auto momentum = reader.real("momentum", "Share of former mean differences that is kept.",
+      {.atLeast = 0, .below = 1}, 0.9);
   return {OuterConfig::NESTEROV, rate, momentum};
 }
 
@@ -49,8 +49,8 @@ public:
   LocalSgdMode(const ModeRow& row, configs::Reader& reader)
       : Mode(row),
         steps(uint(reader.integer("local_steps",
-            "Of `local_sgd`: steps that a worker makes between two means. Fewer where an epoch "
-            "ends.",
+            "Of `local_sgd`: how many steps a worker makes between two means. Fewer at the end "
+            "of an epoch.",
             {.atLeast = 1, .atMost = 1 << 20}, 16))),
         outer(reader.kind("outer",
             "Of `local_sgd`: what the servers do with the mean of all workers' values.",

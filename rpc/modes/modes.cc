@@ -39,8 +39,8 @@ constexpr ModeRow ROWS[] = {
         "at least its own gradients.",
         Shards::IN_SERVERS, true, DIST_ASYNC_KEYS, readAsyncMode},
     {"dist_ssp",
-        "Every gradient is applied as it arrives, with 1 / workers of the step. A worker goes on "
-        "when the slowest is at most `staleness` steps behind it. With a staleness of 0 it is "
+        "Every gradient is applied as it arrives, with 1 / workers of the step. A worker continues "
+        "when the slowest one is at most `staleness` steps behind it. A staleness of 0 gives "
         "`dist_sync`.",
         Shards::IN_SERVERS, true, DIST_SSP_KEYS, readAsyncMode},
     {"dc_asgd",
@@ -49,8 +49,8 @@ constexpr ModeRow ROWS[] = {
         Shards::IN_SERVERS, true, DC_ASGD_KEYS, readAsyncMode},
     {"local_sgd",
         "A worker makes `local_steps` steps by itself, with an optimizer of its own. Then the "
-        "servers take the mean of all workers' values, or go on from it by `outer`, and all begin "
-        "anew from there. An epoch ends with such a mean.",
+        "servers take the mean of all workers' values, or continue from it as `outer` says. All "
+        "workers go on with the result. An epoch ends with such a mean.",
         Shards::IN_SERVERS, true, LOCAL_SGD_KEYS, readLocalSgdMode},
     {"easgd",
         "Elastic averaging: every worker trains values of its own. After each `period_steps` steps "
@@ -58,9 +58,9 @@ constexpr ModeRow ROWS[] = {
         "others. The servers' values are validated and saved.",
         Shards::IN_SERVERS, true, EASGD_KEYS, readEasgdMode},
     {"allreduce",
-        "`dist_sync` without servers: every worker holds a share of the parameters, sums its "
-        "pieces of all gradients in rank order, updates them, and sends them to all. The same bits "
-        "as `dist_sync`.",
+        "`dist_sync` without servers: every worker holds a share of the parameters. It sums its "
+        "slices of all gradients in rank order, updates them, and sends them to all workers. The "
+        "same bits as `dist_sync`.",
         Shards::IN_EVERY_WORKER, true, ALLREDUCE_KEYS, readSyncMode},
 };
 
@@ -125,13 +125,13 @@ KvStoreConfig KvStoreConfig::read(configs::Reader& reader) {
     config.codec = codec::Codec::read(reader);
   }
   auto sliceBytes = reader.integer("slice_bytes",
-      "The largest piece of a parameter array that travels and is updated as one. Small models are "
-      "cut finer, so that every server gets a fair share. On links of 1 Gbit/s and less 32768 lets "
-      "what the next step needs first overtake sooner.",
+      "The largest slice of a parameter array. A slice travels and is updated as one. Small models "
+      "are cut finer, so that every server gets a fair share. On links of 1 Gbit/s and less, 32768 "
+      "lets the slices that the next step needs first overtake the others sooner.",
       {.atLeast = 4096, .atMost = 256 << 20}, 1 << 20);
   config.slice_bytes = uint64_t(sliceBytes);
-  config.placement = &reader.choose(
-      "placement", "How the pieces are dealt to the servers.", PLACEMENTS, "balanced");
+  config.placement =
+      &reader.choose("placement", "How slices are dealt to the servers.", PLACEMENTS, "balanced");
   if (config.exchanges() || reader.isManual()) {
     config.transport = &reader.choose(
         "transport", "How workers reach servers. Never changes a result.", TRANSPORTS, "auto");

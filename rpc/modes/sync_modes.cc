@@ -16,9 +16,9 @@ struct AggregateFrom {
 
 // The first is the default.
 constexpr AggregateFrom AGGREGATE_FROM[] = {
-    {"distinct", "Different workers: the first that push in the round.", Rounds::FIRST},
+    {"distinct", "Of different workers: those that push first in the round.", Rounds::FIRST},
     {"any",
-        "Whoever pushes: where there are fewer workers, one pushes more than once for a round. "
+        "Of any workers. If there are fewer of them, one pushes more than once per round. "
         "The rule of TensorFlow's SyncReplicasOptimizer.",
         Rounds::ANY},
 };
@@ -32,10 +32,11 @@ struct UpdatePlace {
 
 // The first is the default.
 constexpr UpdatePlace UPDATE_PLACES[] = {
-    {"server", "Who sums a piece updates it too, and answers with its new values.", false},
+    {"server", "The server that sums a slice also updates it, and answers with its new values.",
+        false},
     {"worker",
-        "Every worker updates all parameters, each with the whole state of the optimizer, by the "
-        "sum that the server hands on. The same bits; where a round takes a push of every worker.",
+        "Every worker updates all parameters with the sum that the server sends, and keeps the "
+        "whole state of the optimizer. The same bits. A round must take a push of every worker.",
         true},
 };
 
@@ -82,14 +83,14 @@ public:
     KJ_IF_MAYBE(n, aggregate) {
       if (*n > workers && counted == Rounds::FIRST) {
         reader.error("kvstore.aggregate",
-            kj::str(
-                "a round of ", *n, " different workers waits for ever where there are ", workers),
+            kj::str("a round of ", *n,
+                " different workers would wait for ever: cluster.workers is ", workers),
             "make cluster.workers larger, or write aggregate_from = \"any\"",
             {"kvstore.aggregate_from"_kj, "cluster.workers"_kj});
       }
       if (updatesInWorkers && rounds(workers).counted != Rounds::ALL) {
         reader.error("kvstore.update",
-            "workers that update by themselves need every round's sum, and one push of each in it",
+            "workers can make the updates only if every round takes one push of each of them",
             "leave `aggregate` out, or write update = \"server\"", {"kvstore.aggregate"_kj});
       }
     }
@@ -98,9 +99,9 @@ public:
 private:
   void readAggregate(configs::Reader& reader) {
     auto n = reader.maybeInteger("aggregate",
-        "Of `dist_sync`: gradients that make a round. Fewer than there are workers leave the "
-        "slowest behind: what they push for a round that is over is dropped, and counted in the "
-        "log. Absent: one of every worker.",
+        "Of `dist_sync`: how many gradients make a round. With fewer than there are workers, the "
+        "slowest are left behind: their gradients for a finished round are dropped, and counted "
+        "in the log. Absent: one of every worker.",
         {.atLeast = 1, .atMost = 4096});
     aggregate = n.map([](int64_t n) { return uint(n); });
     if (aggregate == nullptr && reader.has("aggregate_from")) {

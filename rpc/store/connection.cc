@@ -103,7 +103,7 @@ kj::Promise<kj::Own<Connection>> Opening::failed(kj::Exception&& exception) {
   if (time.passed() + pause >= servers.patience) {
     return kj::Exception(kj::Exception::Type::DISCONNECTED, __FILE__, __LINE__,
         kj::str("it ", UNREACHABLE, servers.patience / kj::SECONDS,
-            " s; is its machine gone, or the network between? (cluster.silence_timeout_s)"));
+            " s (cluster.silence_timeout_s). Check its machine and the network between"));
   }
   auto wait = time.until(time.passed() + pause);
   pause = kj::min(2 * pause, PAUSE_MAX);
