@@ -1,8 +1,13 @@
 #include "rpc/wire/listener.h"
 
+#include <arpa/inet.h>
+#include <errno.h>
 #include <kj/debug.h>
 #include <kj/encoding.h>
+#include <netinet/in.h>
+#include <string.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 
 #include "rpc/wire/acceptor.h"
 
@@ -22,6 +27,43 @@ kj::String newLocalName() {
 kj::Promise<kj::Own<kj::ConnectionReceiver>> listenAt(kj::Network& network, kj::StringPtr name) {
   return network.parseAddress(name).then(
       [](kj::Own<kj::NetworkAddress> address) { return address->listen(); });
+}
+
+// An exception keeps only the text of an error number.
+bool hasCause(const kj::Exception& exception, int error) {
+  return strstr(exception.getDescription().cStr(), strerror(error)) != nullptr;
+}
+
+// Says why nothing could listen on `host` and `ports`.
+kj::String whyNotListening(kj::StringPtr host, PortRange ports, const kj::Exception& e) {
+  bool isOne = ports.first == ports.last;
+  auto where =
+      isOne ? kj::str(host, ":", ports.first) : kj::str(host, ":", ports.first, "-", ports.last);
+  if (hasCause(e, EADDRINUSE)) {
+    return kj::str("cannot listen on ", where, ": ", isOne ? "the port is" : "all these ports are",
+        " in use. Stop the program that uses ", isOne ? "it" : "them",
+        ", or choose other ports with cluster.port or --listen");
+  }
+  if (hasCause(e, EADDRNOTAVAIL)) {
+    return kj::str("cannot listen on ", where, ": this machine does not have that address. ",
+        "`ip address` shows those that it has");
+  }
+  return kj::str("cannot listen on ", where, ": ", e.getDescription());
+}
+
+// Tries `port` and those after it.
+kj::Promise<kj::Own<kj::ConnectionReceiver>> listenOnOneOf(
+    kj::Network& network, kj::String host, PortRange ports, uint port) {
+  using Listening = kj::Promise<kj::Own<kj::ConnectionReceiver>>;
+  auto listening = listenAt(network, kj::str(host, ":", port));
+  return listening.catch_(
+      [&network, host = kj::mv(host), ports, port](kj::Exception&& e) mutable -> Listening {
+        if (hasCause(e, EADDRINUSE) && port < ports.last) {
+          return listenOnOneOf(network, kj::mv(host), ports, port + 1);
+        }
+        return kj::Exception(
+            kj::Exception::Type::FAILED, __FILE__, __LINE__, whyNotListening(host, ports, e));
+      });
 }
 
 kj::Promise<kj::Own<kj::AsyncIoStream>> connectTo(kj::Network& network, kj::StringPtr name) {
@@ -51,13 +93,56 @@ public:
 
 }  // namespace
 
-kj::Promise<kj::Own<Listener>> Listener::listen(kj::Network& network, const Transport& transport) {
+kj::Maybe<PortRange> parsePorts(kj::StringPtr text) {
+  auto parse = [](kj::StringPtr digits) -> kj::Maybe<uint16_t> {
+    for (char c: digits) {
+      if (c < '0' || c > '9') return nullptr;
+    }
+    if (digits.size() == 0 || digits.size() > 5) return nullptr;
+    auto port = digits.parseAs<uint>();
+    if (port == 0 || port > uint16_t(kj::maxValue)) return nullptr;
+    return uint16_t(port);
+  };
+  KJ_IF_MAYBE(hyphen, text.findFirst('-')) {
+    KJ_IF_MAYBE(first, parse(kj::str(text.slice(0, *hyphen)))) {
+      KJ_IF_MAYBE(last, parse(text.slice(*hyphen + 1))) {
+        if (*first <= *last) return PortRange{*first, *last};
+      }
+    }
+    return nullptr;
+  }
+  return parse(text).map([](uint16_t port) { return PortRange{port, port}; });
+}
+
+bool isLoopback(kj::StringPtr host) {
+  return host.startsWith("127.") || host == "[::1]";
+}
+
+kj::String localHostOf(kj::AsyncIoStream& stream) {
+  sockaddr_storage address = {};
+  uint size = sizeof(address);
+  stream.getsockname(reinterpret_cast<sockaddr*>(&address), &size);
+  char text[INET6_ADDRSTRLEN];
+  if (address.ss_family == AF_INET) {
+    auto& ipv4 = reinterpret_cast<const sockaddr_in&>(address);
+    ::inet_ntop(AF_INET, &ipv4.sin_addr, text, sizeof(text));
+    return kj::str(text);
+  }
+  KJ_REQUIRE(address.ss_family == AF_INET6, "not a TCP connection");
+  auto& ipv6 = reinterpret_cast<const sockaddr_in6&>(address);
+  ::inet_ntop(AF_INET6, &ipv6.sin6_addr, text, sizeof(text));
+  return kj::str("[", text, "]");
+}
+
+kj::Promise<kj::Own<Listener>> Listener::listen(
+    kj::Network& network, const Transport& transport, kj::StringPtr host, PortRange ports) {
   auto sockets = kj::heap<Sockets>();
   auto& self = *sockets;
-  auto done = listenAt(network, "127.0.0.1:0").then([&self](kj::Own<kj::ConnectionReceiver> tcp) {
-    self.where.tcp = kj::str("127.0.0.1:", tcp->getPort());
-    self.tcp = kj::mv(tcp);
-  });
+  auto done = listenOnOneOf(network, kj::str(host), ports, ports.first)
+                  .then([&self, host = kj::str(host)](kj::Own<kj::ConnectionReceiver> tcp) {
+                    self.where.tcp = kj::str(host, ":", tcp->getPort());
+                    self.tcp = kj::mv(tcp);
+                  });
   if (transport.hasLocal) {
     self.where.local = newLocalName();
     done =

@@ -11,18 +11,41 @@
 
 namespace rpc {
 
+// The loopback address on which roles listen whose job does not leave its machine.
+constexpr kj::StringPtr LOOPBACK = "127.0.0.1"_kj;
+
+// Returns whether `host`, an address in numbers, belongs to the loopback: only this machine reaches
+// it.
+bool isLoopback(kj::StringPtr host);
+
+// Returns the address of this machine that a TCP connection uses, in numbers: "10.0.0.4", or
+// "[fd00::4]" for IPv6. Other machines that use the same network reach this machine there.
+kj::String localHostOf(kj::AsyncIoStream& stream);
+
 // Where a server listens.
 struct ServerAddress {
   kj::String tcp;    // "127.0.0.1:4711"
   kj::String local;  // "unix-abstract:…", valid on its machine (network namespace); may be empty
 };
 
-// A server's sockets: a loopback port that the system chooses and, if the transport uses one, a
-// Unix socket with a unique name. The Unix socket is abstract: it has no file, so nothing is left
-// of it however the process ends.
+// Ports that a role may listen on, first and last included. 0 and 0: the system chooses one.
+struct PortRange {
+  uint16_t first = 0;
+  uint16_t last = 0;
+};
+
+// Reads "7000" or "7000-7031". Null for anything else.
+kj::Maybe<PortRange> parsePorts(kj::StringPtr text);
+
+// A server's sockets: a TCP port and, if the transport has it, a Unix socket with a random name.
+// The Unix socket is abstract. It has no file, so nothing is left of it however the process ends.
 class Listener {
 public:
-  static kj::Promise<kj::Own<Listener>> listen(kj::Network& network, const Transport& transport);
+  // Listens on the first free port of `ports`. `host` is an address of this machine: see
+  // localHostOf(). Rejects with FAILED, naming the way out, if no port is free or the machine does
+  // not have the address.
+  static kj::Promise<kj::Own<Listener>> listen(kj::Network& network, const Transport& transport,
+      kj::StringPtr host = LOOPBACK, PortRange ports = {});
 
   virtual ~Listener() noexcept(false) = default;
   virtual const ServerAddress& address() const = 0;

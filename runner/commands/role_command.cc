@@ -1,5 +1,6 @@
 #include "runner/commands/role_command.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <kj/thread.h>
 #include <kj/vector.h>
@@ -29,13 +30,7 @@ namespace {
 bool isHostAndPort(kj::StringPtr word) {
   KJ_IF_MAYBE(colon, word.findLast(':')) {
     auto port = word.slice(*colon + 1);
-    if (*colon == 0 || port.size() == 0 || port.size() > 5) return false;
-    uint number = 0;
-    for (char digit: port) {
-      if (digit < '0' || digit > '9') return false;
-      number = 10 * number + (digit - '0');
-    }
-    return number >= 1 && number <= 65535;
+    return *colon > 0 && port.findFirst('-') == nullptr && rpc::parsePorts(port) != nullptr;
   }
   return false;
 }
@@ -160,8 +155,8 @@ kj::Maybe<kj::String> runRoles(
 
 kj::MainFunc RoleCommand::getMain() {
   kj::MainBuilder builder(commandLine, VERSION,
-      "Runs one role of the job described by FILE. Start all roles on one machine, with the same "
-      "file. The coordinator makes its folder, says where it listens, shows the log of the run, "
+      "Runs one role of the job described by FILE. Start all roles with the same file. The "
+      "coordinator makes its folder, says where it listens, shows the log of the run, "
       "prints its table and leaves its report, as `runner run` does, and ends with the same exit "
       "codes. A server or worker that ends because another role was lost has exit code 75.\n"
       "\n"
@@ -170,7 +165,12 @@ kj::MainFunc RoleCommand::getMain() {
       "\n"
       "  runner role x.toml --role coordinator --folder /tmp/run\n"
       "  runner role x.toml --role server --index 0 --coordinator 127.0.0.1:41234\n"
-      "  runner role x.toml --role worker --index 0 --coordinator 127.0.0.1:41234");
+      "  runner role x.toml --role worker --index 0 --coordinator 127.0.0.1:41234\n"
+      "\n"
+      "On several hosts, with a secret:\n"
+      "\n"
+      "  runner role x.toml --role coordinator --folder /tmp/run --listen 10.0.0.4:7000\n"
+      "  runner role x.toml --role worker --index 0 --coordinator 10.0.0.4:7000");
   builder
       .addOptionWithArg(
           {"role"}, KJ_BIND_METHOD(*this, setRole), "ROLE", "coordinator, server or worker")
@@ -179,6 +179,12 @@ kj::MainFunc RoleCommand::getMain() {
           "process the first")
       .addOptionWithArg({"coordinator"}, KJ_BIND_METHOD(*this, setCoordinator), "ADDRESS",
           "where the coordinator listens")
+      .addOptionWithArg({"listen"}, KJ_BIND_METHOD(*this, setListen), "ADDRESS",
+          "where a coordinator listens: an address of this machine such as 10.0.0.4, with or "
+          "without "
+          "a port (default: the loopback, and cluster.port). The other roles listen where they "
+          "reach "
+          "the coordinator")
       .addOptionWithArg({"folder"}, folderSetter(folder, "name a folder, e.g. /tmp/runs"), "DIR",
           "the coordinator's run folder: made if it is not there, and it may hold no run; where "
           "a role leaves its trace")
@@ -221,7 +227,11 @@ Validity RoleCommand::runOneRole() {
     if (*r == Role::COORDINATOR && coordinator.size() > 0) {
       return kj::str(
           "a coordinator takes no --coordinator ADDRESS: it listens on a free port of "
-          "127.0.0.1 and says which, since all roles run on one machine");
+          "127.0.0.1, or where --listen ADDRESS says");
+    }
+    if (*r != Role::COORDINATOR && isListenGiven) {
+      return kj::str("only a coordinator takes --listen ADDRESS: a ", roleWord(*r),
+          " listens where it reaches the coordinator");
     }
     if (traceSteps != nullptr && folder.size() == 0) {
       return kj::str("a role leaves its trace in a folder: --folder DIR");
@@ -235,8 +245,8 @@ Validity RoleCommand::runOneRole() {
       endAtInterrupt("\ninterrupted\n");
     }
     auto loaded = load();
-    RoleOptions options{
-        *r, index, kj::mv(coordinator), {kj::mv(folder)}, traceSteps, launched, secret};
+    RoleOptions options{*r, index, kj::mv(coordinator), {kj::mv(folder)}, traceSteps, launched,
+        secret, kj::mv(listen)};
     KJ_IF_MAYBE(why, runRoles(loaded, options, commandLine)) return kj::mv(*why);
     return true;
   }
@@ -261,6 +271,32 @@ Validity RoleCommand::setIndex(kj::StringPtr word) {
     return kj::str("`", word, "` is not a whole number from 0 to ", INDEX_MAX);
   }
   index = n;
+  return true;
+}
+
+Validity RoleCommand::setListen(kj::StringPtr word) {
+  auto host = kj::str(word);
+  // An IPv6 address has colons of its own, and stands in brackets if a port follows.
+  bool isPlain = word[0] == '[' || word.findFirst(':') == word.findLast(':');
+  if (isPlain && isHostAndPort(word)) {
+    auto colon = KJ_ASSERT_NONNULL(word.findLast(':'));
+    host = kj::str(word.slice(0, colon));
+    listen.ports = rpc::parsePorts(word.slice(colon + 1));
+  }
+  bool isBracketed = host.startsWith("[") && host.endsWith("]");
+  auto bare = isBracketed ? kj::str(host.slice(1, host.size() - 1)) : kj::str(host);
+  in6_addr bytes;
+  bool isIpv6 = ::inet_pton(AF_INET6, bare.cStr(), &bytes) == 1;
+  if (!isIpv6 && ::inet_pton(AF_INET, bare.cStr(), &bytes) != 1) {
+    return kj::str("`", word, "` is not an address in numbers, such as 10.0.0.4 or 10.0.0.4:7000; ",
+        "`ip address` shows those of this machine");
+  }
+  if (bare == "0.0.0.0" || bare == "::") {
+    return kj::str("`", word, "` names no address that the other hosts can call; choose one of ",
+        "those that `ip address` shows");
+  }
+  isListenGiven = true;
+  listen.host = isIpv6 ? kj::str("[", bare, "]") : kj::mv(bare);
   return true;
 }
 

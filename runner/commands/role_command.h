@@ -17,12 +17,15 @@ public:
 private:
   Validity setRole(kj::StringPtr word);
   Validity setIndex(kj::StringPtr word);
+  Validity setListen(kj::StringPtr word);
   Validity setCoordinator(kj::StringPtr word);
   Validity runOneRole();
 
   kj::Maybe<Role> role;
   uint index = 0;
   kj::String coordinator;
+  ListenPlace listen;
+  bool isListenGiven = false;
   kj::String folder;
   kj::Maybe<rpc::TraceSteps> traceSteps;
   bool untilStdinCloses = false;

@@ -186,6 +186,24 @@ uint ClusterConfig::serversOfProcess(uint first) const {
   return kj::min(serversPerProcess, servers - first);
 }
 
+namespace {
+
+// Reads "7000" or "7000-7031".
+rpc::PortRange readPorts(configs::Reader& reader) {
+  auto text = reader.maybeText("port",
+      "The TCP ports that roles listen on: `\"7000\"` or a range such as `\"7000-7031\"`, for "
+      "machines with a firewall. Each role takes the first free one. A machine needs one port for "
+      "the coordinator and one for each server on it. Absent: the system chooses.");
+  KJ_IF_MAYBE(word, text) {
+    KJ_IF_MAYBE(ports, rpc::parsePorts(*word)) return *ports;
+    reader.error("port", kj::str("`", *word, "` is not a port or a range of ports"),
+        "write a number from 1 to 65535, or two such as \"7000-7031\"");
+  }
+  return {};
+}
+
+}  // namespace
+
 ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::KvStoreConfig& kvstore) {
   ClusterConfig config;
   config.launcher = &reader.choose("launcher", "How the roles are started.",
@@ -218,6 +236,7 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::KvStoreCon
   config.devicesSpan = reader.span("devices");
   config.onLoss = &reader.choose("on_loss", "What happens when a role is lost.",
       kj::arrayPtr(LOSS_POLICIES, kj::size(LOSS_POLICIES)), kj::StringPtr("fail"));
+  config.ports = readPorts(reader);
   config.startTimeout_s = reader.integer("start_timeout_s",
       "Seconds within which all roles must join. Otherwise the job fails, and the message names "
       "the missing roles.",

@@ -17,6 +17,7 @@
 #include "nn/program.h"
 #include "rpc/modes/modes.h"
 #include "rpc/placement.h"
+#include "rpc/wire/listener.h"
 #include "runner/experiment/expectations.h"
 #include "runner/experiment/published.h"
 #include "runner/logs/log_styles.h"
@@ -75,6 +76,7 @@ struct ClusterConfig {
   kj::Array<kj::String> devices;  // of each worker: "cpu", "cuda:1"
   configs::Span devicesSpan;
   const LossPolicy* onLoss;
+  rpc::PortRange ports;
   uint startTimeout_s;
   uint silenceTimeout_s;
 

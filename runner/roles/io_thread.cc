@@ -38,16 +38,13 @@ void IoThread::main(const LoadedExperiment& loaded, const RoleOptions& options,
   auto io = kj::setupAsyncIo();
   auto leave = kj::newPromiseAndCrossThreadFulfiller<void>();
   auto& kvstore = KJ_ASSERT_NONNULL(loaded.experiment).kvstore;
-  kj::Maybe<kj::Own<rpc::Listener>> listener;
-  kj::Maybe<const rpc::ServerAddress&> address;
+  kj::Maybe<const rpc::Transport&> transport;
   if (kvstore.workersHoldShards()) {
     rpc::pollOften(io.waitScope);
-    auto listening = rpc::Listener::listen(io.provider->getNetwork(), *kvstore.transport);
-    auto& own = *listener.emplace(listening.wait(io.waitScope));
-    address = own.address();
+    transport = *kvstore.transport;
   }
   auto joined = Membership::join(
-      io, loaded, options, address, limits, [&progress](RoleProgress::Builder builder) {
+      io, loaded, options, transport, limits, [&progress](RoleProgress::Builder builder) {
         builder.setEpoch(progress.epoch);
         builder.setStep(progress.step);
         auto result = builder.initResult();
@@ -58,7 +55,6 @@ void IoThread::main(const LoadedExperiment& loaded, const RoleOptions& options,
       });
   Loop here{.executor = kj::getCurrentThreadExecutor(),
       .io = io,
-      .listener = kj::mv(listener),
       .serving = nullptr,
       .joined = nullptr,
       .ended = nullptr,
@@ -123,8 +119,8 @@ void IoThread::start(kj::Maybe<rpc::RemoteStore&> store, const rpc::Transport& t
 void IoThread::serve(Loop& here, rpc::ShardService::Client shard, rpc::RemoteStore& store,
     rpc::MessageLimits limits) {
   here.shard = shard;
-  here.serving = KJ_ASSERT_NONNULL(here.listener)
-                     ->serve(here.io.provider->getTimer(), limits, kj::mv(shard), here.identity)
+  here.serving = here.membership->listener()
+                     .serve(here.io.provider->getTimer(), limits, kj::mv(shard), here.identity)
                      .eagerlyEvaluate([&store](kj::Exception&& e) { store.fail(kj::mv(e)); });
 }
 

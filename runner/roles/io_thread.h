@@ -68,11 +68,10 @@ private:
   struct Loop {
     const kj::Executor& executor;
     kj::AsyncIoContext& io;
-    kj::Maybe<kj::Own<rpc::Listener>> listener;  // null unless this worker holds a shard
-    kj::Maybe<rpc::ShardService::Client> shard;  // that shard
-    kj::Promise<void> serving;                   // serves the shard to the other workers
     kj::Own<Membership> membership;              // null before the job is joined
     rpc::Identity identity;                      // once the job is joined
+    kj::Maybe<rpc::ShardService::Client> shard;  // null unless this worker holds a shard
+    kj::Promise<void> serving;                   // serves the shard to the other workers
     kj::ForkedPromise<void> joined;
     kj::ForkedPromise<void> ended;  // the job is over; rejects with what went wrong
     kj::Promise<void> store;        // rejects when a server is lost

@@ -52,8 +52,8 @@ kj::Exception gone(kj::StringPtr coordinator) {
 class Seated final: public Membership {
 public:
   Seated(kj::AsyncIoContext& io, const LoadedExperiment& loaded, const RoleOptions& options,
-      kj::Own<kj::AsyncIoStream> stream, rpc::MessageLimits limits,
-      kj::Function<void(RoleProgress::Builder)> progress)
+      kj::Own<kj::AsyncIoStream> stream, kj::Maybe<kj::Own<rpc::Listener>> ownListener,
+      rpc::MessageLimits limits, kj::Function<void(RoleProgress::Builder)> progress)
       : timer(io.provider->getTimer()),
         running(timer),
         silence(KJ_ASSERT_NONNULL(loaded.experiment).cluster.silence()),
@@ -62,20 +62,21 @@ public:
         name(roleName(options.role, options.index)),
         secret(options.secret),
         progress(kj::mv(progress)),
+        sockets(kj::mv(ownListener)),
         peer(kj::mv(stream), limits) {}
 
-  kj::Promise<void> join(const LoadedExperiment& loaded, const RoleOptions& options,
-      kj::Maybe<const rpc::ServerAddress&> address, kj::Maybe<CountPushes> count) {
+  kj::Promise<void> join(
+      const LoadedExperiment& loaded, const RoleOptions& options, kj::Maybe<CountPushes> count) {
     auto paf = kj::newPromiseAndFulfiller<void>();
     told = kj::mv(paf.promise);
     auto request = peer.bootstrap().castAs<Coordinator>().joinRequest();
     request.setRole(options.role);
     request.setIndex(options.index);
     request.setPid(::getpid());
-    KJ_IF_MAYBE(own, address) {
+    KJ_IF_MAYBE(own, sockets) {
       auto told = request.initAddress();
-      told.setTcp(own->tcp);
-      told.setLocal(own->local);
+      told.setTcp((*own)->address().tcp);
+      told.setLocal((*own)->address().local);
     }
     request.setDigest(loaded.digest);
     request.setMember(kj::heap<MemberServer>(kj::mv(paf.fulfiller), kj::mv(count)));
@@ -98,6 +99,7 @@ public:
   }
 
   Session::Client session() override { return KJ_ASSERT_NONNULL(seat); }
+  rpc::Listener& listener() override { return *KJ_ASSERT_NONNULL(sockets); }
   rpc::Identity identity() const override { return {kj::str(name), shardSecret}; }
 
   kj::Promise<void> ended() override {
@@ -177,6 +179,7 @@ private:
   const rpc::Secret secret;
   rpc::Secret shardSecret;  // once seated
   kj::Function<void(RoleProgress::Builder)> progress;
+  kj::Maybe<kj::Own<rpc::Listener>> sockets;  // if the role holds a shard
   rpc::Peer peer;
   kj::Maybe<Session::Client> seat;
   bool sharesMachine = false;
@@ -184,6 +187,26 @@ private:
   kj::Promise<void> told = nullptr;
   kj::Promise<void> beating = nullptr;
 };
+
+// A coordinator that was reached, and the sockets of a role that holds a shard.
+struct Reached {
+  kj::Own<kj::AsyncIoStream> stream;
+  kj::Maybe<kj::Own<rpc::Listener>> listener;
+};
+
+// Makes those sockets at the address of this machine that `coordinator` uses.
+kj::Promise<kj::Maybe<kj::Own<rpc::Listener>>> listenFor(kj::AsyncIoContext& io,
+    const LoadedExperiment& loaded, kj::Maybe<const rpc::Transport&> transport,
+    kj::AsyncIoStream& coordinator) {
+  using Listening = kj::Maybe<kj::Own<rpc::Listener>>;
+  KJ_IF_MAYBE(own, transport) {
+    auto& ports = KJ_ASSERT_NONNULL(loaded.experiment).cluster.ports;
+    auto host = rpc::localHostOf(coordinator);
+    return rpc::Listener::listen(io.provider->getNetwork(), *own, host, ports)
+        .then([](kj::Own<rpc::Listener> listener) -> Listening { return kj::mv(listener); });
+  }
+  return Listening();
+}
 
 // Returns why a role could not join. A reason that the coordinator gave stays as it is.
 kj::Exception whyNotJoined(kj::Exception e, kj::StringPtr coordinator) {
@@ -203,7 +226,7 @@ kj::Exception whyNotJoined(kj::Exception e, kj::StringPtr coordinator) {
 
 kj::Promise<kj::Own<Membership>> Membership::join(kj::AsyncIoContext& io,
     const LoadedExperiment& loaded, const RoleOptions& options,
-    kj::Maybe<const rpc::ServerAddress&> address, rpc::MessageLimits limits,
+    kj::Maybe<const rpc::Transport&> transport, rpc::MessageLimits limits,
     kj::Function<void(RoleProgress::Builder)> progress, kj::Maybe<CountPushes> count) {
   auto& timer = io.provider->getTimer();
   auto running = kj::heap<rpc::RunningTime>(timer);
@@ -240,11 +263,17 @@ kj::Promise<kj::Own<Membership>> Membership::join(kj::AsyncIoContext& io,
           return kj::mv(stream);
         });
       })
-      .then([&io, &loaded, &options, limits, address, progress = kj::mv(progress),
-                count = kj::mv(count)](kj::Own<kj::AsyncIoStream> stream) mutable {
-        auto seated =
-            kj::heap<Seated>(io, loaded, options, kj::mv(stream), limits, kj::mv(progress));
-        auto joined = seated->join(loaded, options, address, kj::mv(count));
+      .then([&io, &loaded, transport](kj::Own<kj::AsyncIoStream> stream) {
+        auto listening = listenFor(io, loaded, transport, *stream);
+        return listening.then([stream = kj::mv(stream)](auto listener) mutable {
+          return Reached{kj::mv(stream), kj::mv(listener)};
+        });
+      })
+      .then([&io, &loaded, &options, limits, progress = kj::mv(progress), count = kj::mv(count)](
+                Reached reached) mutable {
+        auto seated = kj::heap<Seated>(io, loaded, options, kj::mv(reached.stream),
+            kj::mv(reached.listener), limits, kj::mv(progress));
+        auto joined = seated->join(loaded, options, kj::mv(count));
         joined = joined.catch_([&options](kj::Exception&& e) {
           kj::throwFatalException(whyNotJoined(kj::mv(e), options.coordinator));
         });

@@ -22,18 +22,21 @@ public:
   using CountPushes = kj::Function<kj::Promise<void>(Pushes::Builder)>;
 
   // Connects to options.coordinator and joins the job. A role without a launcher says so on stderr.
-  // `address` is where this role listens, if it holds a shard. `progress` fills in each heartbeat.
+  // With `transport`, the role holds a shard: it listens where the other roles reach this machine,
+  // at the address that leads from here to the coordinator. `progress` fills in each heartbeat.
   // `count` is for servers only, and answers the coordinator. The promise resolves when the
   // coordinator has accepted the role. It rejects if the coordinator does not answer within
   // cluster.start_timeout_s. All arguments must outlive the membership.
   static kj::Promise<kj::Own<Membership>> join(kj::AsyncIoContext& io,
       const LoadedExperiment& loaded, const RoleOptions& options,
-      kj::Maybe<const rpc::ServerAddress&> address, rpc::MessageLimits limits,
+      kj::Maybe<const rpc::Transport&> transport, rpc::MessageLimits limits,
       kj::Function<void(RoleProgress::Builder)> progress, kj::Maybe<CountPushes> count = nullptr);
 
   virtual ~Membership() noexcept(false) = default;
 
   virtual Session::Client session() = 0;
+  // Returns the sockets of a role that holds a shard.
+  virtual rpc::Listener& listener() = 0;
   // Returns what this role proves to the other roles that hold or use shards.
   virtual rpc::Identity identity() const = 0;
   // Resolves when the coordinator says that the job is over. Rejects with DISCONNECTED when the

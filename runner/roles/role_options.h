@@ -5,6 +5,7 @@
 #include <kj/string.h>
 
 #include "rpc/trace.h"
+#include "rpc/wire/listener.h"
 #include "rpc/wire/secret.h"
 #include "runner/logs/job.capnp.h"
 #include "runner/logs/run_folder.h"
@@ -12,6 +13,12 @@
 namespace runner {
 
 using kj::uint;
+
+// Where a coordinator listens.
+struct ListenPlace {
+  kj::String host = kj::str(rpc::LOOPBACK);  // an address of this machine, in numbers
+  kj::Maybe<rpc::PortRange> ports;           // null: cluster.port
+};
 
 // One role of a job.
 struct RoleOptions {
@@ -27,6 +34,7 @@ struct RoleOptions {
   // What the job's roles prove by: see rpc/wire/proof.h. Unset: roles of any user of this machine
   // can join.
   rpc::Secret secret = {};
+  ListenPlace listen = {};  // for the coordinator
 };
 
 }  // namespace runner

@@ -2,6 +2,7 @@
 
 #include <kj/debug.h>
 
+#include "configs/language/failure.h"
 #include "rpc/shard/shard_server.h"
 #include "rpc/wire/listener.h"
 #include "runner/experiment/model_facts.h"
@@ -33,10 +34,6 @@ Membership::CountPushes counting(rpc::ShardService::Client store) {
   };
 }
 
-kj::Own<rpc::Listener> listen(kj::AsyncIoContext& io, const rpc::Transport& transport) {
-  return rpc::Listener::listen(io.provider->getNetwork(), transport).wait(io.waitScope);
-}
-
 }  // namespace
 
 bool runCoordinator(const LoadedExperiment& loaded, const RoleOptions& options, RunLog::Tell tell,
@@ -53,7 +50,16 @@ bool runCoordinator(const LoadedExperiment& loaded, const RoleOptions& options, 
   if (!options.launched) writeWhole(options.folder.experiment(), loaded.resolved);
   auto job = kj::refcounted<Job>(experiment, loaded.digest, facts, options.folder, log,
       io.provider->getTimer(), kj::systemPreciseCalendarClock());
-  auto listener = listen(io, rpc::TCP);
+  auto& place = options.listen;
+  if (!rpc::isLoopback(place.host) && !options.secret.isSet()) {
+    configs::fail("other machines reach ", place.host,
+        ", so the roles need a secret: make one with ",
+        "`(umask 077; openssl rand -hex 32 > FILE)`, copy it to every host, and start every role ",
+        "with RUNNER_SECRET_FILE=FILE");
+  }
+  auto ports = place.ports.orDefault(experiment.cluster.ports);
+  auto listener = rpc::Listener::listen(io.provider->getNetwork(), rpc::TCP, place.host, ports)
+                      .wait(io.waitScope);
   rpc::Identity identity{roleName(Role::COORDINATOR, 0), options.secret};
   auto serving = listener->serve(
       io.provider->getTimer(), jobMessageLimits(facts.graph), job->bootstrap(), identity);
@@ -93,7 +99,6 @@ void runServer(const LoadedExperiment& loaded, const RoleOptions& options) {
   auto updater = shardUpdater(experiment, facts);
   kj::Maybe<kj::UnixEventPort&> port;
   if (experiment.kvstore.sharesMemory()) port = io.unixEventPort;
-  auto listener = listen(io, *experiment.kvstore.transport);
   auto trace = traceOf(options, experiment, facts);
   kj::Maybe<rpc::ShardTrace&> shardTrace;
   KJ_IF_MAYBE(own, trace) {
@@ -102,11 +107,11 @@ void runServer(const LoadedExperiment& loaded, const RoleOptions& options) {
   auto store = rpc::newShardServer(
       placement, options.index, experiment.rounds(), *updater, port, shardTrace);
   auto membership = Membership::join(
-      io, loaded, options, listener->address(), jobMessageLimits(facts.graph),
+      io, loaded, options, *experiment.kvstore.transport, jobMessageLimits(facts.graph),
       [](RoleProgress::Builder) {}, counting(store))
                         .wait(io.waitScope);
   auto identity = membership->identity();
-  auto serving = listener->serve(io.provider->getTimer(),
+  auto serving = membership->listener().serve(io.provider->getTimer(),
       rpc::limitsFor(placement, experiment.cluster.connectionSilence()), store, identity);
   auto run = [&]() { membership->ended().exclusiveJoin(kj::mv(serving)).wait(io.waitScope); };
   KJ_IF_MAYBE(failure, kj::runCatchingExceptions(run)) {

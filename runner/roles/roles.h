@@ -14,7 +14,8 @@ namespace runner {
 // well. Otherwise it throws with role, cause and way out. The type of the exception is DISCONNECTED
 // if the cause is that another role was lost.
 
-// Listens on a port of the loopback that the system chooses. The first event names that port. Every
+// Listens at options.listen. The first event names that address. Throws if other machines reach it
+// and options.secret is not set. Every
 // event goes to the files of options.folder while `access` is open, and to `tell`. Throws if the
 // folder already holds a run. Without a launcher, Ctrl-C, SIGTERM and SIGHUP end the coordinator
 // too. It then records the interruption, and returns false. Nothing that happens after the run has

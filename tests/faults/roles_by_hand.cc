@@ -2,6 +2,7 @@
 
 #include <kj/debug.h>
 #include <string.h>
+#include <sys/stat.h>
 
 namespace tests {
 
@@ -39,6 +40,13 @@ kj::String addressOf(Command& coordinator) {
       static_cast<const char*>(::memmem(errors.begin(), errors.size(), MARK.begin(), MARK.size()));
   kj::StringPtr rest = errors.slice(at - errors.begin() + MARK.size());
   return kj::heapString(rest.slice(0, KJ_ASSERT_NONNULL(rest.findFirst(';'))));
+}
+
+kj::String newSecretFile(char digit) {
+  auto path = kj::str(newFolder(), "/secret");
+  writeFile(path, kj::str(kj::repeat(digit, 64), "\n"));
+  KJ_SYSCALL(::chmod(path.cStr(), 0600));
+  return path;
 }
 
 }  // namespace tests

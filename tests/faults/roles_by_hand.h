@@ -17,4 +17,8 @@ kj::Own<Command> startCoordinator(
 // Waits until the coordinator says where it listens, and returns that address.
 kj::String addressOf(Command& coordinator);
 
+// Writes a secret of 64 times the same hexadecimal digit to a new file, which only its owner may
+// read. Returns the path.
+kj::String newSecretFile(char digit = 'a');
+
 }  // namespace tests

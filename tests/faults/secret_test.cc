@@ -13,14 +13,6 @@ namespace {
 
 constexpr kj::StringPtr SHORT = "tests/faults/short.toml"_kj;
 
-// Writes a file that holds 64 times the same digit.
-kj::String newSecret(char digit) {
-  auto path = kj::str(newFolder(), "/secret");
-  writeFile(path, kj::str(kj::repeat(digit, 64), "\n"));
-  ::chmod(path.cStr(), 0600);
-  return path;
-}
-
 TEST_CASE(
     "a role that does not know the secret of a launched job is refused, and the job goes on") {
   auto run = startedRun(ENDLESS);
@@ -40,7 +32,7 @@ TEST_CASE(
 }
 
 TEST_CASE("roles started by hand with one secret train as without one") {
-  auto secret = newSecret('a');
+  auto secret = newSecretFile('a');
   auto launched = train(SHORT);
   auto coordinator = startCoordinator(SHORT, newFolder(), secret);
   auto address = addressOf(*coordinator);
@@ -57,9 +49,9 @@ TEST_CASE("roles started by hand with one secret train as without one") {
 }
 
 TEST_CASE("a role started by hand with another secret than its coordinator is told so") {
-  auto coordinator = startCoordinator(SHORT, newFolder(), newSecret('a'));
+  auto coordinator = startCoordinator(SHORT, newFolder(), newSecretFile('a'));
   auto address = addressOf(*coordinator);
-  for (auto& secret: {newSecret('b'), kj::String()}) {
+  for (auto& secret: {newSecretFile('b'), kj::String()}) {
     auto ended = startRole(SHORT, "server", 0, address, secret)->wait(FAILS_WITHIN_S);
     CHECK(ended.exitCode == 1);
     CHECK(contains(ended.errors, " has another secret than this role; "));
@@ -69,7 +61,7 @@ TEST_CASE("a role started by hand with another secret than its coordinator is to
 }
 
 TEST_CASE("a secret that others may read is refused before a role does anything") {
-  auto secret = newSecret('a');
+  auto secret = newSecretFile('a');
   ::chmod(secret.cStr(), 0644);
   auto ended = startCoordinator(SHORT, newFolder(), secret)->wait();
   CHECK(ended.exitCode == 2);

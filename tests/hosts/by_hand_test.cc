@@ -1,0 +1,123 @@
+// Jobs over several hosts whose roles are started by hand.
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+#include <initializer_list>
+
+#include "tests/faults/failure.h"
+#include "tests/faults/roles_by_hand.h"
+#include "tests/hosts/hosts.h"
+#include "tests/skip.h"
+#include "tests/text.h"
+
+namespace tests {
+namespace {
+
+constexpr kj::StringPtr SHORT = "tests/faults/short.toml"_kj;
+constexpr uint PORT = 7000;
+
+// A job whose coordinator runs on host 0, and each of its other roles on a host of its own.
+struct JobOnHosts {
+  JobOnHosts(const Hosts& hosts, kj::StringPtr file, uint servers, uint workers)
+      : hosts(hosts), file(file) {
+    auto place = kj::str(hosts.address(0), ":", PORT);
+    coordinator = start(0, {"--role", "coordinator", "--folder", folder, "--listen", place});
+    KJ_REQUIRE(coordinator->waitForErrors("coordinator listens on "), coordinator->errors());
+    uint host = 1;
+    auto add = [&](kj::StringPtr role, uint index) {
+      auto number = kj::str(index);
+      roles.add(start(host++, {"--role", role, "--index", number, "--coordinator", place}));
+    };
+    for (uint i = 0; i < servers; i++) add("server", i);
+    for (uint i = 0; i < workers; i++) add("worker", i);
+  }
+
+  kj::Own<Command> start(uint host, std::initializer_list<kj::StringPtr> options) {
+    kj::Vector<kj::StringPtr> words;
+    words.addAll(std::initializer_list<kj::StringPtr>{RUNNER, "role", file});
+    words.addAll(options);
+    auto cache = cacheSetting();
+    auto secretSetting = kj::str("RUNNER_SECRET_FILE=", secret);
+    kj::StringPtr environment[] = {cache, secretSetting};
+    return hosts.start(host, words, environment);
+  }
+
+  const Hosts& hosts;
+  kj::StringPtr file;
+  const kj::String secret = newSecretFile();
+  const kj::String folder = kj::str(newFolder(), "/run");
+  kj::Own<Command> coordinator;
+  kj::Vector<kj::Own<Command>> roles;
+};
+
+TEST_CASE("a job on four hosts trains the same bits as on one machine") {
+  KJ_IF_MAYBE(why, Hosts::whyNot()) SKIP_CASE(why->cStr());
+  constexpr kj::StringPtr ONE_SERVER[] = {"cluster.servers=1"_kj};
+  auto alone = train(SHORT, ONE_SERVER);
+  // A role takes no --set, so the resolved file of that run is the job's.
+  auto file = kj::str(alone.folder, "/experiment.toml");
+  Hosts hosts(4);
+  JobOnHosts job(hosts, file, 1, 2);
+  auto ended = job.coordinator->wait();
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 0);
+  CHECK(contains(ended.output, alone.weightsSha256));
+  for (auto& role: job.roles) CHECK(role->wait(FAILS_WITHIN_S).exitCode == 0);
+  auto events = readFile(kj::str(job.folder, "/events.jsonl"));
+  CHECK(contains(events, "\"transport\":\"tcp\""));
+  // Each server listens where it reaches the coordinator.
+  CHECK(contains(events, kj::str("\"joined\":{\"address\":\"", hosts.address(1), ":")));
+}
+
+TEST_CASE("a coordinator names the port that is taken, and the address that is not its own") {
+  KJ_IF_MAYBE(why, Hosts::whyNot()) SKIP_CASE(why->cStr());
+  Hosts hosts(2);
+  JobOnHosts first(hosts, SHORT, 0, 0);
+  auto refuse = [&](uint host, kj::StringPtr why) {
+    auto place = kj::str(hosts.address(0), ":", PORT);
+    auto second =
+        first.start(host, {"--role", "coordinator", "--folder", newFolder(), "--listen", place});
+    checkFailed(second->wait(FAILS_WITHIN_S), {kj::str("cannot listen on ", place), why});
+  };
+  refuse(0, "the port is in use. Stop the program that uses it, or choose other ports");
+  refuse(1, "this machine does not have that address. `ip address` shows those that it has");
+}
+
+TEST_CASE("a host that is cut off for good ends a job, and the message names its role") {
+  KJ_IF_MAYBE(why, Hosts::whyNot()) SKIP_CASE(why->cStr());
+  Hosts hosts(5);
+  JobOnHosts job(hosts, ENDLESS, 2, 2);
+  REQUIRE(job.coordinator->waitForOutput("Speed: "));
+  hosts.cut(4);
+  checkFailed(job.coordinator->wait(), {"worker 1", "cluster.silence_timeout_s"});
+  // The cut host notices it, too, so nothing stays behind.
+  for (auto& role: job.roles) CHECK(role->wait(3 * FAILS_WITHIN_S).exitCode == 75);
+}
+
+TEST_CASE("a host that is cut off for a second changes no bit") {
+  KJ_IF_MAYBE(why, Hosts::whyNot()) SKIP_CASE(why->cStr());
+  constexpr kj::StringPtr ONE_SERVER[] = {"cluster.servers=1"_kj};
+  auto alone = train(SHORT, ONE_SERVER);
+  auto file = kj::str(alone.folder, "/experiment.toml");
+  Hosts hosts(4);
+  JobOnHosts job(hosts, file, 1, 2);
+  REQUIRE(job.coordinator->waitForOutput("Speed: "));
+  hosts.cut(1);
+  // The job cannot end during the cut, which lasts a second.
+  CHECK_FALSE(job.coordinator->waitForOutput("weights sha256=", 1));
+  hosts.join(1);
+  auto ended = job.coordinator->wait();
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 0);
+  CHECK(contains(ended.output, alone.weightsSha256));
+}
+
+TEST_CASE("a coordinator listens beyond its machine only with a secret") {
+  auto ended = Command({RUNNER, "role", SHORT, "--role", "coordinator", "--folder", newFolder(),
+                           "--listen", "192.0.2.1:7000"})
+                   .wait();
+  CHECK(ended.exitCode == 1);
+  CHECK(contains(ended.errors, "other machines reach 192.0.2.1, so the roles need a secret: "));
+}
+
+}  // namespace
+}  // namespace tests
