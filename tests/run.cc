@@ -66,6 +66,16 @@ Trained train(
   return {kj::str(run.folder), kj::heapString(output.slice(digits, digits + 64))};
 }
 
+kj::Vector<kj::String> linesOf(kj::StringPtr text) {
+  kj::Vector<kj::String> lines;
+  while (text.size() > 0) {
+    auto end = KJ_REQUIRE_NONNULL(text.findFirst('\n'), "a torn line", text);
+    lines.add(kj::str(text.slice(0, end)));
+    text = text.slice(end + 1);
+  }
+  return lines;
+}
+
 kj::Array<float> weightsOf(const Trained& run) {
   auto file = readFile(kj::str(run.folder, "/weights.safetensors"));
   uint64_t headerBytes;

@@ -44,6 +44,9 @@ struct Trained {
 Trained train(kj::StringPtr file, kj::ArrayPtr<const kj::StringPtr> settings = nullptr,
     kj::StringPtr program = RUNNER);
 
+// Returns the lines of a text, which must end with a newline unless it is empty.
+kj::Vector<kj::String> linesOf(kj::StringPtr text);
+
 // Returns all values in the weights.safetensors of the run.
 kj::Array<float> weightsOf(const Trained& run);
 

@@ -1,35 +1,23 @@
 // The logs of whole runs in each style: one stream, a file a role, and the table that parse_log
 // makes of them.
-#include <capnp/message.h>
 #include <doctest/doctest.h>
-#include <kj/debug.h>
 
 #include <algorithm>
 
 #include "runner/logs/log_styles.h"
-#include "runner/logs/run_log.h"
+#include "tests/cluster/whole_runs.h"
 #include "tests/run.h"
 #include "tests/text.h"
 
 namespace tests {
 namespace {
 
-constexpr kj::StringPtr MLP = "tests/cluster/mlp.toml"_kj;
-
 kj::String read(const Trained& run, kj::StringPtr name) {
   return readFile(kj::str(run.folder, "/", name));
 }
 
-// The lines of a file, which must end with one.
 kj::Vector<kj::String> linesOf(const Trained& run, kj::StringPtr name) {
-  auto text = read(run, name);
-  kj::Vector<kj::String> lines;
-  for (kj::StringPtr rest = text; rest.size() > 0;) {
-    auto end = KJ_ASSERT_NONNULL(rest.findFirst('\n'), "a torn line", name, rest);
-    lines.add(kj::str(rest.slice(0, end)));
-    rest = rest.slice(end + 1);
-  }
-  return lines;
+  return tests::linesOf(read(run, name));
 }
 
 // Which of the role's lines are its own plain words: `2016-01-22 14:22:03,897 worker 0: …`.
@@ -41,12 +29,9 @@ bool isPlain(kj::StringPtr line, kj::StringPtr role) {
 kj::Vector<kj::String> linesOfEvents(const Trained& run, const runner::LogStyle& style) {
   kj::Vector<kj::String> lines;
   auto writer = style.writer();
-  for (auto& line: linesOf(run, "events.jsonl")) {
-    capnp::MallocMessageBuilder message;
-    auto event = message.initRoot<runner::Event>();
-    runner::parseEvent(line, event);
+  eachEvent(run, [&](runner::Event::Reader event) {
     for (auto& written: writer->lines(event)) lines.add(kj::mv(written));
-  }
+  });
   return lines;
 }
 

@@ -38,15 +38,11 @@ inline double distance(const Trained& a, const Trained& b) {
 
 // Calls `use` with every event of a run.
 inline void eachEvent(const Trained& run, kj::FunctionParam<void(runner::Event::Reader)> use) {
-  auto text = readFile(kj::str(run.folder, "/events.jsonl"));
-  kj::StringPtr rest = text;
-  while (rest.size() > 0) {
-    auto end = KJ_ASSERT_NONNULL(rest.findFirst('\n'), "a torn line", rest);
+  for (auto& line: linesOf(readFile(kj::str(run.folder, "/events.jsonl")))) {
     capnp::MallocMessageBuilder message;
     auto event = message.initRoot<runner::Event>();
-    runner::parseEvent(kj::heapString(rest.slice(0, end)), event);
+    runner::parseEvent(line, event);
     use(event);
-    rest = rest.slice(end + 1);
   }
 }
 

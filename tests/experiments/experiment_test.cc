@@ -2,7 +2,6 @@
 // epoch, compared within tolerances; and launched inline and locally to the same table and the same
 // weights, digit by digit. To add one: write x.toml, run its test, and put the table that it prints
 // into x.expected after reading it.
-#include <capnp/message.h>
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <math.h>
@@ -10,7 +9,7 @@
 
 #include <cstdio>
 
-#include "runner/logs/run_log.h"
+#include "tests/cluster/whole_runs.h"
 #include "tests/run.h"
 #include "tests/skip.h"
 #include "tests/text.h"
@@ -31,24 +30,11 @@ kj::String fileOf(kj::StringPtr ending) {
   return kj::str("tests/experiments/", name, ending);
 }
 
-kj::Array<kj::String> linesOf(kj::StringPtr text) {
-  kj::Vector<kj::String> lines;
-  while (text.size() > 0) {
-    auto end = KJ_REQUIRE_NONNULL(text.findFirst('\n'), "a torn line", text);
-    lines.add(kj::heapString(text.slice(0, end)));
-    text = text.slice(end + 1);
-  }
-  return lines.releaseAsArray();
-}
-
 // The mean of the workers' losses in training, an epoch.
 kj::Array<double> lossesOf(const Trained& run) {
   kj::Vector<double> sums;
   uint workers = 0;
-  for (auto& line: linesOf(readFile(kj::str(run.folder, "/events.jsonl")))) {
-    capnp::MallocMessageBuilder message;
-    auto event = message.initRoot<runner::Event>();
-    runner::parseEvent(line, event);
+  eachEvent(run, [&](runner::Event::Reader event) {
     if (event.isStarted()) {
       workers = event.getStarted().getWorkers();
       sums.resize(event.getStarted().getEpochs());
@@ -58,7 +44,7 @@ kj::Array<double> lossesOf(const Trained& run) {
       KJ_REQUIRE(workers <= 2);
       sums[event.getTrained().getEpoch() - 1] += event.getTrained().getLoss() / workers;
     }
-  }
+  });
   return sums.releaseAsArray();
 }
 

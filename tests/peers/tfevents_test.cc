@@ -1,11 +1,9 @@
 // The event files of a real run, read by tfevents.py, against the run's own events.
-#include <capnp/message.h>
 #include <doctest/doctest.h>
 #include <glob.h>
-#include <kj/debug.h>
 #include <stdio.h>
 
-#include "runner/logs/run_log.h"
+#include "tests/cluster/whole_runs.h"
 #include "tests/run.h"
 #include "tests/skip.h"
 #include "tests/text.h"
@@ -45,14 +43,7 @@ struct Expected {
 
 Expected expectedOf(const Trained& run, uint rank) {
   Expected expected;
-  auto text = readFile(kj::str(run.folder, "/events.jsonl"));
-  kj::StringPtr rest = text;
-  while (rest.size() > 0) {
-    auto end = KJ_ASSERT_NONNULL(rest.findFirst('\n'), "a torn line", rest);
-    capnp::MallocMessageBuilder message;
-    auto event = message.initRoot<runner::Event>();
-    runner::parseEvent(kj::heapString(rest.slice(0, end)), event);
-    rest = rest.slice(end + 1);
+  eachEvent(run, [&](runner::Event::Reader event) {
     if (event.isSpeed() && event.getIndex() == rank) {
       auto speed = event.getSpeed();
       auto add = [&](kj::StringPtr tag, double value) {
@@ -78,7 +69,7 @@ Expected expectedOf(const Trained& run, uint rank) {
       add("validation/loss", validated.getLoss());
       add("validation/accuracy", validated.getAccuracy());
     }
-  }
+  });
   return expected;
 }
 

@@ -20,16 +20,6 @@ constexpr kj::StringPtr NAMES[] = {"batch_size=128,learning_rate=0.05"_kj,
     "batch_size=128,learning_rate=0.1"_kj, "batch_size=256,learning_rate=0.05"_kj,
     "batch_size=256,learning_rate=0.1"_kj};
 
-kj::Array<kj::String> linesOf(kj::StringPtr text) {
-  kj::Vector<kj::String> lines;
-  while (text.size() > 0) {
-    auto end = KJ_REQUIRE_NONNULL(text.findFirst('\n'), "a torn line", text);
-    lines.add(kj::heapString(text.slice(0, end)));
-    text = text.slice(end + 1);
-  }
-  return lines.releaseAsArray();
-}
-
 kj::Own<Command> start(kj::StringPtr runs, kj::ArrayPtr<const kj::StringPtr> more = nullptr) {
   auto cache = cacheSetting();
   kj::StringPtr environment[] = {cache};
