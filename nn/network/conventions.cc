@@ -8,9 +8,10 @@ constexpr Conventions ROWS[] = {
         .name = "mxnet",
         .doc = "MXNet of 2015 and 2016. Batch norm has epsilon 1e-3, momentum 0.9, a learned "
                "gamma, and moving variances that start at 1 (2016). Pooling rounds up. The "
-               "learning rate is inside the momentum. Epsilon is added to adam's uncorrected root, "
-               "and below rmsprop's root. Xavier's fan out is the weight's first dimension. Weight "
-               "decay applies to all arrays (2015).",
+               "learning rate multiplies what enters the momentum (v ← momentum · v - rate · g; "
+               "w ← w + v). adam adds epsilon to the root of its second moment before the bias "
+               "correction. rmsprop adds it before it takes the root. Xavier's fan out is the "
+               "weight's first dimension. Weight decay applies to all arrays (2015).",
         .batchNormEpsilon = 1e-3f,
         .batchNormMomentum = 0.9f,
         .movingMeanStart = 0,
@@ -26,9 +27,11 @@ constexpr Conventions ROWS[] = {
         .name = "mxnet_1x",
         .doc =
             "MXNet 1.x. Batch norm has epsilon 1e-3, momentum 0.9, and gamma held at 1 (its "
-            "`fix_gamma`). Pooling rounds down. The learning rate is inside the momentum. Epsilon "
-            "is added to adam's uncorrected root, and below rmsprop's root. Xavier's fan out "
-            "includes the kernel's area. Weight decay applies to weights and gammas only.",
+            "`fix_gamma`). Pooling rounds down. The learning rate multiplies what enters the "
+            "momentum (v ← momentum · v - rate · g; w ← w + v). adam adds epsilon to the root "
+            "of its second moment before the bias correction. rmsprop adds it before it takes the "
+            "root. Xavier's fan out includes the kernel's area. Weight decay applies to weights "
+            "and gammas only.",
         .batchNormEpsilon = 1e-3f,
         .batchNormMomentum = 0.9f,
         .movingMeanStart = 0,
@@ -43,11 +46,12 @@ constexpr Conventions ROWS[] = {
     {
         .name = "torch",
         .doc = "PyTorch. Batch norm has epsilon 1e-5, momentum 0.9 (0.1 in PyTorch's notation) and "
-               "a learned gamma. Pooling rounds down. The learning rate is outside of the "
-               "momentum. Epsilon is added to adam's corrected root, and to rmsprop's root. "
-               "Xavier's fan out includes the kernel's area. Weight decay applies to all arrays. "
-               "The moving variance averages the biased variance, as everywhere here. PyTorch "
-               "averages the unbiased one, which is n / (n - 1) times as large.",
+               "a learned gamma. Pooling rounds down. The learning rate multiplies the "
+               "momentum (v ← momentum · v + g; w ← w - rate · v). adam adds epsilon to the root "
+               "of its second moment after the bias correction. rmsprop adds it after it has taken "
+               "the root. Xavier's fan out includes the kernel's area. Weight decay applies to all "
+               "arrays. The moving variance averages the biased variance, as everywhere here. "
+               "PyTorch averages the unbiased one, which is n / (n - 1) times as large.",
         .batchNormEpsilon = 1e-5f,
         .batchNormMomentum = 0.9f,
         .movingMeanStart = 0,

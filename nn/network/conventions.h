@@ -18,12 +18,12 @@ struct Conventions {
   float movingVarianceStart;
   bool fixedGamma;
   Pool::Rounding poolRounding;
-  // Learning rate inside the momentum (mom ← m·mom - lr·g; w ← w + mom), or outside (mom ← m·mom +
-  // g; w ← w - lr·mom).
+  // What the learning rate multiplies. True: what enters the momentum (v ← momentum · v - rate · g;
+  // w ← w + v). False: the momentum (v ← momentum · v + g; w ← w - rate · v).
   bool learningRateInsideMomentum;
-  // Where Adam and RMSprop add epsilon. True: to the final root that divides the step (Adam: the
-  // root with corrected bias). False: earlier (Adam: to the uncorrected root; RMSprop: below the
-  // root).
+  // Where epsilon is added. True: adam adds it to the root of its second moment after the bias
+  // correction, and rmsprop adds it after it has taken the root. False: adam adds it before the
+  // bias correction, and rmsprop before it takes the root.
   bool epsilonComesLast;
   // Whether xavier's fan out of a convolution is filters × the kernel's area, or the filters alone.
   bool fanOutHasKernelArea;

@@ -115,9 +115,9 @@ constexpr configs::Kind<Initializer> ROWS[] = {
         "the fan_in of their weight.",
         readTorch},
     {"dirac",
-        "A convolution that starts by passing its input on. Weights start as `base` says. Then "
-        "each of the first filters, one per input channel, is set to pass on its channel alone, at "
-        "the kernel's centre (PyTorch's dirac_ applied to these filters).",
+        "A convolution that starts by passing its input on. Weights start as `base` says. Then, "
+        "with C input channels, filter c of the first C filters passes on channel c alone, at the "
+        "kernel's centre (PyTorch's dirac_ applied to these filters).",
         readDirac},
     {"whitening",
         "For a convolution over the input images: filters that whiten patches of the training "

@@ -97,7 +97,8 @@ OptimizerMaker readMuon(configs::Reader& reader) {
   settings.learningRate = readLearningRate(reader, 0.02);
   settings.momentum = readMomentum(reader, 0.95);
   settings.nesterov = reader.flag("nesterov",
-      "Makes gradient + momentum × (the new momentum) orthogonal, instead of the momentum alone.",
+      "Makes g + momentum × m orthogonal, where g is the gradient and m the new momentum. Without "
+      "`nesterov` makes m orthogonal.",
       true);
   settings.weightDecay = readDecoupledDecay(reader, 0);
   settings.steps = uint(reader.integer("steps",
@@ -107,7 +108,8 @@ OptimizerMaker readMuon(configs::Reader& reader) {
   settings.scale = &reader.choose("scale", "A factor of each step, besides the learning rate.",
       kj::arrayPtr(SCALES, kj::size(SCALES)), "aspect");
   settings.normalise = reader.flag("normalise",
-      "Scales each weight to the length sqrt(rows) before each step, as airbench94_muon does.",
+      "Scales each weight matrix to the Frobenius norm sqrt(rows) before each step, as "
+      "airbench94_muon does.",
       false);
   return [settings](
              const Conventions&) -> kj::Own<const Optimizer> { return kj::heap<Muon>(settings); };

@@ -44,8 +44,9 @@ private:
   const Conventions& conventions;
 };
 
-// You, Gitman and Ginsburg 2017 (arXiv 1708.03888), algorithm 1, with the rate inside the momentum
-// as there; epsilon and the rate of a key without length as MXNet's LARS has them:
+// You, Gitman and Ginsburg 2017 (arXiv 1708.03888), algorithm 1. The rate multiplies what enters
+// the momentum, as in the paper. Epsilon, and a trust of 1 for |w| = 0 or |g| = 0, are those of
+// MXNet's LARS:
 //   g = rescale · gradient
 //   trust = |w| = 0 or |g| = 0 ? 1 : trust_ratio · |w| / (|g| + decay · |w| + epsilon)
 //   v ← momentum · v - rate · trust · (g + decay · w);  w ← w + v
@@ -99,7 +100,7 @@ OptimizerMaker readSgd(configs::Reader& reader) {
   settings.momentum = readMomentum(reader, 0);
   settings.nesterov = reader.flag("nesterov",
       "Uses Nesterov's momentum (1983) as PyTorch's SGD and MXNet's NAG (2015) do. A step is the "
-      "learning rate × (gradient + momentum × the new momentum). The learning rate is outside of "
+      "learning rate × (gradient + momentum × the new momentum). The learning rate multiplies "
       "the momentum, whatever the conventions.",
       false);
   settings.weightDecay = reader.real("weight_decay",

@@ -91,7 +91,7 @@ TEST_CASE(
   CHECK(sameBits(arrays.state, expectedState));
 }
 
-TEST_CASE("Optimizer: the learning rate stands outside of the momentum if the conventions say so") {
+TEST_CASE("Optimizer: the learning rate multiplies the momentum if the conventions say so") {
   Conventions conventions = CONVENTIONS[0];
   conventions.learningRateInsideMomentum = false;
   Read read("optimizer = { kind = \"sgd\", momentum = 0.9 }", conventions);

@@ -259,8 +259,8 @@ uint64_t RunLength::updatesIn(double epochs) const {
 kj::Own<const Schedule> readSchedule(configs::Reader& reader, kj::StringPtr key) {
   return reader.kind<kj::Own<const Schedule>>(key,
       "How the learning rate changes during training. In a run of T updates, update u (counted "
-      "from 0) takes the schedule's value at the share u / T of the run. The value at the end of "
-      "the run would be that of update T, one after the last.",
+      "from 0) takes the schedule's value at the share u / T of the run. Update T - 1 is "
+      "the last. So no update takes the value at the end of the run.",
       SCHEDULES, "constant");
 }
 

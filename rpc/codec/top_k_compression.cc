@@ -114,8 +114,8 @@ kj::Own<const Compression> readTopK(configs::Reader& reader) {
                           {.above = 0})
                       .orDefault(0);
   keys.warmUp_steps = reader.integer("warmup_steps",
-      "Number of steps per worker in which more is sent. They are divided into equal parts that "
-      "send a quarter, a 16th, a 64th, … of the values.",
+      "Number of steps at the start of a run in which each worker sends more values. These steps "
+      "are divided into equal parts, which send a quarter, a 16th, a 64th, … of the values.",
       {.atLeast = 0}, 0);
   return kj::atomicRefcounted<TopKCompression>(keys);
 }
