@@ -62,7 +62,9 @@ void Batches::takeRaw(const io::Dataset& dataset, const io::DataConfig& config) 
     if (wants && raw != nullptr) keep(dataset, augmenter.stored, validates);
   }
   if (wants && raw == nullptr) {
-    configs::fail("data.cache = \"device\" is for GPUs; set \"none\"");
+    configs::fail(
+        "data.cache = \"device\" is for GPUs, but this worker does not compute on a GPU. "
+        "Set data.cache = \"none\", or name GPUs in cluster.devices");
   }
 }
 
