@@ -8,8 +8,8 @@
 
 namespace nn::cuda {
 
-// The device that plans are made for: that of a handle, or one described by its properties, which
-// this machine need not have.
+// The device that plans are made for: the device of a handle, or a device that is described by its
+// properties. This machine does not need to have the described device.
 using CudnnTarget = kj::OneOf<cudnnHandle_t, Descriptor>;
 
 // Properties of a device, from their JSON as cuDNN writes it: CUDNN_ATTR_DEVICEPROP_JSON_….

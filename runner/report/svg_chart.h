@@ -49,7 +49,7 @@ struct Bar {
   kj::Array<double> parts;  // none negative
 };
 
-// Returns horizontal bars under each other, all in one scale, as an `<svg>` of 420 units' width.
+// Returns horizontal bars, one below the other, in the same scale, as an `<svg>` 420 units wide.
 // Part i has class `p<i>`. Its name stands in it if there is room, and its value too if both fit.
 // `unit` follows the values.
 kj::String drawBars(

@@ -15,10 +15,10 @@ struct TrainingState {
   nn::BatchResult last;  // of the last training batch
   VerbTimes times;       // of the present epoch so far
 
-  // Adds the result of one more batch to `sums`, or replaces `sums` by those of a program that adds
-  // them up itself. Both throw if the loss is not finite. `isFirst`: nothing but the first step of
-  // the run is in it, whose loss follows from the initial values alone.
+  // Adds the result of one more batch to `sums`. Throws if the loss is not finite. `isFirst`: the
+  // result is that of the run's first step. Its loss follows from the initial values alone.
   void add(const nn::BatchResult& result, bool isFirst = false);
+  // Replaces `sums` by the sums of a program that adds them up itself. Throws as add() does.
   void replaceSums(const nn::BatchResult& newSums, bool isFirst = false);
   // Shows epoch, step and sums to the io thread.
   void show(LiveProgress& progress) const;

@@ -6,10 +6,11 @@
 
 namespace runner {
 
-// A run's folder, and its path below the folder in which it was found. If the argument is the run's
-// own folder, the path is the argument.
+// A run that the arguments of a command name.
 struct FoundRun {
   kj::String folder;
+  // The path of the run below the argument in which it was found. The argument itself if that is
+  // the run's own folder.
   kj::String label;
 };
 

@@ -8,8 +8,8 @@ namespace runner {
 // Returns the text of table.md or table.csv. A single run has the table of its log, with at most
 // `stepRowsMax` rows if it is a table by steps. Several runs have one row each, and the reasons of
 // those that failed. Markdown also has the published figures, and for a single run the traffic of
-// its store. The columns of table.csv do not depend on how the runs ended: a single run without a
-// table has only the header.
+// its store. The columns of table.csv do not depend on how the runs ended. Therefore the table.csv
+// of a single run without rows has the header alone.
 kj::String tableMarkdown(
     kj::ArrayPtr<const ReportedRun> runs, uint stepRowsMax = uint(kj::maxValue));
 kj::String tableCsv(kj::ArrayPtr<const ReportedRun> runs);
