@@ -27,8 +27,8 @@ PathKind pathKind(kj::StringPtr path);
 // Null if it is a file or a folder, if there is nothing, or if that cannot be found out.
 kj::Maybe<kj::String> whyNeither(kj::StringPtr path);
 
-// Returns why it cannot be found out what is at `path`: "Permission denied". Null if it can, also
-// if there is nothing.
+// Returns why it cannot be found out what is at `path`: "Permission denied". Null if that can be
+// found out, or if there is nothing at `path`.
 kj::Maybe<kj::String> whyUnreadable(kj::StringPtr path);
 
 // Returns the beginning of the relative path `path` up to its first hidden name, or null. A hidden

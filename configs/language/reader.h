@@ -155,7 +155,7 @@ public:
   // further error.
   bool isRight(kj::StringPtr key) const;
   // Whether there is no file, only a reference to print. Also true below a table whose kind is
-  // unknown. A check across keys then has nothing to check.
+  // unknown. Keys then have no values: a check that compares keys asks this first.
   bool isManual() const;
   // Returns the place of `key`'s value, or of this table if the key is absent. `key` may be dotted
   // (`optimizer.kind`).

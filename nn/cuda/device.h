@@ -77,7 +77,8 @@ public:
   // The same for memory that exists already. It must stay until the result is dropped.
   virtual kj::Own<Memory> pin(kj::ArrayPtr<byte> memory) = 0;
 
-  // Plans the fastest way that the device has found. It may remember that way from run to run.
+  // Returns the fastest way to compute this convolution that the device finds or remembers. It may
+  // remember that way from run to run.
   virtual kj::Own<ConvolutionPlan> plan(const ConvolutionProblem& shape, Direction direction) = 0;
 
   // ---- work

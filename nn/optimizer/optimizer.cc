@@ -42,8 +42,8 @@ double readLearningRate(configs::Reader& reader, double defaultValue) {
 }
 
 double readMomentum(configs::Reader& reader, double defaultValue) {
-  return readKeptShare(
-      reader, "momentum", "Share of the previous step that is added to the next.", defaultValue);
+  return readKeptShare(reader, "momentum",
+      "Share of the momentum, a decaying sum of gradients, that each update keeps.", defaultValue);
 }
 
 double readWeightDecay(configs::Reader& reader) {

@@ -170,9 +170,9 @@ kj::Own<const Schedule> readFactor(configs::Reader& reader) {
       "every_steps", "Updates between drops, in place of `every_epochs`.", {.atLeast = 1});
   double by = reader.real("factor", "Each drop multiplies the learning rate by this factor.",
       {.above = 0, .atMost = 1});
-  double stop = reader.real("stop_factor",
-      "The learning rate does not fall below this share of its first value.",
-      {.atLeast = 0, .atMost = 1}, 0);
+  double stop =
+      reader.real("stop_factor", "The drops end at this share of the optimizer's learning rate.",
+          {.atLeast = 0, .atMost = 1}, 0);
   requireOne(reader, "every_epochs", epochs != nullptr, "every_steps", steps != nullptr);
   return kj::heap<Factor>(epochs, uint64_t(steps.orDefault(1)), by, stop);
 }

@@ -72,8 +72,8 @@ public:
   kj::Maybe<uint64_t> version(SliceId id) const;
   // Returns the number that answers for an initialized slice wait for. It never falls while a push
   // waits. Usually it is the number of rounds applied, and one more while pushes of the round in
-  // progress are answered, too. With a bound on staleness it is the number of steps that every
-  // worker has pushed that does not rest.
+  // progress are answered, too. With a bound on staleness it is the number of steps that the
+  // slowest worker has pushed. Workers that rest do not count.
   uint64_t progress(SliceId id) const;
 
   struct Lent {
