@@ -31,8 +31,8 @@ constexpr ModeRow ROWS[] = {
         Shards::IN_WORKER, true, nullptr, readSyncMode},
     {"dist_sync",
         "A round sums one gradient of every worker, in rank order, and is applied once. Every "
-        "worker computes step t on the values after round t. A worker adds the gradients of its "
-        "devices, in their order, before it pushes.",
+        "worker computes its next step on the values after this round. A worker adds the "
+        "gradients of its devices, in their order, before it pushes.",
         Shards::IN_SERVERS, true, DIST_SYNC_KEYS, readSyncMode},
     {"dist_async",
         "Every gradient is applied by itself as it arrives. A worker computes on values that hold "

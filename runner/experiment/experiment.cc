@@ -246,8 +246,8 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::KvStoreCon
       "whole job is stopped does not count, and a long step is not silence. A server that computes "
       "a single update for this long does count as silent, for example with muon and a very large "
       "weight. If a worker's connection to a server carries nothing for half of this time, the "
-      "worker makes a new connection. If it cannot reach the server for the whole time then, the "
-      "server is lost.",
+      "worker makes a new connection. If it then cannot reach the server for the whole time, the "
+      "server counts as lost.",
       {.atLeast = 1, .atMost = 3600}, 5);
   return config;
 }
