@@ -69,8 +69,8 @@ struct Winograd {
 };
 
 // Loops between images and transformed tiles, for all blocks of an image of height × width pixels.
-// A table is for images of floats or of Bfloat16, which it takes as void*. Transformed tiles are
-// floats.
+// One table is for images of floats, another for images of Bfloat16. Both take images as void*.
+// Transformed tiles are floats in both.
 struct WinogradImages {
   // v = B' x B.
   void (*transformInput)(

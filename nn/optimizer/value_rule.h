@@ -52,7 +52,7 @@ struct ValueRule {
 
 // Returns what `rule` makes of the value w, and updates the states of w. The lookahead is not
 // included. Every operation is in float32. On hosts each is rounded, so the bits do not depend on
-// the instruction set. Devices may round a product and a sum at once.
+// the instruction set. Devices may round once for a product and the sum that takes it.
 [[gnu::always_inline]] HOST_DEVICE float updated(
     const ValueRule& rule, float w, float gradient, float (&states)[ValueRule::MOST_STATES]) {
   float g = rule.rescale * gradient + rule.decay * w;
