@@ -87,8 +87,8 @@ public:
   // CPUs, where its arrays are the host's. `rules` must outlive the program. A lookahead draws back
   // moving statistics too.
   //
-  // parameters() and statistics() fetch newer values from the device. The next step() or forward(0)
-  // begins with what they hold, including what the caller wrote there.
+  // From then on, parameters() and statistics() first fetch newer values from the device. The next
+  // step() or forward(0) begins with what they hold, including what the caller wrote there.
   virtual kj::Maybe<Trainer&> trainBy(const ValueRules& rules) { return nullptr; }
 
   // Sets N×C×H×W pixels, N labels, and N numbers that decide which elements dropout takes away from

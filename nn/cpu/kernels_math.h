@@ -45,8 +45,8 @@ struct VectorMath {
     V height;  // e^(-x²/2)
   };
 
-  // With 1 - erf(z) = e^(-z²) · a polynomial in 1 / (1 + p·z), z ≥ 0, to 1.5e-7 (Abramowitz and
-  // Stegun 1964, 7.1.26).
+  // Uses that for z ≥ 0, e^(-z²) times a polynomial in 1 / (1 + p·z) is within 1.5e-7 of
+  // 1 - erf(z) (Abramowitz and Stegun 1964, 7.1.26).
   static Normal normal(V x) {
     V size = S::max(x, S::sub(S::zero(), x));
     V t = S::div(S::set(1.0f), S::fma(size, S::set(0.3275911f * 0.70710678f), S::set(1.0f)));

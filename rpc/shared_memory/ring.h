@@ -34,7 +34,8 @@ struct RingMemory {
   kj::ArrayPtr<Note> notes;
 };
 
-// The writing end. Whatever the other end does to the memory, it can only make the ring look full.
+// The writing end. Whatever the other end does to the memory, it can only make the ring look full,
+// or lose notes that it has not taken.
 class RingWriter {
 public:
   explicit RingWriter(RingMemory memory): memory(memory) {}
