@@ -72,8 +72,8 @@ void requireSource(const DataConfig& config, configs::Diagnostics& diagnostics);
 void packDataset(
     const DataConfig& config, kj::StringPtr into, Progress progress, Warn warn = &configs::warn);
 
-// What is known of a data set. factsOf() needs no download. It returns null for image folders,
-// whose records must be read first.
+// What is known of a data set. factsOf() needs no download, but returns null for image folders:
+// their records must be read first.
 struct DatasetFacts {
   ImageShape shape;  // of the stored images
   uint classes;

@@ -71,8 +71,8 @@ public:
 
   // Pack parameters into the layouts of the tasks, and add the sums of all lanes, in their order,
   // into the flat gradient. Make these tasks when all others are prepared. Lane `turn` modulo the
-  // number of lanes does the work. For packing this is always so, because the same lane folds batch
-  // norms into the weights.
+  // number of lanes packs, because the same lane folds batch norms into the weights. The same lane,
+  // or all lanes, add the sums.
   virtual kj::Own<BatchTask> packForward(uint turn) = 0;
   virtual kj::Own<BatchTask> packBackward(uint turn) = 0;
   virtual kj::Own<BatchTask> sumGradient(uint turn) = 0;

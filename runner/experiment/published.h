@@ -36,8 +36,8 @@ struct Published {
   static Published read(configs::Reader& reader);
 
   // Keeps the rows about a run with the values of `resolved` (the resolved experiment), and drops
-  // their conditions, which hold. Reports a condition on an absent key. It does not if the key is
-  // in a table with a `kind`, because another kind may have the key.
+  // their conditions, which hold. Reports a condition on an absent key, unless the key is in a
+  // table with a `kind`, because another kind may have the key.
   void keepRowsOf(const configs::Table& resolved, configs::Diagnostics& diagnostics);
 };
 

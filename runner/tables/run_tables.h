@@ -17,10 +17,11 @@ TextTable resultsTable(kj::ArrayPtr<const ReportedRun> runs, uint decimals);
 TextTable resultsTable(
     kj::ArrayPtr<const ReportedRun> runs, uint decimals, kj::ArrayPtr<const kj::StringPtr> names);
 
-// Returns the columns epoch, …: one row per epoch, over all workers.
+// Returns a table with one row per epoch: accuracies, losses, time and speed, over all workers.
 TextTable epochsTable(const RunRecord& record);
 
-// Returns the validations: | epoch | global step | loss | accuracy |
+// Returns a table with one row per validation: | epoch | global step | validation loss | validation
+// accuracy |
 TextTable validationsTable(const RunRecord& record);
 
 // Returns "The last validation is over 6 views of each image, those before are over 1." Empty if
