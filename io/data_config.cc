@@ -156,8 +156,8 @@ void readCache(configs::Reader& reader, DataConfig& config) {
 Mirror readMirror(configs::Reader& reader) {
   auto mirror = reader.flagOrWord("mirror",
       "Whether training images are mirrored left to right with probability 1/2, drawn for each "
-      "image and pass. `\"alternate\"` draws for the first pass only, and swaps mirrored and "
-      "unmirrored images in every other pass (Jordan 2024, arXiv 2404.00498, section 3.6).",
+      "image and pass. `\"alternate\"` draws for the first pass only. The second, fourth, sixth … "
+      "pass swaps mirrored and unmirrored images (Jordan 2024, arXiv 2404.00498, section 3.6).",
       "alternate", false);
   KJ_SWITCH_ONEOF(mirror) {
     KJ_CASE_ONEOF(flag, bool) {

@@ -300,7 +300,8 @@ template <typename Func>
 kj::String printReference(kj::StringPtr title, Func&& read);
 
 // -------------------------------------------------------------------------------------------------
-// Inline details: the types are put around what reader_tables.cc does without them.
+// Inline details. The work is done in reader_tables.cc, which does not know the types of rows.
+// These templates add them.
 
 template <typename T>
 kj::Array<Reader::Row> Reader::rowsOf(kj::ArrayPtr<const T> rows) {
