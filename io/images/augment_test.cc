@@ -204,7 +204,7 @@ TEST_CASE(
   CHECK(Augmenter(config, {3, 9, 9}, STORED, nullptr).centre(STORED) == Augmentation{-2, -1});
 }
 
-TEST_CASE("Augmenter: an alternately mirrored image is swapped in every other pass") {
+TEST_CASE("Augmenter: an alternately mirrored image is swapped in every second pass") {
   AugmentConfig config;
   config.mirror = Mirror::ALTERNATE;
   Augmenter augmenter(config, STORED, STORED, nullptr);

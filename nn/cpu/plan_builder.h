@@ -17,7 +17,7 @@ struct FlatArrays {
 
 // Where the value of a unit lies, and what the tasks of the unit share.
 struct Storage {
-  kj::Maybe<Buffer&> value;  // none: recomputed, or plain as `rows` or the input
+  kj::Maybe<Buffer&> value;  // null if it is recomputed, or lies in `rows` or in the input
   kj::Maybe<Buffer&> rows;   // of a dropout on the images: in plain order, as they are
   kj::Maybe<Buffer&> index;  // of a max pool
   kj::Maybe<Convolution&> convolution;

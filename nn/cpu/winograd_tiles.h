@@ -62,7 +62,8 @@ public:
       }
     }
   }
-  // Calls work(point, runs) for each point with the panels of the tiles that have it.
+  // Calls work(point, runs) for each point of a transformed tile. `runs` are the panels of the
+  // tiles that have this point, because small tiles have fewer points.
   template <typename Work>
   void eachPoint(const TileGroup& group, Work&& work) const {
     for (uint i = 0; i < Winograd::SIDE; ++i) {
