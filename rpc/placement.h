@@ -66,10 +66,11 @@ struct PlacementRule {
 };
 extern const kj::ArrayPtr<const PlacementRule> PLACEMENTS;
 
-// Cuts each key into equal slices, and deals them by `rule`. The size of all slices but a key's
-// last is a multiple of 16 floats. A slice has at most `sliceBytes`. It also has at most a 64th of
-// the whole model, or 4 KiB if that is more. Therefore a small model, too, has enough slices to
-// share them evenly. `keys` ascend without gaps from offset 0; shards ≥ 1.
+// Cuts keys into slices, and deals these by `rule`. All slices of a key have the same size, a
+// multiple of 16 floats, but its last slice may be smaller. A slice has at most `sliceBytes`. It
+// also has at most a 64th of the whole model, or 4 KiB if that is more. Therefore a small model,
+// too, has enough slices to share them evenly. A key that is not splittable is one slice, whatever
+// its size. `keys` ascend without gaps from offset 0; shards ≥ 1.
 Placement place(
     kj::ArrayPtr<const Key> keys, uint64_t sliceBytes, uint shards, const PlacementRule& rule);
 

@@ -9,7 +9,7 @@ namespace nn::cpu {
 // The node that a task works for, and the profile that notes the time of the task.
 struct Account {
   Profile& profile;
-  uint firstLane;  // that of the program's lane 0 in the profile
+  uint firstLane;  // the number that the program's lane 0 has in the profile
   NodeId node;
   Profile::Direction direction;
 };

@@ -75,7 +75,8 @@ private:
   static Places placesOf(uint images, uint masks);
   void fillMasks(kj::ArrayPtr<const uint64_t> draws, DropoutMask* to) const;
   Turn& next() { return turns[1 - current]; }
-  // Fills what all batches have; the next turn's place on the host.
+  // Fills the labels of the next turn and, if there are draws, its dropout masks. Returns the
+  // memory of that turn on the host.
   byte* begin(kj::ArrayPtr<const int32_t> labels, kj::ArrayPtr<const uint64_t> draws);
   RawRow* rows() { return reinterpret_cast<RawRow*>(there->begin() + places.rows); }
 
