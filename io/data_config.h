@@ -82,8 +82,8 @@ struct SettingNames {
   const char* dataset = "data.dataset";
   const char* resize = "data.resize_short_side";
   const char* folder = "RUNNER_CACHE";  // the setting of the folder that records are written to
-  // How to leave out bad records. Messages print it as advice, and beside a record that was left
-  // out.
+  // How to leave out bad records. Messages give `skip` as advice, and print `skipped` beside a
+  // record that was left out.
   const char* skip = "set data.on_bad_record = \"skip\"";
   const char* skipped = "on_bad_record = \"skip\"";
 };

@@ -193,7 +193,8 @@ rpc::PortRange readPorts(configs::Reader& reader) {
   auto text = reader.maybeText("port",
       "The TCP ports that roles listen on: `\"7000\"` or a range such as `\"7000-7031\"`, for "
       "machines with a firewall. Each role takes the first free one. A machine needs one port for "
-      "the coordinator and one for each server on it. Absent: the system chooses.");
+      "the coordinator and one for each server on it, or in `allreduce` one for each worker on it. "
+      "Absent: the system chooses.");
   KJ_IF_MAYBE(word, text) {
     KJ_IF_MAYBE(ports, rpc::parsePorts(*word)) return *ports;
     reader.error("port", kj::str("`", *word, "` is not a port or a range of ports"),
