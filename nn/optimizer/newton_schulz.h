@@ -34,9 +34,9 @@ struct NewtonSchulz {
 };
 
 // Brings the singular values of the matrix G near to 1: to 0.7 … 1.2 where they were not much
-// smaller than the largest. With U S Vᵀ = G the result is near to U Vᵀ. Each of the steps (Jordan
-// 2024 uses five) is
-//   X = G / (|G| + 1e-7);  A = X Xᵀ;  X ← a X + (b A + c A²) X
+// smaller than the largest. With U S Vᵀ = G the result is near to U Vᵀ. Begins with
+// X = G / (|G| + 1e-7). Each of the steps (Jordan 2024 uses five) is
+//   A = X Xᵀ;  X ← a X + (b A + c A²) X
 // with (a, b, c) = (3.4445, -4.7750, 2.0315). A matrix with more rows than columns is transposed
 // before and after, so that A is the smaller one.
 //

@@ -103,7 +103,8 @@ OptimizerMaker readMuon(configs::Reader& reader) {
   settings.weightDecay = readDecoupledDecay(reader, 0);
   settings.steps = uint(reader.integer("steps",
       "Number of Newton-Schulz steps. More of them bring the singular values of a step nearer to "
-      "1. Each costs 4 rows² cols + 2 rows³ FLOP.",
+      "1. Each costs 4 m² n + 2 m³ FLOP, where m is the smaller of rows and cols, and n the "
+      "larger.",
       {.atLeast = 1, .atMost = 100}, 5));
   settings.scale = &reader.choose("scale", "A factor of each step, besides the learning rate.",
       kj::arrayPtr(SCALES, kj::size(SCALES)), "aspect");
