@@ -41,8 +41,8 @@ kj::String whyNotListening(kj::StringPtr host, PortRange ports, const kj::Except
       isOne ? kj::str(host, ":", ports.first) : kj::str(host, ":", ports.first, "-", ports.last);
   if (hasCause(e, EADDRINUSE)) {
     return kj::str("cannot listen on ", where, ": ", isOne ? "the port is" : "all these ports are",
-        " in use. Stop the program that uses ", isOne ? "it" : "them",
-        ", or choose other ports with cluster.port or --listen");
+        " in use. Choose more or other ports with cluster.port, or stop the program that uses ",
+        isOne ? "it" : "them");
   }
   if (hasCause(e, EADDRNOTAVAIL)) {
     return kj::str("cannot listen on ", where, ": this machine does not have that address. ",
@@ -71,6 +71,16 @@ kj::Promise<kj::Own<kj::AsyncIoStream>> connectTo(kj::Network& network, kj::Stri
     auto stream = address->connect();
     return stream.attach(kj::mv(address));
   });
+}
+
+kj::Promise<kj::Own<kj::AsyncIoStream>> connectAndProve(
+    kj::Network& network, kj::StringPtr address, const Identity& own, kj::StringPtr server) {
+  return connectTo(network, address)
+      .then([&own, name = kj::str(server)](kj::Own<kj::AsyncIoStream> stream) mutable {
+        auto proof = proveAsCaller(*stream, own, name);
+        return proof.then([stream = kj::mv(stream)]() mutable { return kj::mv(stream); })
+            .attach(kj::mv(name));
+      });
 }
 
 class Sockets final: public Listener {
@@ -155,20 +165,17 @@ kj::Promise<kj::Own<Listener>> Listener::listen(
 
 kj::Promise<kj::Own<kj::AsyncIoStream>> connect(kj::Network& network, const ServerAddress& address,
     const Transport& transport, const Identity& own, kj::StringPtr server) {
-  auto stream = connectTo(network, transport.hasLocal ? address.local : address.tcp);
-  if (transport.hasLocal) {
-    stream = stream.catch_([&network, &transport, tcp = kj::str(address.tcp)](
-                               kj::Exception&& e) -> kj::Promise<kj::Own<kj::AsyncIoStream>> {
-      if (!transport.isRequired) return connectTo(network, tcp);
-      return kj::Exception(e.getType(), kj::heapString(e.getFile()), e.getLine(),
-          kj::str("cannot reach its Unix socket: ", e.getDescription(), ". kvstore.transport = \"",
-              transport.name, "\" needs all roles on one machine. Choose \"auto\" or \"tcp\""));
-    });
-  }
-  return stream.then([&own, name = kj::str(server)](kj::Own<kj::AsyncIoStream> stream) mutable {
-    auto proof = proveAsCaller(*stream, own, name);
-    return proof.then([stream = kj::mv(stream)]() mutable { return kj::mv(stream); })
-        .attach(kj::mv(name));
+  if (!transport.hasLocal) return connectAndProve(network, address.tcp, own, server);
+  auto stream = connectAndProve(network, address.local, own, server);
+  return stream.catch_([&network, &transport, &own, tcp = kj::str(address.tcp),
+                           server = kj::str(server)](
+                           kj::Exception&& e) -> kj::Promise<kj::Own<kj::AsyncIoStream>> {
+    // The server may be on another machine, or belong to another user of this one.
+    if (!transport.isRequired) return connectAndProve(network, tcp, own, server);
+    return kj::Exception(e.getType(), kj::heapString(e.getFile()), e.getLine(),
+        kj::str("cannot use its Unix socket: ", e.getDescription(), ". kvstore.transport = \"",
+            transport.name, "\" needs all roles on one machine and of one user. Choose \"auto\" ",
+            "or \"tcp\""));
   });
 }
 

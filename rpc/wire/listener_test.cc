@@ -1,61 +1,67 @@
 #include "rpc/wire/listener.h"
 
 #include <doctest/doctest.h>
-#include <kj/async-unix.h>
 #include <kj/debug.h>
-#include <stddef.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include "rpc/testing/test_identity.h"
-#include "rpc/testing/test_server.h"
 
 namespace rpc {
 namespace {
 
-constexpr uid_t NOBODY = 65534;
-
-// Connects to an abstract Unix socket and begins a proof. Returns how many bytes of the answer
-// come. For a child process, which must not use the event loop of its parent.
-int answeredBytes(kj::StringPtr address) {
-  constexpr kj::StringPtr PREFIX = "unix-abstract:"_kj;
-  auto name = address.slice(PREFIX.size());
-  sockaddr_un where = {};
-  where.sun_family = AF_UNIX;
-  memcpy(where.sun_path + 1, name.begin(), name.size());
-  socklen_t size = offsetof(sockaddr_un, sun_path) + 1 + name.size();
-  int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (::connect(fd, reinterpret_cast<sockaddr*>(&where), size) != 0) return -1;
-  char call[64] = {'r', 'u', 'n', 'n', 'e', 'r', 0, 1, 't', 'e', 's', 't'};
-  if (::send(fd, call, sizeof(call), MSG_NOSIGNAL) < 0) return 0;
-  char answer[96];
-  auto n = ::recv(fd, answer, sizeof(answer), MSG_WAITALL);
-  return n < 0 ? 0 : n;
+bool contains(kj::StringPtr text, kj::StringPtr part) {
+  return strstr(text.cStr(), part.cStr()) != nullptr;
 }
 
-TEST_CASE("Listener: its Unix socket is closed to other users of the machine") {
-  kj::UnixEventPort::captureChildExit();
+TEST_CASE("parsePorts: reads one port and a range, and nothing else") {
+  auto range = KJ_ASSERT_NONNULL(parsePorts("7000-7031"));
+  CHECK(range.first == 7000);
+  CHECK(range.last == 7031);
+  auto one = KJ_ASSERT_NONNULL(parsePorts("65535"));
+  CHECK(one.first == 65535);
+  CHECK(one.last == 65535);
+  for (auto text: {"", "0", "65536", "-1", "7000-", "-7000", "7001-7000", "7000-7001-7002", " 7000",
+           "7000x", "123456"}) {
+    INFO(text);
+    CHECK(parsePorts(text) == nullptr);
+  }
+}
+
+TEST_CASE("isLoopback: only this machine reaches 127.0.0.0/8 and ::1") {
+  CHECK(isLoopback("127.0.0.1"));
+  CHECK(isLoopback("127.0.1.1"));
+  CHECK(isLoopback("[::1]"));
+  CHECK_FALSE(isLoopback("10.0.0.4"));
+  CHECK_FALSE(isLoopback("[fd00::4]"));
+}
+
+TEST_CASE("Listener: takes the first free port of a range, and says when none is left") {
   auto io = kj::setupAsyncIo();
-  auto placement = placeBalanced(makeKeys({100}), 4096, 1);
-  auto rounds = roundsOf("dist_sync", 1);
-  TestUpdater updater{1};
-  auto listener = Listener::listen(io.provider->getNetwork(), TRANSPORTS[0]).wait(io.waitScope);
-  auto serving = listener
-                     ->serve(io.provider->getTimer(), limitsFor(placement),
-                         newShardServer(placement, 0, rounds, updater), testIdentity())
-                     .eagerlyEvaluate(nullptr);
-  auto bytesFor = [&](uid_t user) {
-    kj::Maybe<pid_t> child = ::fork();
-    auto& pid = KJ_ASSERT_NONNULL(child);
-    if (pid == 0) ::_exit(::setuid(user) == 0 ? answeredBytes(listener->address().local) : 255);
-    auto status = io.unixEventPort.onChildExit(child).wait(io.waitScope);
-    return WEXITSTATUS(status);
+  auto& network = io.provider->getNetwork();
+  auto listen = [&](PortRange ports) {
+    return Listener::listen(network, TCP, LOOPBACK, ports).wait(io.waitScope);
   };
-  CHECK(bytesFor(0) == 96);
-  CHECK(bytesFor(NOBODY) == 0);
+  PortRange both{17000, 17001};
+  auto first = listen(both);
+  auto second = listen(both);
+  CHECK(first->address().tcp == "127.0.0.1:17000");
+  CHECK(second->address().tcp == "127.0.0.1:17001");
+  auto failure = kj::runCatchingExceptions([&]() { listen(both); });
+  CHECK(contains(KJ_ASSERT_NONNULL(failure).getDescription(),
+      "cannot listen on 127.0.0.1:17000-17001: all these ports are in use. Choose more or other "
+      "ports with cluster.port"));
+}
+
+TEST_CASE("localHostOf: tells the address at which others call back, for IPv4 and IPv6") {
+  auto io = kj::setupAsyncIo();
+  auto& network = io.provider->getNetwork();
+  for (kj::StringPtr host: {"127.0.0.1"_kj, "[::1]"_kj}) {
+    kj::Maybe<kj::Own<Listener>> listener;
+    auto listen = [&]() { listener = Listener::listen(network, TCP, host).wait(io.waitScope); };
+    if (kj::runCatchingExceptions(listen) != nullptr) continue;  // a machine without IPv6
+    auto& address = KJ_ASSERT_NONNULL(listener)->address().tcp;
+    CHECK(address.startsWith(kj::str(host, ":")));
+    auto stream = network.parseAddress(address).wait(io.waitScope)->connect().wait(io.waitScope);
+    CHECK(localHostOf(*stream) == host);
+  }
 }
 
 }  // namespace

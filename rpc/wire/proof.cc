@@ -143,7 +143,13 @@ kj::Promise<void> proveAsListener(kj::AsyncIoStream& stream, const Identity& own
         memcpy(p.answer.code, p.listenersCode().begin(), sizeof(p.answer.code));
         return p.send(p.answer);
       })
-      .then([&p]() { return p.receive(p.reply); })
+      .then([&p]() {
+        return p.receive(p.reply).catch_([](kj::Exception&& e) {
+          if (e.getType() != kj::Exception::Type::DISCONNECTED) kj::throwFatalException(kj::mv(e));
+          // Most likely it has noticed itself that the secrets differ.
+          fail(kj::str("it left without a proof; has it another secret?"));
+        });
+      })
       .then([&p]() {
         if (!areEqual(p.callersCode(), p.reply.code)) {
           fail(kj::str(WRONG_SECRET));

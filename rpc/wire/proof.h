@@ -39,7 +39,8 @@ kj::Promise<void> proveAsCaller(
     kj::AsyncIoStream& stream, const Identity& own, kj::StringPtr other);
 
 // The accepting end's part. Resolves when the other end has proven that it knows the secret.
-// Otherwise it rejects like proveAsCaller(). Has no time-out. All arguments must outlive the
+// Otherwise it rejects like proveAsCaller(), but with FAILED if the other end closes the connection
+// after it was asked for its proof. Has no time-out. All arguments must outlive the
 // promise.
 kj::Promise<void> proveAsListener(kj::AsyncIoStream& stream, const Identity& own);
 

@@ -24,7 +24,7 @@ public:
 
   // Whether strangers do not know it.
   bool isSet() const;
-  // Returns 64 lower-case hexadecimal digits, for parse().
+  // Returns 64 lower-case hexadecimal digits, for parse(). Nobody overwrites that text.
   kj::String digits() const;
   // Returns the HMAC-SHA-256 (RFC 2104) of `parts`, one after the other. Parts of variable length
   // must not be neighbours.

@@ -30,7 +30,11 @@ namespace {
 bool isHostAndPort(kj::StringPtr word) {
   KJ_IF_MAYBE(colon, word.findLast(':')) {
     auto port = word.slice(*colon + 1);
-    return *colon > 0 && port.findFirst('-') == nullptr && rpc::parsePorts(port) != nullptr;
+    // An IPv6 address has colons of its own, so it stands in brackets.
+    bool hasHost = word.findFirst(':') == word.findLast(':')
+                       ? *colon > 0
+                       : word[0] == '[' && word[*colon - 1] == ']';
+    return hasHost && port.findFirst('-') == nullptr && rpc::parsePorts(port) != nullptr;
   }
   return false;
 }
@@ -71,6 +75,9 @@ kj::Maybe<kj::String> wrong(const Experiment& experiment, const RoleOptions& opt
     uint first = options.index - options.index % cluster.serversPerProcess;
     return kj::str(name, " shares the process of ", roleName(Role::SERVER, first),
         " (cluster.servers_per_process): start that one");
+  }
+  if (options.role == Role::COORDINATOR) {
+    KJ_IF_MAYBE(why, whyNoSecret(options.listen.host, options.secret)) return kj::mv(*why);
   }
   KJ_IF_MAYBE(steps, options.trace) {
     auto made = ModelFacts(experiment).steps(experiment);
@@ -130,7 +137,8 @@ kj::Maybe<kj::String> runRoles(
 
   auto run = [&](uint index) {
     RoleOptions own{options.role, index, kj::str(options.coordinator),
-        {kj::str(options.folder.path)}, options.trace, options.launched, options.secret};
+        {kj::str(options.folder.path)}, options.trace, options.launched, options.secret,
+        {kj::str(options.listen.host), options.listen.ports}};
     auto failure = kj::runCatchingExceptions([&]() {
       // Only the coordinator has events to report.
       runRole(loaded, own, RunLog::toLauncher(kj::AutoCloseFd(::dup(STDOUT_FILENO))));
@@ -276,24 +284,29 @@ Validity RoleCommand::setIndex(kj::StringPtr word) {
 
 Validity RoleCommand::setListen(kj::StringPtr word) {
   auto host = kj::str(word);
-  // An IPv6 address has colons of its own, and stands in brackets if a port follows.
-  bool isPlain = word[0] == '[' || word.findFirst(':') == word.findLast(':');
-  if (isPlain && isHostAndPort(word)) {
+  if (isHostAndPort(word)) {
     auto colon = KJ_ASSERT_NONNULL(word.findLast(':'));
     host = kj::str(word.slice(0, colon));
     listen.ports = rpc::parsePorts(word.slice(colon + 1));
   }
   bool isBracketed = host.startsWith("[") && host.endsWith("]");
   auto bare = isBracketed ? kj::str(host.slice(1, host.size() - 1)) : kj::str(host);
-  in6_addr bytes;
-  bool isIpv6 = ::inet_pton(AF_INET6, bare.cStr(), &bytes) == 1;
-  if (!isIpv6 && ::inet_pton(AF_INET, bare.cStr(), &bytes) != 1) {
-    return kj::str("`", word, "` is not an address in numbers, such as 10.0.0.4 or 10.0.0.4:7000; ",
+  in_addr ipv4;
+  in6_addr ipv6;
+  bool isIpv4 = ::inet_pton(AF_INET, bare.cStr(), &ipv4) == 1;
+  bool isIpv6 = ::inet_pton(AF_INET6, bare.cStr(), &ipv6) == 1;
+  if (!isIpv4 && !isIpv6) {
+    return kj::str("`", word, "` is not an address in numbers, such as 10.0.0.4 or 10.0.0.4:7000. ",
         "`ip address` shows those of this machine");
   }
-  if (bare == "0.0.0.0" || bare == "::") {
-    return kj::str("`", word, "` names no address that the other hosts can call; choose one of ",
-        "those that `ip address` shows");
+  if (isIpv4 ? ipv4.s_addr == INADDR_ANY
+             : IN6_IS_ADDR_UNSPECIFIED(&ipv6) || IN6_IS_ADDR_V4MAPPED(&ipv6)) {
+    return kj::str("other hosts cannot call `", word, "`. Choose one of the addresses that ",
+        "`ip address` shows");
+  }
+  if (isIpv6 && IN6_IS_ADDR_LINKLOCAL(&ipv6)) {
+    return kj::str("`", word, "` is a link-local address, which means another network on every ",
+        "host. Choose a global address of this machine (`ip address`)");
   }
   isListenGiven = true;
   listen.host = isIpv6 ? kj::str("[", bare, "]") : kj::mv(bare);
@@ -303,7 +316,7 @@ Validity RoleCommand::setListen(kj::StringPtr word) {
 Validity RoleCommand::setCoordinator(kj::StringPtr word) {
   if (!isHostAndPort(word)) {
     return kj::str("`", word,
-        "` is not HOST:PORT with a port from 1 to 65535; the coordinator "
+        "` is not HOST:PORT, or [IPv6]:PORT, with a port from 1 to 65535; the coordinator "
         "says where it listens, e.g. 127.0.0.1:41234");
   }
   coordinator = kj::str(word);

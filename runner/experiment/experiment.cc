@@ -104,9 +104,16 @@ configs::Table without(kj::ArrayPtr<const kj::StringPtr> keys, const configs::Ta
 // Two experiments with the same digest and the same records train the same.
 kj::String settingsDigestOf(const configs::Table& resolved) {
   auto trained = without(BESIDE_THE_RUN, resolved);
-  constexpr kj::StringPtr PLACE[] = {"source"_kj};
-  auto& data = KJ_ASSERT_NONNULL(trained.find("data")).value->content.get<configs::Table>();
-  data = without(PLACE, data);
+  // Where data and roles are.
+  constexpr kj::StringPtr OF_DATA[] = {"source"_kj};
+  constexpr kj::StringPtr OF_CLUSTER[] = {"launcher"_kj, "port"_kj};
+  auto leaveOut = [&](kj::StringPtr section, kj::ArrayPtr<const kj::StringPtr> keys) {
+    auto& entry = KJ_ASSERT_NONNULL(trained.find(section));
+    auto& table = entry.value->content.get<configs::Table>();
+    table = without(keys, table);
+  };
+  leaveOut("data", OF_DATA);
+  leaveOut("cluster", OF_CLUSTER);
   return io::sha256Hex(configs::print(trained).asBytes());
 }
 

@@ -128,6 +128,14 @@ void Job::reportPlacement() {
   }
 }
 
+kj::Promise<void> Job::whenStarted(Seat& seat) {
+  if (!experiment.kvstore.workersHoldShards()) return allJoined.addBranch();
+  if (seat.role == Role::WORKER && ++asking == experiment.cluster.workers) {
+    allServe.fulfiller->fulfill();
+  }
+  return whenAllServe.addBranch();
+}
+
 Job::Seat& Job::seatOf(Role role, uint index) {
   for (auto& seat: seats) {
     if (seat.role == role && seat.index == index) return seat;

@@ -80,6 +80,9 @@ private:
   };
 
   Seat& seatOf(Role role, uint index);
+  // Resolves when the role in `seat` may call those that hold shards: all have joined, and where
+  // workers hold the shards, all workers have asked. A worker asks when it serves its shard.
+  kj::Promise<void> whenStarted(Seat& seat);
   void join(Seat& seat, Member::Client member, Address::Reader address, uint pid);
   void heartbeat(Seat& seat, RoleProgress::Reader progress);
   void report(Seat& seat, Event::Reader event);
@@ -149,6 +152,9 @@ private:
   bool over = false;  // the job has ended, well or badly. Lost roles no longer count
   kj::ForkedPromise<void> allJoined;
   kj::Own<kj::PromiseFulfiller<void>> allJoinedFulfiller;
+  uint asking = 0;  // workers that serve their shards, where workers hold them
+  kj::PromiseFulfillerPair<void> allServe = kj::newPromiseAndFulfiller<void>();
+  kj::ForkedPromise<void> whenAllServe = allServe.promise.fork();
   Meeting meeting;
   kj::Promise<void> ended;
   kj::Own<kj::PromiseFulfiller<void>> endedFulfiller;

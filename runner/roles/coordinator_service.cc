@@ -5,6 +5,7 @@
 #include "runner/logs/role_names.h"
 #include "runner/roles/coordinator.h"
 #include "runner/system/machine.h"
+#include "runner/system/version.h"
 
 namespace runner {
 
@@ -27,7 +28,7 @@ public:
     // Otherwise the session of a role that is gone would wait here, and nobody would notice the
     // loss.
     context.allowCancellation();
-    return job->allJoined.addBranch().then([this, context]() mutable {
+    return job->whenStarted(seat).then([this, context]() mutable {
       auto& experiment = job->experiment;
       if (!experiment.kvstore.exchanges()) return;
       auto role = experiment.kvstore.hasServers() ? Role::SERVER : Role::WORKER;
@@ -89,6 +90,11 @@ public:
   kj::Promise<void> join(JoinContext context) override {
     auto params = context.getParams();
     auto& seat = job->seatOf(params.getRole(), params.getIndex());
+    if (params.getVersion() != VERSION) {
+      configs::fail(roleName(seat.role, seat.index), " is a program of another version, ",
+          params.getVersion(), ", than the coordinator, ", VERSION,
+          ": install the same version on every host");
+    }
     if (params.getDigest() != job->digest) {
       configs::fail(roleName(seat.role, seat.index),
           " was started with a different experiment file than the coordinator, or has other "

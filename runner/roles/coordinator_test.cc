@@ -13,6 +13,7 @@
 #include "runner/experiment/model_facts.h"
 #include "runner/logs/run_log.h"
 #include "runner/system/files.h"
+#include "runner/system/version.h"
 
 namespace runner {
 namespace {
@@ -71,11 +72,13 @@ struct TestJob {
   };
   uint heard = 0;
 
-  kj::Promise<Session::Client> join(Role role, uint index, kj::StringPtr digest) {
+  kj::Promise<Session::Client> join(
+      Role role, uint index, kj::StringPtr digest, kj::StringPtr version = VERSION) {
     auto request = job->bootstrap().joinRequest();
     request.setRole(role);
     request.setIndex(index);
     request.setDigest(digest);
+    request.setVersion(version);
     if (role == Role::SERVER) {
       auto address = request.initAddress();
       address.setTcp("127.0.0.1:1");
@@ -233,6 +236,9 @@ TEST_CASE("Job: gives each place once, and only to roles with the same experimen
   CHECK_THROWS(job.join(Role::SERVER, 0));
   CHECK_THROWS(job.join(Role::SERVER, 1));
   CHECK_THROWS(job.join(Role::WORKER, 0, "another digest").wait(job.waitScope));
+  auto other = job.join(Role::WORKER, 0, job.loaded.digest, "runner 0.0");
+  CHECK_THROWS_WITH(other.wait(job.waitScope),
+      doctest::Contains("worker 0 is a program of another version, runner 0.0, than the "));
 }
 
 TEST_CASE("Job: a silent role is lost, and a role that sends heartbeats is not") {

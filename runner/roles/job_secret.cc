@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "configs/language/failure.h"
+#include "rpc/wire/listener.h"
 
 namespace runner {
 
@@ -51,7 +52,7 @@ rpc::Secret secretFromLauncher(int fd) {
 
 rpc::Secret secretOfUser() {
   auto path = ::getenv(VARIABLE.cStr());
-  if (path == nullptr) return {};
+  if (path == nullptr || *path == '\0') return {};
   auto fail = [path](auto&&... why) { configs::fail(path, " (", VARIABLE, ") ", why...); };
   int raw = ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (raw < 0) {
@@ -61,6 +62,11 @@ rpc::Secret secretOfUser() {
   kj::AutoCloseFd file(raw);
   struct stat status;
   if (::fstat(file, &status) != 0) fail("cannot be read: ", ::strerror(errno));
+  if (status.st_uid != ::geteuid() && status.st_uid != 0) {
+    fail("belongs to another user, who knows what is in it; make a secret of your own");
+  }
+  // So that a pipe is read to its end. Opening one must not wait for somebody who writes.
+  ::fcntl(file, F_SETFL, 0);
   if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
     fail("can be read by other users; run `chmod 600 ", path, "`, and make a new secret if one of ",
         "them is a stranger");
@@ -73,6 +79,13 @@ rpc::Secret secretOfUser() {
   fail("holds no secret of 64 hexadecimal digits; make one with `(umask 077; openssl rand -hex ",
       rpc::Secret::BYTES, " > ", path, ")`");
   KJ_UNREACHABLE;
+}
+
+kj::Maybe<kj::String> whyNoSecret(kj::StringPtr host, const rpc::Secret& secret) {
+  if (rpc::isLoopback(host) || secret.isSet()) return nullptr;
+  return kj::str("other machines reach ", host, ", so the roles need a secret: make one with ",
+      "`(umask 077; openssl rand -hex ", rpc::Secret::BYTES, " > FILE)`, copy it to every host, ",
+      "and start every role with ", VARIABLE, "=FILE");
 }
 
 }  // namespace runner

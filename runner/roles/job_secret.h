@@ -14,7 +14,11 @@ rpc::Secret secretFromLauncher(int fd);
 // Reads the secret of a role that was started by hand: 64 hexadecimal digits and perhaps the end of
 // a line, in the file that the environment variable RUNNER_SECRET_FILE names. Without that variable
 // the secret is not set. Throws, naming the way out, if there is no such file, if it holds
-// something else, or if other users may read it.
+// something else, if it belongs to another user (except root), or if other users may read it.
 rpc::Secret secretOfUser();
+
+// Returns why a role must not listen on `host`, an address in numbers: other machines reach it, and
+// the secret is not set. Null if it may.
+kj::Maybe<kj::String> whyNoSecret(kj::StringPtr host, const rpc::Secret& secret);
 
 }  // namespace runner

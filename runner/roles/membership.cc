@@ -3,12 +3,15 @@
 #include <kj/debug.h>
 #include <unistd.h>
 
+#include "configs/language/failure.h"
 #include "rpc/wire/running_time.h"
 #include "runner/logs/role_names.h"
 #include "runner/roles/clock_offset.h"
+#include "runner/roles/job_secret.h"
 #include "runner/system/machine.h"
 #include "runner/system/reason.h"
 #include "runner/system/terminal.h"
+#include "runner/system/version.h"
 
 namespace runner {
 
@@ -79,6 +82,7 @@ public:
       told.setLocal((*own)->address().local);
     }
     request.setDigest(loaded.digest);
+    request.setVersion(VERSION);
     request.setMember(kj::heap<MemberServer>(kj::mv(paf.fulfiller), kj::mv(count)));
     return request.send().then([this](capnp::Response<Coordinator::JoinResults>&& response) {
       seat = response.getSession();
@@ -196,12 +200,13 @@ struct Reached {
 
 // Makes those sockets at the address of this machine that `coordinator` uses.
 kj::Promise<kj::Maybe<kj::Own<rpc::Listener>>> listenFor(kj::AsyncIoContext& io,
-    const LoadedExperiment& loaded, kj::Maybe<const rpc::Transport&> transport,
-    kj::AsyncIoStream& coordinator) {
+    const LoadedExperiment& loaded, const rpc::Secret& secret,
+    kj::Maybe<const rpc::Transport&> transport, kj::AsyncIoStream& coordinator) {
   using Listening = kj::Maybe<kj::Own<rpc::Listener>>;
   KJ_IF_MAYBE(own, transport) {
     auto& ports = KJ_ASSERT_NONNULL(loaded.experiment).cluster.ports;
     auto host = rpc::localHostOf(coordinator);
+    KJ_IF_MAYBE(why, whyNoSecret(host, secret)) configs::fail(*why);
     return rpc::Listener::listen(io.provider->getNetwork(), *own, host, ports)
         .then([](kj::Own<rpc::Listener> listener) -> Listening { return kj::mv(listener); });
   }
@@ -212,8 +217,9 @@ kj::Promise<kj::Maybe<kj::Own<rpc::Listener>>> listenFor(kj::AsyncIoContext& io,
 kj::Exception whyNotJoined(kj::Exception e, kj::StringPtr coordinator) {
   if (e.getDescription() == rpc::WRONG_SECRET) {
     return kj::Exception(e.getType(), __FILE__, __LINE__,
-        kj::str("the coordinator at ", coordinator,
-            " has another secret than this role; give both the same file (RUNNER_SECRET_FILE)"));
+        kj::str("what listens at ", coordinator, " has another secret than this role. Compare the ",
+            "address with the one that the coordinator prints, and then the files of both ",
+            "(RUNNER_SECRET_FILE)"));
   }
   if (e.getDescription().startsWith("remote exception: ")) return e;
   return kj::Exception(kj::Exception::Type::DISCONNECTED, __FILE__, __LINE__,
@@ -263,8 +269,8 @@ kj::Promise<kj::Own<Membership>> Membership::join(kj::AsyncIoContext& io,
           return kj::mv(stream);
         });
       })
-      .then([&io, &loaded, transport](kj::Own<kj::AsyncIoStream> stream) {
-        auto listening = listenFor(io, loaded, transport, *stream);
+      .then([&io, &loaded, &options, transport](kj::Own<kj::AsyncIoStream> stream) {
+        auto listening = listenFor(io, loaded, options.secret, transport, *stream);
         return listening.then([stream = kj::mv(stream)](auto listener) mutable {
           return Reached{kj::mv(stream), kj::mv(listener)};
         });

@@ -10,6 +10,7 @@
 #include "runner/logs/run_ending.h"
 #include "runner/logs/run_log.h"
 #include "runner/roles/coordinator.h"
+#include "runner/roles/job_secret.h"
 #include "runner/roles/membership.h"
 #include "runner/roles/store_updater.h"
 #include "runner/roles/trace_file.h"
@@ -43,6 +44,12 @@ bool runCoordinator(const LoadedExperiment& loaded, const RoleOptions& options, 
   for (int signal: signals) kj::UnixEventPort::captureSignal(signal);
   auto io = kj::setupAsyncIo();
   ModelFacts facts(experiment);
+  // Before the folder has any file: the same folder is free for the next attempt.
+  auto& place = options.listen;
+  KJ_IF_MAYBE(why, whyNoSecret(place.host, options.secret)) configs::fail(*why);
+  auto ports = place.ports.orDefault(experiment.cluster.ports);
+  auto listener = rpc::Listener::listen(io.provider->getNetwork(), rpc::TCP, place.host, ports)
+                      .wait(io.waitScope);
   kj::Maybe<TensorBoard> board;
   if (experiment.log.tensorboard) board.emplace(options.folder.tensorboard());
   RunLog log(options.folder, *experiment.log.style, kj::mv(tell), kj::mv(board), kj::mv(access));
@@ -50,16 +57,6 @@ bool runCoordinator(const LoadedExperiment& loaded, const RoleOptions& options, 
   if (!options.launched) writeWhole(options.folder.experiment(), loaded.resolved);
   auto job = kj::refcounted<Job>(experiment, loaded.digest, facts, options.folder, log,
       io.provider->getTimer(), kj::systemPreciseCalendarClock());
-  auto& place = options.listen;
-  if (!rpc::isLoopback(place.host) && !options.secret.isSet()) {
-    configs::fail("other machines reach ", place.host,
-        ", so the roles need a secret: make one with ",
-        "`(umask 077; openssl rand -hex 32 > FILE)`, copy it to every host, and start every role ",
-        "with RUNNER_SECRET_FILE=FILE");
-  }
-  auto ports = place.ports.orDefault(experiment.cluster.ports);
-  auto listener = rpc::Listener::listen(io.provider->getNetwork(), rpc::TCP, place.host, ports)
-                      .wait(io.waitScope);
   rpc::Identity identity{roleName(Role::COORDINATOR, 0), options.secret};
   auto serving = listener->serve(
       io.provider->getTimer(), jobMessageLimits(facts.graph), job->bootstrap(), identity);

@@ -124,6 +124,27 @@ TEST_CASE("a job started by hand says and leaves what runner run says and leaves
   }
 }
 
+TEST_CASE("a coordinator listens beyond its machine only with a secret") {
+  auto folder = newFolder();
+  auto ended = Command({RUNNER, "role", ENDLESS, "--role", "coordinator", "--folder", folder,
+                           "--listen", "192.0.2.1:7000"})
+                   .wait();
+  CHECK(ended.exitCode == 2);
+  CHECK(contains(ended.errors, "other machines reach 192.0.2.1, so the roles need a secret: "));
+}
+
+TEST_CASE("an address that other hosts cannot call is refused") {
+  for (auto address: {"0.0.0.0", "0.0.0.0:7000", "::", "::0", "[::]:7000", "::ffff:10.0.0.4",
+           "fe80::1", "node1", "node1:7000", "10.0.0.4:0", "10.0.0.4:7000-7001", "10.0.0"}) {
+    auto ended = Command({RUNNER, "role", ENDLESS, "--role", "coordinator", "--folder", newFolder(),
+                             "--listen", address})
+                     .wait();
+    INFO(address, ended.errors);
+    CHECK(ended.exitCode == 2);
+    CHECK(contains(ended.errors, kj::str("`", address, "`")));
+  }
+}
+
 TEST_CASE("a coordinator that is told an address refuses it and says where it listens") {
   auto ended = Command({RUNNER, "role", ENDLESS, "--role", "coordinator", "--folder", newFolder(),
                            "--coordinator", "192.0.2.2:7777"})

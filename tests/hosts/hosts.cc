@@ -30,21 +30,32 @@ void mustCall(kj::StringPtr line) {
 
 kj::Maybe<kj::String> Hosts::whyNot() {
   if (::getuid() != 0) return kj::str("only root can make network namespaces");
-  auto probe = kj::str("runner-", ::getpid(), "-probe");
-  auto made = call(kj::str("ip netns add ", probe));
-  call(kj::str("ip netns del ", probe));
-  if (made.exitCode != 0) return kj::str("this machine makes no network namespaces");
+  auto make = []() { Hosts probe(1); };
+  if (kj::runCatchingExceptions(make) != nullptr) {
+    return kj::str("this machine makes no network namespaces");
+  }
   return nullptr;
+}
+
+Hosts::Namespaces::~Namespaces() {
+  for (auto& name: names) call(kj::str("ip netns del ", name));
+}
+
+void Hosts::Namespaces::add(kj::String name) {
+  // A test program of the same number may have been killed.
+  call(kj::str("ip netns del ", name));
+  mustCall(kj::str("ip netns add ", name));
+  names.add(kj::mv(name));
 }
 
 Hosts::Hosts(uint count): prefix(kj::str("runner-", ::getpid(), "-")), count(count) {
   auto bridge = name(count);
-  mustCall(kj::str("ip netns add ", bridge));
+  namespaces.add(kj::str(bridge));
   mustCall(kj::str("ip -n ", bridge, " link add br0 type bridge"));
   mustCall(kj::str("ip -n ", bridge, " link set br0 up"));
   for (uint i = 0; i < count; i++) {
     auto host = name(i);
-    mustCall(kj::str("ip netns add ", host));
+    namespaces.add(kj::str(host));
     mustCall(kj::str(
         "ip link add eth0 netns ", host, " type veth peer name port", i, " netns ", bridge));
     mustCall(kj::str("ip -n ", bridge, " link set port", i, " master br0 up"));
@@ -52,10 +63,6 @@ Hosts::Hosts(uint count): prefix(kj::str("runner-", ::getpid(), "-")), count(cou
     mustCall(kj::str("ip -n ", host, " link set lo up"));
     mustCall(kj::str("ip -n ", host, " link set eth0 up"));
   }
-}
-
-Hosts::~Hosts() noexcept(false) {
-  for (uint i = 0; i <= count; i++) call(kj::str("ip netns del ", name(i)));
 }
 
 kj::String Hosts::name(uint host) const {

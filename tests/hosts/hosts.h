@@ -13,7 +13,6 @@ public:
   static kj::Maybe<kj::String> whyNot();
 
   explicit Hosts(uint count);
-  ~Hosts() noexcept(false);
   KJ_DISALLOW_COPY(Hosts);
 
   // The hosts count from 0.
@@ -29,10 +28,19 @@ public:
   void join(uint host) const;
 
 private:
+  // Those that were made, also if the next one could not be.
+  struct Namespaces {
+    kj::Vector<kj::String> names;
+
+    ~Namespaces();
+    void add(kj::String name);
+  };
+
   kj::String name(uint host) const;
 
   const kj::String prefix;  // of the namespaces' names: no two test programs share one
   const uint count;
+  Namespaces namespaces;
 };
 
 }  // namespace tests
