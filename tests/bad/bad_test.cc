@@ -250,11 +250,12 @@ TEST_CASE("role checks --coordinator and --index where the command line is read"
     return kj::mv(ended.errors);
   };
   constexpr kj::StringPtr FILE = "configs/mnist_mlp_local.toml"_kj;
-  for (auto address: {"x", "127.0.0.1", "127.0.0.1:99999", "127.0.0.1:0", ":80", "host:8o"}) {
+  for (auto address:
+      {"x", "127.0.0.1", "127.0.0.1:99999", "127.0.0.1:0", ":80", "host:8o", "fd00::4:7000"}) {
     auto errors = errorOf({RUNNER, "role", FILE, "--role", "worker", "--coordinator", address});
     INFO(errors);
-    CHECK(
-        contains(errors, kj::str("`", address, "` is not HOST:PORT with a port from 1 to 65535")));
+    CHECK(contains(errors,
+        kj::str("`", address, "` is not HOST:PORT, or [IPv6]:PORT, with a port from 1 to 65535")));
   }
   CHECK(contains(
       errorOf({RUNNER, "role", FILE, "--role", "coordinator", "--index", "3", "--folder", "/x"}),
