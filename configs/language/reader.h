@@ -69,6 +69,7 @@ public:
   kj::Maybe<double> maybeReal(kj::StringPtr key, kj::StringPtr doc, RealLimits limits);
 
   bool flag(kj::StringPtr key, kj::StringPtr doc, bool defaultValue);
+  kj::Maybe<bool> maybeFlag(kj::StringPtr key, kj::StringPtr doc);
   // Reads a boolean, or the string `word`.
   kj::OneOf<bool, kj::String> flagOrWord(
       kj::StringPtr key, kj::StringPtr doc, kj::StringPtr word, bool defaultValue);
@@ -102,6 +103,10 @@ public:
   template <typename T>
   const T& choose(
       kj::StringPtr key, kj::StringPtr doc, kj::ArrayPtr<const T> rows, kj::StringPtr defaultName);
+
+  // The same for a key that may be absent and has no default.
+  template <typename T>
+  kj::Maybe<const T&> maybeChoose(kj::StringPtr key, kj::StringPtr doc, kj::ArrayPtr<const T> rows);
 
   // Reads `key = { kind = "word", … }`. The function of the row that `kind` names reads the other
   // keys. With a default, the key may be absent; it then means { kind = defaultKind }.
@@ -252,6 +257,7 @@ private:
   template <typename T, typename Limits>
   kj::Array<T> numbers(kj::StringPtr key, kj::StringPtr doc, Limits limits, kj::StringPtr example);
   kj::String textOf(kj::StringPtr name, const Value& value);
+  bool flagOf(kj::StringPtr key, const Value& value, bool otherwise);
   kj::String pathAt(kj::StringPtr key, kj::String given, Span span);
   void refuseIfElsewhere(kj::StringPtr key, kj::StringPtr given, kj::StringPtr meant, Span span);
   // Calls `each(name, element, resolved)` for every element of a list. Calls nothing if the value
@@ -259,8 +265,9 @@ private:
   void eachOf(kj::StringPtr key, const Value& value, kj::StringPtr example,
       kj::FunctionParam<void(kj::StringPtr name, const Value& element, List& resolved)> each);
 
-  size_t chooseRow(kj::StringPtr key, kj::StringPtr doc, kj::ArrayPtr<const Row> rows,
-      kj::Maybe<kj::StringPtr> defaultName);
+  // Null only for an absent key that is OPTIONAL. `defaultName` counts for DEFAULT alone.
+  kj::Maybe<size_t> chooseRow(kj::StringPtr key, kj::StringPtr doc, kj::ArrayPtr<const Row> rows,
+      Need need, kj::StringPtr defaultName);
   // These call `read` for every table that they find. In a manual they call it for every row to be
   // printed, and the last call makes the result of the getter. They return whether there was a
   // table.
@@ -312,13 +319,20 @@ kj::Array<Reader::Row> Reader::rowsOf(kj::ArrayPtr<const T> rows) {
 
 template <typename T>
 const T& Reader::choose(kj::StringPtr key, kj::StringPtr doc, kj::ArrayPtr<const T> rows) {
-  return rows[chooseRow(key, doc, rowsOf(rows), nullptr)];
+  return rows[KJ_ASSERT_NONNULL(chooseRow(key, doc, rowsOf(rows), Need::REQUIRED, nullptr))];
 }
 
 template <typename T>
 const T& Reader::choose(
     kj::StringPtr key, kj::StringPtr doc, kj::ArrayPtr<const T> rows, kj::StringPtr defaultName) {
-  return rows[chooseRow(key, doc, rowsOf(rows), defaultName)];
+  return rows[KJ_ASSERT_NONNULL(chooseRow(key, doc, rowsOf(rows), Need::DEFAULT, defaultName))];
+}
+
+template <typename T>
+kj::Maybe<const T&> Reader::maybeChoose(
+    kj::StringPtr key, kj::StringPtr doc, kj::ArrayPtr<const T> rows) {
+  return chooseRow(key, doc, rowsOf(rows), Need::OPTIONAL, nullptr)
+      .map([&](size_t row) -> const T& { return rows[row]; });
 }
 
 template <typename T>

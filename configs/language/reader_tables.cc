@@ -40,8 +40,8 @@ bool isImplicit(const Table& table) {
 // -------------------------------------------------------------------------------------------------
 // Words of closed tables.
 
-size_t Reader::chooseRow(kj::StringPtr key, kj::StringPtr doc, kj::ArrayPtr<const Row> rows,
-    kj::Maybe<kj::StringPtr> defaultName) {
+kj::Maybe<size_t> Reader::chooseRow(kj::StringPtr key, kj::StringPtr doc,
+    kj::ArrayPtr<const Row> rows, Need need, kj::StringPtr defaultName) {
   auto names = namesOf(rows);
   auto indexOf = [&](kj::StringPtr word) -> kj::Maybe<size_t> {
     for (size_t i: kj::indices(rows)) {
@@ -50,17 +50,18 @@ size_t Reader::chooseRow(kj::StringPtr key, kj::StringPtr doc, kj::ArrayPtr<cons
     return nullptr;
   };
   size_t result = 0;
-  KJ_IF_MAYBE(name, defaultName) {
-    result = KJ_REQUIRE_NONNULL(indexOf(*name), "the default must be a row", key, *name);
+  if (need == Need::DEFAULT) {
+    auto row = indexOf(defaultName);
+    result = KJ_REQUIRE_NONNULL(row, "the default must be a row", key, defaultName);
   }
   if (manual != nullptr) {
     auto lines = KJ_MAP(row, rows) {
       return kj::str("<br>`", row.name, "`: ", row.doc);
     };
-    describe(key, "word",
-        defaultName.map([](kj::StringPtr name) { return kj::str("`\"", name, "\"`"); })
-            .orDefault(kj::str("required")),
-        kj::str(doc, kj::strArray(lines, "")));
+    auto absent = need == Need::DEFAULT    ? kj::str("`\"", defaultName, "\"`")
+                  : need == Need::REQUIRED ? kj::str("required")
+                                           : kj::str("none");
+    describe(key, "word", absent, kj::str(doc, kj::strArray(lines, "")));
   }
   KJ_IF_MAYBE(value, find(key)) {
     if (value->content.is<kj::String>()) {
@@ -74,7 +75,9 @@ size_t Reader::chooseRow(kj::StringPtr key, kj::StringPtr doc, kj::ArrayPtr<cons
     } else {
       wrongType(key, *value, "a string", kj::str("one of ", kj::strArray(names, ", ")));
     }
-  } else if (defaultName == nullptr) {
+  } else if (need == Need::OPTIONAL) {
+    return nullptr;
+  } else if (need == Need::REQUIRED) {
     missing(key, kj::str("one of ", kj::strArray(names, ", ")), doc);
   }
   keep(key, newValue(kj::str(rows[result].name)));

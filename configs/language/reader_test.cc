@@ -333,6 +333,31 @@ x.toml:4:5: error: `d` must be a boolean or `"both"`, not an integer
 )");
 }
 
+TEST_CASE("Reader: maybeFlag and maybeChoose are null for an absent key, which stays absent") {
+  struct Word {
+    const char* name;
+    const char* doc;
+  };
+  constexpr Word WORDS[] = {{"up", ""}, {"down", ""}};
+  Diagnostics diagnostics;
+  auto document = parse("x.toml", "a = true\nb = 'down'\nc = 1\nd = 'dwn'\n", diagnostics);
+  Reading reading{diagnostics, {}};
+  readDocument(*document, reading, [&](Reader& reader) {
+    auto choose = [&](kj::StringPtr key) {
+      return reader.maybeChoose(key, "", kj::arrayPtr(WORDS, kj::size(WORDS)));
+    };
+    CHECK(KJ_ASSERT_NONNULL(reader.maybeFlag("a", "")));
+    CHECK(&KJ_ASSERT_NONNULL(choose("b")) == &WORDS[1]);
+    CHECK(reader.maybeFlag("absent", "") == nullptr);
+    CHECK(choose("away") == nullptr);
+    reader.maybeFlag("c", "");
+    choose("d");
+    return true;
+  });
+  CHECK(shown(print(reading.resolved)) == "a = true\nb = \"down\"\nc = false\nd = \"up\"\n");
+  CHECK(diagnostics.count() == 2);
+}
+
 TEST_CASE("Reading: `resolved` holds every value used, and reading it gives the same experiment") {
   Good good(R"(
 train = { optimizer = { learning_rate = 1e-5, kind = "sgd" } }

@@ -147,15 +147,25 @@ kj::Maybe<double> Reader::maybeReal(kj::StringPtr key, kj::StringPtr doc, RealLi
 bool Reader::flag(kj::StringPtr key, kj::StringPtr doc, bool defaultValue) {
   describe(key, "boolean", defaultValue ? "`true`" : "`false`", doc);
   bool result = defaultValue;
-  KJ_IF_MAYBE(value, find(key)) {
-    if (value->content.is<bool>()) {
-      result = value->content.get<bool>();
-    } else {
-      wrongType(key, *value, "a boolean", "write `true` or `false`, without quotes");
-    }
-  }
+  KJ_IF_MAYBE(value, find(key)) result = flagOf(key, *value, defaultValue);
   keep(key, newValue(result));
   return result;
+}
+
+kj::Maybe<bool> Reader::maybeFlag(kj::StringPtr key, kj::StringPtr doc) {
+  describe(key, "boolean", "none", doc);
+  KJ_IF_MAYBE(value, find(key)) {
+    bool result = flagOf(key, *value, false);
+    keep(key, newValue(result));
+    return result;
+  }
+  return nullptr;
+}
+
+bool Reader::flagOf(kj::StringPtr key, const Value& value, bool otherwise) {
+  if (value.content.is<bool>()) return value.content.get<bool>();
+  wrongType(key, value, "a boolean", "write `true` or `false`, without quotes");
+  return otherwise;
 }
 
 kj::OneOf<bool, kj::String> Reader::flagOrWord(

@@ -22,6 +22,14 @@ T chooseWord(Reader& reader, kj::StringPtr key, kj::StringPtr doc, const Word<T>
   return reader.choose(key, doc, table, defaultName).value;
 }
 
+// Reader::maybeChoose for a table of words.
+template <typename T, size_t count>
+kj::Maybe<T> maybeChooseWord(
+    Reader& reader, kj::StringPtr key, kj::StringPtr doc, const Word<T> (&rows)[count]) {
+  kj::ArrayPtr<const Word<T>> table = rows;
+  return reader.maybeChoose(key, doc, table).map([](const Word<T>& row) { return row.value; });
+}
+
 // Returns the name of the row for `value`. `rows` must have one.
 template <typename T>
 kj::StringPtr nameIn(kj::ArrayPtr<const Word<T>> rows, T value) {

@@ -100,10 +100,8 @@ Layer readBatchNorm(configs::Reader& reader) {
       "Share of the old moving statistics that each step keeps. Absent: the value of the "
       "conventions.",
       {.atLeast = 0, .atMost = 1});
-  if (reader.has("fixed_gamma") || reader.isManual()) {
-    norm.fixedGamma = reader.flag(
-        "fixed_gamma", "Holds gamma at 1. Absent: the value of the conventions.", false);
-  }
+  norm.fixedGamma =
+      reader.maybeFlag("fixed_gamma", "Holds gamma at 1. Absent: the value of the conventions.");
   return make(reader, kj::mv(norm));
 }
 
@@ -168,11 +166,9 @@ Layer readPool(configs::Reader& reader) {
     pool.stride = uint(*stride);
   }
   pool.pad = reader.integer("pad", "Pixels around the input that windows may cover.", PAD, 0);
-  if (reader.has("rounding") || reader.isManual()) {
-    pool.rounding = configs::chooseWord(reader, "rounding",
-        "How many windows there are per row and column. Absent: the value of the conventions.",
-        ROUNDINGS, "floor");
-  }
+  pool.rounding = configs::maybeChooseWord(reader, "rounding",
+      "How many windows there are per row and column. Absent: the value of the conventions.",
+      ROUNDINGS);
   return make(reader, kj::mv(pool));
 }
 

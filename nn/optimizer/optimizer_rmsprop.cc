@@ -71,12 +71,9 @@ OptimizerMaker readRmsprop(configs::Reader& reader) {
       "Added to the squared gradient's mean or to its square root, so that a step never divides by "
       "0.",
       {.atLeast = 1e-30}, 1e-8);
-  if (reader.has("epsilon_below_root") || reader.isManual()) {
-    settings.epsilonBelowRoot = reader.flag("epsilon_below_root",
-        "Adds epsilon to the squared gradient's mean, below the square root (TensorFlow, MXNet). "
-        "If false, adds it to the root (PyTorch). Absent: the value of the conventions.",
-        false);
-  }
+  settings.epsilonBelowRoot = reader.maybeFlag("epsilon_below_root",
+      "Adds epsilon to the squared gradient's mean, below the square root (TensorFlow, MXNet). "
+      "If false, adds it to the root (PyTorch). Absent: the value of the conventions.");
   settings.centered = reader.flag("centered",
       "Divides by the gradient's moving standard deviation: the square of its moving mean is "
       "subtracted below the root (Graves 2013).",
