@@ -1,6 +1,8 @@
-// Debian's KJ is not instrumented, and its mutexes are futexes: ThreadSanitizer would see none of
-// what they order, and promises across threads are built on them. The linker puts these between
-// (--wrap, in .bazelrc), and they say who holds what. Linked under --config=tsan alone.
+// Debian's KJ and GCC's OpenMP library are not instrumented, and they wait by futexes of their own.
+// ThreadSanitizer would see none of the order that they make: promises across threads are built on
+// KJ's mutexes, and the CPU backend on OpenMP's parallel regions. The linker puts these functions
+// in between (--wrap, in tests/BUILD). They tell the sanitizer who waits for whom. Linked under
+// --config=tsan alone.
 #include <kj/mutex.h>
 #include <sanitizer/tsan_interface.h>
 
@@ -62,3 +64,36 @@ void wrappedWait(Mutex& mutex, Mutex::Predicate& predicate, kj::Maybe<kj::Durati
   realWait(mutex, predicate, timeout, location);
   __tsan_mutex_post_lock(&mutex, 0, 0);
 }
+
+extern "C" {
+
+void __real_GOMP_parallel(void (*body)(void*), void* data, unsigned threads, unsigned flags);
+void __real_GOMP_barrier();
+
+// All threads of a region begin after its caller came here, and the caller goes on after all.
+void __wrap_GOMP_parallel(void (*body)(void*), void* data, unsigned threads, unsigned flags) {
+  struct Region {
+    void (*body)(void*);
+    void* data;
+  } region{body, data};
+  auto inside = [](void* own) {
+    __tsan_acquire(own);
+    auto& region = *static_cast<Region*>(own);
+    region.body(region.data);
+    __tsan_release(own);
+  };
+  __tsan_release(&region);
+  __real_GOMP_parallel(inside, &region, threads, flags);
+  __tsan_acquire(&region);
+}
+
+// One for all regions: the sanitizer then takes more for ordered than is, and misses races between
+// regions that run side by side.
+void __wrap_GOMP_barrier() {
+  static char place;
+  __tsan_release(&place);
+  __real_GOMP_barrier();
+  __tsan_acquire(&place);
+}
+
+}  // extern "C"
