@@ -2,6 +2,7 @@
 
 #include "runner/commands/run_data.h"
 #include "runner/system/version.h"
+#include "runner/text/numbers.h"
 
 namespace runner {
 

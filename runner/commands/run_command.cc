@@ -22,6 +22,7 @@
 #include "runner/system/terminal.h"
 #include "runner/system/version.h"
 #include "runner/tables/reported_run.h"
+#include "runner/text/numbers.h"
 
 namespace runner {
 

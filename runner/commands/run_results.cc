@@ -7,6 +7,7 @@
 #include "runner/system/terminal.h"
 #include "runner/tables/run_tables.h"
 #include "runner/tables/table_page.h"
+#include "runner/text/numbers.h"
 
 namespace runner {
 

@@ -5,7 +5,6 @@
 #include <kj/filesystem.h>
 #include <kj/memory.h>
 #include <kj/string.h>
-#include <kj/time.h>
 
 #include "configs/language/document.h"
 #include "configs/language/reader.h"
@@ -17,7 +16,7 @@
 #include "nn/program.h"
 #include "rpc/modes/modes.h"
 #include "rpc/placement.h"
-#include "rpc/wire/listener.h"
+#include "runner/experiment/cluster.h"
 #include "runner/experiment/expectations.h"
 #include "runner/experiment/published.h"
 #include "runner/logs/log_styles.h"
@@ -25,13 +24,6 @@
 namespace runner {
 
 using kj::uint;
-
-// Who starts the roles: see launchers.h.
-struct LauncherKind {
-  const char* name;
-  const char* doc;
-  enum Word { LOCAL, INLINE } word;
-};
 
 // Whether the loss of a batch is the mean or the sum over its images.
 struct LossReduction {
@@ -55,44 +47,6 @@ struct TrainConfig {
   bool deterministic;
 
   static TrainConfig read(configs::Reader& reader, const nn::Conventions& conventions);
-};
-
-// Returns "1 worker", "2 workers".
-kj::String counted(uint64_t n, kj::StringPtr noun);
-
-// What the job does when it loses a role.
-struct LossPolicy {
-  const char* name;
-  const char* doc;
-};
-
-// [cluster]
-struct ClusterConfig {
-  const LauncherKind* launcher;
-  uint servers;
-  uint serversPerProcess;
-  uint workers;
-  uint threadsPerWorker;          // per device
-  kj::Array<kj::String> devices;  // of each worker: "cpu", "cuda:1"
-  configs::Span devicesSpan;
-  const LossPolicy* onLoss;
-  rpc::PortRange ports;
-  uint startTimeout_s;
-  uint silenceTimeout_s;
-
-  kj::Duration silence() const { return silenceTimeout_s * kj::SECONDS; }
-  // The silence limit of a connection between a worker and a server. It leaves time for a new
-  // connection.
-  kj::Duration connectionSilence() const { return silence() / 2; }
-  // Returns "2 servers and 1 worker", or "1 worker, no servers".
-  kj::String roles() const;
-
-  // Returns how many servers, from number `first` on, share a process. 0 if no process begins with
-  // `first`.
-  uint serversOfProcess(uint first) const;
-
-  // The defaults depend on `kvstore`. Experiment::read() checks the rest against it.
-  static ClusterConfig read(configs::Reader& reader, const rpc::KvStoreConfig& kvstore);
 };
 
 // [log]

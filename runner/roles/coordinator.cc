@@ -15,6 +15,7 @@
 #include "runner/system/machine.h"
 #include "runner/system/reason.h"
 #include "runner/system/version.h"
+#include "runner/text/numbers.h"
 
 namespace runner {
 

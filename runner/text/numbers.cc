@@ -9,6 +9,10 @@
 
 namespace runner {
 
+kj::String counted(uint64_t n, kj::StringPtr noun) {
+  return kj::str(n, " ", noun, n == 1 ? "" : "s");
+}
+
 kj::String fixedPoint(double value, uint decimals) {
   KJ_REQUIRE(decimals <= 17, "a double has no more than 17 meaningful digits", decimals);
   if (std::isnan(value)) return kj::str("nan");

@@ -14,6 +14,9 @@ using kj::uint;
 // 17.
 kj::String fixedPoint(double value, uint decimals);
 
+// Returns "1 worker", "2 workers".
+kj::String counted(uint64_t n, kj::StringPtr noun);
+
 // Returns the value that fixedPoint(value, decimals) shows.
 double roundedTo(double value, uint decimals);
 

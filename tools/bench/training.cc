@@ -7,6 +7,7 @@
 #include "nn/loops/floats.h"
 #include "nn/network/initializer.h"
 #include "nn/reference/reference.h"
+#include "runner/text/numbers.h"
 #include "tools/bench/check.h"
 #include "tools/bench/ops.h"
 

@@ -1,0 +1,97 @@
+#include "runner/experiment/cluster.h"
+
+#include "runner/text/numbers.h"
+
+namespace runner {
+
+namespace {
+
+constexpr LauncherKind LAUNCHERS[] = {
+    {"local", "As processes on this machine, connected over the loopback interface.",
+        LauncherKind::LOCAL},
+    {"inline",
+        "As threads of one process, connected over the loopback interface. For debuggers and "
+        "tests.",
+        LauncherKind::INLINE},
+};
+
+constexpr LossPolicy LOSS_POLICIES[] = {
+    {"fail", "The job ends with exit code 1 and reports which role was lost and why."},
+};
+
+// Reads "7000" or "7000-7031".
+rpc::PortRange readPorts(configs::Reader& reader) {
+  auto text = reader.maybeText("port",
+      "The TCP ports that roles listen on: `\"7000\"` or a range such as `\"7000-7031\"`, for "
+      "machines with a firewall. Each role takes the first free one. A machine needs one port for "
+      "the coordinator and one for each server on it, or in `allreduce` one for each worker on it. "
+      "Absent: the system chooses.");
+  KJ_IF_MAYBE(word, text) {
+    KJ_IF_MAYBE(ports, rpc::parsePorts(*word)) return *ports;
+    reader.error("port", kj::str("`", *word, "` is not a port or a range of ports"),
+        "write a number from 1 to 65535, or two such as \"7000-7031\"");
+  }
+  return {};
+}
+
+}  // namespace
+
+kj::String ClusterConfig::roles() const {
+  if (servers == 0) return kj::str(counted(workers, "worker"), ", no servers");
+  return kj::str(counted(servers, "server"), " and ", counted(workers, "worker"));
+}
+
+uint ClusterConfig::serversOfProcess(uint first) const {
+  if (first >= servers || first % serversPerProcess != 0) return 0;
+  return kj::min(serversPerProcess, servers - first);
+}
+
+ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::KvStoreConfig& kvstore) {
+  ClusterConfig config;
+  config.launcher = &reader.choose("launcher", "How the roles are started.",
+      kj::arrayPtr(LAUNCHERS, kj::size(LAUNCHERS)), kj::StringPtr("local"));
+  config.servers = reader.integer("servers",
+      "Number of servers. The parameters are divided among them. Absent: 1 if the mode has "
+      "servers, otherwise 0.",
+      {.atLeast = 0, .atMost = 1024}, kvstore.hasServers() ? 1 : 0);
+  auto shared = reader.maybeInteger("servers_per_process",
+      "Number of servers that share a process, each in its own thread. For a machine with spare "
+      "cores. Does not change results. Absent: one.",
+      {.atLeast = 1, .atMost = 1024});
+  // Roles that are threads share a process anyway.
+  bool apart = config.launcher->word == LauncherKind::INLINE || shared == nullptr;
+  config.serversPerProcess = apart ? 1 : uint(KJ_ASSERT_NONNULL(shared));
+  config.workers =
+      reader.integer("workers", "Number of worker processes.", {.atLeast = 1, .atMost = 4096}, 1);
+  config.threadsPerWorker = reader.integer("threads_per_worker",
+      "Threads per device of a worker. They divide the images of the device's batch among "
+      "themselves. The sums of weight gradients depend on this number, so it is part of the "
+      "experiment.",
+      {.atLeast = 1, .atMost = 256}, 1);
+  constexpr kj::StringPtr ONE_DEVICE[] = {"cpu"_kj};
+  config.devices = reader.texts("devices",
+      "The devices of each worker. `\"cpu\"` or `\"cpu:N\"` is a program with `threads_per_worker` "
+      "threads of its own. `\"cuda:N\"` is a GPU, see `runner devices`. A worker divides its batch "
+      "into equal slices, one per device; the last device takes the rest. Batch norm covers one "
+      "slice. Several devices need a `kvstore.mode` other than `local`.",
+      ONE_DEVICE);
+  config.devicesSpan = reader.span("devices");
+  config.onLoss = &reader.choose("on_loss", "What happens when a role is lost.",
+      kj::arrayPtr(LOSS_POLICIES, kj::size(LOSS_POLICIES)), kj::StringPtr("fail"));
+  config.ports = readPorts(reader);
+  config.startTimeout_s = reader.integer("start_timeout_s",
+      "Seconds within which all roles must join. Otherwise the job fails, and the message names "
+      "the missing roles.",
+      {.atLeast = 1, .atMost = 86400}, 60);
+  config.silenceTimeout_s = reader.integer("silence_timeout_s",
+      "A role counts as lost if its io thread is silent for this many seconds. Time in which the "
+      "whole job is stopped does not count, and a long step is not silence. A server that computes "
+      "a single update for this long does count as silent, for example with muon and a very large "
+      "weight. If a worker's connection to a server carries nothing for half of this time, the "
+      "worker makes a new connection. If it then cannot reach the server for the whole time, the "
+      "server counts as lost.",
+      {.atLeast = 1, .atMost = 3600}, 5);
+  return config;
+}
+
+}  // namespace runner

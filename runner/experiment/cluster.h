@@ -1,0 +1,58 @@
+// runner/experiment/cluster.h: the roles of a run, who starts them, and where.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/string.h>
+#include <kj/time.h>
+
+#include "configs/language/reader.h"
+#include "rpc/modes/modes.h"
+#include "rpc/wire/listener.h"
+
+namespace runner {
+
+using kj::uint;
+
+// Who starts the roles: see launch/launchers.h.
+struct LauncherKind {
+  const char* name;
+  const char* doc;
+  enum Word { LOCAL, INLINE } word;
+};
+
+// What the job does when it loses a role.
+struct LossPolicy {
+  const char* name;
+  const char* doc;
+};
+
+// [cluster]
+struct ClusterConfig {
+  const LauncherKind* launcher;
+  uint servers;
+  uint serversPerProcess;
+  uint workers;
+  uint threadsPerWorker;          // per device
+  kj::Array<kj::String> devices;  // of each worker: "cpu", "cuda:1"
+  configs::Span devicesSpan;
+  const LossPolicy* onLoss;
+  rpc::PortRange ports;
+  uint startTimeout_s;
+  uint silenceTimeout_s;
+
+  kj::Duration silence() const { return silenceTimeout_s * kj::SECONDS; }
+  // The silence limit of a connection between a worker and a server. It leaves time for a new
+  // connection.
+  kj::Duration connectionSilence() const { return silence() / 2; }
+  // Returns "2 servers and 1 worker", or "1 worker, no servers".
+  kj::String roles() const;
+
+  // Returns how many servers, from number `first` on, share a process. 0 if no process begins with
+  // `first`.
+  uint serversOfProcess(uint first) const;
+
+  // The defaults depend on `kvstore`. Experiment::read() checks the rest against it.
+  static ClusterConfig read(configs::Reader& reader, const rpc::KvStoreConfig& kvstore);
+};
+
+}  // namespace runner
