@@ -97,3 +97,9 @@ void __wrap_GOMP_barrier() {
 }
 
 }  // extern "C"
+
+// oneDNN is not instrumented either. Its cache of primitives has locks of its own, which only
+// launcher inline makes several threads take at a time.
+extern "C" const char* __tsan_default_suppressions() {
+  return "race:libdnnl.so.2\n";
+}
