@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Installs the Debian packages of tools/packages.txt that are missing. Silent when all are there.
+# Installs the Debian packages of tools/packages.txt that are missing, or of another list that is
+# the argument. Silent when all are there.
 set -euo pipefail
-here=$(cd "$(dirname "$0")" && pwd)
+list=${1:-$(dirname "$0")/packages.txt}
 installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' | sed -n 's/^installed //p')
 missing=()
 while read -r package; do
   [ -z "$package" ] || grep -qxF -- "$package" <<<"$installed" || missing+=("$package")
-done <"$here/packages.txt"
+done <"$list"
 [ ${#missing[@]} -eq 0 ] && exit 0
 
 echo "installing Debian packages: ${missing[*]}" >&2

@@ -1,89 +1,226 @@
 #include "tests/hosts/hosts.h"
 
 #include <kj/debug.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
+
+#include <filesystem>
 
 namespace tests {
 
 namespace {
 
-// Runs `ip` with the words of `line`.
-Ended call(kj::StringPtr line) {
-  kj::Vector<kj::String> words;
-  for (auto rest = line; rest.size() > 0;) {
-    auto end = rest.findFirst(' ').orDefault(rest.size());
-    words.add(kj::heapString(rest.slice(0, end)));
-    rest = rest.slice(kj::min(end + 1, rest.size()));
-  }
-  auto pointers = KJ_MAP(word, words) {
-    return word.asPtr();
-  };
-  return Command(pointers).wait();
+// What a host has instead of this machine's.
+constexpr kj::StringPtr PRIVATE_FOLDERS[] = {"/tmp/"_kj, "/run/"_kj, "/dev/shm/"_kj};
+
+// Makes the keys of all hosts in the current folder.
+constexpr kj::StringPtr MAKE_KEYS = R"sh(
+set -e
+ssh-keygen -q -t ed25519 -N '' -f id_ed25519
+ssh-keygen -q -t ed25519 -N '' -f host_key
+cp id_ed25519.pub authorized_keys
+echo "* $(cut -d' ' -f1-2 host_key.pub)" > known_hosts
+)sh"_kj;
+
+// Process 1 of host $1, which copies from the folder $2. $3: whether it runs sshd. $4: if not
+// empty, the program whose libraries it lacks. The shell waits, because process 1 must collect the
+// orphans of its host.
+constexpr kj::StringPtr INIT = R"sh(
+set -e
+read -r pid rest < /proc/self/stat    # as this machine counts, until the next line
+mount -t proc proc /proc
+mount -t tmpfs -o mode=1777 tmpfs /tmp
+mount -t tmpfs -o mode=1777 tmpfs /dev/shm
+mount -t tmpfs -o mode=755 tmpfs /run
+hostname "$1"
+replace() { mount --bind "$1" "$2"; }
+sed 's|^\(root:[^:]*:[^:]*:[^:]*:[^:]*\):[^:]*:|\1:/tmp/home:|' /etc/passwd > /run/passwd
+echo 'hosts: files' > /run/nsswitch.conf
+cp "$2/hosts" /run/hosts
+replace /run/passwd /etc/passwd
+replace /run/nsswitch.conf /etc/nsswitch.conf
+replace /run/hosts /etc/hosts
+export HOME=/tmp/home
+mkdir -m 700 $HOME $HOME/.ssh
+
+if [ -n "$4" ]; then
+  needed_by() { ldd "$@" | sed -n 's|.* => \(/[^ ]*\) .*|\1|p' | xargs realpath | sort -u; }
+  libraries=/usr/lib/x86_64-linux-gnu
+  mkdir /run/upper /run/work
+  mount -t overlay -o lowerdir=$libraries,upperdir=/run/upper,workdir=/run/work overlay $libraries
+  needed_by "$4" > /run/ours
+  needed_by /usr/sbin/sshd /usr/bin/ssh /usr/bin/tar /usr/bin/bash > /run/theirs
+  grep -vxFf /run/theirs /run/ours | grep ^$libraries/ | xargs rm
+fi
+if [ "$3" = yes ]; then
+  cp "$2/id_ed25519" "$2/authorized_keys" "$2/known_hosts" $HOME/.ssh
+  printf '%s\n' 'StrictHostKeyChecking yes' 'BatchMode yes' > $HOME/.ssh/config
+  mkdir /run/sshd
+  (umask 077; cp "$2/host_key" /run/host_key)
+  printf '%s\n' 'HostKey /run/host_key' 'UsePAM no' 'StrictModes no' 'PidFile /run/sshd.pid' \
+    'PermitRootLogin prohibit-password' 'MaxStartups 100:30:200' > /run/sshd_config
+  /usr/sbin/sshd -f /run/sshd_config
+  until [ -s /run/sshd.pid ]; do sleep 0.01; done
+fi
+sleep infinity &
+echo "pid $pid"
+wait
+)sh"_kj;
+
+Ended call(kj::ArrayPtr<const kj::StringPtr> words, kj::StringPtr folder = nullptr) {
+  return Command(words, {.folder = folder}).wait();
 }
 
-void mustCall(kj::StringPtr line) {
-  auto ended = call(line);
-  KJ_REQUIRE(ended.exitCode == 0, line, ended.errors);
+void mustCall(kj::ArrayPtr<const kj::StringPtr> words, kj::StringPtr folder = nullptr) {
+  auto ended = call(words, folder);
+  KJ_REQUIRE(ended.exitCode == 0, kj::strArray(words, " "), ended.output, ended.errors);
+}
+
+// Runs a line of shell in the network of process `pid`.
+void inNetworkOf(pid_t pid, kj::StringPtr line) {
+  mustCall({"nsenter", "-t", kj::str(pid), "-n", "sh", "-ec", line});
+}
+
+kj::String pidNamespaceOf(pid_t pid) {
+  std::error_code gone;
+  auto path = std::filesystem::read_symlink(kj::str("/proc/", pid, "/ns/pid").cStr(), gone);
+  return kj::str(path.c_str());
 }
 
 }  // namespace
 
-kj::Maybe<kj::String> Hosts::whyNot() {
-  if (::getuid() != 0) return kj::str("only root can make network namespaces");
-  auto make = []() { Hosts probe(1); };
-  if (kj::runCatchingExceptions(make) != nullptr) {
-    return kj::str("this machine makes no network namespaces");
+kj::Maybe<kj::String> whyNotInstalled(kj::ArrayPtr<const kj::StringPtr> programs) {
+  for (auto program: programs) {
+    auto ended = call({"sh", "-c", "command -v \"$1\"", "sh", program});
+    if (ended.exitCode != 0) return kj::str(program, " is not installed");
   }
   return nullptr;
 }
 
-Hosts::Namespaces::~Namespaces() {
-  for (auto& name: names) call(kj::str("ip netns del ", name));
+kj::Maybe<kj::String> Hosts::whyNot() {
+  return whyNot({});
 }
 
-void Hosts::Namespaces::add(kj::String name) {
-  // A test program of the same number may have been killed.
-  call(kj::str("ip netns del ", name));
-  mustCall(kj::str("ip netns add ", name));
-  names.add(kj::mv(name));
-}
-
-Hosts::Hosts(uint count): prefix(kj::str("runner-", ::getpid(), "-")), count(count) {
-  auto bridge = name(count);
-  namespaces.add(kj::str(bridge));
-  mustCall(kj::str("ip -n ", bridge, " link add br0 type bridge"));
-  mustCall(kj::str("ip -n ", bridge, " link set br0 up"));
-  for (uint i = 0; i < count; i++) {
-    auto host = name(i);
-    namespaces.add(kj::str(host));
-    mustCall(kj::str(
-        "ip link add eth0 netns ", host, " type veth peer name port", i, " netns ", bridge));
-    mustCall(kj::str("ip -n ", bridge, " link set port", i, " master br0 up"));
-    mustCall(kj::str("ip -n ", host, " addr add ", address(i), "/24 dev eth0"));
-    mustCall(kj::str("ip -n ", host, " link set lo up"));
-    mustCall(kj::str("ip -n ", host, " link set eth0 up"));
+kj::Maybe<kj::String> Hosts::whyNot(const Settings& settings) {
+  if (::getuid() != 0) return kj::str("only root can make network namespaces");
+  if (settings.hasSshd) {
+    KJ_IF_MAYBE(why, whyNotInstalled({"/usr/sbin/sshd", "ssh", "ssh-keygen"})) return kj::mv(*why);
   }
+  auto shared = newFolder();
+  for (auto folder: PRIVATE_FOLDERS) {
+    if (shared.startsWith(folder)) return kj::str("the tests' folder is in ", folder);
+  }
+  auto make = [&]() { Hosts probe(1, settings); };
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions(make)) {
+    return kj::str("this machine makes no namespaces: ", e->getDescription());
+  }
+  return nullptr;
 }
 
-kj::String Hosts::name(uint host) const {
-  return host == count ? kj::str(prefix, "bridge") : kj::str(prefix, host);
+Hosts::Hosts(uint count): Hosts(count, {}) {}
+
+Hosts::Hosts(uint count, const Settings& settings)
+    : settings(settings),
+      count(count),
+      folder(newFolder()),
+      bridge(kj::heap<Command>(kj::ArrayPtr<const kj::StringPtr>({"unshare", "-n", "sh", "-ec",
+          "ip link add br0 type bridge; ip link set br0 up; echo up; exec sleep infinity"}))) {
+  KJ_REQUIRE(bridge->waitForOutput("up"), bridge->errors());
+  kj::Vector<kj::String> names;
+  names.add(kj::str("127.0.0.1 localhost\n::1 localhost\n"));
+  for (uint i = 0; i < count; i++) names.add(kj::str(address(i), " ", name(i), "\n"));
+  writeFile(kj::str(folder, "/hosts"), kj::strArray(names, ""));
+  if (settings.hasSshd) mustCall({"sh", "-c", MAKE_KEYS}, folder);
+  for (uint i = 0; i < count; i++) hosts.add(boot(i));
+}
+
+kj::Own<Hosts::Host> Hosts::boot(uint host) const {
+  auto lacking = settings.lastLacksLibraries && host == count - 1 ? RUNNER : ""_kj;
+  auto hostName = name(host);
+  auto result = kj::heap<Host>();
+  result->init = kj::heap<Command>(kj::ArrayPtr<const kj::StringPtr>(
+      {"unshare", "-n", "-u", "-i", "-p", "-m", "-f", "--kill-child", "bash", "-c", INIT, "init",
+          hostName, folder, settings.hasSshd ? "yes" : "no", lacking}));
+  KJ_REQUIRE(result->init->waitForOutput("\n"), hostName, result->init->errors());
+  result->pid = ::atoi(result->init->output().cStr() + strlen("pid "));
+  connect(host, result->pid);
+  auto space = pidNamespaceOf(result->pid);
+  kj::Vector<Process> itsOwn;
+  for (auto& process: processesWith("")) {
+    if (pidNamespaceOf(process.pid) == space) itsOwn.add(kj::mv(process));
+  }
+  result->itsOwn = itsOwn.releaseAsArray();
+  return result;
+}
+
+void Hosts::connect(uint host, pid_t pid) const {
+  // A host keeps its hardware address when it starts again, as the others remember it.
+  inNetworkOf(bridge->pid(),
+      kj::str("ip link add port", host, " type veth peer name eth0 address 02:00:00:00:00:0",
+          host + 1, " netns ", pid, "; ip link set port", host, " master br0 up"));
+  inNetworkOf(
+      pid, kj::str("ip link set lo up; ip addr add ", address(host), "/24 dev eth0; ip addr add ",
+               ipv6Address(host), "/64 dev eth0 nodad; ip link set eth0 up"));
 }
 
 kj::Own<Command> Hosts::start(uint host, kj::ArrayPtr<const kj::StringPtr> words,
     kj::ArrayPtr<const kj::StringPtr> environment) const {
-  auto where = name(host);
+  auto pid = kj::str(KJ_REQUIRE_NONNULL(hosts[host], "the host has crashed", host)->pid);
   kj::Vector<kj::StringPtr> all;
-  all.addAll(std::initializer_list<kj::StringPtr>{"ip", "netns", "exec", where});
+  all.addAll(std::initializer_list<kj::StringPtr>{
+      "nsenter", "-t", pid, "-n", "-u", "-i", "-p", "-m", "-w"});
   all.addAll(words);
-  return kj::heap<Command>(all.asPtr(), Command::Surroundings{.environment = environment});
+  kj::Vector<kj::StringPtr> variables;
+  variables.add("HOME=/tmp/home");
+  variables.addAll(environment);
+  return kj::heap<Command>(all.asPtr(), Command::Surroundings{.environment = variables});
+}
+
+kj::String Hosts::shell(uint host, kj::StringPtr line) const {
+  auto ended = start(host, {"bash", "-c", line})->wait();
+  KJ_REQUIRE(ended.exitCode == 0, line, ended.output, ended.errors);
+  return kj::mv(ended.output);
+}
+
+kj::Array<Process> Hosts::processes(uint host) const {
+  kj::Vector<Process> result;
+  KJ_IF_MAYBE(there, hosts[host]) {
+    auto space = pidNamespaceOf((*there)->pid);
+    for (auto& process: processesWith("")) {
+      bool isItsOwn = false;
+      for (auto& own: (*there)->itsOwn) isItsOwn = isItsOwn || own.pid == process.pid;
+      if (!isItsOwn && pidNamespaceOf(process.pid) == space) result.add(kj::mv(process));
+    }
+  }
+  return result.releaseAsArray();
+}
+
+void Hosts::onBridge(kj::StringPtr line) const {
+  inNetworkOf(bridge->pid(), kj::str("ip ", line));
 }
 
 void Hosts::cut(uint host) const {
-  mustCall(kj::str("ip -n ", name(count), " link set port", host, " nomaster"));
+  onBridge(kj::str("link set port", host, " nomaster"));
 }
 
 void Hosts::join(uint host) const {
-  mustCall(kj::str("ip -n ", name(count), " link set port", host, " master br0"));
+  onBridge(kj::str("link set port", host, " master br0"));
+}
+
+void Hosts::crash(uint host) {
+  auto& there = KJ_REQUIRE_NONNULL(hosts[host], "the host has crashed already", host);
+  // First the cable: the kernel closes the connections of processes that it kills.
+  onBridge(kj::str("link del port", host));
+  KJ_SYSCALL(::kill(there->pid, SIGKILL));
+  there->init->wait();
+  hosts[host] = nullptr;
+}
+
+void Hosts::reboot(uint host) {
+  KJ_REQUIRE(hosts[host] == nullptr, "the host runs", host);
+  hosts[host] = boot(host);
 }
 
 }  // namespace tests
