@@ -8,7 +8,7 @@
 #include "runner/commands/role_command.h"
 #include "runner/commands/run_command.h"
 #include "runner/commands/table_command.h"
-#include "runner/launch/launchers.h"
+#include "runner/launch/launcher.h"
 #include "runner/system/command_line.h"
 #include "runner/system/interrupts.h"
 #include "runner/system/version.h"

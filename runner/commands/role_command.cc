@@ -9,7 +9,7 @@
 
 #include "runner/commands/run_results.h"
 #include "runner/experiment/model_facts.h"
-#include "runner/launch/launchers.h"
+#include "runner/launch/launcher.h"
 #include "runner/launch/run_view.h"
 #include "runner/logs/role_names.h"
 #include "runner/roles/job_secret.h"

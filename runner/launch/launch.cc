@@ -2,6 +2,8 @@
 
 #include <capnp/message.h>
 
+#include "runner/launch/launchers.h"
+#include "runner/logs/job.capnp.h"
 #include "runner/logs/role_names.h"
 #include "runner/logs/run_log.h"
 #include "runner/system/line_stream.h"
@@ -17,11 +19,11 @@ constexpr auto CAUSE_WINDOW = 2 * kj::SECONDS;
 
 }  // namespace
 
-Launch::Launch(const Experiment& experiment, RunView& view, kj::Timer& timer, Start start)
+Launch::Launch(const Experiment& experiment, RunView& view, kj::Timer& timer, Launcher& launcher)
     : experiment(experiment),
       view(view),
       timer(timer),
-      start(kj::mv(start)),
+      launcher(launcher),
       running(timer),
       over(nullptr),
       causeKnown(nullptr),
@@ -35,10 +37,7 @@ Launch::Launch(const Experiment& experiment, RunView& view, kj::Timer& timer, St
 }
 
 kj::Promise<Outcome> Launch::run() {
-  events = add(Role::COORDINATOR, 0, "").events();
-  tasks->add(readLines(*events, [this](kj::StringPtr line) { take(line); }));
-  tasks->add(watchSilence());
-
+  tasks->add(launcher.prepare().then([this](ListenPlace place) { begin(kj::mv(place)); }));
   return over
       .then([this]() -> kj::Promise<void> {
         if (failure == nullptr) return kj::READY_NOW;
@@ -53,50 +52,67 @@ kj::Promise<Outcome> Launch::run() {
       });
 }
 
-StartedRole& Launch::add(Role role, uint index, kj::StringPtr coordinator) {
-  uint count = role == Role::SERVER ? experiment.cluster.serversOfProcess(index) : 1;
-  auto& member = *members.add(kj::heap<WatchedProcess>(WatchedProcess{
-      role, index, count, processName(role, index, count), start(role, index, coordinator)}));
-  tasks->add(member.role->ended().then([this, &member](kj::Maybe<Failure> failed) {
+bool Launch::WatchedGroup::hasJoined() const {
+  for (bool each: joined) {
+    if (!each) return false;
+  }
+  return true;
+}
+
+void Launch::begin(ListenPlace place) {
+  auto coordinator = launcher.startCoordinator(kj::mv(place));
+  events = kj::mv(coordinator.events);
+  lastHeard = running.passed();
+  add({roleName(Role::COORDINATOR, 0), kj::arr(PlacedRole{Role::COORDINATOR, 0})},
+      kj::mv(coordinator.process));
+  tasks->add(readLines(*events, [this](kj::StringPtr line) { take(line); }));
+  tasks->add(watchSilence());
+}
+
+void Launch::add(RoleGroup group, kj::Own<StartedGroup> process) {
+  auto joined = kj::heapArray<bool>(group.roles.size());
+  for (auto& each: joined) each = false;
+  auto& member = *members.add(
+      kj::heap<WatchedGroup>(WatchedGroup{kj::mv(group), kj::mv(process), kj::mv(joined)}));
+  tasks->add(member.process->ended().then([this, &member](kj::Maybe<Failure> failed) {
     KJ_IF_MAYBE(f, failed) return fail(kj::mv(*f));
     member.hasEnded = true;
     lastHeard = running.passed();
-    // The other roles are started all at once.
-    if (stayed().size() == 0 && members.size() > 1) overFulfiller->fulfill();
+    // The groups are started all at once.
+    if (stayed().size() == 0 && rolesStarted != nullptr) overFulfiller->fulfill();
   }));
-  return *member.role;
 }
 
 kj::Vector<kj::StringPtr> Launch::stayed() {
   kj::Vector<kj::StringPtr> names;
   for (auto& member: members) {
-    if (!member->hasEnded) names.add(member->name);
+    if (!member->hasEnded) names.add(member->group.name);
   }
   return names;
 }
 
 void Launch::take(kj::StringPtr line) {
   lastHeard = running.passed();
-  members[0]->joined = 1;
+  members[0]->joined[0] = true;
   capnp::MallocMessageBuilder message;
   auto event = message.initRoot<Event>();
   parseEvent(line, event);
   view.show(event);
   if (event.isJoined()) {
     for (auto& member: members) {
-      uint index = event.getIndex();
-      bool isOne = member->kind == event.getRole() && index >= member->index &&
-                   index < member->index + member->count;
-      if (isOne) member->joined++;
+      auto& roles = member->group.roles;
+      for (size_t i: kj::indices(roles)) {
+        bool isIt = roles[i].role == event.getRole() && roles[i].index == event.getIndex();
+        if (isIt) member->joined[i] = true;
+      }
     }
   }
   if (event.isListening()) {
-    auto address = event.getListening().getAddress();
-    auto& cluster = experiment.cluster;
-    for (uint i = 0; i < cluster.servers; i += cluster.serversPerProcess) {
-      add(Role::SERVER, i, address);
+    auto address = kj::str(event.getListening().getAddress());
+    for (auto& group: launcher.groups()) {
+      auto process = launcher.start(group, address);
+      add(kj::mv(group), kj::mv(process));
     }
-    for (uint i = 0; i < cluster.workers; i++) add(Role::WORKER, i, address);
     rolesStarted = running.passed();
   }
 }
@@ -145,11 +161,11 @@ void Launch::checkStopped() {
   auto limit = experiment.cluster.silenceTimeout_s;
   auto now = running.passed();
   for (auto& member: members) {
-    if (member->hasJoined() || member->hasEnded || !member->role->isStopped()) {
+    if (member->hasJoined() || member->hasEnded || !member->process->isStopped()) {
       member->stoppedSince = nullptr;
     } else KJ_IF_MAYBE(since, member->stoppedSince) {
       if (now - *since < limit * kj::SECONDS) continue;
-      fail({Failure::STOPPED, kj::str(member->name,
+      fail({Failure::STOPPED, kj::str(member->group.name,
                                   " was stopped by a signal before it joined the job, and has not "
                                   "continued for ",
                                   limit,
@@ -167,7 +183,10 @@ void Launch::checkJoined() {
     if (running.passed() - *since <= limit * kj::SECONDS) return;
     kj::Vector<kj::String> missing;
     for (auto& member: members) {
-      if (!member->hasJoined()) missing.add(kj::str(member->name));
+      auto& roles = member->group.roles;
+      for (size_t i: kj::indices(roles)) {
+        if (!member->joined[i]) missing.add(roles[i].name());
+      }
     }
     if (missing.empty()) return;
     fail({Failure::SILENT, kj::str("not joined within ", limit, " s: ", roleList(missing),
@@ -178,13 +197,9 @@ void Launch::checkJoined() {
 kj::Promise<Outcome> launch(const LoadedExperiment& loaded, const RunFolder& folder, RunView& view,
     kj::AsyncIoContext& io, kj::Maybe<rpc::TraceSteps> trace) {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
-  auto start = [&loaded, &folder, &view, &io, trace, secret = rpc::Secret::random()](
-                   Role role, uint index, kj::StringPtr coordinator) {
-    RoleOptions options{
-        role, index, kj::str(coordinator), {kj::str(folder.path)}, trace, true, secret};
-    return startRole(loaded, kj::mv(options), view, io);
-  };
-  auto launch = kj::heap<Launch>(experiment, view, io.provider->getTimer(), kj::mv(start));
+  auto run = kj::heap<LaunchedRun>(LaunchedRun{loaded, folder, view, io, trace});
+  auto launcher = newLauncher(*run);
+  auto launch = kj::heap<Launch>(experiment, view, io.provider->getTimer(), *launcher);
   return kj::evalNow([&]() { return launch->run(); })
       .catch_([](kj::Exception&& e) { return Outcome{.failure = reasonOf(e)}; })
       .then([&experiment, &folder, &view](Outcome&& outcome) {
@@ -204,7 +219,9 @@ kj::Promise<Outcome> launch(const LoadedExperiment& loaded, const RunFolder& fol
         }
         return kj::mv(outcome);
       })
-      .attach(kj::mv(launch));
+      .attach(kj::mv(launch))
+      .attach(kj::mv(launcher))
+      .attach(kj::mv(run));
 }
 
 }  // namespace runner

@@ -9,32 +9,38 @@
 #include "rpc/trace.h"
 #include "rpc/wire/running_time.h"
 #include "runner/experiment/experiment.h"
-#include "runner/launch/launchers.h"
+#include "runner/launch/launcher.h"
 #include "runner/launch/run_view.h"
-#include "runner/logs/job.capnp.h"
 #include "runner/logs/run_ending.h"
 #include "runner/logs/run_folder.h"
 
 namespace runner {
 
-// One run. A launcher only knows how to start a role. Everything else is here.
+// One run. The launcher knows how to start roles. Everything else is here.
 class Launch: private kj::TaskSet::ErrorHandler {
 public:
-  // Starts a role. `coordinator` is the coordinator's address. It is empty for the coordinator
-  // itself.
-  using Start =
-      kj::Function<kj::Own<StartedRole>(Role role, uint index, kj::StringPtr coordinator)>;
-
   // All arguments must outlive the launch.
-  Launch(const Experiment& experiment, RunView& view, kj::Timer& timer, Start start);
+  Launch(const Experiment& experiment, RunView& view, kj::Timer& timer, Launcher& launcher);
 
   // Runs all roles. They are taken down before the promise resolves. The promise must not outlive
   // the launch. Call once.
   kj::Promise<Outcome> run();
 
 private:
-  StartedRole& add(Role role, uint index, kj::StringPtr coordinator);
-  // Returns the names of the processes that have not ended.
+  // A group, or the coordinator, and what is known about it.
+  struct WatchedGroup {
+    RoleGroup group;
+    kj::Own<StartedGroup> process;
+    kj::Array<bool> joined;  // per role. True for a coordinator that has sent an event
+    bool hasEnded = false;
+    kj::Maybe<kj::Duration> stoppedSince = nullptr;  // by `running`. Null after it has joined
+
+    bool hasJoined() const;
+  };
+
+  void begin(ListenPlace place);
+  void add(RoleGroup group, kj::Own<StartedGroup> process);
+  // Returns the names of the groups that have not ended.
   kj::Vector<kj::StringPtr> stayed();
   void take(kj::StringPtr line);
   void fail(Failure failure);
@@ -47,35 +53,21 @@ private:
   // Fails the run if roles have not joined cluster.start_timeout_s after they were started.
   void checkJoined();
 
-  // A process and what is known about it.
-  struct WatchedProcess {
-    Role kind;
-    uint index;  // of its first role
-    uint count;  // of its roles
-    kj::String name;
-    kj::Own<StartedRole> role;
-    uint joined = 0;  // how many of its roles. 1 for a coordinator that has sent an event
-    bool hasEnded = false;
-    kj::Maybe<kj::Duration> stoppedSince = nullptr;  // by `running`. Null after it has joined
-
-    bool hasJoined() const { return joined == count; }
-  };
-
   const Experiment& experiment;
   RunView& view;
   kj::Timer& timer;
-  Start start;
+  Launcher& launcher;
 
   kj::Own<kj::AsyncInputStream> events;
   rpc::RunningTime running;
   kj::Duration lastHeard = 0 * kj::NANOSECONDS;  // from the coordinator, by `running`
-  kj::Maybe<kj::Duration> rolesStarted;          // when the last role was started, by `running`
+  kj::Maybe<kj::Duration> rolesStarted;          // when the last group was started, by `running`
   kj::Maybe<Failure> failure;  // of those that roles report, the one nearest to the cause
   kj::Promise<void> over;
   kj::Own<kj::PromiseFulfiller<void>> overFulfiller;
   kj::Promise<void> causeKnown;  // resolves when `failure` is more than a lost peer
   kj::Own<kj::PromiseFulfiller<void>> causeFulfiller;
-  kj::Vector<kj::Own<WatchedProcess>> members;  // the coordinator first
+  kj::Vector<kj::Own<WatchedGroup>> members;  // the coordinator first
   kj::Own<kj::TaskSet> tasks;
 };
 

@@ -9,22 +9,19 @@ namespace runner {
 namespace {
 
 // A role that ends when the test says so.
-struct FakeRole final: public StartedRole {
-  kj::Own<kj::AsyncInputStream> stream;
+struct FakeRole final: public StartedGroup {
   kj::PromiseFulfillerPair<kj::Maybe<Failure>> end =
       kj::newPromiseAndFulfiller<kj::Maybe<Failure>>();
 
   bool stopped = false;
 
-  explicit FakeRole(kj::Own<kj::AsyncInputStream> stream): stream(kj::mv(stream)) {}
-  kj::Own<kj::AsyncInputStream> events() override { return kj::mv(stream); }
   kj::Promise<kj::Maybe<Failure>> ended() override { return kj::mv(end.promise); }
   bool isStopped() override { return stopped; }
 };
 
 // A launch of one server and two workers, none of which is there. `then` is called when the last
 // one was started.
-struct FakeLaunch {
+struct FakeLaunch: public Launcher {
   kj::AsyncIoContext io = kj::setupAsyncIo();
   LoadedExperiment loaded;
   kj::Own<kj::AsyncOutputStream> events;  // the coordinator's end
@@ -54,14 +51,26 @@ struct FakeLaunch {
     events = kj::mv(pipe.out);
     coordinatorEvents = kj::mv(pipe.in);
     auto& shown = view.emplace(experiment, 1, 1);
-    auto start = [this](Role role, uint, kj::StringPtr coordinator) -> kj::Own<StartedRole> {
-      CHECK(coordinator == (role == Role::COORDINATOR ? "" : "here"));
-      auto own = kj::heap<FakeRole>(kj::mv(coordinatorEvents));
-      roles.add(own.get());
-      if (roles.size() == 4) then(*this);
-      return own;
-    };
-    outcome = launch.emplace(experiment, shown, timer, kj::mv(start)).run();
+    outcome = launch.emplace(experiment, shown, timer, *this).run();
+    io.waitScope.poll();
+  }
+
+  StartedCoordinator startCoordinator(ListenPlace) override {
+    return {kj::mv(coordinatorEvents), add()};
+  }
+  kj::Array<RoleGroup> groups() const override {
+    return groupsHere(KJ_ASSERT_NONNULL(loaded.experiment).cluster);
+  }
+  kj::Own<StartedGroup> start(const RoleGroup&, kj::StringPtr coordinator) override {
+    CHECK(coordinator == "here");
+    return add();
+  }
+
+  kj::Own<FakeRole> add() {
+    auto own = kj::heap<FakeRole>();
+    roles.add(own.get());
+    if (roles.size() == 4) then(*this);
+    return own;
   }
 
   // The coordinator writes an event, which the launch then reads.
@@ -116,30 +125,51 @@ TEST_CASE("Launch: reports a role that was killed rather than one that failed") 
 }
 
 TEST_CASE("Launch: takes its roles down if it is dropped") {
-  struct Gone final: public StartedRole {
+  struct Gone final: public StartedGroup {
     bool& gone;
     explicit Gone(bool& gone): gone(gone) {}
     ~Gone() noexcept(false) { gone = true; }
-    kj::Own<kj::AsyncInputStream> events() override { return kj::heap<Silent>(); }
     kj::Promise<kj::Maybe<Failure>> ended() override { return kj::NEVER_DONE; }
-    bool isStopped() override { return false; }
-
-    struct Silent final: public kj::AsyncInputStream {
-      kj::Promise<size_t> tryRead(void*, size_t, size_t) override { return kj::NEVER_DONE; }
-    };
+  };
+  struct Silent final: public kj::AsyncInputStream {
+    kj::Promise<size_t> tryRead(void*, size_t, size_t) override { return kj::NEVER_DONE; }
+  };
+  struct Alone final: public Launcher {
+    bool gone = false;
+    StartedCoordinator startCoordinator(ListenPlace) override {
+      return {kj::heap<Silent>(), kj::heap<Gone>(gone)};
+    }
+    kj::Array<RoleGroup> groups() const override { return nullptr; }
+    kj::Own<StartedGroup> start(const RoleGroup&, kj::StringPtr) override { KJ_UNREACHABLE; }
   };
   FakeLaunch fake([](FakeLaunch&) {});
   auto& experiment = KJ_ASSERT_NONNULL(fake.loaded.experiment);
   SingleRunView view(experiment, 1, 1);
-  bool gone = false;
+  Alone launcher;
   {
-    Launch launch(experiment, view, fake.io.provider->getTimer(),
-        [&](Role, uint, kj::StringPtr) -> kj::Own<StartedRole> { return kj::heap<Gone>(gone); });
+    Launch launch(experiment, view, fake.io.provider->getTimer(), launcher);
     auto outcome = launch.run();
     CHECK_FALSE(outcome.poll(fake.io.waitScope));
-    CHECK_FALSE(gone);
+    CHECK_FALSE(launcher.gone);
   }
-  CHECK(gone);
+  CHECK(launcher.gone);
+}
+
+TEST_CASE("Launch: fails with the reason why the hosts are not ready") {
+  struct Broken final: public Launcher {
+    kj::Promise<ListenPlace> prepare() override {
+      return KJ_EXCEPTION(FAILED, "node2 is not there");
+    }
+    StartedCoordinator startCoordinator(ListenPlace) override { KJ_UNREACHABLE; }
+    kj::Array<RoleGroup> groups() const override { return nullptr; }
+    kj::Own<StartedGroup> start(const RoleGroup&, kj::StringPtr) override { KJ_UNREACHABLE; }
+  };
+  FakeLaunch fake([](FakeLaunch&) {});
+  SingleRunView view(KJ_ASSERT_NONNULL(fake.loaded.experiment), 1, 1);
+  Broken launcher;
+  Launch launch(
+      KJ_ASSERT_NONNULL(fake.loaded.experiment), view, fake.io.provider->getTimer(), launcher);
+  CHECK(failureOf(launch.run().wait(fake.io.waitScope)) == "node2 is not there");
 }
 
 TEST_CASE("Launch: fails if a line of the coordinator is not an event") {

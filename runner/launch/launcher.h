@@ -1,0 +1,93 @@
+// runner/launch/launcher.h: starts, watches and takes down the roles of a run, wherever they run.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/async-io.h>
+#include <kj/string.h>
+
+#include "rpc/trace.h"
+#include "rpc/wire/secret.h"
+#include "runner/experiment/experiment.h"
+#include "runner/launch/run_view.h"
+#include "runner/logs/run_folder.h"
+#include "runner/roles/role_options.h"
+
+namespace runner {
+
+// Exit code of a role that failed because another one did.
+constexpr int LOST_A_PEER_EXIT = 75;
+
+// Why a role failed, or must fail. A lower rank is nearer to the cause.
+struct Failure {
+  enum Rank { KILLED, STOPPED, FAILED, SILENT, LOST_A_PEER } rank;
+  kj::String reason;
+};
+
+// One server or worker, and its host.
+struct PlacedRole {
+  Role role;
+  uint index;
+  kj::String host;  // as the user calls it. Empty: this machine
+
+  // Returns the name in messages: "worker 1", "worker 1 on node2".
+  kj::String name() const;
+};
+
+// Roles that are started together, and end together.
+struct RoleGroup {
+  kj::String name;  // in messages: "worker 1 on node2", "the process of servers 0 to 1"
+  kj::Array<PlacedRole> roles;
+};
+
+// A group that was started, or the coordinator. The destructor takes it down.
+class StartedGroup {
+public:
+  virtual ~StartedGroup() noexcept(false) = default;
+  // Resolves when all of it has ended, with null if it ended well. Call once.
+  virtual kj::Promise<kj::Maybe<Failure>> ended() = 0;
+  // Whether a signal (SIGSTOP, SIGTSTP) has stopped it, and it has not continued since. False if
+  // the launcher cannot see that.
+  virtual bool isStopped() { return false; }
+};
+
+struct StartedCoordinator {
+  kj::Own<kj::AsyncInputStream> events;  // one line of JSON per event
+  kj::Own<StartedGroup> process;
+};
+
+// One run, as its launcher sees it. Everything but `trace` and `secret` must outlive the launcher.
+struct LaunchedRun {
+  const LoadedExperiment& loaded;
+  const RunFolder& folder;
+  RunView& view;
+  kj::AsyncIoContext& io;  // its port captures child exits
+  kj::Maybe<rpc::TraceSteps> trace = nullptr;
+  rpc::Secret secret = rpc::Secret::random();
+
+  const Experiment& experiment() const { return KJ_ASSERT_NONNULL(loaded.experiment); }
+  // Returns what a role of this run must know. `coordinator` is the coordinator's address, and
+  // empty for the coordinator itself.
+  RoleOptions optionsOf(Role role, uint index, kj::StringPtr coordinator) const;
+};
+
+// Starts the roles of one run. Each launcher is a row of LAUNCHERS (runner/experiment/cluster.cc)
+// and a file of this folder. Launch calls its functions in the order in which they stand here.
+class Launcher {
+public:
+  virtual ~Launcher() noexcept(false) = default;
+
+  // Makes the hosts ready. Resolves to where the coordinator listens, so that all hosts reach it.
+  // Rejects with the host, the cause and the way out.
+  virtual kj::Promise<ListenPlace> prepare() { return ListenPlace(); }
+  // Starts the coordinator on this machine.
+  virtual StartedCoordinator startCoordinator(ListenPlace place) = 0;
+  // Returns how the servers and workers are divided into groups.
+  virtual kj::Array<RoleGroup> groups() const = 0;
+  // Starts a group when the coordinator listens at the address `coordinator`.
+  virtual kj::Own<StartedGroup> start(const RoleGroup& group, kj::StringPtr coordinator) = 0;
+};
+
+// Returns one group for each process, all on this machine.
+kj::Array<RoleGroup> groupsHere(const ClusterConfig& cluster);
+
+}  // namespace runner

@@ -1,0 +1,131 @@
+#include "runner/launch/local_launcher.h"
+
+#include <kj/debug.h>
+#include <kj/vector.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "runner/logs/role_names.h"
+#include "runner/roles/trace_file.h"
+#include "runner/system/child_process.h"
+#include "runner/system/line_stream.h"
+#include "runner/system/reason.h"
+
+namespace runner {
+
+namespace {
+
+kj::StringPtr adviceOn(int signal) {
+  switch (signal) {
+    case SIGKILL:
+      return "see in `dmesg` whether memory ran out"_kj;
+    case SIGBUS:
+      return "see in `dmesg` whether memory ran out or a disk failed"_kj;
+    case SIGXCPU:
+      return "raise the limit on its CPU time (`ulimit -t`)"_kj;
+    default:
+      return "please report it"_kj;
+  }
+}
+
+class RoleProcess final: public StartedGroup {
+public:
+  RoleProcess(const LaunchedRun& run, kj::StringPtr name, const RoleOptions& options)
+      : process(name, commandOf(options, run.folder.experiment()),
+            kj::str(options.secret.digits(), "\n"), *run.io.lowLevelProvider, run.io.unixEventPort),
+        report(process.name, run.view) {}
+
+  kj::Own<kj::AsyncInputStream> events() { return kj::mv(process.output); }
+
+  kj::Promise<kj::Maybe<Failure>> ended() override {
+    auto said = readLines(*process.errors, [this](kj::StringPtr line) { report.take(line); });
+    return process.ended().then([this, said = kj::mv(said)](int status) mutable {
+      return said.then([this, status]() { return report.judge(status); });
+    });
+  }
+
+  bool isStopped() override { return process.isStopped(); }
+
+private:
+  ChildProcess process;
+  RoleReport report;
+};
+
+class LocalLauncher final: public Launcher {
+public:
+  explicit LocalLauncher(const LaunchedRun& run): run(run) {}
+
+  StartedCoordinator startCoordinator(ListenPlace place) override {
+    return startCoordinatorHere(run, kj::mv(place));
+  }
+  kj::Array<RoleGroup> groups() const override { return groupsHere(run.experiment().cluster); }
+  kj::Own<StartedGroup> start(const RoleGroup& group, kj::StringPtr coordinator) override {
+    auto& first = group.roles[0];
+    return kj::heap<RoleProcess>(
+        run, group.name, run.optionsOf(first.role, first.index, coordinator));
+  }
+
+private:
+  const LaunchedRun& run;
+};
+
+}  // namespace
+
+void RoleReport::take(kj::StringPtr line) {
+  if (line.startsWith("error: ")) {
+    cause = kj::str(line.slice(7));
+  } else if (line.size() > 0) {
+    view.say(kj::str(name, ": ", line));
+  }
+}
+
+kj::Maybe<Failure> RoleReport::judge(int status) {
+  if (WIFSIGNALED(status)) {
+    int signal = WTERMSIG(status);
+    return Failure{
+        Failure::KILLED, kj::str(name, " was killed by signal ", signal, " (", strsignal(signal),
+                             "); ", lastReportedStep(view.reportedStep()),
+                             "; if nobody did that by hand, ", adviceOn(signal))};
+  }
+  int code = WEXITSTATUS(status);
+  if (code == 0) return nullptr;
+  if (cause.size() == 0) {
+    cause = kj::str("ended with exit code ", code, " and without an error message");
+  }
+  return Failure{code == LOST_A_PEER_EXIT ? Failure::LOST_A_PEER : Failure::FAILED,
+      kj::str(name, ": ", cause)};
+}
+
+kj::Array<kj::String> commandOf(const RoleOptions& options, kj::StringPtr file) {
+  kj::Vector<kj::String> words;
+  words.add(kj::str("runner"));
+  words.add(kj::str("role"));
+  words.add(kj::str("--role=", roleWord(options.role)));
+  words.add(kj::str("--index=", options.index));
+  words.add(kj::str("--folder=", options.folder.path));
+  if (options.coordinator.size() > 0) {
+    words.add(kj::str("--coordinator=", options.coordinator));
+  } else if (!rpc::isLoopback(options.listen.host)) {
+    words.add(kj::str("--listen=", options.listen.host));
+  }
+  KJ_IF_MAYBE(steps, options.trace) words.add(kj::str("--trace-steps=", traceStepsText(*steps)));
+  words.add(kj::str("--until-stdin-closes"));
+  words.add(kj::str("--launched"));
+  words.add(kj::str(file));
+  return words.releaseAsArray();
+}
+
+StartedCoordinator startCoordinatorHere(const LaunchedRun& run, ListenPlace place) {
+  auto options = run.optionsOf(Role::COORDINATOR, 0, "");
+  options.listen = kj::mv(place);
+  auto process = kj::heap<RoleProcess>(run, roleName(Role::COORDINATOR, 0), options);
+  auto events = process->events();
+  return {kj::mv(events), kj::mv(process)};
+}
+
+kj::Own<Launcher> newLocalLauncher(const LaunchedRun& run) {
+  return kj::heap<LocalLauncher>(run);
+}
+
+}  // namespace runner

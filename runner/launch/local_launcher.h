@@ -1,0 +1,37 @@
+// runner/launch/local_launcher.h: roles as processes on this machine, connected over the loopback.
+#pragma once
+
+#include "runner/launch/launcher.h"
+
+namespace runner {
+
+// What a role says on its standard error, and what its end means.
+class RoleReport {
+public:
+  // `name` is what messages call the process. Lines for the user go to `view`. Both must outlive
+  // the report.
+  RoleReport(kj::StringPtr name, RunView& view): name(name), view(view) {}
+
+  // A role that fails gives the reason in a line that begins with "error: ". All other lines go to
+  // the view.
+  void take(kj::StringPtr line);
+  // `status` is that of wait(). Returns null if the role ended well.
+  kj::Maybe<Failure> judge(int status);
+
+private:
+  const kj::StringPtr name;
+  RunView& view;
+  kj::String cause;
+};
+
+// Returns the words of the command that runs a role whose launcher holds its standard streams. The
+// first word is the program's name, and the last one the experiment file.
+kj::Array<kj::String> commandOf(const RoleOptions& options, kj::StringPtr file);
+
+// Starts the coordinator as a child process that listens at `place`.
+StartedCoordinator startCoordinatorHere(const LaunchedRun& run, ListenPlace place);
+
+// `run` must outlive it.
+kj::Own<Launcher> newLocalLauncher(const LaunchedRun& run);
+
+}  // namespace runner
