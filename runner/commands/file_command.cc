@@ -11,7 +11,9 @@
 
 namespace runner {
 
-void FileCommand::addFile(kj::MainBuilder& builder) {
+void FileCommand::addFileAndOverrides(kj::MainBuilder& builder) {
+  builder.addOptionWithArg({"set"}, KJ_BIND_METHOD(*this, addOverride), "KEY=VALUE",
+      "override a value of the file, e.g. --set train.epochs=2; may be repeated");
   builder.expectArg("FILE", [this](kj::StringPtr word) {
     file = kj::str(word);
     return true;
@@ -19,14 +21,11 @@ void FileCommand::addFile(kj::MainBuilder& builder) {
 }
 
 void FileCommand::addFileAndSettings(kj::MainBuilder& builder) {
-  builder
-      .addOptionWithArg({"set"}, KJ_BIND_METHOD(*this, addOverride), "KEY=VALUE",
-          "override a value of the file, e.g. --set train.epochs=2; may be repeated")
-      .addOptionWithArg({"sweep"}, KJ_BIND_METHOD(*this, addSweep), "KEY=V1,V2",
-          "run it for each of these values, e.g. --sweep data.batch_size=64,128, or for those of "
-          "a range, in place of the values that the file's grid has for the key; with several, "
-          "for every combination");
-  addFile(builder);
+  builder.addOptionWithArg({"sweep"}, KJ_BIND_METHOD(*this, addSweep), "KEY=V1,V2",
+      "run it for each of these values, e.g. --sweep data.batch_size=64,128, or for those of "
+      "a range, in place of the values that the file's grid has for the key; with several, "
+      "for every combination");
+  addFileAndOverrides(builder);
 }
 
 LoadedExperiment FileCommand::load() {

@@ -21,9 +21,9 @@ public:
 protected:
   CommandLine& commandLine;
 
-  // Adds the argument FILE to `builder`. addFileAndSettings() also adds the options --set and
-  // --sweep.
-  void addFile(kj::MainBuilder& builder);
+  // Adds the option --set and the argument FILE to `builder`. addFileAndSettings() also adds the
+  // option --sweep.
+  void addFileAndOverrides(kj::MainBuilder& builder);
   void addFileAndSettings(kj::MainBuilder& builder);
 
   // The path of FILE, after the arguments are parsed.

@@ -3,22 +3,15 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <kj/thread.h>
-#include <kj/vector.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "runner/commands/run_results.h"
-#include "runner/experiment/model_facts.h"
-#include "runner/launch/launcher.h"
-#include "runner/launch/run_view.h"
+#include "runner/commands/role_process.h"
 #include "runner/logs/role_names.h"
 #include "runner/roles/job_secret.h"
-#include "runner/roles/roles.h"
-#include "runner/roles/trace_file.h"
 #include "runner/system/files.h"
 #include "runner/system/interrupts.h"
 #include "runner/system/reason.h"
-#include "runner/system/terminal.h"
 #include "runner/system/version.h"
 
 namespace runner {
@@ -52,121 +45,14 @@ void endWithStdin() {
   }).detach();
 }
 
-// Returns how many roles of one kind the job has.
-uint places(const ClusterConfig& cluster, Role role) {
-  switch (role) {
-    case Role::COORDINATOR:
-      return 1;
-    case Role::SERVER:
-      return cluster.servers;
-    case Role::WORKER:
-      return cluster.workers;
-  }
-  KJ_UNREACHABLE;
-}
-
-kj::Maybe<kj::String> wrong(const Experiment& experiment, const RoleOptions& options) {
-  auto& cluster = experiment.cluster;
-  auto name = roleName(options.role, options.index);
-  if (options.index >= places(cluster, options.role)) {
-    return kj::str("there is no ", name, " in this job: it has ", cluster.roles());
-  }
-  if (options.role == Role::SERVER && cluster.serversOfProcess(options.index) == 0) {
-    uint first = options.index - options.index % cluster.serversPerProcess;
-    return kj::str(name, " shares the process of ", roleName(Role::SERVER, first),
-        " (cluster.servers_per_process): start that one");
-  }
-  if (options.role == Role::COORDINATOR) {
-    KJ_IF_MAYBE(why, whyNoSecret(options.listen.host, options.secret)) return kj::mv(*why);
-  }
-  KJ_IF_MAYBE(steps, options.trace) {
-    auto made = ModelFacts(experiment).steps(experiment);
-    auto path = options.folder.trace(roleWord(options.role), options.index);
-    return whyNoTrace(*steps, made, path, "--folder DIR");
-  }
-  return nullptr;
-}
-
-// A coordinator without a launcher prints what a launcher would print about the run. It also leaves
-// the same files in the folder.
-[[noreturn]] void runCoordinatorByHand(
-    const LoadedExperiment& loaded, const RoleOptions& options, CommandLine& commandLine) {
-  auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
-  ModelFacts facts(experiment);
-  HeldRunFolder held({kj::str(options.folder.path)});
-  SingleRunView view(experiment, facts.epochs(experiment), facts.steps(experiment));
-  bool hasBegun = false;
-  auto show = [&](Event::Reader event, kj::StringPtr) {
-    hasBegun = true;
-    if (!event.isListening()) return view.show(event);
-    auto address = event.getListening().getAddress();
-    view.say(openingOf(experiment, facts, held.folder));
-    view.say(kj::str("coordinator listens on ", address,
-        "; start the servers and workers with --coordinator ", address));
-  };
-  bool isWhole = true;
-  auto failure =
-      kj::runCatchingExceptions([&]() { isWhole = runCoordinator(loaded, options, show); });
-  view.end();
-  KJ_IF_MAYBE(e, failure) {
-    // If this run has not begun, the folder may hold another run.
-    if (hasBegun) reportBrokenRun(held.folder, experiment.name);
-    // Nobody else reports that the run has failed.
-    commandLine.endWith(*e, RUN_FAILED);
-  }
-  if (!isWhole) {
-    view.say("interrupted; the servers and workers lose the coordinator and end");
-    reportBrokenRun(held.folder, experiment.name);
-    commandLine.endWith(INTERRUPTED);
-  }
-  auto& weights = KJ_ASSERT_NONNULL(view.weightsSha256, "the run ended without weights");
-  commandLine.endWith(reportRun(held.folder, experiment.name, weights, view));
-}
-
-// Runs the role that `options` name to its end. With a server, also runs those that share its
-// process, each on its own thread. The first role that fails ends the process: see CommandLine. If
-// `options` are wrong, returns why, and starts nothing.
-kj::Maybe<kj::String> runRoles(
-    LoadedExperiment& loaded, const RoleOptions& options, CommandLine& commandLine) {
-  auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
-  KJ_IF_MAYBE(why, wrong(experiment, options)) return kj::mv(*why);
-  addRecords(loaded);
-  if (options.role == Role::COORDINATOR && !options.launched) {
-    runCoordinatorByHand(loaded, options, commandLine);
-  }
-
-  auto run = [&](uint index) {
-    RoleOptions own{options.role, index, kj::str(options.coordinator),
-        {kj::str(options.folder.path)}, options.trace, options.launched, options.secret,
-        {kj::str(options.listen.host), options.listen.ports}};
-    auto failure = kj::runCatchingExceptions([&]() {
-      // Only the coordinator has events to report.
-      runRole(loaded, own, RunLog::toLauncher(kj::AutoCloseFd(::dup(STDOUT_FILENO))));
-    });
-    // Ends the process at once, without stopping the other roles in it, which would wait for this
-    // one.
-    KJ_IF_MAYBE(e, failure) commandLine.endWith(*e, LOST_A_PEER_EXIT);
-    if (own.launched) return;
-    tell(kj::str(roleName(own.role, own.index), ": the job is done"));
-  };
-  uint first = options.index;
-  uint count = options.role == Role::SERVER ? experiment.cluster.serversOfProcess(first) : 1;
-  kj::Vector<kj::Own<kj::Thread>> others;
-  for (uint i = 1; i < count; i++) {
-    others.add(kj::heap<kj::Thread>([&run, index = first + i]() { run(index); }));
-  }
-  run(first);
-  return nullptr;
-}
-
 }  // namespace
 
 kj::MainFunc RoleCommand::getMain() {
   kj::MainBuilder builder(commandLine, VERSION,
-      "Runs one role of the job described by FILE. Start all roles with the same file. The "
-      "coordinator makes its folder, says where it listens, shows the log of the run, "
-      "prints its table and leaves its report, as `runner run` does, and ends with the same exit "
-      "codes. A server or worker that ends because another role was lost has exit code 75.\n"
+      "Runs one role of the job described by FILE. Start all roles with the same file and the "
+      "same --set. The coordinator makes its folder, says where it listens, shows the log of the "
+      "run, prints its table and leaves its report, as `runner run` does, and ends with the same "
+      "exit codes. A server or worker that ends because another role was lost has exit code 75.\n"
       "\n"
       "With the environment variable RUNNER_SECRET_FILE, only roles can join that know the secret "
       "in that file: `(umask 077; openssl rand -hex 32 > FILE)` makes one.\n"
@@ -217,7 +103,7 @@ kj::MainFunc RoleCommand::getMain() {
           "only "
           "what goes wrong")
       .callAfterParsing(KJ_BIND_METHOD(*this, runOneRole));
-  addFile(builder);
+  addFileAndOverrides(builder);
   return builder.build();
 }
 

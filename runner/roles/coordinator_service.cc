@@ -98,7 +98,7 @@ public:
     if (params.getDigest() != job->digest) {
       configs::fail(roleName(seat.role, seat.index),
           " was started with a different experiment file than the coordinator, or has other "
-          "images: start all roles with the same file");
+          "images: start all roles with the same file and the same --set");
     }
     job->join(seat, params.getMember(), params.getAddress(), params.getPid());
     context.getResults().setSession(kj::heap<SessionServer>(kj::addRef(*job), seat));

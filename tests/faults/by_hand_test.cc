@@ -16,6 +16,8 @@
 namespace tests {
 namespace {
 
+constexpr kj::StringPtr SHORT = "tests/faults/short.toml"_kj;
+
 TEST_CASE("roles that never join are named when the time to start is over") {
   auto coordinator = startCoordinator("tests/faults/impatient.toml");
   auto server = startRole("tests/faults/impatient.toml", "server", 1, addressOf(*coordinator));
@@ -27,13 +29,10 @@ TEST_CASE("roles that never join are named when the time to start is over") {
 }
 
 TEST_CASE("of many roles that never join the first few are named, and all are counted") {
-  // A run of so many workers has a file of its own: a role takes no --set.
-  auto file = kj::str(newFolder(), "/many.toml");
-  auto folder = Command({"pwd"}).wait().output;
-  writeFile(file,
-      kj::str("extends = \"", folder.slice(0, folder.size() - 1),
-          "/tests/faults/impatient.toml\"\n[data]\nbatch_size = 1\n[cluster]\nworkers = 400\n"));
-  auto ended = startCoordinator(file)->wait();
+  auto ended =
+      startByHand({"tests/faults/impatient.toml", "--role", "coordinator", "--folder", newFolder(),
+                      "--set", "data.batch_size=1", "--set", "cluster.workers=400"})
+          ->wait();
   checkFailed(ended,
       {"not joined within 3 s: server 0, server 1, worker 0, worker 1, worker 2, … (402 roles in "
        "all);"});
@@ -90,7 +89,6 @@ kj::String endlessWith(kj::StringPtr lines) {
 }
 
 TEST_CASE("a job started by hand says and leaves what runner run says and leaves") {
-  constexpr kj::StringPtr SHORT = "tests/faults/short.toml"_kj;
   auto launched = train(SHORT);
   JobByHand job(SHORT);
   auto ended = job.coordinator->wait();
@@ -122,6 +120,28 @@ TEST_CASE("a job started by hand says and leaves what runner run says and leaves
     check(*job.servers[i], kj::str("server ", i));
     check(*job.workers[i], kj::str("worker ", i));
   }
+}
+
+TEST_CASE("roles that are started with the same --set train what runner run trains with it") {
+  constexpr kj::StringPtr SEED = "train.seed=2"_kj, ONE = "cluster.workers=1"_kj;
+  auto launched = train(SHORT, {SEED, ONE, "cluster.servers=1"});
+  auto start = [&](kj::ArrayPtr<const kj::StringPtr> options) {
+    kj::Vector<kj::StringPtr> words;
+    words.addAll(kj::ArrayPtr<const kj::StringPtr>(
+        {SHORT, "--set", SEED, "--set", ONE, "--set", "cluster.servers=1", "--role"}));
+    words.addAll(options);
+    return startByHand(words);
+  };
+  auto coordinator = start({"coordinator", "--folder", newFolder()});
+  auto address = addressOf(*coordinator);
+  auto server = start({"server", "--coordinator", address});
+  auto other = startRole(SHORT, "worker", 0, address);
+  checkFailed(other->wait(FAILS_WITHIN_S), {"worker 0 was started with a different"});
+  auto worker = start({"worker", "--coordinator", address});
+  auto ended = coordinator->wait();
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 0);
+  CHECK(contains(ended.output, launched.weightsSha256));
 }
 
 TEST_CASE("a coordinator listens beyond its machine only with a secret") {

@@ -8,28 +8,39 @@ namespace tests {
 
 namespace {
 
-kj::Own<Command> start(kj::ArrayPtr<const kj::StringPtr> words, kj::StringPtr secretFile) {
-  auto cache = cacheSetting();
+kj::Own<Command> startWithSecret(
+    kj::ArrayPtr<const kj::StringPtr> words, kj::StringPtr secretFile) {
   auto secret = kj::str("RUNNER_SECRET_FILE=", secretFile);
-  kj::StringPtr environment[] = {cache, secret};
-  auto used = kj::arrayPtr(environment, secretFile.size() == 0 ? 1 : 2);
-  return kj::heap<Command>(words, Command::Surroundings{.environment = used});
+  kj::StringPtr environment[] = {secret};
+  return startByHand(words, kj::arrayPtr(environment, secretFile.size() == 0 ? 0 : 1));
 }
 
 }  // namespace
 
+kj::Own<Command> startByHand(
+    kj::ArrayPtr<const kj::StringPtr> words, kj::ArrayPtr<const kj::StringPtr> environment) {
+  kj::Vector<kj::StringPtr> all;
+  all.add(RUNNER);
+  all.add("role");
+  all.addAll(words);
+  auto cache = cacheSetting();
+  kj::Vector<kj::StringPtr> surroundings;
+  surroundings.add(cache);
+  surroundings.addAll(environment);
+  return kj::heap<Command>(all.asPtr(), Command::Surroundings{.environment = surroundings});
+}
+
 kj::Own<Command> startRole(kj::StringPtr file, kj::StringPtr role, uint index,
     kj::StringPtr address, kj::StringPtr secretFile) {
   auto number = kj::str(index);
-  kj::StringPtr words[] = {
-      RUNNER, "role", file, "--role", role, "--index", number, "--coordinator", address};
-  return start(words, secretFile);
+  kj::StringPtr words[] = {file, "--role", role, "--index", number, "--coordinator", address};
+  return startWithSecret(words, secretFile);
 }
 
 kj::Own<Command> startCoordinator(
     kj::StringPtr file, kj::StringPtr folder, kj::StringPtr secretFile) {
-  kj::StringPtr words[] = {RUNNER, "role", file, "--role", "coordinator", "--folder", folder};
-  return start(words, secretFile);
+  kj::StringPtr words[] = {file, "--role", "coordinator", "--folder", folder};
+  return startWithSecret(words, secretFile);
 }
 
 kj::String addressOf(Command& coordinator) {

@@ -5,6 +5,11 @@
 
 namespace tests {
 
+// Starts `runner role` with these words after it. `environment` is as in Command::Surroundings. The
+// role shares the cache of imported data with all runs of this test program.
+kj::Own<Command> startByHand(kj::ArrayPtr<const kj::StringPtr> words,
+    kj::ArrayPtr<const kj::StringPtr> environment = nullptr);
+
 // Starts `runner role` for a server or worker of the job whose coordinator is at `address`. With
 // `secretFile`, RUNNER_SECRET_FILE names it.
 kj::Own<Command> startRole(kj::StringPtr file, kj::StringPtr role, uint index,

@@ -53,7 +53,7 @@ TEST_CASE("a job on four hosts trains the same bits as on one machine") {
   KJ_IF_MAYBE(why, Hosts::whyNot()) SKIP_CASE(why->cStr());
   constexpr kj::StringPtr ONE_SERVER[] = {"cluster.servers=1"_kj};
   auto alone = train(SHORT, ONE_SERVER);
-  // A role takes no --set, so the resolved file of that run is the job's.
+  // The resolved file of that run, so that the roles need no --set.
   auto file = kj::str(alone.folder, "/experiment.toml");
   Hosts hosts(4);
   JobOnHosts job(hosts, file, 1, 2);
