@@ -7,6 +7,7 @@
 #include "rpc/wire/running_time.h"
 #include "runner/logs/role_names.h"
 #include "runner/roles/clock_offset.h"
+#include "runner/roles/coordinator_call.h"
 #include "runner/roles/job_secret.h"
 #include "runner/system/machine.h"
 #include "runner/system/reason.h"
@@ -55,18 +56,18 @@ kj::Exception gone(kj::StringPtr coordinator) {
 class Seated final: public Membership {
 public:
   Seated(kj::AsyncIoContext& io, const LoadedExperiment& loaded, const RoleOptions& options,
-      kj::Own<kj::AsyncIoStream> stream, kj::Maybe<kj::Own<rpc::Listener>> ownListener,
+      CoordinatorCall call, kj::Maybe<kj::Own<rpc::Listener>> ownListener,
       rpc::MessageLimits limits, kj::Function<void(RoleProgress::Builder)> progress)
       : timer(io.provider->getTimer()),
         running(timer),
         silence(KJ_ASSERT_NONNULL(loaded.experiment).cluster.silence()),
         launched(options.launched),
-        coordinator(kj::str(options.coordinator)),
+        coordinator(kj::mv(call.address)),
         name(roleName(options.role, options.index)),
         secret(options.secret),
         progress(kj::mv(progress)),
         sockets(kj::mv(ownListener)),
-        peer(kj::mv(stream), limits) {}
+        peer(kj::mv(call.stream), limits) {}
 
   kj::Promise<void> join(
       const LoadedExperiment& loaded, const RoleOptions& options, kj::Maybe<CountPushes> count) {
@@ -194,7 +195,7 @@ private:
 
 // A coordinator that was reached, and the sockets of a role that holds a shard.
 struct Reached {
-  kj::Own<kj::AsyncIoStream> stream;
+  CoordinatorCall call;
   kj::Maybe<kj::Own<rpc::Listener>> listener;
 };
 
@@ -213,85 +214,48 @@ kj::Promise<kj::Maybe<kj::Own<rpc::Listener>>> listenFor(kj::AsyncIoContext& io,
   return Listening();
 }
 
-// Returns why a role could not join. A reason that the coordinator gave stays as it is.
-kj::Exception whyNotJoined(kj::Exception e, kj::StringPtr coordinator) {
-  if (e.getDescription() == rpc::WRONG_SECRET) {
-    return kj::Exception(e.getType(), __FILE__, __LINE__,
-        kj::str("what listens at ", coordinator, " has another secret than this role. Compare the ",
-            "address with the one that the coordinator prints, and then the files of both ",
-            "(RUNNER_SECRET_FILE)"));
-  }
-  if (e.getDescription().startsWith("remote exception: ")) return e;
-  return kj::Exception(kj::Exception::Type::DISCONNECTED, __FILE__, __LINE__,
-      kj::str("what answers at ", coordinator,
-          " is not a coordinator of runner, or it ended; a "
-          "coordinator says where it listens when it starts"));
-}
-
 }  // namespace
 
 kj::Promise<kj::Own<Membership>> Membership::join(kj::AsyncIoContext& io,
     const LoadedExperiment& loaded, const RoleOptions& options,
     kj::Maybe<const rpc::Transport&> transport, rpc::MessageLimits limits,
     kj::Function<void(RoleProgress::Builder)> progress, kj::Maybe<CountPushes> count) {
-  auto& timer = io.provider->getTimer();
-  auto running = kj::heap<rpc::RunningTime>(timer);
-  auto limit = KJ_ASSERT_NONNULL(loaded.experiment).cluster.startTimeout_s;
-  auto late = running->until(limit * kj::SECONDS)
-                  .attach(kj::mv(running))
-                  .then([&options, limit]() -> kj::Promise<kj::Own<Membership>> {
-                    return lost(options.coordinator,
-                        kj::str(" has not answered within ", limit,
-                            " s; does a coordinator of runner listen there, and does it run? "
-                            "(cluster.start_timeout_s)"));
-                  });
-  return io.provider->getNetwork()
-      .parseAddress(options.coordinator)
-      .then([](kj::Own<kj::NetworkAddress> parsed) {
-        auto promise = parsed->connect();
-        return promise.attach(kj::mv(parsed));
-      })
-      .catch_([&options](kj::Exception&& e) -> kj::Own<kj::AsyncIoStream> {
-        auto why = e.getDescription();
-        if (why.startsWith("DNS lookup failed")) why = "no machine of this name is known";
-        kj::throwFatalException(kj::Exception(e.getType(), kj::heapString(e.getFile()), e.getLine(),
-            kj::str("cannot reach the coordinator at ", options.coordinator, ": ", why,
-                "; the coordinator says where it listens when it starts")));
-      })
-      .then([&options](kj::Own<kj::AsyncIoStream> stream) {
-        auto own = kj::heap<rpc::Identity>(
-            rpc::Identity{roleName(options.role, options.index), options.secret});
-        auto proof = rpc::proveAsCaller(*stream, *own, roleWord(Role::COORDINATOR))
-                         .catch_([&options](kj::Exception&& e) {
-                           kj::throwFatalException(whyNotJoined(kj::mv(e), options.coordinator));
-                         });
-        return proof.attach(kj::mv(own)).then([stream = kj::mv(stream)]() mutable {
-          return kj::mv(stream);
+  auto running = kj::heap<rpc::RunningTime>(io.provider->getTimer());
+  auto limit = KJ_ASSERT_NONNULL(loaded.experiment).cluster.startTimeout_s * kj::SECONDS;
+  auto late = running->until(limit).then([&options, limit]() -> kj::Promise<kj::Own<Membership>> {
+    return lost(
+        options.coordinator, kj::str(" has not answered within ", limit / kj::SECONDS,
+                                 " s; does a coordinator of runner listen there, and does it run? "
+                                 "(cluster.start_timeout_s)"));
+  });
+  return callCoordinator(io, options, roleName(options.role, options.index), *running, limit)
+      .then([&io, &loaded, &options, transport](CoordinatorCall call) {
+        auto listening = listenFor(io, loaded, options.secret, transport, *call.stream);
+        return listening.then([call = kj::mv(call)](auto listener) mutable {
+          return Reached{kj::mv(call), kj::mv(listener)};
         });
       })
-      .then([&io, &loaded, &options, transport](kj::Own<kj::AsyncIoStream> stream) {
-        auto listening = listenFor(io, loaded, options.secret, transport, *stream);
-        return listening.then([stream = kj::mv(stream)](auto listener) mutable {
-          return Reached{kj::mv(stream), kj::mv(listener)};
-        });
-      })
-      .then([&io, &loaded, &options, limits, progress = kj::mv(progress), count = kj::mv(count)](
+      .then([&loaded, &io, &options, limits, progress = kj::mv(progress), count = kj::mv(count)](
                 Reached reached) mutable {
-        auto seated = kj::heap<Seated>(io, loaded, options, kj::mv(reached.stream),
+        auto address = kj::str(reached.call.address);
+        auto seated = kj::heap<Seated>(io, loaded, options, kj::mv(reached.call),
             kj::mv(reached.listener), limits, kj::mv(progress));
         auto joined = seated->join(loaded, options, kj::mv(count));
-        joined = joined.catch_([&options](kj::Exception&& e) {
-          kj::throwFatalException(whyNotJoined(kj::mv(e), options.coordinator));
-        });
-        return joined.then([&options, seated = kj::mv(seated)]() mutable -> kj::Own<Membership> {
-          if (!options.launched) {
-            tell(kj::str(
-                roleName(options.role, options.index), " joined the job at ", options.coordinator));
-          }
-          return kj::mv(seated);
-        });
+        return joined
+            .catch_([address = kj::str(address)](kj::Exception&& e) {
+              kj::throwFatalException(whyNotJoined(kj::mv(e), address));
+            })
+            .then([&options, address = kj::mv(address),
+                      seated = kj::mv(seated)]() mutable -> kj::Own<Membership> {
+              if (!options.launched) {
+                tell(
+                    kj::str(roleName(options.role, options.index), " joined the job at ", address));
+              }
+              return kj::mv(seated);
+            });
       })
-      .exclusiveJoin(kj::mv(late));
+      .exclusiveJoin(kj::mv(late))
+      .attach(kj::mv(running));
 }
 
 }  // namespace runner

@@ -21,12 +21,12 @@ public:
   // Fills in what a server has counted. The builder lives until the promise resolves.
   using CountPushes = kj::Function<kj::Promise<void>(Pushes::Builder)>;
 
-  // Connects to options.coordinator and joins the job. A role without a launcher says so on stderr.
-  // With `transport`, the role holds a shard: it listens where the other roles reach this machine,
-  // at the address that leads from here to the coordinator. `progress` fills in each heartbeat.
-  // `count` is for servers only, and answers the coordinator. The promise resolves when the
-  // coordinator has accepted the role. It rejects if the coordinator does not answer within
-  // cluster.start_timeout_s. All arguments must outlive the membership.
+  // Calls the coordinator (see coordinator_call.h) and joins the job. A role without a launcher
+  // says so on stderr. With `transport`, the role holds a shard: it listens where the other roles
+  // reach this machine, at the address that leads from here to the coordinator. `progress` fills in
+  // each heartbeat. `count` is for servers only, and answers the coordinator. The promise resolves
+  // when the coordinator has accepted the role. It rejects if the coordinator does not answer
+  // within cluster.start_timeout_s. All arguments must outlive the membership.
   static kj::Promise<kj::Own<Membership>> join(kj::AsyncIoContext& io,
       const LoadedExperiment& loaded, const RoleOptions& options,
       kj::Maybe<const rpc::Transport&> transport, rpc::MessageLimits limits,

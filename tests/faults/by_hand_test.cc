@@ -122,6 +122,39 @@ TEST_CASE("a job started by hand says and leaves what runner run says and leaves
   }
 }
 
+TEST_CASE("roles that are started before their coordinator wait for it") {
+  auto launched = train(SHORT);
+  auto place = ownPlace();
+  kj::Vector<kj::Own<Command>> roles;
+  for (auto kind: {"worker"_kj, "server"_kj}) {
+    for (uint i: {1, 0}) {
+      auto& role = roles.add(startRole(SHORT, kind, i, place));
+      REQUIRE(role->waitForErrors(kj::str(
+          kind, " ", i, " waits for the coordinator at ", place, " (Connection refused)\n")));
+    }
+  }
+  auto ended =
+      startByHand({SHORT, "--role", "coordinator", "--folder", newFolder(), "--listen", place})
+          ->wait();
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 0);
+  CHECK(contains(ended.output, launched.weightsSha256));
+  for (auto& role: roles) {
+    auto ended = role->wait(FAILS_WITHIN_S);
+    CHECK(ended.exitCode == 0);
+    CHECK(linesOf(ended.errors).size() == 3);  // It waits, has joined, and the job is done.
+  }
+}
+
+TEST_CASE("a role whose coordinator never comes ends after start_timeout_s and says so") {
+  auto place = ownPlace();
+  auto ended = startRole("tests/faults/impatient.toml", "server", 0, place)->wait(FAILS_WITHIN_S);
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 75);
+  CHECK(contains(ended.errors, kj::str("error: cannot reach the coordinator at ", place,
+                                   ": Connection refused, for 3 s (cluster.start_timeout_s); ")));
+}
+
 TEST_CASE("roles that are started with the same --set train what runner run trains with it") {
   constexpr kj::StringPtr SEED = "train.seed=2"_kj, ONE = "cluster.workers=1"_kj;
   auto launched = train(SHORT, {SEED, ONE, "cluster.servers=1"});

@@ -2,6 +2,7 @@
 
 #include <kj/debug.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 
 namespace tests {
@@ -51,6 +52,14 @@ kj::String addressOf(Command& coordinator) {
       static_cast<const char*>(::memmem(errors.begin(), errors.size(), MARK.begin(), MARK.size()));
   kj::StringPtr rest = errors.slice(at - errors.begin() + MARK.size());
   return kj::heapString(rest.slice(0, KJ_ASSERT_NONNULL(rest.findFirst(';'))));
+}
+
+kj::String ownPlace() {
+  kj::byte bytes[3];
+  ssize_t n;
+  KJ_SYSCALL(n = ::getrandom(bytes, sizeof(bytes), 0));
+  KJ_ASSERT(n == sizeof(bytes));
+  return kj::str("127.", bytes[0], ".", bytes[1], ".", 1 + bytes[2] % 250, ":7000");
 }
 
 kj::String newSecretFile(char digit) {

@@ -22,6 +22,9 @@ kj::Own<Command> startCoordinator(
 // Waits until the coordinator says where it listens, and returns that address.
 kj::String addressOf(Command& coordinator);
 
+// Returns a random address of the loopback, with a port: 127.…:7000. No other test uses it.
+kj::String ownPlace();
+
 // Writes a secret of 64 times the same hexadecimal digit to a new file, which only its owner may
 // read. Returns the path.
 kj::String newSecretFile(char digit = 'a');

@@ -1,0 +1,112 @@
+#include "runner/roles/coordinator_call.h"
+
+#include <kj/debug.h>
+
+#include "rpc/wire/proof.h"
+#include "runner/logs/role_names.h"
+#include "runner/system/terminal.h"
+
+namespace runner {
+
+namespace {
+
+constexpr auto PAUSE = 250 * kj::MILLISECONDS;
+
+constexpr kj::StringPtr UNKNOWN_NAME = "no machine of this name is known"_kj;
+
+// Returns the system's words for a failed connection, without KJ's.
+kj::StringPtr causeOf(const kj::Exception& e) {
+  auto why = e.getDescription();
+  if (why.startsWith("DNS lookup failed")) return UNKNOWN_NAME;
+  KJ_IF_MAYBE(colon, why.findLast(':')) {
+    if (why.startsWith("connect") && why.size() > *colon + 2) return why.slice(*colon + 2);
+  }
+  return why;
+}
+
+class Call {
+public:
+  Call(kj::AsyncIoContext& io, const RoleOptions& options, kj::StringPtr name,
+      rpc::RunningTime& running, kj::Duration limit)
+      : network(io.provider->getNetwork()),
+        timer(io.provider->getTimer()),
+        options(options),
+        identity{kj::str(name), options.secret},
+        running(running),
+        limit(limit) {}
+
+  kj::Promise<CoordinatorCall> attempt() {
+    return network.parseAddress(options.coordinator)
+        .then([](kj::Own<kj::NetworkAddress> parsed) {
+          auto promise = parsed->connect();
+          return promise.attach(kj::mv(parsed));
+        })
+        .then([this](kj::Own<kj::AsyncIoStream> stream) { return prove(kj::mv(stream)); },
+            [this](kj::Exception&& e) { return retry(kj::mv(e)); });
+  }
+
+private:
+  kj::Promise<CoordinatorCall> prove(kj::Own<kj::AsyncIoStream> stream) {
+    auto proof = rpc::proveAsCaller(*stream, identity, roleWord(Role::COORDINATOR));
+    return proof.then(
+        [this, stream = kj::mv(stream)]() mutable {
+          return CoordinatorCall{kj::mv(stream), kj::str(options.coordinator)};
+        },
+        [this](kj::Exception&& e) -> CoordinatorCall {
+          kj::throwFatalException(whyNotJoined(kj::mv(e), options.coordinator));
+        });
+  }
+
+  kj::Promise<CoordinatorCall> retry(kj::Exception e) {
+    auto cause = causeOf(e);
+    // A name that is wrong stays wrong. Whoever listens later has a name now.
+    bool mayAppear = e.getType() == kj::Exception::Type::DISCONNECTED;
+    if (options.launched || !mayAppear || running.passed() + PAUSE >= limit) {
+      return kj::Exception(e.getType(), kj::heapString(e.getFile()), e.getLine(),
+          kj::str("cannot reach the coordinator at ", options.coordinator, ": ", cause,
+              mayAppear && !options.launched
+                  ? kj::str(", for ", limit / kj::SECONDS, " s (cluster.start_timeout_s)")
+                  : kj::str(),
+              "; the coordinator says where it listens when it starts"));
+    }
+    if (!hasTold) {
+      tell(kj::str(
+          identity.name, " waits for the coordinator at ", options.coordinator, " (", cause, ")"));
+    }
+    hasTold = true;
+    return timer.afterDelay(PAUSE).then([this]() { return attempt(); });
+  }
+
+  kj::Network& network;
+  kj::Timer& timer;
+  const RoleOptions& options;
+  const rpc::Identity identity;
+  rpc::RunningTime& running;
+  const kj::Duration limit;
+  bool hasTold = false;
+};
+
+}  // namespace
+
+kj::Promise<CoordinatorCall> callCoordinator(kj::AsyncIoContext& io, const RoleOptions& options,
+    kj::StringPtr name, rpc::RunningTime& running, kj::Duration limit) {
+  auto call = kj::heap<Call>(io, options, name, running, limit);
+  auto promise = call->attempt();
+  return promise.attach(kj::mv(call));
+}
+
+kj::Exception whyNotJoined(kj::Exception e, kj::StringPtr address) {
+  if (e.getDescription() == rpc::WRONG_SECRET) {
+    return kj::Exception(e.getType(), __FILE__, __LINE__,
+        kj::str("what listens at ", address, " has another secret than this role. Compare the ",
+            "address with the one that the coordinator prints, and then the files of both ",
+            "(RUNNER_SECRET_FILE)"));
+  }
+  if (e.getDescription().startsWith("remote exception: ")) return e;
+  return kj::Exception(kj::Exception::Type::DISCONNECTED, __FILE__, __LINE__,
+      kj::str("what answers at ", address,
+          " is not a coordinator of runner, or it ended; a "
+          "coordinator says where it listens when it starts"));
+}
+
+}  // namespace runner

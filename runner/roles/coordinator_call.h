@@ -1,0 +1,29 @@
+// runner/roles/coordinator_call.h: how a role reaches its coordinator.
+#pragma once
+
+#include <kj/async-io.h>
+
+#include "rpc/wire/running_time.h"
+#include "runner/roles/role_options.h"
+
+namespace runner {
+
+// The coordinator, reached.
+struct CoordinatorCall {
+  kj::Own<kj::AsyncIoStream> stream;  // both ends have proven who they are: see rpc/wire/proof.h
+  kj::String address;
+};
+
+// Connects to options.coordinator, and proves to be `name`. A role without a launcher may be
+// started before its coordinator: it says once on stderr that it waits, and tries again until
+// `running` has reached `limit`. Rejects with DISCONNECTED if the coordinator cannot be reached.
+// Rejects with the way out if something else answers, or if the secrets differ. Has no time-out for
+// an answer. All arguments must outlive the promise.
+kj::Promise<CoordinatorCall> callCoordinator(kj::AsyncIoContext& io, const RoleOptions& options,
+    kj::StringPtr name, rpc::RunningTime& running, kj::Duration limit);
+
+// Returns why a role that has reached what answers at `address` could not join. A reason that the
+// coordinator gave stays as it is.
+kj::Exception whyNotJoined(kj::Exception e, kj::StringPtr address);
+
+}  // namespace runner
