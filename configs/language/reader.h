@@ -96,6 +96,17 @@ public:
   kj::Array<kj::String> texts(
       kj::StringPtr key, kj::StringPtr doc, kj::ArrayPtr<const kj::StringPtr> defaultValue);
 
+  // A text of a list, and where it stands.
+  struct ListedText {
+    kj::String text;
+    kj::String place;  // `hosts.txt:3: `, for messages. Empty if the list is in this file
+    Span span;         // of the text, or of the path of its file
+  };
+  // Reads a list of strings, or the path of a text file that has one string per line. The path is
+  // relative as in maybePath(). In the file, `#` begins a comment, and empty lines do not count.
+  // The resolved value is the list. An absent list is empty.
+  kj::Array<ListedText> textsOrLines(kj::StringPtr key, kj::StringPtr doc);
+
   // Reads a word of a closed table and returns its row. T has `const char* name` and `const char*
   // doc`. For an unknown word, reports the nearest row and all rows, and returns the first row.
   template <typename T>
@@ -260,6 +271,7 @@ private:
   bool flagOf(kj::StringPtr key, const Value& value, bool otherwise);
   kj::String pathAt(kj::StringPtr key, kj::String given, Span span);
   void refuseIfElsewhere(kj::StringPtr key, kj::StringPtr given, kj::StringPtr meant, Span span);
+  kj::Vector<ListedText> linesOfFile(kj::StringPtr key, kj::StringPtr given, Span span);
   // Calls `each(name, element, resolved)` for every element of a list. Calls nothing if the value
   // is not a list.
   void eachOf(kj::StringPtr key, const Value& value, kj::StringPtr example,

@@ -1,5 +1,9 @@
 // Getters of paths.
+#include <errno.h>
+#include <fcntl.h>
 #include <kj/filesystem.h>
+#include <kj/io.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "configs/language/reader.h"
@@ -76,6 +80,65 @@ kj::String Reader::pathAt(kj::StringPtr key, kj::String given, Span span) {
   auto result = join(span.source->folder, given);
   refuseIfElsewhere(key, given, result, span);
   return result;
+}
+
+kj::Array<Reader::ListedText> Reader::textsOrLines(kj::StringPtr key, kj::StringPtr doc) {
+  describe(key, "list of strings, or path of a file with one per line", "`[]`", doc);
+  kj::Vector<ListedText> result;
+  KJ_IF_MAYBE(value, find(key)) {
+    if (value->content.is<kj::String>()) {
+      result = linesOfFile(key, value->content.get<kj::String>(), value->span);
+    } else {
+      eachOf(key, *value, "[\"…\"]", [&](kj::StringPtr name, const Value& element, List&) {
+        if (!element.content.is<kj::String>()) return void(textOf(name, element));
+        result.add(ListedText{kj::str(element.content.get<kj::String>()), {}, element.span});
+      });
+    }
+    List resolved;
+    for (auto& each: result) resolved.add(newValue(kj::str(each.text)));
+    keep(key, newValue(kj::mv(resolved)));
+  }
+  return result.releaseAsArray();
+}
+
+kj::Vector<Reader::ListedText> Reader::linesOfFile(
+    kj::StringPtr key, kj::StringPtr given, Span span) {
+  constexpr size_t LARGEST_bytes = 1 << 20;
+  kj::Vector<ListedText> lines;
+  size_t before = sink.diagnostics.count();
+  auto path = pathAt(key, kj::str(given), span);
+  if (sink.diagnostics.count() > before) return lines;
+  auto refuse = [&](kj::StringPtr why) {
+    sink.diagnostics.error(span, kj::str("cannot read `", given, "`: ", why),
+        kj::str("write the path of a file, or the list itself: ", key, " = [\"…\"]"));
+  };
+  kj::AutoCloseFd fd(::open(path.cStr(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat about;
+  if (fd == nullptr || ::fstat(fd, &about) != 0) {
+    refuse(strerror(errno));
+    return lines;
+  }
+  if (!S_ISREG(about.st_mode) || about.st_size > LARGEST_bytes) {
+    refuse(S_ISREG(about.st_mode) ? "it is larger than 1 MiB" : "it is not a file");
+    return lines;
+  }
+  auto text = kj::FdInputStream(fd.get()).readAllText();
+  uint number = 0;
+  for (size_t begin = 0; begin < text.size();) {
+    auto end = text.slice(begin).findFirst('\n').orDefault(text.size() - begin) + begin;
+    auto line = kj::heapString(text.slice(begin, end));
+    begin = end + 1;
+    number++;
+    auto last = line.findFirst('#').orDefault(line.size());
+    auto isSpace = [&](size_t i) { return line[i] == ' ' || line[i] == '\t' || line[i] == '\r'; };
+    size_t first = 0;
+    while (first < last && isSpace(first)) first++;
+    while (last > first && isSpace(last - 1)) last--;
+    if (first == last) continue;
+    lines.add(ListedText{
+        kj::heapString(line.slice(first, last)), kj::str(given, ":", number, ": "), span});
+  }
+  return lines;
 }
 
 void Reader::refuseIfElsewhere(

@@ -153,5 +153,41 @@ TEST_CASE("Reader: a path that leads to different files from both folders is ref
   CHECK(Read(folders.at("files/x.toml")).errors == "");
 }
 
+// What textsOrLines() returns for a file x.toml with this value, each with its place.
+kj::String linesIn(Folders& folders, kj::StringPtr value) {
+  folders.write("x.toml", kj::str("names = ", value));
+  auto filesystem = kj::newDiskFilesystem();
+  Diagnostics diagnostics;
+  auto path = folders.at("x.toml");
+  auto document =
+      load(filesystem->getRoot(), path, nullptr, diagnostics, filesystem->getCurrentPath());
+  Reading reading{diagnostics, {}};
+  return readDocument(*document, reading, [&](Reader& reader) {
+    auto lines = reader.textsOrLines("names", "Names.");
+    auto shown = KJ_MAP(line, lines) {
+      return kj::str(line.place, line.text, ";");
+    };
+    return kj::str(kj::strArray(shown, ""), print(reading.resolved), diagnostics.format("x"));
+  });
+}
+
+TEST_CASE("Reader: a list of strings may be a file with one per line, which becomes the list") {
+  Folders folders;
+  folders.write("names.txt", "# all\n\n one two # three\r\nfour");
+  CHECK(linesIn(folders, "[\"one two\", \"four\"]") ==
+        "one two;four;names = [\"one two\", \"four\"]\n");
+  CHECK(linesIn(folders, "\"names.txt\"") ==
+        "names.txt:3: one two;names.txt:4: four;names = [\"one two\", \"four\"]\n");
+}
+
+TEST_CASE("Reader: a file of strings that cannot be read is an error at its path") {
+  Folders folders;
+  for (auto value: {"\"nothing.txt\"", "\"/\"", "\"/dev/zero\"", "\"\""}) {
+    auto found = linesIn(folders, value);
+    CAPTURE(found.cStr());
+    CHECK(strstr(found.cStr(), ":1:9: error: cannot read `") != nullptr);
+  }
+}
+
 }  // namespace
 }  // namespace configs

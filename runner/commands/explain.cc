@@ -7,6 +7,7 @@
 #include "runner/commands/update_plan.h"
 #include "runner/experiment/devices.h"
 #include "runner/experiment/model_facts.h"
+#include "runner/logs/role_names.h"
 #include "runner/roles/batches.h"
 #include "runner/roles/store_updater.h"
 #include "runner/tables/terminal_table.h"
@@ -226,6 +227,27 @@ kj::String cache(const Experiment& experiment) {
       megabytes(kept_bytes(experiment.data, datasetFacts(experiment.data))), "\n");
 }
 
+// Returns one line per host: `host node1 slots=2: server 0, worker 0, worker 2`.
+kj::String hostsAndRoles(const ClusterConfig& cluster) {
+  if (cluster.hosts.size() == 0) return kj::str();
+  auto placed = cluster.roleHosts();
+  kj::Vector<kj::String> lines;
+  for (size_t host: kj::indices(cluster.hosts)) {
+    kj::Vector<kj::String> names;
+    for (uint i = 0; i < cluster.servers; i++) {
+      if (placed.servers[i] == host) names.add(roleName(Role::SERVER, i));
+    }
+    for (uint i = 0; i < cluster.workers; i++) {
+      if (placed.workers[i] == host) names.add(roleName(Role::WORKER, i));
+    }
+    if (names.empty()) names.add(kj::str("no role"));
+    auto slots = cluster.hosts[host].slots.map([](uint n) { return kj::str(" slots=", n); });
+    lines.add(kj::str("host ", cluster.hosts[host].toString(), slots.orDefault(nullptr), ": ",
+        kj::strArray(names, ", "), "\n"));
+  }
+  return kj::strArray(lines, "");
+}
+
 }  // namespace
 
 kj::String explain(
@@ -248,7 +270,7 @@ kj::String explain(
   auto roles = kj::str("launcher ", cluster.launcher->name, ": 1 coordinator, ", cluster.roles(),
       "; ", cluster.devices.size() > 1 ? kj::str(cluster.devices.size(), " devices × ") : kj::str(),
       counted(cluster.threadsPerWorker, "thread"),
-      " per worker; addresses on 127.0.0.1, ports chosen by the system\n",
+      " per worker; addresses on 127.0.0.1, ports chosen by the system\n", hostsAndRoles(cluster),
       grouped(facts.trainingRecords), " training and ", grouped(facts.validationRecords),
       " validation records; ", experiment.globalBatchSize(), " images per step, ",
       fixedPoint(perEpoch, 2), " steps per epoch, ", grouped(facts.steps(experiment)),

@@ -13,8 +13,9 @@ namespace {
 using tests::contains;
 
 // Returns the text below the values used, which are as wide as in a file.
-kj::String planOf(kj::StringPtr file, kj::Maybe<uint> columns = nullptr) {
-  auto all = loadRuns(file, nullptr, nullptr);
+kj::String planOf(kj::StringPtr file, kj::Maybe<uint> columns = nullptr,
+    kj::ArrayPtr<const kj::StringPtr> settings = nullptr) {
+  auto all = loadRuns(file, settings, nullptr);
   REQUIRE(all.errors == "");
   auto text = explain(all, nullptr, columns);
   auto begin = strstr(text.cStr(), "\n# roles\n");
@@ -45,6 +46,15 @@ TEST_CASE("explain: every table is aligned, and none is Markdown") {
       "\ngroup          keys  first                rule  learning rate    decay"
       "               until                schedule over\n"));
   CHECK(contains(plan, "\nwhere    slices  values MB  optimizer state MB\n"));
+}
+
+TEST_CASE("explain: says which roles each host has") {
+  kj::StringPtr settings[] = {"cluster.hosts=[\"ann@a:2222 slots=1\", \"b\", \"c\", \"d\"]",
+      "cluster.servers=1", "cluster.workers=4"};
+  auto plan = planOf("configs/cifar10_dist_sync.toml", nullptr, settings);
+  CHECK(contains(plan,
+      "\nhost ann@a:2222 slots=1: server 0, worker 0\nhost b: worker 1\nhost c: worker 2\n"
+      "host d: worker 3\n"));
 }
 
 TEST_CASE("explain: fits the width of a terminal, and says where columns are left out") {

@@ -1,6 +1,5 @@
 #include "runner/commands/role_command.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <kj/thread.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include "runner/commands/role_process.h"
 #include "runner/logs/role_names.h"
 #include "runner/roles/job_secret.h"
+#include "runner/system/addresses.h"
 #include "runner/system/files.h"
 #include "runner/system/interrupts.h"
 #include "runner/system/reason.h"
@@ -177,25 +177,12 @@ Validity RoleCommand::setListen(kj::StringPtr word) {
   }
   bool isBracketed = host.startsWith("[") && host.endsWith("]");
   auto bare = isBracketed ? kj::str(host.slice(1, host.size() - 1)) : kj::str(host);
-  in_addr ipv4;
-  in6_addr ipv6;
-  bool isIpv4 = ::inet_pton(AF_INET, bare.cStr(), &ipv4) == 1;
-  bool isIpv6 = ::inet_pton(AF_INET6, bare.cStr(), &ipv6) == 1;
-  if (!isIpv4 && !isIpv6) {
-    return kj::str("`", word, "` is not an address in numbers, such as 10.0.0.4 or 10.0.0.4:7000. ",
-        "`ip address` shows those of this machine");
-  }
-  if (isIpv4 ? ipv4.s_addr == INADDR_ANY
-             : IN6_IS_ADDR_UNSPECIFIED(&ipv6) || IN6_IS_ADDR_V4MAPPED(&ipv6)) {
-    return kj::str("other hosts cannot call `", word, "`. Choose one of the addresses that ",
-        "`ip address` shows");
-  }
-  if (isIpv6 && IN6_IS_ADDR_LINKLOCAL(&ipv6)) {
-    return kj::str("`", word, "` is a link-local address, which means another network on every ",
-        "host. Choose a global address of this machine (`ip address`)");
+  KJ_IF_MAYBE(why, whyNotCallable(bare)) {
+    return kj::str("cannot listen at `", word, "`: ", *why,
+        ". `ip address` shows the addresses of ", "this machine");
   }
   isListenGiven = true;
-  listen.host = isIpv6 ? kj::str("[", bare, "]") : kj::mv(bare);
+  listen.host = isIpv6(bare) ? kj::str("[", bare, "]") : kj::mv(bare);
   return true;
 }
 

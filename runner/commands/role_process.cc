@@ -95,6 +95,9 @@ kj::Maybe<kj::String> runRoles(
     LoadedExperiment& loaded, const RoleOptions& options, CommandLine& commandLine) {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   KJ_IF_MAYBE(why, wrong(experiment, options)) return kj::mv(*why);
+  if (options.role == Role::WORKER) {
+    experiment.cluster.devices = experiment.cluster.devicesOf(options.index);
+  }
   addRecords(loaded);
   if (options.role == Role::COORDINATOR && !options.launched) {
     runCoordinatorByHand(loaded, options, commandLine);

@@ -1,5 +1,10 @@
 #include "runner/experiment/cluster.h"
 
+#include <kj/debug.h>
+#include <kj/vector.h>
+
+#include "runner/experiment/devices.h"
+#include "runner/system/addresses.h"
 #include "runner/text/numbers.h"
 
 namespace runner {
@@ -34,7 +39,49 @@ rpc::PortRange readPorts(configs::Reader& reader) {
   return {};
 }
 
+// Reports hosts that have fewer slots than there are workers.
+void checkSlots(const ClusterConfig& config, configs::Reader& reader) {
+  if (config.hosts.size() == 0 || !reader.isRight("hosts") || !reader.isRight("workers")) return;
+  if (placeRoles(config.hosts, 0, 1, config.workers) != nullptr) return;
+  uint64_t sum = 0;
+  for (auto& host: config.hosts) sum += KJ_ASSERT_NONNULL(host.slots);
+  constexpr kj::StringPtr WORKERS[] = {"workers"_kj};
+  reader.error("hosts",
+      kj::str("the hosts have ", counted(sum, "slot"), ", but there are ",
+          counted(config.workers, "worker")),
+      "raise slots, add hosts, or leave slots out where a host takes any number of workers",
+      WORKERS);
+}
+
+kj::Maybe<kj::String> readInterface(configs::Reader& reader) {
+  auto text = reader.maybeText("interface",
+      "Where the coordinator listens if other machines must reach it: a network interface such as "
+      "`\"eth0\"`, or an address of the machine of `runner run`. Absent: the address from which "
+      "that machine reaches the hosts.");
+  KJ_IF_MAYBE(word, text) {
+    KJ_IF_MAYBE(why, whyNoInterface(*word)) {
+      reader.error("interface", *why, "`ip address` shows interfaces and addresses");
+    }
+  }
+  return text;
+}
+
 }  // namespace
+
+RoleHosts ClusterConfig::roleHosts() const {
+  KJ_REQUIRE(hosts.size() > 0);
+  return KJ_ASSERT_NONNULL(placeRoles(hosts, servers, serversPerProcess, workers));
+}
+
+kj::Array<kj::String> ClusterConfig::devicesOf(uint worker) const {
+  uint localRank = 0;
+  bool isHere = launcher->word == LauncherKind::LOCAL || launcher->word == LauncherKind::INLINE;
+  if (!isHere && hosts.size() > 0) {
+    auto placed = roleHosts();
+    if (hosts[placed.workers[worker]].slots != nullptr) localRank = placed.localRanks[worker];
+  }
+  return devicesAfter(devices, localRank);
+}
 
 kj::String ClusterConfig::roles() const {
   if (servers == 0) return kj::str(counted(workers, "worker"), ", no servers");
@@ -79,6 +126,9 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::KvStoreCon
   config.onLoss = &reader.choose("on_loss", "What happens when a role is lost.",
       kj::arrayPtr(LOSS_POLICIES, kj::size(LOSS_POLICIES)), kj::StringPtr("fail"));
   config.ports = readPorts(reader);
+  config.hosts = readHosts(reader);
+  checkSlots(config, reader);
+  config.interface = readInterface(reader);
   config.startTimeout_s = reader.integer("start_timeout_s",
       "Seconds within which all roles must join. Otherwise the job fails, and the message names "
       "the missing roles.",

@@ -8,6 +8,7 @@
 #include "configs/language/reader.h"
 #include "rpc/modes/modes.h"
 #include "rpc/wire/listener.h"
+#include "runner/experiment/hosts.h"
 
 namespace runner {
 
@@ -36,6 +37,8 @@ struct ClusterConfig {
   kj::Array<kj::String> devices;  // of each worker: "cpu", "cuda:1"
   configs::Span devicesSpan;
   const LossPolicy* onLoss;
+  kj::Array<Host> hosts;            // for launchers of several machines. Empty: none are named
+  kj::Maybe<kj::String> interface;  // where the coordinator listens: "eth0" or an address
   rpc::PortRange ports;
   uint startTimeout_s;
   uint silenceTimeout_s;
@@ -50,6 +53,11 @@ struct ClusterConfig {
   // Returns how many servers, from number `first` on, share a process. 0 if no process begins with
   // `first`.
   uint serversOfProcess(uint first) const;
+
+  // Returns where each role runs. `hosts` must not be empty.
+  RoleHosts roleHosts() const;
+  // Returns the devices of a worker. Its host may have slots, and other workers with GPUs.
+  kj::Array<kj::String> devicesOf(uint worker) const;
 
   // The defaults depend on `kvstore`. Experiment::read() checks the rest against it.
   static ClusterConfig read(configs::Reader& reader, const rpc::KvStoreConfig& kvstore);

@@ -109,6 +109,15 @@ nn::Target targetOf(kj::StringPtr word) {
   return {device.kind == CPU ? &nn::CPU : &nn::cuda::CUDA, device.index};
 }
 
+kj::Array<kj::String> devicesAfter(kj::ArrayPtr<const kj::String> devices, uint others) {
+  uint gpus = 0;
+  for (auto& word: devices) gpus += isGpu(word) ? 1 : 0;
+  return KJ_MAP(word, devices) {
+    if (!isGpu(word) || others == 0) return kj::str(word);
+    return kj::str(CUDA, ":", parse(word).get<Device>().index + others * gpus);
+  };
+}
+
 kj::String describeDevices() {
   auto cpu = kj::str("cpu: ", nn::instructionSet(), "\n");
   auto& found = nn::cuda::presence();

@@ -29,6 +29,10 @@ bool isGpu(kj::StringPtr device);
 // Returns the device that a word names. The word must have passed checkDevices().
 nn::Target targetOf(kj::StringPtr device);
 
+// Returns `devices` with the GPU numbers that they have after `others` workers that use as many
+// GPUs each: after one, ["cuda:0", "cuda:1"] is ["cuda:2", "cuda:3"]. CPUs keep their numbers.
+kj::Array<kj::String> devicesAfter(kj::ArrayPtr<const kj::String> devices, uint others);
+
 // Returns one line per kind of device of this machine, or per GPU: `cuda:0: NVIDIA H100 80GB HBM3,
 // 79.2 GiB, compute capability 9.0`; `cuda: no GPU found (no driver)`.
 kj::String describeDevices();

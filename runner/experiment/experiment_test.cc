@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <stdlib.h>
 
+#include "runner/experiment/devices.h"
 #include "runner/system/files.h"
 
 namespace runner {
@@ -38,6 +39,15 @@ TEST_CASE("loadExperiment: the place of the data does not change the digest of a
   CHECK(moved.digest == plain.digest);
   addRecords(moved);  // reads nothing
   CHECK(moved.digest == plain.digest);
+}
+
+TEST_CASE("loadExperiment: the same experiment on other hosts is the same experiment") {
+  kj::StringPtr overrides[] = {
+      "cluster.hosts=[\"a\", \"b slots=2\"]", "cluster.interface=eth0", "cluster.port=\"7000\""};
+  auto plain = load("configs/mnist_mlp_local.toml");
+  auto there = load("configs/mnist_mlp_local.toml", overrides);
+  CHECK(there.resolved != plain.resolved);
+  CHECK(there.digest == plain.digest);
 }
 
 TEST_CASE(
@@ -87,6 +97,12 @@ TEST_CASE("roles: names the servers and workers of a job, and says if it has no 
   CHECK(cluster.roles() == "1 worker, no servers");
   cluster.servers = 2;
   CHECK(cluster.roles() == "2 servers and 1 worker");
+}
+
+TEST_CASE("devicesAfter: workers on one host have GPUs of their own, and share its CPU") {
+  kj::String devices[] = {kj::str("cuda:1"), kj::str("cpu"), kj::str("cuda")};
+  CHECK(kj::strArray(devicesAfter(devices, 0), " ") == "cuda:1 cpu cuda");
+  CHECK(kj::strArray(devicesAfter(devices, 2), " ") == "cuda:5 cpu cuda:4");
 }
 
 }  // namespace

@@ -1,0 +1,148 @@
+#include "runner/system/addresses.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <kj/debug.h>
+#include <kj/io.h>
+#include <kj/vector.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <unistd.h>
+
+#include "configs/language/failure.h"
+
+namespace runner {
+
+namespace {
+
+// Returns an address as it stands before a port.
+kj::String beforePort(kj::StringPtr address) {
+  return isIpv6(address) ? kj::str("[", address, "]") : kj::str(address);
+}
+
+// Returns an address in numbers, without brackets. Null if it is of neither IP version.
+kj::Maybe<kj::String> inNumbers(const sockaddr* address) {
+  char text[INET6_ADDRSTRLEN];
+  const void* bytes = nullptr;
+  if (address == nullptr) return nullptr;
+  if (address->sa_family == AF_INET) {
+    bytes = &reinterpret_cast<const sockaddr_in*>(address)->sin_addr;
+  }
+  if (address->sa_family == AF_INET6) {
+    bytes = &reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr;
+  }
+  if (bytes == nullptr) return nullptr;
+  KJ_ASSERT(::inet_ntop(address->sa_family, bytes, text, sizeof(text)) != nullptr);
+  return kj::str(text);
+}
+
+// Returns the address from which this machine sends to `to`. Sends nothing. Null if no route leads
+// there.
+kj::Maybe<kj::String> sourceTowards(const addrinfo& to) {
+  kj::AutoCloseFd fd(::socket(to.ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (fd == nullptr || ::connect(fd, to.ai_addr, to.ai_addrlen) != 0) return nullptr;
+  sockaddr_storage own;
+  socklen_t length = sizeof(own);
+  KJ_SYSCALL(::getsockname(fd, reinterpret_cast<sockaddr*>(&own), &length));
+  return inNumbers(reinterpret_cast<sockaddr*>(&own));
+}
+
+bool isLoopback(kj::StringPtr address) {
+  return address.startsWith("127.") || address == "::1";
+}
+
+}  // namespace
+
+bool isIpv6(kj::StringPtr text) {
+  in6_addr ignored;
+  return ::inet_pton(AF_INET6, text.cStr(), &ignored) == 1;
+}
+
+kj::Maybe<kj::String> whyNotCallable(kj::StringPtr address) {
+  in_addr ipv4;
+  in6_addr ipv6;
+  bool isIpv4 = ::inet_pton(AF_INET, address.cStr(), &ipv4) == 1;
+  if (!isIpv4 && ::inet_pton(AF_INET6, address.cStr(), &ipv6) != 1) {
+    return kj::str("`", address, "` is not an address in numbers, such as 10.0.0.4");
+  }
+  if (isIpv4 ? ipv4.s_addr == INADDR_ANY
+             : IN6_IS_ADDR_UNSPECIFIED(&ipv6) || IN6_IS_ADDR_V4MAPPED(&ipv6)) {
+    return kj::str("other hosts cannot call `", address, "`");
+  }
+  if (!isIpv4 && IN6_IS_ADDR_LINKLOCAL(&ipv6)) {
+    return kj::str(
+        "`", address, "` is a link-local address, which means another network on every host");
+  }
+  return nullptr;
+}
+
+kj::Maybe<kj::String> whyNoInterface(kj::StringPtr word) {
+  in_addr ignored;
+  if (isIpv6(word) || ::inet_pton(AF_INET, word.cStr(), &ignored) == 1) return whyNotCallable(word);
+  bool isName = word.size() > 0 && word.size() < IFNAMSIZ;
+  for (char c: word) isName = isName && c > ' ' && c <= '~' && c != '/';
+  if (isName) return nullptr;
+  return kj::str("`", word, "` is neither a network interface nor an address in numbers");
+}
+
+kj::String addressOfInterface(kj::StringPtr word) {
+  if (whyNotCallable(word) == nullptr) return beforePort(word);
+  ifaddrs* first;
+  KJ_SYSCALL(::getifaddrs(&first));
+  KJ_DEFER(::freeifaddrs(first));
+  kj::Maybe<kj::String> ipv6;
+  kj::Vector<kj::String> known;
+  for (auto each = first; each != nullptr; each = each->ifa_next) {
+    KJ_IF_MAYBE(address, inNumbers(each->ifa_addr)) {
+      if (whyNotCallable(*address) != nullptr) continue;
+      known.add(kj::str(each->ifa_name, " ", *address));
+      if (word != each->ifa_name) continue;
+      if (!isIpv6(*address)) return kj::mv(*address);
+      if (ipv6 == nullptr) ipv6 = beforePort(*address);
+    }
+  }
+  KJ_IF_MAYBE(address, ipv6) return kj::mv(*address);
+  configs::fail("cluster.interface: this machine has no interface `", word,
+      "` with an address that other machines can call. It has: ", kj::strArray(known, ", "));
+}
+
+kj::String addressTowards(kj::ArrayPtr<const kj::StringPtr> hosts) {
+  constexpr kj::StringPtr WAY_OUT =
+      ". Name the address that all hosts can call with cluster.interface"_kj;
+  kj::Maybe<kj::String> found, why;
+  kj::StringPtr foundFor;
+  bool isHere = false;
+  for (auto host: hosts) {
+    addrinfo hints = {.ai_socktype = SOCK_DGRAM};
+    addrinfo* first;
+    int error = ::getaddrinfo(host.cStr(), "9", &hints, &first);
+    if (error != 0) {
+      if (why == nullptr) why = kj::str(host, ": ", ::gai_strerror(error));
+      continue;
+    }
+    KJ_DEFER(::freeaddrinfo(first));
+    KJ_IF_MAYBE(source, sourceTowards(*first)) {
+      // Debian names a machine 127.0.1.1 in its own /etc/hosts.
+      if (isLoopback(*source)) {
+        isHere = true;
+      } else if (found == nullptr) {
+        found = kj::mv(*source);
+        foundFor = host;
+      } else if (KJ_ASSERT_NONNULL(found) != *source) {
+        configs::fail("this machine reaches ", foundFor, " from ", KJ_ASSERT_NONNULL(found),
+            ", but ", host, " from ", *source, WAY_OUT);
+      }
+    } else if (why == nullptr) {
+      why = kj::str(host, ": no route to it");
+    }
+  }
+  KJ_IF_MAYBE(address, found) return beforePort(*address);
+  KJ_IF_MAYBE(reason, why) {
+    configs::fail(
+        "this machine does not know its address towards the hosts (", *reason, ")", WAY_OUT);
+  }
+  KJ_REQUIRE(isHere, "no hosts");
+  return kj::str("127.0.0.1");
+}
+
+}  // namespace runner
