@@ -5,8 +5,10 @@
 #include <fcntl.h>
 #include <kj/debug.h>
 #include <kj/map.h>
+#include <kj/time.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -27,7 +29,8 @@ constexpr kj::StringPtr LOCK = ".lock"_kj;
 // The files that roles, the launcher and reports write to a run's folder, apart from one log per
 // role.
 constexpr kj::StringPtr WRITTEN[] = {"experiment.toml"_kj, "log.txt"_kj, "events.jsonl"_kj,
-    "table.md"_kj, "table.csv"_kj, "report.html"_kj, "weights.safetensors"_kj, "tensorboard"_kj};
+    "table.md"_kj, "table.csv"_kj, "report.html"_kj, "weights.safetensors"_kj, "tensorboard"_kj,
+    "output.txt"_kj};
 
 bool isWritten(kj::StringPtr name) {
   for (auto known: WRITTEN) {
@@ -69,6 +72,16 @@ uint64_t newest(kj::StringPtr path) {
 
 kj::String lockFile(const RunFolder& folder) {
   return kj::str(folder.path, "/", LOCK);
+}
+
+// A line of a lock file.
+constexpr kj::StringPtr IN_BACKGROUND = "in background"_kj;
+
+// Appends lines to a lock file. On a full disk the lock holds without them.
+void note(int lock, kj::StringPtr lines) {
+  auto text = kj::str(lines, "\n");
+  auto end = ::lseek(lock, 0, SEEK_END);
+  if (end >= 0) (void)!::pwrite(lock, text.begin(), text.size(), end);
 }
 
 }  // namespace
@@ -183,10 +196,12 @@ kj::Maybe<kj::AutoCloseFd> lockOf(const RunFolder& folder) {
     // A process that calls isHeld() shares the lock for a moment. Only a holder does not share it.
     if (::flock(fd, LOCK_SH | LOCK_NB) != 0) return nullptr;
   }
-  // Only for the messages of other processes: see holderOf().
-  auto number = kj::str(::getpid(), "\n");
+  // For other processes: see lastHolderOf().
+  auto own = ProcessIdentity::of(::getpid());
+  double now_s = (kj::systemPreciseCalendarClock().now() - kj::UNIX_EPOCH) / kj::MILLISECONDS / 1e3;
   (void)!::ftruncate(fd, 0);
-  (void)!::pwrite(fd, number.begin(), number.size(), 0);
+  note(fd, kj::str(own.pid, "\nhost ", own.host, "\nboot ", own.boot, "\nbegun ", own.begun_ticks,
+               "\nsince ", now_s));
   return kj::mv(fd);
 }
 
@@ -198,12 +213,47 @@ bool isHeld(const RunFolder& folder) {
 }
 
 kj::String holderOf(const RunFolder& folder) {
-  constexpr uint64_t NUMBER_BYTES_MAX = 64;
-  kj::String text;
-  // On a full disk, the holder can lock the file but not write to it.
-  kj::runCatchingExceptions([&]() { text = readWhole(lockFile(folder), NUMBER_BYTES_MAX); });
-  KJ_IF_MAYBE(end, text.findFirst('\n')) return kj::str("process ", text.slice(0, *end));
+  KJ_IF_MAYBE(holder, lastHolderOf(folder)) {
+    auto& process = holder->process;
+    if (process.isHere() || process.host.size() == 0) return kj::str("process ", process.pid);
+    return kj::str("process ", process.pid, " on ", process.host);
+  }
   return kj::str("another process");
+}
+
+kj::Maybe<LockHolder> lastHolderOf(const RunFolder& folder) {
+  constexpr uint64_t LOCK_BYTES_MAX = 4096;
+  kj::String text;
+  auto read = [&]() { text = readRegular(lockFile(folder), LOCK_BYTES_MAX); };
+  if (kj::runCatchingExceptions(read) != nullptr) return nullptr;
+  LockHolder holder;
+  holder.process.pid = ::atoi(text.cStr());
+  if (holder.process.pid <= 0) return nullptr;
+  for (kj::StringPtr rest = text;;) {
+    KJ_IF_MAYBE(end, rest.findFirst('\n')) {
+      auto line = kj::str(rest.slice(0, *end));
+      rest = rest.slice(*end + 1);
+      auto value = line.slice(line.findFirst(' ').orDefault(line.size() - 1) + 1);
+      if (line.startsWith("host ")) holder.process.host = kj::str(value);
+      if (line.startsWith("boot ")) holder.process.boot = kj::str(value);
+      if (line.startsWith("begun ")) {
+        holder.process.begun_ticks = ::strtoull(value.cStr(), nullptr, 10);
+      }
+      if (line.startsWith("since ")) holder.since_s = ::strtod(value.cStr(), nullptr);
+      if (line == IN_BACKGROUND) holder.isInBackground = true;
+      if (line.startsWith("exit ")) holder.exitCode = ::atoi(value.cStr());
+    } else {
+      return holder;
+    }
+  }
+}
+
+void noteBackground(int lock) {
+  note(lock, IN_BACKGROUND);
+}
+
+void noteExit(int lock, int code) {
+  note(lock, kj::str("exit ", code));
 }
 
 HeldRunFolder::HeldRunFolder(RunFolder ownFolder): folder(kj::mv(ownFolder)) {

@@ -6,6 +6,7 @@
 #include <kj/string.h>
 
 #include "runner/system/files.h"
+#include "runner/system/process_identity.h"
 
 namespace runner {
 
@@ -26,6 +27,8 @@ struct RunFolder {
   kj::String events() const { return kj::str(path, "/events.jsonl"); }
   kj::String weights() const { return kj::str(path, "/weights.safetensors"); }
   kj::String tensorboard() const { return kj::str(path, "/tensorboard"); }
+  // What a launcher in the background says: see `runner run --detach`.
+  kj::String output() const { return kj::str(path, "/output.txt"); }
 };
 
 // Makes `path` with every missing folder above it. Throws as newRunFolder() does. `wayOut` says
@@ -61,8 +64,25 @@ kj::Maybe<kj::AutoCloseFd> lockOf(const RunFolder& folder);
 // folder.
 bool isHeld(const RunFolder& folder);
 
-// Returns who has that lock, for messages: "process 4711", or "another process" if it is not known.
+// Returns who has that lock, for messages: "process 4711", with " on node2" if that is another
+// machine, or "another process" if it is not known.
 kj::String holderOf(const RunFolder& folder);
+
+// The process that has the lock of a folder, or had it last.
+struct LockHolder {
+  ProcessIdentity process;
+  double since_s = 0;           // since 1970
+  bool isInBackground = false;  // it writes what it says to RunFolder::output()
+  kj::Maybe<int> exitCode;      // null until noteExit()
+};
+// Reads who that is, from what the process wrote to the lock file. Null if nobody ever had the
+// lock, or wrote nothing (a full disk). Only isHeld() tells whether it has the lock now.
+kj::Maybe<LockHolder> lastHolderOf(const RunFolder& folder);
+
+// The holder of a lock notes for others that it writes to RunFolder::output(), or how it ends.
+// `lock` is the result of lockOf(). Ignores write errors.
+void noteBackground(int lock);
+void noteExit(int lock, int code);
 
 // A folder in which no other process of ours works.
 class HeldRunFolder {
@@ -77,6 +97,8 @@ public:
 
   // Removes the files that a run has written there, and nothing else.
   void empty() const;
+  // See runner::noteExit().
+  void noteExit(int code) const { runner::noteExit(lock, code); }
 
 private:
   kj::AutoCloseFd lock;

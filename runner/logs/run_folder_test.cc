@@ -35,6 +35,42 @@ TEST_CASE("newRunFolder: works beside a link that a killed process has left") {
   CHECK(kj::StringPtr(target) == "1");
 }
 
+TEST_CASE("lastHolderOf: names the process that has the lock, and how it ended") {
+  RunFolder folder{tests::newFolder()};
+  CHECK(lastHolderOf(folder) == nullptr);
+  CHECK(holderOf(folder) == "another process");
+  auto take = [&]() { return KJ_ASSERT_NONNULL(lockOf(folder)); };
+  auto read = [&]() { return KJ_ASSERT_NONNULL(lastHolderOf(folder)); };
+  {
+    auto lock = take();
+    auto holder = read();
+    CHECK(holder.process.open() != nullptr);
+    CHECK(holder.process.pid == ::getpid());
+    CHECK(holder.since_s > 1.7e9);
+    CHECK_FALSE(holder.isInBackground);
+    CHECK(holder.exitCode == nullptr);
+    noteBackground(lock);
+    noteExit(lock, 130);
+  }
+  auto ended = read();
+  CHECK(ended.isInBackground);
+  CHECK(KJ_ASSERT_NONNULL(ended.exitCode) == 130);
+  // The next one begins anew.
+  auto lock = take();
+  CHECK_FALSE(read().isInBackground);
+  CHECK(read().exitCode == nullptr);
+}
+
+TEST_CASE("holderOf: names the machine of a process that is not on this one") {
+  RunFolder folder{tests::newFolder()};
+  auto lock = kj::str(folder.path, "/.lock");
+  tests::writeFile(lock, "4711\nhost node2\nboot b\nbegun 7\nsince 1.5\n");
+  CHECK(holderOf(folder) == "process 4711 on node2");
+  // Earlier versions wrote only the number.
+  tests::writeFile(lock, "4711\n");
+  CHECK(holderOf(folder) == "process 4711");
+}
+
 TEST_CASE("isHeld: a folder is held while a lock of it lives, and asking takes no lock") {
   RunFolder folder{tests::newFolder()};
   CHECK_FALSE(isHeld(folder));

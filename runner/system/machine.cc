@@ -65,7 +65,8 @@ kj::Maybe<uint> coresOfQuota(kj::StringPtr text) {
 kj::String thisBoot() {
   auto path = "/proc/sys/kernel/random/boot_id"_kj;
   if (::access(path.cStr(), R_OK) != 0) return nullptr;
-  return readWhole(path, BOOT_BYTES_MAX);
+  auto text = readWhole(path, BOOT_BYTES_MAX);
+  return kj::str(text.slice(0, text.findFirst('\n').orDefault(text.size())));
 }
 
 Machine thisMachine() {

@@ -1,0 +1,39 @@
+// runner/system/process_identity.h: which process it is, also for processes of other machines.
+#pragma once
+
+#include <kj/common.h>
+#include <kj/io.h>
+#include <kj/string.h>
+#include <sys/types.h>
+
+namespace runner {
+
+// A process. Its number alone does not tell it: numbers are used again, and every machine and
+// container counts on its own.
+struct ProcessIdentity {
+  pid_t pid = 0;
+  kj::String host;  // the name of its machine, for people
+  kj::String boot;  // thisBoot() of its machine
+  // When the process began, in the kernel's ticks since the boot. 0 if the kernel did not say.
+  uint64_t begun_ticks = 0;
+
+  // Returns the process of this machine that has the number `pid` now, such as getpid().
+  static ProcessIdentity of(pid_t pid);
+
+  // Whether the process is one of this machine, also if it has ended.
+  bool isHere() const;
+  // Returns a descriptor (a pidfd) that can be read when the process has ended. Null if no process
+  // that this one sees is that process: it has ended, or runs on another machine or in another
+  // container.
+  kj::Maybe<kj::AutoCloseFd> open() const;
+};
+
+// Sends `signal` to the process behind a descriptor of ProcessIdentity::open(). Returns 0, or
+// errno. A process that has ended is not an error.
+int sendSignal(int process, int signal);
+
+// Waits until the process behind such a descriptor has ended. Returns false if `limit_s` pass
+// before.
+bool waitForEnd(int process, kj::uint limit_s);
+
+}  // namespace runner
