@@ -1,12 +1,15 @@
 // runner: reads one experiment file, brings up its roles, trains, and writes logs and tables. Read
 // this first: every command of the program is a line below, and a file in runner/commands.
 #include "io/datasets/datasets.h"
+#include "runner/commands/attach_command.h"
 #include "runner/commands/check_command.h"
 #include "runner/commands/devices_command.h"
 #include "runner/commands/explain_command.h"
+#include "runner/commands/ps_command.h"
 #include "runner/commands/reference_command.h"
 #include "runner/commands/role_command.h"
 #include "runner/commands/run_command.h"
+#include "runner/commands/stop_command.h"
 #include "runner/commands/table_command.h"
 #include "runner/launch/launcher.h"
 #include "runner/system/command_line.h"
@@ -24,6 +27,9 @@ public:
         check(commandLine),
         explain(commandLine),
         run(commandLine),
+        ps(commandLine),
+        attach(commandLine),
+        stop(commandLine),
         table(commandLine),
         role(commandLine),
         devices(commandLine),
@@ -51,6 +57,9 @@ public:
     add("check", check, "report all errors of a file");
     add("explain", explain, "show the resolved plan");
     add("run", run, "run it and print the table");
+    add("ps", ps, "list the runs that go on");
+    add("attach", attach, "follow a run that goes on");
+    add("stop", stop, "end a run that goes on");
     add("table", table, "print the table of runs, and write their report");
     add("role", role, "run one role of a job");
     add("devices", devices, "show what this machine can compute on");
@@ -63,6 +72,9 @@ private:
   CheckCommand check;
   ExplainCommand explain;
   RunCommand run;
+  PsCommand ps;
+  AttachCommand attach;
+  StopCommand stop;
   TableCommand table;
   RoleCommand role;
   DevicesCommand devices;

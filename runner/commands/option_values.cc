@@ -30,6 +30,14 @@ SetOption folderSetter(kj::String& to, kj::StringPtr advice) {
   };
 }
 
+SetOption textSetter(kj::String& to, kj::StringPtr advice) {
+  return [&to, advice](kj::StringPtr word) -> Validity {
+    if (word.size() == 0) return kj::str(advice);
+    to = kj::str(word);
+    return true;
+  };
+}
+
 SetOption traceStepsSetter(kj::Maybe<rpc::TraceSteps>& to) {
   return [&to](kj::StringPtr word) -> Validity {
     to = parseTraceSteps(word);

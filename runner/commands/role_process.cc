@@ -60,6 +60,7 @@ kj::Maybe<kj::String> wrong(const Experiment& experiment, const RoleOptions& opt
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   ModelFacts facts(experiment);
   HeldRunFolder held({kj::str(options.folder.path)});
+  commandLine.atEnd([&held](int code) { held.noteExit(code); });
   SingleRunView view(experiment, facts.epochs(experiment), facts.steps(experiment));
   bool hasBegun = false;
   auto show = [&](Event::Reader event, kj::StringPtr) {

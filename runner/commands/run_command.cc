@@ -5,6 +5,7 @@
 #include <kj/map.h>
 #include <signal.h>
 
+#include "configs/language/failure.h"
 #include "runner/commands/run_data.h"
 #include "runner/commands/run_results.h"
 #include "runner/commands/update_plan.h"
@@ -16,6 +17,7 @@
 #include "runner/report/report.h"
 #include "runner/roles/trace_file.h"
 #include "runner/sweep/sweep_launch.h"
+#include "runner/system/background.h"
 #include "runner/system/files.h"
 #include "runner/system/interrupts.h"
 #include "runner/system/reason.h"
@@ -55,15 +57,10 @@ struct Course {
   }
 };
 
-[[noreturn]] void runOne(const LoadedExperiment& loaded, kj::StringPtr runs,
+[[noreturn]] void runOne(const LoadedExperiment& loaded, const RunFolder& folder,
     kj::Maybe<TraceOrder> trace, Course& course, CommandLine& commandLine) {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   ModelFacts facts(experiment);
-  auto folder = newRunFolder(runs, experiment.name);
-  kj::Maybe<kj::AutoCloseFd> lock;
-  // The lock shows `runner table` that the run goes on. On a file system without locks, only that
-  // is missing.
-  kj::runCatchingExceptions([&]() { lock = lockOf(folder); });
   writeWhole(folder.experiment(), loaded.resolved);
   SingleRunView view(experiment, facts.epochs(experiment), facts.steps(experiment));
   view.say(openingOf(experiment, facts, folder));
@@ -165,17 +162,37 @@ struct Course {
   commandLine.endWith(RUN_FAILED);
 }
 
-// Runs the runs in `all`, whose data are available, in folders below `runs`. Log lines, tables and
-// the hashes of weights go to stdout. Progress and messages go to stderr. Ends the process, because
-// threads of a failed run cannot be joined. `trace` is only for a single run.
-[[noreturn]] void runExperiment(const LoadedRuns& all, kj::StringPtr runs,
+// Runs the runs in `all`, whose data are available, in `folder`, or in folders below `runs`. Log
+// lines, tables and the hashes of weights go to stdout. Progress and messages go to stderr. Ends
+// the process, because threads of a failed run cannot be joined. `trace` is only for a single run.
+[[noreturn]] void runExperiment(const LoadedRuns& all, kj::StringPtr runs, const RunFolder& folder,
     kj::Maybe<TraceOrder> trace, CommandLine& commandLine) {
   auto signals = interrupts();
   for (int signal: signals) kj::UnixEventPort::captureSignal(signal);
   kj::UnixEventPort::captureChildExit();
   Course course{kj::setupAsyncIo(), kj::mv(signals)};
-  if (all.sweep == nullptr) runOne(all.runs[0].loaded, runs, trace, course, commandLine);
+  if (all.sweep == nullptr) runOne(all.runs[0].loaded, folder, trace, course, commandLine);
   runSweep(all, runs, course, commandLine);
+}
+
+// Goes on in a new process, and ends this one. Returns the lock of `folder`, in which the new
+// process says what happens.
+kj::AutoCloseFd inBackground(const RunFolder& folder, CommandLine& commandLine) {
+  Background background([&](pid_t pid) -> int {
+    tell(kj::str("runs in the background, as process ", pid, ". `runner attach ", folder.path,
+        "` follows it, and `runner stop ", folder.path, "` ends it"));
+    print(kj::str(folder.path, "\n"));
+    commandLine.endWith(OK);
+  });
+  auto taken = lockOf(folder);
+  KJ_IF_MAYBE(lock, taken) {
+    noteBackground(*lock);
+    background.ready(folder.output());
+    return kj::mv(*lock);
+  }
+  configs::fail(holderOf(folder), " works on the sweep in ", folder.path,
+      " already. `runner attach ", folder.path, "` follows it, and without --detach this command ",
+      "shares its work");
 }
 
 }  // namespace
@@ -188,11 +205,20 @@ kj::MainFunc RunCommand::getMain() {
       "\n"
       "  runner run configs/fashion_mnist_dist_sync.toml\n"
       "  runner run configs/cifar10_local.toml --set train.epochs=2 --runs /tmp/runs\n"
-      "  runner run configs/fashion_mnist_dist_sync.toml --sweep data.batch_size=64,128");
+      "  runner run configs/fashion_mnist_dist_sync.toml --sweep data.batch_size=64,128\n"
+      "  runner run configs/cifar10_dist_sync.toml --detach");
   addFileAndSettings(builder);
   return builder
       .addOptionWithArg({"runs"}, folderSetter(runs, "name a folder, e.g. --runs runs"), "DIR",
           "where the folders of runs are (default: runs)")
+      .addOption(
+          {"detach"},
+          [this]() {
+            detach = true;
+            return true;
+          },
+          "import the data, then go on in the background, and print the run's folder: the run "
+          "outlives the terminal. See `runner attach`, `runner stop` and `runner ps`")
       .addOptionWithArg(
           {"trace"},
           [this](kj::StringPtr word) -> Validity {
@@ -225,7 +251,21 @@ Validity RunCommand::run() {
     }
   }
   warnOf(all.runs);
-  runExperiment(all, runs, trace, commandLine);
+  auto& name = KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment).name;
+  auto folder =
+      all.sweep == nullptr ? newRunFolder(runs, name) : RunFolder{kj::str(runs, "/", name)};
+  kj::Maybe<kj::AutoCloseFd> lock;
+  if (detach) {
+    lock = inBackground(folder, commandLine);
+  } else {
+    // The lock shows other commands that the run goes on. On a file system without locks, only that
+    // is missing. Several processes may work on a sweep: the first one has its lock.
+    kj::runCatchingExceptions([&]() { lock = lockOf(folder); });
+  }
+  KJ_IF_MAYBE(held, lock) {
+    commandLine.atEnd([fd = held->get()](int code) { noteExit(fd, code); });
+  }
+  runExperiment(all, runs, folder, trace, commandLine);
 }
 
 void RunCommand::warnOf(kj::ArrayPtr<const LoadedRun> runs) {

@@ -19,6 +19,7 @@ private:
   void warnOf(kj::ArrayPtr<const LoadedRun> runs);
 
   kj::String runs = kj::str("runs");
+  bool detach = false;
   kj::String tracePath;
   kj::Maybe<rpc::TraceSteps> traceSteps;
 };

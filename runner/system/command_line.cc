@@ -113,13 +113,18 @@ void CommandLine::endWith(ExitCode code) {
         "; what was printed is not complete"));
     code = RUN_FAILED;
   }
-  ::_exit(code);
+  end(code);
 }
 
 void CommandLine::endWith(const kj::Exception& exception, int disconnected) {
   error(reasonOf(exception));
   bool lost = exception.getType() == kj::Exception::Type::DISCONNECTED;
-  ::_exit(lost ? disconnected : RUN_FAILED);
+  end(lost ? disconnected : RUN_FAILED);
+}
+
+void CommandLine::end(int code) {
+  KJ_IF_MAYBE(take, takeCode) (*take)(code);
+  ::_exit(code);
 }
 
 void CommandLine::warning(kj::StringPtr message) {

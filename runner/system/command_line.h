@@ -2,6 +2,7 @@
 #pragma once
 
 #include <kj/exception.h>
+#include <kj/function.h>
 #include <kj/main.h>
 #include <kj/vector.h>
 
@@ -26,6 +27,10 @@ public:
   // Ends the process with `code`. If output of print() was lost, RUN_FAILED replaces OK.
   [[noreturn]] void endWith(ExitCode code);
 
+  // Calls `take` with the exit code right before the process ends, unless a signal ends it. `take`
+  // may be called from any thread, and must not throw.
+  void atEnd(kj::Function<void(int code)> take) { takeCode = kj::mv(take); }
+
   kj::StringPtr getProgramName() override { return programName; }
   [[noreturn]] void exit() override { endWith(OK); }
   void warning(kj::StringPtr message) override;
@@ -46,9 +51,11 @@ public:
   [[noreturn]] void endWith(const kj::Exception& exception, int disconnected);
 
 private:
+  [[noreturn]] void end(int code);
   void checkCommand(kj::ArrayPtr<const kj::StringPtr> words);
 
   kj::StringPtr programName;
+  kj::Maybe<kj::Function<void(int code)>> takeCode;
   kj::Vector<kj::StringPtr> commands;
 };
 

@@ -1,0 +1,26 @@
+// runner/commands/attach_command.h: `runner attach`.
+#pragma once
+
+#include "runner/commands/option_values.h"
+#include "runner/system/command_line.h"
+
+namespace runner {
+
+// Follows a run or a sweep that goes on, and returns its exit code.
+class AttachCommand {
+public:
+  // The command line must outlive this object.
+  explicit AttachCommand(CommandLine& commandLine): commandLine(commandLine) {}
+  KJ_DISALLOW_COPY(AttachCommand);
+
+  kj::MainFunc getMain();
+
+private:
+  Validity attach();
+
+  CommandLine& commandLine;
+  kj::String path;
+  kj::String lastWords;  // if Ctrl-C leaves the run
+};
+
+}  // namespace runner

@@ -1,0 +1,126 @@
+#include "runner/commands/launched_runs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <kj/debug.h>
+#include <kj/vector.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "configs/language/failure.h"
+#include "runner/logs/run_record.h"
+#include "runner/system/command_line.h"
+#include "runner/tables/run_tables.h"
+
+namespace runner {
+
+namespace {
+
+// Runs are at most as deep as runs/<name>/<settings>/<n>.
+constexpr uint DEPTH_MAX = 4;
+
+bool exists(kj::StringPtr path) {
+  return ::access(path.cStr(), F_OK) == 0;
+}
+
+bool isFolder(kj::StringPtr path) {
+  struct stat about;
+  return ::lstat(path.cStr(), &about) == 0 && S_ISDIR(about.st_mode);
+}
+
+double beginOf(const RunFolder& folder) {
+  KJ_IF_MAYBE(holder, lastHolderOf(folder)) return holder->since_s;
+  return 0;
+}
+
+// Returns the run to which the link `last` of an experiment's folder points.
+kj::Maybe<RunFolder> lastRunIn(kj::StringPtr parent) {
+  char name[NAME_MAX + 1] = {};
+  auto link = kj::str(parent, "/last");
+  if (::readlink(link.cStr(), name, sizeof(name) - 1) <= 0) return nullptr;
+  RunFolder folder{kj::str(parent, "/", static_cast<const char*>(name))};
+  if (!isFolder(folder.path)) return nullptr;
+  return kj::mv(folder);
+}
+
+void findHeld(kj::StringPtr path, uint depth, kj::Vector<RunFolder>& found) {
+  DIR* dir = ::opendir(path.cStr());
+  if (dir == nullptr) configs::fail("cannot read the folder ", path, ": ", strerror(errno));
+  KJ_DEFER(::closedir(dir));
+  kj::Vector<kj::String> names;
+  while (dirent* entry = ::readdir(dir)) {
+    kj::StringPtr name = entry->d_name;
+    if (!name.startsWith(".") && isFolder(kj::str(path, "/", name))) names.add(kj::str(name));
+  }
+  std::sort(names.begin(), names.end(), [](const kj::String& a, const kj::String& b) {
+    return ::strverscmp(a.cStr(), b.cStr()) < 0;
+  });
+  for (auto& name: names) {
+    RunFolder below{kj::str(path, "/", name)};
+    bool isRun = exists(below.events());
+    auto next = kj::str(below.path);
+    if (isHeld(below)) found.add(kj::mv(below));
+    if (!isRun && depth < DEPTH_MAX) findHeld(next, depth + 1, found);
+  }
+}
+
+int codeOf(RunRecord::State state) {
+  switch (state) {
+    case RunRecord::FINISHED:
+    case RunRecord::STOPPED:
+      return OK;
+    case RunRecord::INTERRUPTED:
+      return INTERRUPTED;
+    case RunRecord::FAILED:
+    case RunRecord::RUNNING:
+    case RunRecord::UNFINISHED:
+      return RUN_FAILED;
+  }
+  KJ_UNREACHABLE;
+}
+
+}  // namespace
+
+RunFolder launchedRun(kj::StringPtr path) {
+  size_t length = path.size();
+  while (length > 1 && path[length - 1] == '/') --length;
+  RunFolder own{kj::heapString(path.slice(0, length))};
+  bool isOne = exists(own.events()) || isHeld(own);
+  if (isOne) return own;
+  bool wasSweep = lastHolderOf(own) != nullptr;
+  KJ_IF_MAYBE(last, lastRunIn(own.path)) {
+    if (!wasSweep || isHeld(*last) || beginOf(*last) > beginOf(own)) return kj::mv(*last);
+  }
+  if (wasSweep) return own;
+  configs::fail("there is no run in ", own.path,
+      ": name the folder of a run, such as runs/<name>/1, or that of an experiment. `runner ps` "
+      "lists the runs that go on");
+}
+
+bool isSweep(const RunFolder& folder) {
+  return exists(runOrderFile(folder.path));
+}
+
+kj::Array<RunFolder> heldFolders(kj::StringPtr runs) {
+  kj::Vector<RunFolder> found;
+  if (exists(runs)) findHeld(runs, 1, found);
+  return found.releaseAsArray();
+}
+
+LaunchEnd endOf(const RunFolder& folder) {
+  kj::Maybe<int> code;
+  KJ_IF_MAYBE(holder, lastHolderOf(folder)) code = holder->exitCode;
+  if (exists(folder.events())) {
+    auto record = readRunRecord(folder.path);
+    auto reason = record.reason.size() == 0 ? kj::str() : kj::str(": ", record.reason);
+    return {code.orDefault(codeOf(record.state)), kj::str(stateWord(record.state), reason)};
+  }
+  KJ_IF_MAYBE(each, code) return {*each, kj::str("ended with exit code ", *each)};
+  return {RUN_FAILED, kj::str("ended without an exit code: its process was killed")};
+}
+
+}  // namespace runner

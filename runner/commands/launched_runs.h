@@ -1,0 +1,33 @@
+// runner/commands/launched_runs.h: the runs that a launcher works on, for the commands that follow,
+// end and list them.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/string.h>
+
+#include "runner/logs/run_folder.h"
+
+namespace runner {
+
+// Returns the folder that the argument RUN of a command names. `path` is the folder of a run, or
+// that of an experiment: then the result is its newest run, or `path` itself if its newest run is a
+// sweep. A run that goes on is newer than one that has ended. Throws, with the way out, if there is
+// no run.
+RunFolder launchedRun(kj::StringPtr path);
+
+// Whether `folder` is one of a whole sweep.
+bool isSweep(const RunFolder& folder);
+
+// Returns the folders below `runs` whose lock a process has: runs, and sweeps before their runs.
+// Links are left out. Throws if a folder cannot be read.
+kj::Array<RunFolder> heldFolders(kj::StringPtr runs);
+
+// How a run or a sweep ended.
+struct LaunchEnd {
+  int exitCode;     // of its launcher. If that was killed and recorded none, RUN_FAILED
+  kj::String text;  // "finished", "failed: …", "interrupted: …"
+};
+// Call it when nobody has the lock of `folder`. Throws if the events of the run cannot be read.
+LaunchEnd endOf(const RunFolder& folder);
+
+}  // namespace runner

@@ -1,0 +1,103 @@
+#include "runner/commands/ps_command.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#include "runner/commands/launched_runs.h"
+#include "runner/experiment/experiment.h"
+#include "runner/logs/run_record.h"
+#include "runner/system/files.h"
+#include "runner/system/terminal.h"
+#include "runner/system/version.h"
+#include "runner/tables/terminal_table.h"
+#include "runner/text/text_table.h"
+
+namespace runner {
+
+namespace {
+
+constexpr uint64_t EXPERIMENT_BYTES_MAX = 1 << 24;
+constexpr kj::StringPtr IMPORTANT[] = {"run"_kj, "epoch"_kj, "process"_kj, "since"_kj};
+
+// Returns such as `2026-11-22 21:50`, in the time zone of this machine.
+kj::String timeText(double since1970_s) {
+  time_t seconds = since1970_s;
+  tm local;
+  char text[32];
+  if (::localtime_r(&seconds, &local) == nullptr) return kj::str();
+  return kj::heapString(text, ::strftime(text, sizeof(text), "%Y-%m-%d %H:%M", &local));
+}
+
+// Returns `3/10`: the newest epoch that a worker has reported from. Empty before the run's first
+// event.
+kj::String epochOf(const RunFolder& folder) {
+  RunRecord record;
+  auto read = [&]() { record = readRunRecord(folder.path); };
+  if (kj::runCatchingExceptions(read) != nullptr) return kj::str();
+  uint epoch = 1;
+  for (auto& each: record.epochRecords) epoch = kj::max(epoch, each.epoch);
+  for (auto& each: record.speeds) epoch = kj::max(epoch, each.epoch);
+  return kj::str(epoch, "/", record.epochs);
+}
+
+kj::Array<kj::String> rowOf(const RunFolder& folder) {
+  kj::String name, mode, since, process;
+  auto read = [&]() {
+    configs::Diagnostics diagnostics;
+    auto text = readRegular(folder.experiment(), EXPERIMENT_BYTES_MAX);
+    auto loaded =
+        readExperiment(configs::parse(folder.experiment(), text, diagnostics), diagnostics);
+    KJ_IF_MAYBE(experiment, loaded.experiment) {
+      name = kj::str(experiment->name);
+      mode = kj::str(experiment->kvstore.modeName());
+    }
+  };
+  // A run that has just begun has no such file yet.
+  auto unread = kj::runCatchingExceptions(read);
+  if (unread != nullptr && isSweep(folder)) name = kj::str("(a sweep)");
+  KJ_IF_MAYBE(holder, lastHolderOf(folder)) {
+    since = timeText(holder->since_s);
+    process = kj::str(holder->process.pid);
+    if (!holder->process.isHere()) process = kj::str(process, " on ", holder->process.host);
+  }
+  return kj::arr(kj::str(folder.path), kj::mv(name), kj::mv(mode), epochOf(folder), kj::mv(since),
+      kj::mv(process));
+}
+
+}  // namespace
+
+kj::MainFunc PsCommand::getMain() {
+  return kj::MainBuilder(commandLine, VERSION,
+      "Lists the runs and sweeps that go on, also those of other machines that share the folder: "
+      "folder, experiment, mode, epoch, since when, and the process to which they belong. `runner "
+      "attach` follows one of them, and `runner stop` ends it.\n"
+      "\n"
+      "  runner ps\n"
+      "  runner ps --runs /tmp/runs")
+      .addOptionWithArg({"runs"}, folderSetter(runs, "name a folder, e.g. --runs runs"), "DIR",
+          "where the folders of runs are (default: runs)")
+      .callAfterParsing(KJ_BIND_METHOD(*this, list))
+      .build();
+}
+
+Validity PsCommand::list() {
+  auto held = heldFolders(runs);
+  if (held.size() == 0) {
+    tell(kj::str("no run goes on in ", runs));
+    return true;
+  }
+  TextTable table;
+  table.header = kj::arr(kj::str("run"), kj::str("experiment"), kj::str("mode"), kj::str("epoch"),
+      kj::str("since"), kj::str("process"));
+  table.rows = KJ_MAP(folder, held) {
+    return rowOf(folder);
+  };
+  KJ_IF_MAYBE(columns, terminalColumns(STDOUT_FILENO)) {
+    print(fittedTable(table, IMPORTANT, *columns));
+  } else {
+    print(formatTable(table, TableFormat::MARKDOWN));
+  }
+  return true;
+}
+
+}  // namespace runner

@@ -1,0 +1,92 @@
+#include "runner/commands/stop_command.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include "configs/language/failure.h"
+#include "runner/commands/launched_runs.h"
+#include "runner/system/process_identity.h"
+#include "runner/system/terminal.h"
+#include "runner/system/version.h"
+
+namespace runner {
+
+namespace {
+
+// A launcher takes all roles down within 10 s.
+constexpr uint END_LIMIT_S = 60;
+
+// Returns the process that works on `folder`. Null if it has ended meanwhile.
+kj::Maybe<kj::AutoCloseFd> launcherOf(const RunFolder& folder) {
+  KJ_IF_MAYBE(holder, lastHolderOf(folder)) {
+    auto& process = holder->process;
+    auto found = process.open();
+    if (found != nullptr || !isHeld(folder)) return found;
+    auto where = process.isHere()           ? "in another container of this machine"_kj
+                 : process.host.size() == 0 ? "on another machine"_kj
+                                            : process.host.asPtr();
+    configs::fail(folder.path, " belongs to process ", process.pid, process.isHere() ? "" : " on ",
+        where, ". Run this command there: `runner stop ", folder.path, "`");
+  }
+  configs::fail("nobody knows which process works on ", folder.path,
+      ", because its lock file could not be written (is the disk full?). End it in its terminal");
+}
+
+// Throws if one run of a sweep is to be stopped.
+void checkAlone(const RunFolder& folder) {
+  KJ_IF_MAYBE(slash, folder.path.findLast('/')) {
+    RunFolder parent{kj::heapString(folder.path.slice(0, *slash))};
+    if (!isHeld(parent)) return;
+    KJ_IF_MAYBE(sweep, lastHolderOf(parent)) {
+      KJ_IF_MAYBE(own, lastHolderOf(folder)) {
+        if (own->process.pid != sweep->process.pid || own->process.boot != sweep->process.boot) {
+          return;
+        }
+        configs::fail(folder.path, " is a run of a sweep, whose process works on all of its runs. ",
+            "`runner stop ", parent.path, "` ends the sweep. The same command continues it later");
+      }
+    }
+  }
+}
+
+}  // namespace
+
+kj::MainFunc StopCommand::getMain() {
+  return kj::MainBuilder(commandLine, VERSION,
+      "Ends a run or a sweep as Ctrl-C in its terminal would, waits until no process of it is "
+      "left, and says how it ended. RUN is the folder of a run, or that of an experiment: then its "
+      "newest run. A run that is over is left alone, with exit code 0.\n"
+      "\n"
+      "  runner stop runs/fashion_mnist_dist_sync\n"
+      "  runner stop runs/fashion_mnist_dist_sync/3")
+      .expectArg("RUN", textSetter(path, "name a folder, e.g. runs/fashion_mnist_dist_sync"))
+      .callAfterParsing(KJ_BIND_METHOD(*this, stop))
+      .build();
+}
+
+Validity StopCommand::stop() {
+  auto folder = launchedRun(path);
+  if (!isHeld(folder)) {
+    tell(kj::str(folder.path, " is over: ", endOf(folder).text));
+    return true;
+  }
+  checkAlone(folder);
+  KJ_IF_MAYBE(launcher, launcherOf(folder)) {
+    int error = sendSignal(*launcher, SIGTERM);
+    // A launcher that a signal has stopped would take the signal only when it continues.
+    if (error == 0) error = sendSignal(*launcher, SIGCONT);
+    auto who = holderOf(folder);
+    if (error != 0) {
+      configs::fail("cannot end ", who, ", which works on ", folder.path, ": ", strerror(error),
+          ". Only its user and root can");
+    }
+    if (!waitForEnd(*launcher, END_LIMIT_S)) {
+      configs::fail(who, ", which works on ", folder.path, ", has not ended within ", END_LIMIT_S,
+          " s. `kill -9` ends it, and its roles end with it");
+    }
+  }
+  tell(kj::str(folder.path, ": ", endOf(folder).text));
+  return true;
+}
+
+}  // namespace runner

@@ -1,0 +1,31 @@
+// runner/system/background.h: lets a program go on when its terminal is gone.
+#pragma once
+
+#include <kj/function.h>
+#include <kj/io.h>
+#include <kj/string.h>
+#include <sys/types.h>
+
+namespace runner {
+
+// Divides this process in two: the caller goes on in the new one, which has a session of its own
+// and no terminal.
+class Background {
+public:
+  // Returns in the new process only. Messages go to the terminal until ready(). The old process
+  // waits. After ready(), it calls `begun` with the number of the new process, and ends with what
+  // that returns. If the new process ends before ready(), the old one ends with its exit code. Call
+  // it while there is one thread, and before there is an event loop.
+  explicit Background(kj::FunctionParam<int(pid_t pid)> begun);
+  KJ_DISALLOW_COPY(Background);
+
+  // From now on, standard input is empty, and standard output and standard error go to the file at
+  // `path`, which begins empty. Throws with path and cause if that file cannot be written. Call
+  // once.
+  void ready(kj::StringPtr path);
+
+private:
+  kj::AutoCloseFd old;  // the pipe to the old process
+};
+
+}  // namespace runner
