@@ -7,8 +7,7 @@
 namespace runner {
 
 kj::String PlacedRole::name() const {
-  auto name = roleName(role, index);
-  return host.size() == 0 ? kj::mv(name) : kj::str(name, " on ", host);
+  return onHost(roleName(role, index), host);
 }
 
 RoleOptions LaunchedRun::optionsOf(Role role, uint index, kj::StringPtr coordinator) const {

@@ -29,12 +29,13 @@ interface Coordinator {
   # The bootstrap capability of the coordinator's address.
 
   join @0 (role :Role, index :UInt32, pid :UInt32, address :Address, digest :Text, version :Text,
-           member :Member)
+           member :Member, host :Text)
       -> (session :Session, boot :Text, job :Text);
   # Takes a place in the job. `index` is the rank, which the launcher gives: it never depends on who
   # comes first. `address` is where a role that holds a shard listens. `digest` is the sha256 of the
   # resolved experiment, and `version` the version of the role's program. The coordinator refuses
-  # another version, a role that read another file, and a place that is taken. `boot` identifies the
+  # another version, a role that read another file, and a place that is taken. `host` is the name of
+  # the role's machine, for messages. `boot` identifies the
   # boot of the machine that the coordinator runs on. If a role runs on the same boot, the two share
   # a monotonic clock. `job` is drawn at random for each job. With the job's secret it makes the
   # secret by which workers and servers prove who they are to each other.

@@ -19,6 +19,10 @@ kj::String roleName(Role role, uint index) {
   return kj::str(roleWord(role), " ", index);
 }
 
+kj::String onHost(kj::StringPtr name, kj::StringPtr host) {
+  return host.size() == 0 ? kj::str(name) : kj::str(name, " on ", host);
+}
+
 kj::String processName(Role role, uint first, uint count) {
   if (count <= 1) return roleName(role, first);
   return kj::str("the process of ", roleWord(role), "s ", first, " to ", first + count - 1);

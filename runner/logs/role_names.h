@@ -13,6 +13,8 @@ using kj::uint;
 kj::StringPtr roleWord(Role role);
 // Returns the name in messages: "worker 1".
 kj::String roleName(Role role, uint index);
+// Returns the name of a role or process on a host: "worker 1 on node2". `host` may be empty.
+kj::String onHost(kj::StringPtr name, kj::StringPtr host);
 // Returns the name of a process of `count` servers in messages: "the process of servers 0 to 1".
 // For one role it is the role's name.
 kj::String processName(Role role, uint first, uint count);

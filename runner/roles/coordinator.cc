@@ -145,10 +145,13 @@ Job::Seat& Job::seatOf(Role role, uint index) {
       "there is no ", roleName(role, index), " in this job: it has ", experiment.cluster.roles());
 }
 
+kj::String Job::nameOf(const Seat& seat) const {
+  return onHost(roleName(seat.role, seat.index), seat.host);
+}
+
 void Job::join(Seat& seat, Member::Client member, Address::Reader address, uint pid) {
   if (seat.joined) {
-    configs::fail(
-        roleName(seat.role, seat.index), " has joined already: give every process its own --index");
+    configs::fail(nameOf(seat), " has joined already: give every process its own --index");
   }
   seat.joined = true;
   seat.member = kj::mv(member);
@@ -178,7 +181,7 @@ void Job::heartbeat(Seat& seat, RoleProgress::Reader progress) {
 
 void Job::report(Seat& seat, Event::Reader event) {
   if (event.isFailed()) {
-    return fail(kj::str(roleName(seat.role, seat.index), ": ", event.getFailed().getReason()));
+    return fail(kj::str(nameOf(seat), ": ", event.getFailed().getReason()));
   }
   if (event.isSpeed() && event.getSpeed().getStep() >= seat.step) {
     // The event is newer than the latest heartbeat. Epoch, step and figures must be of one moment.
@@ -317,7 +320,7 @@ kj::Promise<void> Job::endAll() {
 void Job::leave(Seat& seat) {
   if (over) return;
   // A role that fails by itself would have told the coordinator or the launcher why.
-  fail(kj::str(roleName(seat.role, seat.index),
+  fail(kj::str(nameOf(seat),
            " closed its connection without giving a reason: it was killed or it crashed",
            reached(seat.role, seat.step)),
       kj::Exception::Type::DISCONNECTED);
@@ -398,7 +401,7 @@ kj::Promise<void> Job::watchSilence() {
 
 kj::String Job::nameOfSilent(const Seat& seat) {
   auto& cluster = experiment.cluster;
-  if (seat.role != Role::SERVER) return roleName(seat.role, seat.index);
+  if (seat.role != Role::SERVER) return nameOf(seat);
   uint first = seat.index - seat.index % cluster.serversPerProcess;
   uint count = cluster.serversOfProcess(first);
   auto now = running.passed();
@@ -406,9 +409,9 @@ kj::String Job::nameOfSilent(const Seat& seat) {
     // Heartbeats come five times per time-out, and servers of one process send them at different
     // times.
     bool isSilent = now - seatOf(Role::SERVER, i).lastHeard > cluster.silence() / 2;
-    if (!isSilent) return roleName(seat.role, seat.index);
+    if (!isSilent) return nameOf(seat);
   }
-  return processName(Role::SERVER, first, count);
+  return onHost(processName(Role::SERVER, first, count), seat.host);
 }
 
 kj::Promise<void> Job::showProgress(uint64_t before) {

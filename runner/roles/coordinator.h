@@ -56,6 +56,7 @@ private:
   struct Seat {
     Role role;
     uint index;
+    kj::String host;  // the name of its machine, if that is not the coordinator's
     bool joined = false;
     bool finished = false;
     kj::Maybe<Member::Client> member;
@@ -109,6 +110,8 @@ private:
   void reportPlacement();
   void append(Event::Reader event);
   void stamp(Event::Builder event);
+  // Returns the name of a role in messages: "worker 1", "worker 1 on node2".
+  kj::String nameOf(const Seat& seat) const;
   // Returns the name of a silent role, or that of its process if all servers of the process are
   // silent.
   kj::String nameOfSilent(const Seat& seat);

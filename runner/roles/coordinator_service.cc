@@ -90,16 +90,18 @@ public:
   kj::Promise<void> join(JoinContext context) override {
     auto params = context.getParams();
     auto& seat = job->seatOf(params.getRole(), params.getIndex());
+    auto host = params.getHost() == thisHostName() ? kj::str() : kj::str(params.getHost());
+    auto name = onHost(roleName(seat.role, seat.index), host);
     if (params.getVersion() != VERSION) {
-      configs::fail(roleName(seat.role, seat.index), " is a program of another version, ",
-          params.getVersion(), ", than the coordinator, ", VERSION,
-          ": install the same version on every host");
+      configs::fail(name, " is a program of another version, ", params.getVersion(),
+          ", than the coordinator, ", VERSION, ": install the same version on every host");
     }
     if (params.getDigest() != job->digest) {
-      configs::fail(roleName(seat.role, seat.index),
+      configs::fail(name,
           " was started with a different experiment file than the coordinator, or has other "
           "images: start all roles with the same file and the same --set");
     }
+    if (!seat.joined) seat.host = kj::mv(host);
     job->join(seat, params.getMember(), params.getAddress(), params.getPid());
     context.getResults().setSession(kj::heap<SessionServer>(kj::addRef(*job), seat));
     context.getResults().setBoot(thisBoot());

@@ -84,6 +84,7 @@ public:
     }
     request.setDigest(loaded.digest);
     request.setVersion(VERSION);
+    request.setHost(thisHostName());
     request.setMember(kj::heap<MemberServer>(kj::mv(paf.fulfiller), kj::mv(count)));
     return request.send().then([this](capnp::Response<Coordinator::JoinResults>&& response) {
       seat = response.getSession();

@@ -1,5 +1,6 @@
 #include "runner/system/machine.h"
 
+#include <limits.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -60,6 +61,12 @@ kj::Maybe<uint> coresOfQuota(kj::StringPtr text) {
   double period = ::strtod(end, nullptr);
   if (!(quota > 0 && period > 0)) return nullptr;
   return uint(kj::max(1.0, kj::min(quota / period, 1e6)));
+}
+
+kj::String thisHostName() {
+  char name[HOST_NAME_MAX + 1];
+  if (::gethostname(name, sizeof(name)) != 0) return kj::str();
+  return kj::str(name);
 }
 
 kj::String thisBoot() {

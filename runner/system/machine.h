@@ -18,6 +18,9 @@ struct Machine {
 // Returns this machine. The cores are limited by affinity and by the container's quota.
 Machine thisMachine();
 
+// Returns the name of this machine in its network. Empty if the system does not say.
+kj::String thisHostName();
+
 // Returns the identity of this boot of this machine, as Linux names it. Processes with the same
 // identity share their monotonic clock. Empty if the system does not say.
 kj::String thisBoot();
