@@ -52,7 +52,9 @@ if [ -n "$4" ]; then
   mount -t overlay -o lowerdir=$libraries,upperdir=/run/upper,workdir=/run/work overlay $libraries
   needed_by "$4" > /run/ours
   needed_by /usr/sbin/sshd /usr/bin/ssh /usr/bin/tar /usr/bin/bash > /run/theirs
-  grep -vxFf /run/theirs /run/ours | grep ^$libraries/ | xargs rm
+  # What belongs to glibc stays.
+  grep -vxFf /run/theirs /run/ours | grep ^$libraries/ |
+    grep -vE '/lib(m|mvec|dl|rt|anl|util|pthread|resolv)\.so' | xargs rm
 fi
 if [ "$3" = yes ]; then
   cp "$2/id_ed25519" "$2/authorized_keys" "$2/known_hosts" $HOME/.ssh
