@@ -5,6 +5,7 @@
 #include "runner/commands/check_command.h"
 #include "runner/commands/devices_command.h"
 #include "runner/commands/explain_command.h"
+#include "runner/commands/host_command.h"
 #include "runner/commands/ps_command.h"
 #include "runner/commands/reference_command.h"
 #include "runner/commands/role_command.h"
@@ -32,6 +33,7 @@ public:
         stop(commandLine),
         table(commandLine),
         role(commandLine),
+        host(commandLine),
         devices(commandLine),
         reference(commandLine) {}
 
@@ -62,6 +64,7 @@ public:
     add("stop", stop, "end a run that goes on");
     add("table", table, "print the table of runs, and write their report");
     add("role", role, "run one role of a job");
+    add("host", host, "start roles here for a launcher on another machine");
     add("devices", devices, "show what this machine can compute on");
     add("reference", reference, "print the reference of the language of experiment files");
     return builder.build();
@@ -77,6 +80,7 @@ private:
   StopCommand stop;
   TableCommand table;
   RoleCommand role;
+  HostCommand host;
   DevicesCommand devices;
   ReferenceCommand reference;
 };

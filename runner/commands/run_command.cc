@@ -238,6 +238,11 @@ Validity RunCommand::run() {
   kj::Maybe<TraceOrder> trace;
   if (tracePath.size() > 0) {
     if (all.sweep != nullptr) return kj::str("--trace is for a single run, and this is a sweep");
+    auto& launcher = *KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment).cluster.launcher;
+    if (launcher.needsHosts) {
+      return kj::str("--trace reads what the roles leave on this machine, so it needs ",
+          "cluster.launcher = \"local\"");
+    }
     trace = TraceOrder{traceSteps.orDefault(rpc::TraceSteps()), tracePath};
   } else if (traceSteps != nullptr) {
     return kj::str("--trace-steps needs --trace FILE");

@@ -18,6 +18,12 @@ constexpr LauncherKind LAUNCHERS[] = {
         "As threads of one process, connected over the loopback interface. For debuggers and "
         "tests.",
         LauncherKind::INLINE},
+    {"ssh",
+        "On the machines of `hosts`, by the system's ssh with its settings and keys. The "
+        "coordinator "
+        "runs on the machine of `runner run`. This program and the experiment are copied to hosts "
+        "that do not have them.",
+        LauncherKind::SSH, true},
 };
 
 constexpr LossPolicy LOSS_POLICIES[] = {
@@ -125,8 +131,15 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::KvStoreCon
   config.devicesSpan = reader.span("devices");
   config.onLoss = &reader.choose("on_loss", "What happens when a role is lost.",
       kj::arrayPtr(LOSS_POLICIES, kj::size(LOSS_POLICIES)), kj::StringPtr("fail"));
+  config.ssh = reader.text("ssh",
+      "The command of launcher `ssh`, with options of its own if need be: `\"ssh -i key\"`.",
+      kj::StringPtr("ssh"));
   config.ports = readPorts(reader);
   config.hosts = readHosts(reader);
+  if (config.launcher->needsHosts && config.hosts.size() == 0 && reader.isRight("hosts")) {
+    reader.error("launcher", kj::str("launcher `", config.launcher->name, "` needs hosts"),
+        "name them, such as hosts = [\"node1\", \"node2\"]");
+  }
   checkSlots(config, reader);
   config.interface = readInterface(reader);
   config.startTimeout_s = reader.integer("start_timeout_s",

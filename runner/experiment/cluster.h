@@ -18,7 +18,8 @@ using kj::uint;
 struct LauncherKind {
   const char* name;
   const char* doc;
-  enum Word { LOCAL, INLINE } word;
+  enum Word { LOCAL, INLINE, SSH } word;
+  bool needsHosts = false;
 };
 
 // What the job does when it loses a role.
@@ -39,6 +40,7 @@ struct ClusterConfig {
   const LossPolicy* onLoss;
   kj::Array<Host> hosts;            // for launchers of several machines. Empty: none are named
   kj::Maybe<kj::String> interface;  // where the coordinator listens: "eth0" or an address
+  kj::String ssh;                   // the command, for launcher ssh
   rpc::PortRange ports;
   uint startTimeout_s;
   uint silenceTimeout_s;

@@ -2,6 +2,7 @@
 
 #include "runner/launch/inline_launcher.h"
 #include "runner/launch/local_launcher.h"
+#include "runner/launch/ssh_launcher.h"
 
 namespace runner {
 
@@ -11,6 +12,8 @@ kj::Own<Launcher> newLauncher(const LaunchedRun& run) {
       return newLocalLauncher(run);
     case LauncherKind::INLINE:
       return newInlineLauncher(run);
+    case LauncherKind::SSH:
+      return newSshLauncher(run);
   }
   KJ_UNREACHABLE;
 }

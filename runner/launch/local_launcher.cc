@@ -29,10 +29,17 @@ kj::StringPtr adviceOn(int signal) {
   }
 }
 
+kj::Array<kj::String> wordsFor(const RoleOptions& options, kj::String file) {
+  kj::Vector<kj::String> words;
+  for (auto& word: commandOf(options)) words.add(kj::mv(word));
+  words.add(kj::mv(file));
+  return words.releaseAsArray();
+}
+
 class RoleProcess final: public StartedGroup {
 public:
   RoleProcess(const LaunchedRun& run, kj::StringPtr name, const RoleOptions& options)
-      : process(name, commandOf(options, run.folder.experiment()),
+      : process(name, nullptr, wordsFor(options, run.folder.experiment()),
             kj::str(options.secret.digits(), "\n"), *run.io.lowLevelProvider, run.io.unixEventPort),
         report(process.name, run.view) {}
 
@@ -97,7 +104,7 @@ kj::Maybe<Failure> RoleReport::judge(int status) {
       kj::str(name, ": ", cause)};
 }
 
-kj::Array<kj::String> commandOf(const RoleOptions& options, kj::StringPtr file) {
+kj::Array<kj::String> commandOf(const RoleOptions& options) {
   kj::Vector<kj::String> words;
   words.add(kj::str("runner"));
   words.add(kj::str("role"));
@@ -112,7 +119,6 @@ kj::Array<kj::String> commandOf(const RoleOptions& options, kj::StringPtr file) 
   KJ_IF_MAYBE(steps, options.trace) words.add(kj::str("--trace-steps=", traceStepsText(*steps)));
   words.add(kj::str("--until-stdin-closes"));
   words.add(kj::str("--launched"));
-  words.add(kj::str(file));
   return words.releaseAsArray();
 }
 

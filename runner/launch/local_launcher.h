@@ -25,8 +25,8 @@ private:
 };
 
 // Returns the words of the command that runs a role whose launcher holds its standard streams. The
-// first word is the program's name, and the last one the experiment file.
-kj::Array<kj::String> commandOf(const RoleOptions& options, kj::StringPtr file);
+// first word is the program's name. The caller adds the path of the experiment.
+kj::Array<kj::String> commandOf(const RoleOptions& options);
 
 // Starts the coordinator as a child process that listens at `place`.
 StartedCoordinator startCoordinatorHere(const LaunchedRun& run, ListenPlace place);

@@ -33,8 +33,8 @@ void say(const char* text) {
 
 // Runs in the child. Nothing here may allocate. The child must not keep the signal mask and the
 // handlers of the launcher.
-[[noreturn]] void becomeRole(
-    pid_t launcher, int input, int output, int errors, char* const* arguments) {
+[[noreturn]] void becomeProgram(pid_t launcher, const char* program, int input, int output,
+    int errors, char* const* arguments) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != launcher) ::_exit(1);
@@ -47,17 +47,25 @@ void say(const char* text) {
   ::dup2(input, STDIN_FILENO);
   ::dup2(output, STDOUT_FILENO);
   ::dup2(errors, STDERR_FILENO);
-  becomeOwnProgram(arguments);
-  say("error: cannot start this program again: ");
+  if (program == nullptr) {
+    becomeOwnProgram(arguments);
+  } else {
+    ::execvp(program, arguments);
+  }
+  say("error: cannot start ");
+  say(program == nullptr ? "this program again" : program);
+  say(": ");
   say(::strerrordesc_np(errno));
-  say("; is the file still there, and can it be executed?\n");
+  say(program == nullptr ? "; is the file still there, and can it be executed?\n"
+                         : "; is it installed, and on the path?\n");
   ::_exit(127);
 }
 
 }  // namespace
 
-ChildProcess::ChildProcess(kj::StringPtr name, kj::ArrayPtr<const kj::String> arguments,
-    kj::StringPtr firstLine, kj::LowLevelAsyncIoProvider& io, kj::UnixEventPort& port)
+ChildProcess::ChildProcess(kj::StringPtr name, kj::Maybe<kj::StringPtr> program,
+    kj::ArrayPtr<const kj::String> arguments, kj::StringPtr firstLine,
+    kj::LowLevelAsyncIoProvider& io, kj::UnixEventPort& port)
     : name(kj::str(name)), exit(nullptr) {
   auto in = newPipe();
   auto out = newPipe();
@@ -68,14 +76,16 @@ ChildProcess::ChildProcess(kj::StringPtr name, kj::ArrayPtr<const kj::String> ar
   for (size_t i = 0; i < arguments.size(); i++) argv[i] = const_cast<char*>(arguments[i].cStr());
   argv[arguments.size()] = nullptr;
 
+  const char* path = nullptr;
+  KJ_IF_MAYBE(other, program) path = other->cStr();
   pid_t launcher = ::getpid();
   pid_t child;
   KJ_SYSCALL(child = ::fork(), "cannot start a process", name);
-  if (child == 0) becomeRole(launcher, in.read, out.write, err.write, argv.begin());
+  if (child == 0) becomeProgram(launcher, path, in.read, out.write, err.write, argv.begin());
   pid = child;
-  input = kj::mv(in.write);
   auto flags =
       kj::LowLevelAsyncIoProvider::TAKE_OWNERSHIP | kj::LowLevelAsyncIoProvider::ALREADY_CLOEXEC;
+  input = io.wrapOutputFd(kj::mv(in.write), flags);
   output = io.wrapInputFd(kj::mv(out.read), flags);
   errors = io.wrapInputFd(kj::mv(err.read), flags);
   exit = port.onChildExit(pid);

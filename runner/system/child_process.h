@@ -1,5 +1,4 @@
-// runner/system/child_process.h: one role as a child process that ends at the latest with its
-// launcher.
+// runner/system/child_process.h: a child process that ends at the latest with its launcher.
 #pragma once
 
 #include <kj/async-io.h>
@@ -13,16 +12,21 @@ namespace runner {
 // input closes.
 class ChildProcess {
 public:
-  // Starts this very binary with `arguments`, and writes `firstLine` to its standard input, which
-  // then stays open. `name` is what messages call it ("worker 1"). `port` must capture child exits.
-  // Throws if the system cannot start the process.
-  ChildProcess(kj::StringPtr name, kj::ArrayPtr<const kj::String> arguments,
-      kj::StringPtr firstLine, kj::LowLevelAsyncIoProvider& io, kj::UnixEventPort& port);
+  // Starts `program`, which is looked up on the path, or this very program if it is null. The first
+  // of `arguments` is the program's name. Writes `firstLine` to its standard input. `name` is what
+  // messages call it ("worker 1"). `port` must capture child exits. Throws if the system cannot
+  // start a process. If the program is not there, the child says so in a line that begins with
+  // "error: ", and ends with exit code 127.
+  ChildProcess(kj::StringPtr name, kj::Maybe<kj::StringPtr> program,
+      kj::ArrayPtr<const kj::String> arguments, kj::StringPtr firstLine,
+      kj::LowLevelAsyncIoProvider& io, kj::UnixEventPort& port);
   ~ChildProcess() noexcept(false);
   KJ_DISALLOW_COPY(ChildProcess);
 
   const kj::String name;
 
+  // The child's standard input. Dropping it closes that.
+  kj::Own<kj::AsyncOutputStream> input;
   // The streams that the child writes to. Each can be taken once.
   kj::Own<kj::AsyncInputStream> output;
   kj::Own<kj::AsyncInputStream> errors;
@@ -34,7 +38,6 @@ public:
 
 private:
   kj::Maybe<pid_t> pid;  // null once the child was waited for
-  kj::AutoCloseFd input;
   kj::Promise<int> exit;
 };
 

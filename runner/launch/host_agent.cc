@@ -1,0 +1,132 @@
+#include "runner/launch/host_agent.h"
+
+#include <fcntl.h>
+#include <kj/async-unix.h>
+#include <kj/debug.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "rpc/wire/peer.h"
+#include "rpc/wire/running_time.h"
+#include "runner/launch/host.capnp.h"
+#include "runner/system/child_process.h"
+#include "runner/system/line_stream.h"
+#include "runner/system/two_pipes.h"
+
+namespace runner {
+
+namespace {
+
+class RoleProcessServer final: public RoleProcess::Server {
+public:
+  RoleProcessServer(kj::AsyncIoContext& io, kj::StringPtr name,
+      kj::ArrayPtr<const kj::String> arguments, kj::StringPtr secret, Lines::Client errors)
+      : process(name, nullptr, arguments, kj::str(secret, "\n"), *io.lowLevelProvider,
+            io.unixEventPort),
+        errors(kj::mv(errors)) {}
+
+  kj::Promise<void> ended(EndedContext context) override {
+    return readLines(*process.errors,
+        [this](kj::StringPtr line) {
+          auto request = errors.takeRequest();
+          request.setLine(line);
+          calls =
+              calls.then([sent = request.send().ignoreResult()]() mutable { return kj::mv(sent); });
+        })
+        .then([this]() { return kj::mv(calls); })
+        .then([this]() { return process.ended(); })
+        .then([context](int status) mutable { context.getResults().setStatus(status); });
+  }
+
+private:
+  ChildProcess process;
+  Lines::Client errors;
+  kj::Promise<void> calls = kj::READY_NOW;  // of `errors`, in order
+};
+
+class HostAgentServer final: public HostAgent::Server {
+public:
+  explicit HostAgentServer(kj::AsyncIoContext& io): io(io), running(io.provider->getTimer()) {}
+
+  kj::Promise<void> prepare(PrepareContext context) override {
+    lastHeard = running.passed();
+    auto params = context.getParams();
+    silence = params.getSilenceS() * kj::SECONDS;
+    secret = kj::str(params.getSecret());
+    // Another host may not have the launcher's folder. Then only relative paths differ.
+    (void)!::chdir(params.getFolder().cStr());
+    // The roles read the experiment from memory, so no file is left of it. They inherit the
+    // descriptor.
+    auto text = params.getExperiment();
+    int fd;
+    KJ_SYSCALL(fd = ::memfd_create("experiment.toml", 0));
+    experiment = kj::AutoCloseFd(fd);
+    kj::FdOutputStream(fd).write(text.begin(), text.size());
+    // SSH_CONNECTION: address and port of the client, then of the server.
+    kj::StringPtr connection =
+        ::getenv("SSH_CONNECTION") == nullptr ? "" : ::getenv("SSH_CONNECTION");
+    KJ_IF_MAYBE(space, connection.findFirst(' ')) {
+      context.getResults().setCaller(kj::str(connection.slice(0, *space)));
+    }
+    return kj::READY_NOW;
+  }
+
+  kj::Promise<void> start(StartContext context) override {
+    lastHeard = running.passed();
+    auto params = context.getParams();
+    kj::Vector<kj::String> arguments;
+    for (auto word: params.getArguments()) arguments.add(kj::str(word));
+    arguments.add(
+        kj::str("/proc/self/fd/", KJ_REQUIRE_NONNULL(experiment, "call prepare() first").get()));
+    context.getResults().setProcess(
+        kj::heap<RoleProcessServer>(io, params.getName(), arguments, secret, params.getErrors()));
+    return kj::READY_NOW;
+  }
+
+  kj::Promise<void> beat(BeatContext) override {
+    lastHeard = running.passed();
+    return kj::READY_NOW;
+  }
+
+  // Resolves when the launcher has been silent for too long.
+  kj::Promise<void> silent() {
+    return io.provider->getTimer()
+        .afterDelay(rpc::RunningTime::LOOK_INTERVAL)
+        .then([this]() -> kj::Promise<void> {
+          if (running.passed() - lastHeard > silence) return kj::READY_NOW;
+          return silent();
+        });
+  }
+
+private:
+  kj::AsyncIoContext& io;
+  rpc::RunningTime running;
+  kj::Duration lastHeard = 0 * kj::NANOSECONDS;
+  kj::Duration silence = 60 * kj::SECONDS;  // until prepare()
+  kj::String secret;
+  kj::Maybe<kj::AutoCloseFd> experiment;
+};
+
+}  // namespace
+
+void serveHost() {
+  auto io = kj::setupAsyncIo();
+  // Nothing but the protocol may go to standard output.
+  int in, out;
+  KJ_SYSCALL(in = ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
+  KJ_SYSCALL(out = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
+  KJ_SYSCALL(::dup2(STDERR_FILENO, STDOUT_FILENO));
+  auto stream = joinPipes(io.lowLevelProvider->wrapInputFd(
+                              kj::AutoCloseFd(in), kj::LowLevelAsyncIoProvider::ALREADY_CLOEXEC),
+      io.lowLevelProvider->wrapOutputFd(
+          kj::AutoCloseFd(out), kj::LowLevelAsyncIoProvider::ALREADY_CLOEXEC));
+  // The launcher waits for this line: what a login script writes comes before it.
+  constexpr kj::StringPtr READY = "runner: ready\n"_kj;
+  stream->write(READY.begin(), READY.size()).wait(io.waitScope);
+  auto host = kj::heap<HostAgentServer>(io);
+  auto silent = host->silent();
+  rpc::serve(kj::mv(stream), {}, kj::mv(host)).exclusiveJoin(kj::mv(silent)).wait(io.waitScope);
+}
+
+}  // namespace runner

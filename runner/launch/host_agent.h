@@ -1,0 +1,11 @@
+// runner/launch/host_agent.h: starts roles on this machine for a launcher on another one.
+#pragma once
+
+namespace runner {
+
+// Serves the interface HostAgent (host.capnp) over standard input and output. Returns when the
+// launcher has closed the connection or is silent. No role that it has started is left then. The
+// process must capture child exits.
+void serveHost();
+
+}  // namespace runner

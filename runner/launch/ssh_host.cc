@@ -1,0 +1,290 @@
+#include "runner/launch/ssh_host.h"
+
+#include <kj/debug.h>
+#include <stdlib.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+
+#include "configs/language/failure.h"
+#include "rpc/wire/running_time.h"
+#include "runner/system/line_stream.h"
+#include "runner/system/two_pipes.h"
+
+namespace runner {
+
+namespace {
+
+// Runs on the host, in any login shell, so it has no single quote. If the program is not there,
+// says how many bytes of its tar are there, and reads the rest. So a copy that was cut off goes on
+// where it ended. `flock` keeps two launchers apart, if the host has it.
+constexpr kj::StringPtr SCRIPT =
+    "h=HASH;"
+    "d=\"${XDG_CACHE_HOME:-$HOME/.cache}/runner/programs\";"
+    "t=\"$d/$h.tar\";"
+    "if [ ! -x \"$d/$h/runner\" ];then "
+    "mkdir -p \"$d\"&&touch \"$t\"||exit 1;"
+    "exec 9>>\"$t.lock\";"
+    "if command -v flock >/dev/null;then flock 9;fi;"
+    "if [ ! -x \"$d/$h/runner\" ];then "
+    "touch \"$t\";"
+    "b=$(wc -c <\"$t\");"
+    "echo \"runner: send $b $(uname -m)\";"
+    "read n||exit 1;"
+    "head -c \"$n\" >>\"$t\"||exit 1;"
+    "if [ \"$(wc -c <\"$t\")\" != $((b+n)) ];then exit 1;fi;"
+    "if [ \"$(sha256sum <\"$t\"|cut -d\" \" -f1)\" != $h ];then "
+    "rm -f \"$t\";echo \"the copy of the program is damaged\" >&2;exit 1;fi;"
+    "rm -rf \"$d/$h.new\";"
+    "mkdir \"$d/$h.new\"&&tar -xf \"$t\" -C \"$d/$h.new\"&&mv \"$d/$h.new\" \"$d/$h\"||exit 1;"
+    "fi;"
+    "rm -f \"$t\" \"$t.lock\";exec 9>&-;"
+    "fi;"
+    "exec \"$d/$h/runner\" host"_kj;
+
+// What begins each line of the host's answers.
+constexpr kj::StringPtr ANSWER = "runner: "_kj;
+constexpr kj::StringPtr READY = "ready"_kj;
+constexpr kj::StringPtr SEND = "send "_kj;
+
+// What a login script writes before the first answer.
+constexpr size_t NOISE_MAX_BYTES = 1 << 20;
+constexpr size_t LINES_KEPT = 20;
+constexpr uint CONNECT_TIMEOUT_S = 10;
+
+kj::Array<kj::String> wordsOf(kj::StringPtr command) {
+  kj::Vector<kj::String> words;
+  size_t begin = 0;
+  for (size_t i = 0; i <= command.size(); i++) {
+    if (i < command.size() && command[i] != ' ') continue;
+    if (i > begin) words.add(kj::heapString(command.slice(begin, i)));
+    begin = i + 1;
+  }
+  return words.releaseAsArray();
+}
+
+kj::Array<kj::String> argumentsOf(const Host& host, kj::StringPtr command, kj::StringPtr script) {
+  kj::Vector<kj::String> words;
+  for (auto& word: wordsOf(command)) words.add(kj::mv(word));
+  auto option = [&](auto&&... text) {
+    words.add(kj::str("-o"));
+    words.add(kj::str(text...));
+  };
+  words.add(kj::str("-T"));
+  // It must never wait for somebody who types.
+  option("BatchMode=yes");
+  option("ConnectTimeout=", CONNECT_TIMEOUT_S);
+  if (host.sshPort != 0) option("Port=", host.sshPort);
+  if (host.user.size() > 0) option("User=", host.user);
+  words.add(kj::str("--"));
+  words.add(kj::str(host.name));
+  words.add(kj::str("exec sh -c '", script, "'"));
+  return words.releaseAsArray();
+}
+
+kj::String scriptFor(kj::StringPtr sha256) {
+  auto at = KJ_ASSERT_NONNULL(SCRIPT.findFirst('H'));
+  return kj::str(SCRIPT.slice(0, at), sha256, SCRIPT.slice(at + 4));
+}
+
+bool contains(kj::StringPtr text, kj::StringPtr word) {
+  return ::strstr(text.cStr(), word.cStr()) != nullptr;
+}
+
+// What a line says, as a cause and a way out.
+struct Meaning {
+  kj::StringPtr words;
+  kj::StringPtr sentence;  // HOST stands for the host
+};
+
+constexpr Meaning MEANINGS[] = {
+    {"Could not resolve hostname"_kj,
+        "no machine of this name is known; correct cluster.hosts, or add the name to /etc/hosts or "
+        "~/.ssh/config"_kj},
+    {"Connection refused"_kj,
+        "nothing listens on its ssh port; start sshd there, or name another port in cluster.hosts "
+        "(HOST:2222)"_kj},
+    {"No route to host"_kj, "there is no route to it; check that it is on, and in this network"_kj},
+    {"Network is unreachable"_kj,
+        "there is no route to it; check that it is on, and in this network"_kj},
+    {"timed out"_kj,
+        "it does not answer; check that it is on, and that no firewall drops what goes to its ssh "
+        "port"_kj},
+    {"HOST IDENTIFICATION HAS CHANGED"_kj,
+        "its host key has changed; if that is right, forget the old one: ssh-keygen -R HOST"_kj},
+    {"Host key verification failed"_kj,
+        "its host key is not known here; connect once by hand: ssh HOST"_kj},
+    {"Permission denied ("_kj,
+        "it takes none of this user's keys; copy one there: ssh-copy-id HOST"_kj},
+    {"version `GLIBC_"_kj,
+        "its glibc is older than this program needs; build the program on the older system"_kj},
+    {"Exec format error"_kj, "its processor is of another kind; use hosts of one kind"_kj},
+    {"No space left on device"_kj,
+        "its disk is full; make room in ~/.cache there, or set XDG_CACHE_HOME"_kj},
+};
+
+kj::Exception failed(const Host& host, kj::StringPtr why) {
+  return kj::Exception(kj::Exception::Type::FAILED, __FILE__, __LINE__,
+      kj::str("host ", host.toString(), ": ", why));
+}
+
+}  // namespace
+
+kj::StringPtr SharedPackage::sha256() {
+  if (sum.size() == 0) sum = package.sha256();
+  return sum;
+}
+
+kj::ArrayPtr<const kj::byte> SharedPackage::bytes() {
+  if (tar.size() == 0) tar = package.bytes();
+  return tar;
+}
+
+kj::String explainSsh(const Host& host, kj::ArrayPtr<const kj::String> lines) {
+  for (auto& meaning: MEANINGS) {
+    for (auto& line: lines) {
+      if (!contains(line, meaning.words)) continue;
+      auto sentence = kj::str(meaning.sentence);
+      auto place = ::strstr(sentence.cStr(), "HOST");
+      if (place == nullptr) return sentence;
+      size_t at = place - sentence.cStr();
+      return kj::str(sentence.slice(0, at), host.name, sentence.slice(at + 4));
+    }
+  }
+  constexpr kj::StringPtr OURS = "error: "_kj;
+  for (auto& line: lines) {
+    if (line.startsWith(OURS)) return kj::str(line.slice(OURS.size()));
+  }
+  if (lines.size() == 0)
+    return kj::str("ssh ended without a word; try `ssh ", host.name, "` by hand");
+  return kj::str(lines.back(), "; try `ssh ", host.name, "` by hand");
+}
+
+SshHost::SshHost(const Host& host, kj::StringPtr command, SharedPackage& package,
+    kj::AsyncIoContext& io, kj::Function<void(kj::StringPtr)> say)
+    : host(host),
+      package(package),
+      io(io),
+      say(kj::mv(say)),
+      running(io.provider->getTimer()),
+      script(scriptFor(package.sha256())),
+      process(kj::str("ssh to ", host.name), kj::StringPtr(wordsOf(command)[0]),
+          argumentsOf(host, command, script), "", *io.lowLevelProvider, io.unixEventPort),
+      listening(readLines(*process.errors,
+          [this](kj::StringPtr line) {
+            if (isReady) return this->say(kj::str(this->host.name, ": ", line));
+            if (heard.size() < LINES_KEPT) heard.add(kj::str(line));
+          }).eagerlyEvaluate(nullptr)),
+      whenEnded(process.ended().fork()) {}
+
+kj::Exception SshHost::whyEnded(int) const {
+  return failed(host, explainSsh(host, heard));
+}
+
+kj::Promise<kj::String> SshHost::readAnswer() {
+  // Reads byte by byte: what follows the line belongs to the protocol.
+  struct Line {
+    kj::Vector<char> text;
+    size_t noise_bytes = 0;
+    char next;
+  };
+  auto line = kj::heap<Line>();
+  auto& in = *process.output;
+  struct Reader {
+    static kj::Promise<kj::String> read(kj::AsyncInputStream& in, Line& line) {
+      return in.tryRead(&line.next, 1, 1).then([&in, &line](size_t n) -> kj::Promise<kj::String> {
+        // The end of the process says more.
+        if (n == 0) return kj::NEVER_DONE;
+        if (line.next != '\n') {
+          line.text.add(line.next);
+          KJ_REQUIRE(
+              ++line.noise_bytes < NOISE_MAX_BYTES, "the host's login script writes too much");
+          return read(in, line);
+        }
+        auto text = kj::heapString(line.text.begin(), line.text.size());
+        line.text.clear();
+        if (text.startsWith(ANSWER)) return kj::heapString(text.slice(ANSWER.size()));
+        return read(in, line);
+      });
+    }
+  };
+  auto promise = Reader::read(in, *line);
+  return promise.attach(kj::mv(line));
+}
+
+kj::Promise<void> SshHost::send(kj::StringPtr offer) {
+  // "BYTES MACHINE"
+  char* end;
+  auto present_bytes = ::strtoull(offer.cStr(), &end, 10);
+  kj::StringPtr machine = *end == ' ' ? end + 1 : end;
+  struct utsname here;
+  KJ_SYSCALL(::uname(&here));
+  if (machine != here.machine) {
+    return failed(host, kj::str("its processor is of another kind (", machine,
+                            ", and this program "
+                            "is for ",
+                            here.machine, "); use hosts of one kind"));
+  }
+  auto all = package.bytes();
+  auto rest = all.slice(kj::min(present_bytes, all.size()), all.size());
+  say(kj::str("copying this program to ", host.name, " (", rest.size() >> 20, " MiB)"));
+  auto count = kj::str(rest.size(), "\n");
+  return process.input->write(count.begin(), count.size())
+      .attach(kj::mv(count))
+      .then([this, rest]() { return write(rest); })
+      // The host's own words explain better why it reads no more.
+      .catch_([](kj::Exception&&) -> kj::Promise<void> { return kj::NEVER_DONE; });
+}
+
+kj::Promise<void> SshHost::write(kj::ArrayPtr<const kj::byte> bytes) {
+  constexpr size_t PIECE_BYTES = 1 << 20;
+  lastHeard = running.passed();
+  if (bytes.size() == 0) return kj::READY_NOW;
+  size_t size = kj::min(bytes.size(), PIECE_BYTES);
+  return process.input->write(bytes.begin(), size).then([this, bytes, size]() {
+    return write(bytes.slice(size, bytes.size()));
+  });
+}
+
+kj::Promise<void> SshHost::greet() {
+  return readAnswer().then([this](kj::String answer) -> kj::Promise<void> {
+    lastHeard = running.passed();
+    if (answer == READY) return kj::READY_NOW;
+    KJ_REQUIRE(answer.startsWith(SEND), answer);
+    auto sent = send(answer.slice(SEND.size()));
+    return sent.attach(kj::mv(answer)).then([this]() { return greet(); });
+  });
+}
+
+kj::Promise<void> SshHost::ready(uint timeout_s) {
+  auto ended = whenEnded.addBranch().then([this](int status) {
+    return listening.then([this, status]() { kj::throwFatalException(whyEnded(status)); });
+  });
+  return greet().exclusiveJoin(kj::mv(ended)).exclusiveJoin(late(timeout_s)).then([this]() {
+    isReady = true;
+    peer = kj::heap<rpc::Peer>(
+        joinPipes(kj::mv(process.output), kj::mv(process.input)), rpc::MessageLimits());
+  });
+}
+
+kj::Promise<void> SshHost::late(uint timeout_s) {
+  auto look = io.provider->getTimer().afterDelay(rpc::RunningTime::LOOK_INTERVAL);
+  return look.then([this, timeout_s]() -> kj::Promise<void> {
+    if (running.passed() - lastHeard <= timeout_s * kj::SECONDS) return late(timeout_s);
+    return failed(host, kj::str("it has not answered within ", timeout_s,
+                            " s; is the machine or the "
+                            "network overloaded? (cluster.start_timeout_s)"));
+  });
+}
+
+HostAgent::Client SshHost::agent() {
+  return KJ_ASSERT_NONNULL(peer)->bootstrap().castAs<HostAgent>();
+}
+
+kj::Promise<void> SshHost::broken() {
+  return whenEnded.addBranch().then([this](int) {
+    kj::throwFatalException(failed(
+        host, "its ssh connection has ended; see whether the machine or the network failed"));
+  });
+}
+
+}  // namespace runner

@@ -1,0 +1,75 @@
+// runner/launch/ssh_host.h: a host that is reached by ssh, with this program on it.
+#pragma once
+
+#include <kj/async-io.h>
+#include <kj/function.h>
+
+#include "rpc/wire/peer.h"
+#include "rpc/wire/running_time.h"
+#include "runner/experiment/hosts.h"
+#include "runner/launch/host.capnp.h"
+#include "runner/system/child_process.h"
+#include "runner/system/program_package.h"
+
+namespace runner {
+
+// This program's package, for hosts that do not have it. For one event loop.
+class SharedPackage {
+public:
+  kj::StringPtr sha256();
+  kj::ArrayPtr<const kj::byte> bytes();
+
+private:
+  ProgramPackage package;
+  kj::String sum;
+  kj::Array<kj::byte> tar;
+};
+
+// One ssh connection to one host. It brings this program to the host, and runs `runner host` there.
+// Dropping it ends all that was started through it.
+class SshHost {
+public:
+  // `command` is that of ssh, such as `ssh -F config`. `say` takes lines for the user. All
+  // arguments must outlive the object.
+  SshHost(const Host& host, kj::StringPtr command, SharedPackage& package, kj::AsyncIoContext& io,
+      kj::Function<void(kj::StringPtr)> say);
+
+  // Resolves when the host's agent can be called. Rejects with the host, the cause and the way out,
+  // also if the host takes nothing and says nothing for `timeout_s`. Call once.
+  kj::Promise<void> ready(uint timeout_s);
+  // The agent on the host, when it is ready.
+  HostAgent::Client agent();
+  // Rejects with the cause when the connection has broken. Never resolves. Call once, when the host
+  // is ready.
+  kj::Promise<void> broken();
+
+  const Host& host;
+
+private:
+  kj::Promise<void> greet();
+  // Sends the part of the package that the host lacks.
+  kj::Promise<void> send(kj::StringPtr offer);
+  kj::Promise<void> write(kj::ArrayPtr<const kj::byte> bytes);
+  kj::Promise<void> late(uint timeout_s);
+  kj::Promise<kj::String> readAnswer();
+  kj::Exception whyEnded(int status) const;
+
+  SharedPackage& package;
+  kj::AsyncIoContext& io;
+  kj::Function<void(kj::StringPtr)> say;
+  rpc::RunningTime running;
+  kj::Duration lastHeard = 0 * kj::NANOSECONDS;  // by `running`
+  const kj::String script;
+  ChildProcess process;
+  kj::Vector<kj::String> heard;  // the latest lines on standard error
+  bool isReady = false;
+  kj::Promise<void> listening;  // to standard error
+  kj::ForkedPromise<int> whenEnded;
+  kj::Maybe<kj::Own<rpc::Peer>> peer;
+};
+
+// Returns the sentence about a connection that failed with these lines of ssh and of the host's
+// shell, without the host's name: the cause, and the way out.
+kj::String explainSsh(const Host& host, kj::ArrayPtr<const kj::String> lines);
+
+}  // namespace runner

@@ -1,0 +1,242 @@
+#include "runner/launch/ssh_launcher.h"
+
+#include <kj/debug.h>
+#include <unistd.h>
+
+#include "configs/language/failure.h"
+#include "rpc/wire/running_time.h"
+#include "runner/launch/local_launcher.h"
+#include "runner/launch/ssh_host.h"
+#include "runner/logs/role_names.h"
+#include "runner/system/addresses.h"
+#include "runner/system/reason.h"
+
+namespace runner {
+
+namespace {
+
+// What a role on a host says. Its lines may still come when the role is dropped.
+struct RemoteReport: public kj::Refcounted {
+  RemoteReport(kj::StringPtr name, RunView& view): name(kj::str(name)), report(this->name, view) {}
+
+  const kj::String name;
+  RoleReport report;
+};
+
+class LinesServer final: public Lines::Server {
+public:
+  explicit LinesServer(kj::Own<RemoteReport> report): report(kj::mv(report)) {}
+
+  kj::Promise<void> take(TakeContext context) override {
+    report->report.take(context.getParams().getLine());
+    return kj::READY_NOW;
+  }
+
+private:
+  kj::Own<RemoteReport> report;
+};
+
+// A host, and whether it is still there.
+class WatchedHost {
+public:
+  WatchedHost(const LaunchedRun& run, const Host& host, SharedPackage& package)
+      : run(run),
+        running(run.io.provider->getTimer()),
+        ssh(host, run.experiment().cluster.ssh, package, run.io,
+            [&view = run.view](kj::StringPtr line) { view.say(line); }),
+        lostPromise(nullptr) {}
+
+  kj::String name() const { return ssh.host.toString(); }
+  HostAgent::Client agent() { return ssh.agent(); }
+
+  // Resolves to the address at which the host sees this machine (IPv6 in brackets), when roles can
+  // be started there.
+  // Empty if the host does not know. Call once.
+  kj::Promise<kj::String> prepare() {
+    return ssh.ready(run.experiment().cluster.startTimeout_s)
+        .then([this]() {
+          lostPromise = ssh.broken().exclusiveJoin(beat()).exclusiveJoin(watchSilence()).fork();
+          auto request = agent().prepareRequest();
+          request.setFolder(currentFolder());
+          request.setExperiment(run.loaded.resolved);
+          request.setSecret(run.secret.digits());
+          request.setSilenceS(run.experiment().cluster.silenceTimeout_s);
+          return orLost<capnp::Response<HostAgent::PrepareResults>>(request.send());
+        })
+        .then([](capnp::Response<HostAgent::PrepareResults>&& answer) {
+          auto caller = answer.getCaller();
+          return isIpv6(caller) ? kj::str("[", caller, "]") : kj::str(caller);
+        });
+  }
+
+  // Returns `answer` of the agent. If the host is lost, it rejects with how that was noticed.
+  template <typename T>
+  kj::Promise<T> orLost(kj::Promise<T> answer) {
+    auto known = answer.catch_([](kj::Exception&& e) -> kj::Promise<T> {
+      if (e.getType() == kj::Exception::Type::DISCONNECTED) return kj::NEVER_DONE;
+      return kj::mv(e);
+    });
+    return known.exclusiveJoin(
+        lostPromise.addBranch().then([]() -> kj::Promise<T> { return kj::NEVER_DONE; }));
+  }
+
+private:
+  kj::Duration silence() const { return run.experiment().cluster.silence(); }
+
+  static kj::String currentFolder() {
+    auto folder = ::getcwd(nullptr, 0);
+    if (folder == nullptr) return kj::str();
+    KJ_DEFER(::free(folder));
+    return kj::str(folder);
+  }
+
+  kj::Promise<void> beat() {
+    // The end of ssh explains a broken connection better.
+    return agent().beatRequest().send().then(
+        [this](auto&&) {
+          lastHeard = running.passed();
+          auto pause = run.io.provider->getTimer().afterDelay(silence() / 5);
+          return pause.then([this]() { return beat(); });
+        },
+        [](kj::Exception&&) -> kj::Promise<void> { return kj::NEVER_DONE; });
+  }
+
+  kj::Promise<void> watchSilence() {
+    auto look = run.io.provider->getTimer().afterDelay(rpc::RunningTime::LOOK_INTERVAL);
+    return look.then([this]() -> kj::Promise<void> {
+      if (running.passed() - lastHeard <= silence()) return watchSilence();
+      configs::fail("host ", name(), ": it has been silent for ", silence() / kj::SECONDS,
+          " s; did the machine or the network to it fail? (cluster.silence_timeout_s)");
+    });
+  }
+
+  const LaunchedRun& run;
+  rpc::RunningTime running;
+  kj::Duration lastHeard = 0 * kj::NANOSECONDS;  // by `running`
+  SshHost ssh;
+  kj::ForkedPromise<void> lostPromise;
+};
+
+class RemoteRole final: public StartedGroup {
+public:
+  RemoteRole(
+      const LaunchedRun& run, WatchedHost& host, kj::StringPtr name, const RoleOptions& options)
+      : host(host), report(kj::refcounted<RemoteReport>(name, run.view)) {
+    auto request = host.agent().startRequest();
+    request.setName(name);
+    auto words = commandOf(options);
+    auto arguments = request.initArguments(words.size());
+    for (size_t i: kj::indices(words)) arguments.set(i, words[i]);
+    request.setErrors(kj::heap<LinesServer>(kj::addRef(*report)));
+    process = request.send().getProcess();
+  }
+
+  kj::Promise<kj::Maybe<Failure>> ended() override {
+    using Answer = capnp::Response<RoleProcess::EndedResults>;
+    return host.orLost<Answer>(KJ_ASSERT_NONNULL(process).endedRequest().send())
+        .then([this](Answer&& answer) { return report->report.judge(answer.getStatus()); })
+        .catch_([](kj::Exception&& e) -> kj::Maybe<Failure> {
+          return Failure{Failure::KILLED, reasonOf(e)};
+        });
+  }
+
+private:
+  WatchedHost& host;
+  kj::Own<RemoteReport> report;
+  kj::Maybe<RoleProcess::Client> process;  // dropping it ends the role
+};
+
+class SshLauncher final: public Launcher {
+public:
+  explicit SshLauncher(const LaunchedRun& run)
+      : run(run), places(run.experiment().cluster.roleHosts()) {
+    auto& cluster = run.experiment().cluster;
+    for (auto& host: cluster.hosts) hosts.add(kj::heap<WatchedHost>(run, host, package));
+  }
+
+  kj::Promise<ListenPlace> prepare() override {
+    // All hosts at once. One that is not ready must not hide the others.
+    auto addresses = KJ_MAP(host, hosts) {
+      return host->prepare().catch_([this, &host](kj::Exception&& e) {
+        failures.add(NotReady{*host, reasonOf(e)});
+        return kj::str();
+      });
+    };
+    return kj::joinPromises(kj::mv(addresses)).then([this](kj::Array<kj::String> seen) {
+      reportFailures();
+      return placeFor(seen);
+    });
+  }
+
+  StartedCoordinator startCoordinator(ListenPlace place) override {
+    return startCoordinatorHere(run, kj::mv(place));
+  }
+
+  kj::Array<RoleGroup> groups() const override {
+    auto all = groupsHere(run.experiment().cluster);
+    for (auto& group: all) {
+      for (auto& role: group.roles) role.host = hosts[hostOf(role)]->name();
+      group.name = onHost(group.name, group.roles[0].host);
+    }
+    return all;
+  }
+
+  kj::Own<StartedGroup> start(const RoleGroup& group, kj::StringPtr coordinator) override {
+    auto& first = group.roles[0];
+    auto options = run.optionsOf(first.role, first.index, coordinator);
+    return kj::heap<RemoteRole>(run, *hosts[hostOf(first)], group.name, options);
+  }
+
+private:
+  struct NotReady {
+    WatchedHost& host;
+    kj::String reason;
+  };
+
+  uint hostOf(const PlacedRole& role) const {
+    return (role.role == Role::SERVER ? places.servers : places.workers)[role.index];
+  }
+
+  void reportFailures() const {
+    if (failures.size() == 0) return;
+    if (failures.size() == 1) configs::fail(failures[0].reason);
+    auto others = KJ_MAP(each, failures.slice(1, failures.size())) {
+      return each.host.name();
+    };
+    configs::fail(failures[0].reason, ". Not ready either: ", roleList(others));
+  }
+
+  // Returns where the coordinator listens, if the hosts see this machine at the addresses `seen`.
+  ListenPlace placeFor(kj::ArrayPtr<const kj::String> seen) const {
+    KJ_IF_MAYBE(word, run.experiment().cluster.interface) return {addressOfInterface(*word)};
+    kj::StringPtr common = "";
+    size_t first = 0;
+    for (size_t i: kj::indices(seen)) {
+      // A host that is this machine reaches it at any address.
+      if (seen[i].size() == 0 || rpc::isLoopback(seen[i]) || seen[i] == common) continue;
+      if (common.size() > 0) {
+        configs::fail("host ", hosts[first]->name(), " sees this machine as ", common,
+            ", and host ", hosts[i]->name(), " as ", seen[i],
+            "; name an address that all hosts reach: cluster.interface");
+      }
+      common = seen[i];
+      first = i;
+    }
+    if (common.size() == 0) return {};
+    return {kj::str(common)};
+  }
+
+  const LaunchedRun& run;
+  const RoleHosts places;
+  SharedPackage package;
+  kj::Vector<NotReady> failures;
+  kj::Vector<kj::Own<WatchedHost>> hosts;
+};
+
+}  // namespace
+
+kj::Own<Launcher> newSshLauncher(const LaunchedRun& run) {
+  return kj::heap<SshLauncher>(run);
+}
+
+}  // namespace runner
