@@ -24,7 +24,7 @@ constexpr size_t NAME_BYTES_MAX = 24;
 
 // What one end of a connection proves: its name in the job, by the job's secret.
 struct Identity {
-  kj::String name;
+  kj::String name;  // "worker 1"; "worker" for a role that asks the coordinator for its index
   Secret secret;
 };
 

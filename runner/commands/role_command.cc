@@ -5,32 +5,20 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "runner/commands/role_process.h"
+#include "configs/language/failure.h"
 #include "runner/logs/role_names.h"
 #include "runner/roles/job_secret.h"
+#include "runner/roles/role_addresses.h"
 #include "runner/system/addresses.h"
 #include "runner/system/files.h"
 #include "runner/system/interrupts.h"
 #include "runner/system/reason.h"
+#include "runner/system/terminal.h"
 #include "runner/system/version.h"
 
 namespace runner {
 
 namespace {
-
-// Whether `word` may be the address of a coordinator, such as 127.0.0.1:41234: a host, and a port
-// from 1 to 65535. Does not look up the host.
-bool isHostAndPort(kj::StringPtr word) {
-  KJ_IF_MAYBE(colon, word.findLast(':')) {
-    auto port = word.slice(*colon + 1);
-    // An IPv6 address has colons of its own, so it stands in brackets.
-    bool hasHost = word.findFirst(':') == word.findLast(':')
-                       ? *colon > 0
-                       : word[0] == '[' && word[*colon - 1] == ']';
-    return hasHost && port.findFirst('-') == nullptr && rpc::parsePorts(port) != nullptr;
-  }
-  return false;
-}
 
 // A launcher that dies closes our standard input. A separate thread notices this whatever the
 // others do.
@@ -43,6 +31,12 @@ void endWithStdin() {
     } while (n > 0 || (n < 0 && errno == EINTR));
     ::_exit(RUN_FAILED);
   }).detach();
+}
+
+kj::Maybe<kj::StringPtr> variable(kj::StringPtr name) {
+  auto value = ::getenv(name.cStr());
+  if (value == nullptr || *value == '\0') return nullptr;
+  return kj::StringPtr(value);
 }
 
 }  // namespace
@@ -64,7 +58,18 @@ kj::MainFunc RoleCommand::getMain() {
       "On several hosts, with a secret:\n"
       "\n"
       "  runner role x.toml --role coordinator --folder /tmp/run --listen 10.0.0.4:7000\n"
-      "  runner role x.toml --role worker --index 0 --coordinator 10.0.0.4:7000");
+      "  runner role x.toml --role worker --index 0 --coordinator 10.0.0.4:7000\n"
+      "\n"
+      "Without --role, the process takes the role that another system gives it, and says so. It "
+      "asks in this order: the four flags below, TF_CONFIG, DMLC_ROLE, OpenMPI, MPICH, Slurm. With "
+      "--role server or worker, JOB_COMPLETION_INDEX of a Kubernetes Job is the index.");
+  auto text = [](kj::String& to) {
+    return [&to](kj::StringPtr word) -> Validity {
+      to = kj::str(word);
+      return true;
+    };
+  };
+  auto flag = [](bool& to) { return [&to]() -> Validity { return to = true; }; };
   builder
       .addOptionWithArg(
           {"role"}, KJ_BIND_METHOD(*this, setRole), "ROLE", "coordinator, server or worker")
@@ -75,76 +80,130 @@ kj::MainFunc RoleCommand::getMain() {
           "where the coordinator listens")
       .addOptionWithArg({"listen"}, KJ_BIND_METHOD(*this, setListen), "ADDRESS",
           "where a coordinator listens: an address of this machine such as 10.0.0.4, with or "
-          "without "
-          "a port (default: the loopback, and cluster.port). The other roles listen where they "
-          "reach "
-          "the coordinator")
+          "without a port (default: the loopback, and cluster.port). The other roles listen where "
+          "they reach the coordinator")
       .addOptionWithArg({"folder"}, folderSetter(folder, "name a folder, e.g. /tmp/runs"), "DIR",
-          "the coordinator's run folder: made if it is not there, and it may hold no run; where "
-          "a role leaves its trace")
+          "the coordinator's run folder: made if it is not there, and it may hold no run (default: "
+          "a new one below runs); where a role leaves its trace")
+      .addOptionWithArg({"ps_hosts"}, text(flags.psHosts), "HOST:PORT,…",
+          "the servers, as in TensorFlow's examples")
+      .addOptionWithArg({"worker_hosts"}, text(flags.workerHosts), "HOST:PORT,…",
+          "the workers; the first one also has the coordinator, at this address")
+      .addOptionWithArg({"job_name"}, text(flags.jobName), "JOB", "which of the two: ps or worker")
+      .addOptionWithArg(
+          {"task_index"}, text(flags.taskIndex), "N", "which entry of that list, from 0")
       .addOptionWithArg({"trace-steps"}, traceStepsSetter(traceSteps), "A-B",
           "record what it does in these steps, from 0, and leave it in DIR")
       .addOption(
-          {"until-stdin-closes"},
-          [this]() {
-            untilStdinCloses = true;
-            return true;
-          },
-          "end at once when standard input closes")
-      .addOption(
-          {"launched"},
-          [this]() {
-            launched = true;
-            return true;
-          },
+          {"until-stdin-closes"}, flag(untilStdinCloses), "end at once when standard input closes")
+      .addOption({"launched"}, flag(launched),
           "a launcher started this role, writes the job's secret to its standard input, and "
-          "records "
-          "how the run ends: the coordinator prints its events as lines of JSON, and the others "
-          "only "
-          "what goes wrong")
-      .callAfterParsing(KJ_BIND_METHOD(*this, runOneRole));
+          "records how the run ends: the coordinator prints its events as lines of JSON, and the "
+          "others only what goes wrong")
+      .callAfterParsing(KJ_BIND_METHOD(*this, run));
   addFileAndOverrides(builder);
   return builder.build();
 }
 
-Validity RoleCommand::runOneRole() {
-  KJ_IF_MAYBE(r, role) {
-    if (*r != Role::COORDINATOR && coordinator.size() == 0) {
-      return kj::str("a ", roleWord(*r), " needs --coordinator ADDRESS");
-    }
-    if (*r == Role::COORDINATOR && index > 0) {
-      return kj::str("a coordinator takes no --index N: a job has one coordinator");
-    }
-    if (*r == Role::COORDINATOR && folder.size() == 0) {
-      return kj::str("a coordinator needs --folder DIR");
-    }
-    if (*r == Role::COORDINATOR && coordinator.size() > 0) {
-      return kj::str(
-          "a coordinator takes no --coordinator ADDRESS: it listens on a free port of "
-          "127.0.0.1, or where --listen ADDRESS says");
-    }
-    if (*r != Role::COORDINATOR && isListenGiven) {
-      return kj::str("only a coordinator takes --listen ADDRESS: a ", roleWord(*r),
-          " listens where it reaches the coordinator");
-    }
-    if (traceSteps != nullptr && folder.size() == 0) {
-      return kj::str("a role leaves its trace in a folder: --folder DIR");
-    }
-    rpc::Secret secret;
-    auto read = [&]() { secret = launched ? secretFromLauncher(STDIN_FILENO) : secretOfUser(); };
-    KJ_IF_MAYBE(e, kj::runCatchingExceptions(read)) return reasonOf(*e);
-    if (untilStdinCloses) endWithStdin();
-    if (!launched) {
-      nameFolderOption();
-      endAtInterrupt("\ninterrupted\n");
-    }
-    auto loaded = load();
-    RoleOptions options{*r, index, kj::mv(coordinator), {kj::mv(folder)}, traceSteps, launched,
-        secret, kj::mv(listen)};
-    KJ_IF_MAYBE(why, runRoles(loaded, options, commandLine)) return kj::mv(*why);
-    return true;
+kj::Maybe<kj::String> RoleCommand::wrongOf(Role given) const {
+  bool isCoordinator = given == Role::COORDINATOR;
+  if (flags.isGiven()) {
+    return kj::str(
+        "--job_name and the flags that belong to it say which role this is: leave out ", "--role");
   }
-  return kj::str("--role is missing");
+  if (!isCoordinator && coordinator.size() == 0) {
+    return kj::str("a ", roleWord(given), " needs --coordinator ADDRESS");
+  }
+  if (isCoordinator && index.orDefault(0) > 0) {
+    return kj::str("a coordinator takes no --index N: a job has one coordinator");
+  }
+  if (isCoordinator && launched && folder.size() == 0) {
+    return kj::str("a coordinator of a launcher needs --folder DIR");
+  }
+  if (isCoordinator && coordinator.size() > 0) {
+    return kj::str(
+        "a coordinator takes no --coordinator ADDRESS: it listens on a free port of "
+        "127.0.0.1, or where --listen ADDRESS says");
+  }
+  if (!isCoordinator && listen != nullptr) {
+    return kj::str("only a coordinator takes --listen ADDRESS: a ", roleWord(given),
+        " listens where it reaches the coordinator");
+  }
+  return nullptr;
+}
+
+void RoleCommand::askEnvironment(const ClusterConfig& cluster, ProcessRoles& roles) {
+  auto& own = roles.first;
+  RoleClues clues{&variable, {}, cluster, coordinator.size() > 0};
+  clues.flags = kj::mv(flags);
+  KJ_IF_MAYBE(given, role) {
+    own.role = *given;
+    if (index != nullptr || *given == Role::COORDINATOR) return;
+    KJ_IF_MAYBE(found, indexOfPod(*given, clues)) {
+      own.index = *found;
+      own.isFromEnvironment = true;
+      tell(kj::str("role ", roleName(own.role, own.index), " (JOB_COMPLETION_INDEX)"));
+    }
+    return;
+  }
+  if (index != nullptr) configs::fail("--index belongs to --role, which is missing");
+  KJ_IF_MAYBE(found, findRole(clues)) {
+    own.role = found->role;
+    own.isFromEnvironment = true;
+    roles.takesIndex = found->index == nullptr;
+    roles.carryCoordinator = found->carriesCoordinator;
+    own.index = found->index.orDefault(0);
+    bool hasCoordinator = own.role == Role::COORDINATOR || roles.carryCoordinator;
+    if (!hasCoordinator && found->coordinator.size() > 0) {
+      own.coordinator = kj::mv(found->coordinator);
+    }
+    auto name = roles.takesIndex ? kj::str(roleWord(own.role)) : roleName(own.role, own.index);
+    tell(kj::str(
+        roles.carryCoordinator ? "roles coordinator and " : "role ", name, " (", found->from, ")"));
+    KJ_IF_MAYBE(place, parseHostAndPort(found->listen)) {
+      // --listen is the way out if this host's own address is in doubt.
+      if (own.listen == nullptr) {
+        kj::Maybe<kj::String> host;
+        if (hasCoordinator) host = cluster.interface.map(&addressOfInterface);
+        KJ_IF_MAYBE(named, host) {
+          own.listen = ListenPlace{kj::mv(*named), nullptr};
+        } else {
+          own.listen = ListenPlace{ownAddressOf(place->host, found->isOneHost), nullptr};
+        }
+      }
+      auto& where = KJ_ASSERT_NONNULL(own.listen);
+      if (where.ports == nullptr) where.ports = rpc::PortRange{place->port, place->port};
+    }
+    return;
+  }
+  configs::fail("this process has no role: use --role coordinator, server or worker, or start it ",
+      "by a system that gives it one. It has looked for ", SYSTEMS);
+}
+
+Validity RoleCommand::run() {
+  KJ_IF_MAYBE(given, role) {
+    KJ_IF_MAYBE(why, wrongOf(*given)) return kj::mv(*why);
+  }
+  if (traceSteps != nullptr && folder.size() == 0) {
+    return kj::str("a role leaves its trace in a folder: --folder DIR");
+  }
+  rpc::Secret secret;
+  auto read = [&]() { secret = launched ? secretFromLauncher(STDIN_FILENO) : secretOfUser(); };
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions(read)) return reasonOf(*e);
+  if (untilStdinCloses) endWithStdin();
+  if (!launched) {
+    nameFolderOption();
+    endAtInterrupt("\ninterrupted\n");
+  }
+  auto loaded = load();
+  ProcessRoles roles{{Role::WORKER, index.orDefault(0), kj::mv(coordinator), {kj::mv(folder)},
+      traceSteps, launched, secret, kj::mv(listen)}};
+  auto& cluster = KJ_ASSERT_NONNULL(loaded.experiment).cluster;
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { askEnvironment(cluster, roles); })) {
+    return reasonOf(*e);
+  }
+  KJ_IF_MAYBE(why, runRoles(loaded, kj::mv(roles), commandLine)) return kj::mv(*why);
+  return true;
 }
 
 Validity RoleCommand::setRole(kj::StringPtr word) {
@@ -164,30 +223,18 @@ Validity RoleCommand::setIndex(kj::StringPtr word) {
   if (word.size() == 0 || *end != '\0' || n < 0 || n > long(INDEX_MAX)) {
     return kj::str("`", word, "` is not a whole number from 0 to ", INDEX_MAX);
   }
-  index = n;
+  index = uint(n);
   return true;
 }
 
 Validity RoleCommand::setListen(kj::StringPtr word) {
-  auto host = kj::str(word);
-  if (isHostAndPort(word)) {
-    auto colon = KJ_ASSERT_NONNULL(word.findLast(':'));
-    host = kj::str(word.slice(0, colon));
-    listen.ports = rpc::parsePorts(word.slice(colon + 1));
-  }
-  bool isBracketed = host.startsWith("[") && host.endsWith("]");
-  auto bare = isBracketed ? kj::str(host.slice(1, host.size() - 1)) : kj::str(host);
-  KJ_IF_MAYBE(why, whyNotCallable(bare)) {
-    return kj::str("cannot listen at `", word, "`: ", *why,
-        ". `ip address` shows the addresses of ", "this machine");
-  }
-  isListenGiven = true;
-  listen.host = isIpv6(bare) ? kj::str("[", bare, "]") : kj::mv(bare);
+  auto parse = [&]() { listen = parseListenPlace(word); };
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions(parse)) return reasonOf(*e);
   return true;
 }
 
 Validity RoleCommand::setCoordinator(kj::StringPtr word) {
-  if (!isHostAndPort(word)) {
+  if (parseHostAndPort(word) == nullptr) {
     return kj::str("`", word,
         "` is not HOST:PORT, or [IPv6]:PORT, with a port from 1 to 65535; the coordinator "
         "says where it listens, e.g. 127.0.0.1:41234");

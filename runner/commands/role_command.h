@@ -2,6 +2,8 @@
 #pragma once
 
 #include "runner/commands/file_command.h"
+#include "runner/commands/role_process.h"
+#include "runner/roles/environment_roles.h"
 #include "runner/roles/role_options.h"
 
 namespace runner {
@@ -19,13 +21,18 @@ private:
   Validity setIndex(kj::StringPtr word);
   Validity setListen(kj::StringPtr word);
   Validity setCoordinator(kj::StringPtr word);
-  Validity runOneRole();
+  Validity run();
+  // Returns what is wrong with the options beside --role.
+  kj::Maybe<kj::String> wrongOf(Role given) const;
+  // Sets the role, its index and the addresses that the environment gives, and tells the user.
+  // Throws if it gives none.
+  void askEnvironment(const ClusterConfig& cluster, ProcessRoles& roles);
 
   kj::Maybe<Role> role;
-  uint index = 0;
+  kj::Maybe<uint> index;
   kj::String coordinator;
-  ListenPlace listen;
-  bool isListenGiven = false;
+  kj::Maybe<ListenPlace> listen;
+  TaskFlags flags;
   kj::String folder;
   kj::Maybe<rpc::TraceSteps> traceSteps;
   bool untilStdinCloses = false;

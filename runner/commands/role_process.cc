@@ -3,12 +3,14 @@
 #include <kj/thread.h>
 #include <kj/vector.h>
 #include <unistd.h>
+#include <atomic>
 
 #include "runner/commands/run_results.h"
 #include "runner/experiment/model_facts.h"
 #include "runner/launch/launcher.h"
 #include "runner/launch/run_view.h"
 #include "runner/logs/role_names.h"
+#include "runner/roles/free_index.h"
 #include "runner/roles/job_secret.h"
 #include "runner/roles/roles.h"
 #include "runner/roles/trace_file.h"
@@ -31,7 +33,8 @@ uint places(const ClusterConfig& cluster, Role role) {
   KJ_UNREACHABLE;
 }
 
-kj::Maybe<kj::String> wrong(const Experiment& experiment, const RoleOptions& options) {
+kj::Maybe<kj::String> wrong(const Experiment& experiment, const ProcessRoles& roles) {
+  auto& options = roles.first;
   auto& cluster = experiment.cluster;
   auto name = roleName(options.role, options.index);
   if (options.index >= places(cluster, options.role)) {
@@ -42,8 +45,8 @@ kj::Maybe<kj::String> wrong(const Experiment& experiment, const RoleOptions& opt
     return kj::str(name, " shares the process of ", roleName(Role::SERVER, first),
         " (cluster.servers_per_process): start that one");
   }
-  if (options.role == Role::COORDINATOR) {
-    KJ_IF_MAYBE(why, whyNoSecret(options.listen.host, options.secret)) return kj::mv(*why);
+  KJ_IF_MAYBE(place, options.listen) {
+    KJ_IF_MAYBE(why, whyNoSecret(place->host, options.secret)) return kj::mv(*why);
   }
   KJ_IF_MAYBE(steps, options.trace) {
     auto made = ModelFacts(experiment).steps(experiment);
@@ -53,10 +56,62 @@ kj::Maybe<kj::String> wrong(const Experiment& experiment, const RoleOptions& opt
   return nullptr;
 }
 
+// A role of this process that shares the other settings of `options`.
+RoleOptions sibling(const RoleOptions& options, Role role, uint index) {
+  RoleOptions own{role, index, kj::str(options.coordinator), {kj::str(options.folder.path)}};
+  own.trace = options.trace;
+  own.launched = options.launched;
+  own.secret = options.secret;
+  own.isFromEnvironment = options.isFromEnvironment;
+  return own;
+}
+
+// The worker in a coordinator's process. It starts when the coordinator listens.
+class CarriedWorker {
+public:
+  // All arguments must outlive it.
+  CarriedWorker(
+      const LoadedExperiment& loaded, const RoleOptions& options, CommandLine& commandLine)
+      : loaded(loaded), options(options), commandLine(commandLine) {}
+
+  // `event` is one of the coordinator's.
+  void see(Event::Reader event) {
+    if (event.isListening()) {
+      auto own = sibling(options, Role::WORKER, options.index);
+      own.coordinator = kj::str(event.getListening().getAddress());
+      // The coordinator's event loop has captured the signals by now, so this thread blocks them.
+      thread = kj::heap<kj::Thread>([this, own = kj::mv(own)]() { run(own); });
+    }
+    bool isOwn = event.getRole() == Role::WORKER && event.getIndex() == options.index;
+    if (event.isJoined() && isOwn) hasJoined = true;
+  }
+
+  // Waits for the end of the worker, after the job has ended well.
+  void end() { thread = nullptr; }
+
+private:
+  void run(const RoleOptions& own) {
+    auto work = [&]() { runRole(loaded, own, [](Event::Reader, kj::StringPtr) {}); };
+    KJ_IF_MAYBE(e, kj::runCatchingExceptions(work)) {
+      // Once it has joined, it tells the coordinator why it fails, and the coordinator ends the
+      // process.
+      if (!hasJoined) commandLine.endWith(*e, RUN_FAILED);
+      return;
+    }
+    tell(kj::str(roleName(own.role, own.index), ": the job is done"));
+  }
+
+  const LoadedExperiment& loaded;
+  const RoleOptions& options;
+  CommandLine& commandLine;
+  std::atomic<bool> hasJoined{false};
+  kj::Own<kj::Thread> thread;
+};
+
 // A coordinator without a launcher prints what a launcher would print about the run. It also leaves
 // the same files in the folder.
-[[noreturn]] void runCoordinatorByHand(
-    const LoadedExperiment& loaded, const RoleOptions& options, CommandLine& commandLine) {
+[[noreturn]] void runCoordinatorByHand(const LoadedExperiment& loaded, const RoleOptions& options,
+    kj::Maybe<CarriedWorker&> worker, CommandLine& commandLine) {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   ModelFacts facts(experiment);
   HeldRunFolder held({kj::str(options.folder.path)});
@@ -65,11 +120,17 @@ kj::Maybe<kj::String> wrong(const Experiment& experiment, const RoleOptions& opt
   bool hasBegun = false;
   auto show = [&](Event::Reader event, kj::StringPtr) {
     hasBegun = true;
-    if (!event.isListening()) return view.show(event);
-    auto address = event.getListening().getAddress();
-    view.say(openingOf(experiment, facts, held.folder));
-    view.say(kj::str("coordinator listens on ", address,
-        "; start the servers and workers with --coordinator ", address));
+    if (event.isListening()) {
+      auto address = event.getListening().getAddress();
+      view.say(openingOf(experiment, facts, held.folder));
+      view.say(options.isFromEnvironment
+                   ? kj::str("coordinator listens on ", address)
+                   : kj::str("coordinator listens on ", address,
+                         "; start the servers and workers with --coordinator ", address));
+    } else {
+      view.show(event);
+    }
+    KJ_IF_MAYBE(own, worker) own->see(event);
   };
   bool isWhole = true;
   auto failure =
@@ -86,28 +147,42 @@ kj::Maybe<kj::String> wrong(const Experiment& experiment, const RoleOptions& opt
     reportBrokenRun(held.folder, experiment.name);
     commandLine.endWith(INTERRUPTED);
   }
+  KJ_IF_MAYBE(own, worker) own->end();
   auto& weights = KJ_ASSERT_NONNULL(view.weightsSha256, "the run ended without weights");
   commandLine.endWith(reportRun(held.folder, experiment.name, weights, view));
+}
+
+[[noreturn]] void runCoordinatorProcess(
+    const LoadedExperiment& loaded, ProcessRoles roles, CommandLine& commandLine) {
+  auto& first = roles.first;
+  if (first.folder.path.size() == 0) {
+    first.folder = newRunFolder("runs", KJ_ASSERT_NONNULL(loaded.experiment).name);
+  }
+  if (!roles.carryCoordinator) runCoordinatorByHand(loaded, first, nullptr, commandLine);
+  auto coordinator = sibling(first, Role::COORDINATOR, 0);
+  coordinator.listen = kj::mv(first.listen);
+  CarriedWorker worker(loaded, first, commandLine);
+  runCoordinatorByHand(loaded, coordinator, worker, commandLine);
 }
 
 }  // namespace
 
 kj::Maybe<kj::String> runRoles(
-    LoadedExperiment& loaded, const RoleOptions& options, CommandLine& commandLine) {
+    LoadedExperiment& loaded, ProcessRoles roles, CommandLine& commandLine) {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
-  KJ_IF_MAYBE(why, wrong(experiment, options)) return kj::mv(*why);
-  if (options.role == Role::WORKER) {
-    experiment.cluster.devices = experiment.cluster.devicesOf(options.index);
-  }
+  auto& first = roles.first;
+  KJ_IF_MAYBE(why, wrong(experiment, roles)) return kj::mv(*why);
   addRecords(loaded);
-  if (options.role == Role::COORDINATOR && !options.launched) {
-    runCoordinatorByHand(loaded, options, commandLine);
+  if (roles.takesIndex) first.index = takeIndex(loaded, first);
+  if (first.role == Role::WORKER) {
+    experiment.cluster.devices = experiment.cluster.devicesOf(first.index);
+  }
+  bool hasCoordinator = first.role == Role::COORDINATOR || roles.carryCoordinator;
+  if (hasCoordinator && !first.launched) {
+    runCoordinatorProcess(loaded, kj::mv(roles), commandLine);
   }
 
-  auto run = [&](uint index) {
-    RoleOptions own{options.role, index, kj::str(options.coordinator),
-        {kj::str(options.folder.path)}, options.trace, options.launched, options.secret,
-        {kj::str(options.listen.host), options.listen.ports}};
+  auto run = [&](const RoleOptions& own) {
     auto failure = kj::runCatchingExceptions([&]() {
       // Only the coordinator has events to report.
       runRole(loaded, own, RunLog::toLauncher(kj::AutoCloseFd(::dup(STDOUT_FILENO))));
@@ -118,11 +193,11 @@ kj::Maybe<kj::String> runRoles(
     if (own.launched) return;
     tell(kj::str(roleName(own.role, own.index), ": the job is done"));
   };
-  uint first = options.index;
-  uint count = options.role == Role::SERVER ? experiment.cluster.serversOfProcess(first) : 1;
+  uint count = first.role == Role::SERVER ? experiment.cluster.serversOfProcess(first.index) : 1;
   kj::Vector<kj::Own<kj::Thread>> others;
   for (uint i = 1; i < count; i++) {
-    others.add(kj::heap<kj::Thread>([&run, index = first + i]() { run(index); }));
+    others.add(kj::heap<kj::Thread>(
+        [&run, own = sibling(first, first.role, first.index + i)]() { run(own); }));
   }
   run(first);
   return nullptr;

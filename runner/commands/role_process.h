@@ -8,10 +8,21 @@
 
 namespace runner {
 
-// Runs the role that `options` name to its end. With a server, also runs those that share its
-// process, each on its own thread. The first role that fails ends the process: see CommandLine. If
-// `options` are wrong, returns why, and starts nothing.
+// The roles of one process.
+struct ProcessRoles {
+  RoleOptions first;
+  // Whether the coordinator gives `first` its index.
+  bool takesIndex = false;
+  // Whether the process also has the job's coordinator, which listens at first.listen. It ends with
+  // the coordinator's exit code.
+  bool carryCoordinator = false;
+};
+
+// Runs `roles` to their end, each on a thread of its own: the first one, the servers that share a
+// process with it, and the coordinator if the process carries it. The first role that fails ends
+// the process: see CommandLine. A coordinator without a folder makes a new one below `runs`. If the
+// options are wrong, returns why, and starts nothing.
 kj::Maybe<kj::String> runRoles(
-    LoadedExperiment& loaded, const RoleOptions& options, CommandLine& commandLine);
+    LoadedExperiment& loaded, ProcessRoles roles, CommandLine& commandLine);
 
 }  // namespace runner

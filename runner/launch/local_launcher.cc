@@ -113,8 +113,9 @@ kj::Array<kj::String> commandOf(const RoleOptions& options) {
   words.add(kj::str("--folder=", options.folder.path));
   if (options.coordinator.size() > 0) {
     words.add(kj::str("--coordinator=", options.coordinator));
-  } else if (!rpc::isLoopback(options.listen.host)) {
-    words.add(kj::str("--listen=", options.listen.host));
+  }
+  KJ_IF_MAYBE(place, options.listen) {
+    if (!rpc::isLoopback(place->host)) words.add(kj::str("--listen=", place->host));
   }
   KJ_IF_MAYBE(steps, options.trace) words.add(kj::str("--trace-steps=", traceStepsText(*steps)));
   words.add(kj::str("--until-stdin-closes"));

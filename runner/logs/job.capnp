@@ -32,13 +32,19 @@ interface Coordinator {
            member :Member, host :Text)
       -> (session :Session, boot :Text, job :Text);
   # Takes a place in the job. `index` is the rank, which the launcher gives: it never depends on who
-  # comes first. `address` is where a role that holds a shard listens. `digest` is the sha256 of the
-  # resolved experiment, and `version` the version of the role's program. The coordinator refuses
-  # another version, a role that read another file, and a place that is taken. `host` is the name of
-  # the role's machine, for messages. `boot` identifies the
-  # boot of the machine that the coordinator runs on. If a role runs on the same boot, the two share
-  # a monotonic clock. `job` is drawn at random for each job. With the job's secret it makes the
+  # comes first. Launchers that give none: see takeIndex(). `address` is where a role that holds a
+  # shard listens. `digest` is the sha256 of the resolved experiment, and `version` the version of
+  # the role's program. The coordinator refuses another version, a role that read another file, and
+  # a place that is taken. `host` is the name of the role's machine, for messages. `boot` identifies
+  # the boot of the machine that the coordinator runs on. If a role runs on the same boot, the two
+  # share a monotonic clock. `job` is drawn at random for each job. With the job's secret it makes the
   # secret by which workers and servers prove who they are to each other.
+
+  takeIndex @1 (role :Role, digest :Text, version :Text) -> (index :UInt32);
+  # For a role whose launcher gave it no index. Answers the lowest one that no other role of its
+  # kind has joined with or taken; of servers that share a process, the first. The role then joins
+  # with it, over another connection. For this call its name in the proof is `worker` or `server`,
+  # without an index. Refuses what join() refuses, and a role that is one too many.
 }
 
 interface Member {

@@ -149,6 +149,20 @@ kj::String Job::nameOf(const Seat& seat) const {
   return onHost(roleName(seat.role, seat.index), seat.host);
 }
 
+uint Job::takeIndex(Role role) {
+  uint count = 0;
+  for (auto& seat: seats) {
+    if (seat.role != role) continue;
+    count++;
+    bool isFirst = role != Role::SERVER || experiment.cluster.serversOfProcess(seat.index) > 0;
+    if (!isFirst || seat.joined || seat.isTaken) continue;
+    seat.isTaken = true;
+    return seat.index;
+  }
+  configs::fail("this job has ", runner::counted(count, roleWord(role)),
+      ", and others have taken their places: start one ", roleWord(role), " less");
+}
+
 void Job::join(Seat& seat, Member::Client member, Address::Reader address, uint pid) {
   if (seat.joined) {
     configs::fail(nameOf(seat), " has joined already: give every process its own --index");

@@ -58,6 +58,7 @@ private:
     uint index;
     kj::String host;  // the name of its machine, if that is not the coordinator's
     bool joined = false;
+    bool isTaken = false;  // by a role that asked for an index, and joins next
     bool finished = false;
     kj::Maybe<Member::Client> member;
     rpc::ServerAddress address;
@@ -84,6 +85,8 @@ private:
   // Resolves when the role in `seat` may call those that hold shards: all have joined, and where
   // workers hold the shards, all workers have asked. A worker asks when it serves its shard.
   kj::Promise<void> whenStarted(Seat& seat);
+  // Returns an index for a role that has none: see Coordinator.takeIndex() in job.capnp.
+  uint takeIndex(Role role);
   void join(Seat& seat, Member::Client member, Address::Reader address, uint pid);
   void heartbeat(Seat& seat, RoleProgress::Reader progress);
   void report(Seat& seat, Event::Reader event);

@@ -59,8 +59,10 @@ private:
 
   kj::Promise<CoordinatorCall> retry(kj::Exception e) {
     auto cause = causeOf(e);
-    // A name that is wrong stays wrong. Whoever listens later has a name now.
-    bool mayAppear = e.getType() == kj::Exception::Type::DISCONNECTED;
+    // A name that a user has typed wrongly stays wrong. A system such as Kubernetes may start roles
+    // before the coordinator's host has its name.
+    bool mayAppear = e.getType() == kj::Exception::Type::DISCONNECTED ||
+                     (cause == UNKNOWN_NAME && options.isFromEnvironment);
     if (options.launched || !mayAppear || running.passed() + PAUSE >= limit) {
       return kj::Exception(e.getType(), kj::heapString(e.getFile()), e.getLine(),
           kj::str("cannot reach the coordinator at ", options.coordinator, ": ", cause,
@@ -93,6 +95,14 @@ kj::Promise<CoordinatorCall> callCoordinator(kj::AsyncIoContext& io, const RoleO
   auto call = kj::heap<Call>(io, options, name, running, limit);
   auto promise = call->attempt();
   return promise.attach(kj::mv(call));
+}
+
+kj::Exception notAnswered(const RoleOptions& options, kj::Duration limit) {
+  return kj::Exception(kj::Exception::Type::DISCONNECTED, __FILE__, __LINE__,
+      kj::str("the coordinator at ", options.coordinator, " has not answered within ",
+          limit / kj::SECONDS,
+          " s; does a coordinator of runner listen there, and does it run? "
+          "(cluster.start_timeout_s)"));
 }
 
 kj::Exception whyNotJoined(kj::Exception e, kj::StringPtr address) {

@@ -22,6 +22,10 @@ struct CoordinatorCall {
 kj::Promise<CoordinatorCall> callCoordinator(kj::AsyncIoContext& io, const RoleOptions& options,
     kj::StringPtr name, rpc::RunningTime& running, kj::Duration limit);
 
+// Returns the exception about a coordinator that has not answered within `limit`, which is
+// cluster.start_timeout_s.
+kj::Exception notAnswered(const RoleOptions& options, kj::Duration limit);
+
 // Returns why a role that has reached what answers at `address` could not join. A reason that the
 // coordinator gave stays as it is.
 kj::Exception whyNotJoined(kj::Exception e, kj::StringPtr address);

@@ -92,15 +92,7 @@ public:
     auto& seat = job->seatOf(params.getRole(), params.getIndex());
     auto host = params.getHost() == thisHostName() ? kj::str() : kj::str(params.getHost());
     auto name = onHost(roleName(seat.role, seat.index), host);
-    if (params.getVersion() != VERSION) {
-      configs::fail(name, " is a program of another version, ", params.getVersion(),
-          ", than the coordinator, ", VERSION, ": install the same version on every host");
-    }
-    if (params.getDigest() != job->digest) {
-      configs::fail(name,
-          " was started with a different experiment file than the coordinator, or has other "
-          "images: start all roles with the same file and the same --set");
-    }
+    checkProgram(name, params.getVersion(), params.getDigest());
     if (!seat.joined) seat.host = kj::mv(host);
     job->join(seat, params.getMember(), params.getAddress(), params.getPid());
     context.getResults().setSession(kj::heap<SessionServer>(kj::addRef(*job), seat));
@@ -109,7 +101,26 @@ public:
     return kj::READY_NOW;
   }
 
+  kj::Promise<void> takeIndex(TakeIndexContext context) override {
+    auto params = context.getParams();
+    checkProgram(roleWord(params.getRole()), params.getVersion(), params.getDigest());
+    context.getResults().setIndex(job->takeIndex(params.getRole()));
+    return kj::READY_NOW;
+  }
+
 private:
+  void checkProgram(kj::StringPtr name, kj::StringPtr version, kj::StringPtr digest) {
+    if (version != VERSION) {
+      configs::fail(name, " is a program of another version, ", version, ", than the coordinator, ",
+          VERSION, ": install the same version on every host");
+    }
+    if (digest != job->digest) {
+      configs::fail(name,
+          " was started with a different experiment file than the coordinator, or has other "
+          "images: start all roles with the same file and the same --set");
+    }
+  }
+
   kj::Own<Job> job;
 };
 

@@ -230,6 +230,27 @@ TEST_CASE("Job: logs the servers' counts after each epoch, with a line about dro
   again.wait(job.waitScope);
 }
 
+TEST_CASE("Job: gives roles without an index the lowest one that is free, in their order") {
+  TestJob job("free_places");
+  auto take = [&](Role role, kj::StringPtr digest) {
+    auto request = job.job->bootstrap().takeIndexRequest();
+    request.setRole(role);
+    request.setDigest(digest);
+    request.setVersion(VERSION);
+    return request.send().wait(job.waitScope).getIndex();
+  };
+  CHECK_THROWS_WITH(take(Role::WORKER, "another digest"),
+      doctest::Contains("worker was started with a different experiment file"));
+  // A role that is refused takes no place.
+  auto second = job.join(Role::WORKER, 1);
+  CHECK(take(Role::WORKER, job.loaded.digest) == 0);
+  CHECK_THROWS_WITH(take(Role::WORKER, job.loaded.digest),
+      doctest::Contains("this job has 2 workers, and others have taken their places"));
+  CHECK(take(Role::SERVER, job.loaded.digest) == 0);
+  auto first = job.join(Role::WORKER, 0);
+  CHECK_THROWS(job.join(Role::WORKER, 0));
+}
+
 TEST_CASE("Job: gives each place once, and only to roles with the same experiment file") {
   TestJob job("places");
   auto server = job.join(Role::SERVER, 0);

@@ -28,11 +28,8 @@ uint requiredNumber(RoleClues& clues, kj::StringPtr name, kj::StringPtr because)
 // ---- TensorFlow
 
 kj::Maybe<FoundRole> byFlags(RoleClues& clues) {
-  auto& f = clues.flags;
-  if (f.psHosts.size() + f.workerHosts.size() + f.jobName.size() + f.taskIndex.size() == 0) {
-    return nullptr;
-  }
-  return roleByFlags(f, clues.cluster);
+  if (!clues.flags.isGiven()) return nullptr;
+  return roleByFlags(clues.flags, clues.cluster);
 }
 
 kj::Maybe<FoundRole> byTfConfig(RoleClues& clues) {

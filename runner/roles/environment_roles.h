@@ -17,6 +17,10 @@ struct TaskFlags {
   kj::String workerHosts;
   kj::String jobName;
   kj::String taskIndex;
+
+  bool isGiven() const {
+    return psHosts.size() + workerHosts.size() + jobName.size() + taskIndex.size() > 0;
+  }
 };
 
 // What a role is found by.

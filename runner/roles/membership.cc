@@ -200,15 +200,19 @@ struct Reached {
   kj::Maybe<kj::Own<rpc::Listener>> listener;
 };
 
-// Makes those sockets at the address of this machine that `coordinator` uses.
+// Makes those sockets, at options.listen or at the address of this machine that `coordinator` uses.
 kj::Promise<kj::Maybe<kj::Own<rpc::Listener>>> listenFor(kj::AsyncIoContext& io,
-    const LoadedExperiment& loaded, const rpc::Secret& secret,
+    const LoadedExperiment& loaded, const RoleOptions& options,
     kj::Maybe<const rpc::Transport&> transport, kj::AsyncIoStream& coordinator) {
   using Listening = kj::Maybe<kj::Own<rpc::Listener>>;
   KJ_IF_MAYBE(own, transport) {
-    auto& ports = KJ_ASSERT_NONNULL(loaded.experiment).cluster.ports;
+    auto ports = KJ_ASSERT_NONNULL(loaded.experiment).cluster.ports;
     auto host = rpc::localHostOf(coordinator);
-    KJ_IF_MAYBE(why, whyNoSecret(host, secret)) configs::fail(*why);
+    KJ_IF_MAYBE(place, options.listen) {
+      host = kj::str(place->host);
+      ports = place->ports.orDefault(ports);
+    }
+    KJ_IF_MAYBE(why, whyNoSecret(host, options.secret)) configs::fail(*why);
     return rpc::Listener::listen(io.provider->getNetwork(), *own, host, ports)
         .then([](kj::Own<rpc::Listener> listener) -> Listening { return kj::mv(listener); });
   }
@@ -224,14 +228,11 @@ kj::Promise<kj::Own<Membership>> Membership::join(kj::AsyncIoContext& io,
   auto running = kj::heap<rpc::RunningTime>(io.provider->getTimer());
   auto limit = KJ_ASSERT_NONNULL(loaded.experiment).cluster.startTimeout_s * kj::SECONDS;
   auto late = running->until(limit).then([&options, limit]() -> kj::Promise<kj::Own<Membership>> {
-    return lost(
-        options.coordinator, kj::str(" has not answered within ", limit / kj::SECONDS,
-                                 " s; does a coordinator of runner listen there, and does it run? "
-                                 "(cluster.start_timeout_s)"));
+    return notAnswered(options, limit);
   });
   return callCoordinator(io, options, roleName(options.role, options.index), *running, limit)
       .then([&io, &loaded, &options, transport](CoordinatorCall call) {
-        auto listening = listenFor(io, loaded, options.secret, transport, *call.stream);
+        auto listening = listenFor(io, loaded, options, transport, *call.stream);
         return listening.then([call = kj::mv(call)](auto listener) mutable {
           return Reached{kj::mv(call), kj::mv(listener)};
         });

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "configs/language/failure.h"
+#include "runner/system/addresses.h"
 
 namespace runner {
 
@@ -99,24 +100,11 @@ ListenPlace parseListenPlace(kj::StringPtr text) {
   }
   kj::String owned;
   auto bare = withoutBrackets(place.host, owned);
-  in_addr ipv4;
-  in6_addr ipv6;
-  bool isIpv4 = ::inet_pton(AF_INET, bare.cStr(), &ipv4) == 1;
-  bool isIpv6 = ::inet_pton(AF_INET6, bare.cStr(), &ipv6) == 1;
-  if (!isIpv4 && !isIpv6) {
-    configs::fail("`", text, "` is not an address in numbers, such as 10.0.0.4 or 10.0.0.4:7000. ",
-        "`ip address` shows those of this machine");
+  KJ_IF_MAYBE(why, whyNotCallable(bare)) {
+    configs::fail("cannot listen at `", text, "`: ", *why,
+        ". `ip address` shows the addresses of this machine");
   }
-  if (isIpv4 ? ipv4.s_addr == INADDR_ANY
-             : IN6_IS_ADDR_UNSPECIFIED(&ipv6) || IN6_IS_ADDR_V4MAPPED(&ipv6)) {
-    configs::fail("other hosts cannot call `", text, "`. Choose one of the addresses that ",
-        "`ip address` shows");
-  }
-  if (isIpv6 && IN6_IS_ADDR_LINKLOCAL(&ipv6)) {
-    configs::fail("`", text, "` is a link-local address, which means another network on every ",
-        "host. Choose a global address of this machine (`ip address`)");
-  }
-  if (isIpv6) place.host = kj::str("[", bare, "]");
+  if (isIpv6(bare)) place.host = kj::str("[", bare, "]");
   return place;
 }
 

@@ -14,7 +14,7 @@ namespace runner {
 
 using kj::uint;
 
-// Where a coordinator listens.
+// Where a role listens.
 struct ListenPlace {
   kj::String host = kj::str(rpc::LOOPBACK);  // an address of this machine, in numbers
   kj::Maybe<rpc::PortRange> ports;           // null: cluster.port
@@ -34,7 +34,13 @@ struct RoleOptions {
   // What the job's roles prove by: see rpc/wire/proof.h. Unset: roles of any user of this machine
   // can join.
   rpc::Secret secret = {};
-  ListenPlace listen = {};  // for the coordinator
+  // Null: a coordinator listens on the loopback, and another role that holds a shard listens at the
+  // address through which it reaches the coordinator.
+  kj::Maybe<ListenPlace> listen = nullptr;
+  // Whether another system started the role and gave it its place in the job: see
+  // environment_roles.h. The name of the coordinator's host may then be known later than the role
+  // starts.
+  bool isFromEnvironment = false;
 };
 
 }  // namespace runner

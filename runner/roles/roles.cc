@@ -45,7 +45,8 @@ bool runCoordinator(const LoadedExperiment& loaded, const RoleOptions& options, 
   auto io = kj::setupAsyncIo();
   ModelFacts facts(experiment);
   // Before the folder has any file: the same folder is free for the next attempt.
-  auto& place = options.listen;
+  const ListenPlace onLoopback;
+  auto& place = options.listen.orDefault(onLoopback);
   KJ_IF_MAYBE(why, whyNoSecret(place.host, options.secret)) configs::fail(*why);
   auto ports = place.ports.orDefault(experiment.cluster.ports);
   auto listener = rpc::Listener::listen(io.provider->getNetwork(), rpc::TCP, place.host, ports)

@@ -15,11 +15,10 @@ namespace runner {
 // if the cause is that another role was lost.
 
 // Listens at options.listen. The first event names that address. Throws if other machines reach it
-// and options.secret is not set. Every
-// event goes to the files of options.folder while `access` is open, and to `tell`. Throws if the
-// folder already holds a run. Without a launcher, Ctrl-C, SIGTERM and SIGHUP end the coordinator
-// too. It then records the interruption, and returns false. Nothing that happens after the run has
-// finished changes its result.
+// and options.secret is not set. Every event goes to the files of options.folder while `access` is
+// open, and to `tell`. Throws if the folder already holds a run. Without a launcher, Ctrl-C,
+// SIGTERM and SIGHUP end the coordinator too. It then records the interruption, and returns false.
+// Nothing that happens after the run has finished changes its result.
 bool runCoordinator(const LoadedExperiment& loaded, const RoleOptions& options, RunLog::Tell tell,
     kj::Maybe<kj::Own<const LogAccess>> access = nullptr);
 void runServer(const LoadedExperiment& loaded, const RoleOptions& options);

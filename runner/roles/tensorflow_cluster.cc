@@ -176,8 +176,11 @@ FoundRole roleByTfConfig(kj::StringPtr text, const ClusterConfig& job) {
   auto config = message.initRoot<Json>();
   auto parse = [&]() { capnp::JsonCodec().decodeRaw(text, config); };
   KJ_IF_MAYBE(e, kj::runCatchingExceptions(parse)) {
-    configs::fail(TF_CONFIG, " is not JSON: ", e->getDescription(),
-        ". Write {\"cluster\": {\"worker\": [\"node1:2222\"], …}, \"task\": {\"type\": "
+    // `expected <condition>; <what is wrong>.`
+    auto why = e->getDescription();
+    KJ_IF_MAYBE(semicolon, why.findLast(';')) why = why.slice(kj::min(*semicolon + 2, why.size()));
+    configs::fail(TF_CONFIG, " is not JSON: ", why, why.endsWith(".") ? "" : ".",
+        " Write {\"cluster\": {\"worker\": [\"node1:2222\"], …}, \"task\": {\"type\": "
         "\"worker\", ",
         "\"index\": 0}}");
   }
