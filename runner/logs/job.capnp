@@ -64,9 +64,10 @@ interface Session {
   # Waits until every role has joined. Answers the addresses of those that hold shards (the servers,
   # or all workers), by index.
 
-  heartbeat @1 (progress :RoleProgress) -> (clockNs :Int64);
+  heartbeat @1 (progress :RoleProgress) -> (clockNs :Int64, missing :Text);
   # Says that the role's io thread is alive. `progress` is how far its compute thread has come;
-  # servers leave it empty. Answers the coordinator's monotonic clock: see ClockOffset.
+  # servers leave it empty. Answers the coordinator's monotonic clock: see ClockOffset. `missing`
+  # names the roles that have not joined: `server 0, worker 1`. It is empty when all have.
 
   report @2 (event :Event);
   # Appends to the run's events and log. The coordinator fills in time, role and index. `failed`

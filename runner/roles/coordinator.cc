@@ -361,12 +361,16 @@ void Job::stamp(Event::Builder event) {
   event.setTimeS((clock.now() - kj::UNIX_EPOCH) / kj::NANOSECONDS * 1e-9);
 }
 
-kj::String Job::missing() const {
+kj::StringPtr Job::missing() {
+  // Every heartbeat asks, and there may be thousands of roles.
+  if (joined == missingAt.orDefault(joined + 1)) return missingNames;
   kj::Vector<kj::String> names;
   for (auto& seat: seats) {
     if (!seat.joined) names.add(roleName(seat.role, seat.index));
   }
-  return roleList(names);
+  missingAt = joined;
+  missingNames = names.empty() ? kj::String() : roleList(names);
+  return missingNames;
 }
 
 kj::Promise<void> Job::tellMissing(kj::Duration pause) {

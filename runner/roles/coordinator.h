@@ -118,8 +118,8 @@ private:
   // Returns the name of a silent role, or that of its process if all servers of the process are
   // silent.
   kj::String nameOfSilent(const Seat& seat);
-  // Returns the names of the roles that have not joined.
-  kj::String missing() const;
+  // Returns the names of the roles that have not joined. Empty if all have.
+  kj::StringPtr missing();
   kj::Promise<void> watchStart();
   // Tells the launcher for which roles the job waits: after `pause`, after twice that time, and so
   // on. Never resolves.
@@ -147,6 +147,8 @@ private:
 
   kj::Array<Seat> seats;
   uint joined = 0;
+  kj::String missingNames;    // as missing() returned them
+  kj::Maybe<uint> missingAt;  // `joined` then
   uint finished = 0;
   kj::String weightsSha256;
   kj::HashSet<kj::String> badRecords;  // the reasons that were logged already

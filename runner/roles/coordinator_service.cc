@@ -45,6 +45,7 @@ public:
     job->heartbeat(seat, context.getParams().getProgress());
     auto now = kj::systemPreciseMonotonicClock().now() - kj::origin<kj::TimePoint>();
     context.getResults().setClockNs(now / kj::NANOSECONDS);
+    context.getResults().setMissing(job->missing());
     return kj::READY_NOW;
   }
 

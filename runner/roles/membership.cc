@@ -21,9 +21,10 @@ namespace {
 // Receives the calls of the coordinator.
 class MemberServer final: public Member::Server {
 public:
-  MemberServer(
-      kj::Own<kj::PromiseFulfiller<void>> ended, kj::Maybe<Membership::CountPushes> countPushes)
-      : ended(kj::mv(ended)), countPushes(kj::mv(countPushes)) {}
+  // `sayEpochs`: says of whom each epoch is trained. Empty: nobody reads it.
+  MemberServer(kj::Own<kj::PromiseFulfiller<void>> ended,
+      kj::Maybe<Membership::CountPushes> countPushes, kj::String sayEpochs)
+      : ended(kj::mv(ended)), countPushes(kj::mv(countPushes)), sayEpochs(kj::mv(sayEpochs)) {}
 
   kj::Promise<void> end(EndContext) override {
     ended->fulfill();
@@ -32,12 +33,16 @@ public:
 
   kj::Promise<void> count(CountContext context) override {
     auto& fill = KJ_REQUIRE_NONNULL(countPushes, "only servers count pushes");
+    epochs++;
+    if (sayEpochs.size() > 0) tell(kj::str(sayEpochs, ": epoch ", epochs, " is trained"));
     return fill(context.getResults().initPushes());
   }
 
 private:
   kj::Own<kj::PromiseFulfiller<void>> ended;
   kj::Maybe<Membership::CountPushes> countPushes;
+  const kj::String sayEpochs;
+  uint epochs = 0;
 };
 
 // Returns the exception about a lost coordinator. `how` follows the coordinator's address.
@@ -48,6 +53,9 @@ kj::Exception lost(kj::StringPtr coordinator, kj::StringPtr how) {
 
 constexpr kj::StringPtr GONE = " is gone; see there why the job has ended"_kj;
 constexpr kj::StringPtr DUMB = " does not answer"_kj;
+
+// Between two sentences about roles that are missing.
+constexpr auto PAUSE = 10 * kj::SECONDS;
 
 kj::Exception gone(kj::StringPtr coordinator) {
   return lost(coordinator, GONE);
@@ -85,7 +93,8 @@ public:
     request.setDigest(loaded.digest);
     request.setVersion(VERSION);
     request.setHost(thisHostName());
-    request.setMember(kj::heap<MemberServer>(kj::mv(paf.fulfiller), kj::mv(count)));
+    request.setMember(kj::heap<MemberServer>(
+        kj::mv(paf.fulfiller), kj::mv(count), launched ? kj::String() : kj::str(name)));
     return request.send().then([this](capnp::Response<Coordinator::JoinResults>&& response) {
       seat = response.getSession();
       shardSecret = secret.derive(response.getJob().asBytes());
@@ -159,8 +168,21 @@ private:
       auto other = kj::origin<kj::TimePoint>() + answer.getClockNs() * kj::NANOSECONDS;
       clockOffset.hear(asked, clock.now(), other);
       lastHeard = running.passed();
+      if (!launched) sayMissing(answer.getMissing());
       return timer.afterDelay(silence / 5).then([this]() { return beat(); });
     });
+  }
+
+  // Says for whom this role waits: once a second has passed, and from time to time if others have
+  // come.
+  void sayMissing(kj::StringPtr names) {
+    if (beats++ == 0 || names == missing) return;
+    auto now = running.passed();
+    if (names.size() > 0 && missing.size() > 0 && now - saidMissing < PAUSE) return;
+    saidMissing = now;
+    tell(names.size() > 0 ? kj::str(name, " waits for ", names)
+                          : kj::str(name, ": all roles have joined"));
+    missing = kj::str(names);
   }
 
   // Rejects when the coordinator has not answered a heartbeat for cluster.silence_timeout_s. Never
@@ -179,7 +201,10 @@ private:
   const kj::MonotonicClock& clock = kj::systemPreciseMonotonicClock();
   const kj::Duration silence;
   const bool launched;
-  kj::Duration lastHeard = 0 * kj::NANOSECONDS;  // of the coordinator, by `running`
+  kj::Duration lastHeard = 0 * kj::NANOSECONDS;    // of the coordinator, by `running`
+  uint64_t beats = 0;                              // answered heartbeats
+  kj::String missing;                              // the roles that have not joined, as last said
+  kj::Duration saidMissing = 0 * kj::NANOSECONDS;  // when that was, by `running`
   const kj::String coordinator;
   const kj::String name;
   const rpc::Secret secret;

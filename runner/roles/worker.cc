@@ -44,7 +44,7 @@ public:
         store(*parts.store),
         progress(joining.progress),
         ioThread(joining.ioThread),
-        reports(parts, *ioThread, state),
+        reports(parts, *ioThread, state, !options.launched),
         meanLogits(nn::zeros(experiment.data.batchSize * size_t(facts.graph.classes))) {}
 
   // The io thread uses the store. So the thread must end first.

@@ -2,7 +2,10 @@
 
 #include <kj/debug.h>
 
+#include "runner/logs/role_names.h"
 #include "runner/roles/store_updater.h"
+#include "runner/system/terminal.h"
+#include "runner/text/numbers.h"
 
 namespace runner {
 
@@ -43,8 +46,13 @@ void setTraffic(Event::Trained::Builder trained,
 
 }  // namespace
 
-WorkerReports::WorkerReports(WorkerParts& parts, IoThread& ioThread, const TrainingState& state)
-    : parts(parts), experiment(parts.experiment), ioThread(ioThread), state(state) {}
+WorkerReports::WorkerReports(
+    WorkerParts& parts, IoThread& ioThread, const TrainingState& state, bool isByHand)
+    : parts(parts),
+      experiment(parts.experiment),
+      ioThread(ioThread),
+      state(state),
+      isByHand(isByHand) {}
 
 // Returns how many updates the parameters have had. If a round needs all workers, every step is an
 // update, even if the store has not answered the last one yet. Otherwise the newest values that
@@ -67,6 +75,15 @@ uint64_t WorkerReports::globalStep() const {
 double WorkerReports::learningRate() const {
   uint64_t updates = globalStep();
   return parts.updater.learningRate(updates > 0 ? updates - 1 : 0);
+}
+
+void WorkerReports::say(uint epoch, kj::StringPtr text, const nn::BatchResult& sums) const {
+  if (!isByHand) return;
+  constexpr uint DECIMALS = 4;
+  tell(kj::str(roleName(Role::WORKER, parts.rank), ": epoch ", epoch, "/",
+      parts.facts.epochs(experiment), " ", text, ": loss ",
+      figureText(sums.lossSum / sums.images, DECIMALS), ", accuracy ",
+      figureText(double(sums.correct) / sums.images, DECIMALS)));
 }
 
 void WorkerReports::begun() {
@@ -123,6 +140,7 @@ void WorkerReports::ended() {
 }
 
 void WorkerReports::trained(uint epoch, uint64_t steps, double seconds) {
+  say(epoch, "is trained", state.sums);
   ioThread.report([&](Event::Builder event) {
     auto trained = event.initTrained();
     trained.setEpoch(epoch);
@@ -157,6 +175,7 @@ void WorkerReports::badRecords(io::Batcher& batcher) {
 
 void WorkerReports::validated(uint epoch, const nn::BatchResult& result, bool isLast) {
   if (result.images == 0) return;
+  say(epoch, "is validated", result);
   ioThread.report([&](Event::Builder event) {
     auto validated = event.initValidated();
     validated.setEpoch(epoch);

@@ -10,8 +10,9 @@ namespace runner {
 // Makes the events of one worker and hands them to its io thread. Called by the compute thread.
 class WorkerReports {
 public:
-  // Reads `state` whenever it makes an event. All arguments must outlive it.
-  WorkerReports(WorkerParts& parts, IoThread& ioThread, const TrainingState& state);
+  // Reads `state` whenever it makes an event. `isByHand`: also tells its user about epochs. All
+  // arguments must outlive it.
+  WorkerReports(WorkerParts& parts, IoThread& ioThread, const TrainingState& state, bool isByHand);
   KJ_DISALLOW_COPY(WorkerReports);
 
   // Reports that training begins, and counts the time of training from now on.
@@ -35,11 +36,14 @@ public:
 private:
   uint64_t globalStep() const;
   double learningRate() const;
+  // Says `text` about an epoch on stderr, if somebody who started this worker reads that.
+  void say(uint epoch, kj::StringPtr text, const nn::BatchResult& sums) const;
 
   WorkerParts& parts;
   const Experiment& experiment;
   IoThread& ioThread;
   const TrainingState& state;
+  const bool isByHand;
   Stopwatch trainingTime;         // since the first step
   Stopwatch intervalTime;         // since the last report of speed
   uint64_t intervalBegin = 0;     // the first step of the interval
