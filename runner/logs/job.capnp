@@ -37,8 +37,8 @@ interface Coordinator {
   # the role's program. The coordinator refuses another version, a role that read another file, and
   # a place that is taken. `host` is the name of the role's machine, for messages. `boot` identifies
   # the boot of the machine that the coordinator runs on. If a role runs on the same boot, the two
-  # share a monotonic clock. `job` is drawn at random for each job. With the job's secret it makes the
-  # secret by which workers and servers prove who they are to each other.
+  # share a monotonic clock. `job` is drawn at random for each job. With the job's secret it makes
+  # the secret by which workers and servers prove who they are to each other.
 
   takeIndex @1 (role :Role, digest :Text, version :Text) -> (index :UInt32);
   # For a role whose launcher gave it no index. Answers the lowest one that no other role of its
