@@ -176,8 +176,9 @@ TEST_CASE("table says which folder is wrong and what to do, and ends with exit c
 TEST_CASE("a misspelt command is answered with the nearest one and with all of them") {
   auto ended = Command({RUNNER, "chekc", "x.toml"}).wait();
   CHECK(ended.errors ==
-        "runner: `chekc` is not a command; did you mean `check`? (check, explain, run, table, "
-        "role, devices, reference)\nTry 'runner --help' for more information.\n");
+        "runner: `chekc` is not a command; did you mean `check`? (check, explain, run, ps, "
+        "attach, stop, table, role, devices, reference)\nTry 'runner --help' for more "
+        "information.\n");
   CHECK(ended.exitCode == 2);
   CHECK(contains(Command({RUNNER, "trian"}).wait().errors,
       "`trian` is not a command; known: check, explain, run, "));
