@@ -24,6 +24,10 @@ constexpr LauncherKind LAUNCHERS[] = {
         "runs on the machine of `runner run`. This program and the experiment are copied to hosts "
         "that do not have them.",
         LauncherKind::SSH, true},
+    {"manual",
+        "By hand: `runner run` starts the coordinator, prints the command for each other role, and "
+        "waits for them.",
+        LauncherKind::MANUAL},
 };
 
 constexpr LossPolicy LOSS_POLICIES[] = {

@@ -18,7 +18,7 @@ using kj::uint;
 struct LauncherKind {
   const char* name;
   const char* doc;
-  enum Word { LOCAL, INLINE, SSH } word;
+  enum Word { LOCAL, INLINE, SSH, MANUAL } word;
   bool needsHosts = false;
 };
 

@@ -89,5 +89,12 @@ public:
 
 // Returns one group for each process, all on this machine.
 kj::Array<RoleGroup> groupsHere(const ClusterConfig& cluster);
+// Returns one group for each process, on the hosts of `cluster.hosts`, or all on this machine if
+// that names none. Groups of the same host follow each other.
+kj::Array<RoleGroup> groupsOnHosts(const ClusterConfig& cluster);
+
+// Returns where the coordinator listens so that all of `cluster.hosts` reach it. Looks up names,
+// which may take seconds. Throws with the cause and the way out.
+ListenPlace listenPlaceFor(const ClusterConfig& cluster);
 
 }  // namespace runner

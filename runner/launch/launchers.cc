@@ -2,7 +2,9 @@
 
 #include "runner/launch/inline_launcher.h"
 #include "runner/launch/local_launcher.h"
+#include "runner/launch/manual_launcher.h"
 #include "runner/launch/ssh_launcher.h"
+#include "runner/roles/job_secret.h"
 
 namespace runner {
 
@@ -14,8 +16,14 @@ kj::Own<Launcher> newLauncher(const LaunchedRun& run) {
       return newInlineLauncher(run);
     case LauncherKind::SSH:
       return newSshLauncher(run);
+    case LauncherKind::MANUAL:
+      return newManualLauncher(run);
   }
   KJ_UNREACHABLE;
+}
+
+rpc::Secret secretFor(const ClusterConfig& cluster) {
+  return cluster.launcher->word == LauncherKind::MANUAL ? secretOfUser() : rpc::Secret::random();
 }
 
 }  // namespace runner

@@ -1,0 +1,78 @@
+// Launcher manual over several hosts: see docs/clusters.md.
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+
+#include "tests/faults/failure.h"
+#include "tests/faults/roles_by_hand.h"
+#include "tests/hosts/hosts.h"
+#include "tests/skip.h"
+#include "tests/text.h"
+
+namespace tests {
+namespace {
+
+constexpr kj::StringPtr SHORT = "tests/faults/short.toml"_kj;
+constexpr kj::StringPtr SETTINGS[] = {"cluster.servers=1"_kj};
+
+// `runner run` on host 0, and a server and two workers on hosts of their own, with the same file.
+struct Terminals {
+  explicit Terminals(const Hosts& hosts): hosts(hosts) {}
+
+  // Starts number `i`: `runner run`, the server, and the workers.
+  void open(uint i) {
+    kj::Vector<kj::StringPtr> words;
+    auto place = kj::str(hosts.address(0), ":7000");
+    if (i == 0) {
+      words.addAll(std::initializer_list<kj::StringPtr>{RUNNER, "run", SHORT, "--runs", runs,
+          "--set", "cluster.launcher=manual", "--set", "cluster.port=\"7000\"", "--set",
+          "cluster.hosts=[\"h2\", \"h3\", \"h4\"]"});
+    } else {
+      words.addAll(std::initializer_list<kj::StringPtr>{RUNNER, "role", SHORT, "--role",
+          i == 1 ? "server" : "worker", "--index", i == 3 ? "1" : "0", "--coordinator", place});
+    }
+    words.addAll(std::initializer_list<kj::StringPtr>{"--set", SETTINGS[0]});
+    auto cache = cacheSetting();
+    kj::StringPtr environment[] = {cache, secret};
+    opened[i] = hosts.start(i, words, environment);
+    // So that the next terminal is opened after this one: `waits for the coordinator`, or `joined`.
+    bool isOpen = i == 0 ? opened[i]->waitForOutput("--index 1 --coordinator ")
+                         : opened[i]->waitForErrors(" ");
+    KJ_REQUIRE(isOpen, opened[i]->errors());
+  }
+
+  const Hosts& hosts;
+  const kj::String runs = newFolder();
+  const kj::String secret = kj::str("RUNNER_SECRET_FILE=", newSecretFile());
+  kj::Own<Command> opened[4];
+};
+
+TEST_CASE("manual: six orders of starting the roles train the same weights as one machine") {
+  KJ_IF_MAYBE(why, Hosts::whyNot()) SKIP_CASE(why->cStr());
+  auto alone = train(SHORT, SETTINGS);
+  Hosts hosts(4);
+  constexpr uint ORDERS[][4] = {
+      {0, 1, 2, 3}, {3, 2, 1, 0}, {1, 0, 3, 2}, {2, 3, 0, 1}, {1, 3, 2, 0}, {3, 0, 1, 2}};
+  for (auto& order: ORDERS) {
+    CAPTURE(order[0]);
+    CAPTURE(order[1]);
+    CAPTURE(order[2]);
+    Terminals terminals(hosts);
+    for (uint i: order) terminals.open(i);
+    auto ended = terminals.opened[0]->wait();
+    INFO(ended.output, ended.errors);
+    CHECK(ended.exitCode == 0);
+    CHECK(contains(ended.output, kj::str("weights sha256=", alone.weightsSha256)));
+    CHECK(contains(ended.output, "on h2:\n"));
+    CHECK(contains(ended.output, " --role worker --index 1 --coordinator 10.77.0.1:7000\n"));
+    for (uint i = 1; i < 4; i++) {
+      auto role = terminals.opened[i]->wait(FAILS_WITHIN_S);
+      INFO(role.errors);
+      CHECK(role.exitCode == 0);
+      CHECK(contains(role.errors, "the job is done\n"));
+    }
+  }
+  for (uint i = 0; i < 4; i++) CHECK(hosts.processes(i).size() == 0);
+}
+
+}  // namespace
+}  // namespace tests
