@@ -8,7 +8,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "rpc/wire/opening.h"
 #include "rpc/wire/running_time.h"
+#include "rpc/wire/wire.h"
 
 namespace rpc {
 
@@ -23,17 +25,11 @@ constexpr auto PAUSE = 100 * kj::MILLISECONDS;
 
 // Returns the user that is at the other end of a Unix socket; null for other connections.
 kj::Maybe<uid_t> userOf(kj::AsyncIoStream& stream) {
-  KJ_IF_MAYBE(fd, stream.getFd()) {
-    int domain = AF_UNSPEC;
-    socklen_t size = sizeof(domain);
-    KJ_SYSCALL(::getsockopt(*fd, SOL_SOCKET, SO_DOMAIN, &domain, &size));
-    if (domain != AF_UNIX) return nullptr;
-    ucred credentials;
-    size = sizeof(credentials);
-    KJ_SYSCALL(::getsockopt(*fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size));
-    return credentials.uid;
-  }
-  return nullptr;
+  if (!isUnixSocket(stream)) return nullptr;
+  ucred credentials;
+  kj::uint size = sizeof(credentials);
+  stream.getsockopt(SOL_SOCKET, SO_PEERCRED, &credentials, &size);
+  return credentials.uid;
 }
 
 // Returns the address of the other end's machine; that of a Unix socket has none.
@@ -117,28 +113,29 @@ private:
 
   void add(kj::Own<kj::AsyncIoStream> stream) {
     auto stranger = kj::heap<Stranger>(*this);
+    using Opened = kj::Promise<kj::Own<kj::AsyncIoStream>>;
     auto late = running.until(running.passed() + strangerLimits.patience)
                     .exclusiveJoin(kj::mv(stranger->dropped.promise))
-                    .then([]() -> kj::Promise<void> {
+                    .then([]() -> Opened {
                       return KJ_EXCEPTION(FAILED, "it did not prove in time who it is");
                     });
     auto machine = machineOf(*stream);
-    auto proof = kj::evalNow([&]() -> kj::Promise<void> {
+    auto opened = kj::evalNow([&]() -> Opened {
       KJ_IF_MAYBE(user, userOf(*stream)) {
         if (*user != ::geteuid() && *user != 0) {
           return KJ_EXCEPTION(FAILED, "it belongs to another user of this machine");
         }
       }
-      return proveAsListener(*stream, own);
+      return openAsListener(kj::mv(stream), own);
     });
     connections.add(
-        proof.exclusiveJoin(kj::mv(late))
-            .catch_([this, machine = kj::mv(machine)](kj::Exception&& e) -> kj::Promise<void> {
+        opened.exclusiveJoin(kj::mv(late))
+            .catch_([this, machine = kj::mv(machine)](kj::Exception&& e) -> Opened {
               // A port scanner may close at once.
               if (e.getType() == kj::Exception::Type::FAILED) tellRefused(machine, e);
               return kj::mv(e);
             })
-            .then([this, stream = kj::mv(stream), stranger = kj::mv(stranger)]() mutable {
+            .then([this, stranger = kj::mv(stranger)](kj::Own<kj::AsyncIoStream> stream) mutable {
               stranger = nullptr;
               return serve(kj::mv(stream), limits, bootstrap);
             }));

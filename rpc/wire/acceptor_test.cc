@@ -6,6 +6,7 @@
 
 #include "rpc/testing/test_identity.h"
 #include "rpc/testing/test_server.h"
+#include "rpc/wire/opening.h"
 
 namespace rpc {
 namespace {
@@ -60,11 +61,10 @@ struct Served {
 
   // Whatever a worker needs to call the server, once it has proven who it is.
   kj::Promise<kj::Own<Peer>> connectWorker() {
-    auto stream = receiver.connect();
-    auto proof = proveAsCaller(*stream, testIdentity(), testIdentity().name);
-    return proof.then([this, stream = kj::mv(stream)]() mutable {
-      return kj::heap<Peer>(kj::mv(stream), limitsFor(bench.placement));
-    });
+    return openAsCaller(receiver.connect(), testIdentity(), testIdentity().name)
+        .then([this](kj::Own<kj::AsyncIoStream> stream) {
+          return kj::heap<Peer>(kj::mv(stream), limitsFor(bench.placement));
+        });
   }
 
   // Whatever can happen at this time happens.

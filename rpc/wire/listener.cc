@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "rpc/wire/acceptor.h"
+#include "rpc/wire/opening.h"
 
 namespace rpc {
 
@@ -73,13 +74,12 @@ kj::Promise<kj::Own<kj::AsyncIoStream>> connectTo(kj::Network& network, kj::Stri
   });
 }
 
-kj::Promise<kj::Own<kj::AsyncIoStream>> connectAndProve(
+kj::Promise<kj::Own<kj::AsyncIoStream>> connectAndOpen(
     kj::Network& network, kj::StringPtr address, const Identity& own, kj::StringPtr server) {
   return connectTo(network, address)
       .then([&own, name = kj::str(server)](kj::Own<kj::AsyncIoStream> stream) mutable {
-        auto proof = proveAsCaller(*stream, own, name);
-        return proof.then([stream = kj::mv(stream)]() mutable { return kj::mv(stream); })
-            .attach(kj::mv(name));
+        auto opened = openAsCaller(kj::mv(stream), own, name);
+        return opened.attach(kj::mv(name));
       });
 }
 
@@ -165,13 +165,13 @@ kj::Promise<kj::Own<Listener>> Listener::listen(
 
 kj::Promise<kj::Own<kj::AsyncIoStream>> connect(kj::Network& network, const ServerAddress& address,
     const Transport& transport, const Identity& own, kj::StringPtr server) {
-  if (!transport.hasLocal) return connectAndProve(network, address.tcp, own, server);
-  auto stream = connectAndProve(network, address.local, own, server);
+  if (!transport.hasLocal) return connectAndOpen(network, address.tcp, own, server);
+  auto stream = connectAndOpen(network, address.local, own, server);
   return stream.catch_([&network, &transport, &own, tcp = kj::str(address.tcp),
                            server = kj::str(server)](
                            kj::Exception&& e) -> kj::Promise<kj::Own<kj::AsyncIoStream>> {
     // The server may be on another machine, or belong to another user of this one.
-    if (!transport.isRequired) return connectAndProve(network, tcp, own, server);
+    if (!transport.isRequired) return connectAndOpen(network, tcp, own, server);
     return kj::Exception(e.getType(), kj::heapString(e.getFile()), e.getLine(),
         kj::str("cannot use its Unix socket: ", e.getDescription(), ". kvstore.transport = \"",
             transport.name, "\" needs all roles on one machine and of one user. Choose \"auto\" ",

@@ -55,8 +55,8 @@ public:
       capnp::Capability::Client bootstrap, const Identity& own) = 0;
 };
 
-// Connects to `server` by `transport`. Resolves when both ends have proven who they are: see
-// proof.h. Names of Unix sockets are random, so whoever reaches one is on the server's machine.
+// Connects to `server` by `transport`. Resolves when both ends have opened the connection: see
+// opening.h. Names of Unix sockets are random, so whoever reaches one is on the server's machine.
 // Rejects if the server cannot be reached, or does not prove that it is `server`. `network` and
 // `own` must outlive the promise.
 kj::Promise<kj::Own<kj::AsyncIoStream>> connect(kj::Network& network, const ServerAddress& address,

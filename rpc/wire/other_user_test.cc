@@ -29,7 +29,7 @@ int answeredBytes(kj::StringPtr address) {
   socklen_t size = offsetof(sockaddr_un, sun_path) + 1 + name.size();
   int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (::connect(fd, reinterpret_cast<sockaddr*>(&where), size) != 0) return -1;
-  char call[64] = {'r', 'u', 'n', 'n', 'e', 'r', 0, 1, 't', 'e', 's', 't'};
+  char call[64] = {'r', 'u', 'n', 'n', 'e', 'r', 0, 2, 't', 'e', 's', 't'};
   if (::send(fd, call, sizeof(call), MSG_NOSIGNAL) < 0) return 0;
   char answer[96];
   auto n = ::recv(fd, answer, sizeof(answer), MSG_WAITALL);

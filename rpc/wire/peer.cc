@@ -1,7 +1,6 @@
 #include "rpc/wire/peer.h"
 
 #include <kj/debug.h>
-#include <sys/socket.h>
 
 #include "rpc/wire/payload.h"
 
@@ -26,14 +25,8 @@ capnp::ReaderOptions readerOptions(MessageLimits limits) {
 // Returns the stream if it can carry descriptors. (KJ's class claims that for TCP, too, but the
 // system cannot do it.)
 kj::Maybe<kj::AsyncCapabilityStream&> asLocal(kj::AsyncIoStream& stream) {
-  KJ_IF_MAYBE(fd, stream.getFd()) {
-    int domain = AF_UNSPEC;
-    socklen_t size = sizeof(domain);
-    if (::getsockopt(*fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX) {
-      return kj::dynamicDowncastIfAvailable<kj::AsyncCapabilityStream>(stream);
-    }
-  }
-  return nullptr;
+  if (!isUnixSocket(stream)) return nullptr;
+  return kj::dynamicDowncastIfAvailable<kj::AsyncCapabilityStream>(stream);
 }
 
 kj::Own<capnp::MessageStream> messagesOver(

@@ -12,18 +12,20 @@ namespace {
 using Bytes = kj::ArrayPtr<const kj::byte>;
 
 // What both ends send first, with the version of the proof.
-constexpr char PROGRAM[] = {'r', 'u', 'n', 'n', 'e', 'r', '\0', '\1'};
+constexpr char PROGRAM[] = {'r', 'u', 'n', 'n', 'e', 'r', '\0', '\2'};
 
-// The messages as they travel. Names end with zeros.
-struct Call {
+// How an end introduces itself. The name ends with zeros.
+struct Introduction {
   char program[sizeof(PROGRAM)];
   char name[NAME_BYTES_MAX];
+  kj::byte tls;  // 1 if it encrypts what follows
   kj::byte challenge[32];
 };
+
+// The messages as they travel.
+using Call = Introduction;
 struct Answer {
-  char program[sizeof(PROGRAM)];
-  char name[NAME_BYTES_MAX];
-  kj::byte challenge[32];
+  Introduction introduction;
   kj::byte code[Secret::BYTES];
 };
 struct Reply {
@@ -42,10 +44,13 @@ void setName(char (&field)[NAME_BYTES_MAX], kj::StringPtr name) {
   memcpy(field, name.begin(), name.size());
 }
 
-void draw(kj::byte (&challenge)[32]) {
+void introduce(Introduction& message, const Identity& own) {
+  memcpy(message.program, PROGRAM, sizeof(PROGRAM));
+  setName(message.name, own.name);
+  message.tls = own.tls;
   ssize_t n;
-  KJ_SYSCALL(n = ::getrandom(challenge, sizeof(challenge), 0));
-  KJ_ASSERT(n == sizeof(challenge));
+  KJ_SYSCALL(n = ::getrandom(message.challenge, sizeof(message.challenge), 0));
+  KJ_ASSERT(n == sizeof(message.challenge));
 }
 
 using Code = kj::FixedArray<kj::byte, Secret::BYTES>;
@@ -72,9 +77,9 @@ struct Proof {
   // Reads exactly one message, and looks at its first bytes as soon as they are there.
   template <typename T>
   kj::Promise<void> receive(T& message) {
-    auto program = read(message.program, sizeof(PROGRAM));
-    return program.then([this, &message]() {
-      if (memcmp(message.program, PROGRAM, sizeof(PROGRAM)) != 0) {
+    auto program = reinterpret_cast<const char*>(&message);
+    return read(&message, sizeof(PROGRAM)).then([this, program, &message]() {
+      if (memcmp(program, PROGRAM, sizeof(PROGRAM)) != 0) {
         fail(kj::str("it is not this program, or another version of it"));
       }
       auto rest = reinterpret_cast<kj::byte*>(&message) + sizeof(PROGRAM);
@@ -93,11 +98,18 @@ struct Proof {
 
   // `direction` keeps a code from being sent back.
   Code code(kj::StringPtr direction) const {
-    return own.secret.sign(
-        {direction.asBytes(), bytesOf(call), bytesOf(answer.name), bytesOf(answer.challenge)});
+    return own.secret.sign({direction.asBytes(), bytesOf(call), bytesOf(answer.introduction)});
   }
   Code callersCode() const { return code("caller  "_kj); }
   Code listenersCode() const { return code("listener"_kj); }
+
+  // What both ends know in the end, and nobody else. `other` has proven what it said.
+  Secret result(const Introduction& other) const {
+    if (other.tls && !own.tls) fail(kj::str(TLS_ONLY_THERE));
+    if (!other.tls && own.tls) fail(kj::str(TLS_ONLY_HERE));
+    Introduction both[] = {call, answer.introduction};
+    return own.secret.derive(bytesOf(both));
+  }
 
   kj::AsyncIoStream& stream;
   const Identity& own;
@@ -108,13 +120,11 @@ struct Proof {
 
 }  // namespace
 
-kj::Promise<void> proveAsCaller(
+kj::Promise<Secret> proveAsCaller(
     kj::AsyncIoStream& stream, const Identity& own, kj::StringPtr other) {
   auto proof = kj::heap<Proof>(stream, own);
   auto& p = *proof;
-  memcpy(p.call.program, PROGRAM, sizeof(PROGRAM));
-  setName(p.call.name, own.name);
-  draw(p.call.challenge);
+  introduce(p.call, own);
   return p.send(p.call)
       .then([&p]() { return p.receive(p.answer); })
       .then([&p, other]() {
@@ -123,23 +133,22 @@ kj::Promise<void> proveAsCaller(
         }
         char expected[NAME_BYTES_MAX];
         setName(expected, other);
-        if (memcmp(p.answer.name, expected, sizeof(expected)) != 0) {
+        if (memcmp(p.answer.introduction.name, expected, sizeof(expected)) != 0) {
           fail(kj::str("it is another role of this job than ", other));
         }
         memcpy(p.reply.code, p.callersCode().begin(), sizeof(p.reply.code));
         return p.send(p.reply);
       })
+      .then([&p]() { return p.result(p.answer.introduction); })
       .attach(kj::mv(proof));
 }
 
-kj::Promise<void> proveAsListener(kj::AsyncIoStream& stream, const Identity& own) {
+kj::Promise<Secret> proveAsListener(kj::AsyncIoStream& stream, const Identity& own) {
   auto proof = kj::heap<Proof>(stream, own);
   auto& p = *proof;
   return p.receive(p.call)
       .then([&p]() {
-        memcpy(p.answer.program, PROGRAM, sizeof(PROGRAM));
-        setName(p.answer.name, p.own.name);
-        draw(p.answer.challenge);
+        introduce(p.answer.introduction, p.own);
         memcpy(p.answer.code, p.listenersCode().begin(), sizeof(p.answer.code));
         return p.send(p.answer);
       })
@@ -154,6 +163,7 @@ kj::Promise<void> proveAsListener(kj::AsyncIoStream& stream, const Identity& own
         if (!areEqual(p.callersCode(), p.reply.code)) {
           fail(kj::str(WRONG_SECRET));
         }
+        return p.result(p.call);
       })
       .attach(kj::mv(proof));
 }

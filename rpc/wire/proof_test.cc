@@ -38,9 +38,9 @@ TEST_CASE("Proof: two ends with one secret find each other, and read nothing tha
   Pair pair;
   auto called = proveAsCaller(pair.caller, pair.worker, "server 1");
   auto heard = proveAsListener(pair.listener, pair.server);
-  called.wait(pair.scope);
+  auto key = called.wait(pair.scope);
   auto written = pair.caller.write("next", 4);
-  heard.wait(pair.scope);
+  CHECK(heard.wait(pair.scope).digits() == key.digits());
   CHECK(memcmp(pair.read(pair.listener, 4).begin(), "next", 4) == 0);
   written.wait(pair.scope);
 }
@@ -57,7 +57,7 @@ TEST_CASE("Proof: a caller recognizes a wrong secret, and tells the listener not
 TEST_CASE("Proof: a listener refuses a caller that only pretends to know the secret") {
   Pair pair;
   auto heard = proveAsListener(pair.listener, pair.server);
-  kj::byte call[64] = {'r', 'u', 'n', 'n', 'e', 'r', 0, 1, 'w'};
+  kj::byte call[64] = {'r', 'u', 'n', 'n', 'e', 'r', 0, 2, 'w'};
   pair.caller.write(call, sizeof(call)).wait(pair.scope);
   auto answer = pair.read(pair.caller, 96);
   // The listener's own code, sent back to it.
@@ -93,6 +93,49 @@ TEST_CASE("Proof: a caller notices that another role of the job answers") {
   auto heard = proveAsListener(pair.listener, pair.server).eagerlyEvaluate(nullptr);
   auto called = proveAsCaller(pair.caller, pair.worker, "server 2");
   CHECK(pair.failure(called) == "it is another role of this job than server 2");
+}
+
+TEST_CASE("Proof: every connection has a key of its own") {
+  Pair pair;
+  auto prove = [&]() {
+    auto heard = proveAsListener(pair.listener, pair.server);
+    auto called = proveAsCaller(pair.caller, pair.worker, "server 1");
+    auto key = called.wait(pair.scope);
+    heard.wait(pair.scope);
+    return key.digits();
+  };
+  auto first = prove();
+  CHECK(prove() != first);
+}
+
+TEST_CASE("Proof: if only one end uses TLS, both ends say which") {
+  for (bool callerUsesTls: {false, true}) {
+    Pair pair;
+    pair.worker.tls = callerUsesTls;
+    pair.server.tls = !callerUsesTls;
+    auto heard = proveAsListener(pair.listener, pair.server);
+    auto called = proveAsCaller(pair.caller, pair.worker, "server 1");
+    CHECK(pair.failure(called) == (callerUsesTls ? TLS_ONLY_HERE : TLS_ONLY_THERE));
+    CHECK(pair.failure(heard) == (callerUsesTls ? TLS_ONLY_THERE : TLS_ONLY_HERE));
+  }
+}
+
+TEST_CASE("Proof: nobody between two ends can make them leave TLS out") {
+  Pair pair;
+  pair.worker.tls = pair.server.tls = true;
+  auto called = proveAsCaller(pair.caller, pair.worker, "server 1");
+  // A relay tells the server that the worker does not use TLS, and the reverse.
+  auto relay = kj::newTwoWayPipe();
+  auto heard = proveAsListener(*relay.ends[1], pair.server);
+  auto call = pair.read(pair.listener, 64);
+  constexpr size_t TLS_AT = 8 + NAME_BYTES_MAX;
+  REQUIRE(call[TLS_AT] == 1);
+  call[TLS_AT] = 0;
+  relay.ends[0]->write(call.begin(), call.size()).wait(pair.scope);
+  auto answer = pair.read(*relay.ends[0], 96);
+  answer[TLS_AT] = 0;
+  pair.listener.write(answer.begin(), answer.size()).wait(pair.scope);
+  CHECK(pair.failure(called) == WRONG_SECRET);
 }
 
 TEST_CASE("Proof: both ends recognize another program by its first bytes") {

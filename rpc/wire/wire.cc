@@ -1,5 +1,6 @@
 #include "rpc/wire/wire.h"
 
+#include <kj/debug.h>
 // The system's: the C library's header lacks the shortest round trip in tcp_info.
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -27,6 +28,15 @@ constexpr double BUFFER_BYTES_MAX = 192 << 10;
 constexpr uint64_t FIT_BYTES = 256 << 10;
 
 }  // namespace
+
+bool isUnixSocket(kj::AsyncIoStream& stream) {
+  int domain = AF_UNSPEC;
+  KJ_IF_MAYBE(fd, stream.getFd()) {
+    socklen_t size = sizeof(domain);
+    KJ_SYSCALL(::getsockopt(*fd, SOL_SOCKET, SO_DOMAIN, &domain, &size));
+  }
+  return domain == AF_UNIX;
+}
 
 void limitUnsent(kj::AsyncIoStream& stream) {
   KJ_IF_MAYBE(fd, stream.getFd()) {

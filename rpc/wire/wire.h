@@ -12,6 +12,9 @@ namespace rpc {
 // run dry while the io thread does something else: they last 0.1 ms at 10 Gbit/s.
 constexpr int UNSENT_BYTES_MAX = 128 << 10;
 
+// Whether `stream` is a Unix socket.
+bool isUnixSocket(kj::AsyncIoStream& stream);
+
 // Sets UNSENT_BYTES_MAX for a TCP connection. Does nothing for other sockets, whose buffers are
 // about as small anyway.
 void limitUnsent(kj::AsyncIoStream& stream);

@@ -46,7 +46,7 @@ kj::Maybe<kj::String> wrong(const Experiment& experiment, const ProcessRoles& ro
         " (cluster.servers_per_process): start that one");
   }
   KJ_IF_MAYBE(place, options.listen) {
-    KJ_IF_MAYBE(why, whyNoSecret(place->host, options.secret)) return kj::mv(*why);
+    KJ_IF_MAYBE(why, whyNoSecret(place->host, cluster.tls, options.secret)) return kj::mv(*why);
   }
   KJ_IF_MAYBE(steps, options.trace) {
     auto made = ModelFacts(experiment).steps(experiment);

@@ -146,6 +146,11 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::KvStoreCon
   }
   checkSlots(config, reader);
   config.interface = readInterface(reader);
+  config.tls = reader.flag("tls",
+      "Encrypts all TCP connections of the job (TLS 1.3). The keys come from the job's secret, so "
+      "there are no certificates. Without it, the proof of the secret keeps strangers out, but not "
+      "someone on the path between two hosts. Does not change results.",
+      false);
   config.startTimeout_s = reader.integer("start_timeout_s",
       "Seconds within which all roles must join. Otherwise the job fails, and the message names "
       "the missing roles.",

@@ -42,6 +42,7 @@ struct ClusterConfig {
   kj::Maybe<kj::String> interface;  // where the coordinator listens: "eth0" or an address
   kj::String ssh;                   // the command, for launcher ssh
   rpc::PortRange ports;
+  bool tls;  // TCP connections of the job are encrypted
   uint startTimeout_s;
   uint silenceTimeout_s;
 

@@ -2,7 +2,8 @@
 
 #include <kj/debug.h>
 
-#include "rpc/wire/proof.h"
+#include "rpc/wire/encryption.h"
+#include "rpc/wire/opening.h"
 #include "runner/logs/role_names.h"
 #include "runner/system/terminal.h"
 
@@ -26,12 +27,12 @@ kj::StringPtr causeOf(const kj::Exception& e) {
 
 class Call {
 public:
-  Call(kj::AsyncIoContext& io, const RoleOptions& options, kj::StringPtr name,
+  Call(kj::AsyncIoContext& io, const RoleOptions& options, rpc::Identity own,
       rpc::RunningTime& running, kj::Duration limit)
       : network(io.provider->getNetwork()),
         timer(io.provider->getTimer()),
         options(options),
-        identity{kj::str(name), options.secret},
+        identity(kj::mv(own)),
         running(running),
         limit(limit) {}
 
@@ -41,15 +42,15 @@ public:
           auto promise = parsed->connect();
           return promise.attach(kj::mv(parsed));
         })
-        .then([this](kj::Own<kj::AsyncIoStream> stream) { return prove(kj::mv(stream)); },
+        .then([this](kj::Own<kj::AsyncIoStream> stream) { return open(kj::mv(stream)); },
             [this](kj::Exception&& e) { return retry(kj::mv(e)); });
   }
 
 private:
-  kj::Promise<CoordinatorCall> prove(kj::Own<kj::AsyncIoStream> stream) {
-    auto proof = rpc::proveAsCaller(*stream, identity, roleWord(Role::COORDINATOR));
-    return proof.then(
-        [this, stream = kj::mv(stream)]() mutable {
+  kj::Promise<CoordinatorCall> open(kj::Own<kj::AsyncIoStream> stream) {
+    auto opened = rpc::openAsCaller(kj::mv(stream), identity, roleWord(Role::COORDINATOR));
+    return opened.then(
+        [this](kj::Own<kj::AsyncIoStream> stream) {
           return CoordinatorCall{kj::mv(stream), kj::str(options.coordinator)};
         },
         [this](kj::Exception&& e) -> CoordinatorCall {
@@ -91,8 +92,8 @@ private:
 }  // namespace
 
 kj::Promise<CoordinatorCall> callCoordinator(kj::AsyncIoContext& io, const RoleOptions& options,
-    kj::StringPtr name, rpc::RunningTime& running, kj::Duration limit) {
-  auto call = kj::heap<Call>(io, options, name, running, limit);
+    rpc::Identity own, rpc::RunningTime& running, kj::Duration limit) {
+  auto call = kj::heap<Call>(io, options, kj::mv(own), running, limit);
   auto promise = call->attempt();
   return promise.attach(kj::mv(call));
 }
@@ -111,6 +112,18 @@ kj::Exception whyNotJoined(kj::Exception e, kj::StringPtr address) {
         kj::str("what listens at ", address, " has another secret than this role. Compare the ",
             "address with the one that the coordinator prints, and then the files of both ",
             "(RUNNER_SECRET_FILE)"));
+  }
+  if (e.getDescription() == rpc::TLS_ONLY_THERE || e.getDescription() == rpc::TLS_ONLY_HERE) {
+    bool there = e.getDescription() == rpc::TLS_ONLY_THERE;
+    return kj::Exception(e.getType(), __FILE__, __LINE__,
+        kj::str("the coordinator at ", address, there ? " uses" : " does not use",
+            " TLS, and this role ", there ? "does not" : "does",
+            " (cluster.tls): start all roles with the same file"));
+  }
+  if (e.getDescription() == rpc::RELAYED) {
+    return kj::Exception(e.getType(), __FILE__, __LINE__,
+        kj::str("somebody between this machine and the coordinator at ", address,
+            " changes what they send: its TLS does not belong to its proof"));
   }
   if (e.getDescription().startsWith("remote exception: ")) return e;
   return kj::Exception(kj::Exception::Type::DISCONNECTED, __FILE__, __LINE__,

@@ -3,6 +3,7 @@
 
 #include <kj/async-io.h>
 
+#include "rpc/wire/proof.h"
 #include "rpc/wire/running_time.h"
 #include "runner/roles/role_options.h"
 
@@ -10,17 +11,17 @@ namespace runner {
 
 // The coordinator, reached.
 struct CoordinatorCall {
-  kj::Own<kj::AsyncIoStream> stream;  // both ends have proven who they are: see rpc/wire/proof.h
+  kj::Own<kj::AsyncIoStream> stream;  // both ends have opened it: see rpc/wire/opening.h
   kj::String address;
 };
 
-// Connects to options.coordinator, and proves to be `name`. A role without a launcher may be
+// Connects to options.coordinator, and proves to be `own`. A role without a launcher may be
 // started before its coordinator: it says once on stderr that it waits, and tries again until
 // `running` has reached `limit`. Rejects with DISCONNECTED if the coordinator cannot be reached.
-// Rejects with the way out if something else answers, or if the secrets differ. Has no time-out for
-// an answer. All arguments must outlive the promise.
+// Rejects with the way out if something else answers, if the secrets differ, or if only one end
+// uses TLS. Has no time-out for an answer. All arguments must outlive the promise.
 kj::Promise<CoordinatorCall> callCoordinator(kj::AsyncIoContext& io, const RoleOptions& options,
-    kj::StringPtr name, rpc::RunningTime& running, kj::Duration limit);
+    rpc::Identity own, rpc::RunningTime& running, kj::Duration limit);
 
 // Returns the exception about a coordinator that has not answered within `limit`, which is
 // cluster.start_timeout_s.

@@ -81,9 +81,13 @@ rpc::Secret secretOfUser() {
   KJ_UNREACHABLE;
 }
 
-kj::Maybe<kj::String> whyNoSecret(kj::StringPtr host, const rpc::Secret& secret) {
-  if (rpc::isLoopback(host) || secret.isSet()) return nullptr;
-  return kj::str("other machines reach ", host, ", so the roles need a secret: make one with ",
+kj::Maybe<kj::String> whyNoSecret(kj::StringPtr host, bool tls, const rpc::Secret& secret) {
+  if (secret.isSet()) return nullptr;
+  bool isReached = !rpc::isLoopback(host);
+  if (!isReached && !tls) return nullptr;
+  auto cause = isReached ? kj::str("other machines reach ", host)
+                         : kj::str("TLS takes its keys from the job's secret (cluster.tls = true)");
+  return kj::str(cause, ", so the roles need a secret: make one with ",
       "`(umask 077; openssl rand -hex ", rpc::Secret::BYTES, " > FILE)`, copy it to every host, ",
       "and start every role with ", VARIABLE, "=FILE");
 }

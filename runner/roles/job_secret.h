@@ -17,8 +17,8 @@ rpc::Secret secretFromLauncher(int fd);
 // something else, if it belongs to another user (except root), or if other users may read it.
 rpc::Secret secretOfUser();
 
-// Returns why a role must not listen on `host`, an address in numbers: other machines reach it, and
-// the secret is not set. Null if it may.
-kj::Maybe<kj::String> whyNoSecret(kj::StringPtr host, const rpc::Secret& secret);
+// Returns why a role must not listen on `host`, an address in numbers: other machines reach it, or
+// the job uses TLS, and the secret is not set. Null if it may.
+kj::Maybe<kj::String> whyNoSecret(kj::StringPtr host, bool tls, const rpc::Secret& secret);
 
 }  // namespace runner

@@ -73,6 +73,7 @@ public:
         coordinator(kj::mv(call.address)),
         name(roleName(options.role, options.index)),
         secret(options.secret),
+        tls(KJ_ASSERT_NONNULL(loaded.experiment).cluster.tls),
         progress(kj::mv(progress)),
         sockets(kj::mv(ownListener)),
         peer(kj::mv(call.stream), limits) {}
@@ -115,7 +116,7 @@ public:
 
   Session::Client session() override { return KJ_ASSERT_NONNULL(seat); }
   rpc::Listener& listener() override { return *KJ_ASSERT_NONNULL(sockets); }
-  rpc::Identity identity() const override { return {kj::str(name), shardSecret}; }
+  rpc::Identity identity() const override { return {kj::str(name), shardSecret, tls}; }
 
   kj::Promise<void> ended() override {
     // evalLast(), because the end of the job may have arrived just before the connection ended.
@@ -208,6 +209,7 @@ private:
   const kj::String coordinator;
   const kj::String name;
   const rpc::Secret secret;
+  const bool tls;
   rpc::Secret shardSecret;  // once seated
   kj::Function<void(RoleProgress::Builder)> progress;
   kj::Maybe<kj::Own<rpc::Listener>> sockets;  // if the role holds a shard
@@ -231,13 +233,14 @@ kj::Promise<kj::Maybe<kj::Own<rpc::Listener>>> listenFor(kj::AsyncIoContext& io,
     kj::Maybe<const rpc::Transport&> transport, kj::AsyncIoStream& coordinator) {
   using Listening = kj::Maybe<kj::Own<rpc::Listener>>;
   KJ_IF_MAYBE(own, transport) {
-    auto ports = KJ_ASSERT_NONNULL(loaded.experiment).cluster.ports;
+    auto& cluster = KJ_ASSERT_NONNULL(loaded.experiment).cluster;
+    auto ports = cluster.ports;
     auto host = rpc::localHostOf(coordinator);
     KJ_IF_MAYBE(place, options.listen) {
       host = kj::str(place->host);
       ports = place->ports.orDefault(ports);
     }
-    KJ_IF_MAYBE(why, whyNoSecret(host, options.secret)) configs::fail(*why);
+    KJ_IF_MAYBE(why, whyNoSecret(host, cluster.tls, options.secret)) configs::fail(*why);
     return rpc::Listener::listen(io.provider->getNetwork(), *own, host, ports)
         .then([](kj::Own<rpc::Listener> listener) -> Listening { return kj::mv(listener); });
   }
@@ -255,7 +258,9 @@ kj::Promise<kj::Own<Membership>> Membership::join(kj::AsyncIoContext& io,
   auto late = running->until(limit).then([&options, limit]() -> kj::Promise<kj::Own<Membership>> {
     return notAnswered(options, limit);
   });
-  return callCoordinator(io, options, roleName(options.role, options.index), *running, limit)
+  rpc::Identity own{roleName(options.role, options.index), options.secret,
+      KJ_ASSERT_NONNULL(loaded.experiment).cluster.tls};
+  return callCoordinator(io, options, kj::mv(own), *running, limit)
       .then([&io, &loaded, &options, transport](CoordinatorCall call) {
         auto listening = listenFor(io, loaded, options, transport, *call.stream);
         return listening.then([call = kj::mv(call)](auto listener) mutable {

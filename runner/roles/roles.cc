@@ -47,7 +47,8 @@ bool runCoordinator(const LoadedExperiment& loaded, const RoleOptions& options, 
   // Before the folder has any file: the same folder is free for the next attempt.
   const ListenPlace onLoopback;
   auto& place = options.listen.orDefault(onLoopback);
-  KJ_IF_MAYBE(why, whyNoSecret(place.host, options.secret)) configs::fail(*why);
+  KJ_IF_MAYBE(why, whyNoSecret(place.host, experiment.cluster.tls, options.secret))
+    configs::fail(*why);
   auto ports = place.ports.orDefault(experiment.cluster.ports);
   auto listener = rpc::Listener::listen(io.provider->getNetwork(), rpc::TCP, place.host, ports)
                       .wait(io.waitScope);
@@ -58,7 +59,7 @@ bool runCoordinator(const LoadedExperiment& loaded, const RoleOptions& options, 
   if (!options.launched) writeWhole(options.folder.experiment(), loaded.resolved);
   auto job = kj::refcounted<Job>(experiment, loaded.digest, facts, options.folder, log,
       io.provider->getTimer(), kj::systemPreciseCalendarClock());
-  rpc::Identity identity{roleName(Role::COORDINATOR, 0), options.secret};
+  rpc::Identity identity{roleName(Role::COORDINATOR, 0), options.secret, experiment.cluster.tls};
   auto serving = listener->serve(
       io.provider->getTimer(), jobMessageLimits(facts.graph), job->bootstrap(), identity);
   auto over = job->run(options.launched);

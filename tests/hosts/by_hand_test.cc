@@ -68,6 +68,23 @@ TEST_CASE("a job on four hosts trains the same bits as on one machine") {
   CHECK(contains(events, kj::str("\"joined\":{\"address\":\"", hosts.address(1), ":")));
 }
 
+TEST_CASE("a job on four hosts with TLS trains the same bits as on one machine without it") {
+  KJ_IF_MAYBE(why, Hosts::whyNot()) SKIP_CASE(why->cStr());
+  constexpr kj::StringPtr ONE_SERVER[] = {"cluster.servers=1"_kj};
+  auto alone = train(SHORT, ONE_SERVER);
+  auto file = kj::str(newFolder(), "/short.toml");
+  writeFile(
+      file, kj::str("extends = \"", alone.folder, "/experiment.toml\"\n[cluster]\ntls = true\n"));
+  Hosts hosts(4);
+  JobOnHosts job(hosts, file, 1, 2);
+  auto ended = job.coordinator->wait();
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 0);
+  CHECK(contains(ended.output, alone.weightsSha256));
+  for (auto& role: job.roles) CHECK(role->wait(FAILS_WITHIN_S).exitCode == 0);
+  CHECK(contains(readFile(kj::str(job.folder, "/events.jsonl")), "\"transport\":\"tcp\""));
+}
+
 TEST_CASE("a coordinator names the port that is taken, and the address that is not its own") {
   KJ_IF_MAYBE(why, Hosts::whyNot()) SKIP_CASE(why->cStr());
   Hosts hosts(2);

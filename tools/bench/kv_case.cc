@@ -3,7 +3,7 @@
 namespace tools {
 
 kj::StringPtr KJ_STRINGIFY(Wire wire) {
-  constexpr kj::StringPtr WORDS[] = {"tcp"_kj, "unix"_kj, "memory"_kj, "copy"_kj};
+  constexpr kj::StringPtr WORDS[] = {"tcp"_kj, "tls"_kj, "unix"_kj, "memory"_kj, "copy"_kj};
   return WORDS[uint(wire)];
 }
 

@@ -16,12 +16,13 @@ using kj::uint;
 // How bytes get from a worker to a server and back.
 enum class Wire : uint {
   TCP,     // over the loopback
+  TLS,     // the same, encrypted
   UNIX,    // over a Unix socket
   MEMORY,  // memory that both have mapped; the waiting side sleeps
   COPY,    // two copies within the worker's process
 };
 
-// Returns `tcp`, `unix`, `memory` or `copy`.
+// Returns `tcp`, `tls`, `unix`, `memory` or `copy`.
 kj::StringPtr KJ_STRINGIFY(Wire wire);
 
 // A case. In each round trip the workers push all keys, and pull them.

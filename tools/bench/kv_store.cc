@@ -28,7 +28,7 @@ public:
         store(rpc::RemoteStore::create(
             placement, kvCase.rounds(), rank, parameters, gradients, sharing(wire))),
         replay(kvCase),
-        io(*store, placement) {
+        io(*store, placement, wire == Wire::TLS) {
     for (auto i: kj::indices(parameters)) parameters[i] = kvFirstValue(i);
   }
 
@@ -87,11 +87,14 @@ kj::Own<KvSide> startStore(const KvCase& kvCase, Wire wire, KvCores cores) {
   side->addJob(
       kvCase.workers, kvCase.servers, cores,
       // Shared memory is handed over on a Unix socket.
-      [&](uint, uint) { return wire == Wire::TCP ? newTcpStream() : newUnixStream(); },
+      [&](uint, uint) {
+        return wire == Wire::TCP || wire == Wire::TLS ? newTcpStream() : newUnixStream();
+      },
       [&](uint rank) { Worker(kvCase, wire, rank).run(); },
       [&](uint shard) {
         KvUpdater updater(kvCase.sgd);
-        serveShard(kvCase.placement(), shard, kvCase.rounds(), updater, wire == Wire::MEMORY);
+        serveShard(kvCase.placement(), shard, kvCase.rounds(), updater, wire == Wire::MEMORY,
+            wire == Wire::TLS);
       });
   return side;
 }

@@ -55,8 +55,8 @@ TEST_CASE("bench kvstore: JSON has a row per store, limit and peer, with consist
   auto root = message.initRoot<capnp::JsonValue>();
   capnp::JsonCodec().decodeRaw(ended.output, root);
   auto rows = KJ_ASSERT_NONNULL(find(root.asReader().getObject(), "rows")).getArray();
-  constexpr kj::StringPtr NAMES[] = {"tcp store"_kj, "tcp raw"_kj, "unix store"_kj, "unix raw"_kj,
-      "memory store"_kj, "memory raw"_kj, "copy"_kj};
+  constexpr kj::StringPtr NAMES[] = {"tcp store"_kj, "tcp raw"_kj, "tls store"_kj, "tcp raw"_kj,
+      "unix store"_kj, "unix raw"_kj, "memory store"_kj, "memory raw"_kj, "copy"_kj};
   // Then gloo and MPI, those with figures first.
   constexpr size_t COUNT = kj::size(NAMES) + 2;
   REQUIRE(rows.size() == 2 * COUNT);

@@ -7,14 +7,20 @@
 #include <unistd.h>
 
 #include "rpc/shard/shard_server.h"
+#include "rpc/wire/encryption.h"
 #include "rpc/wire/peer.h"
 
 namespace tools {
 namespace {
 
-// Returns the stream that the bench has put at an index of this role.
-kj::Own<kj::AsyncIoStream> streamAt(kj::AsyncIoContext& io, uint index) {
-  return io.lowLevelProvider->wrapSocketFd(kj::AutoCloseFd(FIRST_STREAM + int(index)));
+// Resolves to the stream that the bench has put at an index of this role. `tls` says which end
+// encrypts it; null: it stays as it is.
+kj::Promise<kj::Own<kj::AsyncIoStream>> streamAt(
+    kj::AsyncIoContext& io, uint index, kj::Maybe<rpc::End> tls) {
+  auto stream = io.lowLevelProvider->wrapSocketFd(kj::AutoCloseFd(FIRST_STREAM + int(index)));
+  // Nobody else has the stream, so any key will do.
+  KJ_IF_MAYBE(end, tls) return rpc::encrypt(kj::mv(stream), {}, *end);
+  return kj::mv(stream);
 }
 
 }  // namespace
@@ -62,8 +68,8 @@ void carryOutOrders(kj::FunctionParam<void()> trip, kj::FunctionParam<void()> ch
   });
 }
 
-StoreThread::StoreThread(rpc::RemoteStore& store, const rpc::Placement& placement)
-    : store(store), placement(placement), thread([this]() { talk(); }) {}
+StoreThread::StoreThread(rpc::RemoteStore& store, const rpc::Placement& placement, bool tls)
+    : store(store), placement(placement), tls(tls), thread([this]() { talk(); }) {}
 
 StoreThread::~StoreThread() noexcept(false) {
   auto lock = stop.lockExclusive();
@@ -78,8 +84,12 @@ void StoreThread::talk() {
   auto names = KJ_MAP(i, kj::indices(placement.shards)) {
     return kj::str("server ", i);
   };
-  auto connect = [this, &io](uint server) -> kj::Promise<kj::Own<rpc::Peer>> {
-    return kj::heap<rpc::Peer>(streamAt(io, server), rpc::limitsFor(placement));
+  kj::Maybe<rpc::End> end;
+  if (tls) end = rpc::End::CALLER;
+  auto connect = [this, &io, end](uint server) {
+    return streamAt(io, server, end).then([this](kj::Own<kj::AsyncIoStream> stream) {
+      return kj::heap<rpc::Peer>(kj::mv(stream), rpc::limitsFor(placement));
+    });
   };
   store.run({kj::mv(names), connect, io.provider->getTimer(), 60 * kj::SECONDS})
       .catch_([](kj::Exception&&) { /* The compute thread throws the same. */ })
@@ -88,14 +98,19 @@ void StoreThread::talk() {
 }
 
 void serveShard(const rpc::Placement& placement, uint shard, const rpc::Rounds& rounds,
-    rpc::Updater& updater, bool shares) {
+    rpc::Updater& updater, bool shares, bool tls) {
   auto io = kj::setupAsyncIo();
   rpc::pollOften(io.waitScope);
   kj::Maybe<kj::UnixEventPort&> port;
   if (shares) port = io.unixEventPort;
   auto service = rpc::newShardServer(placement, shard, rounds, updater, port);
+  kj::Maybe<rpc::End> end;
+  if (tls) end = rpc::End::LISTENER;
   auto serving = KJ_MAP(worker, kj::range(0u, rounds.workers)) {
-    return rpc::serve(streamAt(io, worker), rpc::limitsFor(placement), service);
+    return streamAt(io, worker, end)
+        .then([&placement, service](kj::Own<kj::AsyncIoStream> stream) mutable {
+          return rpc::serve(kj::mv(stream), rpc::limitsFor(placement), kj::mv(service));
+        });
   };
   kj::joinPromises(kj::mv(serving)).wait(io.waitScope);
 }

@@ -25,10 +25,11 @@ void carryOutOrders(kj::FunctionParam<kj::Vector<uint64_t>(const KvOrder&)> carr
 void carryOutOrders(kj::FunctionParam<void()> trip, kj::FunctionParam<void()> check);
 
 // A worker's io thread. While it lives, it talks to the servers of `placement` over the streams
-// that the bench has put at FIRST_STREAM. Both arguments must outlive it.
+// that the bench has put at FIRST_STREAM, encrypted with `tls`. The first two arguments must
+// outlive it.
 class StoreThread {
 public:
-  StoreThread(rpc::RemoteStore& store, const rpc::Placement& placement);
+  StoreThread(rpc::RemoteStore& store, const rpc::Placement& placement, bool tls = false);
   ~StoreThread() noexcept(false);
   KJ_DISALLOW_COPY(StoreThread);
 
@@ -39,13 +40,14 @@ private:
 
   rpc::RemoteStore& store;
   const rpc::Placement& placement;
+  const bool tls;
   kj::MutexGuarded<Stop> stop{nullptr};
   kj::Thread thread;
 };
 
 // Serves one shard to the workers at FIRST_STREAM until all have gone. With `shares`, it shares
-// memory with workers that can.
+// memory with workers that can. With `tls`, the streams are encrypted.
 void serveShard(const rpc::Placement& placement, uint shard, const rpc::Rounds& rounds,
-    rpc::Updater& updater, bool shares);
+    rpc::Updater& updater, bool shares, bool tls = false);
 
 }  // namespace tools
