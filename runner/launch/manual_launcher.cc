@@ -33,8 +33,9 @@ public:
   explicit ManualLauncher(const LaunchedRun& run): run(run) {}
 
   kj::Promise<ListenPlace> prepare() override {
-    auto place = listenPlaceFor(run.experiment().cluster);
-    KJ_IF_MAYBE(why, whyNoSecret(place.host, run.secret)) configs::fail(*why);
+    auto& cluster = run.experiment().cluster;
+    auto place = listenPlaceFor(cluster);
+    KJ_IF_MAYBE(why, whyNoSecret(place.host, cluster.tls, run.secret)) configs::fail(*why);
     return kj::mv(place);
   }
 

@@ -12,23 +12,25 @@ namespace runner {
 uint takeIndex(const LoadedExperiment& loaded, const RoleOptions& options) {
   auto io = kj::setupAsyncIo();
   rpc::RunningTime running(io.provider->getTimer());
-  auto limit = KJ_ASSERT_NONNULL(loaded.experiment).cluster.startTimeout_s * kj::SECONDS;
+  auto& cluster = KJ_ASSERT_NONNULL(loaded.experiment).cluster;
+  auto limit = cluster.startTimeout_s * kj::SECONDS;
+  rpc::Identity own{kj::str(roleWord(options.role)), options.secret, cluster.tls};
   kj::Own<rpc::Peer> peer;
-  auto asked = callCoordinator(io, options, roleWord(options.role), running, limit)
-                   .then([&](CoordinatorCall call) {
-                     peer = kj::heap<rpc::Peer>(kj::mv(call.stream), rpc::MessageLimits());
-                     auto request = peer->bootstrap().castAs<Coordinator>().takeIndexRequest();
-                     request.setRole(options.role);
-                     request.setDigest(loaded.digest);
-                     request.setVersion(VERSION);
-                     return request.send().then(
-                         [](capnp::Response<Coordinator::TakeIndexResults>&& taken) {
-                           return uint(taken.getIndex());
-                         },
-                         [address = kj::mv(call.address)](kj::Exception&& e) -> uint {
-                           kj::throwFatalException(whyNotJoined(kj::mv(e), address));
-                         });
-                   });
+  auto asked =
+      callCoordinator(io, options, kj::mv(own), running, limit).then([&](CoordinatorCall call) {
+        peer = kj::heap<rpc::Peer>(kj::mv(call.stream), rpc::MessageLimits());
+        auto request = peer->bootstrap().castAs<Coordinator>().takeIndexRequest();
+        request.setRole(options.role);
+        request.setDigest(loaded.digest);
+        request.setVersion(VERSION);
+        return request.send().then(
+            [](capnp::Response<Coordinator::TakeIndexResults>&& taken) {
+              return uint(taken.getIndex());
+            },
+            [address = kj::mv(call.address)](kj::Exception&& e) -> uint {
+              kj::throwFatalException(whyNotJoined(kj::mv(e), address));
+            });
+      });
   auto late =
       running.until(limit).then([&]() -> kj::Promise<uint> { return notAnswered(options, limit); });
   return asked.exclusiveJoin(kj::mv(late)).wait(io.waitScope);
