@@ -45,8 +45,10 @@ kj::Maybe<kj::String> wrong(const Experiment& experiment, const ProcessRoles& ro
     return kj::str(name, " shares the process of ", roleName(Role::SERVER, first),
         " (cluster.servers_per_process): start that one");
   }
-  KJ_IF_MAYBE(place, options.listen) {
-    KJ_IF_MAYBE(why, whyNoSecret(place->host, cluster.tls, options.secret)) return kj::mv(*why);
+  const ListenPlace onLoopback;
+  if (options.role == Role::COORDINATOR || options.listen != nullptr) {
+    auto& host = options.listen.orDefault(onLoopback).host;
+    KJ_IF_MAYBE(why, whyNoSecret(host, cluster.tls, options.secret)) return kj::mv(*why);
   }
   KJ_IF_MAYBE(steps, options.trace) {
     auto made = ModelFacts(experiment).steps(experiment);
