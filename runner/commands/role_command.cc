@@ -12,6 +12,7 @@
 #include "runner/system/addresses.h"
 #include "runner/system/files.h"
 #include "runner/system/interrupts.h"
+#include "runner/system/machine.h"
 #include "runner/system/reason.h"
 #include "runner/system/terminal.h"
 #include "runner/system/version.h"
@@ -31,6 +32,13 @@ void endWithStdin() {
     } while (n > 0 || (n < 0 && errno == EINTR));
     ::_exit(RUN_FAILED);
   }).detach();
+}
+
+// Returns the address in numbers at which the coordinator listens, so that those who call `host`
+// reach it.
+kj::String coordinatorsHost(const ClusterConfig& cluster, kj::StringPtr host, bool isOneHost) {
+  KJ_IF_MAYBE(named, cluster.interface) return addressOfInterface(*named);
+  return ownAddressOf(host, isOneHost);
 }
 
 kj::Maybe<kj::StringPtr> variable(kj::StringPtr name) {
@@ -62,7 +70,12 @@ kj::MainFunc RoleCommand::getMain() {
       "\n"
       "Without --role, the process takes the role that another system gives it, and says so. It "
       "asks in this order: the four flags below, TF_CONFIG, DMLC_ROLE, OpenMPI, MPICH, Slurm. With "
-      "--role server or worker, JOB_COMPLETION_INDEX of a Kubernetes Job is the index.");
+      "--role server or worker, JOB_COMPLETION_INDEX of a Kubernetes Job is the index. Ranks of "
+      "MPI "
+      "and Slurm are the coordinator, then servers, then workers, and find each other by "
+      "--folder:\n"
+      "\n"
+      "  mpirun -np 4 runner role x.toml --folder /shared/run");
   auto text = [](kj::String& to) {
     return [&to](kj::StringPtr word) -> Validity {
       to = kj::str(word);
@@ -134,7 +147,7 @@ kj::Maybe<kj::String> RoleCommand::wrongOf(Role given) const {
 
 void RoleCommand::askEnvironment(const ClusterConfig& cluster, ProcessRoles& roles) {
   auto& own = roles.first;
-  RoleClues clues{&variable, {}, cluster, coordinator.size() > 0};
+  RoleClues clues{&variable, {}, cluster, own.coordinator.size() > 0};
   clues.flags = kj::mv(flags);
   KJ_IF_MAYBE(given, role) {
     own.role = *given;
@@ -160,16 +173,14 @@ void RoleCommand::askEnvironment(const ClusterConfig& cluster, ProcessRoles& rol
     auto name = roles.takesIndex ? kj::str(roleWord(own.role)) : roleName(own.role, own.index);
     tell(kj::str(
         roles.carryCoordinator ? "roles coordinator and " : "role ", name, " (", found->from, ")"));
+    if (found->meetsInFolder) meetInFolder(cluster, found->isOneHost, roles);
     KJ_IF_MAYBE(place, parseHostAndPort(found->listen)) {
       // --listen is the way out if this host's own address is in doubt.
       if (own.listen == nullptr) {
-        kj::Maybe<kj::String> host;
-        if (hasCoordinator) host = cluster.interface.map(&addressOfInterface);
-        KJ_IF_MAYBE(named, host) {
-          own.listen = ListenPlace{kj::mv(*named), nullptr};
-        } else {
-          own.listen = ListenPlace{ownAddressOf(place->host, found->isOneHost), nullptr};
-        }
+        own.listen =
+            ListenPlace{hasCoordinator ? coordinatorsHost(cluster, place->host, found->isOneHost)
+                                       : ownAddressOf(place->host, found->isOneHost),
+                nullptr};
       }
       auto& where = KJ_ASSERT_NONNULL(own.listen);
       if (where.ports == nullptr) where.ports = rpc::PortRange{place->port, place->port};
@@ -178,6 +189,24 @@ void RoleCommand::askEnvironment(const ClusterConfig& cluster, ProcessRoles& rol
   }
   configs::fail("this process has no role: use --role coordinator, server or worker, or start it ",
       "by a system that gives it one. It has looked for ", SYSTEMS);
+}
+
+void RoleCommand::meetInFolder(const ClusterConfig& cluster, bool isOneHost, ProcessRoles& roles) {
+  auto& own = roles.first;
+  if (own.folder.path.size() == 0) {
+    configs::fail(
+        "ranks find their coordinator in the run's folder: give all of them --folder DIR, ",
+        "a new folder that all hosts share, or --coordinator ADDRESS of one that runs already");
+  }
+  own.meetsInFolder = true;
+  if (own.role != Role::COORDINATOR) {
+    own.listen = nullptr;  // All ranks have the same options.
+    return;
+  }
+  if (!own.secret.isSet()) own.secret = roles.drawn = rpc::Secret::random();
+  if (own.listen == nullptr && !isOneHost) {
+    own.listen = ListenPlace{coordinatorsHost(cluster, thisHostName(), isOneHost), nullptr};
+  }
 }
 
 Validity RoleCommand::run() {

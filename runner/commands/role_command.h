@@ -27,6 +27,8 @@ private:
   // Sets the role, its index and the addresses that the environment gives, and tells the user.
   // Throws if it gives none.
   void askEnvironment(const ClusterConfig& cluster, ProcessRoles& roles);
+  // Sets what a rank needs whose coordinator leaves its address in the folder.
+  void meetInFolder(const ClusterConfig& cluster, bool isOneHost, ProcessRoles& roles);
 
   kj::Maybe<Role> role;
   kj::Maybe<uint> index;

@@ -10,6 +10,7 @@
 #include "runner/launch/launcher.h"
 #include "runner/launch/run_view.h"
 #include "runner/logs/role_names.h"
+#include "runner/roles/address_file.h"
 #include "runner/roles/free_index.h"
 #include "runner/roles/job_secret.h"
 #include "runner/roles/roles.h"
@@ -65,6 +66,7 @@ RoleOptions sibling(const RoleOptions& options, Role role, uint index) {
   own.launched = options.launched;
   own.secret = options.secret;
   own.isFromEnvironment = options.isFromEnvironment;
+  own.meetsInFolder = options.meetsInFolder;
   return own;
 }
 
@@ -113,17 +115,21 @@ private:
 // A coordinator without a launcher prints what a launcher would print about the run. It also leaves
 // the same files in the folder.
 [[noreturn]] void runCoordinatorByHand(const LoadedExperiment& loaded, const RoleOptions& options,
-    kj::Maybe<CarriedWorker&> worker, CommandLine& commandLine) {
+    const rpc::Secret& drawn, kj::Maybe<CarriedWorker&> worker, CommandLine& commandLine) {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   ModelFacts facts(experiment);
   HeldRunFolder held({kj::str(options.folder.path)});
   commandLine.atEnd([&held](int code) { held.noteExit(code); });
   SingleRunView view(experiment, facts.epochs(experiment), facts.steps(experiment));
   bool hasBegun = false;
+  kj::Maybe<AddressFile> addressFile;
   auto show = [&](Event::Reader event, kj::StringPtr) {
     hasBegun = true;
     if (event.isListening()) {
       auto address = event.getListening().getAddress();
+      if (options.meetsInFolder) {
+        addressFile.emplace(held.folder, CoordinatorPlace{kj::str(address), drawn});
+      }
       view.say(openingOf(experiment, facts, held.folder));
       view.say(options.isFromEnvironment
                    ? kj::str("coordinator listens on ", address)
@@ -137,6 +143,7 @@ private:
   bool isWhole = true;
   auto failure =
       kj::runCatchingExceptions([&]() { isWhole = runCoordinator(loaded, options, show); });
+  addressFile = nullptr;
   view.end();
   KJ_IF_MAYBE(e, failure) {
     // If this run has not begun, the folder may hold another run.
@@ -160,11 +167,12 @@ private:
   if (first.folder.path.size() == 0) {
     first.folder = newRunFolder("runs", KJ_ASSERT_NONNULL(loaded.experiment).name);
   }
-  if (!roles.carryCoordinator) runCoordinatorByHand(loaded, first, nullptr, commandLine);
+  if (!roles.carryCoordinator)
+    runCoordinatorByHand(loaded, first, roles.drawn, nullptr, commandLine);
   auto coordinator = sibling(first, Role::COORDINATOR, 0);
   coordinator.listen = kj::mv(first.listen);
   CarriedWorker worker(loaded, first, commandLine);
-  runCoordinatorByHand(loaded, coordinator, worker, commandLine);
+  runCoordinatorByHand(loaded, coordinator, roles.drawn, worker, commandLine);
 }
 
 }  // namespace

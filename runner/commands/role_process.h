@@ -16,6 +16,9 @@ struct ProcessRoles {
   // Whether the process also has the job's coordinator, which listens at first.listen. It ends with
   // the coordinator's exit code.
   bool carryCoordinator = false;
+  // The secret that a coordinator has drawn, and leaves in its folder for the others. Unset if the
+  // user gave it one, or if they do not meet there: see address_file.h.
+  rpc::Secret drawn = {};
 };
 
 // Runs `roles` to their end, each on a thread of its own: the first one, the servers that share a

@@ -26,6 +26,8 @@ struct RunFolder {
   }
   kj::String events() const { return kj::str(path, "/events.jsonl"); }
   kj::String weights() const { return kj::str(path, "/weights.safetensors"); }
+  // Where the coordinator is, while it runs: see roles/address_file.h.
+  kj::String address() const { return kj::str(path, "/address"); }
   kj::String tensorboard() const { return kj::str(path, "/tensorboard"); }
   // What a launcher in the background says: see `runner run --detach`.
   kj::String output() const { return kj::str(path, "/output.txt"); }

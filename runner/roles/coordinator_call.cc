@@ -5,6 +5,7 @@
 #include "rpc/wire/encryption.h"
 #include "rpc/wire/opening.h"
 #include "runner/logs/role_names.h"
+#include "runner/roles/address_file.h"
 #include "runner/system/terminal.h"
 
 namespace runner {
@@ -25,6 +26,13 @@ kj::StringPtr causeOf(const kj::Exception& e) {
   return why;
 }
 
+// Returns what messages call the coordinator.
+kj::String nameOf(const RoleOptions& options) {
+  return options.meetsInFolder
+             ? kj::str("the coordinator whose address is in ", options.folder.address())
+             : kj::str("the coordinator at ", options.coordinator);
+}
+
 class Call {
 public:
   Call(kj::AsyncIoContext& io, const RoleOptions& options, rpc::Identity own,
@@ -37,7 +45,15 @@ public:
         limit(limit) {}
 
   kj::Promise<CoordinatorCall> attempt() {
-    return network.parseAddress(options.coordinator)
+    if (options.meetsInFolder) {
+      KJ_IF_MAYBE(place, readAddressFile(options.folder)) {
+        address = kj::mv(place->address);
+        identity.secret = place->secret.isSet() ? place->secret : options.secret;
+      } else {
+        return retry(KJ_EXCEPTION(DISCONNECTED, "there is no such file yet"));
+      }
+    }
+    return network.parseAddress(address)
         .then([](kj::Own<kj::NetworkAddress> parsed) {
           auto promise = parsed->connect();
           return promise.attach(kj::mv(parsed));
@@ -51,10 +67,10 @@ private:
     auto opened = rpc::openAsCaller(kj::mv(stream), identity, roleWord(Role::COORDINATOR));
     return opened.then(
         [this](kj::Own<kj::AsyncIoStream> stream) {
-          return CoordinatorCall{kj::mv(stream), kj::str(options.coordinator)};
+          return CoordinatorCall{kj::mv(stream), kj::str(address), identity.secret};
         },
         [this](kj::Exception&& e) -> CoordinatorCall {
-          kj::throwFatalException(whyNotJoined(kj::mv(e), options.coordinator));
+          kj::throwFatalException(whyNotJoined(kj::mv(e), address));
         });
   }
 
@@ -66,16 +82,13 @@ private:
                      (cause == UNKNOWN_NAME && options.isFromEnvironment);
     if (options.launched || !mayAppear || running.passed() + PAUSE >= limit) {
       return kj::Exception(e.getType(), kj::heapString(e.getFile()), e.getLine(),
-          kj::str("cannot reach the coordinator at ", options.coordinator, ": ", cause,
+          kj::str("cannot reach ", nameOf(options), ": ", cause,
               mayAppear && !options.launched
                   ? kj::str(", for ", limit / kj::SECONDS, " s (cluster.start_timeout_s)")
                   : kj::str(),
               "; the coordinator says where it listens when it starts"));
     }
-    if (!hasTold) {
-      tell(kj::str(
-          identity.name, " waits for the coordinator at ", options.coordinator, " (", cause, ")"));
-    }
+    if (!hasTold) tell(kj::str(identity.name, " waits for ", nameOf(options), " (", cause, ")"));
     hasTold = true;
     return timer.afterDelay(PAUSE).then([this]() { return attempt(); });
   }
@@ -83,7 +96,8 @@ private:
   kj::Network& network;
   kj::Timer& timer;
   const RoleOptions& options;
-  const rpc::Identity identity;
+  kj::String address = kj::str(options.coordinator);
+  rpc::Identity identity;
   rpc::RunningTime& running;
   const kj::Duration limit;
   bool hasTold = false;
@@ -94,14 +108,13 @@ private:
 kj::Promise<CoordinatorCall> callCoordinator(kj::AsyncIoContext& io, const RoleOptions& options,
     rpc::Identity own, rpc::RunningTime& running, kj::Duration limit) {
   auto call = kj::heap<Call>(io, options, kj::mv(own), running, limit);
-  auto promise = call->attempt();
+  auto promise = kj::evalNow([&]() { return call->attempt(); });
   return promise.attach(kj::mv(call));
 }
 
 kj::Exception notAnswered(const RoleOptions& options, kj::Duration limit) {
   return kj::Exception(kj::Exception::Type::DISCONNECTED, __FILE__, __LINE__,
-      kj::str("the coordinator at ", options.coordinator, " has not answered within ",
-          limit / kj::SECONDS,
+      kj::str(nameOf(options), " has not answered within ", limit / kj::SECONDS,
           " s; does a coordinator of runner listen there, and does it run? "
           "(cluster.start_timeout_s)"));
 }

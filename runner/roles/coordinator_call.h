@@ -13,13 +13,15 @@ namespace runner {
 struct CoordinatorCall {
   kj::Own<kj::AsyncIoStream> stream;  // both ends have opened it: see rpc/wire/opening.h
   kj::String address;
+  rpc::Secret secret;  // the job's: options.secret, or the one that the coordinator has drawn
 };
 
-// Connects to options.coordinator, and proves to be `own`. A role without a launcher may be
-// started before its coordinator: it says once on stderr that it waits, and tries again until
-// `running` has reached `limit`. Rejects with DISCONNECTED if the coordinator cannot be reached.
-// Rejects with the way out if something else answers, if the secrets differ, or if only one end
-// uses TLS. Has no time-out for an answer. All arguments must outlive the promise.
+// Connects to options.coordinator, or to the address in the folder (see address_file.h), and proves
+// to be `own`. A role without a launcher may be started before its coordinator: it says once on
+// stderr that it waits, and tries again until `running` has reached `limit`. Rejects with
+// DISCONNECTED if the coordinator cannot be reached. Rejects with the way out if something else
+// answers, if the secrets differ, or if only one end uses TLS. Has no time-out for an answer. All
+// arguments must outlive the promise.
 kj::Promise<CoordinatorCall> callCoordinator(kj::AsyncIoContext& io, const RoleOptions& options,
     rpc::Identity own, rpc::RunningTime& running, kj::Duration limit);
 

@@ -1,6 +1,7 @@
 #include "runner/roles/free_index.h"
 
 #include "rpc/wire/peer.h"
+#include "rpc/wire/proof.h"
 #include "rpc/wire/running_time.h"
 #include "runner/logs/job.capnp.h"
 #include "runner/logs/role_names.h"

@@ -60,17 +60,9 @@ rpc::Secret secretOfUser() {
         rpc::Secret::BYTES, " > FILE)`, and copy it to every host");
   }
   kj::AutoCloseFd file(raw);
-  struct stat status;
-  if (::fstat(file, &status) != 0) fail("cannot be read: ", ::strerror(errno));
-  if (status.st_uid != ::geteuid() && status.st_uid != 0) {
-    fail("belongs to another user, who knows what is in it; make a secret of your own");
-  }
+  requirePrivate(file, path, kj::str(" (", VARIABLE, ")"));
   // So that a pipe is read to its end. Opening one must not wait for somebody who writes.
   ::fcntl(file, F_SETFL, 0);
-  if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
-    fail("can be read by other users; run `chmod 600 ", path, "`, and make a new secret if one of ",
-        "them is a stranger");
-  }
   Line line;
   line.read(file);
   KJ_IF_MAYBE(secret, line.parse()) {
@@ -79,6 +71,19 @@ rpc::Secret secretOfUser() {
   fail("holds no secret of 64 hexadecimal digits; make one with `(umask 077; openssl rand -hex ",
       rpc::Secret::BYTES, " > ", path, ")`");
   KJ_UNREACHABLE;
+}
+
+void requirePrivate(int fd, kj::StringPtr path, kj::StringPtr why) {
+  auto fail = [&](auto&&... words) { configs::fail(path, why, " ", words...); };
+  struct stat status;
+  if (::fstat(fd, &status) != 0) fail("cannot be read: ", ::strerror(errno));
+  if (status.st_uid != ::geteuid() && status.st_uid != 0) {
+    fail("belongs to another user, who knows what is in it; make a secret of your own");
+  }
+  if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+    fail("can be read by other users; run `chmod 600 ", path, "`, and make a new secret if one of ",
+        "them is a stranger");
+  }
 }
 
 kj::Maybe<kj::String> whyNoSecret(kj::StringPtr host, bool tls, const rpc::Secret& secret) {

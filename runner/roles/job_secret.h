@@ -17,6 +17,10 @@ rpc::Secret secretFromLauncher(int fd);
 // something else, if it belongs to another user (except root), or if other users may read it.
 rpc::Secret secretOfUser();
 
+// Throws, naming the way out, if the open file at `path` belongs to another user (except root), or
+// if other users may read it. `why` follows the path in messages.
+void requirePrivate(int fd, kj::StringPtr path, kj::StringPtr why);
+
 // Returns why a role must not listen on `host`, an address in numbers: other machines reach it, or
 // the job uses TLS, and the secret is not set. Null if it may.
 kj::Maybe<kj::String> whyNoSecret(kj::StringPtr host, bool tls, const rpc::Secret& secret);

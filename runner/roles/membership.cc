@@ -72,7 +72,7 @@ public:
         launched(options.launched),
         coordinator(kj::mv(call.address)),
         name(roleName(options.role, options.index)),
-        secret(options.secret),
+        secret(call.secret),
         tls(KJ_ASSERT_NONNULL(loaded.experiment).cluster.tls),
         progress(kj::mv(progress)),
         sockets(kj::mv(ownListener)),
@@ -227,20 +227,20 @@ struct Reached {
   kj::Maybe<kj::Own<rpc::Listener>> listener;
 };
 
-// Makes those sockets, at options.listen or at the address of this machine that `coordinator` uses.
+// Makes those sockets, at options.listen or at the address of this machine that `call` uses.
 kj::Promise<kj::Maybe<kj::Own<rpc::Listener>>> listenFor(kj::AsyncIoContext& io,
     const LoadedExperiment& loaded, const RoleOptions& options,
-    kj::Maybe<const rpc::Transport&> transport, kj::AsyncIoStream& coordinator) {
+    kj::Maybe<const rpc::Transport&> transport, CoordinatorCall& call) {
   using Listening = kj::Maybe<kj::Own<rpc::Listener>>;
   KJ_IF_MAYBE(own, transport) {
     auto& cluster = KJ_ASSERT_NONNULL(loaded.experiment).cluster;
     auto ports = cluster.ports;
-    auto host = rpc::localHostOf(coordinator);
+    auto host = rpc::localHostOf(*call.stream);
     KJ_IF_MAYBE(place, options.listen) {
       host = kj::str(place->host);
       ports = place->ports.orDefault(ports);
     }
-    KJ_IF_MAYBE(why, whyNoSecret(host, cluster.tls, options.secret)) configs::fail(*why);
+    KJ_IF_MAYBE(why, whyNoSecret(host, cluster.tls, call.secret)) configs::fail(*why);
     return rpc::Listener::listen(io.provider->getNetwork(), *own, host, ports)
         .then([](kj::Own<rpc::Listener> listener) -> Listening { return kj::mv(listener); });
   }
@@ -262,7 +262,7 @@ kj::Promise<kj::Own<Membership>> Membership::join(kj::AsyncIoContext& io,
       KJ_ASSERT_NONNULL(loaded.experiment).cluster.tls};
   return callCoordinator(io, options, kj::mv(own), *running, limit)
       .then([&io, &loaded, &options, transport](CoordinatorCall call) {
-        auto listening = listenFor(io, loaded, options, transport, *call.stream);
+        auto listening = listenFor(io, loaded, options, transport, call);
         return listening.then([call = kj::mv(call)](auto listener) mutable {
           return Reached{kj::mv(call), kj::mv(listener)};
         });

@@ -6,7 +6,6 @@
 #include <kj/vector.h>
 #include <net/if.h>
 #include <netdb.h>
-#include <unistd.h>
 
 #include "configs/language/failure.h"
 #include "runner/system/addresses.h"
@@ -131,13 +130,7 @@ kj::String chooseAddress(kj::StringPtr host, bool isOneHost,
       "host reaches, and ",
       own.size() == 0 ? kj::str("this machine has no other address")
                       : kj::str("this machine has several addresses: ", kj::strArray(own, ", "),
-                            ". Choose one with --listen ADDRESS"));
-}
-
-kj::String thisHost() {
-  char name[256] = {};
-  KJ_SYSCALL(::gethostname(name, sizeof(name) - 1));
-  return kj::heapString(name);
+                            ". Choose one with cluster.interface, or --listen ADDRESS"));
 }
 
 }  // namespace runner

@@ -34,7 +34,4 @@ kj::String ownAddressOf(kj::StringPtr host, bool isOneHost);
 kj::String chooseAddress(kj::StringPtr host, bool isOneHost,
     kj::ArrayPtr<const kj::String> resolved, kj::ArrayPtr<const kj::String> interfaces);
 
-// Returns this machine's name.
-kj::String thisHost();
-
 }  // namespace runner

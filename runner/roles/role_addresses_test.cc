@@ -57,7 +57,9 @@ TEST_CASE("Addresses: several networks, or none, are refused by name") {
   };
   CHECK(refused({"127.0.0.1", "10.0.0.4", "10.1.0.4"}) ==
         "`node1` is 127.0.1.1 on this machine (/etc/hosts), which no other host reaches, and this "
-        "machine has several addresses: 10.0.0.4, 10.1.0.4. Choose one with --listen ADDRESS");
+        "machine has several addresses: 10.0.0.4, 10.1.0.4. Choose one with cluster.interface, or "
+        "--listen "
+        "ADDRESS");
   CHECK(contains(refused({"127.0.0.1"}), "this machine has no other address"));
 }
 

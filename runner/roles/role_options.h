@@ -24,7 +24,8 @@ struct ListenPlace {
 struct RoleOptions {
   Role role;
   uint index = 0;
-  kj::String coordinator;                      // its address. Empty for the coordinator itself
+  // Its address. Empty for the coordinator itself, and for roles that find it in `folder`.
+  kj::String coordinator;
   RunFolder folder;                            // the folder of the run, as the coordinator sees it
   kj::Maybe<rpc::TraceSteps> trace = nullptr;  // the steps to record. The trace goes to `folder`
   // Whether a launcher started the role. The launcher learns why each role ended, and records how
@@ -41,6 +42,8 @@ struct RoleOptions {
   // environment_roles.h. The name of the coordinator's host may then be known later than the role
   // starts.
   bool isFromEnvironment = false;
+  // Whether all roles have the same `folder`, and find the coordinator there: see address_file.h.
+  bool meetsInFolder = false;
 };
 
 }  // namespace runner

@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/faults/failure.h"
 #include "tests/faults/roles_by_hand.h"
@@ -174,6 +176,91 @@ TEST_CASE("the flags of TensorFlow's examples: a ps and two workers train the sa
   job.startEarly({}, {servers, workers, "--job_name=ps", "--task_index=0"});
   job.checkBits(job.start(
       {}, {servers, workers, "--job_name=worker", "--task_index=0", "--folder", newFolder()}));
+}
+
+// Variables of one rank.
+struct Rank {
+  Rank(kj::ArrayPtr<const kj::StringPtr> names, uint rank, uint size)
+      : texts(kj::arr(kj::str(names[0], "=", rank), kj::str(names[1], "=", size),
+            kj::str(names[2], "=", names[2] == "SLURM_NNODES" ? 1 : size))),
+        settings(KJ_MAP(text, texts)->kj::StringPtr { return text; }) {}
+
+  operator kj::ArrayPtr<const kj::StringPtr>() const { return settings; }
+
+  kj::Array<kj::String> texts;
+  kj::Array<kj::StringPtr> settings;
+};
+
+using Names = kj::StringPtr[3];
+
+constexpr Names OPEN_MPI = {
+    "OMPI_COMM_WORLD_RANK"_kj, "OMPI_COMM_WORLD_SIZE"_kj, "OMPI_COMM_WORLD_LOCAL_SIZE"_kj};
+constexpr Names MPICH = {"PMI_RANK"_kj, "PMI_SIZE"_kj, "MPI_LOCALNRANKS"_kj};
+constexpr Names SLURM = {"SLURM_PROCID"_kj, "SLURM_NTASKS"_kj, "SLURM_NNODES"_kj};
+
+TEST_CASE("OpenMPI, MPICH and Slurm: ranks meet in a folder, and train the same") {
+  Job job("cluster.servers=1", "cluster.workers=2");
+  for (auto row: {&OPEN_MPI, &MPICH, &SLURM}) {
+    auto& names = *row;
+    INFO(names[0]);
+    job.processes.clear();
+    auto folder = kj::str(newFolder(), "/run");
+    for (uint rank: {3, 1}) {
+      auto& process = job.startEarly(Rank(names, rank, 4), {"--folder", folder});
+      CHECK(contains(process.errors(), kj::str(" waits for the coordinator whose address is in ",
+                                           folder, "/address (there is no such file yet)\n")));
+    }
+    auto& coordinator = job.start(Rank(names, 0, 4), {"--folder", folder});
+    job.start(Rank(names, 2, 4), {"--folder", folder});
+    job.checkBits(coordinator);
+    // The file with the secret is gone.
+    CHECK(::access(kj::str(folder, "/address").cStr(), F_OK) != 0);
+  }
+}
+
+TEST_CASE("ranks: an address that a killed coordinator has left is read again") {
+  Job job("cluster.servers=1", "cluster.workers=1");
+  auto folder = newFolder();
+  auto file = kj::str(folder, "/address");
+  auto stale = ownPlace();
+  writeFile(file, kj::str(stale, "\n", kj::repeat('a', 64), "\n"));
+  KJ_SYSCALL(::chmod(file.cStr(), 0600));
+  for (uint rank: {2, 1}) {
+    auto& process = job.startEarly(Rank(OPEN_MPI, rank, 3), {"--folder", folder});
+    CHECK(contains(process.errors(), "(Connection refused)"));
+  }
+  job.checkBits(job.start(Rank(OPEN_MPI, 0, 3), {"--folder", folder}));
+}
+
+TEST_CASE("ranks: only roles that know the secret in the folder can join") {
+  Job job("cluster.servers=1", "cluster.workers=1");
+  auto folder = newFolder();
+  auto place = ownPlace();
+  auto& coordinator = job.start(Rank(OPEN_MPI, 0, 3), {"--folder", folder, "--listen", place});
+  REQUIRE(coordinator.waitForErrors(kj::str("coordinator listens on ", place)));
+  auto stranger = startRole(job.file, "worker", 0, place)->wait(FAILS_WITHIN_S);
+  CHECK(stranger.exitCode == 1);
+  CHECK(contains(stranger.errors, "has another secret than this role"));
+  for (uint rank: {1, 2}) {
+    job.start(Rank(OPEN_MPI, rank, 3), {"--folder", folder, "--listen", place});
+  }
+  job.checkBits(coordinator);
+}
+
+TEST_CASE("ranks: without a folder there is no place to meet, which is said") {
+  auto ended = startByHand({SHORT}, Rank(OPEN_MPI, 1, 5))->wait(FAILS_WITHIN_S);
+  CHECK(ended.exitCode == 2);
+  CHECK(contains(ended.errors, "ranks find their coordinator in the run's folder: give all of "));
+}
+
+TEST_CASE("ranks: with a coordinator elsewhere, they are servers and workers alone") {
+  Job job("cluster.servers=1", "cluster.workers=2");
+  auto place = ownPlace();
+  for (uint rank: {2, 0, 1}) {
+    job.startEarly(Rank(SLURM, rank, 3), {"--coordinator", place});
+  }
+  job.checkBits(
+      job.start({}, {"--role", "coordinator", "--listen", place, "--folder", newFolder()}));
 }
 
 TEST_CASE("Kubernetes: an indexed Job gives servers and workers their indices") {
