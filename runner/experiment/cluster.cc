@@ -13,21 +13,21 @@ namespace {
 
 constexpr LauncherKind LAUNCHERS[] = {
     {"local", "As processes on this machine, connected over the loopback interface.",
-        LauncherKind::LOCAL},
+        LauncherKind::LOCAL, true},
     {"inline",
         "As threads of one process, connected over the loopback interface. For debuggers and "
         "tests.",
-        LauncherKind::INLINE},
+        LauncherKind::INLINE, false},
     {"ssh",
         "On the machines of `hosts`, by the system's ssh with its settings and keys. The "
         "coordinator "
         "runs on the machine of `runner run`. This program and the experiment are copied to hosts "
         "that do not have them.",
-        LauncherKind::SSH, true},
+        LauncherKind::SSH, true, true},
     {"manual",
         "By hand: `runner run` starts the coordinator, prints the command for each other role, and "
         "waits for them.",
-        LauncherKind::MANUAL},
+        LauncherKind::MANUAL, false},
 };
 
 constexpr LossPolicy LOSS_POLICIES[] = {

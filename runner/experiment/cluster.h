@@ -19,6 +19,7 @@ struct LauncherKind {
   const char* name;
   const char* doc;
   enum Word { LOCAL, INLINE, SSH, MANUAL } word;
+  bool sweeps;  // whether it can start the runs of a sweep, one after the other
   bool needsHosts = false;
 };
 

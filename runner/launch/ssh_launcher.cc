@@ -148,10 +148,10 @@ private:
 
 class SshLauncher final: public Launcher {
 public:
-  explicit SshLauncher(const LaunchedRun& run)
-      : run(run), places(run.experiment().cluster.roleHosts()) {
-    auto& cluster = run.experiment().cluster;
-    for (auto& host: cluster.hosts) hosts.add(kj::heap<WatchedHost>(run, host, package));
+  explicit SshLauncher(const LaunchedRun& run): run(run) {
+    for (auto& host: run.experiment().cluster.hosts) {
+      hosts.add(kj::heap<WatchedHost>(run, host, package));
+    }
   }
 
   kj::Promise<ListenPlace> prepare() override {
@@ -172,19 +172,17 @@ public:
     return startCoordinatorHere(run, kj::mv(place));
   }
 
-  kj::Array<RoleGroup> groups() const override {
-    auto all = groupsHere(run.experiment().cluster);
-    for (auto& group: all) {
-      for (auto& role: group.roles) role.host = hosts[hostOf(role)]->name();
-      group.name = onHost(group.name, group.roles[0].host);
-    }
-    return all;
-  }
+  kj::Array<RoleGroup> groups() const override { return groupsOnHosts(run.experiment().cluster); }
 
   kj::Own<StartedGroup> start(const RoleGroup& group, kj::StringPtr coordinator) override {
     auto& first = group.roles[0];
     auto options = run.optionsOf(first.role, first.index, coordinator);
-    return kj::heap<RemoteRole>(run, *hosts[hostOf(first)], group.name, options);
+    for (auto& host: hosts) {
+      if (host->name() == first.host) {
+        return kj::heap<RemoteRole>(run, *host, group.name, options);
+      }
+    }
+    KJ_UNREACHABLE;
   }
 
 private:
@@ -192,10 +190,6 @@ private:
     WatchedHost& host;
     kj::String reason;
   };
-
-  uint hostOf(const PlacedRole& role) const {
-    return (role.role == Role::SERVER ? places.servers : places.workers)[role.index];
-  }
 
   void reportFailures() const {
     if (failures.size() == 0) return;
@@ -227,7 +221,6 @@ private:
   }
 
   const LaunchedRun& run;
-  const RoleHosts places;
   SharedPackage package;
   kj::Vector<NotReady> failures;
   kj::Vector<kj::Own<WatchedHost>> hosts;

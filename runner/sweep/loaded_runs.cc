@@ -134,7 +134,7 @@ void checkOverrides(
 
 void checkLauncher(const Experiment& experiment, const configs::Document& document,
     configs::Diagnostics& diagnostics) {
-  if (experiment.cluster.launcher->word == LauncherKind::LOCAL) return;
+  if (experiment.cluster.launcher->sweeps) return;
   configs::Span span;
   KJ_IF_MAYBE(value, configs::valueAt(document.root, "cluster.launcher")) span = value->span;
   diagnostics.error(span,

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <kj/debug.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "configs/language/failure.h"
@@ -87,6 +88,8 @@ private:
     });
     auto ended = runProgram(cells("mpicc", "-O2", MPI_SOURCE, "-o", path));
     if (ended.exitCode == 127) return kj::str("no mpicc");
+    // The wrapper comes with mpirun, the header with MPI's development package.
+    if (::strstr(ended.errors.cStr(), "mpi.h: No such file") != nullptr) return kj::str("no mpi.h");
     if (ended.exitCode != 0)
       configs::fail("mpicc does not compile ", MPI_SOURCE, ": ", ended.errors);
     // The file lives on without a name, so that nothing is left if this process is killed.

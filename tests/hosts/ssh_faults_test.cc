@@ -1,0 +1,72 @@
+// Jobs by ssh on hosts where something is wrong.
+#include <doctest/doctest.h>
+
+#include "tests/faults/failure.h"
+#include "tests/hosts/ssh_job.h"
+#include "tests/skip.h"
+#include "tests/text.h"
+
+namespace tests {
+namespace {
+
+constexpr kj::StringPtr SHORT = "tests/faults/short.toml"_kj;
+
+TEST_CASE("a host without the data set ends a job by ssh, and the message says how to get it") {
+  KJ_IF_MAYBE(why, Hosts::whyNot(SSHD)) SKIP_CASE(why->cStr());
+  Hosts hosts(3, SSHD);
+  hosts.shell(2, "mount -t tmpfs tmpfs /usr/share/datasets");
+  checkFailed(runBySsh(hosts, SHORT, "h2 h3")->wait(),
+      {"worker 1 on h3: ", "/usr/share/datasets/fashion-mnist", "install"});
+  checkNothingLeft(hosts, {0, 1, 2});
+}
+
+TEST_CASE("a host with a full disk ends a job by ssh before it starts") {
+  KJ_IF_MAYBE(why, Hosts::whyNot(SSHD)) SKIP_CASE(why->cStr());
+  Hosts hosts(3, SSHD);
+  hosts.shell(2, "mkdir ~/.cache && mount -t tmpfs -o size=16m tmpfs ~/.cache");
+  checkFailed(runBySsh(hosts, SHORT, "h2 h3")->wait(), {"host h3: its disk is full; make room"});
+  checkNothingLeft(hosts, {0, 1, 2});
+}
+
+TEST_CASE("a copy of the program that was cut off goes on where it ended") {
+  KJ_IF_MAYBE(why, Hosts::whyNot(SSHD)) SKIP_CASE(why->cStr());
+  Hosts hosts(2, SSHD);
+  hosts.shell(1, "mkdir ~/.cache && mount -t tmpfs -o size=16m tmpfs ~/.cache");
+  CHECK(runBySsh(hosts, SHORT, "h2")->wait().exitCode == 1);
+  hosts.shell(1, "mount -o remount,size=1g ~/.cache");
+  auto before = hosts.shell(1, "cat ~/.cache/runner/programs/*.tar | wc -c");
+  CHECK(before != "0\n");
+  auto ended = runBySsh(hosts, SHORT, "h2")->wait();
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 0);
+  CHECK(hosts.shell(1, "ls ~/.cache/runner/programs | wc -l") == "1\n");
+}
+
+TEST_CASE("a link that is cut for two seconds changes no bit of a job by ssh") {
+  KJ_IF_MAYBE(why, Hosts::whyNot(SSHD)) SKIP_CASE(why->cStr());
+  constexpr kj::StringPtr SETTINGS[] = {"cluster.servers=1"_kj, "train.epochs=6"_kj};
+  auto alone = train(SHORT, SETTINGS);
+  Hosts hosts(3, SSHD);
+  auto run = runBySsh(hosts, SHORT, "h2 h3", {"train.epochs=6"});
+  REQUIRE(run->waitForOutput("Speed: "));
+  hosts.cut(2);
+  CHECK_FALSE(run->waitForOutput("weights sha256=", 2));
+  hosts.join(2);
+  auto ended = run->wait();
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 0);
+  CHECK(contains(ended.output, alone.weightsSha256));
+}
+
+TEST_CASE("a host that is cut off for good ends a job by ssh, and nothing stays on it") {
+  KJ_IF_MAYBE(why, Hosts::whyNot(SSHD)) SKIP_CASE(why->cStr());
+  Hosts hosts(3, SSHD);
+  auto run = runBySsh(hosts, ENDLESS, "h2 h3");
+  REQUIRE(run->waitForOutput("Speed: "));
+  hosts.cut(2);
+  checkFailed(run->wait(), {" h3", "silent for 5 s", "cluster.silence_timeout_s"});
+  checkNothingLeft(hosts, {0, 1, 2});
+}
+
+}  // namespace
+}  // namespace tests
