@@ -177,7 +177,7 @@ TEST_CASE("a misspelt command is answered with the nearest one and with all of t
   auto ended = Command({RUNNER, "chekc", "x.toml"}).wait();
   CHECK(ended.errors ==
         "runner: `chekc` is not a command; did you mean `check`? (check, explain, run, ps, "
-        "attach, stop, table, role, devices, reference)\nTry 'runner --help' for more "
+        "attach, stop, table, role, host, devices, reference)\nTry 'runner --help' for more "
         "information.\n");
   CHECK(ended.exitCode == 2);
   CHECK(contains(Command({RUNNER, "trian"}).wait().errors,
@@ -293,7 +293,7 @@ TEST_CASE("a command that cannot be understood ends with exit code 2 and says ho
   refuse({RUNNER, "table", "x", "--into", ""});
   refuse({RUNNER, "run", "configs/mnist_mlp_local.toml", "--runs", RUNNER});
   refuse({RUNNER, "run", "configs/mnist_mlp_local.toml", "--runs", kj::str(RUNNER, "/x")});
-  refuse({RUNNER, "role", "x.toml"});
+  refuse({RUNNER, "role", "configs/mnist_mlp_local.toml"});
 }
 
 }  // namespace
