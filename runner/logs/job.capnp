@@ -42,9 +42,10 @@ interface Coordinator {
 
   takeIndex @1 (role :Role, digest :Text, version :Text) -> (index :UInt32);
   # For a role whose launcher gave it no index. Answers the lowest one that no other role of its
-  # kind has joined with or taken; of servers that share a process, the first. The role then joins
-  # with it, over another connection. For this call its name in the proof is `worker` or `server`,
-  # without an index. Refuses what join() refuses, and a role that is one too many.
+  # kind has joined with, or taken in the last 10 s; of servers that share a process, the first. The
+  # role then joins with it, over another connection. For this call its name in the proof is
+  # `worker` or `server`, without an index. Refuses what join() refuses, and a role that is one too
+  # many.
 }
 
 interface Member {

@@ -23,6 +23,8 @@ namespace {
 
 // Roles on one machine take much less time to join.
 constexpr auto TELL_MISSING = 5 * kj::SECONDS;
+// A role joins much sooner after it has got its index. One that has not was killed.
+constexpr auto JOINS_WITHIN = 10 * kj::SECONDS;
 
 // Returns how far a worker got. Empty for servers, which count no steps.
 kj::String reached(Role role, uint64_t step) {
@@ -155,8 +157,11 @@ uint Job::takeIndex(Role role) {
     if (seat.role != role) continue;
     count++;
     bool isFirst = role != Role::SERVER || experiment.cluster.serversOfProcess(seat.index) > 0;
-    if (!isFirst || seat.joined || seat.isTaken) continue;
-    seat.isTaken = true;
+    if (!isFirst || seat.joined) continue;
+    KJ_IF_MAYBE(since, seat.taken) {
+      if (running.passed() - *since < JOINS_WITHIN) continue;
+    }
+    seat.taken = running.passed();
     return seat.index;
   }
   configs::fail("this job has ", runner::counted(count, roleWord(role)),

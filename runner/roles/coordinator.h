@@ -58,7 +58,8 @@ private:
     uint index;
     kj::String host;  // the name of its machine, if that is not the coordinator's
     bool joined = false;
-    bool isTaken = false;  // by a role that asked for an index, and joins next
+    // When a role got its index by takeIndex(), by `running`. Null if none did.
+    kj::Maybe<kj::Duration> taken = nullptr;
     bool finished = false;
     kj::Maybe<Member::Client> member;
     rpc::ServerAddress address;

@@ -231,7 +231,7 @@ TEST_CASE("Job: logs the servers' counts after each epoch, with a line about dro
 }
 
 TEST_CASE("Job: gives roles without an index the lowest one that is free, in their order") {
-  TestJob job("free_places");
+  TestJob job("free_places", "cluster.silence_timeout_s=20");
   auto take = [&](Role role, kj::StringPtr digest) {
     auto request = job.job->bootstrap().takeIndexRequest();
     request.setRole(role);
@@ -247,6 +247,9 @@ TEST_CASE("Job: gives roles without an index the lowest one that is free, in the
   CHECK_THROWS_WITH(take(Role::WORKER, job.loaded.digest),
       doctest::Contains("this job has 2 workers, and others have taken their places"));
   CHECK(take(Role::SERVER, job.loaded.digest) == 0);
+  // A role that was killed before it joined does not keep its index.
+  job.pass(11 * kj::SECONDS);
+  CHECK(take(Role::WORKER, job.loaded.digest) == 0);
   auto first = job.join(Role::WORKER, 0);
   CHECK_THROWS(job.join(Role::WORKER, 0));
 }
