@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/command.h"
+
 namespace runner {
 namespace {
 
@@ -71,6 +73,19 @@ TEST_CASE("secretOfUser: refuses what is no secret, and says how to make one") {
   }
   SecretFile longer(kj::str(digits, "0\n"));
   CHECK(contains(refusal(), "holds no secret"));
+}
+
+TEST_CASE("secretOfUser: reads a file as kubelet mounts it, behind links and for reading only") {
+  auto digits = rpc::Secret::random().digits();
+  auto volume = tests::newFolder();
+  KJ_SYSCALL(::mkdir(kj::str(volume, "/..1").cStr(), 0755));
+  tests::writeFile(kj::str(volume, "/..1/secret"), kj::str(digits, "\n"));
+  KJ_SYSCALL(::chmod(kj::str(volume, "/..1/secret").cStr(), 0400));
+  KJ_SYSCALL(::symlink("..1", kj::str(volume, "/..data").cStr()));
+  KJ_SYSCALL(::symlink("..data/secret", kj::str(volume, "/secret").cStr()));
+  ::setenv("RUNNER_SECRET_FILE", kj::str(volume, "/secret").cStr(), true);
+  CHECK(secretOfUser().digits() == digits);
+  ::unsetenv("RUNNER_SECRET_FILE");
 }
 
 TEST_CASE("secretOfUser: a file that is not there is named") {
