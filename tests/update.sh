@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Writes tests/bad/*.expected and tests/parse_log/*.expected anew from what the programs print. Read
+# Writes tests/bad/*.expected, tests/parse_log/*.expected and tests/kubernetes/job.yaml anew from
+# what the programs print. Read
 # the differences: each line must tell a user what is wrong, where, and the way out.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -32,4 +33,5 @@ for file in tests/parse_log/*.expected; do
   transcript "$file" >"$work/transcript"
   cp "$work/transcript" "$file"
 done
-git --no-pager diff --stat -- tests/bad tests/parse_log
+"$bin/runner/runner" run tests/kubernetes/job.toml --dry-run >tests/kubernetes/job.yaml
+git --no-pager diff --stat -- tests/bad tests/parse_log tests/kubernetes

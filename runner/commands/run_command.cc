@@ -11,6 +11,7 @@
 #include "runner/commands/update_plan.h"
 #include "runner/experiment/model_facts.h"
 #include "runner/launch/launch.h"
+#include "runner/launch/launchers.h"
 #include "runner/launch/run_view.h"
 #include "runner/logs/run_ending.h"
 #include "runner/logs/run_folder.h"
@@ -219,6 +220,13 @@ kj::MainFunc RunCommand::getMain() {
           },
           "import the data, then go on in the background, and print the run's folder: the run "
           "outlives the terminal. See `runner attach`, `runner stop` and `runner ps`")
+      .addOption(
+          {"dry-run"},
+          [this]() {
+            dryRun = true;
+            return true;
+          },
+          "with a launcher that hands the run to another system: print what it would hand over")
       .addOptionWithArg(
           {"trace"},
           [this](kj::StringPtr word) -> Validity {
@@ -246,6 +254,14 @@ Validity RunCommand::run() {
     trace = TraceOrder{traceSteps.orDefault(rpc::TraceSteps()), tracePath};
   } else if (traceSteps != nullptr) {
     return kj::str("--trace-steps needs --trace FILE");
+  }
+  KJ_IF_MAYBE(submission, submissionOf(all.runs[0].loaded)) {
+    if (!dryRun) commandLine.exitError(kj::str("error: ", submission->advice));
+    print(submission->text);
+    return true;
+  }
+  if (dryRun) {
+    return kj::str("--dry-run is for a launcher that hands the run to another system");
   }
   prepareData(all, path(), commandLine, all.sweep != nullptr);
   KJ_IF_MAYBE(order, trace) {

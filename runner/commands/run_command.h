@@ -20,6 +20,7 @@ private:
 
   kj::String runs = kj::str("runs");
   bool detach = false;
+  bool dryRun = false;
   kj::String tracePath;
   kj::Maybe<rpc::TraceSteps> traceSteps;
 };

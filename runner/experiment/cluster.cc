@@ -28,6 +28,10 @@ constexpr LauncherKind LAUNCHERS[] = {
         "By hand: `runner run` starts the coordinator, prints the command for each other role, and "
         "waits for them.",
         LauncherKind::MANUAL, false},
+    {"kubernetes",
+        "As the pods of Kubernetes Jobs, from the container image `image`. `runner run --dry-run` "
+        "prints the manifest for `kubectl apply -f -`.",
+        LauncherKind::KUBERNETES, false},
 };
 
 constexpr LossPolicy LOSS_POLICIES[] = {
@@ -76,6 +80,23 @@ kj::Maybe<kj::String> readInterface(configs::Reader& reader) {
   return text;
 }
 
+void readKubernetes(ClusterConfig& config, configs::Reader& reader) {
+  config.image = reader.maybeText("image",
+      "The container image with this program, for launcher `kubernetes`, such as "
+      "`\"registry.example/runner:1\"`. `tools/Dockerfile` makes one.");
+  config.kubernetes = reader.maybeSection("kubernetes",
+      "For launcher `kubernetes`: see [docs/clusters.md](../docs/clusters.md#kubernetes).",
+      KubernetesConfig::read);
+  if (config.launcher->word != LauncherKind::KUBERNETES) return;
+  if (config.image == nullptr || config.kubernetes == nullptr) {
+    reader.error("launcher",
+        "launcher `kubernetes` needs a container image and a place for the folders of runs",
+        "write image = \"registry.example/runner:1\", and kubernetes = { runs = \"runs\" } with a "
+        "PersistentVolumeClaim",
+        {"image"_kj, "kubernetes"_kj});
+  }
+}
+
 }  // namespace
 
 RoleHosts ClusterConfig::roleHosts() const {
@@ -85,8 +106,11 @@ RoleHosts ClusterConfig::roleHosts() const {
 
 kj::Array<kj::String> ClusterConfig::devicesOf(uint worker) const {
   uint localRank = 0;
-  bool isHere = launcher->word == LauncherKind::LOCAL || launcher->word == LauncherKind::INLINE;
-  if (!isHere && hosts.size() > 0) {
+  // These launchers do not look at `hosts`. A pod sees only the GPUs that it was given.
+  auto word = launcher->word;
+  bool ignoresHosts = word == LauncherKind::LOCAL || word == LauncherKind::INLINE ||
+                      word == LauncherKind::KUBERNETES;
+  if (!ignoresHosts && hosts.size() > 0) {
     auto placed = roleHosts();
     if (hosts[placed.workers[worker]].slots != nullptr) localRank = placed.localRanks[worker];
   }
@@ -115,8 +139,9 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::KvStoreCon
       "Number of servers that share a process, each in its own thread. For a machine with spare "
       "cores. Does not change results. Absent: one.",
       {.atLeast = 1, .atMost = 1024});
-  // Roles that are threads share a process anyway.
-  bool apart = config.launcher->word == LauncherKind::INLINE || shared == nullptr;
+  // Roles that are threads share a process anyway, and a pod is one process.
+  bool apart = config.launcher->word == LauncherKind::INLINE ||
+               config.launcher->word == LauncherKind::KUBERNETES || shared == nullptr;
   config.serversPerProcess = apart ? 1 : uint(KJ_ASSERT_NONNULL(shared));
   config.workers =
       reader.integer("workers", "Number of worker processes.", {.atLeast = 1, .atMost = 4096}, 1);
@@ -146,6 +171,7 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::KvStoreCon
   }
   checkSlots(config, reader);
   config.interface = readInterface(reader);
+  readKubernetes(config, reader);
   config.tls = reader.flag("tls",
       "Encrypts all TCP connections of the job (TLS 1.3). The keys come from the job's secret, so "
       "there are no certificates. Without it, the proof of the secret keeps strangers out, but not "

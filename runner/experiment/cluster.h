@@ -9,6 +9,7 @@
 #include "rpc/modes/modes.h"
 #include "rpc/wire/listener.h"
 #include "runner/experiment/hosts.h"
+#include "runner/experiment/kubernetes_config.h"
 
 namespace runner {
 
@@ -18,7 +19,7 @@ using kj::uint;
 struct LauncherKind {
   const char* name;
   const char* doc;
-  enum Word { LOCAL, INLINE, SSH, MANUAL } word;
+  enum Word { LOCAL, INLINE, SSH, MANUAL, KUBERNETES } word;
   bool sweeps;  // whether it can start the runs of a sweep, one after the other
   bool needsHosts = false;
 };
@@ -42,6 +43,8 @@ struct ClusterConfig {
   kj::Array<Host> hosts;            // for launchers of several machines. Empty: none are named
   kj::Maybe<kj::String> interface;  // where the coordinator listens: "eth0" or an address
   kj::String ssh;                   // the command, for launcher ssh
+  kj::Maybe<kj::String> image;      // of containers. Not null with launcher kubernetes
+  kj::Maybe<KubernetesConfig> kubernetes;  // likewise
   rpc::PortRange ports;
   bool tls;  // TCP connections of the job are encrypted
   uint startTimeout_s;

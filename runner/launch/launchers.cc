@@ -1,6 +1,7 @@
 #include "runner/launch/launchers.h"
 
 #include "runner/launch/inline_launcher.h"
+#include "runner/launch/kubernetes.h"
 #include "runner/launch/local_launcher.h"
 #include "runner/launch/manual_launcher.h"
 #include "runner/launch/ssh_launcher.h"
@@ -18,8 +19,16 @@ kj::Own<Launcher> newLauncher(const LaunchedRun& run) {
       return newSshLauncher(run);
     case LauncherKind::MANUAL:
       return newManualLauncher(run);
+    case LauncherKind::KUBERNETES:
+      break;  // see submissionOf()
   }
   KJ_UNREACHABLE;
+}
+
+kj::Maybe<Submission> submissionOf(const LoadedExperiment& loaded) {
+  auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+  if (experiment.cluster.launcher->word != LauncherKind::KUBERNETES) return nullptr;
+  return Submission{kubernetesManifest(loaded), kubernetesAdvice(experiment)};
 }
 
 rpc::Secret secretFor(const ClusterConfig& cluster) {
