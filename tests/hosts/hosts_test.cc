@@ -79,7 +79,8 @@ TEST_CASE("Hosts: ssh runs commands on every host, over either IP version") {
   CHECK(hosts.shell(0, "for i in 1 2 3; do ssh h$i 'hostname; echo $HOME'; done") ==
         "h1\n/tmp/home\nh2\n/tmp/home\nh3\n/tmp/home\n");
   CHECK(hosts.shell(2, kj::str("ssh ", Hosts::ipv6Address(1), " hostname")) == "h2\n");
-  for (uint host: {0, 1, 2}) CHECK(hosts.processes(host).size() == 0);
+  // sshd ends a session a moment after its client.
+  for (uint host: {0, 1, 2}) CHECK(haveEnded(hosts.processes(host), 5));
 }
 
 TEST_CASE("Hosts: a host without our libraries runs sshd and cannot run the program") {
