@@ -298,13 +298,12 @@ TEST_CASE("a coordinator from the environment makes a new folder below runs") {
 
 // A job of a chief that is worker 0, a worker and a ps, of an endless run.
 struct Endless {
-  explicit Endless(kj::StringPtr setting)
+  Endless()
       : cluster(kj::str("\"chief\": [\"", ownPlace(), "\"], \"worker\": [\"", ownPlace(),
             "\"], \"ps\": [\"", ownPlace(), "\"]")) {
     auto start = [&](kj::StringPtr type, kj::StringPtr folder) {
       return startByHand(
-          {ENDLESS, "--set", "cluster.servers=1", "--set", setting, "--folder", folder},
-          TfConfig(cluster, type, 0));
+          {ENDLESS, "--set", "cluster.servers=1", "--folder", folder}, TfConfig(cluster, type, 0));
     };
     chief = start("chief", folder);
     worker = start("worker", newFolder());
@@ -317,7 +316,7 @@ struct Endless {
 };
 
 TEST_CASE("a process that carries the coordinator ends with its exit code if a role is lost") {
-  Endless job("train.seed=1");
+  Endless job;
   REQUIRE(job.chief->waitForOutput("Batch [20]"));
   job.worker->kill(SIGKILL);
   auto ended = job.chief->wait(FAILS_WITHIN_S);
@@ -327,19 +326,26 @@ TEST_CASE("a process that carries the coordinator ends with its exit code if a r
 }
 
 TEST_CASE("a process that carries the coordinator names the failure of its own worker once") {
-  Endless job("data.augment={ deviation = [1e-300] }");
-  auto ended = job.chief->wait();
+  auto cluster = kj::str("\"chief\": [\"", ownPlace(), "\"], \"ps\": [\"", ownPlace(), "\"]");
+  auto folder = newFolder();
+  auto start = [&](kj::StringPtr type) {
+    return startByHand({ENDLESS, "--set", "cluster.servers=1", "--set", "cluster.workers=1",
+                           "--set", "data.augment={ deviation = [1e-300] }", "--folder", folder},
+        TfConfig(cluster, type, 0));
+  };
+  auto chief = start("chief"), server = start("ps");
+  auto ended = chief->wait();
   INFO(ended.errors);
   CHECK(ended.exitCode == 1);
   auto lines = errorLines(ended.errors);
   REQUIRE(lines.size() == 1);
-  CHECK(contains(lines[0], ": the loss is "));
-  CHECK(contains(readFile(kj::str(job.folder, "/events.jsonl")), ": the loss is "));
-  job.worker->wait(FAILS_WITHIN_S);
+  CHECK(contains(lines[0], "error: worker 0: the loss is "));
+  CHECK(contains(readFile(kj::str(folder, "/events.jsonl")), "worker 0: the loss is "));
+  CHECK(server->wait(FAILS_WITHIN_S).exitCode == 75);
 }
 
 TEST_CASE("a process that carries the coordinator ends with 130 at Ctrl-C") {
-  Endless job("train.seed=1");
+  Endless job;
   REQUIRE(job.chief->waitForOutput("Batch [20]"));
   job.chief->kill(SIGINT);
   auto ended = job.chief->wait(FAILS_WITHIN_S);
