@@ -42,8 +42,8 @@ kj::String whyNotListening(kj::StringPtr host, PortRange ports, const kj::Except
       isOne ? kj::str(host, ":", ports.first) : kj::str(host, ":", ports.first, "-", ports.last);
   if (hasCause(e, EADDRINUSE)) {
     return kj::str("cannot listen on ", where, ": ", isOne ? "the port is" : "all these ports are",
-        " in use. Choose more or other ports with cluster.port, or stop the program that uses ",
-        isOne ? "it" : "them");
+        " in use. Choose other ports (cluster.port, or where this address was given), or stop the ",
+        "program that uses ", isOne ? "it" : "them");
   }
   if (hasCause(e, EADDRNOTAVAIL)) {
     return kj::str("cannot listen on ", where, ": this machine does not have that address. ",

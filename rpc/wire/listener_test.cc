@@ -46,8 +46,8 @@ TEST_CASE("Listener: takes the first free port of a range, and says when none is
   CHECK(second->address().tcp == "127.0.0.1:17001");
   auto failure = kj::runCatchingExceptions([&]() { listen(both); });
   CHECK(contains(KJ_ASSERT_NONNULL(failure).getDescription(),
-      "cannot listen on 127.0.0.1:17000-17001: all these ports are in use. Choose more or other "
-      "ports with cluster.port"));
+      "cannot listen on 127.0.0.1:17000-17001: all these ports are in use. Choose other "
+      "ports (cluster.port, or where this address was given)"));
 }
 
 TEST_CASE("localHostOf: tells the address at which others call back, for IPv4 and IPv6") {

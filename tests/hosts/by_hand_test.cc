@@ -95,8 +95,10 @@ TEST_CASE("a coordinator names the port that is taken, and the address that is n
         first.start(host, {"--role", "coordinator", "--folder", newFolder(), "--listen", place});
     checkFailed(second->wait(FAILS_WITHIN_S), {kj::str("cannot listen on ", place), why});
   };
-  refuse(
-      0, "the port is in use. Choose more or other ports with cluster.port, or stop the program");
+  refuse(0,
+      "the port is in use. Choose other ports (cluster.port, or where this address was given), or "
+      "stop "
+      "the program");
   refuse(1, "this machine does not have that address. `ip address` shows those that it has");
 }
 
