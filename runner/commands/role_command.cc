@@ -69,10 +69,9 @@ kj::MainFunc RoleCommand::getMain() {
       "  runner role x.toml --role worker --index 0 --coordinator 10.0.0.4:7000\n"
       "\n"
       "Without --role, the process takes the role that another system gives it, and says so. It "
-      "asks in this order: the four flags below, TF_CONFIG, DMLC_ROLE, OpenMPI, MPICH, Slurm. With "
-      "--role server or worker, JOB_COMPLETION_INDEX of a Kubernetes Job is the index. Ranks of "
-      "MPI "
-      "and Slurm are the coordinator, then servers, then workers, and find each other by "
+      "asks in this order: --job_name and its flags, TF_CONFIG, DMLC_ROLE, OpenMPI, MPICH, Slurm. "
+      "With --role server or worker, JOB_COMPLETION_INDEX of a Kubernetes Job is the index. Ranks "
+      "of MPI and Slurm are the coordinator, then servers, then workers, and find each other by "
       "--folder:\n"
       "\n"
       "  mpirun -np 4 runner role x.toml --folder /shared/run");
@@ -102,9 +101,10 @@ kj::MainFunc RoleCommand::getMain() {
           "the servers, as in TensorFlow's examples")
       .addOptionWithArg({"worker_hosts"}, text(flags.workerHosts), "HOST:PORT,…",
           "the workers; the first one also has the coordinator, at this address")
-      .addOptionWithArg({"job_name"}, text(flags.jobName), "JOB", "which of the two: ps or worker")
       .addOptionWithArg(
-          {"task_index"}, text(flags.taskIndex), "N", "which entry of that list, from 0")
+          {"job_name"}, text(flags.jobName), "JOB", "the kind of this process: ps or worker")
+      .addOptionWithArg({"task_index"}, text(flags.taskIndex), "N",
+          "its entry in --ps_hosts or --worker_hosts, from 0")
       .addOptionWithArg({"trace-steps"}, traceStepsSetter(traceSteps), "A-B",
           "record what it does in these steps, from 0, and leave it in DIR")
       .addOption(
