@@ -19,13 +19,7 @@ bool has(dnnl::cpu_isa level) {
 }
 
 const Kernels& kernelsHere() {
-  if (has(dnnl::cpu_isa::avx512_core)) return AVX512_KERNELS;
-  if (!has(dnnl::cpu_isa::avx2)) {
-    configs::fail(
-        "this processor has no AVX2, or DNNL_MAX_CPU_ISA forbids it. Use a processor of 2013 or "
-        "later");
-  }
-  return AVX2_KERNELS;
+  return instructionSet() == "avx512" ? AVX512_KERNELS : AVX2_KERNELS;
 }
 
 Element elementOf(Precision precision) {
@@ -242,10 +236,6 @@ void requirePrecision(Precision precision) {
       "or "
       "DNNL_MAX_CPU_ISA forbids it. Emulated bfloat16 would be four times slower than \"fp32\": "
       "choose that");
-}
-
-kj::StringPtr instructionSet() {
-  return &cpu::kernelsHere() == &cpu::AVX512_KERNELS ? "avx512" : "avx2";
 }
 
 kj::Array<kj::String> convolutionImplementations(const Graph& graph, ProgramOptions options) {

@@ -4,6 +4,7 @@
 #include <kj/array.h>
 #include <kj/string.h>
 
+#include "nn/cpu/instruction_set.h"
 #include "nn/program.h"
 
 namespace nn {
@@ -14,16 +15,12 @@ namespace nn {
 // A program runs on the thread that calls it, and on OpenMP threads if it has more than one.
 // Lowering throws FAILED if the CPU lacks AVX2, or the instructions for the precision.
 //
-// A program uses the instruction set that oneDNN chooses. Tests limit it with DNNL_MAX_CPU_ISA
-// ("AVX2", "AVX512_CORE", …) to reach the other code.
+// A program uses instructionSet(). Tests limit it with DNNL_MAX_CPU_ISA ("AVX2", "AVX512_CORE", …)
+// to reach the other code.
 extern const Backend CPU;
 
 // Throws FAILED, with a sentence for the user, if the CPU has no instructions for this precision.
 void requirePrecision(Precision precision);
-
-// Returns the instruction-set level that programs use here, "avx512" or "avx2". The bits depend on
-// it. Throws as lowering does.
-kj::StringPtr instructionSet();
 
 // Returns the names of the code that runs the convolutions of the graph, first in training, then in
 // validation. oneDNN names its primitives ("jit:avx2"); "sgemm" are matrix products. Tests check

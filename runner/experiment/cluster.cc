@@ -34,6 +34,13 @@ constexpr LauncherKind LAUNCHERS[] = {
         LauncherKind::KUBERNETES, false},
 };
 
+constexpr InstructionSetKind INSTRUCTION_SETS[] = {
+    {"auto",
+        "What the hosts of all workers have. The run's experiment.toml then has the word instead."},
+    {"avx2", "AVX2 also where there is more."},
+    {"avx512", "AVX-512. Hosts without it are refused."},
+};
+
 constexpr LossPolicy LOSS_POLICIES[] = {
     {"fail", "The job ends with exit code 1 and reports which role was lost and why."},
 };
@@ -158,6 +165,12 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::KvStoreCon
       "slice. Several devices need a `kvstore.mode` other than `local`.",
       ONE_DEVICE);
   config.devicesSpan = reader.span("devices");
+  auto& set = reader.choose("instruction_set",
+      "The instructions that all workers compute with on processors. The bits of the weights "
+      "depend "
+      "on it, so hosts with different processors give the same bits as equal ones.",
+      kj::arrayPtr(INSTRUCTION_SETS, kj::size(INSTRUCTION_SETS)), AUTO_INSTRUCTION_SET);
+  config.instructionSet = set.name;
   config.onLoss = &reader.choose("on_loss", "What happens when a role is lost.",
       kj::arrayPtr(LOSS_POLICIES, kj::size(LOSS_POLICIES)), kj::StringPtr("fail"));
   config.ssh = reader.text("ssh",

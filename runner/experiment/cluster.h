@@ -24,6 +24,15 @@ struct LauncherKind {
   bool needsHosts = false;
 };
 
+// A value of cluster.instruction_set.
+struct InstructionSetKind {
+  const char* name;
+  const char* doc;
+};
+
+// The word for what all workers' hosts have.
+constexpr kj::StringPtr AUTO_INSTRUCTION_SET = "auto"_kj;
+
 // What the job does when it loses a role.
 struct LossPolicy {
   const char* name;
@@ -39,6 +48,7 @@ struct ClusterConfig {
   uint threadsPerWorker;          // per device
   kj::Array<kj::String> devices;  // of each worker: "cpu", "cuda:1"
   configs::Span devicesSpan;
+  kj::StringPtr instructionSet;  // "auto", "avx2", "avx512"
   const LossPolicy* onLoss;
   kj::Array<Host> hosts;            // for launchers of several machines. Empty: none are named
   kj::Maybe<kj::String> interface;  // where the coordinator listens: "eth0" or an address

@@ -95,7 +95,7 @@ kj::String settingsDigestOf(const configs::Table& resolved) {
   // Where data and roles are, and how roles reach each other.
   constexpr kj::StringPtr OF_DATA[] = {"source"_kj};
   constexpr kj::StringPtr OF_CLUSTER[] = {"launcher"_kj, "image"_kj, "kubernetes"_kj, "port"_kj,
-      "hosts"_kj, "interface"_kj, "ssh"_kj, "tls"_kj};
+      "hosts"_kj, "interface"_kj, "ssh"_kj, "tls"_kj, "instruction_set"_kj};
   auto leaveOut = [&](kj::StringPtr section, kj::ArrayPtr<const kj::StringPtr> keys) {
     auto& entry = KJ_ASSERT_NONNULL(trained.find(section));
     auto& table = entry.value->content.get<configs::Table>();
@@ -228,6 +228,14 @@ void checkDevicesAreGpus(const Experiment& experiment, configs::Reader& reader) 
   }
 }
 
+void checkInstructionSet(const Experiment& experiment, configs::Reader& reader) {
+  if (experiment.cluster.instructionSet != "avx2"_kj) return;
+  if (experiment.train.precision != nn::Precision::BF16) return;
+  reader.error("cluster.instruction_set", "AVX2 cannot compute in `bf16`",
+      "leave cluster.instruction_set out, or choose train.precision = \"fp32\"",
+      {"train.precision"_kj});
+}
+
 }  // namespace
 
 Experiment Experiment::read(configs::Reader& reader) {
@@ -254,6 +262,7 @@ Experiment Experiment::read(configs::Reader& reader) {
   checkDevices(
       reader, experiment.cluster.devices, experiment.kvstore.mode->row, experiment.data.batchSize);
   checkDevicesAreGpus(experiment, reader);
+  checkInstructionSet(experiment, reader);
   experiment.kvstore.mode->check(reader, experiment.cluster.workers);
   experiment.log = reader.section("log", "What is logged, and how often.", LogConfig::read);
   KJ_IF_MAYBE(expectations, reader.maybeSection("expect",

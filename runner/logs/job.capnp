@@ -29,7 +29,7 @@ interface Coordinator {
   # The bootstrap capability of the coordinator's address.
 
   join @0 (role :Role, index :UInt32, pid :UInt32, address :Address, digest :Text, version :Text,
-           member :Member, host :Text)
+           member :Member, host :Text, instructionSet :Text)
       -> (session :Session, boot :Text, job :Text);
   # Takes a place in the job. `index` is the rank, which the launcher gives: it never depends on who
   # comes first. Launchers that give none: see takeIndex(). `address` is where a role that holds a
@@ -38,7 +38,9 @@ interface Coordinator {
   # a place that is taken. `host` is the name of the role's machine, for messages. `boot` identifies
   # the boot of the machine that the coordinator runs on. If a role runs on the same boot, the two
   # share a monotonic clock. `job` is drawn at random for each job. With the job's secret it makes
-  # the secret by which workers and servers prove who they are to each other.
+  # the secret by which workers and servers prove who they are to each other. `instructionSet` is
+  # for workers only: the highest level of instructions that the role's host has, "avx2" or
+  # "avx512". The coordinator refuses a worker whose host lacks the level that the experiment names.
 
   takeIndex @1 (role :Role, digest :Text, version :Text) -> (index :UInt32);
   # For a role whose launcher gave it no index. Answers the lowest one that no other role of its
@@ -84,6 +86,9 @@ interface Session {
   finish @4 (parameters :Data, statistics :Data);
   # For workers only. A worker calls it once, as its last call. Rank 0 sends the final weights
   # (float32), the others none. Answers when the weights are on disk.
+
+  instructionSet @5 () -> (level :Text);
+  # For workers only. Waits until it is known which level of instructions all workers have.
 }
 
 enum MeetingPoint {
@@ -258,6 +263,10 @@ struct Event {
       # A server has ended an epoch.
       epoch @81 :UInt32;
       pushes @82 :Pushes;
+    }
+    agreed :group {
+      # The hosts of all workers are known. Not in the log if `started` has the instruction set.
+      instructionSet @93 :Text $Json.name("instruction_set");
     }
     badRecord :group $Json.name("bad_record") {
       # A record could not be read. The events contain it once, whichever workers and epochs it

@@ -21,6 +21,9 @@ public:
     switch (event.which()) {
       case Event::STARTED:
         return takeStarted(event.getStarted());
+      case Event::AGREED:
+        record.instructionSet = kj::str(event.getAgreed().getInstructionSet());
+        return;
       case Event::SPEED:
         return takeSpeed(event.getIndex(), event.getSpeed());
       case Event::TRAINED:

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "configs/language/failure.h"
-#include "nn/cpu/cpu.h"
 #include "runner/logs/role_names.h"
 #include "runner/roles/disk_room.h"
 #include "runner/roles/weights.h"
@@ -34,12 +33,12 @@ kj::String reached(Role role, uint64_t step) {
 }  // namespace
 
 Job::Job(const Experiment& experiment, kj::StringPtr digest, const ModelFacts& facts,
-    const RunFolder& folder, RunLog& log, kj::Timer& timer, const kj::Clock& clock)
-    : Job(experiment, digest, facts, folder, log, timer, clock, kj::newPromiseAndFulfiller<void>(),
-          kj::newPromiseAndFulfiller<void>()) {}
+    const RunFolder& folder, RunLog& log, kj::Timer& timer, const kj::Clock& clock, bool here)
+    : Job(experiment, digest, facts, folder, log, timer, clock, here,
+          kj::newPromiseAndFulfiller<void>(), kj::newPromiseAndFulfiller<void>()) {}
 
 Job::Job(const Experiment& experiment, kj::StringPtr digest, const ModelFacts& facts,
-    const RunFolder& folder, RunLog& log, kj::Timer& timer, const kj::Clock& clock,
+    const RunFolder& folder, RunLog& log, kj::Timer& timer, const kj::Clock& clock, bool here,
     kj::PromiseFulfillerPair<void> joinedPair, kj::PromiseFulfillerPair<void> endedPair)
     : experiment(experiment),
       digest(digest),
@@ -54,6 +53,7 @@ Job::Job(const Experiment& experiment, kj::StringPtr digest, const ModelFacts& f
       counted(begin),
       allJoined(joinedPair.promise.fork()),
       allJoinedFulfiller(kj::mv(joinedPair.fulfiller)),
+      instructions(experiment.cluster.instructionSet, here ? 0 : experiment.cluster.workers),
       meeting(experiment.cluster.workers),
       ended(kj::mv(endedPair.promise)),
       endedFulfiller(kj::mv(endedPair.fulfiller)),
@@ -81,7 +81,7 @@ kj::Promise<void> Job::run(bool launched) {
   auto started = event.initStarted();
   started.setName(experiment.name);
   started.setDigest(digest);
-  started.setInstructionSet(nn::instructionSet());
+  KJ_IF_MAYBE(level, instructions.level()) started.setInstructionSet(*level);
   started.setParameters(graph.parameters);
   started.setVersion(VERSION);
   auto machine = thisMachine();
@@ -168,25 +168,46 @@ uint Job::takeIndex(Role role) {
       ", and others have taken their places: start one ", roleWord(role), " less");
 }
 
-void Job::join(Seat& seat, Member::Client member, Address::Reader address, uint pid) {
+void Job::join(Seat& seat, Coordinator::JoinParams::Reader params) {
   if (seat.joined) {
     configs::fail(nameOf(seat), " has joined already: give every process its own --index");
   }
+  bool wasAgreed = instructions.level() != nullptr;
+  if (seat.role == Role::WORKER) {
+    instructions.offer(nameOf(seat), params.getInstructionSet());
+  }
   seat.joined = true;
-  seat.member = kj::mv(member);
+  seat.member = params.getMember();
   seat.lastHeard = running.passed();
 
+  auto address = params.getAddress();
   capnp::MallocMessageBuilder message;
   auto event = message.initRoot<Event>();
   stamp(event);
   event.setRole(seat.role);
   event.setIndex(seat.index);
   event.initJoined().setAddress(address.getTcp());
-  event.getJoined().setPid(pid);
+  event.getJoined().setPid(params.getPid());
   append(event);
 
   seat.address = {kj::str(address.getTcp()), kj::str(address.getLocal())};
   if (++joined == seats.size()) allJoinedFulfiller->fulfill();
+  if (!wasAgreed) reportAgreed();
+}
+
+void Job::reportAgreed() {
+  KJ_IF_MAYBE(level, instructions.level()) {
+    capnp::MallocMessageBuilder message;
+    auto event = message.initRoot<Event>();
+    stamp(event);
+    event.initAgreed().setInstructionSet(*level);
+    append(event);
+  }
+}
+
+kj::Promise<kj::StringPtr> Job::instructionSet() {
+  return instructions.whenKnown().then(
+      [this]() -> kj::StringPtr { return KJ_ASSERT_NONNULL(instructions.level()); });
 }
 
 void Job::heartbeat(Seat& seat, RoleProgress::Reader progress) {

@@ -16,6 +16,7 @@
 #include "runner/experiment/model_facts.h"
 #include "runner/logs/job.capnp.h"
 #include "runner/logs/run_log.h"
+#include "runner/roles/instruction_set_choice.h"
 #include "runner/roles/meeting.h"
 
 namespace runner {
@@ -26,14 +27,18 @@ namespace runner {
 class Job final: public kj::Refcounted, private kj::TaskSet::ErrorHandler {
 public:
   // `timer` drives time-outs, and `clock` stamps events. `facts.graph` names the tensors of the
-  // weights. All arguments must outlive the job.
+  // weights. With `here`, all workers run on this machine. All arguments must outlive the job.
   Job(const Experiment& experiment, kj::StringPtr digest, const ModelFacts& facts,
-      const RunFolder& folder, RunLog& log, kj::Timer& timer, const kj::Clock& clock);
+      const RunFolder& folder, RunLog& log, kj::Timer& timer, const kj::Clock& clock,
+      bool here = false);
 
   Coordinator::Client bootstrap();
   // Tells the launcher the address of bootstrap(). Does nothing if the job has failed already,
   // because no role needs to start then.
   void showAddress(kj::StringPtr address);
+
+  // Resolves to the level of instructions that all workers compute with, once it is known.
+  kj::Promise<kj::StringPtr> instructionSet();
 
   // Resolves when the weights are written and every role was told to end. Rejects, with a sentence
   // that names role, cause and way out, if
@@ -88,7 +93,9 @@ private:
   kj::Promise<void> whenStarted(Seat& seat);
   // Returns an index for a role that has none: see Coordinator.takeIndex() in job.capnp.
   uint takeIndex(Role role);
-  void join(Seat& seat, Member::Client member, Address::Reader address, uint pid);
+  void join(Seat& seat, Coordinator::JoinParams::Reader params);
+  // Logs the instruction set of the workers, if it is known by now.
+  void reportAgreed();
   void heartbeat(Seat& seat, RoleProgress::Reader progress);
   void report(Seat& seat, Event::Reader event);
   kj::Promise<void> meet(Seat& seat, uint epoch, MeetingPoint point, Contribution contribution);
@@ -164,13 +171,14 @@ private:
   uint asking = 0;  // workers that serve their shards, where workers hold them
   kj::PromiseFulfillerPair<void> allServe = kj::newPromiseAndFulfiller<void>();
   kj::ForkedPromise<void> whenAllServe = allServe.promise.fork();
+  InstructionSetChoice instructions;
   Meeting meeting;
   kj::Promise<void> ended;
   kj::Own<kj::PromiseFulfiller<void>> endedFulfiller;
   kj::TaskSet tasks;
 
   Job(const Experiment& experiment, kj::StringPtr digest, const ModelFacts& facts,
-      const RunFolder& folder, RunLog& log, kj::Timer& timer, const kj::Clock& clock,
+      const RunFolder& folder, RunLog& log, kj::Timer& timer, const kj::Clock& clock, bool here,
       kj::PromiseFulfillerPair<void> joinedPair, kj::PromiseFulfillerPair<void> endedPair);
 };
 

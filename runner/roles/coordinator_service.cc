@@ -79,6 +79,12 @@ public:
     return kj::READY_NOW;
   }
 
+  kj::Promise<void> instructionSet(InstructionSetContext context) override {
+    context.allowCancellation();
+    return job->instructionSet().then(
+        [context](kj::StringPtr level) mutable { context.getResults().setLevel(level); });
+  }
+
 private:
   kj::Own<Job> job;
   Job::Seat& seat;
@@ -95,7 +101,7 @@ public:
     auto name = onHost(roleName(seat.role, seat.index), host);
     checkProgram(name, params.getVersion(), params.getDigest());
     if (!seat.joined) seat.host = kj::mv(host);
-    job->join(seat, params.getMember(), params.getAddress(), params.getPid());
+    job->join(seat, params);
     context.getResults().setSession(kj::heap<SessionServer>(kj::addRef(*job), seat));
     context.getResults().setBoot(thisBoot());
     context.getResults().setJob(job->id);

@@ -116,6 +116,16 @@ void IoThread::start(kj::Maybe<rpc::RemoteStore&> store, const rpc::Transport& t
   });
 }
 
+kj::String IoThread::instructionSet() {
+  return run<kj::String>([](Loop& here) {
+    return here.joined.addBranch()
+        .then([&here]() { return here.membership->session().instructionSetRequest().send(); })
+        .then([](capnp::Response<Session::InstructionSetResults>&& response) {
+          return kj::str(response.getLevel());
+        });
+  });
+}
+
 void IoThread::serve(Loop& here, rpc::ShardService::Client shard, rpc::RemoteStore& store,
     rpc::MessageLimits limits) {
   here.shard = shard;

@@ -49,6 +49,9 @@ public:
   void start(kj::Maybe<rpc::RemoteStore&> store, const rpc::Transport& transport,
       rpc::MessageLimits storeLimits, kj::Duration patience, kj::Maybe<MakeShard> makeShard);
 
+  // Waits until the coordinator knows which level of instructions all workers have. Returns it.
+  kj::String instructionSet();
+
   // Sends an event to the coordinator. `fill` fills it in.
   void report(kj::Function<void(Event::Builder)> fill);
   // Waits until all workers are at this point of the run: see Session.meet() in job.capnp.

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "configs/language/failure.h"
+#include "nn/cpu/instruction_set.h"
 #include "rpc/wire/running_time.h"
 #include "runner/logs/role_names.h"
 #include "runner/roles/clock_offset.h"
@@ -94,6 +95,7 @@ public:
     request.setDigest(loaded.digest);
     request.setVersion(VERSION);
     request.setHost(thisHostName());
+    if (options.role == Role::WORKER) request.setInstructionSet(nn::offeredInstructionSet());
     request.setMember(kj::heap<MemberServer>(
         kj::mv(paf.fulfiller), kj::mv(count), launched ? kj::String() : kj::str(name)));
     return request.send().then([this](capnp::Response<Coordinator::JoinResults>&& response) {

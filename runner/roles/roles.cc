@@ -35,6 +35,12 @@ Membership::CountPushes counting(rpc::ShardService::Client store) {
   };
 }
 
+// Whether the launcher starts all workers on this machine.
+bool workersAreHere(const Experiment& experiment, const RoleOptions& options) {
+  auto word = experiment.cluster.launcher->word;
+  return options.launched && (word == LauncherKind::LOCAL || word == LauncherKind::INLINE);
+}
+
 }  // namespace
 
 bool runCoordinator(const LoadedExperiment& loaded, const RoleOptions& options, RunLog::Tell tell,
@@ -58,11 +64,19 @@ bool runCoordinator(const LoadedExperiment& loaded, const RoleOptions& options, 
   // A launcher writes this file itself.
   if (!options.launched) writeWhole(options.folder.experiment(), loaded.resolved);
   auto job = kj::refcounted<Job>(experiment, loaded.digest, facts, options.folder, log,
-      io.provider->getTimer(), kj::systemPreciseCalendarClock());
+      io.provider->getTimer(), kj::systemPreciseCalendarClock(),
+      workersAreHere(experiment, options));
+  // Whoever runs the file of this run again gets the same bits, or is refused.
+  auto recorded = job->instructionSet().then([&](kj::StringPtr level) -> kj::Promise<void> {
+    if (experiment.cluster.instructionSet == AUTO_INSTRUCTION_SET) {
+      writeWhole(options.folder.experiment(), withInstructionSet(loaded.resolved, level));
+    }
+    return kj::NEVER_DONE;
+  });
   rpc::Identity identity{roleName(Role::COORDINATOR, 0), options.secret, experiment.cluster.tls};
   auto serving = listener->serve(
       io.provider->getTimer(), jobMessageLimits(facts.graph), job->bootstrap(), identity);
-  auto over = job->run(options.launched);
+  auto over = job->run(options.launched).exclusiveJoin(kj::mv(recorded));
 
   job->showAddress(listener->address().tcp);
   int interrupt = 0;

@@ -2,9 +2,11 @@
 #include <kj/debug.h>
 
 #include "io/batches/first_images.h"
+#include "nn/cpu/instruction_set.h"
 #include "nn/loops/floats.h"
 #include "nn/network/initializer.h"
 #include "nn/softmax.h"
+#include "runner/experiment/devices.h"
 #include "runner/experiment/model_facts.h"
 #include "runner/roles/io_thread.h"
 #include "runner/roles/roles.h"
@@ -25,6 +27,18 @@ struct JoiningWorker {
       : facts(KJ_ASSERT_NONNULL(loaded.experiment)),
         ioThread(kj::heap<IoThread>(loaded, options, jobMessageLimits(facts.graph), progress)) {}
 
+  // Fixes the instructions of this process, before its program is made. Asks the coordinator unless
+  // the file names what this machine has.
+  void chooseInstructionSet(const LoadedExperiment& loaded) {
+    auto& cluster = KJ_ASSERT_NONNULL(loaded.experiment).cluster;
+    bool usesCpu = false;
+    for (auto& device: cluster.devices) usesCpu = usesCpu || !isGpu(device);
+    if (!usesCpu) return;
+    auto& setting = cluster.instructionSet;
+    bool isKnown = setting == "avx2" || setting == nn::offeredInstructionSet();
+    nn::useInstructionSet(isKnown ? kj::str(setting) : ioThread->instructionSet());
+  }
+
   const ModelFacts facts;
   LiveProgress progress;
   kj::Own<IoThread> ioThread;
@@ -35,7 +49,7 @@ class Worker {
 public:
   // `joining` must outlive it. The io thread of `joining` ends with this object.
   Worker(JoiningWorker& joining, const LoadedExperiment& loaded, const RoleOptions& options)
-      : parts(loaded, options, joining.facts),
+      : parts(loaded, options, joining.facts, [&]() { joining.chooseInstructionSet(loaded); }),
         experiment(parts.experiment),
         facts(parts.facts),
         program(*parts.program),

@@ -6,8 +6,8 @@
 
 namespace runner {
 
-WorkerParts::WorkerParts(
-    const LoadedExperiment& loaded, const RoleOptions& options, const ModelFacts& facts)
+WorkerParts::WorkerParts(const LoadedExperiment& loaded, const RoleOptions& options,
+    const ModelFacts& facts, kj::FunctionParam<void()> beforeProgram)
     : experiment(KJ_ASSERT_NONNULL(loaded.experiment)),
       facts(facts),
       rank(options.index),
@@ -17,6 +17,7 @@ WorkerParts::WorkerParts(
       dataset(io::openDataset(experiment.data, [](kj::StringPtr, uint64_t, uint64_t) {})),
       updates(updater.byValue()) {
   if (experiment.kvstore.sharesMemory()) memory = rpc::newWorkerMemory(placement);
+  beforeProgram();
   program = newProgram();
   batches = kj::heap<Batches>(
       *program, *dataset, experiment.data, experiment.train.seed, experiment.cluster.workers, rank);

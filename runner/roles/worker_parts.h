@@ -14,9 +14,10 @@ namespace runner {
 
 // The parts of one worker, in the order in which they refer to each other.
 struct WorkerParts {
-  // Opens the data set and makes the program, which may take seconds. All arguments must outlive
-  // it. Throws if the data or the device cannot be used.
-  WorkerParts(const LoadedExperiment& loaded, const RoleOptions& options, const ModelFacts& facts);
+  // Opens the data set, calls `beforeProgram`, and makes the program, which may take seconds. All
+  // other arguments must outlive it. Throws if the data or the device cannot be used.
+  WorkerParts(const LoadedExperiment& loaded, const RoleOptions& options, const ModelFacts& facts,
+      kj::FunctionParam<void()> beforeProgram);
   KJ_DISALLOW_COPY(WorkerParts);
 
   // Lets `ioThread` connect the store to the servers, and serve the shard that this worker holds,

@@ -1,0 +1,38 @@
+// runner/roles/instruction_set_choice.h: chooses the instructions that all workers of a job compute
+// with. The bits of the weights depend on them.
+#pragma once
+
+#include <kj/async.h>
+#include <kj/string.h>
+
+namespace runner {
+
+// The coordinator's choice, which depends on cluster.instruction_set and on what the workers' hosts
+// have. Levels are "avx2" and "avx512".
+class InstructionSetChoice {
+public:
+  // `setting` is "auto" or a level. `workers` is how many hosts offer what they have: 0 if all
+  // workers run on this machine.
+  InstructionSetChoice(kj::StringPtr setting, kj::uint workers);
+  KJ_DISALLOW_COPY(InstructionSetChoice);
+
+  // The host of `worker` has `level`. Called once per worker. Throws, for the user, if that is less
+  // than what the file names.
+  void offer(kj::StringPtr worker, kj::StringPtr level);
+  // Returns the level, or null while it is not known.
+  kj::Maybe<kj::StringPtr> level() const;
+  // Resolves when the level is known.
+  kj::Promise<void> whenKnown() { return known.addBranch(); }
+
+private:
+  kj::String chosen;   // the lowest level so far
+  kj::uint missing;    // offers
+  const bool isNamed;  // in the file
+  kj::PromiseFulfillerPair<void> complete;
+  kj::ForkedPromise<void> known;
+};
+
+// Returns the text of the resolved experiment `resolved` with `level` in place of "auto".
+kj::String withInstructionSet(kj::StringPtr resolved, kj::StringPtr level);
+
+}  // namespace runner

@@ -1,0 +1,69 @@
+#include "runner/roles/instruction_set_choice.h"
+
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+
+#include "nn/cpu/instruction_set.h"
+#include "runner/experiment/experiment.h"
+
+namespace runner {
+namespace {
+
+struct Loop {
+  kj::EventLoop loop;
+  kj::WaitScope scope{loop};
+};
+
+TEST_CASE("auto is known when all workers have joined, and is what all of them have") {
+  for (auto other: {"avx2"_kj, "avx512"_kj}) {
+    Loop loop;
+    InstructionSetChoice choice("auto", 2);
+    auto known = choice.whenKnown();
+    choice.offer("worker 1 on node2", "avx512");
+    CHECK(choice.level() == nullptr);
+    CHECK_FALSE(known.poll(loop.scope));
+    choice.offer("worker 0 on node1", other);
+    known.wait(loop.scope);
+    CHECK(KJ_REQUIRE_NONNULL(choice.level()) == other);
+  }
+}
+
+TEST_CASE("auto is known at once if all workers run on this machine") {
+  Loop loop;
+  InstructionSetChoice choice("auto", 0);
+  choice.whenKnown().wait(loop.scope);
+  CHECK(KJ_REQUIRE_NONNULL(choice.level()) == nn::offeredInstructionSet());
+}
+
+TEST_CASE("a worker whose host lacks the named instruction set is refused with the way out") {
+  Loop loop;
+  InstructionSetChoice choice("avx512", 2);
+  choice.whenKnown().wait(loop.scope);
+  choice.offer("worker 0 on node1", "avx512");
+  auto failure = kj::runCatchingExceptions([&]() { choice.offer("worker 1 on node2", "avx2"); });
+  CHECK(
+      KJ_REQUIRE_NONNULL(failure).getDescription() ==
+      "worker 1 on node2 has only avx2, and the file has cluster.instruction_set = "
+      "\"avx512\". Run this worker on another host, or choose \"avx2\" or \"auto\" for all roles");
+  InstructionSetChoice less("avx2", 2);
+  less.offer("worker 0 on node1", "avx512");
+  CHECK(KJ_REQUIRE_NONNULL(less.level()) == "avx2");
+}
+
+TEST_CASE("the resolved experiment names the level, and stays the same experiment") {
+  auto read = [](kj::StringPtr word) {
+    kj::String setting = kj::str("cluster.instruction_set=", word);
+    kj::StringPtr overrides[] = {setting};
+    auto loaded = loadExperiment("configs/fashion_mnist_dist_sync.toml", overrides);
+    REQUIRE(loaded.errors == "");
+    return loaded;
+  };
+  auto automatic = read("auto"), named = read("avx2");
+  CHECK(automatic.digest == named.digest);
+  CHECK(automatic.resolved != named.resolved);
+  CHECK(withInstructionSet(automatic.resolved, "avx2") == named.resolved);
+  CHECK(withInstructionSet(named.resolved, "avx512") == named.resolved);
+}
+
+}  // namespace
+}  // namespace runner
