@@ -110,8 +110,9 @@ kj::MainFunc RoleCommand::getMain() {
       .addOption(
           {"until-stdin-closes"}, flag(untilStdinCloses), "end at once when standard input closes")
       .addOption({"launched"}, flag(launched),
-          "a launcher started this role, writes the job's secret to its standard input, and "
-          "records how the run ends: the coordinator prints its events as lines of JSON, and the "
+          "a launcher started this role, writes the job's secret to its standard input (without "
+          "--role: to the file RUNNER_SECRET_FILE), and records how the run ends: the coordinator "
+          "prints its events as lines of JSON, and the "
           "others only what goes wrong")
       .callAfterParsing(KJ_BIND_METHOD(*this, run));
   addFileAndOverrides(builder);
@@ -171,8 +172,10 @@ void RoleCommand::askEnvironment(const ClusterConfig& cluster, ProcessRoles& rol
       own.coordinator = kj::mv(found->coordinator);
     }
     auto name = roles.takesIndex ? kj::str(roleWord(own.role)) : roleName(own.role, own.index);
-    tell(kj::str(
-        roles.carryCoordinator ? "roles coordinator and " : "role ", name, " (", found->from, ")"));
+    if (!launched) {
+      tell(kj::str(roles.carryCoordinator ? "roles coordinator and " : "role ", name, " (",
+          found->from, ")"));
+    }
     if (found->meetsInFolder) meetInFolder(cluster, found->isOneHost, roles);
     KJ_IF_MAYBE(place, parseHostAndPort(found->listen)) {
       // --listen is the way out if this host's own address is in doubt.
@@ -217,7 +220,11 @@ Validity RoleCommand::run() {
     return kj::str("a role leaves its trace in a folder: --folder DIR");
   }
   rpc::Secret secret;
-  auto read = [&]() { secret = launched ? secretFromLauncher(STDIN_FILENO) : secretOfUser(); };
+  // A rank has no standard input of its own.
+  bool isRank = role == nullptr;
+  auto read = [&]() {
+    secret = launched && !isRank ? secretFromLauncher(STDIN_FILENO) : secretOfUser();
+  };
   KJ_IF_MAYBE(e, kj::runCatchingExceptions(read)) return reasonOf(*e);
   if (untilStdinCloses) endWithStdin();
   if (!launched) {

@@ -199,7 +199,11 @@ kj::Maybe<kj::String> runRoles(
     });
     // Ends the process at once, without stopping the other roles in it, which would wait for this
     // one.
-    KJ_IF_MAYBE(e, failure) commandLine.endWith(*e, LOST_A_PEER_EXIT);
+    KJ_IF_MAYBE(e, failure) {
+      bool hasLostPeer = e->getType() == kj::Exception::Type::DISCONNECTED;
+      if (hasLostPeer && own.launched && own.isFromEnvironment) tell(LOST_A_PEER_LINE);
+      commandLine.endWith(*e, LOST_A_PEER_EXIT);
+    }
     if (own.launched) return;
     tell(kj::str(roleName(own.role, own.index), ": the job is done"));
   };

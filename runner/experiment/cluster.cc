@@ -32,6 +32,10 @@ constexpr LauncherKind LAUNCHERS[] = {
         "As the pods of Kubernetes Jobs, from the container image `image`. `runner run --dry-run` "
         "prints the manifest for `kubectl apply -f -`.",
         LauncherKind::KUBERNETES, false},
+    {"mpi",
+        "As ranks of `mpirun` (OpenMPI, or MPICH and its relatives) on `hosts`, or where `mpirun` "
+        "puts them. All hosts share the folder of runs, and have the program at the same path.",
+        LauncherKind::MPI, true},
 };
 
 constexpr InstructionSetKind INSTRUCTION_SETS[] = {
@@ -190,6 +194,7 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::KvStoreCon
       "there are no certificates. Without it, the proof of the secret keeps strangers out, but not "
       "someone on the path between two hosts. Does not change results.",
       false);
+  config.mpirun = reader.text("mpirun", "The command of launcher `mpi`.", "mpirun");
   config.startTimeout_s = reader.integer("start_timeout_s",
       "Seconds within which all roles must join. Otherwise the job fails, and the message names "
       "the missing roles.",

@@ -19,7 +19,7 @@ using kj::uint;
 struct LauncherKind {
   const char* name;
   const char* doc;
-  enum Word { LOCAL, INLINE, SSH, MANUAL, KUBERNETES } word;
+  enum Word { LOCAL, INLINE, SSH, MANUAL, KUBERNETES, MPI } word;
   bool sweeps;  // whether it can start the runs of a sweep, one after the other
   bool needsHosts = false;
 };
@@ -51,6 +51,7 @@ struct ClusterConfig {
   kj::StringPtr instructionSet;  // "auto", "avx2", "avx512"
   const LossPolicy* onLoss;
   kj::Array<Host> hosts;            // for launchers of several machines. Empty: none are named
+  kj::String mpirun;                // the command of launcher mpi
   kj::Maybe<kj::String> interface;  // where the coordinator listens: "eth0" or an address
   kj::String ssh;                   // the command, for launcher ssh
   kj::Maybe<kj::String> image;      // of containers. Not null with launcher kubernetes

@@ -95,7 +95,7 @@ kj::String settingsDigestOf(const configs::Table& resolved) {
   // Where data and roles are, and how roles reach each other.
   constexpr kj::StringPtr OF_DATA[] = {"source"_kj};
   constexpr kj::StringPtr OF_CLUSTER[] = {"launcher"_kj, "image"_kj, "kubernetes"_kj, "port"_kj,
-      "hosts"_kj, "interface"_kj, "ssh"_kj, "tls"_kj, "instruction_set"_kj};
+      "hosts"_kj, "interface"_kj, "ssh"_kj, "tls"_kj, "mpirun"_kj, "instruction_set"_kj};
   auto leaveOut = [&](kj::StringPtr section, kj::ArrayPtr<const kj::StringPtr> keys) {
     auto& entry = KJ_ASSERT_NONNULL(trained.find(section));
     auto& table = entry.value->content.get<configs::Table>();

@@ -99,13 +99,16 @@ void Launch::take(kj::StringPtr line) {
   parseEvent(line, event);
   view.show(event);
   if (event.isJoined()) {
+    bool hasAll = true;
     for (auto& member: members) {
       auto& roles = member->group.roles;
       for (size_t i: kj::indices(roles)) {
         bool isIt = roles[i].role == event.getRole() && roles[i].index == event.getIndex();
         if (isIt) member->joined[i] = true;
       }
+      hasAll = hasAll && member->hasJoined();
     }
+    if (hasAll && rolesStarted != nullptr) launcher.allJoined();
   }
   if (event.isListening()) {
     auto address = kj::str(event.getListening().getAddress());

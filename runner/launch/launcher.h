@@ -16,6 +16,9 @@ namespace runner {
 
 // Exit code of a role that failed because another one did.
 constexpr int LOST_A_PEER_EXIT = 75;
+// What a rank of mpirun or srun writes before the error line of such a failure, because a rank's
+// exit code does not reach the launcher.
+constexpr kj::StringPtr LOST_A_PEER_LINE = "another role was lost"_kj;
 
 // Why a role failed, or must fail. A lower rank is nearer to the cause.
 struct Failure {
@@ -85,6 +88,8 @@ public:
   virtual kj::Array<RoleGroup> groups() const = 0;
   // Starts a group when the coordinator listens at the address `coordinator`.
   virtual kj::Own<StartedGroup> start(const RoleGroup& group, kj::StringPtr coordinator) = 0;
+  // Called when all roles have joined. They need the secret's file no more.
+  virtual void allJoined() {}
 };
 
 // Returns one group for each process, all on this machine.

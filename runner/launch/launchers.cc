@@ -4,6 +4,7 @@
 #include "runner/launch/kubernetes.h"
 #include "runner/launch/local_launcher.h"
 #include "runner/launch/manual_launcher.h"
+#include "runner/launch/mpi_launcher.h"
 #include "runner/launch/ssh_launcher.h"
 #include "runner/roles/job_secret.h"
 
@@ -19,6 +20,8 @@ kj::Own<Launcher> newLauncher(const LaunchedRun& run) {
       return newSshLauncher(run);
     case LauncherKind::MANUAL:
       return newManualLauncher(run);
+    case LauncherKind::MPI:
+      return newMpiLauncher(run);
     case LauncherKind::KUBERNETES:
       break;  // see submissionOf()
   }

@@ -3,9 +3,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <kj/debug.h>
+#include <kj/io.h>
+#include <kj/vector.h>
+#include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -61,6 +66,33 @@ void say(const char* text) {
   ::_exit(127);
 }
 
+// Returns a descriptor that means this process even after its end. Null if there is none.
+kj::Maybe<kj::AutoCloseFd> handleOf(pid_t pid) {
+  int fd = ::syscall(SYS_pidfd_open, pid, 0);
+  if (fd < 0) return nullptr;
+  return kj::AutoCloseFd(fd);
+}
+
+// Adds those of `pid`'s children to `family`, and their children.
+void addDescendants(pid_t pid, kj::Vector<kj::AutoCloseFd>& family) {
+  auto path = kj::str("/proc/", pid, "/task/", pid, "/children");
+  int raw = ::open(path.cStr(), O_RDONLY | O_CLOEXEC);
+  if (raw < 0) return;
+  kj::AutoCloseFd file(raw);
+  auto text = kj::FdInputStream(file.get()).readAllText();
+  char* next = text.begin();
+  while (auto child = ::strtol(next, &next, 10)) {
+    KJ_IF_MAYBE(fd, handleOf(child)) family.add(kj::mv(*fd));
+    addDescendants(child, family);
+  }
+}
+
+kj::Vector<kj::AutoCloseFd> descendantsOf(pid_t pid) {
+  kj::Vector<kj::AutoCloseFd> family;
+  addDescendants(pid, family);
+  return family;
+}
+
 }  // namespace
 
 ChildProcess::ChildProcess(kj::StringPtr name, kj::Maybe<kj::StringPtr> program,
@@ -108,6 +140,18 @@ ChildProcess::~ChildProcess() noexcept(false) {
 
 kj::Promise<int> ChildProcess::ended() {
   return kj::mv(exit);
+}
+
+void ChildProcess::terminate(kj::Duration grace) {
+  KJ_IF_MAYBE(p, pid) {
+    auto family = descendantsOf(*p);
+    ::kill(-*p, SIGTERM);
+    KJ_IF_MAYBE(fd, handleOf(*p)) {
+      pollfd end = {fd->get(), POLLIN, 0};
+      ::poll(&end, 1, grace / kj::MILLISECONDS);
+    }
+    for (auto& fd: family) ::syscall(SYS_pidfd_send_signal, fd.get(), SIGKILL, nullptr, 0);
+  }
 }
 
 bool ChildProcess::isStopped() const {

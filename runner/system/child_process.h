@@ -4,6 +4,7 @@
 #include <kj/async-io.h>
 #include <kj/async-unix.h>
 #include <kj/string.h>
+#include <kj/time.h>
 
 namespace runner {
 
@@ -33,6 +34,10 @@ public:
 
   // Resolves to the status of wait() when the child has ended. Call once.
   kj::Promise<int> ended();
+  // Sends SIGTERM to the child's group, and waits until the child has ended or `grace` has passed.
+  // Then kills the processes of this machine that the child had started, whatever their group.
+  // Blocks the thread. For programs that end others elsewhere, which the destructor does not reach.
+  void terminate(kj::Duration grace);
   // Whether a signal has stopped the child and it has not continued since.
   bool isStopped() const;
 

@@ -27,6 +27,8 @@ public:
   Hosts(uint count, const Settings& settings);
   KJ_DISALLOW_COPY(Hosts);
 
+  uint size() const { return count; }
+
   // The hosts count from 0. The name of host 0 is h1.
   static kj::String name(uint host) { return kj::str("h", host + 1); }
   static kj::String address(uint host) { return kj::str("10.77.0.", host + 1); }

@@ -1,0 +1,146 @@
+#include "runner/launch/mpi_launcher.h"
+
+#include <kj/debug.h>
+#include <kj/vector.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "configs/language/failure.h"
+#include "runner/launch/local_launcher.h"
+#include "runner/launch/ranks.h"
+#include "runner/system/child_process.h"
+#include "runner/system/files.h"
+#include "runner/system/line_stream.h"
+
+namespace runner {
+
+namespace {
+
+// What an mpirun calls its options.
+struct MpirunKind {
+  kj::StringPtr version;  // part of what `mpirun --version` prints
+  kj::StringPtr hosts;    // the option for a file with the host of each rank
+  kj::Array<kj::String> (*options)();
+  ReadRankLine read;
+};
+
+kj::Array<kj::String> optionsOfOpenMpi() {
+  kj::Vector<kj::String> words;
+  // The hosts in their order, one rank each. Roles count their threads themselves.
+  for (auto word: {"--map-by", "seq", "--oversubscribe", "--bind-to", "none", "--tag-output"}) {
+    words.add(kj::str(word));
+  }
+  if (::geteuid() == 0) words.add(kj::str("--allow-run-as-root"));
+  return words.releaseAsArray();
+}
+
+kj::Array<kj::String> optionsOfHydra() {
+  return kj::arr(kj::str("-bind-to"), kj::str("none"), kj::str("-prepend-rank"));
+}
+
+constexpr MpirunKind KINDS[] = {
+    {"Open"_kj, "--hostfile"_kj, optionsOfOpenMpi, rankLineOfOpenMpi},
+    {"HYDRA"_kj, "-f"_kj, optionsOfHydra, rankLineOfHydra},
+};
+
+class MpiLauncher final: public Launcher {
+public:
+  explicit MpiLauncher(const LaunchedRun& run): run(run) {}
+
+  ~MpiLauncher() noexcept(false) {
+    if (hostFile.size() > 0) ::unlink(hostFile.cStr());
+  }
+
+  kj::Promise<ListenPlace> prepare() override {
+    auto& cluster = run.experiment().cluster;
+    auto asked = kj::heap<ChildProcess>(cluster.mpirun, kj::StringPtr(cluster.mpirun),
+        kj::arr(kj::str(cluster.mpirun), kj::str("--version")), nullptr, *run.io.lowLevelProvider,
+        run.io.unixEventPort);
+    auto lines =
+        read(*asked->output).then([this, &asked = *asked]() { return read(*asked.errors); });
+    return lines.then([this]() { return begin(); }).attach(kj::mv(asked));
+  }
+
+  StartedCoordinator startCoordinator(ListenPlace place) override {
+    return startCoordinatorHere(run, kj::mv(place));
+  }
+
+  kj::Array<RoleGroup> groups() const override {
+    kj::Vector<PlacedRole> roles;
+    for (auto& process: rankedProcesses(run.experiment().cluster)) {
+      for (auto& role: process.roles) roles.add(kj::mv(role));
+    }
+    return kj::arr(RoleGroup{kj::str("the ranks of mpirun"), roles.releaseAsArray()});
+  }
+
+  kj::Own<StartedGroup> start(const RoleGroup&, kj::StringPtr coordinator) override {
+    auto& cluster = run.experiment().cluster;
+    auto processes = rankedProcesses(cluster);
+    kj::Vector<kj::String> words;
+    words.add(kj::str(cluster.mpirun));
+    for (auto& word: kind->options()) words.add(kj::mv(word));
+    if (cluster.hosts.size() > 0) {
+      writeHosts(processes);
+      words.add(kj::str(kind->hosts));
+      words.add(kj::str(hostFile));
+    }
+    words.add(kj::str("-n"));
+    words.add(kj::str(processes.size()));
+    auto& file = secret.emplace(kj::heap<SecretFile>(run.folder, run.secret));
+    addCommandOfRank(words, run, *file, coordinator);
+    return startRanks(run, words, kj::mv(processes), kind->read);
+  }
+
+  void allJoined() override { secret = nullptr; }
+
+private:
+  kj::Promise<void> read(kj::AsyncInputStream& lines) {
+    return readLines(lines, [this](kj::StringPtr line) { said.add(kj::str(line)); });
+  }
+
+  ListenPlace begin() {
+    auto& cluster = run.experiment().cluster;
+    auto text = kj::strArray(said, "\n");
+    for (auto& each: KINDS) {
+      if (strstr(text.cStr(), each.version.cStr()) != nullptr) kind = &each;
+    }
+    if (kind == nullptr) {
+      auto first = said.empty() ? kj::str("nothing") : kj::str('`', said[0], '`');
+      configs::fail("`", cluster.mpirun, " --version` prints ", first,
+          ", so it is not the mpirun of OpenMPI or MPICH. Install one of them, or name it with ",
+          "cluster.mpirun");
+    }
+    for (auto& host: cluster.hosts) {
+      if (host.sshPort == 0) continue;
+      configs::fail("mpirun takes no ssh port, but cluster.hosts has ", host.toString(),
+          ". Write `Host ", host.name, "` with `Port ", host.sshPort, "` into ~/.ssh/config");
+    }
+    return listenPlaceFor(cluster);
+  }
+
+  void writeHosts(kj::ArrayPtr<const RoleGroup> processes) {
+    auto& cluster = run.experiment().cluster;
+    kj::Vector<kj::String> lines;
+    for (auto& process: processes) {
+      for (auto& host: cluster.hosts) {
+        if (host.name == process.roles[0].host) lines.add(kj::str(host.toString(), "\n"));
+      }
+    }
+    hostFile = kj::str(run.folder.path, "/mpi_hosts.txt");
+    writeWhole(hostFile, kj::strArray(lines, ""));
+  }
+
+  const LaunchedRun& run;
+  kj::Vector<kj::String> said;
+  const MpirunKind* kind = nullptr;
+  kj::Maybe<kj::Own<SecretFile>> secret;
+  kj::String hostFile;
+};
+
+}  // namespace
+
+kj::Own<Launcher> newMpiLauncher(const LaunchedRun& run) {
+  return kj::heap<MpiLauncher>(run);
+}
+
+}  // namespace runner

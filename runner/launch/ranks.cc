@@ -1,0 +1,241 @@
+#include "runner/launch/ranks.h"
+
+#include <errno.h>
+#include <kj/debug.h>
+#include <kj/vector.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "configs/language/failure.h"
+#include "runner/logs/role_names.h"
+#include "runner/roles/trace_file.h"
+#include "runner/system/child_process.h"
+#include "runner/system/files.h"
+#include "runner/system/line_stream.h"
+
+namespace runner {
+
+namespace {
+
+// How a role begins its last line.
+constexpr kj::StringPtr ERROR = "error: "_kj, WRONG_COMMAND = "runner role: "_kj;
+
+// Reads the digits at the begin of `text`, and moves it behind them.
+kj::Maybe<uint> takeNumber(kj::StringPtr& text) {
+  char* end;
+  if (text.size() == 0 || text[0] < '0' || text[0] > '9') return nullptr;
+  auto number = ::strtoul(text.cStr(), &end, 10);
+  text = text.slice(end - text.begin());
+  return uint(number);
+}
+
+bool take(kj::StringPtr& text, kj::StringPtr part) {
+  if (!text.startsWith(part)) return false;
+  text = text.slice(part.size());
+  return true;
+}
+
+// Whether ssh says that it cannot reach a host. Some commands then wait for that host for ever.
+bool isOfSsh(kj::StringPtr line) {
+  return line.startsWith("ssh: ") || line.startsWith("Host key verification failed") ||
+         strstr(line.cStr(), ": Permission denied (") != nullptr;
+}
+
+// Whether `env` or the loader says that it cannot start this program.
+bool isOfLoader(kj::StringPtr line) {
+  return line.startsWith("env: ") ||
+         strstr(line.cStr(), ": error while loading shared libraries: ") != nullptr ||
+         (strstr(line.cStr(), ": version `") != nullptr && line.endsWith(")"));
+}
+
+// Returns this program's path, under which the hosts must have it, too.
+kj::String ownPath() {
+  char path[4096];
+  ssize_t n = ::readlink("/proc/self/exe", path, sizeof(path));
+  KJ_REQUIRE(n > 0 && size_t(n) < sizeof(path), "no path of this program");
+  return kj::heapString(path, n);
+}
+
+// Returns the run's folder as other hosts find it.
+kj::String absolute(const RunFolder& folder) {
+  auto path = ::realpath(folder.path.cStr(), nullptr);
+  KJ_REQUIRE(path != nullptr, folder.path, strerror(errno));
+  KJ_DEFER(::free(path));
+  return kj::str(path);
+}
+
+// The command, and its ranks.
+class Ranks final: public StartedGroup {
+public:
+  Ranks(const LaunchedRun& run, kj::ArrayPtr<const kj::String> words,
+      kj::Array<RoleGroup> processes, ReadRankLine read)
+      : process(words[0], kj::StringPtr(words[0]), words, nullptr, *run.io.lowLevelProvider,
+            run.io.unixEventPort),
+        report(words[0], kj::mv(processes), read, run.view) {
+    auto paf = kj::newPromiseAndFulfiller<kj::Maybe<Failure>>();
+    failed = kj::mv(paf.promise);
+    fulfiller = kj::mv(paf.fulfiller);
+  }
+
+  ~Ranks() noexcept(false) {
+    // The command ends its ranks on other hosts.
+    process.terminate(3 * kj::SECONDS);
+  }
+
+  kj::Promise<kj::Maybe<Failure>> ended() override {
+    auto all = kj::joinPromises(kj::arr(read(*process.output), read(*process.errors)));
+    auto whole = process.ended().then([this, all = kj::mv(all)](int status) mutable {
+      return all.then([this, status]() { return report.judge(status); });
+    });
+    return whole.exclusiveJoin(kj::mv(failed));
+  }
+
+  bool isStopped() override { return process.isStopped(); }
+
+private:
+  kj::Promise<void> read(kj::AsyncInputStream& lines) {
+    return readLines(lines, [this](kj::StringPtr line) {
+      KJ_IF_MAYBE(failure, report.take(line)) fulfiller->fulfill(kj::mv(*failure));
+    });
+  }
+
+  ChildProcess process;
+  RankReport report;
+  kj::Promise<kj::Maybe<Failure>> failed = nullptr;
+  kj::Own<kj::PromiseFulfiller<kj::Maybe<Failure>>> fulfiller;
+};
+
+}  // namespace
+
+kj::Maybe<RankLine> rankLineOfOpenMpi(kj::StringPtr line) {
+  if (!line.startsWith("[")) return nullptr;
+  for (auto mark: {"]<stderr>:"_kj, "]<stdout>:"_kj}) {
+    auto found = strstr(line.cStr(), mark.cStr());
+    if (found == nullptr) continue;
+    auto before = kj::heapString(line.slice(0, found - line.begin()));
+    KJ_IF_MAYBE(comma, before.findLast(',')) {
+      kj::StringPtr digits = before.slice(*comma + 1);
+      KJ_IF_MAYBE(rank, takeNumber(digits)) {
+        auto text = line.slice(found - line.begin() + mark.size());
+        take(text, " ");  // from version 5 on
+        return RankLine{*rank, text};
+      }
+    }
+  }
+  return nullptr;
+}
+
+kj::Maybe<RankLine> rankLineOfHydra(kj::StringPtr line) {
+  if (!take(line, "[")) return nullptr;
+  auto rank = takeNumber(line);
+  if (rank == nullptr || !take(line, "] ")) return nullptr;
+  return RankLine{KJ_ASSERT_NONNULL(rank), line};
+}
+
+kj::Maybe<RankLine> rankLineOfSlurm(kj::StringPtr line) {
+  while (take(line, " ")) {
+  }
+  auto rank = takeNumber(line);
+  if (rank == nullptr || !take(line, ": ")) return nullptr;
+  return RankLine{KJ_ASSERT_NONNULL(rank), line};
+}
+
+kj::Array<RoleGroup> rankedProcesses(const ClusterConfig& cluster) {
+  auto processes = groupsHere(cluster);
+  if (cluster.hosts.size() == 0) return processes;
+  auto placed = cluster.roleHosts();
+  for (auto& process: processes) {
+    for (auto& each: process.roles) {
+      auto& hosts = each.role == Role::SERVER ? placed.servers : placed.workers;
+      each.host = kj::str(cluster.hosts[hosts[each.index]].name);
+    }
+    process.name = onHost(process.name, process.roles[0].host);
+  }
+  return processes;
+}
+
+RankReport::RankReport(
+    kj::StringPtr program, kj::Array<RoleGroup> processes, ReadRankLine read, RunView& view)
+    : program(kj::str(program)), processes(kj::mv(processes)), read(read), view(view) {}
+
+kj::Maybe<Failure> RankReport::take(kj::StringPtr line) {
+  if (hasFailed || line.size() == 0) return nullptr;
+  auto fail = [&](kj::String reason) {
+    hasFailed = true;
+    return Failure{Failure::FAILED, kj::mv(reason)};
+  };
+  KJ_IF_MAYBE(of, read(line)) {
+    auto name = of->rank < processes.size() ? kj::str(processes[of->rank].name)
+                                            : kj::str("rank ", of->rank);
+    auto text = of->text;
+    if (text.size() == 0) return nullptr;
+    if (isOfLoader(text)) {
+      return fail(kj::str(name, ": ", text, "; every host needs this program and its libraries at ",
+          "the same path, such as on a shared file system"));
+    }
+    if (text == LOST_A_PEER_LINE) {
+      losers.insert(of->rank);
+    } else if (!runner::take(text, ERROR) && !runner::take(text, WRONG_COMMAND)) {
+      view.say(kj::str(name, ": ", text));
+    } else if (!losers.contains(of->rank)) {
+      return fail(kj::str(name, ": ", text));
+    } else if (lost.size() == 0) {
+      lost = kj::str(name, ": ", text);
+    }
+    return nullptr;
+  }
+  if (runner::take(line, ERROR)) return fail(kj::str(line));
+  if (isOfSsh(line)) return fail(kj::str(program, " cannot start a role: ", line));
+  if (lost.size() == 0) view.say(kj::str(program, ": ", line));
+  return nullptr;
+}
+
+kj::Maybe<Failure> RankReport::judge(int status) const {
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return nullptr;
+  if (lost.size() > 0) return Failure{Failure::LOST_A_PEER, kj::str(lost)};
+  auto how = WIFEXITED(status) ? kj::str("ended with exit code ", WEXITSTATUS(status))
+                               : kj::str("was killed by signal ", WTERMSIG(status));
+  return Failure{Failure::LOST_A_PEER,
+      kj::str(program, " ", how, "; its own lines, if there are any, are above")};
+}
+
+SecretFile::SecretFile(const RunFolder& folder, const rpc::Secret& secret)
+    : path(kj::str(absolute(folder), "/secret")) {
+  auto before = ::umask(S_IRWXG | S_IRWXO);
+  KJ_DEFER(::umask(before));
+  writeWhole(path, kj::str(secret.digits(), "\n"));
+}
+
+SecretFile::~SecretFile() noexcept(false) {
+  ::unlink(path.cStr());
+}
+
+void addCommandOfRank(kj::Vector<kj::String>& words, const LaunchedRun& run,
+    const SecretFile& secret, kj::StringPtr coordinator) {
+  constexpr kj::StringPtr OWN = "RUNNER_"_kj, SECRET = "RUNNER_SECRET_FILE="_kj;
+  auto add = [&](auto&&... parts) { words.add(kj::str(parts...)); };
+  add("env");
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    kj::StringPtr variable = *entry;
+    if (variable.startsWith(OWN) && !variable.startsWith(SECRET)) add(variable);
+  }
+  add(SECRET, secret.path);
+  add(ownPath());
+  add("role");
+  add("--launched");
+  add("--coordinator=", coordinator);
+  RunFolder folder{absolute(run.folder)};
+  add("--folder=", folder.path);
+  KJ_IF_MAYBE(steps, run.trace) add("--trace-steps=", traceStepsText(*steps));
+  add(folder.experiment());
+}
+
+kj::Own<StartedGroup> startRanks(const LaunchedRun& run, kj::ArrayPtr<const kj::String> words,
+    kj::Array<RoleGroup> processes, ReadRankLine read) {
+  return kj::heap<Ranks>(run, words, kj::mv(processes), read);
+}
+
+}  // namespace runner

@@ -1,0 +1,75 @@
+// runner/launch/ranks.h: servers and workers as the ranks of one command, such as mpirun or srun.
+// What the launchers that call such a command share.
+#pragma once
+
+#include <kj/map.h>
+#include <kj/vector.h>
+
+#include "runner/launch/launcher.h"
+
+namespace runner {
+
+// A line that a rank wrote, as the command shows it.
+struct RankLine {
+  uint rank;
+  kj::StringPtr text;  // points into the line
+};
+
+// How a command marks the lines of its ranks. Null for a line of the command itself.
+using ReadRankLine = kj::Maybe<RankLine> (*)(kj::StringPtr line);
+kj::Maybe<RankLine> rankLineOfOpenMpi(kj::StringPtr line);  // `[1,3]<stderr>:text`
+kj::Maybe<RankLine> rankLineOfHydra(kj::StringPtr line);    // `[3] text`
+kj::Maybe<RankLine> rankLineOfSlurm(kj::StringPtr line);    // ` 3: text`
+
+// Returns one group per process, in the order of the ranks that `runner role` knows: servers, then
+// workers. `hosts` has the host of each process as the user calls it, or is empty.
+kj::Array<RoleGroup> rankedProcesses(const ClusterConfig& cluster);
+
+// What a command and its ranks say, and what their end means.
+class RankReport {
+public:
+  // `program` is what messages call the command. Lines for the user go to `view`, which must
+  // outlive the report.
+  RankReport(
+      kj::StringPtr program, kj::Array<RoleGroup> processes, ReadRankLine read, RunView& view);
+
+  // A rank that fails gives the reason in a line that begins with "error: ". Returns the failure
+  // with the first such line whose reason is not a lost peer, or with the first line of an ssh that
+  // cannot reach a host. All other lines go to the view until then, and to nobody later: the
+  // command goes on to describe the same failure at length.
+  kj::Maybe<Failure> take(kj::StringPtr line);
+  // `status` is that of wait() for the command. Returns null if all ranks ended well. Of the
+  // failures that this returns, those that the coordinator reports are nearer to the cause.
+  kj::Maybe<Failure> judge(int status) const;
+
+private:
+  const kj::String program;
+  const kj::Array<RoleGroup> processes;
+  const ReadRankLine read;
+  RunView& view;
+  bool hasFailed = false;
+  kj::HashSet<uint> losers;  // ranks that have lost a peer
+  kj::String lost;           // the first reason that is a lost peer
+};
+
+// A file with the job's secret in the run folder, which all hosts share. Only its owner may read
+// it. The destructor removes it.
+class SecretFile {
+public:
+  SecretFile(const RunFolder& folder, const rpc::Secret& secret);
+  ~SecretFile() noexcept(false);
+  KJ_DISALLOW_COPY(SecretFile);
+
+  const kj::String path;
+};
+
+// Adds the words of the command that a rank runs on any host. `runner role` there finds its role by
+// its rank. The variables RUNNER_… of this process go with it.
+void addCommandOfRank(kj::Vector<kj::String>& words, const LaunchedRun& run,
+    const SecretFile& secret, kj::StringPtr coordinator);
+
+// Starts the command `words`. Its ranks end with it. `run` must outlive the group.
+kj::Own<StartedGroup> startRanks(const LaunchedRun& run, kj::ArrayPtr<const kj::String> words,
+    kj::Array<RoleGroup> processes, ReadRankLine read);
+
+}  // namespace runner

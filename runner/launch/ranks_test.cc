@@ -1,0 +1,104 @@
+#include "runner/launch/ranks.h"
+
+#include <doctest/doctest.h>
+#include <signal.h>
+
+#include "tests/text.h"
+
+namespace runner {
+namespace {
+
+using tests::contains;
+
+// Keeps what is said.
+class Said final: public RunView {
+public:
+  Said(): RunView(1, 1) {}
+  void show(Event::Reader) override {}
+  void say(kj::StringPtr line) override { lines.add(kj::str(line)); }
+  void end() override {}
+
+  kj::Vector<kj::String> lines;
+};
+
+// As "3 text". Empty for a line of the command itself.
+kj::String shown(ReadRankLine read, kj::StringPtr line) {
+  KJ_IF_MAYBE(of, read(line)) return kj::str(of->rank, " ", of->text);
+  return kj::str();
+}
+
+TEST_CASE("ranks: the lines of OpenMPI, MPICH and Slurm have the rank in front") {
+  CHECK(shown(rankLineOfOpenMpi, "[1,3]<stderr>:error: no") == "3 error: no");
+  CHECK(shown(rankLineOfOpenMpi, "[prterun-h1-17@1,12]<stdout>: text") == "12 text");
+  CHECK(shown(rankLineOfOpenMpi, "[h1:00074] plm:rsh: Warning") == "");
+  CHECK(shown(rankLineOfOpenMpi, "Primary job  terminated") == "");
+  CHECK(shown(rankLineOfHydra, "[3] error: no") == "3 error: no");
+  CHECK(shown(rankLineOfHydra, "[proxy:0:3@h1] main") == "");
+  CHECK(shown(rankLineOfHydra, "[3") == "");
+  CHECK(shown(rankLineOfSlurm, " 3: error: no") == "3 error: no");
+  CHECK(shown(rankLineOfSlurm, "srun: error: h2: task 1: Exited") == "");
+}
+
+struct Reported {
+  Said said;
+  RankReport report{"srun", processes(), rankLineOfSlurm, said};
+
+  static kj::Array<RoleGroup> processes() {
+    kj::Vector<RoleGroup> groups;
+    for (auto name: {"server 0 on a", "worker 0 on b", "worker 1 on c"}) {
+      groups.add(RoleGroup{kj::str(name), {}});
+    }
+    return groups.releaseAsArray();
+  }
+
+  // Returns the reason of the failure that a line gives. Empty if it gives none.
+  kj::String take(kj::StringPtr line) {
+    KJ_IF_MAYBE(failure, report.take(line)) {
+      CHECK(failure->rank == Failure::FAILED);
+      return kj::mv(failure->reason);
+    }
+    return kj::str();
+  }
+};
+
+TEST_CASE("ranks: the first error of a rank that has lost no other role is the failure") {
+  Reported run;
+  CHECK(run.take("1: warning: slow") == "");
+  CHECK(run.take("srun: job 7 queued") == "");
+  CHECK(run.take(kj::str("1: ", LOST_A_PEER_LINE)) == "");
+  CHECK(run.take("1: error: lost server 0") == "");
+  CHECK(run.take("0: error: the disk is full") == "server 0 on a: the disk is full");
+  // What follows is about the same failure.
+  CHECK(run.take("srun: error: a: task 0: Exited with exit code 1") == "");
+  CHECK(run.take("2: error: the disk is full") == "");
+  CHECK(
+      kj::strArray(run.said.lines, "|") == "worker 0 on b: warning: slow|srun: srun: job 7 queued");
+}
+
+TEST_CASE("ranks: a program that cannot be started names rank and host") {
+  CHECK(Reported()
+            .take("2: env: ‘/a/runner’: No such file or directory")
+            .startsWith("worker 1 on c: env: "));
+  CHECK(contains(
+      Reported().take("1: /a/runner: error while loading shared libraries: libkj.so: cannot open"),
+      "worker 0 on b: /a/runner: error while loading shared libraries"));
+  CHECK(contains(
+      Reported().take("1: /a/runner: /lib/libc.so.6: version `GLIBC_2.99' not found (required)"),
+      "GLIBC_2.99"));
+  CHECK(contains(Reported().take("ssh: Could not resolve hostname x: Name or service not known"),
+      "srun cannot start a role: ssh: "));
+}
+
+TEST_CASE("ranks: without a rank's error, what the coordinator says is nearer to the cause") {
+  Reported run;
+  CHECK(run.report.judge(0) == nullptr);
+  auto failure = KJ_ASSERT_NONNULL(run.report.judge(SIGKILL));
+  CHECK(failure.rank == Failure::LOST_A_PEER);
+  CHECK(contains(failure.reason, "srun was killed by signal 9"));
+  run.take(kj::str("1: ", LOST_A_PEER_LINE));
+  run.take("1: error: lost server 0");
+  CHECK(KJ_ASSERT_NONNULL(run.report.judge(1 << 8)).reason == "worker 0 on b: lost server 0");
+}
+
+}  // namespace
+}  // namespace runner

@@ -1,0 +1,133 @@
+// Jobs over several hosts whose roles mpirun starts.
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "tests/faults/failure.h"
+#include "tests/hosts/hosts.h"
+#include "tests/hosts/launched_run.h"
+#include "tests/skip.h"
+#include "tests/text.h"
+
+namespace tests {
+namespace {
+
+constexpr kj::StringPtr SHORT = "tests/faults/short.toml"_kj;
+constexpr kj::StringPtr MPIRUNS[] = {"mpirun.openmpi"_kj, "mpirun.mpich"_kj};
+constexpr Hosts::Settings SSHD = {.hasSshd = true};
+// Three hosts beside that of `runner run`.
+constexpr kj::StringPtr HOSTS = R"(cluster.hosts=["h2", "h3", "h4"])"_kj;
+
+kj::Maybe<kj::String> whyNot() {
+  KJ_IF_MAYBE(why, Hosts::whyNot(SSHD)) return kj::mv(*why);
+  return whyNotInstalled(MPIRUNS);
+}
+
+// A run on host 0 by this mpirun.
+LaunchedRun runBy(const Hosts& hosts, kj::StringPtr mpirun, kj::StringPtr file,
+    kj::ArrayPtr<const kj::StringPtr> more = nullptr) {
+  auto command = kj::str("cluster.mpirun=", mpirun);
+  kj::Vector<kj::StringPtr> settings;
+  settings.addAll(std::initializer_list<kj::StringPtr>{"cluster.launcher=mpi", command, HOSTS});
+  settings.addAll(more);
+  return LaunchedRun(hosts, file, settings);
+}
+
+TEST_CASE("mpirun of OpenMPI and of MPICH trains the same bits as one machine") {
+  KJ_IF_MAYBE(why, whyNot()) SKIP_CASE(why->cStr());
+  constexpr kj::StringPtr ROLES[] = {"cluster.servers=2"_kj, "cluster.workers=3"_kj};
+  auto alone = train(SHORT, ROLES);
+  Hosts hosts(4, SSHD);
+  for (auto mpirun: MPIRUNS) {
+    CAPTURE(mpirun);
+    auto run = runBy(hosts, mpirun, SHORT, ROLES);
+    auto ended = run.command->wait();
+    INFO(ended.errors);
+    CHECK(ended.exitCode == 0);
+    CHECK(contains(ended.output, alone.weightsSha256));
+    auto events = run.read("events.jsonl");
+    CHECK(contains(events, "\"joined\":{\"address\":\"10.77.0.2:"));
+    CHECK(contains(events, "\"joined\":{\"address\":\"10.77.0.3:"));
+    // Neither the secret nor the host file.
+    CHECK(!run.has("secret"));
+    CHECK(!run.has("mpi_hosts.txt"));
+    run.checkNothingRuns();
+  }
+}
+
+TEST_CASE("a rank that is killed is named with its host, and the others end") {
+  KJ_IF_MAYBE(why, whyNot()) SKIP_CASE(why->cStr());
+  Hosts hosts(4, SSHD);
+  for (auto mpirun: MPIRUNS) {
+    CAPTURE(mpirun);
+    auto run = runBy(hosts, mpirun, ENDLESS);
+    REQUIRE(run.command->waitForOutput("Speed: "));
+    // The deal is server 0 and worker 0 on h2, server 1 and worker 1 on h3.
+    KJ_SYSCALL(::kill(run.youngestRole(2).pid, SIGKILL));
+    checkFailed(run.command->wait(FAILS_WITHIN_S), {" 1 on h3", "closed its connection"});
+    run.checkNothingRuns();
+  }
+}
+
+TEST_CASE("a host that crashes ends the job, and the message names a role on it") {
+  KJ_IF_MAYBE(why, whyNot()) SKIP_CASE(why->cStr());
+  for (auto mpirun: MPIRUNS) {
+    CAPTURE(mpirun);
+    Hosts hosts(4, SSHD);
+    auto run = runBy(hosts, mpirun, ENDLESS);
+    REQUIRE(run.command->waitForOutput("Speed: "));
+    hosts.crash(2);
+    checkFailed(run.command->wait(FAILS_WITHIN_S), {" on h3"});
+    run.checkNothingRuns();
+  }
+}
+
+TEST_CASE("Ctrl-C, or the loss of `runner run`, leaves no rank on any host") {
+  KJ_IF_MAYBE(why, whyNot()) SKIP_CASE(why->cStr());
+  Hosts hosts(4, SSHD);
+  for (auto mpirun: MPIRUNS) {
+    CAPTURE(mpirun);
+    auto interrupted = runBy(hosts, mpirun, ENDLESS);
+    REQUIRE(interrupted.command->waitForOutput("Speed: "));
+    KJ_SYSCALL(::kill(interrupted.launcher().pid, SIGINT));
+    CHECK(interrupted.command->wait(FAILS_WITHIN_S).exitCode == 130);
+    interrupted.checkNothingRuns();
+
+    auto lost = runBy(hosts, mpirun, ENDLESS);
+    REQUIRE(lost.command->waitForOutput("Speed: "));
+    KJ_SYSCALL(::kill(lost.launcher().pid, SIGKILL));
+    lost.checkNothingRuns();
+  }
+}
+
+TEST_CASE("a wrong host name, and a host without the libraries, end the job with one line") {
+  auto settings = SSHD;
+  settings.lastLacksLibraries = true;
+  KJ_IF_MAYBE(why, whyNot()) SKIP_CASE(why->cStr());
+  KJ_IF_MAYBE(why, Hosts::whyNot(settings)) SKIP_CASE(why->cStr());
+  Hosts hosts(4, settings);
+  for (auto mpirun: MPIRUNS) {
+    CAPTURE(mpirun);
+    auto wrong = runBy(hosts, mpirun, ENDLESS, {R"(cluster.hosts=["h2", "nowhere"])"_kj});
+    checkFailed(wrong.command->wait(FAILS_WITHIN_S), {"cannot start a role", "hostname nowhere"});
+    wrong.checkNothingRuns();
+
+    auto lacking = runBy(hosts, mpirun, ENDLESS, {"cluster.workers=3"_kj});
+    checkFailed(lacking.command->wait(FAILS_WITHIN_S),
+        {"worker 2 on h4", "error while loading shared libraries", "the same path"});
+    lacking.checkNothingRuns();
+  }
+}
+
+TEST_CASE("what is not mpirun is named, and so is a missing one") {
+  KJ_IF_MAYBE(why, Hosts::whyNot()) SKIP_CASE(why->cStr());
+  Hosts hosts(1);
+  for (kj::StringPtr program: {"/bin/true", "no-such-mpirun"}) {
+    auto run = runBy(hosts, program, ENDLESS, {R"(cluster.hosts=["h1"])"_kj});
+    checkFailed(run.command->wait(FAILS_WITHIN_S), {program, "cluster.mpirun"});
+  }
+}
+
+}  // namespace
+}  // namespace tests
