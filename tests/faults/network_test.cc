@@ -59,8 +59,15 @@ uint silence(const Process& server, Cut cut) {
   return count;
 }
 
+// A run whose connections between workers and servers are TCP, encrypted with `tls`.
+kj::Own<Run> startTcp(bool tls) {
+  auto encrypted = kj::str("cluster.tls=", tls);
+  return startedRun(
+      ENDLESS, {"kvstore.transport=tcp", "cluster.silence_timeout_s=2", encrypted.asPtr()});
+}
+
 TEST_CASE("a server that falls silent towards workers ends the run, which says who was lost") {
-  auto run = startedRun(ENDLESS, {"kvstore.transport=tcp", "cluster.silence_timeout_s=2"});
+  auto run = startTcp(false);
   CHECK(silence(run->role("server", 1), Cut::AND_LISTENER) == 3);
   auto ended = run->command.wait(FAILS_WITHIN_S);
   // A worker has told the coordinator.
@@ -86,22 +93,22 @@ kj::String lossesOf(const Run& run, uint epoch) {
 }
 
 TEST_CASE("connections that fall silent are made anew, and the losses keep their bits") {
-  auto start = []() {
-    return startedRun(ENDLESS, {"kvstore.transport=tcp", "cluster.silence_timeout_s=2"});
-  };
   auto ends = [](Run& run, uint epoch) {
     return run.command.waitForOutput(kj::str("Epoch[", epoch - 1, "] Validation-accuracy"));
   };
-  auto cut = start();
-  CHECK(silence(cut->role("server", 0), Cut::CONNECTIONS) == 2);
-  uint epoch = 1;
-  for (;; epoch++) {
-    REQUIRE(ends(*cut, epoch));
-    if (contains(cut->read("events.jsonl"), "\"reconnects\":1")) break;
+  for (bool tls: {false, true}) {
+    CAPTURE(tls);
+    auto cut = startTcp(tls);
+    CHECK(silence(cut->role("server", 0), Cut::CONNECTIONS) == 2);
+    uint epoch = 1;
+    for (;; epoch++) {
+      REQUIRE(ends(*cut, epoch));
+      if (contains(cut->read("events.jsonl"), "\"reconnects\":1")) break;
+    }
+    auto whole = startTcp(false);
+    REQUIRE(ends(*whole, epoch));
+    CHECK(lossesOf(*cut, epoch) == lossesOf(*whole, epoch));
   }
-  auto whole = start();
-  REQUIRE(ends(*whole, epoch));
-  CHECK(lossesOf(*cut, epoch) == lossesOf(*whole, epoch));
 }
 
 }  // namespace
