@@ -1,10 +1,13 @@
 // Launcher manual over several hosts: see docs/clusters.md.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "tests/faults/failure.h"
 #include "tests/faults/roles_by_hand.h"
 #include "tests/hosts/hosts.h"
+#include "tests/recipe.h"
 #include "tests/skip.h"
 #include "tests/text.h"
 
@@ -72,6 +75,47 @@ TEST_CASE("manual: six orders of starting the roles train the same weights as on
     }
   }
   for (uint i = 0; i < 4; i++) CHECK(hosts.processes(i).size() == 0);
+}
+
+// `text` with other words for node1 and node2.
+kj::String onOurHosts(kj::StringPtr text) {
+  auto edited = Command({"sh", "-c", "echo \"$1\" | sed 's/node1/h2/; s/node2/h3/'", "sh", text});
+  return edited.wait().output;
+}
+
+TEST_CASE("manual: the recipe runs as it is written, and each printed line on its host") {
+  KJ_IF_MAYBE(why, Hosts::whyNot()) SKIP_CASE(why->cStr());
+  auto alone = train(SHORT, SETTINGS);
+  Hosts hosts(3);
+  auto folder = newFolder();
+  writeFile(kj::str(folder, "/x.toml"), readFile(kj::str(alone.folder, "/experiment.toml")));
+  char here[4096];
+  KJ_REQUIRE(::getcwd(here, sizeof(here)) != nullptr);
+  auto path = kj::str("PATH=", static_cast<const char*>(here), "/runner:", ::getenv("PATH"));
+  auto cache = cacheSetting();
+  kj::StringPtr environment[] = {cache, path};
+  auto inTerminal = [&](uint host, kj::StringPtr lines) {
+    auto script = kj::str("cd ", folder, "; ", lines);
+    return hosts.start(host, {"sh", "-ec", script}, environment);
+  };
+  auto secret = recipe("The secret", "openssl rand");
+  CHECK(inTerminal(0, secret)->wait().exitCode == 0);
+  auto launcher = inTerminal(0, onOurHosts(recipe("Terminals", "cluster.launcher=manual")));
+  REQUIRE_MESSAGE(launcher->waitForOutput("worker --index 1 --coordinator "), launcher->errors());
+  kj::Vector<kj::Own<Command>> roles;
+  uint host = 0;
+  for (auto& line: linesOf(launcher->output())) {
+    if (line == "on h2:") host = 1;
+    if (line == "on h3:") host = 2;
+    if (contains(line, "runner role ")) roles.add(inTerminal(host, line));
+  }
+  CHECK(host == 2);
+  CHECK(roles.size() == 3);
+  auto ended = launcher->wait();
+  INFO(ended.output, ended.errors);
+  CHECK(ended.exitCode == 0);
+  CHECK(contains(ended.output, kj::str("weights sha256=", alone.weightsSha256)));
+  for (auto& role: roles) CHECK(role->wait(FAILS_WITHIN_S).exitCode == 0);
 }
 
 }  // namespace
