@@ -105,8 +105,8 @@ TEST_CASE("Ctrl-C at attach leaves the run, and stop ends it and says how") {
   auto listed = call({"ps", "--runs", run.runs});
   INFO(listed.output);
   CHECK(listed.exitCode == 0);
-  CHECK(contains(
-      listed.output, kj::str("\n| ", run.folder, " | endless | dist_sync | 1/1000000 | ")));
+  CHECK(contains(listed.output, kj::str("\n| ", run.folder, " | endless | dist_sync | ")));
+  CHECK(contains(listed.output, "/1000000 | "));
   CHECK(contains(listed.output, kj::str(" | ", pid, " |\n")));
 
   auto second = start({"attach", run.folder});
