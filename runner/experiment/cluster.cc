@@ -36,6 +36,12 @@ constexpr LauncherKind LAUNCHERS[] = {
         "As ranks of `mpirun` (OpenMPI, or MPICH and its relatives) on `hosts`, or where `mpirun` "
         "puts them. All hosts share the folder of runs, and have the program at the same path.",
         LauncherKind::MPI, true},
+    {"slurm",
+        "As tasks of `srun` in an allocation of Slurm. All nodes share the folder of runs, and "
+        "have "
+        "the program at the same path. Elsewhere, `runner run --dry-run` prints the script for "
+        "`sbatch`.",
+        LauncherKind::SLURM, true},
 };
 
 constexpr InstructionSetKind INSTRUCTION_SETS[] = {
@@ -117,10 +123,10 @@ RoleHosts ClusterConfig::roleHosts() const {
 
 kj::Array<kj::String> ClusterConfig::devicesOf(uint worker) const {
   uint localRank = 0;
-  // These launchers do not look at `hosts`. A pod sees only the GPUs that it was given.
+  // These launchers do not look at `hosts`. Pods and tasks see only the GPUs that they were given.
   auto word = launcher->word;
   bool ignoresHosts = word == LauncherKind::LOCAL || word == LauncherKind::INLINE ||
-                      word == LauncherKind::KUBERNETES;
+                      word == LauncherKind::KUBERNETES || word == LauncherKind::SLURM;
   if (!ignoresHosts && hosts.size() > 0) {
     auto placed = roleHosts();
     if (hosts[placed.workers[worker]].slots != nullptr) localRank = placed.localRanks[worker];

@@ -19,7 +19,7 @@ using kj::uint;
 struct LauncherKind {
   const char* name;
   const char* doc;
-  enum Word { LOCAL, INLINE, SSH, MANUAL, KUBERNETES, MPI } word;
+  enum Word { LOCAL, INLINE, SSH, MANUAL, KUBERNETES, MPI, SLURM } word;
   bool sweeps;  // whether it can start the runs of a sweep, one after the other
   bool needsHosts = false;
 };

@@ -5,6 +5,7 @@
 #include "runner/launch/local_launcher.h"
 #include "runner/launch/manual_launcher.h"
 #include "runner/launch/mpi_launcher.h"
+#include "runner/launch/slurm_launcher.h"
 #include "runner/launch/ssh_launcher.h"
 #include "runner/roles/job_secret.h"
 
@@ -22,6 +23,8 @@ kj::Own<Launcher> newLauncher(const LaunchedRun& run) {
       return newManualLauncher(run);
     case LauncherKind::MPI:
       return newMpiLauncher(run);
+    case LauncherKind::SLURM:
+      return newSlurmLauncher(run);
     case LauncherKind::KUBERNETES:
       break;  // see submissionOf()
   }
@@ -30,8 +33,14 @@ kj::Own<Launcher> newLauncher(const LaunchedRun& run) {
 
 kj::Maybe<Submission> submissionOf(const LoadedExperiment& loaded) {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
-  if (experiment.cluster.launcher->word != LauncherKind::KUBERNETES) return nullptr;
-  return Submission{kubernetesManifest(loaded), kubernetesAdvice(experiment)};
+  auto launcher = experiment.cluster.launcher->word;
+  if (launcher == LauncherKind::KUBERNETES) {
+    return Submission{kubernetesManifest(loaded), kubernetesAdvice(experiment)};
+  }
+  if (launcher == LauncherKind::SLURM && !isInSlurm()) {
+    return Submission{slurmScript(loaded), slurmAdvice()};
+  }
+  return nullptr;
 }
 
 rpc::Secret secretFor(const ClusterConfig& cluster) {

@@ -66,21 +66,18 @@ public:
   }
 
   kj::Array<RoleGroup> groups() const override {
-    kj::Vector<PlacedRole> roles;
-    for (auto& process: rankedProcesses(run.experiment().cluster)) {
-      for (auto& role: process.roles) roles.add(kj::mv(role));
-    }
-    return kj::arr(RoleGroup{kj::str("the ranks of mpirun"), roles.releaseAsArray()});
+    auto& cluster = run.experiment().cluster;
+    return kj::arr(groupOfRanks("mpirun", rankedProcesses(cluster, cluster.hosts)));
   }
 
   kj::Own<StartedGroup> start(const RoleGroup&, kj::StringPtr coordinator) override {
     auto& cluster = run.experiment().cluster;
-    auto processes = rankedProcesses(cluster);
+    auto processes = rankedProcesses(cluster, cluster.hosts);
     kj::Vector<kj::String> words;
     words.add(kj::str(cluster.mpirun));
     for (auto& word: kind->options()) words.add(kj::mv(word));
     if (cluster.hosts.size() > 0) {
-      writeHosts(processes);
+      hostFile = writeRankHosts(run.folder, processes, cluster.hosts);
       words.add(kj::str(kind->hosts));
       words.add(kj::str(hostFile));
     }
@@ -116,18 +113,6 @@ private:
           ". Write `Host ", host.name, "` with `Port ", host.sshPort, "` into ~/.ssh/config");
     }
     return listenPlaceFor(cluster);
-  }
-
-  void writeHosts(kj::ArrayPtr<const RoleGroup> processes) {
-    auto& cluster = run.experiment().cluster;
-    kj::Vector<kj::String> lines;
-    for (auto& process: processes) {
-      for (auto& host: cluster.hosts) {
-        if (host.name == process.roles[0].host) lines.add(kj::str(host.toString(), "\n"));
-      }
-    }
-    hostFile = kj::str(run.folder.path, "/mpi_hosts.txt");
-    writeWhole(hostFile, kj::strArray(lines, ""));
   }
 
   const LaunchedRun& run;

@@ -51,14 +51,6 @@ bool isOfLoader(kj::StringPtr line) {
          (strstr(line.cStr(), ": version `") != nullptr && line.endsWith(")"));
 }
 
-// Returns this program's path, under which the hosts must have it, too.
-kj::String ownPath() {
-  char path[4096];
-  ssize_t n = ::readlink("/proc/self/exe", path, sizeof(path));
-  KJ_REQUIRE(n > 0 && size_t(n) < sizeof(path), "no path of this program");
-  return kj::heapString(path, n);
-}
-
 // Returns the run's folder as other hosts find it.
 kj::String absolute(const RunFolder& folder) {
   auto path = ::realpath(folder.path.cStr(), nullptr);
@@ -143,18 +135,40 @@ kj::Maybe<RankLine> rankLineOfSlurm(kj::StringPtr line) {
   return RankLine{KJ_ASSERT_NONNULL(rank), line};
 }
 
-kj::Array<RoleGroup> rankedProcesses(const ClusterConfig& cluster) {
+kj::Array<RoleGroup> rankedProcesses(const ClusterConfig& cluster, kj::ArrayPtr<const Host> hosts) {
   auto processes = groupsHere(cluster);
-  if (cluster.hosts.size() == 0) return processes;
-  auto placed = cluster.roleHosts();
+  if (hosts.size() == 0) return processes;
+  auto placed = KJ_ASSERT_NONNULL(
+      placeRoles(hosts, cluster.servers, cluster.serversPerProcess, cluster.workers));
   for (auto& process: processes) {
     for (auto& each: process.roles) {
-      auto& hosts = each.role == Role::SERVER ? placed.servers : placed.workers;
-      each.host = kj::str(cluster.hosts[hosts[each.index]].name);
+      auto& indices = each.role == Role::SERVER ? placed.servers : placed.workers;
+      each.host = kj::str(hosts[indices[each.index]].name);
     }
     process.name = onHost(process.name, process.roles[0].host);
   }
   return processes;
+}
+
+RoleGroup groupOfRanks(kj::StringPtr program, kj::Array<RoleGroup> processes) {
+  kj::Vector<PlacedRole> roles;
+  for (auto& process: processes) {
+    for (auto& role: process.roles) roles.add(kj::mv(role));
+  }
+  return {kj::str("the ranks of ", program), roles.releaseAsArray()};
+}
+
+kj::String writeRankHosts(const RunFolder& folder, kj::ArrayPtr<const RoleGroup> processes,
+    kj::ArrayPtr<const Host> hosts) {
+  kj::Vector<kj::String> lines;
+  for (auto& process: processes) {
+    for (auto& host: hosts) {
+      if (host.name == process.roles[0].host) lines.add(kj::str(host.toString(), "\n"));
+    }
+  }
+  auto path = kj::str(absolute(folder), "/rank_hosts.txt");
+  writeWhole(path, kj::strArray(lines, ""));
+  return path;
 }
 
 RankReport::RankReport(
@@ -211,6 +225,13 @@ SecretFile::SecretFile(const RunFolder& folder, const rpc::Secret& secret)
 
 SecretFile::~SecretFile() noexcept(false) {
   ::unlink(path.cStr());
+}
+
+kj::String ownPath() {
+  char path[4096];
+  ssize_t n = ::readlink("/proc/self/exe", path, sizeof(path));
+  KJ_REQUIRE(n > 0 && size_t(n) < sizeof(path), "no path of this program");
+  return kj::heapString(path, n);
 }
 
 void addCommandOfRank(kj::Vector<kj::String>& words, const LaunchedRun& run,

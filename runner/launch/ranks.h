@@ -22,8 +22,15 @@ kj::Maybe<RankLine> rankLineOfHydra(kj::StringPtr line);    // `[3] text`
 kj::Maybe<RankLine> rankLineOfSlurm(kj::StringPtr line);    // ` 3: text`
 
 // Returns one group per process, in the order of the ranks that `runner role` knows: servers, then
-// workers. `hosts` has the host of each process as the user calls it, or is empty.
-kj::Array<RoleGroup> rankedProcesses(const ClusterConfig& cluster);
+// workers. They are placed on `hosts`: see placeRoles(). If there are none, nothing says where.
+kj::Array<RoleGroup> rankedProcesses(const ClusterConfig& cluster, kj::ArrayPtr<const Host> hosts);
+
+// Returns the one group that a launcher of ranks has.
+RoleGroup groupOfRanks(kj::StringPtr program, kj::Array<RoleGroup> processes);
+
+// Writes a file with the host of each process, one per line, in the run's folder. Returns its path.
+kj::String writeRankHosts(const RunFolder& folder, kj::ArrayPtr<const RoleGroup> processes,
+    kj::ArrayPtr<const Host> hosts);
 
 // What a command and its ranks say, and what their end means.
 class RankReport {
@@ -62,6 +69,9 @@ public:
 
   const kj::String path;
 };
+
+// Returns the path of this program, under which all hosts must have it.
+kj::String ownPath();
 
 // Adds the words of the command that a rank runs on any host. `runner role` there finds its role by
 // its rank. The variables RUNNER_… of this process go with it.

@@ -51,7 +51,7 @@ TEST_CASE("mpirun of OpenMPI and of MPICH trains the same bits as one machine") 
     CHECK(contains(events, "\"joined\":{\"address\":\"10.77.0.3:"));
     // Neither the secret nor the host file.
     CHECK(!run.has("secret"));
-    CHECK(!run.has("mpi_hosts.txt"));
+    CHECK(!run.has("rank_hosts.txt"));
     run.checkNothingRuns();
   }
 }
