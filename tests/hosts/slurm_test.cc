@@ -167,7 +167,7 @@ TEST_CASE("tasks of Slurm on four nodes train the same bits as one machine, also
   CHECK(followed->waitForOutput(alone.weightsSha256));
 }
 
-TEST_CASE("a task of Slurm that is killed is named with its host, and Ctrl-C leaves none") {
+TEST_CASE("a killed task of Slurm is named with its host. Ctrl-C and a lost launcher leave none") {
   KJ_IF_MAYBE(why, whyNot()) SKIP_CASE(why->cStr());
   Slurm slurm;
   auto killed = slurm.run(ENDLESS);
@@ -181,6 +181,11 @@ TEST_CASE("a task of Slurm that is killed is named with its host, and Ctrl-C lea
   REQUIRE(interrupted->waitForOutput("Speed: "));
   KJ_SYSCALL(::kill(slurm.find(0, kj::str(RUNNER, " run ")).pid, SIGINT));
   CHECK(interrupted->wait(FAILS_WITHIN_S).exitCode == 130);
+  slurm.checkNoRoleRuns();
+
+  auto lost = slurm.run(ENDLESS);
+  REQUIRE(lost->waitForOutput("Speed: "));
+  KJ_SYSCALL(::kill(slurm.find(0, kj::str(RUNNER, " run ")).pid, SIGKILL));
   slurm.checkNoRoleRuns();
 }
 
