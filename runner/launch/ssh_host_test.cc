@@ -1,0 +1,41 @@
+#include "runner/launch/ssh_host.h"
+
+#include <doctest/doctest.h>
+
+namespace runner {
+namespace {
+
+kj::String explained(std::initializer_list<kj::StringPtr> lines) {
+  Host host{.name = kj::str("node2")};
+  kj::Vector<kj::String> texts;
+  for (auto line: lines) texts.add(kj::str(line));
+  return explainSsh(host, texts);
+}
+
+TEST_CASE("explainSsh: finds the cause among the lines, and names the way out") {
+  CHECK(explained({"Warning: Permanently added 'node2' (ED25519) to the list of known hosts.",
+            "me@node2: Permission denied (publickey,password)."}) ==
+        "it takes none of this user's keys; copy one there: ssh-copy-id node2");
+  CHECK(explained({"ssh: connect to host node2 port 22: Connection timed out"})
+            .startsWith("it does not answer; "));
+  CHECK(explained({"@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @",
+            "Host key verification failed."}) ==
+        "its host key has changed; if that is right, forget the old one: ssh-keygen -R node2");
+  CHECK(explained({"tar: runner: Cannot write: No space left on device"})
+            .startsWith("its disk is full; "));
+}
+
+TEST_CASE("explainSsh: passes on what it does not know, and that ssh said nothing") {
+  CHECK(explained({"first", "kex_exchange_identification: Connection closed"}) ==
+        "kex_exchange_identification: Connection closed; try `ssh node2` by hand");
+  CHECK(explained({}) == "ssh ended without a word; try `ssh node2` by hand");
+}
+
+TEST_CASE("explainSsh: an ssh that cannot be started gives the reason itself") {
+  CHECK(explained({"error: cannot start sshx: No such file or directory; is it installed, and on "
+                   "the path?"}) ==
+        "cannot start sshx: No such file or directory; is it installed, and on the path?");
+}
+
+}  // namespace
+}  // namespace runner
