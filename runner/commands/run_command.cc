@@ -16,6 +16,7 @@
 #include "runner/logs/run_ending.h"
 #include "runner/logs/run_folder.h"
 #include "runner/report/report.h"
+#include "runner/roles/instruction_set_choice.h"
 #include "runner/roles/trace_file.h"
 #include "runner/sweep/sweep_launch.h"
 #include "runner/system/background.h"
@@ -124,12 +125,20 @@ struct Course {
     if (record.state == RunRecord::FAILED) failed++;
     if (record.state == RunRecord::RUNNING) elsewhere++;
   }
+  // What runs that have not begun will probably have.
+  auto known = kj::str(AUTO_INSTRUCTION_SET);
+  for (auto& record: records) {
+    if (record.instructionSet.size() > 0) known = kj::str(record.instructionSet);
+  }
   auto reported = kj::heapArrayBuilder<ReportedRun>(records.size());
   for (size_t i: kj::indices(records)) {
     // Judged by the present file, because a finished run keeps an older [expect] and [published] in
-    // its folder.
-    reported.add(reportedRun(kj::mv(records[i]), nameOf(all.runs[i].settings, all.shortKeys),
-        kj::str(all.runs[i].loaded.resolved)));
+    // its folder. But the instruction set is the one that the run had.
+    auto& run = all.runs[i];
+    auto& own = records[i].instructionSet;
+    auto text = withInstructionSet(run.loaded.resolved, own.size() == 0 ? known : own);
+    reported.add(
+        reportedRun(kj::mv(records[i]), nameOf(run.settings, all.shortKeys), kj::mv(text)));
   }
   auto finished = judged(reported.finish());
   auto& name = KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment).name;
