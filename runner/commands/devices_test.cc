@@ -31,6 +31,16 @@ TEST_CASE(
   CHECK(whyNotHere("cpu:7") == nullptr);
 }
 
+TEST_CASE("devices: a run leaves the GPUs of other machines to the workers there") {
+  kj::StringPtr settings[] = {
+      "cluster.devices=[\"cuda:9999\"]", "cluster.launcher=ssh", "cluster.hosts=[\"node1\"]"};
+  auto loaded = loadExperiment("configs/mnist_mlp_local.toml", settings);
+  REQUIRE(loaded.errors == "");
+  configs::Diagnostics diagnostics;
+  requireMachineFor(KJ_ASSERT_NONNULL(loaded.experiment), diagnostics);
+  CHECK(diagnostics.count() == 0);
+}
+
 TEST_CASE("devices: a run refuses a precision that only GPUs have if a worker uses a CPU") {
   for (kj::StringPtr word: {"fp16"_kj, "tf32"_kj}) {
     auto errors = errorsWith(kj::str("train.precision=", word));

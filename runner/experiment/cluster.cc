@@ -121,6 +121,10 @@ RoleHosts ClusterConfig::roleHosts() const {
   return KJ_ASSERT_NONNULL(placeRoles(hosts, servers, serversPerProcess, workers));
 }
 
+bool ClusterConfig::isHere() const {
+  return launcher->word == LauncherKind::LOCAL || launcher->word == LauncherKind::INLINE;
+}
+
 kj::Array<kj::String> ClusterConfig::devicesOf(uint worker) const {
   uint localRank = 0;
   // These launchers do not look at `hosts`. Pods and tasks see only the GPUs that they were given.
@@ -186,6 +190,9 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::KvStoreCon
   config.ssh = reader.text("ssh",
       "The command of launcher `ssh`, with options of its own if need be: `\"ssh -i key\"`.",
       kj::StringPtr("ssh"));
+  bool isBlank = true;
+  for (char c: config.ssh) isBlank = isBlank && c == ' ';
+  if (isBlank) reader.error("ssh", "there is no program in `ssh`", "write ssh = \"ssh\"");
   config.ports = readPorts(reader);
   config.hosts = readHosts(reader);
   if (config.launcher->needsHosts && config.hosts.size() == 0 && reader.isRight("hosts")) {

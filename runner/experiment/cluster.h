@@ -72,6 +72,8 @@ struct ClusterConfig {
   // `first`.
   uint serversOfProcess(uint first) const;
 
+  // Whether all roles run on the machine of `runner run`.
+  bool isHere() const;
   // Returns where each role runs. `hosts` must not be empty.
   RoleHosts roleHosts() const;
   // Returns the devices of a worker. Its host may have slots, and other workers with GPUs.

@@ -17,6 +17,7 @@ io::DatasetFacts datasetFacts(const io::DataConfig& config) {
 }
 
 void requireMachineFor(const Experiment& experiment, configs::Diagnostics& diagnostics) {
+  if (!experiment.cluster.isHere()) return;
   bool usesCpu = false;
   for (auto& device: experiment.cluster.devices) {
     KJ_IF_MAYBE(why, whyNotHere(device)) {

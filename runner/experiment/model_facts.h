@@ -14,7 +14,8 @@ namespace runner {
 io::DatasetFacts datasetFacts(const io::DataConfig& config);
 
 // Reports devices that this machine does not have, and a precision that its processor cannot
-// calculate with. Call it before long work, such as fetching data.
+// calculate with. Reports nothing if workers run elsewhere. Call it before long work, such as
+// fetching data.
 void requireMachineFor(const Experiment& experiment, configs::Diagnostics& diagnostics);
 
 // Returns why the devices of an experiment may give other bits when it runs again, as a sentence

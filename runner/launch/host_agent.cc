@@ -121,8 +121,9 @@ void serveHost() {
                               kj::AutoCloseFd(in), kj::LowLevelAsyncIoProvider::ALREADY_CLOEXEC),
       io.lowLevelProvider->wrapOutputFd(
           kj::AutoCloseFd(out), kj::LowLevelAsyncIoProvider::ALREADY_CLOEXEC));
-  // The launcher waits for this line: what a login script writes comes before it.
-  constexpr kj::StringPtr READY = "runner: ready\n"_kj;
+  // The launcher waits for this line. What a login script writes comes before it, perhaps without
+  // a newline.
+  constexpr kj::StringPtr READY = "\nrunner: ready\n"_kj;
   stream->write(READY.begin(), READY.size()).wait(io.waitScope);
   auto host = kj::heap<HostAgentServer>(io);
   auto silent = host->silent();

@@ -25,18 +25,24 @@ constexpr kj::StringPtr SCRIPT =
     "mkdir -p \"$d\"&&touch \"$t\"||exit 1;"
     "exec 9>>\"$t.lock\";"
     "if command -v flock >/dev/null;then flock 9;fi;"
-    "if [ ! -x \"$d/$h/runner\" ];then "
+    "damaged=0;"
+    "while [ ! -x \"$d/$h/runner\" ];do "
     "touch \"$t\";"
     "b=$(wc -c <\"$t\");"
-    "echo \"runner: send $b $(uname -m)\";"
+    "echo;echo \"runner: send $b $(uname -m)\";"
     "read n||exit 1;"
     "head -c \"$n\" >>\"$t\"||exit 1;"
     "if [ \"$(wc -c <\"$t\")\" != $((b+n)) ];then exit 1;fi;"
-    "if [ \"$(sha256sum <\"$t\"|cut -d\" \" -f1)\" != $h ];then "
-    "rm -f \"$t\";echo \"the copy of the program is damaged\" >&2;exit 1;fi;"
-    "rm -rf \"$d/$h.new\";"
+    "if [ \"$(sha256sum <\"$t\"|cut -d\" \" -f1)\" = $h ];then "
+    "rm -rf \"$d/$h.new\" \"$d/$h\";"
     "mkdir \"$d/$h.new\"&&tar -xf \"$t\" -C \"$d/$h.new\"&&mv \"$d/$h.new\" \"$d/$h\"||exit 1;"
+    "if [ ! -x \"$d/$h/runner\" ];then echo \"runner: not executable\" >&2;exit 1;fi;"
+    "else "
+    "rm -f \"$t\";"
+    "if [ $damaged = 1 ];then echo \"runner: damaged\" >&2;exit 1;fi;"
+    "damaged=1;"
     "fi;"
+    "done;"
     "rm -f \"$t\" \"$t.lock\";exec 9>&-;"
     "fi;"
     "exec \"$d/$h/runner\" host"_kj;
@@ -106,7 +112,7 @@ constexpr Meaning MEANINGS[] = {
     {"No route to host"_kj, "there is no route to it; check that it is on, and in this network"_kj},
     {"Network is unreachable"_kj,
         "there is no route to it; check that it is on, and in this network"_kj},
-    {"timed out"_kj,
+    {"Connection timed out"_kj,
         "it does not answer; check that it is on, and that no firewall drops what goes to its ssh "
         "port"_kj},
     {"HOST IDENTIFICATION HAS CHANGED"_kj,
@@ -118,6 +124,11 @@ constexpr Meaning MEANINGS[] = {
     {"version `GLIBC_"_kj,
         "its glibc is older than this program needs; build the program on the older system"_kj},
     {"Exec format error"_kj, "its processor is of another kind; use hosts of one kind"_kj},
+    {"runner: not executable"_kj,
+        "its ~/.cache is on a file system from which nothing can be executed (noexec); choose "
+        "another folder there with XDG_CACHE_HOME"_kj},
+    {"runner: damaged"_kj,
+        "the copy of this program arrived damaged twice; check the disk of HOST"_kj},
     {"No space left on device"_kj,
         "its disk is full; make room in ~/.cache there, or set XDG_CACHE_HOME"_kj},
 };
@@ -139,29 +150,35 @@ kj::ArrayPtr<const kj::byte> SharedPackage::bytes() {
   return tar;
 }
 
-kj::String explainSsh(const Host& host, kj::ArrayPtr<const kj::String> lines) {
+kj::String explainSsh(
+    const Host& host, kj::StringPtr command, kj::ArrayPtr<const kj::String> lines) {
   for (auto& meaning: MEANINGS) {
     for (auto& line: lines) {
       if (!contains(line, meaning.words)) continue;
       auto sentence = kj::str(meaning.sentence);
-      auto place = ::strstr(sentence.cStr(), "HOST");
-      if (place == nullptr) return sentence;
-      size_t at = place - sentence.cStr();
-      return kj::str(sentence.slice(0, at), host.name, sentence.slice(at + 4));
+      if (auto place = ::strstr(sentence.cStr(), "HOST")) {
+        size_t at = place - sentence.cStr();
+        sentence = kj::str(sentence.slice(0, at), host.name, sentence.slice(at + 4));
+      }
+      // ssh may speak of another host, such as a jump host.
+      return kj::str(sentence, " (", line, ")");
     }
   }
   constexpr kj::StringPtr OURS = "error: "_kj;
   for (auto& line: lines) {
     if (line.startsWith(OURS)) return kj::str(line.slice(OURS.size()));
   }
-  if (lines.size() == 0)
-    return kj::str("ssh ended without a word; try `ssh ", host.name, "` by hand");
-  return kj::str(lines.back(), "; try `ssh ", host.name, "` by hand");
+  auto said = lines.size() == 0 ? kj::str("ssh ended without a word") : kj::str(lines.back());
+  auto port = host.sshPort == 0 ? kj::str() : kj::str("-p ", host.sshPort, " ");
+  auto user = host.user.size() == 0 ? kj::str() : kj::str(host.user, "@");
+  return kj::str(said, "; try `", command, " ", port, user, host.name,
+      "` by hand, and remove ~/.cache/runner/programs there if it works");
 }
 
 SshHost::SshHost(const Host& host, kj::StringPtr command, SharedPackage& package,
     kj::AsyncIoContext& io, kj::Function<void(kj::StringPtr)> say)
     : host(host),
+      command(kj::str(command)),
       package(package),
       io(io),
       say(kj::mv(say)),
@@ -172,43 +189,38 @@ SshHost::SshHost(const Host& host, kj::StringPtr command, SharedPackage& package
       listening(readLines(*process.errors,
           [this](kj::StringPtr line) {
             if (isReady) return this->say(kj::str(this->host.name, ": ", line));
-            if (heard.size() < LINES_KEPT) heard.add(kj::str(line));
+            hear(line);
           }).eagerlyEvaluate(nullptr)),
       whenEnded(process.ended().fork()) {}
 
-kj::Exception SshHost::whyEnded(int) const {
-  return failed(host, explainSsh(host, heard));
+void SshHost::hear(kj::StringPtr line) {
+  // ssh ends its lines as terminals do.
+  auto text = kj::str(line.endsWith("\r") ? line.slice(0, line.size() - 1) : line.asArray());
+  // From `ssh -v`.
+  if (text.size() == 0 || text.startsWith("debug")) return;
+  heard.add(kj::mv(text));
+  if (heard.size() == 2 * LINES_KEPT) {
+    for (size_t i = 0; i < LINES_KEPT; i++) heard[i] = kj::mv(heard[i + LINES_KEPT]);
+    heard.truncate(LINES_KEPT);
+  }
 }
 
 kj::Promise<kj::String> SshHost::readAnswer() {
   // Reads byte by byte: what follows the line belongs to the protocol.
-  struct Line {
-    kj::Vector<char> text;
-    size_t noise_bytes = 0;
-    char next;
-  };
-  auto line = kj::heap<Line>();
-  auto& in = *process.output;
-  struct Reader {
-    static kj::Promise<kj::String> read(kj::AsyncInputStream& in, Line& line) {
-      return in.tryRead(&line.next, 1, 1).then([&in, &line](size_t n) -> kj::Promise<kj::String> {
-        // The end of the process says more.
-        if (n == 0) return kj::NEVER_DONE;
-        if (line.next != '\n') {
-          line.text.add(line.next);
-          KJ_REQUIRE(
-              ++line.noise_bytes < NOISE_MAX_BYTES, "the host's login script writes too much");
-          return read(in, line);
-        }
-        auto text = kj::heapString(line.text.begin(), line.text.size());
-        line.text.clear();
-        if (text.startsWith(ANSWER)) return kj::heapString(text.slice(ANSWER.size()));
-        return read(in, line);
-      });
+  return process.output->tryRead(&nextByte, 1, 1).then([this](size_t n) -> kj::Promise<kj::String> {
+    // The end of the process says more.
+    if (n == 0) return kj::NEVER_DONE;
+    if (nextByte != '\n') {
+      line.add(nextByte);
+      if (++noise_bytes < NOISE_MAX_BYTES) return readAnswer();
+      return failed(host, "its login script writes too much; it must write nothing for commands");
     }
-  };
-  auto promise = Reader::read(in, *line);
-  return promise.attach(kj::mv(line));
+    auto text = kj::heapString(line.begin(), line.size());
+    line.clear();
+    if (text.startsWith(ANSWER)) return kj::heapString(text.slice(ANSWER.size()));
+    hear(text);
+    return readAnswer();
+  });
 }
 
 kj::Promise<void> SshHost::send(kj::StringPtr offer) {
@@ -249,15 +261,16 @@ kj::Promise<void> SshHost::greet() {
   return readAnswer().then([this](kj::String answer) -> kj::Promise<void> {
     lastHeard = running.passed();
     if (answer == READY) return kj::READY_NOW;
-    KJ_REQUIRE(answer.startsWith(SEND), answer);
+    if (!answer.startsWith(SEND)) return greet();
     auto sent = send(answer.slice(SEND.size()));
     return sent.attach(kj::mv(answer)).then([this]() { return greet(); });
   });
 }
 
 kj::Promise<void> SshHost::ready(uint timeout_s) {
-  auto ended = whenEnded.addBranch().then([this](int status) {
-    return listening.then([this, status]() { kj::throwFatalException(whyEnded(status)); });
+  auto ended = whenEnded.addBranch().then([this](int) {
+    return listening.then(
+        [this]() { kj::throwFatalException(failed(host, explainSsh(host, command, heard))); });
   });
   return greet().exclusiveJoin(kj::mv(ended)).exclusiveJoin(late(timeout_s)).then([this]() {
     isReady = true;

@@ -52,8 +52,10 @@ private:
   kj::Promise<void> write(kj::ArrayPtr<const kj::byte> bytes);
   kj::Promise<void> late(uint timeout_s);
   kj::Promise<kj::String> readAnswer();
-  kj::Exception whyEnded(int status) const;
+  // Notes a line that was written before the host was ready.
+  void hear(kj::StringPtr line);
 
+  const kj::String command;
   SharedPackage& package;
   kj::AsyncIoContext& io;
   kj::Function<void(kj::StringPtr)> say;
@@ -61,7 +63,10 @@ private:
   kj::Duration lastHeard = 0 * kj::NANOSECONDS;  // by `running`
   const kj::String script;
   ChildProcess process;
-  kj::Vector<kj::String> heard;  // the latest lines on standard error
+  kj::Vector<kj::String> heard;  // the latest lines, until the host is ready
+  kj::Vector<char> line;         // the beginning of the next line on standard output
+  size_t noise_bytes = 0;        // on standard output
+  char nextByte = 0;
   bool isReady = false;
   kj::Promise<void> listening;  // to standard error
   kj::ForkedPromise<int> whenEnded;
@@ -70,6 +75,7 @@ private:
 
 // Returns the sentence about a connection that failed with these lines of ssh and of the host's
 // shell, without the host's name: the cause, and the way out.
-kj::String explainSsh(const Host& host, kj::ArrayPtr<const kj::String> lines);
+kj::String explainSsh(
+    const Host& host, kj::StringPtr command, kj::ArrayPtr<const kj::String> lines);
 
 }  // namespace runner

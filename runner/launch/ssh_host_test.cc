@@ -9,26 +9,30 @@ kj::String explained(std::initializer_list<kj::StringPtr> lines) {
   Host host{.name = kj::str("node2")};
   kj::Vector<kj::String> texts;
   for (auto line: lines) texts.add(kj::str(line));
-  return explainSsh(host, texts);
+  return explainSsh(host, "ssh -i key", texts);
 }
 
 TEST_CASE("explainSsh: finds the cause among the lines, and names the way out") {
   CHECK(explained({"Warning: Permanently added 'node2' (ED25519) to the list of known hosts.",
             "me@node2: Permission denied (publickey,password)."}) ==
-        "it takes none of this user's keys; copy one there: ssh-copy-id node2");
+        "it takes none of this user's keys; copy one there: ssh-copy-id node2 "
+        "(me@node2: Permission denied (publickey,password).)");
   CHECK(explained({"ssh: connect to host node2 port 22: Connection timed out"})
             .startsWith("it does not answer; "));
   CHECK(explained({"@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @",
             "Host key verification failed."}) ==
-        "its host key has changed; if that is right, forget the old one: ssh-keygen -R node2");
+        "its host key has changed; if that is right, forget the old one: ssh-keygen -R node2 "
+        "(@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @)");
   CHECK(explained({"tar: runner: Cannot write: No space left on device"})
             .startsWith("its disk is full; "));
 }
 
 TEST_CASE("explainSsh: passes on what it does not know, and that ssh said nothing") {
-  CHECK(explained({"first", "kex_exchange_identification: Connection closed"}) ==
-        "kex_exchange_identification: Connection closed; try `ssh node2` by hand");
-  CHECK(explained({}) == "ssh ended without a word; try `ssh node2` by hand");
+  CHECK(
+      explained({"first", "kex_exchange_identification: Connection closed"}) ==
+      "kex_exchange_identification: Connection closed; try `ssh -i key node2` by hand, and remove "
+      "~/.cache/runner/programs there if it works");
+  CHECK(explained({}).startsWith("ssh ended without a word; try `ssh -i key node2` by hand"));
 }
 
 TEST_CASE("explainSsh: an ssh that cannot be started gives the reason itself") {

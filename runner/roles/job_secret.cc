@@ -77,6 +77,7 @@ void requirePrivate(int fd, kj::StringPtr path, kj::StringPtr why) {
   auto fail = [&](auto&&... words) { configs::fail(path, why, " ", words...); };
   struct stat status;
   if (::fstat(fd, &status) != 0) fail("cannot be read: ", ::strerror(errno));
+  if (!S_ISREG(status.st_mode) && !S_ISFIFO(status.st_mode)) fail("is not a file; name one");
   if (status.st_uid != ::geteuid() && status.st_uid != 0) {
     fail("belongs to another user, who knows what is in it; make a secret of your own");
   }
