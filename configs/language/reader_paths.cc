@@ -103,7 +103,7 @@ kj::Array<Reader::ListedText> Reader::textsOrLines(kj::StringPtr key, kj::String
 
 kj::Vector<Reader::ListedText> Reader::linesOfFile(
     kj::StringPtr key, kj::StringPtr given, Span span) {
-  constexpr size_t LARGEST_bytes = 1 << 20;
+  constexpr off_t BYTES_MAX = 1 << 20;
   kj::Vector<ListedText> lines;
   size_t before = sink.diagnostics.count();
   auto path = pathAt(key, kj::str(given), span);
@@ -118,7 +118,7 @@ kj::Vector<Reader::ListedText> Reader::linesOfFile(
     refuse(strerror(errno));
     return lines;
   }
-  if (!S_ISREG(about.st_mode) || about.st_size > LARGEST_bytes) {
+  if (!S_ISREG(about.st_mode) || about.st_size > BYTES_MAX) {
     refuse(S_ISREG(about.st_mode) ? "it is larger than 1 MiB" : "it is not a file");
     return lines;
   }

@@ -120,9 +120,7 @@ TEST_CASE("DelayCompensation: has the bits of a loop over values, constant and a
 }
 
 TEST_CASE("DelayCompensation: throws without the values that were seen") {
-  auto owned = kj::heap<KeepingUpdater>();
-  auto& inner = *owned;
-  DelayCompensation compensation(kj::mv(owned), {.lambda = 2, .adaptive = false}, 1);
+  DelayCompensation compensation(kj::heap<KeepingUpdater>(), {.lambda = 2, .adaptive = false}, 1);
   Slice slice{.key = 0, .offset = 0, .size = 1, .shard = 0};
   float sum[] = {1}, current[] = {1}, next[1], state[1] = {};
   CHECK_THROWS(compensation.update(slice, {0, sum}, current, next, state));

@@ -32,7 +32,9 @@ TEST_CASE("ProcessIdentity: a process finds itself, and not another one of its n
 }
 
 TEST_CASE("sendSignal and waitForEnd: end another process, and then do nothing") {
-  tests::Command sleeper({"sleep", "1000"});
+  tests::Command sleeper({"sh", "-c", "echo there; exec sleep 1000"});
+  // Before its first word it may still be this program.
+  REQUIRE(sleeper.waitForOutput("there"));
   auto process = KJ_ASSERT_NONNULL(ProcessIdentity::of(sleeper.pid()).open());
   CHECK_FALSE(waitForEnd(process, 0));
   CHECK(sendSignal(process, SIGTERM) == 0);
