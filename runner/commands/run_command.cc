@@ -255,8 +255,7 @@ Validity RunCommand::run() {
   kj::Maybe<TraceOrder> trace;
   if (tracePath.size() > 0) {
     if (all.sweep != nullptr) return kj::str("--trace is for a single run, and this is a sweep");
-    auto& launcher = *KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment).cluster.launcher;
-    if (launcher.needsHosts) {
+    if (!KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment).cluster.isHere()) {
       return kj::str("--trace reads what the roles leave on this machine, so it needs ",
           "cluster.launcher = \"local\"");
     }
@@ -266,6 +265,7 @@ Validity RunCommand::run() {
   }
   KJ_IF_MAYBE(submission, submissionOf(all.runs[0].loaded)) {
     if (!dryRun) commandLine.exitError(kj::str("error: ", submission->advice));
+    if (detach) return kj::str("--dry-run only prints, so it takes no --detach");
     print(submission->text);
     return true;
   }

@@ -8,7 +8,6 @@
 #include "runner/launch/local_launcher.h"
 #include "runner/logs/role_names.h"
 #include "runner/roles/job_secret.h"
-#include "runner/roles/trace_file.h"
 #include "runner/system/command_line.h"
 #include "runner/text/shell_word.h"
 
@@ -71,10 +70,6 @@ private:
     words.add(shellWord(absolute(run.folder.experiment())));
     words.add(kj::str("--role ", roleWord(first.role), " --index ", first.index));
     words.add(kj::str("--coordinator ", shellWord(coordinator)));
-    KJ_IF_MAYBE(steps, run.trace) {
-      words.add(kj::str("--trace-steps ", traceStepsText(*steps)));
-      words.add(kj::str("--folder ", shellWord(absolute(run.folder.path))));
-    }
     return kj::strArray(words, " ");
   }
 

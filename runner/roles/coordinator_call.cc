@@ -124,7 +124,7 @@ kj::Exception whyNotJoined(kj::Exception e, kj::StringPtr address) {
     return kj::Exception(e.getType(), __FILE__, __LINE__,
         kj::str("what listens at ", address, " has another secret than this role. Compare the ",
             "address with the one that the coordinator prints, and then the files of both ",
-            "(RUNNER_SECRET_FILE)"));
+            "(RUNNER_SECRET_FILE). Both need one if one of them has one"));
   }
   if (e.getDescription() == rpc::TLS_ONLY_THERE || e.getDescription() == rpc::TLS_ONLY_HERE) {
     bool there = e.getDescription() == rpc::TLS_ONLY_THERE;
