@@ -20,7 +20,7 @@ constexpr kj::StringPtr AVX512 = "avx512"_kj;
       "later");
 }
 
-// Returns the limit that the user has set for oneDNN. Empty if there is none.
+// Returns the limit that the user has set for oneDNN. Empty if the user has set no limit.
 kj::StringPtr limitOfUser() {
   for (auto name: {"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"}) {
     auto value = ::getenv(name);

@@ -1,19 +1,15 @@
 #include "runner/commands/launched_runs.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <kj/debug.h>
 #include <kj/vector.h>
 #include <limits.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-#include <algorithm>
 
 #include "configs/language/failure.h"
 #include "runner/logs/run_record.h"
 #include "runner/system/command_line.h"
+#include "runner/system/files.h"
 #include "runner/tables/run_tables.h"
 
 namespace runner {
@@ -25,11 +21,6 @@ constexpr uint DEPTH_MAX = 4;
 
 bool exists(kj::StringPtr path) {
   return ::access(path.cStr(), F_OK) == 0;
-}
-
-bool isFolder(kj::StringPtr path) {
-  struct stat about;
-  return ::lstat(path.cStr(), &about) == 0 && S_ISDIR(about.st_mode);
 }
 
 double beginOf(const RunFolder& folder) {
@@ -48,18 +39,7 @@ kj::Maybe<RunFolder> lastRunIn(kj::StringPtr parent) {
 }
 
 void findHeld(kj::StringPtr path, uint depth, kj::Vector<RunFolder>& found) {
-  DIR* dir = ::opendir(path.cStr());
-  if (dir == nullptr) configs::fail("cannot read the folder ", path, ": ", strerror(errno));
-  KJ_DEFER(::closedir(dir));
-  kj::Vector<kj::String> names;
-  while (dirent* entry = ::readdir(dir)) {
-    kj::StringPtr name = entry->d_name;
-    if (!name.startsWith(".") && isFolder(kj::str(path, "/", name))) names.add(kj::str(name));
-  }
-  std::sort(names.begin(), names.end(), [](const kj::String& a, const kj::String& b) {
-    return ::strverscmp(a.cStr(), b.cStr()) < 0;
-  });
-  for (auto& name: names) {
+  for (auto& name: foldersIn(path)) {
     RunFolder below{kj::str(path, "/", name)};
     bool isRun = exists(below.events());
     auto next = kj::str(below.path);

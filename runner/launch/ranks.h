@@ -22,7 +22,8 @@ kj::Maybe<RankLine> rankLineOfHydra(kj::StringPtr line);    // `[3] text`
 kj::Maybe<RankLine> rankLineOfSlurm(kj::StringPtr line);    // ` 3: text`
 
 // Returns one group per process, in the order of the ranks that `runner role` knows: servers, then
-// workers. They are placed on `hosts`: see placeRoles(). If there are none, nothing says where.
+// workers. They are placed on `hosts`: see placeRoles(). If `hosts` is empty, the roles name no
+// host.
 kj::Array<RoleGroup> rankedProcesses(const ClusterConfig& cluster, kj::ArrayPtr<const Host> hosts);
 
 // Returns the one group that a launcher of ranks has.

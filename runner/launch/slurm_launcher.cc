@@ -108,7 +108,8 @@ kj::String slurmScript(const LoadedExperiment& loaded) {
 }
 
 kj::String slurmAdvice() {
-  return kj::str("launcher `slurm` starts roles in an allocation of Slurm, and this is none. ",
+  return kj::str(
+      "launcher `slurm` starts roles in an allocation of Slurm, and this process is in none. ",
       "Submit the script that this command prints with --dry-run:\n",
       "  runner run … --dry-run | sbatch --nodes 4 --wait");
 }

@@ -16,7 +16,8 @@ namespace {
 
 // Runs on the host, in any login shell, so it has no single quote. If the program is not there,
 // says how many bytes of its tar are there, and reads the rest. So a copy that was cut off goes on
-// where it ended. `flock` keeps two launchers apart, if the host has it.
+// where it ended. A damaged copy begins anew, once. `flock` keeps two launchers apart, if the host
+// has it.
 constexpr kj::StringPtr SCRIPT =
     "h=HASH;"
     "d=\"${XDG_CACHE_HOME:-$HOME/.cache}/runner/programs\";"

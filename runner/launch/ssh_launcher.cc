@@ -50,8 +50,7 @@ public:
   HostAgent::Client agent() { return ssh.agent(); }
 
   // Resolves to the address at which the host sees this machine (IPv6 in brackets), when roles can
-  // be started there.
-  // Empty if the host does not know. Call once.
+  // be started there. The address is empty if the host does not know it. Call once.
   kj::Promise<kj::String> prepare() {
     return ssh.ready(run.experiment().cluster.startTimeout_s)
         .then([this]() {

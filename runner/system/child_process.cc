@@ -66,7 +66,7 @@ void say(const char* text) {
   ::_exit(127);
 }
 
-// Returns a descriptor that means this process even after its end. Null if there is none.
+// Returns a descriptor that means this process even after its end. Null if the system gives none.
 kj::Maybe<kj::AutoCloseFd> handleOf(pid_t pid) {
   int fd = ::syscall(SYS_pidfd_open, pid, 0);
   if (fd < 0) return nullptr;

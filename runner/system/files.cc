@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <algorithm>
 #include <atomic>
 
 #include "configs/language/failure.h"
@@ -319,6 +320,26 @@ void LineFile::appendWhole(kj::ArrayPtr<const kj::byte> record) {
 
 bool LineFile::isInPlace() const {
   return isNamed(fd, name);
+}
+
+bool isFolder(kj::StringPtr path) {
+  struct stat about;
+  return ::lstat(path.cStr(), &about) == 0 && S_ISDIR(about.st_mode);
+}
+
+kj::Array<kj::String> foldersIn(kj::StringPtr path) {
+  DIR* dir = ::opendir(path.cStr());
+  if (dir == nullptr) configs::fail("cannot read the folder ", path, ": ", strerror(errno));
+  KJ_DEFER(::closedir(dir));
+  kj::Vector<kj::String> names;
+  while (dirent* entry = ::readdir(dir)) {
+    kj::StringPtr name = entry->d_name;
+    if (!name.startsWith(".") && isFolder(kj::str(path, "/", name))) names.add(kj::str(name));
+  }
+  std::sort(names.begin(), names.end(), [](const kj::String& a, const kj::String& b) {
+    return ::strverscmp(a.cStr(), b.cStr()) < 0;
+  });
+  return names.releaseAsArray();
 }
 
 }  // namespace runner

@@ -106,4 +106,11 @@ private:
   kj::AutoCloseFd fd;
 };
 
+// Whether there is a folder at `path`. A link to a folder does not count.
+bool isFolder(kj::StringPtr path);
+
+// Returns the names of the folders in `path` by name, 2 before 10. Leaves out those that begin with
+// a dot. Throws if `path` cannot be read.
+kj::Array<kj::String> foldersIn(kj::StringPtr path);
+
 }  // namespace runner

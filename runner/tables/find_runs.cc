@@ -1,6 +1,5 @@
 #include "runner/tables/find_runs.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <kj/debug.h>
 #include <kj/map.h>
@@ -13,6 +12,7 @@
 
 #include "configs/language/failure.h"
 #include "runner/logs/run_folder.h"
+#include "runner/system/files.h"
 
 namespace runner {
 
@@ -27,11 +27,6 @@ bool isRun(kj::StringPtr folder) {
   return ::lstat(RunFolder{kj::str(folder)}.events().cStr(), &about) == 0;
 }
 
-bool isFolder(kj::StringPtr path) {
-  struct stat about;
-  return ::lstat(path.cStr(), &about) == 0 && S_ISDIR(about.st_mode);
-}
-
 // Returns the place of each run in the sweeps of the folder `path`. Empty without a sweep.
 kj::HashMap<kj::String, size_t> orderIn(kj::StringPtr path) {
   kj::HashMap<kj::String, size_t> places;
@@ -43,15 +38,8 @@ kj::HashMap<kj::String, size_t> orderIn(kj::StringPtr path) {
 
 // Returns the names of the folders in `path`: runs of sweeps in the sweeps' order, then the others
 // by name, 2 before 10.
-kj::Vector<kj::String> foldersIn(kj::StringPtr path) {
-  DIR* dir = ::opendir(path.cStr());
-  if (dir == nullptr) configs::fail("cannot read the folder ", path, ": ", strerror(errno));
-  KJ_DEFER(::closedir(dir));
-  kj::Vector<kj::String> names;
-  while (dirent* entry = ::readdir(dir)) {
-    kj::StringPtr name = entry->d_name;
-    if (!name.startsWith(".") && isFolder(kj::str(path, "/", name))) names.add(kj::str(name));
-  }
+kj::Array<kj::String> runFoldersIn(kj::StringPtr path) {
+  auto names = foldersIn(path);
   auto places = orderIn(path);
   auto placeOf = [&](const kj::String& name) { return places.find(name).orDefault(SIZE_MAX); };
   std::sort(names.begin(), names.end(), [&](const kj::String& a, const kj::String& b) {
@@ -62,7 +50,7 @@ kj::Vector<kj::String> foldersIn(kj::StringPtr path) {
 }
 
 void find(kj::StringPtr folder, kj::StringPtr label, uint depth, kj::Vector<FoundRun>& found) {
-  for (auto& name: foldersIn(folder)) {
+  for (auto& name: runFoldersIn(folder)) {
     auto below = kj::str(folder, "/", name);
     auto called = label.size() == 0 ? kj::str(name) : kj::str(label, "/", name);
     if (isRun(below)) {
