@@ -105,7 +105,7 @@ TEST_CASE("roles of a job of Kubernetes wait until the coordinator's host has it
 }
 
 // Starts the job of `words` and what `runner role` needs on all hosts, from host 0.
-void checkRanks(JobOnHosts& job, std::initializer_list<kj::StringPtr> words) {
+void checkRanks(JobOnHosts& job, kj::ArrayPtr<const kj::StringPtr> words) {
   kj::Vector<kj::StringPtr> all;
   all.addAll(words);
   auto program = Command({"realpath", RUNNER}).wait().output;
@@ -125,19 +125,20 @@ void checkRanks(JobOnHosts& job, std::initializer_list<kj::StringPtr> words) {
 
 constexpr Hosts::Settings SSHD{.hasSshd = true};
 
-TEST_CASE("mpirun of OpenMPI starts a job on four hosts, which trains the same") {
+TEST_CASE("mpirun of OpenMPI and mpiexec of MPICH start a job on four hosts") {
+  constexpr kj::StringPtr OPENMPI[] = {"mpirun.openmpi"_kj, "--allow-run-as-root"_kj, "-H"_kj,
+      "h1,h2,h3,h4"_kj, "-np"_kj, "4"_kj, "-x"_kj, "RUNNER_CACHE"_kj, "-x"_kj,
+      "RUNNER_DATASETS"_kj};
+  constexpr kj::StringPtr MPICH[] = {
+      "mpiexec.mpich"_kj, "-launcher"_kj, "ssh"_kj, "-hosts"_kj, "h1,h2,h3,h4"_kj, "-n"_kj, "4"_kj};
   KJ_IF_MAYBE(why, Hosts::whyNot(SSHD)) SKIP_CASE(why->cStr());
-  KJ_IF_MAYBE(why, whyNotInstalled({"mpirun.openmpi"})) SKIP_CASE(why->cStr());
-  JobOnHosts job("cluster.workers=2", SSHD);
-  checkRanks(job, {"mpirun.openmpi", "--allow-run-as-root", "-H", "h1,h2,h3,h4", "-np", "4", "-x",
-                      "RUNNER_CACHE", "-x", "RUNNER_DATASETS"});
-}
-
-TEST_CASE("mpiexec of MPICH starts a job on four hosts, which trains the same") {
-  KJ_IF_MAYBE(why, Hosts::whyNot(SSHD)) SKIP_CASE(why->cStr());
-  KJ_IF_MAYBE(why, whyNotInstalled({"mpiexec.mpich"})) SKIP_CASE(why->cStr());
-  JobOnHosts job("cluster.workers=2", SSHD);
-  checkRanks(job, {"mpiexec.mpich", "-launcher", "ssh", "-hosts", "h1,h2,h3,h4", "-n", "4"});
+  KJ_IF_MAYBE(why, whyNotInstalled({OPENMPI[0], MPICH[0]})) SKIP_CASE(why->cStr());
+  kj::ArrayPtr<const kj::StringPtr> programs[] = {OPENMPI, MPICH};
+  for (auto words: programs) {
+    CAPTURE(words[0]);
+    JobOnHosts job("cluster.workers=2", SSHD);
+    checkRanks(job, words);
+  }
 }
 
 }  // namespace

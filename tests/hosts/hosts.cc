@@ -44,6 +44,7 @@ replace /run/nsswitch.conf /etc/nsswitch.conf
 replace /run/hosts /etc/hosts
 export HOME=/tmp/home
 mkdir -m 700 $HOME $HOME/.ssh
+: > $HOME/.ssh/environment
 
 if [ -n "$4" ]; then
   needed_by() { ldd "$@" | sed -n 's|.* => \(/[^ ]*\) .*|\1|p' | xargs realpath | sort -u; }
@@ -62,7 +63,8 @@ if [ "$3" = yes ]; then
   mkdir /run/sshd
   (umask 077; cp "$2/host_key" /run/host_key)
   printf '%s\n' 'HostKey /run/host_key' 'UsePAM no' 'StrictModes no' 'PidFile /run/sshd.pid' \
-    'PermitRootLogin prohibit-password' 'MaxStartups 100:30:200' > /run/sshd_config
+    'PermitRootLogin prohibit-password' 'MaxStartups 100:30:200' 'PermitUserEnvironment yes' \
+    > /run/sshd_config
   /usr/sbin/sshd -f /run/sshd_config
   until [ -s /run/sshd.pid ]; do sleep 0.01; done
 fi
@@ -83,6 +85,10 @@ void mustCall(kj::ArrayPtr<const kj::StringPtr> words, kj::StringPtr folder = nu
 // Runs a line of shell in the network of process `pid`.
 void inNetworkOf(pid_t pid, kj::StringPtr line) {
   mustCall({"nsenter", "-t", kj::str(pid), "-n", "sh", "-ec", line});
+}
+
+bool haveTimeNamespaces() {
+  return ::access("/proc/self/ns/time", F_OK) == 0;
 }
 
 kj::String pidNamespaceOf(pid_t pid) {
@@ -128,7 +134,8 @@ Hosts::Hosts(uint count, const Settings& settings)
       count(count),
       folder(newFolder()),
       bridge(kj::heap<Command>(kj::ArrayPtr<const kj::StringPtr>({"unshare", "-n", "sh", "-ec",
-          "ip link add br0 type bridge; ip link set br0 up; echo up; exec sleep infinity"}))) {
+          "ip link add br0 type bridge; ip link set br0 up; echo up; exec sleep infinity"}))),
+      variables(kj::heapArray<kj::Vector<kj::String>>(count)) {
   KJ_REQUIRE(bridge->waitForOutput("up"), bridge->errors());
   kj::Vector<kj::String> names;
   names.add(kj::str("127.0.0.1 localhost\n::1 localhost\n"));
@@ -142,9 +149,18 @@ kj::Own<Hosts::Host> Hosts::boot(uint host) const {
   auto lacking = settings.lastLacksLibraries && host == count - 1 ? RUNNER : ""_kj;
   auto hostName = name(host);
   auto result = kj::heap<Host>();
-  result->init = kj::heap<Command>(kj::ArrayPtr<const kj::StringPtr>(
-      {"unshare", "-n", "-u", "-i", "-p", "-m", "-f", "--kill-child", "bash", "-c", INIT, "init",
-          hostName, folder, settings.hasSshd ? "yes" : "no", lacking}));
+  kj::Vector<kj::StringPtr> words;
+  words.addAll(std::initializer_list<kj::StringPtr>{
+      "unshare", "-n", "-u", "-i", "-p", "-m", "-f", "--kill-child"});
+  // As if each host had been switched on a thousand seconds after the next one.
+  auto earlier_s = kj::str(1000 * (count - host));
+  if (haveTimeNamespaces()) {
+    words.addAll(std::initializer_list<kj::StringPtr>{
+        "-T", "--monotonic", earlier_s, "--boottime", earlier_s});
+  }
+  words.addAll(std::initializer_list<kj::StringPtr>{
+      "bash", "-c", INIT, "init", hostName, folder, settings.hasSshd ? "yes" : "no", lacking});
+  result->init = kj::heap<Command>(words.asPtr());
   KJ_REQUIRE(result->init->waitForOutput("\n"), hostName, result->init->errors());
   result->pid = ::atoi(result->init->output().cStr() + strlen("pid "));
   connect(host, result->pid);
@@ -173,11 +189,23 @@ kj::Own<Command> Hosts::start(uint host, kj::ArrayPtr<const kj::StringPtr> words
   kj::Vector<kj::StringPtr> all;
   all.addAll(std::initializer_list<kj::StringPtr>{
       "nsenter", "-t", pid, "-n", "-u", "-i", "-p", "-m", "-w"});
+  if (haveTimeNamespaces()) all.add("-T");
+  // `env`, because nsenter must not see what changes how a program runs.
+  all.add("env");
+  for (auto& variable: variables[host]) all.add(variable);
   all.addAll(words);
-  kj::Vector<kj::StringPtr> variables;
-  variables.add("HOME=/tmp/home");
-  variables.addAll(environment);
-  return kj::heap<Command>(all.asPtr(), Command::Surroundings{.environment = variables});
+  kj::Vector<kj::StringPtr> ofThisMachine;
+  ofThisMachine.add("HOME=/tmp/home");
+  ofThisMachine.addAll(environment);
+  return kj::heap<Command>(all.asPtr(), Command::Surroundings{.environment = ofThisMachine});
+}
+
+void Hosts::setVariables(uint host, kj::ArrayPtr<const kj::StringPtr> given) {
+  variables[host] = {};
+  for (auto each: given) variables[host].add(kj::str(each));
+  kj::Vector<kj::String> lines;
+  for (auto& each: variables[host]) lines.add(kj::str(each, "\n"));
+  shell(host, kj::str("printf %s '", kj::strArray(lines, ""), "' > ~/.ssh/environment"));
 }
 
 kj::String Hosts::shell(uint host, kj::StringPtr line) const {

@@ -6,7 +6,8 @@
 namespace tests {
 
 // Hosts h1, h2, … on one bridge. Each has its own network (one address per IP version), host name,
-// process ids, System V IPC, HOME, /tmp, /dev/shm and /run. All other folders, such as that of
+// process ids, System V IPC, HOME, /tmp, /dev/shm and /run, and its own monotonic clock if the
+// kernel has namespaces for that. All other folders, such as that of
 // newFolder(), are those of this machine: they stand for a shared file system. Needs root. The
 // kernel removes all hosts and what runs there when this object or the test program goes, however
 // it ends.
@@ -42,6 +43,10 @@ public:
   // The same for a line of shell. Waits for its end, which must be exit code 0. Returns its output.
   kj::String shell(uint host, kj::StringPtr line) const;
 
+  // Gives these variables (`NAME=value`) to all programs that start on a host from now on, by
+  // start() or by ssh. They replace those of an earlier call.
+  void setVariables(uint host, kj::ArrayPtr<const kj::StringPtr> given);
+
   // Returns what runs on a host, without what belongs to the host itself (such as sshd). The pids
   // are those of this machine, so kill() and haveEnded() take them. Empty for a crashed host.
   kj::Array<Process> processes(uint host) const;
@@ -74,7 +79,8 @@ private:
   const uint count;
   const kj::String folder;  // what the hosts copy when they start
   kj::Own<Command> bridge;
-  kj::Vector<kj::Maybe<kj::Own<Host>>> hosts;  // null: crashed
+  kj::Vector<kj::Maybe<kj::Own<Host>>> hosts;   // null: crashed
+  kj::Array<kj::Vector<kj::String>> variables;  // of each host
 };
 
 // Returns which of `programs` is missing here, as the reason to skip a test. Null if all are there.

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -81,6 +82,28 @@ TEST_CASE("Hosts: ssh runs commands on every host, over either IP version") {
   CHECK(hosts.shell(2, kj::str("ssh ", Hosts::ipv6Address(1), " hostname")) == "h2\n");
   // sshd ends a session a moment after its client.
   for (uint host: {0, 1, 2}) CHECK(haveEnded(hosts.processes(host), 5));
+}
+
+TEST_CASE("Hosts: variables of a host reach what start() and ssh start there, and no other host") {
+  KJ_IF_MAYBE(why, Hosts::whyNot(SSHD)) SKIP_CASE(why->cStr());
+  Hosts hosts(2, SSHD);
+  hosts.setVariables(1, {"A=first value", "B=2"});
+  constexpr kj::StringPtr PRINT = "echo \"$A\" $B"_kj;
+  CHECK(hosts.shell(1, PRINT) == "first value 2\n");
+  CHECK(hosts.shell(0, kj::str("ssh h2 '", PRINT, "'")) == "first value 2\n");
+  CHECK(hosts.shell(0, PRINT) == "\n");
+  hosts.setVariables(1, nullptr);
+  CHECK(hosts.shell(0, kj::str("ssh h2 '", PRINT, "'")) == "\n");
+}
+
+TEST_CASE("Hosts: each has its own monotonic clock") {
+  KJ_IF_MAYBE(why, Hosts::whyNot(SSHD)) SKIP_CASE(why->cStr());
+  if (::access("/proc/self/ns/time", F_OK) != 0) SKIP_CASE("this kernel has no time namespaces");
+  Hosts hosts(2, SSHD);
+  constexpr kj::StringPtr SECONDS = "cut -d. -f1 /proc/uptime"_kj;
+  int here = ::atoi(hosts.shell(0, SECONDS).cStr());
+  int there = ::atoi(hosts.shell(0, kj::str("ssh h2 '", SECONDS, "'")).cStr());
+  CHECK(here - there > 500);
 }
 
 TEST_CASE("Hosts: a host without our libraries runs sshd and cannot run the program") {

@@ -7,7 +7,7 @@
 
 #include "tests/faults/failure.h"
 #include "tests/faults/roles_by_hand.h"
-#include "tests/hosts/hosts.h"
+#include "tests/hosts/conditions.h"
 #include "tests/skip.h"
 #include "tests/text.h"
 
@@ -15,7 +15,6 @@ namespace tests {
 namespace {
 
 constexpr kj::StringPtr SHORT = "tests/faults/short.toml"_kj;
-constexpr kj::StringPtr ONE_SERVER = "cluster.servers=1"_kj;
 
 kj::String unquoted(kj::StringPtr value) {
   if (!value.startsWith("\"")) return kj::str(value);
@@ -82,15 +81,17 @@ ln -s ..data/secret runner/secret/secret
 mount --bind "$3" runner/runs
 )sh"_kj;
 
-TEST_CASE("kubernetes: the pods of the manifest train the same weights as one machine") {
-  KJ_IF_MAYBE(why, Hosts::whyNot()) SKIP_CASE(why->cStr());
-  kj::StringPtr settings[] = {ONE_SERVER};
-  auto alone = train(SHORT, settings);
-  auto manifest = Command({RUNNER, "run", SHORT, "--dry-run", "--set", ONE_SERVER, "--set",
-                              "cluster.launcher=kubernetes", "--set", "cluster.image=runner:1",
-                              "--set", "cluster.kubernetes={ runs = \"runs\" }"})
-                      .wait()
-                      .output;
+// Trains in the pods of the manifest for these settings. One of them is ODD_HOST.
+void checkPods(const Condition& condition) {
+  kj::Vector<kj::StringPtr> words;
+  words.addAll(std::initializer_list<kj::StringPtr>{RUNNER, "run", SHORT, "--dry-run", "--set",
+      "cluster.launcher=kubernetes", "--set", "cluster.image=runner:1", "--set",
+      "cluster.kubernetes={ runs = \"runs\" }"});
+  for (auto setting: condition.settings) {
+    words.add("--set");
+    words.add(setting);
+  }
+  auto manifest = Command(words).wait().output;
   constexpr kj::StringPtr INDENT = "    "_kj;
   kj::Vector<kj::String> experiment;
   bool isInside = false;
@@ -106,6 +107,7 @@ TEST_CASE("kubernetes: the pods of the manifest train the same weights as one ma
   auto runs = newFolder();
 
   Hosts hosts(4);
+  hosts.setVariables(ODD_HOST, condition.hostVariables);
   // The name and the index of the Job whose pod each host runs.
   struct {
     kj::StringPtr job;
@@ -149,7 +151,7 @@ TEST_CASE("kubernetes: the pods of the manifest train the same weights as one ma
   auto ended = pods[0]->wait();
   INFO(ended.output, ended.errors);
   CHECK(ended.exitCode == 0);
-  CHECK(contains(ended.output, kj::str("weights sha256=", alone.weightsSha256)));
+  CHECK(contains(ended.output, kj::str("weights sha256=", condition.weightsSha256)));
   for (uint host: {1, 2, 3}) {
     auto role = pods[host]->wait(FAILS_WITHIN_S);
     INFO(role.errors);
@@ -158,6 +160,15 @@ TEST_CASE("kubernetes: the pods of the manifest train the same weights as one ma
   // The folder of the run is in the volume.
   CHECK(readFile(kj::str(runs, "/short/1/weights.safetensors")).size() > 0);
   for (uint host = 0; host < 4; host++) CHECK(hosts.processes(host).size() == 0);
+}
+
+TEST_CASE("kubernetes: the pods of the manifest train the same weights as one machine") {
+  KJ_IF_MAYBE(why, Hosts::whyNot()) SKIP_CASE(why->cStr());
+  constexpr kj::StringPtr SETTINGS[] = {"cluster.servers=1"_kj};
+  for (auto& condition: conditionsOf(SHORT, SETTINGS)) {
+    CAPTURE(condition.name);
+    checkPods(condition);
+  }
 }
 
 }  // namespace

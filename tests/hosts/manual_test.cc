@@ -6,7 +6,7 @@
 
 #include "tests/faults/failure.h"
 #include "tests/faults/roles_by_hand.h"
-#include "tests/hosts/hosts.h"
+#include "tests/hosts/conditions.h"
 #include "tests/recipe.h"
 #include "tests/skip.h"
 #include "tests/text.h"
@@ -19,7 +19,8 @@ constexpr kj::StringPtr SETTINGS[] = {"cluster.servers=1"_kj};
 
 // `runner run` on host 0, and a server and two workers on hosts of their own, with the same file.
 struct Terminals {
-  explicit Terminals(const Hosts& hosts): hosts(hosts) {}
+  Terminals(const Hosts& hosts, kj::ArrayPtr<const kj::StringPtr> settings)
+      : hosts(hosts), settings(settings) {}
 
   // Starts number `i`: `runner run`, the server, and the workers.
   void open(uint i) {
@@ -33,7 +34,10 @@ struct Terminals {
       words.addAll(std::initializer_list<kj::StringPtr>{RUNNER, "role", SHORT, "--role",
           i == 1 ? "server" : "worker", "--index", i == 3 ? "1" : "0", "--coordinator", place});
     }
-    words.addAll(std::initializer_list<kj::StringPtr>{"--set", SETTINGS[0]});
+    for (auto setting: settings) {
+      words.add("--set");
+      words.add(setting);
+    }
     auto cache = cacheSetting();
     kj::StringPtr environment[] = {cache, secret};
     opened[i] = hosts.start(i, words, environment);
@@ -44,6 +48,7 @@ struct Terminals {
   }
 
   const Hosts& hosts;
+  const kj::ArrayPtr<const kj::StringPtr> settings;
   const kj::String runs = newFolder();
   const kj::String secret = kj::str("RUNNER_SECRET_FILE=", newSecretFile());
   kj::Own<Command> opened[4];
@@ -51,24 +56,26 @@ struct Terminals {
 
 TEST_CASE("manual: six orders of starting the roles train the same weights as one machine") {
   KJ_IF_MAYBE(why, Hosts::whyNot()) SKIP_CASE(why->cStr());
-  auto alone = train(SHORT, SETTINGS);
+  auto conditions = conditionsOf(SHORT, SETTINGS);
   Hosts hosts(4);
   constexpr uint ORDERS[][4] = {
       {0, 1, 2, 3}, {3, 2, 1, 0}, {1, 0, 3, 2}, {2, 3, 0, 1}, {1, 3, 2, 0}, {3, 0, 1, 2}};
-  for (auto& order: ORDERS) {
-    CAPTURE(order[0]);
-    CAPTURE(order[1]);
-    CAPTURE(order[2]);
-    Terminals terminals(hosts);
-    for (uint i: order) terminals.open(i);
+  for (size_t i: kj::indices(ORDERS)) {
+    auto& order = ORDERS[i];
+    auto& condition = conditions[i % conditions.size()];
+    CAPTURE(i);
+    CAPTURE(condition.name);
+    hosts.setVariables(ODD_HOST, condition.hostVariables);
+    Terminals terminals(hosts, condition.settings);
+    for (uint terminal: order) terminals.open(terminal);
     auto ended = terminals.opened[0]->wait();
     INFO(ended.output, ended.errors);
     CHECK(ended.exitCode == 0);
-    CHECK(contains(ended.output, kj::str("weights sha256=", alone.weightsSha256)));
+    CHECK(contains(ended.output, kj::str("weights sha256=", condition.weightsSha256)));
     CHECK(contains(ended.output, "on h2:\n"));
     CHECK(contains(ended.output, " --role worker --index 1 --coordinator 10.77.0.1:7000\n"));
-    for (uint i = 1; i < 4; i++) {
-      auto role = terminals.opened[i]->wait(FAILS_WITHIN_S);
+    for (uint terminal: {1, 2, 3}) {
+      auto role = terminals.opened[terminal]->wait(FAILS_WITHIN_S);
       INFO(role.errors);
       CHECK(role.exitCode == 0);
       CHECK(contains(role.errors, "the job is done\n"));

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "tests/faults/failure.h"
+#include "tests/hosts/conditions.h"
 #include "tests/hosts/hosts.h"
 #include "tests/hosts/launched_run.h"
 #include "tests/skip.h"
@@ -36,23 +37,27 @@ LaunchedRun runBy(const Hosts& hosts, kj::StringPtr mpirun, kj::StringPtr file,
 
 TEST_CASE("mpirun of OpenMPI and of MPICH trains the same bits as one machine") {
   KJ_IF_MAYBE(why, whyNot()) SKIP_CASE(why->cStr());
-  constexpr kj::StringPtr ROLES[] = {"cluster.servers=2"_kj, "cluster.workers=3"_kj};
-  auto alone = train(SHORT, ROLES);
+  constexpr kj::StringPtr SETTINGS[] = {
+      "cluster.servers=2"_kj, "cluster.workers=3"_kj, "train.epochs=1"_kj};
   Hosts hosts(4, SSHD);
-  for (auto mpirun: MPIRUNS) {
-    CAPTURE(mpirun);
-    auto run = runBy(hosts, mpirun, SHORT, ROLES);
-    auto ended = run.command->wait();
-    INFO(ended.errors);
-    CHECK(ended.exitCode == 0);
-    CHECK(contains(ended.output, alone.weightsSha256));
-    auto events = run.read("events.jsonl");
-    CHECK(contains(events, "\"joined\":{\"address\":\"10.77.0.2:"));
-    CHECK(contains(events, "\"joined\":{\"address\":\"10.77.0.3:"));
-    // Neither the secret nor the host file.
-    CHECK(!run.has("secret"));
-    CHECK(!run.has("rank_hosts.txt"));
-    run.checkNothingRuns();
+  for (auto& condition: conditionsOf(SHORT, SETTINGS)) {
+    CAPTURE(condition.name);
+    hosts.setVariables(ODD_HOST, condition.hostVariables);
+    for (auto mpirun: MPIRUNS) {
+      CAPTURE(mpirun);
+      auto run = runBy(hosts, mpirun, SHORT, condition.settings);
+      auto ended = run.command->wait();
+      INFO(ended.errors);
+      CHECK(ended.exitCode == 0);
+      CHECK(contains(ended.output, condition.weightsSha256));
+      auto events = run.read("events.jsonl");
+      CHECK(contains(events, "\"joined\":{\"address\":\"10.77.0.2:"));
+      CHECK(contains(events, "\"joined\":{\"address\":\"10.77.0.3:"));
+      // Neither the secret nor the host file.
+      CHECK(!run.has("secret"));
+      CHECK(!run.has("rank_hosts.txt"));
+      run.checkNothingRuns();
+    }
   }
 }
 

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include "tests/faults/failure.h"
+#include "tests/hosts/conditions.h"
 #include "tests/hosts/hosts.h"
 #include "tests/skip.h"
 #include "tests/text.h"
@@ -13,6 +14,7 @@ namespace {
 
 constexpr kj::StringPtr SHORT = "tests/faults/short.toml"_kj;
 constexpr uint NODES = 4;
+constexpr kj::StringPtr ROLES[] = {"cluster.servers=2"_kj, "cluster.workers=3"_kj};
 constexpr kj::StringPtr DAEMONS[] = {
     "/usr/sbin/munged"_kj, "/usr/sbin/slurmctld"_kj, "/usr/sbin/slurmd"_kj, "srun"_kj};
 
@@ -34,6 +36,7 @@ AuthInfo=socket=/run/munge.sock
 MpiDefault=none
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
+TaskProlog=$1/variables.sh
 JobAcctGatherType=jobacct_gather/none
 SwitchType=switch/none
 SelectType=select/cons_tres
@@ -52,6 +55,9 @@ SlurmdLogFile=$1/log/slurmd-%h.log
 NodeName=h[1-4] NodeAddr=h[1-4] CPUs=8 RealMemory=100 State=UNKNOWN
 PartitionName=main Nodes=h[1-4] Default=YES MaxTime=INFINITE State=UP
 END
+# Slurm gives tasks what it prints. See Hosts::setVariables().
+printf '%s\n' '#!/bin/sh' 'sed "s/^/export /" /tmp/home/.ssh/environment' > variables.sh
+chmod +x variables.sh
 [ -e /sys/fs/cgroup/cgroup.controllers ] || echo CgroupPlugin=cgroup/v1 > cgroup.conf
 )sh"_kj;
 
@@ -97,10 +103,16 @@ public:
   }
 
   // Starts `runner run` in an allocation of all nodes.
-  kj::Own<Command> run(kj::StringPtr file) const {
-    return start(0, {"salloc", "--quiet", "--nodes=4", "--ntasks=5", RUNNER, "run", file, "--runs",
-                        runs, "--set", "cluster.launcher=slurm", "--set", "cluster.servers=2",
-                        "--set", "cluster.workers=3"});
+  kj::Own<Command> run(
+      kj::StringPtr file, kj::ArrayPtr<const kj::StringPtr> settings = ROLES) const {
+    kj::Vector<kj::StringPtr> words;
+    words.addAll(std::initializer_list<kj::StringPtr>{"salloc", "--quiet", "--nodes=4",
+        "--ntasks=5", RUNNER, "run", file, "--runs", runs, "--set", "cluster.launcher=slurm"});
+    for (auto setting: settings) {
+      words.add("--set");
+      words.add(setting);
+    }
+    return start(0, words);
   }
 
   // Returns a process on a host that has `part` in its command line. Throws if there is none.
@@ -123,7 +135,7 @@ public:
     }
   }
 
-  const Hosts hosts;
+  Hosts hosts;
   const kj::String folder, runs, setting, cache;
 };
 
@@ -138,13 +150,17 @@ kj::Maybe<kj::String> whyNot() {
 
 TEST_CASE("tasks of Slurm on four nodes train the same bits as one machine, also by sbatch") {
   KJ_IF_MAYBE(why, whyNot()) SKIP_CASE(why->cStr());
-  constexpr kj::StringPtr ROLES[] = {"cluster.servers=2"_kj, "cluster.workers=3"_kj};
-  auto alone = train(SHORT, ROLES);
+  auto conditions = conditionsOf(SHORT, ROLES);
   Slurm slurm;
-  auto ended = slurm.run(SHORT)->wait();
-  INFO(ended.errors);
-  CHECK(ended.exitCode == 0);
-  CHECK(contains(ended.output, alone.weightsSha256));
+  for (auto& condition: conditions) {
+    CAPTURE(condition.name);
+    slurm.hosts.setVariables(ODD_HOST, condition.hostVariables);
+    auto ended = slurm.run(SHORT, condition.settings)->wait();
+    INFO(ended.errors);
+    CHECK(ended.exitCode == 0);
+    CHECK(contains(ended.output, condition.weightsSha256));
+  }
+  slurm.hosts.setVariables(ODD_HOST, nullptr);
   // Neither the secret nor the file of hosts.
   auto files = slurm.hosts.shell(0, kj::str("ls ", slurm.runs, "/short/1"));
   CHECK(!contains(files, "secret"));
@@ -164,7 +180,7 @@ TEST_CASE("tasks of Slurm on four nodes train the same bits as one machine, also
   CHECK(submitted->wait().exitCode == 0);
   auto followed =
       slurm.start(0, {"sh", "-c", kj::str("tail -F ", slurm.folder, "/out.txt 2>/dev/null")});
-  CHECK(followed->waitForOutput(alone.weightsSha256));
+  CHECK(followed->waitForOutput(conditions[0].weightsSha256));
 }
 
 TEST_CASE("a killed task of Slurm is named with its host. Ctrl-C and a lost launcher leave none") {

@@ -5,7 +5,7 @@
 namespace tests {
 
 kj::Own<Command> runBySsh(const Hosts& hosts, kj::StringPtr file, kj::StringPtr names,
-    std::initializer_list<kj::StringPtr> more) {
+    kj::ArrayPtr<const kj::StringPtr> more) {
   auto list = newFolder();
   auto path = kj::str(list, "/hosts.txt");
   kj::Vector<char> lines;

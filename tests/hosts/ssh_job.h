@@ -12,7 +12,7 @@ constexpr Hosts::Settings SSHD{.hasSshd = true};
 // Starts `runner run` on host 0, with one server and its roles on the hosts that `names` lists,
 // such as "h2 h3". `more` are further settings.
 kj::Own<Command> runBySsh(const Hosts& hosts, kj::StringPtr file, kj::StringPtr names,
-    std::initializer_list<kj::StringPtr> more = {});
+    kj::ArrayPtr<const kj::StringPtr> more = nullptr);
 
 // Checks that nothing is left on any host of `which` that the test has started there.
 void checkNothingLeft(const Hosts& hosts, std::initializer_list<kj::uint> which);

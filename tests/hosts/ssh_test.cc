@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include "tests/faults/failure.h"
+#include "tests/hosts/conditions.h"
 #include "tests/hosts/ssh_job.h"
 #include "tests/skip.h"
 #include "tests/text.h"
@@ -16,17 +17,20 @@ TEST_CASE("launcher ssh trains the same bits on four hosts, and brings the progr
   auto settings = SSHD;
   settings.lastLacksLibraries = true;
   KJ_IF_MAYBE(why, Hosts::whyNot(settings)) SKIP_CASE(why->cStr());
-  constexpr kj::StringPtr ONE_SERVER[] = {"cluster.servers=1"_kj};
-  auto alone = train(SHORT, ONE_SERVER);
+  constexpr kj::StringPtr ROLES[] = {"cluster.servers=1"_kj, "cluster.workers=3"_kj};
   Hosts hosts(4, settings);
-  auto run = runBySsh(hosts, SHORT, "h2 h3 h4");
-  auto ended = run->wait();
-  INFO(ended.errors);
-  REQUIRE(ended.exitCode == 0);
-  CHECK(contains(ended.output, alone.weightsSha256));
-  CHECK(contains(ended.errors, "copying this program to h4"));
-  CHECK(contains(ended.output, "| worker 1 | tcp |"));
-  checkNothingLeft(hosts, {0, 1, 2, 3});
+  for (auto& condition: conditionsOf(SHORT, ROLES)) {
+    CAPTURE(condition.name);
+    hosts.setVariables(ODD_HOST, condition.hostVariables);
+    auto run = runBySsh(hosts, SHORT, "h2 h3 h4", condition.settings);
+    auto ended = run->wait();
+    INFO(ended.errors);
+    CHECK(ended.exitCode == 0);
+    CHECK(contains(ended.output, condition.weightsSha256));
+    CHECK(contains(ended.output, "| worker 2 | tcp |"));
+    checkNothingLeft(hosts, {0, 1, 2, 3});
+  }
+  CHECK(hosts.shell(3, "ls ~/.cache/runner/programs | wc -l") == "1\n");
 }
 
 TEST_CASE("launcher ssh names each host that is not ready, and why") {
