@@ -1,12 +1,10 @@
 // Attacks on a job whose secret the attacker does not know, or knows only proofs of: the job ends
 // with its bits, uses no more memory, and says once what it saw. ATTACKS is the number of strangers
 // of the largest kind.
-#include <arpa/inet.h>
 #include <doctest/doctest.h>
 #include <errno.h>
 #include <kj/debug.h>
 #include <limits.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +15,7 @@
 #include "rpc/wire/secret.h"
 #include "tests/faults/failure.h"
 #include "tests/faults/roles_by_hand.h"
+#include "tests/faults/stranger.h"
 #include "tests/skip.h"
 #include "tests/text.h"
 
@@ -33,26 +32,6 @@ constexpr size_t GROWTH_BYTES_MAX = 10 << 20;
 uint attacks() {
   auto text = ::getenv("ATTACKS");
   return text == nullptr ? 200 : uint(atoi(text));
-}
-
-kj::AutoCloseFd connectTo(kj::StringPtr address) {
-  auto colon = KJ_ASSERT_NONNULL(address.findLast(':'));
-  sockaddr_in name = {};
-  name.sin_family = AF_INET;
-  name.sin_port = htons(atoi(address.slice(colon + 1).cStr()));
-  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  int raw;
-  KJ_SYSCALL(raw = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  kj::AutoCloseFd fd(raw);
-  timeval patience = {PATIENCE_S, 0};
-  KJ_SYSCALL(::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)));
-  KJ_SYSCALL(::connect(fd, reinterpret_cast<sockaddr*>(&name), sizeof(name)));
-  return fd;
-}
-
-void send(int fd, kj::ArrayPtr<const kj::byte> bytes) {
-  // The other end may have closed.
-  (void)::send(fd, bytes.begin(), bytes.size(), MSG_NOSIGNAL);
 }
 
 // Reads until `bytes` are there, or the other end closes. Returns how many came.
@@ -96,29 +75,6 @@ size_t memoryOf(pid_t pid) {
   return size_t(atoll(at + strlen("\nRssAnon:"))) << 10;
 }
 
-kj::Vector<kj::String> addressesOf(kj::StringPtr events) {
-  kj::Vector<kj::String> addresses;
-  constexpr kj::StringPtr LOOPBACK = "127.0.0.1:"_kj;
-  kj::StringPtr rest = events;
-  while (auto at = ::memmem(rest.begin(), rest.size(), LOOPBACK.begin(), LOOPBACK.size())) {
-    rest = rest.slice(static_cast<const char*>(at) - rest.begin());
-    size_t end = LOOPBACK.size();
-    while (rest[end] >= '0' && rest[end] <= '9') ++end;
-    addresses.add(kj::heapString(rest.slice(0, end)));
-    rest = rest.slice(end);
-  }
-  return addresses;
-}
-
-uint count(kj::StringPtr text, kj::StringPtr part) {
-  uint n = 0;
-  for (auto at = ::strstr(text.cStr(), part.cStr()); at != nullptr;
-       at = ::strstr(at + 1, part.cStr())) {
-    n++;
-  }
-  return n;
-}
-
 // A job by hand with a secret, which waits for its last worker.
 struct WaitingJob {
   explicit WaitingJob(kj::StringPtr settings): file(kj::str(newFolder(), "/short.toml")) {
@@ -132,7 +88,7 @@ struct WaitingJob {
     KJ_REQUIRE(server->waitForErrors("joined the job"), server->errors());
     first = startRole(file, "worker", 0, address, secret);
     KJ_REQUIRE(first->waitForErrors("joined the job"), first->errors());
-    addresses = addressesOf(readFile(kj::str(folder, "/events.jsonl")));
+    addresses = addressesIn(readFile(kj::str(folder, "/events.jsonl")));
     addresses.add(kj::str(address));
   }
 
@@ -144,8 +100,8 @@ struct WaitingJob {
     CHECK(ended.exitCode == 0);
     CHECK(contains(ended.output, weights));
     // Each socket says once what it saw.
-    CHECK(count(ended.errors, " was refused: ") == 1);
-    CHECK(count(server->wait(FAILS_WITHIN_S).errors, " was refused: ") == 1);
+    CHECK(countOf(ended.errors, " was refused: ") == 1);
+    CHECK(countOf(server->wait(FAILS_WITHIN_S).errors, " was refused: ") == 1);
     CHECK(first->wait(FAILS_WITHIN_S).exitCode == 0);
     CHECK(last->wait(FAILS_WITHIN_S).exitCode == 0);
   }

@@ -1,9 +1,13 @@
 #include "tests/faults/roles_by_hand.h"
 
+#include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+
+#include "tests/faults/failure.h"
+#include "tests/text.h"
 
 namespace tests {
 
@@ -42,6 +46,21 @@ kj::Own<Command> startCoordinator(
     kj::StringPtr file, kj::StringPtr folder, kj::StringPtr secretFile) {
   kj::StringPtr words[] = {file, "--role", "coordinator", "--folder", folder};
   return startWithSecret(words, secretFile);
+}
+
+void checkTrainsByHand(kj::StringPtr file, kj::StringPtr secretFile, kj::StringPtr weightsSha256) {
+  auto coordinator = startCoordinator(file, newFolder(), secretFile);
+  auto address = addressOf(*coordinator);
+  kj::Vector<kj::Own<Command>> roles;
+  for (uint i: {0, 1}) {
+    roles.add(startRole(file, "server", i, address, secretFile));
+    roles.add(startRole(file, "worker", i, address, secretFile));
+  }
+  auto ended = coordinator->wait();
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 0);
+  CHECK(contains(ended.output, weightsSha256));
+  for (auto& role: roles) CHECK(role->wait(FAILS_WITHIN_S).exitCode == 0);
 }
 
 kj::String addressOf(Command& coordinator) {

@@ -19,6 +19,10 @@ kj::Own<Command> startRole(kj::StringPtr file, kj::StringPtr role, uint index,
 kj::Own<Command> startCoordinator(
     kj::StringPtr file, kj::StringPtr folder = newFolder(), kj::StringPtr secretFile = nullptr);
 
+// Starts a coordinator, two servers and two workers, and checks that they train these weights and
+// end with exit code 0.
+void checkTrainsByHand(kj::StringPtr file, kj::StringPtr secretFile, kj::StringPtr weightsSha256);
+
 // Waits until the coordinator says where it listens, and returns that address.
 kj::String addressOf(Command& coordinator);
 

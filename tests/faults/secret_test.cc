@@ -31,20 +31,7 @@ TEST_CASE(
 }
 
 TEST_CASE("roles started by hand with one secret train as without one") {
-  auto secret = newSecretFile('a');
-  auto launched = train(SHORT);
-  auto coordinator = startCoordinator(SHORT, newFolder(), secret);
-  auto address = addressOf(*coordinator);
-  kj::Vector<kj::Own<Command>> roles;
-  for (uint i = 0; i < 2; i++) {
-    roles.add(startRole(SHORT, "server", i, address, secret));
-    roles.add(startRole(SHORT, "worker", i, address, secret));
-  }
-  auto ended = coordinator->wait();
-  INFO(ended.errors);
-  CHECK(ended.exitCode == 0);
-  CHECK(contains(ended.output, launched.weightsSha256));
-  for (auto& role: roles) CHECK(role->wait(FAILS_WITHIN_S).exitCode == 0);
+  checkTrainsByHand(SHORT, newSecretFile(), train(SHORT).weightsSha256);
 }
 
 TEST_CASE("a role started by hand with another secret than its coordinator is told so") {

@@ -1,4 +1,5 @@
-// tests/faults/stranger.h: a listening port that does not belong to the job.
+// tests/faults/stranger.h: a listening port that does not belong to the job, and connections to
+// those that do.
 #pragma once
 
 #include <arpa/inet.h>
@@ -39,5 +40,16 @@ struct Stranger {
   kj::AutoCloseFd listener;
   uint port;
 };
+
+// Connect to `127.0.0.1:port`. The first returns null if nobody listens there any more, the second
+// throws.
+kj::Maybe<kj::AutoCloseFd> tryConnectTo(kj::StringPtr address);
+kj::AutoCloseFd connectTo(kj::StringPtr address);
+
+// Sends all bytes. Returns false if the other end closes before.
+bool send(int fd, kj::ArrayPtr<const kj::byte> bytes);
+
+// Returns each `127.0.0.1:port` in `text`.
+kj::Vector<kj::String> addressesIn(kj::StringPtr text);
 
 }  // namespace tests

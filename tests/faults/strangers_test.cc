@@ -1,20 +1,14 @@
 // Strangers at the ports of a running job: whatever they send, or do not, the job goes on.
-#include <arpa/inet.h>
 #include <capnp/message.h>
 #include <capnp/rpc.capnp.h>
 #include <capnp/serialize.h>
 #include <doctest/doctest.h>
-#include <errno.h>
 #include <kj/debug.h>
-#include <netinet/in.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "tests/faults/failure.h"
+#include "tests/faults/stranger.h"
 #include "tests/skip.h"
 #include "tests/text.h"
 
@@ -23,50 +17,11 @@ namespace {
 
 constexpr kj::StringPtr SHORT = "tests/faults/short.toml"_kj;
 
-// Null if nobody listens there any more.
-kj::Maybe<kj::AutoCloseFd> tryConnectTo(kj::StringPtr address) {
-  auto colon = KJ_ASSERT_NONNULL(address.findLast(':'));
-  sockaddr_in name = {};
-  name.sin_family = AF_INET;
-  name.sin_port = htons(atoi(address.slice(colon + 1).cStr()));
-  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  int raw;
-  KJ_SYSCALL(raw = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  kj::AutoCloseFd fd(raw);
-  if (::connect(fd, reinterpret_cast<sockaddr*>(&name), sizeof(name)) == 0) return kj::mv(fd);
-  // A listener that closes resets those that it has not accepted.
-  bool isGone = errno == ECONNREFUSED || errno == ECONNRESET;
-  KJ_REQUIRE(isGone, address, strerror(errno));
-  return nullptr;
-}
-
-kj::AutoCloseFd connectTo(kj::StringPtr address) {
-  return KJ_REQUIRE_NONNULL(tryConnectTo(address), "nobody listens there", address);
-}
-
-// False if the other end has closed by then.
-bool send(int fd, const void* bytes, size_t size) {
-  if (::send(fd, bytes, size, MSG_NOSIGNAL) >= 0) return true;
-  KJ_REQUIRE(errno == EPIPE || errno == ECONNRESET, strerror(errno));
-  return false;
-}
-
 // Where the coordinator and the servers of `run` listen: what roles and servers were told stands in
 // command lines and events.
 kj::Vector<kj::String> addressesOf(Run& run) {
   REQUIRE(run.command.waitForOutput("Speed: "));
-  kj::Vector<kj::String> addresses;
-  auto words = kj::str(run.role("worker", 0).commandLine, run.read("events.jsonl"));
-  kj::StringPtr rest = words;
-  constexpr kj::StringPtr LOOPBACK = "127.0.0.1:"_kj;
-  while (auto at = ::memmem(rest.begin(), rest.size(), LOOPBACK.begin(), LOOPBACK.size())) {
-    rest = rest.slice(static_cast<const char*>(at) - rest.begin());
-    size_t end = LOOPBACK.size();
-    while (rest[end] >= '0' && rest[end] <= '9') ++end;
-    addresses.add(kj::heapString(rest.slice(0, end)));
-    rest = rest.slice(end);
-  }
-  return addresses;
+  return addressesIn(kj::str(run.role("worker", 0).commandLine, run.read("events.jsonl")));
 }
 
 void checkGoesWell(Run& run) {
@@ -119,7 +74,7 @@ TEST_CASE("a flood of valid messages from strangers does not starve a job") {
       uint32_t question = 0;
       for (bool open = true; open && mebibytes < FLOOD_MIB;) {
         auto bytes = questions(question);
-        open = send(flood, bytes.begin(), bytes.size());
+        open = send(flood, bytes);
         mebibytes += open;
       }
       CHECK(mebibytes < FLOOD_MIB);
@@ -137,18 +92,19 @@ TEST_CASE("garbage and half messages at the ports of a running job do not hurt i
   auto addresses = addressesOf(run);
   CHECK(addresses.size() == 3);
 
+  auto words = [](kj::ArrayPtr<const uint32_t> all) { return all.asBytes(); };
   kj::Vector<kj::AutoCloseFd> open;
   for (auto& address: addresses) {
-    char noise[65536];
-    for (size_t i = 0; i < sizeof(noise); ++i) noise[i] = char(i * 2654435761u >> 13);
-    send(open.add(connectTo(address)), noise, sizeof(noise));
+    kj::byte noise[65536];
+    for (size_t i = 0; i < sizeof(noise); ++i) noise[i] = kj::byte(i * 2654435761u >> 13);
+    send(open.add(connectTo(address)), noise);
     // Cap'n Proto begins with the number of segments less one, then their sizes in words.
     uint32_t manySegments[] = {0xffffffff, 1, 1, 1};
-    send(open.add(connectTo(address)), manySegments, sizeof(manySegments));
+    send(open.add(connectTo(address)), words(manySegments));
     uint32_t hugeSegment[] = {0, 0xfffffff0, 0, 0};
-    send(open.add(connectTo(address)), hugeSegment, sizeof(hugeSegment));
+    send(open.add(connectTo(address)), words(hugeSegment));
     uint32_t halfMessage[] = {0, 100, 7};
-    send(open.add(connectTo(address)), halfMessage, sizeof(halfMessage));
+    send(open.add(connectTo(address)), words(halfMessage));
     connectTo(address);  // and closed without a word
   }
   checkGoesWell(run);
@@ -159,13 +115,13 @@ TEST_CASE("thousands of connections with garbage leave a job its weights") {
   auto undisturbed = train(SHORT, SETTINGS);
   Run run(SHORT, SETTINGS);
   auto coordinator = kj::mv(addressesOf(run)[0]);
-  char noise[256];
-  for (size_t i = 0; i < sizeof(noise); ++i) noise[i] = char(i * 2654435761u >> 13);
+  kj::byte noise[256];
+  for (size_t i = 0; i < sizeof(noise); ++i) noise[i] = kj::byte(i * 2654435761u >> 13);
   uint connections = 0;
   // Until the coordinator leaves.
   for (;;) {
     KJ_IF_MAYBE(stranger, tryConnectTo(coordinator)) {
-      send(*stranger, noise, sizeof(noise));
+      send(*stranger, noise);
       connections++;
     } else {
       break;

@@ -46,21 +46,8 @@ TEST_CASE("a job whose values travel through shared memory trains with TLS, too"
 }
 
 TEST_CASE("roles started by hand with TLS train as runner run does") {
-  auto secret = newSecretFile();
   auto file = withTls(true);
-  auto launched = train(file);
-  auto coordinator = startCoordinator(file, newFolder(), secret);
-  auto address = addressOf(*coordinator);
-  kj::Vector<kj::Own<Command>> roles;
-  for (uint i = 0; i < 2; i++) {
-    roles.add(startRole(file, "server", i, address, secret));
-    roles.add(startRole(file, "worker", i, address, secret));
-  }
-  auto ended = coordinator->wait();
-  INFO(ended.errors);
-  CHECK(ended.exitCode == 0);
-  CHECK(contains(ended.output, launched.weightsSha256));
-  for (auto& role: roles) CHECK(role->wait(FAILS_WITHIN_S).exitCode == 0);
+  checkTrainsByHand(file, newSecretFile(), train(file).weightsSha256);
 }
 
 TEST_CASE("a role and a coordinator of which only one uses TLS both say so") {
