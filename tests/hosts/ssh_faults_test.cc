@@ -1,5 +1,7 @@
 // Jobs by ssh on hosts where something is wrong.
 #include <doctest/doctest.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "tests/faults/failure.h"
 #include "tests/hosts/ssh_job.h"
@@ -56,6 +58,28 @@ TEST_CASE("a link that is cut for two seconds changes no bit of a job by ssh") {
   INFO(ended.errors);
   CHECK(ended.exitCode == 0);
   CHECK(contains(ended.output, alone.weightsSha256));
+}
+
+TEST_CASE("clocks that are off by an hour on two hosts change no bit of a job by ssh") {
+  constexpr kj::StringPtr LIBRARY = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1"_kj;
+  KJ_IF_MAYBE(why, Hosts::whyNot(SSHD)) SKIP_CASE(why->cStr());
+  if (::access(LIBRARY.cStr(), R_OK) != 0) SKIP_CASE("faketime is not installed");
+  constexpr kj::StringPtr SETTINGS[] = {"cluster.servers=1"_kj, "cluster.tls=true"_kj};
+  auto alone = train(SHORT, SETTINGS);
+  Hosts hosts(3, SSHD);
+  auto library = kj::str("LD_PRELOAD=", LIBRARY);
+  auto here = ::atol(hosts.shell(0, "date +%s").cStr());
+  for (uint host: {1, 2}) {
+    hosts.setVariables(host,
+        {library, host == 1 ? "FAKETIME=-1h" : "FAKETIME=+1h", "FAKETIME_DONT_FAKE_MONOTONIC=1"});
+    auto there = ::atol(hosts.shell(host, "date +%s").cStr());
+    CHECK(::labs(there - here) > 3000);
+  }
+  auto ended = runBySsh(hosts, SHORT, "h2 h3", SETTINGS)->wait();
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 0);
+  CHECK(contains(ended.output, alone.weightsSha256));
+  checkNothingLeft(hosts, {0, 1, 2});
 }
 
 TEST_CASE("a host that is cut off for good ends a job by ssh, and nothing stays on it") {
