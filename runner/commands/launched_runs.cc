@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "configs/language/failure.h"
+#include "runner/launch/slurm_queue.h"
 #include "runner/logs/run_record.h"
 #include "runner/system/command_line.h"
 #include "runner/system/files.h"
@@ -38,14 +39,21 @@ kj::Maybe<RunFolder> lastRunIn(kj::StringPtr parent) {
   return kj::mv(folder);
 }
 
-void findHeld(kj::StringPtr path, uint depth, kj::Vector<RunFolder>& found) {
+void find(kj::StringPtr path, uint depth, bool (*isWanted)(const RunFolder&),
+    kj::Vector<RunFolder>& found) {
   for (auto& name: foldersIn(path)) {
     RunFolder below{kj::str(path, "/", name)};
     bool isRun = exists(below.events());
     auto next = kj::str(below.path);
-    if (isHeld(below)) found.add(kj::mv(below));
-    if (!isRun && depth < DEPTH_MAX) findHeld(next, depth + 1, found);
+    if (isWanted(below)) found.add(kj::mv(below));
+    if (!isRun && depth < DEPTH_MAX) find(next, depth + 1, isWanted, found);
   }
+}
+
+kj::Array<RunFolder> foldersBelow(kj::StringPtr runs, bool (*isWanted)(const RunFolder&)) {
+  kj::Vector<RunFolder> found;
+  if (exists(runs)) find(runs, 1, isWanted, found);
+  return found.releaseAsArray();
 }
 
 int codeOf(RunRecord::State state) {
@@ -69,11 +77,13 @@ RunFolder launchedRun(kj::StringPtr path) {
   size_t length = path.size();
   while (length > 1 && path[length - 1] == '/') --length;
   RunFolder own{kj::heapString(path.slice(0, length))};
-  bool isOne = exists(own.events()) || isHeld(own);
+  bool isOne = exists(own.events()) || isHeld(own) || slurmJobOf(own) != nullptr;
   if (isOne) return own;
   bool wasSweep = lastHolderOf(own) != nullptr;
   KJ_IF_MAYBE(last, lastRunIn(own.path)) {
-    if (!wasSweep || isHeld(*last) || beginOf(*last) > beginOf(own)) return kj::mv(*last);
+    if (!wasSweep || isHeld(*last) || isQueued(*last) || beginOf(*last) > beginOf(own)) {
+      return kj::mv(*last);
+    }
   }
   if (wasSweep) return own;
   configs::fail("there is no run in ", own.path,
@@ -85,10 +95,18 @@ bool isSweep(const RunFolder& folder) {
   return exists(runOrderFile(folder.path));
 }
 
+bool isQueued(const RunFolder& folder) {
+  if (slurmJobOf(folder) == nullptr || isHeld(folder)) return false;
+  KJ_IF_MAYBE(holder, lastHolderOf(folder)) return holder->exitCode == nullptr;
+  return true;
+}
+
 kj::Array<RunFolder> heldFolders(kj::StringPtr runs) {
-  kj::Vector<RunFolder> found;
-  if (exists(runs)) findHeld(runs, 1, found);
-  return found.releaseAsArray();
+  return foldersBelow(runs, isHeld);
+}
+
+kj::Array<RunFolder> queuedFolders(kj::StringPtr runs) {
+  return foldersBelow(runs, isQueued);
 }
 
 LaunchEnd endOf(const RunFolder& folder) {

@@ -21,6 +21,11 @@ bool isSweep(const RunFolder& folder);
 // Returns the folders below `runs` whose lock a process has: runs, and sweeps before their runs.
 // Links are left out. Throws if a folder cannot be read.
 kj::Array<RunFolder> heldFolders(kj::StringPtr runs);
+// Whether a run was submitted to Slurm, and no process works on it or has ended it: it waits in the
+// queue, or Slurm has removed it.
+bool isQueued(const RunFolder& folder);
+// Returns the folders below `runs` of such runs. Throws as heldFolders() does.
+kj::Array<RunFolder> queuedFolders(kj::StringPtr runs);
 
 // How a run or a sweep ended.
 struct LaunchEnd {

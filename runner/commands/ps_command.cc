@@ -1,10 +1,14 @@
 #include "runner/commands/ps_command.h"
 
+#include <kj/async-io.h>
+#include <kj/async-unix.h>
+#include <kj/debug.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "runner/commands/launched_runs.h"
 #include "runner/experiment/experiment.h"
+#include "runner/launch/slurm_queue.h"
 #include "runner/logs/run_record.h"
 #include "runner/system/files.h"
 #include "runner/system/terminal.h"
@@ -40,7 +44,28 @@ kj::String epochOf(const RunFolder& folder) {
   return kj::str(epoch, "/", record.epochs);
 }
 
-kj::Array<kj::String> rowOf(const RunFolder& folder) {
+// Returns the jobs of `queued` that Slurm has in its queue, by the order of those folders.
+kj::Array<kj::Maybe<SlurmJob>> jobsOf(kj::ArrayPtr<const RunFolder> queued) {
+  auto jobs = kj::heapArray<kj::Maybe<SlurmJob>>(queued.size());
+  if (queued.size() == 0) return jobs;
+  auto ids = KJ_MAP(folder, queued) {
+    return slurmJobOf(folder).orDefault(kj::str());
+  };
+  kj::UnixEventPort::captureChildExit();
+  auto io = kj::setupAsyncIo();
+  KJ_IF_MAYBE(found, SlurmQueue(io).look(ids).wait(io.waitScope)) {
+    for (auto& job: *found) {
+      for (size_t i: kj::indices(ids)) {
+        if (ids[i] == job.id && !job.isOver()) jobs[i] = kj::mv(job);
+      }
+    }
+  } else {
+    tell("warning: Slurm does not say which runs wait in its queue (squeue)");
+  }
+  return jobs;
+}
+
+kj::Array<kj::String> rowOf(const RunFolder& folder, kj::Maybe<const SlurmJob&> job) {
   kj::String name, mode, since, process;
   auto read = [&]() {
     configs::Diagnostics diagnostics;
@@ -55,9 +80,12 @@ kj::Array<kj::String> rowOf(const RunFolder& folder) {
   // A run that has just begun has no such file yet.
   auto unread = kj::runCatchingExceptions(read);
   if (unread != nullptr && isSweep(folder)) name = kj::str("(a sweep)");
-  KJ_IF_MAYBE(holder, lastHolderOf(folder)) {
+  KJ_IF_MAYBE(waiting, job) {
+    process = kj::str("job ", waiting->id, ": ", waiting->text());
+  } else KJ_IF_MAYBE(holder, lastHolderOf(folder)) {
     since = timeText(holder->since_s);
     process = kj::str(holder->process.pid);
+    KJ_IF_MAYBE(id, slurmJobOf(folder)) process = kj::str("job ", *id);
     if (!holder->process.isHere()) process = kj::str(process, " on ", holder->process.host);
   }
   return kj::arr(kj::str(folder.path), kj::mv(name), kj::mv(mode), epochOf(folder), kj::mv(since),
@@ -68,7 +96,8 @@ kj::Array<kj::String> rowOf(const RunFolder& folder) {
 
 kj::MainFunc PsCommand::getMain() {
   return kj::MainBuilder(commandLine, VERSION,
-      "Lists the runs and sweeps that go on, also those of other machines that share the folder: "
+      "Lists the runs and sweeps that go on, also those of other machines that share the folder, "
+      "and those that wait in the queue of Slurm: "
       "folder, experiment, mode, epoch, since when, and the process to which they belong. `runner "
       "attach` follows one of them, and `runner stop` ends it.\n"
       "\n"
@@ -82,16 +111,21 @@ kj::MainFunc PsCommand::getMain() {
 
 Validity PsCommand::list() {
   auto held = heldFolders(runs);
-  if (held.size() == 0) {
+  auto queued = queuedFolders(runs);
+  auto jobs = jobsOf(queued);
+  kj::Vector<kj::Array<kj::String>> rows;
+  for (auto& folder: held) rows.add(rowOf(folder, nullptr));
+  for (size_t i: kj::indices(queued)) {
+    KJ_IF_MAYBE(job, jobs[i]) rows.add(rowOf(queued[i], *job));
+  }
+  if (rows.empty()) {
     tell(kj::str("no run goes on in ", runs));
     return true;
   }
   TextTable table;
   table.header = kj::arr(kj::str("run"), kj::str("experiment"), kj::str("mode"), kj::str("epoch"),
       kj::str("since"), kj::str("process"));
-  table.rows = KJ_MAP(folder, held) {
-    return rowOf(folder);
-  };
+  table.rows = rows.releaseAsArray();
   KJ_IF_MAYBE(columns, terminalColumns(STDOUT_FILENO)) {
     print(fittedTable(table, IMPORTANT, *columns));
   } else {

@@ -1,13 +1,14 @@
 #include "runner/commands/run_command.h"
 
-#include <kj/async-unix.h>
 #include <kj/debug.h>
 #include <kj/map.h>
-#include <signal.h>
+#include <unistd.h>
 
 #include "configs/language/failure.h"
+#include "runner/commands/course.h"
 #include "runner/commands/run_data.h"
 #include "runner/commands/run_results.h"
+#include "runner/commands/slurm_run.h"
 #include "runner/commands/update_plan.h"
 #include "runner/experiment/model_facts.h"
 #include "runner/launch/launch.h"
@@ -18,10 +19,10 @@
 #include "runner/report/report.h"
 #include "runner/roles/instruction_set_choice.h"
 #include "runner/roles/trace_file.h"
+#include "runner/roles/weights.h"
 #include "runner/sweep/sweep_launch.h"
 #include "runner/system/background.h"
 #include "runner/system/files.h"
-#include "runner/system/interrupts.h"
 #include "runner/system/reason.h"
 #include "runner/system/terminal.h"
 #include "runner/system/version.h"
@@ -36,27 +37,6 @@ namespace {
 struct TraceOrder {
   rpc::TraceSteps steps;
   kj::StringPtr path;
-};
-
-// An event loop, and the signals that interrupt what it waits for.
-struct Course {
-  kj::AsyncIoContext io;
-  kj::Array<int> signals;
-
-  // Returns false if a signal comes before `promise` resolves. Calls `interrupted` with the reason
-  // in that case, and then drops `promise`, which takes down its work.
-  bool endsUninterrupted(kj::Promise<void> promise, kj::Function<void(kj::StringPtr)> interrupted) {
-    auto ended = promise.then([]() { return true; });
-    for (int signal: signals) {
-      auto interrupt = io.unixEventPort.onSignal(signal).then([&interrupted](siginfo_t&& info) {
-        interrupted(reasonOfInterrupt(info.si_signo));
-        return false;
-      });
-      // The signal must be noticed at once, not only when the other promises are gone.
-      ended = ended.exclusiveJoin(interrupt.eagerlyEvaluate(nullptr));
-    }
-    return ended.wait(io.waitScope);
-  }
 };
 
 [[noreturn]] void runOne(const LoadedExperiment& loaded, const RunFolder& folder,
@@ -172,15 +152,29 @@ struct Course {
   commandLine.endWith(RUN_FAILED);
 }
 
+// Makes the folder of --folder ready for the run. If the run has finished there, ends the process.
+void empty(const HeldRunFolder& held, const LoadedExperiment& loaded, CommandLine& commandLine) {
+  auto& folder = held.folder;
+  RunRecord record;
+  // A run that cannot be read is run again.
+  kj::runCatchingExceptions([&]() { record = readRunRecord(folder.path); });
+  if (record.digest.size() > 0 && record.digest != loaded.digest) {
+    configs::fail(folder.path, " has the run of another experiment. Name another folder");
+  }
+  if (record.state == RunRecord::FINISHED &&
+      whyNotWeights(folder.weights(), record.weightsSha256) == nullptr) {
+    tell(kj::str("run ", folder.path, " has finished before"));
+    commandLine.endWith(OK);
+  }
+  held.empty();
+}
+
 // Runs the runs in `all`, whose data are available, in `folder`, or in folders below `runs`. Log
 // lines, tables and the hashes of weights go to stdout. Progress and messages go to stderr. Ends
 // the process, because threads of a failed run cannot be joined. `trace` is only for a single run.
 [[noreturn]] void runExperiment(const LoadedRuns& all, kj::StringPtr runs, const RunFolder& folder,
     kj::Maybe<TraceOrder> trace, CommandLine& commandLine) {
-  auto signals = interrupts();
-  for (int signal: signals) kj::UnixEventPort::captureSignal(signal);
-  kj::UnixEventPort::captureChildExit();
-  Course course{kj::setupAsyncIo(), kj::mv(signals)};
+  Course course;
   if (all.sweep == nullptr) runOne(all.runs[0].loaded, folder, trace, course, commandLine);
   runSweep(all, runs, course, commandLine);
 }
@@ -216,11 +210,16 @@ kj::MainFunc RunCommand::getMain() {
       "  runner run configs/fashion_mnist_dist_sync.toml\n"
       "  runner run configs/cifar10_local.toml --set train.epochs=2 --runs /tmp/runs\n"
       "  runner run configs/fashion_mnist_dist_sync.toml --sweep data.batch_size=64,128\n"
-      "  runner run configs/cifar10_dist_sync.toml --detach");
+      "  runner run configs/cifar10_dist_sync.toml --detach\n"
+      "  runner run configs/cifar10_dist_sync.toml --set cluster.launcher=slurm");
   addFileAndSettings(builder);
   return builder
       .addOptionWithArg({"runs"}, folderSetter(runs, "name a folder, e.g. --runs runs"), "DIR",
           "where the folders of runs are (default: runs)")
+      .addOptionWithArg({"folder"}, folderSetter(folderPath, "name a folder, e.g. --folder /tmp/x"),
+          "DIR",
+          "where the run is, in place of a new folder in RUNS. A run that has finished there is "
+          "left alone, and another one begins again. For scripts of batch systems")
       .addOption(
           {"detach"},
           [this]() {
@@ -263,14 +262,28 @@ Validity RunCommand::run() {
   } else if (traceSteps != nullptr) {
     return kj::str("--trace-steps needs --trace FILE");
   }
+  bool inQueue = false;
   KJ_IF_MAYBE(submission, submissionOf(all.runs[0].loaded)) {
-    if (!dryRun) commandLine.exitError(kj::str("error: ", submission->advice));
-    if (detach) return kj::str("--dry-run only prints, so it takes no --detach");
-    print(submission->text);
-    return true;
+    if (dryRun) {
+      if (detach) return kj::str("--dry-run only prints, so it takes no --detach");
+      if (all.sweep != nullptr) return kj::str("--dry-run is for a single run, not for a sweep");
+      print(submission->text);
+      return true;
+    }
+    KJ_IF_MAYBE(advice, submission->advice) commandLine.exitError(kj::str("error: ", *advice));
+    inQueue = true;
   }
   if (dryRun) {
     return kj::str("--dry-run is for a launcher that hands the run to another system");
+  }
+  bool hasFolder = folderPath.size() > 0;
+  if (hasFolder && (detach || inQueue || all.sweep != nullptr)) {
+    return kj::str("--folder is for a single run that this process works on");
+  }
+  kj::Maybe<kj::Own<HeldRunFolder>> held;
+  if (hasFolder) {
+    auto& own = *held.emplace(kj::heap<HeldRunFolder>(RunFolder{kj::str(folderPath)}));
+    commandLine.atEnd([&own](int code) { own.noteExit(code); });
   }
   prepareData(all, path(), commandLine, all.sweep != nullptr);
   KJ_IF_MAYBE(order, trace) {
@@ -282,8 +295,16 @@ Validity RunCommand::run() {
   }
   warnOf(all.runs);
   auto& name = KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment).name;
+  KJ_IF_MAYBE(own, held) {
+    empty(**own, all.runs[0].loaded, commandLine);
+    runExperiment(all, runs, (*own)->folder, trace, commandLine);
+  }
   auto folder =
       all.sweep == nullptr ? newRunFolder(runs, name) : RunFolder{kj::str(runs, "/", name)};
+  if (inQueue && all.sweep == nullptr) {
+    Course course;
+    runInQueue(all.runs[0].loaded, folder, detach, course, commandLine);
+  }
   kj::Maybe<kj::AutoCloseFd> lock;
   if (detach) {
     lock = inBackground(folder, commandLine);

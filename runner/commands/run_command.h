@@ -19,6 +19,7 @@ private:
   void warnOf(kj::ArrayPtr<const LoadedRun> runs);
 
   kj::String runs = kj::str("runs");
+  kj::String folderPath;  // empty: a new folder below `runs`
   bool detach = false;
   bool dryRun = false;
   kj::String tracePath;

@@ -1,10 +1,13 @@
 #include "runner/commands/stop_command.h"
 
+#include <kj/async-io.h>
+#include <kj/async-unix.h>
 #include <signal.h>
 #include <string.h>
 
 #include "configs/language/failure.h"
 #include "runner/commands/launched_runs.h"
+#include "runner/launch/slurm_queue.h"
 #include "runner/system/process_identity.h"
 #include "runner/system/terminal.h"
 #include "runner/system/version.h"
@@ -49,6 +52,25 @@ void checkAlone(const RunFolder& folder) {
   }
 }
 
+// Cancels the job of Slurm that the run is. Returns false if the run is not a job, or has ended.
+bool cancelJobOf(const RunFolder& folder) {
+  if (!isHeld(folder) && !isQueued(folder)) return false;
+  KJ_IF_MAYBE(job, slurmJobOf(folder)) {
+    kj::UnixEventPort::captureChildExit();
+    auto io = kj::setupAsyncIo();
+    SlurmQueue queue(io);
+    auto ids = kj::arr(kj::mv(*job));
+    KJ_IF_MAYBE(found, queue.look(ids).wait(io.waitScope)) {
+      if (found->size() == 0 || (*found)[0].isOver()) return false;
+      queue.cancel(kj::mv(ids)).wait(io.waitScope);
+      return true;
+    }
+    configs::fail("Slurm does not say what becomes of job ", ids[0], ", which works on ",
+        folder.path, " (squeue). Run this command where Slurm is");
+  }
+  return false;
+}
+
 }  // namespace
 
 kj::MainFunc StopCommand::getMain() {
@@ -66,6 +88,12 @@ kj::MainFunc StopCommand::getMain() {
 
 Validity StopCommand::stop() {
   auto folder = launchedRun(path);
+  if (cancelJobOf(folder)) {
+    bool hasBegun = lastHolderOf(folder) != nullptr;
+    tell(kj::str(
+        folder.path, ": ", hasBegun ? endOf(folder).text : kj::str("cancelled before it began")));
+    return true;
+  }
   if (!isHeld(folder)) {
     tell(kj::str(folder.path, " is over: ", endOf(folder).text));
     return true;

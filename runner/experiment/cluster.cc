@@ -37,10 +37,9 @@ constexpr LauncherKind LAUNCHERS[] = {
         "puts them. All hosts share the folder of runs, and have the program at the same path.",
         LauncherKind::MPI, true},
     {"slurm",
-        "As tasks of `srun` in an allocation of Slurm. All nodes share the folder of runs, and "
-        "have "
-        "the program at the same path. Elsewhere, `runner run --dry-run` prints the script for "
-        "`sbatch`.",
+        "As tasks of `srun` in an allocation of Slurm. Outside of one, `runner run` submits a job, "
+        "follows it, and cancels it at Ctrl-C. All nodes share the folder of runs, and have the "
+        "program at the same path.",
         LauncherKind::SLURM, true},
 };
 

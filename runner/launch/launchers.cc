@@ -38,7 +38,7 @@ kj::Maybe<Submission> submissionOf(const LoadedExperiment& loaded) {
     return Submission{kubernetesManifest(loaded), kubernetesAdvice(experiment)};
   }
   if (launcher == LauncherKind::SLURM && !isInSlurm()) {
-    return Submission{slurmScript(loaded), slurmAdvice()};
+    return Submission{slurmScript(loaded), nullptr};
   }
   return nullptr;
 }

@@ -8,10 +8,12 @@ namespace runner {
 // Returns the launcher that `cluster.launcher` names. `run` must outlive it.
 kj::Own<Launcher> newLauncher(const LaunchedRun& run);
 
-// A run that the user hands to another system, which then starts all roles.
+// A run that another system starts.
 struct Submission {
-  kj::String text;    // what `runner run --dry-run` prints
-  kj::String advice;  // why `runner run` without --dry-run does nothing, and the commands to use
+  kj::String text;  // what `runner run --dry-run` prints
+  // Why `runner run` without --dry-run does nothing, and the commands to use. Null if it hands over
+  // the run itself: see slurm_queue.h.
+  kj::Maybe<kj::String> advice;
 };
 // Null if `runner run` starts roles itself.
 kj::Maybe<Submission> submissionOf(const LoadedExperiment& loaded);

@@ -51,14 +51,6 @@ bool isOfLoader(kj::StringPtr line) {
          (strstr(line.cStr(), ": version `") != nullptr && line.endsWith(")"));
 }
 
-// Returns the run's folder as other hosts find it.
-kj::String absolute(const RunFolder& folder) {
-  auto path = ::realpath(folder.path.cStr(), nullptr);
-  KJ_REQUIRE(path != nullptr, folder.path, strerror(errno));
-  KJ_DEFER(::free(path));
-  return kj::str(path);
-}
-
 // The command, and its ranks.
 class Ranks final: public StartedGroup {
 public:
@@ -101,6 +93,13 @@ private:
 };
 
 }  // namespace
+
+kj::String absolute(const RunFolder& folder) {
+  auto path = ::realpath(folder.path.cStr(), nullptr);
+  KJ_REQUIRE(path != nullptr, folder.path, strerror(errno));
+  KJ_DEFER(::free(path));
+  return kj::str(path);
+}
 
 kj::Maybe<RankLine> rankLineOfOpenMpi(kj::StringPtr line) {
   if (!line.startsWith("[")) return nullptr;

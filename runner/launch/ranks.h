@@ -21,6 +21,9 @@ kj::Maybe<RankLine> rankLineOfOpenMpi(kj::StringPtr line);  // `[1,3]<stderr>:te
 kj::Maybe<RankLine> rankLineOfHydra(kj::StringPtr line);    // `[3] text`
 kj::Maybe<RankLine> rankLineOfSlurm(kj::StringPtr line);    // ` 3: text`
 
+// Returns the path of a run's folder, which must exist, as other hosts find it.
+kj::String absolute(const RunFolder& folder);
+
 // Returns one group per process, in the order of the ranks that `runner role` knows: servers, then
 // workers. They are placed on `hosts`: see placeRoles(). If `hosts` is empty, the roles name no
 // host.

@@ -11,6 +11,7 @@
 #include "runner/system/child_process.h"
 #include "runner/system/line_stream.h"
 #include "runner/system/version.h"
+#include "runner/text/shell_word.h"
 
 namespace runner {
 
@@ -84,6 +85,12 @@ private:
   kj::String hostFile;
 };
 
+// Returns the lines of a script that say what the run needs.
+kj::String request(const Experiment& experiment, kj::StringPtr name) {
+  return kj::str("#SBATCH --job-name=", name, "\n", "#SBATCH --ntasks=", slurmTasks(experiment),
+      "\n", "#SBATCH --cpus-per-task=", experiment.cluster.threadsPerWorker, "\n");
+}
+
 }  // namespace
 
 kj::Own<Launcher> newSlurmLauncher(const LaunchedRun& run) {
@@ -94,24 +101,37 @@ bool isInSlurm() {
   return ::getenv(NODES) != nullptr;
 }
 
+uint slurmTasks(const Experiment& experiment) {
+  return groupsHere(experiment.cluster).size();
+}
+
 kj::String slurmScript(const LoadedExperiment& loaded) {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
-  auto& cluster = experiment.cluster;
   return kj::str("#!/bin/bash\n", "# Made by `runner run --dry-run` (", VERSION,
       ") for sbatch. Options of sbatch on its\n",
       "# command line, such as --nodes and --gpus-per-task, replace those here.\n",
-      "#SBATCH --job-name=", experiment.name, "\n", "#SBATCH --ntasks=", groupsHere(cluster).size(),
-      "\n", "#SBATCH --cpus-per-task=", cluster.threadsPerWorker, "\n",
-      "file=$(mktemp --suffix=.toml)\n", "trap 'rm -f \"$file\"' EXIT\n",
-      "cat >\"$file\" <<'END OF THE EXPERIMENT'\n", loaded.resolved, "\nEND OF THE EXPERIMENT\n",
-      "'", ownPath(), "' run \"$file\"\n");
+      request(experiment, experiment.name), "file=$(mktemp --suffix=.toml)\n",
+      "trap 'rm -f \"$file\"' EXIT\n", "cat >\"$file\" <<'END OF THE EXPERIMENT'\n",
+      loaded.resolved, "\nEND OF THE EXPERIMENT\n", shellWord(ownPath()), " run \"$file\"\n");
 }
 
-kj::String slurmAdvice() {
-  return kj::str(
-      "launcher `slurm` starts roles in an allocation of Slurm, and this process is in none. ",
-      "Submit the script that this command prints with --dry-run:\n",
-      "  runner run … --dry-run | sbatch --nodes 4 --wait");
+kj::String slurmScript(const Experiment& experiment, kj::StringPtr name,
+    kj::ArrayPtr<const RunFolder> folders, kj::Maybe<uint> parallel) {
+  kj::String array;
+  if (folders.size() > 1) {
+    array = kj::str("#SBATCH --array=0-", folders.size() - 1);
+    KJ_IF_MAYBE(limit, parallel) array = kj::str(array, "%", *limit);
+    array = kj::str(array, "\n");
+  }
+  auto words = KJ_MAP(folder, folders) {
+    return kj::str("  ", shellWord(absolute(folder)), "\n");
+  };
+  // The run replaces the shell, so that it gets the signals of Slurm and gives the exit code.
+  return kj::str("#!/bin/bash\n", "# Made by `runner run` (", VERSION, ").\n",
+      request(experiment, name), array, "#SBATCH --output=/dev/null\n", "folders=(\n",
+      kj::strArray(words, ""), ")\n", "folder=${folders[${SLURM_ARRAY_TASK_ID:-0}]}\n",
+      "exec >\"$folder/output.txt\" 2>\"$folder/messages.txt\"\n", "exec ", shellWord(ownPath()),
+      " run \"$folder/experiment.toml\" --folder \"$folder\"\n");
 }
 
 }  // namespace runner

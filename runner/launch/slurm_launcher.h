@@ -12,9 +12,17 @@ kj::Own<Launcher> newSlurmLauncher(const LaunchedRun& run);
 // Whether this process runs in an allocation.
 bool isInSlurm();
 
-// Returns the script for sbatch that makes an allocation and starts the run there.
+// Returns a script for sbatch that makes an allocation and starts the run there, in a new folder.
 kj::String slurmScript(const LoadedExperiment& loaded);
-// Returns, for the user, that only that script starts the run, and the command for it.
-kj::String slurmAdvice();
+
+// Returns a script for sbatch that starts runs in their own folders, which hold their
+// experiment.toml. What a run says goes to RunFolder::output() and messages(). Several folders make
+// a job array with one task per run, of which at most `parallel` go on at a time. `experiment` is
+// the run that needs the most tasks. `name` is that of the job.
+kj::String slurmScript(const Experiment& experiment, kj::StringPtr name,
+    kj::ArrayPtr<const RunFolder> folders, kj::Maybe<uint> parallel);
+
+// Returns how many tasks of Slurm a run has: one per server and worker.
+uint slurmTasks(const Experiment& experiment);
 
 }  // namespace runner

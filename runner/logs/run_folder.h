@@ -29,8 +29,10 @@ struct RunFolder {
   // Where the coordinator is, while it runs: see roles/address_file.h.
   kj::String address() const { return kj::str(path, "/address"); }
   kj::String tensorboard() const { return kj::str(path, "/tensorboard"); }
-  // What a launcher in the background says: see `runner run --detach`.
+  // What a launcher without a terminal says: see `runner run --detach`. In a job of Slurm, that is
+  // its standard output, and messages() has its standard error.
   kj::String output() const { return kj::str(path, "/output.txt"); }
+  kj::String messages() const { return kj::str(path, "/messages.txt"); }
 };
 
 // Makes `path` with every missing folder above it. Throws as newRunFolder() does. `wayOut` says
@@ -97,7 +99,8 @@ public:
 
   const RunFolder folder;
 
-  // Removes the files that a run has written there, and nothing else.
+  // Removes the files that a run has written there, and nothing else. Keeps what its launcher says,
+  // because this process may be the one that says it.
   void empty() const;
   // See runner::noteExit().
   void noteExit(int code) const { runner::noteExit(lock, code); }

@@ -1,0 +1,197 @@
+#include "runner/commands/followed_run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "configs/language/failure.h"
+#include "runner/system/command_line.h"
+#include "runner/system/terminal.h"
+#include "runner/text/numbers.h"
+
+namespace runner {
+
+namespace {
+
+// How often to look for more. Over a network file system, nothing announces it.
+constexpr auto LOOK_INTERVAL = 200 * kj::MILLISECONDS;
+// How often to ask Slurm, whose controller serves many.
+constexpr auto QUEUE_INTERVAL = 2 * kj::SECONDS;
+
+// Why Slurm ended a job, and what to do.
+struct SlurmEnd {
+  kj::StringPtr state, advice;
+};
+constexpr SlurmEnd SLURM_ENDS[] = {
+    {"TIMEOUT"_kj, "raise the limit, such as with SBATCH_TIMELIMIT=2:00:00"_kj},
+    {"CANCELLED"_kj, "somebody called scancel, or an administrator did"_kj},
+    {"NODE_FAIL"_kj, "a node of it failed: run it again"_kj},
+    {"BOOT_FAIL"_kj, "a node of it did not boot: run it again"_kj},
+    {"OUT_OF_MEMORY"_kj, "ask for more memory, such as with SBATCH_MEM_PER_CPU=4G"_kj},
+    {"PREEMPTED"_kj, "a job of higher priority took its place: run it again"_kj},
+};
+
+// Returns the file in which the newest launcher of `folder` says what happens. Throws if it says
+// that to a terminal only.
+kj::String spokenFileOf(const RunFolder& folder) {
+  if (slurmJobOf(folder) != nullptr) return folder.output();
+  KJ_IF_MAYBE(holder, lastHolderOf(folder)) {
+    if (holder->isInBackground) return folder.output();
+  }
+  if (!isSweep(folder)) return folder.log();
+  configs::fail("the sweep in ", folder.path,
+      " was started without --detach, so only its terminal shows it. Name the folder of one of "
+      "its runs, or see `runner table ",
+      folder.path, "`");
+}
+
+// Returns the exit code of the process that had the folder last. Null if none has noted one.
+kj::Maybe<int> exitCodeIn(const RunFolder& folder) {
+  KJ_IF_MAYBE(holder, lastHolderOf(folder)) return holder->exitCode;
+  return nullptr;
+}
+
+}  // namespace
+
+kj::String GrowingFile::more() {
+  // A network file system shows what others have written when a file is opened.
+  int raw = ::open(path.cStr(), O_RDONLY | O_CLOEXEC);
+  if (raw < 0 && errno == ENOENT) return nullptr;
+  if (raw < 0) configs::fail("cannot read ", path, ": ", strerror(errno));
+  kj::AutoCloseFd fd(raw);
+  struct stat about;
+  if (::fstat(fd, &about) == 0 && about.st_size < offset) offset = 0;
+  kj::Vector<char> text;
+  char buffer[65536];
+  ssize_t n;
+  while ((n = ::pread(fd, buffer, sizeof(buffer), offset)) > 0) {
+    offset += n;
+    text.addAll(buffer, buffer + n);
+  }
+  if (n < 0) configs::fail("cannot read ", path, ": ", strerror(errno));
+  return kj::heapString(text.begin(), text.size());
+}
+
+FollowedRun::FollowedRun(RunFolder ownFolder, kj::AsyncIoContext& io, kj::Maybe<uint> tasks)
+    : folder(kj::mv(ownFolder)),
+      io(io),
+      tasks(tasks),
+      job(slurmJobOf(folder)),
+      queue(io),
+      said(spokenFileOf(folder)),
+      messages(folder.messages()),
+      watching(nullptr) {}
+
+kj::Promise<void> FollowedRun::follow() {
+  KJ_IF_MAYBE(id, job) {
+    watching = kj::evalLater([this, id]() { return watchQueue(*id); }).eagerlyEvaluate(nullptr);
+  }
+  return look();
+}
+
+kj::Promise<void> FollowedRun::look() {
+  // Asked first, so that nothing is missing that was written before the end.
+  bool isLast = isOver(isHeld(folder));
+  printMore();
+  if (isLast) return kj::READY_NOW;
+  return io.provider->getTimer().afterDelay(LOOK_INTERVAL).then([this]() { return look(); });
+}
+
+bool FollowedRun::isOver(bool held) const {
+  if (job == nullptr) return !held;
+  if (isGone) return true;
+  if (held) return false;
+  KJ_IF_MAYBE(code, exitCodeIn(folder)) {
+    // Only Slurm knows whether it is the cause of a bad end.
+    return *code == OK || *code == MISSED || !hasAnswer;
+  }
+  return false;
+}
+
+kj::Promise<void> FollowedRun::watchQueue(kj::StringPtr id) {
+  return queue.look(kj::arrayPtr(&KJ_ASSERT_NONNULL(job), 1))
+      .then([this, id](kj::Maybe<SlurmQueue::Jobs>&& answer) -> kj::Promise<void> {
+        if (hasAnswer && answer == nullptr) {
+          tell("warning: Slurm does not say what becomes of the job (squeue)");
+        }
+        hasAnswer = answer != nullptr;
+        KJ_IF_MAYBE(jobs, answer) {
+          isGone = true;
+          for (auto& each: *jobs) {
+            isGone = each.isOver();
+            note(each);
+          }
+        }
+        if (isGone) return kj::READY_NOW;
+        return io.provider->getTimer().afterDelay(QUEUE_INTERVAL).then([this, id]() {
+          return watchQueue(id);
+        });
+      });
+}
+
+void FollowedRun::note(const SlurmJob& found) {
+  kj::String sentence;
+  if (found.isWaiting()) {
+    auto reason = found.reason.size() == 0 ? kj::str() : kj::str(" (", found.reason, ")");
+    auto what = kj::str();
+    KJ_IF_MAYBE(n, tasks) what = kj::str(" for ", counted(*n, "task"));
+    sentence = kj::str("job ", found.id, " of Slurm: waiting", what, reason);
+  } else if (found.state == "RUNNING") {
+    sentence = kj::str("job ", found.id, " of Slurm runs on ", found.nodes);
+  }
+  if (sentence.size() > 0 && sentence != told) {
+    tell(sentence);
+    told = kj::mv(sentence);
+  }
+  newest = SlurmJob{kj::str(found.id), kj::str(found.state), kj::str(found.reason), nullptr};
+}
+
+void FollowedRun::printMore() {
+  print(said.more());
+  if (job == nullptr) return;
+  for (char c: messages.more()) {
+    if (c != '\n') {
+      message = kj::str(message, c);
+    } else {
+      tell(message);
+      message = nullptr;
+    }
+  }
+}
+
+kj::Maybe<kj::String> FollowedRun::reasonOfSlurm() const {
+  KJ_IF_MAYBE(id, job) {
+    auto code = exitCodeIn(folder);
+    KJ_IF_MAYBE(last, newest) {
+      if (last->wasEnded()) {
+        kj::StringPtr advice = "`scontrol show job` says more";
+        for (auto& each: SLURM_ENDS) {
+          if (each.state == last->state) advice = each.advice;
+        }
+        return kj::str("Slurm ended job ", *id, ": ", last->text(), "; ", advice);
+      }
+      if (code == nullptr && last->isOver()) {
+        bool hasBegun = ::access(folder.events().cStr(), F_OK) == 0;
+        kj::StringPtr advice = hasBegun
+                                   ? "its process was killed"_kj
+                                   : "the nodes need this program and the folder of runs at the "
+                                     "same paths as this machine"_kj;
+        return kj::str("job ", *id, " of Slurm ended before its run ",
+            hasBegun ? "had ended" : "began", ": ", last->text(), "; ", advice);
+      }
+    }
+    if (code == nullptr && hasAnswer) {
+      return kj::str("Slurm no longer has job ", *id, ", whose run has not ended");
+    }
+  }
+  return nullptr;
+}
+
+LaunchEnd FollowedRun::end() const {
+  KJ_IF_MAYBE(reason, reasonOfSlurm()) return {RUN_FAILED, kj::mv(*reason)};
+  return endOf(folder);
+}
+
+}  // namespace runner

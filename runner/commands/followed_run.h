@@ -1,0 +1,65 @@
+// runner/commands/followed_run.h: follows a run that another process works on, by its files.
+#pragma once
+
+#include <kj/async-io.h>
+#include <kj/time.h>
+
+#include "runner/commands/launched_runs.h"
+#include "runner/launch/slurm_queue.h"
+
+namespace runner {
+
+// A file that another process appends to, maybe on another machine.
+class GrowingFile {
+public:
+  explicit GrowingFile(kj::String path): path(kj::mv(path)) {}
+
+  // Returns what the file has more than at the last call. Empty while there is no such file. A file
+  // that has become shorter begins anew.
+  kj::String more();
+
+private:
+  const kj::String path;
+  off_t offset = 0;
+};
+
+// A run or a sweep of another process, or of a job of Slurm.
+class FollowedRun {
+public:
+  // Follows from the beginning. `tasks` is how many tasks the job asks for, for messages. Throws if
+  // only a terminal shows what the run says. `io` must outlive this object, and its port must
+  // capture child exits.
+  FollowedRun(RunFolder folder, kj::AsyncIoContext& io, kj::Maybe<uint> tasks = nullptr);
+  KJ_DISALLOW_COPY(FollowedRun);
+
+  // Prints what the run says, until it is over. Says for what a job of Slurm waits. Call once.
+  kj::Promise<void> follow();
+  // Prints what the run has said since.
+  void printMore();
+
+  // Return how the run ended. Call them when it is over. reasonOfSlurm() is null if the run ended
+  // by itself.
+  LaunchEnd end() const;
+  kj::Maybe<kj::String> reasonOfSlurm() const;
+
+private:
+  kj::Promise<void> look();
+  kj::Promise<void> watchQueue(kj::StringPtr job);
+  void note(const SlurmJob& found);
+  bool isOver(bool held) const;
+
+  const RunFolder folder;
+  kj::AsyncIoContext& io;
+  const kj::Maybe<uint> tasks;
+  const kj::Maybe<kj::String> job;
+  SlurmQueue queue;
+  GrowingFile said, messages;
+  kj::String message;          // the begin of a line of `messages`
+  bool isGone = false;         // no process of the job is left
+  bool hasAnswer = true;       // whether Slurm has answered
+  kj::Maybe<SlurmJob> newest;  // what Slurm said last
+  kj::String told;             // the last sentence about the job
+  kj::Promise<void> watching;
+};
+
+}  // namespace runner

@@ -1,0 +1,17 @@
+// runner/commands/slurm_run.h: `runner run` of a single run that waits in the queue of Slurm.
+#pragma once
+
+#include "runner/commands/course.h"
+#include "runner/experiment/experiment.h"
+#include "runner/logs/run_folder.h"
+#include "runner/system/command_line.h"
+
+namespace runner {
+
+// Submits the run, which will work in `folder`. Then follows it to its end, and ends the process
+// with its exit code. An interrupt cancels the job. With `detach`, ends the process right after
+// the submission.
+[[noreturn]] void runInQueue(const LoadedExperiment& loaded, const RunFolder& folder, bool detach,
+    Course& course, CommandLine& commandLine);
+
+}  // namespace runner

@@ -1,0 +1,179 @@
+#include "runner/launch/slurm_queue.h"
+
+#include <kj/debug.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "configs/language/failure.h"
+#include "runner/system/child_process.h"
+#include "runner/system/files.h"
+#include "runner/system/line_stream.h"
+
+namespace runner {
+
+namespace {
+
+// The time that runs have to end in order, and the time in which Slurm ends all that is left.
+constexpr uint IN_ORDER_S = 15, LIMIT_S = 120;
+
+constexpr kj::StringPtr OVER[] = {"COMPLETED"_kj, "FAILED"_kj};
+// States in which Slurm, or a person, has ended a job.
+constexpr kj::StringPtr ENDED[] = {"BOOT_FAIL"_kj, "CANCELLED"_kj, "DEADLINE"_kj, "NODE_FAIL"_kj,
+    "OUT_OF_MEMORY"_kj, "PREEMPTED"_kj, "REVOKED"_kj, "TIMEOUT"_kj};
+
+bool contains(kj::ArrayPtr<const kj::StringPtr> words, kj::StringPtr word) {
+  for (auto each: words) {
+    if (each == word) return true;
+  }
+  return false;
+}
+
+kj::String jobFile(const RunFolder& folder) {
+  return kj::str(folder.path, "/slurm_job");
+}
+
+// Reads a line that squeue writes: `17_3|RUNNING|None|n1`.
+SlurmJob jobIn(kj::StringPtr line) {
+  kj::String parts[4];
+  for (auto& part: parts) {
+    auto end = line.findFirst('|').orDefault(line.size());
+    part = kj::heapString(line.slice(0, end));
+    line = line.slice(kj::min(end + 1, line.size()));
+  }
+  if (parts[2] == "None") parts[2] = nullptr;
+  return {kj::mv(parts[0]), kj::mv(parts[1]), kj::mv(parts[2]), kj::mv(parts[3])};
+}
+
+// Returns what a command of Slurm says, on one line and without the command's name.
+kj::String reasonIn(kj::ArrayPtr<const kj::String> errors) {
+  constexpr kj::StringPtr MARK = "error: "_kj;
+  auto sentences = KJ_MAP(line, errors) {
+    auto found = strstr(line.cStr(), MARK.cStr());
+    return found == nullptr ? kj::str(line) : kj::str(found + MARK.size());
+  };
+  return kj::strArray(sentences, "; ");
+}
+
+}  // namespace
+
+bool SlurmJob::wasEnded() const {
+  return contains(ENDED, state);
+}
+
+bool SlurmJob::isOver() const {
+  return wasEnded() || contains(OVER, state);
+}
+
+kj::String SlurmJob::text() const {
+  return reason.size() == 0 ? kj::str(state) : kj::str(state, " (", reason, ")");
+}
+
+void noteSlurmJob(const RunFolder& folder, kj::StringPtr id) {
+  writeWhole(jobFile(folder), kj::str(id, "\n"));
+}
+
+kj::Maybe<kj::String> slurmJobOf(const RunFolder& folder) {
+  auto path = jobFile(folder);
+  if (::access(path.cStr(), F_OK) != 0) return nullptr;
+  auto id = lastLineOf(path);
+  if (id.size() == 0) return nullptr;
+  return kj::mv(id);
+}
+
+kj::Promise<kj::Own<SlurmQueue::Said>> SlurmQueue::call(kj::Vector<kj::String> words) {
+  auto process = kj::heap<ChildProcess>(
+      words[0], kj::StringPtr(words[0]), words, nullptr, *io.lowLevelProvider, io.unixEventPort);
+  auto said = kj::heap<Said>();
+  auto output = readLines(
+      *process->output, [&to = said->output](kj::StringPtr line) { to.add(kj::str(line)); });
+  auto errors = readLines(
+      *process->errors, [&to = said->errors](kj::StringPtr line) { to.add(kj::str(line)); });
+  return kj::joinPromises(kj::arr(kj::mv(output), kj::mv(errors)))
+      .then([&process = *process]() { return process.ended(); })
+      .then([said = kj::mv(said)](int status) mutable {
+        said->exitCode = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+        return kj::mv(said);
+      })
+      .attach(kj::mv(process));
+}
+
+kj::Promise<kj::String> SlurmQueue::submit(kj::StringPtr path) {
+  // With it, sbatch would return at the end of the job.
+  ::unsetenv("SBATCH_WAIT");
+  kj::Vector<kj::String> words;
+  for (auto word: {"sbatch"_kj, "--parsable"_kj, path}) words.add(kj::str(word));
+  return call(kj::mv(words)).then([](kj::Own<Said>&& said) {
+    if (said->exitCode != 0 || said->output.empty()) {
+      configs::fail("Slurm does not take the job: ", reasonIn(said->errors));
+    }
+    auto& line = said->output[0];
+    return kj::heapString(line.slice(0, line.findFirst(';').orDefault(line.size())));
+  });
+}
+
+kj::Promise<kj::Maybe<SlurmQueue::Jobs>> SlurmQueue::look(kj::ArrayPtr<const kj::String> ids) {
+  kj::Vector<kj::String> words;
+  for (auto word: {"squeue", "--noheader", "--states=all", "--array", "--format=%i|%T|%r|%N"}) {
+    words.add(kj::str(word));
+  }
+  words.add(kj::str("--jobs=", kj::strArray(ids, ",")));
+  return call(kj::mv(words)).then([](kj::Own<Said>&& said) -> kj::Maybe<Jobs> {
+    if (said->exitCode == 0) {
+      return KJ_MAP(line, said->output) {
+        return jobIn(line);
+      };
+    }
+    // Of several jobs, squeue leaves out those that are gone. A single one is an error.
+    auto reason = reasonIn(said->errors);
+    if (strstr(reason.cStr(), "Invalid job id") != nullptr) return Jobs();
+    return nullptr;
+  });
+}
+
+kj::Promise<void> SlurmQueue::signal(
+    kj::ArrayPtr<const kj::String> ids, std::initializer_list<kj::StringPtr> options) {
+  kj::Vector<kj::String> words;
+  words.add(kj::str("scancel"));
+  for (auto option: options) words.add(kj::str(option));
+  for (auto& id: ids) words.add(kj::str(id));
+  return call(kj::mv(words)).then([](kj::Own<Said>&& said) {
+    auto reason = reasonIn(said->errors);
+    for (auto refused: {"ermission", "ccess", "cannot start"}) {
+      if (strstr(reason.cStr(), refused) != nullptr) configs::fail("scancel: ", reason);
+    }
+  });
+}
+
+kj::Promise<void> SlurmQueue::cancel(kj::Array<kj::String> ids) {
+  auto owned = kj::heap<kj::Array<kj::String>>(kj::mv(ids));
+  kj::ArrayPtr<const kj::String> all = *owned;
+  return signal(all, {"--state=PENDING"})
+      // Plain scancel ends the roles beside `runner run`, which would then call one of them lost.
+      .then([this, all]() {
+        return signal(all, {"--batch", "--signal=TERM"});
+      })
+      .then([this, all]() { return awaitEnd(all, 0); })
+      .attach(kj::mv(owned));
+}
+
+kj::Promise<void> SlurmQueue::awaitEnd(kj::ArrayPtr<const kj::String> ids, uint waited_s) {
+  return look(ids).then([this, ids, waited_s](kj::Maybe<Jobs>&& jobs) -> kj::Promise<void> {
+    KJ_IF_MAYBE(known, jobs) {
+      bool goesOn = false;
+      for (auto& job: *known) goesOn = goesOn || !job.isOver();
+      if (!goesOn) return kj::READY_NOW;
+    }
+    if (waited_s >= LIMIT_S) {
+      configs::fail("Slurm has not ended job ", kj::strArray(ids, ", "), " within ", LIMIT_S,
+          " s. See `squeue`, and ask its administrator");
+    }
+    kj::Promise<void> next = kj::READY_NOW;
+    if (waited_s == IN_ORDER_S) next = signal(ids, {});
+    return next.then([this]() { return io.provider->getTimer().afterDelay(1 * kj::SECONDS); })
+        .then([this, ids, waited_s]() { return awaitEnd(ids, waited_s + 1); });
+  });
+}
+
+}  // namespace runner
