@@ -86,6 +86,8 @@ struct SettingNames {
   // record that was left out.
   const char* skip = "set data.on_bad_record = \"skip\"";
   const char* skipped = "on_bad_record = \"skip\"";
+  // One more way to get a missing data set, after those that messages always name: ", or …".
+  const char* otherwise = "";
 };
 
 // [data]
@@ -95,6 +97,9 @@ struct DataConfig {
   // A local folder or mirror. If it is null, RUNNER_DATASETS and then the official address are
   // used.
   kj::Maybe<kj::String> source;
+  // A folder with the packed records, which a launcher has copied to this machine: no key, but an
+  // option of a role. Nothing is imported then.
+  kj::Maybe<kj::String> copy;
   uint batchSize;               // images per step and worker
   configs::Span batchSizeSpan;  // of batch_size's value, or of [data] if the key is absent
   TrainingPart part = TrainingPart::SPLIT;

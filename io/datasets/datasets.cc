@@ -269,6 +269,7 @@ bool isPacked(kj::StringPtr folder) {
 
 // Returns the folder with the databases of `config`. Makes it if necessary.
 kj::String folderOf(const DataConfig& config, Progress& progress, Warn& warn) {
+  KJ_IF_MAYBE(copy, config.copy) return kj::str(*copy);
   // Also if the import is in the cache: a mistyped source must not lead to training on other files.
   requireSourcePlace(config);
   KJ_IF_MAYBE(source, config.source) {
@@ -348,7 +349,7 @@ public:
   CachedDataset(const DataConfig& config, kj::StringPtr folder, Progress& progress, Warn& warn)
       : trainingDb(RecordDb::open(kj::str(folder, "/", TRAINING_FILE))),
         validationDb(RecordDb::open(kj::str(folder, "/", VALIDATION_FILE))),
-        folder(kj::str(folder)),
+        ownFolder(kj::str(folder)),
         stored(commonShape()),
         batch(batchShapeIn(config, folder)) {
     if (!config.augment.meanImage) return;
@@ -360,13 +361,14 @@ public:
     }
   }
 
+  kj::StringPtr folder() const override { return ownFolder; }
   const RecordDb& training() const override { return *trainingDb; }
   const RecordDb& validation() const override { return *validationDb; }
   uint classes() const override { return kj::max(trainingDb->classes(), validationDb->classes()); }
   kj::Maybe<ImageShape> storedShape() const override { return stored; }
   ImageShape batchShape() const override { return batch; }
   kj::ArrayPtr<const float> meanImage() const override { return mean; }
-  kj::Array<kj::String> leftOut() const override { return readLeftOut(folder); }
+  kj::Array<kj::String> leftOut() const override { return readLeftOut(ownFolder); }
 
 private:
   kj::Maybe<ImageShape> commonShape() const {
@@ -402,7 +404,7 @@ private:
 
   kj::Own<RecordDb> trainingDb;
   kj::Own<RecordDb> validationDb;
-  kj::String folder;
+  const kj::String ownFolder;
   kj::Maybe<ImageShape> stored;
   ImageShape batch;
   kj::Array<float> mean;
@@ -503,9 +505,13 @@ bool areRecordsKnown(const DataConfig& config) {
 
 kj::String recordsSha256(const DataConfig& config) {
   auto dataset = openDataset(config, [](kj::StringPtr, uint64_t, uint64_t) {});
+  return recordsSha256(dataset->training(), dataset->validation());
+}
+
+kj::String recordsSha256(const RecordDb& training, const RecordDb& validation) {
   Sha256 sum;
-  sum.update(dataset->training().digest());
-  sum.update(dataset->validation().digest());
+  sum.update(training.digest());
+  sum.update(validation.digest());
   return kj::encodeHex(sum.finish());
 }
 

@@ -19,6 +19,8 @@ class Dataset {
 public:
   virtual ~Dataset() noexcept(false) = default;
 
+  // The folder that holds its files: TRAINING_FILE, VALIDATION_FILE and perhaps MEAN_FILE.
+  virtual kj::StringPtr folder() const = 0;
   // The stored records. They live as long as the Dataset.
   virtual const RecordDb& training() const = 0;
   virtual const RecordDb& validation() const = 0;
@@ -47,7 +49,7 @@ public:
 // extracted files.
 //
 // A `source` that is a folder written by pack_records is opened in place, whatever `encoding` and
-// `resize_short_side` say.
+// `resize_short_side` say. So is `config.copy`, in place of any source.
 //
 // `warn`, which by default writes to stderr, is called with what an import leaves out. It is not
 // called for a data set that was imported before: see Dataset::leftOut(). It is also called if the
@@ -91,5 +93,6 @@ bool areRecordsKnown(const DataConfig& config);
 // digits. The same records have the same sum, wherever they are stored. Opens the data set as
 // openDataset() does.
 kj::String recordsSha256(const DataConfig& config);
+kj::String recordsSha256(const RecordDb& training, const RecordDb& validation);
 
 }  // namespace io

@@ -180,9 +180,11 @@ kj::Maybe<Files> readAddress(const DataConfig& config, kj::StringPtr address,
 constexpr kj::StringPtr OR_NO_SOURCE = ", or leave it out"_kj;
 
 [[noreturn]] void notFound(
-    const DatasetKind& kind, const Seen& seen, kj::StringPtr what, kj::StringPtr otherwise) {
+    const DataConfig& config, const Seen& seen, kj::StringPtr what, kj::StringPtr otherwise) {
+  auto& kind = *config.dataset;
   configs::fail("cannot find the data set ", kind.name, ": ", kj::strArray(seen, ", "), ". Set ",
-      what, " to a folder that contains ", kj::strArray(kind.source->downloads, ", "), otherwise);
+      what, " to a folder that contains ", kj::strArray(kind.source->downloads, ", "), otherwise,
+      config.names.otherwise);
 }
 
 }  // namespace
@@ -205,7 +207,7 @@ kj::Array<kj::Array<kj::byte>> findFiles(const DataConfig& config,
     } else {
       KJ_IF_MAYBE(files, readPlace(config, *s, progress, seen)) return kj::mv(*files);
     }
-    notFound(kind, seen, sourceName, OR_NO_SOURCE);
+    notFound(config, seen, sourceName, OR_NO_SOURCE);
   }
   KJ_IF_MAYBE(d, datasets) {
     KJ_IF_MAYBE(files, readPlace(config, *d, progress, seen)) return kj::mv(*files);
@@ -222,7 +224,7 @@ kj::Array<kj::Array<kj::byte>> findFiles(const DataConfig& config,
   if (kind.source->systemPackage != nullptr) {
     package = kj::str(", or install Debian's package ", kind.source->systemPackage);
   }
-  notFound(kind, seen, kj::str(sourceName, " or the environment's RUNNER_DATASETS"), package);
+  notFound(config, seen, kj::str(sourceName, " or the environment's RUNNER_DATASETS"), package);
 }
 
 void requireSourcePlace(const DataConfig& config) {
@@ -232,7 +234,7 @@ void requireSourcePlace(const DataConfig& config) {
     if (pathKind(*s) != PathKind::NOTHING) return;
     Seen seen;
     seen.add(nothingAt(*s));
-    notFound(kind, seen, config.names.source, OR_NO_SOURCE);
+    notFound(config, seen, config.names.source, OR_NO_SOURCE);
   }
 }
 
@@ -251,12 +253,13 @@ ImagePlace findImages(const DataConfig& config, kj::Maybe<kj::StringPtr> dataset
     path = kj::str(*d, "/", kind.source->folder);
   } else {
     configs::fail("the data set ", kind.name, " needs a folder of your own. Set ", sourceName,
-        " to a folder or an archive of JPEG files");
+        " to a folder or an archive of JPEG files", config.names.otherwise);
   }
   KJ_IF_MAYBE(why, whyUnreadable(path)) configs::fail("cannot access ", path, ": ", *why);
   auto kindOfPath = pathKind(path);
   if (kindOfPath == PathKind::NOTHING) {
-    auto wayOut = kj::str(". Set ", sourceName, " to a folder or an archive of JPEG files");
+    auto wayOut = kj::str(
+        ". Set ", sourceName, " to a folder or an archive of JPEG files", config.names.otherwise);
     KJ_IF_MAYBE(why, whyNeither(path)) {
       configs::fail(path, " (", *why, ") is not a folder or an archive", wayOut);
     }

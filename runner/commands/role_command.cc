@@ -107,6 +107,10 @@ kj::MainFunc RoleCommand::getMain() {
           "its entry in --ps_hosts or --worker_hosts, from 0")
       .addOptionWithArg({"trace-steps"}, traceStepsSetter(traceSteps), "A-B",
           "record what it does in these steps, from 0, and leave it in DIR")
+      .addOptionWithArg({"data"}, text(data.folder), "DIR",
+          "open the packed records in DIR, whatever data.source says")
+      .addOptionWithArg({"digest"}, text(data.digest), "HEX",
+          "the digest of the run, which belongs to --data: a launcher knows it")
       .addOption(
           {"until-stdin-closes"}, flag(untilStdinCloses), "end at once when standard input closes")
       .addOption({"launched"}, flag(launched),
@@ -219,6 +223,9 @@ Validity RoleCommand::run() {
   if (traceSteps != nullptr && folder.size() == 0) {
     return kj::str("a role leaves its trace in a folder: --folder DIR");
   }
+  if ((data.folder.size() > 0) != (data.digest.size() > 0)) {
+    return kj::str("--data DIR and --digest HEX belong together: launcher ssh gives both");
+  }
   rpc::Secret secret;
   // A rank has no standard input of its own.
   bool isRank = role == nullptr;
@@ -234,6 +241,7 @@ Validity RoleCommand::run() {
   auto loaded = load();
   ProcessRoles roles{{Role::WORKER, index.orDefault(0), kj::mv(coordinator), {kj::mv(folder)},
       traceSteps, launched, secret, kj::mv(listen)}};
+  if (data.folder.size() > 0) roles.first.data = kj::mv(data);
   auto& cluster = KJ_ASSERT_NONNULL(loaded.experiment).cluster;
   KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { askEnvironment(cluster, roles); })) {
     return reasonOf(*e);

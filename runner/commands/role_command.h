@@ -36,6 +36,7 @@ private:
   kj::Maybe<ListenPlace> listen;
   TaskFlags flags;
   kj::String folder;
+  CopiedData data;  // empty: not given
   kj::Maybe<rpc::TraceSteps> traceSteps;
   bool untilStdinCloses = false;
   bool launched = false;

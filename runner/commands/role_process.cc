@@ -182,7 +182,17 @@ kj::Maybe<kj::String> runRoles(
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   auto& first = roles.first;
   KJ_IF_MAYBE(why, wrong(experiment, roles)) return kj::mv(*why);
-  addRecords(loaded);
+  KJ_IF_MAYBE(data, first.data) {
+    // The launcher has checked that these are the records of the run.
+    experiment.data.copy = kj::mv(data->folder);
+    loaded.digest = kj::mv(data->digest);
+  } else {
+    if (first.launched && experiment.cluster.launcher->word == LauncherKind::SSH) {
+      experiment.data.names.otherwise =
+          ", or let `runner run --copy-data` copy that of its machine to its hosts";
+    }
+    addRecords(loaded);
+  }
   if (roles.takesIndex) first.index = takeIndex(loaded, first);
   if (first.role == Role::WORKER) {
     experiment.cluster.devices = experiment.cluster.devicesOf(first.index);

@@ -40,17 +40,17 @@ struct TraceOrder {
 };
 
 [[noreturn]] void runOne(const LoadedExperiment& loaded, const RunFolder& folder,
-    kj::Maybe<TraceOrder> trace, Course& course, CommandLine& commandLine) {
+    kj::Maybe<TraceOrder> trace, bool copiesData, Course& course, CommandLine& commandLine) {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   ModelFacts facts(experiment);
   writeWhole(folder.experiment(), loaded.resolved);
   SingleRunView view(experiment, facts.epochs(experiment), facts.steps(experiment));
   view.say(openingOf(experiment, facts, folder));
 
-  kj::Maybe<rpc::TraceSteps> traced;
-  KJ_IF_MAYBE(order, trace) traced = order->steps;
+  LaunchOptions options{.copiesData = copiesData};
+  KJ_IF_MAYBE(order, trace) options.trace = order->steps;
   Outcome outcome;
-  auto ended = launch(loaded, folder, view, course.io, traced).then([&outcome](Outcome&& how) {
+  auto ended = launch(loaded, folder, view, course.io, options).then([&outcome](Outcome&& how) {
     outcome = kj::mv(how);
   });
   kj::StringPtr signal;
@@ -89,9 +89,9 @@ struct TraceOrder {
   commandLine.endWith(code);
 }
 
-[[noreturn]] void runSweep(
-    const LoadedRuns& all, kj::StringPtr runs, Course& course, CommandLine& commandLine) {
-  SweepLaunch sweep(all, runs, course.io);
+[[noreturn]] void runSweep(const LoadedRuns& all, kj::StringPtr runs, bool copiesData,
+    Course& course, CommandLine& commandLine) {
+  SweepLaunch sweep(all, runs, course.io, {.copiesData = copiesData});
   kj::Array<RunRecord> records;
   auto ended = sweep.run().then([&records](kj::Array<RunRecord>&& all) { records = kj::mv(all); });
   if (!course.endsUninterrupted(
@@ -173,10 +173,12 @@ void empty(const HeldRunFolder& held, const LoadedExperiment& loaded, CommandLin
 // lines, tables and the hashes of weights go to stdout. Progress and messages go to stderr. Ends
 // the process, because threads of a failed run cannot be joined. `trace` is only for a single run.
 [[noreturn]] void runExperiment(const LoadedRuns& all, kj::StringPtr runs, const RunFolder& folder,
-    kj::Maybe<TraceOrder> trace, CommandLine& commandLine) {
+    kj::Maybe<TraceOrder> trace, bool copiesData, CommandLine& commandLine) {
   Course course;
-  if (all.sweep == nullptr) runOne(all.runs[0].loaded, folder, trace, course, commandLine);
-  runSweep(all, runs, course, commandLine);
+  if (all.sweep == nullptr) {
+    runOne(all.runs[0].loaded, folder, trace, copiesData, course, commandLine);
+  }
+  runSweep(all, runs, copiesData, course, commandLine);
 }
 
 // Goes on in a new process, and ends this one. Returns the lock of `folder`, in which the new
@@ -211,7 +213,8 @@ kj::MainFunc RunCommand::getMain() {
       "  runner run configs/cifar10_local.toml --set train.epochs=2 --runs /tmp/runs\n"
       "  runner run configs/fashion_mnist_dist_sync.toml --sweep data.batch_size=64,128\n"
       "  runner run configs/cifar10_dist_sync.toml --detach\n"
-      "  runner run configs/cifar10_dist_sync.toml --set cluster.launcher=slurm");
+      "  runner run configs/cifar10_dist_sync.toml --set cluster.launcher=slurm\n"
+      "  runner run x.toml --set cluster.launcher=ssh --copy-data");
   addFileAndSettings(builder);
   return builder
       .addOptionWithArg({"runs"}, folderSetter(runs, "name a folder, e.g. --runs runs"), "DIR",
@@ -228,6 +231,15 @@ kj::MainFunc RunCommand::getMain() {
           },
           "import the data, then go on in the background, and print the run's folder: the run "
           "outlives the terminal. See `runner attach`, `runner stop` and `runner ps`")
+      .addOption(
+          {"copy-data"},
+          [this]() {
+            copiesData = true;
+            return true;
+          },
+          "with launcher ssh: hosts import nothing. Those that lack the data set get a copy of "
+          "what "
+          "this machine has imported, once, in their ~/.cache/runner")
       .addOption(
           {"dry-run"},
           [this]() {
@@ -263,6 +275,7 @@ Validity RunCommand::run() {
     return kj::str("--trace-steps needs --trace FILE");
   }
   bool inQueue = false;
+  KJ_IF_MAYBE(why, whyNoCopies(all)) return kj::mv(*why);
   KJ_IF_MAYBE(submission, submissionOf(all.runs[0].loaded)) {
     if (dryRun) {
       if (detach) return kj::str("--dry-run only prints, so it takes no --detach");
@@ -316,7 +329,18 @@ Validity RunCommand::run() {
   KJ_IF_MAYBE(held, lock) {
     commandLine.atEnd([fd = held->get()](int code) { noteExit(fd, code); });
   }
-  runExperiment(all, runs, folder, trace, commandLine);
+  runExperiment(all, runs, folder, trace, copiesData, commandLine);
+}
+
+kj::Maybe<kj::String> RunCommand::whyNoCopies(const LoadedRuns& all) const {
+  if (!copiesData) return nullptr;
+  for (auto& run: all.runs) {
+    auto& launcher = *KJ_ASSERT_NONNULL(run.loaded.experiment).cluster.launcher;
+    if (launcher.word == LauncherKind::SSH) continue;
+    return kj::str("--copy-data is for cluster.launcher = \"ssh\", and this file has \"",
+        launcher.name, "\": leave it out, or choose that launcher");
+  }
+  return nullptr;
 }
 
 void RunCommand::warnOf(kj::ArrayPtr<const LoadedRun> runs) {

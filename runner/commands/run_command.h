@@ -15,6 +15,8 @@ public:
 
 private:
   Validity run();
+  // Returns why --copy-data is wrong. Null if it is right, or not given.
+  kj::Maybe<kj::String> whyNoCopies(const LoadedRuns& all) const;
   // Warns of settings that are allowed, but hardly intended, each once.
   void warnOf(kj::ArrayPtr<const LoadedRun> runs);
 
@@ -22,6 +24,7 @@ private:
   kj::String folderPath;  // empty: a new folder below `runs`
   bool detach = false;
   bool dryRun = false;
+  bool copiesData = false;
   kj::String tracePath;
   kj::Maybe<rpc::TraceSteps> traceSteps;
 };

@@ -3,13 +3,16 @@
 #include <fcntl.h>
 #include <kj/async-unix.h>
 #include <kj/debug.h>
+#include <kj/function.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "io/datasets/data_copy.h"
 #include "rpc/wire/peer.h"
 #include "rpc/wire/running_time.h"
 #include "runner/launch/host.capnp.h"
+#include "runner/launch/paced_sum.h"
 #include "runner/system/child_process.h"
 #include "runner/system/line_stream.h"
 #include "runner/system/two_pipes.h"
@@ -43,6 +46,39 @@ private:
   ChildProcess process;
   Lines::Client errors;
   kj::Promise<void> calls = kj::READY_NOW;  // of `errors`, in order
+};
+
+class DataCopyServer final: public DataCopy::Server {
+public:
+  // `heard` is called at each call. `timer` must outlive the object.
+  DataCopyServer(kj::Own<io::DataCopy> copy, kj::Timer& timer, kj::Function<void()> heard)
+      : copy(kj::mv(copy)), timer(timer), heard(kj::mv(heard)) {}
+
+  kj::Promise<void> write(WriteContext context) override {
+    heard();
+    auto params = context.getParams();
+    // Those that were under way behind a piece that failed fail for the same reason.
+    KJ_IF_MAYBE(e, failure) return kj::cp(*e);
+    failure =
+        kj::runCatchingExceptions([&]() { copy->append(params.getOffset(), params.getBytes()); });
+    KJ_IF_MAYBE(e, failure) return kj::cp(*e);
+    return kj::READY_NOW;
+  }
+
+  kj::Promise<void> finish(FinishContext context) override {
+    heard();
+    return pacedSum(*copy, timer).then([this, context](kj::String sum) mutable {
+      bool isRight = sum == context.getParams().getSha256();
+      isRight ? copy->finish() : copy->clear();
+      context.getResults().setIsRight(isRight);
+    });
+  }
+
+private:
+  kj::Own<io::DataCopy> copy;
+  kj::Timer& timer;
+  kj::Function<void()> heard;
+  kj::Maybe<kj::Exception> failure;
 };
 
 class HostAgentServer final: public HostAgent::Server {
@@ -89,6 +125,17 @@ public:
     return kj::READY_NOW;
   }
 
+  kj::Promise<void> data(DataContext context) override {
+    lastHeard = running.passed();
+    auto params = context.getParams();
+    auto files = KJ_MAP(file, params.getFiles()) {
+      return io::PackedFile{kj::str(file.getName()), file.getBytes()};
+    };
+    auto copy = kj::heap<io::DataCopy>(params.getRecordsSha256(), kj::mv(files));
+    context.getResults().setFolder(copy->folder());
+    return answer(context, kj::mv(copy));
+  }
+
   // Resolves when the launcher has been silent for too long.
   kj::Promise<void> silent() {
     return io.provider->getTimer()
@@ -100,6 +147,25 @@ public:
   }
 
 private:
+  // Answers what is there of `copy`, when no other process writes it.
+  kj::Promise<void> answer(DataContext context, kj::Own<io::DataCopy> copy) {
+    constexpr auto PAUSE = 200 * kj::MILLISECONDS;
+    if (copy->isThere()) return kj::READY_NOW;
+    auto& timer = io.provider->getTimer();
+    if (!copy->takeLock()) {
+      return timer.afterDelay(PAUSE).then(
+          [this, context, copy = kj::mv(copy)]() mutable { return answer(context, kj::mv(copy)); });
+    }
+    // The process that had the lock may have completed it.
+    if (copy->isThere()) return kj::READY_NOW;
+    copy->open();
+    auto results = context.getResults();
+    results.setPresentBytes(copy->present_bytes());
+    auto heard = [this]() { lastHeard = running.passed(); };
+    results.setCopy(kj::heap<DataCopyServer>(kj::mv(copy), timer, kj::mv(heard)));
+    return kj::READY_NOW;
+  }
+
   kj::AsyncIoContext& io;
   rpc::RunningTime running;
   kj::Duration lastHeard = 0 * kj::NANOSECONDS;

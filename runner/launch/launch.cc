@@ -198,10 +198,10 @@ void Launch::checkJoined() {
 }
 
 kj::Promise<Outcome> launch(const LoadedExperiment& loaded, const RunFolder& folder, RunView& view,
-    kj::AsyncIoContext& io, kj::Maybe<rpc::TraceSteps> trace) {
+    kj::AsyncIoContext& io, LaunchOptions options) {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   auto run = kj::heap<LaunchedRun>(
-      LaunchedRun{loaded, folder, view, io, trace, secretFor(experiment.cluster)});
+      LaunchedRun{loaded, folder, view, io, options, secretFor(experiment.cluster)});
   auto launcher = newLauncher(*run);
   auto launch = kj::heap<Launch>(experiment, view, io.provider->getTimer(), *launcher);
   return kj::evalNow([&]() { return launch->run(); })

@@ -6,7 +6,6 @@
 #include <kj/timer.h>
 #include <kj/vector.h>
 
-#include "rpc/trace.h"
 #include "rpc/wire/running_time.h"
 #include "runner/experiment/experiment.h"
 #include "runner/launch/launcher.h"
@@ -80,9 +79,9 @@ private:
 // process. All arguments must outlive the promise. The port of `io` must capture child exits.
 // Several runs may go side by side on one event loop.
 //
-// With `trace`, servers and workers record these steps, and leave the records in the folder if the
-// run ends well: see joinTraces().
+// With `options.trace`, servers and workers leave their records in the folder if the run ends well:
+// see joinTraces().
 kj::Promise<Outcome> launch(const LoadedExperiment& loaded, const RunFolder& folder, RunView& view,
-    kj::AsyncIoContext& io, kj::Maybe<rpc::TraceSteps> trace = nullptr);
+    kj::AsyncIoContext& io, LaunchOptions options = {});
 
 }  // namespace runner

@@ -14,7 +14,7 @@ kj::String PlacedRole::name() const {
 }
 
 RoleOptions LaunchedRun::optionsOf(Role role, uint index, kj::StringPtr coordinator) const {
-  return {role, index, kj::str(coordinator), {kj::str(folder.path)}, trace, true, secret};
+  return {role, index, kj::str(coordinator), {kj::str(folder.path)}, options.trace, true, secret};
 }
 
 kj::Array<RoleGroup> groupsHere(const ClusterConfig& cluster) {

@@ -58,13 +58,20 @@ struct StartedCoordinator {
   kj::Own<StartedGroup> process;
 };
 
-// One run, as its launcher sees it. Everything but `trace` and `secret` must outlive the launcher.
+// What `runner run` asks of a run besides its file.
+struct LaunchOptions {
+  kj::Maybe<rpc::TraceSteps> trace = nullptr;  // the steps that servers and workers record
+  // Whether hosts that lack the data set get a copy of that of this machine. For launcher ssh.
+  bool copiesData = false;
+};
+
+// One run, as its launcher sees it. All that it refers to must outlive the launcher.
 struct LaunchedRun {
   const LoadedExperiment& loaded;
   const RunFolder& folder;
   RunView& view;
   kj::AsyncIoContext& io;  // its port captures child exits
-  kj::Maybe<rpc::TraceSteps> trace = nullptr;
+  LaunchOptions options = {};
   rpc::Secret secret = rpc::Secret::random();
 
   const Experiment& experiment() const { return KJ_ASSERT_NONNULL(loaded.experiment); }

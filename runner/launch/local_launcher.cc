@@ -118,6 +118,10 @@ kj::Array<kj::String> commandOf(const RoleOptions& options) {
     if (!rpc::isLoopback(place->host)) words.add(kj::str("--listen=", place->host));
   }
   KJ_IF_MAYBE(steps, options.trace) words.add(kj::str("--trace-steps=", traceStepsText(*steps)));
+  KJ_IF_MAYBE(data, options.data) {
+    words.add(kj::str("--data=", data->folder));
+    words.add(kj::str("--digest=", data->digest));
+  }
   words.add(kj::str("--until-stdin-closes"));
   words.add(kj::str("--launched"));
   return words.releaseAsArray();

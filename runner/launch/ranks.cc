@@ -249,7 +249,7 @@ void addCommandOfRank(kj::Vector<kj::String>& words, const LaunchedRun& run,
   add("--coordinator=", coordinator);
   RunFolder folder{absolute(run.folder)};
   add("--folder=", folder.path);
-  KJ_IF_MAYBE(steps, run.trace) add("--trace-steps=", traceStepsText(*steps));
+  KJ_IF_MAYBE(steps, run.options.trace) add("--trace-steps=", traceStepsText(*steps));
   add(folder.experiment());
 }
 

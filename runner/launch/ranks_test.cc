@@ -16,6 +16,7 @@ public:
   Said(): RunView(1, 1) {}
   void show(Event::Reader) override {}
   void say(kj::StringPtr line) override { lines.add(kj::str(line)); }
+  void showWait(kj::StringPtr) override {}
   void end() override {}
 
   kj::Vector<kj::String> lines;

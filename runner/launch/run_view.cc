@@ -99,6 +99,11 @@ void SingleRunView::say(kj::StringPtr line) {
   tell(line);
 }
 
+void SingleRunView::showWait(kj::StringPtr text) {
+  if (text.size() == 0) return progress.clear();
+  progress.show(text);
+}
+
 void SingleRunView::end() {
   progress.clear();
 }

@@ -22,6 +22,8 @@ public:
   virtual void show(Event::Reader event) = 0;
   // Writes a line for the user to stderr. The progress lines there stay intact.
   virtual void say(kj::StringPtr line) = 0;
+  // Shows what the run waits for before its roles start, in place of its progress. Empty: nothing.
+  virtual void showWait(kj::StringPtr text) = 0;
   // Called when the run is over.
   virtual void end() = 0;
 
@@ -63,6 +65,7 @@ public:
 
   void show(Event::Reader event) override;
   void say(kj::StringPtr line) override;
+  void showWait(kj::StringPtr text) override;
   // Removes the progress line.
   void end() override;
 

@@ -20,6 +20,7 @@ public:
 
   void show(Event::Reader) override {}
   void say(kj::StringPtr) override {}
+  void showWait(kj::StringPtr) override {}
   void end() override {}
 
   kj::String textAt(double time_s, uint step, bool validating) {

@@ -3,8 +3,11 @@
 #include <kj/debug.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "configs/language/failure.h"
 #include "rpc/wire/running_time.h"
+#include "runner/launch/data_sender.h"
 #include "runner/launch/local_launcher.h"
 #include "runner/launch/ssh_host.h"
 #include "runner/logs/role_names.h"
@@ -68,6 +71,32 @@ public:
         });
   }
 
+  // Brings the packed records `data` to the host, if they are not there. Roles open those of the
+  // folder in copiedTo() then. Calls `told` after each piece. Call once, after prepare().
+  kj::Promise<void> bring(SharedData& data, kj::Function<void()> told) {
+    auto sent = [this, &data, told = kj::mv(told)](uint64_t bytes) mutable {
+      lastHeard = running.passed();
+      if (sent_bytes == nullptr) {
+        run.view.say(kj::str("copying the data set to ", name(), " (",
+            (data.packed.size_bytes() - bytes) >> 20, " MiB)"));
+      }
+      sent_bytes = bytes;
+      told();
+    };
+    sender = kj::heap<DataSender>(agent(), data, kj::mv(sent));
+    return orLost<kj::String>(KJ_ASSERT_NONNULL(sender)->bring())
+        .then([this](kj::String folder) { copy = kj::mv(folder); },
+            [this](kj::Exception&& e) {
+              auto reason = reasonOf(e);
+              auto start = kj::str("host ", name(), ": ");
+              if (reason.startsWith(start)) configs::fail(reason);
+              configs::fail(start, "the data set cannot be copied to it: ", reason);
+            });
+  }
+  // How many bytes of the data set the host has. Null if nothing is copied to it.
+  kj::Maybe<uint64_t> sentBytes() const { return sent_bytes; }
+  kj::StringPtr copiedTo() const { return copy; }
+
   // Returns `answer` of the agent. If the host is lost, it rejects with how that was noticed.
   template <typename T>
   kj::Promise<T> orLost(kj::Promise<T> answer) {
@@ -114,6 +143,9 @@ private:
   kj::Duration lastHeard = 0 * kj::NANOSECONDS;  // by `running`
   SshHost ssh;
   kj::ForkedPromise<void> lostPromise;
+  kj::Maybe<kj::Own<DataSender>> sender;
+  kj::Maybe<uint64_t> sent_bytes;
+  kj::String copy;
 };
 
 class RemoteRole final: public StartedGroup {
@@ -163,7 +195,8 @@ public:
     };
     return kj::joinPromises(kj::mv(addresses)).then([this](kj::Array<kj::String> seen) {
       reportFailures();
-      return placeFor(seen);
+      auto place = placeFor(seen);
+      return bringData().then([place = kj::mv(place)]() mutable { return kj::mv(place); });
     });
   }
 
@@ -178,6 +211,9 @@ public:
     auto options = run.optionsOf(first.role, first.index, coordinator);
     for (auto& host: hosts) {
       if (host->name() == first.host) {
+        if (run.options.copiesData) {
+          options.data = CopiedData{kj::str(host->copiedTo()), kj::str(run.loaded.digest)};
+        }
         return kj::heap<RemoteRole>(run, *host, group.name, options);
       }
     }
@@ -189,6 +225,43 @@ private:
     WatchedHost& host;
     kj::String reason;
   };
+
+  kj::Promise<void> bringData() {
+    if (!run.options.copiesData) return kj::READY_NOW;
+    data = kj::heap<SharedData>(run.experiment().data, run.io.provider->getTimer());
+    auto brought = KJ_MAP(host, hosts) {
+      return host->bring(*KJ_ASSERT_NONNULL(data), [this]() { showCopies(); })
+          .catch_([this, &host](kj::Exception&& e) {
+            failures.add(NotReady{*host, reasonOf(e)});
+          });
+    };
+    return kj::joinPromises(kj::mv(brought)).then([this]() {
+      run.view.showWait("");
+      reportFailures();
+    });
+  }
+
+  // Shows how much of the data set each host has, the slowest first.
+  void showCopies() const {
+    constexpr size_t SHOWN = 4;
+    struct Row {
+      uint64_t bytes;
+      kj::String host;
+    };
+    kj::Vector<Row> rows;
+    for (auto& host: hosts) {
+      KJ_IF_MAYBE(bytes, host->sentBytes()) rows.add(Row{*bytes, host->name()});
+    }
+    std::stable_sort(
+        rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.bytes < b.bytes; });
+    auto all = KJ_ASSERT_NONNULL(data)->packed.size_bytes() >> 20;
+    auto texts = KJ_MAP(row, rows.asPtr().slice(0, kj::min(SHOWN, rows.size()))) {
+      return kj::str(row.host, " ", row.bytes >> 20, " of ", all);
+    };
+    auto others = rows.size() - texts.size();
+    run.view.showWait(kj::str("copying the data set, MiB: ", kj::strArray(texts, ", "),
+        others == 0 ? kj::str() : kj::str(", ", others, " more")));
+  }
 
   void reportFailures() const {
     if (failures.size() == 0) return;
@@ -221,6 +294,7 @@ private:
 
   const LaunchedRun& run;
   SharedPackage package;
+  kj::Maybe<kj::Own<SharedData>> data;  // if it is copied
   kj::Vector<NotReady> failures;
   kj::Vector<kj::Own<WatchedHost>> hosts;
 };

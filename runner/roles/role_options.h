@@ -20,6 +20,12 @@ struct ListenPlace {
   kj::Maybe<rpc::PortRange> ports;           // null: cluster.port
 };
 
+// A data set that a launcher has copied to this machine.
+struct CopiedData {
+  kj::String folder;  // of the packed records
+  kj::String digest;  // of the run, with its records: see addRecords() in experiment.h
+};
+
 // One role of a job.
 struct RoleOptions {
   Role role;
@@ -44,6 +50,8 @@ struct RoleOptions {
   bool isFromEnvironment = false;
   // Whether all roles have the same `folder`, and find the coordinator there: see address_file.h.
   bool meetsInFolder = false;
+  // Null: the role imports its data set, or finds it imported.
+  kj::Maybe<CopiedData> data = nullptr;
 };
 
 }  // namespace runner

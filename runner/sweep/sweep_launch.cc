@@ -25,6 +25,7 @@ public:
 
   void show(Event::Reader event) override;
   void say(kj::StringPtr line) override;
+  void showWait(kj::StringPtr text) override;
   void end() override {}
 
   kj::String text = kj::str("starting");
@@ -93,6 +94,11 @@ void SweepLaunch::View::say(kj::StringPtr line) {
   sweep.say(kj::str(sweep.nameOf(running.index), ": ", line));
 }
 
+void SweepLaunch::View::showWait(kj::StringPtr what) {
+  text = kj::str(what.size() == 0 ? "starting"_kj : what);
+  sweep.redraw();
+}
+
 uint parallelRuns(const LoadedRuns& all, uint cores) {
   KJ_IF_MAYBE(sweep, all.sweep) {
     KJ_IF_MAYBE(wanted, sweep->parallelRuns) return *wanted;
@@ -106,10 +112,12 @@ uint parallelRuns(const LoadedRuns& all, uint cores) {
   return kj::max(1u, cores / largest);
 }
 
-SweepLaunch::SweepLaunch(const LoadedRuns& all, kj::StringPtr runs, kj::AsyncIoContext& io)
+SweepLaunch::SweepLaunch(
+    const LoadedRuns& all, kj::StringPtr runs, kj::AsyncIoContext& io, LaunchOptions options)
     : all(all),
       runs(runs),
       io(io),
+      options(options),
       progress(STDERR_FILENO),
       records(kj::heapArray<RunRecord>(all.runs.size())),
       began(io.provider->getTimer().now()) {
@@ -302,7 +310,7 @@ kj::Promise<RunRecord> SweepLaunch::start(size_t index) {
   held.empty();
   writeWhole(held.folder.experiment(), loaded.resolved);
   auto givenUp = running->givenUp.promise.then([]() { return Outcome{}; });
-  return launch(loaded, held.folder, running->view, io)
+  return launch(loaded, held.folder, running->view, io, options)
       .exclusiveJoin(kj::mv(givenUp))
       .then([this, index, &running = *running](Outcome&& outcome) {
         running.hasEnded = true;

@@ -21,7 +21,8 @@ class SweepLaunch {
 public:
   // Runs go to folders below `runs`. All arguments must outlive this object. `io`'s port must
   // capture child exits.
-  SweepLaunch(const LoadedRuns& all, kj::StringPtr runs, kj::AsyncIoContext& io);
+  SweepLaunch(const LoadedRuns& all, kj::StringPtr runs, kj::AsyncIoContext& io,
+      LaunchOptions options = {});
   ~SweepLaunch() noexcept(false);
   KJ_DISALLOW_COPY(SweepLaunch);
 
@@ -88,6 +89,7 @@ private:
   const LoadedRuns& all;
   const kj::StringPtr runs;
   kj::AsyncIoContext& io;
+  const LaunchOptions options;
   ProgressLine progress;
   kj::Maybe<Asha> asha;
   kj::Array<RunRecord> records;  // by index; empty for runs that have not ended

@@ -152,5 +152,15 @@ TEST_CASE("check imports nothing") {
   CHECK(Command({"ls", "-A", kj::StringPtr(folder)}).wait().output == "");
 }
 
+TEST_CASE("--copy-data is refused with a launcher that has no hosts to copy to") {
+  auto folder = newFolder();
+  writeFile(kj::str(folder, "/x.toml"), EXPERIMENT);
+  auto ended =
+      Command({RUNNER, "run", kj::str(folder, "/x.toml"), "--runs", folder, "--copy-data"}).wait();
+  CHECK(ended.exitCode == 2);
+  CHECK(contains(
+      ended.errors, "--copy-data is for cluster.launcher = \"ssh\", and this file has \"local\""));
+}
+
 }  // namespace
 }  // namespace tests

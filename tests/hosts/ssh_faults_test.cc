@@ -18,7 +18,7 @@ TEST_CASE("a host without the data set ends a job by ssh, and the message says h
   Hosts hosts(3, SSHD);
   hosts.shell(2, "mount -t tmpfs tmpfs /usr/share/datasets");
   checkFailed(runBySsh(hosts, SHORT, "h2 h3")->wait(),
-      {"worker 1 on h3: ", "/usr/share/datasets/fashion-mnist", "install"});
+      {"worker 1 on h3: ", "/usr/share/datasets/fashion-mnist", "install", "--copy-data"});
   checkNothingLeft(hosts, {0, 1, 2});
 }
 

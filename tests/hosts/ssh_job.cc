@@ -18,7 +18,7 @@ kj::Own<Command> runBySsh(const Hosts& hosts, kj::StringPtr file, kj::StringPtr 
   words.addAll(std::initializer_list<kj::StringPtr>{RUNNER, "run", file, "--runs", runs, "--set",
       "cluster.launcher=ssh", "--set", "cluster.servers=1", "--set", set});
   for (auto each: more) {
-    words.add("--set");
+    if (!each.startsWith("--")) words.add("--set");
     words.add(each);
   }
   auto cache = cacheSetting();

@@ -10,7 +10,7 @@ namespace tests {
 constexpr Hosts::Settings SSHD{.hasSshd = true};
 
 // Starts `runner run` on host 0, with one server and its roles on the hosts that `names` lists,
-// such as "h2 h3". `more` are further settings.
+// such as "h2 h3". `more` are further settings, and options such as "--copy-data".
 kj::Own<Command> runBySsh(const Hosts& hosts, kj::StringPtr file, kj::StringPtr names,
     kj::ArrayPtr<const kj::StringPtr> more = nullptr);
 

@@ -1,0 +1,81 @@
+// io/datasets/data_copy.h: copies of packed records, from the cache of one machine to that of
+// another.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/io.h>
+#include <kj/string.h>
+
+#include "io/data_config.h"
+
+namespace io {
+
+struct PackedFile {
+  kj::String name;
+  uint64_t size_bytes;
+};
+
+// Files of a folder, one after another as one sequence of bytes. They are open as long as it lives.
+class PackedFiles {
+public:
+  kj::ArrayPtr<const PackedFile> list() const { return files; }
+  uint64_t size_bytes() const;
+  // Fills `to` with the bytes from `offset` on, none of which lies behind the end. Throws if a file
+  // has become shorter.
+  void read(uint64_t offset, kj::ArrayPtr<kj::byte> to) const;
+
+protected:
+  PackedFiles() = default;
+  KJ_DISALLOW_COPY(PackedFiles);
+
+  kj::Array<PackedFile> files;
+  kj::Vector<kj::AutoCloseFd> opened;  // one for each file
+};
+
+// The packed records of a data set, with their mean image if they have one.
+class PackedData: public PackedFiles {
+public:
+  // Opens them as openDataset() does.
+  explicit PackedData(const DataConfig& config);
+
+  kj::String recordsSha256;  // see recordsSha256() in datasets.h
+};
+
+// A copy of the packed records of another machine. It lies in this machine's cache, in a folder
+// that is named by the records. It is complete or absent. Its beginning lies beside its place until
+// the rest comes, perhaps in another process.
+class DataCopy: public PackedFiles {
+public:
+  // The arguments come from another machine. Throws if they are not those of packed records.
+  DataCopy(kj::StringPtr recordsSha256, kj::Array<PackedFile> files);
+
+  kj::StringPtr folder() const { return path; }
+  // Whether it is complete. Looks at the sizes of the databases and at their digests of all
+  // records. Each record has a checksum of its own, which is checked when it is read.
+  bool isThere() const;
+
+  // Takes the lock of the copy, which this object then keeps. Returns false if another process has
+  // it: that process may complete the copy. Throws if the cache cannot be written.
+  bool takeLock();
+  // Opens what is there of a copy that is not complete. This and the functions below need the lock.
+  void open();
+  // How many bytes are there.
+  uint64_t present_bytes() const { return present; }
+  // Adds bytes behind those that are there. Throws if `offset` is another place, or if they do not
+  // belong to the files. Also throws if the disk is full.
+  void append(uint64_t offset, kj::ArrayPtr<const kj::byte> bytes);
+  // Moves the files into their place. The caller has checked the sum of all bytes. Throws if the
+  // records are not those of the name.
+  void finish();
+  // Removes what is there. The copy begins anew.
+  void clear();
+
+private:
+  const kj::String sha256;
+  const kj::String path;
+  const kj::String part;  // the folder of a copy that is not complete
+  kj::Maybe<kj::AutoCloseFd> lock;
+  uint64_t present = 0;
+};
+
+}  // namespace io

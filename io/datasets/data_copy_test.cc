@@ -1,0 +1,141 @@
+#include "io/datasets/data_copy.h"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include "io/datasets/datasets.h"
+#include "io/paths.h"
+#include "io/testing/image_folder.h"
+#include "io/testing/scratch.h"
+#include "tests/text.h"
+
+namespace io {
+namespace {
+
+kj::Array<PackedFile> copyOf(kj::ArrayPtr<const PackedFile> files) {
+  return KJ_MAP(file, files) {
+    return PackedFile{kj::str(file.name), file.size_bytes};
+  };
+}
+
+// A packed data set, and the cache of the machine that gets it.
+struct Pair {
+  ImageFolder scratch;
+  kj::Own<PackedData> data;
+
+  Pair() {
+    auto packed = scratch.path("packed");
+    packDataset(scratch.config, packed, silent());
+    scratch.config.source = kj::mv(packed);
+    data = kj::heap<PackedData>(scratch.config);
+  }
+
+  kj::Own<DataCopy> newCopy() const {
+    return kj::heap<DataCopy>(data->recordsSha256, copyOf(data->list()));
+  }
+  kj::Array<kj::byte> bytes(uint64_t begin, uint64_t end) const {
+    auto result = kj::heapArray<kj::byte>(end - begin);
+    data->read(begin, result);
+    return result;
+  }
+};
+
+TEST_CASE("DataCopy: goes on where another process ended, and then holds the same records") {
+  Pair pair;
+  auto size = pair.data->size_bytes();
+  CHECK(pair.data->list().size() == 3);  // with the mean image
+  auto first = pair.newCopy();
+  CHECK_FALSE(first->isThere());
+  REQUIRE(first->takeLock());
+  first->open();
+  CHECK(first->present_bytes() == 0);
+  // Ends within the second file.
+  auto cut = pair.data->list()[0].size_bytes + 1000;
+  first->append(0, pair.bytes(0, 500));
+  first->append(500, pair.bytes(500, cut));
+  first = nullptr;
+
+  auto second = pair.newCopy();
+  REQUIRE(second->takeLock());
+  second->open();
+  CHECK(second->present_bytes() == cut);
+  second->append(cut, pair.bytes(cut, size));
+  auto read = kj::heapArray<kj::byte>(size);
+  second->read(0, read);
+  CHECK(read == pair.bytes(0, size));
+  CHECK_FALSE(second->isThere());
+  second->finish();
+  CHECK(second->isThere());
+
+  auto there = testConfig("image_folder", kj::str("/nowhere"));
+  there.copy = kj::str(second->folder());
+  CHECK(recordsSha256(there) == pair.data->recordsSha256);
+}
+
+TEST_CASE("DataCopy: only one process writes a copy") {
+  Pair pair;
+  auto first = pair.newCopy();
+  auto second = pair.newCopy();
+  REQUIRE(first->takeLock());
+  CHECK_FALSE(second->takeLock());
+  first = nullptr;
+  CHECK(second->takeLock());
+}
+
+TEST_CASE("DataCopy: takes no bytes that do not follow those that are there") {
+  Pair pair;
+  auto copy = pair.newCopy();
+  REQUIRE(copy->takeLock());
+  copy->open();
+  auto size = pair.data->size_bytes();
+  CHECK(thrownBy([&]() { copy->append(1, pair.bytes(1, 2)); }) ==
+        kj::str("1 bytes at 1 do not follow the 0 of ", size, " that are there"));
+  auto more = kj::heapArray<kj::byte>(size + 1);
+  CHECK(thrownBy([&]() { copy->append(0, more); }) != "");
+  CHECK(copy->present_bytes() == 0);
+}
+
+TEST_CASE("DataCopy: a copy that was cut short, or has other records, is not there") {
+  Pair pair;
+  auto size = pair.data->size_bytes();
+  auto write = [&](kj::ArrayPtr<const kj::byte> bytes) {
+    auto copy = pair.newCopy();
+    REQUIRE(copy->takeLock());
+    copy->open();
+    copy->clear();
+    copy->append(0, bytes);
+    copy->finish();
+    return copy;
+  };
+  auto copy = write(pair.bytes(0, size));
+  auto file = kj::str(copy->folder(), "/training.mdb");
+  REQUIRE(::truncate(file.cStr(), pair.data->list()[0].size_bytes - 1) == 0);
+  CHECK_FALSE(copy->isThere());
+  copy = nullptr;
+  CHECK(write(pair.bytes(0, size))->isThere());
+  // The databases are there, but both are damaged.
+  auto damaged = pair.bytes(0, size);
+  for (auto& byte: damaged) byte ^= 1;
+  CHECK(thrownBy([&]() { write(damaged); }).startsWith("what came as the data set "));
+  CHECK_FALSE(pair.newCopy()->isThere());
+}
+
+TEST_CASE("DataCopy: takes no other files than those of packed records, and no other name") {
+  Pair pair;
+  auto files = pair.data->list();
+  auto refused = [&](auto&& change) {
+    auto other = copyOf(files);
+    change(other);
+    return thrownBy([&]() { DataCopy(pair.data->recordsSha256, kj::mv(other)); });
+  };
+  constexpr kj::StringPtr WHY = "the files of the copy are not those of packed records"_kj;
+  CHECK(refused([](kj::Array<PackedFile>& f) { f[0].name = kj::str("../x"); }) == WHY);
+  CHECK(refused([](kj::Array<PackedFile>& f) { f[1].size_bytes = ~uint64_t(0); }) == WHY);
+  CHECK(refused([](kj::Array<PackedFile>& f) { f = nullptr; }) == WHY);
+  CHECK(refused([](kj::Array<PackedFile>&) {}) == "");
+  CHECK(thrownBy([&]() { DataCopy("../../x", copyOf(files)); }) ==
+        "the name of the copy of a data set is not a SHA-256");
+}
+
+}  // namespace
+}  // namespace io
