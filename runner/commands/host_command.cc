@@ -13,6 +13,12 @@ kj::MainFunc HostCommand::getMain() {
       "(cluster.launcher = \"ssh\") and talks to it over standard input and output. It ends, with "
       "all "
       "its roles, when that connection ends.")
+      .addOption(
+          {"check"},
+          [this]() -> kj::MainBuilder::Validity {
+            commandLine.endWith(isAsCopied() ? OK : RUN_FAILED);
+          },
+          "only tell by the exit code whether this program is as it was copied to this machine")
       .callAfterParsing([this]() -> kj::MainBuilder::Validity {
         kj::UnixEventPort::captureChildExit();
         serveHost();

@@ -14,6 +14,7 @@
 #include "runner/launch/host.capnp.h"
 #include "runner/launch/paced_sum.h"
 #include "runner/system/child_process.h"
+#include "runner/system/copied_program.h"
 #include "runner/system/line_stream.h"
 #include "runner/system/two_pipes.h"
 
@@ -174,7 +175,20 @@ private:
   kj::Maybe<kj::AutoCloseFd> experiment;
 };
 
+// Keeps the program of this process as long as it runs.
+kj::Promise<void> noteUse(const CopiedProgram& program, kj::Timer& timer) {
+  program.noteUse();
+  return timer.afterDelay(1 * kj::HOURS).then([&program, &timer]() {
+    return noteUse(program, timer);
+  });
+}
+
 }  // namespace
+
+bool isAsCopied() {
+  KJ_IF_MAYBE(program, CopiedProgram::find()) return program->isUnchanged();
+  return true;
+}
 
 void serveHost() {
   auto io = kj::setupAsyncIo();
@@ -193,6 +207,12 @@ void serveHost() {
   stream->write(READY.begin(), READY.size()).wait(io.waitScope);
   auto host = kj::heap<HostAgentServer>(io);
   auto silent = host->silent();
+  auto program = CopiedProgram::find();
+  kj::Promise<void> used = kj::READY_NOW;
+  KJ_IF_MAYBE(copied, program) {
+    used = noteUse(*copied, io.provider->getTimer()).eagerlyEvaluate(nullptr);
+    copied->removeUnused();
+  }
   rpc::serve(kj::mv(stream), {}, kj::mv(host)).exclusiveJoin(kj::mv(silent)).wait(io.waitScope);
 }
 

@@ -8,4 +8,7 @@ namespace runner {
 // process must capture child exits.
 void serveHost();
 
+// Whether this program may be used, as far as is cheap to know: its files are as they were copied.
+bool isAsCopied();
+
 }  // namespace runner

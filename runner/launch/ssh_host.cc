@@ -14,44 +14,54 @@ namespace runner {
 
 namespace {
 
-// Runs on the host, in any login shell, so it has no single quote. If the program is not there,
-// says how many bytes of its tar are there, and reads the rest. So a copy that was cut off goes on
-// where it ended. A damaged copy begins anew, once. `flock` keeps two launchers apart, if the host
-// has it.
+// Runs on the host, in any login shell, so it has no single quote. If the program is not there as
+// it was copied, says how many bytes of its tar are there, and reads the rest. So a copy that was
+// cut off goes on where it ended. A damaged copy begins anew, once. The lock keeps launchers apart,
+// and hosts that share the folder: one copies, and the others wait. Without locks, each has a copy
+// of its own until the program is complete.
 constexpr kj::StringPtr SCRIPT =
     "h=HASH;"
     "d=\"${XDG_CACHE_HOME:-$HOME/.cache}/runner/programs\";"
-    "t=\"$d/$h.tar\";"
-    "if [ ! -x \"$d/$h/runner\" ];then "
-    "mkdir -p \"$d\"&&touch \"$t\"||exit 1;"
-    "exec 9>>\"$t.lock\";"
-    "if command -v flock >/dev/null;then flock 9;fi;"
-    "damaged=0;"
-    "while [ ! -x \"$d/$h/runner\" ];do "
-    "touch \"$t\";"
+    "p=\"$d/$h\";"
+    "t=\"$p.tar\";"
+    "whole(){ [ -x \"$p/runner\" ]&&\"$p/runner\" host --check </dev/null >/dev/null 2>&1;};"
+    "if ! whole;then "
+    "mkdir -p \"$d\"||exit 1;"
+    "exec 9>>\"$d.lock\";"
+    "until flock -n 9 2>/dev/null;do "
+    "if [ $? != 1 ];then t=\"$p.$(uname -n).$$.tar\";break;fi;"
+    "echo;echo \"runner: waiting\";sleep 1;"
+    "done;"
+    "damaged=0;copied=0;"
+    "until [ $copied = 1 ]||whole;do "
+    "if [ -e \"$p\" ];then echo;echo \"runner: changed\";fi;"
+    "touch \"$t\"||exit 1;"
     "b=$(wc -c <\"$t\");"
     "echo;echo \"runner: send $b $(uname -m)\";"
     "read n||exit 1;"
     "head -c \"$n\" >>\"$t\"||exit 1;"
     "if [ \"$(wc -c <\"$t\")\" != $((b+n)) ];then exit 1;fi;"
     "if [ \"$(sha256sum <\"$t\"|cut -d\" \" -f1)\" = $h ];then "
-    "rm -rf \"$d/$h.new\" \"$d/$h\";"
-    "mkdir \"$d/$h.new\"&&tar -xf \"$t\" -C \"$d/$h.new\"&&mv \"$d/$h.new\" \"$d/$h\"||exit 1;"
-    "if [ ! -x \"$d/$h/runner\" ];then echo \"runner: not executable\" >&2;exit 1;fi;"
+    "rm -rf \"$t.new\" \"$p\";"
+    "mkdir \"$t.new\"&&tar -xf \"$t\" -C \"$t.new\"&&mv \"$t.new\" \"$p\"||exit 1;"
+    "if [ ! -x \"$p/runner\" ];then echo \"runner: not executable\" >&2;exit 1;fi;"
+    "copied=1;"
     "else "
     "rm -f \"$t\";"
     "if [ $damaged = 1 ];then echo \"runner: damaged\" >&2;exit 1;fi;"
     "damaged=1;"
     "fi;"
     "done;"
-    "rm -f \"$t\" \"$t.lock\";exec 9>&-;"
+    "rm -f \"$t\";exec 9>&-;"
     "fi;"
-    "exec \"$d/$h/runner\" host"_kj;
+    "exec \"$p/runner\" host"_kj;
 
 // What begins each line of the host's answers.
 constexpr kj::StringPtr ANSWER = "runner: "_kj;
 constexpr kj::StringPtr READY = "ready"_kj;
 constexpr kj::StringPtr SEND = "send "_kj;
+constexpr kj::StringPtr WAITING = "waiting"_kj;
+constexpr kj::StringPtr CHANGED = "changed"_kj;
 
 // What a login script writes before the first answer.
 constexpr size_t NOISE_MAX_BYTES = 1 << 20;
@@ -262,6 +272,13 @@ kj::Promise<void> SshHost::greet() {
   return readAnswer().then([this](kj::String answer) -> kj::Promise<void> {
     lastHeard = running.passed();
     if (answer == READY) return kj::READY_NOW;
+    if (answer == WAITING && !isWaiting) {
+      isWaiting = true;
+      say(kj::str(host.name, " waits while this program is copied to the folder that it shares"));
+    }
+    if (answer == CHANGED) {
+      say(kj::str("the copy of this program on ", host.name, " has changed, and is made again"));
+    }
     if (!answer.startsWith(SEND)) return greet();
     auto sent = send(answer.slice(SEND.size()));
     return sent.attach(kj::mv(answer)).then([this]() { return greet(); });

@@ -68,6 +68,7 @@ private:
   size_t noise_bytes = 0;        // on standard output
   char nextByte = 0;
   bool isReady = false;
+  bool isWaiting = false;       // for another copy of the program
   kj::Promise<void> listening;  // to standard error
   kj::ForkedPromise<int> whenEnded;
   kj::Maybe<kj::Own<rpc::Peer>> peer;

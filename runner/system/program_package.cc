@@ -6,6 +6,7 @@
 #include <kj/filesystem.h>
 #include <kj/vector.h>
 #include <link.h>
+#include <sys/stat.h>
 
 #include <regex>
 
@@ -17,6 +18,9 @@ namespace runner {
 namespace {
 
 using Take = kj::Function<void(kj::ArrayPtr<const kj::byte>)>;
+
+// When all files of the package were changed last, for the same tar each time.
+constexpr time_t TIME_S = 0;
 
 // Libraries that belong to the machine and not to the program.
 bool isOfMachine(kj::StringPtr name) {
@@ -84,7 +88,7 @@ void ProgramPackage::write(Take take) const {
     ::archive_entry_set_filetype(entry, AE_IFREG);
     ::archive_entry_set_perm(entry, 0755);
     ::archive_entry_set_size(entry, bytes.size());
-    ::archive_entry_set_mtime(entry, 0, 0);
+    ::archive_entry_set_mtime(entry, TIME_S, 0);
     tar.check(::archive_write_header(tar.tar, entry));
     if (::archive_write_data(tar.tar, bytes.begin(), bytes.size()) < 0) tar.check(ARCHIVE_FATAL);
   }
@@ -101,6 +105,15 @@ kj::Array<kj::byte> ProgramPackage::bytes() const {
   kj::Vector<kj::byte> all;
   write([&all](kj::ArrayPtr<const kj::byte> bytes) { all.addAll(bytes); });
   return all.releaseAsArray();
+}
+
+bool ProgramPackage::isUnchangedIn(kj::StringPtr folder) const {
+  for (auto& file: files) {
+    struct stat status;
+    if (::stat(kj::str(folder, "/", file.name).cStr(), &status) != 0) return false;
+    if (status.st_mtim.tv_sec != TIME_S) return false;
+  }
+  return true;
 }
 
 }  // namespace runner
