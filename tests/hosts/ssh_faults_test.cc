@@ -30,56 +30,6 @@ TEST_CASE("a host with a full disk ends a job by ssh before it starts") {
   checkNothingLeft(hosts, {0, 1, 2});
 }
 
-TEST_CASE("a copy of the program that was cut off goes on where it ended") {
-  KJ_IF_MAYBE(why, Hosts::whyNot(SSHD)) SKIP_CASE(why->cStr());
-  Hosts hosts(2, SSHD);
-  hosts.shell(1, "mkdir ~/.cache && mount -t tmpfs -o size=16m tmpfs ~/.cache");
-  CHECK(runBySsh(hosts, SHORT, "h2")->wait().exitCode == 1);
-  hosts.shell(1, "mount -o remount,size=1g ~/.cache");
-  auto before = hosts.shell(1, "cat ~/.cache/runner/programs/*.tar | wc -c");
-  CHECK(before != "0\n");
-  auto ended = runBySsh(hosts, SHORT, "h2")->wait();
-  INFO(ended.errors);
-  CHECK(ended.exitCode == 0);
-  CHECK(hosts.shell(1, "ls ~/.cache/runner/programs | wc -l") == "1\n");
-}
-
-TEST_CASE("a program that has changed on a host since it was copied there is copied again") {
-  KJ_IF_MAYBE(why, Hosts::whyNot(SSHD)) SKIP_CASE(why->cStr());
-  Hosts hosts(2, SSHD);
-  auto run = [&]() {
-    auto ended = runBySsh(hosts, SHORT, "h2", {"train.epochs=1"})->wait();
-    INFO(ended.errors);
-    CHECK(ended.exitCode == 0);
-    return contains(ended.errors, "the copy of this program on h2 has changed, and is made again");
-  };
-  CHECK_FALSE(run());
-  CHECK_FALSE(run());
-  constexpr kj::StringPtr DAMAGES[] = {
-      "printf x | dd conv=notrunc seek=9999 bs=1 of=$(ls */runner)"_kj,
-      "truncate -s 1000 */lib/libarchive.so.13"_kj, "rm */lib/libarchive.so.13"_kj};
-  for (auto damage: DAMAGES) {
-    INFO(damage);
-    hosts.shell(1, kj::str("cd ~/.cache/runner/programs && ", damage));
-    CHECK(run());
-  }
-  CHECK_FALSE(run());
-}
-
-TEST_CASE("hosts that share a home folder get one copy of the program") {
-  KJ_IF_MAYBE(why, Hosts::whyNot(SSHD)) SKIP_CASE(why->cStr());
-  Hosts hosts(4, SSHD);
-  auto home = newFolder();
-  for (kj::uint host: {1, 2, 3}) {
-    hosts.shell(host, kj::str("mkdir ~/.cache && mount --bind ", home, " ~/.cache"));
-  }
-  auto ended = runBySsh(hosts, SHORT, "h2 h3 h4", {"train.epochs=1"})->wait();
-  INFO(ended.errors);
-  CHECK(ended.exitCode == 0);
-  CHECK(countOf(ended.errors, "copying this program to h") == 1);
-  CHECK(hosts.shell(1, "ls ~/.cache/runner/programs | wc -l") == "1\n");
-}
-
 TEST_CASE("a link that is cut for two seconds changes no bit of a job by ssh") {
   KJ_IF_MAYBE(why, Hosts::whyNot(SSHD)) SKIP_CASE(why->cStr());
   constexpr kj::StringPtr SETTINGS[] = {"cluster.servers=1"_kj, "train.epochs=6"_kj};
