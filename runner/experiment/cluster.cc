@@ -6,6 +6,7 @@
 #include "runner/experiment/devices.h"
 #include "runner/system/addresses.h"
 #include "runner/text/numbers.h"
+#include "runner/text/shell_word.h"
 
 namespace runner {
 
@@ -67,6 +68,22 @@ rpc::PortRange readPorts(configs::Reader& reader) {
         "write a number from 1 to 65535, or two such as \"7000-7031\"");
   }
   return {};
+}
+
+// Reads a command whose default is the program `key`.
+kj::String readCommand(configs::Reader& reader, kj::StringPtr key, kj::StringPtr doc) {
+  auto command = reader.text(key, doc, key);
+  KJ_IF_MAYBE(words, wordsOfShell(command)) {
+    bool hasProgram = words->size() > 0 && (*words)[0].size() > 0;
+    if (!hasProgram) {
+      reader.error(key, kj::str("there is no program in `", key, "`"),
+          kj::str("write ", key, " = \"", key, "\""));
+    }
+  } else {
+    reader.error(key, kj::str("`", command, "` ends within quotes, or with a backslash"),
+        "close the quotes, or write a backslash before a quote that belongs to a word");
+  }
+  return command;
 }
 
 // Reports hosts that have fewer slots than there are workers.
@@ -186,12 +203,10 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::KvStoreCon
   config.instructionSet = set.name;
   config.onLoss = &reader.choose("on_loss", "What happens when a role is lost.",
       kj::arrayPtr(LOSS_POLICIES, kj::size(LOSS_POLICIES)), kj::StringPtr("fail"));
-  config.ssh = reader.text("ssh",
-      "The command of launcher `ssh`, with options of its own if need be: `\"ssh -i key\"`.",
-      kj::StringPtr("ssh"));
-  bool isBlank = true;
-  for (char c: config.ssh) isBlank = isBlank && c == ' ';
-  if (isBlank) reader.error("ssh", "there is no program in `ssh`", "write ssh = \"ssh\"");
+  config.ssh = readCommand(reader, "ssh",
+      "The command of launcher `ssh`, with options of its own if need be: `\"ssh -i ~/key\"`. Its "
+      "words are divided as a shell does it, with quotes, backslashes and `~`. Nothing else is "
+      "expanded.");
   config.ports = readPorts(reader);
   config.hosts = readHosts(reader);
   if (config.launcher->needsHosts && config.hosts.size() == 0 && reader.isRight("hosts")) {
@@ -206,7 +221,9 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::KvStoreCon
       "there are no certificates. Without it, the proof of the secret keeps strangers out, but not "
       "someone on the path between two hosts. Does not change results.",
       false);
-  config.mpirun = reader.text("mpirun", "The command of launcher `mpi`.", "mpirun");
+  config.mpirun = readCommand(reader, "mpirun",
+      "The command of launcher `mpi`, with options of its own if need be. Its words are divided as "
+      "those of `ssh`.");
   config.startTimeout_s = reader.integer("start_timeout_s",
       "Seconds within which all roles must join. Otherwise the job fails, and the message names "
       "the missing roles.",

@@ -11,6 +11,7 @@
 #include "runner/system/child_process.h"
 #include "runner/system/files.h"
 #include "runner/system/line_stream.h"
+#include "runner/text/shell_word.h"
 
 namespace runner {
 
@@ -53,9 +54,10 @@ public:
 
   kj::Promise<ListenPlace> prepare() override {
     auto& cluster = run.experiment().cluster;
-    auto asked = kj::heap<ChildProcess>(cluster.mpirun, kj::StringPtr(cluster.mpirun),
-        kj::arr(kj::str(cluster.mpirun), kj::str("--version")), nullptr, *run.io.lowLevelProvider,
-        run.io.unixEventPort);
+    auto words = mpirun();
+    words.add(kj::str("--version"));
+    auto asked = kj::heap<ChildProcess>(cluster.mpirun, kj::StringPtr(words[0]), words, nullptr,
+        *run.io.lowLevelProvider, run.io.unixEventPort);
     auto lines =
         read(*asked->output).then([this, &asked = *asked]() { return read(*asked.errors); });
     return lines.then([this]() { return begin(); }).attach(kj::mv(asked));
@@ -73,8 +75,7 @@ public:
   kj::Own<StartedGroup> start(const RoleGroup&, kj::StringPtr coordinator) override {
     auto& cluster = run.experiment().cluster;
     auto processes = rankedProcesses(cluster, cluster.hosts);
-    kj::Vector<kj::String> words;
-    words.add(kj::str(cluster.mpirun));
+    auto words = mpirun();
     for (auto& word: kind->options()) words.add(kj::mv(word));
     if (cluster.hosts.size() > 0) {
       hostFile = writeRankHosts(run.folder, processes, cluster.hosts);
@@ -91,6 +92,15 @@ public:
   void allJoined() override { secret = nullptr; }
 
 private:
+  // Returns the words of the command.
+  kj::Vector<kj::String> mpirun() const {
+    // ClusterConfig has checked it.
+    auto given = KJ_ASSERT_NONNULL(wordsOfShell(run.experiment().cluster.mpirun));
+    kj::Vector<kj::String> words;
+    for (auto& word: given) words.add(kj::mv(word));
+    return words;
+  }
+
   kj::Promise<void> read(kj::AsyncInputStream& lines) {
     return readLines(lines, [this](kj::StringPtr line) { said.add(kj::str(line)); });
   }

@@ -9,6 +9,7 @@
 #include "rpc/wire/running_time.h"
 #include "runner/system/line_stream.h"
 #include "runner/system/two_pipes.h"
+#include "runner/text/shell_word.h"
 
 namespace runner {
 
@@ -70,14 +71,7 @@ constexpr size_t LINES_KEPT = 20;
 constexpr uint CONNECT_TIMEOUT_S = 10;
 
 kj::Array<kj::String> wordsOf(kj::StringPtr command) {
-  kj::Vector<kj::String> words;
-  size_t begin = 0;
-  for (size_t i = 0; i <= command.size(); i++) {
-    if (i < command.size() && command[i] != ' ') continue;
-    if (i > begin) words.add(kj::heapString(command.slice(begin, i)));
-    begin = i + 1;
-  }
-  return words.releaseAsArray();
+  return KJ_ASSERT_NONNULL(wordsOfShell(command));  // ClusterConfig has checked it
 }
 
 kj::Array<kj::String> argumentsOf(const Host& host, kj::StringPtr command, kj::StringPtr script) {

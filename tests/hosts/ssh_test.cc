@@ -42,6 +42,8 @@ TEST_CASE("launcher ssh names each host that is not ready, and why") {
   refuse("h2 nowhere", {"host nowhere: no machine of this name is known"});
   refuse("h2:23", {"host h2:23: nothing listens on its ssh port"});
   refuse("10.77.0.99", {"host 10.77.0.99: there is no route to it"});
+  auto blank = runBySsh(hosts, SHORT, "h2", {"cluster.ssh=\"'/my tools/ssh' -x\""});
+  checkFailed(blank->wait(), {"host h2: cannot start /my tools/ssh: "});
 }
 
 TEST_CASE("a host that crashes ends a job by ssh, and nothing is left on the others") {
