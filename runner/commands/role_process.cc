@@ -1,5 +1,6 @@
 #include "runner/commands/role_process.h"
 
+#include <kj/async-unix.h>
 #include <kj/thread.h>
 #include <kj/vector.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include "runner/roles/job_secret.h"
 #include "runner/roles/roles.h"
 #include "runner/roles/trace_file.h"
+#include "runner/system/interrupts.h"
 #include "runner/system/terminal.h"
 
 namespace runner {
@@ -67,6 +69,7 @@ RoleOptions sibling(const RoleOptions& options, Role role, uint index) {
   own.secret = options.secret;
   own.isFromEnvironment = options.isFromEnvironment;
   own.meetsInFolder = options.meetsInFolder;
+  own.signals = kj::heapArray(options.signals.asPtr());
   return own;
 }
 
@@ -200,6 +203,11 @@ kj::Maybe<kj::String> runRoles(
   bool hasCoordinator = first.role == Role::COORDINATOR || roles.carryCoordinator;
   if (hasCoordinator && !first.launched) {
     runCoordinatorProcess(loaded, kj::mv(roles), commandLine);
+  }
+  if (!first.launched) {
+    first.signals = interrupts();
+    // Threads that begin later block these signals, too.
+    for (int signal: first.signals) kj::UnixEventPort::captureSignal(signal);
   }
 
   auto run = [&](const RoleOptions& own) {

@@ -1,5 +1,6 @@
 #include "runner/roles/membership.h"
 
+#include <kj/async-unix.h>
 #include <kj/debug.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include "runner/roles/clock_offset.h"
 #include "runner/roles/coordinator_call.h"
 #include "runner/roles/job_secret.h"
+#include "runner/system/interrupts.h"
 #include "runner/system/machine.h"
 #include "runner/system/reason.h"
 #include "runner/system/terminal.h"
@@ -62,6 +64,16 @@ kj::Exception gone(kj::StringPtr coordinator) {
   return lost(coordinator, GONE);
 }
 
+// Resolves to the first of these signals that this process gets.
+kj::Promise<int> interruption(kj::AsyncIoContext& io, kj::ArrayPtr<const int> signals) {
+  kj::Promise<int> first = kj::NEVER_DONE;
+  for (int signal: signals) {
+    auto received = io.unixEventPort.onSignal(signal);
+    first = first.exclusiveJoin(received.then([](siginfo_t&& info) { return info.si_signo; }));
+  }
+  return first;
+}
+
 class Seated final: public Membership {
 public:
   Seated(kj::AsyncIoContext& io, const LoadedExperiment& loaded, const RoleOptions& options,
@@ -77,7 +89,8 @@ public:
         tls(KJ_ASSERT_NONNULL(loaded.experiment).cluster.tls),
         progress(kj::mv(progress)),
         sockets(kj::mv(ownListener)),
-        peer(kj::mv(call.stream), limits) {}
+        peer(kj::mv(call.stream), limits),
+        signal(interruption(io, options.signals)) {}
 
   kj::Promise<void> join(
       const LoadedExperiment& loaded, const RoleOptions& options, kj::Maybe<CountPushes> count) {
@@ -109,6 +122,15 @@ public:
       if (!sharesMachine) peer.breakOnSilence(silence);
       lastHeard = running.passed();
       beating = beat().eagerlyEvaluate(nullptr);
+      ending =
+          signal
+              .then([this](int number) {
+                return tellFailure(kj::Exception(kj::Exception::Type::FAILED, __FILE__, __LINE__,
+                    kj::str("interrupted: ", reasonOfInterrupt(number),
+                        "; a job needs all its roles, so start them all again")));
+              })
+              .then([](kj::String) { endInterrupted(); })
+              .eagerlyEvaluate(nullptr);
     });
   }
 
@@ -221,6 +243,8 @@ private:
   ClockOffset clockOffset;
   kj::Promise<void> told = nullptr;
   kj::Promise<void> beating = nullptr;
+  kj::Promise<int> signal;
+  kj::Promise<void> ending = nullptr;
 };
 
 // A coordinator that was reached, and the sockets of a role that holds a shard.
@@ -289,6 +313,9 @@ kj::Promise<kj::Own<Membership>> Membership::join(kj::AsyncIoContext& io,
             });
       })
       .exclusiveJoin(kj::mv(late))
+      .exclusiveJoin(interruption(io, options.signals).then([](int) -> kj::Own<Membership> {
+        endInterrupted();
+      }))
       .attach(kj::mv(running));
 }
 

@@ -2,6 +2,7 @@
 // launcher inline).
 #pragma once
 
+#include <kj/array.h>
 #include <kj/string.h>
 
 #include "rpc/trace.h"
@@ -52,6 +53,10 @@ struct RoleOptions {
   bool meetsInFolder = false;
   // Null: the role imports its data set, or finds it imported.
   kj::Maybe<CopiedData> data = nullptr;
+  // The signals that end a server or worker, which the process has captured. The role then tells
+  // the coordinator and ends its process with exit code INTERRUPTED. Empty: signals are not its
+  // task.
+  kj::Array<int> signals = nullptr;
 };
 
 }  // namespace runner

@@ -237,6 +237,32 @@ TEST_CASE("a worker started by hand that fails tells the coordinator why, which 
   for (auto& role: job.servers) CHECK(role->wait(FAILS_WITHIN_S).exitCode == 75);
 }
 
+TEST_CASE("Ctrl-C of a role started by hand ends the job, which says so and names the role") {
+  {
+    JobByHand job(ENDLESS);
+    REQUIRE(job.workers[1]->waitForErrors("worker 1: epoch 1/"));
+    job.workers[1]->kill(SIGINT);
+    auto worker = job.workers[1]->wait(FAILS_WITHIN_S);
+    CHECK(worker.exitCode == 130);
+    CHECK(worker.errors.endsWith("\ninterrupted\n"));
+    checkFailed(job.coordinator->wait(), {"error: worker 1: interrupted: received SIGINT (Ctrl-C); "
+                                          "a job needs all its roles, so start them all again"});
+    CHECK(contains(job.failedEvent(), "worker 1: interrupted: received SIGINT"));
+  }
+  JobByHand job(ENDLESS);
+  REQUIRE(job.workers[1]->waitForErrors("worker 1: epoch 1/"));
+  job.servers[0]->kill(SIGTERM);
+  CHECK(job.servers[0]->wait(FAILS_WITHIN_S).exitCode == 130);
+  checkFailed(job.coordinator->wait(), {"error: server 0: interrupted: received SIGTERM"});
+}
+
+TEST_CASE("Ctrl-C ends a role that waits for its coordinator at once") {
+  auto server = startRole(ENDLESS, "server", 0, ownPlace());
+  REQUIRE(server->waitForErrors("waits for the coordinator"));
+  server->kill(SIGINT);
+  CHECK(server->wait(FAILS_WITHIN_S).exitCode == 130);
+}
+
 TEST_CASE("a worker started by hand whose data are missing tells the coordinator why") {
   auto file = endlessWith("[data]\nsource = \"/nowhere\"\n");
   auto coordinator = startCoordinator(file);
