@@ -57,13 +57,15 @@ kj::String machineOf(kj::AsyncIoStream& stream) {
 class Acceptor final: private kj::TaskSet::ErrorHandler {
 public:
   Acceptor(kj::Timer& timer, kj::ConnectionReceiver& receiver, MessageLimits limits,
-      capnp::Capability::Client bootstrap, const Identity& own, StrangerLimits strangerLimits)
+      capnp::Capability::Client bootstrap, const Identity& own, StrangerLimits strangerLimits,
+      kj::Maybe<TellRefused&> tell)
       : timer(timer),
         receiver(receiver),
         limits(limits),
         bootstrap(kj::mv(bootstrap)),
         own(own),
         strangerLimits(strangerLimits),
+        tell(tell),
         running(timer),
         pauseEnd(timer.now()),
         connections(*this) {}
@@ -171,7 +173,7 @@ private:
     return paf.promise.exclusiveJoin(kj::mv(drop)).then([this]() { return whenRoom(); });
   }
 
-  // Both tell it once, for whoever wonders why a role does not join.
+  // Both warn once, for whoever wonders why a role does not join.
   void tellFull() {
     if (!hasToldFull) {
       warn(
@@ -181,9 +183,10 @@ private:
     hasToldFull = true;
   }
   void tellRefused(kj::StringPtr machine, const kj::Exception& why) {
+    auto sentence = kj::str("a connection from ", machine, " was refused: ", why.getDescription());
+    KJ_IF_MAYBE(t, tell) (*t)(sentence);
     if (!hasToldRefused) {
-      warn(kj::str("a connection from ", machine, " was refused: ", why.getDescription(),
-          ". Further ones will be refused without a warning"));
+      warn(kj::str(sentence, ". Further ones will be refused without a warning"));
     }
     hasToldRefused = true;
   }
@@ -203,6 +206,7 @@ private:
   capnp::Capability::Client bootstrap;
   const Identity& own;
   const StrangerLimits strangerLimits;
+  kj::Maybe<TellRefused&> tell;
   RunningTime running;
   kj::TimePoint pauseEnd;
   uint accepted = 0;  // until then
@@ -223,8 +227,10 @@ uint StrangerLimits::defaultConnections() {
 }
 
 kj::Promise<void> serveAll(kj::Timer& timer, kj::ConnectionReceiver& receiver, MessageLimits limits,
-    capnp::Capability::Client bootstrap, const Identity& own, StrangerLimits strangers) {
-  auto acceptor = kj::heap<Acceptor>(timer, receiver, limits, kj::mv(bootstrap), own, strangers);
+    capnp::Capability::Client bootstrap, const Identity& own, StrangerLimits strangers,
+    kj::Maybe<TellRefused&> tellRefused) {
+  auto acceptor =
+      kj::heap<Acceptor>(timer, receiver, limits, kj::mv(bootstrap), own, strangers, tellRefused);
   auto accepting = acceptor->accept();
   return accepting.attach(kj::mv(acceptor));
 }

@@ -2,6 +2,7 @@
 // cost.
 #pragma once
 
+#include <kj/function.h>
 #include <kj/timer.h>
 
 #include "rpc/wire/peer.h"
@@ -28,16 +29,21 @@ struct StrangerLimits {
   static uint defaultConnections();
 };
 
+// Called with a sentence about a stranger that was refused: `a connection from 10.0.0.3 was
+// refused: …`.
+using TellRefused = kj::Function<void(kj::StringPtr sentence)>;
+
 // Serves `bootstrap` over every connection that `receiver` accepts and whose other end proves that
 // it belongs to the job of `own`. A connection that breaks does not disturb the others. A stranger
 // that exceeds the limits in `strangers` is disconnected. So is another user of this machine that
-// comes by a Unix socket, except root. The first one that is refused is named on stderr. New
-// connections wait while there are too many strangers, while strangers come too fast, or while the
-// process has no free file descriptor.
+// comes by a Unix socket, except root. The first one that is refused is named on stderr, and
+// `tellRefused` is called for each. New connections wait while there are too many strangers, while
+// strangers come too fast, or while the process has no free file descriptor.
 //
 // Never resolves. Rejects when accepting fails for another reason. Dropping the promise closes all
-// connections. `timer`, `receiver` and `own` must outlive the promise.
+// connections. `timer`, `receiver`, `own` and `tellRefused` must outlive the promise.
 kj::Promise<void> serveAll(kj::Timer& timer, kj::ConnectionReceiver& receiver, MessageLimits limits,
-    capnp::Capability::Client bootstrap, const Identity& own, StrangerLimits strangers = {});
+    capnp::Capability::Client bootstrap, const Identity& own, StrangerLimits strangers = {},
+    kj::Maybe<TellRefused&> tellRefused = nullptr);
 
 }  // namespace rpc

@@ -9,7 +9,6 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 
-#include "rpc/wire/acceptor.h"
 #include "rpc/wire/opening.h"
 
 namespace rpc {
@@ -88,11 +87,13 @@ public:
   const ServerAddress& address() const override { return where; }
 
   kj::Promise<void> serve(kj::Timer& timer, MessageLimits limits,
-      capnp::Capability::Client bootstrap, const Identity& own) override {
-    auto serving = serveAll(timer, *tcp, limits, bootstrap, own);
-    KJ_IF_MAYBE(receiver, local) {
-      serving = serving.exclusiveJoin(serveAll(timer, **receiver, limits, kj::mv(bootstrap), own));
-    }
+      capnp::Capability::Client bootstrap, const Identity& own,
+      kj::Maybe<TellRefused&> tellRefused) override {
+    auto serveOn = [&](kj::ConnectionReceiver& receiver) {
+      return serveAll(timer, receiver, limits, bootstrap, own, {}, tellRefused);
+    };
+    auto serving = serveOn(*tcp);
+    KJ_IF_MAYBE(receiver, local) serving = serving.exclusiveJoin(serveOn(**receiver));
     return kj::mv(serving);
   }
 

@@ -6,6 +6,7 @@
 #include <kj/string.h>
 
 #include "rpc/transport.h"
+#include "rpc/wire/acceptor.h"
 #include "rpc/wire/peer.h"
 #include "rpc/wire/proof.h"
 
@@ -50,9 +51,10 @@ public:
   virtual ~Listener() noexcept(false) = default;
   virtual const ServerAddress& address() const = 0;
   // Serves `bootstrap` over every connection to any of the sockets; see serveAll(). The listener,
-  // `own` and `timer` must outlive the promise.
+  // `own`, `timer` and `tellRefused` must outlive the promise.
   virtual kj::Promise<void> serve(kj::Timer& timer, MessageLimits limits,
-      capnp::Capability::Client bootstrap, const Identity& own) = 0;
+      capnp::Capability::Client bootstrap, const Identity& own,
+      kj::Maybe<TellRefused&> tellRefused = nullptr) = 0;
 };
 
 // Connects to `server` by `transport`. Resolves when both ends have opened the connection: see

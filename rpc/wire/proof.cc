@@ -156,7 +156,7 @@ kj::Promise<Secret> proveAsListener(kj::AsyncIoStream& stream, const Identity& o
         return p.receive(p.reply).catch_([](kj::Exception&& e) {
           if (e.getType() != kj::Exception::Type::DISCONNECTED) kj::throwFatalException(kj::mv(e));
           // Most likely it has noticed itself that the secrets differ.
-          fail(kj::str("it left without a proof; has it another secret?"));
+          fail(kj::str("it left without a proof, so it may have another secret"));
         });
       })
       .then([&p]() {

@@ -110,6 +110,7 @@ void Launch::take(kj::StringPtr line) {
     }
     if (hasAll && rolesStarted != nullptr) launcher.allJoined();
   }
+  if (event.isWaiting()) refused = kj::str(event.getWaiting().getRefused());
   if (event.isListening()) {
     auto address = kj::str(event.getListening().getAddress());
     for (auto& group: launcher.groups()) {
@@ -192,8 +193,9 @@ void Launch::checkJoined() {
       }
     }
     if (missing.empty()) return;
-    fail({Failure::SILENT, kj::str("not joined within ", limit, " s: ", roleList(missing),
-                               "; see why they did not start, or raise cluster.start_timeout_s")});
+    fail({Failure::SILENT,
+        kj::str("not joined within ", limit, " s: ", roleList(missing), inParentheses(refused),
+            "; see why they did not start, or raise cluster.start_timeout_s")});
   }
 }
 

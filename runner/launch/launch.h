@@ -60,6 +60,7 @@ private:
   kj::Own<kj::AsyncInputStream> events;
   rpc::RunningTime running;
   kj::Duration lastHeard = 0 * kj::NANOSECONDS;  // from the coordinator, by `running`
+  kj::String refused;                            // who was refused, as the coordinator told last
   kj::Maybe<kj::Duration> rolesStarted;          // when the last group was started, by `running`
   kj::Maybe<Failure> failure;  // of those that roles report, the one nearest to the cause
   kj::Promise<void> over;

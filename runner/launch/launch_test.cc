@@ -268,12 +268,13 @@ TEST_CASE("Launch: roles have start_timeout_s to join, counted from when they we
   launch.listen();
   launch.join(Role::SERVER, 0);
   launch.join(Role::WORKER, 1);
+  launch.say([](Event::Builder event) { event.initWaiting().setRefused("somebody was refused"); });
   pass(59);
   CHECK_FALSE(launch.isOver());
   pass(2);
   CHECK(launch.failure() ==
-        "not joined within 60 s: worker 0; see why they did not start, or raise "
-        "cluster.start_timeout_s");
+        "not joined within 60 s: worker 0 (somebody was refused); see why they did not start, or "
+        "raise cluster.start_timeout_s");
 }
 
 TEST_CASE("Launch: a role that is stopped before it joins fails the run after the silence limit") {

@@ -54,8 +54,9 @@ kj::Maybe<kj::String> RunView::noticeOf(Event::Reader event) {
   if (event.isWaiting()) {
     auto waiting = event.getWaiting();
     double waited_s = std::round(waiting.getWaitedS() * 10) / 10;
-    return kj::str("waiting for ", waiting.getRoles(), ": not joined after ", waited_s,
-        " s; the run fails after ", waiting.getLimitS(), " s (cluster.start_timeout_s)");
+    return kj::str("waiting for ", waiting.getRoles(), ": not joined after ", waited_s, " s",
+        inParentheses(waiting.getRefused()), "; the run fails after ", waiting.getLimitS(),
+        " s (cluster.start_timeout_s)");
   }
   return nullptr;
 }

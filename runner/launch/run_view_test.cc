@@ -69,6 +69,8 @@ TEST_CASE("RunView: says to a tenth of a second how long the job has waited for 
   };
   CHECK(said(5.002).startsWith("waiting for worker 1: not joined after 5 s; "));
   CHECK(said(1.503).startsWith("waiting for worker 1: not joined after 1.5 s; "));
+  waiting.setRefused("somebody was refused");
+  CHECK(said(5).startsWith("waiting for worker 1: not joined after 5 s (somebody was refused); "));
 }
 
 TEST_CASE("RunView: names the first of many bad records, and counts the others") {

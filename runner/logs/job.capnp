@@ -258,6 +258,9 @@ struct Event {
       waitedS @84 :Float64 $Json.name("waited_s");
       limitS @85 :Float64 $Json.name("limit_s");
       # cluster.start_timeout_s.
+      refused @94 :Text;
+      # Who was refused, which may be why roles are missing: `a connection from 10.0.0.3 was
+      # refused: …`. Empty if nobody was.
     }
     counted :group {
       # A server has ended an epoch.

@@ -35,4 +35,8 @@ kj::String roleList(kj::ArrayPtr<const kj::String> names) {
       kj::strArray(names.slice(0, NAMES_MAX), ", "), ", … (", names.size(), " roles in all)");
 }
 
+kj::String inParentheses(kj::StringPtr text) {
+  return text.size() == 0 ? kj::String() : kj::str(" (", text, ")");
+}
+
 }  // namespace runner

@@ -20,5 +20,7 @@ kj::String onHost(kj::StringPtr name, kj::StringPtr host);
 kj::String processName(Role role, uint first, uint count);
 // Returns the names in one text. Of many names, it has the first five and the number of all.
 kj::String roleList(kj::ArrayPtr<const kj::String> names);
+// Returns ` (text)`, or nothing if `text` is empty.
+kj::String inParentheses(kj::StringPtr text);
 
 }  // namespace runner

@@ -24,6 +24,8 @@ namespace {
 constexpr auto TELL_MISSING = 5 * kj::SECONDS;
 // A role joins much sooner after it has got its index. One that has not was killed.
 constexpr auto JOINS_WITHIN = 10 * kj::SECONDS;
+// Of those who were refused, so many are named.
+constexpr size_t REFUSALS_TOLD = 3;
 
 // Returns how far a worker got. Empty for servers, which count no steps.
 kj::String reached(Role role, uint64_t step) {
@@ -399,6 +401,24 @@ kj::StringPtr Job::missing() {
   return missingNames;
 }
 
+void Job::noteRefused(kj::StringPtr sentence) {
+  if (strangers.size() == REFUSALS_TOLD) return;
+  for (auto& known: strangers) {
+    if (known == sentence) return;
+  }
+  strangers.add(kj::str(sentence));
+}
+
+kj::String Job::refused() const {
+  kj::Vector<kj::StringPtr> all;
+  for (auto& seat: seats) {
+    bool isTold = !seat.joined && seat.refusal.size() > 0 && all.size() < REFUSALS_TOLD;
+    if (isTold) all.add(seat.refusal);
+  }
+  all.addAll(strangers);
+  return kj::strArray(all, "; ");
+}
+
 kj::Promise<void> Job::tellMissing(kj::Duration pause) {
   return timer.afterDelay(pause).then([this, pause]() -> kj::Promise<void> {
     if (joined == seats.size()) return kj::NEVER_DONE;
@@ -409,6 +429,7 @@ kj::Promise<void> Job::tellMissing(kj::Duration pause) {
     waiting.setRoles(missing());
     waiting.setWaitedS((timer.now() - begin) / kj::MILLISECONDS / 1000.0);
     waiting.setLimitS(experiment.cluster.startTimeout_s);
+    waiting.setRefused(refused());
     log.show(event);
     return tellMissing(2 * pause);
   });
@@ -418,7 +439,7 @@ kj::Promise<void> Job::watchStart() {
   auto limit = experiment.cluster.startTimeout_s;
   return running.until(limit * kj::SECONDS).then([this, limit]() -> kj::Promise<void> {
     if (joined < seats.size()) {
-      fail(kj::str("not joined within ", limit, " s: ", missing(),
+      fail(kj::str("not joined within ", limit, " s: ", missing(), inParentheses(refused()),
           "; see why they did not start, or raise cluster.start_timeout_s"));
     }
     return kj::NEVER_DONE;

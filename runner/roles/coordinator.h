@@ -33,6 +33,9 @@ public:
       bool here = false);
 
   Coordinator::Client bootstrap();
+  // Notes that a connection to the capability of bootstrap() was refused. If a role is missing
+  // later, the job tells it with `sentence`.
+  void noteRefused(kj::StringPtr sentence);
   // Tells the launcher the address of bootstrap(). Does nothing if the job has failed already,
   // because no role needs to start then.
   void showAddress(kj::StringPtr address);
@@ -63,6 +66,7 @@ private:
     uint index;
     kj::String host;  // the name of its machine, if that is not the coordinator's
     bool joined = false;
+    kj::String refusal;  // why a role that wanted this place was refused last. Empty: none was
     // When a role got its index by takeIndex(), by `running`. Null if none did.
     kj::Maybe<kj::Duration> taken = nullptr;
     bool finished = false;
@@ -128,6 +132,9 @@ private:
   kj::String nameOfSilent(const Seat& seat);
   // Returns the names of the roles that have not joined. Empty if all have.
   kj::StringPtr missing();
+  // Returns who was refused: those who wanted the place of a missing role, and strangers. Empty if
+  // nobody was.
+  kj::String refused() const;
   kj::Promise<void> watchStart();
   // Tells the launcher for which roles the job waits: after `pause`, after twice that time, and so
   // on. Never resolves.
@@ -155,8 +162,9 @@ private:
 
   kj::Array<Seat> seats;
   uint joined = 0;
-  kj::String missingNames;    // as missing() returned them
-  kj::Maybe<uint> missingAt;  // `joined` then
+  kj::String missingNames;           // as missing() returned them
+  kj::Maybe<uint> missingAt;         // `joined` then
+  kj::Vector<kj::String> strangers;  // sentences of noteRefused(), each once, and only a few
   uint finished = 0;
   kj::String weightsSha256;
   kj::HashSet<kj::String> badRecords;  // the reasons that were logged already

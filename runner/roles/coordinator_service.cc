@@ -99,9 +99,16 @@ public:
     auto& seat = job->seatOf(params.getRole(), params.getIndex());
     auto host = params.getHost() == thisHostName() ? kj::str() : kj::str(params.getHost());
     auto name = onHost(roleName(seat.role, seat.index), host);
-    checkProgram(name, params.getVersion(), params.getDigest());
-    if (!seat.joined) seat.host = kj::mv(host);
-    job->join(seat, params);
+    auto join = [&]() {
+      checkProgram(name, params.getVersion(), params.getDigest());
+      if (!seat.joined) seat.host = kj::mv(host);
+      job->join(seat, params);
+    };
+    KJ_IF_MAYBE(why, kj::runCatchingExceptions(join)) {
+      // The role says so on its own terminal. Whoever waits for it here may not see that.
+      seat.refusal = kj::str(why->getDescription());
+      kj::throwFatalException(kj::mv(*why));
+    }
     context.getResults().setSession(kj::heap<SessionServer>(kj::addRef(*job), seat));
     context.getResults().setBoot(thisBoot());
     context.getResults().setJob(job->id);

@@ -121,6 +121,29 @@ kj::Promise<capnp::Response<Session::MeetResults>> meet(Session::Client& session
   return request.send();
 }
 
+TEST_CASE("Job: names those who were refused if a role is missing later") {
+  TestJob job("refused");
+  for (uint i = 0; i < 9; i++) {
+    job.job->noteRefused("a connection from 10.0.0.3 was refused: it has another secret");
+  }
+  job.join(Role::WORKER, 0, "another")
+      .then([](auto&&) {}, [](kj::Exception&&) {})
+      .wait(job.waitScope);
+  job.join(Role::SERVER, 0, "another")
+      .then([](auto&&) {}, [](kj::Exception&&) {})
+      .wait(job.waitScope);
+  auto server = job.join(Role::SERVER, 0);
+  for (uint second = 0; second < 31; second++) {
+    server.heartbeatRequest().send().wait(job.waitScope);
+    job.pass(1 * kj::SECONDS);
+  }
+  CHECK(job.failure() ==
+        "not joined within 30 s: worker 0, worker 1 (worker 0 was started with a different "
+        "experiment file than the coordinator, or has other images: start all roles with the same "
+        "file and the same --set; a connection from 10.0.0.3 was refused: it has another secret); "
+        "see why they did not start, or raise cluster.start_timeout_s");
+}
+
 TEST_CASE("Job: tells for which roles it waits, at growing intervals") {
   TestJob job("waiting");
   // Returns the seconds of waiting that a line names.

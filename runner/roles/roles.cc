@@ -74,8 +74,9 @@ bool runCoordinator(const LoadedExperiment& loaded, const RoleOptions& options, 
     return kj::NEVER_DONE;
   });
   rpc::Identity identity{roleName(Role::COORDINATOR, 0), options.secret, experiment.cluster.tls};
-  auto serving = listener->serve(
-      io.provider->getTimer(), jobMessageLimits(facts.graph), job->bootstrap(), identity);
+  rpc::TellRefused noteRefused = [&](kj::StringPtr sentence) { job->noteRefused(sentence); };
+  auto serving = listener->serve(io.provider->getTimer(), jobMessageLimits(facts.graph),
+      job->bootstrap(), identity, noteRefused);
   auto over = job->run(options.launched).exclusiveJoin(kj::mv(recorded));
 
   job->showAddress(listener->address().tcp);

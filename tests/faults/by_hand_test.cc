@@ -28,6 +28,17 @@ TEST_CASE("roles that never join are named when the time to start is over") {
   CHECK(server->wait(FAILS_WITHIN_S).exitCode == 75);
 }
 
+TEST_CASE("if a role that was refused is missing later, the message says why it was refused") {
+  constexpr kj::StringPtr IMPATIENT = "tests/faults/impatient.toml"_kj;
+  auto coordinator = startCoordinator(IMPATIENT, newFolder(), newSecretFile('a'));
+  auto address = addressOf(*coordinator);
+  auto other = startRole(IMPATIENT, "worker", 1, address, newSecretFile('b'));
+  checkFailed(other->wait(FAILS_WITHIN_S), {"has another secret"});
+  checkFailed(coordinator->wait(),
+      {"worker 1 (a connection from 127.0.0.1 was refused: it left without a proof, so it may have "
+       "another secret); see why"});
+}
+
 TEST_CASE("of many roles that never join the first few are named, and all are counted") {
   auto ended =
       startByHand({"tests/faults/impatient.toml", "--role", "coordinator", "--folder", newFolder(),
