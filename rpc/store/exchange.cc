@@ -323,8 +323,11 @@ void Exchange::record(TracePoint station, const Outbox::Call& call) {
 kj::Promise<void> Exchange::naming(uint server, kj::Promise<void> promise) {
   return promise.catch_([this, server](kj::Exception&& exception) {
     bool lost = exception.getType() == kj::Exception::Type::DISCONNECTED;
-    auto text =
-        kj::str(lost ? "lost " : "", servers.names[server], ": ", exception.getDescription());
+    auto why = exception.getDescription();
+    if (why == "Peer disconnected.") why = "it closed its connection";
+    auto wayOut =
+        lost && !isUnreachable(exception) ? "; if it has ended, see what it wrote last"_kj : ""_kj;
+    auto text = kj::str(lost ? "lost " : "", servers.names[server], ": ", why, wayOut);
     kj::throwFatalException(kj::Exception(exception.getType(), kj::heapString(exception.getFile()),
         exception.getLine(), kj::mv(text)));
   });

@@ -293,7 +293,9 @@ void checkLoss(const Transport& transport) {
     ready.lockExclusive().wait([](uint now) { return now == 2; });
     servers[1] = nullptr;
   }
+  INFO(text);
   CHECK(strstr(text.cStr(), name.cStr()) != nullptr);
+  CHECK(strstr(text.cStr(), "; if it has ended, see what it wrote last") != nullptr);
   CHECK_THROWS(worker0.store->refresh());
 }
 

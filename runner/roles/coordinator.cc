@@ -364,7 +364,8 @@ void Job::leave(Seat& seat) {
   // A role that fails by itself would have told the coordinator or the launcher why.
   fail(kj::str(nameOf(seat),
            " closed its connection without giving a reason: it was killed or it crashed",
-           reached(seat.role, seat.step)),
+           reached(seat.role, seat.step),
+           "; see what it wrote last, and `dmesg` on its machine in case memory ran out"),
       kj::Exception::Type::DISCONNECTED);
 }
 
