@@ -227,7 +227,7 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::KvStoreCon
   config.startTimeout_s = reader.integer("start_timeout_s",
       "Seconds within which all roles must join. Otherwise the job fails, and the message names "
       "the missing roles.",
-      {.atLeast = 1, .atMost = 86400}, 60);
+      {.atLeast = 1, .atMost = 86400}, START_TIMEOUT_S);
   config.silenceTimeout_s = reader.integer("silence_timeout_s",
       "A role counts as lost if its io thread is silent for this many seconds. Time in which the "
       "whole job is stopped does not count, and a long step is not silence. A server that computes "

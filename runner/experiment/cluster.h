@@ -41,6 +41,8 @@ struct LossPolicy {
 
 // [cluster]
 struct ClusterConfig {
+  static constexpr uint START_TIMEOUT_S = 60;  // the default
+
   const LauncherKind* launcher;
   uint servers;
   uint serversPerProcess;

@@ -430,7 +430,7 @@ TEST_CASE("two roles of one index: the second is refused and told why") {
 
 TEST_CASE("a role that was started with a different file is refused and told why") {
   auto coordinator = startCoordinator(ENDLESS);
-  auto role = startRole("tests/faults/impatient.toml", "worker", 0, addressOf(*coordinator));
+  auto role = startRole(SHORT, "worker", 0, addressOf(*coordinator));
   checkFailed(role->wait(FAILS_WITHIN_S),
       {"worker 0 was started with a different experiment file", "same file"});
 }
