@@ -77,6 +77,8 @@ public:
   kj::String text(kj::StringPtr key, kj::StringPtr doc);
   kj::String text(kj::StringPtr key, kj::StringPtr doc, kj::StringPtr defaultValue);
   kj::Maybe<kj::String> maybeText(kj::StringPtr key, kj::StringPtr doc);
+  // Reads a text, or an integer as the text of its digits. The resolved value is the text.
+  kj::Maybe<kj::String> maybeTextOrInteger(kj::StringPtr key, kj::StringPtr doc);
   // Reads the path of a file or folder and returns it as an absolute path. A relative path starts
   // from the folder of the file that contains it. In a `--set` or `--sweep` it starts from the
   // current folder. An address (`http://…`) is returned unchanged.

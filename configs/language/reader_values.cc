@@ -222,6 +222,17 @@ kj::String Reader::text(kj::StringPtr key, kj::StringPtr doc, kj::StringPtr defa
   return result;
 }
 
+kj::Maybe<kj::String> Reader::maybeTextOrInteger(kj::StringPtr key, kj::StringPtr doc) {
+  describe(key, "string or integer", "none", doc);
+  KJ_IF_MAYBE(value, find(key)) {
+    auto& content = value->content;
+    auto result = content.is<int64_t>() ? kj::str(content.get<int64_t>()) : textOf(key, *value);
+    keep(key, newValue(kj::str(result)));
+    return kj::mv(result);
+  }
+  return nullptr;
+}
+
 kj::Maybe<kj::String> Reader::maybeText(kj::StringPtr key, kj::StringPtr doc) {
   describe(key, "string", "none", doc);
   KJ_IF_MAYBE(value, find(key)) {

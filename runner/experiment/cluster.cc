@@ -55,10 +55,10 @@ constexpr LossPolicy LOSS_POLICIES[] = {
     {"fail", "The job ends with exit code 1 and reports which role was lost and why."},
 };
 
-// Reads "7000" or "7000-7031".
+// Reads 7000, "7000" or "7000-7031".
 rpc::PortRange readPorts(configs::Reader& reader) {
-  auto text = reader.maybeText("port",
-      "The TCP ports that roles listen on: `\"7000\"` or a range such as `\"7000-7031\"`, for "
+  auto text = reader.maybeTextOrInteger("port",
+      "The TCP ports that roles listen on: `7000` or a range such as `\"7000-7031\"`, for "
       "machines with a firewall. Each role takes the first free one. A machine needs one port for "
       "the coordinator and one for each server on it, or in `allreduce` one for each worker on it. "
       "Absent: the system chooses.");

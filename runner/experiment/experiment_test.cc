@@ -43,7 +43,7 @@ TEST_CASE("loadExperiment: the place of the data does not change the digest of a
 
 TEST_CASE("loadExperiment: the same experiment on other hosts is the same experiment") {
   kj::StringPtr overrides[] = {"cluster.hosts=[\"a\", \"b slots=2\"]", "cluster.interface=eth0",
-      "cluster.port=\"7000\"", "cluster.start_timeout_s=600", "cluster.launcher=kubernetes",
+      "cluster.port=7000", "cluster.start_timeout_s=600", "cluster.launcher=kubernetes",
       "cluster.image=runner:1", "cluster.kubernetes={ runs = \"runs\" }"};
   auto plain = load("configs/mnist_mlp_local.toml");
   auto there = load("configs/mnist_mlp_local.toml", overrides);

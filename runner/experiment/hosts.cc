@@ -159,7 +159,7 @@ kj::Array<Host> readHosts(configs::Reader& reader) {
   if (hosts.size() > HOSTS_MAX) {
     reader.error("hosts", kj::str("there are ", hosts.size(), " hosts"),
         kj::str("name at most ", HOSTS_MAX));
-  } else if (lines.size() == 0 && reader.has("hosts")) {
+  } else if (lines.size() == 0 && reader.has("hosts") && reader.isRight("hosts")) {
     reader.error("hosts", "no host is named", "name one, or leave the key out");
   }
   return hosts.releaseAsArray();
