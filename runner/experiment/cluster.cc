@@ -120,7 +120,24 @@ void readKubernetes(ClusterConfig& config, configs::Reader& reader) {
   config.kubernetes = reader.maybeSection("kubernetes",
       "For launcher `kubernetes`: see [docs/clusters.md](../docs/clusters.md#kubernetes).",
       KubernetesConfig::read);
+  KJ_IF_MAYBE(image, config.image) {
+    bool isName = image->size() > 0;
+    for (char c: *image) isName = isName && c > ' ' && c <= '~' && c != '"' && c != '\'';
+    if (!isName) {
+      reader.error("image", kj::str("`", *image, "` cannot be the name of a container image"),
+          "write image = \"registry.example/runner:1\"");
+    }
+  }
   if (config.launcher->word != LauncherKind::KUBERNETES) return;
+  uint gpus = 0;
+  for (auto& device: config.devices) gpus += isGpu(device) ? 1 : 0;
+  for (auto& device: config.devices) {
+    if (!isGpu(device) || targetOf(device).device < gpus) continue;
+    reader.error("devices",
+        kj::str("`", device, "` is not in a pod that has ", counted(gpus, "GPU"),
+            ", because a pod sees only its own GPUs"),
+        "number the GPUs of a worker from cuda:0", {"launcher"_kj});
+  }
   if (config.image == nullptr || config.kubernetes == nullptr) {
     reader.error("launcher",
         "launcher `kubernetes` needs a container image and a place for the folders of runs",
@@ -176,9 +193,8 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::KvStoreCon
       "Number of servers that share a process, each in its own thread. For a machine with spare "
       "cores. Does not change results. Absent: one.",
       {.atLeast = 1, .atMost = 1024});
-  // Roles that are threads share a process anyway, and a pod is one process.
-  bool apart = config.launcher->word == LauncherKind::INLINE ||
-               config.launcher->word == LauncherKind::KUBERNETES || shared == nullptr;
+  // Roles that are threads share a process anyway.
+  bool apart = config.launcher->word == LauncherKind::INLINE || shared == nullptr;
   config.serversPerProcess = apart ? 1 : uint(KJ_ASSERT_NONNULL(shared));
   config.workers =
       reader.integer("workers", "Number of worker processes.", {.atLeast = 1, .atMost = 4096}, 1);

@@ -3,6 +3,7 @@
 #include <kj/debug.h>
 #include <kj/vector.h>
 
+#include "io/checksum.h"
 #include "runner/experiment/devices.h"
 #include "runner/logs/role_names.h"
 #include "runner/system/version.h"
@@ -18,9 +19,9 @@ constexpr kj::StringPtr ROOT = "/run/runner"_kj;
 constexpr uint PORT = 7000;
 
 // Returns a name that Kubernetes objects may have (RFC 1035), and to which a role and an index can
-// be added.
+// be added. Of a long name, the last part is a hash, so that names with the same begin differ.
 kj::String objectNameOf(kj::StringPtr name) {
-  constexpr size_t BYTES_MAX = 40;
+  constexpr size_t BYTES_MAX = 40, HASH_BYTES = 6;
   kj::Vector<char> result;
   for (char c: name) {
     if ('A' <= c && c <= 'Z') c += 'a' - 'A';
@@ -32,10 +33,12 @@ kj::String objectNameOf(kj::StringPtr name) {
     } else if (!result.empty() && result.back() != '-') {
       result.add('-');
     }
-    if (result.size() == BYTES_MAX) break;
   }
+  bool isLong = result.size() > BYTES_MAX;
+  if (isLong) result.truncate(BYTES_MAX - HASH_BYTES - 1);
   while (result.back() == '-') result.removeLast();
-  return kj::heapString(result);
+  if (!isLong) return kj::heapString(result);
+  return kj::str(result, '-', io::sha256Hex(name.asBytes()).slice(0, HASH_BYTES));
 }
 
 // One manifest, object by object.
@@ -63,7 +66,8 @@ public:
     line(0, "---");
     service();
     job(Role::COORDINATOR, 1);
-    if (cluster.servers > 0) job(Role::SERVER, cluster.servers);
+    uint perPod = cluster.serversPerProcess;
+    if (cluster.servers > 0) job(Role::SERVER, (cluster.servers + perPod - 1) / perPod);
     job(Role::WORKER, cluster.workers);
     return kj::strArray(lines, "");
   }
@@ -193,12 +197,13 @@ private:
     line(10, "    value: ", yamlText(value));
   }
 
-  // A worker computes with its threads, or waits for its GPUs. The others mostly wait.
+  // A worker computes with its threads, or waits for its GPUs. Each server of a pod has a thread.
   void resources(Role role) {
     uint gpus = 0, cpus = 0;
     for (auto& device: cluster.devices) (isGpu(device) ? gpus : cpus)++;
     bool isWorker = role == Role::WORKER;
-    uint cores = isWorker ? kj::max(1u, cpus * cluster.threadsPerWorker) : 1;
+    uint servers = role == Role::SERVER ? cluster.serversPerProcess : 0;
+    uint cores = kj::max(1u, isWorker ? cpus * cluster.threadsPerWorker : servers);
     line(8, "  resources:");
     line(10, "  requests:");
     line(12, "  cpu: ", yamlText(kj::str(cores)));

@@ -46,6 +46,30 @@ TEST_CASE("kubernetes: workers on GPUs ask for GPUs, and cluster.port is the coo
   CHECK_FALSE(contains(output, "7000"));
 }
 
+TEST_CASE("kubernetes: servers that share a process share a pod") {
+  auto output = dryRun({"cluster.servers=5", "cluster.servers_per_process=2"}).output;
+  CHECK(countOf(output, "completions: 3\n") == 1);
+  // The last workers, and each pod of servers.
+  CHECK(countOf(output, "cpu: \"4\"\n") == 1);
+  CHECK(countOf(output, "cpu: \"2\"\n") == 1);
+}
+
+TEST_CASE("kubernetes: long names with the same begin give objects with different names") {
+  auto begin = kj::str(kj::repeat('a', 60));
+  auto nameIn = [&](kj::StringPtr end) {
+    auto output = dryRun({kj::str("name=", begin, end)}).output;
+    auto from = KJ_ASSERT_NONNULL(output.findFirst('\n'));
+    kj::StringPtr rest = output.slice(from);
+    constexpr kj::StringPtr NAME = "\n  name: "_kj;
+    auto at = ::strstr(rest.cStr(), NAME.cStr()) + NAME.size();
+    return kj::heapString(at, ::strchr(at, '\n') - at);
+  };
+  auto first = nameIn("1"), second = nameIn("2");
+  CHECK(first.size() <= 42);  // in quotes, or without
+  CHECK(first != second);
+  CHECK(first == nameIn("1"));
+}
+
 TEST_CASE("kubernetes: a folder in data.source is where the pods see the data") {
   auto output = dryRun({"data.source=/mnt/images"}).output;
   CHECK(countOf(output, "mountPath: /mnt/images\n") == 3);
