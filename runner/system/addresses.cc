@@ -51,6 +51,62 @@ bool isLoopback(kj::StringPtr address) {
   return address.startsWith("127.") || address == "::1";
 }
 
+kj::StringPtr withoutBrackets(kj::StringPtr host, kj::String& owned) {
+  if (!host.startsWith("[") || !host.endsWith("]")) return host;
+  owned = kj::str(host.slice(1, host.size() - 1));
+  return owned;
+}
+
+// Returns the addresses of a host in numbers, without brackets.
+kj::Array<kj::String> addressesOf(kj::StringPtr host) {
+  kj::String owned;
+  addrinfo hints = {}, *found = nullptr;
+  hints.ai_socktype = SOCK_STREAM;
+  int error = ::getaddrinfo(withoutBrackets(host, owned).cStr(), nullptr, &hints, &found);
+  if (error != 0) {
+    configs::fail("this machine does not know the host `", host, "`: ", ::gai_strerror(error));
+  }
+  KJ_DEFER(::freeaddrinfo(found));
+  kj::Vector<kj::String> all;
+  for (auto each = found; each != nullptr; each = each->ai_next) {
+    KJ_IF_MAYBE(text, inNumbers(each->ai_addr)) {
+      if (whyNotCallable(*text) == nullptr) all.add(kj::mv(*text));
+    }
+  }
+  return all.releaseAsArray();
+}
+
+// An address of a network interface that is up, and that other machines may be able to call.
+struct OwnAddress {
+  kj::String interface;
+  kj::String address;  // in numbers, without brackets
+};
+
+kj::Array<OwnAddress> ownAddresses() {
+  ifaddrs* found = nullptr;
+  KJ_SYSCALL(::getifaddrs(&found));
+  KJ_DEFER(::freeifaddrs(found));
+  kj::Vector<OwnAddress> all;
+  for (auto each = found; each != nullptr; each = each->ifa_next) {
+    if ((each->ifa_flags & IFF_UP) == 0) continue;
+    KJ_IF_MAYBE(text, inNumbers(each->ifa_addr)) {
+      bool isCallable = whyNotCallable(*text) == nullptr;
+      if (isCallable) all.add(OwnAddress{kj::str(each->ifa_name), kj::mv(*text)});
+    }
+  }
+  return all.releaseAsArray();
+}
+
+// Returns those that other hosts reach: the IPv4 ones, or the IPv6 ones if there is no IPv4 one.
+kj::Array<kj::StringPtr> reachable(kj::ArrayPtr<const kj::String> addresses) {
+  kj::Vector<kj::StringPtr> ipv4, ipv6;
+  for (auto& address: addresses) {
+    if (isLoopback(address)) continue;
+    (isIpv6(address) ? ipv6 : ipv4).add(address);
+  }
+  return ipv4.empty() ? ipv6.releaseAsArray() : ipv4.releaseAsArray();
+}
+
 }  // namespace
 
 bool isIpv6(kj::StringPtr text) {
@@ -87,23 +143,51 @@ kj::Maybe<kj::String> whyNoInterface(kj::StringPtr word) {
 
 kj::String addressOfInterface(kj::StringPtr word) {
   if (whyNotCallable(word) == nullptr) return beforePort(word);
-  ifaddrs* first;
-  KJ_SYSCALL(::getifaddrs(&first));
-  KJ_DEFER(::freeifaddrs(first));
+  auto all = ownAddresses();
   kj::Maybe<kj::String> ipv6;
-  kj::Vector<kj::String> known;
-  for (auto each = first; each != nullptr; each = each->ifa_next) {
-    KJ_IF_MAYBE(address, inNumbers(each->ifa_addr)) {
-      if (whyNotCallable(*address) != nullptr) continue;
-      known.add(kj::str(each->ifa_name, " ", *address));
-      if (word != each->ifa_name) continue;
-      if (!isIpv6(*address)) return kj::mv(*address);
-      if (ipv6 == nullptr) ipv6 = beforePort(*address);
-    }
+  for (auto& own: all) {
+    if (word != own.interface) continue;
+    if (!isIpv6(own.address)) return kj::mv(own.address);
+    if (ipv6 == nullptr) ipv6 = beforePort(own.address);
   }
   KJ_IF_MAYBE(address, ipv6) return kj::mv(*address);
+  auto known = KJ_MAP(own, all) {
+    return kj::str(own.interface, " ", own.address);
+  };
   configs::fail("cluster.interface: this machine has no interface `", word,
       "` with an address that other machines can call. It has: ", kj::strArray(known, ", "));
+}
+
+kj::String ownAddressOf(kj::StringPtr host, bool isOneHost) {
+  auto interfaces = KJ_MAP(own, ownAddresses()) {
+    return kj::str(own.address);
+  };
+  return chooseAddress(host, isOneHost, addressesOf(host), interfaces);
+}
+
+kj::String chooseAddress(kj::StringPtr host, bool isOneHost,
+    kj::ArrayPtr<const kj::String> resolved, kj::ArrayPtr<const kj::String> interfaces) {
+  auto far = reachable(resolved);
+  if (far.size() > 0) return beforePort(far[0]);
+  if (resolved.size() == 0) {
+    configs::fail("`", host, "` has no address that other machines can call");
+  }
+  kj::String owned;
+  bool isMeant = host == "localhost" || isLoopback(withoutBrackets(host, owned));
+  if (isOneHost || isMeant) {
+    // Whoever resolves the name may prefer IPv4.
+    for (auto& address: resolved) {
+      if (!isIpv6(address)) return kj::str(address);
+    }
+    return beforePort(resolved[0]);
+  }
+  auto own = reachable(interfaces);
+  if (own.size() == 1) return beforePort(own[0]);
+  configs::fail("`", host, "` is ", resolved[0], " on this machine (/etc/hosts), which no other ",
+      "host reaches, and ",
+      own.size() == 0 ? kj::str("this machine has no other address")
+                      : kj::str("this machine has several addresses: ", kj::strArray(own, ", "),
+                            ". Choose one with cluster.interface, or --listen ADDRESS"));
 }
 
 kj::String addressTowards(kj::ArrayPtr<const kj::StringPtr> hosts) {

@@ -22,6 +22,18 @@ kj::Maybe<kj::String> whyNoInterface(kj::StringPtr word);
 // has no such interface, or if it has no address that others can call.
 kj::String addressOfInterface(kj::StringPtr word);
 
+// Returns the address at which a role of this machine listens, so that those who call `host` reach
+// it, with brackets if it is IPv6. The systems of some distributions give their own name the
+// address 127.0.1.1, which no other host reaches. The role then listens at the only address that is
+// not the loopback's. With `isOneHost`, the loopback will do. Throws if this machine does not know
+// `host`, or if it has several such addresses or none.
+kj::String ownAddressOf(kj::StringPtr host, bool isOneHost);
+
+// The same, from what the system says: the addresses of `host`, and those of this machine's network
+// interfaces, in numbers and without brackets.
+kj::String chooseAddress(kj::StringPtr host, bool isOneHost,
+    kj::ArrayPtr<const kj::String> resolved, kj::ArrayPtr<const kj::String> interfaces);
+
 // Returns the address of this machine, with brackets if it is IPv6, from which it sends to all
 // `hosts`. It is 127.0.0.1 if they all are this machine. Hosts that ssh knows under a name of its
 // own do not count. Looks up names, which may take seconds. Throws if no name is known, or if this
