@@ -121,7 +121,10 @@ private:
     const rpc::Secret& drawn, kj::Maybe<CarriedWorker&> worker, CommandLine& commandLine) {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   ModelFacts facts(experiment);
-  HeldRunFolder held({kj::str(options.folder.path)});
+  // A coordinator that cannot listen leaves no folder.
+  ListeningCoordinator coordinator(loaded, options);
+  HeldRunFolder held(options.folder.path.size() == 0 ? newRunFolder("runs", experiment.name)
+                                                     : RunFolder{kj::str(options.folder.path)});
   commandLine.atEnd([&held](int code) { held.noteExit(code); });
   SingleRunView view(experiment, facts.epochs(experiment), facts.steps(experiment));
   bool hasBegun = false;
@@ -144,8 +147,7 @@ private:
     KJ_IF_MAYBE(own, worker) own->see(event);
   };
   bool isWhole = true;
-  auto failure =
-      kj::runCatchingExceptions([&]() { isWhole = runCoordinator(loaded, options, show); });
+  auto failure = kj::runCatchingExceptions([&]() { isWhole = coordinator.run(held.folder, show); });
   addressFile = nullptr;
   view.end();
   KJ_IF_MAYBE(e, failure) {
@@ -167,11 +169,9 @@ private:
 [[noreturn]] void runCoordinatorProcess(
     const LoadedExperiment& loaded, ProcessRoles roles, CommandLine& commandLine) {
   auto& first = roles.first;
-  if (first.folder.path.size() == 0) {
-    first.folder = newRunFolder("runs", KJ_ASSERT_NONNULL(loaded.experiment).name);
-  }
-  if (!roles.carryCoordinator)
+  if (!roles.carryCoordinator) {
     runCoordinatorByHand(loaded, first, roles.drawn, nullptr, commandLine);
+  }
   auto coordinator = sibling(first, Role::COORDINATOR, 0);
   coordinator.listen = kj::mv(first.listen);
   CarriedWorker worker(loaded, first, commandLine);

@@ -263,10 +263,11 @@ kj::MainFunc RunCommand::getMain() {
 
 Validity RunCommand::run() {
   auto all = loadAll();
+  auto& firstCluster = KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment).cluster;
   kj::Maybe<TraceOrder> trace;
   if (tracePath.size() > 0) {
     if (all.sweep != nullptr) return kj::str("--trace is for a single run, and this is a sweep");
-    if (!KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment).cluster.isHere()) {
+    if (!firstCluster.isHere()) {
       return kj::str("--trace reads what the roles leave on this machine, so it needs ",
           "cluster.launcher = \"local\"");
     }
@@ -289,6 +290,7 @@ Validity RunCommand::run() {
   if (dryRun) {
     return kj::str("--dry-run is for a launcher that hands the run to another system");
   }
+  KJ_IF_MAYBE(why, whyNotFromHere(firstCluster)) return kj::mv(*why);
   bool hasFolder = folderPath.size() > 0;
   if (hasFolder && (detach || inQueue || all.sweep != nullptr)) {
     return kj::str("--folder is for a single run that this process works on");

@@ -1,5 +1,6 @@
 #include "runner/launch/launchers.h"
 
+#include "configs/language/failure.h"
 #include "runner/launch/inline_launcher.h"
 #include "runner/launch/kubernetes.h"
 #include "runner/launch/local_launcher.h"
@@ -8,6 +9,8 @@
 #include "runner/launch/slurm_launcher.h"
 #include "runner/launch/ssh_launcher.h"
 #include "runner/roles/job_secret.h"
+#include "runner/system/addresses.h"
+#include "runner/system/reason.h"
 
 namespace runner {
 
@@ -40,6 +43,20 @@ kj::Maybe<Submission> submissionOf(const LoadedExperiment& loaded) {
   if (launcher == LauncherKind::SLURM && !isInSlurm()) {
     return Submission{slurmScript(loaded), nullptr};
   }
+  return nullptr;
+}
+
+kj::Maybe<kj::String> whyNotFromHere(const ClusterConfig& cluster) {
+  bool isManual = cluster.launcher->word == LauncherKind::MANUAL;
+  if (cluster.isHere() || (!isManual && cluster.interface == nullptr)) return nullptr;
+  auto check = [&]() {
+    auto host = listenPlaceFor(cluster).host;
+    if (isManual) {
+      KJ_IF_MAYBE(why, whyNoSecret(host, cluster.tls, secretOfUser())) configs::fail(*why);
+    }
+    KJ_IF_MAYBE(why, whyNotOwn(host)) configs::fail("cluster.interface: ", *why);
+  };
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions(check)) return reasonOf(*e);
   return nullptr;
 }
 

@@ -18,6 +18,11 @@ struct Submission {
 // Null if `runner run` starts roles itself.
 kj::Maybe<Submission> submissionOf(const LoadedExperiment& loaded);
 
+// Returns why a run cannot begin on this machine, before it has a folder: the machine does not have
+// cluster.interface, or the roles need a secret that the user has not given. Null if it can begin.
+// With launcher `manual`, looks up the names of hosts, which may take seconds.
+kj::Maybe<kj::String> whyNotFromHere(const ClusterConfig& cluster);
+
 // Returns the secret of a new run: drawn at random, or, if the user starts the roles, the one that
 // the user gave them: see secretOfUser().
 rpc::Secret secretFor(const ClusterConfig& cluster);

@@ -43,14 +43,19 @@ bool workersAreHere(const Experiment& experiment, const RoleOptions& options) {
 
 }  // namespace
 
-bool runCoordinator(const LoadedExperiment& loaded, const RoleOptions& options, RunLog::Tell tell,
-    kj::Maybe<kj::Own<const LogAccess>> access) {
+struct ListeningCoordinator::Socket {
+  kj::Array<int> signals;
+  kj::AsyncIoContext io;
+  kj::Own<rpc::Listener> listener;
+};
+
+ListeningCoordinator::ListeningCoordinator(
+    const LoadedExperiment& loaded, const RoleOptions& options)
+    : loaded(loaded), options(options) {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   auto signals = options.launched ? nullptr : interrupts();
   for (int signal: signals) kj::UnixEventPort::captureSignal(signal);
   auto io = kj::setupAsyncIo();
-  ModelFacts facts(experiment);
-  // Before the folder has any file: the same folder is free for the next attempt.
   const ListenPlace onLoopback;
   auto& place = options.listen.orDefault(onLoopback);
   KJ_IF_MAYBE(why, whyNoSecret(place.host, experiment.cluster.tls, options.secret))
@@ -58,18 +63,28 @@ bool runCoordinator(const LoadedExperiment& loaded, const RoleOptions& options, 
   auto ports = place.ports.orDefault(experiment.cluster.ports);
   auto listener = rpc::Listener::listen(io.provider->getNetwork(), rpc::TCP, place.host, ports)
                       .wait(io.waitScope);
+  socket = kj::heap<Socket>(Socket{kj::mv(signals), kj::mv(io), kj::mv(listener)});
+}
+
+ListeningCoordinator::~ListeningCoordinator() noexcept(false) = default;
+
+bool ListeningCoordinator::run(
+    const RunFolder& folder, RunLog::Tell tell, kj::Maybe<kj::Own<const LogAccess>> access) {
+  auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+  auto& [signals, io, listener] = *socket;
+  ModelFacts facts(experiment);
   kj::Maybe<TensorBoard> board;
-  if (experiment.log.tensorboard) board.emplace(options.folder.tensorboard());
-  RunLog log(options.folder, *experiment.log.style, kj::mv(tell), kj::mv(board), kj::mv(access));
+  if (experiment.log.tensorboard) board.emplace(folder.tensorboard());
+  RunLog log(folder, *experiment.log.style, kj::mv(tell), kj::mv(board), kj::mv(access));
   // A launcher writes this file itself.
-  if (!options.launched) writeWhole(options.folder.experiment(), loaded.resolved);
-  auto job = kj::refcounted<Job>(experiment, loaded.digest, facts, options.folder, log,
-      io.provider->getTimer(), kj::systemPreciseCalendarClock(),
-      workersAreHere(experiment, options));
+  if (!options.launched) writeWhole(folder.experiment(), loaded.resolved);
+  auto job =
+      kj::refcounted<Job>(experiment, loaded.digest, facts, folder, log, io.provider->getTimer(),
+          kj::systemPreciseCalendarClock(), workersAreHere(experiment, options));
   // Whoever runs the file of this run again gets the same bits, or is refused.
   auto recorded = job->instructionSet().then([&](kj::StringPtr level) -> kj::Promise<void> {
     if (experiment.cluster.instructionSet == AUTO_INSTRUCTION_SET) {
-      writeWhole(options.folder.experiment(), withInstructionSet(loaded.resolved, level));
+      writeWhole(folder.experiment(), withInstructionSet(loaded.resolved, level));
     }
     return kj::NEVER_DONE;
   });
@@ -142,7 +157,7 @@ void runRole(const LoadedExperiment& loaded, const RoleOptions& options, RunLog:
     kj::Maybe<kj::Own<const LogAccess>> access) {
   switch (options.role) {
     case Role::COORDINATOR:
-      runCoordinator(loaded, options, kj::mv(tell), kj::mv(access));
+      ListeningCoordinator(loaded, options).run(options.folder, kj::mv(tell), kj::mv(access));
       return;
     case Role::SERVER:
       return runServer(loaded, options);

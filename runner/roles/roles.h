@@ -10,21 +10,39 @@
 
 namespace runner {
 
-// Each of these functions runs a role to its end on the calling thread. It returns if the job ended
-// well. Otherwise it throws with role, cause and way out. The type of the exception is DISCONNECTED
-// if the cause is that another role was lost.
+// ListeningCoordinator::run() and these functions run a role to its end on the calling thread. They
+// return if the job ended well. Otherwise they throw with role, cause and way out. The type of the
+// exception is DISCONNECTED if the cause is that another role was lost.
 
-// Listens at options.listen. The first event names that address. Throws if other machines reach it
-// and options.secret is not set. Every event goes to the files of options.folder while `access` is
-// open, and to `tell`. Throws if the folder already holds a run. Without a launcher, Ctrl-C,
-// SIGTERM and SIGHUP end the coordinator too. It then records the interruption, and returns false.
-// Nothing that happens after the run has finished changes its result.
-bool runCoordinator(const LoadedExperiment& loaded, const RoleOptions& options, RunLog::Tell tell,
-    kj::Maybe<kj::Own<const LogAccess>> access = nullptr);
+// A coordinator that listens, and whose run has no folder yet. Lives on one thread.
+class ListeningCoordinator {
+public:
+  // Listens at options.listen. Throws if that fails, or if other machines reach it and
+  // options.secret is not set. Without a launcher, captures Ctrl-C, SIGTERM and SIGHUP. The
+  // arguments must outlive this object. Does not use options.folder.
+  ListeningCoordinator(const LoadedExperiment& loaded, const RoleOptions& options);
+  ~ListeningCoordinator() noexcept(false);
+  KJ_DISALLOW_COPY(ListeningCoordinator);
+
+  // Runs the job. The first event names the address. Every event goes to the files of `folder`
+  // while `access` is open, and to `tell`. Throws if the folder already holds a run. Without a
+  // launcher, the captured signals end the coordinator too. It then records the interruption, and
+  // returns false. Nothing that happens after the run has finished changes its result. Call once.
+  bool run(const RunFolder& folder, RunLog::Tell tell,
+      kj::Maybe<kj::Own<const LogAccess>> access = nullptr);
+
+private:
+  struct Socket;
+
+  const LoadedExperiment& loaded;
+  const RoleOptions& options;
+  kj::Own<Socket> socket;
+};
+
 void runServer(const LoadedExperiment& loaded, const RoleOptions& options);
 void runWorker(const LoadedExperiment& loaded, const RoleOptions& options);
 
-// Calls the function for options.role. Only the coordinator uses `tell` and `access`.
+// Runs options.role. Only the coordinator uses `tell` and `access`.
 void runRole(const LoadedExperiment& loaded, const RoleOptions& options, RunLog::Tell tell,
     kj::Maybe<kj::Own<const LogAccess>> access = nullptr);
 

@@ -97,6 +97,14 @@ kj::Array<OwnAddress> ownAddresses() {
   return all.releaseAsArray();
 }
 
+// Returns "lo 127.0.0.1, eth0 10.0.0.4".
+kj::String inWords(kj::ArrayPtr<const OwnAddress> addresses) {
+  auto words = KJ_MAP(own, addresses) {
+    return kj::str(own.interface, " ", own.address);
+  };
+  return kj::strArray(words, ", ");
+}
+
 // Returns those that other hosts reach: the IPv4 ones, or the IPv6 ones if there is no IPv4 one.
 kj::Array<kj::StringPtr> reachable(kj::ArrayPtr<const kj::String> addresses) {
   kj::Vector<kj::StringPtr> ipv4, ipv6;
@@ -141,6 +149,17 @@ kj::Maybe<kj::String> whyNoInterface(kj::StringPtr word) {
   return kj::str("`", word, "` is neither a network interface nor an address in numbers");
 }
 
+kj::Maybe<kj::String> whyNotOwn(kj::StringPtr address) {
+  kj::String owned;
+  auto bare = withoutBrackets(address, owned);
+  if (isLoopback(bare)) return nullptr;
+  auto all = ownAddresses();
+  for (auto& own: all) {
+    if (own.address == bare) return nullptr;
+  }
+  return kj::str("this machine does not have the address ", bare, ". It has: ", inWords(all));
+}
+
 kj::String addressOfInterface(kj::StringPtr word) {
   if (whyNotCallable(word) == nullptr) return beforePort(word);
   auto all = ownAddresses();
@@ -151,11 +170,8 @@ kj::String addressOfInterface(kj::StringPtr word) {
     if (ipv6 == nullptr) ipv6 = beforePort(own.address);
   }
   KJ_IF_MAYBE(address, ipv6) return kj::mv(*address);
-  auto known = KJ_MAP(own, all) {
-    return kj::str(own.interface, " ", own.address);
-  };
   configs::fail("cluster.interface: this machine has no interface `", word,
-      "` with an address that other machines can call. It has: ", kj::strArray(known, ", "));
+      "` with an address that other machines can call. It has: ", inWords(all));
 }
 
 kj::String ownAddressOf(kj::StringPtr host, bool isOneHost) {

@@ -22,6 +22,10 @@ kj::Maybe<kj::String> whyNoInterface(kj::StringPtr word);
 // has no such interface, or if it has no address that others can call.
 kj::String addressOfInterface(kj::StringPtr word);
 
+// Returns why this machine cannot listen at `address`, which has brackets if it is IPv6: no network
+// interface that is up has it. Null if one has it, or if it is the loopback's.
+kj::Maybe<kj::String> whyNotOwn(kj::StringPtr address);
+
 // Returns the address at which a role of this machine listens, so that those who call `host` reach
 // it, with brackets if it is IPv6. The systems of some distributions give their own name the
 // address 127.0.1.1, which no other host reaches. The role then listens at the only address that is

@@ -1,6 +1,7 @@
 #include "runner/system/addresses.h"
 
 #include <doctest/doctest.h>
+#include <kj/debug.h>
 #include <kj/exception.h>
 #include <kj/function.h>
 
@@ -44,6 +45,18 @@ TEST_CASE("addressOfInterface: finds the loopback, keeps an address, and lists w
   auto failure = failureOf([]() { addressOfInterface("nothing0"); });
   CHECK(tests::contains(failure, "no interface `nothing0`"));
   CHECK(tests::contains(failure, "lo 127.0.0.1"));
+}
+
+TEST_CASE("whyNotOwn: refuses an address that no interface has, and lists those that there are") {
+  for (auto own: {"127.0.0.1", "127.3.4.5", "[::1]"}) {
+    CAPTURE(own);
+    CHECK(whyNotOwn(own) == nullptr);
+  }
+  // For documentation only (RFC 5737, RFC 3849).
+  for (auto foreign: {"203.0.113.77", "[2001:db8::1]"}) {
+    CAPTURE(foreign);
+    CHECK(tests::contains(KJ_ASSERT_NONNULL(whyNotOwn(foreign)), "It has: lo 127.0.0.1"));
+  }
 }
 
 TEST_CASE("addressTowards: is the loopback if all hosts are this machine") {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "tests/faults/failure.h"
 #include "tests/faults/roles_by_hand.h"
@@ -215,6 +216,16 @@ TEST_CASE("a coordinator listens beyond its machine only with a secret") {
                    .wait();
   CHECK(ended.exitCode == 2);
   CHECK(contains(ended.errors, "other machines reach 192.0.2.1, so the roles need a secret: "));
+}
+
+TEST_CASE("a coordinator that cannot listen leaves no folder") {
+  auto first = startCoordinator(ENDLESS);
+  auto address = addressOf(*first);
+  auto folder = kj::str(newFolder(), "/none");
+  auto second =
+      startByHand({ENDLESS, "--role", "coordinator", "--folder", folder, "--listen", address});
+  checkFailed(second->wait(FAILS_WITHIN_S), {"cannot listen on ", "the port is in use"});
+  CHECK(::access(folder.cStr(), F_OK) != 0);
 }
 
 TEST_CASE("an address that other hosts cannot call is refused") {

@@ -100,14 +100,25 @@ TEST_CASE("manual: with a secret, the commands name its file, and a role without
   CHECK(ended.exitCode == 0);
 }
 
-TEST_CASE("manual: an address that other machines reach needs a secret") {
+TEST_CASE("manual: a missing secret or a wrong interface is refused before the run has a folder") {
   auto cache = cacheSetting();
-  auto runs = newFolder();
-  kj::StringPtr environment[] = {cache};
-  kj::StringPtr words[] = {RUNNER, "run", SHORT, "--runs", runs, "--set", MANUAL, "--set",
-      "cluster.interface=192.0.2.1"};
-  auto ended = Command(words, {.environment = environment}).wait();
-  checkFailed(ended, {"192.0.2.1"});
+  auto secret = kj::str("RUNNER_SECRET_FILE=", newSecretFile());
+  auto refused = [&](kj::StringPtr setting, kj::StringPtr why, bool hasSecret) {
+    auto runs = kj::str(newFolder(), "/runs");
+    kj::StringPtr environment[] = {cache, hasSecret ? secret.asPtr() : cache.asPtr()};
+    kj::StringPtr words[] = {
+        RUNNER, "run", SHORT, "--runs", runs, "--set", MANUAL, "--set", setting};
+    auto ended = Command(words, {.environment = environment}).wait();
+    INFO(ended.errors);
+    CHECK(ended.exitCode == 2);
+    CHECK(contains(ended.errors, why));
+    CHECK(::access(runs.cStr(), F_OK) != 0);
+  };
+  constexpr kj::StringPtr FOREIGN = "cluster.interface=203.0.113.77"_kj;
+  refused(FOREIGN, "other machines reach 203.0.113.77, so the roles need a secret", false);
+  refused(FOREIGN, "cluster.interface: this machine does not have the address 203.0.113.77", true);
+  refused("cluster.interface=nothing0", "this machine has no interface `nothing0`", true);
+  refused("cluster.tls=true", "TLS takes its keys from the job's secret", false);
 }
 
 TEST_CASE("manual: the first failure of a role ends the run, and the message names it") {
