@@ -227,9 +227,48 @@ kj::String cache(const Experiment& experiment) {
       megabytes(kept_bytes(experiment.data, datasetFacts(experiment.data))), "\n");
 }
 
+// Returns a sentence about where the roles listen.
+kj::String addresses(const ClusterConfig& cluster) {
+  constexpr kj::StringPtr TOWARDS = "the address from which this machine reaches "_kj;
+  auto atInterface = cluster.interface.map(
+      [](kj::StringPtr word) { return kj::str("cluster.interface, ", word); });
+  auto ports = cluster.ports.first == 0 ? kj::str("ports chosen by the system")
+               : cluster.ports.first == cluster.ports.last
+                   ? kj::str("port ", cluster.ports.first)
+                   : kj::str("ports ", cluster.ports.first, " to ", cluster.ports.last);
+  kj::String coordinator;
+  switch (cluster.launcher->word) {
+    case LauncherKind::LOCAL:
+    case LauncherKind::INLINE: {
+      bool isUnused = cluster.interface != nullptr || cluster.hosts.size() > 0;
+      return kj::str("addresses on 127.0.0.1, ", ports, "\n",
+          isUnused ? kj::str("launcher ", cluster.launcher->name,
+                         " starts all roles on this machine, and does not use cluster.hosts and "
+                         "cluster.interface\n")
+                   : kj::str());
+    }
+    case LauncherKind::KUBERNETES:
+      return kj::str(
+          "the coordinator listens at the address of its pod, the servers at those of "
+          "theirs\n");
+    case LauncherKind::SLURM:
+      coordinator = kj::str(TOWARDS, "the nodes");
+      break;
+    case LauncherKind::SSH:
+    case LauncherKind::MANUAL:
+    case LauncherKind::MPI:
+      coordinator = cluster.hosts.size() > 0 ? kj::str(TOWARDS, "the hosts") : kj::str("127.0.0.1");
+      break;
+  }
+  KJ_IF_MAYBE(named, atInterface) coordinator = kj::mv(*named);
+  return kj::str("the coordinator listens at ", coordinator,
+      ", the other roles where they reach it; ", ports, "\n");
+}
+
 // Returns one line per host: `host node1 slots=2: server 0, worker 0, worker 2`.
 kj::String hostsAndRoles(const ClusterConfig& cluster) {
-  if (cluster.hosts.size() == 0) return kj::str();
+  if (cluster.launcher->hosts == LauncherKind::UNUSED || cluster.hosts.size() == 0)
+    return kj::str();
   auto placed = cluster.roleHosts();
   kj::Vector<kj::String> lines;
   for (size_t host: kj::indices(cluster.hosts)) {
@@ -269,12 +308,12 @@ kj::String explain(
                     experiment.globalBatchSize();
   auto roles = kj::str("launcher ", cluster.launcher->name, ": 1 coordinator, ", cluster.roles(),
       "; ", cluster.devices.size() > 1 ? kj::str(cluster.devices.size(), " devices × ") : kj::str(),
-      counted(cluster.threadsPerWorker, "thread"),
-      " per worker; addresses on 127.0.0.1, ports chosen by the system\n", hostsAndRoles(cluster),
-      grouped(facts.trainingRecords), " training and ", grouped(facts.validationRecords),
-      " validation records; ", experiment.globalBatchSize(), " images per step, ",
-      fixedPoint(perEpoch, 2), " steps per epoch, ", grouped(facts.steps(experiment)),
-      " steps in all\n", views(experiment.data), bits(experiment));
+      counted(cluster.threadsPerWorker, "thread"), " per worker; ", addresses(cluster),
+      hostsAndRoles(cluster), grouped(facts.trainingRecords), " training and ",
+      grouped(facts.validationRecords), " validation records; ", experiment.globalBatchSize(),
+      " images per step, ", fixedPoint(perEpoch, 2), " steps per epoch, ",
+      grouped(facts.steps(experiment)), " steps in all\n", views(experiment.data),
+      bits(experiment));
   return kj::str("# every value used\n\n", loaded.resolved, "\n# roles\n\n", form.lines(roles),
       "\n# layers\n\n", layers(facts.graph, form), "\n# updates\n\n",
       updates(experiment, facts, form), "\n# store\n\n",

@@ -50,11 +50,33 @@ TEST_CASE("explain: every table is aligned, and none is Markdown") {
 
 TEST_CASE("explain: says which roles each host has") {
   kj::StringPtr settings[] = {"cluster.hosts=[\"ann@a:2222 slots=1\", \"b\", \"c\", \"d\"]",
-      "cluster.servers=1", "cluster.workers=4"};
+      "cluster.servers=1", "cluster.workers=4", "cluster.launcher=ssh"};
   auto plan = planOf("configs/cifar10_dist_sync.toml", nullptr, settings);
   CHECK(contains(plan,
       "\nhost ann@a:2222 slots=1: server 0, worker 0\nhost b: worker 1\nhost c: worker 2\n"
       "host d: worker 3\n"));
+}
+
+TEST_CASE("explain: says where the roles listen, and what the launcher does not use") {
+  auto check = [](std::initializer_list<kj::StringPtr> settings, kj::StringPtr words) {
+    auto plan = planOf(
+        "configs/cifar10_dist_sync.toml", nullptr, kj::arrayPtr(settings.begin(), settings.size()));
+    INFO(plan);
+    CHECK(contains(plan, words));
+  };
+  constexpr kj::StringPtr HOSTS = "cluster.hosts=[\"a\", \"b\"]"_kj;
+  check({}, "; addresses on 127.0.0.1, ports chosen by the system\n5");
+  check({"cluster.interface=eth0", HOSTS},
+      "; addresses on 127.0.0.1, ports chosen by the system\nlauncher local starts all roles on "
+      "this machine, and does not use cluster.hosts and cluster.interface\n5");
+  check({"cluster.launcher=ssh", HOSTS, "cluster.port=7000"},
+      "; the coordinator listens at the address from which this machine reaches the hosts, the "
+      "other roles where they reach it; port 7000\nhost a: ");
+  check({"cluster.launcher=mpi", "cluster.interface=eth0", "cluster.port=7000-7031"},
+      "; the coordinator listens at cluster.interface, eth0, the other roles where they reach it; "
+      "ports 7000 to 7031\n");
+  check({"cluster.launcher=slurm"}, "from which this machine reaches the nodes, ");
+  check({"cluster.launcher=manual"}, "; the coordinator listens at 127.0.0.1, ");
 }
 
 TEST_CASE("explain: fits the width of a terminal, and says where columns are left out") {

@@ -92,8 +92,9 @@ kj::MainFunc RoleCommand::getMain() {
           "where the coordinator listens")
       .addOptionWithArg({"listen"}, KJ_BIND_METHOD(*this, setListen), "ADDRESS",
           "where a coordinator listens: an address of this machine such as 10.0.0.4, with or "
-          "without a port (default: the loopback, and cluster.port). The other roles listen where "
-          "they reach the coordinator")
+          "without a port (default: cluster.interface, or else the loopback, and cluster.port). "
+          "The "
+          "other roles listen where they reach the coordinator")
       .addOptionWithArg({"folder"}, folderSetter(folder, "name a folder, e.g. /tmp/runs"), "DIR",
           "the coordinator's run folder: made if it is not there, and it may hold no run (default: "
           "a new one below runs); where a role leaves its trace")
@@ -156,6 +157,11 @@ void RoleCommand::askEnvironment(const ClusterConfig& cluster, ProcessRoles& rol
   clues.flags = kj::mv(flags);
   KJ_IF_MAYBE(given, role) {
     own.role = *given;
+    if (*given == Role::COORDINATOR && !launched && own.listen == nullptr) {
+      KJ_IF_MAYBE(named, cluster.interface) {
+        own.listen = ListenPlace{addressOfInterface(*named), nullptr};
+      }
+    }
     if (index != nullptr || *given == Role::COORDINATOR) return;
     KJ_IF_MAYBE(found, indexOfPod(*given, clues)) {
       own.index = *found;

@@ -24,11 +24,11 @@ constexpr LauncherKind LAUNCHERS[] = {
         "coordinator "
         "runs on the machine of `runner run`. This program and the experiment are copied to hosts "
         "that do not have them.",
-        LauncherKind::SSH, true, true},
+        LauncherKind::SSH, true, LauncherKind::REQUIRED},
     {"manual",
         "By hand: `runner run` starts the coordinator, prints the command for each other role, and "
         "waits for them.",
-        LauncherKind::MANUAL, false},
+        LauncherKind::MANUAL, false, LauncherKind::OPTIONAL},
     {"kubernetes",
         "As the pods of Kubernetes Jobs, from the container image `image`. `runner run --dry-run` "
         "prints the manifest for `kubectl apply -f -`.",
@@ -36,7 +36,7 @@ constexpr LauncherKind LAUNCHERS[] = {
     {"mpi",
         "As ranks of `mpirun` (OpenMPI, or MPICH and its relatives) on `hosts`, or where `mpirun` "
         "puts them. All hosts share the folder of runs, and have the program at the same path.",
-        LauncherKind::MPI, true},
+        LauncherKind::MPI, true, LauncherKind::OPTIONAL},
     {"slurm",
         "As tasks of `srun` in an allocation of Slurm. Outside of one, `runner run` submits a job, "
         "follows it, and cancels it at Ctrl-C. All nodes share the folder of runs, and have the "
@@ -104,7 +104,8 @@ kj::Maybe<kj::String> readInterface(configs::Reader& reader) {
   auto text = reader.maybeText("interface",
       "Where the coordinator listens if other machines must reach it: a network interface such as "
       "`\"eth0\"`, or an address of the machine of `runner run`. Absent: the address from which "
-      "that machine reaches the hosts.");
+      "that machine reaches the hosts. Launchers `local`, `inline` and `kubernetes` do not use "
+      "it.");
   KJ_IF_MAYBE(word, text) {
     KJ_IF_MAYBE(why, whyNoInterface(*word)) {
       reader.error("interface", *why, "`ip address` shows interfaces and addresses");
@@ -160,11 +161,8 @@ bool ClusterConfig::isHere() const {
 
 kj::Array<kj::String> ClusterConfig::devicesOf(uint worker) const {
   uint localRank = 0;
-  // These launchers do not look at `hosts`. Pods and tasks see only the GPUs that they were given.
-  auto word = launcher->word;
-  bool ignoresHosts = word == LauncherKind::LOCAL || word == LauncherKind::INLINE ||
-                      word == LauncherKind::KUBERNETES || word == LauncherKind::SLURM;
-  if (!ignoresHosts && hosts.size() > 0) {
+  // Otherwise the worker sees only the GPUs that it was given, or all of this machine's.
+  if (launcher->hosts != LauncherKind::UNUSED && hosts.size() > 0) {
     auto placed = roleHosts();
     if (hosts[placed.workers[worker]].slots != nullptr) localRank = placed.localRanks[worker];
   }
@@ -225,7 +223,8 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::KvStoreCon
       "expanded.");
   config.ports = readPorts(reader);
   config.hosts = readHosts(reader);
-  if (config.launcher->needsHosts && config.hosts.size() == 0 && reader.isRight("hosts")) {
+  if (config.launcher->hosts == LauncherKind::REQUIRED && config.hosts.size() == 0 &&
+      reader.isRight("hosts")) {
     reader.error("launcher", kj::str("launcher `", config.launcher->name, "` needs hosts"),
         "name them, such as hosts = [\"node1\", \"node2\"]");
   }

@@ -21,7 +21,8 @@ struct LauncherKind {
   const char* doc;
   enum Word { LOCAL, INLINE, SSH, MANUAL, KUBERNETES, MPI, SLURM } word;
   bool sweeps;  // whether it can start the runs of a sweep, one after the other
-  bool needsHosts = false;
+  // Whether it places roles on cluster.hosts.
+  enum Hosts { UNUSED, OPTIONAL, REQUIRED } hosts = UNUSED;
 };
 
 // A value of cluster.instruction_set.

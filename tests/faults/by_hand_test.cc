@@ -218,6 +218,23 @@ TEST_CASE("a coordinator listens beyond its machine only with a secret") {
   CHECK(contains(ended.errors, "other machines reach 192.0.2.1, so the roles need a secret: "));
 }
 
+TEST_CASE("a coordinator by hand listens at cluster.interface") {
+  auto coordinator = [](kj::StringPtr interface, kj::StringPtr folder) {
+    return startByHand({ENDLESS, "--role", "coordinator", "--folder", folder, "--set",
+        kj::str("cluster.interface=", interface)});
+  };
+  auto own = ownPlace();
+  auto address = kj::heapString(own.slice(0, KJ_ASSERT_NONNULL(own.findFirst(':'))));
+  auto started = coordinator(address, newFolder());
+  CHECK(addressOf(*started).startsWith(kj::str(address, ":")));
+  auto folder = kj::str(newFolder(), "/none");
+  auto refused = coordinator("nothing0", folder)->wait(FAILS_WITHIN_S);
+  INFO(refused.errors);
+  CHECK(refused.exitCode == 2);
+  CHECK(contains(refused.errors, "this machine has no interface `nothing0`"));
+  CHECK(::access(folder.cStr(), F_OK) != 0);
+}
+
 TEST_CASE("a coordinator that cannot listen leaves no folder") {
   auto first = startCoordinator(ENDLESS);
   auto address = addressOf(*first);
