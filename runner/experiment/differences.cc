@@ -1,5 +1,6 @@
 #include "runner/experiment/differences.h"
 
+#include <kj/debug.h>
 #include <kj/map.h>
 #include <kj/vector.h>
 #include <string.h>
@@ -95,6 +96,32 @@ kj::Array<size_t> orderIn(kj::StringPtr label, kj::ArrayPtr<const kj::String> ke
   std::stable_sort(
       order.begin(), order.end(), [&](size_t a, size_t b) { return places[a] < places[b]; });
   return order;
+}
+
+kj::String firstDifferences(kj::StringPtr there, kj::StringPtr here) {
+  constexpr size_t NAMED = 3;
+  auto ofThere = leavesOf(there), ofHere = leavesOf(here);
+  if (ofThere == nullptr || ofHere == nullptr) return kj::str();
+  auto& first = KJ_ASSERT_NONNULL(ofThere);
+  auto& second = KJ_ASSERT_NONNULL(ofHere);
+  kj::Vector<kj::String> all;
+  auto add = [&](kj::StringPtr key) {
+    auto a = first.valueOf(key);
+    auto b = second.valueOf(key);
+    if (a == b) return;
+    auto inWords = [](const kj::String& value) {
+      return value.size() == 0 ? kj::str("absent") : kj::str(value);
+    };
+    bool isShort = a.size() <= LIST_BYTES_MAX && b.size() <= LIST_BYTES_MAX;
+    all.add(isShort ? kj::str(key, " is ", inWords(a), ", not ", inWords(b))
+                    : kj::str(key, " differs"));
+  };
+  for (auto& key: first.keys) add(key);
+  for (auto& key: second.keys) {
+    if (first.values.find(key) == nullptr) add(key);
+  }
+  if (all.size() <= NAMED) return kj::strArray(all, "; ");
+  return kj::str(kj::strArray(all.slice(0, NAMED), "; "), "; … (", all.size(), " keys in all)");
 }
 
 Differences differencesOf(kj::ArrayPtr<const kj::StringPtr> experiments) {

@@ -30,6 +30,11 @@ struct Differences {
   kj::Array<kj::Array<kj::String>> values;
 };
 
+// Returns the first keys whose values differ, with their values in `there` and `here`, for
+// messages: `train.seed is 2, not 1`. Counts further keys. Empty if none differs, or if one of the
+// texts, which are like those of differencesOf(), is empty or cannot be read.
+kj::String firstDifferences(kj::StringPtr there, kj::StringPtr here);
+
 // `experiments` are texts of experiment.toml. Skips sections that do not change a run ([expect],
 // [published]), and texts that are empty or cannot be read.
 Differences differencesOf(kj::ArrayPtr<const kj::StringPtr> experiments);

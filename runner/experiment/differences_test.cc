@@ -5,6 +5,24 @@
 namespace runner {
 namespace {
 
+TEST_CASE("firstDifferences: names the first keys that differ with both values, and counts all") {
+  constexpr kj::StringPtr A = "name = \"x\"\n[data]\nbatch_size = 64\n"_kj;
+  CHECK(firstDifferences(A, A) == "");
+  CHECK(firstDifferences(A, "") == "");
+  CHECK(firstDifferences(A, "name = \"x\"\n[data]\nbatch_size = 32\n") ==
+        "data.batch_size is 64, not 32");
+  CHECK(firstDifferences(A, "name = \"x\"\n[train]\nseed = 1\n") ==
+        "data.batch_size is 64, not absent; train.seed is absent, not 1");
+  CHECK(firstDifferences(A, "name = \"y\"\n[train]\nseed = 1\nepochs = 2\n") ==
+        "name is x, not y; data.batch_size is 64, not absent; train.seed is absent, not 1; … (4 "
+        "keys in all)");
+  auto lists = [](int first) {
+    return kj::str("[cluster]\ndevices = [", first,
+        ", \"cpu:1\", \"cpu:2\", \"cpu:3\", \"cpu:4\", \"cpu:5\"]\n");
+  };
+  CHECK(firstDifferences(lists(1), lists(2)) == "cluster.devices differs");
+}
+
 TEST_CASE("differencesOf: returns only keys whose values differ, in the order of the texts") {
   kj::StringPtr texts[] = {R"(name = "x"
 [data]

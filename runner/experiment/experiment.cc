@@ -89,8 +89,8 @@ configs::Table without(kj::ArrayPtr<const kj::StringPtr> keys, const configs::Ta
   return rest;
 }
 
-// Two experiments with the same digest and the same records train the same.
-kj::String settingsDigestOf(const configs::Table& resolved) {
+// Two experiments with the same settings and the same records train the same.
+kj::String settingsOf(const configs::Table& resolved) {
   auto trained = without(BESIDE_THE_RUN, resolved);
   // Where data and roles are, and how roles reach each other.
   constexpr kj::StringPtr OF_DATA[] = {"source"_kj};
@@ -107,7 +107,7 @@ kj::String settingsDigestOf(const configs::Table& resolved) {
   auto& cluster = KJ_ASSERT_NONNULL(trained.find("cluster")).value->content.get<configs::Table>();
   KJ_ASSERT_NONNULL(cluster.find("start_timeout_s")).value =
       configs::newValue<int64_t>(ClusterConfig::START_TIMEOUT_S);
-  return io::sha256Hex(configs::print(trained).asBytes());
+  return configs::print(trained);
 }
 
 }  // namespace
@@ -329,8 +329,8 @@ LoadedExperiment readExperiment(
   }
   loaded.experiment = kj::mv(experiment);
   loaded.resolved = configs::print(reading.resolved);
-  loaded.settingsDigest = settingsDigestOf(reading.resolved);
-  loaded.digest = kj::str(loaded.settingsDigest);
+  loaded.settings = settingsOf(reading.resolved);
+  loaded.digest = io::sha256Hex(loaded.settings.asBytes());
   return loaded;
 }
 
@@ -353,7 +353,7 @@ LoadedExperiment loadExperiment(
 void addRecords(LoadedExperiment& loaded) {
   auto& data = KJ_ASSERT_NONNULL(loaded.experiment).data;
   if (io::areRecordsKnown(data)) return;
-  auto both = kj::str(loaded.settingsDigest, ' ', io::recordsSha256(data));
+  auto both = kj::str(io::sha256Hex(loaded.settings.asBytes()), ' ', io::recordsSha256(data));
   loaded.digest = io::sha256Hex(both.asBytes());
 }
 

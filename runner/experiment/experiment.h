@@ -89,12 +89,14 @@ struct LoadedExperiment {
   kj::Own<configs::Document> document;
   kj::Maybe<Experiment> experiment;  // null if there are errors
   kj::String resolved;               // the text of `experiment.toml`
+  // What determines the run: `resolved` without data.source, without keys that only say where and
+  // how roles run, and without sections that do not affect the run.
+  kj::String settings;
   // What two experiments that train the same have in common: a sha256, in hexadecimal. It is that
-  // of `resolved` without data.source and without sections that do not affect the run. If only the
-  // records determine the data, addRecords() must add theirs before the digest is used.
+  // of `settings`. If only the records determine the data, addRecords() must add theirs before the
+  // digest is used.
   kj::String digest;
-  kj::String settingsDigest;  // the same without the records
-  kj::String errors;          // all errors of the file, ready to print; empty if there are none
+  kj::String errors;  // all errors of the file, ready to print; empty if there are none
 };
 
 // Returns the tree of the file at `path` (relative to the current folder), with `overrides`

@@ -29,20 +29,22 @@ interface Coordinator {
   # The bootstrap capability of the coordinator's address.
 
   join @0 (role :Role, index :UInt32, pid :UInt32, address :Address, digest :Text, version :Text,
-           member :Member, host :Text, instructionSet :Text)
+           member :Member, host :Text, instructionSet :Text, settings :Text)
       -> (session :Session, boot :Text, job :Text);
   # Takes a place in the job. `index` is the rank, which the launcher gives: it never depends on who
   # comes first. Launchers that give none: see takeIndex(). `address` is where a role that holds a
   # shard listens. `digest` is the sha256 of the resolved experiment, and `version` the version of
   # the role's program. The coordinator refuses another version, a role that read another file, and
-  # a place that is taken. `host` is the name of the role's machine, for messages. `boot` identifies
-  # the boot of the machine that the coordinator runs on. If a role runs on the same boot, the two
-  # share a monotonic clock. `job` is drawn at random for each job. With the job's secret it makes
-  # the secret by which workers and servers prove who they are to each other. `instructionSet` is
-  # for workers only: the highest level of instructions that the role's host has, "avx2" or
-  # "avx512". The coordinator refuses a worker whose host lacks the level that the experiment names.
+  # a place that is taken. `settings` is the text that the digest is of, without the records. It is
+  # empty if it is very long. The coordinator names the keys that differ. `host` is the name of the
+  # role's machine, for messages. `boot` identifies the boot of the machine that the coordinator
+  # runs on. If a role runs on the same boot, the two share a monotonic clock. `job` is drawn at
+  # random for each job. With the job's secret it makes the secret by which workers and servers
+  # prove who they are to each other. `instructionSet` is for workers only: the highest level of
+  # instructions that the role's host has, "avx2" or "avx512". The coordinator refuses a worker
+  # whose host lacks the level that the experiment names.
 
-  takeIndex @1 (role :Role, digest :Text, version :Text) -> (index :UInt32);
+  takeIndex @1 (role :Role, digest :Text, version :Text, settings :Text) -> (index :UInt32);
   # For a role whose launcher gave it no index. Answers the lowest one that no other role of its
   # kind has joined with, or taken in the last 10 s; of servers that share a process, the first. The
   # role then joins with it, over another connection. For this call its name in the proof is

@@ -34,16 +34,16 @@ kj::String reached(Role role, uint64_t step) {
 
 }  // namespace
 
-Job::Job(const Experiment& experiment, kj::StringPtr digest, const ModelFacts& facts,
-    const RunFolder& folder, RunLog& log, kj::Timer& timer, const kj::Clock& clock, bool here)
-    : Job(experiment, digest, facts, folder, log, timer, clock, here,
-          kj::newPromiseAndFulfiller<void>(), kj::newPromiseAndFulfiller<void>()) {}
+Job::Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolder& folder,
+    RunLog& log, kj::Timer& timer, const kj::Clock& clock, bool here)
+    : Job(loaded, facts, folder, log, timer, clock, here, kj::newPromiseAndFulfiller<void>(),
+          kj::newPromiseAndFulfiller<void>()) {}
 
-Job::Job(const Experiment& experiment, kj::StringPtr digest, const ModelFacts& facts,
-    const RunFolder& folder, RunLog& log, kj::Timer& timer, const kj::Clock& clock, bool here,
+Job::Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolder& folder,
+    RunLog& log, kj::Timer& timer, const kj::Clock& clock, bool here,
     kj::PromiseFulfillerPair<void> joinedPair, kj::PromiseFulfillerPair<void> endedPair)
-    : experiment(experiment),
-      digest(digest),
+    : loaded(loaded),
+      experiment(KJ_ASSERT_NONNULL(loaded.experiment)),
       facts(facts),
       graph(facts.graph),
       folder(folder),
@@ -82,7 +82,7 @@ kj::Promise<void> Job::run(bool launched) {
   stamp(event);
   auto started = event.initStarted();
   started.setName(experiment.name);
-  started.setDigest(digest);
+  started.setDigest(loaded.digest);
   KJ_IF_MAYBE(level, instructions.level()) started.setInstructionSet(*level);
   started.setParameters(graph.parameters);
   started.setVersion(VERSION);
@@ -333,7 +333,7 @@ void Job::finish(
       KJ_REQUIRE(parameters.size() == graph.parameters && statistics.size() == graph.statisticsSize,
           "weights of another network", parameters.size(), statistics.size());
       if (!isInPlace()) return kj::READY_NOW;
-      weightsSha256 = writeWeights(folder.weights(), graph, digest, parameters, statistics);
+      weightsSha256 = writeWeights(folder.weights(), graph, loaded.digest, parameters, statistics);
     }
     if (over || finished < experiment.cluster.workers) return kj::READY_NOW;
     capnp::MallocMessageBuilder message;

@@ -28,9 +28,8 @@ class Job final: public kj::Refcounted, private kj::TaskSet::ErrorHandler {
 public:
   // `timer` drives time-outs, and `clock` stamps events. `facts.graph` names the tensors of the
   // weights. With `here`, all workers run on this machine. All arguments must outlive the job.
-  Job(const Experiment& experiment, kj::StringPtr digest, const ModelFacts& facts,
-      const RunFolder& folder, RunLog& log, kj::Timer& timer, const kj::Clock& clock,
-      bool here = false);
+  Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolder& folder, RunLog& log,
+      kj::Timer& timer, const kj::Clock& clock, bool here = false);
 
   Coordinator::Client bootstrap();
   // Notes that a connection to the capability of bootstrap() was refused. If a role is missing
@@ -149,8 +148,8 @@ private:
   void tellProgress();
 
   const kj::String id = rpc::Secret::random().digits();
+  const LoadedExperiment& loaded;
   const Experiment& experiment;
-  kj::StringPtr digest;
   const ModelFacts& facts;
   const nn::Graph& graph;
   const RunFolder& folder;
@@ -185,8 +184,8 @@ private:
   kj::Own<kj::PromiseFulfiller<void>> endedFulfiller;
   kj::TaskSet tasks;
 
-  Job(const Experiment& experiment, kj::StringPtr digest, const ModelFacts& facts,
-      const RunFolder& folder, RunLog& log, kj::Timer& timer, const kj::Clock& clock, bool here,
+  Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolder& folder, RunLog& log,
+      kj::Timer& timer, const kj::Clock& clock, bool here,
       kj::PromiseFulfillerPair<void> joinedPair, kj::PromiseFulfillerPair<void> endedPair);
 };
 

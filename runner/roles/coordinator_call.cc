@@ -119,6 +119,12 @@ kj::Exception notAnswered(const RoleOptions& options, kj::Duration limit) {
           "(cluster.start_timeout_s)"));
 }
 
+kj::StringPtr settingsToSend(const LoadedExperiment& loaded) {
+  // See jobMessageLimits().
+  constexpr size_t BYTES_MAX = 32768;
+  return loaded.settings.size() > BYTES_MAX ? ""_kj : loaded.settings.asPtr();
+}
+
 kj::Exception whyNotJoined(kj::Exception e, kj::StringPtr address) {
   if (e.getDescription() == rpc::WRONG_SECRET) {
     return kj::Exception(e.getType(), __FILE__, __LINE__,

@@ -5,6 +5,7 @@
 
 #include "rpc/wire/proof.h"
 #include "rpc/wire/running_time.h"
+#include "runner/experiment/experiment.h"
 #include "runner/roles/role_options.h"
 
 namespace runner {
@@ -28,6 +29,9 @@ kj::Promise<CoordinatorCall> callCoordinator(kj::AsyncIoContext& io, const RoleO
 // Returns the exception about a coordinator that has not answered within `limit`, which is
 // cluster.start_timeout_s.
 kj::Exception notAnswered(const RoleOptions& options, kj::Duration limit);
+
+// Returns loaded.settings for Coordinator.join(), or nothing if they are too long for a message.
+kj::StringPtr settingsToSend(const LoadedExperiment& loaded);
 
 // Returns why a role that has reached what answers at `address` could not join. A reason that the
 // coordinator gave stays as it is.

@@ -2,6 +2,7 @@
 #include <kj/debug.h>
 
 #include "configs/language/failure.h"
+#include "runner/experiment/differences.h"
 #include "runner/logs/role_names.h"
 #include "runner/roles/coordinator.h"
 #include "runner/system/machine.h"
@@ -100,7 +101,7 @@ public:
     auto host = params.getHost() == thisHostName() ? kj::str() : kj::str(params.getHost());
     auto name = onHost(roleName(seat.role, seat.index), host);
     auto join = [&]() {
-      checkProgram(name, params.getVersion(), params.getDigest());
+      checkProgram(name, params);
       if (!seat.joined) seat.host = kj::mv(host);
       job->join(seat, params);
     };
@@ -117,22 +118,28 @@ public:
 
   kj::Promise<void> takeIndex(TakeIndexContext context) override {
     auto params = context.getParams();
-    checkProgram(roleWord(params.getRole()), params.getVersion(), params.getDigest());
+    checkProgram(roleWord(params.getRole()), params);
     context.getResults().setIndex(job->takeIndex(params.getRole()));
     return kj::READY_NOW;
   }
 
 private:
-  void checkProgram(kj::StringPtr name, kj::StringPtr version, kj::StringPtr digest) {
+  // `params` are those of join() or takeIndex().
+  template <typename Params>
+  void checkProgram(kj::StringPtr name, Params params) {
+    kj::StringPtr version = params.getVersion();
     if (version != VERSION) {
       configs::fail(name, " is a program of another version, ", version, ", than the coordinator, ",
           VERSION, ": install the same version on every host");
     }
-    if (digest != job->digest) {
-      configs::fail(name,
-          " was started with a different experiment file than the coordinator, or has other "
-          "images: start all roles with the same file and the same --set");
+    if (params.getDigest() == job->loaded.digest) return;
+    if (params.getSettings() == job->loaded.settings) {
+      configs::fail(name, " has other images than the coordinator: give all hosts the same data ",
+          "set, and remove the copy in the cache of a host whose data set has changed");
     }
+    auto differences = firstDifferences(params.getSettings(), job->loaded.settings);
+    configs::fail(name, " was started with a different experiment file than the coordinator",
+        inParentheses(differences), ": start all roles with the same file and the same --set");
   }
 
   kj::Own<Job> job;

@@ -44,8 +44,8 @@ struct TestJob {
     REQUIRE(::mkdir(folder.path.cStr(), 0777) == 0);
     log = kj::heap<RunLog>(folder, *experiment.log.style,
         RunLog::toLauncher(kj::AutoCloseFd(::open(told().cStr(), O_WRONLY | O_CREAT, 0666))));
-    job = kj::refcounted<Job>(
-        experiment, loaded.digest, *facts, folder, *log, timer, kj::systemPreciseCalendarClock());
+    job =
+        kj::refcounted<Job>(loaded, *facts, folder, *log, timer, kj::systemPreciseCalendarClock());
     over = job->run(launched).eagerlyEvaluate(nullptr);
   }
 
@@ -121,6 +121,17 @@ kj::Promise<capnp::Response<Session::MeetResults>> meet(Session::Client& session
   return request.send();
 }
 
+TEST_CASE("Job: tells a role with the same settings but other records that its images differ") {
+  TestJob job("images");
+  auto request = job.job->bootstrap().joinRequest();
+  request.setRole(Role::WORKER);
+  request.setDigest("another");
+  request.setVersion(VERSION);
+  request.setSettings(job.loaded.settings);
+  CHECK_THROWS_WITH(request.send().ignoreResult().wait(job.waitScope),
+      doctest::Contains("worker 0 has other images than the coordinator: "));
+}
+
 TEST_CASE("Job: names those who were refused if a role is missing later") {
   TestJob job("refused");
   for (uint i = 0; i < 9; i++) {
@@ -139,9 +150,9 @@ TEST_CASE("Job: names those who were refused if a role is missing later") {
   }
   CHECK(job.failure() ==
         "not joined within 30 s: worker 0, worker 1 (worker 0 was started with a different "
-        "experiment file than the coordinator, or has other images: start all roles with the same "
-        "file and the same --set; a connection from 10.0.0.3 was refused: it has another secret); "
-        "see why they did not start, or raise cluster.start_timeout_s");
+        "experiment file than the coordinator: start all roles with the same file and the same "
+        "--set; a connection from 10.0.0.3 was refused: it has another secret); see why they did "
+        "not start, or raise cluster.start_timeout_s");
 }
 
 TEST_CASE("Job: tells for which roles it waits, at growing intervals") {

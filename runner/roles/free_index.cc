@@ -23,6 +23,7 @@ uint takeIndex(const LoadedExperiment& loaded, const RoleOptions& options) {
         auto request = peer->bootstrap().castAs<Coordinator>().takeIndexRequest();
         request.setRole(options.role);
         request.setDigest(loaded.digest);
+        request.setSettings(settingsToSend(loaded));
         request.setVersion(VERSION);
         return request.send().then(
             [](capnp::Response<Coordinator::TakeIndexResults>&& taken) {

@@ -106,6 +106,7 @@ public:
       told.setLocal((*own)->address().local);
     }
     request.setDigest(loaded.digest);
+    request.setSettings(settingsToSend(loaded));
     request.setVersion(VERSION);
     request.setHost(thisHostName());
     if (options.role == Role::WORKER) request.setInstructionSet(nn::offeredInstructionSet());

@@ -78,9 +78,8 @@ bool ListeningCoordinator::run(
   RunLog log(folder, *experiment.log.style, kj::mv(tell), kj::mv(board), kj::mv(access));
   // A launcher writes this file itself.
   if (!options.launched) writeWhole(folder.experiment(), loaded.resolved);
-  auto job =
-      kj::refcounted<Job>(experiment, loaded.digest, facts, folder, log, io.provider->getTimer(),
-          kj::systemPreciseCalendarClock(), workersAreHere(experiment, options));
+  auto job = kj::refcounted<Job>(loaded, facts, folder, log, io.provider->getTimer(),
+      kj::systemPreciseCalendarClock(), workersAreHere(experiment, options));
   // Whoever runs the file of this run again gets the same bits, or is refused.
   auto recorded = job->instructionSet().then([&](kj::StringPtr level) -> kj::Promise<void> {
     if (experiment.cluster.instructionSet == AUTO_INSTRUCTION_SET) {
