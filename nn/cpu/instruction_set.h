@@ -1,5 +1,9 @@
 // nn/cpu/instruction_set.h: which level of instructions the programs of this process use: "avx2" or
 // "avx512". The bits of a program depend on it.
+//
+// They do not depend on what processors have beyond AVX-512. Only bf16 uses more, AVX512_BF16, and
+// requirePrecision() refuses processors without it. oneDNN 2.6 uses AMX only for images whose
+// channels lie together. Ours lie in blocks of 16.
 #pragma once
 
 #include <kj/string.h>

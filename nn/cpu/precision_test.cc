@@ -145,7 +145,9 @@ TEST_CASE("bf16: convolutions of all channel counts and usual kernels run on fas
           ProgramOptions options = {.batchSize = 2, .precision = Precision::BF16};
           for (auto& name: convolutionImplementations(graph, options)) {
             CAPTURE(name.cStr());
-            bool isOnednn = name.startsWith("jit_bf16") && name.endsWith("_bf16");
+            // Not AMX, whose sums have other bits: hosts with it and without it work together.
+            bool isOnednn =
+                name == "jit_bf16:avx512_core_bf16" || name == "jit_bf16_1x1:avx512_core_bf16";
             CHECK((isOnednn || (kernel == 3 && stride == 1 && name == "winograd")));
           }
         }
