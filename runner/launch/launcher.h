@@ -95,7 +95,7 @@ public:
   virtual kj::Array<RoleGroup> groups() const = 0;
   // Starts a group when the coordinator listens at the address `coordinator`.
   virtual kj::Own<StartedGroup> start(const RoleGroup& group, kj::StringPtr coordinator) = 0;
-  // Called when all roles have joined. They need the secret's file no more.
+  // Called when all roles have joined. They need no file that the launcher wrote for them any more.
   virtual void allJoined() {}
 };
 

@@ -48,10 +48,6 @@ class MpiLauncher final: public Launcher {
 public:
   explicit MpiLauncher(const LaunchedRun& run): run(run) {}
 
-  ~MpiLauncher() noexcept(false) {
-    if (hostFile.size() > 0) ::unlink(hostFile.cStr());
-  }
-
   kj::Promise<ListenPlace> prepare() override {
     auto& cluster = run.experiment().cluster;
     auto words = mpirun();
@@ -75,21 +71,21 @@ public:
   kj::Own<StartedGroup> start(const RoleGroup&, kj::StringPtr coordinator) override {
     auto& cluster = run.experiment().cluster;
     auto processes = rankedProcesses(cluster, cluster.hosts);
+    auto& own =
+        files.emplace(kj::heap<RankFiles>(run.folder, run.secret, processes, cluster.hosts));
     auto words = mpirun();
     for (auto& word: kind->options()) words.add(kj::mv(word));
     if (cluster.hosts.size() > 0) {
-      hostFile = writeRankHosts(run.folder, processes, cluster.hosts);
       words.add(kj::str(kind->hosts));
-      words.add(kj::str(hostFile));
+      words.add(kj::str(own->hosts()));
     }
     words.add(kj::str("-n"));
     words.add(kj::str(processes.size()));
-    auto& file = secret.emplace(kj::heap<SecretFile>(run.folder, run.secret));
-    addCommandOfRank(words, run, *file, coordinator);
+    addCommandOfRank(words, run, *own, coordinator);
     return startRanks(run, words, kj::mv(processes), kind->read);
   }
 
-  void allJoined() override { secret = nullptr; }
+  void allJoined() override { files = nullptr; }
 
 private:
   // Returns the words of the command.
@@ -128,8 +124,7 @@ private:
   const LaunchedRun& run;
   kj::Vector<kj::String> said;
   const MpirunKind* kind = nullptr;
-  kj::Maybe<kj::Own<SecretFile>> secret;
-  kj::String hostFile;
+  kj::Maybe<kj::Own<RankFiles>> files;
 };
 
 }  // namespace

@@ -157,19 +157,6 @@ RoleGroup groupOfRanks(kj::StringPtr program, kj::Array<RoleGroup> processes) {
   return {kj::str("the ranks of ", program), roles.releaseAsArray()};
 }
 
-kj::String writeRankHosts(const RunFolder& folder, kj::ArrayPtr<const RoleGroup> processes,
-    kj::ArrayPtr<const Host> hosts) {
-  kj::Vector<kj::String> lines;
-  for (auto& process: processes) {
-    for (auto& host: hosts) {
-      if (host.name == process.roles[0].host) lines.add(kj::str(host.toString(), "\n"));
-    }
-  }
-  auto path = kj::str(absolute(folder), "/rank_hosts.txt");
-  writeWhole(path, kj::strArray(lines, ""));
-  return path;
-}
-
 RankReport::RankReport(
     kj::StringPtr program, kj::Array<RoleGroup> processes, ReadRankLine read, RunView& view)
     : program(kj::str(program)), processes(kj::mv(processes)), read(read), view(view) {}
@@ -215,15 +202,21 @@ kj::Maybe<Failure> RankReport::judge(int status) const {
       kj::str(program, " ", how, "; its own lines, if there are any, are above")};
 }
 
-SecretFile::SecretFile(const RunFolder& folder, const rpc::Secret& secret)
-    : path(kj::str(absolute(folder), "/secret")) {
+RankFiles::RankFiles(const RunFolder& folder, const rpc::Secret& secret,
+    kj::ArrayPtr<const RoleGroup> processes, kj::ArrayPtr<const Host> hosts)
+    : paths(kj::arr(
+          kj::str(absolute(folder), "/secret"), kj::str(absolute(folder), "/rank_hosts.txt"))),
+      remover(paths) {
+  kj::Vector<kj::String> lines;
+  for (auto& process: processes) {
+    for (auto& host: hosts) {
+      if (host.name == process.roles[0].host) lines.add(kj::str(host.toString(), "\n"));
+    }
+  }
+  if (hosts.size() > 0) writeWhole(paths[1], kj::strArray(lines, ""));
   auto before = ::umask(S_IRWXG | S_IRWXO);
   KJ_DEFER(::umask(before));
-  writeWhole(path, kj::str(secret.digits(), "\n"));
-}
-
-SecretFile::~SecretFile() noexcept(false) {
-  ::unlink(path.cStr());
+  writeWhole(paths[0], kj::str(secret.digits(), "\n"));
 }
 
 kj::String ownPath() {
@@ -233,8 +226,8 @@ kj::String ownPath() {
   return kj::heapString(path, n);
 }
 
-void addCommandOfRank(kj::Vector<kj::String>& words, const LaunchedRun& run,
-    const SecretFile& secret, kj::StringPtr coordinator) {
+void addCommandOfRank(kj::Vector<kj::String>& words, const LaunchedRun& run, const RankFiles& files,
+    kj::StringPtr coordinator) {
   constexpr kj::StringPtr OWN = "RUNNER_"_kj, SECRET = "RUNNER_SECRET_FILE="_kj;
   auto add = [&](auto&&... parts) { words.add(kj::str(parts...)); };
   add("env");
@@ -242,7 +235,7 @@ void addCommandOfRank(kj::Vector<kj::String>& words, const LaunchedRun& run,
     kj::StringPtr variable = *entry;
     if (variable.startsWith(OWN) && !variable.startsWith(SECRET)) add(variable);
   }
-  add(SECRET, secret.path);
+  add(SECRET, files.secret());
   add(ownPath());
   add("role");
   add("--launched");

@@ -6,6 +6,7 @@
 #include <kj/vector.h>
 
 #include "runner/launch/launcher.h"
+#include "runner/system/file_remover.h"
 
 namespace runner {
 
@@ -31,10 +32,6 @@ kj::Array<RoleGroup> rankedProcesses(const ClusterConfig& cluster, kj::ArrayPtr<
 
 // Returns the one group that a launcher of ranks has.
 RoleGroup groupOfRanks(kj::StringPtr program, kj::Array<RoleGroup> processes);
-
-// Writes a file with the host of each process, one per line, in the run's folder. Returns its path.
-kj::String writeRankHosts(const RunFolder& folder, kj::ArrayPtr<const RoleGroup> processes,
-    kj::ArrayPtr<const Host> hosts);
 
 // What a command and its ranks say, and what their end means.
 class RankReport {
@@ -63,15 +60,22 @@ private:
   kj::String lost;           // the first reason that is a lost peer
 };
 
-// A file with the job's secret in the run folder, which all hosts share. Only its owner may read
-// it. The destructor removes it.
-class SecretFile {
+// Files in the run folder, which all hosts share, until all ranks have joined. They are removed
+// when this object is destroyed, and also if `kill -9` ends this process.
+class RankFiles {
 public:
-  SecretFile(const RunFolder& folder, const rpc::Secret& secret);
-  ~SecretFile() noexcept(false);
-  KJ_DISALLOW_COPY(SecretFile);
+  // Writes `secret`, which only its owner may read. Unless `hosts` is empty, also writes the host
+  // of each process, one per line.
+  RankFiles(const RunFolder& folder, const rpc::Secret& secret,
+      kj::ArrayPtr<const RoleGroup> processes, kj::ArrayPtr<const Host> hosts);
+  KJ_DISALLOW_COPY(RankFiles);
 
-  const kj::String path;
+  kj::StringPtr secret() const { return paths[0]; }
+  kj::StringPtr hosts() const { return paths[1]; }
+
+private:
+  const kj::Array<kj::String> paths;
+  FileRemover remover;
 };
 
 // Returns the path of this program, under which all hosts must have it.
@@ -79,8 +83,8 @@ kj::String ownPath();
 
 // Adds the words of the command that a rank runs on any host. `runner role` there finds its role by
 // its rank. The variables RUNNER_… of this process go with it.
-void addCommandOfRank(kj::Vector<kj::String>& words, const LaunchedRun& run,
-    const SecretFile& secret, kj::StringPtr coordinator);
+void addCommandOfRank(kj::Vector<kj::String>& words, const LaunchedRun& run, const RankFiles& files,
+    kj::StringPtr coordinator);
 
 // Starts the command `words`. Its ranks end with it. `run` must outlive the group.
 kj::Own<StartedGroup> startRanks(const LaunchedRun& run, kj::ArrayPtr<const kj::String> words,

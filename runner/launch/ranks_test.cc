@@ -2,7 +2,10 @@
 
 #include <doctest/doctest.h>
 #include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "tests/command.h"
 #include "tests/text.h"
 
 namespace runner {
@@ -99,6 +102,35 @@ TEST_CASE("ranks: without a rank's error, what the coordinator says is nearer to
   run.take(kj::str("1: ", LOST_A_PEER_LINE));
   run.take("1: error: lost server 0");
   CHECK(KJ_ASSERT_NONNULL(run.report.judge(1 << 8)).reason == "worker 0 on b: lost server 0");
+}
+
+TEST_CASE("RankFiles: only the owner may read the secret, and both files go with the object") {
+  RunFolder folder{tests::newFolder()};
+  kj::Vector<RoleGroup> processes;
+  processes.add(
+      RoleGroup{kj::str("worker 0 on b"), kj::arr(PlacedRole{Role::WORKER, 0, kj::str("b")})});
+  kj::Vector<Host> hosts;
+  for (auto name: {"a", "b"}) {
+    Host host;
+    host.name = kj::str(name);
+    hosts.add(kj::mv(host));
+  }
+  kj::String secret, ofHosts;
+  auto isThere = [](kj::StringPtr path) { return ::access(path.cStr(), F_OK) == 0; };
+  {
+    RankFiles files(folder, rpc::Secret::random(), processes, hosts);
+    secret = kj::str(files.secret());
+    ofHosts = kj::str(files.hosts());
+    struct stat about;
+    REQUIRE(::stat(secret.cStr(), &about) == 0);
+    CHECK((about.st_mode & 0777) == 0600);
+    CHECK(tests::readFile(ofHosts) == "b\n");
+  }
+  CHECK(!isThere(secret));
+  CHECK(!isThere(ofHosts));
+  RankFiles without(folder, rpc::Secret::random(), processes, nullptr);
+  CHECK(isThere(without.secret()));
+  CHECK(!isThere(without.hosts()));
 }
 
 }  // namespace

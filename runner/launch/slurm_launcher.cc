@@ -23,10 +23,6 @@ class SlurmLauncher final: public Launcher {
 public:
   explicit SlurmLauncher(const LaunchedRun& run): run(run) {}
 
-  ~SlurmLauncher() noexcept(false) {
-    if (hostFile.size() > 0) ::unlink(hostFile.cStr());
-  }
-
   kj::Promise<ListenPlace> prepare() override {
     // Only Slurm can read its lists: `n[1-3,7]`.
     auto words = kj::arr(
@@ -51,20 +47,19 @@ public:
 
   kj::Own<StartedGroup> start(const RoleGroup&, kj::StringPtr coordinator) override {
     auto processes = rankedProcesses(run.experiment().cluster, nodes);
-    hostFile = writeRankHosts(run.folder, processes, nodes);
-    ::setenv("SLURM_HOSTFILE", hostFile.cStr(), 1);
+    auto& own = files.emplace(kj::heap<RankFiles>(run.folder, run.secret, processes, nodes));
+    ::setenv("SLURM_HOSTFILE", own->hosts().cStr(), 1);
     kj::Vector<kj::String> words;
     for (auto word: {"srun", "--distribution=arbitrary", "--overcommit", "--label", "--input=none",
              "--mpi=none", "--cpu-bind=none", "--kill-on-bad-exit=1"}) {
       words.add(kj::str(word));
     }
     words.add(kj::str("--ntasks=", processes.size()));
-    auto& file = secret.emplace(kj::heap<SecretFile>(run.folder, run.secret));
-    addCommandOfRank(words, run, *file, coordinator);
+    addCommandOfRank(words, run, *own, coordinator);
     return startRanks(run, words, kj::mv(processes), rankLineOfSlurm);
   }
 
-  void allJoined() override { secret = nullptr; }
+  void allJoined() override { files = nullptr; }
 
 private:
   ListenPlace begin() {
@@ -81,8 +76,7 @@ private:
 
   const LaunchedRun& run;
   kj::Vector<Host> nodes;
-  kj::Maybe<kj::Own<SecretFile>> secret;
-  kj::String hostFile;
+  kj::Maybe<kj::Own<RankFiles>> files;
 };
 
 // Returns the lines of a script that say what the run needs.

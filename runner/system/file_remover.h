@@ -1,0 +1,28 @@
+// runner/system/file_remover.h: removes files when a process ends, however it ends.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/io.h>
+#include <kj/string.h>
+#include <sys/types.h>
+
+namespace runner {
+
+// Removes files when it is destroyed, and also if `kill -9` ends this process before. A child
+// process of its own waits for that. Nothing removes the files if that child is killed first, or if
+// the machine goes down.
+class FileRemover {
+public:
+  // The files need not be there yet. `paths` must be absolute, or the current folder must stay.
+  // Throws if no process can be started.
+  explicit FileRemover(kj::ArrayPtr<const kj::String> paths);
+  // Returns when the files are gone.
+  ~FileRemover() noexcept;
+  KJ_DISALLOW_COPY(FileRemover);
+
+private:
+  kj::AutoCloseFd alive;  // the child waits until this end of a socket is closed
+  pid_t child;
+};
+
+}  // namespace runner
