@@ -312,7 +312,7 @@ Validity RunCommand::run() {
   auto& name = KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment).name;
   KJ_IF_MAYBE(own, held) {
     empty(**own, all.runs[0].loaded, commandLine);
-    runExperiment(all, runs, (*own)->folder, trace, commandLine);
+    runExperiment(all, runs, (*own)->folder, trace, copiesData, commandLine);
   }
   auto folder =
       all.sweep == nullptr ? newRunFolder(runs, name) : RunFolder{kj::str(runs, "/", name)};
