@@ -229,7 +229,6 @@ kj::String cache(const Experiment& experiment) {
 
 // Returns a sentence about where the roles listen.
 kj::String addresses(const ClusterConfig& cluster) {
-  constexpr kj::StringPtr TOWARDS = "the address from which this machine reaches "_kj;
   auto atInterface = cluster.interface.map(
       [](kj::StringPtr word) { return kj::str("cluster.interface, ", word); });
   auto ports = cluster.ports.first == 0 ? kj::str("ports chosen by the system")
@@ -252,12 +251,14 @@ kj::String addresses(const ClusterConfig& cluster) {
           "the coordinator listens at the address of its pod, the servers at those of "
           "theirs\n");
     case LauncherKind::SLURM:
-      coordinator = kj::str(TOWARDS, "the nodes");
+      coordinator = kj::str("the address from which its node reaches the others");
       break;
     case LauncherKind::SSH:
     case LauncherKind::MANUAL:
     case LauncherKind::MPI:
-      coordinator = cluster.hosts.size() > 0 ? kj::str(TOWARDS, "the hosts") : kj::str("127.0.0.1");
+      coordinator = cluster.hosts.size() > 0
+                        ? kj::str("the address from which this machine reaches the hosts")
+                        : kj::str("127.0.0.1");
       break;
   }
   KJ_IF_MAYBE(named, atInterface) coordinator = kj::mv(*named);

@@ -75,7 +75,7 @@ TEST_CASE("explain: says where the roles listen, and what the launcher does not 
   check({"cluster.launcher=mpi", "cluster.interface=eth0", "cluster.port=7000-7031"},
       "; the coordinator listens at cluster.interface, eth0, the other roles where they reach it; "
       "ports 7000 to 7031\n");
-  check({"cluster.launcher=slurm"}, "from which this machine reaches the nodes, ");
+  check({"cluster.launcher=slurm"}, "at the address from which its node reaches the others, ");
   check({"cluster.launcher=manual"}, "; the coordinator listens at 127.0.0.1, ");
 }
 

@@ -290,7 +290,9 @@ Validity RunCommand::run() {
   if (dryRun) {
     return kj::str("--dry-run is for a launcher that hands the run to another system");
   }
-  KJ_IF_MAYBE(why, whyNotFromHere(firstCluster)) return kj::mv(*why);
+  if (!inQueue) {
+    KJ_IF_MAYBE(why, whyNotFromHere(firstCluster)) return kj::mv(*why);
+  }
   bool hasFolder = folderPath.size() > 0;
   if (hasFolder && (detach || inQueue || all.sweep != nullptr)) {
     return kj::str("--folder is for a single run that this process works on");

@@ -99,8 +99,9 @@ TEST_CASE("a job that waits in the queue of Slurm is shown with its reason and c
   CHECK(contains(stopped.errors, "endless/2: cancelled before it began"));
   slurm.checkNoJob("endless");
 
-  // Slurm refuses at once what can never run.
-  auto refused = slurm.submit(ENDLESS, nullptr, {"SBATCH_PARTITION=none"})->wait();
+  // Slurm refuses at once what can never run. The interface is one of a node.
+  constexpr kj::StringPtr OF_NODE[] = {"--set"_kj, "cluster.interface=ib0"_kj};
+  auto refused = slurm.submit(ENDLESS, OF_NODE, {"SBATCH_PARTITION=none"})->wait();
   checkFailed(refused, {"Slurm does not take the job: ", "invalid partition"});
 }
 
