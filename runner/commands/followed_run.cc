@@ -20,19 +20,6 @@ constexpr auto LOOK_INTERVAL = 200 * kj::MILLISECONDS;
 // How often to ask Slurm, whose controller serves many.
 constexpr auto QUEUE_INTERVAL = 2 * kj::SECONDS;
 
-// Why Slurm ended a job, and what to do.
-struct SlurmEnd {
-  kj::StringPtr state, advice;
-};
-constexpr SlurmEnd SLURM_ENDS[] = {
-    {"TIMEOUT"_kj, "raise the limit, such as with SBATCH_TIMELIMIT=2:00:00"_kj},
-    {"CANCELLED"_kj, "somebody called scancel, or an administrator did"_kj},
-    {"NODE_FAIL"_kj, "a node of it failed: run it again"_kj},
-    {"BOOT_FAIL"_kj, "a node of it did not boot: run it again"_kj},
-    {"OUT_OF_MEMORY"_kj, "ask for more memory, such as with SBATCH_MEM_PER_CPU=4G"_kj},
-    {"PREEMPTED"_kj, "a job of higher priority took its place: run it again"_kj},
-};
-
 // Returns the file in which the newest launcher of `folder` says what happens. Throws if it says
 // that to a terminal only.
 kj::String spokenFileOf(const RunFolder& folder) {
@@ -45,12 +32,6 @@ kj::String spokenFileOf(const RunFolder& folder) {
       " was started without --detach, so only its terminal shows it. Name the folder of one of "
       "its runs, or see `runner table ",
       folder.path, "`");
-}
-
-// Returns the exit code of the process that had the folder last. Null if none has noted one.
-kj::Maybe<int> exitCodeIn(const RunFolder& folder) {
-  KJ_IF_MAYBE(holder, lastHolderOf(folder)) return holder->exitCode;
-  return nullptr;
 }
 
 }  // namespace
@@ -103,7 +84,7 @@ bool FollowedRun::isOver(bool held) const {
   if (job == nullptr) return !held;
   if (isGone) return true;
   if (held) return false;
-  KJ_IF_MAYBE(code, exitCodeIn(folder)) {
+  KJ_IF_MAYBE(code, lastExitCodeOf(folder)) {
     // Only Slurm knows whether it is the cause of a bad end.
     return *code == OK || *code == MISSED || !hasAnswer;
   }
@@ -122,6 +103,7 @@ kj::Promise<void> FollowedRun::watchQueue(kj::StringPtr id) {
           for (auto& each: *jobs) {
             isGone = each.isOver();
             note(each);
+            newest = kj::mv(each);
           }
         }
         if (isGone) return kj::READY_NOW;
@@ -145,7 +127,6 @@ void FollowedRun::note(const SlurmJob& found) {
     tell(sentence);
     told = kj::mv(sentence);
   }
-  newest = SlurmJob{kj::str(found.id), kj::str(found.state), kj::str(found.reason), nullptr};
 }
 
 void FollowedRun::printMore() {
@@ -162,31 +143,8 @@ void FollowedRun::printMore() {
 }
 
 kj::Maybe<kj::String> FollowedRun::reasonOfSlurm() const {
-  KJ_IF_MAYBE(id, job) {
-    auto code = exitCodeIn(folder);
-    KJ_IF_MAYBE(last, newest) {
-      if (last->wasEnded()) {
-        kj::StringPtr advice = "`scontrol show job` says more";
-        for (auto& each: SLURM_ENDS) {
-          if (each.state == last->state) advice = each.advice;
-        }
-        return kj::str("Slurm ended job ", *id, ": ", last->text(), "; ", advice);
-      }
-      if (code == nullptr && last->isOver()) {
-        bool hasBegun = ::access(folder.events().cStr(), F_OK) == 0;
-        kj::StringPtr advice = hasBegun
-                                   ? "its process was killed"_kj
-                                   : "the nodes need this program and the folder of runs at the "
-                                     "same paths as this machine"_kj;
-        return kj::str("job ", *id, " of Slurm ended before its run ",
-            hasBegun ? "had ended" : "began", ": ", last->text(), "; ", advice);
-      }
-    }
-    if (code == nullptr && hasAnswer) {
-      return kj::str("Slurm no longer has job ", *id, ", whose run has not ended");
-    }
-  }
-  return nullptr;
+  if (job == nullptr || !hasAnswer) return nullptr;
+  return whySlurmEnded(folder, newest);
 }
 
 LaunchEnd FollowedRun::end() const {

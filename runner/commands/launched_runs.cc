@@ -97,8 +97,7 @@ bool isSweep(const RunFolder& folder) {
 
 bool isQueued(const RunFolder& folder) {
   if (slurmJobOf(folder) == nullptr || isHeld(folder)) return false;
-  KJ_IF_MAYBE(holder, lastHolderOf(folder)) return holder->exitCode == nullptr;
-  return true;
+  return lastExitCodeOf(folder) == nullptr;
 }
 
 kj::Array<RunFolder> heldFolders(kj::StringPtr runs) {
@@ -110,8 +109,7 @@ kj::Array<RunFolder> queuedFolders(kj::StringPtr runs) {
 }
 
 LaunchEnd endOf(const RunFolder& folder) {
-  kj::Maybe<int> code;
-  KJ_IF_MAYBE(holder, lastHolderOf(folder)) code = holder->exitCode;
+  auto code = lastExitCodeOf(folder);
   if (exists(folder.events())) {
     auto record = readRunRecord(folder.path);
     auto reason = record.reason.size() == 0 ? kj::str() : kj::str(": ", record.reason);

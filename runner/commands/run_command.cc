@@ -9,6 +9,7 @@
 #include "runner/commands/run_data.h"
 #include "runner/commands/run_results.h"
 #include "runner/commands/slurm_run.h"
+#include "runner/commands/sweep_run.h"
 #include "runner/commands/update_plan.h"
 #include "runner/experiment/model_facts.h"
 #include "runner/launch/launch.h"
@@ -16,18 +17,14 @@
 #include "runner/launch/run_view.h"
 #include "runner/logs/run_ending.h"
 #include "runner/logs/run_folder.h"
-#include "runner/report/report.h"
-#include "runner/roles/instruction_set_choice.h"
+#include "runner/logs/run_record.h"
 #include "runner/roles/trace_file.h"
 #include "runner/roles/weights.h"
-#include "runner/sweep/sweep_launch.h"
 #include "runner/system/background.h"
 #include "runner/system/files.h"
 #include "runner/system/reason.h"
 #include "runner/system/terminal.h"
 #include "runner/system/version.h"
-#include "runner/tables/reported_run.h"
-#include "runner/text/numbers.h"
 
 namespace runner {
 
@@ -89,69 +86,6 @@ struct TraceOrder {
   commandLine.endWith(code);
 }
 
-[[noreturn]] void runSweep(const LoadedRuns& all, kj::StringPtr runs, bool copiesData,
-    Course& course, CommandLine& commandLine) {
-  SweepLaunch sweep(all, runs, course.io, {.copiesData = copiesData});
-  kj::Array<RunRecord> records;
-  auto ended = sweep.run().then([&records](kj::Array<RunRecord>&& all) { records = kj::mv(all); });
-  if (!course.endsUninterrupted(
-          kj::mv(ended), [&](kj::StringPtr reason) { sweep.interrupt(reason); })) {
-    sweep.clear();
-    tell("interrupted; all processes have ended. Run the same command to continue");
-    commandLine.endWith(INTERRUPTED);
-  }
-  uint failed = 0, elsewhere = 0;
-  for (auto& record: records) {
-    if (record.state == RunRecord::FAILED) failed++;
-    if (record.state == RunRecord::RUNNING) elsewhere++;
-  }
-  // What runs that have not begun will probably have.
-  auto known = kj::str(AUTO_INSTRUCTION_SET);
-  for (auto& record: records) {
-    if (record.instructionSet.size() > 0) known = kj::str(record.instructionSet);
-  }
-  auto reported = kj::heapArrayBuilder<ReportedRun>(records.size());
-  for (size_t i: kj::indices(records)) {
-    // Judged by the present file, because a finished run keeps an older [expect] and [published] in
-    // its folder. But the instruction set is the one that the run had.
-    auto& run = all.runs[i];
-    auto& own = records[i].instructionSet;
-    auto text = withInstructionSet(run.loaded.resolved, own.size() == 0 ? known : own);
-    reported.add(
-        reportedRun(kj::mv(records[i]), nameOf(run.settings, all.shortKeys), kj::mv(text)));
-  }
-  auto finished = judged(reported.finish());
-  auto& name = KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment).name;
-  auto folder = kj::str(runs, "/", name);
-  printTables(finished);
-  for (auto& run: finished) {
-    if (run.record.state != RunRecord::FINISHED) continue;
-    printWeights(run.record.weightsSha256, run.record.folder);
-  }
-  bool isWritten = true;
-  if (elsewhere == 0) {
-    auto write = [&]() { writeReport(folder, name, finished); };
-    KJ_IF_MAYBE(e, kj::runCatchingExceptions(write)) {
-      isWritten = false;
-      commandLine.error(reasonOf(*e));
-    } else {
-      printWhereTablesAre(folder);
-    }
-  } else {
-    tell(
-        kj::str(elsewhere, " of ", counted(finished.size(), "run"), elsewhere == 1 ? " is" : " are",
-            " running elsewhere. The process that ends last writes the tables in ", folder,
-            ". `runner table ", folder, "` writes them at any time"));
-  }
-  if (failed == 0) {
-    auto code = codeOf(finished);
-    commandLine.endWith(isWritten ? code : RUN_FAILED);
-  }
-  commandLine.error(kj::str(failed, " of ", counted(finished.size(), "run"),
-      " failed. The table says why. The same command runs them again"));
-  commandLine.endWith(RUN_FAILED);
-}
-
 // Makes the folder of --folder ready for the run. If the run has finished there, ends the process.
 void empty(const HeldRunFolder& held, const LoadedExperiment& loaded, CommandLine& commandLine) {
   auto& folder = held.folder;
@@ -173,12 +107,12 @@ void empty(const HeldRunFolder& held, const LoadedExperiment& loaded, CommandLin
 // lines, tables and the hashes of weights go to stdout. Progress and messages go to stderr. Ends
 // the process, because threads of a failed run cannot be joined. `trace` is only for a single run.
 [[noreturn]] void runExperiment(const LoadedRuns& all, kj::StringPtr runs, const RunFolder& folder,
-    kj::Maybe<TraceOrder> trace, bool copiesData, CommandLine& commandLine) {
+    kj::Maybe<TraceOrder> trace, bool inQueue, bool copiesData, CommandLine& commandLine) {
   Course course;
   if (all.sweep == nullptr) {
     runOne(all.runs[0].loaded, folder, trace, copiesData, course, commandLine);
   }
-  runSweep(all, runs, copiesData, course, commandLine);
+  runSweep(all, runs, inQueue, copiesData, course, commandLine);
 }
 
 // Goes on in a new process, and ends this one. Returns the lock of `folder`, in which the new
@@ -286,6 +220,12 @@ Validity RunCommand::run() {
     }
     KJ_IF_MAYBE(advice, submission->advice) commandLine.exitError(kj::str("error: ", *advice));
     inQueue = true;
+    KJ_IF_MAYBE(sweep, all.sweep) {
+      if (sweep->stop != nullptr) {
+        return kj::str("sweep.stop compares runs while they go on, which the tasks of a job array ",
+            "cannot. Run the sweep in one allocation (salloc), or leave out sweep.stop");
+      }
+    }
   }
   if (dryRun) {
     return kj::str("--dry-run is for a launcher that hands the run to another system");
@@ -314,7 +254,7 @@ Validity RunCommand::run() {
   auto& name = KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment).name;
   KJ_IF_MAYBE(own, held) {
     empty(**own, all.runs[0].loaded, commandLine);
-    runExperiment(all, runs, (*own)->folder, trace, copiesData, commandLine);
+    runExperiment(all, runs, (*own)->folder, trace, false, copiesData, commandLine);
   }
   auto folder =
       all.sweep == nullptr ? newRunFolder(runs, name) : RunFolder{kj::str(runs, "/", name)};
@@ -333,7 +273,7 @@ Validity RunCommand::run() {
   KJ_IF_MAYBE(held, lock) {
     commandLine.atEnd([fd = held->get()](int code) { noteExit(fd, code); });
   }
-  runExperiment(all, runs, folder, trace, copiesData, commandLine);
+  runExperiment(all, runs, folder, trace, inQueue, copiesData, commandLine);
 }
 
 kj::Maybe<kj::String> RunCommand::whyNoCopies(const LoadedRuns& all) const {

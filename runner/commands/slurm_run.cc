@@ -14,7 +14,7 @@ void runInQueue(const LoadedExperiment& loaded, const RunFolder& folder, bool de
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   writeWhole(folder.experiment(), loaded.resolved);
   auto script = kj::str(folder.path, "/slurm.sh");
-  writeWhole(script, slurmScript(experiment, experiment.name, kj::arrayPtr(&folder, 1), nullptr));
+  writeWhole(script, slurmScript({&experiment}, kj::arrayPtr(&folder, 1), nullptr));
   SlurmQueue queue(course.io);
   auto job = queue.submit(script).wait(course.io.waitScope);
   noteSlurmJob(folder, job);

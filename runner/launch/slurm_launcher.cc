@@ -79,10 +79,15 @@ private:
   kj::Maybe<kj::Own<RankFiles>> files;
 };
 
-// Returns the lines of a script that say what the run needs.
-kj::String request(const Experiment& experiment, kj::StringPtr name) {
-  return kj::str("#SBATCH --job-name=", name, "\n", "#SBATCH --ntasks=", slurmTasks(experiment),
-      "\n", "#SBATCH --cpus-per-task=", experiment.cluster.threadsPerWorker, "\n");
+// Returns the lines of a script that say what runs need. One allocation has only one of them.
+kj::String request(kj::ArrayPtr<const Experiment* const> runs) {
+  uint tasks = 0, threads = 0;
+  for (auto run: runs) {
+    tasks = kj::max(tasks, slurmTasks(*run));
+    threads = kj::max(threads, run->cluster.threadsPerWorker);
+  }
+  return kj::str("#SBATCH --job-name=", runs[0]->name, "\n", "#SBATCH --ntasks=", tasks, "\n",
+      "#SBATCH --cpus-per-task=", threads, "\n");
 }
 
 }  // namespace
@@ -104,12 +109,12 @@ kj::String slurmScript(const LoadedExperiment& loaded) {
   return kj::str("#!/bin/bash\n", "# Made by `runner run --dry-run` (", VERSION,
       ") for sbatch. Options of sbatch on its\n",
       "# command line, such as --nodes and --gpus-per-task, replace those here.\n",
-      request(experiment, experiment.name), "file=$(mktemp --suffix=.toml)\n",
-      "trap 'rm -f \"$file\"' EXIT\n", "cat >\"$file\" <<'END OF THE EXPERIMENT'\n",
-      loaded.resolved, "\nEND OF THE EXPERIMENT\n", shellWord(ownPath()), " run \"$file\"\n");
+      request({&experiment}), "file=$(mktemp --suffix=.toml)\n", "trap 'rm -f \"$file\"' EXIT\n",
+      "cat >\"$file\" <<'END OF THE EXPERIMENT'\n", loaded.resolved, "\nEND OF THE EXPERIMENT\n",
+      shellWord(ownPath()), " run \"$file\"\n");
 }
 
-kj::String slurmScript(const Experiment& experiment, kj::StringPtr name,
+kj::String slurmScript(kj::ArrayPtr<const Experiment* const> runs,
     kj::ArrayPtr<const RunFolder> folders, kj::Maybe<uint> parallel) {
   kj::String array;
   if (folders.size() > 1) {
@@ -121,9 +126,9 @@ kj::String slurmScript(const Experiment& experiment, kj::StringPtr name,
     return kj::str("  ", shellWord(absolute(folder)), "\n");
   };
   // The run replaces the shell, so that it gets the signals of Slurm and gives the exit code.
-  return kj::str("#!/bin/bash\n", "# Made by `runner run` (", VERSION, ").\n",
-      request(experiment, name), array, "#SBATCH --output=/dev/null\n", "folders=(\n",
-      kj::strArray(words, ""), ")\n", "folder=${folders[${SLURM_ARRAY_TASK_ID:-0}]}\n",
+  return kj::str("#!/bin/bash\n", "# Made by `runner run` (", VERSION, ").\n", request(runs), array,
+      "#SBATCH --output=/dev/null\n", "folders=(\n", kj::strArray(words, ""), ")\n",
+      "folder=${folders[${SLURM_ARRAY_TASK_ID:-0}]}\n",
       "exec >\"$folder/output.txt\" 2>\"$folder/messages.txt\"\n", "exec ", shellWord(ownPath()),
       " run \"$folder/experiment.toml\" --folder \"$folder\"\n");
 }

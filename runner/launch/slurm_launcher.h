@@ -16,10 +16,10 @@ bool isInSlurm();
 kj::String slurmScript(const LoadedExperiment& loaded);
 
 // Returns a script for sbatch that starts runs in their own folders, which hold their
-// experiment.toml. What a run says goes to RunFolder::output() and messages(). Several folders make
-// a job array with one task per run, of which at most `parallel` go on at a time. `experiment` is
-// the run that needs the most tasks. `name` is that of the job.
-kj::String slurmScript(const Experiment& experiment, kj::StringPtr name,
+// experiment.toml. What a run says goes to RunFolder::output() and messages(). Several runs make a
+// job array with one task per run, of which at most `parallel` go on at a time. Each task asks for
+// what the largest run needs.
+kj::String slurmScript(kj::ArrayPtr<const Experiment* const> runs,
     kj::ArrayPtr<const RunFolder> folders, kj::Maybe<uint> parallel);
 
 // Returns how many tasks of Slurm a run has: one per server and worker.

@@ -23,6 +23,19 @@ constexpr kj::StringPtr OVER[] = {"COMPLETED"_kj, "FAILED"_kj};
 constexpr kj::StringPtr ENDED[] = {"BOOT_FAIL"_kj, "CANCELLED"_kj, "DEADLINE"_kj, "NODE_FAIL"_kj,
     "OUT_OF_MEMORY"_kj, "PREEMPTED"_kj, "REVOKED"_kj, "TIMEOUT"_kj};
 
+// Why Slurm ended a job, and what to do.
+struct SlurmEnd {
+  kj::StringPtr state, advice;
+};
+constexpr SlurmEnd SLURM_ENDS[] = {
+    {"TIMEOUT"_kj, "raise the limit, such as with SBATCH_TIMELIMIT=2:00:00"_kj},
+    {"CANCELLED"_kj, "somebody called scancel, or an administrator did"_kj},
+    {"NODE_FAIL"_kj, "a node of it failed: run it again"_kj},
+    {"BOOT_FAIL"_kj, "a node of it did not boot: run it again"_kj},
+    {"OUT_OF_MEMORY"_kj, "ask for more memory, such as with SBATCH_MEM_PER_CPU=4G"_kj},
+    {"PREEMPTED"_kj, "a job of higher priority took its place: run it again"_kj},
+};
+
 bool contains(kj::ArrayPtr<const kj::StringPtr> words, kj::StringPtr word) {
   for (auto each: words) {
     if (each == word) return true;
@@ -70,6 +83,14 @@ kj::String SlurmJob::text() const {
   return reason.size() == 0 ? kj::str(state) : kj::str(state, " (", reason, ")");
 }
 
+SlurmJob SlurmJob::clone() const {
+  return {kj::str(id), kj::str(state), kj::str(reason), kj::str(nodes)};
+}
+
+kj::String slurmTaskId(kj::StringPtr job, size_t i, size_t count) {
+  return count == 1 ? kj::str(job) : kj::str(job, "_", i);
+}
+
 void noteSlurmJob(const RunFolder& folder, kj::StringPtr id) {
   writeWhole(jobFile(folder), kj::str(id, "\n"));
 }
@@ -80,6 +101,33 @@ kj::Maybe<kj::String> slurmJobOf(const RunFolder& folder) {
   auto id = lastLineOf(path);
   if (id.size() == 0) return nullptr;
   return kj::mv(id);
+}
+
+void forgetSlurmJob(const RunFolder& folder) {
+  ::unlink(jobFile(folder).cStr());
+}
+
+kj::Maybe<kj::String> whySlurmEnded(const RunFolder& folder, const kj::Maybe<SlurmJob>& job) {
+  auto name = kj::str("job ", slurmJobOf(folder).orDefault(kj::str("?")));
+  bool isKilled = lastExitCodeOf(folder) == nullptr;
+  KJ_IF_MAYBE(last, job) {
+    if (last->wasEnded()) {
+      kj::StringPtr advice = "`scontrol show job` says more";
+      for (auto& each: SLURM_ENDS) {
+        if (each.state == last->state) advice = each.advice;
+      }
+      return kj::str("Slurm ended ", name, ": ", last->text(), "; ", advice);
+    }
+    if (!isKilled) return nullptr;
+    bool hasBegun = ::access(folder.events().cStr(), F_OK) == 0;
+    kj::StringPtr advice = hasBegun ? "its process was killed"_kj
+                                    : "the nodes need this program and the folder of runs at the "
+                                      "same paths as this machine"_kj;
+    return kj::str(name, " of Slurm ended before its run ", hasBegun ? "had ended" : "began", ": ",
+        last->text(), "; ", advice);
+  }
+  if (!isKilled) return nullptr;
+  return kj::str("Slurm no longer has ", name, ", whose run has not ended");
 }
 
 kj::Promise<kj::Own<SlurmQueue::Said>> SlurmQueue::call(kj::Vector<kj::String> words) {

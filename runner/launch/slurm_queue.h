@@ -25,12 +25,22 @@ struct SlurmJob {
   bool wasEnded() const;
   // Returns "PENDING (Resources)".
   kj::String text() const;
+  SlurmJob clone() const;
 };
+
+// Returns what Slurm calls run `i` of the `count` runs that one script starts: see slurmScript().
+kj::String slurmTaskId(kj::StringPtr job, size_t i, size_t count);
 
 // Writes into the folder of a run which job, or task of an array, Slurm runs it as.
 void noteSlurmJob(const RunFolder& folder, kj::StringPtr id);
 // Returns what was written there last. Null if the run was never submitted.
 kj::Maybe<kj::String> slurmJobOf(const RunFolder& folder);
+// Removes it, for a run that begins again on this machine.
+void forgetSlurmJob(const RunFolder& folder);
+
+// Returns why the run in `folder` ended if it did not end by itself. Null if it did. `job` is what
+// Slurm says of its job at the end, or null if it no longer knows the job.
+kj::Maybe<kj::String> whySlurmEnded(const RunFolder& folder, const kj::Maybe<SlurmJob>& job);
 
 // Calls Slurm's commands. Nothing here calls them more than once per second.
 class SlurmQueue {

@@ -247,6 +247,11 @@ kj::Maybe<LockHolder> lastHolderOf(const RunFolder& folder) {
   }
 }
 
+kj::Maybe<int> lastExitCodeOf(const RunFolder& folder) {
+  KJ_IF_MAYBE(holder, lastHolderOf(folder)) return holder->exitCode;
+  return nullptr;
+}
+
 void noteBackground(int lock) {
   note(lock, IN_BACKGROUND);
 }

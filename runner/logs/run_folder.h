@@ -83,6 +83,9 @@ struct LockHolder {
 // lock, or wrote nothing (a full disk). Only isHeld() tells whether it has the lock now.
 kj::Maybe<LockHolder> lastHolderOf(const RunFolder& folder);
 
+// Returns the exit code that the process has noted. Null if it still works, or was killed.
+kj::Maybe<int> lastExitCodeOf(const RunFolder& folder);
+
 // The holder of a lock notes for others that it writes to RunFolder::output(), or how it ends.
 // `lock` is the result of lockOf(). Ignores write errors.
 void noteBackground(int lock);

@@ -5,6 +5,7 @@
 
 #include "configs/language/failure.h"
 #include "runner/experiment/model_facts.h"
+#include "runner/launch/slurm_queue.h"
 #include "runner/logs/run_ending.h"
 #include "runner/roles/role_options.h"
 #include "runner/roles/weights.h"
@@ -39,9 +40,9 @@ struct SweepLaunch::Running {
   Running(SweepLaunch& sweep, size_t index, kj::AutoCloseFd lock, const ModelFacts& facts)
       : sweep(sweep),
         index(index),
-        held(sweep.folderOf(index), kj::mv(lock)),
-        view(sweep, *this, facts.epochs(sweep.experimentOf(index)),
-            facts.steps(sweep.experimentOf(index))) {
+        held(sweep.folders.folderOf(index), kj::mv(lock)),
+        view(sweep, *this, facts.epochs(sweep.folders.experimentOf(index)),
+            facts.steps(sweep.folders.experimentOf(index))) {
     sweep.running.add(this);
   }
   // The destructor runs when the roles of the run are gone.
@@ -57,7 +58,7 @@ struct SweepLaunch::Running {
   }
 
   void recordInterruption(kj::StringPtr reason) {
-    auto& style = *sweep.experimentOf(index).log.style;
+    auto& style = *sweep.folders.experimentOf(index).log.style;
     KJ_IF_MAYBE(e, kj::runCatchingExceptions(
                        [&]() { recordEnding(held.folder, style, Ending::INTERRUPTED, reason); })) {
       view.say(kj::str("warning: the interruption is not recorded: ", reasonOf(*e)));
@@ -91,7 +92,7 @@ void SweepLaunch::View::show(Event::Reader event) {
 }
 
 void SweepLaunch::View::say(kj::StringPtr line) {
-  sweep.say(kj::str(sweep.nameOf(running.index), ": ", line));
+  sweep.say(kj::str(sweep.folders.nameOf(running.index), ": ", line));
 }
 
 void SweepLaunch::View::showWait(kj::StringPtr what) {
@@ -115,7 +116,7 @@ uint parallelRuns(const LoadedRuns& all, uint cores) {
 SweepLaunch::SweepLaunch(
     const LoadedRuns& all, kj::StringPtr runs, kj::AsyncIoContext& io, LaunchOptions options)
     : all(all),
-      runs(runs),
+      folders(all, runs),
       io(io),
       options(options),
       progress(STDERR_FILENO),
@@ -127,61 +128,13 @@ SweepLaunch::SweepLaunch(
 
 SweepLaunch::~SweepLaunch() noexcept(false) = default;
 
-const Experiment& SweepLaunch::experimentOf(size_t index) const {
-  return KJ_ASSERT_NONNULL(all.runs[index].loaded.experiment);
-}
-
-RunFolder SweepLaunch::folderOf(size_t index) const {
-  return runFolder(runs, experimentOf(index).name, all.runs[index].name);
-}
-
-kj::String SweepLaunch::nameOf(size_t index) const {
-  auto& run = all.runs[index];
-  return kj::str(
-      "run ", index + 1, "/", all.runs.size(), " ", runner::nameOf(run.settings, all.shortKeys));
-}
-
-kj::Maybe<RunRecord> SweepLaunch::endedBefore(size_t index) const {
-  auto folder = folderOf(index);
-  if (::access(folder.events().cStr(), R_OK) != 0) return nullptr;
-  kj::Maybe<RunRecord> result;
-  // A run that cannot be read is run again.
-  auto wrong = kj::runCatchingExceptions([&]() { result = readRunRecord(folder.path); });
-  if (wrong != nullptr) return nullptr;
-  auto& record = KJ_ASSERT_NONNULL(result);
-  if (record.digest != all.runs[index].loaded.digest) return nullptr;
-  bool done = record.state == RunRecord::FINISHED ||
-              (record.state == RunRecord::STOPPED && asha != nullptr && record.rule == stopRule());
-  if (!done) return nullptr;
-  return kj::mv(record);
-}
-
-kj::Maybe<kj::String> SweepLaunch::whyNoWeights(size_t index, const RunRecord& record) const {
-  if (record.state != RunRecord::FINISHED) return nullptr;
-  return whyNotWeights(folderOf(index).weights(), record.weightsSha256);
-}
-
-kj::Maybe<RunRecord> SweepLaunch::doneBefore(size_t index) const {
-  auto ended = endedBefore(index);
-  KJ_IF_MAYBE(record, ended) {
-    if (whyNoWeights(index, *record) != nullptr) return nullptr;
-  }
-  return ended;
-}
-
 kj::Maybe<RunRecord> SweepLaunch::skipped(size_t index) {
-  auto done = doneBefore(index);
+  auto done = folders.doneBefore(index);
   KJ_IF_MAYBE(record, done) {
-    say(kj::str(nameOf(index), ": skipped, it ",
-        record->state == RunRecord::STOPPED ? "was stopped" : "has finished", " before"));
+    say(folders.skippedText(index, *record));
     noteRungs(*record);
   }
   return done;
-}
-
-kj::String SweepLaunch::stopRule() const {
-  KJ_IF_MAYBE(a, asha) return a->rule();
-  return nullptr;
 }
 
 void SweepLaunch::noteRungs(const RunRecord& record) {
@@ -192,17 +145,8 @@ void SweepLaunch::noteRungs(const RunRecord& record) {
   }
 }
 
-void SweepLaunch::writeOrder() const {
-  auto names = KJ_MAP(run, all.runs)->kj::StringPtr {
-    return run.name;
-  };
-  auto parent = kj::str(runs, "/", experimentOf(0).name);
-  makeFolders(parent);
-  writeRunOrder(parent, names);
-}
-
 kj::Promise<kj::Array<RunRecord>> SweepLaunch::run() {
-  writeOrder();
+  folders.writeOrder();
   uint before = 0;
   for (size_t index: kj::indices(all.runs)) {
     KJ_IF_MAYBE(record, skipped(index)) {
@@ -215,8 +159,8 @@ kj::Promise<kj::Array<RunRecord>> SweepLaunch::run() {
   toDo = waiting.size();
   uint parallel = kj::min(parallelRuns(all, thisMachine().cores), toDo);
   auto inParallel = toDo == 0 ? kj::str() : kj::str(", ", parallel, " at a time");
-  say(kj::str("sweep ", experimentOf(0).name, ": ", counted(toDo, "run"), " to do, ", before,
-      " done before", inParallel));
+  say(kj::str("sweep ", folders.experimentOf(0).name, ": ", counted(toDo, "run"), " to do, ",
+      before, " done before", inParallel));
   return runWaiting(parallel).then([this]() {
     lookAgainAtFailed();
     progress.clear();
@@ -230,14 +174,14 @@ kj::Promise<void> SweepLaunch::runWaiting(uint parallel) {
   return kj::joinPromises(lanes.releaseAsArray()).then([this, parallel]() -> kj::Promise<void> {
     auto looked = kj::mv(elsewhere);
     for (size_t index: looked) {
-      if (isHeld(folderOf(index))) {
+      if (isHeld(folders.folderOf(index))) {
         elsewhere.add(index);
       } else {
         waiting.add(index);
       }
     }
     if (elsewhere.size() < looked.size()) return runWaiting(parallel);
-    for (size_t index: elsewhere) records[index] = recordElsewhere(index);
+    for (size_t index: elsewhere) records[index] = folders.recordElsewhere(index);
     return kj::READY_NOW;
   });
 }
@@ -245,11 +189,11 @@ kj::Promise<void> SweepLaunch::runWaiting(uint parallel) {
 void SweepLaunch::lookAgainAtFailed() {
   for (size_t index: kj::indices(records)) {
     if (records[index].state != RunRecord::FAILED) continue;
-    KJ_IF_MAYBE(record, doneBefore(index)) {
-      say(kj::str(nameOf(index), ": another process has run it again, and it finished"));
+    KJ_IF_MAYBE(record, folders.doneBefore(index)) {
+      say(kj::str(folders.nameOf(index), ": another process has run it again, and it finished"));
       records[index] = kj::mv(*record);
-    } else if (isHeld(folderOf(index))) {
-      records[index] = recordElsewhere(index);
+    } else if (isHeld(folders.folderOf(index))) {
+      records[index] = folders.recordElsewhere(index);
     }
   }
 }
@@ -261,10 +205,10 @@ kj::Promise<void> SweepLaunch::takeNext() {
       .then([](RunRecord&& record) { return kj::mv(record); },
           [this, index](kj::Exception&& e) {
             RunRecord record;
-            record.folder = kj::str(folderOf(index).path);
+            record.folder = kj::str(folders.folderOf(index).path);
             record.state = RunRecord::FAILED;
             record.reason = reasonOf(e);
-            tell(index, record);
+            say(folders.endedText(index, record));
             return record;
           })
       .then([this, index](RunRecord&& record) {
@@ -277,37 +221,27 @@ kj::Promise<void> SweepLaunch::takeNext() {
       });
 }
 
-RunRecord SweepLaunch::recordElsewhere(size_t index) const {
-  auto folder = folderOf(index);
-  RunRecord record;
-  // The run may not have written its first event yet.
-  auto ignored = kj::runCatchingExceptions([&]() { record = readRunRecord(folder.path); });
-  record.folder = kj::str(folder.path);
-  record.state = RunRecord::RUNNING;
-  record.reason = holderOf(folder);
-  return record;
-}
-
 kj::Promise<RunRecord> SweepLaunch::start(size_t index) {
   auto& loaded = all.runs[index].loaded;
   KJ_IF_MAYBE(problem, all.runs[index].problem) configs::fail(*problem);
-  auto free = lockOf(folderOf(index));
+  auto free = lockOf(folders.folderOf(index));
   if (free == nullptr) {
-    auto record = recordElsewhere(index);
-    tell(index, record);
+    auto record = folders.recordElsewhere(index);
+    say(folders.endedText(index, record));
     return kj::mv(record);
   }
   auto running = kj::heap<Running>(
-      *this, index, kj::mv(KJ_ASSERT_NONNULL(free)), ModelFacts(experimentOf(index)));
+      *this, index, kj::mv(KJ_ASSERT_NONNULL(free)), ModelFacts(folders.experimentOf(index)));
   auto& held = running->held;
   // Another runner may have finished it since.
   KJ_IF_MAYBE(record, skipped(index)) return kj::mv(*record);
-  KJ_IF_MAYBE(record, endedBefore(index)) {
-    KJ_IF_MAYBE(why, whyNoWeights(index, *record)) {
-      say(kj::str(nameOf(index), ": had finished before, but is run again: ", *why));
+  KJ_IF_MAYBE(record, folders.endedBefore(index)) {
+    KJ_IF_MAYBE(why, folders.whyNoWeights(index, *record)) {
+      say(kj::str(folders.nameOf(index), ": had finished before, but is run again: ", *why));
     }
   }
   held.empty();
+  forgetSlurmJob(held.folder);
   writeWhole(held.folder.experiment(), loaded.resolved);
   auto givenUp = running->givenUp.promise.then([]() { return Outcome{}; });
   return launch(loaded, held.folder, running->view, io, options)
@@ -315,7 +249,7 @@ kj::Promise<RunRecord> SweepLaunch::start(size_t index) {
       .then([this, index, &running = *running](Outcome&& outcome) {
         running.hasEnded = true;
         auto record = recordOf(running, outcome);
-        tell(index, record);
+        say(folders.endedText(index, record));
         return record;
       })
       .attach(kj::mv(running));
@@ -329,26 +263,9 @@ RunRecord SweepLaunch::recordOf(const Running& running, Outcome& outcome) {
     return readRunRecord(folder.path);
   }
   KJ_IF_MAYBE(reason, outcome.failure) {
-    RunRecord record;
-    // A run that failed early has no events.
-    auto ignored = kj::runCatchingExceptions([&]() { record = readRunRecord(folder.path); });
-    record.folder = kj::str(folder.path);
-    record.state = RunRecord::FAILED;
-    record.reason = kj::mv(*reason);
-    return record;
+    return running.sweep.folders.failedRecord(running.index, kj::mv(*reason));
   }
   return readRunRecord(folder.path);
-}
-
-void SweepLaunch::tell(size_t index, const RunRecord& record) {
-  auto text = kj::str(stateWord(record.state), record.reason.size() > 0 ? ": " : "", record.reason);
-  if (record.state == RunRecord::FINISHED && record.epochRecords.size() > 0) {
-    KJ_IF_MAYBE(accuracy, record.epochRecords.back().validationAccuracy) {
-      text =
-          kj::str("accuracy ", figureText(*accuracy, 4), " in ", figureText(record.run_s, 1), " s");
-    }
-  }
-  say(kj::str(nameOf(index), ": ", text));
 }
 
 void SweepLaunch::finish(size_t index, RunRecord record) {
@@ -363,7 +280,7 @@ void SweepLaunch::validated(Running& running, Event::Validated::Reader validated
   if (running.stop != nullptr) return;
   auto& validation = running.validation;
   validation.accuracies += validated.getAccuracy();
-  uint workers = experimentOf(running.index).cluster.workers;
+  uint workers = folders.experimentOf(running.index).cluster.workers;
   if (++validation.workers < workers) return;
   // The same figure as in the run's record, which a later call uses.
   double accuracy = validation.accuracies / workers;
@@ -382,7 +299,7 @@ void SweepLaunch::redraw() {
   kj::Vector<kj::String> lines;
   double done = ended;
   for (auto each: running) {
-    lines.add(kj::str(nameOf(each->index), ": ", each->view.text));
+    lines.add(kj::str(folders.nameOf(each->index), ": ", each->view.text));
     done += each->view.partDone();
   }
   kj::Maybe<double> eta_s;

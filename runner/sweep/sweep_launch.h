@@ -9,6 +9,7 @@
 #include "runner/launch/progress.h"
 #include "runner/logs/run_record.h"
 #include "runner/sweep/loaded_runs.h"
+#include "runner/sweep/sweep_folders.h"
 
 namespace runner {
 
@@ -45,26 +46,10 @@ private:
   class View;
   struct Running;
 
-  const Experiment& experimentOf(size_t index) const;
-  RunFolder folderOf(size_t index) const;
-  kj::String nameOf(size_t index) const;
-  // Returns the record of a run that has finished, or was stopped by the same rule, in an earlier
-  // call.
-  kj::Maybe<RunRecord> endedBefore(size_t index) const;
-  // Returns why the folder of that run no longer holds the weights of its record. Null if it does,
-  // or if a stopped run never had weights.
-  kj::Maybe<kj::String> whyNoWeights(size_t index, const RunRecord& record) const;
-  // Returns the record of a run that has ended before and whose weights are there. It needs no more
-  // work.
-  kj::Maybe<RunRecord> doneBefore(size_t index) const;
-  // The same. Also says that the run is skipped, and counts it at the rungs.
+  // Returns the record of a run that needs no more work: see SweepFolders::doneBefore(). Says that
+  // the run is skipped, and counts it at the rungs.
   kj::Maybe<RunRecord> skipped(size_t index);
-  // Returns sweep.stop; empty if there is none.
-  kj::String stopRule() const;
   void noteRungs(const RunRecord& record);
-
-  // Writes the order of the runs for `runner table`.
-  void writeOrder() const;
 
   // Runs all waiting runs, several side by side, and those that other processes have released
   // meanwhile.
@@ -74,11 +59,7 @@ private:
   // Starts one run after another, each when the one before has ended.
   kj::Promise<void> takeNext();
   kj::Promise<RunRecord> start(size_t index);
-  // Returns what is known of a run that another process runs now.
-  RunRecord recordElsewhere(size_t index) const;
   static RunRecord recordOf(const Running& running, Outcome& outcome);
-  // Prints how the run ended.
-  void tell(size_t index, const RunRecord& record);
   void finish(size_t index, RunRecord record);
 
   // Called by the views.
@@ -87,7 +68,7 @@ private:
   void say(kj::StringPtr line);
 
   const LoadedRuns& all;
-  const kj::StringPtr runs;
+  const SweepFolders folders;
   kj::AsyncIoContext& io;
   const LaunchOptions options;
   ProgressLine progress;

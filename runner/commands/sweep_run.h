@@ -1,0 +1,15 @@
+// runner/commands/sweep_run.h: `runner run` of a sweep.
+#pragma once
+
+#include "runner/commands/course.h"
+#include "runner/sweep/loaded_runs.h"
+#include "runner/system/command_line.h"
+
+namespace runner {
+
+// Runs the runs of a sweep in folders below `runs`, prints their table, and ends the process.
+// `inQueue`: submits them to Slurm. `copiesData`: as in LaunchOptions. An interrupt ends all runs.
+[[noreturn]] void runSweep(const LoadedRuns& all, kj::StringPtr runs, bool inQueue, bool copiesData,
+    Course& course, CommandLine& commandLine);
+
+}  // namespace runner

@@ -1,0 +1,64 @@
+// runner/sweep/sweep_array.h: runs the runs of a sweep as the tasks of a job array of Slurm, and
+// continues where an earlier call ended.
+#pragma once
+
+#include <kj/async-io.h>
+
+#include "runner/launch/progress.h"
+#include "runner/launch/slurm_queue.h"
+#include "runner/sweep/sweep_folders.h"
+
+namespace runner {
+
+class SweepArray {
+public:
+  // Runs go to folders below `runs`. All arguments must outlive this object. `io`'s port must
+  // capture child exits. The sweep must have no rule that stops runs, because nobody stops them.
+  SweepArray(const LoadedRuns& all, kj::StringPtr runs, kj::AsyncIoContext& io);
+  KJ_DISALLOW_COPY(SweepArray);
+
+  // Skips runs that have finished, submits the others, and resolves to the records of all runs, in
+  // the order of the list. Runs that an earlier call submitted and that are not over are followed
+  // and not submitted again. If a process outside of Slurm runs a run, the record says RUNNING.
+  // Dropping the promise leaves the jobs alone. Call once.
+  kj::Promise<kj::Array<RunRecord>> run();
+  // Ends all jobs: see SlurmQueue::cancel(). Call it when the promise of run() is dropped.
+  kj::Promise<void> cancel();
+  // Removes the progress line.
+  void clear() { progress.clear(); }
+
+private:
+  // Skips, or adds to `toSubmit` or `followed`. `queued` is what Slurm has of earlier calls.
+  void sort(size_t index, kj::ArrayPtr<const SlurmJob> queued);
+  kj::Promise<void> submit();
+  // Looks every 2 s until no run goes on.
+  kj::Promise<void> follow();
+  // Finishes the runs that are over. `answer` is what Slurm has said.
+  void take(const kj::Maybe<SlurmQueue::Jobs>& answer);
+  // Returns how a run ended whose job was `job` at the end, or null if Slurm has forgotten it.
+  RunRecord recordOf(size_t index, const kj::Maybe<SlurmJob>& job) const;
+  void show(kj::ArrayPtr<const SlurmJob> known);
+  void finish(size_t index, RunRecord record);
+  void say(kj::StringPtr line);
+
+  const LoadedRuns& all;
+  const SweepFolders folders;
+  kj::AsyncIoContext& io;
+  SlurmQueue queue;
+  ProgressLine progress;
+  kj::Array<RunRecord> records;  // by index; empty for runs that have not ended
+  kj::Vector<size_t> toSubmit;
+  // The runs that have a job and are not over.
+  struct Followed {
+    size_t index;
+    kj::String id;
+  };
+  kj::Vector<Followed> followed;
+  kj::Vector<kj::String> jobs;  // numbers of all jobs that this object follows
+  uint toDo = 0;                // how many runs were not done before
+  uint failed = 0;
+  bool hasAnswer = true;  // whether Slurm has answered
+  kj::TimePoint began;
+};
+
+}  // namespace runner

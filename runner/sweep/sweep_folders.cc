@@ -1,0 +1,110 @@
+#include "runner/sweep/sweep_folders.h"
+
+#include <kj/debug.h>
+#include <unistd.h>
+
+#include "runner/roles/weights.h"
+#include "runner/tables/run_tables.h"
+#include "runner/text/numbers.h"
+
+namespace runner {
+
+kj::String SweepFolders::parent() const {
+  return kj::str(runs, "/", experimentOf(0).name);
+}
+
+const Experiment& SweepFolders::experimentOf(size_t index) const {
+  return KJ_ASSERT_NONNULL(all.runs[index].loaded.experiment);
+}
+
+RunFolder SweepFolders::folderOf(size_t index) const {
+  return runFolder(runs, experimentOf(index).name, all.runs[index].name);
+}
+
+kj::String SweepFolders::nameOf(size_t index) const {
+  auto& run = all.runs[index];
+  return kj::str(
+      "run ", index + 1, "/", all.runs.size(), " ", runner::nameOf(run.settings, all.shortKeys));
+}
+
+kj::Maybe<RunRecord> SweepFolders::endedBefore(size_t index) const {
+  auto folder = folderOf(index);
+  if (::access(folder.events().cStr(), R_OK) != 0) return nullptr;
+  kj::Maybe<RunRecord> result;
+  // A run that cannot be read is run again.
+  auto wrong = kj::runCatchingExceptions([&]() { result = readRunRecord(folder.path); });
+  if (wrong != nullptr) return nullptr;
+  auto& record = KJ_ASSERT_NONNULL(result);
+  if (record.digest != all.runs[index].loaded.digest) return nullptr;
+  auto rule = stopRule();
+  bool done = record.state == RunRecord::FINISHED ||
+              (record.state == RunRecord::STOPPED && rule.size() > 0 && record.rule == rule);
+  if (!done) return nullptr;
+  return kj::mv(record);
+}
+
+kj::Maybe<kj::String> SweepFolders::whyNoWeights(size_t index, const RunRecord& record) const {
+  if (record.state != RunRecord::FINISHED) return nullptr;
+  return whyNotWeights(folderOf(index).weights(), record.weightsSha256);
+}
+
+kj::Maybe<RunRecord> SweepFolders::doneBefore(size_t index) const {
+  auto ended = endedBefore(index);
+  KJ_IF_MAYBE(record, ended) {
+    if (whyNoWeights(index, *record) != nullptr) return nullptr;
+  }
+  return ended;
+}
+
+void SweepFolders::writeOrder() const {
+  auto names = KJ_MAP(run, all.runs)->kj::StringPtr {
+    return run.name;
+  };
+  makeFolders(parent());
+  writeRunOrder(parent(), names);
+}
+
+RunRecord SweepFolders::recordElsewhere(size_t index) const {
+  auto folder = folderOf(index);
+  RunRecord record;
+  // The run may not have written its first event yet.
+  auto ignored = kj::runCatchingExceptions([&]() { record = readRunRecord(folder.path); });
+  record.folder = kj::str(folder.path);
+  record.state = RunRecord::RUNNING;
+  record.reason = holderOf(folder);
+  return record;
+}
+
+kj::String SweepFolders::stopRule() const {
+  KJ_IF_MAYBE(config, KJ_ASSERT_NONNULL(all.sweep).stop) return config->print();
+  return nullptr;
+}
+
+RunRecord SweepFolders::failedRecord(size_t index, kj::String reason) const {
+  auto folder = folderOf(index);
+  RunRecord record;
+  // A run that failed early has no events.
+  auto ignored = kj::runCatchingExceptions([&]() { record = readRunRecord(folder.path); });
+  record.folder = kj::str(folder.path);
+  record.state = RunRecord::FAILED;
+  record.reason = kj::mv(reason);
+  return record;
+}
+
+kj::String SweepFolders::skippedText(size_t index, const RunRecord& record) const {
+  return kj::str(nameOf(index), ": skipped, it ",
+      record.state == RunRecord::STOPPED ? "was stopped" : "has finished", " before");
+}
+
+kj::String SweepFolders::endedText(size_t index, const RunRecord& record) const {
+  auto text = kj::str(stateWord(record.state), record.reason.size() > 0 ? ": " : "", record.reason);
+  if (record.state == RunRecord::FINISHED && record.epochRecords.size() > 0) {
+    KJ_IF_MAYBE(accuracy, record.epochRecords.back().validationAccuracy) {
+      text =
+          kj::str("accuracy ", figureText(*accuracy, 4), " in ", figureText(record.run_s, 1), " s");
+    }
+  }
+  return kj::str(nameOf(index), ": ", text);
+}
+
+}  // namespace runner

@@ -1,0 +1,50 @@
+// runner/sweep/sweep_folders.h: the runs of a sweep in the folder of runs: what they are called,
+// where they are, and what earlier calls have left of them.
+#pragma once
+
+#include "runner/logs/run_folder.h"
+#include "runner/logs/run_record.h"
+#include "runner/sweep/loaded_runs.h"
+
+namespace runner {
+
+class SweepFolders {
+public:
+  // Runs are in folders below `runs`. Both must outlive this object.
+  SweepFolders(const LoadedRuns& all, kj::StringPtr runs): all(all), runs(runs) {}
+
+  // Returns the folder that has those of all runs.
+  kj::String parent() const;
+  const Experiment& experimentOf(size_t index) const;
+  RunFolder folderOf(size_t index) const;
+  // Returns `run 2/3 learning_rate=0.1`.
+  kj::String nameOf(size_t index) const;
+  // Returns sweep.stop; empty if there is none.
+  kj::String stopRule() const;
+
+  // Returns the record of a run that has finished, or was stopped by the same rule.
+  kj::Maybe<RunRecord> endedBefore(size_t index) const;
+  // Returns why the folder of that run no longer holds the weights of its record. Null if it does,
+  // or if a stopped run never had weights.
+  kj::Maybe<kj::String> whyNoWeights(size_t index, const RunRecord& record) const;
+  // Returns the record of a run that has ended before and whose weights are there. It needs no more
+  // work.
+  kj::Maybe<RunRecord> doneBefore(size_t index) const;
+  // Returns what is known of a run that another process runs now.
+  RunRecord recordElsewhere(size_t index) const;
+  // Returns what is known of a run that has failed, and why it has.
+  RunRecord failedRecord(size_t index, kj::String reason) const;
+
+  // Writes the order of the runs for `runner table`.
+  void writeOrder() const;
+
+  // Return the sentences for the user about a run that is skipped, or has ended.
+  kj::String skippedText(size_t index, const RunRecord& record) const;
+  kj::String endedText(size_t index, const RunRecord& record) const;
+
+private:
+  const LoadedRuns& all;
+  const kj::StringPtr runs;
+};
+
+}  // namespace runner
