@@ -6,12 +6,13 @@
 #include <kj/refcount.h>
 #include <kj/string.h>
 
+#include "configs/language/state_visitor.h"
 #include "rpc/codec/encoding.h"
 
 namespace rpc::codec {
 
 // A worker's side of compression: it sends a part of the gradients, and keeps the rest for later
-// pushes. At first it keeps zeros. What it keeps is lost when the worker ends. For one thread.
+// pushes. At first it keeps zeros. For one thread.
 class Compressor {
 public:
   virtual ~Compressor() noexcept(false) = default;
@@ -24,6 +25,8 @@ public:
   // Returns what is kept of all slices, in the order of the flat array. Empty if nothing is ever
   // kept.
   Floats unsent() const { return kept; }
+  // Shows what is kept, to save and to restore it.
+  virtual void visitState(configs::StateVisitor& visitor) { visitor.floats("store.unsent", kept); }
 
 protected:
   // Keeps one number per value.

@@ -41,6 +41,11 @@ public:
         workers(workers),
         velocities(zeros(keys.momentum != 0 ? values : 0)) {}
 
+  void visitState(configs::StateVisitor& visitor) override {
+    Compressor::visitState(visitor);
+    visitor.floats("store.velocities", velocities);
+  }
+
   void encode(uint64_t offset, uint64_t step, Floats gradient, Buffer& payload) override {
     auto v = kept.slice(offset, offset + gradient.size());
     float scale = clippedBy(gradient);

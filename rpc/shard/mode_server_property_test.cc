@@ -19,7 +19,7 @@ public:
   ConnectedServers(const Setting& setting, uint64_t seed)
       : setting(setting), dice(seed), updater(setting.newUpdater()) {
     for (auto shard: kj::indices(setting.placement.shards)) {
-      servers.add(newShardServer(setting.placement, shard, setting.rounds, *updater));
+      servers.add(newShardServer(setting.placement, shard, setting.rounds, *updater).service);
     }
     for (uint rank = 0; rank < setting.rounds.workers; rank++) reconnect(rank);
     for (auto id: kj::indices(setting.placement.slices)) {

@@ -30,7 +30,7 @@ struct SharingBench {
       : placement(placeBalanced(makeKeys(sizes), 1 << 20, 1)), rounds(rounds) {
     auto& network = io.provider->getNetwork();
     listener = Listener::listen(network, TRANSPORTS[0]).wait(io.waitScope);
-    auto server = newShardServer(placement, 0, rounds, updater, io.unixEventPort);
+    auto server = newShardServer(placement, 0, rounds, updater, io.unixEventPort).service;
     serving = listener->serve(io.provider->getTimer(), limitsFor(placement), server, testIdentity())
                   .eagerlyEvaluate(nullptr);
   }

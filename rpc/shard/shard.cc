@@ -320,6 +320,59 @@ void Shard::giveBack(HeldSlice& held, WorkerState& worker) {
   worker.lent = NONE;
 }
 
+void Shard::visitState(configs::StateVisitor& visitor) {
+  size_t size = heldSlices.size();
+  kj::Vector<kj::ArrayPtr<float>> values(size), states(size), sums(size);
+  auto versions = kj::heapArray<uint64_t>(size);
+  auto pushes = kj::heapArray<uint64_t>(size);
+  auto steps = kj::heapArray<uint64_t>(size * rounds.workers);
+  for (size_t i: kj::indices(heldSlices)) {
+    auto& held = heldSlices[i];
+    values.add(held.buffers[held.current].values);
+    states.add(held.state);
+    if (rounds.counted == Rounds::ANY) {
+      if (held.sum == nullptr) held.sum = makeValues(held.slice->size);
+      sums.add(held.sum);
+    }
+    versions[i] = held.version;
+    pushes[i] = held.pushes;
+    for (size_t rank: kj::indices(held.workers)) {
+      auto& worker = held.workers[rank];
+      KJ_REQUIRE(worker.gradient == nullptr, "a round waits for pushes", held.version, rank);
+      steps[i * rounds.workers + rank] = worker.steps;
+    }
+  }
+  visitor.floats("shard.values", values);
+  visitor.floats("shard.optimizer", states);
+  visitor.floats("shard.sums", sums);
+  visitor.counts("shard.versions", versions);
+  visitor.counts("shard.pushes", pushes);
+  visitor.counts("shard.steps", steps);
+  visitCounts(visitor);
+  for (size_t i: kj::indices(heldSlices)) {
+    auto& held = heldSlices[i];
+    held.version = versions[i];
+    held.pushes = uint(pushes[i]);
+    for (size_t rank: kj::indices(held.workers)) {
+      held.workers[rank].steps = steps[i * rounds.workers + rank];
+    }
+  }
+}
+
+void Shard::visitCounts(configs::StateVisitor& visitor) {
+  visitor.count("shard.rested", rested);
+  visitor.count("shard.pushed", counted.pushed);
+  visitor.count("shard.dropped", counted.dropped);
+  visitor.counts("shard.staleness", counted.staleness);
+}
+
+void Shard::restore(configs::StateVisitor& visitor) {
+  KJ_REQUIRE(uninitialized == heldSlices.size(), "the shard has values already");
+  visitState(visitor);
+  for (auto& held: heldSlices) held.initialized = true;
+  uninitialized = 0;
+}
+
 const Shard::HeldSlice& Shard::find(SliceId id) const {
   KJ_REQUIRE(id < heldIndex.size() && heldIndex[id] != NONE, "this shard has no such slice", id);
   return heldSlices[heldIndex[id]];

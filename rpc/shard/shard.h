@@ -8,6 +8,7 @@
 #include <kj/refcount.h>
 #include <kj/vector.h>
 
+#include "configs/language/state_visitor.h"
 #include "rpc/codec/encoding.h"
 #include "rpc/placement.h"
 #include "rpc/rounds.h"
@@ -98,6 +99,14 @@ public:
   };
   const Counts& counts() const { return counted; }
 
+  // Shows all that the shard keeps from round to round: values, the updater's state, versions and
+  // counts. Requires that every push was answered and that no round waits for more pushes, except
+  // rounds of ANY. What is lent is not shown: a worker that goes on after a restore first asks for
+  // the newest values.
+  void visitState(configs::StateVisitor& visitor);
+  // Takes what an equal shard has shown, in place of first values.
+  void restore(configs::StateVisitor& visitor);
+
 private:
   struct Buffer {
     kj::Array<float> values;
@@ -127,6 +136,7 @@ private:
     uint pushes = 0;       // in the round in progress
   };
 
+  void visitCounts(configs::StateVisitor& visitor);
   HeldSlice& find(SliceId id);
   const HeldSlice& find(SliceId id) const;
   uint64_t count(HeldSlice& held, uint rank, const codec::Coded& gradient);

@@ -49,6 +49,8 @@ public:
     for (auto& flag: started) flag = false;
   }
 
+  Shard& served() { return shard; }
+
   kj::Promise<void> hello(HelloContext context) override;
 
   kj::Promise<void> counts(CountsContext context) override {
@@ -307,11 +309,13 @@ kj::Promise<void> ShardServer::hello(HelloContext context) {
 
 }  // namespace
 
-ShardService::Client newShardServer(const Placement& placement, uint shard, const Rounds& rounds,
+ServedShard newShardServer(const Placement& placement, uint shard, const Rounds& rounds,
     Updater& updater, kj::Maybe<kj::UnixEventPort&> port, kj::Maybe<ShardTrace&> trace) {
   // Encoded values travel in messages, not through shared memory.
   if (!rounds.codec.isPlain()) port = nullptr;
-  return kj::heap<ShardServer>(placement, shard, rounds, updater, port, trace);
+  auto server = kj::heap<ShardServer>(placement, shard, rounds, updater, port, trace);
+  auto& own = server->served();
+  return {kj::mv(server), own};
 }
 
 }  // namespace rpc

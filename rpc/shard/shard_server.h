@@ -8,6 +8,7 @@
 #include "rpc/kvstore.capnp.h"
 #include "rpc/placement.h"
 #include "rpc/rounds.h"
+#include "rpc/shard/shard.h"
 #include "rpc/trace.h"
 
 namespace rpc {
@@ -19,17 +20,24 @@ inline void pollOften(kj::WaitScope& scope) {
   scope.setBusyPollInterval(20);
 }
 
-// Makes the bootstrap capability of server `shard`. It checks everything in a message before it
-// uses it. A wrong rank, slice, size, step or placement digest is refused with an exception to the
-// caller, and changes nothing. All of it runs on the thread of the event loop.
+// A shard, and the capability through which workers use it. The shard lives as long as that.
+struct ServedShard {
+  ShardService::Client service;
+  Shard& shard;
+};
+
+// Makes shard `shard`, and the bootstrap capability of its server. The capability checks everything
+// in a message before it uses it. A wrong rank, slice, size, step or placement digest is refused
+// with an exception to the caller, and changes nothing. All of it runs on the thread of the event
+// loop.
 //
 // With `port`, the event port of that loop, the server shares the memory of its values with workers
 // on its machine. With `trace`, used on that thread, it records what happens to pushes.
 //
 // All arguments must outlive the capability. The capability must outlive the connections that it is
 // served over, because answers are sent from where the shard keeps its values. serve() ensures
-// that.
-ShardService::Client newShardServer(const Placement& placement, uint shard, const Rounds& rounds,
+// that. Its owner may save the shard between two calls, and restore it before the first one.
+ServedShard newShardServer(const Placement& placement, uint shard, const Rounds& rounds,
     Updater& updater, kj::Maybe<kj::UnixEventPort&> port = nullptr,
     kj::Maybe<ShardTrace&> trace = nullptr);
 

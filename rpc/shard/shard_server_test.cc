@@ -29,7 +29,7 @@ TEST_CASE("ShardServer: n workers pushing rank + 1 over connections give the exa
       kj::Vector<Link> links;
       kj::Vector<ShardSession::Client> sessions;  // of worker r with server s: [s * workers + r]
       for (uint s = 0; s < servers; s++) {
-        auto server = newShardServer(placement, s, rounds, updater);
+        auto server = newShardServer(placement, s, rounds, updater).service;
         for (uint rank = 0; rank < workers; rank++) {
           links.add(Link::connect(server));
           auto request = links.back().service.helloRequest();
@@ -121,7 +121,8 @@ TEST_CASE("ShardServer: a trace contains no slice that the server does not have"
   Bench bench(makeKeys({10}), "dist_sync");
   TraceLane lane({}, 10);
   ShardTrace trace(lane, 2, 1);
-  auto traced = newShardServer(bench.placement, 0, bench.rounds, bench.updater, nullptr, trace);
+  auto traced =
+      newShardServer(bench.placement, 0, bench.rounds, bench.updater, nullptr, trace).service;
   auto link = Link::connect(traced);
   auto worker = bench.open(link, 0, 1);
   for (SliceId id: {1, 7, 1 << 30}) {
@@ -222,7 +223,7 @@ TEST_CASE("ShardServer: a timer waits for only a few of many queued pushes") {
   auto placement = placeBalanced(makeKeys({10}), 4096, 1);
   auto rounds = roundsOf("dist_async", 1);
   CountingUpdater updater;
-  auto link = Link::connect(newShardServer(placement, 0, rounds, updater));
+  auto link = Link::connect(newShardServer(placement, 0, rounds, updater).service);
   auto hello = link.service.helloRequest();
   hello.setWorkers(1);
   hello.setMode(kj::str(rounds));

@@ -18,7 +18,6 @@ public:
       : handover(handover),
         servers(kj::mv(ownServers)),
         outbox(handover.placement, handover.rank),
-        encoder(handover.rounds.codec, handover.placement, handover.rounds.workers),
         answers(handover.rounds.answers()),
         lines(kj::heapArray<Line>(servers.names.size())),
         traced(kj::heapArray<uint64_t>(
@@ -74,10 +73,7 @@ private:
   Servers servers;
   Outbox outbox;
   const kj::MonotonicClock& clock = kj::systemPreciseMonotonicClock();
-  kj::Vector<Order> orders;  // taken from the handover; keeps its memory from turn to turn
-  // Pushes are encoded on this thread, which has time while the other one computes. So encoding
-  // does not slow down a step as long as this thread has a core.
-  PushEncoder encoder;
+  kj::Vector<Order> orders;       // taken from the handover; keeps its memory from turn to turn
   const codec::Encoding answers;  // of pushes
   SliceRuns runs;                 // of the call that is made
   kj::Own<kj::PromiseFulfiller<void>> failed;
@@ -224,10 +220,10 @@ kj::Promise<void> Exchange::pull(ShardSession::Client& session, const Outbox::Ca
 
 kj::Promise<void> Exchange::push(ShardSession::Client& session, const Outbox::Call& call) {
   uint64_t bytes = 0;
-  runs.begin(encoder.encoding());
+  runs.begin(handover.encoder.encoding());
   for (auto id: call.slices) {
     // For a repeated call, the encoder returns what was sent before.
-    auto payload = encoder.encode(id, call.number, part(handover.gradients, id));
+    auto payload = handover.encoder.encode(id, call.number, part(handover.gradients, id));
     runs.add(id, call.number, payload);
     bytes += payload.size();
   }
@@ -300,7 +296,7 @@ void Exchange::answered(uint server, const Outbox::Call& call, kj::Duration roun
       traffic.roundTrips += roundTrip;
       traffic.roundTripMax = kj::max(traffic.roundTripMax, roundTrip);
     }
-    traffic.waitingMax_bytes = outbox.waitingMax_bytes(server);
+    traffic.waitingMax_bytes = kj::max(traffic.waitingMax_bytes, outbox.waitingMax_bytes(server));
   }
   // Calls may have waited for this answer.
   send(server);

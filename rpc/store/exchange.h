@@ -9,6 +9,7 @@
 #include "rpc/store/outbox.h"
 #include "rpc/store/remote_store.h"
 #include "rpc/store/shared_servers.h"
+#include "rpc/wire/payload.h"
 
 namespace rpc {
 
@@ -21,6 +22,10 @@ struct Handover {
   const uint rank;
   const kj::ArrayPtr<float> parameters;
   const kj::ArrayPtr<const float> gradients;
+  // Used by the io thread, which has time while the other one computes. So encoding does not slow
+  // down a step as long as that thread has a core. While no push is on its way, the compute thread
+  // may look at it.
+  PushEncoder encoder;
   kj::Maybe<kj::Own<SharedServers>> shared;  // null: all pushes go over connections
   kj::Maybe<Trace&> trace{};
 

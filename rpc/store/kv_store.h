@@ -4,6 +4,7 @@
 #include <kj/array.h>
 #include <kj/memory.h>
 
+#include "configs/language/state_visitor.h"
 #include "rpc/placement.h"
 #include "rpc/rounds.h"
 
@@ -32,6 +33,18 @@ public:
   // push, no other worker waits for it. Therefore every worker must call this before any of them
   // pushes again.
   virtual void rest() = 0;
+  // Waits until all pushes of this worker were answered, but does not end an epoch: no worker's
+  // values change by it, unless that mode's bits depend on which pushes arrive first. Where others
+  // could wait for this worker, every worker must call this before any of them pushes again, and
+  // refresh() before its next push.
+  virtual void settle() { rest(); }
+  // Shows what this worker keeps from step to step, beyond what the shards keep. Call it after
+  // settle() to save it. To restore it, call it before RemoteStore::run(), and then resume() in
+  // place of initialize(): the shards must have been restored, too.
+  virtual void visitState(configs::StateVisitor& visitor) = 0;
+  // Goes on with what visitState() has restored. Returns when all workers do. Later steps are
+  // numbered as if there had been no break.
+  virtual void resume() = 0;
   // Fetches the newest values of all slices. If all workers rest, all of them then have the same.
   virtual void refresh() = 0;
   // Returns how many updates are in the newest values of the placement's first slice that this

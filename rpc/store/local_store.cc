@@ -34,8 +34,7 @@ public:
     for (SliceId id = range.begin; id < range.end; id++) {
       auto& slice = placement.slices[id];
       shard.push(0, id, step, slice.of(gradients));
-      auto lent = shard.lend(0, id);
-      memcpy(slice.of(parameters).begin(), lent.values.begin(), lent.values.asBytes().size());
+      fetch(id);
     }
   }
 
@@ -43,11 +42,29 @@ public:
   void rest() override {}
   void refresh() override {}
 
+  void visitState(configs::StateVisitor& visitor) override {
+    if (shard.isInitialized()) {
+      shard.visitState(visitor);
+    } else {
+      shard.restore(visitor);
+    }
+  }
+
+  void resume() override {
+    for (SliceId id = 0; id < placement.slices.size(); id++) fetch(id);
+  }
+
   uint64_t updates() const override {
     return placement.slices.size() == 0 ? 0 : shard.version(0).orDefault(0);
   }
 
 private:
+  void fetch(SliceId id) {
+    auto lent = shard.lend(0, id);
+    auto values = placement.slices[id].of(parameters);
+    memcpy(values.begin(), lent.values.begin(), lent.values.asBytes().size());
+  }
+
   const Placement& placement;
   Shard shard;
   kj::ArrayPtr<float> parameters;
@@ -60,6 +77,8 @@ public:
   void push(uint64_t, uint64_t, uint64_t) override {}
   void await(uint64_t, uint64_t, uint64_t) override {}
   void rest() override {}
+  void visitState(configs::StateVisitor&) override {}
+  void resume() override {}
   void refresh() override {}
   uint64_t updates() const override { return 0; }
 };

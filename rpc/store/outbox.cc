@@ -31,12 +31,15 @@ void Outbox::add(const Order& order) {
       add(isFirst ? Call::INITIALIZE : Call::PULL, 0, everything);
       addLast(Call::START);
       break;
+    case Order::RESUME:
+      add(Call::PULL, 0, everything);
+      addLast(Call::START);
+      break;
     case Order::PUSH:
-      add(Call::PUSH, order.step, order.slices);
+      add(Call::PUSH, order.number, order.slices);
       break;
     case Order::REST:
-      addLast(Call::REST);
-      ++rests;
+      addLast(Call::REST, order.number);
       break;
     case Order::REFRESH:
       add(Call::PULL, 0, everything);
@@ -64,11 +67,12 @@ void Outbox::add(Call::What what, uint64_t step, SliceRange range) {
   }
 }
 
-void Outbox::addLast(Call::What what) {
+void Outbox::addLast(Call::What what, uint64_t number) {
   for (auto& line: lines) {
     KJ_ASSERT(line.last == IDLE);
     line.last = WAITING;
     line.lastWhat = what;
+    line.lastNumber = number;
     ++missing;
   }
 }
@@ -80,7 +84,7 @@ kj::Maybe<Outbox::Call> Outbox::next(uint server) {
   if (line.waiting > 0) return collect(line);
   if (line.last != WAITING || line.sent > 0) return nullptr;
   line.last = SENT;
-  return Call{line.lastWhat, line.lastWhat == Call::REST ? rests - 1 : 0, nullptr, 0};
+  return Call{line.lastWhat, line.lastNumber, nullptr, 0};
 }
 
 // Returns the index of the waiting slice that goes first: of the oldest step, the lowest.

@@ -15,8 +15,9 @@ namespace rpc {
 // What the compute thread asks for. An order other than a push comes only when all earlier orders
 // are done.
 struct Order {
-  enum What { INITIALIZE, PUSH, REST, REFRESH } what;
-  uint64_t step;  // of a push
+  // RESUME: as INITIALIZE, with values that the servers have already.
+  enum What { INITIALIZE, RESUME, PUSH, REST, REFRESH } what;
+  uint64_t number;  // PUSH: its step; REST: how many rests this worker made before; others: 0
   SliceRange slices;
 };
 
@@ -90,6 +91,7 @@ private:
     // A call without slices, which goes after all others were answered.
     State last = IDLE;
     Call::What lastWhat = Call::START;
+    uint64_t lastNumber = 0;
     bool open = false;
     uint64_t window_bytes = CALL_BYTES_MAX;
     uint64_t given_bytes = 0;  // since taken()
@@ -98,7 +100,7 @@ private:
   };
 
   void add(Call::What what, uint64_t step, SliceRange range);
-  void addLast(Call::What what);
+  void addLast(Call::What what, uint64_t number = 0);
   size_t mostUrgent(Line& line) const;
   Call collect(Line& line);
   uint64_t bytesOf(const Line& line, size_t index) const;
@@ -108,7 +110,6 @@ private:
   kj::Array<Line> lines;
   // Slices and calls that must be answered to complete the order in progress, unless it is a push.
   uint64_t missing = 0;
-  uint64_t rests = 0;  // orders to rest
 };
 
 }  // namespace rpc

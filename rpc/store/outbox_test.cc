@@ -243,7 +243,7 @@ TEST_CASE("Outbox: rests are numbered, and a repeated rest keeps its number") {
   Sender sender(placement, 0, 2);
   for (uint rest = 0; rest < 3; rest++) {
     auto text = kj::str("rest ", rest, ':');
-    sender.outbox.add({Order::REST, 0, {}});
+    sender.outbox.add({Order::REST, rest, {}});
     CHECK(sender.next(0) == text);
     sender.answer(0);
     CHECK(sender.next(1) == text);

@@ -86,6 +86,27 @@ public:
     store->rest();
   }
 
+  void settle() override {
+    // What the next step would do first.
+    if (steps - blockBegin != ownSteps.steps) return;
+    closeBlock();
+    for (SliceId id = 0; id < placement.slices.size(); id++) fetch(id);
+  }
+
+  void visitState(configs::StateVisitor& visitor) override {
+    visitor.floats("store.parameters", parameters);
+    visitor.floats("store.own", own);
+    ownUpdates.visitState(visitor);
+    visitor.count("store.refreshed", isRefreshed);
+    visitor.count("store.own_steps", steps);
+    visitor.count("store.block", block);
+    visitor.count("store.block_begin", blockBegin);
+    for (auto& each: blocks) each = block;
+    store->visitState(visitor);
+  }
+
+  void resume() override { store->resume(); }
+
   // Fetches exact values, because answers may have come as halves.
   void refresh() override {
     store->refresh();

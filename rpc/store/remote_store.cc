@@ -2,6 +2,8 @@
 
 #include <kj/debug.h>
 
+#include <cstring>
+
 #include "rpc/store/exchange.h"
 
 namespace rpc {
@@ -18,6 +20,8 @@ public:
   void push(uint64_t step, uint64_t begin, uint64_t end) override;
   void await(uint64_t step, uint64_t begin, uint64_t end) override;
   void rest() override;
+  void visitState(configs::StateVisitor& visitor) override;
+  void resume() override;
   void refresh() override { complete(Order::REFRESH); }
   uint64_t updates() const override { return handover.state.lockShared()->updates; }
   kj::Promise<void> run(Servers servers) override { return exchange(handover, kj::mv(servers)); }
@@ -28,8 +32,14 @@ public:
   }
 
 private:
-  void complete(Order::What what);
+  void complete(Order::What what, uint64_t number = 0);
+  void visitTraffic(configs::StateVisitor& visitor);
   void awaitShared(uint64_t step, SliceRange slices);
+  // Whether this worker goes on with values that differ from those of the shards. (Where each push
+  // is a round, the shards need to know which values a push was computed on: the newest.)
+  bool keepsAnswers() const {
+    return handover.rounds.counted == Rounds::ALL && !handover.rounds.answers().isFloats();
+  }
   void throwIfFailed() const { handover.state.lockShared()->throwIfFailed(); }
   // Whether pushes of this slice, and their answers, go through shared memory.
   bool isShared(SliceId id) const {
@@ -40,12 +50,14 @@ private:
   // For the compute thread only.
   kj::Array<uint64_t> pushed;  // per slice: pushes
   uint64_t ordered = 0;        // orders other than pushes
+  uint64_t rests = 0;          // of them, those to rest
 };
 
 RemoteStoreImpl::RemoteStoreImpl(const Placement& placement, const Rounds& rounds, uint rank,
     kj::ArrayPtr<float> parameters, kj::ArrayPtr<const float> gradients,
     kj::Maybe<SharedMemory&> memory)
-    : handover{placement, rounds, rank, parameters, gradients, nullptr},
+    : handover{placement, rounds, rank, parameters, gradients,
+          PushEncoder(rounds.codec, placement, rounds.workers), nullptr},
       pushed(kj::heapArray<uint64_t>(placement.slices.size())) {
   KJ_REQUIRE(rank < rounds.workers, rank, rounds.workers);
   KJ_REQUIRE(parameters.size() == placement.parameters());
@@ -68,8 +80,8 @@ void RemoteStoreImpl::traceTo(Trace& trace) {
   KJ_IF_MAYBE(shared, handover.shared) (*shared)->traceTo(trace.compute, handover.rank);
 }
 
-void RemoteStoreImpl::complete(Order::What what) {
-  handover.give(Order{what, 0, {0, SliceId(handover.placement.slices.size())}});
+void RemoteStoreImpl::complete(Order::What what, uint64_t number) {
+  handover.give(Order{what, number, {0, SliceId(handover.placement.slices.size())}});
   ++ordered;
   handover.wait([&](const Handover::State& now) { return now.completed >= ordered; });
 }
@@ -127,7 +139,48 @@ void RemoteStoreImpl::rest() {
     }
     return true;
   });
-  if (handover.rounds.needsRest()) complete(Order::REST);
+  if (handover.rounds.needsRest()) complete(Order::REST, rests++);
+}
+
+void RemoteStoreImpl::visitState(configs::StateVisitor& visitor) {
+  uint64_t steps = pushed.size() == 0 ? 0 : pushed[0];
+  visitor.count("store.steps", steps);
+  visitor.count("store.rests", rests);
+  handover.encoder.visitState(visitor, steps);
+  // The shards' values are exact, and those that came in answers may be rounded.
+  if (keepsAnswers()) visitor.floats("store.answers", handover.parameters);
+  visitTraffic(visitor);
+  for (auto& count: pushed) count = steps;
+  for (auto& count: handover.state.lockExclusive()->answered) count = steps;
+  KJ_IF_MAYBE(shared, handover.shared) (*shared)->resumeAfter(steps);
+}
+
+void RemoteStoreImpl::visitTraffic(configs::StateVisitor& visitor) {
+  auto traffic = this->traffic();
+  for (auto i: kj::indices(traffic)) {
+    auto& each = traffic[i];
+    uint64_t roundTrips_ns = each.roundTrips / kj::NANOSECONDS;
+    uint64_t roundTripMax_ns = each.roundTripMax / kj::NANOSECONDS;
+    uint64_t counts[] = {each.calls, each.pushed_bytes, each.pulled_bytes, roundTrips_ns,
+        roundTripMax_ns, each.waitingMax_bytes, each.reconnects};
+    visitor.counts(kj::str("store.traffic.", i), counts);
+    each.calls = counts[0];
+    each.pushed_bytes = counts[1];
+    each.pulled_bytes = counts[2];
+    each.roundTrips = counts[3] * kj::NANOSECONDS;
+    each.roundTripMax = counts[4] * kj::NANOSECONDS;
+    each.waitingMax_bytes = counts[5];
+    each.reconnects = counts[6];
+  }
+  handover.state.lockExclusive()->traffic = kj::mv(traffic);
+}
+
+void RemoteStoreImpl::resume() {
+  if (!keepsAnswers()) return complete(Order::RESUME);
+  kj::ArrayPtr<float> values = handover.parameters;
+  auto answers = kj::heapArray<float>(values);
+  complete(Order::RESUME);
+  memcpy(values.begin(), answers.begin(), answers.asBytes().size());
 }
 
 }  // namespace

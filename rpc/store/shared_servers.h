@@ -37,6 +37,11 @@ public:
 
   // The rest is for the compute thread.
 
+  // Before the first push: goes on after `steps` steps that were pushed, answered and copied.
+  void resumeAfter(uint64_t steps) {
+    for (auto& last: lastPushes) last.pushed = last.answered = last.copied = steps;
+  }
+
   // Pushes the gradient of a slice, which is complete for `step`. has() must be true of its server.
   // A server that sleeps sees the push only after wakeServers().
   void push(SliceId id, uint64_t step);

@@ -30,10 +30,11 @@ struct OverTcp {
   Rounds rounds = roundsOf("dist_sync", 2);
   TestUpdater updater{1};
   kj::Own<Listener> listener = Listener::listen(io.provider->getNetwork(), TCP).wait(io.waitScope);
-  kj::Promise<void> serving = listener
-                                  ->serve(io.provider->getTimer(), limitsFor(placement),
-                                      newShardServer(placement, 0, rounds, updater), testIdentity())
-                                  .eagerlyEvaluate(nullptr);
+  kj::Promise<void> serving =
+      listener
+          ->serve(io.provider->getTimer(), limitsFor(placement),
+              newShardServer(placement, 0, rounds, updater).service, testIdentity())
+          .eagerlyEvaluate(nullptr);
   kj::Own<kj::AsyncIoStream> owned = connect(
       io.provider->getNetwork(), listener->address(), TCP, testIdentity(), testIdentity().name)
                                          .wait(io.waitScope);

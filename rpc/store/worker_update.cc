@@ -59,6 +59,16 @@ public:
     store->rest();
   }
 
+  void visitState(configs::StateVisitor& visitor) override {
+    // The shards have only sums.
+    visitor.floats("store.parameters", parameters);
+    own.visitState(visitor);
+    visitor.count("store.pushed", pushed);
+    for (auto& count: updated) count = pushed;
+    store->visitState(visitor);
+  }
+
+  void resume() override { store->resume(); }
   void refresh() override {}
 
   uint64_t updates() const override { return updated.size() == 0 ? 0 : updated[0]; }
@@ -105,6 +115,13 @@ void WorkerUpdate::update(SliceId id, const Round& round) {
   auto updated = next.slice(0, slice.size);
   updater.update(slice, round, values, updated, states[id]);
   copy(updated, values);
+}
+
+void WorkerUpdate::visitState(configs::StateVisitor& visitor) {
+  auto pieces = KJ_MAP(state, states) {
+    return state.asPtr();
+  };
+  visitor.floats("store.optimizer", pieces);
 }
 
 void SumUpdater::update(const Slice&, const Round& round, kj::ArrayPtr<const float>,

@@ -21,6 +21,9 @@ public:
   // Updates slice `id` once.
   void update(SliceId id, const Round& round);
 
+  // Shows the updater's state.
+  void visitState(configs::StateVisitor& visitor);
+
 private:
   const Placement& placement;
   Updater& updater;

@@ -170,7 +170,7 @@ TEST_CASE("Codec: topk that sends all values has the bits of float32") {
 TEST_CASE("ShardServer: invalid two-bit codes are refused and do not count") {
   Bench bench(makeKeys({40}), "dist_async");
   bench.rounds.codec = codecOf("compression = { kind = '2bit', threshold = 0.5 }");
-  bench.server = newShardServer(bench.placement, 0, bench.rounds, bench.updater);
+  bench.server = newShardServer(bench.placement, 0, bench.rounds, bench.updater).service;
   auto link = Link::connect(bench.server);
   auto worker = bench.open(link, 0, 1.0f);
   auto push = [&](kj::ArrayPtr<const uint32_t> words) {
@@ -187,7 +187,7 @@ TEST_CASE("ShardServer: invalid two-bit codes are refused and do not count") {
 TEST_CASE("ShardServer: a 1bit push with a mean that is not finite is refused and does not count") {
   Bench bench(makeKeys({40}), "dist_async");
   bench.rounds.codec = codecOf("compression = { kind = '1bit' }");
-  bench.server = newShardServer(bench.placement, 0, bench.rounds, bench.updater);
+  bench.server = newShardServer(bench.placement, 0, bench.rounds, bench.updater).service;
   auto link = Link::connect(bench.server);
   auto worker = bench.open(link, 0, 1.0f);
   auto push = [&](float below, float above, uint32_t bits) {

@@ -31,7 +31,7 @@ public:
 private:
   kj::Promise<void> talk(kj::AsyncIoContext& io) {
     auto& network = io.provider->getNetwork();
-    auto own = newShardServer(placement, rank, rounds, updater);
+    auto own = newShardServer(placement, rank, rounds, updater).service;
     return Listener::listen(network, TCP)
         .then([this, &io, own](kj::Own<Listener> listener) mutable {
           auto& here = listener->address();

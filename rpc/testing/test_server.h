@@ -41,7 +41,7 @@ struct Bench {
   Bench(kj::ArrayPtr<const Key> keys, kj::StringPtr modeName, uint workers = 2)
       : placement(placeBalanced(keys, 4096, 1)),
         rounds(roundsOf(modeName, workers)),
-        server(newShardServer(placement, 0, rounds, updater)) {}
+        server(newShardServer(placement, 0, rounds, updater).service) {}
 
   capnp::RemotePromise<ShardService::HelloResults> hello(ShardService::Client& service, uint rank,
       uint workers = 2, uint shard = 0, kj::Maybe<uint64_t> digest = nullptr) {

@@ -50,12 +50,17 @@ private:
 // One parameter server, at a free port.
 class ServerThread {
 public:
+  // With `restored`, which must outlive the server, the shard goes on with what that shows.
   ServerThread(const Placement& placement, uint shard, const Rounds& rounds, Updater& updater,
-      const Transport& transport)
-      : thread([this, &placement, shard, rounds, &updater, &transport](kj::AsyncIoContext& io) {
+      const Transport& transport, kj::Maybe<configs::StateVisitor&> restored = nullptr)
+      : thread([this, &placement, shard, rounds, &updater, &transport, restored](
+                   kj::AsyncIoContext& io) {
           kj::Maybe<kj::UnixEventPort&> port;
           if (transport.sharesMemory) port = io.unixEventPort;
-          auto server = newShardServer(placement, shard, rounds, updater, port);
+          auto served = newShardServer(placement, shard, rounds, updater, port);
+          KJ_IF_MAYBE(visitor, restored) served.shard.restore(*visitor);
+          auto server = kj::mv(served.service);
+          *here.lockExclusive() = Here{kj::getCurrentThreadExecutor(), served.shard};
           return Listener::listen(io.provider->getNetwork(), transport)
               .then([this, &io, &placement, server](kj::Own<Listener> listener) mutable {
                 *where.lockExclusive() = listener->address();
@@ -71,7 +76,20 @@ public:
     return KJ_ASSERT_NONNULL(*lock);
   }
 
+  // Saves the shard, on the server's thread.
+  void save(configs::StateVisitor& visitor) {
+    auto lock = here.lockExclusive();
+    auto& there = KJ_ASSERT_NONNULL(*lock);
+    there.executor.executeSync([&]() { there.shard.visitState(visitor); });
+  }
+
 private:
+  struct Here {
+    const kj::Executor& executor;
+    Shard& shard;
+  };
+
+  kj::MutexGuarded<kj::Maybe<Here>> here;
   kj::MutexGuarded<kj::Maybe<const ServerAddress&>> where;
   LoopThread thread;
 };

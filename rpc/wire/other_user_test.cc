@@ -45,7 +45,7 @@ TEST_CASE("Listener: its Unix socket is closed to other users of the machine") {
   auto listener = Listener::listen(io.provider->getNetwork(), TRANSPORTS[0]).wait(io.waitScope);
   auto serving = listener
                      ->serve(io.provider->getTimer(), limitsFor(placement),
-                         newShardServer(placement, 0, rounds, updater), testIdentity())
+                         newShardServer(placement, 0, rounds, updater).service, testIdentity())
                      .eagerlyEvaluate(nullptr);
   auto bytesFor = [&](uid_t user) {
     kj::Maybe<pid_t> child = ::fork();

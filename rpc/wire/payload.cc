@@ -35,6 +35,11 @@ codec::Bytes PushEncoder::encode(SliceId id, uint64_t step, codec::Floats gradie
   return slot.payload.bytes();
 }
 
+void PushEncoder::visitState(configs::StateVisitor& visitor, uint64_t steps) {
+  compressor->visitState(visitor);
+  for (auto& slot: slots) slot.steps = steps;
+}
+
 AnswerEncoder::AnswerEncoder(const codec::Encoding& encoding, const Placement& placement)
     : kind(encoding),
       slots(encoding.isFloats() ? nullptr : kj::heapArray<Slot>(placement.slices.size())) {}

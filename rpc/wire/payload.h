@@ -56,6 +56,10 @@ public:
   // Empty without compression.
   codec::Floats unsent() const { return compressor->unsent(); }
 
+  // Shows what it keeps from step to step. `steps` have been encoded of each slice; a restored
+  // encoder goes on with the next one.
+  void visitState(configs::StateVisitor& visitor, uint64_t steps);
+
 private:
   struct Slot {
     codec::Buffer payload;

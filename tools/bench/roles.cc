@@ -103,7 +103,7 @@ void serveShard(const rpc::Placement& placement, uint shard, const rpc::Rounds& 
   rpc::pollOften(io.waitScope);
   kj::Maybe<kj::UnixEventPort&> port;
   if (shares) port = io.unixEventPort;
-  auto service = rpc::newShardServer(placement, shard, rounds, updater, port);
+  auto service = rpc::newShardServer(placement, shard, rounds, updater, port).service;
   kj::Maybe<rpc::End> end;
   if (tls) end = rpc::End::LISTENER;
   auto serving = KJ_MAP(worker, kj::range(0u, rounds.workers)) {

@@ -1,0 +1,56 @@
+// configs/language/state_visitor.h: shows what an object keeps from step to step, so that it can be
+// saved and restored.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/string.h>
+#include <kj/vector.h>
+
+#include <cstdint>
+
+namespace configs {
+
+// Sees the arrays that an object keeps, one after the other. The visitor of a save copies them, and
+// the visitor of a restore overwrites them. An object has one function for both, visitState(), so
+// that the two always agree on names, sizes and order.
+class StateVisitor {
+public:
+  enum class Type : uint8_t { FLOAT32, FLOAT64, UINT64 };
+
+  virtual ~StateVisitor() noexcept(false) = default;
+
+  // Shows an array whose values lie in `pieces`, one after the other. `name` is unique among all
+  // that is saved together. The pieces need not stay after the call. A restore throws if it has no
+  // array of this name, type and size.
+  virtual void visit(
+      kj::StringPtr name, Type type, kj::ArrayPtr<const kj::ArrayPtr<kj::byte>> pieces) = 0;
+
+  void floats(kj::StringPtr name, kj::ArrayPtr<float> values) {
+    whole(name, Type::FLOAT32, values.asBytes());
+  }
+  void floats(kj::StringPtr name, kj::ArrayPtr<const kj::ArrayPtr<float>> pieces) {
+    kj::Vector<kj::ArrayPtr<kj::byte>> bytes(pieces.size());
+    for (auto& piece: pieces) bytes.add(kj::ArrayPtr<float>(piece).asBytes());
+    visit(name, Type::FLOAT32, bytes);
+  }
+  void counts(kj::StringPtr name, kj::ArrayPtr<uint64_t> values) {
+    whole(name, Type::UINT64, values.asBytes());
+  }
+  // Shows one whole number or truth value.
+  template <typename T>
+  void count(kj::StringPtr name, T& value) {
+    uint64_t wide = value;
+    counts(name, kj::arrayPtr(&wide, 1));
+    value = T(wide);
+  }
+  void number(kj::StringPtr name, double& value) {
+    whole(name, Type::FLOAT64, kj::arrayPtr(&value, 1).asBytes());
+  }
+
+private:
+  void whole(kj::StringPtr name, Type type, kj::ArrayPtr<kj::byte> bytes) {
+    visit(name, type, kj::arrayPtr(&bytes, 1));
+  }
+};
+
+}  // namespace configs
