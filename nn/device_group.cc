@@ -122,6 +122,13 @@ public:
     return shares.result();
   }
 
+  void visitState(configs::StateVisitor& visitor) override {
+    join();
+    shares.visitStatistics(visitor);
+    visitor.floats("program.statistics", flatStatistics);
+    visitor.count("program.statistics_are_here", statisticsAreHere);
+  }
+
   kj::ArrayPtr<const float> logits() override {
     join();
     shares.gatherLogits(allLogits);
@@ -258,6 +265,12 @@ void RowShares::averageStatistics(kj::ArrayPtr<float> mean) const {
     for (auto i: kj::indices(sums)) sums[i] += part[i] * double(share.rows.size());
   }
   for (auto i: kj::indices(sums)) mean[i] = float(sums[i] / images);
+}
+
+void RowShares::visitStatistics(configs::StateVisitor& visitor) const {
+  for (auto d: kj::indices(all)) {
+    visitor.floats(kj::str("program.device_statistics.", d), all[d].program->statistics());
+  }
 }
 
 void RowShares::gatherLogits(kj::ArrayPtr<float> logits) const {

@@ -31,6 +31,8 @@ public:
   // Writes the mean of all moving statistics, weighted by rows.
   void averageStatistics(kj::ArrayPtr<float> mean) const;
   void gatherLogits(kj::ArrayPtr<float> all) const;
+  // Shows the moving statistics of each program.
+  void visitStatistics(configs::StateVisitor& visitor) const;
 
 private:
   kj::Vector<RowShare> all;

@@ -6,6 +6,7 @@
 #include <kj/function.h>
 #include <kj/memory.h>
 
+#include "configs/language/state_visitor.h"
 #include "nn/network/graph.h"
 #include "nn/profile.h"
 #include "nn/raw_images.h"
@@ -112,6 +113,13 @@ public:
   virtual void awaitGradients(uint segment) {}
   // The result of the last forward pass. Throws if there was none, as logits() does.
   virtual BatchResult result() const = 0;
+
+  // Shows what the program keeps from step to step: its moving statistics, and if it updates its
+  // parameters itself, these and what the updates keep. Waits for the work. To restore it, call it
+  // before the first step.
+  virtual void visitState(configs::StateVisitor& visitor) {
+    visitor.floats("program.statistics", statistics());
+  }
 
   // The logits of the last forward pass, N×classes, for tests and comparisons.
   virtual kj::ArrayPtr<const float> logits() = 0;

@@ -19,6 +19,9 @@ public:
 
   virtual ~StateVisitor() noexcept(false) = default;
 
+  // Whether it overwrites what it sees.
+  virtual bool restores() const = 0;
+
   // Shows an array whose values lie in `pieces`, one after the other. `name` is unique among all
   // that is saved together. The pieces need not stay after the call. A restore throws if it has no
   // array of this name, type and size.

@@ -56,6 +56,27 @@ void DeviceUpdater::begin(
   device.upload(slowStatistics->begin(), statistics.asBytes());
 }
 
+void DeviceUpdater::visitState(configs::StateVisitor& visitor) {
+  bool looksBack = rules.looksBack();
+  visit(visitor, "program.optimizer", states, rules.states() * arrays.parametersSize);
+  visit(visitor, "program.slow_parameters", slowParameters, looksBack ? arrays.parametersSize : 0);
+  visit(visitor, "program.slow_statistics", slowStatistics, looksBack ? arrays.statisticsSize : 0);
+}
+
+void DeviceUpdater::visit(
+    configs::StateVisitor& visitor, kj::StringPtr name, kj::Own<Memory>& memory, size_t count) {
+  auto here = kj::heapArray<float>(count);
+  if (count > 0 && !visitor.restores()) {
+    device.download(here.asBytes(), memory->begin());
+    device.finish();
+  }
+  visitor.floats(name, here);
+  if (count > 0 && visitor.restores()) {
+    device.upload(memory->begin(), here.asPtr().asConst().asBytes());
+    device.finish();
+  }
+}
+
 void DeviceUpdater::prepare(uint64_t number) {
   device.wait(*wasTold);
   auto next = kj::arrayPtr(in<ValueRule>(toTell), rules.rules());

@@ -1,6 +1,7 @@
 // nn/cuda/device_updater.h: updates the flat arrays of a program on its device.
 #pragma once
 
+#include "configs/language/state_visitor.h"
 #include "nn/cuda/device.h"
 #include "nn/optimizer/value_rules.h"
 
@@ -32,12 +33,17 @@ public:
   // Asks for the work of an update: the one that is prepared when the work is done.
   void ask();
 
+  // Shows the states and slow values. Waits for the work.
+  void visitState(configs::StateVisitor& visitor);
+
   uint64_t memory_bytes() const { return bytes; }
 
 private:
   // Memory for `count` values; nothing for none.
   template <typename T>
   kj::Own<Memory> room(size_t count);
+  void visit(
+      configs::StateVisitor& visitor, kj::StringPtr name, kj::Own<Memory>& memory, size_t count);
 
   Device& device;
   const ValueRules& rules;

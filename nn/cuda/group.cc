@@ -104,6 +104,12 @@ public:
 
   BatchResult result() const override { return shares.result(); }
 
+  void visitState(configs::StateVisitor& visitor) override {
+    shares.visitStatistics(visitor);
+    visitor.floats("program.statistics", flatStatistics);
+    visitor.count("program.statistics_are_here", statisticsAreHere);
+  }
+
   kj::ArrayPtr<const float> logits() override {
     shares.gatherLogits(allLogits);
     return allLogits;

@@ -231,6 +231,20 @@ public:
     return resultOf(sums.onHost()[0]);
   }
 
+  void visitState(configs::StateVisitor& visitor) override {
+    visitor.floats("program.statistics", statistics());
+    KJ_IF_MAYBE(own, updater) {
+      visitor.floats("program.parameters", parameters());
+      own->visitState(visitor);
+      auto running = runningSums();
+      visitor.number("program.loss_sum", running.lossSum);
+      visitor.count("program.correct", running.correct);
+      visitor.count("program.images", running.images);
+      sums.onHost()[1] = {running.lossSum, running.correct, running.images};
+      sums.upload(*device, {1, 2});
+    }
+  }
+
   kj::ArrayPtr<const float> logits() override {
     KJ_REQUIRE(wasForward, "logits() follows forward()");
     plainLogits.download(*device, plainLogits.all());

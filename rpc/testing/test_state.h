@@ -17,6 +17,7 @@ public:
   class Save final: public configs::StateVisitor {
   public:
     explicit Save(TestState& state): state(state) {}
+    bool restores() const override { return false; }
     void visit(
         kj::StringPtr name, Type, kj::ArrayPtr<const kj::ArrayPtr<kj::byte>> pieces) override {
       kj::Vector<kj::byte> bytes;
@@ -33,6 +34,7 @@ public:
   class Restore final: public configs::StateVisitor {
   public:
     explicit Restore(const TestState& state): state(state) {}
+    bool restores() const override { return true; }
     void visit(
         kj::StringPtr name, Type, kj::ArrayPtr<const kj::ArrayPtr<kj::byte>> pieces) override {
       auto& bytes = KJ_REQUIRE_NONNULL(state.arrays.find(name), "no such array", name);

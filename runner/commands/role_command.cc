@@ -98,6 +98,8 @@ kj::MainFunc RoleCommand::getMain() {
       .addOptionWithArg({"folder"}, folderSetter(folder, "name a folder, e.g. /tmp/runs"), "DIR",
           "the coordinator's run folder: made if it is not there, and it may hold no run (default: "
           "a new one below runs); where a role leaves its trace")
+      .addOption({"resume"}, flag(resumes),
+          "for the coordinator: go on with the run in its folder, from its newest checkpoint")
       .addOptionWithArg({"ps_hosts"}, text(flags.psHosts), "HOST:PORT,…",
           "the servers, as in TensorFlow's examples")
       .addOptionWithArg({"worker_hosts"}, text(flags.workerHosts), "HOST:PORT,…",
@@ -248,6 +250,7 @@ Validity RoleCommand::run() {
   ProcessRoles roles{{Role::WORKER, index.orDefault(0), kj::mv(coordinator), {kj::mv(folder)},
       traceSteps, launched, secret, kj::mv(listen)}};
   if (data.folder.size() > 0) roles.first.data = kj::mv(data);
+  roles.first.resumes = resumes;
   auto& cluster = KJ_ASSERT_NONNULL(loaded.experiment).cluster;
   KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { askEnvironment(cluster, roles); })) {
     return reasonOf(*e);

@@ -38,6 +38,7 @@ private:
   kj::String folder;
   CopiedData data;  // empty: not given
   kj::Maybe<rpc::TraceSteps> traceSteps;
+  bool resumes = false;
   bool untilStdinCloses = false;
   bool launched = false;
 };

@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include "configs/language/failure.h"
+#include "runner/checkpoints/weights.h"
 #include "runner/commands/course.h"
+#include "runner/commands/resumed_run.h"
 #include "runner/commands/run_data.h"
 #include "runner/commands/run_results.h"
 #include "runner/commands/slurm_run.h"
@@ -19,7 +21,6 @@
 #include "runner/logs/run_folder.h"
 #include "runner/logs/run_record.h"
 #include "runner/roles/trace_file.h"
-#include "runner/roles/weights.h"
 #include "runner/system/background.h"
 #include "runner/system/files.h"
 #include "runner/system/reason.h"
@@ -30,22 +31,14 @@ namespace runner {
 
 namespace {
 
-// Which steps of a run to record, and the file for the result.
-struct TraceOrder {
-  rpc::TraceSteps steps;
-  kj::StringPtr path;
-};
-
 [[noreturn]] void runOne(const LoadedExperiment& loaded, const RunFolder& folder,
-    kj::Maybe<TraceOrder> trace, bool copiesData, Course& course, CommandLine& commandLine) {
+    kj::StringPtr tracePath, LaunchOptions options, Course& course, CommandLine& commandLine) {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   ModelFacts facts(experiment);
   writeWhole(folder.experiment(), loaded.resolved);
   SingleRunView view(experiment, facts.epochs(experiment), facts.steps(experiment));
   view.say(openingOf(experiment, facts, folder));
 
-  LaunchOptions options{.copiesData = copiesData};
-  KJ_IF_MAYBE(order, trace) options.trace = order->steps;
   Outcome outcome;
   auto ended = launch(loaded, folder, view, course.io, options).then([&outcome](Outcome&& how) {
     outcome = kj::mv(how);
@@ -75,8 +68,8 @@ struct TraceOrder {
   }
   auto& weights = KJ_ASSERT_NONNULL(outcome.weightsSha256, "the run ended without weights");
   auto code = reportRun(folder, experiment.name, weights, view);
-  KJ_IF_MAYBE(order, trace) {
-    auto join = [&]() { joinTraces(experiment, folder, order->path); };
+  if (tracePath.size() > 0) {
+    auto join = [&]() { joinTraces(experiment, folder, tracePath); };
     KJ_IF_MAYBE(failure, kj::runCatchingExceptions(join)) {
       commandLine.error(kj::str("the run is complete; its trace could not be written: ",
           reasonOf(*failure), "; the roles' files are in ", folder.path));
@@ -105,14 +98,15 @@ void empty(const HeldRunFolder& held, const LoadedExperiment& loaded, CommandLin
 
 // Runs the runs in `all`, whose data are available, in `folder`, or in folders below `runs`. Log
 // lines, tables and the hashes of weights go to stdout. Progress and messages go to stderr. Ends
-// the process, because threads of a failed run cannot be joined. `trace` is only for a single run.
+// the process, because threads of a failed run cannot be joined. `tracePath`, which may be empty,
+// and `options.resumes` are only for a single run.
 [[noreturn]] void runExperiment(const LoadedRuns& all, kj::StringPtr runs, const RunFolder& folder,
-    kj::Maybe<TraceOrder> trace, bool inQueue, bool copiesData, CommandLine& commandLine) {
+    kj::StringPtr tracePath, bool inQueue, LaunchOptions options, CommandLine& commandLine) {
   Course course;
   if (all.sweep == nullptr) {
-    runOne(all.runs[0].loaded, folder, trace, copiesData, course, commandLine);
+    runOne(all.runs[0].loaded, folder, tracePath, options, course, commandLine);
   }
-  runSweep(all, runs, inQueue, copiesData, course, commandLine);
+  runSweep(all, runs, inQueue, options, course, commandLine);
 }
 
 // Goes on in a new process, and ends this one. Returns the lock of `folder`, in which the new
@@ -147,6 +141,7 @@ kj::MainFunc RunCommand::getMain() {
       "  runner run configs/cifar10_local.toml --set train.epochs=2 --runs /tmp/runs\n"
       "  runner run configs/fashion_mnist_dist_sync.toml --sweep data.batch_size=64,128\n"
       "  runner run configs/cifar10_dist_sync.toml --detach\n"
+      "  runner run configs/cifar10_dist_sync.toml --resume\n"
       "  runner run configs/cifar10_dist_sync.toml --set cluster.launcher=slurm\n"
       "  runner run x.toml --set cluster.launcher=ssh --copy-data");
   addFileAndSettings(builder);
@@ -168,12 +163,20 @@ kj::MainFunc RunCommand::getMain() {
       .addOption(
           {"copy-data"},
           [this]() {
-            copiesData = true;
+            options.copiesData = true;
             return true;
           },
           "with launcher ssh: hosts import nothing. Those that lack the data set get a copy of "
           "what "
           "this machine has imported, once, in their ~/.cache/runner")
+      .addOption(
+          {"resume"},
+          [this]() {
+            options.resumes = true;
+            return true;
+          },
+          "go on with the newest run of this experiment from its newest checkpoint. A run that has "
+          "finished only shows its result. If there is no run, one begins")
       .addOption(
           {"dry-run"},
           [this]() {
@@ -189,7 +192,7 @@ kj::MainFunc RunCommand::getMain() {
             return true;
           },
           "FILE", "record what each role does when, for Perfetto (https://ui.perfetto.dev)")
-      .addOptionWithArg({"trace-steps"}, traceStepsSetter(traceSteps), "A-B",
+      .addOptionWithArg({"trace-steps"}, traceStepsSetter(options.trace), "A-B",
           "record only these steps, counted from 0 (default: as many as fit into the buffer)")
       .callAfterParsing(KJ_BIND_METHOD(*this, run))
       .build();
@@ -198,15 +201,14 @@ kj::MainFunc RunCommand::getMain() {
 Validity RunCommand::run() {
   auto all = loadAll();
   auto& firstCluster = KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment).cluster;
-  kj::Maybe<TraceOrder> trace;
   if (tracePath.size() > 0) {
     if (all.sweep != nullptr) return kj::str("--trace is for a single run, and this is a sweep");
     if (!firstCluster.isHere()) {
       return kj::str("--trace reads what the roles leave on this machine, so it needs ",
           "cluster.launcher = \"local\"");
     }
-    trace = TraceOrder{traceSteps.orDefault(rpc::TraceSteps()), tracePath};
-  } else if (traceSteps != nullptr) {
+    if (options.trace == nullptr) options.trace = rpc::TraceSteps();
+  } else if (options.trace != nullptr) {
     return kj::str("--trace-steps needs --trace FILE");
   }
   bool inQueue = false;
@@ -243,10 +245,10 @@ Validity RunCommand::run() {
     commandLine.atEnd([&own](int code) { own.noteExit(code); });
   }
   prepareData(all, path(), commandLine, all.sweep != nullptr);
-  KJ_IF_MAYBE(order, trace) {
+  KJ_IF_MAYBE(steps, options.trace) {
     auto& experiment = KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment);
     auto made = ModelFacts(experiment).steps(experiment);
-    KJ_IF_MAYBE(why, whyNoTrace(order->steps, made, order->path, "--trace FILE")) {
+    KJ_IF_MAYBE(why, whyNoTrace(*steps, made, tracePath, "--trace FILE")) {
       return kj::mv(*why);
     }
   }
@@ -254,10 +256,22 @@ Validity RunCommand::run() {
   auto& name = KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment).name;
   KJ_IF_MAYBE(own, held) {
     empty(**own, all.runs[0].loaded, commandLine);
-    runExperiment(all, runs, (*own)->folder, trace, false, copiesData, commandLine);
+    runExperiment(all, runs, (*own)->folder, tracePath, false, options, commandLine);
   }
-  auto folder =
-      all.sweep == nullptr ? newRunFolder(runs, name) : RunFolder{kj::str(runs, "/", name)};
+  kj::Maybe<RunFolder> resumed;
+  if (options.resumes) {
+    if (all.sweep != nullptr) {
+      return kj::str("a sweep needs no --resume: it skips what is finished");
+    }
+    resumed = folderToResume(all.runs[0].loaded);
+    options.resumes = resumed != nullptr;
+  }
+  RunFolder folder;
+  KJ_IF_MAYBE(known, resumed) {
+    folder = kj::mv(*known);
+  } else {
+    folder = all.sweep == nullptr ? newRunFolder(runs, name) : RunFolder{kj::str(runs, "/", name)};
+  }
   if (inQueue && all.sweep == nullptr) {
     Course course;
     runInQueue(all.runs[0].loaded, folder, detach, course, commandLine);
@@ -269,21 +283,47 @@ Validity RunCommand::run() {
     // The lock shows other commands that the run goes on. On a file system without locks, only that
     // is missing. Several processes may work on a sweep: the first one has its lock.
     kj::runCatchingExceptions([&]() { lock = lockOf(folder); });
+    // Two processes would write the same files.
+    if (options.resumes && lock == nullptr) {
+      configs::fail(holderOf(folder), " works in ", folder.path, "; wait until it has ended");
+    }
   }
   KJ_IF_MAYBE(held, lock) {
     commandLine.atEnd([fd = held->get()](int code) { noteExit(fd, code); });
   }
-  runExperiment(all, runs, folder, trace, inQueue, copiesData, commandLine);
+  runExperiment(all, runs, folder, tracePath, inQueue, options, commandLine);
 }
 
 kj::Maybe<kj::String> RunCommand::whyNoCopies(const LoadedRuns& all) const {
-  if (!copiesData) return nullptr;
+  if (!options.copiesData) return nullptr;
   for (auto& run: all.runs) {
     auto& launcher = *KJ_ASSERT_NONNULL(run.loaded.experiment).cluster.launcher;
     if (launcher.word == LauncherKind::SSH) continue;
     return kj::str("--copy-data is for cluster.launcher = \"ssh\", and this file has \"",
         launcher.name, "\": leave it out, or choose that launcher");
   }
+  return nullptr;
+}
+
+kj::Maybe<RunFolder> RunCommand::folderToResume(LoadedExperiment& loaded) {
+  KJ_IF_MAYBE(newest, newestRunOf(loaded, runs)) {
+    auto& record = newest->record;
+    if (record.state == RunRecord::FINISHED) {
+      tell(kj::str("the run in ", newest->folder.path, " has finished"));
+      auto resolved = kj::str(loaded.resolved);
+      auto name = labelOf(newest->folder.path, KJ_ASSERT_NONNULL(loaded.experiment).name);
+      auto sha256 = kj::str(record.weightsSha256);
+      auto reported = kj::heapArrayBuilder<ReportedRun>(1);
+      reported.add(reportedRun(kj::mv(record), kj::mv(name), kj::mv(resolved)));
+      auto finished = judged(reported.finish());
+      printTables(finished);
+      printWeights(sha256, newest->folder.path);
+      commandLine.endWith(codeOf(finished));
+    }
+    keepInstructionSet(loaded, record);
+    return kj::mv(newest->folder);
+  }
+  tell("this experiment has no run yet: it begins");
   return nullptr;
 }
 

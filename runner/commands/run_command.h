@@ -2,6 +2,8 @@
 #pragma once
 
 #include "runner/commands/file_command.h"
+#include "runner/launch/launcher.h"
+#include "runner/logs/run_folder.h"
 
 namespace runner {
 
@@ -17,6 +19,9 @@ private:
   Validity run();
   // Returns why --copy-data is wrong. Null if it is right, or not given.
   kj::Maybe<kj::String> whyNoCopies(const LoadedRuns& all) const;
+  // Returns the folder of the run with which --resume goes on. Null if there is none. Shows the
+  // result and ends the process if that run has finished.
+  kj::Maybe<RunFolder> folderToResume(LoadedExperiment& loaded);
   // Warns of settings that are allowed, but hardly intended, each once.
   void warnOf(kj::ArrayPtr<const LoadedRun> runs);
 
@@ -24,9 +29,8 @@ private:
   kj::String folderPath;  // empty: a new folder below `runs`
   bool detach = false;
   bool dryRun = false;
-  bool copiesData = false;
   kj::String tracePath;
-  kj::Maybe<rpc::TraceSteps> traceSteps;
+  LaunchOptions options;
 };
 
 }  // namespace runner

@@ -14,9 +14,9 @@ namespace runner {
 
 namespace {
 
-kj::Array<RunRecord> launched(const LoadedRuns& all, kj::StringPtr runs, bool copiesData,
+kj::Array<RunRecord> launched(const LoadedRuns& all, kj::StringPtr runs, LaunchOptions options,
     Course& course, CommandLine& commandLine) {
-  SweepLaunch sweep(all, runs, course.io, {.copiesData = copiesData});
+  SweepLaunch sweep(all, runs, course.io, options);
   kj::Array<RunRecord> records;
   auto ended = sweep.run().then([&records](kj::Array<RunRecord>&& all) { records = kj::mv(all); });
   if (!course.endsUninterrupted(
@@ -47,10 +47,10 @@ kj::Array<RunRecord> submitted(
 
 }  // namespace
 
-void runSweep(const LoadedRuns& all, kj::StringPtr runs, bool inQueue, bool copiesData,
+void runSweep(const LoadedRuns& all, kj::StringPtr runs, bool inQueue, LaunchOptions options,
     Course& course, CommandLine& commandLine) {
   auto records = inQueue ? submitted(all, runs, course, commandLine)
-                         : launched(all, runs, copiesData, course, commandLine);
+                         : launched(all, runs, options, course, commandLine);
   uint failed = 0, elsewhere = 0;
   for (auto& record: records) {
     if (record.state == RunRecord::FAILED) failed++;

@@ -76,7 +76,8 @@ void checkRules(const Experiment& experiment, configs::Diagnostics& diagnostics)
 }
 
 // Sections that do not affect how a run goes.
-constexpr kj::StringPtr BESIDE_THE_RUN[] = {"expect"_kj, "published"_kj, "sweep"_kj};
+constexpr kj::StringPtr BESIDE_THE_RUN[] = {
+    "checkpoint"_kj, "expect"_kj, "log"_kj, "published"_kj, "sweep"_kj};
 
 // Returns the entries of `table` without those of `keys`.
 configs::Table without(kj::ArrayPtr<const kj::StringPtr> keys, const configs::Table& table) {
@@ -95,7 +96,8 @@ kj::String settingsOf(const configs::Table& resolved) {
   // Where data and roles are, and how roles reach each other.
   constexpr kj::StringPtr OF_DATA[] = {"source"_kj};
   constexpr kj::StringPtr OF_CLUSTER[] = {"launcher"_kj, "image"_kj, "kubernetes"_kj, "port"_kj,
-      "hosts"_kj, "interface"_kj, "ssh"_kj, "tls"_kj, "mpirun"_kj, "instruction_set"_kj};
+      "hosts"_kj, "interface"_kj, "ssh"_kj, "tls"_kj, "mpirun"_kj, "instruction_set"_kj,
+      "on_loss"_kj};
   auto leaveOut = [&](kj::StringPtr section, kj::ArrayPtr<const kj::StringPtr> keys) {
     auto& entry = KJ_ASSERT_NONNULL(trained.find(section));
     auto& table = entry.value->content.get<configs::Table>();
@@ -269,6 +271,10 @@ Experiment Experiment::read(configs::Reader& reader) {
   checkInstructionSet(experiment, reader);
   experiment.kvstore.mode->check(reader, experiment.cluster.workers);
   experiment.log = reader.section("log", "What is logged, and how often.", LogConfig::read);
+  experiment.checkpoint = reader.section("checkpoint",
+      "When a run is saved, so that `runner run --resume` can continue it after a break. Does not "
+      "change results.",
+      CheckpointConfig::read);
   KJ_IF_MAYBE(expectations, reader.maybeSection("expect",
                                 "What a run must reach. A missed expectation is reported and makes "
                                 "the exit code 3. It does not change the run.",

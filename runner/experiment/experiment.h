@@ -16,6 +16,7 @@
 #include "nn/program.h"
 #include "rpc/modes/modes.h"
 #include "rpc/placement.h"
+#include "runner/experiment/checkpoint_config.h"
 #include "runner/experiment/cluster.h"
 #include "runner/experiment/expectations.h"
 #include "runner/experiment/published.h"
@@ -70,6 +71,7 @@ struct Experiment {
   rpc::KvStoreConfig kvstore;
   ClusterConfig cluster;
   LogConfig log;
+  CheckpointConfig checkpoint;
   kj::Maybe<Published> published;  // the rows for this run
   kj::Array<Expectation> expectations;
 

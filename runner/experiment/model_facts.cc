@@ -88,6 +88,8 @@ kj::Own<nn::Program> programOf(const Experiment& experiment, const nn::Graph& gr
 
 rpc::MessageLimits jobMessageLimits(const nn::Graph& graph) {
   uint64_t weights_bytes = (graph.parameters + graph.statisticsSize) * sizeof(float);
+  // At least a piece of a checkpoint.
+  weights_bytes = kj::max(weights_bytes, uint64_t(1 << 20));
   return {
       .message_bytes = weights_bytes + 65536, .unanswered_bytes = 2 * weights_bytes + (1 << 20)};
 }

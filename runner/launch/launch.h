@@ -81,7 +81,8 @@ private:
 // Several runs may go side by side on one event loop.
 //
 // With `options.trace`, servers and workers leave their records in the folder if the run ends well:
-// see joinTraces().
+// see joinTraces(). With `options.resumes`, the run in `folder` goes on from its newest checkpoint,
+// or begins again if there is none.
 kj::Promise<Outcome> launch(const LoadedExperiment& loaded, const RunFolder& folder, RunView& view,
     kj::AsyncIoContext& io, LaunchOptions options = {});
 

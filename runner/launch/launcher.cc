@@ -14,7 +14,10 @@ kj::String PlacedRole::name() const {
 }
 
 RoleOptions LaunchedRun::optionsOf(Role role, uint index, kj::StringPtr coordinator) const {
-  return {role, index, kj::str(coordinator), {kj::str(folder.path)}, options.trace, true, secret};
+  RoleOptions own{
+      role, index, kj::str(coordinator), {kj::str(folder.path)}, options.trace, true, secret};
+  own.resumes = options.resumes && role == Role::COORDINATOR;
+  return own;
 }
 
 kj::Array<RoleGroup> groupsHere(const ClusterConfig& cluster) {

@@ -63,6 +63,7 @@ struct LaunchOptions {
   kj::Maybe<rpc::TraceSteps> trace = nullptr;  // the steps that servers and workers record
   // Whether hosts that lack the data set get a copy of that of this machine. For launcher ssh.
   bool copiesData = false;
+  bool resumes = false;  // whether the run in the folder goes on from its newest checkpoint
 };
 
 // One run, as its launcher sees it. All that it refers to must outlive the launcher.

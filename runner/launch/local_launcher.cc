@@ -122,6 +122,7 @@ kj::Array<kj::String> commandOf(const RoleOptions& options) {
     words.add(kj::str("--data=", data->folder));
     words.add(kj::str("--digest=", data->digest));
   }
+  if (options.resumes) words.add(kj::str("--resume"));
   words.add(kj::str("--until-stdin-closes"));
   words.add(kj::str("--launched"));
   return words.releaseAsArray();

@@ -3,10 +3,12 @@
 # events of a run.
 #
 # Life of a job: the coordinator listens. Every server and worker connects, calls join() and gets a
-# Session. From then on it calls heartbeat() at least every silence_timeout_s / 5. start() answers
-# when all roles have joined. Workers call meet() at the ends of epochs, and finish() last. When all
-# workers have finished, the coordinator calls end() on every Member, and each role leaves. A role
-# is lost if its session is dropped before end(), or is silent for too long.
+# Session. From then on it calls heartbeat() at least every silence_timeout_s / 5. If the run goes
+# on from a checkpoint, the role fetches its part of it by savedPart(). start() answers when all
+# roles have joined. Workers call meet() at the ends of epochs and when the job is saved, and
+# finish() last. When all workers have finished, the coordinator calls end() on every Member, and
+# each role leaves. A role is lost if its session is dropped before end(), or is silent for too
+# long.
 
 using Cxx = import "/capnp/c++.capnp";
 using Json = import "/capnp/compat/json.capnp";
@@ -30,7 +32,7 @@ interface Coordinator {
 
   join @0 (role :Role, index :UInt32, pid :UInt32, address :Address, digest :Text, version :Text,
            member :Member, host :Text, instructionSet :Text, settings :Text)
-      -> (session :Session, boot :Text, job :Text);
+      -> (session :Session, boot :Text, job :Text, continues :Bool);
   # Takes a place in the job. `index` is the rank, which the launcher gives: it never depends on who
   # comes first. Launchers that give none: see takeIndex(). `address` is where a role that holds a
   # shard listens. `digest` is the sha256 of the resolved experiment, and `version` the version of
@@ -42,7 +44,8 @@ interface Coordinator {
   # random for each job. With the job's secret it makes the secret by which workers and servers
   # prove who they are to each other. `instructionSet` is for workers only: the highest level of
   # instructions that the role's host has, "avx2" or "avx512". The coordinator refuses a worker
-  # whose host lacks the level that the experiment names.
+  # whose host lacks the level that the experiment names. `continues`: the run goes on from a
+  # checkpoint.
 
   takeIndex @1 (role :Role, digest :Text, version :Text, settings :Text) -> (index :UInt32);
   # For a role whose launcher gave it no index. Answers the lowest one that no other role of its
@@ -60,6 +63,25 @@ interface Member {
 
   count @1 () -> (pushes :Pushes);
   # For servers only. Called when all workers have done the last step of an epoch.
+
+  stopAt @2 (step :UInt64) -> (answer :StopAnswer, step :UInt64);
+  # For workers only. Asks the worker to stop when it has made `step` steps, to be saved. If it
+  # answers `yes`, it stops there and waits for decide(). `step` in the answer is how many steps it
+  # has begun.
+
+  decide @3 (step :UInt64, save :Bool);
+  # For workers that have answered `yes`. With `save`, all have, and the worker calls meet() at that
+  # step, to be saved. Otherwise it goes on.
+
+  saveShard @4 (step :UInt64);
+  # For roles that hold a shard. Called while all workers meet to be saved. The role copies its
+  # shard before it answers, and sends the copy by savePart() later.
+}
+
+enum StopAnswer {
+  yes @0;
+  passed @1;     # the worker has begun that step already
+  epochEnds @2;  # the epoch ends before that step, or at it
 }
 
 interface Session {
@@ -79,11 +101,12 @@ interface Session {
   # ends the job with its reason. It comes from a worker that cannot reach a server, and from every
   # failing role that was started by hand.
 
-  meet @3 (epoch :UInt32, point :MeetingPoint, result :Result, statistics :Data)
-      -> (result :Result, statistics :Data);
+  meet @3 (epoch :UInt32, point :MeetingPoint, result :Result, statistics :Data, step :UInt64)
+      -> (result :Result, statistics :Data, stopNext :Bool);
   # For workers only. Waits for all workers at the same place of the run. Answers the sum of all
   # results, and the mean of all statistics (float32), weighted by result.images. Both are added in
-  # rank order.
+  # rank order. `step` is how many steps the worker has made. `stopNext`: the worker is to be saved
+  # before its next step.
 
   finish @4 (parameters :Data, statistics :Data);
   # For workers only. A worker calls it once, as its last call. Rank 0 sends the final weights
@@ -91,11 +114,24 @@ interface Session {
 
   instructionSet @5 () -> (level :Text);
   # For workers only. Waits until it is known which level of instructions all workers have.
+
+  savePart @6 (step :UInt64, part :Part, index :UInt32, total :UInt64, offset :UInt64, bytes :Data);
+  # Sends a piece of what this role, or its shard, has kept at `step`. `total` is the size of the
+  # part. The pieces come in order.
+
+  savedPart @7 (part :Part, index :UInt32, offset :UInt64) -> (total :UInt64, bytes :Data);
+  # Returns a piece of the same of the checkpoint from which this run is continued.
+}
+
+enum Part {
+  worker @0;  # what a worker keeps, by rank
+  shard @1;   # what a shard keeps
 }
 
 enum MeetingPoint {
   trained @0;    # the epoch's last step is done and answered; statistics are averaged
   validated @1;  # this worker has validated its part of the records
+  saved @2;      # the worker stands between two steps, and everything it has pushed is answered
 }
 
 struct Result {
@@ -268,6 +304,21 @@ struct Event {
       # A server has ended an epoch.
       epoch @81 :UInt32;
       pushes @82 :Pushes;
+    }
+    saved :group {
+      # A checkpoint is on disk.
+      epoch @95 :UInt32;
+      step @96 :UInt32;
+      bytes @97 :Float64;
+      savedS @98 :Float64 $Json.name("save_s");
+      # From the moment at which the workers stood still until it was on disk.
+      stoodS @99 :Float64 $Json.name("stood_s");
+      # For how long they stood still.
+    }
+    continued :group {
+      # The run goes on from a checkpoint, after a break.
+      epoch @100 :UInt32;
+      step @101 :UInt32;
     }
     agreed :group {
       # The hosts of all workers are known. Not in the log if `started` has the instruction set.

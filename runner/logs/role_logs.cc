@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <kj/common.h>
+#include <kj/function.h>
 #include <stdio.h>
 
 #include "runner/logs/log_lines.h"
@@ -52,11 +53,8 @@ kj::String endOf(Event::Reader event) {
   }
 }
 
-}  // namespace
-
-RoleLogs::RoleLogs(const RunFolder& folder): folder{kj::str(folder.path)} {}
-
-void RoleLogs::reopen() {
+// Calls `take` with the role and the index of each file in `folder`.
+void eachLog(const RunFolder& folder, kj::FunctionParam<void(Role role, uint index)> take) {
   DIR* dir = ::opendir(folder.path.cStr());
   if (dir == nullptr) return;  // then files cannot be written either, and that error says why
   KJ_DEFER(::closedir(dir));
@@ -66,11 +64,27 @@ void RoleLogs::reopen() {
       int length = 0;
       auto pattern = kj::str(roleWord(role), "-%u.log%n");
       if (::sscanf(entry->d_name, pattern.cStr(), &index, &length) != 1) continue;
-      if (length == 0 || entry->d_name[length] != '\0') continue;
-      removeTornLine(folder.roleLog(roleWord(role), index));
-      fileOf(role, index);
+      if (length > 0 && entry->d_name[length] == '\0') take(role, index);
     }
   }
+}
+
+}  // namespace
+
+RoleLogs::RoleLogs(const RunFolder& folder): folder{kj::str(folder.path)} {}
+
+void RoleLogs::reopen() {
+  eachLog(folder, [this](Role role, uint index) {
+    removeTornLine(folder.roleLog(roleWord(role), index));
+    fileOf(role, index);
+  });
+}
+
+void RoleLogs::restart() {
+  eachLog(folder, [this](Role role, uint index) {
+    cutFile(folder.roleLog(roleWord(role), index), 0);
+    fileOf(role, index);
+  });
 }
 
 void RoleLogs::append(Event::Reader event, kj::ArrayPtr<const kj::String> lines) {

@@ -20,8 +20,12 @@ public:
   explicit RoleLogs(const RunFolder& folder);
 
   // Continues the files in the folder, after removing a last line that a full disk has cut off.
-  // Without this call, the end of the job is appended only to files that this object began.
+  // Without one of these calls, the end of the job is appended only to files that this object
+  // began.
   void reopen();
+
+  // Empties the files in the folder, and goes on with them.
+  void restart();
 
   // `lines` are the lines of `event` in the log's style. Throws if a file cannot be written.
   void append(Event::Reader event, kj::ArrayPtr<const kj::String> lines);

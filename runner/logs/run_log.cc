@@ -75,6 +75,18 @@ RunLog::RunLog(const RunFolder& folder, const LogStyle& style, Tell tell,
     kj::Maybe<TensorBoard> board, kj::Maybe<kj::Own<const LogAccess>> access)
     : RunLog(newEvents(folder), folder, style, kj::mv(tell), kj::mv(board), kj::mv(access)) {}
 
+RunLog RunLog::resume(const RunFolder& folder, const LogStyle& style, Tell tell,
+    kj::Maybe<TensorBoard> board, kj::Maybe<kj::Own<const LogAccess>> access,
+    uint64_t events_bytes) {
+  cutFile(folder.events(), events_bytes);
+  TensorBoard::removeFrom(folder.tensorboard());
+  cutFile(folder.log(), 0);
+  RunLog log(LineFile(folder.events()), folder, style, kj::mv(tell), kj::mv(board), kj::mv(access));
+  log.roles.restart();
+  eachEvent(folder, [&](Event::Reader event) { log.writeOthers(event); });
+  return log;
+}
+
 RunLog RunLog::reopen(const RunFolder& folder, const LogStyle& style) {
   for (auto& path: {folder.events(), folder.log()}) removeTornLine(path);
   RunLog log(LineFile(folder.events()), folder, style, toNobody(), nullptr, nullptr);
@@ -114,6 +126,10 @@ void RunLog::write(Event::Reader event, kj::StringPtr json) {
   KJ_REQUIRE(last == nullptr, "the run has ended");
   events.append(json);
   if (isLast(event)) last = kj::str(json);
+  writeOthers(event);
+}
+
+void RunLog::writeOthers(Event::Reader event) {
   auto lines = linesOf(*writer, event);
   for (auto& line: lines) log.append(line);
   roles.append(event, lines);

@@ -68,6 +68,13 @@ public:
   // if the folder already has events.
   RunLog(const RunFolder& folder, const LogStyle& style, Tell tell,
       kj::Maybe<TensorBoard> board = nullptr, kj::Maybe<kj::Own<const LogAccess>> access = nullptr);
+  // Continues the run in `folder` from the time when its events took `events_bytes`: later ones are
+  // removed, and all other logs are made anew from those that stay. Passes nothing to `tell` yet.
+  // The roles of the run must be gone. Throws if the events are shorter, or cannot be read or
+  // written.
+  static RunLog resume(const RunFolder& folder, const LogStyle& style, Tell tell,
+      kj::Maybe<TensorBoard> board, kj::Maybe<kj::Own<const LogAccess>> access,
+      uint64_t events_bytes);
   // Continues the files that roles have left in `folder`, or begins them. There is no launcher to
   // tell. The roles must be gone. Removes a last line that a full disk has cut off.
   static RunLog reopen(const RunFolder& folder, const LogStyle& style);
@@ -75,6 +82,8 @@ public:
   // Writes the event to all files. Throws if one cannot be written, or if the run already has its
   // last event.
   void append(Event::Reader event);
+  // Returns how long events.jsonl is now.
+  uint64_t events_bytes() const { return events.bytes(); }
   // The run's last event as a line of JSON. Null while the run goes on.
   kj::Maybe<kj::StringPtr> lastEvent() const;
   // Whether the events file is still at its path: see LineFile::isInPlace().
@@ -86,6 +95,7 @@ private:
   RunLog(LineFile events, const RunFolder& folder, const LogStyle& style, Tell tell,
       kj::Maybe<TensorBoard> board, kj::Maybe<kj::Own<const LogAccess>> access);
   void write(Event::Reader event, kj::StringPtr json);
+  void writeOthers(Event::Reader event);
 
   LineFile events;
   LineFile log;

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include <array>
+#include <filesystem>
 
+#include "configs/language/failure.h"
 #include "runner/logs/run_folder.h"
 
 namespace runner {
@@ -108,6 +110,12 @@ kj::Array<kj::byte> scalarsRecord(
   event.addInteger(2, step);
   event.addBytes(5, summary.asBytes());
   return recordOf(event);
+}
+
+void TensorBoard::removeFrom(kj::StringPtr folder) {
+  std::error_code error;
+  std::filesystem::remove_all(folder.cStr(), error);
+  if (error) configs::fail("cannot remove ", folder, ": ", error.message());
 }
 
 void TensorBoard::append(Event::Reader event) {

@@ -49,6 +49,9 @@ public:
   // `folder` is made when the first point comes.
   explicit TensorBoard(kj::StringPtr folder): folder(kj::str(folder)) {}
 
+  // Removes `folder` with all curves.
+  static void removeFrom(kj::StringPtr folder);
+
   // Throws if a file cannot be written (a full disk).
   void append(Event::Reader event);
 

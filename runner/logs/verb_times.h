@@ -26,6 +26,8 @@ public:
     begin = clock.now();
     return passed_s;
   }
+  // Goes on as if the last restart was so many seconds ago.
+  void goOnFrom(double seconds) { begin = clock.now() - int64_t(seconds * 1e9) * kj::NANOSECONDS; }
   // Returns when it was last restarted.
   kj::TimePoint begun() const { return begin; }
   // Adds the time since the last restart to `verb_s`, and restarts.

@@ -35,13 +35,13 @@ uint64_t kept_bytes(const io::DataConfig& config, const io::DatasetFacts& facts)
 }
 
 Batches::Batches(nn::Program& program, const io::Dataset& dataset, const io::DataConfig& config,
-    uint64_t seed, uint workers, uint rank)
+    uint64_t seed, uint workers, uint rank, uint64_t firstStep)
     : program(program), rows(kj::heapArray<nn::RawRow>(config.batchSize)) {
   takeRaw(dataset, config);
   bool own = hasOwnValidation(config);
   if (keeps && own) firstOfValidation = dataset.training().count();
-  training =
-      io::Batcher::training(dataset, config, seed, workers, rank, 0, newForm(trainingLabels));
+  training = io::Batcher::training(
+      dataset, config, seed, workers, rank, firstStep, newForm(trainingLabels));
   validation = io::Batcher::validation(
       dataset, config, workers, rank, newForm(own ? validationLabels : trainingLabels));
 }

@@ -13,11 +13,12 @@ using kj::uint;
 // kept on its device. In all three cases the same values reach the network. For one thread.
 class Batches {
 public:
-  // Makes the batches of worker `rank`: see io::Batcher. All arguments must outlive this object. If
-  // config.cache asks for it, reads all images here. Throws if they cannot be kept: because they
-  // differ in shape, one is bad, or they need more memory than there is.
+  // Makes the batches of worker `rank`, those of training from `firstStep` on: see io::Batcher. All
+  // arguments must outlive this object. If config.cache asks for it, reads all images here. Throws
+  // if they cannot be kept: because they differ in shape, one is bad, or they need more memory than
+  // there is.
   Batches(nn::Program& program, const io::Dataset& dataset, const io::DataConfig& config,
-      uint64_t seed, uint workers, uint rank);
+      uint64_t seed, uint workers, uint rank, uint64_t firstStep);
   KJ_DISALLOW_COPY(Batches);
 
   // Whether the next batch may be set before the backward pass of this one.

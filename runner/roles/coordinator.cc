@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "configs/language/failure.h"
+#include "runner/checkpoints/weights.h"
 #include "runner/logs/role_names.h"
 #include "runner/roles/disk_room.h"
-#include "runner/roles/weights.h"
 #include "runner/system/machine.h"
 #include "runner/system/reason.h"
 #include "runner/system/version.h"
@@ -35,13 +35,14 @@ kj::String reached(Role role, uint64_t step) {
 }  // namespace
 
 Job::Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolder& folder,
-    RunLog& log, kj::Timer& timer, const kj::Clock& clock, bool here)
-    : Job(loaded, facts, folder, log, timer, clock, here, kj::newPromiseAndFulfiller<void>(),
+    RunLog& log, kj::Timer& timer, const kj::Clock& clock, const kj::Maybe<FoundCheckpoint>& from,
+    bool here)
+    : Job(loaded, facts, folder, log, timer, clock, from, here, kj::newPromiseAndFulfiller<void>(),
           kj::newPromiseAndFulfiller<void>()) {}
 
 Job::Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolder& folder,
-    RunLog& log, kj::Timer& timer, const kj::Clock& clock, bool here,
-    kj::PromiseFulfillerPair<void> joinedPair, kj::PromiseFulfillerPair<void> endedPair)
+    RunLog& log, kj::Timer& timer, const kj::Clock& clock, const kj::Maybe<FoundCheckpoint>& from,
+    bool here, kj::PromiseFulfillerPair<void> joinedPair, kj::PromiseFulfillerPair<void> endedPair)
     : loaded(loaded),
       experiment(KJ_ASSERT_NONNULL(loaded.experiment)),
       facts(facts),
@@ -57,6 +58,11 @@ Job::Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolde
       allJoinedFulfiller(kj::mv(joinedPair.fulfiller)),
       instructions(experiment.cluster.instructionSet, here ? 0 : experiment.cluster.workers),
       meeting(experiment.cluster.workers),
+      from(from),
+      saver(experiment, loaded.digest, facts.graph, folder, timer,
+          [this](kj::Maybe<const JobSaver::Saved&> saved, kj::StringPtr reason) {
+            reportSaved(saved, reason);
+          }),
       ended(kj::mv(endedPair.promise)),
       endedFulfiller(kj::mv(endedPair.fulfiller)),
       tasks(*this) {
@@ -65,6 +71,12 @@ Job::Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolde
   for (uint i = 0; i < cluster.servers; i++) builder.add(Seat{Role::SERVER, i});
   for (uint i = 0; i < cluster.workers; i++) builder.add(Seat{Role::WORKER, i});
   seats = builder.finish();
+  KJ_IF_MAYBE(checkpoint, from) {
+    epochsChecked = checkpoint->point.epoch - 1;
+    eachEvent(folder, [this](Event::Reader event) {
+      if (event.isBadRecord()) badRecords.insert(kj::str(event.getBadRecord().getReason()));
+    });
+  }
 }
 
 void Job::showAddress(kj::StringPtr address) {
@@ -77,6 +89,34 @@ void Job::showAddress(kj::StringPtr address) {
 }
 
 kj::Promise<void> Job::run(bool launched) {
+  KJ_IF_MAYBE(checkpoint, from) {
+    reportContinued(checkpoint->point);
+  } else {
+    reportStarted();
+    reportPlacement();
+  }
+  checkFolder(epochsChecked);
+
+  // The first of these promises to end ends the job. Only `ended` can end it well.
+  return kj::mv(ended)
+      .exclusiveJoin(launched ? kj::Promise<void>(kj::NEVER_DONE) : watchStart())
+      .exclusiveJoin(
+          tellMissing(kj::min(TELL_MISSING, experiment.cluster.startTimeout_s * kj::SECONDS / 2)))
+      .exclusiveJoin(watchSilence())
+      .exclusiveJoin(saveRegularly())
+      .exclusiveJoin(showProgress(0));
+}
+
+void Job::reportContinued(const SavedPoint& point) {
+  capnp::MallocMessageBuilder message;
+  auto event = message.initRoot<Event>();
+  stamp(event);
+  event.initContinued().setEpoch(point.epoch);
+  event.getContinued().setStep(point.step);
+  log.append(event);
+}
+
+void Job::reportStarted() {
   capnp::MallocMessageBuilder message;
   auto event = message.initRoot<Event>();
   stamp(event);
@@ -98,16 +138,6 @@ kj::Promise<void> Job::run(bool launched) {
   auto leftOut = started.initLeftOut(facts.leftOut.size());
   for (auto i: kj::indices(facts.leftOut)) leftOut.set(i, facts.leftOut[i]);
   log.append(event);
-  reportPlacement();
-  checkFolder(0);
-
-  // The first of these promises to end ends the job. Only `ended` can end it well.
-  return kj::mv(ended)
-      .exclusiveJoin(launched ? kj::Promise<void>(kj::NEVER_DONE) : watchStart())
-      .exclusiveJoin(
-          tellMissing(kj::min(TELL_MISSING, experiment.cluster.startTimeout_s * kj::SECONDS / 2)))
-      .exclusiveJoin(watchSilence())
-      .exclusiveJoin(showProgress(0));
 }
 
 void Job::reportPlacement() {
@@ -190,7 +220,12 @@ void Job::join(Seat& seat, Coordinator::JoinParams::Reader params) {
   event.setIndex(seat.index);
   event.initJoined().setAddress(address.getTcp());
   event.getJoined().setPid(params.getPid());
-  append(event);
+  // The events of a run name each role once.
+  if (from == nullptr) {
+    append(event);
+  } else {
+    log.show(event);
+  }
 
   seat.address = {kj::str(address.getTcp()), kj::str(address.getLocal())};
   if (++joined == seats.size()) allJoinedFulfiller->fulfill();
@@ -261,13 +296,18 @@ void Job::report(Seat& seat, Event::Reader event) {
   }
 }
 
-kj::Promise<void> Job::meet(Seat& seat, uint epoch, MeetingPoint point, Contribution contribution) {
+kj::Promise<void> Job::meet(
+    Seat& seat, uint epoch, uint64_t step, MeetingPoint point, Contribution contribution) {
   KJ_REQUIRE(seat.role == Role::WORKER, "only workers meet");
   KJ_REQUIRE(
       point != MeetingPoint::TRAINED || contribution.statistics.size() == graph.statisticsSize,
       "statistics of another network", contribution.statistics.size(), graph.statisticsSize);
-  auto over = meeting.join(seat.index, epoch, point, kj::mv(contribution));
+  auto over = meeting.join(seat.index, epoch, step, point, kj::mv(contribution));
   if (!meeting.isFull()) return over;
+  if (point == MeetingPoint::SAVED) {
+    tasks.add(save(epoch, step));
+    return over;
+  }
   if (point == MeetingPoint::TRAINED && experiment.cluster.servers > 0) {
     // All pushes are answered, and the workers push nothing before the meeting ends.
     tasks.add(countPushes(epoch).then([this]() { endMeeting(); }));
@@ -281,7 +321,81 @@ void Job::endMeeting() {
   countTraining();
   validating = meeting.point() == MeetingPoint::TRAINED;
   tellProgress();
+  if (meeting.point() == MeetingPoint::VALIDATED && saver.takeNextEpoch()) meeting.stopNext();
   meeting.end();
+}
+
+kj::Promise<void> Job::saveRegularly() {
+  uint pause_s = experiment.checkpoint.every_s;
+  if (pause_s == 0) return kj::NEVER_DONE;
+  return timer.afterDelay(pause_s * kj::SECONDS)
+      .then([this]() -> kj::Promise<void> {
+        uint64_t furthest = 0;
+        auto workers = kj::heapArrayBuilder<Member::Client>(experiment.cluster.workers);
+        for (auto& seat: seats) {
+          if (seat.role != Role::WORKER) continue;
+          // Before the first step there is nothing to save.
+          if (seat.step == 0 || over || finished > 0) return kj::READY_NOW;
+          furthest = kj::max(furthest, seat.step);
+          workers.add(KJ_ASSERT_NONNULL(seat.member));
+        }
+        if (saver.isBusy()) return kj::READY_NOW;
+        return saver.ask(workers.finish(), furthest).catch_([](kj::Exception&& e) {
+          // leave() reports a worker that is gone.
+          if (e.getType() != kj::Exception::Type::DISCONNECTED) kj::throwFatalException(kj::mv(e));
+        });
+      })
+      .then([this]() { return saveRegularly(); });
+}
+
+kj::Promise<void> Job::save(uint epoch, uint64_t step) {
+  auto holders = experiment.kvstore.hasServers() ? Role::SERVER : Role::WORKER;
+  kj::Vector<Member::Client> shards;
+  for (auto& seat: seats) {
+    if (seat.role != holders || !experiment.kvstore.exchanges()) continue;
+    shards.add(KJ_ASSERT_NONNULL(seat.member));
+  }
+  auto level = instructions.level().orDefault(nullptr);
+  SavedPoint point{
+      kj::str(loaded.digest), kj::str(level), epoch, step, run_s(), log.events_bytes()};
+  return saver.gather(kj::mv(point), shards.releaseAsArray())
+      .then([this]() { endMeeting(); },
+          [](kj::Exception&& e) {
+            if (e.getType() != kj::Exception::Type::DISCONNECTED) {
+              kj::throwFatalException(kj::mv(e));
+            }
+          });
+}
+
+void Job::reportSaved(kj::Maybe<const JobSaver::Saved&> saved, kj::StringPtr reason) {
+  if (over) return;
+  KJ_IF_MAYBE(s, saved) {
+    capnp::MallocMessageBuilder message;
+    auto event = message.initRoot<Event>();
+    stamp(event);
+    auto report = event.initSaved();
+    report.setEpoch(s->point.epoch);
+    report.setStep(s->point.step);
+    report.setBytes(s->bytes);
+    report.setSavedS(s->seconds);
+    report.setStoodS(s->stood_seconds);
+    append(event);
+  } else {
+    fail(kj::str("cannot save the run: ", reason));
+  }
+}
+
+void Job::take(Seat& seat, Session::SavePartParams::Reader piece) {
+  auto take = [&]() { saver.take({piece.getPart(), piece.getIndex()}, piece); };
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions(take)) {
+    fail(kj::str(nameOf(seat), " has sent a wrong part of a checkpoint: ", reasonOf(*e)));
+  }
+}
+
+double Job::run_s() const {
+  double before_s = 0;
+  KJ_IF_MAYBE(checkpoint, from) before_s = checkpoint->point.run_s;
+  return before_s + (timer.now() - begin) / kj::NANOSECONDS * 1e-9;
 }
 
 void Job::checkFolder(uint epochsDone) {
@@ -340,7 +454,7 @@ void Job::finish(
     auto event = message.initRoot<Event>();
     stamp(event);
     event.initFinished().setWeightsSha256(weightsSha256);
-    event.getFinished().setSeconds((timer.now() - begin) / kj::NANOSECONDS * 1e-9);
+    event.getFinished().setSeconds(run_s());
     log.append(event);
     over = true;
     return endAll();

@@ -12,11 +12,13 @@
 #include "rpc/wire/listener.h"
 #include "rpc/wire/running_time.h"
 #include "rpc/wire/secret.h"
+#include "runner/checkpoints/checkpoints.h"
 #include "runner/experiment/experiment.h"
 #include "runner/experiment/model_facts.h"
 #include "runner/logs/job.capnp.h"
 #include "runner/logs/run_log.h"
 #include "runner/roles/instruction_set_choice.h"
+#include "runner/roles/job_saver.h"
 #include "runner/roles/meeting.h"
 
 namespace runner {
@@ -27,9 +29,11 @@ namespace runner {
 class Job final: public kj::Refcounted, private kj::TaskSet::ErrorHandler {
 public:
   // `timer` drives time-outs, and `clock` stamps events. `facts.graph` names the tensors of the
-  // weights. With `here`, all workers run on this machine. All arguments must outlive the job.
+  // weights. With `from`, the run goes on from that checkpoint, and `log` ends where it was made.
+  // With `here`, all workers run on this machine. All arguments must outlive the job.
   Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolder& folder, RunLog& log,
-      kj::Timer& timer, const kj::Clock& clock, bool here = false);
+      kj::Timer& timer, const kj::Clock& clock, const kj::Maybe<FoundCheckpoint>& from = nullptr,
+      bool here = false);
 
   Coordinator::Client bootstrap();
   // Notes that a connection to the capability of bootstrap() was refused. If a role is missing
@@ -101,9 +105,19 @@ private:
   void reportAgreed();
   void heartbeat(Seat& seat, RoleProgress::Reader progress);
   void report(Seat& seat, Event::Reader event);
-  kj::Promise<void> meet(Seat& seat, uint epoch, MeetingPoint point, Contribution contribution);
+  kj::Promise<void> meet(
+      Seat& seat, uint epoch, uint64_t step, MeetingPoint point, Contribution contribution);
   // Lets all workers go on.
   void endMeeting();
+  // Asks the workers to stop and be saved, every checkpoint.every_s. Never resolves.
+  kj::Promise<void> saveRegularly();
+  // All workers stand still, to be saved. Lets them go on when the shards are copied.
+  kj::Promise<void> save(uint epoch, uint64_t step);
+  void reportSaved(kj::Maybe<const JobSaver::Saved&> saved, kj::StringPtr reason);
+  // Takes a piece of a part. Fails the job if it is wrong.
+  void take(Seat& seat, Session::SavePartParams::Reader piece);
+  // Returns how long the run has lasted, without breaks.
+  double run_s() const;
   // Fails the job unless the run's folder is in place and can be written, and its disk has room for
   // what the run writes after `epochsDone` epochs.
   void checkFolder(uint epochsDone);
@@ -120,6 +134,8 @@ private:
   void fail(kj::String reason, kj::Exception::Type type = kj::Exception::Type::FAILED);
   void taskFailed(kj::Exception&& exception) override;
   kj::Promise<void> endAll();
+  void reportStarted();
+  void reportContinued(const SavedPoint& point);
   // Logs one event per key and server that holds values of the key.
   void reportPlacement();
   void append(Event::Reader event);
@@ -180,12 +196,14 @@ private:
   kj::ForkedPromise<void> whenAllServe = allServe.promise.fork();
   InstructionSetChoice instructions;
   Meeting meeting;
+  const kj::Maybe<FoundCheckpoint>& from;
+  JobSaver saver;
   kj::Promise<void> ended;
   kj::Own<kj::PromiseFulfiller<void>> endedFulfiller;
   kj::TaskSet tasks;
 
   Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolder& folder, RunLog& log,
-      kj::Timer& timer, const kj::Clock& clock, bool here,
+      kj::Timer& timer, const kj::Clock& clock, const kj::Maybe<FoundCheckpoint>& from, bool here,
       kj::PromiseFulfillerPair<void> joinedPair, kj::PromiseFulfillerPair<void> endedPair);
 };
 

@@ -5,6 +5,7 @@
 #include "runner/experiment/differences.h"
 #include "runner/logs/role_names.h"
 #include "runner/roles/coordinator.h"
+#include "runner/roles/part_transfer.h"
 #include "runner/system/machine.h"
 #include "runner/system/version.h"
 
@@ -60,7 +61,8 @@ public:
     auto result = params.getResult();
     Contribution contribution{{result.getLossSum(), result.getCorrect(), result.getImages()},
         kj::heapArray<float>(floats(params.getStatistics()))};
-    auto met = job->meet(seat, params.getEpoch(), params.getPoint(), kj::mv(contribution));
+    auto met = job->meet(
+        seat, params.getEpoch(), params.getStep(), params.getPoint(), kj::mv(contribution));
     context.releaseParams();
     context.allowCancellation();
     return met.then([this, context]() mutable {
@@ -71,6 +73,7 @@ public:
       result.setCorrect(outcome.sums.correct);
       result.setImages(outcome.sums.images);
       results.setStatistics(outcome.statistics.asPtr().asBytes());
+      results.setStopNext(outcome.stopsNext);
     });
   }
 
@@ -84,6 +87,19 @@ public:
     context.allowCancellation();
     return job->instructionSet().then(
         [context](kj::StringPtr level) mutable { context.getResults().setLevel(level); });
+  }
+
+  kj::Promise<void> savePart(SavePartContext context) override {
+    job->take(seat, context.getParams());
+    return kj::READY_NOW;
+  }
+
+  kj::Promise<void> savedPart(SavedPartContext context) override {
+    auto& checkpoint = KJ_REQUIRE_NONNULL(job->from, "this run does not go on from a checkpoint");
+    auto params = context.getParams();
+    PartName name{params.getPart(), params.getIndex()};
+    readPiece(checkpoint.file(name.file()), params.getOffset(), context.getResults());
+    return kj::READY_NOW;
   }
 
 private:
@@ -113,6 +129,7 @@ public:
     context.getResults().setSession(kj::heap<SessionServer>(kj::addRef(*job), seat));
     context.getResults().setBoot(thisBoot());
     context.getResults().setJob(job->id);
+    context.getResults().setContinues(job->from != nullptr);
     return kj::READY_NOW;
   }
 

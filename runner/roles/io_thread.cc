@@ -2,8 +2,9 @@
 
 #include <kj/debug.h>
 
-#include "rpc/shard/shard_server.h"
 #include "runner/logs/role_names.h"
+#include "runner/roles/part_transfer.h"
+#include "runner/roles/shard_saver.h"
 #include "runner/system/reason.h"
 
 namespace runner {
@@ -16,9 +17,63 @@ capnp::Data::Reader dataOf(kj::ArrayPtr<const float> values) {
 
 }  // namespace
 
+// Answers the coordinator for a worker. On the io thread.
+class IoThread::WorkerCalls final: public MemberCalls {
+public:
+  explicit WorkerCalls(const StopPoint& stops): stops(stops) {}
+
+  StopPoint::Answer stopAt(uint64_t step) override {
+    auto answer = stops.ask(step);
+    if (answer.answer == StopAnswer::YES) stop.emplace(Stop{step});
+    return answer;
+  }
+
+  void decide(uint64_t step, bool save) override {
+    auto& now = KJ_REQUIRE_NONNULL(stop, "there is nothing to decide", step);
+    KJ_REQUIRE(now.step == step, "another step is to be decided", step, now.step);
+    KJ_IF_MAYBE(fulfiller, now.waiting) (*fulfiller)->fulfill(kj::cp(save));
+    if (save) {
+      now.isDecided = true;
+    } else {
+      stops.cancel();
+      stop = nullptr;
+    }
+  }
+
+  kj::Promise<bool> isToBeSaved(uint64_t step) {
+    KJ_IF_MAYBE(now, stop) {
+      if (now->step == step) {
+        if (now->isDecided) return true;
+        auto paf = kj::newPromiseAndFulfiller<bool>();
+        now->waiting = kj::mv(paf.fulfiller);
+        return kj::mv(paf.promise);
+      }
+    }
+    // The coordinator has changed its mind meanwhile.
+    return false;
+  }
+
+  void saveShard(uint64_t step) override {
+    KJ_REQUIRE_NONNULL(shard, "this worker holds no shard").save(step);
+  }
+
+  kj::Maybe<ShardSaver> shard;  // of the shard that this worker holds, if any
+
+private:
+  // The step at which the worker has agreed to stop.
+  struct Stop {
+    uint64_t step;
+    bool isDecided = false;  // it is saved there
+    kj::Maybe<kj::Own<kj::PromiseFulfiller<bool>>> waiting{};
+  };
+
+  const StopPoint& stops;
+  kj::Maybe<Stop> stop;
+};
+
 IoThread::IoThread(const LoadedExperiment& loaded, const RoleOptions& options,
     rpc::MessageLimits limits, const LiveProgress& progress)
-    : thread([this, &loaded, &options, limits, &progress]() {
+    : rank(options.index), thread([this, &loaded, &options, limits, &progress]() {
         // Goes to the compute thread, which would otherwise wait for the loop for ever.
         KJ_IF_MAYBE(e,
             kj::runCatchingExceptions([&]() { main(loaded, options, limits, progress); })) {
@@ -43,8 +98,10 @@ void IoThread::main(const LoadedExperiment& loaded, const RoleOptions& options,
     rpc::pollOften(io.waitScope);
     transport = *kvstore.transport;
   }
+  WorkerCalls calls(stops);
   auto joined = Membership::join(
-      io, loaded, options, transport, limits, [&progress](RoleProgress::Builder builder) {
+      io, loaded, options, transport, limits,
+      [&progress](RoleProgress::Builder builder) {
         builder.setEpoch(progress.epoch);
         builder.setStep(progress.step);
         auto result = builder.initResult();
@@ -52,9 +109,12 @@ void IoThread::main(const LoadedExperiment& loaded, const RoleOptions& options,
         result.setCorrect(progress.correct);
         result.setImages(progress.images);
         progress.wasRead = true;
-      });
+      },
+      calls);
   Loop here{.executor = kj::getCurrentThreadExecutor(),
       .io = io,
+      .calls = calls,
+      .sending = nullptr,
       .serving = nullptr,
       .joined = nullptr,
       .ended = nullptr,
@@ -98,12 +158,15 @@ void IoThread::start(kj::Maybe<rpc::RemoteStore&> store, const rpc::Transport& t
     rpc::MessageLimits storeLimits, kj::Duration patience, kj::Maybe<MakeShard> makeShard) {
   run<void>([&](Loop& here) {
     return here.joined.addBranch()
-        .then([&here, &makeShard, store, storeLimits]() {
+        .then([this, &here, &makeShard, store, storeLimits]() -> kj::Promise<void> {
           KJ_IF_MAYBE(make, makeShard) {
-            serve(here, (*make)(here.io.unixEventPort), KJ_ASSERT_NONNULL(store), storeLimits);
+            auto shard = (*make)(here.io.unixEventPort);
+            here.calls.shard.emplace(shard.shard, rank);
+            return serve(here, kj::mv(shard), KJ_ASSERT_NONNULL(store), storeLimits);
           }
-          return here.membership->session().startRequest().send();
+          return kj::READY_NOW;
         })
+        .then([&here]() { return here.membership->session().startRequest().send(); })
         .then([&here, store, &transport, storeLimits, patience](
                   capnp::Response<Session::StartResults>&& response) {
           KJ_IF_MAYBE(s, store) {
@@ -126,12 +189,42 @@ kj::String IoThread::instructionSet() {
   });
 }
 
-void IoThread::serve(Loop& here, rpc::ShardService::Client shard, rpc::RemoteStore& store,
-    rpc::MessageLimits limits) {
-  here.shard = shard;
-  here.serving = here.membership->listener()
-                     .serve(here.io.provider->getTimer(), limits, kj::mv(shard), here.identity)
-                     .eagerlyEvaluate([&store](kj::Exception&& e) { store.fail(kj::mv(e)); });
+kj::Promise<void> IoThread::serve(
+    Loop& here, rpc::ServedShard shard, rpc::RemoteStore& store, rpc::MessageLimits limits) {
+  auto service = shard.service;
+  here.shard.emplace(kj::mv(shard));
+  auto restored = KJ_ASSERT_NONNULL(here.calls.shard).begin(*here.membership);
+  return restored.then([&here, &store, limits, service = kj::mv(service)]() mutable {
+    here.serving = here.membership->listener()
+                       .serve(here.io.provider->getTimer(), limits, kj::mv(service), here.identity)
+                       .eagerlyEvaluate([&store](kj::Exception&& e) { store.fail(kj::mv(e)); });
+  });
+}
+
+kj::Maybe<kj::Array<kj::byte>> IoThread::savedPart() {
+  using Bytes = kj::Maybe<kj::Array<kj::byte>>;
+  return run<Bytes>([this](Loop& here) {
+    return here.joined.addBranch().then([this, &here]() -> kj::Promise<Bytes> {
+      auto& membership = *here.membership;
+      if (!membership.continues()) return Bytes(nullptr);
+      return fetchPart(membership.session(), {Part::WORKER, rank})
+          .then([](kj::Array<kj::byte> part) -> Bytes { return kj::mv(part); });
+    });
+  });
+}
+
+bool IoThread::isToBeSaved(uint64_t step) {
+  return run<bool>([step](Loop& here) { return here.calls.isToBeSaved(step); });
+}
+
+void IoThread::send(uint64_t step, SavedPart part) {
+  auto& there = getLoop();
+  there.executor.executeSync([&]() {
+    there.sending = sendPart(there.membership->session(), step, {Part::WORKER, rank}, kj::mv(part))
+                        .eagerlyEvaluate([](kj::Exception&&) {
+                          // `ended` says why.
+                        });
+  });
 }
 
 void IoThread::run(Loop& here, rpc::RemoteStore& store, kj::Array<rpc::ServerAddress> addresses,
@@ -148,8 +241,8 @@ void IoThread::run(Loop& here, rpc::RemoteStore& store, kj::Array<rpc::ServerAdd
           return kj::heap<rpc::Peer>(kj::mv(stream), limits);
         });
   };
-  auto running =
-      store.run({kj::mv(names), kj::mv(connect), provider.getTimer(), patience, here.shard});
+  auto running = store.run({kj::mv(names), kj::mv(connect), provider.getTimer(), patience,
+      here.shard.map([](rpc::ServedShard& own) { return own.service; })});
   // If the coordinator is lost, the store may wait for something that never comes.
   auto watch =
       here.ended.addBranch().then([]() {}, [&store](kj::Exception&& e) { store.fail(kj::mv(e)); });
@@ -164,12 +257,13 @@ void IoThread::report(kj::Function<void(Event::Builder)> fill) {
   });
 }
 
-Contribution IoThread::meet(uint epoch, MeetingPoint point, const nn::BatchResult& result,
-    kj::ArrayPtr<const float> statistics) {
+Contribution IoThread::meet(uint epoch, uint64_t step, MeetingPoint point,
+    const nn::BatchResult& result, kj::ArrayPtr<const float> statistics) {
   return run<Contribution>([&](Loop& here) {
     auto request = here.membership->session().meetRequest();
     request.setEpoch(epoch);
     request.setPoint(point);
+    request.setStep(step);
     auto sums = request.initResult();
     sums.setLossSum(result.lossSum);
     sums.setCorrect(result.correct);
@@ -180,7 +274,8 @@ Contribution IoThread::meet(uint epoch, MeetingPoint point, const nn::BatchResul
       auto data = response.getStatistics();
       auto mean = kj::heapArray<float>(data.size() / sizeof(float));
       memcpy(mean.begin(), data.begin(), mean.size() * sizeof(float));
-      return Contribution{{sums.getLossSum(), sums.getCorrect(), sums.getImages()}, kj::mv(mean)};
+      return Contribution{{sums.getLossSum(), sums.getCorrect(), sums.getImages()}, kj::mv(mean),
+          response.getStopNext()};
     });
   });
 }

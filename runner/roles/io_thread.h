@@ -8,11 +8,13 @@
 #include <atomic>
 
 #include "nn/program.h"
-#include "rpc/kvstore.capnp.h"
+#include "rpc/shard/shard_server.h"
 #include "rpc/store/remote_store.h"
 #include "rpc/wire/listener.h"
+#include "runner/checkpoints/saved_part.h"
 #include "runner/roles/meeting.h"
 #include "runner/roles/membership.h"
+#include "runner/roles/stop_point.h"
 
 namespace runner {
 
@@ -40,7 +42,11 @@ public:
   KJ_DISALLOW_COPY(IoThread);
 
   // Makes the shard that a worker holds. Called on the io thread.
-  using MakeShard = kj::Function<rpc::ShardService::Client(kj::UnixEventPort& port)>;
+  using MakeShard = kj::Function<rpc::ServedShard(kj::UnixEventPort& port)>;
+
+  // Waits until the job is joined. Returns what this worker kept when the run was saved, if the run
+  // goes on from a checkpoint.
+  kj::Maybe<kj::Array<kj::byte>> savedPart();
 
   // Waits until every role has joined. From then on `store`, if there is one, talks to the servers
   // by `transport`. A server that it cannot reach for `patience` is lost. If each worker holds a
@@ -55,8 +61,15 @@ public:
   // Sends an event to the coordinator. `fill` fills it in.
   void report(kj::Function<void(Event::Builder)> fill);
   // Waits until all workers are at this point of the run: see Session.meet() in job.capnp.
-  Contribution meet(uint epoch, MeetingPoint point, const nn::BatchResult& result,
+  Contribution meet(uint epoch, uint64_t step, MeetingPoint point, const nn::BatchResult& result,
       kj::ArrayPtr<const float> statistics);
+  // Where the coordinator wants this worker to stop, to be saved.
+  const StopPoint& stopPoint() const { return stops; }
+  // At a step where this worker has agreed to stop: waits until it is decided whether it is saved
+  // there.
+  bool isToBeSaved(uint64_t step);
+  // Sends what this worker has kept at `step` to the coordinator, while the caller goes on.
+  void send(uint64_t step, SavedPart part);
   // Calls Membership::tellFailure() once the job is joined, and waits at most a second for that.
   // Throws if the thread never began to talk.
   kj::String tellFailure(const kj::Exception& failure);
@@ -67,14 +80,18 @@ public:
   void finish(kj::ArrayPtr<const float> parameters, kj::ArrayPtr<const float> statistics);
 
 private:
+  class WorkerCalls;
+
   // The objects of the io thread. Other threads may only use `executor`.
   struct Loop {
     const kj::Executor& executor;
     kj::AsyncIoContext& io;
-    kj::Own<Membership> membership;              // null before the job is joined
-    rpc::Identity identity;                      // once the job is joined
-    kj::Maybe<rpc::ShardService::Client> shard;  // null unless this worker holds a shard
-    kj::Promise<void> serving;                   // serves the shard to the other workers
+    kj::Own<Membership> membership;  // null before the job is joined
+    rpc::Identity identity;          // once the job is joined
+    WorkerCalls& calls;
+    kj::Maybe<rpc::ServedShard> shard;  // null unless this worker holds a shard
+    kj::Promise<void> sending;          // a part of a checkpoint
+    kj::Promise<void> serving;          // serves the shard to the other workers
     kj::ForkedPromise<void> joined;
     kj::ForkedPromise<void> ended;  // the job is over; rejects with what went wrong
     kj::Promise<void> store;        // rejects when a server is lost
@@ -83,8 +100,8 @@ private:
 
   void main(const LoadedExperiment& loaded, const RoleOptions& options, rpc::MessageLimits limits,
       const LiveProgress& progress);
-  static void serve(Loop& loop, rpc::ShardService::Client shard, rpc::RemoteStore& store,
-      rpc::MessageLimits limits);
+  static kj::Promise<void> serve(
+      Loop& loop, rpc::ServedShard shard, rpc::RemoteStore& store, rpc::MessageLimits limits);
   static void run(Loop& loop, rpc::RemoteStore& store, kj::Array<rpc::ServerAddress> addresses,
       const rpc::Transport& transport, rpc::MessageLimits limits, kj::Duration patience);
   // Waits until the loop is ready. Throws if it never will be.
@@ -102,6 +119,8 @@ private:
     bool isKnown() const { return loop != nullptr || failure != nullptr; }
   };
   kj::MutexGuarded<Start> begun;
+  const uint rank;
+  const StopPoint stops;
   kj::Thread thread;
 };
 

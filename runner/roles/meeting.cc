@@ -5,14 +5,15 @@
 namespace runner {
 
 kj::Promise<void> Meeting::join(
-    uint rank, uint newEpoch, MeetingPoint newPlace, Contribution contribution) {
+    uint rank, uint newEpoch, uint64_t newStep, MeetingPoint newPlace, Contribution contribution) {
   auto& mine = contributions[rank];
   if (waiting.size() == 0) {
     epoch = newEpoch;
+    step = newStep;
     place = newPlace;
   }
-  KJ_REQUIRE(epoch == newEpoch && place == newPlace && mine == nullptr,
-      "workers lost step with each other", rank, newEpoch, epoch);
+  KJ_REQUIRE(epoch == newEpoch && step == newStep && place == newPlace && mine == nullptr,
+      "workers lost step with each other", rank, newEpoch, epoch, newStep, step);
   mine = kj::mv(contribution);
   auto paf = kj::newPromiseAndFulfiller<void>();
   waiting.add(kj::mv(paf.fulfiller));

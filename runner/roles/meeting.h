@@ -18,6 +18,7 @@ using kj::uint;
 struct Contribution {
   nn::BatchResult sums;
   kj::Array<float> statistics;
+  bool stopsNext = false;  // of the outcome: see `stopNext` in job.capnp
 };
 
 // The meetings of a job, one after the other. Only one meeting is open at a time, because no worker
@@ -28,7 +29,8 @@ public:
 
   // Brings the contribution of worker `rank`. The promise resolves at end(). Throws if the others
   // meet at another point of the run, or if the worker is there already.
-  kj::Promise<void> join(uint rank, uint epoch, MeetingPoint point, Contribution contribution);
+  kj::Promise<void> join(
+      uint rank, uint epoch, uint64_t step, MeetingPoint point, Contribution contribution);
   // Whether all workers are there.
   bool isFull() const { return waiting.size() == contributions.size(); }
   // The point at which the workers meet, or met last.
@@ -36,6 +38,8 @@ public:
   // What all workers get, valid until the next meeting is full. It is added in rank order, whatever
   // order the workers arrived in.
   const Contribution& outcome() const { return result; }
+  // Tells the workers to stop before their next step. Call it before end().
+  void stopNext() { result.stopsNext = true; }
   // Lets all workers go on. Call when the meeting is full.
   void end();
 
@@ -43,6 +47,7 @@ private:
   Contribution add() const;
 
   uint epoch = 0;
+  uint64_t step = 0;
   MeetingPoint place = MeetingPoint::TRAINED;
   kj::Array<kj::Maybe<Contribution>> contributions;  // by rank
   kj::Vector<kj::Own<kj::PromiseFulfiller<void>>> waiting;

@@ -15,9 +15,9 @@ TEST_CASE("Meeting: gives the sum of the sums, and the mean of the statistics by
   kj::EventLoop loop;
   kj::WaitScope scope(loop);
   Meeting meeting(2);
-  auto second = meeting.join(1, 1, MeetingPoint::TRAINED, contribution(1.5, 30, 5));
+  auto second = meeting.join(1, 1, 10, MeetingPoint::TRAINED, contribution(1.5, 30, 5));
   CHECK_FALSE(meeting.isFull());
-  auto first = meeting.join(0, 1, MeetingPoint::TRAINED, contribution(0.25, 10, 1));
+  auto first = meeting.join(0, 1, 10, MeetingPoint::TRAINED, contribution(0.25, 10, 1));
   REQUIRE(meeting.isFull());
   CHECK_FALSE(first.poll(scope));
   CHECK(meeting.outcome().sums.lossSum == 1.75);
@@ -33,13 +33,14 @@ TEST_CASE("Meeting: refuses workers at another point of the run, and one that is
   kj::EventLoop loop;
   kj::WaitScope scope(loop);
   Meeting meeting(3);
-  auto joined = meeting.join(0, 2, MeetingPoint::TRAINED, contribution(1, 1, 0));
-  auto refuses = [&](uint rank, uint epoch, MeetingPoint point) {
-    auto join = [&]() { meeting.join(rank, epoch, point, contribution(1, 1, 0)); };
+  auto joined = meeting.join(0, 2, 10, MeetingPoint::TRAINED, contribution(1, 1, 0));
+  auto refuses = [&](uint rank, uint epoch, MeetingPoint point, uint64_t step = 10) {
+    auto join = [&]() { meeting.join(rank, epoch, step, point, contribution(1, 1, 0)); };
     return kj::runCatchingExceptions(join) != nullptr;
   };
   CHECK(refuses(1, 1, MeetingPoint::TRAINED));
   CHECK(refuses(1, 2, MeetingPoint::VALIDATED));
+  CHECK(refuses(1, 2, MeetingPoint::TRAINED, 11));
   CHECK(refuses(0, 2, MeetingPoint::TRAINED));
   CHECK_FALSE(refuses(1, 2, MeetingPoint::TRAINED));
 }

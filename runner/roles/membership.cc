@@ -25,9 +25,8 @@ namespace {
 class MemberServer final: public Member::Server {
 public:
   // `sayEpochs`: says of whom each epoch is trained. Empty: nobody reads it.
-  MemberServer(kj::Own<kj::PromiseFulfiller<void>> ended,
-      kj::Maybe<Membership::CountPushes> countPushes, kj::String sayEpochs)
-      : ended(kj::mv(ended)), countPushes(kj::mv(countPushes)), sayEpochs(kj::mv(sayEpochs)) {}
+  MemberServer(kj::Own<kj::PromiseFulfiller<void>> ended, MemberCalls& calls, kj::String sayEpochs)
+      : ended(kj::mv(ended)), calls(calls), sayEpochs(kj::mv(sayEpochs)) {}
 
   kj::Promise<void> end(EndContext) override {
     ended->fulfill();
@@ -35,15 +34,31 @@ public:
   }
 
   kj::Promise<void> count(CountContext context) override {
-    auto& fill = KJ_REQUIRE_NONNULL(countPushes, "only servers count pushes");
     epochs++;
     if (sayEpochs.size() > 0) tell(kj::str(sayEpochs, ": epoch ", epochs, " is trained"));
-    return fill(context.getResults().initPushes());
+    return calls.count(context.getResults().initPushes());
+  }
+
+  kj::Promise<void> stopAt(StopAtContext context) override {
+    auto answer = calls.stopAt(context.getParams().getStep());
+    context.getResults().setAnswer(answer.answer);
+    context.getResults().setStep(answer.begun);
+    return kj::READY_NOW;
+  }
+
+  kj::Promise<void> decide(DecideContext context) override {
+    calls.decide(context.getParams().getStep(), context.getParams().getSave());
+    return kj::READY_NOW;
+  }
+
+  kj::Promise<void> saveShard(SaveShardContext context) override {
+    calls.saveShard(context.getParams().getStep());
+    return kj::READY_NOW;
   }
 
 private:
   kj::Own<kj::PromiseFulfiller<void>> ended;
-  kj::Maybe<Membership::CountPushes> countPushes;
+  MemberCalls& calls;
   const kj::String sayEpochs;
   uint epochs = 0;
 };
@@ -93,7 +108,7 @@ public:
         signal(interruption(io, options.signals)) {}
 
   kj::Promise<void> join(
-      const LoadedExperiment& loaded, const RoleOptions& options, kj::Maybe<CountPushes> count) {
+      const LoadedExperiment& loaded, const RoleOptions& options, MemberCalls& calls) {
     auto paf = kj::newPromiseAndFulfiller<void>();
     told = kj::mv(paf.promise);
     auto request = peer.bootstrap().castAs<Coordinator>().joinRequest();
@@ -111,9 +126,10 @@ public:
     request.setHost(thisHostName());
     if (options.role == Role::WORKER) request.setInstructionSet(nn::offeredInstructionSet());
     request.setMember(kj::heap<MemberServer>(
-        kj::mv(paf.fulfiller), kj::mv(count), launched ? kj::String() : kj::str(name)));
+        kj::mv(paf.fulfiller), calls, launched ? kj::String() : kj::str(name)));
     return request.send().then([this](capnp::Response<Coordinator::JoinResults>&& response) {
       seat = response.getSession();
+      goesOn = response.getContinues();
       shardSecret = secret.derive(response.getJob().asBytes());
       auto boot = thisBoot();
       sharesMachine = boot.size() > 0 && response.getBoot() == boot;
@@ -140,6 +156,7 @@ public:
   }
 
   Session::Client session() override { return KJ_ASSERT_NONNULL(seat); }
+  bool continues() const override { return goesOn; }
   rpc::Listener& listener() override { return *KJ_ASSERT_NONNULL(sockets); }
   rpc::Identity identity() const override { return {kj::str(name), shardSecret, tls}; }
 
@@ -240,6 +257,7 @@ private:
   kj::Maybe<kj::Own<rpc::Listener>> sockets;  // if the role holds a shard
   rpc::Peer peer;
   kj::Maybe<Session::Client> seat;
+  bool goesOn = false;
   bool sharesMachine = false;
   ClockOffset clockOffset;
   kj::Promise<void> told = nullptr;
@@ -279,7 +297,7 @@ kj::Promise<kj::Maybe<kj::Own<rpc::Listener>>> listenFor(kj::AsyncIoContext& io,
 kj::Promise<kj::Own<Membership>> Membership::join(kj::AsyncIoContext& io,
     const LoadedExperiment& loaded, const RoleOptions& options,
     kj::Maybe<const rpc::Transport&> transport, rpc::MessageLimits limits,
-    kj::Function<void(RoleProgress::Builder)> progress, kj::Maybe<CountPushes> count) {
+    kj::Function<void(RoleProgress::Builder)> progress, MemberCalls& calls) {
   auto running = kj::heap<rpc::RunningTime>(io.provider->getTimer());
   auto limit = KJ_ASSERT_NONNULL(loaded.experiment).cluster.startTimeout_s * kj::SECONDS;
   auto late = running->until(limit).then([&options, limit]() -> kj::Promise<kj::Own<Membership>> {
@@ -294,12 +312,12 @@ kj::Promise<kj::Own<Membership>> Membership::join(kj::AsyncIoContext& io,
           return Reached{kj::mv(call), kj::mv(listener)};
         });
       })
-      .then([&loaded, &io, &options, limits, progress = kj::mv(progress), count = kj::mv(count)](
+      .then([&loaded, &io, &options, limits, progress = kj::mv(progress), &calls](
                 Reached reached) mutable {
         auto address = kj::str(reached.call.address);
         auto seated = kj::heap<Seated>(io, loaded, options, kj::mv(reached.call),
             kj::mv(reached.listener), limits, kj::mv(progress));
-        auto joined = seated->join(loaded, options, kj::mv(count));
+        auto joined = seated->join(loaded, options, calls);
         return joined
             .catch_([address = kj::str(address)](kj::Exception&& e) {
               kj::throwFatalException(whyNotJoined(kj::mv(e), address));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <kj/async-io.h>
+#include <kj/debug.h>
 #include <kj/function.h>
 #include <kj/memory.h>
 
@@ -12,29 +13,45 @@
 #include "runner/experiment/experiment.h"
 #include "runner/logs/job.capnp.h"
 #include "runner/roles/role_options.h"
+#include "runner/roles/stop_point.h"
 
 namespace runner {
+
+// What the coordinator asks of a role: see Member in job.capnp. On the event loop of its
+// membership.
+class MemberCalls {
+public:
+  virtual ~MemberCalls() noexcept(false) = default;
+
+  // For servers: fills in what the server has counted. The builder lives until the promise
+  // resolves.
+  virtual kj::Promise<void> count(Pushes::Builder) { KJ_FAIL_REQUIRE("only servers count pushes"); }
+  // For workers.
+  virtual StopPoint::Answer stopAt(uint64_t) { KJ_FAIL_REQUIRE("only workers stop"); }
+  virtual void decide(uint64_t, bool) { KJ_FAIL_REQUIRE("only workers stop"); }
+  // For roles that hold a shard: copies it.
+  virtual void saveShard(uint64_t) { KJ_FAIL_REQUIRE("this role holds no shard"); }
+};
 
 // Lives on an event loop, and as long as the role.
 class Membership {
 public:
-  // Fills in what a server has counted. The builder lives until the promise resolves.
-  using CountPushes = kj::Function<kj::Promise<void>(Pushes::Builder)>;
-
   // Calls the coordinator (see coordinator_call.h) and joins the job. A role without a launcher
   // says so on stderr. With `transport`, the role holds a shard: it listens where the other roles
   // reach this machine, at the address that leads from here to the coordinator. `progress` fills in
-  // each heartbeat. `count` is for servers only, and answers the coordinator. The promise resolves
-  // when the coordinator has accepted the role. It rejects if the coordinator does not answer
+  // each heartbeat. `calls` answers the coordinator. The promise resolves when the coordinator has
+  // accepted the role. It rejects if the coordinator does not answer
   // within cluster.start_timeout_s. All arguments must outlive the membership.
   static kj::Promise<kj::Own<Membership>> join(kj::AsyncIoContext& io,
       const LoadedExperiment& loaded, const RoleOptions& options,
       kj::Maybe<const rpc::Transport&> transport, rpc::MessageLimits limits,
-      kj::Function<void(RoleProgress::Builder)> progress, kj::Maybe<CountPushes> count = nullptr);
+      kj::Function<void(RoleProgress::Builder)> progress, MemberCalls& calls);
 
   virtual ~Membership() noexcept(false) = default;
 
   virtual Session::Client session() = 0;
+  // Whether the run goes on from a checkpoint.
+  virtual bool continues() const = 0;
   // Returns the sockets of a role that holds a shard.
   virtual rpc::Listener& listener() = 0;
   // Returns what this role proves to the other roles that hold or use shards.

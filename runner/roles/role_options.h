@@ -49,6 +49,8 @@ struct RoleOptions {
   // environment_roles.h. The name of the coordinator's host may then be known later than the role
   // starts.
   bool isFromEnvironment = false;
+  // For the coordinator: whether it goes on with the run in `folder`, from its newest checkpoint.
+  bool resumes = false;
   // Whether all roles have the same `folder`, and find the coordinator there: see address_file.h.
   bool meetsInFolder = false;
   // Null: the role imports its data set, or finds it imported.

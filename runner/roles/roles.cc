@@ -5,6 +5,7 @@
 #include "configs/language/failure.h"
 #include "rpc/shard/shard_server.h"
 #include "rpc/wire/listener.h"
+#include "runner/checkpoints/checkpoints.h"
 #include "runner/experiment/model_facts.h"
 #include "runner/logs/role_names.h"
 #include "runner/logs/run_ending.h"
@@ -12,19 +13,24 @@
 #include "runner/roles/coordinator.h"
 #include "runner/roles/job_secret.h"
 #include "runner/roles/membership.h"
+#include "runner/roles/shard_saver.h"
 #include "runner/roles/store_updater.h"
 #include "runner/roles/trace_file.h"
 #include "runner/system/interrupts.h"
 #include "runner/system/reason.h"
+#include "runner/system/terminal.h"
 
 namespace runner {
 
 namespace {
 
-// Returns the function that fills in the counts of `store` for the coordinator.
-Membership::CountPushes counting(rpc::ShardService::Client store) {
-  return [store = kj::mv(store)](Pushes::Builder pushes) mutable {
-    return store.countsRequest().send().then(
+// Answers the coordinator for a server.
+class ServerCalls final: public MemberCalls {
+public:
+  ServerCalls(rpc::ServedShard& store, uint index): store(store), saver(store.shard, index) {}
+
+  kj::Promise<void> count(Pushes::Builder pushes) override {
+    return store.service.countsRequest().send().then(
         [pushes](capnp::Response<rpc::ShardService::CountsResults>&& counts) mutable {
           pushes.setPushed(counts.getPushed());
           pushes.setDropped(counts.getDropped());
@@ -32,13 +38,41 @@ Membership::CountPushes counting(rpc::ShardService::Client store) {
           auto to = pushes.initStaleness(from.size());
           for (auto i: kj::indices(from)) to.set(i, from[i]);
         });
-  };
-}
+  }
+  void saveShard(uint64_t step) override { saver.save(step); }
+
+  ShardSaver& ofShard() { return saver; }
+
+private:
+  rpc::ServedShard& store;
+  ShardSaver saver;
+};
 
 // Whether the launcher starts all workers on this machine.
 bool workersAreHere(const Experiment& experiment, const RoleOptions& options) {
   auto word = experiment.cluster.launcher->word;
   return options.launched && (word == LauncherKind::LOCAL || word == LauncherKind::INLINE);
+}
+
+// Returns the checkpoint from which the run goes on, and sets newer ones aside. Null if there is
+// none: the run then begins again.
+kj::Maybe<FoundCheckpoint> checkpointOf(const LoadedExperiment& loaded, const RunFolder& folder) {
+  auto found = newestCheckpoint(folder, loaded.digest, [](kj::String why) { tell(why); });
+  KJ_IF_MAYBE(checkpoint, found) setAsideAfter(folder, *checkpoint);
+  return found;
+}
+
+RunLog logOf(const Experiment& experiment, const RoleOptions& options,
+    const kj::Maybe<FoundCheckpoint>& from, RunLog::Tell tell, kj::Maybe<TensorBoard> board,
+    kj::Maybe<kj::Own<const LogAccess>> access) {
+  auto& style = *experiment.log.style;
+  if (!options.resumes) {
+    return RunLog(options.folder, style, kj::mv(tell), kj::mv(board), kj::mv(access));
+  }
+  uint64_t events_bytes = 0;
+  KJ_IF_MAYBE(checkpoint, from) events_bytes = checkpoint->point.events_bytes;
+  return RunLog::resume(
+      options.folder, style, kj::mv(tell), kj::mv(board), kj::mv(access), events_bytes);
 }
 
 }  // namespace
@@ -75,11 +109,12 @@ bool ListeningCoordinator::run(
   ModelFacts facts(experiment);
   kj::Maybe<TensorBoard> board;
   if (experiment.log.tensorboard) board.emplace(folder.tensorboard());
-  RunLog log(folder, *experiment.log.style, kj::mv(tell), kj::mv(board), kj::mv(access));
+  auto from = options.resumes ? checkpointOf(loaded, folder) : nullptr;
+  auto log = logOf(experiment, options, from, kj::mv(tell), kj::mv(board), kj::mv(access));
   // A launcher writes this file itself.
   if (!options.launched) writeWhole(folder.experiment(), loaded.resolved);
   auto job = kj::refcounted<Job>(loaded, facts, folder, log, io.provider->getTimer(),
-      kj::systemPreciseCalendarClock(), workersAreHere(experiment, options));
+      kj::systemPreciseCalendarClock(), from, workersAreHere(experiment, options));
   // Whoever runs the file of this run again gets the same bits, or is refused.
   auto recorded = job->instructionSet().then([&](kj::StringPtr level) -> kj::Promise<void> {
     if (experiment.cluster.instructionSet == AUTO_INSTRUCTION_SET) {
@@ -134,13 +169,15 @@ void runServer(const LoadedExperiment& loaded, const RoleOptions& options) {
   }
   auto store = rpc::newShardServer(
       placement, options.index, experiment.rounds(), *updater, port, shardTrace);
+  ServerCalls calls(store, options.index);
   auto membership = Membership::join(
       io, loaded, options, *experiment.kvstore.transport, jobMessageLimits(facts.graph),
-      [](RoleProgress::Builder) {}, counting(store))
+      [](RoleProgress::Builder) {}, calls)
                         .wait(io.waitScope);
+  calls.ofShard().begin(*membership).wait(io.waitScope);
   auto identity = membership->identity();
   auto serving = membership->listener().serve(io.provider->getTimer(),
-      rpc::limitsFor(placement, experiment.cluster.connectionSilence()), store, identity);
+      rpc::limitsFor(placement, experiment.cluster.connectionSilence()), store.service, identity);
   auto run = [&]() { membership->ended().exclusiveJoin(kj::mv(serving)).wait(io.waitScope); };
   KJ_IF_MAYBE(failure, kj::runCatchingExceptions(run)) {
     if (options.launched) kj::throwFatalException(kj::mv(*failure));

@@ -42,6 +42,19 @@ void TrainingState::replaceSums(const nn::BatchResult& newSums, bool isFirst) {
   sums = newSums;
 }
 
+void TrainingState::visitState(configs::StateVisitor& visitor) {
+  visitor.count("worker.epoch", epoch);
+  visitor.count("worker.step", step);
+  visitor.number("worker.loss_sum", sums.lossSum);
+  visitor.count("worker.correct", sums.correct);
+  visitor.count("worker.images", sums.images);
+  visitor.number("worker.read_s", times.read_s);
+  visitor.number("worker.forward_s", times.forward_s);
+  visitor.number("worker.backward_s", times.backward_s);
+  visitor.number("worker.push_s", times.push_s);
+  visitor.number("worker.pull_s", times.pull_s);
+}
+
 void TrainingState::show(LiveProgress& progress) const {
   progress.epoch = epoch;
   progress.step = step;

@@ -20,6 +20,8 @@ struct TrainingState {
   void add(const nn::BatchResult& result, bool isFirst = false);
   // Replaces `sums` by the sums of a program that adds them up itself. Throws as add() does.
   void replaceSums(const nn::BatchResult& newSums, bool isFirst = false);
+  // Shows all of it, to save and to restore it.
+  void visitState(configs::StateVisitor& visitor);
   // Shows epoch, step and sums to the io thread.
   void show(LiveProgress& progress) const;
 };

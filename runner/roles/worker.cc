@@ -1,11 +1,15 @@
 // The loop of a worker: read, forward, backward, push, pull. Read this second, after main.cc.
 #include <kj/debug.h>
+#include <string.h>
 
+#include "configs/language/failure.h"
 #include "io/batches/first_images.h"
 #include "nn/cpu/instruction_set.h"
 #include "nn/loops/floats.h"
 #include "nn/network/initializer.h"
 #include "nn/softmax.h"
+#include "runner/checkpoints/checkpoints.h"
+#include "runner/checkpoints/saved_part.h"
 #include "runner/experiment/devices.h"
 #include "runner/experiment/model_facts.h"
 #include "runner/roles/io_thread.h"
@@ -19,6 +23,17 @@
 namespace runner {
 
 namespace {
+
+// Returns the step after which a worker's part was saved.
+uint64_t firstStepIn(kj::ArrayPtr<const kj::byte> part) {
+  for (auto& tensor: tensorsIn(part)) {
+    if (tensor.name != "worker.step" || tensor.values.size() != sizeof(uint64_t)) continue;
+    uint64_t step;
+    memcpy(&step, tensor.values.begin(), sizeof(step));
+    return step;
+  }
+  configs::fail("a worker's part of the checkpoint has no `worker.step`");
+}
 
 // A worker that joins its job. The io thread joins at once, while the compute thread still
 // makes the worker's parts.
@@ -39,8 +54,19 @@ struct JoiningWorker {
     nn::useInstructionSet(isKnown ? kj::str(setting) : ioThread->instructionSet());
   }
 
+  // Fetches what this worker kept when the run was saved, if the run goes on from a checkpoint.
+  // Returns the number of its first step.
+  uint64_t fetchSaved() {
+    KJ_IF_MAYBE(part, ioThread->savedPart()) {
+      saved = kj::mv(*part);
+      return firstStepIn(saved);
+    }
+    return 0;
+  }
+
   const ModelFacts facts;
   LiveProgress progress;
+  kj::Array<kj::byte> saved;  // empty: the run begins
   kj::Own<IoThread> ioThread;
 };
 
@@ -49,7 +75,11 @@ class Worker {
 public:
   // `joining` must outlive it. The io thread of `joining` ends with this object.
   Worker(JoiningWorker& joining, const LoadedExperiment& loaded, const RoleOptions& options)
-      : parts(loaded, options, joining.facts, [&]() { joining.chooseInstructionSet(loaded); }),
+      : parts(loaded, options, joining.facts,
+            [&]() {
+              joining.chooseInstructionSet(loaded);
+              return joining.fetchSaved();
+            }),
         experiment(parts.experiment),
         facts(parts.facts),
         program(*parts.program),
@@ -58,18 +88,28 @@ public:
         store(*parts.store),
         progress(joining.progress),
         ioThread(joining.ioThread),
+        saved(joining.saved),
         reports(parts, *ioThread, state, !options.launched),
-        meanLogits(nn::zeros(experiment.data.batchSize * size_t(facts.graph.classes))) {}
+        meanLogits(nn::zeros(experiment.data.batchSize * size_t(facts.graph.classes))),
+        slowStatistics(nn::zeros(facts.graph.statisticsSize)) {}
 
   // The io thread uses the store. So the thread must end first.
   ~Worker() noexcept(false) { ioThread = nullptr; }
 
   void run() {
+    bool goesOn = saved.size() > 0;
+    if (goesOn) restore();
     parts.connect(*ioThread);
-    initialize();
-    reports.begun();
+    if (goesOn) {
+      store.resume();
+    } else {
+      initialize();
+      reports.begun();
+    }
     uint epochs = facts.epochs(experiment);
-    for (uint epoch = 1; epoch <= epochs; epoch++) {
+    for (uint epoch = kj::max(1u, state.epoch); epoch <= epochs; epoch++) {
+      if (!goesOn) beginEpoch(epoch);
+      goesOn = false;
       train(epoch);
       if (epoch == epochs) reports.ended();
       validate(epoch, epoch == epochs);
@@ -95,23 +135,82 @@ private:
         io::firstImages(*parts.dataset, experiment.data, nn::imagesToInitialize(facts.graph));
     nn::initialize(facts.graph, experiment.model.initializer, experiment.train.seed,
         program.parameters(), program.statistics(), images);
-    slowStatistics = kj::heapArray<float>(program.statistics());
+    nn::copy(program.statistics(), slowStatistics);
     store.initialize();
   }
 
-  // Trains for one epoch.
-  void train(uint epoch) {
+  // Takes over what this worker kept when the run was saved.
+  void restore() {
+    auto load = [&]() {
+      PartLoader loader(saved);
+      visitState(loader);
+      loader.finish();
+    };
+    KJ_IF_MAYBE(e, kj::runCatchingExceptions(load)) {
+      configs::fail(
+          workerPartName(parts.rank), " of the checkpoint cannot be used: ", reasonOf(*e));
+    }
+    savedAt = state.step;
+  }
+
+  // Shows all that this worker keeps from step to step.
+  void visitState(configs::StateVisitor& visitor) {
+    state.visitState(visitor);
+    reports.visitState(visitor);
+    double epoch_s = epochTime.elapsed_s();
+    visitor.number("worker.epoch_s", epoch_s);
+    epochTime.goOnFrom(epoch_s);
+    program.visitState(visitor);
+    visitor.floats("worker.slow_statistics", slowStatistics);
+    store.visitState(visitor);
+    // The weights of the checkpoint, for other programs.
+    if (parts.rank == 0) visitor.floats("parameters", program.parameters());
+  }
+
+  // Saves the job between two steps, if the file or the coordinator says so.
+  void saveIfDue() {
+    auto& stops = ioThread->stopPoint();
+    bool isDue = savesNext;
+    KJ_IF_MAYBE(every, experiment.checkpoint.every_steps) {
+      isDue = isDue || (state.step > 0 && state.step % *every == 0);
+    }
+    if (stops.isAsked(state.step)) isDue = ioThread->isToBeSaved(state.step) || isDue;
+    if (isDue && state.step != savedAt.orDefault(state.step + 1)) save();
+    savesNext = false;
+    stops.goOn(state.step);
+  }
+
+  void save() {
+    store.settle();
+    PartSaver saver(saved_bytes);
+    visitState(saver);
+    auto part = saver.finish();
+    saved_bytes = part.values.size();
+    ioThread->meet(state.epoch, state.step, MeetingPoint::SAVED, {}, nullptr);
+    if (experiment.rounds().needsRest()) store.refresh();
+    ioThread->send(state.step, kj::mv(part));
+    savedAt = state.step;
+  }
+
+  void beginEpoch(uint epoch) {
     state.epoch = epoch;
     state.times = {};
     restartSums();
+    epochTime.restart_s();
+    bool inEpoch = experiment.log.style->count == LogStyle::IN_EPOCH;
+    if (inEpoch || epoch == 1) reports.restartInterval();
+  }
+
+  // Trains for one epoch, or for the rest of it.
+  void train(uint epoch) {
     state.show(progress);
-    Stopwatch epochTime;
-    uint64_t begin = state.step;
+    uint64_t begin = facts.stepsUntilEndOf(epoch - 1, experiment);
     uint64_t end = facts.stepsUntilEndOf(epoch, experiment);
+    ioThread->stopPoint().beginEpoch(state.step, end);
     bool inEpoch = experiment.log.style->count == LogStyle::IN_EPOCH;
     uint64_t counted = inEpoch ? begin : 0;
-    if (inEpoch || epoch == 1) reports.restartInterval();
     while (state.step < end) {
+      saveIfDue();
       trainStep(state.step + 1 == end);
       uint64_t done = state.step - counted;
       bool full = done % experiment.log.every == 0;
@@ -221,7 +320,8 @@ private:
 
   // Validates with the newest weights, and with the mean of all workers' moving statistics.
   void validate(uint epoch, bool isLastEpoch) {
-    auto trained = ioThread->meet(epoch, MeetingPoint::TRAINED, state.sums, program.statistics());
+    auto trained =
+        ioThread->meet(epoch, state.step, MeetingPoint::TRAINED, state.sums, program.statistics());
     nn::copy(trained.statistics, program.statistics());
     store.refresh();
 
@@ -239,7 +339,8 @@ private:
       if (views.size() == 1) state.replaceSums(own->runningSums());
     }
     reports.badRecords(batches.ofValidation());
-    auto all = ioThread->meet(epoch, MeetingPoint::VALIDATED, state.sums, nullptr);
+    auto all = ioThread->meet(epoch, state.step, MeetingPoint::VALIDATED, state.sums, nullptr);
+    savesNext = all.stopsNext;
     bool whole = experiment.data.validation == io::ValidationPart::WHOLE;
     reports.validated(epoch, whole ? state.sums : all.sums, isLastEpoch);
   }
@@ -271,12 +372,17 @@ private:
   rpc::KvStore& store;
   LiveProgress& progress;
   kj::Own<IoThread>& ioThread;
+  const kj::Array<kj::byte>& saved;  // what this worker kept, if the run goes on
   TrainingState state;
   WorkerReports reports;
   kj::Array<float> meanLogits;      // N×classes, over the views of a validation batch so far
   kj::Array<float> slowStatistics;  // of the lookahead
   bool isBatchSet = false;          // whether the batch of the next step is set already
   Stopwatch verb;                   // since the last charge()
+  Stopwatch epochTime;              // since the epoch began
+  bool savesNext = false;           // whether to save before the next step
+  kj::Maybe<uint64_t> savedAt;      // the step at which the job was saved last
+  uint64_t saved_bytes = 0;         // of this worker's part then
 };
 
 }  // namespace

@@ -7,7 +7,7 @@
 namespace runner {
 
 WorkerParts::WorkerParts(const LoadedExperiment& loaded, const RoleOptions& options,
-    const ModelFacts& facts, kj::FunctionParam<void()> beforeProgram)
+    const ModelFacts& facts, kj::FunctionParam<uint64_t()> prepare)
     : experiment(KJ_ASSERT_NONNULL(loaded.experiment)),
       facts(facts),
       rank(options.index),
@@ -17,10 +17,10 @@ WorkerParts::WorkerParts(const LoadedExperiment& loaded, const RoleOptions& opti
       dataset(io::openDataset(experiment.data, [](kj::StringPtr, uint64_t, uint64_t) {})),
       updates(updater.byValue()) {
   if (experiment.kvstore.sharesMemory()) memory = rpc::newWorkerMemory(placement);
-  beforeProgram();
+  uint64_t firstStep = prepare();
   program = newProgram();
-  batches = kj::heap<Batches>(
-      *program, *dataset, experiment.data, experiment.train.seed, experiment.cluster.workers, rank);
+  batches = kj::heap<Batches>(*program, *dataset, experiment.data, experiment.train.seed,
+      experiment.cluster.workers, rank, firstStep);
   KJ_IF_MAYBE(own, updates) trainer = program->trainBy(*own);
   store = newStore();
   remote = store->remote();
@@ -47,7 +47,7 @@ kj::Own<rpc::KvStore> WorkerParts::newStore() {
       program->parameters(), program->gradients(), shared});
 }
 
-rpc::ShardService::Client WorkerParts::newShard(kj::UnixEventPort& port) {
+rpc::ServedShard WorkerParts::newShard(kj::UnixEventPort& port) {
   kj::Maybe<kj::UnixEventPort&> sharing;
   if (experiment.kvstore.sharesMemory()) sharing = port;
   kj::Maybe<rpc::ShardTrace&> shardTrace;

@@ -14,10 +14,11 @@ namespace runner {
 
 // The parts of one worker, in the order in which they refer to each other.
 struct WorkerParts {
-  // Opens the data set, calls `beforeProgram`, and makes the program, which may take seconds. All
-  // other arguments must outlive it. Throws if the data or the device cannot be used.
+  // Opens the data set, calls `prepare`, which returns the number of the first step, and makes the
+  // program, which may take seconds. All other arguments must outlive it. Throws if the data or the
+  // device cannot be used.
   WorkerParts(const LoadedExperiment& loaded, const RoleOptions& options, const ModelFacts& facts,
-      kj::FunctionParam<void()> beforeProgram);
+      kj::FunctionParam<uint64_t()> prepare);
   KJ_DISALLOW_COPY(WorkerParts);
 
   // Lets `ioThread` connect the store to the servers, and serve the shard that this worker holds,
@@ -43,7 +44,7 @@ struct WorkerParts {
 private:
   kj::Own<nn::Program> newProgram() const;
   kj::Own<rpc::KvStore> newStore();
-  rpc::ShardService::Client newShard(kj::UnixEventPort& port);
+  rpc::ServedShard newShard(kj::UnixEventPort& port);
 };
 
 }  // namespace runner

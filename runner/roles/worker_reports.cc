@@ -100,6 +100,21 @@ void WorkerReports::begun() {
   });
 }
 
+void WorkerReports::visitState(configs::StateVisitor& visitor) {
+  double training_s = trainingTime.elapsed_s();
+  double interval_s = intervalTime.elapsed_s();
+  // The counts of the batcher begin anew in a new process.
+  uint64_t badRecords = parts.batches->ofTraining().counts().badRecords;
+  uint64_t badInEpoch = badRecords - badRecordsBefore;
+  visitor.number("worker.training_s", training_s);
+  visitor.number("worker.interval_s", interval_s);
+  visitor.count("worker.interval_begin", intervalBegin);
+  visitor.count("worker.bad_records", badInEpoch);
+  trainingTime.goOnFrom(training_s);
+  intervalTime.goOnFrom(interval_s);
+  badRecordsBefore = badRecords - badInEpoch;
+}
+
 void WorkerReports::restartInterval() {
   intervalTime.restart_s();
   intervalBegin = state.step;

@@ -17,6 +17,8 @@ public:
 
   // Reports that training begins, and counts the time of training from now on.
   void begun();
+  // Shows what it keeps from step to step, to save and to restore it.
+  void visitState(configs::StateVisitor& visitor);
   // Begins a new interval, which the next call of speed() reports.
   void restartInterval();
   // Reports the steps since the last report of speed, and begins a new interval. `done`: the steps

@@ -3,7 +3,7 @@
 #include <kj/debug.h>
 #include <unistd.h>
 
-#include "runner/roles/weights.h"
+#include "runner/checkpoints/weights.h"
 #include "runner/tables/run_tables.h"
 #include "runner/text/numbers.h"
 

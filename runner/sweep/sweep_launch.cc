@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include "configs/language/failure.h"
+#include "runner/checkpoints/weights.h"
 #include "runner/experiment/model_facts.h"
 #include "runner/launch/slurm_queue.h"
 #include "runner/logs/run_ending.h"
 #include "runner/roles/role_options.h"
-#include "runner/roles/weights.h"
 #include "runner/sweep/stopped_run.h"
 #include "runner/system/files.h"
 #include "runner/system/reason.h"

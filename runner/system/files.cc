@@ -283,6 +283,14 @@ kj::String lastLineOf(kj::StringPtr path) {
   }
 }
 
+void cutFile(kj::StringPtr path, uint64_t bytes) {
+  struct stat facts;
+  if (::stat(path.cStr(), &facts) == 0 && uint64_t(facts.st_size) < bytes) {
+    configs::fail(path, " is shorter than it was: it has ", facts.st_size, " of ", bytes, " bytes");
+  }
+  if (::truncate(path.cStr(), bytes) != 0) failToWrite(path, errno);
+}
+
 void removeTornLine(kj::StringPtr path) {
   int raw = ::open(path.cStr(), O_RDWR | O_CLOEXEC);
   if (raw < 0 && errno == ENOENT) return;
@@ -316,6 +324,12 @@ void LineFile::append(kj::StringPtr line) {
 
 void LineFile::appendWhole(kj::ArrayPtr<const kj::byte> record) {
   writeAll(fd, record, name);
+}
+
+uint64_t LineFile::bytes() const {
+  struct stat facts;
+  if (::fstat(fd, &facts) != 0) configs::fail("cannot read ", name, ": ", strerror(errno));
+  return facts.st_size;
 }
 
 bool LineFile::isInPlace() const {

@@ -79,6 +79,10 @@ kj::String readRegular(kj::StringPtr path, uint64_t bytesMax);
 // if there is no such line or no such file. Throws with path and cause.
 kj::String lastLineOf(kj::StringPtr path);
 
+// Shortens the file at `path` to `bytes`. Throws with path and cause if it cannot, or if the file
+// is shorter than that.
+void cutFile(kj::StringPtr path, uint64_t bytes);
+
 // Removes everything after the last newline of the file at `path`. A full disk may have left an
 // incomplete line. Does nothing if there is no such file. Throws with path and cause.
 void removeTornLine(kj::StringPtr path);
@@ -98,6 +102,8 @@ public:
   void append(kj::StringPtr line);
   // Appends `record` unchanged. Throws as append() does.
   void appendWhole(kj::ArrayPtr<const kj::byte> record);
+  // Returns how long the file is now.
+  uint64_t bytes() const;
   // Whether the file is still at its path: nobody has removed or renamed the file or its folder.
   bool isInPlace() const;
 

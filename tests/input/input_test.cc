@@ -62,7 +62,7 @@ void checkInput(const Images& images, kj::Maybe<Late> late) {
   auto dataset = images.open();
   auto& config = images.config;
   Window window(dataset->batchShape(), config.batchSize, late);
-  runner::Batches batches(*window.program, *dataset, config, 7, 1, 0);
+  runner::Batches batches(*window.program, *dataset, config, 7, 1, 0, 0);
   REQUIRE(batches.mayBeAhead());
   auto expectedTraining = io::Batcher::training(*dataset, config, 7, 1, 0, 0);
   auto expectedValidation = io::Batcher::validation(*dataset, config, 1, 0);
@@ -135,7 +135,7 @@ TEST_CASE("Input: raw batches give the same input where the device keeps images 
     if (c.varies) {
       auto dataset = images.open();
       Window window(dataset->batchShape(), 4, Late{});
-      CHECK_THROWS_WITH(runner::Batches(*window.program, *dataset, images.config, 7, 1, 0),
+      CHECK_THROWS_WITH(runner::Batches(*window.program, *dataset, images.config, 7, 1, 0, 0),
           doctest::Contains("images that differ in size cannot be kept on a device"));
       continue;
     }
@@ -165,13 +165,13 @@ TEST_CASE("Input: a program that takes pixels gets them, and keeps none") {
   auto graph = denseOn({1, 6, 5}, 5);
   auto program = nn::REFERENCE.lower(graph, {.batchSize = 4});
   {
-    runner::Batches batches(*program, *dataset, images.config, 7, 1, 0);
+    runner::Batches batches(*program, *dataset, images.config, 7, 1, 0, 0);
     CHECK(!batches.mayBeAhead());
     CHECK(batches.readTraining().pixels.size() == 4 * 30);
     batches.set();
   }
   images.config.cache = io::DataCache::DEVICE;
-  CHECK_THROWS_WITH(runner::Batches(*program, *dataset, images.config, 7, 1, 0),
+  CHECK_THROWS_WITH(runner::Batches(*program, *dataset, images.config, 7, 1, 0, 0),
       doctest::Contains("data.cache = \"device\" is for GPUs"));
 }
 

@@ -22,6 +22,7 @@ _ROOMS = {
         "runner/tables",
         "runner/launch",
         "runner/roles",
+        "runner/checkpoints",
         "runner/experiment",
         "runner/logs",
         "runner/system",

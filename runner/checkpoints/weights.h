@@ -1,4 +1,4 @@
-// runner/roles/weights.h: writes the final weights as a safetensors file.
+// runner/checkpoints/weights.h: writes the final weights as a safetensors file.
 #pragma once
 
 #include <kj/array.h>
@@ -10,11 +10,13 @@ namespace runner {
 
 using kj::uint;
 
-// Writes the flat arrays to `path` in the safetensors format: the length of a JSON header in 8
-// little-endian bytes, the header, then all values as float32. There is one tensor per key and one
-// per statistic, under their names. Conv weights are O×I×H×W. `digest` (of the experiment) goes
-// into the metadata. Atomic. Returns the sha256 of all values as they stand in the file, parameters
-// first.
+// Returns what stands in front of the values in a file of weights.
+kj::Array<kj::byte> weightsHead(const nn::Graph& graph, kj::StringPtr digest);
+
+// Writes the flat arrays to `path` in the safetensors format, as float32. There is one tensor per
+// key and one per statistic, under their names. Conv weights are O×I×H×W. `digest` (of the
+// experiment) goes into the metadata. Atomic. Returns the sha256 of all values as they stand in the
+// file, parameters first.
 kj::String writeWeights(kj::StringPtr path, const nn::Graph& graph, kj::StringPtr digest,
     kj::ArrayPtr<const float> parameters, kj::ArrayPtr<const float> statistics);
 

@@ -1,0 +1,64 @@
+// runner/checkpoints/checkpoints.h: the checkpoints of a run, on disk.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/function.h>
+#include <kj/string.h>
+
+#include "runner/logs/run_folder.h"
+
+namespace runner {
+
+using kj::uint;
+
+// The number of the format that this program writes and reads.
+constexpr uint CHECKPOINT_FORMAT = 1;
+
+// Where a run stood when it was saved.
+struct SavedPoint {
+  kj::String digest;          // of the experiment
+  kj::String instructionSet;  // that all workers compute with
+  uint epoch = 0;             // the present one, from 1
+  uint64_t step = 0;          // steps that each worker has made
+  double run_s = 0;           // how long the run had lasted
+  uint64_t events_bytes = 0;  // how much of events.jsonl belongs to the run so far
+};
+
+// A file of a checkpoint: the bytes of its pieces, one after the other.
+struct CheckpointFile {
+  kj::String name;
+  kj::Array<kj::ArrayPtr<const kj::byte>> pieces;
+};
+
+// Writes a checkpoint to `folder`, as the folder checkpoints/step-<step>. Its manifest, with a
+// checksum of each other file, comes last: a folder without it is no checkpoint. Every file is on
+// the disk when the call returns. Then removes all but the newest `keep` checkpoints. Returns the
+// bytes that it wrote. Throws with path, cause and way out.
+uint64_t writeCheckpoint(const RunFolder& folder, const SavedPoint& point,
+    kj::ArrayPtr<const CheckpointFile> files, uint keep);
+
+// A checkpoint whose files agree with its manifest.
+struct FoundCheckpoint {
+  kj::String path;
+  SavedPoint point;
+
+  // The path of one of its files.
+  kj::String file(kj::StringPtr name) const { return kj::str(path, "/", name); }
+};
+
+// Returns the newest whole checkpoint of the run in `folder`. Null if it has none. Calls `refuse`
+// with a sentence for each newer one that is damaged, or that another program or experiment has
+// written.
+kj::Maybe<FoundCheckpoint> newestCheckpoint(
+    const RunFolder& folder, kj::StringPtr digest, kj::FunctionParam<void(kj::String why)> refuse);
+
+// Gives the checkpoints that are newer than `kept` other names, so that the run can be continued
+// from there. Throws with path and cause.
+void setAsideAfter(const RunFolder& folder, const FoundCheckpoint& kept);
+
+// Names of files.
+constexpr kj::StringPtr CHECKPOINT_WEIGHTS = "weights.safetensors"_kj;
+kj::String workerPartName(uint rank);
+kj::String shardPartName(uint shard);
+
+}  // namespace runner

@@ -1,0 +1,35 @@
+@0xd0c8f5f3a1b2974e;
+# runner/checkpoints/manifest.capnp: manifest.json, which makes the other files of a checkpoint one
+# whole.
+
+using Cxx = import "/capnp/c++.capnp";
+using Json = import "/capnp/compat/json.capnp";
+
+$Cxx.namespace("runner");
+
+struct Manifest {
+  format @0 :UInt32;
+  # Of the checkpoint. A program refuses numbers that it does not know.
+  version @1 :Text;
+  # Of the program that wrote it.
+  digest @2 :Text;
+  # Of the experiment: the sha256 of its settings.
+  instructionSet @3 :Text $Json.name("instruction_set");
+  # That all workers compute with.
+  epoch @4 :UInt32;
+  step @5 :UInt32;
+  # How many steps each worker has made.
+  timeS @6 :Float64 $Json.name("time_s");
+  # When it was made, in seconds since 1970.
+  runS @7 :Float64 $Json.name("run_s");
+  # How long the run had lasted, without the time between a break and the return to training.
+  eventsBytes @8 :Float64 $Json.name("events_bytes");
+  # How much of events.jsonl belongs to the run so far.
+  files @9 :List(File);
+
+  struct File {
+    name @0 :Text;
+    bytes @1 :Float64;
+    sha256 @2 :Text;
+  }
+}

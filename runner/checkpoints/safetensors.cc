@@ -1,0 +1,121 @@
+#include "runner/checkpoints/safetensors.h"
+
+#include <capnp/compat/json.h>
+#include <capnp/message.h>
+#include <kj/vector.h>
+
+#include "configs/language/failure.h"
+
+namespace runner {
+
+namespace {
+
+using kj::uint;
+
+// The size of the number in front of the header.
+constexpr uint LENGTH_BYTES = 8;
+
+using Fields = capnp::List<capnp::JsonValue::Field>::Reader;
+
+Fields fieldsOf(capnp::JsonValue::Reader value) {
+  if (!value.isObject()) configs::fail("its header is not a JSON object of objects");
+  return value.getObject();
+}
+
+// Returns a whole number that JSON has as a double.
+uint64_t wholeNumber(capnp::JsonValue::Reader value) {
+  constexpr double MOST = 1ull << 53;
+  double number = value.isNumber() ? value.getNumber() : -1;
+  if (!(number >= 0 && number <= MOST) || number != double(uint64_t(number))) {
+    configs::fail("its header has data_offsets that are not whole numbers");
+  }
+  return uint64_t(number);
+}
+
+uint64_t bytesOf(kj::StringPtr type) {
+  if (type == "F32") return 4;
+  if (type == "F64" || type == "U64") return 8;
+  configs::fail("its header has the type `", type, "`; only F32, F64 and U64 are known");
+}
+
+FoundTensor tensorOf(kj::StringPtr name, Fields fields, kj::ArrayPtr<const kj::byte> values) {
+  FoundTensor tensor{kj::str(name)};
+  kj::Maybe<uint64_t> elements;
+  for (auto field: fields) {
+    auto value = field.getValue();
+    if (field.getName() == "dtype" && value.isString()) tensor.type = kj::str(value.getString());
+    if (field.getName() == "shape" && value.isArray()) {
+      uint64_t product = 1;
+      for (auto side: value.getArray()) {
+        auto size = wholeNumber(side);
+        if (size > 0 && product > (1ull << 53) / size) configs::fail("`", name, "` is too large");
+        product *= size;
+      }
+      elements = product;
+    }
+    if (field.getName() == "data_offsets" && value.isArray() && value.getArray().size() == 2) {
+      auto begin = wholeNumber(value.getArray()[0]), end = wholeNumber(value.getArray()[1]);
+      if (begin > end || end > values.size()) {
+        configs::fail("the values of `", name, "` lie outside of the file: it is cut short");
+      }
+      tensor.values = values.slice(begin, end);
+    }
+  }
+  if (tensor.type.size() == 0 || elements == nullptr ||
+      tensor.values.size() != KJ_ASSERT_NONNULL(elements) * bytesOf(tensor.type)) {
+    configs::fail("its header has no type, shape and place for `", name, "` that agree");
+  }
+  return tensor;
+}
+
+}  // namespace
+
+kj::Array<kj::byte> safetensorsHead(
+    kj::ArrayPtr<const Note> notes, kj::ArrayPtr<const Tensor> tensors) {
+  kj::Vector<kj::String> entries;
+  auto texts = KJ_MAP(note, notes) {
+    return kj::str("\"", note.name, "\":\"", note.text, "\"");
+  };
+  entries.add(kj::str("\"__metadata__\":{", kj::strArray(texts, ","), "}"));
+  uint64_t at = 0;
+  for (auto& tensor: tensors) {
+    entries.add(kj::str("\"", tensor.name, "\":{\"dtype\":\"", tensor.type, "\",\"shape\":[",
+        tensor.shape, "],\"data_offsets\":[", at, ",", at + tensor.bytes, "]}"));
+    at += tensor.bytes;
+  }
+  auto header = kj::str("{", kj::strArray(entries, ","), "}");
+  uint64_t padded = (header.size() + 7) / 8 * 8;
+  auto head = kj::heapArray<kj::byte>(LENGTH_BYTES + padded);
+  for (uint i = 0; i < LENGTH_BYTES; i++) head[i] = kj::byte(padded >> (8 * i));
+  auto text = head.slice(LENGTH_BYTES, head.size());
+  for (auto i: kj::indices(text)) text[i] = i < header.size() ? header[i] : ' ';
+  return head;
+}
+
+kj::Maybe<kj::ArrayPtr<const kj::byte>> valuesIn(kj::ArrayPtr<const kj::byte> bytes) {
+  if (bytes.size() < LENGTH_BYTES) return nullptr;
+  uint64_t header_bytes = 0;
+  for (uint i = 0; i < LENGTH_BYTES; i++) header_bytes |= uint64_t(bytes[i]) << (8 * i);
+  if (header_bytes > bytes.size() - LENGTH_BYTES) return nullptr;
+  return bytes.slice(LENGTH_BYTES + header_bytes, bytes.size());
+}
+
+kj::Array<FoundTensor> tensorsIn(kj::ArrayPtr<const kj::byte> bytes) {
+  KJ_IF_MAYBE(values, valuesIn(bytes)) {
+    auto header = bytes.slice(LENGTH_BYTES, values->begin() - bytes.begin()).asChars();
+    capnp::MallocMessageBuilder message;
+    auto json = message.initRoot<capnp::JsonValue>();
+    capnp::JsonCodec codec;
+    auto decode = [&]() { codec.decodeRaw(header, json); };
+    if (kj::runCatchingExceptions(decode) != nullptr) configs::fail("its header is not JSON");
+    kj::Vector<FoundTensor> tensors;
+    for (auto field: fieldsOf(json.asReader())) {
+      if (field.getName() == "__metadata__") continue;
+      tensors.add(tensorOf(field.getName(), fieldsOf(field.getValue()), *values));
+    }
+    return tensors.releaseAsArray();
+  }
+  configs::fail("it is cut short");
+}
+
+}  // namespace runner

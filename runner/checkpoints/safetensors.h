@@ -1,0 +1,49 @@
+// runner/checkpoints/safetensors.h: the file format of weights and checkpoints, which other
+// programs read.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/string.h>
+
+#include <cstdint>
+
+namespace runner {
+
+// The format (huggingface/safetensors, README): the length of a JSON header in 8 little-endian
+// bytes, the header, then the values of all tensors, one after the other. The header names type,
+// shape and place of each tensor.
+
+// A tensor to be written.
+struct Tensor {
+  kj::String name;
+  kj::StringPtr type;  // F32, F64, U64
+  kj::String shape;    // "64,3,5,5"
+  uint64_t bytes;
+};
+
+// A text in the header, for people and other programs.
+struct Note {
+  kj::StringPtr name;
+  kj::String text;
+};
+
+// Returns what stands in front of the values. With its padding, these begin at a multiple of 8
+// bytes. The tensors follow in the given order.
+kj::Array<kj::byte> safetensorsHead(
+    kj::ArrayPtr<const Note> notes, kj::ArrayPtr<const Tensor> tensors);
+
+// A tensor in a file that was read.
+struct FoundTensor {
+  kj::String name;
+  kj::String type;
+  kj::ArrayPtr<const kj::byte> values;
+};
+
+// Returns the tensors of the file with these bytes, in the order of the header. Throws with the
+// cause if the bytes are not such a file, or are cut short. The result refers to `bytes`.
+kj::Array<FoundTensor> tensorsIn(kj::ArrayPtr<const kj::byte> bytes);
+
+// Returns the values of all tensors together, or null if `bytes` is cut short.
+kj::Maybe<kj::ArrayPtr<const kj::byte>> valuesIn(kj::ArrayPtr<const kj::byte> bytes);
+
+}  // namespace runner

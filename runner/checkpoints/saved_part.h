@@ -1,0 +1,58 @@
+// runner/checkpoints/saved_part.h: what one role, or one shard, keeps from step to step, as a file.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/map.h>
+#include <kj/string.h>
+#include <kj/vector.h>
+
+#include "configs/language/state_visitor.h"
+#include "runner/checkpoints/safetensors.h"
+
+namespace runner {
+
+// A file in memory, in the format of safetensors.h, of which each array is a tensor.
+struct SavedPart {
+  kj::Array<kj::byte> head;
+  kj::Array<kj::byte> values;
+
+  uint64_t size() const { return head.size() + values.size(); }
+  // Copies the bytes from `offset` on to `target`, which must not reach beyond the end.
+  void copy(uint64_t offset, kj::ArrayPtr<kj::byte> target) const;
+};
+
+// Copies the arrays that are shown to it. For one part.
+class PartSaver final: public configs::StateVisitor {
+public:
+  // Reserves room for so many bytes of values, such as those of the last part.
+  explicit PartSaver(uint64_t expected_bytes) { values.reserve(expected_bytes); }
+
+  bool restores() const override { return false; }
+  void visit(
+      kj::StringPtr name, Type type, kj::ArrayPtr<const kj::ArrayPtr<kj::byte>> pieces) override;
+  // Returns the part. Call once.
+  SavedPart finish();
+
+private:
+  kj::Vector<Tensor> tensors;
+  kj::Vector<kj::byte> values;
+};
+
+// Overwrites the arrays that are shown to it by those of a part. Throws if the part has no array of
+// that name, type and size, or was damaged.
+class PartLoader final: public configs::StateVisitor {
+public:
+  // `bytes` must outlive it.
+  explicit PartLoader(kj::ArrayPtr<const kj::byte> bytes);
+
+  bool restores() const override { return true; }
+  void visit(
+      kj::StringPtr name, Type type, kj::ArrayPtr<const kj::ArrayPtr<kj::byte>> pieces) override;
+  // Throws if the part has arrays that nobody has asked for. Call it last.
+  void finish() const;
+
+private:
+  kj::HashMap<kj::String, FoundTensor> tensors;  // those that nobody has asked for yet
+};
+
+}  // namespace runner

@@ -1,0 +1,71 @@
+#include "runner/checkpoints/weights.h"
+
+#include <kj/debug.h>
+#include <kj/vector.h>
+
+#include "io/checksum.h"
+#include "nn/loops/floats.h"
+#include "runner/checkpoints/safetensors.h"
+#include "runner/system/files.h"
+
+namespace runner {
+
+namespace {
+
+constexpr uint64_t FILE_BYTES_MAX = 1ull << 36;
+
+kj::String shapeOf(const nn::Key& key, const nn::Node& node) {
+  if (key.role != nn::Key::WEIGHT) return kj::str(key.rows);
+  if (node.op.is<nn::Conv2d>()) {
+    uint kernel = node.op.get<nn::Conv2d>().kernel;
+    return kj::str(key.rows, ",", key.cols / (kernel * kernel), ",", kernel, ",", kernel);
+  }
+  return kj::str(key.rows, ",", key.cols);
+}
+
+Tensor tensorOf(kj::StringPtr name, kj::String shape, uint64_t size) {
+  return {kj::str(name), "F32"_kj, kj::mv(shape), size * sizeof(float)};
+}
+
+}  // namespace
+
+kj::Array<kj::byte> weightsHead(const nn::Graph& graph, kj::StringPtr digest) {
+  kj::Vector<Tensor> tensors;
+  for (auto& key: graph.keys) {
+    tensors.add(tensorOf(key.name, shapeOf(key, graph.nodes[key.node]), key.size));
+  }
+  for (auto& statistic: graph.statistics) {
+    tensors.add(tensorOf(statistic.name, kj::str(statistic.size), statistic.size));
+  }
+  Note notes[] = {{"format"_kj, kj::str("pt")}, {"experiment_sha256"_kj, kj::str(digest)}};
+  return safetensorsHead(notes, tensors);
+}
+
+kj::String writeWeights(kj::StringPtr path, const nn::Graph& graph, kj::StringPtr digest,
+    kj::ArrayPtr<const float> parameters, kj::ArrayPtr<const float> statistics) {
+  KJ_REQUIRE(parameters.size() == graph.parameters);
+  KJ_REQUIRE(statistics.size() == graph.statisticsSize);
+  auto values = kj::heapArray<float>(parameters.size() + statistics.size());
+  nn::copy(parameters, values.slice(0, parameters.size()));
+  nn::copy(statistics, values.slice(parameters.size(), values.size()));
+
+  auto head = weightsHead(graph, digest);
+  kj::ArrayPtr<const kj::byte> pieces[] = {head, values.asBytes()};
+  writeWhole(path, kj::arrayPtr(pieces, kj::size(pieces)));
+  return io::sha256Hex(values.asBytes());
+}
+
+kj::Maybe<kj::String> whyNotWeights(kj::StringPtr path, kj::StringPtr sha256) {
+  kj::String text;
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { text = readWhole(path, FILE_BYTES_MAX); })) {
+    return kj::str(e->getDescription());
+  }
+  KJ_IF_MAYBE(values, valuesIn(text.asBytes())) {
+    if (io::sha256Hex(*values) == sha256) return nullptr;
+  } else {
+    return kj::str(path, " is cut short");
+  }
+  return kj::str(path, " does not hold the weights that the run has written");
+}
+
+}  // namespace runner

@@ -1,0 +1,215 @@
+#include "runner/roles/job_saver.h"
+
+#include <kj/debug.h>
+#include <string.h>
+
+#include "configs/language/failure.h"
+#include "runner/checkpoints/weights.h"
+#include "runner/system/reason.h"
+
+namespace runner {
+
+namespace {
+
+// How often the workers are asked to stop, each time at a step further ahead.
+constexpr uint ATTEMPTS = 8;
+
+// Returns the floats of the tensor with this name.
+kj::ArrayPtr<const float> floatsIn(
+    kj::ArrayPtr<const FoundTensor> tensors, kj::StringPtr name, uint64_t size) {
+  for (auto& tensor: tensors) {
+    if (tensor.name != name) continue;
+    KJ_REQUIRE(tensor.values.size() == size * sizeof(float), name, tensor.values.size(), size);
+    return kj::arrayPtr(reinterpret_cast<const float*>(tensor.values.begin()), size);
+  }
+  KJ_FAIL_REQUIRE("a worker's part lacks values", name);
+}
+
+}  // namespace
+
+JobSaver::JobSaver(const Experiment& experiment, kj::StringPtr digest, const nn::Graph& graph,
+    const RunFolder& folder, kj::Timer& timer, Outcome outcome)
+    : experiment(experiment),
+      digest(digest),
+      graph(graph),
+      folder(folder),
+      timer(timer),
+      outcome(kj::mv(outcome)) {}
+
+JobSaver::~JobSaver() noexcept(false) {
+  writer = nullptr;
+}
+
+bool JobSaver::takeNextEpoch() {
+  bool taken = nextEpoch;
+  nextEpoch = false;
+  return taken;
+}
+
+kj::Promise<void> JobSaver::ask(kj::Array<Member::Client> workers, uint64_t furthest) {
+  KJ_REQUIRE(!busy);
+  busy = true;
+  return ask(kj::mv(workers), furthest, 0);
+}
+
+kj::Promise<void> JobSaver::ask(
+    kj::Array<Member::Client> workers, uint64_t furthest, uint attempt) {
+  uint64_t step = furthest + (2u << attempt);
+  auto calls = KJ_MAP(worker, workers) {
+    auto request = worker.stopAtRequest();
+    request.setStep(step);
+    return request.send().then([](capnp::Response<Member::StopAtResults>&& response) {
+      return kj::tuple(response.getAnswer(), response.getStep());
+    });
+  };
+  return kj::joinPromises(kj::mv(calls))
+      .then([this, workers = kj::mv(workers), step, attempt](
+                auto answers) mutable -> kj::Promise<void> {
+        bool all = true, ends = false;
+        uint64_t furthest = 0;
+        for (auto& answer: answers) {
+          all = all && kj::get<0>(answer) == StopAnswer::YES;
+          ends = ends || kj::get<0>(answer) == StopAnswer::EPOCH_ENDS;
+          furthest = kj::max(furthest, kj::get<1>(answer));
+        }
+        kj::Vector<kj::Promise<void>> told;
+        for (auto i: kj::indices(answers)) {
+          if (kj::get<0>(answers[i]) != StopAnswer::YES) continue;
+          auto request = workers[i].decideRequest();
+          request.setStep(step);
+          request.setSave(all);
+          told.add(request.send().ignoreResult());
+        }
+        return kj::joinPromises(told.releaseAsArray())
+            .then([this, all, ends, furthest, attempt,
+                      workers = kj::mv(workers)]() mutable -> kj::Promise<void> {
+              if (all) return kj::READY_NOW;
+              if (!ends && attempt < ATTEMPTS) return ask(kj::mv(workers), furthest, attempt + 1);
+              nextEpoch = true;
+              end();
+              return kj::READY_NOW;
+            });
+      });
+}
+
+kj::Promise<void> JobSaver::gather(SavedPoint point, kj::Array<Member::Client> shards) {
+  uint64_t step = point.step;
+  return whenIdle().then(
+      [this, step, point = kj::mv(point), shards = kj::mv(shards)]() mutable -> kj::Promise<void> {
+        busy = true;
+        auto& now = gathering.emplace(Gathering{kj::mv(point), timer.now()});
+        for (uint rank = 0; rank < experiment.cluster.workers; rank++) {
+          now.parts.add(Incoming{{Part::WORKER, rank}});
+        }
+        for (uint shard: kj::indices(shards)) now.parts.add(Incoming{{Part::SHARD, shard}});
+        auto copied = KJ_MAP(shard, shards) {
+          auto request = shard.saveShardRequest();
+          request.setStep(step);
+          return request.send().ignoreResult();
+        };
+        return kj::joinPromises(kj::mv(copied)).then([this]() {
+          KJ_IF_MAYBE(now, gathering) now->stood = timer.now() - now->begun;
+        });
+      });
+}
+
+void JobSaver::take(PartName name, Session::SavePartParams::Reader piece) {
+  auto& now = KJ_REQUIRE_NONNULL(gathering, "a role sends a part, but nothing is being saved");
+  KJ_REQUIRE(piece.getStep() == now.point.step, "a role sends a part of another checkpoint",
+      piece.getStep(), now.point.step);
+  for (auto& part: now.parts) {
+    if (!(part.name == name)) continue;
+    auto bytes = piece.getBytes();
+    if (part.bytes == nullptr) {
+      // Values, their optimizer's state and what compression keeps: a few arrays.
+      uint64_t most = 64 * (graph.parameters + graph.statisticsSize) * sizeof(float) + (64 << 20);
+      KJ_REQUIRE(piece.getTotal() > 0 && piece.getTotal() <= most, "a part is too large",
+          piece.getTotal(), most);
+      part.bytes = kj::heapArray<kj::byte>(piece.getTotal());
+    }
+    KJ_REQUIRE(piece.getOffset() == part.received && bytes.size() > 0 &&
+                   bytes.size() <= part.bytes.size() - part.received,
+        "a piece of a part is not the next one", piece.getOffset(), part.received);
+    memcpy(part.bytes.begin() + part.received, bytes.begin(), bytes.size());
+    part.received += bytes.size();
+    if (part.isWhole()) writeIfWhole();
+    return;
+  }
+  KJ_FAIL_REQUIRE("there is no such part of this job", name.file());
+}
+
+void JobSaver::writeIfWhole() {
+  auto& now = KJ_ASSERT_NONNULL(gathering);
+  for (auto& part: now.parts) {
+    if (!part.isWhole()) return;
+  }
+  auto paf = kj::newPromiseAndCrossThreadFulfiller<uint64_t>();
+  auto files = filesOf(now);
+  writer = kj::heap<kj::Thread>(
+      [this, &now, files = kj::mv(files), fulfiller = kj::mv(paf.fulfiller)]() mutable {
+        uint64_t bytes = 0;
+        auto write = [&]() {
+          bytes = writeCheckpoint(folder, now.point, files, experiment.checkpoint.keep);
+        };
+        KJ_IF_MAYBE(failure, kj::runCatchingExceptions(write)) {
+          fulfiller->reject(kj::mv(*failure));
+        } else {
+          fulfiller->fulfill(kj::mv(bytes));
+        }
+      });
+  writing =
+      paf.promise
+          .then(
+              [this, &now](uint64_t bytes) {
+                auto seconds = [](kj::Duration time) { return time / kj::NANOSECONDS * 1e-9; };
+                Saved saved{
+                    kj::mv(now.point), bytes, seconds(timer.now() - now.begun), seconds(now.stood)};
+                outcome(saved, nullptr);
+              },
+              [this](kj::Exception&& failure) { outcome(nullptr, reasonOf(failure)); })
+          .then([this]() { end(); })
+          .eagerlyEvaluate(nullptr);
+}
+
+// Returns what the thread writes. It refers to memory of this object.
+kj::Array<CheckpointFile> JobSaver::filesOf(const Gathering& now) {
+  kj::Vector<CheckpointFile> files;
+  meanStatistics = kj::heapArray<float>(graph.statisticsSize);
+  auto sums = kj::heapArray<double>(graph.statisticsSize);
+  for (auto& sum: sums) sum = 0;
+  kj::ArrayPtr<const float> parameters;
+  for (auto& part: now.parts) {
+    if (part.name.kind == Part::WORKER) {
+      auto tensors = tensorsIn(part.bytes);
+      auto statistics = floatsIn(tensors, "program.statistics", graph.statisticsSize);
+      for (auto i: kj::indices(sums)) sums[i] += statistics[i];
+      if (part.name.index == 0) parameters = floatsIn(tensors, "parameters", graph.parameters);
+    }
+    files.add(CheckpointFile{part.name.file(), kj::arr(part.bytes.asPtr().asConst())});
+  }
+  for (auto i: kj::indices(sums)) {
+    meanStatistics[i] = float(sums[i] / experiment.cluster.workers);
+  }
+  weightsHead = runner::weightsHead(graph, digest);
+  files.add(CheckpointFile{
+      kj::str(CHECKPOINT_WEIGHTS), kj::arr(weightsHead.asPtr().asConst(), parameters.asBytes(),
+                                       meanStatistics.asPtr().asConst().asBytes())});
+  return files.releaseAsArray();
+}
+
+void JobSaver::end() {
+  writer = nullptr;
+  gathering = nullptr;
+  busy = false;
+  for (auto& fulfiller: waiting) fulfiller->fulfill();
+  waiting.clear();
+}
+
+kj::Promise<void> JobSaver::whenIdle() {
+  if (gathering == nullptr) return kj::READY_NOW;
+  auto paf = kj::newPromiseAndFulfiller<void>();
+  waiting.add(kj::mv(paf.fulfiller));
+  return kj::mv(paf.promise);
+}
+
+}  // namespace runner

@@ -1,0 +1,94 @@
+// runner/roles/job_saver.h: lets the workers of a job stop at one step, gathers what all roles
+// keep, and writes checkpoints.
+#pragma once
+
+#include <kj/async.h>
+#include <kj/function.h>
+#include <kj/thread.h>
+#include <kj/timer.h>
+#include <kj/vector.h>
+
+#include "nn/network/graph.h"
+#include "runner/checkpoints/checkpoints.h"
+#include "runner/experiment/experiment.h"
+#include "runner/logs/job.capnp.h"
+#include "runner/logs/run_folder.h"
+#include "runner/roles/part_transfer.h"
+
+namespace runner {
+
+// On the coordinator's thread. A second thread writes, while the job goes on.
+class JobSaver {
+public:
+  // A checkpoint that is on disk.
+  struct Saved {
+    SavedPoint point;
+    uint64_t bytes;
+    double seconds;        // since all workers stood still
+    double stood_seconds;  // for which they stood still
+  };
+  // How an attempt ended: with a checkpoint, or with the reason why it could not be written.
+  using Outcome = kj::Function<void(kj::Maybe<const Saved&> saved, kj::StringPtr reason)>;
+
+  // All arguments must outlive it. Calls `outcome` for every checkpoint.
+  JobSaver(const Experiment& experiment, kj::StringPtr digest, const nn::Graph& graph,
+      const RunFolder& folder, kj::Timer& timer, Outcome outcome);
+  // Waits until a checkpoint that is being written is on disk.
+  ~JobSaver() noexcept(false);
+
+  // Whether a checkpoint is asked for, gathered or written.
+  bool isBusy() const { return busy; }
+  // Whether the workers are to stop at the beginning of the next epoch, because this one ended too
+  // soon. Returns true once.
+  bool takeNextEpoch();
+
+  // Asks the workers to stop soon. `furthest`: how many steps one of them has made at least.
+  // Resolves when they have agreed to stop, or when it is known that this epoch is too short.
+  kj::Promise<void> ask(kj::Array<Member::Client> workers, uint64_t furthest);
+
+  // All workers stand still at `point`. Resolves when they may go on: when `shards`, the roles that
+  // hold shards, have copied these.
+  kj::Promise<void> gather(SavedPoint point, kj::Array<Member::Client> shards);
+  // Takes a piece of a part: see Session.savePart() in job.capnp. Throws if it is not the next one.
+  void take(PartName name, Session::SavePartParams::Reader piece);
+  // Resolves when no checkpoint is gathered or written.
+  kj::Promise<void> whenIdle();
+
+private:
+  // A part that comes in.
+  struct Incoming {
+    PartName name;
+    kj::Array<kj::byte> bytes;
+    uint64_t received = 0;
+
+    bool isWhole() const { return bytes != nullptr && received == bytes.size(); }
+  };
+  struct Gathering {
+    SavedPoint point;
+    kj::TimePoint begun;
+    kj::Duration stood = 0 * kj::NANOSECONDS;
+    kj::Vector<Incoming> parts;
+  };
+
+  kj::Promise<void> ask(kj::Array<Member::Client> workers, uint64_t furthest, uint attempt);
+  void writeIfWhole();
+  void end();
+  kj::Array<CheckpointFile> filesOf(const Gathering& gathering);
+
+  const Experiment& experiment;
+  kj::StringPtr digest;
+  const nn::Graph& graph;
+  const RunFolder& folder;
+  kj::Timer& timer;
+  Outcome outcome;
+  bool busy = false;
+  bool nextEpoch = false;
+  kj::Maybe<Gathering> gathering;
+  kj::Array<kj::byte> weightsHead;  // of the checkpoint that is being written
+  kj::Array<float> meanStatistics;
+  kj::Vector<kj::Own<kj::PromiseFulfiller<void>>> waiting;
+  kj::Maybe<kj::Own<kj::Thread>> writer;
+  kj::Promise<void> writing = nullptr;
+};
+
+}  // namespace runner
