@@ -45,9 +45,8 @@ constexpr LauncherKind LAUNCHERS[] = {
 };
 
 constexpr InstructionSetKind INSTRUCTION_SETS[] = {
-    {"auto",
-        "What the hosts of all workers have. The run's experiment.toml then has the word instead."},
-    {"avx2", "AVX2 also where there is more."},
+    {"auto", "The best that the hosts of all workers have. The run's experiment.toml names it."},
+    {"avx2", "AVX2, also on processors that have AVX-512."},
     {"avx512", "AVX-512. Hosts without it are refused."},
 };
 
@@ -203,16 +202,18 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::KvStoreCon
       {.atLeast = 1, .atMost = 256}, 1);
   constexpr kj::StringPtr ONE_DEVICE[] = {"cpu"_kj};
   config.devices = reader.texts("devices",
-      "The devices of each worker. `\"cpu\"` or `\"cpu:N\"` is a program with `threads_per_worker` "
-      "threads of its own. `\"cuda:N\"` is a GPU, see `runner devices`. A worker divides its batch "
+      "The devices of each worker. Each of `\"cpu\"`, `\"cpu:1\"`, … computes with "
+      "`threads_per_worker` threads of its own. `\"cuda:N\"` is a GPU: see `runner devices`. A "
+      "worker divides its batch "
       "into equal slices, one per device; the last device takes the rest. Batch norm covers one "
       "slice. Several devices need a `kvstore.mode` other than `local`.",
       ONE_DEVICE);
   config.devicesSpan = reader.span("devices");
   auto& set = reader.choose("instruction_set",
-      "The instructions that all workers compute with on processors. The bits of the weights "
-      "depend "
-      "on it, so hosts with different processors give the same bits as equal ones.",
+      "The instructions that all workers use on processors. The bits of the weights depend on "
+      "them. "
+      "Because all workers use the same ones, hosts with different processors give the same bits "
+      "as equal hosts.",
       kj::arrayPtr(INSTRUCTION_SETS, kj::size(INSTRUCTION_SETS)), AUTO_INSTRUCTION_SET);
   config.instructionSet = set.name;
   config.onLoss = &reader.choose("on_loss", "What happens when a role is lost.",

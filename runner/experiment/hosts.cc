@@ -142,9 +142,9 @@ kj::Array<Host> readHosts(configs::Reader& reader) {
       "`\"user@node2:2222 slots=2\"`, or the path of a file with one of these per line (`#` begins "
       "a comment). User and port are those of ssh. Servers are dealt over the hosts in turn, and "
       "so are workers. A host with `slots=N` takes at most N workers, and each worker there has "
-      "GPUs of its own: its GPU numbers are those of `devices` plus the number of GPUs of the "
-      "workers before it. A host that is named several times has the sum of its slots, and a name "
-      "without slots counts as one.");
+      "GPUs of its own: the first worker has those that `devices` numbers, the second one the next "
+      "ones, and so on. If a host is named several times, its slots are added up, and a name "
+      "without slots counts as one slot.");
   kj::Vector<Host> hosts;
   for (auto& line: lines) {
     auto complain = [&](kj::StringPtr what, kj::StringPtr help) {

@@ -77,9 +77,10 @@ KubernetesConfig KubernetesConfig::read(configs::Reader& reader) {
       "runs", "The PersistentVolumeClaim for the folders of runs: the coordinator writes there.");
   checkName(reader, "runs", config.runs);
   config.data = reader.maybeText("data",
-      "The PersistentVolumeClaim with the data sets, which all pods read. It appears where "
-      "`data.source` says, or without that as `RUNNER_DATASETS`. Absent: each pod fetches the data "
-      "set.");
+      "The PersistentVolumeClaim with the data sets, which all pods read. They "
+      "see it at the path `data.source`. Without `data.source`, `RUNNER_DATASETS` of the pods "
+      "names "
+      "it. Absent: each pod fetches the data set.");
   KJ_IF_MAYBE(claim, config.data) checkName(reader, "data", *claim);
   config.memory = reader.maybeText("memory",
       "The memory of each server and worker, such as `\"4Gi\"`. Absent: no request and no limit.");
