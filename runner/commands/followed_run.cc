@@ -62,21 +62,21 @@ FollowedRun::FollowedRun(RunFolder ownFolder, kj::AsyncIoContext& io, kj::Maybe<
       job(slurmJobOf(folder)),
       queue(io),
       said(spokenFileOf(folder)),
-      messages(folder.messages()),
-      watching(nullptr) {}
+      messages(folder.messages()) {}
 
 kj::Promise<void> FollowedRun::follow() {
-  KJ_IF_MAYBE(id, job) {
-    watching = kj::evalLater([this, id]() { return watchQueue(*id); }).eagerlyEvaluate(nullptr);
-  }
-  return look();
+  if (job == nullptr) return look();
+  return look().exclusiveJoin(kj::evalLater([this]() { return watchQueue(); }));
 }
 
 kj::Promise<void> FollowedRun::look() {
   // Asked first, so that nothing is missing that was written before the end.
   bool isLast = isOver(isHeld(folder));
   printMore();
-  if (isLast) return kj::READY_NOW;
+  if (isLast) {
+    if (message.size() > 0) tell(message);
+    return kj::READY_NOW;
+  }
   return io.provider->getTimer().afterDelay(LOOK_INTERVAL).then([this]() { return look(); });
 }
 
@@ -91,9 +91,9 @@ bool FollowedRun::isOver(bool held) const {
   return false;
 }
 
-kj::Promise<void> FollowedRun::watchQueue(kj::StringPtr id) {
+kj::Promise<void> FollowedRun::watchQueue() {
   return queue.look(kj::arrayPtr(&KJ_ASSERT_NONNULL(job), 1))
-      .then([this, id](kj::Maybe<SlurmQueue::Jobs>&& answer) -> kj::Promise<void> {
+      .then([this](kj::Maybe<SlurmQueue::Jobs>&& answer) -> kj::Promise<void> {
         if (hasAnswer && answer == nullptr) {
           tell("warning: Slurm does not say what becomes of the job (squeue)");
         }
@@ -106,10 +106,10 @@ kj::Promise<void> FollowedRun::watchQueue(kj::StringPtr id) {
             newest = kj::mv(each);
           }
         }
-        if (isGone) return kj::READY_NOW;
-        return io.provider->getTimer().afterDelay(QUEUE_INTERVAL).then([this, id]() {
-          return watchQueue(id);
-        });
+        // look() is about to see that, and prints what is left.
+        if (isGone) return kj::NEVER_DONE;
+        auto later = io.provider->getTimer().afterDelay(QUEUE_INTERVAL);
+        return later.then([this]() { return watchQueue(); });
       });
 }
 

@@ -44,7 +44,7 @@ public:
 
 private:
   kj::Promise<void> look();
-  kj::Promise<void> watchQueue(kj::StringPtr job);
+  kj::Promise<void> watchQueue();
   void note(const SlurmJob& found);
   bool isOver(bool held) const;
 
@@ -59,7 +59,6 @@ private:
   bool hasAnswer = true;       // whether Slurm has answered
   kj::Maybe<SlurmJob> newest;  // what Slurm said last
   kj::String told;             // the last sentence about the job
-  kj::Promise<void> watching;
 };
 
 }  // namespace runner

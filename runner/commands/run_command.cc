@@ -79,6 +79,15 @@ namespace {
   commandLine.endWith(code);
 }
 
+// Returns the folder with its lock, or without one on a file system that has no locks. Throws if
+// another process has the lock.
+kj::Own<HeldRunFolder> heldIfPossible(RunFolder folder) {
+  kj::Maybe<kj::AutoCloseFd> lock = kj::AutoCloseFd();
+  kj::runCatchingExceptions([&]() { lock = lockOf(folder); });
+  KJ_IF_MAYBE(own, lock) return kj::heap<HeldRunFolder>(kj::mv(folder), kj::mv(*own));
+  configs::fail(holderOf(folder), " works in ", folder.path, "; wait until it has ended");
+}
+
 // Makes the folder of --folder ready for the run. If the run has finished there, ends the process.
 void empty(const HeldRunFolder& held, const LoadedExperiment& loaded, CommandLine& commandLine) {
   auto& folder = held.folder;
@@ -241,7 +250,7 @@ Validity RunCommand::run() {
   }
   kj::Maybe<kj::Own<HeldRunFolder>> held;
   if (hasFolder) {
-    auto& own = *held.emplace(kj::heap<HeldRunFolder>(RunFolder{kj::str(folderPath)}));
+    auto& own = *held.emplace(heldIfPossible(RunFolder{kj::str(folderPath)}));
     commandLine.atEnd([&own](int code) { own.noteExit(code); });
   }
   prepareData(all, path(), commandLine, all.sweep != nullptr);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "configs/language/failure.h"
+#include "runner/logs/run_record.h"
 #include "runner/system/child_process.h"
 #include "runner/system/files.h"
 #include "runner/system/line_stream.h"
@@ -69,6 +70,15 @@ kj::String reasonIn(kj::ArrayPtr<const kj::String> errors) {
   return kj::strArray(sentences, "; ");
 }
 
+// Whether the events of the run say how it ended. On a file system without locks, nothing else
+// does.
+bool hasEnding(const RunFolder& folder) {
+  auto state = RunRecord::UNFINISHED;
+  // A run that failed early has no events.
+  kj::runCatchingExceptions([&]() { state = readRunRecord(folder.path).state; });
+  return state != RunRecord::UNFINISHED;
+}
+
 }  // namespace
 
 bool SlurmJob::wasEnded() const {
@@ -109,7 +119,7 @@ void forgetSlurmJob(const RunFolder& folder) {
 
 kj::Maybe<kj::String> whySlurmEnded(const RunFolder& folder, const kj::Maybe<SlurmJob>& job) {
   auto name = kj::str("job ", slurmJobOf(folder).orDefault(kj::str("?")));
-  bool isKilled = lastExitCodeOf(folder) == nullptr;
+  bool isKilled = lastExitCodeOf(folder) == nullptr && !hasEnding(folder);
   KJ_IF_MAYBE(last, job) {
     if (last->wasEnded()) {
       kj::StringPtr advice = "`scontrol show job` says more";

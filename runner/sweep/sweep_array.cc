@@ -54,7 +54,8 @@ kj::Promise<kj::Array<RunRecord>> SweepArray::run() {
       .then([this](kj::Maybe<SlurmQueue::Jobs>&& queued) {
         KJ_IF_MAYBE(known, queued) {
           for (size_t index: kj::indices(all.runs)) sort(index, *known);
-          return submit();
+          submission = submit().fork();
+          return submission.addBranch();
         }
         configs::fail("Slurm does not say which runs of the sweep wait in its queue (squeue)");
       })
@@ -202,8 +203,11 @@ void SweepArray::finish(size_t index, RunRecord record) {
 
 kj::Promise<void> SweepArray::cancel() {
   progress.clear();
-  if (jobs.empty()) return kj::READY_NOW;
-  return queue.cancel(jobs.releaseAsArray());
+  // Without its number, a job could not be cancelled.
+  return submission.addBranch().then([this]() -> kj::Promise<void> {
+    if (jobs.empty()) return kj::READY_NOW;
+    return queue.cancel(jobs.releaseAsArray());
+  });
 }
 
 void SweepArray::say(kj::StringPtr line) {

@@ -58,6 +58,8 @@ private:
   uint toDo = 0;                // how many runs were not done before
   uint failed = 0;
   bool hasAnswer = true;  // whether Slurm has answered
+  // Goes on when the promise of run() is dropped.
+  kj::ForkedPromise<void> submission = kj::Promise<void>(kj::READY_NOW).fork();
   kj::TimePoint began;
 };
 
