@@ -1,0 +1,114 @@
+// Slurm's commands are shell scripts here. tests/hosts has a real Slurm.
+#include "runner/launch/slurm_queue.h"
+
+#include <doctest/doctest.h>
+#include <kj/async-unix.h>
+#include <kj/debug.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "runner/system/files.h"
+#include "runner/system/reason.h"
+#include "tests/command.h"
+#include "tests/text.h"
+
+namespace runner {
+namespace {
+
+using tests::contains;
+
+constexpr uint64_t TEXT_BYTES_MAX = 1 << 16;
+
+// A folder with commands, which comes first on the path.
+class Commands {
+public:
+  Commands(): folder(tests::newFolder()) {
+    kj::UnixEventPort::captureChildExit();
+    ::setenv("PATH", kj::str(folder, ":/usr/bin:/bin").cStr(), 1);
+  }
+
+  void add(kj::StringPtr name, kj::StringPtr script) const {
+    auto path = kj::str(folder, "/", name);
+    writeWhole(path, kj::str("#!/bin/sh\n", script, "\n"));
+    KJ_SYSCALL(::chmod(path.cStr(), 0700));
+  }
+
+  const kj::String folder;
+};
+
+SlurmJob job(kj::StringPtr state, kj::StringPtr reason = nullptr) {
+  return {kj::str("17"), kj::str(state), kj::str(reason), nullptr};
+}
+
+// As whySlurmEnded(), for a run in `folder` that was job 17.
+kj::String why(const RunFolder& folder, kj::Maybe<SlurmJob> last) {
+  return whySlurmEnded(folder, last).orDefault(kj::str("nothing"));
+}
+
+TEST_CASE("whySlurmEnded: names state, reason and way out, unless the run ended by itself") {
+  RunFolder folder{tests::newFolder()};
+  noteSlurmJob(folder, "17");
+  CHECK(contains(why(folder, job("FAILED", "NonZeroExitCode")),
+      "job 17 of Slurm ended before its run began: FAILED (NonZeroExitCode); the nodes need"));
+  CHECK(why(folder, nullptr) == "Slurm no longer has job 17, whose run has not ended");
+  HeldRunFolder({kj::str(folder.path)}).noteExit(130);
+  CHECK(why(folder, job("FAILED", "NonZeroExitCode")) == "nothing");
+  CHECK(why(folder, nullptr) == "nothing");
+  CHECK(why(folder, job("TIMEOUT", "TimeLimit")) ==
+        "Slurm ended job 17: TIMEOUT (TimeLimit); raise the limit, such as with "
+        "SBATCH_TIMELIMIT=2:00:00");
+  CHECK(contains(why(folder, job("NODE_FAIL")), "Slurm ended job 17: NODE_FAIL; a node"));
+  CHECK(contains(why(folder, job("DEADLINE")), "`scontrol show job` says more"));
+}
+
+TEST_CASE("SlurmQueue: reads what squeue says, and tells a forgotten job from no answer") {
+  Commands commands;
+  auto io = kj::setupAsyncIo();
+  SlurmQueue queue(io);
+  auto look = [&]() { return queue.look(kj::arr(kj::str("17"))).wait(io.waitScope); };
+  commands.add("squeue", "echo '17_0|PENDING|Resources|'; echo '17_1|RUNNING|None|n[1-3]'");
+  auto jobs = KJ_REQUIRE_NONNULL(look());
+  REQUIRE(jobs.size() == 2);
+  CHECK(jobs[0].id == "17_0");
+  CHECK(jobs[0].isWaiting());
+  CHECK(jobs[0].text() == "PENDING (Resources)");
+  CHECK(!jobs[1].isOver());
+  CHECK(jobs[1].text() == "RUNNING");
+  CHECK(jobs[1].nodes == "n[1-3]");
+
+  commands.add("squeue", "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1");
+  CHECK(KJ_REQUIRE_NONNULL(look()).size() == 0);
+  commands.add("squeue", "echo 'Unable to contact slurm controller' >&2; exit 1");
+  CHECK(look() == nullptr);
+}
+
+TEST_CASE("SlurmQueue: submits a script, and passes on why Slurm refuses it") {
+  Commands commands;
+  auto io = kj::setupAsyncIo();
+  SlurmQueue queue(io);
+  commands.add("sbatch", "[ \"$1 $2\" = '--parsable x.sh' ] && echo '17;cluster'");
+  CHECK(queue.submit("x.sh").wait(io.waitScope) == "17");
+  commands.add("sbatch", "echo 'sbatch: error: Batch job submission failed: No room' >&2; exit 1");
+  auto refused = kj::runCatchingExceptions([&]() { queue.submit("x.sh").wait(io.waitScope); });
+  CHECK(reasonOf(KJ_REQUIRE_NONNULL(refused)) ==
+        "Slurm does not take the job: Batch job submission failed: No room");
+}
+
+TEST_CASE("SlurmQueue: asks a run to end before it lets Slurm kill what is left") {
+  Commands commands;
+  auto io = kj::setupAsyncIo();
+  SlurmQueue queue(io);
+  commands.add("scancel", kj::str("echo \"$*\" >>", commands.folder, "/said"));
+  commands.add("squeue", "echo '17|FAILED|NonZeroExitCode|n1'");
+  queue.cancel(kj::arr(kj::str("17"))).wait(io.waitScope);
+  CHECK(readWhole(kj::str(commands.folder, "/said"), TEXT_BYTES_MAX) ==
+        "--state=PENDING 17\n--batch --signal=TERM 17\n");
+
+  commands.add("scancel", "echo 'scancel: error: Access/permission denied' >&2; exit 1");
+  auto refused =
+      kj::runCatchingExceptions([&]() { queue.cancel(kj::arr(kj::str("17"))).wait(io.waitScope); });
+  CHECK(contains(reasonOf(KJ_REQUIRE_NONNULL(refused)), "permission denied"));
+}
+
+}  // namespace
+}  // namespace runner
