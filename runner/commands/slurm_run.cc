@@ -16,8 +16,35 @@ void runInQueue(const LoadedExperiment& loaded, const RunFolder& folder, bool de
   auto script = kj::str(folder.path, "/slurm.sh");
   writeWhole(script, slurmScript({&experiment}, kj::arrayPtr(&folder, 1), nullptr));
   SlurmQueue queue(course.io);
-  auto job = queue.submit(script).wait(course.io.waitScope);
-  noteSlurmJob(folder, job);
+  kj::String job;
+  auto submission = queue.submit(script)
+                        .then([&](kj::String&& id) {
+                          noteSlurmJob(folder, id);
+                          job = kj::mv(id);
+                        })
+                        .fork();
+  auto cancel = [&]() {
+    tell("cancelling the job. Another Ctrl-C does not wait for its end");
+    // Without its number, nobody could cancel it.
+    auto cancelled =
+        submission.addBranch().then([&]() { return queue.cancel(kj::arr(kj::str(job))); });
+    return course.endsUninterrupted(kj::mv(cancelled), [](kj::StringPtr) {});
+  };
+  auto endInterrupted = [&](bool hasEnded) {
+    if (hasEnded) tell(kj::str("interrupted; job ", job, " of Slurm has ended"));
+    commandLine.endWith(INTERRUPTED);
+  };
+  bool isSubmitted = false;
+  auto refused = kj::runCatchingExceptions([&]() {
+    isSubmitted = course.endsUninterrupted(submission.addBranch(), [](kj::StringPtr) {});
+  });
+  KJ_IF_MAYBE(e, refused) {
+    // For `runner attach`. A file system without locks shows less.
+    kj::runCatchingExceptions(
+        [&]() { HeldRunFolder({kj::str(folder.path)}).noteExit(RUN_FAILED); });
+    kj::throwFatalException(kj::mv(*e));
+  }
+  if (!isSubmitted) endInterrupted(cancel());
   auto tasks = slurmTasks(experiment);
   tell(kj::str("run ", folder.path, " is job ", job, " of Slurm, with ", counted(tasks, "task")));
   if (detach) {
@@ -28,13 +55,9 @@ void runInQueue(const LoadedExperiment& loaded, const RunFolder& folder, bool de
   }
   FollowedRun run({kj::str(folder.path)}, course.io, tasks);
   if (!course.endsUninterrupted(run.follow(), [](kj::StringPtr) {})) {
-    tell(kj::str("cancelling job ", job, " of Slurm. Another Ctrl-C does not wait for its end"));
-    auto cancelled = queue.cancel(kj::arr(kj::str(job)));
-    if (course.endsUninterrupted(kj::mv(cancelled), [](kj::StringPtr) {})) {
-      run.printMore();
-      tell(kj::str("interrupted; job ", job, " of Slurm has ended"));
-    }
-    commandLine.endWith(INTERRUPTED);
+    bool hasEnded = cancel();
+    run.printMore();
+    endInterrupted(hasEnded);
   }
   KJ_IF_MAYBE(reason, run.reasonOfSlurm()) {
     tell(kj::str("error: ", *reason));

@@ -103,6 +103,9 @@ TEST_CASE("a job that waits in the queue of Slurm is shown with its reason and c
   constexpr kj::StringPtr OF_NODE[] = {"--set"_kj, "cluster.interface=ib0"_kj};
   auto refused = slurm.submit(ENDLESS, OF_NODE, {"SBATCH_PARTITION=none"})->wait();
   checkFailed(refused, {"Slurm does not take the job: ", "invalid partition"});
+  auto asked = slurm.start(1, {RUNNER, "attach", folder})->wait();
+  CHECK(asked.exitCode == 1);
+  CHECK(contains(asked.errors, "endless/3: ended with exit code 1"));
 }
 
 }  // namespace
