@@ -53,16 +53,18 @@ namespace {
       outcome = {.interruption = kj::str(signal)};
     }
     if (outcome.interruption == nullptr) {
-      view.say(kj::str(signal, " after the run had ended; all processes have ended"));
+      view.say(kj::str(signal, " after the run had ended; ",
+          saidOfRoles("all processes have ended", experiment.cluster)));
     }
   }
   if (outcome.interruption != nullptr) {
-    view.say("interrupted; all processes have ended");
+    view.say(kj::str("interrupted; ", saidOfRoles("all processes have ended", experiment.cluster)));
     reportBrokenRun(folder, experiment.name);
     commandLine.endWith(INTERRUPTED);
   }
   KJ_IF_MAYBE(failure, outcome.failure) {
-    view.say(kj::str("error: ", *failure, ". Nothing is left running (log: ", folder.log(), ")"));
+    view.say(kj::str("error: ", *failure, ". ",
+        saidOfRoles("Nothing is left running", experiment.cluster), " (log: ", folder.log(), ")"));
     reportBrokenRun(folder, experiment.name);
     commandLine.endWith(RUN_FAILED);
   }

@@ -1,6 +1,7 @@
 #include "runner/commands/sweep_run.h"
 
 #include "runner/commands/run_results.h"
+#include "runner/launch/launchers.h"
 #include "runner/report/report.h"
 #include "runner/roles/instruction_set_choice.h"
 #include "runner/sweep/sweep_array.h"
@@ -22,7 +23,9 @@ kj::Array<RunRecord> launched(const LoadedRuns& all, kj::StringPtr runs, LaunchO
   if (!course.endsUninterrupted(
           kj::mv(ended), [&](kj::StringPtr reason) { sweep.interrupt(reason); })) {
     sweep.clear();
-    tell("interrupted; all processes have ended. Run the same command to continue");
+    auto& cluster = KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment).cluster;
+    tell(kj::str("interrupted; ", saidOfRoles("all processes have ended", cluster),
+        ". Run the same command to continue"));
     commandLine.endWith(INTERRUPTED);
   }
   return records;

@@ -60,6 +60,14 @@ kj::Maybe<kj::String> whyNotFromHere(const ClusterConfig& cluster) {
   return nullptr;
 }
 
+kj::String saidOfRoles(kj::StringPtr said, const ClusterConfig& cluster) {
+  if (cluster.isHere()) return kj::str(said);
+  auto others = cluster.launcher->word == LauncherKind::SSH
+                    ? "each host ends its roles when it loses this machine"_kj
+                    : "each other role ends when it loses the coordinator"_kj;
+  return kj::str(said, " here, and ", others);
+}
+
 rpc::Secret secretFor(const ClusterConfig& cluster) {
   return cluster.launcher->word == LauncherKind::MANUAL ? secretOfUser() : rpc::Secret::random();
 }

@@ -23,6 +23,10 @@ kj::Maybe<Submission> submissionOf(const LoadedExperiment& loaded);
 // With launcher `manual`, looks up the names of hosts, which may take seconds.
 kj::Maybe<kj::String> whyNotFromHere(const ClusterConfig& cluster);
 
+// Returns `said` ("nothing is left running"), which is true of this machine when a run has failed
+// or was interrupted. If roles run elsewhere, adds what is known of them: how they end.
+kj::String saidOfRoles(kj::StringPtr said, const ClusterConfig& cluster);
+
 // Returns the secret of a new run: drawn at random, or, if the user starts the roles, the one that
 // the user gave them: see secretOfUser().
 rpc::Secret secretFor(const ClusterConfig& cluster);

@@ -96,7 +96,9 @@ TEST_CASE("Ctrl-C, or the loss of `runner run`, leaves no rank on any host") {
     auto interrupted = runBy(hosts, mpirun, ENDLESS);
     REQUIRE(interrupted.command->waitForOutput("Speed: "));
     KJ_SYSCALL(::kill(interrupted.launcher().pid, SIGINT));
-    CHECK(interrupted.command->wait(FAILS_WITHIN_S).exitCode == 130);
+    auto ended = interrupted.command->wait(FAILS_WITHIN_S);
+    CHECK(ended.exitCode == 130);
+    CHECK(contains(ended.errors, "and each other role ends when it loses the coordinator"));
     interrupted.checkNothingRuns();
 
     auto lost = runBy(hosts, mpirun, ENDLESS);

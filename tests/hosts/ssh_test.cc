@@ -52,7 +52,7 @@ TEST_CASE("a host that crashes ends a job by ssh, and nothing is left on the oth
   auto run = runBySsh(hosts, ENDLESS, "h2 h3");
   REQUIRE(run->waitForOutput("Speed: "));
   hosts.crash(2);
-  checkFailed(run->wait(), {"h3"});
+  checkFailed(run->wait(), {"h3", "Nothing is left running here, and each host ends its roles"});
   checkNothingLeft(hosts, {0, 1});
 }
 
@@ -64,7 +64,10 @@ TEST_CASE("an interrupted job by ssh leaves nothing on any host") {
   for (auto& process: hosts.processes(0)) {
     if (contains(process.commandLine, "runner run")) ::kill(process.pid, SIGINT);
   }
-  CHECK(run->wait().exitCode == 130);
+  auto ended = run->wait();
+  CHECK(ended.exitCode == 130);
+  CHECK(contains(ended.errors,
+      "all processes have ended here, and each host ends its roles when it loses this machine"));
   checkNothingLeft(hosts, {0, 1, 2});
 }
 
