@@ -61,10 +61,11 @@ TEST_CASE("hosts that share a home folder get one copy of the program, for which
   shareHome(hosts);
   hosts.shell(1, "mkdir -p ~/.cache/runner");
   auto other = hosts.start(
-      1, {"sh", "-c", "exec flock ~/.cache/runner/programs.lock sh -c 'echo held; cat'"});
+      1, {"sh", "-c",
+             "exec flock ~/.cache/runner/programs.lock sh -c 'echo held; exec sleep infinity'"});
   REQUIRE(other->waitForOutput("held"));
   auto run = runBySsh(hosts, SHORT, "h2 h3 h4", {"train.epochs=1"});
-  REQUIRE(run->waitForErrors("waits while this program is copied"));
+  REQUIRE(run->waitForErrors("h4 waits while this program is copied"));
   other->killGroup(SIGKILL);
   auto ended = run->wait();
   INFO(ended.errors);
