@@ -29,6 +29,8 @@ constexpr size_t DATABASES = 2;
 
 constexpr uint64_t FILE_BYTES_MAX = uint64_t(1) << 50;
 constexpr size_t SHA256_DIGITS = 64;
+// How much may wait for the disk. A process that waits for more of it would seem silent.
+constexpr uint64_t SYNC_BYTES = 16 << 20;
 
 kj::String checkedSha256(kj::StringPtr text) {
   bool isSum = text.size() == SHA256_DIGITS;
@@ -185,6 +187,10 @@ void DataCopy::append(uint64_t offset, kj::ArrayPtr<const kj::byte> bytes) {
       return true;
     });
     present += piece.size();
+    unsynced_bytes += piece.size();
+    if (unsynced_bytes < SYNC_BYTES) return;
+    KJ_SYSCALL(::fdatasync(opened[i]));
+    unsynced_bytes = 0;
   };
   forEachPiece(files, offset, bytes, write);
 }

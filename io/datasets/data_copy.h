@@ -76,6 +76,7 @@ private:
   const kj::String part;  // the folder of a copy that is not complete
   kj::Maybe<kj::AutoCloseFd> lock;
   uint64_t present = 0;
+  uint64_t unsynced_bytes = 0;
 };
 
 }  // namespace io

@@ -235,10 +235,18 @@ private:
             failures.add(NotReady{*host, reasonOf(e)});
           });
     };
-    return kj::joinPromises(kj::mv(brought)).then([this]() {
-      run.view.showWait("");
-      reportFailures();
+    auto wait = run.io.provider->getTimer().afterDelay(2 * kj::SECONDS).then([this]() {
+      for (auto& host: hosts) {
+        if (host->sentBytes() != nullptr) return;
+      }
+      run.view.showWait("waiting for another run that copies the same data set to the hosts");
     });
+    return kj::joinPromises(kj::mv(brought))
+        .then([this]() {
+          run.view.showWait("");
+          reportFailures();
+        })
+        .attach(wait.eagerlyEvaluate(nullptr));
   }
 
   // Shows how much of the data set each host has, the slowest first.

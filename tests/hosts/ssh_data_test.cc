@@ -1,5 +1,6 @@
 // Jobs by ssh on hosts that have no data set, with --copy-data.
 #include <doctest/doctest.h>
+#include <signal.h>
 #include <stdlib.h>
 
 #include "tests/faults/failure.h"
@@ -82,6 +83,26 @@ TEST_CASE("the runs of a sweep share one copy of the data on each host") {
   INFO(ended.errors);
   CHECK(ended.exitCode == 0);
   CHECK(countOf(ended.errors, COPYING) == 1);
+}
+
+TEST_CASE("a run waits while another one copies the same data to its host") {
+  KJ_IF_MAYBE(why, Hosts::whyNot(SSHD)) SKIP_CASE(why->cStr());
+  Hosts hosts(2, SSHD);
+  takeData(hosts, 1);
+  auto run = [&]() { return runBySsh(hosts, SHORT, "h2", {"--copy-data", "train.epochs=1"}); };
+  CHECK(run()->wait().exitCode == 0);
+  hosts.shell(1, "rm ~/.cache/runner/copy-*/training.mdb");
+  auto other = hosts.start(1,
+      {"sh", "-c",
+          "exec flock $(ls ~/.cache/runner/copy-*.lock) sh -c 'echo held; exec sleep infinity'"});
+  REQUIRE(other->waitForOutput("held"));
+  auto waiting = run();
+  CHECK(waiting->waitForErrors("waiting for another run that copies the same data set"));
+  other->killGroup(SIGKILL);
+  auto ended = waiting->wait();
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 0);
+  CHECK(contains(ended.errors, COPYING));
 }
 
 TEST_CASE("a copy of the data that a full disk has cut off goes on where it ended") {
