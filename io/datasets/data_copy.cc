@@ -104,6 +104,7 @@ void PackedFiles::read(uint64_t offset, kj::ArrayPtr<kj::byte> to) const {
 PackedData::PackedData(const DataConfig& config) {
   auto dataset = openDataset(config, [](kj::StringPtr, uint64_t, uint64_t) {});
   recordsSha256 = io::recordsSha256(dataset->training(), dataset->validation());
+  name = kj::str(baseName(withoutSlash(dataset->folder())));
   kj::Vector<PackedFile> found;
   for (auto& name: NAMES) {
     auto file = kj::str(dataset->folder(), "/", name);
@@ -116,28 +117,35 @@ PackedData::PackedData(const DataConfig& config) {
   files = found.releaseAsArray();
 }
 
-DataCopy::DataCopy(kj::StringPtr recordsSha256, kj::Array<PackedFile> wanted)
+DataCopy::DataCopy(kj::StringPtr recordsSha256, kj::StringPtr name, kj::Array<PackedFile> wanted)
     : sha256(checkedSha256(recordsSha256)),
+      imported(kj::str(configs::cacheFolder(), "/", baseName(name))),
       path(kj::str(configs::cacheFolder(), "/copy-", sha256)),
       part(kj::str(path, ".part")) {
   files = checkedFiles(kj::mv(wanted));
 }
 
-bool DataCopy::isThere() const {
+bool DataCopy::hasRecords(kj::StringPtr folder) const {
+  bool areThey = false;
+  // A damaged one counts as absent.
+  auto ignored = kj::runCatchingExceptions([&]() {
+    auto training = RecordDb::open(kj::str(folder, "/", TRAINING_FILE));
+    auto validation = RecordDb::open(kj::str(folder, "/", VALIDATION_FILE));
+    areThey = io::recordsSha256(*training, *validation) == sha256;
+  });
+  return areThey;
+}
+
+kj::Maybe<kj::String> DataCopy::find() const {
+  if (hasRecords(imported)) return kj::str(imported);
   for (size_t i = 0; i < DATABASES; i++) {
     struct stat status;
     auto file = kj::str(path, "/", files[i].name);
-    if (::stat(file.cStr(), &status) != 0) return false;
-    if (uint64_t(status.st_size) != files[i].size_bytes) return false;
+    if (::stat(file.cStr(), &status) != 0) return nullptr;
+    if (uint64_t(status.st_size) != files[i].size_bytes) return nullptr;
   }
-  bool isIt = false;
-  // A damaged one is made again.
-  auto ignored = kj::runCatchingExceptions([&]() {
-    auto training = RecordDb::open(kj::str(path, "/", TRAINING_FILE));
-    auto validation = RecordDb::open(kj::str(path, "/", VALIDATION_FILE));
-    isIt = io::recordsSha256(*training, *validation) == sha256;
-  });
-  return isIt;
+  if (!hasRecords(path)) return nullptr;
+  return kj::str(path);
 }
 
 bool DataCopy::takeLock() {
@@ -202,7 +210,7 @@ void DataCopy::finish() {
   // A damaged one. Processes that read it keep their open files.
   std::filesystem::remove_all(path.cStr(), error);
   moveIntoPlace(part, path);
-  if (!isThere()) {
+  if (find() == nullptr) {
     std::filesystem::remove_all(path.cStr(), error);
     configs::fail("what came as the data set ", path, " are other records");
   }

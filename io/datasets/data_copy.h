@@ -39,6 +39,7 @@ public:
   explicit PackedData(const DataConfig& config);
 
   kj::String recordsSha256;  // see recordsSha256() in datasets.h
+  kj::String name;           // of their folder, in the cache unless they lie elsewhere
 };
 
 // A copy of the packed records of another machine. It lies in this machine's cache, in a folder
@@ -46,13 +47,15 @@ public:
 // the rest comes, perhaps in another process.
 class DataCopy: public PackedFiles {
 public:
-  // The arguments come from another machine. Throws if they are not those of packed records.
-  DataCopy(kj::StringPtr recordsSha256, kj::Array<PackedFile> files);
+  // The arguments come from another machine, as its PackedData has them. Throws if they are not
+  // those of packed records.
+  DataCopy(kj::StringPtr recordsSha256, kj::StringPtr name, kj::Array<PackedFile> files);
 
-  kj::StringPtr folder() const { return path; }
-  // Whether it is complete. Looks at the sizes of the databases and at their digests of all
-  // records. Each record has a checksum of its own, which is checked when it is read.
-  bool isThere() const;
+  // Returns the folder of the copy, or of the same records that this machine has imported itself.
+  // Null if it has neither of them. Looks at the sizes of the copy, and at the digests that the
+  // databases have of all their records. Each record has a checksum of its own, which is checked
+  // when it is read.
+  kj::Maybe<kj::String> find() const;
 
   // Takes the lock of the copy, which this object then keeps. Returns false if another process has
   // it: that process may complete the copy. Throws if the cache cannot be written.
@@ -71,7 +74,10 @@ public:
   void clear();
 
 private:
+  bool hasRecords(kj::StringPtr folder) const;
+
   const kj::String sha256;
+  const kj::String imported;  // where this machine may have imported the same records
   const kj::String path;
   const kj::String part;  // the folder of a copy that is not complete
   kj::Maybe<kj::AutoCloseFd> lock;

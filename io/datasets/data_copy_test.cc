@@ -31,7 +31,7 @@ struct Pair {
   }
 
   kj::Own<DataCopy> newCopy() const {
-    return kj::heap<DataCopy>(data->recordsSha256, copyOf(data->list()));
+    return kj::heap<DataCopy>(data->recordsSha256, data->name, copyOf(data->list()));
   }
   kj::Array<kj::byte> bytes(uint64_t begin, uint64_t end) const {
     auto result = kj::heapArray<kj::byte>(end - begin);
@@ -45,7 +45,7 @@ TEST_CASE("DataCopy: goes on where another process ended, and then holds the sam
   auto size = pair.data->size_bytes();
   CHECK(pair.data->list().size() == 3);  // with the mean image
   auto first = pair.newCopy();
-  CHECK_FALSE(first->isThere());
+  CHECK(first->find() == nullptr);
   REQUIRE(first->takeLock());
   first->open();
   CHECK(first->present_bytes() == 0);
@@ -63,13 +63,28 @@ TEST_CASE("DataCopy: goes on where another process ended, and then holds the sam
   auto read = kj::heapArray<kj::byte>(size);
   second->read(0, read);
   CHECK(read == pair.bytes(0, size));
-  CHECK_FALSE(second->isThere());
+  CHECK(second->find() == nullptr);
   second->finish();
-  CHECK(second->isThere());
+  CHECK(second->find() != nullptr);
 
   auto there = testConfig("image_folder", kj::str("/nowhere"));
-  there.copy = kj::str(second->folder());
+  there.copy = second->find();
   CHECK(recordsSha256(there) == pair.data->recordsSha256);
+}
+
+TEST_CASE("DataCopy: a machine that has imported the same records itself needs no copy") {
+  ImageFolder scratch;
+  auto folder = kj::str(openDataset(scratch.config, silent())->folder());
+  PackedData data(scratch.config);
+  CHECK(folder.endsWith(kj::str("/", data.name)));
+  auto found = [&](kj::StringPtr name) {
+    return DataCopy(data.recordsSha256, name, copyOf(data.list())).find();
+  };
+  CHECK(KJ_ASSERT_NONNULL(found(data.name)) == folder);
+  CHECK(found("another") == nullptr);
+  CHECK(found("..") == nullptr);
+  CHECK(::unlink(kj::str(folder, "/training.mdb").cStr()) == 0);
+  CHECK(found(data.name) == nullptr);
 }
 
 TEST_CASE("DataCopy: only one process writes a copy") {
@@ -108,16 +123,16 @@ TEST_CASE("DataCopy: a copy that was cut short, or has other records, is not the
     return copy;
   };
   auto copy = write(pair.bytes(0, size));
-  auto file = kj::str(copy->folder(), "/training.mdb");
+  auto file = kj::str(KJ_ASSERT_NONNULL(copy->find()), "/training.mdb");
   REQUIRE(::truncate(file.cStr(), pair.data->list()[0].size_bytes - 1) == 0);
-  CHECK_FALSE(copy->isThere());
+  CHECK(copy->find() == nullptr);
   copy = nullptr;
-  CHECK(write(pair.bytes(0, size))->isThere());
+  CHECK(write(pair.bytes(0, size))->find() != nullptr);
   // The databases are there, but both are damaged.
   auto damaged = pair.bytes(0, size);
   for (auto& byte: damaged) byte ^= 1;
   CHECK(thrownBy([&]() { write(damaged); }).startsWith("what came as the data set "));
-  CHECK_FALSE(pair.newCopy()->isThere());
+  CHECK(pair.newCopy()->find() == nullptr);
 }
 
 TEST_CASE("DataCopy: takes no other files than those of packed records, and no other name") {
@@ -126,14 +141,14 @@ TEST_CASE("DataCopy: takes no other files than those of packed records, and no o
   auto refused = [&](auto&& change) {
     auto other = copyOf(files);
     change(other);
-    return thrownBy([&]() { DataCopy(pair.data->recordsSha256, kj::mv(other)); });
+    return thrownBy([&]() { DataCopy(pair.data->recordsSha256, "x", kj::mv(other)); });
   };
   constexpr kj::StringPtr WHY = "the files of the copy are not those of packed records"_kj;
   CHECK(refused([](kj::Array<PackedFile>& f) { f[0].name = kj::str("../x"); }) == WHY);
   CHECK(refused([](kj::Array<PackedFile>& f) { f[1].size_bytes = ~uint64_t(0); }) == WHY);
   CHECK(refused([](kj::Array<PackedFile>& f) { f = nullptr; }) == WHY);
   CHECK(refused([](kj::Array<PackedFile>&) {}) == "");
-  CHECK(thrownBy([&]() { DataCopy("../../x", copyOf(files)); }) ==
+  CHECK(thrownBy([&]() { DataCopy("../../x", "x", copyOf(files)); }) ==
         "the name of the copy of a data set is not a SHA-256");
 }
 

@@ -29,6 +29,7 @@ DataSender::DataSender(HostAgent::Client agent, SharedData& data, kj::Function<v
 kj::Promise<kj::String> DataSender::bring() {
   auto request = agent.dataRequest();
   request.setRecordsSha256(data.packed.recordsSha256);
+  request.setName(data.packed.name);
   auto from = data.packed.list();
   auto files = request.initFiles(from.size());
   for (size_t i: kj::indices(from)) {
@@ -37,8 +38,10 @@ kj::Promise<kj::String> DataSender::bring() {
   }
   return request.send()
       .then([this](capnp::Response<HostAgent::DataResults>&& answer) -> kj::Promise<void> {
-        folder = kj::str(answer.getFolder());
-        if (!answer.hasCopy()) return kj::READY_NOW;
+        if (!answer.hasCopy()) {
+          folder = kj::str(answer.getFolder());
+          return kj::READY_NOW;
+        }
         copy = answer.getCopy();
         // A host that has more than there is gets nothing, and finds that the sum is wrong.
         return sendFrom(kj::min(answer.getPresentBytes(), data.packed.size_bytes()), false);
@@ -64,7 +67,8 @@ kj::Promise<void> DataSender::sendFrom(uint64_t offset, bool isAnew) {
         return request.send();
       })
       .then([this, isAnew](capnp::Response<DataCopy::FinishResults>&& answer) -> kj::Promise<void> {
-        if (answer.getIsRight()) return kj::READY_NOW;
+        folder = kj::str(answer.getFolder());
+        if (folder.size() > 0) return kj::READY_NOW;
         if (!isAnew) return sendFrom(0, true);
         configs::fail("the copy of the data set arrived damaged twice; check the disk there");
       });

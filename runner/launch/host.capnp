@@ -24,11 +24,11 @@ interface HostAgent {
   beat @2 ();
   # Says that the launcher is there.
 
-  data @3 (recordsSha256 :Text, files :List(DataFile))
+  data @3 (recordsSha256 :Text, name :Text, files :List(DataFile))
       -> (folder :Text, copy :DataCopy, presentBytes :UInt64);
-  # Asks for a copy of packed records in the host's cache: see io/datasets/data_copy.h. If the host
-  # has it, `copy` is null. Otherwise its first `presentBytes` bytes are there, and nobody else
-  # writes it until `copy` is dropped. Waits while another process writes it.
+  # Asks for packed records in the host's cache: see io/datasets/data_copy.h. If they are there,
+  # `folder` has them, and `copy` is null. Otherwise the first `presentBytes` bytes of a copy are
+  # there, and nobody else writes it until `copy` is dropped. Waits while another process writes it.
 }
 
 struct DataFile {
@@ -40,9 +40,9 @@ interface DataCopy {
   write @0 (offset :UInt64, bytes :Data);
   # Adds bytes behind those that are there.
 
-  finish @1 (sha256 :Text) -> (isRight :Bool);
+  finish @1 (sha256 :Text) -> (folder :Text);
   # Call it when all bytes are there. `sha256` is the sum of all of them. If it is right, the copy
-  # is complete. Otherwise nothing is left, and the copy begins anew.
+  # is complete in `folder`. Otherwise `folder` is empty, nothing is left, and the copy begins anew.
 }
 
 interface Lines {

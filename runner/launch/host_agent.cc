@@ -69,9 +69,9 @@ public:
   kj::Promise<void> finish(FinishContext context) override {
     heard();
     return pacedSum(*copy, timer).then([this, context](kj::String sum) mutable {
-      bool isRight = sum == context.getParams().getSha256();
-      isRight ? copy->finish() : copy->clear();
-      context.getResults().setIsRight(isRight);
+      if (sum != context.getParams().getSha256()) return copy->clear();
+      copy->finish();
+      context.getResults().setFolder(KJ_ASSERT_NONNULL(copy->find()));
     });
   }
 
@@ -132,8 +132,7 @@ public:
     auto files = KJ_MAP(file, params.getFiles()) {
       return io::PackedFile{kj::str(file.getName()), file.getBytes()};
     };
-    auto copy = kj::heap<io::DataCopy>(params.getRecordsSha256(), kj::mv(files));
-    context.getResults().setFolder(copy->folder());
+    auto copy = kj::heap<io::DataCopy>(params.getRecordsSha256(), params.getName(), kj::mv(files));
     return answer(context, kj::mv(copy));
   }
 
@@ -151,16 +150,22 @@ private:
   // Answers what is there of `copy`, when no other process writes it.
   kj::Promise<void> answer(DataContext context, kj::Own<io::DataCopy> copy) {
     constexpr auto PAUSE = 200 * kj::MILLISECONDS;
-    if (copy->isThere()) return kj::READY_NOW;
+    auto results = context.getResults();
+    KJ_IF_MAYBE(folder, copy->find()) {
+      results.setFolder(*folder);
+      return kj::READY_NOW;
+    }
     auto& timer = io.provider->getTimer();
     if (!copy->takeLock()) {
       return timer.afterDelay(PAUSE).then(
           [this, context, copy = kj::mv(copy)]() mutable { return answer(context, kj::mv(copy)); });
     }
     // The process that had the lock may have completed it.
-    if (copy->isThere()) return kj::READY_NOW;
+    KJ_IF_MAYBE(folder, copy->find()) {
+      results.setFolder(*folder);
+      return kj::READY_NOW;
+    }
     copy->open();
-    auto results = context.getResults();
     results.setPresentBytes(copy->present_bytes());
     auto heard = [this]() { lastHeard = running.passed(); };
     results.setCopy(kj::heap<DataCopyServer>(kj::mv(copy), timer, kj::mv(heard)));

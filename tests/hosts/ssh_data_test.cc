@@ -12,7 +12,7 @@ namespace tests {
 namespace {
 
 constexpr kj::StringPtr SHORT = "tests/faults/short.toml"_kj;
-constexpr kj::StringPtr ONE_SERVER[] = {"cluster.servers=1"_kj};
+constexpr kj::StringPtr SETTINGS[] = {"cluster.servers=1"_kj, "train.epochs=1"_kj};
 constexpr kj::StringPtr COPYING = "copying the data set to "_kj;
 
 // Takes the data sets away from a host.
@@ -41,12 +41,12 @@ int copied_MiB(kj::StringPtr errors) {
 
 TEST_CASE("--copy-data trains the same bits on hosts without data, and copies the data once") {
   KJ_IF_MAYBE(why, Hosts::whyNot(SSHD)) SKIP_CASE(why->cStr());
-  auto alone = train(SHORT, ONE_SERVER);
+  auto alone = train(SHORT, SETTINGS);
   Hosts hosts(3, SSHD);
   takeData(hosts, 1);
   takeData(hosts, 2);
   auto run = [&]() {
-    auto ended = runBySsh(hosts, SHORT, "h2 h3", {"--copy-data"})->wait();
+    auto ended = runBySsh(hosts, SHORT, "h2 h3", {"--copy-data", "train.epochs=1"})->wait();
     INFO(ended.errors);
     CHECK(ended.exitCode == 0);
     CHECK(contains(ended.output, alone.weightsSha256));
@@ -62,15 +62,28 @@ TEST_CASE("--copy-data trains the same bits on hosts without data, and copies th
 
 TEST_CASE("--copy-data also copies packed records that only the machine of runner run has") {
   KJ_IF_MAYBE(why, Hosts::whyNot(SSHD)) SKIP_CASE(why->cStr());
-  auto alone = train(SHORT, ONE_SERVER);
+  auto alone = train(SHORT, SETTINGS);
   Hosts hosts(2, SSHD);
   takeData(hosts, 1);
   hosts.shell(
       0, kj::str(cacheSetting(), "; cp -r $RUNNER_CACHE/fashion_mnist-raw-*[0-9a-f] /tmp/packed"));
-  auto ended = runBySsh(hosts, SHORT, "h2", {"--copy-data", "data.source=/tmp/packed"})->wait();
+  auto ended =
+      runBySsh(hosts, SHORT, "h2", {"--copy-data", "data.source=/tmp/packed", "train.epochs=1"})
+          ->wait();
   INFO(ended.errors);
   CHECK(ended.exitCode == 0);
   CHECK(contains(ended.output, alone.weightsSha256));
+}
+
+TEST_CASE("--copy-data copies nothing to a host that has imported the same data itself") {
+  KJ_IF_MAYBE(why, Hosts::whyNot(SSHD)) SKIP_CASE(why->cStr());
+  Hosts hosts(2, SSHD);
+  CHECK(runBySsh(hosts, SHORT, "h2", {"train.epochs=1"})->wait().exitCode == 0);
+  takeData(hosts, 1);
+  auto ended = runBySsh(hosts, SHORT, "h2", {"--copy-data", "train.epochs=1"})->wait();
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 0);
+  CHECK_FALSE(contains(ended.errors, COPYING));
 }
 
 TEST_CASE("the runs of a sweep share one copy of the data on each host") {
@@ -107,16 +120,16 @@ TEST_CASE("a run waits while another one copies the same data to its host") {
 
 TEST_CASE("a copy of the data that a full disk has cut off goes on where it ended") {
   KJ_IF_MAYBE(why, Hosts::whyNot(SSHD)) SKIP_CASE(why->cStr());
-  auto alone = train(SHORT, ONE_SERVER);
+  auto alone = train(SHORT, SETTINGS);
   Hosts hosts(2, SSHD);
   takeData(hosts, 1);
   makeDiskSmall(hosts, 1);
-  auto failed = runBySsh(hosts, SHORT, "h2", {"--copy-data"})->wait();
+  auto failed = runBySsh(hosts, SHORT, "h2", {"--copy-data", "train.epochs=1"})->wait();
   checkFailed(
       failed, {"host h2: the data set cannot be copied to it: /tmp/home/.cache/runner/copy-",
                   "No space left on device", "Free some space"});
   makeDiskLarge(hosts, 1);
-  auto ended = runBySsh(hosts, SHORT, "h2", {"--copy-data"})->wait();
+  auto ended = runBySsh(hosts, SHORT, "h2", {"--copy-data", "train.epochs=1"})->wait();
   INFO(ended.errors);
   CHECK(ended.exitCode == 0);
   CHECK(contains(ended.output, alone.weightsSha256));
@@ -126,16 +139,16 @@ TEST_CASE("a copy of the data that a full disk has cut off goes on where it ende
 
 TEST_CASE("a copy of the data whose beginning is damaged is made again") {
   KJ_IF_MAYBE(why, Hosts::whyNot(SSHD)) SKIP_CASE(why->cStr());
-  auto alone = train(SHORT, ONE_SERVER);
+  auto alone = train(SHORT, SETTINGS);
   Hosts hosts(2, SSHD);
   takeData(hosts, 1);
   makeDiskSmall(hosts, 1);
-  CHECK(runBySsh(hosts, SHORT, "h2", {"--copy-data"})->wait().exitCode == 1);
+  CHECK(runBySsh(hosts, SHORT, "h2", {"--copy-data", "train.epochs=1"})->wait().exitCode == 1);
   hosts.shell(1,
       "printf x | dd conv=notrunc seek=99999 bs=1 "
       "of=$(ls ~/.cache/runner/copy-*.part/training.mdb)");
   makeDiskLarge(hosts, 1);
-  auto ended = runBySsh(hosts, SHORT, "h2", {"--copy-data"})->wait();
+  auto ended = runBySsh(hosts, SHORT, "h2", {"--copy-data", "train.epochs=1"})->wait();
   INFO(ended.errors);
   CHECK(ended.exitCode == 0);
   CHECK(contains(ended.output, alone.weightsSha256));
@@ -145,7 +158,9 @@ TEST_CASE("a copy of the data that is damaged later is refused by name, and made
   KJ_IF_MAYBE(why, Hosts::whyNot(SSHD)) SKIP_CASE(why->cStr());
   Hosts hosts(2, SSHD);
   takeData(hosts, 1);
-  auto run = [&]() { return runBySsh(hosts, SHORT, "h2", {"--copy-data"})->wait(); };
+  auto run = [&]() {
+    return runBySsh(hosts, SHORT, "h2", {"--copy-data", "train.epochs=1"})->wait();
+  };
   CHECK(run().exitCode == 0);
   hosts.shell(1,
       "dd if=/dev/zero conv=notrunc seek=10 bs=1M count=1 "
