@@ -272,7 +272,8 @@ kj::Promise<void> SshHost::greet() {
       say(kj::str(host.name, " waits while this program is copied to the folder that it shares"));
     }
     if (answer == CHANGED) {
-      say(kj::str("the copy of this program on ", host.name, " has changed, and is made again"));
+      say(kj::str("the copy of this program on ", host.name,
+          " has changed or does not start, and is made again"));
     }
     if (!answer.startsWith(SEND)) return greet();
     auto sent = send(answer.slice(SEND.size()));
