@@ -13,6 +13,10 @@ kj::String PlacedRole::name() const {
   return onHost(roleName(role, index), host);
 }
 
+kj::String saidBy(kj::StringPtr name, kj::StringPtr text) {
+  return text.startsWith(name) ? kj::str(text) : kj::str(name, ": ", text);
+}
+
 RoleOptions LaunchedRun::optionsOf(Role role, uint index, kj::StringPtr coordinator) const {
   RoleOptions own{
       role, index, kj::str(coordinator), {kj::str(folder.path)}, options.trace, true, secret};

@@ -81,6 +81,9 @@ struct LaunchedRun {
   RoleOptions optionsOf(Role role, uint index, kj::StringPtr coordinator) const;
 };
 
+// Returns "worker 1: TEXT". Returns the text alone if it begins with that name.
+kj::String saidBy(kj::StringPtr name, kj::StringPtr text);
+
 // Starts the roles of one run. Each launcher is a row of LAUNCHERS (runner/experiment/cluster.cc)
 // and a file of this folder. Launch calls its functions in the order in which they stand here.
 class Launcher {

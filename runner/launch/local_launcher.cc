@@ -100,8 +100,8 @@ kj::Maybe<Failure> RoleReport::judge(int status) {
   if (cause.size() == 0) {
     cause = kj::str("ended with exit code ", code, " and without an error message");
   }
-  return Failure{code == LOST_A_PEER_EXIT ? Failure::LOST_A_PEER : Failure::FAILED,
-      kj::str(name, ": ", cause)};
+  return Failure{
+      code == LOST_A_PEER_EXIT ? Failure::LOST_A_PEER : Failure::FAILED, saidBy(name, cause)};
 }
 
 kj::Array<kj::String> commandOf(const RoleOptions& options) {

@@ -2,6 +2,7 @@
 
 #include <kj/debug.h>
 #include <kj/vector.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -44,6 +45,11 @@ constexpr MpirunKind KINDS[] = {
     {"HYDRA"_kj, "-f"_kj, optionsOfHydra, rankLineOfHydra},
 };
 
+// The variables that give ssh options: of OpenMPI 4, OpenMPI 5 and MPICH. Without a limit, ssh
+// waits for minutes for a host that does not answer.
+constexpr const char* SSH_OPTIONS[] = {
+    "OMPI_MCA_plm_rsh_args", "PRTE_MCA_plm_ssh_args", "HYDRA_LAUNCHER_EXTRA_ARGS"};
+
 class MpiLauncher final: public Launcher {
 public:
   explicit MpiLauncher(const LaunchedRun& run): run(run) {}
@@ -81,6 +87,7 @@ public:
     }
     words.add(kj::str("-n"));
     words.add(kj::str(processes.size()));
+    for (auto variable: SSH_OPTIONS) ::setenv(variable, "-o ConnectTimeout=10", false);
     addCommandOfRank(words, run, *own, coordinator);
     return startRanks(run, words, kj::mv(processes), kind->read);
   }

@@ -1,5 +1,6 @@
 #include "runner/launch/ranks.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <kj/debug.h>
 #include <kj/vector.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "configs/language/failure.h"
+#include "runner/launch/ssh_host.h"
 #include "runner/logs/role_names.h"
 #include "runner/roles/trace_file.h"
 #include "runner/system/child_process.h"
@@ -42,6 +44,18 @@ bool take(kj::StringPtr& text, kj::StringPtr part) {
 bool isOfSsh(kj::StringPtr line) {
   return line.startsWith("ssh: ") || line.startsWith("Host key verification failed") ||
          strstr(line.cStr(), ": Permission denied (") != nullptr;
+}
+
+// Whether a line of ssh names this host.
+bool mentions(kj::StringPtr line, kj::StringPtr host) {
+  auto isOfName = [](char c) { return ::isalnum(c) || c == '-' || c == '.'; };
+  if (host.size() == 0) return false;
+  for (auto at = strstr(line.cStr(), host.cStr()); at != nullptr;
+       at = strstr(at + 1, host.cStr())) {
+    bool begins = at == line.begin() || !isOfName(at[-1]);
+    if (begins && !isOfName(at[host.size()])) return true;
+  }
+  return false;
 }
 
 // Whether `env` or the loader says that it cannot start this program.
@@ -181,16 +195,31 @@ kj::Maybe<Failure> RankReport::take(kj::StringPtr line) {
     } else if (!runner::take(text, ERROR) && !runner::take(text, WRONG_COMMAND)) {
       view.say(kj::str(name, ": ", text));
     } else if (!losers.contains(of->rank)) {
-      return fail(kj::str(name, ": ", text));
+      return fail(saidBy(name, text));
     } else if (lost.size() == 0) {
-      lost = kj::str(name, ": ", text);
+      lost = saidBy(name, text);
     }
     return nullptr;
   }
   if (runner::take(line, ERROR)) return fail(kj::str(line));
-  if (isOfSsh(line)) return fail(kj::str(program, " cannot start a role: ", line));
+  if (isOfSsh(line)) return fail(unreached(line));
   if (lost.size() == 0) view.say(kj::str(program, ": ", line));
   return nullptr;
+}
+
+kj::String RankReport::unreached(kj::StringPtr line) const {
+  // ssh ends its lines as terminals do.
+  auto text = kj::str(line.endsWith("\r") ? line.slice(0, line.size() - 1) : line.asArray());
+  auto explained = [&](kj::StringPtr host) {
+    KJ_IF_MAYBE(sentence, explainSshLine(host, text)) return kj::mv(*sentence);
+    return kj::mv(text);
+  };
+  for (auto& process: processes) {
+    auto& host = process.roles[0].host;
+    if (!mentions(text, host)) continue;
+    return kj::str(process.name, ": ", program, " cannot start it: ", explained(host));
+  }
+  return kj::str(program, " cannot start a role: ", explained("HOST"));
 }
 
 kj::Maybe<Failure> RankReport::judge(int status) const {

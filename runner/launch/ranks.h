@@ -51,6 +51,9 @@ public:
   kj::Maybe<Failure> judge(int status) const;
 
 private:
+  // Returns the sentence about a line of ssh.
+  kj::String unreached(kj::StringPtr line) const;
+
   const kj::String program;
   const kj::Array<RoleGroup> processes;
   const ReadRankLine read;

@@ -50,7 +50,9 @@ struct Reported {
   static kj::Array<RoleGroup> processes() {
     kj::Vector<RoleGroup> groups;
     for (auto name: {"server 0 on a", "worker 0 on b", "worker 1 on c"}) {
-      groups.add(RoleGroup{kj::str(name), {}});
+      // The host is the last letter.
+      auto host = kj::str(kj::StringPtr(name).slice(kj::StringPtr(name).size() - 1));
+      groups.add(RoleGroup{kj::str(name), kj::arr(PlacedRole{Role::WORKER, 0, kj::mv(host)})});
     }
     return groups.releaseAsArray();
   }
@@ -72,6 +74,7 @@ TEST_CASE("ranks: the first error of a rank that has lost no other role is the f
   CHECK(run.take(kj::str("1: ", LOST_A_PEER_LINE)) == "");
   CHECK(run.take("1: error: lost server 0") == "");
   CHECK(run.take("0: error: the disk is full") == "server 0 on a: the disk is full");
+  CHECK(Reported().take("2: error: worker 1 on c is late") == "worker 1 on c is late");
   // What follows is about the same failure.
   CHECK(run.take("srun: error: a: task 0: Exited with exit code 1") == "");
   CHECK(run.take("2: error: the disk is full") == "");
@@ -89,8 +92,24 @@ TEST_CASE("ranks: a program that cannot be started names rank and host") {
   CHECK(contains(
       Reported().take("1: /a/runner: /lib/libc.so.6: version `GLIBC_2.99' not found (required)"),
       "GLIBC_2.99"));
-  CHECK(contains(Reported().take("ssh: Could not resolve hostname x: Name or service not known"),
-      "srun cannot start a role: ssh: "));
+}
+
+TEST_CASE("ranks: a host that ssh cannot reach is named with its role, the cause and the way out") {
+  CHECK(Reported()
+            .take("ssh: Could not resolve hostname b: Name or service not known\r")
+            .startsWith("worker 0 on b: srun cannot start it: no machine of this name is known; "));
+  CHECK(Reported()
+            .take("ssh: connect to host c port 22: Connection timed out\r")
+            .endsWith("port (ssh: connect to host c port 22: Connection timed out)"));
+  CHECK(
+      Reported()
+          .take("me@a: Permission denied (publickey).")
+          .startsWith("server 0 on a: srun cannot start it: it takes none of this user's keys; "));
+  CHECK(Reported().take("ssh: connect to host c port 22: Odd") ==
+        "worker 1 on c: srun cannot start it: ssh: connect to host c port 22: Odd");
+  CHECK(Reported()
+            .take("ssh: Could not resolve hostname a.x: Name or service not known")
+            .startsWith("srun cannot start a role: no machine"));
 }
 
 TEST_CASE("ranks: without a rank's error, what the coordinator says is nearer to the cause") {

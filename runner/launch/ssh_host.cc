@@ -139,9 +139,15 @@ constexpr Meaning MEANINGS[] = {
         "its disk is full; make room in ~/.cache there, or set XDG_CACHE_HOME"_kj},
 };
 
-kj::Exception failed(const Host& host, kj::StringPtr why) {
-  return kj::Exception(kj::Exception::Type::FAILED, __FILE__, __LINE__,
-      kj::str("host ", host.toString(), ": ", why));
+kj::Maybe<kj::String> explain(const Meaning& meaning, kj::StringPtr host, kj::StringPtr line) {
+  if (!contains(line, meaning.words)) return nullptr;
+  auto sentence = kj::str(meaning.sentence);
+  if (auto place = ::strstr(sentence.cStr(), "HOST")) {
+    size_t at = place - sentence.cStr();
+    sentence = kj::str(sentence.slice(0, at), host, sentence.slice(at + 4));
+  }
+  // ssh may speak of another host, such as a jump host.
+  return kj::str(sentence, " (", line, ")");
 }
 
 }  // namespace
@@ -156,18 +162,18 @@ kj::ArrayPtr<const kj::byte> SharedPackage::bytes() {
   return tar;
 }
 
+kj::Maybe<kj::String> explainSshLine(kj::StringPtr host, kj::StringPtr line) {
+  for (auto& meaning: MEANINGS) {
+    KJ_IF_MAYBE(sentence, explain(meaning, host, line)) return kj::mv(*sentence);
+  }
+  return nullptr;
+}
+
 kj::String explainSsh(
     const Host& host, kj::StringPtr command, kj::ArrayPtr<const kj::String> lines) {
   for (auto& meaning: MEANINGS) {
     for (auto& line: lines) {
-      if (!contains(line, meaning.words)) continue;
-      auto sentence = kj::str(meaning.sentence);
-      if (auto place = ::strstr(sentence.cStr(), "HOST")) {
-        size_t at = place - sentence.cStr();
-        sentence = kj::str(sentence.slice(0, at), host.name, sentence.slice(at + 4));
-      }
-      // ssh may speak of another host, such as a jump host.
-      return kj::str(sentence, " (", line, ")");
+      KJ_IF_MAYBE(sentence, explain(meaning, host.name, line)) return kj::mv(*sentence);
     }
   }
   constexpr kj::StringPtr OURS = "error: "_kj;
@@ -181,9 +187,10 @@ kj::String explainSsh(
       "` by hand, and remove ~/.cache/runner/programs there if it works");
 }
 
-SshHost::SshHost(const Host& host, kj::StringPtr command, SharedPackage& package,
+SshHost::SshHost(const Host& host, kj::String label, kj::StringPtr command, SharedPackage& package,
     kj::AsyncIoContext& io, kj::Function<void(kj::StringPtr)> say)
     : host(host),
+      label(kj::mv(label)),
       command(kj::str(command)),
       package(package),
       io(io),
@@ -198,6 +205,10 @@ SshHost::SshHost(const Host& host, kj::StringPtr command, SharedPackage& package
             hear(line);
           }).eagerlyEvaluate(nullptr)),
       whenEnded(process.ended().fork()) {}
+
+kj::Exception SshHost::failed(kj::StringPtr why) const {
+  return kj::Exception(kj::Exception::Type::FAILED, __FILE__, __LINE__, kj::str(label, ": ", why));
+}
 
 void SshHost::hear(kj::StringPtr line) {
   // ssh ends its lines as terminals do.
@@ -219,7 +230,7 @@ kj::Promise<kj::String> SshHost::readAnswer() {
     if (nextByte != '\n') {
       line.add(nextByte);
       if (++noise_bytes < NOISE_MAX_BYTES) return readAnswer();
-      return failed(host, "its login script writes too much; it must write nothing for commands");
+      return failed("its login script writes too much; it must write nothing for commands");
     }
     auto text = kj::heapString(line.begin(), line.size());
     line.clear();
@@ -237,10 +248,10 @@ kj::Promise<void> SshHost::send(kj::StringPtr offer) {
   struct utsname here;
   KJ_SYSCALL(::uname(&here));
   if (machine != here.machine) {
-    return failed(host, kj::str("its processor is of another kind (", machine,
-                            ", and this program "
-                            "is for ",
-                            here.machine, "); use hosts of one kind"));
+    return failed(kj::str("its processor is of another kind (", machine,
+        ", and this program "
+        "is for ",
+        here.machine, "); use hosts of one kind"));
   }
   auto all = package.bytes();
   auto rest = all.slice(kj::min(present_bytes, all.size()), all.size());
@@ -284,7 +295,7 @@ kj::Promise<void> SshHost::greet() {
 kj::Promise<void> SshHost::ready(uint timeout_s) {
   auto ended = whenEnded.addBranch().then([this](int) {
     return listening.then(
-        [this]() { kj::throwFatalException(failed(host, explainSsh(host, command, heard))); });
+        [this]() { kj::throwFatalException(failed(explainSsh(host, command, heard))); });
   });
   return greet().exclusiveJoin(kj::mv(ended)).exclusiveJoin(late(timeout_s)).then([this]() {
     isReady = true;
@@ -297,9 +308,9 @@ kj::Promise<void> SshHost::late(uint timeout_s) {
   auto look = io.provider->getTimer().afterDelay(rpc::RunningTime::LOOK_INTERVAL);
   return look.then([this, timeout_s]() -> kj::Promise<void> {
     if (running.passed() - lastHeard <= timeout_s * kj::SECONDS) return late(timeout_s);
-    return failed(host, kj::str("it has not answered within ", timeout_s,
-                            " s; is the machine or the "
-                            "network overloaded? (cluster.start_timeout_s)"));
+    return failed(kj::str("it has not answered within ", timeout_s,
+        " s; is the machine or the "
+        "network overloaded? (cluster.start_timeout_s)"));
   });
 }
 
@@ -309,8 +320,8 @@ HostAgent::Client SshHost::agent() {
 
 kj::Promise<void> SshHost::broken() {
   return whenEnded.addBranch().then([this](int) {
-    kj::throwFatalException(failed(
-        host, "its ssh connection has ended; see whether the machine or the network failed"));
+    kj::throwFatalException(
+        failed("its ssh connection has ended; see whether the machine or the network failed"));
   });
 }
 

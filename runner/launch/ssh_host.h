@@ -29,10 +29,10 @@ private:
 // Dropping it ends all that was started through it.
 class SshHost {
 public:
-  // `command` is that of ssh, such as `ssh -F config`. `say` takes lines for the user. All
-  // arguments must outlive the object.
-  SshHost(const Host& host, kj::StringPtr command, SharedPackage& package, kj::AsyncIoContext& io,
-      kj::Function<void(kj::StringPtr)> say);
+  // Messages call the host `label`, such as "host node2 (worker 1)". `command` is that of ssh, such
+  // as `ssh -F config`. `say` takes lines for the user. All references must outlive the object.
+  SshHost(const Host& host, kj::String label, kj::StringPtr command, SharedPackage& package,
+      kj::AsyncIoContext& io, kj::Function<void(kj::StringPtr)> say);
 
   // Resolves when the host's agent can be called. Rejects with the host, the cause and the way out,
   // also if the host takes nothing and says nothing for `timeout_s`. Call once.
@@ -44,8 +44,10 @@ public:
   kj::Promise<void> broken();
 
   const Host& host;
+  const kj::String label;
 
 private:
+  kj::Exception failed(kj::StringPtr why) const;
   kj::Promise<void> greet();
   // Sends the part of the package that the host lacks.
   kj::Promise<void> send(kj::StringPtr offer);
@@ -73,6 +75,10 @@ private:
   kj::ForkedPromise<int> whenEnded;
   kj::Maybe<kj::Own<rpc::Peer>> peer;
 };
+
+// Returns what a line of ssh, or of the shell on host `host`, means: the cause, the way out, and
+// the line. Null if that is not known.
+kj::Maybe<kj::String> explainSshLine(kj::StringPtr host, kj::StringPtr line);
 
 // Returns the sentence about a connection that failed with these lines of ssh and of the host's
 // shell, without the host's name: the cause, and the way out.

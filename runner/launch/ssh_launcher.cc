@@ -39,13 +39,16 @@ private:
   kj::Own<RemoteReport> report;
 };
 
+// A host that ssh reaches, or does not, is known by then: see ConnectTimeout in ssh_host.cc.
+constexpr auto ALL_ANSWER_WITHIN = 11 * kj::SECONDS;
+
 // A host, and whether it is still there.
 class WatchedHost {
 public:
-  WatchedHost(const LaunchedRun& run, const Host& host, SharedPackage& package)
+  WatchedHost(const LaunchedRun& run, const Host& host, kj::String label, SharedPackage& package)
       : run(run),
         running(run.io.provider->getTimer()),
-        ssh(host, run.experiment().cluster.ssh, package, run.io,
+        ssh(host, kj::mv(label), run.experiment().cluster.ssh, package, run.io,
             [&view = run.view](kj::StringPtr line) { view.say(line); }),
         lostPromise(nullptr) {}
 
@@ -88,7 +91,7 @@ public:
         .then([this](kj::String folder) { copy = kj::mv(folder); },
             [this](kj::Exception&& e) {
               auto reason = reasonOf(e);
-              auto start = kj::str("host ", name(), ": ");
+              auto start = kj::str(ssh.label, ": ");
               if (reason.startsWith(start)) configs::fail(reason);
               configs::fail(start, "the data set cannot be copied to it: ", reason);
             });
@@ -133,7 +136,7 @@ private:
     auto look = run.io.provider->getTimer().afterDelay(rpc::RunningTime::LOOK_INTERVAL);
     return look.then([this]() -> kj::Promise<void> {
       if (running.passed() - lastHeard <= silence()) return watchSilence();
-      configs::fail("host ", name(), ": it has been silent for ", silence() / kj::SECONDS,
+      configs::fail(ssh.label, ": it has been silent for ", silence() / kj::SECONDS,
           " s; did the machine or the network to it fail? (cluster.silence_timeout_s)");
     });
   }
@@ -181,21 +184,18 @@ class SshLauncher final: public Launcher {
 public:
   explicit SshLauncher(const LaunchedRun& run): run(run) {
     for (auto& host: run.experiment().cluster.hosts) {
-      hosts.add(kj::heap<WatchedHost>(run, host, package));
+      hosts.add(kj::heap<WatchedHost>(run, host, labelOf(host), package));
     }
   }
 
   kj::Promise<ListenPlace> prepare() override {
-    // All hosts at once. One that is not ready must not hide the others.
-    auto addresses = KJ_MAP(host, hosts) {
-      return host->prepare().catch_([this, &host](kj::Exception&& e) {
-        failures.add(NotReady{*host, reasonOf(e)});
-        return kj::str();
-      });
-    };
-    return kj::joinPromises(kj::mv(addresses)).then([this](kj::Array<kj::String> seen) {
-      reportFailures();
-      auto place = placeFor(seen);
+    begin = run.io.provider->getTimer().now();
+    seen = kj::heapArray<kj::String>(hosts.size());
+    auto ready = onAllHosts([this](size_t i) {
+      return hosts[i]->prepare().then([this, i](kj::String address) { seen[i] = kj::mv(address); });
+    });
+    return ready.then([this]() {
+      auto place = placeFor();
       return bringData().then([place = kj::mv(place)]() mutable { return kj::mv(place); });
     });
   }
@@ -226,27 +226,40 @@ private:
     kj::String reason;
   };
 
+  // Calls `act` for all hosts at once. Rejects with the failures. One host must not hide the
+  // others, and must not wait for copies to them.
+  kj::Promise<void> onAllHosts(kj::FunctionParam<kj::Promise<void>(size_t)> act) {
+    auto someFailed = kj::newPromiseAndFulfiller<void>();
+    firstFailed = kj::mv(someFailed.fulfiller);
+    kj::Vector<kj::Promise<void>> all;
+    for (size_t i: kj::indices(hosts)) {
+      auto noted = act(i).catch_([this, i](kj::Exception&& e) {
+        failures.add(NotReady{*hosts[i], reasonOf(e)});
+        firstFailed->fulfill();
+      });
+      all.add(noted.eagerlyEvaluate(nullptr));
+    }
+    auto enough = someFailed.promise.then(
+        [this]() { return run.io.provider->getTimer().atTime(begin + ALL_ANSWER_WITHIN); });
+    return kj::joinPromises(all.releaseAsArray()).exclusiveJoin(kj::mv(enough)).then([this]() {
+      reportFailures();
+    });
+  }
+
   kj::Promise<void> bringData() {
     if (!run.options.copiesData) return kj::READY_NOW;
     data = kj::heap<SharedData>(run.experiment().data, run.io.provider->getTimer());
-    auto brought = KJ_MAP(host, hosts) {
-      return host->bring(*KJ_ASSERT_NONNULL(data), [this]() { showCopies(); })
-          .catch_([this, &host](kj::Exception&& e) {
-            failures.add(NotReady{*host, reasonOf(e)});
-          });
-    };
+    auto brought = onAllHosts([this](size_t i) {
+      return hosts[i]->bring(*KJ_ASSERT_NONNULL(data), [this]() { showCopies(); });
+    });
     auto wait = run.io.provider->getTimer().afterDelay(2 * kj::SECONDS).then([this]() {
       for (auto& host: hosts) {
         if (host->sentBytes() != nullptr) return;
       }
       run.view.showWait("waiting for another run that copies the same data set to the hosts");
     });
-    return kj::joinPromises(kj::mv(brought))
-        .then([this]() {
-          run.view.showWait("");
-          reportFailures();
-        })
-        .attach(wait.eagerlyEvaluate(nullptr));
+    return brought.attach(
+        kj::defer([this]() { run.view.showWait(""); }), wait.eagerlyEvaluate(nullptr));
   }
 
   // Shows how much of the data set each host has, the slowest first.
@@ -271,6 +284,19 @@ private:
         others == 0 ? kj::str() : kj::str(", ", others, " more")));
   }
 
+  // Returns "host node2 (worker 1)", with the roles that run there.
+  kj::String labelOf(const Host& host) const {
+    auto name = host.toString();
+    kj::Vector<kj::String> roles;
+    for (auto& group: groups()) {
+      for (auto& role: group.roles) {
+        if (role.host == name) roles.add(roleName(role.role, role.index));
+      }
+    }
+    if (roles.empty()) return kj::str("host ", name);
+    return kj::str("host ", name, " (", roleList(roles), ")");
+  }
+
   void reportFailures() const {
     if (failures.size() == 0) return;
     if (failures.size() == 1) configs::fail(failures[0].reason);
@@ -280,8 +306,8 @@ private:
     configs::fail(failures[0].reason, ". Not ready either: ", roleList(others));
   }
 
-  // Returns where the coordinator listens, if the hosts see this machine at the addresses `seen`.
-  ListenPlace placeFor(kj::ArrayPtr<const kj::String> seen) const {
+  // Returns where the coordinator listens, so that all hosts reach it.
+  ListenPlace placeFor() const {
     KJ_IF_MAYBE(word, run.experiment().cluster.interface) return {addressOfInterface(*word)};
     kj::StringPtr common = "";
     size_t first = 0;
@@ -303,7 +329,10 @@ private:
   const LaunchedRun& run;
   SharedPackage package;
   kj::Maybe<kj::Own<SharedData>> data;  // if it is copied
+  kj::TimePoint begin = kj::origin<kj::TimePoint>();
+  kj::Array<kj::String> seen;  // the addresses at which the hosts see this machine
   kj::Vector<NotReady> failures;
+  kj::Own<kj::PromiseFulfiller<void>> firstFailed;
   kj::Vector<kj::Own<WatchedHost>> hosts;
 };
 

@@ -568,7 +568,8 @@ kj::Promise<void> Job::watchSilence() {
     for (auto& seat: seats) {
       if (seat.joined && now - seat.lastHeard > limit * kj::SECONDS) {
         fail(kj::str(nameOfSilent(seat), " has been silent for ", limit, " s",
-            reached(seat.role, seat.step), "; was it stopped, ",
+            reached(seat.role, seat.step), "; ",
+            seat.host.size() == 0 ? "" : "did its host or the network fail, ", "was it stopped, ",
             seat.role == Role::SERVER
                 ? "is its machine overloaded, or does a single update take it so long?"
                 : "or is its machine overloaded?",

@@ -125,9 +125,9 @@ TEST_CASE("a copy of the data that a full disk has cut off goes on where it ende
   takeData(hosts, 1);
   makeDiskSmall(hosts, 1);
   auto failed = runBySsh(hosts, SHORT, "h2", {"--copy-data", "train.epochs=1"})->wait();
-  checkFailed(
-      failed, {"host h2: the data set cannot be copied to it: /tmp/home/.cache/runner/copy-",
-                  "No space left on device", "Free some space"});
+  checkFailed(failed, {"host h2 (server 0, worker 0, worker 1): the data set cannot be copied to "
+                       "it: /tmp/home/.cache/runner/copy-",
+                          "No space left on device", "Free some space"});
   makeDiskLarge(hosts, 1);
   auto ended = runBySsh(hosts, SHORT, "h2", {"--copy-data", "train.epochs=1"})->wait();
   INFO(ended.errors);

