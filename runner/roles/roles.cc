@@ -62,17 +62,16 @@ kj::Maybe<FoundCheckpoint> checkpointOf(const LoadedExperiment& loaded, const Ru
   return found;
 }
 
-RunLog logOf(const Experiment& experiment, const RoleOptions& options,
+RunLog logOf(const Experiment& experiment, const RoleOptions& options, const RunFolder& folder,
     const kj::Maybe<FoundCheckpoint>& from, RunLog::Tell tell, kj::Maybe<TensorBoard> board,
     kj::Maybe<kj::Own<const LogAccess>> access) {
   auto& style = *experiment.log.style;
   if (!options.resumes) {
-    return RunLog(options.folder, style, kj::mv(tell), kj::mv(board), kj::mv(access));
+    return RunLog(folder, style, kj::mv(tell), kj::mv(board), kj::mv(access));
   }
   uint64_t events_bytes = 0;
   KJ_IF_MAYBE(checkpoint, from) events_bytes = checkpoint->point.events_bytes;
-  return RunLog::resume(
-      options.folder, style, kj::mv(tell), kj::mv(board), kj::mv(access), events_bytes);
+  return RunLog::resume(folder, style, kj::mv(tell), kj::mv(board), kj::mv(access), events_bytes);
 }
 
 }  // namespace
@@ -110,7 +109,7 @@ bool ListeningCoordinator::run(
   kj::Maybe<TensorBoard> board;
   if (experiment.log.tensorboard) board.emplace(folder.tensorboard());
   auto from = options.resumes ? checkpointOf(loaded, folder) : nullptr;
-  auto log = logOf(experiment, options, from, kj::mv(tell), kj::mv(board), kj::mv(access));
+  auto log = logOf(experiment, options, folder, from, kj::mv(tell), kj::mv(board), kj::mv(access));
   // A launcher writes this file itself.
   if (!options.launched) writeWhole(folder.experiment(), loaded.resolved);
   auto job = kj::refcounted<Job>(loaded, facts, folder, log, io.provider->getTimer(),
