@@ -1,6 +1,9 @@
 #include "tests/recipe.h"
 
 #include <kj/debug.h>
+#include <stdlib.h>
+
+#include <filesystem>
 
 #include "tests/run.h"
 #include "tests/text.h"
@@ -23,6 +26,16 @@ kj::String recipe(kj::StringPtr section, kj::StringPtr part) {
     }
   }
   KJ_FAIL_REQUIRE("no such block", section, part);
+}
+
+kj::String withHosts(kj::StringPtr recipe, kj::StringPtr node1, kj::StringPtr node2) {
+  auto change = kj::str("s/node1/", node1, "/g; s/node2/", node2, "/g");
+  return Command({"sh", "-c", "echo \"$1\" | sed \"$2\"", "sh", recipe, change}).wait().output;
+}
+
+kj::String pathSetting() {
+  auto here = std::filesystem::current_path();
+  return kj::str("PATH=", here.c_str(), "/runner:", ::getenv("PATH"));
 }
 
 }  // namespace tests

@@ -9,4 +9,10 @@ namespace tests {
 // contains `part`. Throws if there is none.
 kj::String recipe(kj::StringPtr section, kj::StringPtr part);
 
+// Returns `recipe` with these names in the place of node1 and node2.
+kj::String withHosts(kj::StringPtr recipe, kj::StringPtr node1, kj::StringPtr node2);
+
+// Returns `PATH=…`, by which a shell in any folder finds the `runner` of this test.
+kj::String pathSetting();
+
 }  // namespace tests

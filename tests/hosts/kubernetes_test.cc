@@ -2,12 +2,11 @@
 // that Kubernetes gives it.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include "tests/faults/failure.h"
 #include "tests/faults/roles_by_hand.h"
 #include "tests/hosts/conditions.h"
+#include "tests/recipe.h"
 #include "tests/skip.h"
 #include "tests/text.h"
 
@@ -114,9 +113,7 @@ void checkPods(const Condition& condition) {
     kj::StringPtr index;
   } constexpr PODS[] = {{"short-coordinator"_kj, "0"_kj}, {"short-server"_kj, "0"_kj},
       {"short-worker"_kj, "0"_kj}, {"short-worker"_kj, "1"_kj}};
-  char here[4096];
-  KJ_REQUIRE(::getcwd(here, sizeof(here)) != nullptr);
-  auto path = kj::str("PATH=", static_cast<const char*>(here), "/runner:", ::getenv("PATH"));
+  auto path = pathSetting();
   kj::Own<Command> pods[4];
   auto begin = [&](uint host) {
     auto& pod = PODS[host];

@@ -1,8 +1,6 @@
 // Launcher manual over several hosts: see docs/clusters.md.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include "tests/faults/failure.h"
 #include "tests/faults/roles_by_hand.h"
@@ -84,21 +82,13 @@ TEST_CASE("manual: six orders of starting the roles train the same weights as on
   for (uint i = 0; i < 4; i++) CHECK(hosts.processes(i).size() == 0);
 }
 
-// `text` with other words for node1 and node2.
-kj::String onOurHosts(kj::StringPtr text) {
-  auto edited = Command({"sh", "-c", "echo \"$1\" | sed 's/node1/h2/; s/node2/h3/'", "sh", text});
-  return edited.wait().output;
-}
-
 TEST_CASE("manual: the recipe runs as it is written, and each printed line on its host") {
   KJ_IF_MAYBE(why, Hosts::whyNot()) SKIP_CASE(why->cStr());
   auto alone = train(SHORT, SETTINGS);
   Hosts hosts(3);
   auto folder = newFolder();
   writeFile(kj::str(folder, "/x.toml"), readFile(kj::str(alone.folder, "/experiment.toml")));
-  char here[4096];
-  KJ_REQUIRE(::getcwd(here, sizeof(here)) != nullptr);
-  auto path = kj::str("PATH=", static_cast<const char*>(here), "/runner:", ::getenv("PATH"));
+  auto path = pathSetting();
   auto cache = cacheSetting();
   kj::StringPtr environment[] = {cache, path};
   auto inTerminal = [&](uint host, kj::StringPtr lines) {
@@ -107,7 +97,8 @@ TEST_CASE("manual: the recipe runs as it is written, and each printed line on it
   };
   auto secret = recipe("The secret", "openssl rand");
   CHECK(inTerminal(0, secret)->wait().exitCode == 0);
-  auto launcher = inTerminal(0, onOurHosts(recipe("Terminals", "cluster.launcher=manual")));
+  auto launcher =
+      inTerminal(0, withHosts(recipe("Terminals", "cluster.launcher=manual"), "h2", "h3"));
   REQUIRE_MESSAGE(launcher->waitForOutput("worker --index 1 --coordinator "), launcher->errors());
   kj::Vector<kj::Own<Command>> roles;
   uint host = 0;
