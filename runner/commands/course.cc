@@ -19,18 +19,30 @@ kj::Array<int> capturedSignals() {
 
 Course::Course(): signals(capturedSignals()), io(kj::setupAsyncIo()) {}
 
-bool Course::endsUninterrupted(
-    kj::Promise<void> promise, kj::Function<void(kj::StringPtr)> interrupted) {
-  auto ended = promise.then([]() { return true; });
+kj::Promise<int> Course::nextSignal() {
+  kj::Promise<int> next = kj::NEVER_DONE;
   for (int signal: signals) {
-    auto interrupt = io.unixEventPort.onSignal(signal).then([&interrupted](siginfo_t&& info) {
-      interrupted(reasonOfInterrupt(info.si_signo));
-      return false;
-    });
+    auto received =
+        io.unixEventPort.onSignal(signal).then([](siginfo_t&& info) { return info.si_signo; });
     // The signal must be noticed at once, not only when the other promises are gone.
-    ended = ended.exclusiveJoin(interrupt.eagerlyEvaluate(nullptr));
+    next = next.exclusiveJoin(received.eagerlyEvaluate(nullptr));
   }
-  return ended.wait(io.waitScope);
+  return next;
+}
+
+bool Course::endsUninterrupted(kj::Promise<void> promise,
+    kj::Function<void(kj::StringPtr)> interrupted,
+    kj::Maybe<kj::Function<kj::Promise<void>()>> wrapUp) {
+  auto ended = promise.then([]() { return true; });
+  auto interrupt = nextSignal()
+                       .then([&](int signal) -> kj::Promise<void> {
+                         interrupted(reasonOfInterrupt(signal));
+                         KJ_IF_MAYBE(work, wrapUp)
+                           return (*work)().exclusiveJoin(nextSignal().ignoreResult());
+                         return kj::READY_NOW;
+                       })
+                       .then([]() { return false; });
+  return ended.exclusiveJoin(interrupt.eagerlyEvaluate(nullptr)).wait(io.waitScope);
 }
 
 }  // namespace runner

@@ -15,7 +15,15 @@ struct Course {
 
   // Returns false if a signal comes before `promise` resolves. Calls `interrupted` with the reason
   // in that case, and then drops `promise`, which takes down its work.
-  bool endsUninterrupted(kj::Promise<void> promise, kj::Function<void(kj::StringPtr)> interrupted);
+  //
+  // With `wrapUp`, first waits for the promise that it returns, but not beyond a second signal.
+  // `promise` goes on meanwhile, and if it resolves, the result is true.
+  bool endsUninterrupted(kj::Promise<void> promise, kj::Function<void(kj::StringPtr)> interrupted,
+      kj::Maybe<kj::Function<kj::Promise<void>()>> wrapUp = nullptr);
+
+private:
+  // Resolves at the next signal, to its number.
+  kj::Promise<int> nextSignal();
 };
 
 }  // namespace runner

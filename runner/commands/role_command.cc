@@ -1,6 +1,7 @@
 #include "runner/commands/role_command.h"
 
 #include <errno.h>
+#include <kj/async-unix.h>
 #include <kj/thread.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -241,6 +242,7 @@ Validity RoleCommand::run() {
     secret = launched && !isRank ? secretFromLauncher(STDIN_FILENO) : secretOfUser();
   };
   KJ_IF_MAYBE(e, kj::runCatchingExceptions(read)) return reasonOf(*e);
+  if (launched) kj::UnixEventPort::captureSignal(SAVE_SIGNAL);
   if (untilStdinCloses) endWithStdin();
   if (!launched) {
     nameFolderOption();

@@ -39,12 +39,16 @@ namespace {
   SingleRunView view(experiment, facts.epochs(experiment), facts.steps(experiment));
   view.say(openingOf(experiment, facts, folder));
 
+  SaveHook hook;
+  options.saveHook = &hook;
   Outcome outcome;
   auto ended = launch(loaded, folder, view, course.io, options).then([&outcome](Outcome&& how) {
     outcome = kj::mv(how);
   });
   kj::StringPtr signal;
-  if (!course.endsUninterrupted(kj::mv(ended), [&](kj::StringPtr reason) { signal = reason; })) {
+  kj::Function<kj::Promise<void>()> save = [&]() { return hook.save(); };
+  if (!course.endsUninterrupted(
+          kj::mv(ended), [&](kj::StringPtr reason) { signal = reason; }, kj::mv(save))) {
     auto record = [&]() {
       outcome = recordEnding(folder, *experiment.log.style, Ending::INTERRUPTED, signal);
     };

@@ -38,6 +38,7 @@ constexpr kj::StringPtr AUTO_INSTRUCTION_SET = "auto"_kj;
 struct LossPolicy {
   const char* name;
   const char* doc;
+  bool restarts;
 };
 
 // [cluster]

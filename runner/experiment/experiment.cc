@@ -191,6 +191,24 @@ LogConfig LogConfig::read(configs::Reader& reader) {
 namespace {
 
 // Checks how many roles there are of each kind.
+// Reports a job that cannot be restarted but shall be.
+void checkRestarts(const Experiment& experiment, configs::Reader& reader) {
+  auto& cluster = experiment.cluster;
+  if (!cluster.onLoss->restarts) return;
+  constexpr kj::StringPtr LAUNCHER[] = {"cluster.launcher"_kj};
+  auto word = cluster.launcher->word;
+  if (word == LauncherKind::INLINE || word == LauncherKind::MANUAL ||
+      word == LauncherKind::KUBERNETES) {
+    reader.error("cluster.on_loss",
+        kj::str("launcher `", cluster.launcher->name, "` cannot start roles again"),
+        "write on_loss = \"fail\", or choose another launcher", LAUNCHER);
+  }
+  if (!experiment.checkpoint.isOn()) {
+    reader.error("cluster.on_loss", "on_loss = \"restart\" needs checkpoints",
+        "raise checkpoint.every_s, or write checkpoint.every_steps", {"checkpoint.every_s"_kj});
+  }
+}
+
 void checkRoles(const Experiment& experiment, configs::Reader& reader) {
   auto& cluster = experiment.cluster;
   auto& kvstore = experiment.kvstore;
@@ -275,6 +293,7 @@ Experiment Experiment::read(configs::Reader& reader) {
       "When a run is saved, so that `runner run --resume` can continue it after a break. Does not "
       "change results.",
       CheckpointConfig::read);
+  checkRestarts(experiment, reader);
   KJ_IF_MAYBE(expectations, reader.maybeSection("expect",
                                 "What a run must reach. A missed expectation is reported and makes "
                                 "the exit code 3. It does not change the run.",

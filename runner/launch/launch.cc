@@ -16,6 +16,18 @@ namespace {
 // If all failures so far are of roles that lost another role, the lost role gets this time to
 // report its own failure.
 constexpr auto CAUSE_WINDOW = 2 * kj::SECONDS;
+// A job that is interrupted gets this time to be saved.
+constexpr auto SAVES_WITHIN = 4 * kj::SECONDS;
+// A run that is lost so often in a row, without coming further, ends.
+constexpr uint LOSSES_MAX = 3;
+
+// Whether the run has its last event.
+bool hasEnded(const RunFolder& folder) {
+  capnp::MallocMessageBuilder message;
+  auto event = message.initRoot<Event>();
+  auto read = [&]() { parseEvent(lastLineOf(folder.events()), event); };
+  return kj::runCatchingExceptions(read) == nullptr && isLast(event);
+}
 
 }  // namespace
 
@@ -47,9 +59,23 @@ kj::Promise<Outcome> Launch::run() {
         view.end();
         tasks = nullptr;
         members.clear();
-        KJ_IF_MAYBE(f, failure) return {.failure = kj::mv(f->reason)};
+        KJ_IF_MAYBE(f, failure) return {.failure = kj::str(f->reason)};
         return {.weightsSha256 = kj::mv(view.weightsSha256)};
       });
+}
+
+kj::Promise<void> Launch::save() {
+  bool listens = members.size() > 0 && members[0]->hasJoined() && !members[0]->hasEnded;
+  if (!listens || failure != nullptr || !experiment.checkpoint.isOn()) return kj::READY_NOW;
+  auto paf = kj::newPromiseAndFulfiller<void>();
+  saving.add(kj::mv(paf.fulfiller));
+  members[0]->process->requestSave();
+  return paf.promise.exclusiveJoin(timer.afterDelay(SAVES_WITHIN));
+}
+
+bool Launch::wasLost() const {
+  KJ_IF_MAYBE(f, failure) return f->rank != Failure::FAILED;
+  return false;
 }
 
 bool Launch::WatchedGroup::hasJoined() const {
@@ -98,6 +124,10 @@ void Launch::take(kj::StringPtr line) {
   auto event = message.initRoot<Event>();
   parseEvent(line, event);
   view.show(event);
+  if (event.isSaved() || event.isNotSaved()) {
+    for (auto& fulfiller: saving) fulfiller->fulfill();
+    saving.clear();
+  }
   if (event.isJoined()) {
     bool hasAll = true;
     for (auto& member: members) {
@@ -199,15 +229,88 @@ void Launch::checkJoined() {
   }
 }
 
-kj::Promise<Outcome> launch(const LoadedExperiment& loaded, const RunFolder& folder, RunView& view,
-    kj::AsyncIoContext& io, LaunchOptions options) {
+namespace {
+
+// A run, from its first attempt to its last.
+struct Attempts {
+  const LoadedExperiment& loaded;
+  const RunFolder& folder;
+  RunView& view;
+  kj::AsyncIoContext& io;
+  LaunchOptions options;
+  uint64_t furthest = 0;  // the step that the run had come to when it was lost
+  uint inVain = 0;        // losses in a row without coming further
+  bool wasLost = false;   // in the latest attempt
+
+  kj::Promise<Outcome> run();
+
+private:
+  kj::Promise<Outcome> attempt();
+  bool goesOn();
+};
+
+kj::Promise<Outcome> Attempts::attempt() {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   auto run = kj::heap<LaunchedRun>(
       LaunchedRun{loaded, folder, view, io, options, secretFor(experiment.cluster)});
   auto launcher = newLauncher(*run);
   auto launch = kj::heap<Launch>(experiment, view, io.provider->getTimer(), *launcher);
+  if (options.saveHook != nullptr) options.saveHook->launch = *launch;
   return kj::evalNow([&]() { return launch->run(); })
       .catch_([](kj::Exception&& e) { return Outcome{.failure = reasonOf(e)}; })
+      .then([this, &launch = *launch](Outcome&& outcome) {
+        wasLost = launch.wasLost();
+        if (options.saveHook != nullptr) options.saveHook->launch = nullptr;
+        return kj::mv(outcome);
+      })
+      .attach(kj::mv(launch))
+      .attach(kj::mv(launcher))
+      .attach(kj::mv(run));
+}
+
+// Whether the run is started again after a loss.
+bool Attempts::goesOn() {
+  auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+  // A run that never trained will not do so the next time.
+  bool hasTrained = view.reportedStep() > 0;
+  if (!wasLost || !experiment.cluster.onLoss->restarts || !hasTrained || hasEnded(folder)) {
+    return false;
+  }
+  inVain = view.reportedStep() > furthest ? 0 : inVain + 1;
+  furthest = kj::max(furthest, view.reportedStep());
+  return inVain < LOSSES_MAX;
+}
+
+kj::Promise<Outcome> Attempts::run() {
+  return attempt().then([this](Outcome&& outcome) -> kj::Promise<Outcome> {
+    KJ_IF_MAYBE(reason, outcome.failure) {
+      if (goesOn()) {
+        view.say(kj::str(*reason, ". All roles are started again, from the newest checkpoint"));
+        options.resumes = true;
+        return run();
+      }
+      if (inVain > 0) {
+        reason = &outcome.failure.emplace(kj::str(*reason, "; the run was lost ", inVain,
+            " times in a row without coming further than step ", furthest));
+      }
+    }
+    return kj::mv(outcome);
+  });
+}
+
+}  // namespace
+
+kj::Promise<void> SaveHook::save() {
+  KJ_IF_MAYBE(now, launch) return now->save();
+  return kj::READY_NOW;
+}
+
+kj::Promise<Outcome> launch(const LoadedExperiment& loaded, const RunFolder& folder, RunView& view,
+    kj::AsyncIoContext& io, LaunchOptions options) {
+  auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+  auto attempts = kj::heap<Attempts>(Attempts{loaded, folder, view, io, options});
+  auto over = attempts->run();
+  return over
       .then([&experiment, &folder, &view](Outcome&& outcome) {
         KJ_IF_MAYBE(reason, outcome.failure) {
           auto& style = *experiment.log.style;
@@ -225,9 +328,7 @@ kj::Promise<Outcome> launch(const LoadedExperiment& loaded, const RunFolder& fol
         }
         return kj::mv(outcome);
       })
-      .attach(kj::mv(launch))
-      .attach(kj::mv(launcher))
-      .attach(kj::mv(run));
+      .attach(kj::mv(attempts));
 }
 
 }  // namespace runner

@@ -21,6 +21,12 @@ public:
   // All arguments must outlive the launch.
   Launch(const Experiment& experiment, RunView& view, kj::Timer& timer, Launcher& launcher);
 
+  // Asks the coordinator to save the run. Resolves when the checkpoint is on disk, when it is known
+  // that there will be none, or after 4 s.
+  kj::Promise<void> save();
+  // Whether the run has failed because a role was lost, and not by itself.
+  bool wasLost() const;
+
   // Runs all roles. They are taken down before the promise resolves. The promise must not outlive
   // the launch. Call once.
   kj::Promise<Outcome> run();
@@ -68,6 +74,7 @@ private:
   kj::Promise<void> causeKnown;  // resolves when `failure` is more than a lost peer
   kj::Own<kj::PromiseFulfiller<void>> causeFulfiller;
   kj::Vector<kj::Own<WatchedGroup>> members;  // the coordinator first
+  kj::Vector<kj::Own<kj::PromiseFulfiller<void>>> saving;
   kj::Own<kj::TaskSet> tasks;
 };
 

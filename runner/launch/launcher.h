@@ -51,6 +51,8 @@ public:
   // Whether a signal (SIGSTOP, SIGTSTP) has stopped it, and it has not continued since. False if
   // the launcher cannot see that.
   virtual bool isStopped() { return false; }
+  // Asks a coordinator that listens to save the run now.
+  virtual void requestSave() {}
 };
 
 struct StartedCoordinator {
@@ -58,12 +60,24 @@ struct StartedCoordinator {
   kj::Own<StartedGroup> process;
 };
 
+class Launch;
+
+// Lets the owner of a launch ask for a checkpoint. It must outlive the launch.
+class SaveHook {
+public:
+  // Saves the run: see Launch::save(). Resolves at once if no role runs.
+  kj::Promise<void> save();
+
+  kj::Maybe<Launch&> launch;  // set while roles run
+};
+
 // What `runner run` asks of a run besides its file.
 struct LaunchOptions {
   kj::Maybe<rpc::TraceSteps> trace = nullptr;  // the steps that servers and workers record
   // Whether hosts that lack the data set get a copy of that of this machine. For launcher ssh.
   bool copiesData = false;
-  bool resumes = false;  // whether the run in the folder goes on from its newest checkpoint
+  bool resumes = false;          // whether the run in the folder goes on from its newest checkpoint
+  SaveHook* saveHook = nullptr;  // may be null
 };
 
 // One run, as its launcher sees it. All that it refers to must outlive the launcher.

@@ -53,6 +53,7 @@ public:
   }
 
   bool isStopped() override { return process.isStopped(); }
+  void requestSave() override { process.signal(SAVE_SIGNAL); }
 
 private:
   ChildProcess process;

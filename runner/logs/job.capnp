@@ -320,6 +320,8 @@ struct Event {
       epoch @100 :UInt32;
       step @101 :UInt32;
     }
+    notSaved @102 :Void $Json.name("not_saved");
+    # There was nothing to save when the launcher asked for it. To the launcher only.
     agreed :group {
       # The hosts of all workers are known. Not in the log if `started` has the instruction set.
       instructionSet @93 :Text $Json.name("instruction_set");

@@ -329,23 +329,42 @@ kj::Promise<void> Job::saveRegularly() {
   uint pause_s = experiment.checkpoint.every_s;
   if (pause_s == 0) return kj::NEVER_DONE;
   return timer.afterDelay(pause_s * kj::SECONDS)
-      .then([this]() -> kj::Promise<void> {
-        uint64_t furthest = 0;
-        auto workers = kj::heapArrayBuilder<Member::Client>(experiment.cluster.workers);
-        for (auto& seat: seats) {
-          if (seat.role != Role::WORKER) continue;
-          // Before the first step there is nothing to save.
-          if (seat.step == 0 || over || finished > 0) return kj::READY_NOW;
-          furthest = kj::max(furthest, seat.step);
-          workers.add(KJ_ASSERT_NONNULL(seat.member));
-        }
-        if (saver.isBusy()) return kj::READY_NOW;
-        return saver.ask(workers.finish(), furthest).catch_([](kj::Exception&& e) {
-          // leave() reports a worker that is gone.
-          if (e.getType() != kj::Exception::Type::DISCONNECTED) kj::throwFatalException(kj::mv(e));
-        });
+      .then([this]() { return askToSave(); })
+      .then([this](bool) { return saveRegularly(); });
+}
+
+void Job::saveNow() {
+  tasks.add(askToSave().then([this](bool willStop) {
+    if (willStop) return;
+    capnp::MallocMessageBuilder message;
+    auto event = message.initRoot<Event>();
+    stamp(event);
+    event.setNotSaved();
+    log.show(event);
+  }));
+}
+
+kj::Promise<bool> Job::askToSave() {
+  if (saver.isBusy()) return true;
+  uint64_t furthest = 0;
+  auto workers = kj::heapArrayBuilder<Member::Client>(experiment.cluster.workers);
+  for (auto& seat: seats) {
+    if (seat.role != Role::WORKER) continue;
+    // Before the first step there is nothing to save.
+    if (seat.step == 0 || over || finished > 0) return false;
+    furthest = kj::max(furthest, seat.step);
+    workers.add(KJ_ASSERT_NONNULL(seat.member));
+  }
+  return saver.ask(workers.finish(), furthest)
+      .then([this]() {
+        bool isLastEpoch = seatOf(Role::WORKER, 0).epoch == facts.epochs(experiment);
+        return saver.isBusy() || !isLastEpoch;
       })
-      .then([this]() { return saveRegularly(); });
+      .catch_([](kj::Exception&& e) {
+        // leave() reports a worker that is gone.
+        if (e.getType() != kj::Exception::Type::DISCONNECTED) kj::throwFatalException(kj::mv(e));
+        return false;
+      });
 }
 
 kj::Promise<void> Job::save(uint epoch, uint64_t step) {

@@ -46,6 +46,10 @@ public:
   // Resolves to the level of instructions that all workers compute with, once it is known.
   kj::Promise<kj::StringPtr> instructionSet();
 
+  // Asks the workers to stop soon and be saved. The launcher sees `saved` when the checkpoint is on
+  // disk, or `not_saved` if there is nothing to save.
+  void saveNow();
+
   // Resolves when the weights are written and every role was told to end. Rejects, with a sentence
   // that names role, cause and way out, if
   //
@@ -111,6 +115,8 @@ private:
   void endMeeting();
   // Asks the workers to stop and be saved, every checkpoint.every_s. Never resolves.
   kj::Promise<void> saveRegularly();
+  // Asks them once. Resolves to whether they will stop.
+  kj::Promise<bool> askToSave();
   // All workers stand still, to be saved. Lets them go on when the shards are copied.
   kj::Promise<void> save(uint epoch, uint64_t step);
   void reportSaved(kj::Maybe<const JobSaver::Saved&> saved, kj::StringPtr reason);

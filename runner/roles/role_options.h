@@ -4,6 +4,7 @@
 
 #include <kj/array.h>
 #include <kj/string.h>
+#include <signal.h>
 
 #include "rpc/trace.h"
 #include "rpc/wire/listener.h"
@@ -26,6 +27,10 @@ struct CopiedData {
   kj::String folder;  // of the packed records
   kj::String digest;  // of the run, with its records: see addRecords() in experiment.h
 };
+
+// The signal by which a launcher asks the coordinator to save the run now. The coordinator's
+// process captures it before it has a second thread, which the signal would end.
+constexpr int SAVE_SIGNAL = SIGUSR2;
 
 // One role of a job.
 struct RoleOptions {

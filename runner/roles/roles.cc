@@ -74,6 +74,19 @@ RunLog logOf(const Experiment& experiment, const RoleOptions& options, const Run
   return RunLog::resume(folder, style, kj::mv(tell), kj::mv(board), kj::mv(access), events_bytes);
 }
 
+// Whether the coordinator is a process that a launcher may ask to save the run.
+bool canBeSignalled(const Experiment& experiment, const RoleOptions& options) {
+  return options.launched && experiment.cluster.launcher->word != LauncherKind::INLINE;
+}
+
+// Never resolves.
+kj::Promise<void> saveAtSignals(kj::UnixEventPort& port, Job& job) {
+  return port.onSignal(SAVE_SIGNAL).then([&port, &job](siginfo_t&&) {
+    job.saveNow();
+    return saveAtSignals(port, job);
+  });
+}
+
 }  // namespace
 
 struct ListeningCoordinator::Socket {
@@ -126,6 +139,9 @@ bool ListeningCoordinator::run(
   auto serving = listener->serve(io.provider->getTimer(), jobMessageLimits(facts.graph),
       job->bootstrap(), identity, noteRefused);
   auto over = job->run(options.launched).exclusiveJoin(kj::mv(recorded));
+  if (canBeSignalled(experiment, options)) {
+    over = over.exclusiveJoin(saveAtSignals(io.unixEventPort, *job));
+  }
 
   job->showAddress(listener->address().tcp);
   int interrupt = 0;

@@ -154,6 +154,10 @@ void ChildProcess::terminate(kj::Duration grace) {
   }
 }
 
+void ChildProcess::signal(int number) const {
+  KJ_IF_MAYBE(p, pid) ::kill(*p, number);
+}
+
 bool ChildProcess::isStopped() const {
   KJ_IF_MAYBE(p, pid) {
     // WNOWAIT leaves the state in place, so that it stays visible until the child continues.

@@ -38,6 +38,8 @@ public:
   // Then kills the processes of this machine that the child had started, whatever their group.
   // Blocks the thread. For programs that end others elsewhere, which the destructor does not reach.
   void terminate(kj::Duration grace);
+  // Sends a signal to the child, unless it has ended.
+  void signal(int number) const;
   // Whether a signal has stopped the child and it has not continued since.
   bool isStopped() const;
 
