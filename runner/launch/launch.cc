@@ -19,7 +19,7 @@ constexpr auto CAUSE_WINDOW = 2 * kj::SECONDS;
 // A job that is interrupted gets this time to be saved.
 constexpr auto SAVES_WITHIN = 4 * kj::SECONDS;
 // A run that is lost so often in a row, without coming further, ends.
-constexpr uint LOSSES_MAX = 3;
+constexpr uint LOSSES_MAX = 5;
 
 // Whether the run has its last event.
 bool hasEnded(const RunFolder& folder) {
@@ -67,14 +67,18 @@ kj::Promise<Outcome> Launch::run() {
 kj::Promise<void> Launch::save() {
   bool listens = members.size() > 0 && members[0]->hasJoined() && !members[0]->hasEnded;
   if (!listens || failure != nullptr || !experiment.checkpoint.isOn()) return kj::READY_NOW;
+  if (!members[0]->process->requestSave()) return kj::READY_NOW;
   auto paf = kj::newPromiseAndFulfiller<void>();
   saving.add(kj::mv(paf.fulfiller));
-  members[0]->process->requestSave();
   return paf.promise.exclusiveJoin(timer.afterDelay(SAVES_WITHIN));
 }
 
 bool Launch::wasLost() const {
-  KJ_IF_MAYBE(f, failure) return f->rank != Failure::FAILED;
+  KJ_IF_MAYBE(f, failure) {
+    // Whoever was silent from the beginning will be silent again.
+    bool hasTrained = view.reportedStep() > 0;
+    return f->rank != Failure::FAILED && (f->rank != Failure::SILENT || hasTrained);
+  }
   return false;
 }
 
@@ -271,11 +275,7 @@ kj::Promise<Outcome> Attempts::attempt() {
 // Whether the run is started again after a loss.
 bool Attempts::goesOn() {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
-  // A run that never trained will not do so the next time.
-  bool hasTrained = view.reportedStep() > 0;
-  if (!wasLost || !experiment.cluster.onLoss->restarts || !hasTrained || hasEnded(folder)) {
-    return false;
-  }
+  if (!wasLost || !experiment.cluster.onLoss->restarts || hasEnded(folder)) return false;
   inVain = view.reportedStep() > furthest ? 0 : inVain + 1;
   furthest = kj::max(furthest, view.reportedStep());
   return inVain < LOSSES_MAX;

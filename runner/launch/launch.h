@@ -24,7 +24,7 @@ public:
   // Asks the coordinator to save the run. Resolves when the checkpoint is on disk, when it is known
   // that there will be none, or after 4 s.
   kj::Promise<void> save();
-  // Whether the run has failed because a role was lost, and not by itself.
+  // Whether the run has failed because a role was lost, which may go well the next time.
   bool wasLost() const;
 
   // Runs all roles. They are taken down before the promise resolves. The promise must not outlive

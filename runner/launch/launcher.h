@@ -51,8 +51,8 @@ public:
   // Whether a signal (SIGSTOP, SIGTSTP) has stopped it, and it has not continued since. False if
   // the launcher cannot see that.
   virtual bool isStopped() { return false; }
-  // Asks a coordinator that listens to save the run now.
-  virtual void requestSave() {}
+  // Asks a coordinator that listens to save the run now. Returns false if it cannot be asked.
+  virtual bool requestSave() { return false; }
 };
 
 struct StartedCoordinator {

@@ -53,7 +53,10 @@ public:
   }
 
   bool isStopped() override { return process.isStopped(); }
-  void requestSave() override { process.signal(SAVE_SIGNAL); }
+  bool requestSave() override {
+    process.signal(SAVE_SIGNAL);
+    return true;
+  }
 
 private:
   ChildProcess process;
@@ -81,7 +84,9 @@ private:
 }  // namespace
 
 void RoleReport::take(kj::StringPtr line) {
-  if (line.startsWith("error: ")) {
+  if (line == LOST_ROLE_LINE) {
+    hasLostRole = true;
+  } else if (line.startsWith("error: ")) {
     cause = kj::str(line.slice(7));
   } else if (line.size() > 0) {
     view.say(kj::str(name, ": ", line));
@@ -101,8 +106,10 @@ kj::Maybe<Failure> RoleReport::judge(int status) {
   if (cause.size() == 0) {
     cause = kj::str("ended with exit code ", code, " and without an error message");
   }
-  return Failure{
-      code == LOST_A_PEER_EXIT ? Failure::LOST_A_PEER : Failure::FAILED, saidBy(name, cause)};
+  auto rank = code == LOST_A_PEER_EXIT ? Failure::LOST_A_PEER
+              : hasLostRole            ? Failure::SILENT
+                                       : Failure::FAILED;
+  return Failure{rank, saidBy(name, cause)};
 }
 
 kj::Array<kj::String> commandOf(const RoleOptions& options) {

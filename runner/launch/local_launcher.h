@@ -21,6 +21,7 @@ public:
 private:
   const kj::StringPtr name;
   RunView& view;
+  bool hasLostRole = false;  // of a coordinator: see LOST_ROLE_LINE
   kj::String cause;
 };
 

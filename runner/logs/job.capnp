@@ -340,6 +340,8 @@ struct Event {
       # Last line of a run that failed. The launcher writes it when the roles are gone. A
       # coordinator that was started by hand writes it itself.
       reason @45 :Text;
+      lostPeer @103 :Bool $Json.name("lost_peer");
+      # From a role to the coordinator: the cause is another role, or the way to it.
     }
     interrupted :group {
       # Last line of a run that Ctrl-C, or another signal to its launcher, ended.

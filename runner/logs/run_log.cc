@@ -78,10 +78,13 @@ RunLog::RunLog(const RunFolder& folder, const LogStyle& style, Tell tell,
 RunLog RunLog::resume(const RunFolder& folder, const LogStyle& style, Tell tell,
     kj::Maybe<TensorBoard> board, kj::Maybe<kj::Own<const LogAccess>> access,
     uint64_t events_bytes) {
+  // A run that was lost at once may lack these files.
+  LineFile events(folder.events());
+  LineFile lines(folder.log());
   cutFile(folder.events(), events_bytes);
   TensorBoard::removeFrom(folder.tensorboard());
   cutFile(folder.log(), 0);
-  RunLog log(LineFile(folder.events()), folder, style, kj::mv(tell), kj::mv(board), kj::mv(access));
+  RunLog log(kj::mv(events), folder, style, kj::mv(tell), kj::mv(board), kj::mv(access));
   log.roles.restart();
   eachEvent(folder, [&](Event::Reader event) { log.writeOthers(event); });
   return log;

@@ -258,6 +258,7 @@ void Job::heartbeat(Seat& seat, RoleProgress::Reader progress) {
 
 void Job::report(Seat& seat, Event::Reader event) {
   if (event.isFailed()) {
+    lostRole = lostRole || (!over && event.getFailed().getLostPeer());
     return fail(kj::str(nameOf(seat), ": ", event.getFailed().getReason()));
   }
   if (event.isSpeed() && event.getSpeed().getStep() >= seat.step) {
@@ -586,6 +587,7 @@ kj::Promise<void> Job::watchSilence() {
     auto now = running.passed();
     for (auto& seat: seats) {
       if (seat.joined && now - seat.lastHeard > limit * kj::SECONDS) {
+        lostRole = lostRole || !over;
         fail(kj::str(nameOfSilent(seat), " has been silent for ", limit, " s",
             reached(seat.role, seat.step), "; ",
             seat.host.size() == 0 ? "" : "did its host or the network fail, ", "was it stopped, ",

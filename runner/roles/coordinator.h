@@ -50,6 +50,10 @@ public:
   // disk, or `not_saved` if there is nothing to save.
   void saveNow();
 
+  // Whether the job failed because a role is silent or cannot be reached. The role itself may tell
+  // nobody why.
+  bool hasLostRole() const { return lostRole; }
+
   // Resolves when the weights are written and every role was told to end. Rejects, with a sentence
   // that names role, cause and way out, if
   //
@@ -194,6 +198,7 @@ private:
   kj::TimePoint counted;  // when countTraining() was called last
   double trained_s = 0;   // time that is not in `speed` yet
   bool validating = false;
+  bool lostRole = false;
   bool over = false;  // the job has ended, well or badly. Lost roles no longer count
   kj::ForkedPromise<void> allJoined;
   kj::Own<kj::PromiseFulfiller<void>> allJoinedFulfiller;

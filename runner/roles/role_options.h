@@ -28,6 +28,10 @@ struct CopiedData {
   kj::String digest;  // of the run, with its records: see addRecords() in experiment.h
 };
 
+// What a coordinator writes to its launcher before the error line of a failure whose cause is that
+// a role is silent or cannot be reached.
+constexpr kj::StringPtr LOST_ROLE_LINE = "a role was lost"_kj;
+
 // The signal by which a launcher asks the coordinator to save the run now. The coordinator's
 // process captures it before it has a second thread, which the signal would end.
 constexpr int SAVE_SIGNAL = SIGUSR2;

@@ -159,6 +159,9 @@ bool ListeningCoordinator::run(
     return false;
   }
   KJ_IF_MAYBE(failure, failed) {
+    if (canBeSignalled(experiment, options) && job->hasLostRole()) {
+      runner::tell(LOST_ROLE_LINE);
+    }
     if (!options.launched) {
       // The failure may be that nothing can be written. The caller still reports the failure.
       kj::runCatchingExceptions([&]() { appendEnding(log, Ending::FAILED, reasonOf(*failure)); });
