@@ -57,6 +57,7 @@ kj::Promise<Outcome> Launch::run() {
       })
       .then([this]() -> Outcome {
         view.end();
+        for (auto& fulfiller: saving) fulfiller->fulfill();
         tasks = nullptr;
         members.clear();
         KJ_IF_MAYBE(f, failure) return {.failure = kj::str(f->reason)};

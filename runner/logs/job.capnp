@@ -96,10 +96,10 @@ interface Session {
   # servers leave it empty. Answers the coordinator's monotonic clock: see ClockOffset. `missing`
   # names the roles that have not joined: `server 0, worker 1`. It is empty when all have.
 
-  report @2 (event :Event);
+  report @2 (event :Event, lostPeer :Bool);
   # Appends to the run's events and log. The coordinator fills in time, role and index. `failed`
   # ends the job with its reason. It comes from a worker that cannot reach a server, and from every
-  # failing role that was started by hand.
+  # failing role that was started by hand. `lostPeer`: its cause is another role, or the way there.
 
   meet @3 (epoch :UInt32, point :MeetingPoint, result :Result, statistics :Data, step :UInt64)
       -> (result :Result, statistics :Data, stopNext :Bool);
@@ -340,8 +340,6 @@ struct Event {
       # Last line of a run that failed. The launcher writes it when the roles are gone. A
       # coordinator that was started by hand writes it itself.
       reason @45 :Text;
-      lostPeer @103 :Bool $Json.name("lost_peer");
-      # From a role to the coordinator: the cause is another role, or the way to it.
     }
     interrupted :group {
       # Last line of a run that Ctrl-C, or another signal to its launcher, ended.

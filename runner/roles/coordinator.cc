@@ -256,9 +256,9 @@ void Job::heartbeat(Seat& seat, RoleProgress::Reader progress) {
   seat.sums = {result.getLossSum(), result.getCorrect(), result.getImages()};
 }
 
-void Job::report(Seat& seat, Event::Reader event) {
+void Job::report(Seat& seat, Event::Reader event, bool lostPeer) {
   if (event.isFailed()) {
-    lostRole = lostRole || (!over && event.getFailed().getLostPeer());
+    lostRole = lostRole || (!over && lostPeer);
     return fail(kj::str(nameOf(seat), ": ", event.getFailed().getReason()));
   }
   if (event.isSpeed() && event.getSpeed().getStep() >= seat.step) {

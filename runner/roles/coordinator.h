@@ -112,7 +112,7 @@ private:
   // Logs the instruction set of the workers, if it is known by now.
   void reportAgreed();
   void heartbeat(Seat& seat, RoleProgress::Reader progress);
-  void report(Seat& seat, Event::Reader event);
+  void report(Seat& seat, Event::Reader event, bool lostPeer = false);
   kj::Promise<void> meet(
       Seat& seat, uint epoch, uint64_t step, MeetingPoint point, Contribution contribution);
   // Lets all workers go on.

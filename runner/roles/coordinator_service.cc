@@ -52,7 +52,8 @@ public:
   }
 
   kj::Promise<void> report(ReportContext context) override {
-    job->report(seat, context.getParams().getEvent());
+    auto params = context.getParams();
+    job->report(seat, params.getEvent(), params.getLostPeer());
     return kj::READY_NOW;
   }
 

@@ -185,7 +185,7 @@ public:
     bool isOfOther = failure.getType() == kj::Exception::Type::DISCONNECTED;
     auto request = session().reportRequest();
     request.initEvent().initFailed().setReason(reason);
-    request.getEvent().getFailed().setLostPeer(isOfOther);
+    request.setLostPeer(isOfOther);
     // How the coordinator was lost. Null if it was not.
     using Loss = kj::Maybe<kj::StringPtr>;
     auto taken = request.send().then(
