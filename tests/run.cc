@@ -50,20 +50,23 @@ Process Run::role(kj::StringPtr role, uint index) const {
   KJ_FAIL_REQUIRE("no such role runs", role, index, command.output(), command.errors());
 }
 
-Trained train(
-    kj::StringPtr file, kj::ArrayPtr<const kj::StringPtr> settings, kj::StringPtr program) {
-  Run run(file, settings, program);
-  auto ended = run.command.wait();
-  KJ_REQUIRE(ended.exitCode == 0, "the run failed", file, kj::strArray(settings, " "), ended.output,
-      ended.errors);
+Trained finished(const Ended& ended, kj::StringPtr folder) {
+  KJ_REQUIRE(ended.exitCode == 0, "the run failed", ended.output, ended.errors);
   // The last line: `weights sha256=<64 digits>  <folder>`.
   constexpr kj::StringPtr MARK = "\nweights sha256="_kj;
-  auto tail = kj::str("  ", run.folder, "\n");
+  auto tail = kj::str("  ", folder, "\n");
   auto& output = ended.output;
   KJ_REQUIRE(output.endsWith(tail) && output.size() > MARK.size() + 64 + tail.size(), output);
   auto digits = output.size() - tail.size() - 64;
   KJ_REQUIRE(output.slice(digits - MARK.size()).startsWith(MARK), output);
-  return {kj::str(run.folder), kj::heapString(output.slice(digits, digits + 64))};
+  return {kj::str(folder), kj::heapString(output.slice(digits, digits + 64))};
+}
+
+Trained train(
+    kj::StringPtr file, kj::ArrayPtr<const kj::StringPtr> settings, kj::StringPtr program) {
+  Run run(file, settings, program);
+  KJ_CONTEXT("run of", file, kj::strArray(settings, " "));
+  return finished(run.command.wait(), run.folder);
 }
 
 kj::Vector<kj::String> linesOf(kj::StringPtr text) {

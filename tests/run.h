@@ -40,6 +40,10 @@ struct Trained {
   kj::String weightsSha256;  // as in the last line of stdout
 };
 
+// Returns what a run in `folder` has left that has ended so. Throws with what it wrote if the exit
+// code is not 0.
+Trained finished(const Ended& ended, kj::StringPtr folder);
+
 // Runs `file` to its end. If it does not end with exit code 0, throws with what it wrote.
 Trained train(kj::StringPtr file, kj::ArrayPtr<const kj::StringPtr> settings = nullptr,
     kj::StringPtr program = RUNNER);

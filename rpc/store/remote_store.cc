@@ -176,11 +176,15 @@ void RemoteStoreImpl::visitTraffic(configs::StateVisitor& visitor) {
 }
 
 void RemoteStoreImpl::resume() {
-  if (!keepsAnswers()) return complete(Order::RESUME);
   kj::ArrayPtr<float> values = handover.parameters;
-  auto answers = kj::heapArray<float>(values);
+  kj::Array<float> answers;
+  if (keepsAnswers()) answers = kj::heapArray<float>(values);
+  auto before = traffic();
   complete(Order::RESUME);
-  memcpy(values.begin(), answers.begin(), answers.asBytes().size());
+  if (keepsAnswers()) memcpy(values.begin(), answers.begin(), answers.asBytes().size());
+  // A run without a break would not have fetched these values.
+  auto lock = handover.state.lockExclusive();
+  for (auto i: kj::indices(before)) lock->traffic[i].pulled_bytes = before[i].pulled_bytes;
 }
 
 }  // namespace

@@ -1,0 +1,178 @@
+#include "tests/faults/resumable_run.h"
+
+#include <capnp/message.h>
+#include <kj/debug.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/inotify.h>
+#include <algorithm>
+
+#include "runner/logs/run_log.h"
+#include "tests/text.h"
+
+namespace tests {
+
+namespace {
+
+// How a line of log.txt begins.
+constexpr kj::StringPtr MOMENT = "2026-11-23 02:07:11,317 "_kj;
+
+// Removes what differs from one run to the next.
+void removeTimes(runner::Event::Builder event) {
+  event.setTimeS(0);
+  if (event.isSpeed()) {
+    auto speed = event.getSpeed();
+    speed.setImagesPerS(0);
+    speed.setIntervalS(0);
+    speed.setTrainingS(0);
+  } else if (event.isTrained()) {
+    auto trained = event.getTrained();
+    trained.setTimeS(0);
+    trained.setReadS(0);
+    trained.setForwardS(0);
+    trained.setBackwardS(0);
+    trained.setPushS(0);
+    trained.setPullS(0);
+    for (auto server: trained.getServers()) {
+      server.setCalls(0);
+      server.setRoundTripsS(0);
+      server.setRoundTripMaxS(0);
+      server.setWaitingMaxBytes(0);
+    }
+  } else if (event.isEnded()) {
+    event.getEnded().setTrainingS(0);
+  } else if (event.isJoined()) {
+    event.getJoined().setPid(0);
+    event.getJoined().setAddress("");
+  } else if (event.isFinished()) {
+    event.getFinished().setSeconds(0);
+  }
+}
+
+// Returns `text` with each number after `mark` replaced by `#`.
+kj::String withoutNumberAfter(kj::StringPtr text, kj::StringPtr mark) {
+  kj::Vector<char> result;
+  for (size_t i = 0; i < text.size();) {
+    if (!text.slice(i).startsWith(mark)) {
+      result.add(text[i++]);
+      continue;
+    }
+    result.addAll(mark);
+    result.add('#');
+    i += mark.size();
+    while (i < text.size() && strchr("0123456789.e+-", text[i]) != nullptr) i++;
+  }
+  result.add('\0');
+  return kj::String(result.releaseAsArray());
+}
+
+}  // namespace
+
+ResumableRun::ResumableRun(kj::ArrayPtr<const kj::StringPtr> settings)
+    : runs(newFolder()),
+      folder(kj::str(runs, "/resumable/1")),
+      settings(kj::heapArray<kj::StringPtr>(settings)) {}
+
+kj::Own<Command> ResumableRun::start(kj::ArrayPtr<const kj::StringPtr> words) const {
+  kj::Vector<kj::StringPtr> all;
+  all.addAll(kj::ArrayPtr<const kj::StringPtr>({RUNNER, "run", RESUMABLE, "--runs", runs}));
+  for (auto setting: settings) {
+    all.add("--set");
+    all.add(setting);
+  }
+  all.addAll(words);
+  auto cache = cacheSetting();
+  kj::StringPtr environment[] = {cache};
+  return kj::heap<Command>(all.asPtr(), Command::Surroundings{.environment = environment});
+}
+
+Trained ResumableRun::train(kj::ArrayPtr<const kj::StringPtr> words) const {
+  return finished(start(words)->wait(), folder);
+}
+
+bool ResumableRun::killAfter(
+    kj::StringPtr part, uint count, kj::ArrayPtr<const kj::StringPtr> words) {
+  auto command = start(words);
+  auto path = kj::str(folder, "/events.jsonl");
+  // A line of the log comes after the file is there.
+  bool kills = command->waitForOutput("Epoch");
+  if (kills) {
+    int raw;
+    KJ_SYSCALL(raw = ::inotify_init1(IN_CLOEXEC));
+    kj::AutoCloseFd changes(raw);
+    KJ_SYSCALL(::inotify_add_watch(changes, path.cStr(), IN_MODIFY));
+    for (;;) {
+      auto events = readFile(path);
+      if (contains(events, "\"finished\":{")) kills = false;
+      if (!kills || countOf(events, part) >= count) break;
+      pollfd changed = {changes, POLLIN, 0};
+      int ready;
+      KJ_SYSCALL(ready = ::poll(&changed, 1, PATIENCE_S * 1000));
+      KJ_REQUIRE(ready == 1, "events.jsonl has not grown", events, command->errors());
+      char read[4096];
+      KJ_SYSCALL(::read(changes, read, sizeof(read)));
+    }
+  }
+  auto roles = processesWith(kj::str("--folder=", folder));
+  if (kills) command->kill(SIGKILL);
+  auto ended = command->wait();
+  KJ_REQUIRE(kills ? ended.signal == SIGKILL : ended.exitCode == 0, ended.output, ended.errors);
+  KJ_REQUIRE(haveEnded(roles, PATIENCE_S));
+  return kills;
+}
+
+kj::String ResumableRun::newestCheckpoint() const {
+  // A kill may leave a newer one without a manifest.
+  constexpr kj::StringPtr LIST = "ls -v \"$0\"/step-*/manifest.json | xargs -n 1 dirname"_kj;
+  auto ended = Command({"sh", "-c", LIST, kj::str(folder, "/checkpoints")}).wait();
+  auto paths = linesOf(ended.output);
+  KJ_REQUIRE(paths.size() > 0, ended.errors);
+  return kj::mv(paths.back());
+}
+
+kj::String ResumableRun::events() const {
+  kj::Vector<kj::String> lines;
+  for (auto& line: linesOf(read("events.jsonl"))) {
+    capnp::MallocMessageBuilder message;
+    auto event = message.initRoot<runner::Event>();
+    runner::parseEvent(line, event);
+    if (event.isSaved() || event.isContinued()) continue;
+    removeTimes(event);
+    lines.add(runner::formatEvent(event));
+  }
+  // The roles run side by side.
+  auto roleOf = [](kj::StringPtr line) {
+    auto from = KJ_ASSERT_NONNULL(line.findFirst(','));
+    return kj::str(
+        line.slice(from, from + kj::StringPtr(",\"role\":\"worker\",\"index\":1").size()));
+  };
+  std::stable_sort(lines.begin(), lines.end(),
+      [&](kj::StringPtr a, kj::StringPtr b) { return roleOf(a) < roleOf(b); });
+  return kj::str(kj::strArray(lines, "\n"), "\n");
+}
+
+kj::String ResumableRun::log() const {
+  auto lines = linesOf(read("log.txt"));
+  for (auto& line: lines) {
+    line = kj::str(line.slice(MOMENT.size()));
+    for (auto mark: {"Speed: "_kj, "Time cost="_kj}) line = withoutNumberAfter(line, mark);
+  }
+  std::sort(lines.begin(), lines.end());
+  return kj::str(kj::strArray(lines, "\n"), "\n");
+}
+
+kj::String ResumableRun::table() const {
+  auto ended = Command({RUNNER, "table", folder}).wait();
+  KJ_REQUIRE(ended.exitCode == 0, ended.errors);
+  kj::Vector<kj::String> rows;
+  for (auto& line: linesOf(ended.output)) {
+    if (line.size() == 0) break;
+    // Without the last column, the time.
+    auto rest = line.slice(0, line.size() - 1);
+    rows.add(kj::str(line.slice(0, KJ_ASSERT_NONNULL(kj::heapString(rest).findLast('|')))));
+  }
+  return kj::str(kj::strArray(rows, "\n"), "\n");
+}
+
+}  // namespace tests

@@ -1,0 +1,50 @@
+// tests/faults/resumable_run.h: runs that are killed and resumed, and what they must have in common
+// with a run that nobody disturbed.
+#pragma once
+
+#include "tests/run.h"
+
+namespace tests {
+
+constexpr kj::StringPtr RESUMABLE = "tests/faults/resumable.toml"_kj;
+
+// The runs of one experiment, each the first one below a folder of its own.
+class ResumableRun {
+public:
+  // Arguments of `--set`, such as `train.seed=2`, which must outlive it.
+  explicit ResumableRun(kj::ArrayPtr<const kj::StringPtr> settings);
+
+  // Starts `runner run`, and with `words` such as --resume.
+  kj::Own<Command> start(kj::ArrayPtr<const kj::StringPtr> words = nullptr) const;
+  // The same, to the end. Throws if the exit code is not 0.
+  Trained train(kj::ArrayPtr<const kj::StringPtr> words = nullptr) const;
+  // `runner run --resume`, to the end.
+  Trained resume() const { return train({"--resume"}); }
+
+  // Starts with `words`, and kills the launcher once events.jsonl has `part` `count` times. Returns
+  // when no role of the run is left. Returns false if the run has ended before.
+  bool killAfter(kj::StringPtr part, uint count, kj::ArrayPtr<const kj::StringPtr> words = nullptr);
+
+  // Returns the path of its newest checkpoint. Throws if it has none.
+  kj::String newestCheckpoint() const;
+
+  const kj::String runs;    // --runs
+  const kj::String folder;  // of its first run
+  kj::String read(kj::StringPtr name) const { return readFile(kj::str(folder, "/", name)); }
+
+  // Returns the events of the run, without times, by role and then in their order. Without those
+  // that say that it was saved or continued.
+  kj::String events() const;
+  // Returns the sorted lines of log.txt, without figures of speed and time.
+  kj::String log() const;
+  // Returns what `runner table` says, without columns of times.
+  kj::String table() const;
+
+private:
+  kj::Array<kj::StringPtr> settings;
+};
+
+// The mark of the event of a checkpoint in events.jsonl.
+constexpr kj::StringPtr SAVED = "\"saved\":{"_kj;
+
+}  // namespace tests

@@ -1,0 +1,224 @@
+// Runs whose launcher is killed, and that go on with `runner run --resume`: they end as if nobody
+// had disturbed them.
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <kj/debug.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "tests/faults/failure.h"
+#include "tests/faults/resumable_run.h"
+#include "tests/text.h"
+
+namespace tests {
+namespace {
+
+constexpr kj::StringPtr RESUME = "--resume"_kj;
+
+// A way to train, and whether tests use it that must be fast.
+struct Row {
+  kj::StringPtr name;
+  kj::Array<kj::StringPtr> settings;
+  bool isShort = false;
+};
+
+template <typename... Settings>
+Row row(kj::StringPtr name, Settings... settings) {
+  return {name, kj::heapArray<kj::StringPtr>({kj::StringPtr(settings)...})};
+}
+template <typename... Settings>
+Row shortRow(kj::StringPtr name, Settings... settings) {
+  auto result = row(name, settings...);
+  result.isShort = true;
+  return result;
+}
+
+constexpr kj::StringPtr TWO_BIT = "kvstore.compression={ kind = \"2bit\", threshold = 0.05 }"_kj;
+constexpr kj::StringPtr TOPK =
+    "kvstore.compression={ kind = \"topk\", sparsity = 0.9, momentum = 0.9, "
+    "warmup_steps = 200 }"_kj;
+constexpr kj::StringPtr LOOKAHEAD = "train.lookahead={ every = 7 }"_kj;
+constexpr kj::StringPtr HALVES = "kvstore.wire=float16"_kj;
+constexpr kj::StringPtr ALLREDUCE = "kvstore.mode=allreduce"_kj;
+constexpr kj::StringPtr NO_SERVERS = "cluster.servers=0"_kj;
+constexpr kj::StringPtr BY_WORKERS = "kvstore.update=worker"_kj;
+constexpr kj::StringPtr TCP = "kvstore.transport=tcp"_kj;
+constexpr kj::StringPtr LOCAL_SGD = "kvstore.mode=local_sgd"_kj;
+constexpr kj::StringPtr RMSPROP =
+    "train.optimizer={ kind = \"rmsprop\", learning_rate = 0.001, centered = true }"_kj;
+
+// Ways to train whose bits do not depend on time.
+kj::Array<Row> exactRows() {
+  kj::Vector<Row> rows;
+  rows.add(row("local", "kvstore.mode=local", NO_SERVERS, "cluster.workers=1"));
+  rows.add(row("device", "kvstore.mode=device", NO_SERVERS, "cluster.workers=1",
+      "cluster.devices=[\"cpu\", \"cpu:1\"]", RMSPROP));
+  rows.add(row("dist_sync", "kvstore.transport=shared_memory"));
+  rows.add(row("dist_sync over TCP", TCP));
+  rows.add(row("dist_sync over a Unix socket", "kvstore.transport=unix", RMSPROP));
+  rows.add(shortRow("2bit", TWO_BIT, LOOKAHEAD));
+  rows.add(row("2bit over TCP", TWO_BIT, TCP, LOOKAHEAD));
+  rows.add(row("1bit", "kvstore.compression={ kind = \"1bit\" }"));
+  rows.add(row("topk", TOPK, TCP));
+  rows.add(row("halves", HALVES));
+  rows.add(shortRow("halves over TCP", HALVES, LOOKAHEAD, TCP));
+  rows.add(row("halves and 2bit", HALVES, TWO_BIT));
+  rows.add(row("lookahead", LOOKAHEAD, RMSPROP));
+  rows.add(row("updates by workers", BY_WORKERS, RMSPROP, LOOKAHEAD));
+  rows.add(row("updates by workers, halves", BY_WORKERS, HALVES, TCP));
+  rows.add(row("updates by workers, 2bit", BY_WORKERS, TWO_BIT));
+  rows.add(row("allreduce", ALLREDUCE, NO_SERVERS, RMSPROP));
+  rows.add(shortRow("allreduce, topk", ALLREDUCE, NO_SERVERS, TOPK, LOOKAHEAD));
+  rows.add(row("allreduce, updates by workers", ALLREDUCE, NO_SERVERS, BY_WORKERS));
+  rows.add(shortRow("local_sgd", LOCAL_SGD, LOOKAHEAD));
+  rows.add(row("local_sgd over TCP, halves", LOCAL_SGD, TCP, HALVES, RMSPROP));
+  rows.add(row("local_sgd, block momentum", LOCAL_SGD,
+      "kvstore.outer={ kind = \"block_momentum\" }", "kvstore.local_steps=8"));
+  rows.add(row(
+      "local_sgd, nesterov, 2bit", LOCAL_SGD, "kvstore.outer={ kind = \"nesterov\" }", TWO_BIT));
+  rows.add(row("dist_ssp without staleness", "kvstore.mode=dist_ssp", "kvstore.staleness=0"));
+  rows.add(row("roles in one process", "cluster.launcher=inline"));
+  rows.add(row("servers in one process", "cluster.servers_per_process=2", TCP));
+  rows.add(row("two devices", "cluster.devices=[\"cpu\", \"cpu:1\"]"));
+  rows.add(row("fully logged", "log.every=1", "log.tensorboard=true"));
+  rows.add(row("seven steps", "checkpoint.every_steps=7", "checkpoint.keep=1"));
+  return rows.releaseAsArray();
+}
+
+bool isLong() {
+  return ::getenv("ALL_MODES") != nullptr;
+}
+
+// What a run leaves that must not depend on whether it was disturbed.
+struct Left {
+  kj::String weights, events, log, table;
+
+  Left(const ResumableRun& run, const Trained& trained)
+      : weights(kj::str(trained.weightsSha256)),
+        events(run.events()),
+        log(run.log()),
+        table(run.table()) {}
+};
+
+// Checks that two texts have the same lines. Names the first ones that differ.
+void checkSameLines(kj::StringPtr disturbed, kj::StringPtr unbroken) {
+  if (disturbed == unbroken) return;
+  auto is = linesOf(disturbed), was = linesOf(unbroken);
+  CHECK(is.size() == was.size());
+  for (auto i: kj::zeroTo(kj::min(is.size(), was.size()))) {
+    CHECK(is[i] == was[i]);
+    if (is[i] != was[i]) return;
+  }
+}
+
+void checkSame(const Left& disturbed, const Left& unbroken) {
+  CHECK(disturbed.weights == unbroken.weights);
+  checkSameLines(disturbed.events, unbroken.events);
+  checkSameLines(disturbed.log, unbroken.log);
+  checkSameLines(disturbed.table, unbroken.table);
+}
+
+// Inverts a bit in the middle of a file.
+void flipByte(kj::StringPtr path) {
+  int raw;
+  KJ_SYSCALL(raw = ::open(path.cStr(), O_RDWR | O_CLOEXEC), path);
+  kj::AutoCloseFd fd(raw);
+  auto middle = ::lseek(fd, 0, SEEK_END) / 2;
+  char byte;
+  KJ_SYSCALL(::pread(fd, &byte, 1, middle));
+  byte ^= 1;
+  KJ_SYSCALL(::pwrite(fd, &byte, 1, middle));
+}
+
+TEST_CASE("a run that is killed and resumed, twice, ends as one that nobody disturbed") {
+  auto variable = ::getenv("ROW");
+  kj::StringPtr only = variable == nullptr ? ""_kj : kj::StringPtr(variable);
+  uint kills = 0;
+  for (auto& row: exactRows()) {
+    if (only.size() > 0 ? row.name != only : !isLong() && !row.isShort) continue;
+    CAPTURE(row.name);
+    ResumableRun undisturbed(row.settings);
+    Left unbroken(undisturbed, undisturbed.train());
+    ResumableRun run(row.settings);
+    kills += run.killAfter(SAVED, 2);
+    // In another epoch.
+    kills += run.killAfter("\"validated\":{\"epoch\":1,", 1, {RESUME});
+    checkSame(Left(run, run.resume()), unbroken);
+  }
+  // A run may be faster than the signal.
+  CHECK(kills > 0);
+}
+
+TEST_CASE("a run that lost a role, or was interrupted, ends as one that nobody disturbed") {
+  ResumableRun undisturbed(nullptr);
+  Left unbroken(undisturbed, undisturbed.train());
+  ResumableRun run(nullptr);
+  for (auto victim: {"coordinator --index=0"_kj, "server --index=1"_kj, "worker --index=0"_kj}) {
+    CAPTURE(victim);
+    auto command = run.start({RESUME});
+    REQUIRE(command->waitForOutput("Epoch"));
+    for (auto& process: processesWith(kj::str("--folder=", run.folder))) {
+      if (contains(process.commandLine, kj::str("--role=", victim))) ::kill(process.pid, SIGKILL);
+    }
+    auto ended = command->wait();
+    CHECK((ended.exitCode == 1 || ended.exitCode == 0));
+  }
+  auto command = run.start({RESUME});
+  REQUIRE(command->waitForOutput("Epoch"));
+  command->killGroup(SIGINT);
+  auto code = command->wait().exitCode;
+  CHECK((code == 130 || code == 0));
+  checkSame(Left(run, run.resume()), unbroken);
+}
+
+TEST_CASE("--resume begins a run if there is none, and shows the result of one that has finished") {
+  ResumableRun run(nullptr);
+  auto first = run.start({RESUME})->wait();
+  CHECK(contains(first.errors, "this experiment has no run yet: it begins\n"));
+  auto trained = finished(first, run.folder);
+  auto events = run.read("events.jsonl");
+  auto again = run.start({RESUME})->wait();
+  CHECK(finished(again, run.folder).weightsSha256 == trained.weightsSha256);
+  CHECK(contains(again.errors, kj::str("the run in ", run.folder, " has finished\n")));
+  CHECK(contains(again.output, "| epoch |"));
+  CHECK(run.read("events.jsonl") == events);
+}
+
+TEST_CASE("--resume names a damaged checkpoint, and uses the one before") {
+  ResumableRun undisturbed(nullptr);
+  Left unbroken(undisturbed, undisturbed.train());
+  for (auto file: {"worker-1.safetensors"_kj, "shard-0.safetensors"_kj, "weights.safetensors"_kj}) {
+    CAPTURE(file);
+    ResumableRun run(nullptr);
+    run.killAfter(SAVED, 3);
+    auto newest = run.newestCheckpoint();
+    flipByte(kj::str(newest, "/", file));
+    auto ended = run.start({RESUME})->wait();
+    INFO(ended.errors);
+    CHECK(contains(ended.errors, kj::str("the checkpoint ", newest, " is not used: its ", file)));
+    checkSame(Left(run, finished(ended, run.folder)), unbroken);
+  }
+}
+
+TEST_CASE("a run that was killed before its first checkpoint begins again in its folder") {
+  kj::StringPtr seldom[] = {"checkpoint.every_steps=100000"};
+  ResumableRun undisturbed(seldom);
+  Left unbroken(undisturbed, undisturbed.train());
+  ResumableRun run(seldom);
+  run.killAfter("\"trained\":{\"epoch\":1", 1);
+  checkSame(Left(run, run.resume()), unbroken);
+}
+
+TEST_CASE("--resume is refused while another process works on the run") {
+  kj::StringPtr endless[] = {"train.epochs=1000000"};
+  ResumableRun run(endless);
+  auto working = run.start();
+  REQUIRE(working->waitForOutput("Epoch"));
+  auto ended = run.start({RESUME})->wait();
+  checkFailed(ended, {kj::str("process ", working->pid(), " works in ", run.folder)});
+  CHECK(working->waitForOutput("Epoch[1]"));
+}
+
+}  // namespace
+}  // namespace tests
