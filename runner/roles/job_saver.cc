@@ -47,14 +47,14 @@ bool JobSaver::takeNextEpoch() {
 }
 
 kj::Promise<void> JobSaver::ask(kj::Array<Member::Client> workers, uint64_t furthest) {
-  KJ_REQUIRE(!busy);
-  busy = true;
+  KJ_REQUIRE(!isBusy());
   return ask(kj::mv(workers), furthest, 0);
 }
 
 kj::Promise<void> JobSaver::ask(
     kj::Array<Member::Client> workers, uint64_t furthest, uint attempt) {
   uint64_t step = furthest + (2u << attempt);
+  asked = step;
   auto calls = KJ_MAP(worker, workers) {
     auto request = worker.stopAtRequest();
     request.setStep(step);
@@ -86,7 +86,7 @@ kj::Promise<void> JobSaver::ask(
               if (all) return kj::READY_NOW;
               if (!ends && attempt < ATTEMPTS) return ask(kj::mv(workers), furthest, attempt + 1);
               nextEpoch = true;
-              end();
+              asked = nullptr;
               return kj::READY_NOW;
             });
       });
@@ -96,7 +96,7 @@ kj::Promise<void> JobSaver::gather(SavedPoint point, kj::Array<Member::Client> s
   uint64_t step = point.step;
   return whenIdle().then(
       [this, step, point = kj::mv(point), shards = kj::mv(shards)]() mutable -> kj::Promise<void> {
-        busy = true;
+        if (step >= asked.orDefault(step + 1)) asked = nullptr;
         auto& now = gathering.emplace(Gathering{kj::mv(point), timer.now()});
         for (uint rank = 0; rank < experiment.cluster.workers; rank++) {
           now.parts.add(Incoming{{Part::WORKER, rank}});
@@ -121,8 +121,11 @@ void JobSaver::take(PartName name, Session::SavePartParams::Reader piece) {
     if (!(part.name == name)) continue;
     auto bytes = piece.getBytes();
     if (part.bytes == nullptr) {
-      // Values, their optimizer's state and what compression keeps: a few arrays.
-      uint64_t most = 64 * (graph.parameters + graph.statisticsSize) * sizeof(float) + (64 << 20);
+      // Values, their optimizer's state and what compression keeps: a few arrays. In some modes, a
+      // shard also keeps values or gradients of each worker.
+      uint64_t arrays = 64 + 4 * experiment.cluster.workers;
+      uint64_t most =
+          arrays * (graph.parameters + graph.statisticsSize) * sizeof(float) + (64 << 20);
       KJ_REQUIRE(piece.getTotal() > 0 && piece.getTotal() <= most, "a part is too large",
           piece.getTotal(), most);
       part.bytes = kj::heapArray<kj::byte>(piece.getTotal());
@@ -200,7 +203,6 @@ kj::Array<CheckpointFile> JobSaver::filesOf(const Gathering& now) {
 void JobSaver::end() {
   writer = nullptr;
   gathering = nullptr;
-  busy = false;
   for (auto& fulfiller: waiting) fulfiller->fulfill();
   waiting.clear();
 }

@@ -37,7 +37,7 @@ public:
   ~JobSaver() noexcept(false);
 
   // Whether a checkpoint is asked for, gathered or written.
-  bool isBusy() const { return busy; }
+  bool isBusy() const { return asked != nullptr || gathering != nullptr; }
   // Whether the workers are to stop at the beginning of the next epoch, because this one ended too
   // soon. Returns true once.
   bool takeNextEpoch();
@@ -81,7 +81,9 @@ private:
   const RunFolder& folder;
   kj::Timer& timer;
   Outcome outcome;
-  bool busy = false;
+  // Where the workers were asked to stop, until they stand still there, or have not agreed.
+  // Meanwhile, they may be saved at an earlier step.
+  kj::Maybe<uint64_t> asked;
   bool nextEpoch = false;
   kj::Maybe<Gathering> gathering;
   kj::Array<kj::byte> weightsHead;  // of the checkpoint that is being written

@@ -1,0 +1,244 @@
+#include "runner/roles/job_saver.h"
+
+#include <capnp/message.h>
+#include <doctest/doctest.h>
+#include <kj/async-io.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "runner/checkpoints/saved_part.h"
+#include "runner/experiment/model_facts.h"
+#include "runner/roles/stop_point.h"
+
+namespace runner {
+namespace {
+
+// What a worker of the test has heard and done.
+struct Heard {
+  StopPoint stops;
+  kj::Vector<uint64_t> asked, saves, leaves;  // steps: decided with `save`, and without
+  kj::Maybe<kj::Promise<void>> answersAfter;
+  uint shardsSaved = 0;
+};
+
+class TestMember final: public Member::Server {
+public:
+  explicit TestMember(Heard& heard): heard(heard) {}
+
+  kj::Promise<void> stopAt(StopAtContext context) override {
+    kj::Promise<void> ready = kj::READY_NOW;
+    KJ_IF_MAYBE(late, heard.answersAfter) {
+      ready = kj::mv(*late);
+      heard.answersAfter = nullptr;
+    }
+    return ready.then([this, context]() mutable {
+      uint64_t step = context.getParams().getStep();
+      heard.asked.add(step);
+      auto answer = heard.stops.ask(step);
+      context.getResults().setAnswer(answer.answer);
+      context.getResults().setStep(answer.begun);
+    });
+  }
+  kj::Promise<void> decide(DecideContext context) override {
+    auto params = context.getParams();
+    (params.getSave() ? heard.saves : heard.leaves).add(params.getStep());
+    if (!params.getSave()) heard.stops.cancel();
+    return kj::READY_NOW;
+  }
+  kj::Promise<void> saveShard(SaveShardContext) override {
+    heard.shardsSaved++;
+    return kj::READY_NOW;
+  }
+
+private:
+  Heard& heard;
+};
+
+// The saver of a job of one server and two workers.
+struct TestSaver {
+  kj::AsyncIoContext io = kj::setupAsyncIo();
+  LoadedExperiment loaded;
+  kj::Own<ModelFacts> facts;
+  RunFolder folder;
+  Heard workers[2];
+  Heard server;
+  uint saved = 0;
+  kj::String failure;
+  kj::Own<JobSaver> saver;
+
+  explicit TestSaver(kj::StringPtr name) {
+    loaded = loadExperiment("configs/fashion_mnist_dist_sync.toml", {"cluster.servers=1"_kj});
+    REQUIRE(loaded.errors == "");
+    auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+    facts = kj::heap<ModelFacts>(experiment);
+    folder.path = kj::str(::getenv("TEST_TMPDIR"), "/", name);
+    REQUIRE(::mkdir(folder.path.cStr(), 0777) == 0);
+    saver =
+        kj::heap<JobSaver>(experiment, loaded.digest, facts->graph, folder, io.provider->getTimer(),
+            [this](kj::Maybe<const JobSaver::Saved&> outcome, kj::StringPtr why) {
+              if (outcome == nullptr) failure = kj::str(why);
+              saved++;
+            });
+    for (auto& worker: workers) worker.stops.beginEpoch(0, 1000);
+  }
+
+  // Lets a worker begin all steps before this one.
+  void begin(uint rank, uint64_t step) {
+    for (uint64_t s = 0; s < step; s++) CHECK_FALSE(workers[rank].stops.isAsked(s));
+  }
+
+  kj::Promise<void> ask(uint64_t furthest) {
+    auto members = kj::heapArrayBuilder<Member::Client>(2);
+    for (auto& worker: workers) members.add(kj::heap<TestMember>(worker));
+    return saver->ask(members.finish(), furthest).eagerlyEvaluate(nullptr);
+  }
+
+  // All workers stand still.
+  void gather(uint64_t step) {
+    auto shards = kj::heapArrayBuilder<Member::Client>(1);
+    shards.add(kj::heap<TestMember>(server));
+    SavedPoint point{kj::str(loaded.digest), kj::str("avx2"), 1, step, 0.5, 0};
+    saver->gather(kj::mv(point), shards.finish()).wait(io.waitScope);
+  }
+
+  void take(PartName name, uint64_t step, uint64_t total, uint64_t offset,
+      kj::ArrayPtr<const kj::byte> bytes) {
+    capnp::MallocMessageBuilder message;
+    auto piece = message.initRoot<Session::SavePartParams>();
+    piece.setStep(step);
+    piece.setPart(name.kind);
+    piece.setIndex(name.index);
+    piece.setTotal(total);
+    piece.setOffset(offset);
+    piece.setBytes(bytes);
+    saver->take(name, piece);
+  }
+
+  // Sends all parts, in two pieces each.
+  void takeAll(uint64_t step) {
+    for (auto name:
+        {PartName{Part::WORKER, 0}, PartName{Part::SHARD, 0}, PartName{Part::WORKER, 1}}) {
+      auto parameters = kj::heapArray<float>(facts->graph.parameters);
+      auto statistics = kj::heapArray<float>(facts->graph.statisticsSize);
+      for (auto& value: parameters) value = 1;
+      for (auto& value: statistics) value = 2;
+      PartSaver parts(0);
+      parts.floats("program.statistics", statistics);
+      parts.floats("parameters", parameters);
+      auto part = parts.finish();
+      auto bytes = kj::heapArray<kj::byte>(part.size());
+      part.copy(0, bytes);
+      take(name, step, bytes.size(), 0, bytes.slice(0, 1000));
+      take(name, step, bytes.size(), 1000, bytes.slice(1000, bytes.size()));
+    }
+  }
+};
+
+TEST_CASE("JobSaver: workers that have not begun the step stop there, and are all saved") {
+  TestSaver job("agree");
+  job.begin(0, 3);
+  job.begin(1, 4);
+  job.ask(4).wait(job.io.waitScope);
+  for (auto& worker: job.workers) {
+    CHECK(kj::str(worker.asked) == "6");
+    CHECK(kj::str(worker.saves) == "6");
+    CHECK(worker.leaves.size() == 0);
+  }
+  CHECK(job.saver->isBusy());
+  job.gather(6);
+  CHECK(job.server.shardsSaved == 1);
+  CHECK(job.saved == 0);
+  job.takeAll(6);
+  job.saver->whenIdle().wait(job.io.waitScope);
+  CHECK(job.failure == "");
+  CHECK(job.saved == 1);
+  CHECK_FALSE(job.saver->isBusy());
+  CHECK_FALSE(job.saver->takeNextEpoch());
+  auto found =
+      newestCheckpoint(job.folder, job.loaded.digest, [](kj::String why) { FAIL(why.cStr()); });
+  CHECK(KJ_ASSERT_NONNULL(found).point.step == 6);
+}
+
+TEST_CASE("JobSaver: asks for a step further ahead if a worker has begun the first one") {
+  TestSaver job("passed");
+  job.begin(1, 50);
+  job.ask(4).wait(job.io.waitScope);
+  CHECK(kj::str(job.workers[0].asked) == "6, 54");
+  CHECK(kj::str(job.workers[0].leaves) == "6");
+  CHECK(kj::str(job.workers[0].saves) == "54");
+  // Only those who have agreed hear what was decided.
+  CHECK(job.workers[1].leaves.size() == 0);
+  CHECK(kj::str(job.workers[1].saves) == "54");
+}
+
+TEST_CASE("JobSaver: leaves it to the next epoch if this one ends too soon") {
+  TestSaver job("ends");
+  job.workers[1].stops.beginEpoch(0, 5);
+  job.ask(4).wait(job.io.waitScope);
+  CHECK(kj::str(job.workers[0].leaves) == "6");
+  CHECK(job.workers[1].leaves.size() == 0);
+  CHECK_FALSE(job.saver->isBusy());
+  CHECK(job.saver->takeNextEpoch());
+  CHECK_FALSE(job.saver->takeNextEpoch());
+}
+
+TEST_CASE("JobSaver: decides when the last worker has answered") {
+  TestSaver job("late");
+  auto paf = kj::newPromiseAndFulfiller<void>();
+  job.workers[1].answersAfter = kj::mv(paf.promise);
+  auto asking = job.ask(4);
+  CHECK_FALSE(asking.poll(job.io.waitScope));
+  CHECK(kj::str(job.workers[0].asked) == "6");
+  CHECK(job.workers[0].saves.size() == 0);
+  CHECK(job.saver->isBusy());
+  // Meanwhile it has passed the step.
+  job.begin(1, 7);
+  paf.fulfiller->fulfill();
+  asking.wait(job.io.waitScope);
+  CHECK(kj::str(job.workers[0].leaves) == "6");
+  CHECK(kj::str(job.workers[0].saves) == "11");
+}
+
+TEST_CASE(
+    "JobSaver: a question that nobody agrees to leaves a checkpoint alone that is on its way") {
+  TestSaver job("meanwhile");
+  auto paf = kj::newPromiseAndFulfiller<void>();
+  job.workers[1].answersAfter = kj::mv(paf.promise);
+  auto asking = job.ask(4);
+  CHECK_FALSE(asking.poll(job.io.waitScope));
+  // checkpoint.every_steps says that the workers are saved before the step of the question.
+  job.gather(5);
+  job.workers[1].stops.beginEpoch(0, 6);
+  paf.fulfiller->fulfill();
+  asking.wait(job.io.waitScope);
+  CHECK(job.saver->isBusy());
+  job.takeAll(5);
+  job.saver->whenIdle().wait(job.io.waitScope);
+  CHECK(job.saved == 1);
+  CHECK(job.failure == "");
+  CHECK_FALSE(job.saver->isBusy());
+  CHECK(job.saver->takeNextEpoch());
+}
+
+TEST_CASE("JobSaver: refuses pieces of parts that do not fit") {
+  TestSaver job("pieces");
+  kj::byte bytes[100] = {};
+  PartName first{Part::WORKER, 0};
+  CHECK_THROWS(job.take(first, 8, 100, 0, bytes));  // nothing is saved
+  job.gather(8);
+  CHECK_THROWS(job.take(first, 9, 100, 0, bytes));
+  CHECK_THROWS(job.take({Part::WORKER, 2}, 8, 100, 0, bytes));
+  CHECK_THROWS(job.take({Part::SHARD, 1}, 8, 100, 0, bytes));
+  CHECK_THROWS(job.take(first, 8, 1ull << 62, 0, bytes));
+  CHECK_THROWS(job.take(first, 8, 0, 0, bytes));
+  job.take(first, 8, 300, 0, bytes);
+  CHECK_THROWS(job.take(first, 8, 300, 0, bytes));    // again
+  CHECK_THROWS(job.take(first, 8, 300, 200, bytes));  // one is missing
+  CHECK_THROWS(job.take(first, 8, 300, 100, nullptr));
+  job.take(first, 8, 300, 100, bytes);
+  job.take(first, 8, 300, 200, bytes);
+  CHECK_THROWS(job.take(first, 8, 300, 300, bytes));
+}
+
+}  // namespace
+}  // namespace runner
