@@ -61,8 +61,8 @@ kj::String countsOf(const ResumableRun& run) {
           trained.getImages(), " images in ", trained.getSteps(), " steps, step ",
           trained.getStep()));
     } else if (event.isValidated()) {
-      lines.add(kj::str("worker ", event.getIndex(), ", epoch ", event.getValidated().getEpoch(),
-          ": validated"));
+      lines.add(kj::str(
+          "worker ", event.getIndex(), ", epoch ", event.getValidated().getEpoch(), ": validated"));
     }
   }
   std::sort(lines.begin(), lines.end());
@@ -74,9 +74,8 @@ TEST_CASE("modes that depend on time lose no push, and count none twice, if a ru
   kj::StringPtr chosen[] = {"kvstore.mode=dist_ssp", "kvstore.mode=easgd", "kvstore.aggregate=3"};
   uint kills = 0;
   for (auto& mode: timedModes()) {
-    bool isChosen = mode.size() == 2;
     if (!isLong) {
-      isChosen = false;
+      bool isChosen = false;
       for (auto name: chosen) isChosen = isChosen || mode[0] == name;
       for (auto word: mode) isChosen = isChosen && word != "kvstore.transport=tcp";
       if (!isChosen) continue;
@@ -92,6 +91,44 @@ TEST_CASE("modes that depend on time lose no push, and count none twice, if a ru
     CHECK(countsOf(run) == countsOf(undisturbed));
   }
   CHECK(kills > 0);
+}
+
+TEST_CASE("checkpoints by time, in many short epochs, change no bit and let no worker wait") {
+  bool isLong = ::getenv("ALL_MODES") != nullptr;
+  kj::Vector<Settings> modes;
+  modes.add(settings("kvstore.mode=dist_sync"));
+  if (isLong) {
+    modes.add(settings("kvstore.transport=tcp", "kvstore.wire=float16"));
+    modes.add(settings("kvstore.mode=local", "cluster.servers=0", "cluster.workers=1"));
+    modes.add(settings("kvstore.mode=allreduce", "cluster.servers=0"));
+    modes.add(settings("kvstore.mode=local_sgd"));
+    modes.add(settings("kvstore.update=worker"));
+    modes.add(settings("cluster.launcher=inline"));
+    for (auto& mode: timedModes()) modes.add(kj::mv(mode));
+  }
+  uint saves = 0;
+  for (auto& mode: modes) {
+    auto text = kj::strArray(mode, " ");
+    CAPTURE(text);
+    // 5 steps per epoch. A role tells how far it is five times per silence time-out.
+    kj::Vector<kj::StringPtr> all;
+    all.addAll(settings("data.held_out=59800", "train.epochs=100", "cluster.silence_timeout_s=3",
+        "checkpoint.every_steps=1000000"));
+    all.addAll(mode);
+    ResumableRun without(all);
+    auto bits = without.train().weightsSha256;
+    all.add("checkpoint.every_s=1");
+    ResumableRun with(all);
+    auto saved = with.train();
+    saves += countOf(with.read("events.jsonl"), SAVED);
+    CHECK(countsOf(with) == countsOf(without));
+    bool isExact = true;
+    for (auto& timed: timedModes()) isExact = isExact && mode[0] != timed[0];
+    if (isExact) CHECK(saved.weightsSha256 == bits);
+  }
+  // A run that takes less than a second is not saved.
+  MESSAGE(saves, " checkpoints");
+  CHECK(saves > 0);
 }
 
 }  // namespace

@@ -1,0 +1,59 @@
+#include "runner/roles/stop_point.h"
+
+#include <doctest/doctest.h>
+
+namespace runner {
+namespace {
+
+TEST_CASE("StopPoint: a worker agrees to stop at a step that it has not begun, and stops there") {
+  StopPoint stops;
+  stops.beginEpoch(10, 20);
+  CHECK(stops.ask(12).answer == StopAnswer::YES);
+  CHECK_FALSE(stops.isAsked(10));
+  CHECK_FALSE(stops.isAsked(11));
+  CHECK(stops.isAsked(12));
+  // It waits, and has not begun that step.
+  CHECK(stops.ask(13).begun == 12);
+  stops.cancel();
+  stops.goOn(12);
+  CHECK(stops.ask(12).answer == StopAnswer::PASSED);
+  CHECK(stops.ask(12).begun == 13);
+  CHECK_FALSE(stops.isAsked(13));
+}
+
+TEST_CASE("StopPoint: a worker says how far it is if it has begun the step, or its epoch ends") {
+  StopPoint stops;
+  // Before the first epoch, no step is known.
+  CHECK(stops.ask(0).answer == StopAnswer::EPOCH_ENDS);
+  stops.beginEpoch(0, 3);
+  CHECK(stops.ask(0).answer == StopAnswer::YES);
+  stops.cancel();
+  CHECK_FALSE(stops.isAsked(0));
+  CHECK(stops.ask(0).answer == StopAnswer::PASSED);
+  CHECK(stops.ask(2).answer == StopAnswer::YES);
+  CHECK(stops.ask(3).answer == StopAnswer::EPOCH_ENDS);
+}
+
+TEST_CASE("StopPoint: forgets a stop that the epoch ended before") {
+  StopPoint stops;
+  stops.beginEpoch(0, 3);
+  CHECK(stops.ask(2).answer == StopAnswer::YES);
+  stops.beginEpoch(3, 6);
+  CHECK_FALSE(stops.isAsked(3));
+}
+
+TEST_CASE("StopPoint: a worker that goes on keeps a stop that it agreed to meanwhile") {
+  StopPoint stops;
+  stops.beginEpoch(0, 100);
+  CHECK(stops.ask(5).answer == StopAnswer::YES);
+  CHECK(stops.isAsked(5));
+  // The others did not agree, and the next question comes before the worker has gone on.
+  stops.cancel();
+  CHECK(stops.ask(7).answer == StopAnswer::YES);
+  stops.goOn(5);
+  CHECK_FALSE(stops.isAsked(6));
+  CHECK(stops.isAsked(7));
+}
+
+}  // namespace
+}  // namespace runner
