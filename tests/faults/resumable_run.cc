@@ -69,14 +69,15 @@ kj::String withoutNumberAfter(kj::StringPtr text, kj::StringPtr mark) {
 
 }  // namespace
 
-ResumableRun::ResumableRun(kj::ArrayPtr<const kj::StringPtr> settings)
+ResumableRun::ResumableRun(kj::ArrayPtr<const kj::StringPtr> settings, kj::StringPtr program)
     : runs(newFolder()),
       folder(kj::str(runs, "/resumable/1")),
-      settings(kj::heapArray<kj::StringPtr>(settings)) {}
+      settings(kj::heapArray<kj::StringPtr>(settings)),
+      program(program) {}
 
 kj::Own<Command> ResumableRun::start(kj::ArrayPtr<const kj::StringPtr> words) const {
   kj::Vector<kj::StringPtr> all;
-  all.addAll(kj::ArrayPtr<const kj::StringPtr>({RUNNER, "run", RESUMABLE, "--runs", runs}));
+  all.addAll(kj::ArrayPtr<const kj::StringPtr>({program, "run", RESUMABLE, "--runs", runs}));
   for (auto setting: settings) {
     all.add("--set");
     all.add(setting);
@@ -163,7 +164,7 @@ kj::String ResumableRun::log() const {
 }
 
 kj::String ResumableRun::table() const {
-  auto ended = Command({RUNNER, "table", folder}).wait();
+  auto ended = Command({program, "table", folder}).wait();
   KJ_REQUIRE(ended.exitCode == 0, ended.errors);
   kj::Vector<kj::String> rows;
   for (auto& line: linesOf(ended.output)) {

@@ -11,8 +11,9 @@ constexpr kj::StringPtr RESUMABLE = "tests/faults/resumable.toml"_kj;
 // The runs of one experiment, each the first one below a folder of its own.
 class ResumableRun {
 public:
-  // Arguments of `--set`, such as `train.seed=2`, which must outlive it.
-  explicit ResumableRun(kj::ArrayPtr<const kj::StringPtr> settings);
+  // Arguments of `--set`, such as `train.seed=2`, which must outlive it, as the path of the
+  // program.
+  explicit ResumableRun(kj::ArrayPtr<const kj::StringPtr> settings, kj::StringPtr program = RUNNER);
 
   // Starts `runner run`, and with `words` such as --resume.
   kj::Own<Command> start(kj::ArrayPtr<const kj::StringPtr> words = nullptr) const;
@@ -42,6 +43,7 @@ public:
 
 private:
   kj::Array<kj::StringPtr> settings;
+  kj::StringPtr program;
 };
 
 // The mark of the event of a checkpoint in events.jsonl.
