@@ -94,12 +94,19 @@ kj::Own<HeldRunFolder> heldIfPossible(RunFolder folder) {
   configs::fail(holderOf(folder), " works in ", folder.path, "; wait until it has ended");
 }
 
-// Makes the folder of --folder ready for the run. If the run has finished there, ends the process.
-void empty(const HeldRunFolder& held, const LoadedExperiment& loaded, CommandLine& commandLine) {
+// Makes the folder of --folder ready for the run: empties it, unless the run there is to go on.
+// Returns whether it goes on. If the run has finished there, ends the process.
+bool prepare(
+    const HeldRunFolder& held, LoadedExperiment& loaded, bool resumes, CommandLine& commandLine) {
   auto& folder = held.folder;
   RunRecord record;
-  // A run that cannot be read is run again.
-  kj::runCatchingExceptions([&]() { record = readRunRecord(folder.path); });
+  auto read = [&]() { record = readRunRecord(folder.path); };
+  if (resumes && ::access(folder.events().cStr(), F_OK) == 0) {
+    read();
+  } else {
+    // A run that cannot be read is run again.
+    kj::runCatchingExceptions(read);
+  }
   if (record.digest.size() > 0 && record.digest != loaded.digest) {
     configs::fail(folder.path, " has the run of another experiment. Name another folder");
   }
@@ -108,7 +115,12 @@ void empty(const HeldRunFolder& held, const LoadedExperiment& loaded, CommandLin
     tell(kj::str("run ", folder.path, " has finished before"));
     commandLine.endWith(OK);
   }
+  if (resumes && record.digest.size() > 0) {
+    keepInstructionSet(loaded, record);
+    return true;
+  }
   held.empty();
+  return false;
 }
 
 // Runs the runs in `all`, whose data are available, in `folder`, or in folders below `runs`. Log
@@ -166,7 +178,9 @@ kj::MainFunc RunCommand::getMain() {
       .addOptionWithArg({"folder"}, folderSetter(folderPath, "name a folder, e.g. --folder /tmp/x"),
           "DIR",
           "where the run is, in place of a new folder in RUNS. A run that has finished there is "
-          "left alone, and another one begins again. For scripts of batch systems")
+          "left alone, and another one begins again, or goes on with --resume. For scripts of "
+          "batch "
+          "systems")
       .addOption(
           {"detach"},
           [this]() {
@@ -270,7 +284,7 @@ Validity RunCommand::run() {
   warnOf(all.runs);
   auto& name = KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment).name;
   KJ_IF_MAYBE(own, held) {
-    empty(**own, all.runs[0].loaded, commandLine);
+    options.resumes = prepare(**own, all.runs[0].loaded, options.resumes, commandLine);
     runExperiment(all, runs, (*own)->folder, tracePath, false, options, commandLine);
   }
   kj::Maybe<RunFolder> resumed;

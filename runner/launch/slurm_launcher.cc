@@ -130,7 +130,7 @@ kj::String slurmScript(kj::ArrayPtr<const Experiment* const> runs,
       "#SBATCH --output=/dev/null\n", "folders=(\n", kj::strArray(words, ""), ")\n",
       "folder=${folders[${SLURM_ARRAY_TASK_ID:-0}]}\n",
       "exec >\"$folder/output.txt\" 2>\"$folder/messages.txt\"\n", "exec ", shellWord(ownPath()),
-      " run \"$folder/experiment.toml\" --folder \"$folder\"\n");
+      " run \"$folder/experiment.toml\" --folder \"$folder\" --resume\n");
 }
 
 }  // namespace runner

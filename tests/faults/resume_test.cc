@@ -210,6 +210,20 @@ TEST_CASE("a run that was killed before its first checkpoint begins again in its
   checkSame(Left(run, run.resume()), unbroken);
 }
 
+TEST_CASE("with --folder, --resume goes on with the run that is there, or begins one") {
+  ResumableRun undisturbed(nullptr);
+  Left unbroken(undisturbed, undisturbed.train());
+  ResumableRun run(nullptr);
+  // Batch systems that run a script again call it with the same words.
+  kj::StringPtr words[] = {"--folder", run.folder, RESUME};
+  run.killAfter(SAVED, 3, words);
+  checkSame(Left(run, run.train(words)), unbroken);
+  CHECK(contains(run.read("events.jsonl"), "\"continued\":{"));
+  auto again = run.start(words)->wait();
+  CHECK(again.exitCode == 0);
+  CHECK(contains(again.errors, kj::str("run ", run.folder, " has finished before\n")));
+}
+
 TEST_CASE("--resume is refused while another process works on the run") {
   kj::StringPtr endless[] = {"train.epochs=1000000"};
   ResumableRun run(endless);
