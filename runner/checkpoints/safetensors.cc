@@ -4,6 +4,8 @@
 #include <capnp/message.h>
 #include <kj/vector.h>
 
+#include <algorithm>
+
 #include "configs/language/failure.h"
 
 namespace runner {
@@ -14,6 +16,8 @@ using kj::uint;
 
 // The size of the number in front of the header.
 constexpr uint LENGTH_BYTES = 8;
+// Ten thousand tensors take about 1 MiB. Parsing a header takes many times its size.
+constexpr uint64_t HEADER_BYTES_MAX = 4 << 20;
 
 using Fields = capnp::List<capnp::JsonValue::Field>::Reader;
 
@@ -38,12 +42,13 @@ uint64_t bytesOf(kj::StringPtr type) {
   configs::fail("its header has the type `", type, "`; only F32, F64 and U64 are known");
 }
 
-FoundTensor tensorOf(kj::StringPtr name, Fields fields, kj::ArrayPtr<const kj::byte> values) {
-  FoundTensor tensor{kj::str(name)};
+FoundTensor tensorOf(kj::StringPtr name, Fields fields, kj::ArrayPtr<const kj::byte> all) {
+  kj::Maybe<kj::StringPtr> type;
   kj::Maybe<uint64_t> elements;
+  kj::Maybe<kj::ArrayPtr<const kj::byte>> values;
   for (auto field: fields) {
     auto value = field.getValue();
-    if (field.getName() == "dtype" && value.isString()) tensor.type = kj::str(value.getString());
+    if (field.getName() == "dtype" && value.isString()) type = value.getString();
     if (field.getName() == "shape" && value.isArray()) {
       uint64_t product = 1;
       for (auto side: value.getArray()) {
@@ -55,17 +60,39 @@ FoundTensor tensorOf(kj::StringPtr name, Fields fields, kj::ArrayPtr<const kj::b
     }
     if (field.getName() == "data_offsets" && value.isArray() && value.getArray().size() == 2) {
       auto begin = wholeNumber(value.getArray()[0]), end = wholeNumber(value.getArray()[1]);
-      if (begin > end || end > values.size()) {
+      if (begin > end || end > all.size()) {
         configs::fail("the values of `", name, "` lie outside of the file: it is cut short");
       }
-      tensor.values = values.slice(begin, end);
+      values = all.slice(begin, end);
     }
   }
-  if (tensor.type.size() == 0 || elements == nullptr ||
-      tensor.values.size() != KJ_ASSERT_NONNULL(elements) * bytesOf(tensor.type)) {
-    configs::fail("its header has no type, shape and place for `", name, "` that agree");
+  KJ_IF_MAYBE(t, type) {
+    KJ_IF_MAYBE(n, elements) {
+      KJ_IF_MAYBE(v, values) {
+        if (v->size() == *n * bytesOf(*t)) return {kj::str(name), kj::str(*t), *v};
+      }
+    }
   }
-  return tensor;
+  configs::fail("its header has no type, shape and place for `", name, "` that agree");
+}
+
+// Throws unless each byte of `all` belongs to one of `tensors`, and to no other.
+void requireNoGaps(kj::ArrayPtr<const FoundTensor> tensors, kj::ArrayPtr<const kj::byte> all) {
+  auto places = KJ_MAP(tensor, tensors) {
+    return tensor.values;
+  };
+  std::sort(places.begin(), places.end(), [](auto& a, auto& b) {
+    return a.begin() < b.begin() || (a.begin() == b.begin() && a.end() < b.end());
+  });
+  auto at = all.begin();
+  bool areNext = true;
+  for (auto& place: places) {
+    areNext = areNext && place.begin() == at;
+    at = place.end();
+  }
+  if (!areNext || at != all.end()) {
+    configs::fail("its values are not those of the tensors in its header, one after the other");
+  }
 }
 
 }  // namespace
@@ -103,6 +130,7 @@ kj::Maybe<kj::ArrayPtr<const kj::byte>> valuesIn(kj::ArrayPtr<const kj::byte> by
 kj::Array<FoundTensor> tensorsIn(kj::ArrayPtr<const kj::byte> bytes) {
   KJ_IF_MAYBE(values, valuesIn(bytes)) {
     auto header = bytes.slice(LENGTH_BYTES, values->begin() - bytes.begin()).asChars();
+    if (header.size() > HEADER_BYTES_MAX) configs::fail("its header is too large");
     capnp::MallocMessageBuilder message;
     auto json = message.initRoot<capnp::JsonValue>();
     capnp::JsonCodec codec;
@@ -113,6 +141,7 @@ kj::Array<FoundTensor> tensorsIn(kj::ArrayPtr<const kj::byte> bytes) {
       if (field.getName() == "__metadata__") continue;
       tensors.add(tensorOf(field.getName(), fieldsOf(field.getValue()), *values));
     }
+    requireNoGaps(tensors, *values);
     return tensors.releaseAsArray();
   }
   configs::fail("it is cut short");

@@ -20,6 +20,7 @@ kj::ArrayPtr<const float> floatsIn(
   for (auto& tensor: tensors) {
     if (tensor.name != name) continue;
     KJ_REQUIRE(tensor.values.size() == size * sizeof(float), name, tensor.values.size(), size);
+    KJ_REQUIRE(uintptr_t(tensor.values.begin()) % alignof(float) == 0, name);
     return kj::arrayPtr(reinterpret_cast<const float*>(tensor.values.begin()), size);
   }
   KJ_FAIL_REQUIRE("a worker's part lacks values", name);
