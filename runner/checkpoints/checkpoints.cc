@@ -77,9 +77,34 @@ Written writeFile(kj::StringPtr path, kj::ArrayPtr<const kj::ArrayPtr<const kj::
   return written;
 }
 
+// Whether a manifest may name this file: one that lies beside it.
+bool isFileName(kj::StringPtr name) {
+  bool isPlain = name.size() > 0 && name[0] != '.';
+  for (char c: name) {
+    bool isLetter = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    isPlain = isPlain && (isLetter || c == '-' || c == '.');
+  }
+  return isPlain;
+}
+
+// Returns the sum of a manifest with this text, which holds `sum` unless that is still empty.
+kj::String sumOf(kj::StringPtr text, kj::StringPtr sum) {
+  auto found =
+      static_cast<const char*>(::memmem(text.begin(), text.size(), sum.begin(), sum.size()));
+  size_t at = found == nullptr ? text.size() : found - text.begin();
+  io::Sha256 hash;
+  hash.update(text.asBytes().slice(0, at));
+  if (found != nullptr) hash.update(text.asBytes().slice(at + sum.size(), text.size()));
+  return kj::encodeHex(hash.finish());
+}
+
+bool hasManifest(kj::StringPtr path) {
+  return ::access(kj::str(path, "/", MANIFEST).cStr(), F_OK) == 0 || errno != ENOENT;
+}
+
 // Returns why the file at `path` is not the one of the manifest.
 kj::Maybe<kj::String> whyNot(kj::StringPtr path, Manifest::File::Reader file) {
-  int raw = ::open(path.cStr(), O_RDONLY | O_CLOEXEC);
+  int raw = ::open(path.cStr(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (raw < 0) return kj::str("its ", file.getName(), " cannot be read: ", strerror(errno));
   kj::AutoCloseFd fd(raw);
   struct stat facts;
@@ -99,27 +124,6 @@ kj::Maybe<kj::String> whyNot(kj::StringPtr path, Manifest::File::Reader file) {
   return kj::str("its ", file.getName(), " is damaged: its checksum is another one");
 }
 
-// Returns the point at which this checkpoint was made. Throws what is wrong with it.
-SavedPoint read(kj::StringPtr path, kj::StringPtr digest) {
-  auto text = readRegular(kj::str(path, "/", MANIFEST), MANIFEST_BYTES_MAX);
-  capnp::MallocMessageBuilder message;
-  auto manifest = message.initRoot<Manifest>();
-  capnp::JsonCodec codec;
-  codec.handleByAnnotation<Manifest>();
-  auto decode = [&]() { codec.decode(text, manifest); };
-  if (kj::runCatchingExceptions(decode) != nullptr) configs::fail("its manifest is damaged");
-  if (manifest.getFormat() != CHECKPOINT_FORMAT) {
-    configs::fail("it has format ", manifest.getFormat(), " of program version ",
-        manifest.getVersion(), ", and this program reads format ", CHECKPOINT_FORMAT);
-  }
-  if (manifest.getDigest() != digest) configs::fail("it belongs to another experiment");
-  for (auto file: manifest.getFiles().asReader()) {
-    KJ_IF_MAYBE(why, whyNot(kj::str(path, "/", file.getName()), file)) configs::fail(*why);
-  }
-  return {kj::str(manifest.getDigest()), kj::str(manifest.getInstructionSet()), manifest.getEpoch(),
-      manifest.getStep(), manifest.getRunS(), manifest.getEventsBytes()};
-}
-
 }  // namespace
 
 kj::String workerPartName(uint rank) {
@@ -136,6 +140,7 @@ uint64_t writeCheckpoint(const RunFolder& folder, const SavedPoint& point,
   makeFolders(path);
   // Of an attempt that another one has replaced.
   ::unlink(kj::str(path, "/", MANIFEST).cStr());
+  KJ_ON_SCOPE_FAILURE(removeCheckpoint(path));
   capnp::MallocMessageBuilder message;
   auto manifest = message.initRoot<Manifest>();
   manifest.setFormat(CHECKPOINT_FORMAT);
@@ -156,27 +161,77 @@ uint64_t writeCheckpoint(const RunFolder& folder, const SavedPoint& point,
     list[i].setSha256(written.sha256);
     bytes += written.bytes;
   }
+  // The events that a run goes on from, and the names of the folders.
+  syncPath(folder.events());
+  syncPath(folder.checkpoints());
+  syncPath(folder.path);
   capnp::JsonCodec codec;
   codec.handleByAnnotation<Manifest>();
   codec.setPrettyPrint(true);
-  writeWhole(kj::str(path, "/", MANIFEST), kj::str(codec.encode(manifest), "\n"));
-  auto steps = stepsIn(folder);
-  for (size_t i = keep; i < steps.size(); i++) removeCheckpoint(pathOf(folder, steps[i]));
+  auto text = [&]() { return kj::str(codec.encode(manifest), "\n"); };
+  manifest.setSha256("");
+  manifest.setSha256(sumOf(text(), ""));
+  writeWhole(kj::str(path, "/", MANIFEST), text());
+  uint kept = 0;
+  for (auto step: stepsIn(folder)) {
+    if (step > point.step) continue;
+    auto each = pathOf(folder, step);
+    // What a killed process has left is no checkpoint.
+    bool isKept = hasManifest(each) && kept < keep;
+    if (isKept) kept++;
+    if (!isKept) removeCheckpoint(each);
+  }
   return bytes;
 }
 
-kj::Maybe<FoundCheckpoint> newestCheckpoint(
-    const RunFolder& folder, kj::StringPtr digest, kj::FunctionParam<void(kj::String why)> refuse) {
+FoundCheckpoint readCheckpoint(kj::StringPtr path) {
+  auto text = readRegular(kj::str(path, "/", MANIFEST), MANIFEST_BYTES_MAX);
+  capnp::MallocMessageBuilder message;
+  auto manifest = message.initRoot<Manifest>();
+  capnp::JsonCodec codec;
+  codec.handleByAnnotation<Manifest>();
+  auto decode = [&]() { codec.decode(text, manifest); };
+  if (kj::runCatchingExceptions(decode) != nullptr) configs::fail("its manifest is damaged");
+  if (manifest.getFormat() != CHECKPOINT_FORMAT) {
+    configs::fail("it has format ", manifest.getFormat(), " of program version ",
+        manifest.getVersion(), ", and this program reads format ", CHECKPOINT_FORMAT);
+  }
+  if (sumOf(text, manifest.getSha256()) != manifest.getSha256()) {
+    configs::fail("its manifest is damaged: its checksum is another one");
+  }
+  kj::Vector<kj::String> files;
+  for (auto file: manifest.getFiles().asReader()) {
+    if (!isFileName(file.getName())) {
+      configs::fail("its manifest names a file that is not one of a checkpoint");
+    }
+    KJ_IF_MAYBE(why, whyNot(kj::str(path, "/", file.getName()), file)) configs::fail(*why);
+    files.add(kj::str(file.getName()));
+  }
+  return {kj::str(path),
+      {kj::str(manifest.getDigest()), kj::str(manifest.getInstructionSet()), manifest.getEpoch(),
+          manifest.getStep(), manifest.getRunS(), uint64_t(manifest.getEventsBytes())},
+      kj::str(manifest.getVersion()), manifest.getTimeS(), files.releaseAsArray()};
+}
+
+kj::Maybe<FoundCheckpoint> newestCheckpoint(const RunFolder& folder,
+    kj::Maybe<kj::StringPtr> digest, kj::FunctionParam<void(kj::String why)> refuse) {
   for (auto step: stepsIn(folder)) {
     auto path = pathOf(folder, step);
     // Without a manifest it is not complete: a kill has left it.
-    if (::access(kj::str(path, "/", MANIFEST).cStr(), F_OK) != 0 && errno == ENOENT) continue;
-    FoundCheckpoint found{kj::str(path)};
-    auto attempt = [&]() { found.point = read(path, digest); };
+    if (!hasManifest(path)) continue;
+    kj::Maybe<FoundCheckpoint> found;
+    auto attempt = [&]() {
+      auto read = readCheckpoint(path);
+      KJ_IF_MAYBE(wanted, digest) {
+        if (read.point.digest != *wanted) configs::fail("it belongs to another experiment");
+      }
+      if (read.point.step != step) configs::fail("it is that of step ", read.point.step);
+      found = kj::mv(read);
+    };
     KJ_IF_MAYBE(e, kj::runCatchingExceptions(attempt)) {
       refuse(kj::str("the checkpoint ", path, " is not used: ", reasonOf(*e)));
     } else {
-      return kj::mv(found);
+      return found;
     }
   }
   return nullptr;
@@ -186,6 +241,10 @@ void setAsideAfter(const RunFolder& folder, const FoundCheckpoint& kept) {
   for (auto step: stepsIn(folder)) {
     if (step <= kept.point.step) return;
     auto path = pathOf(folder, step);
+    if (!hasManifest(path)) {
+      removeCheckpoint(path);
+      continue;
+    }
     auto aside = kj::str(path, SET_ASIDE);
     removeCheckpoint(aside);
     if (::rename(path.cStr(), aside.cStr()) != 0) {

@@ -32,8 +32,9 @@ struct CheckpointFile {
 
 // Writes a checkpoint to `folder`, as the folder checkpoints/step-<step>. Its manifest, with a
 // checksum of each other file, comes last: a folder without it is no checkpoint. Every file is on
-// the disk when the call returns. Then removes all but the newest `keep` checkpoints. Returns the
-// bytes that it wrote. Throws with path, cause and way out.
+// the disk when the call returns. Then removes all but the newest `keep` checkpoints, and what
+// killed processes have left. Returns the bytes that it wrote. Throws with path, cause and way out,
+// and leaves the older checkpoints.
 uint64_t writeCheckpoint(const RunFolder& folder, const SavedPoint& point,
     kj::ArrayPtr<const CheckpointFile> files, uint keep);
 
@@ -41,19 +42,26 @@ uint64_t writeCheckpoint(const RunFolder& folder, const SavedPoint& point,
 struct FoundCheckpoint {
   kj::String path;
   SavedPoint point;
+  kj::String version;           // of the program that wrote it
+  double time_s;                // when, since 1970
+  kj::Array<kj::String> files;  // their names, without the manifest
 
   // The path of one of its files.
   kj::String file(kj::StringPtr name) const { return kj::str(path, "/", name); }
 };
 
+// Returns the checkpoint in the folder `path`. Reads all of its files. Throws if it is damaged, in
+// words about "it".
+FoundCheckpoint readCheckpoint(kj::StringPtr path);
+
 // Returns the newest whole checkpoint of the run in `folder`. Null if it has none. Calls `refuse`
 // with a sentence for each newer one that is damaged, or that another program or experiment has
-// written.
-kj::Maybe<FoundCheckpoint> newestCheckpoint(
-    const RunFolder& folder, kj::StringPtr digest, kj::FunctionParam<void(kj::String why)> refuse);
+// written. Without `digest`, it may belong to any experiment.
+kj::Maybe<FoundCheckpoint> newestCheckpoint(const RunFolder& folder,
+    kj::Maybe<kj::StringPtr> digest, kj::FunctionParam<void(kj::String why)> refuse);
 
 // Gives the checkpoints that are newer than `kept` other names, so that the run can be continued
-// from there. Throws with path and cause.
+// from there. Removes those that a killed process has left unfinished. Throws with path and cause.
 void setAsideAfter(const RunFolder& folder, const FoundCheckpoint& kept);
 
 // Names of files.

@@ -26,6 +26,8 @@ struct Manifest {
   eventsBytes @8 :Float64 $Json.name("events_bytes");
   # How much of events.jsonl belongs to the run so far.
   files @9 :List(File);
+  sha256 @10 :Text;
+  # Of this file without these 64 digits.
 
   struct File {
     name @0 :Text;

@@ -57,7 +57,7 @@ bool workersAreHere(const Experiment& experiment, const RoleOptions& options) {
 // Returns the checkpoint from which the run goes on, and sets newer ones aside. Null if there is
 // none: the run then begins again.
 kj::Maybe<FoundCheckpoint> checkpointOf(const LoadedExperiment& loaded, const RunFolder& folder) {
-  auto found = newestCheckpoint(folder, loaded.digest, [](kj::String why) { tell(why); });
+  auto found = newestCheckpoint(folder, loaded.digest.asPtr(), [](kj::String why) { tell(why); });
   KJ_IF_MAYBE(checkpoint, found) setAsideAfter(folder, *checkpoint);
   return found;
 }

@@ -283,6 +283,15 @@ kj::String lastLineOf(kj::StringPtr path) {
   }
 }
 
+void syncPath(kj::StringPtr path) {
+  int raw = ::open(path.cStr(), O_RDONLY | O_CLOEXEC);
+  if (raw < 0 && errno == ENOENT) return;
+  if (raw < 0) failToWrite(path, errno, otherRuns());
+  kj::AutoCloseFd fd(raw);
+  // Some network file systems cannot sync a folder.
+  if (::fsync(fd) != 0 && errno != EINVAL) failToWrite(path, errno, otherRuns());
+}
+
 void cutFile(kj::StringPtr path, uint64_t bytes) {
   struct stat facts;
   if (::stat(path.cStr(), &facts) == 0 && uint64_t(facts.st_size) < bytes) {

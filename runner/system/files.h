@@ -79,6 +79,10 @@ kj::String readRegular(kj::StringPtr path, uint64_t bytesMax);
 // if there is no such line or no such file. Throws with path and cause.
 kj::String lastLineOf(kj::StringPtr path);
 
+// Waits until the file or folder at `path` is on disk. For a folder, these are the names in it.
+// Does nothing if there is none. Throws with path, cause and way out.
+void syncPath(kj::StringPtr path);
+
 // Shortens the file at `path` to `bytes`. Throws with path and cause if it cannot, or if the file
 // is shorter than that.
 void cutFile(kj::StringPtr path, uint64_t bytes);

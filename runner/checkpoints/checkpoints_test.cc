@@ -1,0 +1,325 @@
+#include "runner/checkpoints/checkpoints.h"
+
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+#include <kj/vector.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "io/checksum.h"
+#include "runner/system/reason.h"
+#include "tests/command.h"
+#include "tests/text.h"
+
+namespace {
+
+// The paths of synced descriptors, in order.
+kj::Vector<kj::String> synced;
+
+}  // namespace
+
+// Replaces the system's fsync(), so that a test sees the calls.
+extern "C" int fsync(int fd) {
+  char path[4096] = {};
+  KJ_SYSCALL(::readlink(kj::str("/proc/self/fd/", fd).cStr(), path, sizeof(path) - 1));
+  synced.add(kj::str(path));
+  return ::syscall(SYS_fsync, fd);
+}
+
+namespace runner {
+namespace {
+
+using tests::contains;
+using tests::readFile;
+using tests::writeFile;
+
+constexpr kj::StringPtr DIGEST = "0123abcd"_kj;
+
+SavedPoint pointAt(uint64_t step) {
+  return {kj::str(DIGEST), kj::str("avx2"), 2, step, 1.5, 100};
+}
+
+// Writes a checkpoint with a worker's part and with weights in two pieces.
+uint64_t writeAt(const RunFolder& folder, uint64_t step, uint keep = 10) {
+  const auto part = kj::str("part of step ", step);
+  CheckpointFile files[] = {{workerPartName(0), kj::arr(part.asBytes())},
+      {kj::str(CHECKPOINT_WEIGHTS), kj::arr("first "_kj.asBytes(), "second"_kj.asBytes())}};
+  return writeCheckpoint(folder, pointAt(step), files, keep);
+}
+
+kj::String pathAt(const RunFolder& folder, uint64_t step, kj::StringPtr file = nullptr) {
+  auto path = kj::str(folder.checkpoints(), "/step-", step);
+  return file == nullptr ? kj::mv(path) : kj::str(path, "/", file);
+}
+
+// What newestCheckpoint() says about a run.
+struct Newest {
+  kj::Maybe<FoundCheckpoint> found;
+  kj::String refused;  // why it refused others
+
+  // The step of the checkpoint, or 0.
+  uint64_t step() const {
+    KJ_IF_MAYBE(checkpoint, found) return checkpoint->point.step;
+    return 0;
+  }
+};
+
+Newest newestIn(const RunFolder& folder, kj::StringPtr digest = DIGEST) {
+  kj::Vector<kj::String> refused;
+  auto found = newestCheckpoint(folder, digest, [&](kj::String why) { refused.add(kj::mv(why)); });
+  return {kj::mv(found), kj::strArray(refused, "\n")};
+}
+
+// Replaces the first `from` in a text by `to`.
+kj::String replaced(kj::StringPtr text, kj::StringPtr from, kj::StringPtr to) {
+  for (size_t at = 0; at + from.size() <= text.size(); at++) {
+    if (!text.slice(at).startsWith(from)) continue;
+    return kj::str(text.slice(0, at), to, text.slice(at + from.size()));
+  }
+  KJ_FAIL_REQUIRE("there is no such text", from, text);
+}
+
+// Replaces a text in the manifest of a step, and gives the manifest a sum that fits.
+void forge(const RunFolder& folder, uint64_t step, kj::StringPtr from, kj::StringPtr to) {
+  auto path = pathAt(folder, step, "manifest.json");
+  auto text = replaced(readFile(path), from, to);
+  KJ_IF_MAYBE(begin, text.findLast(':')) {
+    auto sum = kj::heapString(text.slice(*begin + 3, *begin + 67));
+    auto without = replaced(text, sum, "");
+    writeFile(path, replaced(text, sum, io::sha256Hex(without.asBytes())));
+  }
+}
+
+TEST_CASE("checkpoints: the newest one is found, with all that was written") {
+  RunFolder folder{tests::newFolder()};
+  CHECK(newestIn(folder).step() == 0);
+  CHECK(writeAt(folder, 9) == 26);
+  CHECK(writeAt(folder, 10) == 27);
+  auto newest = newestIn(folder);
+  CHECK(newest.refused == "");
+  auto& found = KJ_REQUIRE_NONNULL(newest.found);
+  CHECK(found.path == pathAt(folder, 10));
+  CHECK(found.point.digest == DIGEST);
+  CHECK(found.point.instructionSet == "avx2");
+  CHECK(found.point.epoch == 2);
+  CHECK(found.point.step == 10);
+  CHECK(found.point.run_s == 1.5);
+  CHECK(found.point.events_bytes == 100);
+  CHECK(readFile(found.file(workerPartName(0))) == "part of step 10");
+  CHECK(readFile(found.file(CHECKPOINT_WEIGHTS)) == "first second");
+}
+
+TEST_CASE("checkpoints: the newest are kept, and what killed processes left is not counted") {
+  RunFolder folder{tests::newFolder()};
+  for (uint64_t step: {1, 2, 3}) writeAt(folder, step, 2);
+  CHECK_FALSE(isFolder(pathAt(folder, 1)));
+  CHECK(isFolder(pathAt(folder, 2)));
+  // A kill while the next one was written.
+  makeFolders(pathAt(folder, 4));
+  writeFile(pathAt(folder, 4, workerPartName(0)), "half of");
+  writeAt(folder, 5, 2);
+  CHECK(isFolder(pathAt(folder, 3)));
+  CHECK_FALSE(isFolder(pathAt(folder, 2)));
+  CHECK_FALSE(isFolder(pathAt(folder, 4)));
+}
+
+TEST_CASE("checkpoints: a folder without a manifest and a folder with another name do not count") {
+  RunFolder folder{tests::newFolder()};
+  writeAt(folder, 3);
+  writeAt(folder, 4);
+  KJ_SYSCALL(::unlink(pathAt(folder, 4, "manifest.json").cStr()));
+  for (auto name: {"step-", "step-05", "step-x", "step--7", "step-99999999999999999999", "next"}) {
+    makeFolders(kj::str(folder.checkpoints(), "/", name));
+  }
+  auto newest = newestIn(folder);
+  CHECK(newest.step() == 3);
+  CHECK(newest.refused == "");
+}
+
+TEST_CASE("checkpoints: whichever bit of one is flipped, it is refused and an older one is found") {
+  RunFolder folder{tests::newFolder()};
+  writeAt(folder, 3);
+  writeAt(folder, 4);
+  for (auto name: {"manifest.json"_kj, "worker-0.safetensors"_kj, CHECKPOINT_WEIGHTS}) {
+    auto path = pathAt(folder, 4, name);
+    auto whole = readFile(path);
+    for (size_t at: kj::indices(whole)) {
+      for (uint bit = 0; bit < 8; bit++) {
+        INFO(name, ", byte ", at, ", bit ", bit);
+        auto damaged = kj::heapString(whole);
+        damaged[at] ^= 1 << bit;
+        writeFile(path, damaged);
+        auto newest = newestIn(folder);
+        CHECK(newest.step() == 3);
+        CHECK(newest.refused.startsWith(
+            kj::str("the checkpoint ", pathAt(folder, 4), " is not used: it")));
+        CHECK_FALSE(contains(newest.refused, "\n"));
+      }
+    }
+    writeFile(path, whole);
+  }
+  CHECK(newestIn(folder).step() == 4);
+}
+
+TEST_CASE("checkpoints: whichever file of one is cut short or gone, an older one is found") {
+  RunFolder folder{tests::newFolder()};
+  writeAt(folder, 3);
+  writeAt(folder, 4);
+  for (auto name: {"manifest.json"_kj, "worker-0.safetensors"_kj, CHECKPOINT_WEIGHTS}) {
+    auto path = pathAt(folder, 4, name);
+    auto whole = readFile(path);
+    for (size_t bytes: kj::indices(whole)) {
+      INFO(name, " with ", bytes, " bytes");
+      writeFile(path, kj::heapString(whole.slice(0, bytes)));
+      auto newest = newestIn(folder);
+      CHECK(newest.step() == 3);
+      CHECK(newest.refused != "");
+    }
+    KJ_SYSCALL(::unlink(path.cStr()));
+    CHECK(newestIn(folder).step() == 3);
+    writeFile(path, whole);
+  }
+  KJ_SYSCALL(::unlink(pathAt(folder, 4, workerPartName(0)).cStr()));
+  CHECK(newestIn(folder).refused ==
+        kj::str("the checkpoint ", pathAt(folder, 4),
+            " is not used: its worker-0.safetensors cannot be read: No such file or directory"));
+  // A pipe that nobody writes to must not hold the program.
+  KJ_SYSCALL(::mkfifo(pathAt(folder, 4, workerPartName(0)).cStr(), 0600));
+  CHECK(contains(newestIn(folder).refused, "its worker-0.safetensors does not have 14 bytes"));
+}
+
+TEST_CASE("checkpoints: one of another format, experiment or step is refused") {
+  RunFolder folder{tests::newFolder()};
+  writeAt(folder, 3);
+  writeAt(folder, 4);
+  CHECK(newestIn(folder, "4567").step() == 0);
+  CHECK(contains(newestIn(folder, "4567").refused, "it belongs to another experiment"));
+  auto whole = readFile(pathAt(folder, 4, "manifest.json"));
+  forge(folder, 4, "\"format\": 1", "\"format\": 77");
+  CHECK(newestIn(folder).step() == 3);
+  CHECK(contains(newestIn(folder).refused, "it has format 77 of program version "));
+  CHECK(contains(newestIn(folder).refused, ", and this program reads format 1"));
+  writeFile(pathAt(folder, 4, "manifest.json"), whole);
+  CHECK(newestIn(folder).step() == 4);
+  KJ_SYSCALL(::rename(pathAt(folder, 4).cStr(), pathAt(folder, 5).cStr()));
+  CHECK(newestIn(folder).step() == 3);
+  CHECK(contains(newestIn(folder).refused, "/step-5 is not used: it is that of step 4"));
+}
+
+TEST_CASE("checkpoints: a manifest that names files outside of its folder is refused") {
+  RunFolder folder{tests::newFolder()};
+  writeAt(folder, 3);
+  writeAt(folder, 4);
+  auto whole = readFile(pathAt(folder, 4, "manifest.json"));
+  // The same bytes, so that only the name is wrong.
+  writeFile(kj::str(folder.path, "/outside"), "part of step 4");
+  writeFile(kj::str(folder.checkpoints(), "/outside"), "part of step 4");
+  auto absolute = kj::str(folder.path, "/outside");
+  auto forged = [&](kj::StringPtr name) {
+    writeFile(pathAt(folder, 4, "manifest.json"), whole);
+    forge(folder, 4, "worker-0.safetensors", name);
+    return newestIn(folder);
+  };
+  for (kj::StringPtr name: {"../outside"_kj, "../step-3/worker-0.safetensors"_kj,
+           "../../outside"_kj, kj::StringPtr(absolute), "/etc/passwd"_kj, "."_kj, ".."_kj, ""_kj,
+           "\\u0000"_kj, "worker-0.safetensors\\n"_kj, "./worker-0.safetensors"_kj}) {
+    INFO(name.cStr());
+    auto newest = forged(name);
+    CHECK(newest.step() == 3);
+    CHECK(contains(newest.refused, "its manifest names a file that is not one of a checkpoint"));
+  }
+  CHECK(forged("worker-0.safetensors").step() == 4);
+}
+
+TEST_CASE("checkpoints: a manifest that is not JSON, is nested deeply or is huge is refused") {
+  RunFolder folder{tests::newFolder()};
+  writeAt(folder, 3);
+  writeAt(folder, 4);
+  auto deep = kj::heapString(100000), huge = kj::heapString((1 << 24) + 1);
+  for (auto& each: deep) each = '[';
+  for (auto& each: huge) each = ' ';
+  for (kj::StringPtr text: {""_kj, "{}"_kj, "[1]"_kj, "{\"format\": 1}"_kj, "{\"format\": -1}"_kj,
+           "{\"format\": 1, \"files\": [{}]}"_kj, kj::StringPtr(deep), kj::StringPtr(huge)}) {
+    writeFile(pathAt(folder, 4, "manifest.json"), text);
+    auto newest = newestIn(folder);
+    CHECK(newest.step() == 3);
+    CHECK(newest.refused.size() > 0);
+    CHECK(newest.refused.size() < 500);
+  }
+}
+
+TEST_CASE(
+    "checkpoints: a failed write gives a plain sentence, and leaves only the older checkpoint") {
+  RunFolder folder{tests::newFolder()};
+  writeAt(folder, 3, 1);
+  // From now on every file of this process is limited.
+  auto before = ::signal(SIGXFSZ, SIG_IGN);
+  rlimit limit;
+  KJ_SYSCALL(::getrlimit(RLIMIT_FSIZE, &limit));
+  rlimit small{20, limit.rlim_max};
+  KJ_SYSCALL(::setrlimit(RLIMIT_FSIZE, &small));
+  auto failure = kj::runCatchingExceptions([&]() { writeAt(folder, 4, 1); });
+  KJ_SYSCALL(::setrlimit(RLIMIT_FSIZE, &limit));
+  ::signal(SIGXFSZ, before);
+  auto reason = reasonOf(KJ_REQUIRE_NONNULL(failure));
+  INFO(reason);
+  CHECK(reason.startsWith(
+      kj::str("cannot write ", pathAt(folder, 4, "manifest.json"), ": File too large. ")));
+  CHECK(newestIn(folder).step() == 3);
+  CHECK(newestIn(folder).refused == "");
+  CHECK_FALSE(isFolder(pathAt(folder, 4)));
+}
+
+TEST_CASE("checkpoints: all that a manifest stands for is on disk before it") {
+  RunFolder folder{tests::newFolder()};
+  writeFile(folder.events(), "{}\n");
+  synced.clear();
+  writeAt(folder, 3);
+  auto first = [&](kj::StringPtr prefix) {
+    for (size_t i: kj::indices(synced)) {
+      if (synced[i].startsWith(prefix)) return i;
+    }
+    return synced.size();
+  };
+  auto manifest = first(pathAt(folder, 3, "manifest.json"));
+  CHECK(manifest < synced.size());
+  CHECK(first(pathAt(folder, 3, workerPartName(0))) < manifest);
+  CHECK(first(pathAt(folder, 3, CHECKPOINT_WEIGHTS)) < manifest);
+  CHECK(first(folder.events()) < manifest);
+  bool names[] = {false, false};
+  for (size_t i = 0; i < manifest; i++) {
+    names[0] = names[0] || synced[i] == folder.checkpoints();
+    names[1] = names[1] || synced[i] == folder.path;
+  }
+  CHECK(names[0]);
+  CHECK(names[1]);
+}
+
+TEST_CASE("setAsideAfter: renames newer checkpoints, and removes unfinished ones") {
+  RunFolder folder{tests::newFolder()};
+  for (uint64_t step: {3, 4, 5, 6}) writeAt(folder, step);
+  writeFile(pathAt(folder, 5, workerPartName(0)), "damaged");
+  KJ_SYSCALL(::unlink(pathAt(folder, 6, "manifest.json").cStr()));
+  auto newest = newestIn(folder);
+  CHECK(newest.step() == 4);
+  setAsideAfter(folder, KJ_REQUIRE_NONNULL(newest.found));
+  CHECK(isFolder(pathAt(folder, 3)));
+  CHECK(isFolder(pathAt(folder, 4)));
+  CHECK(readFile(kj::str(pathAt(folder, 5), ".refused/", workerPartName(0))) == "damaged");
+  CHECK_FALSE(isFolder(pathAt(folder, 5)));
+  CHECK_FALSE(isFolder(pathAt(folder, 6)));
+  CHECK_FALSE(isFolder(kj::str(pathAt(folder, 6), ".refused")));
+  CHECK(newestIn(folder).refused == "");
+  // The run comes to the same point once more, and is damaged again.
+  writeAt(folder, 5);
+  writeFile(pathAt(folder, 5, workerPartName(0)), "damaged again");
+  setAsideAfter(folder, KJ_REQUIRE_NONNULL(newest.found));
+  CHECK(readFile(kj::str(pathAt(folder, 5), ".refused/", workerPartName(0))) == "damaged again");
+}
+
+}  // namespace
+}  // namespace runner
