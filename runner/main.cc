@@ -4,8 +4,10 @@
 #include "runner/commands/attach_command.h"
 #include "runner/commands/check_command.h"
 #include "runner/commands/devices_command.h"
+#include "runner/commands/diff_command.h"
 #include "runner/commands/explain_command.h"
 #include "runner/commands/host_command.h"
+#include "runner/commands/inspect_command.h"
 #include "runner/commands/ps_command.h"
 #include "runner/commands/reference_command.h"
 #include "runner/commands/role_command.h"
@@ -32,6 +34,8 @@ public:
         attach(commandLine),
         stop(commandLine),
         table(commandLine),
+        inspect(commandLine),
+        diff(commandLine),
         role(commandLine),
         host(commandLine),
         devices(commandLine),
@@ -63,6 +67,8 @@ public:
     add("attach", attach, "follow a run that goes on");
     add("stop", stop, "end a run that goes on");
     add("table", table, "print the table of runs, and write their report");
+    add("inspect", inspect, "show what a checkpoint or a file of weights holds");
+    add("diff", diff, "show where two checkpoints or files of weights differ");
     add("role", role, "run one role of a job");
     add("host", host, "start roles here for a launcher on another machine");
     add("devices", devices, "show what this machine can compute on");
@@ -79,6 +85,8 @@ private:
   AttachCommand attach;
   StopCommand stop;
   TableCommand table;
+  InspectCommand inspect;
+  DiffCommand diff;
   RoleCommand role;
   HostCommand host;
   DevicesCommand devices;

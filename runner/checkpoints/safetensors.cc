@@ -45,18 +45,22 @@ uint64_t bytesOf(kj::StringPtr type) {
 FoundTensor tensorOf(kj::StringPtr name, Fields fields, kj::ArrayPtr<const kj::byte> all) {
   kj::Maybe<kj::StringPtr> type;
   kj::Maybe<uint64_t> elements;
+  kj::String shape;
   kj::Maybe<kj::ArrayPtr<const kj::byte>> values;
   for (auto field: fields) {
     auto value = field.getValue();
     if (field.getName() == "dtype" && value.isString()) type = value.getString();
     if (field.getName() == "shape" && value.isArray()) {
       uint64_t product = 1;
+      kj::Vector<kj::String> sides;
       for (auto side: value.getArray()) {
         auto size = wholeNumber(side);
         if (size > 0 && product > (1ull << 53) / size) configs::fail("`", name, "` is too large");
         product *= size;
+        sides.add(kj::str(size));
       }
       elements = product;
+      shape = kj::strArray(sides, ",");
     }
     if (field.getName() == "data_offsets" && value.isArray() && value.getArray().size() == 2) {
       auto begin = wholeNumber(value.getArray()[0]), end = wholeNumber(value.getArray()[1]);
@@ -69,7 +73,9 @@ FoundTensor tensorOf(kj::StringPtr name, Fields fields, kj::ArrayPtr<const kj::b
   KJ_IF_MAYBE(t, type) {
     KJ_IF_MAYBE(n, elements) {
       KJ_IF_MAYBE(v, values) {
-        if (v->size() == *n * bytesOf(*t)) return {kj::str(name), kj::str(*t), *v};
+        if (v->size() == *n * bytesOf(*t)) {
+          return {kj::str(name), kj::str(*t), kj::mv(shape), *v};
+        }
       }
     }
   }

@@ -36,6 +36,7 @@ kj::Array<kj::byte> safetensorsHead(
 struct FoundTensor {
   kj::String name;
   kj::String type;
+  kj::String shape;  // as in Tensor
   kj::ArrayPtr<const kj::byte> values;
 };
 

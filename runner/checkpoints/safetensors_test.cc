@@ -53,6 +53,7 @@ TEST_CASE("safetensors: a file has the tensors that were written, in their order
   CHECK(tensors[0].values[0] == 1);
   CHECK(tensors[1].name == "counts");
   CHECK(tensors[1].type == "U64");
+  CHECK(tensors[1].shape == "2,1");
   CHECK(tensors[1].values.size() == 16);
   CHECK(tensors[1].values[0] == 13);
   CHECK(tensors[2].name == "none");

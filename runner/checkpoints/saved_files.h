@@ -1,0 +1,42 @@
+// runner/checkpoints/saved_files.h: reads weights and checkpoints for people who look at them.
+#pragma once
+
+#include <kj/function.h>
+
+#include "runner/checkpoints/checkpoints.h"
+#include "runner/checkpoints/safetensors.h"
+
+namespace runner {
+
+// A file of weights, or a part of a checkpoint.
+struct SavedFile {
+  kj::String name;  // without its folder
+  kj::String bytes;
+  kj::Array<FoundTensor> arrays;  // refer to `bytes`
+};
+
+// What a path names.
+struct SavedFiles {
+  kj::String path;
+  kj::Maybe<FoundCheckpoint> checkpoint;  // null for a single file
+  kj::Array<SavedFile> files;
+  // The file of weights in that folder, which tells where each key of the network lies in the flat
+  // arrays. Null if there is none, or if it cannot be read.
+  kj::Maybe<SavedFile> weights;
+};
+
+// Reads what `path` names: a file of weights, a part of a checkpoint, a checkpoint, or a run: its
+// newest checkpoint. Calls `refuse` as newestCheckpoint() does. Throws, with the path, if it is
+// none of them, or is damaged.
+SavedFiles readSavedFiles(kj::StringPtr path, kj::FunctionParam<void(kj::String why)> refuse);
+
+// Returns `array` in pieces, one per key of the network, if `saved` knows its keys, and if it has
+// one value per parameter, or one per statistic. Each piece has the name of its key. Otherwise
+// returns one piece: the whole array, with an empty name.
+kj::Array<FoundTensor> piecesByKey(const FoundTensor& array, const SavedFiles& saved);
+
+// Whether an array of a checkpoint holds times or traffic. They differ from run to run, also where
+// everything else is equal.
+bool isMeasured(const FoundTensor& array);
+
+}  // namespace runner

@@ -1,0 +1,181 @@
+#include "runner/commands/diff_command.h"
+
+#include <kj/vector.h>
+#include <unistd.h>
+
+#include "runner/checkpoints/array_figures.h"
+#include "runner/commands/inspect_command.h"
+#include "runner/system/terminal.h"
+#include "runner/system/version.h"
+#include "runner/tables/terminal_table.h"
+#include "runner/text/numbers.h"
+#include "runner/text/text_table.h"
+
+namespace runner {
+
+namespace {
+
+// Columns of narrow terminals.
+constexpr kj::StringPtr IMPORTANT[] = {
+    "array"_kj, "key"_kj, "values that differ"_kj, "first"_kj, "largest difference"_kj};
+
+// What was found while two paths are compared.
+struct Found {
+  // Sentences about what only one of them has, or what cannot be compared value by value.
+  kj::Vector<kj::String> sentences;
+  kj::Vector<kj::Array<kj::String>> rows;  // of arrays that differ
+  uint64_t equal = 0;                      // arrays
+  uint64_t measured = 0;                   // arrays of times and traffic that differ
+
+  bool isEqual() const { return sentences.size() == 0 && rows.size() == 0; }
+};
+
+template <typename T>
+kj::Maybe<const T&> named(kj::ArrayPtr<const T> all, kj::StringPtr name) {
+  for (auto& each: all) {
+    if (each.name == name) return each;
+  }
+  return nullptr;
+}
+
+void compareArrays(kj::StringPtr file, const FoundTensor& a, const FoundTensor& b,
+    const SavedFiles& keys, Found& found) {
+  if (a.type != b.type || a.shape != b.shape) {
+    found.sentences.add(kj::str(file, ": ", a.name, " is ", a.type, " of shape ", a.shape,
+        " in A, and ", b.type, " of shape ", b.shape, " in B"));
+  } else if (a.values == b.values) {
+    found.equal++;
+  } else if (isMeasured(a)) {
+    found.measured++;
+  } else {
+    auto pieces = piecesByKey(a, keys);
+    size_t at = 0;
+    for (auto& piece: pieces) {
+      size_t end = at + piece.values.size();
+      FoundTensor other{nullptr, kj::str(b.type), nullptr, b.values.slice(at, end)};
+      at = end;
+      auto difference = differenceOf(piece, other);
+      if (difference.values == 0) continue;
+      uint64_t values = piece.values.size() / (a.type == "F32" ? sizeof(float) : sizeof(double));
+      auto largest = difference.notFinite == difference.values ? kj::str("not finite")
+                                                               : sixDigits(difference.largest);
+      found.rows.add(kj::arr(kj::str(file), kj::str(a.name), kj::mv(piece.name),
+          kj::str(grouped(difference.values), " of ", grouped(values)), kj::str(difference.first),
+          kj::mv(largest), grouped(difference.notFinite)));
+    }
+  }
+}
+
+void compareFiles(const SavedFile& a, const SavedFile& b, const SavedFiles& keys, Found& found) {
+  for (auto& array: a.arrays) {
+    KJ_IF_MAYBE(other, named(b.arrays.asPtr(), array.name)) {
+      compareArrays(a.name, array, *other, keys, found);
+    } else {
+      found.sentences.add(kj::str(a.name, ": only A has ", array.name));
+    }
+  }
+  for (auto& array: b.arrays) {
+    if (named(a.arrays.asPtr(), array.name) == nullptr) {
+      found.sentences.add(kj::str(b.name, ": only B has ", array.name));
+    }
+  }
+}
+
+template <typename T>
+void compareFacts(kj::StringPtr what, const T& a, const T& b, Found& found) {
+  if (!(a == b)) found.sentences.add(kj::str(what, ": ", a, " in A, and ", b, " in B"));
+}
+
+Found compareSaved(const SavedFiles& a, const SavedFiles& b) {
+  Found found;
+  if (a.checkpoint == nullptr && b.checkpoint == nullptr) {
+    compareFiles(a.files[0], b.files[0], a, found);
+    return found;
+  }
+  KJ_IF_MAYBE(first, a.checkpoint) {
+    KJ_IF_MAYBE(second, b.checkpoint) {
+      compareFacts("experiment", first->point.digest, second->point.digest, found);
+      compareFacts(
+          "instruction set", first->point.instructionSet, second->point.instructionSet, found);
+      compareFacts("epoch", first->point.epoch, second->point.epoch, found);
+      compareFacts("step", first->point.step, second->point.step, found);
+    }
+  }
+  for (auto& file: a.files) {
+    KJ_IF_MAYBE(other, named(b.files.asPtr(), file.name)) {
+      compareFiles(file, *other, a, found);
+    } else if (b.checkpoint != nullptr) {
+      found.sentences.add(kj::str("only A has ", file.name));
+    }
+  }
+  for (auto& file: b.files) {
+    if (named(a.files.asPtr(), file.name) == nullptr) {
+      found.sentences.add(kj::str("only B has ", file.name));
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+kj::MainFunc DiffCommand::getMain() {
+  return kj::MainBuilder(commandLine, VERSION,
+      "Shows where A and B differ: which arrays, how many of their values, the index of the first "
+      "one, and the largest difference. Where a file of weights lies beside them, the values are "
+      "those of a key of the network. A and B are runs (their newest checkpoints), checkpoints, "
+      "files of checkpoints, or files of weights. If one is a checkpoint and the other a file, the "
+      "file of that name is compared.\n"
+      "\n"
+      "  runner diff runs/a/1 runs/a/2\n"
+      "  runner diff runs/a/1/checkpoints/step-400 runs/a/1/checkpoints/step-800\n"
+      "  runner diff runs/a/1/weights.safetensors runs/a/2/weights.safetensors\n"
+      "\n"
+      "Values differ if one of their bits does. Times and traffic, which differ from run to run, "
+      "do not count. Ends with exit code 0 if nothing differs, 3 if something does, and 2 if A or "
+      "B is not a checkpoint, or is damaged.")
+      .expectArg("A",
+          [this](kj::StringPtr path) -> Validity {
+            a = kj::str(path);
+            return true;
+          })
+      .expectArg("B",
+          [this](kj::StringPtr path) -> Validity {
+            b = kj::str(path);
+            return true;
+          })
+      .callAfterParsing(KJ_BIND_METHOD(*this, compare))
+      .build();
+}
+
+Validity DiffCommand::compare() {
+  auto first = readSavedOrEnd(a, commandLine), second = readSavedOrEnd(b, commandLine);
+  auto found = compareSaved(first, second);
+  print(kj::str("A: ", first.path, "\nB: ", second.path, "\n\n"));
+  for (auto& sentence: found.sentences) print(kj::str(sentence, "\n"));
+  if (found.sentences.size() > 0 && found.rows.size() > 0) print("\n");
+  bool isEqual = found.isEqual();
+  if (found.rows.size() > 0) {
+    TextTable table{
+        kj::arr(kj::str("file"), kj::str("array"), kj::str("key"), kj::str("values that differ"),
+            kj::str("first"), kj::str("largest difference"), kj::str("not finite")),
+        found.rows.releaseAsArray()};
+    KJ_IF_MAYBE(columns, terminalColumns(STDOUT_FILENO)) {
+      print(fittedTable(table, IMPORTANT, *columns));
+    } else {
+      print(formatTable(table, TableFormat::MARKDOWN));
+    }
+  }
+  if (!isEqual) print("\n");
+  print(kj::str(counted(found.equal, "array"),
+      isEqual            ? " compared: nothing differs"
+      : found.equal == 1 ? " is equal"
+                         : " are equal",
+      "\n"));
+  if (found.measured > 0) {
+    print(kj::str(counted(found.measured, "array"),
+        " of times and traffic not counted: they differ from run to run\n"));
+  }
+  commandLine.endWith(isEqual ? OK : MISSED);
+}
+
+}  // namespace runner

@@ -1,0 +1,121 @@
+#include "runner/commands/inspect_command.h"
+
+#include <kj/debug.h>
+#include <kj/vector.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runner/checkpoints/array_figures.h"
+#include "runner/system/reason.h"
+#include "runner/system/terminal.h"
+#include "runner/system/version.h"
+#include "runner/tables/terminal_table.h"
+#include "runner/text/numbers.h"
+#include "runner/text/text_table.h"
+
+namespace runner {
+
+namespace {
+
+// Columns of narrow terminals.
+constexpr kj::StringPtr IMPORTANT[] = {
+    "array"_kj, "shape"_kj, "min"_kj, "max"_kj, "mean"_kj, "finite"_kj};
+
+kj::String momentText(double time_s) {
+  time_t time = time_t(time_s);
+  tm parts;
+  char text[64];
+  if (::gmtime_r(&time, &parts) == nullptr ||
+      ::strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S UTC", &parts) == 0) {
+    return kj::str("at an unknown time");
+  }
+  return kj::str(text);
+}
+
+// Returns "64,3" as "64×3". With a comma it would look like a number.
+kj::String shapeText(kj::StringPtr shape) {
+  kj::Vector<kj::String> sides;
+  while (shape.size() > 0) {
+    size_t end = shape.findFirst(',').orDefault(shape.size());
+    sides.add(kj::heapString(shape.slice(0, end)));
+    shape = shape.slice(kj::min(end + 1, shape.size()));
+  }
+  return kj::strArray(sides, "×");
+}
+
+// Returns the lines above the table.
+kj::String headOf(const SavedFiles& saved) {
+  uint64_t bytes = 0;
+  for (auto& file: saved.files) bytes += file.bytes.size();
+  auto size = bytesCell(double(bytes));
+  KJ_IF_MAYBE(checkpoint, saved.checkpoint) {
+    auto& point = checkpoint->point;
+    return kj::str("checkpoint       ", saved.path, "\nsaved            step ", point.step,
+        " of each worker, in epoch ", point.epoch, "\nmade             ",
+        momentText(checkpoint->time_s), ", by ", checkpoint->version, ", ",
+        fixedPoint(point.run_s, 1), " s after the run began\nexperiment       sha256 ",
+        point.digest, "\ninstruction set  ", point.instructionSet, "\nsize             ", size,
+        " in ", counted(saved.files.size(), "file"), "\n\n");
+  }
+  return kj::str(
+      saved.path, ": ", size, " in ", counted(saved.files[0].arrays.size(), "array"), "\n\n");
+}
+
+TextTable tableOf(const SavedFiles& saved) {
+  kj::Vector<kj::Array<kj::String>> rows;
+  for (auto& file: saved.files) {
+    for (auto& array: file.arrays) {
+      auto figures = figuresOf(array);
+      auto finite =
+          figures.notFinite == 0 ? kj::str("all") : kj::str("all but ", grouped(figures.notFinite));
+      rows.add(kj::arr(kj::str(file.name), kj::str(array.name), kj::str(array.type),
+          shapeText(array.shape), bytesCell(double(array.values.size())), kj::mv(figures.min),
+          kj::mv(figures.max), kj::mv(figures.mean), kj::mv(finite)));
+    }
+  }
+  return {kj::arr(kj::str("file"), kj::str("array"), kj::str("type"), kj::str("shape"),
+              kj::str("size"), kj::str("min"), kj::str("max"), kj::str("mean"), kj::str("finite")),
+      rows.releaseAsArray()};
+}
+
+}  // namespace
+
+kj::MainFunc InspectCommand::getMain() {
+  return kj::MainBuilder(commandLine, VERSION,
+      "Shows what a checkpoint holds: when it was made, and each array with its type, shape, "
+      "smallest, largest and mean value, and whether all values are finite. PATH is a run (its "
+      "newest checkpoint), a checkpoint, or a file of one. A file of weights will do, too.\n"
+      "\n"
+      "  runner inspect runs/fashion_mnist_dist_sync/1\n"
+      "  runner inspect runs/fashion_mnist_dist_sync/1/checkpoints/step-400\n"
+      "  runner inspect runs/fashion_mnist_dist_sync/1/weights.safetensors\n"
+      "\n"
+      "Checks the checksums of a checkpoint. Ends with exit code 2 if PATH is not a checkpoint, or "
+      "is damaged.")
+      .expectArg("PATH", KJ_BIND_METHOD(*this, inspect))
+      .build();
+}
+
+SavedFiles readSavedOrEnd(kj::StringPtr path, CommandLine& commandLine) {
+  kj::Maybe<SavedFiles> read;
+  auto attempt = [&]() { read = readSavedFiles(path, [](kj::String why) { tell(why); }); };
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions(attempt)) {
+    commandLine.error(reasonOf(*e));
+    commandLine.endWith(WRONG_INPUT);
+  }
+  return kj::mv(KJ_ASSERT_NONNULL(read));
+}
+
+Validity InspectCommand::inspect(kj::StringPtr path) {
+  auto saved = readSavedOrEnd(path, commandLine);
+  print(headOf(saved));
+  auto table = tableOf(saved);
+  KJ_IF_MAYBE(columns, terminalColumns(STDOUT_FILENO)) {
+    print(fittedTable(table, IMPORTANT, *columns));
+  } else {
+    print(formatTable(table, TableFormat::MARKDOWN));
+  }
+  return true;
+}
+
+}  // namespace runner
