@@ -154,8 +154,8 @@ TEST_CASE("JobSaver: workers that have not begun the step stop there, and are al
   CHECK(job.saved == 1);
   CHECK_FALSE(job.saver->isBusy());
   CHECK_FALSE(job.saver->takeNextEpoch());
-  auto found =
-      newestCheckpoint(job.folder, job.loaded.digest, [](kj::String why) { FAIL(why.cStr()); });
+  auto found = newestCheckpoint(
+      job.folder, kj::StringPtr(job.loaded.digest), [](kj::String why) { FAIL(why.cStr()); });
   CHECK(KJ_ASSERT_NONNULL(found).point.step == 6);
 }
 
