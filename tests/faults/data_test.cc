@@ -56,6 +56,14 @@ TEST_CASE("a disk that has no room for the weights is refused before any role st
   CHECK_FALSE(contains(ended.output, "Speed:"));
 }
 
+TEST_CASE("a disk that has no room for a second checkpoint ends the run, which says which file") {
+  if (!canMount()) SKIP_CASE("this machine lets no user mount a file system");
+  auto ended = runOnDisk("2500k", "tests/faults/short.toml", "checkpoint.every_steps=100");
+  checkFailed(ended,
+      {"coordinator: cannot save the run: cannot write ", "/short/1/checkpoints/step-200/",
+          ": No space left on device; ", "free some space, or choose another folder with --runs."});
+}
+
 TEST_CASE("a disk that loses the room for the weights ends the run at the end of the epoch") {
   if (!canMount()) SKIP_CASE("this machine lets no user mount a file system");
   auto ended = runOnDisk("1M", "tests/faults/short.toml", "train.epochs=1000000", "700k");
