@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""Kills a random role of a run again and again, and prints what each loss costs.
+
+  kill_roles.py RUNNER RUNS SECONDS KILLS FILE [--set …]
+
+starts `RUNNER run FILE --set … --runs RUNS`, and kills a role every SECONDS until it has killed
+KILLS of them (0: none, for the time of an undisturbed run). The file needs cluster.on_loss =
+"restart" and a small log.every. Prints for each kill the seconds until runner has said that the
+role is lost, until the new coordinator has the checkpoint, and until worker 0 has logged a step
+behind the one at which the role was killed.
+"""
+import glob
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+
+def times_of(stream, note):
+    """Calls note(time, line) for each line of a stream, on a thread."""
+    def read():
+        for line in stream:
+            note(time.time(), line)
+    thread = threading.Thread(target=read)
+    thread.start()
+    return thread
+
+
+def main():
+    program, runs, pause_s, count = sys.argv[1], sys.argv[2], float(sys.argv[3]), int(sys.argv[4])
+    begun = time.time()
+    run = subprocess.Popen([program, "run", *sys.argv[5:], "--runs", runs], text=True, bufsize=1,
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    steps, losses, kills = [], [], []
+
+    def note_step(now, line):
+        place = re.search(r"Node\[0\] Epoch\[(\d+)\] Batch \[(\d+)\]", line)
+        if place:
+            steps.append((now, (int(place[1]), int(place[2]))))
+
+    def note_loss(now, line):
+        if "started again" in line:
+            losses.append(now)
+        elif line.startswith("error"):
+            print(line, end="")
+
+    readers = [times_of(run.stdout, note_step), times_of(run.stderr, note_loss)]
+    while len(kills) < count:
+        try:
+            run.wait(pause_s)
+            break
+        except subprocess.TimeoutExpired:
+            pass
+        roles = subprocess.run(["pgrep", "-P", str(run.pid)], capture_output=True, text=True)
+        victim = int(random.choice(roles.stdout.split()))
+        with open(f"/proc/{victim}/cmdline") as words:
+            role = re.search(r"--role=(\w+)", words.read())[1]
+        kills.append((time.time(), role, steps[-1][1]))
+        os.kill(victim, signal.SIGKILL)
+    run.wait()
+    for reader in readers:
+        reader.join()
+    print(f"{time.time() - begun:.2f} s with {len(kills)} kills, exit code {run.returncode}")
+
+    continued = []
+    for path in glob.glob(f"{runs}/*/*/events.jsonl"):
+        with open(path) as events:
+            continued += [json.loads(line)["time_s"] for line in events if '"continued"' in line]
+    for at, role, step in kills:
+        def after(moments):
+            later = [f"{moment - at:.2f} s" for moment in moments if moment > at]
+            return later[0] if later else "never"
+        again = [moment for moment, reached in steps if reached > step]
+        print(f"{role}: lost after {after(losses)}, checkpoint after {after(continued)}, "
+              f"further than before after {after(again)}")
+
+
+main()
