@@ -315,16 +315,19 @@ kj::Promise<Outcome> launch(const LoadedExperiment& loaded, const RunFolder& fol
       .then([&experiment, &folder, &view](Outcome&& outcome) {
         KJ_IF_MAYBE(reason, outcome.failure) {
           auto& style = *experiment.log.style;
-          Outcome recorded;
-          auto record = [&]() { recorded = recordEnding(folder, style, Ending::FAILED, *reason); };
+          kj::Maybe<Outcome> recorded;
+          auto record = [&]() {
+            recorded.emplace(recordEnding(folder, style, Ending::FAILED, *reason));
+          };
           KJ_IF_MAYBE(e, kj::runCatchingExceptions(record)) {
             view.say(kj::str(
                 "warning: the failure is not recorded in ", folder.path, ": ", reasonOf(*e)));
-          } else {
-            if (recorded.failure == nullptr) {
+          }
+          KJ_IF_MAYBE(known, recorded) {
+            if (known->failure == nullptr) {
               view.say(kj::str("warning: after the run had finished: ", *reason));
             }
-            return recorded;
+            return kj::mv(*known);
           }
         }
         return kj::mv(outcome);
