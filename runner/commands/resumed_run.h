@@ -15,7 +15,7 @@ struct ResumedRun {
 };
 
 // Returns the newest run of this experiment below `runs`: the newest of its name that has its
-// digest. Null if there is none. Throws if a run's events cannot be read.
+// digest. Null if no run has it. Throws if a run's events cannot be read.
 kj::Maybe<ResumedRun> newestRunOf(const LoadedExperiment& loaded, kj::StringPtr runs);
 
 // Writes the instructions that the run has computed with so far into the text of `loaded`, which

@@ -19,7 +19,7 @@ private:
   Validity run();
   // Returns why --copy-data is wrong. Null if it is right, or not given.
   kj::Maybe<kj::String> whyNoCopies(const LoadedRuns& all) const;
-  // Returns the folder of the run with which --resume goes on. Null if there is none. Shows the
+  // Returns the folder of the run with which --resume goes on. Null if none exists. Shows the
   // result and ends the process if that run has finished.
   kj::Maybe<RunFolder> folderToResume(LoadedExperiment& loaded);
   // Warns of settings that are allowed, but hardly intended, each once.

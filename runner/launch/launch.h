@@ -89,7 +89,7 @@ private:
 //
 // With `options.trace`, servers and workers leave their records in the folder if the run ends well:
 // see joinTraces(). With `options.resumes`, the run in `folder` goes on from its newest checkpoint,
-// or begins again if there is none.
+// or begins again if no checkpoint is whole.
 kj::Promise<Outcome> launch(const LoadedExperiment& loaded, const RunFolder& folder, RunView& view,
     kj::AsyncIoContext& io, LaunchOptions options = {});
 

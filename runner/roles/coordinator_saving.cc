@@ -1,0 +1,102 @@
+// runner/roles/coordinator_saving.cc: when a Job is saved, and what it reports of that.
+#include <capnp/message.h>
+#include <kj/debug.h>
+
+#include "runner/roles/coordinator.h"
+#include "runner/system/reason.h"
+
+namespace runner {
+
+kj::Promise<void> Job::saveRegularly() {
+  uint pause_s = experiment.checkpoint.every_s;
+  if (pause_s == 0) return kj::NEVER_DONE;
+  return timer.afterDelay(pause_s * kj::SECONDS)
+      .then([this]() { return askToSave(); })
+      .then([this](bool) { return saveRegularly(); });
+}
+
+void Job::saveNow() {
+  tasks.add(askToSave().then([this](bool willStop) {
+    if (willStop) return;
+    capnp::MallocMessageBuilder message;
+    auto event = message.initRoot<Event>();
+    stamp(event);
+    event.setNotSaved();
+    log.show(event);
+  }));
+}
+
+kj::Promise<bool> Job::askToSave() {
+  if (saver.isBusy()) return true;
+  uint64_t furthest = 0;
+  auto workers = kj::heapArrayBuilder<Member::Client>(experiment.cluster.workers);
+  for (auto& seat: seats) {
+    if (seat.role != Role::WORKER) continue;
+    // Before the first step there is nothing to save.
+    if (seat.step == 0 || over || finished > 0) return false;
+    furthest = kj::max(furthest, seat.step);
+    workers.add(KJ_ASSERT_NONNULL(seat.member));
+  }
+  return saver.ask(workers.finish(), furthest)
+      .then([this]() {
+        bool isLastEpoch = seatOf(Role::WORKER, 0).epoch == facts.epochs(experiment);
+        return saver.isBusy() || !isLastEpoch;
+      })
+      .catch_([](kj::Exception&& e) {
+        // leave() reports a worker that is gone.
+        if (e.getType() != kj::Exception::Type::DISCONNECTED) kj::throwFatalException(kj::mv(e));
+        return false;
+      });
+}
+
+kj::Promise<void> Job::save(uint epoch, uint64_t step) {
+  auto holders = experiment.kvstore.hasServers() ? Role::SERVER : Role::WORKER;
+  kj::Vector<Member::Client> shards;
+  for (auto& seat: seats) {
+    if (seat.role != holders || !experiment.kvstore.exchanges()) continue;
+    shards.add(KJ_ASSERT_NONNULL(seat.member));
+  }
+  auto level = instructions.level().orDefault(nullptr);
+  SavedPoint point{
+      kj::str(loaded.digest), kj::str(level), epoch, step, run_s(), log.events_bytes()};
+  return saver.gather(kj::mv(point), shards.releaseAsArray())
+      .then([this]() { endMeeting(); },
+          [](kj::Exception&& e) {
+            if (e.getType() != kj::Exception::Type::DISCONNECTED) {
+              kj::throwFatalException(kj::mv(e));
+            }
+          });
+}
+
+void Job::reportSaved(kj::Maybe<const JobSaver::Saved&> saved, kj::StringPtr reason) {
+  if (over) return;
+  KJ_IF_MAYBE(s, saved) {
+    capnp::MallocMessageBuilder message;
+    auto event = message.initRoot<Event>();
+    stamp(event);
+    auto report = event.initSaved();
+    report.setEpoch(s->point.epoch);
+    report.setStep(s->point.step);
+    report.setBytes(s->bytes);
+    report.setSavedS(s->seconds);
+    report.setStoodS(s->stood_seconds);
+    append(event);
+  } else {
+    fail(kj::str("cannot save the run: ", reason));
+  }
+}
+
+void Job::take(Seat& seat, Session::SavePartParams::Reader piece) {
+  auto take = [&]() { saver.take({piece.getPart(), piece.getIndex()}, piece); };
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions(take)) {
+    fail(kj::str(nameOf(seat), " has sent a wrong part of a checkpoint: ", reasonOf(*e)));
+  }
+}
+
+double Job::run_s() const {
+  double before_s = 0;
+  KJ_IF_MAYBE(checkpoint, from) before_s = checkpoint->point.run_s;
+  return before_s + (timer.now() - begin) / kj::NANOSECONDS * 1e-9;
+}
+
+}  // namespace runner
