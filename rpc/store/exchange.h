@@ -3,6 +3,7 @@
 #pragma once
 
 #include <kj/async.h>
+#include <kj/function.h>
 #include <kj/mutex.h>
 #include <kj/vector.h>
 
@@ -28,6 +29,8 @@ struct Handover {
   PushEncoder encoder;
   kj::Maybe<kj::Own<SharedServers>> shared;  // null: all pushes go over connections
   kj::Maybe<Trace&> trace{};
+  // Null unless both threads are one: see RemoteStore::shareThread().
+  kj::Maybe<kj::Function<void()>> yield{};
 
   struct State {
     kj::Vector<Order> orders;  // that the io thread has not taken yet
@@ -73,6 +76,11 @@ struct Handover {
   // On the compute thread: waits until `condition(const State&)` holds. Throws if the store fails.
   template <typename Condition>
   void wait(Condition&& condition) {
+    KJ_IF_MAYBE(letOthersRun, yield) {
+      while (state.lockShared()->failure == nullptr && !condition(*state.lockShared())) {
+        (*letOthersRun)();
+      }
+    }
     auto lock = state.lockExclusive();
     lock.wait([&](const State& now) { return now.failure != nullptr || condition(now); });
     lock->throwIfFailed();

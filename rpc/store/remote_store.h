@@ -70,6 +70,10 @@ public:
   // it does. `trace` must outlive the store.
   virtual void traceTo(Trace& trace) = 0;
 
+  // Before run(), if the compute thread is the io thread, too: a wait calls `yield` again and
+  // again, which lets everything else on the thread go on for a moment.
+  virtual void shareThread(kj::Function<void()> yield) = 0;
+
   // What went to one server and back so far.
   struct Traffic {
     const char* transport = "";  // in use: tcp, unix, shared_memory or in_process

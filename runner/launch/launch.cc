@@ -258,7 +258,7 @@ kj::Promise<Outcome> Attempts::attempt() {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   auto run = kj::heap<LaunchedRun>(
       LaunchedRun{loaded, folder, view, io, options, secretFor(experiment.cluster)});
-  auto launcher = newLauncher(*run);
+  auto launcher = options.newLauncher == nullptr ? newLauncher(*run) : (*options.newLauncher)(*run);
   auto launch = kj::heap<Launch>(experiment, view, io.provider->getTimer(), *launcher);
   if (options.saveHook != nullptr) options.saveHook->launch = *launch;
   return kj::evalNow([&]() { return launch->run(); })

@@ -3,6 +3,7 @@
 
 #include <kj/array.h>
 #include <kj/async-io.h>
+#include <kj/function.h>
 #include <kj/string.h>
 
 #include "rpc/trace.h"
@@ -61,6 +62,8 @@ struct StartedCoordinator {
 };
 
 class Launch;
+class Launcher;
+struct LaunchedRun;
 
 // Lets the owner of a launch ask for a checkpoint. It must outlive the launch.
 class SaveHook {
@@ -78,6 +81,9 @@ struct LaunchOptions {
   bool copiesData = false;
   bool resumes = false;          // whether the run in the folder goes on from its newest checkpoint
   SaveHook* saveHook = nullptr;  // may be null
+  // Makes the launcher of each attempt, in place of the one that the file names. For simulations.
+  // Null otherwise.
+  const kj::ConstFunction<kj::Own<Launcher>(const LaunchedRun&)>* newLauncher = nullptr;
 };
 
 // One run, as its launcher sees it. All that it refers to must outlive the launcher.

@@ -36,13 +36,14 @@ kj::String reached(Role role, uint64_t step) {
 
 Job::Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolder& folder,
     RunLog& log, kj::Timer& timer, const kj::Clock& clock, const kj::Maybe<FoundCheckpoint>& from,
-    bool here)
-    : Job(loaded, facts, folder, log, timer, clock, from, here, kj::newPromiseAndFulfiller<void>(),
-          kj::newPromiseAndFulfiller<void>()) {}
+    bool here, kj::Maybe<const OneThread&> oneThread)
+    : Job(loaded, facts, folder, log, timer, clock, from, here, oneThread,
+          kj::newPromiseAndFulfiller<void>(), kj::newPromiseAndFulfiller<void>()) {}
 
 Job::Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolder& folder,
     RunLog& log, kj::Timer& timer, const kj::Clock& clock, const kj::Maybe<FoundCheckpoint>& from,
-    bool here, kj::PromiseFulfillerPair<void> joinedPair, kj::PromiseFulfillerPair<void> endedPair)
+    bool here, kj::Maybe<const OneThread&> oneThread, kj::PromiseFulfillerPair<void> joinedPair,
+    kj::PromiseFulfillerPair<void> endedPair)
     : loaded(loaded),
       experiment(KJ_ASSERT_NONNULL(loaded.experiment)),
       facts(facts),
@@ -59,10 +60,12 @@ Job::Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolde
       instructions(experiment.cluster.instructionSet, here ? 0 : experiment.cluster.workers),
       meeting(experiment.cluster.workers),
       from(from),
-      saver(experiment, loaded.digest, facts.graph, folder, timer,
+      saver(
+          experiment, loaded.digest, facts.graph, folder, timer,
           [this](kj::Maybe<const JobSaver::Saved&> saved, kj::StringPtr reason) {
             reportSaved(saved, reason);
-          }),
+          },
+          oneThread),
       ended(kj::mv(endedPair.promise)),
       endedFulfiller(kj::mv(endedPair.fulfiller)),
       tasks(*this) {

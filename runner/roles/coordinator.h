@@ -30,10 +30,11 @@ class Job final: public kj::Refcounted, private kj::TaskSet::ErrorHandler {
 public:
   // `timer` drives time-outs, and `clock` stamps events. `facts.graph` names the tensors of the
   // weights. With `from`, the run goes on from that checkpoint, and `log` ends where it was made.
-  // With `here`, all workers run on this machine. All arguments must outlive the job.
+  // With `here`, all workers run on this machine. With `oneThread`, the job starts no thread. All
+  // arguments must outlive the job.
   Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolder& folder, RunLog& log,
       kj::Timer& timer, const kj::Clock& clock, const kj::Maybe<FoundCheckpoint>& from = nullptr,
-      bool here = false);
+      bool here = false, kj::Maybe<const OneThread&> oneThread = nullptr);
 
   Coordinator::Client bootstrap();
   // Notes that a connection to the capability of bootstrap() was refused. If a role is missing
@@ -215,7 +216,8 @@ private:
 
   Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolder& folder, RunLog& log,
       kj::Timer& timer, const kj::Clock& clock, const kj::Maybe<FoundCheckpoint>& from, bool here,
-      kj::PromiseFulfillerPair<void> joinedPair, kj::PromiseFulfillerPair<void> endedPair);
+      kj::Maybe<const OneThread&> oneThread, kj::PromiseFulfillerPair<void> joinedPair,
+      kj::PromiseFulfillerPair<void> endedPair);
 };
 
 }  // namespace runner

@@ -71,64 +71,78 @@ private:
   kj::Maybe<Stop> stop;
 };
 
+// The objects of the io thread. Other threads may only use `executor`.
+struct IoThread::Loop {
+  Loop(const LoadedExperiment& loaded, const RoleOptions& options, rpc::MessageLimits limits,
+      const LiveProgress& progress, const StopPoint& stops)
+      : io(options.newIo()), calls(stops) {
+    auto& kvstore = KJ_ASSERT_NONNULL(loaded.experiment).kvstore;
+    kj::Maybe<const rpc::Transport&> transport;
+    if (kvstore.workersHoldShards()) {
+      rpc::pollOften(io.waitScope);
+      transport = *kvstore.transport;
+    }
+    auto fill = [&progress](RoleProgress::Builder builder) {
+      builder.setEpoch(progress.epoch);
+      builder.setStep(progress.step);
+      auto result = builder.initResult();
+      result.setLossSum(progress.lossSum);
+      result.setCorrect(progress.correct);
+      result.setImages(progress.images);
+      progress.wasRead = true;
+    };
+    joined = Membership::join(io, loaded, options, transport, limits, kj::mv(fill), calls)
+                 .then([this](kj::Own<Membership> m) {
+                   membership = kj::mv(m);
+                   identity = membership->identity();
+                 })
+                 .fork();
+    ended = joined.addBranch().then([this]() { return membership->ended(); }).fork();
+  }
+  KJ_DISALLOW_COPY(Loop);
+
+  kj::AsyncIoContext io;
+  const kj::Executor& executor = kj::getCurrentThreadExecutor();
+  WorkerCalls calls;
+  kj::Own<Membership> membership;       // null before the job is joined
+  rpc::Identity identity;               // once the job is joined
+  kj::Maybe<rpc::ServedShard> shard;    // null unless this worker holds a shard
+  kj::Promise<void> sending = nullptr;  // a part of a checkpoint
+  kj::Promise<void> serving = nullptr;  // serves the shard to the other workers
+  kj::ForkedPromise<void> joined = nullptr;
+  kj::ForkedPromise<void> ended = nullptr;   // the job is over; rejects with what went wrong
+  kj::Promise<void> store = kj::NEVER_DONE;  // rejects when a server is lost
+  kj::PromiseCrossThreadFulfillerPair<void> leave = kj::newPromiseAndCrossThreadFulfiller<void>();
+};
+
 IoThread::IoThread(const LoadedExperiment& loaded, const RoleOptions& options,
     rpc::MessageLimits limits, const LiveProgress& progress)
-    : rank(options.index), thread([this, &loaded, &options, limits, &progress]() {
-        // Goes to the compute thread, which would otherwise wait for the loop for ever.
-        KJ_IF_MAYBE(e,
-            kj::runCatchingExceptions([&]() { main(loaded, options, limits, progress); })) {
-          begun.lockExclusive()->failure = kj::mv(*e);
-        }
-      }) {}
+    : rank(options.index), oneThread(options.oneThread) {
+  if (oneThread != nullptr) {
+    auto& loop = *shared.emplace(kj::heap<Loop>(loaded, options, limits, progress, stops));
+    begun.lockExclusive()->loop = loop;
+    return;
+  }
+  thread = kj::heap<kj::Thread>([this, &loaded, &options, limits, &progress]() {
+    // Goes to the compute thread, which would otherwise wait for the loop for ever.
+    KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { main(loaded, options, limits, progress); })) {
+      begun.lockExclusive()->failure = kj::mv(*e);
+    }
+  });
+}
 
 IoThread::~IoThread() noexcept(false) {
   begun.when([](const Start& start) { return start.isKnown(); },
       [](Start& start) {
-        KJ_IF_MAYBE(here, start.loop) here->leave->fulfill();
+        KJ_IF_MAYBE(here, start.loop) here->leave.fulfiller->fulfill();
       });
 }
 
 void IoThread::main(const LoadedExperiment& loaded, const RoleOptions& options,
     rpc::MessageLimits limits, const LiveProgress& progress) {
-  auto io = kj::setupAsyncIo();
-  auto leave = kj::newPromiseAndCrossThreadFulfiller<void>();
-  auto& kvstore = KJ_ASSERT_NONNULL(loaded.experiment).kvstore;
-  kj::Maybe<const rpc::Transport&> transport;
-  if (kvstore.workersHoldShards()) {
-    rpc::pollOften(io.waitScope);
-    transport = *kvstore.transport;
-  }
-  WorkerCalls calls(stops);
-  auto joined = Membership::join(
-      io, loaded, options, transport, limits,
-      [&progress](RoleProgress::Builder builder) {
-        builder.setEpoch(progress.epoch);
-        builder.setStep(progress.step);
-        auto result = builder.initResult();
-        result.setLossSum(progress.lossSum);
-        result.setCorrect(progress.correct);
-        result.setImages(progress.images);
-        progress.wasRead = true;
-      },
-      calls);
-  Loop here{.executor = kj::getCurrentThreadExecutor(),
-      .io = io,
-      .calls = calls,
-      .sending = nullptr,
-      .serving = nullptr,
-      .joined = nullptr,
-      .ended = nullptr,
-      .store = kj::NEVER_DONE,
-      .leave = kj::mv(leave.fulfiller)};
-  here.joined = joined
-                    .then([&here](kj::Own<Membership> m) {
-                      here.membership = kj::mv(m);
-                      here.identity = here.membership->identity();
-                    })
-                    .fork();
-  here.ended = here.joined.addBranch().then([&here]() { return here.membership->ended(); }).fork();
+  Loop here(loaded, options, limits, progress, stops);
   begun.lockExclusive()->loop = here;
-  leave.promise.wait(io.waitScope);
+  here.leave.promise.wait(here.io.waitScope);
 }
 
 IoThread::Loop& IoThread::getLoop() {
@@ -139,10 +153,16 @@ IoThread::Loop& IoThread::getLoop() {
       });
 }
 
+template <typename Call>
+auto IoThread::runThere(Loop& there, Call&& call) {
+  if (oneThread != nullptr) return kj::evalLater(call).wait(there.io.waitScope);
+  return there.executor.executeSync(call);
+}
+
 template <typename T>
 T IoThread::run(kj::Function<kj::Promise<T>(Loop&)> call) {
   Loop& there = getLoop();
-  return there.executor.executeSync([&]() -> kj::Promise<T> {
+  return runThere(there, [&]() -> kj::Promise<T> {
     auto over = there.ended.addBranch().then([]() -> kj::Promise<T> { return kj::NEVER_DONE; });
     // All calls go to the coordinator. If the coordinator is gone, `ended` says so in plain words.
     auto answered = call(there).catch_([&there](kj::Exception&& e) -> kj::Promise<T> {
@@ -167,9 +187,10 @@ void IoThread::start(kj::Maybe<rpc::RemoteStore&> store, const rpc::Transport& t
           return kj::READY_NOW;
         })
         .then([&here]() { return here.membership->session().startRequest().send(); })
-        .then([&here, store, &transport, storeLimits, patience](
+        .then([this, &here, store, &transport, storeLimits, patience](
                   capnp::Response<Session::StartResults>&& response) {
           KJ_IF_MAYBE(s, store) {
+            KJ_IF_MAYBE(one, oneThread) s->shareThread([one]() { one->yield(); });
             auto addresses = KJ_MAP(address, response.getShards()) {
               return rpc::ServerAddress{kj::str(address.getTcp()), kj::str(address.getLocal())};
             };
@@ -219,7 +240,7 @@ bool IoThread::isToBeSaved(uint64_t step) {
 
 void IoThread::send(uint64_t step, SavedPart part) {
   auto& there = getLoop();
-  there.executor.executeSync([&]() {
+  runThere(there, [&]() {
     there.sending = sendPart(there.membership->session(), step, {Part::WORKER, rank}, kj::mv(part))
                         .eagerlyEvaluate([](kj::Exception&&) {
                           // `ended` says why.
@@ -282,7 +303,7 @@ Contribution IoThread::meet(uint epoch, uint64_t step, MeetingPoint point,
 
 kj::String IoThread::tellFailure(const kj::Exception& failure) {
   auto& there = getLoop();
-  return there.executor.executeSync([&]() {
+  return runThere(there, [&]() {
     auto limit = there.io.provider->getTimer().afterDelay(1 * kj::SECONDS);
     return there.joined.addBranch().exclusiveJoin(kj::mv(limit)).then([&]() {
       return there.membership.get() == nullptr ? kj::Promise<kj::String>(reasonOf(failure))
@@ -293,12 +314,12 @@ kj::String IoThread::tellFailure(const kj::Exception& failure) {
 
 kj::Duration IoThread::clockAhead() {
   auto& there = getLoop();
-  return there.executor.executeSync([&]() { return there.membership->clockAhead(); });
+  return runThere(there, [&]() { return there.membership->clockAhead(); });
 }
 
 void IoThread::finish(kj::ArrayPtr<const float> parameters, kj::ArrayPtr<const float> statistics) {
   auto& there = getLoop();
-  there.executor.executeSync([&]() {
+  runThere(there, [&]() {
     there.store = kj::NEVER_DONE;  // From now on, servers may leave.
     auto request = there.membership->session().finishRequest();
     request.setParameters(dataOf(parameters));

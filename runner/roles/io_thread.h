@@ -82,21 +82,7 @@ public:
 private:
   class WorkerCalls;
 
-  // The objects of the io thread. Other threads may only use `executor`.
-  struct Loop {
-    const kj::Executor& executor;
-    kj::AsyncIoContext& io;
-    kj::Own<Membership> membership;  // null before the job is joined
-    rpc::Identity identity;          // once the job is joined
-    WorkerCalls& calls;
-    kj::Maybe<rpc::ServedShard> shard;  // null unless this worker holds a shard
-    kj::Promise<void> sending;          // a part of a checkpoint
-    kj::Promise<void> serving;          // serves the shard to the other workers
-    kj::ForkedPromise<void> joined;
-    kj::ForkedPromise<void> ended;  // the job is over; rejects with what went wrong
-    kj::Promise<void> store;        // rejects when a server is lost
-    kj::Own<kj::CrossThreadPromiseFulfiller<void>> leave;
-  };
+  struct Loop;
 
   void main(const LoadedExperiment& loaded, const RoleOptions& options, rpc::MessageLimits limits,
       const LiveProgress& progress);
@@ -110,6 +96,9 @@ private:
   // first.
   template <typename T>
   T run(kj::Function<kj::Promise<T>(Loop&)> call);
+  // Runs `call` on the io thread, and waits for its result, or for that of its promise.
+  template <typename Call>
+  auto runThere(Loop& there, Call&& call);
 
   // How the compute thread finds the loop: the loop once it is ready, or why it never will be.
   struct Start {
@@ -121,7 +110,9 @@ private:
   kj::MutexGuarded<Start> begun;
   const uint rank;
   const StopPoint stops;
-  kj::Thread thread;
+  kj::Maybe<kj::Own<Loop>> shared;              // if the compute thread is the io thread, too
+  const kj::Maybe<const OneThread&> oneThread;  // then
+  kj::Maybe<kj::Own<kj::Thread>> thread;        // if not
 };
 
 }  // namespace runner

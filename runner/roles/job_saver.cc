@@ -29,12 +29,14 @@ kj::ArrayPtr<const float> floatsIn(
 }  // namespace
 
 JobSaver::JobSaver(const Experiment& experiment, kj::StringPtr digest, const nn::Graph& graph,
-    const RunFolder& folder, kj::Timer& timer, Outcome outcome)
+    const RunFolder& folder, kj::Timer& timer, Outcome outcome,
+    kj::Maybe<const OneThread&> oneThread)
     : experiment(experiment),
       digest(digest),
       graph(graph),
       folder(folder),
       timer(timer),
+      oneThread(oneThread),
       outcome(kj::mv(outcome)) {}
 
 JobSaver::~JobSaver() noexcept(false) {
@@ -149,18 +151,23 @@ void JobSaver::writeIfWhole() {
   }
   auto paf = kj::newPromiseAndCrossThreadFulfiller<uint64_t>();
   auto files = filesOf(now);
-  writer = kj::heap<kj::Thread>(
-      [this, &now, files = kj::mv(files), fulfiller = kj::mv(paf.fulfiller)]() mutable {
-        uint64_t bytes = 0;
-        auto write = [&]() {
-          bytes = writeCheckpoint(folder, now.point, files, experiment.checkpoint.keep);
-        };
-        KJ_IF_MAYBE(failure, kj::runCatchingExceptions(write)) {
-          fulfiller->reject(kj::mv(*failure));
-        } else {
-          fulfiller->fulfill(kj::mv(bytes));
-        }
-      });
+  kj::Function<void()> work = [this, &now, files = kj::mv(files),
+                                  fulfiller = kj::mv(paf.fulfiller)]() mutable {
+    uint64_t bytes = 0;
+    auto write = [&]() {
+      bytes = writeCheckpoint(folder, now.point, files, experiment.checkpoint.keep);
+    };
+    KJ_IF_MAYBE(failure, kj::runCatchingExceptions(write)) {
+      fulfiller->reject(kj::mv(*failure));
+    } else {
+      fulfiller->fulfill(kj::mv(bytes));
+    }
+  };
+  KJ_IF_MAYBE(shared, oneThread) {
+    shared->runLater(kj::mv(work));
+  } else {
+    writer = kj::heap<kj::Thread>(kj::mv(work));
+  }
   writing =
       paf.promise
           .then(

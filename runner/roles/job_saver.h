@@ -13,6 +13,7 @@
 #include "runner/experiment/experiment.h"
 #include "runner/logs/job.capnp.h"
 #include "runner/logs/run_folder.h"
+#include "runner/roles/one_thread.h"
 #include "runner/roles/part_transfer.h"
 
 namespace runner {
@@ -32,7 +33,8 @@ public:
 
   // All arguments must outlive it. Calls `outcome` for every checkpoint.
   JobSaver(const Experiment& experiment, kj::StringPtr digest, const nn::Graph& graph,
-      const RunFolder& folder, kj::Timer& timer, Outcome outcome);
+      const RunFolder& folder, kj::Timer& timer, Outcome outcome,
+      kj::Maybe<const OneThread&> oneThread = nullptr);
   // Waits until a checkpoint that is being written is on disk.
   ~JobSaver() noexcept(false);
 
@@ -80,6 +82,7 @@ private:
   const nn::Graph& graph;
   const RunFolder& folder;
   kj::Timer& timer;
+  const kj::Maybe<const OneThread&> oneThread;
   Outcome outcome;
   // Where the workers were asked to stop, until they stand still there, or have not agreed.
   // Meanwhile, they may be saved at an earlier step.

@@ -11,6 +11,7 @@
 #include "rpc/wire/secret.h"
 #include "runner/logs/job.capnp.h"
 #include "runner/logs/run_folder.h"
+#include "runner/roles/one_thread.h"
 
 namespace runner {
 
@@ -68,6 +69,14 @@ struct RoleOptions {
   // the coordinator and ends its process with exit code INTERRUPTED. Empty: signals are not its
   // task.
   kj::Array<int> signals = nullptr;
+  // Null except in simulations: the role has its own threads.
+  kj::Maybe<const OneThread&> oneThread = nullptr;
+
+  // Returns a new event loop for the calling thread of the role.
+  kj::AsyncIoContext newIo() const {
+    KJ_IF_MAYBE(shared, oneThread) return shared->newIo();
+    return kj::setupAsyncIo();
+  }
 };
 
 }  // namespace runner

@@ -101,7 +101,7 @@ ListeningCoordinator::ListeningCoordinator(
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   auto signals = options.launched ? nullptr : interrupts();
   for (int signal: signals) kj::UnixEventPort::captureSignal(signal);
-  auto io = kj::setupAsyncIo();
+  auto io = options.newIo();
   const ListenPlace onLoopback;
   auto& place = options.listen.orDefault(onLoopback);
   KJ_IF_MAYBE(why, whyNoSecret(place.host, experiment.cluster.tls, options.secret))
@@ -126,7 +126,8 @@ bool ListeningCoordinator::run(
   // A launcher writes this file itself.
   if (!options.launched) writeWhole(folder.experiment(), loaded.resolved);
   auto job = kj::refcounted<Job>(loaded, facts, folder, log, io.provider->getTimer(),
-      kj::systemPreciseCalendarClock(), from, workersAreHere(experiment, options));
+      kj::systemPreciseCalendarClock(), from, workersAreHere(experiment, options),
+      options.oneThread);
   // Whoever runs the file of this run again gets the same bits, or is refused.
   auto recorded = job->instructionSet().then([&](kj::StringPtr level) -> kj::Promise<void> {
     if (experiment.cluster.instructionSet == AUTO_INSTRUCTION_SET) {
@@ -173,7 +174,7 @@ bool ListeningCoordinator::run(
 
 void runServer(const LoadedExperiment& loaded, const RoleOptions& options) {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
-  auto io = kj::setupAsyncIo();
+  auto io = options.newIo();
   rpc::pollOften(io.waitScope);
   ModelFacts facts(experiment);
   auto placement = placementOf(experiment, facts.graph);

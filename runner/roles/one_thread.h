@@ -1,0 +1,25 @@
+// runner/roles/one_thread.h: lets all roles of a job share one thread, and a clock and a network
+// that are not those of the machine. Simulations need this (tests/simulation).
+#pragma once
+
+#include <kj/async-io.h>
+#include <kj/function.h>
+
+namespace runner {
+
+// What one role has in place of its threads and of the machine's event port. The role runs in a
+// fiber of a thread whose other fibers are other roles. On that thread.
+class OneThread {
+public:
+  virtual ~OneThread() noexcept(false) = default;
+
+  // Returns the event loop of the thread. Its `waitScope` is that of the role's fiber.
+  virtual kj::AsyncIoContext newIo() const = 0;
+  // Lets everything else on the thread go on for a moment.
+  virtual void yield() const = 0;
+  // Runs `work` soon, as a second thread of the role would. If the role ends first, `work` may
+  // never run.
+  virtual void runLater(kj::Function<void()> work) const = 0;
+};
+
+}  // namespace runner
