@@ -147,7 +147,8 @@ void Augmenter::apply(ImageView image, Augmentation augmentation, kj::ArrayPtr<f
   KJ_REQUIRE(stride == 1 || stride == 3, "interleaved images have 3 channels");
   auto applyRow = stride == 1 ? rowFunction<1>(augmentation.mirror, subtractImage)
                               : rowFunction<3>(augmentation.mirror, subtractImage);
-  auto [top, left, mirrored] = augmentation;
+  int top = augmentation.top, left = augmentation.left;
+  bool mirrored = augmentation.mirror;
   int width = shape.width;
   // The columns of the crop that lie in the image, counted from the crop's left.
   int begin = kj::max(0, kj::min(width, -left));

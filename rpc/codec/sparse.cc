@@ -185,8 +185,8 @@ Bytes encodeMultiples(const Encoding& encoding, Floats values, Scratch& scratch,
   auto words = reinterpret_cast<uint32_t*>(to.begin());
   for (uint64_t begin = 0; begin < count; begin += digits.perWord) {
     uint64_t own = kj::min(count - begin, uint64_t(digits.perWord));
-    *words++ = digits.pack(own, [&](uint64_t i) -> uint32_t {
-      if (form == Form::ALL) return multiples[begin + i] + most;
+    *words++ = digits.pack(own, [&, isWhole = form == Form::ALL](uint64_t i) -> uint32_t {
+      if (isWhole) return multiples[begin + i] + most;
       int32_t multiple = multiples[sent[begin + i]];
       return multiple + most - (multiple > 0 ? 1 : 0);
     });

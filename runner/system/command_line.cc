@@ -96,7 +96,8 @@ void setThreadEnvironment(char* argv[]) {
   constexpr const char* WANTED[][2] = {
       {"OMP_NUM_THREADS", "1"}, {"OMP_WAIT_POLICY", "passive"}, {"OMP_DYNAMIC", "false"}};
   bool changed = false;
-  for (auto& [name, value]: WANTED) {
+  for (auto& pair: WANTED) {
+    const char *name = pair[0], *value = pair[1];
     const char* present = ::getenv(name);
     if (present != nullptr && strcmp(present, value) == 0) continue;
     KJ_SYSCALL(::setenv(name, value, 1));
