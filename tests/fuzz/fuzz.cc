@@ -1,0 +1,121 @@
+#include "tests/fuzz/fuzz.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <kj/debug.h>
+#include <kj/filesystem.h>
+#include <kj/io.h>
+#include <kj/map.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace fuzz {
+
+namespace {
+
+// KJ_REQUIRE(condition) and KJ_ASSERT(condition) describe the condition in this way.
+constexpr kj::StringPtr MISTAKE = "expected "_kj;
+
+// A folder in memory that ends with the process.
+class MemoryFolder {
+public:
+  MemoryFolder() {
+    // A test must not write outside its own folder.
+    const char* own = ::getenv("TEST_TMPDIR");
+    path = kj::str(own == nullptr ? "/dev/shm" : own, "/fuzz-XXXXXX");
+    KJ_REQUIRE(::mkdtemp(path.begin()) != nullptr, "cannot make a folder", path, strerror(errno));
+  }
+  ~MemoryFolder() noexcept(false) {
+    auto disk = kj::newDiskFilesystem();
+    disk->getRoot().tryRemove(disk->getCurrentPath().eval(path));
+  }
+
+  kj::String path;
+  kj::HashMap<kj::String, kj::String> files;
+};
+
+MemoryFolder& memoryFolder() {
+  static MemoryFolder only;
+  return only;
+}
+
+}  // namespace
+
+kj::Maybe<kj::String> refusalOf(kj::FunctionParam<void()> function) {
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { function(); })) {
+    kj::StringPtr text = e->getDescription();
+    if (text.size() == 0 || text.startsWith(MISTAKE)) {
+      KJ_LOG(FATAL, "no sentence for users", *e);
+      ::abort();
+    }
+    return kj::str(text);
+  }
+  return nullptr;
+}
+
+void feedOne(Bytes input) {
+  // A copy of its own, so that the sanitizer sees what is read behind its end.
+  auto copy = kj::heapArray(input);
+  refusalOf([&]() { feed(copy); });
+}
+
+kj::StringPtr folder() {
+  return memoryFolder().path;
+}
+
+kj::StringPtr fileOf(kj::StringPtr name, Bytes content) {
+  auto& files = memoryFolder().files;
+  auto& path = files.findOrCreate(name, [&]() {
+    return kj::HashMap<kj::String, kj::String>::Entry{
+        kj::str(name), kj::str(memoryFolder().path, "/", name)};
+  });
+  // A new file, because the old one may still be mapped.
+  ::unlink(path.cStr());
+  int raw = ::open(path.cStr(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  KJ_REQUIRE(raw >= 0, "cannot make a file", path, strerror(errno));
+  kj::AutoCloseFd fd(raw);
+  kj::FdOutputStream(fd.get()).write(content.begin(), content.size());
+  return path;
+}
+
+kj::Array<kj::byte> contentOf(kj::StringPtr path) {
+  auto disk = kj::newDiskFilesystem();
+  return disk->getRoot().openFile(disk->getCurrentPath().eval(path))->readAllBytes();
+}
+
+uint8_t Dice::byte() {
+  return number(1);
+}
+
+uint64_t Dice::number(uint bytes) {
+  uint64_t result = 0;
+  auto taken = take(bytes);
+  for (auto i: kj::indices(taken)) result |= uint64_t(taken[i]) << (8 * i);
+  return result;
+}
+
+uint64_t Dice::near(uint64_t count) {
+  uint8_t first = byte();
+  if (first == 255) return number(8);
+  return count == 0 ? 0 : first % count;
+}
+
+Bytes Dice::take(size_t bytes) {
+  size_t taken = kj::min(bytes, rest.size());
+  auto result = rest.slice(0, taken);
+  rest = rest.slice(taken, rest.size());
+  return result;
+}
+
+void edit(kj::ArrayPtr<kj::byte> bytes, Dice& dice) {
+  while (!dice.isEmpty()) {
+    size_t place = dice.number(2);
+    for (auto byte: dice.take(dice.byte() % 8)) {
+      if (place < bytes.size()) bytes[place++] = byte;
+    }
+  }
+}
+
+}  // namespace fuzz

@@ -1,0 +1,59 @@
+// tests/fuzz/fuzz.h: what a fuzz target gives, and what it may use. One target per parser.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/function.h>
+#include <kj/string.h>
+
+#include <cstdint>
+
+namespace fuzz {
+
+using kj::uint;
+using Bytes = kj::ArrayPtr<const kj::byte>;
+
+// Each target defines this function: it gives `input` to one parser. It may throw the sentences
+// that users read. The process must not end, whatever the input is, and no other exception may
+// leave it.
+void feed(Bytes input);
+
+// Calls feed(). Ends the process if an exception leaves it that is no sentence for users: a failed
+// KJ_REQUIRE(condition) is a mistake in the code.
+void feedOne(Bytes input);
+
+// Calls `function`. Returns the description of the exception that it throws, or null. Ends the
+// process as feedOne() does.
+kj::Maybe<kj::String> refusalOf(kj::FunctionParam<void()> function);
+
+// Returns the path of a file in memory with this content. The next call with the same `name`
+// replaces it.
+kj::StringPtr fileOf(kj::StringPtr name, Bytes content);
+// Returns the folder of those files. It is removed at the end of the process.
+kj::StringPtr folder();
+// Returns the content of a file.
+kj::Array<kj::byte> contentOf(kj::StringPtr path);
+
+// Takes numbers from an input, for targets that make calls of it. After its end, all are 0.
+class Dice {
+public:
+  explicit Dice(Bytes rest): rest(rest) {}
+
+  bool isEmpty() const { return rest.size() == 0; }
+  uint8_t byte();
+  // The next bytes as a little-endian number. Fewer are left at the end.
+  uint64_t number(uint bytes);
+  // A number below `count`, or now and then any number.
+  uint64_t near(uint64_t count);
+  // At most so many of the next bytes.
+  Bytes take(size_t bytes);
+  // The bytes that are left.
+  Bytes all() { return take(rest.size()); }
+
+private:
+  Bytes rest;
+};
+
+// Applies edits to `bytes`: each is a place (2 bytes), a length below 8 and as many new bytes.
+void edit(kj::ArrayPtr<kj::byte> bytes, Dice& dice);
+
+}  // namespace fuzz

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Fuzzes one parser: tests/fuzz/run.sh NAME [SECONDS [OPTIONS OF LIBFUZZER…]]
+# Keeps what it finds in ~/.cache/runner-fuzz/NAME (or under FUZZ_FOLDER), and goes on from there.
+# An input that breaks something is in crashes/ there. Fix the code, and add the input as
+# tests/fuzz/corpus/NAME/WHAT.bin. Needs clang 14 or later.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+name=${1:?name of a target in tests/fuzz/BUILD}
+seconds=${2:-600}
+shift; shift || true
+kept=${FUZZ_FOLDER:-$HOME/.cache/runner-fuzz}/$name
+mkdir -p "$kept/corpus" "$kept/crashes"
+${BAZEL:-bazel} build --config=fuzz "//tests/fuzz:$name"
+# A copy, so that another build does not replace the program while it runs.
+cp -f "bazel-bin/tests/fuzz/$name" "$kept/program"
+find -L "bazel-bin/tests/fuzz/$name.runfiles" -type f ! -name "$name" ! -name MANIFEST |
+  paste -sd, >"$kept/seeds"
+exec env UBSAN_OPTIONS=print_stacktrace=1 "$kept/program" -max_total_time="$seconds" \
+  -seed_inputs="@$kept/seeds" -artifact_prefix="$kept/crashes/" \
+  -rss_limit_mb=1024 -malloc_limit_mb=100 -timeout=10 -max_len=65536 -print_final_stats=1 \
+  "$@" "$kept/corpus"
