@@ -15,8 +15,24 @@ namespace fuzz {
 
 namespace {
 
-// KJ_REQUIRE(condition) and KJ_ASSERT(condition) describe the condition in this way.
-constexpr kj::StringPtr MISTAKE = "expected "_kj;
+// Whether the text has more than KJ_REQUIRE(condition, value): "expected condition; value = 1". A
+// sentence may follow the condition: KJ_REQUIRE(condition, "the slices do not ascend", slice).
+bool hasSentence(kj::StringPtr text) {
+  if (!text.startsWith("expected ")) return text.size() > 0;
+  const char* part = text.cStr();
+  while ((part = ::strstr(part, "; ")) != nullptr) {
+    part += 2;
+    const char* end = ::strstr(part, "; ");
+    const char* equals = ::strstr(part, " = ");
+    if (equals == nullptr || (end != nullptr && end < equals)) return true;
+  }
+  return false;
+}
+
+void removePath(kj::StringPtr path) {
+  auto disk = kj::newDiskFilesystem();
+  disk->getRoot().tryRemove(disk->getCurrentPath().eval(path));
+}
 
 // A folder in memory that ends with the process.
 class MemoryFolder {
@@ -27,10 +43,7 @@ public:
     path = kj::str(own == nullptr ? "/dev/shm" : own, "/fuzz-XXXXXX");
     KJ_REQUIRE(::mkdtemp(path.begin()) != nullptr, "cannot make a folder", path, strerror(errno));
   }
-  ~MemoryFolder() noexcept(false) {
-    auto disk = kj::newDiskFilesystem();
-    disk->getRoot().tryRemove(disk->getCurrentPath().eval(path));
-  }
+  ~MemoryFolder() noexcept(false) { removePath(path); }
 
   kj::String path;
   kj::HashMap<kj::String, kj::String> files;
@@ -45,14 +58,16 @@ MemoryFolder& memoryFolder() {
 
 kj::Maybe<kj::String> refusalOf(kj::FunctionParam<void()> function) {
   KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { function(); })) {
-    kj::StringPtr text = e->getDescription();
-    if (text.size() == 0 || text.startsWith(MISTAKE)) {
-      KJ_LOG(FATAL, "no sentence for users", *e);
-      ::abort();
-    }
-    return kj::str(text);
+    judge(*e);
+    return kj::str(e->getDescription());
   }
   return nullptr;
+}
+
+void judge(const kj::Exception& exception) {
+  if (hasSentence(exception.getDescription())) return;
+  KJ_LOG(FATAL, "no sentence that says what is wrong", exception);
+  ::abort();
 }
 
 void feedOne(Bytes input) {
@@ -63,6 +78,10 @@ void feedOne(Bytes input) {
 
 kj::StringPtr folder() {
   return memoryFolder().path;
+}
+
+void removeFolder(kj::StringPtr name) {
+  removePath(kj::str(folder(), "/", name));
 }
 
 kj::StringPtr fileOf(kj::StringPtr name, Bytes content) {

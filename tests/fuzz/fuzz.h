@@ -2,6 +2,7 @@
 #pragma once
 
 #include <kj/array.h>
+#include <kj/exception.h>
 #include <kj/function.h>
 #include <kj/string.h>
 
@@ -12,24 +13,28 @@ namespace fuzz {
 using kj::uint;
 using Bytes = kj::ArrayPtr<const kj::byte>;
 
-// Each target defines this function: it gives `input` to one parser. It may throw the sentences
-// that users read. The process must not end, whatever the input is, and no other exception may
-// leave it.
+// Each target defines this function: it gives `input` to one parser. It may throw an exception that
+// says what is wrong with the input. The process must not end, whatever the input is.
 void feed(Bytes input);
 
-// Calls feed(). Ends the process if an exception leaves it that is no sentence for users: a failed
-// KJ_REQUIRE(condition) is a mistake in the code.
+// Calls feed(), as refusalOf() does.
 void feedOne(Bytes input);
 
 // Calls `function`. Returns the description of the exception that it throws, or null. Ends the
-// process as feedOne() does.
+// process as judge() does.
 kj::Maybe<kj::String> refusalOf(kj::FunctionParam<void()> function);
+
+// Ends the process if the exception has no sentence that says what is wrong: a failed
+// KJ_REQUIRE(condition) is a mistake in the code.
+void judge(const kj::Exception& exception);
 
 // Returns the path of a file in memory with this content. The next call with the same `name`
 // replaces it.
 kj::StringPtr fileOf(kj::StringPtr name, Bytes content);
 // Returns the folder of those files. It is removed at the end of the process.
 kj::StringPtr folder();
+// Removes a folder in it, if there is one.
+void removeFolder(kj::StringPtr name);
 // Returns the content of a file.
 kj::Array<kj::byte> contentOf(kj::StringPtr path);
 

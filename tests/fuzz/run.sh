@@ -17,5 +17,5 @@ find -L "bazel-bin/tests/fuzz/$name.runfiles" -type f ! -name "$name" ! -name MA
   paste -sd, >"$kept/seeds"
 exec env UBSAN_OPTIONS=print_stacktrace=1 "$kept/program" -max_total_time="$seconds" \
   -seed_inputs="@$kept/seeds" -artifact_prefix="$kept/crashes/" \
-  -rss_limit_mb=1024 -malloc_limit_mb=100 -timeout=10 -max_len=65536 -print_final_stats=1 \
+  -rss_limit_mb=1024 -malloc_limit_mb=100 -timeout=10 -max_len=16384 -print_final_stats=1 \
   "$@" "$kept/corpus"

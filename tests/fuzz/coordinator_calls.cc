@@ -1,0 +1,217 @@
+// Calls of roles to the coordinator, in any order and with any values, and wrong answers of theirs.
+#include <kj/timer.h>
+#include <kj/vector.h>
+#include <sys/stat.h>
+
+#include "runner/experiment/model_facts.h"
+#include "runner/logs/run_log.h"
+#include "runner/roles/coordinator.h"
+#include "runner/system/version.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace fuzz {
+namespace {
+
+constexpr kj::StringPtr EXPERIMENT = R"(
+name = "x"
+[data]
+dataset = "mnist"
+batch_size = 100
+[model]
+layers = [{ kind = "flatten" }, { kind = "dense", units = 10 }]
+[train]
+epochs = 2
+optimizer = { kind = "sgd", learning_rate = 0.1 }
+[kvstore]
+mode = "dist_sync"
+[cluster]
+servers = 1
+workers = 2
+)"_kj;
+
+// What all inputs share.
+struct Known {
+  runner::LoadedExperiment loaded;
+  kj::Own<runner::ModelFacts> facts;
+
+  Known() {
+    configs::Diagnostics diagnostics;
+    auto document = configs::parse("x.toml", EXPERIMENT, diagnostics);
+    loaded = runner::readExperiment(kj::mv(document), diagnostics);
+    KJ_ASSERT(diagnostics.count() == 0, diagnostics.format("x.toml"));
+    facts = kj::heap<runner::ModelFacts>(KJ_ASSERT_NONNULL(loaded.experiment));
+  }
+};
+const Known& known() {
+  static const Known KNOWN;
+  return KNOWN;
+}
+
+// A role whose answers come from the input.
+class Answers final: public runner::Member::Server {
+public:
+  explicit Answers(Bytes rest): dice(rest) {}
+
+  kj::Promise<void> end(EndContext) override { return kj::READY_NOW; }
+  kj::Promise<void> count(CountContext context) override {
+    auto pushes = context.getResults().initPushes();
+    pushes.setPushed(double(dice.number(8)));
+    auto staleness = pushes.initStaleness(dice.byte());
+    for (auto i: kj::indices(staleness)) staleness.set(i, double(dice.near(100)));
+    return kj::READY_NOW;
+  }
+  kj::Promise<void> stopAt(StopAtContext context) override {
+    context.getResults().setAnswer(static_cast<runner::StopAnswer>(dice.near(3)));
+    context.getResults().setStep(dice.near(100));
+    return kj::READY_NOW;
+  }
+  kj::Promise<void> decide(DecideContext) override { return kj::READY_NOW; }
+  kj::Promise<void> saveShard(SaveShardContext) override { return kj::READY_NOW; }
+
+private:
+  Dice dice;
+};
+
+struct Coordinator {
+  kj::EventLoop loop;
+  kj::WaitScope scope{loop};
+  kj::TimerImpl timer{kj::origin<kj::TimePoint>()};
+  runner::RunFolder folder{kj::str(fuzz::folder(), "/run")};
+  kj::Own<runner::RunLog> log;
+  kj::Own<runner::Job> job;
+  kj::Promise<void> over = nullptr;
+  kj::Vector<runner::Session::Client> sessions;
+  kj::Vector<kj::Promise<void>> calls;
+
+  Coordinator() {
+    auto& experiment = KJ_ASSERT_NONNULL(known().loaded.experiment);
+    removeFolder("run");
+    ::mkdir(folder.path.cStr(), 0700);
+    log = kj::heap<runner::RunLog>(folder, *experiment.log.style, runner::RunLog::toNobody());
+    job = kj::refcounted<runner::Job>(
+        known().loaded, *known().facts, folder, *log, timer, kj::systemPreciseCalendarClock());
+    over = job->run(false).eagerlyEvaluate([](kj::Exception&& e) { judge(e); });
+  }
+  ~Coordinator() noexcept(false) { calls.clear(); }
+
+  template <typename Promise>
+  void add(Promise&& call) {
+    calls.add(
+        call.then([](auto&&) {}, [](kj::Exception&& e) { judge(e); }).eagerlyEvaluate(nullptr));
+  }
+
+  runner::Role role(Dice& dice) { return static_cast<runner::Role>(dice.near(3)); }
+
+  void join(Dice& dice) {
+    auto request = job->bootstrap().joinRequest();
+    request.setRole(role(dice));
+    request.setIndex(dice.near(3));
+    uint8_t wrong = dice.byte();
+    request.setPid(wrong);
+    request.setDigest(wrong == 1 ? "another"_kj : known().loaded.digest.asPtr());
+    request.setVersion(wrong == 2 ? "another"_kj : kj::StringPtr(runner::VERSION));
+    if (wrong == 1) request.setSettings(kj::str(dice.take(dice.byte()).asChars()));
+    if (wrong == 3) request.setInstructionSet(kj::str(dice.take(5).asChars()));
+    if (wrong == 4) request.setHost(kj::str(dice.take(5).asChars()));
+    if (wrong != 5) request.setMember(kj::heap<Answers>(dice.take(wrong % 32)));
+    auto address = request.initAddress();
+    address.setTcp("127.0.0.1:1");
+    auto response = request.send();
+    sessions.add(response.getSession());
+    add(kj::mv(response));
+  }
+
+  void fillFloats(capnp::Data::Builder data, uint8_t value) {
+    memset(data.begin(), value, data.size());
+  }
+
+  void call(Dice& dice) {
+    uint8_t method = dice.byte() % 12;
+    if (method == 0 || sessions.empty()) return join(dice);
+    auto& session = sessions[dice.near(sessions.size()) % sessions.size()];
+    auto& graph = known().facts->graph;
+    switch (method) {
+      case 1: {
+        auto request = job->bootstrap().takeIndexRequest();
+        request.setRole(role(dice));
+        request.setDigest(known().loaded.digest);
+        request.setVersion(runner::VERSION);
+        return add(request.send());
+      }
+      case 2:
+        return add(session.startRequest().send());
+      case 3: {
+        auto request = session.heartbeatRequest();
+        auto progress = request.initProgress();
+        progress.setEpoch(dice.near(3));
+        progress.setStep(dice.near(200));
+        progress.initResult().setImages(dice.near(200));
+        return add(request.send());
+      }
+      case 4: {
+        auto request = session.reportRequest();
+        auto line = kj::str(dice.take(dice.byte()).asChars());
+        runner::parseEvent(line, request.initEvent());
+        request.setLostPeer(dice.byte() & 1);
+        return add(request.send());
+      }
+      case 5: {
+        auto request = session.meetRequest();
+        request.setEpoch(dice.near(3));
+        request.setPoint(static_cast<runner::MeetingPoint>(dice.near(3)));
+        request.setStep(dice.near(200));
+        request.initResult().setImages(dice.near(200));
+        uint8_t wrong = dice.byte();
+        uint64_t size = wrong == 1 ? dice.byte() : graph.statisticsSize * sizeof(float);
+        fillFloats(request.initStatistics(size), wrong);
+        return add(request.send());
+      }
+      case 6: {
+        auto request = session.finishRequest();
+        uint8_t wrong = dice.byte();
+        uint64_t size = wrong % 4 == 0   ? wrong
+                        : wrong % 4 == 1 ? graph.parameters * sizeof(float)
+                                         : 0;
+        fillFloats(request.initParameters(size), wrong);
+        return add(request.send());
+      }
+      case 7:
+        return add(session.instructionSetRequest().send());
+      case 8: {
+        auto request = session.savePartRequest();
+        request.setStep(dice.near(200));
+        request.setPart(static_cast<runner::Part>(dice.near(2)));
+        request.setIndex(dice.near(3));
+        request.setTotal(dice.near(100));
+        request.setOffset(dice.near(100));
+        request.setBytes(dice.take(dice.byte()));
+        return add(request.send());
+      }
+      case 9: {
+        auto request = session.savedPartRequest();
+        request.setPart(static_cast<runner::Part>(dice.near(2)));
+        request.setOffset(dice.near(100));
+        return add(request.send());
+      }
+      case 10:
+        job->saveNow();
+        return;
+      case 11:
+        timer.advanceTo(timer.now() + dice.byte() * (100 * kj::MILLISECONDS));
+        return;
+    }
+  }
+};
+
+}  // namespace
+
+void feed(Bytes input) {
+  Dice dice(input);
+  Coordinator coordinator;
+  while (!dice.isEmpty()) {
+    coordinator.call(dice);
+    coordinator.scope.poll();
+  }
+}
+
+}  // namespace fuzz

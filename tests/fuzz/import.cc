@@ -1,0 +1,59 @@
+// An archive of images, a compressed file, or a list of labels. The first byte says which.
+#include <kj/filesystem.h>
+
+#include "io/datasets/archives.h"
+#include "io/datasets/import_folder.h"
+#include "io/datasets/labels.h"
+#include "io/records/record_db.h"
+#include "io/testing/scratch.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace fuzz {
+namespace {
+
+constexpr size_t UNPACKED_BYTES_MAX = 1 << 20;
+
+void readMembers(kj::StringPtr path) {
+  auto members = io::Members::open(path);
+  for (;;) {
+    KJ_IF_MAYBE(name, members->next()) {
+      kj::str(*name);
+      refusalOf([&]() { members->read(UNPACKED_BYTES_MAX); });
+    } else {
+      return;
+    }
+  }
+}
+
+void importImages(kj::StringPtr path) {
+  auto config = io::testConfig("image_folder", kj::str(path));
+  config.onBadRecord = io::BadRecordPolicy::SKIP;
+  io::ImagePlace place{kj::str(path), nullptr};
+  auto training = io::RecordWriter::create(kj::str(folder(), "/training.mdb"));
+  auto validation = io::RecordWriter::create(kj::str(folder(), "/validation.mdb"));
+  io::Progress progress = [](kj::StringPtr, uint64_t, uint64_t) {};
+  io::Warn warn = [](kj::StringPtr) {};
+  io::importFolder(config, place, *training, *validation, progress, warn);
+}
+
+}  // namespace
+
+void feed(Bytes input) {
+  Dice dice(input);
+  uint8_t choice = dice.byte();
+  auto rest = dice.all();
+  switch (choice % 4) {
+    case 0:
+      return readMembers(fileOf("images.tar", rest));
+    case 1:
+      io::readUnpacked(fileOf("images.gz", rest), UNPACKED_BYTES_MAX);
+      return;
+    case 2:
+      io::parseLabels("labels.tsv", rest, "images/");
+      return;
+    case 3:
+      return importImages(fileOf("images.tar", rest));
+  }
+}
+
+}  // namespace fuzz

@@ -1,0 +1,30 @@
+// What an end of a connection sends after it has proven who it is: any bytes, in place of Cap'n
+// Proto's messages. The other end is a server of the store.
+#include "rpc/testing/test_server.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace fuzz {
+
+void feed(Bytes input) {
+  auto keys = rpc::makeKeys({20, 3, 1});
+  rpc::Bench bench(keys, "dist_sync");
+  auto limits = rpc::limitsFor(bench.placement);
+  auto pipe = kj::newTwoWayPipe();
+  auto served =
+      rpc::serve(kj::mv(pipe.ends[0]), limits, bench.server).eagerlyEvaluate([](kj::Exception&& e) {
+        judge(e);
+      });
+  auto sent = pipe.ends[1]->write(input.begin(), input.size()).eagerlyEvaluate([](auto&&) {});
+  // What the server answers, so that it never waits.
+  kj::byte buffer[4096];
+  for (uint i = 0; i < 100; i++) {
+    auto read = pipe.ends[1]
+                    ->tryRead(buffer, 1, sizeof(buffer))
+                    .then([](size_t n) { return n; }, [](kj::Exception&&) -> size_t { return 0; });
+    if (!read.poll(bench.scope) || read.wait(bench.scope) == 0) break;
+  }
+  pipe.ends[1] = nullptr;
+  bench.scope.poll();
+}
+
+}  // namespace fuzz
