@@ -199,6 +199,12 @@ FoundCheckpoint readCheckpoint(kj::StringPtr path) {
   if (sumOf(text, manifest.getSha256()) != manifest.getSha256()) {
     configs::fail("its manifest is damaged: its checksum is another one");
   }
+  // A double holds every whole number up to this one.
+  constexpr double EVENTS_BYTES_MAX = 1ull << 53;
+  double events_bytes = manifest.getEventsBytes();
+  if (!(events_bytes >= 0 && events_bytes <= EVENTS_BYTES_MAX)) {
+    configs::fail("its manifest is damaged: its events have ", events_bytes, " bytes");
+  }
   kj::Vector<kj::String> files;
   for (auto file: manifest.getFiles().asReader()) {
     if (!isFileName(file.getName())) {
@@ -209,7 +215,7 @@ FoundCheckpoint readCheckpoint(kj::StringPtr path) {
   }
   return {kj::str(path),
       {kj::str(manifest.getDigest()), kj::str(manifest.getInstructionSet()), manifest.getEpoch(),
-          manifest.getStep(), manifest.getRunS(), uint64_t(manifest.getEventsBytes())},
+          manifest.getStep(), manifest.getRunS(), uint64_t(events_bytes)},
       kj::str(manifest.getVersion()), manifest.getTimeS(), files.releaseAsArray()};
 }
 
