@@ -31,6 +31,12 @@ void inksToRgb(kj::ArrayPtr<const kj::byte> inks, kj::ArrayPtr<kj::byte> rgb) {
   }
 }
 
+// A Huffman code of at least one bit stands for each block of 8×8 pixels. Memory for a larger image
+// is refused before it is taken, so that a small damaged file takes little. Arithmetic coding,
+// which nobody uses, could pack a larger image into as many bytes.
+constexpr size_t PIXELS_PER_BYTE = 8 * 64;
+constexpr size_t PIXELS_MIN = 1 << 20;
+
 struct Header {
   int width = 0;
   int height = 0;
@@ -52,6 +58,10 @@ Header readHeader(void* handle, kj::ArrayPtr<const kj::byte> file) {
   if (size_t(h.width) * size_t(h.height) > IMAGE_PIXELS_MAX) {
     configs::fail(
         "has ", h.width, "×", h.height, " pixels, but at most ", IMAGE_PIXELS_MAX, " are allowed");
+  }
+  if (size_t(h.width) * size_t(h.height) > PIXELS_MIN + PIXELS_PER_BYTE * file.size()) {
+    configs::fail("has ", file.size(), " bytes, which are too few for its ", h.width, "×", h.height,
+        " pixels");
   }
   return h;
 }

@@ -119,6 +119,9 @@ TEST_CASE("JpegDecoder: refuses a file that is not a JPEG, or too large, before 
   memset(frame + 5, 0x7f, 4);
   CHECK(descriptionOf(kj::runCatchingExceptions([&]() { decoder.shapeOf(file); })) ==
         "has 32639×32639 pixels, but at most 67108864 are allowed");
+  memset(frame + 5, 0x1f, 4);
+  CHECK(descriptionOf(kj::runCatchingExceptions([&]() { decoder.shapeOf(file); })) ==
+        kj::str("has ", file.size(), " bytes, which are too few for its 7967×7967 pixels"));
 }
 
 TEST_CASE("JpegDecoder: refuses a file whose size is not the one in its record") {
