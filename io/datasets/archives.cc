@@ -110,7 +110,8 @@ public:
     auto refuse = [&]() { configs::fail("has more than the ", bytesMax, " bytes that are read"); };
     if (isEncrypted) configs::fail("is encrypted: unpack the archive with its password");
     if (sizeHint > 0 && uint64_t(sizeHint) > bytesMax) refuse();
-    kj::Vector<kj::byte> bytes(kj::max(sizeHint, int64_t(0)));
+    // A damaged archive may claim any size. Memory beyond one block is taken as the bytes arrive.
+    kj::Vector<kj::byte> bytes(kj::max(int64_t(0), kj::min(sizeHint, int64_t(BLOCK_BYTES))));
     auto buffer = kj::heapArray<kj::byte>(BLOCK_BYTES);
     for (;;) {
       auto n = archive_read_data(handle, buffer.begin(), buffer.size());
