@@ -4,8 +4,14 @@ namespace runner {
 
 CheckpointConfig CheckpointConfig::read(configs::Reader& reader) {
   CheckpointConfig config;
-  config.every_s = uint(reader.integer("every_s",
-      "Seconds between two checkpoints. 0: none by time.", {.atLeast = 0, .atMost = 86400}, 60));
+  constexpr double SHORTEST_S = 0.1;
+  config.every_s =
+      reader.real("every_s", "Seconds between two checkpoints, at least 0.1. 0: none by time.",
+          {.atLeast = 0, .atMost = 86400}, 60);
+  if (config.every_s > 0 && config.every_s < SHORTEST_S) {
+    reader.error("every_s", "a run is saved at most every 0.1 s",
+        "write 0.1 or more, or 0 for no checkpoints by time");
+  }
   auto steps = reader.maybeInteger("every_steps",
       "Steps of each worker between two checkpoints, beside those by time. Absent: none by steps.",
       {.atLeast = 1, .atMost = 1ll << 40});

@@ -9,7 +9,7 @@ using kj::uint;
 
 // When a run is saved, so that it can be continued after a break.
 struct CheckpointConfig {
-  uint every_s;                     // seconds between two checkpoints. 0: none by time
+  double every_s;                   // seconds between two checkpoints. 0: none by time
   kj::Maybe<uint64_t> every_steps;  // steps of a worker between two checkpoints
   uint keep;                        // how many stay on disk
 

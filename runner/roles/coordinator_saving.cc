@@ -8,9 +8,9 @@
 namespace runner {
 
 kj::Promise<void> Job::saveRegularly() {
-  uint pause_s = experiment.checkpoint.every_s;
+  double pause_s = experiment.checkpoint.every_s;
   if (pause_s == 0) return kj::NEVER_DONE;
-  return timer.afterDelay(pause_s * kj::SECONDS)
+  return timer.afterDelay(int64_t(pause_s * 1e9) * kj::NANOSECONDS)
       .then([this]() { return askToSave(); })
       .then([this](bool) { return saveRegularly(); });
 }
@@ -32,15 +32,14 @@ kj::Promise<bool> Job::askToSave() {
   auto workers = kj::heapArrayBuilder<Member::Client>(experiment.cluster.workers);
   for (auto& seat: seats) {
     if (seat.role != Role::WORKER) continue;
-    // Before the first step there is nothing to save.
-    if (seat.step == 0 || over || finished > 0) return false;
+    if (!seat.joined || over || finished > 0) return false;
     furthest = kj::max(furthest, seat.step);
     workers.add(KJ_ASSERT_NONNULL(seat.member));
   }
   return saver.ask(workers.finish(), furthest)
       .then([this]() {
         bool isLastEpoch = seatOf(Role::WORKER, 0).epoch == facts.epochs(experiment);
-        return saver.isBusy() || !isLastEpoch;
+        return saver.isBusy() || (saver.isForNextEpoch() && !isLastEpoch);
       })
       .catch_([](kj::Exception&& e) {
         // leave() reports a worker that is gone.

@@ -68,11 +68,13 @@ kj::Promise<void> JobSaver::ask(
   return kj::joinPromises(kj::mv(calls))
       .then([this, workers = kj::mv(workers), step, attempt](
                 auto answers) mutable -> kj::Promise<void> {
-        bool all = true, ends = false;
+        bool all = true, ends = false, haveBegun = true;
         uint64_t furthest = 0;
         for (auto& answer: answers) {
           all = all && kj::get<0>(answer) == StopAnswer::YES;
           ends = ends || kj::get<0>(answer) == StopAnswer::EPOCH_ENDS;
+          haveBegun =
+              haveBegun && (kj::get<0>(answer) == StopAnswer::YES || kj::get<1>(answer) > 0);
           furthest = kj::max(furthest, kj::get<1>(answer));
         }
         kj::Vector<kj::Promise<void>> told;
@@ -84,11 +86,11 @@ kj::Promise<void> JobSaver::ask(
           told.add(request.send().ignoreResult());
         }
         return kj::joinPromises(told.releaseAsArray())
-            .then([this, all, ends, furthest, attempt,
+            .then([this, all, ends, haveBegun, furthest, attempt,
                       workers = kj::mv(workers)]() mutable -> kj::Promise<void> {
               if (all) return kj::READY_NOW;
               if (!ends && attempt < ATTEMPTS) return ask(kj::mv(workers), furthest, attempt + 1);
-              nextEpoch = true;
+              nextEpoch = nextEpoch || haveBegun;
               asked = nullptr;
               return kj::READY_NOW;
             });

@@ -41,11 +41,14 @@ public:
   // Whether a checkpoint is asked for, gathered or written.
   bool isBusy() const { return asked != nullptr || gathering != nullptr; }
   // Whether the workers are to stop at the beginning of the next epoch, because this one ended too
-  // soon. Returns true once.
+  // soon.
+  bool isForNextEpoch() const { return nextEpoch; }
+  // The same. Returns true once.
   bool takeNextEpoch();
 
   // Asks the workers to stop soon. `furthest`: how many steps one of them has made at least.
-  // Resolves when they have agreed to stop, or when it is known that this epoch is too short.
+  // Resolves when they have agreed to stop, or when it is known that this epoch is too short, or
+  // that a worker has not begun. Before its first step there is nothing to save.
   kj::Promise<void> ask(kj::Array<Member::Client> workers, uint64_t furthest);
 
   // All workers stand still at `point`. Resolves when they may go on: when `shards`, the roles that

@@ -174,12 +174,27 @@ TEST_CASE("JobSaver: asks for a step further ahead if a worker has begun the fir
 TEST_CASE("JobSaver: leaves it to the next epoch if this one ends too soon") {
   TestSaver job("ends");
   job.workers[1].stops.beginEpoch(0, 5);
+  job.begin(1, 1);
   job.ask(4).wait(job.io.waitScope);
   CHECK(kj::str(job.workers[0].leaves) == "6");
   CHECK(job.workers[1].leaves.size() == 0);
   CHECK_FALSE(job.saver->isBusy());
   CHECK(job.saver->takeNextEpoch());
   CHECK_FALSE(job.saver->takeNextEpoch());
+}
+
+TEST_CASE("JobSaver: saves nothing before every worker has begun its first epoch") {
+  TestSaver job("early");
+  // A worker that still makes its program.
+  job.workers[1].stops.beginEpoch(0, 0);
+  job.begin(0, 1);
+  job.ask(0).wait(job.io.waitScope);
+  CHECK_FALSE(job.saver->isBusy());
+  CHECK_FALSE(job.saver->isForNextEpoch());
+  CHECK(kj::str(job.workers[0].leaves) == "2");
+  job.workers[1].stops.beginEpoch(0, 1000);
+  job.ask(0).wait(job.io.waitScope);
+  CHECK(job.saver->isBusy());
 }
 
 TEST_CASE("JobSaver: decides when the last worker has answered") {
@@ -208,7 +223,7 @@ TEST_CASE(
   CHECK_FALSE(asking.poll(job.io.waitScope));
   // checkpoint.every_steps says that the workers are saved before the step of the question.
   job.gather(5);
-  job.workers[1].stops.beginEpoch(0, 6);
+  job.workers[1].stops.beginEpoch(5, 6);
   paf.fulfiller->fulfill();
   asking.wait(job.io.waitScope);
   CHECK(job.saver->isBusy());
