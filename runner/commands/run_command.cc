@@ -290,7 +290,8 @@ Validity RunCommand::run() {
   kj::Maybe<RunFolder> resumed;
   if (options.resumes) {
     if (all.sweep != nullptr) {
-      return kj::str("a sweep needs no --resume: it skips what is finished");
+      return kj::str(
+          "a sweep needs no --resume: it skips what is finished and continues what it has begun");
     }
     resumed = folderToResume(all.runs[0].loaded);
     options.resumes = resumed != nullptr;

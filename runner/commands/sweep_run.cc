@@ -20,8 +20,9 @@ kj::Array<RunRecord> launched(const LoadedRuns& all, kj::StringPtr runs, LaunchO
   SweepLaunch sweep(all, runs, course.io, options);
   kj::Array<RunRecord> records;
   auto ended = sweep.run().then([&records](kj::Array<RunRecord>&& all) { records = kj::mv(all); });
+  kj::Function<kj::Promise<void>()> save = [&]() { return sweep.save(); };
   if (!course.endsUninterrupted(
-          kj::mv(ended), [&](kj::StringPtr reason) { sweep.interrupt(reason); })) {
+          kj::mv(ended), [&](kj::StringPtr reason) { sweep.interrupt(reason); }, kj::mv(save))) {
     sweep.clear();
     auto& cluster = KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment).cluster;
     tell(kj::str("interrupted; ", saidOfRoles("all processes have ended", cluster),

@@ -89,8 +89,7 @@ void SweepArray::sort(size_t index, kj::ArrayPtr<const SlurmJob> queued) {
   }
   KJ_IF_MAYBE(lock, lockOf(folder)) {
     HeldRunFolder held({kj::str(folder.path)}, kj::mv(*lock));
-    held.empty();
-    writeWhole(folder.experiment(), all.runs[index].loaded.resolved);
+    folders.prepare(held, index);
     toSubmit.add(index);
   } else {
     records[index] = folders.recordElsewhere(index);

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include "runner/checkpoints/weights.h"
+#include "runner/roles/instruction_set_choice.h"
+#include "runner/system/files.h"
 #include "runner/tables/run_tables.h"
 #include "runner/text/numbers.h"
 
@@ -27,20 +29,46 @@ kj::String SweepFolders::nameOf(size_t index) const {
       "run ", index + 1, "/", all.runs.size(), " ", runner::nameOf(run.settings, all.shortKeys));
 }
 
-kj::Maybe<RunRecord> SweepFolders::endedBefore(size_t index) const {
+kj::Maybe<RunRecord> SweepFolders::recordOf(size_t index) const {
   auto folder = folderOf(index);
   if (::access(folder.events().cStr(), R_OK) != 0) return nullptr;
   kj::Maybe<RunRecord> result;
   // A run that cannot be read is run again.
   auto wrong = kj::runCatchingExceptions([&]() { result = readRunRecord(folder.path); });
   if (wrong != nullptr) return nullptr;
-  auto& record = KJ_ASSERT_NONNULL(result);
-  if (record.digest != all.runs[index].loaded.digest) return nullptr;
-  auto rule = stopRule();
-  bool done = record.state == RunRecord::FINISHED ||
-              (record.state == RunRecord::STOPPED && rule.size() > 0 && record.rule == rule);
-  if (!done) return nullptr;
-  return kj::mv(record);
+  if (KJ_ASSERT_NONNULL(result).digest != all.runs[index].loaded.digest) return nullptr;
+  return result;
+}
+
+kj::Maybe<RunRecord> SweepFolders::endedBefore(size_t index) const {
+  auto known = recordOf(index);
+  KJ_IF_MAYBE(record, known) {
+    auto rule = stopRule();
+    bool done = record->state == RunRecord::FINISHED ||
+                (record->state == RunRecord::STOPPED && rule.size() > 0 && record->rule == rule);
+    if (!done) return nullptr;
+  }
+  return known;
+}
+
+kj::Maybe<RunRecord> SweepFolders::begunBefore(size_t index) const {
+  auto known = recordOf(index);
+  KJ_IF_MAYBE(record, known) {
+    if (record->state == RunRecord::STOPPED) return nullptr;
+  }
+  return known;
+}
+
+kj::Maybe<RunRecord> SweepFolders::prepare(const HeldRunFolder& held, size_t index) const {
+  auto begun = begunBefore(index);
+  kj::StringPtr level = AUTO_INSTRUCTION_SET;
+  KJ_IF_MAYBE(record, begun) {
+    if (record->instructionSet.size() > 0) level = record->instructionSet;
+  } else {
+    held.empty();
+  }
+  writeWhole(held.folder.experiment(), withInstructionSet(all.runs[index].loaded.resolved, level));
+  return begun;
 }
 
 kj::Maybe<kj::String> SweepFolders::whyNoWeights(size_t index, const RunRecord& record) const {

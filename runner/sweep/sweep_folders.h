@@ -30,6 +30,12 @@ public:
   // Returns the record of a run that has ended before and whose weights are there. It needs no more
   // work.
   kj::Maybe<RunRecord> doneBefore(size_t index) const;
+  // Returns the record of a run that an earlier call has begun and that goes on from its newest
+  // checkpoint. Null if the run begins, or begins again because a rule has stopped it.
+  kj::Maybe<RunRecord> begunBefore(size_t index) const;
+  // Writes the experiment file of a run to its folder, which is held. Removes what earlier runs
+  // have left there, unless the run goes on from there. Returns begunBefore().
+  kj::Maybe<RunRecord> prepare(const HeldRunFolder& held, size_t index) const;
   // Returns what is known of a run that another process runs now.
   RunRecord recordElsewhere(size_t index) const;
   // Returns what is known of a run that has failed, and why it has.
@@ -43,6 +49,10 @@ public:
   kj::String endedText(size_t index, const RunRecord& record) const;
 
 private:
+  // Returns the record of the run in the folder. Null if there is none, if it cannot be read, or if
+  // it is that of another experiment.
+  kj::Maybe<RunRecord> recordOf(size_t index) const;
+
   const LoadedRuns& all;
   const kj::StringPtr runs;
 };

@@ -70,6 +70,9 @@ struct SweepLaunch::Running {
   HeldRunFolder held;
   bool hasEnded = false;
   View view;
+  SaveHook saveHook;
+  kj::Maybe<RunRecord> before;  // what an earlier call has left, if the run goes on from there
+  uint countedEpochs = 0;       // how many epochs the rungs have counted
   // What workers have reported of the latest epoch that they validated. They meet at the end of
   // each epoch: nobody reports another epoch before all have reported this one.
   struct Validation {
@@ -86,6 +89,8 @@ void SweepLaunch::View::show(Event::Reader event) {
     sweep.redraw();
   }
   KJ_IF_MAYBE(line, noticeOf(event)) say(*line);
+  if (event.isStarted()) running.validation = {};
+  if (event.isContinued()) sweep.continued(running, event.getContinued());
   if (event.isValidated()) {
     sweep.validated(running, event.getValidated());
   }
@@ -138,10 +143,12 @@ kj::Maybe<RunRecord> SweepLaunch::skipped(size_t index) {
 }
 
 void SweepLaunch::noteRungs(const RunRecord& record) {
+  for (auto& epoch: record.epochRecords) noteRung(epoch);
+}
+
+void SweepLaunch::noteRung(const EpochRecord& epoch) {
   KJ_IF_MAYBE(a, asha) {
-    for (auto& epoch: record.epochRecords) {
-      KJ_IF_MAYBE(accuracy, epoch.validationAccuracy) a->keeps(epoch.epoch, *accuracy);
-    }
+    KJ_IF_MAYBE(accuracy, epoch.validationAccuracy) a->keeps(epoch.epoch, *accuracy);
   }
 }
 
@@ -200,6 +207,7 @@ void SweepLaunch::lookAgainAtFailed() {
 
 kj::Promise<void> SweepLaunch::takeNext() {
   if (started == waiting.size()) return kj::READY_NOW;
+  if (interruption != nullptr) return kj::NEVER_DONE;
   size_t index = waiting[started++];
   return kj::evalNow([&]() { return start(index); })
       .then([](RunRecord&& record) { return kj::mv(record); },
@@ -232,7 +240,6 @@ kj::Promise<RunRecord> SweepLaunch::start(size_t index) {
   }
   auto running = kj::heap<Running>(
       *this, index, kj::mv(KJ_ASSERT_NONNULL(free)), ModelFacts(folders.experimentOf(index)));
-  auto& held = running->held;
   // Another runner may have finished it since.
   KJ_IF_MAYBE(record, skipped(index)) return kj::mv(*record);
   KJ_IF_MAYBE(record, folders.endedBefore(index)) {
@@ -240,11 +247,14 @@ kj::Promise<RunRecord> SweepLaunch::start(size_t index) {
       say(kj::str(folders.nameOf(index), ": had finished before, but is run again: ", *why));
     }
   }
-  held.empty();
+  auto& held = running->held;
+  running->before = folders.prepare(held, index);
   forgetSlurmJob(held.folder);
-  writeWhole(held.folder.experiment(), loaded.resolved);
+  auto own = options;
+  own.resumes = running->before != nullptr;
+  own.saveHook = &running->saveHook;
   auto givenUp = running->givenUp.promise.then([]() { return Outcome{}; });
-  return launch(loaded, held.folder, running->view, io, options)
+  return launch(loaded, held.folder, running->view, io, own)
       .exclusiveJoin(kj::mv(givenUp))
       .then([this, index, &running = *running](Outcome&& outcome) {
         running.hasEnded = true;
@@ -275,6 +285,26 @@ void SweepLaunch::finish(size_t index, RunRecord record) {
   redraw();
 }
 
+kj::Promise<void> SweepLaunch::save() {
+  auto saved = KJ_MAP(each, running) {
+    return each->saveHook.save();
+  };
+  return kj::joinPromises(kj::mv(saved));
+}
+
+void SweepLaunch::continued(Running& running, Event::Continued::Reader continued) {
+  running.validation = {};
+  running.view.say(
+      kj::str("goes on after step ", continued.getStep(), ", in epoch ", continued.getEpoch()));
+  KJ_IF_MAYBE(record, running.before) {
+    for (auto& epoch: record->epochRecords) {
+      if (epoch.epoch <= running.countedEpochs || epoch.epoch >= continued.getEpoch()) continue;
+      noteRung(epoch);
+      running.countedEpochs = epoch.epoch;
+    }
+  }
+}
+
 void SweepLaunch::validated(Running& running, Event::Validated::Reader validated) {
   // This event came before the roles were taken down.
   if (running.stop != nullptr) return;
@@ -286,6 +316,9 @@ void SweepLaunch::validated(Running& running, Event::Validated::Reader validated
   double accuracy = validation.accuracies / workers;
   validation = {};
   uint epoch = validated.getEpoch();
+  // A run that was lost and started again repeats epochs.
+  if (epoch <= running.countedEpochs) return;
+  running.countedEpochs = epoch;
   KJ_IF_MAYBE(a, asha) {
     if (a->keeps(epoch, accuracy) || validated.getLast()) return;
     running.stop = Stop{epoch, a->rule(),

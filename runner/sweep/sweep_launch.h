@@ -33,12 +33,15 @@ public:
   // If another process runs a run, or tries it again after it failed here, this process leaves it
   // alone and reads its record at the end. The record then says how it ended, or RUNNING.
   //
-  // Dropping the promise takes the running runs down. The next call begins them anew. Call once.
+  // Runs that an earlier call has begun go on from their newest checkpoints. Dropping the promise
+  // takes the running runs down. Call once.
   // The promise must be dropped before this object.
   kj::Promise<kj::Array<RunRecord>> run();
   // Call it before the promise is dropped. `reason` is recorded in every run that is then taken
   // down.
   void interrupt(kj::StringPtr reason) { interruption = kj::str(reason); }
+  // Saves the runs that go on: see Launch::save(). Starts no others after interrupt().
+  kj::Promise<void> save();
   // Removes the progress lines.
   void clear() { progress.clear(); }
 
@@ -49,7 +52,6 @@ private:
   // Returns the record of a run that needs no more work: see SweepFolders::doneBefore(). Says that
   // the run is skipped, and counts it at the rungs.
   kj::Maybe<RunRecord> skipped(size_t index);
-  void noteRungs(const RunRecord& record);
 
   // Runs all waiting runs, several side by side, and those that other processes have released
   // meanwhile.
@@ -62,7 +64,12 @@ private:
   static RunRecord recordOf(const Running& running, Outcome& outcome);
   void finish(size_t index, RunRecord record);
 
+  // Counts the epochs of an earlier call at the rungs.
+  void noteRungs(const RunRecord& record);
+  void noteRung(const EpochRecord& epoch);
+
   // Called by the views.
+  void continued(Running& running, Event::Continued::Reader continued);
   void validated(Running& running, Event::Validated::Reader validated);
   void redraw();
   void say(kj::StringPtr line);

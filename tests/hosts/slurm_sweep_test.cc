@@ -94,10 +94,12 @@ TEST_CASE("Ctrl-C ends all tasks of a sweep, and a sweep that lost its process i
   slurm.checkNoJob("small");
   slurm.checkNoRoleRuns();
 
-  // Somebody else cancels one task, and then the others.
+  // Somebody else cancels one task, and then the others. Ctrl-C has saved the runs.
   auto cancelled = slurm.start(0, sweepWords(slurm.runs, ENDLESSLY));
   REQUIRE(cancelled->waitForErrors(" of Slurm with 3 runs"));
-  slurm.call(0, awaitTraining);
+  auto events = kj::str(first, "/events.jsonl");
+  slurm.call(0, kj::str("until grep -q continued ", events, "; do sleep 0.1; done"));
+  CHECK(slurm.call(0, kj::str("grep -c started ", events)) == "1\n");
   slurm.call(0, kj::str("scancel $(cat ", first, "/slurm_job)"));
   REQUIRE(cancelled->waitForErrors("learning_rate=0.05: failed: Slurm ended job "));
   slurm.call(0, "scancel --name=small");

@@ -246,6 +246,83 @@ TEST_CASE("a sweep that was killed goes on with what is missing, to the same tab
   CHECK(readFile(kj::str(folder, "/notes.txt")) == "the user's own");
 }
 
+// A sweep that is ended in the middle of the run `name`.
+struct BrokenSweep {
+  kj::StringPtr name;
+  kj::String runs = newFolder();
+  kj::String events;  // of that run, when it had ended
+  Ended ended;
+
+  // Ends it by `signal` when the run has `part` in its events, `count` times. Tries again with
+  // another sweep if the run was faster.
+  BrokenSweep(kj::ArrayPtr<const kj::StringPtr> more, kj::StringPtr name, int signal,
+      kj::StringPtr part, uint count)
+      : name(name) {
+    kj::Vector<kj::StringPtr> words;
+    words.addAll(kj::ArrayPtr<const kj::StringPtr>({"--set", "sweep.parallel_runs=1"}));
+    words.addAll(more);
+    while (!tryToEnd(words, signal, part, count)) runs = newFolder();
+  }
+
+  kj::String folder() const { return folderOf(runs, name); }
+
+private:
+  bool tryToEnd(
+      kj::ArrayPtr<const kj::StringPtr> words, int signal, kj::StringPtr part, uint count) {
+    auto sweep = start(runs, words);
+    auto itsRoles = kj::str("--folder=", runs, "/small/", name);
+    auto waitUntil = [&](auto condition) {
+      while (!condition()) REQUIRE_FALSE(sweep->waitForErrors("failed", 0));
+    };
+    waitUntil([&]() { return processesWith(itsRoles).size() > 0; });
+    auto file = kj::str(folder(), "/events.jsonl");
+    waitUntil([&]() { return ::access(file.cStr(), F_OK) == 0; });
+    waitUntil([&]() { return countOf(readFile(file), part) >= count; });
+    auto roles = processesWith(itsRoles);
+    sweep->kill(signal);
+    ended = sweep->wait();
+    REQUIRE(haveEnded(roles, 5));
+    events = readFile(file);
+    return !contains(events, "\"finished\":{");
+  }
+};
+
+constexpr kj::StringPtr SAVED = "\"saved\":{"_kj;
+
+TEST_CASE(
+    "a sweep that was killed or interrupted goes on with its run from the newest checkpoint") {
+  kj::StringPtr words[] = {"--set", "train.epochs=4", "--sweep",
+      "train.optimizer.learning_rate=0.05,0.1", "--sweep", "data.batch_size=128"};
+  auto whole = newFolder();
+  auto unbroken = run(whole, words);
+  REQUIRE(unbroken.exitCode == 0);
+  for (int signal: {SIGKILL, SIGINT}) {
+    CAPTURE(signal);
+    // Ctrl-C saves the run before it ends. A kill needs an earlier checkpoint.
+    kj::Vector<kj::StringPtr> broken;
+    broken.addAll(kj::arrayPtr(words, kj::size(words)));
+    if (signal == SIGKILL) {
+      broken.addAll(kj::ArrayPtr<const kj::StringPtr>({"--set", "checkpoint.every_steps=50"}));
+    }
+    auto mark = signal == SIGKILL ? SAVED : "\"trained\":{"_kj;
+    BrokenSweep sweep(broken, NAMES[1], signal, mark, signal == SIGKILL ? 12 : 1);
+    CHECK(contains(sweep.events, SAVED));
+    CHECK(sweep.ended.exitCode == (signal == SIGKILL ? -1 : 130));
+    auto second = run(sweep.runs, words);
+    INFO(second.errors);
+    REQUIRE(second.exitCode == 0);
+    CHECK(contains(second.errors, kj::str("run 1/2 ", NAMES[0], ": skipped, it has finished")));
+    CHECK(contains(second.errors, kj::str("run 2/2 ", NAMES[1], ": goes on after step ")));
+    auto events = readFile(kj::str(sweep.folder(), "/events.jsonl"));
+    CHECK(countOf(events, "\"continued\":{") == 1);
+    CHECK(countOf(events, "\"started\":{") == 1);
+    CHECK(countOf(events, "\"validated\":{") == 4);
+    CHECK(resultsOf(second, sweep.runs) == resultsOf(unbroken, whole));
+    auto weights = readFile(kj::str(sweep.folder(), "/weights.safetensors"));
+    CHECK(weights == readFile(kj::str(folderOf(whole, NAMES[1]), "/weights.safetensors")));
+  }
+}
+
 TEST_CASE("a sweep that is killed or interrupted leaves no role behind, and records that") {
   for (int signal: {SIGKILL, SIGINT, SIGTERM, SIGHUP}) {
     CAPTURE(signal);
@@ -501,6 +578,21 @@ TEST_CASE("a run that was stopped by another rule is run again, and one that has
   CHECK_FALSE(contains(later.errors, "learning_rate=1e-07: skipped"));
   CHECK(contains(later.output, "- learning_rate=1e-07 stopped: at epoch 2: "));
   CHECK(runner::readRunRecord(sweep.folder).epochRecords.size() == 2);
+}
+
+TEST_CASE("sweep.stop counts the epochs that a continued run has made before the break") {
+  // The second run learns nothing. It is stopped at epoch 1, where it is behind the first.
+  kj::StringPtr words[] = {"--set", "sweep.parallel_runs=1", "--set",
+      "sweep.stop={ kind = \"asha\", first_epoch = 1, keep_one_in = 2 }", "--set",
+      "checkpoint.every_steps=50", "--set", "train.epochs=4", "--sweep",
+      "train.optimizer.learning_rate=0.1,1e-7", "--sweep", "data.batch_size=128"};
+  BrokenSweep broken(words, NAMES[1], SIGKILL, SAVED, 12);
+  CHECK(contains(broken.events, "\"validated\":{\"epoch\":1,"));
+  auto second = run(broken.runs, words);
+  INFO(second.errors);
+  REQUIRE(second.exitCode == 0);
+  CHECK(countOf(second.errors, ": goes on after step ") == 1);
+  CHECK(contains(second.output, "- learning_rate=1e-07 stopped: at epoch 1: "));
 }
 
 TEST_CASE("explain lists the runs, and check counts them") {
