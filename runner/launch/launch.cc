@@ -129,7 +129,7 @@ void Launch::take(kj::StringPtr line) {
   auto event = message.initRoot<Event>();
   parseEvent(line, event);
   view.show(event);
-  if (event.isSaved() || event.isNotSaved()) {
+  if (event.isSaved() || event.isUnsaved() || event.isNotSaved()) {
     for (auto& fulfiller: saving) fulfiller->fulfill();
     saving.clear();
   }

@@ -51,6 +51,13 @@ kj::Maybe<kj::String> RunView::noticeOf(Event::Reader event) {
     return kj::str("warning: ", count - BAD_RECORDS_SAID,
         " more bad records; events.jsonl and the logs of the roles name them all");
   }
+  if (event.isSaved()) isUnsaved = false;
+  if (event.isUnsaved()) {
+    if (isUnsaved) return nullptr;
+    isUnsaved = true;
+    return kj::str("warning: ", unsavedText(event.getUnsaved()),
+        ". The run goes on, and tries again at the next checkpoint");
+  }
   if (event.isWaiting()) {
     auto waiting = event.getWaiting();
     double waited_s = std::round(waiting.getWaitedS() * 10) / 10;

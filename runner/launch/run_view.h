@@ -40,7 +40,8 @@ protected:
   kj::Maybe<kj::String> note(Event::Reader event);
   // Returns the line to say() at this event, or null. If there are many bad records, names the
   // first BAD_RECORDS_SAID. The others are only counted until a worker ends its epoch or its
-  // validation. Then the line has their number, and the next ones are named again.
+  // validation. Then the line has their number, and the next ones are named again. Of checkpoints
+  // in a row that cannot be written, the line names the first.
   kj::Maybe<kj::String> noticeOf(Event::Reader event);
   static constexpr uint64_t BAD_RECORDS_SAID = 20;
 
@@ -53,6 +54,7 @@ private:
   uint64_t firstStep = 0;  // at which the measurement for the remaining time began
   double firstTime_s = 0;
   uint64_t badRecords = 0;  // since their number was last shown
+  bool isUnsaved = false;   // the latest checkpoint could not be written
 };
 
 // A single run: log lines on stdout, one progress line on stderr. In a log style with one line for

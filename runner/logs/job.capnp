@@ -320,6 +320,12 @@ struct Event {
       epoch @100 :UInt32;
       step @101 :UInt32;
     }
+    unsaved :group {
+      # A checkpoint could not be written. The run goes on, and the older checkpoints stay valid.
+      epoch @103 :UInt32;
+      step @104 :UInt32;
+      reason @105 :Text;
+    }
     notSaved @102 :Void $Json.name("not_saved");
     # There was nothing to save when the launcher asked for it. To the launcher only.
     agreed :group {

@@ -37,6 +37,9 @@ kj::Array<kj::String> linesOf(LineWriter& writer, Event::Reader event) {
   auto time = kj::UNIX_EPOCH + int64_t(event.getTimeS() * 1e6) * kj::MICROSECONDS;
   auto end = brokenEndOf(event);
   if (end.size() > 0) return kj::arr(kj::str(logTime(time), end));
+  if (event.isUnsaved()) {
+    return kj::arr(kj::str(logTime(time), "warning: ", unsavedText(event.getUnsaved())));
+  }
   if (!event.isCounted()) return lines;
   auto pushes = event.getCounted().getPushes();
   if (pushes.getDropped() == 0) return lines;
@@ -53,6 +56,10 @@ kj::String brokenEndOf(Event::Reader event) {
     return kj::str("the job was interrupted: ", event.getInterrupted().getReason());
   }
   return nullptr;
+}
+
+kj::String unsavedText(Event::Unsaved::Reader unsaved) {
+  return kj::str("the run was not saved at step ", unsaved.getStep(), ": ", unsaved.getReason());
 }
 
 constinit const kj::ArrayPtr<const LogStyle> LOG_STYLES = ROWS;

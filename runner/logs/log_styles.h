@@ -51,12 +51,16 @@ public:
 
 // Returns the lines of `writer`, and those that every style has. One of these is `2016-01-22
 // 14:22:03,897 server 0: 12 of 800 pushes came late and were dropped`, at the end of each epoch
-// with such pushes. The other says how the job ended, unless it went well.
+// with such pushes. Another one names a checkpoint that could not be written. The last one says how
+// the job ended, unless it went well.
 kj::Array<kj::String> linesOf(LineWriter& writer, Event::Reader event);
 
 // Returns "the job failed: worker 0: the loss is nan …", or that the job was interrupted. Empty for
 // other events.
 kj::String brokenEndOf(Event::Reader event);
+
+// Returns "the run was not saved at step 80: cannot write …".
+kj::String unsavedText(Event::Unsaved::Reader unsaved);
 
 // A row of the table: a system whose logs people and parsers know.
 struct LogStyle {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runner/logs/log_styles.h"
 #include "runner/logs/run_folder.h"
 #include "runner/logs/run_log.h"
 
@@ -33,6 +34,10 @@ public:
         return takeCounted(event.getIndex(), event.getCounted().getPushes());
       case Event::VALIDATED:
         return takeValidated(event.getValidated());
+      case Event::UNSAVED:
+        record.unsaved++;
+        record.unsavedText = unsavedText(event.getUnsaved());
+        return;
       case Event::FINISHED:
         record.state = RunRecord::FINISHED;
         record.weightsSha256 = kj::str(event.getFinished().getWeightsSha256());

@@ -103,6 +103,8 @@ struct RunRecord {
   uint64_t parameters = 0;
   uint64_t steps = 0;
   uint64_t globalBatchSize = 0;
+  uint64_t unsaved = 0;           // checkpoints that could not be written
+  kj::String unsavedText;         // the last one, and why
   kj::Array<kj::String> leftOut;  // what the import of its data set left out, one sentence each
 
   kj::Array<EpochRecord> epochRecords;  // in ascending order

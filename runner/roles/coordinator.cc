@@ -62,9 +62,8 @@ Job::Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolde
       from(from),
       saver(
           experiment, loaded.digest, facts.graph, folder, timer,
-          [this](kj::Maybe<const JobSaver::Saved&> saved, kj::StringPtr reason) {
-            reportSaved(saved, reason);
-          },
+          [this](const SavedPoint& point, kj::Maybe<const JobSaver::Saved&> saved,
+              kj::StringPtr reason) { reportSaved(point, saved, reason); },
           oneThread),
       ended(kj::mv(endedPair.promise)),
       endedFulfiller(kj::mv(endedPair.fulfiller)),

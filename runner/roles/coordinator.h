@@ -48,7 +48,7 @@ public:
   kj::Promise<kj::StringPtr> instructionSet();
 
   // Asks the workers to stop soon and be saved. The launcher sees `saved` when the checkpoint is on
-  // disk, or `not_saved` if there is nothing to save.
+  // disk, `unsaved` if it cannot be written, or `not_saved` if there is nothing to save.
   void saveNow();
 
   // Whether the job failed because a role is silent or cannot be reached. The role itself may tell
@@ -124,7 +124,8 @@ private:
   kj::Promise<bool> askToSave();
   // All workers stand still, to be saved. Lets them go on when the shards are copied.
   kj::Promise<void> save(uint epoch, uint64_t step);
-  void reportSaved(kj::Maybe<const JobSaver::Saved&> saved, kj::StringPtr reason);
+  void reportSaved(
+      const SavedPoint& point, kj::Maybe<const JobSaver::Saved&> saved, kj::StringPtr reason);
   // Takes a piece of a part. Fails the job if it is wrong.
   void take(Seat& seat, Session::SavePartParams::Reader piece);
   // Returns how long the run has lasted, without breaks.

@@ -67,21 +67,30 @@ kj::Promise<void> Job::save(uint epoch, uint64_t step) {
           });
 }
 
-void Job::reportSaved(kj::Maybe<const JobSaver::Saved&> saved, kj::StringPtr reason) {
+void Job::reportSaved(
+    const SavedPoint& point, kj::Maybe<const JobSaver::Saved&> saved, kj::StringPtr reason) {
   if (over) return;
   KJ_IF_MAYBE(s, saved) {
     capnp::MallocMessageBuilder message;
     auto event = message.initRoot<Event>();
     stamp(event);
     auto report = event.initSaved();
-    report.setEpoch(s->point.epoch);
-    report.setStep(s->point.step);
+    report.setEpoch(point.epoch);
+    report.setStep(point.step);
     report.setBytes(s->bytes);
     report.setSavedS(s->seconds);
     report.setStoodS(s->stood_seconds);
     append(event);
-  } else {
-    fail(kj::str("cannot save the run: ", reason));
+  } else if (isInPlace()) {
+    // The training is sound, and the next checkpoint may succeed.
+    capnp::MallocMessageBuilder message;
+    auto event = message.initRoot<Event>();
+    stamp(event);
+    auto report = event.initUnsaved();
+    report.setEpoch(point.epoch);
+    report.setStep(point.step);
+    report.setReason(reason);
+    append(event);
   }
 }
 

@@ -175,11 +175,11 @@ void JobSaver::writeIfWhole() {
           .then(
               [this, &now](uint64_t bytes) {
                 auto seconds = [](kj::Duration time) { return time / kj::NANOSECONDS * 1e-9; };
-                Saved saved{
-                    kj::mv(now.point), bytes, seconds(timer.now() - now.begun), seconds(now.stood)};
-                outcome(saved, nullptr);
+                Saved saved{bytes, seconds(timer.now() - now.begun), seconds(now.stood)};
+                outcome(now.point, saved, nullptr);
               },
-              [this](kj::Exception&& failure) { outcome(nullptr, reasonOf(failure)); })
+              [this, &now](
+                  kj::Exception&& failure) { outcome(now.point, nullptr, reasonOf(failure)); })
           .then([this]() { end(); })
           .eagerlyEvaluate(nullptr);
 }

@@ -23,15 +23,17 @@ class JobSaver {
 public:
   // A checkpoint that is on disk.
   struct Saved {
-    SavedPoint point;
     uint64_t bytes;
     double seconds;        // since all workers stood still
     double stood_seconds;  // for which they stood still
   };
-  // How an attempt ended: with a checkpoint, or with the reason why it could not be written.
-  using Outcome = kj::Function<void(kj::Maybe<const Saved&> saved, kj::StringPtr reason)>;
+  // How an attempt at `point` ended: with a checkpoint, or with the reason why it could not be
+  // written.
+  using Outcome = kj::Function<void(
+      const SavedPoint& point, kj::Maybe<const Saved&> saved, kj::StringPtr reason)>;
 
-  // All arguments must outlive it. Calls `outcome` for every checkpoint.
+  // All arguments must outlive it. Calls `outcome` for every attempt. One that fails changes
+  // nothing: the older checkpoints stay, and the next attempt may succeed.
   JobSaver(const Experiment& experiment, kj::StringPtr digest, const nn::Graph& graph,
       const RunFolder& folder, kj::Timer& timer, Outcome outcome,
       kj::Maybe<const OneThread&> oneThread = nullptr);

@@ -5,13 +5,18 @@
 #include <kj/async-io.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "runner/checkpoints/saved_part.h"
 #include "runner/experiment/model_facts.h"
 #include "runner/roles/stop_point.h"
+#include "runner/system/files.h"
+#include "tests/text.h"
 
 namespace runner {
 namespace {
+
+using tests::contains;
 
 // What a worker of the test has heard and done.
 struct Heard {
@@ -73,12 +78,12 @@ struct TestSaver {
     facts = kj::heap<ModelFacts>(experiment);
     folder.path = kj::str(::getenv("TEST_TMPDIR"), "/", name);
     REQUIRE(::mkdir(folder.path.cStr(), 0777) == 0);
-    saver =
-        kj::heap<JobSaver>(experiment, loaded.digest, facts->graph, folder, io.provider->getTimer(),
-            [this](kj::Maybe<const JobSaver::Saved&> outcome, kj::StringPtr why) {
-              if (outcome == nullptr) failure = kj::str(why);
-              saved++;
-            });
+    saver = kj::heap<JobSaver>(experiment, loaded.digest, facts->graph, folder,
+        io.provider->getTimer(),
+        [this](const SavedPoint&, kj::Maybe<const JobSaver::Saved&> outcome, kj::StringPtr why) {
+          if (outcome == nullptr) failure = kj::str(why);
+          saved++;
+        });
     for (auto& worker: workers) worker.stops.beginEpoch(0, 1000);
   }
 
@@ -157,6 +162,26 @@ TEST_CASE("JobSaver: workers that have not begun the step stop there, and are al
   auto found = newestCheckpoint(
       job.folder, kj::StringPtr(job.loaded.digest), [](kj::String why) { FAIL(why.cStr()); });
   CHECK(KJ_ASSERT_NONNULL(found).point.step == 6);
+}
+
+TEST_CASE("JobSaver: a checkpoint that cannot be written leaves the next one a chance") {
+  TestSaver job("unwritable");
+  auto inTheWay = job.folder.checkpoints();
+  writeWhole(inTheWay, "a file in place of the folder");
+  job.gather(6);
+  job.takeAll(6);
+  job.saver->whenIdle().wait(job.io.waitScope);
+  CHECK(contains(job.failure, inTheWay));
+  CHECK_FALSE(job.saver->isBusy());
+
+  job.failure = nullptr;
+  REQUIRE(::unlink(inTheWay.cStr()) == 0);
+  job.gather(8);
+  job.takeAll(8);
+  job.saver->whenIdle().wait(job.io.waitScope);
+  CHECK(job.failure == "");
+  CHECK(job.saved == 2);
+  CHECK(readCheckpoint(kj::str(inTheWay, "/step-8")).point.step == 8);
 }
 
 TEST_CASE("JobSaver: asks for a step further ahead if a worker has begun the first one") {

@@ -7,6 +7,7 @@
 #include "runner/tables/store_table.h"
 #include "runner/tables/terminal_table.h"
 #include "runner/text/fitted_text.h"
+#include "runner/text/numbers.h"
 
 namespace runner {
 namespace {
@@ -69,6 +70,18 @@ kj::String reasonsOf(Runs runs, const Form& form) {
   return lines.empty() ? kj::str() : kj::str("\n", kj::strArray(lines, ""));
 }
 
+// Returns which checkpoints could not be written.
+kj::String unsavedOf(Runs runs, const Form& form) {
+  kj::Vector<kj::String> lines;
+  for (auto& run: runs) {
+    auto& record = run.record;
+    if (record.unsaved == 0) continue;
+    lines.add(form.line(kj::str("- ", run.label, ": ", counted(record.unsaved, "checkpoint"),
+        " could not be written. The last one: ", record.unsavedText)));
+  }
+  return lines.empty() ? kj::str() : kj::str("\n", kj::strArray(lines, ""));
+}
+
 // Returns what the imports of the runs' data sets left out, each sentence once.
 kj::String leftOutOf(Runs runs, const Form& form) {
   kj::HashSet<kj::String> known;
@@ -93,6 +106,7 @@ kj::String pageOf(Runs runs, kj::String results, const Form& form) {
     if (note.size() > 0) parts.add(kj::str("\n", form.line(note)));
   }
   parts.add(reasonsOf(runs, form));
+  parts.add(unsavedOf(runs, form));
   parts.add(leftOutOf(runs, form));
   auto published = publishedTable(runs);
   if (published.rows.size() > 0) {

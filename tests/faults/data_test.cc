@@ -56,12 +56,18 @@ TEST_CASE("a disk that has no room for the weights is refused before any role st
   CHECK_FALSE(contains(ended.output, "Speed:"));
 }
 
-TEST_CASE("a disk that has no room for a second checkpoint ends the run, which says which file") {
+TEST_CASE("a run whose disk has no room for a second checkpoint warns once and trains on") {
   if (!canMount()) SKIP_CASE("this machine lets no user mount a file system");
   auto ended = runOnDisk("2500k", "tests/faults/short.toml", "checkpoint.every_steps=100");
-  checkFailed(ended,
-      {"coordinator: cannot save the run: cannot write ", "/short/1/checkpoints/step-200/",
-          ": No space left on device; ", "free some space, or choose another folder with --runs."});
+  INFO(ended.output, ended.errors);
+  CHECK(ended.exitCode == 0);
+  CHECK(contains(ended.output, "weights sha256="));
+  CHECK(countOf(ended.errors, "warning: ") == 1);
+  CHECK(contains(ended.errors, "warning: the run was not saved at step 200: cannot write "));
+  CHECK(contains(ended.errors,
+      ": No space left on device; free some space, or choose another folder with --runs. The run "
+      "goes on, and tries again at the next checkpoint\n"));
+  CHECK(contains(ended.output, " checkpoints could not be written. The last one: the run was not"));
 }
 
 TEST_CASE("a disk that loses the room for the weights ends the run at the end of the epoch") {
