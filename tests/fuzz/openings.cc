@@ -16,7 +16,7 @@ rpc::Identity identity(bool tls) {
 }
 
 // Passes on what one end sends to the other, with some bytes changed. Each change is a place
-// (2 bytes) and a new byte; place 65535 ends the connection.
+// (2 bytes) and the bits to flip.
 class Relay {
 public:
   Relay(kj::AsyncIoStream& from, kj::AsyncIoStream& to, Bytes changes)
@@ -47,10 +47,6 @@ kj::Promise<void> judged(Promise&& promise) {
   return promise.then([](auto&&) {}, [](kj::Exception&& e) { judge(e); }).eagerlyEvaluate(nullptr);
 }
 
-void poll(kj::WaitScope& scope) {
-  scope.poll();
-}
-
 // Sends `bytes` to one end.
 void send(uint8_t choice, Bytes bytes) {
   kj::EventLoop loop;
@@ -74,11 +70,11 @@ void send(uint8_t choice, Bytes bytes) {
   auto read =
       pipe.ends[1]->tryRead(buffer, sizeof(buffer), sizeof(buffer)).eagerlyEvaluate(nullptr);
   auto sent = pipe.ends[1]->write(bytes.begin(), bytes.size()).eagerlyEvaluate([](auto&&) {});
-  poll(scope);
+  scope.poll();
   read = nullptr;
   sent = nullptr;
   pipe.ends[1] = nullptr;
-  poll(scope);
+  scope.poll();
 }
 
 // Opens a connection over somebody who changes what both ends send.
@@ -103,7 +99,7 @@ void change(uint8_t choice, Bytes bytes) {
   };
   auto caller = judged(rpc::openAsCaller(kj::mv(first.ends[0]), own, "worker 1").then(talk));
   auto listener = judged(rpc::openAsListener(kj::mv(second.ends[0]), own).then(talk));
-  poll(scope);
+  scope.poll();
 }
 
 }  // namespace

@@ -24,6 +24,17 @@ const rpc::Placement& placement() {
   return PLACEMENT;
 }
 
+constexpr kj::StringPtr MODES[] = {
+    "dist_sync"_kj, "dist_ssp"_kj, "easgd"_kj, "dist_async"_kj, "dc_asgd"_kj};
+
+// The rounds of a mode, read once.
+const rpc::Rounds& roundsOf(uint8_t choice) {
+  static const auto ALL = KJ_MAP(name, MODES) {
+    return rpc::roundsOf(name, WORKERS);
+  };
+  return ALL[choice % ALL.size()];
+}
+
 // Writes notes and counts as a worker would that is broken, or wants to break something.
 void scribble(
     rpc::RingMemory ring, rpc::RingWriter& writer, kj::ArrayPtr<kj::byte> memory, Dice& dice) {
@@ -43,10 +54,8 @@ void scribble(
 }
 
 void serveWorkers(Dice& dice) {
-  constexpr kj::StringPtr MODES[] = {
-      "dist_sync"_kj, "dist_async"_kj, "dist_ssp"_kj, "dc_asgd"_kj, "easgd"_kj};
   auto& io = context();
-  auto rounds = rpc::roundsOf(MODES[dice.byte() % kj::size(MODES)], WORKERS);
+  auto& rounds = roundsOf(dice.byte());
   rpc::TestUpdater updater(1);
   rpc::Shard shard(placement(), 0, rounds, updater);
   for (auto& slice: placement().slices) {
@@ -104,9 +113,8 @@ private:
 };
 
 void callServer(Dice& dice) {
-  constexpr kj::StringPtr MODES[] = {"dist_sync"_kj, "dist_ssp"_kj, "easgd"_kj};
   auto& io = context();
-  auto rounds = rpc::roundsOf(MODES[dice.byte() % kj::size(MODES)], WORKERS);
+  auto& rounds = roundsOf(dice.byte());
   auto memory = rpc::newWorkerMemory(placement());
   rpc::ServerLayout values(placement(), 0, rounds);
   auto planes = rpc::SharedMemory::create(values.bytes(), rpc::SharedMemory::READ);

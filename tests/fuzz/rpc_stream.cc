@@ -6,14 +6,15 @@
 namespace fuzz {
 
 void feed(Bytes input) {
-  auto keys = rpc::makeKeys({20, 3, 1});
-  rpc::Bench bench(keys, "dist_sync");
-  auto limits = rpc::limitsFor(bench.placement);
+  static const auto PLACEMENT = rpc::placeBalanced(rpc::makeKeys({20, 3, 1}), 32, 1);
+  static const auto ROUNDS = rpc::roundsOf("dist_sync", 2);
+  kj::EventLoop loop;
+  kj::WaitScope scope(loop);
+  rpc::TestUpdater updater(1);
+  auto server = rpc::newShardServer(PLACEMENT, 0, ROUNDS, updater).service;
   auto pipe = kj::newTwoWayPipe();
-  auto served =
-      rpc::serve(kj::mv(pipe.ends[0]), limits, bench.server).eagerlyEvaluate([](kj::Exception&& e) {
-        judge(e);
-      });
+  auto served = rpc::serve(kj::mv(pipe.ends[0]), rpc::limitsFor(PLACEMENT), server)
+                    .eagerlyEvaluate([](kj::Exception&& e) { judge(e); });
   auto sent = pipe.ends[1]->write(input.begin(), input.size()).eagerlyEvaluate([](auto&&) {});
   // What the server answers, so that it never waits.
   kj::byte buffer[4096];
@@ -21,10 +22,10 @@ void feed(Bytes input) {
     auto read = pipe.ends[1]
                     ->tryRead(buffer, 1, sizeof(buffer))
                     .then([](size_t n) { return n; }, [](kj::Exception&&) -> size_t { return 0; });
-    if (!read.poll(bench.scope) || read.wait(bench.scope) == 0) break;
+    if (!read.poll(scope) || read.wait(scope) == 0) break;
   }
   pipe.ends[1] = nullptr;
-  bench.scope.poll();
+  scope.poll();
 }
 
 }  // namespace fuzz

@@ -29,20 +29,30 @@ constexpr Mode MODES[] = {
 };
 constexpr uint WORKERS = 2;
 
+// Read once, because that takes longer than most inputs.
+const rpc::Rounds& roundsOf(size_t mode) {
+  static const auto ALL = KJ_MAP(row, MODES) {
+    return rpc::roundsOf(row.name, WORKERS, row.keys);
+  };
+  return ALL[mode];
+}
+
+const rpc::Placement& placement() {
+  static const auto PLACEMENT = rpc::placeBalanced(rpc::makeKeys({20, 3, 1}), 32, 1);
+  return PLACEMENT;
+}
+
 struct Server {
   kj::EventLoop loop;
   kj::WaitScope scope{loop};
-  rpc::Placement placement;
-  rpc::Rounds rounds;
+  const rpc::Rounds& rounds;
   rpc::TestUpdater updater{1};
   rpc::ShardService::Client service;
   kj::Vector<rpc::ShardSession::Client> sessions;
   kj::Vector<kj::Promise<void>> calls;
 
-  explicit Server(const Mode& mode)
-      : placement(rpc::placeBalanced(rpc::makeKeys({20, 3, 1}), 32, 1)),
-        rounds(rpc::roundsOf(mode.name, WORKERS, mode.keys)),
-        service(rpc::newShardServer(placement, 0, rounds, updater).service) {}
+  explicit Server(const rpc::Rounds& rounds)
+      : rounds(rounds), service(rpc::newShardServer(placement(), 0, rounds, updater).service) {}
   ~Server() noexcept(false) { calls.clear(); }
 
   template <typename Promise>
@@ -58,7 +68,8 @@ struct Server {
     if (choice % 4 == 0) {
       entry.setFloats(dice.take(choice));
     } else {
-      uint64_t size = id < placement.slices.size() ? placement.slices[id].size * sizeof(float) : 4;
+      uint64_t size =
+          id < placement().slices.size() ? placement().slices[id].size * sizeof(float) : 4;
       memset(entry.initFloats(size).begin(), choice, size);
     }
   }
@@ -71,7 +82,7 @@ struct Server {
       uint8_t wrong = dice.byte();
       request.setWorkers(wrong == 1 ? dice.near(9) : WORKERS);
       request.setMode(wrong == 2 ? kj::str(dice.take(5).asChars()) : kj::str(rounds));
-      request.setPlacement(wrong == 3 ? dice.number(8) : placement.digest());
+      request.setPlacement(wrong == 3 ? dice.number(8) : placement().digest());
       request.setShard(wrong == 4 ? dice.near(2) : 0);
       auto response = request.send();
       sessions.add(response.getSession());
@@ -82,7 +93,7 @@ struct Server {
       case 1: {
         auto request = session.initializeRequest();
         auto values = request.initValues(dice.byte() % 8);
-        uint64_t next = dice.near(placement.slices.size());
+        uint64_t next = dice.near(placement().slices.size());
         for (auto entry: values) fill(entry, next++, dice);
         return add(request.send());
       }
@@ -91,7 +102,7 @@ struct Server {
       case 3: {
         auto request = session.pullRequest();
         auto slices = request.initSlices(dice.byte() % 8);
-        uint64_t next = dice.near(placement.slices.size());
+        uint64_t next = dice.near(placement().slices.size());
         for (auto i: kj::indices(slices)) slices.set(i, next++);
         return add(request.send());
       }
@@ -99,7 +110,7 @@ struct Server {
         auto request = session.pushPullRequest();
         request.setStep(dice.near(4));
         auto gradients = request.initGradients(dice.byte() % 8);
-        uint64_t next = dice.near(placement.slices.size());
+        uint64_t next = dice.near(placement().slices.size());
         for (auto entry: gradients) fill(entry, next++, dice);
         return add(request.send());
       }
@@ -121,7 +132,7 @@ struct Server {
 
 void feed(Bytes input) {
   Dice dice(input);
-  Server server(MODES[dice.byte() % kj::size(MODES)]);
+  Server server(roundsOf(dice.byte() % kj::size(MODES)));
   while (!dice.isEmpty()) {
     server.call(dice);
     if (dice.byte() % 4 > 0) server.scope.poll();

@@ -28,7 +28,12 @@ void readSweep(const configs::Document& document, configs::Diagnostics& diagnost
 void feed(Bytes input) {
   configs::Diagnostics diagnostics;
   auto document = configs::parse("x.toml", kj::str(input.asChars()), diagnostics);
-  configs::print(document->root);
+  if (diagnostics.count() == 0) {
+    // The printed text is the file of a run.
+    auto text = configs::print(document->root);
+    auto again = configs::parse("x.toml", text, diagnostics);
+    KJ_ASSERT(diagnostics.count() == 0 && configs::print(again->root) == text, text);
+  }
   readSweep(*document, diagnostics);
   auto loaded = runner::readExperiment(kj::mv(document), diagnostics);
   diagnostics.format("x.toml");
