@@ -38,13 +38,13 @@ kj::Array<kj::byte> sumOf(const RecordDb& training, kj::ArrayPtr<const float> me
 // Returns the content of `path`. Null if an older program wrote it.
 kj::Maybe<kj::Array<float>> readMean(
     kj::StringPtr path, const RecordDb& training, ImageShape shape) {
-  auto mean = kj::heapArray<float>(shape.size());
   auto bytes = readFile(path, FILE_BYTES_MAX);
-  size_t size = mean.asBytes().size();
+  size_t size = shape.size() * sizeof(float);
   if (bytes.size() == size) return nullptr;
   if (bytes.size() != size + SUM_BYTES) {
     refuse(path, kj::str("it has ", bytes.size(), " bytes, not ", size + SUM_BYTES));
   }
+  auto mean = kj::heapArray<float>(shape.size());
   memcpy(mean.begin(), bytes.begin(), size);
   if (bytes.slice(size, bytes.size()) != sumOf(training, mean)) {
     refuse(path, "its checksum is wrong, so it is damaged or belongs to other records");

@@ -80,8 +80,7 @@ kj::Array<float> meanImageOf(
     configs::fail("there is no mean image of ", db.path(),
         ": its images differ in shape. Give data.augment.mean as one number per channel");
   }
-  auto sums = kj::heapArray<uint64_t>(shape.size());
-  for (auto& sum: sums) sum = 0;
+  kj::Array<uint64_t> sums;  // of the first image that can be read, and of all after it
   uint64_t images = 0;
   auto reader = RecordReader::open(db);
   JpegDecoder decoder;
@@ -89,7 +88,12 @@ kj::Array<float> meanImageOf(
     kj::Maybe<Record> record;
     auto problem = kj::runCatchingExceptions([&]() {
       record = reader->read(i);
-      add(pixelsOf(KJ_ASSERT_NONNULL(record), decoder), sums);
+      auto image = pixelsOf(KJ_ASSERT_NONNULL(record), decoder);
+      if (sums == nullptr) {
+        sums = kj::heapArray<uint64_t>(shape.size());
+        for (auto& sum: sums) sum = 0;
+      }
+      add(image, sums);
       ++images;
     });
     KJ_IF_MAYBE(e, problem) {

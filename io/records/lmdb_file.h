@@ -27,6 +27,7 @@ public:
   LmdbFile(kj::StringPtr path, kj::StringPtr lost);
   KJ_DISALLOW_COPY(LmdbFile);
 
+  uint64_t size_bytes() const { return file.size(); }
   // Returns the value of `key`, which lives as long as this object. Null if there is none. Throws a
   // clause without the path if a page on the way is damaged.
   kj::Maybe<kj::ArrayPtr<const kj::byte>> find(uint64_t key) const;

@@ -18,6 +18,12 @@ constexpr kj::StringPtr WAY_OUT =
     ". Delete this file, and the next run imports the data again. If pack_records wrote it, pack "
     "again"_kj;
 
+// Whether an image may have this shape. Its size does not overflow then.
+bool isShape(ImageShape shape) {
+  return shape.channels > 0 && shape.channels <= 255 && shape.height > 0 && shape.width > 0 &&
+         uint64_t(shape.height) * shape.width <= IMAGE_PIXELS_MAX;
+}
+
 class LmdbRecordDb final: public RecordDb {
 public:
   explicit LmdbRecordDb(kj::StringPtr path): name(kj::str(path)) {
@@ -72,6 +78,14 @@ private:
           configs::fail("it was written by another version of this program");
         }
         if (description.crc != checksum(description)) configs::fail("its description is damaged");
+        auto common = shape();
+        if (common != nullptr && !isShape(KJ_ASSERT_NONNULL(common))) {
+          configs::fail("its images cannot have ", description.channels, "×", description.height,
+              "×", description.width, " values");
+        }
+        if (description.count > pages().size_bytes() / sizeof(RecordHeader)) {
+          configs::fail("it is too small for ", description.count, " records");
+        }
         KJ_IF_MAYBE(bytes, pages().find(DATASET_KEY)) {
           datasetName = kj::heapString(bytes->asChars());
         }
@@ -119,10 +133,17 @@ public:
     // is pixels and not header.
     id = header.id;
     if (header.crc != checksum(header, payload)) refuse("its checksum is wrong");
+    // A program that made the checksum right may still have written anything.
     ImageShape shape = {header.channels, header.height, header.width};
-    if (header.encoding == uint8_t(Encoding::RAW) && shape.size() != payload.size()) {
-      refuse("its size is not that of its pixels");
+    if (!isShape(shape)) refuse("an image cannot have the size in its header");
+    bool isJpeg = header.encoding == uint8_t(Encoding::JPEG);
+    if (!isJpeg && shape.size() != payload.size()) refuse("its size is not that of its pixels");
+    if (isJpeg && shape.channels != 1 && shape.channels != 3) {
+      refuse("a JPEG file has 1 or 3 channels, and its header says another number");
     }
+    if (!(db.shape().orDefault(shape) == shape))
+      refuse("its image has another size than all others");
+    if (header.label >= db.classes()) refuse("its label is larger than all others");
     return {header.label, header.id, static_cast<Encoding>(header.encoding), shape, payload};
   }
 

@@ -11,7 +11,9 @@
 #include <zlib.h>
 
 #include <cstring>
+#include <utility>
 
+#include "io/records/record_format.h"
 #include "io/testing/scratch.h"
 
 namespace io {
@@ -206,6 +208,52 @@ TEST_CASE("RecordReader: refuses a damaged record, and reads its neighbours") {
   CHECK(thrownBy([&]() { reader->read(42); }) ==
         kj::str("record 42 (image 42 of the source, counted from 0) of ", path,
             " is bad: its checksum is wrong", WAY_OUT));
+}
+
+TEST_CASE(
+    "RecordReader: refuses a record that contradicts its database, whatever its checksum is") {
+  Scratch scratch;
+  auto path = scratch.path("records.mdb");
+  writeRecords(path, 30);
+  auto whole = fileOf(path);
+  auto payload = pixels(20);
+  // Changes the header of record 20, and makes its checksum right.
+  auto refusal = [&](kj::FunctionParam<void(RecordHeader&)> change) {
+    auto bytes = kj::heapArray(whole.asPtr());
+    auto place = static_cast<kj::byte*>(
+        memmem(bytes.begin(), bytes.size(), payload.begin(), payload.size()));
+    REQUIRE(place != nullptr);
+    RecordHeader header;
+    memcpy(&header, place - sizeof(header), sizeof(header));
+    change(header);
+    header.crc = checksum(header, payload);
+    memcpy(place - sizeof(header), &header, sizeof(header));
+    scratch.write("records.mdb", bytes);
+    auto db = RecordDb::open(path);
+    auto reader = RecordReader::open(*db);
+    CHECK(reader->read(21).id == 21);
+    return thrownBy([&]() { reader->read(20); });
+  };
+  auto refused = [&](kj::StringPtr cause) {
+    return kj::str("record 20 (image 20 of the source, counted from 0) of ", path,
+        " is bad: ", cause, WAY_OUT);
+  };
+  CHECK(refusal([](RecordHeader&) {}) == "");
+  CHECK(refusal([](RecordHeader& header) { header.label = 10; }) ==
+        refused("its label is larger than all others"));
+  CHECK(refusal([](RecordHeader& header) { std::swap(header.height, header.width); }) ==
+        refused("its image has another size than all others"));
+  // The product of these is 60 in 64 bits: 2^62 + 1 = (2^31 - 2^16 + 1) · (2^31 + 2^16 + 1).
+  CHECK(refusal([](RecordHeader& header) {
+    header.channels = 60;
+    header.height = 0x7fff0001;
+    header.width = 0x80010001;
+  }) == refused("an image cannot have the size in its header"));
+  CHECK(refusal([](RecordHeader& header) { header.encoding = uint8_t(Encoding::JPEG); }) == "");
+  CHECK(refusal([](RecordHeader& header) {
+    header.encoding = uint8_t(Encoding::JPEG);
+    header.channels = 2;
+  }) == refused("a JPEG file has 1 or 3 channels, and its header says another number"));
 }
 
 TEST_CASE("badRecord: names the image's file if the database knows it") {

@@ -64,11 +64,15 @@ void readAll(const io::RecordDb& db) {
       auto record = reader->read(i);
       auto image = io::pixelsOf(record, decoder);
       KJ_ASSERT(image.bytes.size() == image.shape.size());
+      KJ_ASSERT(record.label < db.classes());
+      KJ_ASSERT(db.shape().orDefault(record.shape) == record.shape);
       io::toPlanes(image);
     });
     io::nameOfRecord(db, i, i);
   }
   if (db.count() > 0) refusalOf([&]() { reader->read(db.count() - 1); });
+  io::Progress progress = [](kj::StringPtr, uint64_t, uint64_t) {};
+  refusalOf([&]() { io::meanImageOf(db, io::BadRecordPolicy::SKIP, progress); });
 }
 
 }  // namespace
