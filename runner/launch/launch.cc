@@ -76,9 +76,9 @@ kj::Promise<void> Launch::save() {
 
 bool Launch::wasLost() const {
   KJ_IF_MAYBE(f, failure) {
-    // Whoever was silent from the beginning will be silent again.
+    // Whoever has not come the first time will not come the next time.
     bool hasTrained = view.reportedStep() > 0;
-    return f->rank != Failure::FAILED && (f->rank != Failure::SILENT || hasTrained);
+    return f->rank != Failure::FAILED && (f->rank != Failure::ABSENT || hasTrained);
   }
   return false;
 }
@@ -184,7 +184,7 @@ void Launch::checkCoordinator() {
   auto limit = coordinator.hasJoined() ? cluster.silenceTimeout_s : cluster.startTimeout_s;
   if (running.passed() - lastHeard <= limit * kj::SECONDS) return;
   if (!coordinator.hasJoined()) {
-    return fail({Failure::SILENT, kj::str("the coordinator has not reported within ", limit,
+    return fail({Failure::ABSENT, kj::str("the coordinator has not reported within ", limit,
                                       " s; is its machine overloaded? (cluster.start_timeout_s)")});
   }
   auto reason = coordinator.hasEnded
@@ -228,7 +228,7 @@ void Launch::checkJoined() {
       }
     }
     if (missing.empty()) return;
-    fail({Failure::SILENT,
+    fail({Failure::ABSENT,
         kj::str("not joined within ", limit, " s: ", roleList(missing), inParentheses(refused),
             "; see why they did not start, or raise cluster.start_timeout_s")});
   }

@@ -233,6 +233,8 @@ TEST_CASE("Launch: after the launcher was stopped, the coordinator does not coun
   CHECK_FALSE(launch.isOver());
   launch.pass(2 * kj::SECONDS);
   CHECK(launch.failure().startsWith("coordinator has been silent for 5 s; "));
+  // Its job is started again, also if it has not trained yet.
+  CHECK(KJ_ASSERT_NONNULL(launch.launch).wasLost());
 }
 
 TEST_CASE("Launch: reports a silent coordinator as soon as the time-out has passed") {
@@ -252,6 +254,7 @@ TEST_CASE("Launch: a coordinator that never reports fails the run, which names s
   auto failure = launch.failure();
   CHECK(failure.startsWith("the coordinator has not reported within 60 s"));
   CHECK(failure.endsWith("(cluster.start_timeout_s)"));
+  CHECK_FALSE(KJ_ASSERT_NONNULL(launch.launch).wasLost());
 }
 
 TEST_CASE("Launch: roles have start_timeout_s to join, counted from when they were started") {
@@ -275,6 +278,7 @@ TEST_CASE("Launch: roles have start_timeout_s to join, counted from when they we
   CHECK(launch.failure() ==
         "not joined within 60 s: worker 0 (somebody was refused); see why they did not start, or "
         "raise cluster.start_timeout_s");
+  CHECK_FALSE(KJ_ASSERT_NONNULL(launch.launch).wasLost());
 }
 
 TEST_CASE("Launch: a role that is stopped before it joins fails the run after the silence limit") {

@@ -23,7 +23,8 @@ constexpr kj::StringPtr LOST_A_PEER_LINE = "another role was lost"_kj;
 
 // Why a role failed, or must fail. A lower rank is nearer to the cause.
 struct Failure {
-  enum Rank { KILLED, STOPPED, FAILED, SILENT, LOST_A_PEER } rank;
+  // ABSENT: it has never joined.
+  enum Rank { KILLED, STOPPED, FAILED, SILENT, ABSENT, LOST_A_PEER } rank;
   kj::String reason;
 };
 
