@@ -59,6 +59,9 @@ public:
   kj::String output() const { return kj::heapString(outputText); }
   kj::String errors() const { return kj::heapString(errorText); }
 
+  // Whether the program has ended, as far as the calls above have seen.
+  bool hasEnded() const { return status != nullptr; }
+
   // Waits until the program ends. If it does not end within `seconds`, throws with what it wrote.
   Ended wait(uint seconds = PATIENCE_S);
 

@@ -2,17 +2,11 @@
 // that lost nobody. With RUNS, so many small jobs lose roles at random moments.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <algorithm>
-#include <chrono>
-#include <random>
 
 #include "tests/faults/failure.h"
+#include "tests/faults/losses.h"
 #include "tests/text.h"
 
 namespace tests {
@@ -21,15 +15,6 @@ namespace {
 constexpr kj::StringPtr SHORT = "tests/faults/short.toml"_kj;
 constexpr kj::StringPtr RESTARTS = "cluster.on_loss=restart"_kj;
 constexpr kj::StringPtr AGAIN = "All roles are started again"_kj;
-
-uint occurrences(kj::StringPtr text, kj::StringPtr part) {
-  uint count = 0;
-  for (auto at = ::strstr(text.cStr(), part.cStr()); at != nullptr;
-       at = ::strstr(at + part.size(), part.cStr())) {
-    count++;
-  }
-  return count;
-}
 
 struct Loss {
   kj::StringPtr after;  // a line of the log
@@ -59,12 +44,12 @@ TEST_CASE("a job that loses one role after the other trains the weights of a job
   INFO(ended.errors);
   CHECK(ended.exitCode == 0);
   CHECK(contains(ended.output, alone.weightsSha256));
-  CHECK(occurrences(ended.errors, AGAIN) == kj::size(LOSSES));
+  CHECK(countOf(ended.errors, AGAIN) == kj::size(LOSSES));
   checkNothingLeft(run);
   // No line is missing or stands there twice.
   auto lines = linesOf(run.read("log.txt"));
   CHECK(lines.size() == linesOf(readFile(kj::str(alone.folder, "/log.txt"))).size());
-  CHECK(occurrences(run.read("events.jsonl"), "\"started\"") == 1);
+  CHECK(countOf(run.read("events.jsonl"), "\"started\"") == 1);
 }
 
 TEST_CASE("a job that is lost five times without coming further ends, and says so") {
@@ -79,7 +64,7 @@ TEST_CASE("a job that is lost five times without coming further ends, and says s
   }
   auto ended = run.command.wait(FAILS_WITHIN_S);
   checkFailed(ended, {"killed by signal 9", "5 times in a row"});
-  CHECK(occurrences(ended.errors, AGAIN) == 5);
+  CHECK(countOf(ended.errors, AGAIN) == 5);
   checkNothingLeft(run);
 }
 
@@ -101,82 +86,36 @@ TEST_CASE("an interrupted run is saved first, and --resume trains the weights of
   CHECK_FALSE(contains(run.read("events.jsonl"), "\"interrupted\""));
 }
 
-// In which part of a run a role was killed.
-enum Phase { START_UP, TRAINING, VALIDATION, END, PHASES };
-constexpr const char* PHASE_NAMES[] = {"start-up", "training", "validation", "end"};
-
-Phase phaseOf(kj::StringPtr events) {
-  if (!contains(events, "\"begun\"")) return START_UP;
-  if (contains(events, "\"finished\"")) return END;
-  if (contains(events, "\"ended\"")) return VALIDATION;
-  return TRAINING;
-}
-
-struct Losses {
-  uint kills[PHASES] = {};
-  uint missed = 0;  // no role ran at that moment
-};
-
-// Kills roles of a run at the given moments.
-void killAt(Run& run, kj::ArrayPtr<const double> moments_s, std::mt19937& dice, Losses& losses) {
-  using Clock = std::chrono::steady_clock;
-  auto begin = Clock::now();
-  for (double moment_s: moments_s) {
-    auto left = std::chrono::duration<double>(moment_s) - (Clock::now() - begin);
-    auto left_ms = std::chrono::duration_cast<std::chrono::milliseconds>(left).count();
-    if (left_ms > 0) ::poll(nullptr, 0, left_ms);
-    auto roles = run.roles();
-    if (roles.size() == 0) {
-      losses.missed++;
-      continue;
-    }
-    kj::String events;
-    // The run may not have the file yet.
-    kj::runCatchingExceptions([&]() { events = run.read("events.jsonl"); });
-    losses.kills[phaseOf(events)]++;
-    ::kill(roles[dice() % roles.size()].pid, SIGKILL);
-  }
-}
-
 TEST_CASE("jobs that lose one to three roles at random moments train the same weights") {
-  auto wanted = ::getenv("RUNS");
-  uint runs = wanted == nullptr ? 4 : kj::StringPtr(wanted).parseAs<uint>();
+  uint runs = runsOr(4), same = 0;
   std::mt19937 dice(runs);
-  constexpr kj::StringPtr FILE = "tests/faults/losses.toml"_kj;
-  constexpr kj::StringPtr COMPRESSED[] = {"kvstore.compression={kind='2bit',threshold=0.01}"_kj};
-  kj::ArrayPtr<const kj::StringPtr> variants[] = {nullptr, nullptr, COMPRESSED};
-  kj::String expected[kj::size(variants)];
-  double undisturbed_s = 0;
-  for (uint i: kj::indices(variants)) {
-    auto begin = std::chrono::steady_clock::now();
-    expected[i] = train(FILE, variants[i]).weightsSha256;
-    auto taken = std::chrono::steady_clock::now() - begin;
-    undisturbed_s = std::chrono::duration<double>(taken).count();
-  }
-  Losses losses;
-  uint restarts = 0, same = 0;
+  auto jobs = trainSmallJobs();
+  LossFigures figures;
   for (uint i = 0; i < runs; i++) {
-    CAPTURE(i);
-    kj::Vector<double> moments_s;
-    for (uint count = 1 + dice() % 3; count > 0; count--) {
-      moments_s.add(undisturbed_s * (dice() % 10000) / 10000);
+    auto& job = jobs[i % jobs.size()];
+    auto moments_s = momentsWithin(job.seconds, 1 + dice() % 3, dice);
+    Run run(SMALL_JOB, job.settings);
+    LossWatch watch(run.folder, figures);
+    double passed_s = 0;
+    for (double moment_s: moments_s) {
+      watch.lookFor(run.command, moment_s - passed_s);
+      passed_s = moment_s;
+      auto roles = run.roles();
+      if (roles.size() == 0) {
+        figures.tooLate++;
+        continue;
+      }
+      watch.lose();
+      ::kill(roles[dice() % roles.size()].pid, SIGKILL);
     }
-    std::sort(moments_s.begin(), moments_s.end());
-    Run run(FILE, variants[i % 3]);
-    killAt(run, moments_s, dice, losses);
-    auto ended = run.command.wait();
-    INFO(ended.errors);
-    CHECK(ended.exitCode == 0);
-    CHECK(contains(ended.output, expected[i % 3]));
-    same += contains(ended.output, expected[i % 3]);
-    restarts += occurrences(ended.errors, AGAIN);
-    checkNothingLeft(run);
+    watch.lookFor(run.command, PATIENCE_S);
+    auto difference = job.difference(run.command.wait(0), run.folder);
+    CAPTURE(i);
+    CHECK(difference == "");
+    same += difference.size() == 0;
   }
-  ::printf("%u of %u runs with the same weights; %u restarts; kills:", same, runs, restarts);
-  for (uint phase = 0; phase < PHASES; phase++) {
-    ::printf(" %s %u", PHASE_NAMES[phase], losses.kills[phase]);
-  }
-  ::printf("; no role ran: %u\n", losses.missed);
+  ::printf("%u of %u runs as an undisturbed one\n", same, runs);
+  figures.print();
 }
 
 }  // namespace

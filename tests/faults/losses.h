@@ -1,0 +1,89 @@
+// tests/faults/losses.h: small jobs that lose roles at random moments, and what each loss costs.
+#pragma once
+
+#include <kj/vector.h>
+
+#include <random>
+
+#include "tests/run.h"
+
+namespace tests {
+
+constexpr kj::StringPtr SMALL_JOB = "tests/faults/losses.toml"_kj;
+
+// A variant of the job in that file, and what a run of it leaves that nobody disturbs.
+struct SmallJob {
+  kj::ArrayPtr<const kj::StringPtr> settings;  // of --set
+  kj::String weightsSha256;
+  size_t logLines;
+  double seconds;
+
+  // Returns what a run that has ended so has not in common with the undisturbed one.
+  // Empty: nothing.
+  kj::String difference(const Ended& ended, kj::StringPtr folder) const;
+};
+
+// Trains the variants once. One of three encodes its gradients, and keeps the remainders.
+kj::Array<SmallJob> trainSmallJobs();
+
+// Returns the number that the environment variable RUNS has, or `otherwise`.
+uint runsOr(uint otherwise);
+
+// Returns random moments of that many seconds, in their order.
+kj::Array<double> momentsWithin(double seconds, uint count, std::mt19937& dice);
+
+// The part of a run in which it loses a role.
+enum LossPhase { START_UP, TRAINING, CHECKPOINT, VALIDATION, END, LOSS_PHASES };
+
+// What one loss cost, in seconds.
+struct LossCost {
+  double detect_s;   // until it was noticed
+  double restart_s;  // from then until the new coordinator had the checkpoint
+  double replay_s;   // from then until the job was further than before
+
+  double total_s() const { return detect_s + restart_s + replay_s; }
+};
+
+// The losses of several runs.
+struct LossFigures {
+  uint losses[LOSS_PHASES] = {};
+  uint tooLate = 0;            // no role ran at that moment
+  kj::Vector<LossCost> costs;  // of each loss that was over before the next one and before the end
+
+  void add(const LossFigures& other);
+  // Prints counts, medians and the largest times to stdout.
+  void print() const;
+};
+
+// Watches one run, and measures what its losses cost. `folder` and `figures` must outlive it.
+class LossWatch {
+public:
+  LossWatch(kj::StringPtr folder, LossFigures& figures): folder(folder), figures(figures) {}
+
+  // A role of the run is lost now.
+  void lose();
+  // The loss is noticed now. look() calls it where the run itself starts its roles again.
+  void notice();
+  // Looks at what the run has written since the last call, which was to be a few milliseconds ago.
+  void look(Command& command);
+  // The same for so many seconds, or until the run has ended. Returns false in that case.
+  bool lookFor(Command& command, double seconds);
+  // Returns how many losses this run has noticed.
+  size_t noticed() const { return notices; }
+
+private:
+  enum Waiting { FOR_NOTHING, FOR_NOTICE, FOR_CHECKPOINT, FOR_STEP };
+
+  kj::String events() const;
+
+  const kj::StringPtr folder;
+  LossFigures& figures;
+  Waiting waiting = FOR_NOTHING;
+  double lost_s = 0, noticed_s = 0, restarted_s = 0;  // when, since 1970
+  size_t notices = 0;                                 // lines of this command about lost roles
+  uint64_t step = 0, stepLost = 0;  // of worker 0: the latest one, and the one at the loss
+
+  static double now_s();
+};
+
+}  // namespace tests
