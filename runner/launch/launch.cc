@@ -264,7 +264,8 @@ kj::Promise<Outcome> Attempts::attempt() {
   return kj::evalNow([&]() { return launch->run(); })
       .catch_([](kj::Exception&& e) { return Outcome{.failure = reasonOf(e)}; })
       .then([this, &launch = *launch](Outcome&& outcome) {
-        wasLost = launch.wasLost();
+        // Hosts that are gone may come back.
+        wasLost = launch.wasLost() || (options.wasLost && !launch.hasBegun());
         if (options.saveHook != nullptr) options.saveHook->launch = nullptr;
         return kj::mv(outcome);
       })
@@ -287,7 +288,7 @@ kj::Promise<Outcome> Attempts::run() {
     KJ_IF_MAYBE(reason, outcome.failure) {
       if (goesOn()) {
         view.say(kj::str(*reason, ". All roles are started again, from the newest checkpoint"));
-        options.resumes = true;
+        options.resumes = options.wasLost = true;
         return run();
       }
       if (inVain > 0) {

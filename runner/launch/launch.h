@@ -26,6 +26,8 @@ public:
   kj::Promise<void> save();
   // Whether the run has failed because a role was lost, which may go well the next time.
   bool wasLost() const;
+  // Whether the hosts were ready, and the coordinator was started.
+  bool hasBegun() const { return events.get() != nullptr; }
 
   // Runs all roles. They are taken down before the promise resolves. The promise must not outlive
   // the launch. Call once.

@@ -38,22 +38,45 @@ kj::Array<RoleGroup> groupsHere(const ClusterConfig& cluster) {
   return groups.releaseAsArray();
 }
 
-kj::Array<RoleGroup> groupsOnHosts(const ClusterConfig& cluster) {
+kj::Array<RoleGroup> groupsOnHosts(
+    const ClusterConfig& cluster, kj::ArrayPtr<const kj::String> gone) {
   auto groups = groupsHere(cluster);
   if (cluster.hosts.size() == 0) return groups;
   auto placed = cluster.roleHosts();
-  auto hostOf = [&](const RoleGroup& group) {
-    auto& first = group.roles[0];
-    return first.role == Role::SERVER ? placed.servers[first.index] : placed.workers[first.index];
-  };
+  // By the index of the host.
+  auto onHost = kj::heapArray<kj::Vector<RoleGroup>>(cluster.hosts.size());
   for (auto& group: groups) {
-    auto host = cluster.hosts[hostOf(group)].toString();
-    group.name = kj::str(group.name, " on ", host);
-    for (auto& role: group.roles) role.host = kj::str(host);
+    auto& first = group.roles[0];
+    auto& hosts = first.role == Role::SERVER ? placed.servers : placed.workers;
+    onHost[hosts[first.index]].add(kj::mv(group));
   }
-  std::stable_sort(groups.begin(), groups.end(),
-      [&](const RoleGroup& a, const RoleGroup& b) { return hostOf(a) < hostOf(b); });
-  return groups;
+  kj::Vector<RoleGroup> moved;
+  kj::Vector<size_t> there;  // the hosts that are not gone
+  for (auto host: kj::indices(onHost)) {
+    auto name = cluster.hosts[host].toString();
+    bool isGone = std::find(gone.begin(), gone.end(), name) != gone.end();
+    if (!isGone) {
+      there.add(host);
+      continue;
+    }
+    for (auto& group: onHost[host]) moved.add(kj::mv(group));
+  }
+  for (auto& group: moved) {
+    auto fewest = std::min_element(there.begin(), there.end(),
+        [&](size_t a, size_t b) { return onHost[a].size() < onHost[b].size(); });
+    KJ_REQUIRE(fewest != there.end(), "all hosts are gone");
+    onHost[*fewest].add(kj::mv(group));
+  }
+  kj::Vector<RoleGroup> all;
+  for (auto host: there) {
+    auto name = cluster.hosts[host].toString();
+    for (auto& group: onHost[host]) {
+      group.name = kj::str(group.name, " on ", name);
+      for (auto& role: group.roles) role.host = kj::str(name);
+      all.add(kj::mv(group));
+    }
+  }
+  return all.releaseAsArray();
 }
 
 ListenPlace listenPlaceFor(const ClusterConfig& cluster) {

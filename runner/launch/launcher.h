@@ -81,6 +81,7 @@ struct LaunchOptions {
   // Whether hosts that lack the data set get a copy of that of this machine. For launcher ssh.
   bool copiesData = false;
   bool resumes = false;          // whether the run in the folder goes on from its newest checkpoint
+  bool wasLost = false;          // whether roles of this run were lost, and are started again
   SaveHook* saveHook = nullptr;  // may be null
   // Makes the launcher of each attempt, in place of the one that the file names. For simulations.
   // Null otherwise.
@@ -127,8 +128,10 @@ public:
 // Returns one group for each process, all on this machine.
 kj::Array<RoleGroup> groupsHere(const ClusterConfig& cluster);
 // Returns one group for each process, on the hosts of `cluster.hosts`, or all on this machine if
-// that names none. Groups of the same host follow each other.
-kj::Array<RoleGroup> groupsOnHosts(const ClusterConfig& cluster);
+// that names none. Groups of the same host follow each other. Those of the hosts in `gone` go to
+// the other hosts, each to the one that has the fewest. Throws if all hosts are gone.
+kj::Array<RoleGroup> groupsOnHosts(
+    const ClusterConfig& cluster, kj::ArrayPtr<const kj::String> gone = nullptr);
 
 // Returns where the coordinator listens so that all of `cluster.hosts` reach it. Looks up names,
 // which may take seconds. Throws with the cause and the way out.

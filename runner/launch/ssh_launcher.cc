@@ -53,11 +53,16 @@ public:
         lostPromise(nullptr) {}
 
   kj::String name() const { return ssh.host.toString(); }
+  kj::StringPtr label() const { return ssh.label; }
   HostAgent::Client agent() { return ssh.agent(); }
 
-  // Resolves to the address at which the host sees this machine (IPv6 in brackets), when roles can
-  // be started there. The address is empty if the host does not know it. Call once.
-  kj::Promise<kj::String> prepare() {
+  // The address at which the host sees this machine (IPv6 in brackets). Empty if the host does not
+  // know it.
+  kj::String seen;
+  bool isReady = false;  // for the next step of the launcher
+
+  // Resolves when roles can be started there, and `seen` is known. Call once.
+  kj::Promise<void> prepare() {
     return ssh.ready(run.experiment().cluster.startTimeout_s)
         .then([this]() {
           lostPromise = ssh.broken().exclusiveJoin(beat()).exclusiveJoin(watchSilence()).fork();
@@ -68,9 +73,9 @@ public:
           request.setSilenceS(run.experiment().cluster.silenceTimeout_s);
           return orLost<capnp::Response<HostAgent::PrepareResults>>(request.send());
         })
-        .then([](capnp::Response<HostAgent::PrepareResults>&& answer) {
+        .then([this](capnp::Response<HostAgent::PrepareResults>&& answer) {
           auto caller = answer.getCaller();
-          return isIpv6(caller) ? kj::str("[", caller, "]") : kj::str(caller);
+          seen = isIpv6(caller) ? kj::str("[", caller, "]") : kj::str(caller);
         });
   }
 
@@ -190,10 +195,7 @@ public:
 
   kj::Promise<ListenPlace> prepare() override {
     begin = run.io.provider->getTimer().now();
-    seen = kj::heapArray<kj::String>(hosts.size());
-    auto ready = onAllHosts([this](size_t i) {
-      return hosts[i]->prepare().then([this, i](kj::String address) { seen[i] = kj::mv(address); });
-    });
+    auto ready = onAllHosts([](WatchedHost& host) { return host.prepare(); });
     return ready.then([this]() {
       auto place = placeFor();
       return bringData().then([place = kj::mv(place)]() mutable { return kj::mv(place); });
@@ -204,7 +206,9 @@ public:
     return startCoordinatorHere(run, kj::mv(place));
   }
 
-  kj::Array<RoleGroup> groups() const override { return groupsOnHosts(run.experiment().cluster); }
+  kj::Array<RoleGroup> groups() const override {
+    return groupsOnHosts(run.experiment().cluster, gone);
+  }
 
   kj::Own<StartedGroup> start(const RoleGroup& group, kj::StringPtr coordinator) override {
     auto& first = group.roles[0];
@@ -222,35 +226,56 @@ public:
 
 private:
   struct NotReady {
-    WatchedHost& host;
+    kj::String host;
     kj::String reason;
   };
 
-  // Calls `act` for all hosts at once. Rejects with the failures. One host must not hide the
-  // others, and must not wait for copies to them.
-  kj::Promise<void> onAllHosts(kj::FunctionParam<kj::Promise<void>(size_t)> act) {
+  // Calls `act` for all hosts at once. Rejects with the failures, unless other hosts can take over
+  // the roles. One host must not hide the others, and must not wait for copies to them.
+  kj::Promise<void> onAllHosts(kj::FunctionParam<kj::Promise<void>(WatchedHost&)> act) {
     auto someFailed = kj::newPromiseAndFulfiller<void>();
     firstFailed = kj::mv(someFailed.fulfiller);
     kj::Vector<kj::Promise<void>> all;
-    for (size_t i: kj::indices(hosts)) {
-      auto noted = act(i).catch_([this, i](kj::Exception&& e) {
-        failures.add(NotReady{*hosts[i], reasonOf(e)});
-        firstFailed->fulfill();
-      });
+    for (auto& host: hosts) {
+      host->isReady = false;
+      auto noted = act(*host).then([&host = *host]() { host.isReady = true; },
+          [this, &host = *host](kj::Exception&& e) {
+            failures.add(NotReady{host.name(), reasonOf(e)});
+            firstFailed->fulfill();
+          });
       all.add(noted.eagerlyEvaluate(nullptr));
     }
     auto enough = someFailed.promise.then(
         [this]() { return run.io.provider->getTimer().atTime(begin + ALL_ANSWER_WITHIN); });
     return kj::joinPromises(all.releaseAsArray()).exclusiveJoin(kj::mv(enough)).then([this]() {
-      reportFailures();
+      if (failures.size() == 0) return;
+      if (!run.options.wasLost) reportFailures();
+      leaveOut();
     });
+  }
+
+  // Goes on with the hosts that are ready. They get the roles of the others.
+  void leaveOut() {
+    auto all = kj::mv(hosts);
+    kj::Vector<kj::Own<WatchedHost>> others;
+    for (auto& host: all) (host->isReady ? hosts : others).add(kj::mv(host));
+    if (hosts.size() == 0) reportFailures();
+    for (auto& host: others) gone.add(host->name());
+    for (auto& host: others) {
+      kj::String why = kj::str(host->label(), ": it has not answered");
+      for (auto& each: failures) {
+        if (each.host == host->name()) why = kj::mv(each.reason);
+      }
+      run.view.say(kj::str(why, ". Its roles are started on other hosts"));
+    }
+    failures.clear();
   }
 
   kj::Promise<void> bringData() {
     if (!run.options.copiesData) return kj::READY_NOW;
     data = kj::heap<SharedData>(run.experiment().data, run.io.provider->getTimer());
-    auto brought = onAllHosts([this](size_t i) {
-      return hosts[i]->bring(*KJ_ASSERT_NONNULL(data), [this]() { showCopies(); });
+    auto brought = onAllHosts([this](WatchedHost& host) {
+      return host.bring(*KJ_ASSERT_NONNULL(data), [this]() { showCopies(); });
     });
     auto wait = run.io.provider->getTimer().afterDelay(2 * kj::SECONDS).then([this]() {
       for (auto& host: hosts) {
@@ -298,10 +323,9 @@ private:
   }
 
   void reportFailures() const {
-    if (failures.size() == 0) return;
     if (failures.size() == 1) configs::fail(failures[0].reason);
     auto others = KJ_MAP(each, failures.slice(1, failures.size())) {
-      return each.host.name();
+      return kj::str(each.host);
     };
     configs::fail(failures[0].reason, ". Not ready either: ", roleList(others));
   }
@@ -309,29 +333,27 @@ private:
   // Returns where the coordinator listens, so that all hosts reach it.
   ListenPlace placeFor() const {
     KJ_IF_MAYBE(word, run.experiment().cluster.interface) return {addressOfInterface(*word)};
-    kj::StringPtr common = "";
-    size_t first = 0;
-    for (size_t i: kj::indices(seen)) {
+    const WatchedHost* first = nullptr;
+    for (auto& host: hosts) {
       // A host that is this machine reaches it at any address.
-      if (seen[i].size() == 0 || rpc::isLoopback(seen[i]) || seen[i] == common) continue;
-      if (common.size() > 0) {
-        configs::fail("host ", hosts[first]->name(), " sees this machine as ", common,
-            ", and host ", hosts[i]->name(), " as ", seen[i],
+      if (host->seen.size() == 0 || rpc::isLoopback(host->seen)) continue;
+      if (first == nullptr) first = host.get();
+      if (host->seen != first->seen) {
+        configs::fail("host ", first->name(), " sees this machine as ", first->seen, ", and host ",
+            host->name(), " as ", host->seen,
             "; name an address that all hosts reach: cluster.interface");
       }
-      common = seen[i];
-      first = i;
     }
-    if (common.size() == 0) return {};
-    return {kj::str(common)};
+    if (first == nullptr) return {};
+    return {kj::str(first->seen)};
   }
 
   const LaunchedRun& run;
   SharedPackage package;
   kj::Maybe<kj::Own<SharedData>> data;  // if it is copied
   kj::TimePoint begin = kj::origin<kj::TimePoint>();
-  kj::Array<kj::String> seen;  // the addresses at which the hosts see this machine
   kj::Vector<NotReady> failures;
+  kj::Vector<kj::String> gone;  // the hosts that are left out
   kj::Own<kj::PromiseFulfiller<void>> firstFailed;
   kj::Vector<kj::Own<WatchedHost>> hosts;
 };

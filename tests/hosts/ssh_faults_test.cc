@@ -1,5 +1,6 @@
 // Jobs by ssh on hosts where something is wrong.
 #include <doctest/doctest.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -48,6 +49,52 @@ TEST_CASE("clocks that are off by an hour on two hosts change no bit of a job by
   INFO(ended.errors);
   CHECK(ended.exitCode == 0);
   CHECK(contains(ended.output, alone.weightsSha256));
+  checkNothingLeft(hosts, {0, 1, 2});
+}
+
+constexpr kj::StringPtr RESTARTS[] = {"train.epochs=3"_kj, "cluster.on_loss=restart"_kj,
+    "cluster.silence_timeout_s=2"_kj, "checkpoint.every_s=0.25"_kj,
+    "cluster.ssh=ssh -o ConnectTimeout=2"_kj};
+constexpr kj::StringPtr ELSEWHERE = ". Its roles are started on other hosts"_kj;
+
+kj::StringPtr weightsAlone() {
+  constexpr kj::StringPtr SETTINGS[] = {"cluster.servers=1"_kj, "train.epochs=3"_kj};
+  static const auto trained = train(SHORT, SETTINGS);
+  return trained.weightsSha256;
+}
+
+TEST_CASE("the roles of a host that is gone are started on another host, with the same bits") {
+  KJ_IF_MAYBE(why, Hosts::whyNot(SSHD)) SKIP_CASE(why->cStr());
+  auto alone = weightsAlone();
+  Hosts hosts(3, SSHD);
+  auto run = runBySsh(hosts, SHORT, "h2 h3", RESTARTS);
+  REQUIRE(run->waitForOutput("Speed: "));
+  hosts.crash(2);
+  auto ended = run->wait();
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 0);
+  CHECK(contains(ended.output, alone));
+  CHECK(contains(ended.errors, "host h3 (worker 1): "));
+  CHECK(contains(ended.errors, ELSEWHERE));
+  checkNothingLeft(hosts, {0, 1});
+}
+
+TEST_CASE("roles that wake up after their replacements on another host are refused, and end") {
+  KJ_IF_MAYBE(why, Hosts::whyNot(SSHD)) SKIP_CASE(why->cStr());
+  auto alone = weightsAlone();
+  Hosts hosts(3, SSHD);
+  auto run = runBySsh(hosts, SHORT, "h2 h3", RESTARTS);
+  REQUIRE(run->waitForOutput("Speed: "));
+  auto frozen = hosts.processes(2);
+  for (auto& process: frozen) ::kill(process.pid, SIGSTOP);
+  hosts.cut(2);
+  CHECK(run->waitForErrors(ELSEWHERE));
+  for (auto& process: frozen) ::kill(process.pid, SIGCONT);
+  hosts.join(2);
+  auto ended = run->wait();
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 0);
+  CHECK(contains(ended.output, alone));
   checkNothingLeft(hosts, {0, 1, 2});
 }
 
