@@ -37,13 +37,14 @@ void freezeOne(const SmallJob& job, uint number, Frozen& result) {
   LossWatch watch(run.folder, result.figures);
   watch.lookFor(run.command, job.seconds * (dice() % 10000) / 10000);
   auto roles = run.roles();
+  while (roles.size() == 0 && watch.lookFor(run.command, 0.01)) roles = run.roles();
   if (roles.size() > 0) {
-    auto& role = roles[dice() % roles.size()];
+    pid_t role = roles[dice() % roles.size()].pid;
     watch.lose();
-    ::kill(role.pid, SIGSTOP);
+    ::kill(role, SIGSTOP);
     watch.lookFor(run.command, stop_s);
     for (auto& each: run.roles()) {
-      if (each.pid == role.pid) ::kill(role.pid, SIGCONT);
+      if (each.pid == role) ::kill(role, SIGCONT);
     }
   } else {
     result.figures.tooLate++;

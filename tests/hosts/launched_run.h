@@ -12,6 +12,8 @@ public:
   LaunchedRun(const Hosts& hosts, kj::StringPtr file, kj::ArrayPtr<const kj::StringPtr> settings);
 
   kj::Own<Command> command;
+  // Returns the path of the run's folder.
+  kj::StringPtr path() const { return folder; }
 
   // Return the text of a file in the run's folder, and whether it is there.
   kj::String read(kj::StringPtr name) const { return readFile(kj::str(folder, "/", name)); }
