@@ -12,7 +12,7 @@ namespace runner {
 using kj::uint;
 
 // The number of the format that this program writes and reads.
-constexpr uint CHECKPOINT_FORMAT = 1;
+constexpr uint CHECKPOINT_FORMAT = 2;
 
 // Where a run stood when it was saved.
 struct SavedPoint {

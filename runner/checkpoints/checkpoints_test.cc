@@ -199,10 +199,10 @@ TEST_CASE("checkpoints: one of another format, experiment or step is refused") {
   CHECK(newestIn(folder, "4567").step() == 0);
   CHECK(contains(newestIn(folder, "4567").refused, "it belongs to another experiment"));
   auto whole = readFile(pathAt(folder, 4, "manifest.json"));
-  forge(folder, 4, "\"format\": 1", "\"format\": 77");
+  forge(folder, 4, "\"format\": 2", "\"format\": 77");
   CHECK(newestIn(folder).step() == 3);
   CHECK(contains(newestIn(folder).refused, "it has format 77 of program version "));
-  CHECK(contains(newestIn(folder).refused, ", and this program reads format 1"));
+  CHECK(contains(newestIn(folder).refused, ", and this program reads format 2"));
   writeFile(pathAt(folder, 4, "manifest.json"), whole);
   CHECK(newestIn(folder).step() == 4);
   KJ_SYSCALL(::rename(pathAt(folder, 4).cStr(), pathAt(folder, 5).cStr()));
@@ -242,8 +242,8 @@ TEST_CASE("checkpoints: a manifest that is not JSON, is nested deeply or is huge
   auto deep = kj::heapString(100000), huge = kj::heapString((1 << 24) + 1);
   for (auto& each: deep) each = '[';
   for (auto& each: huge) each = ' ';
-  for (kj::StringPtr text: {""_kj, "{}"_kj, "[1]"_kj, "{\"format\": 1}"_kj, "{\"format\": -1}"_kj,
-           "{\"format\": 1, \"files\": [{}]}"_kj, kj::StringPtr(deep), kj::StringPtr(huge)}) {
+  for (kj::StringPtr text: {""_kj, "{}"_kj, "[1]"_kj, "{\"format\": 2}"_kj, "{\"format\": -1}"_kj,
+           "{\"format\": 2, \"files\": [{}]}"_kj, kj::StringPtr(deep), kj::StringPtr(huge)}) {
     writeFile(pathAt(folder, 4, "manifest.json"), text);
     auto newest = newestIn(folder);
     CHECK(newest.step() == 3);

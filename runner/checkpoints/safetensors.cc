@@ -2,6 +2,7 @@
 
 #include <capnp/compat/json.h>
 #include <capnp/message.h>
+#include <kj/function.h>
 #include <kj/vector.h>
 
 #include <algorithm>
@@ -16,6 +17,8 @@ using kj::uint;
 
 // The size of the number in front of the header.
 constexpr uint LENGTH_BYTES = 8;
+// The entry of the header that holds texts.
+constexpr kj::StringPtr METADATA = "__metadata__"_kj;
 // Ten thousand tensors take about 1 MiB. Parsing a header takes many times its size.
 constexpr uint64_t HEADER_BYTES_MAX = 4 << 20;
 
@@ -101,6 +104,25 @@ void requireNoGaps(kj::ArrayPtr<const FoundTensor> tensors, kj::ArrayPtr<const k
   }
 }
 
+// Calls `take` with each entry of the header and the values of the whole file. Returns these.
+kj::ArrayPtr<const kj::byte> eachEntry(kj::ArrayPtr<const kj::byte> bytes,
+    kj::FunctionParam<void(kj::StringPtr, Fields, kj::ArrayPtr<const kj::byte>)> take) {
+  KJ_IF_MAYBE(values, valuesIn(bytes)) {
+    auto header = bytes.slice(LENGTH_BYTES, values->begin() - bytes.begin()).asChars();
+    if (header.size() > HEADER_BYTES_MAX) configs::fail("its header is too large");
+    capnp::MallocMessageBuilder message;
+    auto json = message.initRoot<capnp::JsonValue>();
+    capnp::JsonCodec codec;
+    auto decode = [&]() { codec.decodeRaw(header, json); };
+    if (kj::runCatchingExceptions(decode) != nullptr) configs::fail("its header is not JSON");
+    for (auto field: fieldsOf(json.asReader())) {
+      take(field.getName(), fieldsOf(field.getValue()), *values);
+    }
+    return *values;
+  }
+  configs::fail("it is cut short");
+}
+
 }  // namespace
 
 kj::Array<kj::byte> safetensorsHead(
@@ -134,23 +156,24 @@ kj::Maybe<kj::ArrayPtr<const kj::byte>> valuesIn(kj::ArrayPtr<const kj::byte> by
 }
 
 kj::Array<FoundTensor> tensorsIn(kj::ArrayPtr<const kj::byte> bytes) {
-  KJ_IF_MAYBE(values, valuesIn(bytes)) {
-    auto header = bytes.slice(LENGTH_BYTES, values->begin() - bytes.begin()).asChars();
-    if (header.size() > HEADER_BYTES_MAX) configs::fail("its header is too large");
-    capnp::MallocMessageBuilder message;
-    auto json = message.initRoot<capnp::JsonValue>();
-    capnp::JsonCodec codec;
-    auto decode = [&]() { codec.decodeRaw(header, json); };
-    if (kj::runCatchingExceptions(decode) != nullptr) configs::fail("its header is not JSON");
-    kj::Vector<FoundTensor> tensors;
-    for (auto field: fieldsOf(json.asReader())) {
-      if (field.getName() == "__metadata__") continue;
-      tensors.add(tensorOf(field.getName(), fieldsOf(field.getValue()), *values));
+  kj::Vector<FoundTensor> tensors;
+  auto values = eachEntry(bytes, [&](kj::StringPtr name, Fields fields, auto values) {
+    if (name != METADATA) tensors.add(tensorOf(name, fields, values));
+  });
+  requireNoGaps(tensors, values);
+  return tensors.releaseAsArray();
+}
+
+kj::Array<FoundNote> notesIn(kj::ArrayPtr<const kj::byte> bytes) {
+  kj::Vector<FoundNote> notes;
+  eachEntry(bytes, [&](kj::StringPtr name, Fields fields, auto) {
+    if (name != METADATA) return;
+    for (auto field: fields) {
+      if (!field.getValue().isString()) continue;
+      notes.add(FoundNote{kj::str(field.getName()), kj::str(field.getValue().getString())});
     }
-    requireNoGaps(tensors, *values);
-    return tensors.releaseAsArray();
-  }
-  configs::fail("it is cut short");
+  });
+  return notes.releaseAsArray();
 }
 
 }  // namespace runner

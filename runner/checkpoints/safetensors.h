@@ -44,6 +44,13 @@ struct FoundTensor {
 // cause if the bytes are not such a file, or are cut short. The result refers to `bytes`.
 kj::Array<FoundTensor> tensorsIn(kj::ArrayPtr<const kj::byte> bytes);
 
+// A text in the header of a file that was read.
+struct FoundNote {
+  kj::String name, text;
+};
+// Returns the texts in the header of such a file. Throws as tensorsIn() does.
+kj::Array<FoundNote> notesIn(kj::ArrayPtr<const kj::byte> bytes);
+
 // Returns the values of all tensors together, or null if `bytes` is cut short.
 kj::Maybe<kj::ArrayPtr<const kj::byte>> valuesIn(kj::ArrayPtr<const kj::byte> bytes);
 

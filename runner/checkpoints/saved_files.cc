@@ -1,6 +1,7 @@
 #include "runner/checkpoints/saved_files.h"
 
 #include <kj/vector.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "configs/language/failure.h"
@@ -74,6 +75,22 @@ SavedFiles readSavedFiles(kj::StringPtr path, kj::FunctionParam<void(kj::String 
   configs::fail(path,
       " is not a checkpoint, not a file of one, and not a run with one; name for example "
       "runs/fashion_mnist_dist_sync/1");
+}
+
+kj::Maybe<double> numberIn(const SavedFile& file, kj::StringPtr name) {
+  for (auto& array: file.arrays) {
+    uint64_t whole;
+    double real;
+    if (array.name != name || array.values.size() != sizeof(whole)) continue;
+    if (array.type == "U64") {
+      memcpy(&whole, array.values.begin(), sizeof(whole));
+      return double(whole);
+    }
+    if (array.type != "F64") continue;
+    memcpy(&real, array.values.begin(), sizeof(real));
+    return real;
+  }
+  return nullptr;
 }
 
 kj::Array<FoundTensor> piecesByKey(const FoundTensor& array, const SavedFiles& saved) {

@@ -15,6 +15,10 @@ struct SavedFile {
   kj::Array<FoundTensor> arrays;  // refer to `bytes`
 };
 
+// Returns the number in an array of one whole number or one real number. Null if there is no such
+// array.
+kj::Maybe<double> numberIn(const SavedFile& file, kj::StringPtr name);
+
 // What a path names.
 struct SavedFiles {
   kj::String path;

@@ -5,7 +5,6 @@
 
 #include "io/checksum.h"
 #include "nn/loops/floats.h"
-#include "runner/checkpoints/safetensors.h"
 #include "runner/system/files.h"
 
 namespace runner {
@@ -29,7 +28,8 @@ Tensor tensorOf(kj::StringPtr name, kj::String shape, uint64_t size) {
 
 }  // namespace
 
-kj::Array<kj::byte> weightsHead(const nn::Graph& graph, kj::StringPtr digest) {
+kj::Array<kj::byte> weightsHead(
+    const nn::Graph& graph, kj::StringPtr digest, kj::ArrayPtr<const Note> more) {
   kj::Vector<Tensor> tensors;
   for (auto& key: graph.keys) {
     tensors.add(tensorOf(key.name, shapeOf(key, graph.nodes[key.node]), key.size));
@@ -37,7 +37,10 @@ kj::Array<kj::byte> weightsHead(const nn::Graph& graph, kj::StringPtr digest) {
   for (auto& statistic: graph.statistics) {
     tensors.add(tensorOf(statistic.name, kj::str(statistic.size), statistic.size));
   }
-  Note notes[] = {{"format"_kj, kj::str("pt")}, {"experiment_sha256"_kj, kj::str(digest)}};
+  kj::Vector<Note> notes;
+  notes.add(Note{"format"_kj, kj::str("pt")});
+  notes.add(Note{"experiment_sha256"_kj, kj::str(digest)});
+  for (auto& note: more) notes.add(Note{note.name, kj::str(note.text)});
   return safetensorsHead(notes, tensors);
 }
 

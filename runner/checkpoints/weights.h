@@ -5,13 +5,16 @@
 #include <kj/string.h>
 
 #include "nn/network/graph.h"
+#include "runner/checkpoints/safetensors.h"
 
 namespace runner {
 
 using kj::uint;
 
-// Returns what stands in front of the values in a file of weights.
-kj::Array<kj::byte> weightsHead(const nn::Graph& graph, kj::StringPtr digest);
+// Returns what stands in front of the values in a file of weights. `notes` go into the metadata,
+// beside the digest.
+kj::Array<kj::byte> weightsHead(
+    const nn::Graph& graph, kj::StringPtr digest, kj::ArrayPtr<const Note> notes = nullptr);
 
 // Writes the flat arrays to `path` in the safetensors format, as float32. There is one tensor per
 // key and one per statistic, under their names. Conv weights are O×I×H×W. `digest` (of the

@@ -43,6 +43,18 @@ kj::String shapeText(kj::StringPtr shape) {
   return kj::strArray(sides, "×");
 }
 
+// Returns the line about the best epoch so far. Empty if no epoch was validated.
+kj::String bestOf(const SavedFiles& saved) {
+  for (auto& file: saved.files) {
+    KJ_IF_MAYBE(epoch, numberIn(file, "best.epoch")) {
+      if (*epoch == 0) return nullptr;
+      return kj::str("best so far      epoch ", *epoch, ", validation accuracy ",
+          figureText(numberIn(file, "best.accuracy").orDefault(0), 4), "\n");
+    }
+  }
+  return nullptr;
+}
+
 // Returns the lines above the table.
 kj::String headOf(const SavedFiles& saved) {
   uint64_t bytes = 0;
@@ -55,10 +67,13 @@ kj::String headOf(const SavedFiles& saved) {
         momentText(checkpoint->time_s), ", by ", checkpoint->version, ", ",
         fixedPoint(point.run_s, 1), " s after the run began\nexperiment       sha256 ",
         point.digest, "\ninstruction set  ", point.instructionSet, "\nsize             ", size,
-        " in ", counted(saved.files.size(), "file"), "\n\n");
+        " in ", counted(saved.files.size(), "file"), "\n", bestOf(saved), "\n");
   }
-  return kj::str(
-      saved.path, ": ", size, " in ", counted(saved.files[0].arrays.size(), "array"), "\n\n");
+  auto notes = KJ_MAP(note, notesIn(saved.files[0].bytes.asBytes())) {
+    return kj::str(note.name, ": ", note.text, "\n");
+  };
+  return kj::str(saved.path, ": ", size, " in ", counted(saved.files[0].arrays.size(), "array"),
+      "\n", kj::strArray(notes, ""), "\n");
 }
 
 TextTable tableOf(const SavedFiles& saved) {

@@ -19,6 +19,10 @@ CheckpointConfig CheckpointConfig::read(configs::Reader& reader) {
   config.keep = uint(reader.integer("keep",
       "How many checkpoints stay on disk. If the newest one is damaged, the one before is used.",
       {.atLeast = 1, .atMost = 1000}, 2));
+  config.keepBest = reader.flag("keep_best",
+      "Keeps the weights of the epoch with the best validation accuracy as best.safetensors in the "
+      "run's folder, beside those of the last epoch. Of equally good epochs, the first one counts.",
+      false);
   return config;
 }
 

@@ -56,7 +56,7 @@ kj::Maybe<kj::String> RunView::noticeOf(Event::Reader event) {
     if (isUnsaved) return nullptr;
     isUnsaved = true;
     return kj::str("warning: ", unsavedText(event.getUnsaved()),
-        ". The run goes on, and tries again at the next checkpoint");
+        ". The run goes on, and tries again at the next turn");
   }
   if (event.isWaiting()) {
     auto waiting = event.getWaiting();

@@ -126,6 +126,7 @@ interface Session {
 enum Part {
   worker @0;  # what a worker keeps, by rank
   shard @1;   # what a shard keeps
+  best @2;    # from worker 0: best.safetensors, of an epoch that is better than all before it
 }
 
 enum MeetingPoint {
@@ -325,6 +326,12 @@ struct Event {
       epoch @103 :UInt32;
       step @104 :UInt32;
       reason @105 :Text;
+    }
+    best :group {
+      # An epoch is better than all before it. With checkpoint.keep_best, its weights are kept.
+      epoch @106 :UInt32;
+      accuracy @107 :Float64;
+      # Of its validation.
     }
     notSaved @102 :Void $Json.name("not_saved");
     # There was nothing to save when the launcher asked for it. To the launcher only.

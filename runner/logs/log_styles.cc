@@ -59,7 +59,7 @@ kj::String brokenEndOf(Event::Reader event) {
 }
 
 kj::String unsavedText(Event::Unsaved::Reader unsaved) {
-  return kj::str("the run was not saved at step ", unsaved.getStep(), ": ", unsaved.getReason());
+  return kj::str("saving failed at step ", unsaved.getStep(), ": ", unsaved.getReason());
 }
 
 constinit const kj::ArrayPtr<const LogStyle> LOG_STYLES = ROWS;

@@ -59,7 +59,7 @@ kj::Array<kj::String> linesOf(LineWriter& writer, Event::Reader event);
 // other events.
 kj::String brokenEndOf(Event::Reader event);
 
-// Returns "the run was not saved at step 80: cannot write …".
+// Returns "saving failed at step 80: cannot write …".
 kj::String unsavedText(Event::Unsaved::Reader unsaved);
 
 // A row of the table: a system whose logs people and parsers know.

@@ -34,6 +34,9 @@ kj::String wordsOf(Event::Reader event) {
           event.getBegun().getBits());
     case Event::BAD_RECORD:
       return kj::str("warning: ", event.getBadRecord().getReason());
+    case Event::BEST:
+      return kj::str("keeps the weights of epoch ", event.getBest().getEpoch(),
+          ", the best one so far, with validation accuracy ", event.getBest().getAccuracy());
     case Event::ENDED:
       return kj::str("has done its last step, ", event.getEnded().getStep());
     default:

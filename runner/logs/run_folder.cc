@@ -29,8 +29,8 @@ constexpr kj::StringPtr LOCK = ".lock"_kj;
 // The files that roles, the launcher and reports write to a run's folder, apart from one log per
 // role.
 constexpr kj::StringPtr WRITTEN[] = {"experiment.toml"_kj, "log.txt"_kj, "events.jsonl"_kj,
-    "table.md"_kj, "table.csv"_kj, "report.html"_kj, "weights.safetensors"_kj, "tensorboard"_kj,
-    "checkpoints"_kj};
+    "table.md"_kj, "table.csv"_kj, "report.html"_kj, "weights.safetensors"_kj,
+    "best.safetensors"_kj, "tensorboard"_kj, "checkpoints"_kj};
 
 bool isWritten(kj::StringPtr name) {
   for (auto known: WRITTEN) {

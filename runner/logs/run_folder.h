@@ -26,6 +26,8 @@ struct RunFolder {
   }
   kj::String events() const { return kj::str(path, "/events.jsonl"); }
   kj::String weights() const { return kj::str(path, "/weights.safetensors"); }
+  // The weights of the best epoch, with checkpoint.keep_best.
+  kj::String best() const { return kj::str(path, "/best.safetensors"); }
   // See runner/checkpoints/checkpoints.h.
   kj::String checkpoints() const { return kj::str(path, "/checkpoints"); }
   // Where the coordinator is, while it runs: see roles/address_file.h.

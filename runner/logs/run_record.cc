@@ -34,6 +34,9 @@ public:
         return takeCounted(event.getIndex(), event.getCounted().getPushes());
       case Event::VALIDATED:
         return takeValidated(event.getValidated());
+      case Event::BEST:
+        record.best = RunRecord::Best{event.getBest().getEpoch(), event.getBest().getAccuracy()};
+        return;
       case Event::UNSAVED:
         record.unsaved++;
         record.unsavedText = unsavedText(event.getUnsaved());

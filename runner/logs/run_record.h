@@ -83,6 +83,11 @@ struct RunRecord {
   kj::String folder;
   kj::String name;
 
+  struct Best {
+    uint epoch;
+    double accuracy;
+  };
+
   // INTERRUPTED: by Ctrl-C or another signal to its launcher. STOPPED: by its sweep. RUNNING:
   // another process holds its folder; readRunRecord() does not check this. UNFINISHED: it runs now,
   // or was killed.
@@ -103,8 +108,11 @@ struct RunRecord {
   uint64_t parameters = 0;
   uint64_t steps = 0;
   uint64_t globalBatchSize = 0;
-  uint64_t unsaved = 0;           // checkpoints that could not be written
-  kj::String unsavedText;         // the last one, and why
+  // The epoch whose weights are in best.safetensors, and the accuracy of its validation. Null
+  // without checkpoint.keep_best.
+  kj::Maybe<Best> best;
+  uint64_t unsaved = 0;    // checkpoints, or files of the best weights, that could not be written
+  kj::String unsavedText;  // the last one, and why
   kj::Array<kj::String> leftOut;  // what the import of its data set left out, one sentence each
 
   kj::Array<EpochRecord> epochRecords;  // in ascending order

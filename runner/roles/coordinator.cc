@@ -65,6 +65,13 @@ Job::Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolde
           [this](const SavedPoint& point, kj::Maybe<const JobSaver::Saved&> saved,
               kj::StringPtr reason) { reportSaved(point, saved, reason); },
           oneThread),
+      best(
+          folder, neededRoom(experiment, facts).weights_bytes,
+          [this](kj::StringPtr reason) {
+            auto& first = seatOf(Role::WORKER, 0);
+            reportUnsaved(first.epoch, first.step, reason);
+          },
+          oneThread),
       ended(kj::mv(endedPair.promise)),
       endedFulfiller(kj::mv(endedPair.fulfiller)),
       tasks(*this) {
@@ -380,14 +387,17 @@ void Job::finish(
       weightsSha256 = writeWeights(folder.weights(), graph, loaded.digest, parameters, statistics);
     }
     if (over || finished < experiment.cluster.workers) return kj::READY_NOW;
-    capnp::MallocMessageBuilder message;
-    auto event = message.initRoot<Event>();
-    stamp(event);
-    event.initFinished().setWeightsSha256(weightsSha256);
-    event.getFinished().setSeconds(run_s());
-    log.append(event);
-    over = true;
-    return endAll();
+    return best.finish().then([this]() -> kj::Promise<void> {
+      if (over) return kj::READY_NOW;
+      capnp::MallocMessageBuilder message;
+      auto event = message.initRoot<Event>();
+      stamp(event);
+      event.initFinished().setWeightsSha256(weightsSha256);
+      event.getFinished().setSeconds(run_s());
+      log.append(event);
+      over = true;
+      return endAll();
+    });
   }));
 }
 

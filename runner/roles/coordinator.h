@@ -17,6 +17,7 @@
 #include "runner/experiment/model_facts.h"
 #include "runner/logs/job.capnp.h"
 #include "runner/logs/run_log.h"
+#include "runner/roles/best_file.h"
 #include "runner/roles/instruction_set_choice.h"
 #include "runner/roles/job_saver.h"
 #include "runner/roles/meeting.h"
@@ -126,6 +127,8 @@ private:
   kj::Promise<void> save(uint epoch, uint64_t step);
   void reportSaved(
       const SavedPoint& point, kj::Maybe<const JobSaver::Saved&> saved, kj::StringPtr reason);
+  // Logs that a checkpoint, or the file of the best weights, could not be written.
+  void reportUnsaved(uint epoch, uint64_t step, kj::StringPtr reason);
   // Takes a piece of a part. Fails the job if it is wrong.
   void take(Seat& seat, Session::SavePartParams::Reader piece);
   // Returns how long the run has lasted, without breaks.
@@ -211,6 +214,7 @@ private:
   Meeting meeting;
   const kj::Maybe<FoundCheckpoint>& from;
   JobSaver saver;
+  BestFile best;
   kj::Promise<void> ended;
   kj::Own<kj::PromiseFulfiller<void>> endedFulfiller;
   kj::TaskSet tasks;

@@ -81,21 +81,33 @@ void Job::reportSaved(
     report.setSavedS(s->seconds);
     report.setStoodS(s->stood_seconds);
     append(event);
-  } else if (isInPlace()) {
-    // The training is sound, and the next checkpoint may succeed.
-    capnp::MallocMessageBuilder message;
-    auto event = message.initRoot<Event>();
-    stamp(event);
-    auto report = event.initUnsaved();
-    report.setEpoch(point.epoch);
-    report.setStep(point.step);
-    report.setReason(reason);
-    append(event);
+  } else {
+    reportUnsaved(point.epoch, point.step, reason);
   }
 }
 
+void Job::reportUnsaved(uint epoch, uint64_t step, kj::StringPtr reason) {
+  // The training is sound, and the next attempt may succeed.
+  if (over || !isInPlace()) return;
+  capnp::MallocMessageBuilder message;
+  auto event = message.initRoot<Event>();
+  stamp(event);
+  auto report = event.initUnsaved();
+  report.setEpoch(epoch);
+  report.setStep(step);
+  report.setReason(reason);
+  append(event);
+}
+
 void Job::take(Seat& seat, Session::SavePartParams::Reader piece) {
-  auto take = [&]() { saver.take({piece.getPart(), piece.getIndex()}, piece); };
+  auto take = [&]() {
+    if (piece.getPart() != Part::BEST) {
+      return saver.take({piece.getPart(), piece.getIndex()}, piece);
+    }
+    bool isExpected = experiment.checkpoint.keepBest && seat.role == Role::WORKER;
+    KJ_REQUIRE(isExpected && seat.index == 0, "nobody asked for the best weights of this role");
+    best.take(piece);
+  };
   KJ_IF_MAYBE(e, kj::runCatchingExceptions(take)) {
     fail(kj::str(nameOf(seat), " has sent a wrong part of a checkpoint: ", reasonOf(*e)));
   }

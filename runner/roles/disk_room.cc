@@ -30,7 +30,8 @@ NeededRoom neededRoom(const Experiment& experiment, const ModelFacts& facts) {
   uint64_t tensors = graph.keys.size() + graph.statistics.size();
   uint64_t lines = facts.stepsUntilEndOf(1, experiment) / experiment.log.every + 1;
   uint64_t links = kj::max(1u, experiment.shards());
-  return {values * sizeof(float) + tensors * TENSOR_BYTES,
+  uint64_t files = experiment.checkpoint.keepBest ? 2 : 1;
+  return {files * (values * sizeof(float) + tensors * TENSOR_BYTES),
       cluster.workers * (lines * SPEED_BYTES + EPOCH_BYTES + links * LINK_BYTES)};
 }
 

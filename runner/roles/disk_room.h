@@ -10,7 +10,7 @@ namespace runner {
 // The most that a run writes to its folder from now until the end of its next epoch, if the run
 // also ends there.
 struct NeededRoom {
-  uint64_t weights_bytes;  // of weights.safetensors
+  uint64_t weights_bytes;  // of weights.safetensors, and of best.safetensors if that is kept
   uint64_t logs_bytes;     // of events and log lines: an estimate
 };
 // Returns the room that this experiment needs.

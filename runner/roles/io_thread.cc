@@ -104,11 +104,11 @@ struct IoThread::Loop {
   kj::AsyncIoContext io;
   const kj::Executor& executor = kj::getCurrentThreadExecutor();
   WorkerCalls calls;
-  kj::Own<Membership> membership;       // null before the job is joined
-  rpc::Identity identity;               // once the job is joined
-  kj::Maybe<rpc::ServedShard> shard;    // null unless this worker holds a shard
-  kj::Promise<void> sending = nullptr;  // a part of a checkpoint
-  kj::Promise<void> serving = nullptr;  // serves the shard to the other workers
+  kj::Own<Membership> membership;             // null before the job is joined
+  rpc::Identity identity;                     // once the job is joined
+  kj::Maybe<rpc::ServedShard> shard;          // null unless this worker holds a shard
+  kj::Promise<void> sending = kj::READY_NOW;  // parts of checkpoints, one after the other
+  kj::Promise<void> serving = nullptr;        // serves the shard to the other workers
   kj::ForkedPromise<void> joined = nullptr;
   kj::ForkedPromise<void> ended = nullptr;   // the job is over; rejects with what went wrong
   kj::Promise<void> store = kj::NEVER_DONE;  // rejects when a server is lost
@@ -238,13 +238,17 @@ bool IoThread::isToBeSaved(uint64_t step) {
   return run<bool>([step](Loop& here) { return here.calls.isToBeSaved(step); });
 }
 
-void IoThread::send(uint64_t step, SavedPart part) {
+void IoThread::send(uint64_t step, Part kind, SavedPart part) {
   auto& there = getLoop();
   runThere(there, [&]() {
-    there.sending = sendPart(there.membership->session(), step, {Part::WORKER, rank}, kj::mv(part))
-                        .eagerlyEvaluate([](kj::Exception&&) {
-                          // `ended` says why.
-                        });
+    there.sending =
+        there.sending
+            .then([&there, step, name = PartName{kind, rank}, part = kj::mv(part)]() mutable {
+              return sendPart(there.membership->session(), step, name, kj::mv(part));
+            })
+            .eagerlyEvaluate([](kj::Exception&&) {
+              // `ended` says why.
+            });
   });
 }
 
@@ -328,11 +332,15 @@ void IoThread::finish(kj::ArrayPtr<const float> parameters, kj::ArrayPtr<const f
     // coordinator has sent both and has left, and the connection may break before the answer is
     // read.
     auto refused =
-        request.send().ignoreResult().then([]() -> kj::Promise<void> { return kj::NEVER_DONE; },
-            [](kj::Exception&& e) -> kj::Promise<void> {
-              if (e.getType() == kj::Exception::Type::DISCONNECTED) return kj::NEVER_DONE;
-              return kj::mv(e);
-            });
+        there.sending
+            .then([request = kj::mv(request)]() mutable { return request.send().ignoreResult(); })
+            .then([]() -> kj::Promise<void> { return kj::NEVER_DONE; },
+                [](kj::Exception&& e) -> kj::Promise<void> {
+                  if (e.getType() == kj::Exception::Type::DISCONNECTED) {
+                    return kj::NEVER_DONE;
+                  }
+                  return kj::mv(e);
+                });
     return there.ended.addBranch().exclusiveJoin(kj::mv(refused));
   });
 }

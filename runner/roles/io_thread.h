@@ -68,8 +68,9 @@ public:
   // At a step where this worker has agreed to stop: waits until it is decided whether it is saved
   // there.
   bool isToBeSaved(uint64_t step);
-  // Sends what this worker has kept at `step` to the coordinator, while the caller goes on.
-  void send(uint64_t step, SavedPart part);
+  // Sends what this worker has kept at `step` to the coordinator, or the best weights, while the
+  // caller goes on. Everything arrives in order, and before finish().
+  void send(uint64_t step, Part kind, SavedPart part);
   // Calls Membership::tellFailure() once the job is joined, and waits at most a second for that.
   // Throws if the thread never began to talk.
   kj::String tellFailure(const kj::Exception& failure);

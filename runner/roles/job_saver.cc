@@ -104,9 +104,9 @@ kj::Promise<void> JobSaver::gather(SavedPoint point, kj::Array<Member::Client> s
         if (step >= asked.orDefault(step + 1)) asked = nullptr;
         auto& now = gathering.emplace(Gathering{kj::mv(point), timer.now()});
         for (uint rank = 0; rank < experiment.cluster.workers; rank++) {
-          now.parts.add(Incoming{{Part::WORKER, rank}});
+          now.parts.add(IncomingPart{{Part::WORKER, rank}});
         }
-        for (uint shard: kj::indices(shards)) now.parts.add(Incoming{{Part::SHARD, shard}});
+        for (uint shard: kj::indices(shards)) now.parts.add(IncomingPart{{Part::SHARD, shard}});
         auto copied = KJ_MAP(shard, shards) {
           auto request = shard.saveShardRequest();
           request.setStep(step);
@@ -124,22 +124,11 @@ void JobSaver::take(PartName name, Session::SavePartParams::Reader piece) {
       piece.getStep(), now.point.step);
   for (auto& part: now.parts) {
     if (!(part.name == name)) continue;
-    auto bytes = piece.getBytes();
-    if (part.bytes == nullptr) {
-      // Values, their optimizer's state and what compression keeps: a few arrays. In some modes, a
-      // shard also keeps values or gradients of each worker.
-      uint64_t arrays = 64 + 4 * experiment.cluster.workers;
-      uint64_t most =
-          arrays * (graph.parameters + graph.statisticsSize) * sizeof(float) + (64 << 20);
-      KJ_REQUIRE(piece.getTotal() > 0 && piece.getTotal() <= most, "a part is too large",
-          piece.getTotal(), most);
-      part.bytes = kj::heapArray<kj::byte>(piece.getTotal());
-    }
-    KJ_REQUIRE(piece.getOffset() == part.received && bytes.size() > 0 &&
-                   bytes.size() <= part.bytes.size() - part.received,
-        "a piece of a part is not the next one", piece.getOffset(), part.received);
-    memcpy(part.bytes.begin() + part.received, bytes.begin(), bytes.size());
-    part.received += bytes.size();
+    // Values, their optimizer's state and what compression keeps: a few arrays. In some modes, a
+    // shard also keeps values or gradients of each worker.
+    uint64_t arrays = 64 + 4 * experiment.cluster.workers;
+    part.take(
+        piece, arrays * (graph.parameters + graph.statisticsSize) * sizeof(float) + (64 << 20));
     if (part.isWhole()) writeIfWhole();
     return;
   }

@@ -62,19 +62,11 @@ public:
   kj::Promise<void> whenIdle();
 
 private:
-  // A part that comes in.
-  struct Incoming {
-    PartName name;
-    kj::Array<kj::byte> bytes;
-    uint64_t received = 0;
-
-    bool isWhole() const { return bytes != nullptr && received == bytes.size(); }
-  };
   struct Gathering {
     SavedPoint point;
     kj::TimePoint begun;
     kj::Duration stood = 0 * kj::NANOSECONDS;
-    kj::Vector<Incoming> parts;
+    kj::Vector<IncomingPart> parts;
   };
 
   kj::Promise<void> ask(kj::Array<Member::Client> workers, uint64_t furthest, uint attempt);

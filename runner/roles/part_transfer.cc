@@ -64,7 +64,29 @@ kj::Promise<kj::Array<kj::byte>> fetchFrom(
 }  // namespace
 
 kj::String PartName::file() const {
-  return kind == Part::WORKER ? workerPartName(index) : shardPartName(index);
+  switch (kind) {
+    case Part::WORKER:
+      return workerPartName(index);
+    case Part::SHARD:
+      return shardPartName(index);
+    case Part::BEST:
+      break;
+  }
+  configs::fail("a checkpoint has no such part");
+}
+
+void IncomingPart::take(Session::SavePartParams::Reader piece, uint64_t most) {
+  auto next = piece.getBytes();
+  if (bytes == nullptr) {
+    KJ_REQUIRE(
+        piece.getTotal() > 0 && piece.getTotal() <= most, "a part is too large", piece.getTotal());
+    bytes = kj::heapArray<kj::byte>(piece.getTotal());
+  }
+  KJ_REQUIRE(
+      piece.getOffset() == received && next.size() > 0 && next.size() <= bytes.size() - received,
+      "a piece of a part is not the next one", piece.getOffset(), received);
+  memcpy(bytes.begin() + received, next.begin(), next.size());
+  received += next.size();
 }
 
 kj::Promise<void> sendPart(Session::Client session, uint64_t step, PartName name, SavedPart part) {

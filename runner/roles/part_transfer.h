@@ -22,6 +22,18 @@ struct PartName {
   kj::String file() const;
 };
 
+// A part that comes in, piece by piece.
+struct IncomingPart {
+  PartName name;
+  kj::Array<kj::byte> bytes;
+  uint64_t received = 0;
+
+  bool isWhole() const { return bytes != nullptr && received == bytes.size(); }
+  // Takes the next piece. Throws if it is not the next one, or if the part has more than `most`
+  // bytes.
+  void take(Session::SavePartParams::Reader piece, uint64_t most);
+};
+
 // Sends a part that was kept at `step`.
 kj::Promise<void> sendPart(Session::Client session, uint64_t step, PartName name, SavedPart part);
 

@@ -10,8 +10,10 @@
 #include "nn/softmax.h"
 #include "runner/checkpoints/checkpoints.h"
 #include "runner/checkpoints/saved_part.h"
+#include "runner/checkpoints/weights.h"
 #include "runner/experiment/devices.h"
 #include "runner/experiment/model_facts.h"
+#include "runner/roles/best_epoch.h"
 #include "runner/roles/io_thread.h"
 #include "runner/roles/roles.h"
 #include "runner/roles/trace_file.h"
@@ -33,6 +35,16 @@ uint64_t firstStepIn(kj::ArrayPtr<const kj::byte> part) {
     return step;
   }
   configs::fail("a worker's part of the checkpoint has no `worker.step`");
+}
+
+// The array of a part that holds the weights of the best epoch.
+constexpr kj::StringPtr BEST_WEIGHTS = "best.weights"_kj;
+
+bool hasArray(kj::ArrayPtr<const kj::byte> part, kj::StringPtr name) {
+  for (auto& tensor: tensorsIn(part)) {
+    if (tensor.name == name) return true;
+  }
+  return false;
 }
 
 // A worker that joins its job. The io thread joins at once, while the compute thread still
@@ -88,6 +100,7 @@ public:
         store(*parts.store),
         progress(joining.progress),
         ioThread(joining.ioThread),
+        digest(loaded.digest),
         saved(joining.saved),
         reports(parts, *ioThread, state, !options.launched),
         meanLogits(nn::zeros(experiment.data.batchSize * size_t(facts.graph.classes))),
@@ -102,6 +115,8 @@ public:
     parts.connect(*ioThread);
     if (goesOn) {
       store.resume();
+      // The file in the run's folder may be of an epoch that this run has yet to repeat.
+      if (bestWeights != nullptr) sendBest();
     } else {
       initialize();
       reports.begun();
@@ -141,6 +156,7 @@ private:
 
   // Takes over what this worker kept when the run was saved.
   void restore() {
+    if (hasArray(saved, BEST_WEIGHTS)) bestWeights = newWeights();
     auto load = [&]() {
       PartLoader loader(saved);
       visitState(loader);
@@ -151,6 +167,7 @@ private:
           workerPartName(parts.rank), " of the checkpoint cannot be used: ", reasonOf(*e));
     }
     savedAt = state.step;
+    if (!experiment.checkpoint.keepBest) bestWeights = nullptr;
   }
 
   // Shows all that this worker keeps from step to step.
@@ -163,6 +180,8 @@ private:
     program.visitState(visitor);
     visitor.floats("worker.slow_statistics", slowStatistics);
     store.visitState(visitor);
+    best.visitState(visitor);
+    if (bestWeights != nullptr) visitor.floats(BEST_WEIGHTS, bestWeights);
     // The weights of the checkpoint, for other programs.
     if (parts.rank == 0) visitor.floats("parameters", program.parameters());
   }
@@ -188,7 +207,7 @@ private:
     saved_bytes = part.values.size();
     ioThread->meet(state.epoch, state.step, MeetingPoint::SAVED, {}, nullptr);
     if (experiment.rounds().needsRest()) store.refresh();
-    ioThread->send(state.step, kj::mv(part));
+    ioThread->send(state.step, Part::WORKER, kj::mv(part));
     savedAt = state.step;
   }
 
@@ -343,6 +362,29 @@ private:
     savesNext = all.stopsNext;
     bool whole = experiment.data.validation == io::ValidationPart::WHOLE;
     reports.validated(epoch, whole ? state.sums : all.sums, isLastEpoch);
+    bool isBest = best.take(epoch, all.sums);
+    if (isBest && experiment.checkpoint.keepBest && parts.rank == 0) keepBest();
+  }
+
+  // Keeps the weights that were just validated.
+  void keepBest() {
+    if (bestWeights == nullptr) bestWeights = newWeights();
+    nn::copy(program.parameters(), bestWeights.slice(0, facts.graph.parameters));
+    nn::copy(program.statistics(), bestWeights.slice(facts.graph.parameters, bestWeights.size()));
+    reports.best(best);
+    sendBest();
+  }
+
+  void sendBest() {
+    Note notes[] = {
+        {"epoch"_kj, kj::str(best.epoch)}, {"validation_accuracy"_kj, kj::str(best.accuracy)}};
+    ioThread->send(state.step, Part::BEST,
+        {weightsHead(facts.graph, digest, notes),
+            kj::heapArray<kj::byte>(bestWeights.asPtr().asBytes())});
+  }
+
+  kj::Array<float> newWeights() const {
+    return kj::heapArray<float>(facts.graph.parameters + facts.graph.statisticsSize);
   }
 
   void validateBatch(const io::Batch& batch) {
@@ -372,8 +414,12 @@ private:
   rpc::KvStore& store;
   LiveProgress& progress;
   kj::Own<IoThread>& ioThread;
+  const kj::StringPtr digest;        // of the experiment
   const kj::Array<kj::byte>& saved;  // what this worker kept, if the run goes on
   TrainingState state;
+  BestEpoch best;
+  kj::Array<float>
+      bestWeights;  // of the best epoch, with its statistics, if this worker keeps them
   WorkerReports reports;
   kj::Array<float> meanLogits;      // N×classes, over the views of a validation batch so far
   kj::Array<float> slowStatistics;  // of the lookahead

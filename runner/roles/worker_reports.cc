@@ -203,4 +203,11 @@ void WorkerReports::validated(uint epoch, const nn::BatchResult& result, bool is
   });
 }
 
+void WorkerReports::best(const BestEpoch& best) {
+  ioThread.report([&](Event::Builder event) {
+    event.initBest().setEpoch(best.epoch);
+    event.getBest().setAccuracy(best.accuracy);
+  });
+}
+
 }  // namespace runner

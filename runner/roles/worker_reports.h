@@ -1,6 +1,7 @@
 // runner/roles/worker_reports.h: the events that a worker's compute thread reports.
 #pragma once
 
+#include "runner/roles/best_epoch.h"
 #include "runner/roles/io_thread.h"
 #include "runner/roles/training_state.h"
 #include "runner/roles/worker_parts.h"
@@ -32,6 +33,8 @@ public:
   // Reports the validation of an epoch. `isLast`: it was the last epoch. Does nothing if `result`
   // counts no images.
   void validated(uint epoch, const nn::BatchResult& result, bool isLast);
+  // Reports that an epoch is the best one so far, and that its weights are kept.
+  void best(const BestEpoch& best);
   // Reports each record that `batcher` has left out since the last call, with the reason.
   void badRecords(io::Batcher& batcher);
 

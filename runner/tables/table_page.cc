@@ -70,14 +70,14 @@ kj::String reasonsOf(Runs runs, const Form& form) {
   return lines.empty() ? kj::str() : kj::str("\n", kj::strArray(lines, ""));
 }
 
-// Returns which checkpoints could not be written.
+// Returns how often checkpoints, or the best weights, could not be written.
 kj::String unsavedOf(Runs runs, const Form& form) {
   kj::Vector<kj::String> lines;
   for (auto& run: runs) {
     auto& record = run.record;
     if (record.unsaved == 0) continue;
-    lines.add(form.line(kj::str("- ", run.label, ": ", counted(record.unsaved, "checkpoint"),
-        " could not be written. The last one: ", record.unsavedText)));
+    lines.add(form.line(kj::str("- ", run.label, ": saving failed ",
+        counted(record.unsaved, "time"), ". The last time: ", record.unsavedText)));
   }
   return lines.empty() ? kj::str() : kj::str("\n", kj::strArray(lines, ""));
 }
@@ -104,6 +104,11 @@ kj::String pageOf(Runs runs, kj::String results, const Form& form) {
   if (runs.size() == 1) {
     auto note = viewsNote(runs[0].record);
     if (note.size() > 0) parts.add(kj::str("\n", form.line(note)));
+    KJ_IF_MAYBE(best, runs[0].record.best) {
+      parts.add(kj::str(
+          "\n", form.line(kj::str("Kept in best.safetensors: the weights of epoch ", best->epoch,
+                    ", with validation accuracy ", figureText(best->accuracy, DECIMALS)))));
+    }
   }
   parts.add(reasonsOf(runs, form));
   parts.add(unsavedOf(runs, form));

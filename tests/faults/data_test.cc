@@ -63,11 +63,11 @@ TEST_CASE("a run whose disk has no room for a second checkpoint warns once and t
   CHECK(ended.exitCode == 0);
   CHECK(contains(ended.output, "weights sha256="));
   CHECK(countOf(ended.errors, "warning: ") == 1);
-  CHECK(contains(ended.errors, "warning: the run was not saved at step 200: cannot write "));
+  CHECK(contains(ended.errors, "warning: saving failed at step 200: cannot write "));
   CHECK(contains(ended.errors,
       ": No space left on device; free some space, or choose another folder with --runs. The run "
-      "goes on, and tries again at the next checkpoint\n"));
-  CHECK(contains(ended.output, " checkpoints could not be written. The last one: the run was not"));
+      "goes on, and tries again at the next turn\n"));
+  CHECK(contains(ended.output, " times. The last time: saving failed at step "));
 }
 
 TEST_CASE("a disk that loses the room for the weights ends the run at the end of the epoch") {

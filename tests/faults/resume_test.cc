@@ -92,10 +92,11 @@ bool isLong() {
 
 // What a run leaves that must not depend on whether it was disturbed.
 struct Left {
-  kj::String weights, events, log, table;
+  kj::String weights, best, events, log, table;
 
   Left(const ResumableRun& run, const Trained& trained)
       : weights(kj::str(trained.weightsSha256)),
+        best(run.read("best.safetensors")),
         events(run.events()),
         log(run.log()),
         table(run.table()) {}
@@ -114,6 +115,8 @@ void checkSameLines(kj::StringPtr disturbed, kj::StringPtr unbroken) {
 
 void checkSame(const Left& disturbed, const Left& unbroken) {
   CHECK(disturbed.weights == unbroken.weights);
+  // Too long to be shown.
+  CHECK((disturbed.best == unbroken.best));
   checkSameLines(disturbed.events, unbroken.events);
   checkSameLines(disturbed.log, unbroken.log);
   checkSameLines(disturbed.table, unbroken.table);
@@ -208,6 +211,53 @@ TEST_CASE("a run that was killed before its first checkpoint begins again in its
   ResumableRun run(seldom);
   run.killAfter("\"trained\":{\"epoch\":1", 1);
   checkSame(Left(run, run.resume()), unbroken);
+}
+
+TEST_CASE("best.safetensors holds the weights of a run that ends after the best epoch") {
+  constexpr kj::StringPtr BEST = "\"best\":{\"epoch\":"_kj;
+  // The text before the values says which epoch it was.
+  auto valuesOf = [](kj::StringPtr file) {
+    uint64_t head;
+    memcpy(&head, file.begin(), sizeof(head));
+    return kj::str(file.slice(sizeof(head) + head));
+  };
+  uint earlier = 0;
+  for (auto mode: {"dist_sync"_kj, "local"_kj}) {
+    CAPTURE(mode);
+    auto name = kj::str("kvstore.mode=", mode);
+    auto train = [&](uint epochs) {
+      auto length = kj::str("train.epochs=", epochs);
+      kj::Vector<kj::StringPtr> settings;
+      settings.addAll(
+          kj::ArrayPtr<const kj::StringPtr>({name, length, "train.optimizer.learning_rate=0.2"}));
+      if (mode == "local") {
+        settings.addAll(
+            kj::ArrayPtr<const kj::StringPtr>({"cluster.servers=0", "cluster.workers=1"}));
+      }
+      auto run = kj::heap<ResumableRun>(settings);
+      run->train();
+      return run;
+    };
+    auto whole = train(5);
+    auto events = whole->read("events.jsonl");
+    uint best = 0;
+    for (auto& line: linesOf(events)) {
+      auto found = ::strstr(line.cStr(), BEST.cStr());
+      if (found != nullptr) best = ::atoi(found + BEST.size());
+    }
+    INFO(best);
+    auto file = whole->read("best.safetensors");
+    CHECK(contains(file, kj::str("\"epoch\":\"", best, "\"")));
+    auto alone = train(best);
+    CHECK((valuesOf(file) == valuesOf(alone->read("weights.safetensors"))));
+    earlier += best < 5;
+    auto inspected =
+        Command({RUNNER, "inspect", kj::str(whole->folder, "/best.safetensors")}).wait();
+    CHECK(contains(inspected.output, kj::str("\nepoch: ", best, "\nvalidation_accuracy: 0.")));
+    CHECK(contains(
+        whole->read("table.md"), kj::str("Kept in best.safetensors: the weights of epoch ", best)));
+  }
+  CHECK(earlier > 0);
 }
 
 TEST_CASE("with --folder, --resume goes on with the run that is there, or begins one") {
