@@ -242,7 +242,7 @@ kj::String readRegular(kj::StringPtr path, uint64_t bytesMax) {
 
 kj::String readWhole(int fd, kj::StringPtr name, uint64_t bytesMax) {
   // A pipe does not say how many bytes will come.
-  constexpr size_t STEP_BYTES = 1 << 20;
+  constexpr size_t STEP_BYTES = 1 << 14;
   kj::Vector<char> text;
   for (;;) {
     size_t size = text.size();
